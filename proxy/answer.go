@@ -7,6 +7,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
@@ -35,7 +36,7 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, a *plan.Acti
 			return nil
 		}
 	}
-	values, err := s.take(a.Slots)
+	values, err := s.numbers.Take(a.Slots)
 	if err != nil {
 		return err
 	}
@@ -50,13 +51,13 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, a *plan.Acti
 		case statement.Nextval:
 			if !moved {
 				moved = true
-				s.state.LastID.Given(values[i].value)
+				s.state.LastID.Given(values[i].Value)
 			}
 		case statement.Lastval, statement.Setval:
 		case statement.CallConnectionID:
-			values[i].value = uint64(s.id)
+			values[i].Value = uint64(s.id)
 		default:
-			values[i].value = before
+			values[i].Value = before
 		}
 	}
 	columns := s.columnsOf(st, sql, inText, values)
@@ -70,11 +71,11 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, a *plan.Acti
 	for i := range st.Items {
 		v := values[st.Items[i].FirstCall]
 		switch {
-		case v.null:
+		case v.Null:
 		case st.Items[i].Func == statement.CallConnectionID && s.likeMariaDB():
-			row[i] = uint32(v.value) // of the type that columnsOf tells
+			row[i] = uint32(v.Value) // of the type that columnsOf tells
 		default:
-			row[i] = v.value
+			row[i] = v.Value
 		}
 	}
 	r.Row(row...)
@@ -160,7 +161,7 @@ const (
 // columnsOf defines the columns of a SELECT that the proxy answers, as the server
 // defines those of LAST_INSERT_ID(n), LAST_INSERT_ID(), @@last_insert_id and
 // CONNECTION_ID(). values are those of the calls, used in a text only.
-func (s *session) columnsOf(st *statement.Statement, sql []byte, when moment, values []number) []protocol.Column {
+func (s *session) columnsOf(st *statement.Statement, sql []byte, when moment, values []keys.Number) []protocol.Column {
 	mariaDB := s.likeMariaDB()
 	columns := make([]protocol.Column, len(st.Items))
 	for i := range st.Items {
@@ -178,7 +179,7 @@ func (s *session) columnsOf(st *statement.Statement, sql []byte, when moment, va
 				}
 			case when == inText:
 				var digits [20]byte
-				c.Length = uint32(len(strconv.AppendUint(digits[:0], values[item.FirstCall].value, 10)))
+				c.Length = uint32(len(strconv.AppendUint(digits[:0], values[item.FirstCall].Value, 10)))
 			case when == atPrepare:
 				c.Length, c.Flags = 0, flagUnsigned|flagBinary
 			default:
@@ -186,7 +187,7 @@ func (s *session) columnsOf(st *statement.Statement, sql []byte, when moment, va
 			}
 		case statement.Lastval, statement.Setval:
 			c.Length, c.Flags = 20, flagBinary
-			if values != nil && values[item.FirstCall].value > math.MaxInt64 {
+			if values != nil && values[item.FirstCall].Value > math.MaxInt64 {
 				c.Flags |= flagUnsigned
 			}
 		case statement.LastInsertIDVariable:

@@ -30,7 +30,7 @@ func (a asker) MayUse(ctx context.Context, name []byte) (bool, error) {
 	if a.s.user.rights == nil {
 		return true, nil
 	}
-	return a.s.user.rights.allow(ctx, a.s.set.Sequences, name)
+	return a.s.user.rights.Allow(ctx, a.s.set.Sequences, name)
 }
 
 // Audit logs what the session has changed.

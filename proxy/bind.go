@@ -63,7 +63,7 @@ func (s *session) awaitOwners() error {
 		return nil
 	}
 	begun := stats.Clock()
-	defer func() { s.patience.spend(stats.Clock() - begun) }()
+	defer func() { s.numbers.Patience.Spend(stats.Clock() - begun) }()
 	srv.ownersAsked.Do(func() {
 		if _, err := sequences.LoadOwners(context.Background()); err != nil {
 			srv.ownersUnknown = sqlError(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: whether a column of this table is filled from a sequence (OWNED BY) is not known yet, "+

@@ -50,17 +50,17 @@ func (n *counted) substitute(subs []statement.Substitution, slots []plan.Slot) {
 
 // takeBlock takes a block of n.Size numbers and has c count from it.
 func (s *session) takeBlock(c *backend.Conn, n *counted) error {
-	t, err := s.set.Sequences.TakeRun(&s.patience, n.Sequence, n.Size*n.Count)
+	t, err := s.numbers.Block(n.Sequence, n.Size*n.Count)
 	for (errors.Is(err, sequence.ErrExhausted) || errors.Is(err, sequence.ErrSeveral)) && n.Size > 1 { // there may be enough for the rows
-		n.limited = s.patience.over(err)
+		n.limited = s.numbers.Patience.Over(err)
 		n.Size = max(n.Size/blockGrowth, 1)
-		t, err = s.set.Sequences.TakeRun(&s.patience, n.Sequence, n.Size*n.Count)
+		t, err = s.numbers.Block(n.Sequence, n.Size*n.Count)
 	}
-	if err = s.patience.over(err); err != nil {
+	if err = s.numbers.Patience.Over(err); err != nil {
 		return err
 	}
-	s.noteEnd(t.Notice)
-	n.of, n.rest = t.Of, (n.Count-1)*t.Step
+	s.numbers.Blocked(t)
+	n.block, n.rest = t, (n.Count-1)*t.Step
 	n.first, n.step = t.First, t.Step*n.Count
 	n.last = n.first + (n.Size-1)*n.step
 	if n.first < n.step { // there is no number a step before it

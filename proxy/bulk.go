@@ -8,6 +8,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/stats"
 )
@@ -113,7 +114,7 @@ func (s *session) fillBulk(c *backend.Conn, p *prepared, payload []byte) error {
 	if err := s.mayTake(asks); err != nil {
 		return err
 	}
-	values, err := s.take(asks)
+	values, err := s.numbers.Take(asks)
 	if err != nil {
 		return err
 	}
@@ -201,48 +202,41 @@ func (p *prepared) cutBulkValue(i int, b []byte) (rest []byte, ok bool) {
 
 // appendBulk is appendExecute for rows that cutBulk has cut; values are those of all
 // rows.
-func (p *prepared) appendBulk(b, payload []byte, rows [][]byte, values []number) []byte {
+func (p *prepared) appendBulk(b, payload []byte, rows [][]byte, values []keys.Number) []byte {
 	b = append(b, payload[:bulkHead]...)
 	head := b[len(b)-bulkHead:]
 	binary.LittleEndian.PutUint32(head[1:], p.backendID)
 	binary.LittleEndian.PutUint16(head[5:], binary.LittleEndian.Uint16(head[5:])|bulkSendTypes)
 	total := p.params + len(p.hidden) - p.argumentCount()
-	hidden, own := p.hidden, 0
-	for i := range total {
-		if len(hidden) > 0 && hidden[0].at == i {
-			b = binary.LittleEndian.AppendUint16(b, hidden[0].paramType())
-			own += hidden[0].markers()
-			hidden = hidden[1:]
-			continue
+	for w := (walk{p: p}); w.at < total; {
+		if h, own := w.next(); h != nil {
+			b = binary.LittleEndian.AppendUint16(b, h.paramType())
+		} else {
+			b = binary.LittleEndian.AppendUint16(b, p.types[own].Type)
 		}
-		b = binary.LittleEndian.AppendUint16(b, p.types[own].Type)
-		own++
 	}
 	for r, row := range rows {
-		hidden, own = p.hidden, 0
-		for i := range total {
-			if len(hidden) > 0 && hidden[0].at == i {
-				for range hidden[0].markers() {
-					row, _ = p.cutBulkValue(own, row)
-					own++
-				}
-				if values[0].null {
+		of := values[r*len(p.hidden):] // the values of this row
+		for w := (walk{p: p}); w.at < total; {
+			h, own := w.next()
+			for i := own; i < w.own; i++ {
+				rest, _ := p.cutBulkValue(i, row)
+				switch {
+				case h != nil:
+				case p.isEmptied(r, i):
 					b = append(b, bulkNull)
-				} else {
-					b = values[0].appendValue(append(b, bulkValue), hidden[0].paramType())
+				default:
+					b = append(b, row[:len(row)-len(rest)]...)
 				}
-				hidden = hidden[1:]
-				values = values[1:]
-				continue
+				row = rest
 			}
-			rest, _ := p.cutBulkValue(own, row)
-			if p.isEmptied(r, own) {
+			switch {
+			case h == nil:
+			case of[w.hidden-1].Null:
 				b = append(b, bulkNull)
-			} else {
-				b = append(b, row[:len(row)-len(rest)]...)
+			default:
+				b = appendValue(append(b, bulkValue), of[w.hidden-1], h.paramType())
 			}
-			row = rest
-			own++
 		}
 	}
 	return b

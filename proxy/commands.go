@@ -10,8 +10,8 @@ import (
 // beginCommand forgets what is of the command before.
 func (s *session) beginCommand() {
 	s.entered, s.unreached, s.explained, s.effect = nil, false, false, state.Effect{}
-	_ = s.patience.over(nil)
-	s.patience.spent = 0
+	_ = s.numbers.Patience.Over(nil)
+	s.numbers.Patience.Begin()
 }
 
 // command handles one command, given as its payload: it takes it into the batch,
@@ -79,7 +79,7 @@ func (s *session) answerAlone(handle func() error) error {
 		return err
 	}
 	err := handle()
-	s.notice = nil // of an answer that could not tell it
+	_ = s.numbers.Notice() // of an answer that could not tell it
 	return s.tell(err)
 }
 

@@ -20,8 +20,7 @@ func (s *session) tellLocked(now time.Duration) {
 	if s.cur != nil {
 		at.Shard = s.cur.Shard()
 	}
-	s.tally.TellLocked(now, s.client, at, s.patience.waited, &s.srv.counters.Overheads)
-	s.patience.waited = 0
+	s.tally.TellLocked(now, s.client, at, s.numbers.Patience.TakeWaited(), &s.srv.counters.Overheads)
 }
 
 // tellEnd tells what the session has done, to the server's totals; Server.mu is held.

@@ -10,6 +10,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
@@ -37,7 +38,7 @@ type counted struct {
 	plan.Counts
 	own bool // the table has an AUTO_INCREMENT column, and may generate values for it
 
-	of                sequence.Identity
+	block             sequence.Taken
 	first, last, step uint64 // values
 	rest              uint64 // from a value to the last number that is taken with it
 	limited           error  // why the block could not be larger
@@ -79,7 +80,7 @@ func (s *session) countRows(sql []byte, a *plan.Action) error {
 		return err
 	}
 	subs := a.Substitutions(st, &s.state, s.id, protocol.Placeholder)
-	s.setValues(subs, make([]number, len(subs)), previous)
+	s.setValues(subs, make([]keys.Number, len(subs)), previous)
 	for again := true; again; {
 		if err := s.takeBlock(c, n); err != nil {
 			return err
@@ -215,7 +216,7 @@ func (s *session) appendCounted(c *backend.Conn, b, payload []byte, n *counted) 
 	// Behind a stored function the servers do not tell it.
 	untold := id == 0 && n.Routines && !tellsOfNoRows(rest)
 	if id != 0 || untold {
-		s.got.took(n.of, last+n.rest)
+		s.numbers.Used(n.block, last+n.rest)
 		s.state.LastID = state.LastInsertID{Holder: idOfConn(c)}
 	}
 	if n.Insert && (given || untold) {
@@ -270,15 +271,15 @@ func (s *session) executeCounted(p *prepared, payload []byte) error {
 		}
 		return s.dropLongData(c, p, err)
 	}
-	values := make([]number, len(p.hidden))
+	values := make([]keys.Number, len(p.hidden))
 	for again := true; again; {
 		if err := s.takeBlock(c, &n); err != nil {
 			return err
 		}
 		for i := range p.hidden {
-			values[i].value = previous
+			values[i].Value = previous
 			if part := p.hidden[i].block; part != noBlock {
-				values[i].value = n.part(part)
+				values[i].Value = n.part(part)
 			}
 		}
 		if s.own, err = p.appendExecute(append(s.own[:0], 0, 0, 0, 0), &e, attributes, values); err != nil {

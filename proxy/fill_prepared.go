@@ -8,6 +8,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/stats"
 	"seqproxy/statement"
@@ -238,7 +239,7 @@ func (p *prepared) fills(first uint64, needed []bool) {
 // fillKeys takes the numbers of an execution's rows, and writes them to values, which
 // are those of the hidden parameters of all rows of a bulk execution, or of the only
 // one. needed is for all of them, too. It returns the first number; 0 if there is none.
-func (s *session) fillKeys(c *backend.Conn, p *prepared, needed []bool, explicit []uint64, values []number) (first uint64, err error) {
+func (s *session) fillKeys(c *backend.Conn, p *prepared, needed []bool, explicit []uint64, values []keys.Number) (first uint64, err error) {
 	k := p.key
 	p.emptied = append(p.emptied[:0], make([]bool, len(needed)/len(k.rows)*p.params)...)
 	count := 0
@@ -263,10 +264,10 @@ func (s *session) fillKeys(c *backend.Conn, p *prepared, needed []bool, explicit
 	for i, need := range needed {
 		r, at := &k.rows[i%len(k.rows)], i/len(k.rows)*len(p.hidden)
 		if r.number >= 0 {
-			values[at+r.number] = number{null: true}
+			values[at+r.number] = keys.Number{Null: true}
 		}
 		if r.first >= 0 {
-			values[at+r.first] = number{null: true}
+			values[at+r.first] = keys.Number{Null: true}
 		}
 		if !need {
 			continue
@@ -275,9 +276,9 @@ func (s *session) fillKeys(c *backend.Conn, p *prepared, needed []bool, explicit
 			p.emptied[i/len(k.rows)*p.params+r.param] = true
 		}
 		if r.number >= 0 && (led || r.first < 0) {
-			values[at+r.number] = number{value: next}
+			values[at+r.number] = keys.Number{Value: next}
 		} else {
-			values[at+r.first] = number{value: next}
+			values[at+r.first] = keys.Number{Value: next}
 			led = true
 		}
 		next += step

@@ -7,6 +7,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
 	"seqproxy/statement"
 )
@@ -71,12 +72,12 @@ func (s *session) stepKey(c *backend.Conn, n *counted, words statement.Words) er
 	if err != nil {
 		return err
 	}
-	apart, err := s.set.Sequences.Step(&s.patience, n.Sequence)
-	if err = s.patience.over(err); err != nil {
+	apart, err := s.set.Sequences.Step(&s.numbers.Patience, n.Sequence)
+	if err = s.numbers.Patience.Over(err); err != nil {
 		return err
 	}
 	if modes.Increment%apart != 0 {
-		return errApart(n.Key, apart, modes.Increment)
+		return keys.ErrApart(n.Key, apart, modes.Increment)
 	}
 	n.Count = modes.Increment / apart
 	n.Size = min(n.Size, n.Most())

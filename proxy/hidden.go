@@ -9,6 +9,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
 	"seqproxy/statement"
 )
@@ -159,22 +160,22 @@ func (s *session) previousHidden(p *prepared) (uint64, error) {
 }
 
 // takeHidden returns the values of a statement's hidden parameters.
-func (s *session) takeHidden(p *prepared, asks []plan.Slot, previous uint64) (values []number, err error) {
+func (s *session) takeHidden(p *prepared, asks []plan.Slot, previous uint64) (values []keys.Number, err error) {
 	if err := s.mayTake(asks); err != nil {
 		return nil, err
 	}
-	if values, err = s.take(asks); err != nil {
+	if values, err = s.numbers.Take(asks); err != nil {
 		return nil, err
 	}
 	for i := range p.hidden {
 		if p.hidden[i].previous {
-			values[i].value = previous
+			values[i].Value = previous
 		}
 		if p.hidden[i].leads {
 			if err := s.mayTake(p.rows.Slots); err != nil {
 				return nil, err
 			}
-			if values[i].value, err = s.takeAhead(p.rows); err != nil {
+			if values[i].Value, err = s.takeAhead(p.rows); err != nil {
 				return nil, err
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/kill"
 	"seqproxy/proxy/state"
 	"seqproxy/statement"
@@ -111,11 +112,11 @@ func (s *session) killOwn(id uint32, k kill.Wish) error {
 func (s *session) killSelf(k kill.Wish) error {
 	if s.routes.Default() == nil {
 		if !k.Query {
-			s.refuse(errInterrupted)
+			s.refuse(keys.ErrInterrupted)
 			_ = s.flush() // the session ends either way
 			return errKilled
 		}
-		return errInterrupted
+		return keys.ErrInterrupted
 	}
 	c, err := s.attach()
 	if err != nil {
@@ -160,7 +161,7 @@ func (s *session) killOther(t *session, k kill.Wish) (err error) {
 		return notOwner(t.id)
 	}
 	if k.Query {
-		t.patience.interrupt()
+		t.numbers.Patience.Interrupt()
 		return s.killOn(t, places, k)
 	}
 	t.doom.CompareAndSwap(notDoomed, doomKilled) // before its server says anything to it

@@ -115,8 +115,8 @@ type shownSequence struct {
 // "photos" is one of the session's schema, whichever that is, and of the schema of the sequence
 // table; "album0.photos" is photos in album0.
 func (s *session) shownSequences() (all []shownSequence, err error) {
-	defs, err := s.set.Sequences.Definitions(&s.patience)
-	if err = s.patience.over(err); err != nil {
+	defs, err := s.set.Sequences.Definitions(&s.numbers.Patience)
+	if err = s.numbers.Patience.Over(err); err != nil {
 		return nil, err
 	}
 	schemas := slices.Compact([]string{s.set.Sequences.Schema(), s.state.Schema})
@@ -150,8 +150,8 @@ func (s *session) sees(name []byte) (bool, error) {
 	if s.user.looks() {
 		return true, nil
 	}
-	may, err := asker{s}.MayUse(&s.patience, name)
-	return may, s.patience.over(err)
+	may, err := asker{s}.MayUse(&s.numbers.Patience, name)
+	return may, s.numbers.Patience.Over(err)
 }
 
 // viewColumn is a column of a table of information_schema, and what a sequence has there.
@@ -392,8 +392,8 @@ func (s *session) hasSuchTable(c *backend.Conn, table string) (bool, error) {
 
 // rowOf is the row that a sequence is, with MariaDB's columns.
 func (s *session) rowOf(source *idiom.SequenceSource, name []byte) (string, error) {
-	d, state, err := s.set.Sequences.Describe(&s.patience, name)
-	if err = s.patience.over(err); err != nil {
+	d, state, err := s.set.Sequences.Describe(&s.numbers.Patience, name)
+	if err = s.numbers.Patience.Over(err); err != nil {
 		return "", err
 	}
 	after, cache := state.After, d.Cache

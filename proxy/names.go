@@ -26,8 +26,8 @@ func (s *session) nameInUTF8(name []byte, charset string) ([]byte, error) {
 
 // askUTF8 asks for a name in a character set that only a server knows; is says that it is one.
 func (s *session) askUTF8(name []byte, charset string) (text []byte, is bool, err error) {
-	text, err = s.set.Sequences.InUTF8(&s.patience, charset, name)
-	if err = s.patience.over(err); errors.Is(err, sequence.ErrNoText) {
+	text, err = s.set.Sequences.InUTF8(&s.numbers.Patience, charset, name)
+	if err = s.numbers.Patience.Over(err); errors.Is(err, sequence.ErrNoText) {
 		return nil, false, nil
 	}
 	return text, err == nil, err

@@ -7,6 +7,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
@@ -38,7 +39,7 @@ func (s *session) rewrite(sql []byte, a *plan.Action) error {
 	// Before numbers are taken for nothing. They may be as long as they can be.
 	const call, alias = len("IF(1,CAST(18446744073709551615 AS UNSIGNED),LAST_INSERT_ID(18446744073709551615))"), 1 << 10
 	if len(s.attributes)+len(sql)+call*len(st.Calls)+alias*len(st.Items) >= protocol.MaxFragment {
-		s.setValues(subs, slices.Repeat([]number{{value: math.MaxUint64}}, len(subs)), math.MaxUint64)
+		s.setValues(subs, slices.Repeat([]keys.Number{{Value: math.MaxUint64}}, len(subs)), math.MaxUint64)
 		if s.splice(sql, subs, nil) >= protocol.MaxFragment {
 			return errTooLong
 		}
@@ -82,13 +83,13 @@ func (s *session) rewrite(sql []byte, a *plan.Action) error {
 
 // takeOnce takes the numbers of a text that are one per call, and those that its rows
 // cannot wait for.
-func (s *session) takeOnce(a *plan.Action, rows *rowNumbers) (values []number, err error) {
-	if values, err = s.take(a.Slots); err != nil || rows == nil || !rows.Leads {
+func (s *session) takeOnce(a *plan.Action, rows *rowNumbers) (values []keys.Number, err error) {
+	if values, err = s.numbers.Take(a.Slots); err != nil || rows == nil || !rows.Leads {
 		return values, err
 	}
 	for i := range a.Slots { // the first call with a number for each row
 		if a.Slots[i].When == plan.EachRow {
-			values[i].value, err = s.takeAhead(rows)
+			values[i].Value, err = s.takeAhead(rows)
 			break
 		}
 	}
@@ -96,14 +97,14 @@ func (s *session) takeOnce(a *plan.Action, rows *rowNumbers) (values []number, e
 }
 
 // setValues gives the substitutions of numbers and of the previous id their values.
-func (s *session) setValues(subs []statement.Substitution, values []number, previous uint64) {
+func (s *session) setValues(subs []statement.Substitution, values []keys.Number, previous uint64) {
 	for i := range subs {
 		if place := s.stmt.Calls[i].Place; place == statement.PlaceNever || place == statement.PlaceRow && subs[i].Replacement != statement.AsLeading {
 			continue
 		}
 		switch s.stmt.Calls[i].Func {
 		case statement.Nextval, statement.Lastval, statement.Setval:
-			subs[i].Value, subs[i].Null = values[i].value, values[i].null
+			subs[i].Value, subs[i].Null = values[i].Value, values[i].Null
 		case statement.LastInsertID, statement.LastInsertIDVariable:
 			subs[i].Value = previous
 		}
@@ -125,4 +126,34 @@ func (s *session) splice(sql []byte, subs []statement.Substitution, splices []st
 func (s *session) sendOwn(c *backend.Conn) error {
 	s.state.LastOwn = state.OwnNothing
 	return s.exchange(c, s.own, protocol.AnswerTo(s.own[protocol.HeaderSize:]))
+}
+
+// takeKeys takes the numbers of a text's keys and writes f.Splices.
+func (s *session) takeKeys(f *plan.Filling) error {
+	if f == nil {
+		return nil
+	}
+	for i := range f.Keys {
+		k := &f.Keys[i]
+		var err error
+		if k.First, err = s.takeKey(k.Binding, k.Explicit, len(k.Filled), k.Step); err != nil {
+			return err
+		}
+	}
+	f.Spell()
+	return nil
+}
+
+// takeKey takes count numbers, step apart, and returns the first; 0 of none. Those that
+// the statement gives itself are taken out of what is handed out.
+func (s *session) takeKey(b *plan.Binding, explicit []uint64, count int, step uint64) (first uint64, err error) {
+	if err := s.numbers.Avoid(b, explicit); err != nil || count == 0 {
+		return 0, err
+	}
+	if s.user.rights != nil {
+		if err := s.mayUse([]byte(b.Sequence)); err != nil {
+			return 0, err
+		}
+	}
+	return s.numbers.Key(b, count, step)
 }

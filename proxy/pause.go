@@ -60,10 +60,10 @@ func (s *session) awaitResume(shard *backend.Shard) (err error) {
 	defer s.srv.held.Add(-1)
 	timer := time.NewTimer(s.set.PauseTimeout)
 	defer timer.Stop()
-	spent := s.patience.spent
+	spent := s.numbers.Patience.Spent()
 	defer func() {
-		err = s.patience.over(err)
-		s.patience.spent = spent // it was no sequence server that the command waited for
+		err = s.numbers.Patience.Over(err)
+		s.numbers.Patience.Restore(spent) // it was no sequence server that the command waited for
 		s.unreached = err != nil
 	}()
 	for {
@@ -75,8 +75,8 @@ func (s *session) awaitResume(shard *backend.Shard) (err error) {
 		s.entered = nil
 		select {
 		case <-p.Resumed():
-		case <-s.patience.Done():
-			return s.patience.Err()
+		case <-s.numbers.Patience.Done():
+			return s.numbers.Patience.Err()
 		case <-s.srv.stopping:
 			return errServerShutdown
 		case <-timer.C:

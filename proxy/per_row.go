@@ -10,6 +10,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/kill"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
@@ -134,7 +135,7 @@ func (x *rowExchange) take(_, rows int) ([]uint64, error) {
 		rows = 1
 	}
 	numbers, err := x.takeRows(rows)
-	if err != nil && rows > 1 && !errors.Is(err, errInterrupted) { // there may be some for the first of them
+	if err != nil && rows > 1 && !errors.Is(err, keys.ErrInterrupted) { // there may be some for the first of them
 		x.few = true // and not another wait for each
 		numbers, err = x.takeRows(1)
 	}
@@ -155,28 +156,28 @@ func (x *rowExchange) takeRows(rows int) ([]uint64, error) {
 	for len(x.asks) < n {
 		x.asks = append(x.asks, x.r.Slots...)
 	}
-	spent := x.s.patience.spent
-	values, err := x.s.take(x.asks[:n])
+	spent := x.s.numbers.Patience.Spent()
+	values, err := x.s.numbers.Take(x.asks[:n])
 	if err != nil {
 		return nil, err
 	}
-	x.s.patience.spent = spent // the rows behind these have the time anew
+	x.s.numbers.Patience.Restore(spent) // the rows behind these have the time anew
 	x.numbers = x.numbers[:0]
 	for _, v := range values {
-		x.numbers = append(x.numbers, v.value)
+		x.numbers = append(x.numbers, v.Value)
 	}
 	return x.numbers, nil
 }
 
 // takeAhead takes the numbers of the first row, and returns the first of them.
 func (s *session) takeAhead(r *rowNumbers) (first uint64, err error) {
-	values, err := s.take(r.Slots)
+	values, err := s.numbers.Take(r.Slots)
 	if err != nil {
 		return 0, err
 	}
 	r.ahead = make([]uint64, len(values))
 	for i, v := range values {
-		r.ahead[i] = v.value
+		r.ahead[i] = v.Value
 	}
 	return r.ahead[0], nil
 }

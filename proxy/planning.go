@@ -76,9 +76,9 @@ func (s *session) learn(f *plan.Facts, n *plan.Need, sql []byte) (err error) {
 	case plan.NeedRight:
 		f.NameOf(n.At).Usable, err = answer(s.hasRight(n.Name))
 	case plan.NeedSame:
-		same, err := s.set.Sequences.Same(&s.patience, n.Name, n.Other)
+		same, err := s.set.Sequences.Same(&s.numbers.Patience, n.Name, n.Other)
 		f.NameOf(n.At).SameAsFirst = plan.AnswerOf(same)
-		return s.patience.over(err)
+		return s.numbers.Patience.Over(err)
 	case plan.NeedDigits:
 		f.Digits, err = answer(s.digitsInRows())
 	case plan.NeedDatabase:
@@ -121,8 +121,8 @@ func errNoRight(name []byte) error {
 
 // knows says whether there is a sequence of that name.
 func (s *session) knows(name []byte) (bool, error) {
-	known, err := s.set.Sequences.Known(&s.patience, name)
-	return known, s.patience.over(err)
+	known, err := s.set.Sequences.Known(&s.numbers.Patience, name)
+	return known, s.numbers.Patience.Over(err)
 }
 
 // takesNumbers says whether a text has calls that are answered here.

@@ -249,19 +249,14 @@ func (a *prepareAnswer) relay() error {
 	binary.LittleEndian.PutUint16(b[7:], uint16(a.p.params))
 	a.idAt = len(a.s.out) + protocol.HeaderSize + 1
 	a.pass(b)
-	hidden := a.p.hidden
-	for i := 0; i < params && defined; i++ {
+	for w := (walk{p: a.p}); w.at < params && defined; {
 		if b, err = a.read(); err != nil {
 			return err
 		}
-		if len(hidden) > 0 && hidden[0].at == i {
-			for range hidden[0].markers() {
-				a.pass(b)
-			}
-			hidden = hidden[1:]
-			continue
+		_, own := w.next()
+		for range w.own - own { // none of those that are hidden, unless the client's stand in their place
+			a.pass(b)
 		}
-		a.pass(b)
 	}
 	if err := a.terminator(params, a.p.params); err != nil {
 		return err

@@ -308,8 +308,8 @@ func (s *session) administerHere(st *statement.Statement, p *prepared) error {
 	s.tally.Becomes(stats.KindAdmin)
 	s.disengage()
 	// Not with what the statement has waited: each sequence that it names has the time for itself.
-	table, err := s.set.Admin.Execute(context.WithValue(&s.patience, sequence.WaiterKey{}, nil), st, asker{s})
-	if err = s.patience.over(err); err == nil {
+	table, err := s.set.Admin.Execute(context.WithValue(&s.numbers.Patience, sequence.WaiterKey{}, nil), st, asker{s})
+	if err = s.numbers.Patience.Over(err); err == nil {
 		err = s.table(table, p)
 	} else if s.user.looks() && !ends(err) {
 		err = inFull(err)
@@ -337,8 +337,8 @@ func (s *session) refuseInside(st *statement.Statement, charset, where string) e
 			if err != nil {
 				continue // it is no name here
 			}
-			is, err := s.set.Sequences.Known(&s.patience, name)
-			if err = s.patience.over(err); err != nil {
+			is, err := s.set.Sequences.Known(&s.numbers.Patience, name)
+			if err = s.numbers.Patience.Over(err); err != nil {
 				return err
 			}
 			known = known || is

@@ -3,11 +3,13 @@ package proxy
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"strconv"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
 	"seqproxy/statement"
 )
@@ -33,12 +35,12 @@ func (h *hiddenParam) paramType() uint16 {
 }
 
 // appendValue appends the value of a hidden parameter of a type.
-func (n number) appendValue(b []byte, typ uint16) []byte {
+func appendValue(b []byte, n keys.Number, typ uint16) []byte {
 	if typ == typeUnsignedBigint {
-		return binary.LittleEndian.AppendUint64(b, n.value)
+		return binary.LittleEndian.AppendUint64(b, n.Value)
 	}
 	var digits [20]byte
-	return protocol.AppendLenEncBytes(b, strconv.AppendUint(digits[:0], n.value, 10))
+	return protocol.AppendLenEncBytes(b, strconv.AppendUint(digits[:0], n.Value, 10))
 }
 
 // placeParams computes where each of the client's parameters is on the server.
@@ -46,18 +48,41 @@ func (p *prepared) placeParams(total int) {
 	if len(p.hidden) == 0 {
 		return
 	}
-	hidden := p.hidden
 	p.place = make([]uint16, 0, p.params)
-	for i := range total {
-		if len(hidden) > 0 && hidden[0].at == i {
-			for range hidden[0].markers() {
-				p.place = append(p.place, noPlace)
-			}
-			hidden = hidden[1:]
+	for w := (walk{p: p}); w.at < total; {
+		at := w.at
+		h, _ := w.next()
+		if h == nil {
+			p.place = append(p.place, uint16(at))
 			continue
 		}
-		p.place = append(p.place, uint16(i))
+		for range h.markers() {
+			p.place = append(p.place, noPlace)
+		}
 	}
+}
+
+// walk goes through the parameters of the server's statement in their order: those of the client,
+// and the hidden ones, in the place of which some of the client's may stand.
+type walk struct {
+	p      *prepared
+	at     int // the next one
+	own    int // the client's next one
+	hidden int // the next one in p.hidden
+}
+
+// next returns the hidden parameter that is next, or nil, and the client's first one in its place.
+func (w *walk) next() (h *hiddenParam, own int) {
+	own = w.own
+	if hidden := w.p.hidden; w.hidden < len(hidden) && hidden[w.hidden].at == w.at {
+		h = &hidden[w.hidden]
+		w.hidden++
+		w.own += h.markers()
+	} else {
+		w.own++
+	}
+	w.at++
+	return h, own
 }
 
 // longData takes note that a parameter comes by COM_STMT_SEND_LONG_DATA, and turns
@@ -192,7 +217,7 @@ func (p *prepared) executionSize(e *execution, attributes bool) int {
 // values in their places. values belong to p.hidden, in order. The types are always
 // bound anew, also where the client relied on those of its last execution. cut must
 // have made e.
-func (p *prepared) appendExecute(b []byte, e *execution, attributes bool, values []number) ([]byte, error) {
+func (p *prepared) appendExecute(b []byte, e *execution, attributes bool, values []keys.Number) ([]byte, error) {
 	b = append(b, e.head...)
 	binary.LittleEndian.PutUint32(b[len(b)-executeHead+1:], p.backendID)
 	arguments := p.argumentCount()
@@ -203,66 +228,59 @@ func (p *prepared) appendExecute(b []byte, e *execution, attributes bool, values
 	nullsAt := len(b)
 	b = append(b, make([]byte, (count+7)/8)...)
 	b = append(b, 1)
-	hidden, own := p.hidden, 0
-	for i := range count {
-		if len(hidden) > 0 && hidden[0].at == i {
-			b = protocol.Parameter{Type: hidden[0].paramType()}.Append(b, attributes)
-			if v := values[len(p.hidden)-len(hidden)]; v.null {
-				b[nullsAt+i/8] |= 1 << (i % 8)
-			} else if hidden[0].paramType() != typeUnsignedBigint {
+	for w := (walk{p: p}); w.at < count; {
+		i := w.at
+		h, own := w.next()
+		null := false
+		if h != nil {
+			v := values[w.hidden-1]
+			b = protocol.Parameter{Type: h.paramType()}.Append(b, attributes)
+			if null = v.Null; !null && h.paramType() != typeUnsignedBigint {
 				if err := lastInParameter(v); err != nil {
 					return nil, err
 				}
 			}
-			own += hidden[0].markers()
-			hidden = hidden[1:]
-			continue
+		} else {
+			if own < p.params {
+				b = p.types[own].Append(b, attributes)
+			}
+			null = e.params.IsNull(own) || p.isEmptied(0, own)
 		}
-		if own < p.params {
-			b = p.types[own].Append(b, attributes)
-		}
-		if e.params.IsNull(own) || p.isEmptied(0, own) {
+		if null {
 			b[nullsAt+i/8] |= 1 << (i % 8)
 		}
-		own++
 	}
 	b = append(b, e.params.Types...)
-	hidden, own = p.hidden, 0
 	rest := e.values
-	for i := range p.params + len(p.hidden) - arguments {
-		if len(hidden) > 0 && hidden[0].at == i {
-			for range hidden[0].markers() {
-				if !e.params.IsNull(own) && (p.long == nil || !p.long[own]) {
-					size, ok := protocol.BinaryValueSize(uint8(p.types[own].Type), rest)
-					if !ok {
-						return nil, errMalformed
-					}
-					rest = rest[size:]
-				}
-				own++
+	for w := (walk{p: p}); w.at < p.params+len(p.hidden)-arguments; {
+		h, own := w.next()
+		for i := own; i < w.own; i++ {
+			if e.params.IsNull(i) || p.long != nil && p.long[i] {
+				continue
 			}
-			if !values[0].null {
-				b = values[0].appendValue(b, hidden[0].paramType())
-			}
-			hidden = hidden[1:]
-			values = values[1:]
-			continue
-		}
-		isLong := p.long != nil && p.long[own]
-		if !e.params.IsNull(own) && !isLong {
-			size, ok := protocol.BinaryValueSize(uint8(p.types[own].Type), rest)
+			size, ok := protocol.BinaryValueSize(uint8(p.types[i].Type), rest)
 			if !ok {
 				return nil, errMalformed
 			}
-			if !p.isEmptied(0, own) {
+			if h == nil && !p.isEmptied(0, i) {
 				b = append(b, rest[:size]...)
 			}
 			rest = rest[size:]
 		}
-		own++
+		if h != nil && !values[w.hidden-1].Null {
+			b = appendValue(b, values[w.hidden-1], h.paramType())
+		}
 	}
 	if e.count > p.params {
 		b = append(b, rest...)
 	}
 	return b, nil
+}
+
+// lastInParameter refuses what a prepared statement cannot be given as BIGINT.
+func lastInParameter(v keys.Number) error {
+	if v.Value > math.MaxInt64 {
+		return notSupported("LASTVAL of %d, which is above the signed BIGINT, in a prepared statement is not supported: send it as text", v.Value)
+	}
+	return nil
 }

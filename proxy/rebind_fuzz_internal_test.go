@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
 	"seqproxy/statement"
 )
@@ -39,9 +40,9 @@ func FuzzExecution(f *testing.F) {
 			p.hidden[0].from = argument{1, 2}
 		}
 		p.placeParams(p.params - arguments + len(p.hidden))
-		values := make([]number, len(p.hidden))
+		values := make([]keys.Number, len(p.hidden))
 		if params&1 != 0 && len(p.hidden) > 0 { // a LASTVAL, which is NULL
-			p.hidden[0].Func, values[0].null = statement.Lastval, true
+			p.hidden[0].Func, values[0].Null = statement.Lastval, true
 		}
 
 		if rows, err := p.cutBulk(payload); err == nil {
@@ -80,7 +81,7 @@ func FuzzExecution(f *testing.F) {
 			}
 		}
 		for i, h := range p.hidden {
-			if got.params.IsNull(h.at) != values[i].null || server.types[h.at].Type != h.paramType() {
+			if got.params.IsNull(h.at) != values[i].Null || server.types[h.at].Type != h.paramType() {
 				t.Errorf("the number at %d: got type %x, NULL %v", h.at, server.types[h.at].Type, got.params.IsNull(h.at))
 			}
 		}

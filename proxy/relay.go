@@ -63,7 +63,7 @@ func (s *session) answerInTurn(handle func() error) error {
 	}
 	mark := len(s.out)
 	err := handle()
-	s.notice = nil
+	_ = s.numbers.Notice()
 	if err = s.tell(err); err != nil {
 		return err
 	}

@@ -39,6 +39,7 @@ func (s *session) renew(payload []byte) error {
 		return nil
 	}
 	s.set = now
+	s.numbers.From(now.Sequences)
 	routes := s.routesIn(s.set)
 	if s.routes == routes || s.cur != nil && (paused(s.cur.Shard()) || paused(routes.ForSchema(s.state.Schema))) {
 		return nil // the command may need no server; else see rejoin

@@ -55,7 +55,8 @@ func (s *session) resetConnection() error {
 // resetState forgets what the client has set.
 func (s *session) resetState() {
 	s.state.Reset()
-	s.texts, s.got = nil, nil
+	s.texts = nil
+	s.numbers.Forget()
 }
 
 // resetInPlace resets a connection that could not be opened again, for want of a
@@ -82,6 +83,7 @@ func (s *session) changeUser(payload []byte) error {
 	}
 	s.client.SetPacketNum(s.packetNum)
 	s.set = s.srv.settings.Load()
+	s.numbers.From(s.set.Sequences)
 	attempt, err := s.greeting().ReceiveChangeUser(s.client, command, &s.login)
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/kill"
 	"seqproxy/proxy/login"
 	"seqproxy/proxy/plan"
@@ -40,9 +41,9 @@ type User struct {
 	// with * behind it; nil: all.
 	Sequences []string
 
-	rights  *rights // of Sequences
-	relayed bool    // a server has checked who it is, and we know only the name
-	secret  bool    // of such a user Password came by all the same, and may be empty
+	rights  *keys.Rights // of Sequences
+	relayed bool         // a server has checked who it is, and we know only the name
+	secret  bool         // of such a user Password came by all the same, and may be empty
 }
 
 // nobody is the user of a session before its login. It is only read.
@@ -60,14 +61,10 @@ const (
 
 // sequencer gives numbers. *sequence.Sequences implements it.
 type sequencer interface {
-	// TakeRun returns n consecutive numbers, and what there is to say of their sequence.
-	TakeRun(ctx context.Context, name []byte, n uint64) (sequence.Taken, error)
+	keys.Sequences
+	keys.Names
 	// Known says whether a sequence of that name is served.
 	Known(ctx context.Context, name []byte) (bool, error)
-	// Same says whether two names are spellings of one sequence.
-	Same(ctx context.Context, a, b []byte) (bool, error)
-	// Stored returns the name of a sequence as the table spells it, if there is one.
-	Stored(ctx context.Context, name []byte) (stored string, known bool, err error)
 	// Definitions returns what all sequences are. It asks.
 	Definitions(ctx context.Context) ([]sequence.Definition, error)
 	// Describe returns what a sequence is and where it stands. It asks.
@@ -75,8 +72,6 @@ type sequencer interface {
 	// SetValue has a sequence go on behind n, or at n if that is not used; ok is false if it
 	// is beyond that already.
 	SetValue(ctx context.Context, name []byte, n uint64, used bool) (value uint64, ok bool, err error)
-	// Identify returns what tells a sequence from others, however it is spelled.
-	Identify(ctx context.Context, name []byte) (sequence.Identity, error)
 	// Turns is how far apart the numbers of one sequence server are, where several take turns; else 1. It does no I/O.
 	Turns() uint64
 	// Divided says whether several sequence servers divide the numbers, and by multiples of how many others may move a row of theirs; 1: by none. It asks them.
@@ -95,10 +90,6 @@ type sequencer interface {
 	// known. LoadOwners waits until they are.
 	Owners() *sequence.Owners
 	LoadOwners(ctx context.Context) (*sequence.Owners, error)
-	// Step returns how far apart the numbers of a sequence are.
-	Step(ctx context.Context, name []byte) (uint64, error)
-	// Avoid says that somebody is about to use numbers that he has chosen himself.
-	Avoid(ctx context.Context, name []byte, numbers []uint64) error
 }
 
 // administrator answers statements about sequences as things (CREATE SEQUENCE, SHOW
@@ -323,7 +314,8 @@ func (s *Server) start(ctx context.Context, nc net.Conn, atAdmin bool) {
 	sess := &session{srv: s, set: set, client: client, user: nobody, atAdmin: atAdmin}
 	sess.routes = sess.routesIn(set)
 	sess.ctx, sess.cancel = context.WithCancel(ctx)
-	sess.patience.Context = sess.ctx
+	sess.numbers.For(sess.ctx, sess)
+	sess.numbers.From(set.Sequences)
 	sess.connected = stats.Clock()
 	sess.tally = stats.NewTally(&sess.mu, sess.connected)
 	if !s.register(sess) {

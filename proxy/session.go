@@ -16,6 +16,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/kill"
 	"seqproxy/proxy/login"
 	"seqproxy/proxy/plan"
@@ -58,10 +59,10 @@ type session struct {
 	// greetedMySQL is set if the client was greeted by what is not MariaDB; see likeMariaDB.
 	greetedMySQL bool
 
-	patience patience // of waits in the proxy itself
-	idle     idleness
-	tally    stats.Tally
-	slow     slow
+	numbers keys.Taker // of sequences
+	idle    idleness
+	tally   stats.Tally
+	slow    slow
 
 	connected time.Duration // when, by clock
 
@@ -69,7 +70,6 @@ type session struct {
 	lastTag  uint32 // of its connections to servers; see connID
 	prepared preparedSet
 	texts    preparedTexts // nil if there are none
-	got      lastNumbers   // the last number of each sequence
 
 	// engaged are the shards that the session uses, or has used; while it rests that counts
 	// only with a transaction open. entered are those of the command being handled. See enter.
@@ -87,15 +87,13 @@ type session struct {
 	conns         map[*backend.Shard]*backend.Conn
 	cur           *backend.Conn
 
-	stmt       statement.Statement   // of the command being handled
-	explained  bool                  // an insert id in the answer is to be expected, see plan.ExplainsID
-	planner    *plan.Planner         // nil if nothing was ever planned
-	fill       *plan.Filling         // what of it is filled in; nil: nothing
-	name       []byte                // scratch: of a sequence
-	attributes []byte                // before the text being handled, with QueryAttributes; in the client's buffer
-	out        []byte                // answers of our own, not yet written
-	notice     *protocol.ServerError // a sequence of which it has taken numbers nears its end; nil: none does
-	own        []byte                // scratch: a command of our making
+	stmt       statement.Statement // of the command being handled
+	explained  bool                // an insert id in the answer is to be expected, see plan.ExplainsID
+	planner    *plan.Planner       // nil if nothing was ever planned
+	fill       *plan.Filling       // what of it is filled in; nil: nothing
+	attributes []byte              // before the text being handled, with QueryAttributes; in the client's buffer
+	out        []byte              // answers of our own, not yet written
+	own        []byte              // scratch: a command of our making
 
 	effect   state.Effect // of the statement being handled
 	kills    []killInside // of the text being handled, still to be carried out

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"seqproxy/backend"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/login"
 )
 
@@ -29,7 +30,7 @@ func newSettings(opts Options, routes *backend.Routes, before *settings) *settin
 		tickets: newTicketTables(opts.Tickets), failures: login.NewRules(opts.FailedLogins, min(opts.FailedLoginDelay, opts.LoginTimeout/2), opts.FailedLoginExempt),
 	}
 	for _, u := range opts.Users {
-		u.rights = newRights(u.Sequences)
+		u.rights = keys.NewRights(u.Sequences)
 		s.users[u.Name] = &u
 		s.oldPasswords = s.oldPasswords || u.OldPassword != ""
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
 	"seqproxy/statement"
 )
@@ -25,39 +26,17 @@ func (s *session) refuseSetval(a *plan.Slot) error {
 	return err
 }
 
-// takeInTurn is take for a text with SETVAL, which changes what the calls behind it give.
-func (s *session) takeInTurn(asks []plan.Slot) (values []number, err error) {
-	values = make([]number, len(asks))
-	for i := range asks {
-		if !asks[i].Takes() {
-			continue
-		}
-		switch asks[i].Func {
-		case statement.Nextval:
-			values[i].value, err = s.takeNumbers(asks[i].Sequence, asks[i].Count)
-		case statement.Lastval:
-			values[i], err = s.lastOf(asks[i].Sequence)
-		default:
-			values[i], err = s.setval(asks[i].Sequence, asks[i].Set)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return values, nil
-}
-
-// setval is SETVAL(): it returns the value, or NULL where the sequence is beyond it already.
-func (s *session) setval(name []byte, set *statement.SetvalArgs) (number, error) {
+// Setval is SETVAL(), for the taker: it returns the value, or NULL where the sequence is beyond it already.
+func (s *session) Setval(name []byte, set *statement.SetvalArgs) (keys.Number, error) {
 	if set.Negative { // which is behind, wherever the sequence is
-		_, err := s.set.Sequences.Identify(&s.patience, name)
-		return number{null: true}, s.patience.over(err)
+		_, err := s.set.Sequences.Identify(&s.numbers.Patience, name)
+		return keys.Number{Null: true}, s.numbers.Patience.Over(err)
 	}
-	value, ok, err := s.set.Sequences.SetValue(&s.patience, name, set.Value, !set.Unused)
-	err = s.patience.over(err)
+	value, ok, err := s.set.Sequences.SetValue(&s.numbers.Patience, name, set.Value, !set.Unused)
+	err = s.numbers.Patience.Over(err)
 	s.audit(fmt.Sprintf("SETVAL(%s, %d)", plan.Quoted(limit(string(name), maxNamed)), set.Value), err)
 	if err != nil {
-		return number{}, inFull(err) // to an admin
+		return keys.Number{}, inFull(err) // to an admin
 	}
-	return number{value: value, null: !ok}, nil
+	return keys.Number{Value: value, Null: !ok}, nil
 }

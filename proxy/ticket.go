@@ -164,8 +164,8 @@ func (s *session) mayLeaveToServer(t *tableTicket) error {
 	if t.table.Counter != nil {
 		return nil
 	}
-	several, turns, err := s.set.Sequences.Divided(&s.patience)
-	if err = s.patience.over(err); err != nil || !several {
+	several, turns, err := s.set.Sequences.Divided(&s.numbers.Patience)
+	if err = s.numbers.Patience.Over(err); err != nil || !several {
 		return err
 	}
 	switch {
@@ -241,7 +241,7 @@ func (s *session) takeTicket(t *tableTicket, charset string) (a ticketAnswer, ha
 	} else {
 		return a, false, nil
 	}
-	switch err = s.patience.over(err); {
+	switch err = s.numbers.Patience.Over(err); {
 	case errors.Is(err, sequence.ErrNoTicket), errors.Is(err, sequence.ErrStep), errors.Is(err, sequence.ErrBadOption):
 		return a, false, nil
 	}
@@ -255,9 +255,9 @@ func (s *session) takeCounted(t *tableTicket, stub []byte) (a ticketAnswer, err 
 	}
 	var ticket sequence.Ticket
 	if t.Kind == idiom.TicketReplace {
-		ticket, err = t.table.Counter.Replace(&s.patience, t.ID, t.Column, stub)
+		ticket, err = t.table.Counter.Replace(&s.numbers.Patience, t.ID, t.Column, stub)
 	} else {
-		ticket, err = t.table.Counter.Insert(&s.patience, t.ID)
+		ticket, err = t.table.Counter.Insert(&s.numbers.Patience, t.ID)
 	}
 	a = ticketAnswer{affected: 1, id: ticket.Number, moved: true, transactional: ticket.Transactional}
 	if ticket.Replaced {
@@ -274,13 +274,13 @@ func (s *session) takeOfRow(t *tableTicket, name []byte) (a ticketAnswer, err er
 	a.transactional = true
 	if t.Kind == idiom.TicketUpsert {
 		var created bool
-		a.id, created, err = s.set.Sequences.AdvanceOrCreate(&s.patience, name, t.Step)
+		a.id, created, err = s.set.Sequences.AdvanceOrCreate(&s.numbers.Patience, name, t.Step)
 		if a.affected, a.moved = 2, true; created {
 			a.affected = 1
 		}
 		return a, err
 	}
-	a.id, err = s.set.Sequences.Advance(&s.patience, name, t.Step)
+	a.id, err = s.set.Sequences.Advance(&s.numbers.Patience, name, t.Step)
 	if errors.Is(err, sequence.ErrUnknown) {
 		a.id, a.info = 0, "Rows matched: 0  Changed: 0  Warnings: 0"
 		return a, nil

@@ -22,20 +22,13 @@ func newWarning(code uint16, text string) *protocol.ServerError {
 	return &protocol.ServerError{Code: code, State: stateWarning, Message: text}
 }
 
-// noteEnd takes note of the notice that a sequence of which numbers were just taken nears
-// its end; "": there is none.
-func (s *session) noteEnd(text string) {
-	if text != "" {
-		s.notice = newWarning(mysql.ER_UNKNOWN_ERROR, text)
-	}
-}
-
 // takeNotice returns the warning that a sequence of which numbers were just taken nears
 // its end; nil: there is none. It is given once.
 func (s *session) takeNotice() *protocol.ServerError {
-	w := s.notice
-	s.notice = nil
-	return w
+	if text := s.numbers.Notice(); text != "" {
+		return newWarning(mysql.ER_UNKNOWN_ERROR, text)
+	}
+	return nil
 }
 
 // tellNotice tells of it beside a server's answer, of which b holds what came last: an OK

@@ -1,4 +1,4 @@
-package proxy
+package keys
 
 import (
 	"context"
@@ -8,14 +8,15 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"seqproxy/protocol"
 	"seqproxy/proxy/stats"
 	"seqproxy/sequence"
 )
 
-// patience is the context of what a session waits for in the proxy itself, a number
+// Patience is the context of what a session waits for in the proxy itself, a number
 // that has yet to be reserved: it ends with the session, and by KILL QUERY. A wait that
 // does not come about costs nothing.
-type patience struct {
+type Patience struct {
 	context.Context // the session's
 
 	begun  atomic.Bool   // there may be a wait
@@ -30,7 +31,7 @@ type patience struct {
 }
 
 // Done begins a wait, unless it has begun. What a wait needs is kept for the next one, if nothing has ended it.
-func (p *patience) Done() <-chan struct{} {
+func (p *Patience) Done() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.begun.Load() {
@@ -43,7 +44,7 @@ func (p *patience) Done() <-chan struct{} {
 	}
 	if !p.follows {
 		p.follows = true
-		context.AfterFunc(p.Context, p.interrupt)
+		context.AfterFunc(p.Context, p.Interrupt)
 	}
 	if p.Context.Err() != nil {
 		p.interruptLocked() // it may have ended while nothing waited
@@ -52,7 +53,7 @@ func (p *patience) Done() <-chan struct{} {
 }
 
 // Err is not nil once the wait is to end.
-func (p *patience) Err() error {
+func (p *Patience) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.interrupted {
@@ -63,7 +64,7 @@ func (p *patience) Err() error {
 
 // Waited is for how long the command that is handled has waited for the sequence servers, by which the sequences know how much of its time is left. Only the session's
 // goroutine calls it.
-func (p *patience) Waited() time.Duration {
+func (p *Patience) Waited() time.Duration {
 	if !p.begun.Load() {
 		return p.spent
 	}
@@ -73,39 +74,39 @@ func (p *patience) Waited() time.Duration {
 }
 
 // Value tells the sequences what the command has waited.
-func (p *patience) Value(key any) any {
+func (p *Patience) Value(key any) any {
 	if key == (sequence.WaiterKey{}) {
 		return p
 	}
 	return p.Context.Value(key)
 }
 
-// interrupt ends the wait, if there is one, from whichever goroutine.
-func (p *patience) interrupt() {
+// Interrupt ends the wait, if there is one, from whichever goroutine.
+func (p *Patience) Interrupt() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.interruptLocked()
 }
 
-func (p *patience) interruptLocked() {
+func (p *Patience) interruptLocked() {
 	if p.begun.Load() && !p.interrupted {
 		p.interrupted = true
 		close(p.done)
 	}
 }
 
-// over ends what may have been a wait, with err, and returns the error that the client
+// Over ends what may have been a wait, with err, and returns the error that the client
 // is told.
-func (p *patience) over(err error) error {
+func (p *Patience) Over(err error) error {
 	if !p.begun.Load() {
 		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.spend(stats.Clock() - p.since)
+	p.Spend(stats.Clock() - p.since)
 	if p.interrupted {
 		if err != nil && p.Context.Err() == nil {
-			err = errInterrupted
+			err = ErrInterrupted
 		}
 		p.done, p.interrupted = nil, false
 	}
@@ -118,11 +119,28 @@ func (p *patience) over(err error) error {
 	return err
 }
 
-// spend takes note of a wait for the sequence servers that is over.
-func (p *patience) spend(took time.Duration) {
+// Spend takes note of a wait for the sequence servers that is over.
+func (p *Patience) Spend(took time.Duration) {
 	p.waited += took
 	p.spent += took
 }
 
-// errInterrupted is what a statement gets that KILL QUERY has ended.
-var errInterrupted = sqlError(mysql.ER_QUERY_INTERRUPTED, "70100", "Query execution was interrupted")
+// Begin begins a command, which has waited for nothing yet.
+func (p *Patience) Begin() { p.spent = 0 }
+
+// Spent is for how long the command has waited in waits that are over, and Restore makes it that
+// again: what came between does not count.
+func (p *Patience) Spent() time.Duration { return p.spent }
+
+// Restore is explained at Spent.
+func (p *Patience) Restore(spent time.Duration) { p.spent = spent }
+
+// TakeWaited returns how long all commands have waited since it was last asked.
+func (p *Patience) TakeWaited() time.Duration {
+	waited := p.waited
+	p.waited = 0
+	return waited
+}
+
+// ErrInterrupted is what a statement gets that KILL QUERY has ended.
+var ErrInterrupted error = &protocol.ServerError{Code: mysql.ER_QUERY_INTERRUPTED, State: "70100", Message: "Query execution was interrupted"}

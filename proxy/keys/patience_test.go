@@ -1,4 +1,4 @@
-package proxy
+package keys
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 func TestPatienceIsKeptFromOneWaitToTheNext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	p := &patience{Context: ctx}
+	p := &Patience{Context: ctx}
 	ended := func(done <-chan struct{}) bool {
 		select {
 		case <-done:
@@ -20,47 +20,47 @@ func TestPatienceIsKeptFromOneWaitToTheNext(t *testing.T) {
 		}
 	}
 
-	p.interrupt() // KILL QUERY while nothing waits
+	p.Interrupt() // KILL QUERY while nothing waits
 	if ended(p.Done()) || p.Err() != nil {
 		t.Fatal("a KILL QUERY before a wait ended it")
 	}
-	if err := p.over(nil); err != nil {
+	if err := p.Over(nil); err != nil {
 		t.Fatal(err)
 	}
 
 	first := p.Done()
-	p.interrupt()
-	p.interrupt()
+	p.Interrupt()
+	p.Interrupt()
 	if !ended(first) || p.Err() == nil {
 		t.Error("KILL QUERY did not end a wait")
 	}
-	if err := p.over(p.Err()); !errors.Is(err, errInterrupted) {
+	if err := p.Over(p.Err()); !errors.Is(err, ErrInterrupted) {
 		t.Errorf("the client of a killed wait is told %v", err)
 	}
 	if ended(p.Done()) || p.Err() != nil {
 		t.Error("a wait after a killed one has ended before it began")
 	}
-	_ = p.over(nil)
+	_ = p.Over(nil)
 
-	if n := testing.AllocsPerRun(100, func() { p.Done(); _ = p.over(nil) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { p.Done(); _ = p.Over(nil) }); n != 0 {
 		t.Errorf("a wait after the first allocates %v times", n)
 	}
 
 	during := p.Done()
 	cancel()
 	<-during // the session's end ends a wait that has begun
-	if err := p.over(p.Err()); errors.Is(err, errInterrupted) || err == nil {
+	if err := p.Over(p.Err()); errors.Is(err, ErrInterrupted) || err == nil {
 		t.Errorf("the end of the session in a wait is told as %v", err)
 	}
 	if !ended(p.Done()) {
 		t.Error("a wait of a session that has ended goes on")
 	}
-	_ = p.over(p.Err())
+	_ = p.Over(p.Err())
 }
 
 // What a command has waited for several things is one sum, the wait that goes on included.
 func TestPatienceAddsUpWhatACommandHasWaited(t *testing.T) {
-	p := &patience{Context: t.Context()}
+	p := &Patience{Context: t.Context()}
 	if got := p.Waited(); got != 0 {
 		t.Errorf("before the first wait: %v", got)
 	}
@@ -73,7 +73,7 @@ func TestPatienceAddsUpWhatACommandHasWaited(t *testing.T) {
 	p.Done()
 	time.Sleep(2 * time.Millisecond)
 	atLeast(2 * time.Millisecond)
-	if err := p.over(nil); err != nil {
+	if err := p.Over(nil); err != nil {
 		t.Fatal(err)
 	}
 	after := p.Waited()
@@ -84,13 +84,11 @@ func TestPatienceAddsUpWhatACommandHasWaited(t *testing.T) {
 	p.Done()
 	time.Sleep(2 * time.Millisecond)
 	atLeast(after + 2*time.Millisecond)
-	_ = p.over(nil)
-	p.spend(time.Hour)
+	_ = p.Over(nil)
+	p.Spend(time.Hour)
 	atLeast(time.Hour + 4*time.Millisecond)
-	s := &session{}
-	s.patience.spend(time.Hour)
-	s.beginCommand()
-	if got := s.patience.Waited(); got != 0 {
+	p.Begin()
+	if got := p.Waited(); got != 0 {
 		t.Errorf("of the command before %v is left", got)
 	}
 }

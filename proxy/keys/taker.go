@@ -1,0 +1,252 @@
+package keys
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"seqproxy/proxy/plan"
+	"seqproxy/sequence"
+	"seqproxy/statement"
+)
+
+// Sequences gives numbers. *sequence.Sequences implements it.
+type Sequences interface {
+	// TakeRun returns n consecutive numbers, and what there is to say of their sequence.
+	TakeRun(ctx context.Context, name []byte, n uint64) (sequence.Taken, error)
+	// Same says whether two names are spellings of one sequence.
+	Same(ctx context.Context, a, b []byte) (bool, error)
+	// Identify returns what tells a sequence from others, however it is spelled.
+	Identify(ctx context.Context, name []byte) (sequence.Identity, error)
+	// Step returns how far apart the numbers of a sequence are.
+	Step(ctx context.Context, name []byte) (uint64, error)
+	// Avoid says that somebody is about to use numbers that he has chosen himself.
+	Avoid(ctx context.Context, name []byte, numbers []uint64) error
+}
+
+// Session is what a Taker needs of the session that it takes numbers for.
+type Session interface {
+	// Setval sets a sequence on.
+	Setval(name []byte, set *statement.SetvalArgs) (Number, error)
+}
+
+// Taker takes numbers for a session. Only the session's goroutine uses it, but for
+// Patience.Interrupt.
+type Taker struct {
+	Patience Patience
+
+	sequences Sequences
+	setter    Session
+	lasts     lasts // the last number of each sequence
+	notice    string
+	name      []byte // scratch: of a sequence
+}
+
+// For makes t the taker of a session, whose waits end with ctx.
+func (t *Taker) For(ctx context.Context, s Session) { t.Patience.Context, t.setter = ctx, s }
+
+// From has numbers taken of these sequences from now on.
+func (t *Taker) From(sequences Sequences) { t.sequences = sequences }
+
+// Forget forgets what LASTVAL() gives, as a session that is reset does.
+func (t *Taker) Forget() { t.lasts = nil }
+
+// Notice returns the notice that a sequence of which numbers were taken nears its end; "" if there
+// is none. It is given once.
+func (t *Taker) Notice() string {
+	text := t.notice
+	t.notice = ""
+	return text
+}
+
+func (t *Taker) note(text string) {
+	if text != "" {
+		t.notice = text
+	}
+}
+
+// Number is the value of a slot.
+type Number struct {
+	Value uint64
+	Last  uint64 // of the numbers that a NEXTVAL takes
+	Null  bool
+}
+
+// takeOne is Take for one NEXTVAL.
+func (t *Taker) takeOne(a *plan.Slot) ([]Number, error) {
+	first, step, err := t.Run(a.Sequence, a.Count)
+	if err != nil {
+		return nil, err
+	}
+	return []Number{{Value: first, Last: first + (a.Count-1)*step}}, nil
+}
+
+// Take takes what is asked for: the values of asks, in order. The numbers of one
+// sequence are consecutive, however it is spelled. The user may use all of them.
+func (t *Taker) Take(asks []plan.Slot) (values []Number, err error) {
+	if len(asks) == 1 && asks[0].Func == statement.Nextval && asks[0].Takes() { // nearly always
+		return t.takeOne(&asks[0])
+	}
+	last := false
+	for i := range asks {
+		if !asks[i].Takes() {
+			continue
+		}
+		if asks[i].Func == statement.Setval {
+			return t.takeInOrder(asks)
+		}
+		last = last || asks[i].Func == statement.Lastval
+	}
+	if !last {
+		return t.takeNext(asks)
+	}
+	before, err := t.lastBefore(asks)
+	if err != nil {
+		return nil, err
+	}
+	if values, err = t.takeNext(asks); err != nil {
+		return nil, err
+	}
+	return values, t.fillLast(asks, values, before)
+}
+
+// takeNext takes the numbers that NEXTVALs ask for.
+func (t *Taker) takeNext(asks []plan.Slot) (values []Number, err error) {
+	values = make([]Number, len(asks))
+	taken := make([]bool, len(asks))
+	for i := range asks {
+		if !asks[i].Takes() || taken[i] || asks[i].Func != statement.Nextval {
+			continue
+		}
+		name := asks[i].Sequence
+		var places []int // of the names that mean this sequence
+		total := uint64(0)
+		for j := i; j < len(asks); j++ {
+			if !asks[j].Takes() || taken[j] || asks[j].Func != statement.Nextval {
+				continue
+			}
+			other := asks[j].Sequence
+			same := bytes.Equal(other, name)
+			if !same {
+				var err error
+				if same, err = t.sequences.Same(&t.Patience, name, other); err != nil {
+					return nil, t.Patience.Over(err)
+				}
+			}
+			if same {
+				places = append(places, j)
+				total += asks[j].Count
+			}
+		}
+		next, step, err := t.Run(name, total)
+		if err != nil {
+			return nil, err
+		}
+		for _, j := range places {
+			values[j].Value, values[j].Last, taken[j] = next, next+(asks[j].Count-1)*step, true
+			next += asks[j].Count * step
+		}
+	}
+	return values, nil
+}
+
+// takeInOrder is Take for a text with SETVAL, which changes what the calls behind it give.
+func (t *Taker) takeInOrder(asks []plan.Slot) (values []Number, err error) {
+	values = make([]Number, len(asks))
+	for i := range asks {
+		if !asks[i].Takes() {
+			continue
+		}
+		switch asks[i].Func {
+		case statement.Nextval:
+			values[i].Value, err = t.first(asks[i].Sequence, asks[i].Count)
+		case statement.Lastval:
+			values[i], err = t.lastOf(asks[i].Sequence)
+		default:
+			values[i], err = t.setter.Setval(asks[i].Sequence, asks[i].Set)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+// first takes numbers of a sequence for somebody who needs the n from the first one on, whatever the sequence's INCREMENT.
+func (t *Taker) first(name []byte, n uint64) (first uint64, err error) {
+	first, _, err = t.Run(name, n)
+	return first, err
+}
+
+// Run takes n numbers of a sequence, in its steps, and makes the last of
+// them the one that LASTVAL() gives. As MariaDB has it, that is NULL after the sequence ran out.
+func (t *Taker) Run(name []byte, n uint64) (first, step uint64, err error) {
+	got, err := t.sequences.TakeRun(&t.Patience, name, n)
+	if err = t.Patience.Over(err); err != nil {
+		if errors.Is(err, sequence.ErrExhausted) {
+			t.note(got.Notice)
+			t.lasts.forget(got.Of)
+		}
+		return got.First, got.Step, err
+	}
+	t.note(got.Notice)
+	t.lasts.took(got.Of, got.First+(n-1)*got.Step)
+	return got.First, got.Step, nil
+}
+
+// lastOf is LASTVAL() of a sequence.
+func (t *Taker) lastOf(name []byte) (Number, error) {
+	of, err := t.sequences.Identify(&t.Patience, name)
+	if err = t.Patience.Over(err); err != nil {
+		return Number{}, err
+	}
+	return t.lasts.get(of), nil
+}
+
+// lastBefore returns what the LASTVALs would give before the text.
+func (t *Taker) lastBefore(asks []plan.Slot) ([]Number, error) {
+	before := make([]Number, len(asks))
+	for i := range asks {
+		if !asks[i].Takes() || asks[i].Func != statement.Lastval {
+			continue
+		}
+		var err error
+		if before[i], err = t.lastOf(asks[i].Sequence); err != nil {
+			return nil, err
+		}
+	}
+	return before, nil
+}
+
+// fillLast fills in the values of LASTVALs, each of which sees the numbers in front of it.
+func (t *Taker) fillLast(asks []plan.Slot, values, before []Number) error {
+	seen := make(map[sequence.Identity]uint64)
+	for i := range asks {
+		if !asks[i].Takes() {
+			continue
+		}
+		of, err := t.sequences.Identify(&t.Patience, asks[i].Sequence)
+		if err = t.Patience.Over(err); err != nil {
+			return err
+		}
+		if asks[i].Func == statement.Nextval {
+			seen[of] = values[i].Last
+			continue
+		}
+		if values[i] = before[i]; seen[of] != 0 {
+			values[i] = Number{Value: seen[of]}
+		}
+	}
+	return nil
+}
+
+// Block takes n numbers of a sequence, of which nobody knows yet which will be used.
+func (t *Taker) Block(name []byte, n uint64) (sequence.Taken, error) {
+	return t.sequences.TakeRun(&t.Patience, name, n)
+}
+
+// Used takes note that a number of a block was the last one that was used.
+func (t *Taker) Used(block sequence.Taken, last uint64) { t.lasts.took(block.Of, last) }
+
+// Blocked takes note of what there is to say beside a block.
+func (t *Taker) Blocked(block sequence.Taken) { t.note(block.Notice) }

@@ -1,0 +1,167 @@
+package keys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
+	"seqproxy/sequence"
+	"seqproxy/statement"
+)
+
+// counters are sequences without a server. Names are the same in any letter case.
+type counters struct {
+	last, step map[string]uint64
+	avoided    []uint64
+	taken      []string
+	notice     string
+	setTo      uint64
+}
+
+func (c *counters) TakeRun(_ context.Context, name []byte, n uint64) (sequence.Taken, error) {
+	key := strings.ToLower(string(name))
+	c.taken = append(c.taken, fmt.Sprintf("%s %d", key, n))
+	if key == "empty" {
+		return sequence.Taken{}, &sequence.NameError{Name: key, Err: sequence.ErrExhausted}
+	}
+	step := max(c.step[key], 1)
+	t := sequence.Taken{First: c.last[key] + step, Step: step, Notice: c.notice}
+	c.last[key] += n * step
+	return t, nil
+}
+
+func (c *counters) Same(_ context.Context, a, b []byte) (bool, error) {
+	return strings.EqualFold(string(a), string(b)), nil
+}
+
+func (c *counters) Identify(context.Context, []byte) (sequence.Identity, error) {
+	return sequence.Identity{}, nil
+}
+
+func (c *counters) Step(_ context.Context, name []byte) (uint64, error) {
+	return max(c.step[string(name)], 1), nil
+}
+
+func (c *counters) Avoid(_ context.Context, _ []byte, numbers []uint64) error {
+	c.avoided = append(c.avoided, numbers...)
+	return nil
+}
+
+func (c *counters) Setval(_ []byte, set *statement.SetvalArgs) (Number, error) {
+	c.setTo = set.Value
+	return Number{Value: set.Value}, nil
+}
+
+func newTaker(t *testing.T) (*Taker, *counters) {
+	c := &counters{last: make(map[string]uint64), step: make(map[string]uint64)}
+	taker := new(Taker)
+	taker.For(t.Context(), c)
+	taker.From(c)
+	return taker, c
+}
+
+func nextval(name string, count uint64) plan.Slot {
+	return plan.Slot{When: plan.Once, Func: statement.Nextval, Sequence: []byte(name), Count: count}
+}
+
+func TestTheNumbersOfOneSequenceAreConsecutive(t *testing.T) {
+	taker, c := newTaker(t)
+	slots := []plan.Slot{nextval("a", 1), {}, nextval("B", 2), nextval("A", 3), nextval("a", 1), {When: plan.Never, Func: statement.Nextval, Sequence: []byte("a"), Count: 1}}
+	values, err := taker.Take(slots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Number{{Value: 1, Last: 1}, {}, {Value: 1, Last: 2}, {Value: 2, Last: 4}, {Value: 5, Last: 5}, {}}
+	if !slices.Equal(values, want) || !slices.Equal(c.taken, []string{"a 5", "b 2"}) {
+		t.Errorf("got %+v, taken %q, want %+v", values, c.taken, want)
+	}
+}
+
+func TestLastvalSeesTheNumbersInFrontOfIt(t *testing.T) {
+	taker, _ := newTaker(t)
+	last := plan.Slot{When: plan.Once, Func: statement.Lastval, Sequence: []byte("a")}
+	values, err := taker.Take([]plan.Slot{last})
+	if err != nil || !values[0].Null {
+		t.Errorf("before the first number: got %+v, %v", values, err)
+	}
+	values, err = taker.Take([]plan.Slot{last, nextval("a", 2), last})
+	if err != nil || !values[0].Null || values[2].Value != 2 {
+		t.Errorf("beside numbers: got %+v, %v", values, err)
+	}
+	if values, err = taker.Take([]plan.Slot{last}); err != nil || values[0].Value != 2 {
+		t.Errorf("behind numbers: got %+v, %v", values, err)
+	}
+	if _, err = taker.Take([]plan.Slot{nextval("empty", 1)}); !errors.Is(err, sequence.ErrExhausted) {
+		t.Errorf("got %v", err)
+	}
+	if values, err = taker.Take([]plan.Slot{last}); err != nil || !values[0].Null { // all are one sequence here
+		t.Errorf("after it ran out: got %+v, %v", values, err)
+	}
+}
+
+func TestSetvalIsDoneInTheOrderOfTheText(t *testing.T) {
+	taker, c := newTaker(t)
+	set := plan.Slot{When: plan.Once, Func: statement.Setval, Sequence: []byte("a"), Set: &statement.SetvalArgs{Value: 7}}
+	values, err := taker.Take([]plan.Slot{nextval("a", 1), set, nextval("a", 1)})
+	if err != nil || c.setTo != 7 || values[0].Value != 1 || values[1].Value != 7 || values[2].Value != 2 {
+		t.Errorf("got %+v, %v, set to %d", values, err, c.setTo)
+	}
+}
+
+func TestKeysAreAsFarApartAsDriversThink(t *testing.T) {
+	b := &plan.Binding{Table: "t", Column: "id", Sequence: "a"}
+	for _, c := range []struct {
+		apart, step uint64
+		count       int
+		want, taken uint64
+		refused     bool
+	}{
+		{apart: 1, step: 1, count: 1, want: 1, taken: 1},
+		{apart: 1, step: 1, count: 3, want: 1, taken: 3},
+		{apart: 1, step: 10, count: 3, want: 1, taken: 21},
+		{apart: 5, step: 10, count: 2, want: 5, taken: 3},
+		{apart: 3, step: 10, count: 2, refused: true},
+	} {
+		taker, seqs := newTaker(t)
+		seqs.step["a"] = c.apart
+		first, err := taker.Key(b, c.count, c.step)
+		var refused *protocol.ServerError
+		if got := seqs.last["a"] / c.apart; first != c.want || got != c.taken || errors.As(err, &refused) != c.refused {
+			t.Errorf("%d rows %d apart of steps of %d: got %d, %d taken, %v; want %d, %d, refused %v", c.count, c.step, c.apart, first, got, err, c.want, c.taken, c.refused)
+		}
+	}
+	taker, seqs := newTaker(t)
+	if err := taker.Avoid(b, []uint64{4, 5}); err != nil || !slices.Equal(seqs.avoided, []uint64{4, 5}) {
+		t.Errorf("got %v, %v", seqs.avoided, err)
+	}
+}
+
+func TestANoticeIsGivenOnce(t *testing.T) {
+	taker, c := newTaker(t)
+	c.notice = "75% are used"
+	if _, err := taker.Take([]plan.Slot{nextval("a", 1)}); err != nil {
+		t.Fatal(err)
+	}
+	if first, second := taker.Notice(), taker.Notice(); first != c.notice || second != "" {
+		t.Errorf("got %q and %q", first, second)
+	}
+}
+
+func TestOneNumberTakesNoMoreThanItsMemory(t *testing.T) {
+	taker, c := newTaker(t)
+	c.taken = make([]string, 0, 1000)
+	slots := []plan.Slot{nextval("a", 1)}
+	if _, err := taker.Take(slots); err != nil {
+		t.Fatal(err)
+	}
+	before := testing.AllocsPerRun(100, func() { c.taken = c.taken[:0]; _, _ = c.TakeRun(t.Context(), slots[0].Sequence, 1) })
+	after := testing.AllocsPerRun(100, func() { c.taken = c.taken[:0]; _, _ = taker.Take(slots) })
+	if after > before+1 { // the values
+		t.Errorf("got %v allocations, the sequences alone make %v", after, before)
+	}
+}
