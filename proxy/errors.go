@@ -157,11 +157,4 @@ var (
 	errKeysOnly = notSupported("only keys are served here, no shard is configured: " +
 		"SELECT NEXTVAL('name'), SELECT LAST_INSERT_ID(), statements about sequences, and what drivers ask when they connect work; " +
 		"for all else connect to the database server, or add it as a [[shard]] to the configuration")
-	// errSharedRow is the answer to a ticket that would have to be left to one of several sequence servers.
-	errSharedRow = notSupported("the number behind this row is another sequence server's, as there are several; " + askForTicket)
-	// errOwnRow is the answer where that server's row may be moved by reservations alone.
-	errOwnRow = notSupported("there are several sequence servers and nobody else counts in their rows (direct_writers = false), so this is not left to one of them; " + askForTicket)
 )
-
-const askForTicket = "ask with SELECT NEXTVAL('name'), or with this statement where the session has no temporary table, is in no read-only transaction " +
-	"and has set nothing that keeps it from being answered here (docs: Ticket tables)"

@@ -10,6 +10,7 @@ import (
 	"seqproxy/protocol"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
+	"seqproxy/proxy/ticket"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 )
@@ -115,10 +116,10 @@ func (s *session) setAutocommit(value string) {
 }
 
 // prepareWithoutServer prepares a text when there is no shard.
-func (s *session) prepareWithoutServer(sql []byte, ticket *tableTicket) error {
+func (s *session) prepareWithoutServer(sql []byte, t *ticket.Ticket) error {
 	st := &s.stmt
-	if ticket != nil {
-		return s.prepareTicket(sql, ticket)
+	if t != nil {
+		return s.prepareTicket(sql, t)
 	}
 	if st.Kind == statement.Select {
 		if st.SelfContained {

@@ -10,6 +10,7 @@ import (
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
+	"seqproxy/proxy/ticket"
 	"seqproxy/statement"
 )
 
@@ -85,12 +86,12 @@ func (s *session) prepare(sql []byte) error {
 		}
 		key = nil
 	}
-	var ticket *tableTicket
+	var asked *ticket.Ticket
 	if !s.atAdmin {
-		ticket = s.ticketPrepared(st, sql)
+		asked = s.ticketPrepared(st, sql)
 	}
 	if s.routes.Default() == nil {
-		return s.prepareWithoutServer(sql, ticket)
+		return s.prepareWithoutServer(sql, asked)
 	}
 	c, err := s.attach()
 	if err != nil {
@@ -101,10 +102,10 @@ func (s *session) prepare(sql []byte) error {
 		return err
 	}
 	p := &prepared{
-		conn: c, shape: rows.traits(counts.traits(plan.TraitsOf(st))), hidden: hidden, rows: rows, counts: counts, key: key, ticket: ticket, looks: looks,
+		conn: c, shape: rows.traits(counts.traits(plan.TraitsOf(st))), hidden: hidden, rows: rows, counts: counts, key: key, ticket: asked, looks: looks,
 		inserts: inserts, mode: s.state.Mode, charset: s.state.Charset,
 	}
-	if len(hidden) > 0 || rows != nil || ticket != nil || looks != nil {
+	if len(hidden) > 0 || rows != nil || asked != nil || looks != nil {
 		p.shape.Plain = false
 	}
 	if st.Kind == statement.Set {

@@ -8,6 +8,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/plan"
+	"seqproxy/proxy/ticket"
 	"seqproxy/statement/lex"
 )
 
@@ -45,12 +46,12 @@ type prepared struct {
 	shape     plan.Traits
 	set       []byte // the text of a SET
 
-	use     string        // the schema of a USE
-	kill    *killPrepared // of a KILL
-	hidden  []hiddenParam // parameters that the proxy fills
-	ticket  *tableTicket  // that it is
-	looks   *looking      // for sequences; nil if it does not
-	key     *preparedKey  // the column that is filled in
+	use     string         // the schema of a USE
+	kill    *killPrepared  // of a KILL
+	hidden  []hiddenParam  // parameters that the proxy fills
+	ticket  *ticket.Ticket // that it is
+	looks   *looking       // for sequences; nil if it does not
+	key     *preparedKey   // the column that is filled in
 	inserts insertsInto
 	// emptied says which of the client's parameters go as NULL, for each row of a bulk
 	// execution; of the last execution.

@@ -40,7 +40,7 @@ func (s *session) query(sql []byte) error {
 		return s.answerAlone(func() error { return s.atAdminAddress(sql) })
 	}
 	if s.set.tickets != nil {
-		if t := s.ticketIn(st, sql); t != nil {
+		if t := s.set.tickets.In(st, sql, &s.state); t != nil {
 			return s.answerAlone(func() error {
 				if handled, err := s.ticketText(t, sql); handled || err != nil {
 					return err

@@ -13,6 +13,7 @@ import (
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
+	"seqproxy/proxy/ticket"
 	"seqproxy/statement"
 	"seqproxy/statement/idiom"
 )
@@ -68,7 +69,7 @@ func (s *session) decide(r *route, sql []byte) error {
 		return sqlError(mysql.ER_PARSE_ERROR, "42000", "You have an error in your SQL syntax: EXPLAIN FORMAT=ROUTE needs a statement")
 	}
 	if s.set.tickets != nil {
-		if t := s.ticketIn(st, sql); t != nil {
+		if t := s.set.tickets.In(st, sql, &s.state); t != nil {
 			var then statement.Statement
 			if _, _, served := s.ticketServed(t, sql, &then); served {
 				return s.routeTicket(r, t)
@@ -142,14 +143,12 @@ func (s *session) routeLooking(r *route, sql []byte) error {
 }
 
 // routeTicket is decide for a ticket.
-func (s *session) routeTicket(r *route, t *tableTicket) error {
-	name := []byte(t.table.Name)
-	if t.table.Counter == nil {
-		var err error
-		if name, err = s.nameInUTF8(t.Key, s.state.Charset); err != nil {
-			return err
-		}
+func (s *session) routeTicket(r *route, t *ticket.Ticket) error {
+	key, err := s.nameInUTF8(t.Key, s.state.Charset)
+	if err != nil && t.Of.Counter == nil {
+		return err
 	}
+	name := t.Right(key)
 	if err := s.mayUse(name); err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ import (
 	"seqproxy/proxy/login"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/stats"
+	"seqproxy/proxy/ticket"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 )
@@ -63,6 +64,7 @@ const (
 type sequencer interface {
 	keys.Sequences
 	keys.Names
+	ticket.Sequences
 	// Known says whether a sequence of that name is served.
 	Known(ctx context.Context, name []byte) (bool, error)
 	// Definitions returns what all sequences are. It asks.
@@ -81,11 +83,6 @@ type sequencer interface {
 	// InUTF8 returns a name that is in another character set of MySQL's; sequence.ErrNoText
 	// says that it is no text.
 	InUTF8(ctx context.Context, charset string, name []byte) ([]byte, error)
-	// Advance adds n to the counter of a sequence and returns it: the n numbers up to
-	// that are the caller's. A sequence of that name is not created.
-	Advance(ctx context.Context, name []byte, n uint64) (id uint64, err error)
-	// AdvanceOrCreate is Advance where the sequence may have to be created, from 1.
-	AdvanceOrCreate(ctx context.Context, name []byte, n uint64) (id uint64, created bool, err error)
 	// Owners returns the columns that own sequences, without I/O; nil if they are not
 	// known. LoadOwners waits until they are.
 	Owners() *sequence.Owners

@@ -6,6 +6,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/proxy/keys"
 	"seqproxy/proxy/login"
+	"seqproxy/proxy/ticket"
 )
 
 // settings are what a reload changes, all at once: a server's are replaced, and never
@@ -14,9 +15,9 @@ type settings struct {
 	Options
 	routes       *backend.Routes
 	users        map[string]*User
-	oldPasswords bool         // some user has an old password
-	tickets      ticketTables // nil: there are none
-	logins       *login.Queue // nil: unbounded
+	oldPasswords bool          // some user has an old password
+	tickets      ticket.Tables // nil: there are none
+	logins       *login.Queue  // nil: unbounded
 	memory       *statementMemory
 	failures     login.Rules
 
@@ -27,7 +28,7 @@ type settings struct {
 func newSettings(opts Options, routes *backend.Routes, before *settings) *settings {
 	s := &settings{
 		Options: opts, routes: routes, users: make(map[string]*User),
-		tickets: newTicketTables(opts.Tickets), failures: login.NewRules(opts.FailedLogins, min(opts.FailedLoginDelay, opts.LoginTimeout/2), opts.FailedLoginExempt),
+		tickets: ticket.NewTables(opts.Tickets), failures: login.NewRules(opts.FailedLogins, min(opts.FailedLoginDelay, opts.LoginTimeout/2), opts.FailedLoginExempt),
 	}
 	for _, u := range opts.Users {
 		u.rights = keys.NewRights(u.Sequences)

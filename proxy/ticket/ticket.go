@@ -1,0 +1,231 @@
+package ticket
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"seqproxy/protocol"
+	"seqproxy/proxy/state"
+	"seqproxy/sequence"
+	"seqproxy/statement"
+	"seqproxy/statement/idiom"
+)
+
+// Table is a table whose ticket idioms are answered here: see [idiom.Ticket].
+type Table struct {
+	// Schema and Table name it as the servers do. Schema "" is every schema, and none.
+	Schema, Table string
+	// Counter gives the numbers of a table with an AUTO_INCREMENT column; nil: the table
+	// has a row for each sequence.
+	Counter *sequence.TicketTable
+	// Name is what the rights of users call such a counter.
+	Name string
+}
+
+// Tables are those tables, by name.
+type Tables map[string][]Table
+
+// NewTables makes Tables of those that are listed; nil of none.
+func NewTables(listed []Table) Tables {
+	if len(listed) == 0 {
+		return nil
+	}
+	tables := make(Tables)
+	for _, t := range listed {
+		tables[t.Table] = append(tables[t.Table], t)
+	}
+	return tables
+}
+
+// listed returns the table that a statement means which runs in a current schema.
+func (tables Tables) listed(schema, table []byte, current string) *Table {
+	candidates := tables[string(table)]
+	for i := range candidates {
+		c := &candidates[i]
+		if c.Schema == "" || schema != nil && c.Schema == string(schema) || schema == nil && c.Schema == current {
+			return c
+		}
+	}
+	return nil
+}
+
+// Ticket is a ticket and the table that it is of.
+type Ticket struct {
+	idiom.Ticket
+	Of *Table
+}
+
+// In finds the idiom that a text is, or begins with, on a listed table; nil if there is none. st is
+// the analysis of the text. The ticket aliases the text.
+func (tables Tables) In(st *statement.Statement, sql []byte, s *state.State) *Ticket {
+	switch st.Kind {
+	case statement.Insert, statement.Replace, statement.Update, statement.Multi:
+	default:
+		return nil
+	}
+	// An UPDATE may name its table with an alias, which st.Tables leaves out.
+	if len(st.Tables) > 0 && tables[string(st.Tables[0].Name)] == nil || len(st.Tables) == 0 && st.Kind != statement.Update {
+		return nil
+	}
+	t, ok := idiom.MatchTicket(sql, s.Mode)
+	if !ok {
+		return nil
+	}
+	table := tables.listed(t.Schema, t.Table, s.Schema)
+	switch {
+	case table == nil:
+		return nil
+	case table.Counter != nil:
+		ok = t.Kind == idiom.TicketReplace || t.Kind == idiom.TicketInsert
+	default:
+		ok = ofSequence(&t)
+	}
+	if !ok {
+		return nil
+	}
+	return &Ticket{t, table}
+}
+
+// ofSequence says whether a ticket is one of the table that has a row for each
+// sequence, in its columns name and id.
+func ofSequence(t *idiom.Ticket) bool {
+	return (t.Kind == idiom.TicketUpdate || t.Kind == idiom.TicketUpsert) &&
+		bytes.EqualFold(t.ID, []byte("id")) && bytes.EqualFold(t.Column, []byte("name"))
+}
+
+// Rest is what stands behind a ticket in its text; alone says that it is nothing.
+func (t *Ticket) Rest(sql []byte) (rest []byte, alone bool) {
+	rest = sql[t.End:]
+	return rest, len(bytes.Trim(rest, " \t\r\n;")) == 0
+}
+
+// Keep makes t outlive its text.
+func (t *Ticket) Keep() {
+	t.Schema, t.Table, t.Key = bytes.Clone(t.Schema), bytes.Clone(t.Table), bytes.Clone(t.Key)
+	t.ID, t.Column = bytes.Clone(t.ID), bytes.Clone(t.Column)
+}
+
+// Right is the name by which users may take its number; key is Key in UTF-8.
+func (t *Ticket) Right(key []byte) []byte {
+	if t.Of.Counter != nil {
+		return []byte(t.Of.Name)
+	}
+	return key
+}
+
+// ServedIn says whether a session is in a state where a server would take a
+// ticket, and answer it as always. Where it is not, the server answers.
+func ServedIn(st *state.State) bool {
+	if st.Status.Has(protocol.InReadOnlyTrans) || st.ReadOnly && !st.InTransaction() || st.NextTransaction {
+		return false
+	}
+	if st.Pinned(state.PinTemporaryTable) || st.Pinned(state.PinTableLock) || st.Pinned(state.PinGlobalLock) || st.Pinned(state.PinInsertID) {
+		return false
+	}
+	for name := range st.Sysvars {
+		switch {
+		case name == "auto_increment_increment", name == "auto_increment_offset",
+			strings.HasPrefix(name, "session_track_"):
+			return false
+		}
+	}
+	return true
+}
+
+// Refusal says why the server may not answer a ticket that cannot be answered here; "": it may. Where
+// there are several sequence servers the number behind a row is another one's, unless they divide
+// the numbers in steps of the width turns and it is passed over. own is the width that is
+// configured; 1: there is none.
+func (t *Ticket) Refusal(several bool, turns, own uint64) string {
+	switch {
+	case t.Of.Counter != nil || !several:
+		return ""
+	case turns == 1 && own > 1:
+		return ownRow
+	case turns == 1 || t.Kind != idiom.TicketUpdate || t.Step == 0:
+		return sharedRow
+	case t.Step%turns != 0:
+		return fmt.Sprintf("%d sequence servers take turns, so what is added to a row has to be a multiple of %[1]d, not %d", turns, t.Step)
+	}
+	return ""
+}
+
+const (
+	// sharedRow is the answer to a ticket that would have to be left to one of several sequence servers.
+	sharedRow = "the number behind this row is another sequence server's, as there are several; " + askForTicket
+	// ownRow is the answer where that server's row may be moved by reservations alone.
+	ownRow = "there are several sequence servers and nobody else counts in their rows (direct_writers = false), so this is not left to one of them; " + askForTicket
+
+	askForTicket = "ask with SELECT NEXTVAL('name'), or with this statement where the session has no temporary table, is in no read-only transaction " +
+		"and has set nothing that keeps it from being answered here (docs: Ticket tables)"
+)
+
+// Sequences gives the numbers of a table that has a row for each sequence. *sequence.Sequences
+// implements it.
+type Sequences interface {
+	// Advance adds n to the counter of a sequence and returns it: the n numbers up to
+	// that are the caller's. A sequence of that name is not created.
+	Advance(ctx context.Context, name []byte, n uint64) (id uint64, err error)
+	// AdvanceOrCreate is Advance where the sequence may have to be created, from 1.
+	AdvanceOrCreate(ctx context.Context, name []byte, n uint64) (id uint64, created bool, err error)
+}
+
+// Answer is what the OK of a ticket says.
+type Answer struct {
+	Affected      uint64
+	ID            uint64
+	Moved         bool // ID is LAST_INSERT_ID() now
+	Info          string
+	Transactional bool // the server would have made it a part of a transaction
+}
+
+// Take takes the number of a ticket, whose Key in UTF-8 is key.
+func (t *Ticket) Take(ctx context.Context, from Sequences, key []byte) (Answer, error) {
+	if t.Of.Counter != nil {
+		return t.count(ctx, key)
+	}
+	return t.advance(ctx, from, key)
+}
+
+// NotHere says whether an error of Take means that the server has to answer.
+func NotHere(err error) bool {
+	return errors.Is(err, sequence.ErrNoTicket) || errors.Is(err, sequence.ErrStep) || errors.Is(err, sequence.ErrBadOption)
+}
+
+// count takes a number of a table with an AUTO_INCREMENT column.
+func (t *Ticket) count(ctx context.Context, stub []byte) (a Answer, err error) {
+	var got sequence.Ticket
+	if t.Kind == idiom.TicketReplace {
+		got, err = t.Of.Counter.Replace(ctx, t.ID, t.Column, stub)
+	} else {
+		got, err = t.Of.Counter.Insert(ctx, t.ID)
+	}
+	a = Answer{Affected: 1, ID: got.Number, Moved: true, Transactional: got.Transactional}
+	if got.Replaced {
+		a.Affected = 2
+	}
+	return a, err
+}
+
+// advance takes a number of the sequence that has a row in the table.
+func (t *Ticket) advance(ctx context.Context, from Sequences, name []byte) (a Answer, err error) {
+	a.Transactional = true
+	if t.Kind == idiom.TicketUpsert {
+		var created bool
+		a.ID, created, err = from.AdvanceOrCreate(ctx, name, t.Step)
+		if a.Affected, a.Moved = 2, true; created {
+			a.Affected = 1
+		}
+		return a, err
+	}
+	a.ID, err = from.Advance(ctx, name, t.Step)
+	if errors.Is(err, sequence.ErrUnknown) {
+		a.ID, a.Info = 0, "Rows matched: 0  Changed: 0  Warnings: 0"
+		return a, nil
+	}
+	a.Affected, a.Moved, a.Info = 1, true, "Rows matched: 1  Changed: 1  Warnings: 0"
+	return a, err
+}
