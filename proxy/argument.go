@@ -173,11 +173,8 @@ func (s *session) fillCalls(st *statement.Statement, p *prepared, payload []byte
 		if err := s.fillIn(&a, from, values); err != nil {
 			return err
 		}
-		if from.name > 0 {
-			call.Form = statement.FormName
-			f.NameOf(i).Given = true
-		}
-		call.Name, call.Count, call.Set = a.Sequence, a.Count, a.Set
+		of := f.NameOf(i)
+		of.Given, of.Named = a, from.name > 0
 	}
 	return nil
 }

@@ -111,25 +111,24 @@ func (s *session) fillBulk(c *backend.Conn, p *prepared, payload []byte) error {
 		}
 		asks = append(asks, asked...)
 	}
-	if err := s.mayTake(asks); err != nil {
-		return err
-	}
-	values, err := s.numbers.Take(asks)
-	if err != nil {
-		return err
-	}
-	if p.key != nil {
-		var needed []bool
-		var explicit []uint64
-		for _, row := range rows {
-			if needed, explicit, err = s.keysOf(c, p, p.argumentsInRow(row), needed, explicit); err != nil {
+	n, err := s.numbersOf(p, asks)
+	if err == nil && p.key != nil {
+		for i, row := range rows {
+			if err = s.keysOf(c, p, i*len(p.key.rows), p.argumentsInRow(row)); err != nil {
 				return err
 			}
 		}
-		if _, err = s.fillKeys(c, p, needed, explicit, values); err != nil {
-			return err
-		}
+		err = s.spaceKeys(c, p)
 	}
+	if err != nil {
+		return err
+	}
+	values, err := s.takeAll(n, nil)
+	if err != nil {
+		return err
+	}
+	p.placeKeys(values, len(rows))
+	p.filling = nil // which may be of very many rows
 	s.own = p.appendBulk(append(s.own[:0], 0, 0, 0, 0), payload, rows, values)
 	protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
 	return nil

@@ -174,35 +174,48 @@ func floatKey(f float64) (statement.ValueKind, uint64) {
 	return statement.ValueExplicit, 0
 }
 
-// keysOf says for each row of an execution whether it is given a number, and appends
-// the numbers that it gives itself to explicit.
-func (s *session) keysOf(c *backend.Conn, p *prepared, argument func(at int) argumentValue, needed []bool, explicit []uint64) ([]bool, []uint64, error) {
-	k := p.key
-	for i := range k.rows {
-		r := &k.rows[i]
-		if r.param < 0 {
-			needed = append(needed, true)
-			continue
-		}
-		v := argument(r.param)
-		kind, n := v.key()
-		empty := kind == statement.ValueNull
-		switch kind {
-		case statement.ValueNumber:
-			explicit = append(explicit, n)
-		case statement.ValueZero, statement.ValueText:
-			modes, err := s.insertModes(c, p.shape.Words)
-			if err != nil {
-				return nil, nil, err
+// keysOf adds to the filling of an execution which of its rows are given a number, where rows is
+// how many came before, and the numbers that it gives itself.
+func (s *session) keysOf(c *backend.Conn, p *prepared, rows int, argument func(at int) argumentValue) error {
+	k := &p.filling.Keys[0]
+	for i := range p.key.rows {
+		r := &p.key.rows[i]
+		empty := r.param < 0
+		if !empty {
+			v := argument(r.param)
+			kind, n := v.key()
+			empty = kind == statement.ValueNull
+			switch kind {
+			case statement.ValueNumber:
+				k.Explicit = append(k.Explicit, n)
+			case statement.ValueZero, statement.ValueText:
+				modes, err := s.insertModes(c, p.shape.Words)
+				if err != nil {
+					return err
+				}
+				empty = !modes.ZeroStays && (kind == statement.ValueZero || !modes.Strict)
+			case statement.ValueOpaque:
+				return notSupported("a value for %s.%s, which is filled from sequence %s, that was sent in pieces: send it with the execution",
+					k.Binding.Table, k.Binding.Column, k.Binding.Sequence)
 			}
-			empty = !modes.ZeroStays && (kind == statement.ValueZero || !modes.Strict)
-		case statement.ValueOpaque:
-			return nil, nil, notSupported("a value for %s.%s, which is filled from sequence %s, that was sent in pieces: send it with the execution",
-				k.binding.Table, k.binding.Column, k.binding.Sequence)
 		}
-		needed = append(needed, empty)
+		if empty {
+			k.Filled = append(k.Filled, plan.FilledRow{Row: rows + i})
+		}
 	}
-	return needed, explicit, nil
+	return nil
+}
+
+// spaceKeys adds how far apart the numbers are, once all rows are known.
+func (s *session) spaceKeys(c *backend.Conn, p *prepared) error {
+	k := &p.filling.Keys[0]
+	k.Explicit = append(k.Explicit, p.key.explicit...)
+	if len(k.Filled) <= 1 {
+		return nil
+	}
+	modes, err := s.insertModes(c, p.shape.Words)
+	k.Step = modes.Increment
+	return err
 }
 
 // executeFilled sends the execution in s.own, a second time with new numbers if somebody
@@ -220,70 +233,52 @@ func (s *session) executeFilled(c *backend.Conn, p *prepared, e *execution, attr
 	return err
 }
 
-// fills takes note of what an execution of one row of parameters is given.
-func (p *prepared) fills(first uint64, needed []bool) {
+// newFilling begins what an execution is given.
+func (p *prepared) newFilling() *plan.Filling {
 	if p.filling == nil {
 		p.filling = &plan.Filling{Words: p.shape.Words, Keys: make([]plan.FilledKey, 1)}
 	}
 	p.filling.Repeated = p.longSent // the data would have to be sent again
 	k := &p.filling.Keys[0]
-	k.Binding, k.First, k.Rows, k.Plain = p.key.binding, first, len(p.key.rows), p.key.plain
-	k.Filled = k.Filled[:0]
-	for i, n := range needed {
-		if n {
-			k.Filled = append(k.Filled, plan.FilledRow{Row: i})
-		}
-	}
+	*k = plan.FilledKey{Binding: p.key.binding, Rows: len(p.key.rows), Plain: p.key.plain, Step: 1, Explicit: k.Explicit[:0], Filled: k.Filled[:0]}
+	return p.filling
 }
 
-// fillKeys takes the numbers of an execution's rows, and writes them to values, which
-// are those of the hidden parameters of all rows of a bulk execution, or of the only
-// one. needed is for all of them, too. It returns the first number; 0 if there is none.
-func (s *session) fillKeys(c *backend.Conn, p *prepared, needed []bool, explicit []uint64, values []keys.Number) (first uint64, err error) {
-	k := p.key
-	p.emptied = append(p.emptied[:0], make([]bool, len(needed)/len(k.rows)*p.params)...)
-	count := 0
-	for _, n := range needed {
-		if n {
-			count++
+// placeKeys writes the numbers of the keys to values, which are those of the hidden parameters of
+// so many rows.
+func (p *prepared) placeKeys(values []keys.Number, rows int) {
+	if p.key == nil {
+		return
+	}
+	width := len(p.key.rows)
+	p.emptied = append(p.emptied[:0], make([]bool, rows*p.params)...)
+	for row := range rows {
+		at := row * len(p.hidden)
+		for i := range p.key.rows {
+			r := &p.key.rows[i]
+			if r.number >= 0 {
+				values[at+r.number] = keys.Number{Null: true}
+			}
+			if r.first >= 0 {
+				values[at+r.first] = keys.Number{Null: true}
+			}
 		}
 	}
-	step := uint64(1)
-	if count > 1 {
-		modes, err := s.insertModes(c, p.shape.Words)
-		if err != nil {
-			return 0, err
-		}
-		step = modes.Increment
-	}
-	first, err = s.takeKey(k.binding, append(explicit, k.explicit...), count, step)
-	if err != nil {
-		return 0, err
-	}
-	next, led := first, false
-	for i, need := range needed {
-		r, at := &k.rows[i%len(k.rows)], i/len(k.rows)*len(p.hidden)
-		if r.number >= 0 {
-			values[at+r.number] = keys.Number{Null: true}
-		}
-		if r.first >= 0 {
-			values[at+r.first] = keys.Number{Null: true}
-		}
-		if !need {
-			continue
-		}
+	k := &p.filling.Keys[0]
+	next, led := k.First, false
+	for _, filled := range k.Filled {
+		r, row := &p.key.rows[filled.Row%width], filled.Row/width
 		if r.param >= 0 {
-			p.emptied[i/len(k.rows)*p.params+r.param] = true
+			p.emptied[row*p.params+r.param] = true
 		}
-		if r.number >= 0 && (led || r.first < 0) {
+		if at := row * len(p.hidden); r.number >= 0 && (led || r.first < 0) {
 			values[at+r.number] = keys.Number{Value: next}
 		} else {
 			values[at+r.first] = keys.Number{Value: next}
 			led = true
 		}
-		next += step
+		next += k.Step
 	}
-	return first, nil
 }
 
 // hideKeys adds the parameters of the key that f fills to hidden, those of calls, whose

@@ -105,21 +105,21 @@ func (s *session) fillHidden(c *backend.Conn, p *prepared, e *execution, attribu
 	if err := s.prepareConn(c, p); err != nil {
 		return err
 	}
-	values, err := s.takeHidden(p, asks, previous)
+	n, err := s.numbersOf(p, asks)
+	if err == nil && p.key != nil {
+		if err = s.keysOf(c, p, 0, p.arguments(e)); err == nil {
+			err = s.spaceKeys(c, p)
+		}
+	}
 	if err != nil {
 		return err
 	}
-	if p.key != nil {
-		needed, explicit, err := s.keysOf(c, p, p.arguments(e), nil, nil)
-		if err != nil {
-			return err
-		}
-		first, err := s.fillKeys(c, p, needed, explicit, values)
-		if err != nil {
-			return err
-		}
-		p.fills(first, needed)
+	values, err := s.takeAll(n, p.rows)
+	if err != nil {
+		return err
 	}
+	p.placePrevious(values, previous)
+	p.placeKeys(values, 1)
 	s.own = append(s.own[:0], 0, 0, 0, 0)
 	if s.own, err = p.appendExecute(s.own, e, attributes, values); err != nil {
 		return err
@@ -159,26 +159,32 @@ func (s *session) previousHidden(p *prepared) (uint64, error) {
 	return 0, nil
 }
 
-// takeHidden returns the values of a statement's hidden parameters.
-func (s *session) takeHidden(p *prepared, asks []plan.Slot, previous uint64) (values []keys.Number, err error) {
+// numbersOf begins to say what an execution needs: what becomes of its keys is still to be added.
+// The user may take it.
+func (s *session) numbersOf(p *prepared, asks []plan.Slot) (plan.Numbers, error) {
+	n := plan.Numbers{Slots: asks, Lead: -1}
 	if err := s.mayTake(asks); err != nil {
-		return nil, err
+		return n, err
 	}
-	if values, err = s.numbers.Take(asks); err != nil {
-		return nil, err
+	for i := range p.hidden {
+		if p.hidden[i].leads {
+			n.Lead = i
+			if err := s.mayTake(p.rows.Slots); err != nil {
+				return n, err
+			}
+		}
 	}
+	if p.key != nil {
+		n.Fill = p.newFilling()
+	}
+	return n, nil
+}
+
+// placePrevious puts LAST_INSERT_ID() into the values of the hidden parameters that are it.
+func (p *prepared) placePrevious(values []keys.Number, previous uint64) {
 	for i := range p.hidden {
 		if p.hidden[i].previous {
 			values[i].Value = previous
 		}
-		if p.hidden[i].leads {
-			if err := s.mayTake(p.rows.Slots); err != nil {
-				return nil, err
-			}
-			if values[i].Value, err = s.takeAhead(p.rows); err != nil {
-				return nil, err
-			}
-		}
 	}
-	return values, nil
 }

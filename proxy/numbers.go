@@ -44,12 +44,12 @@ func (s *session) rewrite(sql []byte, a *plan.Action) error {
 			return errTooLong
 		}
 	}
-	values, err := s.takeOnce(a, rows)
+	values, err := s.takeAll(a.Numbers(), rows)
 	if err != nil {
 		return err
 	}
-	if err := s.takeKeys(a.Fill); err != nil {
-		return err
+	if a.Fill != nil {
+		a.Fill.Spell()
 	}
 	s.setValues(subs, values, previous)
 	bindLate(a.Late, subs)
@@ -81,19 +81,19 @@ func (s *session) rewrite(sql []byte, a *plan.Action) error {
 	return nil
 }
 
-// takeOnce takes the numbers of a text that are one per call, and those that its rows
-// cannot wait for.
-func (s *session) takeOnce(a *plan.Action, rows *rowNumbers) (values []keys.Number, err error) {
-	if values, err = s.numbers.Take(a.Slots); err != nil || rows == nil || !rows.Leads {
-		return values, err
+// takeAll takes the numbers that a statement needs: it returns the values of the slots, and puts
+// the first number of each key into n.Fill. rows are those of which the first has its numbers
+// then, if there is a Lead.
+func (s *session) takeAll(n plan.Numbers, rows *rowNumbers) (values []keys.Number, err error) {
+	if values, err = s.numbers.Take(n.Slots); err != nil {
+		return nil, err
 	}
-	for i := range a.Slots { // the first call with a number for each row
-		if a.Slots[i].When == plan.EachRow {
-			values[i].Value, err = s.takeAhead(rows)
-			break
+	if n.Lead >= 0 {
+		if values[n.Lead].Value, err = s.takeAhead(rows); err != nil {
+			return nil, err
 		}
 	}
-	return values, err
+	return values, s.takeKeys(n.Fill)
 }
 
 // setValues gives the substitutions of numbers and of the previous id their values.
@@ -128,7 +128,7 @@ func (s *session) sendOwn(c *backend.Conn) error {
 	return s.exchange(c, s.own, protocol.AnswerTo(s.own[protocol.HeaderSize:]))
 }
 
-// takeKeys takes the numbers of a text's keys and writes f.Splices.
+// takeKeys takes the numbers of keys.
 func (s *session) takeKeys(f *plan.Filling) error {
 	if f == nil {
 		return nil
@@ -140,7 +140,6 @@ func (s *session) takeKeys(f *plan.Filling) error {
 			return err
 		}
 	}
-	f.Spell()
 	return nil
 }
 

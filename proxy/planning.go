@@ -8,7 +8,6 @@ import (
 	"seqproxy/protocol"
 	"seqproxy/proxy/plan"
 	"seqproxy/sequence"
-	"seqproxy/statement"
 )
 
 // factsFor begins what the planning of a text has to know.
@@ -140,6 +139,3 @@ func refusedForm(form string) error {
 	r := plan.RefusedForm(form)
 	return notSupported("%s", r.Text)
 }
-
-// clientID says whether calls for the connection's id mean the one that the client knows.
-func (s *session) clientID(st *statement.Statement) bool { return plan.ClientID(st, &s.state) }

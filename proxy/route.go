@@ -18,9 +18,8 @@ import (
 	"seqproxy/statement/idiom"
 )
 
-// EXPLAIN FORMAT=ROUTE tells what would become of a statement here. It asks the same
-// questions in the same order as query and special do, of the same functions, and stops
-// where a number would be taken or a server be sent something.
+// EXPLAIN FORMAT=ROUTE tells what would become of a statement here. It prints the plan that the
+// session would carry out (plan.Explained), and takes no number and sends no server the statement.
 
 // route is what would become of a statement.
 type route struct {

@@ -30,7 +30,8 @@ type Patience struct {
 	interrupted bool          // done is closed
 }
 
-// Done begins a wait, unless it has begun. What a wait needs is kept for the next one, if nothing has ended it.
+// Done begins a wait, unless it has begun. What a wait needs is kept for the next one, if nothing has
+// ended it.
 func (p *Patience) Done() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,8 +63,8 @@ func (p *Patience) Err() error {
 	return p.Context.Err()
 }
 
-// Waited is for how long the command that is handled has waited for the sequence servers, by which the sequences know how much of its time is left. Only the session's
-// goroutine calls it.
+// Waited is for how long the command that is handled has waited for the sequence servers, by which
+// the sequences know how much of its time is left. Only the session's goroutine calls it.
 func (p *Patience) Waited() time.Duration {
 	if !p.begun.Load() {
 		return p.spent

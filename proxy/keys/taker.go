@@ -39,7 +39,8 @@ type Taker struct {
 	setter    Session
 	lasts     lasts // the last number of each sequence
 	notice    string
-	name      []byte // scratch: of a sequence
+	name      []byte    // scratch: of a sequence
+	one       [1]Number // scratch: the value of a slot alone
 }
 
 // For makes t the taker of a session, whose waits end with ctx.
@@ -78,11 +79,13 @@ func (t *Taker) takeOne(a *plan.Slot) ([]Number, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []Number{{Value: first, Last: first + (a.Count-1)*step}}, nil
+	t.one[0] = Number{Value: first, Last: first + (a.Count-1)*step}
+	return t.one[:], nil
 }
 
 // Take takes what is asked for: the values of asks, in order. The numbers of one
-// sequence are consecutive, however it is spelled. The user may use all of them.
+// sequence are consecutive, however it is spelled. The user may use all of them. The result is valid
+// until the next Take.
 func (t *Taker) Take(asks []plan.Slot) (values []Number, err error) {
 	if len(asks) == 1 && asks[0].Func == statement.Nextval && asks[0].Takes() { // nearly always
 		return t.takeOne(&asks[0])
@@ -172,7 +175,8 @@ func (t *Taker) takeInOrder(asks []plan.Slot) (values []Number, err error) {
 	return values, nil
 }
 
-// first takes numbers of a sequence for somebody who needs the n from the first one on, whatever the sequence's INCREMENT.
+// first takes numbers of a sequence for somebody who needs the n from the first one on, whatever the
+// sequence's INCREMENT.
 func (t *Taker) first(name []byte, n uint64) (first uint64, err error) {
 	first, _, err = t.Run(name, n)
 	return first, err

@@ -152,7 +152,7 @@ func TestANoticeIsGivenOnce(t *testing.T) {
 	}
 }
 
-func TestOneNumberTakesNoMoreThanItsMemory(t *testing.T) {
+func TestOneNumberTakesNoMemory(t *testing.T) {
 	taker, c := newTaker(t)
 	c.taken = make([]string, 0, 1000)
 	slots := []plan.Slot{nextval("a", 1)}
@@ -161,7 +161,7 @@ func TestOneNumberTakesNoMoreThanItsMemory(t *testing.T) {
 	}
 	before := testing.AllocsPerRun(100, func() { c.taken = c.taken[:0]; _, _ = c.TakeRun(t.Context(), slots[0].Sequence, 1) })
 	after := testing.AllocsPerRun(100, func() { c.taken = c.taken[:0]; _, _ = taker.Take(slots) })
-	if after > before+1 { // the values
+	if after > before {
 		t.Errorf("got %v allocations, the sequences alone make %v", after, before)
 	}
 }

@@ -1,7 +1,9 @@
 // Package plan decides what becomes of a statement, from what is known of its text, the session's
-// state and the server it goes to. It does no I/O and changes nothing: the session carries out what
-// it says.
+// state and the server it goes to. It does no I/O and changes nothing of these: the session carries
+// out what it says.
 //
-// Start at Traits, what is known of a text once it is prepared, and at Bring, which says what a
-// server has to be told before it runs such a statement.
+// Start at Planner. Text decides about a text with calls, Fill about one that gives bound columns
+// no numbers. The Verdict is Go, with an Action; Asks, with Needs that the session puts into Facts
+// before it asks again; or Refuse. CourseOf says what other texts are for. Bring says what a server
+// has to be told before it runs a statement, of which Traits are known once it is prepared.
 package plan

@@ -85,7 +85,10 @@ type Text struct {
 
 // Name is what is known of the name in a call.
 type Name struct {
-	Given       bool   // it comes by a parameter, in UTF-8
+	// Given is the slot as parameters tell it; its Func is 0 if they do not.
+	Given Slot
+	Named bool // a parameter has named the sequence, in UTF-8
+
 	Whole       Answer // there is a sequence called so, MyCat's prefix included
 	Known       Answer // there is a sequence of the slot's name
 	Usable      Answer // the user may take numbers of it

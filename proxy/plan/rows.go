@@ -120,7 +120,7 @@ func (t *planning) counted() Verdict {
 	st, f, n := t.st, t.f, &t.a.Counts
 	*n = Counts{Insert: st.Kind != statement.Update, Key: f.Key}
 	for i := range st.Calls {
-		call, slot := &st.Calls[i], &t.a.Slots[i]
+		slot := &t.a.Slots[i]
 		switch {
 		case !slot.Served():
 			continue
@@ -128,13 +128,13 @@ func (t *planning) counted() Verdict {
 			return notSupportedForm("NEXTVAL for each row beside LASTVAL or SETVAL, which are values of the whole statement,")
 		case slot.Sequence == nil:
 			return notSupportedForm("NEXTVAL for each row of a sequence that a parameter names, which may be another for each of them,")
-		case n.Count != 0 && call.Count != n.Count:
+		case n.Count != 0 && slot.Count != n.Count:
 			return notSupportedForm("NEXTVAL for each row with two counts, of which the server counts one,")
 		case slot.When != Counted:
 			return notSupportedForm("NEXTVAL for each row beside one that is not, which the server would count, too,")
 		}
 		if n.Sequence == nil {
-			n.Sequence, n.Count = slot.Sequence, call.Count
+			n.Sequence, n.Count = slot.Sequence, slot.Count
 		}
 		if !bytes.Equal(n.Sequence, slot.Sequence) {
 			switch f.name(i).SameAsFirst {

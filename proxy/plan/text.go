@@ -125,14 +125,18 @@ func (t *planning) names() Verdict {
 		default:
 			continue
 		}
-		name, is := call.Name, Yes
-		if !t.f.name(i).Given {
-			name, is = t.text(name)
+		slot, known := &t.a.Slots[i], t.f.name(i)
+		*slot = Slot{Func: call.Func, Sequence: call.Name, Count: call.Count, Set: call.Set}
+		if known.Given.Func != 0 {
+			*slot = known.Given
 		}
-		if is == No && t.f.Unknown != UnknownRelay {
-			return notText(call.Name)
+		if !known.Named {
+			name, is := t.text(call.Name)
+			if is == No && t.f.Unknown != UnknownRelay {
+				return notText(call.Name)
+			}
+			slot.Sequence = name
 		}
-		t.a.Slots[i] = Slot{Func: call.Func, Sequence: name, Count: call.Count, Set: call.Set}
 		if call.Schema != nil {
 			if _, is := t.text(call.Schema); is == No && t.f.Unknown != UnknownRelay {
 				return notText(call.Schema)
@@ -220,10 +224,11 @@ var mycatPrefix = []byte("MYCATSEQ_")
 // the sequence's own then.
 func (t *planning) serves(i int) (Answer, Verdict) {
 	call, slot, known := &t.st.Calls[i], &t.a.Slots[i], t.f.name(i)
-	if call.Form == statement.FormParam {
+	switch {
+	case known.Named:
+	case call.Form == statement.FormParam:
 		return Yes, Verdict{} // no server knows that
-	}
-	if call.Form != statement.FormName && call.Form != statement.FormQualified {
+	case call.Form != statement.FormName && call.Form != statement.FormQualified:
 		return AnswerOf(t.f.Unknown != UnknownRelay), Verdict{}
 	}
 	doubtful := call.Spelling == statement.AsColumn || call.Spelling == statement.AsSelectValue
@@ -303,11 +308,11 @@ func (t *planning) together(perRow bool) Verdict {
 	for i := range st.Calls {
 		switch call := &st.Calls[i]; {
 		case call.Func != statement.Setval || !slots[i].Served():
-		case call.Set == nil:
+		case slots[i].Set == nil:
 			return notSupported("SETVAL with something else than literals is not supported: SELECT SETVAL(s, 1000)")
 		case !st.SelfContained:
-			return notSupported("SETVAL in a larger statement is not supported: SELECT SETVAL(%s, %d) alone", slots[i].Sequence, call.Set.Value)
-		case call.Set.Round != 0:
+			return notSupported("SETVAL in a larger statement is not supported: SELECT SETVAL(%s, %d) alone", slots[i].Sequence, slots[i].Set.Value)
+		case slots[i].Set.Round != 0:
 			return notSupported("SETVAL with a round other than 0 is not supported: rounds of a sequence that cycles are not counted here")
 		}
 	}
@@ -367,7 +372,7 @@ func onlyNumbers(st *statement.Statement) bool {
 func (t *planning) known() Verdict {
 	for i := range t.st.Calls {
 		call, slot := &t.st.Calls[i], &t.a.Slots[i]
-		if !slot.Served() || call.Form == statement.FormParam || t.f.Unknown != UnknownError && call.Func == statement.Nextval {
+		if !slot.Served() || call.Form == statement.FormParam && !t.f.name(i).Named || t.f.Unknown != UnknownError && call.Func == statement.Nextval {
 			continue
 		}
 		if is := t.isKnown(i); is == No && len(t.needs) == 0 {

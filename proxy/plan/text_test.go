@@ -159,6 +159,44 @@ func TestNamesOfOtherCharacterSetsAreAskedFor(t *testing.T) {
 	}
 }
 
+func TestWhatParametersTellIsInTheSlots(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		unknown Unknown
+		given   Slot
+		want    Do
+		rounds  int
+	}{
+		{"a name", UnknownError, Slot{Func: statement.Nextval, Sequence: []byte("b"), Count: 1}, Reply, 0},
+		{"a name, where others are the server's", UnknownRelay, Slot{Func: statement.Nextval, Sequence: []byte("b"), Count: 1}, Reply, 1},
+		{"no name of ours", UnknownRelay, Slot{Func: statement.Nextval, Sequence: []byte("x"), Count: 1}, Relay, 1},
+	} {
+		p := Planner{Facts: all(Facts{At: AtExecute, Unknown: c.unknown})}
+		of := p.Facts.NameOf(0)
+		of.Given, of.Named = c.given, true
+		w := world{sequences: "a b"}
+		v, rounds := w.decide(&p, "SELECT NEXTVAL(?)", &state.State{})
+		slot := &p.Action.Slots[0]
+		if v.Kind != Go || p.Action.Do != c.want || rounds != c.rounds || string(slot.Sequence) != string(c.given.Sequence) || slot.Count != 1 {
+			t.Errorf("%s: got %+v, %d, %+v after %d rounds", c.name, v, p.Action.Do, slot, rounds)
+		}
+	}
+}
+
+func TestTheFirstRowsNumberLeads(t *testing.T) {
+	for text, want := range map[string]int{
+		"SELECT NEXTVAL('a') FROM t":                               -1,
+		"INSERT INTO t (b) SELECT c FROM u RETURNING NEXTVAL('a')": 0,
+		"INSERT INTO t VALUES (NEXTVAL('a'))":                      -1,
+	} {
+		p, w := Planner{Facts: all(Facts{MariaDB: true})}, world{sequences: "a"}
+		v, _ := w.decide(&p, text, &state.State{})
+		if n := p.Action.Numbers(); v.Kind != Go || n.Lead != want || len(n.Slots) != 1 {
+			t.Errorf("%s: got %+v, lead %d, want %d", text, v, n.Lead, want)
+		}
+	}
+}
+
 func TestAPlanTakesNoMemory(t *testing.T) {
 	const text = "INSERT INTO t VALUES (NEXTVAL('a'), NEXTVAL('b'))"
 	var st statement.Statement
