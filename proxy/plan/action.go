@@ -26,7 +26,6 @@ type Action struct {
 	// Previous: the first statement takes numbers and reads LAST_INSERT_ID().
 	Previous bool
 	Fill     *Filling // what is filled in; nil: nothing
-	Key      *Binding // see Facts
 	Rows     Rows     // of PerRow
 	Counts   Counts   // of Count
 

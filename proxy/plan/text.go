@@ -53,7 +53,6 @@ func (p *Planner) Text(st *statement.Statement, sql []byte, s *state.State) Verd
 	a, f := &p.Action, &p.Facts
 	p.needs = p.needs[:0]
 	a.clear(len(st.Calls), f.Fill)
-	a.Key = f.Key
 	t := planning{p, a, st, sql, s, f}
 	v := t.whole()
 	if v.Kind == Go && len(p.needs) > 0 {
@@ -193,6 +192,7 @@ func (t *planning) calls() (alone, rewrites, perRow bool, v Verdict) {
 		return false, false, false, Verdict{}
 	case st.Refusal != "" && numbers == 0 && (f.Unknown == UnknownRelay || doubtful && !certain):
 		t.a.clear(len(st.Calls), f.Fill)
+		t.a.Previous, _ = t.mixedIDs()
 		return false, f.Fill != nil, false, Verdict{}
 	case st.Refusal != "":
 		return false, false, false, notSupportedForm(st.Refusal)

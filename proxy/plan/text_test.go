@@ -183,6 +183,17 @@ func TestWhatParametersTellIsInTheSlots(t *testing.T) {
 	}
 }
 
+// The key that is filled in disturbs what is read of LAST_INSERT_ID(), whoever answers the call.
+func TestAKeyThatIsFilledInDisturbsBesideACallOfTheServers(t *testing.T) {
+	p := Planner{Facts: all(Facts{Unknown: UnknownRelay})}
+	p.Facts.Fill = &Filling{Keys: []FilledKey{{Filled: []FilledRow{{Row: 0}}}}}
+	w := world{}
+	v, _ := w.decide(&p, "INSERT INTO photos (a, b) VALUES ((SELECT DISTINCT NEXTVAL('x') FROM t), LAST_INSERT_ID())", &state.State{})
+	if v.Kind != Go || p.Action.Do != Rewrite || !p.Action.Previous || p.Action.Fill == nil {
+		t.Errorf("got %+v, %+v", v, p.Action)
+	}
+}
+
 func TestTheFirstRowsNumberLeads(t *testing.T) {
 	for text, want := range map[string]int{
 		"SELECT NEXTVAL('a') FROM t":                               -1,
