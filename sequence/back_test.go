@@ -289,3 +289,37 @@ func TestARowThatIsLoweredOnPurposeHasNotGoneBack(t *testing.T) {
 		t.Errorf("got %d rewinds counted, want none", got)
 	}
 }
+
+// TestARowOfAnEarlierEpochThatWentBackIsRaised restores one member from a backup that is older than
+// the last time that the sequence began again: its row is of an epoch that is over.
+func TestARowOfAnEarlierEpochThatWentBackIsRaised(t *testing.T) {
+	f := newFleet(t, 2)
+	s := f.open(t, blocks(10), steadySize(10))
+	mustCreate(t, s, CreateOptions{Name: "photos"})
+	for i := range f {
+		f[i].exec(t, "UPDATE sequence_options SET epoch = 5 WHERE name = 'photos'")
+	}
+	last := uint64(0)
+	take := func() {
+		t.Helper()
+		n := mustTake(t, s, "photos", 1)
+		if n <= last {
+			t.Fatalf("got %d after %d although the row had gone back", n, last)
+		}
+		last = n
+	}
+	for range 100 {
+		take()
+	}
+	settled(t, s, "photos")
+	if got := s.servers.marks.epoch("photos"); got != 5 {
+		t.Fatalf("the proxy knows of epoch %d, want 5", got)
+	}
+	before := f[1].id(t, "photos")
+	f[1].exec(t, "UPDATE sequence_options SET epoch = 0 WHERE name = 'photos'")
+	f[1].exec(t, "UPDATE sequence SET id = ? WHERE name = 'photos'", before-20)
+	eventually(t, "the server is asked again", func() bool {
+		take()
+		return f[1].id(t, "photos") > before
+	})
+}

@@ -156,13 +156,12 @@ func (v *server) beat(ctx context.Context, seen moment, sequences int, held uint
 
 // beatOnce writes the heartbeat of an entry that was made. Both questions go to one server: a change that is made there in between has a higher version than what is told.
 func (v *server) beatOnce(ctx context.Context, seen moment, sequences int, held uint64) (told, listed bool, err error) {
-	now := v.nodes.current.Load()
+	now, node := v.nodes.current.Load(), v.nodes.changes.Load() // before there is a connection, which leads to that node or a later one
 	conn, err := v.conn(ctx)
 	if err != nil {
 		return false, false, fmt.Errorf("write the heartbeat: %w", err)
 	}
 	defer func() { _ = conn.Close() }()
-	node := v.nodes.changes.Load()
 	if seen != (moment{}) {
 		last, _, err := v.lastChange(ctx, conn)
 		if err != nil {

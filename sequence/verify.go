@@ -127,7 +127,7 @@ func (st *store) notOneRow(ctx context.Context, conn *sql.Conn, affected int64, 
 		return ended(outcomeOldPlan)
 	case stored.frozen:
 		return ended(outcomeFrozen)
-	case stored.id < t.low && stored.epoch == t.epoch:
+	case stored.id < t.low && stored.epoch <= t.epoch:
 		return attempt{outcome: outcomeWentBack, row: stored.id, mark: t.low, err: fmt.Errorf("%w from %d to %d", outcomeWentBack, t.low, stored.id)}
 	case h.inSteps() && !h.owns(stored.id) && stored.id < st.seen.Load().max:
 		a := ended(outcomeForeign)
