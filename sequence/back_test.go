@@ -10,6 +10,20 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
+// rising returns what takes a number of photos, each above the one before.
+func rising(t *testing.T, s *Sequences) (take func()) {
+	t.Helper()
+	last := uint64(0)
+	return func() {
+		t.Helper()
+		n := mustTake(t, s, "photos", 1)
+		if n <= last {
+			t.Fatalf("got %d after %d although the row had gone back", n, last)
+		}
+		last = n
+	}
+}
+
 // TestARowThatWentBackOnOneOfSeveralServersIsToldOfThatServer lowers the row on one member and takes numbers until it was asked again.
 func TestARowThatWentBackOnOneOfSeveralServersIsToldOfThatServer(t *testing.T) {
 	for name, divide := range map[string]func(*Options){"blocks": blocks(10), "steps": inSteps, "ORDER": blocks(10)} {
@@ -20,15 +34,7 @@ func TestARowThatWentBackOnOneOfSeveralServersIsToldOfThatServer(t *testing.T) {
 			if _, err := s.Create(t.Context(), CreateOptions{Name: "photos", Order: name == "ORDER"}); err != nil {
 				t.Fatal(err)
 			}
-			last := uint64(0)
-			take := func() {
-				t.Helper()
-				n := mustTake(t, s, "photos", 1)
-				if n <= last {
-					t.Fatalf("got %d after %d although the row had gone back", n, last)
-				}
-				last = n
-			}
+			take := rising(t, s)
 			back := -1
 			for range 60 {
 				take()
@@ -299,15 +305,7 @@ func TestARowOfAnEarlierEpochThatWentBackIsRaised(t *testing.T) {
 	for i := range f {
 		f[i].exec(t, "UPDATE sequence_options SET epoch = 5 WHERE name = 'photos'")
 	}
-	last := uint64(0)
-	take := func() {
-		t.Helper()
-		n := mustTake(t, s, "photos", 1)
-		if n <= last {
-			t.Fatalf("got %d after %d although the row had gone back", n, last)
-		}
-		last = n
-	}
+	take := rising(t, s)
 	for range 100 {
 		take()
 	}

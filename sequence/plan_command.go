@@ -171,7 +171,7 @@ func (p planServers) Outlive(ctx context.Context) (context.Context, context.Canc
 }
 
 // Did implements [change.Servers].
-func (p planServers) Did(_ *Plan, step, address string) error {
+func (p planServers) Did(step, address string) error {
 	if f := p.s.planHook; f != nil {
 		return f(step, address)
 	}

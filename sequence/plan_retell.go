@@ -80,18 +80,9 @@ func (a *servers) retell(ctx context.Context, w *view) error {
 // boundsBy reads a column of bounds, by name. Names without one are left out.
 func (v *store) boundsBy(ctx context.Context, on querier, column string, plan uint64) (map[string]uint64, error) {
 	all := make(map[string]uint64)
-	rows, err := on.QueryContext(ctx, "SELECT `name`, `"+column+"` FROM "+v.table.start+" WHERE `plan` = ? AND `"+column+"` > 0 AND `name` <> ''", plan)
-	if err != nil {
+	text := "SELECT `name`, `" + column + "` FROM " + v.table.start + " WHERE `plan` = ? AND `" + column + "` > 0 AND `name` <> ''"
+	if err := v.eachName(ctx, on, func(name string, bound uint64) { all[name] = bound }, text, plan); err != nil {
 		return nil, fmt.Errorf("read the bounds of table %s: %w", v.table.start, err)
 	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var name string
-		var bound uint64
-		if err := rows.Scan(&name, &bound); err != nil {
-			return nil, err
-		}
-		all[name] = bound
-	}
-	return all, rows.Err()
+	return all, nil
 }

@@ -30,7 +30,7 @@ func (e *planEstate) nothingIsOpen(t *testing.T, other *Sequences) (now Plan) {
 		var open *Plan
 		var err error
 		if now, open, err = c.Current(); err == nil && open != nil {
-			err = fmt.Errorf("in progress: %s", open)
+			err = fmt.Errorf("change %s is open", open.UUID)
 		}
 		return err
 	})

@@ -165,7 +165,7 @@ func (c *Coordinator) abort() error {
 	if !noted {
 		return &Error{Finding: fmt.Sprintf("change %s is neither done nor undone", c.plan.UUID), Remedy: "say " + c.plan.statement() + " again", Err: failed}
 	}
-	c.log.Warn("change of sequence servers aborted", zap.String("change", c.plan.UUID), zap.Uint64("plan", c.plan.Number), logfield.Err(failed))
+	c.config.Log.Warn("change of sequence servers aborted", zap.String("change", c.plan.UUID), zap.Uint64("plan", c.plan.Number), logfield.Err(failed))
 	if len(frozen) > 0 {
 		return &Error{
 			Finding: fmt.Sprintf("change %s is aborted, but %s may stay frozen", c.plan.UUID, strings.Join(frozen, ", ")), Remedy: "a proxy lets it go on once it can be reached", Err: failed,

@@ -50,7 +50,7 @@ func (c *Coordinator) Change(asked Change) error {
 	if err := c.propose(); err != nil {
 		return err
 	}
-	c.log.Info("change of sequence servers begun", zap.String("change", c.plan.UUID), zap.Uint64("plan", c.plan.Number),
+	c.config.Log.Info("change of sequence servers begun", zap.String("change", c.plan.UUID), zap.Uint64("plan", c.plan.Number),
 		zap.String("from", Addresses(c.plan.Previous)), zap.String("to", Addresses(c.plan.Members)), zap.String("interleave", c.plan.Interleave))
 	if err := c.decide(); err != nil {
 		if isOver(err) {
@@ -92,9 +92,9 @@ func (c *Coordinator) End(open *Plan) (made bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	c.log.Warn("change of sequence servers taken over", zap.String("change", open.UUID), zap.String("from", open.Coordinator), zap.Uint64("plan", open.Number),
+	c.config.Log.Warn("change of sequence servers taken over", zap.String("change", open.UUID), zap.String("from", open.Coordinator), zap.Uint64("plan", open.Number),
 		zap.Bool("decided", decided))
-	if err := c.did(StepTakenOver, Member{}); err != nil {
+	if err := c.goOn(StepTakenOver, ""); err != nil {
 		return false, err
 	}
 	if decided {
@@ -190,7 +190,7 @@ func (c *Coordinator) begin() error {
 		return c.undone(failed)
 	}
 	c.plan.State = InForce
-	c.log.Info("change of sequence servers done", zap.String("change", c.plan.UUID), zap.Uint64("plan", c.plan.Number),
+	c.config.Log.Info("change of sequence servers done", zap.String("change", c.plan.UUID), zap.Uint64("plan", c.plan.Number),
 		zap.String("servers", Addresses(c.plan.Members)), zap.Strings("away", away), logfield.Err(failed))
 	return nil
 }
@@ -242,7 +242,7 @@ func (c *Coordinator) undo(why error) error {
 	defer c.outlive()()
 	decided, err := c.takeOver()
 	if err == nil && decided {
-		c.log.Info("change of sequence servers decided all the same", zap.String("change", c.plan.UUID), logfield.Err(why))
+		c.config.Log.Info("change of sequence servers decided all the same", zap.String("change", c.plan.UUID), logfield.Err(why))
 		return c.begin()
 	}
 	if err == nil {

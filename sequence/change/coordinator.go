@@ -31,7 +31,6 @@ type Tables struct{ First, Member, Plan, Start string }
 type Coordinator struct {
 	servers Servers
 	config  Config
-	log     *zap.Logger
 	ctx     context.Context // of the command, or what goes on behind it
 
 	asked  Change
@@ -47,7 +46,7 @@ type Coordinator struct {
 
 // New returns a coordinator for a command that ends with ctx. Close it.
 func New(ctx context.Context, servers Servers, config Config) *Coordinator {
-	return &Coordinator{servers: servers, config: config, log: config.Log, ctx: ctx, stores: make(map[string]Store), away: make(map[string]error)}
+	return &Coordinator{servers: servers, config: config, ctx: ctx, stores: make(map[string]Store), away: make(map[string]error)}
 }
 
 // Close closes its connections.
@@ -115,8 +114,13 @@ func (c *Coordinator) awayOf(members []Member) (names []string, err error) {
 
 // did tells of a step.
 func (c *Coordinator) did(step string, m Member) error {
-	c.log.Info("step of a change of sequence servers", zap.String("change", c.plan.UUID), zap.String("state", step), zap.String("server", m.Address))
-	if err := c.servers.Did(&c.plan, step, m.Address); err != nil {
+	c.config.Log.Info("step of a change of sequence servers", zap.String("change", c.plan.UUID), zap.String("state", step), zap.String("server", m.Address))
+	return c.goOn(step, m.Address)
+}
+
+// goOn returns an error where a test ends the coordinator behind a step.
+func (c *Coordinator) goOn(step, address string) error {
+	if err := c.servers.Did(step, address); err != nil {
 		return &killedError{err}
 	}
 	return nil

@@ -11,14 +11,14 @@ import (
 	"seqproxy/test/simulation"
 )
 
-// until resumes an actor until it stands before a step on a member, and reports whether it does.
-func until(a *simulation.Actor, step string, member int) bool {
+// reach resumes an actor until it stands before a step on a member.
+func reach(t *testing.T, a *simulation.Actor, step string, member int) {
+	t.Helper()
 	for a.Next != step || a.At != member {
 		if !a.Resume() {
-			return false
+			t.Fatalf("%s ends before it would %s", a.Name, step)
 		}
 	}
-	return true
 }
 
 // wantText wants an error that has some words.
@@ -78,9 +78,8 @@ func TestHistories(t *testing.T) {
 			e.asked = change.Change{Add: address(3)}
 			proxy(e)
 			x, y := e.Change("x", e.asked), e.Change("y", change.Change{Remove: address(2)})
-			if !until(y, "propose", 0) || !until(x, "propose", 2) {
-				t.Fatal("they do not propose")
-			}
+			reach(t, y, "propose", 0)
+			reach(t, x, "propose", 2)
 			x.Resume() // late
 			y.Run()
 			x.Run()
@@ -94,12 +93,10 @@ func TestHistories(t *testing.T) {
 			e.asked = change.Change{Add: address(2)}
 			proxy(e)
 			died, finishes, aborts := e.coordinator(1), e.coordinator(2), e.coordinator(3)
-			if !until(died, "accept", 1) {
-				t.Fatal("it does not come so far")
-			}
+			reach(t, died, "accept", 1)
 			died.Kill()
-			until(finishes, "promise", 1)
-			until(aborts, "promise", 1)
+			reach(t, finishes, "promise", 1)
+			reach(t, aborts, "promise", 1)
 			for finishes.Resume() || aborts.Resume() {
 				aborts.Resume()
 			}
@@ -110,9 +107,7 @@ func TestHistories(t *testing.T) {
 			e.asked = change.Change{Remove: address(2)}
 			far := proxy(e, 1)
 			c := e.Change("coordinator", e.asked, 2)
-			if !until(c, "set floors", 0) { // what A has recorded was read
-				t.Fatal("it does not come so far")
-			}
+			reach(t, c, "set floors", 0)
 			for range 40 {
 				_ = far.Take(2, name, 4)
 			}
@@ -154,9 +149,7 @@ func TestHistories(t *testing.T) {
 			c.Run()
 			wantText(t, c.Err, "WITH DIRECT WRITERS STOPPED")
 			c = e.Change("coordinator", e.asked)
-			if !until(c, "accept", 0) {
-				t.Fatal("it does not come so far")
-			}
+			reach(t, c, "accept", 0)
 			for _, m := range e.Members[:2] {
 				if _, err := m.Add(name, 2); err == nil {
 					t.Error("a row that is frozen was counted on")
@@ -198,9 +191,7 @@ func TestHistories(t *testing.T) {
 				_ = p.Take(0, name, 9)
 			}
 			c := e.Change("coordinator", change.Change{Remove: address(0)})
-			if !until(c, "obey", 1) {
-				t.Fatal("it does not come so far")
-			}
+			reach(t, c, "obey", 1)
 			c.Cut[1] = true
 			c.Run()
 			if c.Err != nil || e.Members[0].Plan != 2 || e.Members[1].Plan != 1 {
@@ -220,9 +211,7 @@ func TestHistories(t *testing.T) {
 			far := proxy(e, 0, 1, 3)
 			p := proxy(e)
 			c := e.Change("removes", change.Change{Remove: address(2)})
-			if !until(c, "obey", 0) {
-				t.Fatal("it does not come so far")
-			}
+			reach(t, c, "obey", 0)
 			c.Cut[2] = true
 			c.Run()
 			other := e.Change("adds another", change.Change{Add: address(3)}, 2)
@@ -231,14 +220,10 @@ func TestHistories(t *testing.T) {
 				t.Fatal(c.Err, other.Err)
 			}
 			c = e.Change("adds it again", e.asked)
-			if !until(c, "read what it gave", 0) {
-				t.Fatal("it does not come so far")
-			}
+			reach(t, c, "read what it gave", 0)
 			c.Kill()
 			ends := e.Change("ends that", change.Change{Add: address(2)})
-			if !until(ends, "propose", 0) {
-				t.Fatal("it does not come so far")
-			}
+			reach(t, ends, "propose", 0)
 			ends.Kill()
 			for range 20 {
 				if far.Take(2, name, 4) == nil {
@@ -255,18 +240,14 @@ func TestHistories(t *testing.T) {
 			p := proxy(e)
 			slept := e.Change("slept", change.Change{Remove: address(3)})
 			c := e.Change("removes", change.Change{Remove: address(3)})
-			if !until(c, "obey", 0) {
-				t.Fatal("it does not come so far")
-			}
+			reach(t, c, "obey", 0)
 			c.Kill()
 			for slept.Steps() < 4 { // it has found the change open
 				slept.Resume()
 			}
 			c = e.Change("finishes", change.Change{Remove: address(3)}, 1, 3)
 			c.Cut[1], c.Cut[3] = false, false
-			if !until(c, "obey", 0) {
-				t.Fatal("it does not come so far")
-			}
+			reach(t, c, "obey", 0)
 			c.Cut[1], c.Cut[3] = true, true
 			c.Run()
 			near := e.Change("removes another", change.Change{Remove: address(1)}, 1, 3)
@@ -291,9 +272,7 @@ func TestHistories(t *testing.T) {
 			e.asked = change.Change{Add: address(3)}
 			p := proxy(e)
 			c := e.coordinator(1)
-			if !until(c, "set floors", 0) {
-				t.Fatal("it does not come so far")
-			}
+			reach(t, c, "set floors", 0)
 			c.Kill()
 			end := e.Change("ends", e.asked, 2) // C is away
 			end.Run()
@@ -318,17 +297,17 @@ func TestHistories(t *testing.T) {
 
 // several runs changes of all kinds, one after another or at the same time, while members and
 // proxies are cut off and come back.
-func several(seed uint64, faults simulation.Faults) (made int, err error) {
+func several(seed uint64) error {
 	const servers = 4
 	rng := rand.New(rand.NewPCG(seed, 11))
 	s := &scenario{name: "several changes", servers: servers, members: 2 + rng.IntN(2), proxies: [][]int{nil, nil, nil}}
-	e := s.start(faults)
+	e := s.start(simulation.Faults{})
 	e.Random = rng
 	e.giveAfter()
 	e.asked = change.Change{Remove: address(0)}
 	var actors []*simulation.Actor
 	for range 6 {
-		for i := range 2 {
+		for range 2 {
 			asked := change.Change{Add: address(rng.IntN(servers))}
 			if rng.IntN(2) == 0 {
 				asked = change.Change{Remove: address(rng.IntN(servers))}
@@ -344,7 +323,6 @@ func several(seed uint64, faults simulation.Faults) (made int, err error) {
 				a.Cut[rng.IntN(servers)] = true
 			}
 			actors = append(actors, a)
-			_ = i
 		}
 		for range 20 {
 			a := actors[max(0, len(actors)-1-rng.IntN(3))]
@@ -371,9 +349,9 @@ func several(seed uint64, faults simulation.Faults) (made int, err error) {
 		a.Run()
 	}
 	if err := e.settle(servers); err != nil {
-		return 0, e.failed(fmt.Sprintf("seed %d", seed), err)
+		return e.failed(fmt.Sprintf("seed %d", seed), err)
 	}
-	return len(e.proxies[0].Plan().Members), nil
+	return nil
 }
 
 // settle ends what is open, whatever it is, and looks whether the members go on.
@@ -405,7 +383,7 @@ func TestRandomHistories(t *testing.T) {
 		t.Run(fmt.Sprint(part), func(t *testing.T) {
 			t.Parallel()
 			for seed := part; seed < randomSchedules(t)/4; seed += 4 {
-				if _, err := several(seed, simulation.Faults{}); err != nil {
+				if err := several(seed); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -1,7 +1,6 @@
 package change
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -184,18 +183,6 @@ func (m *Membership) LeftBefore(p *Plan) bool {
 	return m.Plan > 0 && !HasMember(p.Previous, m.ID)
 }
 
-// Owner returns which numbers belong to the member at a position.
-func (p *Plan) Owner(position int) func(n uint64) bool {
-	count, at := uint64(len(p.Members)), uint64(position)
-	switch {
-	case count < 2:
-		return func(n uint64) bool { return n > 0 }
-	case p.Interleave == InterleaveStep:
-		return func(n uint64) bool { return n%count == (at+1)%count }
-	}
-	return func(n uint64) bool { return n > 0 && (n-1)/p.Block%count == at }
-}
-
 // change returns a change by its uuid; nil if the server does not know it.
 func (t *Report) change(uuid string) *Plan {
 	i := slices.IndexFunc(t.Plans, func(p Plan) bool { return p.UUID == uuid })
@@ -248,9 +235,4 @@ func Latest(all []Report) (now Plan, open *Plan) {
 		}
 	}
 	return now, open
-}
-
-// String names a plan in errors and logs.
-func (p *Plan) String() string {
-	return fmt.Sprintf("plan %d (%s): %s", p.Number, p.State, Addresses(p.Members))
 }

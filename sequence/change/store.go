@@ -17,7 +17,7 @@ type Servers interface {
 	Outlive(ctx context.Context) (context.Context, context.CancelFunc)
 	// Did is told of a step that was done on a server. An error ends the coordinator there, as
 	// if its process had been killed: nothing is undone. Only tests return one.
-	Did(p *Plan, step, address string) error
+	Did(step, address string) error
 }
 
 // Store is one server's tables. Each method is one transaction or one statement, as if no other

@@ -328,7 +328,7 @@ func (m *Member) follow(p *change.Plan, id string, known []change.Knowledge) {
 			}
 		}
 	}
-	owner := p.Owner(at)
+	owns := owner(p, at)
 	other := m.begin(p.Number, "").Floor
 	for name, id := range m.Rows {
 		b := m.begin(p.Number, name)
@@ -338,7 +338,7 @@ func (m *Member) follow(p *change.Plan, id string, known []change.Knowledge) {
 		b.Floor = max(b.Floor, other, id)
 		m.Rows[name] = b.Floor
 		if p.Interleave == change.InterleaveStep { // a row always stands at a number of its own
-			for b.Floor > 0 && !owner(m.Rows[name]) {
+			for b.Floor > 0 && !owns(m.Rows[name]) {
 				m.Rows[name]++
 			}
 		}
@@ -351,7 +351,19 @@ func (m *Member) follow(p *change.Plan, id string, known []change.Knowledge) {
 	m.Membership = change.Membership{ID: id, Plan: p.Number, Position: at, Count: len(p.Members), Interleave: p.Interleave, Block: p.Block}
 }
 
-// Record writes down how far a member may go with a name, on another one, or on itself, which own
+// owner returns which numbers belong to the member at a position of a plan.
+func owner(p *change.Plan, position int) func(n uint64) bool {
+	count, at := uint64(len(p.Members)), uint64(position)
+	switch {
+	case count < 2:
+		return func(n uint64) bool { return n > 0 }
+	case p.Interleave == change.InterleaveStep:
+		return func(n uint64) bool { return n%count == (at+1)%count }
+	}
+	return func(n uint64) bool { return n > 0 && (n-1)/p.Block%count == at }
+}
+
+// record writes down how far a member may go with a name, on another one, or on itself, which own
 // tells.
 func (m *Member) record(plan uint64, name string, bound uint64, own bool, faults *Faults) error {
 	for _, p := range m.Plans {
@@ -388,12 +400,12 @@ func (m *Member) reserve(p *change.Plan, name string, floor, n uint64) (numbers 
 	case id == End:
 		return nil, 0, errFrozen
 	}
-	owner := p.Owner(m.Position)
-	if p.Interleave == change.InterleaveStep && len(p.Members) > 1 && id > 0 && !owner(id) {
+	owns := owner(p, m.Position)
+	if p.Interleave == change.InterleaveStep && len(p.Members) > 1 && id > 0 && !owns(id) {
 		return nil, 0, errResidue
 	}
 	for x := max(id, floor) + 1; uint64(len(numbers)) < n; x++ {
-		if owner(x) {
+		if owns(x) {
 			numbers = append(numbers, x)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 // Proxy reserves numbers, and gives each at once.
 type Proxy struct {
 	Actor *Actor // whose steps are not waited for, unless it is run as one
-	Name  string
 	plan  change.Plan
 	read  bool
 	mark  map[string]uint64 // the highest number that it ever got, by name
@@ -20,7 +19,7 @@ type Proxy struct {
 
 // NewProxy returns a proxy that cannot reach some members.
 func (w *World) NewProxy(name string, cut ...int) *Proxy {
-	p := &Proxy{Actor: w.Client(name), Name: name, mark: make(map[string]uint64)}
+	p := &Proxy{Actor: w.Client(name), mark: make(map[string]uint64)}
 	for _, i := range cut {
 		p.Actor.Cut[i] = true
 	}
@@ -123,7 +122,7 @@ func (p *Proxy) take(m *Member, name string, n uint64) error {
 			return err
 		}
 		for _, x := range numbers {
-			w.give(name, x, giver{p.Name, m.Address, p.plan.Number})
+			w.give(name, x, giver{p.Actor.Name, m.Address, p.plan.Number})
 		}
 		p.mark[name] = max(p.mark[name], numbers[len(numbers)-1])
 		return nil

@@ -260,7 +260,7 @@ func (servers) Outlive(ctx context.Context) (context.Context, context.CancelFunc
 }
 
 // Did implements [change.Servers].
-func (s servers) Did(*change.Plan, string, string) error {
+func (s servers) Did(string, string) error {
 	if s.a.killed {
 		return errKilled
 	}
