@@ -47,7 +47,7 @@ func (w *view) change(ctx context.Context, name string, f func(g *agreed, r *row
 
 // keepAbove is that of each member.
 func (a *servers) keepAbove(ctx context.Context, w *view, name string, n uint64) error {
-	return errors.Join(a.each(ctx, w.members, func(ctx context.Context, _ int, v *server) error { return v.guard.keepAbove(ctx, name, n) })...)
+	return errors.Join(a.each(ctx, w.members, func(ctx context.Context, _ int, v *server) error { return v.ceilings.keepAbove(ctx, name, n) })...)
 }
 
 // dividable refuses a definition whose numbers several members cannot divide.

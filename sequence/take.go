@@ -25,7 +25,7 @@ type take struct {
 	bound   uint64 // the id must be below it; 0: it does not matter
 	floor   uint64 // no number is at or below it
 	width   uint64 // from before the first number to the last
-	upTo    limit
+	upTo    upTo
 	node    *choice                   // whose ceiling it may go up to; nil: there is none
 	full    outcome                   // why there is no room at the bound
 	numbers func(last uint64) Segment // those that end at last
@@ -38,7 +38,7 @@ func (st *store) prepareTake(t *take) error {
 	if rule.max != 0 {
 		highest = min(highest, rule.max)
 	}
-	if upTo.guarded && upTo.ceiling < highest {
+	if upTo.grouped && upTo.ceiling < highest {
 		highest, full = upTo.ceiling, outcomeAtCeiling
 	}
 	if upTo.bounded && upTo.bound < highest {
@@ -62,7 +62,7 @@ func (st *store) prepareTake(t *take) error {
 		rule = h.rule(rule, t.floor)
 		t.bound, ok = rule.room(n, highest)
 		t.text, t.args = st.table.reserveInSteps(), append(rule.arguments(name, n, t.bound), h.count, h.residue())
-	case rule.step != 1 || rule.max != 0 || upTo.guarded:
+	case rule.step != 1 || rule.max != 0 || upTo.grouped:
 		t.bound, ok = rule.room(n, highest)
 		t.text, t.args = st.table.reserveByRule(planned), rule.arguments(name, n, t.bound)
 	default:
@@ -79,12 +79,12 @@ func (st *store) prepareTake(t *take) error {
 		// its numbers applications may count on.
 		t.text += st.table.withoutPlan()
 	}
-	if upTo.guarded {
+	if upTo.grouped {
 		if t.node = st.nodes.current.Load(); t.node == nil {
 			return errUnchosen
 		}
 		_, id, _ := st.table.taking(planned)
-		t.text, t.args = t.text+st.guardCondition(t.node, id), append(t.args, name, highest)
+		t.text, t.args = t.text+st.belowCeilingSQL(t.node, id), append(t.args, name, highest)
 	}
 	if t.low > 0 {
 		_, id, _ := st.table.taking(planned)
