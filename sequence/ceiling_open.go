@@ -55,12 +55,12 @@ func (st *store) highest(name string) uint64 {
 
 // width is from position to the last of n numbers that are reserved next; false if they go beyond 64 bits.
 func (st *store) width(name string, position, n uint64) (uint64, bool) {
-	h, floor := st.share(), st.marks.of(name)
+	rule := st.rules.of(name)
+	h, floor := st.share().by(rule), st.marks.of(name)
 	if h.inBlocks() {
 		last, ok := h.end(position, floor, n)
 		return last - position, ok && last >= position
 	}
-	rule := st.rules.of(name)
 	if h.inSteps() {
 		rule = h.rule(rule, floor)
 	}

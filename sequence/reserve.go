@@ -182,7 +182,8 @@ func (v *server) attempt(ctx context.Context, members []*server, name string, n 
 	}
 	defer func() { _ = conn.Close() }() // gives it back; a broken one is closed by the pool
 
-	t := take{name: name, n: n, used: v.rules.of(name), share: v.share()}
+	used := v.rules.of(name)
+	t := take{name: name, n: n, used: used, share: v.share().by(used)}
 	if t.upTo, err = v.ceilings.upTo(ctx, conn, name); err != nil {
 		return v.failedWith(err)
 	}
@@ -274,7 +275,7 @@ func (v *server) mayGive(ctx context.Context, conn *sql.Conn, members []*server,
 func (st *store) left(name string, stored *row, highest uint64) uint64 {
 	switch h := st.share(); {
 	case h.inBlocks():
-		return h.left(max(stored.id, st.marks.of(name)), highest)
+		return h.by(stored.rule()).left(max(stored.id, st.marks.of(name)), highest)
 	case h.inSteps():
 		return h.rule(stored.rule(), st.marks.of(name)).left(max(stored.id, st.marks.of(name)), highest)
 	}

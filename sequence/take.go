@@ -48,16 +48,14 @@ func (st *store) prepareTake(t *take) error {
 	planned := h.plan != 0 && !planted.Fault(planted.Plan)
 	ok := true
 	switch {
-	case h.shared() && rule.step != 1:
-		return needsOneServer("sequence %q: INCREMENT BY %d", name, rule.step)
+	case h.shared() && !h.divides(rule.step):
+		return h.notDivided(name, rule.step)
 	case h.inBlocks():
 		t.bound, ok = h.bound(t.floor, n, highest)
 		t.bound++ // an id at the end of 64 bits never has room
 		t.text, t.args = st.table.reserveInBlocks(h, t.floor, n), []any{name, t.bound}
 		t.numbers = func(last uint64) Segment { return h.segment(last, n) }
-		if t.width = n; n > h.block {
-			t.width = h.block * ((h.blocks(n)-1)*h.count + 1)
-		}
+		t.width = h.far(n)
 	case h.inSteps():
 		rule = h.rule(rule, t.floor)
 		t.bound, ok = rule.room(n, highest)
