@@ -31,7 +31,7 @@ type taken struct {
 
 // sharedSequences are those that several sequence servers give numbers of; the first three have no options. Tickets, and what sets a
 // row back, are for one server.
-var sharedSequences = []string{"photos", "users", "videos", "small", ordered}
+var sharedSequences = []string{"photos", "users", "videos", "small", ordered, fives}
 
 // plainSequences have rows like those that people make by hand.
 var plainSequences = []string{"photos", "users", "videos", "tickets", "again", "lone"}
@@ -54,6 +54,7 @@ func kinds() []*kind {
 		{name: "ticket table, direct", sequence: "tickets64", n: 1, shard: -1, proxy: -1, direct: true, writers: 1, take: ticket("REPLACE INTO seqproxy.tickets64 (stub) VALUES ('b')")},
 		{name: "id + 3, direct", sequence: "photos", n: 1, shard: -1, proxy: -1, direct: true, stepped: true, writers: 2, take: ticket("UPDATE seqproxy.sequence SET id = LAST_INSERT_ID(id + 3) WHERE name = 'photos'")},
 		{name: "CACHE 20", sequence: "small", n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS small CACHE 20", writers: 2, take: value("SELECT NEXTVAL('small')")},
+		{name: "INCREMENT BY 5", sequence: fives, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + fives + " INCREMENT BY 5", writers: 2, take: value("SELECT NEXTVAL('" + fives + "')")},
 		{name: "ORDER", sequence: ordered, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + ordered + " ORDER", writers: 3, take: value("SELECT NEXTVAL('" + ordered + "')")},
 		{name: "restarted", sequence: restarted, n: 1, shard: -1, proxy: -1, writers: 3, take: value("SELECT NEXTVAL('" + restarted + "')")},
 		{name: "restored", sequence: restored, n: 1, shard: -1, proxy: 0, writers: 1, take: value("SELECT NEXTVAL('" + restored + "')")},
@@ -63,6 +64,7 @@ func kinds() []*kind {
 // Sequences that something special happens to.
 const (
 	ordered   = "ordered"
+	fives     = "fives" // servers that count in steps cannot divide it
 	restarted = "again" // begins again by ALTER SEQUENCE ... RESTART ... FORCE
 	restored  = "lone"  // its row is set back; one proxy alone gives its numbers
 )
