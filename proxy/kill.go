@@ -192,17 +192,17 @@ func (s *session) killPlaces(by *session) (places []killPlace, right killRight) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.introduced && s.user.Name == by.user.Name:
+	case s.introduced && s.login.Account.Name == by.login.Account.Name:
 		right = killOfOwn
-	case by.user.Admin:
+	case by.login.Account.Admin:
 		right = killOfAny
 	}
 	if !s.introduced || right == killDenied { // it is nobody's yet
 		return nil, right
 	}
 	for shard, c := range s.conns {
-		creds, known := s.user.beside(shard)
-		places = append(places, killPlace{c.Place(), s.user.Name, creds, known, s.user.relayed && !s.user.secret && (s.user.Name == by.user.Name || !known)})
+		creds, known := s.login.Account.Beside(shard)
+		places = append(places, killPlace{c.Place(), s.login.Account.Name, creds, known, s.login.Account.PasswordUnknown() && (s.login.Account.Name == by.login.Account.Name || !known)})
 	}
 	return places, right
 }

@@ -147,7 +147,7 @@ func (s *session) shownSequences() (all []shownSequence, err error) {
 
 // sees says whether the user may look at a sequence.
 func (s *session) sees(name []byte) (bool, error) {
-	if s.user.looks() {
+	if s.login.Account.Looks() {
 		return true, nil
 	}
 	may, err := asker{s}.MayUse(&s.numbers.Patience, name)

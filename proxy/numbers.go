@@ -149,7 +149,7 @@ func (s *session) takeKey(b *plan.Binding, explicit []uint64, count int, step ui
 	if err := s.numbers.Avoid(b, explicit); err != nil || count == 0 {
 		return 0, err
 	}
-	if s.user.rights != nil {
+	if s.login.Account.Rights != nil {
 		if err := s.mayUse([]byte(b.Sequence)); err != nil {
 			return 0, err
 		}

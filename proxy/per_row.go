@@ -313,7 +313,7 @@ func (x *rowExchange) swallow() (killed bool, err error) {
 // kill has the server end the statement. If it cannot be told, the rest of the rows is
 // waited for.
 func (x *rowExchange) kill() error {
-	creds, known := x.s.user.beside(x.c.Shard())
+	creds, known := x.s.login.Account.Beside(x.c.Shard())
 	if !known {
 		return nil
 	}

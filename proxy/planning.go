@@ -18,7 +18,7 @@ func (s *session) factsFor(at plan.Moment) *plan.Facts {
 	server, f := s.routes.Default() != nil, &s.planner.Facts
 	*f = plan.Facts{
 		At: at, Unknown: s.set.Unknown, Charset: s.state.Charset, Schema: s.set.Sequences.Schema(),
-		Admin: s.user.Admin, Limited: s.user.rights != nil,
+		Admin: s.login.Account.Admin, Limited: s.login.Account.Rights != nil,
 		MariaDB: s.likeMariaDB(), Server: server, Attached: s.cur != nil,
 		// MySQL warns of that flag at each statement, in its own words.
 		Warns: server && s.login.Capabilities.Has(protocol.NoSchema),

@@ -35,11 +35,11 @@ func (s *session) prepare(sql []byte) error {
 	if st.Words&statement.VersionedComment != 0 && s.meetServer() {
 		s.srv.texts.Analyze(st, sql, s.state.Mode)
 	}
-	if !s.atAdmin && s.mayBringRows(sql) {
+	if !s.login.AtAdmin && s.mayBringRows(sql) {
 		return s.unreadRows(sql)
 	}
 	switch {
-	case s.atAdmin && s.asksForNumbers():
+	case s.login.AtAdmin && s.asksForNumbers():
 		return s.noServer()
 	case st.Kind == statement.ExplainRoute:
 		return s.prepareOwn(sql, routeColumns, 0)
@@ -87,7 +87,7 @@ func (s *session) prepare(sql []byte) error {
 		key = nil
 	}
 	var asked *ticket.Ticket
-	if !s.atAdmin {
+	if !s.login.AtAdmin {
 		asked = s.ticketPrepared(st, sql)
 	}
 	if s.routes.Default() == nil {

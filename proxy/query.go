@@ -36,7 +36,7 @@ func (s *session) query(sql []byte) error {
 		s.srv.texts.Analyze(st, sql, s.state.Mode)
 	}
 	s.explained = plan.ExplainsID(st)
-	if s.atAdmin {
+	if s.login.AtAdmin {
 		return s.answerAlone(func() error { return s.atAdminAddress(sql) })
 	}
 	if s.set.tickets != nil {
@@ -319,7 +319,7 @@ func (s *session) administerHere(st *statement.Statement, p *prepared) error {
 	table, err := s.set.Admin.Execute(context.WithValue(&s.numbers.Patience, sequence.WaiterKey{}, nil), st, asker{s})
 	if err = s.numbers.Patience.Over(err); err == nil {
 		err = s.table(table, p)
-	} else if s.user.looks() && !ends(err) {
+	} else if s.login.Account.Looks() && !ends(err) {
 		err = inFull(err)
 	}
 	if after := s.afterAnswer; after != nil {

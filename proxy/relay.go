@@ -261,23 +261,10 @@ func (s *session) lost(c *backend.Conn, cause error, midAnswer bool) error {
 // abandon has the server end what it does on c, if err is that the client has gone
 // before the answer. It returns err.
 func (s *session) abandon(c *backend.Conn, err error) error {
-	if creds, known := s.user.beside(c.Shard()); known && errors.Is(err, errClientGone) {
+	if creds, known := s.login.Account.Beside(c.Shard()); known && errors.Is(err, errClientGone) {
 		s.srv.killer.Abandon(c.Place(), creds)
 	}
 	return err
-}
-
-// beside returns what a shard's server lets another connection in with, to tell it about
-// one of the user's. Of a relayed login the proxy may not know the password.
-func (u *User) beside(shard *backend.Shard) (creds backend.Credentials, known bool) {
-	own := backend.Credentials{User: u.Name, Password: u.Password, OtherPassword: u.OldPassword}
-	if u.relayed && u.secret {
-		return own, true
-	}
-	if !u.relayed || shard.HasCredentials() {
-		return shard.Credentials(own), true
-	}
-	return shard.Probe() // may have the right to end others' statements
 }
 
 // sendFile passes on the packets of LOAD DATA LOCAL from the client, up to and

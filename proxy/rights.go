@@ -11,7 +11,7 @@ import (
 // set it; else it is the error for the client. For a user who may use every sequence it
 // costs nothing. Of a text with calls the plan asks; whatever else takes numbers asks here.
 func (s *session) mayUse(name []byte) error {
-	if s.user.rights == nil {
+	if s.login.Account.Rights == nil {
 		return nil
 	}
 	may, err := s.hasRight(name)
@@ -23,7 +23,7 @@ func (s *session) mayUse(name []byte) error {
 
 // hasRight is mayUse for a user who may use some sequences alone.
 func (s *session) hasRight(name []byte) (bool, error) {
-	may, err := s.user.rights.Allow(&s.numbers.Patience, s.set.Sequences, name)
+	may, err := s.login.Account.Rights.Allow(&s.numbers.Patience, s.set.Sequences, name)
 	return may, s.numbers.Patience.Over(err)
 }
 
@@ -40,7 +40,7 @@ func (s *session) mayTake(asks []plan.Slot) error {
 		}
 		set = set || asks[i].Func == statement.Setval
 	}
-	if !set || s.user.Admin {
+	if !set || s.login.Account.Admin {
 		return nil
 	}
 	return s.refuseSetval(&asks[slices.IndexFunc(asks, func(a plan.Slot) bool { return a.Func == statement.Setval })])

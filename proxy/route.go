@@ -35,13 +35,13 @@ type route struct {
 
 // explainRoute answers EXPLAIN FORMAT=ROUTE, the text just analysed; p is it if it is prepared.
 func (s *session) explainRoute(sql []byte, p *prepared) error {
-	if !s.user.Admin {
+	if !s.login.Account.Admin {
 		return sqlError(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000", "Access denied; you need to be one of the proxy's admin_users for this operation")
 	}
 	if err := s.notHere(&s.stmt); err != nil {
 		return err
 	}
-	if s.atAdmin { // it is told of a session where clients connect; what a server is asked on the way it is asked as this user
+	if s.login.AtAdmin { // it is told of a session where clients connect; what a server is asked on the way it is asked as this user
 		s.routes = s.set.routes
 		defer func() {
 			s.closeBackends()

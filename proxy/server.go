@@ -29,27 +29,6 @@ import (
 	"seqproxy/statement"
 )
 
-// User is an account that clients log in with.
-type User struct {
-	Name, Password string
-	OldPassword    string // lets in, too, while the password is changed; "": none
-	Require        protocol.Requirement
-	Schema         string // the current schema of a login that names none
-	Admin          bool   // may create and drop sequences, and kill the sessions of others
-	Monitor        bool   // may see all that an admin sees
-	MaxConnections int    // sessions at the same time, in place of Options.MaxUserConnections; 0: that
-	// Sequences are those that the user may take numbers of, by name or by a beginning
-	// with * behind it; nil: all.
-	Sequences []string
-
-	rights  *keys.Rights // of Sequences
-	relayed bool         // a server has checked who it is, and we know only the name
-	secret  bool         // of such a user Password came by all the same, and may be empty
-}
-
-// nobody is the user of a session before its login. It is only read.
-var nobody = &User{}
-
 // UnknownSequence says what becomes of a NEXTVAL of a name that is not served.
 type UnknownSequence = plan.Unknown
 
@@ -193,8 +172,6 @@ type Server struct {
 	ownersUnknown error // why the first answer did not come; set by ownersAsked
 	columns       columnCache
 
-	attributes protocol.Attrs // of every connection to a server
-
 	serving   atomic.Bool   // clients are accepted since Serve
 	announced atomic.Bool   // it is about to stop
 	closed    atomic.Bool   // no client is accepted any more; changed under mu
@@ -204,7 +181,7 @@ type Server struct {
 	waiting   chan *session // to goroutines that wait for a client
 	killer    *kill.Killer
 
-	failed        *login.Failures
+	login         login.Gate
 	receivePeriod time.Duration // the constant of that name, but in tests
 
 	counters stats.Counters
@@ -212,8 +189,7 @@ type Server struct {
 	mu       sync.Mutex // guards what follows
 	totals   stats.Totals
 	sessions map[uint32]*session
-	atAdmin  int // of the sessions
-	perUser  userCounts
+	atAdmin  int    // of the sessions
 	serial   uint64 // of the last session
 	watch    watch
 
@@ -234,12 +210,13 @@ const cachedTexts = 1024
 // New makes a Server. It does no I/O.
 func New(opts Options) *Server {
 	s := &Server{
-		log: opts.Logger, sessions: make(map[uint32]*session), perUser: make(userCounts),
-		instance: newInstance(), texts: statement.NewCache(cachedTexts), failed: login.NewFailures(), receivePeriod: receivePeriod,
+		log: opts.Logger, sessions: make(map[uint32]*session),
+		instance: newInstance(), texts: statement.NewCache(cachedTexts), receivePeriod: receivePeriod,
 		stopping: make(chan struct{}), ended: make(chan struct{}), waiting: make(chan *session),
-		killer: kill.New(opts.Shards, opts.Logger), attributes: proxyAttributes(opts.Version),
+		killer:   kill.New(opts.Shards, opts.Logger),
 		counters: stats.Counters{Since: time.Now()},
 	}
+	s.login = login.Gate{Failed: login.NewFailures(), Attributes: login.ProxyAttributes(opts.Version), Stopping: s.stopping, Log: opts.Logger}
 	s.settings.Store(newSettings(opts, opts.Shards.Routes(), nil))
 	return s
 }
@@ -331,7 +308,8 @@ func (s *Server) start(ctx context.Context, nc net.Conn, atAdmin bool) {
 		s.log.Error("client connection unusable", logfield.Err(err))
 		return
 	}
-	sess := &session{srv: s, set: set, client: client, user: nobody, atAdmin: atAdmin}
+	sess := &session{srv: s, set: set, client: client}
+	sess.login = login.New(sess, client, &s.login, atAdmin)
 	sess.routes = sess.routesIn(set)
 	sess.ctx, sess.cancel = context.WithCancel(ctx)
 	sess.numbers.For(sess.ctx, sess)
@@ -342,7 +320,7 @@ func (s *Server) start(ctx context.Context, nc net.Conn, atAdmin bool) {
 		s.countRefused(atAdmin)
 		_ = client.SetDeadline(time.Now().Add(time.Second))
 		if s.closedTo(atAdmin) {
-			_ = refuseShutdown(client)
+			_ = login.RefuseShutdown(client)
 		} else {
 			_ = protocol.RefuseConnection(client, mysql.ER_CON_COUNT_ERROR, "Too many connections")
 		}
@@ -405,10 +383,10 @@ const clientAhead = 4 << 20
 func (s *Server) register(sess *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closedTo(sess.atAdmin) || s.fullLocked(sess) {
+	if s.closedTo(sess.login.AtAdmin) || s.fullLocked(sess) {
 		return false
 	}
-	if sess.atAdmin {
+	if sess.login.AtAdmin {
 		s.atAdmin++
 	}
 	for {
@@ -418,7 +396,7 @@ func (s *Server) register(sess *session) bool {
 			sess.id, sess.serial = id, s.serial
 			s.sessions[id] = sess
 			s.wg.Add(1) // here: Shutdown, once it has seen the sessions, waits for all of them
-			if !sess.atAdmin {
+			if !sess.login.AtAdmin {
 				s.clients.Add(1)
 			}
 			break
@@ -443,7 +421,7 @@ func (s *Server) StatementMemory() (size, used, waiting, waits uint64) {
 
 // fullLocked says whether there is no room for a further session.
 func (s *Server) fullLocked(sess *session) bool {
-	if sess.atAdmin {
+	if sess.login.AtAdmin {
 		return s.atAdmin >= maxAtAdmin
 	}
 	return len(s.sessions)-s.atAdmin >= sess.set.MaxConnections
@@ -461,12 +439,12 @@ func (s *Server) unregister(sess *session) {
 	defer s.mu.Unlock()
 	sess.tellEnd()
 	delete(s.sessions, sess.id)
-	if sess.atAdmin {
+	if sess.login.AtAdmin {
 		s.atAdmin--
 	} else {
 		s.clients.Done()
 	}
-	s.uncountLocked(sess)
+	sess.login.Uncount()
 	s.wg.Done()
 }
 
@@ -487,7 +465,7 @@ func (s *Server) eachAt(admin bool, f func(*session)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, sess := range s.sessions {
-		if sess.atAdmin == admin {
+		if sess.login.AtAdmin == admin {
 			f(sess)
 		}
 	}

@@ -47,17 +47,7 @@ type session struct {
 	cancel   context.CancelFunc
 
 	client *protocol.Conn
-	user   *User // shared; never nil, see nobody
-	// countedAs is the user whose sessions it is one of, nil if none. Server.mu guards it.
-	countedAs   *User
-	login       protocol.ClientHello
-	proof       string      // that the login's OK has to bring
-	atAdmin     bool        // it came to the admin address
-	entry       login.Entry // its place among those that log in
-	changedUser bool        // login is a COM_CHANGE_USER
-	oldClient   bool        // it speaks the protocol of before MySQL 4.1
-	// greetedMySQL is set if the client was greeted by what is not MariaDB; see likeMariaDB.
-	greetedMySQL bool
+	login  login.Login
 
 	numbers keys.Taker // of sequences
 	idle    idleness
@@ -156,7 +146,7 @@ func (s *session) serve() {
 
 // log returns the logger of the session's events, made when there is one to log.
 func (s *session) log() *zap.Logger {
-	return s.srv.log.With(logfield.Conn(s.id), logfield.Client(s.client.RemoteAddr()), logfield.User(s.user.Name))
+	return s.srv.log.With(logfield.Conn(s.id), logfield.Client(s.client.RemoteAddr()), logfield.User(s.login.Account.Name))
 }
 
 // commands is the loop from command to answer.
@@ -317,16 +307,16 @@ func (s *session) work(err error) (look bool, _ error) {
 	defer s.mu.Unlock()
 	s.busy, s.resting, s.tally.Told.Since = true, false, now
 	switch {
-	case !s.drains() && !s.backendClosed:
+	case !s.Drains() && !s.backendClosed:
 		return false, err
 	case err == nil:
-		return false, s.setDeadline(time.Time{})
+		return false, s.SetDeadline(time.Time{})
 	case s.leaves() || !errors.Is(err, os.ErrDeadlineExceeded):
 		return false, err
 	}
 	look = s.backendClosed
 	s.backendClosed, s.idle.woken = false, true
-	return look, s.setDeadline(time.Time{})
+	return look, s.SetDeadline(time.Time{})
 }
 
 // trim gives up what an unusually large command left behind, before a wait.
@@ -382,8 +372,8 @@ func (s *session) logEnd(err error) {
 		return
 	}
 	var auth *protocol.AuthError
-	if s.user.Name == "" && errors.As(err, &auth) {
-		s.user = &User{Name: auth.User} // who the client said it was; nobody was let in as that
+	if s.login.Account.Name == "" && errors.As(err, &auth) {
+		s.login.Account = login.Claimed(auth.User) // who the client said it was; nobody was let in as that
 	}
 	s.log().Log(level, event, toldWith(err)...)
 }
@@ -392,7 +382,7 @@ func (s *session) logEnd(err error) {
 func (s *session) ending(err error) (level zapcore.Level, event string) {
 	var auth *protocol.AuthError
 	var handshake *protocol.HandshakeError
-	var limited *loginRefused
+	var limited *login.LimitError
 	switch {
 	case errors.Is(err, protocol.ErrFrameOrder), errors.Is(err, protocol.ErrFrame):
 		return zap.InfoLevel, "session ended by a broken compressed stream"
@@ -403,7 +393,7 @@ func (s *session) ending(err error) (level zapcore.Level, event string) {
 		return zap.InfoLevel, "session ended as its client was idle"
 	case errors.Is(err, errBackendClosed):
 		return zap.InfoLevel, "session ended as the server closed its idle connection"
-	case errors.As(err, &auth), errors.Is(err, errOnlyAdmins):
+	case errors.As(err, &auth), errors.Is(err, login.ErrOnlyAdmins):
 		return zap.InfoLevel, "login refused"
 	case errors.As(err, &limited):
 		return zap.InfoLevel, "login refused by a limit"
@@ -427,7 +417,7 @@ func toldWith(err error) []zap.Field {
 		fields = append(fields, logfield.Code(auth.Code), logfield.SQLState(auth.State))
 	case errors.As(err, &auth):
 		fields = append(fields, logfield.Code(mysql.ER_ACCESS_DENIED_ERROR), logfield.SQLState("28000"))
-	case errors.Is(err, errOnlyAdmins):
+	case errors.Is(err, login.ErrOnlyAdmins):
 		fields = append(fields, logfield.Code(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR), logfield.SQLState("42000"))
 	case errors.As(err, &handshake):
 		fields = append(fields, logfield.Code(handshake.Code))

@@ -84,7 +84,7 @@ func (s *session) simpleVariable(it *idiom.SimpleItem) (value any, ok bool) {
 	switch {
 	case name == "version":
 		return s.version(), true
-	case name == "version_comment" && s.atAdmin:
+	case name == "version_comment" && s.login.AtAdmin:
 		return "seqproxy, admin address", true
 	case name == state.StepVariable:
 		value = s.set.Sequences.Turns() // see takeTurns
@@ -114,7 +114,7 @@ func (s *session) simpleFunction(name string) (value any, ok bool) {
 	case "version":
 		return s.version(), true
 	case "user", "current_user", "session_user", "system_user":
-		return s.user.Name + "@" + protocol.HostOf(s.client.RemoteAddr()), true
+		return s.login.Account.Name + "@" + protocol.HostOf(s.client.RemoteAddr()), true
 	case "connection_id":
 		return uint64(s.id), true
 	case "last_insert_id":

@@ -51,10 +51,10 @@ func (s *session) sentBehind() bool {
 	if len(s.client.Buffered()) > s.parsed {
 		return true
 	}
-	if s.setDeadline(time.Now().Add(lastCommand)) != nil {
+	if s.SetDeadline(time.Now().Add(lastCommand)) != nil {
 		return false // it has ended, as is seen soon
 	}
 	_ = s.client.Fill() // likewise
-	_ = s.setDeadline(time.Time{})
+	_ = s.SetDeadline(time.Time{})
 	return len(s.client.Buffered()) > s.parsed
 }
