@@ -8,6 +8,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/backend"
+	"seqproxy/proxy/kill"
 	"seqproxy/proxy/login"
 	"seqproxy/statement"
 )
@@ -68,8 +69,8 @@ func (s *Server) endAdminAddress(ctx context.Context) (cut int) {
 	}
 	s.eachAt(true, func(sess *session) {
 		cut++
-		sess.doom.CompareAndSwap(notDoomed, doomDrained)
-		sess.cut()
+		sess.doom.Set(kill.Drained)
+		sess.Cut()
 	})
 	<-ended
 	return cut

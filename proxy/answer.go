@@ -108,7 +108,7 @@ func (s *session) form(binary bool) (protocol.Form, error) {
 	if !s.mayOmitMetadata() {
 		return f, nil
 	}
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return f, err
 	}
@@ -131,7 +131,7 @@ func (s *session) limitsRows() bool { return plan.LimitsRows(&s.state, s.routes.
 // limitedToNothing says whether sql_select_limit, which is set, is 0: a SELECT then
 // gives no row and evaluates nothing. With any other limit a row is one row.
 func (s *session) limitedToNothing() (bool, error) {
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return false, err
 	}

@@ -33,7 +33,7 @@ func (a asker) MayUse(ctx context.Context, name []byte) (bool, error) {
 }
 
 // Audit logs what the session has changed.
-func (a asker) Audit(statement string, err error) { a.s.audit(statement, err) }
+func (a asker) Audit(statement string, err error) { a.s.Audit(statement, err) }
 
 // Highest reads the greatest number in a column on every shard, as the user: what the
 // user may not read there, nobody reads for it.

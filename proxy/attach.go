@@ -6,10 +6,10 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// attach returns the connection that the next command of the session runs on: that
+// Attach returns the connection that the next command of the session runs on: that
 // of the current schema's shard, opened when it is first needed. Commands give it
 // back with release. In pool mode "session" the session keeps it until its end.
-func (s *session) attach() (*backend.Conn, error) {
+func (s *session) Attach() (*backend.Conn, error) {
 	for s.cur != nil {
 		if err := s.enter(s.cur.Shard()); err != nil || !s.wasHeld {
 			return s.cur, err
@@ -168,7 +168,7 @@ func (s *session) closeBackends() {
 // the schema is then.
 func (s *session) connForSchema(schema string) (*backend.Conn, error) {
 	for {
-		c, err := s.attach()
+		c, err := s.Attach()
 		if err != nil {
 			return nil, err
 		}

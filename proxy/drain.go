@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/kill"
 	"seqproxy/proxy/login"
 )
 
@@ -65,8 +66,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if s.Wait(ctx) != nil {
 		s.eachAt(false, func(sess *session) {
 			cut++
-			sess.doom.CompareAndSwap(notDoomed, doomDrained)
-			sess.cut()
+			sess.doom.Set(kill.Drained)
+			sess.Cut()
 		})
 		<-s.ended
 	}

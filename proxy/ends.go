@@ -11,6 +11,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/kill"
 	"seqproxy/proxy/login"
 	"seqproxy/proxy/stats"
 )
@@ -28,12 +29,12 @@ func (s *session) endReason(err error) stats.End {
 	if errors.Is(err, errQuit) {
 		return stats.EndQuit
 	}
-	switch s.doom.Load() { // whatever it met then
-	case doomKilled:
+	switch s.doom.Why() { // whatever it met then
+	case kill.Killed:
 		return stats.EndKilled
-	case doomVanished:
+	case kill.Vanished:
 		return stats.EndClientGone
-	case doomDrained:
+	case kill.Drained:
 		return stats.EndDrain
 	}
 	var limited *login.LimitError

@@ -73,7 +73,7 @@ func (s *session) boundLong(sql []byte) error {
 	if err := s.awaitOwners(); err != nil {
 		return err
 	}
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ func (s *session) handOver() error {
 	if err := s.settle(); err != nil {
 		return err
 	}
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return s.tell(err)
 	}

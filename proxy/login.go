@@ -101,9 +101,9 @@ func (s *session) begin() error {
 	s.state.Schema = s.login.Schema()
 	s.state.SetCollation(s.login.Collation)
 	if s.state.Charset != "" && s.toldAtLogin() {
-		_, _ = s.attach() // what is wrong is told when a statement needs the server
+		_, _ = s.Attach() // what is wrong is told when a statement needs the server
 	} else if (s.state.Schema != "" || s.state.Charset == "") && s.routes.Default() != nil {
-		_, err := s.attach()
+		_, err := s.Attach()
 		var unreachable *backend.UnreachableError
 		switch {
 		case errors.As(err, &unreachable):

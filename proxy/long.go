@@ -116,7 +116,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 // attachForUnread attaches a connection for a statement that is too long to be
 // analysed: it may be anything.
 func (s *session) attachForUnread(runs statement.Runs) (*backend.Conn, error) {
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func (s *session) lookForSequences(sql []byte) (handled bool, err error) {
 	if !ok {
 		return false, nil
 	}
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return false, err
 	}
@@ -369,7 +369,7 @@ func (s *session) listedHere(ddl *ddl.Sequence) (bool, error) {
 	if known, err := s.knows(name); !known || err != nil {
 		return false, err
 	}
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return false, err
 	}

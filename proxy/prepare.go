@@ -93,7 +93,7 @@ func (s *session) prepare(sql []byte) error {
 	if s.routes.Default() == nil {
 		return s.prepareWithoutServer(sql, asked)
 	}
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return err
 	}

@@ -140,7 +140,7 @@ func (s *session) fillsText(text []byte) (bool, error) {
 	if t == nil || len(f.Keys) == 0 {
 		return true, nil
 	}
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return false, err
 	}
@@ -157,7 +157,7 @@ func (s *session) fillsText(text []byte) (bool, error) {
 // of it. To ask for it changes FOUND_ROWS(). So where no column is bound it is asked for only if
 // the server cannot prepare it, as none can with NEXTVAL('s') in it.
 func (s *session) variableText(sql []byte, d *statement.Dynamic) ([]byte, error) {
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return nil, err
 	}

@@ -102,7 +102,7 @@ func (s *session) bringBefore() error {
 	if err := s.settle(); err != nil {
 		return err
 	}
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (s *session) attachFor(st *statement.Statement) (*backend.Conn, error) {
 
 // attachWith is attachFor for a statement that is sent with other traits than its text's.
 func (s *session) attachWith(st *statement.Statement, t plan.Traits) (*backend.Conn, error) {
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return nil, err
 	}

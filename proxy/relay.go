@@ -7,6 +7,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/kill"
 	"seqproxy/proxy/stats"
 )
 
@@ -161,8 +162,8 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 			n, ev := c.Answer.Walk(c.Buffered()[accepted:])
 			accepted += n
 			bytes += uint64(n)
-			if len(s.kills) > 0 {
-				s.killAfter(c.Answer.Results)
+			if s.kills.Wait() {
+				s.kills.After(c.Answer.Results)
 			}
 			whole := !partly
 			partly = partly || n > 0
@@ -242,13 +243,13 @@ func (s *session) pass(c *backend.Conn, n int) error {
 func (s *session) lost(c *backend.Conn, cause error, midAnswer bool) error {
 	c.Close()
 	s.forget(c)
-	switch s.doom.Load() {
-	case doomVanished:
+	switch s.doom.Why() {
+	case kill.Vanished:
 		return s.abandon(c, errClientGone)
-	case doomKilled: // a server says nothing either
+	case kill.Killed: // a server says nothing either
 		return errKilled
 	}
-	if s.doom.Load() == notDoomed {
+	if !s.doom.Is() {
 		c.CountLost(cause)
 	}
 	err := fmt.Errorf("%w: shard %s, node %s: %w", errBackendGone, c.Shard().Name(), c.Node(), cause)

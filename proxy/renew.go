@@ -55,7 +55,7 @@ func (s *session) outwait() error {
 	if !paused(s.routes.ForSchema(s.state.Schema)) {
 		return nil
 	}
-	_, err := s.attach()
+	_, err := s.Attach()
 	return err
 }
 

@@ -12,7 +12,7 @@ import (
 // connection is reset by its server, the others are closed.
 func (s *session) resetConnection() error {
 	if s.cur != nil {
-		if _, err := s.attach(); err != nil {
+		if _, err := s.Attach(); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/kill"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
@@ -130,7 +131,7 @@ func (s *session) routeLooking(r *route, sql []byte) error {
 	if !ok {
 		return nil
 	}
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return err
 	}
@@ -181,7 +182,7 @@ func (s *session) routeKind(r *route, sql []byte) (schema string, elsewhere, don
 			return string(st.Schema), true, false, nil
 		}
 	case plan.EndSession:
-		if st.Refusal == "" && (st.Kill.Operand == statement.KillSelf || isOwnID(st.Kill.ID)) {
+		if st.Refusal == "" && (st.Kill.Operand == statement.KillSelf || kill.IsOwnID(st.Kill.ID)) {
 			r.kind = stats.KindOwn
 			return "", false, true, nil
 		}

@@ -2,9 +2,7 @@ package proxy
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -166,7 +164,7 @@ type Server struct {
 	log           *zap.Logger
 	listener      net.Listener
 	adminListener net.Listener // nil: there is no admin address
-	instance      uint32
+	instance      kill.Instance
 	texts         *statement.Cache // of all sessions
 	ownersAsked   sync.Once
 	ownersUnknown error // why the first answer did not come; set by ownersAsked
@@ -180,6 +178,7 @@ type Server struct {
 	stopping  chan struct{} // closed when draining begins
 	waiting   chan *session // to goroutines that wait for a client
 	killer    *kill.Killer
+	watch     *kill.Watch
 
 	login         login.Gate
 	receivePeriod time.Duration // the constant of that name, but in tests
@@ -191,7 +190,6 @@ type Server struct {
 	sessions map[uint32]*session
 	atAdmin  int    // of the sessions
 	serial   uint64 // of the last session
-	watch    watch
 
 	held    atomic.Int64 // sessions that wait for a paused shard
 	pausing sync.Mutex   // held while shards are paused or resumed, or others take their place
@@ -199,9 +197,8 @@ type Server struct {
 	awaitEnd sync.Once
 	ended    chan struct{} // closed when all sessions have ended, once that is waited for
 
-	clients    sync.WaitGroup // the sessions but for those at the admin address
-	wg         sync.WaitGroup // of the sessions, and of the goroutines that serve them
-	background sync.WaitGroup // of the goroutines that watch the sessions
+	clients sync.WaitGroup // the sessions but for those at the admin address
+	wg      sync.WaitGroup // of the sessions, and of the goroutines that serve them
 }
 
 // cachedTexts is how many texts are remembered with what they ask: 8 KiB each at most.
@@ -211,34 +208,15 @@ const cachedTexts = 1024
 func New(opts Options) *Server {
 	s := &Server{
 		log: opts.Logger, sessions: make(map[uint32]*session),
-		instance: newInstance(), texts: statement.NewCache(cachedTexts), receivePeriod: receivePeriod,
+		instance: kill.NewInstance(), texts: statement.NewCache(cachedTexts), receivePeriod: receivePeriod,
 		stopping: make(chan struct{}), ended: make(chan struct{}), waiting: make(chan *session),
 		killer:   kill.New(opts.Shards, opts.Logger),
 		counters: stats.Counters{Since: time.Now()},
 	}
+	s.watch = kill.NewWatch(s, opts.Logger, s.stopping)
 	s.login = login.Gate{Failed: login.NewFailures(), Attributes: login.ProxyAttributes(opts.Version), Stopping: s.stopping, Log: opts.Logger}
 	s.settings.Store(newSettings(opts, opts.Shards.Routes(), nil))
 	return s
-}
-
-// Connection ids are 2^31 and above, so that they are no server's, and name the
-// proxy instance, so that no other proxy takes one for its own:
-// 1 | instance (10 bits) | counter (21 bits).
-const (
-	ownIDBit     = 1 << 31
-	counterBits  = 21
-	instanceBits = 31 - counterBits
-)
-
-func newInstance() uint32 {
-	var b [4]byte
-	rand.Read(b[:]) // never fails
-	return binary.LittleEndian.Uint32(b[:]) & (1<<instanceBits - 1)
-}
-
-// connectionID is what the client of the session with a serial number gets to know.
-func (s *Server) connectionID(serial uint64) uint32 {
-	return ownIDBit | s.instance<<counterBits | uint32(serial)&(1<<counterBits-1)
 }
 
 // Listen opens the listening socket, "host:port".
@@ -313,6 +291,7 @@ func (s *Server) start(ctx context.Context, nc net.Conn, atAdmin bool) {
 	sess.routes = sess.routesIn(set)
 	sess.ctx, sess.cancel = context.WithCancel(ctx)
 	sess.numbers.For(sess.ctx, sess)
+	sess.kills = kill.By(sess.ctx, sess, s, s.killer)
 	sess.numbers.From(set.Sequences)
 	sess.connected = stats.Clock()
 	sess.tally = stats.NewTally(&sess.mu, sess.connected)
@@ -391,7 +370,7 @@ func (s *Server) register(sess *session) bool {
 	}
 	for {
 		s.serial++
-		id := s.connectionID(s.serial)
+		id := s.instance.ID(s.serial)
 		if _, taken := s.sessions[id]; !taken {
 			sess.id, sess.serial = id, s.serial
 			s.sessions[id] = sess
@@ -402,10 +381,7 @@ func (s *Server) register(sess *session) bool {
 			break
 		}
 	}
-	if kill.CanWatch && !s.watch.sweeping {
-		s.watch.sweeping = true
-		s.background.Go(s.sweep)
-	}
+	s.watch.Began(s.serial)
 	return true
 }
 
@@ -450,13 +426,7 @@ func (s *Server) unregister(sess *session) {
 
 // stopWatching ends what runs beside the sessions, all of which have ended.
 func (s *Server) stopWatching(ctx context.Context) {
-	s.mu.Lock()
-	on := s.watch.on
-	s.mu.Unlock()
-	if on != nil {
-		on.Close()
-	}
-	s.background.Wait()
+	s.watch.Close()
 	s.killer.Close(ctx)
 }
 

@@ -41,7 +41,7 @@ type session struct {
 	// keptFrom are the routes of which the log says that something keeps the session from them.
 	keptFrom *backend.Routes
 	id       uint32          // what the client holds for its connection id
-	doom     atomic.Uint32   // why the session is being ended from outside
+	doom     kill.Doom       // why the session is being ended from outside
 	serial   uint64          // of all the server's sessions, never given again
 	ctx      context.Context // ends when the session is cut
 	cancel   context.CancelFunc
@@ -86,8 +86,8 @@ type session struct {
 	own        []byte              // scratch: a command of our making
 
 	effect   state.Effect // of the statement being handled
-	kills    []killInside // of the text being handled, still to be carried out
-	replaced bool         // its KILLs are not what the client sent
+	kills    kill.Kills
+	replaced bool // the KILLs of the text being handled are not what the client sent
 
 	afterAnswer func() // runs when the answer to the command being handled is sent; nil: nothing does
 
@@ -114,14 +114,6 @@ var (
 	errQuit     = errors.New("client quit")
 	errShutdown = errors.New("proxy is shutting down")
 	errKilled   = errors.New("killed by a client's KILL")
-)
-
-// Values of session.doom.
-const (
-	notDoomed    = iota
-	doomKilled   // by the KILL of a client, which the server is being told
-	doomVanished // the client has gone away
-	doomDrained  // it was busy for longer than a shutdown waits
 )
 
 // serve runs one client from greeting to close. It owns the client's connection
@@ -351,8 +343,8 @@ func (s *session) refuse(err error) {
 	s.out = protocol.AppendERR(s.out, s.packetNum, e.Code, e.State, e.Message)
 }
 
-// cut ends the session from outside: everything it may wait for fails.
-func (s *session) cut() {
+// Cut ends the session from outside: everything it may wait for fails.
+func (s *session) Cut() {
 	s.client.Abort()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -387,7 +379,7 @@ func (s *session) ending(err error) (level zapcore.Level, event string) {
 	case errors.Is(err, protocol.ErrFrameOrder), errors.Is(err, protocol.ErrFrame):
 		return zap.InfoLevel, "session ended by a broken compressed stream"
 	case errors.Is(err, errQuit), errors.Is(err, errClientGone), errors.Is(err, errShutdown), errors.Is(err, errKilled),
-		s.doom.Load() != notDoomed: // whatever it met then
+		s.doom.Is(): // whatever it met then
 		return zap.DebugLevel, "session closed"
 	case errors.Is(err, errIdle):
 		return zap.InfoLevel, "session ended as its client was idle"

@@ -22,7 +22,7 @@ func (s *session) refuseSetval(a *plan.Slot) error {
 	if a.Set != nil && !a.Set.Param && !a.Set.Negative {
 		value = strconv.FormatUint(a.Set.Value, 10)
 	}
-	s.audit("SETVAL("+name+", "+value+")", err)
+	s.Audit("SETVAL("+name+", "+value+")", err)
 	return err
 }
 
@@ -34,7 +34,7 @@ func (s *session) Setval(name []byte, set *statement.SetvalArgs) (keys.Number, e
 	}
 	value, ok, err := s.set.Sequences.SetValue(&s.numbers.Patience, name, set.Value, !set.Unused)
 	err = s.numbers.Patience.Over(err)
-	s.audit(fmt.Sprintf("SETVAL(%s, %d)", plan.Quoted(limit(string(name), maxNamed)), set.Value), err)
+	s.Audit(fmt.Sprintf("SETVAL(%s, %d)", plan.Quoted(limit(string(name), maxNamed)), set.Value), err)
 	if err != nil {
 		return keys.Number{}, inFull(err) // to an admin
 	}

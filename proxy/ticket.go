@@ -68,7 +68,7 @@ func (s *session) ticketServed(t *ticket.Ticket, sql []byte, then *statement.Sta
 // servers may be changed meanwhile.
 func (s *session) leaveToServer(t *ticket.Ticket) error {
 	if t.Of.Counter == nil && s.routes.Default() != nil {
-		if _, err := s.attach(); err != nil {
+		if _, err := s.Attach(); err != nil {
 			return err
 		}
 	}
@@ -132,7 +132,7 @@ func (s *session) beginImplied(a *ticket.Answer) error {
 	if !a.Transactional || s.state.Status.Has(protocol.Autocommit) || s.state.InTransaction() || s.routes.Default() == nil {
 		return nil
 	}
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return err
 	}
