@@ -112,7 +112,7 @@ func (s *session) form(binary bool) (protocol.Form, error) {
 	if err != nil {
 		return f, err
 	}
-	row, err := s.ownRow(c, "SELECT @@resultset_metadata", 1, "resultset_metadata")
+	row, err := s.AskRow(c, "SELECT @@resultset_metadata", 1, "resultset_metadata")
 	if err != nil {
 		return f, err
 	}
@@ -135,7 +135,7 @@ func (s *session) limitedToNothing() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	rows, err := s.ownQuery(c, "SELECT 1") // which is limited, too
+	rows, err := s.Ask(c, "SELECT 1") // which is limited, too
 	return len(rows) == 0, err
 }
 

@@ -56,7 +56,7 @@ func (s *session) binding(t *statement.TableRef) (*plan.Binding, error) {
 
 // askSchema asks for the current schema.
 func (s *session) askSchema() error {
-	row, err := s.ownRow(s.cur, "SELECT DATABASE()", 1, "the current schema")
+	row, err := s.AskRow(s.cur, "SELECT DATABASE()", 1, "the current schema")
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func (s *session) userVariable(name string) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	row, err := s.ownRow(c, "SELECT "+name, 1, "a variable's value")
+	row, err := s.AskRow(c, "SELECT "+name, 1, "a variable's value")
 	if err != nil {
 		return 0, err
 	}

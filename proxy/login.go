@@ -52,6 +52,7 @@ func (s *session) identify(attempt *protocol.Attempt) error {
 		return loginEnd(err)
 	}
 	s.packetNum = s.client.PacketNum()
+	s.numbers.As(s.login.Account.Rights, s.login.Account.Admin)
 	if c != nil {
 		s.current(c)
 	}

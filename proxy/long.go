@@ -120,7 +120,7 @@ func (s *session) attachForUnread(runs statement.Runs) (*backend.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.bringLastID(c, false); err != nil {
+	if err := s.BringLastID(c, false); err != nil {
 		return nil, err
 	}
 	s.expects(state.Effect{Kind: statement.Other, Words: statement.Opaque, Runs: runs})

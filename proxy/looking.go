@@ -298,7 +298,7 @@ func (s *session) showFrom(c *backend.Conn, source *idiom.SequenceSource, charse
 		return "", "", nil
 	}
 	// The server says of which schemas it shows something.
-	if _, err := s.ownQuery(c, "SHOW TABLES FROM "+plan.Quoted(schema)+" LIKE ''"); errors.As(err, new(*protocol.ServerError)) {
+	if _, err := s.Ask(c, "SHOW TABLES FROM "+plan.Quoted(schema)+" LIKE ''"); errors.As(err, new(*protocol.ServerError)) {
 		return "", "", nil
 	} else if err != nil {
 		return "", "", err
@@ -382,7 +382,7 @@ func (s *session) listedHere(ddl *ddl.Sequence) (bool, error) {
 
 // hasSuchTable says whether the server has a table with the columns of a sequence, or may have.
 func (s *session) hasSuchTable(c *backend.Conn, table string) (bool, error) {
-	rows, err := s.ownQuery(c, "SHOW COLUMNS FROM "+table+" WHERE Field IN ('minimum_value','next_not_cached_value')")
+	rows, err := s.Ask(c, "SHOW COLUMNS FROM "+table+" WHERE Field IN ('minimum_value','next_not_cached_value')")
 	var refused *protocol.ServerError
 	if errors.As(err, &refused) {
 		return refused.Code != mysql.ER_NO_SUCH_TABLE && refused.Code != mysql.ER_BAD_DB_ERROR && refused.Code != mysql.ER_NO_DB_ERROR, nil

@@ -76,7 +76,7 @@ var errOtherServer = sqlError(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: the se
 
 // askMode asks a server how it reads texts.
 func (s *session) askMode(c *backend.Conn) error {
-	row, err := s.ownRow(c, "SELECT @@character_set_client, @@sql_mode", 2, "the session's character set")
+	row, err := s.AskRow(c, "SELECT @@character_set_client, @@sql_mode", 2, "the session's character set")
 	if err != nil {
 		return err
 	}

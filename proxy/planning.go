@@ -1,11 +1,8 @@
 package proxy
 
 import (
-	"strings"
-
-	"github.com/go-mysql-org/go-mysql/mysql"
-
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
 	"seqproxy/sequence"
 )
@@ -73,7 +70,7 @@ func (s *session) learn(f *plan.Facts, n *plan.Need, sql []byte) (err error) {
 	case plan.NeedKnown:
 		f.NameOf(n.At).Known, err = answer(s.knows(n.Name))
 	case plan.NeedRight:
-		f.NameOf(n.At).Usable, err = answer(s.hasRight(n.Name))
+		f.NameOf(n.At).Usable, err = answer(s.numbers.HasRight(n.Name))
 	case plan.NeedSame:
 		same, err := s.set.Sequences.Same(&s.numbers.Patience, n.Name, n.Other)
 		f.NameOf(n.At).SameAsFirst = plan.AnswerOf(same)
@@ -105,17 +102,11 @@ func (s *session) refusal(r *plan.Refusal, sql []byte) error {
 	case plan.UnknownSequence:
 		return &sequence.NameError{Name: string(r.Name), Err: sequence.ErrUnknown}
 	case plan.NoRight:
-		return errNoRight(r.Name)
+		return keys.ErrNoRight(r.Name)
 	case plan.NotAdmin:
-		return s.refuseSetval(&s.planner.Action.Slots[r.Call])
+		return s.RefuseSetval(&s.planner.Action.Slots[r.Call])
 	}
 	return notSupported("%s", r.Text)
-}
-
-// errNoRight is the error for a sequence that the user may not use.
-func errNoRight(name []byte) error {
-	return sqlError(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000",
-		"Access denied; you need the right to use the sequence '%s' for this operation", strings.ToValidUTF8(limit(string(name), maxNamed), "?"))
 }
 
 // knows says whether there is a sequence of that name.

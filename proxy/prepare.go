@@ -7,6 +7,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
@@ -62,8 +63,8 @@ func (s *session) prepare(sql []byte) error {
 		return err
 	}
 	defer func() { s.fill = nil }()
-	text, hidden, rows, key := sql, []hiddenParam(nil), (*rowNumbers)(nil), (*preparedKey)(nil)
-	var counts *counted
+	text, hidden, rows, key := sql, []hiddenParam(nil), (*keys.Rows)(nil), (*preparedKey)(nil)
+	var counts *keys.Block
 	if s.fill != nil || len(st.Calls) > 0 && st.Kind != statement.Kill || st.Refusal != "" {
 		if err := s.convertNames(st, s.state.Charset); err != nil {
 			return err
@@ -77,11 +78,11 @@ func (s *session) prepare(sql []byte) error {
 			return s.prepareOwn(sql, s.columnsOf(st, sql, atPrepare, nil), st.Params)
 		case plan.Rewrite, plan.PerRow, plan.Count:
 			text, hidden, key = s.hideParams(st, sql, a)
-			rows, counts = rowsOf(a).keep(), countsOf(a)
+			rows, counts = keys.RowsOf(a).Keep(), keys.BlockOf(a)
 		}
 	}
 	if key != nil && len(hidden) == 0 { // numbers of the text's own, the same at each execution
-		if _, err := s.takeKey(key.binding, key.explicit, 0, 1); err != nil {
+		if _, err := s.numbers.Key(key.binding, key.explicit, 0, 1); err != nil {
 			return err
 		}
 		key = nil
@@ -102,7 +103,7 @@ func (s *session) prepare(sql []byte) error {
 		return err
 	}
 	p := &prepared{
-		conn: c, shape: rows.traits(counts.traits(plan.TraitsOf(st))), hidden: hidden, rows: rows, counts: counts, key: key, ticket: asked, looks: looks,
+		conn: c, shape: rows.Traits(counts.Traits(plan.TraitsOf(st))), hidden: hidden, rows: rows, counts: counts, key: key, ticket: asked, looks: looks,
 		inserts: inserts, mode: s.state.Mode, charset: s.state.Charset,
 	}
 	if len(hidden) > 0 || rows != nil || asked != nil || looks != nil {
@@ -266,7 +267,7 @@ func (a *prepareAnswer) relay() error {
 		if b, err = a.read(); err != nil {
 			return err
 		}
-		if err := a.p.rows.define(b, a.c.Capabilities); err != nil {
+		if err := a.p.rows.Define(b, a.c.Capabilities); err != nil {
 			return err
 		}
 		a.pass(b)

@@ -106,7 +106,7 @@ func (s *session) bringBefore() error {
 	if err != nil {
 		return err
 	}
-	return s.bringLastID(c, false)
+	return s.BringLastID(c, false)
 }
 
 // special handles a text that is more than one plain statement to be passed on.

@@ -39,7 +39,7 @@ func (s *session) renew(payload []byte) error {
 		return nil
 	}
 	s.set = now
-	s.numbers.From(now.Sequences)
+	s.numbers.From(now.Sequences, now.Sequences)
 	routes := s.routesIn(s.set)
 	if s.routes == routes || s.cur != nil && (paused(s.cur.Shard()) || paused(routes.ForSchema(s.state.Schema))) {
 		return nil // the command may need no server; else see rejoin
@@ -230,5 +230,5 @@ func (s *session) bringAll(c *backend.Conn) error {
 	if s.state.LastID.Pending { // nowhere yet
 		return nil
 	}
-	return s.bringLastID(c, false)
+	return s.BringLastID(c, false)
 }

@@ -83,7 +83,7 @@ func (s *session) changeUser(payload []byte) error {
 	}
 	s.client.SetPacketNum(s.packetNum)
 	s.set = s.srv.settings.Load()
-	s.numbers.From(s.set.Sequences)
+	s.numbers.From(s.set.Sequences, s.set.Sequences)
 	defer s.login.End()
 	attempt, err := s.login.ReceiveChange(command, &s.set.login)
 	if err != nil {

@@ -149,7 +149,7 @@ func (s *session) routeTicket(r *route, t *ticket.Ticket) error {
 		return err
 	}
 	name := t.Right(key)
-	if err := s.mayUse(name); err != nil {
+	if err := s.numbers.MayUse(name); err != nil {
 		return err
 	}
 	r.kind, r.note = stats.KindNextval, "a ticket"

@@ -292,7 +292,7 @@ func (s *Server) start(ctx context.Context, nc net.Conn, atAdmin bool) {
 	sess.ctx, sess.cancel = context.WithCancel(ctx)
 	sess.numbers.For(sess.ctx, sess)
 	sess.kills = kill.By(sess.ctx, sess, s, s.killer)
-	sess.numbers.From(set.Sequences)
+	sess.numbers.From(set.Sequences, set.Sequences)
 	sess.connected = stats.Clock()
 	sess.tally = stats.NewTally(&sess.mu, sess.connected)
 	if !s.register(sess) {

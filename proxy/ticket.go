@@ -116,7 +116,7 @@ func (s *session) takeTicket(t *ticket.Ticket, charset string) (a ticket.Answer,
 	if err != nil || t.Of.Counter == nil && len(key) == 0 {
 		return a, false, nil
 	}
-	if err := s.mayUse(t.Right(key)); err != nil {
+	if err := s.numbers.MayUse(t.Right(key)); err != nil {
 		return a, true, err
 	}
 	a, err = t.Take(&s.numbers.Patience, s.set.Sequences, key)
@@ -136,7 +136,7 @@ func (s *session) beginImplied(a *ticket.Answer) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.ownQuery(c, "START TRANSACTION"); err != nil {
+	if _, err := s.Ask(c, "START TRANSACTION"); err != nil {
 		return err
 	}
 	s.state.Observe(c.Answer.Status, c.Hello().MariaDB)

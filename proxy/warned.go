@@ -49,7 +49,7 @@ func (s *session) tellNotice(c *backend.Conn, b []byte, whole bool) {
 // took numbers of a sequence which nears its end.
 func (s *session) showNotice() error {
 	c, notice := s.connBy(s.state.LastConn), s.state.Notice
-	rows, err := s.ownQuery(c, "SHOW WARNINGS")
+	rows, err := s.Ask(c, "SHOW WARNINGS")
 	if err != nil {
 		return err
 	}
@@ -96,13 +96,13 @@ func (s *session) bringWarning(c *backend.Conn) error {
 	if rows {
 		sql = "SELECT 1 FROM (SELECT 1) AS seqproxy LIMIT 1"
 	}
-	if _, err := s.ownQuery(c, sql); err != nil || s.state.LastError == nil {
+	if _, err := s.Ask(c, sql); err != nil || s.state.LastError == nil {
 		return err
 	}
 	if err := s.raise(c, s.state.LastError); err != nil || !rows {
 		return err
 	}
-	_, err := s.ownQuery(c, "SHOW WARNINGS LIMIT 0") // makes ROW_COUNT() -1 and leaves the rest
+	_, err := s.Ask(c, "SHOW WARNINGS LIMIT 0") // makes ROW_COUNT() -1 and leaves the rest
 	return err
 }
 

@@ -34,7 +34,7 @@ var mayImport = []struct{ from, to string }{
 	{"conf", "internal/tlsfiles"},
 	{"proxy", "backend internal/logfield protocol proxy/keys proxy/kill proxy/login proxy/plan proxy/state proxy/stats proxy/ticket sequence statement statement/ddl statement/idiom statement/lex statement/redact"},
 	{"proxy/login", "backend protocol proxy/keys proxy/state"},
-	{"proxy/keys", "protocol proxy/plan proxy/stats sequence statement"},
+	{"proxy/keys", "backend protocol proxy/plan proxy/state proxy/stats sequence statement"},
 	{"proxy/kill", "backend internal/logfield protocol statement"},
 	{"proxy/plan", "proxy/state statement statement/lex"},
 	{"proxy/stats", "backend internal/histogram protocol proxy/state"},
