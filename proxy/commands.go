@@ -108,7 +108,7 @@ func (s *session) relay(answer protocol.Shape, alone bool) error {
 	if err != nil {
 		return s.answerAlone(func() error { return err })
 	}
-	if alone || s.batched > 0 && s.batchConn != c {
+	if alone || s.batch.elsewhere(c) {
 		if err := s.settle(); err != nil {
 			return err
 		}

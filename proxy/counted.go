@@ -75,8 +75,7 @@ func (s *session) exchangeCounted(c *backend.Conn, n *keys.Block) (again bool, e
 	s.out = s.numbers.Answered(s.out, payload, s.packetNum, n, &s.state.LastID, idOfConn(c))
 	s.tellNotice(c, s.out[mark:], true)
 	c.Discard(size)
-	s.client.Discard(s.parsed)
-	s.parsed = 0
+	s.batch.drop()
 	s.state.LastConn = idOfConn(c)
 	if err := s.flush(); err != nil {
 		return false, s.abandon(c, err)

@@ -191,7 +191,7 @@ func (s *session) onPrepared(cmd protocol.Command, payload []byte) error {
 			return s.answerAlone(func() error { return err })
 		}
 	}
-	if p.conn != s.cur || s.batched > 0 && s.batchConn != p.conn {
+	if p.conn != s.cur || s.batch.elsewhere(p.conn) {
 		if err := s.settle(); err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 	}
 	s.beginCommand()
 	s.scan = nil
-	s.number(b, 0)
+	s.batch.number(b, 0)
 	s.packetNum = b[3] + 1
 	cmd := protocol.Command(b[protocol.HeaderSize])
 	var c *backend.Conn

@@ -79,7 +79,7 @@ func (s *session) giveShare() {
 	if s.share.bytes == 0 {
 		return
 	}
-	s.payload = nil
+	s.batch.payload = nil
 	s.client.Release()
 	s.share.of.used.Add(-s.share.bytes)
 	s.share.from.Release(s.share.bytes)

@@ -40,8 +40,7 @@ func (s *session) exchangeRows(c *backend.Conn, command []byte, r *keys.Rows, bi
 		return err
 	}
 	_, writeErr := c.Write(command)
-	s.client.Discard(s.parsed)
-	s.parsed = 0
+	s.batch.drop()
 	numbers := r.For(&s.numbers, !binary)
 	x := rowExchange{s: s, c: c, numbers: numbers, inserts: r.Inserts, f: protocol.NewFiller(&c.Answer, c.Capabilities, protocol.FillOptions{
 		Columns: [][]int{r.Columns}, Binary: binary, Types: r.Types, Take: numbers.Take,
@@ -220,7 +219,7 @@ func (s *session) executeRows(p *prepared, payload []byte) error {
 	}
 	p.longSent = false
 	s.state.LastOwn = state.OwnNothing
-	if err := s.exchangeRows(c, s.client.Buffered()[:s.parsed], p.rows, true); err != nil {
+	if err := s.exchangeRows(c, s.batch.command(), p.rows, true); err != nil {
 		return err
 	}
 	s.noteExecuted(c, p)

@@ -67,7 +67,7 @@ func (s *session) query(sql []byte) error {
 		s.state.LastOwn = state.OwnNothing
 		return s.relay(protocol.ShapeResult, false)
 	}
-	if st.SelfContained && s.batched > 0 && !s.mayOmitMetadata() {
+	if st.SelfContained && s.batch.size > 0 && !s.mayOmitMetadata() {
 		a, err := s.planCalls(sql, plan.Now)
 		if err != nil || a.Do == plan.Reply {
 			return s.answerInTurn(func() error {

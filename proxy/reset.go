@@ -76,8 +76,7 @@ func (s *session) changeUser(payload []byte) error {
 	}
 	// The dialogue reads packets from the same buffer: the command must be out of it.
 	command := append([]byte(nil), payload...)
-	s.client.Discard(s.parsed)
-	s.parsed = 0
+	s.batch.drop()
 	if err := s.SetDeadline(time.Now().Add(s.set.LoginTimeout)); err != nil {
 		return err
 	}

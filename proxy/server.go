@@ -286,7 +286,7 @@ func (s *Server) start(ctx context.Context, nc net.Conn, atAdmin bool) {
 		s.log.Error("client connection unusable", logfield.Err(err))
 		return
 	}
-	sess := &session{srv: s, set: set, client: client}
+	sess := &session{srv: s, set: set, client: client, batch: batch{client: client}}
 	sess.login = login.New(sess, client, &s.login, atAdmin)
 	sess.routes = sess.routesIn(set)
 	sess.ctx, sess.cancel = context.WithCancel(ctx)
