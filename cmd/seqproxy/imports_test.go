@@ -114,33 +114,6 @@ func TestThePageOfTheArchitectureHasTheTableOfImports(t *testing.T) {
 	}
 }
 
-// TestWhatDecidesDoesNoIO: plan has no clock, no lock and no connection, state no connection.
-func TestWhatDecidesDoesNoIO(t *testing.T) {
-	for folder, never := range map[string][]string{
-		"../../proxy/plan":  {"context", "net", "time", "sync", "os", "io"},
-		"../../proxy/state": {"context", "net", "sync", "os", "io"},
-	} {
-		files, err := filepath.Glob(folder + "/*.go")
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: %d files, error %v", folder, len(files), err)
-		}
-		for _, name := range files {
-			if strings.HasSuffix(name, "_test.go") {
-				continue
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, spec := range file.Imports {
-				if imported, _ := strconv.Unquote(spec.Path.Value); slices.Contains(never, imported) {
-					t.Errorf("%s imports %s", name, imported)
-				}
-			}
-		}
-	}
-}
-
 // packagesImported returns, for each package of the module, the packages of the module that
 // its files import, without tests.
 func packagesImported(t *testing.T) map[string][]string {
