@@ -137,7 +137,7 @@ func (s *session) sameColumn(column string) func(name []byte) bool {
 	return func(name []byte) bool {
 		is := plan.SameColumn(column, name, s.state.Charset)
 		if is == plan.Unasked {
-			in, err := s.nameInUTF8(name, s.state.Charset)
+			in, err := s.InUTF8(name, s.state.Charset)
 			return err == nil && strings.EqualFold(string(in), column)
 		}
 		return is == plan.Yes

@@ -8,6 +8,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
 )
 
 // ownTimeout bounds a statement of ours on a client's connection.
@@ -48,7 +49,7 @@ func (s *session) ownCommand(c *backend.Conn, cmd protocol.Command, argument str
 // with it. It is an error if the server raises another.
 func (s *session) raise(c *backend.Conn, e *protocol.ServerError) error {
 	_, err := s.Ask(c, fmt.Sprintf("SIGNAL SQLSTATE '%s' SET MYSQL_ERRNO = %d, MESSAGE_TEXT = %s",
-		e.State, e.Code, quote(limit(strings.ToValidUTF8(e.Message, "?"), maxSignalText))))
+		e.State, e.Code, plan.Literal(limit(strings.ToValidUTF8(e.Message, "?"), maxSignalText))))
 	var raised *protocol.ServerError
 	switch {
 	case err == nil && isWarning(e):
@@ -94,25 +95,13 @@ func literal(value []byte) string {
 	}
 	for i, b := range value {
 		if (b < '0' || b > '9') && b != '.' && (b != '-' || i > 0) || len(value) > 20 {
-			return quote(string(value))
+			return plan.Literal(string(value))
 		}
 	}
 	if len(value) == 0 {
 		return "''"
 	}
 	return string(value)
-}
-
-// quote writes UTF-8 text as a literal that means the same whatever the sql_mode says
-// of backslashes and whatever character_set_client is. It is one token with its
-// character set, no expression: SIGNAL takes nothing else.
-func quote(s string) string {
-	for i := range len(s) {
-		if s[i] == '\\' || s[i] >= 0x80 {
-			return fmt.Sprintf("_utf8mb4 0x%x", s)
-		}
-	}
-	return "'" + strings.ReplaceAll(s, "'", "''") + "'"
 }
 
 // limit cuts text to at most n bytes, between characters.

@@ -66,9 +66,9 @@ func (s *session) learn(f *plan.Facts, n *plan.Need, sql []byte) (err error) {
 		f.SetText(n.Name, text, plan.AnswerOf(is))
 		return err
 	case plan.NeedWhole:
-		f.NameOf(n.At).Whole, err = answer(s.knows(n.Name))
+		f.NameOf(n.At).Whole, err = answer(s.Knows(n.Name))
 	case plan.NeedKnown:
-		f.NameOf(n.At).Known, err = answer(s.knows(n.Name))
+		f.NameOf(n.At).Known, err = answer(s.Knows(n.Name))
 	case plan.NeedRight:
 		f.NameOf(n.At).Usable, err = answer(s.numbers.HasRight(n.Name))
 	case plan.NeedSame:
@@ -109,8 +109,8 @@ func (s *session) refusal(r *plan.Refusal, sql []byte) error {
 	return notSupported("%s", r.Text)
 }
 
-// knows says whether there is a sequence of that name.
-func (s *session) knows(name []byte) (bool, error) {
+// Knows says whether there is a sequence of that name.
+func (s *session) Knows(name []byte) (bool, error) {
 	known, err := s.set.Sequences.Known(&s.numbers.Patience, name)
 	return known, s.numbers.Patience.Over(err)
 }

@@ -7,6 +7,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/alone"
 	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
@@ -75,7 +76,7 @@ func (s *session) prepare(sql []byte) error {
 		}
 		switch a.Do {
 		case plan.Reply:
-			return s.prepareOwn(sql, s.columnsOf(st, sql, atPrepare, nil), st.Params)
+			return s.prepareOwn(sql, alone.Columns(st, sql, alone.AtPrepare, nil, s.likeMariaDB()), st.Params)
 		case plan.Rewrite, plan.PerRow, plan.Count:
 			text, hidden, key = s.hideParams(st, sql, a)
 			rows, counts = keys.RowsOf(a).Keep(), keys.BlockOf(a)
@@ -135,7 +136,7 @@ func (s *session) prepareOwn(sql []byte, columns []protocol.Column, params int) 
 	s.out = protocol.AppendPrepareOK(s.out, s.packetNum, form, p.id, len(columns), p.params)
 	if len(columns) > 0 {
 		r := protocol.NewResult(s.out, s.packetNum+1, form)
-		r.Definitions(s.paramColumns(p.params))
+		r.Definitions(alone.Params(p.params, s.likeMariaDB()))
 		r.Definitions(columns)
 		s.out = r.Bytes()
 	}

@@ -341,7 +341,7 @@ func (s *session) refuseInside(st *statement.Statement, charset, where string) e
 	if s.set.Unknown == UnknownRelay && st.Proxy == nil {
 		known := false
 		for _, name := range st.Sequence.Names {
-			name, err := s.nameInUTF8(name, charset)
+			name, err := s.InUTF8(name, charset)
 			if err != nil {
 				continue // it is no name here
 			}
@@ -369,8 +369,11 @@ func (s *session) concernsServer(st *statement.Statement) (bool, error) {
 	case statement.CreateSequence:
 		relays = relays && hasOwn
 	case statement.ShowCreateSequence:
-		if listed, err := s.listedHere(st.Sequence); listed || err != nil {
-			return false, err
+		if s.routes.Default() != nil {
+			w := s.shown()
+			if listed, err := w.Listed(st.Sequence, s.Attach); listed || err != nil {
+				return false, err
+			}
 		}
 		relays = relays || hasOwn
 	default:
@@ -380,7 +383,7 @@ func (s *session) concernsServer(st *statement.Statement) (bool, error) {
 		return false, nil
 	}
 	for _, name := range st.Sequence.Names {
-		known, err := s.knows(name)
+		known, err := s.Knows(name)
 		if err != nil {
 			return false, err
 		}
@@ -388,7 +391,7 @@ func (s *session) concernsServer(st *statement.Statement) (bool, error) {
 			continue
 		}
 		if st.Kind == statement.ShowCreateSequence && s.set.Unknown != UnknownRelay {
-			return s.sees(name)
+			return s.Sees(name)
 		}
 		return true, nil
 	}

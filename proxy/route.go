@@ -10,6 +10,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/alone"
 	"seqproxy/proxy/kill"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
@@ -135,7 +136,8 @@ func (s *session) routeLooking(r *route, sql []byte) error {
 	if err != nil {
 		return err
 	}
-	text, err := s.withSequences(c, q, sql, s.state.Charset)
+	w := s.shown()
+	text, err := w.Write(c, q, sql, s.state.Charset)
 	if err == nil && !bytes.Equal(text, sql) {
 		r.kind, r.text = stats.KindRewrite, text
 	}
@@ -144,7 +146,7 @@ func (s *session) routeLooking(r *route, sql []byte) error {
 
 // routeTicket is decide for a ticket.
 func (s *session) routeTicket(r *route, t *ticket.Ticket) error {
-	key, err := s.nameInUTF8(t.Key, s.state.Charset)
+	key, err := s.InUTF8(t.Key, s.state.Charset)
 	if err != nil && t.Of.Counter == nil {
 		return err
 	}
@@ -221,7 +223,7 @@ func (s *session) routeTo(r *route, schema string) {
 // is routed by.
 func (s *session) remarkOnSchemas(r *route, sql []byte) {
 	for _, name := range statement.SchemasNamed(sql, s.state.Mode) {
-		in, err := s.nameInUTF8([]byte(name), s.state.Charset)
+		in, err := s.InUTF8([]byte(name), s.state.Charset)
 		if err != nil {
 			continue // it is no name here
 		}
@@ -330,7 +332,7 @@ var routeColumns = func() (all []protocol.Column) {
 		case "text", "message":
 			c.Length, c.Type = 16<<20, mysql.MYSQL_TYPE_BLOB
 		case "code":
-			c = protocol.Column{Name: name, Charset: charsetBinary, Length: 5, Type: mysql.MYSQL_TYPE_LONGLONG, Flags: flagUnsigned | flagBinary}
+			c = protocol.Column{Name: name, Charset: alone.BinaryCharset, Length: 5, Type: mysql.MYSQL_TYPE_LONGLONG, Flags: alone.Unsigned | alone.Binary}
 		}
 		all = append(all, c)
 	}

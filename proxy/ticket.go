@@ -3,15 +3,13 @@ package proxy
 import (
 	"slices"
 
-	"github.com/go-mysql-org/go-mysql/mysql"
-
 	"seqproxy/protocol"
+	"seqproxy/proxy/alone"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 	"seqproxy/proxy/ticket"
 	"seqproxy/statement"
-	"seqproxy/statement/idiom"
 )
 
 // TicketTable is a table whose ticket idioms are answered here.
@@ -112,7 +110,7 @@ func (s *session) severalAgreed() bool {
 // takeTicket takes the number of a ticket, whose key is in a character set. handled is
 // false if the server has to answer.
 func (s *session) takeTicket(t *ticket.Ticket, charset string) (a ticket.Answer, handled bool, err error) {
-	key, err := s.nameInUTF8(t.Key, charset)
+	key, err := s.InUTF8(t.Key, charset)
 	if err != nil || t.Of.Counter == nil && len(key) == 0 {
 		return a, false, nil
 	}
@@ -161,28 +159,9 @@ func (s *session) tellRowCount(sql []byte) (handled bool, err error) {
 	if s.state.LastChanged < 2 && s.routes.Default() != nil || s.limitsRows() {
 		return false, nil
 	}
-	items, ok := idiom.SimpleSelect(sql, s.state.Mode)
+	t, ok := alone.RowCount(&s.state, sql)
 	if !ok {
 		return false, nil
-	}
-	t := &protocol.Table{Rows: [][]any{nil}}
-	for i := range items {
-		c := protocol.Column{
-			Name: items[i].Column, Charset: charsetBinary, Length: 21, Type: mysql.MYSQL_TYPE_LONGLONG, Flags: flagNotNull | flagBinary,
-		}
-		value := s.state.LastChanged
-		switch {
-		case items[i].Kind != idiom.SimpleFunction:
-			return false, nil
-		case items[i].Name == "row_count":
-		case items[i].Name == "last_insert_id" && s.state.LastID.Pending:
-			value = s.state.LastID.Value
-			c.Flags |= flagUnsigned
-		default:
-			return false, nil
-		}
-		t.Columns = append(t.Columns, c)
-		t.Rows[0] = append(t.Rows[0], value)
 	}
 	if err := s.table(t, nil); err != nil {
 		return true, err

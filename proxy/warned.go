@@ -9,6 +9,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/alone"
 	"seqproxy/proxy/state"
 )
 
@@ -53,7 +54,7 @@ func (s *session) showNotice() error {
 	if err != nil {
 		return err
 	}
-	t := &protocol.Table{Columns: warningColumns}
+	t := &protocol.Table{Columns: alone.WarningColumns}
 	for _, row := range rows {
 		code, err := strconv.ParseUint(string(row[1]), 10, 16)
 		if err != nil {
@@ -109,16 +110,7 @@ func (s *session) bringWarning(c *backend.Conn) error {
 // warningsWithoutServer answers SHOW WARNINGS where there is no server to keep them.
 func (s *session) warningsWithoutServer(p *prepared) error {
 	before, last := s.state.LastOwn, s.state.LastError
-	t := &protocol.Table{Columns: warningColumns}
-	switch before {
-	case state.OwnError:
-		t.Rows = [][]any{{"Error", uint64(last.Code), last.Message}}
-	case state.OwnTableRows, state.OwnTableAnswer:
-		if last != nil {
-			t.Rows = [][]any{{"Warning", uint64(last.Code), last.Message}}
-		}
-	}
-	if err := s.table(t, p); err != nil {
+	if err := s.table(alone.Warnings(&s.state), p); err != nil {
 		return err
 	}
 	s.state.LastOwn, s.state.LastError = before, last // SHOW WARNINGS leaves them

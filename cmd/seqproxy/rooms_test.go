@@ -33,7 +33,7 @@ type floor struct {
 // interface that it declares itself.
 var floors = []floor{
 	{"proxy.session", []string{
-		"proxy/keys", "proxy/kill", "proxy/login", "proxy/plan", "proxy/state", "proxy/stats", "proxy/ticket",
+		"proxy/alone", "proxy/keys", "proxy/kill", "proxy/login", "proxy/plan", "proxy/shown", "proxy/state", "proxy/stats", "proxy/ticket",
 		"proxy.batch", "proxy.way", "proxy.outside", "proxy.handling", "proxy.idleness", "proxy.slow", "proxy.memoryShare",
 		"proxy.preparedSet", "proxy.prepared", "proxy.settings", "proxy.bindings",
 	}},
