@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"slices"
 	"strconv"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -128,7 +127,7 @@ func (s *session) fillIn(a *plan.Slot, from argument, argument func(i int) argum
 			return errArgument(a.Func)
 		}
 		var err error
-		if a.Sequence, err = s.nameInUTF8(name, s.state.Charset); err != nil {
+		if a.Sequence, err = s.InUTF8(name, s.state.Charset); err != nil {
 			return err
 		}
 	}
@@ -191,16 +190,6 @@ func (s *session) cutExecution(p *prepared, payload []byte, attributes bool) (ex
 		err = errMalformed
 	}
 	return e, err
-}
-
-// paramColumns defines the parameters of a statement that is answered here as the server
-// does those of LAST_INSERT_ID(?).
-func (s *session) paramColumns(n int) []protocol.Column {
-	c := protocol.Column{Name: "?", Charset: charsetBinary, Type: mysql.MYSQL_TYPE_NULL, Flags: flagBinary}
-	if !s.likeMariaDB() {
-		c.Type, c.Length = mysql.MYSQL_TYPE_LONGLONG, 21
-	}
-	return slices.Repeat([]protocol.Column{c}, n)
 }
 
 // text reads a string; false if the value is none. It is not empty.

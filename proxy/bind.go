@@ -94,7 +94,7 @@ func (s *session) insertsOf() insertsInto {
 		if t.Kind == statement.Update {
 			continue
 		}
-		if name, err := s.nameInUTF8(t.Name, s.state.Charset); err == nil { // else it is no name that could be bound
+		if name, err := s.InUTF8(t.Name, s.state.Charset); err == nil { // else it is no name that could be bound
 			in.names = append(in.names, bytes.Clone(name))
 		}
 	}

@@ -123,7 +123,7 @@ func (s *session) fillBulk(c *backend.Conn, p *prepared, payload []byte) error {
 	if err != nil {
 		return err
 	}
-	values, err := s.takeAll(n, nil)
+	values, err := s.numbers.All(n, nil)
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func (s *session) carryVariables(c *backend.Conn) error {
 		if len(list) == 0 {
 			continue
 		}
-		if _, err := s.ownQuery(c, "SET "+strings.Join(list, ", ")); err != nil {
+		if _, err := s.Ask(c, "SET "+strings.Join(list, ", ")); err != nil {
 			return err
 		}
 	}
@@ -66,7 +66,7 @@ func (s *session) systemSets(c *backend.Conn, since int) (sets []string, err err
 	if len(names) == 0 {
 		return nil, nil
 	}
-	values, err := s.ownRow(s.cur, "SELECT @@session."+strings.Join(names, ", @@session."), len(names), variables)
+	values, err := s.AskRow(s.cur, "SELECT @@session."+strings.Join(names, ", @@session."), len(names), variables)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (s *session) userSets(since int) (sets []string, err error) {
 	if len(names) == 0 {
 		return sets, nil
 	}
-	values, err := s.ownRow(s.cur, "SELECT "+strings.Join(ask, ", "), 3*len(names), variables)
+	values, err := s.AskRow(s.cur, "SELECT "+strings.Join(ask, ", "), 3*len(names), variables)
 	if err != nil {
 		return nil, err
 	}

@@ -104,11 +104,11 @@ func (s *session) tell(err error) error {
 // answered before any later one is looked at, since they may change how that is
 // understood.
 func (s *session) relay(answer protocol.Shape, alone bool) error {
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return s.answerAlone(func() error { return err })
 	}
-	if alone || s.batched > 0 && s.batchConn != c {
+	if alone || s.batch.elsewhere(c) {
 		if err := s.settle(); err != nil {
 			return err
 		}

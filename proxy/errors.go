@@ -11,6 +11,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/login"
 	"seqproxy/sequence"
 )
 
@@ -75,7 +76,7 @@ func asServerError(err error) *protocol.ServerError {
 	case errors.As(err, &name):
 		return forName(name)
 	case errors.Is(err, sequence.ErrClosed):
-		return errServerShutdown
+		return login.ErrShutdown
 	case errors.Is(err, sequence.ErrSeveral):
 		return notSupported("%v", err)
 	case errors.Is(err, sequence.ErrConflict):
@@ -145,7 +146,7 @@ func (s *session) likeMariaDB() bool {
 	if s.cur != nil {
 		return s.cur.Hello().MariaDB
 	}
-	return !s.greetedMySQL
+	return !s.login.LikeMySQL
 }
 
 var (

@@ -33,7 +33,7 @@ func (s *session) execute(payload []byte) error {
 	case p.own != nil:
 		return s.answerAlone(func() error { return s.executeOwn(p, payload) })
 	case p.counts != nil:
-		return s.answerAlone(func() error { return p.counts.refused(s.executeCounted(p, payload)) })
+		return s.answerAlone(func() error { return refusedCount(p.counts, s.executeCounted(p, payload)) })
 	case len(p.hidden) > 0:
 		return s.answerAlone(func() error { return s.executeHidden(p, payload) })
 	case p.rows != nil:
@@ -191,7 +191,7 @@ func (s *session) onPrepared(cmd protocol.Command, payload []byte) error {
 			return s.answerAlone(func() error { return err })
 		}
 	}
-	if p.conn != s.cur || s.batched > 0 && s.batchConn != p.conn {
+	if p.conn != s.cur || s.batch.elsewhere(p.conn) {
 		if err := s.settle(); err != nil {
 			return err
 		}

@@ -64,7 +64,7 @@ func (s *session) factsOfTables(at plan.Moment) error {
 	if err := s.awaitOwners(); err != nil {
 		return err
 	}
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func (s *session) binding(t *statement.TableRef) (*plan.Binding, error) {
 
 // askSchema asks for the current schema.
 func (s *session) askSchema() error {
-	row, err := s.ownRow(s.cur, "SELECT DATABASE()", 1, "the current schema")
+	row, err := s.AskRow(s.cur, "SELECT DATABASE()", 1, "the current schema")
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (s *session) boundLong(sql []byte) error {
 	if err := s.awaitOwners(); err != nil {
 		return err
 	}
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return err
 	}

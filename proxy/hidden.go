@@ -30,7 +30,7 @@ func (s *session) hideParams(st *statement.Statement, sql []byte, a *plan.Action
 		}
 		if a.Do == plan.Count && slot.Served() {
 			subs[i].Replacement = statement.AsCounted
-			hidden = append(hidden, hiddenParam{block: blockBefore}, hiddenParam{block: blockBound}, hiddenParam{block: blockStep})
+			hidden = append(hidden, hiddenParam{block: keys.Before}, hiddenParam{block: keys.Bound}, hiddenParam{block: keys.Step})
 			continue
 		}
 		h := hiddenParam{previous: true}
@@ -114,7 +114,7 @@ func (s *session) fillHidden(c *backend.Conn, p *prepared, e *execution, attribu
 	if err != nil {
 		return err
 	}
-	values, err := s.takeAll(n, p.rows)
+	values, err := s.numbers.All(n, p.rows)
 	if err != nil {
 		return err
 	}
@@ -163,13 +163,13 @@ func (s *session) previousHidden(p *prepared) (uint64, error) {
 // The user may take it.
 func (s *session) numbersOf(p *prepared, asks []plan.Slot) (plan.Numbers, error) {
 	n := plan.Numbers{Slots: asks, Lead: -1}
-	if err := s.mayTake(asks); err != nil {
+	if err := s.numbers.MayTake(asks); err != nil {
 		return n, err
 	}
 	for i := range p.hidden {
 		if p.hidden[i].leads {
 			n.Lead = i
-			if err := s.mayTake(p.rows.Slots); err != nil {
+			if err := s.numbers.MayTake(p.rows.Slots); err != nil {
 				return n, err
 			}
 		}

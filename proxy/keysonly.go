@@ -2,12 +2,12 @@ package proxy
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/alone"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/ticket"
@@ -30,7 +30,11 @@ func (s *session) ownAnswerTo(sql []byte, p *prepared) error {
 	case statement.Empty:
 		return sqlError(mysql.ER_EMPTY_QUERY, "42000", "Query was empty")
 	case statement.Set:
-		return s.setWithoutServer(st, sql)
+		if !alone.Set(&s.state, st, sql) {
+			return s.noServer()
+		}
+		s.done()
+		return nil
 	case statement.Begin, statement.Commit, statement.Rollback:
 		// There is nothing that a transaction could change: numbers are never taken back.
 		s.done()
@@ -38,13 +42,21 @@ func (s *session) ownAnswerTo(sql []byte, p *prepared) error {
 	case statement.ShowWarnings:
 		return s.warningsWithoutServer(p)
 	case statement.Select:
-		t, err := s.simpleTable(sql, mode)
-		if err != nil {
-			return err
+		t, ok := s.alone().Select(sql, mode)
+		if !ok {
+			return s.noServer()
 		}
 		return s.table(t, p)
 	}
 	return s.noServer()
+}
+
+// alone is what the proxy knows of the session by itself.
+func (s *session) alone() *alone.Facts {
+	return &alone.Facts{
+		State: &s.state, Version: s.version(), AtAdmin: s.login.AtAdmin, Turns: s.set.Sequences.Turns(), // see takeTurns
+		User: s.login.Account.Name, Host: protocol.HostOf(s.client.RemoteAddr()), ID: s.id,
+	}
 }
 
 // done answers OK for a statement of which the proxy is the whole truth.
@@ -72,49 +84,6 @@ func (s *session) table(t *protocol.Table, p *prepared) error {
 	return nil
 }
 
-func (s *session) setWithoutServer(st *statement.Statement, sql []byte) error {
-	for i := range st.Assignments {
-		a := &st.Assignments[i]
-		switch a.Target {
-		case statement.SessionVariable:
-			if string(a.Name) == "autocommit" {
-				s.setAutocommit(string(sql[a.Start:a.End]))
-			}
-		case statement.Names, statement.CharacterSet, statement.Transaction, statement.UserVariable:
-		default:
-			return s.noServer()
-		}
-	}
-	s.state.SetVariables(st, sql)
-	for i := range st.Assignments {
-		a := &st.Assignments[i]
-		value := string(sql[a.Start:a.End])
-		switch a.Target {
-		case statement.SessionVariable:
-			s.state.SetHere(string(a.Name), value)
-		case statement.Names:
-			s.state.SetNamesHere(strings.Fields(value))
-		case statement.CharacterSet:
-			s.state.SetNamesHere(nil)
-		case statement.Transaction:
-			if a.Scope == statement.ScopeSession {
-				s.state.SetTransactionHere(strings.Join(strings.Fields(strings.ToUpper(string(sql))), " "))
-			}
-		}
-	}
-	s.done()
-	return nil
-}
-
-func (s *session) setAutocommit(value string) {
-	switch state.Unquote(value) {
-	case "0", "OFF", "off", "Off", "FALSE", "false", "False":
-		s.state.Status &^= protocol.Autocommit
-	default:
-		s.state.Status |= protocol.Autocommit
-	}
-}
-
 // prepareWithoutServer prepares a text when there is no shard.
 func (s *session) prepareWithoutServer(sql []byte, t *ticket.Ticket) error {
 	st := &s.stmt
@@ -123,20 +92,20 @@ func (s *session) prepareWithoutServer(sql []byte, t *ticket.Ticket) error {
 	}
 	if st.Kind == statement.Select {
 		if st.SelfContained {
-			return s.prepareOwn(sql, s.columnsOf(st, sql, atPrepare, nil), st.Params)
+			return s.prepareOwn(sql, alone.Columns(st, sql, alone.AtPrepare, nil, s.likeMariaDB()), st.Params)
 		}
 	}
 	switch st.Kind {
 	case statement.Set, statement.Begin, statement.Commit, statement.Rollback:
 		return s.prepareOwn(sql, nil, 0)
 	case statement.Select:
-		t, err := s.simpleTable(sql, s.state.Mode)
-		if err != nil {
-			return err
+		t, ok := s.alone().Select(sql, s.state.Mode)
+		if !ok {
+			return s.noServer()
 		}
 		return s.prepareOwn(sql, t.Columns, 0)
 	case statement.ShowWarnings:
-		return s.prepareOwn(sql, warningColumns, 0)
+		return s.prepareOwn(sql, alone.WarningColumns, 0)
 	}
 	return s.noServer()
 }

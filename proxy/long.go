@@ -20,7 +20,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 	}
 	s.beginCommand()
 	s.scan = nil
-	s.number(b, 0)
+	s.batch.number(b, 0)
 	s.packetNum = b[3] + 1
 	cmd := protocol.Command(b[protocol.HeaderSize])
 	var c *backend.Conn
@@ -116,11 +116,11 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 // attachForUnread attaches a connection for a statement that is too long to be
 // analysed: it may be anything.
 func (s *session) attachForUnread(runs statement.Runs) (*backend.Conn, error) {
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return nil, err
 	}
-	if err := s.bringLastID(c, false); err != nil {
+	if err := s.BringLastID(c, false); err != nil {
 		return nil, err
 	}
 	s.expects(state.Effect{Kind: statement.Other, Words: statement.Opaque, Runs: runs})

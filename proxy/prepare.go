@@ -7,6 +7,8 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/alone"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
@@ -35,11 +37,11 @@ func (s *session) prepare(sql []byte) error {
 	if st.Words&statement.VersionedComment != 0 && s.meetServer() {
 		s.srv.texts.Analyze(st, sql, s.state.Mode)
 	}
-	if !s.atAdmin && s.mayBringRows(sql) {
+	if !s.login.AtAdmin && s.mayBringRows(sql) {
 		return s.unreadRows(sql)
 	}
 	switch {
-	case s.atAdmin && s.asksForNumbers():
+	case s.login.AtAdmin && s.asksForNumbers():
 		return s.noServer()
 	case st.Kind == statement.ExplainRoute:
 		return s.prepareOwn(sql, routeColumns, 0)
@@ -62,8 +64,8 @@ func (s *session) prepare(sql []byte) error {
 		return err
 	}
 	defer func() { s.fill = nil }()
-	text, hidden, rows, key := sql, []hiddenParam(nil), (*rowNumbers)(nil), (*preparedKey)(nil)
-	var counts *counted
+	text, hidden, rows, key := sql, []hiddenParam(nil), (*keys.Rows)(nil), (*preparedKey)(nil)
+	var counts *keys.Block
 	if s.fill != nil || len(st.Calls) > 0 && st.Kind != statement.Kill || st.Refusal != "" {
 		if err := s.convertNames(st, s.state.Charset); err != nil {
 			return err
@@ -74,26 +76,26 @@ func (s *session) prepare(sql []byte) error {
 		}
 		switch a.Do {
 		case plan.Reply:
-			return s.prepareOwn(sql, s.columnsOf(st, sql, atPrepare, nil), st.Params)
+			return s.prepareOwn(sql, alone.Columns(st, sql, alone.AtPrepare, nil, s.likeMariaDB()), st.Params)
 		case plan.Rewrite, plan.PerRow, plan.Count:
 			text, hidden, key = s.hideParams(st, sql, a)
-			rows, counts = rowsOf(a).keep(), countsOf(a)
+			rows, counts = keys.RowsOf(a).Keep(), keys.BlockOf(a)
 		}
 	}
 	if key != nil && len(hidden) == 0 { // numbers of the text's own, the same at each execution
-		if _, err := s.takeKey(key.binding, key.explicit, 0, 1); err != nil {
+		if _, err := s.numbers.Key(key.binding, key.explicit, 0, 1); err != nil {
 			return err
 		}
 		key = nil
 	}
 	var asked *ticket.Ticket
-	if !s.atAdmin {
+	if !s.login.AtAdmin {
 		asked = s.ticketPrepared(st, sql)
 	}
 	if s.routes.Default() == nil {
 		return s.prepareWithoutServer(sql, asked)
 	}
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return err
 	}
@@ -102,7 +104,7 @@ func (s *session) prepare(sql []byte) error {
 		return err
 	}
 	p := &prepared{
-		conn: c, shape: rows.traits(counts.traits(plan.TraitsOf(st))), hidden: hidden, rows: rows, counts: counts, key: key, ticket: asked, looks: looks,
+		conn: c, shape: rows.Traits(counts.Traits(plan.TraitsOf(st))), hidden: hidden, rows: rows, counts: counts, key: key, ticket: asked, looks: looks,
 		inserts: inserts, mode: s.state.Mode, charset: s.state.Charset,
 	}
 	if len(hidden) > 0 || rows != nil || asked != nil || looks != nil {
@@ -134,7 +136,7 @@ func (s *session) prepareOwn(sql []byte, columns []protocol.Column, params int) 
 	s.out = protocol.AppendPrepareOK(s.out, s.packetNum, form, p.id, len(columns), p.params)
 	if len(columns) > 0 {
 		r := protocol.NewResult(s.out, s.packetNum+1, form)
-		r.Definitions(s.paramColumns(p.params))
+		r.Definitions(alone.Params(p.params, s.likeMariaDB()))
 		r.Definitions(columns)
 		s.out = r.Bytes()
 	}
@@ -266,7 +268,7 @@ func (a *prepareAnswer) relay() error {
 		if b, err = a.read(); err != nil {
 			return err
 		}
-		if err := a.p.rows.define(b, a.c.Capabilities); err != nil {
+		if err := a.p.rows.Define(b, a.c.Capabilities); err != nil {
 			return err
 		}
 		a.pass(b)

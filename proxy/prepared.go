@@ -7,6 +7,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/ticket"
 	"seqproxy/statement/lex"
@@ -57,8 +58,8 @@ type prepared struct {
 	// execution; of the last execution.
 	emptied []bool
 	filling *plan.Filling        // of the last execution, as far as it tells what to do about errors
-	rows    *rowNumbers          // columns that the proxy fills; nil if there are none
-	counts  *counted             // what the server counts off; nil if it counts nothing
+	rows    *keys.Rows           // columns that the proxy fills; nil if there are none
+	counts  *keys.Block          // what the server counts off; nil if it counts nothing
 	place   []uint16             // the server's index of each of the client's parameters; nil without hidden ones
 	params  int                  // of the client
 	types   []protocol.Parameter // of the client's at the last bind

@@ -36,7 +36,7 @@ func (s *session) query(sql []byte) error {
 		s.srv.texts.Analyze(st, sql, s.state.Mode)
 	}
 	s.explained = plan.ExplainsID(st)
-	if s.atAdmin {
+	if s.login.AtAdmin {
 		return s.answerAlone(func() error { return s.atAdminAddress(sql) })
 	}
 	if s.set.tickets != nil {
@@ -67,7 +67,7 @@ func (s *session) query(sql []byte) error {
 		s.state.LastOwn = state.OwnNothing
 		return s.relay(protocol.ShapeResult, false)
 	}
-	if st.SelfContained && s.batched > 0 && !s.mayOmitMetadata() {
+	if st.SelfContained && s.batch.size > 0 && !s.mayOmitMetadata() {
 		a, err := s.planCalls(sql, plan.Now)
 		if err != nil || a.Do == plan.Reply {
 			return s.answerInTurn(func() error {
@@ -102,11 +102,11 @@ func (s *session) bringBefore() error {
 	if err := s.settle(); err != nil {
 		return err
 	}
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return err
 	}
-	return s.bringLastID(c, false)
+	return s.BringLastID(c, false)
 }
 
 // special handles a text that is more than one plain statement to be passed on.
@@ -203,7 +203,7 @@ func (s *session) attachFor(st *statement.Statement) (*backend.Conn, error) {
 
 // attachWith is attachFor for a statement that is sent with other traits than its text's.
 func (s *session) attachWith(st *statement.Statement, t plan.Traits) (*backend.Conn, error) {
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return nil, err
 	}
@@ -319,7 +319,7 @@ func (s *session) administerHere(st *statement.Statement, p *prepared) error {
 	table, err := s.set.Admin.Execute(context.WithValue(&s.numbers.Patience, sequence.WaiterKey{}, nil), st, asker{s})
 	if err = s.numbers.Patience.Over(err); err == nil {
 		err = s.table(table, p)
-	} else if s.user.looks() && !ends(err) {
+	} else if s.login.Account.Looks() && !ends(err) {
 		err = inFull(err)
 	}
 	if after := s.afterAnswer; after != nil {
@@ -341,7 +341,7 @@ func (s *session) refuseInside(st *statement.Statement, charset, where string) e
 	if s.set.Unknown == UnknownRelay && st.Proxy == nil {
 		known := false
 		for _, name := range st.Sequence.Names {
-			name, err := s.nameInUTF8(name, charset)
+			name, err := s.InUTF8(name, charset)
 			if err != nil {
 				continue // it is no name here
 			}
@@ -369,8 +369,11 @@ func (s *session) concernsServer(st *statement.Statement) (bool, error) {
 	case statement.CreateSequence:
 		relays = relays && hasOwn
 	case statement.ShowCreateSequence:
-		if listed, err := s.listedHere(st.Sequence); listed || err != nil {
-			return false, err
+		if s.routes.Default() != nil {
+			w := s.shown()
+			if listed, err := w.Listed(st.Sequence, s.Attach); listed || err != nil {
+				return false, err
+			}
 		}
 		relays = relays || hasOwn
 	default:
@@ -380,7 +383,7 @@ func (s *session) concernsServer(st *statement.Statement) (bool, error) {
 		return false, nil
 	}
 	for _, name := range st.Sequence.Names {
-		known, err := s.knows(name)
+		known, err := s.Knows(name)
 		if err != nil {
 			return false, err
 		}
@@ -388,7 +391,7 @@ func (s *session) concernsServer(st *statement.Statement) (bool, error) {
 			continue
 		}
 		if st.Kind == statement.ShowCreateSequence && s.set.Unknown != UnknownRelay {
-			return s.sees(name)
+			return s.Sees(name)
 		}
 		return true, nil
 	}

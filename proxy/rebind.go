@@ -20,7 +20,7 @@ type hiddenParam struct {
 	at        int  // the server's index of the parameter
 	plan.Slot      // of a sequence
 	previous  bool // the value is the previous LAST_INSERT_ID()
-	block     blockPart
+	block     keys.Part
 	leads     bool // it is the first number of the first row that is returned
 	from      argument
 }

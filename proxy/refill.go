@@ -60,8 +60,7 @@ func (s *session) sendFilled(c *backend.Conn, f *plan.Filling) (remedy, error) {
 		}
 	}
 	given := insertedBy(f, first)
-	s.client.Discard(s.parsed)
-	s.parsed = 0
+	s.batch.drop()
 	err := s.awaitAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(s.own[protocol.HeaderSize:])}})
 	if err == nil && given > 0 {
 		s.state.LastID.Told(given)

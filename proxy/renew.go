@@ -33,13 +33,13 @@ func (s *Server) Reload(opts Options, routes *backend.Routes) {
 // payload is that of the command, nil if it is not held whole. An error is the end of the
 // session.
 func (s *session) renew(payload []byte) error {
-	s.payload = payload
+	s.batch.payload = payload
 	now := s.srv.settings.Load()
-	if s.set == now && s.routes == s.routesIn(now) || s.batched > 0 || s.state.InTransaction() || s.state.NextTransaction {
+	if s.set == now && s.routes == s.routesIn(now) || s.batch.size > 0 || s.state.InTransaction() || s.state.NextTransaction {
 		return nil
 	}
 	s.set = now
-	s.numbers.From(now.Sequences)
+	s.numbers.From(now.Sequences, now.Sequences)
 	routes := s.routesIn(s.set)
 	if s.routes == routes || s.cur != nil && (paused(s.cur.Shard()) || paused(routes.ForSchema(s.state.Schema))) {
 		return nil // the command may need no server; else see rejoin
@@ -55,7 +55,7 @@ func (s *session) outwait() error {
 	if !paused(s.routes.ForSchema(s.state.Schema)) {
 		return nil
 	}
-	_, err := s.attach()
+	_, err := s.Attach()
 	return err
 }
 
@@ -64,7 +64,7 @@ func (s *session) outwait() error {
 func (s *session) rejoin() error {
 	s.wasHeld = false
 	routes := s.routesIn(s.srv.settings.Load())
-	if s.routes == routes || s.batched > 0 || s.state.InTransaction() || s.state.NextTransaction {
+	if s.routes == routes || s.batch.size > 0 || s.state.InTransaction() || s.state.NextTransaction {
 		return nil
 	}
 	return s.follow(routes)
@@ -153,10 +153,10 @@ func (s *session) isAt(routes *backend.Routes) bool {
 // readsBehind says whether the command being handled may look at what the statement before
 // it has left on its connection: it has to run there.
 func (s *session) readsBehind() bool {
-	if len(s.payload) == 0 {
+	if len(s.batch.payload) == 0 {
 		return true
 	}
-	sql, ok := s.textOf(s.payload)
+	sql, ok := s.textOf(s.batch.payload)
 	if !ok {
 		return true
 	}
@@ -230,5 +230,5 @@ func (s *session) bringAll(c *backend.Conn) error {
 	if s.state.LastID.Pending { // nowhere yet
 		return nil
 	}
-	return s.bringLastID(c, false)
+	return s.BringLastID(c, false)
 }

@@ -12,7 +12,7 @@ import (
 // connection is reset by its server, the others are closed.
 func (s *session) resetConnection() error {
 	if s.cur != nil {
-		if _, err := s.attach(); err != nil {
+		if _, err := s.Attach(); err != nil {
 			return err
 		}
 	}
@@ -62,7 +62,7 @@ func (s *session) resetState() {
 // resetInPlace resets a connection that could not be opened again, for want of a
 // password.
 func (s *session) resetInPlace(c *backend.Conn) bool {
-	_, err := s.ownPassword(c.Shard())
+	_, err := s.login.Account.OwnPassword(c.Shard(), s.routes.Default())
 	return err != nil && c.Command(protocol.ComResetConn, "") == nil && s.takeTurns(c) == nil
 }
 
@@ -76,15 +76,15 @@ func (s *session) changeUser(payload []byte) error {
 	}
 	// The dialogue reads packets from the same buffer: the command must be out of it.
 	command := append([]byte(nil), payload...)
-	s.client.Discard(s.parsed)
-	s.parsed = 0
-	if err := s.setDeadline(time.Now().Add(s.set.LoginTimeout)); err != nil {
+	s.batch.drop()
+	if err := s.SetDeadline(time.Now().Add(s.set.LoginTimeout)); err != nil {
 		return err
 	}
 	s.client.SetPacketNum(s.packetNum)
 	s.set = s.srv.settings.Load()
-	s.numbers.From(s.set.Sequences)
-	attempt, err := s.greeting().ReceiveChangeUser(s.client, command, &s.login)
+	s.numbers.From(s.set.Sequences, s.set.Sequences)
+	defer s.login.End()
+	attempt, err := s.login.ReceiveChange(command, &s.set.login)
 	if err != nil {
 		return err
 	}
@@ -95,18 +95,12 @@ func (s *session) changeUser(payload []byte) error {
 	s.prepared.clear()
 	s.introduce(false)
 	salt := s.login.Salt
-	s.changedUser = true
+	s.login.Changed = true
 	s.state = state.State{}
 	s.resetState()
 	if err := s.identify(attempt); err != nil {
 		return err
 	}
 	s.login.Salt = salt
-	if err := s.begin(s.login.Database); err != nil {
-		return err
-	}
-	if err := s.flush(); err != nil {
-		return err
-	}
-	return s.setDeadline(time.Time{})
+	return s.begin()
 }

@@ -114,7 +114,7 @@ func (s *session) takesPrepared(p *prepared) {
 
 func (s *session) takesHead(text []byte, read reading, more bool) {
 	w := &s.slow
-	if s.batched == 0 { // nothing waits for its answer
+	if s.batch.size == 0 { // nothing waits for its answer
 		w.texts, w.bytes = w.texts[:0], 0
 	}
 	w.inHand, w.text, w.code = true, head{}, 0
@@ -132,7 +132,7 @@ func (s *session) timesAnswers() bool {
 	if s.tally.Kind != stats.NoStatement {
 		n++
 	}
-	return s.set.SlowStatement > 0 && (n > 1 || len(s.client.Buffered()) > s.parsed)
+	return s.set.SlowStatement > 0 && (n > 1 || s.batch.more())
 }
 
 // answered takes note that a server has answered one of several statements, for which it

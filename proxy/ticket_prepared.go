@@ -6,6 +6,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/alone"
 	"seqproxy/proxy/ticket"
 	"seqproxy/statement"
 )
@@ -42,7 +43,7 @@ func (s *session) prepareTicket(sql []byte, t *ticket.Ticket) error {
 		r := protocol.NewResult(s.out, s.packetNum+1, form)
 		params := make([]protocol.Column, p.params)
 		for i := range params {
-			params[i] = protocol.Column{Name: "?", Charset: charsetBinary, Type: mysql.MYSQL_TYPE_VAR_STRING, Flags: flagBinary}
+			params[i] = protocol.Column{Name: "?", Charset: alone.BinaryCharset, Type: mysql.MYSQL_TYPE_VAR_STRING, Flags: alone.Binary}
 		}
 		r.Definitions(params)
 		s.out = r.Bytes()

@@ -1,4 +1,4 @@
-package proxy
+package login
 
 import (
 	"bytes"
@@ -13,34 +13,6 @@ import (
 	"seqproxy/protocol"
 )
 
-// relays says whether a user's login is checked by the default shard's server, which
-// is so for all that the configuration does not name, if it says so.
-func (s *settings) relays(user string) bool {
-	if !s.RelayLogins {
-		return false
-	}
-	if _, known := s.users[user]; known {
-		return false
-	}
-	// A name that is too long is cut by the server, and must not be a way around what is
-	// demanded of a user that is known here: MySQL cuts at 96 bytes, MariaDB at 128
-	// characters.
-	const bytesMySQL, charactersMariaDB = 96, 128
-	if len(user) > bytesMySQL {
-		if _, known := s.users[user[:bytesMySQL]]; known {
-			return false
-		}
-	}
-	characters := 0
-	for i := range user {
-		if characters++; characters > charactersMariaDB {
-			_, known := s.users[user[:i]]
-			return !known
-		}
-	}
-	return true
-}
-
 // unquotedUser takes quotes off a name, as servers do with that of a login.
 func unquotedUser(name string) string {
 	if len(name) > 1 && name[0] == '\'' && name[len(name)-1] == '\'' {
@@ -49,89 +21,86 @@ func unquotedUser(name string) string {
 	return name
 }
 
-// identifyByServer lets the default shard's server check who the client is, over the
+// identifyByServer lets the default shard's server check who the client is, over a
 // connection that then is the session's. A refusal is the server's own word; without
 // the server nobody is let in.
 //
 // The schema is part of the login if it is that shard's, so that the server says what
-// is wrong with it.
-func (s *session) identifyByServer(attempt *protocol.Attempt) error {
+// is wrong with it. The connection is returned if the session begins on that shard.
+func (l *Login) identifyByServer(attempt *protocol.Attempt) (*backend.Conn, error) {
 	relay := attempt.Relay()
-	s.login, s.user = attempt.Hello, &User{Name: attempt.Hello.User, relayed: true}
-	_, err := s.enterFor("") // behind a pause it may have another node
-	shards := s.routes
+	l.ClientHello, l.Account = attempt.Hello, &Account{User: User{Name: attempt.Hello.User}, relayed: true}
+	shards, err := l.session.EnterDefault() // behind a pause it may have another node
 	relay.Keep = shards.Many()
 	shard, schema := shards.Default(), attempt.Hello.Database
 	if shards.ForSchema(schema) != shard {
 		schema = ""
 	}
-	login := s.backendLogin(schema)
-	login.Relay = relay
+	with := l.ToServer(schema)
+	with.Relay = relay
 	if err == nil {
-		err = s.boundDialogue(shard)
+		err = l.boundDialogue(shard)
 	}
 	var c *backend.Conn
 	if err == nil {
-		c, err = s.dial(shard, login)
+		c, err = l.session.Dial(shard, with)
 	}
 	if err == nil {
-		s.login = attempt.Hello
-		s.packetNum = s.client.PacketNum()
-		if err = s.becomeRelayed(c, relay); err == nil {
-			if shards.ForSchema(s.login.Database) == shard {
-				s.current(c)
+		l.ClientHello = attempt.Hello
+		if err = l.becomeRelayed(c, relay); err == nil {
+			if shards.ForSchema(l.Database) != shard {
+				c = nil
 			}
-			return nil
+			return c, nil
 		}
 	}
 	var clients *protocol.RelayError
 	if errors.As(err, &clients) { // it has been answered, or is gone
-		return err
+		return nil, err
 	}
-	s.packetNum = s.client.PacketNum()
-	s.refuseLogin(err)
-	return s.refusedByServer(&attempt.Hello, err)
+	l.session.RefuseLogin(err)
+	return nil, l.refusedByServer(&attempt.Hello, err)
 }
 
 // boundDialogue gives a client that a server is to check no more time than that server
 // has patience: a server that gives up first counts a failed connection of the proxy's
 // host.
-func (s *session) boundDialogue(shard *backend.Shard) error {
+func (l *Login) boundDialogue(shard *backend.Shard) error {
 	hello, _ := shard.Hello()
 	if hello.LoginPatience == 0 { // as servers come
 		hello.LoginPatience = 10 * time.Second
 	}
-	if patience := hello.LoginPatience * 4 / 5; patience < s.set.LoginTimeout {
-		return s.setDeadline(time.Now().Add(patience))
+	if patience := hello.LoginPatience * 4 / 5; patience < l.policy.Timeout {
+		return l.session.SetDeadline(time.Now().Add(patience))
 	}
 	return nil
 }
 
 // becomeRelayed makes the session that of the user that the server has let in.
-func (s *session) becomeRelayed(c *backend.Conn, relay *protocol.RelayedLogin) error {
-	s.user.Password, s.user.secret = relay.Password()
-	s.user.secret = s.user.secret || !s.login.PasswordUsed
-	admin, monitor := slices.Contains(s.set.Admins, s.user.Name), slices.Contains(s.set.Monitors, s.user.Name)
-	clear := len(s.set.users) == 0 || isClear(s.user.Name)
+func (l *Login) becomeRelayed(c *backend.Conn, relay *protocol.RelayedLogin) error {
+	l.Account.Password, l.Account.secret = relay.Password()
+	l.Account.secret = l.Account.secret || !l.PasswordUsed
+	admin, monitor := slices.Contains(l.policy.Admins, l.Account.Name), slices.Contains(l.policy.Monitors, l.Account.Name)
+	clear := len(l.policy.Users) == 0 || isClear(l.Account.Name)
 	if !admin && !monitor && clear {
 		return nil
 	}
-	name, account, err := s.askNames(c)
+	name, account, err := l.askNames(c)
 	var refused *protocol.ServerError
 	if errors.As(err, &refused) { // an expired password, which allows nothing
 		if clear {
 			return nil
 		}
-		return relay.Refuse(fmt.Sprintf("the server does not say which user it takes for %.100q: %v", s.user.Name, refused))
+		return relay.Refuse(fmt.Sprintf("the server does not say which user it takes for %.100q: %v", l.Account.Name, refused))
 	}
 	if err != nil {
 		return fmt.Errorf("ask for the account: %w", err)
 	}
-	if _, known := s.set.users[name]; known {
-		return relay.Refuse(fmt.Sprintf("the server takes %.100q for the user %q, whom the proxy itself checks", s.user.Name, name))
+	if _, known := l.policy.Users[name]; known {
+		return relay.Refuse(fmt.Sprintf("the server takes %.100q for the user %q, whom the proxy itself checks", l.Account.Name, name))
 	}
 	// A server that has an anonymous account lets anybody in by any name.
-	s.user.Admin, s.user.Monitor = admin && account == s.user.Name, monitor && account == s.user.Name
+	l.Account.Admin, l.Account.Monitor = admin && account == l.Account.Name, monitor && account == l.Account.Name
 	return nil
 }
 
@@ -149,8 +118,8 @@ func isClear(name string) bool {
 
 // askNames asks a server for the name that the session has logged in with, and for that
 // of the account that it has become.
-func (s *session) askNames(c *backend.Conn) (name, account string, err error) {
-	if err := c.SetReadDeadline(time.Now().Add(s.set.LoginTimeout)); err != nil {
+func (l *Login) askNames(c *backend.Conn) (name, account string, err error) {
+	if err := c.SetReadDeadline(time.Now().Add(l.policy.Timeout)); err != nil {
 		return "", "", err
 	}
 	rows, err := c.Query("SELECT HEX(USER()), HEX(CURRENT_USER())") // in UTF-8, whatever the client's character set
@@ -187,33 +156,17 @@ const (
 
 // refusedByServer is the end of a session that the server did not let in; the client
 // has been answered.
-func (s *session) refusedByServer(hello *protocol.ClientHello, err error) error {
+func (l *Login) refusedByServer(hello *protocol.ClientHello, err error) error {
 	var told *protocol.ServerError
 	if !errors.As(err, &told) {
-		return fmt.Errorf("%w by the server: %w", errLogin, err)
+		return fmt.Errorf("%w by the server: %w", ErrRefused, err)
 	}
 	switch told.Code {
 	case erAccessDenied, erAccessDeniedNoMention, erPasswordExpired, erAccountLocked, erAccountBlocked, erMariaDBAccountLocked, erMariaDBUserBlocked:
 		return &protocol.AuthError{
-			User: hello.User, Host: protocol.HostOf(s.client.RemoteAddr()), Plugin: hello.Plugin,
+			User: hello.User, Host: protocol.HostOf(l.client.RemoteAddr()), Plugin: hello.Plugin,
 			UsingPassword: hello.PasswordUsed, Reason: told.Error(), ByServer: true, Code: told.Code, State: told.State,
 		}
 	}
-	return fmt.Errorf("%w by the server: %w", errLogin, told)
-}
-
-// ownPassword says whether the session has to log in to a shard with its own name and
-// password even if the shard names others: a relayed login is who it is wherever its
-// password is known.
-func (s *session) ownPassword(shard *backend.Shard) (bool, error) {
-	switch {
-	case !s.user.relayed:
-		return false, nil
-	case s.user.secret:
-		return true, nil
-	case shard.HasCredentials():
-		return false, nil
-	}
-	return false, notSupported("shard %s needs the password of %s, which only the server of shard %s has checked: "+
-		"give the shard a user and password of its own, or the user a [[user]]", shard.Name(), s.user.Name, s.routes.Default().Name())
+	return fmt.Errorf("%w by the server: %w", ErrRefused, told)
 }
