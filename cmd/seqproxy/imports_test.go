@@ -47,6 +47,7 @@ var mayImport = []struct{ from, to string }{
 	{"statement/lex", ""},
 	{"sequence", "internal/histogram internal/logfield internal/planted internal/rawio internal/statefile internal/tlsfiles sequence/change"},
 	{"sequence/change", "internal/logfield"},
+	{"sequence/kind", ""},
 	{"backend", "internal/histogram internal/logfield internal/rawio internal/tlsfiles protocol"},
 	{"protocol", "internal/rawio"},
 	{"internal/demo", "internal/mysqld"},
