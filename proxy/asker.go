@@ -38,8 +38,8 @@ func (a asker) Audit(statement string, err error) { a.s.audit(statement, err) }
 
 // Highest reads the greatest number in a column on every shard, as the user: what the
 // user may not read there, nobody reads for it.
-func (a asker) Highest(ctx context.Context, schema, table, column string) []backend.Highest {
-	return a.s.set.routes.Highest(ctx, a.s.user.asItself, schema, table, column)
+func (a asker) Highest(ctx context.Context, schema, table, column string, of backend.Expression) []backend.Highest {
+	return a.s.set.routes.Highest(ctx, a.s.user.asItself, schema, table, column, of)
 }
 
 // asItself returns what a shard's server lets the user in with.

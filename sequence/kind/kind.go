@@ -144,6 +144,23 @@ func (k Kind) Counter(key uint64) (counter, shard uint64, ok bool) {
 	return counter, shard, counter != 0
 }
 
+// CounterSQL is the counter of the key in a column, as an expression of SQL, and a condition on what
+// is no key. Both are "" of the plain kind.
+func (k Kind) CounterSQL(column string) (counter, condition string) {
+	switch k.name {
+	case Plain:
+		return "", ""
+	case BitReversed:
+		counter = fmt.Sprintf("CAST(CONV(REVERSE(LPAD(CONV(%s, 10, 2), %d, '0')), 2, 10) AS UNSIGNED)", column, k.bits)
+	case Rotate:
+		front := powers[k.digits-k.moved]
+		counter = fmt.Sprintf("%s MOD %d * %d + %[1]s DIV %[2]d", column, front, powers[k.moved])
+	case ShardBits:
+		counter = fmt.Sprintf("%s & %d", column, k.MaxCounter())
+	}
+	return counter, fmt.Sprintf("%s BETWEEN 1 AND %d", column, k.MaxKey())
+}
+
 // powers of ten.
 var powers = func() (p [MaxDigits + 1]uint64) {
 	p[0] = 1
