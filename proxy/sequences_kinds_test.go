@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"seqproxy/proxy"
@@ -270,4 +271,54 @@ func TestAKeyIsDecoded(t *testing.T) {
 	wantError(t, c, 1235, "SELECT SEQUENCE_DECODE('plain', 5), 6", "beside")
 	wantError(t, c, 1235, "SELECT SEQUENCE_DECODE('plain', 5) AS n", "beside")
 	wantError(t, c, 1064, "SELECT SEQUENCE_DECODE('plain')", "a name and a key")
+}
+
+// A table is divided into eight ranges of its key, and 16 connections insert rows.
+func TestKindsSpreadRowsOverRanges(t *testing.T) {
+	const connections, each, ranges = 16, 50, 8
+	e := newEnv(t, setup{})
+	c := e.Conn(t, e.Schemas[0], nil)
+	for i, test := range []struct {
+		clause      string
+		size        uint64 // of a partition
+		least, most int    // rows in one
+	}{
+		{"", 1 << 60, 0, connections * each},
+		{"bit_reversed", 1 << 60, 90, 110},
+		{"rotate 2 digits 12", 125_000_000_000, 70, 130},
+		{"shard bits 6", 1 << 60, 50, 150},
+	} {
+		name := fmt.Sprintf("t%d", i)
+		create := "CREATE TABLE " + name + " (id BIGINT PRIMARY KEY, n INT) PARTITION BY RANGE (id) ("
+		for p := range ranges - 1 {
+			create += fmt.Sprintf("PARTITION p%d VALUES LESS THAN (%d), ", p, uint64(p+1)*test.size)
+		}
+		e.Servers[0].Exec(t, "USE "+e.Schemas[0], create+"PARTITION p7 VALUES LESS THAN MAXVALUE)")
+		exec(t, c, "CREATE SEQUENCE "+name+" "+test.clause)
+		db := e.DB(t, e.Schemas[0], nil)
+		db.SetMaxOpenConns(connections)
+		var group sync.WaitGroup
+		for range connections {
+			group.Go(func() {
+				for range each {
+					if _, err := db.ExecContext(t.Context(), "INSERT INTO "+name+" VALUES (NEXTVAL('"+name+"'), 1)"); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		group.Wait()
+		var rows [ranges]int
+		for p := range rows {
+			rows[p], _ = strconv.Atoi(value(t, c, fmt.Sprintf("SELECT COUNT(*) FROM %s PARTITION (p%d)", name, p)))
+			if rows[p] < test.least || rows[p] > test.most {
+				t.Errorf("%q has %d rows in a range, want %d to %d", test.clause, rows[p], test.least, test.most)
+			}
+		}
+		t.Logf("%-20s %v", test.clause, rows)
+		if test.clause == "" && rows[0] != connections*each {
+			t.Errorf("a plain sequence fills the ranges with %v rows, want one of them", rows)
+		}
+	}
 }
