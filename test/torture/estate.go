@@ -116,7 +116,7 @@ func (w *world) sequences() []string {
 	case !w.plain():
 		return append(slices.Clone(sharedSequences), restarted)
 	}
-	return append(slices.Clone(plainSequences), "small", ordered)
+	return append(slices.Clone(plainSequences), "small", ordered, reversed, sharded)
 }
 
 // possible are the kinds that work there.
