@@ -13,6 +13,7 @@ import (
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
+	"seqproxy/sequence/kind"
 	"seqproxy/statement"
 	"seqproxy/statement/ddl"
 )
@@ -60,6 +61,7 @@ var showColumns = []protocol.Column{
 	text("runway", 64, mysql.MYSQL_TYPE_VAR_STRING, 0),
 	text("ordered", 3, mysql.MYSQL_TYPE_VAR_STRING, mysql.NOT_NULL_FLAG),
 	text("warning", 1024, mysql.MYSQL_TYPE_VAR_STRING, 0),
+	text("kind", 64, mysql.MYSQL_TYPE_VAR_STRING, 0),
 }
 
 // show lists the sequences that the caller may use. See docs/statements.md for the columns.
@@ -100,7 +102,7 @@ func (s *Sequences) show(ctx context.Context, ddl *ddl.Sequence, by proxy.Caller
 			next = i.Next
 		}
 		t.Rows = append(t.Rows, []any{
-			i.Name, next, i.Cached, seconds(i.CachedFor), decimal(i.Rate, 1), i.Cache, since(i.Reserved), seconds(i.Skew), decimal(i.Used, 2), end(i.ToEnd), yes(i.Order), warnings[strings.ToLower(i.Name)],
+			i.Name, next, i.Cached, seconds(i.CachedFor), decimal(i.Rate, 1), i.Cache, since(i.Reserved), seconds(i.Skew), decimal(i.Used, 2), end(i.ToEnd), yes(i.Order), warnings[strings.ToLower(i.Name)], kindShown(i.Kind),
 		})
 	}
 	return t, nil
@@ -154,6 +156,14 @@ func seconds(d time.Duration) any {
 		return nil
 	}
 	return decimal(d.Seconds(), 1)
+}
+
+// kindShown is NULL of a plain sequence.
+func kindShown(k kind.Kind) any {
+	if k.IsPlain() {
+		return nil
+	}
+	return k.String()
 }
 
 func yes(is bool) string {
@@ -226,7 +236,10 @@ func createText(d *sequence.Definition, noEscapes bool) string {
 	if d.Order {
 		b.WriteString(" order")
 	}
-	if d.JSONSafe {
+	switch {
+	case !d.Kind.IsPlain():
+		b.WriteString(" " + strings.ToLower(d.Kind.String())) // with JSON_SAFE
+	case d.JSONSafe:
 		b.WriteString(" json_safe")
 	}
 	if d.Cover > 0 {

@@ -37,6 +37,6 @@ func (a asker) Audit(statement string, err error) { a.s.Audit(statement, err) }
 
 // Highest reads the greatest number in a column on every shard, as the user: what the
 // user may not read there, nobody reads for it.
-func (a asker) Highest(ctx context.Context, schema, table, column string) []backend.Highest {
-	return a.s.set.routes.Highest(ctx, a.s.login.Account.Itself, schema, table, column)
+func (a asker) Highest(ctx context.Context, schema, table, column string, of backend.Expression) []backend.Highest {
+	return a.s.set.routes.Highest(ctx, a.s.login.Account.Itself, schema, table, column, of)
 }

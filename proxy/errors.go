@@ -49,7 +49,7 @@ func forClient(err error) *protocol.ServerError {
 // hidden returns what forClient says in the place of an error's own text, if it does.
 func hidden(err error) (text string, ok bool) {
 	if errors.As(err, new(*protocol.ServerError)) || errors.As(err, new(*sequence.NameError)) || errors.Is(err, sequence.ErrClosed) ||
-		errors.Is(err, sequence.ErrSeveral) || errors.Is(err, sequence.ErrBadOption) {
+		errors.As(err, new(*sequence.KindError)) || errors.Is(err, sequence.ErrSeveral) || errors.Is(err, sequence.ErrBadOption) {
 		return "", false
 	}
 	return sequence.Public(err)
@@ -70,6 +70,7 @@ func cut(e *protocol.ServerError) *protocol.ServerError {
 func asServerError(err error) *protocol.ServerError {
 	var told *protocol.ServerError
 	var name *sequence.NameError
+	var kinds *sequence.KindError
 	switch {
 	case errors.As(err, &told):
 		return withState(told)
@@ -77,6 +78,8 @@ func asServerError(err error) *protocol.ServerError {
 		return forName(name)
 	case errors.Is(err, sequence.ErrClosed):
 		return login.ErrShutdown
+	case errors.As(err, &kinds):
+		return notSupported("%v", kinds)
 	case errors.Is(err, sequence.ErrSeveral):
 		return notSupported("%v", err)
 	case errors.Is(err, sequence.ErrConflict):

@@ -18,6 +18,8 @@ type Sequences interface {
 	Same(ctx context.Context, a, b []byte) (bool, error)
 	// Identify returns what tells a sequence from others, however it is spelled.
 	Identify(ctx context.Context, name []byte) (sequence.Identity, error)
+	// Consecutive refuses that a client counts on from a number of a sequence, whose keys are of a kind.
+	Consecutive(ctx context.Context, name []byte) error
 	// Step returns how far apart the numbers of a sequence are.
 	Step(ctx context.Context, name []byte) (uint64, error)
 	// Avoid says that somebody is about to use numbers that he has chosen himself.
@@ -83,12 +85,23 @@ type Number struct {
 
 // takeOne is Take for one NEXTVAL.
 func (t *Taker) takeOne(a *plan.Slot) ([]Number, error) {
+	if err := t.mayCount(a); err != nil {
+		return nil, err
+	}
 	first, step, err := t.Run(a.Sequence, a.Count)
 	if err != nil {
 		return nil, err
 	}
 	t.one[0] = Number{Value: first, Last: first + (a.Count-1)*step}
 	return t.one[:], nil
+}
+
+// mayCount refuses NEXTVAL('s', n) where the client could not count on.
+func (t *Taker) mayCount(a *plan.Slot) error {
+	if a.Count == 1 {
+		return nil
+	}
+	return t.Patience.Over(t.sequences.Consecutive(&t.Patience, a.Sequence))
 }
 
 // Take takes what is asked for: the values of asks, in order. The numbers of one
@@ -145,11 +158,23 @@ func (t *Taker) takeNext(asks []plan.Slot) (values []Number, err error) {
 				}
 			}
 			if same {
+				if err := t.mayCount(&asks[j]); err != nil {
+					return nil, err
+				}
 				places = append(places, j)
 				total += asks[j].Count
 			}
 		}
 		next, step, err := t.Run(name, total)
+		if errors.As(err, new(*sequence.KindError)) && total > 1 { // its keys are not a step apart
+			for _, j := range places {
+				if values[j].Value, err = t.first(name, 1); err != nil {
+					return nil, err
+				}
+				values[j].Last, taken[j] = values[j].Value, true
+			}
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -170,7 +195,9 @@ func (t *Taker) takeInOrder(asks []plan.Slot) (values []Number, err error) {
 		}
 		switch asks[i].Func {
 		case statement.Nextval:
-			values[i].Value, err = t.first(asks[i].Sequence, asks[i].Count)
+			if err = t.mayCount(&asks[i]); err == nil {
+				values[i].Value, err = t.first(asks[i].Sequence, asks[i].Count)
+			}
 		case statement.Lastval:
 			values[i], err = t.lastOf(asks[i].Sequence)
 		default:

@@ -29,6 +29,9 @@ func (c *counters) TakeRun(_ context.Context, name []byte, n uint64) (sequence.T
 	if key == "empty" {
 		return sequence.Taken{}, &sequence.NameError{Name: key, Err: sequence.ErrExhausted}
 	}
+	if key == "spread" && n > 1 {
+		return sequence.Taken{}, &sequence.KindError{Sequence: key}
+	}
 	step := max(c.step[key], 1)
 	t := sequence.Taken{First: c.last[key] + step, Step: step, Notice: c.notice}
 	c.last[key] += n * step
@@ -45,6 +48,13 @@ func (c *counters) Identify(context.Context, []byte) (sequence.Identity, error) 
 
 func (c *counters) Step(_ context.Context, name []byte) (uint64, error) {
 	return max(c.step[string(name)], 1), nil
+}
+
+func (c *counters) Consecutive(_ context.Context, name []byte) error {
+	if string(name) == "spread" {
+		return &sequence.KindError{Sequence: "spread"}
+	}
+	return nil
 }
 
 func (c *counters) Avoid(_ context.Context, _ []byte, numbers []uint64) error {
@@ -165,5 +175,25 @@ func TestOneNumberTakesNoMemory(t *testing.T) {
 	after := testing.AllocsPerRun(100, func() { c.taken = c.taken[:0]; _, _ = taker.Take(slots) })
 	if after > before {
 		t.Errorf("got %v allocations, the sequences alone make %v", after, before)
+	}
+}
+
+// Keys that are not a step apart are taken one by one.
+func TestKeysThatAreNotConsecutiveAreTakenOneByOne(t *testing.T) {
+	taker, c := newTaker(t)
+	values, err := taker.Take([]plan.Slot{nextval("spread", 1), nextval("a", 1), nextval("Spread", 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if values[0].Value != 1 || values[2].Value != 2 || values[2].Last != 2 {
+		t.Errorf("got %v", values)
+	}
+	if want := []string{"spread 2", "spread 1", "spread 1", "a 1"}; !slices.Equal(c.taken, want) {
+		t.Errorf("took %v, want %v", c.taken, want)
+	}
+	for _, slots := range [][]plan.Slot{{nextval("spread", 2)}, {nextval("a", 1), nextval("spread", 2)}} {
+		if _, err := taker.Take(slots); !errors.As(err, new(*sequence.KindError)) {
+			t.Errorf("several numbers at once: got %v", err)
+		}
 	}
 }
