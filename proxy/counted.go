@@ -9,6 +9,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
+	"seqproxy/proxy/params"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
@@ -40,7 +41,7 @@ func (s *session) countRows(sql []byte, a *plan.Action) error {
 		n.Substitute(subs, a.Slots)
 		size := s.splice(sql, subs, nil)
 		if size >= protocol.MaxFragment {
-			return errTooLong
+			return params.ErrTooLong
 		}
 		protocol.PutHeader(s.own, size, 0)
 		s.state.LastOwn = state.OwnNothing
@@ -144,11 +145,11 @@ func (s *session) executeCounted(p *prepared, payload []byte) error {
 	}
 	attributes := s.login.Capabilities.Has(protocol.QueryAttributes)
 	e, err := s.cutExecution(p, payload, attributes)
-	if err == nil && p.longSent { // which the server forgets with the first try
+	if err == nil && p.LongSent { // which the server forgets with the first try
 		err = refusedForm("NEXTVAL for each row in an execution with long data, which the server forgets with the first try,")
 	}
-	if err == nil && p.executionSize(&e, attributes) >= protocol.MaxFragment {
-		err = errTooLong
+	if err == nil && p.Size(&e, attributes) >= protocol.MaxFragment {
+		err = params.ErrTooLong
 	}
 	var previous uint64
 	if err == nil {
@@ -166,23 +167,23 @@ func (s *session) executeCounted(p *prepared, payload []byte) error {
 		err = s.stepKey(c, &n, p.shape.Words)
 	}
 	if err != nil {
-		if errors.Is(err, errMalformed) {
+		if errors.Is(err, params.ErrMalformed) {
 			err = s.malformed()
 		}
 		return s.dropLongData(c, p, err)
 	}
-	values := make([]keys.Number, len(p.hidden))
+	values := make([]keys.Number, len(p.Hidden))
 	for again := true; again; {
 		if err := s.numbers.Block(s, c, &n, &s.state.LastID); err != nil {
 			return err
 		}
-		for i := range p.hidden {
+		for i := range p.Hidden {
 			values[i].Value = previous
-			if part := p.hidden[i].block; part != keys.NoPart {
+			if part := p.Hidden[i].Part; part != keys.NoPart {
 				values[i].Value = n.Part(part)
 			}
 		}
-		if s.own, err = p.appendExecute(append(s.own[:0], 0, 0, 0, 0), &e, attributes, values); err != nil {
+		if s.own, err = p.AppendExecute(append(s.own[:0], 0, 0, 0, 0), p.backendID, &e, attributes, values); err != nil {
 			return err
 		}
 		protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
@@ -192,7 +193,7 @@ func (s *session) executeCounted(p *prepared, payload []byte) error {
 		}
 	}
 	if c.Answer.ErrCode == mysql.ER_MALFORMED_PACKET && !c.Hello().MariaDB { // an attribute
-		p.unbind(&e)
+		p.Unbind(&e)
 	}
 	s.noteExecuted(c, p)
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/params"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 )
@@ -14,7 +15,7 @@ import (
 // execute handles COM_STMT_EXECUTE.
 func (s *session) execute(payload []byte) error {
 	s.tally.Kind = stats.KindOwn // until it is more
-	if len(payload) < executeHead {
+	if len(payload) < params.ExecuteHead {
 		return s.answerAlone(s.malformed)
 	}
 	id := binary.LittleEndian.Uint32(payload[1:])
@@ -34,7 +35,7 @@ func (s *session) execute(payload []byte) error {
 		return s.answerAlone(func() error { return s.executeOwn(p, payload) })
 	case p.counts != nil:
 		return s.answerAlone(func() error { return refusedCount(p.counts, s.executeCounted(p, payload)) })
-	case len(p.hidden) > 0:
+	case len(p.Hidden) > 0:
 		return s.answerAlone(func() error { return s.executeHidden(p, payload) })
 	case p.rows != nil:
 		return s.answerAlone(func() error { return s.executeRows(p, payload) })
@@ -49,7 +50,7 @@ func (s *session) execute(payload []byte) error {
 			}
 		}
 		s.state.LastOwn = state.OwnNothing
-		p.longSent = false
+		p.LongSent = false
 		return s.relay(protocol.AnswerTo(payload), false)
 	}
 	return s.answerAlone(func() error {
@@ -72,7 +73,7 @@ func (s *session) passExecution(p *prepared, payload []byte) error {
 	if err != nil {
 		return s.dropLongData(p.conn, p, err)
 	}
-	p.longSent = false
+	p.LongSent = false
 	s.enqueue(c, protocol.AnswerTo(payload))
 	s.state.LastOwn = state.OwnNothing
 	if err := s.settle(); err != nil {
@@ -85,7 +86,7 @@ func (s *session) passExecution(p *prepared, payload []byte) error {
 // passable says whether an execution may be passed on without being held whole: all
 // that is needed of it is the statement.
 func (p *prepared) passable() bool {
-	return p.conn != nil && len(p.hidden) == 0 && p.rows == nil && p.set == nil && p.kill == nil && p.use == ""
+	return p.conn != nil && len(p.Hidden) == 0 && p.rows == nil && p.set == nil && p.kill == nil && p.use == ""
 }
 
 // noteExecuted is noteDone for an execution.
@@ -181,7 +182,7 @@ func (s *session) onPrepared(cmd protocol.Command, payload []byte) error {
 			p.kill.long = true
 		}
 	case protocol.ComStmtReset:
-		p.forgetLong()
+		p.ForgetLong()
 		if p.kill != nil {
 			p.kill.long = false
 		}
@@ -214,7 +215,7 @@ func (s *session) onOwnPrepared(cmd protocol.Command, id uint32, p *prepared, pa
 		}
 		return nil
 	case p != nil && cmd == protocol.ComStmtReset:
-		p.forgetLong()
+		p.ForgetLong()
 		s.reply(protocol.OK{})
 		return nil
 	case p == nil && cmd == protocol.ComStmtReset:

@@ -119,7 +119,7 @@ func (s *session) executeOwn(p *prepared, payload []byte) error {
 	}
 	f := s.factsFor(plan.AtExecute)
 	f.Charset = p.charset
-	if p.params > 0 {
+	if p.Params > 0 {
 		if err := s.fillCalls(st, p, payload, f); err != nil {
 			return err
 		}

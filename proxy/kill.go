@@ -127,12 +127,12 @@ func (s *session) executeKill(p *prepared, payload []byte) (handled bool, err er
 	case statement.KillSelf:
 		id = uint64(s.id)
 	case statement.KillParam:
-		e, err := p.cut(payload, s.login.Capabilities.Has(protocol.QueryAttributes))
+		e, err := p.Cut(payload, s.login.Capabilities.Has(protocol.QueryAttributes))
 		if err != nil {
 			return false, err
 		}
-		if id = 0; p.params == 1 && !k.long && !e.params.IsNull(0) {
-			id = kill.ParameterID(p.types[0].Type, e.values)
+		if id = 0; p.Params == 1 && !k.long && !e.Params.IsNull(0) {
+			id = kill.ParameterID(p.Types[0].Type, e.Values)
 		}
 		k.long = false
 	}

@@ -5,6 +5,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/params"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 	"seqproxy/statement"
@@ -64,11 +65,11 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 			if err != nil {
 				err = s.dropLongData(p.conn, p, err)
 			}
-			p.longSent = false
+			p.LongSent = false
 		case held:
 			return false, nil
 		default:
-			err = errTooLong
+			err = params.ErrTooLong
 		}
 	case protocol.ComQuery:
 		if held {
@@ -94,7 +95,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		if held {
 			return false, nil
 		}
-		err = errTooLong
+		err = params.ErrTooLong
 	}
 	if err != nil {
 		if skipErr := s.skipCommand(); skipErr != nil {

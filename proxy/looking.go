@@ -6,6 +6,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/params"
 	"seqproxy/proxy/shown"
 	"seqproxy/statement"
 	"seqproxy/statement/idiom"
@@ -48,7 +49,7 @@ func (s *session) lookForSequences(sql []byte) (handled bool, err error) {
 	s.own = append(s.own[:0], 0, 0, 0, 0, byte(protocol.ComQuery))
 	s.own = append(append(s.own, s.attributes...), text...)
 	if len(s.own)-protocol.HeaderSize >= protocol.MaxFragment {
-		return false, errTooLong
+		return false, params.ErrTooLong
 	}
 	protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
 	if err := s.sendOwn(c); err != nil {
@@ -91,13 +92,13 @@ func (s *session) prepareLooking(c *backend.Conn, sql []byte) (looks *looking, t
 // executeLooking executes such a question with the sequences that there are now: where they are
 // others than in the text that the server has, it prepares another.
 func (s *session) executeLooking(p *prepared, payload []byte) error {
-	if p.longSent { // what the server has got of it would be lost
+	if p.LongSent { // what the server has got of it would be lost
 		p.toServer(payload[1:])
 		return s.passExecution(p, payload)
 	}
 	attributes := s.login.Capabilities.Has(protocol.QueryAttributes)
 	e, err := s.cutExecution(p, payload, attributes)
-	if errors.Is(err, errMalformed) {
+	if errors.Is(err, params.ErrMalformed) {
 		err = s.malformed()
 	}
 	if err != nil {
@@ -113,11 +114,11 @@ func (s *session) executeLooking(p *prepared, payload []byte) error {
 	if err := s.prepareConn(c, p); err != nil {
 		return err
 	}
-	if p.executionSize(&e, attributes) >= protocol.MaxFragment {
-		return errTooLong
+	if p.Size(&e, attributes) >= protocol.MaxFragment {
+		return params.ErrTooLong
 	}
 	s.own = append(s.own[:0], 0, 0, 0, 0)
-	if s.own, err = p.appendExecute(s.own, &e, attributes, nil); err != nil {
+	if s.own, err = p.AppendExecute(s.own, p.backendID, &e, attributes, nil); err != nil {
 		return err
 	}
 	protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)

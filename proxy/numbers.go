@@ -8,6 +8,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
+	"seqproxy/proxy/params"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
@@ -41,7 +42,7 @@ func (s *session) rewrite(sql []byte, a *plan.Action) error {
 	if len(s.attributes)+len(sql)+call*len(st.Calls)+alias*len(st.Items) >= protocol.MaxFragment {
 		keys.Substitute(subs, st.Calls, slices.Repeat([]keys.Number{{Value: math.MaxUint64}}, len(subs)), math.MaxUint64)
 		if s.splice(sql, subs, nil) >= protocol.MaxFragment {
-			return errTooLong
+			return params.ErrTooLong
 		}
 	}
 	values, err := s.numbers.All(a.Numbers(), rows)
@@ -55,7 +56,7 @@ func (s *session) rewrite(sql []byte, a *plan.Action) error {
 	keys.Bind(a.Late, subs)
 	size := s.splice(sql, subs, a.Fill.Texts())
 	if size >= protocol.MaxFragment { // by what was filled in
-		return errTooLong
+		return params.ErrTooLong
 	}
 	protocol.PutHeader(s.own, size, 0)
 	if st.Kind == statement.Set {

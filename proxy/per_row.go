@@ -217,7 +217,7 @@ func (s *session) executeRows(p *prepared, payload []byte) error {
 	if err != nil {
 		return s.dropLongData(p.conn, p, err)
 	}
-	p.longSent = false
+	p.LongSent = false
 	s.state.LastOwn = state.OwnNothing
 	if err := s.exchangeRows(c, s.batch.command(), p.rows, true); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/params"
 	"seqproxy/proxy/plan"
 	"seqproxy/statement"
 )
@@ -30,7 +31,7 @@ func (s *session) othersDepend() bool {
 			kind, words = st.Kind, st.Words
 		}
 	case protocol.ComStmtExecute, protocol.ComStmtBulkExecute:
-		if len(s.batch.payload) < executeHead {
+		if len(s.batch.payload) < params.ExecuteHead {
 			return false
 		}
 		if p := s.preparedAs(binary.LittleEndian.Uint32(s.batch.payload[1:])); p != nil {
