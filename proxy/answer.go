@@ -99,7 +99,7 @@ func kindOf(st *statement.Statement) stats.Kind {
 // form returns the form of an answer of ours: as the server's would be now. binary
 // chooses that of an execution.
 func (s *session) form(binary bool) (protocol.Form, error) {
-	f := protocol.Form{Capabilities: s.login.Capabilities, Status: s.status(), Binary: binary}
+	f := protocol.Form{Capabilities: s.login.Capabilities, Status: s.state.Status, Binary: binary}
 	if !s.mayOmitMetadata() {
 		return f, nil
 	}

@@ -13,9 +13,9 @@ import (
 // that is answered here.
 func (s *session) fillCalls(st *statement.Statement, p *prepared, payload []byte, f *plan.Facts) error {
 	defer p.ForgetLong()
-	e, err := s.cutExecution(p, payload, s.login.Capabilities.Has(protocol.QueryAttributes))
+	e, err := p.cutExecution(payload, s.likeMariaDB(), s.login.Capabilities.Has(protocol.QueryAttributes))
 	if errors.Is(err, params.ErrMalformed) {
-		return s.malformed()
+		return malformed(s.likeMariaDB())
 	}
 	if err != nil {
 		return err
@@ -38,11 +38,11 @@ func (s *session) fillCalls(st *statement.Statement, p *prepared, payload []byte
 }
 
 // cutExecution takes an execution apart of which all values must be there.
-func (s *session) cutExecution(p *prepared, payload []byte, attributes bool) (params.Execution, error) {
+func (p *prepared) cutExecution(payload []byte, likeMariaDB, attributes bool) (params.Execution, error) {
 	e, err := p.Cut(payload, attributes)
 	switch {
 	case err != nil || p.Complete(&e):
-	case s.likeMariaDB():
+	case likeMariaDB:
 		err = params.ErrArguments
 	default:
 		p.Unbind(&e)

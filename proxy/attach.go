@@ -95,7 +95,7 @@ func (s *session) Dial(shard *backend.Shard, with backend.Login) (*backend.Conn,
 		s.unreached = true
 		return nil, err
 	}
-	if err := s.takeTurns(c); err != nil {
+	if err := s.set.takeTurns(c); err != nil {
 		s.unreached = true
 		c.Close()
 		return nil, err
@@ -124,11 +124,11 @@ func (s *session) Dial(shard *backend.Shard, with backend.Login) (*backend.Conn,
 func idOfConn(c *backend.Conn) state.ConnID { return state.ConnID(c.Tag) }
 
 // connBy is the connection that the session's state calls so; nil for 0.
-func (s *session) connBy(id state.ConnID) *backend.Conn {
+func (o *outside) connBy(id state.ConnID) *backend.Conn {
 	if id == 0 {
 		return nil
 	}
-	for _, c := range s.conns {
+	for _, c := range o.conns {
 		if idOfConn(c) == id {
 			return c
 		}

@@ -24,7 +24,7 @@ func (s *session) executeBulk(payload []byte) error {
 	p := s.preparedAs(id)
 	if p != nil {
 		s.takesPrepared(p)
-		if err := s.stillBound(&p.inserts); err != nil {
+		if err := s.set.stillBound(&p.inserts); err != nil {
 			return s.dropLongData(p.conn, p, err)
 		}
 		if p.ticket != nil && p.own == nil {
@@ -35,7 +35,7 @@ func (s *session) executeBulk(payload []byte) error {
 	}
 	switch {
 	case p == nil:
-		return s.unknownStatement(id, "mysqld_stmt_execute")
+		return unknownStatement(id, "mysqld_stmt_execute", s.likeMariaDB())
 	case p.own != nil, p.rows != nil:
 		return params.ErrNotInBulk
 	case p.counts != nil:
@@ -93,7 +93,7 @@ func (s *session) fillBulk(c *backend.Conn, p *prepared, payload []byte) error {
 		}
 		asks = append(asks, asked...)
 	}
-	n, err := s.numbersOf(p, asks)
+	n, err := p.numbers(&s.numbers, asks)
 	modes := func() (state.InsertModes, error) { return s.insertModes(c, p.shape.Words) }
 	if err == nil && p.Key != nil {
 		for i, row := range rows {

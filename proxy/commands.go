@@ -40,7 +40,7 @@ func (s *session) command(payload []byte) error {
 		s.state.Pinged()
 		return s.relay(protocol.ShapeOne, false)
 	case protocol.ComInitDB:
-		return s.answerAlone(func() error { return s.use(string(payload[1:])) })
+		return s.answerAlone(func() error { return s.useSchema(string(payload[1:]), nil) })
 	case protocol.ComSetOption:
 		return s.answerAlone(func() error { return s.setOption(payload) })
 	case protocol.ComResetConn:

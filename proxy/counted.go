@@ -144,7 +144,7 @@ func (s *session) executeCounted(p *prepared, payload []byte) error {
 		return s.dropLongData(p.conn, p, err)
 	}
 	attributes := s.login.Capabilities.Has(protocol.QueryAttributes)
-	e, err := s.cutExecution(p, payload, attributes)
+	e, err := p.cutExecution(payload, s.likeMariaDB(), attributes)
 	if err == nil && p.LongSent { // which the server forgets with the first try
 		err = refusedForm("NEXTVAL for each row in an execution with long data, which the server forgets with the first try,")
 	}
@@ -168,7 +168,7 @@ func (s *session) executeCounted(p *prepared, payload []byte) error {
 	}
 	if err != nil {
 		if errors.Is(err, params.ErrMalformed) {
-			err = s.malformed()
+			err = malformed(s.likeMariaDB())
 		}
 		return s.dropLongData(c, p, err)
 	}

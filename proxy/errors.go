@@ -126,16 +126,16 @@ func unknownCommand() error {
 
 // unknownStatement words as the session's server does; where is MariaDB's name of
 // the command.
-func (s *session) unknownStatement(id uint32, where string) error {
-	if !s.likeMariaDB() {
+func unknownStatement(id uint32, where string, likeMariaDB bool) error {
+	if !likeMariaDB {
 		where = "mysql_stmt_precheck"
 	}
 	return sqlError(mysql.ER_UNKNOWN_STMT_HANDLER, "HY000", "Unknown prepared statement handler (%d) given to %s", id, where)
 }
 
 // malformed words as the session's server does.
-func (s *session) malformed() error {
-	if s.likeMariaDB() {
+func malformed(likeMariaDB bool) error {
+	if likeMariaDB {
 		return params.ErrMalformed
 	}
 	return sqlError(mysql.ER_MALFORMED_PACKET, "HY000", "Malformed communication packet.")

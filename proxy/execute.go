@@ -16,19 +16,19 @@ import (
 func (s *session) execute(payload []byte) error {
 	s.tally.Kind = stats.KindOwn // until it is more
 	if len(payload) < params.ExecuteHead {
-		return s.answerAlone(s.malformed)
+		return s.answerAlone(func() error { return malformed(s.likeMariaDB()) })
 	}
 	id := binary.LittleEndian.Uint32(payload[1:])
 	p := s.preparedAs(id)
 	if p != nil {
 		s.takesPrepared(p)
-		if err := s.stillBound(&p.inserts); err != nil {
+		if err := s.set.stillBound(&p.inserts); err != nil {
 			return s.answerAlone(func() error { return s.dropLongData(p.conn, p, err) })
 		}
 	}
 	switch {
 	case p == nil:
-		return s.answerAlone(func() error { return s.unknownStatement(id, "mysqld_stmt_execute") })
+		return s.answerAlone(func() error { return unknownStatement(id, "mysqld_stmt_execute", s.likeMariaDB()) })
 	case p.ticket != nil:
 		return s.answerAlone(func() error { return s.executeTicket(p, payload) })
 	case p.own != nil:
@@ -155,7 +155,7 @@ func (s *session) onPrepared(cmd protocol.Command, payload []byte) error {
 	if len(payload) < least {
 		switch {
 		case !s.likeMariaDB(): // MySQL answers then even to what has no answer
-			return s.answerAlone(s.malformed)
+			return s.answerAlone(func() error { return malformed(s.likeMariaDB()) })
 		case cmd.AnswerShape() == protocol.ShapeNone:
 			return s.settle()
 		}
@@ -219,9 +219,9 @@ func (s *session) onOwnPrepared(cmd protocol.Command, id uint32, p *prepared, pa
 		s.reply(protocol.OK{})
 		return nil
 	case p == nil && cmd == protocol.ComStmtReset:
-		return s.unknownStatement(id, "mysqld_stmt_reset")
+		return unknownStatement(id, "mysqld_stmt_reset", s.likeMariaDB())
 	case p == nil:
-		return s.unknownStatement(id, "mysqld_stmt_fetch")
+		return unknownStatement(id, "mysqld_stmt_fetch", s.likeMariaDB())
 	}
 	return sqlError(mysql.ER_STMT_HAS_NO_OPEN_CURSOR, "HY000", "The statement (%d) has no open cursor", id)
 }

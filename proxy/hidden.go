@@ -8,6 +8,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/params"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
@@ -21,16 +22,16 @@ func (s *session) executeHidden(p *prepared, payload []byte) error {
 	}
 	// Before anything is taken or asked: the client may have sent nonsense.
 	attributes := s.login.Capabilities.Has(protocol.QueryAttributes)
-	e, err := s.cutExecution(p, payload, attributes)
+	e, err := p.cutExecution(payload, s.likeMariaDB(), attributes)
 	if err == nil && p.rows != nil {
-		err = s.rowsExecutable(p, payload)
+		err = p.rowsExecutable(payload, s.mayOmitMetadata())
 	}
 	if err == nil {
 		err = s.fillHidden(c, p, &e, attributes)
 	}
 	if err != nil {
 		if errors.Is(err, params.ErrMalformed) {
-			err = s.malformed()
+			err = malformed(s.likeMariaDB())
 		}
 		return s.dropLongData(c, p, err)
 	}
@@ -67,7 +68,7 @@ func (s *session) fillHidden(c *backend.Conn, p *prepared, e *params.Execution, 
 	if err := s.prepareConn(c, p); err != nil {
 		return err
 	}
-	n, err := s.numbersOf(p, asks)
+	n, err := p.numbers(&s.numbers, asks)
 	modes := func() (state.InsertModes, error) { return s.insertModes(c, p.shape.Words) }
 	if err == nil && p.Key != nil {
 		if err = p.AddKeys(0, p.Arguments(e), modes); err == nil {
@@ -114,17 +115,17 @@ func (s *session) previousHidden(p *prepared) (uint64, error) {
 	return s.askPrevious(p.shape.Words)
 }
 
-// numbersOf begins to say what an execution needs: what becomes of its keys is still to be added.
+// numbers begins to say what an execution needs: what becomes of its keys is still to be added.
 // The user may take it.
-func (s *session) numbersOf(p *prepared, asks []plan.Slot) (plan.Numbers, error) {
+func (p *prepared) numbers(t *keys.Taker, asks []plan.Slot) (plan.Numbers, error) {
 	n := plan.Numbers{Slots: asks, Lead: -1}
-	if err := s.numbers.MayTake(asks); err != nil {
+	if err := t.MayTake(asks); err != nil {
 		return n, err
 	}
 	for i := range p.Hidden {
 		if p.Hidden[i].Leads {
 			n.Lead = i
-			if err := s.numbers.MayTake(p.rows.Slots); err != nil {
+			if err := t.MayTake(p.rows.Slots); err != nil {
 				return n, err
 			}
 		}

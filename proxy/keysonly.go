@@ -15,12 +15,9 @@ import (
 	"seqproxy/statement"
 )
 
-// withoutServer answers a text when there is no shard: what drivers and command-line clients send when
-// they connect works, anything else is an error that says so.
-func (s *session) withoutServer(sql []byte) error { return s.ownAnswerTo(sql, nil) }
-
-// ownAnswerTo is withoutServer for the text just analysed, p being the prepared statement that is
-// executed with it, nil for a text.
+// ownAnswerTo answers the text just analysed when there is no shard, p being the prepared statement
+// that is executed with it, nil for a text. What drivers and command-line clients send when they
+// connect works, anything else is an error that says so.
 func (s *session) ownAnswerTo(sql []byte, p *prepared) error {
 	st, mode := &s.stmt, s.state.Mode
 	if p != nil {

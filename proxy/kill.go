@@ -33,7 +33,7 @@ func (s *session) kill(sql []byte) error {
 		return s.killOwn(uint32(id), kill.WishOf(&st.Kill))
 	}
 	if s.routes.Default() == nil {
-		return s.withoutServer(sql)
+		return s.ownAnswerTo(sql, nil)
 	}
 	return s.passOn(sql) // CONNECTION_ID() in an expression is then the server's, as it is there
 }
@@ -173,7 +173,7 @@ func (s *session) KillsAs() kill.Account {
 }
 
 // ConnAt returns the connection to a shard, nil if there is none.
-func (s *session) ConnAt(shard *backend.Shard) *backend.Conn { return s.conns[shard] }
+func (o *outside) ConnAt(shard *backend.Shard) *backend.Conn { return o.conns[shard] }
 
 // Places returns the session's connections to servers, from outside, and by which
 // right somebody may kill them.

@@ -60,10 +60,10 @@ func (s *session) identify(attempt *protocol.Attempt) error {
 }
 
 // introduce says that the user is known, for others to read, or that it changes.
-func (s *session) introduce(known bool) {
-	s.mu.Lock()
-	s.introduced = known
-	s.mu.Unlock()
+func (o *outside) introduce(known bool) {
+	o.mu.Lock()
+	o.introduced = known
+	o.mu.Unlock()
 }
 
 // SetDeadline bounds, or with the zero time no longer bounds, what the client may take.

@@ -51,12 +51,12 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		switch {
 		case err != nil:
 		case p == nil:
-			err = s.unknownStatement(binary.LittleEndian.Uint32(id), "mysqld_stmt_execute")
+			err = unknownStatement(binary.LittleEndian.Uint32(id), "mysqld_stmt_execute", s.likeMariaDB())
 		case p.passable():
 			s.takesPrepared(p)
 			p.toServer(id)
 			executed = p
-			if err = s.stillBound(&p.inserts); err == nil {
+			if err = s.set.stillBound(&p.inserts); err == nil {
 				c, err = s.connFor(p)
 			}
 			if err == nil && p.ticket != nil {

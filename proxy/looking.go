@@ -97,9 +97,9 @@ func (s *session) executeLooking(p *prepared, payload []byte) error {
 		return s.passExecution(p, payload)
 	}
 	attributes := s.login.Capabilities.Has(protocol.QueryAttributes)
-	e, err := s.cutExecution(p, payload, attributes)
+	e, err := p.cutExecution(payload, s.likeMariaDB(), attributes)
 	if errors.Is(err, params.ErrMalformed) {
-		err = s.malformed()
+		err = malformed(s.likeMariaDB())
 	}
 	if err != nil {
 		return err

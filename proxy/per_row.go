@@ -209,7 +209,7 @@ func (x *rowExchange) kill() error {
 // executeRows executes a statement whose rows get numbers, and that has no parameters of
 // ours.
 func (s *session) executeRows(p *prepared, payload []byte) error {
-	if err := s.rowsExecutable(p, payload); err != nil {
+	if err := p.rowsExecutable(payload, s.mayOmitMetadata()); err != nil {
 		return s.dropLongData(p.conn, p, err)
 	}
 	p.toServer(payload[1:])
@@ -227,11 +227,11 @@ func (s *session) executeRows(p *prepared, payload []byte) error {
 }
 
 // rowsExecutable is an error if the rows of an execution cannot get numbers.
-func (s *session) rowsExecutable(p *prepared, payload []byte) error {
+func (p *prepared) rowsExecutable(payload []byte, mayOmit bool) error {
 	switch {
 	case payload[5]&protocol.CursorReadOnly != 0:
 		return notSupported("NEXTVAL in SELECT ... FROM with a cursor is not supported: fetch all rows at once")
-	case len(p.rows.Types) == 0 && s.mayOmitMetadata():
+	case len(p.rows.Types) == 0 && mayOmit:
 		return notSupported("NEXTVAL in a prepared SELECT ... FROM with resultset_metadata = NONE is not supported")
 	}
 	return nil

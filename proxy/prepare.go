@@ -42,7 +42,7 @@ func (s *session) prepare(sql []byte) error {
 		return s.unreadRows(sql)
 	}
 	switch {
-	case s.login.AtAdmin && s.asksForNumbers():
+	case s.login.AtAdmin && asksForNumbers(&s.stmt):
 		return s.noServer()
 	case st.Kind == statement.ExplainRoute:
 		return s.prepareOwn(sql, routeColumns, 0)

@@ -116,7 +116,7 @@ func (s *session) special(sql []byte) error {
 	case plan.Administer:
 		return s.administer(sql)
 	case plan.ChangeSchema:
-		return s.use(string(st.Schema))
+		return s.useSchema(string(st.Schema), nil)
 	case plan.OnSchema:
 		if err := s.outwait(); err != nil {
 			return err
@@ -181,7 +181,7 @@ func (s *session) single(sql []byte) error {
 		}
 	}
 	keys := len(st.Calls) > 0 || st.Refusal != "" || s.fill != nil
-	if s.routes.Default() == nil && !st.SelfContained && !s.asksForNumbers() && s.fill == nil {
+	if s.routes.Default() == nil && !st.SelfContained && !asksForNumbers(&s.stmt) && s.fill == nil {
 		keys = false // CONNECTION_ID() among others is no server's to know
 	}
 	if keys {
@@ -190,7 +190,7 @@ func (s *session) single(sql []byte) error {
 		}
 	}
 	if s.routes.Default() == nil {
-		return s.withoutServer(sql)
+		return s.ownAnswerTo(sql, nil)
 	}
 	return s.passOn(sql)
 }

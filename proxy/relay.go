@@ -320,7 +320,7 @@ func (s *session) passCommand(c *backend.Conn, shape protocol.Shape) error {
 		return err
 	}
 	if errors.Is(writeErr, errSecondStatement) {
-		s.refuse(s.errLongUnread())
+		s.refuse(s.set.errLongUnread())
 		_ = s.flush() // the session ends either way
 		return errSecondStatement
 	}

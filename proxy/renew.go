@@ -35,12 +35,12 @@ func (s *Server) Reload(opts Options, routes *backend.Routes) {
 func (s *session) renew(payload []byte) error {
 	s.batch.payload = payload
 	now := s.srv.settings.Load()
-	if s.set == now && s.routes == s.routesIn(now) || s.batch.size > 0 || s.state.InTransaction() || s.state.NextTransaction {
+	if s.set == now && s.routes == now.routesFor(s.login.AtAdmin) || s.batch.size > 0 || s.state.InTransaction() || s.state.NextTransaction {
 		return nil
 	}
 	s.set = now
 	s.numbers.From(now.Sequences, now.Sequences)
-	routes := s.routesIn(s.set)
+	routes := s.set.routesFor(s.login.AtAdmin)
 	if s.routes == routes || s.cur != nil && (paused(s.cur.Shard()) || paused(routes.ForSchema(s.state.Schema))) {
 		return nil // the command may need no server; else see rejoin
 	}
@@ -63,7 +63,7 @@ func (s *session) outwait() error {
 // lead: nodes are changed during a pause. Nothing of the command being handled was sent.
 func (s *session) rejoin() error {
 	s.wasHeld = false
-	routes := s.routesIn(s.srv.settings.Load())
+	routes := s.srv.settings.Load().routesFor(s.login.AtAdmin)
 	if s.routes == routes || s.batch.size > 0 || s.state.InTransaction() || s.state.NextTransaction {
 		return nil
 	}
@@ -156,7 +156,7 @@ func (s *session) readsBehind() bool {
 	if len(s.batch.payload) == 0 {
 		return true
 	}
-	sql, ok := s.textOf(s.batch.payload)
+	sql, ok := textOf(s.batch.payload, s.login.Capabilities.Has(protocol.QueryAttributes))
 	if !ok {
 		return true
 	}
@@ -165,10 +165,10 @@ func (s *session) readsBehind() bool {
 	return st.MayReadLastStatement()
 }
 
-// textOf returns the text in a command, if it is one that has a text.
-func (s *session) textOf(payload []byte) (sql []byte, ok bool) {
+// textOf returns the text in a command, if it is one that has a text; attributes may be before it.
+func textOf(payload []byte, attributes bool) (sql []byte, ok bool) {
 	switch command := protocol.Command(payload[0]); {
-	case command == protocol.ComStmtPrepare, command == protocol.ComQuery && !s.login.Capabilities.Has(protocol.QueryAttributes):
+	case command == protocol.ComStmtPrepare, command == protocol.ComQuery && !attributes:
 		return payload[1:], true
 	case command != protocol.ComQuery:
 		return nil, false

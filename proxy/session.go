@@ -305,12 +305,9 @@ func (s *session) trim() {
 	}
 }
 
-// status is what answers of our own say of the session.
-func (s *session) status() protocol.Status { return s.state.Status }
-
 // reply answers the command being handled with OK.
 func (s *session) reply(ok protocol.OK) {
-	ok.Status = s.status()
+	ok.Status = s.state.Status
 	s.out = protocol.AppendOK(s.out, s.packetNum, ok)
 }
 
@@ -342,7 +339,7 @@ func (s *session) logEnd(err error) {
 	if errors.Is(err, errQuit) && !s.srv.log.Core().Enabled(zap.DebugLevel) {
 		return // most end so, and what follows allocates
 	}
-	level, event := s.ending(err)
+	level, event := ending(err, &s.doom)
 	if !s.srv.log.Core().Enabled(level) {
 		return
 	}
@@ -354,7 +351,7 @@ func (s *session) logEnd(err error) {
 }
 
 // ending is the event that a session ended with err.
-func (s *session) ending(err error) (level zapcore.Level, event string) {
+func ending(err error, doom *kill.Doom) (level zapcore.Level, event string) {
 	var auth *protocol.AuthError
 	var handshake *protocol.HandshakeError
 	var limited *login.LimitError
@@ -362,7 +359,7 @@ func (s *session) ending(err error) (level zapcore.Level, event string) {
 	case errors.Is(err, protocol.ErrFrameOrder), errors.Is(err, protocol.ErrFrame):
 		return zap.InfoLevel, "session ended by a broken compressed stream"
 	case errors.Is(err, errQuit), errors.Is(err, errClientGone), errors.Is(err, errShutdown), errors.Is(err, errKilled),
-		s.doom.Is(): // whatever it met then
+		doom.Is(): // whatever it met then
 		return zap.DebugLevel, "session closed"
 	case errors.Is(err, errIdle):
 		return zap.InfoLevel, "session ended as its client was idle"

@@ -149,7 +149,7 @@ func (s *session) answerTicket(a *ticket.Answer, more protocol.Status) {
 	}
 	s.state.LastOwn, s.state.LastChanged = state.OwnChange, a.Affected
 	s.out = protocol.AppendOK(s.out, s.packetNum, protocol.OK{
-		AffectedRows: a.Affected, InsertID: a.ID, Status: s.status() | more, Info: a.Info,
+		AffectedRows: a.Affected, InsertID: a.ID, Status: s.state.Status | more, Info: a.Info,
 	})
 }
 

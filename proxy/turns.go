@@ -12,8 +12,8 @@ import (
 
 // takeTurns tells a new connection that keys are as far apart as the numbers are where sequence servers take turns: drivers tell the
 // keys of further rows by that, and AUTO_INCREMENT goes by it.
-func (s *session) takeTurns(c *backend.Conn) error {
-	turns := s.set.Sequences.Turns()
+func (s *settings) takeTurns(c *backend.Conn) error {
+	turns := s.Sequences.Turns()
 	if turns <= 1 {
 		return nil
 	}

@@ -25,7 +25,7 @@ func (s *session) othersDepend() bool {
 	kind, words := statement.Other, statement.Words(0)
 	switch protocol.Command(s.batch.payload[0]) {
 	case protocol.ComQuery:
-		if sql, ok := s.textOf(s.batch.payload); ok {
+		if sql, ok := textOf(s.batch.payload, s.login.Capabilities.Has(protocol.QueryAttributes)); ok {
 			var st statement.Statement
 			st.Analyze(sql, s.state.Mode)
 			kind, words = st.Kind, st.Words
