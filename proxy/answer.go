@@ -120,7 +120,7 @@ func (s *session) mayOmitMetadata() bool {
 	return s.state.Metadata && s.login.Capabilities.Has(protocol.OptionalMetadata)
 }
 
-// limitsRows says whether sql_select_limit is set, and there is a server that heeds it.
+// limitsRows says whether sql_select_limit is set, and there is a server that obeys it.
 func (s *session) limitsRows() bool { return plan.LimitsRows(&s.state, s.routes.Default() != nil) }
 
 // limitedToNothing says whether sql_select_limit, which is set, is 0: a SELECT then

@@ -27,7 +27,7 @@ func (s *session) executeBulk(payload []byte) error {
 		if err := s.set.stillBound(&p.inserts); err != nil {
 			return s.dropLongData(p.conn, p, err)
 		}
-		if p.ticket != nil && p.own == nil {
+		if p.ticket != nil && p.local == nil {
 			if err := s.leavePreparedToServer(p, p.ticket); err != nil {
 				return s.dropLongData(p.conn, p, err)
 			}
@@ -36,7 +36,7 @@ func (s *session) executeBulk(payload []byte) error {
 	switch {
 	case p == nil:
 		return unknownStatement(id, "mysqld_stmt_execute", s.likeMariaDB())
-	case p.own != nil, p.rows != nil:
+	case p.local != nil, p.rows != nil:
 		return params.ErrNotInBulk
 	case p.counts != nil:
 		return refusedForm("NEXTVAL for each row in a bulk execution, which is many statements,")
@@ -69,7 +69,7 @@ func (s *session) executeBulkHidden(p *prepared, payload []byte) error {
 	if err := s.fillBulk(c, p, payload); err != nil {
 		return s.dropLongData(c, p, err)
 	}
-	if err := s.sendOwn(c); err != nil {
+	if err := s.sendScratch(c); err != nil {
 		return err
 	}
 	s.noteExecuted(c, p)
@@ -112,7 +112,7 @@ func (s *session) fillBulk(c *backend.Conn, p *prepared, payload []byte) error {
 	}
 	p.PlaceKeys(values, len(rows))
 	p.Filling = nil // which may be of very many rows
-	s.own = p.AppendBulk(append(s.own[:0], 0, 0, 0, 0), p.backendID, payload, rows, values)
-	protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
+	s.scratch = p.AppendBulk(append(s.scratch[:0], 0, 0, 0, 0), p.backendID, payload, rows, values)
+	protocol.PutHeader(s.scratch, len(s.scratch)-protocol.HeaderSize, 0)
 	return nil
 }

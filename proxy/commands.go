@@ -80,11 +80,11 @@ func (s *session) answerAlone(handle func() error) error {
 	}
 	err := handle()
 	_ = s.numbers.Notice() // of an answer that could not tell it
-	return s.tell(err)
+	return s.failed(err)
 }
 
-// tell answers the command being handled with err, unless that ends the session.
-func (s *session) tell(err error) error {
+// failed answers the command being handled with err, unless that ends the session.
+func (s *session) failed(err error) error {
 	if err == nil {
 		return nil
 	}

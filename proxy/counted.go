@@ -43,7 +43,7 @@ func (s *session) countRows(sql []byte, a *plan.Action) error {
 		if size >= protocol.MaxFragment {
 			return params.ErrTooLong
 		}
-		protocol.PutHeader(s.own, size, 0)
+		protocol.PutHeader(s.scratch, size, 0)
 		s.state.LastOwn = state.OwnNothing
 		if again, err = s.exchangeCounted(c, n); err != nil {
 			return err
@@ -53,14 +53,14 @@ func (s *session) countRows(sql []byte, a *plan.Action) error {
 	return nil
 }
 
-// exchangeCounted is exchange for the statement in s.own. again says that it failed since
+// exchangeCounted is exchange for the statement in s.scratch. again says that it failed since
 // the block was too small, and that a larger one may help: the client has got nothing.
 func (s *session) exchangeCounted(c *backend.Conn, n *keys.Block) (again bool, err error) {
 	s.tally.Sends(c, stats.KindRewrite)
 	if err := s.flush(); err != nil {
 		return false, err
 	}
-	_, writeErr := c.Write(s.own)
+	_, writeErr := c.Write(s.scratch)
 	payload, err := s.onlyPacket(c)
 	if err != nil {
 		return false, err
@@ -74,7 +74,7 @@ func (s *session) exchangeCounted(c *backend.Conn, n *keys.Block) (again bool, e
 	}
 	mark := len(s.out)
 	s.out = s.numbers.Answered(s.out, payload, s.packetNum, n, &s.state.LastID, idOfConn(c))
-	s.tellNotice(c, s.out[mark:], true)
+	s.noteNotice(c, s.out[mark:], true)
 	c.Discard(size)
 	s.batch.drop()
 	s.state.LastConn = idOfConn(c)
@@ -183,10 +183,10 @@ func (s *session) executeCounted(p *prepared, payload []byte) error {
 				values[i].Value = n.Part(part)
 			}
 		}
-		if s.own, err = p.AppendExecute(append(s.own[:0], 0, 0, 0, 0), p.backendID, &e, attributes, values); err != nil {
+		if s.scratch, err = p.AppendExecute(append(s.scratch[:0], 0, 0, 0, 0), p.backendID, &e, attributes, values); err != nil {
 			return err
 		}
-		protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
+		protocol.PutHeader(s.scratch, len(s.scratch)-protocol.HeaderSize, 0)
 		s.state.LastOwn = state.OwnNothing
 		if again, err = s.exchangeCounted(c, &n); err != nil {
 			return err

@@ -31,8 +31,8 @@ func (s *session) execute(payload []byte) error {
 		return s.answerAlone(func() error { return unknownStatement(id, "mysqld_stmt_execute", s.likeMariaDB()) })
 	case p.ticket != nil:
 		return s.answerAlone(func() error { return s.executeTicket(p, payload) })
-	case p.own != nil:
-		return s.answerAlone(func() error { return s.executeOwn(p, payload) })
+	case p.local != nil:
+		return s.answerAlone(func() error { return s.executeLocal(p, payload) })
 	case p.counts != nil:
 		return s.answerAlone(func() error { return refusedCount(p.counts, s.executeCounted(p, payload)) })
 	case len(p.Hidden) > 0:
@@ -46,7 +46,7 @@ func (s *session) execute(payload []byte) error {
 	if p.shape.Plain && p.conn == s.cur && !s.state.NextTransaction && !s.set.LastInsertIDExact {
 		if p.shape.MovesLastID {
 			if err := s.bringBefore(); err != nil {
-				return s.tell(err)
+				return s.failed(err)
 			}
 		}
 		s.state.LastOwn = state.OwnNothing
@@ -80,7 +80,7 @@ func (s *session) passExecution(p *prepared, payload []byte) error {
 		return err
 	}
 	s.noteExecuted(c, p)
-	return s.keepTurns(c)
+	return s.keepStep(c)
 }
 
 // passable says whether an execution may be passed on without being held whole: all
@@ -163,12 +163,12 @@ func (s *session) onPrepared(cmd protocol.Command, payload []byte) error {
 		// taken for unknown, also where the rest with zeros behind it is a statement's.
 		var id [4]byte
 		copy(id[:], payload[1:])
-		return s.answerAlone(func() error { return s.onOwnPrepared(cmd, binary.LittleEndian.Uint32(id[:]), nil, payload) })
+		return s.answerAlone(func() error { return s.onLocalPrepared(cmd, binary.LittleEndian.Uint32(id[:]), nil, payload) })
 	}
 	id := binary.LittleEndian.Uint32(payload[1:])
 	p := s.preparedAs(id)
-	if p == nil || p.own != nil {
-		return s.answerAlone(func() error { return s.onOwnPrepared(cmd, id, p, payload) })
+	if p == nil || p.local != nil {
+		return s.answerAlone(func() error { return s.onLocalPrepared(cmd, id, p, payload) })
 	}
 	p.toServer(payload[1:])
 	switch cmd {
@@ -201,8 +201,8 @@ func (s *session) onPrepared(cmd protocol.Command, payload []byte) error {
 	return nil
 }
 
-// onOwnPrepared handles a command on a statement that no server knows.
-func (s *session) onOwnPrepared(cmd protocol.Command, id uint32, p *prepared, payload []byte) error {
+// onLocalPrepared handles a command on a statement that no server knows.
+func (s *session) onLocalPrepared(cmd protocol.Command, id uint32, p *prepared, payload []byte) error {
 	switch {
 	case cmd == protocol.ComStmtClose:
 		if p != nil {

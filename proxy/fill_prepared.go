@@ -6,7 +6,7 @@ import (
 	"seqproxy/proxy/stats"
 )
 
-// executeFilled sends the execution in s.own, a second time with new numbers if somebody
+// executeFilled sends the execution in s.scratch, a second time with new numbers if somebody
 // has used the one that it was given.
 func (s *session) executeFilled(c *backend.Conn, p *prepared, e *params.Execution, attributes bool) error {
 	s.tally.Sends(c, stats.KindRewrite) // it has parameters of ours in any case

@@ -39,7 +39,7 @@ func (s *session) executeHidden(p *prepared, payload []byte) error {
 		err = s.executeFilled(c, p, &e, attributes)
 	} else {
 		p.ForgetLong()
-		err = s.sendOwnRows(c, p.rows, true)
+		err = s.sendRows(c, p.rows, true)
 	}
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (s *session) executeHidden(p *prepared, payload []byte) error {
 	return nil
 }
 
-// fillHidden writes the execution of a statement with hidden parameters to s.own, and
+// fillHidden writes the execution of a statement with hidden parameters to s.scratch, and
 // makes c ready for it.
 func (s *session) fillHidden(c *backend.Conn, p *prepared, e *params.Execution, attributes bool) error {
 	if p.Size(e, attributes) >= protocol.MaxFragment {
@@ -84,11 +84,11 @@ func (s *session) fillHidden(c *backend.Conn, p *prepared, e *params.Execution, 
 	}
 	p.PlacePrevious(values, previous)
 	p.PlaceKeys(values, 1)
-	s.own = append(s.own[:0], 0, 0, 0, 0)
-	if s.own, err = p.AppendExecute(s.own, p.backendID, e, attributes, values); err != nil {
+	s.scratch = append(s.scratch[:0], 0, 0, 0, 0)
+	if s.scratch, err = p.AppendExecute(s.scratch, p.backendID, e, attributes, values); err != nil {
 		return err
 	}
-	protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
+	protocol.PutHeader(s.scratch, len(s.scratch)-protocol.HeaderSize, 0)
 	return nil
 }
 
@@ -101,7 +101,7 @@ func (s *session) dropLongData(c *backend.Conn, p *prepared, err error) error {
 	}
 	p.ForgetLong()
 	id := binary.LittleEndian.AppendUint32(nil, p.backendID)
-	if resetErr := s.ownCommand(c, protocol.ComStmtReset, string(id)); resetErr != nil {
+	if resetErr := s.runCommand(c, protocol.ComStmtReset, string(id)); resetErr != nil {
 		return resetErr
 	}
 	return err

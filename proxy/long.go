@@ -101,7 +101,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		if skipErr := s.skipCommand(); skipErr != nil {
 			return true, skipErr
 		}
-		return true, s.tell(err)
+		return true, s.failed(err)
 	}
 	s.state.LastOwn = state.OwnNothing
 	s.tally.Sends(c, stats.KindRelay)

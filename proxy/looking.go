@@ -46,13 +46,13 @@ func (s *session) lookForSequences(sql []byte) (handled bool, err error) {
 	if c, err = s.attachFor(&s.stmt); err != nil {
 		return false, err
 	}
-	s.own = append(s.own[:0], 0, 0, 0, 0, byte(protocol.ComQuery))
-	s.own = append(append(s.own, s.attributes...), text...)
-	if len(s.own)-protocol.HeaderSize >= protocol.MaxFragment {
+	s.scratch = append(s.scratch[:0], 0, 0, 0, 0, byte(protocol.ComQuery))
+	s.scratch = append(append(s.scratch, s.attributes...), text...)
+	if len(s.scratch)-protocol.HeaderSize >= protocol.MaxFragment {
 		return false, params.ErrTooLong
 	}
-	protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
-	if err := s.sendOwn(c); err != nil {
+	protocol.PutHeader(s.scratch, len(s.scratch)-protocol.HeaderSize, 0)
+	if err := s.sendScratch(c); err != nil {
 		return false, err
 	}
 	s.noteDone(c, nil)
@@ -117,12 +117,12 @@ func (s *session) executeLooking(p *prepared, payload []byte) error {
 	if p.Size(&e, attributes) >= protocol.MaxFragment {
 		return params.ErrTooLong
 	}
-	s.own = append(s.own[:0], 0, 0, 0, 0)
-	if s.own, err = p.AppendExecute(s.own, p.backendID, &e, attributes, nil); err != nil {
+	s.scratch = append(s.scratch[:0], 0, 0, 0, 0)
+	if s.scratch, err = p.AppendExecute(s.scratch, p.backendID, &e, attributes, nil); err != nil {
 		return err
 	}
-	protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
-	if err := s.sendOwn(c); err != nil {
+	protocol.PutHeader(s.scratch, len(s.scratch)-protocol.HeaderSize, 0)
+	if err := s.sendScratch(c); err != nil {
 		return err
 	}
 	s.noteExecuted(c, p)

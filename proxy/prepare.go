@@ -45,7 +45,7 @@ func (s *session) prepare(sql []byte) error {
 	case s.login.AtAdmin && asksForNumbers(&s.stmt):
 		return s.noServer()
 	case st.Kind == statement.ExplainRoute:
-		return s.prepareOwn(sql, routeColumns, 0)
+		return s.prepareLocal(sql, routeColumns, 0)
 	case st.Kind == statement.Use: // each execution goes where it leads
 	case len(st.Schema) > 0 && s.elsewhere(string(st.Schema)): // CREATE DATABASE and its like
 		return notSupported("to prepare a statement on the schema %s, which is on another shard: send it as text", st.Schema)
@@ -56,7 +56,7 @@ func (s *session) prepare(sql []byte) error {
 		if relay, err := s.concernsServer(st); err != nil {
 			return err
 		} else if !relay {
-			return s.prepareOwn(sql, s.set.Admin.Columns(st), 0)
+			return s.prepareLocal(sql, s.set.Admin.Columns(st), 0)
 		}
 	}
 	inserts := s.insertsOf()
@@ -77,7 +77,7 @@ func (s *session) prepare(sql []byte) error {
 		}
 		switch a.Do {
 		case plan.Reply:
-			return s.prepareOwn(sql, alone.Columns(st, sql, alone.AtPrepare, nil, s.likeMariaDB()), st.Params)
+			return s.prepareLocal(sql, alone.Columns(st, sql, alone.AtPrepare, nil, s.likeMariaDB()), st.Params)
 		case plan.Rewrite, plan.PerRow, plan.Count:
 			text, hidden, key = params.Hide(st, sql, a, a.Substitutions(st, &s.state, s.id, protocol.Placeholder))
 			rows, counts = keys.RowsOf(a).Keep(), keys.BlockOf(a)
@@ -123,13 +123,13 @@ func (s *session) prepare(sql []byte) error {
 	return s.prepareOn(c, p, text)
 }
 
-// prepareOwn answers COM_STMT_PREPARE for a statement with so many parameters that the proxy answers.
-func (s *session) prepareOwn(sql []byte, columns []protocol.Column, n int) error {
+// prepareLocal answers COM_STMT_PREPARE for a statement with so many parameters that the proxy answers.
+func (s *session) prepareLocal(sql []byte, columns []protocol.Column, n int) error {
 	form, err := s.form(true)
 	if err != nil {
 		return err
 	}
-	p := &prepared{own: append([]byte(nil), sql...), columns: columns, List: params.List{Params: n}, mode: s.state.Mode, charset: s.state.Charset}
+	p := &prepared{local: append([]byte(nil), sql...), columns: columns, List: params.List{Params: n}, mode: s.state.Mode, charset: s.state.Charset}
 	if err := s.prepared.add(p); err != nil {
 		return err
 	}
@@ -185,13 +185,13 @@ func (s *session) askToPrepare(c *backend.Conn, p *prepared, text []byte) (prepa
 	if err := s.flush(); err != nil {
 		return a, err
 	}
-	s.own = append(s.own[:0], 0, 0, 0, 0, byte(protocol.ComStmtPrepare))
-	s.own = append(s.own, text...)
-	if len(s.own)-protocol.HeaderSize >= protocol.MaxFragment {
+	s.scratch = append(s.scratch[:0], 0, 0, 0, 0, byte(protocol.ComStmtPrepare))
+	s.scratch = append(s.scratch, text...)
+	if len(s.scratch)-protocol.HeaderSize >= protocol.MaxFragment {
 		return a, params.ErrTooLong
 	}
-	protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
-	_, writeErr := c.Write(s.own)
+	protocol.PutHeader(s.scratch, len(s.scratch)-protocol.HeaderSize, 0)
+	_, writeErr := c.Write(s.scratch)
 	begun := s.tally.Waits()
 	err := a.relay()
 	s.tally.Waited(begun)

@@ -34,9 +34,9 @@ type prepared struct {
 	params.List
 	id uint32 // the client's
 
-	// own is the text of a statement that the proxy answers itself.
-	own []byte
-	// columns are those of own that the client was last sent the definitions of.
+	// local is the text of a statement that the proxy answers itself.
+	local []byte
+	// columns are those of local that the client was last sent the definitions of.
 	columns []protocol.Column
 	// mode is how the text was read when it was prepared, and is to be read later.
 	mode    lex.Mode
@@ -59,7 +59,7 @@ type prepared struct {
 }
 
 // kept is how many bytes of its text are kept.
-func (p *prepared) kept() int { return len(p.own) + len(p.set) }
+func (p *prepared) kept() int { return len(p.local) + len(p.set) }
 
 // maxPrepared bounds a session's statements as max_prepared_stmt_count bounds a
 // server's, 16382 by default.
@@ -142,5 +142,5 @@ func (p *prepared) toServer(id []byte) {
 
 // longData is LongData: what is to be known of the statement for that is here.
 func (p *prepared) longData(index, data []byte) bool {
-	return p.LongData(index, data, p.own != nil, p.ticket != nil)
+	return p.LongData(index, data, p.local != nil, p.ticket != nil)
 }

@@ -61,7 +61,7 @@ func (s *session) query(sql []byte) error {
 	if st.Plain() && !s.state.NextTransaction && !s.set.LastInsertIDExact && s.routes.Default() != nil {
 		if st.MayChangeLastInsertID() {
 			if err := s.bringBefore(); err != nil {
-				return s.tell(err)
+				return s.failed(err)
 			}
 		}
 		s.state.LastOwn = state.OwnNothing
@@ -70,7 +70,7 @@ func (s *session) query(sql []byte) error {
 	if st.SelfContained && s.batch.size > 0 && !s.mayOmitMetadata() {
 		a, err := s.planCalls(sql, plan.Now)
 		if err != nil || a.Do == plan.Reply {
-			return s.answerInTurn(func() error {
+			return s.answerInOrder(func() error {
 				if err != nil {
 					return err
 				}
@@ -169,14 +169,14 @@ func (s *session) several(sql []byte) error {
 		return nil
 	}
 	s.state.StepLost = true
-	return s.keepTurns(s.cur)
+	return s.keepStep(s.cur)
 }
 
 // single handles a text that goes to the current shard, if to any.
 func (s *session) single(sql []byte) error {
 	st := &s.stmt
 	if s.state.LastOwn == state.OwnChange && st.Words&statement.ReadsRowCount != 0 {
-		if handled, err := s.tellRowCount(sql); handled {
+		if handled, err := s.answerRowCount(sql); handled {
 			return err
 		}
 	}
@@ -190,7 +190,7 @@ func (s *session) single(sql []byte) error {
 		}
 	}
 	if s.routes.Default() == nil {
-		return s.ownAnswerTo(sql, nil)
+		return s.answerLocal(sql, nil)
 	}
 	return s.passOn(sql)
 }
@@ -226,13 +226,13 @@ func (s *session) relayed(sql []byte, c *backend.Conn) error {
 	// What is needed afterwards must not lie in the buffer that the client fills.
 	var text []byte
 	if s.stmt.Kind == statement.Set {
-		text = append(s.own[:0], sql...)
+		text = append(s.scratch[:0], sql...)
 	}
 	if err := s.settle(); err != nil {
 		return err
 	}
 	s.noteDone(c, text)
-	return s.keepTurns(c)
+	return s.keepStep(c)
 }
 
 // noteDone takes note of what the statement just answered on c has done to the

@@ -25,13 +25,13 @@ const (
 	notTheTable        // the table has no such column
 )
 
-// sendFilled sends the command in s.own, in the place of the client's, and relays the
+// sendFilled sends the command in s.scratch, in the place of the client's, and relays the
 // answer, unless that is an error for which there is a remedy: the server has done
 // nothing then, and the command waits to be sent again. A text is repeated once.
 func (s *session) sendFilled(c *backend.Conn, f *plan.Filling) (remedy, error) {
 	s.state.LastOwn = state.OwnNothing
 	if f == nil || f.Several {
-		return noRemedy, s.sendOwn(c)
+		return noRemedy, s.sendScratch(c)
 	}
 	if err := s.flush(); err != nil {
 		return noRemedy, err
@@ -41,7 +41,7 @@ func (s *session) sendFilled(c *backend.Conn, f *plan.Filling) (remedy, error) {
 	} else {
 		s.tally.Sends(c, stats.KindRelay)
 	}
-	_, writeErr := c.Write(s.own)
+	_, writeErr := c.Write(s.scratch)
 	var first []byte
 	if writeErr == nil {
 		first = firstPacket(&s.tally, c)
@@ -61,7 +61,7 @@ func (s *session) sendFilled(c *backend.Conn, f *plan.Filling) (remedy, error) {
 	}
 	given := insertedBy(f, first)
 	s.batch.drop()
-	err := s.awaitAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(s.own[protocol.HeaderSize:])}})
+	err := s.awaitAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(s.scratch[protocol.HeaderSize:])}})
 	if err == nil && given > 0 {
 		s.state.LastID.Told(given)
 		s.state.LastID.Inserted = true

@@ -62,7 +62,7 @@ func (s *session) outwait() error {
 // rejoin has a session that waited for a shard which was paused go where the routes of now
 // lead: nodes are changed during a pause. Nothing of the command being handled was sent.
 func (s *session) rejoin() error {
-	s.wasHeld = false
+	s.waited = false
 	routes := s.srv.settings.Load().routesFor(s.login.AtAdmin)
 	if s.routes == routes || s.batch.size > 0 || s.state.InTransaction() || s.state.NextTransaction {
 		return nil
@@ -77,7 +77,7 @@ func (s *session) enterFor(schema string) (*backend.Shard, error) {
 		if shard == nil {
 			return nil, nil
 		}
-		if err := s.enter(shard); err != nil || !s.wasHeld {
+		if err := s.enter(shard); err != nil || !s.waited {
 			return shard, err
 		}
 		if err := s.rejoin(); err != nil {
@@ -182,7 +182,7 @@ func textOf(payload []byte, attributes bool) (sql []byte, ok bool) {
 
 // move opens a connection where the current schema is now, brings along what the session
 // has set, and closes those to servers that are not there any more. After an error nothing
-// has changed. It may wait for a shard that is paused, and sets wasHeld then.
+// has changed. It may wait for a shard that is paused, and sets waited then.
 func (s *session) move() error {
 	if s.cur != nil {
 		shard := s.routes.ForSchema(s.state.Schema)
@@ -200,7 +200,7 @@ func (s *session) move() error {
 				return err
 			}
 		} else if s.state.Schema != "" {
-			if err := s.ownCommand(c, protocol.ComInitDB, s.state.Schema); err != nil {
+			if err := s.runCommand(c, protocol.ComInitDB, s.state.Schema); err != nil {
 				return err
 			}
 		}

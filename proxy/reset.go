@@ -34,7 +34,7 @@ func (s *session) resetConnection() error {
 		return err
 	}
 	if cur.Answer.ErrCode == 0 {
-		if err := s.set.takeTurns(cur); err != nil {
+		if err := s.set.setStep(cur); err != nil {
 			return err
 		}
 		s.resetState()
@@ -62,8 +62,8 @@ func (s *session) resetState() {
 // resetInPlace resets a connection that could not be opened again, for want of a
 // password.
 func (s *session) resetInPlace(c *backend.Conn) bool {
-	_, err := s.login.Account.OwnPassword(c.Shard(), s.routes.Default())
-	return err != nil && c.Command(protocol.ComResetConn, "") == nil && s.set.takeTurns(c) == nil
+	_, err := s.login.Account.AsItself(c.Shard(), s.routes.Default())
+	return err != nil && c.Command(protocol.ComResetConn, "") == nil && s.set.setStep(c) == nil
 }
 
 // changeUser checks the new user as a login does; the session then starts anew.

@@ -413,7 +413,7 @@ func (s *Server) byConnectionID(id uint32) *session {
 func (s *Server) unregister(sess *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sess.tellEnd()
+	sess.reportEnd()
 	delete(s.sessions, sess.id)
 	if sess.login.AtAdmin {
 		s.atAdmin--

@@ -173,10 +173,10 @@ func (s *session) logLast(took time.Duration) {
 	s.logSlow(took, w.kind, w.text, w.bytes, shard, s.conns[shard], w.code) // only this goroutine changes them
 }
 
-// serverFields say who has answered, and with which error if it was one: own if that is
+// serverFields say who has answered, and with which error if it was one: here if that is
 // not 0. shard is nil if nobody was asked, c if the connection is gone.
-func serverFields(shard *backend.Shard, c *backend.Conn, own uint16) (fields []zap.Field) {
-	code := own
+func serverFields(shard *backend.Shard, c *backend.Conn, here uint16) (fields []zap.Field) {
+	code := here
 	if shard != nil {
 		fields = append(fields, logfield.Shard(shard.Name()))
 	}
@@ -193,12 +193,12 @@ func serverFields(shard *backend.Shard, c *backend.Conn, own uint16) (fields []z
 }
 
 // logSlow logs a statement that took long.
-func (s *session) logSlow(took time.Duration, kind stats.Kind, text head, bytes uint64, shard *backend.Shard, c *backend.Conn, own uint16) {
+func (s *session) logSlow(took time.Duration, kind stats.Kind, text head, bytes uint64, shard *backend.Shard, c *backend.Conn, here uint16) {
 	name := kind.String()
 	if kind == stats.Prepare {
 		name = "prepare"
 	}
-	s.log().Warn("slow statement", append(serverFields(shard, c, own), logfield.Kind(name), logfield.Duration(took), logfield.Bytes(bytes),
+	s.log().Warn("slow statement", append(serverFields(shard, c, here), logfield.Kind(name), logfield.Duration(took), logfield.Bytes(bytes),
 		zap.ByteString(logfield.NameStatement, s.slow.redacted(text)))...)
 }
 

@@ -153,9 +153,9 @@ func (s *session) answerTicket(a *ticket.Answer, more protocol.Status) {
 	})
 }
 
-// tellRowCount answers a SELECT of nothing but ROW_COUNT() and LAST_INSERT_ID(), right after
+// answerRowCount answers a SELECT of nothing but ROW_COUNT() and LAST_INSERT_ID(), right after
 // a ticket, where no server can be made to say it: 2 rows, the deleted one and the new one.
-func (s *session) tellRowCount(sql []byte) (handled bool, err error) {
+func (s *session) answerRowCount(sql []byte) (handled bool, err error) {
 	if s.state.LastChanged < 2 && s.routes.Default() != nil || s.limitsRows() {
 		return false, nil
 	}

@@ -35,7 +35,7 @@ func (s *session) prepareTicket(sql []byte, t *ticket.Ticket) error {
 	if err != nil {
 		return err
 	}
-	p := &prepared{own: bytes.Clone(sql), ticket: t, mode: s.state.Mode, charset: s.state.Charset, List: params.List{Params: s.stmt.Params}}
+	p := &prepared{local: bytes.Clone(sql), ticket: t, mode: s.state.Mode, charset: s.state.Charset, List: params.List{Params: s.stmt.Params}}
 	if err := s.prepared.add(p); err != nil {
 		return err
 	}

@@ -115,7 +115,7 @@ func (s *session) keep(c *backend.Conn, now time.Time) error {
 
 // ping lets a server know that the client of a connection is there.
 func ping(c *backend.Conn) error {
-	if err := c.SetDeadline(time.Now().Add(ownTimeout)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(askTimeout)); err != nil {
 		return err
 	}
 	err := c.Command(protocol.ComPing, "")
