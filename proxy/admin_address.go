@@ -83,12 +83,12 @@ const adminEndPatience = 200 * time.Millisecond
 // noRoutes lead nowhere.
 var noRoutes = &backend.Routes{}
 
-// routesIn are the ways of settings to servers: none at the admin address.
-func (s *session) routesIn(set *settings) *backend.Routes {
-	if s.login.AtAdmin {
+// routesFor are the ways of a session to servers: none at the admin address.
+func (s *settings) routesFor(atAdmin bool) *backend.Routes {
+	if atAdmin {
 		return noRoutes
 	}
-	return set.routes
+	return s.routes
 }
 
 // noServer is the error for what needs a server where there is none.
@@ -112,19 +112,19 @@ func (s *session) version() string {
 
 // atAdminAddress handles a text at the admin address.
 func (s *session) atAdminAddress(sql []byte) error {
-	if s.asksForNumbers() {
+	if asksForNumbers(&s.stmt) {
 		return s.noServer()
 	}
 	return s.special(sql)
 }
 
-// asksForNumbers says whether the text just analysed is one that sequences give numbers to.
-func (s *session) asksForNumbers() bool {
-	if s.stmt.Refusal != "" {
+// asksForNumbers says whether a text is one that sequences give numbers to.
+func asksForNumbers(st *statement.Statement) bool {
+	if st.Refusal != "" {
 		return true
 	}
-	for i := range s.stmt.Calls {
-		switch s.stmt.Calls[i].Func {
+	for i := range st.Calls {
+		switch st.Calls[i].Func {
 		case statement.Nextval, statement.Lastval, statement.Setval:
 			return true
 		}

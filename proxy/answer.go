@@ -99,7 +99,7 @@ func kindOf(st *statement.Statement) stats.Kind {
 // form returns the form of an answer of ours: as the server's would be now. binary
 // chooses that of an execution.
 func (s *session) form(binary bool) (protocol.Form, error) {
-	f := protocol.Form{Capabilities: s.login.Capabilities, Status: s.status(), Binary: binary}
+	f := protocol.Form{Capabilities: s.login.Capabilities, Status: s.state.Status, Binary: binary}
 	if !s.mayOmitMetadata() {
 		return f, nil
 	}
@@ -120,7 +120,7 @@ func (s *session) mayOmitMetadata() bool {
 	return s.state.Metadata && s.login.Capabilities.Has(protocol.OptionalMetadata)
 }
 
-// limitsRows says whether sql_select_limit is set, and there is a server that heeds it.
+// limitsRows says whether sql_select_limit is set, and there is a server that obeys it.
 func (s *session) limitsRows() bool { return plan.LimitsRows(&s.state, s.routes.Default() != nil) }
 
 // limitedToNothing says whether sql_select_limit, which is set, is 0: a SELECT then

@@ -11,7 +11,7 @@ import (
 // back with release. In pool mode "session" the session keeps it until its end.
 func (s *session) Attach() (*backend.Conn, error) {
 	for s.cur != nil {
-		if err := s.enter(s.cur.Shard()); err != nil || !s.wasHeld {
+		if err := s.enter(s.cur.Shard()); err != nil || !s.waited {
 			return s.cur, err
 		}
 		if err := s.rejoin(); err != nil { // there may be another connection now
@@ -74,12 +74,12 @@ func (s *session) release(c *backend.Conn) {
 // open opens the session's connection to a shard, with the client's own framing.
 func (s *session) open(shard *backend.Shard, schema string) (*backend.Conn, error) {
 	account := s.login.Account
-	own, err := account.OwnPassword(shard, s.routes.Default())
+	itself, err := account.AsItself(shard, s.routes.Default())
 	if err != nil {
 		return nil, err
 	}
 	with := s.login.ToServer(schema)
-	with.Password, with.OtherPassword, with.Own = account.Password, account.OldPassword, own
+	with.Password, with.OtherPassword, with.Own = account.Password, account.OldPassword, itself
 	return s.Dial(shard, with)
 }
 
@@ -95,7 +95,7 @@ func (s *session) Dial(shard *backend.Shard, with backend.Login) (*backend.Conn,
 		s.unreached = true
 		return nil, err
 	}
-	if err := s.takeTurns(c); err != nil {
+	if err := s.set.setStep(c); err != nil {
 		s.unreached = true
 		c.Close()
 		return nil, err
@@ -124,11 +124,11 @@ func (s *session) Dial(shard *backend.Shard, with backend.Login) (*backend.Conn,
 func idOfConn(c *backend.Conn) state.ConnID { return state.ConnID(c.Tag) }
 
 // connBy is the connection that the session's state calls so; nil for 0.
-func (s *session) connBy(id state.ConnID) *backend.Conn {
+func (o *outside) connBy(id state.ConnID) *backend.Conn {
 	if id == 0 {
 		return nil
 	}
-	for _, c := range s.conns {
+	for _, c := range o.conns {
 		if idOfConn(c) == id {
 			return c
 		}
@@ -182,8 +182,8 @@ func (s *session) connForSchema(schema string) (*backend.Conn, error) {
 		if err := s.enterBoth(c.Shard(), shard); err != nil {
 			return nil, err
 		}
-		if !s.wasHeld {
-			return s.connBeside(shard)
+		if !s.waited {
+			return s.connReady(shard)
 		}
 		if err := s.rejoin(); err != nil {
 			return nil, err
@@ -201,11 +201,11 @@ func (s *session) connTo(shard *backend.Shard) (*backend.Conn, error) {
 	if err := s.enterBoth(s.cur.Shard(), shard); err != nil {
 		return nil, err
 	}
-	return s.connBeside(shard)
+	return s.connReady(shard)
 }
 
-// connBeside is connTo once the session may leave, and has entered both shards.
-func (s *session) connBeside(shard *backend.Shard) (*backend.Conn, error) {
+// connReady is connTo once the session may leave, and has entered both shards.
+func (s *session) connReady(shard *backend.Shard) (*backend.Conn, error) {
 	c := s.conns[shard]
 	if c == nil {
 		var err error

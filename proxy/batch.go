@@ -26,7 +26,7 @@ type batch struct {
 // is ready and waits for those before it.
 type expected struct {
 	shape protocol.Shape
-	own   int  // bytes of it in batch.ready; 0 for a server's
+	ours  int  // bytes of it in batch.ready; 0 for a server's
 	text  head // of the statement, if it is one
 	kind  stats.Kind
 
@@ -102,10 +102,10 @@ func (b *batch) add(c *backend.Conn, answer expected) {
 // full says whether no further answer of ours may wait.
 func (b *batch) full() bool { return len(b.ready) > maxWaiting || len(b.answers) > maxInflight }
 
-// addOwn takes the command being handled into the batch with an answer of ours.
-func (b *batch) addOwn(answer []byte) {
+// addOurs takes the command being handled into the batch with an answer of ours.
+func (b *batch) addOurs(answer []byte) {
 	b.ready = append(b.ready, answer...)
-	b.answers = append(b.answers, expected{own: len(answer)})
+	b.answers = append(b.answers, expected{ours: len(answer)})
 	b.unsent = append(b.unsent, span{b.size, b.parsed})
 	b.size = b.parsed
 }

@@ -19,7 +19,7 @@ func (s *session) carryVariables(c *backend.Conn) error {
 	st := &s.state
 	since := st.Known(idOfConn(c))
 	if len(st.Option) > 0 {
-		if err := s.ownCommand(c, protocol.ComSetOption, string(st.Option)); err != nil {
+		if err := s.runCommand(c, protocol.ComSetOption, string(st.Option)); err != nil {
 			return err
 		}
 	}
@@ -59,7 +59,7 @@ func (s *session) systemSets(c *backend.Conn, since int) (sets []string, err err
 		}
 	}
 	sort.Strings(names)
-	own := len(names)
+	system := len(names)
 	if named {
 		names = append(names, "character_set_client", "collation_connection")
 	}
@@ -70,11 +70,11 @@ func (s *session) systemSets(c *backend.Conn, since int) (sets []string, err err
 	if err != nil {
 		return nil, err
 	}
-	for i, value := range values[:own] {
+	for i, value := range values[:system] {
 		sets = append(sets, "@@session."+isolationName(names[i], c.Hello())+" = "+literal(value))
 	}
 	if named {
-		sets = append(sets, "NAMES "+literal(values[own])+" COLLATE "+literal(values[own+1]))
+		sets = append(sets, "NAMES "+literal(values[system])+" COLLATE "+literal(values[system+1]))
 	}
 	return sets, nil
 }

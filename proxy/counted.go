@@ -9,6 +9,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
+	"seqproxy/proxy/params"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
@@ -40,9 +41,9 @@ func (s *session) countRows(sql []byte, a *plan.Action) error {
 		n.Substitute(subs, a.Slots)
 		size := s.splice(sql, subs, nil)
 		if size >= protocol.MaxFragment {
-			return errTooLong
+			return params.ErrTooLong
 		}
-		protocol.PutHeader(s.own, size, 0)
+		protocol.PutHeader(s.scratch, size, 0)
 		s.state.LastOwn = state.OwnNothing
 		if again, err = s.exchangeCounted(c, n); err != nil {
 			return err
@@ -52,14 +53,14 @@ func (s *session) countRows(sql []byte, a *plan.Action) error {
 	return nil
 }
 
-// exchangeCounted is exchange for the statement in s.own. again says that it failed since
+// exchangeCounted is exchange for the statement in s.scratch. again says that it failed since
 // the block was too small, and that a larger one may help: the client has got nothing.
 func (s *session) exchangeCounted(c *backend.Conn, n *keys.Block) (again bool, err error) {
 	s.tally.Sends(c, stats.KindRewrite)
 	if err := s.flush(); err != nil {
 		return false, err
 	}
-	_, writeErr := c.Write(s.own)
+	_, writeErr := c.Write(s.scratch)
 	payload, err := s.onlyPacket(c)
 	if err != nil {
 		return false, err
@@ -73,7 +74,7 @@ func (s *session) exchangeCounted(c *backend.Conn, n *keys.Block) (again bool, e
 	}
 	mark := len(s.out)
 	s.out = s.numbers.Answered(s.out, payload, s.packetNum, n, &s.state.LastID, idOfConn(c))
-	s.tellNotice(c, s.out[mark:], true)
+	s.noteNotice(c, s.out[mark:], true)
 	c.Discard(size)
 	s.batch.drop()
 	s.state.LastConn = idOfConn(c)
@@ -143,12 +144,12 @@ func (s *session) executeCounted(p *prepared, payload []byte) error {
 		return s.dropLongData(p.conn, p, err)
 	}
 	attributes := s.login.Capabilities.Has(protocol.QueryAttributes)
-	e, err := s.cutExecution(p, payload, attributes)
-	if err == nil && p.longSent { // which the server forgets with the first try
+	e, err := p.cutExecution(payload, s.likeMariaDB(), attributes)
+	if err == nil && p.LongSent { // which the server forgets with the first try
 		err = refusedForm("NEXTVAL for each row in an execution with long data, which the server forgets with the first try,")
 	}
-	if err == nil && p.executionSize(&e, attributes) >= protocol.MaxFragment {
-		err = errTooLong
+	if err == nil && p.Size(&e, attributes) >= protocol.MaxFragment {
+		err = params.ErrTooLong
 	}
 	var previous uint64
 	if err == nil {
@@ -166,33 +167,33 @@ func (s *session) executeCounted(p *prepared, payload []byte) error {
 		err = s.stepKey(c, &n, p.shape.Words)
 	}
 	if err != nil {
-		if errors.Is(err, errMalformed) {
-			err = s.malformed()
+		if errors.Is(err, params.ErrMalformed) {
+			err = malformed(s.likeMariaDB())
 		}
 		return s.dropLongData(c, p, err)
 	}
-	values := make([]keys.Number, len(p.hidden))
+	values := make([]keys.Number, len(p.Hidden))
 	for again := true; again; {
 		if err := s.numbers.Block(s, c, &n, &s.state.LastID); err != nil {
 			return err
 		}
-		for i := range p.hidden {
+		for i := range p.Hidden {
 			values[i].Value = previous
-			if part := p.hidden[i].block; part != keys.NoPart {
+			if part := p.Hidden[i].Part; part != keys.NoPart {
 				values[i].Value = n.Part(part)
 			}
 		}
-		if s.own, err = p.appendExecute(append(s.own[:0], 0, 0, 0, 0), &e, attributes, values); err != nil {
+		if s.scratch, err = p.AppendExecute(append(s.scratch[:0], 0, 0, 0, 0), p.backendID, &e, attributes, values); err != nil {
 			return err
 		}
-		protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
+		protocol.PutHeader(s.scratch, len(s.scratch)-protocol.HeaderSize, 0)
 		s.state.LastOwn = state.OwnNothing
 		if again, err = s.exchangeCounted(c, &n); err != nil {
 			return err
 		}
 	}
 	if c.Answer.ErrCode == mysql.ER_MALFORMED_PACKET && !c.Hello().MariaDB { // an attribute
-		p.unbind(&e)
+		p.Unbind(&e)
 	}
 	s.noteExecuted(c, p)
 	return nil

@@ -18,18 +18,18 @@ import (
 
 // countEnd counts the session's end, and why.
 func (s *session) countEnd(err error) {
-	reason := s.endReason(err)
+	reason := endReason(err, &s.doom)
 	s.srv.counters.Ends[reason].Add(1)
 	if reason == stats.EndAuth {
 		s.srv.counters.Auth[authReasonOf(err)].Add(1)
 	}
 }
 
-func (s *session) endReason(err error) stats.End {
+func endReason(err error, doom *kill.Doom) stats.End {
 	if errors.Is(err, errQuit) {
 		return stats.EndQuit
 	}
-	switch s.doom.Why() { // whatever it met then
+	switch doom.Why() { // whatever it met then
 	case kill.Killed:
 		return stats.EndKilled
 	case kill.Vanished:

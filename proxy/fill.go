@@ -81,7 +81,7 @@ func (s *session) tryPrepare(c *backend.Conn, sql []byte) error {
 	if err := s.flush(); err != nil {
 		return err
 	}
-	return s.owned(c, func() error {
+	return s.bounded(c, func() error {
 		c.SetPacketNum(0)
 		if err := c.WritePacket(append([]byte{byte(protocol.ComStmtPrepare)}, sql...)); err != nil {
 			return err

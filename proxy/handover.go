@@ -18,7 +18,7 @@ func (s *session) handOver() error {
 	}
 	c, err := s.Attach()
 	if err != nil {
-		return s.tell(err)
+		return s.failed(err)
 	}
 	if err := s.flush(); err != nil {
 		return err

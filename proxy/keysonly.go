@@ -15,13 +15,10 @@ import (
 	"seqproxy/statement"
 )
 
-// withoutServer answers a text when there is no shard: what drivers and command-line clients send when
-// they connect works, anything else is an error that says so.
-func (s *session) withoutServer(sql []byte) error { return s.ownAnswerTo(sql, nil) }
-
-// ownAnswerTo is withoutServer for the text just analysed, p being the prepared statement that is
-// executed with it, nil for a text.
-func (s *session) ownAnswerTo(sql []byte, p *prepared) error {
+// answerLocal answers the text just analysed when there is no shard, p being the prepared statement
+// that is executed with it, nil for a text. What drivers and command-line clients send when they
+// connect works, anything else is an error that says so.
+func (s *session) answerLocal(sql []byte, p *prepared) error {
 	st, mode := &s.stmt, s.state.Mode
 	if p != nil {
 		mode = p.mode
@@ -54,7 +51,7 @@ func (s *session) ownAnswerTo(sql []byte, p *prepared) error {
 // alone is what the proxy knows of the session by itself.
 func (s *session) alone() *alone.Facts {
 	return &alone.Facts{
-		State: &s.state, Version: s.version(), AtAdmin: s.login.AtAdmin, Turns: s.set.Sequences.Turns(), // see takeTurns
+		State: &s.state, Version: s.version(), AtAdmin: s.login.AtAdmin, Turns: s.set.Sequences.Turns(), // see setStep
 		User: s.login.Account.Name, Host: protocol.HostOf(s.client.RemoteAddr()), ID: s.id,
 	}
 }
@@ -92,34 +89,34 @@ func (s *session) prepareWithoutServer(sql []byte, t *ticket.Ticket) error {
 	}
 	if st.Kind == statement.Select {
 		if st.SelfContained {
-			return s.prepareOwn(sql, alone.Columns(st, sql, alone.AtPrepare, nil, s.likeMariaDB()), st.Params)
+			return s.prepareLocal(sql, alone.Columns(st, sql, alone.AtPrepare, nil, s.likeMariaDB()), st.Params)
 		}
 	}
 	switch st.Kind {
 	case statement.Set, statement.Begin, statement.Commit, statement.Rollback:
-		return s.prepareOwn(sql, nil, 0)
+		return s.prepareLocal(sql, nil, 0)
 	case statement.Select:
 		t, ok := s.alone().Select(sql, s.state.Mode)
 		if !ok {
 			return s.noServer()
 		}
-		return s.prepareOwn(sql, t.Columns, 0)
+		return s.prepareLocal(sql, t.Columns, 0)
 	case statement.ShowWarnings:
-		return s.prepareOwn(sql, alone.WarningColumns, 0)
+		return s.prepareLocal(sql, alone.WarningColumns, 0)
 	}
 	return s.noServer()
 }
 
-// executeOwn executes a prepared statement that the proxy answers itself.
-func (s *session) executeOwn(p *prepared, payload []byte) error {
+// executeLocal executes a prepared statement that the proxy answers itself.
+func (s *session) executeLocal(p *prepared, payload []byte) error {
 	st := &s.stmt
-	st.Analyze(p.own, p.mode)
+	st.Analyze(p.local, p.mode)
 	if err := s.convertNames(st, p.charset); err != nil {
 		return err
 	}
 	f := s.factsFor(plan.AtExecute)
 	f.Charset = p.charset
-	if p.params > 0 {
+	if p.Params > 0 {
 		if err := s.fillCalls(st, p, payload, f); err != nil {
 			return err
 		}
@@ -129,14 +126,14 @@ func (s *session) executeOwn(p *prepared, payload []byte) error {
 	}
 	switch st.Kind {
 	case statement.ExplainRoute:
-		return s.explainRoute(p.own, p)
+		return s.explainRoute(p.local, p)
 	case statement.Select:
-		a, err := s.plan(p.own)
+		a, err := s.plan(p.local)
 		if err != nil {
 			return err
 		}
 		if a.Do == plan.Reply {
-			return s.answerSelect(st, p.own, a, p)
+			return s.answerSelect(st, p.local, a, p)
 		}
 		for i := range a.Slots {
 			if slot := &a.Slots[i]; slot.Sequence != nil && !slot.Served() { // dropped since, and no server has the text
@@ -144,7 +141,7 @@ func (s *session) executeOwn(p *prepared, payload []byte) error {
 			}
 		}
 	}
-	return s.ownAnswerTo(p.own, p)
+	return s.answerLocal(p.local, p)
 }
 
 // statistics answers COM_STATISTICS, which the status of command-line clients shows, where there is no server.

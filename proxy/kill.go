@@ -29,11 +29,11 @@ func (s *session) kill(sql []byte) error {
 	case statement.KillSelf:
 		id = uint64(s.id)
 	}
-	if kill.IsOwnID(id) {
-		return s.killOwn(uint32(id), kill.WishOf(&st.Kill))
+	if kill.IsProxyID(id) {
+		return s.killHere(uint32(id), kill.WishOf(&st.Kill))
 	}
 	if s.routes.Default() == nil {
-		return s.withoutServer(sql)
+		return s.answerLocal(sql, nil)
 	}
 	return s.passOn(sql) // CONNECTION_ID() in an expression is then the server's, as it is there
 }
@@ -57,16 +57,16 @@ func (s *session) userVariable(name string) (uint64, error) {
 // processKill handles COM_PROCESS_KILL.
 func (s *session) processKill(payload []byte) error {
 	if len(payload) == 5 {
-		if id := binary.LittleEndian.Uint32(payload[1:]); kill.IsOwnID(uint64(id)) {
-			return s.killOwn(id, kill.Wish{})
+		if id := binary.LittleEndian.Uint32(payload[1:]); kill.IsProxyID(uint64(id)) {
+			return s.killHere(id, kill.Wish{})
 		}
 	}
 	s.state.LastOwn = state.OwnNothing
 	return s.relay(protocol.ComProcessKill.AnswerShape(), true)
 }
 
-// killOwn carries out a KILL of an id that a proxy gave, and answers it.
-func (s *session) killOwn(id uint32, k kill.Wish) error {
+// killHere carries out a KILL of an id that a proxy gave, and answers it.
+func (s *session) killHere(id uint32, k kill.Wish) error {
 	if id == s.id {
 		return s.killSelf(k)
 	}
@@ -94,13 +94,13 @@ func (s *session) killSelf(k kill.Wish) error {
 		return err
 	}
 	cmd, argument := k.Command(c.ID)
-	s.own = append(s.own[:0], 0, 0, 0, 0, byte(cmd))
+	s.scratch = append(s.scratch[:0], 0, 0, 0, 0, byte(cmd))
 	if cmd == protocol.ComQuery && c.Capabilities.Has(protocol.QueryAttributes) {
-		s.own = append(s.own, protocol.NoAttributes...)
+		s.scratch = append(s.scratch, protocol.NoAttributes...)
 	}
-	s.own = append(s.own, argument...)
-	protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
-	if err := s.sendOwn(c); err != nil {
+	s.scratch = append(s.scratch, argument...)
+	protocol.PutHeader(s.scratch, len(s.scratch)-protocol.HeaderSize, 0)
+	if err := s.sendScratch(c); err != nil {
 		return err
 	}
 	if code := c.Answer.ErrCode; !k.Query && (code == mysql.ER_QUERY_INTERRUPTED || code == erConnectionKilled) {
@@ -127,19 +127,19 @@ func (s *session) executeKill(p *prepared, payload []byte) (handled bool, err er
 	case statement.KillSelf:
 		id = uint64(s.id)
 	case statement.KillParam:
-		e, err := p.cut(payload, s.login.Capabilities.Has(protocol.QueryAttributes))
+		e, err := p.Cut(payload, s.login.Capabilities.Has(protocol.QueryAttributes))
 		if err != nil {
 			return false, err
 		}
-		if id = 0; p.params == 1 && !k.long && !e.params.IsNull(0) {
-			id = kill.ParameterID(p.types[0].Type, e.values)
+		if id = 0; p.Params == 1 && !k.long && !e.Params.IsNull(0) {
+			id = kill.ParameterID(p.Types[0].Type, e.Values)
 		}
 		k.long = false
 	}
-	if !kill.IsOwnID(id) {
+	if !kill.IsProxyID(id) {
 		return false, nil
 	}
-	return true, s.killOwn(uint32(id), kill.WishOf(&k.KillTarget))
+	return true, s.killHere(uint32(id), kill.WishOf(&k.KillTarget))
 }
 
 // killsAmong handles a text of several statements with KILLs of numbers among them.
@@ -173,7 +173,7 @@ func (s *session) KillsAs() kill.Account {
 }
 
 // ConnAt returns the connection to a shard, nil if there is none.
-func (s *session) ConnAt(shard *backend.Shard) *backend.Conn { return s.conns[shard] }
+func (o *outside) ConnAt(shard *backend.Shard) *backend.Conn { return o.conns[shard] }
 
 // Places returns the session's connections to servers, from outside, and by which
 // right somebody may kill them.
@@ -183,7 +183,7 @@ func (s *session) Places(by kill.Account) (places []kill.Place, right kill.Right
 	account := s.login.Account
 	switch {
 	case s.introduced && account.Name == by.Name:
-		right = kill.OfOwn
+		right = kill.OfSame
 	case by.Admin:
 		right = kill.OfAny
 	}
@@ -191,10 +191,10 @@ func (s *session) Places(by kill.Account) (places []kill.Place, right kill.Right
 		return nil, right
 	}
 	for shard, c := range s.conns {
-		creds, known := account.Beside(shard)
+		creds, known := account.Credentials(shard)
 		places = append(places, kill.Place{
-			Place: c.Place(), User: account.Name, Creds: creds, Known: known,
-			ViaOwn: account.PasswordUnknown() && (account.Name == by.Name || !known),
+			Place: c.Place(), User: account.Name, Creds: creds, HasCreds: known,
+			ViaSession: account.PasswordUnknown() && (account.Name == by.Name || !known),
 		})
 	}
 	return places, right

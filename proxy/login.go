@@ -60,10 +60,10 @@ func (s *session) identify(attempt *protocol.Attempt) error {
 }
 
 // introduce says that the user is known, for others to read, or that it changes.
-func (s *session) introduce(known bool) {
-	s.mu.Lock()
-	s.introduced = known
-	s.mu.Unlock()
+func (o *outside) introduce(known bool) {
+	o.mu.Lock()
+	o.introduced = known
+	o.mu.Unlock()
 }
 
 // SetDeadline bounds, or with the zero time no longer bounds, what the client may take.
@@ -101,7 +101,7 @@ func (s *session) begin() error {
 	s.introduce(true)
 	s.state.Schema = s.login.Schema()
 	s.state.SetCollation(s.login.Collation)
-	if s.state.Charset != "" && s.toldAtLogin() {
+	if s.state.Charset != "" && s.expectsState() {
 		_, _ = s.Attach() // what is wrong is told when a statement needs the server
 	} else if (s.state.Schema != "" || s.state.Charset == "") && s.routes.Default() != nil {
 		_, err := s.Attach()
@@ -136,9 +136,9 @@ func (s *session) begin() error {
 	return s.SetDeadline(time.Time{}) // if that was Shutdown's, the session sees before it waits that it has to leave
 }
 
-// toldAtLogin says whether the client expects of the login's OK what only the server
+// expectsState says whether the client expects of the login's OK what only the server
 // knows, though it names no schema.
-func (s *session) toldAtLogin() bool {
+func (s *session) expectsState() bool {
 	if s.state.Schema != "" || !s.login.Capabilities.Has(protocol.SessionTrack) {
 		return false
 	}

@@ -6,6 +6,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/params"
 	"seqproxy/proxy/shown"
 	"seqproxy/statement"
 	"seqproxy/statement/idiom"
@@ -45,13 +46,13 @@ func (s *session) lookForSequences(sql []byte) (handled bool, err error) {
 	if c, err = s.attachFor(&s.stmt); err != nil {
 		return false, err
 	}
-	s.own = append(s.own[:0], 0, 0, 0, 0, byte(protocol.ComQuery))
-	s.own = append(append(s.own, s.attributes...), text...)
-	if len(s.own)-protocol.HeaderSize >= protocol.MaxFragment {
-		return false, errTooLong
+	s.scratch = append(s.scratch[:0], 0, 0, 0, 0, byte(protocol.ComQuery))
+	s.scratch = append(append(s.scratch, s.attributes...), text...)
+	if len(s.scratch)-protocol.HeaderSize >= protocol.MaxFragment {
+		return false, params.ErrTooLong
 	}
-	protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
-	if err := s.sendOwn(c); err != nil {
+	protocol.PutHeader(s.scratch, len(s.scratch)-protocol.HeaderSize, 0)
+	if err := s.sendScratch(c); err != nil {
 		return false, err
 	}
 	s.noteDone(c, nil)
@@ -91,14 +92,14 @@ func (s *session) prepareLooking(c *backend.Conn, sql []byte) (looks *looking, t
 // executeLooking executes such a question with the sequences that there are now: where they are
 // others than in the text that the server has, it prepares another.
 func (s *session) executeLooking(p *prepared, payload []byte) error {
-	if p.longSent { // what the server has got of it would be lost
+	if p.LongSent { // what the server has got of it would be lost
 		p.toServer(payload[1:])
 		return s.passExecution(p, payload)
 	}
 	attributes := s.login.Capabilities.Has(protocol.QueryAttributes)
-	e, err := s.cutExecution(p, payload, attributes)
-	if errors.Is(err, errMalformed) {
-		err = s.malformed()
+	e, err := p.cutExecution(payload, s.likeMariaDB(), attributes)
+	if errors.Is(err, params.ErrMalformed) {
+		err = malformed(s.likeMariaDB())
 	}
 	if err != nil {
 		return err
@@ -113,15 +114,15 @@ func (s *session) executeLooking(p *prepared, payload []byte) error {
 	if err := s.prepareConn(c, p); err != nil {
 		return err
 	}
-	if p.executionSize(&e, attributes) >= protocol.MaxFragment {
-		return errTooLong
+	if p.Size(&e, attributes) >= protocol.MaxFragment {
+		return params.ErrTooLong
 	}
-	s.own = append(s.own[:0], 0, 0, 0, 0)
-	if s.own, err = p.appendExecute(s.own, &e, attributes, nil); err != nil {
+	s.scratch = append(s.scratch[:0], 0, 0, 0, 0)
+	if s.scratch, err = p.AppendExecute(s.scratch, p.backendID, &e, attributes, nil); err != nil {
 		return err
 	}
-	protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
-	if err := s.sendOwn(c); err != nil {
+	protocol.PutHeader(s.scratch, len(s.scratch)-protocol.HeaderSize, 0)
+	if err := s.sendScratch(c); err != nil {
 		return err
 	}
 	s.noteExecuted(c, p)

@@ -24,6 +24,9 @@ func (s *session) InUTF8(name []byte, charset string) ([]byte, error) {
 	return nil, notSupported("the sequence name %q in this character set is not supported: SET NAMES utf8mb4, or use ASCII letters", name)
 }
 
+// nameOf is InUTF8 for a name in a parameter.
+func (s *session) nameOf(name []byte) ([]byte, error) { return s.InUTF8(name, s.state.Charset) }
+
 // askUTF8 asks for a name in a character set that only a server knows; is says that it is one.
 func (s *session) askUTF8(name []byte, charset string) (text []byte, is bool, err error) {
 	text, err = s.set.Sequences.InUTF8(&s.numbers.Patience, charset, name)

@@ -8,6 +8,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
+	"seqproxy/proxy/params"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
@@ -41,7 +42,7 @@ func (s *session) rewrite(sql []byte, a *plan.Action) error {
 	if len(s.attributes)+len(sql)+call*len(st.Calls)+alias*len(st.Items) >= protocol.MaxFragment {
 		keys.Substitute(subs, st.Calls, slices.Repeat([]keys.Number{{Value: math.MaxUint64}}, len(subs)), math.MaxUint64)
 		if s.splice(sql, subs, nil) >= protocol.MaxFragment {
-			return errTooLong
+			return params.ErrTooLong
 		}
 	}
 	values, err := s.numbers.All(a.Numbers(), rows)
@@ -55,14 +56,14 @@ func (s *session) rewrite(sql []byte, a *plan.Action) error {
 	keys.Bind(a.Late, subs)
 	size := s.splice(sql, subs, a.Fill.Texts())
 	if size >= protocol.MaxFragment { // by what was filled in
-		return errTooLong
+		return params.ErrTooLong
 	}
-	protocol.PutHeader(s.own, size, 0)
+	protocol.PutHeader(s.scratch, size, 0)
 	if st.Kind == statement.Set {
 		sql = bytes.Clone(sql) // which lies in the buffer that the client fills
 	}
 	if rows != nil {
-		if err := s.sendOwnRows(c, rows, false); err != nil {
+		if err := s.sendRows(c, rows, false); err != nil {
 			return err
 		}
 		s.noteDone(c, sql)
@@ -81,19 +82,19 @@ func (s *session) rewrite(sql []byte, a *plan.Action) error {
 	return nil
 }
 
-// splice writes the command with the text in s.stmt rewritten, and splices in it, to s.own, but for its
+// splice writes the command with the text in s.stmt rewritten, and splices in it, to s.scratch, but for its
 // header, and returns its size without that.
 func (s *session) splice(sql []byte, subs []statement.Substitution, splices []statement.Splice) int {
-	s.own = slices.Grow(s.own[:0], len(s.attributes)+len(sql)+64*(1+len(subs))) // or a long text is copied many times
-	s.own = append(s.own, 0, 0, 0, 0, byte(protocol.ComQuery))
-	s.own = append(s.own, s.attributes...)
-	s.own = s.stmt.Splice(s.own, sql, subs, splices)
-	return len(s.own) - protocol.HeaderSize
+	s.scratch = slices.Grow(s.scratch[:0], len(s.attributes)+len(sql)+64*(1+len(subs))) // or a long text is copied many times
+	s.scratch = append(s.scratch, 0, 0, 0, 0, byte(protocol.ComQuery))
+	s.scratch = append(s.scratch, s.attributes...)
+	s.scratch = s.stmt.Splice(s.scratch, sql, subs, splices)
+	return len(s.scratch) - protocol.HeaderSize
 }
 
-// sendOwn sends the command in s.own, in the place of the client's, and relays the
+// sendScratch sends the command in s.scratch, in the place of the client's, and relays the
 // answer.
-func (s *session) sendOwn(c *backend.Conn) error {
+func (s *session) sendScratch(c *backend.Conn) error {
 	s.state.LastOwn = state.OwnNothing
-	return s.exchange(c, s.own, protocol.AnswerTo(s.own[protocol.HeaderSize:]))
+	return s.exchange(c, s.scratch, protocol.AnswerTo(s.scratch[protocol.HeaderSize:]))
 }

@@ -11,8 +11,8 @@ import (
 	"seqproxy/proxy/plan"
 )
 
-// ownTimeout bounds a statement of ours on a client's connection.
-const ownTimeout = 30 * time.Second
+// askTimeout bounds a statement of ours on a client's connection.
+const askTimeout = 30 * time.Second
 
 // Ask runs a statement of ours on a connection of the session. If that breaks
 // the connection the session ends, as it does with a statement of the client's. A
@@ -20,7 +20,7 @@ const ownTimeout = 30 * time.Second
 // sql_select_limit to 0.
 func (s *session) Ask(c *backend.Conn, sql string) ([][][]byte, error) {
 	var rows [][][]byte
-	err := s.owned(c, func() (err error) {
+	err := s.bounded(c, func() (err error) {
 		rows, err = c.Query(sql)
 		return err
 	})
@@ -40,9 +40,9 @@ func (s *session) AskRow(c *backend.Conn, sql string, n int, what string) ([][]b
 	return rows[0], nil
 }
 
-// ownCommand is Ask for a command that is answered with OK.
-func (s *session) ownCommand(c *backend.Conn, cmd protocol.Command, argument string) error {
-	return s.owned(c, func() error { return c.Command(cmd, argument) })
+// runCommand is Ask for a command that is answered with OK.
+func (s *session) runCommand(c *backend.Conn, cmd protocol.Command, argument string) error {
+	return s.bounded(c, func() error { return c.Command(cmd, argument) })
 }
 
 // raise makes an error the last one on c, as if the client's own statement had met
@@ -69,9 +69,9 @@ func (s *session) raise(c *backend.Conn, e *protocol.ServerError) error {
 // maxSignalText is the longest MESSAGE_TEXT.
 const maxSignalText = 128
 
-// owned runs a command of ours on c, bounded in time.
-func (s *session) owned(c *backend.Conn, run func() error) error {
-	if err := c.SetDeadline(time.Now().Add(ownTimeout)); err != nil {
+// bounded runs a command of ours on c, bounded in time.
+func (s *session) bounded(c *backend.Conn, run func() error) error {
+	if err := c.SetDeadline(time.Now().Add(askTimeout)); err != nil {
 		return s.lost(c, err, false)
 	}
 	begun := s.tally.Waits()

@@ -31,7 +31,7 @@ func (s *session) enter(shard *backend.Shard) error {
 			if err := s.awaitResume(shard); err != nil {
 				return err
 			}
-			s.wasHeld = true
+			s.waited = true
 		}
 	}
 	s.entered = s.entered.With(shard)

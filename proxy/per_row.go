@@ -22,14 +22,14 @@ func (s *session) digitsInRows() (bool, error) {
 	return err == nil && string(row[0]) == "1", err
 }
 
-// sendOwnRows is sendOwn for a statement whose rows get numbers, if r is not nil. binary
+// sendRows is sendScratch for a statement whose rows get numbers, if r is not nil. binary
 // says that they are those of an execution.
-func (s *session) sendOwnRows(c *backend.Conn, r *keys.Rows, binary bool) error {
+func (s *session) sendRows(c *backend.Conn, r *keys.Rows, binary bool) error {
 	if r == nil {
-		return s.sendOwn(c)
+		return s.sendScratch(c)
 	}
 	s.state.LastOwn = state.OwnNothing
-	return s.exchangeRows(c, s.own, r, binary)
+	return s.exchangeRows(c, s.scratch, r, binary)
 }
 
 // exchangeRows is exchange for a statement whose rows get numbers. binary says that they
@@ -110,7 +110,7 @@ func (x *rowExchange) ended() error {
 	s, c := x.s, x.c
 	s.state.LastConn = idOfConn(c)
 	noteError(c)
-	s.tellNotice(c, nil, false)
+	s.noteNotice(c, nil, false)
 	s.state.LastID.Answered(c.Answer.Rows)
 	if last, ok := x.numbers.Last(); ok && !x.inserts { // as LAST_INSERT_ID(n) in each row would
 		s.state.LastID.Given(last)
@@ -195,7 +195,7 @@ func (x *rowExchange) swallow() (killed bool, err error) {
 // kill has the server end the statement. If it cannot be told, the rest of the rows is
 // waited for.
 func (x *rowExchange) kill() error {
-	creds, known := x.s.login.Account.Beside(x.c.Shard())
+	creds, known := x.s.login.Account.Credentials(x.c.Shard())
 	if !known {
 		return nil
 	}
@@ -209,7 +209,7 @@ func (x *rowExchange) kill() error {
 // executeRows executes a statement whose rows get numbers, and that has no parameters of
 // ours.
 func (s *session) executeRows(p *prepared, payload []byte) error {
-	if err := s.rowsExecutable(p, payload); err != nil {
+	if err := p.rowsExecutable(payload, s.mayOmitMetadata()); err != nil {
 		return s.dropLongData(p.conn, p, err)
 	}
 	p.toServer(payload[1:])
@@ -217,7 +217,7 @@ func (s *session) executeRows(p *prepared, payload []byte) error {
 	if err != nil {
 		return s.dropLongData(p.conn, p, err)
 	}
-	p.longSent = false
+	p.LongSent = false
 	s.state.LastOwn = state.OwnNothing
 	if err := s.exchangeRows(c, s.batch.command(), p.rows, true); err != nil {
 		return err
@@ -227,11 +227,11 @@ func (s *session) executeRows(p *prepared, payload []byte) error {
 }
 
 // rowsExecutable is an error if the rows of an execution cannot get numbers.
-func (s *session) rowsExecutable(p *prepared, payload []byte) error {
+func (p *prepared) rowsExecutable(payload []byte, mayOmit bool) error {
 	switch {
 	case payload[5]&protocol.CursorReadOnly != 0:
 		return notSupported("NEXTVAL in SELECT ... FROM with a cursor is not supported: fetch all rows at once")
-	case len(p.rows.Types) == 0 && s.mayOmitMetadata():
+	case len(p.rows.Types) == 0 && mayOmit:
 		return notSupported("NEXTVAL in a prepared SELECT ... FROM with resultset_metadata = NONE is not supported")
 	}
 	return nil

@@ -39,7 +39,7 @@ func (s *session) preparesText(sql []byte) error {
 	case kind == statement.Execute:
 		if t, known := s.texts[d.Name]; ok && known {
 			s.explained = t.explained
-			if err := s.stillBound(&t.inserts); err != nil {
+			if err := s.set.stillBound(&t.inserts); err != nil {
 				return err
 			}
 		}

@@ -61,7 +61,7 @@ func (s *session) query(sql []byte) error {
 	if st.Plain() && !s.state.NextTransaction && !s.set.LastInsertIDExact && s.routes.Default() != nil {
 		if st.MayChangeLastInsertID() {
 			if err := s.bringBefore(); err != nil {
-				return s.tell(err)
+				return s.failed(err)
 			}
 		}
 		s.state.LastOwn = state.OwnNothing
@@ -70,7 +70,7 @@ func (s *session) query(sql []byte) error {
 	if st.SelfContained && s.batch.size > 0 && !s.mayOmitMetadata() {
 		a, err := s.planCalls(sql, plan.Now)
 		if err != nil || a.Do == plan.Reply {
-			return s.answerInTurn(func() error {
+			return s.answerInOrder(func() error {
 				if err != nil {
 					return err
 				}
@@ -116,7 +116,7 @@ func (s *session) special(sql []byte) error {
 	case plan.Administer:
 		return s.administer(sql)
 	case plan.ChangeSchema:
-		return s.use(string(st.Schema))
+		return s.useSchema(string(st.Schema), nil)
 	case plan.OnSchema:
 		if err := s.outwait(); err != nil {
 			return err
@@ -169,19 +169,19 @@ func (s *session) several(sql []byte) error {
 		return nil
 	}
 	s.state.StepLost = true
-	return s.keepTurns(s.cur)
+	return s.keepStep(s.cur)
 }
 
 // single handles a text that goes to the current shard, if to any.
 func (s *session) single(sql []byte) error {
 	st := &s.stmt
 	if s.state.LastOwn == state.OwnChange && st.Words&statement.ReadsRowCount != 0 {
-		if handled, err := s.tellRowCount(sql); handled {
+		if handled, err := s.answerRowCount(sql); handled {
 			return err
 		}
 	}
 	keys := len(st.Calls) > 0 || st.Refusal != "" || s.fill != nil
-	if s.routes.Default() == nil && !st.SelfContained && !s.asksForNumbers() && s.fill == nil {
+	if s.routes.Default() == nil && !st.SelfContained && !asksForNumbers(&s.stmt) && s.fill == nil {
 		keys = false // CONNECTION_ID() among others is no server's to know
 	}
 	if keys {
@@ -190,7 +190,7 @@ func (s *session) single(sql []byte) error {
 		}
 	}
 	if s.routes.Default() == nil {
-		return s.withoutServer(sql)
+		return s.answerLocal(sql, nil)
 	}
 	return s.passOn(sql)
 }
@@ -226,13 +226,13 @@ func (s *session) relayed(sql []byte, c *backend.Conn) error {
 	// What is needed afterwards must not lie in the buffer that the client fills.
 	var text []byte
 	if s.stmt.Kind == statement.Set {
-		text = append(s.own[:0], sql...)
+		text = append(s.scratch[:0], sql...)
 	}
 	if err := s.settle(); err != nil {
 		return err
 	}
 	s.noteDone(c, text)
-	return s.keepTurns(c)
+	return s.keepStep(c)
 }
 
 // noteDone takes note of what the statement just answered on c has done to the

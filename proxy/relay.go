@@ -29,21 +29,21 @@ func (s *session) enqueue(c *backend.Conn, shape protocol.Shape) {
 	s.batch.add(c, e)
 }
 
-// answerInTurn handles a command that needs no server, without waiting for the answers
+// answerInOrder handles a command that needs no server, without waiting for the answers
 // to those before it: ours takes its place among them. What the answer says of the
 // session must not depend on them, so it waits all the same in a transaction, which
 // they may end.
-func (s *session) answerInTurn(handle func() error) error {
+func (s *session) answerInOrder(handle func() error) error {
 	if s.batch.size == 0 || s.state.InTransaction() || !s.state.Status.Has(protocol.Autocommit) || s.batch.full() {
 		return s.answerAlone(handle)
 	}
 	mark := len(s.out)
 	err := handle()
 	_ = s.numbers.Notice()
-	if err = s.tell(err); err != nil {
+	if err = s.failed(err); err != nil {
 		return err
 	}
-	s.batch.addOwn(s.out[mark:])
+	s.batch.addOurs(s.out[mark:])
 	s.out = s.out[:mark]
 	return nil
 }
@@ -58,7 +58,7 @@ func (s *session) settle() error {
 	}
 	c := s.batch.conn
 	var all []byte
-	all, s.own = s.batch.bytes(s.own)
+	all, s.scratch = s.batch.bytes(s.scratch)
 	_, writeErr := c.Write(all)
 	s.batch.sent()
 	if s.share.relayed {
@@ -97,13 +97,13 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 	ready := s.batch.ready
 	for i := range answers {
 		e := &answers[i]
-		if e.own > 0 { // behind what came before it, to be written with that
+		if e.ours > 0 { // behind what came before it, to be written with that
 			s.state.LastID.Rows = false // those before it
 			s.out = append(s.out, c.Buffered()[:accepted]...)
 			c.Discard(accepted)
 			accepted = 0
-			s.out = append(s.out, ready[:e.own]...)
-			ready = ready[e.own:]
+			s.out = append(s.out, ready[:e.ours]...)
+			ready = ready[e.ours:]
 			continue
 		}
 		c.Answer.Begin(e.shape, c.Capabilities)
@@ -119,7 +119,7 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 			whole := !partly
 			partly = partly || n > 0
 			if ev == protocol.Done {
-				s.tellNotice(c, c.Buffered()[accepted-n:accepted], whole)
+				s.noteNotice(c, c.Buffered()[accepted-n:accepted], whole)
 				s.state.LastID.Answered(c.Answer.Rows)
 				s.state.LastConn = idOfConn(c) // not for commands without an answer: they leave nothing
 				noteError(c)
@@ -213,7 +213,7 @@ func (s *session) lost(c *backend.Conn, cause error, midAnswer bool) error {
 // abandon has the server end what it does on c, if err is that the client has gone
 // before the answer. It returns err.
 func (s *session) abandon(c *backend.Conn, err error) error {
-	if creds, known := s.login.Account.Beside(c.Shard()); known && errors.Is(err, errClientGone) {
+	if creds, known := s.login.Account.Credentials(c.Shard()); known && errors.Is(err, errClientGone) {
 		s.srv.killer.Abandon(c.Place(), creds)
 	}
 	return err
@@ -320,7 +320,7 @@ func (s *session) passCommand(c *backend.Conn, shape protocol.Shape) error {
 		return err
 	}
 	if errors.Is(writeErr, errSecondStatement) {
-		s.refuse(s.errLongUnread())
+		s.refuse(s.set.errLongUnread())
 		_ = s.flush() // the session ends either way
 		return errSecondStatement
 	}

@@ -35,12 +35,12 @@ func (s *Server) Reload(opts Options, routes *backend.Routes) {
 func (s *session) renew(payload []byte) error {
 	s.batch.payload = payload
 	now := s.srv.settings.Load()
-	if s.set == now && s.routes == s.routesIn(now) || s.batch.size > 0 || s.state.InTransaction() || s.state.NextTransaction {
+	if s.set == now && s.routes == now.routesFor(s.login.AtAdmin) || s.batch.size > 0 || s.state.InTransaction() || s.state.NextTransaction {
 		return nil
 	}
 	s.set = now
 	s.numbers.From(now.Sequences, now.Sequences)
-	routes := s.routesIn(s.set)
+	routes := s.set.routesFor(s.login.AtAdmin)
 	if s.routes == routes || s.cur != nil && (paused(s.cur.Shard()) || paused(routes.ForSchema(s.state.Schema))) {
 		return nil // the command may need no server; else see rejoin
 	}
@@ -62,8 +62,8 @@ func (s *session) outwait() error {
 // rejoin has a session that waited for a shard which was paused go where the routes of now
 // lead: nodes are changed during a pause. Nothing of the command being handled was sent.
 func (s *session) rejoin() error {
-	s.wasHeld = false
-	routes := s.routesIn(s.srv.settings.Load())
+	s.waited = false
+	routes := s.srv.settings.Load().routesFor(s.login.AtAdmin)
 	if s.routes == routes || s.batch.size > 0 || s.state.InTransaction() || s.state.NextTransaction {
 		return nil
 	}
@@ -77,7 +77,7 @@ func (s *session) enterFor(schema string) (*backend.Shard, error) {
 		if shard == nil {
 			return nil, nil
 		}
-		if err := s.enter(shard); err != nil || !s.wasHeld {
+		if err := s.enter(shard); err != nil || !s.waited {
 			return shard, err
 		}
 		if err := s.rejoin(); err != nil {
@@ -156,7 +156,7 @@ func (s *session) readsBehind() bool {
 	if len(s.batch.payload) == 0 {
 		return true
 	}
-	sql, ok := s.textOf(s.batch.payload)
+	sql, ok := textOf(s.batch.payload, s.login.Capabilities.Has(protocol.QueryAttributes))
 	if !ok {
 		return true
 	}
@@ -165,10 +165,10 @@ func (s *session) readsBehind() bool {
 	return st.MayReadLastStatement()
 }
 
-// textOf returns the text in a command, if it is one that has a text.
-func (s *session) textOf(payload []byte) (sql []byte, ok bool) {
+// textOf returns the text in a command, if it is one that has a text; attributes may be before it.
+func textOf(payload []byte, attributes bool) (sql []byte, ok bool) {
 	switch command := protocol.Command(payload[0]); {
-	case command == protocol.ComStmtPrepare, command == protocol.ComQuery && !s.login.Capabilities.Has(protocol.QueryAttributes):
+	case command == protocol.ComStmtPrepare, command == protocol.ComQuery && !attributes:
 		return payload[1:], true
 	case command != protocol.ComQuery:
 		return nil, false
@@ -182,7 +182,7 @@ func (s *session) textOf(payload []byte) (sql []byte, ok bool) {
 
 // move opens a connection where the current schema is now, brings along what the session
 // has set, and closes those to servers that are not there any more. After an error nothing
-// has changed. It may wait for a shard that is paused, and sets wasHeld then.
+// has changed. It may wait for a shard that is paused, and sets waited then.
 func (s *session) move() error {
 	if s.cur != nil {
 		shard := s.routes.ForSchema(s.state.Schema)
@@ -200,7 +200,7 @@ func (s *session) move() error {
 				return err
 			}
 		} else if s.state.Schema != "" {
-			if err := s.ownCommand(c, protocol.ComInitDB, s.state.Schema); err != nil {
+			if err := s.runCommand(c, protocol.ComInitDB, s.state.Schema); err != nil {
 				return err
 			}
 		}

@@ -34,7 +34,7 @@ func (s *session) resetConnection() error {
 		return err
 	}
 	if cur.Answer.ErrCode == 0 {
-		if err := s.takeTurns(cur); err != nil {
+		if err := s.set.setStep(cur); err != nil {
 			return err
 		}
 		s.resetState()
@@ -62,8 +62,8 @@ func (s *session) resetState() {
 // resetInPlace resets a connection that could not be opened again, for want of a
 // password.
 func (s *session) resetInPlace(c *backend.Conn) bool {
-	_, err := s.login.Account.OwnPassword(c.Shard(), s.routes.Default())
-	return err != nil && c.Command(protocol.ComResetConn, "") == nil && s.takeTurns(c) == nil
+	_, err := s.login.Account.AsItself(c.Shard(), s.routes.Default())
+	return err != nil && c.Command(protocol.ComResetConn, "") == nil && s.set.setStep(c) == nil
 }
 
 // changeUser checks the new user as a login does; the session then starts anew.
@@ -90,7 +90,7 @@ func (s *session) changeUser(payload []byte) error {
 	}
 	// Whatever comes of it, the session that was is over.
 	s.closeBackends()
-	s.routes = s.routesIn(s.set)
+	s.routes = s.set.routesFor(s.login.AtAdmin)
 	s.dropTallies()
 	s.prepared.clear()
 	s.introduce(false)

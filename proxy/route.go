@@ -184,7 +184,7 @@ func (s *session) routeKind(r *route, sql []byte) (schema string, elsewhere, don
 			return string(st.Schema), true, false, nil
 		}
 	case plan.EndSession:
-		if st.Refusal == "" && (st.Kill.Operand == statement.KillSelf || kill.IsOwnID(st.Kill.ID)) {
+		if st.Refusal == "" && (st.Kill.Operand == statement.KillSelf || kill.IsProxyID(st.Kill.ID)) {
 			r.kind = stats.KindOwn
 			return "", false, true, nil
 		}

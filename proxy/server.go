@@ -288,7 +288,7 @@ func (s *Server) start(ctx context.Context, nc net.Conn, atAdmin bool) {
 	}
 	sess := &session{srv: s, set: set, client: client, batch: batch{client: client}}
 	sess.login = login.New(sess, client, &s.login, atAdmin)
-	sess.routes = sess.routesIn(set)
+	sess.routes = set.routesFor(atAdmin)
 	sess.ctx, sess.cancel = context.WithCancel(ctx)
 	sess.numbers.For(sess.ctx, sess)
 	sess.kills = kill.By(sess.ctx, sess, s, s.killer)
@@ -413,7 +413,7 @@ func (s *Server) byConnectionID(id uint32) *session {
 func (s *Server) unregister(sess *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sess.tellEnd()
+	sess.reportEnd()
 	delete(s.sessions, sess.id)
 	if sess.login.AtAdmin {
 		s.atAdmin--

@@ -57,7 +57,7 @@ type session struct {
 	share   memoryShare   // for the command that is parsed, if it is a large one
 	batch   batch         // of commands
 	out     []byte        // answers of our own, not yet written
-	own     []byte        // scratch: a command of our making
+	scratch []byte        // a command of our making
 }
 
 // way is the way of a session's commands to servers.
@@ -65,8 +65,8 @@ type way struct {
 	routes  *backend.Routes // those of session.set, or of earlier ones that the session is not done with
 	cur     *backend.Conn   // the current shard's
 	lastTag uint32          // of its connections to servers; see idOfConn
-	// wasHeld: since it was last looked at, the session has waited for a shard that was paused.
-	wasHeld bool
+	// waited: since it was last looked at, the session has waited for a shard that was paused.
+	waited bool
 	// moveAfter is when the session may try again to go where new routes send it.
 	moveAfter time.Time
 	// keptFrom are the routes of which the log says that something keeps the session from them.
@@ -97,7 +97,7 @@ type handling struct {
 	attributes  []byte              // before the text, with QueryAttributes; in the client's buffer
 	explained   bool                // an insert id in the answer is to be expected, see plan.ExplainsID
 	replaced    bool                // the KILLs of the text are not what the client sent
-	unreached   bool                // it found no way to its server. See tell.
+	unreached   bool                // it found no way to its server. See failed.
 	effect      state.Effect        // of the statement
 	fill        *plan.Filling       // what of it is filled in; nil: nothing
 	afterAnswer func()              // runs when the answer is sent; nil: nothing does
@@ -259,7 +259,7 @@ func (s *session) await() error {
 func (s *session) rest(now time.Duration) (look bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tellLocked(now)
+	s.reportLocked(now)
 	if s.backendClosed {
 		s.backendClosed = false
 		return true, nil
@@ -300,17 +300,14 @@ func (s *session) trim() {
 	if s.planner != nil && !s.planner.Small() {
 		s.planner = nil
 	}
-	if cap(s.own) > maxKept {
-		s.own = nil
+	if cap(s.scratch) > maxKept {
+		s.scratch = nil
 	}
 }
 
-// status is what answers of our own say of the session.
-func (s *session) status() protocol.Status { return s.state.Status }
-
 // reply answers the command being handled with OK.
 func (s *session) reply(ok protocol.OK) {
-	ok.Status = s.status()
+	ok.Status = s.state.Status
 	s.out = protocol.AppendOK(s.out, s.packetNum, ok)
 }
 
@@ -342,7 +339,7 @@ func (s *session) logEnd(err error) {
 	if errors.Is(err, errQuit) && !s.srv.log.Core().Enabled(zap.DebugLevel) {
 		return // most end so, and what follows allocates
 	}
-	level, event := s.ending(err)
+	level, event := ending(err, &s.doom)
 	if !s.srv.log.Core().Enabled(level) {
 		return
 	}
@@ -350,11 +347,11 @@ func (s *session) logEnd(err error) {
 	if s.login.Account.Name == "" && errors.As(err, &auth) {
 		s.login.Account = login.Claimed(auth.User) // who the client said it was; nobody was let in as that
 	}
-	s.log().Log(level, event, toldWith(err)...)
+	s.log().Log(level, event, errorFields(err)...)
 }
 
 // ending is the event that a session ended with err.
-func (s *session) ending(err error) (level zapcore.Level, event string) {
+func ending(err error, doom *kill.Doom) (level zapcore.Level, event string) {
 	var auth *protocol.AuthError
 	var handshake *protocol.HandshakeError
 	var limited *login.LimitError
@@ -362,7 +359,7 @@ func (s *session) ending(err error) (level zapcore.Level, event string) {
 	case errors.Is(err, protocol.ErrFrameOrder), errors.Is(err, protocol.ErrFrame):
 		return zap.InfoLevel, "session ended by a broken compressed stream"
 	case errors.Is(err, errQuit), errors.Is(err, errClientGone), errors.Is(err, errShutdown), errors.Is(err, errKilled),
-		s.doom.Is(): // whatever it met then
+		doom.Is(): // whatever it met then
 		return zap.DebugLevel, "session closed"
 	case errors.Is(err, errIdle):
 		return zap.InfoLevel, "session ended as its client was idle"
@@ -380,9 +377,9 @@ func (s *session) ending(err error) (level zapcore.Level, event string) {
 	return zap.InfoLevel, "session ended"
 }
 
-// toldWith are the fields of an error, with the code that the client was told, where err
+// errorFields are the fields of an error, with the code that the client was told, where err
 // holds one.
-func toldWith(err error) []zap.Field {
+func errorFields(err error) []zap.Field {
 	fields := []zap.Field{logfield.Err(err)}
 	var told *protocol.ServerError
 	var auth *protocol.AuthError

@@ -74,11 +74,11 @@ func (s *session) count(g *stats.Gathering) {
 	g.Add(s.tally.Told, s.stateLocked(), user)
 }
 
-func (s *session) stateLocked() SessionState {
+func (o *outside) stateLocked() SessionState {
 	switch {
-	case !s.introduced:
+	case !o.introduced:
 		return stats.SessionLogin
-	case s.busy:
+	case o.busy:
 		return stats.SessionBusy
 	}
 	return stats.SessionIdle

@@ -149,13 +149,13 @@ func (s *session) answerTicket(a *ticket.Answer, more protocol.Status) {
 	}
 	s.state.LastOwn, s.state.LastChanged = state.OwnChange, a.Affected
 	s.out = protocol.AppendOK(s.out, s.packetNum, protocol.OK{
-		AffectedRows: a.Affected, InsertID: a.ID, Status: s.status() | more, Info: a.Info,
+		AffectedRows: a.Affected, InsertID: a.ID, Status: s.state.Status | more, Info: a.Info,
 	})
 }
 
-// tellRowCount answers a SELECT of nothing but ROW_COUNT() and LAST_INSERT_ID(), right after
+// answerRowCount answers a SELECT of nothing but ROW_COUNT() and LAST_INSERT_ID(), right after
 // a ticket, where no server can be made to say it: 2 rows, the deleted one and the new one.
-func (s *session) tellRowCount(sql []byte) (handled bool, err error) {
+func (s *session) answerRowCount(sql []byte) (handled bool, err error) {
 	if s.state.LastChanged < 2 && s.routes.Default() != nil || s.limitsRows() {
 		return false, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/params"
 	"seqproxy/proxy/plan"
 	"seqproxy/statement"
 )
@@ -24,13 +25,13 @@ func (s *session) othersDepend() bool {
 	kind, words := statement.Other, statement.Words(0)
 	switch protocol.Command(s.batch.payload[0]) {
 	case protocol.ComQuery:
-		if sql, ok := s.textOf(s.batch.payload); ok {
+		if sql, ok := textOf(s.batch.payload, s.login.Capabilities.Has(protocol.QueryAttributes)); ok {
 			var st statement.Statement
 			st.Analyze(sql, s.state.Mode)
 			kind, words = st.Kind, st.Words
 		}
 	case protocol.ComStmtExecute, protocol.ComStmtBulkExecute:
-		if len(s.batch.payload) < executeHead {
+		if len(s.batch.payload) < params.ExecuteHead {
 			return false
 		}
 		if p := s.preparedAs(binary.LittleEndian.Uint32(s.batch.payload[1:])); p != nil {

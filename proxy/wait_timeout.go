@@ -95,7 +95,7 @@ func (s *session) keep(c *backend.Conn, now time.Time) error {
 	if s.state.LastOwn == state.OwnNothing && s.state.LastConn == idOfConn(c) {
 		return nil // the client may ask for its last statement's ROW_COUNT(), which a ping would change
 	}
-	err := s.ping(c)
+	err := ping(c)
 	var told *protocol.ServerError
 	switch refused := errors.As(err, &told); {
 	case err == nil, refused && !kill.HungUp(c.Conn):
@@ -114,8 +114,8 @@ func (s *session) keep(c *backend.Conn, now time.Time) error {
 }
 
 // ping lets a server know that the client of a connection is there.
-func (s *session) ping(c *backend.Conn) error {
-	if err := c.SetDeadline(time.Now().Add(ownTimeout)); err != nil {
+func ping(c *backend.Conn) error {
+	if err := c.SetDeadline(time.Now().Add(askTimeout)); err != nil {
 		return err
 	}
 	err := c.Command(protocol.ComPing, "")

@@ -32,9 +32,9 @@ func (s *session) takeNotice() *protocol.ServerError {
 	return nil
 }
 
-// tellNotice tells of it beside a server's answer, of which b holds what came last: an OK
+// noteNotice tells of it beside a server's answer, of which b holds what came last: an OK
 // that is all of the answer counts it, and SHOW WARNINGS has it.
-func (s *session) tellNotice(c *backend.Conn, b []byte, whole bool) {
+func (s *session) noteNotice(c *backend.Conn, b []byte, whole bool) {
 	s.state.Notice = nil
 	w := s.takeNotice()
 	if w == nil || c.Answer.ErrCode != 0 {

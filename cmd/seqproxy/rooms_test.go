@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -33,7 +34,7 @@ type floor struct {
 // interface that it declares itself.
 var floors = []floor{
 	{"proxy.session", []string{
-		"proxy/alone", "proxy/keys", "proxy/kill", "proxy/login", "proxy/plan", "proxy/shown", "proxy/state", "proxy/stats", "proxy/ticket",
+		"proxy/alone", "proxy/keys", "proxy/kill", "proxy/login", "proxy/params", "proxy/plan", "proxy/shown", "proxy/state", "proxy/stats", "proxy/ticket",
 		"proxy.batch", "proxy.way", "proxy.outside", "proxy.handling", "proxy.idleness", "proxy.slow", "proxy.memoryShare",
 		"proxy.preparedSet", "proxy.prepared", "proxy.settings", "proxy.bindings",
 	}},
@@ -145,14 +146,28 @@ type checkedPackage struct {
 	info  *types.Info
 }
 
+// theModule is read once, by tests that do not run at the same time.
+var theModule = sync.OnceValues(loadModule)
+
 func readModule(t *testing.T) *module {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-export", "-f", "{{if .Export}}{{.ImportPath}} {{.Export}}{{end}}", "./cmd/seqproxy")
+	m, err := theModule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path := range packagesImported(t) {
+		m.found[path] = true
+	}
+	return m
+}
+
+func loadModule() (*module, error) {
+	list := exec.Command("go", "list", "-deps", "-export", "-f", "{{if .Export}}{{.ImportPath}} {{.Export}}{{end}}", "./cmd/seqproxy")
 	list.Dir = "../.."
 	list.Stderr = os.Stderr
 	out, err := list.Output()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	exported := make(map[string]string)
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
@@ -166,10 +181,7 @@ func readModule(t *testing.T) *module {
 		}
 		return os.Open(exported[path])
 	})
-	for path := range packagesImported(t) {
-		m.found[path] = true
-	}
-	return m
+	return m, nil
 }
 
 // Import makes a module the importer of its own packages.

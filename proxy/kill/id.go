@@ -10,7 +10,7 @@ import (
 // proxy instance, so that no other proxy takes one for its own:
 // 1 | instance (10 bits) | counter (21 bits).
 const (
-	ownIDBit     = 1 << 31
+	proxyIDBit   = 1 << 31
 	counterBits  = 21
 	instanceBits = 31 - counterBits
 )
@@ -27,12 +27,12 @@ func NewInstance() Instance {
 
 // ID is what the client of the session with a serial number gets to know.
 func (i Instance) ID(serial uint64) uint32 {
-	return ownIDBit | uint32(i)<<counterBits | uint32(serial)&(1<<counterBits-1)
+	return proxyIDBit | uint32(i)<<counterBits | uint32(serial)&(1<<counterBits-1)
 }
 
-// IsOwnID says whether a connection id was given by a proxy. A smaller one is a
+// IsProxyID says whether a connection id was given by a proxy. A smaller one is a
 // server's, and so is a larger one than a greeting can tell.
-func IsOwnID(id uint64) bool { return id >= ownIDBit && id <= math.MaxUint32 }
+func IsProxyID(id uint64) bool { return id >= proxyIDBit && id <= math.MaxUint32 }
 
 // sameProxy says whether two such ids were given by one proxy.
 func sameProxy(a, b uint32) bool { return a>>counterBits == b>>counterBits }

@@ -54,12 +54,12 @@ type Account struct {
 // Place is a connection of a session to be killed.
 type Place struct {
 	backend.Place
-	User  string // of the session, which may change its own meanwhile
-	Creds backend.Credentials
-	Known bool // Creds are
-	// ViaOwn: who kills does it better on its own connection to the server, because the
+	User     string // of the session, which may change its own meanwhile
+	Creds    backend.Credentials
+	HasCreds bool // Creds are there
+	// ViaSession: who kills does it better on the connection of its session, because the
 	// user's password is not known here and Creds are none or another account's.
-	ViaOwn bool
+	ViaSession bool
 }
 
 // Right is by which right somebody may kill a session.
@@ -68,7 +68,7 @@ type Right uint8
 // The rights.
 const (
 	Denied Right = iota
-	OfOwn        // it is the same user's
+	OfSame       // it is the same user's
 	OfAny        // by an admin, of somebody else's
 )
 
@@ -114,7 +114,7 @@ func (k *Kills) Other(by, id uint32, w Wish) error {
 // each server for it ends no other.
 func (k *Kills) kill(id uint32, t Target, w Wish) (err error) {
 	places, right := t.Places(k.session.KillsAs())
-	if right != OfOwn {
+	if right != OfSame {
 		defer func() { k.session.Audit(w.Text(id), err) }()
 	}
 	if right == Denied {
@@ -154,9 +154,9 @@ func (k *Kills) killAt(id uint32, p Place, w Wish) error {
 	var err error
 	mine := k.session.ConnAt(p.Shard())
 	switch {
-	case p.ViaOwn && mine != nil && mine.Place().SameServer(p.Place):
+	case p.ViaSession && mine != nil && mine.Place().SameServer(p.Place):
 		err = mine.Command(cmd, argument) // whose server knows who we are
-	case p.Known:
+	case p.HasCreds:
 		err = k.killer.Run(k.ctx, p.Place, p.Creds, cmd, argument)
 	default:
 		return errors.Join(ErrLogin, notSupported("shard %s cannot be told to end a statement of %s, whose password only the server knows: "+
@@ -192,7 +192,7 @@ func (k *Kills) Replace(sql []byte, all []statement.KillTarget, by uint32, maria
 	from := 0
 	for i := range all {
 		t := &all[i]
-		if !IsOwnID(t.ID) || (t.Hard || t.Soft) && !mariaDB {
+		if !IsProxyID(t.ID) || (t.Hard || t.Soft) && !mariaDB {
 			continue
 		}
 		instead, err := k.instead(t, by)
@@ -233,7 +233,7 @@ func (k *Kills) instead(t *statement.KillTarget, by uint32) (string, error) {
 		return "", notSupported("KILL %s behind CALL, EXECUTE or something not understood in the same text: send it alone", strconv.FormatUint(t.ID, 10))
 	}
 	for _, p := range places {
-		if p.ViaOwn { // while that connection is busy
+		if p.ViaSession { // while that connection is busy
 			return "", notSupported("KILL %s among several statements, of a session whose password only the server knows: send it alone", strconv.FormatUint(t.ID, 10))
 		}
 	}

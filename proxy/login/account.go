@@ -44,9 +44,9 @@ func Claimed(name string) *Account { return &Account{User: User{Name: name}} }
 // Looks says whether a user may see all of the proxy.
 func (a *Account) Looks() bool { return a.Admin || a.Monitor }
 
-// Beside returns what a shard's server lets another connection in with, to tell it about
+// Credentials returns what a shard's server lets another connection in with, to tell it about
 // one of the user's. Of a relayed login the proxy may not know the password.
-func (a *Account) Beside(shard *backend.Shard) (creds backend.Credentials, known bool) {
+func (a *Account) Credentials(shard *backend.Shard) (creds backend.Credentials, known bool) {
 	itself := backend.Credentials{User: a.Name, Password: a.Password, OtherPassword: a.OldPassword}
 	if a.relayed && a.secret {
 		return itself, true
@@ -62,17 +62,17 @@ func (a *Account) Itself(shard *backend.Shard) (backend.Credentials, error) {
 	if a.relayed && !a.secret && !shard.HasCredentials() {
 		return backend.Credentials{}, fmt.Errorf("shard %s: the proxy does not know the password of %s, whom the server itself has checked", shard.Name(), a.Name)
 	}
-	creds, _ := a.Beside(shard)
+	creds, _ := a.Credentials(shard)
 	return creds, nil
 }
 
 // PasswordUnknown says that only a server knows the user's password.
 func (a *Account) PasswordUnknown() bool { return a.relayed && !a.secret }
 
-// OwnPassword says whether the session has to log in to a shard with its own name and
+// AsItself says whether the session has to log in to a shard with its own name and
 // password even if the shard names others: a relayed login is who it is wherever its
 // password is known. checker is the shard whose server has checked the user.
-func (a *Account) OwnPassword(shard, checker *backend.Shard) (bool, error) {
+func (a *Account) AsItself(shard, checker *backend.Shard) (bool, error) {
 	switch {
 	case !a.relayed:
 		return false, nil

@@ -32,7 +32,7 @@ func ProxyAttributes(version string) protocol.Attrs {
 // client that bear a name of the proxy's are left out, for what they say is the proxy's to
 // say; and so are the proxy's where all together would be more than servers accept.
 func (l *Login) connectionAttributes() protocol.Attrs {
-	own, client := l.gate.Attributes, l.Attrs
+	proxys, client := l.gate.Attributes, l.Attrs
 	if bytes.Contains(client, []byte(attributePrefix)) {
 		client = withoutProxys(client)
 	}
@@ -40,8 +40,8 @@ func (l *Login) connectionAttributes() protocol.Attrs {
 	id := strconv.AppendUint(digits[:0], uint64(l.id), 10)
 	host := protocol.HostOf(l.client.RemoteAddr())
 	const framing = 4 * 9 // of the lengths of two names and two values
-	all := make(protocol.Attrs, 0, len(client)+len(own)+len(attributeConnection)+len(id)+len(attributeClient)+len(host)+framing)
-	all = append(append(all, client...), own...)
+	all := make(protocol.Attrs, 0, len(client)+len(proxys)+len(attributeConnection)+len(id)+len(attributeClient)+len(host)+framing)
+	all = append(append(all, client...), proxys...)
 	all = protocol.AppendLenEncBytes(protocol.AppendLenEncBytes(all, attributeConnection), id)
 	all = protocol.AppendLenEncBytes(protocol.AppendLenEncBytes(all, attributeClient), host)
 	if len(all) > protocol.MaxAttrs {

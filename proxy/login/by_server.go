@@ -157,16 +157,16 @@ const (
 // refusedByServer is the end of a session that the server did not let in; the client
 // has been answered.
 func (l *Login) refusedByServer(hello *protocol.ClientHello, err error) error {
-	var told *protocol.ServerError
-	if !errors.As(err, &told) {
+	var refused *protocol.ServerError
+	if !errors.As(err, &refused) {
 		return fmt.Errorf("%w by the server: %w", ErrRefused, err)
 	}
-	switch told.Code {
+	switch refused.Code {
 	case erAccessDenied, erAccessDeniedNoMention, erPasswordExpired, erAccountLocked, erAccountBlocked, erMariaDBAccountLocked, erMariaDBUserBlocked:
 		return &protocol.AuthError{
 			User: hello.User, Host: protocol.HostOf(l.client.RemoteAddr()), Plugin: hello.Plugin,
-			UsingPassword: hello.PasswordUsed, Reason: told.Error(), ByServer: true, Code: told.Code, State: told.State,
+			UsingPassword: hello.PasswordUsed, Reason: refused.Error(), ByServer: true, Code: refused.Code, State: refused.State,
 		}
 	}
-	return fmt.Errorf("%w by the server: %w", ErrRefused, told)
+	return fmt.Errorf("%w by the server: %w", ErrRefused, refused)
 }

@@ -76,10 +76,10 @@ func (p *Policy) exceeded(a *Account, n int) error {
 }
 
 // LimitError is a login that a limit of the proxy's does not let in.
-type LimitError struct{ told *protocol.ServerError }
+type LimitError struct{ answer *protocol.ServerError }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("login refused by a limit (%d): %s", e.told.Code, e.told.Message)
+	return fmt.Sprintf("login refused by a limit (%d): %s", e.answer.Code, e.answer.Message)
 }
 
-func (e *LimitError) Unwrap() error { return e.told }
+func (e *LimitError) Unwrap() error { return e.answer }

@@ -93,7 +93,7 @@ func (l *Login) Receive(ctx context.Context, id uint32, policy *Policy) (*protoc
 	}
 	if err := l.enter(ctx, until); err != nil {
 		if errors.Is(err, errTooMany) {
-			_ = protocol.RefuseConnection(l.client, errTooMany.told.Code, errTooMany.told.Message) // the session ends either way
+			_ = protocol.RefuseConnection(l.client, errTooMany.answer.Code, errTooMany.answer.Message) // the session ends either way
 		}
 		return nil, err
 	}
