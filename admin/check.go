@@ -115,7 +115,7 @@ func (s *Sequences) check(ctx context.Context, st *statement.Statement, by proxy
 }
 
 func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by proxy.Caller, repair bool) error {
-	d, _, err := s.engine.Describe(ctx, name)
+	d, _, err := s.sequences.Describe(ctx, name)
 	if errors.Is(err, sequence.ErrUnknown) {
 		c.say("Error", "Unknown SEQUENCE: '%s'", name)
 		c.say("status", "Operation failed")
@@ -132,7 +132,7 @@ func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by pr
 	}
 	found := by.Highest(ctx, d.OwnedBy.Schema, d.OwnedBy.Table, d.OwnedBy.Column, d.Kind.CounterSQL)
 	// Only now, so that the numbers that were given meanwhile are below.
-	_, state, err := s.engine.Describe(ctx, name)
+	_, state, err := s.sequences.Describe(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by pr
 	if repair && floor > 0 && !d.Cycle {
 		// Also where the counter is above: a proxy may hold numbers below that somebody
 		// else has used, and gives them up now.
-		raised, err := s.engine.Raise(ctx, name, floor)
+		raised, err := s.sequences.Raise(ctx, name, floor)
 		if err != nil {
 			return err
 		}

@@ -108,7 +108,7 @@ func (s *Sequences) decode(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 	} else if !may {
 		return nil, denied(name)
 	}
-	d, _, err := s.engine.Describe(ctx, name)
+	d, _, err := s.sequences.Describe(ctx, name)
 	if err != nil {
 		return nil, err
 	}

@@ -16,29 +16,46 @@ import (
 	"seqproxy/statement/ddl"
 )
 
-// engine is what is administered. *sequence.Sequences implements it.
-type engine interface {
+// sequences are what most statements are about.
+type sequences interface {
 	Create(ctx context.Context, o sequence.CreateOptions) (sequence.Created, error)
 	Alter(ctx context.Context, name []byte, a sequence.Alteration) (sequence.Altered, error)
 	Drop(ctx context.Context, name []byte, ifExists bool) (bool, error)
 	Describe(ctx context.Context, name []byte) (sequence.Definition, sequence.State, error)
+	Raise(ctx context.Context, name []byte, floor uint64) (raised bool, err error)
+}
+
+// caches are the numbers of sequences that proxies have in memory.
+type caches interface {
 	List(ctx context.Context) ([]sequence.Info, error)
 	Flush(ctx context.Context, name []byte) error
-	Raise(ctx context.Context, name []byte, floor uint64) (raised bool, err error)
+}
+
+// servers are the sequence servers.
+type servers interface {
 	SequenceServers(ctx context.Context) ([]sequence.SequenceServer, error)
 	ChangePlan(ctx context.Context, change sequence.PlanChange) (sequence.Plan, error)
+}
+
+// engine is what is administered. *sequence.Sequences implements it.
+type engine interface {
+	sequences
+	caches
+	servers
 }
 
 // Sequences answers statements about sequences and about the proxy itself. It is safe for
 // concurrent use.
 type Sequences struct {
-	engine engine
-	proxy  Control
+	sequences sequences
+	caches    caches
+	servers   servers
+	proxy     Control
 }
 
 // NewSequences makes Sequences of an engine and of what may be asked of the proxy.
 func NewSequences(e engine, c Control) *Sequences {
-	return &Sequences{engine: e, proxy: c}
+	return &Sequences{sequences: e, caches: e, servers: e, proxy: c}
 }
 
 // Execute runs an analysed statement about sequences. Errors are those of the engine and
@@ -148,7 +165,7 @@ func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 		}
 		o.Floor, o.OwnerMax = keys.floor, keys.ends(o.Kind)
 	}
-	made, err := s.engine.Create(ctx, o)
+	made, err := s.sequences.Create(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +195,7 @@ func (s *Sequences) alter(ctx context.Context, asked *ddl.Sequence, by proxy.Cal
 		a.OwnerMax = new(uint64)
 	}
 	if a.OwnedBy != nil && !a.OwnedBy.IsZero() {
-		d, _, err := s.engine.Describe(ctx, name)
+		d, _, err := s.sequences.Describe(ctx, name)
 		if err != nil {
 			return s.altered(asked, err)
 		}
@@ -191,11 +208,11 @@ func (s *Sequences) alter(ctx context.Context, asked *ddl.Sequence, by proxy.Cal
 		}
 		*a.OwnerMax = keys.ends(d.Kind)
 		// Before the column is filled from the sequence for the first time.
-		if _, err := s.engine.Raise(ctx, name, keys.floor); err != nil {
+		if _, err := s.sequences.Raise(ctx, name, keys.floor); err != nil {
 			return s.altered(asked, err)
 		}
 	}
-	done, err := s.engine.Alter(ctx, name, a)
+	done, err := s.sequences.Alter(ctx, name, a)
 	switch {
 	case err != nil:
 		return s.altered(asked, err)
@@ -249,7 +266,7 @@ func (s *Sequences) drop(ctx context.Context, st *statement.Statement, by proxy.
 	asked := st.Sequence
 	var unknown []string
 	for _, name := range asked.Names {
-		dropped, err := s.engine.Drop(ctx, name, asked.IfExists)
+		dropped, err := s.sequences.Drop(ctx, name, asked.IfExists)
 		by.Audit(describeOne(st, name), err)
 		switch {
 		case errors.Is(err, sequence.ErrUnknown), err == nil && !dropped:
@@ -275,7 +292,7 @@ func (s *Sequences) flush(ctx context.Context, st *statement.Statement, by proxy
 		names = [][]byte{nil}
 	}
 	for _, name := range names {
-		err := s.engine.Flush(ctx, name)
+		err := s.caches.Flush(ctx, name)
 		by.Audit(describeOne(st, name), err)
 		if err != nil {
 			return nil, err

@@ -43,7 +43,7 @@ func (s *Sequences) command(ctx context.Context, c *ddl.ProxyCommand, by proxy.C
 		if change.Add = address; c.Verb == ddl.RemoveSequenceServer {
 			change.Add, change.Remove = "", address
 		}
-		return planned(s.engine.ChangePlan(ctx, change))
+		return planned(s.servers.ChangePlan(ctx, change))
 	}
 	return s.control(ctx, c, by)
 }
@@ -78,7 +78,7 @@ var serverColumns = []protocol.Column{
 
 // showServers lists the sequence servers. See docs/statements.md for the columns.
 func (s *Sequences) showServers(ctx context.Context) (*protocol.Table, error) {
-	all, err := s.engine.SequenceServers(ctx)
+	all, err := s.servers.SequenceServers(ctx)
 	if err != nil && len(all) == 0 {
 		return nil, err
 	}

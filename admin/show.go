@@ -66,7 +66,7 @@ var showColumns = []protocol.Column{
 
 // show lists the sequences that the caller may use. See docs/statements.md for the columns.
 func (s *Sequences) show(ctx context.Context, ddl *ddl.Sequence, by proxy.Caller) (*protocol.Table, error) {
-	all, away := s.engine.List(ctx)
+	all, away := s.caches.List(ctx)
 	if away != nil && len(all) == 0 {
 		return nil, away
 	}
@@ -203,7 +203,7 @@ func (s *Sequences) showCreate(ctx context.Context, name []byte, by proxy.Caller
 	} else if !may {
 		return nil, denied(name)
 	}
-	d, _, err := s.engine.Describe(ctx, name)
+	d, _, err := s.sequences.Describe(ctx, name)
 	if err != nil {
 		return nil, err
 	}

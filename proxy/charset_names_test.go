@@ -50,7 +50,7 @@ func TestClientsOfAnyCharacterSetWriteTheSameNames(t *testing.T) {
 	createSequence(t, e, "first") // makes the table
 	utf8 := e.Wire(t, e.Servers[0].Addr(), wireLogin{})
 	e.Servers[0].Exec(t, "CREATE TABLE "+e.Schemas[0]+".t (id BIGINT UNSIGNED, s VARBINARY(100))")
-	for _, table := range []string{"sequence", "sequence_options", "sequence_guard", "sequence_plan_start"} {
+	for _, table := range []string{"sequence", "sequence_options", "sequence_limit", "sequence_plan_start"} {
 		e.Servers[0].Exec(t, "ALTER TABLE "+e.SequenceSchema+"."+table+" CONVERT TO CHARACTER SET utf8mb4")
 	}
 	for _, of := range namesIn {

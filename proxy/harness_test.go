@@ -179,10 +179,15 @@ func newEnv(t testing.TB, s setup) *env {
 		t.Fatal(err)
 	}
 	opts := proxy.Options{
-		Users:  []proxy.User{{Name: e.User, Password: e.Password, Admin: true}},
-		Shards: e.Shards, Sequences: e.Sequences, Admin: admin.NewSequences(e.Sequences, nil),
-		RSA: testRSA, MaxConnections: 200, LoginTimeout: 10 * time.Second, WriteTimeout: 20 * time.Second, PauseTimeout: time.Minute,
-		MaxStatement: 16 << 20, Compression: true, SlowStatement: 10 * time.Second, Logger: log,
+		Shards:           e.Shards,
+		KeyOptions:       proxy.KeyOptions{Sequences: e.Sequences, Admin: admin.NewSequences(e.Sequences, nil)},
+		AccountOptions:   proxy.AccountOptions{Users: []proxy.User{{Name: e.User, Password: e.Password, Admin: true}}},
+		TransportOptions: proxy.TransportOptions{RSA: testRSA, Compression: true},
+		LoginOptions:     proxy.LoginOptions{MaxConnections: 200, LoginTimeout: 10 * time.Second},
+		StatementOptions: proxy.StatementOptions{
+			WriteTimeout: 20 * time.Second, PauseTimeout: time.Minute, MaxStatement: 16 << 20, SlowStatement: 10 * time.Second,
+		},
+		Logger: log,
 	}
 	if s.Proxy != nil {
 		s.Proxy(&opts)

@@ -20,7 +20,7 @@ func TestALoginWhoseTurnDoesNotComeGets1040(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(Options{Shards: none, MaxConnections: 10, MaxLogins: 1, LoginTimeout: 100 * time.Millisecond, Logger: zap.NewNop()})
+	s := New(Options{Shards: none, LoginOptions: LoginOptions{MaxConnections: 10, MaxLogins: 1, LoginTimeout: 100 * time.Millisecond}, Logger: zap.NewNop()})
 	if err := s.Listen("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}

@@ -253,20 +253,28 @@ func (s *session) noteDone(c *backend.Conn, sql []byte) {
 
 // schemasInside refuses several statements in one text when one among them would
 // leave the shard (USE), or belongs to another one (CREATE DATABASE and its like). It
-// returns the schema that the last USE names, a copy. Besides what the text as a whole
-// showed, which is the last of these schemas, each piece between semicolons is looked
-// at, even if it may lie in a string: there it is hardly ever such a statement and
-// nothing else.
+// returns the schema that the last USE names, a copy. Where a part of the text was not
+// read, each piece between semicolons is looked at, too, even if it may lie in a string:
+// there it is hardly ever such a statement and nothing else.
 func (s *session) schemasInside(sql []byte) (used []byte, err error) {
 	if schema := s.stmt.Schema; len(schema) > 0 && s.elsewhere(string(schema)) {
 		return nil, errSchemaInside(schema)
 	}
-	if len(s.stmt.Schema) == 0 && (s.stmt.Words&statement.Opaque == 0 || !s.routes.Many()) {
-		return nil, nil // there is none
+	for i := range s.stmt.Parts {
+		part := &s.stmt.Parts[i]
+		if len(part.Schema) > 0 && s.elsewhere(string(part.Schema)) {
+			return nil, errSchemaInside(part.Schema)
+		}
+		if part.Kind == statement.Use {
+			used = bytes.Clone(part.Schema)
+		}
+	}
+	if s.stmt.Words&statement.Opaque == 0 || !s.routes.Many() && len(s.stmt.Schema) == 0 {
+		return used, nil
 	}
 	var st statement.Statement
-	for part := range bytes.SplitSeq(sql, []byte(";")) {
-		st.Analyze(part, s.state.Mode)
+	for piece := range bytes.SplitSeq(sql, []byte(";")) {
+		st.Analyze(piece, s.state.Mode)
 		switch st.Kind {
 		case statement.Use, statement.CreateDatabase, statement.AlterDatabase, statement.DropDatabase:
 			if len(st.Schema) > 0 && s.elsewhere(string(st.Schema)) {

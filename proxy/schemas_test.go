@@ -41,6 +41,7 @@ func TestUSEAmongSeveralStatementsStaysOnItsShard(t *testing.T) {
 		"SELECT 1; /*! USE %s */", "SELECT 1; /*!50000 USE %s; */ SELECT 2", "SELECT ';'; USE %s", "SELECT 1; USE /* ; */ %s",
 		"SELECT \"it's; \"; # ;'\nUSE %s; SELECT 1", "CREATE OR REPLACE PROCEDURE q() SELECT 1; USE %s", "BEGIN NOT ATOMIC SELECT 1; END; USE %s",
 		"USE %s; DO 1; USE mysql", "no_statement; USE %s",
+		"/* ; */ USE %s; DO 1; USE mysql", "DO 1; # ;\nUSE %s; USE mysql", "CREATE /* ; */ DATABASE IF NOT EXISTS %s; USE mysql",
 	} {
 		if err := serverError(t, w.query(fmt.Sprintf(sql, e.Schemas[1]))); err.Code != 1235 {
 			t.Errorf("%q: got %v, want 1235", sql, err)

@@ -100,8 +100,21 @@ type administrator interface {
 
 // Options is what a Server needs. Users, Shards, Sequences and Admin must be set.
 type Options struct {
-	Users     []User
-	Shards    *backend.Shards
+	Shards *backend.Shards
+	KeyOptions
+	AccountOptions
+	TransportOptions
+	LoginOptions
+	StatementOptions
+
+	// Version is the proxy's own, which servers are told; "" leaves it out.
+	Version string
+
+	Logger *zap.Logger
+}
+
+// KeyOptions say where keys come from, and where they go.
+type KeyOptions struct {
 	Sequences sequencer
 	Admin     administrator
 	Unknown   UnknownSequence
@@ -109,17 +122,26 @@ type Options struct {
 	Tickets []TicketTable
 	// Bindings are columns that are filled from sequences.
 	Bindings []Binding
+	// LastInsertIDExact brings a number given by a SELECT of ours to the server
+	// before every statement, for triggers and views that read it.
+	LastInsertIDExact bool
+}
+
+// AccountOptions say who may log in, and what he may do.
+type AccountOptions struct {
+	Users []User
 	// RelayLogins has users that are not among Users checked by the default shard's
 	// server; of them Admins may change sequences, and Monitors see what admins see.
 	RelayLogins bool
 	Admins      []string
 	Monitors    []string
-	// AdminAddressOnly has SEQPROXY, SHOW SEQPROXY and EXPLAIN FORMAT=ROUTE answered at the admin address alone.
+	// AdminAddressOnly has SEQPROXY, SHOW SEQPROXY and EXPLAIN FORMAT=ROUTE answered at the admin
+	// address alone.
 	AdminAddressOnly bool
-	// LastInsertIDExact brings a number given by a SELECT of ours to the server
-	// before every statement, for triggers and views that read it.
-	LastInsertIDExact bool
+}
 
+// TransportOptions are about the clients' connections.
+type TransportOptions struct {
 	// ProxyProtocolFrom are the addresses from which a connection must begin with a
 	// PROXY header, of IPv4 not written as IPv6.
 	ProxyProtocolFrom []netip.Prefix
@@ -129,7 +151,10 @@ type Options struct {
 	TLS        *tls.Config // nil: TLS is not offered
 	RequireTLS bool        // clients without it get 3159
 	RSA        *protocol.RSAKeys
+}
 
+// LoginOptions bound sessions and logins.
+type LoginOptions struct {
 	MaxConnections int // sessions at the same time; the next gets 1040
 	// MaxUserConnections is how many sessions of one user there may be; 0: any number.
 	MaxUserConnections int
@@ -141,7 +166,10 @@ type Options struct {
 	FailedLogins      int
 	FailedLoginDelay  time.Duration
 	FailedLoginExempt []netip.Prefix
+}
 
+// StatementOptions bound statements.
+type StatementOptions struct {
 	// PauseTimeout is how long a command waits for a shard that is paused.
 	PauseTimeout time.Duration
 	WriteTimeout time.Duration // how long a client may leave an answer unread
@@ -151,11 +179,6 @@ type Options struct {
 	// StatementMemory is how many bytes statements above 64 KiB may take in all sessions; others
 	// wait. 0: any number.
 	StatementMemory int64
-
-	// Version is the proxy's own, which servers are told; "" leaves it out.
-	Version string
-
-	Logger *zap.Logger
 }
 
 // Server accepts clients and runs their sessions.

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 
@@ -43,21 +42,20 @@ func (s *session) keepTurns(c *backend.Conn) error {
 	return s.lost(c, fmt.Errorf("set auto_increment_increment: %w", err), true)
 }
 
-// defaultStepInside says whether several statements in one text, if all go well, leave the session's step at its default; see keepTurns. Each piece between
-// semicolons is looked at, as in schemasInside.
+// defaultStepInside says whether several statements in one text, if all go well, leave the session's
+// step at its default; see keepTurns.
 func (s *session) defaultStepInside(sql []byte) (lost bool) {
-	if s.stmt.Kind != statement.Multi || s.set.Sequences.Turns() <= 1 {
+	if s.set.Sequences.Turns() <= 1 {
 		return false
 	}
-	var st statement.Statement
-	for part := range bytes.SplitSeq(sql, []byte(";")) {
-		st.Analyze(part, s.state.Mode)
-		if st.Kind != statement.Set {
+	for i := range s.stmt.Parts {
+		part := &s.stmt.Parts[i]
+		if part.Kind != statement.Set {
 			continue
 		}
-		for i := range st.Assignments {
-			if a := &st.Assignments[i]; a.Target == statement.SessionVariable && string(a.Name) == state.StepVariable {
-				lost = state.IsDefault(string(part[a.Start:a.End]))
+		for _, a := range s.stmt.Assignments[part.From:part.To] {
+			if a.Target == statement.SessionVariable && string(a.Name) == state.StepVariable {
+				lost = state.IsDefault(string(sql[a.Start:a.End]))
 			}
 		}
 	}

@@ -13,20 +13,21 @@ import (
 	"go.uber.org/zap"
 
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/limit"
 )
 
-// guardBatch is how many guard rows one statement writes.
-const guardBatch = 200
+// limitBatch is how many limits one statement writes.
+const limitBatch = 200
 
 // adoption makes the chosen node the holder. It first writes the claim, a new term: once a node shows it, no window that another
 // holder wants counts there any more. When enough nodes show the claim, what they know of wanted windows is all there is, and every
 // sequence begins above it. Where the new holder alone is enough both are one transaction, so that whoever knows of the claim knows of
 // its windows.
 type adoption struct {
-	g        *guard
+	g        *ceilings
 	now      *choice
-	previous guardRow
-	local    guardRow // the claim that counts on this node, as it was read
+	previous limit.Holder
+	local    limit.Holder // the claim that counts on this node, as it was read
 	term     uint64
 	mine     uint64            // this node's own term so far
 	claimed  bool              // an earlier attempt, or another proxy's, has written the claim
@@ -36,7 +37,7 @@ type adoption struct {
 }
 
 // adopt makes the chosen node the holder of all sequences, unless it is that already as far as name is concerned, and no claim that somebody has seen on another node counts more.
-func (g *guard) adopt(ctx context.Context, name string, over guardRow) error {
+func (g *ceilings) adopt(ctx context.Context, name string, over limit.Holder) error {
 	if err := g.adopting.take(ctx); err != nil {
 		return fmt.Errorf("wait for an adoption: %w", err)
 	}
@@ -58,7 +59,7 @@ func (g *guard) adopt(ctx context.Context, name string, over guardRow) error {
 var errOvertaken = fmt.Errorf("another proxy adopts it at the same time: %w", outcomeNotHolder)
 
 // adoptOnce is one attempt of adopt.
-func (g *guard) adoptOnce(ctx context.Context, conn *sql.Conn, name string, over guardRow) (err error) {
+func (g *ceilings) adoptOnce(ctx context.Context, conn *sql.Conn, name string, over limit.Holder) (err error) {
 	now := g.nodes.current.Load()
 	if now == nil {
 		return nil // the next attempt goes elsewhere
@@ -68,17 +69,16 @@ func (g *guard) adoptOnce(ctx context.Context, conn *sql.Conn, name string, over
 	}
 	// The others are read before the node itself, which so has all that they have of it: another proxy may adopt it just now. And what the node knows is read
 	// before it is asked whether it may give numbers: what is prepared from then is of a time before any adoption, or there is nothing to do.
-	var own guardRows
+	var own limit.Record
 	var others []sighting
 	for _, sighted := range []bool{false, true} {
-		what := " WHERE `name` = ''"
 		if sighted {
-			others, what = g.sightAll(ctx, now), ""
+			others = g.sightAll(ctx, now)
 		}
-		if own, err = g.readGuard(ctx, conn, what); err != nil {
+		if own, err = g.readRecord(ctx, conn, scope{all: sighted}); err != nil {
 			return err
 		}
-		if ok, err := g.isAdmitted(ctx, conn, now, name); ok && !over.over(own.holder()) || err != nil {
+		if ok, err := g.isAdmitted(ctx, conn, now, name); ok && !over.Over(own.Holder()) || err != nil {
 			return err // another proxy was faster
 		}
 	}
@@ -94,7 +94,7 @@ func (g *guard) adoptOnce(ctx context.Context, conn *sql.Conn, name string, over
 }
 
 // isAdmitted reads whether the node may give numbers of a sequence, its ceiling apart; without a name whether it is the holder at all.
-func (g *guard) isAdmitted(ctx context.Context, conn *sql.Conn, now *choice, name string) (bool, error) {
+func (g *ceilings) isAdmitted(ctx context.Context, conn *sql.Conn, now *choice, name string) (bool, error) {
 	position := uint64(math.MaxUint64)
 	if name != "" {
 		stored, err := g.readRow(ctx, conn, name)
@@ -103,24 +103,24 @@ func (g *guard) isAdmitted(ctx context.Context, conn *sql.Conn, now *choice, nam
 		}
 		position = stored.position()
 	}
-	rows, err := g.readGuard(ctx, conn, ofSequence, name)
+	known, err := g.readRecord(ctx, conn, scope{name: name})
 	if err != nil {
 		return false, err
 	}
-	_, err = admitted(rows, now.holder, position)
-	return err == nil, nil
+	_, ok := known.Admits(now.holder, position)
+	return ok, nil
 }
 
 // prepare looks at what the nodes know, and decides on the term and on how many nodes must show it. over is a claim that somebody has seen on another node.
-func (a *adoption) prepare(own guardRows, others []sighting, over guardRow) error {
+func (a *adoption) prepare(own limit.Record, others []sighting, over limit.Holder) error {
 	g, n := a.g, len(a.g.nodes.all)
 	a.collect(own)
-	mine := own.holder()
+	mine := own.Holder()
 	a.previous, a.local = mine, mine
-	if mine.holder == a.now.holder {
-		a.mine = mine.term
+	if mine.ID == a.now.holder {
+		a.mine = mine.Term
 	}
-	elsewhere, at, cluster := guardRow{}, "", a.now.cluster != ""
+	elsewhere, at, cluster := limit.Holder{}, "", a.now.cluster != ""
 	var away []string
 	var missing []sighting
 	identities := make(map[string]bool)
@@ -135,8 +135,8 @@ func (a *adoption) prepare(own guardRows, others []sighting, over guardRow) erro
 			away, missing = append(away, s.addr+": "+s.err.Error()), append(missing, s)
 			continue
 		}
-		a.collect(s.rows)
-		if top := s.rows.holder(); top.term != 0 && (a.previous.term == 0 || top.over(a.previous)) {
+		a.collect(s.known)
+		if top := s.known.Holder(); top.Term != 0 && (a.previous.Term == 0 || top.Over(a.previous)) {
 			if a.previous = top; !errors.Is(s.unfit, errElsewhere) {
 				elsewhere, at = top, s.addr
 			}
@@ -149,47 +149,45 @@ func (a *adoption) prepare(own guardRows, others []sighting, over guardRow) erro
 		identities[s.identity] = true
 	}
 	switch {
-	case over.over(a.previous):
+	case over.Over(a.previous):
 		// What this node may still give is below its ceilings. A claim that is not seen would take that away.
-		return fmt.Errorf("%s was adopted after it, in term %d, and does not say so any more: %s", over.holder, over.term, strings.Join(away, "; "))
-	case cluster && mine.term == 0 && elsewhere.term != 0:
-		return fmt.Errorf("%w: what %s has of table %s, it has in a moment, or is no copy", errOvertaken, at, g.table.guard)
-	case a.previous.term == 0 && len(away) > 0 && !cluster:
+		return fmt.Errorf("%s was adopted after it, in term %d, and does not say so any more: %s", over.ID, over.Term, strings.Join(away, "; "))
+	case cluster && mine.Term == 0 && elsewhere.Term != 0:
+		return fmt.Errorf("%w: what %s has of table %s, it has in a moment, or is no copy", errOvertaken, at, g.table.holder)
+	case a.previous.Term == 0 && len(away) > 0 && !cluster:
 		return fmt.Errorf("the first time all %d nodes of the sequence server must be there: %s", n, strings.Join(away, "; "))
-	case mine.term == 0 && elsewhere.term != 0:
+	case mine.Term == 0 && elsewhere.Term != 0:
 		return &UnfitError{
 			Server: a.now.addr, Table: g.table.full,
-			Finding: fmt.Sprintf("it can be written to and is no copy of the other nodes, where %s holds the sequences", elsewhere.holder),
+			Finding: fmt.Sprintf("it can be written to and is no copy of the other nodes, where %s holds the sequences", elsewhere.ID),
 			Remedy:  "make a node that replicated from the old primary the new one, or restore this one from a copy of it",
 		}
 	}
-	a.first = a.previous.term == 0
+	a.first = a.previous.Term == 0
 	// In a cluster another holder was another configuration, perhaps of the same nodes.
-	a.need = adoptions(n, !cluster && !a.first && a.previous.holder != a.now.holder)
+	a.need = adoptions(n, !cluster && !a.first && a.previous.ID != a.now.holder)
 	if cluster && len(identities) < a.need {
 		// A claim that too few nodes can show would end the ceilings of the holder before, and
 		// begin nothing.
 		return &seenError{cluster: true, need: a.need, seen: len(identities), missing: missing}
 	}
-	a.term = a.previous.term + 1
-	if a.previous == mine && mine.holder == a.now.holder && mine.ceiling == 0 {
-		a.term, a.claimed = mine.term, true
+	a.term = a.previous.Term + 1
+	if a.previous == mine && mine.ID == a.now.holder && !mine.Complete {
+		a.term, a.claimed = mine.Term, true
 	}
 	return nil
 }
 
 // collect takes note of what a node knows of windows.
-func (a *adoption) collect(rows guardRows) {
-	for _, r := range rows {
-		if !r.claims() {
-			a.wanted[r.name] = max(a.wanted[r.name], r.wanted)
-		}
+func (a *adoption) collect(known limit.Record) {
+	for _, l := range known.Limits {
+		a.wanted[l.Name] = max(a.wanted[l.Name], l.Wanted)
 	}
 }
 
-// sightAll reads all guard rows of the other nodes, once each; of a cluster those of all nodes, see
-// awaitSeen.
-func (g *guard) sightAll(ctx context.Context, now *choice) []sighting {
+// sightAll reads all that the other nodes have recorded, once each; of a cluster that of all nodes,
+// see awaitSeen.
+func (g *ceilings) sightAll(ctx context.Context, now *choice) []sighting {
 	patience := g.opts.DialTimeout
 	if now.cluster != "" {
 		patience = min(patience, g.timing.shown) // this node has what they have, or a majority did not have it
@@ -210,7 +208,7 @@ func (g *guard) sightAll(ctx context.Context, now *choice) []sighting {
 				s.unfit = g.noWitness(now, &found)
 			}
 			if s.err == nil {
-				s.rows, s.err = g.readGuard(ctx, n.pool(), "")
+				s.known, s.err = g.readRecord(ctx, n.pool(), scope{all: true})
 			}
 			all <- s
 		}()
@@ -231,26 +229,27 @@ func (a *adoption) run(ctx context.Context, conn *sql.Conn) error {
 		if err := g.leadsTo(ctx, tx, a.now); err != nil {
 			return err
 		}
-		rows, err := g.readGuard(ctx, tx, " FOR UPDATE")
+		known, err := g.lockRecord(ctx, tx)
 		if err != nil {
 			return err
 		}
-		a.collect(rows)
-		if top := rows.holder(); top.holder == a.now.holder && top.ceiling == 1 && (top.term > a.mine || a.claimed && top.term == a.term) {
+		a.collect(known)
+		top := known.Holder()
+		if top.ID == a.now.holder && top.Complete && (top.Term > a.mine || a.claimed && top.Term == a.term) {
 			done = true // another proxy was faster
 			return nil
-		} else if top.holder != a.local.holder || top.term != a.local.term {
+		} else if top.ID != a.local.ID || top.Term != a.local.Term {
 			return errOvertaken // it may have been adopted, and another node after it
 		} else if a.claimed {
 			return nil
 		}
-		a.term = max(a.term, rows.holder().term+1)
+		a.term = max(a.term, top.Term+1)
 		complete := 0
 		if alone {
 			complete = 1
 		}
-		if _, err := tx.ExecContext(ctx, "REPLACE INTO "+g.table.guard+" (`name`, `holder`, `term`, `ceiling`) VALUES ('', "+a.now.holderSQL()+", ?, ?)", a.term, complete); err != nil {
-			return fmt.Errorf("write table %s: %w", g.table.guard, err)
+		if _, err := tx.ExecContext(ctx, "REPLACE INTO "+g.table.holder+" (`holder`, `term`, `complete`) VALUES ("+a.now.holderSQL()+", ?, ?)", a.term, complete); err != nil {
+			return fmt.Errorf("write table %s: %w", g.table.holder, err)
 		}
 		if alone {
 			sequences, err = a.install(ctx, tx)
@@ -260,36 +259,36 @@ func (a *adoption) run(ctx context.Context, conn *sql.Conn) error {
 	if err != nil || done {
 		return err
 	}
-	seen, err := g.awaitSeen(ctx, a.now, guardRow{holder: a.now.holder, term: a.term}, a.need, "", nil, func(rows guardRows) bool {
-		top := rows.holder()
-		return top.holder == a.now.holder && top.term == a.term
+	seen, err := g.awaitSeen(ctx, a.now, limit.Holder{ID: a.now.holder, Term: a.term}, a.need, scope{all: true}, func(known limit.Record) bool {
+		top := known.Holder()
+		return top.ID == a.now.holder && top.Term == a.term
 	})
 	if err != nil {
 		return fmt.Errorf("term %d: %w", a.term, err)
 	}
 	if !alone {
 		for _, s := range seen {
-			a.collect(s.rows)
+			a.collect(s.known)
 		}
 		err := g.transact(ctx, func(tx *sql.Tx) error {
 			if err := g.leadsTo(ctx, tx, a.now); err != nil {
 				return err
 			}
-			rows, err := g.readGuard(ctx, tx, " FOR UPDATE")
+			known, err := g.lockRecord(ctx, tx)
 			if err != nil {
 				return err
 			}
-			if top := rows.holder(); top.holder != a.now.holder || top.term != a.term {
+			if top := known.Holder(); top.ID != a.now.holder || top.Term != a.term {
 				return errOvertaken // another proxy began after this one; its term counts
-			} else if top.ceiling == 1 {
+			} else if top.Complete {
 				done = true // another proxy was faster
 				return nil
 			}
-			a.collect(rows)
+			a.collect(known)
 			if sequences, err = a.install(ctx, tx); err != nil {
 				return err
 			}
-			_, err = tx.ExecContext(ctx, "UPDATE "+g.table.guard+" SET `ceiling` = 1 WHERE `name` = '' AND `holder` = "+a.now.holderSQL()+" AND `term` = ?", a.term)
+			_, err = tx.ExecContext(ctx, "UPDATE "+g.table.holder+" SET `complete` = 1 WHERE `holder` = "+a.now.holderSQL()+" AND `term` = ?", a.term)
 			return err
 		})
 		if err != nil || done {
@@ -310,7 +309,7 @@ func (a *adoption) log(sequences int, seen []sighting) {
 		return
 	}
 	a.g.log.Warn("sequences held by another node",
-		append(fields, zap.String("before", a.previous.holder))...)
+		append(fields, zap.String("before", a.previous.ID))...)
 }
 
 // install writes where each sequence begins under this holder, and returns how many there are.
@@ -325,41 +324,41 @@ func (a *adoption) install(ctx context.Context, tx *sql.Tx) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	rows := make(guardRows, 0, len(counters))
+	limits := make([]limit.Limit, 0, len(counters))
 	for _, c := range counters {
-		frozen := c.floor == highest // or it has ended
-		begin, wanted := c.floor, windows[c.name]
+		frozen := c.position == highest // or it has ended
+		begin, wanted := c.position, windows[c.name]
 		if wanted > 0 {
 			begin = max(begin, min(above(wanted), highest))
 		}
-		if begin != c.floor {
+		if begin != c.position {
 			if _, err := tx.ExecContext(ctx, "UPDATE "+g.table.full+" SET `id` = ? WHERE `name` = ?", begin, c.name); err != nil {
 				return 0, fmt.Errorf("raise the row of sequence %q to %d: %w", c.name, begin, err)
 			}
 		}
-		r := guardRow{name: c.name, wanted: max(begin, wanted), floor: begin}
+		l := limit.Limit{Name: c.name, Wanted: max(begin, wanted), Floor: begin}
 		if frozen {
 			// Where it stands says nothing about what was given, nor about what may be.
-			r.floor = min(above(wanted), highest)
-			begin, c.floor, r.wanted = r.floor, r.floor, max(r.floor, wanted)
-			if err := a.raiseSaved(ctx, tx, c.name, r.floor); err != nil {
+			l.Floor = min(above(wanted), highest)
+			begin, c.position, l.Wanted = l.Floor, l.Floor, max(l.Floor, wanted)
+			if err := a.raiseSaved(ctx, tx, c.name, l.Floor); err != nil {
 				return 0, err
 			}
 		}
 		if a.need == 1 {
 			// The old window tells how much is used in a while: it was as long as what is left of it, and up to twice that.
-			width := (max(wanted, c.floor)-c.floor)*windowsInHand/windowWidths + 1
-			r.wanted = windowEnd(begin, width, highest)
-			r.ceiling = r.wanted
+			width := (max(wanted, c.position)-c.position)*windowsInHand/windowWidths + 1
+			l.Wanted = windowEnd(begin, width, highest)
+			l.Granted = l.Wanted
 		}
-		rows = append(rows, r)
+		limits = append(limits, l)
 	}
 	for _, name := range lost {
 		if err := a.restore(ctx, tx, name); err != nil {
 			return 0, err
 		}
 	}
-	return len(counters), a.write(ctx, tx, rows)
+	return len(counters), a.write(ctx, tx, limits)
 }
 
 func above(n uint64) uint64 {
@@ -369,25 +368,31 @@ func above(n uint64) uint64 {
 	return n + 1
 }
 
-// lockCounters reads all counters; floor is their id. Those that the server finds by the empty name, as somebody may have made them by hand, have no place among the
-// guard's rows: those of that name say who is the holder.
-func (a *adoption) lockCounters(ctx context.Context, tx *sql.Tx) (all guardRows, err error) {
+// counter is where the row of a sequence stands.
+type counter struct {
+	name     string
+	position uint64
+}
+
+// lockCounters reads all counters. Those that the server finds by the empty name, as somebody may
+// have made them by hand, are no sequences.
+func (a *adoption) lockCounters(ctx context.Context, tx *sql.Tx) (all []counter, err error) {
 	found, err := tx.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR), `name` = '' FROM "+a.g.table.full+" FOR UPDATE")
 	if err != nil {
 		return nil, fmt.Errorf("read table %s: %w", a.g.table.full, err)
 	}
 	defer func() { _ = found.Close() }()
 	for found.Next() {
-		var r guardRow
+		var c counter
 		var id sql.NullString
 		var empty bool
-		if err := found.Scan(&r.name, &id, &empty); err != nil {
+		if err := found.Scan(&c.name, &id, &empty); err != nil {
 			return nil, err
 		}
-		if r.floor, err = strconv.ParseUint(id.String, 10, 64); err != nil || empty {
+		if c.position, err = strconv.ParseUint(id.String, 10, 64); err != nil || empty {
 			continue // whoever reserves there is told
 		}
-		all = append(all, r)
+		all = append(all, c)
 	}
 	return all, found.Err()
 }
@@ -403,7 +408,7 @@ func (a *adoption) raiseSaved(ctx context.Context, tx *sql.Tx, name string, floo
 
 // windows are those of the counters, which are locked, by the counters' spelling: the server says which names it takes for one. lost are the names of which
 // numbers may have been given and which have no row here: they were dropped, or made so late that this node has not heard of them.
-func (a *adoption) windows(ctx context.Context, tx *sql.Tx, counters guardRows) (windows map[string]uint64, lost []string, err error) {
+func (a *adoption) windows(ctx context.Context, tx *sql.Tx, counters []counter) (windows map[string]uint64, lost []string, err error) {
 	windows = make(map[string]uint64, len(counters))
 	for _, c := range counters {
 		windows[c.name] = a.wanted[c.name]
@@ -443,32 +448,34 @@ func (a *adoption) restore(ctx context.Context, tx *sql.Tx, name string) error {
 	return nil
 }
 
-// write replaces the holder's rows by those of the new term.
-func (a *adoption) write(ctx context.Context, tx *sql.Tx, rows guardRows) error {
-	g := a.g
-	if _, err := tx.ExecContext(ctx, "DELETE FROM "+g.table.guard+" WHERE `name` <> '' AND `holder` = "+a.now.holderSQL()); err != nil {
-		return fmt.Errorf("write table %s: %w", g.table.guard, err)
+// write replaces the holder's limits by those of the new term.
+func (a *adoption) write(ctx context.Context, tx *sql.Tx, limits []limit.Limit) error {
+	table := &a.g.table
+	if _, err := tx.ExecContext(ctx, "DELETE FROM "+table.limit+" WHERE `giver` = "+a.now.holderSQL()); err != nil {
+		return fmt.Errorf("write table %s: %w", table.limit, err)
 	}
 	if a.now.cluster != "" { // each of its configurations was a holder; this one begins above them
-		if _, err := tx.ExecContext(ctx, "DELETE FROM "+g.table.guard+" WHERE `term` < ?", a.term); err != nil {
-			return fmt.Errorf("write table %s: %w", g.table.guard, err)
+		for _, full := range []string{table.holder, table.limit} {
+			if _, err := tx.ExecContext(ctx, "DELETE FROM "+full+" WHERE `term` < ?", a.term); err != nil {
+				return fmt.Errorf("write table %s: %w", full, err)
+			}
 		}
 	}
-	for len(rows) > 0 {
-		batch := rows[:min(len(rows), guardBatch)]
-		rows = rows[len(batch):]
+	for len(limits) > 0 {
+		batch := limits[:min(len(limits), limitBatch)]
+		limits = limits[len(batch):]
 		var text strings.Builder
-		text.WriteString("INSERT INTO " + g.table.guard + " (`name`, `holder`, `term`, `wanted`, `ceiling`, `floor`) VALUES ")
+		text.WriteString("INSERT INTO " + table.limit + " (`name`, `giver`, `term`, `wanted`, `granted`, `floor`) VALUES ")
 		args := make([]any, 0, 5*len(batch))
-		for i, r := range batch {
+		for i, l := range batch {
 			if i > 0 {
 				text.WriteString(", ")
 			}
 			text.WriteString("(?, " + a.now.holderSQL() + ", ?, ?, ?, ?)")
-			args = append(args, r.name, a.term, r.wanted, r.ceiling, r.floor)
+			args = append(args, l.Name, a.term, l.Wanted, l.Granted, l.Floor)
 		}
 		if _, err := tx.ExecContext(ctx, text.String(), args...); err != nil {
-			return fmt.Errorf("write table %s: %w", g.table.guard, err)
+			return fmt.Errorf("write table %s: %w", table.limit, err)
 		}
 	}
 	return nil

@@ -47,15 +47,15 @@ func (w *view) change(ctx context.Context, name string, f func(g *agreed, r *row
 
 // keepAbove is that of each member.
 func (a *servers) keepAbove(ctx context.Context, w *view, name string, n uint64) error {
-	return errors.Join(a.each(ctx, w.members, func(ctx context.Context, _ int, v *server) error { return v.guard.keepAbove(ctx, name, n) })...)
+	return errors.Join(a.each(ctx, w.members, func(ctx context.Context, _ int, v *server) error { return v.ceilings.keepAbove(ctx, name, n) })...)
 }
 
 // dividable refuses a definition whose numbers several members cannot divide.
 func (w *view) dividable(d *Definition) error {
 	switch {
 	case !w.several():
-	case d.Increment > 1:
-		return needsOneServer("sequence %q: INCREMENT BY %d", d.Name, d.Increment)
+	case !w.members[0].share().divides(d.Increment):
+		return w.members[0].share().notDivided(d.Name, d.Increment)
 	case d.Cycle:
 		return needsOneServer("sequence %q: CYCLE", d.Name)
 	}
@@ -142,7 +142,11 @@ func (g *agreed) first(highest uint64) (first uint64) {
 		case h.inSteps():
 			next, ok = h.rule(rule{}, of.id).next(of.id, highest)
 		case h.inBlocks():
-			next, ok = h.end(of.id, 0, 1)
+			h = h.by(of.rule())
+			if next, ok = h.end(of.id, 0, 1); ok && next <= highest {
+				seg := h.segment(next, 1)
+				next = seg.Next()
+			}
 			ok = ok && next <= highest
 		}
 		if ok && (first == 0 || next < first) {

@@ -68,7 +68,7 @@ func (c *cache) replan(now time.Time) {
 		return
 	}
 	c.size, c.low = c.pace.plan(c.leftLocked())
-	c.size = c.owner.servers.sized(c.size)
+	c.size = c.owner.servers.sized(c.rule, c.size)
 }
 
 // keepUp fetches more where the rate has risen since the last reservation, and where a sequence was used and is idle now.

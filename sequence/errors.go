@@ -180,6 +180,15 @@ func needsOneServer(format string, args ...any) error {
 	return fmt.Errorf("%s: %w, and there are several", fmt.Sprintf(format, args...), ErrSeveral)
 }
 
+// notDivided is the error for numbers that are so far apart and that members cannot divide; see divides.
+// It is an ErrSeveral.
+func (h share) notDivided(name string, step uint64) error {
+	if !h.inBlocks() {
+		return needsOneServer("sequence %q: INCREMENT BY %d", name, step)
+	}
+	return fmt.Errorf("sequence %q: INCREMENT BY %d: with several servers it has to divide the %d numbers of a block, or the sequence %w", name, step, h.block, ErrSeveral)
+}
+
 // blockError: a run of numbers is longer than a block. It is an ErrSeveral.
 type blockError struct {
 	name        string

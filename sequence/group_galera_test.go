@@ -79,7 +79,7 @@ func TestAGaleraClusterHasOneHolderAndOutlivesTheNodeThatIsWrittenTo(t *testing.
 	}
 	a.wantLog(t, "sequence node changed")
 	var holders int
-	if err := nodes[1].DB(t, "app").QueryRow("SELECT COUNT(*) FROM sequence_guard WHERE name = ''").Scan(&holders); err != nil || holders != 1 {
+	if err := nodes[1].DB(t, "app").QueryRow("SELECT COUNT(*) FROM sequence_holder").Scan(&holders); err != nil || holders != 1 {
 		t.Errorf("a cluster has %d holders (%v), want one, which is its present configuration or the one before", holders, err)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"seqproxy/sequence/limit"
 )
 
 // A connection to the node before outlives the choice of another one. What is meant for the new primary does not go there: the old one
@@ -39,12 +41,12 @@ func TestAConnectionThatStillLeadsToTheNodeBeforeAdoptsNothingThere(t *testing.T
 			t.Fatal(err)
 		}
 	}
-	err = v.guard.adopt(t.Context(), "photos", guardRow{})
+	err = v.ceilings.adopt(t.Context(), "photos", limit.Holder{})
 	t.Log("between:", err)
 
 	var first, second uint64
 	for i, term := range []*uint64{&first, &second} {
-		if err := e.pools[i].QueryRow("SELECT MAX(`term`) FROM sequence_guard WHERE `name` = ''").Scan(term); err != nil {
+		if err := e.pools[i].QueryRow("SELECT MAX(`term`) FROM sequence_holder").Scan(term); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -63,7 +65,7 @@ func TestTwoProxiesAdoptTheFirstPrimaryAtTheSameTime(t *testing.T) {
 	e := startEstate(t, 3, "photos")
 	all := &given{}
 	for round := range 10 {
-		e.Nodes[0].Exec(t, "DROP TABLE IF EXISTS app.sequence_guard")
+		e.Nodes[0].Exec(t, "DROP TABLE IF EXISTS app.sequence_holder, app.sequence_limit")
 		for _, i := range []int{1, 2} {
 			e.CatchUp(t, i, 0)
 		}
@@ -109,18 +111,18 @@ func TestANodeIsNotAdoptedOverItsOwnClaim(t *testing.T) {
 	e.Promote(t, 1)
 	b.take(t, "b", "photos", 5)
 	v := b.servers.first()
-	claim := func() (top guardRow) {
-		rows, err := v.readGuard(t.Context(), v.pool(), " WHERE `name` = ''")
+	claim := func() (top limit.Holder) {
+		known, err := v.readRecord(t.Context(), v.pool(), scope{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return rows.holder()
+		return known.Holder()
 	}
 	before := claim()
-	if err := v.guard.adopt(t.Context(), "photos", before); err != nil { // what was seen there is this
+	if err := v.ceilings.adopt(t.Context(), "photos", before); err != nil { // what was seen there is this
 		t.Error(err)
 	}
-	if after := claim(); after != before || before.term != 2 || before.ceiling != 1 {
+	if after := claim(); after != before || before.Term != 2 || !before.Complete {
 		t.Errorf("it claims %+v, and claimed %+v", after, before)
 	}
 	b.take(t, "b", "photos", 200)
@@ -143,18 +145,20 @@ func TestTwoProxiesAdoptTheSurvivorOfTwoAtTheSameTime(t *testing.T) {
 	e.Promote(t, 1)
 	pool := e.pools[1]
 	var before string
-	if err := pool.QueryRow("SELECT `holder` FROM sequence_guard WHERE `name` = ''").Scan(&before); err != nil {
+	if err := pool.QueryRow("SELECT `holder` FROM sequence_holder").Scan(&before); err != nil {
 		t.Fatal(err)
 	}
-	adopt := func(m *member) error { return m.servers.first().guard.adopt(t.Context(), "photos", guardRow{}) }
+	adopt := func(m *member) error { return m.servers.first().ceilings.adopt(t.Context(), "photos", limit.Holder{}) }
 	for _, m := range []*member{a, slow} {
 		eventually(t, "it has found the survivor", func() bool { return adopt(m) == nil })
 	}
 	slow.links[1].Delay(3 * time.Millisecond)
 	took := time.Duration(1)
 	for after := time.Duration(0); after < took; after += max(2*time.Millisecond, took/30) { // until the slow one is done before the other begins
-		if _, err := pool.Exec("DELETE FROM sequence_guard WHERE `holder` <> ?", before); err != nil {
-			t.Fatal(err)
+		for _, text := range []string{"DELETE FROM sequence_holder WHERE `holder` <> ?", "DELETE FROM sequence_limit WHERE `giver` <> ?"} {
+			if _, err := pool.Exec(text, before); err != nil {
+				t.Fatal(err)
+			}
 		}
 		begin, other := time.Now(), make(chan error, 1)
 		go func() {
@@ -167,7 +171,7 @@ func TestTwoProxiesAdoptTheSurvivorOfTwoAtTheSameTime(t *testing.T) {
 			t.Errorf("%s after the slow one: %v", after, err)
 		}
 		var term, complete uint64
-		if err := pool.QueryRow("SELECT `term`, `ceiling` FROM sequence_guard WHERE `name` = '' ORDER BY `term` DESC LIMIT 1").Scan(&term, &complete); err != nil {
+		if err := pool.QueryRow("SELECT `term`, `complete` FROM sequence_holder ORDER BY `term` DESC LIMIT 1").Scan(&term, &complete); err != nil {
 			t.Fatal(err)
 		}
 		if term != 2 || complete != 1 {
@@ -198,23 +202,23 @@ func TestAnAdoptionThatWasPreparedFromAnOldViewIsNotMade(t *testing.T) {
 	}
 	defer conn.Close() //nolint:errcheck // the test is over
 	now := v.nodes.current.Load()
-	own, err := v.readGuard(t.Context(), conn, "")
+	own, err := v.readRecord(t.Context(), conn, scope{all: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := &adoption{g: v.guard, now: now, wanted: make(map[string]uint64)}
-	if err := old.prepare(own, v.guard.sightAll(t.Context(), now), guardRow{}); err != nil || old.need != 1 {
+	old := &adoption{g: v.ceilings, now: now, wanted: make(map[string]uint64)}
+	if err := old.prepare(own, v.ceilings.sightAll(t.Context(), now), limit.Holder{}); err != nil || old.need != 1 {
 		t.Fatal(old.need, err)
 	}
 	// Meanwhile: adopted in term 2, the other node in term 3, which is why somebody claims this one in term 4.
-	if _, err := conn.ExecContext(t.Context(), "INSERT INTO "+v.table.guard+" (`name`, `holder`, `term`, `ceiling`) VALUES ('', "+now.self+", 4, 0)"); err != nil {
+	if _, err := conn.ExecContext(t.Context(), "INSERT INTO "+v.table.holder+" (`holder`, `term`) VALUES ("+now.self+", 4)"); err != nil {
 		t.Fatal(err)
 	}
 	if err := old.run(t.Context(), conn); !errors.Is(err, errOvertaken) {
 		t.Errorf("got %v, want that it was overtaken", err)
 	}
 	var term, complete uint64
-	if err := e.pools[1].QueryRow("SELECT `term`, `ceiling` FROM sequence_guard WHERE `name` = '' ORDER BY `term` DESC LIMIT 1").Scan(&term, &complete); err != nil {
+	if err := e.pools[1].QueryRow("SELECT `term`, `complete` FROM sequence_holder ORDER BY `term` DESC LIMIT 1").Scan(&term, &complete); err != nil {
 		t.Fatal(err)
 	}
 	if term != 4 || complete != 0 {
@@ -232,7 +236,7 @@ func TestANodeDoesNotClaimAgainstAnotherThatCannotBeAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := a.servers.first()
-	if err := v.guard.adopt(t.Context(), "photos", guardRow{holder: "the other one", term: 2}); err == nil || !strings.Contains(err.Error(), "the other one was adopted after it, in term 2") {
+	if err := v.ceilings.adopt(t.Context(), "photos", limit.Holder{ID: "the other one", Term: 2}); err == nil || !strings.Contains(err.Error(), "the other one was adopted after it, in term 2") {
 		t.Errorf("got %v, want an error that says why", err)
 	}
 	a.take(t, "a", "photos", 500)
@@ -251,13 +255,13 @@ func TestAFirstWindowBeginsWhereTheSequenceStands(t *testing.T) {
 	}
 	defer conn.Close() //nolint:errcheck // the test is over
 	now := v.nodes.current.Load()
-	if _, err := conn.ExecContext(t.Context(), "DELETE FROM "+v.table.guard+" WHERE `name` = 'late'"); err != nil {
+	if _, err := conn.ExecContext(t.Context(), "DELETE FROM "+v.table.limit+" WHERE `name` = 'late'"); err != nil {
 		t.Fatal(err)
 	}
 	if err := v.want(t.Context(), conn, now, "late", 1, 2000, 1000); err != nil { // it was at 1000
 		t.Fatal(err)
 	}
-	if ok, err := v.guard.isAdmitted(t.Context(), conn, now, "late"); !ok || err != nil {
+	if ok, err := v.ceilings.isAdmitted(t.Context(), conn, now, "late"); !ok || err != nil {
 		t.Errorf("it gives no numbers of the sequence (%v)", err)
 	}
 }

@@ -368,7 +368,7 @@ func TestANumberThatSomebodyChoseLeavesOthersWhatIsBelowTheCeiling(t *testing.T)
 	a.take(t, "a", "photos", 25)
 	e.CatchUp(t, 1, 0)
 	e.Cut(t, 1)
-	ceiling, ok := a.servers.first().guard.ceiling("photos")
+	ceiling, ok := a.servers.first().ceilings.ceiling("photos")
 	if !ok {
 		t.Fatal("there is no ceiling")
 	}
@@ -520,14 +520,14 @@ func TestSequencesOfAGroupAreMadeSetRestartedAndDroppedAsElsewhere(t *testing.T)
 	if n, err := impatient.Take(ctx, []byte("unseen"), 1); err == nil || !strings.Contains(err.Error(), "replication") {
 		t.Errorf("got %d, %v; want an error that names replication", n, err)
 	}
-	if err := s.servers.first().guard.shownOn(ctx, 0, 2); err == nil {
+	if err := s.servers.first().ceilings.shownOn(ctx, 0, 2); err == nil {
 		t.Error("what no replica has is said to survive a fail-over")
 	}
 	e.Mend(t, 1)
 	if _, err := s.Take(ctx, []byte("unseen"), 1); err != nil {
 		t.Error(err)
 	}
-	if err := s.servers.first().guard.shownOn(ctx, 0, 2); err != nil {
+	if err := s.servers.first().ceilings.shownOn(ctx, 0, 2); err != nil {
 		t.Error(err)
 	}
 
@@ -598,14 +598,14 @@ func TestAReplicationGroupHasAHolderForEachOfItsViews(t *testing.T) {
 	})
 }
 
-// wantHolder waits until a node has one claim, which is complete, of at least this term.
+// wantHolder waits until a node has one holder, which is complete, of at least this term.
 func (e *estate) wantHolder(t *testing.T, node int, term uint64) {
 	t.Helper()
 	var all, complete int
 	var highest uint64
 	db := e.Nodes[node].DB(t, "app")
 	eventually(t, "the cluster has one holder", func() bool {
-		err := db.QueryRow("SELECT COUNT(*), SUM(`ceiling`), MAX(`term`) FROM sequence_guard WHERE `name` = ''").Scan(&all, &complete, &highest)
+		err := db.QueryRow("SELECT COUNT(*), SUM(`complete`), MAX(`term`) FROM sequence_holder").Scan(&all, &complete, &highest)
 		return err == nil && all == 1 && complete == 1 && highest >= term
 	})
 }
@@ -645,7 +645,7 @@ func TestAPromotedReplicaThatIsNamedAloneIsRefusedUntilItWasAdopted(t *testing.T
 	})
 }
 
-// One that was to become a group and never did has its own claim alone, and served alone before. Where another was the holder it may lack numbers.
+// One that was to become a group and never did has itself as the holder alone, and served alone before. Where another was the holder it may lack numbers.
 func TestAServerWhoseAdoptionWasNeverCompleteIsServedAloneIfItWasTheFirst(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 7})
 	variables := make(map[string]string)
@@ -656,41 +656,41 @@ func TestAServerWhoseAdoptionWasNeverCompleteIsServedAloneIfItWasTheFirst(t *tes
 		}
 	}
 	_, identity := identityOf(variables)
-	p.exec(t, fmt.Sprintf(createGuard, "sequence_guard", "varchar(50)"))
-	p.exec(t, "INSERT INTO sequence_guard (name, holder, term, ceiling) VALUES ('', '"+identity+"', 2, 0)")
+	p.exec(t, fmt.Sprintf(createHolder, "sequence_holder"))
+	p.exec(t, "INSERT INTO sequence_holder (holder, term, complete) VALUES ('"+identity+"', 2, 0)")
 	if n := mustTake(t, p.open(t), "photos", 1); n != 8 {
 		t.Errorf("got %d, want 8", n)
 	}
-	p.exec(t, "INSERT INTO sequence_guard (name, holder, term, ceiling) VALUES ('', 'another one', 1, 1)")
+	p.exec(t, "INSERT INTO sequence_holder (holder, term, complete) VALUES ('another one', 1, 1)")
 	refused := p.open(t)
 	if n, err := refused.Take(t.Context(), []byte("photos"), 1); !errors.Is(err, ErrUnfit) {
 		t.Errorf("another was the holder: got %d, %v, want ErrUnfit", n, err)
 	}
 	examined := refused.Examine(t.Context(), func(context.Context, int, int, Ask) {})
-	if found := examined[0].Nodes[0].Findings; len(found) != 1 || !strings.Contains(found[0].Error(), "sequence_guard") {
+	if found := examined[0].Nodes[0].Findings; len(found) != 1 || !strings.Contains(found[0].Error(), "sequence_holder") {
 		t.Errorf("the examination finds %v", found)
 	}
-	p.exec(t, "DELETE FROM sequence_guard")
+	p.exec(t, "DELETE FROM sequence_holder")
 	mustTake(t, p.open(t), "photos", 1)
 }
 
 // A table of that name that is for something else is told of, and so is one that cannot be read.
 func TestATableNamedLikeThatOfAGroupIsToldOf(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 7})
-	p.exec(t, "CREATE TABLE sequence_guard (x int)")
+	p.exec(t, "CREATE TABLE sequence_holder (x int)")
 	if n, err := p.open(t).Take(t.Context(), []byte("photos"), 1); !errors.Is(err, ErrUnfit) {
 		t.Errorf("got %d, %v, want ErrUnfit", n, err)
 	} else {
-		wantText(t, err, "sequence_guard", "lacks the columns name, holder, term")
+		wantText(t, err, "sequence_holder", "lacks the columns holder, term, complete")
 	}
-	p.exec(t, "DROP TABLE sequence_guard")
-	p.exec(t, fmt.Sprintf(createGuard, "sequence_guard", "varchar(50)"))
-	p.exec(t, "ALTER TABLE sequence_guard DISCARD TABLESPACE")
+	p.exec(t, "DROP TABLE sequence_holder")
+	p.exec(t, fmt.Sprintf(createHolder, "sequence_holder"))
+	p.exec(t, "ALTER TABLE sequence_holder DISCARD TABLESPACE")
 	n, err := p.open(t).Take(t.Context(), []byte("photos"), 1)
 	if !errors.Is(err, ErrUnfit) {
 		t.Fatalf("got %d, %v, want ErrUnfit", n, err)
 	}
-	wantText(t, err, "sequence_guard", "DROP TABLE")
+	wantText(t, err, "sequence_holder", "DROP TABLE")
 }
 
 // What needs no new window needs no replica, also by a proxy that has not opened the present one.

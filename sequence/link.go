@@ -28,8 +28,8 @@ type link struct {
 	log     *zap.Logger
 	retries *atomic.Uint64 // counts what is tried again after a conflict
 
-	full       string // the table of the sequences, "`app`.`sequence`"
-	guardTable string
+	full        string // the table of the sequences, "`app`.`sequence`"
+	holderTable string
 
 	nodes    nodes
 	answered answered
@@ -69,7 +69,7 @@ func newLink(opts Options, o ServerOptions, retries *atomic.Uint64) (*link, erro
 	tables := newTable(o.Database, o.Table)
 	return &link{
 		opts: o, relaxed: opts.Durability == DurabilityRelaxed, timing: opts.timing, tuning: tuning, log: opts.Logger.With(zap.String("server", o.Addr)), retries: retries,
-		full: tables.full, guardTable: tables.guard,
+		full: tables.full, holderTable: tables.holder,
 		nodes: nodes{all: all, choose: newTurn()}, answered: answered{asking: newTurn()}, making: newTurn(),
 	}, nil
 }

@@ -99,9 +99,11 @@ func TestSeveralServersNeverGiveANumberTwiceWhileOneIsKilled(t *testing.T) {
 		name   string
 		change func(*Options)
 		count  int
+		step   uint64
 	}{
-		{"blocks", blocks(50), 3},
-		{"steps", inSteps, 2},
+		{"blocks", blocks(50), 3, 1},
+		{"blocks, INCREMENT BY 5", blocks(250), 3, 5},
+		{"steps", inSteps, 2, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFleet(t, c.count)
@@ -113,8 +115,9 @@ func TestSeveralServersNeverGiveANumberTwiceWhileOneIsKilled(t *testing.T) {
 			for proxy := range 3 {
 				s := f.open(t, c.change, steadySize(20), patience(4*time.Second))
 				if proxy == 0 {
-					if made := createOn(t, s, "photos"); made.First > uint64(c.count)+1 {
-						t.Errorf("the first number is %d", made.First)
+					made, err := s.Create(t.Context(), CreateOptions{Name: "photos", Increment: c.step})
+					if err != nil || made.First > uint64(c.count)+1 {
+						t.Errorf("the first number is %d, %v", made.First, err)
 					}
 				}
 				for client := range 3 {
@@ -159,7 +162,7 @@ func TestSeveralServersNeverGiveANumberTwiceWhileOneIsKilled(t *testing.T) {
 			eventually(t, "numbers are given after all of it", func() bool { return after.Load() > 500 })
 			eventually(t, "the servers are close to each other", func() bool { // one may be left out for a moment once more
 				ids := f.ids(t, "photos")
-				return slices.Max(ids)-slices.Min(ids) <= 20*50*uint64(c.count)
+				return slices.Max(ids)-slices.Min(ids) <= 20*50*uint64(c.count)*c.step
 			})
 			stop.Store(true)
 			wg.Wait()
@@ -286,8 +289,8 @@ func TestASequenceIsTheSameOnAllServers(t *testing.T) {
 			t.Errorf("after Avoid: rows at %d, want all above 20000", f.ids(t, "photos"))
 		}
 	}
-	yes, two := true, uint64(2)
-	for _, c := range []Alteration{{Cycle: &yes}, {Increment: &two}, {Restart: &two, Force: true}} {
+	yes, two, seven := true, uint64(2), uint64(7)
+	for _, c := range []Alteration{{Cycle: &yes}, {Increment: &seven}, {Restart: &two, Force: true}} {
 		if _, err := a.Alter(ctx, []byte("photos"), c); !errors.Is(err, ErrSeveral) {
 			t.Errorf("%+v: got %v, want that it needs a single server", c, err)
 		}

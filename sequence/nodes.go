@@ -56,7 +56,7 @@ type choice struct {
 	identity string // what the server calls itself for life
 	self     string // the expression that evaluates to holder
 	cluster  string // the cluster that it belongs to, which commits on a majority; empty: replication may lose what was committed
-	holder   string // what the guard's rows call who gives numbers by this node; see standing.holder
+	holder   string // who gives numbers by this node; see standing.holder
 }
 
 // holderSQL is the expression for the holder. A server that is no member of a cluster evaluates

@@ -105,7 +105,8 @@ func (e *entry) fields() []any {
 	d := &e.def
 	return []any{
 		&d.Cache, &e.floor, &d.Increment, &d.Min, &d.Max, &d.Start, &d.Cycle, &d.Comment, &d.OwnedBy.Schema, &d.OwnedBy.Table,
-		&d.OwnedBy.Column, &d.OwnerMax, &d.JSONSafe, &e.anchor, &e.past, &e.epoch, &e.version, &d.Cover, &d.Order, &e.home, kindColumn{&d.Kind},
+		&d.OwnedBy.Column, &d.OwnerMax, &d.JSONSafe, &e.anchor, &e.past, &e.epoch, &e.version, &d.Cover, &d.Order, &e.home,
+		kindColumn{&d.Kind},
 	}
 }
 

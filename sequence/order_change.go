@@ -69,12 +69,12 @@ func (s *Sequences) takeBackOrder(ctx context.Context, r *row) string {
 // it is enough that no fail-over has lost that yet. A node may lag for as long as ctx has time.
 func (a *servers) orderedForGood(ctx context.Context, r *row) error {
 	return errors.Join(patiently(ctx, a.members(), func(ctx context.Context, _ int, v *server) error {
-		if !v.guard.guarded() {
+		if !v.ceilings.inForce() {
 			return nil
 		}
 		if !v.tuning.Load().OrderWithoutReplica {
 			// All of them: an adoption brings over how far others have come, and not what they are.
-			if err := v.guard.shownOn(ctx, a.timing.confirm, len(v.nodes.all)); err != nil {
+			if err := v.ceilings.shownOn(ctx, a.timing.confirm, len(v.nodes.all)); err != nil {
 				return err
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"math"
+
+	"seqproxy/sequence/limit"
 )
 
 // stillHolds makes sure, after an ORDER sequence's reservation in a group, that nobody else has given higher numbers before it. A node
@@ -13,7 +15,7 @@ import (
 // included, names this one as the holder afterwards. Of two nodes the other one may take over alone; so it has to be seen. A cluster
 // that commits on a majority has no need of all this. Another request may have found another node since: what is seen of that says nothing about
 // numbers that were reserved over a connection to this one.
-func (g *guard) stillHolds(ctx context.Context, conn *sql.Conn) error {
+func (g *ceilings) stillHolds(ctx context.Context, conn *sql.Conn) error {
 	if g.tuning.Load().OrderWithoutReplica {
 		return nil
 	}
@@ -28,8 +30,8 @@ func (g *guard) stillHolds(ctx context.Context, conn *sql.Conn) error {
 	case now.node != own.node:
 		return fmt.Errorf("%s is the node in use by now, in place of %s, and may have given higher numbers: %w", now.addr, own.node.addr, driver.ErrBadConn)
 	}
-	_, err = g.awaitSeen(ctx, now, guardRow{holder: now.holder, term: math.MaxUint64}, confirmations(len(g.nodes.all)), " WHERE `name` = ''", nil, func(rows guardRows) bool {
-		return rows.holder().holder == now.holder
+	_, err = g.awaitSeen(ctx, now, limit.Holder{ID: now.holder, Term: math.MaxUint64}, confirmations(len(g.nodes.all)), scope{}, func(known limit.Record) bool {
+		return known.Holder().ID == now.holder
 	})
 	g.unseen.Store(err != nil)
 	if err != nil {

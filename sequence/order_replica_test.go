@@ -141,12 +141,12 @@ func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 	e.CatchUp(t, 1, 0)
 	e.CatchUp(t, 2, 0)
 	v := m.servers.first()
-	ceiling, _ := v.guard.ceiling("photos")
+	ceiling, _ := v.ceilings.ceiling("photos")
 	known, ok := v.ordered.of("photos")
 	if ceiling <= last || !ok {
 		t.Fatalf("after %d its ceiling is %d, and its row is known: %v", last, ceiling, ok)
 	}
-	taking := take{name: "photos", n: 1, used: v.rules.of("photos"), share: v.share(), upTo: limit{guarded: true, ceiling: ceiling}}
+	taking := take{name: "photos", n: 1, used: v.rules.of("photos"), share: v.share(), upTo: upTo{grouped: true, ceiling: ceiling}}
 	if err := v.prepareTake(&taking); err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 		t.Error("nothing was reserved on the node before")
 	}
 	v.nodes.current.Store(nil)
-	if err := v.guard.stillHolds(t.Context(), before); !v.isMoved(err) {
+	if err := v.ceilings.stillHolds(t.Context(), before); !v.isMoved(err) {
 		t.Errorf("while another one is looked for: got %v, want an error upon which it is tried again", err)
 	}
 	e.Nodes[0].Exec(t, "SET GLOBAL read_only = 1")

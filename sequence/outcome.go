@@ -86,7 +86,7 @@ type attempt struct {
 	// grant has the numbers with outcomeDone. With outcomeNewRule it may have numbers that went by
 	// the old one.
 	grant grant
-	upTo  limit // what kept them from going on
+	upTo  upTo // what kept them from going on
 
 	taken  bool // the row has moved: whatever the outcome is, its numbers are used by nobody else
 	last   uint64
@@ -96,7 +96,7 @@ type attempt struct {
 	why  Unused // nobody does
 
 	row, mark uint64 // with outcomeWentBack: what the row, or the first of its numbers, is, and what it was; with outcomeForeign: the row
-	asked     bool   // the guard's rows were read: they have ceiling
+	asked     bool   // how far the holder may go was read: up to ceiling
 	ceiling   uint64
 }
 

@@ -56,7 +56,7 @@ func (s *Sequences) passedForGood(ctx context.Context, r *row) error {
 		}
 	}
 	// Another node may have taken over since it was written, and have been asked instead.
-	return errors.Join(s.servers.each(ctx, members, func(ctx context.Context, _ int, v *server) error { return v.guard.keepsPast(ctx, r) })...)
+	return errors.Join(s.servers.each(ctx, members, func(ctx context.Context, _ int, v *server) error { return v.ceilings.keepsPast(ctx, r) })...)
 }
 
 // halfOf ends when half of the time that is left of ctx is over.
@@ -72,7 +72,7 @@ func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
 func (a *servers) onNodes(ctx context.Context, members []*server) (all bool, err error) {
 	on := make([]bool, len(members))
 	failed := a.each(ctx, members, func(ctx context.Context, i int, v *server) (err error) {
-		on[i], err = v.guard.onNodes(ctx)
+		on[i], err = v.ceilings.onNodes(ctx)
 		return err
 	})
 	all = true
@@ -83,7 +83,7 @@ func (a *servers) onNodes(ctx context.Context, members []*server) (all bool, err
 }
 
 // onNodes is that of one member. What is no group loses nothing.
-func (g *guard) onNodes(ctx context.Context) (all bool, err error) {
+func (g *ceilings) onNodes(ctx context.Context) (all bool, err error) {
 	n := len(g.nodes.all)
 	if err = g.shownOn(ctx, 0, n); err == nil {
 		return true, nil
@@ -102,8 +102,8 @@ func (g *guard) onNodes(ctx context.Context) (all bool, err error) {
 }
 
 // keepsPast makes sure that the node in use has r as it was written, or what came after.
-func (g *guard) keepsPast(ctx context.Context, r *row) error {
-	if !g.guarded() {
+func (g *ceilings) keepsPast(ctx context.Context, r *row) error {
+	if !g.inForce() {
 		return nil
 	}
 	stored, err := g.look(ctx, r.name)

@@ -15,6 +15,7 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-sql-driver/mysql"
 
+	"seqproxy/sequence/limit"
 	"seqproxy/test/mysqltest"
 )
 
@@ -251,7 +252,7 @@ func TestNobodyWaitsInLineLongerThanItsOwnTime(t *testing.T) {
 		ask  func(ctx context.Context) error
 	}{
 		"the choice of a node": {v.nodes.choose, func(ctx context.Context) error { _, err := v.reach(ctx); return err }},
-		"an adoption":          {v.guard.adopting, func(ctx context.Context) error { return v.guard.adopt(ctx, "photos", guardRow{}) }},
+		"an adoption":          {v.ceilings.adopting, func(ctx context.Context) error { return v.ceilings.adopt(ctx, "photos", limit.Holder{}) }},
 		"the plan":             {s.servers.changing, func(ctx context.Context) error { _, err := s.servers.ready(ctx); return err }},
 		"another plan":         {s.servers.changing, func(ctx context.Context) error { return s.servers.reread(ctx, s.servers.view.Load()) }},
 		"a round":              {s.follow.work, s.refresh},

@@ -9,15 +9,15 @@ import (
 
 // A sequence that one server alone can count is made, or becomes one, after a change to several servers has begun: the change is undone, and the sequence goes on as it was made.
 func TestASequenceThatSeveralServersCannotCountIsMadeWhileTheyBecomeSeveral(t *testing.T) {
-	five, cycle := uint64(5), true
+	seven, cycle := uint64(7), true
 	for name, make := range map[string]func(t *testing.T, s *Sequences){
-		"created with INCREMENT": func(t *testing.T, s *Sequences) { mustCreate(t, s, CreateOptions{Name: "late", Increment: five}) },
+		"created with INCREMENT": func(t *testing.T, s *Sequences) { mustCreate(t, s, CreateOptions{Name: "late", Increment: seven}) },
 		"created with CYCLE": func(t *testing.T, s *Sequences) {
 			mustCreate(t, s, CreateOptions{Name: "late", Cycle: cycle, Max: 100})
 		},
 		"altered": func(t *testing.T, s *Sequences) {
 			mustCreate(t, s, CreateOptions{Name: "late"})
-			if _, err := s.Alter(t.Context(), []byte("late"), Alteration{Increment: &five}); err != nil {
+			if _, err := s.Alter(t.Context(), []byte("late"), Alteration{Increment: &seven}); err != nil {
 				t.Fatal(err)
 			}
 		},

@@ -55,7 +55,7 @@ func (v *store) sequencesOf(ctx context.Context, on querier) (found []change.Seq
 	}
 	for i := range all {
 		if d := &all[i]; d.live {
-			found = append(found, change.Sequence{Name: d.name, Single: d.def.Increment > 1 || d.def.Cycle, Order: d.def.Order, Home: d.home})
+			found = append(found, change.Sequence{Name: d.name, Increment: d.def.Increment, Cycle: d.def.Cycle, Order: d.def.Order, Home: d.home})
 		}
 	}
 	return found, nil
@@ -236,7 +236,7 @@ func (s planStore) Freeze(ctx context.Context, p *Plan, ballot uint64) error {
 		if len(p.Members) > 1 {
 			all, err := v.sequencesOf(ctx, tx)
 			if err == nil {
-				err = change.RefuseSingles(all) // made since the change was begun
+				err = p.RefuseSingles(all) // made since the change was begun
 			}
 			if err != nil {
 				return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"seqproxy/internal/planted"
+	"seqproxy/sequence/limit"
 )
 
 // maxAttempts bounds what one reservation does by itself before its caller's backoff takes over.
@@ -127,7 +128,7 @@ func (a *servers) remedy(ctx context.Context, v *server, name string, epoch uint
 	case remedyCeiling:
 		return v.raiseCeiling(ctx, name, d)
 	case remedyHold:
-		return d.n, v.guard.adoptOrMove(ctx, name, guardRow{})
+		return d.n, v.ceilings.adoptOrMove(ctx, name, limit.Holder{})
 	case remedyMove:
 		v.moved()
 	}
@@ -160,7 +161,7 @@ func (a *servers) due(v *server, name string, n uint64, t *attempt) due {
 	last, h := t.grant.seg.Last(), v.share()
 	d := due{
 		server: v, n: n,
-		window: t.upTo.guarded && v.guard.windowDue(name, last, n),
+		window: t.upTo.grouped && v.ceilings.windowDue(name, last, n),
 		bound:  t.upTo.bounded && v.boundDue(name, h, last, t.grant.max, a.ahead),
 	}
 	if !d.window && !d.bound {
@@ -181,8 +182,9 @@ func (v *server) attempt(ctx context.Context, members []*server, name string, n 
 	}
 	defer func() { _ = conn.Close() }() // gives it back; a broken one is closed by the pool
 
-	t := take{name: name, n: n, used: v.rules.of(name), share: v.share()}
-	if t.upTo, err = v.guard.limit(ctx, conn, name); err != nil {
+	used := v.rules.of(name)
+	t := take{name: name, n: n, used: used, share: v.share().by(used)}
+	if t.upTo, err = v.ceilings.upTo(ctx, conn, name); err != nil {
 		return v.failedWith(err)
 	}
 	if t.share.shared() && !planted.Fault(planted.CeilingMember) {
@@ -198,9 +200,9 @@ func (v *server) attempt(ctx context.Context, members []*server, name string, n 
 	did := v.take(ctx, conn, &t)
 	switch {
 	case did.asked:
-		v.guard.drop(name)
+		v.ceilings.drop(name)
 		if did.outcome == outcomeAtCeiling {
-			v.guard.learn(name, did.ceiling)
+			v.ceilings.learn(name, did.ceiling)
 		}
 	case did.taken && did.outcome == outcomeDone:
 		if err := v.mayGive(ctx, conn, members, &t, &did.stored); err != nil {
@@ -258,8 +260,8 @@ func (v *server) mayGive(ctx context.Context, conn *sql.Conn, members []*server,
 			return o
 		}
 	}
-	if t.upTo.guarded && v.guard.replicates() {
-		if err := v.guard.stillHolds(ctx, conn); err != nil {
+	if t.upTo.grouped && v.ceilings.replicates() {
+		if err := v.ceilings.stillHolds(ctx, conn); err != nil {
 			return err
 		}
 	}
@@ -273,7 +275,7 @@ func (v *server) mayGive(ctx context.Context, conn *sql.Conn, members []*server,
 func (st *store) left(name string, stored *row, highest uint64) uint64 {
 	switch h := st.share(); {
 	case h.inBlocks():
-		return h.left(max(stored.id, st.marks.of(name)), highest)
+		return h.by(stored.rule()).left(max(stored.id, st.marks.of(name)), highest)
 	case h.inSteps():
 		return h.rule(stored.rule(), st.marks.of(name)).left(max(stored.id, st.marks.of(name)), highest)
 	}

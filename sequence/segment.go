@@ -3,13 +3,13 @@ package sequence
 import "math/bits"
 
 // Segment is a reserved run of numbers that are still to be given out: first, first+step, first+2*step ... Where several sequence
-// servers divide the numbers in blocks, it is the numbers of one server's blocks: step is 1 then, and behind each block is a border.
+// servers divide the numbers in blocks, it is the numbers of one server's blocks, and behind each block is a border.
 // The zero value is an empty segment. It has no lock: its owner synchronises.
 type Segment struct {
 	next uint64 // the number that leaves next; if left is 0 the one that would
 	left uint64 // how many numbers there are: the last one never exceeds 64 bits
 	step uint64
-	run  uint64 // numbers in a block, which ends at a multiple of it; 0: there are no blocks
+	run  uint64 // numbers in a block, which ends at a multiple of run*step; 0: there are no blocks
 	jump uint64 // from the last number of a block to the first one of the next
 	plan uint64 // that the numbers were reserved under
 }
@@ -57,20 +57,22 @@ func (s *Segment) at(i uint64) uint64 {
 	if s.run == 0 {
 		return s.next + i*s.step
 	}
-	used := (s.next - 1) % s.run
 	borders := i / s.run
-	if i%s.run >= s.run-used {
+	if i%s.run >= s.run-s.used() {
 		borders++
 	}
-	return s.next + i + borders*(s.jump-1)
+	return s.next + i*s.step + borders*(s.jump-s.step)
 }
+
+// used is how many numbers of the block come before the next one.
+func (s *Segment) used() uint64 { return (s.next - 1) % (s.run * s.step) / s.step }
 
 // inBlock is how many numbers are left up to the next border.
 func (s *Segment) inBlock() uint64 {
 	if s.run == 0 || s.left == 0 {
 		return s.left
 	}
-	return min(s.left, s.run-(s.next-1)%s.run)
+	return min(s.left, s.run-s.used())
 }
 
 // Take removes n consecutive numbers and returns the first of them; the others follow in steps. It reports false, and takes
@@ -80,15 +82,11 @@ func (s *Segment) Take(n uint64) (first uint64, ok bool) {
 		return 0, false
 	}
 	if s.run != 0 {
-		room := s.inBlock()
-		if n > room {
+		if n > s.inBlock() {
 			return 0, false
 		}
 		first = s.next
-		s.left -= n
-		if s.next += n; n == s.run-(first-1)%s.run {
-			s.next += s.jump - 1
-		}
+		s.drop(n)
 		return first, true
 	}
 	first = s.next
@@ -148,10 +146,10 @@ func (s *Segment) upTo(n uint64) uint64 {
 	if s.run == 0 {
 		return min((n-s.next)/s.step+1, s.left)
 	}
-	used := (s.next - 1) % s.run
-	way := n - s.next + used // from the first number of the block
-	period := s.run - 1 + s.jump
-	return min(way/period*s.run+min(way%period+1, s.run)-used, s.left)
+	used := s.used()
+	way := n - s.next + used*s.step // from the first number of the block
+	period := (s.run-1)*s.step + s.jump
+	return min(way/period*s.run+min(way%period/s.step+1, s.run)-used, s.left)
 }
 
 // has reports whether n is one of the numbers.

@@ -9,7 +9,7 @@ import (
 type server struct {
 	*store
 	counters *counters
-	guard    *guard
+	ceilings *ceilings
 
 	tenure atomic.Pointer[tenure] // on which node signs of life are given
 
@@ -28,6 +28,6 @@ func newServer(opts Options, o ServerOptions, counters *counters, marks *marks) 
 	}
 	tables := newStore(to, marks)
 	return &server{
-		store: tables, counters: counters, guard: &guard{store: tables, adopting: newTurn()},
+		store: tables, counters: counters, ceilings: &ceilings{store: tables, adopting: newTurn()},
 	}, nil
 }

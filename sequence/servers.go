@@ -100,7 +100,7 @@ func (a *servers) inUse() bool {
 // fails here.
 func (a *servers) goAhead(ctx context.Context, name string, what due) {
 	if what.window {
-		what.server.guard.openNext(ctx, name, what.n)
+		what.server.ceilings.openNext(ctx, name, what.n)
 	}
 	if what.bound {
 		a.raiseNext(ctx, what.server, name, what.n)
@@ -219,7 +219,7 @@ func (a *servers) list(ctx context.Context) (all []row, err error) {
 // keepMade is keepAbove of those members that can be reached, for a sequence that was made to go on above n.
 func (a *servers) keepMade(ctx context.Context, name string, n uint64) error {
 	return a.under(ctx, func(w *view) error {
-		return a.onLive(ctx, w, func(ctx context.Context, v *server) error { return v.guard.keepAbove(ctx, name, n) })
+		return a.onLive(ctx, w, func(ctx context.Context, v *server) error { return v.ceilings.keepAbove(ctx, name, n) })
 	})
 }
 
@@ -229,17 +229,17 @@ func (a *servers) raiseTo(ctx context.Context, name string, n, floor, end uint64
 	raise := func(ctx context.Context, v *server) (at uint64, err error) {
 		for range maxAttempts {
 			var to uint64
-			if to, err = v.guard.openTo(ctx, name, n, floor); err == nil {
+			if to, err = v.ceilings.openTo(ctx, name, n, floor); err == nil {
 				at, err = v.raiseTo(ctx, name, n, to, end)
 			}
 			if err == nil {
-				err = v.guard.keepAbove(ctx, name, n)
+				err = v.ceilings.keepAbove(ctx, name, n)
 			}
 			if !errors.Is(err, errWentBelow) {
 				break
 			}
 		}
-		if ceiling, ok := v.guard.ceiling(name); ok && v.guard.guarded() {
+		if ceiling, ok := v.ceilings.ceiling(name); ok && v.ceilings.inForce() {
 			at = min(at, max(ceiling, n)) // above the ceiling a fail-over may lose it
 		}
 		return at, err

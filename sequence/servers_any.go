@@ -209,7 +209,7 @@ func (a *servers) order(w *view, name string, n uint64) []int {
 	if !ok {
 		next = rand.IntN(count)
 	}
-	if b := w.plan.Block; w.plan.Interleave == InterleaveBlock && floor%b != 0 && n <= b-floor%b {
+	if b := w.plan.Block; w.plan.Interleave == InterleaveBlock && floor%b != 0 && w.shareOf(name).width(n) <= b-floor%b {
 		next = int(floor / b % uint64(count))
 	}
 	positions := make([]int, count)
@@ -229,10 +229,16 @@ func asNumber(b bool) int {
 	return 0
 }
 
+// shareOf is the first member's share of a sequence: with those of the others it has all but the place in common.
+func (w *view) shareOf(name string) share {
+	v := w.members[0]
+	return v.share().by(v.rules.of(name))
+}
+
 // sized rounds the size of a segment that is measured by use, so that little of a block is skipped.
-func (a *servers) sized(n uint64) uint64 {
+func (a *servers) sized(r rule, n uint64) uint64 {
 	if w := a.view.Load(); w.several() {
-		return w.members[0].share().sized(n)
+		return w.members[0].share().by(r).sized(n)
 	}
 	return n
 }
@@ -274,10 +280,8 @@ func (a *servers) reserveAny(ctx context.Context, w *view, name string, want, ne
 	if !w.several() { // there is nobody to turn to if it takes long
 		return a.reserveOn(ctx, w.members[0], name, want, need)
 	}
-	if b := w.plan.Block; w.plan.Interleave == InterleaveBlock {
-		if need > b {
-			return grant{}, &blockError{name: name, need: need, block: b}
-		}
+	if h := w.shareOf(name); h.inBlocks() && need > h.run() {
+		return grant{}, &blockError{name: name, need: need, block: h.run()}
 	}
 	for range maxHomes {
 		if home := a.home(w, name); home != nil {

@@ -16,6 +16,7 @@ type share struct {
 	position   uint64 // of this one, from 0
 	interleave string
 	block      uint64 // numbers in a block, with InterleaveBlock
+	counts     rule   // of the sequence, with InterleaveBlock; see by
 }
 
 // alone is the share of a server without a plan.
@@ -32,6 +33,30 @@ func (h share) inSteps() bool { return h.shared() && h.interleave == InterleaveS
 
 // residue is what all numbers of this member are modulo count, with InterleaveStep: 1 for the first member, 0 for the last one.
 func (h share) residue() uint64 { return (h.position + 1) % h.count }
+
+// by is the share of a sequence that goes by a rule, for which all counts are of its numbers. In blocks a
+// reservation of n numbers moves the row by n*step, within a block: whatever the rule, that holds n
+// numbers, and no two reservations have one in common. The step divides the block.
+func (h share) by(r rule) share {
+	if h.inBlocks() {
+		h.counts = r
+	}
+	return h
+}
+
+// width is how far n numbers move the row in a block, at most to the end of 64 bits.
+func (h share) width(n uint64) uint64 {
+	hi, width := bits.Mul64(n, max(h.counts.step, 1))
+	if hi != 0 {
+		return math.MaxUint64
+	}
+	return width
+}
+
+// divides reports whether numbers so far apart can be divided.
+func (h share) divides(step uint64) bool {
+	return step <= 1 || h.inBlocks() && h.block%step == 0
+}
 
 // owns reports whether n is one of this member's numbers.
 func (h share) owns(n uint64) bool {
@@ -78,8 +103,9 @@ func (h share) rest(n uint64) (uint64, bool) {
 // It is for blocks only.
 func (h share) end(id, floor, n uint64) (last uint64, ok bool) {
 	id = max(id, floor)
-	if n <= h.block && id/h.block%h.count == h.position && id%h.block+n <= h.block {
-		return id + n, id <= math.MaxUint64-n
+	width := h.width(n)
+	if width <= h.block && id/h.block%h.count == h.position && id%h.block+width <= h.block {
+		return id + width, id <= math.MaxUint64-width
 	}
 	begun := id / h.block // blocks of which some number is not to be given
 	if id%h.block > 0 {
@@ -89,8 +115,8 @@ func (h share) end(id, floor, n uint64) (last uint64, ok bool) {
 	if first < begun {
 		return 0, false
 	}
-	rest := n
-	if n > h.block {
+	rest := width
+	if width > h.block {
 		blocks := h.blocks(n)
 		hi, far := bits.Mul64(blocks-1, h.count)
 		if hi != 0 || first+far < first {
@@ -102,24 +128,35 @@ func (h share) end(id, floor, n uint64) (last uint64, ok bool) {
 	return before + rest, hi == 0 && before <= math.MaxUint64-rest
 }
 
+// run is how many numbers a block has.
+func (h share) run() uint64 { return h.block / max(h.counts.step, 1) }
+
 // blocks is how many whole ones a reservation of n numbers takes, more than fit in one.
-func (h share) blocks(n uint64) uint64 { return (n-1)/h.block + 1 }
+func (h share) blocks(n uint64) uint64 { return (n-1)/h.run() + 1 }
 
 // whole is how many numbers a reservation of n brings.
 func (h share) whole(n uint64) uint64 {
-	if h.inBlocks() && n > h.block {
-		return h.blocks(n) * h.block
+	if h.inBlocks() && n > h.run() {
+		return h.blocks(n) * h.run()
 	}
 	return n
+}
+
+// far is how far a reservation of n numbers moves the row, from before the first to the last.
+func (h share) far(n uint64) uint64 {
+	if n > h.run() {
+		return h.block * ((h.blocks(n)-1)*h.count + 1)
+	}
+	return h.width(n)
 }
 
 // sized is the size that an adaptive reservation of n is given: more than half a block is whole blocks, so that less than half of one
 // is ever skipped at its end.
 func (h share) sized(n uint64) uint64 {
-	if !h.inBlocks() || n <= h.block/2 || n > math.MaxUint64/4 {
+	if !h.inBlocks() || n <= h.run()/2 || h.width(n) > math.MaxUint64/4 {
 		return n
 	}
-	return h.blocks(n) * h.block
+	return h.blocks(n) * h.run()
 }
 
 // bound is the highest id at which n numbers can be reserved that end at highest or below; false if there is none, or floor is above it.
@@ -143,14 +180,13 @@ func (h share) bound(floor, n, highest uint64) (uint64, bool) {
 	return low, true
 }
 
-// segment is the numbers of a reservation of n that end at last.
+// segment is the numbers of a reservation of n that moves the row to last.
 func (h share) segment(last, n uint64) Segment {
-	n = h.whole(n)
-	s := Segment{left: n, step: 1, run: h.block, jump: (h.count-1)*h.block + 1, plan: h.plan}
-	if blocks := n / h.block; blocks > 1 {
-		s.next = last - h.block*((blocks-1)*h.count+1) + 1
-	} else {
-		s.next = last - n + 1
+	step := max(h.counts.step, 1)
+	s := Segment{left: h.whole(n), step: step, run: h.run(), jump: (h.count-1)*h.block + step, plan: h.plan}
+	s.next = last - h.far(n) + 1
+	if step > 1 {
+		s.next, _ = h.counts.next(s.next-1, math.MaxUint64)
 	}
 	return s
 }
@@ -166,7 +202,7 @@ func (h share) left(id, highest uint64) uint64 {
 		whole, part := x/period, x%period
 		return whole*h.block + min(part-min(part, before), h.block)
 	}
-	return upTo(highest) - upTo(id)
+	return (upTo(highest) - upTo(id)) / max(h.counts.step, 1)
 }
 
 // reserveBlocks is the id that a reservation in blocks gives a row whose id is g, as end counts. All is unsigned, so that the server
@@ -176,9 +212,10 @@ func (h share) reserveBlocks(g string, n uint64) string {
 	b, count := number(h.block), number(h.count)
 	begun := "(" + g + " DIV " + b + " + IF(MOD(" + g + ", " + b + ") > 0, " + number(1) + ", " + number(0) + "))"
 	first := "(" + begun + " + MOD(" + number(h.position+h.count) + " - MOD(" + begun + ", " + count + "), " + count + "))"
-	if n > h.block {
+	width := number(h.width(n))
+	if n > h.run() {
 		return "(" + first + " + " + number((h.blocks(n)-1)*h.count+1) + ") * " + b
 	}
-	inside := "MOD(" + g + " DIV " + b + ", " + count + ") = " + number(h.position) + " AND MOD(" + g + ", " + b + ") + " + number(n) + " <= " + b
-	return "IF(" + inside + ", " + g + " + " + number(n) + ", " + first + " * " + b + " + " + number(n) + ")"
+	inside := "MOD(" + g + " DIV " + b + ", " + count + ") = " + number(h.position) + " AND MOD(" + g + ", " + b + ") + " + width + " <= " + b
+	return "IF(" + inside + ", " + g + " + " + width + ", " + first + " * " + b + " + " + width + ")"
 }

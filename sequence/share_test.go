@@ -11,11 +11,17 @@ import (
 // numbersAbove lists the first n numbers of a member above id, one by one.
 func numbersAbove(h share, id uint64, n int) (all []uint64) {
 	for x := id + 1; len(all) < n; x++ {
-		if h.owns(x) {
+		if h.gives(x) {
 			all = append(all, x)
 		}
 	}
 	return all
+}
+
+// gives says whether x is a number of a sequence that the member gives.
+func (h share) gives(x uint64) bool {
+	step := max(h.counts.step, 1)
+	return h.owns(x) && x%step == h.counts.anchor%step
 }
 
 func TestBlocksAreDividedAsCountingOneByOneDoes(t *testing.T) {
@@ -23,6 +29,11 @@ func TestBlocksAreDividedAsCountingOneByOneDoes(t *testing.T) {
 	for range 3000 {
 		h := share{plan: 3, count: 2 + random.Uint64N(4), interleave: InterleaveBlock, block: 1 + random.Uint64N(12)}
 		h.position = random.Uint64N(h.count)
+		if random.IntN(2) == 0 {
+			step := 2 + random.Uint64N(4)
+			h.block *= step
+			h = h.by(rule{step: step, anchor: 1 + random.Uint64N(step)})
+		}
 		id, floor, n := random.Uint64N(200), random.Uint64N(200), 1+random.Uint64N(40)
 		from := max(id, floor)
 		last, ok := h.end(id, floor, n)
@@ -30,24 +41,25 @@ func TestBlocksAreDividedAsCountingOneByOneDoes(t *testing.T) {
 			t.Fatalf("%+v: no end of %d numbers above %d", h, n, from)
 		}
 		s := h.segment(last, n)
-		if s.Last() != last || s.Remaining() != h.whole(n) || s.Remaining() < n || s.Next() <= from {
+		if step := max(h.counts.step, 1); s.Last() > last || s.Last()+step <= last || s.Remaining() != h.whole(n) || s.Remaining() < n || s.Next() <= from {
 			t.Fatalf("%+v: %d numbers above %d end at %d; got %+v", h, n, from, last, s)
 		}
 		all := numbersAbove(h, s.Next()-1, int(s.Remaining()))
-		if all[len(all)-1] != last {
+		if all[len(all)-1] != s.Last() {
 			t.Fatalf("%+v: %d numbers above %d: got the last %d, want %v", h, n, from, last, all)
 		}
 		// What is skipped is the rest of a block that is too short, or that of another begun block.
-		if skipped := h.left(from, s.Next()-1); skipped >= min(n, h.block) && n <= h.block || skipped >= h.block {
+		if skipped := h.left(from, s.Next()-1); skipped > min(n, h.run()) && n <= h.run() || skipped >= h.run()+1 || h.counts.step == 0 && skipped >= min(n, h.block) {
 			t.Fatalf("%+v: %d numbers above %d begin at %d: %d are skipped", h, n, from, s.Next(), skipped)
 		}
 		want := uint64(0)
 		for x := from + 1; x <= last; x++ {
-			if h.owns(x) {
+			if h.gives(x) {
 				want++
 			}
 		}
-		if got := h.left(from, last); got != want {
+		// A step that is cut in two may have its number in either part.
+		if got := h.left(from, last); got != want && (h.counts.step == 0 || got+1 != want) {
 			t.Fatalf("%+v: left(%d, %d) = %d, want %d", h, from, last, got, want)
 		}
 		highest := random.Uint64N(400)
@@ -65,7 +77,7 @@ func TestBlocksAreDividedAsCountingOneByOneDoes(t *testing.T) {
 // checkSegment does what a segment does with its numbers, too.
 func checkSegment(t *testing.T, random *rand.Rand, s Segment, all []uint64) {
 	t.Helper()
-	whole, numbers := s, all
+	whole, numbers, apart := s, all, s.step
 	for step := 0; len(all) > 0 && step < 30; step++ {
 		if s.Next() != all[0] || s.Last() != all[len(all)-1] || s.Remaining() != uint64(len(all)) {
 			t.Fatalf("%+v is not %v", s, all)
@@ -98,13 +110,13 @@ func checkSegment(t *testing.T, random *rand.Rand, s Segment, all []uint64) {
 		}
 		n := 1 + random.Uint64N(8)
 		first, ok := s.Take(n)
-		fits := n <= uint64(len(all)) && all[n-1] == all[0]+n-1
+		fits := n <= uint64(len(all)) && all[n-1] == all[0]+(n-1)*apart
 		if ok != fits || ok && first != all[0] {
 			t.Fatalf("Take(%d) = %d, %v of %v", n, first, ok, all)
 		}
 		if !ok {
 			skip := 0
-			for skip < len(all) && (len(all)-skip < int(n) || all[skip+int(n)-1] != all[skip]+n-1) {
+			for skip < len(all) && (len(all)-skip < int(n) || all[skip+int(n)-1] != all[skip]+(n-1)*apart) {
 				skip++
 			}
 			got, can := s.Skip(n)
@@ -152,8 +164,12 @@ func TestServerCountsInBlocks(t *testing.T) {
 	for range 1500 {
 		h := share{count: 2 + random.Uint64N(5), interleave: InterleaveBlock, block: []uint64{1, 2, 7, 100, 10_000, 1 << 31}[random.IntN(6)]}
 		h.position = random.Uint64N(h.count)
+		if random.IntN(3) == 0 {
+			h.block *= 5
+			h = h.by(rule{step: 5, anchor: 1 + random.Uint64N(5)})
+		}
 		id, floor := near(3*h.block), near(3*h.block)
-		n := 1 + random.Uint64N(3*h.block)
+		n := 1 + random.Uint64N(3*h.run())
 		want, ok := h.end(id, floor, n)
 		p.exec(t, "UPDATE sequence SET id = ?", id)
 		g := "GREATEST(CAST(`id` AS UNSIGNED), CAST(? AS UNSIGNED))"

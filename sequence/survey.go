@@ -78,7 +78,7 @@ func (s *standing) stands() string {
 	return s.cluster + ", place " + s.index
 }
 
-// holder is what the guard's rows call who gives numbers by this node: in a cluster the
+// holder is who gives numbers by this node: in a cluster the
 // configuration of it, else the server.
 func (s *standing) holder() string {
 	if s.term != "" {

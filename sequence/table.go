@@ -15,7 +15,8 @@ type table struct {
 	full    string // "`app`.`sequence`"
 	options string // "`app`.`sequence_options`"
 	proxies string // "`app`.`sequence_proxy`"
-	guard   string // "`app`.`sequence_guard`"
+	holder  string // "`app`.`sequence_holder`"
+	limit   string // "`app`.`sequence_limit`"
 	planTables
 }
 
@@ -49,7 +50,8 @@ func newTable(database, name string) table {
 		full:    quote(database) + "." + quote(name),
 		options: quote(database) + "." + quote(name+optionsSuffix),
 		proxies: quote(database) + "." + quote(name+proxySuffix),
-		guard:   quote(database) + "." + quote(name+guardSuffix),
+		holder:  quote(database) + "." + quote(name+holderSuffix),
+		limit:   quote(database) + "." + quote(name+limitSuffix),
 
 		planTables: newPlanTables(database, name),
 	}

@@ -25,7 +25,8 @@ type besideTable struct {
 var besides = []besideTable{
 	{optionsSuffix, createOptions, true},
 	{proxySuffix, createProxies, false},
-	{guardSuffix, createGuard, true},
+	{holderSuffix, createHolder, false},
+	{limitSuffix, createLimit, true},
 	{memberSuffix, createMember, false},
 	{planSuffix, createPlan, false},
 	{planStartSuffix, createPlanStart, true},

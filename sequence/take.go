@@ -25,7 +25,7 @@ type take struct {
 	bound   uint64 // the id must be below it; 0: it does not matter
 	floor   uint64 // no number is at or below it
 	width   uint64 // from before the first number to the last
-	upTo    limit
+	upTo    upTo
 	node    *choice                   // whose ceiling it may go up to; nil: there is none
 	full    outcome                   // why there is no room at the bound
 	numbers func(last uint64) Segment // those that end at last
@@ -38,7 +38,7 @@ func (st *store) prepareTake(t *take) error {
 	if rule.max != 0 {
 		highest = min(highest, rule.max)
 	}
-	if upTo.guarded && upTo.ceiling < highest {
+	if upTo.grouped && upTo.ceiling < highest {
 		highest, full = upTo.ceiling, outcomeAtCeiling
 	}
 	if upTo.bounded && upTo.bound < highest {
@@ -48,21 +48,19 @@ func (st *store) prepareTake(t *take) error {
 	planned := h.plan != 0 && !planted.Fault(planted.Plan)
 	ok := true
 	switch {
-	case h.shared() && rule.step != 1:
-		return needsOneServer("sequence %q: INCREMENT BY %d", name, rule.step)
+	case h.shared() && !h.divides(rule.step):
+		return h.notDivided(name, rule.step)
 	case h.inBlocks():
 		t.bound, ok = h.bound(t.floor, n, highest)
 		t.bound++ // an id at the end of 64 bits never has room
 		t.text, t.args = st.table.reserveInBlocks(h, t.floor, n), []any{name, t.bound}
 		t.numbers = func(last uint64) Segment { return h.segment(last, n) }
-		if t.width = n; n > h.block {
-			t.width = h.block * ((h.blocks(n)-1)*h.count + 1)
-		}
+		t.width = h.far(n)
 	case h.inSteps():
 		rule = h.rule(rule, t.floor)
 		t.bound, ok = rule.room(n, highest)
 		t.text, t.args = st.table.reserveInSteps(), append(rule.arguments(name, n, t.bound), h.count, h.residue())
-	case rule.step != 1 || rule.max != 0 || upTo.guarded:
+	case rule.step != 1 || rule.max != 0 || upTo.grouped:
 		t.bound, ok = rule.room(n, highest)
 		t.text, t.args = st.table.reserveByRule(planned), rule.arguments(name, n, t.bound)
 	default:
@@ -79,12 +77,12 @@ func (st *store) prepareTake(t *take) error {
 		// its numbers applications may count on.
 		t.text += st.table.withoutPlan()
 	}
-	if upTo.guarded {
+	if upTo.grouped {
 		if t.node = st.nodes.current.Load(); t.node == nil {
 			return errUnchosen
 		}
 		_, id, _ := st.table.taking(planned)
-		t.text, t.args = t.text+st.guardCondition(t.node, id), append(t.args, name, highest)
+		t.text, t.args = t.text+st.belowCeilingSQL(t.node, id), append(t.args, name, highest)
 	}
 	if t.low > 0 {
 		_, id, _ := st.table.taking(planned)

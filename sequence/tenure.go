@@ -44,7 +44,7 @@ func (v *server) knownFor(seen map[*server]tenure) time.Duration {
 func (a *servers) enlisted(seen map[*server]tenure) bool {
 	all := true
 	for _, v := range a.view.Load().live() {
-		all = (!v.guard.guarded() || v.knownFor(seen) >= a.timing.tenure) && all
+		all = (!v.ceilings.inForce() || v.knownFor(seen) >= a.timing.tenure) && all
 	}
 	return all
 }

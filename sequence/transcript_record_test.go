@@ -53,7 +53,7 @@ var hears = regexp.MustCompile("^(SELECT o.`name`, s.`name`, |SELECT `name` FROM
 var registering = regexp.MustCompile("^(INSERT INTO \\S+`sequence_proxy` |SELECT `id`, `host`, `process`, )")
 
 // What is asked of each new connection. It is shown once.
-var connecting = regexp.MustCompile("^(SET NAMES |SELECT @@autocommit, |SELECT .* FROM information_schema\\.|CREATE TABLE IF NOT EXISTS |SELECT `holder`, `ceiling` FROM |SHOW )")
+var connecting = regexp.MustCompile("^(SET NAMES |SELECT @@autocommit, |SELECT .* FROM information_schema\\.|CREATE TABLE IF NOT EXISTS |SELECT `holder`, `complete` FROM |SHOW )")
 
 // inHex is a text that is written in hexadecimal digits. The transcript has the text.
 var inHex = regexp.MustCompile("X'[0-9A-F]*'")

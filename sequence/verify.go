@@ -137,7 +137,7 @@ func (st *store) notOneRow(ctx context.Context, conn *sql.Conn, affected int64, 
 		return ended(outcomeNewRule)
 	case t.full == outcomeAtBound && stored.id >= t.bound:
 		return ended(outcomeAtBound)
-	case t.upTo.guarded:
+	case t.upTo.grouped:
 		return st.refused(ctx, conn, name, &stored)
 	case t.bound != 0 && stored.id >= t.bound:
 		return ended(outcomeNoRoom)

@@ -32,6 +32,8 @@ type analyzer struct {
 	groups  int // where the last word begins that may make several groups of one
 	setTo   int // arguments of a SETVAL were looked through up to here
 
+	schema []byte // that the current statement names, as Statement.Schema
+
 	problem string // first reason why a NEXTVAL cannot be given a number
 	refusal string // why none in this statement can
 
@@ -96,6 +98,9 @@ func (st *Statement) Analyze(sql []byte, mode lex.Mode) {
 			if statements++; statements == 1 {
 				first = st.Kind
 			}
+			if statements > 1 || more {
+				st.Parts = append(st.Parts, Part{Kind: st.Kind, Schema: a.schema, From: assigned, To: len(st.Assignments)})
+			}
 		}
 		if st.shiftsMode(assigned) {
 			a.shifts = true
@@ -112,7 +117,7 @@ func (st *Statement) Analyze(sql []byte, mode lex.Mode) {
 	case statements == 0:
 		st.Kind = Empty
 	case statements == 1:
-		st.Kind = first
+		st.Kind, st.Parts = first, st.Parts[:0]
 	default:
 		st.Kind = Multi
 		if a.prepares || a.shifts && readByMode(sql) && mayBringRows(sql) {
@@ -198,7 +203,7 @@ func (a *analyzer) comments() {
 func (st *Statement) reset(mode lex.Mode) {
 	st.Kind, st.Words, st.Params, st.Runs = Other, 0, 0, RunsFunctions
 	st.Calls, st.Items, st.Assignments = st.Calls[:0], st.Items[:0], st.Assignments[:0]
-	st.Tables = st.Tables[:0]
+	st.Tables, st.Parts = st.Tables[:0], st.Parts[:0]
 	st.SelfContained, st.ClientID, st.Refusal, st.Schema = false, false, "", nil
 	st.mode = mode
 	st.arena = st.arena[:0]
@@ -222,7 +227,7 @@ func (st *Statement) Trim() {
 	st.reset(st.mode)
 	st.resetRare()
 	st.Calls, st.Items, st.Assignments = trim(st.Calls, 4), trim(st.Items, 4), trim(st.Assignments, 4)
-	st.Tables, st.Kills = trim(st.Tables, 4), trim(st.Kills, 1)
+	st.Tables, st.Kills, st.Parts = trim(st.Tables, 4), trim(st.Kills, 1), trim(st.Parts, 1)
 	st.sequence = nil
 	st.levels, st.arena = trim(st.levels, 8), trim(st.arena, 64)
 }
@@ -251,7 +256,7 @@ func (st *Statement) bad(sql []byte) {
 func (a *analyzer) statement() bool {
 	if a.Pos > 0 { // else all of it is new
 		a.depth, a.prev, a.calls, a.table, a.muted = 0, lex.KwNone, false, false, 0
-		a.ins, a.part, a.refusal, a.targets = insertState{}, partMain, "", false
+		a.ins, a.part, a.refusal, a.targets, a.schema = insertState{}, partMain, "", false, nil
 		a.rows, a.grouped, a.groups, a.setTo = false, false, 0, 0
 	}
 	a.empty = true
@@ -302,6 +307,12 @@ func (a *analyzer) scan() bool {
 		}
 		a.token()
 	}
+}
+
+// ofSchema takes note of the schema that the statement is about, which is the token of p.
+func (a *analyzer) ofSchema(p *lex.Lexer) {
+	a.schema = a.st.arena.Decode(p)
+	a.st.Schema = a.schema
 }
 
 // advance moves to the next token and remembers the one before.

@@ -94,6 +94,7 @@ func (st *Statement) copy(from *Statement) {
 	st.Assignments = append(mine.Assignments[:0], from.Assignments...)
 	st.Tables = append(mine.Tables[:0], from.Tables...)
 	st.Kills = append(mine.Kills[:0], from.Kills...)
+	st.Parts = append(mine.Parts[:0], from.Parts...)
 	st.sequence = mine.sequence
 	if from.Sequence != nil {
 		copied := *from.Sequence

@@ -152,7 +152,7 @@ func (a *analyzer) database(k Kind) bool {
 		switch {
 		case k == AlterDatabase && p.Kind == lex.Word && a.databaseOption(p):
 		default:
-			a.st.Schema = a.st.arena.Decode(&p)
+			a.ofSchema(&p)
 			a.moveTo(p)
 		}
 	}

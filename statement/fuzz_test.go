@@ -73,6 +73,10 @@ func outcome(st *Statement) Statement {
 	}
 	out.Schema = append([]byte{}, st.Schema...)
 	out.Kills = append([]KillTarget{}, st.Kills...)
+	out.Parts = append([]Part{}, st.Parts...)
+	for i := range out.Parts {
+		out.Parts[i].Schema = append([]byte{}, out.Parts[i].Schema...)
+	}
 	out.Tables = append([]TableRef{}, st.Tables...)
 	for i := range out.Tables {
 		out.Tables[i].Schema, out.Tables[i].Name = append([]byte{}, out.Tables[i].Schema...), append([]byte{}, out.Tables[i].Name...)

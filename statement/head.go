@@ -281,7 +281,7 @@ func (a *analyzer) use() bool {
 	if p.Kind != lex.EOF && !p.Is(';') {
 		return a.other()
 	}
-	a.st.Schema = a.st.arena.Decode(&name)
+	a.ofSchema(&name)
 	a.moveTo(name)
 	return a.relayed(Use)
 }

@@ -407,12 +407,21 @@ type Statement struct {
 	// Tables are the tables that INSERT, REPLACE, LOAD DATA and UPDATE change, in
 	// order; of UPDATE only where it names one table without alias and joins. See Table.
 	Tables []TableRef
+	// Parts are the statements of a Multi, in order, without empty ones.
+	Parts []Part
 
 	rare     bool          // Kill, Kills, Procedure, Sequence or Proxy is filled
 	sequence *ddl.Sequence // memory for Sequence
 	mode     lex.Mode
 	levels   []level
 	arena    lex.Arena
+}
+
+// Part is one statement of a text of several.
+type Part struct {
+	Kind     Kind
+	Schema   []byte // as Statement.Schema
+	From, To int    // which of Statement.Assignments it has
 }
 
 // Table returns the table of a text that is one INSERT, REPLACE, UPDATE or LOAD, or nil

@@ -40,9 +40,13 @@ func inFrontOf(t *testing.T, server *mysqltest.Server) (address string, tells pr
 		t.Fatal(err)
 	}
 	p := proxy.New(proxy.Options{
-		Users:  []proxy.User{{Name: "root", Admin: true}},
-		Shards: shards, Sequences: sequences, Admin: admin.NewSequences(sequences, nil),
-		RSA: protocol.NewRSAKeys(), MaxConnections: 20, LoginTimeout: patience, WriteTimeout: patience, MaxStatement: 1 << 20, Logger: log,
+		Shards:           shards,
+		KeyOptions:       proxy.KeyOptions{Sequences: sequences, Admin: admin.NewSequences(sequences, nil)},
+		AccountOptions:   proxy.AccountOptions{Users: []proxy.User{{Name: "root", Admin: true}}},
+		TransportOptions: proxy.TransportOptions{RSA: protocol.NewRSAKeys()},
+		LoginOptions:     proxy.LoginOptions{MaxConnections: 20, LoginTimeout: patience},
+		StatementOptions: proxy.StatementOptions{WriteTimeout: patience, MaxStatement: 1 << 20},
+		Logger:           log,
 	})
 	if err := p.Listen("127.0.0.1:0"); err != nil {
 		t.Fatal(err)

@@ -156,21 +156,27 @@ func shardOptions(cfg *conf.Config, files *tlsfiles.Store, log *zap.Logger) (bac
 // serverOptions are those that come from the configuration.
 func serverOptions(cfg *conf.Config, files *tlsfiles.Store, sequences *sequence.Sequences) (proxy.Options, error) {
 	opts := proxy.Options{
-		LastInsertIDExact:  cfg.LastInsertID == conf.LastInsertIDExact,
-		MaxConnections:     cfg.MaxConnections,
-		MaxUserConnections: cfg.MaxUserConnections,
-		MaxLogins:          cfg.MaxLogins,
-		FailedLogins:       cfg.FailedLogins,
-		FailedLoginDelay:   cfg.FailedLoginDelay.D(),
-		LoginTimeout:       cfg.LoginTimeout.D(),
-		WriteTimeout:       cfg.WriteTimeout.D(),
-		SlowStatement:      cfg.Log.SlowStatement.D(),
-		PauseTimeout:       cfg.PauseTimeout.D(),
-		MaxStatement:       int(cfg.MaxStatement),
-		StatementMemory:    int64(cfg.StatementMemory),
-		Compression:        cfg.Compression,
-		AdminAddressOnly:   !cfg.Admin.DataPort,
-		Tickets:            ticketTables(cfg, sequences),
+		KeyOptions: proxy.KeyOptions{
+			LastInsertIDExact: cfg.LastInsertID == conf.LastInsertIDExact,
+			Tickets:           ticketTables(cfg, sequences),
+		},
+		AccountOptions:   proxy.AccountOptions{AdminAddressOnly: !cfg.Admin.DataPort},
+		TransportOptions: proxy.TransportOptions{Compression: cfg.Compression},
+		LoginOptions: proxy.LoginOptions{
+			MaxConnections:     cfg.MaxConnections,
+			MaxUserConnections: cfg.MaxUserConnections,
+			MaxLogins:          cfg.MaxLogins,
+			FailedLogins:       cfg.FailedLogins,
+			FailedLoginDelay:   cfg.FailedLoginDelay.D(),
+			LoginTimeout:       cfg.LoginTimeout.D(),
+		},
+		StatementOptions: proxy.StatementOptions{
+			WriteTimeout:    cfg.WriteTimeout.D(),
+			SlowStatement:   cfg.Log.SlowStatement.D(),
+			PauseTimeout:    cfg.PauseTimeout.D(),
+			MaxStatement:    int(cfg.MaxStatement),
+			StatementMemory: int64(cfg.StatementMemory),
+		},
 	}
 	if cfg.UnknownUser == conf.UnknownUserBackend {
 		opts.RelayLogins, opts.Admins, opts.Monitors = true, cfg.AdminUsers, cfg.MonitorUsers

@@ -41,7 +41,7 @@ func (c *Coordinator) draft(now *Plan) error {
 			if err != nil {
 				return err
 			}
-			return RefuseSingles(all)
+			return c.plan.RefuseSingles(all)
 		}); err != nil {
 			return err
 		}
@@ -165,21 +165,27 @@ func (c *Coordinator) number() error {
 	})
 }
 
-// RefuseSingles refuses sequences that several servers cannot count.
-func RefuseSingles(all []Sequence) error {
+// RefuseSingles refuses sequences that the members cannot divide: CYCLE, and INCREMENT BY n unless n
+// divides the numbers of a block.
+func (p *Plan) RefuseSingles(all []Sequence) error {
 	const most = 10
 	var names []string
 	for _, s := range all {
-		if s.Single && len(names) < most {
+		divided := s.Increment <= 1 || p.Interleave == InterleaveBlock && p.Block%s.Increment == 0
+		if (s.Cycle || !divided) && len(names) < most {
 			names = append(names, s.Name)
 		}
 	}
-	if len(names) == 0 {
+	if len(names) == 0 || len(p.Members) < 2 {
 		return nil
 	}
 	slices.Sort(names)
+	which := "INCREMENT"
+	if p.Interleave == InterleaveBlock {
+		which = fmt.Sprintf("an INCREMENT that does not divide the %d numbers of a block", p.Block)
+	}
 	return &Error{
-		Finding: "sequences with INCREMENT or CYCLE need a single sequence server: " + strings.Join(names, ", "),
+		Finding: "sequences with CYCLE, or with " + which + ", need a single sequence server: " + strings.Join(names, ", "),
 		Remedy:  "ALTER SEQUENCE ... INCREMENT BY 1 NOCYCLE, or leave them to a proxy of their own",
 	}
 }

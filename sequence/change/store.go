@@ -90,10 +90,11 @@ type Promise struct {
 
 // Sequence is what a change looks at of a definition.
 type Sequence struct {
-	Name   string
-	Single bool   // several servers cannot count it: INCREMENT or CYCLE
-	Order  bool   // all its numbers come from one server, its home
-	Home   string // id of that; empty: the first one
+	Name      string
+	Increment uint64 // 1 and more
+	Cycle     bool
+	Order     bool   // all its numbers come from one server, its home
+	Home      string // id of that; empty: the first one
 }
 
 // Floor is how far the numbers of a name may have gone. The empty name stands for all names

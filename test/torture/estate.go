@@ -110,13 +110,16 @@ func (w *world) soonKnown() bool { return w.unplanned() && !w.lateKnown() }
 
 // sequences are those that are there, without what is no row of the sequence table.
 func (w *world) sequences() []string {
+	all := slices.Clone(sharedSequences)
 	switch {
+	case w.estate.interleave == "step":
+		return slices.DeleteFunc(all, func(name string) bool { return name == fives })
 	case w.several():
-		return sharedSequences
+		return all
 	case !w.plain():
-		return append(slices.Clone(sharedSequences), restarted)
+		return append(all, restarted)
 	}
-	return append(slices.Clone(plainSequences), "small", ordered, reversed, sharded)
+	return append(slices.Clone(plainSequences), "small", ordered, fives, reversed, sharded)
 }
 
 // possible are the kinds that work there.

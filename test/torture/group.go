@@ -262,7 +262,7 @@ func (g *group) adopted(ctx context.Context) error {
 		self = "@@server_uuid"
 	}
 	return eventually(ctx, backWithin, func() error {
-		yes, err := g.primary.one(ctx, "SELECT `holder` = "+self+" AND `ceiling` = 1 FROM seqproxy.sequence_guard WHERE `name` = '' ORDER BY `term` DESC, `holder` DESC LIMIT 1")
+		yes, err := g.primary.one(ctx, "SELECT `holder` = "+self+" AND `complete` = 1 FROM seqproxy.sequence_holder ORDER BY `term` DESC, `holder` DESC LIMIT 1")
 		if err == nil && yes != "1" {
 			err = fmt.Errorf("no proxy has adopted %s, the new primary", g.primary.name)
 		}

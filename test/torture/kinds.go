@@ -32,7 +32,7 @@ type taken struct {
 
 // sharedSequences are those that several sequence servers give numbers of; the first three have no options. Tickets, and what sets a
 // row back, are for one server.
-var sharedSequences = []string{"photos", "users", "videos", "small", ordered, reversed, sharded}
+var sharedSequences = []string{"photos", "users", "videos", "small", ordered, fives, reversed, sharded}
 
 // plainSequences have rows like those that people make by hand.
 var plainSequences = []string{"photos", "users", "videos", "tickets", "again", "lone"}
@@ -55,6 +55,7 @@ func kinds() []*kind {
 		{name: "ticket table, direct", sequence: "tickets64", n: 1, shard: -1, proxy: -1, direct: true, writers: 1, take: ticket("REPLACE INTO seqproxy.tickets64 (stub) VALUES ('b')")},
 		{name: "id + 3, direct", sequence: "photos", n: 1, shard: -1, proxy: -1, direct: true, stepped: true, writers: 2, take: ticket("UPDATE seqproxy.sequence SET id = LAST_INSERT_ID(id + 3) WHERE name = 'photos'")},
 		{name: "CACHE 20", sequence: "small", n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS small CACHE 20", writers: 2, take: value("SELECT NEXTVAL('small')")},
+		{name: "INCREMENT BY 5", sequence: fives, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + fives + " INCREMENT BY 5", writers: 2, take: value("SELECT NEXTVAL('" + fives + "')")},
 		{name: "ORDER", sequence: ordered, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + ordered + " ORDER", writers: 3, take: value("SELECT NEXTVAL('" + ordered + "')")},
 		{name: "BIT_REVERSED", sequence: reversed, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + reversed + " BIT_REVERSED", writers: 2, take: value("SELECT NEXTVAL('" + reversed + "')")},
 		{name: "SHARD BITS", sequence: sharded, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + sharded + " SHARD BITS 5", writers: 1, take: value("SELECT NEXTVAL('" + sharded + "')")},
@@ -66,6 +67,7 @@ func kinds() []*kind {
 // Sequences that something special happens to.
 const (
 	ordered   = "ordered"
+	fives     = "fives" // servers that count in steps cannot divide it
 	restarted = "again" // begins again by ALTER SEQUENCE ... RESTART ... FORCE
 	reversed  = "reversed"
 	sharded   = "sharded"

@@ -1,6 +1,6 @@
 package sequence
 
-// The arithmetic of groups. A window is what a sequence may give without asking a second machine; see guard.go.
+// The arithmetic of groups. A window is what a sequence may give without asking a second machine; see ceiling.go.
 const (
 	leastWindow   = 1 << 16 // of a sequence that is used little
 	windowWidths  = 64      // how many reservations fit in one window, at least

@@ -12,11 +12,12 @@ import (
 	"go.uber.org/zap"
 
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/limit"
 )
 
 // windowDue reports whether it is time to open the next window of a sequence, of which n numbers
 // that end at last were reserved.
-func (g *guard) windowDue(name string, last, n uint64) bool {
+func (g *ceilings) windowDue(name string, last, n uint64) bool {
 	ceiling, ok := g.ceiling(name)
 	width, fits := g.width(name, last, n)
 	return ok && fits && windowLow(last, width, ceiling, g.highest(name))
@@ -24,7 +25,7 @@ func (g *guard) windowDue(name string, last, n uint64) bool {
 
 // openNext opens the next window of a sequence that reserves n numbers at a time, unless somebody
 // does.
-func (g *guard) openNext(ctx context.Context, name string, n uint64) {
+func (g *ceilings) openNext(ctx context.Context, name string, n uint64) {
 	g.mu.Lock()
 	if g.opening == nil {
 		g.opening = make(map[string]struct{})
@@ -54,12 +55,12 @@ func (st *store) highest(name string) uint64 {
 
 // width is from position to the last of n numbers that are reserved next; false if they go beyond 64 bits.
 func (st *store) width(name string, position, n uint64) (uint64, bool) {
-	h, floor := st.share(), st.marks.of(name)
+	rule := st.rules.of(name)
+	h, floor := st.share().by(rule), st.marks.of(name)
 	if h.inBlocks() {
 		last, ok := h.end(position, floor, n)
 		return last - position, ok && last >= position
 	}
-	rule := st.rules.of(name)
 	if h.inSteps() {
 		rule = h.rule(rule, floor)
 	}
@@ -71,7 +72,7 @@ func (st *store) width(name string, position, n uint64) (uint64, bool) {
 
 // openWindow raises the ceiling of a sequence that reserves n numbers at a time, unless somebody
 // else did. outcomeNoRoom: it has not so many left.
-func (g *guard) openWindow(ctx context.Context, name string, n uint64) error {
+func (g *ceilings) openWindow(ctx context.Context, name string, n uint64) error {
 	var err error
 	for attempt := 1; ; attempt++ {
 		err = g.tryWindow(ctx, name, n, false)
@@ -86,7 +87,7 @@ func (g *guard) openWindow(ctx context.Context, name string, n uint64) error {
 	switch {
 	case lost && !g.failing:
 		g.log.Warn("windows not raised", logfield.Sequence(name),
-			zap.Uint64("ceiling", g.ceilings[name]), logfield.Err(err))
+			zap.Uint64("ceiling", g.by[name]), logfield.Err(err))
 	case err == nil && g.failing:
 		g.log.Info("windows raised again", logfield.Sequence(name))
 	}
@@ -97,7 +98,7 @@ func (g *guard) openWindow(ctx context.Context, name string, n uint64) error {
 }
 
 // tryWindow is openWindow that logs nothing. closed has a sequence that has not so many left get a window that ends where it stands: so nobody begins below after a fail-over.
-func (g *guard) tryWindow(ctx context.Context, name string, n uint64, closed bool) error {
+func (g *ceilings) tryWindow(ctx context.Context, name string, n uint64, closed bool) error {
 	conn, err := g.conn(ctx)
 	if err != nil {
 		return err
@@ -114,17 +115,17 @@ func (g *guard) tryWindow(ctx context.Context, name string, n uint64, closed boo
 	if err != nil {
 		return err
 	}
-	rows, err := g.readGuard(ctx, conn, ofSequence, name)
+	known, err := g.readRecord(ctx, conn, scope{name: name})
 	if err != nil {
 		return err
 	}
-	row, err := admitted(rows, now.holder, stored.position())
+	l, err := admitted(known, now, stored.position())
 	if err != nil {
 		g.drop(name)
 		return err
 	}
-	if row.ceiling > 0 {
-		g.learn(name, row.ceiling)
+	if l.Granted > 0 {
+		g.learn(name, l.Granted)
 	}
 	position := stored.position()
 	width, ok := g.width(name, position, n)
@@ -135,41 +136,41 @@ func (g *guard) tryWindow(ctx context.Context, name string, n uint64, closed boo
 		}
 		width, end = 0, position
 	}
-	if row.ceiling >= position+width && !windowLow(position, width, row.ceiling, stored.max) {
+	if l.Granted >= position+width && !windowLow(position, width, l.Granted, stored.max) {
 		return nil // somebody else was faster
 	}
-	if err := g.refuseEmpty(ctx, conn, name); err != nil { // its row would be the claim
+	if err := g.refuseEmpty(ctx, conn, name); err != nil {
 		return err
 	}
-	claim := rows.holder()
-	term := claim.term
+	holder := known.Holder()
+	term := holder.Term
 	if err := g.want(ctx, conn, now, name, term, end, stored.position()); err != nil {
 		return err
 	}
-	seen, err := g.awaitSeen(ctx, now, claim, confirmations(len(g.nodes.all)), ofSequence, []any{name}, func(rows guardRows) bool {
-		top, shown := rows.holder(), guardRow{}
-		shown, _ = rows.of(now.holder)
-		return top.holder == now.holder && top.term == term && shown.term == term && shown.wanted >= end
+	seen, err := g.awaitSeen(ctx, now, holder, confirmations(len(g.nodes.all)), scope{name: name}, func(known limit.Record) bool {
+		top := known.Holder()
+		shown, _ := known.Of(now.holder)
+		return top.ID == now.holder && top.Term == term && shown.Term == term && shown.Wanted >= end
 	})
 	if err != nil {
-		return fmt.Errorf("raise the ceiling of sequence %q, which is %d: %w", name, row.ceiling, err)
+		return fmt.Errorf("raise the ceiling of sequence %q, which is %d: %w", name, l.Granted, err)
 	}
-	_, err = conn.ExecContext(ctx, "UPDATE "+g.table.guard+" SET `ceiling` = GREATEST(`ceiling`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.holderSQL()+
+	_, err = conn.ExecContext(ctx, "UPDATE "+g.table.limit+" SET `granted` = GREATEST(`granted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` = "+now.holderSQL()+
 		" AND `term` = ? AND `wanted` >= CAST(? AS UNSIGNED)", end, name, term, end)
 	if err == nil {
-		rows, err = g.readGuard(ctx, conn, ofSequence, name)
+		known, err = g.readRecord(ctx, conn, scope{name: name})
 	}
 	if err != nil {
 		return err
 	}
-	if row, err = admitted(rows, now.holder, stored.position()); err != nil || row.ceiling < end {
+	if l, err = admitted(known, now, stored.position()); err != nil || l.Granted < end {
 		return errors.Join(err, outcomeNotHolder)
 	}
-	g.learn(name, row.ceiling)
+	g.learn(name, l.Granted)
 	if end-position == width {
 		return nil // near its end a sequence has a window for each reservation
 	}
-	g.log.Info("ceiling raised", logfield.Sequence(name), zap.Uint64("ceiling", row.ceiling),
+	g.log.Info("ceiling raised", logfield.Sequence(name), zap.Uint64("ceiling", l.Granted),
 		zap.Uint64("first", position), zap.Strings("seen_on", addrsOf(seen)))
 	return nil
 }
@@ -177,15 +178,15 @@ func (g *guard) tryWindow(ctx context.Context, name string, n uint64, closed boo
 // want writes how far the holder wants to go. A sequence that was made after the adoption gets its row here, unless it stands lower by now: then it was restarted since
 // position was read, and would be below its floor for ever.
 func (st *store) want(ctx context.Context, conn *sql.Conn, now *choice, name string, term, end, position uint64) error {
-	_, err := conn.ExecContext(ctx, "INSERT IGNORE INTO "+st.table.guard+" (`name`, `holder`, `term`, `floor`) "+
-		"SELECT s.`name`, g.`holder`, g.`term`, ? FROM "+st.table.full+" AS s JOIN "+st.table.guard+" AS g ON g.`name` = '' AND g.`holder` = "+now.holderSQL()+
-		" AND g.`term` = ? AND g.`ceiling` = 1 WHERE s.`name` = ? AND CAST(s.`id` AS UNSIGNED) >= CAST(? AS UNSIGNED)", position, term, name, position)
+	_, err := conn.ExecContext(ctx, "INSERT IGNORE INTO "+st.table.limit+" (`name`, `giver`, `term`, `floor`) "+
+		"SELECT s.`name`, h.`holder`, h.`term`, ? FROM "+st.table.full+" AS s JOIN "+st.table.holder+" AS h ON h.`holder` = "+now.holderSQL()+
+		" AND h.`term` = ? AND h.`complete` = 1 WHERE s.`name` = ? AND CAST(s.`id` AS UNSIGNED) >= CAST(? AS UNSIGNED)", position, term, name, position)
 	if err == nil {
-		_, err = conn.ExecContext(ctx, "UPDATE "+st.table.guard+" SET `wanted` = GREATEST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `holder` = "+now.holderSQL()+
+		_, err = conn.ExecContext(ctx, "UPDATE "+st.table.limit+" SET `wanted` = GREATEST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` = "+now.holderSQL()+
 			" AND `term` = ?", end, name, term)
 	}
 	if err != nil {
-		return fmt.Errorf("write table %s: %w", st.table.guard, err)
+		return fmt.Errorf("write table %s: %w", st.table.limit, err)
 	}
 	return nil
 }
@@ -194,18 +195,18 @@ func (st *store) want(ctx context.Context, conn *sql.Conn, now *choice, name str
 // asks for.
 func (v *server) raiseCeiling(ctx context.Context, name string, d demand) (uint64, error) {
 	n, need := d.n, d.need
-	err := v.guard.openWindow(ctx, name, n)
+	err := v.ceilings.openWindow(ctx, name, n)
 	lost := new(seenError)
 	switch {
 	case v.isMoved(err):
 		v.moved()
 		return n, nil
-	case errors.As(err, &lost) && lost.claim.term != 0:
+	case errors.As(err, &lost) && lost.claim.Term != 0:
 		// Another node was adopted after this one. If all nodes, looked at again, say that this is the primary after all, it is adopted anew.
 		v.moved()
-		return n, v.guard.adoptOrMove(ctx, name, lost.claim)
+		return n, v.ceilings.adoptOrMove(ctx, name, lost.claim)
 	case errors.Is(err, outcomeNotHolder):
-		return n, v.guard.adoptOrMove(ctx, name, guardRow{})
+		return n, v.ceilings.adoptOrMove(ctx, name, limit.Holder{})
 	case errors.Is(err, outcomeNoRoom):
 		return v.fit(ctx, name, d.want, need)
 	case errors.As(err, new(*seenError)):
@@ -214,7 +215,7 @@ func (v *server) raiseCeiling(ctx context.Context, name string, d demand) (uint6
 		if again != nil {
 			return n, again
 		}
-		ceiling, _ := v.guard.ceiling(name)
+		ceiling, _ := v.ceilings.ceiling(name)
 		left := v.left(name, &stored, min(ceiling, stored.max))
 		if left -= left % need; left >= need && left < n {
 			return left, nil
@@ -224,7 +225,7 @@ func (v *server) raiseCeiling(ctx context.Context, name string, d demand) (uint6
 }
 
 // adoptOrMove is adopt; where the node turns out to be read only, another is looked for.
-func (g *guard) adoptOrMove(ctx context.Context, name string, over guardRow) error {
+func (g *ceilings) adoptOrMove(ctx context.Context, name string, over limit.Holder) error {
 	err := g.adopt(ctx, name, over)
 	if g.isMoved(err) {
 		g.moved()
@@ -235,14 +236,14 @@ func (g *guard) adoptOrMove(ctx context.Context, name string, over guardRow) err
 
 // holding calls f, which needs the chosen node to be the holder, and again where it was not, or was
 // not to be written to, or another commit was first.
-func (g *guard) holding(ctx context.Context, name string, f func() error) error {
+func (g *ceilings) holding(ctx context.Context, name string, f func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := f()
 		switch {
 		case g.isMoved(err):
 			g.moved()
 		case errors.Is(err, outcomeNotHolder):
-			if failed := g.adoptOrMove(ctx, name, guardRow{}); failed != nil {
+			if failed := g.adoptOrMove(ctx, name, limit.Holder{}); failed != nil {
 				return failed
 			}
 		case !isConflict(err):
@@ -259,8 +260,8 @@ var errWentBelow = errors.New("it has taken over, or the sequence was set back m
 
 // keepAbove makes sure that a sequence which was moved ahead, to go on above n, does so after a fail-over, too: either n is below a window that a majority of the
 // nodes has seen, above which the next holder begins, or they have the row itself.
-func (g *guard) keepAbove(ctx context.Context, name string, n uint64) error {
-	if !g.guarded() {
+func (g *ceilings) keepAbove(ctx context.Context, name string, n uint64) error {
+	if !g.inForce() {
 		return nil
 	}
 	err := g.holding(ctx, name, func() error {
@@ -288,8 +289,8 @@ func (g *guard) keepAbove(ctx context.Context, name string, n uint64) error {
 
 // openTo makes sure that a sequence may be moved to n, and returns how far it may be moved: to floor, or to n alone where the ceiling is
 // below floor. Above the ceiling it would give nothing to anybody until other nodes answer.
-func (g *guard) openTo(ctx context.Context, name string, n, floor uint64) (to uint64, err error) {
-	if !g.guarded() {
+func (g *ceilings) openTo(ctx context.Context, name string, n, floor uint64) (to uint64, err error) {
+	if !g.inForce() {
 		return floor, nil
 	}
 	if err = g.holding(ctx, name, func() error { return g.belowCeiling(ctx, name, floor) }); err == nil {
@@ -309,14 +310,14 @@ func (g *guard) openTo(ctx context.Context, name string, n, floor uint64) (to ui
 }
 
 // belowCeiling returns outcomeAtCeiling for a number that a sequence may not give yet.
-func (g *guard) belowCeiling(ctx context.Context, name string, n uint64) error {
+func (g *ceilings) belowCeiling(ctx context.Context, name string, n uint64) error {
 	conn, err := g.conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	to, err := g.limit(ctx, conn, name)
-	if err == nil && to.guarded && to.ceiling < n {
+	to, err := g.upTo(ctx, conn, name)
+	if err == nil && to.grouped && to.ceiling < n {
 		err = outcomeAtCeiling
 	}
 	return err

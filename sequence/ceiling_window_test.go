@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"testing"
+
+	"seqproxy/sequence/limit"
 )
 
 func TestAWindowHoldsManyReservationsAndNeverGoesBeyondTheEnd(t *testing.T) {
@@ -57,7 +59,7 @@ func TestOnlyNodesThatAnswerAreTakenForLagging(t *testing.T) {
 		"one lags":           {fmt.Errorf("wrapped: %w", &seenError{missing: []sighting{behind}}), true},
 		"one is dead":        {&seenError{missing: []sighting{behind, dead}}, false},
 		"one is a stranger":  {&seenError{missing: []sighting{{err: errStranger}}}, false},
-		"another holder":     {&seenError{missing: []sighting{behind}, claim: guardRow{term: 2}}, false},
+		"another holder":     {&seenError{missing: []sighting{behind}, claim: limit.Holder{Term: 2}}, false},
 	} {
 		if got := isLagging(c.err); got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"seqproxy/sequence/limit"
 	"seqproxy/test/mysqltest"
 )
 
@@ -65,9 +66,9 @@ func TestOfTwoGaleraNodesOneAloneGivesNothing(t *testing.T) {
 		t.Fatalf("got %d of a node that is alone", number)
 	}
 	wantText(t, err, "it is seen on 1 nodes of the sequence server, and must be on 2", e.linkOf(b, 0), "to mend it: have them be members of the cluster")
-	var claims int
-	if err := e.Nodes[1].DB(t, "app").QueryRow("SELECT COUNT(*) FROM sequence_guard WHERE `name` = ''").Scan(&claims); err != nil || claims != 1 {
-		t.Errorf("there are %d claims (%v), want that of the configuration before alone", claims, err)
+	var holders int
+	if err := e.Nodes[1].DB(t, "app").QueryRow("SELECT COUNT(*) FROM sequence_holder").Scan(&holders); err != nil || holders != 1 {
+		t.Errorf("there are %d holders (%v), want the configuration before alone", holders, err)
 	}
 	if err := e.Nodes[0].Restart(); err != nil {
 		t.Fatal(err)
@@ -167,7 +168,7 @@ func TestANodeThatDoesNotFlushIsNoWitnessOfWhatIsWrittenToIt(t *testing.T) {
 	holdUp(t, e.Nodes[2])
 	const many = 1 << 20
 	eventually(t, "the node says that it does not flush", func() bool { // on a busy machine it may not say anything in time
-		err := v.guard.tryWindow(t.Context(), "photos", many, false)
+		err := v.ceilings.tryWindow(t.Context(), "photos", many, false)
 		lost := new(seenError)
 		if !errors.As(err, &lost) || lost.seen != 1 || lost.need != 2 {
 			t.Fatalf("got %v, want that it is seen on 1 and must be on 2", err)
@@ -175,7 +176,7 @@ func TestANodeThatDoesNotFlushIsNoWitnessOfWhatIsWrittenToIt(t *testing.T) {
 		return strings.Contains(err.Error(), errUnflushed.Error()) && strings.Contains(err.Error(), "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
 	})
 	e.Nodes[0].Exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
-	if err := v.guard.tryWindow(t.Context(), "photos", many, false); err != nil {
+	if err := v.ceilings.tryWindow(t.Context(), "photos", many, false); err != nil {
 		t.Error(err)
 	}
 }
@@ -197,8 +198,8 @@ func TestASequenceIsMovedAheadInEachConfigurationOfAGaleraCluster(t *testing.T) 
 	}
 	wanted := func() (wanted uint64) {
 		t.Helper()
-		err := e.Nodes[0].DB(t, "app").QueryRow("SELECT r.`ceiling` FROM sequence_guard AS r JOIN sequence_guard AS h ON h.`name` = '' AND h.`ceiling` = 1 AND r.`term` = h.`term` " +
-			"WHERE r.`name` = 'photos' AND CONCAT('Galera ', (SELECT CONCAT(cluster_uuid, ', configuration ', view_id, ' at ', view_seqno) FROM mysql.wsrep_cluster)) = h.`holder`").Scan(&wanted)
+		err := e.Nodes[0].DB(t, "app").QueryRow("SELECT l.`granted` FROM sequence_limit AS l JOIN sequence_holder AS h ON h.`complete` = 1 AND l.`term` = h.`term` " +
+			"WHERE l.`name` = 'photos' AND CONCAT('Galera ', (SELECT CONCAT(cluster_uuid, ', configuration ', view_id, ' at ', view_seqno) FROM mysql.wsrep_cluster)) = h.`holder`").Scan(&wanted)
 		if err != nil {
 			t.Errorf("the ceiling of the present configuration: %v", err)
 		}
@@ -212,7 +213,7 @@ func TestASequenceIsMovedAheadInEachConfigurationOfAGaleraCluster(t *testing.T) 
 	}
 	cluster.AwaitWhole(t)
 	e.Nodes[0].Exec(t, "UPDATE app.sequence SET id = 5000000 WHERE name = 'albums'")
-	if err := a.servers.first().guard.keepAbove(t.Context(), "albums", 5_000_000); err != nil { // over connections of the configuration before
+	if err := a.servers.first().ceilings.keepAbove(t.Context(), "albums", 5_000_000); err != nil { // over connections of the configuration before
 		t.Errorf("a sequence that stands above its ceiling: %v", err)
 	}
 	next := uint64(9_000_000)
@@ -232,19 +233,19 @@ func TestWhatACrashOfAGaleraClusterCouldLoseIsWaitedFor(t *testing.T) {
 	a := e.join(t, "a", &given{}, patience(time.Minute))
 	a.take(t, "a", "photos", 5)
 	v := a.servers.first()
-	if all, err := v.guard.onNodes(t.Context()); !all || err != nil {
+	if all, err := v.ceilings.onNodes(t.Context()); !all || err != nil {
 		t.Errorf("with all nodes in step: %v, %v", all, err)
 	}
 	release := holdUp(t, e.Nodes[2])
-	if all, err := v.guard.onNodes(t.Context()); all || err != nil {
+	if all, err := v.ceilings.onNodes(t.Context()); all || err != nil {
 		t.Errorf("with one that lags: on all is %v, %v; want a majority", all, err)
 	}
 	holdUp(t, e.Nodes[1])
-	if all, err := v.guard.onNodes(t.Context()); all || !errors.As(err, new(*seenError)) {
+	if all, err := v.ceilings.onNodes(t.Context()); all || !errors.As(err, new(*seenError)) {
 		t.Errorf("with two that lag: %v, %v; want that no majority has it", all, err)
 	}
 	release()
-	if err := v.guard.shownOn(t.Context(), 0, 2); err != nil {
+	if err := v.ceilings.shownOn(t.Context(), 0, 2); err != nil {
 		t.Error(err)
 	}
 	// Who is registered may be lost with the rest.
@@ -270,15 +271,16 @@ func TestAGaleraNodeThatLostItsCeilingsIsNamed(t *testing.T) {
 	defer func() { _ = conn.Close() }()                           // both statements were answered
 	eventually(t, "the node alone has no ceilings", func() bool { // the cluster may have the rows in use
 		_, off := conn.ExecContext(t.Context(), "SET SESSION wsrep_on = OFF")
-		_, err := conn.ExecContext(t.Context(), "DELETE FROM sequence_guard")
-		return off == nil && err == nil
+		_, limits := conn.ExecContext(t.Context(), "DELETE FROM sequence_limit")
+		_, holders := conn.ExecContext(t.Context(), "DELETE FROM sequence_holder")
+		return errors.Join(off, limits, holders) == nil
 	})
 	begin := time.Now()
-	err = v.guard.adopt(t.Context(), "photos", guardRow{})
+	err = v.ceilings.adopt(t.Context(), "photos", limit.Holder{})
 	if !errors.Is(err, errOvertaken) {
 		t.Fatalf("got %v, want errOvertaken", err)
 	}
-	wantText(t, err, "of table `app`.`sequence_guard`, it has in a moment, or is no copy")
+	wantText(t, err, "of table `app`.`sequence_holder`, it has in a moment, or is no copy")
 	if took := time.Since(begin); took < v.timing.conflict<<maxAttempts/2 {
 		t.Errorf("six attempts took %v: what comes in a moment was not waited for", took)
 	}
@@ -315,17 +317,17 @@ func TestAWindowThatACommitOnAnotherGaleraNodeForestalledIsOpenedAgain(t *testin
 	elsewhere := e.Nodes[1].DB(t, "app")
 	writer.Go(func() {
 		for ctx.Err() == nil {
-			_, _ = elsewhere.ExecContext(ctx, "UPDATE sequence_guard SET `floor` = 1 - `floor` WHERE `name` = 'photos' AND `floor` <= 1") // it may be forestalled, too
+			_, _ = elsewhere.ExecContext(ctx, "UPDATE sequence_limit SET `floor` = 1 - `floor` WHERE `name` = 'photos' AND `floor` <= 1") // it may be forestalled, too
 			time.Sleep(15 * time.Millisecond)
 		}
 	})
 	v := a.servers.first()
 	met := 0
 	for n := uint64(1) << 20; n < 1<<50 && met < 3; n += n / 4 {
-		err := v.guard.tryWindow(t.Context(), "photos", n, false)
+		err := v.ceilings.tryWindow(t.Context(), "photos", n, false)
 		if isConflict(err) {
 			met++
-			err = v.guard.openWindow(t.Context(), "photos", n)
+			err = v.ceilings.openWindow(t.Context(), "photos", n)
 		}
 		if err != nil {
 			t.Fatalf("a window for %d: %v", n, err)

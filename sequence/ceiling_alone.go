@@ -17,15 +17,15 @@ func (l *link) checkLeftAlone(ctx context.Context, c rawConn) error {
 	if l.grouped() || planted.Fault(planted.CeilingReplica) {
 		return nil
 	}
-	rows, err := c.query(ctx, "SELECT `holder`, `ceiling` FROM "+l.guardTable+" WHERE `name` = '' ORDER BY `term` DESC, `holder` DESC")
+	rows, err := c.query(ctx, "SELECT `holder`, `complete` FROM "+l.holderTable+" ORDER BY `term` DESC, `holder` DESC")
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_COLUMNACCESS_DENIED_ERROR):
 		return nil // in a group it would need to read that, and its own one
 	case isBroken(err):
-		return l.unfit(l.guardTable, fmt.Sprintf("it cannot be read: %v", err),
-			"restore it from a backup; or, if the server was never one of a group, or all rows were raised above what is in use (docs: Backup and restore), DROP TABLE "+l.guardTable)
+		return l.unfit(l.holderTable, fmt.Sprintf("it cannot be read: %v", err),
+			"restore it from a backup; or, if the server was never one of a group, or all rows were raised above what is in use (docs: Backup and restore), DROP TABLE "+l.holderTable)
 	case err != nil:
-		return fmt.Errorf("read table %s: %w", l.guardTable, err)
+		return fmt.Errorf("read table %s: %w", l.holderTable, err)
 	case len(rows) == 0:
 		return nil
 	}
@@ -58,8 +58,8 @@ func (l *link) checkLeftAlone(ctx context.Context, c rawConn) error {
 	case holder == identity:
 		holder = "another"
 	}
-	return l.unfit(l.guardTable, fmt.Sprintf("it belongs to a group whose numbers were last given by %q, and is %q: what that one gave may not have arrived here, and would be given again", holder, identity),
-		"list the group's servers under nodes until the log says that its sequences are held here; or raise all rows above what is in use (docs: Backup and restore), and then DELETE FROM "+l.guardTable)
+	return l.unfit(l.holderTable, fmt.Sprintf("it belongs to a group whose numbers were last given by %q, and is %q: what that one gave may not have arrived here, and would be given again", holder, identity),
+		"list the group's servers under nodes until the log says that its sequences are held here; or raise all rows above what is in use (docs: Backup and restore), and then DELETE FROM "+l.holderTable)
 }
 
 // isBroken reports whether a table is there, but not what belongs to it in the storage engine.

@@ -7,13 +7,15 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"seqproxy/sequence/limit"
 )
 
 // sighting is a node other than the chosen one, and what it showed.
 type sighting struct {
 	addr     string
 	identity string
-	rows     guardRows
+	known    limit.Record
 	err      error // why it does not count
 	unfit    error // of a node of a cluster that answers: why it could show nothing
 }
@@ -31,7 +33,7 @@ type seenError struct {
 	cluster    bool
 	need, seen int
 	missing    []sighting
-	claim      guardRow // of an adoption that another node knows, and this one does not; its term is 0 if there is none
+	claim      limit.Holder // of an adoption that another node knows, and this one does not; its term is 0 if there is none
 }
 
 func (e *seenError) Error() string {
@@ -56,14 +58,14 @@ func (e *seenError) Error() string {
 // isLagging reports whether what was written may be seen yet: all nodes answer that lack it, and none of them has another holder.
 func isLagging(err error) bool {
 	lost := new(seenError)
-	return errors.As(err, &lost) && lost.claim.term == 0 && !slices.ContainsFunc(lost.missing, func(s sighting) bool { return s.err != errNotShown })
+	return errors.As(err, &lost) && lost.claim.Term == 0 && !slices.ContainsFunc(lost.missing, func(s sighting) bool { return s.err != errNotShown })
 }
 
-// awaitSeen waits until need nodes have what was written under the claim own, and returns those
+// awaitSeen waits until need nodes have what was written under the holder own, and returns those
 // that were looked at. The chosen node has it. In a cluster it is looked at as the others are: it
 // may not flush, and the choice may be another by now than what was written to. awaitSeen reads
-// where of their guard rows again and again.
-func (g *guard) awaitSeen(ctx context.Context, now *choice, own guardRow, need int, where string, args []any, ok func(guardRows) bool) (seen []sighting, err error) {
+// what they have recorded again and again.
+func (g *ceilings) awaitSeen(ctx context.Context, now *choice, own limit.Holder, need int, of scope, ok func(limit.Record) bool) (seen []sighting, err error) {
 	identities := make(map[string]bool)
 	if now.cluster == "" {
 		identities[now.identity] = true
@@ -82,7 +84,7 @@ func (g *guard) awaitSeen(ctx context.Context, now *choice, own guardRow, need i
 	}
 	found := make(chan sighting)
 	for _, n := range others {
-		go func() { found <- g.sight(ctx, now, n, where, args, ok) }() // each is received below
+		go func() { found <- g.sight(ctx, now, n, of, ok) }() // each is received below
 	}
 	missing := []sighting{}
 	for range others {
@@ -103,7 +105,7 @@ func (g *guard) awaitSeen(ctx context.Context, now *choice, own guardRow, need i
 	if len(seen) < need {
 		e := &seenError{cluster: now.cluster != "", need: need, seen: len(seen), missing: missing}
 		for _, s := range missing {
-			if top := s.rows.holder(); top.holder != now.holder && top.over(own) && top.over(e.claim) {
+			if top := s.known.Holder(); top.ID != now.holder && top.Over(own) && top.Over(e.claim) {
 				e.claim = top
 			}
 		}
@@ -112,8 +114,8 @@ func (g *guard) awaitSeen(ctx context.Context, now *choice, own guardRow, need i
 	return seen, nil
 }
 
-// sight reads a node's guard rows until they are as wanted or ctx ends.
-func (g *guard) sight(ctx context.Context, now *choice, n *node, where string, args []any, ok func(guardRows) bool) sighting {
+// sight reads what a node has recorded until that is as wanted or ctx ends.
+func (g *ceilings) sight(ctx context.Context, now *choice, n *node, of scope, ok func(limit.Record) bool) sighting {
 	s := sighting{addr: n.addr, err: errNotAsked}
 	writable := false
 	for wait := g.timing.firstLook; ; wait = min(2*wait, g.timing.lastLook) {
@@ -132,12 +134,12 @@ func (g *guard) sight(ctx context.Context, now *choice, n *node, where string, a
 			}
 		}
 		if s.identity != "" {
-			rows, err := g.readGuard(ctx, n.pool(), where, args...)
+			known, err := g.readRecord(ctx, n.pool(), of)
 			if err == nil {
-				s.rows = rows
+				s.known = known
 			}
 			switch {
-			case err == nil && ok(rows):
+			case err == nil && ok(known):
 				s.err = nil
 				return s
 			case err == nil && writable:
@@ -155,7 +157,7 @@ func (g *guard) sight(ctx context.Context, now *choice, n *node, where string, a
 }
 
 // noWitness is why what a node of a cluster shows says nothing, nil if it counts.
-func (g *guard) noWitness(now *choice, found *standing) error {
+func (g *ceilings) noWitness(now *choice, found *standing) error {
 	switch {
 	case found.apart != "":
 		return errors.New(found.apart)
@@ -170,8 +172,8 @@ func (g *guard) noWitness(now *choice, found *standing) error {
 // shownOn returns once need nodes have what was committed on this server before the call, the
 // chosen one included: a majority of them makes it survive a fail-over, or a crash of all nodes of
 // a cluster. Those that answer may lag for so long. Where there is one node, it returns at once.
-func (g *guard) shownOn(ctx context.Context, lag time.Duration, need int) error {
-	if !g.guarded() {
+func (g *ceilings) shownOn(ctx context.Context, lag time.Duration, need int) error {
+	if !g.inForce() {
 		return nil
 	}
 	conn, err := g.conn(ctx)
@@ -190,7 +192,7 @@ func (g *guard) shownOn(ctx context.Context, lag time.Duration, need int) error 
 		return err
 	} else if !ok {
 		_ = conn.Close() // an adoption takes others: with as many callers as there are connections they would wait for each other
-		if err := g.adopt(ctx, "", guardRow{}); err != nil {
+		if err := g.adopt(ctx, "", limit.Holder{}); err != nil {
 			return err
 		}
 		again, err := g.conn(ctx)
@@ -203,22 +205,22 @@ func (g *guard) shownOn(ctx context.Context, lag time.Duration, need int) error 
 		}
 	}
 	// Replicas apply changes in the order of their commits, so one that shows this has all before it.
-	if _, err := conn.ExecContext(ctx, "UPDATE "+g.table.guard+" SET `wanted` = `wanted` + 1 WHERE `name` = '' AND `holder` = "+now.holderSQL()); err != nil {
-		return fmt.Errorf("write table %s: %w", g.table.guard, err)
+	if _, err := conn.ExecContext(ctx, "UPDATE "+g.table.holder+" SET `mark` = `mark` + 1 WHERE `holder` = "+now.holderSQL()); err != nil {
+		return fmt.Errorf("write table %s: %w", g.table.holder, err)
 	}
-	rows, err := g.readGuard(ctx, conn, " WHERE `name` = ''")
+	known, err := g.readRecord(ctx, conn, scope{})
 	if err != nil {
 		return err
 	}
-	mark := rows.holder()
-	if mark.holder != now.holder {
+	marked := known.Holder()
+	if marked.ID != now.holder {
 		return outcomeNotHolder
 	}
 	_ = conn.Close() // others may need it meanwhile
 	for begin, again := time.Now(), true; again; {
-		_, failed := g.awaitSeen(ctx, now, mark, need, " WHERE `name` = ''", nil, func(rows guardRows) bool {
-			top := rows.holder()
-			return top.holder == mark.holder && top.term == mark.term && top.wanted >= mark.wanted
+		_, failed := g.awaitSeen(ctx, now, marked, need, scope{}, func(known limit.Record) bool {
+			top := known.Holder()
+			return top.ID == marked.ID && top.Term == marked.Term && top.Mark >= marked.Mark
 		})
 		if failed == nil || err == nil || ctx.Err() == nil { // an attempt that was cut off says less than the one before
 			err = failed

@@ -1,0 +1,114 @@
+package proxy_test
+
+import (
+	"database/sql"
+	"strconv"
+	"sync"
+	"testing"
+
+	"seqproxy/sequence"
+	"seqproxy/test/mysqltest"
+)
+
+// optimizer makes ids as those of Hibernate do, which it uses where allocationSize is more than 1. A
+// number is the last of a range of ids with "pooled", and the first with "pooled-lo". With "pooled"
+// who gets the very first number takes the next one for the end of his range.
+type optimizer struct {
+	lo         bool
+	value, end uint64
+}
+
+const allocationSize = 50
+
+func (p *optimizer) id(next func() uint64) uint64 {
+	if p.value >= p.end {
+		switch n := next(); {
+		case p.lo:
+			p.value, p.end = n, n+allocationSize
+		case p.end == 0 && n == 1:
+			p.value, p.end = n, next()+1
+		default:
+			p.value, p.end = n-allocationSize+1, n+1
+		}
+	}
+	p.value++
+	return p.value - 1
+}
+
+// Several sequence servers divide the numbers of a sequence with INCREMENT BY n in blocks, too: here
+// clients make the ids between the numbers themselves, as Hibernate has them do. The statements are
+// those of its MariaDB dialect.
+func TestHibernatesOptimizersOverSeveralSequenceServers(t *testing.T) {
+	servers := []*mysqltest.Server{mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)}
+	var schema string
+	e := newEnv(t, setup{
+		Servers: servers[:1],
+		Sequence: func(o *sequence.Options) {
+			schema = o.Servers[0].Database
+			o.Interleave, o.CreateTable, o.NoDirectWriters, o.Block = sequence.InterleaveBlock, true, true, 200
+			o.Servers[0].User, o.Servers[0].Password = "root", ""
+			for _, s := range servers[1:] {
+				o.Servers = append(o.Servers, sequence.ServerOptions{Addr: s.Addr(), User: "root", Database: schema})
+			}
+			divide(t, *o)
+		},
+	})
+	c := e.Conn(t, schema, nil)
+	wantError(t, c, 1235, "create sequence odd_seq start with 1 increment by 30 nocache", "200 numbers of a block")
+	exec(t, c, "create sequence photos_seq start with 1 increment by 50 nocache", "create sequence cached_seq start with 1 increment by 50")
+	for _, test := range []struct {
+		name string
+		lo   bool
+	}{{"photos_seq", true}, {"cached_seq", false}} {
+		if !test.lo { // whoever had it would rely on the next one being its neighbour, as on one server alone
+			for range 1000 {
+				if mustNumber(t, c, "select nextval("+test.name+")") == 1 {
+					break
+				}
+			}
+		}
+		var mu sync.Mutex
+		made := make(map[uint64]int)
+		var wg sync.WaitGroup
+		for client := range 4 {
+			conn := e.Conn(t, schema, nil)
+			wg.Go(func() {
+				p, last := optimizer{lo: test.lo}, uint64(0)
+				for range 400 {
+					id := p.id(func() uint64 { return mustNumber(t, conn, "select nextval("+test.name+")") })
+					mu.Lock()
+					if other, twice := made[id]; twice {
+						t.Errorf("%s: client %d makes %d, which client %d made", test.name, client, id, other)
+					}
+					made[id] = client
+					mu.Unlock()
+					if id <= last {
+						t.Errorf("%s: client %d makes %d after %d", test.name, client, id, last)
+					}
+					last = id
+				}
+			})
+		}
+		wg.Wait()
+	}
+	rows := 0
+	for i, server := range servers {
+		if id := mustNumber(t, one(t, server.DB(t, schema)), "SELECT id FROM sequence WHERE name = 'photos_seq'"); id > 0 {
+			rows++
+		} else {
+			t.Logf("server %d gave nothing", i)
+		}
+	}
+	if rows < 2 {
+		t.Errorf("%d servers gave numbers, want several", rows)
+	}
+}
+
+func mustNumber(t *testing.T, c *sql.Conn, query string) uint64 {
+	t.Helper()
+	n, err := strconv.ParseUint(value(t, c, query), 10, 64)
+	if err != nil {
+		t.Errorf("%s: %v", query, err)
+	}
+	return n
+}
