@@ -111,6 +111,9 @@ func describeOptions(b *strings.Builder, asked *ddl.Sequence) {
 		if k.Digits.Given {
 			fmt.Fprintf(b, " DIGITS %d", k.Digits.Value)
 		}
+		if k.SkipTo.Given {
+			fmt.Fprintf(b, " SKIP RANGE %d TO %d", k.SkipFrom.Value, k.SkipTo.Value)
+		}
 	}
 	for _, o := range [...]struct {
 		words  string

@@ -21,6 +21,8 @@ type owned struct {
 	floor uint64 // the greatest key of all
 	limit uint64 // the least of what the columns hold
 	where string // the greatest key, for people
+
+	skipped uint64 // keys up to this one are not given, as they are of another kind; 0: none
 }
 
 // readOwned reads the column that is to own a sequence, on all shards. A shard that
@@ -43,7 +45,10 @@ func readOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.K
 		}
 		o.limit = min(o.limit, h.Limit)
 	}
-	return o, o.fits(k, columnName(c))
+	if o.limit < k.MaxKey() && !k.IsPlain() {
+		return o, wrongKind(columnName(c), "this column holds numbers up to %d, and keys of kind %v go up to %d: make it wider", o.limit, k, k.MaxKey())
+	}
+	return o, nil
 }
 
 // keysUpTo says what a greatest number is of: of a kind of keys, their counters.

@@ -3,21 +3,27 @@ package admin
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
 	"seqproxy/proxy"
+	"seqproxy/sequence"
 	"seqproxy/sequence/kind"
 	"seqproxy/statement/ddl"
 )
+
+// kindLength is that of the column of the table of options.
+const kindLength = 128
 
 // kindOf is the kind of keys that CREATE SEQUENCE asks for.
 func kindOf(name string, asked *ddl.Sequence) (k kind.Kind, err error) {
 	jsonSafe := asked.JSONSafe == ddl.Yes
 	switch asked.Kind.Word {
 	case "":
+		if asked.Kind.SkipTo.Given {
+			return k, wrongKind(name, "SKIP RANGE goes with BIT_REVERSED and ROTATE")
+		}
 		return k, nil
 	case "BIT_REVERSED":
 		k = kind.NewBitReversed(jsonSafe)
@@ -27,6 +33,9 @@ func kindOf(name string, asked *ddl.Sequence) (k kind.Kind, err error) {
 		k, err = kind.NewShardBits(asked.Kind.N.Value, jsonSafe)
 	default:
 		return k, notSupported(asked.Kind.Word)
+	}
+	if err == nil && asked.Kind.SkipTo.Given {
+		k, err = k.Skip(asked.Kind.SkipFrom.Value, asked.Kind.SkipTo.Value)
 	}
 	if err != nil {
 		return k, wrongKind(name, "%v", err)
@@ -44,27 +53,51 @@ func wrongKind(name, format string, args ...any) error {
 	}
 }
 
-// fits refuses a column that owns a sequence with a kind, if it does not hold all keys, or has keys of
-// which the counters would soon be none.
-func (o *owned) fits(k kind.Kind, column string) error {
-	switch {
-	case k.IsPlain():
-		return nil
-	case k.MaxKey() > o.limit:
-		return wrongKind(column, "this column holds numbers up to %d, and keys of kind %v go up to %d: make it wider", o.limit, k, k.MaxKey())
-	case o.floor > k.MaxCounter()/2:
-		return wrongKind(column, "this column has keys that are not of kind %v: the counter of one of them would be %d, and at %d the sequence ends. "+
-			"Begin with an empty table, or keep a plain sequence", k, o.floor, k.MaxCounter())
+// ends is the highest number of a sequence that a column holds; 0 where only keys count, and those of
+// the kind all fit.
+func (o *owned) ends(k kind.Kind) uint64 {
+	if !k.IsPlain() {
+		return 0
 	}
-	o.limit = math.MaxUint64 // counters end with the kind
-	return nil
+	return o.limit
+}
+
+// foreign reports whether a column has keys that were not made by a kind: the counter of one of them is
+// so high that the sequence would soon end behind it.
+func (o *owned) foreign(k kind.Kind) bool { return !k.IsPlain() && o.floor > k.MaxCounter()/2 }
+
+// readNewlyOwned is readOwned for a new sequence. Where the column has keys of another kind, they are
+// not given: the kind that is returned passes over them.
+func readNewlyOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Kind) (owned, kind.Kind, error) {
+	o, err := readOwned(ctx, by, c, k)
+	if err != nil || !o.foreign(k) {
+		return o, k, err
+	}
+	plain, err := readOwned(ctx, by, c, kind.Kind{})
+	if err != nil {
+		return o, k, err
+	}
+	skips, err := k.Skip(1, plain.floor)
+	if err == nil {
+		if o, err = readOwned(ctx, by, c, skips); err != nil {
+			return o, k, err
+		}
+		if o.foreign(skips) { // somebody writes such keys now
+			err = fmt.Errorf("the counter of another key would be %d, and at %d the sequence ends", o.floor, k.MaxCounter())
+		}
+	}
+	if err != nil {
+		return o, k, wrongKind(columnName(c), "this column has keys up to %d that are not of kind %v: %v", plain.floor, k, err)
+	}
+	o.skipped, o.where = plain.floor, plain.where
+	return o, skips, nil
 }
 
 // decodeColumns are those of SELECT SEQUENCE_DECODE.
 var decodeColumns = []protocol.Column{
 	number("counter", 0),
 	number("shard", 0),
-	text("kind", 64, mysql.MYSQL_TYPE_VAR_STRING, 0),
+	text("kind", kindLength, mysql.MYSQL_TYPE_VAR_STRING, 0),
 }
 
 // decode answers what a key of a sequence was made of: NULL where it is none of its keys.

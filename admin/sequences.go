@@ -160,16 +160,18 @@ func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 	}
 	var keys owned
 	if !o.OwnedBy.IsZero() {
-		if keys, err = readOwned(ctx, by, o.OwnedBy, o.Kind); err != nil {
+		if keys, o.Kind, err = readNewlyOwned(ctx, by, o.OwnedBy, o.Kind); err != nil {
 			return nil, err
 		}
-		o.Floor, o.OwnerMax = keys.floor, keys.limit
+		o.Floor, o.OwnerMax = keys.floor, keys.ends(o.Kind)
 	}
 	made, err := s.sequences.Create(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	switch {
+	case !made.Existed && keys.skipped > 0:
+		return noted(mysql.ER_UNKNOWN_ERROR, "the sequence does not give the keys up to %d, which are not of its kind: %s", keys.skipped, keys.where), nil
 	case made.Existed:
 		return noted(mysql.ER_TABLE_EXISTS_ERROR, "Sequence '%s' already exists and stays as it is", name), nil
 	case made.Raised && keys.floor != 0 && made.First > keys.floor:
@@ -200,7 +202,11 @@ func (s *Sequences) alter(ctx context.Context, asked *ddl.Sequence, by proxy.Cal
 		if keys, err = readOwned(ctx, by, *a.OwnedBy, d.Kind); err != nil {
 			return nil, err
 		}
-		*a.OwnerMax = keys.limit
+		if keys.foreign(d.Kind) {
+			return nil, wrongKind(columnName(*a.OwnedBy), "this column has keys that are not of kind %v: %s, and at %d the sequence ends. "+
+				"CREATE a SEQUENCE of another name OWNED BY the column, which passes over them", d.Kind, keys.where, d.Kind.MaxCounter())
+		}
+		*a.OwnerMax = keys.ends(d.Kind)
 		// Before the column is filled from the sequence for the first time.
 		if _, err := s.sequences.Raise(ctx, name, keys.floor); err != nil {
 			return s.altered(asked, err)

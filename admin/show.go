@@ -60,8 +60,8 @@ var showColumns = []protocol.Column{
 	fraction("used_percent", 2, mysql.NOT_NULL_FLAG),
 	text("runway", 64, mysql.MYSQL_TYPE_VAR_STRING, 0),
 	text("ordered", 3, mysql.MYSQL_TYPE_VAR_STRING, mysql.NOT_NULL_FLAG),
+	text("kind", kindLength, mysql.MYSQL_TYPE_VAR_STRING, 0),
 	text("warning", 1024, mysql.MYSQL_TYPE_VAR_STRING, 0),
-	text("kind", 64, mysql.MYSQL_TYPE_VAR_STRING, 0),
 }
 
 // show lists the sequences that the caller may use. See docs/statements.md for the columns.
@@ -102,7 +102,7 @@ func (s *Sequences) show(ctx context.Context, ddl *ddl.Sequence, by proxy.Caller
 			next = i.Next
 		}
 		t.Rows = append(t.Rows, []any{
-			i.Name, next, i.Cached, seconds(i.CachedFor), decimal(i.Rate, 1), i.Cache, since(i.Reserved), seconds(i.Skew), decimal(i.Used, 2), end(i.ToEnd), yes(i.Order), warnings[strings.ToLower(i.Name)], kindShown(i.Kind),
+			i.Name, next, i.Cached, seconds(i.CachedFor), decimal(i.Rate, 1), i.Cache, since(i.Reserved), seconds(i.Skew), decimal(i.Used, 2), end(i.ToEnd), yes(i.Order), kindShown(i.Kind), warnings[strings.ToLower(i.Name)],
 		})
 	}
 	return t, nil

@@ -123,7 +123,7 @@ func TestKeysOfEachKindAreInsertIDs(t *testing.T) {
 				t.Errorf("CHECK SEQUENCE says %v", rows)
 			}
 			_, rows := table(t, c, "SHOW SEQUENCES LIKE '"+name+"'")
-			if len(rows) != 1 || rows[0][0] != name || rows[0][len(rows[0])-1] != k.String() {
+			if len(rows) != 1 || rows[0][0] != name || rows[0][len(rows[0])-2] != k.String() {
 				t.Errorf("SHOW SEQUENCES lists %v", rows)
 			}
 			exec(t, c, "DROP SEQUENCE "+name)
@@ -173,7 +173,7 @@ func TestCHECKAndREPAIRCompareCounters(t *testing.T) {
 func TestBadKindsAreRefused(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE narrow (id INT PRIMARY KEY)", "CREATE TABLE words (id VARCHAR(20) PRIMARY KEY)",
-		"CREATE TABLE filled (id BIGINT PRIMARY KEY)", "INSERT INTO filled VALUES (1), (2), (3)")
+		"CREATE TABLE far (id BIGINT PRIMARY KEY)", "INSERT INTO far VALUES (1), (9000000000000000001)")
 	c := e.Conn(t, e.Schemas[0], nil)
 	for _, test := range []struct {
 		code  uint16
@@ -195,14 +195,18 @@ func TestBadKindsAreRefused(t *testing.T) {
 		{1235, "UUID VERSION 7 BINARY", []string{"UUID"}},
 		{1235, "FORMAT 'PO-{yyyyMMdd}-{n:6}' RESET DAILY", []string{"FORMAT"}},
 		{1235, "SLOTTED", []string{"SLOTTED"}},
-		{1235, "BIT_REVERSED SKIP RANGE 1 TO 9", []string{"SKIP"}},
+		{1210, "BIT_REVERSED SKIP RANGE 9 TO 1", []string{"SKIP RANGE 9 TO 1", "the lower one first"}},
+		{1210, "SHARD BITS 5 SKIP RANGE 1 TO 9", []string{"goes with BIT_REVERSED and ROTATE"}},
+		{1210, "SKIP RANGE 1 TO 9", []string{"goes with BIT_REVERSED and ROTATE"}},
+		{1064, "BIT_REVERSED SKIP RANGE 1", []string{"needs TO b"}},
+		{1064, "BIT_REVERSED SKIP 1", []string{"needs RANGE a TO b"}},
 		{1235, "BIT_REVERSED INCREMENT BY 2", []string{"INCREMENT BY 2", "BIT_REVERSED"}},
 		{1235, "SHARD BITS 5 CYCLE", []string{"CYCLE", "same keys"}},
 		{4085, "SHARD BITS 5 MAXVALUE 288230376151711744", []string{"288230376151711743"}},
 		{4085, "ROTATE 1 DIGITS 3 START WITH 1000", []string{"999"}},
 		{1210, "AS INT BIT_REVERSED", []string{"AS"}},
 		{1210, "BIT_REVERSED OWNED BY narrow.id", []string{"2147483647", "wider"}},
-		{1210, "BIT_REVERSED OWNED BY filled.id", []string{"not of kind BIT_REVERSED"}},
+		{1210, "BIT_REVERSED OWNED BY far.id", []string{"keys up to 9000000000000000001", "not of kind BIT_REVERSED", "less than half"}},
 		{1105, "BIT_REVERSED OWNED BY words.id", []string{"no integer"}},
 	} {
 		wantError(t, c, test.code, "CREATE SEQUENCE bad "+test.text, test.words...)
@@ -321,4 +325,62 @@ func TestKindsSpreadRowsOverRanges(t *testing.T) {
 			t.Errorf("a plain sequence fills the ranges with %v rows, want one of them", rows)
 		}
 	}
+}
+
+// A table that has plain keys gets a kind: its keys are passed over.
+func TestATableWithKeysGetsAKind(t *testing.T) {
+	e := newEnv(t, setup{})
+	c := e.Conn(t, e.Schemas[0], nil)
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0])
+	warning := func() string {
+		_, rows := table(t, c, "SHOW WARNINGS")
+		return fmt.Sprint(rows)
+	}
+	insert := func(name string, rows int) {
+		t.Helper()
+		for range rows {
+			exec(t, c, "INSERT INTO "+name+" (n) VALUES (0)")
+		}
+	}
+	create := func(name string) {
+		e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE "+name+" (id BIGINT PRIMARY KEY, n INT)",
+			"INSERT INTO "+name+" SELECT seq, 1 FROM (WITH RECURSIVE s AS (SELECT 1 AS seq UNION ALL SELECT seq + 1 FROM s WHERE seq < 990) SELECT seq FROM s) AS s")
+	}
+	create("reversed")
+	exec(t, c, "CREATE SEQUENCE reversed BIT_REVERSED OWNED BY reversed.id")
+	if got := warning(); !strings.Contains(got, "does not give the keys up to 990") {
+		t.Errorf("CREATE says %s", got)
+	}
+	if got := createOf(t, e, "reversed"); !strings.Contains(got, "bit_reversed skip range 1 to 990 owned by") {
+		t.Errorf("SHOW CREATE SEQUENCE prints %s", got)
+	}
+	insert("reversed", 3)
+	if got := value(t, c, "SELECT GROUP_CONCAT(id ORDER BY id DESC) FROM reversed WHERE n = 0"); got != "6917529027641081856,4611686018427387904,2305843009213693952" {
+		t.Errorf("the keys are %s", got)
+	}
+	if _, rows := table(t, c, "CHECK SEQUENCE reversed"); !strings.Contains(fmt.Sprint(rows), "status OK") {
+		t.Errorf("CHECK says %v", rows)
+	}
+
+	// Of three digits each key of a range would come soon.
+	exec(t, c, "CREATE SEQUENCE rotated ROTATE 1 DIGITS 3 SKIP RANGE 100 TO 350 CACHE 10")
+	seen := make(map[string]bool)
+	for range 999 - 251 {
+		got := value(t, c, "SELECT NEXTVAL('rotated')")
+		if n, _ := strconv.Atoi(got); seen[got] || n >= 100 && n <= 350 || n < 1 || n > 999 {
+			t.Fatalf("the key %s is given", got)
+		}
+		seen[got] = true
+	}
+	wantError(t, c, 4084, "SELECT NEXTVAL('rotated')")
+
+	create("sharded")
+	exec(t, c, "CREATE SEQUENCE sharded SHARD BITS 3 OWNED BY sharded.id")
+	if got := warning(); !strings.Contains(got, "begins at 991") {
+		t.Errorf("CREATE says %s", got)
+	}
+	insert("sharded", 3)
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE later (id BIGINT PRIMARY KEY, n INT)", "INSERT INTO later VALUES (1, 1), (2, 1), (3, 1)")
+	exec(t, c, "CREATE SEQUENCE later BIT_REVERSED")
+	wantError(t, c, 1210, "ALTER SEQUENCE later OWNED BY later.id", "not of kind BIT_REVERSED", "another name")
 }

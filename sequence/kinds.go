@@ -157,6 +157,14 @@ func (d *Definition) checkKind() error {
 	return nil
 }
 
+// Importable refuses that a counter of elsewhere goes on in a sequence.
+func (d *Definition) Importable() error {
+	if d.Kind.IsPlain() {
+		return nil
+	}
+	return &KindError{Sequence: d.Name, Kind: d.Kind, Refused: "a counter of elsewhere", WayOut: "its numbers are no keys of that kind; import it under another name"}
+}
+
 // fitsKind refuses a row whose kind cannot be told: its options were lost, or it was renamed by hand.
 func (st *store) fitsKind(found *row) error {
 	switch plain := found.def.Kind.IsPlain(); {

@@ -34,7 +34,7 @@ const createOptions = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `cache
 	"`version` bigint unsigned NOT NULL DEFAULT 0, " +
 	"`outage_cover` bigint unsigned NOT NULL DEFAULT 0, " + // in seconds; 0: that of the configuration
 	"`ordered` tinyint NOT NULL DEFAULT 0, " +
-	"`kind` varchar(64) CHARACTER SET ascii NOT NULL DEFAULT '', " + // of keys, as the clause of CREATE SEQUENCE
+	"`kind` varchar(128) CHARACTER SET ascii NOT NULL DEFAULT '', " + // of keys, as the clause of CREATE SEQUENCE
 	"`home` char(36) CHARACTER SET ascii NOT NULL DEFAULT '', " + // of an ORDER sequence: the member that gives its numbers; '': the only one
 	"PRIMARY KEY (`name`), KEY `version` (`version`)) ENGINE=InnoDB"
 
@@ -105,7 +105,8 @@ func (e *entry) fields() []any {
 	d := &e.def
 	return []any{
 		&d.Cache, &e.floor, &d.Increment, &d.Min, &d.Max, &d.Start, &d.Cycle, &d.Comment, &d.OwnedBy.Schema, &d.OwnedBy.Table,
-		&d.OwnedBy.Column, &d.OwnerMax, &d.JSONSafe, &e.anchor, &e.past, &e.epoch, &e.version, &d.Cover, &d.Order, &e.home, kindColumn{&d.Kind},
+		&d.OwnedBy.Column, &d.OwnerMax, &d.JSONSafe, &e.anchor, &e.past, &e.epoch, &e.version, &d.Cover, &d.Order, &e.home,
+		kindColumn{&d.Kind},
 	}
 }
 

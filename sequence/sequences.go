@@ -109,10 +109,14 @@ func (s *Sequences) TakeRun(ctx context.Context, name []byte, n uint64) (t Taken
 
 // take returns n keys, and the cache that they are of or that has none. It is the one place where counters become keys.
 func (s *Sequences) take(ctx context.Context, name []byte, n uint64) (c *cache, first, step uint64, err error) {
-	if c, first, step, err = s.count(ctx, name, n); err == nil && !c.kind.IsPlain() {
-		first = c.key(first)
+	for {
+		if c, first, step, err = s.count(ctx, name, n); err != nil || c.kind.IsPlain() {
+			return c, first, step, err
+		}
+		if first = c.key(first); !c.kind.Skips(first) {
+			return c, first, step, nil
+		}
 	}
-	return c, first, step, err
 }
 
 // count is take of the counters.

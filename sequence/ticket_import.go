@@ -130,6 +130,9 @@ func (m *ticketImport) decide(ctx context.Context) (importStep, TicketsImported,
 		return none, TicketsImported{}, err
 	}
 	there := TicketsImported{Next: state.After, Last: state.Limit}
+	if err := def.Importable(); err != nil {
+		return none, there, err
+	}
 	switch {
 	case m.first > state.Limit && namesSource(def.Comment, m.From):
 		return none, there, nil

@@ -28,12 +28,17 @@ type Kind struct {
 	digits   uint8 // of a key, of Rotate
 	moved    uint8 // digits that go to the front, of Rotate
 	jsonSafe bool
+
+	skipFrom, skipTo uint64 // keys that are not given; 0: none
 }
 
 // Bounds of the options.
 const (
 	MaxShardBits = 15 // as TiDB's AUTO_RANDOM(s) has it
 	MaxDigits    = 18 // what a BIGINT holds, signed or not
+
+	// maxSkipped bounds how many counters in a row may have keys that are not given: who takes a key passes over them.
+	maxSkipped = 1000
 
 	keyBits    = 63 // what a BIGINT holds without its sign
 	jsonBits   = 53 // what a double holds
@@ -76,6 +81,28 @@ func width(jsonSafe bool) uint8 {
 	}
 	return keyBits
 }
+
+// Skip is k without the keys from one to another, as a table has that gets a kind: SKIP RANGE from TO to.
+func (k Kind) Skip(from, to uint64) (Kind, error) {
+	refused := func(format string, args ...any) (Kind, error) {
+		return Kind{}, fmt.Errorf("SKIP RANGE %d TO %d: %s", from, to, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case k.name == Plain || k.name == ShardBits:
+		return refused("it goes with BIT_REVERSED and ROTATE; others begin above the keys that are there")
+	case from < 1 || to < from || to > k.MaxKey():
+		return refused("want keys of kind %v, which are from 1 to %d, the lower one first", k, k.MaxKey())
+	case to-from >= k.MaxKey()/2:
+		return refused("want less than half of all keys, which are %d", k.MaxKey())
+	case k.name == Rotate && (to-from)/powers[k.digits-k.moved] >= maxSkipped:
+		return refused("%d counters in a row would have no key, want at most %d: ROTATE fewer of the digits", (to-from)/powers[k.digits-k.moved], maxSkipped)
+	}
+	k.skipFrom, k.skipTo = from, to
+	return k, nil
+}
+
+// Skips reports whether a key is not given.
+func (k Kind) Skips(key uint64) bool { return k.skipTo != 0 && key >= k.skipFrom && key <= k.skipTo }
 
 // Name returns which function k is.
 func (k Kind) Name() Name { return k.name }
@@ -128,7 +155,7 @@ func (k Kind) Key(counter, shard uint64) uint64 {
 
 // Counter returns the counter and the shard that a key is of. ok is false where it is of none.
 func (k Kind) Counter(key uint64) (counter, shard uint64, ok bool) {
-	if key > k.MaxKey() {
+	if key > k.MaxKey() || k.Skips(key) {
 		return 0, 0, false
 	}
 	switch counter = key; k.name {
@@ -158,7 +185,11 @@ func (k Kind) CounterSQL(column string) (counter, condition string) {
 	case ShardBits:
 		counter = fmt.Sprintf("%s & %d", column, k.MaxCounter())
 	}
-	return counter, fmt.Sprintf("%s BETWEEN 1 AND %d", column, k.MaxKey())
+	condition = fmt.Sprintf("%s BETWEEN 1 AND %d", column, k.MaxKey())
+	if k.skipTo != 0 {
+		condition += fmt.Sprintf(" AND NOT %s BETWEEN %d AND %d", column, k.skipFrom, k.skipTo)
+	}
+	return counter, condition
 }
 
 // powers of ten.
@@ -184,6 +215,9 @@ func (k Kind) String() string {
 	case ShardBits:
 		text = fmt.Sprintf("SHARD BITS %d", k.shard)
 	}
+	if k.skipTo != 0 {
+		text += fmt.Sprintf(" SKIP RANGE %d TO %d", k.skipFrom, k.skipTo)
+	}
 	if k.jsonSafe {
 		text += " JSON_SAFE"
 	}
@@ -200,6 +234,21 @@ func Parse(clause string) (Kind, error) {
 	if jsonSafe {
 		words = words[:len(words)-1]
 	}
+	var skip []string // from, to
+	if n := len(words) - 5; n > 0 && words[n] == "SKIP" && words[n+1] == "RANGE" && words[n+3] == "TO" {
+		skip, words = []string{words[n+2], words[n+4]}, words[:n]
+	}
+	k, err := parseFunction(clause, words, jsonSafe)
+	if err != nil || skip == nil {
+		return k, err
+	}
+	from, _ := strconv.ParseUint(skip[0], 10, 64) // 0 is refused
+	to, _ := strconv.ParseUint(skip[1], 10, 64)
+	return k.Skip(from, to)
+}
+
+// parseFunction reads the words of a clause that say which function it is.
+func parseFunction(clause string, words []string, jsonSafe bool) (Kind, error) {
 	number := func(at int) uint64 {
 		n, err := strconv.ParseUint(words[at], 10, 64)
 		if err != nil {
@@ -215,5 +264,5 @@ func Parse(clause string) (Kind, error) {
 	case len(words) == 3 && words[0] == "SHARD" && words[1] == "BITS":
 		return NewShardBits(number(2), jsonSafe)
 	}
-	return Kind{}, fmt.Errorf("%q is no kind of key: want BIT_REVERSED, ROTATE d DIGITS w or SHARD BITS s, and JSON_SAFE behind it or not", clause)
+	return Kind{}, fmt.Errorf("%q is no kind of key: want BIT_REVERSED, ROTATE d DIGITS w or SHARD BITS s, and behind it SKIP RANGE a TO b and JSON_SAFE or not", clause)
 }

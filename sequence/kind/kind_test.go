@@ -30,6 +30,17 @@ func anyKind(t *rapid.T) Kind {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if k.Steady() || rapid.Bool().Draw(t, "all keys") {
+		return k
+	}
+	from := rapid.Uint64Range(1, k.MaxKey()/2+1).Draw(t, "skipped from")
+	most := max(k.MaxKey()/2, 1) - 1
+	if k.name == Rotate {
+		most = min(most, (maxSkipped-1)*powers[k.digits-k.moved])
+	}
+	if k, err = k.Skip(from, from+rapid.Uint64Range(0, most).Draw(t, "skipped")); err != nil {
+		t.Fatal(err)
+	}
 	return k
 }
 
@@ -50,6 +61,9 @@ func TestEachKeyGivesItsCounterBack(t *testing.T) {
 			t.Fatalf("%v: a signed column cannot hold the key %d of %d", k, key, n)
 		}
 		back, of, ok := k.Counter(key)
+		if k.Skips(key) && !ok {
+			return // nobody is given it
+		}
 		if !ok || back != n {
 			t.Fatalf("%v: the key %d of %d gives the counter %d back (%v)", k, key, n, back, ok)
 		}
@@ -207,22 +221,51 @@ func TestAKindIsReadAsItIsWritten(t *testing.T) {
 
 func TestBadOptionsAreNamed(t *testing.T) {
 	for clause, want := range map[string]string{
-		"SHARD BITS 0":                 "SHARD BITS 0: want 1 to 15",
-		"SHARD BITS 16":                "SHARD BITS 16: want 1 to 15",
-		"ROTATE 1 DIGITS 1":            "DIGITS 1: want 2 to 18",
-		"ROTATE 1 DIGITS 19":           "DIGITS 19: want 2 to 18",
-		"ROTATE 1 DIGITS 16 JSON_SAFE": "DIGITS 16: want 2 to 15 with JSON_SAFE",
-		"ROTATE 0 DIGITS 6":            "ROTATE 0: want 1 to 5, as a key has 6 digits",
-		"ROTATE 6 DIGITS 6":            "ROTATE 6: want 1 to 5, as a key has 6 digits",
-		"ROTATE x DIGITS 6":            "ROTATE 0: want 1 to 5, as a key has 6 digits",
-		"JSON_SAFE":                    "is no kind of key",
-		"SNOWFLAKE":                    "\"SNOWFLAKE\" is no kind of key",
-		"BIT_REVERSED 3":               "is no kind of key",
+		"SHARD BITS 0":                   "SHARD BITS 0: want 1 to 15",
+		"SHARD BITS 16":                  "SHARD BITS 16: want 1 to 15",
+		"ROTATE 1 DIGITS 1":              "DIGITS 1: want 2 to 18",
+		"ROTATE 1 DIGITS 19":             "DIGITS 19: want 2 to 18",
+		"ROTATE 1 DIGITS 16 JSON_SAFE":   "DIGITS 16: want 2 to 15 with JSON_SAFE",
+		"ROTATE 0 DIGITS 6":              "ROTATE 0: want 1 to 5, as a key has 6 digits",
+		"ROTATE 6 DIGITS 6":              "ROTATE 6: want 1 to 5, as a key has 6 digits",
+		"ROTATE x DIGITS 6":              "ROTATE 0: want 1 to 5, as a key has 6 digits",
+		"JSON_SAFE":                      "is no kind of key",
+		"SNOWFLAKE":                      "\"SNOWFLAKE\" is no kind of key",
+		"BIT_REVERSED 3":                 "is no kind of key",
+		"BIT_REVERSED SKIP RANGE 0 TO 9": "SKIP RANGE 0 TO 9: want keys of kind BIT_REVERSED, which are from 1 to 9223372036854775807",
+		"BIT_REVERSED SKIP RANGE 9 TO 8": "the lower one first",
+		"BIT_REVERSED SKIP RANGE 1 TO 5000000000000000000": "less than half of all keys",
+		"BIT_REVERSED SKIP RANGE x TO 9":                   "SKIP RANGE 0 TO 9",
+		"ROTATE 1 DIGITS 3 SKIP RANGE 1 TO 1000":           "from 1 to 999",
+		"ROTATE 9 DIGITS 12 SKIP RANGE 1 TO 1000001 ":      "1000 counters in a row",
+		"SHARD BITS 5 SKIP RANGE 1 TO 9":                   "it goes with BIT_REVERSED and ROTATE",
+		"SKIP RANGE 1 TO 9":                                "is no kind of key",
 	} {
 		if k, err := Parse(clause); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, %v, want %q", clause, k, err, want)
 		}
 	}
+}
+
+// Who takes a key passes over few counters, wherever the range is.
+func TestFewCountersInARowAreSkipped(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		k := anyKind(t)
+		n := rapid.Uint64Range(1, k.MaxCounter()).Draw(t, "counter")
+		if k.skipTo != 0 && rapid.Bool().Draw(t, "at the range") { // the counters about one of its keys
+			key := rapid.Uint64Range(k.skipFrom, k.skipTo).Draw(t, "key")
+			all := k
+			all.skipTo = 0
+			n, _, _ = all.Counter(key)
+			n = max(n-min(n, 5), 1)
+		}
+		for passed := 0; n <= k.MaxCounter() && k.Skips(k.Key(n, 0)); passed++ {
+			if passed > maxSkipped+2 {
+				t.Fatalf("%v: the keys of %d counters up to %d are not given", k, passed, n)
+			}
+			n++
+		}
+	})
 }
 
 func BenchmarkKey(b *testing.B) {

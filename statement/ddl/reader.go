@@ -186,8 +186,10 @@ func (r *Reader) option() bool {
 		return r.kind("ROTATE")
 	case r.word("shard"):
 		return r.kind("SHARD BITS")
+	case r.word("skip"):
+		return r.skipRange()
 	}
-	for _, later := range [...]string{"SNOWFLAKE", "UUID", "SLOTTED", "FORMAT", "SKIP"} {
+	for _, later := range [...]string{"SNOWFLAKE", "UUID", "SLOTTED", "FORMAT"} {
 		if r.word(later) {
 			return r.notYet(later)
 		}
@@ -287,7 +289,7 @@ func (r *Reader) kind(word string) bool {
 	case k.Word != "":
 		r.unsupported(word + " beside " + k.Word + ", as a sequence has one kind of keys,")
 	}
-	*k = Kind{Word: word}
+	k.Word, k.N, k.Digits = word, Number{}, Number{}
 	r.Next()
 	switch word {
 	case "ROTATE":
@@ -309,6 +311,28 @@ func (r *Reader) kind(word string) bool {
 		return r.number(&k.N, word)
 	}
 	return true
+}
+
+// skipRange reads RANGE a TO b after SKIP.
+func (r *Reader) skipRange() bool {
+	k := &r.To.Kind
+	if r.alters {
+		r.unsupported("SKIP RANGE in ALTER SEQUENCE, as the kind of its keys never changes (create a sequence of another name),")
+	}
+	if r.Next(); !r.word("range") {
+		r.error("SKIP needs RANGE a TO b")
+		return false
+	}
+	r.Next()
+	if !r.number(&k.SkipFrom, "SKIP RANGE") {
+		return false
+	}
+	if !r.word("to") {
+		r.error("SKIP RANGE a needs TO b")
+		return false
+	}
+	r.Next()
+	return r.number(&k.SkipTo, "SKIP RANGE ... TO")
 }
 
 // notYet refuses a clause, whose words it goes past.

@@ -21,6 +21,8 @@ type Number struct {
 type Kind struct {
 	Word      string // the first word, or "SHARD BITS"; "" without a clause
 	N, Digits Number
+
+	SkipFrom, SkipTo Number // of SKIP RANGE, which may stand anywhere
 }
 
 // Sequence is what a statement about sequences asks for. What it names is decoded,
