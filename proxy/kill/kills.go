@@ -169,7 +169,7 @@ func (k *Kills) killAt(id uint32, p Place, w Wish) error {
 	case errors.Is(err, ErrLogin):
 		return err
 	case !errors.As(err, &refused):
-		return errors.Join(ErrLogin, sqlError(mysql.ER_CONNECT_TO_FOREIGN_DATA_SOURCE, "seqproxy: shard %s, node %s, does not answer a KILL: %v",
+		return errors.Join(ErrLogin, sqlError(mysql.ER_CONNECT_TO_FOREIGN_DATA_SOURCE, "HY000", "seqproxy: shard %s, node %s, does not answer a KILL: %v",
 			p.Shard().Name(), p.Node(), err))
 	}
 	switch refused.Code {
@@ -259,20 +259,20 @@ func (k *Kills) Drop() { k.waiting = nil }
 
 // Errors of a KILL, in the servers' words.
 func noSuchThread(id uint32) error {
-	return sqlError(mysql.ER_NO_SUCH_THREAD, "Unknown thread id: %d", id)
+	return sqlError(mysql.ER_NO_SUCH_THREAD, "HY000", "Unknown thread id: %d", id)
 }
 
 func otherProxysThread(id uint32) error {
-	return sqlError(mysql.ER_NO_SUCH_THREAD,
+	return sqlError(mysql.ER_NO_SUCH_THREAD, "HY000",
 		"Unknown thread id: %d (seqproxy: another proxy gave that id: send the KILL to the proxy that the connection is to)", id)
 }
 
 func notOwner(id uint32) *protocol.ServerError {
-	return sqlError(mysql.ER_KILL_DENIED_ERROR, "You are not owner of thread %d", id)
+	return sqlError(mysql.ER_KILL_DENIED_ERROR, "HY000", "You are not owner of thread %d", id)
 }
 
-func sqlError(code uint16, format string, args ...any) *protocol.ServerError {
-	return &protocol.ServerError{Code: code, State: "HY000", Message: fmt.Sprintf(format, args...)}
+func sqlError(code uint16, state, format string, args ...any) *protocol.ServerError {
+	return &protocol.ServerError{Code: code, State: state, Message: fmt.Sprintf(format, args...)}
 }
 
 // notSupported is the error for what the proxy knows and will not do.
