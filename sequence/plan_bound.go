@@ -148,12 +148,8 @@ func (v *store) saveBound(ctx context.Context, plan uint64, name string, bound, 
 
 // writeBound is the part of saveBound within a transaction that a change of plans waits for.
 func (v *store) writeBound(ctx context.Context, tx *sql.Tx, plan uint64, name string, bound, own uint64) error {
-	var now uint64
-	if err := tx.QueryRowContext(ctx, "SELECT `plan` FROM "+v.table.member+" WHERE `one` = 1 LOCK IN SHARE MODE").Scan(&now); err != nil {
-		return fmt.Errorf("read table %s: %w", v.table.member, err)
-	}
-	if now != plan {
-		return outcomeOldPlan
+	if err := v.mustObey(ctx, tx, plan); err != nil {
+		return err
 	}
 	// The floor of a name that the plan did not know is that of all such names.
 	_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.start+" (`plan`, `name`, `floor`, `bound`, `own_bound`) SELECT d.`plan`, d.`name`, IFNULL(f.`floor`, 0), d.`bound`, d.`own` FROM "+

@@ -288,7 +288,7 @@ func (s planStore) Gave(ctx context.Context, p *Plan, ballot uint64, recorded bo
 			add(change.Gave{Missing: true}, "SELECT f.`name`, f.`own_bound` FROM "+v.table.start+" AS f LEFT JOIN "+v.table.start+
 				" AS s ON s.`plan` = ? AND s.`name` = f.`name` AND s.`saved` IS NOT NULL WHERE f.`plan` = ? AND f.`own_bound` > 0 AND f.`name` <> '' AND s.`name` IS NULL", p.Number, was.Plan)
 		}
-		add(change.Gave{}, "SELECT `name`, `floor` FROM "+v.table.options+" WHERE `floor` > 0 AND `name` <> ''")
+		add(change.Gave{}, "SELECT `name`, `floor` FROM "+v.table.options+" WHERE `floor` > 0")
 		if recorded {
 			add(change.Gave{}, "SELECT `name`, `bound` FROM "+v.table.start+" WHERE `plan` = ? AND `bound` > 0 AND `name` <> ''", was.Plan)
 		}

@@ -80,9 +80,8 @@ func (st *store) readMembership(ctx context.Context, on execer, locking string) 
 	return m, true, nil
 }
 
-// saveMembership writes what this server is in a plan, in a transaction. The id of a server that has one stays. Every reservation sees
-// the number of the plan in the options table: whoever does not know that there are plans does not look into other tables, and may not
-// even have a right to.
+// saveMembership writes what this server is in a plan, in a transaction. The id of a server that has
+// one stays. Every reservation reads this row. Only changes of members write it.
 func (v *store) saveMembership(ctx context.Context, on execer, m Membership) error {
 	_, err := on.ExecContext(ctx, "INSERT INTO "+v.table.member+" (`one`, `id`, `plan`, `position`, `count`, `interleave`, `block`) VALUES (1, ?, ?, ?, ?, ?, ?) "+
 		"ON DUPLICATE KEY UPDATE `plan` = VALUES(`plan`), `position` = VALUES(`position`), `count` = VALUES(`count`), "+
@@ -90,9 +89,18 @@ func (v *store) saveMembership(ctx context.Context, on execer, m Membership) err
 	if err != nil {
 		return fmt.Errorf("write table %s: %w", v.table.member, err)
 	}
-	_, err = on.ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`, `saved`) VALUES ('', ?) ON DUPLICATE KEY UPDATE `saved` = VALUES(`saved`)", m.Plan)
-	if err != nil {
-		return fmt.Errorf("write the plan's number to table %s: %w", v.table.options, err)
+	return nil
+}
+
+// mustObey makes sure that the server obeys a plan, and goes on to until the transaction ends.
+func (v *store) mustObey(ctx context.Context, tx *sql.Tx, plan uint64) error {
+	var now uint64
+	err := tx.QueryRowContext(ctx, "SELECT `plan` FROM "+v.table.member+" WHERE `one` = 1"+shared).Scan(&now)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("read table %s: %w", v.table.member, err)
+	}
+	if now != plan {
+		return outcomeOldPlan
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func (st *store) prepareTake(t *take) error {
 	if h.plan == 0 && !planted.Fault(planted.Plan) {
 		// Who does not know of the first plan yet may not move the row even for a moment: between
 		// its numbers applications may count on.
-		t.text += st.table.withoutPlan()
+		t.text += st.table.underPlan(0)
 	}
 	if upTo.grouped {
 		if t.node = st.nodes.current.Load(); t.node == nil {
