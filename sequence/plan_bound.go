@@ -153,7 +153,7 @@ func (v *store) writeBound(ctx context.Context, tx *sql.Tx, plan uint64, name st
 	}
 	// The floor of a name that the plan did not know is that of all such names.
 	_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.start+" (`plan`, `name`, `floor`, `bound`, `own_bound`) SELECT d.`plan`, d.`name`, IFNULL(f.`floor`, 0), d.`bound`, d.`own` FROM "+
-		"(SELECT CAST(? AS UNSIGNED) AS `plan`, ? AS `name`, CAST(? AS UNSIGNED) AS `bound`, CAST(? AS UNSIGNED) AS `own`) AS d LEFT JOIN "+v.table.start+" AS f ON f.`plan` = d.`plan` AND f.`name` = '' "+
+		"(SELECT CAST(? AS UNSIGNED) AS `plan`, ? AS `name`, CAST(? AS UNSIGNED) AS `bound`, CAST(? AS UNSIGNED) AS `own`) AS d LEFT JOIN "+v.table.plan+" AS f ON f.`number` = d.`plan` "+
 		"ON DUPLICATE KEY UPDATE `bound` = GREATEST("+v.table.start+".`bound`, VALUES(`bound`)), "+
 		"`own_bound` = GREATEST("+v.table.start+".`own_bound`, VALUES(`own_bound`))", plan, name, bound, own)
 	if err != nil {

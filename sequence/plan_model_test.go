@@ -121,7 +121,10 @@ func (m *modelled) anyDeed(ctx context.Context, rng *rand.Rand) deed {
 		}
 	}
 	what := fmt.Sprintf(" plan %d %s, base %d, ballot %d", p.Number, p.UUID, base, ballot)
-	floors := []change.Floor{{Name: "photos", Floor: uint64(rng.IntN(400)), Bound: 600}, {Name: "albums", Floor: 3, Bound: 40}, {Floor: uint64(rng.IntN(40))}}
+	floors := change.Floors{
+		Named:  []change.Floor{{Name: "photos", Floor: uint64(rng.IntN(400)), Bound: 600}, {Name: "albums", Floor: 3, Bound: 40}},
+		Others: uint64(rng.IntN(40)),
+	}
 	step := func(name string, f func(s change.Stepper) error) deed {
 		return deed{name + what, func(s modelStore) string { return outcomeOf(f(s)) }}
 	}
@@ -183,6 +186,24 @@ func (m *modelled) anyDeed(ctx context.Context, rng *rand.Rand) deed {
 	}}
 }
 
+// each calls f with each row of a question.
+func (m *modelled) each(t *testing.T, text string, f func(scan func(...any) error) error) {
+	t.Helper()
+	rows, err := m.place.db.Query(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		if err := f(rows.Scan); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // held is what the server holds, as the model has it.
 func (m *modelled) held(t *testing.T) *simulation.Member {
 	t.Helper()
@@ -200,22 +221,19 @@ func (m *modelled) held(t *testing.T) *simulation.Member {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := m.place.db.Query("SELECT plan, name, floor, bound, own_bound, saved FROM sequence_plan_start")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
+	m.each(t, "SELECT plan, name, floor, bound, own_bound, saved FROM sequence_plan_start", func(scan func(...any) error) error {
 		var at simulation.Start
 		b := new(simulation.Begin)
-		if err := rows.Scan(&at.Plan, &at.Name, &b.Floor, &b.Bound, &b.Own, &b.Saved); err != nil {
-			t.Fatal(err)
-		}
+		err := scan(&at.Plan, &at.Name, &b.Floor, &b.Bound, &b.Own, &b.Saved)
 		got.Starts[at] = b
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+		return err
+	})
+	m.each(t, "SELECT number, floor FROM sequence_plan WHERE floor IS NOT NULL", func(scan func(...any) error) error {
+		var number, floor uint64
+		err := scan(&number, &floor)
+		got.Others[number] = floor
+		return err
+	})
 	return got
 }
 
@@ -234,6 +252,9 @@ func text(m *simulation.Member) string {
 			saved = fmt.Sprint(*b.Saved)
 		}
 		all = append(all, fmt.Sprintf("start %d %q floor %d bound %d own %d saved %s", at.Plan, at.Name, b.Floor, b.Bound, b.Own, saved))
+	}
+	for number, floor := range m.Others {
+		all = append(all, fmt.Sprintf("plan %d floor %d", number, floor))
 	}
 	slices.Sort(all)
 	is := m.Membership

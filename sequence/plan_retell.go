@@ -80,7 +80,7 @@ func (a *servers) retell(ctx context.Context, w *view) error {
 // boundsBy reads a column of bounds, by name. Names without one are left out.
 func (v *store) boundsBy(ctx context.Context, on querier, column string, plan uint64) (map[string]uint64, error) {
 	all := make(map[string]uint64)
-	text := "SELECT `name`, `" + column + "` FROM " + v.table.start + " WHERE `plan` = ? AND `" + column + "` > 0 AND `name` <> ''"
+	text := "SELECT `name`, `" + column + "` FROM " + v.table.start + " WHERE `plan` = ? AND `" + column + "` > 0"
 	if err := v.eachName(ctx, on, func(name string, bound uint64) { all[name] = bound }, text, plan); err != nil {
 		return nil, fmt.Errorf("read the bounds of table %s: %w", v.table.start, err)
 	}

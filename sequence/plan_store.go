@@ -88,20 +88,25 @@ func (s planStore) Knowledge(ctx context.Context, p *Plan) (change.Knowledge, er
 }
 
 // Floors implements [change.Reader].
-func (s planStore) Floors(ctx context.Context, number uint64) (all []change.Floor, complete bool, err error) {
+func (s planStore) Floors(ctx context.Context, number uint64) (all change.Floors, complete bool, err error) {
 	v := s.v
-	rows, err := v.pool().QueryContext(ctx, "SELECT `name`, `floor`, `bound` FROM "+v.table.start+" WHERE `plan` = ? ORDER BY `name` = ''", number)
+	rows, err := v.pool().QueryContext(ctx, "SELECT p.`floor`, f.`name`, IFNULL(f.`floor`, 0), IFNULL(f.`bound`, 0) FROM "+v.table.plan+" AS p LEFT JOIN "+v.table.start+
+		" AS f ON f.`plan` = p.`number` WHERE p.`number` = ?", number)
 	if err != nil {
-		return nil, false, fmt.Errorf("read the floors of plan %d from %s: %w", number, v.name(), err)
+		return all, false, fmt.Errorf("read the floors of plan %d from %s: %w", number, v.name(), err)
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
+		var others sql.Null[uint64]
+		var name sql.NullString
 		var f change.Floor
-		if err := rows.Scan(&f.Name, &f.Floor, &f.Bound); err != nil {
-			return nil, false, fmt.Errorf("read the floors of plan %d from %s: %w", number, v.name(), err)
+		if err := rows.Scan(&others, &name, &f.Floor, &f.Bound); err != nil {
+			return all, false, fmt.Errorf("read the floors of plan %d from %s: %w", number, v.name(), err)
 		}
-		complete = complete || f.Name == ""
-		all = append(all, f)
+		all.Others, complete = others.V, others.Valid
+		if f.Name = name.String; name.Valid {
+			all.Named = append(all.Named, f)
+		}
 	}
 	return all, complete, rows.Err()
 }
@@ -286,11 +291,11 @@ func (s planStore) Gave(ctx context.Context, p *Plan, ballot uint64, recorded bo
 		add(change.Gave{Row: true}, "SELECT `name`, `saved` FROM "+v.table.start+" WHERE `plan` = ? AND `saved` IS NOT NULL", p.Number)
 		if was.Count > 1 { // somebody may have deleted a row, whose numbers proxies hold
 			add(change.Gave{Missing: true}, "SELECT f.`name`, f.`own_bound` FROM "+v.table.start+" AS f LEFT JOIN "+v.table.start+
-				" AS s ON s.`plan` = ? AND s.`name` = f.`name` AND s.`saved` IS NOT NULL WHERE f.`plan` = ? AND f.`own_bound` > 0 AND f.`name` <> '' AND s.`name` IS NULL", p.Number, was.Plan)
+				" AS s ON s.`plan` = ? AND s.`name` = f.`name` AND s.`saved` IS NOT NULL WHERE f.`plan` = ? AND f.`own_bound` > 0 AND s.`name` IS NULL", p.Number, was.Plan)
 		}
 		add(change.Gave{}, "SELECT `name`, `floor` FROM "+v.table.options+" WHERE `floor` > 0")
 		if recorded {
-			add(change.Gave{}, "SELECT `name`, `bound` FROM "+v.table.start+" WHERE `plan` = ? AND `bound` > 0 AND `name` <> ''", was.Plan)
+			add(change.Gave{}, "SELECT `name`, `bound` FROM "+v.table.start+" WHERE `plan` = ? AND `bound` > 0", was.Plan)
 		}
 		return err
 	})
@@ -349,7 +354,7 @@ func (v *store) ends(ctx context.Context, on querier) (map[string]uint64, error)
 }
 
 // SetFloors implements [change.Stepper].
-func (s planStore) SetFloors(ctx context.Context, p *Plan, ballot uint64, all []change.Floor) error {
+func (s planStore) SetFloors(ctx context.Context, p *Plan, ballot uint64, all change.Floors) error {
 	return s.v.fenced(ctx, p, ballot, func(tx *sql.Tx, state string) error {
 		if state != change.Frozen {
 			return change.ErrTakenOver
@@ -364,8 +369,11 @@ const floorBatch = 500
 // writeFloors writes floors and bounds to a member, where the higher stays, in the transaction of
 // a step. own says that the member may go by the bounds itself: all others of the plan have them
 // before it obeys it.
-func (v *store) writeFloors(ctx context.Context, tx *sql.Tx, plan uint64, all []change.Floor, own bool) error {
-	for some := range slices.Chunk(all, floorBatch) {
+func (v *store) writeFloors(ctx context.Context, tx *sql.Tx, plan uint64, all change.Floors, own bool) error {
+	if _, err := tx.ExecContext(ctx, "UPDATE "+v.table.plan+" SET `floor` = GREATEST(IFNULL(`floor`, 0), ?) WHERE `number` = ?", all.Others, plan); err != nil {
+		return fmt.Errorf("write the floor of plan %d to %s: %w", plan, v.name(), err)
+	}
+	for some := range slices.Chunk(all.Named, floorBatch) {
 		var text strings.Builder
 		text.WriteString("INSERT INTO " + v.table.start + " (`plan`, `name`, `floor`, `bound`, `own_bound`) VALUES ")
 		args := make([]any, 0, 5*len(some))
@@ -428,7 +436,7 @@ func (s planStore) Withdraw(ctx context.Context, p *Plan, ballot uint64) error {
 }
 
 // Obey implements [change.Settler].
-func (s planStore) Obey(ctx context.Context, p *Plan, id string, floors []change.Floor, known []change.Knowledge) (brought bool, err error) {
+func (s planStore) Obey(ctx context.Context, p *Plan, id string, floors change.Floors, known []change.Knowledge) (brought bool, err error) {
 	v := s.v
 	var theirs handover
 	var lists [][]Proxy
@@ -447,6 +455,13 @@ func (s planStore) Obey(ctx context.Context, p *Plan, id string, floors []change
 			brought = false
 			return err
 		}
+		now := *p
+		now.State = change.InForce
+		if state == "" {
+			if err := v.savePlan(ctx, tx, &now); err != nil {
+				return err
+			}
+		}
 		if state != change.Frozen && state != change.Accepted { // it was away, or has forgotten. Nobody was told how far it may go
 			if err := v.writeFloors(ctx, tx, p.Number, floors, false); err != nil {
 				return err
@@ -459,12 +474,8 @@ func (s planStore) Obey(ctx context.Context, p *Plan, id string, floors []change
 		if err != nil {
 			return fmt.Errorf("end older changes: %w", err)
 		}
-		if state != "" { // a coordinator may be at work there, and goes by what was promised
-			return v.setState(ctx, tx, p.Number, change.InForce)
-		}
-		now := *p
-		now.State = change.InForce
-		return v.savePlan(ctx, tx, &now)
+		// Not the whole row: a coordinator may be at work there, and goes by what was promised.
+		return v.setState(ctx, tx, p.Number, change.InForce)
 	})
 	if err != nil {
 		return false, fmt.Errorf("bring sequence server %s to plan %d: %w", v.name(), p.Number, err)
@@ -516,9 +527,13 @@ func (v *store) announce(ctx context.Context) {
 
 // defaultFloor is the floor of the names that the others of a plan do not have.
 func (v *store) defaultFloor(ctx context.Context, tx *sql.Tx, plan uint64) (floor uint64, err error) {
-	err = tx.QueryRowContext(ctx, "SELECT `floor` FROM "+v.table.start+" WHERE `plan` = ? AND `name` = ''", plan).Scan(&floor)
-	if errors.Is(err, sql.ErrNoRows) {
+	var known sql.Null[uint64]
+	err = tx.QueryRowContext(ctx, "SELECT `floor` FROM "+v.table.plan+" WHERE `number` = ?", plan).Scan(&known)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("read the floor of plan %d on %s: %w", plan, v.name(), err)
+	case !known.Valid:
 		return 0, fmt.Errorf("%s does not have the floors of plan %d", v.name(), plan)
 	}
-	return floor, err
+	return known.V, nil
 }

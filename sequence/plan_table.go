@@ -22,6 +22,7 @@ const (
 		"`begun` datetime(6) NOT NULL, `changed` datetime(6) NOT NULL, `interleave` varchar(8) CHARACTER SET ascii NOT NULL, " +
 		"`block` bigint unsigned NOT NULL, `members` text CHARACTER SET utf8mb4 NOT NULL, `previous` text CHARACTER SET utf8mb4 NOT NULL, " +
 		"`ballot` bigint unsigned NOT NULL DEFAULT 0, " + // see change.Plan
+		"`floor` bigint unsigned DEFAULT NULL, " + // of the names that no member knew; NULL: this one has no floors of the plan
 		"PRIMARY KEY (`number`)) ENGINE=InnoDB"
 	createPlanStart = "CREATE TABLE IF NOT EXISTS %s (`plan` bigint unsigned NOT NULL, `name` %s NOT NULL, `floor` bigint unsigned NOT NULL DEFAULT 0, " +
 		"`saved` bigint unsigned DEFAULT NULL, " + // what the row held when it was frozen for the plan; NULL: it is not
@@ -203,7 +204,8 @@ func readMembers(text string) (all []Member, err error) {
 // planFloor is the number that no member may give of a name under a plan, nor any below: that of the name, or of all that were not known when
 // the plan was made. It is 0 if the plan says nothing of it.
 func (v *store) planFloor(ctx context.Context, on execer, plan uint64, name string) (floor uint64, err error) {
-	err = on.QueryRowContext(ctx, "SELECT `floor` FROM "+v.table.start+" WHERE `plan` = ? AND `name` IN (?, '') ORDER BY CHAR_LENGTH(`name`) DESC LIMIT 1", plan, name).Scan(&floor)
+	err = on.QueryRowContext(ctx, "SELECT COALESCE((SELECT f.`floor` FROM "+v.table.start+" AS f WHERE f.`plan` = p.`number` AND f.`name` = ?), p.`floor`, 0) FROM "+
+		v.table.plan+" AS p WHERE p.`number` = ?", name, plan).Scan(&floor)
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows), isNoSuchText(err):
 		return 0, nil

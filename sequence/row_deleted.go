@@ -60,7 +60,8 @@ func (a *servers) lacking(v *server, name string) error {
 func (st *store) rowDeleted(ctx context.Context, on execer, name string, top uint64) (finding, err error) {
 	var reached uint64
 	// Locking, as it may have been raised since the transaction began.
-	err = on.QueryRowContext(ctx, "SELECT IFNULL(MAX(GREATEST(`floor`, `own_bound`)), 0) FROM "+st.table.start+" WHERE `name` IN (?, '') LOCK IN SHARE MODE", name).Scan(&reached)
+	err = on.QueryRowContext(ctx, "SELECT GREATEST(IFNULL(MAX(GREATEST(f.`floor`, f.`own_bound`)), 0), IFNULL((SELECT MAX(p.`floor`) FROM "+st.table.plan+" AS p), 0)) FROM "+
+		st.table.start+" AS f WHERE f.`name` = ?"+shared, name).Scan(&reached)
 	if err != nil {
 		return nil, fmt.Errorf("the row of sequence %q was deleted on %s; read how far it went from table %s: %w", name, st.name(), st.table.start, err)
 	}

@@ -196,7 +196,7 @@ func (c *Coordinator) begin() error {
 }
 
 // handover reads what a member that is brought to the decided plan takes over from others.
-func (c *Coordinator) handover() (floors []Floor, known []Knowledge, err error) {
+func (c *Coordinator) handover() (floors Floors, known []Knowledge, err error) {
 	known = c.knowledge()
 	complete := false
 	err = c.each(c.plan.staying(), func(_ Member, s Store) (err error) {

@@ -17,7 +17,8 @@ func BoundAbove(position, highest, ahead uint64) uint64 {
 
 // floorsOf is where a plan begins, by what frozen members gave. above is the operator's word
 // about members that cannot be asked, or 0.
-func floorsOf(all []Given, above, ahead uint64) (floors []Floor) {
+func floorsOf(all []Given, above, ahead uint64) Floors {
+	var floors []Floor
 	rows := make(map[string]bool)
 	ends := make(map[string]uint64) // by folded name
 	end := uint64(1<<64 - 1)
@@ -53,7 +54,7 @@ func floorsOf(all []Given, above, ahead uint64) (floors []Floor) {
 		f.Bound = BoundAbove(f.Floor, last, ahead)
 	}
 	// Of a name that is not known now no number is given before its bound was written down.
-	return append(floors, Floor{Floor: above})
+	return Floors{Named: floors, Others: above}
 }
 
 func names(all []Given) [][]Gave {

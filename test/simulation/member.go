@@ -21,6 +21,7 @@ type Member struct {
 	Floors map[string]uint64 // what dropped sequences gave
 	Plans  map[uint64]*change.Plan
 	Starts map[Start]*Begin
+	Others map[uint64]uint64 // floor of the names that a plan did not know, by plan
 }
 
 // Start names where a plan begins with a name.
@@ -40,6 +41,7 @@ func NewMember(address string) *Member {
 	return &Member{
 		Address: address, Membership: change.Membership{ID: "id-" + address}, Rows: make(map[string]uint64), Homes: make(map[string]string), Floors: make(map[string]uint64),
 		Plans: make(map[uint64]*change.Plan), Starts: make(map[Start]*Begin),
+		Others: make(map[uint64]uint64),
 	}
 }
 
@@ -170,7 +172,6 @@ func (m *Member) gave(p *change.Plan, ballot uint64, recorded bool, faults *Faul
 	given.End = End
 	for at, b := range m.Starts {
 		switch {
-		case at.Name == "":
 		case at.Plan == p.Number && b.Saved != nil:
 			given.Names = append(given.Names, change.Gave{Name: at.Name, UpTo: *b.Saved, End: End, Row: true})
 		case at.Plan == m.Plan:
@@ -189,7 +190,7 @@ func (m *Member) gave(p *change.Plan, ballot uint64, recorded bool, faults *Faul
 	return given, nil
 }
 
-func (m *Member) setFloors(p *change.Plan, ballot uint64, all []change.Floor, faults *Faults) error {
+func (m *Member) setFloors(p *change.Plan, ballot uint64, all change.Floors, faults *Faults) error {
 	now, err := m.fenced(p, ballot, faults)
 	if err != nil {
 		return err
@@ -201,8 +202,9 @@ func (m *Member) setFloors(p *change.Plan, ballot uint64, all []change.Floor, fa
 	return nil
 }
 
-func (m *Member) writeFloors(plan uint64, all []change.Floor, own bool) {
-	for _, f := range all {
+func (m *Member) writeFloors(plan uint64, all change.Floors, own bool) {
+	m.Others[plan] = max(m.Others[plan], all.Others)
+	for _, f := range all.Named {
 		b := m.begin(plan, f.Name)
 		b.Floor, b.Bound = max(b.Floor, f.Floor), max(b.Bound, f.Bound)
 		if own {
@@ -244,6 +246,7 @@ func (m *Member) thaw(p *change.Plan) {
 	if m.Plan < p.Number && !m.LeftBefore(p) {
 		m.restore(func(plan uint64) bool { return plan == p.Number })
 		maps.DeleteFunc(m.Starts, func(at Start, _ *Begin) bool { return at.Plan == p.Number })
+		delete(m.Others, p.Number)
 	}
 	m.Plans[p.Number].State = change.Aborted
 }
@@ -251,6 +254,7 @@ func (m *Member) thaw(p *change.Plan) {
 func (m *Member) withdraw(p *change.Plan, ballot uint64) {
 	if now := m.Plans[p.Number]; now != nil && now.UUID == p.UUID && now.State == change.Proposed && now.Ballot == ballot {
 		delete(m.Plans, p.Number)
+		delete(m.Others, p.Number)
 	}
 }
 
@@ -274,7 +278,7 @@ func (m *Member) knowledge() knowledge {
 	return known
 }
 
-func (m *Member) obey(p *change.Plan, id string, floors []change.Floor, known []change.Knowledge) (brought bool, err error) {
+func (m *Member) obey(p *change.Plan, id string, floors change.Floors, known []change.Knowledge) (brought bool, err error) {
 	state := ""
 	if now := m.Plans[p.Number]; now != nil && now.UUID == p.UUID {
 		state = now.State
@@ -283,9 +287,11 @@ func (m *Member) obey(p *change.Plan, id string, floors []change.Floor, known []
 		return false, nil
 	}
 	told := state == change.Frozen || state == change.Accepted
-	complete := m.Starts[Start{p.Number, ""}] != nil || !told && slices.ContainsFunc(floors, func(f change.Floor) bool { return f.Name == "" })
-	if change.HasMember(p.Members, id) && !complete {
+	if _, complete := m.Others[p.Number]; told && !complete && change.HasMember(p.Members, id) {
 		return false, fmt.Errorf("%s does not have the floors of plan %d", m.Address, p.Number)
+	}
+	if state == "" { // a plan that was never decided may have had the number
+		delete(m.Others, p.Number)
 	}
 	if !told {
 		m.writeFloors(p.Number, floors, false)
@@ -329,7 +335,7 @@ func (m *Member) follow(p *change.Plan, id string, known []change.Knowledge) {
 		}
 	}
 	owns := owner(p, at)
-	other := m.begin(p.Number, "").Floor
+	other := m.Others[p.Number]
 	for name, id := range m.Rows {
 		b := m.begin(p.Number, name)
 		if b.Saved != nil {
@@ -377,9 +383,7 @@ func (m *Member) record(plan uint64, name string, bound uint64, own bool, faults
 	b, ok := m.Starts[Start{plan, name}]
 	if !ok {
 		b = m.begin(plan, name)
-		if other := m.Starts[Start{plan, ""}]; other != nil {
-			b.Floor = other.Floor
-		}
+		b.Floor = m.Others[plan]
 	}
 	b.Bound = max(b.Bound, bound)
 	if own {
@@ -447,5 +451,6 @@ func (m *Member) Copy() *Member {
 		own := *b
 		c.Starts[at] = &own
 	}
+	maps.Copy(c.Others, m.Others)
 	return c
 }

@@ -55,12 +55,12 @@ func (s Store) Knowledge(context.Context, *change.Plan) (known change.Knowledge,
 }
 
 // Floors implements [change.Reader].
-func (s Store) Floors(_ context.Context, number uint64) (all []change.Floor, complete bool, err error) {
+func (s Store) Floors(_ context.Context, number uint64) (all change.Floors, complete bool, err error) {
 	err = s.Actor.do(s.Member, "read floors", func() error {
+		all.Others, complete = s.Member.Others[number]
 		for at, b := range s.Member.Starts {
 			if at.Plan == number {
-				all = append(all, change.Floor{Name: at.Name, Floor: b.Floor, Bound: b.Bound})
-				complete = complete || at.Name == ""
+				all.Named = append(all.Named, change.Floor{Name: at.Name, Floor: b.Floor, Bound: b.Bound})
 			}
 		}
 		return nil
@@ -104,7 +104,7 @@ func (s Store) Gave(_ context.Context, p *change.Plan, ballot uint64, recorded b
 }
 
 // SetFloors implements [change.Stepper].
-func (s Store) SetFloors(_ context.Context, p *change.Plan, ballot uint64, all []change.Floor) error {
+func (s Store) SetFloors(_ context.Context, p *change.Plan, ballot uint64, all change.Floors) error {
 	return s.Actor.do(s.Member, "set floors", func() error { return s.Member.setFloors(p, ballot, all, s.faults()) })
 }
 
@@ -127,7 +127,7 @@ func (s Store) Withdraw(_ context.Context, p *change.Plan, ballot uint64) error 
 }
 
 // Obey implements [change.Settler].
-func (s Store) Obey(_ context.Context, p *change.Plan, id string, floors []change.Floor, known []change.Knowledge) (brought bool, err error) {
+func (s Store) Obey(_ context.Context, p *change.Plan, id string, floors change.Floors, known []change.Knowledge) (brought bool, err error) {
 	err = s.Actor.do(s.Member, "obey", func() (err error) {
 		brought, err = s.Member.obey(p, id, floors, known)
 		return err
