@@ -69,7 +69,7 @@ func TestAMemberIsNotTakenBackByAProcessThatSlept(t *testing.T) {
 		t.Fatalf("got %+v, %v", was, err)
 	}
 	now := e.change(t, s, PlanChange{Remove: e.addr(3)})
-	err = errors.Join(v.savePlan(ctx, slept, &older), v.writeFloors(ctx, slept, older.Number, change.Floors{}, false)) // as it does next
+	err = errors.Join(v.savePlan(ctx, slept, &older), v.writeFloors(ctx, slept, older.Number, change.Floors{})) // as it does next
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,9 +25,9 @@ const (
 		"`floor` bigint unsigned DEFAULT NULL, " + // of the names that no member knew; NULL: this one has no floors of the plan
 		"PRIMARY KEY (`number`)) ENGINE=InnoDB"
 	createPlanStart = "CREATE TABLE IF NOT EXISTS %s (`plan` bigint unsigned NOT NULL, `name` %s NOT NULL, `floor` bigint unsigned NOT NULL DEFAULT 0, " +
+		"`ceiling` bigint unsigned NOT NULL DEFAULT 0, " + // how far each member may go once the plan is in force, before more is recorded; 0: not at all
 		"`saved` bigint unsigned DEFAULT NULL, " + // what the row held when it was frozen for the plan; NULL: it is not
-		"`bound` bigint unsigned NOT NULL DEFAULT 0, " + // how far any member may go that told this one, see plan_bound.go; 0: none did
-		"`own_bound` bigint unsigned NOT NULL DEFAULT 0, PRIMARY KEY (`plan`, `name`)) ENGINE=InnoDB" // how far this one may go
+		"PRIMARY KEY (`plan`, `name`)) ENGINE=InnoDB"
 )
 
 // Suffixes of their names.

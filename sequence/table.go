@@ -91,7 +91,7 @@ func (t table) reserve(planned bool) string {
 
 // reserveByRule takes numbers that go by steps, or that end before their column does. The id becomes the last one of them, which is the
 // first number after it (arguments anchor, anchor, anchor, anchor, step, step) and a width; and it does that only while it is
-// below a bound. So nothing in it goes beyond 64 bits.
+// below a number. So nothing in it goes beyond 64 bits.
 func (t table) reserveByRule(planned bool) string {
 	const number = "CAST(? AS UNSIGNED)"
 	head, id, tail := t.taking(planned)
@@ -107,7 +107,7 @@ func (t table) reserveInSteps() string {
 	return t.reserveByRule(true) + " AND MOD(CAST(s.`id` AS UNSIGNED), ?) = ?"
 }
 
-// reserveInBlocks takes n numbers above a floor, out of the blocks of a member, while the id is below a bound.
+// reserveInBlocks takes n numbers above a floor, out of the blocks of a member, while the id is below a number.
 func (t table) reserveInBlocks(h share, floor, n uint64) string {
 	head, id, tail := t.taking(true)
 	g := fmt.Sprintf("GREATEST(CAST(%s AS UNSIGNED), CAST(%d AS UNSIGNED))", id, floor)

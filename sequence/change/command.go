@@ -79,7 +79,7 @@ func (c *Coordinator) Again() (now Plan, open *Plan, err error) {
 		}
 	}
 	clear(c.away)
-	c.plan, c.base, c.ballot, c.byRecord = Plan{}, 0, 0, false
+	c.plan, c.base, c.ballot, c.missing = Plan{}, 0, 0, ""
 	return c.Current()
 }
 
@@ -144,7 +144,7 @@ func (c *Coordinator) setFloors() error {
 	var all []Given
 	everyone := c.plan.everyone()
 	err := c.each(everyone, func(m Member, s Store) error {
-		given, err := s.Gave(c.ctx, &c.plan, c.ballot, c.byRecord)
+		given, err := s.Gave(c.ctx, &c.plan, c.ballot, c.missing)
 		if err != nil {
 			return fmt.Errorf("read what %s gave: %w", m.Address, err)
 		}

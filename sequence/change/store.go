@@ -57,9 +57,9 @@ type Stepper interface {
 	Promise(ctx context.Context, p *Plan, base, ballot uint64) (was Promise, known bool, err error)
 	// Freeze has all rows stand at the end of their column, and saves what they held.
 	Freeze(ctx context.Context, p *Plan, ballot uint64) error
-	// Gave reads what the frozen server gave at most of each name; with recorded also how far
-	// others told it that they may go.
-	Gave(ctx context.Context, p *Plan, ballot uint64, recorded bool) (Given, error)
+	// Gave reads what the frozen server gave at most of each name, and the ceilings that it has
+	// recorded for a member that is missing, unless the id of that is empty.
+	Gave(ctx context.Context, p *Plan, ballot uint64, missing string) (Given, error)
 	// SetFloors writes down where the plan begins.
 	SetFloors(ctx context.Context, p *Plan, ballot uint64, all Floors) error
 	// Accept has the server accept the plan. It never takes that back.
@@ -73,7 +73,8 @@ type Stepper interface {
 // Settler brings a server to what was decided. Whoever does that comes to the same.
 type Settler interface {
 	// Obey has the server with an id obey a plan that is decided. Its rows begin above the floors,
-	// and above what it gave itself. brought is false if it did already.
+	// and above what it gave itself. From then on it has a ceiling of each member recorded. brought
+	// is false if it obeyed already.
 	Obey(ctx context.Context, p *Plan, id string, floors Floors, known []Knowledge) (brought bool, err error)
 	// LetGo has the server go on as before a change that came to nothing, of which it was not told.
 	LetGo(ctx context.Context, p *Plan) error
@@ -107,7 +108,8 @@ type Floors struct {
 type Floor struct {
 	Name  string
 	Floor uint64 // no member gives this number, nor one below
-	Bound uint64 // how far each may go before it tells another; 0: not at all
+	// Ceiling is how far each member may go before another has recorded more; 0: not at all.
+	Ceiling uint64
 }
 
 // Gave is what a frozen server gave at most of a name.
