@@ -222,7 +222,7 @@ type Credential struct {
 type Sequence struct {
 	// schema of the table
 	Database string `toml:"database" reload:"restart"`
-	// the table of the counters. Others, with `_options`, `_proxy`, `_member`, `_plan`,
+	// the table of the counters. Others, with `_options`, `_version`, `_proxy`, `_member`, `_plan`,
 	// `_plan_start`, `_holder` and `_limit` behind its name, stand beside it
 	Table string `toml:"table" reload:"restart"`
 	// create schema and tables where they are missing; `seqproxy schema` prints the statements

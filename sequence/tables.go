@@ -24,6 +24,7 @@ type besideTable struct {
 // besides are all of them. Suffixes count for how long the first table's name may be.
 var besides = []besideTable{
 	{optionsSuffix, createOptions, true},
+	{versionSuffix, createVersion, false},
 	{proxySuffix, createProxies, false},
 	{holderSuffix, createHolder, false},
 	{limitSuffix, createLimit, true},

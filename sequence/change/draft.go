@@ -247,7 +247,7 @@ func (c *Coordinator) mayMiss(m Member, why error) error {
 			Remedy:  "bring it back; or make sure that it stays off, and say FORCE", Err: why,
 		}
 	}
-	c.byRecord = true
+	c.missing = m.ID
 	if c.asked.Force {
 		return nil
 	}
