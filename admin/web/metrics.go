@@ -54,7 +54,7 @@ func (h *Health) Collector() prometheus.Collector { return healthCollector{h} }
 type healthCollector struct{ *Health }
 
 var (
-	readyDesc    = desc("", "ready", "1 if clients should come, as /readyz says, as far as is known without asking servers.")
+	readyDesc    = desc("", "ready", "1 if clients should come, as /readyz says, without asking servers.")
 	drainingDesc = desc("", "draining", "1 since the proxy was asked to stop.")
 )
 

@@ -125,12 +125,17 @@ func writeEntry(out io.Writer, name, text string) {
 	wrap(out, "  "+name+"  ", withoutLinks(text))
 }
 
-// wrap writes words in lines of 80 columns. What stands before the first line is as many spaces before the others.
+// wrap writes words in lines of 80 columns.
 func wrap(out io.Writer, before, text string) {
+	wrapAt(out, 80, before, text)
+}
+
+// wrapAt writes words in lines of so many columns. What stands before the first line is as many spaces before the others.
+func wrapAt(out io.Writer, columns int, before, text string) {
 	line, rest := before, strings.Repeat(" ", len(before))
 	for i, word := range strings.Fields(text) {
 		switch {
-		case i > 0 && len(line)+1+len(word) > 80:
+		case i > 0 && len(line)+1+len(word) > columns:
 			_, _ = fmt.Fprintln(out, line)
 			line = rest
 		case i > 0:

@@ -174,7 +174,8 @@ func TestMetricsAreThoseOfThePageTheAlertsAndTheDashboard(t *testing.T) {
 	}
 	known := queried{told}
 	found := 0
-	described, list := make(map[string]bool), ""
+	described := make(map[string]bool)
+	var list strings.Builder
 	for _, a := range alarmTexts {
 		for _, name := range a.alerts {
 			described[name] = true
@@ -182,9 +183,10 @@ func TestMetricsAreThoseOfThePageTheAlertsAndTheDashboard(t *testing.T) {
 				t.Errorf("alarmTexts has the alert %s, which is not in alerts.yml", name)
 			}
 		}
-		list += fmt.Sprintf("* %s: %s.\n  **Do**: %s.\n", strings.TrimSpace(backQuote(a.alerts)), a.meaning, a.do)
+		wrapAt(&list, 120, "* ", strings.TrimSpace(backQuote(a.alerts))+": "+a.meaning+".")
+		wrapAt(&list, 120, "  ", "**Do**: "+a.do+".")
 	}
-	keepPage(t, "alarms.md", map[string]string{"alarms": list})
+	keepPage(t, "alarms.md", map[string]string{"alarms": list.String()})
 	for _, group := range rules.Groups {
 		for _, rule := range group.Rules {
 			found++
