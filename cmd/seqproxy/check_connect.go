@@ -94,7 +94,7 @@ func (k *connected) clocks() {
 	}
 	first, last := slices.MinFunc(near, byClock), slices.MaxFunc(near, byClock)
 	if apart := last.Ahead - first.Ahead; apart-first.Doubt-last.Doubt > clockTolerance {
-		k.at("all servers").Warn("clock", fmt.Sprintf("the clock of %s is %v ahead of that of %s", last.where, apart.Round(100*time.Millisecond), first.where),
+		k.at("all servers").Warn("clock", fmt.Sprintf("the clock of %s is %v ahead of the clock of %s", last.where, apart.Round(100*time.Millisecond), first.where),
 			"have all follow a time server, as chrony or systemd-timesyncd do")
 	}
 }

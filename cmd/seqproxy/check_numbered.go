@@ -37,7 +37,7 @@ func (k *connected) askNumbering(ctx context.Context, l *loggedIn) []backend.Aut
 func (k *connected) tellNumbering(routes *backend.Routes) {
 	for _, a := range routes.OnSeveralShards(k.numbering) {
 		n := proxy.Numbered{Binding: k.bound[a.Column]}
-		text := fmt.Sprintf("%s, which is filled from sequence %s, has AUTO_INCREMENT on this shard and on others: a row that comes in past the proxy, as from a trigger or a routine, "+
+		text := fmt.Sprintf("%s, which is filled from sequence %s, has AUTO_INCREMENT on this shard and on others: a row past the proxy, as from a trigger or a routine, "+
 			"gets a key that another shard gives, too", n.Name(), n.Binding.Sequence)
 		f := k.at("shard " + a.Shard)
 		statements, hint := a.Statements(), ""
