@@ -95,7 +95,7 @@ var wordTexts = []struct {
 		{"applications may count in the table", "direct writers may run", "[stop them](sequence-servers.md#changing-their-number)"},
 		{"nobody knows which numbers", "that member is missing from the change", "bring it back, or [FORCE ABOVE](sequence-servers.md#a-member-is-gone-for-good)"},
 		{"and cannot be reached: it may give lower numbers", "the home of an ORDER sequence is away", "bring it back, or FORCE"},
-		{"need a single sequence server", "INCREMENT or CYCLE with several", "INCREMENT BY 1 NOCYCLE"},
+		{"need a single sequence server", "CYCLE, or an INCREMENT that does not divide a block", "NOCYCLE; another INCREMENT"},
 		{"in progress, since", "another change is being made", "wait, or say the same again"},
 		{"consecutive numbers do not fit in a block of", "the statement needs more than a block", "fewer rows, or larger blocks"},
 	}},
