@@ -9,7 +9,8 @@ import (
 	"seqproxy/proxy"
 )
 
-// BackendCollector reads the metrics about nodes from Shards, and from the Server whose sessions use them.
+// BackendCollector reads the metrics about nodes from Shards, and from the Server whose sessions
+// use them.
 func BackendCollector(shards *backend.Shards, server *proxy.Server) prometheus.Collector {
 	return backendCollector{shards, server}
 }

@@ -1,6 +1,7 @@
 package main
 
-// alarmTexts are the alerts of deploy/prometheus/alerts.yml, for docs/alarms.md and "seqproxy help alarms".
+// alarmTexts are the alerts of deploy/prometheus/alerts.yml, for docs/alarms.md and "seqproxy help
+// alarms".
 var alarmTexts = []struct {
 	alerts      []string
 	meaning, do string

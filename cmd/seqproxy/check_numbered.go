@@ -9,7 +9,8 @@ import (
 	"seqproxy/proxy"
 )
 
-// bindColumn takes note of a column that is bound, by the configuration or as the owner of a sequence, once.
+// bindColumn takes note of a column that is bound, by the configuration or as the owner of a
+// sequence, once.
 func (k *connected) bindColumn(schema, table, column, sequence string) {
 	b := proxy.Binding{Schema: schema, Table: table, Column: column, Sequence: sequence}
 	if !slices.Contains(k.bound, b) {
@@ -17,7 +18,8 @@ func (k *connected) bindColumn(schema, table, column, sequence string) {
 	}
 }
 
-// askNumbering looks which bound columns have AUTO_INCREMENT on a node. It comes last, since it changes the session.
+// askNumbering looks which bound columns have AUTO_INCREMENT on a node. It comes last, since it
+// changes the session.
 func (k *connected) askNumbering(ctx context.Context, l *loggedIn) []backend.AutoIncrement {
 	if l.Err != nil || len(k.bound) == 0 || len(k.cfg.Shards) < 2 {
 		return nil

@@ -280,7 +280,8 @@ func (k *connected) differs(nodes []*nodeOf, variable, what string) (told bool) 
 	return told
 }
 
-// autoIncrement warns of keys that servers would generate twice though some were set up to take turns.
+// autoIncrement warns of keys that servers would generate twice though some were set up to take
+// turns.
 func (k *connected) autoIncrement(nodes []*nodeOf) (told bool) {
 	var step uint64
 	first := make(map[string]*nodeOf)

@@ -1,7 +1,7 @@
 package main
 
-// eventEntry is what docs/log-events.md and "seqproxy help events" say of events that belong together. Their levels and fields the page takes
-// from the code that logs them.
+// eventEntry is what docs/log-events.md and "seqproxy help events" say of events that belong
+// together. Their levels and fields the page takes from the code that logs them.
 type eventEntry struct {
 	events  []string
 	meaning string

@@ -86,7 +86,8 @@ func TestEveryLinkOfThePagesLeadsSomewhere(t *testing.T) {
 // byProgram are the pages whose tables a program makes, and the page with the table of imports.
 var byProgram = regexp.MustCompile(`^(?:<!-- Made by |# Compatibility, command by command|# Architecture\n)`)
 
-// TestNoLineOfAPageIsTooLong leaves out blocks of code: what a command prints is as long as it is. A table that a program makes may be wide.
+// TestNoLineOfAPageIsTooLong leaves out blocks of code: what a command prints is as long as it is.
+// A table that a program makes may be wide.
 func TestNoLineOfAPageIsTooLong(t *testing.T) {
 	const most = 120
 	for path, text := range pages(t) {
@@ -102,7 +103,8 @@ func TestNoLineOfAPageIsTooLong(t *testing.T) {
 	}
 }
 
-// TestACellHoldsAPhrase looks at the tables that are made of texts beside the code, as a reader sees them.
+// TestACellHoldsAPhrase looks at the tables that are made of texts beside the code, as a reader
+// sees them.
 func TestACellHoldsAPhrase(t *testing.T) {
 	const most = 125
 	cells := 0
