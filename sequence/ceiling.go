@@ -3,7 +3,6 @@ package sequence
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -18,10 +17,10 @@ import (
 // was seen on a second machine. For each sequence, and each node that ever gave its numbers, there
 // are `wanted` and `granted`: a proxy raises `wanted`, sees that on a majority of the nodes, and
 // then raises `granted`. The holder of all sequences is the one with the highest term. A node that
-// becomes the primary is no holder, and gives nothing, until a proxy has adopted it (adoption.go):
+// becomes the primary is no holder, and gives nothing, until a proxy has adopted it (limit/adopt.go):
 // a new term, in which every sequence begins above all windows that any node has seen. An old
 // primary that lives on without its replicas opens no window any more and ends at its ceiling,
-// below.
+// below. Package limit decides all that.
 //
 // Of a cluster the holder is its present configuration, whichever node a proxy writes to. A crash
 // of all nodes may lose what was committed there, too, and the configuration that is bootstrapped
@@ -106,23 +105,16 @@ func (g *ceilings) replicates() bool {
 	return g.inForce() && (now == nil || now.cluster == "")
 }
 
-// scope is what is read of a record: who the holders are, and beside that the limits of one
-// sequence, or all of them.
-type scope struct {
-	name string // of the sequence, if it is one
-	all  bool
-}
-
 // readRecord reads what a node has recorded, in one statement: a later holder and an older limit
 // would not fit together. Where there are no tables there is nothing.
-func (st *store) readRecord(ctx context.Context, on querier, of scope) (limit.Record, error) {
+func (st *store) readRecord(ctx context.Context, on querier, of limit.Scope) (limit.Record, error) {
 	text := "SELECT NULL, `holder`, `term`, `complete`, `mark`, 0 FROM " + st.table.holder
 	var args []any
-	if of.all || of.name != "" {
+	if of.All || of.Name != "" {
 		text += " UNION ALL SELECT `name`, `giver`, `term`, `wanted`, `granted`, `floor` FROM " + st.table.limit
 	}
-	if of.name != "" {
-		text, args = text+" WHERE `name` = ?", []any{of.name}
+	if of.Name != "" {
+		text, args = text+" WHERE `name` = ?", []any{of.Name}
 	}
 	return st.scanRecord(ctx, on, text, args...)
 }
@@ -199,7 +191,7 @@ func (g *ceilings) upTo(ctx context.Context, conn *sql.Conn, name string) (upTo,
 	if err != nil {
 		return upTo{}, err
 	}
-	known, err := g.readRecord(ctx, conn, scope{name: name})
+	known, err := g.readRecord(ctx, conn, limit.Scope{Name: name})
 	if err != nil {
 		return upTo{}, err
 	}
@@ -230,7 +222,7 @@ func (st *store) refused(ctx context.Context, conn *sql.Conn, name string, store
 	if now == nil {
 		return st.failedWith(errUnchosen)
 	}
-	known, err := st.readRecord(ctx, conn, scope{name: name})
+	known, err := st.readRecord(ctx, conn, limit.Scope{Name: name})
 	if err != nil {
 		return st.failedWith(err)
 	}
@@ -242,16 +234,6 @@ func (st *store) refused(ctx context.Context, conn *sql.Conn, name string, store
 	did.asked, did.ceiling = true, l.Granted
 	return did
 }
-
-var (
-	errNotShown   = errors.New("it does not show what was written on the primary: replication is behind, stopped, or from another server")
-	errSameServer = errors.New("it is one server with another of the addresses, or has its server_id or server_uuid")
-	errStranger   = errors.New("it does not show what was written on the primary, and can be written to itself: make it a replica of the primary, and read only")
-	errNotKept    = errors.New("innodb_flush_log_at_trx_commit is 0 there: its crash would lose what it shows")
-	errUnflushed  = errors.New("it does not flush at commit: its crash would lose what it shows")
-	errElsewhere  = errors.New("it is in another configuration of the cluster")
-	errNotAsked   = errors.New("it was not asked to the end")
-)
 
 // lowered has the holder's floor follow a counter that goes down on purpose.
 func (st *store) lowered(ctx context.Context, tx *sql.Tx, name string, id uint64) error {
