@@ -29,7 +29,8 @@ import (
 //
 // Every holder has rows of its own, so that changes of an old primary which arrive late touch no
 // row of the new one. If they touch the counter, it is below the `floor` at which the holder
-// began, and gives nothing.
+// began, and gives nothing. Where they bring what this holder did not know of when it began, it
+// has to begin again.
 
 // createLimit makes the table of how far a giver may go with a sequence.
 const createLimit = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `giver` varchar(190) CHARACTER SET ascii NOT NULL, " +
@@ -158,8 +159,8 @@ func (st *store) scanRecord(ctx context.Context, on querier, text string, args .
 
 // admitted is how far the node may go with a sequence whose counter stands at position, without a
 // term if there is no row of that yet. The error is outcomeNotHolder.
-func admitted(known limit.Record, now *choice, position uint64) (limit.Limit, error) {
-	l, ok := known.Admits(now.holder, position)
+func (st *store) admitted(known limit.Record, now *choice, position uint64) (limit.Limit, error) {
+	l, ok := known.Admits(now.holder, position, st.seen.Load().max)
 	if !ok {
 		return limit.Limit{}, outcomeNotHolder
 	}
@@ -195,7 +196,7 @@ func (g *ceilings) upTo(ctx context.Context, conn *sql.Conn, name string) (upTo,
 	if err != nil {
 		return upTo{}, err
 	}
-	l, err := admitted(known, now, stored.position())
+	l, err := g.admitted(known, now, stored.position())
 	if err != nil {
 		return upTo{}, err
 	}
@@ -212,6 +213,7 @@ func (g *ceilings) upTo(ctx context.Context, conn *sql.Conn, name string) (upTo,
 func (st *store) belowCeilingSQL(now *choice, id string) string {
 	return " AND EXISTS (SELECT 1 FROM " + st.table.limit + " AS l JOIN " + st.table.holder + " AS h ON h.`holder` = l.`giver` AND h.`term` = l.`term` " +
 		"WHERE l.`name` = ? AND l.`giver` = " + now.holderSQL() + " AND l.`granted` >= ? AND l.`floor` <= CAST(" + id + " AS UNSIGNED) AND h.`complete` = 1 " +
+		"AND NOT EXISTS (SELECT 1 FROM " + st.table.limit + " AS x WHERE x.`name` = l.`name` AND x.`giver` <> l.`giver` AND x.`wanted` > 0 AND x.`wanted` >= l.`floor`) " +
 		"AND NOT EXISTS (SELECT 1 FROM " + st.table.holder + " AS o WHERE o.`term` > h.`term` OR o.`term` = h.`term` AND o.`holder` > h.`holder`))"
 }
 
@@ -226,7 +228,7 @@ func (st *store) refused(ctx context.Context, conn *sql.Conn, name string, store
 	if err != nil {
 		return st.failedWith(err)
 	}
-	l, err := admitted(known, now, stored.position())
+	l, err := st.admitted(known, now, stored.position())
 	if err == nil {
 		err = outcomeAtCeiling
 	}
@@ -242,6 +244,9 @@ func (st *store) lowered(ctx context.Context, tx *sql.Tx, name string, id uint64
 		return nil
 	}
 	_, err := tx.ExecContext(ctx, "UPDATE "+st.table.limit+" SET `floor` = LEAST(`floor`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` = "+now.holderSQL(), id, name)
+	if err == nil { // else what holders before wanted would have come late
+		_, err = tx.ExecContext(ctx, "UPDATE "+st.table.limit+" SET `wanted` = LEAST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` <> "+now.holderSQL(), id-min(id, 1), name)
+	}
 	if err != nil && !hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
 		return fmt.Errorf("write table %s: %w", st.table.limit, err)
 	}

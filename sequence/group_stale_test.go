@@ -272,3 +272,43 @@ func TestAFirstWindowBeginsWhereTheSequenceStands(t *testing.T) {
 		t.Errorf("it gives no numbers of the sequence (%v)", err)
 	}
 }
+
+// A node was adopted, and dies before its replica has applied where its sequences begin. The replica becomes the holder after it, begins at the same numbers, and applies
+// that then: its counter goes back to where it began. The simulation found this; see limit.Record.Admits.
+func TestWhereAHolderBeforeBeganMayArriveLate(t *testing.T) {
+	e := startEstate(t, 3, "photos")
+	all := &given{}
+	a, b := e.join(t, "a", all), e.join(t, "b", all)
+	a.take(t, "a", "photos", 5)
+	e.CatchUp(t, 1, 0)
+	e.CatchUp(t, 2, 0)
+	if err := e.Nodes[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	e.Promote(t, 1)
+	e.Follow(t, 2, 1)
+	b.take(t, "b", "photos", 40)
+	settled(t, b.Sequences, "photos") // it keeps what it has reserved
+	tx, err := e.pools[1].Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		"UPDATE sequence AS s JOIN sequence_limit AS l ON l.name = s.name AND l.term = 2 SET s.id = l.floor WHERE s.name = 'photos'",
+		"INSERT INTO sequence_holder (holder, term, complete) VALUES ('another one', 1, 1)",
+		"INSERT INTO sequence_limit (name, giver, term, wanted, floor) SELECT name, 'another one', 1, floor, floor FROM sequence_limit WHERE name = 'photos' AND term = 2",
+	} {
+		if result, err := tx.Exec(text); err != nil {
+			t.Fatal(err)
+		} else if n, err := result.RowsAffected(); err != nil || n != 1 {
+			t.Fatalf("%s: %d rows, %v", text, n, err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	c := e.join(t, "c", all)
+	c.take(t, "c", "photos", 40)
+	b.take(t, "b", "photos", 40)
+	c.wantLog(t, "sequences held by another node")
+}

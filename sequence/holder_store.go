@@ -94,7 +94,7 @@ func (h holderStore) Counter(ctx context.Context, name string, n uint64) (c limi
 	if err != nil {
 		return c, err
 	}
-	c = limit.Counter{Name: stored.name, Position: stored.position(), Max: stored.max}
+	c = limit.Counter{Name: stored.name, Position: stored.position(), Max: stored.max, End: h.seen.Load().max}
 	if n > 0 {
 		c.Width, c.Fits = h.width(name, c.Position, n)
 	}
@@ -209,7 +209,7 @@ func (t holderTx) lockCounters(ctx context.Context) (all []limit.Counter, err er
 	}
 	defer func() { _ = found.Close() }()
 	for found.Next() {
-		c := limit.Counter{Max: t.seen.Load().max}
+		c := limit.Counter{End: t.seen.Load().max}
 		var id sql.NullString
 		var empty bool
 		if err := found.Scan(&c.Name, &id, &empty); err != nil {

@@ -227,22 +227,22 @@ type Beginning struct {
 // it stays there, and says nothing about what was given, nor about what may be; what is saved for it
 // is to be above the floor.
 func (b *Beginning) Of(c Counter, wanted uint64) (l Limit, position uint64, frozen bool) {
-	frozen = c.Position == c.Max
+	frozen = c.Position == c.End
 	position = c.Position
 	if wanted > 0 {
-		position = max(position, min(Above(wanted), c.Max))
+		position = max(position, min(Above(wanted), c.End))
 	}
 	l = Limit{Name: c.Name, Giver: b.Holder, Term: b.Term, Wanted: max(position, wanted), Floor: position}
 	begin, stood := position, c.Position
 	if frozen {
-		l.Floor = min(Above(wanted), c.Max)
+		l.Floor = min(Above(wanted), c.End)
 		begin, stood, l.Wanted = l.Floor, l.Floor, max(l.Floor, wanted)
 	}
 	if b.Open {
 		// The old window tells how much is used in a while: it was as long as what is left of it,
 		// and up to twice that.
 		width := (max(wanted, stood)-stood)*windowsInHand/windowWidths + 1
-		l.Wanted = WindowEnd(begin, width, c.Max)
+		l.Wanted = WindowEnd(begin, width, c.End)
 		l.Granted = l.Wanted
 	}
 	return l, position, frozen

@@ -35,6 +35,7 @@ type Counter struct {
 	Name     string
 	Position uint64 // the last number that was reserved
 	Max      uint64 // the last one that it may give
+	End      uint64 // the highest that its column holds
 	Width    uint64 // from position to the last of those that are reserved next
 	Fits     bool   // these do not go beyond 64 bits
 }
@@ -105,19 +106,18 @@ var (
 // Admitted reads whether the chosen node may give numbers of a sequence, its ceiling apart; without
 // a name whether it is the holder at all.
 func (g *Group) Admitted(ctx context.Context, name string) (bool, error) {
-	position := uint64(math.MaxUint64)
+	counter := Counter{Position: math.MaxUint64}
 	if name != "" {
-		counter, err := g.Store.Counter(ctx, name, 0)
-		if err != nil {
+		var err error
+		if counter, err = g.Store.Counter(ctx, name, 0); err != nil {
 			return false, err
 		}
-		position = counter.Position
 	}
 	known, err := g.Store.Record(ctx, Scope{Name: name})
 	if err != nil {
 		return false, err
 	}
-	_, ok := known.Admits(g.Chosen.Holder, position)
+	_, ok := known.Admits(g.Chosen.Holder, counter.Position, counter.End)
 	return ok, nil
 }
 

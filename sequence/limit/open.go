@@ -27,7 +27,7 @@ func (g *Group) Open(ctx context.Context, name string, n uint64, closed bool) (w
 		return w, err
 	}
 	position := counter.Position
-	l, ok := known.Admits(g.Chosen.Holder, position)
+	l, ok := known.Admits(g.Chosen.Holder, position, counter.End)
 	if !ok {
 		return w, ErrNotHolder
 	}
@@ -62,7 +62,7 @@ func (g *Group) Open(ctx context.Context, name string, n uint64, closed bool) (w
 	if known, err = g.Store.Record(ctx, Scope{Name: name}); err != nil {
 		return w, err
 	}
-	if l, ok = known.Admits(g.Chosen.Holder, position); !ok || l.Granted < end {
+	if l, ok = known.Admits(g.Chosen.Holder, position, counter.End); !ok || l.Granted < end {
 		return w, ErrNotHolder
 	}
 	w.Granted, w.Exact, w.SeenOn = l.Granted, end-position == width, addresses(seen)
