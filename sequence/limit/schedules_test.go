@@ -432,6 +432,33 @@ func TestShortSchedules(t *testing.T) {
 	}
 }
 
+// A node is adopted, and dies before its replica has applied where its sequences begin. The replica
+// becomes the holder after it, begins at the same numbers, and applies that then. Random schedules
+// found it, at the 4,400th seed.
+func TestWhereAHolderBeforeBeganMayArriveLate(t *testing.T) {
+	for _, faults := range []simulation.GroupFaults{{}, {ForgetsOthers: true}} {
+		e := kinds[0].start(1, faults)
+		first, second := e.proxy(6), e.proxy(6)
+		e.runWrites(first, 5, 0, 0, 0)
+		e.Crash(0)
+		e.Promote(1, 0)
+		e.Restart(0)
+		e.Follow(0, 1)
+		e.Follow(2, 1)
+		e.runWrites(second, 2, 0, 0, 0)
+		second.Resume() // its adoption is complete, which the others have only received
+		e.Crash(1)
+		e.Promote(2, 1)
+		e.Follow(0, 2)
+		e.another(0, 0, 9)
+		e.ApplyAll()
+		e.another(0, 0, 0)
+		if twice := len(e.Twice) > 0; twice != faults.ForgetsOthers {
+			t.Errorf("%+v: given twice: %v\n%s", faults, e.Twice, e.Steps())
+		}
+	}
+}
+
 // Without one of the rules the schedules give a number twice. Tests on real servers show the same,
 // which are named.
 func TestSchedulesFindWhatIsMissing(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 )
 
+// Why a node does not count as a witness.
 var (
 	ErrNotShown   = errors.New("it does not show what was written on the primary: replication is behind, stopped, or from another server")
 	ErrSameServer = errors.New("it is one server with another of the addresses, or has its server_id or server_uuid")
