@@ -11,7 +11,7 @@ import (
 // changes says whether a statement is one that changes something.
 func changes(st *statement.Statement) bool {
 	switch st.Kind {
-	case statement.ShowSequences, statement.ShowCreateSequence, statement.CheckSequence:
+	case statement.ShowSequences, statement.ShowCreateSequence, statement.DecodeSequence, statement.CheckSequence:
 		return false
 	case statement.Seqproxy:
 		return !st.Proxy.Show && st.Proxy.Verb != 0
@@ -101,6 +101,18 @@ func describeOptions(b *strings.Builder, asked *ddl.Sequence) {
 			fmt.Fprintf(b, " %s %d", o.words, o.number.Value)
 		case o.number.Default:
 			fmt.Fprintf(b, " %s DEFAULT", o.words)
+		}
+	}
+	if k := asked.Kind; k.Word != "" {
+		b.WriteString(" " + k.Word)
+		if k.N.Given {
+			fmt.Fprintf(b, " %d", k.N.Value)
+		}
+		if k.Digits.Given {
+			fmt.Fprintf(b, " DIGITS %d", k.Digits.Value)
+		}
+		if k.SkipTo.Given {
+			fmt.Fprintf(b, " SKIP RANGE %d TO %d", k.SkipFrom.Value, k.SkipTo.Value)
 		}
 	}
 	for _, o := range [...]struct {

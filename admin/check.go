@@ -12,6 +12,7 @@ import (
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
+	"seqproxy/sequence/kind"
 	"seqproxy/statement"
 )
 
@@ -20,13 +21,15 @@ type owned struct {
 	floor uint64 // the greatest key of all
 	limit uint64 // the least of what the columns hold
 	where string // the greatest key, for people
+
+	skipped uint64 // keys up to this one are not given, as they are of another kind; 0: none
 }
 
 // readOwned reads the column that is to own a sequence, on all shards. A shard that
 // cannot be asked is an error: its keys may be the greatest.
-func readOwned(ctx context.Context, by proxy.Caller, c sequence.Column) (owned, error) {
+func readOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Kind) (owned, error) {
 	o := owned{limit: math.MaxUint64}
-	found := by.Highest(ctx, c.Schema, c.Table, c.Column)
+	found := by.Highest(ctx, c.Schema, c.Table, c.Column, k.CounterSQL)
 	if len(found) == 0 {
 		return o, &protocol.ServerError{
 			Code: mysql.ER_BAD_FIELD_ERROR, State: "42S22",
@@ -38,11 +41,22 @@ func readOwned(ctx context.Context, by proxy.Caller, c sequence.Column) (owned, 
 			return o, fmt.Errorf("the greatest %s is not known, so the sequence is left as it was: %s", columnName(c), problemOf(h))
 		}
 		if h.Value > o.floor {
-			o.floor, o.where = h.Value, fmt.Sprintf("shard %s has keys up to %d in %s", h.Shard, h.Value, h.Table)
+			o.floor, o.where = h.Value, fmt.Sprintf("shard %s has %s %d in %s", h.Shard, keysUpTo(k), h.Value, h.Table)
 		}
 		o.limit = min(o.limit, h.Limit)
 	}
+	if o.limit < k.MaxKey() && !k.IsPlain() {
+		return o, wrongKind(columnName(c), "this column holds numbers up to %d, and keys of kind %v go up to %d: make it wider", o.limit, k, k.MaxKey())
+	}
 	return o, nil
+}
+
+// keysUpTo says what a greatest number is of: of a kind of keys, their counters.
+func keysUpTo(k kind.Kind) string {
+	if k.IsPlain() {
+		return "keys up to"
+	}
+	return "keys whose counters go up to"
 }
 
 // columnName is "schema.table.column", without a schema that is none.
@@ -116,7 +130,7 @@ func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by pr
 		c.say("status", "OK")
 		return nil
 	}
-	found := by.Highest(ctx, d.OwnedBy.Schema, d.OwnedBy.Table, d.OwnedBy.Column)
+	found := by.Highest(ctx, d.OwnedBy.Schema, d.OwnedBy.Table, d.OwnedBy.Column, d.Kind.CounterSQL)
 	// Only now, so that the numbers that were given meanwhile are below.
 	_, state, err := s.sequences.Describe(ctx, name)
 	if err != nil {
@@ -126,21 +140,25 @@ func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by pr
 		c.say("Error", "no shard has a column %s, or the user may not see it", columnName(d.OwnedBy))
 	}
 	var floor uint64
+	goesUp := "goes up to"
+	if !d.Kind.IsPlain() {
+		goesUp = "has keys whose counters go up to"
+	}
 	for _, h := range found {
 		switch {
 		case h.Err != nil:
 			c.say("Error", "%s", problemOf(h))
 		case h.Value > state.Limit:
-			c.say("note", "shard %s: %s.%s goes up to %d, beyond the end of the sequence, %d", h.Shard, h.Table, d.OwnedBy.Column, h.Value, state.Limit)
+			c.say("note", "shard %s: %s.%s %s %d, beyond the end of the sequence, %d", h.Shard, h.Table, d.OwnedBy.Column, goesUp, h.Value, state.Limit)
 		case h.Value <= state.Last || d.Cycle:
-			c.say("note", "shard %s: %s.%s goes up to %d", h.Shard, h.Table, d.OwnedBy.Column, h.Value)
+			c.say("note", "shard %s: %s.%s %s %d", h.Shard, h.Table, d.OwnedBy.Column, goesUp, h.Value)
 			floor = max(floor, h.Value)
 		case repair:
-			c.say("note", "shard %s: %s.%s goes up to %d, above the counter, which stood at %d", h.Shard, h.Table, d.OwnedBy.Column, h.Value, state.Last)
+			c.say("note", "shard %s: %s.%s %s %d, above the counter, which stood at %d", h.Shard, h.Table, d.OwnedBy.Column, goesUp, h.Value, state.Last)
 			floor = max(floor, h.Value)
 		default:
-			c.say("Error", "shard %s: %s.%s goes up to %d, above the counter, which stands at %d: those keys would be given again. REPAIR SEQUENCE %s raises it",
-				h.Shard, h.Table, d.OwnedBy.Column, h.Value, state.Last, quoteName(d.Name))
+			c.say("Error", "shard %s: %s.%s %s %d, above the counter, which stands at %d: those keys would be given again. REPAIR SEQUENCE %s raises it",
+				h.Shard, h.Table, d.OwnedBy.Column, goesUp, h.Value, state.Last, quoteName(d.Name))
 		}
 	}
 	if repair && floor > 0 && !d.Cycle {

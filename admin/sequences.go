@@ -84,6 +84,8 @@ func (s *Sequences) execute(ctx context.Context, st *statement.Statement, by pro
 		return s.show(ctx, asked, by)
 	case statement.ShowCreateSequence:
 		return s.showCreate(ctx, asked.Names[0], by)
+	case statement.DecodeSequence:
+		return s.decode(ctx, asked, by)
 	case statement.CreateSequence:
 		return s.create(ctx, asked, by)
 	case statement.AlterSequence:
@@ -105,7 +107,7 @@ func (s *Sequences) execute(ctx context.Context, st *statement.Statement, by pro
 func permitted(st *statement.Statement, by proxy.Caller) error {
 	need := "admin_users"
 	switch {
-	case st.Kind == statement.ShowSequences, st.Kind == statement.ShowCreateSequence, by.Admin():
+	case st.Kind == statement.ShowSequences, st.Kind == statement.ShowCreateSequence, st.Kind == statement.DecodeSequence, by.Admin():
 		return nil
 	case st.Kind == statement.Seqproxy && st.Proxy.Show:
 		if by.Monitor() {
@@ -127,6 +129,8 @@ func (s *Sequences) Columns(st *statement.Statement) []protocol.Column {
 		return showColumns
 	case statement.ShowCreateSequence:
 		return createColumns
+	case statement.DecodeSequence:
+		return decodeColumns
 	case statement.CheckSequence, statement.RepairSequence:
 		return checkColumns
 	case statement.Seqproxy:
@@ -148,18 +152,26 @@ func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 		Cycle: asked.Cycle == ddl.Yes, Comment: string(asked.Comment), OwnedBy: ownerOf(asked), JSONSafe: asked.JSONSafe == ddl.Yes,
 		Cover: asked.Cover.Value, Order: asked.Order == ddl.Yes,
 	}
+	if o.Kind, err = kindOf(name, asked); err != nil {
+		return nil, err
+	}
+	if !o.Kind.IsPlain() && !asked.Max.Given {
+		o.Max = 0 // the type of AS is that of the keys
+	}
 	var keys owned
 	if !o.OwnedBy.IsZero() {
-		if keys, err = readOwned(ctx, by, o.OwnedBy); err != nil {
+		if keys, o.Kind, err = readNewlyOwned(ctx, by, o.OwnedBy, o.Kind); err != nil {
 			return nil, err
 		}
-		o.Floor, o.OwnerMax = keys.floor, keys.limit
+		o.Floor, o.OwnerMax = keys.floor, keys.ends(o.Kind)
 	}
 	made, err := s.sequences.Create(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	switch {
+	case !made.Existed && keys.skipped > 0:
+		return noted(mysql.ER_UNKNOWN_ERROR, "the sequence does not give the keys up to %d, which are not of its kind: %s", keys.skipped, keys.where), nil
 	case made.Existed:
 		return noted(mysql.ER_TABLE_EXISTS_ERROR, "Sequence '%s' already exists and stays as it is", name), nil
 	case made.Raised && keys.floor != 0 && made.First > keys.floor:
@@ -183,10 +195,18 @@ func (s *Sequences) alter(ctx context.Context, asked *ddl.Sequence, by proxy.Cal
 		a.OwnerMax = new(uint64)
 	}
 	if a.OwnedBy != nil && !a.OwnedBy.IsZero() {
-		if keys, err = readOwned(ctx, by, *a.OwnedBy); err != nil {
+		d, _, err := s.sequences.Describe(ctx, name)
+		if err != nil {
+			return s.altered(asked, err)
+		}
+		if keys, err = readOwned(ctx, by, *a.OwnedBy, d.Kind); err != nil {
 			return nil, err
 		}
-		*a.OwnerMax = keys.limit
+		if keys.foreign(d.Kind) {
+			return nil, wrongKind(columnName(*a.OwnedBy), "this column has keys that are not of kind %v: %s, and at %d the sequence ends. "+
+				"CREATE a SEQUENCE of another name OWNED BY the column, which passes over them", d.Kind, keys.where, d.Kind.MaxCounter())
+		}
+		*a.OwnerMax = keys.ends(d.Kind)
 		// Before the column is filled from the sequence for the first time.
 		if _, err := s.sequences.Raise(ctx, name, keys.floor); err != nil {
 			return s.altered(asked, err)

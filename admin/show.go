@@ -13,6 +13,7 @@ import (
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
+	"seqproxy/sequence/kind"
 	"seqproxy/statement"
 	"seqproxy/statement/ddl"
 )
@@ -59,6 +60,7 @@ var showColumns = []protocol.Column{
 	fraction("used_percent", 2, mysql.NOT_NULL_FLAG),
 	text("runway", 64, mysql.MYSQL_TYPE_VAR_STRING, 0),
 	text("ordered", 3, mysql.MYSQL_TYPE_VAR_STRING, mysql.NOT_NULL_FLAG),
+	text("kind", kindLength, mysql.MYSQL_TYPE_VAR_STRING, 0),
 	text("warning", 1024, mysql.MYSQL_TYPE_VAR_STRING, 0),
 }
 
@@ -100,20 +102,21 @@ func (s *Sequences) show(ctx context.Context, ddl *ddl.Sequence, by proxy.Caller
 			next = i.Next
 		}
 		t.Rows = append(t.Rows, []any{
-			i.Name, next, i.Cached, seconds(i.CachedFor), decimal(i.Rate, 1), i.Cache, since(i.Reserved), seconds(i.Skew), decimal(i.Used, 2), end(i.ToEnd), yes(i.Order), warnings[strings.ToLower(i.Name)],
+			i.Name, next, i.Cached, seconds(i.CachedFor), decimal(i.Rate, 1), i.Cache, since(i.Reserved), seconds(i.Skew), decimal(i.Used, 2), end(i.ToEnd), yes(i.Order), kindShown(i.Kind), warnings[strings.ToLower(i.Name)],
 		})
 	}
 	return t, nil
 }
 
-// rightsPatience bounds what a list takes for finding out, without a sequence server, what the caller may see: another spelling in its
-// rights could be told only by the server.
+// rightsPatience bounds what a list takes for finding out, without a sequence server, what the
+// caller may see: another spelling in its rights could be told only by the server.
 const rightsPatience = time.Second
 
 // shardPatience bounds what a list takes for looking at the shards.
 const shardPatience = 2 * time.Second
 
-// numbered are the warnings of sequences whose columns the servers of several shards number, too: nil of others.
+// numbered are the warnings of sequences whose columns the servers of several shards number, too:
+// nil of others.
 func numbered(ctx context.Context, by proxy.Caller) (map[string]any, error) {
 	ctx, stop := context.WithTimeout(ctx, shardPatience)
 	defer stop()
@@ -154,6 +157,14 @@ func seconds(d time.Duration) any {
 		return nil
 	}
 	return decimal(d.Seconds(), 1)
+}
+
+// kindShown is NULL of a plain sequence.
+func kindShown(k kind.Kind) any {
+	if k.IsPlain() {
+		return nil
+	}
+	return k.String()
 }
 
 func yes(is bool) string {
@@ -226,7 +237,10 @@ func createText(d *sequence.Definition, noEscapes bool) string {
 	if d.Order {
 		b.WriteString(" order")
 	}
-	if d.JSONSafe {
+	switch {
+	case !d.Kind.IsPlain():
+		b.WriteString(" " + strings.ToLower(d.Kind.String())) // with JSON_SAFE
+	case d.JSONSafe:
 		b.WriteString(" json_safe")
 	}
 	if d.Cover > 0 {

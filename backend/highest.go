@@ -20,6 +20,9 @@ type Highest struct {
 	Err   error  // it could not be read
 }
 
+// Expression returns what is compared of the values of a column, in SQL, and which of them are; "" is the values themselves, all of them.
+type Expression func(column string) (number, condition string)
+
 // highestTimeout bounds the reading of all tables of one shard. A column with an index,
 // as every key has one, is read at once.
 const highestTimeout = 30 * time.Second
@@ -28,13 +31,13 @@ const highestTimeout = 30 * time.Second
 // that are not committed among them. Without a schema every table of that name counts;
 // a shard on which the user sees no such column has no part in the answer. creds are the
 // credentials for a shard, or why there are none.
-func (r *Routes) Highest(ctx context.Context, creds func(*Shard) (Credentials, error), schema, table, column string) []Highest {
+func (r *Routes) Highest(ctx context.Context, creds func(*Shard) (Credentials, error), schema, table, column string, of Expression) []Highest {
 	found := make([][]Highest, len(r.shards))
 	var wg sync.WaitGroup
 	for i, shard := range r.shards {
 		wg.Go(func() {
 			var err error
-			if found[i], err = r.highestOn(ctx, shard, creds, schema, table, column); err != nil {
+			if found[i], err = r.highestOn(ctx, shard, creds, schema, table, column, of); err != nil {
 				found[i] = append(found[i], Highest{Shard: shard.name, Err: err})
 			}
 		})
@@ -47,7 +50,7 @@ func (r *Routes) Highest(ctx context.Context, creds func(*Shard) (Credentials, e
 	return all
 }
 
-func (r *Routes) highestOn(ctx context.Context, shard *Shard, creds func(*Shard) (Credentials, error), schema, table, column string) ([]Highest, error) {
+func (r *Routes) highestOn(ctx context.Context, shard *Shard, creds func(*Shard) (Credentials, error), schema, table, column string, of Expression) ([]Highest, error) {
 	own, err := creds(shard)
 	if err != nil {
 		return nil, err
@@ -85,7 +88,7 @@ func (r *Routes) highestOn(ctx context.Context, shard *Shard, creds func(*Shard)
 		if h.Limit = integerLimit(string(r[3])); h.Limit == 0 {
 			h.Err = fmt.Errorf("column %s is of the type %s, which is no integer", r[2], r[3])
 		} else {
-			h.Value, h.Err = greatest(c, r[0], r[1], r[2])
+			h.Value, h.Err = greatest(c, r[0], r[1], r[2], of)
 		}
 		all = append(all, h)
 	}
@@ -95,8 +98,12 @@ func (r *Routes) highestOn(ctx context.Context, shard *Shard, creds func(*Shard)
 // maxOwningTables bounds the tables of one name on one shard.
 const maxOwningTables = 1000
 
-func greatest(c *Conn, schema, table, column []byte) (uint64, error) {
-	rows, err := c.Query(fmt.Sprintf("SELECT MAX(%s) FROM %s.%s", quoted(column), quoted(schema), quoted(table)))
+func greatest(c *Conn, schema, table, column []byte, of Expression) (uint64, error) {
+	text := fmt.Sprintf("SELECT MAX(%s) FROM %s.%s", quoted(column), quoted(schema), quoted(table))
+	if number, condition := of(quoted(column)); number != "" {
+		text = fmt.Sprintf("SELECT MAX(%s) FROM %s.%s WHERE %s", number, quoted(schema), quoted(table), condition)
+	}
+	rows, err := c.Query(text)
 	if err != nil {
 		return 0, fmt.Errorf("read the greatest key: %w", err)
 	}

@@ -25,7 +25,7 @@ type Caller interface {
 	Audit(statement string, err error)
 	// Highest reads the greatest number in a column on every shard; without a schema of
 	// every table of the name. There may be no shard.
-	Highest(ctx context.Context, schema, table, column string) []backend.Highest
+	Highest(ctx context.Context, schema, table, column string, of backend.Expression) []backend.Highest
 	// Numbered looks which bound columns have AUTO_INCREMENT on more than one shard, as
 	// the user. An error is of shards that could not be asked.
 	Numbered(ctx context.Context) ([]Numbered, error)

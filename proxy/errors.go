@@ -11,6 +11,8 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/login"
+	"seqproxy/proxy/params"
 	"seqproxy/sequence"
 )
 
@@ -48,7 +50,7 @@ func forClient(err error) *protocol.ServerError {
 // hidden returns what forClient says in the place of an error's own text, if it does.
 func hidden(err error) (text string, ok bool) {
 	if errors.As(err, new(*protocol.ServerError)) || errors.As(err, new(*sequence.NameError)) || errors.Is(err, sequence.ErrClosed) ||
-		errors.Is(err, sequence.ErrSeveral) || errors.Is(err, sequence.ErrBadOption) {
+		errors.As(err, new(*sequence.KindError)) || errors.Is(err, sequence.ErrSeveral) || errors.Is(err, sequence.ErrBadOption) {
 		return "", false
 	}
 	return sequence.Public(err)
@@ -69,13 +71,16 @@ func cut(e *protocol.ServerError) *protocol.ServerError {
 func asServerError(err error) *protocol.ServerError {
 	var told *protocol.ServerError
 	var name *sequence.NameError
+	var kinds *sequence.KindError
 	switch {
 	case errors.As(err, &told):
 		return withState(told)
 	case errors.As(err, &name):
 		return forName(name)
 	case errors.Is(err, sequence.ErrClosed):
-		return errServerShutdown
+		return login.ErrShutdown
+	case errors.As(err, &kinds):
+		return notSupported("%v", kinds)
 	case errors.Is(err, sequence.ErrSeveral):
 		return notSupported("%v", err)
 	case errors.Is(err, sequence.ErrConflict):
@@ -124,17 +129,17 @@ func unknownCommand() error {
 
 // unknownStatement words as the session's server does; where is MariaDB's name of
 // the command.
-func (s *session) unknownStatement(id uint32, where string) error {
-	if !s.likeMariaDB() {
+func unknownStatement(id uint32, where string, likeMariaDB bool) error {
+	if !likeMariaDB {
 		where = "mysql_stmt_precheck"
 	}
 	return sqlError(mysql.ER_UNKNOWN_STMT_HANDLER, "HY000", "Unknown prepared statement handler (%d) given to %s", id, where)
 }
 
 // malformed words as the session's server does.
-func (s *session) malformed() error {
-	if s.likeMariaDB() {
-		return errMalformed
+func malformed(likeMariaDB bool) error {
+	if likeMariaDB {
+		return params.ErrMalformed
 	}
 	return sqlError(mysql.ER_MALFORMED_PACKET, "HY000", "Malformed communication packet.")
 }
@@ -145,13 +150,10 @@ func (s *session) likeMariaDB() bool {
 	if s.cur != nil {
 		return s.cur.Hello().MariaDB
 	}
-	return !s.greetedMySQL
+	return !s.login.LikeMySQL
 }
 
 var (
-	errMalformed = sqlError(mysql.ER_MALFORMED_PACKET, "HY000", "Malformed communication packet")
-	errTooLong   = sqlError(mysql.ER_NET_PACKET_TOO_LARGE, "08S01",
-		"Got a packet bigger than 'max_allowed_packet' bytes (seqproxy: max_statement)")
 	errOutOfOrder = sqlError(mysql.ER_NET_PACKETS_OUT_OF_ORDER, "08S01", "Got packets out of order")
 	// errKeysOnly is the answer to what needs a server when there is none.
 	errKeysOnly = notSupported("only keys are served here, no shard is configured: " +

@@ -19,7 +19,7 @@ func TestSequencesAreLookedAfterBySQL(t *testing.T) {
 	show := func() string {
 		t.Helper()
 		columns, rows := table(t, c, "SHOW SEQUENCES")
-		if got, want := strings.Join(columns, " "), "name next cached seconds_left rate cache last_reserve order_skew used_percent runway ordered warning"; got != want {
+		if got, want := strings.Join(columns, " "), "name next cached seconds_left rate cache last_reserve order_skew used_percent runway ordered kind warning"; got != want {
 			t.Errorf("columns: got %s, want %s", got, want)
 		}
 		var all []string
@@ -104,9 +104,9 @@ func TestSequencesAreLookedAfterBySQL(t *testing.T) {
 		if strings.HasPrefix(text, "SHOW") {
 			var name, rate, used, ordered string
 			var next, cached, cache uint64
-			var left, reserved, skew, end, warning sql.NullString
-			err := stmt.QueryRow().Scan(&name, &next, &cached, &left, &rate, &cache, &reserved, &skew, &used, &end, &ordered, &warning)
-			if err != nil || reserved.Valid || name != "prepared" || next != 1 || cache != 1000 || rate != "0.0" || used != "0.00" || left.Valid || end.Valid || warning.Valid || ordered != "NO" {
+			var left, reserved, skew, end, kind, warning sql.NullString
+			err := stmt.QueryRow().Scan(&name, &next, &cached, &left, &rate, &cache, &reserved, &skew, &used, &end, &ordered, &kind, &warning)
+			if err != nil || reserved.Valid || name != "prepared" || next != 1 || cache != 1000 || rate != "0.0" || used != "0.00" || left.Valid || end.Valid || kind.Valid || warning.Valid || ordered != "NO" {
 				t.Errorf("%s: got %s %d %d %s %s %v %v %s, %v", text, name, next, cache, rate, used, left, end, ordered, err)
 			}
 		} else if _, err := stmt.Exec(); err != nil {

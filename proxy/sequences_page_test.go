@@ -6,8 +6,13 @@ import (
 	"testing"
 )
 
-func TestTheSessionOnThePageOfSequencesIsWhatComesOut(t *testing.T) {
-	page, err := os.ReadFile("../docs/sequences.md")
+func TestTheSessionOnThePageOfSequencesIsWhatComesOut(t *testing.T) { followSession(t, "sequences.md") }
+
+func TestTheSessionOnThePageOfKindsIsWhatComesOut(t *testing.T) { followSession(t, "kinds.md") }
+
+// followSession compares the session on a page with what comes out.
+func followSession(t *testing.T, name string) {
+	page, err := os.ReadFile("../docs/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}

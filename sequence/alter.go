@@ -77,6 +77,10 @@ func (s *Sequences) Alter(ctx context.Context, name []byte, a Alteration) (Alter
 	defer stop()
 	switch {
 	case a.Restart != nil && a.Force:
+		c, err := s.find(r.ctx, name, s.patience(r.ctx))
+		if err == nil && !c.kind.IsPlain() {
+			return s.restart(ctx, c.name, a)
+		}
 		return s.restart(ctx, string(name), a)
 	case a.Order != nil && *a.Order:
 		return s.makeOrdered(ctx, name, a)

@@ -16,7 +16,7 @@ import (
 // the number alone. Any other counter goes on by one number, in steps by one step, so that nobody puts numbers back below it.
 //
 // Numbers that other proxies have in memory are not known here. A number above the sequence's maximum changes nothing. Of several
-// sequence servers all that can be reached are moved.
+// sequence servers all that can be reached are moved. Where keys do not rise with their counter, no counter is moved.
 //
 // Errors are those of Take. numbers is not kept, and may be in any order; 0 is no number.
 func (s *Sequences) Avoid(ctx context.Context, name []byte, numbers []uint64) error {
@@ -25,6 +25,13 @@ func (s *Sequences) Avoid(ctx context.Context, name []byte, numbers []uint64) er
 		c, err := s.findOrCreate(ctx, name, deadline)
 		if err != nil {
 			return err
+		}
+		if !c.kind.IsPlain() {
+			numbers = c.countersOf(numbers)
+			if !c.kind.Steady() {
+				takeOut(s.cachesOf(c), numbers)
+				return nil // the counter of a key of somebody else's may be anywhere
+			}
 		}
 		err = s.avoid(ctx, c, numbers, deadline)
 		if !again || !errors.Is(err, ErrUnknown) {
@@ -176,6 +183,9 @@ func (s *Sequences) Step(ctx context.Context, name []byte) (uint64, error) {
 	c, err := s.findOrCreate(ctx, name, time.Now().Add(s.patience(ctx)))
 	if err != nil {
 		return 0, err
+	}
+	if !c.kind.Steady() {
+		return 0, c.refused("several rows that are filled in", eachAlone)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -28,6 +29,28 @@ func BenchmarkTake(b *testing.B) {
 		if _, err := s.Take(ctx, name, 1); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// Each kind, from memory.
+func BenchmarkTakeOfEachKind(b *testing.B) {
+	p := newPlace(b)
+	s := p.open(b)
+	for i, clause := range []string{"", "BIT_REVERSED", "ROTATE 1 DIGITS 18", "SHARD BITS 5"} {
+		b.Run(cmp.Or(clause, "plain"), func(b *testing.B) {
+			name := fmt.Sprintf("k%d", i)
+			_, err := s.Create(context.Background(), CreateOptions{Name: name, Kind: kindOf(b, clause), Cache: maxCache, IfNotExists: true})
+			if err != nil {
+				b.Fatal(err)
+			}
+			ctx, asked := context.Background(), []byte(name)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := s.Take(ctx, asked, 1); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 

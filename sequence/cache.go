@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/kind"
 )
 
 // maxQueued bounds the segments that wait behind the current one without adjoining it.
@@ -58,7 +59,8 @@ type reserver interface {
 // The numbers that leave rise strictly: once a number has left, no smaller one does. A rest that is too short for a
 // run is therefore skipped if the next segment does not adjoin it.
 type cache struct {
-	name     string // as the table spells it
+	name     string    // as the table spells it
+	kind     kind.Kind // of the keys that owner makes of the numbers
 	owner    *Sequences
 	reserver reserver
 	// reserving is held during a reservation: those of one counter must come back in order, whichever cache they are for, or the later
@@ -127,7 +129,7 @@ func newCache(owner *Sequences, found row) *cache {
 		name: found.name, owner: owner, score: owner.scores.of(found.name), reserver: owner.reserver, reserving: newTurn(),
 		exact: found.exact, top: found.position(), max: found.max,
 		rule: found.common(), limits: limitsOf(&found), past: found.past, version: found.version, order: found.def.Order, cycle: found.def.Cycle,
-		cover: coverOf(&found.def),
+		cover: coverOf(&found.def), kind: found.def.Kind,
 	}
 	c.replan(time.Now())
 	c.low = 0 // nothing is fetched for a sequence that was only asked about
@@ -161,7 +163,7 @@ func (c *cache) takeRun(ctx context.Context, n uint64, deadline time.Time) (firs
 	}
 	if c.flying && errors.Is(c.lastErr, ErrUnfit) {
 		defer c.mu.Unlock()
-		return 0, 0, &aboutError{c.name, c.lastErr} // the reservation in flight pauses; the first take after that tries again
+		return 0, 0, &aboutError{shownName(c.name), c.lastErr} // the reservation in flight pauses; the first take after that tries again
 	}
 	if c.order && c.queued >= maxOrderedQueue {
 		defer c.mu.Unlock()
@@ -435,7 +437,7 @@ func (c *cache) failLocked(err error, need uint64) (pause time.Duration) {
 	case errors.Is(err, ErrUnfit):
 		// Waiting does not mend it, so nobody is made to; the operator reads why.
 		for c.first != nil {
-			c.finishLocked(c.first, 0, &aboutError{c.name, err})
+			c.finishLocked(c.first, 0, &aboutError{shownName(c.name), err})
 		}
 		c.resting = true
 	case c.order && errors.Is(err, outcomeUnknown):

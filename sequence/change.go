@@ -13,6 +13,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/kind"
 )
 
 // CreateOptions describes a new sequence. The fields that Definition has too mean the same; 0 is the default of each.
@@ -32,6 +33,7 @@ type CreateOptions struct {
 	JSONSafe    bool
 	Cover       uint64
 	Order       bool
+	Kind        kind.Kind
 	// Floor: numbers up to this one are in use already, as in the column that owns the sequence.
 	Floor uint64
 }
@@ -39,7 +41,7 @@ type CreateOptions struct {
 func (o *CreateOptions) definition() Definition {
 	d := Definition{
 		Name: o.Name, Increment: o.Increment, Min: o.Min, Max: o.Max, Start: o.Start, Cache: o.Cache, Cycle: o.Cycle,
-		Comment: o.Comment, OwnedBy: o.OwnedBy, OwnerMax: o.OwnerMax, JSONSafe: o.JSONSafe, Cover: o.Cover, Order: o.Order,
+		Comment: o.Comment, OwnedBy: o.OwnedBy, OwnerMax: o.OwnerMax, JSONSafe: o.JSONSafe, Cover: o.Cover, Order: o.Order, Kind: o.Kind,
 	}
 	return d.filled()
 }
@@ -72,6 +74,9 @@ func (c *Created) what() string {
 func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error) {
 	if o.Name == "" || len(o.Name) > maxNameBytes {
 		return Created{}, badOption("sequence name of %d bytes, want 1 to %d", len(o.Name), maxNameBytes)
+	}
+	if isCounter(o.Name) {
+		return Created{}, badOption("sequence name %q ends in %s, as the rows of sequences with a kind of keys do", o.Name, counterSuffix)
 	}
 	def := o.definition()
 	if err := def.check(math.MaxUint64); err != nil {
@@ -155,7 +160,7 @@ func (s *Sequences) end(name string) {
 
 func (s *Sequences) endLocked(name string) {
 	if c := s.caches[name]; c != nil {
-		c.shut(&NameError{Name: name, Err: ErrUnknown})
+		c.shut(&NameError{Name: shownName(name), Err: ErrUnknown})
 		s.removeLocked(c)
 	}
 }
@@ -188,6 +193,9 @@ func (s *Sequences) requestWithin(ctx context.Context, patience time.Duration) (
 // failed turns the error of a request into what the caller is promised.
 func (r request) failed(name string, err error) error {
 	s := r.s
+	if errors.As(err, new(*KindError)) {
+		return err
+	}
 	for _, known := range []error{ErrUnknown, ErrExists, ErrExhausted, ErrUnfit, ErrClosed, ErrBadOption, ErrSeveral, outcomeFrozen} {
 		if errors.Is(err, known) {
 			return err
@@ -202,13 +210,13 @@ func (r request) failed(name string, err error) error {
 			err = s.whyNot() // the end of the wait itself says nothing
 		}
 	}
-	return &UnavailableError{Sequence: name, Server: s.serverName(), Waited: time.Since(r.begin), Err: withGrants(err, s.opts.Servers[0].Database)}
+	return &UnavailableError{Sequence: shownName(name), Server: s.serverName(), Waited: time.Since(r.begin), Err: withGrants(err, s.opts.Servers[0].Database)}
 }
 
 // existing is the outcome where there is the sequence.
 func (o *CreateOptions) existing(r *row) (Created, error) {
 	if !o.IfNotExists {
-		return Created{}, &NameError{Name: r.name, Err: ErrExists}
+		return Created{}, &NameError{Name: shownName(r.name), Err: ErrExists}
 	}
 	first, _ := r.rule().next(r.position(), r.max)
 	return Created{Existed: true, First: first, above: r.position()}, nil // whoever made it may not know whether it stays

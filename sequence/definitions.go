@@ -63,7 +63,7 @@ func (w *view) edit(ctx context.Context, need int, name string, first func(e *ed
 func (w *view) amend(ctx context.Context, name string, f func(g *agreed) error) error {
 	return w.edit(ctx, len(w.members), name, func(*edit) error { return nil }, func(g *agreed) error {
 		if !g.live {
-			return &NameError{Name: name, Err: ErrUnknown}
+			return &NameError{Name: shownName(name), Err: ErrUnknown}
 		}
 		return f(g)
 	})
@@ -207,7 +207,7 @@ func (e *edit) hold(ctx context.Context, name string) (of held, next uint64, err
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 	case isNoSuchText(err):
-		return of, 0, &NameError{Name: name, Err: ErrUnknown}
+		return of, 0, &NameError{Name: shownName(name), Err: ErrUnknown}
 	case err != nil:
 		return of, 0, fmt.Errorf("lock the row on %s: %w", v.name(), err)
 	default:
@@ -251,7 +251,7 @@ func (of *held) write(ctx context.Context, to *entry, name string, at uint64) er
 	}
 	id, ok := of.h.rest(at)
 	if !ok || id > v.seen.Load().max {
-		return &NameError{Name: name, Err: ErrExhausted}
+		return &NameError{Name: shownName(name), Err: ErrExhausted}
 	}
 	var err error
 	switch {
@@ -360,6 +360,7 @@ func (g *agreed) bury(ctx context.Context, version uint64) error {
 		of := &g.all[i]
 		tomb.floor, tomb.past, tomb.epoch = max(tomb.floor, of.floor), max(tomb.past, of.past), max(tomb.epoch, of.epoch)
 	}
+	tomb.def.Kind = g.best.def.Kind
 	tomb.floor, tomb.version = max(tomb.floor, g.top), version
 	for i := range g.all {
 		of := &g.all[i]
@@ -405,7 +406,7 @@ func (w *view) reconcile(ctx context.Context, name string) (found row, err error
 	definitions := func(e *edit) error { _, err := e.lockDefinitions(ctx); return err }
 	err = w.edit(ctx, 1, name, definitions, func(g *agreed) error {
 		if g.best == nil {
-			return &NameError{Name: name, Err: ErrUnknown}
+			return &NameError{Name: shownName(name), Err: ErrUnknown}
 		}
 		if err := g.settle(ctx); err != nil {
 			return err
@@ -417,7 +418,7 @@ func (w *view) reconcile(ctx context.Context, name string) (found row, err error
 		return nil
 	})
 	if err == nil && found.name == "" {
-		err = &NameError{Name: name, Err: ErrUnknown}
+		err = &NameError{Name: shownName(name), Err: ErrUnknown}
 	}
 	if err != nil {
 		return row{}, fmt.Errorf("have the sequence servers agree on sequence %q: %w", name, err)

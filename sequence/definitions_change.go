@@ -73,11 +73,14 @@ func (a *servers) create(ctx context.Context, o CreateOptions, def Definition) (
 		case err == nil && (o.IfNotExists || !o.OrReplace):
 			made, err = o.existing(&found)
 			return err
+		case err == nil && found.def.Kind != def.Kind:
+			return &KindError{Sequence: o.Name, Kind: found.def.Kind, Refused: "another kind of keys", WayOut: "create a sequence of another name"}
 		case err != nil && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrExhausted):
 			return err
 		}
-		row := func(e *edit) error { return e.makeRow(ctx, o.Name) }
-		err = w.edit(ctx, majority(len(w.members)), o.Name, row, func(g *agreed) (err error) {
+		stored := storedName(o.Name, def.Kind)
+		row := func(e *edit) error { return e.makeRow(ctx, stored) }
+		err = w.edit(ctx, majority(len(w.members)), stored, row, func(g *agreed) (err error) {
 			made, err = g.create(ctx, &o, def)
 			return err
 		})
@@ -94,6 +97,9 @@ func (g *agreed) create(ctx context.Context, o *CreateOptions, def Definition) (
 		if made, err = o.existing(&r); err == nil {
 			err = g.settle(ctx)
 		}
+		return made, err
+	}
+	if err := g.refuseOtherKind(ctx, o.Name, def.Kind); err != nil {
 		return made, err
 	}
 	made.Replaced = g.live
@@ -122,7 +128,7 @@ func (g *agreed) create(ctx context.Context, o *CreateOptions, def Definition) (
 		}
 	}
 	if made.First = g.first(def.limit(limit)); made.First == 0 {
-		return made, &NameError{Name: g.name, Err: ErrExhausted}
+		return made, &NameError{Name: shownName(g.name), Err: ErrExhausted}
 	}
 	return made, nil
 }
@@ -161,10 +167,11 @@ func (g *agreed) newHome() string {
 func (a *servers) drop(ctx context.Context, name string) (stored string, err error) {
 	err = a.under(ctx, func(w *view) error {
 		// A row that was made again under another spelling has the mark of the old one from then on.
-		if _, err := a.findAll(ctx, w, name); err != nil && !errors.Is(err, ErrExhausted) {
+		found, err := a.findAll(ctx, w, name)
+		if err != nil && !errors.Is(err, ErrExhausted) {
 			return err
 		}
-		err := w.amend(ctx, name, func(g *agreed) error {
+		err = w.amend(ctx, storedName(name, found.def.Kind), func(g *agreed) error {
 			stored = g.name
 			return g.bury(ctx, g.version)
 		})

@@ -25,7 +25,7 @@ func (s *Sequences) Describe(ctx context.Context, name []byte) (Definition, Stat
 		return Definition{}, State{}, r.failed(string(name), err)
 	}
 	def := found.def
-	def.Name = found.name
+	def.Name = shownName(found.name)
 	after, ok := found.rule().next(found.position(), found.max)
 	if !ok {
 		after = 0

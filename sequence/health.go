@@ -83,7 +83,7 @@ func (s *Sequences) UsableFor(ctx context.Context, name []byte) error {
 	} else if err = home.answers(ctx); err == nil {
 		return nil
 	}
-	return &UnavailableError{Sequence: c.name, Server: s.servers.nameFor(c.name), Ordered: c.ordered(), Err: err}
+	return &UnavailableError{Sequence: shownName(c.name), Server: s.servers.nameFor(c.name), Ordered: c.ordered(), Err: err}
 }
 
 // givesNow reports whether numbers are in memory, and if not, why none can be reserved, as far as it is known.
@@ -99,7 +99,7 @@ func (c *cache) givesNow() (held bool, err error) {
 		return false, c.unavailableLocked(0, c.lastErr)
 	}
 	if _, ok := c.rule.next(c.top, c.max); !ok && !c.cycle {
-		return false, &NameError{Name: c.name, Err: ErrExhausted}
+		return false, &NameError{Name: shownName(c.name), Err: ErrExhausted}
 	}
 	return false, nil
 }

@@ -50,11 +50,11 @@ func (t *names) put(name string, c *cache) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.load()
-	forget := name != c.name && s.aliases >= maxAliases
+	forget := !c.isNamed(name) && s.aliases >= maxAliases
 	next := make(map[string]*cache, len(old)+1)
 	s.aliases = 0
 	for k, v := range old {
-		if k != v.name {
+		if !v.isNamed(k) {
 			if forget {
 				continue
 			}
@@ -62,12 +62,15 @@ func (t *names) put(name string, c *cache) {
 		}
 		next[k] = v
 	}
-	if _, had := next[name]; !had && name != c.name {
+	if _, had := next[name]; !had && !c.isNamed(name) {
 		s.aliases++
 	}
 	next[name] = c
 	s.caches.Store(&next)
 }
+
+// isNamed reports whether name is how the table spells c, with or without what it adds to that of a counter.
+func (c *cache) isNamed(name string) bool { return name == c.name || name == shownName(c.name) }
 
 // drop forgets name if it still means c.
 func (t *names) drop(name string, c *cache) {
@@ -84,7 +87,7 @@ func (t *names) drop(name string, c *cache) {
 		if k == name {
 			continue
 		}
-		if k != v.name {
+		if !v.isNamed(k) {
 			s.aliases++
 		}
 		next[k] = v

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 )
@@ -32,6 +33,7 @@ const createOptions = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `cache
 	"`version` bigint unsigned NOT NULL DEFAULT 0, " +
 	"`outage_cover` bigint unsigned NOT NULL DEFAULT 0, " + // in seconds; 0: that of the configuration
 	"`ordered` tinyint NOT NULL DEFAULT 0, " +
+	"`kind` varchar(128) CHARACTER SET ascii NOT NULL DEFAULT '', " + // of keys, as the clause of CREATE SEQUENCE
 	"`home` char(36) CHARACTER SET ascii NOT NULL DEFAULT '', " + // of an ORDER sequence: the member that gives its numbers; '': the only one
 	"PRIMARY KEY (`name`), KEY `version` (`version`)) ENGINE=InnoDB"
 
@@ -61,8 +63,8 @@ func (e *entry) rule() rule {
 	if r.anchor = e.anchor % r.step; r.anchor == 0 {
 		r.anchor = r.step
 	}
-	if e.def.JSONSafe {
-		r.max = e.def.limit(maxJSON)
+	if e.def.JSONSafe || !e.def.Kind.IsPlain() {
+		r.max = e.def.limit(math.MaxUint64)
 	}
 	return r
 }
@@ -92,6 +94,7 @@ var entryColumns = [...]entryColumn{
 	{"outage_cover", "0"},
 	{"ordered", "0"},
 	{"home", "''"},
+	{"kind", "''"},
 }
 
 // entryOf selects an entry that may be missing.
@@ -109,6 +112,7 @@ func (e *entry) fields() []any {
 	return []any{
 		&d.Cache, &e.floor, &d.Increment, &d.Min, &d.Max, &d.Start, &d.Cycle, &d.Comment, &d.OwnedBy.Schema, &d.OwnedBy.Table,
 		&d.OwnedBy.Column, &d.OwnerMax, &d.JSONSafe, &e.anchor, &e.past, &e.epoch, &e.version, &d.Cover, &d.Order, &e.home,
+		kindColumn{&d.Kind},
 	}
 }
 
@@ -162,9 +166,9 @@ func (st *store) writeEntry(ctx context.Context, tx *sql.Tx, name string, e *ent
 	d := &e.def
 	_, err := tx.ExecContext(ctx, "UPDATE "+st.table.options+" SET `name` = ?, `cache` = ?, `floor` = ?, `increment` = ?, `minimum` = ?, `maximum` = ?, "+
 		"`start` = ?, `cycle` = ?, `comment` = ?, `owner_schema` = ?, `owner_table` = ?, `owner_column` = ?, `owner_maximum` = ?, `json_safe` = ?, "+
-		"`anchor` = ?, `past` = ?, `epoch` = ?, `version` = ?, `outage_cover` = ?, `ordered` = ?, `home` = ? WHERE `name` = ?",
+		"`anchor` = ?, `past` = ?, `epoch` = ?, `version` = ?, `outage_cover` = ?, `ordered` = ?, `home` = ?, `kind` = ? WHERE `name` = ?",
 		name, d.Cache, e.floor, d.Increment, d.Min, d.Max, d.Start, d.Cycle, d.Comment, d.OwnedBy.Schema, d.OwnedBy.Table, d.OwnedBy.Column,
-		d.OwnerMax, d.JSONSafe, e.anchor, e.past, e.epoch, e.version, d.Cover, d.Order, e.home, name)
+		d.OwnerMax, d.JSONSafe, e.anchor, e.past, e.epoch, e.version, d.Cover, d.Order, e.home, kindColumn{&d.Kind}, name)
 	if err != nil {
 		return fmt.Errorf("write options: %w", err)
 	}

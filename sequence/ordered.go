@@ -96,7 +96,7 @@ func (c *cache) obeyOrderLocked(g *grant) {
 
 // unavailableLocked is the error of a caller that gets no number.
 func (c *cache) unavailableLocked(waited time.Duration, cause error) error {
-	return &UnavailableError{Sequence: c.name, Server: c.owner.servers.nameFor(c.name), Waited: waited, Ordered: c.order, Err: cause}
+	return &UnavailableError{Sequence: shownName(c.name), Server: c.owner.servers.nameFor(c.name), Waited: waited, Ordered: c.order, Err: cause}
 }
 
 // ordered reports whether it is an ORDER sequence.

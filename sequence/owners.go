@@ -91,7 +91,7 @@ func (s *Sequences) publishOwners(afresh bool, changed []changedOptions) {
 	}
 	next := &Owners{Generation: 1}
 	for name, owner := range f.byName {
-		next.List = append(next.List, Owner{Sequence: name, Column: owner})
+		next.List = append(next.List, Owner{Sequence: shownName(name), Column: owner})
 	}
 	slices.SortFunc(next.List, func(a, b Owner) int { return strings.Compare(a.Sequence, b.Sequence) })
 	if old != nil {

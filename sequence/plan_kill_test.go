@@ -393,7 +393,7 @@ func TestAServerThatIsAwayNeedsACeiling(t *testing.T) {
 	e.everyoneGives(t, h, now, "photos")
 	e.links[1].Cut()
 	_, err := s.ChangePlan(context.Background(), PlanChange{Add: e.addr(2)})
-	wantText(t, err, e.addr(1), "all but the one that is removed")
+	wantText(t, err, e.addr(1), "all but a removed one")
 	if _, err := s.ChangePlan(t.Context(), PlanChange{Add: e.addr(2), Force: true}); !errors.Is(err, ErrBadOption) {
 		t.Errorf("ADD ... FORCE: got %v", err)
 	}

@@ -307,7 +307,7 @@ func (v *server) fit(ctx context.Context, name string, want, need uint64) (uint6
 		}
 	}
 	if left < need {
-		return need, &NameError{Name: name, Err: ErrExhausted}
+		return need, &NameError{Name: shownName(name), Err: ErrExhausted}
 	}
 	n := max(need, min(want, left/ceilingShare))
 	return n - n%need, nil // whole steps, where somebody counts in steps

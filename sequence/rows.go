@@ -23,12 +23,27 @@ func (st *store) find(ctx context.Context, name string) (row, error) {
 
 // look is find whatever plan the server obeys.
 func (st *store) look(ctx context.Context, name string) (row, error) {
+	return st.lookBy(ctx, func(conn *sql.Conn) (row, error) { return st.readRow(ctx, conn, name) })
+}
+
+// lookEither is look for a sequence of any kind.
+func (st *store) lookEither(ctx context.Context, name string) (row, error) {
+	return st.lookBy(ctx, func(conn *sql.Conn) (row, error) {
+		found, err := st.readBy(ctx, conn, st.table.either(st.registry.entry()), name, counterName(name), name)
+		if err == nil {
+			err = st.fitsKind(&found)
+		}
+		return found, err
+	})
+}
+
+func (st *store) lookBy(ctx context.Context, read func(conn *sql.Conn) (row, error)) (row, error) {
 	conn, err := st.conn(ctx)
 	if err != nil {
 		return row{}, err
 	}
 	defer func() { _ = conn.Close() }()
-	found, err := st.readRow(ctx, conn, name)
+	found, err := read(conn)
 	if err != nil {
 		return row{}, err
 	}
@@ -59,14 +74,19 @@ func (st *store) deleted(ctx context.Context, conn *sql.Conn, name string) uint6
 
 // readRow is find on a connection.
 func (st *store) readRow(ctx context.Context, conn *sql.Conn, name string) (row, error) {
-	found, err := st.scanRow(conn.QueryRowContext(ctx, st.table.one(st.registry.entry()), name))
+	return st.readBy(ctx, conn, st.table.one(st.registry.entry()), name, name)
+}
+
+// readBy reads the row of a name with a statement and its arguments.
+func (st *store) readBy(ctx context.Context, conn *sql.Conn, text, name string, args ...any) (row, error) {
+	found, err := st.scanRow(conn.QueryRowContext(ctx, text, args...))
 	if hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
 		if err := st.comparable(ctx, conn); err != nil {
 			return row{}, err
 		}
 	}
 	if errors.Is(err, sql.ErrNoRows) || isNoSuchText(err) {
-		return row{}, &NameError{Name: name, Err: ErrUnknown, Deleted: st.deleted(ctx, conn, name)}
+		return row{}, &NameError{Name: shownName(name), Err: ErrUnknown, Deleted: st.deleted(ctx, conn, name)}
 	}
 	if err == nil {
 		err = st.frozenForPlan(ctx, conn, &found)
@@ -102,7 +122,7 @@ func (st *store) comparable(ctx context.Context, conn *sql.Conn) error {
 	if _, err := st.checkAgain(ctx, conn); err != nil { // the column has been changed, perhaps since this connection was made
 		return err
 	}
-	return st.unfit(st.table.options, fmt.Sprintf("its column `name` compares differently from that of %s: %v", st.table.full, err),
+	return st.unfit(st.table.options, fmt.Sprintf("its column `name` compares otherwise than the one of %s: %v", st.table.full, err),
 		"ALTER TABLE "+st.table.options+" MODIFY `name` "+st.seen.Load().nameType+" NOT NULL")
 }
 

@@ -107,9 +107,21 @@ func (s *Sequences) TakeRun(ctx context.Context, name []byte, n uint64) (t Taken
 	return Taken{first, step, c.identity(), s.notices.take(c.name)}, err
 }
 
-// take returns n numbers, and the cache that they are of or that has none.
+// take returns n keys, and the cache that they are of or that has none. It is the one place where counters become keys.
 func (s *Sequences) take(ctx context.Context, name []byte, n uint64) (c *cache, first, step uint64, err error) {
-	if c = s.names.get(name); c != nil && n != 0 {
+	for {
+		if c, first, step, err = s.count(ctx, name, n); err != nil || c.kind.IsPlain() {
+			return c, first, step, err
+		}
+		if first = c.key(first); !c.kind.Skips(first) {
+			return c, first, step, nil
+		}
+	}
+}
+
+// count is take of the counters.
+func (s *Sequences) count(ctx context.Context, name []byte, n uint64) (c *cache, first, step uint64, err error) {
+	if c = s.names.get(name); c != nil && (n == 1 || n != 0 && c.kind.Steady()) {
 		if first, step, err = c.takeRun(ctx, n, time.Time{}); err == nil || !errors.Is(err, ErrUnknown) {
 			return c, first, step, err
 		}
@@ -125,6 +137,9 @@ func (s *Sequences) take(ctx context.Context, name []byte, n uint64) (c *cache, 
 				s.scores.find(string(name)).ended(time.Since(begin), err)
 			}
 			return nil, 0, 0, err
+		}
+		if n > 1 && !c.kind.Steady() {
+			return nil, 0, 0, c.refused("several consecutive numbers", eachAlone)
 		}
 		if first, step, err = c.takeRun(ctx, n, deadline); err == nil || !again || !errors.Is(err, ErrUnknown) {
 			return c, first, step, err
@@ -167,7 +182,7 @@ func (s *Sequences) Known(ctx context.Context, name []byte) (bool, error) {
 	return err == nil, err
 }
 
-// Stored returns the name of a sequence as the table spells it, and whether there is one. Errors are those of Known.
+// Stored returns the name of a sequence as the table spells it, without what it adds to that of a counter, and whether there is one. Errors are those of Known.
 func (s *Sequences) Stored(ctx context.Context, name []byte) (stored string, known bool, err error) {
 	c, err := s.find(ctx, name, s.patience(ctx))
 	if errors.Is(err, ErrUnknown) {
@@ -176,7 +191,7 @@ func (s *Sequences) Stored(ctx context.Context, name []byte) (stored string, kno
 	if err != nil {
 		return "", false, err
 	}
-	return c.name, true, nil
+	return shownName(c.name), true, nil
 }
 
 // find returns the live cache of name, asking the server if the spelling is new.
@@ -310,7 +325,7 @@ func (s *Sequences) adopt(name string, found row, changes uint64) (*cache, error
 func (s *Sequences) forget(name []byte, c *cache) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.shut(&NameError{Name: c.name, Err: ErrUnknown})
+	c.shut(&NameError{Name: shownName(c.name), Err: ErrUnknown})
 	s.removeLocked(c)
 	s.names.drop(string(name), c)
 }

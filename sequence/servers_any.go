@@ -388,7 +388,7 @@ func (a *servers) findAll(ctx context.Context, w *view, name string) (row, error
 	live := w.live()
 	all := make([]seen, len(live))
 	failed := slices.DeleteFunc(a.each(ctx, live, func(ctx context.Context, i int, v *server) error {
-		all[i].row, all[i].err = v.look(ctx, name)
+		all[i].row, all[i].err = v.lookEither(ctx, name)
 		return all[i].err
 	}), func(err error) bool { return errors.Is(err, ErrUnknown) })
 	var merged *row

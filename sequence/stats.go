@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"seqproxy/sequence/kind"
 )
 
 // Stats counts since New. Reserved is Given, Held and Unused together. Only what is Unused, and what is in memory at a crash, can be a gap.
@@ -27,11 +29,12 @@ type Stats struct {
 
 // Info is one sequence as it is seen from here.
 type Info struct {
-	Name   string // as the table spells it
-	Next   uint64 // what the next Take gives here if nobody else reserves first; 0 if none is left, or it is not known
-	Cached uint64 // numbers left in memory here
-	Cache  uint64 // how many are reserved at once now; 0 if it is an ORDER sequence
-	Order  bool   // its numbers rise in the order of time, and none is held
+	Name   string    // as the table spells it, without what it adds to that of a counter
+	Kind   kind.Kind // the numbers are its counters
+	Next   uint64    // what the next Take gives here if nobody else reserves first; 0 if none is left, or it is not known
+	Cached uint64    // numbers left in memory here
+	Cache  uint64    // how many are reserved at once now; 0 if it is an ORDER sequence
+	Order  bool      // its numbers rise in the order of time, and none is held
 
 	End       uint64        // the lowest of its maximum, its column, its owner's and, if it is JSONSafe, 2^53-1; a warning is due before it
 	Used      float64       // how much of the numbers up to End was reserved, in percent
@@ -89,7 +92,7 @@ func (c *cache) info(r *row) Info {
 	if c.given == 0 {
 		c.low = low // looking must not make an unused sequence fetch
 	}
-	i := Info{Name: c.name, Cached: c.held, Cache: c.size, Order: c.order, Reserved: c.reservedAt, exact: c.exact > 0}
+	i := Info{Name: shownName(c.name), Kind: c.kind, Cached: c.held, Cache: c.size, Order: c.order, Reserved: c.reservedAt, exact: c.exact > 0}
 	if c.order {
 		i.Cache = 0
 	}
@@ -160,6 +163,7 @@ func (s *Sequences) List(ctx context.Context) ([]Info, error) {
 		}
 		return nil, err
 	}
+	rows = withoutHidden(rows)
 	proxies := s.countProxies(r.ctx)
 	steps := s.steppedBy()
 	all := make([]Info, 0, len(rows))
@@ -182,10 +186,11 @@ func (s *Sequences) Definitions(ctx context.Context) ([]Definition, error) {
 	if err != nil {
 		return nil, r.failed("", err)
 	}
+	rows = withoutHidden(rows)
 	all := make([]Definition, 0, len(rows))
 	for i := range rows {
 		d := rows[i].def
-		d.Name = rows[i].name
+		d.Name = shownName(rows[i].name)
 		all = append(all, d)
 	}
 	slices.SortFunc(all, func(a, b Definition) int { return cmp.Compare(a.Name, b.Name) })
@@ -239,7 +244,7 @@ func (s *Sequences) infoOf(r *row, proxies int, steps map[*cache][]*cache) Info 
 	}
 	ends := limitsOf(r)
 	i := Info{
-		Name: r.name, Cache: r.exact, Order: r.def.Order, exact: r.exact > 0,
+		Name: shownName(r.name), Kind: r.def.Kind, Cache: r.exact, Order: r.def.Order, exact: r.exact > 0,
 		End: ends.end, Used: ends.used(r.position()), ToEnd: Never, CachedFor: Never, Skew: Never,
 	}
 	if next, ok := r.common().next(r.position(), r.max); ok {

@@ -154,6 +154,11 @@ func (t table) rows(proxy string) string {
 // one selects like rows the row that a name means.
 func (t table) one(proxy string) string { return t.rows(proxy) + " WHERE s.`name` = ?" }
 
+// either is one of a sequence whose kind is not known. A plain row beside that of a counter is none of a sequence: somebody made it by hand (arguments counterName, name).
+func (t table) either(proxy string) string {
+	return t.rows(proxy) + " WHERE s.`name` = ? OR s.`name` = ? ORDER BY CHAR_LENGTH(s.`name`) DESC LIMIT 1"
+}
+
 // quote makes an identifier of s.
 func quote(s string) string { return "`" + strings.ReplaceAll(s, "`", "``") + "`" }
 

@@ -40,6 +40,9 @@ func (s *Sequences) Advance(ctx context.Context, name []byte, n uint64) (id uint
 		if err != nil {
 			return 0, err
 		}
+		if !c.kind.IsPlain() {
+			return 0, c.refused("a statement of a ticket server", "ask with SELECT NEXTVAL")
+		}
 		d := c.increment()
 		if n%d != 0 {
 			return 0, ErrStep

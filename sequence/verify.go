@@ -155,5 +155,5 @@ func (st *store) atEnd(ctx context.Context, name string) error {
 	case frozen:
 		return outcomeFrozen
 	}
-	return &NameError{Name: name, Err: ErrExhausted}
+	return &NameError{Name: shownName(name), Err: ErrExhausted}
 }

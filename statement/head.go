@@ -21,6 +21,9 @@ func (a *analyzer) head() bool {
 	}
 	switch a.Kw {
 	case lex.KwSelect:
+		if a.decodes() {
+			return a.decodeSequence()
+		}
 		return a.dml(Select, "")
 	case lex.KwTable:
 		return a.dml(Select, "NEXTVAL with TABLE")

@@ -1,6 +1,8 @@
 package statement
 
 import (
+	"bytes"
+
 	"seqproxy/statement/ddl"
 	"seqproxy/statement/lex"
 )
@@ -77,6 +79,31 @@ func (a *analyzer) namedSequences(k Kind) bool {
 func (a *analyzer) showSequences() bool {
 	r := a.sequence(ShowSequences)
 	r.Show()
+	return a.behind(&r)
+}
+
+// decodeFunction is what SELECT SEQUENCE_DECODE begins with, behind its first word.
+var decodeFunction = []byte("SEQUENCE_DECODE")
+
+// decodes says whether SEQUENCE_DECODE is the word behind SELECT, the current token. It is asked of each SELECT, so it looks before it reads.
+func (a *analyzer) decodes() bool {
+	rest := bytes.TrimLeft(a.Src[a.End:], " \t\r\n")
+	if n := len(decodeFunction); len(rest) <= n || !bytes.EqualFold(rest[:n], decodeFunction) {
+		return false
+	}
+	p := a.peek()
+	if p.Kind != lex.Word || p.End-p.Start != len(decodeFunction) {
+		return false
+	}
+	p.Next()
+	return p.Is('(')
+}
+
+// decodeSequence reads SELECT SEQUENCE_DECODE(...) from its first word on.
+func (a *analyzer) decodeSequence() bool {
+	a.advance()
+	r := a.sequence(DecodeSequence)
+	r.Decode()
 	return a.behind(&r)
 }
 

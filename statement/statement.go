@@ -60,6 +60,7 @@ const (
 	FlushSequences            // FLUSH SEQUENCES, see Statement.Sequence
 	CheckSequence             // CHECK SEQUENCE, see Statement.Sequence
 	RepairSequence            // REPAIR SEQUENCE, see Statement.Sequence
+	DecodeSequence            // SELECT SEQUENCE_DECODE(...) and nothing else, see Statement.Sequence
 	ExplainRoute              // EXPLAIN FORMAT=ROUTE ..., see Statement.Explained
 	Seqproxy                  // SEQPROXY ..., SHOW SEQPROXY ..., see Statement.Proxy
 	Multi                     // more than one statement that is not empty
@@ -456,7 +457,7 @@ func (st *Statement) ReadFor(server lex.Server) bool {
 // to the proxy itself, none of which are a server's business unless MariaDB knows a sequence of the name.
 func (st *Statement) AboutSequences() bool {
 	switch st.Kind {
-	case CreateSequence, AlterSequence, DropSequence, ShowSequences, ShowCreateSequence, FlushSequences, CheckSequence, RepairSequence, Seqproxy:
+	case CreateSequence, AlterSequence, DropSequence, ShowSequences, ShowCreateSequence, FlushSequences, CheckSequence, RepairSequence, DecodeSequence, Seqproxy:
 		return true
 	default:
 		return false
@@ -473,7 +474,7 @@ func (st *Statement) MayChangeLastInsertID() bool {
 	case Empty, Select, Values, Set, Use, Begin, Commit, Rollback, RollbackToSavepoint, Savepoint,
 		Show, ShowWarnings, ShowSequences, ShowCreateSequence, GetDiagnostics, Do, Prepare, Deallocate, Handler,
 		LockTables, UnlockTables, Flush, Kill, CreateDatabase, AlterDatabase, DropDatabase,
-		CreateSequence, AlterSequence, DropSequence, FlushSequences, CheckSequence, RepairSequence, Seqproxy, ExplainRoute:
+		CreateSequence, AlterSequence, DropSequence, FlushSequences, CheckSequence, RepairSequence, DecodeSequence, Seqproxy, ExplainRoute:
 		return false
 	default:
 		return true

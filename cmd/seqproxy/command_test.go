@@ -32,7 +32,7 @@ func TestWrongCommandLinesAreToldInOneLine(t *testing.T) {
 		{"--config", 2, `flag needs an argument: -config; "seqproxy -h" lists the flags`},
 		{"check --nope", 2, `flag provided but not defined: -nope; "seqproxy check -h" lists the flags`},
 		{"playground -nope", 2, `flag provided but not defined: -nope; "seqproxy playground -h" lists the flags`},
-		{"start", 2, `"start" is no command; the commands are check, example, health, import, playground, schema, version and help; a configuration is run by -config FILE`},
+		{"start", 2, `"start" is no command; the commands are check, decode, example, health, import, playground, schema, version and help; a configuration is run by -config FILE`},
 		{"-backend h:1 -user u x", 2, `"x" is too much: what is given to seqproxy itself are flags`},
 		{"check f", 2, "check needs -config FILE, as in seqproxy check -config f"},
 		{"health -timeout 0s", 2, "-timeout must be above 0, is 0s"},

@@ -320,9 +320,12 @@ func fromNext(n uint64) string { return fmt.Sprintf(" from %d", n) }
 
 // nextOf is the next number of a sequence, 0 if none is left, and where it ends.
 func nextOf(ctx context.Context, sequences *sequence.Sequences, name string) (next, limit uint64, exists bool, err error) {
-	_, state, err := sequences.Describe(ctx, []byte(name))
+	d, state, err := sequences.Describe(ctx, []byte(name))
 	if errors.Is(err, sequence.ErrUnknown) {
 		return 0, 0, false, nil
+	}
+	if err == nil {
+		err = d.Importable()
 	}
 	return state.Next, state.Limit, err == nil, err
 }

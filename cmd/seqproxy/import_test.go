@@ -237,7 +237,8 @@ func TestCountersOfOtherServersAreImportedOverTLS(t *testing.T) {
 	}
 }
 
-// A sequence that is there gives nothing that the counter gave, also where its row is above and a proxy has lower numbers in memory.
+// A sequence that is there gives nothing that the counter gave, also where its row is above and a
+// proxy has lower numbers in memory.
 func TestAnImportRaisesWhatAProxyHasInMemory(t *testing.T) {
 	server := mysqltest.Shared(t)
 	file, _ := importInto(t, server)
@@ -247,15 +248,16 @@ func TestAnImportRaisesWhatAProxyHasInMemory(t *testing.T) {
 	}
 	s := startSubject(t, "listen = \"127.0.0.1:0\"\nadmin.listen = \"\"\nhttp.listen = \"\"\nadmin_users = [\"app\"]\n"+string(text))
 	c := s.mustConnect(t, "app", "p")
-	must(t, c, "CREATE SEQUENCE orders CACHE 1000", "CREATE SEQUENCE short MAXVALUE 50", "SELECT NEXTVAL('orders')")
+	must(t, c, "CREATE SEQUENCE orders CACHE 1000", "CREATE SEQUENCE short MAXVALUE 50", "CREATE SEQUENCE spread BIT_REVERSED", "SELECT NEXTVAL('orders')")
 	source := server.Schema(t)
 	server.Exec(t, "USE "+source, "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128), max_id BIGINT, step INT)",
-		"INSERT INTO leaf_alloc VALUES ('orders', 500, 10), ('short', 60, 10)")
+		"INSERT INTO leaf_alloc VALUES ('orders', 500, 10), ('short', 60, 10), ('spread', 60, 10)")
 	for range 2 {
 		p := begin(t, "import", "-config", file, "-from", "leaf", "-schema", source)
 		p.end(1)
-		if !strings.Contains(p.stdout(), "0 created, 0 raised, 1 there already, 1 failed") || !strings.Contains(p.stderr(), "ends at 50, below 60") {
-			t.Errorf("got %s and %s, want that one is above and one ends below", p.stdout(), p.stderr())
+		if !strings.Contains(p.stdout(), "0 created, 0 raised, 1 there already, 2 failed") || !strings.Contains(p.stderr(), "ends at 50, below 60") ||
+			!strings.Contains(p.stderr(), "BIT_REVERSED") {
+			t.Errorf("got %s and %s, want that one is above, one ends below and one has keys of a kind", p.stdout(), p.stderr())
 		}
 	}
 	for ; ; time.Sleep(10 * time.Millisecond) {

@@ -29,6 +29,7 @@ Usage:
                                         run in front of one server, without a configuration
   seqproxy check -config FILE [-connect]
                                         say what is wrong with a configuration, and with the servers that it names
+  seqproxy decode 'KIND' KEY ...        print the counters that keys of a kind were made of
   seqproxy health [-http HOST:PORT] [-ready]
                                         ask a proxy that runs here whether it lives (or is ready), for containers
   seqproxy example                      print a configuration with every key explained
@@ -43,7 +44,7 @@ Usage:
 `
 
 // commands are the first words that the program knows.
-const commands = "check, example, health, import, playground, schema, version and help"
+const commands = "check, decode, example, health, import, playground, schema, version and help"
 
 func main() {
 	w := watchSignals()
@@ -93,6 +94,8 @@ func (p *program) run(ctx context.Context, args []string) error {
 	switch args[0] {
 	case "check":
 		return p.check(ctx, args[1:])
+	case "decode":
+		return p.decode(args[1:])
 	case "example":
 		return p.example(args[1:])
 	case "health":

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -64,8 +65,10 @@ func Shard(name string) zap.Field { return zap.String(NameShard, name) }
 // Node is the address of a server.
 func Node(address string) zap.Field { return zap.String(NameNode, address) }
 
-// Sequence is the name of a sequence.
-func Sequence(name string) zap.Field { return zap.String(NameSequence, name) }
+// Sequence is the name of a sequence. Its counter's row may have a name with more behind it (sequence.counterSuffix).
+func Sequence(name string) zap.Field {
+	return zap.String(NameSequence, strings.TrimSuffix(name, "#counter"))
+}
 
 // Kind is what was done, one of a few words.
 func Kind(kind string) zap.Field { return zap.String(NameKind, kind) }

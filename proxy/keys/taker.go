@@ -18,6 +18,8 @@ type Sequences interface {
 	Same(ctx context.Context, a, b []byte) (bool, error)
 	// Identify returns what tells a sequence from others, however it is spelled.
 	Identify(ctx context.Context, name []byte) (sequence.Identity, error)
+	// Consecutive refuses that a client counts on from a number of a sequence, whose keys are of a kind.
+	Consecutive(ctx context.Context, name []byte) error
 	// Step returns how far apart the numbers of a sequence are.
 	Step(ctx context.Context, name []byte) (uint64, error)
 	// Avoid says that somebody is about to use numbers that he has chosen himself.
@@ -28,6 +30,8 @@ type Sequences interface {
 type Session interface {
 	// Setval sets a sequence on.
 	Setval(name []byte, set *statement.SetvalArgs) (Number, error)
+	// RefuseSetval is the error for one who may not do that.
+	RefuseSetval(a *plan.Slot) error
 }
 
 // Taker takes numbers for a session. Only the session's goroutine uses it, but for
@@ -36,18 +40,24 @@ type Taker struct {
 	Patience Patience
 
 	sequences Sequences
-	setter    Session
-	lasts     lasts // the last number of each sequence
+	names     Names
+	session   Session
+	rights    *Rights // of the user; nil: all
+	admin     bool    // the user may set sequences on
+	lasts     lasts   // the last number of each sequence
 	notice    string
 	name      []byte    // scratch: of a sequence
 	one       [1]Number // scratch: the value of a slot alone
 }
 
 // For makes t the taker of a session, whose waits end with ctx.
-func (t *Taker) For(ctx context.Context, s Session) { t.Patience.Context, t.setter = ctx, s }
+func (t *Taker) For(ctx context.Context, s Session) { t.Patience.Context, t.session = ctx, s }
 
-// From has numbers taken of these sequences from now on.
-func (t *Taker) From(sequences Sequences) { t.sequences = sequences }
+// From has numbers taken of these sequences from now on, which names tells apart.
+func (t *Taker) From(sequences Sequences, names Names) { t.sequences, t.names = sequences, names }
+
+// As has numbers taken by a user with these rights from now on.
+func (t *Taker) As(rights *Rights, admin bool) { t.rights, t.admin = rights, admin }
 
 // Forget forgets what LASTVAL() gives, as a session that is reset does.
 func (t *Taker) Forget() { t.lasts = nil }
@@ -75,12 +85,23 @@ type Number struct {
 
 // takeOne is Take for one NEXTVAL.
 func (t *Taker) takeOne(a *plan.Slot) ([]Number, error) {
+	if err := t.mayCount(a); err != nil {
+		return nil, err
+	}
 	first, step, err := t.Run(a.Sequence, a.Count)
 	if err != nil {
 		return nil, err
 	}
 	t.one[0] = Number{Value: first, Last: first + (a.Count-1)*step}
 	return t.one[:], nil
+}
+
+// mayCount refuses NEXTVAL('s', n) where the client could not count on.
+func (t *Taker) mayCount(a *plan.Slot) error {
+	if a.Count == 1 {
+		return nil
+	}
+	return t.Patience.Over(t.sequences.Consecutive(&t.Patience, a.Sequence))
 }
 
 // Take takes what is asked for: the values of asks, in order. The numbers of one
@@ -137,11 +158,23 @@ func (t *Taker) takeNext(asks []plan.Slot) (values []Number, err error) {
 				}
 			}
 			if same {
+				if err := t.mayCount(&asks[j]); err != nil {
+					return nil, err
+				}
 				places = append(places, j)
 				total += asks[j].Count
 			}
 		}
 		next, step, err := t.Run(name, total)
+		if errors.As(err, new(*sequence.KindError)) && total > 1 { // its keys are not a step apart
+			for _, j := range places {
+				if values[j].Value, err = t.first(name, 1); err != nil {
+					return nil, err
+				}
+				values[j].Last, taken[j] = values[j].Value, true
+			}
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -162,11 +195,13 @@ func (t *Taker) takeInOrder(asks []plan.Slot) (values []Number, err error) {
 		}
 		switch asks[i].Func {
 		case statement.Nextval:
-			values[i].Value, err = t.first(asks[i].Sequence, asks[i].Count)
+			if err = t.mayCount(&asks[i]); err == nil {
+				values[i].Value, err = t.first(asks[i].Sequence, asks[i].Count)
+			}
 		case statement.Lastval:
 			values[i], err = t.lastOf(asks[i].Sequence)
 		default:
-			values[i], err = t.setter.Setval(asks[i].Sequence, asks[i].Set)
+			values[i], err = t.session.Setval(asks[i].Sequence, asks[i].Set)
 		}
 		if err != nil {
 			return nil, err
@@ -243,14 +278,3 @@ func (t *Taker) fillLast(asks []plan.Slot, values, before []Number) error {
 	}
 	return nil
 }
-
-// Block takes n numbers of a sequence, of which nobody knows yet which will be used.
-func (t *Taker) Block(name []byte, n uint64) (sequence.Taken, error) {
-	return t.sequences.TakeRun(&t.Patience, name, n)
-}
-
-// Used takes note that a number of a block was the last one that was used.
-func (t *Taker) Used(block sequence.Taken, last uint64) { t.lasts.took(block.Of, last) }
-
-// Blocked takes note of what there is to say beside a block.
-func (t *Taker) Blocked(block sequence.Taken) { t.note(block.Notice) }

@@ -29,6 +29,9 @@ func (c *counters) TakeRun(_ context.Context, name []byte, n uint64) (sequence.T
 	if key == "empty" {
 		return sequence.Taken{}, &sequence.NameError{Name: key, Err: sequence.ErrExhausted}
 	}
+	if key == "spread" && n > 1 {
+		return sequence.Taken{}, &sequence.KindError{Sequence: key}
+	}
 	step := max(c.step[key], 1)
 	t := sequence.Taken{First: c.last[key] + step, Step: step, Notice: c.notice}
 	c.last[key] += n * step
@@ -47,6 +50,13 @@ func (c *counters) Step(_ context.Context, name []byte) (uint64, error) {
 	return max(c.step[string(name)], 1), nil
 }
 
+func (c *counters) Consecutive(_ context.Context, name []byte) error {
+	if string(name) == "spread" {
+		return &sequence.KindError{Sequence: "spread"}
+	}
+	return nil
+}
+
 func (c *counters) Avoid(_ context.Context, _ []byte, numbers []uint64) error {
 	c.avoided = append(c.avoided, numbers...)
 	return nil
@@ -57,11 +67,13 @@ func (c *counters) Setval(_ []byte, set *statement.SetvalArgs) (Number, error) {
 	return Number{Value: set.Value}, nil
 }
 
+func (c *counters) RefuseSetval(*plan.Slot) error { return errors.New("not an admin") }
+
 func newTaker(t *testing.T) (*Taker, *counters) {
 	c := &counters{last: make(map[string]uint64), step: make(map[string]uint64)}
 	taker := new(Taker)
 	taker.For(t.Context(), c)
-	taker.From(c)
+	taker.From(c, nil)
 	return taker, c
 }
 
@@ -129,14 +141,14 @@ func TestKeysAreAsFarApartAsDriversThink(t *testing.T) {
 	} {
 		taker, seqs := newTaker(t)
 		seqs.step["a"] = c.apart
-		first, err := taker.Key(b, c.count, c.step)
+		first, err := taker.Key(b, nil, c.count, c.step)
 		var refused *protocol.ServerError
 		if got := seqs.last["a"] / c.apart; first != c.want || got != c.taken || errors.As(err, &refused) != c.refused {
 			t.Errorf("%d rows %d apart of steps of %d: got %d, %d taken, %v; want %d, %d, refused %v", c.count, c.step, c.apart, first, got, err, c.want, c.taken, c.refused)
 		}
 	}
 	taker, seqs := newTaker(t)
-	if err := taker.Avoid(b, []uint64{4, 5}); err != nil || !slices.Equal(seqs.avoided, []uint64{4, 5}) {
+	if err := taker.avoid(b, []uint64{4, 5}); err != nil || !slices.Equal(seqs.avoided, []uint64{4, 5}) {
 		t.Errorf("got %v, %v", seqs.avoided, err)
 	}
 }
@@ -163,5 +175,25 @@ func TestOneNumberTakesNoMemory(t *testing.T) {
 	after := testing.AllocsPerRun(100, func() { c.taken = c.taken[:0]; _, _ = taker.Take(slots) })
 	if after > before {
 		t.Errorf("got %v allocations, the sequences alone make %v", after, before)
+	}
+}
+
+// Keys that are not a step apart are taken one by one.
+func TestKeysThatAreNotConsecutiveAreTakenOneByOne(t *testing.T) {
+	taker, c := newTaker(t)
+	values, err := taker.Take([]plan.Slot{nextval("spread", 1), nextval("a", 1), nextval("Spread", 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if values[0].Value != 1 || values[2].Value != 2 || values[2].Last != 2 {
+		t.Errorf("got %v", values)
+	}
+	if want := []string{"spread 2", "spread 1", "spread 1", "a 1"}; !slices.Equal(c.taken, want) {
+		t.Errorf("took %v, want %v", c.taken, want)
+	}
+	for _, slots := range [][]plan.Slot{{nextval("spread", 2)}, {nextval("a", 1), nextval("spread", 2)}} {
+		if _, err := taker.Take(slots); !errors.As(err, new(*sequence.KindError)) {
+			t.Errorf("several numbers at once: got %v", err)
+		}
 	}
 }

@@ -217,7 +217,7 @@ func (c *Coordinator) reachable() error {
 		}
 		if HasMember(c.plan.Members, m.ID) {
 			return &Error{
-				Finding: fmt.Sprintf("sequence server %s cannot be reached, and a change needs all but the one that is removed", m.Address),
+				Finding: fmt.Sprintf("sequence server %s cannot be reached, and a change needs all but a removed one", m.Address),
 				Remedy:  "bring it back, or remove it first", Err: err,
 			}
 		}

@@ -92,6 +92,32 @@ func (r *Reader) Show() {
 	r.end()
 }
 
+// Decode reads ('name', key) after SELECT SEQUENCE_DECODE.
+func (r *Reader) Decode() {
+	r.Next() // the parenthesis
+	if !r.name() {
+		r.error("a sequence name is missing")
+		return
+	}
+	if !r.Is(',') {
+		r.error("SEQUENCE_DECODE needs a name and a key")
+		return
+	}
+	r.Next()
+	n, ok := uint64(0), false
+	if r.Kind == lex.Number {
+		n, ok = lex.ParseUint(r.Src[r.Start:r.End])
+	}
+	if r.Next(); !ok || !r.Is(')') {
+		r.unsupported("SEQUENCE_DECODE of something else than a key, written as a whole number,")
+		return
+	}
+	r.To.Key = n
+	if r.Next(); !r.ended() {
+		r.unsupported("SEQUENCE_DECODE beside anything else, or behind a word,")
+	}
+}
+
 // end wants the end of the statement.
 func (r *Reader) end() {
 	if !r.ended() {
@@ -154,6 +180,19 @@ func (r *Reader) option() bool {
 		return r.toggle(&s.JSONSafe, Yes, "JSON_SAFE")
 	case r.word("outage_cover"):
 		return r.cover()
+	case r.word("bit_reversed"):
+		return r.kind("BIT_REVERSED")
+	case r.word("rotate"):
+		return r.kind("ROTATE")
+	case r.word("shard"):
+		return r.kind("SHARD BITS")
+	case r.word("skip"):
+		return r.skipRange()
+	}
+	for _, later := range [...]string{"SNOWFLAKE", "UUID", "SLOTTED", "FORMAT"} {
+		if r.word(later) {
+			return r.notYet(later)
+		}
 	}
 	option := r.Kw
 	r.Next()
@@ -237,6 +276,72 @@ func (r *Reader) cover() bool {
 		r.unsupported("OUTAGE_COVER 0, for which there is CACHE n,")
 	}
 	return ok
+}
+
+// kind reads a clause of which word is the first, or the first two.
+func (r *Reader) kind(word string) bool {
+	k := &r.To.Kind
+	switch {
+	case r.alters:
+		r.unsupported(word + " in ALTER SEQUENCE, as the kind of its keys never changes (create a sequence of another name),")
+	case k.Word == word:
+		r.twice(word)
+	case k.Word != "":
+		r.unsupported(word + " beside " + k.Word + ", as a sequence has one kind of keys,")
+	}
+	k.Word, k.N, k.Digits = word, Number{}, Number{}
+	r.Next()
+	switch word {
+	case "ROTATE":
+		if !r.number(&k.N, word) {
+			return false
+		}
+		if !r.word("digits") {
+			r.error("ROTATE d needs DIGITS w")
+			return false
+		}
+		r.Next()
+		return r.number(&k.Digits, "DIGITS")
+	case "SHARD BITS":
+		if !r.word("bits") {
+			r.error("SHARD needs BITS s")
+			return false
+		}
+		r.Next()
+		return r.number(&k.N, word)
+	}
+	return true
+}
+
+// skipRange reads RANGE a TO b after SKIP.
+func (r *Reader) skipRange() bool {
+	k := &r.To.Kind
+	if r.alters {
+		r.unsupported("SKIP RANGE in ALTER SEQUENCE, as the kind of its keys never changes (create a sequence of another name),")
+	}
+	if r.Next(); !r.word("range") {
+		r.error("SKIP needs RANGE a TO b")
+		return false
+	}
+	r.Next()
+	if !r.number(&k.SkipFrom, "SKIP RANGE") {
+		return false
+	}
+	if !r.word("to") {
+		r.error("SKIP RANGE a needs TO b")
+		return false
+	}
+	r.Next()
+	return r.number(&k.SkipTo, "SKIP RANGE ... TO")
+}
+
+// notYet refuses a clause, whose words it goes past.
+func (r *Reader) notYet(word string) bool {
+	r.unsupported(word)
+	for !r.ended() {
+		r.Next()
+	}
+	return true
 }
 
 // no reads what follows NO.

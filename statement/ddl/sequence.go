@@ -17,6 +17,14 @@ type Number struct {
 	Value   uint64
 }
 
+// Kind is the clause that says which keys are made of the numbers: BIT_REVERSED, ROTATE n DIGITS digits, or SHARD BITS n.
+type Kind struct {
+	Word      string // the first word, or "SHARD BITS"; "" without a clause
+	N, Digits Number
+
+	SkipFrom, SkipTo Number // of SKIP RANGE, which may stand anywhere
+}
+
 // Sequence is what a statement about sequences asks for. What it names is decoded,
 // in the client's character set, and valid as long as the Reader's Memory.
 type Sequence struct {
@@ -37,6 +45,7 @@ type Sequence struct {
 	Cache                      Number // NOCACHE is 0
 	Cover                      Number // OUTAGE_COVER, in seconds
 	Cycle, JSONSafe, Order     Toggle
+	Kind                       Kind // of CREATE alone
 	HasComment                 bool
 	Comment                    []byte
 	TypeMax                    uint64 // the greatest number of AS type; 0 without
@@ -48,6 +57,9 @@ type Sequence struct {
 	Restart     bool
 	RestartWith Number
 	Force       bool
+
+	// Key is that of SEQUENCE_DECODE.
+	Key uint64
 
 	// Unsupported names the first thing that MariaDB knows and that is not done here
 	// ("TEMPORARY", "INCREMENT with a negative number"), else "".

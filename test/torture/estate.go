@@ -119,7 +119,7 @@ func (w *world) sequences() []string {
 	case !w.plain():
 		return append(all, restarted)
 	}
-	return append(slices.Clone(plainSequences), "small", ordered, fives)
+	return append(slices.Clone(plainSequences), "small", ordered, fives, reversed, sharded)
 }
 
 // possible are the kinds that work there.

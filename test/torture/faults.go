@@ -332,7 +332,7 @@ func oneNumber(ctx context.Context, p *proxy, sequence string) (number uint64, e
 	if err = db.QueryRowContext(ctx, "SELECT NEXTVAL('"+sequence+"')").Scan(&number); err != nil {
 		err = fmt.Errorf("proxy %d: a number of %s: %w", p.number, sequence, err)
 	}
-	return number, err
+	return counterOf(sequence, number), err
 }
 
 // eventually tries until there is no error, for at most a time, and returns the last one.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/bits"
 )
 
 // kind is a way to take keys.
@@ -31,7 +32,7 @@ type taken struct {
 
 // sharedSequences are those that several sequence servers give numbers of; the first three have no options. Tickets, and what sets a
 // row back, are for one server.
-var sharedSequences = []string{"photos", "users", "videos", "small", ordered, fives}
+var sharedSequences = []string{"photos", "users", "videos", "small", ordered, fives, reversed, sharded}
 
 // plainSequences have rows like those that people make by hand.
 var plainSequences = []string{"photos", "users", "videos", "tickets", "again", "lone"}
@@ -56,6 +57,8 @@ func kinds() []*kind {
 		{name: "CACHE 20", sequence: "small", n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS small CACHE 20", writers: 2, take: value("SELECT NEXTVAL('small')")},
 		{name: "INCREMENT BY 5", sequence: fives, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + fives + " INCREMENT BY 5", writers: 2, take: value("SELECT NEXTVAL('" + fives + "')")},
 		{name: "ORDER", sequence: ordered, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + ordered + " ORDER", writers: 3, take: value("SELECT NEXTVAL('" + ordered + "')")},
+		{name: "BIT_REVERSED", sequence: reversed, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + reversed + " BIT_REVERSED", writers: 2, take: value("SELECT NEXTVAL('" + reversed + "')")},
+		{name: "SHARD BITS", sequence: sharded, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + sharded + " SHARD BITS 5", writers: 1, take: value("SELECT NEXTVAL('" + sharded + "')")},
 		{name: "restarted", sequence: restarted, n: 1, shard: -1, proxy: -1, writers: 3, take: value("SELECT NEXTVAL('" + restarted + "')")},
 		{name: "restored", sequence: restored, n: 1, shard: -1, proxy: 0, writers: 1, take: value("SELECT NEXTVAL('" + restored + "')")},
 	}
@@ -66,8 +69,21 @@ const (
 	ordered   = "ordered"
 	fives     = "fives" // servers that count in steps cannot divide it
 	restarted = "again" // begins again by ALTER SEQUENCE ... RESTART ... FORCE
-	restored  = "lone"  // its row is set back; one proxy alone gives its numbers
+	reversed  = "reversed"
+	sharded   = "sharded"
+	restored  = "lone" // its row is set back; one proxy alone gives its numbers
 )
+
+// counterOf is the counter of a key, by which the keys of a sequence rise and are told apart: each counter has one key, but for the shard.
+func counterOf(sequence string, key uint64) uint64 {
+	switch sequence {
+	case reversed:
+		return bits.Reverse64(key) >> 1
+	case sharded:
+		return key & (1<<58 - 1)
+	}
+	return key
+}
 
 // value takes a number as the result of a query.
 func value(text string, args ...any) func(context.Context, *sql.Conn, string) (taken, error) {

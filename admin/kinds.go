@@ -1,0 +1,123 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+	"seqproxy/proxy"
+	"seqproxy/sequence"
+	"seqproxy/sequence/kind"
+	"seqproxy/statement/ddl"
+)
+
+// kindLength is that of the column of the table of options.
+const kindLength = 128
+
+// kindOf is the kind of keys that CREATE SEQUENCE asks for.
+func kindOf(name string, asked *ddl.Sequence) (k kind.Kind, err error) {
+	jsonSafe := asked.JSONSafe == ddl.Yes
+	switch asked.Kind.Word {
+	case "":
+		if asked.Kind.SkipTo.Given {
+			return k, wrongKind(name, "SKIP RANGE goes with BIT_REVERSED and ROTATE")
+		}
+		return k, nil
+	case "BIT_REVERSED":
+		k = kind.NewBitReversed(jsonSafe)
+	case "ROTATE":
+		k, err = kind.NewRotate(asked.Kind.N.Value, asked.Kind.Digits.Value, jsonSafe)
+	case "SHARD BITS":
+		k, err = kind.NewShardBits(asked.Kind.N.Value, jsonSafe)
+	default:
+		return k, notSupported(asked.Kind.Word)
+	}
+	if err == nil && asked.Kind.SkipTo.Given {
+		k, err = k.Skip(asked.Kind.SkipFrom.Value, asked.Kind.SkipTo.Value)
+	}
+	if err != nil {
+		return k, wrongKind(name, "%v", err)
+	}
+	if asked.TypeMax != 0 && k.MaxKey() > asked.TypeMax {
+		return k, wrongKind(name, "its keys go up to %d, and the type behind AS holds up to %d", k.MaxKey(), asked.TypeMax)
+	}
+	return k, nil
+}
+
+// wrongKind is the error for a kind of keys that cannot be.
+func wrongKind(name, format string, args ...any) error {
+	return &protocol.ServerError{
+		Code: mysql.ER_WRONG_ARGUMENTS, State: "HY000", Message: fmt.Sprintf("seqproxy: sequence '%s': ", name) + fmt.Sprintf(format, args...),
+	}
+}
+
+// ends is the highest number of a sequence that a column holds; 0 where only keys count, and those of
+// the kind all fit.
+func (o *owned) ends(k kind.Kind) uint64 {
+	if !k.IsPlain() {
+		return 0
+	}
+	return o.limit
+}
+
+// foreign reports whether a column has keys that were not made by a kind: the counter of one of them is
+// so high that the sequence would soon end behind it.
+func (o *owned) foreign(k kind.Kind) bool { return !k.IsPlain() && o.floor > k.MaxCounter()/2 }
+
+// readNewlyOwned is readOwned for a new sequence. Where the column has keys of another kind, they are
+// not given: the kind that is returned passes over them.
+func readNewlyOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Kind) (owned, kind.Kind, error) {
+	o, err := readOwned(ctx, by, c, k)
+	if err != nil || !o.foreign(k) {
+		return o, k, err
+	}
+	plain, err := readOwned(ctx, by, c, kind.Kind{})
+	if err != nil {
+		return o, k, err
+	}
+	skips, err := k.Skip(1, plain.floor)
+	if err == nil {
+		if o, err = readOwned(ctx, by, c, skips); err != nil {
+			return o, k, err
+		}
+		if o.foreign(skips) { // somebody writes such keys now
+			err = fmt.Errorf("the counter of another key would be %d, and at %d the sequence ends", o.floor, k.MaxCounter())
+		}
+	}
+	if err != nil {
+		return o, k, wrongKind(columnName(c), "this column has keys up to %d that are not of kind %v: %v", plain.floor, k, err)
+	}
+	o.skipped, o.where = plain.floor, plain.where
+	return o, skips, nil
+}
+
+// decodeColumns are those of SELECT SEQUENCE_DECODE.
+var decodeColumns = []protocol.Column{
+	number("counter", 0),
+	number("shard", 0),
+	text("kind", kindLength, mysql.MYSQL_TYPE_VAR_STRING, 0),
+}
+
+// decode answers what a key of a sequence was made of: NULL where it is none of its keys.
+func (s *Sequences) decode(ctx context.Context, asked *ddl.Sequence, by proxy.Caller) (*protocol.Table, error) {
+	name := asked.Names[0]
+	if may, err := sees(ctx, by, name); err != nil {
+		return nil, err
+	} else if !may {
+		return nil, denied(name)
+	}
+	d, _, err := s.sequences.Describe(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	row := []any{nil, nil, kindShown(d.Kind)}
+	if counter, shard, ok := d.Kind.Counter(asked.Key); ok {
+		row[0] = counter
+		if d.Kind.Name() == kind.ShardBits {
+			row[1] = shard
+		}
+	}
+	return &protocol.Table{Columns: decodeColumns, Rows: [][]any{row}}, nil
+}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"seqproxy/sequence/kind"
+)
+
+const decodeUse = "decode 'KIND' KEY ..., where KIND is as in CREATE SEQUENCE: BIT_REVERSED, ROTATE d DIGITS w or SHARD BITS s, with JSON_SAFE behind it if the sequence has that"
+
+// decode prints the counters that keys were made of. It asks no server.
+func (p *program) decode(args []string) error {
+	c := newCommand("decode")
+	if err := c.parse(args, p.out); err != nil {
+		return err
+	}
+	if c.NArg() < 2 {
+		return usagef("want seqproxy %s", decodeUse)
+	}
+	k, err := kind.Parse(c.Arg(0))
+	if err != nil {
+		return usagef("%w", err)
+	}
+	for _, text := range c.Args()[1:] {
+		key, err := strconv.ParseUint(strings.TrimSpace(text), 10, 64)
+		if err != nil {
+			return usagef("%q is no key: want a whole number, and seqproxy %s", text, decodeUse)
+		}
+		counter, shard, ok := k.Counter(key)
+		switch {
+		case !ok:
+			return usagef("%d is no key of kind %v, which are from 1 to %d", key, k, k.MaxKey())
+		case k.Name() == kind.ShardBits:
+			p.say("%d counter %d shard %d\n", key, counter, shard)
+		default:
+			p.say("%d counter %d\n", key, counter)
+		}
+	}
+	return nil
+}

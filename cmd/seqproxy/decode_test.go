@@ -1,0 +1,33 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestDecodePrintsCounters(t *testing.T) {
+	for _, c := range []struct {
+		args   []string
+		status int
+		want   string
+	}{
+		{[]string{"bit_reversed", "4611686018427387904", "3"}, 0, "4611686018427387904 counter 1\n3 counter 6917529027641081856\n"},
+		{[]string{"ROTATE 1 DIGITS 6", "100002"}, 0, "100002 counter 21\n"},
+		{[]string{"shard bits 5", "864691128455135233"}, 0, "864691128455135233 counter 1 shard 3\n"},
+		{[]string{"bit_reversed json_safe", "9007199254740992"}, 2, "is no key of kind BIT_REVERSED JSON_SAFE, which are from 1 to 9007199254740991"},
+		{[]string{"shard bits 99", "5"}, 2, "SHARD BITS 99: want 1 to 15"},
+		{[]string{"snowflake", "5"}, 2, "is no kind of key"},
+		{[]string{"bit_reversed", "x"}, 2, `"x" is no key`},
+		{[]string{"bit_reversed"}, 2, "decode 'KIND' KEY"},
+	} {
+		p := begin(t, append([]string{"decode"}, c.args...)...)
+		p.end(c.status)
+		got := p.stdout()
+		if c.status != 0 {
+			got = p.stderr()
+		}
+		if got != c.want && (c.status == 0 || !strings.Contains(got, c.want)) {
+			t.Errorf("%s: got %q, want %q", c.args, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,386 @@
+package proxy_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"seqproxy/proxy"
+	"seqproxy/sequence"
+	"seqproxy/sequence/kind"
+)
+
+// clausesOfKinds are those that CREATE SEQUENCE takes, with what each of them is.
+var clausesOfKinds = []string{"bit_reversed", "bit_reversed json_safe", "rotate 1 digits 12", "shard bits 4", "shard bits 4 json_safe"}
+
+func keyOf(t *testing.T, k kind.Kind, text string) (counter uint64) {
+	t.Helper()
+	n, err := strconv.ParseUint(text, 10, 64)
+	counter, _, ok := k.Counter(n)
+	if err != nil || !ok {
+		t.Errorf("%v: %q is no key of it", k, text)
+	}
+	return counter
+}
+
+// A key of any kind is LAST_INSERT_ID(key) in each way that a number has.
+func TestKeysOfEachKindAreInsertIDs(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0])
+	for i, clause := range clausesOfKinds {
+		t.Run(clause, func(t *testing.T) {
+			k, err := kind.Parse(clause)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := fmt.Sprintf("k%d", i)
+			e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE "+name+" (id BIGINT PRIMARY KEY, n INT)", "CREATE TABLE copy_of_"+name+" (id BIGINT PRIMARY KEY, n INT)")
+			c := e.Conn(t, e.Schemas[0], nil)
+			exec(t, c, "CREATE SEQUENCE "+name+" NOCACHE "+clause+" OWNED BY "+name+".id")
+			if got := createOf(t, e, name); !strings.Contains(got, " "+clause+" owned by") {
+				t.Errorf("SHOW CREATE SEQUENCE prints %s", got)
+			}
+			last := uint64(0)
+			next := func(what, text string) {
+				t.Helper()
+				if n := keyOf(t, k, text); n != last+1 {
+					t.Errorf("%s: the key %s has the counter %d, want %d", what, text, n, last+1)
+				} else {
+					last = n
+				}
+			}
+			lastID := func(what, want string) {
+				t.Helper()
+				if got := value(t, c, "SELECT LAST_INSERT_ID()"); got != want {
+					t.Errorf("%s: LAST_INSERT_ID() is %s, want %s", what, got, want)
+				}
+			}
+			got := value(t, c, "SELECT NEXTVAL('"+name+"')")
+			next("SELECT", got)
+			lastID("SELECT", got)
+			insert := func(what, statement string, args ...any) {
+				t.Helper()
+				r, err := c.ExecContext(t.Context(), statement, args...)
+				if err != nil {
+					t.Errorf("%s: %v", statement, err)
+					return
+				}
+				id, _ := r.LastInsertId()
+				text := strconv.FormatInt(id, 10)
+				next(what, text)
+				lastID(what, text)
+				if got := value(t, c, "SELECT COUNT(*) FROM "+name+" WHERE id = "+text); got != "1" {
+					t.Errorf("%s: %s rows have the key %s", what, got, text)
+				}
+			}
+			insert("INSERT", "INSERT INTO "+name+" VALUES (NEXTVAL('"+name+"'), 1)")
+			insert("a key that is filled in", "INSERT INTO "+name+" (n) VALUES (2)")
+			insert("a prepared INSERT", "INSERT INTO "+name+" VALUES (NEXTVAL('"+name+"'), ?)", 3)
+			insert("a prepared key that is filled in", "INSERT INTO "+name+" (n) VALUES (?)", 4)
+
+			// Each row has a key of its own.
+			exec(t, c, "INSERT INTO "+name+" VALUES (NEXTVAL('"+name+"'), 10), (NEXTVAL('"+name+"'), 11), (NEXTVAL('"+name+"'), 12)")
+			for n := range 3 {
+				next("several rows", value(t, c, fmt.Sprintf("SELECT id FROM %s WHERE n = %d", name, 10+n)))
+			}
+			both := value(t, c, "SELECT CONCAT(NEXTVAL('"+name+"'), ' ', NEXTVAL('"+name+"'))")
+			first, second, _ := strings.Cut(both, " ")
+			next("two in one SELECT", first)
+			next("two in one SELECT", second)
+
+			several, counted := "INSERT INTO "+name+" (n) VALUES (20), (21)", "INSERT INTO copy_of_"+name+" SELECT NEXTVAL('"+name+"'), n FROM "+name+" LIMIT 2"
+			if k.Steady() {
+				r, err := c.ExecContext(t.Context(), several)
+				if err != nil {
+					t.Fatal(err)
+				}
+				id, _ := r.LastInsertId()
+				next("several rows that are filled in", strconv.FormatInt(id, 10))
+				next("several rows that are filled in", value(t, c, fmt.Sprintf("SELECT id FROM %s WHERE n = 21 AND id = %d", name, id+1)))
+				exec(t, c, counted)
+				for _, id := range names(t, c, "SELECT id FROM copy_of_"+name) {
+					if n := keyOf(t, k, id); n <= last {
+						t.Errorf("INSERT ... SELECT: the counter %d was given before", n)
+					}
+				}
+			} else {
+				for _, statement := range []string{several, counted} {
+					wantError(t, c, 1235, statement, "NEXTVAL in each row")
+				}
+			}
+			wantError(t, c, 1235, "SELECT NEXTVAL('"+name+"', 2)", "NEXTVAL with a count", k.String())
+			wantError(t, c, 1235, "SELECT SETVAL('"+name+"', 70)", "SETVAL", "RESTART WITH")
+			wantError(t, c, 1235, "ALTER SEQUENCE "+name+" INCREMENT BY 2", "INCREMENT BY 2")
+			wantError(t, c, 1235, "ALTER SEQUENCE "+name+" BIT_REVERSED", "never changes")
+			wantError(t, c, 1235, "CREATE OR REPLACE SEQUENCE "+name, "another kind")
+			wantError(t, c, 1050, "CREATE SEQUENCE "+name, name)
+			if got := value(t, c, "SELECT COUNT(*) FROM "+name+" WHERE id = 0"); got != "0" {
+				t.Errorf("%s rows have no key", got)
+			}
+			if _, rows := table(t, c, "CHECK SEQUENCE "+name); !strings.Contains(fmt.Sprint(rows), "OK") {
+				t.Errorf("CHECK SEQUENCE says %v", rows)
+			}
+			_, rows := table(t, c, "SHOW SEQUENCES LIKE '"+name+"'")
+			if len(rows) != 1 || rows[0][0] != name || rows[0][len(rows[0])-2] != k.String() {
+				t.Errorf("SHOW SEQUENCES lists %v", rows)
+			}
+			exec(t, c, "DROP SEQUENCE "+name)
+			wantError(t, c, 4091, "SELECT NEXTVAL('"+name+"')", "'"+name+"'")
+			wantError(t, c, 1235, "CREATE SEQUENCE "+name, "another kind")
+			exec(t, c, "CREATE SEQUENCE "+name+" "+clause)
+			if n := keyOf(t, k, value(t, c, "SELECT NEXTVAL('"+name+"')")); n <= last {
+				t.Errorf("after DROP and CREATE the counter %d is given again", n)
+			}
+		})
+	}
+}
+
+// CHECK and REPAIR compare the counters of keys, which the server computes from the column.
+func TestCHECKAndREPAIRCompareCounters(t *testing.T) {
+	e := newEnv(t, setup{})
+	c := e.Conn(t, e.Schemas[0], nil)
+	for i, clause := range clausesOfKinds {
+		k, err := kind.Parse(clause)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := fmt.Sprintf("k%d", i)
+		e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE "+name+" (id BIGINT PRIMARY KEY)",
+			fmt.Sprintf("INSERT INTO %s VALUES (-5), (%d), (%d), (%d)", name, k.Key(900, 3), k.Key(7, 1), k.Key(123, 2)))
+		exec(t, c, "CREATE SEQUENCE "+name+" NOCACHE "+clause)
+		if n := keyOf(t, k, value(t, c, "SELECT NEXTVAL('"+name+"')")); n != 1 {
+			t.Errorf("%s begins at %d", clause, n)
+		}
+		exec(t, c, "ALTER SEQUENCE "+name+" OWNED BY "+name+".id")
+		if n := keyOf(t, k, value(t, c, "SELECT NEXTVAL('"+name+"')")); n != 901 {
+			t.Errorf("%s: with OWNED BY it goes on at %d, want 901", clause, n)
+		}
+		e.Servers[0].Exec(t, "USE "+e.Schemas[0], fmt.Sprintf("INSERT INTO %s VALUES (%d)", name, k.Key(5000, 0)))
+		if _, rows := table(t, c, "CHECK SEQUENCE "+name); !strings.Contains(said(t, rows, "check"), "counters go up to 5000, above the counter") {
+			t.Errorf("%s: CHECK says %v", clause, rows)
+		}
+		if _, rows := table(t, c, "REPAIR SEQUENCE "+name); !strings.Contains(said(t, rows, "repair"), "to 5000") {
+			t.Errorf("%s: REPAIR says %v", clause, rows)
+		}
+		if n := keyOf(t, k, value(t, c, "SELECT NEXTVAL('"+name+"')")); n != 5001 {
+			t.Errorf("%s: after REPAIR it goes on at %d, want 5001", clause, n)
+		}
+	}
+}
+
+func TestBadKindsAreRefused(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE narrow (id INT PRIMARY KEY)", "CREATE TABLE words (id VARCHAR(20) PRIMARY KEY)",
+		"CREATE TABLE far (id BIGINT PRIMARY KEY)", "INSERT INTO far VALUES (1), (9000000000000000001)")
+	c := e.Conn(t, e.Schemas[0], nil)
+	for _, test := range []struct {
+		code  uint16
+		text  string
+		words []string
+	}{
+		{1210, "SHARD BITS 16", []string{"SHARD BITS 16: want 1 to 15"}},
+		{1210, "SHARD BITS 0", []string{"SHARD BITS 0: want 1 to 15"}},
+		{1210, "ROTATE 1 DIGITS 19", []string{"DIGITS 19: want 2 to 18"}},
+		{1210, "ROTATE 1 DIGITS 16 JSON_SAFE", []string{"2 to 15 with JSON_SAFE"}},
+		{1210, "ROTATE 9 DIGITS 9", []string{"ROTATE 9: want 1 to 8"}},
+		{1064, "ROTATE 1", []string{"needs DIGITS w"}},
+		{1064, "ROTATE DIGITS 9", []string{"whole number"}},
+		{1064, "SHARD 5", []string{"needs BITS s"}},
+		{1064, "DIGITS 5", []string{"unknown option"}},
+		{1235, "BIT_REVERSED SHARD BITS 5", []string{"SHARD BITS beside BIT_REVERSED", "one kind"}},
+		{1225, "BIT_REVERSED BIT_REVERSED", []string{"BIT_REVERSED", "twice"}},
+		{1235, "SNOWFLAKE EPOCH '2026-01-01' TICK '1ms'", []string{"SNOWFLAKE"}},
+		{1235, "UUID VERSION 7 BINARY", []string{"UUID"}},
+		{1235, "FORMAT 'PO-{yyyyMMdd}-{n:6}' RESET DAILY", []string{"FORMAT"}},
+		{1235, "SLOTTED", []string{"SLOTTED"}},
+		{1210, "BIT_REVERSED SKIP RANGE 9 TO 1", []string{"SKIP RANGE 9 TO 1", "the lower one first"}},
+		{1210, "SHARD BITS 5 SKIP RANGE 1 TO 9", []string{"goes with BIT_REVERSED and ROTATE"}},
+		{1210, "SKIP RANGE 1 TO 9", []string{"goes with BIT_REVERSED and ROTATE"}},
+		{1064, "BIT_REVERSED SKIP RANGE 1", []string{"needs TO b"}},
+		{1064, "BIT_REVERSED SKIP 1", []string{"needs RANGE a TO b"}},
+		{1235, "BIT_REVERSED INCREMENT BY 2", []string{"INCREMENT BY 2", "BIT_REVERSED"}},
+		{1235, "SHARD BITS 5 CYCLE", []string{"CYCLE", "same keys"}},
+		{4085, "SHARD BITS 5 MAXVALUE 288230376151711744", []string{"288230376151711743"}},
+		{4085, "ROTATE 1 DIGITS 3 START WITH 1000", []string{"999"}},
+		{1210, "AS INT BIT_REVERSED", []string{"AS"}},
+		{1210, "BIT_REVERSED OWNED BY narrow.id", []string{"2147483647", "wider"}},
+		{1210, "BIT_REVERSED OWNED BY far.id", []string{"keys up to 9000000000000000001", "not of kind BIT_REVERSED", "less than half"}},
+		{1105, "BIT_REVERSED OWNED BY words.id", []string{"no integer"}},
+	} {
+		wantError(t, c, test.code, "CREATE SEQUENCE bad "+test.text, test.words...)
+	}
+	wantError(t, c, 1210, "CREATE SEQUENCE `a#counter`", "#counter")
+	wantError(t, c, 4091, "SELECT NEXTVAL('bad')")
+	exec(t, c, "CREATE SEQUENCE good AS BIGINT BIT_REVERSED") // its keys fit
+	if got := value(t, c, "SELECT NEXTVAL('good')"); got != "4611686018427387904" {
+		t.Errorf("the first key is %s", got)
+	}
+}
+
+// What a ticket server is asked is refused, and finds no row where it is asked past the proxy.
+func TestATicketIsNoKeyOfAKind(t *testing.T) {
+	var schema string
+	e := newEnv(t, setup{
+		Sequence: func(o *sequence.Options) { schema = o.Servers[0].Database },
+		Proxy:    func(o *proxy.Options) { o.Tickets = []proxy.TicketTable{{Schema: schema, Table: "sequence"}} },
+	})
+	c := e.Conn(t, schema, nil)
+	exec(t, c, "CREATE SEQUENCE photos BIT_REVERSED")
+	update := "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'photos'"
+	wantError(t, c, 1235, update, "a ticket server", "SELECT NEXTVAL")
+	wantError(t, c, 1235, "INSERT INTO sequence (name) VALUES ('photos') ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id + 1)", "SELECT NEXTVAL")
+	r, err := e.DirectConn(t, 0, schema, nil).ExecContext(t.Context(), update)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := r.RowsAffected(); n != 0 {
+		t.Errorf("%d rows", n)
+	}
+	if got := value(t, c, "SELECT NEXTVAL('photos')"); got != "4611686018427387904" {
+		t.Errorf("the first key is %s", got)
+	}
+}
+
+// SEQUENCE_DECODE is a SELECT that the proxy answers, as a text and prepared.
+func TestAKeyIsDecoded(t *testing.T) {
+	e := newEnv(t, setup{})
+	c := e.Conn(t, e.Schemas[0], nil)
+	exec(t, c, "CREATE SEQUENCE plain", "CREATE SEQUENCE rotated ROTATE 1 DIGITS 6", "CREATE SEQUENCE sharded SHARD BITS 5")
+	for query, want := range map[string]string{
+		"SELECT SEQUENCE_DECODE('plain', 70)":                 "[70 NULL NULL]",
+		"select sequence_decode(`rotated`, 100002)":           "[21 NULL ROTATE 1 DIGITS 6]",
+		"SELECT\nSequence_Decode ('rotated', 1000000);":       "[NULL NULL ROTATE 1 DIGITS 6]",
+		"SELECT SEQUENCE_DECODE(sharded, 864691128455135233)": "[1 3 SHARD BITS 5]",
+		"SELECT SEQUENCE_DECODE('rotated', 0)":                "[NULL NULL ROTATE 1 DIGITS 6]",
+	} {
+		columns, rows := table(t, c, query)
+		if len(rows) != 1 || fmt.Sprint(rows[0]) != want || fmt.Sprint(columns) != "[counter shard kind]" {
+			t.Errorf("%s: got %v %v, want %s", query, columns, rows, want)
+		}
+	}
+	p, err := c.PrepareContext(t.Context(), "SELECT SEQUENCE_DECODE('rotated', 100002)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	var counter uint64
+	var shard, clause any
+	if err := p.QueryRowContext(t.Context()).Scan(&counter, &shard, &clause); err != nil || counter != 21 {
+		t.Errorf("prepared: got %d, %v", counter, err)
+	}
+	wantError(t, c, 4091, "SELECT SEQUENCE_DECODE('nobody', 5)", "nobody")
+	wantError(t, c, 1235, "SELECT SEQUENCE_DECODE('plain', id) FROM t", "whole number")
+	wantError(t, c, 1235, "SELECT SEQUENCE_DECODE('plain', 5), 6", "beside")
+	wantError(t, c, 1235, "SELECT SEQUENCE_DECODE('plain', 5) AS n", "beside")
+	wantError(t, c, 1064, "SELECT SEQUENCE_DECODE('plain')", "a name and a key")
+}
+
+// A table is divided into eight ranges of its key, and 16 connections insert rows.
+func TestKindsSpreadRowsOverRanges(t *testing.T) {
+	const connections, each, ranges = 16, 50, 8
+	e := newEnv(t, setup{})
+	c := e.Conn(t, e.Schemas[0], nil)
+	for i, test := range []struct {
+		clause      string
+		size        uint64 // of a partition
+		least, most int    // rows in one
+	}{
+		{"", 1 << 60, 0, connections * each},
+		{"bit_reversed", 1 << 60, 90, 110},
+		{"rotate 2 digits 12", 125_000_000_000, 70, 130},
+		{"shard bits 6", 1 << 60, 50, 150},
+	} {
+		name := fmt.Sprintf("t%d", i)
+		create := "CREATE TABLE " + name + " (id BIGINT PRIMARY KEY, n INT) PARTITION BY RANGE (id) ("
+		for p := range ranges - 1 {
+			create += fmt.Sprintf("PARTITION p%d VALUES LESS THAN (%d), ", p, uint64(p+1)*test.size)
+		}
+		e.Servers[0].Exec(t, "USE "+e.Schemas[0], create+"PARTITION p7 VALUES LESS THAN MAXVALUE)")
+		exec(t, c, "CREATE SEQUENCE "+name+" "+test.clause)
+		db := e.DB(t, e.Schemas[0], nil)
+		db.SetMaxOpenConns(connections)
+		var group sync.WaitGroup
+		for range connections {
+			group.Go(func() {
+				for range each {
+					if _, err := db.ExecContext(t.Context(), "INSERT INTO "+name+" VALUES (NEXTVAL('"+name+"'), 1)"); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		group.Wait()
+		var rows [ranges]int
+		for p := range rows {
+			rows[p], _ = strconv.Atoi(value(t, c, fmt.Sprintf("SELECT COUNT(*) FROM %s PARTITION (p%d)", name, p)))
+			if rows[p] < test.least || rows[p] > test.most {
+				t.Errorf("%q has %d rows in a range, want %d to %d", test.clause, rows[p], test.least, test.most)
+			}
+		}
+		t.Logf("%-20s %v", test.clause, rows)
+		if test.clause == "" && rows[0] != connections*each {
+			t.Errorf("a plain sequence fills the ranges with %v rows, want one of them", rows)
+		}
+	}
+}
+
+// A table that has plain keys gets a kind: its keys are passed over.
+func TestATableWithKeysGetsAKind(t *testing.T) {
+	e := newEnv(t, setup{})
+	c := e.Conn(t, e.Schemas[0], nil)
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0])
+	warning := func() string {
+		_, rows := table(t, c, "SHOW WARNINGS")
+		return fmt.Sprint(rows)
+	}
+	insert := func(name string, rows int) {
+		t.Helper()
+		for range rows {
+			exec(t, c, "INSERT INTO "+name+" (n) VALUES (0)")
+		}
+	}
+	create := func(name string) {
+		e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE "+name+" (id BIGINT PRIMARY KEY, n INT)",
+			"INSERT INTO "+name+" SELECT seq, 1 FROM (WITH RECURSIVE s AS (SELECT 1 AS seq UNION ALL SELECT seq + 1 FROM s WHERE seq < 990) SELECT seq FROM s) AS s")
+	}
+	create("reversed")
+	exec(t, c, "CREATE SEQUENCE reversed BIT_REVERSED OWNED BY reversed.id")
+	if got := warning(); !strings.Contains(got, "does not give the keys up to 990") {
+		t.Errorf("CREATE says %s", got)
+	}
+	if got := createOf(t, e, "reversed"); !strings.Contains(got, "bit_reversed skip range 1 to 990 owned by") {
+		t.Errorf("SHOW CREATE SEQUENCE prints %s", got)
+	}
+	insert("reversed", 3)
+	if got := value(t, c, "SELECT GROUP_CONCAT(id ORDER BY id DESC) FROM reversed WHERE n = 0"); got != "6917529027641081856,4611686018427387904,2305843009213693952" {
+		t.Errorf("the keys are %s", got)
+	}
+	if _, rows := table(t, c, "CHECK SEQUENCE reversed"); !strings.Contains(fmt.Sprint(rows), "status OK") {
+		t.Errorf("CHECK says %v", rows)
+	}
+
+	// Of three digits each key of a range would come soon.
+	exec(t, c, "CREATE SEQUENCE rotated ROTATE 1 DIGITS 3 SKIP RANGE 100 TO 350 CACHE 10")
+	seen := make(map[string]bool)
+	for range 999 - 251 {
+		got := value(t, c, "SELECT NEXTVAL('rotated')")
+		if n, _ := strconv.Atoi(got); seen[got] || n >= 100 && n <= 350 || n < 1 || n > 999 {
+			t.Fatalf("the key %s is given", got)
+		}
+		seen[got] = true
+	}
+	wantError(t, c, 4084, "SELECT NEXTVAL('rotated')")
+
+	create("sharded")
+	exec(t, c, "CREATE SEQUENCE sharded SHARD BITS 3 OWNED BY sharded.id")
+	if got := warning(); !strings.Contains(got, "begins at 991") {
+		t.Errorf("CREATE says %s", got)
+	}
+	insert("sharded", 3)
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE later (id BIGINT PRIMARY KEY, n INT)", "INSERT INTO later VALUES (1, 1), (2, 1), (3, 1)")
+	exec(t, c, "CREATE SEQUENCE later BIT_REVERSED")
+	wantError(t, c, 1210, "ALTER SEQUENCE later OWNED BY later.id", "not of kind BIT_REVERSED", "another name")
+}

@@ -1,0 +1,268 @@
+package kind
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// Name is which function of the counter a key is.
+type Name uint8
+
+// The kinds.
+const (
+	Plain       Name = iota
+	BitReversed      // the bits of the counter in reverse order
+	Rotate           // its last digits in front
+	ShardBits        // a shard above it
+)
+
+// Kind is a function from counters, which begin at 1, to keys. It is comparable: two that are equal
+// give the same keys. The zero value is the plain kind.
+type Kind struct {
+	name     Name
+	bits     uint8 // of a key, of BitReversed and ShardBits
+	shard    uint8 // bits of the shard, of ShardBits
+	digits   uint8 // of a key, of Rotate
+	moved    uint8 // digits that go to the front, of Rotate
+	jsonSafe bool
+
+	skipFrom, skipTo uint64 // keys that are not given; 0: none
+}
+
+// Bounds of the options.
+const (
+	MaxShardBits = 15 // as TiDB's AUTO_RANDOM(s) has it
+	MaxDigits    = 18 // what a BIGINT holds, signed or not
+
+	// maxSkipped bounds how many counters in a row may have keys that are not given: who takes a key passes over them.
+	maxSkipped = 1000
+
+	keyBits    = 63 // what a BIGINT holds without its sign
+	jsonBits   = 53 // what a double holds
+	jsonDigits = 15
+)
+
+// NewBitReversed is BIT_REVERSED: the 63 bits below the sign in reverse order, with jsonSafe the 53
+// that a double holds.
+func NewBitReversed(jsonSafe bool) Kind {
+	return Kind{name: BitReversed, bits: width(jsonSafe), jsonSafe: jsonSafe}
+}
+
+// NewRotate is ROTATE moved DIGITS digits: the counter written with so many digits, the last moved
+// ones in front of the others.
+func NewRotate(moved, digits uint64, jsonSafe bool) (Kind, error) {
+	most, why := uint64(MaxDigits), ""
+	if jsonSafe {
+		most, why = jsonDigits, " with JSON_SAFE"
+	}
+	switch {
+	case digits < 2 || digits > most:
+		return Kind{}, fmt.Errorf("DIGITS %d: want 2 to %d%s", digits, most, why)
+	case moved < 1 || moved >= digits:
+		return Kind{}, fmt.Errorf("ROTATE %d: want 1 to %d, as a key has %d digits", moved, digits-1, digits)
+	}
+	return Kind{name: Rotate, digits: uint8(digits), moved: uint8(moved), jsonSafe: jsonSafe}, nil
+}
+
+// NewShardBits is SHARD BITS n: n bits of a shard below the sign, and the counter in the bits below.
+func NewShardBits(n uint64, jsonSafe bool) (Kind, error) {
+	if n < 1 || n > MaxShardBits {
+		return Kind{}, fmt.Errorf("SHARD BITS %d: want 1 to %d", n, MaxShardBits)
+	}
+	return Kind{name: ShardBits, bits: width(jsonSafe), shard: uint8(n), jsonSafe: jsonSafe}, nil
+}
+
+func width(jsonSafe bool) uint8 {
+	if jsonSafe {
+		return jsonBits
+	}
+	return keyBits
+}
+
+// Skip is k without the keys from one to another, as a table has that gets a kind: SKIP RANGE from TO to.
+func (k Kind) Skip(from, to uint64) (Kind, error) {
+	refused := func(format string, args ...any) (Kind, error) {
+		return Kind{}, fmt.Errorf("SKIP RANGE %d TO %d: %s", from, to, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case k.name == Plain || k.name == ShardBits:
+		return refused("it goes with BIT_REVERSED and ROTATE; others begin above the keys that are there")
+	case from < 1 || to < from || to > k.MaxKey():
+		return refused("want keys of kind %v, which are from 1 to %d, the lower one first", k, k.MaxKey())
+	case to-from >= k.MaxKey()/2:
+		return refused("want less than half of all keys, which are %d", k.MaxKey())
+	case k.name == Rotate && (to-from)/powers[k.digits-k.moved] >= maxSkipped:
+		return refused("%d counters in a row would have no key, want at most %d: ROTATE fewer of the digits", (to-from)/powers[k.digits-k.moved], maxSkipped)
+	}
+	k.skipFrom, k.skipTo = from, to
+	return k, nil
+}
+
+// Skips reports whether a key is not given.
+func (k Kind) Skips(key uint64) bool { return k.skipTo != 0 && key >= k.skipFrom && key <= k.skipTo }
+
+// Name returns which function k is.
+func (k Kind) Name() Name { return k.name }
+
+// IsPlain reports whether keys are the counters.
+func (k Kind) IsPlain() bool { return k.name == Plain }
+
+// JSONSafe reports whether a double holds all keys of a kind other than the plain one.
+func (k Kind) JSONSafe() bool { return k.jsonSafe }
+
+// Steady reports whether consecutive counters give keys that are one apart, where they share a shard.
+func (k Kind) Steady() bool { return k.name == Plain || k.name == ShardBits }
+
+// MaxCounter is the highest counter that has a key.
+func (k Kind) MaxCounter() uint64 {
+	switch k.name {
+	case BitReversed:
+		return 1<<k.bits - 1
+	case Rotate:
+		return powers[k.digits] - 1
+	case ShardBits:
+		return 1<<(k.bits-k.shard) - 1
+	}
+	return math.MaxUint64
+}
+
+// MaxKey is the highest key.
+func (k Kind) MaxKey() uint64 {
+	if k.name == ShardBits {
+		return 1<<k.bits - 1
+	}
+	return k.MaxCounter()
+}
+
+// Key returns the key of a counter, which must not be above MaxCounter. Only SHARD BITS uses the
+// shard, of which it takes the lowest bits.
+func (k Kind) Key(counter, shard uint64) uint64 {
+	switch k.name {
+	case BitReversed:
+		return bits.Reverse64(counter) >> (64 - k.bits)
+	case Rotate:
+		tail := powers[k.moved]
+		return counter%tail*powers[k.digits-k.moved] + counter/tail
+	case ShardBits:
+		low := k.bits - k.shard
+		return shard&(1<<k.shard-1)<<low | counter
+	}
+	return counter
+}
+
+// Counter returns the counter and the shard that a key is of. ok is false where it is of none.
+func (k Kind) Counter(key uint64) (counter, shard uint64, ok bool) {
+	if key > k.MaxKey() || k.Skips(key) {
+		return 0, 0, false
+	}
+	switch counter = key; k.name {
+	case BitReversed:
+		counter = bits.Reverse64(key) >> (64 - k.bits)
+	case Rotate:
+		front := powers[k.digits-k.moved]
+		counter = key%front*powers[k.moved] + key/front
+	case ShardBits:
+		low := k.bits - k.shard
+		counter, shard = key&(1<<low-1), key>>low
+	}
+	return counter, shard, counter != 0
+}
+
+// CounterSQL is the counter of the key in a column, as an expression of SQL, and a condition on what
+// is no key. Both are "" of the plain kind.
+func (k Kind) CounterSQL(column string) (counter, condition string) {
+	switch k.name {
+	case Plain:
+		return "", ""
+	case BitReversed:
+		counter = fmt.Sprintf("CAST(CONV(REVERSE(LPAD(CONV(%s, 10, 2), %d, '0')), 2, 10) AS UNSIGNED)", column, k.bits)
+	case Rotate:
+		front := powers[k.digits-k.moved]
+		counter = fmt.Sprintf("%s MOD %d * %d + %[1]s DIV %[2]d", column, front, powers[k.moved])
+	case ShardBits:
+		counter = fmt.Sprintf("%s & %d", column, k.MaxCounter())
+	}
+	condition = fmt.Sprintf("%s BETWEEN 1 AND %d", column, k.MaxKey())
+	if k.skipTo != 0 {
+		condition += fmt.Sprintf(" AND NOT %s BETWEEN %d AND %d", column, k.skipFrom, k.skipTo)
+	}
+	return counter, condition
+}
+
+// powers of ten.
+var powers = func() (p [MaxDigits + 1]uint64) {
+	p[0] = 1
+	for i := 1; i < len(p); i++ {
+		p[i] = 10 * p[i-1]
+	}
+	return p
+}()
+
+// String is the clause of CREATE SEQUENCE, with JSON_SAFE if keys are; "" of the plain kind. Parse
+// reads it.
+func (k Kind) String() string {
+	text := ""
+	switch k.name {
+	case Plain:
+		return ""
+	case BitReversed:
+		text = "BIT_REVERSED"
+	case Rotate:
+		text = fmt.Sprintf("ROTATE %d DIGITS %d", k.moved, k.digits)
+	case ShardBits:
+		text = fmt.Sprintf("SHARD BITS %d", k.shard)
+	}
+	if k.skipTo != 0 {
+		text += fmt.Sprintf(" SKIP RANGE %d TO %d", k.skipFrom, k.skipTo)
+	}
+	if k.jsonSafe {
+		text += " JSON_SAFE"
+	}
+	return text
+}
+
+// Parse reads what String has written, in any case and with any blanks.
+func Parse(clause string) (Kind, error) {
+	words := strings.Fields(strings.ToUpper(clause))
+	if len(words) == 0 {
+		return Kind{}, nil
+	}
+	jsonSafe := words[len(words)-1] == "JSON_SAFE"
+	if jsonSafe {
+		words = words[:len(words)-1]
+	}
+	var skip []string // from, to
+	if n := len(words) - 5; n > 0 && words[n] == "SKIP" && words[n+1] == "RANGE" && words[n+3] == "TO" {
+		skip, words = []string{words[n+2], words[n+4]}, words[:n]
+	}
+	k, err := parseFunction(clause, words, jsonSafe)
+	if err != nil || skip == nil {
+		return k, err
+	}
+	from, _ := strconv.ParseUint(skip[0], 10, 64) // 0 is refused
+	to, _ := strconv.ParseUint(skip[1], 10, 64)
+	return k.Skip(from, to)
+}
+
+// parseFunction reads the words of a clause that say which function it is.
+func parseFunction(clause string, words []string, jsonSafe bool) (Kind, error) {
+	number := func(at int) uint64 {
+		n, err := strconv.ParseUint(words[at], 10, 64)
+		if err != nil {
+			return 0 // no option allows that
+		}
+		return n
+	}
+	switch {
+	case len(words) == 1 && words[0] == "BIT_REVERSED":
+		return NewBitReversed(jsonSafe), nil
+	case len(words) == 4 && words[0] == "ROTATE" && words[2] == "DIGITS":
+		return NewRotate(number(1), number(3), jsonSafe)
+	case len(words) == 3 && words[0] == "SHARD" && words[1] == "BITS":
+		return NewShardBits(number(2), jsonSafe)
+	}
+	return Kind{}, fmt.Errorf("%q is no kind of key: want BIT_REVERSED, ROTATE d DIGITS w or SHARD BITS s, and behind it SKIP RANGE a TO b and JSON_SAFE or not", clause)
+}

@@ -1,0 +1,209 @@
+package sequence
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"seqproxy/sequence/kind"
+)
+
+// This file is how a sequence has a kind of keys. What reserves and gives numbers knows nothing of kinds: it gives counters, of which
+// Sequences.take makes keys. The counter of a sequence `photos` with a kind has the row `photos#counter`, so that an application which
+// counts in the table itself finds no row, and would not use counters as keys. A kind never changes under one name, not even after
+// DROP: two functions of one counter could give one key.
+
+// counterSuffix ends the names of rows whose sequences have a kind, and no other.
+const counterSuffix = "#counter"
+
+// counterName is the name of the row that counts for a sequence with a kind.
+func counterName(name string) string { return name + counterSuffix }
+
+// isCounter reports whether a row counts for a sequence with a kind.
+func isCounter(stored string) bool {
+	n := len(stored) - len(counterSuffix)
+	return n >= 0 && strings.EqualFold(stored[n:], counterSuffix)
+}
+
+// storedName is the name of the row of a sequence.
+func storedName(name string, k kind.Kind) string {
+	if k.IsPlain() {
+		return name
+	}
+	return counterName(name)
+}
+
+// shownName is the name of the sequence that has a row, as people know it.
+func shownName(stored string) string {
+	if isCounter(stored) {
+		return stored[:len(stored)-len(counterSuffix)]
+	}
+	return stored
+}
+
+// withoutHidden leaves out plain rows beside those of counters: see table.either.
+func withoutHidden(rows []row) []row {
+	counters := make(map[string]bool)
+	for i := range rows {
+		if isCounter(rows[i].name) {
+			counters[shownName(rows[i].name)] = true
+		}
+	}
+	if len(counters) == 0 {
+		return rows
+	}
+	return slices.DeleteFunc(rows, func(r row) bool { return counters[r.name] })
+}
+
+// KindError: a sequence has a kind of keys, for which something is not done.
+type KindError struct {
+	Sequence string
+	Kind     kind.Kind
+	Refused  string // what is not done
+	WayOut   string
+}
+
+func (e *KindError) Error() string {
+	of := "a plain sequence"
+	if !e.Kind.IsPlain() {
+		of = "a sequence of kind " + e.Kind.String()
+	}
+	return fmt.Sprintf("%s is not supported for %q, %s: %s", e.Refused, e.Sequence, of, e.WayOut)
+}
+
+// eachAlone is the way out where several numbers would be asked for at once.
+const eachAlone = "write NEXTVAL in each row, or ask for one number at a time, as the next key is not this one and 1"
+
+// refused is the error for something that is not done for the sequence.
+func (c *cache) refused(what, wayOut string) error {
+	return &KindError{Sequence: shownName(c.name), Kind: c.kind, Refused: what, WayOut: wayOut}
+}
+
+// key is the key of the first of several counters that were taken together. They share a shard.
+func (c *cache) key(counter uint64) uint64 {
+	switch c.kind.Name() {
+	case kind.Plain:
+		return counter
+	case kind.ShardBits:
+		return c.kind.Key(counter, rand.Uint64())
+	}
+	return c.kind.Key(counter, 0)
+}
+
+// countersOf are those of which numbers are keys.
+func (c *cache) countersOf(numbers []uint64) []uint64 {
+	counters := make([]uint64, 0, len(numbers))
+	for _, n := range numbers {
+		if counter, _, ok := c.kind.Counter(n); ok {
+			counters = append(counters, counter)
+		}
+	}
+	return counters
+}
+
+// Consecutive is nil where somebody may count on from a number that he is given: not where keys are made of the numbers, as the client
+// cannot be told which of them are his. Other errors are those of Take.
+func (s *Sequences) Consecutive(ctx context.Context, name []byte) error {
+	c, err := s.findOrCreate(ctx, name, time.Now().Add(s.patience(ctx)))
+	if err == nil && !c.kind.IsPlain() {
+		err = c.refused("NEXTVAL with a count", eachAlone)
+	}
+	return err
+}
+
+// kindColumn is a kind as the table of options has it.
+type kindColumn struct{ *kind.Kind }
+
+// Scan reads a clause.
+func (k kindColumn) Scan(from any) (err error) {
+	switch text := from.(type) {
+	case []byte:
+		*k.Kind, err = kind.Parse(string(text))
+	case string:
+		*k.Kind, err = kind.Parse(text)
+	default:
+		err = fmt.Errorf("%v is no kind of key", from)
+	}
+	return err
+}
+
+// Value is the clause.
+func (k kindColumn) Value() (driver.Value, error) { return k.String(), nil }
+
+// checkKind refuses what a kind does not go with.
+func (d *Definition) checkKind() error {
+	refused := func(what, wayOut string) error {
+		return &KindError{Sequence: d.Name, Kind: d.Kind, Refused: what, WayOut: wayOut}
+	}
+	switch most := d.Kind.MaxCounter(); {
+	case d.Kind.IsPlain():
+		return nil
+	case d.JSONSafe != d.Kind.JSONSafe():
+		return refused("another JSON_SAFE", "the keys would be others, so create another sequence")
+	case d.Increment != 1:
+		return refused(fmt.Sprintf("INCREMENT BY %d", d.Increment), "its keys are not an increment apart; leave it away")
+	case d.Cycle:
+		return refused("CYCLE", "it would give the same keys again; leave it away")
+	case d.Max > most:
+		return fmt.Errorf("%w: sequence %q: MAXVALUE %d is above %d, the last counter that has a key of kind %v", ErrConflict, d.Name, d.Max, most, d.Kind)
+	case d.Start > most || d.Min > most:
+		return fmt.Errorf("%w: sequence %q: START WITH %d or MINVALUE %d is above %d, the last counter that has a key of kind %v",
+			ErrConflict, d.Name, d.Start, d.Min, most, d.Kind)
+	}
+	return nil
+}
+
+// Importable refuses that a counter of elsewhere goes on in a sequence.
+func (d *Definition) Importable() error {
+	if d.Kind.IsPlain() {
+		return nil
+	}
+	return &KindError{Sequence: d.Name, Kind: d.Kind, Refused: "a counter of elsewhere", WayOut: "its numbers are no keys of that kind; import it under another name"}
+}
+
+// fitsKind refuses a row whose kind cannot be told: its options were lost, or it was renamed by hand.
+func (st *store) fitsKind(found *row) error {
+	switch plain := found.def.Kind.IsPlain(); {
+	case isCounter(found.name) && plain:
+		return st.unfit(st.table.full, fmt.Sprintf("the row %q counts for a sequence with a kind of keys, and table %s does not say which", found.name, st.table.options),
+			"restore both tables from the same backup")
+	case !isCounter(found.name) && !plain:
+		return st.unfit(st.table.full, fmt.Sprintf("the row %q has no name that ends in %s, and its sequence has keys of kind %v", found.name, counterSuffix, found.def.Kind),
+			"restore both tables from the same backup")
+	}
+	return nil
+}
+
+// refuseOtherKind refuses to make a sequence under a name that has, or had, another kind of keys. Changes of definitions are locked.
+func (g *agreed) refuseOtherKind(ctx context.Context, name string, k kind.Kind) error {
+	const wayOut = "it could give the same keys; create a sequence of another name"
+	for i := range g.all {
+		if of := &g.all[i]; of.known && of.def.Kind != k {
+			return &KindError{Sequence: name, Kind: of.def.Kind, Refused: "another kind of keys", WayOut: wayOut}
+		}
+	}
+	other, has := name, kind.Kind{}
+	if k.IsPlain() {
+		other = counterName(name)
+	}
+	for i := range g.all {
+		v := g.all[i].v
+		var exists bool
+		var floor uint64
+		var past kind.Kind
+		err := g.all[i].QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+v.table.full+" WHERE `name` = ?), "+
+			"IFNULL((SELECT o.`floor` FROM "+v.table.options+" AS o WHERE o.`name` = ?), 0), "+
+			"IFNULL((SELECT o.`kind` FROM "+v.table.options+" AS o WHERE o.`name` = ?), '')", other, other, other).Scan(&exists, &floor, kindColumn{&past})
+		if err != nil {
+			return fmt.Errorf("look for %q on %s: %w", other, v.name(), err)
+		}
+		if has = past; exists || floor > 0 || g.marks.of(other) > 0 {
+			return &KindError{Sequence: name, Kind: has, Refused: "another kind of keys", WayOut: wayOut}
+		}
+	}
+	return nil
+}
