@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/limit"
 )
 
 // The coordinator of a change dies once that is decided, or has begun on one member, and another proxy finishes it. Each member then knows how far the other may go, so that the one
@@ -34,7 +35,7 @@ func TestAMemberThatIsLeftAloneAfterAChangeWasResumedGivesNumbers(t *testing.T) 
 					t.Fatalf("got %+v, %v; want a plan of both", now, err)
 				}
 				for i := range 2 {
-					goes, known := e.limit(t, i, i, now.Number).granted, e.limit(t, 1-i, i, now.Number).wanted
+					goes, known := e.limit(t, i, i, now.Number).Granted, e.limit(t, 1-i, i, now.Number).Wanted
 					if goes == 0 || goes > known {
 						t.Errorf("member %d goes up to %d by itself, and the other one has recorded %d", i, goes, known)
 					}
@@ -49,9 +50,9 @@ func TestAMemberThatIsLeftAloneAfterAChangeWasResumedGivesNumbers(t *testing.T) 
 }
 
 // limit is how far a member goes with photos, as one of them has it.
-func (e *planEstate) limit(t *testing.T, at, giver int, plan uint64) (l limited) {
+func (e *planEstate) limit(t *testing.T, at, giver int, plan uint64) (l limit.Limit) {
 	t.Helper()
-	err := e.places[at].db.QueryRow("SELECT wanted, granted FROM sequence_limit WHERE name = 'photos' AND giver = ? AND term = ?", e.member(t, giver).ID, plan).Scan(&l.wanted, &l.granted)
+	err := e.places[at].db.QueryRow("SELECT wanted, granted FROM sequence_limit WHERE name = 'photos' AND giver = ? AND term = ?", e.member(t, giver).ID, plan).Scan(&l.Wanted, &l.Granted)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/limit"
 	"seqproxy/test/simulation"
 )
 
@@ -80,7 +81,7 @@ type modelStore interface {
 
 // Record has a member record how far another one may go, or with granted itself.
 func (s planStore) Record(ctx context.Context, plan uint64, giver, name string, wanted, granted uint64) error {
-	return s.v.record(ctx, plan, goal{giver: giver, name: name, ceiling: wanted, granted: granted > 0})
+	return s.v.record(ctx, plan, limit.Limit{Name: name, Giver: giver, Wanted: wanted, Granted: granted})
 }
 
 // deed is one step on a member, and what came of it, for comparison.

@@ -16,6 +16,7 @@ import (
 	"seqproxy/internal/logfield"
 	"seqproxy/internal/planted"
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/limit"
 )
 
 // planStore is one server's tables as a change of members sees them: a [change.Store].
@@ -65,7 +66,7 @@ func (v *store) sequencesOf(ctx context.Context, on querier) (found []change.Seq
 type handover struct {
 	definitions []defined
 	proxies     []Proxy
-	ceilings    []goal // of all members, as it has recorded them under the plan
+	limits      []limit.Limit // of all members, as it has recorded them under the plan
 }
 
 // Knowledge implements [change.Reader]. Definitions count from those that were members so far.
@@ -87,9 +88,9 @@ func (s planStore) Knowledge(ctx context.Context, p *Plan) (change.Knowledge, er
 		if err != nil {
 			return nil, err
 		}
-		for of, l := range limits {
-			if change.HasMember(p.Members, of.giver) {
-				h.ceilings = append(h.ceilings, goal{giver: of.giver, name: of.name, ceiling: l.wanted})
+		for _, l := range limits {
+			if change.HasMember(p.Members, l.Giver) {
+				h.limits = append(h.limits, limit.Limit{Name: l.Name, Giver: l.Giver, Wanted: l.Wanted})
 			}
 		}
 	}
@@ -448,7 +449,7 @@ func (s planStore) Obey(ctx context.Context, p *Plan, id string, floors change.F
 	for _, k := range known {
 		h := k.(handover)
 		theirs.definitions, lists = append(theirs.definitions, h.definitions...), append(lists, h.proxies)
-		theirs.ceilings = append(theirs.ceilings, h.ceilings...)
+		theirs.limits = append(theirs.limits, h.limits...)
 	}
 	theirs.definitions, theirs.proxies = newest(theirs.definitions), mergeProxies(lists)
 	var was Membership
@@ -482,7 +483,7 @@ func (s planStore) Obey(ctx context.Context, p *Plan, id string, floors change.F
 			if err := v.writeStartLimits(ctx, tx, p, goes); err != nil {
 				return err
 			}
-			if err := v.writeLimits(ctx, tx, p.Number, theirs.ceilings); err != nil {
+			if err := v.writeLimits(ctx, tx, p.Number, theirs.limits); err != nil {
 				return err
 			}
 		}

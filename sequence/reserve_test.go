@@ -539,3 +539,39 @@ func TestReservationsNeverUseAClientsSettings(t *testing.T) {
 		}
 	}
 }
+
+// A change of definitions stands still in the middle. What it has locked keeps no reservation of
+// another sequence from being made, nor a row that has gone back from being raised.
+func TestNoReservationWaitsForAChangeOfDefinitions(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
+	s := p.open(t, steadySize(5), patience(20*time.Second))
+	mustCreate(t, s, CreateOptions{Name: "albums"})
+	last := uint64(0)
+	for range 20 {
+		last = mustTake(t, s, "photos", 1)
+	}
+	settled(t, s, "photos")
+	tx, err := p.db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	for _, text := range []string{
+		"SELECT id FROM sequence WHERE name = 'albums' FOR UPDATE", "SELECT version FROM sequence_version WHERE one = 1 FOR UPDATE",
+		"SELECT plan FROM sequence_member WHERE one = 1 LOCK IN SHARE MODE", "SELECT uuid FROM sequence_plan LOCK IN SHARE MODE",
+		"SELECT cache FROM sequence_options WHERE name = 'albums' FOR UPDATE",
+	} {
+		if _, err := tx.Exec(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.exec(t, "UPDATE sequence SET id = 0 WHERE name = 'photos'")
+	for range 20 {
+		if n := mustTake(t, s, "photos", 1); n <= last {
+			t.Fatalf("got %d after %d", n, last)
+		}
+	}
+	if got := s.Stats().Rewinds; got == 0 {
+		t.Error("no row was raised, so this shows little")
+	}
+}

@@ -48,7 +48,7 @@ var asksForChanges = regexp.MustCompile("^SELECT IFNULL\\(MAX\\(c\\.`version`\\)
 
 // What a proxy does at some moment of a step: by whom, the one that made a change or the one that follows, is by chance. It hears of a change, and registers itself.
 var hears = regexp.MustCompile("^(SELECT o.`name`, s.`name`, |SELECT `name` FROM \\S+ WHERE `name` IN |SELECT COUNT\\(\\*\\) FROM \\S+ WHERE `state` = 'proposed'|SELECT `id`, `plan`, `position`, |SELECT `number`, `uuid`, .* ORDER BY `number`|" +
-	"SELECT `name`, `giver`, `wanted`, `granted` FROM |INSERT INTO \\S+`sequence_proxy` \\(`id`, `host`, `process`, `since`, `heartbeat`, `version`\\) |SELECT `id`, `host`, `process`, )")
+	"SELECT `name`, `giver`, .* WHERE `term` = |INSERT INTO \\S+`sequence_proxy` \\(`id`, `host`, `process`, `since`, `heartbeat`, `version`\\) |SELECT `id`, `host`, `process`, )")
 
 var registering = regexp.MustCompile("^(INSERT INTO \\S+`sequence_proxy` |SELECT `id`, `host`, `process`, )")
 

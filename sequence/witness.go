@@ -13,6 +13,7 @@ import (
 
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/limit"
 )
 
 // Where there are several members, each gives the numbers of a sequence up to a ceiling only, which
@@ -139,16 +140,9 @@ func (a *servers) raiseAhead(ctx context.Context, v *server, name string, n uint
 	delete(r.raising, name)
 }
 
-// goal is how far a member, of an id, may go with a sequence under a plan.
-type goal struct {
-	giver   string
-	name    string
-	ceiling uint64
-	granted bool // that member goes by it, and this is that member
-}
-
-// record writes ceilings down on this server, if it obeys the plan and none is being made.
-func (v *store) record(ctx context.Context, plan uint64, goals ...goal) error {
+// record writes limits of members under a plan down on this server, if it obeys that and none is
+// being made. Only those of this member itself are granted.
+func (v *store) record(ctx context.Context, plan uint64, all ...limit.Limit) error {
 	return v.transact(ctx, func(tx *sql.Tx) error {
 		if err := v.refuseWhileChanging(ctx, tx); err != nil {
 			return err
@@ -156,20 +150,16 @@ func (v *store) record(ctx context.Context, plan uint64, goals ...goal) error {
 		if err := v.mustObey(ctx, tx, plan); err != nil {
 			return err
 		}
-		return v.writeLimits(ctx, tx, plan, goals)
+		return v.writeLimits(ctx, tx, plan, all)
 	})
 }
 
-// writeLimits writes ceilings down in the transaction of somebody who has locked the plan.
-func (v *store) writeLimits(ctx context.Context, tx *sql.Tx, plan uint64, goals []goal) error {
-	for some := range slices.Chunk(goals, floorBatch) {
+// writeLimits is record in the transaction of somebody who has locked the plan.
+func (v *store) writeLimits(ctx context.Context, tx *sql.Tx, plan uint64, all []limit.Limit) error {
+	for some := range slices.Chunk(all, floorBatch) {
 		args := make([]any, 0, 5*len(some))
-		for _, g := range some {
-			granted := uint64(0)
-			if g.granted {
-				granted = g.ceiling
-			}
-			args = append(args, g.name, g.giver, plan, g.ceiling, granted)
+		for _, l := range some {
+			args = append(args, l.Name, l.Giver, plan, l.Wanted, l.Granted)
 		}
 		_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.limit+" (`name`, `giver`, `term`, `wanted`, `granted`) VALUES (?, ?, ?, ?, ?)"+
 			strings.Repeat(", (?, ?, ?, ?, ?)", len(some)-1)+v.higherLimit(), args...)
@@ -222,7 +212,7 @@ func (a *servers) recordCeiling(ctx context.Context, v *server, h share, name st
 		others = slices.DeleteFunc(slices.Clone(w.members), isThis)
 	}
 	failed := a.each(ctx, others, func(ctx context.Context, _ int, o *server) error {
-		err := o.record(ctx, h.plan, goal{giver: h.id, name: name, ceiling: ceiling})
+		err := o.record(ctx, h.plan, limit.Limit{Name: name, Giver: h.id, Wanted: ceiling})
 		if err != nil && len(others) == 1 {
 			return fmt.Errorf("%s: %w", o.name(), err)
 		}
@@ -235,7 +225,7 @@ func (a *servers) recordCeiling(ctx context.Context, v *server, h share, name st
 		}
 		return fmt.Errorf("%w: have one of them answer, or take those that are gone for good out with SEQPROXY REMOVE SEQUENCE SERVER: %w", outcomeUnwitnessed, all)
 	}
-	if err := v.record(ctx, h.plan, goal{giver: h.id, name: name, ceiling: ceiling, granted: true}); err != nil {
+	if err := v.record(ctx, h.plan, limit.Limit{Name: name, Giver: h.id, Wanted: ceiling, Granted: ceiling}); err != nil {
 		return err
 	}
 	v.log.Info("ceiling recorded", logfield.Sequence(name), zap.Uint64("ceiling", ceiling), zap.Uint64("plan", h.plan))

@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/limit"
 )
 
 // A member that was restored from an old backup may have forgotten ceilings of the others, and be
@@ -33,7 +35,7 @@ func (f *follower) mustRecordAgain(w *view) bool {
 // recordAgain has each member that can be reached record how far the others go, as these say.
 func (a *servers) recordAgain(ctx context.Context, w *view) error {
 	live, plan := w.live(), w.plan.Number
-	known := make([]map[limitOf]limited, len(live))
+	known := make([][]limit.Limit, len(live))
 	failed := a.each(ctx, live, func(ctx context.Context, i int, v *server) (err error) {
 		known[i], err = v.limits(ctx, v.pool(), plan)
 		return err
@@ -42,11 +44,16 @@ func (a *servers) recordAgain(ctx context.Context, w *view) error {
 		return errors.Join(failed...)
 	}
 	return errors.Join(a.each(ctx, live, func(ctx context.Context, i int, v *server) error {
-		var lacks []goal
+		type of struct{ name, giver string }
+		has := make(map[of]uint64, len(known[i]))
+		for _, l := range known[i] {
+			has[of{l.Name, l.Giver}] = l.Wanted
+		}
+		var lacks []limit.Limit
 		for j, o := range live {
-			for of, l := range known[j] {
-				if j != i && of.giver == o.share().id && l.granted > known[i][of].wanted {
-					lacks = append(lacks, goal{giver: of.giver, name: of.name, ceiling: l.granted})
+			for _, l := range known[j] {
+				if j != i && l.Giver == o.share().id && l.Granted > has[of{l.Name, l.Giver}] {
+					lacks = append(lacks, limit.Limit{Name: l.Name, Giver: l.Giver, Wanted: l.Granted})
 				}
 			}
 		}
@@ -54,38 +61,21 @@ func (a *servers) recordAgain(ctx context.Context, w *view) error {
 			return nil
 		}
 		// In the order in which others lock them, too.
-		slices.SortFunc(lacks, func(x, y goal) int { return strings.Compare(x.name+"\x00"+x.giver, y.name+"\x00"+y.giver) })
+		slices.SortFunc(lacks, func(x, y limit.Limit) int {
+			return cmp.Or(strings.Compare(x.Name, y.Name), strings.Compare(x.Giver, y.Giver))
+		})
 		for some := range slices.Chunk(lacks, recordBatch) {
 			if err := v.record(ctx, plan, some...); err != nil {
 				return fmt.Errorf("record the ceilings of others again: %w", err)
 			}
 		}
-		v.log.Warn("ceilings recorded again", logfield.Sequence(lacks[0].name), zap.Int("ceilings", len(lacks)), zap.Uint64("plan", plan))
+		v.log.Warn("ceilings recorded again", logfield.Sequence(lacks[0].Name), zap.Int("ceilings", len(lacks)), zap.Uint64("plan", plan))
 		return nil
 	})...)
 }
 
-// limitOf names how far a member, of an id, may go with a sequence; limited is how far.
-type (
-	limitOf struct{ name, giver string }
-	limited struct{ wanted, granted uint64 }
-)
-
 // limits are those that this server has recorded under a plan.
-func (v *store) limits(ctx context.Context, on querier, plan uint64) (map[limitOf]limited, error) {
-	all := make(map[limitOf]limited)
-	rows, err := on.QueryContext(ctx, "SELECT `name`, `giver`, `wanted`, `granted` FROM "+v.table.limit+" WHERE `term` = ?", plan)
-	if err != nil {
-		return nil, fmt.Errorf("read the ceilings of table %s: %w", v.table.limit, err)
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var of limitOf
-		var l limited
-		if err := rows.Scan(&of.name, &of.giver, &l.wanted, &l.granted); err != nil {
-			return nil, fmt.Errorf("read the ceilings of table %s: %w", v.table.limit, err)
-		}
-		all[of] = l
-	}
-	return all, rows.Err()
+func (v *store) limits(ctx context.Context, on querier, plan uint64) ([]limit.Limit, error) {
+	known, err := v.scanRecord(ctx, on, "SELECT `name`, `giver`, `term`, `wanted`, `granted`, `floor` FROM "+v.table.limit+" WHERE `term` = ?", plan)
+	return known.Limits, err
 }

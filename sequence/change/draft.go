@@ -207,8 +207,8 @@ func (p *Plan) checkWriters(asked Change, config *Config) error {
 }
 
 // reachable makes sure that all members can be reached but for one that is removed, and that it
-// is known how far that one went: from the operator's word, or from what it told others.
-// Applications that count in the table itself tell nobody.
+// is known how far that one went: from the operator's word, or from the ceilings that others
+// have recorded for it. Applications that count in the table itself have none.
 func (c *Coordinator) reachable() error {
 	for _, m := range c.plan.everyone() {
 		_, err := c.Store(m.Address)

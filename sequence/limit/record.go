@@ -18,7 +18,7 @@ func (h Holder) Over(other Holder) bool {
 // Limit is how far one giver may go with one sequence: a row that each node has.
 type Limit struct {
 	Name    string // of the sequence, never empty
-	Giver   string // a holder
+	Giver   string // a holder, or a member
 	Term    uint64 // under which it gives
 	Wanted  uint64 // how far it wants to go
 	Granted uint64 // how far it may go: other nodes have shown that it wants to

@@ -303,18 +303,18 @@ func (m *Member) obey(p *change.Plan, id string, floors change.Floors, known []c
 	if m.Plan >= p.Number {
 		return false, nil
 	}
-	told := state == change.Frozen || state == change.Accepted
-	if _, complete := m.Others[p.Number]; told && !complete && change.HasMember(p.Members, id) {
+	frozen := state == change.Frozen || state == change.Accepted
+	if _, complete := m.Others[p.Number]; frozen && !complete && change.HasMember(p.Members, id) {
 		return false, fmt.Errorf("%s does not have the floors of plan %d", m.Address, p.Number)
 	}
 	if state == "" { // a plan that was never decided may have had the number
 		delete(m.Others, p.Number)
 	}
-	if !told {
+	if !frozen {
 		m.writeFloors(p.Number, floors)
 	}
 	m.restore(func(plan uint64) bool { return plan != p.Number })
-	m.follow(p, id, told, known)
+	m.follow(p, id, frozen, known)
 	for _, older := range m.Plans {
 		if older.Number < p.Number && older.Open() {
 			older.State = change.Overtaken
@@ -331,7 +331,7 @@ func (m *Member) obey(p *change.Plan, id string, floors change.Floors, known []c
 }
 
 // follow makes the member what it is in a plan.
-func (m *Member) follow(p *change.Plan, id string, told bool, known []change.Knowledge) {
+func (m *Member) follow(p *change.Plan, id string, frozen bool, known []change.Knowledge) {
 	at := slices.IndexFunc(p.Members, func(o change.Member) bool { return o.ID == id })
 	if at < 0 {
 		saved := false
@@ -373,7 +373,7 @@ func (m *Member) follow(p *change.Plan, id string, told bool, known []change.Kno
 		b.Saved = nil
 		for _, giver := range p.Members {
 			granted := uint64(0)
-			if told && giver.ID == id { // else nobody may have recorded it
+			if frozen && giver.ID == id { // else nobody may have recorded it
 				granted = b.Ceiling
 			}
 			if b.Ceiling > 0 {

@@ -240,7 +240,7 @@ func (w *World) Change(name string, asked change.Change, cut ...int) *Actor {
 // What coordinators and proxies are configured with.
 const (
 	Block = 4  // numbers in a block
-	Ahead = 24 // how far a member goes at most before it tells another
+	Ahead = 24 // how far ahead of its numbers the ceiling of a member is, at most
 )
 
 // servers is the way of a coordinator to the members.
