@@ -517,17 +517,17 @@ func TestATicketTableBecomesASequenceOfSeveralServers(t *testing.T) {
 		p.exec(t, "DROP TABLE tickets64InnoDB, tickets64MyISAM, id_tempInnoDB, id_tempMyISAM, ids_photosInnoDB, ids_photosMyISAM")
 	}
 
-	other := placeOn(t, mysqltest.StartUnsynced(t, "--auto-increment-increment=2"))
+	other := placeOn(t, mysqltest.StartUnsynced(t, "--auto-increment-increment=3"))
 	other.exec(t, "CREATE TABLE ids (id BIGINT AUTO_INCREMENT PRIMARY KEY)")
-	if done, err := importInto(other, s, importOf(other, "ids", "odd")); !errors.Is(err, ErrSeveral) {
-		t.Errorf("a table that counts by two: got %+v, %v, want ErrSeveral", done, err)
+	if done, err := importInto(other, s, importOf(other, "ids", "thirds")); !errors.Is(err, ErrSeveral) {
+		t.Errorf("a table that counts by three, with blocks of 10: got %+v, %v, want ErrSeveral", done, err)
 	}
 	result, err := other.db.Exec("INSERT INTO ids VALUES (NULL)")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if id, _ := result.LastInsertId(); id != 3 {
-		t.Errorf("a table that was refused gives %d, want 3", id)
+	if id, _ := result.LastInsertId(); id != 4 {
+		t.Errorf("a table that was refused gives %d, want 4", id)
 	}
 }
 
