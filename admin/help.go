@@ -36,7 +36,8 @@ var sequenceHelp = [][3]string{
 	{"REPAIR SEQUENCE name", byAdmins, "the same, and raises it if it is behind"},
 }
 
-// Statements lists all statements to the proxy, who may give each, and what it does. Those that change something stand last.
+// Statements lists all statements to the proxy, who may give each, and what it does. Those that
+// change something stand last.
 func Statements() (rows [][3]string) {
 	all := ddl.ProxyStatements()
 	list := func(show bool) {

@@ -11,7 +11,8 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// told is an engine that answers CREATE as it is told: what the real one says is shown in its own tests.
+// told is an engine that answers CREATE as it is told: what the real one says is shown in its own
+// tests.
 type told struct {
 	engine
 	made sequence.Created

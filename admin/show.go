@@ -108,14 +108,15 @@ func (s *Sequences) show(ctx context.Context, ddl *ddl.Sequence, by proxy.Caller
 	return t, nil
 }
 
-// rightsPatience bounds what a list takes for finding out, without a sequence server, what the caller may see: another spelling in its
-// rights could be told only by the server.
+// rightsPatience bounds what a list takes for finding out, without a sequence server, what the
+// caller may see: another spelling in its rights could be told only by the server.
 const rightsPatience = time.Second
 
 // shardPatience bounds what a list takes for looking at the shards.
 const shardPatience = 2 * time.Second
 
-// numbered are the warnings of sequences whose columns the servers of several shards number, too: nil of others.
+// numbered are the warnings of sequences whose columns the servers of several shards number, too:
+// nil of others.
 func numbered(ctx context.Context, by proxy.Caller) (map[string]any, error) {
 	ctx, stop := context.WithTimeout(ctx, shardPatience)
 	defer stop()

@@ -14,7 +14,8 @@ import (
 	"seqproxy/protocol"
 )
 
-// Lookers are the accounts of the configuration that can look at what is on a shard's servers; there may be none.
+// Lookers are the accounts of the configuration that can look at what is on a shard's servers;
+// there may be none.
 func (r *Routes) Lookers(shard *Shard) (accounts []Credentials) {
 	access := shard.access.Load()
 	if access.creds != nil {
@@ -31,14 +32,17 @@ func (r *Routes) Lookers(shard *Shard) (accounts []Credentials) {
 // Column is a column of tables. Without a schema it is that of every table of the name.
 type Column struct{ Schema, Table, Column string }
 
-// AutoIncrement is a table in which the server itself gives numbers to one of the columns that were asked for.
+// AutoIncrement is a table in which the server itself gives numbers to one of the columns that were
+// asked for.
 type AutoIncrement struct {
 	Column        int // the index of that column
 	Shard         string
 	Schema, Table string
-	// Alter is the statement that takes AUTO_INCREMENT from the column and leaves all else of it; empty if the account may not see how the column is defined.
+	// Alter is the statement that takes AUTO_INCREMENT from the column and leaves all else of it;
+	// empty if the account may not see how the column is defined.
 	Alter string
-	// Referenced: MySQL takes that only without its checks of foreign keys, which say nothing of AUTO_INCREMENT.
+	// Referenced: MySQL takes that only without its checks of foreign keys, which say nothing of
+	// AUTO_INCREMENT.
 	Referenced bool
 
 	place string // differs between servers that run at the same time
@@ -61,8 +65,10 @@ func (a *AutoIncrement) Remedy() string {
 		fmt.Sprintf("take AUTO_INCREMENT from the column in %s.%s; the account may not see how it is defined", a.Schema, a.Table))
 }
 
-// AutoIncrements returns the tables of columns that have AUTO_INCREMENT on more than one shard: these give the same numbers. creds are the accounts to look
-// with on a shard, or why there are none. Those that a server refuses, and what none of them may see, are passed over. An error is of shards that could not be asked.
+// AutoIncrements returns the tables of columns that have AUTO_INCREMENT on more than one shard:
+// these give the same numbers. creds are the accounts to look with on a shard, or why there are
+// none. Those that a server refuses, and what none of them may see, are passed over. An error is of
+// shards that could not be asked.
 func (r *Routes) AutoIncrements(ctx context.Context, creds func(*Shard) ([]Credentials, error), columns []Column) ([]AutoIncrement, error) {
 	found, errs := make([][]AutoIncrement, len(r.shards)), make([]error, len(r.shards))
 	var tasks sync.WaitGroup
@@ -110,8 +116,8 @@ func (r *Routes) autoIncrementsOn(ctx context.Context, shard *Shard, account Cre
 	return found, nil
 }
 
-// FindAutoIncrements returns the tables on a shard that ask reaches in which one of the columns has AUTO_INCREMENT. It changes the sql_mode of ask's session. See
-// OnSeveralShards.
+// FindAutoIncrements returns the tables on a shard that ask reaches in which one of the columns has
+// AUTO_INCREMENT. It changes the sql_mode of ask's session. See OnSeveralShards.
 func FindAutoIncrements(ctx context.Context, ask func(ctx context.Context, text string) ([][]string, error), shard string, columns []Column) (all []AutoIncrement, err error) {
 	// In other modes definitions are told without what only MySQL or MariaDB has.
 	if _, err := ask(ctx, "SET SESSION sql_mode = '', SESSION sql_quote_show_create = 1"); err != nil {
@@ -176,7 +182,8 @@ func FindAutoIncrements(ctx context.Context, ask func(ctx context.Context, text 
 	return all, nil
 }
 
-// withoutAutoIncrement takes a column's definition out of an answer to SHOW CREATE TABLE, and AUTO_INCREMENT out of that.
+// withoutAutoIncrement takes a column's definition out of an answer to SHOW CREATE TABLE, and
+// AUTO_INCREMENT out of that.
 func withoutAutoIncrement(create, column string) (definition string, ok bool) {
 	begin := "  " + quoted([]byte(column)) + " "
 	for line := range strings.Lines(create) { // a line break in a text is written as two letters
@@ -187,7 +194,8 @@ func withoutAutoIncrement(create, column string) (definition string, ok bool) {
 	return "", false
 }
 
-// without takes a word with the space in front of it out of a column's definition, where it stands outside of quotes.
+// without takes a word with the space in front of it out of a column's definition, where it stands
+// outside of quotes.
 func without(definition, word string) (rest string, ok bool) {
 	for i := 0; i < len(definition); i++ {
 		switch c := definition[i]; c {
@@ -206,8 +214,9 @@ func without(definition, word string) (rest string, ok bool) {
 	return "", false
 }
 
-// OnSeveralShards returns those of what FindAutoIncrements has found whose column has AUTO_INCREMENT on more than one shard, each table once. A server may be seen by
-// several shards, and several nodes of one shard have the same tables.
+// OnSeveralShards returns those of what FindAutoIncrements has found whose column has
+// AUTO_INCREMENT on more than one shard, each table once. A server may be seen by several shards,
+// and several nodes of one shard have the same tables.
 func (r *Routes) OnSeveralShards(all []AutoIncrement) (several []AutoIncrement) {
 	type table struct {
 		column               int

@@ -31,9 +31,10 @@ type Account struct {
 // maxExamined bounds the logins at one time.
 const maxExamined = 16
 
-// Examine logs in to every node, with each of the accounts for which the shard does not name others, and calls visit with what it found, from several
-// goroutines, once for each account and node. Of a node that cannot be reached it is told once. Ask works while visit runs. It changes nothing on
-// the servers; without an account one of them counts a connection that broke off.
+// Examine logs in to every node, with each of the accounts for which the shard does not name
+// others, and calls visit with what it found, from several goroutines, once for each account and
+// node. Of a node that cannot be reached it is told once. Ask works while visit runs. It changes
+// nothing on the servers; without an account one of them counts a connection that broke off.
 func (r *Routes) Examine(ctx context.Context, accounts []Account, visit func(Examined)) {
 	slots := make(chan struct{}, maxExamined)
 	var tasks sync.WaitGroup
@@ -115,5 +116,6 @@ func (r *Routes) examineLogin(ctx context.Context, t target, account Account) (f
 	}
 }
 
-// IntegerLimit is the greatest number of a column type as information_schema writes it; 0 for one that is no integer.
+// IntegerLimit is the greatest number of a column type as information_schema writes it; 0 for one
+// that is no integer.
 func IntegerLimit(columnType string) uint64 { return integerLimit(columnType) }

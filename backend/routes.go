@@ -8,9 +8,9 @@ import (
 	"seqproxy/protocol"
 )
 
-// Routes says which shard owns a schema, and opens connections there. It does not change
-// and is safe for concurrent use. Routes of after a reload have the same *Shard for a
-// shard whose name and nodes are the same, also where it was gone for a while. The zero value has no shards.
+// Routes says which shard owns a schema, and opens connections there. It does not change and is
+// safe for concurrent use. Routes of after a reload have the same *Shard for a shard whose name and
+// nodes are the same, also where it was gone for a while. The zero value has no shards.
 type Routes struct {
 	shards   []*Shard
 	bySchema map[string]*Shard

@@ -81,7 +81,8 @@ func (h *Hello) ProvesCertificates() bool {
 	return major > 11 || major == 11 && minor >= 4
 }
 
-// TrueVersion is the server's version, without what MariaDB puts before it in a greeting, for old replicas.
+// TrueVersion is the server's version, without what MariaDB puts before it in a greeting, for old
+// replicas.
 func (h *Hello) TrueVersion() string { return strings.TrimPrefix(h.Version, "5.5.5-") }
 
 // Numbers returns the first two numbers of the server's version, or 0 for what is none.

@@ -17,7 +17,8 @@ type NodeStats struct {
 	Shard   string
 	Node    string // the address, as in the configuration
 	Primary bool   // statements go there
-	// Leaving: a reload has taken it away, and it still has connections. Nobody asks it any more whether it is up.
+	// Leaving: a reload has taken it away, and it still has connections. Nobody asks it any more
+	// whether it is up.
 	Leaving bool
 	// Version is what the server says of itself; "" if it never answered.
 	Version string

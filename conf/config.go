@@ -13,52 +13,48 @@ import (
 // have, the tag default stands where the zero value means something else, and the tag
 // reload says when a change in the file counts: see [When].
 type Config struct {
-	// TCP address for clients, `host:port`; the host may be empty for all addresses, port
-	// 0 picks a free one. `-listen` overrides it
+	// TCP address for clients, `host:port`; without host all addresses, port 0 picks a free one.
+	// `-listen` overrides it
 	Listen string `toml:"listen" reload:"restart"`
-	// users who may do everything: change sequences (SETVAL, too), KILL any session, and give every
-	// [statement to the proxy](statements.md). Each is a `[[user]]`, or an account of the server with
+	// users who may change sequences, KILL any session and say all [statements to the
+	// proxy](statements.md). Each is a `[[user]]`, or an account of the server with
 	// `unknown_user = "backend"`
 	AdminUsers []string `toml:"admin_users" reload:"new"`
-	// users who may see all that an admin sees (`SHOW SEQPROXY ...`, every sequence in
-	// `SHOW SEQUENCES`) and change nothing; named like `admin_users`
+	// users who may see all that an admin sees, and change nothing; named like `admin_users`
 	MonitorUsers []string `toml:"monitor_users" reload:"new"`
-	// a login by a user that is no `[[user]]`: `"refuse"` is error 1045; `"backend"` has the default
-	// shard's server check it, and needs no `[[user]]` at all. [What that
-	// means](security.md#accounts-that-the-server-checks)
+	// a login that is no `[[user]]`: `"refuse"` is error 1045; with `"backend"` [the default shard's
+	// server checks it](security.md#accounts-that-the-server-checks), and no `[[user]]` is needed
 	UnknownUser UnknownUser `toml:"unknown_user" oneof:"refuse,backend" reload:"new"`
-	// shard of every schema that no shard owns; required with more than one shard,
-	// otherwise it is that one
+	// shard of the schemas that no shard owns; required with more than one shard
 	DefaultShard string `toml:"default_shard" reload:"now"`
 
 	// bounds connecting to a shard, login included
 	ConnectTimeout Duration `toml:"connect_timeout" reload:"now"`
 	// bounds the login of a client
 	LoginTimeout Duration `toml:"login_timeout" reload:"new"`
-	// a client that takes nothing of its answer for so long is disconnected, and a server
-	// that takes nothing of a statement is given up
+	// a client that reads nothing of its answer for so long is disconnected; so is a server that reads
+	// nothing of a statement
 	WriteTimeout Duration `toml:"write_timeout" reload:"new"`
-	// how long a statement waits for a shard that is [paused](operations.md#pause-and-resume), before
-	// it fails with error 1429
+	// how long a statement waits for a [paused](operations.md#pause-and-resume) shard, before it fails
+	// with error 1429
 	PauseTimeout Duration `toml:"pause_timeout" reload:"now"`
 
 	// statements up to this size are analysed, longer ones relayed as they are; 1KiB to 1GiB
 	MaxStatement Size `toml:"max_statement" reload:"now"`
-	// what statements above 64KiB may take in all sessions together, twice their size each. Further
-	// ones wait before they are read on, and a client that sends one too slowly meanwhile gets 1159.
-	// Sessions in a transaction or with a lock may take as much again; 1MiB to 1024GiB
+	// memory for statements above 64KiB in all sessions, twice their size each. Further ones wait; too
+	// slow ones get error 1159. Sessions in a transaction or with a lock may take as much again; 1MiB
+	// to 1024GiB
 	StatementMemory Size `toml:"statement_memory" reload:"now"`
 	// clients at one time; one more gets error 1040
 	MaxConnections int `toml:"max_connections" reload:"new"`
-	// clients of one user at one time, those whom a server checks included; one more gets
-	// error 1203. 0 is any number
+	// clients of one user at one time; one more gets error 1203. 0 is any number
 	MaxUserConnections int `toml:"max_user_connections" reload:"new"`
-	// clients that log in at one time, of one address four fifths of that. Others wait, and get error
-	// 1040 at the end of `login_timeout`. 0 is any number
+	// clients that log in at one time; from one address, four fifths of that. Others wait, and get
+	// error 1040 after `login_timeout`. 0 is any number
 	MaxLogins int `toml:"max_logins" reload:"new"`
 
-	// how many failed logins of one address are answered at once; [further ones
-	// wait](security.md#guessed-passwords). 0 never delays
+	// how many failed logins from one address are answered at once; [further ones
+	// wait](security.md#guessed-passwords). 0: none waits
 	FailedLogins int `toml:"failed_logins" reload:"new"`
 	// the longest that such a login waits; never more than half of `login_timeout`
 	FailedLoginDelay Duration `toml:"failed_login_delay" reload:"new"`
@@ -66,22 +62,20 @@ type Config struct {
 	// take all of `max_logins`
 	FailedLoginExempt []Network `toml:"failed_login_exempt" reload:"new"`
 
-	// addresses and networks of balancers that tell the address of their client by the PROXY protocol,
-	// version 1 or 2. Every connection from there must begin with its header; from anywhere else one
-	// is refused ([more](operations.md#behind-a-balancer))
+	// addresses and networks of balancers. Each connection from there must begin with a header of the
+	// PROXY protocol, version 1 or 2; from elsewhere none may
+	// ([more](operations.md#behind-a-balancer))
 	ProxyProtocolFrom []Network `toml:"proxy_protocol_from" reload:"new"`
 
-	// clients may compress what goes between them and the proxy, by zlib, and by zstd where all
-	// shards' servers offer that. Between proxy and servers nothing is compressed
+	// clients may compress their connections, by zlib, and by zstd if all shards' servers offer that.
+	// Connections to servers are not compressed
 	Compression bool `toml:"compression" reload:"new"`
 
-	// when a number that `SELECT NEXTVAL` gave is made LAST_INSERT_ID() on the server: `"auto"`,
-	// before statements that name it or may read it; `"exact"`, before every statement, for triggers
-	// and views
+	// when the server gets a number of `SELECT NEXTVAL` as its LAST_INSERT_ID(): `"auto"`, before
+	// statements that may read it; `"exact"`, before every statement, for triggers and views
 	LastInsertID LastInsertID `toml:"last_insert_id" oneof:"auto,exact" reload:"now"`
-	// NEXTVAL of a name that is no sequence: `"error"` is 4091; `"create"` creates it, whoever asks;
-	// `"relay"` sends the statement to the server, for [MariaDB's own
-	// sequences](sequences.md#beside-mariadbs-own)
+	// NEXTVAL of an unknown name: `"error"` is 4091; `"create"` creates it, whoever asks; `"relay"`
+	// asks the server, for [MariaDB's own sequences](sequences.md#beside-mariadbs-own)
 	UnknownSequence UnknownSequence `toml:"unknown_sequence" oneof:"error,create,relay" reload:"now"`
 
 	Drain    Drain    `toml:"drain"`
@@ -133,12 +127,12 @@ const (
 
 // Admin is the table [admin].
 type Admin struct {
-	// TCP address at which only `admin_users` and `monitor_users` that are a `[[user]]` log in, and
-	// only statements to the proxy are answered, also with every server down. `""` is none, port 0
-	// picks a free one. `-admin-listen` overrides it. The PROXY protocol is not expected here
+	// TCP address for statements to the proxy alone, also with every server down; a `[[user]]` in
+	// `admin_users` or `monitor_users` logs in. `""` for none, port 0 picks a free one.
+	// `-admin-listen` overrides it. No PROXY protocol here
 	Listen string `toml:"listen" reload:"restart"`
-	// `SEQPROXY ...`, `SHOW SEQPROXY ...` and `EXPLAIN FORMAT=ROUTE` are answered where clients
-	// connect, too; with `false` they get an error there that names `admin.listen`
+	// whether statements to the proxy are answered where clients connect, too. With `false` they are
+	// an error there
 	DataPort bool `toml:"data_port" reload:"now"`
 }
 
@@ -147,8 +141,8 @@ const LogStderr = "stderr"
 
 // Drain is the table [drain].
 type Drain struct {
-	// for how long clients are still accepted after the proxy was asked to stop, while it says already
-	// that it is not ready: the time that a balancer needs to notice
+	// for how long a proxy that was asked to stop still accepts clients, while `/readyz` is 503: what
+	// a balancer needs to notice
 	Grace Duration `toml:"grace" reload:"now"`
 	// how long running statements and open transactions may go on after `drain.grace`; `"0s"` ends
 	// them at once
@@ -174,8 +168,7 @@ type User struct {
 	// required
 	Name string `toml:"name" reload:"new"`
 	Credential
-	// a second password that lets in, too, while the password is being changed
-	// ([how](security.md#changing-a-password))
+	// a second valid password, while you [change it](security.md#changing-a-password)
 	OldPassword Secret `toml:"old_password" reload:"new"`
 	// a file with the old password in one line
 	OldPasswordFile string `toml:"old_password_file" reload:"new"`
@@ -185,19 +178,17 @@ type User struct {
 	Schema string `toml:"schema" reload:"new"`
 	// the user's clients at one time; one more gets error 1226. 0 is `max_user_connections`
 	MaxConnections int `toml:"max_connections" reload:"new"`
-	// the sequences that the user may take numbers of, look at and set; any other gets
-	// error 1227. A name means what it means in SQL; `video*` is every name that begins so, as the
-	// table spells it. `[]` is none
+	// the sequences that the user may use; others are error 1227. Names as in SQL; `video*` is every
+	// name that begins so, as the table spells it. `[]` is none
 	Sequences []string `toml:"sequences" default:"[\"*\"]" reload:"new"`
 	// the user must come over TLS, as with `REQUIRE SSL` on a server
 	RequireTLS bool `toml:"require_tls" reload:"new"`
 	// the user must show a certificate signed by one of `tls.client_ca_file`, as with `REQUIRE X509`
 	RequireCertificate bool `toml:"require_certificate" reload:"new"`
-	// the user's certificate must be for this name, as with `REQUIRE SUBJECT`:
+	// the subject that the user's certificate must have, as with `REQUIRE SUBJECT`:
 	// `"/C=SE/O=Photos/CN=app"`, as `openssl x509 -noout -subject -nameopt compat` writes it
-	// behind `subject=`
 	CertificateSubject string `toml:"certificate_subject" reload:"new"`
-	// the user's certificate must be issued by this name, as with `REQUIRE ISSUER`
+	// the issuer that it must have, as with `REQUIRE ISSUER`
 	CertificateIssuer string `toml:"certificate_issuer" reload:"new"`
 }
 
@@ -222,7 +213,7 @@ type Credential struct {
 type Sequence struct {
 	// schema of the table
 	Database string `toml:"database" reload:"restart"`
-	// the table of the counters. Others, with `_options`, `_proxy`, `_member`, `_plan`,
+	// the table of the counters. Others, with `_options`, `_version`, `_proxy`, `_member`, `_plan`,
 	// `_plan_start`, `_holder` and `_limit` behind its name, stand beside it
 	Table string `toml:"table" reload:"restart"`
 	// create schema and tables where they are missing; `seqproxy schema` prints the statements
@@ -230,33 +221,29 @@ type Sequence struct {
 
 	// how many numbers are reserved at a time, at least; 1 to 10^12
 	Cache int64 `toml:"cache" reload:"now"`
-	// for how long the numbers in memory shall last at the measured rate; more than `cache`
-	// is reserved for that. `"0s"` keeps to `cache`
+	// for how long numbers in memory last at the measured rate; more than `cache` is reserved for
+	// that. `"0s"`: only `cache`
 	OutageCover Duration `toml:"outage_cover" reload:"now"`
 	// how long a statement waits for the sequence servers when no number is in memory
 	AllocateTimeout Duration `toml:"allocate_timeout" reload:"now"`
-	// a directory of this proxy alone for [what it has to
-	// remember](operations.md#what-a-proxy-remembers), made if its parent is there; under systemd
-	// `StateDirectory=seqproxy` and `"/var/lib/seqproxy"`
+	// a directory for [what this proxy remembers](operations.md#what-a-proxy-remembers), of this proxy
+	// alone; made if its parent is there. Under systemd `"/var/lib/seqproxy"`
 	StateDir string `toml:"state_dir" reload:"restart"`
-	// [ORDER sequences](sequences.md#order) on a group (`nodes`) give numbers only while the proxy
-	// sees a majority of the nodes. `false`: they go on up to the ceiling, and their order may break
-	// in a fail-over. Without effect on a single server, and on clusters
+	// [ORDER sequences](sequences.md#order) on a primary with replicas need a majority of the nodes.
+	// `false`: they go on up to the ceiling, and a fail-over may break their order
 	OrderRequiresReplica bool `toml:"order_requires_replica" reload:"now"`
-	// `"strict"` refuses a server with `innodb_flush_log_at_trx_commit` = 0 and warns of 2, and
-	// refuses a [cluster](sequence-servers.md#what-a-cluster-can-lose) of which no majority has 1;
-	// `"relaxed"` takes all, and keys may repeat after a crash
+	// `"strict"` refuses a server with `innodb_flush_log_at_trx_commit` = 0 and warns of 2; in a
+	// [cluster](sequence-servers.md#what-a-cluster-can-lose) a majority needs 1. `"relaxed"`: keys may
+	// repeat after a crash
 	Durability Durability `toml:"durability" oneof:"strict,relaxed" reload:"restart"`
-	// whether applications count in the table themselves, for
-	// [changes of the set of sequence servers](sequence-servers.md#changing-their-number):
-	// `true` has an admin say that they are stopped
+	// whether applications count in the table themselves. With `true`, [ADD and REMOVE SEQUENCE
+	// SERVER](sequence-servers.md#changing-their-number) want to hear that they are stopped
 	DirectWriters bool `toml:"direct_writers" reload:"now"`
 
-	// how [several servers](sequence-servers.md#several-servers) divide the numbers: `"block"` gives
-	// each a block in turn, `"step"` a number in turn. It counts when the second server is added; then
-	// what is written down in the servers counts
+	// how [several servers](sequence-servers.md#several-servers) divide the numbers: a `"block"` in
+	// turn, or one number in turn (`"step"`). It counts when the second server is added, and not later
 	Interleave Interleave `toml:"interleave" oneof:"block,step" reload:"restart"`
-	// how many numbers a block of `interleave` has, 1 to 10^12; it counts when that does
+	// how many numbers a block has, 1 to 10^12; it counts when `interleave` does
 	Block int64 `toml:"block" reload:"restart"`
 
 	Servers []SequenceServer `toml:"server" reload:"restart"`
@@ -287,8 +274,8 @@ const (
 type SequenceServer struct {
 	// `host:port` or `unix:/path/of/socket`; this or `nodes` is required
 	Address Address `toml:"address" reload:"restart"`
-	// in place of `address`: all addresses of a server that is [a group](sequence-servers.md#groups),
-	// each of which may become the one that is written to; the same list in every proxy
+	// in place of `address`: all nodes of [a group](sequence-servers.md#groups); the same list in
+	// every proxy
 	Nodes []Address `toml:"nodes" reload:"restart"`
 	// required
 	User string `toml:"user" reload:"new"`
@@ -308,8 +295,8 @@ func (s *SequenceServer) Addresses() []Address {
 
 // Ticket is one [[ticket]]: a table whose ticket idioms are answered by the proxy.
 type Ticket struct {
-	// required; `schema.table` on the sequence server: the table of the sequences, which may
-	// stand without its schema, or one with an AUTO_INCREMENT column
+	// required; `schema.table` on the sequence server: the table of the sequences (also without
+	// schema), or one with an AUTO_INCREMENT column
 	Table string `toml:"table" reload:"now"`
 }
 

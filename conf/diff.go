@@ -93,8 +93,9 @@ func diffLists(was, is keyValue) (changes []Change) {
 	return changes
 }
 
-// pairsOf finds the elements of one list in another, by what they are and then by their names. pairs are the places there, -1 for none, and added the places of those that only the
-// other list has.
+// pairsOf finds the elements of one list in another, by what they are and then by their names.
+// pairs are the places there, -1 for none, and added the places of those that only the other list
+// has.
 func pairsOf(was, is keyValue) (pairs, added []int) {
 	names, next := elements(was), elements(is)
 	pairs = make([]int, len(names))

@@ -121,7 +121,8 @@ func TestWhatTakesARestartStays(t *testing.T) {
 	}
 }
 
-// The list of sequence servers takes a restart, and their accounts do not: a server has that of its own addresses, wherever it stands.
+// The list of sequence servers takes a restart, and their accounts do not: a server has that of its
+// own addresses, wherever it stands.
 func TestSequenceServersStayAndTheirAccountsDoNot(t *testing.T) {
 	server := func(address, user, password string) string {
 		return fmt.Sprintf("[[sequence.server]]\n%s\nuser = %q\npassword = %q\n", address, user, password)

@@ -64,7 +64,7 @@ func (c *Config) resolveOld(key string, user *User) []string {
 	if len(problems) == 0 && user.OldPassword.set {
 		switch {
 		case user.OldPassword.IsEmpty():
-			problems = append(problems, fmt.Sprintf("%s.old_password: must not be empty: whoever has no password would be let in", key))
+			problems = append(problems, fmt.Sprintf("%s.old_password: must not be empty: it would let in anybody without a password", key))
 		case user.Password.IsEmpty():
 			problems = append(problems, fmt.Sprintf("%s.old_password: needs a password beside it, the new one", key))
 		}

@@ -10,16 +10,15 @@ import (
 
 // TLS is the table [tls]: both files, or neither for a proxy without TLS.
 type TLS struct {
-	// PEM file of the certificate with its chain; without the table clients cannot use TLS.
-	// TLS 1.2 is the oldest version
+	// PEM file of the certificate with its chain; without `[tls]`, clients cannot use TLS. The oldest
+	// version is TLS 1.2
 	CertFile string `toml:"cert_file" reload:"new"`
 	// PEM file of its private key
 	KeyFile string `toml:"key_file" reload:"new"`
-	// PEM file of the CAs that clients' certificates are verified with. Clients may then show one; one
-	// that cannot be verified ends the connection
+	// PEM file of the CAs for clients' certificates. Clients may then show one; if it cannot be
+	// verified, the connection ends
 	ClientCAFile string `toml:"client_ca_file" reload:"new"`
-	// refuse every client without TLS, with MySQL's error 3159, before it is asked for a
-	// password
+	// refuse clients without TLS, with error 3159, before they are asked for a password
 	Required bool `toml:"required" reload:"new"`
 }
 

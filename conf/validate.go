@@ -259,7 +259,7 @@ func (c *Config) checkSequence(p *checker) {
 		}
 		for _, address := range server.Addresses() {
 			if other, ok := seen[address]; ok && other != key && address != "" {
-				p.add(key+".address", "%q is that of %s, too", address, other)
+				p.add(key+".address", "%q is the address of %s, too", address, other)
 			}
 			seen[address] = key
 		}

@@ -56,8 +56,8 @@ func (s *AuthSwitch) salt() (Salt, error) {
 	return salt, nil
 }
 
-// AppendAuthMoreData appends the payload of Protocol::AuthMoreData, by which a
-// plugin's server side says something to its client side
+// AppendAuthMoreData appends the payload of Protocol::AuthMoreData, by which a plugin's server side
+// says something to its client side
 // (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase_packets_protocol_auth_more_data.html).
 func AppendAuthMoreData(b, data []byte) []byte {
 	return append(append(b, headerMoreData), data...)

@@ -79,8 +79,8 @@ func (x *exchange) instead(plugin string) string {
 	return x.login.plugin()
 }
 
-// speaks says whether a client that names the plugin is judged by it. A password in clear is never asked for where
-// others could read it.
+// speaks says whether a client that names the plugin is judged by it. A password in clear is never
+// asked for where others could read it.
 func (x *exchange) speaks(plugin string) bool {
 	switch plugin {
 	case mysql.AUTH_NATIVE_PASSWORD, mysql.AUTH_CACHING_SHA2_PASSWORD, mysql.AUTH_SHA256_PASSWORD:

@@ -81,8 +81,8 @@ const Relayable = LongPassword | FoundRows | LongFlag | ConnectWithDB | NoSchema
 	OptionalMetadata | QueryAttributes |
 	Progress | BulkOperations | ExtendedMetadata | CacheMetadata | BulkUnitResults
 
-// Common is the part of Relayable, and of Compressing, that every server since MySQL 5.7 and MariaDB 10.2
-// has, which clients are offered while no server can be asked.
+// Common is the part of Relayable, and of Compressing, that every server since MySQL 5.7 and
+// MariaDB 10.2 has, which clients are offered while no server can be asked.
 const Common = LongPassword | FoundRows | LongFlag | ConnectWithDB | NoSchema | ODBC |
 	LocalFiles | IgnoreSpace | Protocol41 | Interactive | IgnoreSigpipe | Transactions | Reserved |
 	SecureConnection | MultiStatements | MultiResults | PSMultiResults | PluginAuth | ConnectAttrs |

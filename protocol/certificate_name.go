@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// certificateName writes a certificate's subject or issuer, in DER, as the servers
-// compare it, in one line: "/C=SE/O=Photos/CN=app". That is OpenSSL's form of old
-// (https://docs.openssl.org/3.0/man3/X509_NAME_print_ex/, X509_NAME_oneline), with
-// \xHH for what is not printable ASCII, and \/ and \+ inside of values. A name that cannot be read is "".
+// certificateName writes a certificate's subject or issuer, in DER, as the servers compare it, in
+// one line: "/C=SE/O=Photos/CN=app". That is OpenSSL's form of old
+// (https://docs.openssl.org/3.0/man3/X509_NAME_print_ex/, X509_NAME_oneline), with \xHH for what is
+// not printable ASCII, and \/ and \+ inside of values. A name that cannot be read is "".
 func certificateName(der []byte) string {
 	// A name ending in SET is how package asn1 is told that it is one.
 	type attributeSET []struct {

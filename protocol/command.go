@@ -5,7 +5,8 @@ import "github.com/go-mysql-org/go-mysql/mysql"
 // Command is the first byte of a client's packet in the command phase.
 type Command byte
 
-// The commands (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_command_phase.html).
+// The commands
+// (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_command_phase.html).
 const (
 	ComQuit           = Command(mysql.COM_QUIT)
 	ComInitDB         = Command(mysql.COM_INIT_DB)

@@ -12,8 +12,9 @@ func TestTheProofIsOfThePasswordTheChallengeAndTheCertificate(t *testing.T) {
 	certificate := sha256.Sum256([]byte("a certificate"))
 	hello := ClientHello{Plugin: "mysql_native_password", PasswordUsed: true, certificate: &certificate}
 	copy(hello.Salt[:], "12345678901234567890")
-	// SHA256(SHA1(SHA1('pw')) + salt + fingerprint), made with a server's functions:
-	// SELECT SHA2(CONCAT(UNHEX(SHA1(UNHEX(SHA1('pw')))), '12345678901234567890', UNHEX(SHA2('a certificate', 256))), 256)
+	// SHA256(SHA1(SHA1('pw')) + salt + fingerprint), made with a server's functions: SELECT
+	// SHA2(CONCAT(UNHEX(SHA1(UNHEX(SHA1('pw')))), '12345678901234567890', UNHEX(SHA2('a certificate',
+	// 256))), 256)
 	const want = "85EECBE34873DE81B8BA18F479A891DCFB260CC8F3513A969462E76FC9A44F8C"
 	if got := hello.prove("pw"); got != "\x01"+want {
 		t.Errorf("got %q, want %q", got, "\x01"+want)

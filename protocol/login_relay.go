@@ -123,7 +123,7 @@ func (r *RelayedLogin) run() (ok []byte, err error) {
 		switch {
 		case payload[0] == headerOK:
 			if !r.answered {
-				return nil, r.refuseTrust("the server asked for no password: it trusts whoever connects, and that is the proxy")
+				return nil, r.refuseTrust("the server asked for no password: it trusts whoever connects, here the proxy")
 			}
 			return payload, nil
 		case payload[0] == headerERR:
@@ -208,7 +208,7 @@ func (r *RelayedLogin) begin(payload []byte, plugin string, data []byte) error {
 		}
 		return r.pass(payload)
 	}
-	return r.refuseTrust(fmt.Sprintf("the server wants to check it by the plugin %q, which may look at who connects (the proxy) rather than at a password", plugin))
+	return r.refuseTrust(fmt.Sprintf("the server wants to check it by the plugin %q, which may check who connects (the proxy) and no password", plugin))
 }
 
 // more passes on what the server's plugin says to the client's.

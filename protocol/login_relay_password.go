@@ -39,8 +39,8 @@ func (r *RelayedLogin) sha2(payload []byte) error {
 	return r.giveUnderRSA(given, sha2RequestKey)
 }
 
-// sha256 is the whole exchange of sha256_password, which has no other way than to
-// give the password itself (https://dev.mysql.com/doc/refman/8.4/en/sha256-pluggable-authentication.html).
+// sha256 is the whole exchange of sha256_password, which has no other way than to give the password
+// itself (https://dev.mysql.com/doc/refman/8.4/en/sha256-pluggable-authentication.html).
 func (r *RelayedLogin) sha256(payload []byte) error {
 	if !r.safe(r.attempt.pc) && !r.safe(r.server) {
 		return r.underServersKey(payload, sha256RequestKey)

@@ -201,9 +201,10 @@ func (r *Result) Definitions(cols []Column) {
 	}
 }
 
-// Row appends a row of values, each nil (NULL), uint64, int64, uint32, float64, time.Time (to
-// the second), string or []byte. In binary form their columns' types must be BIGINT for the
-// first two kinds of integers, INT for the last, DOUBLE for float64, DATETIME for time.Time, and strings for the others.
+// Row appends a row of values, each nil (NULL), uint64, int64, uint32, float64, time.Time (to the
+// second), string or []byte. In binary form their columns' types must be BIGINT for the first two
+// kinds of integers, INT for the last, DOUBLE for float64, DATETIME for time.Time, and strings for
+// the others.
 func (r *Result) Row(values ...any) {
 	at := r.begin()
 	if r.form.Binary {

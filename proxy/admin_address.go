@@ -2,14 +2,14 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"net"
 	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/backend"
-	"seqproxy/protocol"
+	"seqproxy/proxy/kill"
+	"seqproxy/proxy/login"
 	"seqproxy/statement"
 )
 
@@ -69,8 +69,8 @@ func (s *Server) endAdminAddress(ctx context.Context) (cut int) {
 	}
 	s.eachAt(true, func(sess *session) {
 		cut++
-		sess.doom.CompareAndSwap(notDoomed, doomDrained)
-		sess.cut()
+		sess.doom.Set(kill.Drained)
+		sess.Cut()
 	})
 	<-ended
 	return cut
@@ -83,65 +83,48 @@ const adminEndPatience = 200 * time.Millisecond
 // noRoutes lead nowhere.
 var noRoutes = &backend.Routes{}
 
-// routesIn are the ways of settings to servers: none at the admin address.
-func (s *session) routesIn(set *settings) *backend.Routes {
-	if s.atAdmin {
+// routesFor are the ways of a session to servers: none at the admin address.
+func (s *settings) routesFor(atAdmin bool) *backend.Routes {
+	if atAdmin {
 		return noRoutes
 	}
-	return set.routes
+	return s.routes
 }
 
 // noServer is the error for what needs a server where there is none.
 func (s *session) noServer() error {
-	if !s.atAdmin {
+	if !s.login.AtAdmin {
 		return errKeysOnly
 	}
 	return notSupported("this is the admin address, where only SEQPROXY ..., SHOW SEQPROXY ..., EXPLAIN FORMAT=ROUTE and statements about sequences are answered "+
 		"(SHOW SEQPROXY HELP lists them), and what drivers ask when they connect: for all else, as for data and to look around with a tool, connect to %s", s.srv.Addr())
 }
 
-// looks says whether a user may see all of the proxy.
-func (u *User) looks() bool { return u.Admin || u.Monitor }
-
-// errOnlyAdmins is for a login at the admin address by somebody else.
-var errOnlyAdmins = errors.New("neither in admin_users nor in monitor_users")
-
-// greetAtAdmin is what a client is greeted with at the admin address: what the default
-// shard's server last said of itself, and what everything can keep.
-func (s *settings) greetAtAdmin(id uint32) *protocol.ServerLogin {
-	l := s.ownGreeting(id)
-	if hello, ok := s.routes.Greeting(); ok {
-		l.Version, l.Collation = hello.Version, hello.Collation
-		l.Prove = s.TLS != nil && hello.ProvesCertificates()
-	}
-	return l
-}
-
 // version is what the session says that the server's is where there is none.
 func (s *session) version() string {
-	if s.atAdmin {
+	if s.login.AtAdmin {
 		if hello, ok := s.set.routes.Greeting(); ok {
 			return hello.TrueVersion()
 		}
 	}
-	return noServerVersion
+	return login.NoServerVersion
 }
 
 // atAdminAddress handles a text at the admin address.
 func (s *session) atAdminAddress(sql []byte) error {
-	if s.asksForNumbers() {
+	if asksForNumbers(&s.stmt) {
 		return s.noServer()
 	}
 	return s.special(sql)
 }
 
-// asksForNumbers says whether the text just analysed is one that sequences give numbers to.
-func (s *session) asksForNumbers() bool {
-	if s.stmt.Refusal != "" {
+// asksForNumbers says whether a text is one that sequences give numbers to.
+func asksForNumbers(st *statement.Statement) bool {
+	if st.Refusal != "" {
 		return true
 	}
-	for i := range s.stmt.Calls {
-		switch s.stmt.Calls[i].Func {
+	for i := range st.Calls {
+		switch st.Calls[i].Func {
 		case statement.Nextval, statement.Lastval, statement.Setval:
 			return true
 		}
@@ -155,7 +138,7 @@ func (s *session) notHere(st *statement.Statement) error {
 	if st.Kind != statement.Seqproxy && st.Kind != statement.ExplainRoute {
 		return nil
 	}
-	if !s.set.AdminAddressOnly || s.atAdmin || !s.user.looks() {
+	if !s.set.AdminAddressOnly || s.login.AtAdmin || !s.login.Account.Looks() {
 		return nil
 	}
 	where := "the admin address"

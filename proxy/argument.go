@@ -1,285 +1,52 @@
 package proxy
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
-	"slices"
-	"strconv"
-
-	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/params"
 	"seqproxy/proxy/plan"
 	"seqproxy/statement"
 )
 
-// A client's parameter may be the name or the count of a NEXTVAL: NEXTVAL(?), NEXTVAL(?, ?),
-// NEXTVAL('s', ?). The server has a parameter for the number in that place, and none for
-// these, which are read here at each execution.
-
-// maxArgument bounds what is kept of a name that comes by COM_STMT_SEND_LONG_DATA: more than
-// any sequence's name has.
-const maxArgument = 4096
-
-// maxLongArguments bounds the names of one statement that are kept so.
-const maxLongArguments = 256
-
-// tooLong is kept of the others: it is no name. Read-only.
-var tooLong = make([]byte, maxArgument)
-
-// noPlace is the place on the server of a parameter that is an argument of a call.
-const noPlace = 1<<16 - 1
-
-// unsignedBit is the flag beside a parameter's type.
-const unsignedBit = 0x8000
-
-// argument says which of the client's parameters tell what a hidden parameter is to be,
-// counted from 1; 0: none.
-type argument struct {
-	name  int
-	count int // or the value of a SETVAL
-}
-
-// argumentOf numbers the markers that are arguments of calls.
-func argumentOf(call *statement.FuncCall) argument {
-	a, next := argument{}, call.ParamsBefore+1
-	if call.Form == statement.FormParam {
-		a.name = next
-		next++
-	}
-	if last := call.ParamsBefore + call.Markers(); last >= next {
-		a.count = last
-	}
-	return a
-}
-
-// markers is how many parameters of the client's stand in the place of a hidden one.
-func (h *hiddenParam) markers() int {
-	n := 0
-	if h.from.name > 0 {
-		n++
-	}
-	if h.from.count > 0 {
-		n++
-	}
-	return n
-}
-
-// argumentCount is how many of the client's parameters the server does not have.
-func (p *prepared) argumentCount() int {
-	n := 0
-	for i := range p.hidden {
-		n += p.hidden[i].markers()
-	}
-	return n
-}
-
-// isArgument says whether the client's parameter i is unknown to the server.
-func (p *prepared) isArgument(i int) bool { return i < len(p.place) && p.place[i] == noPlace }
-
-// keepArgument keeps what came by COM_STMT_SEND_LONG_DATA for the client's parameter i.
-func (p *prepared) keepArgument(i int, data []byte) {
-	if p.longArgs == nil {
-		p.longArgs = make(map[int][]byte)
-	}
-	if p.longArgs[i] == nil && len(p.longArgs) >= maxLongArguments {
-		p.longArgs[i] = tooLong
-	}
-	if room := maxArgument - len(p.longArgs[i]); len(data) > room {
-		data = data[:room]
-	}
-	p.longArgs[i] = append(p.longArgs[i], data...)
-}
-
-// argumentValue is a parameter of the client's as it was sent.
-type argumentValue struct {
-	null bool
-	long bool // it came by COM_STMT_SEND_LONG_DATA: data has no length in front
-	kind protocol.Parameter
-	data []byte
-}
-
-// errArgument is a server's error for arguments of a function that are none.
-func errArgument(fn statement.Func) error {
-	name := map[statement.Func]string{statement.Nextval: "NEXTVAL", statement.Lastval: "LASTVAL", statement.Setval: "SETVAL"}[fn]
-	return sqlError(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to %s", name)
-}
-
-// asksOf says what the hidden parameters of an execution ask for. argument gives the value of
-// the client's parameter i.
-func (s *session) asksOf(p *prepared, argument func(i int) argumentValue) ([]plan.Slot, error) {
-	asks := make([]plan.Slot, len(p.hidden))
-	for i := range p.hidden {
-		asks[i] = p.hidden[i].Slot
-		if err := s.fillIn(&asks[i], p.hidden[i].from, argument); err != nil {
-			return nil, err
-		}
-	}
-	return asks, nil
-}
-
-// fillIn fills in what parameters tell of what is asked.
-func (s *session) fillIn(a *plan.Slot, from argument, argument func(i int) argumentValue) error {
-	if from.name > 0 {
-		v := argument(from.name - 1)
-		name, ok := v.text()
-		if !ok {
-			return errArgument(a.Func)
-		}
-		var err error
-		if a.Sequence, err = s.nameInUTF8(name, s.state.Charset); err != nil {
-			return err
-		}
-	}
-	if from.count == 0 {
-		return nil
-	}
-	v := argument(from.count - 1)
-	n, negative, ok := v.integer()
-	if a.Func == statement.Setval {
-		set := *a.Set
-		set.Value, set.Negative = n, negative
-		a.Set = &set
-	} else {
-		a.Count = n
-		ok = ok && !negative && n > 0 && n <= statement.MaxCount
-	}
-	if !ok {
-		return errArgument(a.Func)
-	}
-	return nil
-}
-
 // fillCalls fills in what the parameters of an execution tell of the calls of a statement
 // that is answered here.
 func (s *session) fillCalls(st *statement.Statement, p *prepared, payload []byte, f *plan.Facts) error {
-	defer p.forgetLong()
-	e, err := s.cutExecution(p, payload, s.login.Capabilities.Has(protocol.QueryAttributes))
-	if errors.Is(err, errMalformed) {
-		return s.malformed()
+	defer p.ForgetLong()
+	e, err := p.cutExecution(payload, s.likeMariaDB(), s.login.Capabilities.Has(protocol.QueryAttributes))
+	if errors.Is(err, params.ErrMalformed) {
+		return malformed(s.likeMariaDB())
 	}
 	if err != nil {
 		return err
 	}
-	values := p.arguments(&e)
+	values := p.Arguments(&e)
 	for i := range st.Calls {
 		call := &st.Calls[i]
-		from := argumentOf(call)
-		if from == (argument{}) {
+		from := params.ArgumentOf(call)
+		if !from.Any() {
 			continue
 		}
 		a := plan.Slot{Func: call.Func, Sequence: call.Name, Count: call.Count, Set: call.Set}
-		if err := s.fillIn(&a, from, values); err != nil {
+		if err := params.FillIn(&a, from, values, s.nameOf); err != nil {
 			return err
 		}
 		of := f.NameOf(i)
-		of.Given, of.Named = a, from.name > 0
+		of.Given, of.Named = a, from.Named()
 	}
 	return nil
 }
 
 // cutExecution takes an execution apart of which all values must be there.
-func (s *session) cutExecution(p *prepared, payload []byte, attributes bool) (execution, error) {
-	e, err := p.cut(payload, attributes)
+func (p *prepared) cutExecution(payload []byte, likeMariaDB, attributes bool) (params.Execution, error) {
+	e, err := p.Cut(payload, attributes)
 	switch {
-	case err != nil || p.complete(&e):
-	case s.likeMariaDB():
-		err = errExecuteArguments
+	case err != nil || p.Complete(&e):
+	case likeMariaDB:
+		err = params.ErrArguments
 	default:
-		p.unbind(&e)
-		err = errMalformed
+		p.Unbind(&e)
+		err = params.ErrMalformed
 	}
 	return e, err
-}
-
-// paramColumns defines the parameters of a statement that is answered here as the server
-// does those of LAST_INSERT_ID(?).
-func (s *session) paramColumns(n int) []protocol.Column {
-	c := protocol.Column{Name: "?", Charset: charsetBinary, Type: mysql.MYSQL_TYPE_NULL, Flags: flagBinary}
-	if !s.likeMariaDB() {
-		c.Type, c.Length = mysql.MYSQL_TYPE_LONGLONG, 21
-	}
-	return slices.Repeat([]protocol.Column{c}, n)
-}
-
-// text reads a string; false if the value is none. It is not empty.
-func (v *argumentValue) text() ([]byte, bool) {
-	switch uint8(v.kind.Type) {
-	case mysql.MYSQL_TYPE_VARCHAR, mysql.MYSQL_TYPE_VAR_STRING, mysql.MYSQL_TYPE_STRING, mysql.MYSQL_TYPE_ENUM, mysql.MYSQL_TYPE_SET,
-		mysql.MYSQL_TYPE_TINY_BLOB, mysql.MYSQL_TYPE_BLOB, mysql.MYSQL_TYPE_MEDIUM_BLOB, mysql.MYSQL_TYPE_LONG_BLOB:
-	default:
-		return nil, false
-	}
-	text := v.data
-	if !v.long && !v.null {
-		text, _, _ = protocol.ReadLenEncBytes(text)
-	}
-	return text, len(text) > 0 && len(text) < maxArgument
-}
-
-// integer reads a whole number, also in digits; n says nothing if it is negative.
-func (v *argumentValue) integer() (n uint64, negative, ok bool) {
-	if v.null {
-		return 0, false, false
-	}
-	var signed int64
-	switch d := v.data; uint8(v.kind.Type) {
-	case mysql.MYSQL_TYPE_TINY:
-		n, signed = uint64(d[0]), int64(int8(d[0]))
-	case mysql.MYSQL_TYPE_SHORT, mysql.MYSQL_TYPE_YEAR:
-		n = uint64(binary.LittleEndian.Uint16(d))
-		signed = int64(int16(n))
-	case mysql.MYSQL_TYPE_LONG, mysql.MYSQL_TYPE_INT24:
-		n = uint64(binary.LittleEndian.Uint32(d))
-		signed = int64(int32(n))
-	case mysql.MYSQL_TYPE_LONGLONG:
-		n = binary.LittleEndian.Uint64(d)
-		signed = int64(n)
-	default:
-		text, isText := v.text()
-		if !isText {
-			return 0, false, false
-		}
-		digits, minus := bytes.CutPrefix(text, []byte("-"))
-		n, err := strconv.ParseUint(string(digits), 10, 64)
-		return n, minus && n > 0, err == nil
-	}
-	return n, v.kind.Type&unsignedBit == 0 && signed < 0, true
-}
-
-// arguments reads the values of an execution that is complete. They are asked for in order.
-func (p *prepared) arguments(e *execution) func(at int) argumentValue {
-	i, rest := 0, e.values
-	return func(at int) argumentValue {
-		for ; ; i++ {
-			v := argumentValue{null: e.params.IsNull(i), kind: p.types[i]}
-			if p.long != nil && p.long[i] {
-				v = argumentValue{long: true, kind: protocol.Parameter{Type: uint16(mysql.MYSQL_TYPE_BLOB)}, data: p.longArgs[i]}
-			} else if !v.null {
-				size, _ := protocol.BinaryValueSize(uint8(p.types[i].Type), rest)
-				v.data, rest = rest[:size], rest[size:]
-			}
-			if i == at {
-				i++
-				return v
-			}
-		}
-	}
-}
-
-// argumentsInRow is arguments for a row of a bulk execution.
-func (p *prepared) argumentsInRow(row []byte) func(at int) argumentValue {
-	i := 0
-	return func(at int) argumentValue {
-		for ; ; i++ {
-			rest, _ := p.cutBulkValue(i, row)
-			v := argumentValue{null: row[0] != bulkValue, kind: p.types[i], data: row[1 : len(row)-len(rest)]}
-			row = rest
-			if i == at {
-				i++
-				return v
-			}
-		}
-	}
 }

@@ -6,12 +6,12 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// attach returns the connection that the next command of the session runs on: that
+// Attach returns the connection that the next command of the session runs on: that
 // of the current schema's shard, opened when it is first needed. Commands give it
 // back with release. In pool mode "session" the session keeps it until its end.
-func (s *session) attach() (*backend.Conn, error) {
+func (s *session) Attach() (*backend.Conn, error) {
 	for s.cur != nil {
-		if err := s.enter(s.cur.Shard()); err != nil || !s.wasHeld {
+		if err := s.enter(s.cur.Shard()); err != nil || !s.waited {
 			return s.cur, err
 		}
 		if err := s.rejoin(); err != nil { // there may be another connection now
@@ -73,40 +73,29 @@ func (s *session) release(c *backend.Conn) {
 
 // open opens the session's connection to a shard, with the client's own framing.
 func (s *session) open(shard *backend.Shard, schema string) (*backend.Conn, error) {
-	own, err := s.ownPassword(shard)
+	account := s.login.Account
+	itself, err := account.AsItself(shard, s.routes.Default())
 	if err != nil {
 		return nil, err
 	}
-	login := s.backendLogin(schema)
-	login.Password, login.OtherPassword, login.Own = s.user.Password, s.user.OldPassword, own
-	return s.dial(shard, login)
+	with := s.login.ToServer(schema)
+	with.Password, with.OtherPassword, with.Own = account.Password, account.OldPassword, itself
+	return s.Dial(shard, with)
 }
 
-// backendLogin is what the session logs in to servers with, but for a password.
-func (s *session) backendLogin(schema string) backend.Login {
-	return backend.Login{
-		Credentials:  backend.Credentials{User: s.user.Name},
-		Schema:       schema,
-		Capabilities: s.login.Capabilities,
-		Collation:    s.login.Collation,
-		ChangeUser:   s.changedUser,
-		Attributes:   s.connectionAttributes(),
-	}
-}
-
-// dial opens a connection that is the session's from then on.
-func (s *session) dial(shard *backend.Shard, login backend.Login) (*backend.Conn, error) {
+// Dial opens a connection that is the session's from then on.
+func (s *session) Dial(shard *backend.Shard, with backend.Login) (*backend.Conn, error) {
 	if err := s.enter(shard); err != nil {
 		return nil, err
 	}
 	begun := s.tally.Waits()
-	c, err := s.routes.Dial(s.ctx, shard, login)
+	c, err := s.routes.Dial(s.ctx, shard, with)
 	s.tally.Waited(begun)
 	if err != nil {
 		s.unreached = true
 		return nil, err
 	}
-	if err := s.takeTurns(c); err != nil {
+	if err := s.set.setStep(c); err != nil {
 		s.unreached = true
 		c.Close()
 		return nil, err
@@ -135,11 +124,11 @@ func (s *session) dial(shard *backend.Shard, login backend.Login) (*backend.Conn
 func idOfConn(c *backend.Conn) state.ConnID { return state.ConnID(c.Tag) }
 
 // connBy is the connection that the session's state calls so; nil for 0.
-func (s *session) connBy(id state.ConnID) *backend.Conn {
+func (o *outside) connBy(id state.ConnID) *backend.Conn {
 	if id == 0 {
 		return nil
 	}
-	for _, c := range s.conns {
+	for _, c := range o.conns {
 		if idOfConn(c) == id {
 			return c
 		}
@@ -179,7 +168,7 @@ func (s *session) closeBackends() {
 // the schema is then.
 func (s *session) connForSchema(schema string) (*backend.Conn, error) {
 	for {
-		c, err := s.attach()
+		c, err := s.Attach()
 		if err != nil {
 			return nil, err
 		}
@@ -193,8 +182,8 @@ func (s *session) connForSchema(schema string) (*backend.Conn, error) {
 		if err := s.enterBoth(c.Shard(), shard); err != nil {
 			return nil, err
 		}
-		if !s.wasHeld {
-			return s.connBeside(shard)
+		if !s.waited {
+			return s.connReady(shard)
 		}
 		if err := s.rejoin(); err != nil {
 			return nil, err
@@ -212,11 +201,11 @@ func (s *session) connTo(shard *backend.Shard) (*backend.Conn, error) {
 	if err := s.enterBoth(s.cur.Shard(), shard); err != nil {
 		return nil, err
 	}
-	return s.connBeside(shard)
+	return s.connReady(shard)
 }
 
-// connBeside is connTo once the session may leave, and has entered both shards.
-func (s *session) connBeside(shard *backend.Shard) (*backend.Conn, error) {
+// connReady is connTo once the session may leave, and has entered both shards.
+func (s *session) connReady(shard *backend.Shard) (*backend.Conn, error) {
 	c := s.conns[shard]
 	if c == nil {
 		var err error

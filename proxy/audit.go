@@ -9,9 +9,9 @@ import (
 // maxAudited bounds the statement in an audit line.
 const maxAudited = 1 << 10
 
-// audit logs what an admin has done, or what somebody was refused to do who is none. The
+// Audit logs what an admin has done, or what somebody was refused to do who is none. The
 // statement is written anew, without what may be a secret.
-func (s *session) audit(statement string, err error) {
+func (s *session) Audit(statement string, err error) {
 	fields := []zap.Field{zap.String(logfield.NameStatement, limit(statement, maxAudited))}
 	if err == nil {
 		s.log().Info("audit", append(fields, zap.String("outcome", logfield.OutcomeDone))...)

@@ -94,7 +94,7 @@ func (s *session) insertsOf() insertsInto {
 		if t.Kind == statement.Update {
 			continue
 		}
-		if name, err := s.nameInUTF8(t.Name, s.state.Charset); err == nil { // else it is no name that could be bound
+		if name, err := s.InUTF8(t.Name, s.state.Charset); err == nil { // else it is no name that could be bound
 			in.names = append(in.names, bytes.Clone(name))
 		}
 	}
@@ -111,20 +111,20 @@ var errRebound = sqlError(mysql.ER_NEED_REPREPARE, "HY000", "seqproxy: the state
 	"was bound to a sequence, or is not any more (OWNED BY)")
 
 // stillBound is errRebound if a statement that was prepared has to be prepared again.
-func (s *session) stillBound(in *insertsInto) error {
+func (s *settings) stillBound(in *insertsInto) error {
 	if len(in.names) == 0 {
 		return nil
 	}
-	owners := s.set.Sequences.Owners()
-	if owners == in.owners && s.set == in.set {
+	owners := s.Sequences.Owners()
+	if owners == in.owners && s == in.set {
 		return nil
 	}
-	before, now := newBindings(in.set.Bindings, in.owners), newBindings(s.set.Bindings, owners)
+	before, now := newBindings(in.set.Bindings, in.owners), newBindings(s.Bindings, owners)
 	for _, name := range in.names {
 		if !slices.Equal(before.tables.Named(name), now.tables.Named(name)) {
 			return errRebound
 		}
 	}
-	in.set, in.owners = s.set, owners
+	in.set, in.owners = s, owners
 	return nil
 }

@@ -19,7 +19,7 @@ func (s *session) carryVariables(c *backend.Conn) error {
 	st := &s.state
 	since := st.Known(idOfConn(c))
 	if len(st.Option) > 0 {
-		if err := s.ownCommand(c, protocol.ComSetOption, string(st.Option)); err != nil {
+		if err := s.runCommand(c, protocol.ComSetOption, string(st.Option)); err != nil {
 			return err
 		}
 	}
@@ -39,7 +39,7 @@ func (s *session) carryVariables(c *backend.Conn) error {
 		if len(list) == 0 {
 			continue
 		}
-		if _, err := s.ownQuery(c, "SET "+strings.Join(list, ", ")); err != nil {
+		if _, err := s.Ask(c, "SET "+strings.Join(list, ", ")); err != nil {
 			return err
 		}
 	}
@@ -59,22 +59,22 @@ func (s *session) systemSets(c *backend.Conn, since int) (sets []string, err err
 		}
 	}
 	sort.Strings(names)
-	own := len(names)
+	system := len(names)
 	if named {
 		names = append(names, "character_set_client", "collation_connection")
 	}
 	if len(names) == 0 {
 		return nil, nil
 	}
-	values, err := s.ownRow(s.cur, "SELECT @@session."+strings.Join(names, ", @@session."), len(names), variables)
+	values, err := s.AskRow(s.cur, "SELECT @@session."+strings.Join(names, ", @@session."), len(names), variables)
 	if err != nil {
 		return nil, err
 	}
-	for i, value := range values[:own] {
+	for i, value := range values[:system] {
 		sets = append(sets, "@@session."+isolationName(names[i], c.Hello())+" = "+literal(value))
 	}
 	if named {
-		sets = append(sets, "NAMES "+literal(values[own])+" COLLATE "+literal(values[own+1]))
+		sets = append(sets, "NAMES "+literal(values[system])+" COLLATE "+literal(values[system+1]))
 	}
 	return sets, nil
 }
@@ -98,7 +98,7 @@ func (s *session) userSets(since int) (sets []string, err error) {
 	if len(names) == 0 {
 		return sets, nil
 	}
-	values, err := s.ownRow(s.cur, "SELECT "+strings.Join(ask, ", "), 3*len(names), variables)
+	values, err := s.AskRow(s.cur, "SELECT "+strings.Join(ask, ", "), 3*len(names), variables)
 	if err != nil {
 		return nil, err
 	}

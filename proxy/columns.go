@@ -105,7 +105,7 @@ func (s *session) askColumns(c *backend.Conn, table string) (plan.Columns, error
 	if s.state.BeforeTransaction() && !c.Hello().MariaDB { // on MySQL the question would be that transaction
 		return of, errBeforeTransaction
 	}
-	rows, err := s.ownQuery(c, "SHOW COLUMNS FROM "+table)
+	rows, err := s.Ask(c, "SHOW COLUMNS FROM "+table)
 	if err != nil {
 		return of, err
 	}
@@ -137,7 +137,7 @@ func (s *session) sameColumn(column string) func(name []byte) bool {
 	return func(name []byte) bool {
 		is := plan.SameColumn(column, name, s.state.Charset)
 		if is == plan.Unasked {
-			in, err := s.nameInUTF8(name, s.state.Charset)
+			in, err := s.InUTF8(name, s.state.Charset)
 			return err == nil && strings.EqualFold(string(in), column)
 		}
 		return is == plan.Yes
@@ -153,7 +153,7 @@ func (s *session) insertModes(c *backend.Conn, words statement.Words) (state.Ins
 		return m, errReadsLeft
 	}
 	m := &s.state.Inserts
-	row, err := s.ownRow(c, "SELECT @@auto_increment_increment, @@sql_mode", 2, "@@auto_increment_increment")
+	row, err := s.AskRow(c, "SELECT @@auto_increment_increment, @@sql_mode", 2, "@@auto_increment_increment")
 	if err != nil {
 		return *m, err
 	}

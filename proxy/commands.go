@@ -40,7 +40,7 @@ func (s *session) command(payload []byte) error {
 		s.state.Pinged()
 		return s.relay(protocol.ShapeOne, false)
 	case protocol.ComInitDB:
-		return s.answerAlone(func() error { return s.use(string(payload[1:])) })
+		return s.answerAlone(func() error { return s.useSchema(string(payload[1:]), nil) })
 	case protocol.ComSetOption:
 		return s.answerAlone(func() error { return s.setOption(payload) })
 	case protocol.ComResetConn:
@@ -80,11 +80,11 @@ func (s *session) answerAlone(handle func() error) error {
 	}
 	err := handle()
 	_ = s.numbers.Notice() // of an answer that could not tell it
-	return s.tell(err)
+	return s.failed(err)
 }
 
-// tell answers the command being handled with err, unless that ends the session.
-func (s *session) tell(err error) error {
+// failed answers the command being handled with err, unless that ends the session.
+func (s *session) failed(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -104,11 +104,11 @@ func (s *session) tell(err error) error {
 // answered before any later one is looked at, since they may change how that is
 // understood.
 func (s *session) relay(answer protocol.Shape, alone bool) error {
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return s.answerAlone(func() error { return err })
 	}
-	if alone || s.batched > 0 && s.batchConn != c {
+	if alone || s.batch.elsewhere(c) {
 		if err := s.settle(); err != nil {
 			return err
 		}

@@ -14,8 +14,8 @@ func (s *session) handled(err error) {
 	}
 }
 
-// tellLocked tells what the session has done, and where it is.
-func (s *session) tellLocked(now time.Duration) {
+// reportLocked tells what the session has done, and where it is.
+func (s *session) reportLocked(now time.Duration) {
 	at := stats.Standing{Schema: s.state.Schema, Pins: s.state.AllPins()}
 	if s.cur != nil {
 		at.Shard = s.cur.Shard()
@@ -23,11 +23,11 @@ func (s *session) tellLocked(now time.Duration) {
 	s.tally.TellLocked(now, s.client, at, s.numbers.Patience.TakeWaited(), &s.srv.counters.Overheads)
 }
 
-// tellEnd tells what the session has done, to the server's totals; Server.mu is held.
-func (s *session) tellEnd() {
+// reportEnd tells what the session has done, to the server's totals; Server.mu is held.
+func (s *session) reportEnd() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tellLocked(stats.Clock())
+	s.reportLocked(stats.Clock())
 	s.srv.totals.Add(s.tally.Told)
 }
 

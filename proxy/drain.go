@@ -6,22 +6,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-mysql-org/go-mysql/mysql"
-
 	"seqproxy/protocol"
+	"seqproxy/proxy/kill"
+	"seqproxy/proxy/login"
 )
 
 // A proxy stops in steps, each of which whoever runs it may prolong: Announce,
 // StopAccepting, Wait for clients to leave by themselves, and Shutdown. The admin address
 // is the last to end, so that one can look on.
-
-// errServerShutdown is what a client gets whose command is not carried out any more.
-var errServerShutdown = sqlError(mysql.ER_SERVER_SHUTDOWN, "08S01", "Server shutdown in progress")
-
-// refuseShutdown says so to a client in place of a greeting.
-func refuseShutdown(client *protocol.Conn) error {
-	return protocol.RefuseConnection(client, errServerShutdown.Code, errServerShutdown.Message)
-}
 
 // Announce has Draining tell that the server is about to stop. Clients are served as
 // before.
@@ -74,8 +66,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if s.Wait(ctx) != nil {
 		s.eachAt(false, func(sess *session) {
 			cut++
-			sess.doom.CompareAndSwap(notDoomed, doomDrained)
-			sess.cut()
+			sess.doom.Set(kill.Drained)
+			sess.Cut()
 		})
 		<-s.ended
 	}
@@ -95,9 +87,9 @@ func (s *Server) closedTo(atAdmin bool) bool {
 	return s.closed.Load()
 }
 
-// drains says whether the sessions of the address that this one came to end when they can.
-func (s *session) drains() bool {
-	if s.atAdmin {
+// Drains says whether the sessions of the address that this one came to end when they can.
+func (s *session) Drains() bool {
+	if s.login.AtAdmin {
 		return s.srv.adminEnds.Load()
 	}
 	return s.srv.draining.Load()
@@ -105,7 +97,7 @@ func (s *session) drains() bool {
 
 // leaves says whether the session ends now: the server drains, and nothing is left that
 // the client could not begin anew elsewhere.
-func (s *session) leaves() bool { return s.drains() && !s.state.InTransaction() }
+func (s *session) leaves() bool { return s.Drains() && !s.state.InTransaction() }
 
 // drain ends the wait for the next command, from outside. A session that is busy
 // sees the shutdown when it has done its work.
@@ -141,7 +133,7 @@ func (s *session) leave() {
 				continue
 			}
 		}
-		s.refuse(errServerShutdown)
+		s.refuse(login.ErrShutdown)
 		_ = s.flush() // the session ends either way
 		return
 	}

@@ -9,20 +9,20 @@ import (
 )
 
 // expects says what the statement that is about to be sent may leave.
-func (s *session) expects(e state.Effect) {
+func (h *handling) expects(e state.Effect) {
 	e.Expected = true
-	s.effect = e
+	h.effect = e
 }
 
 // noteRefusal looks at the end of an answer, of which whole says that it is all of it, for
 // what the code of an error does not tell.
-func (s *session) noteRefusal(c *backend.Conn, answer []byte, whole bool) {
-	if c.Answer.ErrCode == 0 || !s.effect.Expected || !whole || len(answer) < protocol.HeaderSize {
+func (h *handling) noteRefusal(c *backend.Conn, answer []byte, whole bool) {
+	if c.Answer.ErrCode == 0 || !h.effect.Expected || !whole || len(answer) < protocol.HeaderSize {
 		return
 	}
 	var refused *protocol.ServerError
 	if errors.As(protocol.ParseServerError(answer[protocol.HeaderSize:]), &refused) {
-		s.effect.Refused(refused)
+		h.effect.Refused(refused)
 	}
 }
 

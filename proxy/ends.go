@@ -11,31 +11,33 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/kill"
+	"seqproxy/proxy/login"
 	"seqproxy/proxy/stats"
 )
 
 // countEnd counts the session's end, and why.
 func (s *session) countEnd(err error) {
-	reason := s.endReason(err)
+	reason := endReason(err, &s.doom)
 	s.srv.counters.Ends[reason].Add(1)
 	if reason == stats.EndAuth {
 		s.srv.counters.Auth[authReasonOf(err)].Add(1)
 	}
 }
 
-func (s *session) endReason(err error) stats.End {
+func endReason(err error, doom *kill.Doom) stats.End {
 	if errors.Is(err, errQuit) {
 		return stats.EndQuit
 	}
-	switch s.doom.Load() { // whatever it met then
-	case doomKilled:
+	switch doom.Why() { // whatever it met then
+	case kill.Killed:
 		return stats.EndKilled
-	case doomVanished:
+	case kill.Vanished:
 		return stats.EndClientGone
-	case doomDrained:
+	case kill.Drained:
 		return stats.EndDrain
 	}
-	var limited *loginRefused
+	var limited *login.LimitError
 	var handshake *protocol.HandshakeError
 	var unreachable *backend.UnreachableError
 	var refused *protocol.ServerError
@@ -49,7 +51,7 @@ func (s *session) endReason(err error) stats.End {
 		return stats.EndKilled
 	case errors.As(err, &limited):
 		return stats.EndLimit
-	case errors.As(err, &auth), errors.Is(err, errOnlyAdmins):
+	case errors.As(err, &auth), errors.Is(err, login.ErrOnlyAdmins):
 		return stats.EndAuth
 	case errors.As(err, &handshake):
 		var relayed *protocol.RelayError
@@ -70,7 +72,7 @@ func (s *session) endReason(err error) stats.End {
 		return stats.EndClientGone
 	case errors.Is(err, protocol.ErrTLSHandshake):
 		return stats.EndMalformed
-	case errors.Is(err, errLogin) && errors.As(err, &refused):
+	case errors.Is(err, login.ErrRefused) && errors.As(err, &refused):
 		if refused.State == "" { // in the place of a greeting
 			return stats.EndBackendGone
 		}
@@ -85,7 +87,7 @@ func authReasonOf(err error) stats.Refusal {
 	var relayed *protocol.RelayError
 	var handshake *protocol.HandshakeError
 	switch {
-	case errors.Is(err, errOnlyAdmins):
+	case errors.Is(err, login.ErrOnlyAdmins):
 		return stats.AuthNotAdmin
 	case errors.As(err, &relayed):
 		return stats.AuthRelay

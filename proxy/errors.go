@@ -11,6 +11,8 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/login"
+	"seqproxy/proxy/params"
 	"seqproxy/sequence"
 )
 
@@ -76,7 +78,7 @@ func asServerError(err error) *protocol.ServerError {
 	case errors.As(err, &name):
 		return forName(name)
 	case errors.Is(err, sequence.ErrClosed):
-		return errServerShutdown
+		return login.ErrShutdown
 	case errors.As(err, &kinds):
 		return notSupported("%v", kinds)
 	case errors.Is(err, sequence.ErrSeveral):
@@ -127,17 +129,17 @@ func unknownCommand() error {
 
 // unknownStatement words as the session's server does; where is MariaDB's name of
 // the command.
-func (s *session) unknownStatement(id uint32, where string) error {
-	if !s.likeMariaDB() {
+func unknownStatement(id uint32, where string, likeMariaDB bool) error {
+	if !likeMariaDB {
 		where = "mysql_stmt_precheck"
 	}
 	return sqlError(mysql.ER_UNKNOWN_STMT_HANDLER, "HY000", "Unknown prepared statement handler (%d) given to %s", id, where)
 }
 
 // malformed words as the session's server does.
-func (s *session) malformed() error {
-	if s.likeMariaDB() {
-		return errMalformed
+func malformed(likeMariaDB bool) error {
+	if likeMariaDB {
+		return params.ErrMalformed
 	}
 	return sqlError(mysql.ER_MALFORMED_PACKET, "HY000", "Malformed communication packet.")
 }
@@ -148,13 +150,10 @@ func (s *session) likeMariaDB() bool {
 	if s.cur != nil {
 		return s.cur.Hello().MariaDB
 	}
-	return !s.greetedMySQL
+	return !s.login.LikeMySQL
 }
 
 var (
-	errMalformed = sqlError(mysql.ER_MALFORMED_PACKET, "HY000", "Malformed communication packet")
-	errTooLong   = sqlError(mysql.ER_NET_PACKET_TOO_LARGE, "08S01",
-		"Got a packet bigger than 'max_allowed_packet' bytes (seqproxy: max_statement)")
 	errOutOfOrder = sqlError(mysql.ER_NET_PACKETS_OUT_OF_ORDER, "08S01", "Got packets out of order")
 	// errKeysOnly is the answer to what needs a server when there is none.
 	errKeysOnly = notSupported("only keys are served here, no shard is configured: " +

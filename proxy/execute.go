@@ -7,6 +7,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/params"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 )
@@ -14,27 +15,27 @@ import (
 // execute handles COM_STMT_EXECUTE.
 func (s *session) execute(payload []byte) error {
 	s.tally.Kind = stats.KindOwn // until it is more
-	if len(payload) < executeHead {
-		return s.answerAlone(s.malformed)
+	if len(payload) < params.ExecuteHead {
+		return s.answerAlone(func() error { return malformed(s.likeMariaDB()) })
 	}
 	id := binary.LittleEndian.Uint32(payload[1:])
 	p := s.preparedAs(id)
 	if p != nil {
 		s.takesPrepared(p)
-		if err := s.stillBound(&p.inserts); err != nil {
+		if err := s.set.stillBound(&p.inserts); err != nil {
 			return s.answerAlone(func() error { return s.dropLongData(p.conn, p, err) })
 		}
 	}
 	switch {
 	case p == nil:
-		return s.answerAlone(func() error { return s.unknownStatement(id, "mysqld_stmt_execute") })
+		return s.answerAlone(func() error { return unknownStatement(id, "mysqld_stmt_execute", s.likeMariaDB()) })
 	case p.ticket != nil:
 		return s.answerAlone(func() error { return s.executeTicket(p, payload) })
-	case p.own != nil:
-		return s.answerAlone(func() error { return s.executeOwn(p, payload) })
+	case p.local != nil:
+		return s.answerAlone(func() error { return s.executeLocal(p, payload) })
 	case p.counts != nil:
-		return s.answerAlone(func() error { return p.counts.refused(s.executeCounted(p, payload)) })
-	case len(p.hidden) > 0:
+		return s.answerAlone(func() error { return refusedCount(p.counts, s.executeCounted(p, payload)) })
+	case len(p.Hidden) > 0:
 		return s.answerAlone(func() error { return s.executeHidden(p, payload) })
 	case p.rows != nil:
 		return s.answerAlone(func() error { return s.executeRows(p, payload) })
@@ -45,11 +46,11 @@ func (s *session) execute(payload []byte) error {
 	if p.shape.Plain && p.conn == s.cur && !s.state.NextTransaction && !s.set.LastInsertIDExact {
 		if p.shape.MovesLastID {
 			if err := s.bringBefore(); err != nil {
-				return s.tell(err)
+				return s.failed(err)
 			}
 		}
 		s.state.LastOwn = state.OwnNothing
-		p.longSent = false
+		p.LongSent = false
 		return s.relay(protocol.AnswerTo(payload), false)
 	}
 	return s.answerAlone(func() error {
@@ -72,20 +73,20 @@ func (s *session) passExecution(p *prepared, payload []byte) error {
 	if err != nil {
 		return s.dropLongData(p.conn, p, err)
 	}
-	p.longSent = false
+	p.LongSent = false
 	s.enqueue(c, protocol.AnswerTo(payload))
 	s.state.LastOwn = state.OwnNothing
 	if err := s.settle(); err != nil {
 		return err
 	}
 	s.noteExecuted(c, p)
-	return s.keepTurns(c)
+	return s.keepStep(c)
 }
 
 // passable says whether an execution may be passed on without being held whole: all
 // that is needed of it is the statement.
 func (p *prepared) passable() bool {
-	return p.conn != nil && len(p.hidden) == 0 && p.rows == nil && p.set == nil && p.kill == nil && p.use == ""
+	return p.conn != nil && len(p.Hidden) == 0 && p.rows == nil && p.set == nil && p.kill == nil && p.use == ""
 }
 
 // noteExecuted is noteDone for an execution.
@@ -154,7 +155,7 @@ func (s *session) onPrepared(cmd protocol.Command, payload []byte) error {
 	if len(payload) < least {
 		switch {
 		case !s.likeMariaDB(): // MySQL answers then even to what has no answer
-			return s.answerAlone(s.malformed)
+			return s.answerAlone(func() error { return malformed(s.likeMariaDB()) })
 		case cmd.AnswerShape() == protocol.ShapeNone:
 			return s.settle()
 		}
@@ -162,12 +163,12 @@ func (s *session) onPrepared(cmd protocol.Command, payload []byte) error {
 		// taken for unknown, also where the rest with zeros behind it is a statement's.
 		var id [4]byte
 		copy(id[:], payload[1:])
-		return s.answerAlone(func() error { return s.onOwnPrepared(cmd, binary.LittleEndian.Uint32(id[:]), nil, payload) })
+		return s.answerAlone(func() error { return s.onLocalPrepared(cmd, binary.LittleEndian.Uint32(id[:]), nil, payload) })
 	}
 	id := binary.LittleEndian.Uint32(payload[1:])
 	p := s.preparedAs(id)
-	if p == nil || p.own != nil {
-		return s.answerAlone(func() error { return s.onOwnPrepared(cmd, id, p, payload) })
+	if p == nil || p.local != nil {
+		return s.answerAlone(func() error { return s.onLocalPrepared(cmd, id, p, payload) })
 	}
 	p.toServer(payload[1:])
 	switch cmd {
@@ -181,7 +182,7 @@ func (s *session) onPrepared(cmd protocol.Command, payload []byte) error {
 			p.kill.long = true
 		}
 	case protocol.ComStmtReset:
-		p.forgetLong()
+		p.ForgetLong()
 		if p.kill != nil {
 			p.kill.long = false
 		}
@@ -191,7 +192,7 @@ func (s *session) onPrepared(cmd protocol.Command, payload []byte) error {
 			return s.answerAlone(func() error { return err })
 		}
 	}
-	if p.conn != s.cur || s.batched > 0 && s.batchConn != p.conn {
+	if p.conn != s.cur || s.batch.elsewhere(p.conn) {
 		if err := s.settle(); err != nil {
 			return err
 		}
@@ -200,8 +201,8 @@ func (s *session) onPrepared(cmd protocol.Command, payload []byte) error {
 	return nil
 }
 
-// onOwnPrepared handles a command on a statement that no server knows.
-func (s *session) onOwnPrepared(cmd protocol.Command, id uint32, p *prepared, payload []byte) error {
+// onLocalPrepared handles a command on a statement that no server knows.
+func (s *session) onLocalPrepared(cmd protocol.Command, id uint32, p *prepared, payload []byte) error {
 	switch {
 	case cmd == protocol.ComStmtClose:
 		if p != nil {
@@ -214,13 +215,13 @@ func (s *session) onOwnPrepared(cmd protocol.Command, id uint32, p *prepared, pa
 		}
 		return nil
 	case p != nil && cmd == protocol.ComStmtReset:
-		p.forgetLong()
+		p.ForgetLong()
 		s.reply(protocol.OK{})
 		return nil
 	case p == nil && cmd == protocol.ComStmtReset:
-		return s.unknownStatement(id, "mysqld_stmt_reset")
+		return unknownStatement(id, "mysqld_stmt_reset", s.likeMariaDB())
 	case p == nil:
-		return s.unknownStatement(id, "mysqld_stmt_fetch")
+		return unknownStatement(id, "mysqld_stmt_fetch", s.likeMariaDB())
 	}
 	return sqlError(mysql.ER_STMT_HAS_NO_OPEN_CURSOR, "HY000", "The statement (%d) has no open cursor", id)
 }

@@ -64,7 +64,7 @@ func (s *session) factsOfTables(at plan.Moment) error {
 	if err := s.awaitOwners(); err != nil {
 		return err
 	}
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (s *session) tryPrepare(c *backend.Conn, sql []byte) error {
 	if err := s.flush(); err != nil {
 		return err
 	}
-	return s.owned(c, func() error {
+	return s.bounded(c, func() error {
 		c.SetPacketNum(0)
 		if err := c.WritePacket(append([]byte{byte(protocol.ComStmtPrepare)}, sql...)); err != nil {
 			return err

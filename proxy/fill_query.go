@@ -22,8 +22,8 @@ func refusedQuery(b *plan.Binding, err error) error {
 	return notSupported("%s", plan.RefusedQuery(b, told.Message[prefix:]))
 }
 
-// refused is refusedQuery of an error when n is executed.
-func (n *counted) refused(err error) error {
+// refusedCount is refusedQuery of an error when n is executed.
+func refusedCount(n *keys.Block, err error) error {
 	if n.Key == nil || err == nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (s *session) planQuery(q *plan.FilledQuery, sql []byte, at plan.Moment) (*p
 }
 
 // stepKey has the numbers of a key be as far apart as drivers think that they are.
-func (s *session) stepKey(c *backend.Conn, n *counted, words statement.Words) error {
+func (s *session) stepKey(c *backend.Conn, n *keys.Block, words statement.Words) error {
 	if n.Key == nil {
 		return nil
 	}
@@ -72,14 +72,5 @@ func (s *session) stepKey(c *backend.Conn, n *counted, words statement.Words) er
 	if err != nil {
 		return err
 	}
-	apart, err := s.set.Sequences.Step(&s.numbers.Patience, n.Sequence)
-	if err = s.numbers.Patience.Over(err); err != nil {
-		return err
-	}
-	if modes.Increment%apart != 0 {
-		return keys.ErrApart(n.Key, apart, modes.Increment)
-	}
-	n.Count = modes.Increment / apart
-	n.Size = min(n.Size, n.Most())
-	return nil
+	return s.numbers.Space(n, modes.Increment)
 }

@@ -56,7 +56,7 @@ func (s *session) binding(t *statement.TableRef) (*plan.Binding, error) {
 
 // askSchema asks for the current schema.
 func (s *session) askSchema() error {
-	row, err := s.ownRow(s.cur, "SELECT DATABASE()", 1, "the current schema")
+	row, err := s.AskRow(s.cur, "SELECT DATABASE()", 1, "the current schema")
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (s *session) boundLong(sql []byte) error {
 	if err := s.awaitOwners(); err != nil {
 		return err
 	}
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return err
 	}
@@ -99,16 +99,16 @@ func (s *session) boundLong(sql []byte) error {
 	}
 	if !begins.Certain {
 		s.scan = nil
-		return s.errLongUnread()
+		return s.set.errLongUnread()
 	}
 	return nil
 }
 
 // errLongUnread is the error for a text that is too long to be held and may put rows into tables
 // that are not known.
-func (s *session) errLongUnread() error {
+func (s *settings) errLongUnread() error {
 	return notSupported("a text longer than max_statement = %d bytes, or 16 MB, that may insert rows where columns are filled from sequences (OWNED BY or [[bind]]) is not supported: "+
-		"send a shorter one, or one statement that begins with INSERT, SELECT, UPDATE or DELETE", s.set.MaxStatement)
+		"send a shorter one, or one statement that begins with INSERT, SELECT, UPDATE or DELETE", s.MaxStatement)
 }
 
 // errSecondStatement ends a session in which a text that was already on its way turns out to be

@@ -16,18 +16,17 @@ func (s *session) handOver() error {
 	if err := s.settle(); err != nil {
 		return err
 	}
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
-		return s.tell(err)
+		return s.failed(err)
 	}
 	if err := s.flush(); err != nil {
 		return err
 	}
-	if _, err := c.Write(s.client.Buffered()[:s.parsed]); err != nil {
+	if _, err := c.Write(s.batch.command()); err != nil {
 		return s.lost(c, err, false)
 	}
-	s.client.Discard(s.parsed)
-	s.parsed = 0
+	s.batch.drop()
 	for len(c.Buffered()) <= protocol.HeaderSize {
 		if err := c.Fill(); err != nil {
 			return s.lost(c, err, false)

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 
@@ -10,46 +9,10 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
+	"seqproxy/proxy/params"
 	"seqproxy/proxy/plan"
-	"seqproxy/statement"
+	"seqproxy/proxy/state"
 )
-
-// hideParams writes the text of a prepared statement with parameters of ours where
-// the calls stood.
-func (s *session) hideParams(st *statement.Statement, sql []byte, a *plan.Action) (text []byte, hidden []hiddenParam, key *preparedKey) {
-	subs := a.Substitutions(st, &s.state, s.id, protocol.Placeholder)
-	for i := range subs {
-		call, slot := &st.Calls[i], a.Slots[i]
-		if !plan.Hides(call, &subs[i]) {
-			continue
-		}
-		subs[i].Param = true
-		if subs[i].Replacement == statement.AsLeading {
-			hidden = append(hidden, hiddenParam{leads: true})
-			continue
-		}
-		if a.Do == plan.Count && slot.Served() {
-			subs[i].Replacement = statement.AsCounted
-			hidden = append(hidden, hiddenParam{block: blockBefore}, hiddenParam{block: blockBound}, hiddenParam{block: blockStep})
-			continue
-		}
-		h := hiddenParam{previous: true}
-		if slot.Served() {
-			slot.Sequence = bytes.Clone(slot.Sequence)
-			h = hiddenParam{Slot: slot, from: argumentOf(call)}
-		}
-		hidden = append(hidden, h)
-	}
-	at := st.HiddenParams(nil, subs)
-	for i := range at {
-		hidden[i].at = at[i]
-	}
-	if a.Fill == nil {
-		return st.Rewrite(nil, sql, subs), hidden, nil
-	}
-	key, hidden = s.hideKeys(st, subs, hidden, a.Fill)
-	return st.Splice(nil, sql, subs, a.Fill.Splices), hidden, key
-}
 
 // executeHidden executes a statement whose numbers are parameters of ours.
 func (s *session) executeHidden(p *prepared, payload []byte) error {
@@ -59,42 +22,42 @@ func (s *session) executeHidden(p *prepared, payload []byte) error {
 	}
 	// Before anything is taken or asked: the client may have sent nonsense.
 	attributes := s.login.Capabilities.Has(protocol.QueryAttributes)
-	e, err := s.cutExecution(p, payload, attributes)
+	e, err := p.cutExecution(payload, s.likeMariaDB(), attributes)
 	if err == nil && p.rows != nil {
-		err = s.rowsExecutable(p, payload)
+		err = p.rowsExecutable(payload, s.mayOmitMetadata())
 	}
 	if err == nil {
 		err = s.fillHidden(c, p, &e, attributes)
 	}
 	if err != nil {
-		if errors.Is(err, errMalformed) {
-			err = s.malformed()
+		if errors.Is(err, params.ErrMalformed) {
+			err = malformed(s.likeMariaDB())
 		}
 		return s.dropLongData(c, p, err)
 	}
-	if p.key != nil {
+	if p.Key != nil {
 		err = s.executeFilled(c, p, &e, attributes)
 	} else {
-		p.forgetLong()
-		err = s.sendOwnRows(c, p.rows, true)
+		p.ForgetLong()
+		err = s.sendRows(c, p.rows, true)
 	}
 	if err != nil {
 		return err
 	}
 	if c.Answer.ErrCode == mysql.ER_MALFORMED_PACKET && !c.Hello().MariaDB { // an attribute
-		p.unbind(&e)
+		p.Unbind(&e)
 	}
 	s.noteExecuted(c, p)
 	return nil
 }
 
-// fillHidden writes the execution of a statement with hidden parameters to s.own, and
+// fillHidden writes the execution of a statement with hidden parameters to s.scratch, and
 // makes c ready for it.
-func (s *session) fillHidden(c *backend.Conn, p *prepared, e *execution, attributes bool) error {
-	if p.executionSize(e, attributes) >= protocol.MaxFragment {
-		return errTooLong // before numbers are taken for nothing
+func (s *session) fillHidden(c *backend.Conn, p *prepared, e *params.Execution, attributes bool) error {
+	if p.Size(e, attributes) >= protocol.MaxFragment {
+		return params.ErrTooLong // before numbers are taken for nothing
 	}
-	asks, err := s.asksOf(p, p.arguments(e)) // the client may have sent nonsense there, too
+	asks, err := p.Asks(p.Arguments(e), s.nameOf) // the client may have sent nonsense there, too
 	if err != nil {
 		return err
 	}
@@ -105,45 +68,40 @@ func (s *session) fillHidden(c *backend.Conn, p *prepared, e *execution, attribu
 	if err := s.prepareConn(c, p); err != nil {
 		return err
 	}
-	n, err := s.numbersOf(p, asks)
-	if err == nil && p.key != nil {
-		if err = s.keysOf(c, p, 0, p.arguments(e)); err == nil {
-			err = s.spaceKeys(c, p)
+	n, err := p.numbers(&s.numbers, asks)
+	modes := func() (state.InsertModes, error) { return s.insertModes(c, p.shape.Words) }
+	if err == nil && p.Key != nil {
+		if err = p.AddKeys(0, p.Arguments(e), modes); err == nil {
+			err = p.SpaceKeys(modes)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	values, err := s.takeAll(n, p.rows)
+	values, err := s.numbers.All(n, p.rows)
 	if err != nil {
 		return err
 	}
-	p.placePrevious(values, previous)
-	p.placeKeys(values, 1)
-	s.own = append(s.own[:0], 0, 0, 0, 0)
-	if s.own, err = p.appendExecute(s.own, e, attributes, values); err != nil {
+	p.PlacePrevious(values, previous)
+	p.PlaceKeys(values, 1)
+	s.scratch = append(s.scratch[:0], 0, 0, 0, 0)
+	if s.scratch, err = p.AppendExecute(s.scratch, p.backendID, e, attributes, values); err != nil {
 		return err
 	}
-	protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
+	protocol.PutHeader(s.scratch, len(s.scratch)-protocol.HeaderSize, 0)
 	return nil
-}
-
-func (p *prepared) forgetLong() {
-	p.longSent = false
-	clear(p.long)
-	p.longArgs = nil
 }
 
 // dropLongData makes the server forget what came by COM_STMT_SEND_LONG_DATA for an
 // execution that failed with err before it was sent: an execution ends the data's
 // life, and the next would otherwise append to it.
 func (s *session) dropLongData(c *backend.Conn, p *prepared, err error) error {
-	if !p.longSent {
+	if !p.LongSent {
 		return err
 	}
-	p.forgetLong()
+	p.ForgetLong()
 	id := binary.LittleEndian.AppendUint32(nil, p.backendID)
-	if resetErr := s.ownCommand(c, protocol.ComStmtReset, string(id)); resetErr != nil {
+	if resetErr := s.runCommand(c, protocol.ComStmtReset, string(id)); resetErr != nil {
 		return resetErr
 	}
 	return err
@@ -151,40 +109,29 @@ func (s *session) dropLongData(c *backend.Conn, p *prepared, err error) error {
 
 // previousHidden returns LAST_INSERT_ID() if a hidden parameter needs it.
 func (s *session) previousHidden(p *prepared) (uint64, error) {
-	for i := range p.hidden {
-		if p.hidden[i].previous {
-			return s.askPrevious(p.shape.Words)
-		}
+	if !p.Previous() {
+		return 0, nil
 	}
-	return 0, nil
+	return s.askPrevious(p.shape.Words)
 }
 
-// numbersOf begins to say what an execution needs: what becomes of its keys is still to be added.
+// numbers begins to say what an execution needs: what becomes of its keys is still to be added.
 // The user may take it.
-func (s *session) numbersOf(p *prepared, asks []plan.Slot) (plan.Numbers, error) {
+func (p *prepared) numbers(t *keys.Taker, asks []plan.Slot) (plan.Numbers, error) {
 	n := plan.Numbers{Slots: asks, Lead: -1}
-	if err := s.mayTake(asks); err != nil {
+	if err := t.MayTake(asks); err != nil {
 		return n, err
 	}
-	for i := range p.hidden {
-		if p.hidden[i].leads {
+	for i := range p.Hidden {
+		if p.Hidden[i].Leads {
 			n.Lead = i
-			if err := s.mayTake(p.rows.Slots); err != nil {
+			if err := t.MayTake(p.rows.Slots); err != nil {
 				return n, err
 			}
 		}
 	}
-	if p.key != nil {
-		n.Fill = p.newFilling()
+	if p.Key != nil {
+		n.Fill = p.NewFilling(p.shape.Words)
 	}
 	return n, nil
-}
-
-// placePrevious puts LAST_INSERT_ID() into the values of the hidden parameters that are it.
-func (p *prepared) placePrevious(values []keys.Number, previous uint64) {
-	for i := range p.hidden {
-		if p.hidden[i].previous {
-			values[i].Value = previous
-		}
-	}
 }

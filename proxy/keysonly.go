@@ -2,12 +2,12 @@ package proxy
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/alone"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/ticket"
@@ -15,13 +15,10 @@ import (
 	"seqproxy/statement"
 )
 
-// withoutServer answers a text when there is no shard: what drivers and command-line clients send when
-// they connect works, anything else is an error that says so.
-func (s *session) withoutServer(sql []byte) error { return s.ownAnswerTo(sql, nil) }
-
-// ownAnswerTo is withoutServer for the text just analysed, p being the prepared statement that is
-// executed with it, nil for a text.
-func (s *session) ownAnswerTo(sql []byte, p *prepared) error {
+// answerLocal answers the text just analysed when there is no shard, p being the prepared statement
+// that is executed with it, nil for a text. What drivers and command-line clients send when they
+// connect works, anything else is an error that says so.
+func (s *session) answerLocal(sql []byte, p *prepared) error {
 	st, mode := &s.stmt, s.state.Mode
 	if p != nil {
 		mode = p.mode
@@ -30,7 +27,11 @@ func (s *session) ownAnswerTo(sql []byte, p *prepared) error {
 	case statement.Empty:
 		return sqlError(mysql.ER_EMPTY_QUERY, "42000", "Query was empty")
 	case statement.Set:
-		return s.setWithoutServer(st, sql)
+		if !alone.Set(&s.state, st, sql) {
+			return s.noServer()
+		}
+		s.done()
+		return nil
 	case statement.Begin, statement.Commit, statement.Rollback:
 		// There is nothing that a transaction could change: numbers are never taken back.
 		s.done()
@@ -38,13 +39,21 @@ func (s *session) ownAnswerTo(sql []byte, p *prepared) error {
 	case statement.ShowWarnings:
 		return s.warningsWithoutServer(p)
 	case statement.Select:
-		t, err := s.simpleTable(sql, mode)
-		if err != nil {
-			return err
+		t, ok := s.alone().Select(sql, mode)
+		if !ok {
+			return s.noServer()
 		}
 		return s.table(t, p)
 	}
 	return s.noServer()
+}
+
+// alone is what the proxy knows of the session by itself.
+func (s *session) alone() *alone.Facts {
+	return &alone.Facts{
+		State: &s.state, Version: s.version(), AtAdmin: s.login.AtAdmin, Turns: s.set.Sequences.Turns(), // see setStep
+		User: s.login.Account.Name, Host: protocol.HostOf(s.client.RemoteAddr()), ID: s.id,
+	}
 }
 
 // done answers OK for a statement of which the proxy is the whole truth.
@@ -72,49 +81,6 @@ func (s *session) table(t *protocol.Table, p *prepared) error {
 	return nil
 }
 
-func (s *session) setWithoutServer(st *statement.Statement, sql []byte) error {
-	for i := range st.Assignments {
-		a := &st.Assignments[i]
-		switch a.Target {
-		case statement.SessionVariable:
-			if string(a.Name) == "autocommit" {
-				s.setAutocommit(string(sql[a.Start:a.End]))
-			}
-		case statement.Names, statement.CharacterSet, statement.Transaction, statement.UserVariable:
-		default:
-			return s.noServer()
-		}
-	}
-	s.state.SetVariables(st, sql)
-	for i := range st.Assignments {
-		a := &st.Assignments[i]
-		value := string(sql[a.Start:a.End])
-		switch a.Target {
-		case statement.SessionVariable:
-			s.state.SetHere(string(a.Name), value)
-		case statement.Names:
-			s.state.SetNamesHere(strings.Fields(value))
-		case statement.CharacterSet:
-			s.state.SetNamesHere(nil)
-		case statement.Transaction:
-			if a.Scope == statement.ScopeSession {
-				s.state.SetTransactionHere(strings.Join(strings.Fields(strings.ToUpper(string(sql))), " "))
-			}
-		}
-	}
-	s.done()
-	return nil
-}
-
-func (s *session) setAutocommit(value string) {
-	switch state.Unquote(value) {
-	case "0", "OFF", "off", "Off", "FALSE", "false", "False":
-		s.state.Status &^= protocol.Autocommit
-	default:
-		s.state.Status |= protocol.Autocommit
-	}
-}
-
 // prepareWithoutServer prepares a text when there is no shard.
 func (s *session) prepareWithoutServer(sql []byte, t *ticket.Ticket) error {
 	st := &s.stmt
@@ -123,34 +89,34 @@ func (s *session) prepareWithoutServer(sql []byte, t *ticket.Ticket) error {
 	}
 	if st.Kind == statement.Select {
 		if st.SelfContained {
-			return s.prepareOwn(sql, s.columnsOf(st, sql, atPrepare, nil), st.Params)
+			return s.prepareLocal(sql, alone.Columns(st, sql, alone.AtPrepare, nil, s.likeMariaDB()), st.Params)
 		}
 	}
 	switch st.Kind {
 	case statement.Set, statement.Begin, statement.Commit, statement.Rollback:
-		return s.prepareOwn(sql, nil, 0)
+		return s.prepareLocal(sql, nil, 0)
 	case statement.Select:
-		t, err := s.simpleTable(sql, s.state.Mode)
-		if err != nil {
-			return err
+		t, ok := s.alone().Select(sql, s.state.Mode)
+		if !ok {
+			return s.noServer()
 		}
-		return s.prepareOwn(sql, t.Columns, 0)
+		return s.prepareLocal(sql, t.Columns, 0)
 	case statement.ShowWarnings:
-		return s.prepareOwn(sql, warningColumns, 0)
+		return s.prepareLocal(sql, alone.WarningColumns, 0)
 	}
 	return s.noServer()
 }
 
-// executeOwn executes a prepared statement that the proxy answers itself.
-func (s *session) executeOwn(p *prepared, payload []byte) error {
+// executeLocal executes a prepared statement that the proxy answers itself.
+func (s *session) executeLocal(p *prepared, payload []byte) error {
 	st := &s.stmt
-	st.Analyze(p.own, p.mode)
+	st.Analyze(p.local, p.mode)
 	if err := s.convertNames(st, p.charset); err != nil {
 		return err
 	}
 	f := s.factsFor(plan.AtExecute)
 	f.Charset = p.charset
-	if p.params > 0 {
+	if p.Params > 0 {
 		if err := s.fillCalls(st, p, payload, f); err != nil {
 			return err
 		}
@@ -160,14 +126,14 @@ func (s *session) executeOwn(p *prepared, payload []byte) error {
 	}
 	switch st.Kind {
 	case statement.ExplainRoute:
-		return s.explainRoute(p.own, p)
+		return s.explainRoute(p.local, p)
 	case statement.Select:
-		a, err := s.plan(p.own)
+		a, err := s.plan(p.local)
 		if err != nil {
 			return err
 		}
 		if a.Do == plan.Reply {
-			return s.answerSelect(st, p.own, a, p)
+			return s.answerSelect(st, p.local, a, p)
 		}
 		for i := range a.Slots {
 			if slot := &a.Slots[i]; slot.Sequence != nil && !slot.Served() { // dropped since, and no server has the text
@@ -175,7 +141,7 @@ func (s *session) executeOwn(p *prepared, payload []byte) error {
 			}
 		}
 	}
-	return s.ownAnswerTo(p.own, p)
+	return s.answerLocal(p.local, p)
 }
 
 // statistics answers COM_STATISTICS, which the status of command-line clients shows, where there is no server.

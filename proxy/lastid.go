@@ -25,7 +25,7 @@ func (s *session) bring(c *backend.Conn, t plan.Traits) error {
 		s.state.LastID.Inserted = false
 	}
 	if b.ID {
-		if err := s.bringLastID(c, b.Keep); err != nil {
+		if err := s.BringLastID(c, b.Keep); err != nil {
 			return err
 		}
 	}
@@ -35,12 +35,12 @@ func (s *session) bring(c *backend.Conn, t plan.Traits) error {
 	return s.bringLastStatement(c, b.Selected)
 }
 
-// bringLastID makes LAST_INSERT_ID() on c what it is for the session. It is called
+// BringLastID makes LAST_INSERT_ID() on c what it is for the session. It is called
 // before a statement that may read or move it. The value travels in a statement
 // that must have succeeded before the next is sent; it is never taken from an OK
 // packet, whose insert id is something else in half the cases. With keep, what the
 // last statement left on c is still there afterwards: its row counts and warnings.
-func (s *session) bringLastID(c *backend.Conn, keep bool) error {
+func (s *session) BringLastID(c *backend.Conn, keep bool) error {
 	l := &s.state.LastID
 	value := l.Value
 	switch {
@@ -62,20 +62,20 @@ func (s *session) bringLastID(c *backend.Conn, keep bool) error {
 	}
 	counts := !c.Answer.Rows && c.Answer.ErrCode == 0
 	text, then := l.Travel(value, keep, counts, c.Hello().MariaDB)
-	if _, err := s.ownQuery(c, text); err != nil {
+	if _, err := s.Ask(c, text); err != nil {
 		return err
 	}
 	*l = state.LastInsertID{Holder: idOfConn(c)}
 	if then == "" {
 		return nil
 	}
-	_, err := s.ownQuery(c, then)
+	_, err := s.Ask(c, then)
 	return err
 }
 
 // askLastID asks a connection for its LAST_INSERT_ID().
 func (s *session) askLastID(c *backend.Conn) (uint64, error) {
-	row, err := s.ownRow(c, "SELECT LAST_INSERT_ID()", 1, "LAST_INSERT_ID()")
+	row, err := s.AskRow(c, "SELECT LAST_INSERT_ID()", 1, "LAST_INSERT_ID()")
 	if err != nil {
 		return 0, err
 	}
@@ -98,6 +98,6 @@ func (s *session) bringLastStatement(c *backend.Conn, selected bool) error {
 	case state.OwnTableRows, state.OwnTableAnswer:
 		return s.bringWarning(c)
 	}
-	_, err := s.ownQuery(c, s.state.StandsFor())
+	_, err := s.Ask(c, s.state.StandsFor())
 	return err
 }

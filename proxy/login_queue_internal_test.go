@@ -24,7 +24,7 @@ func TestALoginWhoseTurnDoesNotComeGets1040(t *testing.T) {
 	if err := s.Listen("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
-	s.settings.Load().logins.Enter(netip.Prefix{}, true) // somebody who goes on for longer
+	s.settings.Load().login.Queue.Enter(netip.Prefix{}, true) // somebody who goes on for longer
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(context.Background()) }()
 	nc, err := net.Dial("tcp", s.Addr().String())

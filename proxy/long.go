@@ -5,6 +5,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/params"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 	"seqproxy/statement"
@@ -20,7 +21,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 	}
 	s.beginCommand()
 	s.scan = nil
-	s.number(b, 0)
+	s.batch.number(b, 0)
 	s.packetNum = b[3] + 1
 	cmd := protocol.Command(b[protocol.HeaderSize])
 	var c *backend.Conn
@@ -50,12 +51,12 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		switch {
 		case err != nil:
 		case p == nil:
-			err = s.unknownStatement(binary.LittleEndian.Uint32(id), "mysqld_stmt_execute")
+			err = unknownStatement(binary.LittleEndian.Uint32(id), "mysqld_stmt_execute", s.likeMariaDB())
 		case p.passable():
 			s.takesPrepared(p)
 			p.toServer(id)
 			executed = p
-			if err = s.stillBound(&p.inserts); err == nil {
+			if err = s.set.stillBound(&p.inserts); err == nil {
 				c, err = s.connFor(p)
 			}
 			if err == nil && p.ticket != nil {
@@ -64,11 +65,11 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 			if err != nil {
 				err = s.dropLongData(p.conn, p, err)
 			}
-			p.longSent = false
+			p.LongSent = false
 		case held:
 			return false, nil
 		default:
-			err = errTooLong
+			err = params.ErrTooLong
 		}
 	case protocol.ComQuery:
 		if held {
@@ -94,13 +95,13 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		if held {
 			return false, nil
 		}
-		err = errTooLong
+		err = params.ErrTooLong
 	}
 	if err != nil {
 		if skipErr := s.skipCommand(); skipErr != nil {
 			return true, skipErr
 		}
-		return true, s.tell(err)
+		return true, s.failed(err)
 	}
 	s.state.LastOwn = state.OwnNothing
 	s.tally.Sends(c, stats.KindRelay)
@@ -116,11 +117,11 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 // attachForUnread attaches a connection for a statement that is too long to be
 // analysed: it may be anything.
 func (s *session) attachForUnread(runs statement.Runs) (*backend.Conn, error) {
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return nil, err
 	}
-	if err := s.bringLastID(c, false); err != nil {
+	if err := s.BringLastID(c, false); err != nil {
 		return nil, err
 	}
 	s.expects(state.Effect{Kind: statement.Other, Words: statement.Opaque, Runs: runs})

@@ -79,7 +79,7 @@ func (s *session) giveShare() {
 	if s.share.bytes == 0 {
 		return
 	}
-	s.payload = nil
+	s.batch.payload = nil
 	s.client.Release()
 	s.share.of.used.Add(-s.share.bytes)
 	s.share.from.Release(s.share.bytes)
@@ -113,7 +113,7 @@ func (s *session) takeIn(size int) error {
 		switch {
 		case err == nil:
 			s.tally.Begins(stats.Clock())
-			return s.setDeadline(time.Time{})
+			return s.SetDeadline(time.Time{})
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return err
 		case s.share.of.waiting.Load() > 0 && len(s.client.Buffered())-before < receiveLeast:
@@ -127,7 +127,7 @@ func (s *session) takeIn(size int) error {
 
 // receive reads until so many bytes are buffered, or for a time.
 func (s *session) receive(whole int, within time.Duration) error {
-	if err := s.setDeadline(time.Now().Add(within)); err != nil {
+	if err := s.SetDeadline(time.Now().Add(within)); err != nil {
 		return err
 	}
 	for len(s.client.Buffered()) < whole {

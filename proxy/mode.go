@@ -30,7 +30,7 @@ func (s *session) readable(sql []byte) error {
 		if err := s.settle(); err != nil {
 			return err
 		}
-		c, _ = s.attach() // what is wrong is told when a statement needs the server
+		c, _ = s.Attach() // what is wrong is told when a statement needs the server
 	}
 	if c == nil || !st.ReadByMode(sql, c.Hello().MariaDB) {
 		return nil
@@ -44,7 +44,7 @@ func (s *session) readable(sql []byte) error {
 	if err := s.settle(); err != nil {
 		return err
 	}
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (s *session) meetServer() bool {
 	if s.state.Mode.Server.Known() || s.cur != nil || s.routes.Default() == nil || s.settle() != nil {
 		return false
 	}
-	_, err := s.attach()
+	_, err := s.Attach()
 	return err == nil
 }
 
@@ -76,7 +76,7 @@ var errOtherServer = sqlError(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: the se
 
 // askMode asks a server how it reads texts.
 func (s *session) askMode(c *backend.Conn) error {
-	row, err := s.ownRow(c, "SELECT @@character_set_client, @@sql_mode", 2, "the session's character set")
+	row, err := s.AskRow(c, "SELECT @@character_set_client, @@sql_mode", 2, "the session's character set")
 	if err != nil {
 		return err
 	}

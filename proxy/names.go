@@ -8,10 +8,10 @@ import (
 	"seqproxy/statement"
 )
 
-// nameInUTF8 returns the name of a sequence, as it stands in a client's text, in the
+// InUTF8 returns the name of a sequence, as it stands in a client's text, in the
 // character set in which the sequence table is asked. The result is name itself where
 // nothing has to be changed.
-func (s *session) nameInUTF8(name []byte, charset string) ([]byte, error) {
+func (s *session) InUTF8(name []byte, charset string) ([]byte, error) {
 	converted, is := plan.UTF8(name, charset)
 	if is == plan.Unasked {
 		text, isText, err := s.askUTF8(name, charset)
@@ -23,6 +23,9 @@ func (s *session) nameInUTF8(name []byte, charset string) ([]byte, error) {
 	}
 	return nil, notSupported("the sequence name %q in this character set is not supported: SET NAMES utf8mb4, or use ASCII letters", name)
 }
+
+// nameOf is InUTF8 for a name in a parameter.
+func (s *session) nameOf(name []byte) ([]byte, error) { return s.InUTF8(name, s.state.Charset) }
 
 // askUTF8 asks for a name in a character set that only a server knows; is says that it is one.
 func (s *session) askUTF8(name []byte, charset string) (text []byte, is bool, err error) {
@@ -39,7 +42,7 @@ func ascii(b []byte) bool { return plan.ASCII(b) }
 // front: it can be no server's.
 const ofSequenceTable = -1
 
-// convertNames is nameInUTF8 for every name of a statement about sequences, in place.
+// convertNames is InUTF8 for every name of a statement about sequences, in place.
 func (s *session) convertNames(st *statement.Statement, charset string) error {
 	ddl := st.Sequence
 	if ddl == nil {
@@ -67,10 +70,10 @@ func (s *session) convertNames(st *statement.Statement, charset string) error {
 	return nil
 }
 
-// convert is nameInUTF8 in place.
+// convert is InUTF8 in place.
 func (s *session) convert(name *[]byte, charset string) (err error) {
 	if len(*name) > 0 {
-		*name, err = s.nameInUTF8(*name, charset)
+		*name, err = s.InUTF8(*name, charset)
 	}
 	return err
 }

@@ -86,7 +86,7 @@ func TestAPlaceWhereNoNumberCanBeGivenIsRefusedAndNeverSentOn(t *testing.T) {
 		{"IGNORE", "INSERT IGNORE INTO photos (id) SELECT NEXTVAL('photos') FROM auto"},
 		{"IGNORE", "INSERT IGNORE INTO photos (id) VALUES (1), (2) ON DUPLICATE KEY UPDATE n = NEXTVAL('photos')"},
 		{"functions", "INSERT INTO photos (id) SELECT 1 UNION ALL SELECT 2 ON DUPLICATE KEY UPDATE n = ABS(NEXTVAL('photos'))"},
-		{"beside one that is not", "INSERT INTO photos (id) SELECT NEXTVAL('photos') ON DUPLICATE KEY UPDATE n = NEXTVAL('photos')"},
+		{"beside one for the whole statement", "INSERT INTO photos (id) SELECT NEXTVAL('photos') ON DUPLICATE KEY UPDATE n = NEXTVAL('photos')"},
 		{"RETURNING", "INSERT INTO photos (id) VALUES (7), (8) RETURNING 1 + NEXTVAL('photos')"},
 		{"IGNORE", "UPDATE IGNORE photos SET n = NEXTVAL('photos')"},
 		{"UPDATE", "UPDATE photos SET n = (SELECT NEXTVAL('photos'))"},

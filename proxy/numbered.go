@@ -63,7 +63,7 @@ func (s *Server) Numbered(ctx context.Context) ([]Numbered, error) {
 // Numbered looks, as the user, which bound columns have AUTO_INCREMENT on more than one shard.
 func (a asker) Numbered(ctx context.Context) ([]Numbered, error) {
 	return a.s.set.numbered(ctx, func(shard *backend.Shard) ([]backend.Credentials, error) {
-		creds, err := a.s.user.asItself(shard)
+		creds, err := a.s.login.Account.Itself(shard)
 		return []backend.Credentials{creds}, err
 	})
 }

@@ -8,28 +8,29 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
 )
 
-// ownTimeout bounds a statement of ours on a client's connection.
-const ownTimeout = 30 * time.Second
+// askTimeout bounds a statement of ours on a client's connection.
+const askTimeout = 30 * time.Second
 
-// ownQuery runs a statement of ours on a connection of the session. If that breaks
+// Ask runs a statement of ours on a connection of the session. If that breaks
 // the connection the session ends, as it does with a statement of the client's. A
 // SELECT must say LIMIT 1 to be sure of its row: the client may have set
 // sql_select_limit to 0.
-func (s *session) ownQuery(c *backend.Conn, sql string) ([][][]byte, error) {
+func (s *session) Ask(c *backend.Conn, sql string) ([][][]byte, error) {
 	var rows [][][]byte
-	err := s.owned(c, func() (err error) {
+	err := s.bounded(c, func() (err error) {
 		rows, err = c.Query(sql)
 		return err
 	})
 	return rows, err
 }
 
-// ownRow is ownQuery for a SELECT, without its LIMIT, of n values in one row. what
+// AskRow is Ask for a SELECT, without its LIMIT, of n values in one row. what
 // they are is said when they are not there.
-func (s *session) ownRow(c *backend.Conn, sql string, n int, what string) ([][]byte, error) {
-	rows, err := s.ownQuery(c, sql+" LIMIT 1")
+func (s *session) AskRow(c *backend.Conn, sql string, n int, what string) ([][]byte, error) {
+	rows, err := s.Ask(c, sql+" LIMIT 1")
 	if err != nil {
 		return nil, err
 	}
@@ -39,16 +40,16 @@ func (s *session) ownRow(c *backend.Conn, sql string, n int, what string) ([][]b
 	return rows[0], nil
 }
 
-// ownCommand is ownQuery for a command that is answered with OK.
-func (s *session) ownCommand(c *backend.Conn, cmd protocol.Command, argument string) error {
-	return s.owned(c, func() error { return c.Command(cmd, argument) })
+// runCommand is Ask for a command that is answered with OK.
+func (s *session) runCommand(c *backend.Conn, cmd protocol.Command, argument string) error {
+	return s.bounded(c, func() error { return c.Command(cmd, argument) })
 }
 
 // raise makes an error the last one on c, as if the client's own statement had met
 // with it. It is an error if the server raises another.
 func (s *session) raise(c *backend.Conn, e *protocol.ServerError) error {
-	_, err := s.ownQuery(c, fmt.Sprintf("SIGNAL SQLSTATE '%s' SET MYSQL_ERRNO = %d, MESSAGE_TEXT = %s",
-		e.State, e.Code, quote(limit(strings.ToValidUTF8(e.Message, "?"), maxSignalText))))
+	_, err := s.Ask(c, fmt.Sprintf("SIGNAL SQLSTATE '%s' SET MYSQL_ERRNO = %d, MESSAGE_TEXT = %s",
+		e.State, e.Code, plan.Literal(limit(strings.ToValidUTF8(e.Message, "?"), maxSignalText))))
 	var raised *protocol.ServerError
 	switch {
 	case err == nil && isWarning(e):
@@ -68,9 +69,9 @@ func (s *session) raise(c *backend.Conn, e *protocol.ServerError) error {
 // maxSignalText is the longest MESSAGE_TEXT.
 const maxSignalText = 128
 
-// owned runs a command of ours on c, bounded in time.
-func (s *session) owned(c *backend.Conn, run func() error) error {
-	if err := c.SetDeadline(time.Now().Add(ownTimeout)); err != nil {
+// bounded runs a command of ours on c, bounded in time.
+func (s *session) bounded(c *backend.Conn, run func() error) error {
+	if err := c.SetDeadline(time.Now().Add(askTimeout)); err != nil {
 		return s.lost(c, err, false)
 	}
 	begun := s.tally.Waits()
@@ -94,25 +95,13 @@ func literal(value []byte) string {
 	}
 	for i, b := range value {
 		if (b < '0' || b > '9') && b != '.' && (b != '-' || i > 0) || len(value) > 20 {
-			return quote(string(value))
+			return plan.Literal(string(value))
 		}
 	}
 	if len(value) == 0 {
 		return "''"
 	}
 	return string(value)
-}
-
-// quote writes UTF-8 text as a literal that means the same whatever the sql_mode says
-// of backslashes and whatever character_set_client is. It is one token with its
-// character set, no expression: SIGNAL takes nothing else.
-func quote(s string) string {
-	for i := range len(s) {
-		if s[i] == '\\' || s[i] >= 0x80 {
-			return fmt.Sprintf("_utf8mb4 0x%x", s)
-		}
-	}
-	return "'" + strings.ReplaceAll(s, "'", "''") + "'"
 }
 
 // limit cuts text to at most n bytes, between characters.

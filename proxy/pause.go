@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seqproxy/backend"
+	"seqproxy/proxy/login"
 )
 
 // A paused shard gets no new statement: commands for it wait before they go there, in
@@ -30,7 +31,7 @@ func (s *session) enter(shard *backend.Shard) error {
 			if err := s.awaitResume(shard); err != nil {
 				return err
 			}
-			s.wasHeld = true
+			s.waited = true
 		}
 	}
 	s.entered = s.entered.With(shard)
@@ -55,7 +56,7 @@ func (s *session) awaitResume(shard *backend.Shard) (err error) {
 	if err := s.flush(); err != nil { // the answers of our own to what came before
 		return err
 	}
-	s.entry.Leave() // others need not wait for it
+	s.login.Leave() // others need not wait for it
 	s.srv.held.Add(1)
 	defer s.srv.held.Add(-1)
 	timer := time.NewTimer(s.set.PauseTimeout)
@@ -78,7 +79,7 @@ func (s *session) awaitResume(shard *backend.Shard) (err error) {
 		case <-s.numbers.Patience.Done():
 			return s.numbers.Patience.Err()
 		case <-s.srv.stopping:
-			return errServerShutdown
+			return login.ErrShutdown
 		case <-timer.C:
 			return sqlError(erShardLost, "HY000", "seqproxy: shard %s is paused since %s by SEQPROXY PAUSE, and was not resumed within %s",
 				shard.Name(), p.Since().Format("2006-01-02 15:04:05 MST"), s.set.PauseTimeout)

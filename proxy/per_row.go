@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -12,93 +11,43 @@ import (
 	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
 	"seqproxy/proxy/kill"
-	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
-	"seqproxy/statement"
 )
-
-// rowNumbers are the columns of a statement's result that are numbers of sequences, as the
-// session sends it.
-type rowNumbers struct {
-	plan.Rows
-	types []uint8  // of all columns of a prepared statement, as last defined
-	ahead []uint64 // the numbers of the first row, if they were taken already
-}
-
-// rowsOf returns those of a text that was planned; nil if there are none.
-func rowsOf(a *plan.Action) *rowNumbers {
-	if a.Do != plan.PerRow {
-		return nil
-	}
-	return &rowNumbers{Rows: a.Rows}
-}
-
-// keep returns r with names that stay what they are.
-func (r *rowNumbers) keep() *rowNumbers {
-	if r != nil {
-		for i := range r.Slots {
-			r.Slots[i].Sequence = bytes.Clone(r.Slots[i].Sequence)
-		}
-	}
-	return r
-}
-
-// traits returns those of the statement as it is sent.
-func (r *rowNumbers) traits(t plan.Traits) plan.Traits {
-	if r == nil {
-		return t
-	}
-	return r.Rows.Traits(t)
-}
-
-// define takes note of the definition of a prepared statement's next column.
-func (r *rowNumbers) define(definition []byte, caps protocol.Capability) error {
-	if r == nil {
-		return nil
-	}
-	typ, ok := protocol.DefinedType(definition, caps)
-	if !ok {
-		return protocol.ErrMalformed
-	}
-	r.types = append(r.types, typ)
-	return nil
-}
 
 // digitsInRows says whether numbers come in ASCII digits. MariaDB converts them to
 // character_set_results.
 func (s *session) digitsInRows() (bool, error) {
-	row, err := s.ownRow(s.cur, "SELECT 1", 1, "a number")
+	row, err := s.AskRow(s.cur, "SELECT 1", 1, "a number")
 	return err == nil && string(row[0]) == "1", err
 }
 
-// sendOwnRows is sendOwn for a statement whose rows get numbers, if r is not nil. binary
+// sendRows is sendScratch for a statement whose rows get numbers, if r is not nil. binary
 // says that they are those of an execution.
-func (s *session) sendOwnRows(c *backend.Conn, r *rowNumbers, binary bool) error {
+func (s *session) sendRows(c *backend.Conn, r *keys.Rows, binary bool) error {
 	if r == nil {
-		return s.sendOwn(c)
+		return s.sendScratch(c)
 	}
 	s.state.LastOwn = state.OwnNothing
-	return s.exchangeRows(c, s.own, r, binary)
+	return s.exchangeRows(c, s.scratch, r, binary)
 }
 
 // exchangeRows is exchange for a statement whose rows get numbers. binary says that they
 // are those of an execution.
-func (s *session) exchangeRows(c *backend.Conn, command []byte, r *rowNumbers, binary bool) error {
+func (s *session) exchangeRows(c *backend.Conn, command []byte, r *keys.Rows, binary bool) error {
 	s.tally.Sends(c, stats.KindRewrite)
 	if err := s.flush(); err != nil {
 		return err
 	}
 	_, writeErr := c.Write(command)
-	s.client.Discard(s.parsed)
-	s.parsed = 0
-	x := rowExchange{s: s, c: c, r: r, allowed: !binary}
-	x.f = protocol.NewFiller(&c.Answer, c.Capabilities, protocol.FillOptions{
-		Columns: [][]int{r.Columns}, Binary: binary, Types: r.types, Take: x.take,
-	})
+	s.batch.drop()
+	numbers := r.For(&s.numbers, !binary)
+	x := rowExchange{s: s, c: c, numbers: numbers, inserts: r.Inserts, f: protocol.NewFiller(&c.Answer, c.Capabilities, protocol.FillOptions{
+		Columns: [][]int{r.Columns}, Binary: binary, Types: r.Types, Take: numbers.Take,
+	})}
 	err := x.relay()
 	if types := x.f.Types(); len(types) > 0 {
-		r.types = types
+		r.Types = types
 	}
 	if err == nil && writeErr != nil {
 		err = s.lost(c, writeErr, true) // the client has all that it waits for
@@ -110,76 +59,9 @@ func (s *session) exchangeRows(c *backend.Conn, command []byte, r *rowNumbers, b
 type rowExchange struct {
 	s       *session
 	c       *backend.Conn
-	r       *rowNumbers
 	f       *protocol.Filler
-	asks    []plan.Slot // of the rows that get numbers at a time
-	allowed bool        // the user may take the numbers
-	numbers []uint64
-	few     bool // numbers have run short
-	given   bool
-	last    uint64 // the last row's first number
-}
-
-// take takes the numbers of the next rows, at most as many as are about to be sent.
-func (x *rowExchange) take(_, rows int) ([]uint64, error) {
-	if ahead := x.r.ahead; ahead != nil {
-		x.r.ahead = nil
-		return ahead, nil
-	}
-	count := uint64(0) // of one row
-	for i := range x.r.Slots {
-		count += x.r.Slots[i].Count
-	}
-	rows = max(1, min(rows, int(statement.MaxCount/count)))
-	if x.few {
-		rows = 1
-	}
-	numbers, err := x.takeRows(rows)
-	if err != nil && rows > 1 && !errors.Is(err, keys.ErrInterrupted) { // there may be some for the first of them
-		x.few = true // and not another wait for each
-		numbers, err = x.takeRows(1)
-	}
-	if err == nil {
-		x.given, x.last = true, numbers[len(numbers)-len(x.r.Slots)]
-	}
-	return numbers, err
-}
-
-func (x *rowExchange) takeRows(rows int) ([]uint64, error) {
-	if !x.allowed {
-		if err := x.s.mayTake(x.r.Slots); err != nil {
-			return nil, err
-		}
-		x.allowed = true
-	}
-	n := rows * len(x.r.Slots)
-	for len(x.asks) < n {
-		x.asks = append(x.asks, x.r.Slots...)
-	}
-	spent := x.s.numbers.Patience.Spent()
-	values, err := x.s.numbers.Take(x.asks[:n])
-	if err != nil {
-		return nil, err
-	}
-	x.s.numbers.Patience.Restore(spent) // the rows behind these have the time anew
-	x.numbers = x.numbers[:0]
-	for _, v := range values {
-		x.numbers = append(x.numbers, v.Value)
-	}
-	return x.numbers, nil
-}
-
-// takeAhead takes the numbers of the first row, and returns the first of them.
-func (s *session) takeAhead(r *rowNumbers) (first uint64, err error) {
-	values, err := s.numbers.Take(r.Slots)
-	if err != nil {
-		return 0, err
-	}
-	r.ahead = make([]uint64, len(values))
-	for i, v := range values {
-		r.ahead[i] = v.Value
-	}
-	return r.ahead[0], nil
+	numbers *keys.RowTaker
+	inserts bool // see plan.Rows
 }
 
 // relay passes on what the server sends until its answer has ended.
@@ -228,10 +110,10 @@ func (x *rowExchange) ended() error {
 	s, c := x.s, x.c
 	s.state.LastConn = idOfConn(c)
 	noteError(c)
-	s.tellNotice(c, nil, false)
+	s.noteNotice(c, nil, false)
 	s.state.LastID.Answered(c.Answer.Rows)
-	if x.given && !x.r.Inserts { // as LAST_INSERT_ID(n) in each row would
-		s.state.LastID.Given(x.last)
+	if last, ok := x.numbers.Last(); ok && !x.inserts { // as LAST_INSERT_ID(n) in each row would
+		s.state.LastID.Given(last)
 		s.state.LastID.Rows = true // the server has counted them
 	}
 	if len(c.Buffered()) > 0 {
@@ -265,7 +147,7 @@ func (x *rowExchange) refuse(cause error) error {
 	}
 	// The KILL may have come when the statement had ended: then the next one is hit.
 	var hit *protocol.ServerError
-	if _, err := s.ownQuery(c, "DO 0"); err != nil && !errors.As(err, &hit) {
+	if _, err := s.Ask(c, "DO 0"); err != nil && !errors.As(err, &hit) {
 		return err
 	}
 	return nil
@@ -313,7 +195,7 @@ func (x *rowExchange) swallow() (killed bool, err error) {
 // kill has the server end the statement. If it cannot be told, the rest of the rows is
 // waited for.
 func (x *rowExchange) kill() error {
-	creds, known := x.s.user.beside(x.c.Shard())
+	creds, known := x.s.login.Account.Credentials(x.c.Shard())
 	if !known {
 		return nil
 	}
@@ -327,7 +209,7 @@ func (x *rowExchange) kill() error {
 // executeRows executes a statement whose rows get numbers, and that has no parameters of
 // ours.
 func (s *session) executeRows(p *prepared, payload []byte) error {
-	if err := s.rowsExecutable(p, payload); err != nil {
+	if err := p.rowsExecutable(payload, s.mayOmitMetadata()); err != nil {
 		return s.dropLongData(p.conn, p, err)
 	}
 	p.toServer(payload[1:])
@@ -335,9 +217,9 @@ func (s *session) executeRows(p *prepared, payload []byte) error {
 	if err != nil {
 		return s.dropLongData(p.conn, p, err)
 	}
-	p.longSent = false
+	p.LongSent = false
 	s.state.LastOwn = state.OwnNothing
-	if err := s.exchangeRows(c, s.client.Buffered()[:s.parsed], p.rows, true); err != nil {
+	if err := s.exchangeRows(c, s.batch.command(), p.rows, true); err != nil {
 		return err
 	}
 	s.noteExecuted(c, p)
@@ -345,11 +227,11 @@ func (s *session) executeRows(p *prepared, payload []byte) error {
 }
 
 // rowsExecutable is an error if the rows of an execution cannot get numbers.
-func (s *session) rowsExecutable(p *prepared, payload []byte) error {
+func (p *prepared) rowsExecutable(payload []byte, mayOmit bool) error {
 	switch {
 	case payload[5]&protocol.CursorReadOnly != 0:
 		return notSupported("NEXTVAL in SELECT ... FROM with a cursor is not supported: fetch all rows at once")
-	case len(p.rows.types) == 0 && s.mayOmitMetadata():
+	case len(p.rows.Types) == 0 && mayOmit:
 		return notSupported("NEXTVAL in a prepared SELECT ... FROM with resultset_metadata = NONE is not supported")
 	}
 	return nil

@@ -1,11 +1,8 @@
 package proxy
 
 import (
-	"strings"
-
-	"github.com/go-mysql-org/go-mysql/mysql"
-
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
 	"seqproxy/sequence"
 )
@@ -18,7 +15,7 @@ func (s *session) factsFor(at plan.Moment) *plan.Facts {
 	server, f := s.routes.Default() != nil, &s.planner.Facts
 	*f = plan.Facts{
 		At: at, Unknown: s.set.Unknown, Charset: s.state.Charset, Schema: s.set.Sequences.Schema(),
-		Admin: s.user.Admin, Limited: s.user.rights != nil,
+		Admin: s.login.Account.Admin, Limited: s.login.Account.Rights != nil,
 		MariaDB: s.likeMariaDB(), Server: server, Attached: s.cur != nil,
 		// MySQL warns of that flag at each statement, in its own words.
 		Warns: server && s.login.Capabilities.Has(protocol.NoSchema),
@@ -69,11 +66,11 @@ func (s *session) learn(f *plan.Facts, n *plan.Need, sql []byte) (err error) {
 		f.SetText(n.Name, text, plan.AnswerOf(is))
 		return err
 	case plan.NeedWhole:
-		f.NameOf(n.At).Whole, err = answer(s.knows(n.Name))
+		f.NameOf(n.At).Whole, err = answer(s.Knows(n.Name))
 	case plan.NeedKnown:
-		f.NameOf(n.At).Known, err = answer(s.knows(n.Name))
+		f.NameOf(n.At).Known, err = answer(s.Knows(n.Name))
 	case plan.NeedRight:
-		f.NameOf(n.At).Usable, err = answer(s.hasRight(n.Name))
+		f.NameOf(n.At).Usable, err = answer(s.numbers.HasRight(n.Name))
 	case plan.NeedSame:
 		same, err := s.set.Sequences.Same(&s.numbers.Patience, n.Name, n.Other)
 		f.NameOf(n.At).SameAsFirst = plan.AnswerOf(same)
@@ -105,21 +102,15 @@ func (s *session) refusal(r *plan.Refusal, sql []byte) error {
 	case plan.UnknownSequence:
 		return &sequence.NameError{Name: string(r.Name), Err: sequence.ErrUnknown}
 	case plan.NoRight:
-		return errNoRight(r.Name)
+		return keys.ErrNoRight(r.Name)
 	case plan.NotAdmin:
-		return s.refuseSetval(&s.planner.Action.Slots[r.Call])
+		return s.RefuseSetval(&s.planner.Action.Slots[r.Call])
 	}
 	return notSupported("%s", r.Text)
 }
 
-// errNoRight is the error for a sequence that the user may not use.
-func errNoRight(name []byte) error {
-	return sqlError(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000",
-		"Access denied; you need the right to use the sequence '%s' for this operation", strings.ToValidUTF8(limit(string(name), maxNamed), "?"))
-}
-
-// knows says whether there is a sequence of that name.
-func (s *session) knows(name []byte) (bool, error) {
+// Knows says whether there is a sequence of that name.
+func (s *session) Knows(name []byte) (bool, error) {
 	known, err := s.set.Sequences.Known(&s.numbers.Patience, name)
 	return known, s.numbers.Patience.Over(err)
 }

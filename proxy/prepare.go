@@ -7,6 +7,9 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/alone"
+	"seqproxy/proxy/keys"
+	"seqproxy/proxy/params"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
@@ -35,14 +38,14 @@ func (s *session) prepare(sql []byte) error {
 	if st.Words&statement.VersionedComment != 0 && s.meetServer() {
 		s.srv.texts.Analyze(st, sql, s.state.Mode)
 	}
-	if !s.atAdmin && s.mayBringRows(sql) {
+	if !s.login.AtAdmin && s.mayBringRows(sql) {
 		return s.unreadRows(sql)
 	}
 	switch {
-	case s.atAdmin && s.asksForNumbers():
+	case s.login.AtAdmin && asksForNumbers(&s.stmt):
 		return s.noServer()
 	case st.Kind == statement.ExplainRoute:
-		return s.prepareOwn(sql, routeColumns, 0)
+		return s.prepareLocal(sql, routeColumns, 0)
 	case st.Kind == statement.Use: // each execution goes where it leads
 	case len(st.Schema) > 0 && s.elsewhere(string(st.Schema)): // CREATE DATABASE and its like
 		return notSupported("to prepare a statement on the schema %s, which is on another shard: send it as text", st.Schema)
@@ -53,7 +56,7 @@ func (s *session) prepare(sql []byte) error {
 		if relay, err := s.concernsServer(st); err != nil {
 			return err
 		} else if !relay {
-			return s.prepareOwn(sql, s.set.Admin.Columns(st), 0)
+			return s.prepareLocal(sql, s.set.Admin.Columns(st), 0)
 		}
 	}
 	inserts := s.insertsOf()
@@ -62,8 +65,8 @@ func (s *session) prepare(sql []byte) error {
 		return err
 	}
 	defer func() { s.fill = nil }()
-	text, hidden, rows, key := sql, []hiddenParam(nil), (*rowNumbers)(nil), (*preparedKey)(nil)
-	var counts *counted
+	text, hidden, rows, key := sql, []params.Hidden(nil), (*keys.Rows)(nil), (*params.Key)(nil)
+	var counts *keys.Block
 	if s.fill != nil || len(st.Calls) > 0 && st.Kind != statement.Kill || st.Refusal != "" {
 		if err := s.convertNames(st, s.state.Charset); err != nil {
 			return err
@@ -74,26 +77,26 @@ func (s *session) prepare(sql []byte) error {
 		}
 		switch a.Do {
 		case plan.Reply:
-			return s.prepareOwn(sql, s.columnsOf(st, sql, atPrepare, nil), st.Params)
+			return s.prepareLocal(sql, alone.Columns(st, sql, alone.AtPrepare, nil, s.likeMariaDB()), st.Params)
 		case plan.Rewrite, plan.PerRow, plan.Count:
-			text, hidden, key = s.hideParams(st, sql, a)
-			rows, counts = rowsOf(a).keep(), countsOf(a)
+			text, hidden, key = params.Hide(st, sql, a, a.Substitutions(st, &s.state, s.id, protocol.Placeholder))
+			rows, counts = keys.RowsOf(a).Keep(), keys.BlockOf(a)
 		}
 	}
 	if key != nil && len(hidden) == 0 { // numbers of the text's own, the same at each execution
-		if _, err := s.takeKey(key.binding, key.explicit, 0, 1); err != nil {
+		if _, err := s.numbers.Key(key.Binding, key.Explicit, 0, 1); err != nil {
 			return err
 		}
 		key = nil
 	}
 	var asked *ticket.Ticket
-	if !s.atAdmin {
+	if !s.login.AtAdmin {
 		asked = s.ticketPrepared(st, sql)
 	}
 	if s.routes.Default() == nil {
 		return s.prepareWithoutServer(sql, asked)
 	}
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return err
 	}
@@ -102,7 +105,7 @@ func (s *session) prepare(sql []byte) error {
 		return err
 	}
 	p := &prepared{
-		conn: c, shape: rows.traits(counts.traits(plan.TraitsOf(st))), hidden: hidden, rows: rows, counts: counts, key: key, ticket: asked, looks: looks,
+		List: params.List{Hidden: hidden, Key: key}, conn: c, shape: rows.Traits(counts.Traits(plan.TraitsOf(st))), rows: rows, counts: counts, ticket: asked, looks: looks,
 		inserts: inserts, mode: s.state.Mode, charset: s.state.Charset,
 	}
 	if len(hidden) > 0 || rows != nil || asked != nil || looks != nil {
@@ -120,21 +123,21 @@ func (s *session) prepare(sql []byte) error {
 	return s.prepareOn(c, p, text)
 }
 
-// prepareOwn answers COM_STMT_PREPARE for a statement with so many parameters that the proxy answers.
-func (s *session) prepareOwn(sql []byte, columns []protocol.Column, params int) error {
+// prepareLocal answers COM_STMT_PREPARE for a statement with so many parameters that the proxy answers.
+func (s *session) prepareLocal(sql []byte, columns []protocol.Column, n int) error {
 	form, err := s.form(true)
 	if err != nil {
 		return err
 	}
-	p := &prepared{own: append([]byte(nil), sql...), columns: columns, params: params, mode: s.state.Mode, charset: s.state.Charset}
+	p := &prepared{local: append([]byte(nil), sql...), columns: columns, List: params.List{Params: n}, mode: s.state.Mode, charset: s.state.Charset}
 	if err := s.prepared.add(p); err != nil {
 		return err
 	}
 	// What the last statement left stays, as a server leaves it at a PREPARE.
-	s.out = protocol.AppendPrepareOK(s.out, s.packetNum, form, p.id, len(columns), p.params)
+	s.out = protocol.AppendPrepareOK(s.out, s.packetNum, form, p.id, len(columns), p.Params)
 	if len(columns) > 0 {
 		r := protocol.NewResult(s.out, s.packetNum+1, form)
-		r.Definitions(s.paramColumns(p.params))
+		r.Definitions(alone.Params(p.Params, s.likeMariaDB()))
 		r.Definitions(columns)
 		s.out = r.Bytes()
 	}
@@ -182,13 +185,13 @@ func (s *session) askToPrepare(c *backend.Conn, p *prepared, text []byte) (prepa
 	if err := s.flush(); err != nil {
 		return a, err
 	}
-	s.own = append(s.own[:0], 0, 0, 0, 0, byte(protocol.ComStmtPrepare))
-	s.own = append(s.own, text...)
-	if len(s.own)-protocol.HeaderSize >= protocol.MaxFragment {
-		return a, errTooLong
+	s.scratch = append(s.scratch[:0], 0, 0, 0, 0, byte(protocol.ComStmtPrepare))
+	s.scratch = append(s.scratch, text...)
+	if len(s.scratch)-protocol.HeaderSize >= protocol.MaxFragment {
+		return a, params.ErrTooLong
 	}
-	protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
-	_, writeErr := c.Write(s.own)
+	protocol.PutHeader(s.scratch, len(s.scratch)-protocol.HeaderSize, 0)
+	_, writeErr := c.Write(s.scratch)
 	begun := s.tally.Waits()
 	err := a.relay()
 	s.tally.Waited(begun)
@@ -240,33 +243,35 @@ func (a *prepareAnswer) relay() error {
 		return nil
 	}
 	a.p.backendID = binary.LittleEndian.Uint32(b[1:])
-	columns, params := int(binary.LittleEndian.Uint16(b[5:])), int(binary.LittleEndian.Uint16(b[7:]))
+	columns, total := int(binary.LittleEndian.Uint16(b[5:])), int(binary.LittleEndian.Uint16(b[7:]))
 	defined := !a.c.Capabilities.Has(protocol.OptionalMetadata) || len(b) < 13 || b[12] != 0
-	if params < len(a.p.hidden) {
-		return fmt.Errorf("%w: %d parameters where %d are hidden", protocol.ErrMalformed, params, len(a.p.hidden))
+	if total < len(a.p.Hidden) {
+		return fmt.Errorf("%w: %d parameters where %d are hidden", protocol.ErrMalformed, total, len(a.p.Hidden))
 	}
-	a.p.params = params - len(a.p.hidden) + a.p.argumentCount()
-	a.p.placeParams(params)
-	binary.LittleEndian.PutUint16(b[7:], uint16(a.p.params))
+	a.p.Params = a.p.ClientParams(total)
+	a.p.Place(total)
+	binary.LittleEndian.PutUint16(b[7:], uint16(a.p.Params))
 	a.idAt = len(a.s.out) + protocol.HeaderSize + 1
 	a.pass(b)
-	for w := (walk{p: a.p}); w.at < params && defined; {
+	for shown := range a.p.Shown(total) {
+		if !defined {
+			break
+		}
 		if b, err = a.read(); err != nil {
 			return err
 		}
-		_, own := w.next()
-		for range w.own - own { // none of those that are hidden, unless the client's stand in their place
+		for range shown { // none of those that are hidden, unless the client's stand in their place
 			a.pass(b)
 		}
 	}
-	if err := a.terminator(params, a.p.params); err != nil {
+	if err := a.terminator(total, a.p.Params); err != nil {
 		return err
 	}
 	for i := 0; i < columns && defined; i++ {
 		if b, err = a.read(); err != nil {
 			return err
 		}
-		if err := a.p.rows.define(b, a.c.Capabilities); err != nil {
+		if err := a.p.rows.Define(b, a.c.Capabilities); err != nil {
 			return err
 		}
 		a.pass(b)

@@ -39,7 +39,7 @@ func (s *session) preparesText(sql []byte) error {
 	case kind == statement.Execute:
 		if t, known := s.texts[d.Name]; ok && known {
 			s.explained = t.explained
-			if err := s.stillBound(&t.inserts); err != nil {
+			if err := s.set.stillBound(&t.inserts); err != nil {
 				return err
 			}
 		}
@@ -140,7 +140,7 @@ func (s *session) fillsText(text []byte) (bool, error) {
 	if t == nil || len(f.Keys) == 0 {
 		return true, nil
 	}
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return false, err
 	}
@@ -157,7 +157,7 @@ func (s *session) fillsText(text []byte) (bool, error) {
 // of it. To ask for it changes FOUND_ROWS(). So where no column is bound it is asked for only if
 // the server cannot prepare it, as none can with NEXTVAL('s') in it.
 func (s *session) variableText(sql []byte, d *statement.Dynamic) ([]byte, error) {
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (s *session) variableText(sql []byte, d *statement.Dynamic) ([]byte, error)
 			return nil, nil
 		}
 		var refused *protocol.ServerError
-		if _, err := s.ownQuery(c, string(sql)); err == nil || !errors.As(err, &refused) {
+		if _, err := s.Ask(c, string(sql)); err == nil || !errors.As(err, &refused) {
 			return nil, err
 		}
 	}
@@ -184,7 +184,7 @@ func (s *session) variableText(sql []byte, d *statement.Dynamic) ([]byte, error)
 
 // textOfVariable returns a user variable's value in UTF-8, nil for NULL.
 func (s *session) textOfVariable(c *backend.Conn, name []byte) ([]byte, error) {
-	row, err := s.ownRow(c, "SELECT HEX(CONVERT("+string(name)+" USING utf8mb4)), "+string(name)+" IS NULL", 2, "a user variable")
+	row, err := s.AskRow(c, "SELECT HEX(CONVERT("+string(name)+" USING utf8mb4)), "+string(name)+" IS NULL", 2, "a user variable")
 	switch {
 	case err != nil:
 		return nil, err

@@ -7,6 +7,8 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
+	"seqproxy/proxy/params"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/ticket"
 	"seqproxy/statement/lex"
@@ -29,11 +31,12 @@ const latestPrepared = 1<<32 - 1
 
 // prepared is one prepared statement.
 type prepared struct {
+	params.List
 	id uint32 // the client's
 
-	// own is the text of a statement that the proxy answers itself.
-	own []byte
-	// columns are those of own that the client was last sent the definitions of.
+	// local is the text of a statement that the proxy answers itself.
+	local []byte
+	// columns are those of local that the client was last sent the definitions of.
 	columns []protocol.Column
 	// mode is how the text was read when it was prepared, and is to be read later.
 	mode    lex.Mode
@@ -48,30 +51,15 @@ type prepared struct {
 
 	use     string         // the schema of a USE
 	kill    *killPrepared  // of a KILL
-	hidden  []hiddenParam  // parameters that the proxy fills
 	ticket  *ticket.Ticket // that it is
 	looks   *looking       // for sequences; nil if it does not
-	key     *preparedKey   // the column that is filled in
 	inserts insertsInto
-	// emptied says which of the client's parameters go as NULL, for each row of a bulk
-	// execution; of the last execution.
-	emptied []bool
-	filling *plan.Filling        // of the last execution, as far as it tells what to do about errors
-	rows    *rowNumbers          // columns that the proxy fills; nil if there are none
-	counts  *counted             // what the server counts off; nil if it counts nothing
-	place   []uint16             // the server's index of each of the client's parameters; nil without hidden ones
-	params  int                  // of the client
-	types   []protocol.Parameter // of the client's at the last bind
-	before  []protocol.Parameter // what types were before that; see unbind
-	// longSent: data came by COM_STMT_SEND_LONG_DATA since the last execution; long
-	// says for which parameters, where there are hidden ones.
-	longSent bool
-	long     []bool
-	longArgs map[int][]byte // what came so for arguments of calls
+	rows    *keys.Rows  // columns that the proxy fills; nil if there are none
+	counts  *keys.Block // what the server counts off; nil if it counts nothing
 }
 
 // kept is how many bytes of its text are kept.
-func (p *prepared) kept() int { return len(p.own) + len(p.set) }
+func (p *prepared) kept() int { return len(p.local) + len(p.set) }
 
 // maxPrepared bounds a session's statements as max_prepared_stmt_count bounds a
 // server's, 16382 by default.
@@ -144,16 +132,15 @@ func (s *session) preparedAs(id uint32) *prepared {
 	return s.prepared.byID[id]
 }
 
-// isEmptied says whether the client's parameter i of a row goes as NULL.
-func (p *prepared) isEmptied(row, i int) bool {
-	at := row*p.params + i
-	return i < p.params && at < len(p.emptied) && p.emptied[at]
-}
-
 // toServer makes a command's statement id the server's. The last one prepared stays
 // that, since p is it for its server too: errors then name the id as the client wrote it.
 func (p *prepared) toServer(id []byte) {
 	if binary.LittleEndian.Uint32(id) != latestPrepared {
 		binary.LittleEndian.PutUint32(id, p.backendID)
 	}
+}
+
+// longData is LongData: what is to be known of the statement for that is here.
+func (p *prepared) longData(index, data []byte) bool {
+	return p.LongData(index, data, p.local != nil, p.ticket != nil)
 }

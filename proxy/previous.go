@@ -25,10 +25,3 @@ func (s *session) previousFor(st *statement.Statement, a *plan.Action) (uint64, 
 	}
 	return s.askPrevious(st.Words)
 }
-
-// bindLate gives the substitutions that take effect late the numbers of their leaders.
-func bindLate(late []plan.Late, subs []statement.Substitution) {
-	for _, l := range late {
-		subs[l.At].Bound = subs[l.Leader].Value
-	}
-}

@@ -36,7 +36,7 @@ func (s *session) query(sql []byte) error {
 		s.srv.texts.Analyze(st, sql, s.state.Mode)
 	}
 	s.explained = plan.ExplainsID(st)
-	if s.atAdmin {
+	if s.login.AtAdmin {
 		return s.answerAlone(func() error { return s.atAdminAddress(sql) })
 	}
 	if s.set.tickets != nil {
@@ -61,16 +61,16 @@ func (s *session) query(sql []byte) error {
 	if st.Plain() && !s.state.NextTransaction && !s.set.LastInsertIDExact && s.routes.Default() != nil {
 		if st.MayChangeLastInsertID() {
 			if err := s.bringBefore(); err != nil {
-				return s.tell(err)
+				return s.failed(err)
 			}
 		}
 		s.state.LastOwn = state.OwnNothing
 		return s.relay(protocol.ShapeResult, false)
 	}
-	if st.SelfContained && s.batched > 0 && !s.mayOmitMetadata() {
+	if st.SelfContained && s.batch.size > 0 && !s.mayOmitMetadata() {
 		a, err := s.planCalls(sql, plan.Now)
 		if err != nil || a.Do == plan.Reply {
-			return s.answerInTurn(func() error {
+			return s.answerInOrder(func() error {
 				if err != nil {
 					return err
 				}
@@ -102,11 +102,11 @@ func (s *session) bringBefore() error {
 	if err := s.settle(); err != nil {
 		return err
 	}
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return err
 	}
-	return s.bringLastID(c, false)
+	return s.BringLastID(c, false)
 }
 
 // special handles a text that is more than one plain statement to be passed on.
@@ -116,7 +116,7 @@ func (s *session) special(sql []byte) error {
 	case plan.Administer:
 		return s.administer(sql)
 	case plan.ChangeSchema:
-		return s.use(string(st.Schema))
+		return s.useSchema(string(st.Schema), nil)
 	case plan.OnSchema:
 		if err := s.outwait(); err != nil {
 			return err
@@ -169,19 +169,19 @@ func (s *session) several(sql []byte) error {
 		return nil
 	}
 	s.state.StepLost = true
-	return s.keepTurns(s.cur)
+	return s.keepStep(s.cur)
 }
 
 // single handles a text that goes to the current shard, if to any.
 func (s *session) single(sql []byte) error {
 	st := &s.stmt
 	if s.state.LastOwn == state.OwnChange && st.Words&statement.ReadsRowCount != 0 {
-		if handled, err := s.tellRowCount(sql); handled {
+		if handled, err := s.answerRowCount(sql); handled {
 			return err
 		}
 	}
 	keys := len(st.Calls) > 0 || st.Refusal != "" || s.fill != nil
-	if s.routes.Default() == nil && !st.SelfContained && !s.asksForNumbers() && s.fill == nil {
+	if s.routes.Default() == nil && !st.SelfContained && !asksForNumbers(&s.stmt) && s.fill == nil {
 		keys = false // CONNECTION_ID() among others is no server's to know
 	}
 	if keys {
@@ -190,7 +190,7 @@ func (s *session) single(sql []byte) error {
 		}
 	}
 	if s.routes.Default() == nil {
-		return s.withoutServer(sql)
+		return s.answerLocal(sql, nil)
 	}
 	return s.passOn(sql)
 }
@@ -203,7 +203,7 @@ func (s *session) attachFor(st *statement.Statement) (*backend.Conn, error) {
 
 // attachWith is attachFor for a statement that is sent with other traits than its text's.
 func (s *session) attachWith(st *statement.Statement, t plan.Traits) (*backend.Conn, error) {
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return nil, err
 	}
@@ -226,13 +226,13 @@ func (s *session) relayed(sql []byte, c *backend.Conn) error {
 	// What is needed afterwards must not lie in the buffer that the client fills.
 	var text []byte
 	if s.stmt.Kind == statement.Set {
-		text = append(s.own[:0], sql...)
+		text = append(s.scratch[:0], sql...)
 	}
 	if err := s.settle(); err != nil {
 		return err
 	}
 	s.noteDone(c, text)
-	return s.keepTurns(c)
+	return s.keepStep(c)
 }
 
 // noteDone takes note of what the statement just answered on c has done to the
@@ -319,7 +319,7 @@ func (s *session) administerHere(st *statement.Statement, p *prepared) error {
 	table, err := s.set.Admin.Execute(context.WithValue(&s.numbers.Patience, sequence.WaiterKey{}, nil), st, asker{s})
 	if err = s.numbers.Patience.Over(err); err == nil {
 		err = s.table(table, p)
-	} else if s.user.looks() && !ends(err) {
+	} else if s.login.Account.Looks() && !ends(err) {
 		err = inFull(err)
 	}
 	if after := s.afterAnswer; after != nil {
@@ -341,7 +341,7 @@ func (s *session) refuseInside(st *statement.Statement, charset, where string) e
 	if s.set.Unknown == UnknownRelay && st.Proxy == nil {
 		known := false
 		for _, name := range st.Sequence.Names {
-			name, err := s.nameInUTF8(name, charset)
+			name, err := s.InUTF8(name, charset)
 			if err != nil {
 				continue // it is no name here
 			}
@@ -369,8 +369,11 @@ func (s *session) concernsServer(st *statement.Statement) (bool, error) {
 	case statement.CreateSequence:
 		relays = relays && hasOwn
 	case statement.ShowCreateSequence:
-		if listed, err := s.listedHere(st.Sequence); listed || err != nil {
-			return false, err
+		if s.routes.Default() != nil {
+			w := s.shown()
+			if listed, err := w.Listed(st.Sequence, s.Attach); listed || err != nil {
+				return false, err
+			}
 		}
 		relays = relays || hasOwn
 	default:
@@ -380,7 +383,7 @@ func (s *session) concernsServer(st *statement.Statement) (bool, error) {
 		return false, nil
 	}
 	for _, name := range st.Sequence.Names {
-		known, err := s.knows(name)
+		known, err := s.Knows(name)
 		if err != nil {
 			return false, err
 		}
@@ -388,7 +391,7 @@ func (s *session) concernsServer(st *statement.Statement) (bool, error) {
 			continue
 		}
 		if st.Kind == statement.ShowCreateSequence && s.set.Unknown != UnknownRelay {
-			return s.sees(name)
+			return s.Sees(name)
 		}
 		return true, nil
 	}

@@ -25,13 +25,13 @@ const (
 	notTheTable        // the table has no such column
 )
 
-// sendFilled sends the command in s.own, in the place of the client's, and relays the
+// sendFilled sends the command in s.scratch, in the place of the client's, and relays the
 // answer, unless that is an error for which there is a remedy: the server has done
 // nothing then, and the command waits to be sent again. A text is repeated once.
 func (s *session) sendFilled(c *backend.Conn, f *plan.Filling) (remedy, error) {
 	s.state.LastOwn = state.OwnNothing
 	if f == nil || f.Several {
-		return noRemedy, s.sendOwn(c)
+		return noRemedy, s.sendScratch(c)
 	}
 	if err := s.flush(); err != nil {
 		return noRemedy, err
@@ -41,15 +41,15 @@ func (s *session) sendFilled(c *backend.Conn, f *plan.Filling) (remedy, error) {
 	} else {
 		s.tally.Sends(c, stats.KindRelay)
 	}
-	_, writeErr := c.Write(s.own)
+	_, writeErr := c.Write(s.scratch)
 	var first []byte
 	if writeErr == nil {
-		first = s.firstPacket(c)
+		first = firstPacket(&s.tally, c)
 	}
 	if len(first) > 0 && first[0] == 0xff && !f.Repeated {
 		var e *protocol.ServerError
 		if errors.As(protocol.ParseServerError(first), &e) {
-			if r := s.remedyFor(e, f); r != noRemedy {
+			if r := s.srv.columns.remedyFor(e, f); r != noRemedy {
 				c.Answer.Begin(protocol.ShapeResult, c.Capabilities)
 				n, _ := c.Answer.Walk(c.Buffered()[:protocol.HeaderSize+len(first)])
 				noteError(c)
@@ -60,9 +60,8 @@ func (s *session) sendFilled(c *backend.Conn, f *plan.Filling) (remedy, error) {
 		}
 	}
 	given := insertedBy(f, first)
-	s.client.Discard(s.parsed)
-	s.parsed = 0
-	err := s.awaitAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(s.own[protocol.HeaderSize:])}})
+	s.batch.drop()
+	err := s.awaitAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(s.scratch[protocol.HeaderSize:])}})
 	if err == nil && given > 0 {
 		s.state.LastID.Told(given)
 		s.state.LastID.Inserted = true
@@ -72,7 +71,7 @@ func (s *session) sendFilled(c *backend.Conn, f *plan.Filling) (remedy, error) {
 
 // firstPacket waits for the beginning of an answer, and leaves it where it is. It
 // returns the payload of the first packet if that is an error or an OK.
-func (s *session) firstPacket(c *backend.Conn) []byte {
+func firstPacket(tally *stats.Tally, c *backend.Conn) []byte {
 	for {
 		b := c.Buffered()
 		if len(b) > protocol.HeaderSize {
@@ -88,7 +87,7 @@ func (s *session) firstPacket(c *backend.Conn) []byte {
 				return payload
 			}
 		}
-		if s.tally.Fill(c) != nil {
+		if tally.Fill(c) != nil {
 			return nil // which whoever relays the answer meets, too
 		}
 	}
@@ -116,7 +115,7 @@ func insertedBy(f *plan.Filling, ok []byte) uint64 {
 const notTwice = statement.ReadsLastInsertID | statement.SetsLastInsertID | statement.SetsUserVariable | statement.UserLock
 
 // remedyFor says what can be done about an error.
-func (s *session) remedyFor(e *protocol.ServerError, f *plan.Filling) remedy {
+func (cc *columnCache) remedyFor(e *protocol.ServerError, f *plan.Filling) remedy {
 	k := &f.Keys[0]
 	switch e.Code {
 	case mysql.ER_DUP_ENTRY:
@@ -125,7 +124,7 @@ func (s *session) remedyFor(e *protocol.ServerError, f *plan.Filling) remedy {
 			return newNumbers
 		}
 	case mysql.ER_WRONG_VALUE_COUNT_ON_ROW, mysql.ER_BAD_FIELD_ERROR, mysql.ER_NO_SUCH_TABLE:
-		s.srv.columns.forget()
+		cc.forget()
 		switch {
 		case f.ColumnsCached && f.Words&notTwice == 0: // it may be the error of a trigger, too
 			return newColumns

@@ -7,6 +7,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/kill"
 	"seqproxy/proxy/stats"
 )
 
@@ -17,102 +18,55 @@ var (
 	errBackendGone = errors.New("backend is gone")
 )
 
-// expected is what the client gets next: the answer of a server, or one of ours that
-// is ready and waits for its turn.
-type expected struct {
-	shape protocol.Shape
-	own   int  // bytes of it in session.ready; 0 for a server's
-	text  head // of the statement, if it is one
-	kind  stats.Kind
-
-	unexplained bool // it is no statement of which an insert id is to be expected
-}
-
-// Bounds of what waits for its turn: bytes of our answers, and answers in all.
-const (
-	maxWaiting  = protocol.BufferSize
-	maxInflight = 4096
-)
-
-// span is a part of the client's buffer.
-type span struct{ from, to int }
-
 // enqueue takes the command just parsed into the batch that goes to the current
 // backend connection with the next settle.
 func (s *session) enqueue(c *backend.Conn, shape protocol.Shape) {
 	s.tally.Sends(c, stats.KindRelay)
-	s.batchConn = c
-	if shape != protocol.ShapeNone {
-		e := expected{shape: shape, unexplained: !s.explained}
-		if s.tally.Kind != stats.NoStatement {
-			e.text, e.kind = s.slow.text, s.tally.Kind
-		}
-		s.inflight = append(s.inflight, e)
+	e := expected{shape: shape, unexplained: !s.explained}
+	if s.tally.Kind != stats.NoStatement {
+		e.text, e.kind = s.slow.text, s.tally.Kind
 	}
-	s.batched = s.parsed
+	s.batch.add(c, e)
 }
 
-// answerInTurn handles a command that needs no server, without waiting for the answers
+// answerInOrder handles a command that needs no server, without waiting for the answers
 // to those before it: ours takes its place among them. What the answer says of the
 // session must not depend on them, so it waits all the same in a transaction, which
 // they may end.
-func (s *session) answerInTurn(handle func() error) error {
-	if s.batched == 0 || s.state.InTransaction() || !s.state.Status.Has(protocol.Autocommit) ||
-		len(s.ready) > maxWaiting || len(s.inflight) > maxInflight {
+func (s *session) answerInOrder(handle func() error) error {
+	if s.batch.size == 0 || s.state.InTransaction() || !s.state.Status.Has(protocol.Autocommit) || s.batch.full() {
 		return s.answerAlone(handle)
 	}
 	mark := len(s.out)
 	err := handle()
 	_ = s.numbers.Notice()
-	if err = s.tell(err); err != nil {
+	if err = s.failed(err); err != nil {
 		return err
 	}
-	answer := s.out[mark:]
-	s.ready = append(s.ready, answer...)
-	s.inflight = append(s.inflight, expected{own: len(answer)})
+	s.batch.addOurs(s.out[mark:])
 	s.out = s.out[:mark]
-	s.unsent = append(s.unsent, span{s.batched, s.parsed})
-	s.batched = s.parsed
 	return nil
 }
 
 // settle writes the batch in one piece and relays the answers to all of it.
 func (s *session) settle() error {
-	if s.batched == 0 {
+	if s.batch.size == 0 {
 		return nil
 	}
 	if err := s.flush(); err != nil {
 		return err
 	}
-	c := s.batchConn
-	_, writeErr := c.Write(s.batch())
-	// What follows in the client's buffer may belong to this statement: a file.
-	s.client.Discard(s.batched)
-	s.parsed -= s.batched
-	s.batched, s.unsent = 0, s.unsent[:0]
+	c := s.batch.conn
+	var all []byte
+	all, s.scratch = s.batch.bytes(s.scratch)
+	_, writeErr := c.Write(all)
+	s.batch.sent()
 	if s.share.relayed {
 		s.giveShare()
 	}
-	err := s.awaitAnswers(c, writeErr, s.inflight)
-	s.inflight, s.ready = s.inflight[:0], s.ready[:0]
+	err := s.awaitAnswers(c, writeErr, s.batch.answers)
+	s.batch.answered()
 	return err
-}
-
-// batch returns the bytes of the commands in the batch: a part of the client's buffer,
-// unless some of the commands are answered here.
-func (s *session) batch() []byte {
-	all := s.client.Buffered()[:s.batched]
-	if len(s.unsent) == 0 {
-		return all
-	}
-	s.own = s.own[:0]
-	from := 0
-	for _, u := range s.unsent {
-		s.own = append(s.own, all[from:u.from]...)
-		from = u.to
-	}
-	s.own = append(s.own, all[from:]...)
-	return s.own
 }
 
 // exchange sends a command of the proxy's making and relays its answer.
@@ -122,9 +76,7 @@ func (s *session) exchange(c *backend.Conn, command []byte, answer protocol.Shap
 		return err
 	}
 	_, writeErr := c.Write(command)
-	// It took the place of the client's, behind which a file may come.
-	s.client.Discard(s.parsed)
-	s.parsed = 0
+	s.batch.drop() // it took the place of the client's
 	return s.awaitAnswers(c, writeErr, []expected{{shape: answer, text: s.slow.text, kind: s.tally.Kind}})
 }
 
@@ -142,16 +94,16 @@ func (s *session) awaitAnswers(c *backend.Conn, writeErr error, answers []expect
 // that answers lists. Each chunk is written as it was read.
 func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 	accepted := 0 // bytes of c's buffer that were walked over and not yet passed on
-	ready := s.ready
+	ready := s.batch.ready
 	for i := range answers {
 		e := &answers[i]
-		if e.own > 0 { // behind what came before it, to be written with that
+		if e.ours > 0 { // behind what came before it, to be written with that
 			s.state.LastID.Rows = false // those before it
 			s.out = append(s.out, c.Buffered()[:accepted]...)
 			c.Discard(accepted)
 			accepted = 0
-			s.out = append(s.out, ready[:e.own]...)
-			ready = ready[e.own:]
+			s.out = append(s.out, ready[:e.ours]...)
+			ready = ready[e.ours:]
 			continue
 		}
 		c.Answer.Begin(e.shape, c.Capabilities)
@@ -161,13 +113,13 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 			n, ev := c.Answer.Walk(c.Buffered()[accepted:])
 			accepted += n
 			bytes += uint64(n)
-			if len(s.kills) > 0 {
-				s.killAfter(c.Answer.Results)
+			if s.kills.Wait() {
+				s.kills.After(c.Answer.Results)
 			}
 			whole := !partly
 			partly = partly || n > 0
 			if ev == protocol.Done {
-				s.tellNotice(c, c.Buffered()[accepted-n:accepted], whole)
+				s.noteNotice(c, c.Buffered()[accepted-n:accepted], whole)
 				s.state.LastID.Answered(c.Answer.Rows)
 				s.state.LastConn = idOfConn(c) // not for commands without an answer: they leave nothing
 				noteError(c)
@@ -193,7 +145,7 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 					return s.lost(c, err, partly)
 				}
 			case protocol.WantsFile:
-				if s.parsed > 0 { // what the client sent next is a command, no file
+				if s.batch.parsed > 0 { // what the client sent next is a command, no file
 					return s.lost(c, errors.New("the server asks for a file that no statement named"), true)
 				}
 				if err := s.sendFile(c); err != nil {
@@ -242,13 +194,13 @@ func (s *session) pass(c *backend.Conn, n int) error {
 func (s *session) lost(c *backend.Conn, cause error, midAnswer bool) error {
 	c.Close()
 	s.forget(c)
-	switch s.doom.Load() {
-	case doomVanished:
+	switch s.doom.Why() {
+	case kill.Vanished:
 		return s.abandon(c, errClientGone)
-	case doomKilled: // a server says nothing either
+	case kill.Killed: // a server says nothing either
 		return errKilled
 	}
-	if s.doom.Load() == notDoomed {
+	if !s.doom.Is() {
 		c.CountLost(cause)
 	}
 	err := fmt.Errorf("%w: shard %s, node %s: %w", errBackendGone, c.Shard().Name(), c.Node(), cause)
@@ -261,23 +213,10 @@ func (s *session) lost(c *backend.Conn, cause error, midAnswer bool) error {
 // abandon has the server end what it does on c, if err is that the client has gone
 // before the answer. It returns err.
 func (s *session) abandon(c *backend.Conn, err error) error {
-	if creds, known := s.user.beside(c.Shard()); known && errors.Is(err, errClientGone) {
+	if creds, known := s.login.Account.Credentials(c.Shard()); known && errors.Is(err, errClientGone) {
 		s.srv.killer.Abandon(c.Place(), creds)
 	}
 	return err
-}
-
-// beside returns what a shard's server lets another connection in with, to tell it about
-// one of the user's. Of a relayed login the proxy may not know the password.
-func (u *User) beside(shard *backend.Shard) (creds backend.Credentials, known bool) {
-	own := backend.Credentials{User: u.Name, Password: u.Password, OtherPassword: u.OldPassword}
-	if u.relayed && u.secret {
-		return own, true
-	}
-	if !u.relayed || shard.HasCredentials() {
-		return shard.Credentials(own), true
-	}
-	return shard.Probe() // may have the right to end others' statements
 }
 
 // sendFile passes on the packets of LOAD DATA LOCAL from the client, up to and
@@ -298,7 +237,7 @@ func (s *session) sendFile(c *backend.Conn) error {
 			if len(b)-n < protocol.HeaderSize+size {
 				break
 			}
-			s.number(b[n:], num)
+			s.batch.number(b[n:], num)
 			num++
 			n += protocol.HeaderSize + size
 			ended = size == 0 && !continued
@@ -318,7 +257,7 @@ func (s *session) sendFile(c *backend.Conn) error {
 			return nil
 		}
 		if len(s.client.Buffered()) > protocol.BufferSize {
-			s.number(s.client.Buffered(), num)
+			s.batch.number(s.client.Buffered(), num)
 			num++
 			sent, err := s.passPacket(c, &writeErr)
 			if err != nil {
@@ -330,16 +269,6 @@ func (s *session) sendFile(c *backend.Conn) error {
 		if err := s.fillClient(); err != nil {
 			return err
 		}
-	}
-}
-
-// number gives a packet of the client the number that it has to have, if the client
-// compresses: then the servers do not look at it, and Connector/J, for one, sends
-// commands that begin with 1 and files that begin with 0. On the connection to the
-// server, which has no frames, they do.
-func (s *session) number(header []byte, num uint8) {
-	if s.client.Compressed() {
-		header[3] = num
 	}
 }
 
@@ -391,7 +320,7 @@ func (s *session) passCommand(c *backend.Conn, shape protocol.Shape) error {
 		return err
 	}
 	if errors.Is(writeErr, errSecondStatement) {
-		s.refuse(s.errLongUnread())
+		s.refuse(s.set.errLongUnread())
 		_ = s.flush() // the session ends either way
 		return errSecondStatement
 	}
@@ -419,7 +348,7 @@ func (s *session) passPackets(c *backend.Conn, writeErr *error) error {
 				return err
 			}
 		}
-		s.number(s.client.Buffered(), s.packetNum)
+		s.batch.number(s.client.Buffered(), s.packetNum)
 		if s.client.Buffered()[3] != s.packetNum {
 			return s.outOfOrder(s.packetNum)
 		}

@@ -33,14 +33,14 @@ func (s *Server) Reload(opts Options, routes *backend.Routes) {
 // payload is that of the command, nil if it is not held whole. An error is the end of the
 // session.
 func (s *session) renew(payload []byte) error {
-	s.payload = payload
+	s.batch.payload = payload
 	now := s.srv.settings.Load()
-	if s.set == now && s.routes == s.routesIn(now) || s.batched > 0 || s.state.InTransaction() || s.state.NextTransaction {
+	if s.set == now && s.routes == now.routesFor(s.login.AtAdmin) || s.batch.size > 0 || s.state.InTransaction() || s.state.NextTransaction {
 		return nil
 	}
 	s.set = now
-	s.numbers.From(now.Sequences)
-	routes := s.routesIn(s.set)
+	s.numbers.From(now.Sequences, now.Sequences)
+	routes := s.set.routesFor(s.login.AtAdmin)
 	if s.routes == routes || s.cur != nil && (paused(s.cur.Shard()) || paused(routes.ForSchema(s.state.Schema))) {
 		return nil // the command may need no server; else see rejoin
 	}
@@ -55,16 +55,16 @@ func (s *session) outwait() error {
 	if !paused(s.routes.ForSchema(s.state.Schema)) {
 		return nil
 	}
-	_, err := s.attach()
+	_, err := s.Attach()
 	return err
 }
 
 // rejoin has a session that waited for a shard which was paused go where the routes of now
 // lead: nodes are changed during a pause. Nothing of the command being handled was sent.
 func (s *session) rejoin() error {
-	s.wasHeld = false
-	routes := s.routesIn(s.srv.settings.Load())
-	if s.routes == routes || s.batched > 0 || s.state.InTransaction() || s.state.NextTransaction {
+	s.waited = false
+	routes := s.srv.settings.Load().routesFor(s.login.AtAdmin)
+	if s.routes == routes || s.batch.size > 0 || s.state.InTransaction() || s.state.NextTransaction {
 		return nil
 	}
 	return s.follow(routes)
@@ -77,7 +77,7 @@ func (s *session) enterFor(schema string) (*backend.Shard, error) {
 		if shard == nil {
 			return nil, nil
 		}
-		if err := s.enter(shard); err != nil || !s.wasHeld {
+		if err := s.enter(shard); err != nil || !s.waited {
 			return shard, err
 		}
 		if err := s.rejoin(); err != nil {
@@ -153,10 +153,10 @@ func (s *session) isAt(routes *backend.Routes) bool {
 // readsBehind says whether the command being handled may look at what the statement before
 // it has left on its connection: it has to run there.
 func (s *session) readsBehind() bool {
-	if len(s.payload) == 0 {
+	if len(s.batch.payload) == 0 {
 		return true
 	}
-	sql, ok := s.textOf(s.payload)
+	sql, ok := textOf(s.batch.payload, s.login.Capabilities.Has(protocol.QueryAttributes))
 	if !ok {
 		return true
 	}
@@ -165,10 +165,10 @@ func (s *session) readsBehind() bool {
 	return st.MayReadLastStatement()
 }
 
-// textOf returns the text in a command, if it is one that has a text.
-func (s *session) textOf(payload []byte) (sql []byte, ok bool) {
+// textOf returns the text in a command, if it is one that has a text; attributes may be before it.
+func textOf(payload []byte, attributes bool) (sql []byte, ok bool) {
 	switch command := protocol.Command(payload[0]); {
-	case command == protocol.ComStmtPrepare, command == protocol.ComQuery && !s.login.Capabilities.Has(protocol.QueryAttributes):
+	case command == protocol.ComStmtPrepare, command == protocol.ComQuery && !attributes:
 		return payload[1:], true
 	case command != protocol.ComQuery:
 		return nil, false
@@ -182,7 +182,7 @@ func (s *session) textOf(payload []byte) (sql []byte, ok bool) {
 
 // move opens a connection where the current schema is now, brings along what the session
 // has set, and closes those to servers that are not there any more. After an error nothing
-// has changed. It may wait for a shard that is paused, and sets wasHeld then.
+// has changed. It may wait for a shard that is paused, and sets waited then.
 func (s *session) move() error {
 	if s.cur != nil {
 		shard := s.routes.ForSchema(s.state.Schema)
@@ -200,7 +200,7 @@ func (s *session) move() error {
 				return err
 			}
 		} else if s.state.Schema != "" {
-			if err := s.ownCommand(c, protocol.ComInitDB, s.state.Schema); err != nil {
+			if err := s.runCommand(c, protocol.ComInitDB, s.state.Schema); err != nil {
 				return err
 			}
 		}
@@ -230,5 +230,5 @@ func (s *session) bringAll(c *backend.Conn) error {
 	if s.state.LastID.Pending { // nowhere yet
 		return nil
 	}
-	return s.bringLastID(c, false)
+	return s.BringLastID(c, false)
 }

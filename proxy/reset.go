@@ -12,7 +12,7 @@ import (
 // connection is reset by its server, the others are closed.
 func (s *session) resetConnection() error {
 	if s.cur != nil {
-		if _, err := s.attach(); err != nil {
+		if _, err := s.Attach(); err != nil {
 			return err
 		}
 	}
@@ -34,7 +34,7 @@ func (s *session) resetConnection() error {
 		return err
 	}
 	if cur.Answer.ErrCode == 0 {
-		if err := s.takeTurns(cur); err != nil {
+		if err := s.set.setStep(cur); err != nil {
 			return err
 		}
 		s.resetState()
@@ -62,8 +62,8 @@ func (s *session) resetState() {
 // resetInPlace resets a connection that could not be opened again, for want of a
 // password.
 func (s *session) resetInPlace(c *backend.Conn) bool {
-	_, err := s.ownPassword(c.Shard())
-	return err != nil && c.Command(protocol.ComResetConn, "") == nil && s.takeTurns(c) == nil
+	_, err := s.login.Account.AsItself(c.Shard(), s.routes.Default())
+	return err != nil && c.Command(protocol.ComResetConn, "") == nil && s.set.setStep(c) == nil
 }
 
 // changeUser checks the new user as a login does; the session then starts anew.
@@ -76,37 +76,31 @@ func (s *session) changeUser(payload []byte) error {
 	}
 	// The dialogue reads packets from the same buffer: the command must be out of it.
 	command := append([]byte(nil), payload...)
-	s.client.Discard(s.parsed)
-	s.parsed = 0
-	if err := s.setDeadline(time.Now().Add(s.set.LoginTimeout)); err != nil {
+	s.batch.drop()
+	if err := s.SetDeadline(time.Now().Add(s.set.LoginTimeout)); err != nil {
 		return err
 	}
 	s.client.SetPacketNum(s.packetNum)
 	s.set = s.srv.settings.Load()
-	s.numbers.From(s.set.Sequences)
-	attempt, err := s.greeting().ReceiveChangeUser(s.client, command, &s.login)
+	s.numbers.From(s.set.Sequences, s.set.Sequences)
+	defer s.login.End()
+	attempt, err := s.login.ReceiveChange(command, &s.set.login)
 	if err != nil {
 		return err
 	}
 	// Whatever comes of it, the session that was is over.
 	s.closeBackends()
-	s.routes = s.routesIn(s.set)
+	s.routes = s.set.routesFor(s.login.AtAdmin)
 	s.dropTallies()
 	s.prepared.clear()
 	s.introduce(false)
 	salt := s.login.Salt
-	s.changedUser = true
+	s.login.Changed = true
 	s.state = state.State{}
 	s.resetState()
 	if err := s.identify(attempt); err != nil {
 		return err
 	}
 	s.login.Salt = salt
-	if err := s.begin(s.login.Database); err != nil {
-		return err
-	}
-	if err := s.flush(); err != nil {
-		return err
-	}
-	return s.setDeadline(time.Time{})
+	return s.begin()
 }

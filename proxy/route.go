@@ -10,6 +10,8 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/alone"
+	"seqproxy/proxy/kill"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
@@ -35,13 +37,13 @@ type route struct {
 
 // explainRoute answers EXPLAIN FORMAT=ROUTE, the text just analysed; p is it if it is prepared.
 func (s *session) explainRoute(sql []byte, p *prepared) error {
-	if !s.user.Admin {
+	if !s.login.Account.Admin {
 		return sqlError(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000", "Access denied; you need to be one of the proxy's admin_users for this operation")
 	}
 	if err := s.notHere(&s.stmt); err != nil {
 		return err
 	}
-	if s.atAdmin { // it is told of a session where clients connect; what a server is asked on the way it is asked as this user
+	if s.login.AtAdmin { // it is told of a session where clients connect; what a server is asked on the way it is asked as this user
 		s.routes = s.set.routes
 		defer func() {
 			s.closeBackends()
@@ -130,11 +132,12 @@ func (s *session) routeLooking(r *route, sql []byte) error {
 	if !ok {
 		return nil
 	}
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return err
 	}
-	text, err := s.withSequences(c, q, sql, s.state.Charset)
+	w := s.shown()
+	text, err := w.Write(c, q, sql, s.state.Charset)
 	if err == nil && !bytes.Equal(text, sql) {
 		r.kind, r.text = stats.KindRewrite, text
 	}
@@ -143,12 +146,12 @@ func (s *session) routeLooking(r *route, sql []byte) error {
 
 // routeTicket is decide for a ticket.
 func (s *session) routeTicket(r *route, t *ticket.Ticket) error {
-	key, err := s.nameInUTF8(t.Key, s.state.Charset)
+	key, err := s.InUTF8(t.Key, s.state.Charset)
 	if err != nil && t.Of.Counter == nil {
 		return err
 	}
 	name := t.Right(key)
-	if err := s.mayUse(name); err != nil {
+	if err := s.numbers.MayUse(name); err != nil {
 		return err
 	}
 	r.kind, r.note = stats.KindNextval, "a ticket"
@@ -181,7 +184,7 @@ func (s *session) routeKind(r *route, sql []byte) (schema string, elsewhere, don
 			return string(st.Schema), true, false, nil
 		}
 	case plan.EndSession:
-		if st.Refusal == "" && (st.Kill.Operand == statement.KillSelf || isOwnID(st.Kill.ID)) {
+		if st.Refusal == "" && (st.Kill.Operand == statement.KillSelf || kill.IsProxyID(st.Kill.ID)) {
 			r.kind = stats.KindOwn
 			return "", false, true, nil
 		}
@@ -220,7 +223,7 @@ func (s *session) routeTo(r *route, schema string) {
 // is routed by.
 func (s *session) remarkOnSchemas(r *route, sql []byte) {
 	for _, name := range statement.SchemasNamed(sql, s.state.Mode) {
-		in, err := s.nameInUTF8([]byte(name), s.state.Charset)
+		in, err := s.InUTF8([]byte(name), s.state.Charset)
 		if err != nil {
 			continue // it is no name here
 		}
@@ -329,7 +332,7 @@ var routeColumns = func() (all []protocol.Column) {
 		case "text", "message":
 			c.Length, c.Type = 16<<20, mysql.MYSQL_TYPE_BLOB
 		case "code":
-			c = protocol.Column{Name: name, Charset: charsetBinary, Length: 5, Type: mysql.MYSQL_TYPE_LONGLONG, Flags: flagUnsigned | flagBinary}
+			c = protocol.Column{Name: name, Charset: alone.BinaryCharset, Length: 5, Type: mysql.MYSQL_TYPE_LONGLONG, Flags: alone.Unsigned | alone.Binary}
 		}
 		all = append(all, c)
 	}

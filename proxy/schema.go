@@ -5,12 +5,9 @@ import (
 	"seqproxy/proxy/state"
 )
 
-// use makes a schema the current one, as COM_INIT_DB and USE do: the command just
-// parsed goes to the shard that owns the schema, with the session's state.
-func (s *session) use(schema string) error { return s.useSchema(schema, nil) }
-
-// useSchema is use for the execution of a prepared USE as well, where p is not nil.
-// Another shard than the one that knows p is told by COM_INIT_DB.
+// useSchema makes a schema the current one, as COM_INIT_DB and USE do: the command just
+// parsed goes to the shard that owns the schema, with the session's state. p is the prepared USE that
+// is executed, nil for others. Another shard than the one that knows p is told by COM_INIT_DB.
 func (s *session) useSchema(schema string, p *prepared) error {
 	shard, err := s.enterFor(schema)
 	if err != nil {
@@ -41,10 +38,10 @@ func (s *session) useSchema(schema string, p *prepared) error {
 		if p.mode.Charset != s.state.Mode.Charset && !ascii([]byte(schema)) {
 			return notSupported("the schema of a prepared USE is on another shard, and the character set was another when its name was prepared: send it as text")
 		}
-		s.own = append(s.own[:0], 0, 0, 0, 0, byte(protocol.ComInitDB))
-		s.own = append(s.own, schema...)
-		protocol.PutHeader(s.own, len(s.own)-protocol.HeaderSize, 0)
-		err = s.exchange(c, s.own, protocol.ShapeOne)
+		s.scratch = append(s.scratch[:0], 0, 0, 0, 0, byte(protocol.ComInitDB))
+		s.scratch = append(s.scratch, schema...)
+		protocol.PutHeader(s.scratch, len(s.scratch)-protocol.HeaderSize, 0)
+		err = s.exchange(c, s.scratch, protocol.ShapeOne)
 	} else {
 		s.enqueue(c, protocol.ShapeResult)
 		err = s.settle()

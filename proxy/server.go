@@ -2,9 +2,7 @@ package proxy
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -28,27 +26,6 @@ import (
 	"seqproxy/sequence"
 	"seqproxy/statement"
 )
-
-// User is an account that clients log in with.
-type User struct {
-	Name, Password string
-	OldPassword    string // lets in, too, while the password is changed; "": none
-	Require        protocol.Requirement
-	Schema         string // the current schema of a login that names none
-	Admin          bool   // may create and drop sequences, and kill the sessions of others
-	Monitor        bool   // may see all that an admin sees
-	MaxConnections int    // sessions at the same time, in place of Options.MaxUserConnections; 0: that
-	// Sequences are those that the user may take numbers of, by name or by a beginning
-	// with * behind it; nil: all.
-	Sequences []string
-
-	rights  *keys.Rights // of Sequences
-	relayed bool         // a server has checked who it is, and we know only the name
-	secret  bool         // of such a user Password came by all the same, and may be empty
-}
-
-// nobody is the user of a session before its login. It is only read.
-var nobody = &User{}
 
 // UnknownSequence says what becomes of a NEXTVAL of a name that is not served.
 type UnknownSequence = plan.Unknown
@@ -187,13 +164,11 @@ type Server struct {
 	log           *zap.Logger
 	listener      net.Listener
 	adminListener net.Listener // nil: there is no admin address
-	instance      uint32
+	instance      kill.Instance
 	texts         *statement.Cache // of all sessions
 	ownersAsked   sync.Once
 	ownersUnknown error // why the first answer did not come; set by ownersAsked
 	columns       columnCache
-
-	attributes protocol.Attrs // of every connection to a server
 
 	serving   atomic.Bool   // clients are accepted since Serve
 	announced atomic.Bool   // it is about to stop
@@ -203,8 +178,9 @@ type Server struct {
 	stopping  chan struct{} // closed when draining begins
 	waiting   chan *session // to goroutines that wait for a client
 	killer    *kill.Killer
+	watch     *kill.Watch
 
-	failed        *login.Failures
+	login         login.Gate
 	receivePeriod time.Duration // the constant of that name, but in tests
 
 	counters stats.Counters
@@ -212,10 +188,8 @@ type Server struct {
 	mu       sync.Mutex // guards what follows
 	totals   stats.Totals
 	sessions map[uint32]*session
-	atAdmin  int // of the sessions
-	perUser  userCounts
+	atAdmin  int    // of the sessions
 	serial   uint64 // of the last session
-	watch    watch
 
 	held    atomic.Int64 // sessions that wait for a paused shard
 	pausing sync.Mutex   // held while shards are paused or resumed, or others take their place
@@ -223,9 +197,8 @@ type Server struct {
 	awaitEnd sync.Once
 	ended    chan struct{} // closed when all sessions have ended, once that is waited for
 
-	clients    sync.WaitGroup // the sessions but for those at the admin address
-	wg         sync.WaitGroup // of the sessions, and of the goroutines that serve them
-	background sync.WaitGroup // of the goroutines that watch the sessions
+	clients sync.WaitGroup // the sessions but for those at the admin address
+	wg      sync.WaitGroup // of the sessions, and of the goroutines that serve them
 }
 
 // cachedTexts is how many texts are remembered with what they ask: 8 KiB each at most.
@@ -234,34 +207,16 @@ const cachedTexts = 1024
 // New makes a Server. It does no I/O.
 func New(opts Options) *Server {
 	s := &Server{
-		log: opts.Logger, sessions: make(map[uint32]*session), perUser: make(userCounts),
-		instance: newInstance(), texts: statement.NewCache(cachedTexts), failed: login.NewFailures(), receivePeriod: receivePeriod,
+		log: opts.Logger, sessions: make(map[uint32]*session),
+		instance: kill.NewInstance(), texts: statement.NewCache(cachedTexts), receivePeriod: receivePeriod,
 		stopping: make(chan struct{}), ended: make(chan struct{}), waiting: make(chan *session),
-		killer: kill.New(opts.Shards, opts.Logger), attributes: proxyAttributes(opts.Version),
+		killer:   kill.New(opts.Shards, opts.Logger),
 		counters: stats.Counters{Since: time.Now()},
 	}
+	s.watch = kill.NewWatch(s, opts.Logger, s.stopping)
+	s.login = login.Gate{Failed: login.NewFailures(), Attributes: login.ProxyAttributes(opts.Version), Stopping: s.stopping, Log: opts.Logger}
 	s.settings.Store(newSettings(opts, opts.Shards.Routes(), nil))
 	return s
-}
-
-// Connection ids are 2^31 and above, so that they are no server's, and name the
-// proxy instance, so that no other proxy takes one for its own:
-// 1 | instance (10 bits) | counter (21 bits).
-const (
-	ownIDBit     = 1 << 31
-	counterBits  = 21
-	instanceBits = 31 - counterBits
-)
-
-func newInstance() uint32 {
-	var b [4]byte
-	rand.Read(b[:]) // never fails
-	return binary.LittleEndian.Uint32(b[:]) & (1<<instanceBits - 1)
-}
-
-// connectionID is what the client of the session with a serial number gets to know.
-func (s *Server) connectionID(serial uint64) uint32 {
-	return ownIDBit | s.instance<<counterBits | uint32(serial)&(1<<counterBits-1)
 }
 
 // Listen opens the listening socket, "host:port".
@@ -331,18 +286,20 @@ func (s *Server) start(ctx context.Context, nc net.Conn, atAdmin bool) {
 		s.log.Error("client connection unusable", logfield.Err(err))
 		return
 	}
-	sess := &session{srv: s, set: set, client: client, user: nobody, atAdmin: atAdmin}
-	sess.routes = sess.routesIn(set)
+	sess := &session{srv: s, set: set, client: client, batch: batch{client: client}}
+	sess.login = login.New(sess, client, &s.login, atAdmin)
+	sess.routes = set.routesFor(atAdmin)
 	sess.ctx, sess.cancel = context.WithCancel(ctx)
 	sess.numbers.For(sess.ctx, sess)
-	sess.numbers.From(set.Sequences)
+	sess.kills = kill.By(sess.ctx, sess, s, s.killer)
+	sess.numbers.From(set.Sequences, set.Sequences)
 	sess.connected = stats.Clock()
 	sess.tally = stats.NewTally(&sess.mu, sess.connected)
 	if !s.register(sess) {
 		s.countRefused(atAdmin)
 		_ = client.SetDeadline(time.Now().Add(time.Second))
 		if s.closedTo(atAdmin) {
-			_ = refuseShutdown(client)
+			_ = login.RefuseShutdown(client)
 		} else {
 			_ = protocol.RefuseConnection(client, mysql.ER_CON_COUNT_ERROR, "Too many connections")
 		}
@@ -405,29 +362,26 @@ const clientAhead = 4 << 20
 func (s *Server) register(sess *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closedTo(sess.atAdmin) || s.fullLocked(sess) {
+	if s.closedTo(sess.login.AtAdmin) || s.fullLocked(sess) {
 		return false
 	}
-	if sess.atAdmin {
+	if sess.login.AtAdmin {
 		s.atAdmin++
 	}
 	for {
 		s.serial++
-		id := s.connectionID(s.serial)
+		id := s.instance.ID(s.serial)
 		if _, taken := s.sessions[id]; !taken {
 			sess.id, sess.serial = id, s.serial
 			s.sessions[id] = sess
 			s.wg.Add(1) // here: Shutdown, once it has seen the sessions, waits for all of them
-			if !sess.atAdmin {
+			if !sess.login.AtAdmin {
 				s.clients.Add(1)
 			}
 			break
 		}
 	}
-	if kill.CanWatch && !s.watch.sweeping {
-		s.watch.sweeping = true
-		s.background.Go(s.sweep)
-	}
+	s.watch.Began(s.serial)
 	return true
 }
 
@@ -443,7 +397,7 @@ func (s *Server) StatementMemory() (size, used, waiting, waits uint64) {
 
 // fullLocked says whether there is no room for a further session.
 func (s *Server) fullLocked(sess *session) bool {
-	if sess.atAdmin {
+	if sess.login.AtAdmin {
 		return s.atAdmin >= maxAtAdmin
 	}
 	return len(s.sessions)-s.atAdmin >= sess.set.MaxConnections
@@ -459,26 +413,20 @@ func (s *Server) byConnectionID(id uint32) *session {
 func (s *Server) unregister(sess *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sess.tellEnd()
+	sess.reportEnd()
 	delete(s.sessions, sess.id)
-	if sess.atAdmin {
+	if sess.login.AtAdmin {
 		s.atAdmin--
 	} else {
 		s.clients.Done()
 	}
-	s.uncountLocked(sess)
+	sess.login.Uncount()
 	s.wg.Done()
 }
 
 // stopWatching ends what runs beside the sessions, all of which have ended.
 func (s *Server) stopWatching(ctx context.Context) {
-	s.mu.Lock()
-	on := s.watch.on
-	s.mu.Unlock()
-	if on != nil {
-		on.Close()
-	}
-	s.background.Wait()
+	s.watch.Close()
 	s.killer.Close(ctx)
 }
 
@@ -487,7 +435,7 @@ func (s *Server) eachAt(admin bool, f func(*session)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, sess := range s.sessions {
-		if sess.atAdmin == admin {
+		if sess.login.AtAdmin == admin {
 			f(sess)
 		}
 	}

@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -29,94 +28,84 @@ import (
 // session is one client's connection and its state. Its goroutine is the only
 // one that touches it, but for what is done from outside under mu.
 type session struct {
-	srv    *Server
-	set    *settings       // those in force for the command being handled; see renew
-	routes *backend.Routes // those of set, or of earlier ones that the session is not done with
-	// wasHeld: since it was last looked at, the session has waited for a shard that was paused.
-	wasHeld bool
-	// unreached: the command being handled found no way to its server. See tell.
-	unreached bool
-	// moveAfter is when the session may try again to go where new routes send it.
-	moveAfter time.Time
-	// keptFrom are the routes of which the log says that something keeps the session from them.
-	keptFrom *backend.Routes
-	id       uint32          // what the client holds for its connection id
-	doom     atomic.Uint32   // why the session is being ended from outside
-	serial   uint64          // of all the server's sessions, never given again
-	ctx      context.Context // ends when the session is cut
-	cancel   context.CancelFunc
+	srv       *Server
+	set       *settings       // those in force for the command being handled; see renew
+	id        uint32          // what the client holds for its connection id
+	serial    uint64          // of all the server's sessions, never given again
+	connected time.Duration   // when, by clock
+	ctx       context.Context // ends when the session is cut
+	cancel    context.CancelFunc
+	doom      kill.Doom // why the session is being ended from outside
 
-	client *protocol.Conn
-	user   *User // shared; never nil, see nobody
-	// countedAs is the user whose sessions it is one of, nil if none. Server.mu guards it.
-	countedAs   *User
-	login       protocol.ClientHello
-	proof       string      // that the login's OK has to bring
-	atAdmin     bool        // it came to the admin address
-	entry       login.Entry // its place among those that log in
-	changedUser bool        // login is a COM_CHANGE_USER
-	oldClient   bool        // it speaks the protocol of before MySQL 4.1
-	// greetedMySQL is set if the client was greeted by what is not MariaDB; see likeMariaDB.
-	greetedMySQL bool
-
+	client  *protocol.Conn
+	login   login.Login
+	state   state.State
 	numbers keys.Taker // of sequences
+	kills   kill.Kills // that its client asks for
 	idle    idleness
 	tally   stats.Tally
 	slow    slow
 
-	connected time.Duration // when, by clock
-
-	state    state.State
-	lastTag  uint32 // of its connections to servers; see connID
 	prepared preparedSet
 	texts    preparedTexts // nil if there are none
+
+	way      // to servers
+	outside  // what others see of it
+	handling // what is of the command being handled
+
+	planner *plan.Planner // nil if nothing was ever planned
+	share   memoryShare   // for the command that is parsed, if it is a large one
+	batch   batch         // of commands
+	out     []byte        // answers of our own, not yet written
+	scratch []byte        // a command of our making
+}
+
+// way is the way of a session's commands to servers.
+type way struct {
+	routes  *backend.Routes // those of session.set, or of earlier ones that the session is not done with
+	cur     *backend.Conn   // the current shard's
+	lastTag uint32          // of its connections to servers; see idOfConn
+	// waited: since it was last looked at, the session has waited for a shard that was paused.
+	waited bool
+	// moveAfter is when the session may try again to go where new routes send it.
+	moveAfter time.Time
+	// keptFrom are the routes of which the log says that something keeps the session from them.
+	keptFrom *backend.Routes
 
 	// engaged are the shards that the session uses, or has used; while it rests that counts
 	// only with a transaction open. entered are those of the command being handled. See enter.
 	engaged atomic.Pointer[backend.ShardSet]
 	entered *backend.ShardSet
+}
 
-	// One connection for each shard that was needed; cur is the current shard's.
-	mu            sync.Mutex    // guards resting to watcher, tally.told, and changes of conns, which others read
-	resting       bool          // waits for a command; false in the login
-	transacting   bool          // has a transaction open; valid while resting
-	busy          bool          // with a command; false in the login
-	backendClosed bool          // a server may have closed one of conns while it was idle
-	introduced    bool          // user does not change, and may be read under mu
-	watcher       *kill.Watcher // has client and conns under watch; nil in a young session
-	conns         map[*backend.Shard]*backend.Conn
-	cur           *backend.Conn
+// outside is what other goroutines see of a session, and tell it.
+type outside struct {
+	mu            sync.Mutex                       // guards what follows, tally.Told, and changes of conns, which others read
+	resting       bool                             // it waits for a command; false in the login
+	transacting   bool                             // it has a transaction open; valid while resting
+	busy          bool                             // it is with a command; false in the login
+	backendClosed bool                             // a server may have closed one of conns while it was idle
+	introduced    bool                             // its account does not change, and may be read under mu
+	watcher       *kill.Watcher                    // has client and conns under watch; nil in a young session
+	conns         map[*backend.Shard]*backend.Conn // one for each shard that was needed
+}
 
-	stmt       statement.Statement // of the command being handled
-	explained  bool                // an insert id in the answer is to be expected, see plan.ExplainsID
-	planner    *plan.Planner       // nil if nothing was ever planned
-	fill       *plan.Filling       // what of it is filled in; nil: nothing
-	attributes []byte              // before the text being handled, with QueryAttributes; in the client's buffer
-	out        []byte              // answers of our own, not yet written
-	own        []byte              // scratch: a command of our making
-
-	effect   state.Effect // of the statement being handled
-	kills    []killInside // of the text being handled, still to be carried out
-	replaced bool         // its KILLs are not what the client sent
-
-	afterAnswer func() // runs when the answer to the command being handled is sent; nil: nothing does
+// handling is what is of the command that a session handles.
+type handling struct {
+	packetNum   uint8               // of the answer to it
+	stmt        statement.Statement // its text
+	attributes  []byte              // before the text, with QueryAttributes; in the client's buffer
+	explained   bool                // an insert id in the answer is to be expected, see plan.ExplainsID
+	replaced    bool                // the KILLs of the text are not what the client sent
+	unreached   bool                // it found no way to its server. See failed.
+	effect      state.Effect        // of the statement
+	fill        *plan.Filling       // what of it is filled in; nil: nothing
+	afterAnswer func()              // runs when the answer is sent; nil: nothing does
 
 	// scan follows a text that is not held, nil if that need not be; scanFrom is how many bytes
 	// come before more of the text.
 	scan     *lex.Scan
 	scanFrom int
-
-	// The client's buffer begins with commands that are taken into the batch,
-	// then commands that were parsed, then what was not looked at.
-	share     memoryShare // for the command that is parsed, if it is a large one
-	payload   []byte      // of the command being handled; nil if it is not held whole
-	parsed    int         // bytes up to the end of the command being handled
-	batched   int         // bytes of the batch
-	batchConn *backend.Conn
-	inflight  []expected // the answers that the batch will have
-	ready     []byte     // those of ours among them
-	unsent    []span     // their commands: parts of the batch that no server gets
-	packetNum uint8      // of the answer to the command being handled
 }
 
 // Why a session ends without anything being wrong.
@@ -124,14 +113,6 @@ var (
 	errQuit     = errors.New("client quit")
 	errShutdown = errors.New("proxy is shutting down")
 	errKilled   = errors.New("killed by a client's KILL")
-)
-
-// Values of session.doom.
-const (
-	notDoomed    = iota
-	doomKilled   // by the KILL of a client, which the server is being told
-	doomVanished // the client has gone away
-	doomDrained  // it was busy for longer than a shutdown waits
 )
 
 // serve runs one client from greeting to close. It owns the client's connection
@@ -156,7 +137,7 @@ func (s *session) serve() {
 
 // log returns the logger of the session's events, made when there is one to log.
 func (s *session) log() *zap.Logger {
-	return s.srv.log.With(logfield.Conn(s.id), logfield.Client(s.client.RemoteAddr()), logfield.User(s.user.Name))
+	return s.srv.log.With(logfield.Conn(s.id), logfield.Client(s.client.RemoteAddr()), logfield.User(s.login.Account.Name))
 }
 
 // commands is the loop from command to answer.
@@ -171,7 +152,7 @@ func (s *session) commands() error {
 			// Everything that has come is understood: get the answers, then wait.
 			if s.share.bytes > 0 {
 				s.share.relayed = true
-				s.payload = nil
+				s.batch.payload = nil
 				s.trim()
 			}
 			if err := s.settle(); err != nil {
@@ -190,11 +171,10 @@ func (s *session) commands() error {
 		if err != nil {
 			return err
 		}
-		if s.batched > 0 { // taken into the batch
+		if s.batch.size > 0 { // it is in it
 			continue
 		}
-		s.client.Discard(s.parsed)
-		s.parsed = 0
+		s.batch.drop()
 		if s.share.bytes > 0 {
 			s.trim()
 			s.giveShare()
@@ -207,29 +187,14 @@ func (s *session) commands() error {
 	}
 }
 
-// nextCommand returns the payload of the next command that has come whole. It is an error
-// if its packet has another number than that of a command; no more than the header has to
-// have come for that.
+// nextCommand returns the payload of the next command that has come whole.
 func (s *session) nextCommand() (payload []byte, ok bool, err error) {
-	b := s.client.Buffered()[s.parsed:]
-	if len(b) < protocol.HeaderSize {
-		return nil, false, nil
+	payload, ok, err = s.batch.next()
+	if ok {
+		s.packetNum = 1
 	}
-	s.number(b, 0)
-	if b[3] != 0 {
-		return nil, false, errPacketOrder
-	}
-	size := protocol.PayloadLen(b)
-	if size == protocol.MaxFragment || len(b) < protocol.HeaderSize+size {
-		return nil, false, nil
-	}
-	s.packetNum = b[3] + 1
-	s.parsed += protocol.HeaderSize + size
-	return b[protocol.HeaderSize : protocol.HeaderSize+size], true, nil
+	return payload, ok, err
 }
-
-// errPacketOrder is the end of a session whose client has sent a packet of a wrong number.
-var errPacketOrder = fmt.Errorf("%w: packets out of order", protocol.ErrMalformed)
 
 // outOfOrder ends the session as a server does, where a packet should have had number num.
 // What came before is answered first.
@@ -294,7 +259,7 @@ func (s *session) await() error {
 func (s *session) rest(now time.Duration) (look bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tellLocked(now)
+	s.reportLocked(now)
 	if s.backendClosed {
 		s.backendClosed = false
 		return true, nil
@@ -317,16 +282,16 @@ func (s *session) work(err error) (look bool, _ error) {
 	defer s.mu.Unlock()
 	s.busy, s.resting, s.tally.Told.Since = true, false, now
 	switch {
-	case !s.drains() && !s.backendClosed:
+	case !s.Drains() && !s.backendClosed:
 		return false, err
 	case err == nil:
-		return false, s.setDeadline(time.Time{})
+		return false, s.SetDeadline(time.Time{})
 	case s.leaves() || !errors.Is(err, os.ErrDeadlineExceeded):
 		return false, err
 	}
 	look = s.backendClosed
 	s.backendClosed, s.idle.woken = false, true
-	return look, s.setDeadline(time.Time{})
+	return look, s.SetDeadline(time.Time{})
 }
 
 // trim gives up what an unusually large command left behind, before a wait.
@@ -335,17 +300,14 @@ func (s *session) trim() {
 	if s.planner != nil && !s.planner.Small() {
 		s.planner = nil
 	}
-	if cap(s.own) > maxKept {
-		s.own = nil
+	if cap(s.scratch) > maxKept {
+		s.scratch = nil
 	}
 }
 
-// status is what answers of our own say of the session.
-func (s *session) status() protocol.Status { return s.state.Status }
-
 // reply answers the command being handled with OK.
 func (s *session) reply(ok protocol.OK) {
-	ok.Status = s.status()
+	ok.Status = s.state.Status
 	s.out = protocol.AppendOK(s.out, s.packetNum, ok)
 }
 
@@ -361,8 +323,8 @@ func (s *session) refuse(err error) {
 	s.out = protocol.AppendERR(s.out, s.packetNum, e.Code, e.State, e.Message)
 }
 
-// cut ends the session from outside: everything it may wait for fails.
-func (s *session) cut() {
+// Cut ends the session from outside: everything it may wait for fails.
+func (s *session) Cut() {
 	s.client.Abort()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -377,33 +339,33 @@ func (s *session) logEnd(err error) {
 	if errors.Is(err, errQuit) && !s.srv.log.Core().Enabled(zap.DebugLevel) {
 		return // most end so, and what follows allocates
 	}
-	level, event := s.ending(err)
+	level, event := ending(err, &s.doom)
 	if !s.srv.log.Core().Enabled(level) {
 		return
 	}
 	var auth *protocol.AuthError
-	if s.user.Name == "" && errors.As(err, &auth) {
-		s.user = &User{Name: auth.User} // who the client said it was; nobody was let in as that
+	if s.login.Account.Name == "" && errors.As(err, &auth) {
+		s.login.Account = login.Claimed(auth.User) // who the client said it was; nobody was let in as that
 	}
-	s.log().Log(level, event, toldWith(err)...)
+	s.log().Log(level, event, errorFields(err)...)
 }
 
 // ending is the event that a session ended with err.
-func (s *session) ending(err error) (level zapcore.Level, event string) {
+func ending(err error, doom *kill.Doom) (level zapcore.Level, event string) {
 	var auth *protocol.AuthError
 	var handshake *protocol.HandshakeError
-	var limited *loginRefused
+	var limited *login.LimitError
 	switch {
 	case errors.Is(err, protocol.ErrFrameOrder), errors.Is(err, protocol.ErrFrame):
 		return zap.InfoLevel, "session ended by a broken compressed stream"
 	case errors.Is(err, errQuit), errors.Is(err, errClientGone), errors.Is(err, errShutdown), errors.Is(err, errKilled),
-		s.doom.Load() != notDoomed: // whatever it met then
+		doom.Is(): // whatever it met then
 		return zap.DebugLevel, "session closed"
 	case errors.Is(err, errIdle):
 		return zap.InfoLevel, "session ended as its client was idle"
 	case errors.Is(err, errBackendClosed):
 		return zap.InfoLevel, "session ended as the server closed its idle connection"
-	case errors.As(err, &auth), errors.Is(err, errOnlyAdmins):
+	case errors.As(err, &auth), errors.Is(err, login.ErrOnlyAdmins):
 		return zap.InfoLevel, "login refused"
 	case errors.As(err, &limited):
 		return zap.InfoLevel, "login refused by a limit"
@@ -415,9 +377,9 @@ func (s *session) ending(err error) (level zapcore.Level, event string) {
 	return zap.InfoLevel, "session ended"
 }
 
-// toldWith are the fields of an error, with the code that the client was told, where err
+// errorFields are the fields of an error, with the code that the client was told, where err
 // holds one.
-func toldWith(err error) []zap.Field {
+func errorFields(err error) []zap.Field {
 	fields := []zap.Field{logfield.Err(err)}
 	var told *protocol.ServerError
 	var auth *protocol.AuthError
@@ -427,7 +389,7 @@ func toldWith(err error) []zap.Field {
 		fields = append(fields, logfield.Code(auth.Code), logfield.SQLState(auth.State))
 	case errors.As(err, &auth):
 		fields = append(fields, logfield.Code(mysql.ER_ACCESS_DENIED_ERROR), logfield.SQLState("28000"))
-	case errors.Is(err, errOnlyAdmins):
+	case errors.Is(err, login.ErrOnlyAdmins):
 		fields = append(fields, logfield.Code(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR), logfield.SQLState("42000"))
 	case errors.As(err, &handshake):
 		fields = append(fields, logfield.Code(handshake.Code))

@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 
 	"seqproxy/backend"
-	"seqproxy/proxy/keys"
 	"seqproxy/proxy/login"
 	"seqproxy/proxy/ticket"
 )
@@ -13,32 +12,33 @@ import (
 // change themselves. Each command of a session sees one of them from begin to end.
 type settings struct {
 	Options
-	routes       *backend.Routes
-	users        map[string]*User
-	oldPasswords bool          // some user has an old password
-	tickets      ticket.Tables // nil: there are none
-	logins       *login.Queue  // nil: unbounded
-	memory       *statementMemory
-	failures     login.Rules
+	routes  *backend.Routes
+	login   login.Policy
+	tickets ticket.Tables // nil: there are none
+	memory  *statementMemory
 
 	bindings atomic.Pointer[bindings] // nil: see bound
 }
 
 // newSettings makes settings of options; before are those that they replace, or nil.
 func newSettings(opts Options, routes *backend.Routes, before *settings) *settings {
-	s := &settings{
-		Options: opts, routes: routes, users: make(map[string]*User),
-		tickets: ticket.NewTables(opts.Tickets), failures: login.NewRules(opts.FailedLogins, min(opts.FailedLoginDelay, opts.LoginTimeout/2), opts.FailedLoginExempt),
+	s := &settings{Options: opts, routes: routes, tickets: ticket.NewTables(opts.Tickets)}
+	s.login = login.Policy{
+		Users: make(map[string]*login.Account), Relay: opts.RelayLogins, Admins: opts.Admins, Monitors: opts.Monitors,
+		MaxUserConnections: opts.MaxUserConnections, Timeout: opts.LoginTimeout,
+		Failures:  login.NewRules(opts.FailedLogins, min(opts.FailedLoginDelay, opts.LoginTimeout/2), opts.FailedLoginExempt),
+		Balancers: opts.ProxyProtocolFrom,
+		Routes:    routes, Compression: opts.Compression, TLS: opts.TLS, RequireTLS: opts.RequireTLS, RSA: opts.RSA,
 	}
-	for _, u := range opts.Users {
-		u.rights = keys.NewRights(u.Sequences)
-		s.users[u.Name] = &u
-		s.oldPasswords = s.oldPasswords || u.OldPassword != ""
+	for i := range opts.Users {
+		u := &opts.Users[i]
+		s.login.Users[u.Name] = login.NewAccount(u)
+		s.login.OldPasswords = s.login.OldPasswords || u.OldPassword != ""
 	}
 	if before != nil && before.MaxLogins == opts.MaxLogins {
-		s.logins = before.logins // whoever logs in now counts
+		s.login.Queue = before.login.Queue // whoever logs in now counts
 	} else {
-		s.logins = login.NewQueue(opts.MaxLogins)
+		s.login.Queue = login.NewQueue(opts.MaxLogins)
 	}
 	if before != nil && before.StatementMemory == opts.StatementMemory {
 		s.memory = before.memory

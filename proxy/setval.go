@@ -11,18 +11,18 @@ import (
 	"seqproxy/statement"
 )
 
-// refuseSetval is the error for a SETVAL of one who may not set a sequence on: as with ALTER, only
+// RefuseSetval is the error for a SETVAL of one who may not set a sequence on: as with ALTER, only
 // admins may. It is audited.
-func (s *session) refuseSetval(a *plan.Slot) error {
+func (s *session) RefuseSetval(a *plan.Slot) error {
 	err := sqlError(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000", "Access denied; you need to be one of the proxy's admin_users for this operation")
 	name, value := "?", "?"
 	if a.Sequence != nil {
-		name = plan.Quoted(limit(string(a.Sequence), maxNamed))
+		name = plan.Quoted(keys.Named(a.Sequence))
 	}
 	if a.Set != nil && !a.Set.Param && !a.Set.Negative {
 		value = strconv.FormatUint(a.Set.Value, 10)
 	}
-	s.audit("SETVAL("+name+", "+value+")", err)
+	s.Audit("SETVAL("+name+", "+value+")", err)
 	return err
 }
 
@@ -34,7 +34,7 @@ func (s *session) Setval(name []byte, set *statement.SetvalArgs) (keys.Number, e
 	}
 	value, ok, err := s.set.Sequences.SetValue(&s.numbers.Patience, name, set.Value, !set.Unused)
 	err = s.numbers.Patience.Over(err)
-	s.audit(fmt.Sprintf("SETVAL(%s, %d)", plan.Quoted(limit(string(name), maxNamed)), set.Value), err)
+	s.Audit(fmt.Sprintf("SETVAL(%s, %d)", plan.Quoted(keys.Named(name)), set.Value), err)
 	if err != nil {
 		return keys.Number{}, inFull(err) // to an admin
 	}

@@ -79,17 +79,17 @@ func (r reading) redact(text []byte, cut bool) []byte {
 
 // keepsTexts says whether texts are kept until they are answered: in case they are slow, or
 // have an insert id that they do not explain.
-func (s *session) keepsTexts() bool {
-	if s.set.SlowStatement > 0 {
+func (s *settings) keepsTexts() bool {
+	if s.SlowStatement > 0 {
 		return true
 	}
-	b := s.set.bindings.Load()
+	b := s.bindings.Load()
 	return b != nil && len(b.tables) > 0
 }
 
 // headOf copies the beginning of a text that is about to be prepared.
 func (s *session) headOf(sql []byte) textHead {
-	if !s.keepsTexts() {
+	if !s.set.keepsTexts() {
 		return textHead{}
 	}
 	n := min(len(sql), maxHead)
@@ -99,7 +99,7 @@ func (s *session) headOf(sql []byte) textHead {
 // takes takes note of a statement that begins to be handled. more says that text is only
 // its beginning.
 func (s *session) takes(text []byte, more bool) {
-	if s.keepsTexts() {
+	if s.set.keepsTexts() {
 		s.takesHead(text, s.reading(), more)
 	}
 }
@@ -107,14 +107,14 @@ func (s *session) takes(text []byte, more bool) {
 // takesPrepared is takes for an execution.
 func (s *session) takesPrepared(p *prepared) {
 	s.explained = p.shape.Explained
-	if s.keepsTexts() {
+	if s.set.keepsTexts() {
 		s.takesHead(p.head.text, p.head.read, p.head.cut)
 	}
 }
 
 func (s *session) takesHead(text []byte, read reading, more bool) {
 	w := &s.slow
-	if s.batched == 0 { // nothing waits for its answer
+	if s.batch.size == 0 { // nothing waits for its answer
 		w.texts, w.bytes = w.texts[:0], 0
 	}
 	w.inHand, w.text, w.code = true, head{}, 0
@@ -132,7 +132,7 @@ func (s *session) timesAnswers() bool {
 	if s.tally.Kind != stats.NoStatement {
 		n++
 	}
-	return s.set.SlowStatement > 0 && (n > 1 || len(s.client.Buffered()) > s.parsed)
+	return s.set.SlowStatement > 0 && (n > 1 || s.batch.more())
 }
 
 // answered takes note that a server has answered one of several statements, for which it
@@ -173,10 +173,10 @@ func (s *session) logLast(took time.Duration) {
 	s.logSlow(took, w.kind, w.text, w.bytes, shard, s.conns[shard], w.code) // only this goroutine changes them
 }
 
-// serverFields say who has answered, and with which error if it was one: own if that is
+// serverFields say who has answered, and with which error if it was one: here if that is
 // not 0. shard is nil if nobody was asked, c if the connection is gone.
-func serverFields(shard *backend.Shard, c *backend.Conn, own uint16) (fields []zap.Field) {
-	code := own
+func serverFields(shard *backend.Shard, c *backend.Conn, here uint16) (fields []zap.Field) {
+	code := here
 	if shard != nil {
 		fields = append(fields, logfield.Shard(shard.Name()))
 	}
@@ -193,19 +193,19 @@ func serverFields(shard *backend.Shard, c *backend.Conn, own uint16) (fields []z
 }
 
 // logSlow logs a statement that took long.
-func (s *session) logSlow(took time.Duration, kind stats.Kind, text head, bytes uint64, shard *backend.Shard, c *backend.Conn, own uint16) {
+func (s *session) logSlow(took time.Duration, kind stats.Kind, text head, bytes uint64, shard *backend.Shard, c *backend.Conn, here uint16) {
 	name := kind.String()
 	if kind == stats.Prepare {
 		name = "prepare"
 	}
-	s.log().Warn("slow statement", append(serverFields(shard, c, own), logfield.Kind(name), logfield.Duration(took), logfield.Bytes(bytes),
-		zap.ByteString(logfield.NameStatement, s.redacted(text)))...)
+	s.log().Warn("slow statement", append(serverFields(shard, c, here), logfield.Kind(name), logfield.Duration(took), logfield.Bytes(bytes),
+		zap.ByteString(logfield.NameStatement, s.slow.redacted(text)))...)
 }
 
 // redacted returns what may be told of a text that is kept, if it is.
-func (s *session) redacted(text head) []byte {
+func (w *slow) redacted(text head) []byte {
 	if !text.kept {
 		return []byte(redact.NotUnderstood)
 	}
-	return text.read.redact(s.slow.texts[text.from:text.to], text.cut)
+	return text.read.redact(w.texts[text.from:text.to], text.cut)
 }

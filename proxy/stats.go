@@ -69,16 +69,16 @@ func (s *session) count(g *stats.Gathering) {
 	defer s.mu.Unlock()
 	var user *string
 	if s.introduced {
-		user = &s.user.Name
+		user = &s.login.Account.Name
 	}
 	g.Add(s.tally.Told, s.stateLocked(), user)
 }
 
-func (s *session) stateLocked() SessionState {
+func (o *outside) stateLocked() SessionState {
 	switch {
-	case !s.introduced:
+	case !o.introduced:
 		return stats.SessionLogin
-	case s.busy:
+	case o.busy:
 		return stats.SessionBusy
 	}
 	return stats.SessionIdle
@@ -105,12 +105,12 @@ func (s *session) info() SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := s.tally.Told.Info()
-	i.ID, i.AtAdmin, i.State, i.Connected = s.id, s.atAdmin, s.stateLocked(), stats.Epoch.Add(s.connected)
+	i.ID, i.AtAdmin, i.State, i.Connected = s.id, s.login.AtAdmin, s.stateLocked(), stats.Epoch.Add(s.connected)
 	if i.State == stats.SessionLogin {
 		i.Client = s.client.PeerAddr().String()
 		return i
 	}
-	i.User, i.Client = s.user.Name, s.client.RemoteAddr().String()
+	i.User, i.Client = s.login.Account.Name, s.client.RemoteAddr().String()
 	for shard := range s.conns {
 		i.Shards = append(i.Shards, shard.Name())
 	}

@@ -37,5 +37,5 @@ func (s *session) suspects(c *backend.Conn, e *expected) {
 		text = s.slow.text // it came alone
 	}
 	s.log().Warn("insert id not explained", logfield.Shard(c.Shard().Name()), logfield.Node(c.Node()), zap.Uint64("insert_id", c.Answer.InsertID),
-		zap.ByteString(logfield.NameStatement, s.redacted(text)))
+		zap.ByteString(logfield.NameStatement, s.slow.redacted(text)))
 }

@@ -3,15 +3,13 @@ package proxy
 import (
 	"slices"
 
-	"github.com/go-mysql-org/go-mysql/mysql"
-
 	"seqproxy/protocol"
+	"seqproxy/proxy/alone"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 	"seqproxy/proxy/ticket"
 	"seqproxy/statement"
-	"seqproxy/statement/idiom"
 )
 
 // TicketTable is a table whose ticket idioms are answered here.
@@ -68,7 +66,7 @@ func (s *session) ticketServed(t *ticket.Ticket, sql []byte, then *statement.Sta
 // servers may be changed meanwhile.
 func (s *session) leaveToServer(t *ticket.Ticket) error {
 	if t.Of.Counter == nil && s.routes.Default() != nil {
-		if _, err := s.attach(); err != nil {
+		if _, err := s.Attach(); err != nil {
 			return err
 		}
 	}
@@ -112,11 +110,11 @@ func (s *session) severalAgreed() bool {
 // takeTicket takes the number of a ticket, whose key is in a character set. handled is
 // false if the server has to answer.
 func (s *session) takeTicket(t *ticket.Ticket, charset string) (a ticket.Answer, handled bool, err error) {
-	key, err := s.nameInUTF8(t.Key, charset)
+	key, err := s.InUTF8(t.Key, charset)
 	if err != nil || t.Of.Counter == nil && len(key) == 0 {
 		return a, false, nil
 	}
-	if err := s.mayUse(t.Right(key)); err != nil {
+	if err := s.numbers.MayUse(t.Right(key)); err != nil {
 		return a, true, err
 	}
 	a, err = t.Take(&s.numbers.Patience, s.set.Sequences, key)
@@ -132,11 +130,11 @@ func (s *session) beginImplied(a *ticket.Answer) error {
 	if !a.Transactional || s.state.Status.Has(protocol.Autocommit) || s.state.InTransaction() || s.routes.Default() == nil {
 		return nil
 	}
-	c, err := s.attach()
+	c, err := s.Attach()
 	if err != nil {
 		return err
 	}
-	if _, err := s.ownQuery(c, "START TRANSACTION"); err != nil {
+	if _, err := s.Ask(c, "START TRANSACTION"); err != nil {
 		return err
 	}
 	s.state.Observe(c.Answer.Status, c.Hello().MariaDB)
@@ -151,38 +149,19 @@ func (s *session) answerTicket(a *ticket.Answer, more protocol.Status) {
 	}
 	s.state.LastOwn, s.state.LastChanged = state.OwnChange, a.Affected
 	s.out = protocol.AppendOK(s.out, s.packetNum, protocol.OK{
-		AffectedRows: a.Affected, InsertID: a.ID, Status: s.status() | more, Info: a.Info,
+		AffectedRows: a.Affected, InsertID: a.ID, Status: s.state.Status | more, Info: a.Info,
 	})
 }
 
-// tellRowCount answers a SELECT of nothing but ROW_COUNT() and LAST_INSERT_ID(), right after
+// answerRowCount answers a SELECT of nothing but ROW_COUNT() and LAST_INSERT_ID(), right after
 // a ticket, where no server can be made to say it: 2 rows, the deleted one and the new one.
-func (s *session) tellRowCount(sql []byte) (handled bool, err error) {
+func (s *session) answerRowCount(sql []byte) (handled bool, err error) {
 	if s.state.LastChanged < 2 && s.routes.Default() != nil || s.limitsRows() {
 		return false, nil
 	}
-	items, ok := idiom.SimpleSelect(sql, s.state.Mode)
+	t, ok := alone.RowCount(&s.state, sql)
 	if !ok {
 		return false, nil
-	}
-	t := &protocol.Table{Rows: [][]any{nil}}
-	for i := range items {
-		c := protocol.Column{
-			Name: items[i].Column, Charset: charsetBinary, Length: 21, Type: mysql.MYSQL_TYPE_LONGLONG, Flags: flagNotNull | flagBinary,
-		}
-		value := s.state.LastChanged
-		switch {
-		case items[i].Kind != idiom.SimpleFunction:
-			return false, nil
-		case items[i].Name == "row_count":
-		case items[i].Name == "last_insert_id" && s.state.LastID.Pending:
-			value = s.state.LastID.Value
-			c.Flags |= flagUnsigned
-		default:
-			return false, nil
-		}
-		t.Columns = append(t.Columns, c)
-		t.Rows[0] = append(t.Rows[0], value)
 	}
 	if err := s.table(t, nil); err != nil {
 		return true, err

@@ -6,6 +6,8 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/alone"
+	"seqproxy/proxy/params"
 	"seqproxy/proxy/ticket"
 	"seqproxy/statement"
 )
@@ -33,18 +35,18 @@ func (s *session) prepareTicket(sql []byte, t *ticket.Ticket) error {
 	if err != nil {
 		return err
 	}
-	p := &prepared{own: bytes.Clone(sql), ticket: t, mode: s.state.Mode, charset: s.state.Charset, params: s.stmt.Params}
+	p := &prepared{local: bytes.Clone(sql), ticket: t, mode: s.state.Mode, charset: s.state.Charset, List: params.List{Params: s.stmt.Params}}
 	if err := s.prepared.add(p); err != nil {
 		return err
 	}
-	s.out = protocol.AppendPrepareOK(s.out, s.packetNum, form, p.id, 0, p.params)
-	if p.params > 0 {
+	s.out = protocol.AppendPrepareOK(s.out, s.packetNum, form, p.id, 0, p.Params)
+	if p.Params > 0 {
 		r := protocol.NewResult(s.out, s.packetNum+1, form)
-		params := make([]protocol.Column, p.params)
-		for i := range params {
-			params[i] = protocol.Column{Name: "?", Charset: charsetBinary, Type: mysql.MYSQL_TYPE_VAR_STRING, Flags: flagBinary}
+		columns := make([]protocol.Column, p.Params)
+		for i := range columns {
+			columns[i] = protocol.Column{Name: "?", Charset: alone.BinaryCharset, Type: mysql.MYSQL_TYPE_VAR_STRING, Flags: alone.Binary}
 		}
-		r.Definitions(params)
+		r.Definitions(columns)
 		s.out = r.Bytes()
 	}
 	return nil
@@ -53,11 +55,11 @@ func (s *session) prepareTicket(sql []byte, t *ticket.Ticket) error {
 // executeTicket executes a prepared ticket: here, or on its server where the session or
 // a parameter is not as usual.
 func (s *session) executeTicket(p *prepared, payload []byte) error {
-	e, err := p.cut(payload, s.login.Capabilities.Has(protocol.QueryAttributes))
-	complete := err == nil && p.complete(&e)
+	e, err := p.Cut(payload, s.login.Capabilities.Has(protocol.QueryAttributes))
+	complete := err == nil && p.Complete(&e)
 	t := p.ticket
-	if complete && !p.longSent {
-		if bound, ok := p.ticket.Bound(p.types[:p.params], &e.params, e.values); ok {
+	if complete && !p.LongSent {
+		if bound, ok := p.ticket.Bound(p.Types[:p.Params], &e.Params, e.Values); ok {
 			t = bound
 			if handled, err := s.executeHere(p, bound); handled || err != nil {
 				return err
@@ -77,7 +79,7 @@ func (s *session) executeTicket(p *prepared, payload []byte) error {
 		return s.passExecution(p, payload)
 	}
 	// The server may not have seen the types that were bound last; this binds them anew.
-	p.unbind(&e) // executeHidden takes it apart again
+	p.Unbind(&e) // executeHidden takes it apart again
 	return s.executeHidden(p, payload)
 }
 

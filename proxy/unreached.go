@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/params"
 	"seqproxy/proxy/plan"
 	"seqproxy/statement"
 )
@@ -18,22 +19,22 @@ var errSentBehind = errors.New("client had sent on behind a command that did not
 // othersDepend says whether what comes behind the command being handled may do something
 // else without it.
 func (s *session) othersDepend() bool {
-	if len(s.payload) == 0 { // it was too long to be read
+	if len(s.batch.payload) == 0 { // it was too long to be read
 		return true
 	}
 	kind, words := statement.Other, statement.Words(0)
-	switch protocol.Command(s.payload[0]) {
+	switch protocol.Command(s.batch.payload[0]) {
 	case protocol.ComQuery:
-		if sql, ok := s.textOf(s.payload); ok {
+		if sql, ok := textOf(s.batch.payload, s.login.Capabilities.Has(protocol.QueryAttributes)); ok {
 			var st statement.Statement
 			st.Analyze(sql, s.state.Mode)
 			kind, words = st.Kind, st.Words
 		}
 	case protocol.ComStmtExecute, protocol.ComStmtBulkExecute:
-		if len(s.payload) < executeHead {
+		if len(s.batch.payload) < params.ExecuteHead {
 			return false
 		}
-		if p := s.preparedAs(binary.LittleEndian.Uint32(s.payload[1:])); p != nil {
+		if p := s.preparedAs(binary.LittleEndian.Uint32(s.batch.payload[1:])); p != nil {
 			kind, words = p.shape.Kind, p.shape.Words
 		}
 	case protocol.ComStmtPrepare, protocol.ComPing, protocol.ComStatistics, protocol.ComFieldList, protocol.ComProcessInfo:
@@ -48,13 +49,13 @@ func (s *session) othersDepend() bool {
 // after it has read the answer, by nothing in the protocol (nor by what TCP has acknowledged, which is what the client's
 // machine has received, not what the client has read). So this looks only for a moment.
 func (s *session) sentBehind() bool {
-	if len(s.client.Buffered()) > s.parsed {
+	if s.batch.more() {
 		return true
 	}
-	if s.setDeadline(time.Now().Add(lastCommand)) != nil {
+	if s.SetDeadline(time.Now().Add(lastCommand)) != nil {
 		return false // it has ended, as is seen soon
 	}
 	_ = s.client.Fill() // likewise
-	_ = s.setDeadline(time.Time{})
-	return len(s.client.Buffered()) > s.parsed
+	_ = s.SetDeadline(time.Time{})
+	return s.batch.more()
 }

@@ -33,7 +33,7 @@ func (s *session) unreadRows(sql []byte) error {
 		return err
 	}
 	if !s.severalIn(sql) {
-		c, err := s.attach()
+		c, err := s.Attach()
 		if err != nil {
 			return err
 		}

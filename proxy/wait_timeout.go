@@ -71,7 +71,7 @@ func (s *session) rested(at time.Duration) error {
 	}
 	due := now.Add(s.clientTimeout())
 	if s.idle.alarm.IsZero() || due.Before(s.idle.alarm) {
-		if err := s.setDeadline(due); err != nil {
+		if err := s.SetDeadline(due); err != nil {
 			return err
 		}
 		s.idle.alarm = due
@@ -95,7 +95,7 @@ func (s *session) keep(c *backend.Conn, now time.Time) error {
 	if s.state.LastOwn == state.OwnNothing && s.state.LastConn == idOfConn(c) {
 		return nil // the client may ask for its last statement's ROW_COUNT(), which a ping would change
 	}
-	err := s.ping(c)
+	err := ping(c)
 	var told *protocol.ServerError
 	switch refused := errors.As(err, &told); {
 	case err == nil, refused && !kill.HungUp(c.Conn):
@@ -114,8 +114,8 @@ func (s *session) keep(c *backend.Conn, now time.Time) error {
 }
 
 // ping lets a server know that the client of a connection is there.
-func (s *session) ping(c *backend.Conn) error {
-	if err := c.SetDeadline(time.Now().Add(ownTimeout)); err != nil {
+func ping(c *backend.Conn) error {
+	if err := c.SetDeadline(time.Now().Add(askTimeout)); err != nil {
 		return err
 	}
 	err := c.Command(protocol.ComPing, "")
@@ -167,17 +167,17 @@ func (s *session) awoken(err error) error {
 		return err
 	}
 	s.idle.woken = true
-	if err := s.setDeadline(time.Time{}); err != nil || s.cur != nil {
+	if err := s.SetDeadline(time.Time{}); err != nil || s.cur != nil {
 		return err
 	}
 	timeout := s.clientTimeout()
 	due := s.idle.since.Add(timeout)
 	if time.Now().Before(due) {
-		err := s.setDeadline(due)
+		err := s.SetDeadline(due)
 		s.idle.alarm = due
 		return err
 	}
-	if s.greetedMySQL {
+	if s.login.LikeMySQL {
 		s.packetNum = 0
 		s.refuse(sqlError(erClientInteractionTimeout, "HY000", "The client was disconnected by the server because of inactivity. "+
 			"See wait_timeout and interactive_timeout for configuring this behavior."))
@@ -191,5 +191,5 @@ func (s *session) disarm() error {
 	if s.idle.alarm.IsZero() {
 		return nil
 	}
-	return s.setDeadline(time.Time{})
+	return s.SetDeadline(time.Time{})
 }

@@ -9,6 +9,7 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/alone"
 	"seqproxy/proxy/state"
 )
 
@@ -31,9 +32,9 @@ func (s *session) takeNotice() *protocol.ServerError {
 	return nil
 }
 
-// tellNotice tells of it beside a server's answer, of which b holds what came last: an OK
+// noteNotice tells of it beside a server's answer, of which b holds what came last: an OK
 // that is all of the answer counts it, and SHOW WARNINGS has it.
-func (s *session) tellNotice(c *backend.Conn, b []byte, whole bool) {
+func (s *session) noteNotice(c *backend.Conn, b []byte, whole bool) {
 	s.state.Notice = nil
 	w := s.takeNotice()
 	if w == nil || c.Answer.ErrCode != 0 {
@@ -49,11 +50,11 @@ func (s *session) tellNotice(c *backend.Conn, b []byte, whole bool) {
 // took numbers of a sequence which nears its end.
 func (s *session) showNotice() error {
 	c, notice := s.connBy(s.state.LastConn), s.state.Notice
-	rows, err := s.ownQuery(c, "SHOW WARNINGS")
+	rows, err := s.Ask(c, "SHOW WARNINGS")
 	if err != nil {
 		return err
 	}
-	t := &protocol.Table{Columns: warningColumns}
+	t := &protocol.Table{Columns: alone.WarningColumns}
 	for _, row := range rows {
 		code, err := strconv.ParseUint(string(row[1]), 10, 16)
 		if err != nil {
@@ -96,29 +97,20 @@ func (s *session) bringWarning(c *backend.Conn) error {
 	if rows {
 		sql = "SELECT 1 FROM (SELECT 1) AS seqproxy LIMIT 1"
 	}
-	if _, err := s.ownQuery(c, sql); err != nil || s.state.LastError == nil {
+	if _, err := s.Ask(c, sql); err != nil || s.state.LastError == nil {
 		return err
 	}
 	if err := s.raise(c, s.state.LastError); err != nil || !rows {
 		return err
 	}
-	_, err := s.ownQuery(c, "SHOW WARNINGS LIMIT 0") // makes ROW_COUNT() -1 and leaves the rest
+	_, err := s.Ask(c, "SHOW WARNINGS LIMIT 0") // makes ROW_COUNT() -1 and leaves the rest
 	return err
 }
 
 // warningsWithoutServer answers SHOW WARNINGS where there is no server to keep them.
 func (s *session) warningsWithoutServer(p *prepared) error {
 	before, last := s.state.LastOwn, s.state.LastError
-	t := &protocol.Table{Columns: warningColumns}
-	switch before {
-	case state.OwnError:
-		t.Rows = [][]any{{"Error", uint64(last.Code), last.Message}}
-	case state.OwnTableRows, state.OwnTableAnswer:
-		if last != nil {
-			t.Rows = [][]any{{"Warning", uint64(last.Code), last.Message}}
-		}
-	}
-	if err := s.table(t, p); err != nil {
+	if err := s.table(alone.Warnings(&s.state), p); err != nil {
 		return err
 	}
 	s.state.LastOwn, s.state.LastError = before, last // SHOW WARNINGS leaves them

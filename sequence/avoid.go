@@ -242,7 +242,7 @@ func (st *store) tryRaise(ctx context.Context, name string, n, floor, end uint64
 		more = h.count // the row keeps its residue
 	}
 	// By another plan the row may not stand there.
-	text, args := st.table.raise()+st.table.underPlan(), []any{n, floor, more, name, max(floor, min(end, highest)), h.plan}
+	text, args := st.table.raise()+st.table.underPlan(h.plan), []any{n, floor, more, name, max(floor, min(end, highest))}
 	var result sql.Result
 	for attempt := 1; ; attempt++ {
 		result, err = st.pool().ExecContext(ctx, text, args...)

@@ -178,8 +178,9 @@ func admitted(known limit.Record, now *choice, position uint64) (limit.Limit, er
 type upTo struct {
 	grouped bool // false: as far as the sequence goes
 	ceiling uint64
-	bounded bool // there are other members, which know how far this one goes at most
-	bound   uint64
+	// witnessed: other members have recorded how far this one goes at most.
+	witnessed bool
+	recorded  uint64
 }
 
 // upTo returns that of a sequence.

@@ -58,7 +58,7 @@ func (l *link) checkLeftAlone(ctx context.Context, c rawConn) error {
 	case holder == identity:
 		holder = "another"
 	}
-	return l.unfit(l.holderTable, fmt.Sprintf("it belongs to a group whose numbers were last given by %q, and is %q: what that one gave may not have arrived here, and would be given again", holder, identity),
+	return l.unfit(l.holderTable, fmt.Sprintf("it belongs to a group, whose numbers %q gave last; it is %q, which may lack them and would give them again", holder, identity),
 		"list the group's servers under nodes until the log says that its sequences are held here; or raise all rows above what is in use (docs: Backup and restore), and then DELETE FROM "+l.holderTable)
 }
 

@@ -239,8 +239,8 @@ func (o *CreateOptions) outcome(made Created, err error) (Created, error) {
 	return made, nil
 }
 
-// refuseEmpty makes sure that a row which was just made, or has no window yet, is not one that the server finds by the empty name, as blanks are in most collations: that name has
-// the rows about all sequences, in the tables beside.
+// refuseEmpty makes sure that a row which was just made, or has no window yet, is not one that the
+// server finds by the empty name, as blanks are in most collations. No sequence is named so.
 func (st *store) refuseEmpty(ctx context.Context, on execer, name string) error {
 	var empty bool
 	if err := on.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+st.table.full+" WHERE `name` = ? AND `name` = ''", name).Scan(&empty); err != nil {

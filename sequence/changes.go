@@ -3,7 +3,6 @@ package sequence
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,9 +57,10 @@ func (st *store) changes(ctx context.Context, seen moment, all bool) (heard hear
 
 // lastChange reads which change was the last, and the plan that the server obeys.
 func (st *store) lastChange(ctx context.Context, conn *sql.Conn) (last moment, plan uint64, err error) {
-	err = conn.QueryRowContext(ctx, "SELECT `version`, `epoch`, `saved` FROM "+st.table.options+" WHERE `name` = ''").Scan(&last.version, &last.stamp, &plan)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return last, plan, fmt.Errorf("read the version of %s: %w", st.table.options, err)
+	err = conn.QueryRowContext(ctx, "SELECT IFNULL(MAX(c.`version`), 0), IFNULL(MAX(c.`stamp`), 0), "+st.table.obeyed()+" FROM "+st.table.version+
+		" AS c WHERE c.`one` = 1").Scan(&last.version, &last.stamp, &plan)
+	if err != nil {
+		return last, plan, fmt.Errorf("read table %s: %w", st.table.version, err)
 	}
 	return last, plan, nil
 }
@@ -68,7 +68,7 @@ func (st *store) lastChange(ctx context.Context, conn *sql.Conn) (last moment, p
 // changedSince reads the options with versions of at least since.
 func (st *store) changedSince(ctx context.Context, conn *sql.Conn, since uint64) ([]changedOptions, error) {
 	rows, err := conn.QueryContext(ctx, "SELECT o.`name`, s.`name`, CAST(s.`id` AS CHAR), "+entryOf+" FROM "+st.table.options+" AS o LEFT JOIN "+
-		st.table.full+" AS s ON s.`name` = o.`name` WHERE o.`version` >= ? AND o.`name` <> ''", since)
+		st.table.full+" AS s ON s.`name` = o.`name` WHERE o.`version` >= ?", since)
 	if err != nil {
 		return nil, fmt.Errorf("read changes of %s: %w", st.table.options, err)
 	}

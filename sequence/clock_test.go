@@ -135,6 +135,7 @@ func TestARestartAfterOneThatIsLostAndOfALaterTimeRepeatsNoNumber(t *testing.T) 
 	again()
 	take()
 	p.exec(t, "CREATE TABLE old_options AS SELECT * FROM sequence_options")
+	p.exec(t, "CREATE TABLE old_version AS SELECT * FROM sequence_version")
 	p.exec(t, "CREATE TABLE old_rows AS SELECT * FROM sequence")
 
 	jump(t, p, account, 3*time.Hour)
@@ -143,9 +144,10 @@ func TestARestartAfterOneThatIsLostAndOfALaterTimeRepeatsNoNumber(t *testing.T) 
 	jump(t, p, account, 0)
 	p.exec(t, "UPDATE sequence JOIN old_rows AS o USING (name) SET sequence.id = o.id")
 	p.exec(t, "REPLACE INTO sequence_options SELECT * FROM old_options")
+	p.exec(t, "REPLACE INTO sequence_version SELECT * FROM old_version")
 	within(t, time.Minute, "both have seen that", func() bool {
 		var ahead int
-		err := p.db.QueryRow("SELECT COUNT(*) FROM sequence_proxy WHERE version > (SELECT version FROM sequence_options WHERE name = '')").Scan(&ahead)
+		err := p.db.QueryRow("SELECT COUNT(*) FROM sequence_proxy WHERE version > (SELECT version FROM sequence_version)").Scan(&ahead)
 		return err == nil && ahead == 0
 	})
 	take()

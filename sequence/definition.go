@@ -147,17 +147,17 @@ func (r rule) left(id, highest uint64) uint64 {
 	return math.MaxUint64
 }
 
-// arguments are those of table.reserveByRule, for n numbers and the bound that room gives.
-func (r rule) arguments(name string, n, bound uint64) []any {
+// arguments are those of table.reserveByRule, for n numbers and what room gives.
+func (r rule) arguments(name string, n, below uint64) []any {
 	anchor := r.anchor
 	if r.step == 1 {
 		anchor = 1 // every number will do, also where somebody lowered the row
 	}
-	return []any{anchor, anchor, anchor, anchor, r.step, r.step, (n - 1) * r.step, name, bound}
+	return []any{anchor, anchor, anchor, anchor, r.step, r.step, (n - 1) * r.step, name, below}
 }
 
-// room says when n numbers can be reserved: if the id is below bound. They end at most at highest. It is false if they never can.
-func (r rule) room(n, highest uint64) (bound uint64, ok bool) {
+// room says when n numbers can be reserved: if the id is below that. They end at most at highest. It is false if they never can.
+func (r rule) room(n, highest uint64) (below uint64, ok bool) {
 	hi, width := bits.Mul64(n-1, r.step)
 	if hi != 0 || width >= highest {
 		return 0, false

@@ -110,7 +110,7 @@ func (w *view) editOnce(ctx context.Context, need int, name string, first func(e
 	if slices.ContainsFunc(kept, func(e *edit) bool { return e.wrote }) {
 		stamp := newStamp()
 		for _, e := range kept {
-			if _, err := e.ExecContext(ctx, "UPDATE "+e.v.table.options+" SET `version` = GREATEST(`version`, ?), `epoch` = ? WHERE `name` = ''", g.version, stamp); err != nil {
+			if _, err := e.ExecContext(ctx, "UPDATE "+e.v.table.version+" SET `version` = GREATEST(`version`, ?), `stamp` = ? WHERE `one` = 1", g.version, stamp); err != nil {
 				return fmt.Errorf("raise the version on %s: %w", e.v.name(), err)
 			}
 		}
@@ -183,15 +183,14 @@ func (e *edit) makeRow(ctx context.Context, name string) error {
 // lockDefinitions keeps other changes of definitions, and those of the plan, from this member, and says
 // which version is the next one there.
 func (e *edit) lockDefinitions(ctx context.Context) (next uint64, err error) {
-	var plan uint64
-	if _, err = e.ExecContext(ctx, "INSERT INTO "+e.v.table.options+" (`name`) VALUES ('') ON DUPLICATE KEY UPDATE `version` = `version`"); err == nil {
-		err = e.QueryRowContext(ctx, "SELECT GREATEST(`version` + 1, "+micros+"), `saved` FROM "+e.v.table.options+" WHERE `name` = '' FOR UPDATE").Scan(&next, &plan)
+	if _, err = e.ExecContext(ctx, "INSERT INTO "+e.v.table.version+" (`one`) VALUES (1) ON DUPLICATE KEY UPDATE `version` = `version`"); err == nil {
+		err = e.QueryRowContext(ctx, "SELECT GREATEST(`version` + 1, "+micros+") FROM "+e.v.table.version+" WHERE `one` = 1 FOR UPDATE").Scan(&next)
 	}
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("lock the options on %s: %w", e.v.name(), err)
-	case plan != e.h.plan:
-		return 0, outcomeOldPlan
+	if err != nil {
+		return 0, fmt.Errorf("lock the definitions on %s: %w", e.v.name(), err)
+	}
+	if err := e.v.mustObey(ctx, e.Tx, e.h.plan); err != nil {
+		return 0, err
 	}
 	return next, e.v.refuseWhileChanging(ctx, e.Tx)
 }

@@ -202,7 +202,7 @@ func (v *server) examineBeside(ctx context.Context, conn *sql.Conn, found *Exami
 			nameType += " CHARACTER SET " + r[2] + " COLLATE " + r[3]
 		}
 		if found.NameType != "" && nameType != found.NameType {
-			found.Findings = append(found.Findings, v.unfit(full, fmt.Sprintf("its column `name` is %s, that of %s is %s, so a name may mean different rows in them",
+			found.Findings = append(found.Findings, v.unfit(full, fmt.Sprintf("its column `name` is %s, the one of %s is %s: a name may mean different rows in them",
 				nameType, v.table.full, found.NameType), "ALTER TABLE "+full+" MODIFY `name` "+found.NameType+" NOT NULL"))
 		}
 	}

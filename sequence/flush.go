@@ -69,7 +69,7 @@ func (l *link) flushes(all []standing) error {
 	}
 	return &UnfitError{
 		Server: l.name(),
-		Finding: fmt.Sprintf("of the nodes of the cluster %d flush at commit, which is no majority (%s): a crash of all of them takes the last reservations back, "+
+		Finding: fmt.Sprintf("%d nodes of the cluster flush at commit, no majority (%s): a crash of all of them takes the last reservations back, "+
 			"and they would be given again", flushing, strings.Join(said, ", ")),
 		Remedy: flushStatement(wrong) + " there, or set durability = \"relaxed\" where keys may repeat",
 	}

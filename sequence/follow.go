@@ -23,10 +23,11 @@ type follower struct {
 	obeying sync.Mutex        // held while what one server tells is obeyed
 	byName  map[string]Column // guarded by obeying; the owners that the options name
 	newest  map[string]uint64 // guarded by obeying; the version of what is obeyed of each sequence, where several servers tell
-	retold  *view             // guarded by work; whose members know each other's bounds, as far as can be seen; see retell
-	owners  atomic.Pointer[Owners]
-	known   chan struct{} // closed by tell, once there are owners
-	tell    func()
+	// recorded is whose members have each other's ceilings, as far as can be seen. Guarded by work.
+	recorded *view
+	owners   atomic.Pointer[Owners]
+	known    chan struct{} // closed by tell, once there are owners
+	tell     func()
 }
 
 func newFollower() follower {
@@ -44,7 +45,7 @@ type following struct {
 	failures int         // guarded by follower.work; since it answered
 	again    time.Time   // guarded by follower.work; when it is asked again after them
 	hurry    atomic.Bool // it is asked again at once
-	forgot   atomic.Bool // it may have forgotten what others told it
+	forgot   atomic.Bool // it may have forgotten the ceilings of others
 }
 
 // startFollowing has changes followed from now on.
@@ -181,12 +182,12 @@ func (s *Sequences) refresh(ctx context.Context) error {
 			return err
 		}
 	}
-	if w == s.servers.view.Load() && f.isRetelling(w) {
-		if err := s.servers.retell(ctx, w); err != nil {
-			s.log.Debug("bounds not told again", logfield.Err(err)) // the next round does
+	if w == s.servers.view.Load() && f.mustRecordAgain(w) {
+		if err := s.servers.recordAgain(ctx, w); err != nil {
+			s.log.Debug("ceilings not recorded again", logfield.Err(err)) // the next round does
 			return nil
 		}
-		f.retold = w
+		f.recorded = w
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 }
 
 // putBack is the transaction of giveBack: it has the row stand at lowered. hit: the row stood at
-// the end of seg.
+// the end of seg, under the plan of seg.
 func (st *store) putBack(ctx context.Context, h share, name string, epoch uint64, seg Segment, lowered uint64) (done, hit bool, err error) {
 	args := []any{lowered, name, seg.Last()}
 	if h.plan != 0 {
@@ -72,15 +72,6 @@ func (st *store) putBack(ctx context.Context, h share, name string, epoch uint64
 		if e.floor >= seg.Next() || e.past >= seg.Next() || e.epoch > epoch || e.def.Order && h.shared() {
 			return errTombstone
 		}
-		// A change of plans locks the row first, so this is up to date.
-		plan := uint64(0)
-		err = tx.QueryRowContext(ctx, "SELECT `saved` FROM "+st.table.options+" WHERE `name` = ''").Scan(&plan)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("read the plan in force: %w", err)
-		}
-		if plan != seg.plan {
-			return errTombstone
-		}
 		if err := st.refuseOthers(ctx, tx, name); err != nil {
 			return err
 		}
@@ -96,5 +87,5 @@ func (st *store) putBack(ctx context.Context, h share, name string, epoch uint64
 	return done && err == nil, hit, err
 }
 
-// errTombstone undoes a giving back: the sequence was dropped since, goes on above the numbers, or goes by another plan.
+// errTombstone undoes a giving back: the sequence was dropped since, or goes on above the numbers.
 var errTombstone = errors.New("a tombstone reaches the numbers")

@@ -12,8 +12,8 @@ import (
 // createOptions makes the table beside the first one, for what `name` and `id` cannot say. Its name column copies the type and the
 // collation of the first table's, so that both compare alike.
 //
-// `cache` is the typed CACHE n, 0 if adaptive, and `floor` the last number given before a DROP. The row whose name is empty belongs to no sequence: its `version` is that of the last change of any,
-// its `saved` the plan that the server obeys, and its `epoch` a stamp of that change, by which it is told from one that was lost and had the same version.
+// `cache` is the typed CACHE n, 0 if adaptive, and `floor` the last number given before a DROP. The
+// `version` is that of the last change of this sequence.
 const createOptions = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `cache` bigint unsigned NOT NULL DEFAULT 0, " +
 	"`floor` bigint unsigned NOT NULL DEFAULT 0, " +
 	"`increment` bigint unsigned NOT NULL DEFAULT 1, " +
@@ -30,13 +30,19 @@ const createOptions = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `cache
 	"`anchor` bigint unsigned NOT NULL DEFAULT 1, " + // the numbers are anchor + k * increment
 	"`past` bigint unsigned NOT NULL DEFAULT 0, " + // numbers up to this one are not given from memory any more
 	"`epoch` bigint unsigned NOT NULL DEFAULT 0, " + // moves when all numbers in memory are void
-	"`saved` bigint unsigned NOT NULL DEFAULT 0, " + // of the row without a name alone
 	"`version` bigint unsigned NOT NULL DEFAULT 0, " +
 	"`outage_cover` bigint unsigned NOT NULL DEFAULT 0, " + // in seconds; 0: that of the configuration
 	"`ordered` tinyint NOT NULL DEFAULT 0, " +
 	"`kind` varchar(128) CHARACTER SET ascii NOT NULL DEFAULT '', " + // of keys, as the clause of CREATE SEQUENCE
 	"`home` char(36) CHARACTER SET ascii NOT NULL DEFAULT '', " + // of an ORDER sequence: the member that gives its numbers; '': the only one
 	"PRIMARY KEY (`name`), KEY `version` (`version`)) ENGINE=InnoDB"
+
+// createVersion makes the table that says in its one row which change of definitions was the last.
+// Every change writes it, and proxies ask for it. No reservation reads it, so none waits for a change.
+// The `stamp` tells a change from one that was lost and had the same version.
+const createVersion = "CREATE TABLE IF NOT EXISTS %s (`one` tinyint NOT NULL DEFAULT 1, " +
+	"`version` bigint unsigned NOT NULL DEFAULT 0, `stamp` bigint unsigned NOT NULL DEFAULT 0, " +
+	"PRIMARY KEY (`one`)) ENGINE=InnoDB"
 
 // entry is one row of the options table; that of a sequence without one is like noEntry.
 type entry struct {
@@ -135,8 +141,8 @@ const micros = "CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS UNSIGNED)"
 
 // moveVersion has all proxies look for changes within a second.
 func (st *store) moveVersion(ctx context.Context, on execer) error {
-	_, err := on.ExecContext(ctx, "INSERT INTO "+st.table.options+" (`name`, `version`, `epoch`) VALUES ('', "+micros+", ?) "+
-		"ON DUPLICATE KEY UPDATE `version` = GREATEST(`version` + 1, VALUES(`version`)), `epoch` = VALUES(`epoch`)", newStamp())
+	_, err := on.ExecContext(ctx, "INSERT INTO "+st.table.version+" (`one`, `version`, `stamp`) VALUES (1, "+micros+", ?) "+
+		"ON DUPLICATE KEY UPDATE `version` = GREATEST(`version` + 1, VALUES(`version`)), `stamp` = VALUES(`stamp`)", newStamp())
 	if err != nil {
 		return fmt.Errorf("raise the version: %w", err)
 	}

@@ -35,7 +35,7 @@ func (g *ceilings) stillHolds(ctx context.Context, conn *sql.Conn) error {
 	})
 	g.unseen.Store(err != nil)
 	if err != nil {
-		return fmt.Errorf("that %s still holds the sequences has to be seen on other nodes for ORDER (order_requires_replica): %w", now.addr, err)
+		return fmt.Errorf("ORDER needs other nodes to see that %s still holds the sequences (order_requires_replica): %w", now.addr, err)
 	}
 	return nil
 }

@@ -102,11 +102,13 @@ func (st *store) takeAtOnce(ctx context.Context, conn *sql.Conn, t *take, known 
 // errChanged: a row is not as it was, but for its id.
 var errChanged = errors.New("the sequence was changed meanwhile")
 
-// unchanged asks for the id of a row, the version of its options and the plan in force, of a proxy that is registered: four rows found by their keys, where a join would
-// have the server think about it. Without one of them there is no answer. Its arguments are the name, twice, and the proxy's id.
+// unchanged asks for the id of a row, the version of its options and the plan in force, of a proxy
+// that is registered: rows found by their keys, where a join would have the server think about it.
+// Without the first, second or last there is no answer. Its arguments are the name, twice, and the
+// proxy's id.
 func (t table) unchanged() string {
-	return "SELECT CAST(s.`id` AS CHAR), o.`version`, p.`saved` FROM " + t.full + " AS s, " + t.options + " AS o, " + t.options + " AS p, " + t.proxies + " AS r " +
-		"WHERE s.`name` = ? AND o.`name` = ? AND p.`name` = '' AND r.`id` = ?"
+	return "SELECT CAST(s.`id` AS CHAR), o.`version`, " + t.obeyed() + " FROM " + t.full + " AS s, " + t.options + " AS o, " + t.proxies + " AS r " +
+		"WHERE s.`name` = ? AND o.`name` = ? AND r.`id` = ?"
 }
 
 // readUnchanged reads the next result, which is that of table.unchanged.

@@ -30,8 +30,8 @@ const (
 	outcomeNoRoom
 	// outcomeAtCeiling: the numbers would go above what other nodes of the group know of.
 	outcomeAtCeiling
-	// outcomeAtBound: the numbers would go above what other members know of.
-	outcomeAtBound
+	// outcomeUnwitnessed: the numbers would go above what another member has recorded.
+	outcomeUnwitnessed
 	// outcomeNotHolder: the node of the group does not hold the sequences.
 	outcomeNotHolder
 	// outcomeMoved: the node of the group cannot be written to any more, or another one was chosen.
@@ -53,20 +53,20 @@ const (
 )
 
 var outcomeTexts = [outcomes]string{
-	outcomeDone:      "numbers are reserved",
-	outcomeConflict:  "another transaction was first",
-	outcomeLocked:    "another transaction has locked the row",
-	outcomeDoubtful:  "the row was changed in the same moment",
-	outcomeUnlisted:  "the entry of this proxy in the list of proxies is gone",
-	outcomeNewRule:   "increment or maximum of the sequence were changed meanwhile",
-	outcomeRestarted: "the sequence was restarted meanwhile",
-	outcomeWentBack:  "the row has gone back",
-	outcomeNoRoom:    "so many numbers are not left",
-	outcomeAtCeiling: "the ceiling of the sequence is reached",
-	outcomeAtBound:   "the numbers would go above the bound that the other sequence servers know of",
-	outcomeNotHolder: "this node of the sequence server was not adopted yet",
-	outcomeMoved:     "another node of the sequence server is to be found",
-	outcomeOldPlan:   "the plan of the sequence servers was changed meanwhile",
+	outcomeDone:        "numbers are reserved",
+	outcomeConflict:    "another transaction was first",
+	outcomeLocked:      "another transaction has locked the row",
+	outcomeDoubtful:    "the row was changed in the same moment",
+	outcomeUnlisted:    "the entry of this proxy in the list of proxies is gone",
+	outcomeNewRule:     "increment or maximum of the sequence were changed meanwhile",
+	outcomeRestarted:   "the sequence was restarted meanwhile",
+	outcomeWentBack:    "the row has gone back",
+	outcomeNoRoom:      "so many numbers are not left",
+	outcomeAtCeiling:   "the ceiling of the sequence is reached",
+	outcomeUnwitnessed: "the numbers would go above the ceiling that the other sequence servers have recorded",
+	outcomeNotHolder:   "this node of the sequence server was not adopted yet",
+	outcomeMoved:       "another node of the sequence server is to be found",
+	outcomeOldPlan:     "the plan of the sequence servers was changed meanwhile",
 	outcomeFrozen: "the set of sequence servers is being changed; if its proxy died, make the same change again on another one, which ends it: " +
 		"SHOW SEQPROXY SEQUENCE SERVERS tells which",
 	outcomeNotHome: "another sequence server is the home of this ORDER sequence by now",
@@ -139,7 +139,7 @@ const (
 	remedyPutBack               // what was taken by the old rule is put back
 	remedyLift                  // the row is raised to where it was
 	remedyFit                   // fewer numbers are asked for
-	remedyBound                 // other members are told of a higher bound
+	remedyWitness               // other members record a higher ceiling
 	remedyCeiling               // other nodes are told of a higher ceiling
 	remedyHold                  // the node is made the holder
 	remedyMove                  // the node that can be written to is looked for
@@ -147,23 +147,23 @@ const (
 
 // remedies say what comes after an attempt. All but the first two are followed by another attempt.
 var remedies = [outcomes]remedy{
-	outcomeDone:      remedyGive,
-	outcomeConflict:  remedyRepeat,
-	outcomeLocked:    remedyStop, // that was long already, and whoever waits for the number should read why
-	outcomeDoubtful:  remedyRepeat,
-	outcomeUnlisted:  remedyAwait,
-	outcomeNewRule:   remedyPutBack,
-	outcomeRestarted: remedyRepeat,
-	outcomeWentBack:  remedyLift,
-	outcomeNoRoom:    remedyFit,
-	outcomeAtCeiling: remedyCeiling,
-	outcomeAtBound:   remedyBound,
-	outcomeNotHolder: remedyHold,
-	outcomeMoved:     remedyMove,
-	outcomeOldPlan:   remedyStop, // the type above asks which plan is in force
-	outcomeFrozen:    remedyStop, // it ends with the change
-	outcomeNotHome:   remedyStop, // the type above asks which member is
-	outcomeForeign:   remedyStop,
-	outcomeUnknown:   remedyStop, // the server may be gone
-	outcomeRefused:   remedyStop,
+	outcomeDone:        remedyGive,
+	outcomeConflict:    remedyRepeat,
+	outcomeLocked:      remedyStop, // that was long already, and whoever waits for the number should read why
+	outcomeDoubtful:    remedyRepeat,
+	outcomeUnlisted:    remedyAwait,
+	outcomeNewRule:     remedyPutBack,
+	outcomeRestarted:   remedyRepeat,
+	outcomeWentBack:    remedyLift,
+	outcomeNoRoom:      remedyFit,
+	outcomeAtCeiling:   remedyCeiling,
+	outcomeUnwitnessed: remedyWitness,
+	outcomeNotHolder:   remedyHold,
+	outcomeMoved:       remedyMove,
+	outcomeOldPlan:     remedyStop, // the type above asks which plan is in force
+	outcomeFrozen:      remedyStop, // it ends with the change
+	outcomeNotHome:     remedyStop, // the type above asks which member is
+	outcomeForeign:     remedyStop,
+	outcomeUnknown:     remedyStop, // the server may be gone
+	outcomeRefused:     remedyStop,
 }

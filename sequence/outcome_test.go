@@ -22,25 +22,25 @@ func TestEachOutcomeOfAReservationHasARemedy(t *testing.T) {
 		do    remedy
 		again bool
 	}{
-		outcomeDone:      {remedyGive, false},
-		outcomeConflict:  {remedyRepeat, true},
-		outcomeLocked:    {remedyStop, false},
-		outcomeDoubtful:  {remedyRepeat, true},
-		outcomeUnlisted:  {remedyAwait, true},
-		outcomeNewRule:   {remedyPutBack, true},
-		outcomeRestarted: {remedyRepeat, true},
-		outcomeWentBack:  {remedyLift, true},
-		outcomeNoRoom:    {remedyFit, true},
-		outcomeAtCeiling: {remedyCeiling, true},
-		outcomeAtBound:   {remedyBound, true},
-		outcomeNotHolder: {remedyHold, true},
-		outcomeMoved:     {remedyMove, true},
-		outcomeOldPlan:   {remedyStop, false},
-		outcomeFrozen:    {remedyStop, false},
-		outcomeNotHome:   {remedyStop, false},
-		outcomeForeign:   {remedyStop, false},
-		outcomeUnknown:   {remedyStop, false},
-		outcomeRefused:   {remedyStop, false},
+		outcomeDone:        {remedyGive, false},
+		outcomeConflict:    {remedyRepeat, true},
+		outcomeLocked:      {remedyStop, false},
+		outcomeDoubtful:    {remedyRepeat, true},
+		outcomeUnlisted:    {remedyAwait, true},
+		outcomeNewRule:     {remedyPutBack, true},
+		outcomeRestarted:   {remedyRepeat, true},
+		outcomeWentBack:    {remedyLift, true},
+		outcomeNoRoom:      {remedyFit, true},
+		outcomeAtCeiling:   {remedyCeiling, true},
+		outcomeUnwitnessed: {remedyWitness, true},
+		outcomeNotHolder:   {remedyHold, true},
+		outcomeMoved:       {remedyMove, true},
+		outcomeOldPlan:     {remedyStop, false},
+		outcomeFrozen:      {remedyStop, false},
+		outcomeNotHome:     {remedyStop, false},
+		outcomeForeign:     {remedyStop, false},
+		outcomeUnknown:     {remedyStop, false},
+		outcomeRefused:     {remedyStop, false},
 	} {
 		if do, again := next(o, 1); do != want.do || again != want.again {
 			t.Errorf("%v: got remedy %d, and another attempt: %v; want %d, %v", o, do, again, want.do, want.again)
@@ -63,7 +63,7 @@ func TestTheOutcomeOfAnErrorIsFound(t *testing.T) {
 		single, inGroup outcome
 	}{
 		{nil, outcomeDone, outcomeDone},
-		{fmt.Errorf("%w: nobody answers", outcomeAtBound), outcomeAtBound, outcomeAtBound},
+		{fmt.Errorf("%w: nobody answers", outcomeUnwitnessed), outcomeUnwitnessed, outcomeUnwitnessed},
 		{said(gomysql.ER_DATA_OUT_OF_RANGE), outcomeNoRoom, outcomeNoRoom},
 		{said(gomysql.ER_LOCK_WAIT_TIMEOUT), outcomeLocked, outcomeLocked},
 		{said(gomysql.ER_LOCK_DEADLOCK), outcomeConflict, outcomeConflict},

@@ -161,7 +161,7 @@ func TestThatNumbersAreVoidIsNotSaidByANodeThatDoesNotKnow(t *testing.T) {
 		t.Fatal(ok, err)
 	}
 	p.failOver(t, 1)
-	p.Nodes[1].Exec(t, "UPDATE app.sequence_options SET version = version + 1000000000000 WHERE name = ''") // as after a later change there, which all obey
+	p.Nodes[1].Exec(t, "UPDATE app.sequence_version SET version = version + 1000000000000") // as after a later change there, which all obey
 	within(t, 2*time.Minute, "the new primary says what it lacks", func() bool {
 		r, stop := p.a.requestWithin(t.Context(), time.Minute)
 		defer stop()

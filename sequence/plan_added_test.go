@@ -117,7 +117,7 @@ func TestAServerThatIsSetUpAnewAndAddedAgainVoidsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	holder.follow.work.end()
-	for _, table := range []string{"sequence_plan", "sequence_plan_start", "sequence_member", "sequence_options", "sequence_proxy", "sequence"} {
+	for _, table := range []string{"sequence_plan", "sequence_plan_start", "sequence_member", "sequence_options", "sequence_version", "sequence_proxy", "sequence"} {
 		e.places[1].exec(t, "DROP TABLE "+table)
 	}
 	now = e.change(t, s, PlanChange{Add: e.addr(1)})

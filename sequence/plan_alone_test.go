@@ -2,6 +2,8 @@ package sequence
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"testing"
 	"time"
 
@@ -32,9 +34,9 @@ func TestAMemberThatIsLeftAloneAfterAChangeWasResumedGivesNumbers(t *testing.T) 
 					t.Fatalf("got %+v, %v; want a plan of both", now, err)
 				}
 				for i := range 2 {
-					own, known := e.bounds(t, i, now.Number), e.bounds(t, 1-i, now.Number)
-					if own.own == 0 || own.own > known.bound {
-						t.Errorf("member %d goes up to %d by itself, and the other one knows of %d", i, own.own, known.bound)
+					goes, known := e.limit(t, i, i, now.Number).granted, e.limit(t, 1-i, i, now.Number).wanted
+					if goes == 0 || goes > known {
+						t.Errorf("member %d goes up to %d by itself, and the other one has recorded %d", i, goes, known)
 					}
 				}
 				s.startFollowing()
@@ -46,14 +48,12 @@ func TestAMemberThatIsLeftAloneAfterAChangeWasResumedGivesNumbers(t *testing.T) 
 	}
 }
 
-// boundsOf is what a member knows of a sequence.
-type boundsOf struct{ bound, own uint64 }
-
-func (e *planEstate) bounds(t *testing.T, i int, plan uint64) (known boundsOf) {
+// limit is how far a member goes with photos, as one of them has it.
+func (e *planEstate) limit(t *testing.T, at, giver int, plan uint64) (l limited) {
 	t.Helper()
-	err := e.places[i].db.QueryRow("SELECT `bound`, `own_bound` FROM sequence_plan_start WHERE `plan` = ? AND `name` = 'photos'", plan).Scan(&known.bound, &known.own)
-	if err != nil {
+	err := e.places[at].db.QueryRow("SELECT wanted, granted FROM sequence_limit WHERE name = 'photos' AND giver = ? AND term = ?", e.member(t, giver).ID, plan).Scan(&l.wanted, &l.granted)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		t.Fatal(err)
 	}
-	return known
+	return l
 }

@@ -2,6 +2,7 @@ package sequence
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"seqproxy/sequence/change"
@@ -68,7 +69,8 @@ func TestAMemberIsNotTakenBackByAProcessThatSlept(t *testing.T) {
 		t.Fatalf("got %+v, %v", was, err)
 	}
 	now := e.change(t, s, PlanChange{Remove: e.addr(3)})
-	if err := v.savePlanFloor(ctx, slept, older.Number, "", 0); err != nil { // as it does next
+	err = errors.Join(v.savePlan(ctx, slept, &older), v.writeFloors(ctx, slept, older.Number, change.Floors{})) // as it does next
+	if err != nil {
 		t.Fatal(err)
 	}
 	brought, err := v.bring(ctx, slept, &older, was.ID, handover{})

@@ -25,7 +25,7 @@ func (v *store) definitions(ctx context.Context, on querier) (all []defined, err
 	ask := []string{
 		"SELECT s.`name`, 1, " + id + entryOf + " FROM " + v.table.full + " AS s LEFT JOIN " + v.table.options + " AS o ON o.`name` = s.`name`",
 		"SELECT o.`name`, 0, 0, " + entryOf + " FROM " + v.table.options + " AS o LEFT JOIN " + v.table.full + " AS s ON s.`name` = o.`name` " +
-			"WHERE s.`name` IS NULL AND o.`name` <> ''",
+			"WHERE s.`name` IS NULL",
 	}
 	for _, text := range ask {
 		err := func() error {

@@ -15,7 +15,7 @@ func (p planServers) Fill(ctx context.Context, members []change.Store) {
 	for _, m := range members {
 		v := m.(planStore).v
 		var version uint64
-		if err := v.pool().QueryRowContext(ctx, "SELECT `version` FROM "+v.table.options+" WHERE `name` = ''").Scan(&version); err != nil {
+		if err := v.pool().QueryRowContext(ctx, "SELECT `version` FROM "+v.table.version+" WHERE `one` = 1").Scan(&version); err != nil {
 			continue
 		}
 		for {

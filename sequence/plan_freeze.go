@@ -101,7 +101,11 @@ func (v *store) thaw(ctx context.Context, tx *sql.Tx, p *Plan) error {
 		if err := v.restoreRows(ctx, tx, "= ?", p.Number); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.start+" WHERE `plan` = ?", p.Number); err != nil {
+		_, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.start+" WHERE `plan` = ?", p.Number)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, "UPDATE "+v.table.plan+" SET `floor` = NULL WHERE `number` = ?", p.Number)
+		}
+		if err != nil {
 			return fmt.Errorf("remove the floors of plan %d: %w", p.Number, err)
 		}
 	}

@@ -386,14 +386,14 @@ func TestTheSecondAdminOfAProxyIsToldOfTheChangeInProgress(t *testing.T) {
 	s.planHook = nil
 }
 
-func TestAServerThatIsAwayNeedsABound(t *testing.T) {
+func TestAServerThatIsAwayNeedsACeiling(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
 	now := e.change(t, s, PlanChange{Add: e.addr(1)})
 	e.everyoneGives(t, h, now, "photos")
 	e.links[1].Cut()
 	_, err := s.ChangePlan(context.Background(), PlanChange{Add: e.addr(2)})
-	wantText(t, err, e.addr(1), "all but the one that is removed")
+	wantText(t, err, e.addr(1), "all but a removed one")
 	if _, err := s.ChangePlan(t.Context(), PlanChange{Add: e.addr(2), Force: true}); !errors.Is(err, ErrBadOption) {
 		t.Errorf("ADD ... FORCE: got %v", err)
 	}
@@ -410,7 +410,7 @@ func TestAServerThatIsAwayNeedsABound(t *testing.T) {
 	if len(now.Members) != 1 {
 		t.Fatalf("got %+v", now)
 	}
-	// On the other side of the cut network somebody goes on, below the bound.
+	// On the other side of the cut network somebody goes on, below the ceiling.
 	for range 20 {
 		got, err := e.reserve(t, 1, "photos", 7)
 		if err != nil {

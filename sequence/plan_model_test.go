@@ -75,16 +75,12 @@ func newModelled(t *testing.T, rows map[string]uint64) *modelled {
 // modelStore is what members are told by proxies, besides a change.
 type modelStore interface {
 	change.Store
-	Record(ctx context.Context, plan uint64, name string, bound uint64, own bool) error
+	Record(ctx context.Context, plan uint64, giver, name string, wanted, granted uint64) error
 }
 
-// Record has a member know how far another one may go, or with own itself.
-func (s planStore) Record(ctx context.Context, plan uint64, name string, bound uint64, own bool) error {
-	goes := uint64(0)
-	if own {
-		goes = bound
-	}
-	return s.v.saveBound(ctx, plan, name, bound, goes)
+// Record has a member record how far another one may go, or with granted itself.
+func (s planStore) Record(ctx context.Context, plan uint64, giver, name string, wanted, granted uint64) error {
+	return s.v.record(ctx, plan, goal{giver: giver, name: name, ceiling: wanted, granted: granted > 0})
 }
 
 // deed is one step on a member, and what came of it, for comparison.
@@ -121,7 +117,10 @@ func (m *modelled) anyDeed(ctx context.Context, rng *rand.Rand) deed {
 		}
 	}
 	what := fmt.Sprintf(" plan %d %s, base %d, ballot %d", p.Number, p.UUID, base, ballot)
-	floors := []change.Floor{{Name: "photos", Floor: uint64(rng.IntN(400)), Bound: 600}, {Name: "albums", Floor: 3, Bound: 40}, {Floor: uint64(rng.IntN(40))}}
+	floors := change.Floors{
+		Named:  []change.Floor{{Name: "photos", Floor: uint64(rng.IntN(400)), Ceiling: 600}, {Name: "albums", Floor: 3, Ceiling: 40}},
+		Others: uint64(rng.IntN(40)),
+	}
 	step := func(name string, f func(s change.Stepper) error) deed {
 		return deed{name + what, func(s modelStore) string { return outcomeOf(f(s)) }}
 	}
@@ -145,9 +144,9 @@ func (m *modelled) anyDeed(ctx context.Context, rng *rand.Rand) deed {
 	case 3, 4:
 		return step("freeze", func(s change.Stepper) error { return s.Freeze(ctx, p, ballot) })
 	case 5:
-		recorded := rng.IntN(2) == 0
+		missing := []string{"", "other", "third"}[rng.IntN(3)]
 		return deed{"gave" + what, func(s modelStore) string {
-			given, err := s.Gave(ctx, p, ballot, recorded)
+			given, err := s.Gave(ctx, p, ballot, missing)
 			slices.SortFunc(given.Names, func(a, b change.Gave) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 			for i := range given.Names {
 				given.Names[i].End = 0 // the model does not know where a sequence ends
@@ -165,12 +164,16 @@ func (m *modelled) anyDeed(ctx context.Context, rng *rand.Rand) deed {
 	case 11:
 		return deed{"let go" + what, func(s modelStore) string { return outcomeOf(s.LetGo(ctx, p)) }}
 	case 12:
-		name, bound, own, plan := []string{"photos", "none"}[rng.IntN(2)], uint64(rng.IntN(2000)), rng.IntN(2) == 0, m.model.Member.Plan
+		name, ceiling, plan := []string{"photos", "none"}[rng.IntN(2)], uint64(1+rng.IntN(2000)), m.model.Member.Plan
+		giver, granted := "other", uint64(0)
+		if rng.IntN(2) == 0 {
+			giver, granted = m.model.Member.ID, ceiling
+		}
 		if rng.IntN(3) == 0 {
 			plan = uint64(rng.IntN(6))
 		}
-		return deed{fmt.Sprintf("record %s up to %d under plan %d, own %v", name, bound, plan, own), func(s modelStore) string {
-			return outcomeOf(s.Record(ctx, plan, name, bound, own))
+		return deed{fmt.Sprintf("record %s of %s up to %d under plan %d", name, giver, ceiling, plan), func(s modelStore) string {
+			return outcomeOf(s.Record(ctx, plan, giver, name, ceiling, granted))
 		}}
 	}
 	return deed{"obey" + what, func(s modelStore) string {
@@ -181,6 +184,24 @@ func (m *modelled) anyDeed(ctx context.Context, rng *rand.Rand) deed {
 		brought, err := s.Obey(ctx, p, id, floors, nil)
 		return fmt.Sprint(brought, outcomeOf(err))
 	}}
+}
+
+// each calls f with each row of a question.
+func (m *modelled) each(t *testing.T, text string, f func(scan func(...any) error) error) {
+	t.Helper()
+	rows, err := m.place.db.Query(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		if err := f(rows.Scan); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // held is what the server holds, as the model has it.
@@ -200,22 +221,26 @@ func (m *modelled) held(t *testing.T) *simulation.Member {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := m.place.db.Query("SELECT plan, name, floor, bound, own_bound, saved FROM sequence_plan_start")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
+	m.each(t, "SELECT plan, name, floor, ceiling, saved FROM sequence_plan_start", func(scan func(...any) error) error {
 		var at simulation.Start
 		b := new(simulation.Begin)
-		if err := rows.Scan(&at.Plan, &at.Name, &b.Floor, &b.Bound, &b.Own, &b.Saved); err != nil {
-			t.Fatal(err)
-		}
+		err := scan(&at.Plan, &at.Name, &b.Floor, &b.Ceiling, &b.Saved)
 		got.Starts[at] = b
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+		return err
+	})
+	m.each(t, "SELECT name, giver, term, wanted, granted FROM sequence_limit", func(scan func(...any) error) error {
+		var of simulation.LimitOf
+		l := new(simulation.Limit)
+		err := scan(&of.Name, &of.Giver, &l.Term, &l.Wanted, &l.Granted)
+		got.Limits[of] = l
+		return err
+	})
+	m.each(t, "SELECT number, floor FROM sequence_plan WHERE floor IS NOT NULL", func(scan func(...any) error) error {
+		var number, floor uint64
+		err := scan(&number, &floor)
+		got.Others[number] = floor
+		return err
+	})
 	return got
 }
 
@@ -233,7 +258,13 @@ func text(m *simulation.Member) string {
 		if b.Saved != nil {
 			saved = fmt.Sprint(*b.Saved)
 		}
-		all = append(all, fmt.Sprintf("start %d %q floor %d bound %d own %d saved %s", at.Plan, at.Name, b.Floor, b.Bound, b.Own, saved))
+		all = append(all, fmt.Sprintf("start %d %q floor %d ceiling %d saved %s", at.Plan, at.Name, b.Floor, b.Ceiling, saved))
+	}
+	for of, l := range m.Limits {
+		all = append(all, fmt.Sprintf("limit %+v %+v", of, *l))
+	}
+	for number, floor := range m.Others {
+		all = append(all, fmt.Sprintf("plan %d floor %d", number, floor))
 	}
 	slices.Sort(all)
 	is := m.Membership

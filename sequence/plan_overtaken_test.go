@@ -42,12 +42,12 @@ func TestAMemberThatIsStartedBeforeItsCoordinatorComesGoesOnAlone(t *testing.T) 
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 0}), newGivenEver()
 	patient := patience(30 * time.Second)
 	s, other := e.open(t, steadySize(5), patient), e.open(t, patient)
-	boundsAhead(s, 400)
+	ceilingsAhead(s, 400)
 	e.change(t, s, PlanChange{Add: e.addr(1)})
 	e.overtake(t, s, other, PlanChange{Add: e.addr(2)}, func(plan uint64) {
 		v := other.servers.known[2]
-		if bound, err := v.bound(t.Context(), v.pool(), "photos", plan); err != nil || bound != 0 {
-			t.Errorf("the bound of a member that does not obey the plan yet is %d, %v, want none", bound, err)
+		if ceiling, err := v.recordedCeiling(t.Context(), v.pool(), "photos", plan); err != nil || ceiling != 0 {
+			t.Errorf("the ceiling of a member that does not obey the plan yet is %d, %v, want none", ceiling, err)
 		}
 	})
 	for _, alone := range []int{1, 2} {
@@ -57,11 +57,11 @@ func TestAMemberThatIsStartedBeforeItsCoordinatorComesGoesOnAlone(t *testing.T) 
 			}
 		}
 		left := e.open(t, steadySize(5), patient, e.first(alone))
-		boundsAhead(left, 400)
-		got, err := toTheBound(t, left, h, "photos")
-		wantText(t, err, "photos", "bound", "SEQPROXY REMOVE SEQUENCE SERVER")
+		ceilingsAhead(left, 400)
+		got, err := toTheCeiling(t, left, h, "photos")
+		wantText(t, err, "photos", "ceiling", "SEQPROXY REMOVE SEQUENCE SERVER")
 		if got == 0 {
-			t.Errorf("server %d alone gave no number, want some up to its bound", alone)
+			t.Errorf("server %d alone gave no number, want some up to its ceiling", alone)
 		}
 		for i, l := range e.links {
 			if i != alone {
@@ -76,13 +76,13 @@ func TestAMemberThatIsStartedBeforeItsCoordinatorComesGoesOnAlone(t *testing.T) 
 	takeAll(t, s, h, "photos", 1500)
 }
 
-// Another proxy has raised the bound since this one read it. That counts when nobody is left who could be told of a higher one.
-func TestABoundThatAnotherProxyRaisedCounts(t *testing.T) {
+// Another proxy has raised the ceiling since this one read it. That counts when nobody is left who could be told of a higher one.
+func TestACeilingThatAnotherProxyRaisedCounts(t *testing.T) {
 	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 0}), newGivenEver()
 	patient := patience(30 * time.Second)
 	s, other := e.open(t, steadySize(5), patient), e.open(t, steadySize(5), patient)
-	boundsAhead(s, 100)
-	boundsAhead(other, 5000)
+	ceilingsAhead(s, 100)
+	ceilingsAhead(other, 5000)
 	e.change(t, s, PlanChange{Add: e.addr(1)})
 	takeAll(t, s, h, "photos", 40)
 	settled(t, s, "photos")

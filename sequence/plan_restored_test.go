@@ -7,7 +7,7 @@ import (
 )
 
 // memberTables are those that a backup of a member has, beside the list of proxies.
-var memberTables = []string{"sequence", "sequence_member", "sequence_options", "sequence_plan", "sequence_plan_start"}
+var memberTables = []string{"sequence", "sequence_member", "sequence_options", "sequence_version", "sequence_plan", "sequence_plan_start", "sequence_limit"}
 
 // backUp copies what a server has; restore brings it back.
 func (e *planEstate) backUp(t *testing.T, i int) (restore func()) {

@@ -112,8 +112,8 @@ func (v *store) reportAbove(ctx context.Context, tx *sql.Tx, plan uint64) error 
 		if err := rows.Scan(&name, &id, &floor); err != nil {
 			return err
 		}
-		v.log.Error("numbers given above the bound",
-			logfield.Sequence(name), zap.String("gave_up_to", id), zap.Uint64("bound", floor), zap.Uint64("plan", plan))
+		v.log.Error("numbers given above a floor",
+			logfield.Sequence(name), zap.String("gave_up_to", id), zap.Uint64("floor", floor), zap.Uint64("plan", plan))
 	}
 	return rows.Err()
 }

@@ -65,6 +65,7 @@ func (v *store) sequencesOf(ctx context.Context, on querier) (found []change.Seq
 type handover struct {
 	definitions []defined
 	proxies     []Proxy
+	ceilings    []goal // of all members, as it has recorded them under the plan
 }
 
 // Knowledge implements [change.Reader]. Definitions count from those that were members so far.
@@ -81,6 +82,17 @@ func (s planStore) Knowledge(ctx context.Context, p *Plan) (change.Knowledge, er
 			return nil, err
 		}
 	}
+	if is.Plan == p.Number {
+		limits, err := s.v.limits(ctx, s.v.pool(), p.Number)
+		if err != nil {
+			return nil, err
+		}
+		for of, l := range limits {
+			if change.HasMember(p.Members, of.giver) {
+				h.ceilings = append(h.ceilings, goal{giver: of.giver, name: of.name, ceiling: l.wanted})
+			}
+		}
+	}
 	if is.Plan >= p.Number || !is.LeftBefore(p) {
 		h.proxies, err = s.v.proxies(ctx)
 	}
@@ -88,20 +100,25 @@ func (s planStore) Knowledge(ctx context.Context, p *Plan) (change.Knowledge, er
 }
 
 // Floors implements [change.Reader].
-func (s planStore) Floors(ctx context.Context, number uint64) (all []change.Floor, complete bool, err error) {
+func (s planStore) Floors(ctx context.Context, number uint64) (all change.Floors, complete bool, err error) {
 	v := s.v
-	rows, err := v.pool().QueryContext(ctx, "SELECT `name`, `floor`, `bound` FROM "+v.table.start+" WHERE `plan` = ? ORDER BY `name` = ''", number)
+	rows, err := v.pool().QueryContext(ctx, "SELECT p.`floor`, f.`name`, IFNULL(f.`floor`, 0), IFNULL(f.`ceiling`, 0) FROM "+v.table.plan+" AS p LEFT JOIN "+v.table.start+
+		" AS f ON f.`plan` = p.`number` WHERE p.`number` = ?", number)
 	if err != nil {
-		return nil, false, fmt.Errorf("read the floors of plan %d from %s: %w", number, v.name(), err)
+		return all, false, fmt.Errorf("read the floors of plan %d from %s: %w", number, v.name(), err)
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
+		var others sql.Null[uint64]
+		var name sql.NullString
 		var f change.Floor
-		if err := rows.Scan(&f.Name, &f.Floor, &f.Bound); err != nil {
-			return nil, false, fmt.Errorf("read the floors of plan %d from %s: %w", number, v.name(), err)
+		if err := rows.Scan(&others, &name, &f.Floor, &f.Ceiling); err != nil {
+			return all, false, fmt.Errorf("read the floors of plan %d from %s: %w", number, v.name(), err)
 		}
-		complete = complete || f.Name == ""
-		all = append(all, f)
+		all.Others, complete = others.V, others.Valid
+		if f.Name = name.String; name.Valid {
+			all.Named = append(all.Named, f)
+		}
 	}
 	return all, complete, rows.Err()
 }
@@ -254,9 +271,9 @@ func (s planStore) Freeze(ctx context.Context, p *Plan, ballot uint64) error {
 }
 
 // Gave implements [change.Stepper]: what the rows held, how far a name without a row may have
-// gone, the tombstones of what was dropped, and with recorded how far others may go by what they
-// told this one.
-func (s planStore) Gave(ctx context.Context, p *Plan, ballot uint64, recorded bool) (given change.Given, err error) {
+// gone, the tombstones of what was dropped, and the ceilings that this one has recorded for a member
+// that is missing.
+func (s planStore) Gave(ctx context.Context, p *Plan, ballot uint64, missing string) (given change.Given, err error) {
 	v := s.v
 	err = v.fenced(ctx, p, ballot, func(tx *sql.Tx, state string) error {
 		given = change.Given{}
@@ -285,12 +302,12 @@ func (s planStore) Gave(ctx context.Context, p *Plan, ballot uint64, recorded bo
 		}
 		add(change.Gave{Row: true}, "SELECT `name`, `saved` FROM "+v.table.start+" WHERE `plan` = ? AND `saved` IS NOT NULL", p.Number)
 		if was.Count > 1 { // somebody may have deleted a row, whose numbers proxies hold
-			add(change.Gave{Missing: true}, "SELECT f.`name`, f.`own_bound` FROM "+v.table.start+" AS f LEFT JOIN "+v.table.start+
-				" AS s ON s.`plan` = ? AND s.`name` = f.`name` AND s.`saved` IS NOT NULL WHERE f.`plan` = ? AND f.`own_bound` > 0 AND f.`name` <> '' AND s.`name` IS NULL", p.Number, was.Plan)
+			add(change.Gave{Missing: true}, "SELECT l.`name`, l.`granted` FROM "+v.table.limit+" AS l LEFT JOIN "+v.table.start+
+				" AS s ON s.`plan` = ? AND s.`name` = l.`name` AND s.`saved` IS NOT NULL WHERE l.`giver` = ? AND l.`term` = ? AND l.`granted` > 0 AND s.`name` IS NULL", p.Number, was.ID, was.Plan)
 		}
-		add(change.Gave{}, "SELECT `name`, `floor` FROM "+v.table.options+" WHERE `floor` > 0 AND `name` <> ''")
-		if recorded {
-			add(change.Gave{}, "SELECT `name`, `bound` FROM "+v.table.start+" WHERE `plan` = ? AND `bound` > 0 AND `name` <> ''", was.Plan)
+		add(change.Gave{}, "SELECT `name`, `floor` FROM "+v.table.options+" WHERE `floor` > 0")
+		if missing != "" {
+			add(change.Gave{}, "SELECT `name`, `wanted` FROM "+v.table.limit+" WHERE `giver` = ? AND `term` = ?", missing, was.Plan)
 		}
 		return err
 	})
@@ -349,39 +366,35 @@ func (v *store) ends(ctx context.Context, on querier) (map[string]uint64, error)
 }
 
 // SetFloors implements [change.Stepper].
-func (s planStore) SetFloors(ctx context.Context, p *Plan, ballot uint64, all []change.Floor) error {
+func (s planStore) SetFloors(ctx context.Context, p *Plan, ballot uint64, all change.Floors) error {
 	return s.v.fenced(ctx, p, ballot, func(tx *sql.Tx, state string) error {
 		if state != change.Frozen {
 			return change.ErrTakenOver
 		}
-		return s.v.writeFloors(ctx, tx, p.Number, all, true)
+		return s.v.writeFloors(ctx, tx, p.Number, all)
 	})
 }
 
-// floorBatch bounds the names in one statement.
+// floorBatch bounds the rows in one statement.
 const floorBatch = 500
 
-// writeFloors writes floors and bounds to a member, where the higher stays, in the transaction of
-// a step. own says that the member may go by the bounds itself: all others of the plan have them
-// before it obeys it.
-func (v *store) writeFloors(ctx context.Context, tx *sql.Tx, plan uint64, all []change.Floor, own bool) error {
-	for some := range slices.Chunk(all, floorBatch) {
+// writeFloors writes to a member where a plan begins. What is higher stays.
+func (v *store) writeFloors(ctx context.Context, tx *sql.Tx, plan uint64, all change.Floors) error {
+	if _, err := tx.ExecContext(ctx, "UPDATE "+v.table.plan+" SET `floor` = GREATEST(IFNULL(`floor`, 0), ?) WHERE `number` = ?", all.Others, plan); err != nil {
+		return fmt.Errorf("write the floor of plan %d to %s: %w", plan, v.name(), err)
+	}
+	for some := range slices.Chunk(all.Named, floorBatch) {
 		var text strings.Builder
-		text.WriteString("INSERT INTO " + v.table.start + " (`plan`, `name`, `floor`, `bound`, `own_bound`) VALUES ")
-		args := make([]any, 0, 5*len(some))
+		text.WriteString("INSERT INTO " + v.table.start + " (`plan`, `name`, `floor`, `ceiling`) VALUES ")
+		args := make([]any, 0, 4*len(some))
 		for i, f := range some {
 			if i > 0 {
 				text.WriteString(", ")
 			}
-			text.WriteString("(?, ?, ?, ?, ?)")
-			goes := uint64(0)
-			if own {
-				goes = f.Bound
-			}
-			args = append(args, plan, f.Name, f.Floor, f.Bound, goes)
+			text.WriteString("(?, ?, ?, ?)")
+			args = append(args, plan, f.Name, f.Floor, f.Ceiling)
 		}
-		text.WriteString(" ON DUPLICATE KEY UPDATE `floor` = GREATEST(`floor`, VALUES(`floor`)), `bound` = GREATEST(`bound`, VALUES(`bound`)), " +
-			"`own_bound` = GREATEST(`own_bound`, VALUES(`own_bound`))")
+		text.WriteString(" ON DUPLICATE KEY UPDATE `floor` = GREATEST(`floor`, VALUES(`floor`)), `ceiling` = GREATEST(`ceiling`, VALUES(`ceiling`))")
 		if _, err := tx.ExecContext(ctx, text.String(), args...); err != nil {
 			return fmt.Errorf("write the floors of plan %d to %s: %w", plan, v.name(), err)
 		}
@@ -428,13 +441,14 @@ func (s planStore) Withdraw(ctx context.Context, p *Plan, ballot uint64) error {
 }
 
 // Obey implements [change.Settler].
-func (s planStore) Obey(ctx context.Context, p *Plan, id string, floors []change.Floor, known []change.Knowledge) (brought bool, err error) {
+func (s planStore) Obey(ctx context.Context, p *Plan, id string, floors change.Floors, known []change.Knowledge) (brought bool, err error) {
 	v := s.v
 	var theirs handover
 	var lists [][]Proxy
 	for _, k := range known {
 		h := k.(handover)
 		theirs.definitions, lists = append(theirs.definitions, h.definitions...), append(lists, h.proxies)
+		theirs.ceilings = append(theirs.ceilings, h.ceilings...)
 	}
 	theirs.definitions, theirs.proxies = newest(theirs.definitions), mergeProxies(lists)
 	var was Membership
@@ -447,24 +461,37 @@ func (s planStore) Obey(ctx context.Context, p *Plan, id string, floors []change
 			brought = false
 			return err
 		}
-		if state != change.Frozen && state != change.Accepted { // it was away, or has forgotten. Nobody was told how far it may go
-			if err := v.writeFloors(ctx, tx, p.Number, floors, false); err != nil {
+		now := *p
+		now.State = change.InForce
+		if state == "" {
+			if err := v.savePlan(ctx, tx, &now); err != nil {
+				return err
+			}
+		}
+		goes := id
+		if state != change.Frozen && state != change.Accepted { // it was away, or has forgotten. Perhaps nobody has recorded how far it may go
+			goes = ""
+			if err := v.writeFloors(ctx, tx, p.Number, floors); err != nil {
 				return err
 			}
 		}
 		if brought, err = v.bring(ctx, tx, p, id, theirs); err != nil || !brought {
 			return err
 		}
+		if change.HasMember(p.Members, id) {
+			if err := v.writeStartLimits(ctx, tx, p, goes); err != nil {
+				return err
+			}
+			if err := v.writeLimits(ctx, tx, p.Number, theirs.ceilings); err != nil {
+				return err
+			}
+		}
 		_, err = tx.ExecContext(ctx, "UPDATE "+v.table.plan+" SET `state` = ? WHERE `number` < ? AND `state` IN ("+openStates+")", change.Overtaken, p.Number)
 		if err != nil {
 			return fmt.Errorf("end older changes: %w", err)
 		}
-		if state != "" { // a coordinator may be at work there, and goes by what was promised
-			return v.setState(ctx, tx, p.Number, change.InForce)
-		}
-		now := *p
-		now.State = change.InForce
-		return v.savePlan(ctx, tx, &now)
+		// Not the whole row: a coordinator may be at work there, and goes by what was promised.
+		return v.setState(ctx, tx, p.Number, change.InForce)
 	})
 	if err != nil {
 		return false, fmt.Errorf("bring sequence server %s to plan %d: %w", v.name(), p.Number, err)
@@ -516,9 +543,13 @@ func (v *store) announce(ctx context.Context) {
 
 // defaultFloor is the floor of the names that the others of a plan do not have.
 func (v *store) defaultFloor(ctx context.Context, tx *sql.Tx, plan uint64) (floor uint64, err error) {
-	err = tx.QueryRowContext(ctx, "SELECT `floor` FROM "+v.table.start+" WHERE `plan` = ? AND `name` = ''", plan).Scan(&floor)
-	if errors.Is(err, sql.ErrNoRows) {
+	var known sql.Null[uint64]
+	err = tx.QueryRowContext(ctx, "SELECT `floor` FROM "+v.table.plan+" WHERE `number` = ?", plan).Scan(&known)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("read the floor of plan %d on %s: %w", plan, v.name(), err)
+	case !known.Valid:
 		return 0, fmt.Errorf("%s does not have the floors of plan %d", v.name(), plan)
 	}
-	return floor, err
+	return known.V, nil
 }

@@ -22,11 +22,12 @@ const (
 		"`begun` datetime(6) NOT NULL, `changed` datetime(6) NOT NULL, `interleave` varchar(8) CHARACTER SET ascii NOT NULL, " +
 		"`block` bigint unsigned NOT NULL, `members` text CHARACTER SET utf8mb4 NOT NULL, `previous` text CHARACTER SET utf8mb4 NOT NULL, " +
 		"`ballot` bigint unsigned NOT NULL DEFAULT 0, " + // see change.Plan
+		"`floor` bigint unsigned DEFAULT NULL, " + // of the names that no member knew; NULL: this one has no floors of the plan
 		"PRIMARY KEY (`number`)) ENGINE=InnoDB"
 	createPlanStart = "CREATE TABLE IF NOT EXISTS %s (`plan` bigint unsigned NOT NULL, `name` %s NOT NULL, `floor` bigint unsigned NOT NULL DEFAULT 0, " +
+		"`ceiling` bigint unsigned NOT NULL DEFAULT 0, " + // how far each member may go once the plan is in force, before more is recorded; 0: not at all
 		"`saved` bigint unsigned DEFAULT NULL, " + // what the row held when it was frozen for the plan; NULL: it is not
-		"`bound` bigint unsigned NOT NULL DEFAULT 0, " + // how far any member may go that told this one, see plan_bound.go; 0: none did
-		"`own_bound` bigint unsigned NOT NULL DEFAULT 0, PRIMARY KEY (`plan`, `name`)) ENGINE=InnoDB" // how far this one may go
+		"PRIMARY KEY (`plan`, `name`)) ENGINE=InnoDB"
 )
 
 // Suffixes of their names.
@@ -80,9 +81,8 @@ func (st *store) readMembership(ctx context.Context, on execer, locking string) 
 	return m, true, nil
 }
 
-// saveMembership writes what this server is in a plan, in a transaction. The id of a server that has one stays. Every reservation sees
-// the number of the plan in the options table: whoever does not know that there are plans does not look into other tables, and may not
-// even have a right to.
+// saveMembership writes what this server is in a plan, in a transaction. The id of a server that has
+// one stays. Every reservation reads this row. Only changes of members write it.
 func (v *store) saveMembership(ctx context.Context, on execer, m Membership) error {
 	_, err := on.ExecContext(ctx, "INSERT INTO "+v.table.member+" (`one`, `id`, `plan`, `position`, `count`, `interleave`, `block`) VALUES (1, ?, ?, ?, ?, ?, ?) "+
 		"ON DUPLICATE KEY UPDATE `plan` = VALUES(`plan`), `position` = VALUES(`position`), `count` = VALUES(`count`), "+
@@ -90,9 +90,18 @@ func (v *store) saveMembership(ctx context.Context, on execer, m Membership) err
 	if err != nil {
 		return fmt.Errorf("write table %s: %w", v.table.member, err)
 	}
-	_, err = on.ExecContext(ctx, "INSERT INTO "+v.table.options+" (`name`, `saved`) VALUES ('', ?) ON DUPLICATE KEY UPDATE `saved` = VALUES(`saved`)", m.Plan)
-	if err != nil {
-		return fmt.Errorf("write the plan's number to table %s: %w", v.table.options, err)
+	return nil
+}
+
+// mustObey makes sure that the server obeys a plan, and goes on to until the transaction ends.
+func (v *store) mustObey(ctx context.Context, tx *sql.Tx, plan uint64) error {
+	var now uint64
+	err := tx.QueryRowContext(ctx, "SELECT `plan` FROM "+v.table.member+" WHERE `one` = 1"+shared).Scan(&now)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("read table %s: %w", v.table.member, err)
+	}
+	if now != plan {
+		return outcomeOldPlan
 	}
 	return nil
 }
@@ -195,7 +204,8 @@ func readMembers(text string) (all []Member, err error) {
 // planFloor is the number that no member may give of a name under a plan, nor any below: that of the name, or of all that were not known when
 // the plan was made. It is 0 if the plan says nothing of it.
 func (v *store) planFloor(ctx context.Context, on execer, plan uint64, name string) (floor uint64, err error) {
-	err = on.QueryRowContext(ctx, "SELECT `floor` FROM "+v.table.start+" WHERE `plan` = ? AND `name` IN (?, '') ORDER BY CHAR_LENGTH(`name`) DESC LIMIT 1", plan, name).Scan(&floor)
+	err = on.QueryRowContext(ctx, "SELECT COALESCE((SELECT f.`floor` FROM "+v.table.start+" AS f WHERE f.`plan` = p.`number` AND f.`name` = ?), p.`floor`, 0) FROM "+
+		v.table.plan+" AS p WHERE p.`number` = ?", name, plan).Scan(&floor)
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows), isNoSuchText(err):
 		return 0, nil

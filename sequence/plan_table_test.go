@@ -69,6 +69,10 @@ func TestAPlanIsReadAsItWasWritten(t *testing.T) {
 	if floor, err := v.planFloor(ctx, conn, 7, "photos"); floor != 1<<64-2 || err != nil {
 		t.Errorf("got floor %d, %v", floor, err)
 	}
+	p.exec(t, "UPDATE sequence_plan SET floor = 12")
+	if floor, err := v.planFloor(ctx, conn, 7, "albums"); floor != 12 || err != nil {
+		t.Errorf("of a name that the plan did not know: got floor %d, %v, want 12", floor, err)
+	}
 	p.exec(t, "UPDATE sequence_plan SET members = '[{\"id\":\"a\",\"position\":3}]'")
 	if _, _, err := v.plan(ctx, conn, 7); err == nil {
 		t.Error("a plan whose positions have a gap was read")

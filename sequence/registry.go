@@ -191,7 +191,7 @@ func (v *server) leave(ctx context.Context) error {
 	if err == nil || !v.registry.listed.Load() && errors.As(err, new(*mysql.MySQLError)) {
 		return nil
 	}
-	return fmt.Errorf("remove this proxy from table %s, which keeps ALTER SEQUENCE ... RESTART ... FORCE from being done: %w", v.table.proxies, err)
+	return fmt.Errorf("remove this proxy from table %s; until then ALTER SEQUENCE ... RESTART ... FORCE is refused: %w", v.table.proxies, err)
 }
 
 // leave removes this process's entries, also those on members that it has not heard of yet: a plan that was started meanwhile has taken them over.

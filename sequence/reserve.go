@@ -114,8 +114,8 @@ func (a *servers) remedy(ctx context.Context, v *server, name string, epoch uint
 	case remedyFit:
 		t.err = errEndMoves
 		return v.fit(ctx, name, d.want, d.need)
-	case remedyBound:
-		left, err := a.raiseBound(ctx, v, name, d.n)
+	case remedyWitness:
+		left, err := a.raiseByWitness(ctx, v, name, d.n)
 		switch {
 		case errors.Is(err, outcomeNoRoom):
 			t.err = errEndMoves
@@ -161,10 +161,10 @@ func (a *servers) due(v *server, name string, n uint64, t *attempt) due {
 	last, h := t.grant.seg.Last(), v.share()
 	d := due{
 		server: v, n: n,
-		window: t.upTo.grouped && v.ceilings.windowDue(name, last, n),
-		bound:  t.upTo.bounded && v.boundDue(name, h, last, t.grant.max, a.ahead),
+		window:  t.upTo.grouped && v.ceilings.windowDue(name, last, n),
+		witness: t.upTo.witnessed && v.witnessDue(name, h, last, t.grant.max, a.ahead),
 	}
-	if !d.window && !d.bound {
+	if !d.window && !d.witness {
 		return due{}
 	}
 	return d
@@ -188,8 +188,8 @@ func (v *server) attempt(ctx context.Context, members []*server, name string, n 
 		return v.failedWith(err)
 	}
 	if t.share.shared() && !planted.Fault(planted.CeilingMember) {
-		t.upTo.bounded = true
-		if t.upTo.bound, err = v.bound(ctx, conn, name, t.share.plan); err != nil {
+		t.upTo.witnessed = true
+		if t.upTo.recorded, err = v.recordedCeiling(ctx, conn, name, t.share.plan); err != nil {
 			return v.failedWith(err)
 		}
 	}

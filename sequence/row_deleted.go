@@ -11,7 +11,7 @@ import (
 )
 
 // This file is what becomes of a row that somebody has deleted, other than by DROP SEQUENCE, on one of several members. It is not made again unasked, as applications that count in
-// the table themselves go by no bound.
+// the table themselves go by no ceiling.
 
 // errLacks is what others may make up for.
 var errLacks = errors.New("one of the sequence servers cannot serve it")
@@ -55,14 +55,15 @@ func (a *servers) lacking(v *server, name string) error {
 	return fmt.Errorf("%w: %w", errLacks, known.finding)
 }
 
-// rowDeleted is the finding about such a row. top is the highest number that is known to be reserved on any member. Other proxies may hold higher ones of this member, up to its bound;
+// rowDeleted is the finding about such a row. top is the highest number that is known to be reserved on any member. Other proxies may hold higher ones of this member, up to its ceiling;
 // and lower than where its plan began are those of plans before.
 func (st *store) rowDeleted(ctx context.Context, on execer, name string, top uint64) (finding, err error) {
 	var reached uint64
 	// Locking, as it may have been raised since the transaction began.
-	err = on.QueryRowContext(ctx, "SELECT IFNULL(MAX(GREATEST(`floor`, `own_bound`)), 0) FROM "+st.table.start+" WHERE `name` IN (?, '') LOCK IN SHARE MODE", name).Scan(&reached)
+	err = on.QueryRowContext(ctx, "SELECT GREATEST(IFNULL(MAX(l.`granted`), 0), IFNULL((SELECT MAX(f.`floor`) FROM "+st.table.start+" AS f WHERE f.`name` = ?), 0), "+
+		"IFNULL((SELECT MAX(p.`floor`) FROM "+st.table.plan+" AS p), 0)) FROM "+st.table.limit+" AS l WHERE l.`name` = ?"+shared, name, name).Scan(&reached)
 	if err != nil {
-		return nil, fmt.Errorf("the row of sequence %q was deleted on %s; read how far it went from table %s: %w", name, st.name(), st.table.start, err)
+		return nil, fmt.Errorf("the row of sequence %q was deleted on %s; read how far it went from table %s: %w", name, st.name(), st.table.limit, err)
 	}
 	rest, _ := st.share().rest(max(top, reached))
 	return &UnfitError{

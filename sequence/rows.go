@@ -126,7 +126,7 @@ func (st *store) comparable(ctx context.Context, conn *sql.Conn) error {
 	if _, err := st.checkAgain(ctx, conn); err != nil { // the column has been changed, perhaps since this connection was made
 		return err
 	}
-	return st.unfit(st.table.options, fmt.Sprintf("its column `name` compares differently from that of %s: %v", st.table.full, err),
+	return st.unfit(st.table.options, fmt.Sprintf("its column `name` compares otherwise than the one of %s: %v", st.table.full, err),
 		"ALTER TABLE "+st.table.options+" MODIFY `name` "+st.seen.Load().nameType+" NOT NULL")
 }
 

@@ -13,11 +13,11 @@ type server struct {
 
 	tenure atomic.Pointer[tenure] // on which node signs of life are given
 
-	away   atomic.Bool // it is left out while others serve
-	trials trials
-	lowest lowest
-	follow following
-	bounds bounds
+	away     atomic.Bool // it is left out while others serve
+	trials   trials
+	lowest   lowest
+	follow   following
+	recorded recorded
 }
 
 // newServer does no I/O.

@@ -23,7 +23,7 @@ type servers struct {
 	log      *zap.Logger
 	counters *counters
 	marks    *marks // of all of them: no number at or below the highest that this process ever got anywhere is taken again
-	ahead    uint64 // see boundAhead
+	ahead    uint64 // see ceilingAhead
 
 	id         string      // of this process among the proxies
 	registered atomic.Bool // see registry.anywhere
@@ -65,7 +65,7 @@ func newServers(opts Options, counters *counters) (*servers, error) {
 	a := &servers{
 		opts: opts, timing: opts.timing, log: opts.Logger, counters: counters, marks: newMarks(),
 		turns: make(map[string]int), homes: make(map[string]string), lacks: make(map[lack]lacked),
-		ahead: boundAhead, changing: newTurn(), id: rand.Text(),
+		ahead: ceilingAhead, changing: newTurn(), id: rand.Text(),
 	}
 	for _, o := range opts.Servers {
 		if _, err := a.addLocked(o); err != nil {
@@ -102,8 +102,8 @@ func (a *servers) goAhead(ctx context.Context, name string, what due) {
 	if what.window {
 		what.server.ceilings.openNext(ctx, name, what.n)
 	}
-	if what.bound {
-		a.raiseNext(ctx, what.server, name, what.n)
+	if what.witness {
+		a.raiseAhead(ctx, what.server, name, what.n)
 	}
 }
 

@@ -337,10 +337,10 @@ func (a *servers) reserveByTurn(ctx context.Context, w *view, name string, want,
 			errors.Is(err, outcomeNotHome), errors.As(err, &unfit) && unfit.own, ctx.Err() != nil:
 			return grant{}, err
 		}
-		if !errors.Is(failed, outcomeAtBound) { // which says more than that the others are away
+		if !errors.Is(failed, outcomeUnwitnessed) { // which says more than that the others are away
 			failed = err
 		}
-		if !errors.Is(err, errLacks) && !errors.Is(err, outcomeAtBound) && !errors.Is(err, outcomeFrozen) && !isConflict(err) && !isMomentary(err) {
+		if !errors.Is(err, errLacks) && !errors.Is(err, outcomeUnwitnessed) && !errors.Is(err, outcomeFrozen) && !isConflict(err) && !isMomentary(err) {
 			v.leaveOut(err)
 		}
 	}

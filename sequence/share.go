@@ -159,8 +159,8 @@ func (h share) sized(n uint64) uint64 {
 	return h.blocks(n) * h.run()
 }
 
-// bound is the highest id at which n numbers can be reserved that end at highest or below; false if there is none, or floor is above it.
-func (h share) bound(floor, n, highest uint64) (uint64, bool) {
+// room is the highest id at which n numbers can be reserved that end at highest or below; false if there is none, or floor is above it.
+func (h share) room(floor, n, highest uint64) (uint64, bool) {
 	fits := func(id uint64) bool {
 		last, ok := h.end(id, floor, n)
 		return ok && last <= highest

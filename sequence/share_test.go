@@ -63,11 +63,11 @@ func TestBlocksAreDividedAsCountingOneByOneDoes(t *testing.T) {
 			t.Fatalf("%+v: left(%d, %d) = %d, want %d", h, from, last, got, want)
 		}
 		highest := random.Uint64N(400)
-		bound, ok := h.bound(floor, n, highest)
+		room, ok := h.room(floor, n, highest)
 		for x := uint64(0); x < 420; x++ {
 			end, _ := h.end(x, floor, n)
-			if fits := end <= highest; fits != (ok && x <= bound) {
-				t.Fatalf("%+v: bound(%d, %d, %d) = %d, %v; but at id %d they end at %d", h, floor, n, highest, bound, ok, x, end)
+			if fits := end <= highest; fits != (ok && x <= room) {
+				t.Fatalf("%+v: room(%d, %d, %d) = %d, %v; but at id %d they end at %d", h, floor, n, highest, room, ok, x, end)
 			}
 		}
 		checkSegment(t, random, s, all)

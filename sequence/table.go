@@ -3,6 +3,7 @@ package sequence
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 )
 
@@ -14,6 +15,7 @@ const createTable = "CREATE TABLE IF NOT EXISTS %s (`name` varchar(50) NOT NULL,
 type table struct {
 	full    string // "`app`.`sequence`"
 	options string // "`app`.`sequence_options`"
+	version string // "`app`.`sequence_version`"
 	proxies string // "`app`.`sequence_proxy`"
 	holder  string // "`app`.`sequence_holder`"
 	limit   string // "`app`.`sequence_limit`"
@@ -49,6 +51,7 @@ func newTable(database, name string) table {
 	return table{
 		full:    quote(database) + "." + quote(name),
 		options: quote(database) + "." + quote(name+optionsSuffix),
+		version: quote(database) + "." + quote(name+versionSuffix),
 		proxies: quote(database) + "." + quote(name+proxySuffix),
 		holder:  quote(database) + "." + quote(name+holderSuffix),
 		limit:   quote(database) + "." + quote(name+limitSuffix),
@@ -60,6 +63,7 @@ func newTable(database, name string) table {
 // Suffixes of the tables that stand beside the first one; the longest counts for how long its name may be.
 const (
 	optionsSuffix = "_options"
+	versionSuffix = "_version"
 	proxySuffix   = "_proxy"
 )
 
@@ -87,7 +91,7 @@ func (t table) reserve(planned bool) string {
 
 // reserveByRule takes numbers that go by steps, or that end before their column does. The id becomes the last one of them, which is the
 // first number after it (arguments anchor, anchor, anchor, anchor, step, step) and a width; and it does that only while it is
-// below a bound. So nothing in it goes beyond 64 bits.
+// below a number. So nothing in it goes beyond 64 bits.
 func (t table) reserveByRule(planned bool) string {
 	const number = "CAST(? AS UNSIGNED)"
 	head, id, tail := t.taking(planned)
@@ -103,7 +107,7 @@ func (t table) reserveInSteps() string {
 	return t.reserveByRule(true) + " AND MOD(CAST(s.`id` AS UNSIGNED), ?) = ?"
 }
 
-// reserveInBlocks takes n numbers above a floor, out of the blocks of a member, while the id is below a bound.
+// reserveInBlocks takes n numbers above a floor, out of the blocks of a member, while the id is below a number.
 func (t table) reserveInBlocks(h share, floor, n uint64) string {
 	head, id, tail := t.taking(true)
 	g := fmt.Sprintf("GREATEST(CAST(%s AS UNSIGNED), CAST(%d AS UNSIGNED))", id, floor)
@@ -118,23 +122,23 @@ func (t table) raise() string {
 		" + CAST(? AS UNSIGNED))) WHERE `name` = ? AND " + id + " < CAST(? AS UNSIGNED)"
 }
 
-// underPlan has an UPDATE of one row change nothing while the server obeys another plan than the argument.
-func (t table) underPlan() string {
-	return " AND IFNULL((SELECT p.`saved` FROM " + t.options + " AS p WHERE p.`name` = ''), 0) = ?"
+// obeyed is the number of the plan that the server obeys, as an expression; 0: none.
+func (t table) obeyed() string {
+	return "IFNULL((SELECT m.`plan` FROM " + t.member + " AS m WHERE m.`one` = 1), 0)"
 }
 
-// withoutPlan has an UPDATE of one row change nothing once the server obeys a plan.
-func (t table) withoutPlan() string {
-	return " AND IFNULL((SELECT m.`plan` FROM " + t.member + " AS m WHERE m.`one` = 1), 0) = 0"
+// underPlan has an UPDATE of one row change nothing while the server obeys another plan; 0: any.
+func (t table) underPlan(number uint64) string {
+	return " AND " + t.obeyed() + " = " + strconv.FormatUint(number, 10)
 }
 
-// giveBack lowers a row to the first argument if nobody has reserved since it was set to the third. With a plan the arguments of taking
-// come first.
+// giveBack lowers a row to the first argument if nobody has reserved since it was set to the third,
+// and the server obeys the same plan. Where that is one, the arguments of taking come first.
 func (t table) giveBack(planned bool) string {
 	if planned {
 		return "UPDATE " + t.full + " AS s JOIN " + t.member + " AS m ON m.`one` = 1 AND m.`plan` = ? AND m.`id` = ? SET s.`id` = ? WHERE s.`name` = ? AND s.`id` = ?"
 	}
-	return "UPDATE " + t.full + " SET `id` = ? WHERE `name` = ? AND `id` = ?"
+	return "UPDATE " + t.full + " SET `id` = ? WHERE `name` = ? AND `id` = ?" + t.underPlan(0)
 }
 
 // rows selects name, id (as text, so that a negative one is seen), whether a proxy is registered, of which the id may be empty, the plan in force and options of all rows.
@@ -143,7 +147,7 @@ func (t table) rows(proxy string) string {
 	if proxy != "" {
 		registered = "EXISTS (SELECT 1 FROM " + t.proxies + " AS r WHERE r.`id` = '" + proxy + "'), "
 	}
-	return "SELECT s.`name`, CAST(s.`id` AS CHAR), " + registered + "IFNULL((SELECT p.`saved` FROM " + t.options + " AS p WHERE p.`name` = ''), 0), " + entryOf +
+	return "SELECT s.`name`, CAST(s.`id` AS CHAR), " + registered + t.obeyed() + ", " + entryOf +
 		" FROM " + t.full + " AS s LEFT JOIN " + t.options + " AS o ON o.`name` = s.`name`"
 }
 

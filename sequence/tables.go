@@ -24,6 +24,7 @@ type besideTable struct {
 // besides are all of them. Suffixes count for how long the first table's name may be.
 var besides = []besideTable{
 	{optionsSuffix, createOptions, true},
+	{versionSuffix, createVersion, false},
 	{proxySuffix, createProxies, false},
 	{holderSuffix, createHolder, false},
 	{limitSuffix, createLimit, true},
@@ -219,7 +220,7 @@ func (l *link) createOne(ctx context.Context, c rawConn, name, create string) er
 	switch {
 	case hasCode(err, gomysql.ER_DBACCESS_DENIED_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_ACCESS_DENIED_ERROR):
 		return l.unfit(full, fmt.Sprintf("it does not exist, or the user may not see it, and the user may not create it: %v", err),
-			fmt.Sprintf("%s; or CREATE DATABASE %s, and %s; or name a schema where it may as `database` under [sequence] in a configuration file",
+			fmt.Sprintf("%s; or CREATE DATABASE %s, and %s; or name a schema where it may, by `database` under [sequence] in a configuration file",
 				schemaWayOut, quote(l.opts.Database), l.grants()))
 	case err != nil:
 		return fmt.Errorf("create table %s: %w", full, err)

@@ -39,7 +39,7 @@ func TestAllTablesAreMadeTogetherAsTheyArePrinted(t *testing.T) {
 		t.Fatal(err)
 	}
 	printed, got := byHand.shown(t), made.shown(t)
-	want := []string{"sequence", "sequence_holder", "sequence_limit", "sequence_member", "sequence_options", "sequence_plan", "sequence_plan_start", "sequence_proxy"}
+	want := []string{"sequence", "sequence_holder", "sequence_limit", "sequence_member", "sequence_options", "sequence_plan", "sequence_plan_start", "sequence_proxy", "sequence_version"}
 	if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, want) {
 		t.Errorf("got tables %q, want %q", names, want)
 	}

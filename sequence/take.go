@@ -22,12 +22,12 @@ type take struct {
 
 	text    string
 	args    []any
-	bound   uint64 // the id must be below it; 0: it does not matter
+	below   uint64 // the id must be; 0: it does not matter
 	floor   uint64 // no number is at or below it
 	width   uint64 // from before the first number to the last
 	upTo    upTo
 	node    *choice                   // whose ceiling it may go up to; nil: there is none
-	full    outcome                   // why there is no room at the bound
+	full    outcome                   // why there is no room below
 	numbers func(last uint64) Segment // those that end at last
 }
 
@@ -41,8 +41,8 @@ func (st *store) prepareTake(t *take) error {
 	if upTo.grouped && upTo.ceiling < highest {
 		highest, full = upTo.ceiling, outcomeAtCeiling
 	}
-	if upTo.bounded && upTo.bound < highest {
-		highest, full = upTo.bound, outcomeAtBound
+	if upTo.witnessed && upTo.recorded < highest {
+		highest, full = upTo.recorded, outcomeUnwitnessed
 	}
 	t.full = full
 	planned := h.plan != 0 && !planted.Fault(planted.Plan)
@@ -51,18 +51,18 @@ func (st *store) prepareTake(t *take) error {
 	case h.shared() && !h.divides(rule.step):
 		return h.notDivided(name, rule.step)
 	case h.inBlocks():
-		t.bound, ok = h.bound(t.floor, n, highest)
-		t.bound++ // an id at the end of 64 bits never has room
-		t.text, t.args = st.table.reserveInBlocks(h, t.floor, n), []any{name, t.bound}
+		t.below, ok = h.room(t.floor, n, highest)
+		t.below++ // an id at the end of 64 bits never has room
+		t.text, t.args = st.table.reserveInBlocks(h, t.floor, n), []any{name, t.below}
 		t.numbers = func(last uint64) Segment { return h.segment(last, n) }
 		t.width = h.far(n)
 	case h.inSteps():
 		rule = h.rule(rule, t.floor)
-		t.bound, ok = rule.room(n, highest)
-		t.text, t.args = st.table.reserveInSteps(), append(rule.arguments(name, n, t.bound), h.count, h.residue())
+		t.below, ok = rule.room(n, highest)
+		t.text, t.args = st.table.reserveInSteps(), append(rule.arguments(name, n, t.below), h.count, h.residue())
 	case rule.step != 1 || rule.max != 0 || upTo.grouped:
-		t.bound, ok = rule.room(n, highest)
-		t.text, t.args = st.table.reserveByRule(planned), rule.arguments(name, n, t.bound)
+		t.below, ok = rule.room(n, highest)
+		t.text, t.args = st.table.reserveByRule(planned), rule.arguments(name, n, t.below)
 	default:
 		t.text, t.args = st.table.reserve(planned), []any{n, name}
 	}
@@ -75,7 +75,7 @@ func (st *store) prepareTake(t *take) error {
 	if h.plan == 0 && !planted.Fault(planted.Plan) {
 		// Who does not know of the first plan yet may not move the row even for a moment: between
 		// its numbers applications may count on.
-		t.text += st.table.withoutPlan()
+		t.text += st.table.underPlan(0)
 	}
 	if upTo.grouped {
 		if t.node = st.nodes.current.Load(); t.node == nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // errEnlisting: a fail-over was a moment ago, or this process does not know that none was.
-var errEnlisting = errors.New("after a fail-over all proxies register again, and this proxy has not known the primary for long enough to say that all have: try again")
+var errEnlisting = errors.New("all proxies register again after a fail-over, and it is too early to say that all have: try again")
 
 // tenure is the time in which this process has known a node of a group as the one that is written to, without a break.
 type tenure struct {

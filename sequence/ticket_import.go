@@ -137,11 +137,11 @@ func (m *ticketImport) decide(ctx context.Context) (importStep, TicketsImported,
 	case m.first > state.Limit && namesSource(def.Comment, m.From):
 		return none, there, nil
 	case m.first > state.Limit:
-		return none, there, fmt.Errorf("the counter of the table is at %d, above %d, where the sequence ends, and its comment names no import that put it there: "+
+		return none, there, fmt.Errorf("the table's counter is at %d, above %d, where the sequence ends, and the sequence's comment names no import that put it there: "+
 			"the sequence could give again what the table gave. -table %s=NAME makes another sequence; or DROP SEQUENCE %s, and import again all tables that it was made from",
 			m.first, state.Limit, m.Table, quote(def.Name))
 	case m.max-min(m.max, state.Limit) < importRoom*m.step:
-		return none, there, fmt.Errorf("the sequence ends at %d, and the column of the table, which ends at %d, has no room above that: "+
+		return none, there, fmt.Errorf("the sequence ends at %d, and the table's column at %d, with no room above the sequence: "+
 			"ALTER SEQUENCE %s MAXVALUE n leaves room, -table %s=NAME makes another sequence", state.Limit, m.max, quote(def.Name), m.Table)
 	}
 	there.Raised = true
@@ -170,7 +170,7 @@ func (m *ticketImport) decideNew(ctx context.Context) (importStep, TicketsImport
 }
 
 func (m *ticketImport) noRoom() error {
-	return fmt.Errorf("the counter of the table is at %d of %d, which leaves too few numbers for a sequence: MODIFY its column to BIGINT UNSIGNED", m.first, m.max)
+	return fmt.Errorf("the table's counter is at %d of %d: too few numbers are left for a sequence: MODIFY its column to BIGINT UNSIGNED", m.first, m.max)
 }
 
 // limitOfNew is the highest number of a new sequence. It refuses what several servers cannot have.
@@ -227,7 +227,7 @@ func (m *ticketImport) carryOut(ctx context.Context, table *ticketRef, conn *sql
 	}
 	made, err := m.s.Create(ctx, *do.create)
 	if err != nil {
-		return done, fmt.Errorf("the counter of the table was raised above %d, and then the sequence was not made: %w. Nobody gets the numbers between. "+
+		return done, fmt.Errorf("the table's counter was raised above %d, but the sequence could not be made: %w. Nobody gets the numbers between. "+
 			"Another import begins above them; CREATE SEQUENCE %s START WITH %d INCREMENT BY %d MAXVALUE %d uses them",
 			do.ahead, err, quote(m.Sequence), do.create.Start, do.create.Increment, do.create.Max)
 	}
@@ -260,7 +260,7 @@ func (m *ticketImport) name(ctx context.Context, comment string) error {
 	}
 	comment = withSource(comment, m.From)
 	if _, err := m.s.Alter(ctx, []byte(m.Sequence), Alteration{Comment: &comment}); err != nil {
-		return fmt.Errorf("the counter of the table is above the end of the sequence now, but the comment of the sequence does not say so, which another import will ask for: %w", err)
+		return fmt.Errorf("the table's counter is above the end of the sequence now, but the sequence's comment does not say so, and another import will need that: %w", err)
 	}
 	return nil
 }

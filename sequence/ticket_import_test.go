@@ -437,7 +437,7 @@ func TestAnImportIsRefusedWhereItCouldRepeatNumbers(t *testing.T) {
 		table, name string
 		want        []string
 	}{
-		{"small", "new", []string{"the counter of the table is at 65000 of 65535", "MODIFY"}},
+		{"small", "new", []string{"counter is at 65000 of 65535", "MODIFY"}},
 		{"full", "new", []string{"127 of 127"}},
 		{"noisy", "new", []string{"trigger, loud"}},
 		{"numbered", "new", []string{"no row yet", "take a number"}},

@@ -41,14 +41,14 @@ type said struct {
 }
 
 // What a proxy asks again and again, apart from what else it does. The transcript "again" has it, and no other.
-var periodic = regexp.MustCompile("^(SELECT `version`, `epoch`, `saved` FROM |UPDATE \\S+`sequence_proxy` SET `heartbeat`|SELECT s\\.`name`, .* IN \\(|SELECT `uuid`, TIMESTAMPDIFF)")
+var periodic = regexp.MustCompile("^(SELECT IFNULL\\(MAX\\(c\\.`version`\\), 0\\), |UPDATE \\S+`sequence_proxy` SET `heartbeat`|SELECT s\\.`name`, .* IN \\(|SELECT `uuid`, TIMESTAMPDIFF)")
 
 // asksForChanges is the question that begins each round.
-var asksForChanges = regexp.MustCompile("^SELECT `version`, `epoch`, `saved` FROM ")
+var asksForChanges = regexp.MustCompile("^SELECT IFNULL\\(MAX\\(c\\.`version`\\), 0\\), ")
 
 // What a proxy does at some moment of a step: by whom, the one that made a change or the one that follows, is by chance. It hears of a change, and registers itself.
 var hears = regexp.MustCompile("^(SELECT o.`name`, s.`name`, |SELECT `name` FROM \\S+ WHERE `name` IN |SELECT COUNT\\(\\*\\) FROM \\S+ WHERE `state` = 'proposed'|SELECT `id`, `plan`, `position`, |SELECT `number`, `uuid`, .* ORDER BY `number`|" +
-	"SELECT `name`, `(own_)?bound` FROM |INSERT INTO \\S+`sequence_proxy` \\(`id`, `host`, `process`, `since`, `heartbeat`, `version`\\) |SELECT `id`, `host`, `process`, )")
+	"SELECT `name`, `giver`, `wanted`, `granted` FROM |INSERT INTO \\S+`sequence_proxy` \\(`id`, `host`, `process`, `since`, `heartbeat`, `version`\\) |SELECT `id`, `host`, `process`, )")
 
 var registering = regexp.MustCompile("^(INSERT INTO \\S+`sequence_proxy` |SELECT `id`, `host`, `process`, )")
 

@@ -135,11 +135,11 @@ func (st *store) notOneRow(ctx context.Context, conn *sql.Conn, affected int64, 
 		return a
 	case !t.used.same(stored.rule()):
 		return ended(outcomeNewRule)
-	case t.full == outcomeAtBound && stored.id >= t.bound:
-		return ended(outcomeAtBound)
+	case t.full == outcomeUnwitnessed && stored.id >= t.below:
+		return ended(outcomeUnwitnessed)
 	case t.upTo.grouped:
 		return st.refused(ctx, conn, name, &stored)
-	case t.bound != 0 && stored.id >= t.bound:
+	case t.below != 0 && stored.id >= t.below:
 		return ended(outcomeNoRoom)
 	}
 	return st.failedWith(st.doubt(fmt.Sprintf("sequence %q: its id stays at %d although it was raised", name, stored.id),

@@ -32,7 +32,8 @@ func newLossy(t *testing.T, change ...func(*Options)) *lossy {
 		e.a.given, e.b.given = &given{}, &given{}
 	}
 	e.run(t, 0, "UPDATE sequence_options SET version = version + ? WHERE version > 0", ahead)
-	if err := e.pools[0].QueryRow("SELECT version FROM sequence_options WHERE name = ''").Scan(&e.version); err != nil {
+	e.run(t, 0, "UPDATE sequence_version SET version = version + ?", ahead)
+	if err := e.pools[0].QueryRow("SELECT version FROM sequence_version").Scan(&e.version); err != nil {
 		t.Fatal(err)
 	}
 	mustTake(t, e.b.Sequences, "photos", 1)
@@ -193,7 +194,8 @@ func TestAChangeAfterALostOneOfALaterTimeIsObeyed(t *testing.T) {
 			e := newLossy(t, func(o *Options) { o.OrderWithoutReplica = true })
 			beginAgain(t, e.pools[0], e.a.Sequences, "photos", 1)
 			e.run(t, 0, "UPDATE sequence_options SET epoch = epoch + ? WHERE name = 'photos'", 2*ahead)
-			e.run(t, 0, "UPDATE sequence_options SET version = version + ? WHERE name IN ('', 'photos')", 2*ahead)
+			e.run(t, 0, "UPDATE sequence_options SET version = version + ? WHERE name = 'photos'", 2*ahead)
+			e.run(t, 0, "UPDATE sequence_version SET version = version + ?", 2*ahead)
 			within(t, time.Minute, "the proxy obeys it", func() bool {
 				var version uint64
 				err := e.pools[0].QueryRow("SELECT version FROM sequence_proxy WHERE id = ?", e.b.servers.first().registry.id).Scan(&version)
@@ -225,17 +227,20 @@ func TestAVersionThatWasToldBeforeTheTableWasRestoredCountsForNothing(t *testing
 	a, b := p.open(t, steadySize(10)), p.open(t, steadySize(10))
 	mustAlter(t, a, "photos", Alteration{Cache: ref(uint64(10))})
 	p.exec(t, "CREATE TABLE old_options AS SELECT * FROM sequence_options")
+	p.exec(t, "CREATE TABLE old_version AS SELECT * FROM sequence_version")
 	mustTake(t, b, "photos", 1)
 	settled(t, b, "photos")
 	p.exec(t, "UPDATE sequence_options SET version = version + ?", ahead)
+	p.exec(t, "UPDATE sequence_version SET version = version + ?", ahead)
 	within(t, time.Minute, "the proxy obeys it", func() bool {
 		var told int
-		err := p.db.QueryRow("SELECT COUNT(*) FROM sequence_proxy, sequence_options AS o WHERE o.name = '' AND sequence_proxy.version = o.version AND sequence_proxy.id = ?",
+		err := p.db.QueryRow("SELECT COUNT(*) FROM sequence_proxy, sequence_version AS o WHERE sequence_proxy.version = o.version AND sequence_proxy.id = ?",
 			b.servers.first().registry.id).Scan(&told)
 		return err == nil && told == 1
 	})
 	b.follow.work.await()
 	p.exec(t, "REPLACE INTO sequence_options SELECT * FROM old_options")
+	p.exec(t, "REPLACE INTO sequence_version SELECT * FROM old_version")
 	limited, stop := context.WithTimeoutCause(t.Context(), 3*time.Second, errors.New("waited long enough"))
 	defer stop()
 	if _, err := a.Alter(limited, []byte("photos"), Alteration{Order: ref(true)}); err == nil {

@@ -24,9 +24,9 @@ func (st *Statement) Counted(sql []byte) (text CountedText, refusal string) {
 	case st.Kind == Multi:
 		return text, "NEXTVAL for each row of INSERT ... SELECT or UPDATE in a multi-statement, which cannot be repeated with more numbers,"
 	case st.Kind == Delete:
-		return text, "NEXTVAL in DELETE, where it would be another number for each row that is looked at,"
+		return text, "NEXTVAL in DELETE, where each examined row would get another number,"
 	case st.Kind == Update && st.Table() == nil:
-		return text, "NEXTVAL in UPDATE of several tables, of which some may keep what a statement has changed that fails,"
+		return text, "NEXTVAL in UPDATE of several tables, some of which may keep changes if it fails,"
 	case st.Kind != Insert && st.Kind != Replace && st.Kind != Update || st.Table() == nil:
 		return text, "NEXTVAL for each row of a statement whose table is not its first word"
 	case st.Words&SetsUserVariable != 0:
@@ -101,9 +101,9 @@ func (st *Statement) Counted(sql []byte) (text CountedText, refusal string) {
 			}
 			depth--
 		case l.Kw == lex.KwIgnore && !indexFollows(l):
-			return text, "NEXTVAL for each row with IGNORE, which would keep rows that there is no number for,"
+			return text, "NEXTVAL for each row with IGNORE, which would keep rows without a number,"
 		case l.Kw == lex.KwReturning:
-			return text, "NEXTVAL for each row with RETURNING, whose rows may be sent before it fails for want of numbers,"
+			return text, "NEXTVAL for each row with RETURNING, which may send rows before the numbers run out,"
 		case depth > 0:
 		// The servers take what is counted for a constant there.
 		case l.Kw == lex.KwDistinct, l.Kw == lex.KwDistinctRow:

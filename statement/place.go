@@ -25,7 +25,7 @@ func (a *analyzer) place(c *FuncCall) {
 	case Update, Delete:
 		c.Place = PlaceChange
 		if lv := &a.st.levels[a.depth]; lv.within || lv.query {
-			a.note("NEXTVAL in a subquery of UPDATE or DELETE, which is evaluated as often as the server likes,")
+			a.note("NEXTVAL in a subquery of UPDATE or DELETE, which the server may evaluate several times,")
 		}
 	}
 }
@@ -45,7 +45,7 @@ func (a *analyzer) placeUpdates() {
 // read more than once, row by row, or not at all.
 func (a *analyzer) mainQuery(lv *level) {
 	if a.nextval > int(lv.numbers) && a.st.Kind != Explain {
-		a.note("NEXTVAL in WITH ... AS, which is evaluated as often as the server likes,")
+		a.note("NEXTVAL in WITH ... AS, which the server may evaluate several times,")
 	}
 	lv.with, lv.from, lv.calls, lv.numbers = false, false, int32(len(a.st.Calls)), int32(a.nextval)
 }
@@ -72,13 +72,13 @@ func (a *analyzer) placeCalls(lv *level) {
 		listed := c.inList && c.depth == a.depth
 		switch {
 		case lv.with:
-			a.note("NEXTVAL in WITH ... AS, which is evaluated as often as the server likes,")
+			a.note("NEXTVAL in WITH ... AS, which the server may evaluate several times,")
 		case lv.top && a.ins.on && listed:
 			c.Place = PlaceSource
 		case lv.union && query && listed:
 			a.note("NEXTVAL in SELECT ... FROM ... UNION, which compares rows before they have numbers,")
 		case !query || !listed || c.Item < 0 || a.st.Items[c.Item].Func != Nextval:
-			a.note("NEXTVAL in a part of SELECT ... FROM that is no item of the outermost list, and is evaluated as often as the server likes,")
+			a.note("NEXTVAL in SELECT ... FROM outside the outermost list, where the server may evaluate it several times,")
 		case lv.distinct:
 			a.note("NEXTVAL in SELECT DISTINCT ... FROM, which compares rows before they have numbers,")
 		case lv.into:

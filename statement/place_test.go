@@ -29,11 +29,11 @@ func places(sql string) string {
 
 func TestEveryNextvalHasAPlace(t *testing.T) {
 	const (
-		part    = "NEXTVAL in a part of SELECT ... FROM that is no item of the outermost list, and is evaluated as often as the server likes,"
+		part    = "NEXTVAL in SELECT ... FROM outside the outermost list, where the server may evaluate it several times,"
 		rollup  = "NEXTVAL in SELECT ... GROUP BY ... WITH ROLLUP, which repeats values,"
 		union   = "NEXTVAL in SELECT ... FROM ... UNION, which compares rows before they have numbers,"
-		within  = "NEXTVAL in a subquery of UPDATE or DELETE, which is evaluated as often as the server likes,"
-		common  = "NEXTVAL in WITH ... AS, which is evaluated as often as the server likes,"
+		within  = "NEXTVAL in a subquery of UPDATE or DELETE, which the server may evaluate several times,"
+		common  = "NEXTVAL in WITH ... AS, which the server may evaluate several times,"
 		shifted = "NEXTVAL behind a statement that may change the meaning of quotes, backslashes or letters"
 	)
 	for _, c := range []struct{ sql, want string }{
@@ -173,8 +173,8 @@ func TestEveryNextvalHasAPlace(t *testing.T) {
 		{"update t join (select nextval('a') n) u set a = n", within},
 		{"delete from t where a = nextval('a')", "c"},
 		{"delete t from t join u where a in (select nextval('a'))", within},
-		{"with x as (select 1) update t set a = nextval('a')", "NEXTVAL in WITH ... UPDATE and WITH ... DELETE, where it is evaluated as often as the server likes,"},
-		{"with x as (select 1) delete from t where a = nextval('a')", "NEXTVAL in WITH ... UPDATE and WITH ... DELETE, where it is evaluated as often as the server likes,"},
+		{"with x as (select 1) update t set a = nextval('a')", "NEXTVAL in WITH ... UPDATE and WITH ... DELETE, where the server may evaluate it several times,"},
+		{"with x as (select 1) delete from t where a = nextval('a')", "NEXTVAL in WITH ... UPDATE and WITH ... DELETE, where the server may evaluate it several times,"},
 
 		// Plans.
 		{"explain select nextval('a'), (select nextval('b') from t) from t where c = nextval('c') group by 1 with rollup", "nnn"},

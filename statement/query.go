@@ -261,7 +261,7 @@ func (a *analyzer) keyword() {
 		}
 	case lex.KwUpdate, lex.KwDelete:
 		if lv.with && a.depth == 0 {
-			a.refusal = "NEXTVAL in WITH ... UPDATE and WITH ... DELETE, where it is evaluated as often as the server likes,"
+			a.refusal = "NEXTVAL in WITH ... UPDATE and WITH ... DELETE, where the server may evaluate it several times,"
 		}
 	case lex.KwSQLCalcFoundRows:
 		st.Words |= CalcFoundRows

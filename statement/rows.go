@@ -25,7 +25,7 @@ func (st *Statement) RowColumns(sql []byte) (columns []RowColumn, refusal string
 	case Update:
 		return nil, "NEXTVAL in UPDATE ... RETURNING, whose rows get no numbers,"
 	default:
-		return nil, "NEXTVAL in a multi-statement with SELECT ... FROM or RETURNING, of which one result gets no numbers,"
+		return nil, "NEXTVAL in a multi-statement with SELECT ... FROM or RETURNING, where one result would get no numbers,"
 	}
 	for r.refusal == "" {
 		prev := r.Lexer
@@ -109,9 +109,9 @@ func (r *rowReader) call() {
 	default:
 		switch {
 		case r.depth > 0:
-			r.refusal = "NEXTVAL in a part of SELECT ... FROM that is evaluated as often as the server likes,"
+			r.refusal = "NEXTVAL in a part of SELECT ... FROM that the server may evaluate several times,"
 		case r.part != inSelectList:
-			r.refusal = "NEXTVAL outside of the list of SELECT ... FROM, where it is evaluated as often as the server likes,"
+			r.refusal = "NEXTVAL outside the list of SELECT ... FROM, where the server may evaluate it several times,"
 		case c.Item < 0 || r.st.Items[c.Item].Func != Nextval:
 			r.refusal = "NEXTVAL in an expression of SELECT ... FROM, which only the server can work out,"
 		}
@@ -235,7 +235,7 @@ func (r *rowReader) place() {
 		case c.Column > r.lastStar:
 			c.Column -= r.item + 1
 		default:
-			r.refusal = "NEXTVAL between two * in SELECT ... FROM, of which nobody knows how many columns they are,"
+			r.refusal = "NEXTVAL between two * in SELECT ... FROM, whose columns cannot be counted,"
 		}
 	}
 }

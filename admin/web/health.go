@@ -84,8 +84,8 @@ func (h *Health) ready(usable func() (shard, keys error)) *Readiness {
 	return r
 }
 
-// warnOfOthers tells which shards beside the default one cannot be used. They are asked again and again
-// while that is so, whoever looks.
+// warnOfOthers tells which shards beside the default one cannot be used. They are asked again and
+// again while that is so, whoever looks.
 func (h *Health) warnOfOthers(r *Readiness) {
 	routes := h.Shards.Routes()
 	for _, shard := range routes.Named("") {
@@ -98,7 +98,8 @@ func (h *Health) warnOfOthers(r *Readiness) {
 	}
 }
 
-// ReadyFor is Ready, and adds whether a sequence gives numbers now. known is false if there is none of that name.
+// ReadyFor is Ready, and adds whether a sequence gives numbers now. known is false if there is none
+// of that name.
 func (h *Health) ReadyFor(ctx context.Context, name string) (r *Readiness, known bool) {
 	r = h.Ready(ctx)
 	err := h.Sequences.UsableFor(ctx, []byte(name))
@@ -116,5 +117,6 @@ func (h *Health) ReadyFor(ctx context.Context, name string) (r *Readiness, known
 	return r, true
 }
 
-// readyPatience bounds what /readyz waits for. Those who ask have about as much: a second, with Kubernetes.
+// readyPatience bounds what /readyz waits for. Those who ask have about as much: a second, with
+// Kubernetes.
 const readyPatience = 800 * time.Millisecond

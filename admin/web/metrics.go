@@ -19,8 +19,8 @@ const namespace = "seqproxy"
 // Build is what the program says of itself.
 type Build struct{ Version, Commit string }
 
-// NewRegistry returns a registry with what is known of the program, the Go runtime and the process, and the given collectors. It panics
-// if two of them tell the same.
+// NewRegistry returns a registry with what is known of the program, the Go runtime and the process,
+// and the given collectors. It panics if two of them tell the same.
 func NewRegistry(build Build, more ...prometheus.Collector) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(
@@ -54,7 +54,7 @@ func (h *Health) Collector() prometheus.Collector { return healthCollector{h} }
 type healthCollector struct{ *Health }
 
 var (
-	readyDesc    = desc("", "ready", "1 if clients should come, as /readyz says, as far as is known without asking servers.")
+	readyDesc    = desc("", "ready", "1 if clients should come, as /readyz says, without asking servers.")
 	drainingDesc = desc("", "draining", "1 since the proxy was asked to stop.")
 )
 
@@ -70,7 +70,8 @@ func (c healthCollector) Collect(all chan<- prometheus.Metric) {
 	all <- prometheus.MustNewConstMetric(drainingDesc, prometheus.GaugeValue, told(c.Server.Draining()))
 }
 
-// label makes a label of a text from a server or the configuration: valid UTF-8, as Prometheus wants it.
+// label makes a label of a text from a server or the configuration: valid UTF-8, as Prometheus
+// wants it.
 func label(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // seconds is d, and +Inf for sequence.Never.

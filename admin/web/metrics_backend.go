@@ -9,7 +9,8 @@ import (
 	"seqproxy/proxy"
 )
 
-// BackendCollector reads the metrics about nodes from Shards, and from the Server whose sessions use them.
+// BackendCollector reads the metrics about nodes from Shards, and from the Server whose sessions
+// use them.
 func BackendCollector(shards *backend.Shards, server *proxy.Server) prometheus.Collector {
 	return backendCollector{shards, server}
 }
@@ -20,14 +21,13 @@ type backendCollector struct {
 }
 
 var (
-	nodeUpDesc      = desc("node", "up", "1 if the last attempt to connect was answered. To refuse one login is an answer, to refuse everybody is none.", "shard", "node")
-	nodePrimaryDesc = desc("node", "primary", "1 if statements go to the node. 0 if a reload took it away, until its last session has left.", "shard", "node")
+	nodeUpDesc      = desc("node", "up", "1 if the node answered the last attempt to connect. It does by refusing one login, not by refusing everybody.", "shard", "node")
+	nodePrimaryDesc = desc("node", "primary", "1 if statements go to the node. 0 after a reload that took it away, until its last session has left.", "shard", "node")
 	nodeConnsDesc   = desc("node", "connections",
-		"Connections to the node: connecting; active, of a session with a command in hand; idle, of one that waits for its client, or the proxy's own.", "shard", "node", "state")
-	nodeConnectDesc = desc("node", "connect_duration_seconds", "How long connecting and logging in took, of the attempts that succeeded.", "shard", "node")
+		"Connections to the node: connecting; active, in a command; idle, waiting for their clients, or the proxy's own.", "shard", "node", "state")
+	nodeConnectDesc = desc("node", "connect_duration_seconds", "How long connecting and logging in took, where they succeeded.", "shard", "node")
 	nodeErrorsDesc  = desc("node", "errors_total",
-		"Errors of the node by code: what it has answered with, and 2003 (no connection), 2013 (lost with a statement), 2026 (TLS), 2027 (malformed). "+
-			"More than 64 codes are other.", "shard", "node", "code")
+		"Errors that the node answered with, and those of the connection (20..), by code. More than 64 codes are other.", "shard", "node", "code")
 )
 
 // Describe implements [prometheus.Collector].

@@ -13,28 +13,28 @@ type proxyCollector struct{ server *proxy.Server }
 
 var (
 	acceptedDesc = desc("client", "connections_accepted_total", "Clients that became sessions.")
-	usersDesc    = desc("client", "connections", "Clients that are logged in, by user: those of the 1000 users with the most, then other.", "user")
+	usersDesc    = desc("client", "connections", "Clients that are logged in, by user: the 1000 users with the most, then other.", "user")
 	limitDesc    = desc("client", "connections_limit", "max_connections; sessions at the admin address come on top.")
 	sessionsDesc = desc("", "sessions", "Sessions by what they do: login, idle (waiting for the client), busy (with a command).", "state")
-	pinnedDesc   = desc("", "sessions_pinned", "Sessions that have something on their server connection which cannot go along to another shard. One may count for several reasons. SHOW SEQPROXY SESSIONS says which.", "reason")
+	pinnedDesc   = desc("", "sessions_pinned", "Sessions that cannot go to another shard, by reason; one may have several. SHOW SEQPROXY SESSIONS says which.", "reason")
 
 	disconnectsDesc  = desc("client", "disconnects_total", "Connections of clients that ended, or were refused, by reason.", "reason")
 	authFailuresDesc = desc("client", "auth_failures_total", "Logins and changes of user that were refused, by reason.", "reason")
 	clientBytesDesc  = desc("client", "bytes_total", "Bytes from clients (received) and to them (sent), before compression and TLS.", "direction")
 
 	statementsDesc = desc("", "statements_total",
-		"Statements, as text or as executions of prepared ones, by what became of them, and the shard that they went to.", "kind", "shard")
+		"Statements, as text or as executions of prepared ones, by what became of them and by shard.", "kind", "shard")
 	suspectsDesc = desc("", "suspect_insert_ids_total",
-		"Answers to statements that were passed on with an insert id which the statement does not explain, from servers of shards with bound columns.")
-	memoryDesc        = desc("statement", "memory_bytes", "Memory that statements above 64 KiB have a share of now, in all sessions.")
-	memoryLimitDesc   = desc("statement", "memory_limit_bytes", "How much that may be (statement_memory).")
+		"Relayed statements whose answer has an insert id that they do not explain, on shards with bound columns.")
+	memoryDesc        = desc("statement", "memory_bytes", "Memory that statements above 64 KiB use now, in all sessions.")
+	memoryLimitDesc   = desc("statement", "memory_limit_bytes", "How much they may use (statement_memory).")
 	memoryWaitingDesc = desc("statement", "memory_waiting", "Sessions that wait for such memory before they read on.")
 	memoryWaitsDesc   = desc("statement", "memory_waits_total", "Statements that have waited for such memory.")
 	durationDesc      = desc("statement", "duration_seconds",
-		"From when statements were read until they were answered. Those that a client sent in one go have the time of all of them.")
+		"How long statements took until they were answered. Those sent in one go count with the time of all.")
 	overheadDesc = desc("proxy", "overhead_seconds",
-		"What the proxy costs: the part of a statement's time in which neither a server nor the client was waited for, of a sample of one in 31.")
-	shardBytesDesc = desc("shard", "bytes_total", "Bytes from the servers of a shard (received) and to them (sent) on connections of sessions.", "shard", "direction")
+		"A statement's time without waits for the server and the client, of one statement in 31.")
+	shardBytesDesc = desc("shard", "bytes_total", "Bytes from the shard's servers (received) and to them (sent), on connections of sessions.", "shard", "direction")
 )
 
 // Describe implements [prometheus.Collector].

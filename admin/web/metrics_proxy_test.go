@@ -21,7 +21,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// inFrontOf starts a proxy in front of a server, for its root, and returns its address and what it tells.
+// inFrontOf starts a proxy in front of a server, for its root, and returns its address and what it
+// tells.
 func inFrontOf(t *testing.T, server *mysqltest.Server) (address string, tells prometheus.Gatherer) {
 	t.Helper()
 	log := zap.NewNop()

@@ -8,32 +8,32 @@ import (
 	"seqproxy/sequence"
 )
 
-// The metrics of sequences. At most [sequence.MaxNamed] are told by name; what others count is told together as [sequence.Others], without
-// what cannot be added up.
+// The metrics of sequences. At most [sequence.MaxNamed] are told by name; what others count is told
+// together as [sequence.Others], without what cannot be added up.
 var (
 	givenDesc    = desc("sequence", "numbers_given_total", "Numbers given, also those that a statement did not use in the end.", "sequence")
-	reservedDesc = desc("sequence", "numbers_reserved_total", "Numbers reserved in the sequence table, or perhaps reserved: those given, cached and unused.", "sequence")
-	unusedDesc   = desc("sequence", "numbers_unused_total", "Numbers that were reserved, or perhaps, and that this process gives to nobody, by why. A gap, but for those returned.", "sequence", "reason")
+	reservedDesc = desc("sequence", "numbers_reserved_total", "Numbers that were reserved, or perhaps: those given, cached and unused.", "sequence")
+	unusedDesc   = desc("sequence", "numbers_unused_total", "Numbers that were reserved, or perhaps, and are given to nobody, by reason. A gap, except those returned.", "sequence", "reason")
 	cachedDesc   = desc("sequence", "cached_numbers", "Numbers in memory, reserved and not given yet.", "sequence")
 	sizeDesc     = desc("sequence", "cache_size", "Numbers that are reserved at once now. Not of ORDER sequences.", "sequence")
-	coverDesc    = desc("sequence", "cover_seconds", "For how long keys are given without a sequence server, at the rate of now; +Inf if none is taken. Not of ORDER sequences.", "sequence")
-	skewDesc     = desc("sequence", "order_skew_seconds", "How far from the order of time this proxy's numbers may be; the sum over all proxies is that of all. 0 of ORDER sequences; absent while none is taken.", "sequence")
-	waitDesc     = desc("sequence", "wait_seconds", "How long those waited who found no number in memory; of ORDER sequences everybody waits.", "sequence")
-	unservedDesc = desc("sequence", "waits_failed_total", "Waits that ended without a number, as after allocate_timeout; not those whose callers had gone.", "sequence")
+	coverDesc    = desc("sequence", "cover_seconds", "How long keys last without a sequence server, at the present rate; +Inf if none is taken. Not of ORDER sequences.", "sequence")
+	skewDesc     = desc("sequence", "order_skew_seconds", "How far this proxy's numbers may be out of order; proxies add up. 0 of ORDER sequences; absent while none is taken.", "sequence")
+	waitDesc     = desc("sequence", "wait_seconds", "How long callers waited who found no number in memory; for ORDER sequences everybody waits.", "sequence")
+	unservedDesc = desc("sequence", "waits_failed_total", "Waits that ended without a number, as after allocate_timeout. Callers that went away do not count.", "sequence")
 	attemptsDesc = desc("sequence", "reservations_total", "Attempts to reserve numbers, by how they ended.", "sequence", "result")
-	usedDesc     = desc("sequence", "used_ratio", "How much of the numbers up to the end (MAXVALUE, the column, the owning column) is reserved, 0 to 1, as far as this proxy has seen. Not of those with CYCLE.", "sequence")
-	endDesc      = desc("sequence", "exhaustion_timestamp_seconds", "When the sequence comes to its end at the rate of today. Absent if that is not in sight.", "sequence")
-	rewindsDesc  = desc("sequence", "rewinds_total", "How often the sequence's row was found to have gone back.", "sequence")
+	usedDesc     = desc("sequence", "used_ratio", "How much of the numbers up to the end is reserved, 0 to 1, as far as this proxy has seen. Not with CYCLE.", "sequence")
+	endDesc      = desc("sequence", "exhaustion_timestamp_seconds", "When the sequence ends at the rate of today. Absent if that is not in sight.", "sequence")
+	rewindsDesc  = desc("sequence", "rewinds_total", "How often the sequence's row had gone back.", "sequence")
 	epochDesc    = desc("sequence", "epoch", "Moves when the sequence begins again by RESTART ... FORCE.", "sequence")
-	homeDesc     = desc("sequence", "order_home_up", "1 if the server that gives the numbers of an ORDER sequence can be used; in a group, if it was seen to hold them last. Only of ORDER sequences.", "sequence")
+	homeDesc     = desc("sequence", "order_home_up", "1 if the ORDER sequence's server can be used; in a group, if it was the holder when last seen. Only of ORDER sequences.", "sequence")
 	knownDesc    = desc("", "sequences", "Sequences that were used or asked for here.")
 
-	serverUpDesc      = desc("sequence_server", "up", "1 if nothing is known that keeps numbers from being reserved there.", "server")
+	serverUpDesc      = desc("sequence_server", "up", "1 if numbers can be reserved there, as far as is known.", "server")
 	serverNodeDesc    = desc("sequence_server", "node_info", "Always 1; node is the address of the server that numbers are reserved at.", "server", "node")
 	serverTimesDesc   = desc("sequence_server", "reservation_duration_seconds", "How long attempts to reserve numbers took, by how they ended.", "server", "result")
-	serverRewindsDesc = desc("sequence_server", "rewinds_total", "How often a sequence's row was found to have gone back there.", "server")
-	planDesc          = desc("sequence", "plan_number", "The plan of the sequence servers that is obeyed; 0 if there is none. All proxies should tell the same.")
-	stateDesc         = desc("state", "file_usable", "1 if state_dir can be written, without which nothing is reserved. Absent without state_dir.")
+	serverRewindsDesc = desc("sequence_server", "rewinds_total", "How often a sequence's row had gone back there.", "server")
+	planDesc          = desc("sequence", "plan_number", "The number of the plan that is obeyed; 0 without one. All proxies should have the same.")
+	stateDesc         = desc("state", "file_usable", "1 if state_dir can be written; if not, nothing is reserved. Absent without state_dir.")
 )
 
 // SequenceCollector is what the metrics about sequences are read from. It asks no server.

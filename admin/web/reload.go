@@ -7,7 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Reloads counts how often the configuration was read again, and how it ended. It is a [prometheus.Collector]. It is safe for concurrent use.
+// Reloads counts how often the configuration was read again, and how it ended. It is a
+// [prometheus.Collector]. It is safe for concurrent use.
 type Reloads struct {
 	mu                sync.Mutex
 	succeeded, failed uint64    // guarded by mu

@@ -49,7 +49,8 @@ func NewServer(pages http.Handler, log *zap.Logger) *Server {
 	return s
 }
 
-// connState counts the connections. StateNew is told by Serve's goroutine, the others by that of the connection.
+// connState counts the connections. StateNew is told by Serve's goroutine, the others by that of
+// the connection.
 func (s *Server) connState(c net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
@@ -84,8 +85,8 @@ func (s *Server) Serve() error {
 	return nil
 }
 
-// Shutdown stops listening, lets answers end until ctx is done, and closes what is left. When it returns, and Serve has, no
-// goroutine of the Server is left.
+// Shutdown stops listening, lets answers end until ctx is done, and closes what is left. When it
+// returns, and Serve has, no goroutine of the Server is left.
 func (s *Server) Shutdown(ctx context.Context) {
 	if err := s.http.Shutdown(ctx); err != nil {
 		_ = s.http.Close() // nothing more can be done
@@ -94,8 +95,9 @@ func (s *Server) Shutdown(ctx context.Context) {
 	s.open.Wait()
 }
 
-// limited holds a number of connections. Where all places are taken one more waits for that of a connection whose time is up. So
-// who asks at once is answered soon, whatever number of others say nothing, or do not read what they have asked for.
+// limited holds a number of connections. Where all places are taken one more waits for that of a
+// connection whose time is up. So who asks at once is answered soon, whatever number of others say
+// nothing, or do not read what they have asked for.
 type limited struct {
 	net.Listener
 	places int
@@ -133,7 +135,8 @@ func (l *limited) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// enter gives c a place, that of another whose time is up if no other is free. Otherwise it returns when to try again.
+// enter gives c a place, that of another whose time is up if no other is free. Otherwise it returns
+// when to try again.
 func (l *limited) enter(c *limitedConn) (wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

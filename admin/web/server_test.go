@@ -147,8 +147,8 @@ func TestConnectionsAndHeadersAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Connections that ask nothing more hold all places, one that is being answered, too. The next one gets a place at once that
-	// becomes free, else that of a silent one.
+	// Connections that ask nothing more hold all places, one that is being answered, too. The next one
+	// gets a place at once that becomes free, else that of a silent one.
 	const places = 256
 	busy := dial(t, address, "GET /busy HTTP/1.1\r\nHost: x\r\n\r\n")
 	<-begun
@@ -168,7 +168,8 @@ func TestConnectionsAndHeadersAreBounded(t *testing.T) {
 			t.Errorf("%d more than there are places: got %q, want 200", i, got)
 		}
 	}
-	// The server takes note of a silence a moment after the answer, so which of the first ones was silent first it may see otherwise.
+	// The server takes note of a silence a moment after the answer, so which of the first ones was
+	// silent first it may see otherwise.
 	closed := false
 	for deadline := time.Now().Add(30 * time.Second); !closed && time.Now().Before(deadline); {
 		for _, c := range silent[1:10] {
@@ -188,8 +189,8 @@ func TestConnectionsAndHeadersAreBounded(t *testing.T) {
 	}
 }
 
-// Those who say nothing, those who do not end what they ask, and those who do not read the answers, of which there are
-// many more than places.
+// Those who say nothing, those who do not end what they ask, and those who do not read the answers,
+// of which there are many more than places.
 func TestWhoAsksIsAnsweredWhateverOthersDo(t *testing.T) {
 	long := strings.Repeat("x", 8<<20)
 	address, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -1,45 +1,46 @@
 package main
 
-// alarmTexts are the alerts of deploy/prometheus/alerts.yml, for docs/alarms.md and "seqproxy help alarms".
+// alarmTexts are the alerts of deploy/prometheus/alerts.yml, for docs/alarms.md and "seqproxy help
+// alarms".
 var alarmTexts = []struct {
 	alerts      []string
 	meaning, do string
 }{
 	{
 		[]string{"SeqproxyKeysRunOut", "SeqproxyNoKeys", "SeqproxyReservationErrors", "SeqproxySequenceServerDown"},
-		"the sequence server cannot be used", "bring it back, nothing else; if it is there, the column `error` says what mends it; if it is gone for good, `seqproxy help lost` ([more](#keys-run-out))",
+		"the sequence server cannot be used", "bring it back, nothing else. It is up? `seqproxy check -connect` prints what mends it. It is gone for good? See `seqproxy help lost` ([more](#keys-run-out))",
 	},
 	{
 		[]string{"SeqproxyNodeDown"},
-		"a shard's server is away: error 1429 there, keys go on", "bring it back, or write the new `address` into each configuration and `SEQPROXY RELOAD`; it refuses everybody (1040, 1129): raise its `max_connections`, clear its host cache",
+		"a shard's server is away: statements get error 1429 there, keys go on", "bring it back, or write the new `address` into each configuration and say `SEQPROXY RELOAD`. If it refuses everybody (1040, 1129), raise its `max_connections` or clear its host cache",
 	},
 	{
 		[]string{"SeqproxyRewind"},
-		"a row went back: a restore, or somebody changed it", "`CHECK SEQUENCE` each, `REPAIR SEQUENCE` where it says Corrupt ([more](#a-row-went-back))",
+		"a row went back, by a restore or by hand", "say `CHECK SEQUENCE` for each, and `REPAIR SEQUENCE` where it answers Corrupt ([more](#a-row-went-back))",
 	},
 	{
 		[]string{"SeqproxySuspectInsertIDs"},
-		"a server may have given a key itself", "the log line `insert id not explained` has the statement: compare the keys of its table on the shards ([more](sequences.md#keys-that-a-server-gives-itself))",
+		"a server may have given a key itself", "the log line `insert id not explained` has the statement. Compare the keys of its table on the shards ([more](sequences.md#keys-that-a-server-gives-itself))",
 	},
 	{
 		[]string{"SeqproxySequenceNearItsEnd", "SeqproxySequenceEndsSoon"},
-		"`used_percent` and `runway` of `SHOW SEQUENCES`", "widen the column first, then `ALTER SEQUENCE name MAXVALUE n`; it holds within a second",
+		"a sequence nears its end: `used_percent` and `runway` of `SHOW SEQUENCES`", "widen the column, then say `ALTER SEQUENCE name OWNED BY` that column again. Raise MAXVALUE if that is the end. Both hold within a second",
 	},
 	{
 		[]string{"SeqproxyDown"},
-		"the process is gone or hangs; clients of other proxies notice nothing", "start it; the end of its log says why",
+		"the process is gone or hangs; other proxies go on", "start it; the end of its log says why",
 	},
 	{
 		[]string{"SeqproxyNotReady"},
-		"most often neither the default shard nor a sequence server is reached", "`/readyz` says why",
+		"most often the proxy reaches neither the default shard nor a sequence server", "`/readyz` says why",
 	},
 	{
 		[]string{"SeqproxyConnectionsNearLimit", "SeqproxyClientsRefused"},
-		"a limit is too low, or an application leaks connections", "`SHOW SEQPROXY USERS`, `SHOW SEQPROXY SESSIONS`; raise `max_connections`, `max_user_connections` or `max_logins`",
+		"a limit is too low, or an application leaks connections", "look at `SHOW SEQPROXY USERS` and `SHOW SEQPROXY SESSIONS`. Raise `max_connections`, `max_user_connections` or `max_logins`",
 	},
 	{
 		[]string{"SeqproxyAuthFailures"},
-		"somebody guesses passwords, or a program has a wrong one", "the log has user and address: `login refused`",
+		"somebody guesses passwords, or a program has a wrong one", "find user and address in the log: `login refused`",
 	},
 	{
 		[]string{"SeqproxyReloadFailed"},
@@ -47,11 +48,11 @@ var alarmTexts = []struct {
 	},
 	{
 		[]string{"SeqproxyOrderHomeDown"},
-		"an ORDER sequence gives no number without its home", "bring that server back (in a group, replicas), or [take it out](sequence-servers.md#a-member-is-gone-for-good)",
+		"an ORDER sequence gives no number without its home", "bring that server back (in a group, its replicas), or [take it out](sequence-servers.md#a-member-is-gone-for-good)",
 	},
 	{
 		[]string{"SeqproxyPlansDiffer"},
-		"a proxy does not reach the members, or a change of them is unfinished, in which applications that count get 1690", "say the same `SEQPROXY ADD` or `REMOVE` again, to any proxy",
+		"a proxy does not reach the members, or a change of them is unfinished; then applications that count get 1690", "say the same `SEQPROXY ADD` or `REMOVE` again, to any proxy",
 	},
 	{
 		[]string{"SeqproxyStateFileFails"},
@@ -59,6 +60,6 @@ var alarmTexts = []struct {
 	},
 	{
 		[]string{"SeqproxyUnknownCommits"},
-		"connections broke in reservations", "look at the network; numbers may be missing, none comes twice",
+		"connections broke in reservations", "look at the network. Numbers may be missing; none comes twice",
 	},
 }

@@ -41,7 +41,8 @@ func TestThePageOfTheArchitectureNamesWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestTheArchitectureKeepsWhatIsForTestsOutOfTheProgram looks at everything that the program is built from.
+// TestTheArchitectureKeepsWhatIsForTestsOutOfTheProgram looks at everything that the program is
+// built from.
 func TestTheArchitectureKeepsWhatIsForTestsOutOfTheProgram(t *testing.T) {
 	list := func(what string) string {
 		t.Helper()

@@ -82,7 +82,8 @@ func (k *connected) checkClock(f *inspect.Findings, s *inspect.Server) {
 	f.Warn("clock", fmt.Sprintf("its clock is %v %s this machine's", s.Ahead.Abs().Round(100*time.Millisecond), way), "have both follow a time server, as chrony or systemd-timesyncd do")
 }
 
-// clocks warns of servers whose clocks differ from each other's, though each is near this machine's.
+// clocks warns of servers whose clocks differ from each other's, though each is near this
+// machine's.
 func (k *connected) clocks() {
 	if len(k.seen) == 0 {
 		return
@@ -94,7 +95,7 @@ func (k *connected) clocks() {
 	}
 	first, last := slices.MinFunc(near, byClock), slices.MaxFunc(near, byClock)
 	if apart := last.Ahead - first.Ahead; apart-first.Doubt-last.Doubt > clockTolerance {
-		k.at("all servers").Warn("clock", fmt.Sprintf("the clock of %s is %v ahead of that of %s", last.where, apart.Round(100*time.Millisecond), first.where),
+		k.at("all servers").Warn("clock", fmt.Sprintf("the clock of %s is %v ahead of the clock of %s", last.where, apart.Round(100*time.Millisecond), first.where),
 			"have all follow a time server, as chrony or systemd-timesyncd do")
 	}
 }
@@ -113,7 +114,8 @@ func codeOf(err error) (code uint16, message string) {
 // deniedTo finds the account in the message of error 1045.
 var deniedTo = regexp.MustCompile(`for user '(.*)'@'([^']*)'`)
 
-// loginFailed says why a login failed, and what mends that. key is where the password stands in the configuration.
+// loginFailed says why a login failed, and what mends that. key is where the password stands in the
+// configuration.
 func loginFailed(err error, user, schema, key string, add func(check, text, hint string, mend ...string)) {
 	account := inspect.Account{User: user, Host: "%"}.String()
 	code, message := codeOf(err)
@@ -147,7 +149,8 @@ func loginFailed(err error, user, schema, key string, add func(check, text, hint
 
 func quoted(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
-// parts are the parts of the proxy that know the servers, made of the configuration and used for looking only.
+// parts are the parts of the proxy that know the servers, made of the configuration and used for
+// looking only.
 func sequencesToExamine(cfg *conf.Config) (*sequence.Sequences, error) {
 	opts, err := sequenceOptions(cfg, tlsfiles.NewStore(zap.NewNop()), zap.NewNop())
 	if err != nil {

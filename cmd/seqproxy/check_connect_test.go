@@ -44,8 +44,9 @@ func (r *report) finds(level inspect.Level, parts ...string) (all []inspect.Find
 	return all
 }
 
-// state is a state of a server that check -connect tells of. In its statements and its configuration SCHEMA is a schema, ACCOUNT the
-// account of the proxy, whose password is hush-hush, and APP that of an application, with the same one.
+// state is a state of a server that check -connect tells of. In its statements and its
+// configuration SCHEMA is a schema, ACCOUNT the account of the proxy, whose password is hush-hush,
+// and APP that of an application, with the same one.
 type state struct {
 	name   string
 	config string // tables of the configuration beside those that all have
@@ -69,7 +70,8 @@ name = "photos"
 address = "ADDRESS"
 `
 
-// run brings the server into the state, looks for the finding, does what it says, and looks for it again.
+// run brings the server into the state, looks for the finding, does what it says, and looks for it
+// again.
 func (c state) run(t *testing.T, s *mysqltest.Server) {
 	schema := s.Schema(t)
 	user, app := schema+"p", schema+"a"
@@ -124,7 +126,8 @@ password = "hush-hush"
 	exec(c.undo...)
 }
 
-// before and tables are what a configuration of a state has before its first table, and from there on.
+// before and tables are what a configuration of a state has before its first table, and from there
+// on.
 func before(config string) string {
 	if i := strings.Index("\n"+config, "\n["); i >= 0 {
 		return config[:i]

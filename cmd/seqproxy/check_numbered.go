@@ -9,7 +9,8 @@ import (
 	"seqproxy/proxy"
 )
 
-// bindColumn takes note of a column that is bound, by the configuration or as the owner of a sequence, once.
+// bindColumn takes note of a column that is bound, by the configuration or as the owner of a
+// sequence, once.
 func (k *connected) bindColumn(schema, table, column, sequence string) {
 	b := proxy.Binding{Schema: schema, Table: table, Column: column, Sequence: sequence}
 	if !slices.Contains(k.bound, b) {
@@ -17,7 +18,8 @@ func (k *connected) bindColumn(schema, table, column, sequence string) {
 	}
 }
 
-// askNumbering looks which bound columns have AUTO_INCREMENT on a node. It comes last, since it changes the session.
+// askNumbering looks which bound columns have AUTO_INCREMENT on a node. It comes last, since it
+// changes the session.
 func (k *connected) askNumbering(ctx context.Context, l *loggedIn) []backend.AutoIncrement {
 	if l.Err != nil || len(k.bound) == 0 || len(k.cfg.Shards) < 2 {
 		return nil
@@ -37,7 +39,7 @@ func (k *connected) askNumbering(ctx context.Context, l *loggedIn) []backend.Aut
 func (k *connected) tellNumbering(routes *backend.Routes) {
 	for _, a := range routes.OnSeveralShards(k.numbering) {
 		n := proxy.Numbered{Binding: k.bound[a.Column]}
-		text := fmt.Sprintf("%s, which is filled from sequence %s, has AUTO_INCREMENT on this shard and on others: a row that comes in past the proxy, as from a trigger or a routine, "+
+		text := fmt.Sprintf("%s, which is filled from sequence %s, has AUTO_INCREMENT on this shard and on others: a row past the proxy, as from a trigger or a routine, "+
 			"gets a key that another shard gives, too", n.Name(), n.Binding.Sequence)
 		f := k.at("shard " + a.Shard)
 		statements, hint := a.Statements(), ""

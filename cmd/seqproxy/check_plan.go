@@ -9,7 +9,8 @@ import (
 	"seqproxy/sequence"
 )
 
-// sequenceServersTogether tells of the sequence servers as a whole: whether each is another one, and which plan divides the numbers.
+// sequenceServersTogether tells of the sequence servers as a whole: whether each is another one,
+// and which plan divides the numbers.
 func (k *connected) sequenceServersTogether(all []sequence.ExaminedServer) {
 	f := k.at("sequence servers")
 	type place struct{ server, database string }

@@ -96,7 +96,7 @@ func (k *connected) sequenceNode(f *inspect.Findings, server int, n *sequence.Ex
 	f.OK("login", "as %s, %s", s.Account, over)
 	s.CheckVersion(f, k.now)
 	grants := sequence.Grants(at.Database, s.Account.String())
-	f.OK("rights", "not looked at: it needs those of %s", grants)
+	f.OK("rights", "not checked: it needs %s", grants)
 	before := len(f.All)
 	for _, finding := range n.Findings {
 		tellUnfit(f, finding, grants)

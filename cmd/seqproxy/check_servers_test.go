@@ -16,7 +16,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// sequenceConfig is a configuration with the given [[sequence.server]], "a" or "a,b" for a group, whose account is seq.
+// sequenceConfig is a configuration with the given [[sequence.server]], "a" or "a,b" for a group,
+// whose account is seq.
 func sequenceConfig(t *testing.T, sequence string, servers ...string) string {
 	t.Helper()
 	var b strings.Builder
@@ -203,7 +204,8 @@ func TestCheckComparesThePlanOfSeveralServersWithTheConfiguration(t *testing.T) 
 	expect(both, inspect.Wrong, "plan: a change to plan 2 is frozen")
 }
 
-// TestCheckEndsWhateverServersDo: a server that takes no connection, one that says nothing, and one that stops in the middle.
+// TestCheckEndsWhateverServersDo: a server that takes no connection, one that says nothing, and one
+// that stops in the middle.
 func TestCheckEndsWhateverServersDo(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -174,7 +174,7 @@ func (k *connected) shardServer(f *inspect.Findings, s *inspect.Server) {
 			"SET GLOBAL sql_mode = CONCAT_WS(',', NULLIF(@@GLOBAL.sql_mode, ''), 'STRICT_TRANS_TABLES')")
 	}
 	if most := s.Number("max_connections"); most > 0 && most < uint64(k.cfg.MaxConnections) {
-		f.Warn("settings", fmt.Sprintf("max_connections is %d there, and the proxy lets %d clients in, each with a connection of its own: those beyond get error 1040", most, k.cfg.MaxConnections),
+		f.Warn("settings", fmt.Sprintf("max_connections is %d there, and the proxy lets %d clients in, each with a connection of its own: further ones get error 1040", most, k.cfg.MaxConnections),
 			fmt.Sprintf("or max_connections = %d in the configuration of the proxy", max(1, most-min(most-1, 10))), fmt.Sprintf("SET GLOBAL max_connections = %d", k.cfg.MaxConnections+10))
 	}
 	if len(f.All) == before {
@@ -241,7 +241,7 @@ func (k *connected) shardsTogether(nodes []*nodeOf) {
 	for i, n := range known {
 		for _, other := range known[:i] {
 			if n.server.Place() == other.server.Place() && !slices.Equal(n.shard.Addresses(), other.shard.Addresses()) {
-				f.Warn("addresses", fmt.Sprintf("%s and %s are one server", other.where, n.where), "write one address in both, or that of the server that was meant")
+				f.Warn("addresses", fmt.Sprintf("%s and %s are one server", other.where, n.where), "write the same address in both, or correct the wrong one")
 			}
 		}
 	}
@@ -280,7 +280,8 @@ func (k *connected) differs(nodes []*nodeOf, variable, what string) (told bool) 
 	return told
 }
 
-// autoIncrement warns of keys that servers would generate twice though some were set up to take turns.
+// autoIncrement warns of keys that servers would generate twice though some were set up to take
+// turns.
 func (k *connected) autoIncrement(nodes []*nodeOf) (told bool) {
 	var step uint64
 	first := make(map[string]*nodeOf)
@@ -312,7 +313,7 @@ func (k *connected) autoIncrement(nodes []*nodeOf) (told bool) {
 			offset++
 		}
 		taken[offset] = n
-		k.at(n.where).Warn("auto_increment", fmt.Sprintf("auto_increment_increment and _offset are %d and %d there, while %d servers are to take turns: AUTO_INCREMENT gives a key on several of them",
+		k.at(n.where).Warn("auto_increment", fmt.Sprintf("auto_increment_increment and _offset are %d and %d there, but %d servers take turns: AUTO_INCREMENT gives the same key on several of them",
 			n.server.Number("auto_increment_increment"), n.server.Number("auto_increment_offset"), len(servers)), keepSetting,
 			fmt.Sprintf("SET GLOBAL auto_increment_increment = %d", step), fmt.Sprintf("SET GLOBAL auto_increment_offset = %d", offset))
 	}

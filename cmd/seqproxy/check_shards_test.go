@@ -146,7 +146,7 @@ address = "`+address+`"
 		other.Exec(t, "SET GLOBAL init_connect = 'SET timestamp = UNIX_TIMESTAMP(NOW(6)) - 0.95'")
 		for deadline := time.Now().Add(patience); ; { // a slow answer leaves the clock in doubt
 			r, err := checks(t, file)
-			if found := r.finds(inspect.Warning, "all servers: clock: the clock of ", " ahead of that of shard other node "+other.Addr()); len(found) == 1 && err == nil {
+			if found := r.finds(inspect.Warning, "all servers: clock: the clock of ", " ahead of the clock of shard other node "+other.Addr()); len(found) == 1 && err == nil {
 				break
 			}
 			if time.Now().After(deadline) {

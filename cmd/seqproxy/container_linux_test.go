@@ -24,7 +24,8 @@ import (
 // dockerBuild is the build command of the Dockerfile.
 var dockerBuild = regexp.MustCompile(`(?m)^RUN (CGO_ENABLED=0 go build .*)$`)
 
-// dockerCommand is an instruction of the Dockerfile in its form without a shell, such as ENTRYPOINT.
+// dockerCommand is an instruction of the Dockerfile in its form without a shell, such as
+// ENTRYPOINT.
 func dockerCommand(t *testing.T, instruction string) (words []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../Dockerfile")
@@ -95,8 +96,9 @@ func copyContext(t *testing.T, root, to string) {
 	}
 }
 
-// TestTheContainersProgramIsStaticAndNeedsNothingElse builds the program as the Dockerfile does, of what .dockerignore leaves, and runs it
-// as the container would: as its user, with nothing else in its root, of which only the volume can be written to.
+// TestTheContainersProgramIsStaticAndNeedsNothingElse builds the program as the Dockerfile does, of
+// what .dockerignore leaves, and runs it as the container would: as its user, with nothing else in
+// its root, of which only the volume can be written to.
 func TestTheContainersProgramIsStaticAndNeedsNothingElse(t *testing.T) {
 	text, err := os.ReadFile("../../Dockerfile")
 	if err != nil {

@@ -50,7 +50,8 @@ var unitOf = []struct {
 	{regexp.MustCompile(`seqproxy_(ready|config_last_reload_successful|node_up|sequence_server_up)\{`), "bool_yes_no"},
 }
 
-// TestTheDashboardShowsWhatIsTold: its form is right, and each panel has data of a proxy that has something to tell.
+// TestTheDashboardShowsWhatIsTold: its form is right, and each panel has data of a proxy that has
+// something to tell.
 func TestTheDashboardShowsWhatIsTold(t *testing.T) {
 	_, text := scrape(t, eventful(t))
 	var d dashboard
@@ -136,8 +137,8 @@ func TestTheDashboardShowsWhatIsTold(t *testing.T) {
 	}
 }
 
-// hasSeries reports whether each part of an expression selects a series of those that are told. Labels that depend on variables, or that Prometheus adds,
-// do not count.
+// hasSeries reports whether each part of an expression selects a series of those that are told.
+// Labels that depend on variables, or that Prometheus adds, do not count.
 func hasSeries(told, expr string) bool {
 	for _, match := range regexp.MustCompile(`([a-z_:]+)\{([^}]*)\}`).FindAllStringSubmatch(expr, -1) {
 		found := false

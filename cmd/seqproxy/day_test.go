@@ -26,8 +26,8 @@ import (
 // daysLog is where the page has the log.
 const daysLog = "/var/log/seqproxy/seqproxy.log"
 
-// day is a proxy in front of two shards and a sequence server, and what its DBA asks: the questions of
-// docs/statements.md, by the commands that stand there.
+// day is a proxy in front of two shards and a sequence server, and what its DBA asks: the questions
+// of docs/statements.md, by the commands that stand there.
 type day struct {
 	*asked
 	servers   [2]*mysqltest.Server
@@ -314,9 +314,9 @@ func (d *day) atData() *sql.Conn {
 	return d.connect(d.address, "dba", "dba's", func(c *mysql.Config) { c.DBName = "album1" })
 }
 
-// TestTheDayOfADBA goes through a day with the commands of docs/statements.md: a start, a server that
-// breaks, the sequence server that does, a configuration that is wrong, a pause, a stop. An application works at the first shard all
-// day and notices nothing, and no key comes twice.
+// TestTheDayOfADBA goes through a day with the commands of docs/statements.md: a start, a server
+// that breaks, the sequence server that does, a configuration that is wrong, a pause, a stop. An
+// application works at the first shard all day and notices nothing, and no key comes twice.
 func TestTheDayOfADBA(t *testing.T) {
 	d := startDay(t)
 	if _, err := d.dba.ExecContext(t.Context(), "CREATE SEQUENCE photos"); err != nil {
@@ -522,7 +522,8 @@ func (d *day) breaksANode(t *testing.T) {
 	d.awaitLines(t, `"event":"node usable again"`, 1)
 }
 
-// losesTheSequenceServer: the one sequence server dies and comes back. Keys go on but of a sequence that holds nearly none.
+// losesTheSequenceServer: the one sequence server dies and comes back. Keys go on but of a sequence
+// that holds nearly none.
 func (d *day) losesTheSequenceServer(t *testing.T) {
 	if _, err := d.dba.ExecContext(t.Context(), "CREATE SEQUENCE invoices CACHE 5"); err != nil {
 		t.Fatal(err)
@@ -627,8 +628,8 @@ func (d *day) losesTheSequenceServer(t *testing.T) {
 	}
 }
 
-// fires checks that an alert is about a metric, is explained, and that the metric has a value at which it fires. Where line, a pattern,
-// fits several lines, the values are added up.
+// fires checks that an alert is about a metric, is explained, and that the metric has a value at
+// which it fires. Where line, a pattern, fits several lines, the values are added up.
 func (d *day) fires(t *testing.T, alert, line string, does func(float64) bool) {
 	t.Helper()
 	var rules struct {

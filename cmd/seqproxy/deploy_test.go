@@ -224,7 +224,8 @@ func isService(t *testing.T, c *composeFile, address string) {
 	}
 }
 
-// TestTheConfigurationOfComposeServes has two real servers in the place of its containers, prepared by the same script.
+// TestTheConfigurationOfComposeServes has two real servers in the place of its containers, prepared
+// by the same script.
 func TestTheConfigurationOfComposeServes(t *testing.T) {
 	cfg := loadComposed(t)
 	text, err := os.ReadFile(deploy + "compose/seqproxy.toml")
@@ -296,7 +297,8 @@ func TestTheConfigurationOfComposeServes(t *testing.T) {
 	p.end(0)
 }
 
-// TestTheUnitIsRight has systemd read the unit, where there is one, with a program that is there in the place of its own.
+// TestTheUnitIsRight has systemd read the unit, where there is one, with a program that is there in
+// the place of its own.
 func TestTheUnitIsRight(t *testing.T) {
 	text, err := os.ReadFile(deploy + "systemd/seqproxy.service")
 	if err != nil {

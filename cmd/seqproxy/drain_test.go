@@ -113,7 +113,8 @@ func (d *drained) works() {
 	}
 }
 
-// isEnded checks that a session was ended in order: the client finds its connection closed, or its command not carried out.
+// isEnded checks that a session was ended in order: the client finds its connection closed, or its
+// command not carried out.
 func isEnded(t *testing.T, what string, c *sql.Conn) {
 	t.Helper()
 	_, err := c.ExecContext(context.Background(), "INSERT INTO t VALUES (0)") // a row of that key would be one too many
@@ -200,7 +201,8 @@ func (d *drained) clients(t *testing.T, adm *sql.Conn) (states []string) {
 	return states
 }
 
-// TestAStopAfterGraceEndsEachSessionAtItsBorder lets grace run out while clients work, with nobody to hurry it.
+// TestAStopAfterGraceEndsEachSessionAtItsBorder lets grace run out while clients work, with nobody
+// to hurry it.
 func TestAStopAfterGraceEndsEachSessionAtItsBorder(t *testing.T) {
 	for _, grace := range []string{"2s", "40s"} {
 		err := graceRunsOut(t, grace)
@@ -214,7 +216,8 @@ func TestAStopAfterGraceEndsEachSessionAtItsBorder(t *testing.T) {
 	}
 }
 
-// graceRunsOut is the test. The error is one that clients met in grace, which may have run out before they got on.
+// graceRunsOut is the test. The error is one that clients met in grace, which may have run out
+// before they got on.
 func graceRunsOut(t *testing.T, grace string) error {
 	d := startDrained(t, fmt.Sprintf("drain.grace = %q\ndrain.timeout = \"10m\"", grace))
 	adm, err := d.adm.Conn(context.Background())
@@ -341,7 +344,8 @@ func graceRunsOut(t *testing.T, grace string) error {
 	return nil
 }
 
-// TestATransactionThatDoesNotEndIsCutAtTheTimeout is about drain.timeout, and a stop by hand that waits for nothing.
+// TestATransactionThatDoesNotEndIsCutAtTheTimeout is about drain.timeout, and a stop by hand that
+// waits for nothing.
 func TestATransactionThatDoesNotEndIsCutAtTheTimeout(t *testing.T) {
 	for name, test := range map[string]struct {
 		drain  string

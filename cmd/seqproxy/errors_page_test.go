@@ -123,7 +123,8 @@ func (s *errorSource) found(set *token.FileSet, code, state ast.Expr) {
 	s.told[fmt.Sprintf("%d | %s", n, text)] = set.Position(code.Pos()).String()
 }
 
-// TestThePageOfErrorsIsMadeOfTheCode compares the codes and texts with those in the source, and the page with them.
+// TestThePageOfErrorsIsMadeOfTheCode compares the codes and texts with those in the source, and the
+// page with them.
 func TestThePageOfErrorsIsMadeOfTheCode(t *testing.T) {
 	source := readErrorSource(t)
 	if len(source.told) < 20 {

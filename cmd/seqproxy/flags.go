@@ -58,7 +58,8 @@ func (c *command) help(out io.Writer) {
 	c.PrintDefaults()
 }
 
-// usageOf is what the usage says of a command such as "seqproxy check"; nothing of the proxy itself, which is several.
+// usageOf is what the usage says of a command such as "seqproxy check"; nothing of the proxy
+// itself, which is several.
 func usageOf(name string) string {
 	var about strings.Builder
 	in := false
@@ -76,7 +77,8 @@ func usageOf(name string) string {
 	return about.String()
 }
 
-// plainCommand reads the command line of one that has neither flags nor arguments. The error is as parse's.
+// plainCommand reads the command line of one that has neither flags nor arguments. The error is as
+// parse's.
 func plainCommand(name string, args []string, out io.Writer) error {
 	c := newCommand(name)
 	if err := c.parse(args, out); err != nil {

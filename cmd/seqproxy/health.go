@@ -18,8 +18,8 @@ import (
 // maxHealth bounds what is read of an answer.
 const maxHealth = 4096
 
-// health asks the proxy on this machine whether it lives, or with -ready whether clients should come, so that a container with
-// nothing but the program in it can tell.
+// health asks the proxy on this machine whether it lives, or with -ready whether clients should
+// come, so that a container with nothing but the program in it can tell.
 func (p *program) health(ctx context.Context, args []string) error {
 	c := newCommand("health")
 	address := c.String("http", conf.Default().HTTP.Listen, "`HOST:PORT` of http.listen")

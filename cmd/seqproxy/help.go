@@ -13,13 +13,14 @@ import (
 	"seqproxy/admin"
 )
 
-// helpTexts are the short forms of the pages that an operator needs when the network is down: docs/operations.md
-// and docs/sequence-servers.md. The first line of each says what it is about.
+// helpTexts are the short forms of the pages that an operator needs when the network is down:
+// docs/operations.md and docs/sequence-servers.md. The first line of each says what it is about.
 //
 //go:embed help/*.txt
 var helpTexts embed.FS
 
-// topics returns the texts of help by topic: those of the files, and the errors and events that the pages have, too.
+// topics returns the texts of help by topic: those of the files, and the errors and events that the
+// pages have, too.
 func topics() map[string]string {
 	all := map[string]string{"errors": helpOnErrors(), "events": helpOnEvents(), "questions": helpOnQuestions(), "statements": helpOnStatements()}
 	files, err := fs.ReadDir(helpTexts, "help")
@@ -125,12 +126,18 @@ func writeEntry(out io.Writer, name, text string) {
 	wrap(out, "  "+name+"  ", withoutLinks(text))
 }
 
-// wrap writes words in lines of 80 columns. What stands before the first line is as many spaces before the others.
+// wrap writes words in lines of 80 columns.
 func wrap(out io.Writer, before, text string) {
+	wrapAt(out, 80, before, text)
+}
+
+// wrapAt writes words in lines of so many columns. What stands before the first line is as many
+// spaces before the others.
+func wrapAt(out io.Writer, columns int, before, text string) {
 	line, rest := before, strings.Repeat(" ", len(before))
 	for i, word := range strings.Fields(text) {
 		switch {
-		case i > 0 && len(line)+1+len(word) > 80:
+		case i > 0 && len(line)+1+len(word) > columns:
 			_, _ = fmt.Fprintln(out, line)
 			line = rest
 		case i > 0:

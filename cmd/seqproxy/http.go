@@ -83,8 +83,8 @@ func httpListenError(address string, err error) error {
 	return fmt.Errorf("http.listen: %w; choose another address, or \"\" for no metrics, by http.listen or --http-listen", err)
 }
 
-// besides returns where else the program listens where it is started without a configuration: at the usual address, but
-// at any free port if clients come to any free port.
+// besides returns where else the program listens where it is started without a configuration: at
+// the usual address, but at any free port if clients come to any free port.
 func besides(listen, usual string) string {
 	if _, port, err := net.SplitHostPort(listen); err != nil || port != "0" {
 		return usual

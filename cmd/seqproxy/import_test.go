@@ -237,7 +237,8 @@ func TestCountersOfOtherServersAreImportedOverTLS(t *testing.T) {
 	}
 }
 
-// A sequence that is there gives nothing that the counter gave, also where its row is above and a proxy has lower numbers in memory.
+// A sequence that is there gives nothing that the counter gave, also where its row is above and a
+// proxy has lower numbers in memory.
 func TestAnImportRaisesWhatAProxyHasInMemory(t *testing.T) {
 	server := mysqltest.Shared(t)
 	file, _ := importInto(t, server)

@@ -414,7 +414,8 @@ func quotedIn(cell string) (words []string) {
 	return words
 }
 
-// TestThePageOfLogEventsIsMadeOfTheCode has the levels and the fields of each event from the source. Each event needs a text, and each text an event.
+// TestThePageOfLogEventsIsMadeOfTheCode has the levels and the fields of each event from the
+// source. Each event needs a text, and each text an event.
 func TestThePageOfLogEventsIsMadeOfTheCode(t *testing.T) {
 	source := readLogSource(t)
 	if len(source.events) < 60 {

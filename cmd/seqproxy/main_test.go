@@ -49,7 +49,8 @@ http.listen = "127.0.0.1:0"
 admin.listen = "127.0.0.1:0"
 `
 
-// sequencesAt is the part of a configuration about the one sequence server, where the proxy is root.
+// sequencesAt is the part of a configuration about the one sequence server, where the proxy is
+// root.
 func sequencesAt(address string) string {
 	return fmt.Sprintf("[[sequence.server]]\naddress = %q\nuser = \"root\"\n", address)
 }

@@ -10,8 +10,9 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// The service manager, where there is one that wants to know (systemd with Type=notify), is told when the proxy listens,
-// when it reloads and when it stops: https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html
+// The service manager, where there is one that wants to know (systemd with Type=notify), is told
+// when the proxy listens, when it reloads and when it stops:
+// https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html
 
 // tellReady says that clients are accepted.
 func (r *running) tellReady() {

@@ -31,7 +31,8 @@ func greeted(t *testing.T, address string) net.Conn {
 	return nc
 }
 
-// TestMetricsOfClientsAndStatements brings about what can be counted of clients, from the login to the proxy's own end.
+// TestMetricsOfClientsAndStatements brings about what can be counted of clients, from the login to
+// the proxy's own end.
 func TestMetricsOfClientsAndStatements(t *testing.T) {
 	server := mysqltest.Start(t)
 	server.Exec(t, "CREATE DATABASE numbers", "CREATE DATABASE app", "CREATE TABLE app.photos (id BIGINT UNSIGNED PRIMARY KEY)", "CREATE USER few@'%'", "GRANT ALL ON app.* TO few@'%'")
@@ -158,8 +159,8 @@ max_connections = 1
 	p.end(0)
 }
 
-// TestMetricsOfClientsThatAreRefusedOrTooSlow: each reason is there from the start and on the page, and those are counted that need a
-// configuration of their own.
+// TestMetricsOfClientsThatAreRefusedOrTooSlow: each reason is there from the start and on the page,
+// and those are counted that need a configuration of their own.
 func TestMetricsOfClientsThatAreRefusedOrTooSlow(t *testing.T) {
 	server := mysqltest.Shared(t)
 	p := begin(t, "-config", write(t, "seqproxy.toml", fmt.Sprintf(`listen = "127.0.0.1:0"
@@ -225,7 +226,8 @@ user = "root"
 	p.end(0)
 }
 
-// TestMetricsOfLoginsThatTheServerChecks: where it refuses somebody, and where it would let a client in for the proxy's own user id.
+// TestMetricsOfLoginsThatTheServerChecks: where it refuses somebody, and where it would let a
+// client in for the proxy's own user id.
 func TestMetricsOfLoginsThatTheServerChecks(t *testing.T) {
 	server := mysqltest.Start(t)
 	me, err := user.Current()
@@ -237,7 +239,8 @@ func TestMetricsOfLoginsThatTheServerChecks(t *testing.T) {
 		server.Exec(t, "INSTALL PLUGIN auth_socket SONAME 'auth_socket.so'")
 		how = "WITH auth_socket"
 	}
-	// The tables of sequences are there by another account than the one that is to be refused, which may be root's.
+	// The tables of sequences are there by another account than the one that is to be refused, which
+	// may be root's.
 	server.Exec(t, "CREATE USER numbers@'%'", "GRANT ALL ON *.* TO numbers@'%'", "CREATE USER app@'%' IDENTIFIED BY 'right'",
 		fmt.Sprintf("DROP USER IF EXISTS `%s`@localhost", me.Username), fmt.Sprintf("CREATE USER `%s`@localhost IDENTIFIED %s", me.Username, how))
 	p := begin(t, "-config", write(t, "seqproxy.toml", fmt.Sprintf(`listen = "127.0.0.1:0"

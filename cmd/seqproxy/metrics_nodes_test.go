@@ -37,7 +37,8 @@ func babbler(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestMetricsOfNodes sees one that works, and others that are silent, without TLS, and no servers at all.
+// TestMetricsOfNodes sees one that works, and others that are silent, without TLS, and no servers
+// at all.
 func TestMetricsOfNodes(t *testing.T) {
 	server := mysqltest.Start(t, mysqltest.WithoutTLS(t)...)
 	server.Exec(t, "CREATE DATABASE numbers")

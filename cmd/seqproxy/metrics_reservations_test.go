@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestMetricsTellHowReservationsEnd brings about those ends that the reasons for unused numbers do not.
+// TestMetricsTellHowReservationsEnd brings about those ends that the reasons for unused numbers do
+// not.
 func TestMetricsTellHowReservationsEnd(t *testing.T) {
 	n := startNumbered(t, "", "")
 	next := func(name string, many int) string { return fmt.Sprintf("SELECT NEXTVAL('%s', %d)", name, many) }
@@ -62,7 +63,8 @@ func TestMetricsTellHowReservationsEnd(t *testing.T) {
 	}
 }
 
-// TestMetricsOfAnOutageOfTheSequenceServer: the way to it is cut, while numbers are in memory and when there are none any more.
+// TestMetricsOfAnOutageOfTheSequenceServer: the way to it is cut, while numbers are in memory and
+// when there are none any more.
 func TestMetricsOfAnOutageOfTheSequenceServer(t *testing.T) {
 	n := startNumbered(t, "", "")
 	must(t, n.c, "CREATE SEQUENCE photos CACHE 10", "CREATE SEQUENCE strict ORDER", "SELECT NEXTVAL('photos')", "SELECT NEXTVAL('strict')")
@@ -110,7 +112,8 @@ func TestMetricsOfAnOutageOfTheSequenceServer(t *testing.T) {
 	n.agrees("photos", "strict")
 }
 
-// TestMetricsOfHowLongNumbersLast: what is told of rates and ends is of one rate, and of the position.
+// TestMetricsOfHowLongNumbersLast: what is told of rates and ends is of one rate, and of the
+// position.
 func TestMetricsOfHowLongNumbersLast(t *testing.T) {
 	n := startNumbered(t, "", "")
 	must(t, n.c, "CREATE SEQUENCE photos MINVALUE 101 MAXVALUE 1100 CACHE 10", "SELECT NEXTVAL('photos', 5)")

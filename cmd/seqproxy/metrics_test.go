@@ -56,7 +56,8 @@ func scrape(t *testing.T, address string) (all map[string]metric, text string) {
 	return all, text
 }
 
-// eventful starts a proxy and has it do and suffer what metrics are about, so that it tells all of them. It returns where they are.
+// eventful starts a proxy and has it do and suffer what metrics are about, so that it tells all of
+// them. It returns where they are.
 func eventful(t *testing.T) (address string) {
 	t.Helper()
 	s := mysqltest.Start(t)
@@ -108,7 +109,8 @@ address = %[1]q
 	return address
 }
 
-// metricSections are the tables of docs/metrics.md, each with how the names of its metrics begin. The first that fits counts.
+// metricSections are the tables of docs/metrics.md, each with how the names of its metrics begin.
+// The first that fits counts.
 var metricSections = []struct{ table, names string }{
 	{"servers", `sequence_server_|sequence_plan_`},
 	{"sequences", `sequence`},
@@ -154,7 +156,8 @@ func repositoryFile(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestMetricsAreThoseOfThePageTheAlertsAndTheDashboard makes the page of what is told, and has the others name nothing else.
+// TestMetricsAreThoseOfThePageTheAlertsAndTheDashboard makes the page of what is told, and has the
+// others name nothing else.
 func TestMetricsAreThoseOfThePageTheAlertsAndTheDashboard(t *testing.T) {
 	address := eventful(t)
 	told, text := scrape(t, address)
@@ -174,7 +177,8 @@ func TestMetricsAreThoseOfThePageTheAlertsAndTheDashboard(t *testing.T) {
 	}
 	known := queried{told}
 	found := 0
-	described, list := make(map[string]bool), ""
+	described := make(map[string]bool)
+	var list strings.Builder
 	for _, a := range alarmTexts {
 		for _, name := range a.alerts {
 			described[name] = true
@@ -182,9 +186,10 @@ func TestMetricsAreThoseOfThePageTheAlertsAndTheDashboard(t *testing.T) {
 				t.Errorf("alarmTexts has the alert %s, which is not in alerts.yml", name)
 			}
 		}
-		list += fmt.Sprintf("* %s: %s.\n  **Do**: %s.\n", strings.TrimSpace(backQuote(a.alerts)), a.meaning, a.do)
+		wrapAt(&list, 120, "* ", strings.TrimSpace(backQuote(a.alerts))+": "+a.meaning+".")
+		wrapAt(&list, 120, "  ", "**Do**: "+a.do+".")
 	}
-	keepPage(t, "alarms.md", map[string]string{"alarms": list})
+	keepPage(t, "alarms.md", map[string]string{"alarms": list.String()})
 	for _, group := range rules.Groups {
 		for _, rule := range group.Rules {
 			found++
@@ -253,7 +258,8 @@ func eachString(v any, f func(key, value string)) {
 // queried are the metrics that expressions may name.
 type queried struct{ told map[string]metric }
 
-// labelsOf returns the labels of the series of a name, which may be a part of a histogram or summary.
+// labelsOf returns the labels of the series of a name, which may be a part of a histogram or
+// summary.
 func (q queried) labelsOf(name string) ([]string, bool) {
 	if name == "up" {
 		return nil, true
@@ -280,8 +286,8 @@ var (
 	keywords   = []string{"and", "or", "unless", "bool", "by", "without", "on", "ignoring", "Inf", "NaN"}
 )
 
-// check makes sure that each metric and label that an expression names is told, and returns the labels. It takes expressions apart by
-// their words; promtool looks at their form.
+// check makes sure that each metric and label that an expression names is told, and returns the
+// labels. It takes expressions apart by their words; promtool looks at their form.
 func (q queried) check(t *testing.T, where, expr string) (labels []string) {
 	t.Helper()
 	labels = []string{"job", "instance"}
@@ -332,7 +338,8 @@ func findPromtool() string {
 	return tool
 }
 
-// promtool has Prometheus's own tool look at the alerts, at their tests, and at what was told, where it is there.
+// promtool has Prometheus's own tool look at the alerts, at their tests, and at what was told,
+// where it is there.
 func promtool(t *testing.T, told string) {
 	t.Helper()
 	tool := findPromtool()

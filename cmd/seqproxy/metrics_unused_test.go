@@ -70,8 +70,8 @@ func (n *numbered) id(name string) (id float64) {
 	return id
 }
 
-// agrees waits until what is told of reservations adds up, of these sequences and of the server. What is read in the middle of a reservation may
-// not.
+// agrees waits until what is told of reservations adds up, of these sequences and of the server.
+// What is read in the middle of a reservation may not.
 func (n *numbered) agrees(names ...string) {
 	n.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -89,7 +89,8 @@ func (n *numbered) agrees(names ...string) {
 	}
 }
 
-// disagreeOn says what is wrong if not each of a sequence's numbers is told of once: those that were reserved are given, cached or unused.
+// disagreeOn says what is wrong if not each of a sequence's numbers is told of once: those that
+// were reserved are given, cached or unused.
 func (all series) disagreeOn(name string) string {
 	sum := all.of(name).family("sequence_numbers_unused_total").sum()
 	for _, what := range []string{"given", "cached"} {
@@ -105,7 +106,8 @@ func (all series) disagreeOn(name string) string {
 	return ""
 }
 
-// disagreeOnServer says what is wrong if the reservations on the only server are not those of all sequences together.
+// disagreeOnServer says what is wrong if the reservations on the only server are not those of all
+// sequences together.
 func (all series) disagreeOnServer(address string) (wrong string) {
 	for _, result := range []string{"ok", "conflict", "changed", "end", "no_row", "no_ceiling", "rewind", "unknown", "unfit", "error"} {
 		sum := 0.0
@@ -186,7 +188,8 @@ func lines(sequence string, values map[string]float64) series {
 	return all
 }
 
-// TestMetricsTellWhyNumbersAreNotUsed brings reasons about, and sees what each changes, and that nothing else changes.
+// TestMetricsTellWhyNumbersAreNotUsed brings reasons about, and sees what each changes, and that
+// nothing else changes.
 func TestMetricsTellWhyNumbersAreNotUsed(t *testing.T) {
 	n := startNumbered(t, "", "[[bind]]\ncolumn = \"bound.id\"\nsequence = \"chosen\"\n")
 	must(t, n.c, "CREATE TABLE "+n.schema+".bound (id BIGINT UNSIGNED PRIMARY KEY)")
@@ -280,7 +283,8 @@ func TestMetricsOfAReservationThatCannotBeTrusted(t *testing.T) {
 	must(t, n.c, "CREATE SEQUENCE photos CACHE 10", "SELECT NEXTVAL('photos', 4)")
 	n.awaits("before", lines("photos", map[string]float64{"given": 4, "cached": 6, "reserved": 10, "reservations ok": 1, "waits": 1}))
 	n.exec("CREATE TRIGGER lowers BEFORE UPDATE ON sequence FOR EACH ROW SET NEW.id = NEW.id - 1")
-	// It might have been somebody who has changed the row in that moment, so there are six attempts, of 20 numbers each.
+	// It might have been somebody who has changed the row in that moment, so there are six attempts,
+	// of 20 numbers each.
 	n.moves("the trigger", counts, lines("photos", map[string]float64{"reserved": 120, "unused refused": 120, "reservations changed": 5, "reservations unfit": 1, "waits": 1, "failed": 1}), func() {
 		if got := told(n.c, "SELECT NEXTVAL('photos', 20)"); !strings.Contains(got, "unfit to give numbers") { // what mends it is in the log
 			t.Errorf("got %s, want an error that says that the table is unfit", got)

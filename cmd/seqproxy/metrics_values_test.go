@@ -13,7 +13,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// series are the values that a proxy tells, by what stands before them in /metrics, without "seqproxy_".
+// series are the values that a proxy tells, by what stands before them in /metrics, without
+// "seqproxy_".
 type series map[string]float64
 
 // family returns those of metrics, by name.
@@ -107,8 +108,8 @@ func (m *metered) awaits(what string, want series) series {
 	}
 }
 
-// moves runs something, and waits until the metrics with these names have changed by just what is wanted: none of their series by more or
-// less, and no other one of them at all.
+// moves runs something, and waits until the metrics with these names have changed by just what is
+// wanted: none of their series by more or less, and no other one of them at all.
 func (m *metered) moves(what string, names []string, want series, run func()) {
 	m.t.Helper()
 	before := m.read().family(names...)
@@ -132,8 +133,8 @@ func meter(t *testing.T, s *subject) *metered {
 	return &metered{t: t, clients: s.address(), http: s.httpAddress()}
 }
 
-// meteredConfig is that of a proxy for root in front of a server, whose sequences are in a schema of sequence servers. first goes before all
-// tables, rest behind them.
+// meteredConfig is that of a proxy for root in front of a server, whose sequences are in a schema
+// of sequence servers. first goes before all tables, rest behind them.
 func meteredConfig(s *mysqltest.Server, database, first, rest string, servers ...string) string {
 	if !strings.Contains(first, "sequence.allocate_timeout") {
 		first += "\nsequence.allocate_timeout = \"1m\""

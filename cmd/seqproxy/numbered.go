@@ -9,7 +9,8 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// tellNumbered logs at the start which bound columns have AUTO_INCREMENT on more than one shard, each once. It looks again until all shards could be asked.
+// tellNumbered logs at the start which bound columns have AUTO_INCREMENT on more than one shard,
+// each once. It looks again until all shards could be asked.
 func (r *running) tellNumbered(ctx context.Context) {
 	told := make(map[string]bool)
 	complaint := ""

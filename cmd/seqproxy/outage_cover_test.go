@@ -21,8 +21,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// coverEnv names the environment variable with the outage cover that TestKeysFlowForTheWholeCover tries, "15m". Where it is set the rate is
-// measured for as long as that takes, too.
+// coverEnv names the environment variable with the outage cover that TestKeysFlowForTheWholeCover
+// tries, "15m". Where it is set the rate is measured for as long as that takes, too.
 const coverEnv = "SEQPROXY_TEST_OUTAGE_COVER"
 
 // flow is a client that takes the keys of one sequence at a steady rate.
@@ -118,7 +118,8 @@ func (o *outage) begins(t *testing.T) {
 	o.dba = o.connect(o.admin, "dba", "", nil)
 }
 
-// aMinutes takes a minute's numbers at once, few at a time: the measured rates are those of a steady use then.
+// aMinutes takes a minute's numbers at once, few at a time: the measured rates are those of a
+// steady use then.
 func (o *outage) aMinutes(few int) {
 	for _, f := range o.flows {
 		for range 60 * f.rate / few {
@@ -137,8 +138,8 @@ func (o *outage) number(row map[string]string, column string) float64 {
 	return n
 }
 
-// told is what SHOW SEQUENCES says of a flow's sequence: how many are held, for how many seconds, at which rate. One is what the others make it.
-// It is nothing before the first number.
+// told is what SHOW SEQUENCES says of a flow's sequence: how many are held, for how many seconds,
+// at which rate. One is what the others make it. It is nothing before the first number.
 func (o *outage) told(all answer, f *flow) (cached, left, rate float64) {
 	o.t.Helper()
 	row := all.find(o.t, "name", f.name)
@@ -152,7 +153,8 @@ func (o *outage) told(all answer, f *flow) (cached, left, rate float64) {
 	return cached, left, rate
 }
 
-// held waits until all numbers that the cover promises are in memory, and a few seconds' more, at a rate that is measured well.
+// held waits until all numbers that the cover promises are in memory, and a few seconds' more, at a
+// rate that is measured well.
 func (o *outage) held(limit time.Duration) {
 	o.t.Helper()
 	begin, spare := time.Now(), min(o.cover/2, 5*time.Second).Seconds()
@@ -190,8 +192,9 @@ func (f *flow) of(all series, metric string) float64 {
 	return all["sequence_"+metric+`{sequence="`+f.name+`"}`]
 }
 
-// TestKeysFlowForTheWholeCover: all sequence servers are killed under a steady load. For the whole outage_cover nobody waits; what is told of how
-// long the numbers last is true; then the error says why; and when the servers are back, so are the keys.
+// TestKeysFlowForTheWholeCover: all sequence servers are killed under a steady load. For the whole
+// outage_cover nobody waits; what is told of how long the numbers last is true; then the error says
+// why; and when the servers are back, so are the keys.
 func TestKeysFlowForTheWholeCover(t *testing.T) {
 	if testing.Short() {
 		t.Skip("CI runs it: ten seconds without a sequence server")
@@ -264,8 +267,8 @@ func TestKeysFlowForTheWholeCover(t *testing.T) {
 	o.heals()
 }
 
-// during looks at what is told of the numbers while they are used up, until the clients have finished. Of each sequence as many are missing in
-// memory as were given since base.
+// during looks at what is told of the numbers while they are used up, until the clients have
+// finished. Of each sequence as many are missing in memory as were given since base.
 func (o *outage) during(base series, killed time.Time, taken map[*flow]int64, finished <-chan struct{}) {
 	o.t.Helper()
 	every := max(o.cover/10, 500*time.Millisecond)
@@ -291,7 +294,8 @@ func (o *outage) during(base series, killed time.Time, taken map[*flow]int64, fi
 	}
 }
 
-// runsOut takes what is left of a sequence: all that is held is given, and the error that comes then names the sequence and why.
+// runsOut takes what is left of a sequence: all that is held is given, and the error that comes
+// then names the sequence and why.
 func (o *outage) runsOut(f *flow) {
 	t := o.t
 	t.Helper()
@@ -330,7 +334,8 @@ func (o *outage) runsOut(f *flow) {
 	}
 }
 
-// heals has the servers come back: keys are given at once, and held for the cover again, with nothing done to the proxy.
+// heals has the servers come back: keys are given at once, and held for the cover again, with
+// nothing done to the proxy.
 func (o *outage) heals() {
 	t := o.t
 	t.Helper()
@@ -375,8 +380,8 @@ func (o *outage) heals() {
 	o.process.awaitCount("reserving numbers works again", len(o.flows))
 }
 
-// TestAKilledProxyLosesWhatItHeld: kill -9 of a proxy that was used at a steady rate leaves a gap of just those numbers that it held, which are no
-// more than docs/operations.md says.
+// TestAKilledProxyLosesWhatItHeld: kill -9 of a proxy that was used at a steady rate leaves a gap
+// of just those numbers that it held, which are no more than docs/operations.md says.
 func TestAKilledProxyLosesWhatItHeld(t *testing.T) {
 	const few, rate, cover = 10, 50, time.Minute
 	o := startOutage(t, 1, cover, fmt.Sprintf("cache = %d", few), map[string]int{"photos": rate})

@@ -18,8 +18,8 @@ import (
 
 var updatePages = flag.Bool("update", false, "write what the commands of the pages print into the pages")
 
-// session works through a section of a page as its reader would: it runs the SQL on the servers that the first line
-// of a block names, writes the configuration, and types the commands.
+// session works through a section of a page as its reader would: it runs the SQL on the servers
+// that the first line of a block names, writes the configuration, and types the commands.
 type session struct {
 	t       *testing.T
 	dir     string
@@ -31,7 +31,8 @@ type session struct {
 	ran     int // commands that printed what the page says, or were to
 }
 
-// newSession begins one with servers called db0, db1 and so on. password is what its reader types where a client asks.
+// newSession begins one with servers called db0, db1 and so on. password is what its reader types
+// where a client asks.
 func newSession(t *testing.T, password string, servers ...*mysqltest.Server) *session {
 	t.Helper()
 	s := &session{t: t, dir: t.TempDir(), servers: make(map[string]*mysqltest.Server)}
@@ -64,7 +65,8 @@ func newSession(t *testing.T, password string, servers ...*mysqltest.Server) *se
 	return s
 }
 
-// rename has the addresses of the page stand for those of the servers, and of the proxy where it listens.
+// rename has the addresses of the page stand for those of the servers, and of the proxy where it
+// listens.
 func (s *session) rename(address, admin, http string) {
 	pairs := []string{}
 	for name, server := range s.servers {
@@ -154,7 +156,8 @@ func (s *session) sql(text string) {
 	}
 }
 
-// configure writes seqproxy.toml, or the file that a first line names. By it the proxy is in nobody's way.
+// configure writes seqproxy.toml, or the file that a first line names. By it the proxy is in
+// nobody's way.
 func (s *session) configure(text string) {
 	s.t.Helper()
 	file := "seqproxy.toml"
@@ -191,7 +194,8 @@ func (s *session) console(text string) string {
 	return is.String()
 }
 
-// run types a command. One that becomes the proxy goes on in a terminal of its own, in the place of the one before.
+// run types a command. One that becomes the proxy goes on in a terminal of its own, in the place of
+// the one before.
 func (s *session) run(command string) string {
 	s.t.Helper()
 	if strings.HasPrefix(command, "seqproxy -") {
@@ -301,7 +305,8 @@ password = "change me too"
 	}
 }
 
-// TestAReaderComesFromAnotherSourceOfKeys has the counters of all that the page tells of on one server.
+// TestAReaderComesFromAnotherSourceOfKeys has the counters of all that the page tells of on one
+// server.
 func TestAReaderComesFromAnotherSourceOfKeys(t *testing.T) {
 	db := mysqltest.Start(t)
 	db.OnMariaDB(t, "it has sequences of its own")
@@ -346,7 +351,8 @@ password = "hush-hush"
 	}
 }
 
-// TestAReaderMakesSequencesAgain has the only sequence server gone, db0, with keys in use on the shard, db1.
+// TestAReaderMakesSequencesAgain has the only sequence server gone, db0, with keys in use on the
+// shard, db1.
 func TestAReaderMakesSequencesAgain(t *testing.T) {
 	servers := []*mysqltest.Server{mysqltest.Start(t), mysqltest.Start(t), mysqltest.Start(t)}
 	for _, i := range []int{0, 2} {

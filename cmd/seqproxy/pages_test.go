@@ -83,21 +83,45 @@ func TestEveryLinkOfThePagesLeadsSomewhere(t *testing.T) {
 	}
 }
 
-// byHand are the pages whose lines a person breaks. Those of the others are made by programs, or have a table from end to end.
-var byHand = []string{
-	"README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/coming-from.md", "docs/comparison.md", "docs/compatibility.md",
-	"docs/getting-started.md", "docs/glossary.md", "docs/kinds.md", "docs/operations.md", "docs/performance.md", "docs/security.md", "docs/sequence-servers.md", "docs/sequences.md",
-}
+// byProgram are the pages whose tables a program makes, and the page with the table of imports.
+var byProgram = regexp.MustCompile(`^(?:<!-- Made by |# Compatibility, command by command|# Architecture\n)`)
 
 // TestNoLineOfAPageIsTooLong leaves out blocks of code: what a command prints is as long as it is.
+// A table that a program makes may be wide.
 func TestNoLineOfAPageIsTooLong(t *testing.T) {
 	const most = 120
-	all := pages(t)
-	for _, path := range byHand {
-		for line := range strings.Lines(fenced.ReplaceAllString(all[path], "")) {
+	for path, text := range pages(t) {
+		wide := byProgram.MatchString(text)
+		for line := range strings.Lines(fenced.ReplaceAllString(text, "")) {
+			if wide && strings.HasPrefix(line, "|") {
+				continue
+			}
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > most {
 				t.Errorf("%s has a line of %d characters, want %d at most: %.60s...", path, n, most, line)
 			}
 		}
+	}
+}
+
+// TestACellHoldsAPhrase looks at the tables that are made of texts beside the code, as a reader
+// sees them.
+func TestACellHoldsAPhrase(t *testing.T) {
+	const most = 125
+	cells := 0
+	for _, name := range []string{"docs/errors.md", "docs/log-events.md", "docs/metrics.md", "docs/statements.md"} {
+		for line := range strings.Lines(withoutLinks(fenced.ReplaceAllString(repositoryFile(t, name), ""))) {
+			if !strings.HasPrefix(line, "|") {
+				continue
+			}
+			for cell := range strings.SplitSeq(strings.Trim(strings.ReplaceAll(line, `\|`, "/"), "|\n"), "|") {
+				cells++
+				if n := utf8.RuneCountInString(strings.TrimSpace(cell)); n > most {
+					t.Errorf("%s has a cell of %d characters, want %d at most:%s", name, n, most, cell)
+				}
+			}
+		}
+	}
+	if cells < 500 {
+		t.Errorf("found %d cells, want more: the test does not see them", cells)
 	}
 }

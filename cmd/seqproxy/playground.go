@@ -106,8 +106,8 @@ func (p *program) playground(ctx context.Context, args []string) (err error) {
 	return err
 }
 
-// play lets the user play until ctx is cancelled. A server that is killed is started again after a while; one that cannot be takes the
-// playground with it, in order.
+// play lets the user play until ctx is cancelled. A server that is killed is started again after a
+// while; one that cannot be takes the playground with it, in order.
 func (p *program) play(ctx context.Context, r *running, servers []*mysqld.Server, members int) error {
 	life, end := context.WithCancelCause(ctx)
 	var watchers sync.WaitGroup
@@ -164,7 +164,8 @@ func startInFront(ctx context.Context, at addresses, logTo string, home home, ce
 	return r, nil
 }
 
-// divideNumbers adds the further sequence servers to the first one, unless that was done in an earlier playground of the same home.
+// divideNumbers adds the further sequence servers to the first one, unless that was done in an
+// earlier playground of the same home.
 func divideNumbers(ctx context.Context, cfg *conf.Config, log *zap.Logger) (err error) {
 	all := cfg.Sequence.Servers
 	if len(all) == 1 {
@@ -190,7 +191,8 @@ func divideNumbers(ctx context.Context, cfg *conf.Config, log *zap.Logger) (err 
 	return nil
 }
 
-// playgroundConfig is the configuration that the playground runs with. The first servers, members of them, divide the numbers.
+// playgroundConfig is the configuration that the playground runs with. The first servers, members
+// of them, divide the numbers.
 func playgroundConfig(at addresses, certificate conf.TLS, servers []*mysqld.Server, members int) (*conf.Config, error) {
 	cfg := conf.Default()
 	cfg.Listen, cfg.Admin.Listen, cfg.HTTP.Listen, cfg.TLS = at.clients, at.admin, at.http, certificate

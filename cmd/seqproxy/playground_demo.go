@@ -12,7 +12,8 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// demo shows what the proxy promises, on the playground, until ctx is cancelled or the time is up; then it stops the proxy.
+// demo shows what the proxy promises, on the playground, until ctx is cancelled or the time is up;
+// then it stops the proxy.
 func (p *program) demo(ctx context.Context, r *running, servers []*mysqld.Server, members int, period time.Duration) error {
 	o := demo.Options{
 		Proxy:    r.server.Addr().String(),

@@ -8,10 +8,12 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// awayFor is for how long a server that was killed is away, so that people see what goes on without it.
+// awayFor is for how long a server that was killed is away, so that people see what goes on without
+// it.
 const awayFor = 10 * time.Second
 
-// revive starts a server again whenever it is gone, until ctx is done. An error is that it cannot be started.
+// revive starts a server again whenever it is gone, until ctx is done. An error is that it cannot
+// be started.
 func (p *program) revive(ctx context.Context, s *mysqld.Server, holds string) error {
 	for {
 		select {

@@ -152,8 +152,8 @@ func stopServers(hurry context.Context, servers []*mysqld.Server) error {
 	return errors.Join(errs...)
 }
 
-// sequenceUser is the proxy's own account, with the least rights that docs/security.md names. It has no password, as root
-// has none.
+// sequenceUser is the proxy's own account, with the least rights that docs/security.md names. It
+// has no password, as root has none.
 const sequenceUser = "seqproxy"
 
 // sequenceGrants make it.

@@ -169,7 +169,8 @@ func (w *window) text() string {
 	return b.String()
 }
 
-// awaits waits until the window shows something, and returns all that it shows then. p is who writes.
+// awaits waits until the window shows something, and returns all that it shows then. p is who
+// writes.
 func (w *window) awaits(p *process, what string, shown func(text string) bool) string {
 	w.t.Helper()
 	ended := false
@@ -214,7 +215,8 @@ func (w *window) showsPages(p *process, more int) {
 	}
 }
 
-// beginAt runs the program with a terminal as its output and its controlling one. What it writes there is not the process's stdout.
+// beginAt runs the program with a terminal as its output and its controlling one. What it writes
+// there is not the process's stdout.
 func beginAt(t *testing.T, theirs *os.File, args ...string) *process {
 	t.Helper()
 	exe, err := os.Executable()

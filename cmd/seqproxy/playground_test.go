@@ -166,7 +166,8 @@ func dirKeepsData(t *testing.T, home string) {
 	if got, want := query(t, address, "root", "", "SELECT NEXTVAL('photos') - 2"), first; got != want {
 		t.Errorf("two below the number after the restart: got %s, want %s: a gap or a duplicate", got, want)
 	}
-	// An application that takes its keys from the table, as before there was a proxy, gets them from memory, too.
+	// An application that takes its keys from the table, as before there was a proxy, gets them from
+	// memory, too.
 	if got := query(t, address, "root", "", "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'photos'; SELECT LAST_INSERT_ID() - 3", "seqproxy"); got != first {
 		t.Errorf("three below the next number, by the table: got %s, want %s", got, first)
 	}

@@ -41,9 +41,9 @@ type running struct {
 	serveErr error         // valid then
 }
 
-// start wires the parts together and begins to accept clients; the caller must call
-// wait, and close out when it has returned. load reads cfg anew for a reload. ctx bounds only the start. Servers that are down are no error: each part goes
-// on asking for its own.
+// start wires the parts together and begins to accept clients; the caller must call wait, and close
+// out when it has returned. load reads cfg anew for a reload. ctx bounds only the start. Servers
+// that are down are no error: each part goes on asking for its own.
 func start(ctx context.Context, cfg *conf.Config, load loader, out *logs.Log) (_ *running, err error) {
 	log := out.Logger()
 	r := &running{logs: out, log: log, ending: newEnding(), served: make(chan struct{}), files: tlsfiles.NewStore(log.Named("tls"))}

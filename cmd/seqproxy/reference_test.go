@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// keepPage compares a page with its text in testdata/pages, which has {{name}} where a table of the program's goes.
-// With -update, as in make docs, it writes the page.
+// keepPage compares a page with its text in testdata/pages, which has {{name}} where a table of the
+// program's goes. With -update, as in make docs, it writes the page.
 func keepPage(t *testing.T, name string, tables map[string]string) {
 	t.Helper()
 	page := repositoryFile(t, "cmd/seqproxy/testdata/pages/"+name)

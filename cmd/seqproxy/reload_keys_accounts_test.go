@@ -121,7 +121,8 @@ func connectionsOf(t *testing.T, s *mysqltest.Server, user string) (ids []string
 	return ids
 }
 
-// TestARotationOfThePasswordOfTheSequenceServer changes the password of the account, at first to one that the server does not know: the old account goes on.
+// TestARotationOfThePasswordOfTheSequenceServer changes the password of the account, at first to
+// one that the server does not know: the old account goes on.
 func TestARotationOfThePasswordOfTheSequenceServer(t *testing.T) {
 	c := newChanging(t)
 	c.first.Exec(t, "CREATE USER numbers1@'%' IDENTIFIED BY 'one'", "GRANT ALL ON seqproxy.* TO numbers1@'%'", "CREATE USER numbers2@'%' IDENTIFIED BY 'two'",

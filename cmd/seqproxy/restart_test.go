@@ -10,7 +10,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// What is changed through one proxy holds for the other, and a restart that goes down needs nobody's help after one was killed.
+// What is changed through one proxy holds for the other, and a restart that goes down needs
+// nobody's help after one was killed.
 func TestChangesHoldForOtherProxiesAlsoAfterOneWasKilled(t *testing.T) {
 	s := mysqltest.Start(t) // of its own: the schema has one name
 	start := func() *process {

@@ -19,20 +19,22 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// inSandbox is the environment variable that names the file with the system calls that the program may use.
+// inSandbox is the environment variable that names the file with the system calls that the program
+// may use.
 const inSandbox = "SEQPROXY_TEST_SANDBOX"
 
 func init() { sandboxed = enterSandbox }
 
-// The BPF instructions that a filter of system calls is made of, and where it finds what it looks at.
+// The BPF instructions that a filter of system calls is made of, and where it finds what it looks
+// at.
 const (
 	bpfLoad, bpfEqual, bpfAnySet, bpfReturn = 0x20, 0x15, 0x45, 0x06
 	seccompNumber, seccompArg0, seccompArg2 = 0, 16, 32
 	seccompAllow, seccompErrno              = 0x7fff0000, 0x00050000
 )
 
-// enterSandbox puts the process under the filters that systemd makes of SystemCallFilter, RestrictAddressFamilies, RestrictNamespaces
-// and MemoryDenyWriteExecute, and begins it anew.
+// enterSandbox puts the process under the filters that systemd makes of SystemCallFilter,
+// RestrictAddressFamilies, RestrictNamespaces and MemoryDenyWriteExecute, and begins it anew.
 func enterSandbox() {
 	file := os.Getenv(inSandbox)
 	if file == "" {
@@ -85,7 +87,8 @@ func enterSandbox() {
 	panic(syscall.Exec("/proc/self/exe", os.Args, os.Environ())) //nolint:gosec // itself
 }
 
-// unitSettings are the settings of deploy/systemd/seqproxy.service; of one that is there more than once, one after the other.
+// unitSettings are the settings of deploy/systemd/seqproxy.service; of one that is there more than
+// once, one after the other.
 func unitSettings(t *testing.T) map[string][]string {
 	t.Helper()
 	f, err := os.Open(deploy + "systemd/seqproxy.service")
@@ -102,7 +105,8 @@ func unitSettings(t *testing.T) map[string][]string {
 	return settings
 }
 
-// allowedCalls are the numbers of the system calls that SystemCallFilter leaves, by systemd's own list of them.
+// allowedCalls are the numbers of the system calls that SystemCallFilter leaves, by systemd's own
+// list of them.
 func allowedCalls(t *testing.T, filters []string) string {
 	t.Helper()
 	tool, err := exec.LookPath("systemd-analyze")
@@ -162,7 +166,8 @@ func allowedCalls(t *testing.T, filters []string) string {
 	return b.String()
 }
 
-// sandbox builds what the unit makes of the machine: everything can be read alone but state and log directories, and /tmp and homes are empty.
+// sandbox builds what the unit makes of the machine: everything can be read alone but state and log
+// directories, and /tmp and homes are empty.
 const sandbox = `set -e
 mkdir -p "$ROOT"
 mount --bind / "$ROOT"
@@ -183,7 +188,8 @@ cd /
 exec chroot "$ROOT" setpriv --reuid 65532 --regid 65532 --clear-groups --bounding-set=-all --inh-caps=-all --ambient-caps=-all --no-new-privs "$BASE/program" "$@"
 `
 
-// TestTheProxyWorksInTheSandboxOfTheUnit runs it without systemd under what the unit asks for, as far as that can be had without it.
+// TestTheProxyWorksInTheSandboxOfTheUnit runs it without systemd under what the unit asks for, as
+// far as that can be had without it.
 func TestTheProxyWorksInTheSandboxOfTheUnit(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can mount")

@@ -7,10 +7,11 @@ import (
 	"seqproxy/sequence"
 )
 
-// schema prints the statements that create the tables of a sequence server, for an account that may not create them itself.
+// schema prints the statements that create the tables of a sequence server, for an account that may
+// not create them itself.
 func (p *program) schema(args []string) error {
 	c := newCommand("schema")
-	file := c.String("config", "", "configuration `FILE`, which names schema, table and account; without it those of -backend")
+	file := c.String("config", "", "configuration `FILE` with schema, table and account; without it, those of -backend")
 	if err := c.parse(args, p.out); err != nil {
 		return err
 	}

@@ -15,7 +15,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// A proxy with a state directory through what it is for: a second one on it, a full disk, kill -9, and a backup that is restored meanwhile.
+// A proxy with a state directory through what it is for: a second one on it, a full disk, kill -9,
+// and a backup that is restored meanwhile.
 func TestStateDirectoryOutlivesTheProxy(t *testing.T) {
 	s := mysqltest.Start(t) // of its own: the schema has one name
 	dir := t.TempDir()

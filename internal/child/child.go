@@ -1,4 +1,5 @@
-// Package child runs programs that must not outlive this one: servers of a test, targets of a benchmark.
+// Package child runs programs that must not outlive this one: servers of a test, targets of a
+// benchmark.
 package child
 
 import (
@@ -9,7 +10,8 @@ import (
 	"syscall"
 )
 
-// Process is a program that runs in the foreground, with its output in a file. It is safe for concurrent use.
+// Process is a program that runs in the foreground, with its output in a file. It is safe for
+// concurrent use.
 type Process struct {
 	Log  string          // the file with what it wrote
 	Done <-chan struct{} // closed when the process is gone
@@ -18,8 +20,9 @@ type Process struct {
 	err error
 }
 
-// Start starts cmd in a process group of its own, so that Ctrl-C reaches only this program, which then stops what it started in order.
-// Should this program be killed, the process is, too, where the system can do that. What it writes goes to the file log, which is made anew.
+// Start starts cmd in a process group of its own, so that Ctrl-C reaches only this program, which
+// then stops what it started in order. Should this program be killed, the process is, too, where
+// the system can do that. What it writes goes to the file log, which is made anew.
 func Start(cmd *exec.Cmd, log string) (*Process, error) {
 	file, err := os.Create(log)
 	if err != nil {
@@ -55,7 +58,8 @@ func (p *Process) Signal(sig os.Signal) error { return p.cmd.Process.Signal(sig)
 // Err is how the process ended, nil if well. It must not be called before Done is closed.
 func (p *Process) Err() error { return p.err }
 
-// Tail returns the last lines that a process wrote to its log, with an introduction; it is meant for the end of an error.
+// Tail returns the last lines that a process wrote to its log, with an introduction; it is meant
+// for the end of an error.
 func Tail(log string) string {
 	text, err := os.ReadFile(log)
 	if text = bytes.TrimSpace(text); err != nil || len(text) == 0 {

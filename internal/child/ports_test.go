@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A port that outgoing connections are given may be one's while a program that listens there is down.
+// A port that outgoing connections are given may be one's while a program that listens there is
+// down.
 func TestFreePortsAreThoseThatNoConnectionIsGiven(t *testing.T) {
 	var all []int
 	for range 20 {

@@ -1,5 +1,5 @@
-// Package demo shows what the proxy promises: it takes keys through a proxy at a steady rate while it kills one server behind it after another, and says
-// how many keys came twice.
+// Package demo shows what the proxy promises: it takes keys through a proxy at a steady rate while
+// it kills one server behind it after another, and says how many keys came twice.
 package demo
 
 import (
@@ -23,12 +23,14 @@ type Options struct {
 	Held func() uint64
 
 	Out io.Writer
-	// Size is that of the terminal that Out is, whose screen is written anew again and again, in characters. It is asked each time, since
-	// windows are changed; 0 is unknown. Without Size a line is added at each time.
+	// Size is that of the terminal that Out is, whose screen is written anew again and again, in
+	// characters. It is asked each time, since windows are changed; 0 is unknown. Without Size a line
+	// is added at each time.
 	Size func() (columns, lines int)
 	// For is how long it goes on; 0 is until ctx is done.
 	For time.Duration
-	// Every is how often a server is killed, and Down how long it stays so; 0 is 10 s and half of Every.
+	// Every is how often a server is killed, and Down how long it stays so; 0 is 10 s and half of
+	// Every.
 	Every, Down time.Duration
 }
 
@@ -50,8 +52,8 @@ const (
 	linesEvery   = time.Second
 )
 
-// Run runs the demo. It returns when ctx is done or the time is up, with every server running again and every goroutine ended: nil, ErrTwice, or why a
-// server could not be killed or started.
+// Run runs the demo. It returns when ctx is done or the time is up, with every server running again
+// and every goroutine ended: nil, ErrTwice, or why a server could not be killed or started.
 func Run(ctx context.Context, o Options) error {
 	if o.Every == 0 {
 		o.Every = defaultEvery

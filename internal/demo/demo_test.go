@@ -31,7 +31,8 @@ func TestKeysThatComeTwiceAreSeen(t *testing.T) {
 	}
 }
 
-// A server that gives the same numbers again and again stands in for a proxy that breaks its promise.
+// A server that gives the same numbers again and again stands in for a proxy that breaks its
+// promise.
 func TestTheDemoFailsWhenAKeyComesTwice(t *testing.T) {
 	s := mysqltest.Shared(t)
 	s.OnMariaDB(t, "sequences that cycle")

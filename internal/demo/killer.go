@@ -47,7 +47,8 @@ func (k *killer) set(i int, change func(*serverState)) {
 	change(&k.states[i])
 }
 
-// settling is how long after its start a server may still be missed: clients find out only when they use it that a connection has ended.
+// settling is how long after its start a server may still be missed: clients find out only when
+// they use it that a connection has ended.
 const settling = 2 * time.Second
 
 // down reports whether a server is down, or was a moment ago.

@@ -82,7 +82,8 @@ func pool(address, schema string, size int) (*sql.DB, error) {
 	return db, nil
 }
 
-// start begins the clients. They begin nothing new when life is done; what was begun, under work, comes to its end.
+// start begins the clients. They begin nothing new when life is done; what was begun, under work,
+// comes to its end.
 func (l *load) start(life, work context.Context, all *sync.WaitGroup) {
 	for range keyClients {
 		all.Go(func() { paced(life, keysPerSecond, func() { l.key(work) }) })
@@ -105,7 +106,8 @@ func (l *load) twice() uint64 {
 	return twice
 }
 
-// paced calls f so many times a second, as far as f is fast enough: what was missed is not made up for.
+// paced calls f so many times a second, as far as f is fast enough: what was missed is not made up
+// for.
 func paced(life context.Context, perSecond int, f func()) {
 	tick := time.NewTicker(time.Second / time.Duration(perSecond))
 	defer tick.Stop()
@@ -169,7 +171,8 @@ func (l *load) unexpected(err error) {
 	l.failure = err
 }
 
-// look returns how long the slowest key took since the last look, and ever, and the last failure that was not to be expected.
+// look returns how long the slowest key took since the last look, and ever, and the last failure
+// that was not to be expected.
 func (l *load) look() (slowest, ever time.Duration, failure error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -63,8 +63,9 @@ func (s *screen) run(ctx context.Context) {
 	}
 }
 
-// redraw writes a page over the one before. What does not fit into the window is left out: a line that went on in the next one, or a page
-// that moved the screen up, would leave parts of the page before behind.
+// redraw writes a page over the one before. What does not fit into the window is left out: a line
+// that went on in the next one, or a page that moved the screen up, would leave parts of the page
+// before behind.
 func redraw(page string, columns, lines int) string {
 	var b strings.Builder
 	b.WriteString("\x1b[H")

@@ -2,7 +2,8 @@ package demo
 
 import "sync"
 
-// seen remembers keys: a bit for each, in blocks of 2^16, so that the keys of an hour take a few hundred kilobytes.
+// seen remembers keys: a bit for each, in blocks of 2^16, so that the keys of an hour take a few
+// hundred kilobytes.
 type seen struct {
 	mu     sync.Mutex
 	blocks map[uint64]*[1024]uint64

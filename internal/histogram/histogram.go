@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Bounds are the upper bounds of the ranges, each of them included; what took longer is in one more range.
+// Bounds are the upper bounds of the ranges, each of them included; what took longer is in one more
+// range.
 var Bounds = [...]time.Duration{
 	10 * time.Microsecond, 25 * time.Microsecond, 50 * time.Microsecond, 100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond,
 	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond,

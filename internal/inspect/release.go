@@ -22,7 +22,8 @@ var ends = map[string]string{
 	"MySQL 9.2": "2025-04-15", "MySQL 9.3": "2025-07-22", "MySQL 9.4": "2025-10-21",
 }
 
-// CheckVersion says whether the server's release is supported, by seqproxy and by those who make it.
+// CheckVersion says whether the server's release is supported, by seqproxy and by those who make
+// it.
 func (s *Server) CheckVersion(f *Findings, now time.Time) {
 	first, rest, _ := strings.Cut(s.Version, ".")
 	second, _, _ := strings.Cut(rest, ".")

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Ask runs a statement that changes nothing and returns its rows, each value as text and NULL as "".
+// Ask runs a statement that changes nothing and returns its rows, each value as text and NULL as
+// "".
 type Ask func(ctx context.Context, text string) ([][]string, error)
 
 // Server is what a server says of itself to an account.
@@ -88,8 +89,9 @@ func (s *Server) IsOn(variable string) bool {
 	return v != "" && v != "0" && !strings.EqualFold(v, "OFF")
 }
 
-// StartedReadOnly is the option by which it was started so that nobody can write to a table of InnoDB there, whatever read_only says; "": none. MySQL takes no changes while it
-// recovers by force; MariaDB takes them, or says that innodb_read_only is on.
+// StartedReadOnly is the option by which it was started so that nobody can write to a table of
+// InnoDB there, whatever read_only says; "": none. MySQL takes no changes while it recovers by
+// force; MariaDB takes them, or says that innodb_read_only is on.
 func (s *Server) StartedReadOnly() string {
 	switch {
 	case s.IsOn("innodb_read_only"):
@@ -109,7 +111,8 @@ func (s *Server) Number(variable string) uint64 {
 	return n
 }
 
-// Place differs between servers that run at the same time, and is the same by whichever address a server is reached.
+// Place differs between servers that run at the same time, and is the same by whichever address a
+// server is reached.
 func (s *Server) Place() string {
 	return fmt.Sprintf("%s:%s %s %s %s", s.Variables["hostname"], s.Variables["port"], s.Variables["server_id"], s.Variables["server_uuid"], s.Variables["datadir"])
 }

@@ -157,7 +157,8 @@ func TestNoLineIsLostBetweenWindows(t *testing.T) {
 	}
 }
 
-// What was done is always written; what a user was refused is limited, and hides nothing of another.
+// What was done is always written; what a user was refused is limited, and hides nothing of
+// another.
 func TestRefusedChangesAreLimitedForEachUser(t *testing.T) {
 	l, path := openLimited(t, limits{window: time.Hour, equal: 3, event: 10})
 	audit := func(user, statement, outcome string) {

@@ -9,10 +9,12 @@ import (
 	"time"
 )
 
-// ClockEnv names the environment variable with the path of libfaketime, where it is not in one of the usual places. "off": it is not to be used.
+// ClockEnv names the environment variable with the path of libfaketime, where it is not in one of
+// the usual places. "off": it is not to be used.
 const ClockEnv = "SEQPROXY_TEST_FAKETIME"
 
-// ClockLibrary is the path of the library by which a server may have a clock of its own, "" if there is none: https://github.com/wolfcw/libfaketime
+// ClockLibrary is the path of the library by which a server may have a clock of its own, "" if
+// there is none: https://github.com/wolfcw/libfaketime
 func ClockLibrary() string {
 	if runtime.GOOS != "linux" {
 		return ""
@@ -30,8 +32,9 @@ func ClockLibrary() string {
 	return ""
 }
 
-// clockEnv has the library read a server's clock from a file, anew in each second. Only the wall clock is another one: what a server measures by the monotonic
-// clock, and the times of files, stay as they are.
+// clockEnv has the library read a server's clock from a file, anew in each second. Only the wall
+// clock is another one: what a server measures by the monotonic clock, and the times of files, stay
+// as they are.
 func clockEnv(library, file string) []string {
 	preload := library
 	if others := os.Getenv("LD_PRELOAD"); others != "" {
@@ -44,8 +47,9 @@ func clockEnv(library, file string) []string {
 	}
 }
 
-// SetClock has the wall clock of a server with Config.ClockLibrary be ahead of that of the machine, or behind by a negative time, in whole seconds. The server sees it within two
-// seconds, and keeps it over Restart.
+// SetClock has the wall clock of a server with Config.ClockLibrary be ahead of that of the machine,
+// or behind by a negative time, in whole seconds. The server sees it within two seconds, and keeps
+// it over Restart.
 func (s *Server) SetClock(ahead time.Duration) error {
 	if s.cfg.ClockLibrary == "" {
 		return fmt.Errorf("the server in %s has no clock of its own", s.paths.dir)
@@ -67,7 +71,8 @@ func (p paths) writeClock(ahead time.Duration) error {
 	return nil
 }
 
-// removeClockRemains removes what the library leaves of a process that was killed: it makes it ready for children that share its clock.
+// removeClockRemains removes what the library leaves of a process that was killed: it makes it
+// ready for children that share its clock.
 func removeClockRemains(pid int) {
 	for _, name := range []string{"sem.faketime_sem_", "faketime_shm_"} {
 		os.Remove(filepath.Join("/dev/shm", name+strconv.Itoa(pid))) //nolint:errcheck // one that ended in order has removed them itself

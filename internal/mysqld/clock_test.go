@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// A server's wall clock is set forward and back while it runs, and stays so when it is killed and started again. What the server measures meanwhile is not touched, and
-// nothing of the library is left behind.
+// A server's wall clock is set forward and back while it runs, and stays so when it is killed and
+// started again. What the server measures meanwhile is not touched, and nothing of the library is
+// left behind.
 func TestTheClockOfAServerJumps(t *testing.T) {
 	library := ClockLibrary()
 	if library == "" {

@@ -35,8 +35,8 @@ func CopyData(from, to string) error {
 	})
 }
 
-// copyFile copies a file and leaves out blocks of zeros: more than half of a
-// fresh data directory is an empty redo log. It does not read those that the file leaves out itself.
+// copyFile copies a file and leaves out blocks of zeros: more than half of a fresh data directory
+// is an empty redo log. It does not read those that the file leaves out itself.
 func copyFile(from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {

@@ -22,11 +22,13 @@ import (
 	"seqproxy/internal/child"
 )
 
-// GaleraEnv names the environment variable with the path of Galera's library, where it is not in one of the usual places.
+// GaleraEnv names the environment variable with the path of Galera's library, where it is not in
+// one of the usual places.
 const GaleraEnv = "SEQPROXY_TEST_GALERA"
 
-// galeraTransfer is a state transfer between nodes that began with copies of one data directory: nothing is copied, and the donor sends
-// what happened since (IST). So neither rsync nor a backup program is needed.
+// galeraTransfer is a state transfer between nodes that began with copies of one data directory:
+// nothing is copied, and the donor sends what happened since (IST). So neither rsync nor a backup
+// program is needed.
 const galeraTransfer = `#!/bin/sh
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -57,7 +59,8 @@ joiner)
 esac
 `
 
-// galeraHaste has nodes agree sooner that one is gone than after 15 seconds. Sooner than after 5 they would take each other for dead where the machine is busy.
+// galeraHaste has nodes agree sooner that one is gone than after 15 seconds. Sooner than after 5
+// they would take each other for dead where the machine is busy.
 // https://galeracluster.com/library/documentation/galera-parameters.html
 const galeraHaste = "evs.keepalive_period=PT0.5S;evs.inactive_check_period=PT0.25S;evs.suspect_timeout=PT5S;evs.inactive_timeout=PT10S;evs.install_timeout=PT5S"
 
@@ -82,9 +85,11 @@ func GaleraLibrary(b Binary) string {
 	return ""
 }
 
-// StartGalera starts a cluster of n nodes in dir, each in GaleraNodeDir; data that is found in that of the first is what all begin with. library is that of
-// [GaleraLibrary]. Each node may be killed and restarted, as long as a majority is left: it hears from the others what it has missed. After an error nothing
-// runs. The nodes are to be killed at the end: in order they would wait for each other.
+// StartGalera starts a cluster of n nodes in dir, each in GaleraNodeDir; data that is found in that
+// of the first is what all begin with. library is that of [GaleraLibrary]. Each node may be killed
+// and restarted, as long as a majority is left: it hears from the others what it has missed. After
+// an error nothing runs. The nodes are to be killed at the end: in order they would wait for each
+// other.
 func StartGalera(ctx context.Context, b Binary, library, dir string, n int) (nodes []*Server, err error) {
 	defer func() {
 		if err != nil {
@@ -179,8 +184,9 @@ func (s *Server) AwaitSynced(ctx context.Context) error {
 	})
 }
 
-// AwaitCluster waits until all nodes of a cluster take part in it, agree on that, and see what the others commit, for at most ctx. A node that slept does not know
-// at first that it was expelled, and still says that it takes part.
+// AwaitCluster waits until all nodes of a cluster take part in it, agree on that, and see what the
+// others commit, for at most ctx. A node that slept does not know at first that it was expelled,
+// and still says that it takes part.
 func AwaitCluster(ctx context.Context, nodes []*Server) error {
 	return nodes[0].awaitGalera(ctx, func() error {
 		limited, stop := context.WithTimeout(ctx, 5*time.Second)
@@ -261,7 +267,8 @@ func (s *Server) galeraStatus(ctx context.Context) (g galeraStatus, err error) {
 	return g, rows.Err()
 }
 
-// Component says of a node that runs whether it may commit, and how many nodes it sees, itself included.
+// Component says of a node that runs whether it may commit, and how many nodes it sees, itself
+// included.
 func (s *Server) Component(ctx context.Context) (primary bool, size int, err error) {
 	got, err := s.galeraStatus(ctx)
 	if err != nil {
@@ -271,7 +278,8 @@ func (s *Server) Component(ctx context.Context) (primary bool, size int, err err
 	return got.component == "Primary", size, err
 }
 
-// SetGalera sets an option of the library of a node that runs, such as pc.bootstrap or gmcast.isolate.
+// SetGalera sets an option of the library of a node that runs, such as pc.bootstrap or
+// gmcast.isolate.
 func (s *Server) SetGalera(ctx context.Context, option string, value int) error {
 	if err := s.exec(ctx, "", fmt.Sprintf("SET GLOBAL wsrep_provider_options = '%s=%d'", option, value)); err != nil {
 		return fmt.Errorf("set %s of the Galera node %s: %w", option, s.Addr(), err)
@@ -306,9 +314,9 @@ func (s *Server) open(params string) (*sql.DB, error) {
 // recoveredPosition is what a server says that was asked where it stands.
 var recoveredPosition = regexp.MustCompile(`WSREP: Recovered position: (\S+:-?\d+)`)
 
-// BootstrapCluster has the nodes of a cluster that are all down form it again. It begins with the one that has come furthest, as whoever operates
-// it has to, or what that one alone has would be lost.
-// https://mariadb.com/kb/en/galera-cluster-recovery/
+// BootstrapCluster has the nodes of a cluster that are all down form it again. It begins with the
+// one that has come furthest, as whoever operates it has to, or what that one alone has would be
+// lost. https://mariadb.com/kb/en/galera-cluster-recovery/
 func BootstrapCluster(ctx context.Context, nodes []*Server) error {
 	best, furthest := 0, int64(math.MinInt64)
 	for i, s := range nodes {
@@ -371,7 +379,8 @@ func (s *Server) galeraPosition(ctx context.Context) (int64, error) {
 	return strconv.ParseInt(string(found[1]), 10, 64)
 }
 
-// recoverGalera is what a node is told that was killed: how far it had come, which its data say but not the file in which it would look.
+// recoverGalera is what a node is told that was killed: how far it had come, which its data say but
+// not the file in which it would look.
 // https://mariadb.com/kb/en/galera-cluster-system-variables/#wsrep_start_position
 func recoverGalera(ctx context.Context, program string, p paths, args []string) ([]string, error) {
 	state, err := os.ReadFile(filepath.Join(p.data, galeraStateFile))
@@ -397,7 +406,8 @@ func recoverGalera(ctx context.Context, program string, p paths, args []string) 
 	return []string{"--wsrep-start-position=" + string(found[1])}, nil
 }
 
-// copyGalera copies the data directory of a node that was stopped in order, for a node that is to join it.
+// copyGalera copies the data directory of a node that was stopped in order, for a node that is to
+// join it.
 func copyGalera(from, to string) error {
 	if err := CopyData(from, to); err != nil {
 		return err

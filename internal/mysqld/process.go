@@ -26,9 +26,9 @@ type process struct {
 // ErrDirInUse is what [Start] wraps when a server already runs in Config.Dir.
 var ErrDirInUse = errors.New("another server runs in this directory")
 
-// startProcess starts path with args, and env beside the environment of this process. The process is in a group of its own, so
-// that a Ctrl-C on the terminal reaches only us and we decide when it ends, and
-// it dies with us whatever kills us.
+// startProcess starts path with args, and env beside the environment of this process. The process
+// is in a group of its own, so that a Ctrl-C on the terminal reaches only us and we decide when it
+// ends, and it dies with us whatever kills us.
 func startProcess(path string, args, env []string, p paths) (*process, error) {
 	proc := &process{cmd: exec.Command(path, args...), done: make(chan struct{}), logFrom: p.logSize()}
 	// What the server says before it has opened its log belongs there too.

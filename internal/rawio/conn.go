@@ -10,8 +10,9 @@ import (
 	"syscall"
 )
 
-// Conn is a TCP or Unix connection. It does what the one below it does, with the same errors and deadlines, but for the way to the kernel. All its methods may be
-// called at the same time. A read of nothing does nothing, also on a closed one.
+// Conn is a TCP or Unix connection. It does what the one below it does, with the same errors and
+// deadlines, but for the way to the kernel. All its methods may be called at the same time. A read
+// of nothing does nothing, also on a closed one.
 type Conn struct {
 	net.Conn
 	raw    syscall.RawConn
@@ -19,7 +20,8 @@ type Conn struct {
 	writes direction
 }
 
-// direction is the state of the one read, or the one write, that is going on. It is kept, with the function that uses it, so that none allocates.
+// direction is the state of the one read, or the one write, that is going on. It is kept, with the
+// function that uses it, so that none allocates.
 type direction struct {
 	mu    sync.Mutex // held during a call, the rest is guarded by it
 	try   func(fd uintptr) bool
@@ -121,8 +123,9 @@ func (d *direction) write(fd uintptr) bool {
 	return true
 }
 
-// Silent makes sure that the peer has neither said anything nor closed while nobody read. It does not wait, whatever the deadlines are. What it reads is lost: after
-// an error the connection can only be closed.
+// Silent makes sure that the peer has neither said anything nor closed while nobody read. It does
+// not wait, whatever the deadlines are. What it reads is lost: after an error the connection can
+// only be closed.
 func (c *Conn) Silent() error {
 	var n int
 	var errno syscall.Errno
@@ -138,7 +141,8 @@ func (c *Conn) Silent() error {
 	return io.EOF
 }
 
-// failed is the error that the net package would have: err is of the wait, errno of the system call.
+// failed is the error that the net package would have: err is of the wait, errno of the system
+// call.
 func (c *Conn) failed(op string, err error, errno syscall.Errno) error {
 	switch {
 	case err == nil && errno == 0:

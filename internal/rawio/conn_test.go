@@ -55,7 +55,8 @@ func wrapped(t *testing.T, network string) (own *Conn, peer net.Conn) {
 	return own, peer
 }
 
-// TestStreamsBothWaysAtOnce sends more than the kernel holds, in both directions, so that reads and writes have to wait.
+// TestStreamsBothWaysAtOnce sends more than the kernel holds, in both directions, so that reads and
+// writes have to wait.
 func TestStreamsBothWaysAtOnce(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
@@ -85,7 +86,8 @@ func TestStreamsBothWaysAtOnce(t *testing.T) {
 	}
 }
 
-// TestFailsLikeTheNetPackage does the same thing to a connection of the net package and to a Conn, and compares the errors.
+// TestFailsLikeTheNetPackage does the same thing to a connection of the net package and to a Conn,
+// and compares the errors.
 func TestFailsLikeTheNetPackage(t *testing.T) {
 	long := make([]byte, 32<<20)
 	for name, do := range map[string]func(own, peer net.Conn) (int, error){

@@ -8,11 +8,12 @@ import (
 	"syscall"
 )
 
-// Error is the error of the net package for a read or write that failed on a connection with addr. err may be what a
-// [syscall.RawConn] or an [os.File] has returned, or the number of a system call's error.
+// Error is the error of the net package for a read or write that failed on a connection with addr.
+// err may be what a [syscall.RawConn] or an [os.File] has returned, or the number of a system
+// call's error.
 //
-// The difference counts: crypto/tls goes on behind the end of a deadline only if the error is a [net.Error] that is temporary.
-// Every other error it keeps and returns for ever.
+// The difference counts: crypto/tls goes on behind the end of a deadline only if the error is a
+// [net.Error] that is temporary. Every other error it keeps and returns for ever.
 func Error(op string, addr net.Addr, err error) *net.OpError {
 	var ofNet *net.OpError
 	var ofFile *fs.PathError

@@ -11,7 +11,8 @@ func Read(fd int, b []byte) (int, syscall.Errno) {
 	}
 }
 
-// Write is write(2) on a socket that does not block. It is made again where a signal interrupted it.
+// Write is write(2) on a socket that does not block. It is made again where a signal interrupted
+// it.
 func Write(fd int, b []byte) (int, syscall.Errno) {
 	for {
 		if n, errno := write(fd, b); errno != syscall.EINTR {

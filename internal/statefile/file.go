@@ -46,8 +46,9 @@ type File struct {
 	failing atomic.Bool // set while writing is held: the last write failed, which was logged
 }
 
-// Open locks the directory, which is made if only it itself is missing, and reads the file. Errors name the file and the way out.
-// If the disk is full the file is open all the same, and writes fail until there is space.
+// Open locks the directory, which is made if only it itself is missing, and reads the file. Errors
+// name the file and the way out. If the disk is full the file is open all the same, and writes fail
+// until there is space.
 func Open(dir string, log *zap.Logger) (*File, error) {
 	f := &File{dir: dir, path: filepath.Join(dir, fileName), log: log.With(zap.String("file", filepath.Join(dir, fileName)))}
 	if err := makeDir(dir); err != nil {
@@ -131,7 +132,8 @@ type Write struct {
 	err     error
 }
 
-// Put begins to set key to value. Of two for one key the later one counts. The caller must Wait for the write.
+// Put begins to set key to value. Of two for one key the later one counts. The caller must Wait for
+// the write.
 func (f *File) Put(key, value string) *Write {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -142,13 +144,15 @@ func (f *File) Put(key, value string) *Write {
 	return f.next
 }
 
-// Wait returns when all of the write is on disk, or with the reason why it is not: then nothing of it is known to be there.
+// Wait returns when all of the write is on disk, or with the reason why it is not: then nothing of
+// it is known to be there.
 func (w *Write) Wait() error {
 	w.once.Do(func() { w.err = w.f.commit(w) })
 	return w.err
 }
 
-// Ready makes sure that the file can be written, as far as the last write tells. After one that failed it tries.
+// Ready makes sure that the file can be written, as far as the last write tells. After one that
+// failed it tries.
 func (f *File) Ready() error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
@@ -214,7 +218,8 @@ func (f *File) write(records map[string]string) error {
 // add adds a line.
 func (f *File) add(line []byte, records map[string]string) error {
 	if err := appendLine(f.file, line, f.size); err != nil {
-		// What is in the file now is not known: after a failed fsync the next one says nothing about this line.
+		// What is in the file now is not known: after a failed fsync the next one says nothing about this
+		// line.
 		_ = f.file.Truncate(f.size)
 		_ = f.file.Close()
 		f.file = nil
@@ -225,8 +230,8 @@ func (f *File) add(line []byte, records map[string]string) error {
 	return nil
 }
 
-// rewrite writes everything, and records, to a new file that takes the place of the old one. After an error the old one is as it was,
-// unless only its name is in doubt.
+// rewrite writes everything, and records, to a new file that takes the place of the old one. After
+// an error the old one is as it was, unless only its name is in doubt.
 func (f *File) rewrite(records map[string]string) error {
 	f.mu.Lock()
 	all := maps.Clone(f.values)
@@ -277,7 +282,8 @@ func (f *File) explain(err error) error {
 	return fmt.Errorf("state file %s cannot be written: %w", f.path, err)
 }
 
-// Close lets another process have the directory. Writes under way fail or succeed; those that come later fail.
+// Close lets another process have the directory. Writes under way fail or succeed; those that come
+// later fail.
 func (f *File) Close() error {
 	f.writing.Lock()
 	defer f.writing.Unlock()

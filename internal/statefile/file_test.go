@@ -129,7 +129,8 @@ func read(t *testing.T, path string) []byte {
 	return data
 }
 
-// A crash leaves the beginning of the last line, or any bytes of it; what was there before counts. Everything else is damage.
+// A crash leaves the beginning of the last line, or any bytes of it; what was there before counts.
+// Everything else is damage.
 func TestTornEndIsLeftOutAndDamageIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	f, _ := open(t, dir)

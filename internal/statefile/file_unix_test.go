@@ -17,7 +17,8 @@ import (
 // full is a device that answers every write with ENOSPC.
 const full = "/dev/full"
 
-// fill makes the next write to the file fail as on a full disk, and with again the next try to write it anew, too.
+// fill makes the next write to the file fail as on a full disk, and with again the next try to
+// write it anew, too.
 func fill(t *testing.T, f *File, again bool) {
 	t.Helper()
 	f.writing.Lock()

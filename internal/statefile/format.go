@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// header begins the first line, which goes on with the number of lines that were written with it, and a checksum. They and it were on
-// disk before the file got its name, so all of them have to be there.
+// header begins the first line, which goes on with the number of lines that were written with it,
+// and a checksum. They and it were on disk before the file got its name, so all of them have to be
+// there.
 const header = "seqproxy state 1, lines: "
 
 // anyHeader begins the file of every version.
@@ -20,7 +21,8 @@ const anyHeader = "seqproxy state "
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// encode is one line: a checksum of all behind it, and then each key and its value as Go's strings. So no byte of them is a line end.
+// encode is one line: a checksum of all behind it, and then each key and its value as Go's strings.
+// So no byte of them is a line end.
 func encode(records map[string]string) []byte {
 	var text []byte
 	for _, key := range slices.Sorted(maps.Keys(records)) {
@@ -79,7 +81,8 @@ func decode(data []byte) (values map[string]string, torn int, err error) {
 	return values, 0, nil
 }
 
-// decodeLine takes over the records of a line. It reports false, and takes over nothing, if the line is not whole.
+// decodeLine takes over the records of a line. It reports false, and takes over nothing, if the
+// line is not whole.
 func decodeLine(line []byte, values map[string]string) bool {
 	if len(line) < 8 {
 		return false

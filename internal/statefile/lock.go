@@ -13,8 +13,9 @@ import (
 // errHeld: another process has the lock.
 var errHeld = errors.New("held by another process")
 
-// lockDir locks a directory for this process, until the file is closed. The lock belongs to the open file and not to the process, so it
-// can be handed to a successor with the descriptor, and the system gives it up when the last process that has it ends, however it ends.
+// lockDir locks a directory for this process, until the file is closed. The lock belongs to the
+// open file and not to the process, so it can be handed to a successor with the descriptor, and the
+// system gives it up when the last process that has it ends, however it ends.
 func lockDir(dir string) (*os.File, error) {
 	path := filepath.Join(dir, lockName)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)

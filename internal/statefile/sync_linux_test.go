@@ -21,7 +21,8 @@ func unflushed(t *testing.T, f *os.File) uint64 {
 	return pages.Dirty + pages.Writeback
 }
 
-// What other tests read back after a write comes from memory. A machine that loses its power has only what was flushed.
+// What other tests read back after a write comes from memory. A machine that loses its power has
+// only what was flushed.
 func TestNothingIsLeftToTheSystemToWriteDown(t *testing.T) {
 	dir := t.TempDir()
 	control, err := os.Create(filepath.Join(dir, "control"))

@@ -16,8 +16,9 @@ type ServerFiles struct {
 	ClientCA string
 }
 
-// Server returns the configuration of TLS towards clients, by which each handshake
-// meets the files as they were last read: the same again for the same name and files. TLS 1.2 is the oldest version.
+// Server returns the configuration of TLS towards clients, by which each handshake meets the files
+// as they were last read: the same again for the same name and files. TLS 1.2 is the oldest
+// version.
 func (s *Store) Server(name string, files ServerFiles) (*tls.Config, error) {
 	use := Use{name, files}
 	if c, ok := s.made(use).(*tls.Config); ok {

@@ -1,6 +1,7 @@
-// Package keys takes the numbers of sequences that statements need, for one session.
+// Package keys takes the numbers of sequences that statements need, for one session, and knows how they
+// get into a statement: before it is sent, into each row of its result, or counted off by the server.
 //
-// Start at Taker, which takes what the slots of a plan ask for, and remembers what LASTVAL() gives.
-// Patience is the context of its waits. What is put where in a statement, and how it is sent, is
-// the session's.
+// Start at Taker, whose All takes what a plan asks for before a statement is sent, and which
+// remembers what LASTVAL() gives. Rows get numbers as they come, and a Block is counted off by the
+// server. Patience is the context of the waits. How a statement is sent is the session's.
 package keys

@@ -4,7 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
+	"seqproxy/statement"
 )
 
 // Names tells sequences by their names. *sequence.Sequences implements it.
@@ -71,4 +78,60 @@ func (r *Rights) Allow(ctx context.Context, known Names, name []byte) (bool, err
 		}
 	}
 	return false, nil
+}
+
+// MayUse is nil if the session's user may take numbers of a sequence, and look at it and
+// set it; else it is the error for the client. For a user who may use every sequence it
+// costs nothing. Of a text with calls the plan asks; whatever else takes numbers asks here.
+func (t *Taker) MayUse(name []byte) error {
+	if t.rights == nil {
+		return nil
+	}
+	may, err := t.HasRight(name)
+	if err == nil && !may {
+		err = ErrNoRight(name)
+	}
+	return err
+}
+
+// HasRight is MayUse for a user who may use some sequences alone.
+func (t *Taker) HasRight(name []byte) (bool, error) {
+	may, err := t.rights.Allow(&t.Patience, t.names, name)
+	return may, t.Patience.Over(err)
+}
+
+// MayTake is what a plan asks of the user's rights, for a statement that was planned before: they
+// may be others since, and parameters may name the sequences.
+func (t *Taker) MayTake(asks []plan.Slot) error {
+	set := false
+	for i := range asks {
+		if !asks[i].Takes() {
+			continue
+		}
+		if err := t.MayUse(asks[i].Sequence); err != nil {
+			return err
+		}
+		set = set || asks[i].Func == statement.Setval
+	}
+	if !set || t.admin {
+		return nil
+	}
+	return t.session.RefuseSetval(&asks[slices.IndexFunc(asks, func(a plan.Slot) bool { return a.Func == statement.Setval })])
+}
+
+// ErrNoRight is the error for a sequence that the user may not use.
+func ErrNoRight(name []byte) error {
+	return &protocol.ServerError{
+		Code: mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, State: "42000",
+		Message: fmt.Sprintf("Access denied; you need the right to use the sequence '%s' for this operation", strings.ToValidUTF8(Named(name), "?")),
+	}
+}
+
+// Named is the beginning of a name, as an error or a log may have it.
+func Named(name []byte) string {
+	const longest = 64
+	if len(name) <= longest {
+		return string(name)
+	}
+	return strings.ToValidUTF8(string(name[:longest]), "")
 }

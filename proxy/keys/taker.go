@@ -30,6 +30,8 @@ type Sequences interface {
 type Session interface {
 	// Setval sets a sequence on.
 	Setval(name []byte, set *statement.SetvalArgs) (Number, error)
+	// RefuseSetval is the error for one who may not do that.
+	RefuseSetval(a *plan.Slot) error
 }
 
 // Taker takes numbers for a session. Only the session's goroutine uses it, but for
@@ -38,18 +40,24 @@ type Taker struct {
 	Patience Patience
 
 	sequences Sequences
-	setter    Session
-	lasts     lasts // the last number of each sequence
+	names     Names
+	session   Session
+	rights    *Rights // of the user; nil: all
+	admin     bool    // the user may set sequences on
+	lasts     lasts   // the last number of each sequence
 	notice    string
 	name      []byte    // scratch: of a sequence
 	one       [1]Number // scratch: the value of a slot alone
 }
 
 // For makes t the taker of a session, whose waits end with ctx.
-func (t *Taker) For(ctx context.Context, s Session) { t.Patience.Context, t.setter = ctx, s }
+func (t *Taker) For(ctx context.Context, s Session) { t.Patience.Context, t.session = ctx, s }
 
-// From has numbers taken of these sequences from now on.
-func (t *Taker) From(sequences Sequences) { t.sequences = sequences }
+// From has numbers taken of these sequences from now on, which names tells apart.
+func (t *Taker) From(sequences Sequences, names Names) { t.sequences, t.names = sequences, names }
+
+// As has numbers taken by a user with these rights from now on.
+func (t *Taker) As(rights *Rights, admin bool) { t.rights, t.admin = rights, admin }
 
 // Forget forgets what LASTVAL() gives, as a session that is reset does.
 func (t *Taker) Forget() { t.lasts = nil }
@@ -193,7 +201,7 @@ func (t *Taker) takeInOrder(asks []plan.Slot) (values []Number, err error) {
 		case statement.Lastval:
 			values[i], err = t.lastOf(asks[i].Sequence)
 		default:
-			values[i], err = t.setter.Setval(asks[i].Sequence, asks[i].Set)
+			values[i], err = t.session.Setval(asks[i].Sequence, asks[i].Set)
 		}
 		if err != nil {
 			return nil, err
@@ -270,14 +278,3 @@ func (t *Taker) fillLast(asks []plan.Slot, values, before []Number) error {
 	}
 	return nil
 }
-
-// Block takes n numbers of a sequence, of which nobody knows yet which will be used.
-func (t *Taker) Block(name []byte, n uint64) (sequence.Taken, error) {
-	return t.sequences.TakeRun(&t.Patience, name, n)
-}
-
-// Used takes note that a number of a block was the last one that was used.
-func (t *Taker) Used(block sequence.Taken, last uint64) { t.lasts.took(block.Of, last) }
-
-// Blocked takes note of what there is to say beside a block.
-func (t *Taker) Blocked(block sequence.Taken) { t.note(block.Notice) }

@@ -67,11 +67,13 @@ func (c *counters) Setval(_ []byte, set *statement.SetvalArgs) (Number, error) {
 	return Number{Value: set.Value}, nil
 }
 
+func (c *counters) RefuseSetval(*plan.Slot) error { return errors.New("not an admin") }
+
 func newTaker(t *testing.T) (*Taker, *counters) {
 	c := &counters{last: make(map[string]uint64), step: make(map[string]uint64)}
 	taker := new(Taker)
 	taker.For(t.Context(), c)
-	taker.From(c)
+	taker.From(c, nil)
 	return taker, c
 }
 
@@ -139,14 +141,14 @@ func TestKeysAreAsFarApartAsDriversThink(t *testing.T) {
 	} {
 		taker, seqs := newTaker(t)
 		seqs.step["a"] = c.apart
-		first, err := taker.Key(b, c.count, c.step)
+		first, err := taker.Key(b, nil, c.count, c.step)
 		var refused *protocol.ServerError
 		if got := seqs.last["a"] / c.apart; first != c.want || got != c.taken || errors.As(err, &refused) != c.refused {
 			t.Errorf("%d rows %d apart of steps of %d: got %d, %d taken, %v; want %d, %d, refused %v", c.count, c.step, c.apart, first, got, err, c.want, c.taken, c.refused)
 		}
 	}
 	taker, seqs := newTaker(t)
-	if err := taker.Avoid(b, []uint64{4, 5}); err != nil || !slices.Equal(seqs.avoided, []uint64{4, 5}) {
+	if err := taker.avoid(b, []uint64{4, 5}); err != nil || !slices.Equal(seqs.avoided, []uint64{4, 5}) {
 		t.Errorf("got %v, %v", seqs.avoided, err)
 	}
 }

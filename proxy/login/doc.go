@@ -1,6 +1,6 @@
-// Package login keeps those who log in apart: how many do so at the same time, and for how long an
-// address waits that has failed often.
+// Package login lets clients in: it greets them, checks who they are or has a server check that,
+// bounds how many log in at the same time, and lets an address wait that has failed often.
 //
-// Start at Entry, one login's way through a Queue, and at Failures. What a session says and checks
-// at its login is in package proxy.
+// Start at Login, which is the login of one client. A Gate is what the logins of one proxy share,
+// and a Policy what its settings say of them. What a session is after its login is package proxy's.
 package login

@@ -51,9 +51,5 @@ func (e *Entry) Leave() {
 	}
 }
 
-// Why a login has got no place.
-var (
-	ErrNoPlace  = errors.New("the turn to log in did not come in time")
-	ErrStopping = errors.New("the proxy stops")
-	ErrGone     = errors.New("the client has gone")
-)
+// ErrNoPlace is why a login has got no place in time.
+var ErrNoPlace = errors.New("the turn to log in did not come in time")

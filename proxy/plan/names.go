@@ -1,6 +1,10 @@
 package plan
 
-import "unicode/utf8"
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
 
 // ASCII says whether a name is the same in all character sets of clients.
 func ASCII(b []byte) bool {
@@ -46,4 +50,16 @@ func latin1(c byte) rune {
 		return rune(c)
 	}
 	return []rune(upper)[c-0x80]
+}
+
+// Literal writes UTF-8 text as a literal that means the same whatever the sql_mode says
+// of backslashes and whatever character_set_client is. It is one token with its
+// character set, no expression: SIGNAL takes nothing else.
+func Literal(s string) string {
+	for i := range len(s) {
+		if s[i] == '\\' || s[i] >= 0x80 {
+			return fmt.Sprintf("_utf8mb4 0x%x", s)
+		}
+	}
+	return "'" + strings.ReplaceAll(s, "'", "''") + "'"
 }

@@ -39,11 +39,11 @@ func (t *planning) rows() Verdict {
 	case refusal != "":
 		return notSupportedForm(refusal)
 	case st.Words&statement.SetsLastInsertID != 0 && st.Kind != statement.Insert && st.Kind != statement.Replace:
-		return notSupportedForm("NEXTVAL beside LAST_INSERT_ID(expression) in SELECT ... FROM, each of which would be LAST_INSERT_ID() then,")
+		return notSupportedForm("NEXTVAL beside LAST_INSERT_ID(expression) in SELECT ... FROM, where both would set LAST_INSERT_ID(),")
 	}
 	for i := range slots {
 		if slots[i].Served() && slots[i].Func != statement.Nextval {
-			return notSupportedForm("NEXTVAL beside LASTVAL or SETVAL in SELECT ... FROM, which are values of the whole statement,")
+			return notSupportedForm("NEXTVAL beside LASTVAL or SETVAL in SELECT ... FROM, which have one value for all rows,")
 		}
 	}
 	if set := t.s.Sysvars["character_set_results"]; set > t.s.Names && t.f.Attached { // MariaDB converts numbers to it
@@ -52,7 +52,7 @@ func (t *planning) rows() Verdict {
 			t.ask(Need{What: NeedDigits})
 			return Verdict{}
 		case No: // UTF-16, UTF-32
-			return notSupported("NEXTVAL in SELECT ... FROM with a character_set_results whose digits are not those of ASCII is not supported")
+			return notSupported("NEXTVAL in SELECT ... FROM is not supported with a character_set_results that writes digits unlike ASCII")
 		}
 	}
 	r := &t.a.Rows
@@ -125,13 +125,13 @@ func (t *planning) counted() Verdict {
 		case !slot.Served():
 			continue
 		case slot.Func != statement.Nextval:
-			return notSupportedForm("NEXTVAL for each row beside LASTVAL or SETVAL, which are values of the whole statement,")
+			return notSupportedForm("NEXTVAL for each row beside LASTVAL or SETVAL, which have one value for all rows,")
 		case slot.Sequence == nil:
-			return notSupportedForm("NEXTVAL for each row of a sequence that a parameter names, which may be another for each of them,")
+			return notSupportedForm("NEXTVAL for each row with a parameter for the sequence, which may differ between rows,")
 		case n.Count != 0 && slot.Count != n.Count:
-			return notSupportedForm("NEXTVAL for each row with two counts, of which the server counts one,")
+			return notSupportedForm("NEXTVAL for each row with two counts, where the server can use only one,")
 		case slot.When != Counted:
-			return notSupportedForm("NEXTVAL for each row beside one that is not, which the server would count, too,")
+			return notSupportedForm("NEXTVAL for each row beside one for the whole statement, which the server would count, too,")
 		}
 		if n.Sequence == nil {
 			n.Sequence, n.Count = slot.Sequence, slot.Count
@@ -141,7 +141,7 @@ func (t *planning) counted() Verdict {
 			case Unasked:
 				t.ask(Need{What: NeedSame, At: i, Name: n.Sequence, Other: slot.Sequence})
 			case No:
-				return notSupportedForm("NEXTVAL of two sequences for each row of INSERT ... SELECT or UPDATE, of which the server counts one,")
+				return notSupportedForm("NEXTVAL of two sequences for each row of INSERT ... SELECT or UPDATE, where the server can count only one,")
 			}
 		}
 		n.Calls++

@@ -169,7 +169,7 @@ func SetByNames(name string) bool {
 	return false
 }
 
-// StepVariable is how far apart the keys of a statement's rows are; see takeTurns.
+// StepVariable is how far apart the keys of a statement's rows are; see setStep.
 const StepVariable = "auto_increment_increment"
 
 // UnknownTimeout is a wait_timeout that was set to what only the server knows.

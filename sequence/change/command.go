@@ -79,7 +79,7 @@ func (c *Coordinator) Again() (now Plan, open *Plan, err error) {
 		}
 	}
 	clear(c.away)
-	c.plan, c.base, c.ballot, c.byRecord = Plan{}, 0, 0, false
+	c.plan, c.base, c.ballot, c.missing = Plan{}, 0, 0, ""
 	return c.Current()
 }
 
@@ -144,7 +144,7 @@ func (c *Coordinator) setFloors() error {
 	var all []Given
 	everyone := c.plan.everyone()
 	err := c.each(everyone, func(m Member, s Store) error {
-		given, err := s.Gave(c.ctx, &c.plan, c.ballot, c.byRecord)
+		given, err := s.Gave(c.ctx, &c.plan, c.ballot, c.missing)
 		if err != nil {
 			return fmt.Errorf("read what %s gave: %w", m.Address, err)
 		}
@@ -196,7 +196,7 @@ func (c *Coordinator) begin() error {
 }
 
 // handover reads what a member that is brought to the decided plan takes over from others.
-func (c *Coordinator) handover() (floors []Floor, known []Knowledge, err error) {
+func (c *Coordinator) handover() (floors Floors, known []Knowledge, err error) {
 	known = c.knowledge()
 	complete := false
 	err = c.each(c.plan.staying(), func(_ Member, s Store) (err error) {

@@ -16,7 +16,7 @@ type Config struct {
 	Known       []string // addresses of the servers in use, at least one
 	Interleave  string   // of a plan by which one server becomes several
 	Block       uint64
-	Ahead       uint64 // how far above its last number a member may go at most before it tells another
+	Ahead       uint64 // how far above its last number a member may go at most before another records more
 	NoWriters   bool   // no application counts in the tables
 	Tables      Tables
 	FillTimeout time.Duration // how long caches may take to be filled
@@ -38,7 +38,7 @@ type Coordinator struct {
 	base   uint64 // number of the plan in force that it was drafted from
 	ballot uint64 // under which this coordinator writes
 
-	byRecord bool // a member is taken out that cannot be reached, and has not gone above what it told others
+	missing string // id of a member that is taken out and cannot be reached: the others have recorded its ceilings
 
 	stores map[string]Store // by address
 	away   map[string]error // servers that cannot be reached, and why

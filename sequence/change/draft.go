@@ -217,7 +217,7 @@ func (c *Coordinator) reachable() error {
 		}
 		if HasMember(c.plan.Members, m.ID) {
 			return &Error{
-				Finding: fmt.Sprintf("sequence server %s cannot be reached, and a change needs all but the one that is removed", m.Address),
+				Finding: fmt.Sprintf("sequence server %s cannot be reached, and a change needs all but a removed one", m.Address),
 				Remedy:  "bring it back, or remove it first", Err: err,
 			}
 		}
@@ -247,7 +247,7 @@ func (c *Coordinator) mayMiss(m Member, why error) error {
 			Remedy:  "bring it back; or make sure that it stays off, and say FORCE", Err: why,
 		}
 	}
-	c.byRecord = true
+	c.missing = m.ID
 	if c.asked.Force {
 		return nil
 	}

@@ -5,19 +5,20 @@ import (
 	"strings"
 )
 
-// boundShare is of what is left of a sequence: a bound is at most this part of it ahead.
-const boundShare = 256
+// ceilingShare is of what is left of a sequence: a ceiling is at most this part of it ahead.
+const ceilingShare = 256
 
-// BoundAbove is how far a member may go that has reached a position of a sequence that ends at
-// highest, before it tells another.
-func BoundAbove(position, highest, ahead uint64) uint64 {
+// CeilingAbove is how far a member may go that has reached a position of a sequence that ends at
+// highest, before a witness records more.
+func CeilingAbove(position, highest, ahead uint64) uint64 {
 	left := highest - min(position, highest)
-	return min(position, highest) + min(ahead, left/boundShare)
+	return min(position, highest) + min(ahead, left/ceilingShare)
 }
 
 // floorsOf is where a plan begins, by what frozen members gave. above is the operator's word
 // about members that cannot be asked, or 0.
-func floorsOf(all []Given, above, ahead uint64) (floors []Floor) {
+func floorsOf(all []Given, above, ahead uint64) Floors {
+	var floors []Floor
 	rows := make(map[string]bool)
 	ends := make(map[string]uint64) // by folded name
 	end := uint64(1<<64 - 1)
@@ -50,10 +51,10 @@ func floorsOf(all []Given, above, ahead uint64) (floors []Floor) {
 		if !ok {
 			last = end
 		}
-		f.Bound = BoundAbove(f.Floor, last, ahead)
+		f.Ceiling = CeilingAbove(f.Floor, last, ahead)
 	}
-	// Of a name that is not known now no number is given before its bound was written down.
-	return append(floors, Floor{Floor: above})
+	// Of a name that is not known now no number is given before a witness has recorded a ceiling.
+	return Floors{Named: floors, Others: above}
 }
 
 func names(all []Given) [][]Gave {

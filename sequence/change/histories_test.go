@@ -295,6 +295,37 @@ func TestHistories(t *testing.T) {
 	}
 }
 
+// A member that cannot be reached has gone up to the ceiling that was recorded for it, and no
+// further. What others may reach skips no numbers.
+func TestAMissingMemberCountsWithItsOwnCeiling(t *testing.T) {
+	e := (&scenario{name: "history", servers: 3, members: 3}).start(simulation.Faults{})
+	p := e.NewProxy("proxy")
+	e.proxies = append(e.proxies, p)
+	if err := p.Take(2, name, 1); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if err := p.Take(0, name, 9); err != nil {
+			t.Fatal(err)
+		}
+	}
+	recorded := func(giver int) uint64 {
+		return e.Members[1].Limits[simulation.LimitOf{Giver: e.Members[giver].ID, Name: name}].Wanted
+	}
+	missing, far := recorded(2), recorded(0)
+	c := e.Change("coordinator", change.Change{Remove: address(2)}, 2)
+	if c.Run(); c.Err != nil {
+		t.Fatal(c.Err)
+	}
+	floor := e.Members[0].Starts[simulation.Start{Plan: e.Members[0].Plan, Name: name}].Floor
+	if missing >= far || floor < missing || floor >= far {
+		t.Errorf("the plan begins above %d; the ceiling of the missing member is %d, that of another one %d", floor, missing, far)
+	}
+	if err := e.settle(3); err != nil {
+		t.Error(err)
+	}
+}
+
 // several runs changes of all kinds, one after another or at the same time, while members and
 // proxies are cut off and come back.
 func several(seed uint64) error {

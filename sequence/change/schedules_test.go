@@ -355,7 +355,7 @@ func TestSchedulesFindWhatIsMissing(t *testing.T) {
 		"an older coordinator may write":         {NoBallot: true},
 		"rows thaw before the vote":              {ThawsBeforeVote: true},
 		"a member that is away counts as frozen": {ForgetsMissing: true},
-		"a bound is recorded under any plan":     {RecordsForAnyPlan: true},
+		"a ceiling is recorded under any plan":   {RecordsForAnyPlan: true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

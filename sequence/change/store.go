@@ -42,7 +42,7 @@ type Reader interface {
 	// Knowledge reads what a member that is brought to a plan takes over from this one.
 	Knowledge(ctx context.Context, p *Plan) (Knowledge, error)
 	// Floors reads the floors of a plan; complete is false where the server does not have all.
-	Floors(ctx context.Context, number uint64) (all []Floor, complete bool, err error)
+	Floors(ctx context.Context, number uint64) (all Floors, complete bool, err error)
 }
 
 // Stepper does the steps of a change. But for the first two each does nothing unless the server
@@ -57,11 +57,11 @@ type Stepper interface {
 	Promise(ctx context.Context, p *Plan, base, ballot uint64) (was Promise, known bool, err error)
 	// Freeze has all rows stand at the end of their column, and saves what they held.
 	Freeze(ctx context.Context, p *Plan, ballot uint64) error
-	// Gave reads what the frozen server gave at most of each name; with recorded also how far
-	// others told it that they may go.
-	Gave(ctx context.Context, p *Plan, ballot uint64, recorded bool) (Given, error)
+	// Gave reads what the frozen server gave at most of each name, and the ceilings that it has
+	// recorded for a member that is missing, unless the id of that is empty.
+	Gave(ctx context.Context, p *Plan, ballot uint64, missing string) (Given, error)
 	// SetFloors writes down where the plan begins.
-	SetFloors(ctx context.Context, p *Plan, ballot uint64, all []Floor) error
+	SetFloors(ctx context.Context, p *Plan, ballot uint64, all Floors) error
 	// Accept has the server accept the plan. It never takes that back.
 	Accept(ctx context.Context, p *Plan, ballot uint64) error
 	// Thaw has the server go on as before, and never accept the plan.
@@ -73,8 +73,9 @@ type Stepper interface {
 // Settler brings a server to what was decided. Whoever does that comes to the same.
 type Settler interface {
 	// Obey has the server with an id obey a plan that is decided. Its rows begin above the floors,
-	// and above what it gave itself. brought is false if it did already.
-	Obey(ctx context.Context, p *Plan, id string, floors []Floor, known []Knowledge) (brought bool, err error)
+	// and above what it gave itself. From then on it has a ceiling of each member recorded. brought
+	// is false if it obeyed already.
+	Obey(ctx context.Context, p *Plan, id string, floors Floors, known []Knowledge) (brought bool, err error)
 	// LetGo has the server go on as before a change that came to nothing, of which it was not told.
 	LetGo(ctx context.Context, p *Plan) error
 }
@@ -97,12 +98,18 @@ type Sequence struct {
 	Home      string // id of that; empty: the first one
 }
 
-// Floor is how far the numbers of a name may have gone. The empty name stands for all names
-// that no server knows.
+// Floors is where a plan begins.
+type Floors struct {
+	Named  []Floor
+	Others uint64 // of the names that no server knew: no member gives this number, nor one below
+}
+
+// Floor is how far the numbers of a name may have gone.
 type Floor struct {
 	Name  string
 	Floor uint64 // no member gives this number, nor one below
-	Bound uint64 // how far each may go before it tells another; 0: not at all
+	// Ceiling is how far each member may go before another has recorded more; 0: not at all.
+	Ceiling uint64
 }
 
 // Gave is what a frozen server gave at most of a name.
@@ -122,12 +129,9 @@ type Given struct {
 
 // CatchUp brings a member that is behind to the plan in force. from is a member that obeys it.
 func CatchUp(ctx context.Context, behind, from Store, p *Plan) (brought bool, err error) {
-	floors, complete, err := from.Floors(ctx, p.Number)
+	floors, _, err := from.Floors(ctx, p.Number) // the first plan of a new table has none
 	if err != nil {
 		return false, err
-	}
-	if !complete {
-		floors = append(floors, Floor{}) // the first plan of a new table has none
 	}
 	known, err := from.Knowledge(ctx, p)
 	if err != nil {

@@ -243,9 +243,9 @@ func proxyExpected(options proxyOption) string {
 		}
 	}
 	if len(all) == 0 {
-		return ", behind which nothing may follow"
+		return ", followed by nothing"
 	}
-	return ", behind which may follow " + strings.Join(all, ", ")
+	return ", which may be followed by " + strings.Join(all, ", ")
 }
 
 // proxyShard reads the name behind SHARD, the current token.
@@ -274,7 +274,7 @@ func (r *Reader) proxyForce(c *ProxyCommand) (problem string) {
 func (r *Reader) proxyWriters(c *ProxyCommand) (problem string) {
 	for _, word := range [...]string{"direct", "writers", "stopped"} {
 		if r.Next(); !r.word(word) {
-			return "WITH, behind which DIRECT WRITERS STOPPED may follow"
+			return "WITH must be followed by DIRECT WRITERS STOPPED"
 		}
 	}
 	c.WritersStopped = true

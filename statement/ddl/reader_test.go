@@ -49,7 +49,7 @@ func TestWhatIsLeftOverIsAProblem(t *testing.T) {
 		{"like 'a' x", (*Reader).Show, "more than the statement"},
 		{"where x = 1", (*Reader).Show, "SHOW SEQUENCES WHERE"},
 		{"reload tls", readers[9], ""},
-		{"reload now", readers[9], "RELOAD, behind which may follow TLS"},
+		{"reload now", readers[9], "RELOAD, which may be followed by TLS"},
 	} {
 		r := read([]byte(c.sql), lex.Mode{}, c.with)
 		if got := r.To.Problem + r.To.Unsupported; got != c.want {

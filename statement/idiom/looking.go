@@ -32,8 +32,8 @@ const (
 	// SourceShow is SHOW FULL TABLES [FROM schema] WHERE, in a text with the string 'SEQUENCE':
 	// all that stands in front of the condition, which ends at SequenceQuestion.End.
 	SourceShow
-	// SourceOne is a name behind FROM, in a text with the column next_not_cached_value, or minimum_value
-	// and start_value, which MariaDB's sequences have.
+	// SourceOne is a name behind FROM, in a text with the column next_not_cached_value, or
+	// minimum_value and start_value, which MariaDB's sequences have.
 	SourceOne
 )
 

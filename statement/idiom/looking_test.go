@@ -10,7 +10,8 @@ import (
 	"seqproxy/test/texts"
 )
 
-// What SQLAlchemy, Hibernate, Vert.x, Frappe, migrators, mariadb-dump and people ask, and what only looks like it.
+// What SQLAlchemy, Hibernate, Vert.x, Frappe, migrators, mariadb-dump and people ask, and what only
+// looks like it.
 func TestQuestionsAboutSequencesAreToldByTheirShape(t *testing.T) {
 	ansi := lex.Mode{SQLMode: lex.SQLMode{ANSIQuotes: true}}
 	for _, c := range []struct {

@@ -152,7 +152,8 @@ func TestEveryKeywordIsFoundInAnyCaseAndNothingElse(t *testing.T) {
 	}
 }
 
-// Two bytes at a time go through each place among letters: no byte's answer depends on the one before.
+// Two bytes at a time go through each place among letters: no byte's answer depends on the one
+// before.
 func TestEightBytesOfAWordAreReadAsOneByOne(t *testing.T) {
 	for place := range 7 {
 		for pair := range 1 << 16 {

@@ -21,6 +21,17 @@ type Member struct {
 	Floors map[string]uint64 // what dropped sequences gave
 	Plans  map[uint64]*change.Plan
 	Starts map[Start]*Begin
+	Others map[uint64]uint64 // floor of the names that a plan did not know, by plan
+	Limits map[LimitOf]*Limit
+}
+
+// LimitOf names how far a member, of an id, may go with a name.
+type LimitOf struct{ Giver, Name string }
+
+// Limit is how far a member may go.
+type Limit struct {
+	Term            uint64 // number of the plan
+	Wanted, Granted uint64 // as this one has recorded; and if it is that member, by which it goes
 }
 
 // Start names where a plan begins with a name.
@@ -31,8 +42,8 @@ type Start struct {
 
 // Begin is where a plan begins.
 type Begin struct {
-	Floor, Bound, Own uint64
-	Saved             *uint64 // what the row held when it was frozen
+	Floor, Ceiling uint64
+	Saved          *uint64 // what the row held when it was frozen
 }
 
 // NewMember is an empty server.
@@ -40,6 +51,7 @@ func NewMember(address string) *Member {
 	return &Member{
 		Address: address, Membership: change.Membership{ID: "id-" + address}, Rows: make(map[string]uint64), Homes: make(map[string]string), Floors: make(map[string]uint64),
 		Plans: make(map[uint64]*change.Plan), Starts: make(map[Start]*Begin),
+		Others: make(map[uint64]uint64), Limits: make(map[LimitOf]*Limit),
 	}
 }
 
@@ -47,7 +59,7 @@ var (
 	errOtherPlan = errors.New("it knows another plan of that number")
 	errFrozen    = errors.New("the set of sequence servers is being changed")
 	errPlan      = errors.New("it obeys another plan")
-	errAtBound   = errors.New("the numbers would go above the bound")
+	errAtCeiling = errors.New("the numbers would go above the ceiling")
 	errNoRow     = errors.New("no such sequence")
 	errRange     = errors.New("BIGINT UNSIGNED value is out of range")
 	errResidue   = errors.New("the row does not stand at a number of the member's")
@@ -158,7 +170,7 @@ func (m *Member) freeze(p *change.Plan, ballot uint64, faults *Faults) error {
 	return nil
 }
 
-func (m *Member) gave(p *change.Plan, ballot uint64, recorded bool, faults *Faults) (given change.Given, err error) {
+func (m *Member) gave(p *change.Plan, ballot uint64, missing string, faults *Faults) (given change.Given, err error) {
 	now, err := m.fenced(p, ballot, faults)
 	if err != nil {
 		return given, err
@@ -169,18 +181,18 @@ func (m *Member) gave(p *change.Plan, ballot uint64, recorded bool, faults *Faul
 	m.save(p.Number, true)
 	given.End = End
 	for at, b := range m.Starts {
-		switch {
-		case at.Name == "":
-		case at.Plan == p.Number && b.Saved != nil:
+		if at.Plan == p.Number && b.Saved != nil {
 			given.Names = append(given.Names, change.Gave{Name: at.Name, UpTo: *b.Saved, End: End, Row: true})
-		case at.Plan == m.Plan:
-			saved := m.Starts[Start{p.Number, at.Name}]
-			if m.Count > 1 && b.Own > 0 && (saved == nil || saved.Saved == nil) {
-				given.Names = append(given.Names, change.Gave{Name: at.Name, UpTo: b.Own, Missing: true})
-			}
-			if recorded && b.Bound > 0 {
-				given.Names = append(given.Names, change.Gave{Name: at.Name, UpTo: b.Bound})
-			}
+		}
+	}
+	for of, l := range m.Limits {
+		saved := m.Starts[Start{p.Number, of.Name}]
+		switch {
+		case l.Term != m.Plan:
+		case of.Giver == m.ID && m.Count > 1 && l.Granted > 0 && (saved == nil || saved.Saved == nil):
+			given.Names = append(given.Names, change.Gave{Name: of.Name, UpTo: l.Granted, Missing: true})
+		case of.Giver == missing:
+			given.Names = append(given.Names, change.Gave{Name: of.Name, UpTo: l.Wanted})
 		}
 	}
 	for name, floor := range m.Floors {
@@ -189,7 +201,7 @@ func (m *Member) gave(p *change.Plan, ballot uint64, recorded bool, faults *Faul
 	return given, nil
 }
 
-func (m *Member) setFloors(p *change.Plan, ballot uint64, all []change.Floor, faults *Faults) error {
+func (m *Member) setFloors(p *change.Plan, ballot uint64, all change.Floors, faults *Faults) error {
 	now, err := m.fenced(p, ballot, faults)
 	if err != nil {
 		return err
@@ -197,17 +209,15 @@ func (m *Member) setFloors(p *change.Plan, ballot uint64, all []change.Floor, fa
 	if now.State != change.Frozen {
 		return change.ErrTakenOver
 	}
-	m.writeFloors(p.Number, all, true)
+	m.writeFloors(p.Number, all)
 	return nil
 }
 
-func (m *Member) writeFloors(plan uint64, all []change.Floor, own bool) {
-	for _, f := range all {
+func (m *Member) writeFloors(plan uint64, all change.Floors) {
+	m.Others[plan] = max(m.Others[plan], all.Others)
+	for _, f := range all.Named {
 		b := m.begin(plan, f.Name)
-		b.Floor, b.Bound = max(b.Floor, f.Floor), max(b.Bound, f.Bound)
-		if own {
-			b.Own = max(b.Own, f.Bound)
-		}
+		b.Floor, b.Ceiling = max(b.Floor, f.Floor), max(b.Ceiling, f.Ceiling)
 	}
 }
 
@@ -244,6 +254,7 @@ func (m *Member) thaw(p *change.Plan) {
 	if m.Plan < p.Number && !m.LeftBefore(p) {
 		m.restore(func(plan uint64) bool { return plan == p.Number })
 		maps.DeleteFunc(m.Starts, func(at Start, _ *Begin) bool { return at.Plan == p.Number })
+		delete(m.Others, p.Number)
 	}
 	m.Plans[p.Number].State = change.Aborted
 }
@@ -251,6 +262,7 @@ func (m *Member) thaw(p *change.Plan) {
 func (m *Member) withdraw(p *change.Plan, ballot uint64) {
 	if now := m.Plans[p.Number]; now != nil && now.UUID == p.UUID && now.State == change.Proposed && now.Ballot == ballot {
 		delete(m.Plans, p.Number)
+		delete(m.Others, p.Number)
 	}
 }
 
@@ -260,21 +272,30 @@ func (m *Member) letGo(p *change.Plan) {
 	}
 }
 
-// knowledge is what a member tells another: the names that it has rows of, and where those stand.
-type knowledge map[string]uint64
+// knowledge is what a member tells another: where its rows stand, by name, and the ceilings that it
+// has recorded.
+type knowledge struct {
+	rows   map[string]uint64
+	limits map[LimitOf]uint64
+}
 
-func (m *Member) knowledge() knowledge {
-	known := make(knowledge)
+func (m *Member) knowledge(p *change.Plan) knowledge {
+	known := knowledge{make(map[string]uint64), make(map[LimitOf]uint64)}
 	for name, id := range m.Rows {
 		if id == End {
 			id = 0 // it is frozen
 		}
-		known[name] = id
+		known.rows[name] = id
+	}
+	for of, l := range m.Limits {
+		if l.Term == p.Number && m.Plan == p.Number {
+			known.limits[of] = l.Wanted
+		}
 	}
 	return known
 }
 
-func (m *Member) obey(p *change.Plan, id string, floors []change.Floor, known []change.Knowledge) (brought bool, err error) {
+func (m *Member) obey(p *change.Plan, id string, floors change.Floors, known []change.Knowledge) (brought bool, err error) {
 	state := ""
 	if now := m.Plans[p.Number]; now != nil && now.UUID == p.UUID {
 		state = now.State
@@ -283,15 +304,17 @@ func (m *Member) obey(p *change.Plan, id string, floors []change.Floor, known []
 		return false, nil
 	}
 	told := state == change.Frozen || state == change.Accepted
-	complete := m.Starts[Start{p.Number, ""}] != nil || !told && slices.ContainsFunc(floors, func(f change.Floor) bool { return f.Name == "" })
-	if change.HasMember(p.Members, id) && !complete {
+	if _, complete := m.Others[p.Number]; told && !complete && change.HasMember(p.Members, id) {
 		return false, fmt.Errorf("%s does not have the floors of plan %d", m.Address, p.Number)
 	}
+	if state == "" { // a plan that was never decided may have had the number
+		delete(m.Others, p.Number)
+	}
 	if !told {
-		m.writeFloors(p.Number, floors, false)
+		m.writeFloors(p.Number, floors)
 	}
 	m.restore(func(plan uint64) bool { return plan != p.Number })
-	m.follow(p, id, known)
+	m.follow(p, id, told, known)
 	for _, older := range m.Plans {
 		if older.Number < p.Number && older.Open() {
 			older.State = change.Overtaken
@@ -308,7 +331,7 @@ func (m *Member) obey(p *change.Plan, id string, floors []change.Floor, known []
 }
 
 // follow makes the member what it is in a plan.
-func (m *Member) follow(p *change.Plan, id string, known []change.Knowledge) {
+func (m *Member) follow(p *change.Plan, id string, told bool, known []change.Knowledge) {
 	at := slices.IndexFunc(p.Members, func(o change.Member) bool { return o.ID == id })
 	if at < 0 {
 		saved := false
@@ -322,14 +345,14 @@ func (m *Member) follow(p *change.Plan, id string, known []change.Knowledge) {
 		return
 	}
 	for _, k := range known {
-		for name, id := range k.(knowledge) {
+		for name, id := range k.(knowledge).rows {
 			if _, ok := m.Rows[name]; !ok {
 				m.Rows[name] = id
 			}
 		}
 	}
 	owns := owner(p, at)
-	other := m.begin(p.Number, "").Floor
+	other := m.Others[p.Number]
 	for name, id := range m.Rows {
 		b := m.begin(p.Number, name)
 		if b.Saved != nil {
@@ -344,8 +367,25 @@ func (m *Member) follow(p *change.Plan, id string, known []change.Knowledge) {
 		}
 	}
 	for start, b := range m.Starts {
-		if start.Plan == p.Number {
-			b.Saved = nil
+		if start.Plan != p.Number {
+			continue
+		}
+		b.Saved = nil
+		for _, giver := range p.Members {
+			granted := uint64(0)
+			if told && giver.ID == id { // else nobody may have recorded it
+				granted = b.Ceiling
+			}
+			if b.Ceiling > 0 {
+				m.limit(LimitOf{giver.ID, start.Name}, p.Number, b.Ceiling, granted)
+			}
+		}
+	}
+	for _, k := range known {
+		for of, wanted := range k.(knowledge).limits {
+			if change.HasMember(p.Members, of.Giver) {
+				m.limit(of, p.Number, wanted, 0)
+			}
 		}
 	}
 	m.Membership = change.Membership{ID: id, Plan: p.Number, Position: at, Count: len(p.Members), Interleave: p.Interleave, Block: p.Block}
@@ -363,9 +403,18 @@ func owner(p *change.Plan, position int) func(n uint64) bool {
 	return func(n uint64) bool { return n > 0 && (n-1)/p.Block%count == at }
 }
 
-// record writes down how far a member may go with a name, on another one, or on itself, which own
-// tells.
-func (m *Member) record(plan uint64, name string, bound uint64, own bool, faults *Faults) error {
+// limit writes down how far a member may go. What was written under another plan is over.
+func (m *Member) limit(of LimitOf, plan, wanted, granted uint64) {
+	l := m.Limits[of]
+	if l == nil || l.Term != plan {
+		l = &Limit{Term: plan}
+		m.Limits[of] = l
+	}
+	l.Wanted, l.Granted = max(l.Wanted, wanted), max(l.Granted, granted)
+}
+
+// record writes down how far a member may go with a name: another one, or with granted this one.
+func (m *Member) record(plan uint64, of LimitOf, wanted, granted uint64, faults *Faults) error {
 	for _, p := range m.Plans {
 		if (p.State == change.Frozen || p.State == change.Accepted) && !faults.RecordsForAnyPlan {
 			return errFrozen
@@ -374,22 +423,12 @@ func (m *Member) record(plan uint64, name string, bound uint64, own bool, faults
 	if m.Plan != plan && !faults.RecordsForAnyPlan {
 		return errPlan
 	}
-	b, ok := m.Starts[Start{plan, name}]
-	if !ok {
-		b = m.begin(plan, name)
-		if other := m.Starts[Start{plan, ""}]; other != nil {
-			b.Floor = other.Floor
-		}
-	}
-	b.Bound = max(b.Bound, bound)
-	if own {
-		b.Own = max(b.Own, bound)
-	}
+	m.limit(of, plan, wanted, granted)
 	return nil
 }
 
 // reserve takes n numbers above a floor, as a proxy does that believes in a plan. It returns
-// errAtBound and what it needs where the member may not go so far.
+// errAtCeiling and what it needs where the member may not go so far.
 func (m *Member) reserve(p *change.Plan, name string, floor, n uint64) (numbers []uint64, needs uint64, err error) {
 	id, ok := m.Rows[name]
 	switch {
@@ -411,8 +450,8 @@ func (m *Member) reserve(p *change.Plan, name string, floor, n uint64) (numbers 
 	}
 	last := numbers[n-1]
 	if len(p.Members) > 1 {
-		if own := m.begin(p.Number, name).Own; own < last {
-			return nil, last, errAtBound
+		if l := m.Limits[LimitOf{m.ID, name}]; l == nil || l.Term != p.Number || l.Granted < last {
+			return nil, last, errAtCeiling
 		}
 	}
 	m.Rows[name] = last
@@ -446,6 +485,11 @@ func (m *Member) Copy() *Member {
 	for at, b := range m.Starts {
 		own := *b
 		c.Starts[at] = &own
+	}
+	maps.Copy(c.Others, m.Others)
+	for of, l := range m.Limits {
+		own := *l
+		c.Limits[of] = &own
 	}
 	return c
 }

@@ -112,7 +112,7 @@ func (p *Proxy) take(m *Member, name string, n uint64) error {
 			numbers, needs, err = m.reserve(&p.plan, name, p.mark[name], n)
 			return err
 		})
-		if errors.Is(err, errAtBound) {
+		if errors.Is(err, errAtCeiling) {
 			if err := p.raise(m, name, needs); err != nil {
 				return err
 			}
@@ -127,33 +127,33 @@ func (p *Proxy) take(m *Member, name string, n uint64) error {
 		p.mark[name] = max(p.mark[name], numbers[len(numbers)-1])
 		return nil
 	}
-	return errAtBound
+	return errAtCeiling
 }
 
 // raise writes down how far a member may go, on all others of which one is enough, and then on
 // itself.
 func (p *Proxy) raise(m *Member, name string, last uint64) error {
 	w := p.Actor.World
-	bound := change.BoundAbove(last, End, Ahead)
-	told := false
+	ceiling, of := change.CeilingAbove(last, End, Ahead), LimitOf{m.ID, name}
+	recorded := false
 	var failed error
 	for _, o := range w.Members {
 		if o == m || !change.HasMember(p.plan.Members, o.ID) {
 			continue
 		}
-		err := p.Actor.do(o, "record", func() error { return o.record(p.plan.Number, name, bound, false, &w.Faults) })
-		told = told || err == nil
+		err := p.Actor.do(o, "record", func() error { return o.record(p.plan.Number, of, ceiling, 0, &w.Faults) })
+		recorded = recorded || err == nil
 		if err != nil {
 			failed = err
 		}
 	}
-	if !told {
+	if !recorded {
 		if errors.Is(failed, errPlan) || errors.Is(failed, errFrozen) {
 			return failed
 		}
-		return errAtBound
+		return errAtCeiling
 	}
-	return p.Actor.do(m, "record", func() error { return m.record(p.plan.Number, name, bound, true, &w.Faults) })
+	return p.Actor.do(m, "record", func() error { return m.record(p.plan.Number, of, ceiling, ceiling, &w.Faults) })
 }
 
 // TakeAll has it try each member.

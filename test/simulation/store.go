@@ -46,21 +46,21 @@ func (s Store) Sequences(context.Context) (all []change.Sequence, err error) {
 }
 
 // Knowledge implements [change.Reader].
-func (s Store) Knowledge(context.Context, *change.Plan) (known change.Knowledge, err error) {
+func (s Store) Knowledge(_ context.Context, p *change.Plan) (known change.Knowledge, err error) {
 	err = s.Actor.do(s.Member, "knowledge", func() error {
-		known = s.Member.knowledge()
+		known = s.Member.knowledge(p)
 		return nil
 	})
 	return known, err
 }
 
 // Floors implements [change.Reader].
-func (s Store) Floors(_ context.Context, number uint64) (all []change.Floor, complete bool, err error) {
+func (s Store) Floors(_ context.Context, number uint64) (all change.Floors, complete bool, err error) {
 	err = s.Actor.do(s.Member, "read floors", func() error {
+		all.Others, complete = s.Member.Others[number]
 		for at, b := range s.Member.Starts {
 			if at.Plan == number {
-				all = append(all, change.Floor{Name: at.Name, Floor: b.Floor, Bound: b.Bound})
-				complete = complete || at.Name == ""
+				all.Named = append(all.Named, change.Floor{Name: at.Name, Floor: b.Floor, Ceiling: b.Ceiling})
 			}
 		}
 		return nil
@@ -95,16 +95,19 @@ func (s Store) Freeze(_ context.Context, p *change.Plan, ballot uint64) error {
 }
 
 // Gave implements [change.Stepper].
-func (s Store) Gave(_ context.Context, p *change.Plan, ballot uint64, recorded bool) (given change.Given, err error) {
+func (s Store) Gave(_ context.Context, p *change.Plan, ballot uint64, missing string) (given change.Given, err error) {
+	if s.faults().ForgetsMissing {
+		missing = ""
+	}
 	err = s.Actor.do(s.Member, "read what it gave", func() (err error) {
-		given, err = s.Member.gave(p, ballot, recorded && !s.faults().ForgetsMissing, s.faults())
+		given, err = s.Member.gave(p, ballot, missing, s.faults())
 		return err
 	})
 	return given, err
 }
 
 // SetFloors implements [change.Stepper].
-func (s Store) SetFloors(_ context.Context, p *change.Plan, ballot uint64, all []change.Floor) error {
+func (s Store) SetFloors(_ context.Context, p *change.Plan, ballot uint64, all change.Floors) error {
 	return s.Actor.do(s.Member, "set floors", func() error { return s.Member.setFloors(p, ballot, all, s.faults()) })
 }
 
@@ -127,7 +130,7 @@ func (s Store) Withdraw(_ context.Context, p *change.Plan, ballot uint64) error 
 }
 
 // Obey implements [change.Settler].
-func (s Store) Obey(_ context.Context, p *change.Plan, id string, floors []change.Floor, known []change.Knowledge) (brought bool, err error) {
+func (s Store) Obey(_ context.Context, p *change.Plan, id string, floors change.Floors, known []change.Knowledge) (brought bool, err error) {
 	err = s.Actor.do(s.Member, "obey", func() (err error) {
 		brought, err = s.Member.obey(p, id, floors, known)
 		return err
@@ -143,10 +146,10 @@ func (s Store) LetGo(_ context.Context, p *change.Plan) error {
 	})
 }
 
-// Record writes down how far a member may go with a name under a plan: this one, where own, or
-// another.
-func (s Store) Record(_ context.Context, plan uint64, name string, bound uint64, own bool) error {
-	return s.Actor.do(s.Member, "record", func() error { return s.Member.record(plan, name, bound, own, s.faults()) })
+// Record writes down how far a member may go with a name under a plan: another one, or with granted
+// this one.
+func (s Store) Record(_ context.Context, plan uint64, giver, name string, wanted, granted uint64) error {
+	return s.Actor.do(s.Member, "record", func() error { return s.Member.record(plan, LimitOf{giver, name}, wanted, granted, s.faults()) })
 }
 
 func (s Store) faults() *Faults { return &s.Actor.World.Faults }

@@ -90,7 +90,7 @@ func NewWorld(n, members int, interleave string, names ...string) *World {
 		if members > 1 {
 			own := p
 			m.Plans[1] = &own
-			m.Starts[Start{1, ""}] = new(Begin)
+			m.Others[1] = 0
 			m.Membership = change.Membership{ID: m.ID, Plan: 1, Position: i, Count: members, Interleave: p.Interleave, Block: p.Block}
 		}
 	}

@@ -196,7 +196,7 @@ func TestEveryPlantedFaultIsFound(t *testing.T) {
 	}
 	for name, test := range map[planted.Name]string{
 		planted.Plan:           "TestAProxyWithAnOldViewOfTheServersGivesNoNumberTwice",
-		planted.CeilingMember:  "TestAMemberThatIsAwayIsTakenOutByItsBound",
+		planted.CeilingMember:  "TestAMemberThatIsAwayIsTakenOutByItsCeiling",
 		planted.Floor:          "TestAMemberThatIsRestoredWhenAllProxiesAreLostRepeatsNoNumber",
 		planted.CeilingReplica: "TestAFailOverThatLosesReservationsWhileTwoProxiesHoldSegmentsRepeatsNoNumber",
 		planted.Ballot:         "TestACoordinatorThatWasReplacedTakesNoStep",

@@ -1,4 +1,4 @@
-package proxy
+package login
 
 import (
 	"bytes"
@@ -19,8 +19,8 @@ const (
 	attributeClient     = attributePrefix + "client_host"   // "10.0.0.5"
 )
 
-// proxyAttributes are those that are the same for every session.
-func proxyAttributes(version string) protocol.Attrs {
+// ProxyAttributes are those that are the same for every session.
+func ProxyAttributes(version string) protocol.Attrs {
 	a := protocol.Attrs(nil).With(attributeName, "seqproxy")
 	if version != "" {
 		a = a.With(attributeVersion, version)
@@ -31,17 +31,17 @@ func proxyAttributes(version string) protocol.Attrs {
 // connectionAttributes are the client's with the proxy's behind them. Those of the
 // client that bear a name of the proxy's are left out, for what they say is the proxy's to
 // say; and so are the proxy's where all together would be more than servers accept.
-func (s *session) connectionAttributes() protocol.Attrs {
-	own, client := s.srv.attributes, s.login.Attrs
+func (l *Login) connectionAttributes() protocol.Attrs {
+	proxys, client := l.gate.Attributes, l.Attrs
 	if bytes.Contains(client, []byte(attributePrefix)) {
 		client = withoutProxys(client)
 	}
 	var digits [10]byte
-	id := strconv.AppendUint(digits[:0], uint64(s.id), 10)
-	host := protocol.HostOf(s.client.RemoteAddr())
+	id := strconv.AppendUint(digits[:0], uint64(l.id), 10)
+	host := protocol.HostOf(l.client.RemoteAddr())
 	const framing = 4 * 9 // of the lengths of two names and two values
-	all := make(protocol.Attrs, 0, len(client)+len(own)+len(attributeConnection)+len(id)+len(attributeClient)+len(host)+framing)
-	all = append(append(all, client...), own...)
+	all := make(protocol.Attrs, 0, len(client)+len(proxys)+len(attributeConnection)+len(id)+len(attributeClient)+len(host)+framing)
+	all = append(append(all, client...), proxys...)
 	all = protocol.AppendLenEncBytes(protocol.AppendLenEncBytes(all, attributeConnection), id)
 	all = protocol.AppendLenEncBytes(protocol.AppendLenEncBytes(all, attributeClient), host)
 	if len(all) > protocol.MaxAttrs {

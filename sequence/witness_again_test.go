@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// One of two members is restored from a backup that knows of no bound that the other one was given since, and then the other one is taken out.
-func TestAMemberThatWasRestoredLearnsTheBoundsOfTheOthersAgain(t *testing.T) {
+// One of two members is restored from a backup that knows of no ceiling that the other one was given since, and then the other one is taken out.
+func TestAMemberThatWasRestoredLearnsTheCeilingsOfTheOthersAgain(t *testing.T) {
 	const name = "photos"
 	for _, how := range []string{"while it is away", "unnoticed, but for its rows"} {
 		t.Run(how, func(t *testing.T) {
@@ -15,13 +15,13 @@ func TestAMemberThatWasRestoredLearnsTheBoundsOfTheOthersAgain(t *testing.T) {
 			there := e.otherSide(t)
 			patient := patience(30 * time.Second)
 			before, s, other := e.open(t, steadySize(5), patient), e.open(t, steadySize(5), patient), there.open(t, steadySize(5), patient)
-			boundsAhead(before, 300)
+			ceilingsAhead(before, 300)
 			for _, p := range []*Sequences{s, other} {
-				boundsAhead(p, 1_000_000) // so that none is raised by what is taken later
+				ceilingsAhead(p, 1_000_000) // so that none is raised by what is taken later
 			}
 			e.change(t, before, PlanChange{Add: e.addr(1)})
 			takeAll(t, before, h, name, 40)
-			backed := []string{"sequence", "sequence_plan_start"}
+			backed := []string{"sequence", "sequence_limit"}
 			for _, table := range backed {
 				e.places[0].exec(t, "CREATE TABLE backup_"+table+" AS SELECT * FROM "+table)
 			}
@@ -49,25 +49,26 @@ func TestAMemberThatWasRestoredLearnsTheBoundsOfTheOthersAgain(t *testing.T) {
 				e.links[0].Mend()
 				there.links[0].Mend()
 			}
-			bound := func(i int, column string) (n uint64) {
+			ceiling := func(i int, column string) (n uint64) {
 				t.Helper()
-				if err := e.places[i].db.QueryRow("SELECT "+column+" FROM sequence_plan_start WHERE name = ? ORDER BY plan DESC LIMIT 1", name).Scan(&n); err != nil {
+				err := e.places[i].db.QueryRow("SELECT IFNULL(MAX("+column+"), 0) FROM sequence_limit WHERE name = ? AND giver = ?", name, e.member(t, 1).ID).Scan(&n)
+				if err != nil {
 					t.Fatal(err)
 				}
 				return n
 			}
-			eventually(t, "the restored member knows the bound of the other", func() bool {
+			eventually(t, "the restored member has the ceiling of the other", func() bool {
 				if !away {
 					takeAll(t, s, h, name, 1)
 				}
-				return bound(0, "bound") >= bound(1, "own_bound")
+				return ceiling(0, "wanted") >= ceiling(1, "granted")
 			})
 
-			// The network is cut: on the other side numbers go on up to the bound.
+			// The network is cut: on the other side numbers go on up to the ceiling.
 			e.links[1].Cut()
 			there.links[0].Cut()
 			e.change(t, s, PlanChange{Remove: e.addr(1), Force: true})
-			if got, _ := toTheBound(t, other, h, name); got == 0 {
+			if got, _ := toTheCeiling(t, other, h, name); got == 0 {
 				t.Error("the member that is cut off gave no number, so this shows nothing")
 			}
 			takeAll(t, s, h, name, 2000)

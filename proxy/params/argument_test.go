@@ -1,4 +1,4 @@
-package proxy
+package params
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 )
 
 func TestNamesThatComeInPiecesAreKeptInBoundedMemory(t *testing.T) {
-	var p prepared
+	var p List
 	name := bytes.Repeat([]byte("n"), 60)
 	for i := range 2 * maxLongArguments {
 		p.keepArgument(i, name)
@@ -22,7 +22,7 @@ func TestNamesThatComeInPiecesAreKeptInBoundedMemory(t *testing.T) {
 		if i < maxLongArguments {
 			size += cap(p.longArgs[i])
 		}
-		v := argumentValue{long: true, kind: protocol.Parameter{Type: uint16(mysql.MYSQL_TYPE_BLOB)}, data: p.longArgs[i]}
+		v := Value{long: true, kind: protocol.Parameter{Type: uint16(mysql.MYSQL_TYPE_BLOB)}, data: p.longArgs[i]}
 		text, ok := v.text()
 		if want := i < maxLongArguments && i != 1; ok != want || ok && len(text) != 120 {
 			t.Errorf("parameter %d: got %d bytes, %v, want %v", i, len(text), ok, want)

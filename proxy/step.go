@@ -10,10 +10,10 @@ import (
 	"seqproxy/statement"
 )
 
-// takeTurns tells a new connection that keys are as far apart as the numbers are where sequence servers take turns: drivers tell the
+// setStep tells a new connection that keys are as far apart as the numbers are where sequence servers take turns: drivers tell the
 // keys of further rows by that, and AUTO_INCREMENT goes by it.
-func (s *session) takeTurns(c *backend.Conn) error {
-	turns := s.set.Sequences.Turns()
+func (s *settings) setStep(c *backend.Conn) error {
+	turns := s.Sequences.Turns()
 	if turns <= 1 {
 		return nil
 	}
@@ -27,15 +27,15 @@ func (s *session) takeTurns(c *backend.Conn) error {
 	return &backend.UnreachableError{Shard: c.Shard().Name(), Node: c.Node(), Err: fmt.Errorf("set auto_increment_increment: %w", err)}
 }
 
-// keepTurns is takeTurns after the client has set the session's step to its default, which is that of the sequences, too.
+// keepStep is setStep after the client has set the session's step to its default, which is that of the sequences, too.
 // The client has its answer: what the server refuses now ends the session, without another.
-func (s *session) keepTurns(c *backend.Conn) error {
+func (s *session) keepStep(c *backend.Conn) error {
 	turns := s.set.Sequences.Turns()
 	if lost := s.state.StepLost; !lost || turns <= 1 {
 		return nil
 	}
 	s.state.StepLost = false
-	err := s.ownCommand(c, protocol.ComQuery, fmt.Sprintf("SET SESSION auto_increment_increment = %d", turns))
+	err := s.runCommand(c, protocol.ComQuery, fmt.Sprintf("SET SESSION auto_increment_increment = %d", turns))
 	if err == nil || ends(err) {
 		return err
 	}
@@ -43,7 +43,7 @@ func (s *session) keepTurns(c *backend.Conn) error {
 }
 
 // defaultStepInside says whether several statements in one text, if all go well, leave the session's
-// step at its default; see keepTurns.
+// step at its default; see keepStep.
 func (s *session) defaultStepInside(sql []byte) (lost bool) {
 	if s.set.Sequences.Turns() <= 1 {
 		return false

@@ -20,8 +20,8 @@ func (e *planEstate) otherSide(t *testing.T) *planEstate {
 	return o
 }
 
-// boundsAhead has a proxy set bounds at most n ahead.
-func boundsAhead(s *Sequences, n uint64) {
+// ceilingsAhead has a proxy set ceilings at most n ahead.
+func ceilingsAhead(s *Sequences, n uint64) {
 	s.servers.ahead = n
 }
 
@@ -33,10 +33,10 @@ func takeAll(t *testing.T, s *Sequences, h *givenEver, name string, n int) {
 	}
 }
 
-// toTheBound reserves what a proxy can that reaches one member alone, and returns how many numbers that were, and why it ended.
-func toTheBound(t *testing.T, s *Sequences, h *givenEver, name string) (got int, end error) {
+// toTheCeiling reserves what a proxy can that reaches one member alone, and returns how many numbers that were, and why it ended.
+func toTheCeiling(t *testing.T, s *Sequences, h *givenEver, name string) (got int, end error) {
 	t.Helper()
-	eventually(t, "the bound is reached", func() bool {
+	eventually(t, "the ceiling is reached", func() bool {
 		g, err := s.servers.reserve(context.Background(), name, 5, 1)
 		for err == nil && g.seg.Remaining() > 0 {
 			_, _ = g.seg.Skip(1) // a border of blocks
@@ -45,20 +45,20 @@ func toTheBound(t *testing.T, s *Sequences, h *givenEver, name string) (got int,
 			got++
 		}
 		end = err
-		return errors.Is(err, outcomeAtBound) || got > 1000
+		return errors.Is(err, outcomeUnwitnessed) || got > 1000
 	})
 	return got, end
 }
 
-// A server that cannot be reached is taken out without anybody's word, while on the other side of a cut network a proxy goes on with it: up to the bound that the
+// A server that cannot be reached is taken out without anybody's word, while on the other side of a cut network a proxy goes on with it: up to the ceiling that the
 // others know of, and they begin above.
-func TestAMemberThatIsAwayIsTakenOutByItsBound(t *testing.T) {
+func TestAMemberThatIsAwayIsTakenOutByItsCeiling(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
 	there := e.otherSide(t)
 	patient := patience(30 * time.Second)
 	s, other := e.open(t, steadySize(5), patient), there.open(t, steadySize(5), patient)
-	boundsAhead(s, 400)
-	boundsAhead(other, 400)
+	ceilingsAhead(s, 400)
+	ceilingsAhead(other, 400)
 	e.change(t, s, PlanChange{Add: e.addr(1)})
 	e.change(t, s, PlanChange{Add: e.addr(2)})
 	mustCreate(t, s, CreateOptions{Name: "albums"})
@@ -77,8 +77,8 @@ func TestAMemberThatIsAwayIsTakenOutByItsBound(t *testing.T) {
 		t.Fatalf("got %+v", now)
 	}
 	for _, name := range []string{"photos", "albums", "small"} {
-		got, err := toTheBound(t, other, h, name)
-		wantText(t, err, name, "bound", "SEQPROXY REMOVE SEQUENCE SERVER")
+		got, err := toTheCeiling(t, other, h, name)
+		wantText(t, err, name, "ceiling", "SEQPROXY REMOVE SEQUENCE SERVER")
 		if name == "photos" && got == 0 {
 			t.Errorf("%s: the server that is cut off gave %d numbers, want some", name, got)
 		}
@@ -98,18 +98,18 @@ func TestAMemberThatIsAwayIsTakenOutByItsBound(t *testing.T) {
 	}
 }
 
-// A bound is raised while another member is there. One that is alone goes on up to it, and says what is missing; then it heals by itself.
-func TestABoundIsRaisedWhileAnotherMemberKnowsOfIt(t *testing.T) {
+// A ceiling is raised while another member is there. One that is alone goes on up to it, and says what is missing; then it heals by itself.
+func TestACeilingIsRaisedWhileAnotherMemberKnowsOfIt(t *testing.T) {
 	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 0}), newGivenEver()
 	s := e.open(t, steadySize(5), patience(30*time.Second))
-	boundsAhead(s, 300)
+	ceilingsAhead(s, 300)
 	e.change(t, s, PlanChange{Add: e.addr(1)})
 	takeAll(t, s, h, "photos", 1500)
 	e.links[1].Cut()
-	got, err := toTheBound(t, s, h, "photos")
-	wantText(t, err, "photos", "bound", e.addr(1))
+	got, err := toTheCeiling(t, s, h, "photos")
+	wantText(t, err, "photos", "ceiling", e.addr(1))
 	if got == 0 || got > 600 {
-		t.Errorf("alone it gave %d numbers, want some up to the bound", got)
+		t.Errorf("alone it gave %d numbers, want some up to the ceiling", got)
 	}
 	e.links[1].Mend()
 	takeAll(t, s, h, "photos", 50)
@@ -130,35 +130,35 @@ func TestABoundIsRaisedWhileAnotherMemberKnowsOfIt(t *testing.T) {
 	takeAll(t, s, h, "photos", 500)
 }
 
-// When half of a bound is used it is raised, so that a member that is left alone then has as much before it.
-func TestABoundIsRaisedAheadOfNeed(t *testing.T) {
+// When half of a ceiling is used it is raised, so that a member that is left alone then has as much before it.
+func TestACeilingIsRaisedAheadOfNeed(t *testing.T) {
 	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
 	s := e.open(t, steadySize(5), patience(30*time.Second))
-	boundsAhead(s, 10_000)
+	ceilingsAhead(s, 10_000)
 	e.change(t, s, PlanChange{Add: e.addr(1)})
 	mustTake(t, s, "photos", 1)
 	v, plan := s.servers.members()[0], s.servers.view.Load().plan.Number
-	before, err := v.bound(context.Background(), v.pool(), "photos", plan)
+	before, err := v.recordedCeiling(context.Background(), v.pool(), "photos", plan)
 	if err != nil || before == 0 {
-		t.Fatalf("its bound is %d, %v", before, err)
+		t.Fatalf("its ceiling is %d, %v", before, err)
 	}
 	if _, err := v.raiseTo(context.Background(), "photos", before-3000, before-3000, before); err != nil {
 		t.Fatal(err)
 	}
-	// Far from the bound still.
+	// Far from the ceiling still.
 	g, err := s.servers.reserveWith(context.Background(), s.servers.view.Load(), v, "photos", 5, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.servers.goAhead(context.Background(), "photos", g.due)
-	eventually(t, "the bound is raised", func() bool {
-		now, err := v.bound(context.Background(), v.pool(), "photos", plan)
+	eventually(t, "the ceiling is raised", func() bool {
+		now, err := v.recordedCeiling(context.Background(), v.pool(), "photos", plan)
 		return err == nil && now > before
 	})
 }
 
-// Applications that count in the table themselves know of no bound.
-func TestAMemberWithDirectWritersHasNoBound(t *testing.T) {
+// Applications that count in the table themselves know of no ceiling.
+func TestAMemberWithDirectWritersHasNoCeiling(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
 	s := e.open(t, inSteps, withDirectWriters)
 	stopped := PlanChange{WritersStopped: true}
@@ -177,48 +177,48 @@ func TestAMemberWithDirectWritersHasNoBound(t *testing.T) {
 	e.change(t, s, stopped)
 }
 
-func TestWhereABoundIsSet(t *testing.T) {
+func TestWhereACeilingIsSet(t *testing.T) {
 	for _, c := range []struct{ position, highest, ahead, want uint64 }{
-		{0, 1<<64 - 1, boundAhead, boundAhead},
-		{1000, 1<<64 - 1, boundAhead, 1000 + boundAhead},
-		{0, 1<<32 - 1, boundAhead, 1<<24 - 1},
-		{1<<32 - 1, 1<<32 - 1, boundAhead, 1<<32 - 1},
-		{1 << 40, 1<<32 - 1, boundAhead, 1<<32 - 1},
-		{1<<64 - 1, 1<<64 - 1, boundAhead, 1<<64 - 1},
+		{0, 1<<64 - 1, ceilingAhead, ceilingAhead},
+		{1000, 1<<64 - 1, ceilingAhead, 1000 + ceilingAhead},
+		{0, 1<<32 - 1, ceilingAhead, 1<<24 - 1},
+		{1<<32 - 1, 1<<32 - 1, ceilingAhead, 1<<32 - 1},
+		{1 << 40, 1<<32 - 1, ceilingAhead, 1<<32 - 1},
+		{1<<64 - 1, 1<<64 - 1, ceilingAhead, 1<<64 - 1},
 	} {
-		if got := change.BoundAbove(c.position, c.highest, c.ahead); got != c.want {
+		if got := change.CeilingAbove(c.position, c.highest, c.ahead); got != c.want {
 			t.Errorf("above %d, up to %d: got %d, want %d", c.position, c.highest, got, c.want)
 		}
 	}
 }
 
-// A member gives nothing by a bound that it was told by another one, and that nobody else knows: whoever told it may have died, or been cut off, in the middle.
-func TestAMemberDoesNotGoByTheBoundOfAnother(t *testing.T) {
+// A member gives nothing by a ceiling that it was told by another one, and that nobody else knows: whoever told it may have died, or been cut off, in the middle.
+func TestAMemberDoesNotGoByTheCeilingOfAnother(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 0}), newGivenEver()
 	there := e.otherSide(t)
 	s := e.open(t, steadySize(5), patience(30*time.Second))
-	boundsAhead(s, 200)
+	ceilingsAhead(s, 200)
 	e.change(t, s, PlanChange{Add: e.addr(1)})
 	e.change(t, s, PlanChange{Add: e.addr(2)})
 	takeAll(t, s, h, "photos", 60)
 
-	// It raises the bound of the second member. Only the first one hears of it.
+	// It raises the ceiling of the second member. Only the first one hears of it.
 	ctx := context.Background()
 	w := s.servers.view.Load()
 	e.links[1].Cut()
 	e.links[2].Cut()
-	if err := s.servers.tellBound(ctx, w.members[1], w.plan.Number, "photos", 3000); err == nil {
-		t.Fatal("a bound was raised on a member that cannot be reached")
+	if err := s.servers.recordCeiling(ctx, w.members[1], w.members[1].share(), "photos", 3000); err == nil {
+		t.Fatal("a ceiling was recorded by a member that cannot be reached")
 	}
 	// A proxy that knows what is written there, and no more.
 	there.links[1].Cut()
 	there.links[2].Cut()
 	other := there.open(t, steadySize(5), patience(30*time.Second))
-	boundsAhead(other, 200)
-	got, err := toTheBound(t, other, h, "photos")
-	wantText(t, err, "photos", "bound")
+	ceilingsAhead(other, 200)
+	got, err := toTheCeiling(t, other, h, "photos")
+	wantText(t, err, "photos", "ceiling")
 	if got == 0 {
-		t.Error("the first member alone gave nothing, want some up to its bound")
+		t.Error("the first member alone gave nothing, want some up to its ceiling")
 	}
 
 	e.links[0].Cut()
@@ -238,15 +238,15 @@ func TestAHalfMadeSequenceIsNotGivenAlone(t *testing.T) {
 	e.change(t, s, PlanChange{Add: e.addr(2)})
 	mustCreate(t, s, CreateOptions{Name: "albums"})
 	for _, p := range e.places[1:] { // as if it had died after the first commit
-		for _, table := range []string{"sequence", "sequence_options", "sequence_plan_start"} {
+		for _, table := range []string{"sequence", "sequence_options", "sequence_limit"} {
 			p.exec(t, "DELETE FROM "+table+" WHERE `name` = 'albums'")
 		}
 	}
 	for _, l := range []*mysqltest.Link{e.links[1], e.links[2], there.links[1], there.links[2]} {
 		l.Cut()
 	}
-	_, err := toTheBound(t, there.open(t, steadySize(5), patience(30*time.Second)), h, "albums")
-	wantText(t, err, "albums", "bound")
+	_, err := toTheCeiling(t, there.open(t, steadySize(5), patience(30*time.Second)), h, "albums")
+	wantText(t, err, "albums", "ceiling")
 
 	e.links[0].Cut()
 	e.links[1].Mend()
@@ -260,7 +260,7 @@ func TestAHalfMadeSequenceIsNotGivenAlone(t *testing.T) {
 
 // The home of an ORDER sequence that nobody can reach may give its numbers on, on the other side of a cut network, and those would be lower than what came
 // before them elsewhere. So it needs the operator's word that it is off.
-func TestTheHomeOfAnOrderSequenceIsNotTakenOutByItsBound(t *testing.T) {
+func TestTheHomeOfAnOrderSequenceIsNotTakenOutByItsCeiling(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
 	there := e.otherSide(t)
 	patient := patience(30 * time.Second)
@@ -287,7 +287,7 @@ func TestTheHomeOfAnOrderSequenceIsNotTakenOutByItsBound(t *testing.T) {
 	}
 	wantText(t, err, home.name(), "albums", "ORDER", "FORCE")
 
-	// With that word it goes on above the bound.
+	// With that word it goes on above the ceiling.
 	now := e.change(t, s, PlanChange{Remove: home.name(), Force: true})
 	if len(now.Members) != 2 {
 		t.Fatalf("got %+v", now)
@@ -297,7 +297,7 @@ func TestTheHomeOfAnOrderSequenceIsNotTakenOutByItsBound(t *testing.T) {
 
 // A coordinator that could not reach the member that it takes out dies after it told one other how far all may go. The next one can reach it, and begins lower: then
 // nobody goes by the word of the first.
-func TestABoundOfACoordinatorThatDiedIsNotGoneBy(t *testing.T) {
+func TestACeilingOfACoordinatorThatDiedIsNotGoneBy(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
 	s := e.open(t, steadySize(5), patience(30*time.Second))
 	e.change(t, s, PlanChange{Add: e.addr(1)})
@@ -320,16 +320,10 @@ func TestABoundOfACoordinatorThatDiedIsNotGoneBy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bounds := func(i int) (bound, own uint64) {
-		err := e.places[i].db.QueryRow("SELECT `bound`, `own_bound` FROM sequence_plan_start WHERE `plan` = ? AND `name` = 'photos'", now.Number).Scan(&bound, &own)
-		if err != nil {
-			t.Fatal(err)
+	for i := range 2 {
+		goes, known := e.limit(t, i, i, now.Number).granted, e.limit(t, 1-i, i, now.Number).wanted
+		if goes == 0 || goes > known {
+			t.Errorf("member %d goes up to %d, and the other one has recorded %d", i, goes, known)
 		}
-		return bound, own
-	}
-	first, firstOwn := bounds(0)
-	second, secondOwn := bounds(1)
-	if firstOwn == 0 || firstOwn > second || secondOwn == 0 || secondOwn > first {
-		t.Errorf("the members go up to %d and %d, and know of %d and %d", firstOwn, secondOwn, first, second)
 	}
 }

@@ -1,4 +1,4 @@
-package proxy
+package keys
 
 import (
 	"bytes"
@@ -12,10 +12,10 @@ import (
 	"seqproxy/proxy/plan"
 )
 
-// countable asks the server whether the statement leaves nothing if it fails, and whether
-// its rows are what is replicated.
-func (s *session) countable(c *backend.Conn, n *counted) error {
-	row, err := s.ownRow(c, "SELECT @@log_bin AND @@sql_log_bin AND @@binlog_format <> 'ROW'", 1, "the binary log's form")
+// Countable asks the server whether the statement leaves nothing if it fails, and whether
+// its rows are what is replicated. same says whether a name is that of the key's column.
+func (n *Block) Countable(ask Asker, c *backend.Conn, same func(name []byte) bool) error {
+	row, err := ask.AskRow(c, "SELECT @@log_bin AND @@sql_log_bin AND @@binlog_format <> 'ROW'", 1, "the binary log's form")
 	if err != nil {
 		return err
 	}
@@ -23,7 +23,7 @@ func (s *session) countable(c *backend.Conn, n *counted) error {
 		return notSupported("NEXTVAL for each row of INSERT ... SELECT or UPDATE with binlog_format other than ROW is not supported: " +
 			"a replica would have other numbers")
 	}
-	rows, err := s.ownQuery(c, "SHOW CREATE TABLE "+n.Table.Text)
+	rows, err := ask.Ask(c, "SHOW CREATE TABLE "+n.Table.Text)
 	var refused *protocol.ServerError
 	switch {
 	case errors.As(err, &refused) && (refused.Code == mysql.ER_NO_SUCH_TABLE || refused.Code == mysql.ER_BAD_DB_ERROR || refused.Code == mysql.ER_NO_DB_ERROR):
@@ -36,13 +36,13 @@ func (s *session) countable(c *backend.Conn, n *counted) error {
 		return notSupported("NEXTVAL for each row of INSERT ... SELECT or UPDATE is supported in InnoDB's tables alone, not in the view or table %s: "+
 			"a statement that fails must leave nothing", n.Table.Name)
 	}
-	n.own = n.Insert && bytes.Contains(rows[0][1], []byte(" AUTO_INCREMENT")) && !s.givesAuto(n, rows[0][1])
-	return s.noTriggers(c, &n.Table)
+	n.generates = n.Insert && bytes.Contains(rows[0][1], []byte(" AUTO_INCREMENT")) && !n.givesAuto(rows[0][1], same)
+	return n.noTriggers(ask, c)
 }
 
 // givesAuto says whether the statement has a number for the AUTO_INCREMENT column in each
 // row, given the table's SHOW CREATE TABLE.
-func (s *session) givesAuto(n *counted, create []byte) bool {
+func (n *Block) givesAuto(create []byte, same func(name []byte) bool) bool {
 	index := -1 // of the table's columns
 	for line := range bytes.Lines(create) {
 		name, quoted := bytes.CutPrefix(line, []byte("  `"))
@@ -55,7 +55,7 @@ func (s *session) givesAuto(n *counted, create []byte) bool {
 		auto := bytes.Contains(rest, []byte(" AUTO_INCREMENT"))
 		switch {
 		case n.Key != nil && auto:
-			return s.sameColumn(n.Key.Column)(name)
+			return same(name)
 		case n.Key != nil:
 			continue
 		case bytes.Contains(line, []byte(" INVISIBLE")): // which no * means; or a comment's word
@@ -65,24 +65,25 @@ func (s *session) givesAuto(n *counted, create []byte) bool {
 		case n.Given.Names == nil:
 			return slices.Contains(n.Given.Indexes, index)
 		}
-		return ascii(name) && slices.ContainsFunc(n.Given.Names, func(given []byte) bool { return bytes.EqualFold(given, name) })
+		return plan.ASCII(name) && slices.ContainsFunc(n.Given.Names, func(given []byte) bool { return bytes.EqualFold(given, name) })
 	}
 	return false
 }
 
 // noTriggers is an error if a table has triggers: they may write to tables without
 // transactions.
-func (s *session) noTriggers(c *backend.Conn, t *plan.CountedTable) error {
+func (n *Block) noTriggers(ask Asker, c *backend.Conn) error {
+	t := &n.Table
 	show := "SHOW TRIGGERS"
 	if t.Schema != "" {
 		show += " FROM " + plan.Quoted(t.Schema)
 	}
-	rows, err := s.ownQuery(c, show)
+	rows, err := ask.Ask(c, show)
 	if err != nil {
 		return err
 	}
 	for _, row := range rows {
-		if len(row) < 3 || bytes.EqualFold(row[2], t.Name) || !ascii(t.Name) && !ascii(row[2]) {
+		if len(row) < 3 || bytes.EqualFold(row[2], t.Name) || !plan.ASCII(t.Name) && !plan.ASCII(row[2]) {
 			return notSupported("NEXTVAL for each row of INSERT ... SELECT or UPDATE is not supported in a table with triggers: "+
 				"a statement that fails must leave nothing (%s has %s)", t.Name, row[0])
 		}

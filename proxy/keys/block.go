@@ -1,0 +1,245 @@
+package keys
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
+	"seqproxy/proxy/state"
+	"seqproxy/sequence"
+	"seqproxy/statement"
+)
+
+// INSERT ... SELECT and UPDATE with a number for each row, of which the server alone knows
+// how many there are. A block of numbers is taken, and the server counts them off itself:
+// each evaluation is LAST_INSERT_ID(LAST_INSERT_ID()+1), from the number before the block
+// on, which a statement of ours sets.
+//
+// A value set before a statement may be lost, or be another's. It does no harm here: each
+// evaluation checks that its number is one of the block, and the whole statement fails if
+// it is not (statement.AsCounted). The block is this statement's alone and each
+// evaluation rises, however often the server evaluates the call for a row, so no two rows
+// have one number, wherever it began. What is left of the block is a gap.
+//
+// A block that is too small makes the statement fail as a whole, and it is sent again
+// with a larger one. So it may be done only where a statement that fails leaves nothing:
+// in a transactional table without triggers, and without IGNORE. And the rows must be
+// what goes into the binary log: a replica that ran the text would count from elsewhere.
+
+// Block is such a statement, and the block that it counts off.
+type Block struct {
+	plan.Counts
+	generates bool // the table has an AUTO_INCREMENT column, and may generate values for it
+
+	taken             sequence.Taken
+	first, last, step uint64 // values
+	rest              uint64 // from a value to the last number that is taken with it
+	limited           error  // why the block could not be larger
+}
+
+// Asker asks the server that the statement goes to.
+type Asker interface {
+	// Ask runs a statement of ours, and AskRow one of n values in one row, which are what.
+	Ask(c *backend.Conn, sql string) ([][][]byte, error)
+	AskRow(c *backend.Conn, sql string, n int, what string) ([][]byte, error)
+	// BringLastID makes LAST_INSERT_ID() there what it is for the session; with keep, what the last
+	// statement left there stays.
+	BringLastID(c *backend.Conn, keep bool) error
+}
+
+// BlockOf returns that of a text that is prepared, which it outlives; nil if nothing is counted.
+func BlockOf(a *plan.Action) *Block {
+	if a.Do != plan.Count {
+		return nil
+	}
+	n := &Block{Counts: a.Counts}
+	n.Sequence, n.Table.Name = bytes.Clone(n.Sequence), bytes.Clone(n.Table.Name)
+	return n
+}
+
+// Traits returns those of the statement as it is sent.
+func (n *Block) Traits(t plan.Traits) plan.Traits {
+	if n == nil {
+		return t
+	}
+	return n.Counts.Traits(t)
+}
+
+// blockGrowth is how much larger a block is than one that was too small.
+const blockGrowth = 10
+
+// Part is a part of a block, as a parameter of a prepared statement.
+type Part uint8
+
+// The parts.
+const (
+	NoPart Part = iota
+	Before
+	Bound
+	Step
+)
+
+// Part returns a part of the block as AsCounted has it.
+func (n *Block) Part(p Part) uint64 {
+	switch p {
+	case Before:
+		return n.first - n.step
+	case Bound:
+		return n.last - n.step
+	}
+	return n.step
+}
+
+// Substitute has the calls that are served count the block off.
+func (n *Block) Substitute(subs []statement.Substitution, slots []plan.Slot) {
+	for i := range subs {
+		if slots[i].Served() {
+			subs[i] = statement.Substitution{
+				Replacement: statement.AsCounted, Value: n.Part(Before), Bound: n.Part(Bound), Step: n.Part(Step),
+			}
+		}
+	}
+}
+
+// Space has the numbers of the key be increment apart, as drivers think that they are.
+func (t *Taker) Space(n *Block, increment uint64) error {
+	apart, err := t.sequences.Step(&t.Patience, n.Sequence)
+	if err = t.Patience.Over(err); err != nil {
+		return err
+	}
+	if increment%apart != 0 {
+		return errApart(n.Key, apart, increment)
+	}
+	n.Count = increment / apart
+	n.Size = min(n.Size, n.Most())
+	return nil
+}
+
+// Block takes a block of n.Size numbers and has c count from it. l is the session's LAST_INSERT_ID().
+func (t *Taker) Block(ask Asker, c *backend.Conn, n *Block, l *state.LastInsertID) error {
+	got, err := t.sequences.TakeRun(&t.Patience, n.Sequence, n.Size*n.Count)
+	for (errors.Is(err, sequence.ErrExhausted) || errors.Is(err, sequence.ErrSeveral)) && n.Size > 1 { // there may be enough for the rows
+		n.limited = t.Patience.Over(err)
+		n.Size = max(n.Size/blockGrowth, 1)
+		got, err = t.sequences.TakeRun(&t.Patience, n.Sequence, n.Size*n.Count)
+	}
+	if err = t.Patience.Over(err); err != nil {
+		return err
+	}
+	t.note(got.Notice)
+	n.taken, n.rest = got, (n.Count-1)*got.Step
+	n.first, n.step = got.First, got.Step*n.Count
+	n.last = n.first + (n.Size-1)*n.step
+	if n.first < n.step { // there is no number a step before it
+		if n.Size == 1 {
+			return t.Block(ask, c, n, l) // the next is larger
+		}
+		n.first += n.step
+	}
+	if !l.Pending {
+		if err := ask.BringLastID(c, false); err != nil {
+			return err
+		}
+	}
+	before := strconv.FormatUint(n.first-n.step, 10)
+	row, err := ask.AskRow(c, "SELECT LAST_INSERT_ID(), LAST_INSERT_ID("+before+")", 2, "LAST_INSERT_ID()")
+	if err != nil {
+		return err
+	}
+	if !l.Pending {
+		previous, err := strconv.ParseUint(string(row[0]), 10, 64)
+		if err != nil {
+			return fmt.Errorf("LAST_INSERT_ID() of shard %s: %w", c.Shard().Name(), err)
+		}
+		// It stays what it was unless the statement tells of another: the server's is
+		// a number of nobody's now.
+		l.Given(previous)
+	}
+	l.Rows = true // what the server says of rows is true
+	return nil
+}
+
+// TooSmall says whether an answer is that of a statement that wanted more numbers than
+// the block has.
+func (n *Block) TooSmall(payload []byte) bool {
+	var e *protocol.ServerError
+	return payload[0] == 0xff && errors.As(protocol.ParseServerError(payload), &e) && e.Code == mysql.ER_DATA_OUT_OF_RANGE &&
+		strings.Contains(e.Message, "(last_insert_id() | 1) + 18446744073709551615")
+}
+
+// Grow makes the next block a larger one. An error is why there is none.
+func (n *Block) Grow() error {
+	switch {
+	case n.limited != nil:
+		return n.limited
+	case n.Size >= n.Most():
+		return notSupported("NEXTVAL for each of more than %d rows of one statement is not supported: change them in parts", n.Size/n.Calls)
+	}
+	n.Size = min(n.Size*blockGrowth, n.Most())
+	return nil
+}
+
+// Answered appends to b the packet of a server's answer for the client, with a number, and takes
+// note of what the statement has done to l, which is on the connection on then: what it was if no
+// number was given, else the last number, as with LAST_INSERT_ID(n). INSERT and REPLACE tell the
+// first, as with keys that the server generates for many rows: that is what drivers count from.
+func (t *Taker) Answered(b, payload []byte, num uint8, n *Block, l *state.LastInsertID, on state.ConnID) []byte {
+	if payload[0] != 0 {
+		b, _ = protocol.AppendPacket(b, payload, num)
+		return b
+	}
+	affected, k, _ := protocol.ReadLenEncInt(payload[1:])
+	id, size, _ := protocol.ReadLenEncInt(payload[1+k:])
+	given := id >= n.first && id <= n.last
+	if given && n.generates {
+		// It may be a value that the server generated.
+		given = !n.Updates && id == n.first+(affected*n.Calls-1)*n.step
+	}
+	rest := payload[1+k+size:]
+	last := n.last
+	if given {
+		last = id
+	}
+	// Behind a stored function the servers do not tell it.
+	untold := id == 0 && n.Routines && !tellsOfNoRows(rest)
+	if id != 0 || untold {
+		t.lasts.took(n.taken.Of, last+n.rest)
+		*l = state.LastInsertID{Holder: on}
+	}
+	if n.Insert && (given || untold) {
+		l.Given(n.first)
+		l.Rows = true
+	}
+	if !n.Insert || !given {
+		b, _ = protocol.AppendPacket(b, payload, num)
+		return b
+	}
+	at := len(b)
+	b = append(b, 0, 0, 0, 0)
+	b = append(b, payload[:1+k]...)
+	b = protocol.AppendLenEncInt(b, n.first)
+	b = append(b, rest...)
+	protocol.PutHeader(b[at:], len(b)-at-protocol.HeaderSize, num)
+	return b
+}
+
+// tellsOfNoRows says whether an OK packet, from its status flags on, has the text that
+// tells how many rows a statement found, and that there were none.
+func tellsOfNoRows(b []byte) bool {
+	if len(b) < 5 {
+		return false
+	}
+	size, k, ok := protocol.ReadLenEncInt(b[4:])
+	if b = b[4+k:]; !ok || size > uint64(len(b)) {
+		return false
+	}
+	text := strings.TrimLeftFunc(string(b[:size]), func(r rune) bool { return r < '0' || r > '9' }) // in whichever language
+	return len(text) > 1 && text[0] == '0' && (text[1] < '0' || text[1] > '9')
+}

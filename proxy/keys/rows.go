@@ -1,0 +1,139 @@
+package keys
+
+import (
+	"bytes"
+	"errors"
+
+	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
+	"seqproxy/statement"
+)
+
+// Rows are the columns of a statement's result that are numbers of sequences, as it is sent.
+type Rows struct {
+	plan.Rows
+	Types []uint8  // of all columns of a prepared statement, as last defined
+	first []uint64 // the numbers of the first row, if they were taken already
+}
+
+// RowsOf returns those of a text that was planned; nil if there are none.
+func RowsOf(a *plan.Action) *Rows {
+	if a.Do != plan.PerRow {
+		return nil
+	}
+	return &Rows{Rows: a.Rows}
+}
+
+// Keep returns r with names that stay what they are.
+func (r *Rows) Keep() *Rows {
+	if r != nil {
+		for i := range r.Slots {
+			r.Slots[i].Sequence = bytes.Clone(r.Slots[i].Sequence)
+		}
+	}
+	return r
+}
+
+// Traits returns those of the statement as it is sent.
+func (r *Rows) Traits(t plan.Traits) plan.Traits {
+	if r == nil {
+		return t
+	}
+	return r.Rows.Traits(t)
+}
+
+// Define takes note of the definition of a prepared statement's next column.
+func (r *Rows) Define(definition []byte, caps protocol.Capability) error {
+	if r == nil {
+		return nil
+	}
+	typ, ok := protocol.DefinedType(definition, caps)
+	if !ok {
+		return protocol.ErrMalformed
+	}
+	r.Types = append(r.Types, typ)
+	return nil
+}
+
+// ahead takes the numbers of the first row, and returns the first of them.
+func (t *Taker) ahead(r *Rows) (first uint64, err error) {
+	values, err := t.Take(r.Slots)
+	if err != nil {
+		return 0, err
+	}
+	r.first = make([]uint64, len(values))
+	for i, v := range values {
+		r.first[i] = v.Value
+	}
+	return r.first[0], nil
+}
+
+// RowTaker takes the numbers of one result, as its rows come.
+type RowTaker struct {
+	taker   *Taker
+	rows    *Rows
+	asks    []plan.Slot // of the rows that get numbers at a time
+	allowed bool        // the user may take the numbers
+	numbers []uint64
+	few     bool // numbers have run short
+	given   bool
+	last    uint64 // the last row's first number
+}
+
+// For makes the taker of a result. planned says that the plan has just asked for the user's rights.
+func (r *Rows) For(t *Taker, planned bool) *RowTaker {
+	return &RowTaker{taker: t, rows: r, allowed: planned}
+}
+
+// Last returns the first number of the last row; ok is false if none has got any.
+func (x *RowTaker) Last() (last uint64, ok bool) { return x.last, x.given }
+
+// Take takes the numbers of the next rows, at most as many as are about to be sent.
+func (x *RowTaker) Take(_, rows int) ([]uint64, error) {
+	if first := x.rows.first; first != nil {
+		x.rows.first = nil
+		return first, nil
+	}
+	count := uint64(0) // of one row
+	for i := range x.rows.Slots {
+		count += x.rows.Slots[i].Count
+	}
+	rows = max(1, min(rows, int(statement.MaxCount/count)))
+	if x.few {
+		rows = 1
+	}
+	numbers, err := x.take(rows)
+	if err != nil && rows > 1 && !errors.Is(err, ErrInterrupted) { // there may be some for the first of them
+		x.few = true // and not another wait for each
+		numbers, err = x.take(1)
+	}
+	if err == nil {
+		x.given, x.last = true, numbers[len(numbers)-len(x.rows.Slots)]
+	}
+	return numbers, err
+}
+
+func (x *RowTaker) take(rows int) ([]uint64, error) {
+	if !x.allowed {
+		if err := x.taker.MayTake(x.rows.Slots); err != nil {
+			return nil, err
+		}
+		x.allowed = true
+	}
+	n := rows * len(x.rows.Slots)
+	for len(x.asks) < n {
+		x.asks = append(x.asks, x.rows.Slots...)
+	}
+	patience := &x.taker.Patience
+	spent := patience.Spent()
+	values, err := x.taker.Take(x.asks[:n])
+	if err != nil {
+		return nil, err
+	}
+	patience.Restore(spent) // the rows behind these have the time anew
+	x.numbers = x.numbers[:0]
+	for _, v := range values {
+		x.numbers = append(x.numbers, v.Value)
+	}
+	return x.numbers, nil
+}

@@ -1,0 +1,197 @@
+package kill
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
+)
+
+// A session reads one side at a time: while it waits for a server it does not see that
+// the client has gone, and while it waits for the client not that the server has. The
+// watch sees both. Putting a connection under watch costs a system call, so young
+// sessions are not: most statements and many sessions are over before that is worth it.
+const (
+	// sweepEvery is how often sessions are looked for that are old enough: between one
+	// and two of it.
+	sweepEvery = 100 * time.Millisecond
+	// clientGrace is how long a statement may go on without its client. A client that
+	// wants no answer, or has only closed its sending side, gets that of a short one done.
+	clientGrace = 400 * time.Millisecond
+)
+
+// A token of the watcher is a session's serial number, which never comes again, and
+// whose end it is.
+const (
+	clientEnd  = 0
+	backendEnd = 1
+)
+
+// ClientToken is what a watcher reports the end of a session's client with.
+func ClientToken(serial uint64) uint64 { return serial<<1 | clientEnd }
+
+// BackendToken is what a watcher reports the end of a session's server with.
+func BackendToken(serial uint64) uint64 { return serial<<1 | backendEnd }
+
+// Watched is a session under watch. All of it is called from outside.
+type Watched interface {
+	// WatchedBy puts the session's connections under watch.
+	WatchedBy(w *Watcher)
+	// BackendHungUp says that a server may have closed a connection.
+	BackendHungUp()
+	// ClientHungUp ends the session if its client has really hung up.
+	ClientHungUp()
+}
+
+// Living finds sessions.
+type Living interface {
+	// Watched returns the session with a serial number; ok is false if it has ended.
+	Watched(serial uint64) (s Watched, ok bool)
+}
+
+// Watch looks for sessions whose client or server has hung up. Close ends its goroutines.
+type Watch struct {
+	sessions Living
+	log      *zap.Logger
+	stopping <-chan struct{}
+	running  sync.WaitGroup
+
+	mu       sync.Mutex // guards what follows
+	on       *Watcher   // nil while no session is watched
+	failed   bool       // there is none to be had: that was logged
+	sweeping bool       // a sweep goes on
+	latest   uint64     // serial of the last session
+	swept    uint64     // serial up to which sessions are watched
+	settled  uint64     // serial up to which they were there at the last sweep
+}
+
+// NewWatch makes a Watch, of which nothing runs yet. It takes no further sessions once stopping is
+// closed.
+func NewWatch(sessions Living, log *zap.Logger, stopping <-chan struct{}) *Watch {
+	return &Watch{sessions: sessions, log: log, stopping: stopping}
+}
+
+// Began says that a session has begun. Serial numbers rise.
+func (w *Watch) Began(serial uint64) {
+	if !CanWatch {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.latest = serial
+	if !w.sweeping {
+		w.sweeping = true
+		w.running.Go(w.sweep)
+	}
+}
+
+// Close ends the watch. stopping has to be closed, and all sessions have ended.
+func (w *Watch) Close() {
+	w.mu.Lock()
+	on := w.on
+	w.failed = true // no sweep makes one now
+	w.mu.Unlock()
+	if on != nil {
+		on.Close()
+	}
+	w.running.Wait()
+}
+
+// sweep puts sessions under watch as they come of age, until there is none that is
+// younger. Began starts it.
+func (w *Watch) sweep() {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-w.stopping:
+			return
+		}
+		from, to, more := w.due()
+		for serial := from; serial <= to; serial++ {
+			if s, ok := w.sessions.Watched(serial); ok {
+				if on := w.watcher(); on != nil {
+					s.WatchedBy(on)
+				}
+			}
+		}
+		if !more {
+			return
+		}
+	}
+}
+
+// due returns the serial numbers of sessions that have come of age, and whether there are younger
+// ones.
+func (w *Watch) due() (from, to uint64, more bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	from, to = w.swept+1, w.settled
+	w.swept, w.settled = w.settled, w.latest
+	more = w.swept < w.settled
+	w.sweeping = more
+	return from, to, more
+}
+
+// watcher returns the watcher, which it makes for the first session; nil if there is none to be
+// had.
+func (w *Watch) watcher() *Watcher {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.on != nil || w.failed {
+		return w.on
+	}
+	on, err := NewWatcher()
+	if err != nil {
+		w.failed = true
+		w.log.Warn("lost clients not noticed", logfield.Err(err))
+		return nil
+	}
+	w.on = on
+	w.running.Go(func() { w.observe(on) })
+	return on
+}
+
+// departure is a client that has hung up.
+type departure struct {
+	serial uint64
+	until  time.Time // when its statement is ended
+}
+
+// observe hands what the watcher sees to the sessions, until the watcher is closed.
+func (w *Watch) observe(on *Watcher) {
+	var tokens []uint64
+	var gone []departure // in the order of their times
+	for {
+		var until time.Time
+		if len(gone) > 0 {
+			until = gone[0].until
+		}
+		var err error
+		if tokens, err = on.Wait(tokens[:0], until); err != nil {
+			if !errors.Is(err, os.ErrClosed) {
+				w.log.Error("lost clients not noticed any more", logfield.Err(err))
+			}
+			return
+		}
+		for _, token := range tokens {
+			serial := token >> 1
+			if token&1 == clientEnd {
+				gone = append(gone, departure{serial, time.Now().Add(clientGrace)})
+			} else if s, ok := w.sessions.Watched(serial); ok {
+				s.BackendHungUp()
+			}
+		}
+		for len(gone) > 0 && !time.Now().Before(gone[0].until) {
+			if s, ok := w.sessions.Watched(gone[0].serial); ok {
+				s.ClientHungUp()
+			}
+			gone = gone[1:]
+		}
+	}
+}

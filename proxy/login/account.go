@@ -1,0 +1,90 @@
+package login
+
+import (
+	"fmt"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
+)
+
+// User is an account that clients log in with.
+type User struct {
+	Name, Password string
+	OldPassword    string // lets in, too, while the password is changed; "": none
+	Require        protocol.Requirement
+	Schema         string // the current schema of a login that names none
+	Admin          bool   // may create and drop sequences, and kill the sessions of others
+	Monitor        bool   // may see all that an admin sees
+	MaxConnections int    // sessions at the same time, in place of Policy.MaxUserConnections; 0: that
+	// Sequences are those that the user may take numbers of, by name or by a beginning
+	// with * behind it; nil: all.
+	Sequences []string
+}
+
+// Account is the user that a session is of.
+type Account struct {
+	User
+	Rights  *keys.Rights // of Sequences
+	relayed bool         // a server has checked who it is, and we know only the name
+	secret  bool         // of such a user Password came by all the same, and may be empty
+}
+
+// Nobody is the account of a session before its login. It is only read.
+var Nobody = &Account{}
+
+// NewAccount makes the account of a user that the proxy itself checks.
+func NewAccount(u *User) *Account { return &Account{User: *u, Rights: keys.NewRights(u.Sequences)} }
+
+// Claimed is the account of somebody who was let in as nobody, for the log.
+func Claimed(name string) *Account { return &Account{User: User{Name: name}} }
+
+// Looks says whether a user may see all of the proxy.
+func (a *Account) Looks() bool { return a.Admin || a.Monitor }
+
+// Credentials returns what a shard's server lets another connection in with, to tell it about
+// one of the user's. Of a relayed login the proxy may not know the password.
+func (a *Account) Credentials(shard *backend.Shard) (creds backend.Credentials, known bool) {
+	itself := backend.Credentials{User: a.Name, Password: a.Password, OtherPassword: a.OldPassword}
+	if a.relayed && a.secret {
+		return itself, true
+	}
+	if !a.relayed || shard.HasCredentials() {
+		return shard.Credentials(itself), true
+	}
+	return shard.Probe() // may have the right to end others' statements
+}
+
+// Itself returns what a shard's server lets the user in with.
+func (a *Account) Itself(shard *backend.Shard) (backend.Credentials, error) {
+	if a.relayed && !a.secret && !shard.HasCredentials() {
+		return backend.Credentials{}, fmt.Errorf("shard %s: the proxy does not know the password of %s, whom the server itself has checked", shard.Name(), a.Name)
+	}
+	creds, _ := a.Credentials(shard)
+	return creds, nil
+}
+
+// PasswordUnknown says that only a server knows the user's password.
+func (a *Account) PasswordUnknown() bool { return a.relayed && !a.secret }
+
+// AsItself says whether the session has to log in to a shard with its own name and
+// password even if the shard names others: a relayed login is who it is wherever its
+// password is known. checker is the shard whose server has checked the user.
+func (a *Account) AsItself(shard, checker *backend.Shard) (bool, error) {
+	switch {
+	case !a.relayed:
+		return false, nil
+	case a.secret:
+		return true, nil
+	case shard.HasCredentials():
+		return false, nil
+	}
+	return false, sqlError(mysql.ER_NOT_SUPPORTED_YET, "42000", "seqproxy: shard %s needs the password of %s, which only the server of shard %s has checked: "+
+		"give the shard a user and password of its own, or the user a [[user]]", shard.Name(), a.Name, checker.Name())
+}
+
+func sqlError(code uint16, state, format string, args ...any) *protocol.ServerError {
+	return &protocol.ServerError{Code: code, State: state, Message: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,172 @@
+package login
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+)
+
+// unquotedUser takes quotes off a name, as servers do with that of a login.
+func unquotedUser(name string) string {
+	if len(name) > 1 && name[0] == '\'' && name[len(name)-1] == '\'' {
+		return name[1 : len(name)-1]
+	}
+	return name
+}
+
+// identifyByServer lets the default shard's server check who the client is, over a
+// connection that then is the session's. A refusal is the server's own word; without
+// the server nobody is let in.
+//
+// The schema is part of the login if it is that shard's, so that the server says what
+// is wrong with it. The connection is returned if the session begins on that shard.
+func (l *Login) identifyByServer(attempt *protocol.Attempt) (*backend.Conn, error) {
+	relay := attempt.Relay()
+	l.ClientHello, l.Account = attempt.Hello, &Account{User: User{Name: attempt.Hello.User}, relayed: true}
+	shards, err := l.session.EnterDefault() // behind a pause it may have another node
+	relay.Keep = shards.Many()
+	shard, schema := shards.Default(), attempt.Hello.Database
+	if shards.ForSchema(schema) != shard {
+		schema = ""
+	}
+	with := l.ToServer(schema)
+	with.Relay = relay
+	if err == nil {
+		err = l.boundDialogue(shard)
+	}
+	var c *backend.Conn
+	if err == nil {
+		c, err = l.session.Dial(shard, with)
+	}
+	if err == nil {
+		l.ClientHello = attempt.Hello
+		if err = l.becomeRelayed(c, relay); err == nil {
+			if shards.ForSchema(l.Database) != shard {
+				c = nil
+			}
+			return c, nil
+		}
+	}
+	var clients *protocol.RelayError
+	if errors.As(err, &clients) { // it has been answered, or is gone
+		return nil, err
+	}
+	l.session.RefuseLogin(err)
+	return nil, l.refusedByServer(&attempt.Hello, err)
+}
+
+// boundDialogue gives a client that a server is to check no more time than that server
+// has patience: a server that gives up first counts a failed connection of the proxy's
+// host.
+func (l *Login) boundDialogue(shard *backend.Shard) error {
+	hello, _ := shard.Hello()
+	if hello.LoginPatience == 0 { // as servers come
+		hello.LoginPatience = 10 * time.Second
+	}
+	if patience := hello.LoginPatience * 4 / 5; patience < l.policy.Timeout {
+		return l.session.SetDeadline(time.Now().Add(patience))
+	}
+	return nil
+}
+
+// becomeRelayed makes the session that of the user that the server has let in.
+func (l *Login) becomeRelayed(c *backend.Conn, relay *protocol.RelayedLogin) error {
+	l.Account.Password, l.Account.secret = relay.Password()
+	l.Account.secret = l.Account.secret || !l.PasswordUsed
+	admin, monitor := slices.Contains(l.policy.Admins, l.Account.Name), slices.Contains(l.policy.Monitors, l.Account.Name)
+	clear := len(l.policy.Users) == 0 || isClear(l.Account.Name)
+	if !admin && !monitor && clear {
+		return nil
+	}
+	name, account, err := l.askNames(c)
+	var refused *protocol.ServerError
+	if errors.As(err, &refused) { // an expired password, which allows nothing
+		if clear {
+			return nil
+		}
+		return relay.Refuse(fmt.Sprintf("the server does not say which user it takes for %.100q: %v", l.Account.Name, refused))
+	}
+	if err != nil {
+		return fmt.Errorf("ask for the account: %w", err)
+	}
+	if _, known := l.policy.Users[name]; known {
+		return relay.Refuse(fmt.Sprintf("the server takes %.100q for the user %q, whom the proxy itself checks", l.Account.Name, name))
+	}
+	// A server that has an anonymous account lets anybody in by any name.
+	l.Account.Admin, l.Account.Monitor = admin && account == l.Account.Name, monitor && account == l.Account.Name
+	return nil
+}
+
+// isClear says whether a server takes a user's name for that and no other. It converts
+// one that is not ASCII from the client's character set, which MySQL ends at a character
+// that is broken off.
+func isClear(name string) bool {
+	for i := range len(name) {
+		if name[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// askNames asks a server for the name that the session has logged in with, and for that
+// of the account that it has become.
+func (l *Login) askNames(c *backend.Conn) (name, account string, err error) {
+	if err := c.SetReadDeadline(time.Now().Add(l.policy.Timeout)); err != nil {
+		return "", "", err
+	}
+	rows, err := c.Query("SELECT HEX(USER()), HEX(CURRENT_USER())") // in UTF-8, whatever the client's character set
+	var refused *protocol.ServerError
+	if err == nil || errors.As(err, &refused) {
+		err = errors.Join(err, c.SetReadDeadline(time.Time{}))
+	}
+	if err != nil {
+		return "", "", err
+	}
+	if len(rows) != 1 || len(rows[0]) != 2 {
+		return "", "", protocol.ErrMalformed
+	}
+	for i, to := range []*string{&name, &account} {
+		at, err := hex.DecodeString(string(rows[0][i]))
+		if err != nil {
+			return "", "", fmt.Errorf("%w: %w", protocol.ErrMalformed, err)
+		}
+		*to = string(at[:max(0, bytes.LastIndexByte(at, '@'))])
+	}
+	return name, account, nil
+}
+
+// What servers say when it is who logs in that they refuse.
+const (
+	erAccessDenied          = 1045
+	erAccessDeniedNoMention = 1698 // as the first, without a word about passwords
+	erPasswordExpired       = 1862
+	erAccountLocked         = 3118
+	erAccountBlocked        = 3955 // after failed logins
+	erMariaDBAccountLocked  = 4151
+	erMariaDBUserBlocked    = 4150 // after failed logins
+)
+
+// refusedByServer is the end of a session that the server did not let in; the client
+// has been answered.
+func (l *Login) refusedByServer(hello *protocol.ClientHello, err error) error {
+	var refused *protocol.ServerError
+	if !errors.As(err, &refused) {
+		return fmt.Errorf("%w by the server: %w", ErrRefused, err)
+	}
+	switch refused.Code {
+	case erAccessDenied, erAccessDeniedNoMention, erPasswordExpired, erAccountLocked, erAccountBlocked, erMariaDBAccountLocked, erMariaDBUserBlocked:
+		return &protocol.AuthError{
+			User: hello.User, Host: protocol.HostOf(l.client.RemoteAddr()), Plugin: hello.Plugin,
+			UsingPassword: hello.PasswordUsed, Reason: refused.Error(), ByServer: true, Code: refused.Code, State: refused.State,
+		}
+	}
+	return fmt.Errorf("%w by the server: %w", ErrRefused, refused)
+}

@@ -1,0 +1,244 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+	"go.uber.org/zap"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/proxy/state"
+)
+
+// Session is what a Login needs of the session that logs in.
+type Session interface {
+	// RefuseLogin answers the login with an error.
+	RefuseLogin(err error)
+	// SetDeadline bounds what the client may take, or with the zero time no longer does.
+	SetDeadline(t time.Time) error
+	// Drains says whether sessions end when they can.
+	Drains() bool
+	// EnterDefault waits while the default shard is paused. Also with an error it returns the
+	// ways to servers of now.
+	EnterDefault() (*backend.Routes, error)
+	// Dial opens a connection that is the session's from then on.
+	Dial(shard *backend.Shard, with backend.Login) (*backend.Conn, error)
+}
+
+// Gate is what the logins of one proxy share.
+type Gate struct {
+	Failed     *Failures
+	Counts     Counts
+	Attributes protocol.Attrs  // of every connection to a server
+	Stopping   <-chan struct{} // closed when the proxy stops
+	Log        *zap.Logger
+}
+
+// Login is one client's login, and who the client is after it. A change of user is another login
+// by the same client. Only the session's goroutine uses it, but for what says otherwise.
+type Login struct {
+	protocol.ClientHello          // as the server that checked it has taken it
+	Account              *Account // shared; never nil, see Nobody
+	AtAdmin              bool     // it came to the admin address
+	Old                  bool     // it speaks the protocol of before MySQL 4.1
+	Changed              bool     // it is a change of user
+	LikeMySQL            bool     // it was greeted by what is not MariaDB
+
+	proof     string   // that the OK has to bring
+	entry     Entry    // its place among those that log in
+	countedAs *Account // whose sessions it is one of, nil if none; guarded by Counts.mu
+	session   Session
+	client    *protocol.Conn
+	gate      *Gate
+	policy    *Policy // of the last login
+	id        uint32  // what the client holds for its connection id
+}
+
+// New makes a login that has not begun.
+func New(s Session, client *protocol.Conn, gate *Gate, atAdmin bool) Login {
+	return Login{Account: Nobody, AtAdmin: atAdmin, session: s, client: client, gate: gate}
+}
+
+// Why a login ends that nobody has refused.
+var (
+	ErrStopping = errors.New("the proxy stops")
+	ErrGone     = errors.New("the client has gone")
+	ErrQuit     = errors.New("the client has quit")
+)
+
+// ErrRefused is a login, or a change of user, that a server has not let in.
+var ErrRefused = errors.New("login")
+
+// ErrOnlyAdmins is for a login at the admin address by somebody else.
+var ErrOnlyAdmins = errors.New("neither in admin_users nor in monitor_users")
+
+// Receive greets the client and reads its login, under an id and a policy. End has to follow.
+func (l *Login) Receive(ctx context.Context, id uint32, policy *Policy) (*protocol.Attempt, error) {
+	l.id, l.policy = id, policy
+	until := time.Now().Add(policy.Timeout)
+	if err := l.session.SetDeadline(until); err != nil {
+		return nil, err
+	}
+	if l.session.Drains() { // Shutdown's deadline may just have been overwritten
+		_ = RefuseShutdown(l.client) // the session ends either way
+		return nil, ErrStopping
+	}
+	if err := l.enter(ctx, until); err != nil {
+		if errors.Is(err, errTooMany) {
+			_ = protocol.RefuseConnection(l.client, errTooMany.answer.Code, errTooMany.answer.Message) // the session ends either way
+		}
+		return nil, err
+	}
+	var arrived func() error // nil: not behind a balancer
+	if !l.AtAdmin && policy.fromBalancer(l.client.RemoteAddr()) {
+		arrived = func() error { // from now on it counts for the client's address, not for the balancer's
+			l.entry.Leave()
+			return l.enter(ctx, until)
+		}
+	}
+	g := l.greeting(arrived)
+	l.LikeMySQL = g.Version != NoServerVersion && !strings.Contains(g.Version, "MariaDB")
+	attempt, err := g.Receive(l.client)
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+		return nil, fmt.Errorf("%w: %w", ErrGone, err) // a balancer's check, most likely
+	}
+	if l.session.Drains() && errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, ErrStopping
+	}
+	if err == nil {
+		l.Old = attempt.Old()
+	}
+	return attempt, err
+}
+
+// greeting is what the client is greeted with. arrived is ServerLogin.Arrived, not nil behind a
+// balancer.
+func (l *Login) greeting(arrived func() error) *protocol.ServerLogin {
+	if l.AtAdmin {
+		return l.policy.adminGreeting(l.id, arrived)
+	}
+	return l.policy.greeting(l.id, arrived)
+}
+
+// ReceiveChange reads a change of user, which command is, under a policy. End has to follow.
+func (l *Login) ReceiveChange(command []byte, policy *Policy) (*protocol.Attempt, error) {
+	l.policy = policy
+	return l.greeting(nil).ReceiveChangeUser(l.client, command, &l.ClientHello)
+}
+
+// Leave lets the next client log in, if this one keeps it from that.
+func (l *Login) Leave() { l.entry.Leave() }
+
+// End ends the login, however it has gone. Who the client is stays.
+func (l *Login) End() {
+	l.entry.Leave()
+	l.policy, l.proof = nil, "" // settings may be others soon
+}
+
+// Identify makes the login that of the user that the client proves to be, to us or to the
+// server: over a connection that it returns then, if the client begins on that shard. charset is
+// that of the client.
+func (l *Login) Identify(ctx context.Context, attempt *protocol.Attempt, charset string) (*backend.Conn, error) {
+	attempt.Hello.User = unquotedUser(attempt.Hello.User)
+	if err := l.checkCharset(charset); err != nil {
+		return nil, err
+	}
+	if err := l.backOff(ctx); err != nil {
+		return nil, err
+	}
+	if !l.AtAdmin && l.policy.relays(attempt.Hello.User) {
+		c, err := l.identifyByServer(attempt)
+		l.judged(err)
+		return c, err
+	}
+	account, err := l.policy.verify(attempt)
+	l.judged(err)
+	if err != nil {
+		return nil, err
+	}
+	l.ClientHello, l.Account, l.proof = attempt.Hello, account, attempt.Proof
+	if l.AtAdmin && !account.Looks() {
+		l.session.RefuseLogin(sqlError(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000",
+			"Access denied; you need to be one of the proxy's admin_users or monitor_users for this operation"))
+		return nil, fmt.Errorf("login at the admin address: %w", ErrOnlyAdmins)
+	}
+	return nil, nil
+}
+
+// checkCharset refuses a login in a character set that no client may have, as every server
+// does. A server is not told of it: it counts that as a fault of the proxy's host.
+func (l *Login) checkCharset(name string) error {
+	if !state.NoClientCharset(name) {
+		return nil
+	}
+	err := sqlError(mysql.ER_WRONG_VALUE_FOR_VAR, "42000", "Variable 'character_set_client' can't be set to the value of '%s'", name)
+	l.session.RefuseLogin(err)
+	return fmt.Errorf("login: %w", err)
+}
+
+// Schema is the one that the session begins in.
+func (l *Login) Schema() string {
+	if l.Database == "" {
+		return l.Account.Schema
+	}
+	return l.Database
+}
+
+// Proof returns the text that the OK has to have; "": none.
+func (l *Login) Proof() string { return l.proof }
+
+// ToServer is what the session logs in to servers with, but for a password.
+func (l *Login) ToServer(schema string) backend.Login {
+	return backend.Login{
+		Credentials:  backend.Credentials{User: l.Account.Name},
+		Schema:       schema,
+		Capabilities: l.Capabilities,
+		Collation:    l.Collation,
+		ChangeUser:   l.Changed,
+		Attributes:   l.connectionAttributes(),
+	}
+}
+
+// errOldStatement is the end of a client that can be told nothing.
+var errOldStatement = errors.New("the client speaks the protocol of before MySQL 4.1, in which it can log in and nothing else")
+
+// ServeOld answers the login of a client of before MySQL 4.1, and lets it leave: it is a
+// balancer's check. Nothing else can be answered in the form that it reads. The error says how
+// the client has ended.
+func (l *Login) ServeOld() error {
+	if err := l.Count(!l.LikeMySQL); err != nil {
+		l.session.RefuseLogin(err)
+		return err
+	}
+	answer, _ := protocol.AppendPacket(nil, protocol.OldOK, l.client.PacketNum())
+	if _, err := l.client.Write(answer); err != nil {
+		return fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	const longest = 1 << 10 // of what is refused
+	payload, err := l.client.ReadPacket(longest)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	if len(payload) > 0 && protocol.Command(payload[0]) == protocol.ComQuit {
+		return ErrQuit
+	}
+	l.session.RefuseLogin(sqlError(mysql.ER_NOT_SUPPORTED_AUTH_MODE, "08004",
+		"Client does not support authentication protocol requested by server; consider upgrading MySQL client"))
+	return errOldStatement
+}
+
+// ErrShutdown is what a client gets whose command is not carried out any more.
+var ErrShutdown = sqlError(mysql.ER_SERVER_SHUTDOWN, "08S01", "Server shutdown in progress")
+
+// RefuseShutdown says so to a client in place of a greeting.
+func RefuseShutdown(client *protocol.Conn) error {
+	return protocol.RefuseConnection(client, ErrShutdown.Code, ErrShutdown.Message)
+}

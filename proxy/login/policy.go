@@ -1,0 +1,144 @@
+package login
+
+import (
+	"crypto/tls"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+)
+
+// Policy is what settings say of logins. It does not change.
+type Policy struct {
+	Users        map[string]*Account // that the proxy itself checks, by name
+	OldPasswords bool                // some user has an old password
+	// Relay has others checked by the default shard's server; of them Admins may change
+	// sequences, and Monitors see what admins see.
+	Relay            bool
+	Admins, Monitors []string
+
+	MaxUserConnections int           // sessions of one user; 0: any number
+	Timeout            time.Duration // bounds a login, with the wait for a place
+	Queue              *Queue        // nil: unbounded
+	Failures           Rules
+
+	// Balancers are the addresses from which a connection must begin with a PROXY header, of
+	// IPv4 not written as IPv6.
+	Balancers []netip.Prefix
+
+	Routes      *backend.Routes // of which the default shard greets
+	Compression bool            // offered to clients, as far as the servers offer it
+	TLS         *tls.Config     // nil: TLS is not offered
+	RequireTLS  bool            // clients without it get 3159
+	RSA         *protocol.RSAKeys
+}
+
+// What a client is greeted with while no server can be asked.
+const (
+	NoServerVersion   = "8.0.11-seqproxy"
+	noServerCollation = 45 // utf8mb4_general_ci
+)
+
+// plainGreeting is what a client is greeted with while no server can be asked.
+func (p *Policy) plainGreeting(id uint32, arrived func() error) *protocol.ServerLogin {
+	g := &protocol.ServerLogin{
+		Version: NoServerVersion, ConnectionID: id, Capabilities: protocol.Common, Collation: noServerCollation,
+		Status: protocol.Autocommit, TLS: p.TLS, RequireTLS: p.RequireTLS, RSA: p.RSA, OldPasswords: p.OldPasswords,
+		ProxyHeader: arrived != nil, Arrived: arrived,
+	}
+	if !p.Compression {
+		g.Capabilities &^= protocol.Compressing
+	}
+	return g
+}
+
+// greeting is what a client is greeted with: the default shard's own version and collation,
+// and what all servers can keep.
+func (p *Policy) greeting(id uint32, arrived func() error) *protocol.ServerLogin {
+	g := p.plainGreeting(id, arrived)
+	if hello, ok := p.Routes.Greeting(); ok {
+		g.Version, g.Collation, g.Old = hello.Version, hello.Collation, hello.MariaDB
+		g.Capabilities = (protocol.Relayable | protocol.Compressing) & hello.Capabilities
+		g.Prove = p.TLS != nil && hello.ProvesCertificates()
+		if p.Relay {
+			g.Capabilities |= protocol.MultiFactor & hello.Capabilities
+		}
+	} else if p.Routes.Default() != nil {
+		g.Capabilities &^= protocol.SessionTrack // it can be spared
+	}
+	if !p.Compression {
+		g.Capabilities &^= protocol.Compressing
+	}
+	return g
+}
+
+// adminGreeting is what a client is greeted with at the admin address: what the default
+// shard's server last said of itself, and what everything can keep.
+func (p *Policy) adminGreeting(id uint32, arrived func() error) *protocol.ServerLogin {
+	g := p.plainGreeting(id, arrived)
+	if hello, ok := p.Routes.Greeting(); ok {
+		g.Version, g.Collation = hello.Version, hello.Collation
+		g.Prove = p.TLS != nil && hello.ProvesCertificates()
+	}
+	return g
+}
+
+// fromBalancer says whether connections from addr begin with a PROXY header.
+func (p *Policy) fromBalancer(addr net.Addr) bool {
+	if len(p.Balancers) == 0 {
+		return false
+	}
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok {
+		return false
+	}
+	ip := tcp.AddrPort().Addr().Unmap().WithZone("") // a prefix has none
+	return slices.ContainsFunc(p.Balancers, func(p netip.Prefix) bool { return p.Contains(ip) })
+}
+
+// verify lets a client prove that it is one of our users. Its Password is then the
+// one that the client gave, for the servers.
+func (p *Policy) verify(attempt *protocol.Attempt) (*Account, error) {
+	a, known := p.Users[attempt.Hello.User]
+	if !known {
+		a = Nobody
+	}
+	err := attempt.Verify(protocol.Account{Password: a.Password, OldPassword: a.OldPassword, Require: a.Require}, known)
+	if attempt.UsedOld {
+		other := *a
+		other.Password, other.OldPassword = a.OldPassword, a.Password
+		a = &other
+	}
+	return a, err
+}
+
+// relays says whether a user's login is checked by the default shard's server, which
+// is so for all that the configuration does not name, if it says so.
+func (p *Policy) relays(user string) bool {
+	if !p.Relay {
+		return false
+	}
+	if _, known := p.Users[user]; known {
+		return false
+	}
+	// A name that is too long is cut by the server, and must not be a way around what is
+	// demanded of a user that is known here: MySQL cuts at 96 bytes, MariaDB at 128
+	// characters.
+	const bytesMySQL, charactersMariaDB = 96, 128
+	if len(user) > bytesMySQL {
+		if _, known := p.Users[user[:bytesMySQL]]; known {
+			return false
+		}
+	}
+	characters := 0
+	for i := range user {
+		if characters++; characters > charactersMariaDB {
+			_, known := p.Users[user[:i]]
+			return !known
+		}
+	}
+	return true
+}

@@ -1,0 +1,101 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+	"go.uber.org/zap"
+
+	"seqproxy/protocol"
+)
+
+// enter waits until the client may log in, until a time. After an error it may not,
+// and the client has not been answered.
+func (l *Login) enter(ctx context.Context, until time.Time) error {
+	if l.AtAdmin {
+		return nil
+	}
+	addr := l.client.RemoteAddr()
+	network, exempt := l.policy.Failures.Source(addr)
+	all := exempt || !network.IsValid() || l.policy.fromBalancer(addr)
+	err := l.entry.Enter(l.policy.Queue, network, all, until, l.gate.Stopping, ctx.Done())
+	if err == ErrNoPlace {
+		return errTooMany
+	}
+	return err
+}
+
+// errTooMany is for a client whose time to log in did not come soon enough.
+var errTooMany = &LimitError{sqlError(mysql.ER_CON_COUNT_ERROR, "08004", "Too many connections (seqproxy: max_logins of them are logging in)")}
+
+// backOff makes a login wait that was received and not yet judged, if its address has
+// failed too often. An error is the end of the session, and the client has its answer.
+func (l *Login) backOff(ctx context.Context) error {
+	f, rules := l.gate.Failed, &l.policy.Failures
+	if !f.Any() {
+		return nil
+	}
+	p := rules.Network(l.client.RemoteAddr())
+	if !p.IsValid() {
+		return nil
+	}
+	wait, done, refused := f.Delay(rules, p, time.Now())
+	if refused {
+		err := &LimitError{sqlError(mysql.ER_HOST_IS_BLOCKED, "HY000",
+			"Host '%.64s' is blocked because of many connection errors (seqproxy: failed logins; try again later)", protocol.HostOf(l.client.RemoteAddr()))}
+		l.session.RefuseLogin(err)
+		return err
+	}
+	if wait == 0 {
+		return nil
+	}
+	defer done()
+	queued := l.entry.In()
+	l.entry.Leave() // others need not wait for this one
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-l.gate.Stopping:
+		return ErrStopping
+	case <-ctx.Done():
+		return ErrGone
+	}
+	until := time.Now().Add(l.policy.Timeout)
+	if queued {
+		if err := l.enter(ctx, until); err != nil {
+			l.session.RefuseLogin(err)
+			return err
+		}
+	}
+	return l.session.SetDeadline(until)
+}
+
+// judged takes note of how a login was judged.
+func (l *Login) judged(err error) {
+	f, rules := l.gate.Failed, &l.policy.Failures
+	if err == nil && !f.Any() {
+		return
+	}
+	if err != nil && !isFailure(err) {
+		return
+	}
+	p := rules.Network(l.client.RemoteAddr())
+	switch {
+	case !p.IsValid():
+	case err == nil:
+		f.Succeeded(p)
+	case f.Failed(rules, p, time.Now()):
+		l.gate.Log.Warn("logins delayed", zap.Stringer("network", p))
+	}
+}
+
+// isFailure says whether a login failed by what the client has done: a password that was
+// refused, or a dialogue with the server that the client has not gone through with.
+func isFailure(err error) bool {
+	var auth *protocol.AuthError
+	var relayed *protocol.RelayError
+	return errors.As(err, &auth) || errors.As(err, &relayed) && !relayed.Unsupported
+}

@@ -1,0 +1,237 @@
+package params
+
+import (
+	"bytes"
+	"encoding/binary"
+	"strconv"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
+	"seqproxy/statement"
+)
+
+// A client's parameter may be the name or the count of a NEXTVAL: NEXTVAL(?), NEXTVAL(?, ?),
+// NEXTVAL('s', ?). The server has a parameter for the number in that place, and none for
+// these, which are read here at each execution.
+
+// maxArgument bounds what is kept of a name that comes by COM_STMT_SEND_LONG_DATA: more than
+// any sequence's name has.
+const maxArgument = 4096
+
+// maxLongArguments bounds the names of one statement that are kept so.
+const maxLongArguments = 256
+
+// tooLong is kept of the others: it is no name. Read-only.
+var tooLong = make([]byte, maxArgument)
+
+// noPlace is the place on the server of a parameter that is an argument of a call.
+const noPlace = 1<<16 - 1
+
+// unsignedBit is the flag beside a parameter's type.
+const unsignedBit = 0x8000
+
+// Argument says which of the client's parameters tell what a hidden parameter is to be,
+// counted from 1; 0: none.
+type Argument struct {
+	name  int
+	count int // or the value of a SETVAL
+}
+
+// ArgumentOf numbers the markers that are arguments of calls.
+func ArgumentOf(call *statement.FuncCall) Argument {
+	a, next := Argument{}, call.ParamsBefore+1
+	if call.Form == statement.FormParam {
+		a.name = next
+		next++
+	}
+	if last := call.ParamsBefore + call.Markers(); last >= next {
+		a.count = last
+	}
+	return a
+}
+
+// markers is how many parameters of the client's stand in the place of a hidden one.
+func (h *Hidden) markers() int {
+	n := 0
+	if h.From.name > 0 {
+		n++
+	}
+	if h.From.count > 0 {
+		n++
+	}
+	return n
+}
+
+// argumentCount is how many of the client's parameters the server does not have.
+func (p *List) argumentCount() int {
+	n := 0
+	for i := range p.Hidden {
+		n += p.Hidden[i].markers()
+	}
+	return n
+}
+
+// isArgument says whether the client's parameter i is unknown to the server.
+func (p *List) isArgument(i int) bool { return i < len(p.place) && p.place[i] == noPlace }
+
+// keepArgument keeps what came by COM_STMT_SEND_LONG_DATA for the client's parameter i.
+func (p *List) keepArgument(i int, data []byte) {
+	if p.longArgs == nil {
+		p.longArgs = make(map[int][]byte)
+	}
+	if p.longArgs[i] == nil && len(p.longArgs) >= maxLongArguments {
+		p.longArgs[i] = tooLong
+	}
+	if room := maxArgument - len(p.longArgs[i]); len(data) > room {
+		data = data[:room]
+	}
+	p.longArgs[i] = append(p.longArgs[i], data...)
+}
+
+// Value is a parameter of the client's as it was sent.
+type Value struct {
+	null bool
+	long bool // it came by COM_STMT_SEND_LONG_DATA: data has no length in front
+	kind protocol.Parameter
+	data []byte
+}
+
+// errArgument is a server's error for arguments of a function that are none.
+func errArgument(fn statement.Func) error {
+	name := map[statement.Func]string{statement.Nextval: "NEXTVAL", statement.Lastval: "LASTVAL", statement.Setval: "SETVAL"}[fn]
+	return sqlError(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to %s", name)
+}
+
+// text reads a string; false if the value is none. It is not empty.
+func (v *Value) text() ([]byte, bool) {
+	switch uint8(v.kind.Type) {
+	case mysql.MYSQL_TYPE_VARCHAR, mysql.MYSQL_TYPE_VAR_STRING, mysql.MYSQL_TYPE_STRING, mysql.MYSQL_TYPE_ENUM, mysql.MYSQL_TYPE_SET,
+		mysql.MYSQL_TYPE_TINY_BLOB, mysql.MYSQL_TYPE_BLOB, mysql.MYSQL_TYPE_MEDIUM_BLOB, mysql.MYSQL_TYPE_LONG_BLOB:
+	default:
+		return nil, false
+	}
+	text := v.data
+	if !v.long && !v.null {
+		text, _, _ = protocol.ReadLenEncBytes(text)
+	}
+	return text, len(text) > 0 && len(text) < maxArgument
+}
+
+// integer reads a whole number, also in digits; n says nothing if it is negative.
+func (v *Value) integer() (n uint64, negative, ok bool) {
+	if v.null {
+		return 0, false, false
+	}
+	var signed int64
+	switch d := v.data; uint8(v.kind.Type) {
+	case mysql.MYSQL_TYPE_TINY:
+		n, signed = uint64(d[0]), int64(int8(d[0]))
+	case mysql.MYSQL_TYPE_SHORT, mysql.MYSQL_TYPE_YEAR:
+		n = uint64(binary.LittleEndian.Uint16(d))
+		signed = int64(int16(n))
+	case mysql.MYSQL_TYPE_LONG, mysql.MYSQL_TYPE_INT24:
+		n = uint64(binary.LittleEndian.Uint32(d))
+		signed = int64(int32(n))
+	case mysql.MYSQL_TYPE_LONGLONG:
+		n = binary.LittleEndian.Uint64(d)
+		signed = int64(n)
+	default:
+		text, isText := v.text()
+		if !isText {
+			return 0, false, false
+		}
+		digits, minus := bytes.CutPrefix(text, []byte("-"))
+		n, err := strconv.ParseUint(string(digits), 10, 64)
+		return n, minus && n > 0, err == nil
+	}
+	return n, v.kind.Type&unsignedBit == 0 && signed < 0, true
+}
+
+// Arguments reads the values of an execution that is complete. They are asked for in order.
+func (p *List) Arguments(e *Execution) func(at int) Value {
+	i, rest := 0, e.Values
+	return func(at int) Value {
+		for ; ; i++ {
+			v := Value{null: e.Params.IsNull(i), kind: p.Types[i]}
+			if p.long != nil && p.long[i] {
+				v = Value{long: true, kind: protocol.Parameter{Type: uint16(mysql.MYSQL_TYPE_BLOB)}, data: p.longArgs[i]}
+			} else if !v.null {
+				size, _ := protocol.BinaryValueSize(uint8(p.Types[i].Type), rest)
+				v.data, rest = rest[:size], rest[size:]
+			}
+			if i == at {
+				i++
+				return v
+			}
+		}
+	}
+}
+
+// ArgumentsInRow is arguments for a row of a bulk execution.
+func (p *List) ArgumentsInRow(row []byte) func(at int) Value {
+	i := 0
+	return func(at int) Value {
+		for ; ; i++ {
+			rest, _ := p.cutBulkValue(i, row)
+			v := Value{null: row[0] != bulkValue, kind: p.Types[i], data: row[1 : len(row)-len(rest)]}
+			row = rest
+			if i == at {
+				i++
+				return v
+			}
+		}
+	}
+}
+
+// Asks says what the hidden parameters of an execution ask for. argument gives the value of
+// the client's parameter i, and inUTF8 a name in its text.
+func (p *List) Asks(argument func(i int) Value, inUTF8 func(name []byte) ([]byte, error)) ([]plan.Slot, error) {
+	asks := make([]plan.Slot, len(p.Hidden))
+	for i := range p.Hidden {
+		asks[i] = p.Hidden[i].Slot
+		if err := FillIn(&asks[i], p.Hidden[i].From, argument, inUTF8); err != nil {
+			return nil, err
+		}
+	}
+	return asks, nil
+}
+
+// FillIn fills in what parameters tell of what is asked.
+func FillIn(a *plan.Slot, from Argument, argument func(i int) Value, inUTF8 func(name []byte) ([]byte, error)) error {
+	if from.name > 0 {
+		v := argument(from.name - 1)
+		name, ok := v.text()
+		if !ok {
+			return errArgument(a.Func)
+		}
+		var err error
+		if a.Sequence, err = inUTF8(name); err != nil {
+			return err
+		}
+	}
+	if from.count == 0 {
+		return nil
+	}
+	v := argument(from.count - 1)
+	n, negative, ok := v.integer()
+	if a.Func == statement.Setval {
+		set := *a.Set
+		set.Value, set.Negative = n, negative
+		a.Set = &set
+	} else {
+		a.Count = n
+		ok = ok && !negative && n > 0 && n <= statement.MaxCount
+	}
+	if !ok {
+		return errArgument(a.Func)
+	}
+	return nil
+}
+
+// Named says whether a parameter is the name of the sequence, and Any whether any is an argument.
+func (a Argument) Named() bool { return a.name > 0 }
+
+// Any is explained at Named.
+func (a Argument) Any() bool { return a != Argument{} }

@@ -1,0 +1,134 @@
+package params
+
+import (
+	"encoding/binary"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
+)
+
+// MariaDB's COM_STMT_BULK_EXECUTE (https://mariadb.com/kb/en/com_stmt_bulk_execute/).
+const (
+	BulkHead      = 7   // command, statement id, flags
+	bulkSendTypes = 128 // types follow, two bytes for each parameter
+
+	// Indicators before the values.
+	bulkValue  = 0
+	bulkNull   = 1
+	bulkIgnore = 3 // the last of those that stand for a value: NULL, DEFAULT, and the column left as it is
+)
+
+// ErrNotInBulk is the server's error for a statement that takes no rows of parameters.
+var ErrNotInBulk = sqlError(mysql.ER_UNSUPPORTED_PS, "HY000", "This command is not supported in the prepared statement protocol yet")
+
+// errBulkArguments is the server's error for rows or types that cannot be read.
+var errBulkArguments = sqlError(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to mysqld_stmt_bulk_execute")
+
+// CutBulk cuts a bulk execution of a statement with hidden parameters into rows, and
+// takes note of the types that it binds. What would become too long with its numbers is
+// refused here: there may be more of them than there is memory for.
+func (p *List) CutBulk(payload []byte) (rows [][]byte, err error) {
+	switch {
+	case p.Params == 0: // nothing would tell how many rows there are
+		return nil, ErrNotInBulk
+	case p.LongSent:
+		return nil, notSupported("NEXTVAL in a statement that is executed for many rows at once, with data sent before: execute it row by row")
+	case p.Previous():
+		return nil, notSupported("NEXTVAL and LAST_INSERT_ID() in a statement that is executed for many rows at once: execute it row by row")
+	}
+	rest := payload[BulkHead:]
+	switch {
+	case binary.LittleEndian.Uint16(payload[5:])&bulkSendTypes == 0:
+		if len(p.Types) != p.Params {
+			return nil, errBulkArguments
+		}
+	case len(rest) < 2*p.Params:
+		return nil, ErrMalformed
+	default:
+		p.Types = p.Types[:0]
+		for i := range p.Params {
+			p.Types = append(p.Types, protocol.Parameter{Type: binary.LittleEndian.Uint16(rest[2*i:])})
+		}
+		rest = rest[2*p.Params:]
+	}
+	const number = 1 + 21 // with its indicator
+	size := BulkHead + 2*(p.Params+len(p.Hidden))
+	for len(rest) > 0 {
+		row := rest
+		for i := range p.Params {
+			var ok bool
+			if rest, ok = p.cutBulkValue(i, rest); !ok {
+				return nil, errBulkArguments
+			}
+		}
+		row = row[:len(row)-len(rest)]
+		if size += len(row) + number*len(p.Hidden); size >= protocol.MaxFragment {
+			return nil, ErrTooLong
+		}
+		rows = append(rows, row)
+	}
+	if len(rows) == 0 {
+		return nil, errBulkArguments
+	}
+	return rows, nil
+}
+
+// cutBulkValue reads the client's parameter i with its indicator.
+func (p *List) cutBulkValue(i int, b []byte) (rest []byte, ok bool) {
+	if len(b) == 0 {
+		return nil, false
+	}
+	indicator, b := b[0], b[1:]
+	if indicator != bulkValue {
+		return b, indicator <= bulkIgnore
+	}
+	size, ok := protocol.BinaryValueSize(uint8(p.Types[i].Type), b)
+	if !ok {
+		return nil, false
+	}
+	return b[size:], true
+}
+
+// AppendBulk is appendExecute for rows that cutBulk has cut; values are those of all
+// rows.
+func (p *List) AppendBulk(b []byte, id uint32, payload []byte, rows [][]byte, values []keys.Number) []byte {
+	b = append(b, payload[:BulkHead]...)
+	head := b[len(b)-BulkHead:]
+	binary.LittleEndian.PutUint32(head[1:], id)
+	binary.LittleEndian.PutUint16(head[5:], binary.LittleEndian.Uint16(head[5:])|bulkSendTypes)
+	total := p.Params + len(p.Hidden) - p.argumentCount()
+	for w := (walk{p: p}); w.at < total; {
+		if h, own := w.next(); h != nil {
+			b = binary.LittleEndian.AppendUint16(b, h.paramType())
+		} else {
+			b = binary.LittleEndian.AppendUint16(b, p.Types[own].Type)
+		}
+	}
+	for r, row := range rows {
+		of := values[r*len(p.Hidden):] // the values of this row
+		for w := (walk{p: p}); w.at < total; {
+			h, own := w.next()
+			for i := own; i < w.own; i++ {
+				rest, _ := p.cutBulkValue(i, row)
+				switch {
+				case h != nil:
+				case p.isEmptied(r, i):
+					b = append(b, bulkNull)
+				default:
+					b = append(b, row[:len(row)-len(rest)]...)
+				}
+				row = rest
+			}
+			switch {
+			case h == nil:
+			case of[w.hidden-1].Null:
+				b = append(b, bulkNull)
+			default:
+				b = appendValue(append(b, bulkValue), of[w.hidden-1], h.paramType())
+			}
+		}
+	}
+	return b
+}

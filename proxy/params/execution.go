@@ -1,0 +1,327 @@
+package params
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
+	"seqproxy/proxy/plan"
+	"seqproxy/statement"
+)
+
+// Hidden is a parameter of a prepared statement that the client does not know
+// of: the proxy put it where a call stood, and gives it a value at each execution.
+type Hidden struct {
+	At        int  // the server's index of the parameter
+	plan.Slot      // of a sequence
+	Previous  bool // the value is the previous LAST_INSERT_ID()
+	Part      keys.Part
+	Leads     bool // it is the first number of the first row that is returned
+	From      Argument
+}
+
+// paramType is the type that the parameter is bound with. A LASTVAL is bound in digits:
+// where a number is, MariaDB makes the column one longer than LASTVAL's own.
+func (h *Hidden) paramType() uint16 {
+	if h.Sequence != nil && h.Func != statement.Nextval {
+		return uint16(mysql.MYSQL_TYPE_VAR_STRING)
+	}
+	return typeUnsignedBigint
+}
+
+// appendValue appends the value of a hidden parameter of a type.
+func appendValue(b []byte, n keys.Number, typ uint16) []byte {
+	if typ == typeUnsignedBigint {
+		return binary.LittleEndian.AppendUint64(b, n.Value)
+	}
+	var digits [20]byte
+	return protocol.AppendLenEncBytes(b, strconv.AppendUint(digits[:0], n.Value, 10))
+}
+
+// Place computes where each of the client's parameters is on the server.
+func (p *List) Place(total int) {
+	if len(p.Hidden) == 0 {
+		return
+	}
+	p.place = make([]uint16, 0, p.Params)
+	for w := (walk{p: p}); w.at < total; {
+		at := w.at
+		h, _ := w.next()
+		if h == nil {
+			p.place = append(p.place, uint16(at))
+			continue
+		}
+		for range h.markers() {
+			p.place = append(p.place, noPlace)
+		}
+	}
+}
+
+// walk goes through the parameters of the server's statement in their order: those of the client,
+// and the hidden ones, in the place of which some of the client's may stand.
+type walk struct {
+	p      *List
+	at     int // the next one
+	own    int // the client's next one
+	hidden int // the next one in p.Hidden
+}
+
+// next returns the hidden parameter that is next, or nil, and the client's first one in its place.
+func (w *walk) next() (h *Hidden, own int) {
+	own = w.own
+	if hidden := w.p.Hidden; w.hidden < len(hidden) && hidden[w.hidden].At == w.at {
+		h = &hidden[w.hidden]
+		w.hidden++
+		w.own += h.markers()
+	} else {
+		w.own++
+	}
+	w.at++
+	return h, own
+}
+
+// LongData takes note that a parameter comes by COM_STMT_SEND_LONG_DATA, and turns
+// the index in the command into the server's. It is false if the server has no such
+// parameter, and data was kept here. own says that no server has the statement, and kept that it may
+// be answered here.
+func (p *List) LongData(index, data []byte, own, kept bool) bool {
+	p.LongSent = true
+	if p.place == nil && !kept && !own {
+		return true
+	}
+	i := int(binary.LittleEndian.Uint16(index))
+	if i >= p.Params {
+		return true // the server says what is wrong at the execution
+	}
+	if p.long == nil {
+		p.long = make([]bool, p.Params)
+	}
+	p.long[i] = true
+	if !own && p.place == nil {
+		return true
+	}
+	if own || p.isArgument(i) {
+		p.keepArgument(i, data)
+		return false
+	}
+	binary.LittleEndian.PutUint16(index, p.place[i])
+	return true
+}
+
+// The beginning of a client's COM_STMT_EXECUTE
+// (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_execute.html).
+const (
+	ExecuteHead = 10 // command, statement id, flags, iteration count
+
+	typeUnsignedBigint = uint16(mysql.MYSQL_TYPE_LONGLONG) | 0x8000
+)
+
+// Execution is a client's COM_STMT_EXECUTE of a statement with hidden parameters, taken
+// apart. It shares the command's memory.
+type Execution struct {
+	head   []byte // up to the count of parameters
+	count  int    // parameters, with the attributes behind those of the statement
+	Params protocol.Parameters
+	Values []byte
+}
+
+// Cut takes an execution apart, and takes note of the types that it binds. attributes
+// says whether the session has agreed on QueryAttributes.
+func (p *List) Cut(payload []byte, attributes bool) (e Execution, err error) {
+	e = Execution{head: payload[:ExecuteHead], count: p.Params, Values: payload[ExecuteHead:]}
+	if attributes && (p.Params > 0 || payload[5]&protocol.ParameterCountAvailable != 0) {
+		count, size, ok := protocol.ReadLenEncInt(e.Values)
+		switch {
+		case !ok || count > 1<<16:
+			return e, ErrMalformed
+		case count < uint64(p.Params):
+			return e, sqlError(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to COM_STMT_EXECUTE")
+		}
+		e.count, e.Values = int(count), e.Values[size:]
+	}
+	if e.count == 0 {
+		return e, nil
+	}
+	var ok bool
+	if e.Params, e.Values, ok = protocol.CutParameters(e.Values, e.count, attributes); !ok {
+		return e, ErrMalformed
+	}
+	switch {
+	case e.Params.Rebound:
+		p.Types, p.before = p.before[:0], p.Types
+		types := e.Params.Types
+		for range p.Params {
+			var param protocol.Parameter
+			param, types, _ = protocol.CutParameter(types, attributes)
+			param.Name = bytes.Clone(param.Name)
+			p.Types = append(p.Types, param)
+		}
+		e.Params.Types = types // the attributes'
+	case len(p.Types) != p.Params:
+		return e, ErrArguments
+	case e.count > p.Params: // attributes have no last execution
+		return e, ErrMalformed
+	}
+	return e, nil
+}
+
+// ErrArguments is what servers say of an execution without types where none
+// were ever bound.
+var ErrArguments = sqlError(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to mysqld_stmt_execute")
+
+// Unbind takes the types back that cut has taken note of. MySQL does not keep those of an
+// execution that it refuses as malformed, MariaDB does.
+func (p *List) Unbind(e *Execution) {
+	if e.Params.Rebound {
+		p.Types, p.before = p.before, p.Types
+	}
+}
+
+// Complete says whether the values of all the client's parameters are there.
+func (p *List) Complete(e *Execution) bool {
+	rest := e.Values
+	for i := range p.Params {
+		if e.Params.IsNull(i) || p.long != nil && p.long[i] {
+			continue
+		}
+		size, ok := protocol.BinaryValueSize(uint8(p.Types[i].Type), rest)
+		if !ok {
+			return false
+		}
+		rest = rest[size:]
+	}
+	return true
+}
+
+// Size is the size of the payload that appendExecute appends, or a little more.
+func (p *List) Size(e *Execution, attributes bool) int {
+	const count, typ, name, number = 9, 2, 1, 21
+	size := ExecuteHead + count + (e.count+len(p.Hidden)+7)/8 + 1 + len(e.Params.Types) + len(e.Values) + typ*p.Params + (typ+number)*len(p.Hidden)
+	if !attributes {
+		return size
+	}
+	size += name * len(p.Hidden)
+	for i := range p.Types {
+		if size += name + len(p.Types[i].Name); len(p.Types[i].Name) > 250 {
+			size += count - name
+		}
+	}
+	return size
+}
+
+// AppendExecute appends the payload of an execution with the hidden parameters'
+// values in their places, for a server that knows the statement by id. values belong to p.Hidden, in order. The types are always
+// bound anew, also where the client relied on those of its last execution. cut must
+// have made e.
+func (p *List) AppendExecute(b []byte, id uint32, e *Execution, attributes bool, values []keys.Number) ([]byte, error) {
+	b = append(b, e.head...)
+	binary.LittleEndian.PutUint32(b[len(b)-ExecuteHead+1:], id)
+	arguments := p.argumentCount()
+	count := e.count + len(p.Hidden) - arguments
+	if attributes {
+		b = protocol.AppendLenEncInt(b, uint64(count))
+	}
+	nullsAt := len(b)
+	b = append(b, make([]byte, (count+7)/8)...)
+	b = append(b, 1)
+	for w := (walk{p: p}); w.at < count; {
+		i := w.at
+		h, own := w.next()
+		null := false
+		if h != nil {
+			v := values[w.hidden-1]
+			b = protocol.Parameter{Type: h.paramType()}.Append(b, attributes)
+			if null = v.Null; !null && h.paramType() != typeUnsignedBigint {
+				if err := lastInParameter(v); err != nil {
+					return nil, err
+				}
+			}
+		} else {
+			if own < p.Params {
+				b = p.Types[own].Append(b, attributes)
+			}
+			null = e.Params.IsNull(own) || p.isEmptied(0, own)
+		}
+		if null {
+			b[nullsAt+i/8] |= 1 << (i % 8)
+		}
+	}
+	b = append(b, e.Params.Types...)
+	rest := e.Values
+	for w := (walk{p: p}); w.at < p.Params+len(p.Hidden)-arguments; {
+		h, own := w.next()
+		for i := own; i < w.own; i++ {
+			if e.Params.IsNull(i) || p.long != nil && p.long[i] {
+				continue
+			}
+			size, ok := protocol.BinaryValueSize(uint8(p.Types[i].Type), rest)
+			if !ok {
+				return nil, ErrMalformed
+			}
+			if h == nil && !p.isEmptied(0, i) {
+				b = append(b, rest[:size]...)
+			}
+			rest = rest[size:]
+		}
+		if h != nil && !values[w.hidden-1].Null {
+			b = appendValue(b, values[w.hidden-1], h.paramType())
+		}
+	}
+	if e.count > p.Params {
+		b = append(b, rest...)
+	}
+	return b, nil
+}
+
+// lastInParameter refuses what a prepared statement cannot be given as BIGINT.
+func lastInParameter(v keys.Number) error {
+	if v.Value > math.MaxInt64 {
+		return notSupported("LASTVAL of %d, which is above the signed BIGINT, in a prepared statement is not supported: send it as text", v.Value)
+	}
+	return nil
+}
+
+// Shown tells, for each parameter of the server's statement in turn, how many of the client's stand in
+// its place.
+func (p *List) Shown(total int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for w := (walk{p: p}); w.at < total; {
+			_, own := w.next()
+			if !yield(w.own - own) {
+				return
+			}
+		}
+	}
+}
+
+// Previous says whether a parameter is the previous LAST_INSERT_ID().
+func (p *List) Previous() bool {
+	return slices.ContainsFunc(p.Hidden, func(h Hidden) bool { return h.Previous })
+}
+
+// ClientParams is how many parameters the client's statement has where the server's has total.
+func (p *List) ClientParams(total int) int { return total - len(p.Hidden) + p.argumentCount() }
+
+// Errors of an execution, in the servers' words.
+var (
+	ErrMalformed = sqlError(mysql.ER_MALFORMED_PACKET, "HY000", "Malformed communication packet")
+	ErrTooLong   = sqlError(mysql.ER_NET_PACKET_TOO_LARGE, "08S01",
+		"Got a packet bigger than 'max_allowed_packet' bytes (seqproxy: max_statement)")
+)
+
+func sqlError(code uint16, state, format string, args ...any) *protocol.ServerError {
+	return &protocol.ServerError{Code: code, State: state, Message: fmt.Sprintf(format, args...)}
+}
+
+// notSupported is the error for what the proxy knows and will not do.
+func notSupported(format string, args ...any) *protocol.ServerError {
+	return sqlError(mysql.ER_NOT_SUPPORTED_YET, "42000", "seqproxy: "+format, args...)
+}

@@ -1,0 +1,352 @@
+package params
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
+	"seqproxy/proxy/plan"
+	"seqproxy/proxy/state"
+	"seqproxy/statement"
+)
+
+// A prepared INSERT into a table with a bound column has parameters of the proxy's for
+// the numbers. Where a parameter of the client's is the value of the key, it stays and
+// tells at each execution whether it is one: IFNULL(?, LAST_INSERT_ID(?)), and in the
+// rows behind the first IFNULL(?, IFNULL(?, LAST_INSERT_ID(?))). The second of these is
+// the number, or NULL in the row whose number is the first, which LAST_INSERT_ID() is to
+// be: there, the third is. A 0 that means a number goes to the server as NULL.
+
+// Key is the bound column of a prepared INSERT.
+type Key struct {
+	Binding  *plan.Binding
+	rows     []keyRow
+	Explicit []uint64 // numbers that the text gives itself
+	plain    bool     // the number is made LAST_INSERT_ID() here
+}
+
+// Rows is how many rows may be given a number.
+func (k *Key) Rows() int { return len(k.rows) }
+
+// keyRow is a row that is given a number, perhaps.
+type keyRow struct {
+	param int // the client's parameter that tells; -1: it is, always
+	// number and first are the hidden parameters for a number as it is, and for the one
+	// that LAST_INSERT_ID() is to be; -1: there is none such.
+	number, first int
+}
+
+// hiddenKey is a hidden parameter before it has its place.
+type hiddenKey struct {
+	offset int // in the text
+	params int // markers of the client's in front of it, in the text that is sent
+	count  int // parameters
+}
+
+// hideKey writes the numbers of the INSERT's key as parameters into f.Splices, and
+// returns what these parameters are for, with the places of hidden parameters in the
+// order of keys.
+func hideKey(f *plan.Filling, k *plan.FilledKey) (*Key, []hiddenKey) {
+	p := &Key{Binding: k.Binding, Explicit: k.Explicit, plain: k.Plain}
+	var keys []hiddenKey
+	in, key := k.Insertion, &k.Key
+	if k.Listed {
+		f.Splices = in.AppendList(f.Splices, key)
+	}
+	pairs := k.Params || k.Bulk
+	hidden := 0
+	for j, r := range k.Filled {
+		row := &in.Rows[r.Row]
+		h := hiddenKey{offset: row.End, params: row.Params, count: 1}
+		if row.Value.Kind != statement.ValueMissing {
+			h.offset, h.params = row.Value.Start, row.Value.Params
+		}
+		pr := keyRow{param: -1, number: -1, first: -1}
+		var text string
+		switch {
+		case k.Plain:
+			pr.number, text = hidden, "?"
+			if r.Filling == statement.FillParam {
+				text = ", ?)"
+			}
+		case pairs && j == 0 && r.Filling == statement.FillParam && !k.Bulk:
+			pr.first, text = hidden, ", LAST_INSERT_ID(?))"
+		case pairs:
+			pr.number, pr.first, h.count, text = hidden, hidden+1, 2, "IFNULL(?, LAST_INSERT_ID(?))"
+			if r.Filling == statement.FillParam {
+				text = ", " + text + ")"
+			}
+		case j == k.Leader:
+			pr.first, text = hidden, "LAST_INSERT_ID(?)"
+		default:
+			pr.number, text = hidden, "?"
+		}
+		switch r.Filling {
+		case statement.FillParam:
+			pr.param = row.Value.Params
+			h.params++ // the client's own
+			f.Splices = append(f.Splices, statement.Splice{Start: row.Value.Start, End: row.Value.Start, Text: []byte("IFNULL(")},
+				statement.Splice{Start: row.Value.End, End: row.Value.End, Text: []byte(text)})
+		case statement.FillIfEmpty:
+			h.offset, h.params = row.Value.End, row.Value.Params+markersIn(k, r.Row)
+			f.Splices = in.AppendIfEmpty(f.Splices, r.Row, key, []byte(plan.KeyTextOpen+text+plan.KeyTextEnd))
+		default:
+			f.Splices = in.AppendNumber(f.Splices, r.Row, key, []byte(text))
+		}
+		hidden += h.count
+		p.rows, keys = append(p.rows, pr), append(keys, h)
+	}
+	if k.Added {
+		f.Splices = in.AppendAlias(f.Splices)
+	}
+	return p, keys
+}
+
+// markersIn counts the markers in the value of a row.
+func markersIn(k *plan.FilledKey, row int) int {
+	v := &k.Insertion.Rows[row].Value
+	return v.EndParams - v.Params
+}
+
+// key reads what an integer column makes of a parameter's value.
+func (v *Value) key() (statement.ValueKind, uint64) {
+	if v.null {
+		return statement.ValueNull, 0
+	}
+	signed := func(n int64) (statement.ValueKind, uint64) {
+		switch {
+		case n == 0:
+			return statement.ValueZero, 0
+		case n < 0:
+			return statement.ValueExplicit, 0
+		}
+		return statement.ValueNumber, uint64(n)
+	}
+	unsigned := v.kind.Type&unsignedBit != 0
+	switch d := v.data; uint8(v.kind.Type) {
+	case mysql.MYSQL_TYPE_NULL:
+		return statement.ValueNull, 0
+	case mysql.MYSQL_TYPE_TINY:
+		if unsigned {
+			return signed(int64(d[0]))
+		}
+		return signed(int64(int8(d[0])))
+	case mysql.MYSQL_TYPE_SHORT, mysql.MYSQL_TYPE_YEAR:
+		n := binary.LittleEndian.Uint16(d)
+		if unsigned {
+			return signed(int64(n))
+		}
+		return signed(int64(int16(n)))
+	case mysql.MYSQL_TYPE_LONG, mysql.MYSQL_TYPE_INT24:
+		n := binary.LittleEndian.Uint32(d)
+		if unsigned {
+			return signed(int64(n))
+		}
+		return signed(int64(int32(n)))
+	case mysql.MYSQL_TYPE_LONGLONG:
+		n := binary.LittleEndian.Uint64(d)
+		if unsigned && n > 0 {
+			return statement.ValueNumber, n
+		}
+		return signed(int64(n))
+	case mysql.MYSQL_TYPE_FLOAT:
+		return floatKey(float64(math.Float32frombits(binary.LittleEndian.Uint32(d))))
+	case mysql.MYSQL_TYPE_DOUBLE:
+		return floatKey(math.Float64frombits(binary.LittleEndian.Uint64(d)))
+	case mysql.MYSQL_TYPE_DATE, mysql.MYSQL_TYPE_DATETIME, mysql.MYSQL_TYPE_TIMESTAMP, mysql.MYSQL_TYPE_TIME:
+		return statement.ValueExplicit, 0
+	}
+	if v.long {
+		return statement.ValueOpaque, 0
+	}
+	text, _, _ := protocol.ReadLenEncBytes(v.data)
+	return statement.TextValue(text)
+}
+
+func floatKey(f float64) (statement.ValueKind, uint64) {
+	switch r := math.RoundToEven(f); {
+	case r == 0:
+		return statement.ValueZero, 0
+	case r > 0 && r < 1<<53:
+		return statement.ValueNumber, uint64(r)
+	}
+	return statement.ValueExplicit, 0
+}
+
+// NewFilling begins what an execution is given.
+func (p *List) NewFilling(words statement.Words) *plan.Filling {
+	if p.Filling == nil {
+		p.Filling = &plan.Filling{Words: words, Keys: make([]plan.FilledKey, 1)}
+	}
+	p.Filling.Repeated = p.LongSent // the data would have to be sent again
+	k := &p.Filling.Keys[0]
+	*k = plan.FilledKey{Binding: p.Key.Binding, Rows: len(p.Key.rows), Plain: p.Key.plain, Step: 1, Explicit: k.Explicit[:0], Filled: k.Filled[:0]}
+	return p.Filling
+}
+
+// PlaceKeys writes the numbers of the keys to values, which are those of the hidden parameters of
+// so many rows.
+func (p *List) PlaceKeys(values []keys.Number, rows int) {
+	if p.Key == nil {
+		return
+	}
+	width := len(p.Key.rows)
+	p.emptied = append(p.emptied[:0], make([]bool, rows*p.Params)...)
+	for row := range rows {
+		at := row * len(p.Hidden)
+		for i := range p.Key.rows {
+			r := &p.Key.rows[i]
+			if r.number >= 0 {
+				values[at+r.number] = keys.Number{Null: true}
+			}
+			if r.first >= 0 {
+				values[at+r.first] = keys.Number{Null: true}
+			}
+		}
+	}
+	k := &p.Filling.Keys[0]
+	next, led := k.First, false
+	for _, filled := range k.Filled {
+		r, row := &p.Key.rows[filled.Row%width], filled.Row/width
+		if r.param >= 0 {
+			p.emptied[row*p.Params+r.param] = true
+		}
+		if at := row * len(p.Hidden); r.number >= 0 && (led || r.first < 0) {
+			values[at+r.number] = keys.Number{Value: next}
+		} else {
+			values[at+r.first] = keys.Number{Value: next}
+			led = true
+		}
+		next += k.Step
+	}
+}
+
+// hideKeys adds the parameters of the key that f fills to hidden, those of calls, whose
+// places move.
+func hideKeys(st *statement.Statement, subs []statement.Substitution, hidden []Hidden, f *plan.Filling) (*Key, []Hidden) {
+	key, keys := hideKey(f, &f.Keys[0])
+	calls := hidden
+	hidden = make([]Hidden, 0, len(calls)+2*len(keys))
+	moved := 0 // hidden parameters so far, less the client's that calls have taken
+	place := make([]int, 0, 2*len(keys))
+	call := 0
+	nextCalls := func(limit int) {
+		for ; call < len(st.Calls) && st.Calls[call].Start < limit; call++ {
+			if subs[call].Replacement == statement.Keep {
+				continue
+			}
+			if subs[call].Param {
+				h := calls[0]
+				calls = calls[1:]
+				h.At = st.Calls[call].ParamsBefore + moved
+				hidden = append(hidden, h)
+				moved++
+			}
+			moved -= st.Calls[call].Markers()
+		}
+	}
+	for _, k := range keys {
+		nextCalls(k.offset)
+		for range k.count {
+			place = append(place, len(hidden))
+			hidden = append(hidden, Hidden{At: k.params + moved})
+			moved++
+		}
+	}
+	nextCalls(math.MaxInt)
+	for i := range key.rows {
+		r := &key.rows[i]
+		if r.number >= 0 {
+			r.number = place[r.number]
+		}
+		if r.first >= 0 {
+			r.first = place[r.first]
+		}
+	}
+	return key, hidden
+}
+
+// AddKeys adds to the filling of an execution which of its rows are given a number, where rows is
+// how many came before, and the numbers that it gives itself. modes asks what the server does
+// with keys.
+func (p *List) AddKeys(rows int, argument func(at int) Value, modes func() (state.InsertModes, error)) error {
+	k := &p.Filling.Keys[0]
+	for i := range p.Key.rows {
+		r := &p.Key.rows[i]
+		empty := r.param < 0
+		if !empty {
+			v := argument(r.param)
+			kind, n := v.key()
+			empty = kind == statement.ValueNull
+			switch kind {
+			case statement.ValueNumber:
+				k.Explicit = append(k.Explicit, n)
+			case statement.ValueZero, statement.ValueText:
+				m, err := modes()
+				if err != nil {
+					return err
+				}
+				empty = !m.ZeroStays && (kind == statement.ValueZero || !m.Strict)
+			case statement.ValueOpaque:
+				return notSupported("a value for %s.%s, which is filled from sequence %s, that was sent in pieces: send it with the execution",
+					k.Binding.Table, k.Binding.Column, k.Binding.Sequence)
+			}
+		}
+		if empty {
+			k.Filled = append(k.Filled, plan.FilledRow{Row: rows + i})
+		}
+	}
+	return nil
+}
+
+// SpaceKeys adds how far apart the numbers are, once all rows are known.
+func (p *List) SpaceKeys(modes func() (state.InsertModes, error)) error {
+	k := &p.Filling.Keys[0]
+	k.Explicit = append(k.Explicit, p.Key.Explicit...)
+	if len(k.Filled) <= 1 {
+		return nil
+	}
+	m, err := modes()
+	k.Step = m.Increment
+	return err
+}
+
+// Hide writes the text of a prepared statement with parameters of ours where
+// the calls stood, for which subs are.
+func Hide(st *statement.Statement, sql []byte, a *plan.Action, subs []statement.Substitution) (text []byte, hidden []Hidden, key *Key) {
+	for i := range subs {
+		call, slot := &st.Calls[i], a.Slots[i]
+		if !plan.Hides(call, &subs[i]) {
+			continue
+		}
+		subs[i].Param = true
+		if subs[i].Replacement == statement.AsLeading {
+			hidden = append(hidden, Hidden{Leads: true})
+			continue
+		}
+		if a.Do == plan.Count && slot.Served() {
+			subs[i].Replacement = statement.AsCounted
+			hidden = append(hidden, Hidden{Part: keys.Before}, Hidden{Part: keys.Bound}, Hidden{Part: keys.Step})
+			continue
+		}
+		h := Hidden{Previous: true}
+		if slot.Served() {
+			slot.Sequence = bytes.Clone(slot.Sequence)
+			h = Hidden{Slot: slot, From: ArgumentOf(call)}
+		}
+		hidden = append(hidden, h)
+	}
+	at := st.HiddenParams(nil, subs)
+	for i := range at {
+		hidden[i].At = at[i]
+	}
+	if a.Fill == nil {
+		return st.Rewrite(nil, sql, subs), hidden, nil
+	}
+	key, hidden = hideKeys(st, subs, hidden, a.Fill)
+	return st.Splice(nil, sql, subs, a.Fill.Splices), hidden, key
+}

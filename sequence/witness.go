@@ -1,0 +1,243 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
+	"seqproxy/sequence/change"
+)
+
+// Where there are several members, each gives the numbers of a sequence up to a ceiling only, which
+// at least one other member has recorded before, under the plan in force: a witness. So should a
+// member not be reached any more when it is taken out, the others know above which number to go on,
+// whether or not it lives on where nobody sees it. A witness that obeys the new plan records nothing
+// under the old one.
+//
+// A witness has a row in the table of limits: `giver` is the member whose numbers these are, `term`
+// the plan, and `wanted` the ceiling. The member itself has such a row, too, and goes by its `granted`.
+//
+// A ceiling is far away, so that a member goes on alone for long. What is skipped when it is removed
+// is at most that.
+
+// ceilingAhead is how far above the last number a member's ceiling is set, at most: weeks at 20,000
+// numbers a second.
+const ceilingAhead = 1 << 36
+
+// recorded is what is remembered of a member's ceilings under one plan. They only rise.
+type recorded struct {
+	mu      sync.Mutex
+	plan    uint64              // guarded by mu
+	of      map[string]uint64   // guarded by mu; by the table's spelling
+	raising map[string]struct{} // guarded by mu; those that are raised ahead of need
+}
+
+// under makes sure that what is remembered belongs to a plan. r.mu is held.
+func (r *recorded) under(plan uint64) {
+	if r.plan != plan || r.of == nil {
+		r.plan, r.of, r.raising = plan, make(map[string]uint64), make(map[string]struct{})
+	}
+}
+
+func (r *recorded) get(plan uint64, name string) (ceiling uint64, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.under(plan)
+	ceiling, ok = r.of[name]
+	return ceiling, ok
+}
+
+func (r *recorded) learn(plan uint64, name string, ceiling uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.under(plan)
+	r.of[name] = max(r.of[name], ceiling)
+}
+
+// recordedCeiling is how far this member may go with a sequence under a plan. It is 0 if no witness
+// has recorded that yet.
+func (v *server) recordedCeiling(ctx context.Context, on execer, name string, plan uint64) (ceiling uint64, err error) {
+	if ceiling, ok := v.recorded.get(plan, name); ok {
+		return ceiling, nil
+	}
+	return v.readCeiling(ctx, on, name, plan)
+}
+
+// readCeiling is recordedCeiling as it stands now: another process may have raised it.
+func (v *server) readCeiling(ctx context.Context, on execer, name string, plan uint64) (ceiling uint64, err error) {
+	err = on.QueryRowContext(ctx, "SELECT l.`granted` FROM "+v.table.limit+" AS l JOIN "+v.table.member+" AS m ON m.`one` = 1 AND m.`id` = l.`giver` AND m.`plan` = l.`term` "+
+		"WHERE l.`name` = ? AND l.`term` = ?", name, plan).Scan(&ceiling)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) && !isNoSuchText(err) {
+		return 0, fmt.Errorf("read the ceiling of sequence %q from table %s: %w", name, v.table.limit, err)
+	}
+	if ceiling > 0 {
+		v.recorded.learn(plan, name, ceiling)
+	}
+	return ceiling, nil
+}
+
+// raiseByWitness has n more numbers of a sequence be below the ceiling of v. It says how many of
+// those that may be taken at once are below it as things stand, if it fails because no witness can
+// record more.
+func (a *servers) raiseByWitness(ctx context.Context, v *server, name string, n uint64) (left uint64, err error) {
+	h := v.share()
+	stored, err := v.find(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	position := max(stored.position(), v.marks.of(name))
+	width, ok := v.width(name, stored.position(), n)
+	if !ok {
+		return 0, outcomeNoRoom
+	}
+	before, _ := v.recorded.get(h.plan, name)
+	known, err := v.readCeiling(ctx, v.pool(), name, h.plan)
+	if err != nil {
+		return 0, err
+	}
+	left = v.left(name, &stored, min(known, stored.max))
+	if known > before && left >= n {
+		return 0, nil // somebody else has raised it
+	}
+	ceiling := change.CeilingAbove(max(position, stored.position()+width), stored.max, a.ahead)
+	if err := a.recordCeiling(ctx, v, h, name, ceiling); err != nil {
+		return left, err
+	}
+	v.recorded.learn(h.plan, name, ceiling)
+	return 0, nil
+}
+
+// witnessDue reports whether it is time to raise the ceiling, after numbers up to last were reserved.
+func (v *server) witnessDue(name string, h share, last, highest, ahead uint64) bool {
+	ceiling, ok := v.recorded.get(h.plan, name)
+	return ok && ceiling < highest && ceiling-min(last, ceiling) <= (change.CeilingAbove(last, highest, ahead)-min(last, highest))/2
+}
+
+// raiseAhead raises the ceiling of v for n numbers more, unless somebody does.
+func (a *servers) raiseAhead(ctx context.Context, v *server, name string, n uint64) {
+	r := &v.recorded
+	r.mu.Lock()
+	r.under(v.share().plan)
+	_, begun := r.raising[name]
+	r.raising[name] = struct{}{}
+	r.mu.Unlock()
+	if begun {
+		return
+	}
+	if _, err := a.raiseByWitness(ctx, v, name, n); err != nil {
+		v.log.Debug("ceiling not raised ahead", logfield.Sequence(name), logfield.Err(err)) // who reaches it gets the error
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.raising, name)
+}
+
+// goal is how far a member, of an id, may go with a sequence under a plan.
+type goal struct {
+	giver   string
+	name    string
+	ceiling uint64
+	granted bool // that member goes by it, and this is that member
+}
+
+// record writes ceilings down on this server, if it obeys the plan and none is being made.
+func (v *store) record(ctx context.Context, plan uint64, goals ...goal) error {
+	return v.transact(ctx, func(tx *sql.Tx) error {
+		if err := v.refuseWhileChanging(ctx, tx); err != nil {
+			return err
+		}
+		if err := v.mustObey(ctx, tx, plan); err != nil {
+			return err
+		}
+		return v.writeLimits(ctx, tx, plan, goals)
+	})
+}
+
+// writeLimits writes ceilings down in the transaction of somebody who has locked the plan.
+func (v *store) writeLimits(ctx context.Context, tx *sql.Tx, plan uint64, goals []goal) error {
+	for some := range slices.Chunk(goals, floorBatch) {
+		args := make([]any, 0, 5*len(some))
+		for _, g := range some {
+			granted := uint64(0)
+			if g.granted {
+				granted = g.ceiling
+			}
+			args = append(args, g.name, g.giver, plan, g.ceiling, granted)
+		}
+		_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.limit+" (`name`, `giver`, `term`, `wanted`, `granted`) VALUES (?, ?, ?, ?, ?)"+
+			strings.Repeat(", (?, ?, ?, ?, ?)", len(some)-1)+v.higherLimit(), args...)
+		if err != nil {
+			return fmt.Errorf("write ceilings to table %s: %w", v.table.limit, err)
+		}
+	}
+	return nil
+}
+
+// higherLimit has an INSERT keep what is higher, if it was written under the same plan. The term
+// comes last, as the others look at what it was.
+func (v *store) higherLimit() string {
+	higher := func(column string) string {
+		return fmt.Sprintf("`%[1]s` = IF(%[2]s.`term` = VALUES(`term`), GREATEST(%[2]s.`%[1]s`, VALUES(`%[1]s`)), VALUES(`%[1]s`)), ", column, v.table.limit)
+	}
+	return " ON DUPLICATE KEY UPDATE " + higher("wanted") + higher("granted") + "`term` = VALUES(`term`)"
+}
+
+// writeStartLimits writes down how far each member of a plan may go from where it begins, which all
+// of them have recorded. goes is the id of the member that this is, or empty if it may not go by that.
+func (v *store) writeStartLimits(ctx context.Context, tx *sql.Tx, p *Plan, goes string) error {
+	var givers string
+	args := []any{goes}
+	for i, m := range p.Members {
+		if i > 0 {
+			givers += " UNION ALL "
+		}
+		givers += "SELECT ? AS `id`"
+		args = append(args, m.ID)
+	}
+	_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.limit+" (`name`, `giver`, `term`, `wanted`, `granted`) "+
+		"SELECT f.`name`, g.`id`, f.`plan`, f.`ceiling`, IF(g.`id` = ?, f.`ceiling`, 0) FROM "+v.table.start+" AS f JOIN ("+givers+") AS g WHERE f.`plan` = ? AND f.`ceiling` > 0"+
+		v.higherLimit(), append(args, p.Number)...)
+	if err != nil {
+		return fmt.Errorf("write the ceilings of plan %d to table %s: %w", p.Number, v.table.limit, err)
+	}
+	return nil
+}
+
+// recordCeiling has other members record a ceiling of v, of which one is enough, and then v itself.
+func (a *servers) recordCeiling(ctx context.Context, v *server, h share, name string, ceiling uint64) error {
+	w := a.view.Load()
+	if w.plan.Number != h.plan {
+		return outcomeOldPlan
+	}
+	isThis := func(o *server) bool { return o == v }
+	others := slices.DeleteFunc(slices.Clone(w.live()), isThis)
+	if len(others) == 0 {
+		others = slices.DeleteFunc(slices.Clone(w.members), isThis)
+	}
+	failed := a.each(ctx, others, func(ctx context.Context, _ int, o *server) error {
+		err := o.record(ctx, h.plan, goal{giver: h.id, name: name, ceiling: ceiling})
+		if err != nil && len(others) == 1 {
+			return fmt.Errorf("%s: %w", o.name(), err)
+		}
+		return err
+	})
+	if len(failed) == len(others) {
+		all := errors.Join(failed...)
+		if errors.Is(all, outcomeOldPlan) || errors.Is(all, outcomeFrozen) {
+			return all
+		}
+		return fmt.Errorf("%w: have one of them answer, or take those that are gone for good out with SEQPROXY REMOVE SEQUENCE SERVER: %w", outcomeUnwitnessed, all)
+	}
+	if err := v.record(ctx, h.plan, goal{giver: h.id, name: name, ceiling: ceiling, granted: true}); err != nil {
+		return err
+	}
+	v.log.Info("ceiling recorded", logfield.Sequence(name), zap.Uint64("ceiling", ceiling), zap.Uint64("plan", h.plan))
+	return nil
+}
