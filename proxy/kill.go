@@ -180,9 +180,8 @@ func (o *outside) ConnAt(shard *backend.Shard) *backend.Conn { return o.conns[sh
 func (s *session) Places(by kill.Account) (places []kill.Place, right kill.Right) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	account := s.login.Account
 	switch {
-	case s.introduced && account.Name == by.Name:
+	case s.introduced && s.login.Account.Name == by.Name:
 		right = kill.OfSame
 	case by.Admin:
 		right = kill.OfAny
@@ -190,6 +189,7 @@ func (s *session) Places(by kill.Account) (places []kill.Place, right kill.Right
 	if !s.introduced || right == kill.Denied { // it is nobody's yet
 		return nil, right
 	}
+	account := s.login.Account // which changes only while it is not introduced
 	for shard, c := range s.conns {
 		creds, known := account.Credentials(shard)
 		places = append(places, kill.Place{

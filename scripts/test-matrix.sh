@@ -35,7 +35,7 @@ depend=(./statement ./statement/lex ./protocol ./backend ./test/clients ./intern
 # checked, how numbers are reserved on it, groups, the tables, and what its errors mean. The rest
 # is about members, caches and proxies, to which every server is the same.
 depend_in_sequence=(session reserve server_error deadlock read_only rights version_lost definition alter blank names
-	ticket_table ticket tombstone value group group_galera group_semi group_stale ceiling_window adoption_rows order_replica plan_model)
+	ticket_table ticket tombstone value group group_galera group_semi group_stale ceiling_cluster adoption_rows order_replica plan_model)
 if [ ${#packages[@]} -eq 0 ]; then
 	while read -r package kind; do
 		case $kind in

@@ -23,8 +23,8 @@ done
 # test_part PACKAGE PART PARTS
 test_part() {
 	local dir=./${1#seqproxy/} part=$2 parts=$3 log status=0 began=$SECONDS files names flags=$TEST_FLAGS
-	# It simulates members on one thread, where nothing races, in tens of thousands of orders.
-	[ "$1" != seqproxy/sequence/change ] || flags=${flags/-race/}
+	# They simulate members and nodes on one thread, where nothing races, in tens of thousands of orders.
+	case $1 in seqproxy/sequence/change | seqproxy/sequence/limit) flags=${flags/-race/} ;; esac
 	if [ "$parts" = 1 ]; then
 		log=$("${GO:-go}" test -p 1 -timeout "${TESTTIMEOUT:-45m}" $flags "$1" </dev/null 2>&1) || status=1
 	else

@@ -3,7 +3,6 @@ package sequence
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -18,10 +17,10 @@ import (
 // was seen on a second machine. For each sequence, and each node that ever gave its numbers, there
 // are `wanted` and `granted`: a proxy raises `wanted`, sees that on a majority of the nodes, and
 // then raises `granted`. The holder of all sequences is the one with the highest term. A node that
-// becomes the primary is no holder, and gives nothing, until a proxy has adopted it (adoption.go):
+// becomes the primary is no holder, and gives nothing, until a proxy has adopted it (limit/adopt.go):
 // a new term, in which every sequence begins above all windows that any node has seen. An old
 // primary that lives on without its replicas opens no window any more and ends at its ceiling,
-// below.
+// below. Package limit decides all that.
 //
 // Of a cluster the holder is its present configuration, whichever node a proxy writes to. A crash
 // of all nodes may lose what was committed there, too, and the configuration that is bootstrapped
@@ -30,7 +29,8 @@ import (
 //
 // Every holder has rows of its own, so that changes of an old primary which arrive late touch no
 // row of the new one. If they touch the counter, it is below the `floor` at which the holder
-// began, and gives nothing.
+// began, and gives nothing. Where they bring what this holder did not know of when it began, it
+// has to begin again.
 
 // createLimit makes the table of how far a giver may go with a sequence.
 const createLimit = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `giver` varchar(190) CHARACTER SET ascii NOT NULL, " +
@@ -106,23 +106,16 @@ func (g *ceilings) replicates() bool {
 	return g.inForce() && (now == nil || now.cluster == "")
 }
 
-// scope is what is read of a record: who the holders are, and beside that the limits of one
-// sequence, or all of them.
-type scope struct {
-	name string // of the sequence, if it is one
-	all  bool
-}
-
 // readRecord reads what a node has recorded, in one statement: a later holder and an older limit
 // would not fit together. Where there are no tables there is nothing.
-func (st *store) readRecord(ctx context.Context, on querier, of scope) (limit.Record, error) {
+func (st *store) readRecord(ctx context.Context, on querier, of limit.Scope) (limit.Record, error) {
 	text := "SELECT NULL, `holder`, `term`, `complete`, `mark`, 0 FROM " + st.table.holder
 	var args []any
-	if of.all || of.name != "" {
+	if of.All || of.Name != "" {
 		text += " UNION ALL SELECT `name`, `giver`, `term`, `wanted`, `granted`, `floor` FROM " + st.table.limit
 	}
-	if of.name != "" {
-		text, args = text+" WHERE `name` = ?", []any{of.name}
+	if of.Name != "" {
+		text, args = text+" WHERE `name` = ?", []any{of.Name}
 	}
 	return st.scanRecord(ctx, on, text, args...)
 }
@@ -166,8 +159,8 @@ func (st *store) scanRecord(ctx context.Context, on querier, text string, args .
 
 // admitted is how far the node may go with a sequence whose counter stands at position, without a
 // term if there is no row of that yet. The error is outcomeNotHolder.
-func admitted(known limit.Record, now *choice, position uint64) (limit.Limit, error) {
-	l, ok := known.Admits(now.holder, position)
+func (st *store) admitted(known limit.Record, now *choice, position uint64) (limit.Limit, error) {
+	l, ok := known.Admits(now.holder, position, st.seen.Load().max)
 	if !ok {
 		return limit.Limit{}, outcomeNotHolder
 	}
@@ -199,11 +192,11 @@ func (g *ceilings) upTo(ctx context.Context, conn *sql.Conn, name string) (upTo,
 	if err != nil {
 		return upTo{}, err
 	}
-	known, err := g.readRecord(ctx, conn, scope{name: name})
+	known, err := g.readRecord(ctx, conn, limit.Scope{Name: name})
 	if err != nil {
 		return upTo{}, err
 	}
-	l, err := admitted(known, now, stored.position())
+	l, err := g.admitted(known, now, stored.position())
 	if err != nil {
 		return upTo{}, err
 	}
@@ -220,6 +213,7 @@ func (g *ceilings) upTo(ctx context.Context, conn *sql.Conn, name string) (upTo,
 func (st *store) belowCeilingSQL(now *choice, id string) string {
 	return " AND EXISTS (SELECT 1 FROM " + st.table.limit + " AS l JOIN " + st.table.holder + " AS h ON h.`holder` = l.`giver` AND h.`term` = l.`term` " +
 		"WHERE l.`name` = ? AND l.`giver` = " + now.holderSQL() + " AND l.`granted` >= ? AND l.`floor` <= CAST(" + id + " AS UNSIGNED) AND h.`complete` = 1 " +
+		"AND NOT EXISTS (SELECT 1 FROM " + st.table.limit + " AS x WHERE x.`name` = l.`name` AND x.`giver` <> l.`giver` AND x.`wanted` > 0 AND x.`wanted` >= l.`floor`) " +
 		"AND NOT EXISTS (SELECT 1 FROM " + st.table.holder + " AS o WHERE o.`term` > h.`term` OR o.`term` = h.`term` AND o.`holder` > h.`holder`))"
 }
 
@@ -230,11 +224,11 @@ func (st *store) refused(ctx context.Context, conn *sql.Conn, name string, store
 	if now == nil {
 		return st.failedWith(errUnchosen)
 	}
-	known, err := st.readRecord(ctx, conn, scope{name: name})
+	known, err := st.readRecord(ctx, conn, limit.Scope{Name: name})
 	if err != nil {
 		return st.failedWith(err)
 	}
-	l, err := admitted(known, now, stored.position())
+	l, err := st.admitted(known, now, stored.position())
 	if err == nil {
 		err = outcomeAtCeiling
 	}
@@ -243,16 +237,6 @@ func (st *store) refused(ctx context.Context, conn *sql.Conn, name string, store
 	return did
 }
 
-var (
-	errNotShown   = errors.New("it does not show what was written on the primary: replication is behind, stopped, or from another server")
-	errSameServer = errors.New("it is one server with another of the addresses, or has its server_id or server_uuid")
-	errStranger   = errors.New("it does not show what was written on the primary, and can be written to itself: make it a replica of the primary, and read only")
-	errNotKept    = errors.New("innodb_flush_log_at_trx_commit is 0 there: its crash would lose what it shows")
-	errUnflushed  = errors.New("it does not flush at commit: its crash would lose what it shows")
-	errElsewhere  = errors.New("it is in another configuration of the cluster")
-	errNotAsked   = errors.New("it was not asked to the end")
-)
-
 // lowered has the holder's floor follow a counter that goes down on purpose.
 func (st *store) lowered(ctx context.Context, tx *sql.Tx, name string, id uint64) error {
 	now := st.nodes.current.Load()
@@ -260,6 +244,9 @@ func (st *store) lowered(ctx context.Context, tx *sql.Tx, name string, id uint64
 		return nil
 	}
 	_, err := tx.ExecContext(ctx, "UPDATE "+st.table.limit+" SET `floor` = LEAST(`floor`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` = "+now.holderSQL(), id, name)
+	if err == nil { // else what holders before wanted would have come late
+		_, err = tx.ExecContext(ctx, "UPDATE "+st.table.limit+" SET `wanted` = LEAST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` <> "+now.holderSQL(), id-min(id, 1), name)
+	}
 	if err != nil && !hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
 		return fmt.Errorf("write table %s: %w", st.table.limit, err)
 	}

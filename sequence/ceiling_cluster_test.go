@@ -169,11 +169,11 @@ func TestANodeThatDoesNotFlushIsNoWitnessOfWhatIsWrittenToIt(t *testing.T) {
 	const many = 1 << 20
 	eventually(t, "the node says that it does not flush", func() bool { // on a busy machine it may not say anything in time
 		err := v.ceilings.tryWindow(t.Context(), "photos", many, false)
-		lost := new(seenError)
-		if !errors.As(err, &lost) || lost.seen != 1 || lost.need != 2 {
+		lost := new(limit.SeenError)
+		if !errors.As(err, &lost) || lost.Seen != 1 || lost.Need != 2 {
 			t.Fatalf("got %v, want that it is seen on 1 and must be on 2", err)
 		}
-		return strings.Contains(err.Error(), errUnflushed.Error()) && strings.Contains(err.Error(), "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+		return strings.Contains(err.Error(), limit.ErrUnflushed.Error()) && strings.Contains(err.Error(), "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
 	})
 	e.Nodes[0].Exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
 	if err := v.ceilings.tryWindow(t.Context(), "photos", many, false); err != nil {
@@ -241,7 +241,7 @@ func TestWhatACrashOfAGaleraClusterCouldLoseIsWaitedFor(t *testing.T) {
 		t.Errorf("with one that lags: on all is %v, %v; want a majority", all, err)
 	}
 	holdUp(t, e.Nodes[1])
-	if all, err := v.ceilings.onNodes(t.Context()); all || !errors.As(err, new(*seenError)) {
+	if all, err := v.ceilings.onNodes(t.Context()); all || !errors.As(err, new(*limit.SeenError)) {
 		t.Errorf("with two that lag: %v, %v; want that no majority has it", all, err)
 	}
 	release()
@@ -277,10 +277,10 @@ func TestAGaleraNodeThatLostItsCeilingsIsNamed(t *testing.T) {
 	})
 	begin := time.Now()
 	err = v.ceilings.adopt(t.Context(), "photos", limit.Holder{})
-	if !errors.Is(err, errOvertaken) {
-		t.Fatalf("got %v, want errOvertaken", err)
+	if !errors.Is(err, limit.ErrOvertaken) {
+		t.Fatalf("got %v, want ErrOvertaken", err)
 	}
-	wantText(t, err, "of table `app`.`sequence_holder`, it has in a moment, or is no copy")
+	wantText(t, err, "has recorded, it has in a moment, or is no copy")
 	if took := time.Since(begin); took < v.timing.conflict<<maxAttempts/2 {
 		t.Errorf("six attempts took %v: what comes in a moment was not waited for", took)
 	}

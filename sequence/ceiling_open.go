@@ -2,7 +2,6 @@ package sequence
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"math"
@@ -20,7 +19,7 @@ import (
 func (g *ceilings) windowDue(name string, last, n uint64) bool {
 	ceiling, ok := g.ceiling(name)
 	width, fits := g.width(name, last, n)
-	return ok && fits && windowLow(last, width, ceiling, g.highest(name))
+	return ok && fits && limit.WindowLow(last, width, ceiling, g.highest(name))
 }
 
 // openNext opens the next window of a sequence that reserves n numbers at a time, unless somebody
@@ -83,7 +82,7 @@ func (g *ceilings) openWindow(ctx context.Context, name string, n uint64) error 
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	lost := errors.As(err, new(*seenError))
+	lost := errors.As(err, new(*limit.SeenError))
 	switch {
 	case lost && !g.failing:
 		g.log.Warn("windows not raised", logfield.Sequence(name),
@@ -111,84 +110,22 @@ func (g *ceilings) tryWindow(ctx context.Context, name string, n uint64, closed 
 	if err := g.writable(ctx, conn); err != nil {
 		return err
 	}
-	stored, err := g.readRow(ctx, conn, name)
-	if err != nil {
-		return err
-	}
-	known, err := g.readRecord(ctx, conn, scope{name: name})
-	if err != nil {
-		return err
-	}
-	l, err := admitted(known, now, stored.position())
-	if err != nil {
+	w, err := g.group(conn, now).Open(ctx, name, n, closed)
+	switch {
+	case errors.Is(err, limit.ErrNotHolder):
 		g.drop(name)
-		return err
+		return outcomeNotHolder
+	case errors.Is(err, limit.ErrNoRoom):
+		err = outcomeNoRoom
 	}
-	if l.Granted > 0 {
-		g.learn(name, l.Granted)
+	if w.Granted > 0 {
+		g.learn(name, w.Granted)
 	}
-	position := stored.position()
-	width, ok := g.width(name, position, n)
-	end := windowEnd(position, width, stored.max)
-	if !ok || end-min(position, end) < width {
-		if !closed {
-			return outcomeNoRoom
-		}
-		width, end = 0, position
+	if err == nil && !w.Found && !w.Exact {
+		g.log.Info("ceiling raised", logfield.Sequence(name), zap.Uint64("ceiling", w.Granted),
+			zap.Uint64("first", w.First), zap.Strings("seen_on", w.SeenOn))
 	}
-	if l.Granted >= position+width && !windowLow(position, width, l.Granted, stored.max) {
-		return nil // somebody else was faster
-	}
-	if err := g.refuseEmpty(ctx, conn, name); err != nil {
-		return err
-	}
-	holder := known.Holder()
-	term := holder.Term
-	if err := g.want(ctx, conn, now, name, term, end, stored.position()); err != nil {
-		return err
-	}
-	seen, err := g.awaitSeen(ctx, now, holder, confirmations(len(g.nodes.all)), scope{name: name}, func(known limit.Record) bool {
-		top := known.Holder()
-		shown, _ := known.Of(now.holder)
-		return top.ID == now.holder && top.Term == term && shown.Term == term && shown.Wanted >= end
-	})
-	if err != nil {
-		return fmt.Errorf("raise the ceiling of sequence %q, which is %d: %w", name, l.Granted, err)
-	}
-	_, err = conn.ExecContext(ctx, "UPDATE "+g.table.limit+" SET `granted` = GREATEST(`granted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` = "+now.holderSQL()+
-		" AND `term` = ? AND `wanted` >= CAST(? AS UNSIGNED)", end, name, term, end)
-	if err == nil {
-		known, err = g.readRecord(ctx, conn, scope{name: name})
-	}
-	if err != nil {
-		return err
-	}
-	if l, err = admitted(known, now, stored.position()); err != nil || l.Granted < end {
-		return errors.Join(err, outcomeNotHolder)
-	}
-	g.learn(name, l.Granted)
-	if end-position == width {
-		return nil // near its end a sequence has a window for each reservation
-	}
-	g.log.Info("ceiling raised", logfield.Sequence(name), zap.Uint64("ceiling", l.Granted),
-		zap.Uint64("first", position), zap.Strings("seen_on", addrsOf(seen)))
-	return nil
-}
-
-// want writes how far the holder wants to go. A sequence that was made after the adoption gets its row here, unless it stands lower by now: then it was restarted since
-// position was read, and would be below its floor for ever.
-func (st *store) want(ctx context.Context, conn *sql.Conn, now *choice, name string, term, end, position uint64) error {
-	_, err := conn.ExecContext(ctx, "INSERT IGNORE INTO "+st.table.limit+" (`name`, `giver`, `term`, `floor`) "+
-		"SELECT s.`name`, h.`holder`, h.`term`, ? FROM "+st.table.full+" AS s JOIN "+st.table.holder+" AS h ON h.`holder` = "+now.holderSQL()+
-		" AND h.`term` = ? AND h.`complete` = 1 WHERE s.`name` = ? AND CAST(s.`id` AS UNSIGNED) >= CAST(? AS UNSIGNED)", position, term, name, position)
-	if err == nil {
-		_, err = conn.ExecContext(ctx, "UPDATE "+st.table.limit+" SET `wanted` = GREATEST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` = "+now.holderSQL()+
-			" AND `term` = ?", end, name, term)
-	}
-	if err != nil {
-		return fmt.Errorf("write table %s: %w", st.table.limit, err)
-	}
-	return nil
+	return err
 }
 
 // raiseCeiling has the next attempt find room below the ceiling, and says how many numbers that
@@ -196,20 +133,20 @@ func (st *store) want(ctx context.Context, conn *sql.Conn, now *choice, name str
 func (v *server) raiseCeiling(ctx context.Context, name string, d demand) (uint64, error) {
 	n, need := d.n, d.need
 	err := v.ceilings.openWindow(ctx, name, n)
-	lost := new(seenError)
+	lost := new(limit.SeenError)
 	switch {
 	case v.isMoved(err):
 		v.moved()
 		return n, nil
-	case errors.As(err, &lost) && lost.claim.Term != 0:
+	case errors.As(err, &lost) && lost.Newer.Term != 0:
 		// Another node was adopted after this one. If all nodes, looked at again, say that this is the primary after all, it is adopted anew.
 		v.moved()
-		return n, v.ceilings.adoptOrMove(ctx, name, lost.claim)
+		return n, v.ceilings.adoptOrMove(ctx, name, lost.Newer)
 	case errors.Is(err, outcomeNotHolder):
 		return n, v.ceilings.adoptOrMove(ctx, name, limit.Holder{})
 	case errors.Is(err, outcomeNoRoom):
 		return v.fit(ctx, name, d.want, need)
-	case errors.As(err, new(*seenError)):
+	case errors.As(err, new(*limit.SeenError)):
 		// What is left below the ceiling may be given.
 		stored, again := v.find(ctx, name)
 		if again != nil {

@@ -14,6 +14,7 @@ import (
 
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/kind"
+	"seqproxy/sequence/limit"
 )
 
 // CreateOptions describes a new sequence. The fields that Definition has too mean the same; 0 is the default of each.
@@ -206,7 +207,7 @@ func (r request) failed(name string, err error) error {
 		if !errors.Is(cause, errPatience) {
 			return cause
 		}
-		if !errors.As(err, new(*mysql.MySQLError)) && !errors.As(err, new(*unheardError)) && !errors.As(err, new(*seenError)) && !errors.Is(err, errOutcome) && !errors.Is(err, errEnlisting) && !errors.Is(err, errUnlisted) {
+		if !errors.As(err, new(*mysql.MySQLError)) && !errors.As(err, new(*unheardError)) && !errors.As(err, new(*limit.SeenError)) && !errors.Is(err, errOutcome) && !errors.Is(err, errEnlisting) && !errors.Is(err, errUnlisted) {
 			err = s.whyNot() // the end of the wait itself says nothing
 		}
 	}

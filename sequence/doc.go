@@ -19,9 +19,9 @@
 // Beyond that the files go together by their names: servers.go, servers_any.go and share.go have
 // several servers divide the numbers; plan*.go are which servers there are, and how that is
 // changed; definitions*.go keep what is defined alike on all of them. nodes.go, survey.go,
-// ceiling*.go and adoption.go are a server that is a group. order*.go are the sequences that rise in
-// the order of time, state.go is what outlives the process, ticket*.go are counters of other
-// shapes.
+// ceiling*.go, holder_store.go and package limit are a server that is a group. order*.go are the
+// sequences that rise in the order of time, state.go is what outlives the process, ticket*.go are
+// counters of other shapes.
 //
 // What a crash loses is the segment in memory (a gap); what it never makes is a duplicate, because
 // a segment is committed before its first number leaves.

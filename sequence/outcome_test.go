@@ -9,6 +9,8 @@ import (
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-sql-driver/mysql"
+
+	"seqproxy/sequence/limit"
 )
 
 // reserveOnce is one attempt on a server that knows no other.
@@ -72,7 +74,7 @@ func TestTheOutcomeOfAnErrorIsFound(t *testing.T) {
 		{driver.ErrBadConn, outcomeRefused, outcomeMoved},
 		{errMoved, outcomeRefused, outcomeMoved},
 		{said(gomysql.ER_OPTION_PREVENTS_STATEMENT), outcomeRefused, outcomeMoved},
-		{errOvertaken, outcomeNotHolder, outcomeNotHolder},
+		{fmt.Errorf("%w: %w", limit.ErrOvertaken, outcomeNotHolder), outcomeNotHolder, outcomeNotHolder},
 		{&NameError{Err: ErrUnknown}, outcomeRefused, outcomeRefused},
 		{errors.New("another one"), outcomeRefused, outcomeRefused},
 	} {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"seqproxy/sequence/limit"
 )
 
 // unheardError: after a fail-over proxies may go on to give numbers that a sequence was moved past.
@@ -88,14 +90,14 @@ func (g *ceilings) onNodes(ctx context.Context) (all bool, err error) {
 	if err = g.shownOn(ctx, 0, n); err == nil {
 		return true, nil
 	}
-	lost := new(seenError)
+	lost := new(limit.SeenError)
 	if !errors.As(err, &lost) {
 		return false, err
 	}
-	if lost.need = confirmations(n); !lost.cluster {
-		lost.need-- // see awaitSeen
+	if lost.Need = limit.Confirmations(n); !lost.Cluster {
+		lost.Need-- // see limit.Group.Await
 	}
-	if lost.seen >= lost.need {
+	if lost.Seen >= lost.Need {
 		return false, nil
 	}
 	return false, err

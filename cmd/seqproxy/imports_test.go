@@ -24,7 +24,7 @@ var mayImport = []struct{ from, to string }{
 	{"test/history", ""},
 	{"test/matrix", ""},
 	{"test/network", ""},
-	{"test/simulation", "sequence/change"},
+	{"test/simulation", "sequence/change sequence/limit"},
 	{"test/texts", "statement/lex"},
 	{"cmd/seqproxy", "admin admin/web backend conf internal/demo internal/inspect internal/logfield internal/logs internal/mysqld internal/tlsfiles protocol proxy sequence sequence/kind"},
 	{"conf/docs/cmd", "conf/docs"},

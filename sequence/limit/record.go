@@ -1,5 +1,7 @@
 package limit
 
+import "slices"
+
 // Holder is who gives, or once gave, the numbers of a group: a row that each node has.
 type Holder struct {
 	ID       string // of a server, or of a configuration of a cluster
@@ -49,16 +51,24 @@ func (r Record) Of(giver string) (Limit, bool) {
 	return Limit{}, false
 }
 
-// Admits looks at the limits of a sequence whose counter stands at position. It returns the one of
-// the giver, without a term if it has to be made yet. ok is false unless the giver is the holder.
-func (r Record) Admits(giver string, position uint64) (l Limit, ok bool) {
+// Admits looks at the limits of a sequence whose counter stands at position, in a column that holds
+// up to end. It returns the one of the giver, without a term if it has to be made yet. ok is false
+// unless the giver is the holder.
+//
+// The counter of a replica that was made the primary may still be set to what a holder before
+// wrote, who wrote before that how far it wanted to go. As long as all that others wanted is below
+// the floor, such a counter is so, too, and is noticed by that.
+func (r Record) Admits(giver string, position, end uint64) (l Limit, ok bool) {
 	top := r.Holder()
 	if top.Term == 0 || top.ID != giver || !top.Complete {
 		return Limit{}, false
 	}
 	l, known := r.Of(giver)
-	if known && (l.Term != top.Term || position < l.Floor) {
-		return Limit{}, false
+	if !known {
+		return l, true
 	}
-	return l, true
+	late := l.Floor < end && slices.ContainsFunc(r.Limits, func(other Limit) bool {
+		return other.Giver != giver && other.Wanted > 0 && other.Wanted >= l.Floor
+	})
+	return l, l.Term == top.Term && position >= l.Floor && !late
 }

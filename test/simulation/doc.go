@@ -4,7 +4,8 @@
 // of orders can be tried in a second, each the same when it is tried again.
 //
 // What a member does in one transaction is written here once more, without SQL. A table of cases
-// runs on real servers too, and makes sure that both do the same.
+// runs on real servers too, and makes sure that both do the same. Nodes of a group have no such
+// table; where a schedule found a fault, a test on real servers shows it, too.
 //
-// Start from [World].
+// Start from [World] for members, from [Group] for the nodes of a group.
 package simulation

@@ -58,13 +58,18 @@ func (g giver) String() string {
 type step struct {
 	actor, what, member string
 	err                 error
+	wrote               fmt.Stringer // what was taken over from another node, if anything
 }
 
 // Steps are what was done, in order.
 func (w *World) Steps() string {
 	var text strings.Builder
 	for _, s := range w.steps {
-		fmt.Fprintf(&text, "%s: %s on %s: %v\n", s.actor, s.what, s.member, s.err)
+		fmt.Fprintf(&text, "%s: %s on %s: %v", s.actor, s.what, s.member, s.err)
+		if s.wrote != nil {
+			fmt.Fprintf(&text, " (%v)", s.wrote)
+		}
+		text.WriteString("\n")
 	}
 	return text.String()
 }
@@ -187,20 +192,24 @@ var (
 
 // do runs one step on a member.
 func (a *Actor) do(m *Member, what string, f func() error) error {
-	a.Next, a.At = what, slices.Index(a.World.Members, m)
+	return a.step(slices.Index(a.World.Members, m), m.Address, what, f)
+}
+
+// step runs one step on the machine at a position.
+func (a *Actor) step(at int, address, what string, f func() error) error {
+	a.Next, a.At = what, at
 	if a.killed || a.yield != nil && !a.yield(struct{}{}) {
 		a.killed = true
 		return errKilled
 	}
 	a.steps++
 	w := a.World
-	at := slices.Index(w.Members, m)
 	lost := a.steps == a.Lose
 	if a.Cut[at] || lost && a.Unsent {
 		return errAway
 	}
 	err := f()
-	w.steps = append(w.steps, step{a.Name, what, m.Address, err})
+	w.steps = append(w.steps, step{actor: a.Name, what: what, member: address, err: err})
 	if w.Seen != nil {
 		w.Seen(what)
 	}

@@ -1,6 +1,6 @@
-package sequence
+package limit
 
-// The arithmetic of groups. A window is what a sequence may give without asking a second machine; see ceiling.go.
+// The arithmetic of groups. A window is what a sequence may give without asking a second machine.
 const (
 	leastWindow   = 1 << 16 // of a sequence that is used little
 	windowWidths  = 64      // how many reservations fit in one window, at least
@@ -20,22 +20,22 @@ func windowSize(width, left uint64) uint64 {
 	return min(max(min(size, left/windowShare), width), left)
 }
 
-// windowEnd is the last number of the window that begins behind position.
-func windowEnd(position, width, highest uint64) uint64 {
+// WindowEnd is the last number of the window that begins behind position.
+func WindowEnd(position, width, highest uint64) uint64 {
 	left := highest - min(position, highest)
 	return min(position, highest) + windowSize(width, left)
 }
 
-// windowLow reports whether it is time for the next window.
-func windowLow(position, width, ceiling, highest uint64) bool {
+// WindowLow reports whether it is time for the next window.
+func WindowLow(position, width, ceiling, highest uint64) bool {
 	if ceiling >= highest {
 		return false // it goes no further
 	}
 	return ceiling-min(position, ceiling) < windowSize(width, highest-min(position, highest))/windowsInHand
 }
 
-// confirmations is on how many of n nodes a window must have been seen before its numbers are given, the primary included.
-func confirmations(n int) int { return n/2 + 1 }
+// Confirmations is on how many of n nodes a window must have been seen before its numbers are given, the primary included.
+func Confirmations(n int) int { return n/2 + 1 }
 
 // adoptions is on how many of n nodes an adoption must have been seen before the new holder gives numbers, itself included. Any two
 // of these sets meet, so a later holder knows of each one before it; and each meets all that a window was seen on, so no window of

@@ -1,11 +1,9 @@
-package sequence
+package limit
 
 import (
 	"fmt"
 	"math"
 	"testing"
-
-	"seqproxy/sequence/limit"
 )
 
 func TestAWindowHoldsManyReservationsAndNeverGoesBeyondTheEnd(t *testing.T) {
@@ -23,12 +21,12 @@ func TestAWindowHoldsManyReservationsAndNeverGoesBeyondTheEnd(t *testing.T) {
 		{6, 1, 6, 6},
 		{0, 1 << 58, most, 1 << 58},
 	} {
-		end := windowEnd(test.position, test.width, test.highest)
+		end := WindowEnd(test.position, test.width, test.highest)
 		if end != test.end {
-			t.Errorf("windowEnd(%d, %d, %d) = %d, want %d", test.position, test.width, test.highest, end, test.end)
+			t.Errorf("WindowEnd(%d, %d, %d) = %d, want %d", test.position, test.width, test.highest, end, test.end)
 		}
 	}
-	if !windowLow(40_000, 10, leastWindow, most) || windowLow(20_000, 10, leastWindow, most) || windowLow(99, 10, 100, 100) {
+	if !WindowLow(40_000, 10, leastWindow, most) || WindowLow(20_000, 10, leastWindow, most) || WindowLow(99, 10, 100, 100) {
 		t.Error("the next window is not opened at the half of one")
 	}
 }
@@ -36,7 +34,7 @@ func TestAWindowHoldsManyReservationsAndNeverGoesBeyondTheEnd(t *testing.T) {
 // Whatever sets of nodes confirm a window and show an adoption, a later holder knows of the window, and of each holder before.
 func TestAdoptionsMeetWindowsAndEachOther(t *testing.T) {
 	for n := 2; n <= 9; n++ {
-		if c, a := confirmations(n), adoptions(n, false); c+a <= n || 2*a <= n || c > n || a > n {
+		if c, a := Confirmations(n), adoptions(n, false); c+a <= n || 2*a <= n || c > n || a > n {
 			t.Errorf("%d nodes: windows on %d, adoptions on %d: they need not meet", n, c, a)
 		}
 		if a := adoptions(n, true); n > 2 && a != adoptions(n, false) {
@@ -49,19 +47,19 @@ func TestAdoptionsMeetWindowsAndEachOther(t *testing.T) {
 }
 
 func TestOnlyNodesThatAnswerAreTakenForLagging(t *testing.T) {
-	behind, dead := sighting{err: errNotShown}, sighting{err: errNotAsked}
+	behind, dead := &Witness{Err: ErrNotShown}, &Witness{Err: ErrNotAsked}
 	for name, c := range map[string]struct {
 		err  error
 		want bool
 	}{
 		"nothing is missing": {nil, false},
-		"another error":      {outcomeNotHolder, false},
-		"one lags":           {fmt.Errorf("wrapped: %w", &seenError{missing: []sighting{behind}}), true},
-		"one is dead":        {&seenError{missing: []sighting{behind, dead}}, false},
-		"one is a stranger":  {&seenError{missing: []sighting{{err: errStranger}}}, false},
-		"another holder":     {&seenError{missing: []sighting{behind}, claim: limit.Holder{Term: 2}}, false},
+		"another error":      {ErrNotHolder, false},
+		"one lags":           {fmt.Errorf("wrapped: %w", &SeenError{Missing: []*Witness{behind}}), true},
+		"one is dead":        {&SeenError{Missing: []*Witness{behind, dead}}, false},
+		"one is a stranger":  {&SeenError{Missing: []*Witness{{Err: ErrStranger}}}, false},
+		"another holder":     {&SeenError{Missing: []*Witness{behind}, Newer: Holder{Term: 2}}, false},
 	} {
-		if got := isLagging(c.err); got != c.want {
+		if got := IsLagging(c.err); got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}

@@ -1,0 +1,178 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"seqproxy/sequence/limit"
+)
+
+// others is the way to the nodes beside the chosen one, of a cluster to all.
+type others struct {
+	*ceilings
+	now *choice
+}
+
+func (o others) nodes() (all []*node) {
+	for _, n := range o.ceilings.nodes.all {
+		if n != o.now.node || o.now.cluster != "" {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// says is what matters of what a node says of itself.
+func (s *standing) says() *limit.Standing {
+	said := &limit.Standing{
+		Identity: s.who(), Holder: s.holder(), Apart: s.apart, Forgets: s.flush == "0",
+		Writable: s.unwritable() == "",
+	}
+	if settings := s.unflushed(); len(settings) > 0 {
+		said.Unflushed = flushStatement(settings)
+	}
+	return said
+}
+
+// Sight implements [limit.Nodes].
+func (o others) Sight(ctx context.Context) []limit.Look {
+	patience := o.opts.DialTimeout
+	if o.now.cluster != "" {
+		patience = min(patience, o.timing.shown) // this node has what they have, or a majority did not have it
+	}
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	all := make(chan limit.Look)
+	nodes := o.nodes()
+	for _, n := range nodes {
+		go func() { // received below
+			found := n.look(ctx)
+			look := limit.Look{Address: n.addr, Standing: *found.says(), Err: found.err}
+			if look.Err == nil {
+				look.Known, look.Err = o.readRecord(ctx, n.pool(), limit.Scope{All: true})
+			}
+			all <- look
+		}()
+	}
+	seen := make([]limit.Look, 0, len(nodes))
+	for range nodes {
+		seen = append(seen, <-all)
+	}
+	return seen
+}
+
+// Watch implements [limit.Nodes].
+func (o others) Watch(ctx context.Context, of limit.Scope, start func(address string) *limit.Witness, ended func(*limit.Witness) bool) {
+	ctx, stop := context.WithTimeout(ctx, o.timing.shown)
+	defer stop()
+	all := make(chan *limit.Witness)
+	nodes := o.nodes()
+	for _, n := range nodes {
+		w := start(n.addr)
+		go func() { // received below
+			o.watch(ctx, n, w, of)
+			all <- w
+		}()
+	}
+	for range nodes {
+		if ended(<-all) {
+			stop() // the others end soon
+		}
+	}
+}
+
+// watch asks one node until it shows what is wanted, or never will, or ctx ends.
+func (o others) watch(ctx context.Context, n *node, w *limit.Witness, of limit.Scope) {
+	for wait := o.timing.firstLook; ; wait = min(2*wait, o.timing.lastLook) {
+		if !w.Identified() {
+			if found := n.look(ctx); !w.Looked(found.says(), found.err) {
+				return
+			}
+		}
+		if w.Identified() {
+			switch known, err := o.readRecord(ctx, n.pool(), of); {
+			case err == nil && w.Shown(known):
+				return
+			case err != nil && ctx.Err() == nil:
+				w.Err = err
+			}
+		}
+		if !pause(ctx, wait) {
+			return
+		}
+	}
+}
+
+// group is the group as one attempt sees it, over a connection to the chosen node.
+func (g *ceilings) group(conn *sql.Conn, now *choice) *limit.Group {
+	return &limit.Group{
+		Store: holderStore{g, conn, now}, Nodes: others{g, now}, Count: len(g.nodes.all), Relaxed: g.relaxed,
+		Chosen: limit.Node{Address: now.addr, Identity: now.identity, Holder: now.holder, Cluster: now.cluster != ""},
+	}
+}
+
+// shownOn returns once need nodes have what was committed on this server before the call, the
+// chosen one included: a majority of them makes it survive a fail-over, or a crash of all nodes of
+// a cluster. Those that answer may lag for so long. Where there is one node, it returns at once.
+func (g *ceilings) shownOn(ctx context.Context, lag time.Duration, need int) error {
+	if !g.inForce() {
+		return nil
+	}
+	conn, err := g.conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	now := g.nodes.current.Load()
+	if now == nil {
+		return errUnchosen
+	}
+	if err := g.writable(ctx, conn); err != nil {
+		return err
+	}
+	if ok, err := g.group(conn, now).Admitted(ctx, ""); err != nil {
+		return err
+	} else if !ok {
+		_ = conn.Close() // an adoption takes others: with as many callers as there are connections they would wait for each other
+		if err := g.adopt(ctx, "", limit.Holder{}); err != nil {
+			return err
+		}
+		again, err := g.conn(ctx)
+		if err != nil {
+			return err
+		}
+		conn = again
+		if err := g.leadsTo(ctx, conn, now); err != nil {
+			return err
+		}
+	}
+	// Replicas apply changes in the order of their commits, so one that shows this has all before it.
+	if _, err := conn.ExecContext(ctx, "UPDATE "+g.table.holder+" SET `mark` = `mark` + 1 WHERE `holder` = "+now.holderSQL()); err != nil {
+		return fmt.Errorf("write table %s: %w", g.table.holder, err)
+	}
+	known, err := g.readRecord(ctx, conn, limit.Scope{})
+	if err != nil {
+		return err
+	}
+	marked := known.Holder()
+	if marked.ID != now.holder {
+		return outcomeNotHolder
+	}
+	_ = conn.Close() // others may need it meanwhile
+	for begin, again := time.Now(), true; again; {
+		_, failed := g.group(nil, now).Await(ctx, marked, need, limit.Scope{}, func(known limit.Record) bool {
+			top := known.Holder()
+			return top.ID == marked.ID && top.Term == marked.Term && top.Mark >= marked.Mark
+		})
+		if failed == nil || err == nil || ctx.Err() == nil { // an attempt that was cut off says less than the one before
+			err = failed
+		}
+		again = limit.IsLagging(err) && time.Since(begin) < lag && ctx.Err() == nil
+	}
+	if err != nil {
+		return fmt.Errorf("a fail-over could lose what was written: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,308 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
+	"seqproxy/sequence/limit"
+)
+
+// limitBatch is how many limits one statement writes.
+const limitBatch = 200
+
+// adopt makes the chosen node the holder of all sequences, unless it is that already as far as name is concerned, and no claim that somebody has seen on another node counts more.
+func (g *ceilings) adopt(ctx context.Context, name string, over limit.Holder) error {
+	if err := g.adopting.take(ctx); err != nil {
+		return fmt.Errorf("wait for an adoption: %w", err)
+	}
+	defer g.adopting.end()
+	conn, err := g.conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	for attempt := 1; ; attempt++ {
+		err = g.adoptOnce(ctx, conn, name, over)
+		if !errors.Is(err, limit.ErrOvertaken) || !g.mayRetry(ctx, attempt) {
+			return err
+		}
+	}
+}
+
+// adoptOnce is one attempt of adopt.
+func (g *ceilings) adoptOnce(ctx context.Context, conn *sql.Conn, name string, over limit.Holder) error {
+	now := g.nodes.current.Load()
+	if now == nil {
+		return nil // the next attempt goes elsewhere
+	}
+	if err := g.writable(ctx, conn); err != nil {
+		return err
+	}
+	made, err := g.group(conn, now).Adopt(ctx, name, over)
+	stranger := new(limit.NoCopyError)
+	switch {
+	case errors.As(err, &stranger):
+		err = &UnfitError{
+			Server: now.addr, Table: g.table.full, Finding: stranger.Error(),
+			Remedy: "make a node that replicated from the old primary the new one, or restore this one from a copy of it",
+		}
+	case errors.Is(err, limit.ErrOvertaken):
+		err = fmt.Errorf("%w: %w", err, outcomeNotHolder)
+	}
+	if err != nil {
+		return fmt.Errorf("adopt node %s: %w", now.addr, err)
+	}
+	if made.Term == 0 {
+		return nil // another proxy was faster
+	}
+	fields := []zap.Field{
+		logfield.Node(now.addr), zap.String("holder", now.holder), zap.Uint64("term", made.Term), zap.Int("sequences", made.Sequences),
+		zap.Strings("seen_on", made.SeenOn),
+	}
+	if made.Before == "" {
+		g.log.Info("sequences held by a node", fields...)
+	} else {
+		g.log.Warn("sequences held by another node", append(fields, zap.String("before", made.Before))...)
+	}
+	g.forget()
+	return nil
+}
+
+// holderStore is the tables of the chosen node, over one connection.
+type holderStore struct {
+	*ceilings
+	conn *sql.Conn
+	now  *choice
+}
+
+// Record implements [limit.Store].
+func (h holderStore) Record(ctx context.Context, of limit.Scope) (limit.Record, error) {
+	return h.readRecord(ctx, h.conn, of)
+}
+
+// Counter implements [limit.Store].
+func (h holderStore) Counter(ctx context.Context, name string, n uint64) (c limit.Counter, err error) {
+	stored, err := h.readRow(ctx, h.conn, name)
+	if err != nil {
+		return c, err
+	}
+	c = limit.Counter{Name: stored.name, Position: stored.position(), Max: stored.max, End: h.seen.Load().max}
+	if n > 0 {
+		c.Width, c.Fits = h.width(name, c.Position, n)
+	}
+	return c, nil
+}
+
+// Want implements [limit.Store].
+func (h holderStore) Want(ctx context.Context, holder limit.Holder, name string, end, position uint64) error {
+	if err := h.refuseEmpty(ctx, h.conn, name); err != nil {
+		return err
+	}
+	_, err := h.conn.ExecContext(ctx, "INSERT IGNORE INTO "+h.table.limit+" (`name`, `giver`, `term`, `floor`) "+
+		"SELECT s.`name`, h.`holder`, h.`term`, ? FROM "+h.table.full+" AS s JOIN "+h.table.holder+" AS h ON h.`holder` = "+h.now.holderSQL()+
+		" AND h.`term` = ? AND h.`complete` = 1 WHERE s.`name` = ? AND CAST(s.`id` AS UNSIGNED) >= CAST(? AS UNSIGNED)", position, holder.Term, name, position)
+	if err == nil {
+		_, err = h.conn.ExecContext(ctx, "UPDATE "+h.table.limit+" SET `wanted` = GREATEST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` = "+h.now.holderSQL()+
+			" AND `term` = ?", end, name, holder.Term)
+	}
+	return h.wrote(h.table.limit, err)
+}
+
+// Grant implements [limit.Store].
+func (h holderStore) Grant(ctx context.Context, holder limit.Holder, name string, end uint64) error {
+	_, err := h.conn.ExecContext(ctx, "UPDATE "+h.table.limit+" SET `granted` = GREATEST(`granted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` = "+h.now.holderSQL()+
+		" AND `term` = ? AND `wanted` >= CAST(? AS UNSIGNED)", end, name, holder.Term, end)
+	return h.wrote(h.table.limit, err)
+}
+
+// wrote names the table in an error of writing it.
+func (st *store) wrote(table string, err error) error {
+	if err != nil {
+		return fmt.Errorf("write table %s: %w", table, err)
+	}
+	return nil
+}
+
+// Transact implements [limit.Store].
+func (h holderStore) Transact(ctx context.Context, f func(limit.Tx) error) error {
+	return h.transact(ctx, func(tx *sql.Tx) error {
+		if err := h.leadsTo(ctx, tx, h.now); err != nil {
+			return err
+		}
+		return f(holderTx{h.ceilings, tx, h.now})
+	})
+}
+
+// holderTx is a transaction of an adoption.
+type holderTx struct {
+	*ceilings
+	tx  *sql.Tx
+	now *choice
+}
+
+// Lock implements [limit.Tx].
+func (t holderTx) Lock(ctx context.Context) (limit.Record, error) { return t.lockRecord(ctx, t.tx) }
+
+// Claim implements [limit.Tx].
+func (t holderTx) Claim(ctx context.Context, h limit.Holder) error {
+	complete := 0
+	if h.Complete {
+		complete = 1
+	}
+	_, err := t.tx.ExecContext(ctx, "REPLACE INTO "+t.table.holder+" (`holder`, `term`, `complete`) VALUES ("+t.now.holderSQL()+", ?, ?)", h.Term, complete)
+	return t.wrote(t.table.holder, err)
+}
+
+// Complete implements [limit.Tx].
+func (t holderTx) Complete(ctx context.Context, h limit.Holder) error {
+	_, err := t.tx.ExecContext(ctx, "UPDATE "+t.table.holder+" SET `complete` = 1 WHERE `holder` = "+t.now.holderSQL()+" AND `term` = ?", h.Term)
+	return t.wrote(t.table.holder, err)
+}
+
+// Install implements [limit.Tx].
+func (t holderTx) Install(ctx context.Context, b *limit.Beginning) (int, error) {
+	counters, err := t.lockCounters(ctx)
+	if err != nil {
+		return 0, err
+	}
+	windows, lost, err := t.windows(ctx, b.Wanted, counters)
+	if err != nil {
+		return 0, err
+	}
+	limits := make([]limit.Limit, 0, len(counters))
+	for _, c := range counters {
+		l, position, frozen := b.Of(c, windows[c.Name])
+		if position != c.Position {
+			if _, err := t.tx.ExecContext(ctx, "UPDATE "+t.table.full+" SET `id` = ? WHERE `name` = ?", position, c.Name); err != nil {
+				return 0, fmt.Errorf("raise the row of sequence %q to %d: %w", c.Name, position, err)
+			}
+		}
+		if frozen {
+			if err := t.raiseSaved(ctx, c.Name, l.Floor); err != nil {
+				return 0, err
+			}
+		}
+		limits = append(limits, l)
+	}
+	for _, name := range lost {
+		if err := t.restore(ctx, name, b.Wanted[name]); err != nil {
+			return 0, err
+		}
+	}
+	return len(counters), t.write(ctx, b.Term, limits)
+}
+
+// lockCounters reads all counters. Those that the server finds by the empty name, as somebody may
+// have made them by hand, are no sequences.
+func (t holderTx) lockCounters(ctx context.Context) (all []limit.Counter, err error) {
+	found, err := t.tx.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR), `name` = '' FROM "+t.table.full+" FOR UPDATE")
+	if err != nil {
+		return nil, fmt.Errorf("read table %s: %w", t.table.full, err)
+	}
+	defer func() { _ = found.Close() }()
+	for found.Next() {
+		c := limit.Counter{End: t.seen.Load().max}
+		var id sql.NullString
+		var empty bool
+		if err := found.Scan(&c.Name, &id, &empty); err != nil {
+			return nil, err
+		}
+		if c.Position, err = strconv.ParseUint(id.String, 10, 64); err != nil || empty {
+			continue // whoever reserves there is told
+		}
+		all = append(all, c)
+	}
+	return all, found.Err()
+}
+
+// raiseSaved has a sequence that is frozen, for a change of plans, continue above the windows, too.
+func (t holderTx) raiseSaved(ctx context.Context, name string, floor uint64) error {
+	_, err := t.tx.ExecContext(ctx, "UPDATE "+t.table.start+" SET `saved` = GREATEST(`saved`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `saved` IS NOT NULL", floor, name)
+	if err != nil && !hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR) {
+		return fmt.Errorf("write table %s: %w", t.table.start, err)
+	}
+	return nil
+}
+
+// windows are those of the counters, which are locked, by the counters' spelling: the server says which names it takes for one. lost are the names of which
+// numbers may have been given and which have no row here: they were dropped, or made so late that this node has not heard of them.
+func (t holderTx) windows(ctx context.Context, all map[string]uint64, counters []limit.Counter) (windows map[string]uint64, lost []string, err error) {
+	windows = make(map[string]uint64, len(counters))
+	for _, c := range counters {
+		windows[c.Name] = all[c.Name]
+	}
+	for name, wanted := range all {
+		if _, ok := windows[name]; ok || wanted == 0 {
+			continue
+		}
+		var stored string
+		err := t.tx.QueryRowContext(ctx, "SELECT `name` FROM "+t.table.full+" WHERE `name` = ? FOR UPDATE", name).Scan(&stored)
+		switch {
+		case err == nil:
+			windows[stored] = max(windows[stored], wanted)
+		case errors.Is(err, sql.ErrNoRows), isNoSuchText(err):
+			lost = append(lost, name)
+		default:
+			return nil, nil, fmt.Errorf("look which sequence is named %q: %w", name, err)
+		}
+	}
+	return windows, lost, nil
+}
+
+// restore keeps the numbers of a lost sequence from being given again: by its tombstone, or by a row where it has none.
+func (t holderTx) restore(ctx context.Context, name string, wanted uint64) error {
+	id := min(limit.Above(wanted), t.seen.Load().max)
+	var floor uint64
+	err := t.tx.QueryRowContext(ctx, "SELECT `floor` FROM "+t.table.options+" WHERE `name` = ? FOR UPDATE", name).Scan(&floor)
+	switch {
+	case err == nil:
+		_, err = t.tx.ExecContext(ctx, "UPDATE "+t.table.options+" SET `floor` = GREATEST(`floor`, CAST(? AS UNSIGNED)) WHERE `name` = ?", id, name)
+	case errors.Is(err, sql.ErrNoRows), hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR):
+		_, err = t.tx.ExecContext(ctx, "INSERT IGNORE INTO "+t.table.full+" (`name`, `id`) VALUES (?, ?)", name, id)
+	}
+	if err != nil {
+		return fmt.Errorf("keep the numbers of sequence %q, whose row is lost: %w", name, err)
+	}
+	return nil
+}
+
+// write replaces the holder's limits by those of the new term.
+func (t holderTx) write(ctx context.Context, term uint64, limits []limit.Limit) error {
+	table := &t.table
+	if _, err := t.tx.ExecContext(ctx, "DELETE FROM "+table.limit+" WHERE `giver` = "+t.now.holderSQL()); err != nil {
+		return fmt.Errorf("write table %s: %w", table.limit, err)
+	}
+	if t.now.cluster != "" { // each of its configurations was a holder; this one begins above them
+		for _, full := range []string{table.holder, table.limit} {
+			if _, err := t.tx.ExecContext(ctx, "DELETE FROM "+full+" WHERE `term` < ?", term); err != nil {
+				return fmt.Errorf("write table %s: %w", full, err)
+			}
+		}
+	}
+	for len(limits) > 0 {
+		batch := limits[:min(len(limits), limitBatch)]
+		limits = limits[len(batch):]
+		var text strings.Builder
+		text.WriteString("INSERT INTO " + table.limit + " (`name`, `giver`, `term`, `wanted`, `granted`, `floor`) VALUES ")
+		args := make([]any, 0, 5*len(batch))
+		for i, l := range batch {
+			if i > 0 {
+				text.WriteString(", ")
+			}
+			text.WriteString("(?, " + t.now.holderSQL() + ", ?, ?, ?, ?)")
+			args = append(args, l.Name, term, l.Wanted, l.Granted, l.Floor)
+		}
+		if _, err := t.tx.ExecContext(ctx, text.String(), args...); err != nil {
+			return fmt.Errorf("write table %s: %w", table.limit, err)
+		}
+	}
+	return nil
+}

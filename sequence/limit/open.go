@@ -1,0 +1,70 @@
+package limit
+
+import (
+	"context"
+	"fmt"
+)
+
+// Window is a window that was opened, or found open.
+type Window struct {
+	Granted uint64 // how far the sequence may go; 0: that is not known
+	First   uint64 // where it stood
+	Exact   bool   // the window is for one reservation, as near the end of the sequence
+	Found   bool   // somebody else was faster
+	SeenOn  []string
+}
+
+// Open raises how far a sequence may go that reserves n numbers at a time, unless somebody else
+// did. closed has a sequence that has not so many left get a window that ends where it stands: so
+// nobody begins below after a fail-over. Of an error the window says what was granted before.
+func (g *Group) Open(ctx context.Context, name string, n uint64, closed bool) (w Window, err error) {
+	counter, err := g.Store.Counter(ctx, name, n)
+	if err != nil {
+		return w, err
+	}
+	known, err := g.Store.Record(ctx, Scope{Name: name})
+	if err != nil {
+		return w, err
+	}
+	position := counter.Position
+	l, ok := known.Admits(g.Chosen.Holder, position, counter.End)
+	if !ok {
+		return w, ErrNotHolder
+	}
+	w = Window{Granted: l.Granted, First: position}
+	width := counter.Width
+	end := WindowEnd(position, width, counter.Max)
+	if !counter.Fits || end-min(position, end) < width {
+		if !closed {
+			return w, ErrNoRoom
+		}
+		width, end = 0, position
+	}
+	if l.Granted >= position+width && !WindowLow(position, width, l.Granted, counter.Max) {
+		w.Found = true
+		return w, nil
+	}
+	holder := known.Holder()
+	if err := g.Store.Want(ctx, holder, name, end, position); err != nil {
+		return w, err
+	}
+	seen, err := g.Await(ctx, holder, Confirmations(g.Count), Scope{Name: name}, func(known Record) bool {
+		top := known.Holder()
+		shown, _ := known.Of(holder.ID)
+		return top.ID == holder.ID && top.Term == holder.Term && shown.Term == holder.Term && shown.Wanted >= end
+	})
+	if err != nil {
+		return w, fmt.Errorf("raise the ceiling of sequence %q, which is %d: %w", name, l.Granted, err)
+	}
+	if err := g.Store.Grant(ctx, holder, name, end); err != nil {
+		return w, err
+	}
+	if known, err = g.Store.Record(ctx, Scope{Name: name}); err != nil {
+		return w, err
+	}
+	if l, ok = known.Admits(g.Chosen.Holder, position, counter.End); !ok || l.Granted < end {
+		return w, ErrNotHolder
+	}
+	w.Granted, w.Exact, w.SeenOn = l.Granted, end-position == width, addresses(seen)
+	return w, nil
+}

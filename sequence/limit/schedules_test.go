@@ -1,0 +1,506 @@
+package limit_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"seqproxy/test/simulation"
+)
+
+const name = "photos"
+
+// A kind is a group that is tried in many orders of steps.
+type kind struct {
+	what      string
+	nodes     int
+	cluster   bool
+	forgetful []int // nodes whose crash loses what they committed last
+}
+
+var kinds = []kind{
+	{what: "a primary and two replicas", nodes: 3},
+	{what: "a primary and a replica", nodes: 2},
+	{what: "a primary and two replicas, of which one does not flush", nodes: 3, forgetful: []int{2}},
+	{what: "a cluster", nodes: 3, cluster: true},
+	{what: "a cluster of which one node does not flush", nodes: 3, cluster: true, forgetful: []int{2}},
+}
+
+// estate is a group with proxies, in which things go wrong by chance.
+type estate struct {
+	*simulation.Group
+	kind
+	rng     *rand.Rand
+	proxies []*simulation.GroupProxy
+	made    int
+}
+
+func (k *kind) start(seed uint64, faults simulation.GroupFaults) *estate {
+	e := &estate{Group: simulation.NewGroup(k.nodes, k.cluster, seed, name, k.forgetful...), kind: *k, rng: rand.New(rand.NewPCG(seed, 5))}
+	e.Faults = faults
+	return e
+}
+
+// join has another proxy take numbers.
+func (e *estate) join() *simulation.GroupProxy {
+	e.made++
+	return e.NewGroupProxy(fmt.Sprint("proxy", e.made), name, 1+uint64(e.rng.IntN(3)), 6+e.rng.IntN(16))
+}
+
+// node is one by chance.
+func (e *estate) node() int { return e.rng.IntN(len(e.Nodes)) }
+
+// breakOrMend does what operators and machines do.
+func (e *estate) breakOrMend() {
+	a, b := e.node(), e.node()
+	if e.cluster {
+		switch e.rng.IntN(6) {
+		case 0:
+			e.Crash(a)
+		case 1:
+			e.Part(a)
+		case 2:
+			e.Notice(a)
+		case 3:
+			e.Join(a)
+		case 4:
+			for i := range e.Nodes {
+				e.Crash(i)
+			}
+		case 5:
+			if a != b {
+				e.Bootstrap(a, b)
+			}
+		}
+		return
+	}
+	switch e.rng.IntN(7) {
+	case 0:
+		e.Crash(a)
+	case 1:
+		e.Restart(a)
+	case 2, 3: // a fail-over
+		if !e.Nodes[a].ReadOnly || !e.Nodes[a].Up {
+			return
+		}
+		apart := e.rng.IntN(3) == 0 // the old primary lives on, and proxies reach either
+		for i, n := range e.Nodes {
+			switch {
+			case i == a || n.ReadOnly:
+			case apart:
+				for _, p := range e.proxies {
+					clear(p.Cut)
+					p.Cut[[]int{a, i}[e.rng.IntN(2)]] = true
+				}
+			case e.rng.IntN(4) > 0:
+				e.Crash(i)
+			}
+		}
+		e.Promote(a, e.rng.IntN(5))
+		for i := range e.Nodes {
+			if e.rng.IntN(3) > 0 {
+				e.Follow(i, a)
+			}
+		}
+	case 4, 5:
+		e.Follow(a, b)
+	case 6:
+		e.Copy(a, b)
+	}
+}
+
+// mend has all nodes be there again.
+func (e *estate) mend() {
+	if e.cluster {
+		for i := range e.Nodes {
+			e.Notice(i)
+		}
+		if !e.Alive() {
+			a := e.node()
+			e.Bootstrap(a, (a+1)%len(e.Nodes))
+		}
+		for i := range e.Nodes {
+			e.Join(i)
+		}
+	} else {
+		primary := e.node()
+		any := slices.ContainsFunc(e.Nodes, func(n *simulation.Node) bool { return n.Knows() })
+		for e.Nodes[primary].Forgets || any && !e.Nodes[primary].Knows() {
+			primary = e.node()
+		}
+		for i := range e.Nodes {
+			e.Restart(i)
+		}
+		e.Promote(primary, 0)
+		for i := range e.Nodes {
+			e.Follow(i, primary)
+		}
+	}
+	for e.ApplyAll() {
+	}
+}
+
+// end has all nodes be there again, and looks whether numbers are given, and none came twice.
+func (e *estate) end() error {
+	e.mend()
+	for range 2 {
+		p := e.join()
+		for p.Resume() {
+			e.ApplyAll()
+		}
+		if len(e.Twice) > 0 {
+			break
+		}
+		if p.Err != nil || p.Given == 0 {
+			return fmt.Errorf("%s gives %d numbers: %w", p.Name, p.Given, p.Err)
+		}
+	}
+	if len(e.Twice) > 0 {
+		return fmt.Errorf("given twice: %s", strings.Join(e.Twice[:min(3, len(e.Twice))], "; "))
+	}
+	return nil
+}
+
+// random runs proxies in an order by chance, while nodes lag, crash, forget, are cut off and come
+// back.
+func (k *kind) random(seed uint64, faults simulation.GroupFaults) (given int, err error) {
+	e := k.start(seed, faults)
+	e.proxies = append(e.proxies, e.join(), e.join())
+	first := e.proxies[0] // the first time all nodes are there
+	for i := e.rng.IntN(40); i > 0 && first.Resume(); i-- {
+		e.ApplyAll()
+	}
+	busy := 1 + e.rng.IntN(8) // how much faster numbers are taken than commits are replicated
+	calm := 40 + e.rng.IntN(200)
+	for range 200 {
+		switch x := e.rng.IntN(calm); {
+		case x < 3:
+			e.breakOrMend()
+		case x == 3:
+			p := e.proxies[e.rng.IntN(len(e.proxies))]
+			p.Cut[e.node()] = e.rng.IntN(3) == 0
+		case x == 4 && len(e.proxies) < 6:
+			if e.rng.IntN(2) == 0 {
+				e.proxies[e.rng.IntN(len(e.proxies))].Kill()
+			}
+			p := e.join()
+			if e.rng.IntN(3) == 0 {
+				p.Lose, p.Unsent = 1+e.rng.IntN(60), e.rng.IntN(2) == 0
+			}
+			e.proxies = append(e.proxies, p)
+		case x == 5:
+			e.Nodes[e.node()].Flush()
+		case x < calm/2:
+			at := e.node()
+			for range e.rng.IntN(6) {
+				e.Apply(at)
+			}
+		default:
+			p := e.proxies[e.rng.IntN(len(e.proxies))]
+			for range e.rng.IntN(3 * busy) {
+				p.Resume()
+			}
+		}
+	}
+	for _, p := range e.proxies {
+		given += p.Given
+	}
+	for _, p := range e.proxies {
+		clear(p.Cut)
+	}
+	if err := e.end(); err != nil {
+		return given, fmt.Errorf("%s, seed %d: %w\n%s", e.what, seed, err, e.Steps())
+	}
+	for _, p := range e.proxies {
+		p.Run()
+	}
+	if len(e.Twice) > 0 {
+		return given, fmt.Errorf("%s, seed %d: given twice: %s\n%s", e.what, seed, strings.Join(e.Twice[:min(3, len(e.Twice))], "; "), e.Steps())
+	}
+	return given, nil
+}
+
+// randomSchedules is how many are tried; see SEQPROXY_SCHEDULES in CONTRIBUTING.md.
+func randomSchedules(t *testing.T) uint64 {
+	t.Helper()
+	usual := "5000"
+	if testing.Short() {
+		usual = "1000"
+	}
+	text := cmp.Or(os.Getenv("SEQPROXY_SCHEDULES"), usual)
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		t.Fatalf("SEQPROXY_SCHEDULES=%s: %v", text, err)
+	}
+	return n
+}
+
+func TestRandomSchedules(t *testing.T) {
+	for i := range kinds {
+		k := &kinds[i]
+		t.Run(k.what, func(t *testing.T) {
+			t.Parallel()
+			given, all := 0, randomSchedules(t)/uint64(len(kinds))
+			for seed := range all {
+				n, err := k.random(seed, simulation.GroupFaults{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				given += n
+			}
+			t.Logf("%d numbers in %d schedules", given, all)
+		})
+	}
+}
+
+// writes reports whether a step changes anything.
+func writes(step string) bool {
+	switch step {
+	case "look", "read", "read counter", "begin", "confirm":
+		return false
+	}
+	return true
+}
+
+// lagging has the nodes take over what others committed, but for so many commits.
+func (e *estate) lagging(lag []int) {
+	for i := range e.Nodes {
+		for e.Lag(i) > lag[i] && e.Apply(i) {
+		}
+	}
+}
+
+// runWrites resumes a proxy until it stands before its n-th step that writes, while nodes lag so far.
+func (e *estate) runWrites(p *simulation.GroupProxy, n int, lag ...int) bool {
+	for range n {
+		for {
+			more := p.Resume()
+			e.lagging(lag)
+			if !more {
+				return false
+			}
+			if writes(p.Next) {
+				break
+			}
+		}
+	}
+	return true
+}
+
+func (e *estate) proxy(times int) *simulation.GroupProxy {
+	e.made++
+	return e.NewGroupProxy(fmt.Sprint("proxy", e.made), name, 2, times)
+}
+
+// without runs another proxy to its end, while nodes lag so far.
+func (e *estate) another(lag ...int) {
+	e.runWrites(e.proxy(4), 40, lag...)
+}
+
+// writesTried is how many steps that write a proxy does at most before something happens. In these
+// it makes a node the holder, and opens two windows.
+const writesTried = 11
+
+// failOvers are schedules of a primary and two replicas: the first one dies before the i-th step
+// that a proxy writes, or lives on and is out of the way of others; the second one dies before the
+// j-th step of another proxy, and the third one applies late what it has received. Replicas lag.
+func failOvers(stride int, faults simulation.GroupFaults, found func(what string, e *estate) bool) (tried int) {
+	for i := 1; i <= writesTried; i += stride {
+		for j := 1; j <= writesTried; j += stride {
+			for shape := range 3 * 3 * 2 * 3 {
+				b, c, apart, late := shape%3, shape/3%3, shape/9%2 == 1, shape/18
+				e := kinds[0].start(1, faults)
+				first, second := e.proxy(6), e.proxy(6)
+				e.runWrites(first, i, 0, b, c)
+				if apart {
+					first.CutFrom(1)
+					second.CutFrom(0)
+				} else {
+					e.Crash(0)
+				}
+				e.Promote(1, late)
+				e.Follow(2, 1)
+				if !apart {
+					e.Restart(0)
+					e.Follow(0, 1)
+				}
+				e.runWrites(second, j, 0, 0, c)
+				if apart {
+					e.runWrites(first, 20, 0, 0, c)
+				} else {
+					second.Resume() // what it writes is only received
+				}
+				e.Crash(1)
+				e.Promote(2, late)
+				e.Follow(0, 2)
+				e.another(0, 0, 9)
+				e.ApplyAll()
+				e.another(0, 0, 0)
+				e.runWrites(second, 20, 0, 0, 0)
+				tried++
+				what := fmt.Sprintf("fail-over before writes %d and %d, lags %d and %d, apart %v, late %d", i, j, b, c, apart, late)
+				if !found(what, e) {
+					return tried
+				}
+			}
+		}
+	}
+	return tried
+}
+
+// bootstraps are schedules of a cluster: before the i-th step that a proxy writes a node leaves, or
+// all crash and the better of two begins again; the same before the j-th step of another proxy.
+func bootstraps(stride int, faults simulation.GroupFaults, found func(what string, e *estate) bool) (tried int) {
+	shakes := []func(e *estate){
+		func(e *estate) { e.Part(0) },
+		func(e *estate) { e.Part(2) },
+		func(e *estate) {
+			for i := range 3 {
+				e.Crash(i)
+			}
+			e.Bootstrap(1, 2)
+			e.Join(0)
+			e.Join(2)
+			e.Join(1)
+		},
+		func(e *estate) {
+			for i := range 3 {
+				e.Crash(i)
+			}
+			e.Bootstrap(0, 2)
+			e.Join(1)
+			e.Join(2)
+			e.Join(0)
+		},
+	}
+	for i := 1; i <= writesTried; i += stride {
+		for j := 1; j <= writesTried; j += stride {
+			for shape := range 2 * 2 * len(shakes) * len(shakes) {
+				b, c := shape%2*2, shape/2%2*2
+				e := kinds[3].start(1, faults)
+				first, second := e.proxy(6), e.proxy(6)
+				e.runWrites(first, i, 0, b, c)
+				shakes[shape/4%len(shakes)](e)
+				e.runWrites(second, j, 0, b, c)
+				for range 3 {
+					first.Resume()
+				}
+				e.Notice(0)
+				e.Join(0)
+				shakes[shape/4/len(shakes)](e)
+				e.another(0, b, c)
+				e.runWrites(first, 20, 0, b, c)
+				e.runWrites(second, 20, 0, b, c)
+				tried++
+				what := fmt.Sprintf("shaken before writes %d and %d, lags %d and %d, shape %d", i, j, b, c, shape)
+				if !found(what, e) {
+					return tried
+				}
+			}
+		}
+	}
+	return tried
+}
+
+// Every order of a few steps that matter.
+func TestShortSchedules(t *testing.T) {
+	for what, all := range map[string]func(int, simulation.GroupFaults, func(string, *estate) bool) int{"fail-overs": failOvers, "clusters": bootstraps} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			var failed error
+			stride := 1
+			if testing.Short() {
+				stride = 3
+			}
+			tried := all(stride, simulation.GroupFaults{}, func(what string, e *estate) bool {
+				given := len(e.Twice) == 0
+				if !given {
+					failed = fmt.Errorf("%s: given twice: %s\n%s", what, e.Twice[0], e.Steps())
+				}
+				return given
+			})
+			if failed != nil {
+				t.Error(failed)
+			}
+			t.Logf("%d schedules", tried)
+		})
+	}
+}
+
+// A node is adopted, and dies before its replica has applied where its sequences begin. The replica
+// becomes the holder after it, begins at the same numbers, and applies that then. Random schedules
+// found it, at the 4,400th seed.
+func TestWhereAHolderBeforeBeganMayArriveLate(t *testing.T) {
+	for _, faults := range []simulation.GroupFaults{{}, {ForgetsOthers: true}} {
+		e := kinds[0].start(1, faults)
+		first, second := e.proxy(6), e.proxy(6)
+		e.runWrites(first, 5, 0, 0, 0)
+		e.Crash(0)
+		e.Promote(1, 0)
+		e.Restart(0)
+		e.Follow(0, 1)
+		e.Follow(2, 1)
+		e.runWrites(second, 2, 0, 0, 0)
+		second.Resume() // its adoption is complete, which the others have only received
+		e.Crash(1)
+		e.Promote(2, 1)
+		e.Follow(0, 2)
+		e.another(0, 0, 9)
+		e.ApplyAll()
+		e.another(0, 0, 0)
+		if twice := len(e.Twice) > 0; twice != faults.ForgetsOthers {
+			t.Errorf("%+v: given twice: %v\n%s", faults, e.Twice, e.Steps())
+		}
+	}
+}
+
+// Without one of the rules the schedules give a number twice. Tests on real servers show the same,
+// which are named.
+func TestSchedulesFindWhatIsMissing(t *testing.T) {
+	for what, faults := range map[string]simulation.GroupFaults{
+		// TestAGaleraClusterThatLostItsLastSecondsGoesOnAboveItsCeiling
+		"the holder of a cluster is a node": {HolderPerNode: true},
+		// TestAnIsolatedPrimaryThatLivesOnGivesNothingThatTheNewOneGives
+		"a node shows an older holder what that wants": {ShowsToOlder: true},
+		// TestANodeThatDoesNotFlushIsNoWitnessOfWhatIsWrittenToIt
+		"a node that does not flush is a witness": {CountsForgetful: true},
+		// TestAFailOverThatLosesReservationsWhileTwoProxiesHoldSegmentsRepeatsNoNumber
+		"an adoption begins below a window that one node has seen": {BeginsBelow: true},
+		"a window is used before a witness has shown it":           {GrantsUnseen: true},
+		// TestWhereAHolderBeforeBeganMayArriveLate
+		"what a holder before wrote comes late": {ForgetsOthers: true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			tried, twice := 0, ""
+			look := func(what string, e *estate) bool {
+				if len(e.Twice) > 0 {
+					twice = what + ": " + e.Twice[0]
+				}
+				return twice == ""
+			}
+			for seed := uint64(0); twice == "" && seed < 300; seed++ {
+				k := &kinds[seed%uint64(len(kinds))]
+				tried++
+				if _, err := k.random(seed, faults); err != nil && strings.Contains(err.Error(), "given twice") {
+					twice = fmt.Sprintf("%.300s", err)
+				}
+			}
+			if twice == "" {
+				tried += failOvers(1, faults, look)
+			}
+			if twice == "" {
+				tried += bootstraps(1, faults, look)
+			}
+			if twice == "" {
+				t.Errorf("%d schedules do not find it", tried)
+			}
+			t.Logf("found by schedule %d: %s", tried, twice)
+		})
+	}
+}

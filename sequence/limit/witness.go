@@ -1,0 +1,159 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Why a node does not count as a witness.
+var (
+	ErrNotShown   = errors.New("it does not show what was written on the primary: replication is behind, stopped, or from another server")
+	ErrSameServer = errors.New("it is one server with another of the addresses, or has its server_id or server_uuid")
+	ErrStranger   = errors.New("it does not show what was written on the primary, and can be written to itself: make it a replica of the primary, and read only")
+	ErrNotKept    = errors.New("innodb_flush_log_at_trx_commit is 0 there: its crash would lose what it shows")
+	ErrUnflushed  = errors.New("it does not flush at commit: its crash would lose what it shows")
+	ErrElsewhere  = errors.New("it is in another configuration of the cluster")
+	ErrNotAsked   = errors.New("it was not asked to the end")
+)
+
+// Witness is a node that is asked until it shows what was written.
+type Witness struct {
+	Address string
+	Known   Record // what it has shown last
+	Err     error  // why it does not count; nil: it shows what was written
+
+	group    *Group
+	shows    func(Record) bool
+	identity string // empty: it is not known that it may count
+	writable bool
+}
+
+// Looked takes what the node says of itself, or why it does not. again is false if it need not be
+// asked any more.
+func (w *Witness) Looked(s *Standing, err error) (again bool) {
+	if err == nil {
+		err = w.group.noWitness(s)
+	}
+	if err != nil {
+		w.Err = err
+	} else {
+		w.identity, w.writable = s.Identity, !w.group.Chosen.Cluster && s.Writable
+	}
+	// A node of a cluster may hear of the configuration in a moment.
+	return !errors.Is(err, ErrNotKept)
+}
+
+// Identified reports whether what it has recorded may count.
+func (w *Witness) Identified() bool { return w.identity != "" }
+
+// Shown takes what the node has recorded, and reports whether that is what was written.
+func (w *Witness) Shown(known Record) bool {
+	w.Known, w.Err = known, ErrNotShown
+	switch {
+	case w.shows(known):
+		w.Err = nil
+	case w.writable:
+		w.Err = ErrStranger
+	}
+	return w.Err == nil
+}
+
+// noWitness is why what a node shows does not count, nil if it does.
+func (g *Group) noWitness(s *Standing) error {
+	switch {
+	case !g.Chosen.Cluster && s.Forgets && !g.Relaxed:
+		return ErrNotKept
+	case !g.Chosen.Cluster:
+		return nil
+	case s.Apart != "":
+		return errors.New(s.Apart)
+	case s.Holder != g.Chosen.Holder:
+		return ErrElsewhere
+	case s.Unflushed != "" && !g.Relaxed:
+		return fmt.Errorf("%w (%s)", ErrUnflushed, s.Unflushed)
+	}
+	return nil
+}
+
+// Await waits until need nodes show what was written under the holder own, and returns those that
+// were looked at. The chosen node has it, unless it is of a cluster.
+func (g *Group) Await(ctx context.Context, own Holder, need int, of Scope, shows func(Record) bool) (seen []*Witness, err error) {
+	identities := make(map[string]bool)
+	if !g.Chosen.Cluster {
+		identities[g.Chosen.Identity] = true
+		need--
+	}
+	if need <= 0 {
+		return nil, nil
+	}
+	var missing []*Witness
+	g.Nodes.Watch(ctx, of, func(address string) *Witness {
+		return &Witness{Address: address, Err: ErrNotAsked, group: g, shows: shows}
+	}, func(w *Witness) bool {
+		if w.Err == nil && identities[w.identity] {
+			w.Err = ErrSameServer
+		}
+		if w.Err != nil {
+			missing = append(missing, w)
+			return false
+		}
+		identities[w.identity] = true
+		seen = append(seen, w)
+		return len(seen) == need
+	})
+	if len(seen) >= need {
+		return seen, nil
+	}
+	lost := &SeenError{Cluster: g.Chosen.Cluster, Need: need, Seen: len(seen), Missing: missing}
+	for _, w := range missing {
+		if top := w.Known.Holder(); top.ID != g.Chosen.Holder && top.Over(own) && top.Over(lost.Newer) {
+			lost.Newer = top
+		}
+	}
+	return seen, lost
+}
+
+func addresses(seen []*Witness) []string {
+	all := make([]string, len(seen))
+	for i, w := range seen {
+		all[i] = w.Address
+	}
+	return all
+}
+
+// SeenError: what was written is not seen on enough other nodes, or of a cluster on enough nodes.
+type SeenError struct {
+	Cluster    bool
+	Need, Seen int
+	Missing    []*Witness
+	Newer      Holder // that another node knows, and the chosen one does not; its term is 0 if there is none
+}
+
+func (e *SeenError) Error() string {
+	var text strings.Builder
+	nodes, remedy := "other nodes", "have them replicate from the primary; nodes that are gone for good may be taken out of `nodes` of every proxy, "+
+		"but not before the log says that the present primary holds the sequences"
+	if e.Cluster {
+		nodes, remedy = "nodes", "have them be members of the cluster that are in step and flush at commit; nodes that are gone for good may be replaced in "+
+			"`nodes` of every proxy by others that have joined it (docs: Galera and group replication)"
+	}
+	fmt.Fprintf(&text, "it is seen on %d %s of the sequence server, and must be on %d", e.Seen, nodes, e.Need)
+	for i, w := range e.Missing {
+		sep := "; "
+		if i == 0 {
+			sep = ": "
+		}
+		fmt.Fprintf(&text, "%s%s: %v", sep, w.Address, w.Err)
+	}
+	return text.String() + "; to mend it: " + remedy
+}
+
+// IsLagging reports whether what was written may be seen yet: all nodes answer that lack it, and
+// none of them has another holder.
+func IsLagging(err error) bool {
+	lost := new(SeenError)
+	return errors.As(err, &lost) && lost.Newer.Term == 0 && !slices.ContainsFunc(lost.Missing, func(w *Witness) bool { return w.Err != ErrNotShown })
+}

@@ -1,0 +1,601 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"seqproxy/sequence/limit"
+)
+
+// GroupFaults are checks of a group that are taken out, to see that a test finds it.
+type GroupFaults struct {
+	HolderPerNode   bool // the holder of a cluster is a node, and not a configuration
+	ShowsToOlder    bool // a node shows an older holder what that wants, as if it knew of no newer one
+	CountsForgetful bool // a node counts that does not flush at commit
+	BeginsBelow     bool // an adoption looks at the windows that the chosen node knows, and at no others
+	GrantsUnseen    bool // a window is used before any other node has shown it
+	ForgetsOthers   bool // nobody looks, before a sequence is used, at what other holders wanted
+}
+
+// seen is what the chosen node is seen to have recorded.
+func (f *GroupFaults) seen(known limit.Record, of limit.Scope, holder string) limit.Record {
+	if f.ForgetsOthers && of.Name != "" {
+		known.Limits = slices.DeleteFunc(known.Limits, func(l limit.Limit) bool { return l.Giver != holder })
+	}
+	return known
+}
+
+// Group is some nodes that hold the same sequences, and all that was given of them.
+type Group struct {
+	*World
+	Nodes   []*Node
+	Cluster bool
+	Faults  GroupFaults
+
+	order   []*commit // of a cluster: what all its nodes commit, in this order
+	present string    // configuration of the cluster; empty: there is none
+	views   int       // so many configurations there were
+}
+
+// highest is the last number of each sequence. It is low, so that windows are small; see
+// limit.WindowEnd.
+const highest = 1500
+
+// NewGroup has n nodes: the first is the primary of the others, or all are a cluster. forgetful are
+// nodes whose crash loses what they committed.
+func NewGroup(n int, cluster bool, seed uint64, name string, forgetful ...int) *Group {
+	random := rand.New(rand.NewPCG(seed, 11))
+	g := &Group{World: &World{given: make(map[number]giver), Random: random}, Cluster: cluster}
+	first := &commit{counters: map[string]uint64{name: 0}}
+	for i := range n {
+		node := &Node{Address: fmt.Sprintf("10.0.1.%d:3306", i+1), ID: fmt.Sprint("server ", i+1), Up: true, Forgets: slices.Contains(forgetful, i)}
+		node.become([]*commit{first})
+		g.Nodes = append(g.Nodes, node)
+	}
+	if cluster {
+		g.order = []*commit{first}
+		for _, node := range g.Nodes {
+			node.member = true
+		}
+		g.newView()
+		for g.ApplyAll() {
+		}
+	} else {
+		for _, node := range g.Nodes[1:] {
+			node.ReadOnly, node.source = true, g.Nodes[0]
+		}
+	}
+	return g
+}
+
+// newView begins a configuration of the cluster. Its members know of it at once, and have stored it
+// when they come to it.
+func (g *Group) newView() {
+	g.views++
+	g.present = fmt.Sprint("configuration ", g.views)
+	g.order = append(g.order, &commit{view: g.present})
+	for _, node := range g.Nodes {
+		if node.member {
+			node.view = g.present
+		}
+	}
+}
+
+// Apply has a node take over one commit of another, and reports whether there was one.
+func (g *Group) Apply(at int) bool {
+	node := g.Nodes[at]
+	if !g.Cluster {
+		if !node.apply() {
+			return false
+		}
+	} else {
+		if !node.Up || !node.member || len(node.commits) == len(g.order) {
+			return false
+		}
+		node.take(g.order[len(node.commits)])
+	}
+	g.steps = append(g.steps, step{actor: "operator", what: "apply", member: node.Address, wrote: node.commits[len(node.commits)-1]})
+	return true
+}
+
+// ApplyAll has each node take over one commit, and reports whether there was one.
+func (g *Group) ApplyAll() (any bool) {
+	for i := range g.Nodes {
+		any = g.Apply(i) || any
+	}
+	return any
+}
+
+// Lag is how many commits a node has not taken over yet.
+func (g *Group) Lag(at int) (n int) {
+	node := g.Nodes[at]
+	from := g.order
+	if !g.Cluster {
+		if from = nil; node.source != nil {
+			from = node.source.commits
+		}
+	}
+	for _, c := range from {
+		if !node.has[c] {
+			n++
+		}
+	}
+	return n + len(node.late)
+}
+
+// did takes note of what was done to a node.
+func (g *Group) did(what string, n *Node) {
+	g.steps = append(g.steps, step{actor: "operator", what: what, member: n.Address})
+}
+
+// Crash kills a node.
+func (g *Group) Crash(at int) {
+	node := g.Nodes[at]
+	if !node.Up {
+		return
+	}
+	g.did("kill", node)
+	node.Up, node.late, node.view = false, nil, ""
+	if left := len(node.commits) - node.flushed; left > 0 {
+		node.become(node.commits[:node.flushed+g.Random.IntN(left+1)])
+	}
+	g.leave(at)
+}
+
+// leave has the others of a cluster go on without a node, if they are more than half of those
+// that were in it.
+func (g *Group) leave(at int) {
+	if !g.Cluster || !g.Nodes[at].member {
+		return
+	}
+	before := 0
+	for _, node := range g.Nodes {
+		if node.member {
+			before++
+		}
+	}
+	g.Nodes[at].member = false
+	if 2*(before-1) > before {
+		g.newView()
+		return
+	}
+	g.present = ""
+	for _, node := range g.Nodes {
+		node.member = false // the rest has no majority, and commits nothing
+	}
+}
+
+// Part has a node of a cluster lose the others. It learns of that later; see Notice.
+func (g *Group) Part(at int) {
+	g.did("partition", g.Nodes[at])
+	g.leave(at)
+}
+
+// Notice has a node know which configuration it is in.
+func (g *Group) Notice(at int) {
+	if node := g.Nodes[at]; !node.member {
+		g.did("notice", node)
+		node.view = ""
+	}
+}
+
+// Join has a node of a cluster come back, with a copy of what the others hold.
+func (g *Group) Join(at int) {
+	node := g.Nodes[at]
+	if g.present == "" || node.member {
+		return
+	}
+	g.did("join", node)
+	node.become(g.order)
+	node.Up, node.member = true, true
+	g.newView()
+}
+
+// Bootstrap begins the cluster again where it is gone, with the better of two nodes.
+func (g *Group) Bootstrap(a, b int) {
+	if g.present != "" {
+		return
+	}
+	node := g.Nodes[a]
+	if len(g.Nodes[b].commits) > len(node.commits) {
+		node = g.Nodes[b]
+	}
+	g.did("bootstrap", node)
+	for _, other := range g.Nodes {
+		other.view = ""
+	}
+	g.order = slices.Clone(node.commits)
+	node.Up, node.member = true, true
+	g.newView()
+}
+
+// Alive reports whether there is a cluster.
+func (g *Group) Alive() bool { return g.present != "" }
+
+// Restart has a node that was killed begin again, as it was.
+func (g *Group) Restart(at int) {
+	if !g.Cluster {
+		g.did("restart", g.Nodes[at])
+		g.Nodes[at].Up = true
+	}
+}
+
+// Promote makes a replica the primary. It has received up to so many commits more of the one before
+// than it has applied, and may apply these later.
+func (g *Group) Promote(at, late int) {
+	node := g.Nodes[at]
+	if source := node.source; source != nil {
+		for _, c := range source.commits {
+			if !node.has[c] && len(node.late) < late {
+				node.late = append(node.late, c)
+			}
+		}
+	}
+	node.source, node.ReadOnly = nil, false
+	g.did(fmt.Sprintf("promote, with %d late commits,", len(node.late)), node)
+}
+
+// Follow makes a node a replica of another.
+func (g *Group) Follow(at, source int) {
+	if at == source || g.Nodes[source].ReadOnly {
+		return
+	}
+	node := g.Nodes[at]
+	node.source, node.ReadOnly, node.late = g.Nodes[source], true, nil
+	g.did("follow "+g.Nodes[source].Address, node)
+}
+
+// Copy has a node be set up anew from another, as its replica, once that holds the sequences.
+func (g *Group) Copy(at, from int) {
+	source := g.Nodes[from]
+	top := source.rows.record(limit.Scope{}).Holder()
+	if at == from || !source.Up || source.ReadOnly || top.ID != source.ID || !top.Complete || len(source.late) > 0 {
+		return
+	}
+	for _, n := range g.Nodes {
+		if n.rows.record(limit.Scope{}).Holder().Over(top) {
+			return
+		}
+	}
+	g.did("copy "+source.Address, g.Nodes[at])
+	g.Nodes[at].become(source.commits)
+	g.Nodes[at].Up = true
+	g.Follow(at, from)
+}
+
+// choice is a node that can be written to, as a proxy has found it.
+type choice struct {
+	node *Node
+	limit.Node
+}
+
+// holder is who gives numbers by a node, as it says itself.
+func (g *Group) holder(n *Node) string {
+	if !g.Cluster || g.Faults.HolderPerNode {
+		return n.ID
+	}
+	return n.rows.view
+}
+
+// standing is what a node says of itself.
+func (g *Group) standing(n *Node) *limit.Standing {
+	s := &limit.Standing{Identity: n.ID, Holder: g.holder(n), Forgets: n.Forgets && !g.Faults.CountsForgetful, Writable: !n.ReadOnly}
+	if !g.Cluster {
+		return s
+	}
+	if n.Forgets && !g.Faults.CountsForgetful {
+		s.Unflushed = "SET GLOBAL innodb_flush_log_at_trx_commit = 1"
+	}
+	if n.view == "" || n.view != n.rows.view {
+		s.Apart, s.Writable = "it is not part of its cluster, or has not stored its configuration so far", false
+	}
+	return s
+}
+
+// commit has a node commit what it has prepared when it held so many commits.
+func (g *Group) commit(n *Node, c *commit, held int) error {
+	if !g.Cluster {
+		if n.ReadOnly {
+			return errReadOnly
+		}
+		n.take(c)
+		return nil
+	}
+	if !n.member {
+		return errNotReady
+	}
+	if slices.ContainsFunc(g.order[held:], c.touches) {
+		return errConflict
+	}
+	for len(n.commits) < len(g.order) {
+		n.take(g.order[len(n.commits)])
+	}
+	g.order = append(g.order, c)
+	n.take(c)
+	return nil
+}
+
+// nodeStore is the tables of the chosen node.
+type nodeStore struct {
+	g   *Group
+	a   *Actor
+	now *choice
+}
+
+// at runs one step on a node.
+func (g *Group) at(a *Actor, n *Node, what string, f func() error) error {
+	return a.step(slices.Index(g.Nodes, n), n.Address, what, func() error {
+		switch {
+		case !n.Up:
+			return errAway
+		case g.Cluster && n.view == "" && what != "look":
+			return errNotReady
+		}
+		return f()
+	})
+}
+
+// Record implements [limit.Store].
+func (s nodeStore) Record(_ context.Context, of limit.Scope) (known limit.Record, err error) {
+	err = s.g.at(s.a, s.now.node, "read", func() error {
+		known = s.g.Faults.seen(s.now.node.rows.record(of), of, s.now.Holder)
+		return nil
+	})
+	return known, err
+}
+
+// Counter implements [limit.Store].
+func (s nodeStore) Counter(_ context.Context, name string, n uint64) (c limit.Counter, err error) {
+	err = s.g.at(s.a, s.now.node, "read counter", func() error {
+		position, ok := s.now.node.rows.counters[name]
+		if !ok {
+			return errNoRow
+		}
+		c = limit.Counter{Name: name, Position: position, Max: highest, End: highest, Width: n, Fits: true}
+		return nil
+	})
+	return c, err
+}
+
+// write commits what f makes of the rows, if it makes anything.
+func (s nodeStore) write(what string, f func(r *rows) *commit) error {
+	n := s.now.node
+	return s.g.at(s.a, n, what, func() error {
+		if c := f(&n.rows); c != nil {
+			return s.g.commit(n, c, len(n.commits))
+		}
+		return nil
+	})
+}
+
+// Want implements [limit.Store]. A statement each inserts and updates.
+func (s nodeStore) Want(_ context.Context, h limit.Holder, name string, end, position uint64) error {
+	key := limitKey{name, s.now.Holder}
+	if err := s.write("insert limit", func(r *rows) *commit {
+		now := r.holders[s.now.Holder]
+		if _, ok := r.limits[key]; ok || now.Term != h.Term || !now.Complete || r.counters[name] < position {
+			return nil
+		}
+		return &commit{limits: map[limitKey]limit.Limit{key: {Name: name, Giver: s.now.Holder, Term: h.Term, Floor: position}}}
+	}); err != nil {
+		return err
+	}
+	return s.write("want", func(r *rows) *commit {
+		l, ok := r.limits[key]
+		if !ok || l.Term != h.Term {
+			return nil
+		}
+		l.Wanted = max(l.Wanted, end)
+		return &commit{limits: map[limitKey]limit.Limit{key: l}}
+	})
+}
+
+// Grant implements [limit.Store].
+func (s nodeStore) Grant(_ context.Context, h limit.Holder, name string, end uint64) error {
+	key := limitKey{name, s.now.Holder}
+	return s.write("grant", func(r *rows) *commit {
+		l, ok := r.limits[key]
+		if !ok || l.Term != h.Term || l.Wanted < end {
+			return nil
+		}
+		l.Granted = max(l.Granted, end)
+		return &commit{limits: map[limitKey]limit.Limit{key: l}}
+	})
+}
+
+// Transact implements [limit.Store]. In a cluster others commit while it runs, on other nodes.
+func (s nodeStore) Transact(_ context.Context, f func(limit.Tx) error) error {
+	n := s.now.node
+	tx := &nodeTx{s: s}
+	prepare := func() error {
+		if s.g.holder(n) != s.now.Holder {
+			return errChosen
+		}
+		if !s.g.Cluster && n.ReadOnly {
+			return errReadOnly
+		}
+		tx.held = len(n.commits)
+		tx.commit = &commit{counters: make(map[string]uint64), holders: make(map[string]limit.Holder), limits: make(map[limitKey]limit.Limit)}
+		return f(tx)
+	}
+	written := func() bool { return tx.commit != nil && len(tx.commit.holders) > 0 }
+	if !s.g.Cluster {
+		return s.g.at(s.a, n, "transaction", func() error {
+			if err := prepare(); err != nil || !written() {
+				return err
+			}
+			return s.g.commit(n, tx.commit, tx.held)
+		})
+	}
+	if err := s.g.at(s.a, n, "begin", prepare); err != nil || !written() {
+		return err
+	}
+	return s.g.at(s.a, n, "commit", func() error {
+		if len(n.commits) != tx.held { // it has locked all rows, and what others committed goes first
+			return errConflict
+		}
+		return s.g.commit(n, tx.commit, tx.held)
+	})
+}
+
+// nodeTx is a transaction of an adoption.
+type nodeTx struct {
+	s      nodeStore
+	held   int
+	commit *commit
+}
+
+// Lock implements [limit.Tx].
+func (t *nodeTx) Lock(context.Context) (limit.Record, error) {
+	return t.s.now.node.rows.record(limit.Scope{All: true}), nil
+}
+
+// Claim implements [limit.Tx].
+func (t *nodeTx) Claim(_ context.Context, h limit.Holder) error {
+	t.commit.holders[h.ID] = h
+	return nil
+}
+
+// Complete implements [limit.Tx].
+func (t *nodeTx) Complete(_ context.Context, h limit.Holder) error {
+	now := t.s.now.node.rows.holders[h.ID]
+	now.Complete = true
+	t.commit.holders[h.ID] = now
+	return nil
+}
+
+// Install implements [limit.Tx].
+func (t *nodeTx) Install(_ context.Context, b *limit.Beginning) (int, error) {
+	r := &t.s.now.node.rows
+	for key, l := range r.limits {
+		if key.giver == b.Holder || t.s.g.Cluster && l.Term < b.Term {
+			t.commit.removed = append(t.commit.removed, key)
+		}
+	}
+	if t.s.g.Cluster {
+		for id, h := range r.holders {
+			if h.Term < b.Term && id != b.Holder {
+				t.commit.retired = append(t.commit.retired, id)
+			}
+		}
+	}
+	for name, position := range r.counters {
+		wanted := b.Wanted[name]
+		if t.s.g.Faults.BeginsBelow {
+			wanted = 0
+			for key, l := range r.limits {
+				if key.name == name {
+					wanted = max(wanted, l.Wanted)
+				}
+			}
+		}
+		l, begin, _ := b.Of(limit.Counter{Name: name, Position: position, End: highest}, wanted)
+		t.commit.counters[name] = begin
+		if begin == position {
+			delete(t.commit.counters, name)
+		}
+		t.commit.limits[limitKey{name, b.Holder}] = l
+	}
+	return len(r.counters), nil
+}
+
+// nodeNodes is the way to the other nodes.
+type nodeNodes nodeStore
+
+func (s nodeNodes) others() (all []*Node) {
+	for _, at := range s.g.Random.Perm(len(s.g.Nodes)) {
+		if n := s.g.Nodes[at]; s.g.Cluster || n != s.now.node {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// look asks a node what it is.
+func (s nodeNodes) look(n *Node) (said *limit.Standing, err error) {
+	err = s.g.at(s.a, n, "look", func() error {
+		said = s.g.standing(n)
+		if s.g.Faults.HolderPerNode {
+			said.Holder = s.now.Holder // a witness is of the same cluster, whoever holds it
+		}
+		return nil
+	})
+	return said, err
+}
+
+func (s nodeNodes) read(n *Node, of limit.Scope) (known limit.Record, err error) {
+	err = s.g.at(s.a, n, "read", func() error {
+		known = n.rows.record(of)
+		if s.g.Faults.ShowsToOlder {
+			known.Holders = slices.DeleteFunc(known.Holders, func(h limit.Holder) bool { return h.ID != s.now.Holder && known.Holder().ID == h.ID })
+		}
+		return nil
+	})
+	return known, err
+}
+
+// Sight implements [limit.Nodes].
+func (s nodeNodes) Sight(context.Context) (all []limit.Look) {
+	for _, n := range s.others() {
+		look := limit.Look{Address: n.Address}
+		said, err := s.look(n)
+		if err == nil {
+			look.Standing = *said
+			look.Known, err = s.read(n, limit.Scope{All: true})
+		}
+		look.Err = err
+		all = append(all, look)
+	}
+	return all
+}
+
+// Watch implements [limit.Nodes]. Each node is asked twice.
+func (s nodeNodes) Watch(_ context.Context, of limit.Scope, start func(string) *limit.Witness, ended func(*limit.Witness) bool) {
+	type asked struct {
+		*Node
+		w *limit.Witness
+	}
+	var all []asked
+	for _, n := range s.others() {
+		all = append(all, asked{n, start(n.Address)})
+	}
+	if s.g.Faults.GrantsUnseen && of.Name != "" {
+		for i, n := range all {
+			n.w.Looked(&limit.Standing{Identity: fmt.Sprint("unseen ", i), Holder: s.now.Holder}, nil)
+			n.w.Err = nil
+			ended(n.w)
+		}
+		return
+	}
+	enough := false
+	for try := 0; try < 2 && !enough && !s.a.killed; try++ {
+		all = slices.DeleteFunc(all, func(n asked) bool {
+			if enough {
+				return false
+			}
+			if !n.w.Identified() {
+				if said, err := s.look(n.Node); !n.w.Looked(said, err) {
+					ended(n.w)
+					return true
+				}
+			}
+			if !n.w.Identified() {
+				return false
+			}
+			known, err := s.read(n.Node, of)
+			switch {
+			case err != nil:
+				n.w.Err = err
+			case n.w.Shown(known):
+				enough = ended(n.w)
+				return true
+			}
+			return false
+		})
+	}
+	for _, n := range all {
+		ended(n.w)
+	}
+}

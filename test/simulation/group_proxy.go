@@ -1,0 +1,197 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"seqproxy/sequence/limit"
+)
+
+// GroupProxy reserves numbers of a group, and gives each at once. It does that as package sequence
+// does: it finds the node that can be written to, and remembers how far a sequence may go there.
+type GroupProxy struct {
+	*Actor
+	group    *Group
+	now      *choice
+	last     *choice           // the one before
+	ceilings map[string]uint64 // on the node in use
+	Given    int
+}
+
+// NewGroupProxy returns a proxy that takes n numbers at a time of a sequence, so many times, each
+// in up to six attempts.
+func (g *Group) NewGroupProxy(id, name string, n uint64, times int) *GroupProxy {
+	p := &GroupProxy{group: g, ceilings: make(map[string]uint64)}
+	p.Actor = g.NewActor(id, func(a *Actor) error {
+		var err error
+		for range times {
+			for range 6 {
+				if err = p.take(name, n); err == nil || a.killed {
+					break
+				}
+			}
+		}
+		return err
+	})
+	return p
+}
+
+// choose finds the node that can be written to.
+func (p *GroupProxy) choose() error {
+	g := p.group
+	var best *choice
+	for _, n := range g.Nodes {
+		var c *choice
+		_ = g.at(p.Actor, n, "look", func() error { // one that does not answer is not chosen
+			if s := g.standing(n); s.Writable && s.Apart == "" && (n.source == nil || g.Cluster) && !n.Forgets {
+				c = &choice{n, limit.Node{Address: n.Address, Identity: n.ID, Holder: s.Holder, Cluster: g.Cluster}}
+			}
+			return nil
+		})
+		switch {
+		case c == nil:
+		case best == nil:
+			best = c
+		case !g.Cluster || best.Holder != c.Holder && !g.Faults.HolderPerNode:
+			return errTwoPrimaries
+		case p.last != nil && p.last.node == n:
+			best = c // it stays where it is
+		}
+	}
+	if best == nil {
+		return errAway
+	}
+	if p.last == nil || p.last.Node != best.Node {
+		clear(p.ceilings)
+	}
+	p.now, p.last = best, best
+	return nil
+}
+
+// of is the group as one attempt sees it.
+func (p *GroupProxy) of(now *choice) *limit.Group {
+	s := nodeStore{p.group, p.Actor, now}
+	return &limit.Group{Store: s, Nodes: nodeNodes(s), Chosen: now.Node, Count: len(p.group.Nodes)}
+}
+
+// failed says what comes after an error of a group: the node is looked for again where it cannot be
+// written to any more.
+func (p *GroupProxy) failed(err error) error {
+	if errors.Is(err, errReadOnly) || errors.Is(err, errChosen) || errors.Is(err, errAway) || errors.Is(err, errNotReady) || errors.Is(err, errUnknown) {
+		p.now = nil
+	}
+	return err
+}
+
+// adopt makes the node in use the holder.
+func (p *GroupProxy) adopt(name string, over limit.Holder) error {
+	made, err := p.of(p.now).Adopt(context.Background(), name, over)
+	if err == nil && made.Term > 0 {
+		clear(p.ceilings)
+	}
+	return p.failed(err)
+}
+
+// open raises how far a sequence may go.
+func (p *GroupProxy) open(name string, n uint64) error {
+	w, err := p.of(p.now).Open(context.Background(), name, n, false)
+	lost := new(limit.SeenError)
+	switch {
+	case errors.Is(err, limit.ErrNotHolder):
+		delete(p.ceilings, name)
+		return p.adopt(name, limit.Holder{})
+	case errors.As(err, &lost) && lost.Newer.Term > 0:
+		p.now = nil // it may be the primary after all
+		if err := p.choose(); err != nil {
+			return err
+		}
+		return p.adopt(name, lost.Newer)
+	}
+	if w.Granted > 0 {
+		p.ceilings[name] = w.Granted
+	}
+	return p.failed(err)
+}
+
+// upTo is how far a sequence may go on the node in use.
+func (p *GroupProxy) upTo(name string) (uint64, error) {
+	if ceiling, ok := p.ceilings[name]; ok {
+		return ceiling, nil
+	}
+	s := p.of(p.now).Store
+	counter, err := s.Counter(context.Background(), name, 0)
+	if err != nil {
+		return 0, err
+	}
+	known, err := s.Record(context.Background(), limit.Scope{Name: name})
+	if err != nil {
+		return 0, err
+	}
+	l, ok := known.Admits(p.now.Holder, counter.Position, counter.End)
+	switch {
+	case !ok:
+		return 0, limit.ErrNotHolder
+	case l.Granted == 0:
+		return 0, errAtCeiling
+	}
+	p.ceilings[name] = l.Granted
+	return l.Granted, nil
+}
+
+// take is one attempt to take n numbers.
+func (p *GroupProxy) take(name string, n uint64) error {
+	if p.now == nil {
+		if err := p.choose(); err != nil {
+			return err
+		}
+	}
+	now := p.now
+	ceiling, err := p.upTo(name)
+	var last, term uint64
+	if err == nil {
+		err = p.group.at(p.Actor, now.node, "reserve", func() error {
+			reserved, err := now.node.rows.reserve(name, now.Holder, ceiling, n, &p.group.Faults)
+			if err != nil {
+				return err
+			}
+			if !p.group.Cluster && p.group.holder(now.node) != now.Holder {
+				return limit.ErrNotHolder // the server itself evaluates who it is
+			}
+			last, term = reserved, now.node.rows.holders[now.Holder].Term
+			return p.group.commit(now.node, &commit{counters: map[string]uint64{name: reserved}}, len(now.node.commits))
+		})
+	}
+	switch {
+	case errors.Is(err, errAtCeiling):
+		delete(p.ceilings, name)
+		return errors.Join(err, p.open(name, n))
+	case errors.Is(err, limit.ErrNotHolder):
+		delete(p.ceilings, name)
+		return errors.Join(err, p.adopt(name, limit.Holder{}))
+	case err != nil:
+		return p.failed(err)
+	}
+	if p.group.Cluster {
+		if err := p.group.at(p.Actor, now.node, "confirm", func() error {
+			if p.group.holder(now.node) != now.Holder {
+				return errChosen
+			}
+			return nil
+		}); err != nil {
+			return p.failed(err) // the numbers are given to nobody
+		}
+	}
+	for x := last - n + 1; x <= last; x++ {
+		p.group.give(name, x, giver{p.Name, now.Address, term})
+		p.Given++
+	}
+	return nil
+}
+
+// CutFrom has it reach all nodes but some.
+func (p *GroupProxy) CutFrom(nodes ...int) {
+	for i := range p.group.Nodes {
+		p.Cut[i] = slices.Contains(nodes, i)
+	}
+}

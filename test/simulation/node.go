@@ -1,0 +1,207 @@
+package simulation
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"seqproxy/sequence/limit"
+)
+
+// Node is one node of a group, which is simulated. What it holds is what its commits, one after the
+// other, have made of its rows. A replica, and a node of a cluster, takes over those of others.
+type Node struct {
+	Address  string
+	ID       string // what it calls itself for life
+	Up       bool
+	ReadOnly bool
+	// Forgets has a crash lose what was committed since the last flush.
+	Forgets bool
+
+	rows    rows
+	commits []*commit
+	has     map[*commit]bool
+	flushed int // so many of its commits are on disk
+
+	source *Node     // whose commits it takes over, as a replica
+	late   []*commit // of an old source, which it has received and not applied yet
+
+	member bool   // of the present configuration of the cluster
+	view   string // the configuration of its cluster that it believes to be the present one; empty: it knows that it is in none
+}
+
+// rows are what a node's tables hold, by table and key. The keys are few.
+type rows struct {
+	counters map[string]uint64
+	holders  map[string]limit.Holder
+	limits   map[limitKey]limit.Limit
+	view     string // the configuration of the cluster, as it is stored
+}
+
+type limitKey struct{ name, giver string }
+
+// commit is what one transaction wrote: whole rows, as they are replicated.
+type commit struct {
+	counters map[string]uint64
+	holders  map[string]limit.Holder
+	limits   map[limitKey]limit.Limit
+	removed  []limitKey
+	retired  []string // holders whose rows were removed
+	view     string
+}
+
+func (c *commit) String() string {
+	var text strings.Builder
+	for name, id := range c.counters {
+		fmt.Fprintf(&text, "%s = %d ", name, id)
+	}
+	for _, h := range c.holders {
+		fmt.Fprintf(&text, "%+v ", h)
+	}
+	for _, l := range c.limits {
+		fmt.Fprintf(&text, "%+v ", l)
+	}
+	return text.String() + c.view
+}
+
+func newRows() rows {
+	return rows{counters: make(map[string]uint64), holders: make(map[string]limit.Holder), limits: make(map[limitKey]limit.Limit)}
+}
+
+func (r *rows) apply(c *commit) {
+	maps.Copy(r.counters, c.counters)
+	for _, id := range c.retired {
+		delete(r.holders, id)
+	}
+	maps.Copy(r.holders, c.holders)
+	for _, key := range c.removed {
+		delete(r.limits, key)
+	}
+	maps.Copy(r.limits, c.limits)
+	if c.view != "" {
+		r.view = c.view
+	}
+}
+
+// touches reports whether both write a row.
+func (c *commit) touches(other *commit) bool {
+	for name := range c.counters {
+		if _, ok := other.counters[name]; ok {
+			return true
+		}
+	}
+	for id := range c.holders {
+		if _, ok := other.holders[id]; ok || slices.Contains(other.retired, id) {
+			return true
+		}
+	}
+	for key := range c.limits {
+		if _, ok := other.limits[key]; ok || slices.Contains(other.removed, key) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(c.removed, func(key limitKey) bool {
+		_, ok := other.limits[key]
+		return ok || slices.Contains(other.removed, key)
+	}) || slices.ContainsFunc(c.retired, func(id string) bool {
+		_, ok := other.holders[id]
+		return ok || slices.Contains(other.retired, id)
+	})
+}
+
+func (n *Node) take(c *commit) {
+	n.rows.apply(c)
+	n.commits = append(n.commits, c)
+	n.has[c] = true
+	if !n.Forgets {
+		n.flushed = len(n.commits)
+	}
+}
+
+// become has the node hold what so many commits made.
+func (n *Node) become(commits []*commit) {
+	n.rows, n.commits, n.has, n.flushed = newRows(), nil, make(map[*commit]bool), len(commits)
+	for _, c := range commits {
+		n.take(c)
+	}
+	n.flushed = len(n.commits)
+}
+
+// apply has a replica take over one commit, and reports whether there was one.
+func (n *Node) apply() bool {
+	if !n.Up {
+		return false
+	}
+	for len(n.late) > 0 {
+		c := n.late[0]
+		n.late = n.late[1:]
+		if !n.has[c] {
+			n.take(c)
+			return true
+		}
+	}
+	if n.source == nil || !n.source.Up {
+		return false
+	}
+	for _, c := range n.source.commits {
+		if !n.has[c] {
+			n.take(c)
+			return true
+		}
+	}
+	return false
+}
+
+// Flush has what the node committed be on its disk.
+func (n *Node) Flush() { n.flushed = len(n.commits) }
+
+// record is what it has recorded.
+func (r *rows) record(of limit.Scope) (known limit.Record) {
+	for _, id := range slices.Sorted(maps.Keys(r.holders)) {
+		known.Holders = append(known.Holders, r.holders[id])
+	}
+	for key, l := range r.limits {
+		if of.All || key.name == of.Name {
+			known.Limits = append(known.Limits, l)
+		}
+	}
+	return known
+}
+
+var (
+	errReadOnly = errors.New("the node is read only")
+	errConflict = errors.New("another transaction was first")
+	errChosen   = errors.New("a connection leads to another holder than the one that was chosen")
+	errNotReady = errors.New("the node is not part of its cluster")
+	// errTwoPrimaries: what two nodes say does not fit together.
+	errTwoPrimaries = errors.New("two nodes can be written to, and are in no configuration of a cluster that is the same")
+)
+
+// reserve takes n numbers up to a ceiling, if the node is who it is taken for.
+func (r *rows) reserve(name, holder string, ceiling, n uint64, faults *GroupFaults) (last uint64, err error) {
+	position, ok := r.counters[name]
+	if !ok {
+		return 0, errNoRow
+	}
+	of := limit.Scope{Name: name}
+	known := faults.seen(r.record(of), of, holder)
+	l, ok := known.Admits(holder, position, highest)
+	switch {
+	case !ok || l.Term == 0:
+		return 0, limit.ErrNotHolder
+	case position+n > ceiling || l.Granted < ceiling:
+		return 0, errAtCeiling
+	}
+	return position + n, nil
+}
+
+// Knows reports whether it knows of any holder. One that does not has never been a copy.
+func (n *Node) Knows() bool { return len(n.rows.holders) > 0 }
+
+// String tells what it holds.
+func (n *Node) String() string {
+	return fmt.Sprintf("%s up %v, read only %v, view %q of %q, member %v, late %d: counters %v, holders %v, limits %v", n.Address, n.Up, n.ReadOnly, n.rows.view, n.view, n.member,
+		len(n.late), n.rows.counters, n.rows.holders, n.rows.limits)
+}
