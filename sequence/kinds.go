@@ -186,7 +186,7 @@ func (g *agreed) refuseOtherKind(ctx context.Context, name string, k kind.Kind) 
 			return &KindError{Sequence: name, Kind: of.def.Kind, Refused: "another kind of keys", WayOut: wayOut}
 		}
 	}
-	other, has := name, kind.Kind{}
+	other := name
 	if k.IsPlain() {
 		other = counterName(name)
 	}
@@ -194,15 +194,15 @@ func (g *agreed) refuseOtherKind(ctx context.Context, name string, k kind.Kind) 
 		v := g.all[i].v
 		var exists bool
 		var floor uint64
-		var past kind.Kind
+		var past kind.Kind // also of one whose row was deleted by hand, so that there is no tombstone
 		err := g.all[i].QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+v.table.full+" WHERE `name` = ?), "+
 			"IFNULL((SELECT o.`floor` FROM "+v.table.options+" AS o WHERE o.`name` = ?), 0), "+
 			"IFNULL((SELECT o.`kind` FROM "+v.table.options+" AS o WHERE o.`name` = ?), '')", other, other, other).Scan(&exists, &floor, kindColumn{&past})
 		if err != nil {
 			return fmt.Errorf("look for %q on %s: %w", other, v.name(), err)
 		}
-		if has = past; exists || floor > 0 || g.marks.of(other) > 0 {
-			return &KindError{Sequence: name, Kind: has, Refused: "another kind of keys", WayOut: wayOut}
+		if exists || floor > 0 || !past.IsPlain() || g.marks.of(other) > 0 {
+			return &KindError{Sequence: name, Kind: past, Refused: "another kind of keys", WayOut: wayOut}
 		}
 	}
 	return nil

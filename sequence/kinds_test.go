@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -218,6 +219,46 @@ func TestTheKindOfANameNeverChanges(t *testing.T) {
 	wantKindError(t, "a plain one was dropped", create(CreateOptions{Name: "plain", Kind: sharded}), "a plain sequence")
 }
 
+// Of two proxies that make one name at the same time, with two kinds, one does.
+func TestANameIsMadeWithOneKind(t *testing.T) {
+	p := newPlace(t)
+	proxies := []*Sequences{p.open(t), p.open(t), p.open(t)}
+	kinds := []kind.Kind{{}, kindOf(t, "BIT_REVERSED"), kindOf(t, "ROTATE 1 DIGITS 9")}
+	for round := range 20 {
+		name := fmt.Sprintf("k%d", round)
+		errs := make([]error, len(proxies))
+		var group sync.WaitGroup
+		for i, s := range proxies {
+			group.Go(func() { _, errs[i] = s.Create(context.Background(), CreateOptions{Name: name, Kind: kinds[i]}) })
+		}
+		group.Wait()
+		made := 0
+		for i, err := range errs {
+			switch {
+			case err == nil:
+				made++
+			case !errors.As(err, new(*KindError)) && !errors.Is(err, ErrExists):
+				t.Errorf("%v: %v", kinds[i], err)
+			}
+		}
+		if made != 1 {
+			t.Fatalf("%d sequences of one name were made: %v", made, errs)
+		}
+	}
+}
+
+// Keys of an ORDER sequence have counters that rise over all proxies.
+func TestAKindWithORDER(t *testing.T) {
+	p := newPlace(t)
+	a, b := p.open(t), p.open(t)
+	k := kindOf(t, "BIT_REVERSED")
+	mustCreate(t, a, CreateOptions{Name: "k", Kind: k, Order: true})
+	for n := uint64(1); n < 20; n += 2 {
+		wantTaken(t, a, "k", k.Key(n, 0))
+		wantTaken(t, b, "k", k.Key(n+1, 0))
+	}
+}
+
 // Whoever makes a row by hand, or loses the options, gets no key of another kind.
 func TestAKindSurvivesWhatIsDoneByHand(t *testing.T) {
 	p := newPlace(t)
@@ -233,6 +274,14 @@ func TestAKindSurvivesWhatIsDoneByHand(t *testing.T) {
 	if all, err := s.List(ctx); err != nil || len(all) != 1 || all[0].Kind != reversed {
 		t.Errorf("the list is %+v, %v", all, err)
 	}
+
+	p.exec(t, "CREATE TABLE kept AS SELECT * FROM sequence")
+	p.exec(t, "DELETE FROM sequence")
+	for _, s := range []*Sequences{s, p.open(t)} { // who has given keys, and who has not
+		_, err := s.Create(ctx, CreateOptions{Name: "k"})
+		wantKindError(t, "a plain one in place of a row that was deleted", err, "BIT_REVERSED")
+	}
+	p.exec(t, "INSERT INTO sequence SELECT * FROM kept")
 
 	p.exec(t, "DELETE FROM sequence_options WHERE name = 'k#counter'")
 	third := p.open(t, patience(time.Second))

@@ -30,8 +30,12 @@ func (st *store) look(ctx context.Context, name string) (row, error) {
 func (st *store) lookEither(ctx context.Context, name string) (row, error) {
 	return st.lookBy(ctx, func(conn *sql.Conn) (row, error) {
 		found, err := st.readBy(ctx, conn, st.table.either(st.registry.entry()), name, counterName(name), name)
-		if err == nil {
+		var unknown *NameError
+		switch {
+		case err == nil:
 			err = st.fitsKind(&found)
+		case errors.As(err, &unknown) && unknown.Deleted == 0:
+			unknown.Deleted = st.deleted(ctx, conn, counterName(name))
 		}
 		return found, err
 	})

@@ -28,6 +28,7 @@ func TestProgramsThatKnowSequences(t *testing.T) {
 		p.server.Exec(t, "USE known", "CREATE SEQUENCE theirs START WITH 5 COMMENT 'it''s'", "CREATE SEQUENCE `their``s` INCREMENT BY -3 MINVALUE -99 MAXVALUE 9 NOCACHE CYCLE", "SELECT NEXTVAL(theirs)")
 	}
 	p.addPlainUser(t)
+	p.ofKinds(t, "CREATE SEQUENCE %s BIT_REVERSED", "CREATE SEQUENCE %s ROTATE 1 DIGITS 9", "CREATE SEQUENCE %s SHARD BITS 4")
 	t.Run("dumps", func(t *testing.T) { dumpsLeaveSequencesAlone(t, p) })
 	t.Run("mydumper", func(t *testing.T) { mydumperWritesTheSame(t, p) })
 	t.Run("a dump is loaded", func(t *testing.T) { dumpsOfSequencesLoad(t, p) })
@@ -57,10 +58,24 @@ func (p *place) addPlainUser(t *testing.T) {
 	})
 }
 
+// sequencesOfKinds are some whose keys are no counters, one with the name of a table.
+var sequencesOfKinds = []string{"things", "rotated", "sharded"}
+
+// ofKinds runs a statement about each of them through the proxy.
+func (p *place) ofKinds(t *testing.T, statements ...string) {
+	t.Helper()
+	db := p.open(t, p.proxy, "", nil)
+	for i, text := range statements {
+		if _, err := db.ExecContext(t.Context(), fmt.Sprintf(text, sequencesOfKinds[i])); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // dropSequences drops what startProxy has made.
 func (p *place) dropSequences(t *testing.T) {
 	t.Helper()
-	if _, err := p.open(t, p.proxy, "", nil).ExecContext(t.Context(), "DROP SEQUENCE "+strings.Join(boundTables, ", ")); err != nil {
+	if _, err := p.open(t, p.proxy, "", nil).ExecContext(t.Context(), "DROP SEQUENCE "+strings.Join(slices.Concat(boundTables, sequencesOfKinds), ", ")); err != nil {
 		t.Fatal(err)
 	}
 }
