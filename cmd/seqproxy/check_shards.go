@@ -320,7 +320,7 @@ func (k *connected) autoIncrement(nodes []*nodeOf) (told bool) {
 	return len(wrong) > 0
 }
 
-// binds tells of columns that are to be filled in, and cannot be.
+// binds reports bound columns that cannot be filled in.
 func (k *connected) binds(nodes []*nodeOf) {
 	if len(k.cfg.Binds) == 0 || !slices.ContainsFunc(nodes, func(n *nodeOf) bool { return n.server != nil }) {
 		return
