@@ -42,8 +42,8 @@ func describeOne(st *statement.Statement, name []byte) string {
 // maxDescribed bounds what describe writes of a list of names.
 const maxDescribed = 512
 
-// describe writes a statement that changes something, for a log: anew, of what was understood,
-// without what a string in it says. Of many names it writes the first.
+// describe writes a statement for the log, anew from what was understood, without the contents of
+// strings. Of many names it writes the first.
 func describe(st *statement.Statement) string {
 	if st.Kind == statement.Seqproxy {
 		return st.Proxy.String()

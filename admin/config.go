@@ -10,7 +10,7 @@ import (
 	"seqproxy/statement/ddl"
 )
 
-// Configuration is what SHOW SEQPROXY tells of a configuration. What it returns is only read.
+// Configuration is what SHOW SEQPROXY shows of a configuration. Nobody writes to what it returns.
 type Configuration interface {
 	// Variables are all keys of the file, in its order.
 	Variables() []Variable

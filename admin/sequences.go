@@ -234,7 +234,7 @@ func (s *Sequences) altered(asked *ddl.Sequence, err error) (*protocol.Table, er
 	return nil, err
 }
 
-// alteration is what an ALTER changes, but for the column's limit.
+// alteration is what an ALTER changes, except the column's limit.
 func alteration(asked *ddl.Sequence) (a sequence.Alteration, err error) {
 	a = sequence.Alteration{
 		Increment: given(asked.Increment), Min: given(asked.Min), Start: given(asked.Start), Cache: cacheOf(asked), Cover: given(asked.Cover),
@@ -325,8 +325,8 @@ func cacheOf(asked *ddl.Sequence) *uint64 {
 	return cache
 }
 
-// bounds checks the options of which 0 would mean something else to the engine, and
-// returns MAXVALUE, nil if it is not given: 0 is none.
+// bounds refuses 0 in options where it would mean something else to the engine. It returns
+// MAXVALUE: nil if it is not given, 0 for none.
 func bounds(name string, asked *ddl.Sequence) (highest *uint64, err error) {
 	for _, n := range [...]ddl.Number{asked.Start, asked.Max, asked.RestartWith} {
 		if n.Given && n.Value == 0 {
@@ -347,7 +347,7 @@ func bounds(name string, asked *ddl.Sequence) (highest *uint64, err error) {
 	return highest, nil
 }
 
-// given is an option's number, nil if it is not given, 0 if it is to be the default.
+// given is an option's number: nil if it is not given, 0 for the default.
 func given(n ddl.Number) *uint64 {
 	if !n.Given && !n.Default {
 		return nil

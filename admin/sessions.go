@@ -56,8 +56,8 @@ var poolColumns = []protocol.Column{
 	number("pinned", mysql.NOT_NULL_FLAG),
 }
 
-// poolRows counts the sessions that have a connection to a shard's server, each one of its
-// own in this version.
+// poolRows counts the sessions with a connection to a shard's server. In this version each has its
+// own.
 func poolRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, _ error) {
 	type key struct{ shard, user string }
 	type pool struct{ sessions, busy, pinned uint64 }

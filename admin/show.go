@@ -108,8 +108,8 @@ func (s *Sequences) show(ctx context.Context, ddl *ddl.Sequence, by proxy.Caller
 	return t, nil
 }
 
-// rightsPatience bounds what a list takes for finding out, without a sequence server, what the
-// caller may see: another spelling in its rights could be told only by the server.
+// rightsPatience bounds how long a list waits, without a sequence server, to find out what the
+// caller may see. Only the server knows whether another spelling in its rights is the same name.
 const rightsPatience = time.Second
 
 // shardPatience bounds what a list takes for looking at the shards.
@@ -151,7 +151,7 @@ func sees(ctx context.Context, by proxy.Caller, name []byte) (bool, error) {
 
 func decimal(x float64, decimals int) string { return strconv.FormatFloat(x, 'f', decimals, 64) }
 
-// seconds is NULL for what is too long to tell.
+// seconds is NULL for a time that is too long to say.
 func seconds(d time.Duration) any {
 	if d == sequence.Never {
 		return nil
@@ -211,8 +211,8 @@ func (s *Sequences) showCreate(ctx context.Context, name []byte, by proxy.Caller
 	return &protocol.Table{Columns: createColumns, Rows: [][]any{{d.Name, createText(&d, by.NoBackslashEscapes())}}}, nil
 }
 
-// createText is the statement that makes a sequence like d, in MariaDB's order and
-// letters. What MariaDB does not know comes behind that, but for the table's options.
+// createText is the statement that makes a sequence like d, in MariaDB's order and letters. Options
+// that MariaDB does not know follow, before the table's options.
 func createText(d *sequence.Definition, noEscapes bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "CREATE SEQUENCE %s start with %d minvalue %d", quoteName(d.Name), d.Start, d.Min)

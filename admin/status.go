@@ -18,8 +18,8 @@ var statusColumns = []protocol.Column{
 	{Name: "value", Charset: charsetBinary, Length: 22, Type: mysql.MYSQL_TYPE_DOUBLE, Flags: mysql.BINARY_FLAG, Decimals: 31},
 }
 
-// statusRows tells what /metrics tells, in names without the prefix: of a histogram how
-// much there was and the sum. The runtime's metrics are left out, but for the process'.
+// statusRows has the metrics of /metrics, without the prefix. A histogram is its count and its sum.
+// Of the runtime's metrics it has only the process's.
 func statusRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, err error) {
 	families, err := c.Metrics().Gather()
 	if err != nil {

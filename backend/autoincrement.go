@@ -29,11 +29,10 @@ func (r *Routes) Lookers(shard *Shard) (accounts []Credentials) {
 	return accounts
 }
 
-// Column is a column of tables. Without a schema it is that of every table of the name.
+// Column is a column of a table; without a schema, of every table of that name.
 type Column struct{ Schema, Table, Column string }
 
-// AutoIncrement is a table in which the server itself gives numbers to one of the columns that were
-// asked for.
+// AutoIncrement is a table whose server numbers one of the given columns itself.
 type AutoIncrement struct {
 	Column        int // the index of that column
 	Shard         string
@@ -65,9 +64,9 @@ func (a *AutoIncrement) Remedy() string {
 		fmt.Sprintf("take AUTO_INCREMENT from the column in %s.%s; the account may not see how it is defined", a.Schema, a.Table))
 }
 
-// AutoIncrements returns the tables of columns that have AUTO_INCREMENT on more than one shard:
-// these give the same numbers. creds are the accounts to look with on a shard, or why there are
-// none. Those that a server refuses, and what none of them may see, are passed over. An error is of
+// AutoIncrements returns the tables of columns that have AUTO_INCREMENT on more than one shard,
+// which give the same numbers. creds are the accounts to look with on a shard, or why there are
+// none. It skips accounts that a server refuses, and tables that no account may see. An error names
 // shards that could not be asked.
 func (r *Routes) AutoIncrements(ctx context.Context, creds func(*Shard) ([]Credentials, error), columns []Column) ([]AutoIncrement, error) {
 	found, errs := make([][]AutoIncrement, len(r.shards)), make([]error, len(r.shards))
@@ -119,7 +118,7 @@ func (r *Routes) autoIncrementsOn(ctx context.Context, shard *Shard, account Cre
 // FindAutoIncrements returns the tables on a shard that ask reaches in which one of the columns has
 // AUTO_INCREMENT. It changes the sql_mode of ask's session. See OnSeveralShards.
 func FindAutoIncrements(ctx context.Context, ask func(ctx context.Context, text string) ([][]string, error), shard string, columns []Column) (all []AutoIncrement, err error) {
-	// In other modes definitions are told without what only MySQL or MariaDB has.
+	// In other modes definitions lack what only MySQL or MariaDB has.
 	if _, err := ask(ctx, "SET SESSION sql_mode = '', SESSION sql_quote_show_create = 1"); err != nil {
 		return nil, err
 	}
@@ -214,9 +213,9 @@ func without(definition, word string) (rest string, ok bool) {
 	return "", false
 }
 
-// OnSeveralShards returns those of what FindAutoIncrements has found whose column has
-// AUTO_INCREMENT on more than one shard, each table once. A server may be seen by several shards,
-// and several nodes of one shard have the same tables.
+// OnSeveralShards returns the tables of FindAutoIncrements whose column has AUTO_INCREMENT on more
+// than one shard, each table once. Several shards may see one server, and the nodes of a shard have
+// the same tables.
 func (r *Routes) OnSeveralShards(all []AutoIncrement) (several []AutoIncrement) {
 	type table struct {
 		column               int

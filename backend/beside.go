@@ -28,9 +28,8 @@ func (p Place) ID() uint32 { return p.id }
 // SameServer says whether a connection to the one is a connection to the other.
 func (p Place) SameServer(q Place) bool { return p.node == q.node }
 
-// DialBeside opens another connection to the server of p, for what cannot be said on
-// the one itself: that its statement be ended. It logs in with creds, without a schema;
-// errors are those of Dial.
+// DialBeside opens another connection to the server of p, for what cannot be said on the first: to
+// end its statement. It logs in with creds, without a schema; errors are those of Dial.
 func (r *Routes) DialBeside(ctx context.Context, p Place, creds Credentials) (*Conn, error) {
 	return r.dialEither(ctx, p.shard, p.node, Login{
 		Credentials:  creds,

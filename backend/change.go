@@ -45,9 +45,8 @@ func (a *access) same(b *access) bool {
 	return (a.creds == nil) == (b.creds == nil) && (a.creds == nil || *a.creds == *b.creds) && a.probe == b.probe && a.client == b.client
 }
 
-// Try connects to what is new, within the connect timeout. The error says what cannot be
-// used; a server that does not know the account which it is asked with, if that is none of
-// the shard's own, can.
+// Try connects to what is new, within the connect timeout. The error says what cannot be used. A
+// server that refuses an account can still be used, unless it is the shard's own account.
 func (c *Change) Try(ctx context.Context) error {
 	var wrong []error
 	for i, err := range c.routes.ask(ctx, c.news) {

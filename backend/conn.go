@@ -25,7 +25,7 @@ type Login struct {
 	// connection has exactly it, or is not opened.
 	Capabilities protocol.Capability
 	Collation    uint16 // above 255 after a change of user
-	// ChangeUser: the client has changed its user, and is told what servers say to that.
+	// ChangeUser: the client has changed its user, and gets the texts that servers have for that.
 	ChangeUser bool
 	// Attributes are the client's connection attributes.
 	Attributes protocol.Attrs
@@ -96,11 +96,10 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// Dial opens a connection to a shard's server and logs in, within the connect
-// timeout or ctx's deadline; it does not look at ctx otherwise. The error is a
-// *protocol.ServerError when the server refused the login, as it would have
-// refused the client's, otherwise an *UnreachableError. With login.Relay the client's
-// answers take their time beside that, and what fails at its end is a
+// Dial opens a connection to a shard's server and logs in, within the connect timeout or ctx's
+// deadline; it does not look at ctx otherwise. The error is a *protocol.ServerError when the server
+// refused the login, as it would have refused the client's, otherwise an *UnreachableError. With
+// login.Relay the client's answers take additional time, and a failure at the client's end is a
 // *protocol.RelayError.
 func (r *Routes) Dial(ctx context.Context, shard *Shard, login Login) (*Conn, error) {
 	login.access = shard.access.Load()
@@ -110,8 +109,8 @@ func (r *Routes) Dial(ctx context.Context, shard *Shard, login Login) (*Conn, er
 	return r.dialEither(ctx, shard, shard.primary(), login)
 }
 
-// dialEither is dialNode with the one password and then with the other. What the
-// server says to the first is what the caller is told.
+// dialEither is dialNode with one password and then with the other. The caller gets the server's
+// answer to the first.
 func (r *Routes) dialEither(ctx context.Context, shard *Shard, node *Node, login Login) (*Conn, error) {
 	c, err := r.dialNode(ctx, shard, node, login)
 	var refused *protocol.ServerError
@@ -277,8 +276,9 @@ func helloOf(g *protocol.Greeting) Hello {
 	return Hello{Version: g.Version, Capabilities: g.Capabilities, Collation: g.Collation, MariaDB: g.IsMariaDB()}
 }
 
-// askMode learns for c's node what its sessions start with, and for how long they may
-// be idle. probed says that c logged in with latin1, by which it shows whether that counts.
+// askMode learns what the sessions of c's node start with, and how long they may be idle. probed
+// says that c logged in with latin1, which shows whether the server takes the client's character
+// set.
 func (c *Conn) askMode(probed bool) error {
 	rows, err := c.Query("SELECT @@global.sql_mode, @@global.init_connect, @@character_set_client, @@global.wait_timeout, @@global.interactive_timeout, @@global.connect_timeout, @@lower_case_table_names")
 	if err != nil {

@@ -31,10 +31,10 @@ type Account struct {
 // maxExamined bounds the logins at one time.
 const maxExamined = 16
 
-// Examine logs in to every node, with each of the accounts for which the shard does not name
-// others, and calls visit with what it found, from several goroutines, once for each account and
-// node. Of a node that cannot be reached it is told once. Ask works while visit runs. It changes
-// nothing on the servers; without an account one of them counts a connection that broke off.
+// Examine logs in to every node, with the shard's own account or with each of the given ones. It
+// calls visit with what it found, from several goroutines, once for each account and node, and once
+// for a node that cannot be reached. Ask works while visit runs. It changes nothing on the servers;
+// without an account a server counts a connection that broke off.
 func (r *Routes) Examine(ctx context.Context, accounts []Account, visit func(Examined)) {
 	slots := make(chan struct{}, maxExamined)
 	var tasks sync.WaitGroup

@@ -27,10 +27,9 @@ type Expression func(column string) (number, condition string)
 // as every key has one, is read at once.
 const highestTimeout = 30 * time.Second
 
-// Highest reads the greatest number in a column on every shard, rows of transactions
-// that are not committed among them. Without a schema every table of that name counts;
-// a shard on which the user sees no such column has no part in the answer. creds are the
-// credentials for a shard, or why there are none.
+// Highest reads the greatest number in a column on every shard, with rows that are not committed
+// yet. Without a schema every table of that name counts. A shard on which the user sees no such
+// column is not in the answer. creds are the credentials for a shard, or why there are none.
 func (r *Routes) Highest(ctx context.Context, creds func(*Shard) (Credentials, error), schema, table, column string, of Expression) []Highest {
 	found := make([][]Highest, len(r.shards))
 	var wg sync.WaitGroup

@@ -6,8 +6,8 @@ import (
 	"weak"
 )
 
-// leaving are the shards that reloads have taken out of the routes, for as long as anybody
-// has one in hand: a session that stays on its server, or has yet to look.
+// leaving are the shards that reloads have taken out of the routes, as long as a session still uses
+// one, or has not looked yet.
 type leaving struct {
 	mu     sync.Mutex
 	shards []weak.Pointer[Shard] // guarded by mu
@@ -42,8 +42,8 @@ func (l *leaving) change(before, now *Routes) {
 	}
 }
 
-// addTo adds what is known of their nodes that still have connections. Where that node is in
-// all already, of a shard of the same name, its connections are counted there.
+// addTo adds the statistics of nodes that still have connections. If all has that node already, in
+// a shard of the same name, its connections are counted there.
 func (l *leaving) addTo(all []NodeStats) []NodeStats {
 	for _, shard := range l.list() {
 		for _, n := range shard.nodes {

@@ -45,7 +45,8 @@ func (s *Shard) Resume() bool {
 	return p != nil
 }
 
-// gate is what a shard keeps when its nodes change, for as long as anybody uses either.
+// gate stays the same for a shard whose nodes change, as long as anybody uses the old or the new
+// ones.
 type gate struct {
 	alone  *ShardSet             // of nothing else
 	paused atomic.Pointer[Pause] // nil: it is not

@@ -59,11 +59,10 @@ func (c *Conn) setWideCollation(id uint16) error {
 	return err
 }
 
-// checkTrust refuses the login if the account can be proved by something else than
-// what the client said. A MariaDB account may have several plugins, any of which is
-// enough (IDENTIFIED VIA mysql_native_password OR unix_socket), and the server does
-// not tell which it was: it asks the client for a password, finds it wrong, and lets
-// us in all the same, for the user that the proxy runs as.
+// checkTrust refuses the login if anything but the client's answer can prove the account. A MariaDB
+// account may have several plugins, any of which is enough (IDENTIFIED VIA mysql_native_password OR
+// unix_socket). The server does not say which one it was. It may ask the client for a password,
+// find it wrong, and let us in all the same, because of the user that the proxy runs as.
 func (c *Conn) checkTrust(relay *protocol.RelayedLogin) error {
 	// Of a proxy user only the account that it became can be seen.
 	rows, err := c.Query("SELECT @@proxy_user")

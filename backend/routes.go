@@ -109,11 +109,10 @@ func (r *Routes) hasNode(n *Node) bool {
 	return slices.ContainsFunc(r.shards, func(s *Shard) bool { return slices.Contains(s.nodes, n) })
 }
 
-// Greeting returns what clients are told before their user and schema are known:
-// the default shard's version and collation, and the capabilities that every
-// server has. Among them is LongPassword unless all are MariaDB: without it a greeting
-// is MariaDB's, with it there are no Extended flags. ok is false while the default
-// shard's server never answered.
+// Greeting returns the version and collation of the default shard and the capabilities that every
+// server has: clients get them before their user and schema are known. LongPassword is one, unless
+// all servers are MariaDB: without it a greeting is MariaDB's, with it there are no Extended flags.
+// ok is false as long as the default shard's server has never answered.
 func (r *Routes) Greeting() (h Hello, ok bool) {
 	if r.fallback == nil {
 		return Hello{}, false

@@ -66,8 +66,8 @@ type Hello struct {
 	// LoginPatience is its connect_timeout: for how long it waits for each packet of a
 	// login. 0: it could not be asked.
 	LoginPatience time.Duration
-	// TellsSession: with SessionTrack its OK to every login tells of the session, as
-	// MariaDB's of 11.5 and later does, and not only that to a login with a schema.
+	// TellsSession: with SessionTrack every OK to a login describes the session, as in MariaDB 11.5
+	// and later. In others only the OK to a login with a schema does.
 	TellsSession bool
 }
 

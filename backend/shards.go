@@ -33,8 +33,8 @@ type ShardOptions struct {
 type Options struct {
 	Shards  []ShardOptions // none: only keys are served
 	Default string         // name of the shard of every schema that none owns
-	// Probe is what to ask a server with that has no credentials of its own. Without a
-	// user a server is asked only what it tells before a login.
+	// Probe is the account for servers without credentials of their own. Without a user, a server is
+	// asked only what it says before a login.
 	Probe Credentials
 	// ConnectTimeout bounds connecting and logging in to a server.
 	ConnectTimeout time.Duration
@@ -79,9 +79,9 @@ const (
 	maxQuiet = 10 * time.Second
 )
 
-// Open asks every server what it offers, waiting for the answers for a short,
-// bounded time, and goes on asking in the background those that do not answer, or have
-// not been asked for long. A server that is down is logged and is no error.
+// Open asks every server what it offers, and waits for the answers for a short, bounded time. In
+// the background it asks again the servers that do not answer, or were not asked for long. A server
+// that is down is logged, and is no error.
 func (s *Shards) Open(ctx context.Context) {
 	routes := s.Routes()
 	first, cancel := context.WithTimeout(ctx, min(firstProbe, routes.connectTimeout))
@@ -91,7 +91,7 @@ func (s *Shards) Open(ctx context.Context) {
 	s.wg.Go(func() { s.askOn(ctx) })
 }
 
-// askOn asks servers from time to time, those of the routes that there are then.
+// askOn asks the servers of the present routes from time to time.
 func (s *Shards) askOn(ctx context.Context) {
 	tick := time.NewTicker(reprobe)
 	defer tick.Stop()
@@ -107,8 +107,8 @@ func (s *Shards) askOn(ctx context.Context) {
 	}
 }
 
-// due returns the nodes that are to be asked now. Without an account that is let in, those
-// that answered the last time are left alone: see greetNode.
+// due returns the nodes to ask now. Without an account that may log in, it leaves out those that
+// answered the last time: see greetNode.
 func (r *Routes) due(now time.Time) []target {
 	return slices.DeleteFunc(r.targets(), func(t target) bool {
 		asks := t.access.probeCredentials(r.probe).User != "" && t.node.refused.Load() != t.access
@@ -169,8 +169,8 @@ func (s *Shards) probe(ctx context.Context, routes *Routes, nodes []target) {
 	}
 }
 
-// logProbe tells when a server begins or ceases not to answer, and when it says
-// something else: not every time that it is asked.
+// logProbe logs when a server stops answering, answers again, or answers with another error; not
+// each question.
 func (s *Shards) logProbe(t target, problem string) {
 	before := s.problems[t.node]
 	s.problems[t.node] = problem
@@ -203,9 +203,9 @@ func (r *Routes) probeNode(ctx context.Context, t target) error {
 	return c.askMode(true)
 }
 
-// greetNode learns what a server tells everybody, without an account. The server
-// counts that as a login that broke off (see protocol.ReadGreeting), so it is done
-// only until the server answers: what is left to ask, the first session asks.
+// greetNode learns what a server says to everybody, without an account. The server counts that as a
+// login that broke off (see protocol.ReadGreeting), so it is done only until the server answers.
+// The first session asks the rest.
 func (r *Routes) greetNode(ctx context.Context, t target) error {
 	err := r.readGreeting(ctx, t.node)
 	if err == nil || ctx.Err() == nil && !errors.Is(err, errRecently) {

@@ -45,7 +45,7 @@ type CodeCount struct {
 	N    uint64
 }
 
-// Codes of errors that no server tells, as client libraries number them (CR_...).
+// Codes of errors that do not come from a server, as client libraries number them (CR_...).
 const (
 	CodeUnreachable = 2003 // no connection, or no greeting in time
 	CodeLost        = 2013 // the connection broke while an answer was awaited
@@ -55,8 +55,8 @@ const (
 	OtherCodes = 0
 )
 
-// Stats returns what is known of each node, in the order of the configuration, and then of
-// those that are leaving. No two are of the same shard and node.
+// Stats returns the statistics of each node, in the order of the configuration, and then of leaving
+// ones. No two are of the same shard and node.
 func (s *Shards) Stats() []NodeStats {
 	targets := s.Routes().targets()
 	all := make([]NodeStats, 0, len(targets))

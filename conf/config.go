@@ -41,9 +41,8 @@ type Config struct {
 
 	// statements up to this size are analysed, longer ones relayed as they are; 1KiB to 1GiB
 	MaxStatement Size `toml:"max_statement" reload:"now"`
-	// memory for statements above 64KiB in all sessions, twice their size each. Further ones wait; too
-	// slow ones get error 1159. Sessions in a transaction or with a lock may take as much again; 1MiB
-	// to 1024GiB
+	// memory for statements above 64KiB in all sessions, twice their size each; others wait, slow ones
+	// get 1159. Transactions and locks may take as much again; 1MiB to 1024GiB
 	StatementMemory Size `toml:"statement_memory" reload:"now"`
 	// clients at one time; one more gets error 1040
 	MaxConnections int `toml:"max_connections" reload:"new"`
@@ -127,9 +126,8 @@ const (
 
 // Admin is the table [admin].
 type Admin struct {
-	// TCP address for statements to the proxy alone, also with every server down; a `[[user]]` in
-	// `admin_users` or `monitor_users` logs in. `""` for none, port 0 picks a free one.
-	// `-admin-listen` overrides it. No PROXY protocol here
+	// TCP address for statements to the proxy alone, without PROXY protocol, of each `[[user]]` in
+	// `admin_users` or `monitor_users`. `""` for none, port 0 for any. `-admin-listen` overrides it
 	Listen string `toml:"listen" reload:"restart"`
 	// whether statements to the proxy are answered where clients connect, too. With `false` they are
 	// an error there

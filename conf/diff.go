@@ -133,9 +133,9 @@ func identity(element reflect.Value) string {
 	return ""
 }
 
-// Reloaded is the configuration that is in force when a proxy that runs with before has
-// read after: that, but for the keys which take a restart. Of a list that does its elements
-// stay, with the keys of theirs that do not. It is not validated.
+// Reloaded is the configuration in force when a proxy that runs with before has read after: after,
+// but with the old values of keys that take a restart. A list that takes a restart keeps its
+// elements, with new values of those of their keys that do not. It is not validated.
 func Reloaded(before, after *Config) *Config {
 	c := *after
 	keepRestart(reflect.ValueOf(*before), reflect.ValueOf(&c).Elem())

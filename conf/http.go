@@ -7,7 +7,7 @@ type HTTP struct {
 	Listen string `toml:"listen" reload:"restart"`
 }
 
-// check says what is wrong with the table, beside a proxy whose clients come to listen.
+// check says what is wrong with the table; listen is where clients connect.
 func (h *HTTP) check(p *checker, listen string) {
 	if h.Listen == "" {
 		return

@@ -26,9 +26,9 @@ type Security struct {
 	PublicKeyFile string `toml:"public_key_file" reload:"new"`
 }
 
-// Files says how connections to servers at addresses are secured. Where the mode is
-// left open it is that of MySQL's clients, VERIFY_CA with a CA and otherwise PREFERRED;
-// but DISABLED where nothing leaves the machine, which every login would pay for.
+// Files says how connections to servers at addresses are secured. The default is that of MySQL's
+// clients: VERIFY_CA with a CA, otherwise PREFERRED. Where nothing leaves the machine it is
+// DISABLED, since every login would pay for TLS.
 func (s Security) Files(addresses ...Address) tlsfiles.ClientFiles {
 	mode := s.Mode
 	switch {

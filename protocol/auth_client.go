@@ -19,9 +19,8 @@ type prover struct {
 	waiting bool // for the server's key
 }
 
-// start begins with the plugin and salt of a greeting. Where the plugin is none
-// that answers in the first packet, the default is tried: the server then asks
-// for its own by a switch.
+// start begins with the plugin and salt of a greeting. If the plugin cannot answer in the first
+// packet, the default is tried: the server then asks for its own by a switch.
 func (p *prover) start(plugin string, salt Salt) (answer []byte) {
 	p.salt = salt
 	if plugin == mysql.AUTH_NATIVE_PASSWORD || plugin == "" {

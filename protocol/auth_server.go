@@ -70,8 +70,7 @@ func (x *exchange) again(plugin string, answer []byte) error {
 	return x.switchTo(x.instead(plugin))
 }
 
-// instead is the plugin that a client is switched to which names another that it is
-// not judged by.
+// instead is the plugin to switch a client to that names one which we do not check.
 func (x *exchange) instead(plugin string) string {
 	if plugin == mysql.AUTH_CLEAR_PASSWORD {
 		return mysql.AUTH_CACHING_SHA2_PASSWORD // MySQL 9's clients have no other of their own

@@ -98,8 +98,8 @@ func (v *verifier) sha2(salt Salt, answer []byte) bool {
 	return v.compareAll(compare)
 }
 
-// clear checks a password that came over TLS or under RSA. Digests are compared,
-// for the time of a comparison would tell the password's length.
+// clear checks a password that came over TLS or under RSA. Digests are compared: the time to
+// compare the passwords would show their length.
 func (v *verifier) clear(password []byte) bool {
 	got := sha256.Sum256(password)
 	compare := func(password string) int {

@@ -2,9 +2,9 @@ package protocol
 
 import "sync"
 
-// BufferSize is the size of the read buffer that a connection holds while it has
-// bytes to look at. An idle connection holds none, but for one with TLS, which
-// cannot tell that it has something to read before it is read from.
+// BufferSize is the size of the read buffer that a connection holds while it has bytes to look at.
+// An idle connection holds none, except with TLS: that must be read to know whether there is
+// something to read.
 const BufferSize = 32 << 10
 
 // buffers holds *[BufferSize]byte, so that putting one back does not allocate.

@@ -67,8 +67,8 @@ const (
 // names for two more, which ask for nothing.
 const CursorReadOnly = 1
 
-// AnswerTo returns what the server answers to a command, of which payload holds the first
-// bytes: six of them if there are so many.
+// AnswerTo returns what kind of answer a command gets. payload holds the command's first bytes, six
+// of them if it has so many.
 func AnswerTo(payload []byte) Shape {
 	if len(payload) == 0 {
 		return ShapeUnknown

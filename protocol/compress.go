@@ -68,9 +68,9 @@ func (c *Conn) StartCompression(how Compression) error {
 // firstFrame is the number of the first frame of a command.
 const firstFrame = 0
 
-// isNext says whether a frame of the client's may have this number: that of the
-// frame before it and one more, within a packet. Between packets a new command
-// starts at 0, and what belongs to a dialogue goes on from our last frame.
+// isNext says whether a client's frame may have this number: within a packet, one more than the
+// frame before. Between packets a new command starts at 0, and what belongs to a dialogue goes on
+// from our last frame.
 func (f *frames) isNext(num uint8) bool {
 	if f.duplex || num == f.in.num+1 {
 		return true

@@ -14,8 +14,8 @@ import (
 // Packers and unpackers are large (hundreds of kilobytes) and none is kept by a
 // connection: they are borrowed for one frame.
 
-// zlibLevel packs rows as tightly as the servers do, for a sixth of what level 6 of the
-// standard library costs: 100 us for a frame of 16 KB.
+// zlibLevel packs rows about as well as the servers do, at a sixth of the cost of the standard
+// library's level 6: 100 us for a frame of 16 KB.
 const zlibLevel = 5
 
 // compressor returns what packs frames: it appends to dst what plain becomes, within

@@ -6,10 +6,9 @@ import (
 	"io"
 )
 
-// frameReader unpacks the compressed frames of a client. A frame that is packed is
-// held until it has come whole: the wait for it may then be broken off and taken up
-// again, and memory grows with what comes, not with what is announced. Both what it
-// is and what it becomes are below 16 MB.
+// frameReader unpacks the compressed frames of a client. A packed frame is held until all of it has
+// come. So the wait for it may be interrupted and resumed, and memory grows with the bytes that
+// come, not with the announced size. Packed and unpacked, a frame is below 16 MB.
 type frameReader struct {
 	conn      *Conn
 	algorithm CompressionAlgorithm
@@ -31,9 +30,8 @@ type frameReader struct {
 	packets packetCursor // where in the stream of packets we are
 }
 
-// read waits until there is something and reads into the Conn's buffer. Of what has
-// come it takes as many frames as there is room for, so that commands sent in one
-// piece are seen in one piece.
+// read waits until there is something, and reads into the Conn's buffer. It takes as many frames as
+// there is room for, so that commands sent in one piece are seen in one piece.
 func (f *frameReader) read() (n int, err error) {
 	if f.err != nil {
 		return 0, f.err

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Conn is one MySQL connection's byte stream, to a client or to a backend: a
-// read buffer that exists only while there are bytes in it, packets for the
-// login, and writes that cannot lock up with a peer which writes itself.
+// Conn is one MySQL connection's byte stream, to a client or to a backend: a read buffer that
+// exists only while there are bytes in it, packets for the login, and writes that cannot deadlock
+// with a peer that writes, too.
 //
 // It is used by one goroutine at a time; only Abort, Control and SetReadDeadline may
 // be called from another.
@@ -87,10 +87,9 @@ func (c *Conn) Discard(n int) {
 	}
 }
 
-// Fill waits for more bytes and reads once. Buffered grows; where there was no
-// room it moves, so slices of it are invalid afterwards. The buffer grows as far
-// as the bytes that are left in it demand: callers bound that by what they leave.
-// It returns io.EOF when the peer has closed.
+// Fill waits for more bytes and reads once. Buffered grows. It may move, so slices of it are
+// invalid afterwards. The buffer grows as far as its unread bytes demand: callers bound that by
+// what they leave unread. It returns io.EOF when the peer has closed.
 func (c *Conn) Fill() error {
 	if len(c.pending) > 0 {
 		if err := c.Flush(); err != nil {

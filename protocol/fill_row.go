@@ -35,9 +35,8 @@ const (
 	rowRest                   // behind the last placeholder
 )
 
-// pass appends to dst what part, the row's next bytes, becomes. dst may end where part
-// begins, or before: what is written never gets ahead of what was read. It is false if
-// the row is not what it should be.
+// pass appends to dst what the row's next bytes, part, become. dst may end where part begins, or
+// before: writing never overtakes reading. It is false if the row is malformed.
 func (r *filledRow) pass(dst, part []byte) ([]byte, bool) {
 	for len(part) > 0 {
 		switch r.state {

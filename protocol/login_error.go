@@ -11,9 +11,9 @@ import (
 
 var errOldPassword = errors.New("passwords of before MySQL 4.1 (mysql_old_password)")
 
-// AuthError is a login that was refused for its user or password. The client has been answered with
-// ERR 1045 when it is returned, unless it was gone; its text holds no secret, and says to the log
-// what the client was not told.
+// AuthError is a login that was refused for its user or password. When it is returned, the client
+// has got ERR 1045, unless it was gone. The text is for the log: it holds no secret, but more than
+// the client was told.
 type AuthError struct {
 	User          string
 	Host          string // as in the answer: the client's address without port, or "localhost"

@@ -41,8 +41,8 @@ func (r *RelayedLogin) fits(answer []byte) bool {
 	return true
 }
 
-// wrongAnswer is one that has the form that a plugin takes after a number of answers, and
-// proves nothing: none of these lets anybody in, except where there is no password.
+// wrongAnswer has the form that a plugin expects after a number of answers, and proves nothing. It
+// lets nobody in, except where there is no password.
 func wrongAnswer(plugin string, answers int) []byte {
 	switch plugin {
 	case mysql.AUTH_NATIVE_PASSWORD:

@@ -105,8 +105,8 @@ func (r *RelayedLogin) giveClear(given []byte, requestKey byte) error {
 	return r.give(password, requestKey)
 }
 
-// giveUnderRSA gives the server a password that the client encrypts with our key,
-// which it is sent if it has asked for that.
+// giveUnderRSA gives the server a password that the client encrypts with our key. The client gets
+// the key if it asks for it.
 func (r *RelayedLogin) giveUnderRSA(given []byte, requestKey byte) error {
 	if r.attempt.login.RSA == nil {
 		return r.refuseWrong()

@@ -44,15 +44,15 @@ func (r *RelayedLogin) refuseWrong() error {
 // refuseUnencrypted refuses a password that came unencrypted, which goes no further.
 func (r *RelayedLogin) refuseUnencrypted(given []byte) error {
 	wipe(given)
-	err := r.Refuse("the client gave its password in clear over a connection without TLS, where it is to encrypt it: " +
+	err := r.Refuse("the client gave its password in clear without TLS, where it must encrypt it: " +
 		"give the proxy a certificate, or the client --skip-ssl")
 	r.breakOff()
 	return err
 }
 
-// refusePlugin refuses a client that has told of no plugins and is asked by another
-// one than it has always had. It is asked by that, though its answer in the response
-// was to another challenge: npm mysql, for one, takes the switch without having told.
+// refusePlugin refuses a client that names no plugins where the account has one that such clients do
+// not have. By the one that they have it is asked, though its answer in the response was to another
+// challenge: npm mysql, for one, takes the switch without announcing it.
 func (r *RelayedLogin) refusePlugin(plugin string) error {
 	err := &RelayError{Unsupported: true, Err: refuse(r.attempt.pc, mysql.ER_NOT_SUPPORTED_AUTH_MODE, "08004",
 		"Client does not support authentication protocol requested by server; consider upgrading MySQL client",

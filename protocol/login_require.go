@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// Requirement is what an account demands of its connections beside the password, as
-// MySQL's CREATE USER ... REQUIRE does
-// (https://dev.mysql.com/doc/refman/8.4/en/create-user.html#create-user-tls). The zero
-// value demands nothing.
+// Requirement is what an account demands of its connections apart from the password, as MySQL's
+// CREATE USER ... REQUIRE does
+// (https://dev.mysql.com/doc/refman/8.4/en/create-user.html#create-user-tls). The zero value
+// demands nothing.
 type Requirement struct {
 	TLS bool // REQUIRE SSL: a Unix socket is no substitute
 	// Certificate is REQUIRE X509: a certificate that was verified. It implies TLS.

@@ -84,8 +84,8 @@ func (h *Health) ready(usable func() (shard, keys error)) *Readiness {
 	return r
 }
 
-// warnOfOthers tells which shards beside the default one cannot be used. They are asked again and
-// again while that is so, whoever looks.
+// warnOfOthers names the shards, apart from the default one, that cannot be used. The proxy keeps
+// asking them, whether anybody looks or not.
 func (h *Health) warnOfOthers(r *Readiness) {
 	routes := h.Shards.Routes()
 	for _, shard := range routes.Named("") {

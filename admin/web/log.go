@@ -17,8 +17,7 @@ func (l lines) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// connectionLog is for the HTTP server: who asks badly is told, and it is no event of the
-// proxy's.
+// connectionLog is for the HTTP server. A bad request gets an answer, and is no event of the proxy.
 func connectionLog(logger *zap.Logger) *log.Logger {
 	return log.New(lines(func(text string) { logger.Debug("HTTP request failed", zap.String(logfield.NameErr, text)) }), "", 0)
 }

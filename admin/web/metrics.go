@@ -19,8 +19,8 @@ const namespace = "seqproxy"
 // Build is what the program says of itself.
 type Build struct{ Version, Commit string }
 
-// NewRegistry returns a registry with what is known of the program, the Go runtime and the process,
-// and the given collectors. It panics if two of them tell the same.
+// NewRegistry returns a registry of the program, the Go runtime, the process, and the given
+// collectors. It panics if two of them have the same metric.
 func NewRegistry(build Build, more ...prometheus.Collector) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(

@@ -8,8 +8,8 @@ import (
 	"seqproxy/sequence"
 )
 
-// The metrics of sequences. At most [sequence.MaxNamed] are told by name; what others count is told
-// together as [sequence.Others], without what cannot be added up.
+// The metrics of sequences. At most [sequence.MaxNamed] have their names. The others are summed as
+// [sequence.Others], without what cannot be added up.
 var (
 	givenDesc    = desc("sequence", "numbers_given_total", "Numbers given, also those that a statement did not use in the end.", "sequence")
 	reservedDesc = desc("sequence", "numbers_reserved_total", "Numbers that were reserved, or perhaps: those given, cached and unused.", "sequence")

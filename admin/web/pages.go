@@ -21,7 +21,7 @@ const index = `seqproxy %s
 /readyz?sequence=photos    and if this sequence gives numbers now; 404 if there is none of that name
 `
 
-// maxReady is how many are told at one time whether the proxy is ready; others wait for their turn.
+// maxReady is how many /readyz are answered at one time; further ones wait.
 const maxReady = 8
 
 // NewPages returns what a Server answers with. version is the proxy's.

@@ -49,8 +49,8 @@ func NewServer(pages http.Handler, log *zap.Logger) *Server {
 	return s
 }
 
-// connState counts the connections. StateNew is told by Serve's goroutine, the others by that of
-// the connection.
+// connState counts the connections. Serve's goroutine calls it with StateNew, the connection's
+// goroutine with the other states.
 func (s *Server) connState(c net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
@@ -95,9 +95,9 @@ func (s *Server) Shutdown(ctx context.Context) {
 	s.open.Wait()
 }
 
-// limited holds a number of connections. Where all places are taken one more waits for that of a
-// connection whose time is up. So who asks at once is answered soon, whatever number of others say
-// nothing, or do not read what they have asked for.
+// limited holds a number of connections. If all places are taken, one more waits for a place whose
+// time is up. So a client that asks at once is answered soon, even if many others say nothing or do
+// not read their answers.
 type limited struct {
 	net.Listener
 	places int
@@ -135,8 +135,7 @@ func (l *limited) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// enter gives c a place, that of another whose time is up if no other is free. Otherwise it returns
-// when to try again.
+// enter gives c a place, if necessary one whose time is up. Otherwise it returns when to try again.
 func (l *limited) enter(c *limitedConn) (wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 	"seqproxy/sequence"
 )
 
-// clockTolerance is how far clocks may differ before that is told.
+// clockTolerance is how far clocks may differ without a warning.
 const clockTolerance = time.Second
 
 // connected compares a configuration with the servers that it names. It changes nothing there.

@@ -35,7 +35,7 @@ func (k *connected) askNumbering(ctx context.Context, l *loggedIn) []backend.Aut
 	return found
 }
 
-// tellNumbering tells of bound columns to which the servers of several shards give numbers, too.
+// tellNumbering reports bound columns that the servers of several shards number themselves, too.
 func (k *connected) tellNumbering(routes *backend.Routes) {
 	for _, a := range routes.OnSeveralShards(k.numbering) {
 		n := proxy.Numbered{Binding: k.bound[a.Column]}

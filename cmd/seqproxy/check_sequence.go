@@ -216,7 +216,7 @@ func (k *connected) group(e *sequence.ExaminedServer, asked []askedNode) {
 	}
 }
 
-// boundSequences tells of sequences that [[bind]] names and that are not there.
+// boundSequences reports the sequences of [[bind]] that do not exist.
 func (k *connected) boundSequences(known map[string]bool) {
 	if len(k.seen) == 0 || k.cfg.UnknownSequence == conf.UnknownSequenceCreate {
 		return

@@ -198,7 +198,7 @@ func TestCheckComparesThePlanOfSeveralServersWithTheConfiguration(t *testing.T) 
 		t.Errorf("a proposal that has the number of the plan in force: got %v\n%s", err, r.text())
 	}
 	for _, s := range []*mysqltest.Server{one, other} { // as a proxy leaves it that dies in the middle
-		s.Exec(t, "INSERT INTO seqproxy.sequence_plan SELECT 2, uuid, 'frozen', coordinator, begun, changed, interleave, block, members, previous, ballot "+
+		s.Exec(t, "INSERT INTO seqproxy.sequence_plan SELECT 2, uuid, 'frozen', coordinator, begun, changed, interleave, block, members, previous, ballot, floor "+
 			"FROM seqproxy.sequence_plan WHERE number = 1")
 	}
 	expect(both, inspect.Wrong, "plan: a change to plan 2 is frozen")

@@ -143,7 +143,12 @@ func (k *connected) shardLoginFailed(f *inspect.Findings, n *nodeOf, l *loggedIn
 		key = fmt.Sprintf("shard[%q]", n.shard.Name)
 	}
 	add := f.Wrong
-	if code, _ := codeOf(l.Err); code != 0 && n.shard.User == "" && n.shard.Name != k.cfg.DefaultShard {
+	switch code, _ := codeOf(l.Err); {
+	case code == 0 || n.shard.User != "":
+	case k.cfg.IsMonitor(l.User) && l.User != k.cfg.Users[0].Name:
+		f.OK("login", "no account %q, and who asks at admin.listen alone needs none: %v", l.User, l.Err)
+		return
+	case n.shard.Name != k.cfg.DefaultShard:
 		add = f.Warn // a user who has no business there
 	}
 	err := l.Err
@@ -320,7 +325,7 @@ func (k *connected) autoIncrement(nodes []*nodeOf) (told bool) {
 	return len(wrong) > 0
 }
 
-// binds tells of columns that are to be filled in, and cannot be.
+// binds reports bound columns that cannot be filled in.
 func (k *connected) binds(nodes []*nodeOf) {
 	if len(k.cfg.Binds) == 0 || !slices.ContainsFunc(nodes, func(n *nodeOf) bool { return n.server != nil }) {
 		return

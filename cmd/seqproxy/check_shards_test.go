@@ -85,9 +85,13 @@ func TestCheckTellsHowShardsDiffer(t *testing.T) {
 listen = "127.0.0.1:0"
 max_connections = 100
 default_shard = "one"
+monitor_users = ["app", "mon"]
 [[user]]
 name = "app"
 password = "hush-hush"
+[[user]]
+name = "mon"
+password = "mon-mon"
 [[sequence.server]]
 address = "`+one.Addr()+`"
 user = "seq"
@@ -105,6 +109,9 @@ address = "`+address+`"
 	file := config(other.Addr())
 	if r, err := checks(t, file, "-strict"); err != nil || len(r.finds(inspect.OK, "all shards: ")) != 1 {
 		t.Fatalf("servers that are alike: got %v:\n%s", err, r.text())
+	}
+	if r, _ := checks(t, file); len(r.finds(inspect.OK, "login: no account \"mon\"")) != 2 {
+		t.Errorf("a user who only monitors and has no account there:\n%s", r.text())
 	}
 	for _, test := range []struct {
 		name  string

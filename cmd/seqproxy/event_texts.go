@@ -79,7 +79,7 @@ var eventTexts = []eventEntry{
 	{[]string{"change of sequence servers taken over"}, "somebody said the same again here; it is finished if it was `decided`, else undone"},
 	{[]string{"plan obeyed"}, `a member obeys the plan in force from now on`},
 	{[]string{"sequence server left frozen"}, "an undone change left it frozen; the next proxy that meets it tries again"},
-	{[]string{"numbers given above a floor"}, "a member that FORCE took out gave numbers above the floor of the others; compare the keys from `floor` to `gave_up_to`, which may repeat"},
+	{[]string{"numbers given above a floor"}, "a member that FORCE took out gave numbers above the floor of the others: compare the keys from `floor` to `gave_up_to`"},
 	{[]string{"sequence tables created", "schema created"}, "they were missing, and `create_table` allows it"},
 	{[]string{"unused numbers lost"}, "at the stop they could not be given back: a gap"},
 	{[]string{"node not usable"}, `a shard's server is away or refuses the login; it is asked again until it answers`},

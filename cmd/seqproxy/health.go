@@ -19,7 +19,7 @@ import (
 const maxHealth = 4096
 
 // health asks the proxy on this machine whether it lives, or with -ready whether clients should
-// come, so that a container with nothing but the program in it can tell.
+// come. A container that has only the program needs it.
 func (p *program) health(ctx context.Context, args []string) error {
 	c := newCommand("health")
 	address := c.String("http", conf.Default().HTTP.Listen, "`HOST:PORT` of http.listen")

@@ -19,8 +19,7 @@ import (
 //go:embed help/*.txt
 var helpTexts embed.FS
 
-// topics returns the texts of help by topic: those of the files, and the errors and events that the
-// pages have, too.
+// topics returns the texts of help by topic: the files, and the tables that the pages have, too.
 func topics() map[string]string {
 	all := map[string]string{"errors": helpOnErrors(), "events": helpOnEvents(), "questions": helpOnQuestions(), "statements": helpOnStatements()}
 	files, err := fs.ReadDir(helpTexts, "help")
@@ -38,7 +37,7 @@ func topics() map[string]string {
 	return all
 }
 
-// listTopics returns what help there is beside that on commands.
+// listTopics lists the topics of help, apart from the commands.
 func listTopics() string {
 	var out strings.Builder
 	out.WriteString("Topics of \"seqproxy help TOPIC\", for when no page can be reached:\n")

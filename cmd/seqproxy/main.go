@@ -67,8 +67,7 @@ type program struct {
 	rotations <-chan os.Signal
 }
 
-// say tells the user something. If nobody can read it any more, that changes
-// nothing of the work.
+// say prints something for the user. The work goes on if nobody can read it.
 func (p *program) say(format string, args ...any) { _, _ = fmt.Fprintf(p.out, format, args...) }
 
 // warn is say for what is wrong, with the program's name in front.

@@ -106,9 +106,11 @@ func TestNoLineOfAPageIsTooLong(t *testing.T) {
 // TestACellHoldsAPhrase looks at the tables that are made of texts beside the code, as a reader
 // sees them.
 func TestACellHoldsAPhrase(t *testing.T) {
-	const most = 125
 	cells := 0
-	for _, name := range []string{"docs/errors.md", "docs/log-events.md", "docs/metrics.md", "docs/statements.md"} {
+	for name, most := range map[string]int{
+		"docs/config.md": 180, // a key's meaning, values and bounds
+		"docs/errors.md": 125, "docs/log-events.md": 125, "docs/metrics.md": 125, "docs/statements.md": 125,
+	} {
 		for line := range strings.Lines(withoutLinks(fenced.ReplaceAllString(repositoryFile(t, name), ""))) {
 			if !strings.HasPrefix(line, "|") {
 				continue

@@ -116,8 +116,8 @@ func (r *running) listen(cfg *conf.Config) error {
 	return nil
 }
 
-// prepareKeys makes the RSA key ahead, which spares the first client without TLS
-// the wait. That client is told if it cannot be made.
+// prepareKeys makes the RSA key ahead, so that the first client without TLS need not wait. If it
+// cannot be made, that client gets the error.
 func (r *running) prepareKeys(keys *protocol.RSAKeys) {
 	if err := keys.Prepare(); err != nil {
 		r.log.Error("RSA key not made", logfield.Err(err))

@@ -52,11 +52,10 @@ func (r *reloading) LastReload() (at time.Time, err error) {
 // errStopping: a proxy that ends takes over nothing.
 var errStopping = errors.New("the proxy is stopping")
 
-// Reload reads the configuration, checks it, connects to what is new, and puts it to use,
-// all or nothing; with tlsOnly it only reads certificates and keys again. changed names
-// the keys with another value, those that take a restart with a word on that, and whose
-// files were read again. It logs the outcome. It may be called from any goroutine; one at
-// a time is done.
+// Reload reads the configuration, checks it, connects to what is new, and puts it to use, all or
+// nothing; with tlsOnly it only reads certificates and keys again. changed names the keys with
+// another value or with files that were read again, and says which of them take a restart. It logs
+// the outcome. It may be called from any goroutine; one at a time is done.
 func (r *running) Reload(ctx context.Context, tlsOnly bool) (changed []string, err error) {
 	r.one.Lock()
 	defer r.one.Unlock()

@@ -21,8 +21,8 @@ type Process struct {
 }
 
 // Start starts cmd in a process group of its own, so that Ctrl-C reaches only this program, which
-// then stops what it started in order. Should this program be killed, the process is, too, where
-// the system can do that. What it writes goes to the file log, which is made anew.
+// then stops what it started in order. If this program is killed, the process is, too, where the
+// system can do that. Its output goes to the file log, which is made anew.
 func Start(cmd *exec.Cmd, log string) (*Process, error) {
 	file, err := os.Create(log)
 	if err != nil {

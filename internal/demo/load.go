@@ -106,8 +106,7 @@ func (l *load) twice() uint64 {
 	return twice
 }
 
-// paced calls f so many times a second, as far as f is fast enough: what was missed is not made up
-// for.
+// paced calls f so many times a second. If f is too slow, the missed calls are not made up for.
 func paced(life context.Context, perSecond int, f func()) {
 	tick := time.NewTicker(time.Second / time.Duration(perSecond))
 	defer tick.Stop()

@@ -53,7 +53,7 @@ const (
 // Conn is a client's connection id.
 func Conn(id uint32) zap.Field { return zap.Uint32(NameConn, id) }
 
-// User is the name of an account, of which no more is logged than the longest has.
+// User is the name of an account. No more of it is logged than the longest account name has.
 func User(name string) zap.Field { return zap.String(NameUser, fmt.Sprintf("%.100s", name)) }
 
 // Client is a client's address.

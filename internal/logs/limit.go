@@ -12,8 +12,8 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// limits say how many lines are written in a window of time. What is beyond is counted,
-// and the number told at the end of the window.
+// limits say how many lines are written in a window of time. Further ones are counted, and the
+// number is logged at the end of the window.
 type limits struct {
 	window time.Duration
 	equal  int // lines of one event about one subject

@@ -1,7 +1,7 @@
 // Package logs writes the log: one line for each event, as JSON or for people, to stderr or to a
-// file that can be opened again after it was moved away. Lines are not buffered. Of many lines that
-// are alike most are counted only. A log that cannot be written stops nothing: lines are dropped,
-// and their number is told when it works again.
+// file that can be opened again after it was moved away. Lines are not buffered. Of many similar
+// lines most are only counted. A log that cannot be written stops nothing: lines are dropped, and
+// their number is logged when it works again.
 package logs
 
 import (

@@ -47,9 +47,9 @@ func clockEnv(library, file string) []string {
 	}
 }
 
-// SetClock has the wall clock of a server with Config.ClockLibrary be ahead of that of the machine,
-// or behind by a negative time, in whole seconds. The server sees it within two seconds, and keeps
-// it over Restart.
+// SetClock puts the wall clock of a server with Config.ClockLibrary ahead of the machine's, or
+// behind by a negative time, in whole seconds. The server sees it within two seconds, and keeps it
+// over Restart.
 func (s *Server) SetClock(ahead time.Duration) error {
 	if s.cfg.ClockLibrary == "" {
 		return fmt.Errorf("the server in %s has no clock of its own", s.paths.dir)

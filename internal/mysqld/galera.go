@@ -85,11 +85,10 @@ func GaleraLibrary(b Binary) string {
 	return ""
 }
 
-// StartGalera starts a cluster of n nodes in dir, each in GaleraNodeDir; data that is found in that
-// of the first is what all begin with. library is that of [GaleraLibrary]. Each node may be killed
-// and restarted, as long as a majority is left: it hears from the others what it has missed. After
-// an error nothing runs. The nodes are to be killed at the end: in order they would wait for each
-// other.
+// StartGalera starts a cluster of n nodes in dir, each in its GaleraNodeDir. All begin with the
+// data that is in the first one's. library comes from [GaleraLibrary]. Each node may be killed and
+// restarted, as long as a majority is left: it gets from the others what it missed. After an error
+// nothing runs. The nodes are to be killed at the end: in order they would wait for each other.
 func StartGalera(ctx context.Context, b Binary, library, dir string, n int) (nodes []*Server, err error) {
 	defer func() {
 		if err != nil {
@@ -379,8 +378,8 @@ func (s *Server) galeraPosition(ctx context.Context) (int64, error) {
 	return strconv.ParseInt(string(found[1]), 10, 64)
 }
 
-// recoverGalera is what a node is told that was killed: how far it had come, which its data say but
-// not the file in which it would look.
+// recoverGalera is the option for a node that was killed: how far it had come. Its data say that,
+// but the file in which it would look does not.
 // https://mariadb.com/kb/en/galera-cluster-system-variables/#wsrep_start_position
 func recoverGalera(ctx context.Context, program string, p paths, args []string) ([]string, error) {
 	state, err := os.ReadFile(filepath.Join(p.data, galeraStateFile))

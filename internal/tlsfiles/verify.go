@@ -65,8 +65,8 @@ func verifyName(leaf *x509.Certificate, name string, ownCAs bool) error {
 	return nil
 }
 
-// NotOffered is the way out where a server does not offer TLS and the mode demands it,
-// which each client library says by an error of its own.
+// NotOffered is the way out where the mode demands TLS and a server does not offer it. Each client
+// library has its own error for that.
 const NotOffered = `give it a certificate, or do not demand TLS with tls = "PREFERRED"`
 
 // Explain adds the way out to the error of a connection to a server, where TLS is

@@ -7,8 +7,8 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// SequenceQuestion is a question by which programs look for sequences as MariaDB shows them.
-// Only its shape is read: what holds of which row is the server's to say.
+// SequenceQuestion is a question by which programs look for sequences as MariaDB shows them. Only
+// its shape is read: the server decides which rows fit.
 type SequenceQuestion struct {
 	// Sources are where the text names what it asks, in order; at least one.
 	Sources []SequenceSource

@@ -2,7 +2,7 @@ package redact
 
 import "seqproxy/statement/lex"
 
-// Longest is how long a redacted text may be in bytes, but for its last word.
+// Longest is how many bytes a redacted text may have, before its last word.
 const Longest = 1 << 10
 
 // NotUnderstood stands for a text that cannot be read, and therefore not be redacted.
