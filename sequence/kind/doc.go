@@ -2,5 +2,4 @@
 //
 // Start at Kind: keys that are numbers. The zero Kind is the plain one, whose key is the counter. No
 // kind gives one key for two counters, so whoever gives each counter once gives each key once.
-// Format makes texts; CREATE SEQUENCE refuses it as long as texts cannot be filled in.
 package kind
