@@ -175,7 +175,7 @@ func (v *server) tryAccount(ctx context.Context) error {
 // mayReserve makes sure that the account has the right to reserve numbers. The server looks at rights before it explains.
 func (st *store) mayReserve(ctx context.Context, raw driver.Conn) error {
 	text := "EXPLAIN UPDATE " + st.table.full + " SET `id` = `id` WHERE `name` = ''" + st.table.underPlan(0)
-	if st.share().plan != 0 {
+	if st.share().Plan != 0 {
 		text = "EXPLAIN UPDATE " + st.table.full + " AS s JOIN " + st.table.member + " AS m ON m.`one` = 1 SET s.`id` = s.`id` WHERE s.`name` = ''"
 	}
 	if _, err := (rawConn{raw}).query(ctx, text); err != nil {

@@ -3,6 +3,8 @@ package sequence
 import (
 	"context"
 	"fmt"
+
+	"seqproxy/sequence/segment"
 )
 
 // Alteration says what to change; nil leaves an option as it is.
@@ -93,7 +95,7 @@ func (s *Sequences) Alter(ctx context.Context, name []byte, a Alteration) (Alter
 }
 
 func (r *row) altered() Altered {
-	next, _ := r.rule().next(r.id, r.max)
+	next, _ := r.rule().Next(r.id, r.max)
 	return Altered{Next: next, Cycle: r.def.Cycle}
 }
 
@@ -142,17 +144,17 @@ func (of *held) lower(ctx context.Context, r *row) error {
 
 // cycle lets a sequence that has come to its end begin again at its minimum, and says how many numbers are left then.
 func (v *server) cycle(ctx context.Context, name string, need uint64) (left uint64, err error) {
-	var found rule
-	w := &view{plan: Plan{Number: v.share().plan}, members: []*server{v}}
+	var found segment.Rule
+	w := &view{plan: Plan{Number: v.share().Plan}, members: []*server{v}}
 	err = w.amend(ctx, name, func(g *agreed) error {
 		r := g.merged()
 		found = r.rule()
-		if left = found.left(r.id, r.max); left >= need || !r.def.Cycle {
+		if left = found.Left(r.id, r.max); left >= need || !r.def.Cycle {
 			return nil // somebody else was faster
 		}
 		r.id, r.anchor, r.version = r.def.Min-1, r.def.Min, g.version
 		found = r.rule()
-		if left = found.left(r.id, r.max); left < need {
+		if left = found.Left(r.id, r.max); left < need {
 			return nil // it never has so many: nothing is saved
 		}
 		return g.best.lower(ctx, &r)

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"seqproxy/sequence/segment"
 )
 
 // Avoid is called before somebody uses numbers that he has chosen himself. They are not given any more. What is in memory here is
@@ -119,22 +121,22 @@ func takeOut(caches []*cache, numbers []uint64) uint64 {
 }
 
 func (c *cache) holdsLocked(n uint64) bool {
-	return c.cur.has(n) || slices.ContainsFunc(c.queue, func(s Segment) bool { return s.has(n) })
+	return c.cur.Has(n) || slices.ContainsFunc(c.queue, func(s segment.Segment) bool { return s.Has(n) })
 }
 
 // cutLocked takes n, which is held, out of what is held. Where that would leave too many pieces, the numbers of its segment that
 // lie before it are given up.
 func (c *cache) cutLocked(n uint64) {
-	at := slices.IndexFunc(c.queue, func(s Segment) bool { return s.has(n) })
+	at := slices.IndexFunc(c.queue, func(s segment.Segment) bool { return s.Has(n) })
 	whole := &c.cur
 	if at >= 0 {
 		whole = &c.queue[at]
 	}
-	before, behind := whole.around(n)
+	before, behind := whole.Around(n)
 	lost := uint64(1)
 	if before.Remaining() > 0 && behind.Remaining() > 0 && len(c.queue) >= maxQueued {
 		lost += before.Remaining()
-		before = Segment{}
+		before = segment.Segment{}
 	}
 	c.held -= lost
 	c.gaps[UnusedChosen] += lost
@@ -143,7 +145,7 @@ func (c *cache) cutLocked(n uint64) {
 	} else if behind.Remaining() > 0 {
 		c.queue = slices.Insert(c.queue, at+1, behind)
 	}
-	c.queue = slices.DeleteFunc(c.queue, func(s Segment) bool { return s.Remaining() == 0 })
+	c.queue = slices.DeleteFunc(c.queue, func(s segment.Segment) bool { return s.Remaining() == 0 })
 	if c.cur.Remaining() == 0 {
 		c.advanceLocked(1)
 	}
@@ -154,8 +156,8 @@ func (c *cache) cutLocked(n uint64) {
 func (s *Sequences) moveAbove(ctx context.Context, c *cache, n uint64) error {
 	c.mu.Lock()
 	err, generation, end, floor := c.end, c.generation, c.max, n
-	if step := max(c.rule.step, 1); c.exact == 0 {
-		floor += min(c.size, (end-min(n, end))/ceilingShare/step) * step // near the end of the sequence less than a segment
+	if step := max(c.rule.Step, 1); c.exact == 0 {
+		floor += min(c.size, (end-min(n, end))/segment.CeilingShare/step) * step // near the end of the sequence less than a segment
 	}
 	c.mu.Unlock()
 	if err != nil {
@@ -189,7 +191,7 @@ func (s *Sequences) Step(ctx context.Context, name []byte) (uint64, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return max(c.rule.step, 1), nil
+	return max(c.rule.Step, 1), nil
 }
 
 // findOrCreate is find for a sequence that Take would create.
@@ -233,16 +235,16 @@ func (st *store) tryRaise(ctx context.Context, name string, n, floor, end uint64
 		return 0, nil, err
 	}
 	highest := seen.max
-	floor, ok := h.rest(floor)
+	floor, ok := h.Rest(floor)
 	if !ok || floor > highest {
 		floor = highest // one of several of which none of the numbers left is
 	}
 	more := uint64(1)
-	if h.inSteps() {
-		more = h.count // the row keeps its residue
+	if h.InSteps() {
+		more = h.Count // the row keeps its residue
 	}
 	// By another plan the row may not stand there.
-	text, args := st.table.raise()+st.table.underPlan(h.plan), []any{n, floor, more, name, max(floor, min(end, highest))}
+	text, args := st.table.raise()+st.table.underPlan(h.Plan), []any{n, floor, more, name, max(floor, min(end, highest))}
 	var result sql.Result
 	for attempt := 1; ; attempt++ {
 		result, err = st.pool().ExecContext(ctx, text, args...)
@@ -264,7 +266,7 @@ func (st *store) tryRaise(ctx context.Context, name string, n, floor, end uint64
 	switch {
 	case err != nil:
 		return 0, nil, err
-	case stored.plan != h.plan:
+	case stored.plan != h.Plan:
 		return 0, nil, outcomeOldPlan
 	case stored.frozen || stored.id < floor:
 		return 0, &stored, nil

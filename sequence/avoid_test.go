@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"seqproxy/sequence/segment"
 )
 
 func TestANumberThatSomebodyChoseIsNotGiven(t *testing.T) {
@@ -182,7 +184,7 @@ type avoiding struct {
 	got   error
 }
 
-func (a *avoiding) giveBack(ctx context.Context, name string, epoch uint64, seg Segment) (bool, error) {
+func (a *avoiding) giveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error) {
 	a.got = a.avoid()
 	return a.reserver.giveBack(ctx, name, epoch, seg)
 }

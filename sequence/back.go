@@ -10,6 +10,7 @@ import (
 
 	"seqproxy/internal/logfield"
 	"seqproxy/internal/planted"
+	"seqproxy/sequence/segment"
 )
 
 // This file is how it is noticed that the row of a sequence has gone back: because of a restored backup, a server that lost
@@ -149,11 +150,11 @@ func (l *lowest) alarm(name string, rest time.Duration) bool {
 }
 
 // lowestOf is the lowest id that the row of a sequence may have on this one of several servers, 0 if any.
-func (v *server) lowestOf(name string, h share) uint64 {
-	if !h.shared() || planted.Fault(planted.Floor) {
+func (v *server) lowestOf(name string, h segment.Share) uint64 {
+	if !h.Shared() || planted.Fault(planted.Floor) {
 		return 0
 	}
-	return v.lowest.of(name, v.marks.epoch(name), h.plan)
+	return v.lowest.of(name, v.marks.epoch(name), h.Plan)
 }
 
 // watchRows records how far the rows of sequences in use stand on the members, and raises those that have gone back. The follower
@@ -196,11 +197,11 @@ func (a *servers) watch(ctx context.Context, v *server, names []string) {
 		case r.def.Cycle:
 			v.lowest.overlook(r.name)
 			continue
-		case r.plan != h.plan || r.epoch != before[r.name].epoch || r.epoch != v.marks.epoch(r.name) || r.id >= v.seen.Load().max: // at the end it may be frozen
+		case r.plan != h.Plan || r.epoch != before[r.name].epoch || r.epoch != v.marks.epoch(r.name) || r.id >= v.seen.Load().max: // at the end it may be frozen
 			continue
 		}
 		low, ok := v.lowest.note(begun, r.name, lowestID{r.epoch, r.plan, r.id}, registered)
-		if !h.shared() {
+		if !h.Shared() {
 			low = max(low, before[r.name].high)
 		}
 		// In a group a node that takes over is raised before it serves, and may be seen before.
@@ -217,8 +218,8 @@ const rowsAtOnce = 500
 
 // reserved takes note of a reservation in the given epoch. A single server needs none: [marks] has it.
 func (v *server) reserved(name string, epoch uint64, g *grant) {
-	if h := v.share(); h.shared() && h.plan == g.seg.plan && !g.cycle {
-		v.lowest.set(name, epoch, h.plan, g.seg.Last())
+	if h := v.share(); h.Shared() && h.Plan == g.seg.Plan && !g.cycle {
+		v.lowest.set(name, epoch, h.Plan, g.seg.Last())
 	}
 }
 
@@ -228,7 +229,7 @@ func (v *server) reserved(name string, epoch uint64, g *grant) {
 // others stand close to that, since nobody takes a number below what he got elsewhere.
 func (a *servers) witness(ctx context.Context, v *server, name string) {
 	h := v.share()
-	if !h.shared() || planted.Fault(planted.Floor) || !v.lowest.ask(name, h.plan) {
+	if !h.Shared() || planted.Fault(planted.Floor) || !v.lowest.ask(name, h.Plan) {
 		return
 	}
 	patience := v.timing.peer

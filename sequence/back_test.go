@@ -179,7 +179,7 @@ func (f fleet) seenBy(t *testing.T, s *Sequences) {
 	t.Helper()
 	eventually(t, "the rows are seen", func() bool {
 		for i, v := range s.servers.view.Load().members {
-			if v.lowest.seenAt("photos", s.servers.marks.epoch("photos"), v.share().plan) < f[i].id(t, "photos") {
+			if v.lowest.seenAt("photos", s.servers.marks.epoch("photos"), v.share().Plan) < f[i].id(t, "photos") {
 				return false
 			}
 		}

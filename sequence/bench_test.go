@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence/segment"
 	"seqproxy/test/mysqltest"
 )
 
@@ -120,7 +121,7 @@ func BenchmarkTakeFarAway(b *testing.B) {
 	settled(b, s, "photos")
 	c := s.names.get([]byte("photos"))
 	c.mu.Lock()
-	c.pace.recent = rate * paceWindow.Seconds() // as after an hour at this rate
+	c.pace.Recent = rate * segment.PaceWindow.Seconds() // as after an hour at this rate
 	c.mu.Unlock()
 	for s.Stats().Held < rate {
 		mustTake(b, s, "photos", 1)

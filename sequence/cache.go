@@ -12,6 +12,7 @@ import (
 
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/kind"
+	"seqproxy/sequence/segment"
 )
 
 // maxQueued bounds the segments that wait behind the current one without adjoining it.
@@ -19,11 +20,11 @@ const maxQueued = 64
 
 // grant is a reserved segment and what the table said about its sequence.
 type grant struct {
-	seg   Segment
-	max   uint64 // the highest number that the id column holds
-	exact uint64 // the typed CACHE n, or 0 for adaptive
-	rule  rule   // which numbers may follow
-	cycle bool   // the sequence begins again at its end
+	seg   segment.Segment
+	max   uint64       // the highest number that the id column holds
+	exact uint64       // the typed CACHE n, or 0 for adaptive
+	rule  segment.Rule // which numbers may follow
+	cycle bool         // the sequence begins again at its end
 
 	order   bool   // the sequence is an ORDER sequence
 	shared  bool   // other sequence servers give numbers of it, too
@@ -49,7 +50,7 @@ type reserver interface {
 	reserve(ctx context.Context, name string, want, need uint64) (grant, error)
 	// giveBack returns seg, the unused upper end of a reservation, if nobody has reserved since. It reports whether it did.
 	// epoch is the one in which seg was in memory; if it is over, nothing is given back.
-	giveBack(ctx context.Context, name string, epoch uint64, seg Segment) (bool, error)
+	giveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error)
 }
 
 // cache holds the numbers of one sequence and hands them out. Taking a number that is in memory is one short critical
@@ -72,25 +73,25 @@ type cache struct {
 	score     *score        // of all caches of the sequence
 
 	mu     sync.Mutex
-	cur    Segment   // numbers are taken from here
-	queue  []Segment // segments behind cur, rising, adjoining neither cur nor each other
-	held   uint64    // numbers in cur and queue
-	low    uint64    // below this many held, the next segment is fetched
-	given  uint64    // numbers handed out since the cache was made
-	end    error     // not nil: gives nothing any more
-	flying bool      // a reservation is in flight; its goroutine clears this
-	first  *waiter   // callers without a number, in the order they came
+	cur    segment.Segment   // numbers are taken from here
+	queue  []segment.Segment // segments behind cur, rising, adjoining neither cur nor each other
+	held   uint64            // numbers in cur and queue
+	low    uint64            // below this many held, the next segment is fetched
+	given  uint64            // numbers handed out since the cache was made
+	end    error             // not nil: gives nothing any more
+	flying bool              // a reservation is in flight; its goroutine clears this
+	first  *waiter           // callers without a number, in the order they came
 	final  *waiter
 	queued int // how many they are
 	alarm  alarm
 
 	// What the reservations know; guarded by mu.
-	pace     pace
+	pace     segment.Pace
 	cover    time.Duration // of the sequence's own definition; 0: Tuning.OutageCover
 	measured uint64        // given, when pace was last told
 	usedAt   time.Time     // when pace was last told of numbers given; not when somebody only looked
 	size     uint64        // of the next segment
-	rule     rule          // which numbers follow top
+	rule     segment.Rule  // which numbers follow top
 	limits   limits        // where the numbers end
 	cycle    bool          // they begin again there
 	advance  advance       // of top
@@ -149,7 +150,7 @@ func (c *cache) takeRun(ctx context.Context, n uint64, deadline time.Time) (firs
 	if c.end == nil && c.first == nil {
 		// Callers that came earlier go first: otherwise single takes would starve a long run.
 		if number, ok := c.takeLocked(n); ok {
-			step := c.cur.step
+			step := c.cur.Step
 			if c.held < c.low && !c.flying && !c.dry {
 				c.flyLocked()
 			}
@@ -192,7 +193,7 @@ func (c *cache) takeRun(ctx context.Context, n uint64, deadline time.Time) (firs
 func (c *cache) takeLocked(n uint64) (uint64, bool) {
 	number, ok := c.cur.Take(n)
 	if !ok {
-		if c.cur.run == 0 && len(c.queue) == 0 || !c.advanceLocked(n) {
+		if c.cur.Run == 0 && len(c.queue) == 0 || !c.advanceLocked(n) {
 			return 0, false
 		}
 		number, _ = c.cur.Take(n)
@@ -232,7 +233,7 @@ func (c *cache) advanceLocked(n uint64) bool {
 // discardLocked gives up all that is held.
 func (c *cache) discardLocked(why Unused) {
 	c.gaps[why] += c.held
-	c.held, c.cur, c.queue = 0, Segment{}, c.queue[:0]
+	c.held, c.cur, c.queue = 0, segment.Segment{}, c.queue[:0]
 }
 
 // missLocked counts numbers that came, and that are not held.
@@ -362,7 +363,7 @@ func (c *cache) installLocked(g grant) {
 	if !g.shared {
 		c.spent = c.top
 	}
-	if g.rule.step != 0 {
+	if g.rule.Step != 0 {
 		c.rule, c.cycle = g.rule, g.cycle
 	}
 	c.obeyOrderLocked(&g)
@@ -507,14 +508,14 @@ func (c *cache) ended() error {
 
 // unused removes and returns the segment at the upper end of what is held: the only one that nobody has reserved after. It is about to
 // be put back, so its numbers are not spent any more.
-func (c *cache) unused() Segment {
+func (c *cache) unused() segment.Segment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.spent = 0
 	return c.unusedLocked()
 }
 
-func (c *cache) unusedLocked() Segment {
+func (c *cache) unusedLocked() segment.Segment {
 	tail := &c.cur
 	if n := len(c.queue); n > 0 {
 		tail = &c.queue[n-1]
@@ -522,6 +523,6 @@ func (c *cache) unusedLocked() Segment {
 	s := *tail
 	c.held -= s.Remaining()
 	c.leaving += s.Remaining()
-	*tail = Segment{}
+	*tail = segment.Segment{}
 	return s
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"seqproxy/sequence/segment"
 )
 
 // script is a reserver whose answers and moments a test decides: it shows what the cache does in situations that a real
@@ -76,12 +78,12 @@ func (s *script) reserve(ctx context.Context, name string, want, need uint64) (g
 		}
 		want = need
 	}
-	g := grant{seg: NewSegment(s.last+1, s.last+want), max: s.max, exact: s.exact, order: s.order}
+	g := grant{seg: segment.New(s.last+1, s.last+want), max: s.max, exact: s.exact, order: s.order}
 	s.last += want
 	return g, nil
 }
 
-func (s *script) giveBack(_ context.Context, _ string, _ uint64, seg Segment) (bool, error) {
+func (s *script) giveBack(_ context.Context, _ string, _ uint64, seg segment.Segment) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last != seg.Last() {

@@ -46,8 +46,8 @@ func (g *ceilings) openNext(ctx context.Context, name string, n uint64) {
 // highest is the last number that a sequence may give, as far as it is known.
 func (st *store) highest(name string) uint64 {
 	highest := st.seen.Load().max
-	if r := st.rules.of(name); r.max != 0 {
-		highest = min(highest, r.max)
+	if r := st.rules.of(name); r.Max != 0 {
+		highest = min(highest, r.Max)
 	}
 	return highest
 }
@@ -55,16 +55,16 @@ func (st *store) highest(name string) uint64 {
 // width is from position to the last of n numbers that are reserved next; false if they go beyond 64 bits.
 func (st *store) width(name string, position, n uint64) (uint64, bool) {
 	rule := st.rules.of(name)
-	h, floor := st.share().by(rule), st.marks.of(name)
-	if h.inBlocks() {
-		last, ok := h.end(position, floor, n)
+	h, floor := st.share().By(rule), st.marks.of(name)
+	if h.InBlocks() {
+		last, ok := h.End(position, floor, n)
 		return last - position, ok && last >= position
 	}
-	if h.inSteps() {
-		rule = h.rule(rule, floor)
+	if h.InSteps() {
+		rule = h.Rule(rule, floor)
 	}
-	first, ok := rule.next(position, math.MaxUint64)
-	hi, rest := bits.Mul64(n-1, rule.step)
+	first, ok := rule.Next(position, math.MaxUint64)
+	hi, rest := bits.Mul64(n-1, rule.Step)
 	width := first - position + rest
 	return width, ok && hi == 0 && width >= rest && width <= math.MaxUint64-position
 }
@@ -238,7 +238,7 @@ func (g *ceilings) openTo(ctx context.Context, name string, n, floor uint64) (to
 	}
 	stored, err := g.look(ctx, name)
 	if err == nil && stored.position() < n {
-		err = g.openWindow(ctx, name, (n-stored.position())/max(stored.rule().step, 1)+2)
+		err = g.openWindow(ctx, name, (n-stored.position())/max(stored.rule().Step, 1)+2)
 	}
 	if err != nil && !errors.Is(err, outcomeNoRoom) {
 		return 0, fmt.Errorf("a fail-over could lose that sequence %q goes on above %d: %w", name, n, err)

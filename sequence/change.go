@@ -219,7 +219,7 @@ func (o *CreateOptions) existing(r *row) (Created, error) {
 	if !o.IfNotExists {
 		return Created{}, &NameError{Name: shownName(r.name), Err: ErrExists}
 	}
-	first, _ := r.rule().next(r.position(), r.max)
+	first, _ := r.rule().Next(r.position(), r.max)
 	return Created{Existed: true, First: first, above: r.position()}, nil // whoever made it may not know whether it stays
 }
 

@@ -2,8 +2,7 @@ package sequence
 
 import (
 	"fmt"
-	"math"
-	"math/bits"
+	"time"
 
 	"seqproxy/sequence/kind"
 )
@@ -101,73 +100,5 @@ func (d *Definition) check(columnMax uint64) error {
 	return nil
 }
 
-// rule says which numbers follow the row's id, the last number given to anyone: anchor + k*step, up to max. It is pure.
-//
-// Whoever counts in the same row by steps of one (an application of old) moves the id between two of these numbers; the next one is
-// the lowest above it.
-type rule struct {
-	step   uint64 // at least 1
-	anchor uint64 // the lowest number
-	max    uint64 // 0: the maximum of the id column
-}
-
-// simple is the rule of a sequence without options.
-var simple = rule{step: 1}
-
-// same reports whether both allow the same numbers above any id.
-func (r rule) same(o rule) bool {
-	if r.step != o.step || r.max != o.max {
-		return false
-	}
-	return r.step == 1 || r.anchor%r.step == o.anchor%o.step
-}
-
-// next is the first number after id, or false if there is none up to highest.
-func (r rule) next(id, highest uint64) (uint64, bool) {
-	if r.step == 1 {
-		return id + 1, id < highest
-	}
-	if id < r.anchor {
-		return r.anchor, r.anchor <= highest
-	}
-	// The distance from id to the next number is what is left of a step.
-	way := r.step - (id-r.anchor)%r.step
-	return id + way, id <= highest && way <= highest-id
-}
-
-// left is how many numbers follow id up to highest.
-func (r rule) left(id, highest uint64) uint64 {
-	first, ok := r.next(id, highest)
-	if !ok {
-		return 0
-	}
-	if left := (highest - first) / r.step; left < math.MaxUint64 {
-		return left + 1
-	}
-	return math.MaxUint64
-}
-
-// arguments are those of table.reserveByRule, for n numbers and what room gives.
-func (r rule) arguments(name string, n, below uint64) []any {
-	anchor := r.anchor
-	if r.step == 1 {
-		anchor = 1 // every number will do, also where somebody lowered the row
-	}
-	return []any{anchor, anchor, anchor, anchor, r.step, r.step, (n - 1) * r.step, name, below}
-}
-
-// room says when n numbers can be reserved: if the id is below that. They end at most at highest. It is false if they never can.
-func (r rule) room(n, highest uint64) (below uint64, ok bool) {
-	hi, width := bits.Mul64(n-1, r.step)
-	if hi != 0 || width >= highest {
-		return 0, false
-	}
-	first := highest - width // the highest number that may be the first
-	if r.step == 1 {
-		return first, true
-	}
-	if first < r.anchor {
-		return 0, false
-	}
-	return first - (first-r.anchor)%r.step, true
-}
+// coverOf is for how long the numbers of a sequence should last, if it says so itself; else 0.
+func coverOf(d *Definition) time.Duration { return time.Duration(d.Cover) * time.Second }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"seqproxy/sequence/segment"
 )
 
 // This file is how definitions are changed. The rows of all members are locked, in the order of their
@@ -22,7 +24,7 @@ type edit struct {
 	conn  *sql.Conn
 	v     *server
 	among []*server // all members, by position
-	h     share
+	h     segment.Share
 	made  bool // the row, for this
 	wrote bool // an entry
 }
@@ -47,7 +49,7 @@ func (of *held) live() bool { return of.hasRow }
 // given is the highest number that the member may have given of the name. The row of a single server
 // says that alone, as it may have gone below the others since, by CYCLE or RESTART ... FORCE.
 func (of *held) given() uint64 {
-	if of.hasRow && !of.h.shared() {
+	if of.hasRow && !of.h.Shared() {
 		return of.id
 	}
 	return max(of.id, of.floor, of.planFloor)
@@ -129,7 +131,7 @@ func (w *view) editOnce(ctx context.Context, need int, name string, first func(e
 // begin begins the transaction on one member.
 func (w *view) begin(ctx context.Context, v *server) (*edit, error) {
 	h := v.share()
-	if h.plan != w.plan.Number {
+	if h.Plan != w.plan.Number {
 		return nil, outcomeOldPlan
 	}
 	conn, err := w.connect(ctx, v)
@@ -189,7 +191,7 @@ func (e *edit) lockDefinitions(ctx context.Context) (next uint64, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("lock the definitions on %s: %w", e.v.name(), err)
 	}
-	if err := e.v.mustObey(ctx, e.Tx, e.h.plan); err != nil {
+	if err := e.v.mustObey(ctx, e.Tx, e.h.Plan); err != nil {
 		return 0, err
 	}
 	return next, e.v.refuseWhileChanging(ctx, e.Tx)
@@ -224,19 +226,19 @@ func (e *edit) hold(ctx context.Context, name string) (of held, next uint64, err
 		return of, 0, fmt.Errorf("read options on %s: %w", v.name(), err)
 	}
 	of.known = err == nil
-	if e.h.plan != 0 {
-		if of.planFloor, err = v.planFloor(ctx, e, e.h.plan, name); err != nil {
+	if e.h.Plan != 0 {
+		if of.planFloor, err = v.planFloor(ctx, e, e.h.Plan, name); err != nil {
 			return of, 0, err
 		}
 	}
 	told := uint64(0)
-	if !e.h.shared() {
+	if !e.h.Shared() {
 		if told, err = v.highestTold(ctx, e.Tx); err != nil {
 			return of, 0, err
 		}
 	}
 	v.complete(&of.row)
-	if of.hasRow && e.h.inSteps() && !e.h.owns(of.id) && of.id < v.seen.Load().max { // at its end it is nobody's
+	if of.hasRow && e.h.InSteps() && !e.h.Owns(of.id) && of.id < v.seen.Load().max { // at its end it is nobody's
 		return of, 0, v.wrongResidue(ctx, e.among, of.name, of.id, e.h)
 	}
 	return of, max(next, told+1, of.epoch+1, v.marks.epoch(of.name)+1), nil
@@ -249,7 +251,7 @@ func (of *held) write(ctx context.Context, to *entry, name string, at uint64) er
 	if !of.hasRow {
 		at = max(at, to.def.Start-1)
 	}
-	id, ok := of.h.rest(at)
+	id, ok := of.h.Rest(at)
 	if !ok || id > v.seen.Load().max {
 		return &NameError{Name: shownName(name), Err: ErrExhausted}
 	}
@@ -314,7 +316,7 @@ func (g *agreed) agree() {
 	}
 	g.top = max(g.top, g.marks.of(g.name))
 	g.live = g.best != nil && g.best.live()
-	if g.live && g.best.h.shared() {
+	if g.live && g.best.h.Shared() {
 		g.top = max(g.top, g.best.past)
 	}
 }
@@ -327,7 +329,7 @@ func (g *agreed) deleted(of *held) bool {
 // settle brings all members in line with the newest of them. A single server is, also if its row was
 // made by hand.
 func (g *agreed) settle(ctx context.Context) error {
-	if !g.best.h.shared() {
+	if !g.best.h.Shared() {
 		return nil
 	}
 	if !g.live {

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/sequence/segment"
 )
 
 // change agrees on a sequence that there is, calls f, and writes what f made of its definition and, if at is above, its rows.
@@ -54,8 +56,8 @@ func (a *servers) keepAbove(ctx context.Context, w *view, name string, n uint64)
 func (w *view) dividable(d *Definition) error {
 	switch {
 	case !w.several():
-	case !w.members[0].share().divides(d.Increment):
-		return w.members[0].share().notDivided(d.Name, d.Increment)
+	case !w.members[0].share().Divides(d.Increment):
+		return notDivided(w.members[0].share(), d.Name, d.Increment)
 	case d.Cycle:
 		return needsOneServer("sequence %q: CYCLE", d.Name)
 	}
@@ -137,14 +139,14 @@ func (g *agreed) create(ctx context.Context, o *CreateOptions, def Definition) (
 func (g *agreed) first(highest uint64) (first uint64) {
 	for i := range g.all {
 		of := &g.all[i]
-		next, ok := of.rule().next(of.id, highest)
+		next, ok := of.rule().Next(of.id, highest)
 		switch h := of.h; {
-		case h.inSteps():
-			next, ok = h.rule(rule{}, of.id).next(of.id, highest)
-		case h.inBlocks():
-			h = h.by(of.rule())
-			if next, ok = h.end(of.id, 0, 1); ok && next <= highest {
-				seg := h.segment(next, 1)
+		case h.InSteps():
+			next, ok = h.Rule(segment.Rule{}, of.id).Next(of.id, highest)
+		case h.InBlocks():
+			h = h.By(of.rule())
+			if next, ok = h.End(of.id, 0, 1); ok && next <= highest {
+				seg := h.Segment(next, 1)
 				next = seg.Next()
 			}
 			ok = ok && next <= highest
@@ -160,7 +162,7 @@ func (g *agreed) first(highest uint64) (first uint64) {
 func (g *agreed) newHome() string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(g.name))
-	return g.all[h.Sum32()%uint32(len(g.all))].h.id
+	return g.all[h.Sum32()%uint32(len(g.all))].h.ID
 }
 
 // drop deletes the rows and leaves their tombstone. It returns the name as it was stored.
@@ -273,7 +275,7 @@ func (a *servers) setValue(ctx context.Context, name string, n uint64, used bool
 		changed, err = w.change(ctx, name, func(g *agreed, r *row) (at uint64, write bool, err error) {
 			past, after := min(lastBefore(n, used), g.highest()), n
 			if used {
-				after = n + min(r.rule().step, math.MaxUint64-n)
+				after = n + min(r.rule().Step, math.MaxUint64-n)
 			}
 			held := next
 			if held == 0 {

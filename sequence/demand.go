@@ -3,6 +3,8 @@ package sequence
 import (
 	"math"
 	"time"
+
+	"seqproxy/sequence/segment"
 )
 
 // demandLocked says how many numbers to reserve now: want ideally, need at least; want 0 means none.
@@ -16,7 +18,7 @@ func (c *cache) demandLocked(now time.Time) (want, need uint64) {
 	}
 	switch {
 	case c.first != nil:
-		return max(c.size, c.first.n, min(c.wantedLocked(), c.leftLocked()/ceilingShare)), c.first.n
+		return max(c.size, c.first.n, min(c.wantedLocked(), c.leftLocked()/segment.CeilingShare)), c.first.n
 	case (c.held < c.low || c.idle && c.held < c.wholeLocked()) && !c.dry && !c.resting && len(c.queue) < maxQueued:
 		return c.size, 1
 	}
@@ -26,7 +28,7 @@ func (c *cache) demandLocked(now time.Time) (want, need uint64) {
 
 // wholeLocked is how many numbers an idle sequence holds at least: the configured cache, where so many are reserved at a time. One in use may have half of that left
 // before more is fetched, so that it is not reserved for twice.
-func (c *cache) wholeLocked() uint64 { return min(c.pace.base, c.size) }
+func (c *cache) wholeLocked() uint64 { return min(c.pace.Base, c.size) }
 
 // demandExactLocked is the demand under a typed CACHE n: never are more than n unused numbers in memory, apart from a
 // run that somebody waits for and that is longer than n by itself.
@@ -51,11 +53,11 @@ func (c *cache) demandExactLocked() (want, need uint64) {
 // replan brings the measured rate, the size and the low-water mark up to date. mu is held, or c is not shared yet.
 func (c *cache) replan(now time.Time) {
 	t := c.owner.tuning.Load()
-	c.pace.base, c.pace.cover = t.CacheSize, t.OutageCover
+	c.pace.Base, c.pace.Cover = t.CacheSize, t.OutageCover
 	if c.cover > 0 {
-		c.pace.cover = c.cover
+		c.pace.Cover = c.cover
 	}
-	c.pace.observe(now, c.given-c.measured)
+	c.pace.Observe(now, c.given-c.measured)
 	if c.given != c.measured || c.usedAt.IsZero() {
 		c.usedAt = now
 	}
@@ -67,7 +69,7 @@ func (c *cache) replan(now time.Time) {
 		}
 		return
 	}
-	c.size, c.low = c.pace.plan(c.leftLocked())
+	c.size, c.low = c.pace.Plan(c.leftLocked())
 	c.size = c.owner.servers.sized(c.rule, c.size)
 }
 
@@ -95,7 +97,7 @@ func (c *cache) leftLocked() uint64 {
 	if c.max == 0 {
 		return math.MaxUint64
 	}
-	return (c.max - min(c.top, c.max)) / max(c.rule.step, 1)
+	return (c.max - min(c.top, c.max)) / max(c.rule.Step, 1)
 }
 
 // wantedLocked is how many numbers those want together who wait: a crowd that comes at one moment waits for one reservation.

@@ -26,7 +26,7 @@ func (s *Sequences) Describe(ctx context.Context, name []byte) (Definition, Stat
 	}
 	def := found.def
 	def.Name = shownName(found.name)
-	after, ok := found.rule().next(found.position(), found.max)
+	after, ok := found.rule().Next(found.position(), found.max)
 	if !ok {
 		after = 0
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"seqproxy/sequence/segment"
 )
 
 // Errors that callers tell apart with errors.Is. They arrive wrapped in text that names the sequence.
@@ -182,11 +184,11 @@ func needsOneServer(format string, args ...any) error {
 
 // notDivided is the error for numbers that are so far apart and that members cannot divide; see divides.
 // It is an ErrSeveral.
-func (h share) notDivided(name string, step uint64) error {
-	if !h.inBlocks() {
+func notDivided(h segment.Share, name string, step uint64) error {
+	if !h.InBlocks() {
 		return needsOneServer("sequence %q: INCREMENT BY %d", name, step)
 	}
-	return fmt.Errorf("sequence %q: INCREMENT BY %d: with several servers it has to divide the %d numbers of a block, or the sequence %w", name, step, h.block, ErrSeveral)
+	return fmt.Errorf("sequence %q: INCREMENT BY %d: with several servers it has to divide the %d numbers of a block, or the sequence %w", name, step, h.Block, ErrSeveral)
 }
 
 // blockError: a run of numbers is longer than a block. It is an ErrSeveral.

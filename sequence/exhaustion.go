@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/segment"
 )
 
 // warnAt are the shares of a sequence's numbers, in percent, at which a warning is due.
@@ -66,7 +67,7 @@ func (a *advance) observe(now time.Time, position uint64) {
 // rate is in numbers per second; false if too little was seen.
 func (a *advance) rate(now time.Time, position uint64) (float64, bool) {
 	span := now.Sub(a.from.at)
-	if a.from.at.IsZero() || span < paceWindow || position < a.from.position {
+	if a.from.at.IsZero() || span < segment.PaceWindow || position < a.from.position {
 		return 0, false
 	}
 	return float64(position-a.from.position) / span.Seconds(), true
@@ -74,7 +75,7 @@ func (a *advance) rate(now time.Time, position uint64) (float64, bool) {
 
 // secondsToEnd estimates when the sequence runs out; +Inf if it is not used. c.mu is held.
 func (c *cache) secondsToEndLocked(now time.Time) float64 {
-	return c.secondsToEndAt(now, c.pace.rate())
+	return c.secondsToEndAt(now, c.pace.Rate())
 }
 
 // secondsToEndAt is secondsToEndLocked where numbers are taken here at a rate.
@@ -85,7 +86,7 @@ func (c *cache) secondsToEndAt(now time.Time, taken float64) float64 {
 	}
 	rate, ok := c.advance.rate(now, at)
 	if !ok {
-		rate = taken * float64(max(c.rule.step, 1))
+		rate = taken * float64(max(c.rule.Step, 1))
 	}
 	if rate <= 0 {
 		return math.Inf(1)

@@ -221,7 +221,7 @@ func (s *Sequences) hear(ctx context.Context, v *server) (hearing, error) {
 // heed obeys what a server has told, and tells it that. f.work is held.
 func (s *Sequences) heed(ctx context.Context, w *view, v *server, heard hearing) error {
 	own := &v.follow
-	if heard.plan != v.share().plan {
+	if heard.plan != v.share().Plan {
 		err := s.servers.reread(ctx, w)
 		if err == nil {
 			heard, err = s.hear(ctx, v)
@@ -229,7 +229,7 @@ func (s *Sequences) heed(ctx context.Context, w *view, v *server, heard hearing)
 		if err != nil {
 			return err
 		}
-		if now := s.servers.view.Load(); now == w && heard.plan != v.share().plan {
+		if now := s.servers.view.Load(); now == w && heard.plan != v.share().Plan {
 			return outcomeOldPlan
 		}
 	}

@@ -5,10 +5,12 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+
+	"seqproxy/sequence/segment"
 )
 
 // takeBack undoes a reservation that cannot be remembered, so that nobody may have its numbers. If it cannot be undone they are a gap.
-func (v *server) takeBack(ctx context.Context, name string, epoch uint64, seg Segment) {
+func (v *server) takeBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) {
 	was := v.marks.lower(name, seg)
 	done, err := v.giveBack(ctx, name, epoch, seg)
 	if !done && !errors.Is(err, errOutcome) { // else the row may stand there, which is no row gone back
@@ -19,14 +21,14 @@ func (v *server) takeBack(ctx context.Context, name string, epoch uint64, seg Se
 
 // giveBack lowers the row to just below seg if nobody has reserved since, and reports whether it did. It does not while another
 // proxy is registered: for that one a row that is lower than it was has gone back.
-func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Segment) (done bool, err error) {
+func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (done bool, err error) {
 	h := v.share()
-	if seg.plan != h.plan || h.shared() && !h.owns(seg.Last()) {
+	if seg.Plan != h.Plan || h.Shared() && !h.Owns(seg.Last()) {
 		return false, nil
 	}
 	lowered := seg.Next() - 1
-	if h.inSteps() {
-		lowered = seg.Next() - h.count // the row keeps its residue
+	if h.InSteps() {
+		lowered = seg.Next() - h.Count // the row keeps its residue
 	}
 	// Refused in the transaction, too. To ask before spares it, and the lock on the list, where several proxies are the rule.
 	others, err := v.others(ctx, v.pool(), "")
@@ -39,21 +41,21 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg Se
 	v.lowest.lower(name)
 	defer v.lowest.lower(name)
 	done, hit, err := v.putBack(ctx, h, name, epoch, seg, lowered)
-	if (done || hit && errors.Is(err, errOutcome)) && v.lowest.of(name, epoch, h.plan) == seg.Last() { // the row may stand there
-		v.lowest.set(name, epoch, h.plan, lowered)
+	if (done || hit && errors.Is(err, errOutcome)) && v.lowest.of(name, epoch, h.Plan) == seg.Last() { // the row may stand there
+		v.lowest.set(name, epoch, h.Plan, lowered)
 	}
 	return done, err
 }
 
 // putBack is the transaction of giveBack: it has the row stand at lowered. hit: the row stood at
 // the end of seg, under the plan of seg.
-func (st *store) putBack(ctx context.Context, h share, name string, epoch uint64, seg Segment, lowered uint64) (done, hit bool, err error) {
+func (st *store) putBack(ctx context.Context, h segment.Share, name string, epoch uint64, seg segment.Segment, lowered uint64) (done, hit bool, err error) {
 	args := []any{lowered, name, seg.Last()}
-	if h.plan != 0 {
-		args = append([]any{h.plan, h.id}, args...)
+	if h.Plan != 0 {
+		args = append([]any{h.Plan, h.ID}, args...)
 	}
 	err = st.transactOnce(ctx, func(tx *sql.Tx) error {
-		result, err := tx.ExecContext(ctx, st.table.giveBack(h.plan != 0), args...)
+		result, err := tx.ExecContext(ctx, st.table.giveBack(h.Plan != 0), args...)
 		if err != nil {
 			return err
 		}
@@ -69,7 +71,7 @@ func (st *store) putBack(ctx context.Context, h share, name string, epoch uint64
 			return fmt.Errorf("read tombstone: %w", err)
 		}
 		// The home of an ORDER sequence goes on above all that was taken from the other members.
-		if e.floor >= seg.Next() || e.past >= seg.Next() || e.epoch > epoch || e.def.Order && h.shared() {
+		if e.floor >= seg.Next() || e.past >= seg.Next() || e.epoch > epoch || e.def.Order && h.Shared() {
 			return errTombstone
 		}
 		if err := st.refuseOthers(ctx, tx, name); err != nil {

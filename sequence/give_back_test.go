@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"seqproxy/sequence/segment"
 )
 
 // unheard gives back, but nobody hears of it: the connection breaks in the commit.
 type unheard struct{ reserver }
 
-func (u unheard) giveBack(ctx context.Context, name string, epoch uint64, seg Segment) (bool, error) {
+func (u unheard) giveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error) {
 	if done, err := u.reserver.giveBack(ctx, name, epoch, seg); !done || err != nil {
 		return done, err
 	}
@@ -68,7 +70,7 @@ type killed struct {
 	state, left string
 }
 
-func (k killed) giveBack(ctx context.Context, name string, epoch uint64, seg Segment) (bool, error) {
+func (k killed) giveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error) {
 	done, err := k.reserver.giveBack(ctx, name, epoch, seg)
 	return done, errors.Join(err, os.CopyFS(k.left, os.DirFS(k.state)))
 }

@@ -98,7 +98,7 @@ func (c *cache) givesNow() (held bool, err error) {
 	case c.flying && c.lastErr != nil: // being tried again; what failed and is not tried again says nothing of now
 		return false, c.unavailableLocked(0, c.lastErr)
 	}
-	if _, ok := c.rule.next(c.top, c.max); !ok && !c.cycle {
+	if _, ok := c.rule.Next(c.top, c.max); !ok && !c.cycle {
 		return false, &NameError{Name: shownName(c.name), Err: ErrExhausted}
 	}
 	return false, nil

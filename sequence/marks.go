@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"seqproxy/internal/planted"
+	"seqproxy/sequence/segment"
 )
 
 // marks remembers the highest number ever reserved by this process, per sequence, and by those before it with the same state directory. A reservation at or below it proves that the
@@ -95,7 +96,7 @@ func (m *marks) epoch(name string) uint64 {
 
 // admit records s, whose reservation began in the given epoch. The row was seen at low, if that is not 0. It reports the mark
 // that s violates, or 0 if the epoch is over.
-func (m *marks) admit(name string, epoch, low uint64, s Segment) (mark uint64, ok bool) {
+func (m *marks) admit(name string, epoch, low uint64, s segment.Segment) (mark uint64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.epochs[name] != epoch {
@@ -119,7 +120,7 @@ func (m *marks) mark(name string) mark {
 }
 
 // lower makes the numbers of s, which are about to be given back and were given to nobody, as if they had not been reserved.
-func (m *marks) lower(name string, s Segment) mark {
+func (m *marks) lower(name string, s segment.Segment) mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	was := mark{m.epochs[name], m.high[name]}

@@ -7,6 +7,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"strings"
+
+	"seqproxy/sequence/segment"
 )
 
 // createOptions makes the table beside the first one, for what `name` and `id` cannot say. Its name column copies the type and the
@@ -58,13 +60,13 @@ func noEntry() entry {
 
 // rule is the entry's. Its anchor is the lowest that gives the same numbers, so that a rule which is out of date for a moment counts on
 // from a row that a restart or CYCLE has lowered.
-func (e *entry) rule() rule {
-	r := rule{step: max(e.def.Increment, 1), max: e.def.Max}
-	if r.anchor = e.anchor % r.step; r.anchor == 0 {
-		r.anchor = r.step
+func (e *entry) rule() segment.Rule {
+	r := segment.Rule{Step: max(e.def.Increment, 1), Max: e.def.Max}
+	if r.Anchor = e.anchor % r.Step; r.Anchor == 0 {
+		r.Anchor = r.Step
 	}
 	if e.def.JSONSafe || !e.def.Kind.IsPlain() {
-		r.max = e.def.limit(math.MaxUint64)
+		r.Max = e.def.limit(math.MaxUint64)
 	}
 	return r
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/segment"
 )
 
 // maxHomes bounds how many members one reservation of an ORDER sequence is made with, each of which says that another one is its home.
@@ -28,18 +29,18 @@ func (a *servers) askForHome(ctx context.Context, w *view, name string) error {
 // isHome makes sure that the one of several members with the share h is the home of an ORDER
 // sequence, as its row says once numbers were reserved there: this process may not have heard of
 // that yet. The home is that of [servers.home].
-func isHome(among []*server, h share, home string) outcome {
-	if home == h.id {
+func isHome(among []*server, h segment.Share, home string) outcome {
+	if home == h.ID {
 		return outcomeDone
 	}
-	if h.position != 0 {
+	if h.Position != 0 {
 		return outcomeNotHome
 	}
 	for _, o := range among {
 		switch {
-		case o.share().plan != h.plan:
+		case o.share().Plan != h.Plan:
 			return outcomeOldPlan
-		case o.share().id == home:
+		case o.share().ID == home:
 			return outcomeNotHome
 		}
 	}
@@ -49,12 +50,12 @@ func isHome(among []*server, h share, home string) outcome {
 // stillHome makes sure, after a reservation of an ORDER sequence on one of several members, that this one was not taken out while it was off: there it obeys the plan before still, and
 // the others may have given higher numbers by then. A member that is reached was frozen for that, which tells. To be off ends every connection; so each of them asks the others once
 // under each plan, until as many have answered as it takes for one to know of a newer one. Where they are away, too, the sequence goes on.
-func (v *server) stillHome(ctx context.Context, conn *sql.Conn, among []*server, h share) error {
+func (v *server) stillHome(ctx context.Context, conn *sql.Conn, among []*server, h segment.Share) error {
 	own, err := lineOf(conn)
 	if err != nil {
 		return err
 	}
-	if own.noted == h.plan {
+	if own.noted == h.Plan {
 		return nil
 	}
 	patience := v.timing.peer
@@ -69,7 +70,7 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, among []*server,
 		is, ok, err := o.membership(limited, o.pool())
 		changing := false
 		if err == nil { // afterwards, as the start of a plan ends the change in the same transaction
-			if changed := o.refuseChange(limited, o.pool(), "`number` > "+strconv.FormatUint(h.plan, 10)+" AND `state` = '"+change.Accepted+"' AND ", ""); errors.Is(changed, outcomeFrozen) {
+			if changed := o.refuseChange(limited, o.pool(), "`number` > "+strconv.FormatUint(h.Plan, 10)+" AND `state` = '"+change.Accepted+"' AND ", ""); errors.Is(changed, outcomeFrozen) {
 				changing = true
 			} else {
 				err = changed
@@ -77,9 +78,9 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, among []*server,
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if err == nil && ok && is.ID == o.share().id { // not one that was set up anew
+		if err == nil && ok && is.ID == o.share().ID { // not one that was set up anew
 			heard++
-			left, leaving = left || is.Plan > h.plan, leaving || changing
+			left, leaving = left || is.Plan > h.Plan, leaving || changing
 		}
 	})
 	switch {
@@ -89,7 +90,7 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, among []*server,
 		return outcomeFrozen // this one may be out of it
 	}
 	if heard > 0 { // no newer plan is decided without this one until all others have accepted it
-		own.noted = h.plan
+		own.noted = h.Plan
 	}
 	return ctx.Err()
 }

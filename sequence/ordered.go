@@ -3,6 +3,8 @@ package sequence
 import (
 	"errors"
 	"time"
+
+	"seqproxy/sequence/segment"
 )
 
 // This file is how numbers of ORDER sequences are given: strictly rising in real time over all proxies. Who asks after another
@@ -53,7 +55,7 @@ func (c *cache) boardLocked() (want, need uint64) {
 
 // landLocked gives the numbers of a reservation to its batch. Those that are left are of callers that have gone: a gap. Where
 // there are too few, as at the end of the sequence, the last ones of the batch are in the next one, too.
-func (c *cache) landLocked(s Segment) {
+func (c *cache) landLocked(s segment.Segment) {
 	for w := c.first; w != nil && w.batch == c.boarded && c.end == nil; w = c.first {
 		gap, ok := s.Skip(w.n) // where a block ends
 		if !ok {
@@ -62,7 +64,7 @@ func (c *cache) landLocked(s Segment) {
 		c.gaps[UnusedRun] += gap
 		number, _ := s.Take(w.n)
 		c.given += w.n
-		w.step = s.step
+		w.step = s.Step
 		c.finishLocked(w, number, nil)
 		c.served++
 	}

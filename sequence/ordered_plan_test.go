@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/segment"
 	"seqproxy/test/history"
 )
 
@@ -95,7 +96,7 @@ func TestAHomeThatWasTakenOutWhileItWasOffGivesNoLowerNumbers(t *testing.T) {
 	if home == nil {
 		t.Fatal("the sequence has no home")
 	}
-	places := make([]*share, len(old.members))
+	places := make([]*segment.Share, len(old.members))
 	for i, v := range old.members {
 		places[i] = v.place.Load()
 	}

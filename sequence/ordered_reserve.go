@@ -51,7 +51,7 @@ func (st *store) takeAtOnce(ctx context.Context, conn *sql.Conn, t *take, known 
 	defer unwatch()
 	mayBeTaken := func(err error) attempt {
 		a := st.notTaken(t, why(ctx, err))
-		a.lost, a.why = t.share.whole(t.n), UnusedUnknownCommit
+		a.lost, a.why = t.share.Whole(t.n), UnusedUnknownCommit
 		return a
 	}
 	rows, err := conn.QueryContext(unwatched, text, append(t.args, t.name, t.name, st.registry.id)...)

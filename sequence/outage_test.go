@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"seqproxy/sequence/segment"
 	"seqproxy/test/mysqltest"
 )
 
@@ -75,7 +76,7 @@ func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 		numbers.add(t, name+" at the start", hash(name)+mustTake(t, s, name, 1), 1)
 		c := s.names.get([]byte(name))
 		c.mu.Lock()
-		c.pace.recent = rate * paceWindow.Seconds() // as after an hour at this rate
+		c.pace.Recent = rate * segment.PaceWindow.Seconds() // as after an hour at this rate
 		c.mu.Unlock()
 		eventually(t, "the cover of "+name+" is held", func() bool {
 			numbers.add(t, name+" before", hash(name)+mustTake(t, s, name, 1), 1)
@@ -135,7 +136,7 @@ func TestSeveralDeadServersAreNotNoticedForTheCover(t *testing.T) {
 			}
 			eventually(t, "the cover is held", func() bool {
 				c.mu.Lock()
-				c.pace.recent = rate * paceWindow.Seconds() // as after an hour at this rate
+				c.pace.Recent = rate * segment.PaceWindow.Seconds() // as after an hour at this rate
 				c.mu.Unlock()
 				h.add(t, "photos", mustTake(t, s, "photos", 1))
 				return c.tally().held >= rate*cover
@@ -375,7 +376,7 @@ func TestNoCallWaitsAtTheChangeOfSegments(t *testing.T) {
 	last := mustTake(t, s, "photos", 1)
 	c := s.names.get([]byte("photos"))
 	c.mu.Lock()
-	c.pace.recent = 2000 * paceWindow.Seconds() // as after an hour at this rate
+	c.pace.Recent = 2000 * segment.PaceWindow.Seconds() // as after an hour at this rate
 	c.mu.Unlock()
 	ticks := time.NewTicker(10 * time.Millisecond)
 	defer ticks.Stop()

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence/segment"
 	"seqproxy/test/mysqltest"
 )
 
@@ -95,13 +96,13 @@ func (e *planEstate) reserve(t testing.TB, i int, name string, n uint64) (got []
 	}
 	defer conn.Close()
 	m := e.member(t, i)
-	h := share{plan: m.Plan, count: uint64(m.Count), position: uint64(m.Position), interleave: m.Interleave, block: m.Block}
+	h := segment.Share{Plan: m.Plan, Count: uint64(m.Count), Position: uint64(m.Position), Interleave: m.Interleave, Block: m.Block}
 	set := fmt.Sprintf("`id` + %d", n)
 	switch {
-	case h.inBlocks():
-		set = h.reserveBlocks("`id`", n)
-	case h.inSteps():
-		set = fmt.Sprintf("`id` + %d", n*h.count)
+	case h.InBlocks():
+		set = h.ReserveBlocks("`id`", n)
+	case h.InSteps():
+		set = fmt.Sprintf("`id` + %d", n*h.Count)
 	}
 	result, err := conn.ExecContext(ctx, "UPDATE sequence SET id = LAST_INSERT_ID("+set+") WHERE name = ?", name)
 	if err != nil {
@@ -115,8 +116,8 @@ func (e *planEstate) reserve(t testing.TB, i int, name string, n uint64) (got []
 		return nil, err
 	}
 	for k := range n {
-		if h.inSteps() {
-			got = append(got, last-k*h.count)
+		if h.InSteps() {
+			got = append(got, last-k*h.Count)
 		} else {
 			got = append(got, last-k)
 		}

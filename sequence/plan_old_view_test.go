@@ -3,6 +3,8 @@ package sequence
 import (
 	"context"
 	"testing"
+
+	"seqproxy/sequence/segment"
 )
 
 // A proxy that slept through a change counts as it did before, across the numbers of the member that was added.
@@ -38,21 +40,21 @@ func TestAProxyWithAnOldViewOfTheServersGivesNoNumberTwice(t *testing.T) {
 func TestAProxyWithAnOldViewLeavesRowsWhereStepsHaveThem(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		do   func(v *server, seg Segment) error
+		do   func(v *server, seg segment.Segment) error
 	}{
-		{"a reservation", func(v *server, _ Segment) error {
+		{"a reservation", func(v *server, _ segment.Segment) error {
 			_, err := reserveOnce(context.Background(), v, "photos", 3)
 			return err
 		}},
-		{"a reservation of a sequence with a maximum", func(v *server, _ Segment) error {
+		{"a reservation of a sequence with a maximum", func(v *server, _ segment.Segment) error {
 			_, err := reserveOnce(context.Background(), v, "capped", 3)
 			return err
 		}},
-		{"numbers given back", func(v *server, seg Segment) error {
+		{"numbers given back", func(v *server, seg segment.Segment) error {
 			_, err := v.giveBack(context.Background(), "photos", 0, seg)
 			return err
 		}},
-		{"a number that somebody chose", func(v *server, _ Segment) error {
+		{"a number that somebody chose", func(v *server, _ segment.Segment) error {
 			_, err := v.raiseTo(context.Background(), "photos", 5000, 5000, 1<<40)
 			return err
 		}},

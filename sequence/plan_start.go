@@ -10,29 +10,17 @@ import (
 
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/segment"
 )
 
 // shareOf is that of the member with an id; false if the plan has none.
-func shareOf(p *Plan, id string) (h share, ok bool) {
+func shareOf(p *Plan, id string) (h segment.Share, ok bool) {
 	for _, m := range p.Members {
 		if m.ID == id {
-			return share{plan: p.Number, count: uint64(len(p.Members)), position: uint64(m.Position), interleave: p.Interleave, block: p.Block}, true
+			return segment.Share{Plan: p.Number, Count: uint64(len(p.Members)), Position: uint64(m.Position), Interleave: p.Interleave, Block: p.Block}, true
 		}
 	}
-	return share{}, false
-}
-
-// startSQL is the id that a row starts with, by the column `floor` of f: at or above the floor, and where share.rest has it. end is the highest number that the
-// column holds, and what a row gets where nothing is left.
-func (h share) startSQL(end uint64) string {
-	const floor = "f.`floor`"
-	number := func(n uint64) string { return "CAST(" + strconv.FormatUint(n, 10) + " AS UNSIGNED)" }
-	if !h.inSteps() {
-		return "LEAST(" + floor + ", " + number(end) + ")"
-	}
-	from := "GREATEST(" + floor + ", " + number(1) + ")"
-	at := from + " + MOD(" + number(h.residue()+h.count) + " - MOD(" + from + ", " + number(h.count) + "), " + number(h.count) + ")"
-	return "IF(" + floor + " > " + number(end-min(end, h.count)) + ", " + number(end) + ", " + at + ")"
+	return segment.Share{}, false
 }
 
 // bring makes a member obey a plan, or leave if it is none of it, in the transaction that has locked its row of the plan. Each row is set to the member's first position
@@ -87,7 +75,7 @@ func (v *store) bringRows(ctx context.Context, tx *sql.Tx, p *Plan, id string, t
 			v.table.full + " AS s ON DUPLICATE KEY UPDATE `floor` = GREATEST(`floor`, VALUES(`floor`))",
 		"UPDATE " + v.table.start + " AS f JOIN " + v.table.full + " AS s ON s.`name` = f.`name` SET f.`floor` = GREATEST(f.`floor`, IFNULL(f.`saved`, CAST(s.`id` AS UNSIGNED))) " +
 			"WHERE f.`plan` = " + strconv.FormatUint(p.Number, 10),
-		"UPDATE " + v.table.full + " AS s JOIN " + v.table.start + " AS f ON f.`name` = s.`name` SET s.`id` = " + h.startSQL(v.seen.Load().max) +
+		"UPDATE " + v.table.full + " AS s JOIN " + v.table.start + " AS f ON f.`name` = s.`name` SET s.`id` = " + h.StartSQL(v.seen.Load().max) +
 			" WHERE f.`plan` = " + strconv.FormatUint(p.Number, 10),
 		"UPDATE " + v.table.start + " SET `saved` = NULL WHERE `plan` = " + strconv.FormatUint(p.Number, 10),
 	} {
@@ -95,7 +83,7 @@ func (v *store) bringRows(ctx context.Context, tx *sql.Tx, p *Plan, id string, t
 			return false, fmt.Errorf("set the rows of %s above the floors of plan %d: %w", v.name(), p.Number, err)
 		}
 	}
-	return true, v.saveMembership(ctx, tx, Membership{ID: id, Plan: p.Number, Position: int(h.position), Count: int(h.count), Interleave: h.interleave, Block: h.block})
+	return true, v.saveMembership(ctx, tx, Membership{ID: id, Plan: p.Number, Position: int(h.Position), Count: int(h.Count), Interleave: h.Interleave, Block: h.Block})
 }
 
 // reportAbove tells of rows that went on above the floors although the member was believed to be gone.

@@ -12,6 +12,7 @@ import (
 
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/segment"
 )
 
 // This file is how a process learns which plan is in force, and how the first one is made.
@@ -184,7 +185,7 @@ func (a *servers) adoptLocked(plan *Plan, probes []probe) (*view, error) {
 		a.view.Store(w)
 		return w, nil
 	}
-	places := make([]*share, len(plan.Members))
+	places := make([]*segment.Share, len(plan.Members))
 	for i, m := range plan.Members {
 		v, err := a.serverLocked(m, probes)
 		if err != nil {
@@ -193,10 +194,10 @@ func (a *servers) adoptLocked(plan *Plan, probes []probe) (*view, error) {
 		if len(plan.Members) > 1 && v.grouped() {
 			return nil, &UnfitError{Server: v.name(), Finding: "it is a group, and one of several that divide the numbers", Remedy: groupWayOut}
 		}
-		places[i] = &share{
-			plan: plan.Number, id: m.ID, position: uint64(i), count: uint64(len(plan.Members)), interleave: plan.Interleave, block: plan.Block,
+		places[i] = &segment.Share{
+			Plan: plan.Number, ID: m.ID, Position: uint64(i), Count: uint64(len(plan.Members)), Interleave: plan.Interleave, Block: plan.Block,
 		}
-		if err := places[i].check(); err != nil {
+		if err := checkShare(places[i]); err != nil {
 			return nil, err
 		}
 		w.members = append(w.members, v)
@@ -211,13 +212,13 @@ func (a *servers) adoptLocked(plan *Plan, probes []probe) (*view, error) {
 	return w, nil
 }
 
-// check refuses what nobody can count by.
-func (h *share) check() error {
+// checkShare refuses what nobody can count by.
+func checkShare(h *segment.Share) error {
 	switch {
-	case h.interleave != InterleaveBlock && h.interleave != InterleaveStep:
-		return badOption("plan %d: interleave %q: want %q or %q; a newer version may know it", h.plan, h.interleave, InterleaveBlock, InterleaveStep)
-	case h.interleave == InterleaveBlock && (h.block == 0 || h.block > maxBlock), h.count > maxMembers:
-		return badOption("plan %d: %d members with blocks of %d numbers: want up to %d, and 1 to %d", h.plan, h.count, h.block, maxMembers, uint64(maxBlock))
+	case h.Interleave != InterleaveBlock && h.Interleave != InterleaveStep:
+		return badOption("plan %d: interleave %q: want %q or %q; a newer version may know it", h.Plan, h.Interleave, InterleaveBlock, InterleaveStep)
+	case h.Interleave == InterleaveBlock && (h.Block == 0 || h.Block > maxBlock), h.Count > maxMembers:
+		return badOption("plan %d: %d members with blocks of %d numbers: want up to %d, and 1 to %d", h.Plan, h.Count, h.Block, maxMembers, uint64(maxBlock))
 	}
 	return nil
 }
@@ -384,7 +385,7 @@ func (v *server) fitsPlan(ctx context.Context, on querier, among []*server, plan
 		return fmt.Errorf("read table %s on %s: %w", v.table.full, v.name(), err)
 	}
 	defer func() { _ = rows.Close() }()
-	h := share{position: uint64(position), count: uint64(len(plan.Members)), interleave: plan.Interleave}
+	h := segment.Share{Position: uint64(position), Count: uint64(len(plan.Members)), Interleave: plan.Interleave}
 	for rows.Next() {
 		var name string
 		var text sql.NullString
@@ -395,7 +396,7 @@ func (v *server) fitsPlan(ctx context.Context, on querier, among []*server, plan
 		switch {
 		case err != nil:
 			return err
-		case !h.owns(id):
+		case !h.Owns(id):
 			return v.wrongResidue(ctx, among, name, id, h)
 		}
 	}

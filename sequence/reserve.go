@@ -9,6 +9,7 @@ import (
 
 	"seqproxy/internal/planted"
 	"seqproxy/sequence/limit"
+	"seqproxy/sequence/segment"
 )
 
 // maxAttempts bounds what one reservation does by itself before its caller's backoff takes over.
@@ -32,7 +33,7 @@ func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, n
 	n := want
 	for number := 1; ; number++ {
 		epoch := v.marks.epoch(name)
-		low := v.lowest.seenAt(name, epoch, v.share().plan)
+		low := v.lowest.seenAt(name, epoch, v.share().Plan)
 		t := v.attempt(ctx, a.members(), name, n)
 		took := time.Since(begin)
 		if t.outcome == outcomeForeign {
@@ -183,17 +184,17 @@ func (v *server) attempt(ctx context.Context, members []*server, name string, n 
 	defer func() { _ = conn.Close() }() // gives it back; a broken one is closed by the pool
 
 	used := v.rules.of(name)
-	t := take{name: name, n: n, used: used, share: v.share().by(used)}
+	t := take{name: name, n: n, used: used, share: v.share().By(used)}
 	if t.upTo, err = v.ceilings.upTo(ctx, conn, name); err != nil {
 		return v.failedWith(err)
 	}
-	if t.share.shared() && !planted.Fault(planted.CeilingMember) {
+	if t.share.Shared() && !planted.Fault(planted.CeilingMember) {
 		t.upTo.witnessed = true
-		if t.upTo.recorded, err = v.recordedCeiling(ctx, conn, name, t.share.plan); err != nil {
+		if t.upTo.recorded, err = v.recordedCeiling(ctx, conn, name, t.share.Plan); err != nil {
 			return v.failedWith(err)
 		}
 	}
-	if t.share.shared() && !planted.Fault(planted.Floor) {
+	if t.share.Shared() && !planted.Fault(planted.Floor) {
 		t.floor = v.marks.of(name)
 	}
 	t.epoch, t.low = v.marks.epoch(name), v.lowestOf(name, t.share)
@@ -225,21 +226,21 @@ func (v *server) granted(t *take, did *attempt) {
 		did.grant.seg = t.numbers(did.last)
 		return
 	case outcomeOldPlan, outcomeFrozen, outcomeNotHome:
-		did.lost, did.why = h.whole(t.n), UnusedAlter
+		did.lost, did.why = h.Whole(t.n), UnusedAlter
 		return
 	default:
-		did.lost, did.why = h.whole(t.n), UnusedRefused
+		did.lost, did.why = h.Whole(t.n), UnusedRefused
 		return
 	}
 	v.logReserved(t.name, t.numbers(did.last), t.floor)
 	g := grant{
-		seg: t.numbers(did.last), max: stored.max, exact: stored.exact, rule: h.common(stored.rule()), cycle: stored.def.Cycle, order: stored.def.Order,
-		shared: h.shared(), version: stored.version,
+		seg: t.numbers(did.last), max: stored.max, exact: stored.exact, rule: h.Common(stored.rule()), cycle: stored.def.Cycle, order: stored.def.Order,
+		shared: h.Shared(), version: stored.version,
 	}
-	if first := g.seg.Next(); h.shared() && (first <= t.floor || !h.owns(first) || !h.owns(did.last)) {
+	if first := g.seg.Next(); h.Shared() && (first <= t.floor || !h.Owns(first) || !h.Owns(did.last)) {
 		did.outcome = outcomeDoubtful
 		did.err = v.doubt(fmt.Sprintf("sequence %q: it gave %d to %d, which are not its own", t.name, first, did.last), "look for triggers on the table")
-		did.lost, did.why = h.whole(t.n), UnusedRefused
+		did.lost, did.why = h.Whole(t.n), UnusedRefused
 		return
 	}
 	did.grant, did.upTo = g, t.upTo
@@ -255,7 +256,7 @@ func (v *server) mayGive(ctx context.Context, conn *sql.Conn, members []*server,
 	if !stored.def.Order {
 		return nil
 	}
-	if t.share.shared() {
+	if t.share.Shared() {
 		if o := isHome(members, t.share, stored.home); o != outcomeDone {
 			return o
 		}
@@ -265,7 +266,7 @@ func (v *server) mayGive(ctx context.Context, conn *sql.Conn, members []*server,
 			return err
 		}
 	}
-	if t.share.shared() {
+	if t.share.Shared() {
 		return v.stillHome(ctx, conn, members, t.share)
 	}
 	return nil
@@ -274,12 +275,12 @@ func (v *server) mayGive(ctx context.Context, conn *sql.Conn, members []*server,
 // left is how many numbers this server has of a sequence, up to highest.
 func (st *store) left(name string, stored *row, highest uint64) uint64 {
 	switch h := st.share(); {
-	case h.inBlocks():
-		return h.by(stored.rule()).left(max(stored.id, st.marks.of(name)), highest)
-	case h.inSteps():
-		return h.rule(stored.rule(), st.marks.of(name)).left(max(stored.id, st.marks.of(name)), highest)
+	case h.InBlocks():
+		return h.By(stored.rule()).Left(max(stored.id, st.marks.of(name)), highest)
+	case h.InSteps():
+		return h.Rule(stored.rule(), st.marks.of(name)).Left(max(stored.id, st.marks.of(name)), highest)
 	}
-	return stored.rule().left(stored.id, highest)
+	return stored.rule().Left(stored.id, highest)
 }
 
 // fit says how many numbers to reserve after a reservation of want was beyond the column's maximum.
@@ -292,7 +293,7 @@ func (v *server) fit(ctx context.Context, name string, want, need uint64) (uint6
 	if stored.frozen {
 		return need, outcomeFrozen
 	}
-	if stored.plan != v.share().plan {
+	if stored.plan != v.share().Plan {
 		return need, outcomeOldPlan
 	}
 	if stored.id >= v.seen.Load().max {
@@ -309,7 +310,7 @@ func (v *server) fit(ctx context.Context, name string, want, need uint64) (uint6
 	if left < need {
 		return need, &NameError{Name: shownName(name), Err: ErrExhausted}
 	}
-	n := max(need, min(want, left/ceilingShare))
+	n := max(need, min(want, left/segment.CeilingShare))
 	return n - n%need, nil // whole steps, where somebody counts in steps
 }
 

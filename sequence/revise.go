@@ -1,6 +1,9 @@
 package sequence
 
-import "time"
+import (
+	"seqproxy/sequence/segment"
+	"time"
+)
 
 // This file is what happens to numbers in memory when the sequence is changed. A reservation in flight may have been made before the
 // change, so what it brings is not used: generation tells it.
@@ -35,7 +38,7 @@ func (c *cache) flush() {
 
 // flushUnused is flush, but for the segment at the upper end, which it returns as unused does. It is one step: in between a number of
 // that segment would be held by nobody, and spent.
-func (c *cache) flushUnused() Segment {
+func (c *cache) flushUnused() segment.Segment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	seg := c.unusedLocked()
@@ -66,9 +69,9 @@ func (c *cache) revise(r *row) {
 	}
 	c.version = r.version
 	c.dry, c.cycle = false, r.def.Cycle
-	if now := r.common(); !now.same(c.rule) {
+	if now := r.common(); !now.Same(c.rule) {
 		c.overtakeLocked(UnusedAlter)
-		if now.max = c.rule.max; !now.same(c.rule) {
+		if now.Max = c.rule.Max; !now.Same(c.rule) {
 			c.discardLocked(UnusedAlter)
 		}
 		c.rule = r.common()
@@ -107,20 +110,20 @@ func (c *cache) passLocked(n uint64) {
 
 // dropUpToLocked gives up the numbers up to n.
 func (c *cache) dropUpToLocked(n uint64) {
-	c.sweepLocked(UnusedRestart, func(s *Segment) uint64 {
-		cut := s.upTo(n)
-		s.drop(cut)
+	c.sweepLocked(UnusedRestart, func(s *segment.Segment) uint64 {
+		cut := s.UpTo(n)
+		s.Drop(cut)
 		return cut
 	})
 }
 
 // dropAboveLocked gives up the numbers above n.
 func (c *cache) dropAboveLocked(n uint64) {
-	c.sweepLocked(UnusedAlter, func(s *Segment) uint64 { return s.Trim(s.upTo(n)) })
+	c.sweepLocked(UnusedAlter, func(s *segment.Segment) uint64 { return s.Trim(s.UpTo(n)) })
 }
 
 // sweepLocked applies cut, which takes numbers out of a segment and says how many, to all that is held.
-func (c *cache) sweepLocked(why Unused, cut func(*Segment) uint64) {
+func (c *cache) sweepLocked(why Unused, cut func(*segment.Segment) uint64) {
 	gone := cut(&c.cur)
 	kept := c.queue[:0]
 	for _, s := range c.queue {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+
+	"seqproxy/sequence/segment"
 )
 
 // A reservation that is in flight while its sequence is changed or restarted was made before: what it brings is not given.
@@ -58,7 +60,7 @@ func changedRow(change func(*entry)) *row {
 }
 
 func TestRevisedCacheKeepsWhatConforms(t *testing.T) {
-	held := func(cur Segment, queue ...Segment) *cache {
+	held := func(cur segment.Segment, queue ...segment.Segment) *cache {
 		s, err := New(Options{Servers: []ServerOptions{{Addr: "seq.example:3306", Database: "app"}}})
 		if err != nil {
 			t.Fatal(err)
@@ -87,7 +89,7 @@ func TestRevisedCacheKeepsWhatConforms(t *testing.T) {
 		"JSON":            {func(e *entry) { e.def.JSONSafe = true }, []uint64{10, 11, 12, 20, 21, 22}},
 		"both ends":       {func(e *entry) { e.past, e.def.Max = 12, 21 }, []uint64{20, 21}},
 	} {
-		cache := held(NewSegment(10, 12), NewSegment(20, 22))
+		cache := held(segment.New(10, 12), segment.New(20, 22))
 		cache.revise(changedRow(c.change))
 		if got := cache.tally(); got.held != uint64(len(c.want)) || got.gaps.Sum() != 6-got.held {
 			t.Errorf("%s: holds %d and has given up %d, want %d and %d", name, got.held, got.gaps.Sum(), len(c.want), 6-len(c.want))

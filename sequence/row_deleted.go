@@ -65,7 +65,7 @@ func (st *store) rowDeleted(ctx context.Context, on execer, name string, top uin
 	if err != nil {
 		return nil, fmt.Errorf("the row of sequence %q was deleted on %s; read how far it went from table %s: %w", name, st.name(), st.table.limit, err)
 	}
-	rest, _ := st.share().rest(max(top, reached))
+	rest, _ := st.share().Rest(max(top, reached))
 	return &UnfitError{
 		Server: st.name(), Table: st.table.full,
 		Finding: fmt.Sprintf("the row of sequence %q was deleted there, and nobody knows which numbers it gave", name),

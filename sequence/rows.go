@@ -9,13 +9,15 @@ import (
 	"strings"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/sequence/segment"
 )
 
 // find reads the row that name means. No such row is ErrUnknown, and a server that obeys another
 // plan outcomeOldPlan.
 func (st *store) find(ctx context.Context, name string) (row, error) {
 	found, err := st.look(ctx, name)
-	if err == nil && found.plan != found.share.plan {
+	if err == nil && found.plan != found.share.Plan {
 		return row{}, outcomeOldPlan
 	}
 	return found, err
@@ -158,7 +160,7 @@ func (r *row) defined(highest uint64) {
 }
 
 // common is the rule that the row's sequence goes by, as caches know it.
-func (r *row) common() rule { return r.share.common(r.rule()) }
+func (r *row) common() segment.Rule { return r.share.Common(r.rule()) }
 
 // parseID reads the id of a row.
 func (st *store) parseID(name string, id sql.NullString) (uint64, error) {

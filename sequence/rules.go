@@ -1,32 +1,35 @@
 package sequence
 
-import "sync"
+import (
+	"seqproxy/sequence/segment"
+	"sync"
+)
 
 // rules remembers by which rule each sequence goes that has one. What is remembered may be out of date: a reservation reads the rule
 // back with its result, and is not used if that is another.
 type rules struct {
 	mu sync.Mutex
-	by map[string]rule // guarded by mu; by the table's spelling
+	by map[string]segment.Rule // guarded by mu; by the table's spelling
 }
 
-func (r *rules) of(name string) rule {
+func (r *rules) of(name string) segment.Rule {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if known, ok := r.by[name]; ok {
 		return known
 	}
-	return simple
+	return segment.Simple
 }
 
-func (r *rules) set(name string, to rule) {
+func (r *rules) set(name string, to segment.Rule) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if to.same(simple) {
+	if to.Same(segment.Simple) {
 		delete(r.by, name)
 		return
 	}
 	if r.by == nil {
-		r.by = make(map[string]rule)
+		r.by = make(map[string]segment.Rule)
 	}
 	r.by[name] = to
 }

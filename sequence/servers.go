@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 
 	"go.uber.org/zap"
+
+	"seqproxy/sequence/segment"
 )
 
 // servers is where numbers come from and where definitions are kept: the sequence servers of the plan in force. Caches and [Sequences]
@@ -180,9 +182,9 @@ func (a *servers) reserve(ctx context.Context, name string, want, need uint64) (
 }
 
 // giveBack implements [reserver]. Numbers go back where they came from, under the plan under which they came.
-func (a *servers) giveBack(ctx context.Context, name string, epoch uint64, seg Segment) (bool, error) {
+func (a *servers) giveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error) {
 	for _, member := range a.members() {
-		if h := member.share(); h.plan == seg.plan && (!h.shared() || h.owns(seg.Last())) {
+		if h := member.share(); h.Plan == seg.Plan && (!h.Shared() || h.Owns(seg.Last())) {
 			return member.giveBack(ctx, name, epoch, seg)
 		}
 	}

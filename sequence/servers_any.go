@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/segment"
 )
 
 // This file is how several members serve what any of them can.
@@ -209,7 +210,7 @@ func (a *servers) order(w *view, name string, n uint64) []int {
 	if !ok {
 		next = rand.IntN(count)
 	}
-	if b := w.plan.Block; w.plan.Interleave == InterleaveBlock && floor%b != 0 && w.shareOf(name).width(n) <= b-floor%b {
+	if b := w.plan.Block; w.plan.Interleave == InterleaveBlock && floor%b != 0 && w.shareOf(name).Width(n) <= b-floor%b {
 		next = int(floor / b % uint64(count))
 	}
 	positions := make([]int, count)
@@ -230,15 +231,15 @@ func asNumber(b bool) int {
 }
 
 // shareOf is the first member's share of a sequence: with those of the others it has all but the place in common.
-func (w *view) shareOf(name string) share {
+func (w *view) shareOf(name string) segment.Share {
 	v := w.members[0]
-	return v.share().by(v.rules.of(name))
+	return v.share().By(v.rules.of(name))
 }
 
 // sized rounds the size of a segment that is measured by use, so that little of a block is skipped.
-func (a *servers) sized(r rule, n uint64) uint64 {
+func (a *servers) sized(r segment.Rule, n uint64) uint64 {
 	if w := a.view.Load(); w.several() {
-		return w.members[0].share().by(r).sized(n)
+		return w.members[0].share().By(r).Sized(n)
 	}
 	return n
 }
@@ -280,8 +281,8 @@ func (a *servers) reserveAny(ctx context.Context, w *view, name string, want, ne
 	if !w.several() { // there is nobody to turn to if it takes long
 		return a.reserveOn(ctx, w.members[0], name, want, need)
 	}
-	if h := w.shareOf(name); h.inBlocks() && need > h.run() {
-		return grant{}, &blockError{name: name, need: need, block: h.run()}
+	if h := w.shareOf(name); h.InBlocks() && need > h.Run() {
+		return grant{}, &blockError{name: name, need: need, block: h.Run()}
 	}
 	for range maxHomes {
 		if home := a.home(w, name); home != nil {
@@ -327,7 +328,7 @@ func (a *servers) reserveByTurn(ctx context.Context, w *view, name string, want,
 			exhausted = err
 			continue
 		case errors.Is(err, outcomeOldPlan):
-			if v.share().plan != w.plan.Number || a.reread(ctx, w) != nil || a.view.Load() != w {
+			if v.share().Plan != w.plan.Number || a.reread(ctx, w) != nil || a.view.Load() != w {
 				return grant{}, outcomeOldPlan
 			}
 			failed = err // it obeys another plan than the one in force, and gives nothing
@@ -405,9 +406,9 @@ func (a *servers) findAll(ctx context.Context, w *view, name string) (row, error
 			}
 		case w.several() && !r.frozen && r.id >= live[i].seen.Load().max:
 			failed = append(failed, fmt.Errorf("%s: %w", live[i].name(), live[i].atEnd(ctx, name)))
-		case r.plan != r.share.plan && (!w.several() || r.share.inSteps() && !r.frozen && !r.share.owns(r.id)):
+		case r.plan != r.share.Plan && (!w.several() || r.share.InSteps() && !r.frozen && !r.share.Owns(r.id)):
 			return row{}, outcomeOldPlan // whose numbers these are is not known before the plan is
-		case r.share.inSteps() && !r.frozen && !r.share.owns(r.id):
+		case r.share.InSteps() && !r.frozen && !r.share.Owns(r.id):
 			return row{}, live[i].wrongResidue(ctx, w.members, r.name, r.id, r.share)
 		case merged == nil:
 			merged = r

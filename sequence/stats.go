@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"seqproxy/sequence/kind"
+	"seqproxy/sequence/segment"
 )
 
 // Stats counts since New. Reserved is Given, Held and Unused together. Only what is Unused, and what is in memory at a crash, can be a gap.
@@ -105,13 +106,13 @@ func (c *cache) info(r *row) Info {
 			highest = r.position()
 		}
 		if i.Next == 0 {
-			if next, ok := c.rule.next(highest, c.max); ok {
+			if next, ok := c.rule.Next(highest, c.max); ok {
 				i.Next = next
 			}
 		}
 		c.advance.observe(now, highest)
 	}
-	i.End, i.Used, i.Rate = c.limits.end, c.limits.used(highest), c.pace.rate()
+	i.End, i.Used, i.Rate = c.limits.end, c.limits.used(highest), c.pace.Rate()
 	i.ToEnd = Never
 	if seconds := c.secondsToEndLocked(now); seconds < Never.Seconds() {
 		i.ToEnd = time.Duration(seconds * float64(time.Second))
@@ -247,15 +248,15 @@ func (s *Sequences) infoOf(r *row, proxies int, steps map[*cache][]*cache) Info 
 		Name: shownName(r.name), Kind: r.def.Kind, Cache: r.exact, Order: r.def.Order, exact: r.exact > 0,
 		End: ends.end, Used: ends.used(r.position()), ToEnd: Never, CachedFor: Never, Skew: Never,
 	}
-	if next, ok := r.common().next(r.position(), r.max); ok {
+	if next, ok := r.common().Next(r.position(), r.max); ok {
 		i.Next = next
 	}
 	if i.Order {
 		i.Cache, i.Skew = 0, 0
 	}
 	if !i.exact {
-		p := pace{base: s.tuning.Load().CacheSize}
-		i.Cache, _ = p.plan(r.max - min(r.position(), r.max))
+		p := segment.Pace{Base: s.tuning.Load().CacheSize}
+		i.Cache, _ = p.Plan(r.max - min(r.position(), r.max))
 	}
 	return i
 }

@@ -158,8 +158,8 @@ func (c *cache) describe(st *SequenceStats, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	pace := c.pace // a copy
-	pace.observe(now, c.given-min(c.measured, c.given))
-	rate := pace.rate()
+	pace.Observe(now, c.given-min(c.measured, c.given))
+	rate := pace.Rate()
 	st.Order, st.Cycle, st.Used = c.order, c.cycle, c.limits.used(c.top)/100
 	if !c.cycle {
 		if seconds := c.secondsToEndAt(now, rate); seconds < Never.Seconds() {

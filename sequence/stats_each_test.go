@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence/segment"
 	"seqproxy/test/mysqltest"
 )
 
@@ -250,7 +251,7 @@ func TestOrderSkewIsThatOfAllProxiesTogether(t *testing.T) {
 		t.Helper()
 		eventually(t, what, func() bool {
 			c.mu.Lock()
-			c.pace.recent, c.pace.peak = 1000*paceWindow.Seconds(), 0 // as after hours at this rate
+			c.pace.Recent, c.pace.Peak = 1000*segment.PaceWindow.Seconds(), 0 // as after hours at this rate
 			c.mu.Unlock()
 			mustTake(t, a, "photos", 1)
 			all, err := a.List(t.Context())
@@ -258,7 +259,7 @@ func TestOrderSkewIsThatOfAllProxiesTogether(t *testing.T) {
 				t.Fatalf("got %+v, %v", all, err)
 			}
 			i := all[0]
-			want := proxies * seconds * headroom
+			want := proxies * seconds * segment.Headroom
 			if numbers > 0 {
 				want = proxies * numbers / i.Rate
 			}
@@ -351,8 +352,8 @@ func TestReservationsThatNobodyGetsAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	before = s.Stats()
-	v.rules.set("photos", rule{step: 1})
-	if g, err := s.servers.reserveOn(t.Context(), v, "photos", 10, 1); err != nil || g.rule.step != 2 {
+	v.rules.set("photos", segment.Rule{Step: 1})
+	if g, err := s.servers.reserveOn(t.Context(), v, "photos", 10, 1); err != nil || g.rule.Step != 2 {
 		t.Fatalf("got numbers by %+v, %v; want the new rule", g.rule, err)
 	}
 	more("a changed rule", UnusedAlter, 10) // another proxy is registered

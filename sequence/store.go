@@ -1,6 +1,9 @@
 package sequence
 
-import "sync/atomic"
+import (
+	"seqproxy/sequence/segment"
+	"sync/atomic"
+)
 
 // store is the tables of one sequence server, over a link, and what this process has read there. It
 // reads and writes rows, and decides nothing: how an attempt to take numbers has ended is an
@@ -11,7 +14,7 @@ type store struct {
 	registry registry
 	marks    *marks // of all members
 
-	place   atomic.Pointer[share] // in the plan that this process believes in; nil: there is none
+	place   atomic.Pointer[segment.Share] // in the plan that this process believes in; nil: there is none
 	rules   rules
 	ordered orderedRows
 }
@@ -21,9 +24,9 @@ func newStore(to *link, marks *marks) *store {
 }
 
 // share is which numbers are the server's, in the plan that this process believes in.
-func (st *store) share() share {
+func (st *store) share() segment.Share {
 	if place := st.place.Load(); place != nil {
 		return *place
 	}
-	return alone
+	return segment.Alone
 }

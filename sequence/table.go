@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"seqproxy/sequence/segment"
 )
 
 // createTable is the table as people already have it; nothing of ours is added to it.
@@ -24,13 +26,13 @@ type table struct {
 
 // row is one sequence as the table has it.
 type row struct {
-	name  string // as stored
-	id    uint64 // the last number given; while the sequence is frozen, the highest that its column holds
-	max   uint64 // the highest number that it may give
-	exact uint64 // typed CACHE n, or 0
-	plan  uint64 // the plan that the server obeyed when it was read
-	share share  // of the server, as this process believes
-	entry        // noEntry if it has none
+	name  string        // as stored
+	id    uint64        // the last number given; while the sequence is frozen, the highest that its column holds
+	max   uint64        // the highest number that it may give
+	exact uint64        // typed CACHE n, or 0
+	plan  uint64        // the plan that the server obeyed when it was read
+	share segment.Share // of the server, as this process believes
+	entry               // noEntry if it has none
 
 	registered bool // this process was when it was read: else what it has just reserved may be anybody's
 
@@ -108,10 +110,10 @@ func (t table) reserveInSteps() string {
 }
 
 // reserveInBlocks takes n numbers above a floor, out of the blocks of a member, while the id is below a number.
-func (t table) reserveInBlocks(h share, floor, n uint64) string {
+func (t table) reserveInBlocks(h segment.Share, floor, n uint64) string {
 	head, id, tail := t.taking(true)
 	g := fmt.Sprintf("GREATEST(CAST(%s AS UNSIGNED), CAST(%d AS UNSIGNED))", id, floor)
-	return head + h.reserveBlocks(g, n) + tail + " AND CAST(" + id + " AS UNSIGNED) < CAST(? AS UNSIGNED)"
+	return head + h.ReserveBlocks(g, n) + tail + " AND CAST(" + id + " AS UNSIGNED) < CAST(? AS UNSIGNED)"
 }
 
 // raise sets a row that is below the first argument to the second, and moves any other on by the third, while it is below the fifth. The

@@ -74,7 +74,7 @@ func (s *Sequences) Advance(ctx context.Context, name []byte, n uint64) (id uint
 func (c *cache) increment() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return max(c.rule.step, 1)
+	return max(c.rule.Step, 1)
 }
 
 // AdvanceOrCreate is Advance for a sequence that may not exist: then it is created, as the row is by

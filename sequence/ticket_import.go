@@ -8,6 +8,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"seqproxy/sequence/segment"
 )
 
 // importDistance is how far above its last number a table's counter is raised, at most: more than any
@@ -145,7 +147,7 @@ func (m *ticketImport) decide(ctx context.Context) (importStep, TicketsImported,
 			"ALTER SEQUENCE %s MAXVALUE n leaves room, -table %s=NAME makes another sequence", state.Limit, m.max, quote(def.Name), m.Table)
 	}
 	there.Raised = true
-	if after, ok := (rule{step: def.Increment, anchor: def.Start}).next(m.first, state.Limit); !ok {
+	if after, ok := (segment.Rule{Step: def.Increment, Anchor: def.Start}).Next(m.first, state.Limit); !ok {
 		there.Next = 0
 	} else if there.Next != 0 {
 		there.Next = max(there.Next, after)

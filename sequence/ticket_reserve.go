@@ -11,6 +11,8 @@ import (
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
+
+	"seqproxy/sequence/segment"
 )
 
 // reserve implements [reserver] on a ticket table. Under LOCK TABLES ... WRITE it takes one number as every application does, and then
@@ -53,7 +55,7 @@ func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (gr
 }
 
 // giveBack implements [reserver]. A counter does not go back.
-func (t *TicketTable) giveBack(context.Context, string, uint64, Segment) (bool, error) {
+func (t *TicketTable) giveBack(context.Context, string, uint64, segment.Segment) (bool, error) {
 	return false, nil
 }
 
@@ -210,7 +212,7 @@ func (t *TicketTable) reserveLocked(ctx context.Context, l *lockedTable, want ui
 	t.mu.Lock()
 	t.mark = last
 	t.mu.Unlock()
-	seg := steppedSegment(first, step, n)
+	seg := segment.Stepped(first, step, n)
 	v.logReserved(name, seg, mark)
-	return grant{seg: seg, max: limit, rule: rule{step: step}}, 0, nil
+	return grant{seg: seg, max: limit, rule: segment.Rule{Step: step}}, 0, nil
 }

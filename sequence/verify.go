@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"seqproxy/internal/planted"
+	"seqproxy/sequence/segment"
 )
 
 // doubt is a finding about a row that somebody may just have changed, or dropped and made again.
@@ -57,13 +58,13 @@ func (st *store) judge(ctx context.Context, conn *sql.Conn, t *take, told, last 
 	}
 	defer func() { did.taken, did.last, did.stored = true, last, stored }()
 	switch {
-	case stored.plan != t.share.plan && !planted.Fault(planted.Plan):
+	case stored.plan != t.share.Plan && !planted.Fault(planted.Plan):
 		return ended(outcomeOldPlan)
 	case stored.frozen:
 		return ended(outcomeFrozen)
 	case !stored.registered:
 		return ended(outcomeUnlisted)
-	case !t.used.same(stored.rule()) && last >= t.width && (told == 0 || told == last):
+	case !t.used.Same(stored.rule()) && last >= t.width && (told == 0 || told == last):
 		return ended(outcomeNewRule) // the next attempt goes by the new one, which readRow has learnt
 
 	case told != 0 && told != last:
@@ -92,15 +93,15 @@ func (l *link) checkAgain(ctx context.Context, conn *sql.Conn) (uint64, error) {
 }
 
 // obeys makes sure that the server is the member that it should be, and under the plan that this process believes in.
-func (st *store) obeys(ctx context.Context, conn *sql.Conn, h share) error {
+func (st *store) obeys(ctx context.Context, conn *sql.Conn, h segment.Share) error {
 	m, ok, err := st.membership(ctx, conn)
 	switch {
 	case err != nil:
 		return err
-	case !ok || m.ID != h.id:
-		return st.unfit(st.table.member, fmt.Sprintf("it is the member %q of a plan, where %q should be", m.ID, h.id),
+	case !ok || m.ID != h.ID:
+		return st.unfit(st.table.member, fmt.Sprintf("it is the member %q of a plan, where %q should be", m.ID, h.ID),
 			"have its address lead to the server that was there; or stop this one, take out the member with SEQPROXY REMOVE SEQUENCE SERVER, and add this one then")
-	case m.Plan != h.plan:
+	case m.Plan != h.Plan:
 		return outcomeOldPlan
 	}
 	return nil
@@ -117,23 +118,23 @@ func (st *store) notOneRow(ctx context.Context, conn *sql.Conn, affected int64, 
 		return st.failedWith(err) // ErrUnknown: no such row
 	}
 	st.learnAs(name, &stored)
-	if h.plan != 0 {
+	if h.Plan != 0 {
 		if err := st.obeys(ctx, conn, h); err != nil {
 			return st.failedWith(err)
 		}
 	}
 	switch {
-	case stored.plan != h.plan:
+	case stored.plan != h.Plan:
 		return ended(outcomeOldPlan)
 	case stored.frozen:
 		return ended(outcomeFrozen)
 	case stored.id < t.low && stored.epoch <= t.epoch:
 		return attempt{outcome: outcomeWentBack, row: stored.id, mark: t.low, err: fmt.Errorf("%w from %d to %d", outcomeWentBack, t.low, stored.id)}
-	case h.inSteps() && !h.owns(stored.id) && stored.id < st.seen.Load().max:
+	case h.InSteps() && !h.Owns(stored.id) && stored.id < st.seen.Load().max:
 		a := ended(outcomeForeign)
 		a.row = stored.id
 		return a
-	case !t.used.same(stored.rule()):
+	case !t.used.Same(stored.rule()):
 		return ended(outcomeNewRule)
 	case t.full == outcomeUnwitnessed && stored.id >= t.below:
 		return ended(outcomeUnwitnessed)

@@ -125,7 +125,7 @@ func (c *cache) serveLocked() {
 		if !ok {
 			return
 		}
-		c.first.step = c.cur.step
+		c.first.step = c.cur.Step
 		c.finishLocked(c.first, number, nil)
 	}
 }

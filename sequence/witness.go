@@ -14,6 +14,7 @@ import (
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/limit"
+	"seqproxy/sequence/segment"
 )
 
 // Where there are several members, each gives the numbers of a sequence up to a ceiling only, which
@@ -98,8 +99,8 @@ func (a *servers) raiseByWitness(ctx context.Context, v *server, name string, n 
 	if !ok {
 		return 0, outcomeNoRoom
 	}
-	before, _ := v.recorded.get(h.plan, name)
-	known, err := v.readCeiling(ctx, v.pool(), name, h.plan)
+	before, _ := v.recorded.get(h.Plan, name)
+	known, err := v.readCeiling(ctx, v.pool(), name, h.Plan)
 	if err != nil {
 		return 0, err
 	}
@@ -111,13 +112,13 @@ func (a *servers) raiseByWitness(ctx context.Context, v *server, name string, n 
 	if err := a.recordCeiling(ctx, v, h, name, ceiling); err != nil {
 		return left, err
 	}
-	v.recorded.learn(h.plan, name, ceiling)
+	v.recorded.learn(h.Plan, name, ceiling)
 	return 0, nil
 }
 
 // witnessDue reports whether it is time to raise the ceiling, after numbers up to last were reserved.
-func (v *server) witnessDue(name string, h share, last, highest, ahead uint64) bool {
-	ceiling, ok := v.recorded.get(h.plan, name)
+func (v *server) witnessDue(name string, h segment.Share, last, highest, ahead uint64) bool {
+	ceiling, ok := v.recorded.get(h.Plan, name)
 	return ok && ceiling < highest && ceiling-min(last, ceiling) <= (change.CeilingAbove(last, highest, ahead)-min(last, highest))/2
 }
 
@@ -125,7 +126,7 @@ func (v *server) witnessDue(name string, h share, last, highest, ahead uint64) b
 func (a *servers) raiseAhead(ctx context.Context, v *server, name string, n uint64) {
 	r := &v.recorded
 	r.mu.Lock()
-	r.under(v.share().plan)
+	r.under(v.share().Plan)
 	_, begun := r.raising[name]
 	r.raising[name] = struct{}{}
 	r.mu.Unlock()
@@ -201,9 +202,9 @@ func (v *store) writeStartLimits(ctx context.Context, tx *sql.Tx, p *Plan, goes 
 }
 
 // recordCeiling has other members record a ceiling of v, of which one is enough, and then v itself.
-func (a *servers) recordCeiling(ctx context.Context, v *server, h share, name string, ceiling uint64) error {
+func (a *servers) recordCeiling(ctx context.Context, v *server, h segment.Share, name string, ceiling uint64) error {
 	w := a.view.Load()
-	if w.plan.Number != h.plan {
+	if w.plan.Number != h.Plan {
 		return outcomeOldPlan
 	}
 	isThis := func(o *server) bool { return o == v }
@@ -212,7 +213,7 @@ func (a *servers) recordCeiling(ctx context.Context, v *server, h share, name st
 		others = slices.DeleteFunc(slices.Clone(w.members), isThis)
 	}
 	failed := a.each(ctx, others, func(ctx context.Context, _ int, o *server) error {
-		err := o.record(ctx, h.plan, limit.Limit{Name: name, Giver: h.id, Wanted: ceiling})
+		err := o.record(ctx, h.Plan, limit.Limit{Name: name, Giver: h.ID, Wanted: ceiling})
 		if err != nil && len(others) == 1 {
 			return fmt.Errorf("%s: %w", o.name(), err)
 		}
@@ -225,9 +226,9 @@ func (a *servers) recordCeiling(ctx context.Context, v *server, h share, name st
 		}
 		return fmt.Errorf("%w: have one of them answer, or take those that are gone for good out with SEQPROXY REMOVE SEQUENCE SERVER: %w", outcomeUnwitnessed, all)
 	}
-	if err := v.record(ctx, h.plan, limit.Limit{Name: name, Giver: h.id, Wanted: ceiling, Granted: ceiling}); err != nil {
+	if err := v.record(ctx, h.Plan, limit.Limit{Name: name, Giver: h.ID, Wanted: ceiling, Granted: ceiling}); err != nil {
 		return err
 	}
-	v.log.Info("ceiling recorded", logfield.Sequence(name), zap.Uint64("ceiling", ceiling), zap.Uint64("plan", h.plan))
+	v.log.Info("ceiling recorded", logfield.Sequence(name), zap.Uint64("ceiling", ceiling), zap.Uint64("plan", h.Plan))
 	return nil
 }

@@ -52,7 +52,7 @@ func (a *servers) recordAgain(ctx context.Context, w *view) error {
 		var lacks []limit.Limit
 		for j, o := range live {
 			for _, l := range known[j] {
-				if j != i && l.Giver == o.share().id && l.Granted > has[of{l.Name, l.Giver}] {
+				if j != i && l.Giver == o.share().ID && l.Granted > has[of{l.Name, l.Giver}] {
 					lacks = append(lacks, limit.Limit{Name: l.Name, Giver: l.Giver, Wanted: l.Granted})
 				}
 			}

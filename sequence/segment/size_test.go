@@ -1,4 +1,4 @@
-package sequence
+package segment
 
 import (
 	"math"
@@ -23,17 +23,17 @@ func TestPlanFollowsRateWithinItsBounds(t *testing.T) {
 		{"the end", 10, 5500, 5, 5},
 		{"nothing left", 10, 0, 1, 1},
 	} {
-		p := pace{base: 1000, cover: cover}
+		p := Pace{Base: 1000, Cover: cover}
 		now := time.Unix(1e9, 0)
-		p.observe(now, 0)
+		p.Observe(now, 0)
 		for range 3600 {
 			now = now.Add(time.Second)
-			p.observe(now, uint64(c.rate))
+			p.Observe(now, uint64(c.rate))
 		}
 		if c.rate > 0 && c.rate < 1 {
-			p.observe(now, 6)
+			p.Observe(now, 6)
 		}
-		size, low := p.plan(c.left)
+		size, low := p.Plan(c.left)
 		if size < c.minSize || size > c.size {
 			t.Errorf("%s: size is %d, want %d to %d", c.name, size, c.minSize, c.size)
 		}
@@ -45,25 +45,25 @@ func TestPlanFollowsRateWithinItsBounds(t *testing.T) {
 
 func TestMeasuredRateDoesNotDependOnHowOftenItIsTold(t *testing.T) {
 	for _, every := range []time.Duration{10 * time.Millisecond, time.Second, 30 * time.Second, 10 * time.Minute} {
-		p := pace{base: 1000, cover: 15 * time.Minute}
+		p := Pace{Base: 1000, Cover: 15 * time.Minute}
 		now := time.Unix(1e9, 0)
-		p.observe(now, 0)
+		p.Observe(now, 0)
 		for end := now.Add(time.Hour); now.Before(end); {
 			now = now.Add(every)
-			p.observe(now, uint64(500*every.Seconds()))
+			p.Observe(now, uint64(500*every.Seconds()))
 		}
-		if got := p.rate(); got < 495 || got > 505 {
+		if got := p.Rate(); got < 495 || got > 505 {
 			t.Errorf("500/s told every %v is measured as %.1f/s", every, got)
 		}
 	}
 }
 
 func TestClockThatGoesBackIsHarmless(t *testing.T) {
-	p := pace{base: 1000, cover: 15 * time.Minute}
+	p := Pace{Base: 1000, Cover: 15 * time.Minute}
 	now := time.Unix(1e9, 0)
-	p.observe(now, 600)
-	p.observe(now.Add(-time.Hour), 600)
-	if size, low := p.plan(math.MaxUint64); size < 1000 || size > 30000 || low > size {
+	p.Observe(now, 600)
+	p.Observe(now.Add(-time.Hour), 600)
+	if size, low := p.Plan(math.MaxUint64); size < 1000 || size > 30000 || low > size {
 		t.Errorf("got size %d and water mark %d, want a size between 1000 and 30000", size, low)
 	}
 }

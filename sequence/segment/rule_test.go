@@ -1,7 +1,6 @@
-package sequence
+package segment
 
 import (
-	"context"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -9,13 +8,13 @@ import (
 )
 
 // reference is rule.next in numbers without end: nil if there is none.
-func reference(r rule, id, highest uint64) *big.Int {
+func reference(r Rule, id, highest uint64) *big.Int {
 	n := new(big.Int).SetUint64(id)
-	number := new(big.Int).SetUint64(r.anchor)
-	step := new(big.Int).SetUint64(r.step)
-	if r.step == 1 {
+	number := new(big.Int).SetUint64(r.Anchor)
+	step := new(big.Int).SetUint64(r.Step)
+	if r.Step == 1 {
 		number.Add(n, step)
-	} else if id >= r.anchor {
+	} else if id >= r.Anchor {
 		k := new(big.Int).Sub(n, number)
 		k.Div(k, step).Add(k, big.NewInt(1))
 		number.Add(number, k.Mul(k, step))
@@ -27,19 +26,19 @@ func reference(r rule, id, highest uint64) *big.Int {
 }
 
 // checkRule compares a rule with the reference.
-func checkRule(t *testing.T, r rule, id, highest, n uint64) {
+func checkRule(t *testing.T, r Rule, id, highest, n uint64) {
 	t.Helper()
 	first := reference(r, id, highest)
-	next, ok := r.next(id, highest)
+	next, ok := r.Next(id, highest)
 	if ok != (first != nil) || ok && new(big.Int).SetUint64(next).Cmp(first) != 0 {
 		t.Fatalf("%+v up to %d: after %d comes %d, %v; want %v", r, highest, id, next, ok, first)
 	}
-	left := r.left(id, highest)
+	left := r.Left(id, highest)
 	last := new(big.Int)
 	if ok {
 		last.SetUint64(left - 1)
-		last.Mul(last, new(big.Int).SetUint64(r.step)).Add(last, first)
-		if gap := new(big.Int).Sub(new(big.Int).SetUint64(highest), last); gap.Sign() < 0 || gap.Cmp(new(big.Int).SetUint64(r.step)) >= 0 {
+		last.Mul(last, new(big.Int).SetUint64(r.Step)).Add(last, first)
+		if gap := new(big.Int).Sub(new(big.Int).SetUint64(highest), last); gap.Sign() < 0 || gap.Cmp(new(big.Int).SetUint64(r.Step)) >= 0 {
 			t.Fatalf("%+v up to %d: %d numbers are left after %d, which end at %v", r, highest, left, id, last)
 		}
 	} else if left != 0 {
@@ -48,12 +47,12 @@ func checkRule(t *testing.T, r rule, id, highest, n uint64) {
 	if n == 0 {
 		return
 	}
-	bound, ok := r.room(n, highest)
+	bound, ok := r.Room(n, highest)
 	if fits := ok && id < bound; fits != (left >= n) {
 		t.Fatalf("%+v up to %d: with %d left after %d there is room for %d: %v (below %d)", r, highest, left, id, n, fits, bound)
 	}
 	if left >= n {
-		seg := steppedSegment(next, r.step, n)
+		seg := Stepped(next, r.Step, n)
 		if seg.Remaining() != n || seg.Last() > highest || seg.Last() < next {
 			t.Fatalf("%+v up to %d: %d numbers from %d are %+v", r, highest, n, next, seg)
 		}
@@ -71,56 +70,8 @@ func FuzzRuleCountsAsNumbersDo(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, step, anchor, id, highest, n uint64) {
-		checkRule(t, rule{step: max(step, 1), anchor: max(anchor, 1)}, id, highest, n)
+		checkRule(t, Rule{Step: max(step, 1), Anchor: max(anchor, 1)}, id, highest, n)
 	})
-}
-
-// The server counts as the rule does, up to the ends of 63 and 64 bits.
-func TestServerCountsByTheRule(t *testing.T) {
-	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
-	s := p.open(t)
-	conn, err := s.servers.first().conn(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	text := s.servers.first().table.reserveByRule(false)
-	ends := []uint64{0, 1, 1 << 32, 1 << 53, 1 << 62, 1<<63 - 1, 1 << 63, math.MaxUint64}
-	near := func() uint64 {
-		n := ends[rand.IntN(len(ends))]
-		if d := rand.Uint64N(30); rand.IntN(2) == 0 {
-			return n - min(n, d)
-		} else {
-			return n + min(math.MaxUint64-n, d)
-		}
-	}
-	for range 400 {
-		r := rule{step: []uint64{1, 2, 7, 10, near(), near()}[rand.IntN(6)], anchor: max(near(), 1), max: max(near(), 1)}
-		r.step = max(r.step, 1)
-		id, n := near(), 1+rand.Uint64N(5)
-		p.exec(t, "UPDATE sequence SET id = ?", id)
-		checkRule(t, r, id, r.max, n)
-		want := id
-		if r.left(id, r.max) >= n {
-			first, _ := r.next(id, r.max)
-			seg := steppedSegment(first, r.step, n)
-			want = seg.Last()
-		}
-		told := id
-		if bound, ok := r.room(n, r.max); ok {
-			result, err := conn.ExecContext(context.Background(), text, r.arguments("photos", n, bound)...)
-			if err != nil {
-				t.Fatalf("%+v: %d numbers after %d: %v", r, n, id, err)
-			}
-			if affected, _ := result.RowsAffected(); affected == 1 {
-				last, _ := result.LastInsertId()
-				told = uint64(last)
-			}
-		}
-		if got := p.id(t, "photos"); got != want || told != want {
-			t.Fatalf("%+v: %d numbers after %d: the row is at %d and the server says %d, want %d", r, n, id, got, told, want)
-		}
-	}
 }
 
 func FuzzSteppedSegmentNeverGivesANumberTwice(f *testing.F) {
@@ -128,7 +79,7 @@ func FuzzSteppedSegmentNeverGivesANumberTwice(f *testing.F) {
 	f.Add(uint64(math.MaxUint64-30), uint64(10), uint64(4), []byte{1, 129, 1, 1, 1})
 	f.Fuzz(func(t *testing.T, first, step, n uint64, ops []byte) {
 		n %= 300
-		s := steppedSegment(first, step, n)
+		s := Stepped(first, step, n)
 		if s.Remaining() == 0 {
 			return
 		}
@@ -155,10 +106,10 @@ func FuzzSteppedSegmentNeverGivesANumberTwice(f *testing.F) {
 				if k >= uint64(len(want)) {
 					continue
 				}
-				if !s.has(want[k]) || s.upTo(want[k]) != k+1 || s.upTo(want[k]-1) != k && want[k] > 0 || step > 1 && s.has(want[k]+1) && want[k] < math.MaxUint64 {
+				if !s.Has(want[k]) || s.UpTo(want[k]) != k+1 || s.UpTo(want[k]-1) != k && want[k] > 0 || step > 1 && s.Has(want[k]+1) && want[k] < math.MaxUint64 {
 					t.Fatalf("%+v does not know %d at %d", s, want[k], k)
 				}
-				before, behind := s.around(want[k])
+				before, behind := s.Around(want[k])
 				if before.Remaining() != k || behind.Remaining() != uint64(len(want))-k-1 || k > 0 && before.Last() != want[k-1] {
 					t.Fatalf("around %d of %v are %+v and %+v", want[k], want, before, behind)
 				}
@@ -167,7 +118,7 @@ func FuzzSteppedSegmentNeverGivesANumberTwice(f *testing.F) {
 				if len(want) == 0 {
 					continue
 				}
-				tail := steppedSegment(want[len(want)-1], step, 2)
+				tail := Stepped(want[len(want)-1], step, 2)
 				tail.Take(1)
 				joined := s.Join(tail)
 				if tail.Remaining() > 0 && !joined {
@@ -182,4 +133,20 @@ func FuzzSteppedSegmentNeverGivesANumberTwice(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestRuleCountsAsNumbersDoNearTheEnds(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 1))
+	ends := []uint64{0, 1, 1 << 32, 1 << 53, 1 << 62, 1<<63 - 1, 1 << 63, math.MaxUint64}
+	near := func() uint64 {
+		n, d := ends[random.IntN(len(ends))], random.Uint64N(30)
+		if random.IntN(2) == 0 {
+			return n - min(n, d)
+		}
+		return n + min(math.MaxUint64-n, d)
+	}
+	for range 20_000 {
+		r := Rule{Step: max([]uint64{1, 2, 7, 10, near(), near()}[random.IntN(6)], 1), Anchor: max(near(), 1), Max: max(near(), 1)}
+		checkRule(t, r, near(), r.Max, 1+random.Uint64N(5))
+	}
 }

@@ -1,4 +1,4 @@
-package sequence
+package segment
 
 import "math/bits"
 
@@ -8,29 +8,29 @@ import "math/bits"
 type Segment struct {
 	next uint64 // the number that leaves next; if left is 0 the one that would
 	left uint64 // how many numbers there are: the last one never exceeds 64 bits
-	step uint64
-	run  uint64 // numbers in a block, which ends at a multiple of run*step; 0: there are no blocks
+	Step uint64
+	Run  uint64 // numbers in a block, which ends at a multiple of run*step; 0: there are no blocks
 	jump uint64 // from the last number of a block to the first one of the next
-	plan uint64 // that the numbers were reserved under
+	Plan uint64 // that the numbers were reserved under
 }
 
-// NewSegment returns the segment first..last, both inclusive. It is empty if first is 0 or above last.
-func NewSegment(first, last uint64) Segment {
+// New returns the segment first..last, both inclusive. It is empty if first is 0 or above last.
+func New(first, last uint64) Segment {
 	if first == 0 || first > last {
 		return Segment{}
 	}
-	return Segment{next: first, left: last - first + 1, step: 1}
+	return Segment{next: first, left: last - first + 1, Step: 1}
 }
 
-// steppedSegment returns the n numbers first, first+step ... It is empty if first, step or n is 0, or if they go beyond 64 bits.
-func steppedSegment(first, step, n uint64) Segment {
+// Stepped returns the n numbers first, first+step ... It is empty if first, step or n is 0, or if they go beyond 64 bits.
+func Stepped(first, step, n uint64) Segment {
 	if first == 0 || step == 0 || n == 0 {
 		return Segment{}
 	}
 	if hi, lo := bits.Mul64(step, n-1); hi != 0 || first+lo < first {
 		return Segment{}
 	}
-	return Segment{next: first, left: n, step: step}
+	return Segment{next: first, left: n, Step: step}
 }
 
 // Remaining is how many numbers are left.
@@ -54,25 +54,25 @@ func (s *Segment) Last() uint64 {
 
 // at is the number that i others come before. It may be one behind the last, which then may be wrong if it exceeds 64 bits.
 func (s *Segment) at(i uint64) uint64 {
-	if s.run == 0 {
-		return s.next + i*s.step
+	if s.Run == 0 {
+		return s.next + i*s.Step
 	}
-	borders := i / s.run
-	if i%s.run >= s.run-s.used() {
+	borders := i / s.Run
+	if i%s.Run >= s.Run-s.used() {
 		borders++
 	}
-	return s.next + i*s.step + borders*(s.jump-s.step)
+	return s.next + i*s.Step + borders*(s.jump-s.Step)
 }
 
 // used is how many numbers of the block come before the next one.
-func (s *Segment) used() uint64 { return (s.next - 1) % (s.run * s.step) / s.step }
+func (s *Segment) used() uint64 { return (s.next - 1) % (s.Run * s.Step) / s.Step }
 
 // inBlock is how many numbers are left up to the next border.
 func (s *Segment) inBlock() uint64 {
-	if s.run == 0 || s.left == 0 {
+	if s.Run == 0 || s.left == 0 {
 		return s.left
 	}
-	return min(s.left, s.run-s.used())
+	return min(s.left, s.Run-s.used())
 }
 
 // Take removes n consecutive numbers and returns the first of them; the others follow in steps. It reports false, and takes
@@ -81,17 +81,17 @@ func (s *Segment) Take(n uint64) (first uint64, ok bool) {
 	if n == 0 || n > s.left {
 		return 0, false
 	}
-	if s.run != 0 {
+	if s.Run != 0 {
 		if n > s.inBlock() {
 			return 0, false
 		}
 		first = s.next
-		s.drop(n)
+		s.Drop(n)
 		return first, true
 	}
 	first = s.next
 	s.left -= n
-	s.next += n * s.step // beyond 64 bits at most when nothing is left
+	s.next += n * s.Step // beyond 64 bits at most when nothing is left
 	return first, true
 }
 
@@ -103,15 +103,15 @@ func (s *Segment) Skip(n uint64) (skipped uint64, ok bool) {
 		return 0, false
 	case n <= room:
 		return 0, true
-	case n > s.run || n > s.left-room:
+	case n > s.Run || n > s.left-room:
 		return 0, false
 	}
-	s.drop(room)
+	s.Drop(room)
 	return room, true
 }
 
-// drop removes the first n numbers, whatever borders there are. There must be so many.
-func (s *Segment) drop(n uint64) {
+// Drop removes the first n numbers, whatever borders there are. There must be so many.
+func (s *Segment) Drop(n uint64) {
 	s.next, s.left = s.at(n), s.left-n
 }
 
@@ -124,7 +124,7 @@ func (s *Segment) Join(o Segment) bool {
 	case s.left == 0:
 		*s = o
 		return true
-	case s.step == o.step && s.run == o.run && s.jump == o.jump && s.plan == o.plan && s.Last() < o.next && s.at(s.left) == o.next:
+	case s.Step == o.Step && s.Run == o.Run && s.jump == o.jump && s.Plan == o.Plan && s.Last() < o.next && s.at(s.left) == o.next:
 		s.left += o.left
 		return true
 	}
@@ -138,30 +138,30 @@ func (s *Segment) Trim(n uint64) (cut uint64) {
 	return cut
 }
 
-// upTo is how many of the numbers are n or lower.
-func (s *Segment) upTo(n uint64) uint64 {
+// UpTo is how many of the numbers are n or lower.
+func (s *Segment) UpTo(n uint64) uint64 {
 	if s.left == 0 || n < s.next {
 		return 0
 	}
-	if s.run == 0 {
-		return min((n-s.next)/s.step+1, s.left)
+	if s.Run == 0 {
+		return min((n-s.next)/s.Step+1, s.left)
 	}
 	used := s.used()
-	way := n - s.next + used*s.step // from the first number of the block
-	period := (s.run-1)*s.step + s.jump
-	return min(way/period*s.run+min(way%period/s.step+1, s.run)-used, s.left)
+	way := n - s.next + used*s.Step // from the first number of the block
+	period := (s.Run-1)*s.Step + s.jump
+	return min(way/period*s.Run+min(way%period/s.Step+1, s.Run)-used, s.left)
 }
 
-// has reports whether n is one of the numbers.
-func (s *Segment) has(n uint64) bool {
-	count := s.upTo(n)
+// Has reports whether n is one of the numbers.
+func (s *Segment) Has(n uint64) bool {
+	count := s.UpTo(n)
 	return count > 0 && s.at(count-1) == n
 }
 
-// around returns the numbers before n and those behind it. n must be one of them.
-func (s *Segment) around(n uint64) (before, behind Segment) {
+// Around returns the numbers before n and those behind it. n must be one of them.
+func (s *Segment) Around(n uint64) (before, behind Segment) {
 	before, behind = *s, *s
-	before.left = s.upTo(n) - 1
-	behind.drop(before.left + 1)
+	before.left = s.UpTo(n) - 1
+	behind.Drop(before.left + 1)
 	return before, behind
 }

@@ -1,4 +1,4 @@
-package sequence
+package segment
 
 import (
 	"math"
@@ -6,7 +6,7 @@ import (
 )
 
 func TestSegmentGivesConsecutiveNumbersUntilItIsEmpty(t *testing.T) {
-	s := NewSegment(11, 20)
+	s := New(11, 20)
 	for _, step := range []struct {
 		n, first uint64
 		ok       bool
@@ -31,21 +31,21 @@ func TestSegmentGivesConsecutiveNumbersUntilItIsEmpty(t *testing.T) {
 }
 
 func TestSegmentReachesTheHighestNumberWithoutWrapping(t *testing.T) {
-	s := NewSegment(math.MaxUint64-1, math.MaxUint64)
+	s := New(math.MaxUint64-1, math.MaxUint64)
 	if first, ok := s.Take(2); !ok || first != math.MaxUint64-1 {
 		t.Fatalf("Take(2) = %d, %v; want %d, true", first, ok, uint64(math.MaxUint64-1))
 	}
 	if first, ok := s.Take(1); ok {
 		t.Fatalf("Take(1) after the highest number gave %d", first)
 	}
-	full := NewSegment(1, math.MaxUint64)
+	full := New(1, math.MaxUint64)
 	if got := full.Remaining(); got != math.MaxUint64 {
 		t.Errorf("the full range has %d numbers, want %d", got, uint64(math.MaxUint64))
 	}
 }
 
 func TestSegmentNeverHoldsZeroOrABackwardRange(t *testing.T) {
-	for _, s := range []Segment{NewSegment(0, 5), NewSegment(6, 5), {}} {
+	for _, s := range []Segment{New(0, 5), New(6, 5), {}} {
 		if got := s.Remaining(); got != 0 {
 			t.Errorf("%+v has %d numbers, want 0", s, got)
 		}
@@ -62,13 +62,13 @@ func TestSegmentJoinsOnlyWhatAdjoins(t *testing.T) {
 		joined       bool
 		first, count uint64
 	}{
-		{"adjoining", NewSegment(1, 5), NewSegment(6, 9), true, 1, 9},
-		{"gap", NewSegment(1, 5), NewSegment(7, 9), false, 1, 5},
-		{"overlap", NewSegment(1, 5), NewSegment(5, 9), false, 1, 5},
-		{"below", NewSegment(6, 9), NewSegment(1, 5), false, 6, 4},
-		{"empty first", Segment{}, NewSegment(7, 9), true, 7, 3},
-		{"empty second", NewSegment(1, 5), Segment{}, true, 1, 5},
-		{"wrap", NewSegment(9, math.MaxUint64), NewSegment(1, 5), false, 9, math.MaxUint64 - 8},
+		{"adjoining", New(1, 5), New(6, 9), true, 1, 9},
+		{"gap", New(1, 5), New(7, 9), false, 1, 5},
+		{"overlap", New(1, 5), New(5, 9), false, 1, 5},
+		{"below", New(6, 9), New(1, 5), false, 6, 4},
+		{"empty first", Segment{}, New(7, 9), true, 7, 3},
+		{"empty second", New(1, 5), Segment{}, true, 1, 5},
+		{"wrap", New(9, math.MaxUint64), New(1, 5), false, 9, math.MaxUint64 - 8},
 	} {
 		if got := c.a.Join(c.b); got != c.joined || c.a.Next() != c.first || c.a.Remaining() != c.count {
 			t.Errorf("%s: got %v, next %d, %d numbers; want %v, next %d, %d numbers", c.name, got, c.a.Next(), c.a.Remaining(), c.joined, c.first, c.count)
@@ -78,7 +78,7 @@ func TestSegmentJoinsOnlyWhatAdjoins(t *testing.T) {
 
 func TestSegmentTrimCutsTheUpperEnd(t *testing.T) {
 	for _, c := range []struct{ keep, cut, left uint64 }{{10, 0, 10}, {99, 0, 10}, {3, 7, 3}, {0, 10, 0}} {
-		s := NewSegment(101, 110)
+		s := New(101, 110)
 		if cut := s.Trim(c.keep); cut != c.cut || s.Remaining() != c.left || (c.left > 0 && s.Next() != 101) {
 			t.Errorf("Trim(%d) cut %d and left %d from %d; want %d and %d from 101", c.keep, cut, s.Remaining(), s.Next(), c.cut, c.left)
 		}
@@ -89,7 +89,7 @@ func FuzzSegmentNeverGivesANumberTwice(f *testing.F) {
 	f.Add(uint64(1), uint64(100), []byte{1, 2, 50, 1})
 	f.Add(uint64(math.MaxUint64-3), uint64(math.MaxUint64), []byte{2, 3, 1, 1, 1})
 	f.Fuzz(func(t *testing.T, first, last uint64, takes []byte) {
-		s := NewSegment(first, last)
+		s := New(first, last)
 		want := first
 		for _, n := range takes {
 			got, ok := s.Take(uint64(n))

@@ -1,0 +1,77 @@
+package segment
+
+import (
+	"math"
+	"math/bits"
+)
+
+// Rule says which numbers follow the row's id, the last number given to anyone: anchor + k*step, up to max. It is pure.
+//
+// Whoever counts in the same row by steps of one (an application of old) moves the id between two of these numbers; the next one is
+// the lowest above it.
+type Rule struct {
+	Step   uint64 // at least 1
+	Anchor uint64 // the lowest number
+	Max    uint64 // 0: the maximum of the id column
+}
+
+// Simple is the rule of a sequence without options.
+var Simple = Rule{Step: 1}
+
+// Same reports whether both allow the same numbers above any id.
+func (r Rule) Same(o Rule) bool {
+	if r.Step != o.Step || r.Max != o.Max {
+		return false
+	}
+	return r.Step == 1 || r.Anchor%r.Step == o.Anchor%o.Step
+}
+
+// Next is the first number after id, or false if there is none up to highest.
+func (r Rule) Next(id, highest uint64) (uint64, bool) {
+	if r.Step == 1 {
+		return id + 1, id < highest
+	}
+	if id < r.Anchor {
+		return r.Anchor, r.Anchor <= highest
+	}
+	// The distance from id to the next number is what is left of a step.
+	way := r.Step - (id-r.Anchor)%r.Step
+	return id + way, id <= highest && way <= highest-id
+}
+
+// Left is how many numbers follow id up to highest.
+func (r Rule) Left(id, highest uint64) uint64 {
+	first, ok := r.Next(id, highest)
+	if !ok {
+		return 0
+	}
+	if left := (highest - first) / r.Step; left < math.MaxUint64 {
+		return left + 1
+	}
+	return math.MaxUint64
+}
+
+// Arguments are those of table.reserveByRule, for n numbers and what room gives.
+func (r Rule) Arguments(name string, n, below uint64) []any {
+	anchor := r.Anchor
+	if r.Step == 1 {
+		anchor = 1 // every number will do, also where somebody lowered the row
+	}
+	return []any{anchor, anchor, anchor, anchor, r.Step, r.Step, (n - 1) * r.Step, name, below}
+}
+
+// Room says when n numbers can be reserved: if the id is below that. They end at most at highest. It is false if they never can.
+func (r Rule) Room(n, highest uint64) (below uint64, ok bool) {
+	hi, width := bits.Mul64(n-1, r.Step)
+	if hi != 0 || width >= highest {
+		return 0, false
+	}
+	first := highest - width // the highest number that may be the first
+	if r.Step == 1 {
+		return first, true
+	}
+	if first < r.Anchor {
+		return 0, false
+	}
+	return first - (first-r.Anchor)%r.Step, true
+}
