@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
 )
 
@@ -16,7 +17,7 @@ type Alteration struct {
 	Cache     *uint64 // 0: adaptive
 	Cycle     *bool
 	Comment   *string
-	OwnedBy   *Column // the zero Column: OWNED BY NONE
+	OwnedBy   *define.Column // the zero Column: OWNED BY NONE
 	OwnerMax  *uint64
 	JSONSafe  *bool
 	Cover     *uint64 // 0: as configured
@@ -32,7 +33,7 @@ type Alteration struct {
 }
 
 // apply changes d.
-func (a *Alteration) apply(d *Definition) {
+func (a *Alteration) apply(d *define.Definition) {
 	set(&d.Increment, a.Increment)
 	set(&d.Min, a.Min)
 	set(&d.Max, a.Max)

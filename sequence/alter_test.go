@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"seqproxy/sequence/define"
 )
 
 func ref[T any](v T) *T { return &v }
@@ -91,10 +93,10 @@ func TestDefinitionsThatContradictThemselvesAreRefused(t *testing.T) {
 		{Min: 1 << 33},
 		{JSONSafe: true, Max: 1 << 53},
 		{Cache: 1 << 60},
-		{OwnedBy: Column{"a", "b", string(make([]byte, 65))}},
+		{OwnedBy: define.Column{Schema: "a", Table: "b", Column: string(make([]byte, 65))}},
 	} {
 		o.Name = "bad"
-		if made, err := s.Create(context.Background(), o); !errors.Is(err, ErrBadOption) {
+		if made, err := s.Create(context.Background(), o); !errors.Is(err, define.ErrBadOption) {
 			t.Errorf("Create(%+v) = %+v, %v; want ErrBadOption", o, made, err)
 		}
 	}
@@ -108,7 +110,7 @@ func TestDefinitionsThatContradictThemselvesAreRefused(t *testing.T) {
 		{Restart: ref(uint64(4))},
 		{Restart: ref(uint64(101)), Force: true},
 	} {
-		if done, err := s.Alter(context.Background(), []byte("photos"), a); !errors.Is(err, ErrBadOption) {
+		if done, err := s.Alter(context.Background(), []byte("photos"), a); !errors.Is(err, define.ErrBadOption) {
 			t.Errorf("Alter(%+v) = %+v, %v; want ErrBadOption", a, done, err)
 		}
 	}
@@ -139,17 +141,17 @@ func TestChangesReachOtherProxiesWithinASecond(t *testing.T) {
 	within("CACHE 3", func() bool { return held() <= 3 })
 	next := mustTake(t, b, "photos", 1)
 
-	mustAlter(t, a, "photos", Alteration{Increment: ref(uint64(10)), OwnedBy: &Column{"app", "photos", "id"}})
+	mustAlter(t, a, "photos", Alteration{Increment: ref(uint64(10)), OwnedBy: &define.Column{Schema: "app", Table: "photos", Column: "id"}})
 	within("INCREMENT 10", func() bool { return held() == 0 })
 	if got := mustTake(t, b, "photos", 1); got%10 != 1 || got <= next {
 		t.Errorf("got %d, want 1 + k*10 above %d", got, next)
 	}
 	within("the owner", func() bool { o := b.Owners(); return o != nil && len(o.List) == 1 })
-	if got := *b.Owners(); got.List[0] != (Owner{"photos", Column{"app", "photos", "id"}}) {
+	if got := *b.Owners(); got.List[0] != (Owner{"photos", define.Column{Schema: "app", Table: "photos", Column: "id"}}) {
 		t.Errorf("got owners %+v", got)
 	}
 
-	mustAlter(t, a, "photos", Alteration{Increment: ref(uint64(1)), Cache: ref(uint64(0)), OwnedBy: &Column{}})
+	mustAlter(t, a, "photos", Alteration{Increment: ref(uint64(1)), Cache: ref(uint64(0)), OwnedBy: &define.Column{}})
 	within("no owner", func() bool { return len(b.Owners().List) == 0 })
 	next = mustTake(t, b, "photos", 1)
 	settled(t, b, "photos")

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
 	"seqproxy/test/mysqltest"
 )
@@ -40,7 +41,7 @@ func BenchmarkTakeOfEachKind(b *testing.B) {
 	for i, clause := range []string{"", "BIT_REVERSED", "ROTATE 1 DIGITS 18", "SHARD BITS 5"} {
 		b.Run(cmp.Or(clause, "plain"), func(b *testing.B) {
 			name := fmt.Sprintf("k%d", i)
-			_, err := s.Create(context.Background(), CreateOptions{Name: name, Kind: kindOf(b, clause), Cache: maxCache, IfNotExists: true})
+			_, err := s.Create(context.Background(), CreateOptions{Name: name, Kind: kindOf(b, clause), Cache: define.MaxCache, IfNotExists: true})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"seqproxy/sequence/define"
 )
 
 // A name that the server takes for the empty one is refused, as the empty one is.
@@ -24,7 +26,7 @@ func TestANameThatTheServerTakesForTheEmptyOneIsRefused(t *testing.T) {
 			_, err := s.Create(t.Context(), CreateOptions{Name: name})
 			if empty {
 				refused++
-				if !errors.Is(err, ErrBadOption) {
+				if !errors.Is(err, define.ErrBadOption) {
 					t.Errorf("CREATE of %q, which is the empty name to the server: got %v, want ErrBadOption", name, err)
 				}
 			}

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/segment"
 )
@@ -130,7 +131,7 @@ func newCache(owner *Sequences, found row) *cache {
 		name: found.name, owner: owner, score: owner.scores.of(found.name), reserver: owner.reserver, reserving: newTurn(),
 		exact: found.exact, top: found.position(), max: found.max,
 		rule: found.common(), limits: limitsOf(&found), past: found.past, version: found.version, order: found.def.Order, cycle: found.def.Cycle,
-		cover: coverOf(&found.def), kind: found.def.Kind,
+		cover: define.CoverOf(&found.def), kind: found.def.Kind,
 	}
 	c.replan(time.Now())
 	c.low = 0 // nothing is fetched for a sequence that was only asked about

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
 )
 
@@ -120,7 +121,7 @@ func scripted(t *testing.T, sc *script, change ...func(*Options)) (*Sequences, *
 		t.Fatal(err)
 	}
 	s.reserver = sc
-	c, err := s.adopt("photos", row{name: "photos", id: sc.last, max: sc.max, exact: sc.exact, entry: entry{def: Definition{Order: sc.order}}}, s.obeyed())
+	c, err := s.adopt("photos", row{name: "photos", id: sc.last, max: sc.max, exact: sc.exact, entry: entry{def: define.Definition{Order: sc.order}}}, s.obeyed())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/limit"
 )
@@ -29,7 +30,7 @@ type CreateOptions struct {
 	Cache       uint64
 	Cycle       bool
 	Comment     string
-	OwnedBy     Column
+	OwnedBy     define.Column
 	OwnerMax    uint64
 	JSONSafe    bool
 	Cover       uint64
@@ -39,12 +40,12 @@ type CreateOptions struct {
 	Floor uint64
 }
 
-func (o *CreateOptions) definition() Definition {
-	d := Definition{
+func (o *CreateOptions) definition() define.Definition {
+	d := define.Definition{
 		Name: o.Name, Increment: o.Increment, Min: o.Min, Max: o.Max, Start: o.Start, Cache: o.Cache, Cycle: o.Cycle,
 		Comment: o.Comment, OwnedBy: o.OwnedBy, OwnerMax: o.OwnerMax, JSONSafe: o.JSONSafe, Cover: o.Cover, Order: o.Order, Kind: o.Kind,
 	}
-	return d.filled()
+	return d.Filled()
 }
 
 // Created says what Create did.
@@ -74,13 +75,13 @@ func (c *Created) what() string {
 // maximum), ErrUnfit, ErrClosed, ctx's cause, *UnavailableError.
 func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error) {
 	if o.Name == "" || len(o.Name) > maxNameBytes {
-		return Created{}, badOption("sequence name of %d bytes, want 1 to %d", len(o.Name), maxNameBytes)
+		return Created{}, define.BadOption("sequence name of %d bytes, want 1 to %d", len(o.Name), maxNameBytes)
 	}
 	if isCounter(o.Name) {
-		return Created{}, badOption("sequence name %q ends in %s, as the rows of sequences with a kind of keys do", o.Name, counterSuffix)
+		return Created{}, define.BadOption("sequence name %q ends in %s, as the rows of sequences with a kind of keys do", o.Name, counterSuffix)
 	}
 	def := o.definition()
-	if err := def.check(math.MaxUint64); err != nil {
+	if err := def.Check(math.MaxUint64); err != nil {
 		return Created{}, err
 	}
 	if !s.begin() {
@@ -194,10 +195,10 @@ func (s *Sequences) requestWithin(ctx context.Context, patience time.Duration) (
 // failed turns the error of a request into what the caller is promised.
 func (r request) failed(name string, err error) error {
 	s := r.s
-	if errors.As(err, new(*KindError)) {
+	if errors.As(err, new(*define.KindError)) {
 		return err
 	}
-	for _, known := range []error{ErrUnknown, ErrExists, ErrExhausted, ErrUnfit, ErrClosed, ErrBadOption, ErrSeveral, outcomeFrozen} {
+	for _, known := range []error{ErrUnknown, ErrExists, ErrExhausted, ErrUnfit, ErrClosed, define.ErrBadOption, ErrSeveral, outcomeFrozen} {
 		if errors.Is(err, known) {
 			return err
 		}
@@ -233,7 +234,7 @@ func (o *CreateOptions) outcome(made Created, err error) (Created, error) {
 		}
 		return Created{}, &NameError{Name: o.Name, Err: ErrExists}
 	case hasCode(err, gomysql.ER_DATA_TOO_LONG, gomysql.ER_TRUNCATED_WRONG_VALUE_FOR_FIELD) || isNoSuchText(err):
-		return Created{}, badOption("sequence name %q does not fit the column `name`, or its comment or owner theirs: %v", o.Name, err)
+		return Created{}, define.BadOption("sequence name %q does not fit the column `name`, or its comment or owner theirs: %v", o.Name, err)
 	case err != nil:
 		return Created{}, fmt.Errorf("create sequence %q: %w", o.Name, err)
 	}
@@ -248,7 +249,7 @@ func (st *store) refuseEmpty(ctx context.Context, on execer, name string) error 
 		return fmt.Errorf("look for the empty name in table %s: %w", st.table.full, err)
 	}
 	if empty {
-		return badOption("sequence name %q is empty to the server, which compares its column `name` so", name)
+		return define.BadOption("sequence name %q is empty to the server, which compares its column `name` so", name)
 	}
 	return nil
 }

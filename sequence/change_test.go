@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"seqproxy/sequence/define"
 )
 
 func mustCreate(t testing.TB, s *Sequences, o CreateOptions) Created {
@@ -81,14 +83,14 @@ func TestCreateRefusesWhatDoesNotFit(t *testing.T) {
 		{Name: "a", Cache: 1_000_000_000_001},
 		{Name: "a", Cache: math.MaxUint64},
 	} {
-		if made, err := s.Create(context.Background(), o); !errors.Is(err, ErrBadOption) {
+		if made, err := s.Create(context.Background(), o); !errors.Is(err, define.ErrBadOption) {
 			t.Errorf("Create(%.20q, START %d) = %+v, %v; want ErrBadOption", o.Name, o.Start, made, err)
 		}
 	}
 	if rows, err := s.List(context.Background()); err != nil || len(rows) != 0 {
 		t.Errorf("List says %+v, %v; want nothing", rows, err)
 	}
-	if _, err := s.Take(context.Background(), []byte("a"), 0); !errors.Is(err, ErrBadOption) {
+	if _, err := s.Take(context.Background(), []byte("a"), 0); !errors.Is(err, define.ErrBadOption) {
 		t.Errorf("Take of 0 numbers: got %v, want ErrBadOption", err)
 	}
 }

@@ -1,104 +1,16 @@
 package sequence
 
-import (
-	"fmt"
-	"time"
+import "seqproxy/sequence/define"
 
-	"seqproxy/sequence/kind"
+// What a sequence is, and why a definition is refused; see package define.
+type (
+	Definition = define.Definition
+	Column     = define.Column
+	KindError  = define.KindError
 )
 
-// Definition is what CREATE and ALTER SEQUENCE say about a sequence.
-type Definition struct {
-	Name      string    // as the table spells it, without what it adds to that of a counter
-	Kind      kind.Kind // what becomes of the numbers: they are counters, of which keys are made. It never changes
-	Increment uint64    // the distance between numbers, at least 1
-	Min       uint64    // where CYCLE begins again, at least 1
-	Max       uint64    // no number is above; 0: as far as the id column goes, or 2^53-1 if JSONSafe
-	Start     uint64    // the first number, and that of RESTART without one
-	Cache     uint64    // at most so many unused numbers in memory of a proxy, up to 10^12; 1 is NOCACHE; 0 is adaptive
-	Cycle     bool      // begins again at Min after Max: numbers repeat
-	Comment   string    // at most 2048 characters
-	OwnedBy   Column    // the column that the numbers are keys of, if any
-	OwnerMax  uint64    // the highest number that OwnedBy holds; 0: not known
-	Order     bool      // numbers rise in the order of time over all proxies, and none is held; Cache is kept for when it is not
-	JSONSafe  bool      // programs keep the numbers in floating point, as JavaScript does: they end at 2^53-1
-	Cover     uint64    // for how many seconds the numbers in memory should last, up to a week, where Cache is adaptive; 0: as configured
-}
-
-// Column names a column.
-type Column struct{ Schema, Table, Column string }
-
-// IsZero reports whether c names none.
-func (c Column) IsZero() bool { return c == Column{} }
-
-// String is "schema.table.column".
-func (c Column) String() string {
-	if c.IsZero() {
-		return ""
-	}
-	return c.Schema + "." + c.Table + "." + c.Column
-}
-
-// maxJSON is the highest number that a double holds together with all below it: Number.MAX_SAFE_INTEGER.
-const maxJSON = 1<<53 - 1
-
-// Bounds of the texts of a definition, in characters.
-const (
-	maxComment = 2048
-	maxCache   = 1_000_000_000_000 // keeps one typing error from using up a sequence
-	maxCover   = 7 * 24 * 3600
+// Errors of a definition; see package define.
+var (
+	ErrBadOption = define.ErrBadOption
+	ErrConflict  = define.ErrConflict
 )
-
-// filled returns d with the defaults of what is 0.
-func (d Definition) filled() Definition {
-	d.Increment, d.Min = max(d.Increment, 1), max(d.Min, 1)
-	if d.Start == 0 {
-		d.Start = d.Min
-	}
-	return d
-}
-
-// limit is the highest number that d allows in a column that holds up to columnMax.
-func (d *Definition) limit(columnMax uint64) uint64 {
-	highest := columnMax
-	if d.Max != 0 {
-		highest = min(highest, d.Max)
-	}
-	if d.JSONSafe {
-		highest = min(highest, maxJSON)
-	}
-	return min(highest, d.Kind.MaxCounter())
-}
-
-// check refuses values that contradict each other or the id column, as MariaDB does with error 4085. Errors wrap ErrBadOption.
-func (d *Definition) check(columnMax uint64) error {
-	if err := d.checkKind(); err != nil {
-		return err
-	}
-	highest := d.limit(columnMax)
-	conflict := func(format string, args ...any) error {
-		return fmt.Errorf("%w: sequence %q: %s", ErrConflict, d.Name, fmt.Sprintf(format, args...))
-	}
-	switch {
-	case len(d.Comment) > 4*maxComment:
-		return badOption("sequence %q: its comment has more than %d characters", d.Name, maxComment)
-	case d.Cache > maxCache:
-		return badOption("sequence %q: CACHE %d, want at most %d", d.Name, d.Cache, uint64(maxCache))
-	case d.Cover > maxCover:
-		return badOption("sequence %q: OUTAGE_COVER %d, want at most %d seconds, which is a week", d.Name, d.Cover, uint64(maxCover))
-	case d.Max > columnMax:
-		return conflict("MAXVALUE %d is above the maximum %d of the id column", d.Max, columnMax)
-	case d.JSONSafe && d.Max > maxJSON:
-		return conflict("MAXVALUE %d is above %d, the end of what is safe in JSON", d.Max, uint64(maxJSON))
-	case d.Min >= highest:
-		return conflict("MINVALUE %d is not below the maximum %d", d.Min, highest)
-	case d.Start < d.Min:
-		return conflict("START WITH %d is below MINVALUE %d", d.Start, d.Min)
-	case d.Start > highest:
-		return conflict("START WITH %d is above the maximum %d", d.Start, highest)
-	}
-	return nil
-}
-
-// coverOf is for how long the numbers of a sequence should last, if it says so itself; else 0.
-func coverOf(d *Definition) time.Duration { return time.Duration(d.Cover) * time.Second }

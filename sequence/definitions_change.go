@@ -10,6 +10,7 @@ import (
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
 )
 
@@ -53,7 +54,7 @@ func (a *servers) keepAbove(ctx context.Context, w *view, name string, n uint64)
 }
 
 // dividable refuses a definition whose numbers several members cannot divide.
-func (w *view) dividable(d *Definition) error {
+func (w *view) dividable(d *define.Definition) error {
 	switch {
 	case !w.several():
 	case !w.members[0].share().Divides(d.Increment):
@@ -65,7 +66,7 @@ func (w *view) dividable(d *Definition) error {
 }
 
 // create makes the rows and their options, on a majority of the members at least.
-func (a *servers) create(ctx context.Context, o CreateOptions, def Definition) (made Created, err error) {
+func (a *servers) create(ctx context.Context, o CreateOptions, def define.Definition) (made Created, err error) {
 	err = a.under(ctx, func(w *view) error {
 		if err := w.dividable(&def); err != nil {
 			return err
@@ -76,7 +77,7 @@ func (a *servers) create(ctx context.Context, o CreateOptions, def Definition) (
 			made, err = o.existing(&found)
 			return err
 		case err == nil && found.def.Kind != def.Kind:
-			return &KindError{Sequence: o.Name, Kind: found.def.Kind, Refused: "another kind of keys", WayOut: "create a sequence of another name"}
+			return &define.KindError{Sequence: o.Name, Kind: found.def.Kind, Refused: "another kind of keys", WayOut: "create a sequence of another name"}
 		case err != nil && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrExhausted):
 			return err
 		}
@@ -93,7 +94,7 @@ func (a *servers) create(ctx context.Context, o CreateOptions, def Definition) (
 }
 
 // create makes the rows and their options, unless there is the sequence.
-func (g *agreed) create(ctx context.Context, o *CreateOptions, def Definition) (made Created, err error) {
+func (g *agreed) create(ctx context.Context, o *CreateOptions, def define.Definition) (made Created, err error) {
 	if g.live && (o.IfNotExists || !o.OrReplace) {
 		r := g.merged()
 		if made, err = o.existing(&r); err == nil {
@@ -106,7 +107,7 @@ func (g *agreed) create(ctx context.Context, o *CreateOptions, def Definition) (
 	}
 	made.Replaced = g.live
 	limit := g.highest()
-	if err := def.check(limit); err != nil {
+	if err := def.Check(limit); err != nil {
 		return made, err
 	}
 	used := max(g.top, o.Floor) // without what the definition before says of its start
@@ -129,7 +130,7 @@ func (g *agreed) create(ctx context.Context, o *CreateOptions, def Definition) (
 			return made, err
 		}
 	}
-	if made.First = g.first(def.limit(limit)); made.First == 0 {
+	if made.First = g.first(def.Limit(limit)); made.First == 0 {
 		return made, &NameError{Name: shownName(g.name), Err: ErrExhausted}
 	}
 	return made, nil
@@ -222,7 +223,7 @@ func (a *servers) alter(ctx context.Context, name string, change Alteration) (ch
 				if !w.several() {
 					force = fmt.Sprintf(". ALTER SEQUENCE %s RESTART WITH %d FORCE does that, while no other proxy is registered", quote(g.name), first)
 				}
-				return 0, false, badOption("sequence %q: RESTART WITH %d is not above %d, the last number that was given or reserved: it would repeat numbers%s",
+				return 0, false, define.BadOption("sequence %q: RESTART WITH %d is not above %d, the last number that was given or reserved: it would repeat numbers%s",
 					g.name, first, g.top, force)
 			}
 			r.anchor, r.past = first, max(r.past, first-1)
@@ -230,7 +231,7 @@ func (a *servers) alter(ctx context.Context, name string, change Alteration) (ch
 		})
 		if hasCode(err, gomysql.ER_DATA_TOO_LONG, gomysql.ER_TRUNCATED_WRONG_VALUE_FOR_FIELD) || isNoSuchText(err) {
 			changed = row{}
-			return badOption("sequence %q: the comment or the owner is too long, or no text: %v", name, err)
+			return define.BadOption("sequence %q: the comment or the owner is too long, or no text: %v", name, err)
 		}
 		if err != nil {
 			if !errors.Is(err, errOutcome) {
@@ -249,12 +250,12 @@ func (a *servers) alter(ctx context.Context, name string, change Alteration) (ch
 // redefine changes a row's definition and what follows from it.
 func (g *agreed) redefine(w *view, r *row, change *Alteration) error {
 	change.apply(&r.def)
-	r.def = r.def.filled()
+	r.def = r.def.Filled()
 	named := r.def
 	named.Name = g.name
 	highest := g.highest()
 	r.defined(highest)
-	return errors.Join(w.dividable(&named), named.check(highest))
+	return errors.Join(w.dividable(&named), named.Check(highest))
 }
 
 // restartAt checks the number that a sequence shall continue at.
@@ -263,7 +264,7 @@ func restartAt(r *row, first uint64) (uint64, error) {
 		first = r.def.Start
 	}
 	if first < r.def.Min || first > r.max {
-		return 0, badOption("sequence %q values are conflicting: RESTART WITH %d is not between MINVALUE %d and the maximum %d", r.name, first, r.def.Min, r.max)
+		return 0, define.BadOption("sequence %q values are conflicting: RESTART WITH %d is not between MINVALUE %d and the maximum %d", r.name, first, r.def.Min, r.max)
 	}
 	return first, nil
 }

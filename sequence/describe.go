@@ -1,6 +1,9 @@
 package sequence
 
-import "context"
+import (
+	"context"
+	"seqproxy/sequence/define"
+)
 
 // State is where a sequence stands.
 type State struct {
@@ -13,16 +16,16 @@ type State struct {
 
 // Describe returns the definition of a sequence and where it stands. It asks the server. Errors: ErrUnknown, ErrUnfit, ErrClosed,
 // ctx's cause, *UnavailableError.
-func (s *Sequences) Describe(ctx context.Context, name []byte) (Definition, State, error) {
+func (s *Sequences) Describe(ctx context.Context, name []byte) (define.Definition, State, error) {
 	if !s.begin() {
-		return Definition{}, State{}, ErrClosed
+		return define.Definition{}, State{}, ErrClosed
 	}
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
 	found, err := s.servers.find(r.ctx, string(name))
 	if err != nil {
-		return Definition{}, State{}, r.failed(string(name), err)
+		return define.Definition{}, State{}, r.failed(string(name), err)
 	}
 	def := found.def
 	def.Name = shownName(found.name)

@@ -20,10 +20,6 @@ var (
 	ErrExhausted = errors.New("sequence has run out")
 	// ErrClosed: Close was called.
 	ErrClosed = errors.New("sequences are closed")
-	// ErrBadOption: an argument is out of its range; the text names it and what is allowed.
-	ErrBadOption = errors.New("bad sequence option")
-	// ErrConflict: options contradict each other or the id column. It is an ErrBadOption. MariaDB's words: 4085 / HY000.
-	ErrConflict = fmt.Errorf("%w: conflicting values", ErrBadOption)
 	// ErrSeveral: it needs a single sequence server, and there are several; or larger blocks of numbers than they have.
 	ErrSeveral = errors.New("this needs a single sequence server")
 	// ErrUnfit: the sequence server or its table could repeat numbers, so nothing is reserved there. The error is an
@@ -217,8 +213,3 @@ func (e *groupError) Unwrap() error { return ErrSeveral }
 
 // groupWayOut is what else can be done.
 const groupWayOut = "keep the one group, to which nodes can be added; or have several servers of one address each"
-
-// badOption builds an error that wraps ErrBadOption.
-func badOption(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrBadOption, fmt.Sprintf(format, args...))
-}

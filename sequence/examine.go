@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"github.com/go-sql-driver/mysql"
+
+	"seqproxy/sequence/define"
 )
 
 // This file looks at the sequence servers as a connection of [Sequences] does, for somebody who wants to know before it counts. Nothing is
@@ -240,7 +242,7 @@ func (st *store) owners(ctx context.Context, conn *sql.Conn) (all []Owner, err e
 		return nil, err
 	}
 	for _, r := range rows {
-		all = append(all, Owner{Sequence: r[0], Column: Column{Schema: r[1], Table: r[2], Column: r[3]}})
+		all = append(all, Owner{Sequence: r[0], Column: define.Column{Schema: r[1], Table: r[2], Column: r[3]}})
 	}
 	return all, nil
 }

@@ -9,6 +9,8 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"seqproxy/sequence/define"
 )
 
 func TestWarningsComeOnceAtEachMarkBeforeTheEnd(t *testing.T) {
@@ -29,7 +31,7 @@ func TestWarningsComeOnceAtEachMarkBeforeTheEnd(t *testing.T) {
 		{CreateOptions{Name: "maximum", Max: 200}, 199, []string{"150 of 200", "180 of 200", "198 of 200"}},
 		{CreateOptions{Name: "between", Min: 1001, Max: 1100}, 80, []string{"1075 of 1100"}},
 		{CreateOptions{Name: "steps", Increment: 10, Max: 1000}, 95, []string{"751 of 1000", "901 of 1000"}},
-		{CreateOptions{Name: "owner", Start: 190, OwnerMax: 255, OwnedBy: Column{"app", "flags", "id"}, Cache: 1}, 3, []string{"192 of 255"}},
+		{CreateOptions{Name: "owner", Start: 190, OwnerMax: 255, OwnedBy: define.Column{Schema: "app", Table: "flags", Column: "id"}, Cache: 1}, 3, []string{"192 of 255"}},
 		{CreateOptions{Name: "json", Start: 1<<53 - 100, JSONSafe: true, Cache: 1}, 20, []string{fmt.Sprintf("%d of %d", 1<<53-100, 1<<53-1)}},
 		{CreateOptions{Name: "cycle", Max: 20, Cycle: true}, 50, nil},
 		{CreateOptions{Name: "far", Start: 1 << 62}, 20, nil},

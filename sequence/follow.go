@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/define"
 )
 
 // follower sees what others change: it asks for the version of the last change, and if that has moved, for the options that changed.
@@ -20,9 +21,9 @@ type follower struct {
 	started bool   // guarded by Sequences.mu; its goroutine runs
 	changes uint64 // guarded by Sequences.mu; rises when a change is heard, and when it is obeyed
 
-	obeying sync.Mutex        // held while what one server tells is obeyed
-	byName  map[string]Column // guarded by obeying; the owners that the options name
-	newest  map[string]uint64 // guarded by obeying; the version of what is obeyed of each sequence, where several servers tell
+	obeying sync.Mutex               // held while what one server tells is obeyed
+	byName  map[string]define.Column // guarded by obeying; the owners that the options name
+	newest  map[string]uint64        // guarded by obeying; the version of what is obeyed of each sequence, where several servers tell
 	// recorded is whose members have each other's ceilings, as far as can be seen. Guarded by work.
 	recorded *view
 	owners   atomic.Pointer[Owners]

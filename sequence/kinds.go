@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 )
 
@@ -59,28 +60,12 @@ func withoutHidden(rows []row) []row {
 	return slices.DeleteFunc(rows, func(r row) bool { return counters[r.name] })
 }
 
-// KindError: a sequence has a kind of keys, for which something is not done.
-type KindError struct {
-	Sequence string
-	Kind     kind.Kind
-	Refused  string // what is not done
-	WayOut   string
-}
-
-func (e *KindError) Error() string {
-	of := "a plain sequence"
-	if !e.Kind.IsPlain() {
-		of = "a sequence of kind " + e.Kind.String()
-	}
-	return fmt.Sprintf("%s is not supported for %q, %s: %s", e.Refused, e.Sequence, of, e.WayOut)
-}
-
 // eachAlone is the way out where several numbers would be asked for at once.
 const eachAlone = "write NEXTVAL in each row, or ask for one number at a time, as the next key is not this one and 1"
 
 // refused is the error for something that is not done for the sequence.
 func (c *cache) refused(what, wayOut string) error {
-	return &KindError{Sequence: shownName(c.name), Kind: c.kind, Refused: what, WayOut: wayOut}
+	return &define.KindError{Sequence: shownName(c.name), Kind: c.kind, Refused: what, WayOut: wayOut}
 }
 
 // key is the key of the first of several counters that were taken together. They share a shard.
@@ -134,37 +119,6 @@ func (k kindColumn) Scan(from any) (err error) {
 // Value is the clause.
 func (k kindColumn) Value() (driver.Value, error) { return k.String(), nil }
 
-// checkKind refuses what a kind does not go with.
-func (d *Definition) checkKind() error {
-	refused := func(what, wayOut string) error {
-		return &KindError{Sequence: d.Name, Kind: d.Kind, Refused: what, WayOut: wayOut}
-	}
-	switch most := d.Kind.MaxCounter(); {
-	case d.Kind.IsPlain():
-		return nil
-	case d.JSONSafe != d.Kind.JSONSafe():
-		return refused("another JSON_SAFE", "the keys would be others, so create another sequence")
-	case d.Increment != 1:
-		return refused(fmt.Sprintf("INCREMENT BY %d", d.Increment), "its keys are not an increment apart; leave it away")
-	case d.Cycle:
-		return refused("CYCLE", "it would give the same keys again; leave it away")
-	case d.Max > most:
-		return fmt.Errorf("%w: sequence %q: MAXVALUE %d is above %d, the last counter that has a key of kind %v", ErrConflict, d.Name, d.Max, most, d.Kind)
-	case d.Start > most || d.Min > most:
-		return fmt.Errorf("%w: sequence %q: START WITH %d or MINVALUE %d is above %d, the last counter that has a key of kind %v",
-			ErrConflict, d.Name, d.Start, d.Min, most, d.Kind)
-	}
-	return nil
-}
-
-// Importable refuses that a counter of elsewhere goes on in a sequence.
-func (d *Definition) Importable() error {
-	if d.Kind.IsPlain() {
-		return nil
-	}
-	return &KindError{Sequence: d.Name, Kind: d.Kind, Refused: "a counter of elsewhere", WayOut: "its numbers are no keys of that kind; import it under another name"}
-}
-
 // fitsKind refuses a row whose kind cannot be told: its options were lost, or it was renamed by hand.
 func (st *store) fitsKind(found *row) error {
 	switch plain := found.def.Kind.IsPlain(); {
@@ -183,7 +137,7 @@ func (g *agreed) refuseOtherKind(ctx context.Context, name string, k kind.Kind) 
 	const wayOut = "it could give the same keys; create a sequence of another name"
 	for i := range g.all {
 		if of := &g.all[i]; of.known && of.def.Kind != k {
-			return &KindError{Sequence: name, Kind: of.def.Kind, Refused: "another kind of keys", WayOut: wayOut}
+			return &define.KindError{Sequence: name, Kind: of.def.Kind, Refused: "another kind of keys", WayOut: wayOut}
 		}
 	}
 	other := name
@@ -202,7 +156,7 @@ func (g *agreed) refuseOtherKind(ctx context.Context, name string, k kind.Kind) 
 			return fmt.Errorf("look for %q on %s: %w", other, v.name(), err)
 		}
 		if exists || floor > 0 || !past.IsPlain() || g.marks.of(other) > 0 {
-			return &KindError{Sequence: name, Kind: past, Refused: "another kind of keys", WayOut: wayOut}
+			return &define.KindError{Sequence: name, Kind: past, Refused: "another kind of keys", WayOut: wayOut}
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 )
 
@@ -36,7 +37,7 @@ func kindOf(t testing.TB, clause string) kind.Kind {
 
 func wantKindError(t testing.TB, what string, err error, words ...string) {
 	t.Helper()
-	if !errors.As(err, new(*KindError)) {
+	if !errors.As(err, new(*define.KindError)) {
 		t.Errorf("%s: got %v, want a KindError", what, err)
 		return
 	}
@@ -119,10 +120,10 @@ func TestWhatAKindDoesNotGoWithIsRefused(t *testing.T) {
 		wantKindError(t, c.want, err, c.want)
 	}
 	_, err := s.Create(ctx, CreateOptions{Name: "bad", Kind: sharded, Max: 1 << 58})
-	if !errors.Is(err, ErrConflict) {
+	if !errors.Is(err, define.ErrConflict) {
 		t.Errorf("MAXVALUE above the last counter: %v", err)
 	}
-	if _, err = s.Create(ctx, CreateOptions{Name: "bad#Counter"}); !errors.Is(err, ErrBadOption) {
+	if _, err = s.Create(ctx, CreateOptions{Name: "bad#Counter"}); !errors.Is(err, define.ErrBadOption) {
 		t.Errorf("the name of a counter: %v", err)
 	}
 
@@ -237,7 +238,7 @@ func TestANameIsMadeWithOneKind(t *testing.T) {
 			switch {
 			case err == nil:
 				made++
-			case !errors.As(err, new(*KindError)) && !errors.Is(err, ErrExists):
+			case !errors.As(err, new(*define.KindError)) && !errors.Is(err, ErrExists):
 				t.Errorf("%v: %v", kinds[i], err)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"seqproxy/internal/planted"
+	"seqproxy/sequence/define"
 )
 
 // link is the way to one sequence server, which is an address or a group of nodes: its connections,
@@ -60,7 +61,7 @@ func newLink(opts Options, o ServerOptions, retries *atomic.Uint64) (*link, erro
 	for _, one := range o.nodes() {
 		n := newNode(cfg, one.Network, one.Addr, o.loginInUse(), opts.timing)
 		if _, err := mysql.NewConnector(n.dial); err != nil {
-			return nil, badOption("sequence server %s: %v", one.Addr, err)
+			return nil, define.BadOption("sequence server %s: %v", one.Addr, err)
 		}
 		all = append(all, n)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"seqproxy/sequence/define"
 )
 
 func TestNamesMeanTheSameSequenceIfTheTableSaysSo(t *testing.T) {
@@ -277,7 +279,7 @@ func TestOptionsOutOfRangeAreRefused(t *testing.T) {
 		"negative allocate":    {Servers: []ServerOptions{good}, AllocateTimeout: -1},
 		"unheard-of durabilty": {Servers: []ServerOptions{good}, Durability: "eventual"},
 	} {
-		if _, err := New(o); !errors.Is(err, ErrBadOption) {
+		if _, err := New(o); !errors.Is(err, define.ErrBadOption) {
 			t.Errorf("%s: got %v, want ErrBadOption", name, err)
 		}
 	}

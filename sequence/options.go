@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"seqproxy/internal/tlsfiles"
+	"seqproxy/sequence/define"
 )
 
 // What a sequence server must promise about a committed reservation.
@@ -100,7 +101,7 @@ type ServerOptions struct {
 // withDefaults returns a copy with the zero values filled in, or an error that wraps ErrBadOption.
 func (o Options) withDefaults() (Options, error) {
 	if len(o.Servers) == 0 || len(o.Servers) > maxMembers {
-		return o, badOption("servers: got %d, want 1 to %d sequence servers", len(o.Servers), maxMembers)
+		return o, define.BadOption("servers: got %d, want 1 to %d sequence servers", len(o.Servers), maxMembers)
 	}
 	o.Servers = append([]ServerOptions(nil), o.Servers...)
 	for i := range o.Servers {
@@ -109,14 +110,14 @@ func (o Options) withDefaults() (Options, error) {
 		}
 		for _, other := range o.Servers[:i] {
 			if other.Addr == o.Servers[i].Addr {
-				return o, badOption("servers: %s is named twice", other.Addr)
+				return o, define.BadOption("servers: %s is named twice", other.Addr)
 			}
 		}
 		if len(o.Servers) > 1 && len(o.Servers[i].Nodes) > 1 {
-			return o, badOption("servers: %v", &groupError{o.Servers[i].Addr})
+			return o, define.BadOption("servers: %v", &groupError{o.Servers[i].Addr})
 		}
 		if len(o.Servers) > 1 && utf8.RuneCountInString(o.Servers[i].Table+planStartSuffix) > maxIdentifier {
-			return o, badOption("sequence table %q is longer than %d characters, and so the name of the table beside it, which ends in %s, is too long",
+			return o, define.BadOption("sequence table %q is longer than %d characters, and so the name of the table beside it, which ends in %s, is too long",
 				o.Servers[i].Table, maxIdentifier-len(planStartSuffix), planStartSuffix)
 		}
 	}
@@ -124,13 +125,13 @@ func (o Options) withDefaults() (Options, error) {
 	case o.Interleave == "":
 		o.Interleave = InterleaveBlock
 	case o.Interleave != InterleaveBlock && o.Interleave != InterleaveStep:
-		return o, badOption("interleave %q: want %q or %q", o.Interleave, InterleaveBlock, InterleaveStep)
+		return o, define.BadOption("interleave %q: want %q or %q", o.Interleave, InterleaveBlock, InterleaveStep)
 	}
 	if o.Block == 0 {
 		o.Block = DefaultBlock
 	}
 	if o.Block > maxBlock {
-		return o, badOption("block %d: want up to %d", o.Block, uint64(maxBlock))
+		return o, define.BadOption("block %d: want up to %d", o.Block, uint64(maxBlock))
 	}
 	if o.CacheSize == 0 {
 		o.CacheSize = DefaultCacheSize
@@ -142,14 +143,14 @@ func (o Options) withDefaults() (Options, error) {
 		o.AllocateTimeout = DefaultAllocateTimeout
 	}
 	if o.OutageCover < 0 || o.AllocateTimeout < 0 {
-		return o, badOption("outage cover %v and allocate timeout %v must not be negative", o.OutageCover, o.AllocateTimeout)
+		return o, define.BadOption("outage cover %v and allocate timeout %v must not be negative", o.OutageCover, o.AllocateTimeout)
 	}
 	switch o.Durability {
 	case "":
 		o.Durability = DurabilityStrict
 	case DurabilityStrict, DurabilityRelaxed:
 	default:
-		return o, badOption("durability %q: want %q or %q", o.Durability, DurabilityStrict, DurabilityRelaxed)
+		return o, define.BadOption("durability %q: want %q or %q", o.Durability, DurabilityStrict, DurabilityRelaxed)
 	}
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
@@ -160,7 +161,7 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	o.timing = &clocks // its own
 	if err := o.timing.check(); err != nil {
-		return o, badOption("%v", err)
+		return o, define.BadOption("%v", err)
 	}
 	return o, nil
 }
@@ -187,16 +188,16 @@ func (o *ServerOptions) setDefaults() error {
 	o.loginInUse()
 	switch {
 	case o.Network != "tcp" && o.Network != "unix":
-		return badOption("network %q: want \"tcp\" or \"unix\"", o.Network)
+		return define.BadOption("network %q: want \"tcp\" or \"unix\"", o.Network)
 	case o.Addr == "":
-		return badOption("address of the sequence server is empty")
+		return define.BadOption("address of the sequence server is empty")
 	case o.Database == "":
-		return badOption("database of the sequence table is empty")
+		return define.BadOption("database of the sequence table is empty")
 	case utf8.RuneCountInString(o.Table+optionsSuffix) > maxIdentifier:
-		return badOption("sequence table %q is longer than %d characters, and so the name of the table beside it, which ends in %s, is too long",
+		return define.BadOption("sequence table %q is longer than %d characters, and so the name of the table beside it, which ends in %s, is too long",
 			o.Table, maxIdentifier-len(optionsSuffix), optionsSuffix)
 	case o.DialTimeout < 0 || o.IOTimeout < 0 || o.MaxConns < 0:
-		return badOption("dial timeout, io timeout and connection limit of %s must not be negative", o.Addr)
+		return define.BadOption("dial timeout, io timeout and connection limit of %s must not be negative", o.Addr)
 	}
 	return nil
 }
@@ -207,7 +208,7 @@ func (o *ServerOptions) setNodes() error {
 		return nil
 	}
 	if o.Addr != "" {
-		return badOption("sequence server %s: it has an address and nodes, want one of them", o.Addr)
+		return define.BadOption("sequence server %s: it has an address and nodes, want one of them", o.Addr)
 	}
 	o.Nodes = slices.Clone(o.Nodes)
 	addrs := make([]string, len(o.Nodes))
@@ -215,7 +216,7 @@ func (o *ServerOptions) setNodes() error {
 		n := &o.Nodes[i]
 		n.Network = cmp.Or(n.Network, "tcp")
 		if n.Network != "tcp" && n.Network != "unix" || n.Addr == "" || slices.Contains(addrs[:i], n.Addr) {
-			return badOption("node %q (%s) of a sequence server: want different addresses, of network \"tcp\" or \"unix\"", n.Addr, n.Network)
+			return define.BadOption("node %q (%s) of a sequence server: want different addresses, of network \"tcp\" or \"unix\"", n.Addr, n.Network)
 		}
 		addrs[i] = n.Addr
 	}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"strings"
 
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
 )
 
@@ -48,14 +49,14 @@ const createVersion = "CREATE TABLE IF NOT EXISTS %s (`one` tinyint NOT NULL DEF
 
 // entry is one row of the options table; that of a sequence without one is like noEntry.
 type entry struct {
-	def                        Definition // its Name is empty
+	def                        define.Definition // its Name is empty
 	floor, anchor, past, epoch uint64
 	version                    uint64
 	home                       string // of an ORDER sequence: the id of the member that gives its numbers; empty: the first one, as there was one when it became that
 }
 
 func noEntry() entry {
-	return entry{def: Definition{}.filled(), anchor: 1}
+	return entry{def: define.Definition{}.Filled(), anchor: 1}
 }
 
 // rule is the entry's. Its anchor is the lowest that gives the same numbers, so that a rule which is out of date for a moment counts on
@@ -66,7 +67,7 @@ func (e *entry) rule() segment.Rule {
 		r.Anchor = r.Step
 	}
 	if e.def.JSONSafe || !e.def.Kind.IsPlain() {
-		r.Max = e.def.limit(math.MaxUint64)
+		r.Max = e.def.Limit(math.MaxUint64)
 	}
 	return r
 }

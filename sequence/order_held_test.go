@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"seqproxy/sequence/define"
 )
 
 // The home of a new ORDER sequence stands above all that was taken from the others, and stays there although somebody gives numbers back before he hears of it.
@@ -38,7 +40,7 @@ func TestAnORDERSequenceInThePlaceOfADeletedRowWaitsForWhoHoldsNumbers(t *testin
 	settled(t, holder, "photos")
 	p.exec(t, "DELETE FROM sequence WHERE name = 'photos'")
 	fresh := p.open(t) // it knows of nothing that was there
-	made, err := fresh.servers.create(t.Context(), CreateOptions{Name: "photos"}, Definition{Name: "photos", Start: 5000, Increment: 1, Order: true})
+	made, err := fresh.servers.create(t.Context(), CreateOptions{Name: "photos"}, define.Definition{Name: "photos", Start: 5000, Increment: 1, Order: true})
 	if err != nil {
 		t.Fatal(err)
 	}

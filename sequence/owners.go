@@ -6,12 +6,14 @@ import (
 	"strings"
 
 	"go.uber.org/zap"
+
+	"seqproxy/sequence/define"
 )
 
 // Owner is a column whose keys are the numbers of a sequence.
 type Owner struct {
 	Sequence string
-	Column
+	define.Column
 }
 
 // Owners are all columns that own a sequence. They are never changed.
@@ -70,13 +72,13 @@ func (s *Sequences) publishOwners(afresh bool, changed []changedOptions) {
 	old := f.owners.Load()
 	differs := old == nil || f.byName == nil || afresh
 	if f.byName == nil || afresh {
-		f.byName = make(map[string]Column)
+		f.byName = make(map[string]define.Column)
 	}
 	for i := range changed {
 		c := &changed[i]
 		name, owner := c.name, c.def.OwnedBy
 		if c.gone {
-			name, owner = c.option, Column{}
+			name, owner = c.option, define.Column{}
 		}
 		if f.byName[name] == owner {
 			continue

@@ -10,6 +10,7 @@ import (
 
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/define"
 )
 
 // What a change of the set of sequence servers is about; see package change.
@@ -90,7 +91,7 @@ func (s *Sequences) asCoordinator(ctx context.Context, f func(*change.Coordinato
 		return c.Plan(), nil
 	}
 	if wrong := new(change.InvalidError); errors.As(err, &wrong) {
-		err = badOption("%s", wrong.Text)
+		err = define.BadOption("%s", wrong.Text)
 	}
 	return Plan{}, err
 }

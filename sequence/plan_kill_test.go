@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/define"
 )
 
 // coordinatorEnv holds what a process of its own is to do as coordinator.
@@ -350,7 +351,7 @@ func TestOfTwoAdminsExactlyOneGetsTheChange(t *testing.T) {
 			case !strings.Contains(o.err.Error(), " in progress") && !strings.Contains(o.err.Error(), "in the same moment") &&
 				!strings.Contains(o.err.Error(), "has taken over"): // as both say the same
 				// The slower one may have begun after the end of the other.
-				if !errors.Is(o.err, ErrBadOption) {
+				if !errors.Is(o.err, define.ErrBadOption) {
 					t.Errorf("got %v", o.err)
 				}
 			}
@@ -394,7 +395,7 @@ func TestAServerThatIsAwayNeedsACeiling(t *testing.T) {
 	e.links[1].Cut()
 	_, err := s.ChangePlan(context.Background(), PlanChange{Add: e.addr(2)})
 	wantText(t, err, e.addr(1), "all but a removed one")
-	if _, err := s.ChangePlan(t.Context(), PlanChange{Add: e.addr(2), Force: true}); !errors.Is(err, ErrBadOption) {
+	if _, err := s.ChangePlan(t.Context(), PlanChange{Add: e.addr(2), Force: true}); !errors.Is(err, define.ErrBadOption) {
 		t.Errorf("ADD ... FORCE: got %v", err)
 	}
 	_, err = s.ChangePlan(context.Background(), PlanChange{Remove: e.addr(1)}) // the other one may be about to remove this one

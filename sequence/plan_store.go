@@ -358,7 +358,7 @@ func (v *store) ends(ctx context.Context, on querier) (map[string]uint64, error)
 	}
 	ends := make(map[string]uint64, len(all))
 	for i := range all {
-		name, end := change.Folded(all[i].name), all[i].def.limit(v.seen.Load().max)
+		name, end := change.Folded(all[i].name), all[i].def.Limit(v.seen.Load().max)
 		if known, ok := ends[name]; !ok || end < known {
 			ends[name] = end
 		}

@@ -12,6 +12,7 @@ import (
 
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
 )
 
@@ -216,9 +217,9 @@ func (a *servers) adoptLocked(plan *Plan, probes []probe) (*view, error) {
 func checkShare(h *segment.Share) error {
 	switch {
 	case h.Interleave != InterleaveBlock && h.Interleave != InterleaveStep:
-		return badOption("plan %d: interleave %q: want %q or %q; a newer version may know it", h.Plan, h.Interleave, InterleaveBlock, InterleaveStep)
+		return define.BadOption("plan %d: interleave %q: want %q or %q; a newer version may know it", h.Plan, h.Interleave, InterleaveBlock, InterleaveStep)
 	case h.Interleave == InterleaveBlock && (h.Block == 0 || h.Block > maxBlock), h.Count > maxMembers:
-		return badOption("plan %d: %d members with blocks of %d numbers: want up to %d, and 1 to %d", h.Plan, h.Count, h.Block, maxMembers, uint64(maxBlock))
+		return define.BadOption("plan %d: %d members with blocks of %d numbers: want up to %d, and 1 to %d", h.Plan, h.Count, h.Block, maxMembers, uint64(maxBlock))
 	}
 	return nil
 }

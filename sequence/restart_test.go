@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence/define"
 	"seqproxy/test/mysqltest"
 )
 
@@ -57,7 +58,7 @@ func TestRestartOnlyRaisesUnlessItIsForced(t *testing.T) {
 	settled(t, a, "photos")
 	for _, n := range []uint64{0, 1, 100} {
 		_, err := a.Alter(t.Context(), []byte("photos"), Alteration{Restart: ref(n)})
-		if !errors.Is(err, ErrBadOption) {
+		if !errors.Is(err, define.ErrBadOption) {
 			t.Errorf("RESTART WITH %d: got %v, want ErrBadOption", n, err)
 		}
 		wantText(t, err, "ALTER SEQUENCE `photos` RESTART WITH", "FORCE")

@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
 	"time"
 )
@@ -78,7 +79,7 @@ func (c *cache) revise(r *row) {
 	}
 	c.orderLocked(r.def.Order)
 	c.limits = limitsOf(r)
-	c.cover = coverOf(&r.def)
+	c.cover = define.CoverOf(&r.def)
 	c.passLocked(r.past)
 	c.past, c.max, c.exact = r.past, r.max, r.exact
 	if c.max < c.highestLocked() {

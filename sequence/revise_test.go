@@ -55,7 +55,7 @@ func changedRow(change func(*entry)) *row {
 	r := row{name: "photos", max: 1<<64 - 1, entry: noEntry()}
 	change(&r.entry)
 	r.version = 1
-	r.max, r.exact = r.def.limit(r.max), r.def.Cache
+	r.max, r.exact = r.def.Limit(r.max), r.def.Cache
 	return &r
 }
 

@@ -153,7 +153,7 @@ func (st *store) complete(r *row) {
 
 // defined fills in what follows from the definition where columns hold numbers up to highest.
 func (r *row) defined(highest uint64) {
-	r.max = r.def.limit(highest)
+	r.max = r.def.Limit(highest)
 	if r.exact = r.def.Cache; r.def.Order {
 		r.exact = 1
 	}

@@ -12,6 +12,8 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/singleflight"
+
+	"seqproxy/sequence/define"
 )
 
 // Sequences hands out numbers by name. It is safe for concurrent use. Connecting is lazy: it works as soon as its
@@ -127,7 +129,7 @@ func (s *Sequences) count(ctx context.Context, name []byte, n uint64) (c *cache,
 		}
 	}
 	if n == 0 {
-		return nil, 0, 0, badOption("sequence %q: asked for 0 numbers, want at least 1", name)
+		return nil, 0, 0, define.BadOption("sequence %q: asked for 0 numbers, want at least 1", name)
 	}
 	begin := time.Now()
 	deadline := begin.Add(s.patience(ctx))

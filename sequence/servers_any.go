@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
 )
 
@@ -334,7 +335,7 @@ func (a *servers) reserveByTurn(ctx context.Context, w *view, name string, want,
 			failed = err // it obeys another plan than the one in force, and gives nothing
 			v.leaveOut(err)
 			continue
-		case errors.Is(err, ErrUnknown), errors.Is(err, ErrSeveral), errors.Is(err, ErrBadOption), errors.Is(err, ErrClosed),
+		case errors.Is(err, ErrUnknown), errors.Is(err, ErrSeveral), errors.Is(err, define.ErrBadOption), errors.Is(err, ErrClosed),
 			errors.Is(err, outcomeNotHome), errors.As(err, &unfit) && unfit.own, ctx.Err() != nil:
 			return grant{}, err
 		}

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"seqproxy/internal/statefile"
+	"seqproxy/sequence/define"
 	"seqproxy/test/mysqltest"
 )
 
@@ -201,7 +202,7 @@ func TestOwnersAreKeptForAStartWithoutTheServer(t *testing.T) {
 	place := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 0, "albums": 0})
 	dir := t.TempDir()
 	first := place.open(t, stateIn(dir))
-	column := Column{Schema: "app", Table: "photos", Column: "id"}
+	column := define.Column{Schema: "app", Table: "photos", Column: "id"}
 	mustAlter(t, first, "photos", Alteration{OwnedBy: &column})
 	want, err := first.LoadOwners(context.Background())
 	if err != nil || len(want.List) != 1 {
@@ -232,7 +233,7 @@ func TestOwnersAreKeptForAStartWithoutTheServer(t *testing.T) {
 	if now := second.Owners(); now != got {
 		t.Errorf("the same owners are told anew: %+v", now)
 	}
-	mustAlter(t, second, "photos", Alteration{OwnedBy: new(Column)})
+	mustAlter(t, second, "photos", Alteration{OwnedBy: new(define.Column)})
 	eventually(t, "no column owns a sequence", func() bool { return len(second.Owners().List) == 0 })
 	cutOff(t, second)
 	third := place.open(t, stateIn(dir))
@@ -247,7 +248,7 @@ func TestOwnersAreKeptWhileServersThatFailedAreLeftAlone(t *testing.T) {
 	dir := t.TempDir()
 	first := e.open(t, stateIn(dir), patience(30*time.Second))
 	e.change(t, first, PlanChange{Add: e.addr(1)})
-	column := Column{Schema: "app", Table: "photos", Column: "id"}
+	column := define.Column{Schema: "app", Table: "photos", Column: "id"}
 	mustAlter(t, first, "photos", Alteration{OwnedBy: &column})
 	if want, err := first.LoadOwners(context.Background()); err != nil || len(want.List) != 1 {
 		t.Fatalf("got %+v, %v", want, err)

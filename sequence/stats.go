@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/segment"
 )
@@ -176,7 +177,7 @@ func (s *Sequences) List(ctx context.Context) ([]Info, error) {
 }
 
 // Definitions returns what the sequences of the table are, sorted by name as bytes. It asks the server, as List does; errors are those of List.
-func (s *Sequences) Definitions(ctx context.Context) ([]Definition, error) {
+func (s *Sequences) Definitions(ctx context.Context) ([]define.Definition, error) {
 	if !s.begin() {
 		return nil, ErrClosed
 	}
@@ -188,13 +189,13 @@ func (s *Sequences) Definitions(ctx context.Context) ([]Definition, error) {
 		return nil, r.failed("", err)
 	}
 	rows = withoutHidden(rows)
-	all := make([]Definition, 0, len(rows))
+	all := make([]define.Definition, 0, len(rows))
 	for i := range rows {
 		d := rows[i].def
 		d.Name = shownName(rows[i].name)
 		all = append(all, d)
 	}
-	slices.SortFunc(all, func(a, b Definition) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b define.Definition) int { return cmp.Compare(a.Name, b.Name) })
 	return all, nil
 }
 

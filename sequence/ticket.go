@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"seqproxy/sequence/define"
 )
 
 // MaxAdvance is the most that Advance adds at once.
@@ -32,7 +34,7 @@ type step struct {
 // A sequence with INCREMENT d is advanced in multiples of d. Errors are those of Take, and ErrStep. No sequence is created.
 func (s *Sequences) Advance(ctx context.Context, name []byte, n uint64) (id uint64, err error) {
 	if n == 0 || n > MaxAdvance {
-		return 0, badOption("sequence %q: advanced by %d, want 1 to %d", name, n, MaxAdvance)
+		return 0, define.BadOption("sequence %q: advanced by %d, want 1 to %d", name, n, MaxAdvance)
 	}
 	deadline := time.Now().Add(s.patience(ctx))
 	for again := true; ; again = false {

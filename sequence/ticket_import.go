@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
 )
 
@@ -116,9 +117,9 @@ type ticketImport struct {
 
 // importStep is what there is to do once a number was taken.
 type importStep struct {
-	create *CreateOptions // nil: the sequence is there
-	def    Definition     // of the sequence that is there
-	ahead  uint64         // the number to write into the table; 0: nothing is to do
+	create *CreateOptions    // nil: the sequence is there
+	def    define.Definition // of the sequence that is there
+	ahead  uint64            // the number to write into the table; 0: nothing is to do
 }
 
 // decide looks at the sequence. It changes nothing, and refuses what cannot be done safely.

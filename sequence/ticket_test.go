@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"seqproxy/sequence/define"
 )
 
 // TestWholeStepsStayCongruent is the scheme of several ticket servers: each adds their number, and began with its own. Here is
@@ -109,7 +111,7 @@ func TestStepsAndSinglesOfOneSequenceNeverMeet(t *testing.T) {
 		}
 	}
 	for _, n := range []uint64{0, MaxAdvance + 1} {
-		if _, err := s.Advance(context.Background(), []byte("photos"), n); !errors.Is(err, ErrBadOption) {
+		if _, err := s.Advance(context.Background(), []byte("photos"), n); !errors.Is(err, define.ErrBadOption) {
 			t.Errorf("a step of %d: got %v, want ErrBadOption", n, err)
 		}
 	}

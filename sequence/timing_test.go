@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"seqproxy/sequence/define"
 )
 
 // quick has a proxy of a test ask and give up sooner. What bounds the answer of a server stays, as a busy machine needs it.
@@ -46,7 +48,7 @@ func TestTheClocksKeepTheirRules(t *testing.T) {
 		broken := standardTiming()
 		breakIt(&broken)
 		o := Options{Servers: []ServerOptions{{Addr: "127.0.0.1:1", Database: "none"}}, timing: &broken}
-		if _, err := New(o); !errors.Is(err, ErrBadOption) || !strings.Contains(err.Error(), what) {
+		if _, err := New(o); !errors.Is(err, define.ErrBadOption) || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s got %v, want an error about it", what, err)
 		}
 	}

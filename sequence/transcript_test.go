@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/define"
 	"seqproxy/test/mysqltest"
 	"seqproxy/test/transcript"
 )
@@ -134,7 +135,7 @@ func recordDefinitions(t *testing.T, r *recorder) {
 	r.do("SHOW SEQUENCES", func(ctx context.Context) error { _, err := s.List(ctx); return err })
 	r.do("the columns that own sequences", func(ctx context.Context) error { _, err := s.LoadOwners(ctx); return err })
 	r.do("CREATE OR REPLACE SEQUENCE with options", create(CreateOptions{
-		OrReplace: true, Increment: 5, Min: 10, Max: 1000, Start: 20, Cache: 7, Cycle: true, Comment: "keys of people", OwnedBy: Column{"app", "people", "id"}, JSONSafe: true, Cover: 60,
+		OrReplace: true, Increment: 5, Min: 10, Max: 1000, Start: 20, Cache: 7, Cycle: true, Comment: "keys of people", OwnedBy: define.Column{Schema: "app", Table: "people", Column: "id"}, JSONSafe: true, Cover: 60,
 	}))
 	r.do("DROP SEQUENCE", func(ctx context.Context) error { _, err := s.Drop(ctx, photos, false); return err })
 	r.refuse("DROP SEQUENCE, of one that is not there", ErrUnknown, func(ctx context.Context) error { _, err := s.Drop(ctx, photos, false); return err })
@@ -188,7 +189,7 @@ func recordRestart(t *testing.T, r *recorder) {
 	r.take(s, "the first number", 1, 1)
 	r.alter(s, "ALTER SEQUENCE ... RESTART WITH 1000", Alteration{Restart: ref(uint64(1000))})
 	r.take(s, "the first number after that", 1, 1000)
-	r.refuse("ALTER SEQUENCE ... RESTART WITH 5, which is behind", ErrBadOption, func(ctx context.Context) error {
+	r.refuse("ALTER SEQUENCE ... RESTART WITH 5, which is behind", define.ErrBadOption, func(ctx context.Context) error {
 		_, err := s.Alter(ctx, photos, Alteration{Restart: ref(uint64(5))})
 		return err
 	})
@@ -215,7 +216,7 @@ func recordRules(t *testing.T, r *recorder) {
 	r.take(s, "from the beginning", 1, 1)
 	r.alter(s, "ALTER SEQUENCE INCREMENT 1 MAXVALUE 200 NOCYCLE", Alteration{Increment: ref(uint64(1)), Max: ref(uint64(200)), Cycle: ref(false)})
 	r.alter(s, "ALTER SEQUENCE MINVALUE, START, CACHE, COMMENT", Alteration{Min: ref(uint64(1)), Start: ref(uint64(2)), Cache: ref(uint64(20)), Comment: ref("it's")})
-	r.alter(s, "ALTER SEQUENCE OWNED BY", Alteration{OwnedBy: &Column{"app", "people", "id"}, OwnerMax: ref(uint64(255))})
+	r.alter(s, "ALTER SEQUENCE OWNED BY", Alteration{OwnedBy: &define.Column{Schema: "app", Table: "people", Column: "id"}, OwnerMax: ref(uint64(255))})
 	r.alter(s, "ALTER SEQUENCE JSON SAFE, OUTAGE COVER", Alteration{JSONSafe: ref(true), Cover: ref(uint64(30))})
 	r.do("SETVAL near the end", func(ctx context.Context) error { _, _, err := s.SetValue(ctx, photos, 195, true); return err })
 	r.step("the sequence runs out", func() {
