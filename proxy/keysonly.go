@@ -51,7 +51,7 @@ func (s *session) answerLocal(sql []byte, p *prepared) error {
 // alone is what the proxy knows of the session by itself.
 func (s *session) alone() *alone.Facts {
 	return &alone.Facts{
-		State: &s.state, Version: s.version(), AtAdmin: s.login.AtAdmin, Turns: s.set.Sequences.Turns(), // see setStep
+		State: &s.state, Version: s.version(), AtAdmin: s.login.AtAdmin, Turns: s.set.Sequences.Stride(), // see setStep
 		User: s.login.Account.Name, Host: protocol.HostOf(s.client.RemoteAddr()), ID: s.id,
 	}
 }

@@ -111,7 +111,7 @@ func (s *session) refusal(r *plan.Refusal, sql []byte) error {
 
 // Knows says whether there is a sequence of that name.
 func (s *session) Knows(name []byte) (bool, error) {
-	known, err := s.set.Sequences.Known(&s.numbers.Patience, name)
+	known, err := s.set.Sequences.Exists(&s.numbers.Patience, name)
 	return known, s.numbers.Patience.Over(err)
 }
 

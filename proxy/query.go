@@ -345,7 +345,7 @@ func (s *session) refuseInside(st *statement.Statement, charset, where string) e
 			if err != nil {
 				continue // it is no name here
 			}
-			is, err := s.set.Sequences.Known(&s.numbers.Patience, name)
+			is, err := s.set.Sequences.Exists(&s.numbers.Patience, name)
 			if err = s.numbers.Patience.Over(err); err != nil {
 				return err
 			}

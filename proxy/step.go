@@ -13,7 +13,7 @@ import (
 // setStep tells a new connection that keys are as far apart as the numbers are where sequence servers take turns: drivers tell the
 // keys of further rows by that, and AUTO_INCREMENT goes by it.
 func (s *settings) setStep(c *backend.Conn) error {
-	turns := s.Sequences.Turns()
+	turns := s.Sequences.Stride()
 	if turns <= 1 {
 		return nil
 	}
@@ -30,7 +30,7 @@ func (s *settings) setStep(c *backend.Conn) error {
 // keepStep is setStep after the client has set the session's step to its default, which is that of the sequences, too.
 // The client has its answer: what the server refuses now ends the session, without another.
 func (s *session) keepStep(c *backend.Conn) error {
-	turns := s.set.Sequences.Turns()
+	turns := s.set.Sequences.Stride()
 	if lost := s.state.StepLost; !lost || turns <= 1 {
 		return nil
 	}
@@ -45,7 +45,7 @@ func (s *session) keepStep(c *backend.Conn) error {
 // defaultStepInside says whether several statements in one text, if all go well, leave the session's
 // step at its default; see keepStep.
 func (s *session) defaultStepInside(sql []byte) (lost bool) {
-	if s.set.Sequences.Turns() <= 1 {
+	if s.set.Sequences.Stride() <= 1 {
 		return false
 	}
 	for i := range s.stmt.Parts {

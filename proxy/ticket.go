@@ -82,7 +82,7 @@ func (s *session) mayLeaveToServer(t *ticket.Ticket) error {
 	if err = s.numbers.Patience.Over(err); err != nil {
 		return err
 	}
-	if why := t.Refusal(several, turns, s.set.Sequences.Turns()); why != "" {
+	if why := t.Refusal(several, turns, s.set.Sequences.Stride()); why != "" {
 		return notSupported("%s", why)
 	}
 	return nil

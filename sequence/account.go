@@ -84,12 +84,12 @@ func (c *AccountChange) Try(ctx context.Context) error {
 		return nil
 	}
 	a := c.s.servers
-	if err := a.changing.take(ctx); err != nil {
+	if err := a.changing.acquire(ctx); err != nil {
 		return fmt.Errorf("wait for the plan of the sequence servers: %w", err)
 	}
 	var trials []*server
 	var err error
-	for _, v := range a.known {
+	for _, v := range a.all {
 		next := c.next[v.opts.login]
 		if next == nil {
 			continue
@@ -110,7 +110,7 @@ func (c *AccountChange) Try(ctx context.Context) error {
 		trial.place.Store(v.place.Load())
 		trials = append(trials, trial)
 	}
-	a.changing.end()
+	a.changing.release()
 	defer func() {
 		for _, trial := range trials {
 			_ = trial.close()
@@ -193,9 +193,9 @@ func (c *AccountChange) Apply() {
 		l.now.Store(next)
 	}
 	a := c.s.servers
-	a.changing.await()
-	defer a.changing.end()
-	for _, v := range a.known {
+	a.changing.mustAcquire()
+	defer a.changing.release()
+	for _, v := range a.all {
 		if c.next[v.opts.login] != nil {
 			v.renew()
 			v.follow.hurry.Store(true) // the old account may have kept it from serving

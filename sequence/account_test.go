@@ -69,7 +69,7 @@ func TestAConnectionInUseEndsWithItsWorkAfterItsAccountIsAnother(t *testing.T) {
 	if _, err := lock.Exec("SELECT id FROM sequence WHERE name = 'locked' FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
-	v := s.servers.known[0]
+	v := s.servers.all[0]
 	busy, err := v.conn(t.Context())
 	if err != nil {
 		t.Fatal(err)

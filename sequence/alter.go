@@ -122,10 +122,10 @@ func (s *Sequences) alter(r request, name []byte, a Alteration) (changed row, er
 
 func (s *Sequences) alterHere(ctx context.Context, c *cache, a Alteration) (changed row, err error) {
 	// What is reserved here before the change is seen would be of no use, and leave a gap behind a restart.
-	if err := c.reserving.take(ctx); err != nil {
+	if err := c.reserving.acquire(ctx); err != nil {
 		return row{}, err
 	}
-	defer c.reserving.end()
+	defer c.reserving.release()
 	if changed, err = s.servers.alter(ctx, c.name, a); err == nil {
 		s.obeyOwn(ctx, &changed)
 	}
@@ -133,7 +133,7 @@ func (s *Sequences) alterHere(ctx context.Context, c *cache, a Alteration) (chan
 }
 
 // lower sets the row of a single server, which gives numbers again then.
-func (of *held) lower(ctx context.Context, r *row) error {
+func (of *lockedName) lower(ctx context.Context, r *row) error {
 	if _, err := of.ExecContext(ctx, "UPDATE "+of.v.table.full+" SET `id` = ? WHERE `name` = ?", r.id, r.name); err != nil {
 		return fmt.Errorf("write the row: %w", err)
 	}
@@ -150,12 +150,12 @@ func (v *server) cycle(ctx context.Context, name string, need uint64) (left uint
 	err = w.amend(ctx, name, func(g *agreed) error {
 		r := g.merged()
 		found = r.rule()
-		if left = found.Left(r.id, r.max); left >= need || !r.def.Cycle {
+		if left = found.Remaining(r.id, r.max); left >= need || !r.def.Cycle {
 			return nil // somebody else was faster
 		}
 		r.id, r.anchor, r.version = r.def.Min-1, r.def.Min, g.version
 		found = r.rule()
-		if left = found.Left(r.id, r.max); left < need {
+		if left = found.Remaining(r.id, r.max); left < need {
 			return nil // it never has so many: nothing is saved
 		}
 		return g.best.lower(ctx, &r)

@@ -59,10 +59,10 @@ func (s *Sequences) avoid(ctx context.Context, c *cache, numbers []uint64, deadl
 	// While this is held no reservation is in flight: the caches have all that was reserved here.
 	r, stop := s.requestWithin(ctx, time.Until(deadline))
 	defer stop()
-	if err := c.reserving.take(r.ctx); err != nil {
+	if err := c.reserving.acquire(r.ctx); err != nil {
 		return r.failed(c.name, err)
 	}
-	defer c.reserving.end()
+	defer c.reserving.release()
 	if highest <= takeOut(caches, numbers) {
 		return nil
 	}
@@ -138,7 +138,7 @@ func (c *cache) cutLocked(n uint64) {
 		lost += before.Remaining()
 		before = segment.Segment{}
 	}
-	c.held -= lost
+	c.cached -= lost
 	c.gaps[UnusedChosen] += lost
 	if *whole = before; before.Remaining() == 0 {
 		*whole = behind

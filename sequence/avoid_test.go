@@ -64,8 +64,8 @@ func TestANumberThatSomebodyChoseIsNotGiven(t *testing.T) {
 			for _, q := range held.queue {
 				sum += q.Remaining()
 			}
-			if sum != held.held || len(held.queue) > maxQueued+1 {
-				t.Errorf("held: got %d in %d pieces, the pieces sum up to %d", held.held, len(held.queue), sum)
+			if sum != held.cached || len(held.queue) > maxQueued+1 {
+				t.Errorf("held: got %d in %d pieces, the pieces sum up to %d", held.cached, len(held.queue), sum)
 			}
 		})
 	}
@@ -75,11 +75,11 @@ func TestANumberThatSomebodyChoseIsNotGiven(t *testing.T) {
 func TestANumberThatSomebodyChoseIsNotGivenToWhoWaits(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 100})
 	s := p.open(t, steadySize(5))
-	if known, err := s.Known(t.Context(), []byte("photos")); !known || err != nil {
+	if known, err := s.Exists(t.Context(), []byte("photos")); !known || err != nil {
 		t.Fatal(known, err)
 	}
 	c := s.names.get([]byte("photos"))
-	c.reserving.await() // the reservation that a caller waits for stands behind this
+	c.reserving.mustAcquire() // the reservation that a caller waits for stands behind this
 	taken := make(chan uint64)
 	for range 3 {
 		go func() {
@@ -93,7 +93,7 @@ func TestANumberThatSomebodyChoseIsNotGivenToWhoWaits(t *testing.T) {
 		return c.waits == 3
 	})
 	err := s.moveAbove(t.Context(), c, 103)
-	c.reserving.end()
+	c.reserving.release()
 	if err != nil {
 		t.Fatal(err)
 	}

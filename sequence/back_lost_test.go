@@ -76,7 +76,7 @@ func TestAMemberThatIsRestoredRepeatsNoNumberOfAProxyThatDied(t *testing.T) {
 				turn := func(next int) {
 					lives.servers.mu.Lock()
 					defer lives.servers.mu.Unlock()
-					lives.servers.turns["photos"] = 1 - next
+					lives.servers.lastUsed["photos"] = 1 - next
 				}
 				give("died", died, 35)
 				backup := f.ids(t, "photos")
@@ -86,7 +86,7 @@ func TestAMemberThatIsRestoredRepeatsNoNumberOfAProxyThatDied(t *testing.T) {
 					give("lives", lives, 60)
 					give("died", died, 400)
 				} else {
-					if _, err := lives.Known(t.Context(), []byte("photos")); err != nil {
+					if _, err := lives.Exists(t.Context(), []byte("photos")); err != nil {
 						t.Fatal(err)
 					}
 					if knows != "it has not" {

@@ -231,7 +231,7 @@ func TestARowThatIsSetBackBetweenTwoLooksIsRaisedByWhoGaveMore(t *testing.T) {
 				fleet{p}.seenBy(t, s)
 			}
 			before := p.id(t, "photos")
-			if err := idle.follow.work.take(t.Context()); err != nil { // it does not look
+			if err := idle.follow.work.acquire(t.Context()); err != nil { // it does not look
 				t.Fatal(err)
 			}
 			for range 100 {
@@ -243,11 +243,11 @@ func TestARowThatIsSetBackBetweenTwoLooksIsRaisedByWhoGaveMore(t *testing.T) {
 				cutOff(t, idle)
 			}
 			p.exec(t, "UPDATE sequence SET id = ? WHERE name = 'photos'", before)
-			idle.follow.work.end()
+			idle.follow.work.release()
 			if restarted {
 				idle = p.open(t, steadySize(10), state)
 				idle.startFollowing()
-				if ok, err := idle.Known(t.Context(), []byte("photos")); !ok || err != nil {
+				if ok, err := idle.Exists(t.Context(), []byte("photos")); !ok || err != nil {
 					t.Fatal(ok, err)
 				}
 			}
@@ -265,7 +265,7 @@ func TestARowThatIsLoweredOnPurposeHasNotGoneBack(t *testing.T) {
 	mustCreate(t, s, CreateOptions{Name: "days", Max: 100, Cycle: true, Cache: 10})
 	watcher.startFollowing()
 	for _, name := range []string{"photos", "days"} {
-		if ok, err := watcher.Known(t.Context(), []byte(name)); !ok || err != nil {
+		if ok, err := watcher.Exists(t.Context(), []byte(name)); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 	}

@@ -124,7 +124,7 @@ func BenchmarkTakeFarAway(b *testing.B) {
 	c.mu.Lock()
 	c.pace.Recent = rate * segment.PaceWindow.Seconds() // as after an hour at this rate
 	c.mu.Unlock()
-	for s.Stats().Held < rate {
+	for s.Stats().Cached < rate {
 		mustTake(b, s, "photos", 1)
 		time.Sleep(time.Millisecond)
 	}

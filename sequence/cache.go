@@ -67,7 +67,7 @@ type cache struct {
 	reserver reserver
 	// reserving is held during a reservation: those of one counter must come back in order, whichever cache they are for, or the later
 	// one would be taken for a row gone back. The next cache of the name has the same one.
-	reserving turn
+	reserving lock
 	exact     uint64        // guarded by mu; the typed CACHE n, or 0 for adaptive
 	replaced  atomic.Uint64 // how often CREATE OR REPLACE here made another sequence of it
 	waiters   sync.Pool     // those that nobody uses
@@ -76,7 +76,7 @@ type cache struct {
 	mu     sync.Mutex
 	cur    segment.Segment   // numbers are taken from here
 	queue  []segment.Segment // segments behind cur, rising, adjoining neither cur nor each other
-	held   uint64            // numbers in cur and queue
+	cached uint64            // numbers in cur and queue
 	low    uint64            // below this many held, the next segment is fetched
 	given  uint64            // numbers handed out since the cache was made
 	end    error             // not nil: gives nothing any more
@@ -128,7 +128,7 @@ type cache struct {
 // newCache makes the cache of a sequence whose row was read as found. It starts nothing.
 func newCache(owner *Sequences, found row) *cache {
 	c := &cache{
-		name: found.name, owner: owner, score: owner.scores.of(found.name), reserver: owner.reserver, reserving: newTurn(),
+		name: found.name, owner: owner, score: owner.scores.of(found.name), reserver: owner.reserver, reserving: newLock(),
 		exact: found.exact, top: found.position(), max: found.max,
 		rule: found.common(), limits: limitsOf(&found), past: found.past, version: found.version, order: found.def.Order, cycle: found.def.Cycle,
 		cover: define.CoverOf(&found.def), kind: found.def.Kind,
@@ -152,7 +152,7 @@ func (c *cache) takeRun(ctx context.Context, n uint64, deadline time.Time) (firs
 		// Callers that came earlier go first: otherwise single takes would starve a long run.
 		if number, ok := c.takeLocked(n); ok {
 			step := c.cur.Step
-			if c.held < c.low && !c.flying && !c.dry {
+			if c.cached < c.low && !c.flying && !c.dry {
 				c.flyLocked()
 			}
 			c.mu.Unlock()
@@ -199,7 +199,7 @@ func (c *cache) takeLocked(n uint64) (uint64, bool) {
 		}
 		number, _ = c.cur.Take(n)
 	}
-	c.held -= n
+	c.cached -= n
 	c.given += n
 	c.resting = false
 	return number, true
@@ -210,7 +210,7 @@ func (c *cache) takeLocked(n uint64) (uint64, bool) {
 func (c *cache) advanceLocked(n uint64) bool {
 	if skip, ok := c.cur.Skip(n); ok {
 		c.gaps[UnusedRun] += skip
-		c.held -= skip
+		c.cached -= skip
 		return true
 	}
 	for i := range c.queue {
@@ -223,7 +223,7 @@ func (c *cache) advanceLocked(n uint64) bool {
 			skip += c.queue[j].Remaining()
 		}
 		c.gaps[UnusedRun] += skip
-		c.held -= skip
+		c.cached -= skip
 		c.cur = c.queue[i]
 		c.queue = append(c.queue[:0], c.queue[i+1:]...)
 		return true
@@ -233,8 +233,8 @@ func (c *cache) advanceLocked(n uint64) bool {
 
 // discardLocked gives up all that is held.
 func (c *cache) discardLocked(why Unused) {
-	c.gaps[why] += c.held
-	c.held, c.cur, c.queue = 0, segment.Segment{}, c.queue[:0]
+	c.gaps[why] += c.cached
+	c.cached, c.cur, c.queue = 0, segment.Segment{}, c.queue[:0]
 }
 
 // missLocked counts numbers that came, and that are not held.
@@ -304,7 +304,7 @@ func (c *cache) fly() {
 		}
 		c.mu.Unlock()
 
-		c.reserving.await()
+		c.reserving.mustAcquire()
 		c.mu.Lock()
 		generation := c.generation
 		var boarded time.Time
@@ -317,7 +317,7 @@ func (c *cache) fly() {
 		}
 		c.mu.Unlock()
 		if want == 0 { // everybody has gone
-			c.reserving.end()
+			c.reserving.release()
 			continue
 		}
 		g, err := c.reserver.reserve(c.owner.ctx, c.name, want, need)
@@ -331,10 +331,10 @@ func (c *cache) fly() {
 				c.missLocked(c.overtaken, g.seg.Remaining())
 			}
 		}
-		c.reserving.end() // only now: who holds it knows of every number that was reserved
+		c.reserving.release() // only now: who holds it knows of every number that was reserved
 		if err == nil {
 			if g.due.server != nil {
-				c.owner.beside(func(ctx context.Context) { c.owner.servers.goAhead(ctx, c.name, g.due) })
+				c.owner.spawnBounded(func(ctx context.Context) { c.owner.servers.goAhead(ctx, c.name, g.due) })
 			}
 			most := c.gatherLocked(boarded)
 			hurry := !c.order || c.first == nil && most == 0
@@ -378,7 +378,7 @@ func (c *cache) installLocked(g grant) {
 	if c.first != nil {
 		c.first.joinTried = true
 	}
-	c.held += g.seg.Remaining()
+	c.cached += g.seg.Remaining()
 	switch {
 	case c.cur.Remaining() == 0 && len(c.queue) == 0:
 		c.cur = g.seg
@@ -402,14 +402,14 @@ func (c *cache) installLocked(g grant) {
 
 // trimLocked gives up the highest numbers until at most n are held.
 func (c *cache) trimLocked(n uint64) {
-	for c.held > n {
+	for c.cached > n {
 		tail := &c.cur
 		if len(c.queue) > 0 {
 			tail = &c.queue[len(c.queue)-1]
 		}
 		have := tail.Remaining()
-		cut := tail.Trim(have - min(have, c.held-n))
-		c.held -= cut
+		cut := tail.Trim(have - min(have, c.cached-n))
+		c.cached -= cut
 		c.gaps[UnusedCache] += cut
 		if len(c.queue) > 0 && tail.Remaining() == 0 {
 			c.queue = c.queue[:len(c.queue)-1]
@@ -448,7 +448,7 @@ func (c *cache) failLocked(err error, need uint64) (pause time.Duration) {
 	if c.lastErr == nil {
 		c.failedAt = time.Now()
 		c.owner.log.Warn("reserving numbers fails", logfield.Sequence(c.name),
-			zap.Uint64("left", c.held), logfield.Err(err))
+			zap.Uint64("left", c.cached), logfield.Err(err))
 	}
 	c.lastErr = err
 	pause = max(c.backoff, c.owner.timing.firstBackoff)
@@ -522,7 +522,7 @@ func (c *cache) unusedLocked() segment.Segment {
 		tail = &c.queue[n-1]
 	}
 	s := *tail
-	c.held -= s.Remaining()
+	c.cached -= s.Remaining()
 	c.leaving += s.Remaining()
 	*tail = segment.Segment{}
 	return s

@@ -121,7 +121,7 @@ func scripted(t *testing.T, sc *script, change ...func(*Options)) (*Sequences, *
 		t.Fatal(err)
 	}
 	s.reserver = sc
-	c, err := s.adopt("photos", row{name: "photos", id: sc.last, max: sc.max, exact: sc.exact, entry: entry{def: define.Definition{Order: sc.order}}}, s.obeyed())
+	c, err := s.cacheFor("photos", row{name: "photos", id: sc.last, max: sc.max, exact: sc.exact, entry: entry{def: define.Definition{Order: sc.order}}}, s.obeyed())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func closeNow(t *testing.T, s *Sequences) {
 	checkSums(t, s)
 }
 
-func (c *cache) heldNow() uint64 { return c.tally().held }
+func (c *cache) heldNow() uint64 { return c.tally().cached }
 
 // checkHeld fails the test if the count of held numbers is not what the segments hold.
 func checkHeld(t *testing.T, c *cache) {
@@ -147,8 +147,8 @@ func checkHeld(t *testing.T, c *cache) {
 	for i := range c.queue {
 		sum += c.queue[i].Remaining()
 	}
-	if c.held != sum {
-		t.Errorf("%d numbers are counted as held, the segments hold %d", c.held, sum)
+	if c.cached != sum {
+		t.Errorf("%d numbers are counted as held, the segments hold %d", c.cached, sum)
 	}
 }
 
@@ -503,7 +503,7 @@ func TestExhaustionIsNotToldToWhoCameAfterTheOneItIsAbout(t *testing.T) {
 				sc := &script{max: 50, order: order, hold: make(chan struct{})}
 				s, c := scripted(t, sc)
 				defer closeNow(t, s)
-				c.reserving.await() // until all of them wait: those of an ORDER sequence are one batch
+				c.reserving.mustAcquire() // until all of them wait: those of an ORDER sequence are one batch
 				ctx, leave := context.WithCancelCause(context.Background())
 				gone := errors.New("its client has gone")
 				var wg sync.WaitGroup
@@ -521,7 +521,7 @@ func TestExhaustionIsNotToldToWhoCameAfterTheOneItIsAbout(t *testing.T) {
 					})
 				}
 				synctest.Wait()
-				c.reserving.end()
+				c.reserving.release()
 				synctest.Wait()
 				leave(gone)
 				synctest.Wait()

@@ -50,7 +50,7 @@ const (
 // what is remembered of those of the node in use.
 type ceilings struct {
 	*store
-	adopting turn        // held during an adoption
+	adopting lock        // held during an adoption
 	unseen   atomic.Bool // that the node still holds the sequences was not seen on others, for ORDER
 
 	mu      sync.Mutex

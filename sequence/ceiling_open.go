@@ -153,7 +153,7 @@ func (v *server) raiseCeiling(ctx context.Context, name string, d demand) (uint6
 			return n, again
 		}
 		ceiling, _ := v.ceilings.ceiling(name)
-		left := v.left(name, &stored, min(ceiling, stored.max))
+		left := v.remaining(name, &stored, min(ceiling, stored.max))
 		if left -= left % need; left >= need && left < n {
 			return left, nil
 		}

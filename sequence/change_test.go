@@ -134,7 +134,7 @@ func TestDroppedSequenceContinuesAboveItsTombstone(t *testing.T) {
 	if _, err := s.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, ErrUnknown) {
 		t.Errorf("after DROP got %v, want ErrUnknown", err)
 	}
-	if known, err := s.Known(context.Background(), []byte("photos")); err != nil || known {
+	if known, err := s.Exists(context.Background(), []byte("photos")); err != nil || known {
 		t.Errorf("after DROP Known = %v, %v; want false", known, err)
 	}
 	if got := mustTake(t, other, "photos", 1); got != theirs+1 {
@@ -209,7 +209,7 @@ func TestDropWhileNumbersAreTakenNeverRepeatsOne(t *testing.T) {
 func TestTypedCacheIsObeyedByEveryProxyAndResetByDrop(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	s, other := p.open(t), p.open(t)
-	if known, err := other.Known(context.Background(), []byte("photos")); err != nil || known {
+	if known, err := other.Exists(context.Background(), []byte("photos")); err != nil || known {
 		t.Fatalf("Known = %v, %v; want false", known, err)
 	}
 	mustCreate(t, s, CreateOptions{Name: "photos", Cache: 7})
@@ -223,7 +223,7 @@ func TestTypedCacheIsObeyedByEveryProxyAndResetByDrop(t *testing.T) {
 	}
 	for _, who := range []*Sequences{s, other} {
 		eventually(t, "the sequence is known", func() bool {
-			known, err := who.Known(context.Background(), []byte("photos"))
+			known, err := who.Exists(context.Background(), []byte("photos"))
 			return err == nil && known
 		})
 		mustTake(t, who, "photos", 1)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// HeldError: a sequence is not confirmed as an ORDER sequence, because proxies may still hold numbers of it.
-type HeldError struct {
+// CachedError: a sequence is not confirmed as an ORDER sequence, because proxies may still hold numbers of it.
+type CachedError struct {
 	Sequence string
 	Table    string // "`app`.`sequence_proxy`"
 	Proxies  []Proxy
@@ -17,7 +17,7 @@ type HeldError struct {
 	Order    string // what the sequence is after ALTER ... ORDER, for people
 }
 
-func (e *HeldError) Error() string {
+func (e *CachedError) Error() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "sequence %q %s: ORDER is not confirmed, because proxies may hold numbers of it: ", e.Sequence, e.Order)
 	e.list(&text)
@@ -25,7 +25,7 @@ func (e *HeldError) Error() string {
 }
 
 // list writes which proxies those are.
-func (e *HeldError) list(text *strings.Builder) {
+func (e *CachedError) list(text *strings.Builder) {
 	listProxies(text, e.Proxies, e.Table, e.Several, "and has not confirmed that it gave them up (try again)")
 }
 
@@ -84,7 +84,7 @@ func (s *Sequences) waitForProxies(ctx context.Context, version uint64) error {
 				return nil
 			}
 			if stale == len(late) {
-				return &HeldError{Proxies: late, Several: s.servers.view.Load().several()} // waiting does not help
+				return &CachedError{Proxies: late, Several: s.servers.view.Load().several()} // waiting does not help
 			}
 		}
 		if !pause(ctx, s.timing.confirmPoll) {
@@ -92,7 +92,7 @@ func (s *Sequences) waitForProxies(ctx context.Context, version uint64) error {
 				return unlisted
 			}
 			if len(late) > 0 && errors.Is(context.Cause(ctx), errPatience) {
-				return &HeldError{Proxies: late, Several: s.servers.view.Load().several()}
+				return &CachedError{Proxies: late, Several: s.servers.view.Load().several()}
 			}
 			return context.Cause(ctx)
 		}

@@ -35,7 +35,7 @@ func TestServerCountsByTheRule(t *testing.T) {
 		id, n := near(), 1+rand.Uint64N(5)
 		p.exec(t, "UPDATE sequence SET id = ?", id)
 		want := id
-		if r.Left(id, r.Max) >= n {
+		if r.Remaining(id, r.Max) >= n {
 			first, _ := r.Next(id, r.Max)
 			seg := segment.Stepped(first, r.Step, n)
 			want = seg.Last()

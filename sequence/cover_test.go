@@ -69,14 +69,14 @@ func TestAnIdleSequenceIsFilledUpToItsCache(t *testing.T) {
 			t.Fatalf("got %d, want %d", n, want)
 		}
 	}
-	if known, err := s.Known(t.Context(), []byte("albums")); !known || err != nil {
+	if known, err := s.Exists(t.Context(), []byte("albums")); !known || err != nil {
 		t.Fatal(known, err)
 	}
 	photos, albums := s.names.get([]byte("photos")), s.names.get([]byte("albums"))
 	held := func(c *cache) (n uint64, busy bool) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return c.held, c.flying
+		return c.cached, c.flying
 	}
 	settled := func(c *cache) (n uint64) {
 		eventually(t, "no reservation", func() bool {

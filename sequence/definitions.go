@@ -35,20 +35,20 @@ func (e *edit) end() {
 	_ = e.conn.Close()
 }
 
-// held is what a member has of a name, locked.
-type held struct {
+// lockedName is what a member has of a name, locked.
+type lockedName struct {
 	*edit
-	row                // its id is 0 and its name empty if there is none
-	hasRow, known bool // there is a row, and an entry among the options
-	planFloor     uint64
+	row                   // its id is 0 and its name empty if there is none
+	hasRow, hasEntry bool // there is a row, and an entry among the options
+	planFloor        uint64
 }
 
 // live reports whether the name is a sequence there, as far as this member knows.
-func (of *held) live() bool { return of.hasRow }
+func (of *lockedName) live() bool { return of.hasRow }
 
 // given is the highest number that the member may have given of the name. The row of a single server
 // says that alone, as it may have gone below the others since, by CYCLE or RESTART ... FORCE.
-func (of *held) given() uint64 {
+func (of *lockedName) given() uint64 {
 	if of.hasRow && !of.h.Shared() {
 		return of.id
 	}
@@ -93,7 +93,7 @@ func (w *view) editOnce(ctx context.Context, need int, name string, first func(e
 		if err := first(e); err != nil {
 			return err
 		}
-		of, next, err := e.hold(ctx, name)
+		of, next, err := e.lockName(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -197,12 +197,12 @@ func (e *edit) lockDefinitions(ctx context.Context) (next uint64, err error) {
 	return next, e.v.refuseWhileChanging(ctx, e.Tx)
 }
 
-// hold locks what a member has of a name. Nothing is read without a lock before: it would be older than
+// lockName locks what a member has of a name. Nothing is read without a lock before: it would be older than
 // what is locked then. The next version is above any epoch that a proxy may have seen. On a single
 // server it is above what proxies say that they obey, too, as the table of options alone may have been
 // restored; of several members the others tell.
-func (e *edit) hold(ctx context.Context, name string) (of held, next uint64, err error) {
-	of = held{edit: e, row: row{name: name, entry: noEntry()}}
+func (e *edit) lockName(ctx context.Context, name string) (of lockedName, next uint64, err error) {
+	of = lockedName{edit: e, row: row{name: name, entry: noEntry()}}
 	v := e.v
 	var id sql.NullString
 	err = e.QueryRowContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+v.table.full+" WHERE `name` = ? FOR UPDATE", name).Scan(&of.name, &id)
@@ -225,7 +225,7 @@ func (e *edit) hold(ctx context.Context, name string) (of held, next uint64, err
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return of, 0, fmt.Errorf("read options on %s: %w", v.name(), err)
 	}
-	of.known = err == nil
+	of.hasEntry = err == nil
 	if e.h.Plan != 0 {
 		if of.planFloor, err = v.planFloor(ctx, e, e.h.Plan, name); err != nil {
 			return of, 0, err
@@ -233,7 +233,7 @@ func (e *edit) hold(ctx context.Context, name string) (of held, next uint64, err
 	}
 	told := uint64(0)
 	if !e.h.Shared() {
-		if told, err = v.highestTold(ctx, e.Tx); err != nil {
+		if told, err = v.highestReported(ctx, e.Tx); err != nil {
 			return of, 0, err
 		}
 	}
@@ -245,7 +245,7 @@ func (e *edit) hold(ctx context.Context, name string) (of held, next uint64, err
 }
 
 // write makes the row and the entry of a name be those of to, with the id at or above at: never below what it is.
-func (of *held) write(ctx context.Context, to *entry, name string, at uint64) error {
+func (of *lockedName) write(ctx context.Context, to *entry, name string, at uint64) error {
 	v := of.v
 	at = max(at, of.given())
 	if !of.hasRow {
@@ -275,14 +275,14 @@ func (of *held) write(ctx context.Context, to *entry, name string, at uint64) er
 }
 
 // writeEntry makes the entry of a name be that of to, but for the tombstone's floor, which does not go down.
-func (of *held) writeEntry(ctx context.Context, to *entry, name string) error {
+func (of *lockedName) writeEntry(ctx context.Context, to *entry, name string) error {
 	e := *to
 	e.floor, e.past = max(e.floor, of.floor), max(e.past, of.past)
-	if !of.known {
+	if !of.hasEntry {
 		if _, err := of.ExecContext(ctx, "INSERT INTO "+of.v.table.options+" (`name`) VALUES (?)", name); err != nil {
 			return fmt.Errorf("write options on %s: %w", of.v.name(), err)
 		}
-		of.known = true
+		of.hasEntry = true
 	}
 	of.entry, of.wrote = e, true
 	return of.v.writeEntry(ctx, of.Tx, name, &e)
@@ -290,13 +290,13 @@ func (of *held) writeEntry(ctx context.Context, to *entry, name string) error {
 
 // agreed is what members have of a name, and what they should have.
 type agreed struct {
-	all     []held
+	all     []lockedName
 	marks   *marks
-	name    string // as it is stored
-	version uint64 // of the change
-	best    *held  // of the highest version; nil: nobody has heard of the name
-	live    bool   // there is a sequence of that name
-	top     uint64 // the highest id, or number that is not given any more for another reason
+	name    string      // as it is stored
+	version uint64      // of the change
+	best    *lockedName // of the highest version; nil: nobody has heard of the name
+	live    bool        // there is a sequence of that name
+	top     uint64      // the highest id, or number that is not given any more for another reason
 }
 
 // agree finds out what members should have.
@@ -309,7 +309,7 @@ func (g *agreed) agree() {
 		}
 		g.top = max(g.top, of.given())
 		switch {
-		case !of.hasRow && !of.known:
+		case !of.hasRow && !of.hasEntry:
 		case g.best == nil, of.version > g.best.version, of.version == g.best.version && of.live() && !g.best.live():
 			g.best = of
 		}
@@ -322,8 +322,8 @@ func (g *agreed) agree() {
 }
 
 // deleted reports whether the row of a member went other than by DROP SEQUENCE.
-func (g *agreed) deleted(of *held) bool {
-	return g.live && !of.hasRow && of.known && of.version == g.best.version
+func (g *agreed) deleted(of *lockedName) bool {
+	return g.live && !of.hasRow && of.hasEntry && of.version == g.best.version
 }
 
 // settle brings all members in line with the newest of them. A single server is, also if its row was
@@ -366,7 +366,7 @@ func (g *agreed) bury(ctx context.Context, version uint64) error {
 	tomb.floor, tomb.version = max(tomb.floor, g.top), version
 	for i := range g.all {
 		of := &g.all[i]
-		if !of.hasRow && of.known && of.version == version && of.floor >= tomb.floor {
+		if !of.hasRow && of.hasEntry && of.version == version && of.floor >= tomb.floor {
 			continue
 		}
 		if of.hasRow {

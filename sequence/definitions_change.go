@@ -312,7 +312,7 @@ func (a *servers) raiseAbove(ctx context.Context, name string, floor uint64) (ch
 			if beyond = floor > r.max; beyond {
 				return 0, false, nil
 			}
-			raised = slices.ContainsFunc(g.all, func(of held) bool { return of.id < floor })
+			raised = slices.ContainsFunc(g.all, func(of lockedName) bool { return of.id < floor })
 			write = raised || r.past < floor
 			r.past = max(r.past, floor)
 			return floor, write, nil

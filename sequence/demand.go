@@ -19,7 +19,7 @@ func (c *cache) demandLocked(now time.Time) (want, need uint64) {
 	switch {
 	case c.first != nil:
 		return max(c.size, c.first.n, min(c.wantedLocked(), c.leftLocked()/segment.CeilingShare)), c.first.n
-	case (c.held < c.low || c.idle && c.held < c.wholeLocked()) && !c.dry && !c.resting && len(c.queue) < maxQueued:
+	case (c.cached < c.low || c.idle && c.cached < c.wholeLocked()) && !c.dry && !c.resting && len(c.queue) < maxQueued:
 		return c.size, 1
 	}
 	c.idle = false
@@ -36,15 +36,15 @@ func (c *cache) demandExactLocked() (want, need uint64) {
 	w := c.first
 	switch {
 	case w == nil:
-		if c.held < c.low && !c.dry && !c.resting {
-			return c.exact - c.held, 1
+		if c.cached < c.low && !c.dry && !c.resting {
+			return c.exact - c.cached, 1
 		}
 		return 0, 0
 	case w.n > c.exact:
 		return w.n, w.n
-	case c.held > 0 && c.held < c.exact && !w.joinTried:
+	case c.cached > 0 && c.cached < c.exact && !w.joinTried:
 		// What is missing to n may adjoin the rest and complete the run.
-		return c.exact - c.held, 1
+		return c.exact - c.cached, 1
 	}
 	c.discardLocked(UnusedRun)
 	return c.exact, w.n
@@ -77,17 +77,17 @@ func (c *cache) replan(now time.Time) {
 func (c *cache) keepUp(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.end != nil || c.exact > 0 || c.order || c.held == 0 {
+	if c.end != nil || c.exact > 0 || c.order || c.cached == 0 {
 		return
 	}
 	if c.given == c.measured {
-		if now.Sub(c.usedAt) >= c.owner.timing.idle && c.held < c.wholeLocked() && !c.flying && !c.dry && !c.resting {
+		if now.Sub(c.usedAt) >= c.owner.timing.idle && c.cached < c.wholeLocked() && !c.flying && !c.dry && !c.resting {
 			c.idle = true
 			c.flyLocked()
 		}
 		return
 	}
-	if c.replan(now); c.held < c.low && !c.flying && !c.dry && !c.resting {
+	if c.replan(now); c.cached < c.low && !c.flying && !c.dry && !c.resting {
 		c.flyLocked()
 	}
 }

@@ -28,8 +28,8 @@ func TestWhetherSeveralServersDivideTheNumbersIsAskedEachTime(t *testing.T) {
 				}
 			}
 			still := func() { // as one that has heard of nothing since
-				idle.follow.work.await()
-				t.Cleanup(idle.follow.work.end)
+				idle.follow.work.mustAcquire()
+				t.Cleanup(idle.follow.work.release)
 			}
 			want("one server", idle, false, 1)
 			e.change(t, s, PlanChange{Add: e.addr(1)})
@@ -45,8 +45,8 @@ func TestWhetherSeveralServersDivideTheNumbersIsAskedEachTime(t *testing.T) {
 			moved := e.open(t, f, withDirectWriters) // it is configured with one that is none of them any more
 			want("the first one was removed", moved, true, 2)
 			e.change(t, s, PlanChange{Remove: e.addr(2)})
-			moved.follow.work.await()
-			defer moved.follow.work.end()
+			moved.follow.work.mustAcquire()
+			defer moved.follow.work.release()
 			if interleave == InterleaveStep { // what is known of blocks is refused without a question
 				want("one is left, which is another", moved, false, 1)
 			} else if err := moved.servers.reread(t.Context(), moved.servers.view.Load()); err != nil {
@@ -109,8 +109,8 @@ func TestWhetherSeveralServersDivideTheNumbersIsNotSaidByOneThatWasTakenOut(t *t
 	mustTake(t, s, "photos", 1)
 	e.change(t, s, PlanChange{Add: e.addr(1)})
 	e.change(t, s, PlanChange{Add: e.addr(2)})
-	asked.follow.work.await() // it hears of nothing
-	t.Cleanup(asked.follow.work.end)
+	asked.follow.work.mustAcquire() // it hears of nothing
+	t.Cleanup(asked.follow.work.release)
 	if _, turns, err := asked.Divided(t.Context()); turns != 3 || err != nil {
 		t.Fatalf("of three: got %d, %v", turns, err)
 	}

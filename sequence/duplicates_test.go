@@ -165,7 +165,7 @@ func TestRowThatVanishedDoesNotRepeatNumbers(t *testing.T) {
 	// Made again from 0, as by somebody who loads an old dump: this proxy still knows better.
 	p.exec(t, "INSERT INTO sequence VALUES ('Photos"+p.trailing()+"', 0)")
 	eventually(t, "the new row is seen", func() bool {
-		known, err := s.Known(context.Background(), []byte("PHOTOS"))
+		known, err := s.Exists(context.Background(), []byte("PHOTOS"))
 		return err == nil && known
 	})
 	if n := mustTake(t, s, "PHOTOS", 1); n <= 102 {

@@ -138,8 +138,8 @@ type UnfitError struct {
 	Finding string
 	Remedy  string // a statement or setting that mends it
 
-	// own: it is about one sequence, and no other server can make up for it.
-	own bool
+	// ofSequence: it is about one sequence, and no other server can make up for it.
+	ofSequence bool
 	// momentary: it may also be that somebody changed the row in the same moment, so one finding is not enough.
 	momentary bool
 }

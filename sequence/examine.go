@@ -70,7 +70,7 @@ func (s *Sequences) Examine(ctx context.Context, visit func(ctx context.Context,
 	all := make([]ExaminedServer, len(s.opts.Servers))
 	var tasks sync.WaitGroup
 	for i := range all {
-		v := s.servers.known[i] // those of the configuration come first
+		v := s.servers.all[i] // those of the configuration come first
 		all[i] = ExaminedServer{Addr: v.name(), Nodes: make([]ExaminedNode, len(v.nodes.all))}
 		standings := make([]standing, len(v.nodes.all))
 		var nodes sync.WaitGroup
@@ -123,7 +123,7 @@ func (s *Sequences) examineNode(ctx context.Context, v *server, n *node, visit f
 	}
 	err = conn.Raw(func(raw any) error { return v.examine(ctx, rawConn{raw.(driver.Conn)}, &found) })
 	if err == nil {
-		err = v.examineBeside(ctx, conn, &found)
+		err = v.examineOtherTables(ctx, conn, &found)
 	}
 	if err != nil {
 		return fail(err)
@@ -190,8 +190,8 @@ func (v *server) examine(ctx context.Context, c rawConn, found *ExaminedNode) er
 	return nil
 }
 
-// examineBeside looks at the tables beside the first one, as far as they are there and may be seen.
-func (v *server) examineBeside(ctx context.Context, conn *sql.Conn, found *ExaminedNode) error {
+// examineOtherTables looks at the tables beside the first one, as far as they are there and may be seen.
+func (v *server) examineOtherTables(ctx context.Context, conn *sql.Conn, found *ExaminedNode) error {
 	rows, err := texts(ctx, conn, "SELECT TABLE_NAME, COLUMN_TYPE, IFNULL(CHARACTER_SET_NAME, ''), IFNULL(COLLATION_NAME, '') FROM information_schema.COLUMNS "+
 		"WHERE "+v.inTables()+" AND COLUMN_NAME = 'name' ORDER BY 1")
 	if err != nil {
@@ -257,7 +257,7 @@ func (s *Sequences) examineFirstPlan(ctx context.Context, all []ExaminedServer) 
 	plan := &Plan{Interleave: InterleaveStep, Members: make([]Member, len(all))}
 	var tasks sync.WaitGroup
 	for i := range all {
-		v := s.servers.known[i]
+		v := s.servers.all[i]
 		for j := range all[i].Nodes {
 			node := &all[i].Nodes[j]
 			if len(node.Findings) > 0 || len(all[i].Nodes) > 1 && node.ReadOnly {

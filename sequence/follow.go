@@ -16,7 +16,7 @@ import (
 // follower sees what others change: it asks for the version of the last change, and if that has moved, for the options that changed.
 type follower struct {
 	begun atomic.Bool
-	work  turn // held during one round
+	work  lock // held during one round
 
 	started bool   // guarded by Sequences.mu; its goroutine runs
 	changes uint64 // guarded by Sequences.mu; rises when a change is heard, and when it is obeyed
@@ -25,23 +25,23 @@ type follower struct {
 	byName  map[string]define.Column // guarded by obeying; the owners that the options name
 	newest  map[string]uint64        // guarded by obeying; the version of what is obeyed of each sequence, where several servers tell
 	// recorded is whose members have each other's ceilings, as far as can be seen. Guarded by work.
-	recorded *view
-	owners   atomic.Pointer[Owners]
-	known    chan struct{} // closed by tell, once there are owners
-	tell     func()
+	recorded   *view
+	owners     atomic.Pointer[Owners]
+	loaded     chan struct{} // closed by tell, once there are owners
+	markLoaded func()
 }
 
 func newFollower() follower {
 	known := make(chan struct{})
-	return follower{work: newTurn(), known: known, tell: sync.OnceFunc(func() { close(known) })}
+	return follower{work: newLock(), loaded: known, markLoaded: sync.OnceFunc(func() { close(known) })}
 }
 
 // following is what was heard from one sequence server, and told to it.
 type following struct {
-	loaded bool      // guarded by follower.work; the options were read once
-	seen   moment    // guarded by follower.work; up to where changes are obeyed
-	beaten time.Time // guarded by follower.work; the last heartbeat
-	told   moment    // guarded by follower.work; that of the last heartbeat which told it
+	loaded   bool      // guarded by follower.work; the options were read once
+	seen     moment    // guarded by follower.work; up to where changes are obeyed
+	beaten   time.Time // guarded by follower.work; the last heartbeat
+	reported moment    // guarded by follower.work; that of the last heartbeat which told it
 
 	failures int         // guarded by follower.work; since it answered
 	again    time.Time   // guarded by follower.work; when it is asked again after them
@@ -136,10 +136,10 @@ func (s *Sequences) obeyOwn(ctx context.Context, changed *row) {
 // refresh asks for changes and obeys them.
 func (s *Sequences) refresh(ctx context.Context) error {
 	f := &s.follow
-	if err := f.work.take(ctx); err != nil {
+	if err := f.work.acquire(ctx); err != nil {
 		return err
 	}
-	defer f.work.end()
+	defer f.work.release()
 	w, err := s.servers.ready(ctx)
 	if err != nil {
 		return err
@@ -196,13 +196,13 @@ func (s *Sequences) refresh(ctx context.Context) error {
 // refreshFrom asks one server. f.work is held.
 func (s *Sequences) refreshFrom(ctx context.Context, w *view, v *server) error {
 	if v.flushDue() {
-		s.beside(v.lookAtFlush) // nobody waits for it
+		s.spawnBounded(v.lookAtFlush) // nobody waits for it
 	}
 	heard, err := s.hear(ctx, v)
 	if err != nil {
 		return err
 	}
-	return s.heed(ctx, w, v, heard)
+	return s.followServer(ctx, w, v, heard)
 }
 
 // hear asks a server what has changed, and how it spells the sequences whose numbers are held here. f.work is held.
@@ -219,8 +219,8 @@ func (s *Sequences) hear(ctx context.Context, v *server) (hearing, error) {
 	return heard, err
 }
 
-// heed obeys what a server has told, and tells it that. f.work is held.
-func (s *Sequences) heed(ctx context.Context, w *view, v *server, heard hearing) error {
+// followServer obeys what a server has told, and tells it that. f.work is held.
+func (s *Sequences) followServer(ctx context.Context, w *view, v *server, heard hearing) error {
 	own := &v.follow
 	if heard.plan != v.share().Plan {
 		err := s.servers.reread(ctx, w)
@@ -238,7 +238,7 @@ func (s *Sequences) heed(ctx context.Context, w *view, v *server, heard hearing)
 		s.obey(v, heard, w.several())
 		s.fillFor(ctx, v)
 	}
-	if own.told == own.seen && time.Since(own.beaten) < s.timing.beat && !v.registry.missing.Swap(false) {
+	if own.reported == own.seen && time.Since(own.beaten) < s.timing.beat && !v.registry.missing.Swap(false) {
 		return nil
 	}
 	sequences, held := s.holds()
@@ -252,7 +252,7 @@ func (s *Sequences) heed(ctx context.Context, w *view, v *server, heard hearing)
 		v.lowest.overlookAll() // others may have lowered rows
 	}
 	if own.beaten = time.Now(); told {
-		own.told = own.seen
+		own.reported = own.seen
 	}
 	return nil
 }
@@ -265,11 +265,11 @@ func (s *Sequences) holds() (sequences int, held uint64) {
 	now := time.Now()
 	for _, c := range s.caches {
 		c.keepUp(now)
-		held += c.tally().held
+		held += c.tally().cached
 	}
 	for _, c := range s.steps {
 		c.keepUp(now)
-		held += c.tally().held
+		held += c.tally().cached
 	}
 	return len(s.caches), held
 }

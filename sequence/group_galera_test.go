@@ -220,7 +220,7 @@ func TestANodeThatIsPartitionedFromItsGaleraClusterIsLeftForTheMajority(t *testi
 
 	// One reserves, one looks up a name that it has not met, one has only been asked whether it works.
 	a.take(t, "a", "photos", 30)
-	if known, err := b.Known(t.Context(), []byte("albums")); !known || err != nil {
+	if known, err := b.Exists(t.Context(), []byte("albums")); !known || err != nil {
 		t.Errorf("a name that was not met before: got %v, %v", known, err)
 	}
 	if err := c.servers.first().ping(t.Context()); err != nil {

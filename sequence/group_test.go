@@ -345,7 +345,7 @@ func TestANumberThatSomebodyChoseInAGroupIsNotGivenAfterAFailOver(t *testing.T) 
 func TestANumberThatSomebodyChoseBeforeAGroupGaveAnyIsOnAReplica(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	a := e.join(t, "a", &given{}, func(o *Options) { o.AllocateTimeout = 3 * time.Second })
-	if known, err := a.Known(t.Context(), []byte("photos")); !known || err != nil {
+	if known, err := a.Exists(t.Context(), []byte("photos")); !known || err != nil {
 		t.Fatal(known, err)
 	}
 	e.CatchUp(t, 1, 0)

@@ -10,7 +10,7 @@ import (
 
 // answered is whether a sequence server answered when it was asked for just that.
 type answered struct {
-	asking turn // held while it is asked
+	asking lock // held while it is asked
 
 	mu  sync.Mutex
 	at  time.Time // guarded by mu; zero: it was not asked
@@ -26,7 +26,7 @@ func (a *answered) last(within time.Duration) (err error, fresh bool) {
 // Usable says why no keys can be given; nil: numbers are in memory, or a sequence server answers. It asks one at most every two seconds, whoever
 // calls, and until ctx is done.
 func (s *Sequences) Usable(ctx context.Context) error {
-	if s.Stats().Held > 0 {
+	if s.Stats().Cached > 0 {
 		return nil
 	}
 	if !s.begin() {
@@ -51,7 +51,7 @@ func (s *Sequences) anyAnswers(ctx context.Context, w *view) error {
 
 // LastUsable is Usable by what is known already: it does not ask.
 func (s *Sequences) LastUsable() error {
-	if s.Stats().Held > 0 {
+	if s.Stats().Cached > 0 {
 		return nil
 	}
 	if err := s.servers.lastFailure(); err != nil {
@@ -93,7 +93,7 @@ func (c *cache) givesNow() (held bool, err error) {
 	switch {
 	case c.end != nil:
 		return false, c.end
-	case c.held > 0:
+	case c.cached > 0:
 		return true, nil
 	case c.flying && c.lastErr != nil: // being tried again; what failed and is not tried again says nothing of now
 		return false, c.unavailableLocked(0, c.lastErr)
@@ -109,10 +109,10 @@ func (l *link) answers(ctx context.Context) error {
 	if err, fresh := l.answered.last(l.timing.answered); fresh {
 		return err
 	}
-	if l.answered.asking.take(ctx) != nil {
+	if l.answered.asking.acquire(ctx) != nil {
 		return errPatience
 	}
-	defer l.answered.asking.end()
+	defer l.answered.asking.release()
 	if err, fresh := l.answered.last(l.timing.answered); fresh {
 		return err // somebody else has asked meanwhile
 	}

@@ -20,10 +20,10 @@ const limitBatch = 200
 
 // adopt makes the chosen node the holder of all sequences, unless it is that already as far as name is concerned, and no claim that somebody has seen on another node counts more.
 func (g *ceilings) adopt(ctx context.Context, name string, over limit.Holder) error {
-	if err := g.adopting.take(ctx); err != nil {
+	if err := g.adopting.acquire(ctx); err != nil {
 		return fmt.Errorf("wait for an adoption: %w", err)
 	}
-	defer g.adopting.end()
+	defer g.adopting.release()
 	conn, err := g.conn(ctx)
 	if err != nil {
 		return err

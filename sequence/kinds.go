@@ -136,7 +136,7 @@ func (st *store) fitsKind(found *row) error {
 func (g *agreed) refuseOtherKind(ctx context.Context, name string, k kind.Kind) error {
 	const wayOut = "it could give the same keys; create a sequence of another name"
 	for i := range g.all {
-		if of := &g.all[i]; of.known && of.def.Kind != k {
+		if of := &g.all[i]; of.hasEntry && of.def.Kind != k {
 			return &define.KindError{Sequence: name, Kind: of.def.Kind, Refused: "another kind of keys", WayOut: wayOut}
 		}
 	}

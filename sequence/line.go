@@ -65,21 +65,21 @@ func (l *line) ResetSession(ctx context.Context) error {
 // ExecContext implements [driver.ExecerContext].
 func (l *line) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
 	result, err := l.driven.ExecContext(ctx, text, args)
-	l.heed(err)
+	l.noteLostCluster(err)
 	return result, err
 }
 
 // QueryContext implements [driver.QueryerContext].
 func (l *line) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
 	rows, err := l.driven.QueryContext(ctx, text, args)
-	l.heed(err)
+	l.noteLostCluster(err)
 	return rows, err
 }
 
 // BeginTx implements [driver.ConnBeginTx].
 func (l *line) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
 	tx, err := l.driven.BeginTx(ctx, o)
-	l.heed(err)
+	l.noteLostCluster(err)
 	return tx, err
 }
 
@@ -89,8 +89,8 @@ func (l *line) Close() error {
 	return nil
 }
 
-// heed has another node be looked for, whatever the statement was, once the chosen one answers that it has lost its cluster.
-func (l *line) heed(err error) {
+// noteLostCluster has another node be looked for, whatever the statement was, once the chosen one answers that it has lost its cluster.
+func (l *line) noteLostCluster(err error) {
 	if !hasCode(err, wsrepNotReady) {
 		return
 	}

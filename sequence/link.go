@@ -44,7 +44,7 @@ type link struct {
 	failedAt time.Time // guarded by mu
 
 	seen   atomic.Pointer[layout] // what the last check found; nil before the first
-	making turn                   // of tables that are missing
+	making lock                   // of tables that are missing
 }
 
 // newLink does no I/O.
@@ -71,7 +71,7 @@ func newLink(opts Options, o ServerOptions, retries *atomic.Uint64) (*link, erro
 	return &link{
 		opts: o, relaxed: opts.Durability == DurabilityRelaxed, timing: opts.timing, tuning: tuning, log: opts.Logger.With(zap.String("server", o.Addr)), retries: retries,
 		full: tables.full, holderTable: tables.holder,
-		nodes: nodes{all: all, choose: newTurn()}, answered: answered{asking: newTurn()}, making: newTurn(),
+		nodes: nodes{all: all, choose: newLock()}, answered: answered{asking: newLock()}, making: newLock(),
 	}, nil
 }
 

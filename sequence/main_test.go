@@ -122,7 +122,7 @@ func openWith(t testing.TB, o Options, change ...func(*Options)) *Sequences {
 		defer stop()
 		_ = s.Close(ctx) // the server may have been killed
 		checkSums(t, s)
-		if held := s.Stats().Held; held != 0 {
+		if held := s.Stats().Cached; held != 0 {
 			t.Errorf("%d numbers are held behind the end", held)
 		}
 	})
@@ -132,13 +132,13 @@ func openWith(t testing.TB, o Options, change ...func(*Options)) *Sequences {
 // checkSums fails the test if the numbers that were reserved are not those that were given, are held, or are unused for a reason.
 func checkSums(t testing.TB, s *Sequences) {
 	t.Helper()
-	if st := s.Stats(); st.Given+st.Held+st.Unused.Sum() != st.Reserved {
-		t.Errorf("%d numbers were reserved, of which %d were given, %d are held, and these unused: %v", st.Reserved, st.Given, st.Held, st.Unused)
+	if st := s.Stats(); st.Given+st.Cached+st.Unused.Sum() != st.Reserved {
+		t.Errorf("%d numbers were reserved, of which %d were given, %d are held, and these unused: %v", st.Reserved, st.Given, st.Cached, st.Unused)
 	}
 	for _, st := range s.BySequence() {
-		if st.Given+st.Held+st.Unused.Sum() != st.Reserved {
+		if st.Given+st.Cached+st.Unused.Sum() != st.Reserved {
 			t.Errorf("%s: %d numbers were reserved, of which %d were given, %d are held, and these unused: %v",
-				st.Name, st.Reserved, st.Given, st.Held, st.Unused)
+				st.Name, st.Reserved, st.Given, st.Cached, st.Unused)
 		}
 	}
 }

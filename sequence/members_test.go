@@ -59,14 +59,14 @@ func (f fleet) divide(t testing.TB, s *Sequences) {
 	}
 	ctx := context.Background()
 	plan := &Plan{Number: 1, UUID: "11111111-1111-1111-1111-111111111111", State: PlanInForce, Interleave: InterleaveBlock, Block: s.opts.Block}
-	for i, v := range s.servers.known {
+	for i, v := range s.servers.all {
 		id, err := v.memberID(ctx, v.pool())
 		if err != nil {
 			t.Fatal(err)
 		}
 		plan.Members = append(plan.Members, Member{ID: id, Address: v.opts.Addr, Position: i})
 	}
-	for i, v := range s.servers.known {
+	for i, v := range s.servers.all {
 		if err := errors.Join(v.savePlan(ctx, v.pool(), plan), v.saveMembership(ctx, v.pool(), membershipAt(plan, i))); err != nil {
 			t.Fatal(err)
 		}
@@ -231,7 +231,7 @@ func TestAProxyWithAnOldViewGetsNoNumbers(t *testing.T) {
 	}
 	// It believes that there is one server, which counts plainly.
 	lone.servers.first().place.Store(nil)
-	lone.servers.view.Store(&view{settled: true, members: lone.servers.known[:1]})
+	lone.servers.view.Store(&view{settled: true, members: lone.servers.all[:1]})
 	var book ledger
 	for range 100 {
 		book.add(t, "one", mustTake(t, lone, "photos", 1), 1)
@@ -418,7 +418,7 @@ func TestANameThatTooFewServersCouldTellOfIsNotMadeAgain(t *testing.T) {
 		}
 		return true
 	})
-	if known, err := maker.Known(t.Context(), []byte("late")); known || err == nil {
+	if known, err := maker.Exists(t.Context(), []byte("late")); known || err == nil {
 		t.Errorf("asked whether it is known: got %v, %v, want an error", known, err)
 	}
 	var rows int

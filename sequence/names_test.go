@@ -175,13 +175,13 @@ func TestRowInsertedByAnApplicationIsKnownWithinASecond(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	s := p.open(t)
 	name := []byte("photos")
-	if known, err := s.Known(context.Background(), name); err != nil || known {
+	if known, err := s.Exists(context.Background(), name); err != nil || known {
 		t.Fatalf("Known = %v, %v; want false", known, err)
 	}
 	p.exec(t, "INSERT INTO sequence VALUES ('photos', 100)")
 	inserted := time.Now()
 	eventually(t, "the row is seen", func() bool {
-		known, err := s.Known(context.Background(), name)
+		known, err := s.Exists(context.Background(), name)
 		return err == nil && known
 	})
 	if waited := time.Since(inserted); waited > 10*s.timing.unknown {
@@ -195,7 +195,7 @@ func TestRowInsertedByAnApplicationIsKnownWithinASecond(t *testing.T) {
 func TestUnknownNamesAreNotAskedForAgainAndAgain(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	s := p.open(t)
-	if _, err := s.Known(context.Background(), []byte("photos")); err != nil {
+	if _, err := s.Exists(context.Background(), []byte("photos")); err != nil {
 		t.Fatal(err)
 	}
 	var before, after uint64
@@ -259,7 +259,7 @@ func TestListShowsTheTableAndWhatIsInMemory(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	stats := s.Stats()
-	if stats.Given != 3 || stats.Held != 97 || stats.Reserved != 100 || stats.Reservations != 1 || stats.Waits != 1 || stats.Sequences != 1 {
+	if stats.Given != 3 || stats.Cached != 97 || stats.Reserved != 100 || stats.Reservations != 1 || stats.Waits != 1 || stats.Sequences != 1 {
 		t.Errorf("got %+v, want 3 given and 97 held of the 100 of one reservation", stats)
 	}
 }
@@ -310,7 +310,7 @@ func TestALookupKeepsItsNameWhenItsCallerGivesUp(t *testing.T) {
 		if !errors.Is(err, context.Canceled) && !errors.Is(err, ErrUnknown) {
 			t.Fatalf("Take without patience: got %v, want Canceled or ErrUnknown", err)
 		}
-		if known, err := s.Known(context.Background(), []byte(ghost)); known || err != nil {
+		if known, err := s.Exists(context.Background(), []byte(ghost)); known || err != nil {
 			t.Fatalf("%s is known: %v, %v; it was never made", ghost, known, err)
 		}
 	}

@@ -44,7 +44,7 @@ type node struct {
 // nodes are those of one sequence server. Numbers are reserved on the chosen one.
 type nodes struct {
 	all     []*node
-	choose  turn                   // held while one is chosen
+	choose  lock                   // held while one is chosen
 	current atomic.Pointer[choice] // nil: none was found yet, or it failed
 	last    atomic.Pointer[choice] // the one before, for the log
 	changes atomic.Uint64          // rises when another node is chosen than the one before; what is remembered of a node counts under one of them
@@ -175,10 +175,10 @@ func (l *link) reach(ctx context.Context) (driver.Conn, error) {
 			return raw, err
 		}
 	}
-	if err := l.nodes.choose.take(ctx); err != nil {
+	if err := l.nodes.choose.acquire(ctx); err != nil {
 		return nil, fmt.Errorf("wait for the choice of the node that can be written to: %w", err)
 	}
-	defer l.nodes.choose.end()
+	defer l.nodes.choose.release()
 	if next := l.nodes.current.Load(); next != nil && next != now { // somebody else was faster
 		return l.openChosen(ctx, next)
 	}

@@ -152,8 +152,8 @@ func (st *store) moveVersion(ctx context.Context, on execer) error {
 	return nil
 }
 
-// highestTold is the highest version that a proxy says it obeys: one that was lost, if only the other tables were restored from a backup.
-func (st *store) highestTold(ctx context.Context, tx *sql.Tx) (version uint64, err error) {
+// highestReported is the highest version that a proxy says it obeys: one that was lost, if only the other tables were restored from a backup.
+func (st *store) highestReported(ctx context.Context, tx *sql.Tx) (version uint64, err error) {
 	err = tx.QueryRowContext(ctx, "SELECT IFNULL(MAX(`version`), 0) FROM "+st.table.proxies).Scan(&version)
 	if err != nil {
 		return 0, fmt.Errorf("read table %s: %w", st.table.proxies, err)

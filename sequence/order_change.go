@@ -32,7 +32,7 @@ func (s *Sequences) makeOrdered(ctx context.Context, name []byte, a Alteration) 
 		return changed.altered(), nil
 	}
 	left := s.takeBackOrder(ctx, &changed)
-	var held *HeldError
+	var held *CachedError
 	if errors.As(err, &held) {
 		held.Sequence, held.Table, held.Order = changed.name, s.servers.first().table.proxies, left
 		return Altered{}, held

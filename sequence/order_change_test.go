@@ -90,7 +90,7 @@ func TestWhatIsLeftOfAnORDERThatIsNotConfirmed(t *testing.T) {
 			if c.want != "was dropped meanwhile" {
 				wantOrdered(t, b, "photos", c.after)
 			}
-			wantText(t, &HeldError{Sequence: "photos", Order: c.want}, `sequence "photos" `+c.want+": ORDER is not confirmed, because proxies may hold numbers of it: ")
+			wantText(t, &CachedError{Sequence: "photos", Order: c.want}, `sequence "photos" `+c.want+": ORDER is not confirmed, because proxies may hold numbers of it: ")
 		}
 	}
 }

@@ -112,7 +112,7 @@ func TestOrderedNumbersAreLinearizableWhateverFails(t *testing.T) {
 	for i, s := range proxies {
 		stats := s.Stats()
 		lost, skipped = lost+stats.Unused[UnusedUnknownCommit], skipped+stats.Unused[UnusedCallerGone]
-		if stats.Held != 0 || stats.Rewinds != 0 {
+		if stats.Cached != 0 || stats.Rewinds != 0 {
 			t.Errorf("proxy %d: got %+v, want nothing held and no rewind", i, stats)
 		}
 	}

@@ -115,12 +115,12 @@ func TestAHomeThatWasTakenOutWhileItWasOffGivesNoLowerNumbers(t *testing.T) {
 		} else {
 			last = n
 		}
-		b.servers.changing.await()
+		b.servers.changing.mustAcquire()
 		b.servers.view.Store(old) // it has not looked yet
 		for i, v := range old.members {
 			v.place.Store(places[i])
 		}
-		b.servers.changing.end()
+		b.servers.changing.release()
 		if n := mustTake(t, b, "photos", 1); n <= last {
 			t.Fatalf("a proxy with the old view got %d after %d", n, last)
 		} else {
@@ -187,8 +187,8 @@ func TestWhatIsSaidOfAnOrderSequenceDoesNotMoveItsHome(t *testing.T) {
 		next(a, "a proxy")
 		next(b, "the other proxy")
 		func() {
-			b.follow.work.await()
-			defer b.follow.work.end()
+			b.follow.work.mustAcquire()
+			defer b.follow.work.release()
 			mustAlter(t, a, "albums", Alteration{Comment: ref("of pictures")})
 			next(a, "the proxy that said it")
 			next(b, "one that has not heard of it")

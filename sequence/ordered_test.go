@@ -55,7 +55,7 @@ func TestOrderedNumbersGoToThoseWhoWaitedWhenTheUPDATEWasSent(t *testing.T) {
 		}
 		sc.hold <- struct{}{}
 		synctest.Wait()
-		if got := s.Stats(); got.Unused[UnusedCallerGone] != 5 || got.Held != 0 {
+		if got := s.Stats(); got.Unused[UnusedCallerGone] != 5 || got.Cached != 0 {
 			t.Errorf("got %+v, want the 5 numbers skipped, and none held", got)
 		}
 		last := takeLater(ctx, s, 2)
@@ -67,7 +67,7 @@ func TestOrderedNumbersGoToThoseWhoWaitedWhenTheUPDATEWasSent(t *testing.T) {
 		if got, want := sc.calls(), []uint64{5, 5, 2}; !slices.Equal(got, want) {
 			t.Errorf("got reservations of %v, want %v: one for all who wait, and no more than they want", got, want)
 		}
-		if got := s.Stats(); got.Given != 7 || got.Held != 0 || got.Waits != 0 || got.Prefetches != 0 {
+		if got := s.Stats(); got.Given != 7 || got.Cached != 0 || got.Waits != 0 || got.Prefetches != 0 {
 			t.Errorf("got %+v, want 7 given, and nothing held or fetched ahead", got)
 		}
 		checkHeld(t, c)
@@ -271,7 +271,7 @@ func TestALTERToORDERTakesHeldNumbersAwayEverywhere(t *testing.T) {
 		mustTake(t, a, "photos", 1)
 		eventually(t, "both hold numbers again", func() bool {
 			mustTake(t, b, "photos", 1)
-			return a.Stats().Held > 0 && b.Stats().Held > 0
+			return a.Stats().Cached > 0 && b.Stats().Cached > 0
 		})
 	}
 	for _, s := range []*Sequences{a, b} {
@@ -294,7 +294,7 @@ func TestORDERIsNotPromisedWhileAProxyMayHoldNumbers(t *testing.T) {
 
 	refused := func(err error, is string) {
 		t.Helper()
-		var held *HeldError
+		var held *CachedError
 		if !errors.As(err, &held) || len(held.Proxies) != 1 || held.Proxies[0].ID != "gone" || held.Order == "" {
 			t.Errorf("got %v, want a HeldError that names the proxy that is gone", err)
 		}
@@ -308,7 +308,7 @@ func TestORDERIsNotPromisedWhileAProxyMayHoldNumbers(t *testing.T) {
 	wantOrdered(t, a, "users", false)
 	mustTake(t, a, "users", 1)
 	settled(t, a, "users")
-	if got := a.Stats().Held; got == 0 {
+	if got := a.Stats().Cached; got == 0 {
 		t.Error("no numbers are held of a sequence that did not become an ORDER sequence")
 	}
 	_, err = a.Create(ctx, CreateOptions{Name: "users", OrReplace: true, Order: true})

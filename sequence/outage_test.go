@@ -80,7 +80,7 @@ func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 		c.mu.Unlock()
 		eventually(t, "the cover of "+name+" is held", func() bool {
 			numbers.add(t, name+" before", hash(name)+mustTake(t, s, name, 1), 1)
-			return float64(c.tally().held) >= rate*covers[name]
+			return float64(c.tally().cached) >= rate*covers[name]
 		})
 		settled(t, s, name)
 	}
@@ -95,7 +95,7 @@ func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 	}
 	p.kill(t)
 	for name, rate := range rates {
-		held := s.names.get([]byte(name)).tally().held
+		held := s.names.get([]byte(name)).tally().cached
 		if float64(held) < rate*covers[name] {
 			t.Errorf("%s: %d numbers are held, want %v", name, held, rate*covers[name])
 		}
@@ -115,7 +115,7 @@ func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 	}
 	p.restart(t)
 	for name := range rates {
-		eventually(t, name+" is there again", func() bool { return s.names.get([]byte(name)).tally().held > 0 })
+		eventually(t, name+" is there again", func() bool { return s.names.get([]byte(name)).tally().cached > 0 })
 		numbers.add(t, name+" after the outage", hash(name)+mustTake(t, s, name, 1), 1)
 	}
 }
@@ -139,13 +139,13 @@ func TestSeveralDeadServersAreNotNoticedForTheCover(t *testing.T) {
 				c.pace.Recent = rate * segment.PaceWindow.Seconds() // as after an hour at this rate
 				c.mu.Unlock()
 				h.add(t, "photos", mustTake(t, s, "photos", 1))
-				return c.tally().held >= rate*cover
+				return c.tally().cached >= rate*cover
 			})
 			settled(t, s, "photos")
 			for _, p := range f {
 				p.kill(t)
 			}
-			held, waits := c.tally().held, s.Stats().Waits
+			held, waits := c.tally().cached, s.Stats().Waits
 			if held < rate*cover {
 				t.Errorf("%d numbers are held, want %d", held, rate*cover)
 			}
@@ -390,7 +390,7 @@ func TestNoCallWaitsAtTheChangeOfSegments(t *testing.T) {
 			<-ticks.C
 		}
 	}
-	use(func() bool { return s.Stats().Held >= 2000 })
+	use(func() bool { return s.Stats().Cached >= 2000 })
 	begin := s.Stats()
 	use(func() bool { return s.Stats().Reservations >= begin.Reservations+3 })
 	end := s.Stats()

@@ -45,10 +45,10 @@ func (s *Sequences) LoadOwners(ctx context.Context) (*Owners, error) {
 	r, stop := s.request(ctx)
 	defer stop()
 	answer := make(chan error, 1)
-	s.beside(func(ctx context.Context) { answer <- s.refresh(ctx) }) // after the owners are known it goes on, with a sign of life
+	s.spawnBounded(func(ctx context.Context) { answer <- s.refresh(ctx) }) // after the owners are known it goes on, with a sign of life
 	var err error
 	select {
-	case <-s.follow.known:
+	case <-s.follow.loaded:
 	case err = <-answer:
 	case <-r.ctx.Done():
 		err = context.Cause(r.ctx)
@@ -103,7 +103,7 @@ func (s *Sequences) publishOwners(afresh bool, changed []changedOptions) {
 		next.Generation = old.Generation + 1
 	}
 	f.owners.Store(next)
-	f.tell()
+	f.markLoaded()
 	s.state.keepOwners(next)
 }
 
@@ -113,7 +113,7 @@ func (s *Sequences) useKeptOwners() {
 		return
 	}
 	if kept := s.state.keptOwners(); kept != nil && s.follow.owners.CompareAndSwap(nil, kept) {
-		s.follow.tell()
+		s.follow.markLoaded()
 		s.log.Warn("owned columns as known before", zap.Int("owners", len(kept.List)))
 	}
 }

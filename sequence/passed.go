@@ -21,7 +21,7 @@ func (e *unheardError) Error() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "sequence %q goes on above %d, but a fail-over could hide from other proxies that lower numbers which they hold are void: %v; "+
 		"and not all proxies have confirmed that they gave those up: ", e.row.name, e.row.past, e.nodes)
-	var held *HeldError
+	var held *CachedError
 	if errors.As(e.silent, &held) {
 		held.list(&text)
 	} else {
@@ -50,7 +50,7 @@ func (s *Sequences) passedForGood(ctx context.Context, r *row) error {
 			defer stop()
 		}
 		if silent := s.waitForProxies(wait, r.version); silent != nil && lost != nil {
-			var held *HeldError
+			var held *CachedError
 			if errors.As(silent, &held) {
 				held.Table = s.servers.first().table.proxies
 			}

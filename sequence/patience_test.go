@@ -72,8 +72,8 @@ func TestWaitForALockEndsInTimeAndIsToldAsSuch(t *testing.T) {
 func TestWhoAsksForOwnersDoesNotWaitForAnotherThatDoes(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	s := p.open(t, patience(50*time.Millisecond))
-	s.follow.work.await()
-	defer s.follow.work.end()
+	s.follow.work.mustAcquire()
+	defer s.follow.work.release()
 	answer := make(chan error, 1)
 	go func() {
 		_, err := s.LoadOwners(context.Background())
@@ -128,8 +128,8 @@ func TestEachCallerWaitsForAsLongAsItsOwnPatience(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.reserving.await() // no number comes until the end of the test
-	defer c.reserving.end()
+	c.reserving.mustAcquire() // no number comes until the end of the test
+	defer c.reserving.release()
 	var wg sync.WaitGroup
 	begin := time.Now()
 	for _, patience := range []time.Duration{1600, 100, 900, 100} {
@@ -209,7 +209,7 @@ func TestNoRequestBeginsToWaitAnew(t *testing.T) {
 		"Avoid":                func() error { return s.Avoid(ctx, name, []uint64{1 << 40}) },
 		"SetValue":             func() error { _, _, err := s.SetValue(ctx, name, 1<<41, true); return err },
 		"Flush":                func() error { return s.Flush(ctx, name) },
-		"Known":                func() error { _, err := fresh.Known(ctx, name); return err },
+		"Known":                func() error { _, err := fresh.Exists(ctx, name); return err },
 		"Stored":               func() error { _, _, err := fresh.Stored(ctx, name); return err },
 		"Same":                 func() error { _, err := fresh.Same(ctx, name, []byte("albums")); return err },
 		"Identify":             func() error { _, err := fresh.Identify(ctx, name); return err },
@@ -248,7 +248,7 @@ func TestNobodyWaitsInLineLongerThanItsOwnTime(t *testing.T) {
 	group := openWith(t, Options{Servers: []ServerOptions{{Nodes: []Node{{Addr: "127.0.0.1:1"}, {Addr: "127.0.0.1:2"}}, Database: "none"}}})
 	v := group.servers.first()
 	for what, one := range map[string]struct {
-		turn turn
+		turn lock
 		ask  func(ctx context.Context) error
 	}{
 		"the choice of a node": {v.nodes.choose, func(ctx context.Context) error { _, err := v.reach(ctx); return err }},
@@ -257,7 +257,7 @@ func TestNobodyWaitsInLineLongerThanItsOwnTime(t *testing.T) {
 		"another plan":         {s.servers.changing, func(ctx context.Context) error { return s.servers.reread(ctx, s.servers.view.Load()) }},
 		"a round":              {s.follow.work, s.refresh},
 	} {
-		one.turn.await()
+		one.turn.mustAcquire()
 		ctx, stop := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errPatience)
 		answer := make(chan error, 1)
 		go func() { answer <- one.ask(ctx) }()
@@ -270,7 +270,7 @@ func TestNobodyWaitsInLineLongerThanItsOwnTime(t *testing.T) {
 			t.Errorf("%s: it waits for ever", what)
 		}
 		stop()
-		one.turn.end()
+		one.turn.release()
 	}
 }
 

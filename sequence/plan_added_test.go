@@ -81,7 +81,7 @@ func TestAServerThatIsAddedDropsNoSequence(t *testing.T) {
 		now := e.change(t, s, change)
 		other := e.open(t, steadySize(5), patience(30*time.Second), e.first(1))
 		for _, name := range []string{"photos", "albums"} {
-			if known, err := other.Known(t.Context(), []byte(name)); !known || err != nil {
+			if known, err := other.Exists(t.Context(), []byte(name)); !known || err != nil {
 				t.Errorf("after %+v: %s is known: %v, %v", change, name, known, err)
 			}
 			takeAll(t, other, h, name, 20)
@@ -113,10 +113,10 @@ func TestAServerThatIsSetUpAnewAndAddedAgainVoidsNothing(t *testing.T) {
 	eventually(t, "the proxy is registered with the second server", told)
 	now := e.change(t, s, PlanChange{Remove: e.addr(1)})
 	eventually(t, "it knows that this one has left", func() bool { return holder.servers.view.Load().plan.Number == now.Number })
-	if err := holder.follow.work.take(t.Context()); err != nil { // nor has it a heartbeat on its way there, to which a missing entry would mean something
+	if err := holder.follow.work.acquire(t.Context()); err != nil { // nor has it a heartbeat on its way there, to which a missing entry would mean something
 		t.Fatal(err)
 	}
-	holder.follow.work.end()
+	holder.follow.work.release()
 	for _, table := range []string{"sequence_plan", "sequence_plan_start", "sequence_member", "sequence_options", "sequence_version", "sequence_proxy", "sequence"} {
 		e.places[1].exec(t, "DROP TABLE "+table)
 	}

@@ -70,10 +70,10 @@ func newest(all []defined) []defined {
 	return kept
 }
 
-// adoptDefinitions brings the names of a member in line with what the others know, in the transaction that starts it: rows that it lacks are made where they
+// copyDefinitions brings the names of a member in line with what the others know, in the transaction that starts it: rows that it lacks are made where they
 // stand there, or at 0 if they are frozen, which the start raises above the floors. Somebody may have made one by hand since those were read. What is dropped is told by versions, but for a
 // member that is added: a tombstone that it has is that of another set of servers, or of an older one.
-func (v *store) adoptDefinitions(ctx context.Context, tx *sql.Tx, theirs []defined, added bool) error {
+func (v *store) copyDefinitions(ctx context.Context, tx *sql.Tx, theirs []defined, added bool) error {
 	mine, err := v.definitions(ctx, tx)
 	if err != nil {
 		return err

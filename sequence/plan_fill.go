@@ -65,8 +65,8 @@ func (c *cache) topUp(now time.Time) (filling bool) {
 	if c.end != nil || c.given == 0 || c.dry || c.resting || c.lastErr != nil {
 		return false
 	}
-	if c.replan(now); c.held < c.low && !c.flying {
+	if c.replan(now); c.cached < c.low && !c.flying {
 		c.flyLocked()
 	}
-	return c.held < c.low
+	return c.cached < c.low
 }

@@ -55,7 +55,7 @@ func TestNobodyWaitsWhileTheSetOfServersChanges(t *testing.T) {
 		c := s.names.get([]byte("photos"))
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return c.held, c.waits
+		return c.cached, c.waits
 	}
 	// Their rate is known when they hold some seconds' worth.
 	eventually(t, "the caches have filled", func() bool {

@@ -14,8 +14,8 @@ import (
 // This file is how a plan keeps known who may hold numbers. A proxy registers with a member before it reserves there, and a frozen member gives no numbers: so who is registered with the members so far, once
 // those are frozen, is everybody who holds numbers. Each member of the next plan knows them as of its start, also those that are paused or cut off and do not hear of it for long.
 
-// adoptProxies enters proxies on a member that it does not know, in the transaction that starts a plan there. They have yet to tell it what they obey. was is what it was before.
-func (v *store) adoptProxies(ctx context.Context, tx *sql.Tx, p *Plan, was *Membership, theirs []Proxy) error {
+// copyProxies enters proxies on a member that it does not know, in the transaction that starts a plan there. They have yet to tell it what they obey. was is what it was before.
+func (v *store) copyProxies(ctx context.Context, tx *sql.Tx, p *Plan, was *Membership, theirs []Proxy) error {
 	if was.LeftBefore(p) {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.proxies); err != nil {
 			return fmt.Errorf("remove the proxies that %s knew before it was taken out: %w", v.name(), err)
@@ -37,7 +37,7 @@ func (v *store) adoptProxies(ctx context.Context, tx *sql.Tx, p *Plan, was *Memb
 		}
 		_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.proxies+" (`id`, `host`, `process`, `since`, `heartbeat`, `version`, `sequences`, `held`) VALUES (?, ?, ?, "+
 			"TIMESTAMPADD(MICROSECOND, ?, '1970-01-01'), TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(6)), 0, ?, ?) ON DUPLICATE KEY UPDATE `id` = VALUES(`id`)",
-			o.ID, o.Host, o.process, o.Since.UnixMicro(), -o.Silent.Microseconds(), o.Sequences, o.Held)
+			o.ID, o.Host, o.process, o.Since.UnixMicro(), -o.Silent.Microseconds(), o.Sequences, o.Cached)
 		if err != nil {
 			return fmt.Errorf("enter a proxy on %s that is registered with another sequence server: %w", v.name(), err)
 		}

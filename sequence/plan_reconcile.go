@@ -17,11 +17,11 @@ func (v *server) catchUp(ctx context.Context, from *server, p *Plan) (brought bo
 // settle lets members go on that are back, and that a change left frozen which came to nothing
 // meanwhile.
 func (a *servers) settle(ctx context.Context) error {
-	if err := a.changing.take(ctx); err != nil {
+	if err := a.changing.acquire(ctx); err != nil {
 		return err
 	}
-	defer a.changing.end()
-	a.letGo(ctx, a.probe(ctx, a.known))
+	defer a.changing.release()
+	a.letGo(ctx, a.probe(ctx, a.all))
 	return nil
 }
 
@@ -30,11 +30,11 @@ func (a *servers) settle(ctx context.Context) error {
 func (a *servers) letGo(ctx context.Context, probes []probe) {
 	all, stores := make([]change.Report, len(probes)), make([]change.Store, len(probes))
 	for i, p := range probes {
-		all[i], stores[i] = p.Report, planStore{a.known[i].store}
+		all[i], stores[i] = p.Report, planStore{a.all[i].store}
 	}
 	for i, err := range change.LetGo(ctx, stores, all) {
 		if err != nil {
-			a.log.Warn("sequence server left frozen", zap.String("server", a.known[i].name()), logfield.Err(err))
+			a.log.Warn("sequence server left frozen", zap.String("server", a.all[i].name()), logfield.Err(err))
 		}
 	}
 }

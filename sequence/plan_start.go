@@ -35,7 +35,7 @@ func (v *store) bring(ctx context.Context, tx *sql.Tx, p *Plan, id string, their
 	}
 	brought, err = v.bringRows(ctx, tx, p, id, theirs.definitions)
 	if _, stays := shareOf(p, id); stays && brought && err == nil {
-		err = v.adoptProxies(ctx, tx, p, &was, theirs.proxies)
+		err = v.copyProxies(ctx, tx, p, &was, theirs.proxies)
 	}
 	return brought, err
 }
@@ -63,7 +63,7 @@ func (v *store) bringRows(ctx context.Context, tx *sql.Tx, p *Plan, id string, t
 		return true, v.saveMembership(ctx, tx, Membership{ID: id, Plan: p.Number})
 	}
 	added := !change.HasMember(p.Previous, id)
-	if err := v.adoptDefinitions(ctx, tx, theirs, added); err != nil {
+	if err := v.copyDefinitions(ctx, tx, theirs, added); err != nil {
 		return false, err
 	}
 	other, err := v.defaultFloor(ctx, tx, p.Number)

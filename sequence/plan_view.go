@@ -23,10 +23,10 @@ func (a *servers) ready(ctx context.Context) (*view, error) {
 	if w := a.view.Load(); w.settled {
 		return w, nil
 	}
-	if err := a.changing.take(ctx); err != nil {
+	if err := a.changing.acquire(ctx); err != nil {
 		return nil, fmt.Errorf("wait for the plan of the sequence servers: %w", err)
 	}
-	defer a.changing.end()
+	defer a.changing.release()
 	if w := a.view.Load(); w.settled {
 		return w, nil
 	}
@@ -35,10 +35,10 @@ func (a *servers) ready(ctx context.Context) (*view, error) {
 
 // reread asks the servers again which plan is in force, after one of them obeyed another one than that of old.
 func (a *servers) reread(ctx context.Context, old *view) error {
-	if err := a.changing.take(ctx); err != nil {
+	if err := a.changing.acquire(ctx); err != nil {
 		return fmt.Errorf("wait for the plan of the sequence servers: %w", err)
 	}
-	defer a.changing.end()
+	defer a.changing.release()
 	if a.view.Load() != old {
 		return nil // somebody else did
 	}
@@ -67,7 +67,7 @@ func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
 	if a.closed {
 		return nil, ErrClosed
 	}
-	probes := a.probe(ctx, a.known)
+	probes := a.probe(ctx, a.all)
 	var failed []error
 	var plan *Plan
 	number := uint64(0)
@@ -85,7 +85,7 @@ func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
 	}
 	if number == 0 {
 		if len(a.opts.Servers) == 1 {
-			return a.adoptLocked(&Plan{}, nil)
+			return a.enterLocked(&Plan{}, nil)
 		}
 		plan, err := a.firstPlanLocked(ctx, probes[:len(a.opts.Servers)])
 		if errors.Is(err, outcomeOldPlan) && again {
@@ -94,7 +94,7 @@ func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
 		if err != nil {
 			return nil, err
 		}
-		return a.adoptLocked(plan, probes)
+		return a.enterLocked(plan, probes)
 	}
 	for i := range probes {
 		if p := probes[i].inForce(); p != nil && p.Number == number {
@@ -102,15 +102,15 @@ func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
 		}
 	}
 	if plan == nil || len(plan.Members) == 0 {
-		return nil, a.known[0].unfit(a.known[0].table.plan, fmt.Sprintf("plan %d is in force, but nobody knows it", number),
+		return nil, a.all[0].unfit(a.all[0].table.plan, fmt.Sprintf("plan %d is in force, but nobody knows it", number),
 			"restore the table from another sequence server")
 	}
 	for i := range probes {
 		if p := &probes[i]; p.err == nil && p.Plan == 0 && len(plan.Previous) == 0 && p.ID != "" {
 			// The first plan was decided, and then its maker died.
 			if position := slices.IndexFunc(plan.Members, func(m Member) bool { return m.ID == p.ID }); position >= 0 {
-				if err := a.joinFirstPlan(ctx, a.known[i], plan, position); err != nil {
-					a.log.Warn("sequence server not made a member", zap.String("server", a.known[i].name()), logfield.Err(err))
+				if err := a.joinFirstPlan(ctx, a.all[i], plan, position); err != nil {
+					a.log.Warn("sequence server not made a member", zap.String("server", a.all[i].name()), logfield.Err(err))
 				}
 			}
 		}
@@ -127,12 +127,12 @@ func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
 			continue
 		}
 		// It was away when the plan was made.
-		if _, err := a.known[i].catchUp(ctx, a.known[from], plan); err != nil {
-			a.known[i].leaveOut(err)
+		if _, err := a.all[i].catchUp(ctx, a.all[from], plan); err != nil {
+			a.all[i].leaveOut(err)
 		}
 	}
 	a.letGo(ctx, probes)
-	return a.adoptLocked(plan, probes)
+	return a.enterLocked(plan, probes)
 }
 
 // refuseOlder keeps this process from going back to an older plan than it knows of, by which a member would give the numbers of others, while some members of the newer one cannot be
@@ -144,7 +144,7 @@ func (a *servers) refuseOlder(number uint64, probes []probe) error {
 	}
 	var away []error
 	for i := range probes {
-		if probes[i].err != nil && slices.Contains(now.members, a.known[i]) {
+		if probes[i].err != nil && slices.Contains(now.members, a.all[i]) {
 			away = append(away, probes[i].err)
 		}
 	}
@@ -173,16 +173,16 @@ func (a *servers) probe(ctx context.Context, known []*server) []probe {
 	return probes
 }
 
-// adoptLocked takes over a plan. Each member learns its place before anybody sees the plan. a.changing is held.
-func (a *servers) adoptLocked(plan *Plan, probes []probe) (*view, error) {
+// enterLocked takes over a plan. Each member learns its place before anybody sees the plan. a.changing is held.
+func (a *servers) enterLocked(plan *Plan, probes []probe) (*view, error) {
 	now := a.view.Load()
 	w := &view{settled: true, plan: *plan}
 	if now.settled && now.plan.Number == plan.Number {
 		return now, nil
 	}
 	if plan.Number == 0 {
-		w.members = a.known[:1]
-		a.known[0].place.Store(nil)
+		w.members = a.all[:1]
+		a.all[0].place.Store(nil)
 		a.view.Store(w)
 		return w, nil
 	}
@@ -228,9 +228,9 @@ func checkShare(h *segment.Share) error {
 // reached with the account of the first.
 func (a *servers) serverLocked(m Member, probes []probe) (*server, error) {
 	if i := slices.IndexFunc(probes, func(p probe) bool { return p.ID == m.ID }); i >= 0 {
-		return a.known[i], nil
+		return a.all[i], nil
 	}
-	for _, v := range a.known {
+	for _, v := range a.all {
 		if slices.ContainsFunc(v.opts.nodes(), func(n Node) bool { return n.Addr == m.Address }) {
 			return v, nil
 		}
@@ -247,11 +247,11 @@ func (a *servers) serverLocked(m Member, probes []probe) (*server, error) {
 func (a *servers) warnLocked(w *view) {
 	var missing, more []string
 	for _, v := range w.members {
-		if !slices.Contains(a.known[:len(a.opts.Servers)], v) {
+		if !slices.Contains(a.all[:len(a.opts.Servers)], v) {
 			missing = append(missing, v.name())
 		}
 	}
-	for _, v := range a.known[:len(a.opts.Servers)] {
+	for _, v := range a.all[:len(a.opts.Servers)] {
 		if !slices.Contains(w.members, v) {
 			more = append(more, v.name())
 		}
@@ -285,7 +285,7 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 		return nil, a.errNoPlan()
 	}
 	plan := &Plan{Number: 1, State: PlanInForce, Coordinator: newRegistry().host, Interleave: InterleaveStep}
-	configured := a.known[:len(probes)]
+	configured := a.all[:len(probes)]
 	order := make([]int, 0, len(configured))
 	for i, v := range configured {
 		id, err := v.memberID(ctx, v.pool())

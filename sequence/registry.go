@@ -29,7 +29,7 @@ type registry struct {
 	host     string
 	anywhere *atomic.Bool // this process has registered with any of them: then it does with all
 
-	making  turn          // held while the entry is made
+	making  lock          // held while the entry is made
 	listed  atomic.Bool   // the entry was made: numbers may be reserved
 	missing atomic.Bool   // a reservation found no entry
 	on      atomic.Uint64 // the node that has the entry, as nodes.changes. Another one may have lost it.
@@ -40,7 +40,7 @@ func newRegistry() registry {
 	if err != nil {
 		host = "unknown host"
 	}
-	return registry{making: newTurn(), id: rand.Text(), anywhere: new(atomic.Bool), host: fmt.Sprintf("%s, process %d", host, os.Getpid())}
+	return registry{making: newLock(), id: rand.Text(), anywhere: new(atomic.Bool), host: fmt.Sprintf("%s, process %d", host, os.Getpid())}
 }
 
 // entry is the id of the entry, empty before it was made.
@@ -59,7 +59,7 @@ type Proxy struct {
 	Silent    time.Duration // since its last heartbeat; below 0 where the server's clock went back after it
 	Version   uint64        // of the last change that it obeys
 	Sequences uint64        // that it has in use
-	Held      uint64        // numbers that it held at the heartbeat
+	Cached    uint64        // numbers that it held at the heartbeat
 
 	process string // processName of it
 	timing  *timing
@@ -78,10 +78,10 @@ func (v *server) enlist(ctx context.Context) error {
 	if g.listed.Load() && g.on.Load() == v.nodes.changes.Load() {
 		return nil
 	}
-	if err := g.making.take(ctx); err != nil {
+	if err := g.making.acquire(ctx); err != nil {
 		return fmt.Errorf("wait for this proxy to be registered: %w", err)
 	}
-	defer g.making.end()
+	defer g.making.release()
 	node := v.nodes.changes.Load()
 	if g.listed.Load() && g.on.Load() == node {
 		return nil
@@ -143,11 +143,11 @@ func (v *server) beat(ctx context.Context, seen moment, sequences int, held uint
 	if err != nil || listed {
 		return told, true, err
 	}
-	if err := g.making.take(ctx); err != nil {
+	if err := g.making.acquire(ctx); err != nil {
 		return false, true, err
 	}
 	g.listed.Store(false)
-	g.making.end()
+	g.making.release()
 	if g.on.Load() != v.nodes.changes.Load() {
 		return false, true, v.enlist(ctx) // a fail-over lost it; a restart there since was obeyed just now
 	}
@@ -251,7 +251,7 @@ func (st *store) proxiesBy(ctx context.Context, on querier, locking string) ([]P
 	for rows.Next() {
 		p := Proxy{timing: st.timing}
 		var since, silent int64
-		if err := rows.Scan(&p.ID, &p.Host, &p.process, &since, &silent, &p.Version, &p.Sequences, &p.Held); err != nil {
+		if err := rows.Scan(&p.ID, &p.Host, &p.process, &since, &silent, &p.Version, &p.Sequences, &p.Cached); err != nil {
 			return nil, fmt.Errorf("read table %s: %w", st.table.proxies, err)
 		}
 		p.Since, p.Silent = time.UnixMicro(since).UTC(), time.Duration(silent)*time.Microsecond

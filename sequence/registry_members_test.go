@@ -29,7 +29,7 @@ func wantHeld(t *testing.T, s *Sequences, name string, a Alteration, by *Sequenc
 	ctx, stop := context.WithTimeoutCause(t.Context(), 2*time.Second, errPatience)
 	defer stop()
 	_, err := s.Alter(ctx, []byte(name), a)
-	var held *HeldError
+	var held *CachedError
 	switch {
 	case err == nil:
 		t.Errorf("%s is changed while a proxy holds numbers of it", name)
@@ -111,11 +111,11 @@ func TestAProxyThatDoesNotHearOfOtherServersIsWaitedFor(t *testing.T) {
 				wantTaken(t, b, name, 1)
 				settled(t, b, name)
 			}
-			b.follow.work.await() // it hears nothing
+			b.follow.work.mustAcquire() // it hears nothing
 			hears := false
 			defer func() {
 				if !hears {
-					b.follow.work.end()
+					b.follow.work.release()
 				}
 			}()
 			c.move(t, e, a)
@@ -126,7 +126,7 @@ func TestAProxyThatDoesNotHearOfOtherServersIsWaitedFor(t *testing.T) {
 			wantHeld(t, a, "users", Alteration{Order: new(true)}, b)
 			wantTaken(t, b, "photos", 2)
 			hears = true
-			b.follow.work.end()
+			b.follow.work.release()
 			alterAtLast(t, a, "users", Alteration{Order: new(true)})
 			h, last := newGivenEver(), uint64(0)
 			for range 30 {
@@ -149,7 +149,7 @@ func TestAProxyIsRegisteredWithAllServersUntilItStops(t *testing.T) {
 	a, b, idle := e.open(t, steadySize(10), patience(30*time.Second)), e.open(t, steadySize(10)), e.open(t)
 	wantTaken(t, b, "photos", 1)
 	settled(t, b, "photos")
-	if known, err := idle.Known(t.Context(), []byte("photos")); !known || err != nil {
+	if known, err := idle.Exists(t.Context(), []byte("photos")); !known || err != nil {
 		t.Fatal(known, err)
 	}
 	idle.startFollowing()
@@ -170,7 +170,7 @@ func TestAProxyIsRegisteredWithAllServersUntilItStops(t *testing.T) {
 	}
 	settled(t, b, "photos")
 
-	b.follow.work.await() // it stops without hearing of the next
+	b.follow.work.mustAcquire() // it stops without hearing of the next
 	e.change(t, a, PlanChange{Add: e.addr(2)})
 	if !registeredOn(t, e.places[2], b) {
 		t.Error("the third server does not know of the proxy")
@@ -178,7 +178,7 @@ func TestAProxyIsRegisteredWithAllServersUntilItStops(t *testing.T) {
 	if err := b.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	b.follow.work.end()
+	b.follow.work.release()
 	for i, p := range e.places {
 		if registeredOn(t, p, b) {
 			t.Errorf("server %d waits for a proxy that has stopped", i)
@@ -205,7 +205,7 @@ func TestAServerThatIsAddedAgainKnowsTheProxiesOfToday(t *testing.T) {
 				members := b.servers.members()
 				return len(members) == 1 && members[0].name() == e.addr(1)
 			})
-			b.follow.work.await()
+			b.follow.work.mustAcquire()
 			e.places[0].exec(t, "UPDATE sequence_proxy SET version = 1 << 62")
 			e.places[0].exec(t, "INSERT INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('gone', 'web7, process 12', UTC_TIMESTAMP(), UTC_TIMESTAMP() - INTERVAL 1 HOUR, 3)")
 			e.change(t, a, PlanChange{Add: e.addr(0)})
@@ -213,7 +213,7 @@ func TestAServerThatIsAddedAgainKnowsTheProxiesOfToday(t *testing.T) {
 				t.Error("it does not know of the proxy")
 			}
 			wantHeld(t, a, "photos", Alteration{Order: new(true)}, b)
-			b.follow.work.end()
+			b.follow.work.release()
 			alterAtLast(t, a, "photos", Alteration{Order: new(true)})
 			if all, err := a.Proxies(t.Context()); err != nil || len(all) != 1 {
 				t.Errorf("got %+v, %v; want the one that runs", all, err)
@@ -231,7 +231,7 @@ func TestAServerThatIsLeftOutIsAskedWhoHoldsNumbers(t *testing.T) {
 		mustTake(t, b, name, 1)
 		settled(t, b, name)
 	}
-	b.follow.work.await()
+	b.follow.work.mustAcquire()
 	only := b.servers.members()[1]
 	for i, v := range b.servers.members() {
 		switch there := registeredOn(t, f[i], b); {
@@ -243,13 +243,13 @@ func TestAServerThatIsLeftOutIsAskedWhoHoldsNumbers(t *testing.T) {
 			f[i].exec(t, "DELETE FROM sequence_proxy") // it has not come so far
 		}
 	}
-	a.follow.work.await()
+	a.follow.work.mustAcquire()
 	out := a.servers.members()[1]
 	out.follow.again = time.Now().Add(time.Hour)
 	out.leaveOut(errors.New("it was away"))
-	a.follow.work.end()
+	a.follow.work.release()
 	wantHeld(t, a, "photos", Alteration{Order: new(true)}, b)
-	b.follow.work.end()
+	b.follow.work.release()
 	alterAtLast(t, a, "photos", Alteration{Order: new(true)})
 }
 

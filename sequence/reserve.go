@@ -272,15 +272,15 @@ func (v *server) mayGive(ctx context.Context, conn *sql.Conn, members []*server,
 	return nil
 }
 
-// left is how many numbers this server has of a sequence, up to highest.
-func (st *store) left(name string, stored *row, highest uint64) uint64 {
+// remaining is how many numbers this server has of a sequence, up to highest.
+func (st *store) remaining(name string, stored *row, highest uint64) uint64 {
 	switch h := st.share(); {
 	case h.InBlocks():
-		return h.By(stored.rule()).Left(max(stored.id, st.marks.of(name)), highest)
+		return h.By(stored.rule()).Remaining(max(stored.id, st.marks.of(name)), highest)
 	case h.InSteps():
-		return h.Rule(stored.rule(), st.marks.of(name)).Left(max(stored.id, st.marks.of(name)), highest)
+		return h.Rule(stored.rule(), st.marks.of(name)).Remaining(max(stored.id, st.marks.of(name)), highest)
 	}
-	return stored.rule().Left(stored.id, highest)
+	return stored.rule().Remaining(stored.id, highest)
 }
 
 // fit says how many numbers to reserve after a reservation of want was beyond the column's maximum.
@@ -301,7 +301,7 @@ func (v *server) fit(ctx context.Context, name string, want, need uint64) (uint6
 			return need, err
 		}
 	}
-	left := v.left(name, &stored, stored.max)
+	left := v.remaining(name, &stored, stored.max)
 	if left < need && stored.def.Cycle {
 		if left, err = v.cycle(ctx, name, need); err != nil {
 			return need, err

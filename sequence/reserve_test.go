@@ -157,7 +157,7 @@ func TestProxyStartsWhileItsServerIsDown(t *testing.T) {
 		t.Fatalf("got %v, want an UnavailableError", err)
 	}
 	wantText(t, err, "photos", server.Addr(), "refused")
-	if _, err := s.Known(context.Background(), []byte("photos")); !errors.As(err, &unavailable) {
+	if _, err := s.Exists(context.Background(), []byte("photos")); !errors.As(err, &unavailable) {
 		t.Errorf("Known: got %v, want an UnavailableError: it cannot be known", err)
 	}
 	if _, err := s.List(context.Background()); !errors.As(err, &unavailable) {
@@ -189,11 +189,11 @@ func TestNumbersGoOnFromMemoryWhileTheServerIsDown(t *testing.T) {
 	if !errors.As(err, &unavailable) {
 		t.Errorf("with nothing left got %v, want an UnavailableError", err)
 	}
-	if got := s.Stats(); got.Given != 500 || got.Held != 0 {
+	if got := s.Stats(); got.Given != 500 || got.Cached != 0 {
 		t.Errorf("in the outage Stats says %+v, want 500 given and 0 left", got)
 	}
 	p.restart(t)
-	eventually(t, "the next segment is fetched by itself", func() bool { return s.Stats().Held > 0 })
+	eventually(t, "the next segment is fetched by itself", func() bool { return s.Stats().Cached > 0 })
 	if got := mustTake(t, s, "photos", 1); got <= 500 {
 		t.Errorf("after the outage got %d, want more than 500", got)
 	}
@@ -208,7 +208,7 @@ func TestReservationWithUnknownOutcomeIsNeverUsed(t *testing.T) {
 	mustTake(t, s, "photos", 10)
 	settled(t, s, "photos")
 	before := p.id(t, "photos")
-	held := s.Stats().Held
+	held := s.Stats().Cached
 
 	link.LoseAnswers() // the statement is executed, and nobody hears of it
 	answer := make(chan uint64, 1)
@@ -262,7 +262,7 @@ func TestCloseGivesBackOnlyWhereNobodyReservedAfter(t *testing.T) {
 	s := p.open(t, steadySize(100))
 	mustTake(t, s, "alone", 3)
 	mustTake(t, s, "shared", 3)
-	if _, err := s.Known(context.Background(), []byte("unused")); err != nil {
+	if _, err := s.Exists(context.Background(), []byte("unused")); err != nil {
 		t.Fatal(err)
 	}
 	settled(t, s, "shared")
@@ -289,7 +289,7 @@ func TestCloseGivesBackOnlyWhereNobodyReservedAfter(t *testing.T) {
 	if err := s.Close(context.Background()); err != nil {
 		t.Errorf("a second Close: %v", err)
 	}
-	if _, err := s.Known(context.Background(), []byte("alone")); !errors.Is(err, ErrClosed) {
+	if _, err := s.Exists(context.Background(), []byte("alone")); !errors.Is(err, ErrClosed) {
 		t.Errorf("Known after Close: got %v, want ErrClosed", err)
 	}
 	if _, err := s.List(context.Background()); !errors.Is(err, ErrClosed) {
@@ -351,7 +351,7 @@ func TestCloseWithoutEverConnectingDoesNothing(t *testing.T) {
 func TestLockedRowIsWaitedForAndRetried(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t, patience(10*time.Second))
-	if _, err := s.Known(context.Background(), []byte("photos")); err != nil {
+	if _, err := s.Exists(context.Background(), []byte("photos")); err != nil {
 		t.Fatal(err)
 	}
 	tx, err := p.db.Begin()

@@ -21,7 +21,7 @@ func (v *server) wrongResidue(ctx context.Context, members []*server, name strin
 		}
 	}
 	return &UnfitError{
-		Server: v.name(), Table: v.table.full, own: true,
+		Server: v.name(), Table: v.table.full, ofSequence: true,
 		Finding: fmt.Sprintf("sequence %q: its id is %d there, and %d modulo %d%s; this is server %d of %d, whose numbers are %d modulo %d: others would "+
 			"give the same ones", name, id, id%h.Count, h.Count, other, h.Position+1, h.Count, h.Residue(), h.Count),
 		Remedy: fmt.Sprintf("see that everybody adds %d, and UPDATE %s SET `id` = %d WHERE `name` = '%s' AND `id` = %d on %s", h.Count, v.table.full, rest,

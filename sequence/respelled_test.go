@@ -20,12 +20,12 @@ func TestASequenceThatWasMadeAgainInOtherLettersEndsWhatIsHeld(t *testing.T) {
 			settled(t, b, "Photos")
 			// From here on b hears nothing, until both are done.
 			work := b.follow.work
-			work.await()
+			work.mustAcquire()
 			if _, err := a.Drop(context.Background(), []byte("Photos"), false); err != nil {
 				t.Fatal(err)
 			}
 			mustCreate(t, a, CreateOptions{Name: again})
-			work.end()
+			work.release()
 			mustAlter(t, a, again, Alteration{Order: ref(true)})
 			last := mustTake(t, a, again, 1)
 			if got := mustTake(t, b, "Photos", 1); got <= last {
@@ -35,12 +35,12 @@ func TestASequenceThatWasMadeAgainInOtherLettersEndsWhatIsHeld(t *testing.T) {
 			mustTake(t, b, "PHOTOS", 1)
 
 			// And once more, as something that gives its numbers again.
-			work.await()
+			work.mustAcquire()
 			if _, err := a.Drop(context.Background(), []byte(again), false); err != nil {
 				t.Fatal(err)
 			}
 			mustCreate(t, a, CreateOptions{Name: "PHOTOS"})
-			work.end()
+			work.release()
 			beginAgain(t, p.db, a, "PHOTOS", 1)
 			eventually(t, "the other proxy has heard of it", func() bool { return b.servers.marks.epoch("PHOTOS") == a.servers.marks.epoch("PHOTOS") })
 			var book ledger
@@ -68,7 +68,7 @@ func TestNoCacheIsMadeOfARowThatWasFoundBeforeAChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustAlter(t, s, "photos", Alteration{Order: ref(true)})
-	if _, err := s.adopt("photos", found, before); !errors.Is(err, errOutdated) {
+	if _, err := s.cacheFor("photos", found, before); !errors.Is(err, errOutdated) {
 		t.Errorf("got %v, want errOutdated", err)
 	}
 }

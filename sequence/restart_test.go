@@ -163,15 +163,15 @@ func TestAProxyWithoutAnEntryReservesNothing(t *testing.T) {
 			settled(t, s, "photos")
 			v := s.servers.first()
 			for range 2 { // once more, when it knows the ORDER sequence
-				s.follow.work.await() // so that no sign of life finds out
+				s.follow.work.mustAcquire() // so that no sign of life finds out
 				p.exec(t, "DELETE FROM sequence_proxy")
 				g, err := s.servers.reserveOn(t.Context(), v, "photos", 5, 5)
 				if !errors.Is(err, outcomeUnlisted) || g.seg.Remaining() > 0 {
 					t.Errorf("got %+v, %v; want that the entry is gone", g, err)
 				}
-				s.follow.work.end()
+				s.follow.work.release()
 				eventually(t, "what it held is given up, and it is registered again", func() bool {
-					return registeredOn(t, p, s) && s.names.get([]byte("photos")).tally().held == 0
+					return registeredOn(t, p, s) && s.names.get([]byte("photos")).tally().cached == 0
 				})
 				mustTake(t, s, "photos", 1)
 				settled(t, s, "photos")
@@ -293,7 +293,7 @@ func TestTheErrorAboutAProxyThatMayHoldNumbersNamesTheWayOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		held := &HeldError{Sequence: "photos", Table: newTable(p.schema, "sequence").proxies}
+		held := &CachedError{Sequence: "photos", Table: newTable(p.schema, "sequence").proxies}
 		for i := range all {
 			if all[i].ID == "other" {
 				held.Proxies = append(held.Proxies, all[i])

@@ -89,7 +89,7 @@ func (c *cache) revise(r *row) {
 		c.trimLocked(c.exact)
 	}
 	c.replan(time.Now())
-	if c.given == 0 && c.held == 0 {
+	if c.given == 0 && c.cached == 0 {
 		c.low = 0 // as in newCache
 	}
 }
@@ -134,7 +134,7 @@ func (c *cache) sweepLocked(why Unused, cut func(*segment.Segment) uint64) {
 		}
 	}
 	c.queue = kept
-	c.held -= gone
+	c.cached -= gone
 	c.gaps[why] += gone
 	if c.cur.Remaining() == 0 {
 		c.advanceLocked(1)

@@ -66,9 +66,9 @@ func TestRevisedCacheKeepsWhatConforms(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := newCache(s, row{name: "photos", max: 1<<64 - 1, entry: noEntry()})
-		c.cur, c.queue, c.held = cur, queue, cur.Remaining()
+		c.cur, c.queue, c.cached = cur, queue, cur.Remaining()
 		for _, q := range queue {
-			c.held += q.Remaining()
+			c.cached += q.Remaining()
 		}
 		return c
 	}
@@ -91,8 +91,8 @@ func TestRevisedCacheKeepsWhatConforms(t *testing.T) {
 	} {
 		cache := held(segment.New(10, 12), segment.New(20, 22))
 		cache.revise(changedRow(c.change))
-		if got := cache.tally(); got.held != uint64(len(c.want)) || got.gaps.Sum() != 6-got.held {
-			t.Errorf("%s: holds %d and has given up %d, want %d and %d", name, got.held, got.gaps.Sum(), len(c.want), 6-len(c.want))
+		if got := cache.tally(); got.cached != uint64(len(c.want)) || got.gaps.Sum() != 6-got.cached {
+			t.Errorf("%s: holds %d and has given up %d, want %d and %d", name, got.cached, got.gaps.Sum(), len(c.want), 6-len(c.want))
 		}
 		for _, want := range c.want {
 			if got, ok := cache.takeLocked(1); !ok || got != want {

@@ -43,7 +43,7 @@ type Sequences struct {
 	mu     sync.Mutex        // where it nests with a cache's mu, this one is taken first
 	caches map[string]*cache // guarded by mu; by the table's spelling
 	steps  map[step]*cache   // guarded by mu; see Advance
-	ending map[string]turn   // guarded by mu; of caches that have ended while they were reserving; see removeLocked
+	ending map[string]lock   // guarded by mu; of caches that have ended while they were reserving; see removeLocked
 
 	ticketTables []*TicketTable                   // guarded by mu
 	planning     sync.Mutex                       // held while this process changes the set of sequence servers
@@ -63,7 +63,7 @@ func New(opts Options) (*Sequences, error) {
 	}
 	s := &Sequences{
 		opts: opts, log: opts.Logger, names: newNames(), follow: newFollower(),
-		stopping: make(chan struct{}), caches: make(map[string]*cache), ending: make(map[string]turn), scores: newScores(),
+		stopping: make(chan struct{}), caches: make(map[string]*cache), ending: make(map[string]lock), scores: newScores(),
 		timing: opts.timing,
 	}
 	s.counters.scores = s.scores
@@ -174,9 +174,9 @@ func (s *Sequences) Same(ctx context.Context, a, b []byte) (bool, error) {
 	return caches[0] == caches[1], nil
 }
 
-// Known reports whether a sequence of that name exists. A yes is remembered until the sequence turns out to be gone, a no
+// Exists reports whether a sequence of that name exists. A yes is remembered until the sequence turns out to be gone, a no
 // for at most a second. It asks the server if need be, for at most the allocate timeout. name is not kept.
-func (s *Sequences) Known(ctx context.Context, name []byte) (bool, error) {
+func (s *Sequences) Exists(ctx context.Context, name []byte) (bool, error) {
 	_, err := s.find(ctx, name, s.patience(ctx))
 	if errors.Is(err, ErrUnknown) {
 		return false, nil
@@ -266,7 +266,7 @@ func (s *Sequences) lookUp(name string) (any, error) {
 		}
 		if err == nil {
 			var c *cache
-			if c, err = s.adopt(name, found, changes); !errors.Is(err, errOutdated) {
+			if c, err = s.cacheFor(name, found, changes); !errors.Is(err, errOutdated) {
 				return c, err
 			}
 			if ctx.Err() == nil {
@@ -293,8 +293,8 @@ func (s *Sequences) lookUp(name string) (any, error) {
 // errOutdated: what was found may be, and its cache would not hear of the change again.
 var errOutdated = errors.New("options were changed each time while it was looked up")
 
-// adopt returns the cache of a row that was found under name, making it if it is new. changes is what obeyed said before; errOutdated: that has risen.
-func (s *Sequences) adopt(name string, found row, changes uint64) (*cache, error) {
+// cacheFor returns the cache of a row that was found under name, making it if it is new. changes is what obeyed said before; errOutdated: that has risen.
+func (s *Sequences) cacheFor(name string, found row, changes uint64) (*cache, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -339,8 +339,8 @@ func (s *Sequences) removeLocked(c *cache) {
 		delete(s.caches, c.name)
 		s.dropStepsLocked(c)
 		// Whoever takes this turn from here on sees that his cache has ended.
-		maps.DeleteFunc(s.ending, func(_ string, t turn) bool { return !t.held() })
-		if c.reserving.held() {
+		maps.DeleteFunc(s.ending, func(_ string, t lock) bool { return !t.taken() })
+		if c.reserving.taken() {
 			s.ending[c.name] = c.reserving
 		}
 		s.names.drop(c.name, c)
@@ -378,9 +378,9 @@ func (s *Sequences) spawn(f func()) {
 	}()
 }
 
-// beside is spawn for what servers need, whose callers may have less time than f. It has as much as
+// spawnBounded is spawn for what servers need, whose callers may have less time than f. It has as much as
 // one of them at most.
-func (s *Sequences) beside(f func(ctx context.Context)) {
+func (s *Sequences) spawnBounded(f func(ctx context.Context)) {
 	s.spawn(func() {
 		ctx, stop := context.WithTimeoutCause(s.ctx, s.patience(s.ctx), errPatience)
 		defer stop()
@@ -458,8 +458,8 @@ func (s *Sequences) giveBack(ctx context.Context, caches []*cache) error {
 			continue
 		}
 		group.Go(func() error {
-			c.reserving.await() // held by no reservation any more; the caches of one row follow each other
-			defer c.reserving.end()
+			c.reserving.mustAcquire() // held by no reservation any more; the caches of one row follow each other
+			defer c.reserving.release()
 			done, err := c.reserver.giveBack(ctx, c.name, epoch, seg)
 			if done || errors.Is(err, errOutcome) { // where that is not known the row may stand there, which is no row gone back
 				s.servers.marks.lower(c.name, seg)

@@ -28,6 +28,6 @@ func newServer(opts Options, o ServerOptions, counters *counters, marks *marks) 
 	}
 	tables := newStore(to, marks)
 	return &server{
-		store: tables, counters: counters, ceilings: &ceilings{store: tables, adopting: newTurn()},
+		store: tables, counters: counters, ceilings: &ceilings{store: tables, adopting: newLock()},
 	}, nil
 }

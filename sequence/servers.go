@@ -32,15 +32,15 @@ type servers struct {
 
 	view     atomic.Pointer[view]
 	tickets  *server   // that has the ticket tables: the first of the configuration, whatever the plan
-	changing turn      // held while another view is made
-	known    []*server // guarded by changing: all that ever were in a view, and those of the configuration, which come first
+	changing lock      // held while another view is made
+	all      []*server // guarded by changing: all that ever were in a view, and those of the configuration, which come first
 	closed   bool      // guarded by changing
 	warned   string    // guarded by changing: how the plan differed from the configuration when that was said
 
-	mu    sync.Mutex
-	turns map[string]int    // guarded by mu; the position whose turn it was last, by sequence
-	homes map[string]string // guarded by mu; the id of the home of each ORDER sequence
-	lacks map[lack]lacked   // guarded by mu; rows that members lack
+	mu       sync.Mutex
+	lastUsed map[string]int    // guarded by mu; the position whose turn it was last, by sequence
+	homes    map[string]string // guarded by mu; the id of the home of each ORDER sequence
+	lacks    map[lack]lacked   // guarded by mu; rows that members lack
 }
 
 // view is the members in use at one time. It is never changed.
@@ -66,8 +66,8 @@ func (w *view) several() bool { return w.plan.Number != 0 && len(w.members) > 1 
 func newServers(opts Options, counters *counters) (*servers, error) {
 	a := &servers{
 		opts: opts, timing: opts.timing, log: opts.Logger, counters: counters, marks: newMarks(),
-		turns: make(map[string]int), homes: make(map[string]string), lacks: make(map[lack]lacked),
-		ahead: ceilingAhead, changing: newTurn(), id: rand.Text(),
+		lastUsed: make(map[string]int), homes: make(map[string]string), lacks: make(map[lack]lacked),
+		ahead: ceilingAhead, changing: newLock(), id: rand.Text(),
 	}
 	for _, o := range opts.Servers {
 		if _, err := a.addLocked(o); err != nil {
@@ -75,8 +75,8 @@ func newServers(opts Options, counters *counters) (*servers, error) {
 		}
 	}
 	a.tuning.Store(opts.tuning())
-	a.tickets = a.known[0]
-	a.view.Store(&view{settled: len(a.known) == 1, members: a.known})
+	a.tickets = a.all[0]
+	a.view.Store(&view{settled: len(a.all) == 1, members: a.all})
 	return a, nil
 }
 
@@ -88,7 +88,7 @@ func (a *servers) addLocked(o ServerOptions) (*server, error) {
 	}
 	made.tuning = &a.tuning
 	made.registry.id, made.registry.anywhere = a.id, &a.registered
-	a.known = append(a.known, made)
+	a.all = append(a.all, made)
 	return made, nil
 }
 
@@ -143,11 +143,11 @@ func (a *servers) lastFailure() error {
 }
 
 func (a *servers) close() error {
-	a.changing.await()
-	defer a.changing.end()
+	a.changing.mustAcquire()
+	defer a.changing.release()
 	a.closed = true
 	var all []error
-	for _, member := range a.known {
+	for _, member := range a.all {
 		all = append(all, member.close())
 	}
 	return errors.Join(all...)

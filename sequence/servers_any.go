@@ -106,9 +106,9 @@ func (v *server) takeIn() bool {
 	return back
 }
 
-// Turns is how far apart the numbers of one sequence server are: how many servers there are, if they take turns with InterleaveStep, else 1.
+// Stride is how far apart the numbers of one sequence server are: how many servers there are, if they take turns with InterleaveStep, else 1.
 // Before the servers were asked for the plan it is what the configuration says. It does no I/O.
-func (s *Sequences) Turns() uint64 {
+func (s *Sequences) Stride() uint64 {
 	w := s.servers.view.Load()
 	switch {
 	case len(w.members) < 2:
@@ -205,7 +205,7 @@ func (a *servers) order(w *view, name string, n uint64) []int {
 	count := len(w.members)
 	floor := a.marks.of(name)
 	a.mu.Lock()
-	turn, ok := a.turns[name]
+	turn, ok := a.lastUsed[name]
 	a.mu.Unlock()
 	next := (turn + 1) % count
 	if !ok {
@@ -289,7 +289,7 @@ func (a *servers) reserveAny(ctx context.Context, w *view, name string, want, ne
 		if home := a.home(w, name); home != nil {
 			g, err = a.reserveWith(ctx, w, home, name, want, need)
 		} else {
-			g, err = a.reserveByTurn(ctx, w, name, want, need)
+			g, err = a.reserveWithAny(ctx, w, name, want, need)
 		}
 		if !errors.Is(err, outcomeNotHome) {
 			return g, err
@@ -301,8 +301,8 @@ func (a *servers) reserveAny(ctx context.Context, w *view, name string, want, ne
 	return grant{}, err
 }
 
-// reserveByTurn reserves with the first member that can.
-func (a *servers) reserveByTurn(ctx context.Context, w *view, name string, want, need uint64) (grant, error) {
+// reserveWithAny reserves with the first member that can.
+func (a *servers) reserveWithAny(ctx context.Context, w *view, name string, want, need uint64) (grant, error) {
 	var exhausted, failed error
 	for _, position := range a.order(w, name, want) {
 		v := w.members[position]
@@ -319,7 +319,7 @@ func (a *servers) reserveByTurn(ctx context.Context, w *view, name string, want,
 		g, err := a.reserveWith(ctx, w, v, name, want, need)
 		if err == nil {
 			a.mu.Lock()
-			a.turns[name] = position
+			a.lastUsed[name] = position
 			a.mu.Unlock()
 			return g, nil
 		}
@@ -336,7 +336,7 @@ func (a *servers) reserveByTurn(ctx context.Context, w *view, name string, want,
 			v.leaveOut(err)
 			continue
 		case errors.Is(err, ErrUnknown), errors.Is(err, ErrSeveral), errors.Is(err, define.ErrBadOption), errors.Is(err, ErrClosed),
-			errors.Is(err, outcomeNotHome), errors.As(err, &unfit) && unfit.own, ctx.Err() != nil:
+			errors.Is(err, outcomeNotHome), errors.As(err, &unfit) && unfit.ofSequence, ctx.Err() != nil:
 			return grant{}, err
 		}
 		if !errors.Is(failed, outcomeUnwitnessed) { // which says more than that the others are away

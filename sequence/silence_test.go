@@ -73,8 +73,8 @@ func TestAConnectionThatTheServerHasEndedMeanwhileIsNotUsed(t *testing.T) {
 	p.exec(t, "GRANT ALL ON "+quote(p.schema)+".* TO "+account)
 	s := p.open(t, func(o *Options) { o.Servers[0].User = account })
 	mustCreate(t, s, CreateOptions{Name: "photos", Order: true}) // each number is a reservation
-	s.follow.work.await()                                        // nobody else asks from here on, who would find out
-	defer s.follow.work.end()
+	s.follow.work.mustAcquire()                                  // nobody else asks from here on, who would find out
+	defer s.follow.work.release()
 	for want := uint64(1); want <= 20; want++ {
 		if got := mustTake(t, s, "photos", 1); got != want {
 			t.Fatalf("got %d, want %d", got, want)

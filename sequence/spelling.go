@@ -23,7 +23,7 @@ const maxSpellings = 4096
 // spellings remembers names in other character sets.
 type spellings struct {
 	mu    sync.RWMutex
-	known map[spelling]string // guarded by mu
+	texts map[spelling]string // guarded by mu
 }
 
 type spelling struct{ charset, name string }
@@ -31,17 +31,17 @@ type spelling struct{ charset, name string }
 func (m *spellings) get(charset string, name []byte) (string, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	text, ok := m.known[spelling{charset, string(name)}]
+	text, ok := m.texts[spelling{charset, string(name)}]
 	return text, ok
 }
 
 func (m *spellings) put(charset string, name []byte, text string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.known == nil || len(m.known) >= maxSpellings {
-		m.known = make(map[spelling]string)
+	if m.texts == nil || len(m.texts) >= maxSpellings {
+		m.texts = make(map[spelling]string)
 	}
-	m.known[spelling{charset, string(name)}] = text
+	m.texts[spelling{charset, string(name)}] = text
 }
 
 // InUTF8 returns a name in UTF-8 that is in one of MySQL's character sets, which must be

@@ -226,8 +226,8 @@ func TestOwnersAreKeptForAStartWithoutTheServer(t *testing.T) {
 	}
 	place.restart(t)
 	eventually(t, "the server is asked", func() bool {
-		second.follow.work.await()
-		defer second.follow.work.end()
+		second.follow.work.mustAcquire()
+		defer second.follow.work.release()
 		return second.servers.first().follow.loaded
 	})
 	if now := second.Owners(); now != got {
@@ -292,7 +292,7 @@ func TestNumbersInMemoryGoOnWhereTheStateFileCannotBeWritten(t *testing.T) {
 	if err := s.state.file.Close(); err != nil { // every write fails from now on
 		t.Fatal(err)
 	}
-	held := s.Stats().Held
+	held := s.Stats().Cached
 	for n := range held {
 		wantTaken(t, s, "photos", 2+n)
 	}

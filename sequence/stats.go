@@ -17,7 +17,7 @@ import (
 // Stats counts since New. Reserved is Given, Held and Unused together. Only what is Unused, and what is in memory at a crash, can be a gap.
 type Stats struct {
 	Sequences    int    // known here
-	Held         uint64 // numbers in memory, not given yet, also while they are given back
+	Cached       uint64 // numbers in memory, not given yet, also while they are given back
 	Given        uint64 // numbers handed out
 	Reserved     uint64 // numbers reserved, also those of which that is not known
 	Unused       UnusedCounts
@@ -62,13 +62,13 @@ func inSeconds(n, rate float64) time.Duration {
 
 // tally is the part of Stats that each cache counts for itself.
 type tally struct {
-	reserved, held, given, waits, fetches uint64
-	gaps                                  UnusedCounts
+	reserved, cached, given, waits, fetches uint64
+	gaps                                    UnusedCounts
 }
 
 func (t *tally) add(o *tally) {
 	t.reserved += o.reserved
-	t.held += o.held
+	t.cached += o.cached
 	t.given += o.given
 	t.gaps.add(&o.gaps)
 	t.waits += o.waits
@@ -82,7 +82,7 @@ func (c *cache) tally() tally {
 }
 
 func (c *cache) tallyLocked() tally {
-	return tally{reserved: c.reserved, held: c.held + c.leaving, given: c.given, waits: c.waits, fetches: c.fetches, gaps: c.gaps}
+	return tally{reserved: c.reserved, cached: c.cached + c.leaving, given: c.given, waits: c.waits, fetches: c.fetches, gaps: c.gaps}
 }
 
 // info describes the cache. r is its row, nil if that was not read.
@@ -94,7 +94,7 @@ func (c *cache) info(r *row) Info {
 	if c.given == 0 {
 		c.low = low // looking must not make an unused sequence fetch
 	}
-	i := Info{Name: shownName(c.name), Kind: c.kind, Cached: c.held, Cache: c.size, Order: c.order, Reserved: c.reservedAt, exact: c.exact > 0}
+	i := Info{Name: shownName(c.name), Kind: c.kind, Cached: c.cached, Cache: c.size, Order: c.order, Reserved: c.reservedAt, exact: c.exact > 0}
 	if c.order {
 		i.Cache = 0
 	}
@@ -118,7 +118,7 @@ func (c *cache) info(r *row) Info {
 	if seconds := c.secondsToEndLocked(now); seconds < Never.Seconds() {
 		i.ToEnd = time.Duration(seconds * float64(time.Second))
 	}
-	i.CachedFor = inSeconds(float64(c.held), i.Rate)
+	i.CachedFor = inSeconds(float64(c.cached), i.Rate)
 	i.Skew = inSeconds(float64(i.Cache), i.Rate)
 	return i
 }
@@ -144,7 +144,7 @@ func (s *Sequences) Stats() Stats {
 	sum.gaps.add(&lost)
 	return Stats{
 		Sequences: len(s.caches),
-		Held:      sum.held, Given: sum.given, Reserved: sum.reserved + lost.Sum(), Unused: sum.gaps, Waits: sum.waits, Prefetches: sum.fetches,
+		Cached:    sum.cached, Given: sum.given, Reserved: sum.reserved + lost.Sum(), Unused: sum.gaps, Waits: sum.waits, Prefetches: sum.fetches,
 		Reservations: s.counters.reservations.Load(), Retries: s.counters.retries.Load(), Errors: s.counters.errors.Load(), Rewinds: s.counters.rewinds.Load(),
 	}
 }

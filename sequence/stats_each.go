@@ -13,7 +13,7 @@ import (
 type SequenceStats struct {
 	Name string // as the table spells it; of a ticket table "schema.table"
 
-	Held     uint64 // numbers in memory
+	Cached   uint64 // numbers in memory
 	Given    uint64 // numbers handed out
 	Reserved uint64 // numbers; as in Stats
 	Unused   UnusedCounts
@@ -148,7 +148,7 @@ func (o *score) stats() *SequenceStats {
 // count adds what one of its caches has counted.
 func (st *SequenceStats) count(t tally) {
 	st.Reserved += t.reserved
-	st.Held += t.held
+	st.Cached += t.cached
 	st.Given += t.given
 	st.Unused.add(&t.gaps)
 }
@@ -171,7 +171,7 @@ func (c *cache) describe(st *SequenceStats, now time.Time) {
 		return
 	}
 	st.Size = c.size
-	st.CachedFor = inSeconds(float64(c.held), rate)
+	st.CachedFor = inSeconds(float64(c.cached), rate)
 	st.Skew = inSeconds(float64(c.size), rate)
 }
 

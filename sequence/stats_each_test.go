@@ -34,8 +34,8 @@ func TestStatsOfOneSequence(t *testing.T) {
 	mustTake(t, s, "photos", 3)
 	settled(t, s, "photos")
 	st := statsOf(t, s, "photos")
-	if st.Given != 7 || st.Held+7 != st.Reserved || st.Reserved != p.id(t, "photos") {
-		t.Errorf("got %d given, %d held, %d reserved, want 7 and as many reserved as the row has, %d", st.Given, st.Held, st.Reserved, p.id(t, "photos"))
+	if st.Given != 7 || st.Cached+7 != st.Reserved || st.Reserved != p.id(t, "photos") {
+		t.Errorf("got %d given, %d held, %d reserved, want 7 and as many reserved as the row has, %d", st.Given, st.Cached, st.Reserved, p.id(t, "photos"))
 	}
 	if st.Waits != 1 || st.Waited <= 0 || st.Unserved != 0 || st.Attempts[ReservedOK] != st.Reserved/10 {
 		t.Errorf("got %d waits of %v, %d of them for nothing, and %v attempts, want one wait, and one good attempt for 10 numbers", st.Waits, st.Waited, st.Unserved, st.Attempts)
@@ -49,7 +49,7 @@ func TestStatsOfOneSequence(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if st := statsOf(t, s, "users"); st.Held != 0 || st.Reserved != 0 || st.CachedFor != Never || st.Skew != Never || st.ToEnd != Never {
+		if st := statsOf(t, s, "users"); st.Cached != 0 || st.Reserved != 0 || st.CachedFor != Never || st.Skew != Never || st.ToEnd != Never {
 			t.Errorf("a sequence that is not used: got %+v", st)
 		}
 	}
@@ -138,7 +138,7 @@ func TestWhyNumbersAreNotUsedIsCounted(t *testing.T) {
 func TestWaitsForNothingAreCounted(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t, patience(30*time.Second))
-	if _, err := s.Known(t.Context(), []byte("photos")); err != nil {
+	if _, err := s.Exists(t.Context(), []byte("photos")); err != nil {
 		t.Fatal(err)
 	}
 	p.exec(t, "RENAME TABLE sequence TO hidden")
@@ -173,7 +173,7 @@ func TestOnlySoManySequencesAreNamed(t *testing.T) {
 	s := p.open(t, steadySize(2))
 	mustTake(t, s, "other", 1) // a name that stands for others
 	for i := range MaxNamed + more {
-		if _, err := s.Known(t.Context(), fmt.Appendf(nil, "s%d", i)); err != nil {
+		if _, err := s.Exists(t.Context(), fmt.Appendf(nil, "s%d", i)); err != nil {
 			t.Fatal(err)
 		}
 		if i >= MaxNamed {

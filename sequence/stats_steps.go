@@ -36,7 +36,7 @@ func (i *Info) fold(o Info) {
 	i.Used = max(i.Used, o.Used)
 	i.ToEnd = min(i.ToEnd, o.ToEnd)
 	i.CachedFor = min(i.CachedFor, o.CachedFor) // those that wait first
-	i.Skew = greatestKnown(i.Skew, o.Skew)
+	i.Skew = greatestUsed(i.Skew, o.Skew)
 	if o.Reserved.After(i.Reserved) {
 		i.Reserved = o.Reserved
 	}
@@ -51,11 +51,11 @@ func (st *SequenceStats) fold(o *SequenceStats) {
 	st.Used = max(st.Used, o.Used)
 	st.ToEnd = min(st.ToEnd, o.ToEnd)
 	st.CachedFor = min(st.CachedFor, o.CachedFor)
-	st.Skew = greatestKnown(st.Skew, o.Skew)
+	st.Skew = greatestUsed(st.Skew, o.Skew)
 }
 
-// greatestKnown is Never only if both are, as of what is not used.
-func greatestKnown(a, b time.Duration) time.Duration {
+// greatestUsed is Never only if both are, as of what is not used.
+func greatestUsed(a, b time.Duration) time.Duration {
 	if a == Never || b == Never {
 		return min(a, b)
 	}

@@ -37,7 +37,7 @@ func TestStatsOfASequenceThatIsAdvancedBySteps(t *testing.T) {
 	check := func() {
 		t.Helper()
 		st := statsOf(t, s, "photos")
-		if st.Held == 0 || st.Size < 10 || st.CachedFor == Never || st.CachedFor == 0 || st.Skew == Never || st.Skew == 0 || st.ToEnd == Never {
+		if st.Cached == 0 || st.Size < 10 || st.CachedFor == Never || st.CachedFor == 0 || st.Skew == Never || st.Skew == 0 || st.ToEnd == Never {
 			t.Errorf("got %+v, want what is held, and times", st)
 		}
 		used("the metrics", 100*st.Used)
@@ -46,8 +46,8 @@ func TestStatsOfASequenceThatIsAdvancedBySteps(t *testing.T) {
 			t.Fatalf("got %+v, %v, want one", all, err)
 		}
 		i := all[0]
-		if i.Cached != st.Held || i.Rate == 0 || i.Cache < 10 || i.CachedFor == Never || i.CachedFor == 0 || i.Skew == Never || i.Skew == 0 || i.ToEnd == Never || i.Reserved.IsZero() {
-			t.Errorf("got %+v, want %d numbers in memory, and times", i, st.Held)
+		if i.Cached != st.Cached || i.Rate == 0 || i.Cache < 10 || i.CachedFor == Never || i.CachedFor == 0 || i.Skew == Never || i.Skew == 0 || i.ToEnd == Never || i.Reserved.IsZero() {
+			t.Errorf("got %+v, want %d numbers in memory, and times", i, st.Cached)
 		}
 		used("the list", i.Used)
 	}
@@ -64,7 +64,7 @@ func TestStatsOfASequenceThatIsAdvancedBySteps(t *testing.T) {
 	if !errors.As(err, new(*UnavailableError)) || len(all) != 1 {
 		t.Fatalf("without the server: got %+v, %v, want what is known here", all, err)
 	}
-	if i, st := all[0], statsOf(t, s, "photos"); i.Cached != st.Held || i.CachedFor == Never || i.Used < float64(at)/10_000*0.999 {
-		t.Errorf("without the server: got %+v, want %d numbers in memory and how long they last", i, st.Held)
+	if i, st := all[0], statsOf(t, s, "photos"); i.Cached != st.Cached || i.CachedFor == Never || i.Used < float64(at)/10_000*0.999 {
+		t.Errorf("without the server: got %+v, want %d numbers in memory and how long they last", i, st.Cached)
 	}
 }

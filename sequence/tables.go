@@ -14,15 +14,15 @@ import (
 // This file is which tables a sequence server has. They are created together, when a proxy first connects, where its account may and the configuration lets it. Else somebody creates
 // them by hand, as [Schema] has them.
 
-// besideTable is a table beside that of the sequences.
-type besideTable struct {
+// otherTable is a table beside that of the sequences.
+type otherTable struct {
 	suffix string // of its name, behind that of the first table
 	create string // the statement, without the table's name and, if it has names of sequences, the type of those
 	named  bool
 }
 
-// besides are all of them. Suffixes count for how long the first table's name may be.
-var besides = []besideTable{
+// otherTables are all of them. Suffixes count for how long the first table's name may be.
+var otherTables = []otherTable{
 	{optionsSuffix, createOptions, true},
 	{versionSuffix, createVersion, false},
 	{proxySuffix, createProxies, false},
@@ -34,7 +34,7 @@ var besides = []besideTable{
 }
 
 // statement makes the table. nameType is that of the column `name` of the first table, so that names compare alike in both.
-func (b *besideTable) statement(database, first, nameType string) string {
+func (b *otherTable) statement(database, first, nameType string) string {
 	full := quote(database) + "." + quote(first+b.suffix)
 	if b.named {
 		return fmt.Sprintf(b.create, full, nameType)
@@ -45,7 +45,7 @@ func (b *besideTable) statement(database, first, nameType string) string {
 var columnDefinition = regexp.MustCompile("`([a-z_]+)` [a-z%]")
 
 // columns are the names of its columns.
-func (b *besideTable) columns() (names []string) {
+func (b *otherTable) columns() (names []string) {
 	for _, found := range columnDefinition.FindAllStringSubmatch(b.create, -1) {
 		names = append(names, found[1])
 	}
@@ -58,8 +58,8 @@ const plainNameType = "varchar(50)"
 // Schema are the statements that create the schema and all tables of a sequence server, for an account that may not create them itself.
 func Schema(database, first string) []string {
 	all := []string{"CREATE DATABASE IF NOT EXISTS " + quote(database), createFirst(database, first)}
-	for i := range besides {
-		all = append(all, besides[i].statement(database, first, plainNameType))
+	for i := range otherTables {
+		all = append(all, otherTables[i].statement(database, first, plainNameType))
 	}
 	return all
 }
@@ -79,8 +79,8 @@ type tables struct {
 // names are those of all tables; the first one is that of the sequences.
 func (l *link) names() []string {
 	all := []string{l.opts.Table}
-	for i := range besides {
-		all = append(all, l.opts.Table+besides[i].suffix)
+	for i := range otherTables {
+		all = append(all, l.opts.Table+otherTables[i].suffix)
 	}
 	return all
 }
@@ -137,8 +137,8 @@ func (l *link) eachMissing(missing []string, nameType string) (findings []error)
 		return nil
 	}
 	statements := map[string]string{l.opts.Table: createFirst(l.opts.Database, l.opts.Table)}
-	for i := range besides {
-		statements[l.opts.Table+besides[i].suffix] = besides[i].statement(l.opts.Database, l.opts.Table, nameType)
+	for i := range otherTables {
+		statements[l.opts.Table+otherTables[i].suffix] = otherTables[i].statement(l.opts.Database, l.opts.Table, nameType)
 	}
 	for _, name := range missing {
 		findings = append(findings, l.unfit(quote(l.opts.Database)+"."+quote(name), "it does not exist, or the user may not see it",
@@ -167,10 +167,10 @@ func (l *link) checkTables(ctx context.Context, c rawConn) (*layout, error) {
 			return nil, l.tablesMissing(found.missing)
 		}
 		// Another connection may make them.
-		if err := l.making.take(ctx); err != nil {
+		if err := l.making.acquire(ctx); err != nil {
 			return nil, err
 		}
-		defer l.making.end()
+		defer l.making.release()
 		if found, err = l.soundTables(ctx, c); err != nil {
 			return nil, err
 		}
@@ -185,12 +185,12 @@ func (l *link) checkTables(ctx context.Context, c rawConn) (*layout, error) {
 		return nil, err
 	}
 	made := found.lacksFirst(l)
-	for i := range besides {
-		name := l.opts.Table + besides[i].suffix
+	for i := range otherTables {
+		name := l.opts.Table + otherTables[i].suffix
 		if !slices.Contains(found.missing, name) {
 			continue
 		}
-		if err := l.createOne(ctx, c, name, besides[i].statement(l.opts.Database, l.opts.Table, seen.nameType)); err != nil {
+		if err := l.createOne(ctx, c, name, otherTables[i].statement(l.opts.Database, l.opts.Table, seen.nameType)); err != nil {
 			return nil, err
 		}
 		made = true
@@ -235,12 +235,12 @@ func (l *link) lacking(columns [][]string) (findings []error) {
 	for _, r := range columns {
 		has[strings.ToLower(r[0]+"."+r[1])], there[strings.ToLower(r[0])] = true, true
 	}
-	for i := range besides {
-		name := l.opts.Table + besides[i].suffix
+	for i := range otherTables {
+		name := l.opts.Table + otherTables[i].suffix
 		if !there[strings.ToLower(name)] {
 			continue
 		}
-		lost := slices.DeleteFunc(besides[i].columns(), func(column string) bool { return has[strings.ToLower(name+"."+column)] })
+		lost := slices.DeleteFunc(otherTables[i].columns(), func(column string) bool { return has[strings.ToLower(name+"."+column)] })
 		if len(lost) > 0 {
 			findings = append(findings, l.unfit(quote(l.opts.Database)+"."+quote(name), "it lacks the columns "+strings.Join(lost, ", ")+", so it is none of seqproxy's",
 				"name another `table` under [sequence], or move that one away"))

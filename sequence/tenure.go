@@ -27,8 +27,8 @@ func (v *server) stays(now *choice) {
 	v.tenure.Store(&next)
 }
 
-// knownFor is for how long the node in use has been known, by signs of life, or by who asks again and again with the same seen.
-func (v *server) knownFor(seen map[*server]tenure) time.Duration {
+// servingFor is for how long the node in use has been known, by signs of life, or by who asks again and again with the same seen.
+func (v *server) servingFor(seen map[*server]tenure) time.Duration {
 	now := v.nodes.current.Load()
 	if seen[v].node != now || now == nil {
 		seen[v] = tenure{node: now, since: time.Now()}
@@ -44,7 +44,7 @@ func (v *server) knownFor(seen map[*server]tenure) time.Duration {
 func (a *servers) enlisted(seen map[*server]tenure) bool {
 	all := true
 	for _, v := range a.view.Load().live() {
-		all = (!v.ceilings.inForce() || v.knownFor(seen) >= a.timing.tenure) && all
+		all = (!v.ceilings.inForce() || v.servingFor(seen) >= a.timing.tenure) && all
 	}
 	return all
 }

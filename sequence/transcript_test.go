@@ -284,7 +284,7 @@ func (r *recorder) several(n int, rows func(i int) map[string]uint64, change ...
 	if s.opts.Interleave == InterleaveBlock {
 		f.divide(r.t, s)
 	}
-	s.servers.turns["photos"] = n - 1 // else any member is the first
+	s.servers.lastUsed["photos"] = n - 1 // else any member is the first
 	return f, s
 }
 
@@ -323,18 +323,18 @@ func recordChange(t *testing.T, r *recorder) {
 	if _, err := s.servers.addLocked(more); err != nil {
 		t.Fatal(err)
 	}
-	s.servers.turns["photos"] = 1
+	s.servers.lastUsed["photos"] = 1
 	r.take(s, "a number of the only server", 1, 1235)
 	// Between the first member that obeys and the last one the follower may meet the plan, and bring it to the others, or not.
 	var obey map[string]bool
 	s.planHook = func(step, address string) (err error) {
 		switch {
 		case step == change.Accepted && obey == nil:
-			obey, err = make(map[string]bool), s.follow.work.take(t.Context())
+			obey, err = make(map[string]bool), s.follow.work.acquire(t.Context())
 		case step == PlanInForce && obey != nil:
 			if obey[address] = true; len(obey) == 2 {
 				obey = nil
-				s.follow.work.end()
+				s.follow.work.release()
 			}
 		}
 		return err

@@ -2,13 +2,13 @@ package sequence
 
 import "context"
 
-// turn is a lock that is held while a server is asked, which may not answer: nobody waits for it longer than for the answer.
-type turn chan struct{}
+// lock is a lock that is held while a server is asked, which may not answer: nobody waits for it longer than for the answer.
+type lock chan struct{}
 
-func newTurn() turn { return make(turn, 1) }
+func newLock() lock { return make(lock, 1) }
 
-// take waits for the turn. If it is not nil, the error is the cause of the end of ctx.
-func (t turn) take(ctx context.Context) error {
+// acquire waits for the turn. If it is not nil, the error is the cause of the end of ctx.
+func (t lock) acquire(ctx context.Context) error {
 	select {
 	case t <- struct{}{}:
 		return nil
@@ -17,10 +17,10 @@ func (t turn) take(ctx context.Context) error {
 	}
 }
 
-// await takes the turn however long that is, for those who must have it.
-func (t turn) await() { t <- struct{}{} }
+// mustAcquire takes the turn however long that is, for those who must have it.
+func (t lock) mustAcquire() { t <- struct{}{} }
 
-func (t turn) end() { <-t }
+func (t lock) release() { <-t }
 
-// held reports whether somebody has the turn.
-func (t turn) held() bool { return len(t) > 0 }
+// taken reports whether somebody has the turn.
+func (t lock) taken() bool { return len(t) > 0 }

@@ -19,7 +19,7 @@ func TestAReservationThatOutlivesItsSequenceIsWaitedFor(t *testing.T) {
 		synctest.Wait()
 		for range 2 { // the next one may end in the same way
 			s.end("photos")
-			if _, err := s.adopt("photos", row{name: "photos", max: sc.max, entry: noEntry()}, s.obeyed()); err != nil {
+			if _, err := s.cacheFor("photos", row{name: "photos", max: sc.max, entry: noEntry()}, s.obeyed()); err != nil {
 				t.Fatal(err)
 			}
 		}

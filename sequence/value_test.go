@@ -195,8 +195,8 @@ func TestFlushDoesNotForgetHowNearTheEndIs(t *testing.T) {
 			t.Fatal(err)
 		}
 		st := statsOf(t, a, "photos")
-		if want := float64(p.id(t, "photos")) / 1000; math.Abs(st.Used-want) > 1e-9 || st.Held != 0 || st.ToEnd == Never {
-			t.Errorf("after FLUSH got %v used, %d held and %v to the end, want %v of the row, 0, and a time", st.Used, st.Held, st.ToEnd, want)
+		if want := float64(p.id(t, "photos")) / 1000; math.Abs(st.Used-want) > 1e-9 || st.Cached != 0 || st.ToEnd == Never {
+			t.Errorf("after FLUSH got %v used, %d held and %v to the end, want %v of the row, 0, and a time", st.Used, st.Cached, st.ToEnd, want)
 		}
 	}
 	flush()
@@ -207,7 +207,7 @@ func TestFlushDoesNotForgetHowNearTheEndIs(t *testing.T) {
 	mustTake(t, a, "photos", 1)
 	settled(t, a, "photos")
 	before := p.id(t, "photos")
-	if statsOf(t, a, "photos").Held == 0 {
+	if statsOf(t, a, "photos").Cached == 0 {
 		t.Fatal("nothing is held: this shows nothing")
 	}
 	mustTake(t, b, "photos", 1)
@@ -243,12 +243,12 @@ func TestWhatWasPassedOverIsGivenUpHereThoughTheServerAnswersNoMore(t *testing.T
 	for name, pass := range passOver(t.Context(), a) {
 		wantTaken(t, a, name, 1)
 		settled(t, a, name)
-		a.follow.work.await() // nobody looks
+		a.follow.work.mustAcquire() // nobody looks
 		a.follow.begun.Store(false)
 		err := pass(5000)
 		next := a.names.get([]byte(name)).next()
 		a.follow.begun.Store(true)
-		a.follow.work.end()
+		a.follow.work.release()
 		if err != nil || next != 0 && next <= 5000 {
 			t.Errorf("%s: %v; goes on at %d, want above 5000", name, err, next)
 		}

@@ -57,8 +57,8 @@ func (e *lossy) run(t *testing.T, node int, text string, args ...any) {
 
 // stopRounds has b see no change until the returned function is called.
 func (e *lossy) stopRounds() (goOn func()) {
-	e.b.follow.work.await()
-	return e.b.follow.work.end
+	e.b.follow.work.mustAcquire()
+	return e.b.follow.work.release
 }
 
 // failOver ends the old primary, and returns a proxy that knows nothing of it.
@@ -147,7 +147,7 @@ func TestAVersionThatWasReadOnALostPrimaryIsNotToldToTheNewOne(t *testing.T) {
 	fresh := e.failOver(t)
 	done := e.orderLater(t, fresh)
 	within(t, time.Minute, "the proxy gives a sign of life to the new primary", func() bool {
-		return e.b.heed(t.Context(), e.b.servers.view.Load(), v, heard) == nil
+		return e.b.followServer(t.Context(), e.b.servers.view.Load(), v, heard) == nil
 	})
 	select {
 	case err := <-done:
@@ -208,7 +208,7 @@ func TestAChangeAfterALostOneOfALaterTimeIsObeyed(t *testing.T) {
 			fresh := e.failOver(t)
 			if then == "it begins again" {
 				beginAgain(t, e.pools[1], fresh.Sequences, "photos", 1)
-				within(t, time.Minute, "the other proxy has heard of it", func() bool { return e.b.names.get([]byte("photos")).tally().held == 0 })
+				within(t, time.Minute, "the other proxy has heard of it", func() bool { return e.b.names.get([]byte("photos")).tally().cached == 0 })
 				e.wantAnew(t, fresh)
 				return
 			}
@@ -238,7 +238,7 @@ func TestAVersionThatWasToldBeforeTheTableWasRestoredCountsForNothing(t *testing
 			b.servers.first().registry.id).Scan(&told)
 		return err == nil && told == 1
 	})
-	b.follow.work.await()
+	b.follow.work.mustAcquire()
 	p.exec(t, "REPLACE INTO sequence_options SELECT * FROM old_options")
 	p.exec(t, "REPLACE INTO sequence_version SELECT * FROM old_version")
 	limited, stop := context.WithTimeoutCause(t.Context(), 3*time.Second, errors.New("waited long enough"))
@@ -246,7 +246,7 @@ func TestAVersionThatWasToldBeforeTheTableWasRestoredCountsForNothing(t *testing
 	if _, err := a.Alter(limited, []byte("photos"), Alteration{Order: ref(true)}); err == nil {
 		t.Error("ORDER was confirmed before all proxies knew")
 	}
-	b.follow.work.end()
+	b.follow.work.release()
 	if err := confirmOrder(t, a); err != nil {
 		t.Fatal(err)
 	}

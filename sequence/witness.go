@@ -104,7 +104,7 @@ func (a *servers) raiseByWitness(ctx context.Context, v *server, name string, n 
 	if err != nil {
 		return 0, err
 	}
-	left = v.left(name, &stored, min(known, stored.max))
+	left = v.remaining(name, &stored, min(known, stored.max))
 	if known > before && left >= n {
 		return 0, nil // somebody else has raised it
 	}

@@ -96,7 +96,7 @@ func collectSequence(all chan<- prometheus.Metric, st *sequence.SequenceStats, n
 	counter(rewindsDesc, st.Rewinds)
 	counter(unservedDesc, st.Unserved)
 	all <- prometheus.MustNewConstSummary(waitDesc, st.Waits, st.Waited.Seconds(), nil, name)
-	gauge(cachedDesc, float64(st.Held))
+	gauge(cachedDesc, float64(st.Cached))
 	if st.Name == sequence.Others {
 		return
 	}

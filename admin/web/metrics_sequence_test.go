@@ -34,7 +34,7 @@ func TestSequenceMetrics(t *testing.T) {
 			t.Fatal(err)
 		}
 		if name == "unused" {
-			if _, err := s.Known(t.Context(), []byte(name)); err != nil {
+			if _, err := s.Exists(t.Context(), []byte(name)); err != nil {
 				t.Fatal(err)
 			}
 			continue

@@ -39,8 +39,8 @@ func (r Rule) Next(id, highest uint64) (uint64, bool) {
 	return id + way, id <= highest && way <= highest-id
 }
 
-// Left is how many numbers follow id up to highest.
-func (r Rule) Left(id, highest uint64) uint64 {
+// Remaining is how many numbers follow id up to highest.
+func (r Rule) Remaining(id, highest uint64) uint64 {
 	first, ok := r.Next(id, highest)
 	if !ok {
 		return 0

@@ -33,7 +33,7 @@ func checkRule(t *testing.T, r Rule, id, highest, n uint64) {
 	if ok != (first != nil) || ok && new(big.Int).SetUint64(next).Cmp(first) != 0 {
 		t.Fatalf("%+v up to %d: after %d comes %d, %v; want %v", r, highest, id, next, ok, first)
 	}
-	left := r.Left(id, highest)
+	left := r.Remaining(id, highest)
 	last := new(big.Int)
 	if ok {
 		last.SetUint64(left - 1)

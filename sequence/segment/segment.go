@@ -6,12 +6,12 @@ import "math/bits"
 // servers divide the numbers in blocks, it is the numbers of one server's blocks, and behind each block is a border.
 // The zero value is an empty segment. It has no lock: its owner synchronises.
 type Segment struct {
-	next uint64 // the number that leaves next; if left is 0 the one that would
-	left uint64 // how many numbers there are: the last one never exceeds 64 bits
-	Step uint64
-	Run  uint64 // numbers in a block, which ends at a multiple of run*step; 0: there are no blocks
-	jump uint64 // from the last number of a block to the first one of the next
-	Plan uint64 // that the numbers were reserved under
+	next      uint64 // the number that leaves next; if left is 0 the one that would
+	remaining uint64 // how many numbers there are: the last one never exceeds 64 bits
+	Step      uint64
+	Run       uint64 // numbers in a block, which ends at a multiple of run*step; 0: there are no blocks
+	jump      uint64 // from the last number of a block to the first one of the next
+	Plan      uint64 // that the numbers were reserved under
 }
 
 // New returns the segment first..last, both inclusive. It is empty if first is 0 or above last.
@@ -19,7 +19,7 @@ func New(first, last uint64) Segment {
 	if first == 0 || first > last {
 		return Segment{}
 	}
-	return Segment{next: first, left: last - first + 1, Step: 1}
+	return Segment{next: first, remaining: last - first + 1, Step: 1}
 }
 
 // Stepped returns the n numbers first, first+step ... It is empty if first, step or n is 0, or if they go beyond 64 bits.
@@ -30,15 +30,15 @@ func Stepped(first, step, n uint64) Segment {
 	if hi, lo := bits.Mul64(step, n-1); hi != 0 || first+lo < first {
 		return Segment{}
 	}
-	return Segment{next: first, left: n, Step: step}
+	return Segment{next: first, remaining: n, Step: step}
 }
 
 // Remaining is how many numbers are left.
-func (s *Segment) Remaining() uint64 { return s.left }
+func (s *Segment) Remaining() uint64 { return s.remaining }
 
 // Next is the number that Take(1) would give, or 0 if the segment is empty.
 func (s *Segment) Next() uint64 {
-	if s.left == 0 {
+	if s.remaining == 0 {
 		return 0
 	}
 	return s.next
@@ -46,10 +46,10 @@ func (s *Segment) Next() uint64 {
 
 // Last is the highest number of the segment, or 0 if it is empty.
 func (s *Segment) Last() uint64 {
-	if s.left == 0 {
+	if s.remaining == 0 {
 		return 0
 	}
-	return s.at(s.left - 1)
+	return s.at(s.remaining - 1)
 }
 
 // at is the number that i others come before. It may be one behind the last, which then may be wrong if it exceeds 64 bits.
@@ -69,16 +69,16 @@ func (s *Segment) used() uint64 { return (s.next - 1) % (s.Run * s.Step) / s.Ste
 
 // inBlock is how many numbers are left up to the next border.
 func (s *Segment) inBlock() uint64 {
-	if s.Run == 0 || s.left == 0 {
-		return s.left
+	if s.Run == 0 || s.remaining == 0 {
+		return s.remaining
 	}
-	return min(s.left, s.Run-s.used())
+	return min(s.remaining, s.Run-s.used())
 }
 
 // Take removes n consecutive numbers and returns the first of them; the others follow in steps. It reports false, and takes
 // nothing, if n is 0 or more than remain, or if a border comes before the last of them; see Skip.
 func (s *Segment) Take(n uint64) (first uint64, ok bool) {
-	if n == 0 || n > s.left {
+	if n == 0 || n > s.remaining {
 		return 0, false
 	}
 	if s.Run != 0 {
@@ -90,7 +90,7 @@ func (s *Segment) Take(n uint64) (first uint64, ok bool) {
 		return first, true
 	}
 	first = s.next
-	s.left -= n
+	s.remaining -= n
 	s.next += n * s.Step // beyond 64 bits at most when nothing is left
 	return first, true
 }
@@ -99,11 +99,11 @@ func (s *Segment) Take(n uint64) (first uint64, ok bool) {
 func (s *Segment) Skip(n uint64) (skipped uint64, ok bool) {
 	room := s.inBlock()
 	switch {
-	case n == 0 || n > s.left:
+	case n == 0 || n > s.remaining:
 		return 0, false
 	case n <= room:
 		return 0, true
-	case n > s.Run || n > s.left-room:
+	case n > s.Run || n > s.remaining-room:
 		return 0, false
 	}
 	s.Drop(room)
@@ -112,20 +112,20 @@ func (s *Segment) Skip(n uint64) (skipped uint64, ok bool) {
 
 // Drop removes the first n numbers, whatever borders there are. There must be so many.
 func (s *Segment) Drop(n uint64) {
-	s.next, s.left = s.at(n), s.left-n
+	s.next, s.remaining = s.at(n), s.remaining-n
 }
 
 // Join appends o if it begins one step after s ends, so that a run of numbers may cross the border, or if s is empty.
 // It reports whether o is now part of s; if not, s is unchanged.
 func (s *Segment) Join(o Segment) bool {
 	switch {
-	case o.left == 0:
+	case o.remaining == 0:
 		return true
-	case s.left == 0:
+	case s.remaining == 0:
 		*s = o
 		return true
-	case s.Step == o.Step && s.Run == o.Run && s.jump == o.jump && s.Plan == o.Plan && s.Last() < o.next && s.at(s.left) == o.next:
-		s.left += o.left
+	case s.Step == o.Step && s.Run == o.Run && s.jump == o.jump && s.Plan == o.Plan && s.Last() < o.next && s.at(s.remaining) == o.next:
+		s.remaining += o.remaining
 		return true
 	}
 	return false
@@ -133,23 +133,23 @@ func (s *Segment) Join(o Segment) bool {
 
 // Trim keeps the first n numbers and returns how many were cut off the end.
 func (s *Segment) Trim(n uint64) (cut uint64) {
-	cut = s.left - min(n, s.left)
-	s.left -= cut
+	cut = s.remaining - min(n, s.remaining)
+	s.remaining -= cut
 	return cut
 }
 
 // UpTo is how many of the numbers are n or lower.
 func (s *Segment) UpTo(n uint64) uint64 {
-	if s.left == 0 || n < s.next {
+	if s.remaining == 0 || n < s.next {
 		return 0
 	}
 	if s.Run == 0 {
-		return min((n-s.next)/s.Step+1, s.left)
+		return min((n-s.next)/s.Step+1, s.remaining)
 	}
 	used := s.used()
 	way := n - s.next + used*s.Step // from the first number of the block
 	period := (s.Run-1)*s.Step + s.jump
-	return min(way/period*s.Run+min(way%period/s.Step+1, s.Run)-used, s.left)
+	return min(way/period*s.Run+min(way%period/s.Step+1, s.Run)-used, s.remaining)
 }
 
 // Has reports whether n is one of the numbers.
@@ -161,7 +161,7 @@ func (s *Segment) Has(n uint64) bool {
 // Around returns the numbers before n and those behind it. n must be one of them.
 func (s *Segment) Around(n uint64) (before, behind Segment) {
 	before, behind = *s, *s
-	before.left = s.UpTo(n) - 1
-	behind.Drop(before.left + 1)
+	before.remaining = s.UpTo(n) - 1
+	behind.Drop(before.remaining + 1)
 	return before, behind
 }

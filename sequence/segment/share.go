@@ -189,7 +189,7 @@ func (h Share) Room(floor, n, highest uint64) (uint64, bool) {
 // Segment is the numbers of a reservation of n that moves the row to last.
 func (h Share) Segment(last, n uint64) Segment {
 	step := max(h.counts.Step, 1)
-	s := Segment{left: h.Whole(n), Step: step, Run: h.Run(), jump: (h.Count-1)*h.Block + step, Plan: h.Plan}
+	s := Segment{remaining: h.Whole(n), Step: step, Run: h.Run(), jump: (h.Count-1)*h.Block + step, Plan: h.Plan}
 	s.next = last - h.Far(n) + 1
 	if step > 1 {
 		s.next, _ = h.counts.Next(s.next-1, math.MaxUint64)
@@ -197,8 +197,8 @@ func (h Share) Segment(last, n uint64) Segment {
 	return s
 }
 
-// Left is how many numbers this member has above id, up to highest.
-func (h Share) Left(id, highest uint64) uint64 {
+// Remaining is how many numbers this member has above id, up to highest.
+func (h Share) Remaining(id, highest uint64) uint64 {
 	if id >= highest {
 		return 0
 	}

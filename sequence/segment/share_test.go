@@ -47,7 +47,7 @@ func TestBlocksAreDividedAsCountingOneByOneDoes(t *testing.T) {
 			t.Fatalf("%+v: %d numbers above %d: got the last %d, want %v", h, n, from, last, all)
 		}
 		// What is skipped is the rest of a block that is too short, or that of another begun block.
-		if skipped := h.Left(from, s.Next()-1); skipped > min(n, h.Run()) && n <= h.Run() || skipped >= h.Run()+1 || h.counts.Step == 0 && skipped >= min(n, h.Block) {
+		if skipped := h.Remaining(from, s.Next()-1); skipped > min(n, h.Run()) && n <= h.Run() || skipped >= h.Run()+1 || h.counts.Step == 0 && skipped >= min(n, h.Block) {
 			t.Fatalf("%+v: %d numbers above %d begin at %d: %d are skipped", h, n, from, s.Next(), skipped)
 		}
 		want := uint64(0)
@@ -57,7 +57,7 @@ func TestBlocksAreDividedAsCountingOneByOneDoes(t *testing.T) {
 			}
 		}
 		// A step that is cut in two may have its number in either part.
-		if got := h.Left(from, last); got != want && (h.counts.Step == 0 || got+1 != want) {
+		if got := h.Remaining(from, last); got != want && (h.counts.Step == 0 || got+1 != want) {
 			t.Fatalf("%+v: left(%d, %d) = %d, want %d", h, from, last, got, want)
 		}
 		highest := random.Uint64N(400)
@@ -93,7 +93,7 @@ func checkSegment(t *testing.T, random *rand.Rand, s Segment, all []uint64) {
 		}
 		if has {
 			before, behind := s.Around(x)
-			if before.Remaining() != upTo-1 || behind.Remaining() != uint64(len(all))-upTo || behind.left > 0 && behind.Next() != all[upTo] {
+			if before.Remaining() != upTo-1 || behind.Remaining() != uint64(len(all))-upTo || behind.remaining > 0 && behind.Next() != all[upTo] {
 				t.Fatalf("%+v around %d: %+v and %+v", s, x, before, behind)
 			}
 		}
