@@ -25,8 +25,8 @@ type owned struct {
 	skipped uint64 // keys up to this one are not given, as they are of another kind; 0: none
 }
 
-// readOwned reads the column that will own a sequence, on all shards. A shard that cannot be asked is
-// an error: its keys may be the greatest.
+// readOwned reads the column that will own a sequence, on all shards. A shard that cannot be asked
+// is an error: its keys may be the greatest.
 func readOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Kind) (owned, error) {
 	o := owned{limit: math.MaxUint64}
 	found := by.Highest(ctx, c.Schema, c.Table, c.Column, k.CounterSQL)

@@ -21,10 +21,10 @@ type Control interface {
 	Reload(ctx context.Context, tlsOnly bool) (changed []string, err error)
 	// FlushLogs opens the log file again.
 	FlushLogs() error
-	// Pause holds back the statements for a shard; "" is all shards. It waits a bounded time for the
-	// sessions that use them, except the one with the connection id by. It returns the names of the
-	// paused shards and of those that others have resumed meanwhile, and how many sessions still use
-	// them. No names: there is no such shard.
+	// Pause holds back the statements for a shard; "" is all shards. It waits a bounded time for
+	// the sessions that use them, except the one with the connection id by. It returns the names of
+	// the paused shards and of those that others have resumed meanwhile, and how many sessions
+	// still use them. No names: there is no such shard.
 	Pause(ctx context.Context, shard string, by uint32) (paused, resumed []string, busy int)
 	// Resume ends the pause of a shard, or of all, and returns the names of those that were paused;
 	// known is false if there is no such shard.

@@ -53,8 +53,8 @@ func wrongKind(name, format string, args ...any) error {
 	}
 }
 
-// ends is the highest number of a sequence that a column holds; 0 where only keys count, and those of
-// the kind all fit.
+// ends is the highest number of a sequence that a column holds; 0 where only keys count, and those
+// of the kind all fit.
 func (o *owned) ends(k kind.Kind) uint64 {
 	if !k.IsPlain() {
 		return 0
@@ -62,12 +62,12 @@ func (o *owned) ends(k kind.Kind) uint64 {
 	return o.limit
 }
 
-// foreign reports whether a column has keys that were not made by a kind: the counter of one of them is
-// so high that the sequence would soon end behind it.
+// foreign reports whether a column has keys that were not made by a kind: the counter of one of
+// them is so high that the sequence would soon end behind it.
 func (o *owned) foreign(k kind.Kind) bool { return !k.IsPlain() && o.floor > k.MaxCounter()/2 }
 
-// readNewlyOwned is readOwned for a new sequence. Where the column has keys of another kind, they are
-// not given: the kind that is returned passes over them.
+// readNewlyOwned is readOwned for a new sequence. Where the column has keys of another kind, they
+// are not given: the kind that is returned passes over them.
 func readNewlyOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Kind) (owned, kind.Kind, error) {
 	o, err := readOwned(ctx, by, c, k)
 	if err != nil || !o.foreign(k) {

@@ -162,7 +162,8 @@ func FindAutoIncrements(ctx context.Context, ask func(ctx context.Context, text 
 				if !ok {
 					break
 				}
-				if _, invisible := without(definition, " INVISIBLE"); invisible && mariaDB { // it has to have a default there: one that nobody can use
+				if _, invisible := without(definition, " INVISIBLE"); invisible && mariaDB {
+					// it has to have a default there: one that nobody can use
 					definition += " DEFAULT 0 CHECK (" + quoted([]byte(row[2])) + " <> 0)"
 				}
 				found.Alter = "ALTER TABLE " + table + " MODIFY " + definition
@@ -199,7 +200,8 @@ func without(definition, word string) (rest string, ok bool) {
 	for i := 0; i < len(definition); i++ {
 		switch c := definition[i]; c {
 		case '\'', '`':
-			for i++; i < len(definition) && definition[i] != c; i++ { // a doubled quote ends one and begins another
+			for i++; i < len(definition) && definition[i] != c; i++ {
+				// a doubled quote ends one and begins another
 				if definition[i] == '\\' && c == '\'' {
 					i++
 				}

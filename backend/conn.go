@@ -194,8 +194,10 @@ type until struct {
 
 var never = make(chan struct{})
 
-func (u until) Deadline() (time.Time, bool)  { return u.deadline, true }
-func (u until) Done() <-chan struct{}        { return never } // not nil: package net looks at the deadline only then
+func (u until) Deadline() (time.Time, bool) { return u.deadline, true }
+
+// not nil: package net looks at the deadline only then
+func (u until) Done() <-chan struct{}        { return never }
 func (u until) AfterFunc(func()) func() bool { return func() bool { return true } }
 
 func (u until) Err() error {

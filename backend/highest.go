@@ -20,7 +20,8 @@ type Highest struct {
 	Err   error  // it could not be read
 }
 
-// Expression returns what is compared of the values of a column, in SQL, and which of them are; "" is the values themselves, all of them.
+// Expression returns what is compared of the values of a column, in SQL, and which of them are; ""
+// is the values themselves, all of them.
 type Expression func(column string) (number, condition string)
 
 // highestTimeout bounds the reading of all tables of one shard. A column with an index,

@@ -20,7 +20,8 @@ func TestAServerThatVanishesIsFoundByKeepalive(t *testing.T) {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	for _, address := range []string{"127.0.0.1:" + port, "localhost:" + port} { // dialled here, and by package net
+	for _, address := range []string{"127.0.0.1:" + port, "localhost:" + port} {
+		// dialled here, and by package net
 		c, err := newNode(address).dial(ctx)
 		if err != nil {
 			t.Fatal(err)

@@ -24,7 +24,8 @@ func (c *Conn) afterRelay(relay *protocol.RelayedLogin) error {
 		return nil
 	}
 	var refused *protocol.ServerError
-	if err := c.askMode(false); err != nil && !errors.As(err, &refused) { // refused while the password is expired
+	if err := c.askMode(false); err != nil && !errors.As(err, &refused) {
+		// refused while the password is expired
 		return err
 	}
 	return nil
@@ -53,7 +54,8 @@ func (c *Conn) setWideCollation(id uint16) error {
 		_, err = c.Query(fmt.Sprintf("SET NAMES %s COLLATE %s", rows[0][0], rows[0][1]))
 	}
 	var refused *protocol.ServerError
-	if errors.As(err, &refused) { // while the password is expired, or by a server of before such names
+	if errors.As(err, &refused) {
+		// while the password is expired, or by a server of before such names
 		return nil
 	}
 	return err
@@ -69,7 +71,8 @@ func (c *Conn) checkTrust(relay *protocol.RelayedLogin) error {
 	var refused *protocol.ServerError
 	switch {
 	case errors.As(err, &refused):
-		return refused // as 1820, before an expired password is changed: so that cannot be done here
+		// as 1820, before an expired password is changed: so that cannot be done here
+		return refused
 	case err != nil:
 		return err
 	case len(rows) != 1 || len(rows[0]) != 1 || rows[0][0] != nil:

@@ -33,8 +33,8 @@ type ShardOptions struct {
 type Options struct {
 	Shards  []ShardOptions // none: only keys are served
 	Default string         // name of the shard of every schema that none owns
-	// Probe is the account for servers without credentials of their own. Without a user, a server is
-	// asked only what it says before a login.
+	// Probe is the account for servers without credentials of their own. Without a user, a server
+	// is asked only what it says before a login.
 	Probe Credentials
 	// ConnectTimeout bounds connecting and logging in to a server.
 	ConnectTimeout time.Duration

@@ -41,7 +41,8 @@ type NodeStats struct {
 
 // CodeCount is how often an error was met.
 type CodeCount struct {
-	Code uint16 // the server's, or one of the client library's (2000 and above); see CodeUnreachable
+	// the server's, or one of the client library's (2000 and above); see CodeUnreachable
+	Code uint16
 	N    uint64
 }
 

@@ -10,8 +10,8 @@ import (
 // Bind is one [[bind]]: a column that gets its numbers from a sequence where a
 // statement gives it none.
 type Bind struct {
-	// required; `table.column` in every schema, or `schema.table.column`, spelled as on the servers; a
-	// name with a dot in back-quotes. One column of a table
+	// required; `table.column` in every schema, or `schema.table.column`, spelled as on the
+	// servers; a name with a dot in back-quotes. One column of a table
 	Column ColumnName `toml:"column" reload:"now"`
 	// required; the name of the sequence; if there is none, see `unknown_sequence`
 	Sequence string `toml:"sequence" reload:"now"`

@@ -22,8 +22,9 @@ type Config struct {
 	AdminUsers []string `toml:"admin_users" reload:"new"`
 	// users who may see all that an admin sees, and change nothing; named like `admin_users`
 	MonitorUsers []string `toml:"monitor_users" reload:"new"`
-	// a login that is no `[[user]]`: `"refuse"` is error 1045; with `"backend"` [the default shard's
-	// server checks it](security.md#accounts-that-the-server-checks), and no `[[user]]` is needed
+	// a login that is no `[[user]]`: `"refuse"` is error 1045; with `"backend"` [the default
+	// shard's server checks it](security.md#accounts-that-the-server-checks), and no `[[user]]` is
+	// needed
 	UnknownUser UnknownUser `toml:"unknown_user" oneof:"refuse,backend" reload:"new"`
 	// shard of the schemas that no shard owns; required with more than one shard
 	DefaultShard string `toml:"default_shard" reload:"now"`
@@ -32,17 +33,17 @@ type Config struct {
 	ConnectTimeout Duration `toml:"connect_timeout" reload:"now"`
 	// bounds the login of a client
 	LoginTimeout Duration `toml:"login_timeout" reload:"new"`
-	// a client that reads nothing of its answer for so long is disconnected; so is a server that reads
-	// nothing of a statement
+	// a client that reads nothing of its answer for so long is disconnected; so is a server that
+	// reads nothing of a statement
 	WriteTimeout Duration `toml:"write_timeout" reload:"new"`
-	// how long a statement waits for a [paused](operations.md#pause-and-resume) shard, before it fails
-	// with error 1429
+	// how long a statement waits for a [paused](operations.md#pause-and-resume) shard, before it
+	// fails with error 1429
 	PauseTimeout Duration `toml:"pause_timeout" reload:"now"`
 
 	// statements up to this size are analysed, longer ones relayed as they are; 1KiB to 1GiB
 	MaxStatement Size `toml:"max_statement" reload:"now"`
-	// memory for statements above 64KiB in all sessions, twice their size each; others wait, slow ones
-	// get 1159. Transactions and locks may take as much again; 1MiB to 1024GiB
+	// memory for statements above 64KiB in all sessions, twice their size each; others wait, slow
+	// ones get 1159. Transactions and locks may take as much again; 1MiB to 1024GiB
 	StatementMemory Size `toml:"statement_memory" reload:"now"`
 	// clients at one time; one more gets error 1040
 	MaxConnections int `toml:"max_connections" reload:"new"`
@@ -57,17 +58,17 @@ type Config struct {
 	FailedLogins int `toml:"failed_logins" reload:"new"`
 	// the longest that such a login waits; never more than half of `login_timeout`
 	FailedLoginDelay Duration `toml:"failed_login_delay" reload:"new"`
-	// addresses and networks (`"127.0.0.1"`, `"10.0.0.0/8"`) whose logins are never delayed, and may
-	// take all of `max_logins`
+	// addresses and networks (`"127.0.0.1"`, `"10.0.0.0/8"`) whose logins are never delayed, and
+	// may take all of `max_logins`
 	FailedLoginExempt []Network `toml:"failed_login_exempt" reload:"new"`
 
-	// addresses and networks of balancers. Each connection from there must begin with a header of the
-	// PROXY protocol, version 1 or 2; from elsewhere none may
+	// addresses and networks of balancers. Each connection from there must begin with a header of
+	// the PROXY protocol, version 1 or 2; from elsewhere none may
 	// ([more](operations.md#behind-a-balancer))
 	ProxyProtocolFrom []Network `toml:"proxy_protocol_from" reload:"new"`
 
-	// clients may compress their connections, by zlib, and by zstd if all shards' servers offer that.
-	// Connections to servers are not compressed
+	// clients may compress their connections, by zlib, and by zstd if all shards' servers offer
+	// that. Connections to servers are not compressed
 	Compression bool `toml:"compression" reload:"new"`
 
 	// when the server gets a number of `SELECT NEXTVAL` as its LAST_INSERT_ID(): `"auto"`, before
@@ -129,8 +130,8 @@ type Admin struct {
 	// TCP address for statements to the proxy alone, without PROXY protocol, of each `[[user]]` in
 	// `admin_users` or `monitor_users`. `""` for none, port 0 for any. `-admin-listen` overrides it
 	Listen string `toml:"listen" reload:"restart"`
-	// whether statements to the proxy are answered where clients connect, too. With `false` they are
-	// an error there
+	// whether statements to the proxy are answered where clients connect, too. With `false` they
+	// are an error there
 	DataPort bool `toml:"data_port" reload:"now"`
 }
 
@@ -139,8 +140,8 @@ const LogStderr = "stderr"
 
 // Drain is the table [drain].
 type Drain struct {
-	// for how long a proxy that was asked to stop still accepts clients, while `/readyz` is 503: what
-	// a balancer needs to notice
+	// for how long a proxy that was asked to stop still accepts clients, while `/readyz` is 503:
+	// what a balancer needs to notice
 	Grace Duration `toml:"grace" reload:"now"`
 	// how long running statements and open transactions may go on after `drain.grace`; `"0s"` ends
 	// them at once
@@ -176,12 +177,13 @@ type User struct {
 	Schema string `toml:"schema" reload:"new"`
 	// the user's clients at one time; one more gets error 1226. 0 is `max_user_connections`
 	MaxConnections int `toml:"max_connections" reload:"new"`
-	// the sequences that the user may use; others are error 1227. Names as in SQL; `video*` is every
-	// name that begins so, as the table spells it. `[]` is none
+	// the sequences that the user may use; others are error 1227. Names as in SQL; `video*` is
+	// every name that begins so, as the table spells it. `[]` is none
 	Sequences []string `toml:"sequences" default:"[\"*\"]" reload:"new"`
 	// the user must come over TLS, as with `REQUIRE SSL` on a server
 	RequireTLS bool `toml:"require_tls" reload:"new"`
-	// the user must show a certificate signed by one of `tls.client_ca_file`, as with `REQUIRE X509`
+	// the user must show a certificate signed by one of `tls.client_ca_file`, as with `REQUIRE
+	// X509`
 	RequireCertificate bool `toml:"require_certificate" reload:"new"`
 	// the subject that the user's certificate must have, as with `REQUIRE SUBJECT`:
 	// `"/C=SE/O=Photos/CN=app"`, as `openssl x509 -noout -subject -nameopt compat` writes it
@@ -224,22 +226,23 @@ type Sequence struct {
 	OutageCover Duration `toml:"outage_cover" reload:"now"`
 	// how long a statement waits for the sequence servers when no number is in memory
 	AllocateTimeout Duration `toml:"allocate_timeout" reload:"now"`
-	// a directory for [what this proxy remembers](operations.md#what-a-proxy-remembers), of this proxy
-	// alone; made if its parent is there. Under systemd `"/var/lib/seqproxy"`
+	// a directory for [what this proxy remembers](operations.md#what-a-proxy-remembers), of this
+	// proxy alone; made if its parent is there. Under systemd `"/var/lib/seqproxy"`
 	StateDir string `toml:"state_dir" reload:"restart"`
-	// [ORDER sequences](sequences.md#order) on a primary with replicas need a majority of the nodes.
-	// `false`: they go on up to the ceiling, and a fail-over may break their order
+	// [ORDER sequences](sequences.md#order) on a primary with replicas need a majority of the
+	// nodes. `false`: they go on up to the ceiling, and a fail-over may break their order
 	OrderRequiresReplica bool `toml:"order_requires_replica" reload:"now"`
 	// `"strict"` refuses a server with `innodb_flush_log_at_trx_commit` = 0 and warns of 2; in a
-	// [cluster](sequence-servers.md#what-a-cluster-can-lose) a majority needs 1. `"relaxed"`: keys may
-	// repeat after a crash
+	// [cluster](sequence-servers.md#what-a-cluster-can-lose) a majority needs 1. `"relaxed"`: keys
+	// may repeat after a crash
 	Durability Durability `toml:"durability" oneof:"strict,relaxed" reload:"restart"`
 	// whether applications count in the table themselves. With `true`, [ADD and REMOVE SEQUENCE
 	// SERVER](sequence-servers.md#changing-their-number) want to hear that they are stopped
 	DirectWriters bool `toml:"direct_writers" reload:"now"`
 
 	// how [several servers](sequence-servers.md#several-servers) divide the numbers: a `"block"` in
-	// turn, or one number in turn (`"step"`). It counts when the second server is added, and not later
+	// turn, or one number in turn (`"step"`). It counts when the second server is added, and not
+	// later
 	Interleave Interleave `toml:"interleave" oneof:"block,step" reload:"restart"`
 	// how many numbers a block has, 1 to 10^12; it counts when `interleave` does
 	Block int64 `toml:"block" reload:"restart"`

@@ -10,8 +10,8 @@ import (
 
 // TLS is the table [tls]: both files, or neither for a proxy without TLS.
 type TLS struct {
-	// PEM file of the certificate with its chain; without `[tls]`, clients cannot use TLS. The oldest
-	// version is TLS 1.2
+	// PEM file of the certificate with its chain; without `[tls]`, clients cannot use TLS. The
+	// oldest version is TLS 1.2
 	CertFile string `toml:"cert_file" reload:"new"`
 	// PEM file of its private key
 	KeyFile string `toml:"key_file" reload:"new"`

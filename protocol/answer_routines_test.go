@@ -82,7 +82,8 @@ func (r *routineRun) prepared(sql string) (id string) {
 	if a.bytes[HeaderSize] == headerOK {
 		return string(a.bytes[HeaderSize+1 : HeaderSize+5])
 	}
-	const cannotPrepare, syntax = 1295, 1064 // the latter of several statements, and of MariaDB's texts on MySQL
+	// the latter of several statements, and of MariaDB's texts on MySQL
+	const cannotPrepare, syntax = 1295, 1064
 	if code := binary.LittleEndian.Uint16(a.last[1:]); code != cannotPrepare && code != syntax {
 		r.t.Errorf("%s: prepare %s: error %d: %q", r.name, sql, code, a.last)
 	}
@@ -109,7 +110,8 @@ func (r *routineRun) execution(id string, flags byte, c mysqltest.RoutineCall) s
 // run runs a call as text and prepared, with and without a cursor.
 func (r *routineRun) run(c mysqltest.RoutineCall, flags []byte) (executed, cursors int) {
 	r.t.Helper()
-	several := r.caps.Has(MultiResults | MultiStatements | PSMultiResults) // else it may be an error
+	// else it may be an error
+	several := r.caps.Has(MultiResults | MultiStatements | PSMultiResults)
 	check := func(how, payload string, ends byte) {
 		r.t.Helper()
 		a := r.bound(payload)

@@ -70,7 +70,8 @@ var scriptGreeting = Greeting{Version: "8.4.3", Capabilities: Relayable | loginC
 
 // Checklist 7.
 func TestPluginsAreAnsweredInWhateverOrderTheServerSwitches(t *testing.T) {
-	const password = "0123456789abcdef0123456789abcdef" // 32 bytes: an ed25519 seed as the standard has it
+	// 32 bytes: an ed25519 seed as the standard has it
+	const password = "0123456789abcdef0123456789abcdef"
 	l := ClientLogin{User: "app", Password: password, Capabilities: Protocol41}
 	keys, err := testRSA.load()
 	if err != nil {

@@ -292,7 +292,8 @@ func TestAnUnknownUserWalksTheStepsOfAWrongPassword(t *testing.T) {
 		{"sha256 after a switch", "sha256_password", nil},
 	} {
 		var steps [][]string
-		for _, user := range []string{"apple", "nobod", "openn"} { // one length, as the message holds it
+		for _, user := range []string{"apple", "nobod", "openn"} {
+			// one length, as the message holds it
 			s.mu.Lock()
 			s.lookup = func(name string) (Account, bool) {
 				return map[string]Account{"apple": {Password: "x"}, "openn": {}}[name], name != "nobod"

@@ -31,7 +31,8 @@ func compressor(how Compression) func(dst, plain []byte) []byte {
 		if len(packed)-len(dst) >= len(plain) {
 			return nil
 		}
-		return append(dst, packed[len(dst):]...) // the same place, unless it had no room there meanwhile
+		// the same place, unless it had no room there meanwhile
+		return append(dst, packed[len(dst):]...)
 	}
 }
 

@@ -44,7 +44,8 @@ func newFramePair(t testing.TB, how mysqltest.Packing, overTLS bool) *framePair 
 
 func (p *framePair) startTLS() {
 	p.t.Helper()
-	client := tls.Client(p.client, &tls.Config{InsecureSkipVerify: true}) // the test's own certificate
+	// the test's own certificate
+	client := tls.Client(p.client, &tls.Config{InsecureSkipVerify: true})
 	done := make(chan error, 1)
 	go func() { done <- client.Handshake() }()
 	if err := p.StartTLSServer(serverTLS()); err != nil {

@@ -146,7 +146,8 @@ func TestACompressedConnectionHoldsNoBufferWhileIdle(t *testing.T) {
 		p := newFramePair(t, how, false)
 		command := packetOf("SELECT '" + strings.Repeat("x", 1000) + "'")
 		frame := p.frame(0, command)
-		for _, cut := range []int{0, 3, 10} { // the last waits are in the middle of the header and of the payload
+		for _, cut := range []int{0, 3, 10} {
+			// the last waits are in the middle of the header and of the payload
 			p.say(frame[:cut])
 			frame = frame[cut:]
 			if err := p.SetReadDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {

@@ -73,7 +73,8 @@ func TestADeadlineOutlastsAWriteThatReadsAhead(t *testing.T) {
 		for name, at := range map[string]func() error{
 			"set before the write": func() error { return l.SetReadDeadline(time.Now().Add(10 * readAheadDelay)) },
 			"set during the write": func() error {
-				time.AfterFunc(2*readAheadDelay, func() { _ = l.SetReadDeadline(time.Unix(1, 0)) }) // the read shows it
+				// the read shows it
+				time.AfterFunc(2*readAheadDelay, func() { _ = l.SetReadDeadline(time.Unix(1, 0)) })
 				return nil
 			},
 		} {

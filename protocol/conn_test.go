@@ -547,7 +547,8 @@ func TestABrokenTLSRecordDuringABlockedWriteDoesNotLockUp(t *testing.T) {
 	l := newLink(t, "tcp", 300*time.Millisecond, 1<<20, true).overTLS(t)
 	go func() {
 		time.Sleep(3 * readAheadDelay)
-		_, _ = l.raw.Write([]byte("\x17\x03\x03\x00\x20this is no record of this stream")) // the other side sees whether it came
+		// the other side sees whether it came
+		_, _ = l.raw.Write([]byte("\x17\x03\x03\x00\x20this is no record of this stream"))
 	}()
 	var err error
 	within(t, 10*time.Second, "a blocked write", func() {

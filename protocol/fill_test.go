@@ -190,7 +190,8 @@ func TestRowsAreFilledHoweverTheyAreCut(t *testing.T) {
 				a := filledAnswer{numServer: 1, numClient: 1}
 				results := [][]int{c.columns}
 				want := [][]uint64{c.append(&a, rng)}
-				if end == "more" { // an OK, a result that is not filled, an empty one that would be, and one more
+				if end == "more" {
+					// an OK, a result that is not filled, an empty one that would be, and one more
 					a.both([]byte{headerOK, 0, 0, 2 | byte(MoreResults), 0, 0, 0})
 					c.columns = nil
 					c.append(&a, rng)

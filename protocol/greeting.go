@@ -54,8 +54,10 @@ func (g *Greeting) IsMariaDB() bool {
 const (
 	greetingVersion = 10
 	saltPart1       = 8
-	reservedSize    = 10                                                                                          // of which MariaDB uses the last four
-	greetingMost    = 1 + 1 + 4 + saltPart1 + 1 + 2 + 1 + 2 + 2 + 1 + reservedSize + SaltSize - saltPart1 + 1 + 1 // without its texts
+	// of which MariaDB uses the last four
+	reservedSize = 10
+	// without its texts
+	greetingMost = 1 + 1 + 4 + saltPart1 + 1 + 2 + 1 + 2 + 2 + 1 + reservedSize + SaltSize - saltPart1 + 1 + 1
 )
 
 // Append appends the packet's payload. It fails when a string holds a NUL byte.

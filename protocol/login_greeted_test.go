@@ -43,7 +43,8 @@ func TestAnEmptyAnswerIsOneToTheGreetingsPluginOnly(t *testing.T) {
 					switch plugin {
 					case "something":
 						asked = greeted
-					case "mysql_clear_password": // in plain, and MySQL 9's clients have no other that is their own
+					case "mysql_clear_password":
+						// in plain, and MySQL 9's clients have no other that is their own
 						asked = sha2Name
 					}
 					salt = c.wantSwitch(asked)

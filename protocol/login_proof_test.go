@@ -13,8 +13,8 @@ func TestTheProofIsOfThePasswordTheChallengeAndTheCertificate(t *testing.T) {
 	hello := ClientHello{Plugin: "mysql_native_password", PasswordUsed: true, certificate: &certificate}
 	copy(hello.Salt[:], "12345678901234567890")
 	// SHA256(SHA1(SHA1('pw')) + salt + fingerprint), made with a server's functions: SELECT
-	// SHA2(CONCAT(UNHEX(SHA1(UNHEX(SHA1('pw')))), '12345678901234567890', UNHEX(SHA2('a certificate',
-	// 256))), 256)
+	// SHA2(CONCAT(UNHEX(SHA1(UNHEX(SHA1('pw')))), '12345678901234567890', UNHEX(SHA2('a
+	// certificate', 256))), 256)
 	const want = "85EECBE34873DE81B8BA18F479A891DCFB260CC8F3513A969462E76FC9A44F8C"
 	if got := hello.prove("pw"); got != "\x01"+want {
 		t.Errorf("got %q, want %q", got, "\x01"+want)
@@ -37,7 +37,8 @@ func TestAServersProofIsTakenOutOfItsOK(t *testing.T) {
 	proof := "\x01" + strings.Repeat("A", 64)
 	plain := AppendOK(nil, 0, OK{Status: Autocommit})[HeaderSize:]
 	with := AppendOK(nil, 0, OK{Status: Autocommit, Info: proof})[HeaderSize:]
-	tracked := append(append(bytes.Clone(plain), 0), "\x05track"...) // no text, then the session's state
+	// no text, then the session's state
+	tracked := append(append(bytes.Clone(plain), 0), "\x05track"...)
 	trackedWith := append(append(append(bytes.Clone(plain), 65), proof...), "\x05track"...)
 	for _, c := range []struct{ ok, want []byte }{
 		{plain, plain},

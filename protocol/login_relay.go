@@ -41,9 +41,10 @@ type RelayedLogin struct {
 	salt           Salt   // of sha2 and sha256 passwords
 	answered       bool   // the client has answered the server's question
 	answers        int    // that the plugin has had from us
-	fault          bool   // the server may count a fault of our host, if it does not let the client in
-	empty          bool   // the client has no password: it says so once, and is not asked
-	password       []byte // of Keep
+	// the server may count a fault of our host, if it does not let the client in
+	fault    bool
+	empty    bool   // the client has no password: it says so once, and is not asked
+	password []byte // of Keep
 }
 
 // Relay makes the login one that a server is to check.
@@ -254,7 +255,8 @@ func (r *RelayedLogin) fromClient(payload []byte) ([]byte, error) {
 	}
 	answer, err := r.attempt.login.read(r.attempt.pc, "answer to the server's challenge")
 	if err != nil {
-		if r.answered { // wrongly, perhaps, and it must not be spared a refusal by not waiting for it
+		if r.answered {
+			// wrongly, perhaps, and it must not be spared a refusal by not waiting for it
 			gone := r.refusal("it was asked for more than its first answer")
 			gone.Gone = err
 			err = gone

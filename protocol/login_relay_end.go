@@ -68,7 +68,8 @@ func (r *RelayedLogin) IsFault(err error) bool {
 	if errors.As(err, &refused) {
 		switch refused.Code {
 		case mysql.ER_HANDSHAKE_ERROR, mysql.ER_NET_PACKETS_OUT_OF_ORDER, mysql.ER_NET_READ_ERROR, mysql.ER_NET_READ_INTERRUPTED,
-			mysql.ER_INVALID_CHARACTER_STRING, mysql.ER_WRONG_VALUE_FOR_VAR: // MariaDB: in the name of a schema; of a character set
+			mysql.ER_INVALID_CHARACTER_STRING, mysql.ER_WRONG_VALUE_FOR_VAR:
+			// MariaDB: in the name of a schema; of a character set
 			return true
 		}
 	}

@@ -13,7 +13,8 @@ import (
 // and returns the error that says why. The caller closes the server's connection.
 func (r *RelayedLogin) Refuse(why string) error {
 	e := r.refusal(why)
-	_ = writeERR(r.attempt.pc, mysql.ER_ACCESS_DENIED_ERROR, "28000", e.message()) // the session ends either way
+	// the session ends either way
+	_ = writeERR(r.attempt.pc, mysql.ER_ACCESS_DENIED_ERROR, "28000", e.message())
 	return &RelayError{Err: e}
 }
 
@@ -50,9 +51,9 @@ func (r *RelayedLogin) refuseUnencrypted(given []byte) error {
 	return err
 }
 
-// refusePlugin refuses a client that names no plugins where the account has one that such clients do
-// not have. By the one that they have it is asked, though its answer in the response was to another
-// challenge: npm mysql, for one, takes the switch without announcing it.
+// refusePlugin refuses a client that names no plugins where the account has one that such clients
+// do not have. By the one that they have it is asked, though its answer in the response was to
+// another challenge: npm mysql, for one, takes the switch without announcing it.
 func (r *RelayedLogin) refusePlugin(plugin string) error {
 	err := &RelayError{Unsupported: true, Err: refuse(r.attempt.pc, mysql.ER_NOT_SUPPORTED_AUTH_MODE, "08004",
 		"Client does not support authentication protocol requested by server; consider upgrading MySQL client",

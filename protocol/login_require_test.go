@@ -23,7 +23,8 @@ func shows(t testing.TB, ca *mysqltest.CA, c mysqltest.Certificate) *tls.Config 
 		if err != nil {
 			t.Fatal(err)
 		}
-		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil } // whoever is asked for
+		// whoever is asked for
+		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	return cfg
 }
@@ -58,7 +59,8 @@ func TestAnAccountsDemandsAreMetOrEveryPasswordIsWrong(t *testing.T) {
 		"oldpass": {Password: "new", OldPassword: "pw", Require: Requirement{TLS: true}},
 	}
 	verifying := &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: ca.Pool, ClientAuth: tls.VerifyClientCertIfGiven}
-	trusting := &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequestClientCert} // which the proxy never uses
+	// which the proxy never uses
+	trusting := &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequestClientCert}
 	with := func(c mysqltest.Certificate) *tls.Config { return shows(t, ca, c) }
 	for _, c := range []struct {
 		what, network string

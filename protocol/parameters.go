@@ -45,7 +45,8 @@ func CutAttributes(b []byte) (n int, ok bool) {
 		}
 		switch uint8(p.Type) {
 		case mysql.MYSQL_TYPE_NULL, mysql.MYSQL_TYPE_YEAR, mysql.MYSQL_TYPE_INT24, typeBool:
-			return 0, false // no client sends them, and the server does not read them as it writes them
+			// no client sends them, and the server does not read them as it writes them
+			return 0, false
 		}
 		size, ok := BinaryValueSize(uint8(p.Type), rest)
 		if !ok {

@@ -14,9 +14,10 @@ import (
 // Headers of the PROXY protocol, by which a balancer in front tells the address of
 // its client (https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt).
 const (
-	maxProxyLine = 107  // of version 1, with its end of line
-	proxyHead    = 16   // of version 2: signature, command, family, length of the rest
-	maxProxyRest = 4096 // of version 2: more than a certificate and the names that balancers send along
+	maxProxyLine = 107 // of version 1, with its end of line
+	proxyHead    = 16  // of version 2: signature, command, family, length of the rest
+	// of version 2: more than a certificate and the names that balancers send along
+	maxProxyRest = 4096
 )
 
 var (

@@ -19,7 +19,8 @@ func header2(command, family byte, rest string) string {
 }
 
 const (
-	addresses4 = "\xc0\x00\x02\x07\x7f\x00\x00\x01\xdc\x04\x10\xd2" // 192.0.2.7:56324 to 127.0.0.1:4306
+	// 192.0.2.7:56324 to 127.0.0.1:4306
+	addresses4 = "\xc0\x00\x02\x07\x7f\x00\x00\x01\xdc\x04\x10\xd2"
 	addresses6 = "\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x07" + "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01" + "\xdc\x04\x10\xd2"
 	mapped4    = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\xc0\x00\x02\x07" + "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\x7f\x00\x00\x01" + "\xdc\x04\x10\xd2"
 )
@@ -159,7 +160,8 @@ func TestAHeaderThatIsNotExpectedIsRefusedAtOnce(t *testing.T) {
 		if _, err := client.Write([]byte(c.header)); err != nil {
 			t.Fatal(err)
 		}
-		client.wantERR(1130, "Proxy header is not accepted from 127.0.0.1") // without waiting for more
+		// without waiting for more
+		client.wantERR(1130, "Proxy header is not accepted from 127.0.0.1")
 		if got := s.take(t); !errors.Is(got.err, ErrMalformed) {
 			t.Errorf("%s: got %v, want a malformed login", c.what, got.err)
 		}

@@ -114,7 +114,8 @@ func (s *socket) Write(b []byte) (int, error) {
 	if s.blocked {
 		s.stalled += time.Since(s.since)
 		if s.stall > 0 {
-			_ = s.SetWriteDeadline(time.Time{}) // fails only on a closed connection, which the next write reports
+			// fails only on a closed connection, which the next write reports
+			_ = s.SetWriteDeadline(time.Time{})
 		}
 	}
 	if err == nil {

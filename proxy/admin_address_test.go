@@ -281,7 +281,8 @@ func TestStatementsToTheProxyCanBeTurnedOffWhereClientsConnect(t *testing.T) {
 		checkError(t, "prepared "+sql, err, 1235, e.AdminAddr())
 	}
 	other := e.Conn(t, "", as(stranger))
-	wantError(t, other, 1227, "SHOW SEQPROXY SEQUENCE SERVERS", "monitor_users") // and not where it is
+	// and not where it is
+	wantError(t, other, 1227, "SHOW SEQPROXY SEQUENCE SERVERS", "monitor_users")
 	wantError(t, other, 1227, "EXPLAIN FORMAT=ROUTE SELECT 1", "admin_users")
 	column(t, e.AdminConn(t, nil), "SHOW SEQPROXY SEQUENCE SERVERS", true)
 	for _, prepared := range []bool{false, true} {

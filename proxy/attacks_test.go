@@ -86,8 +86,8 @@ func TestTwentyThousandConnectsLeaveNothing(t *testing.T) {
 	}
 }
 
-// Two thousand clients are killed, in whatever they do. Nothing of them is left: no session, no connection to
-// a server, no lock, no memory; the harness looks for the rest.
+// Two thousand clients are killed, in whatever they do. Nothing of them is left: no session, no
+// connection to a server, no lock, no memory; the harness looks for the rest.
 func TestClientsKilledInEveryStateLeaveNothing(t *testing.T) {
 	e := newEnv(t, setup{Proxy: withMemory(4 << 20)})
 	createSequence(t, e, "photos")

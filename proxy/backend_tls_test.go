@@ -329,7 +329,8 @@ func TestUsersAreCheckedByTheServerOverTLS(t *testing.T) {
 					o.Shards[0].Security = secured(t, tlsfiles.ClientFiles{Mode: tlsfiles.VerifyIdentity, CA: ca.File})
 				},
 			})
-			s.Exec(t, "ALTER USER "+e.User+" REQUIRE SSL") // which is about the connection that the server has
+			// which is about the connection that the server has
+			s.Exec(t, "ALTER USER "+e.User+" REQUIRE SSL")
 			login := wireLogin{}
 			if withTLS {
 				login.TLS = clientTLS

@@ -53,10 +53,10 @@ func (s *settings) bound() *bindings {
 	return b
 }
 
-// awaitOwners waits at the first INSERT until it is known which columns own a sequence,
-// or the sequence server does not say so in time; that counts among what the command has waited. Until it does an INSERT is an error where
-// there are several shards, whose servers could generate the same keys. With one shard
-// the configuration alone counts then.
+// awaitOwners waits at the first INSERT until it is known which columns own a sequence, or the
+// sequence server does not say so in time; that counts among what the command has waited. Until it
+// does an INSERT is an error where there are several shards, whose servers could generate the same
+// keys. With one shard the configuration alone counts then.
 func (s *session) awaitOwners() error {
 	srv, sequences := s.srv, s.set.Sequences
 	if sequences.Owners() != nil {
@@ -94,7 +94,8 @@ func (s *session) insertsOf() insertsInto {
 		if t.Kind == statement.Update {
 			continue
 		}
-		if name, err := s.InUTF8(t.Name, s.state.Charset); err == nil { // else it is no name that could be bound
+		if name, err := s.InUTF8(t.Name, s.state.Charset); err == nil {
+			// else it is no name that could be bound
 			in.names = append(in.names, bytes.Clone(name))
 		}
 	}

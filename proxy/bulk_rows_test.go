@@ -74,10 +74,12 @@ func TestEveryIndicatorOfABulkExecutionIsTheServersToUnderstand(t *testing.T) {
 		insert := p.prepare("INSERT INTO t VALUES (?, ?, ?)")
 		const undo = "DELETE FROM t"
 		insert.sequential(protocol.ComStmtBulkExecute, bulkRows(f, types, rows[:4]...), undo)
-		insert.sequential(protocol.ComStmtBulkExecute, bulkRows(f, "", rows[:4]...), undo) // with the types of the last time
+		// with the types of the last time
+		insert.sequential(protocol.ComStmtBulkExecute, bulkRows(f, "", rows[:4]...), undo)
 		insert.sequential(protocol.ComStmtBulkExecute, bulkRows(f, types, rows[0], row(2, bulkNull, bulkLong(1))), undo)
 		insert.sequential(protocol.ComStmtExecute, "\x00\x01\x00\x00\x00"+binding("\x06", types, "\x09\x00\x00\x00"), undo)
-		insert.sequential(protocol.ComStmtBulkExecute, bulkRows(f, "", rows[1:3]...), undo) // with those of an execution of one row
+		// with those of an execution of one row
+		insert.sequential(protocol.ComStmtBulkExecute, bulkRows(f, "", rows[1:3]...), undo)
 		update := p.prepare("UPDATE t SET a = ?, b = ? WHERE id = ?")
 		update.sequential(protocol.ComStmtBulkExecute, bulkRows(f, typeString+typeLong+typeLong,
 			bulkIgnore+bulkLong(50)+bulkLong(1), bulkDefault+bulkNull+bulkLong(2), bulkText("z")+bulkIgnore+bulkLong(3)), undo)

@@ -34,7 +34,8 @@ func TestAClientTrustsTheProxysCertificateByItsPassword(t *testing.T) {
 	if out := cli(shared.Addr(), "", e.User, e.Password); !strings.Contains(out, "Cipher in use is TLS") {
 		t.Errorf("direct: got\n%s", out)
 	}
-	for _, schema := range []string{"", e.Schemas[0]} { // with a schema the server's own OK is passed on
+	for _, schema := range []string{"", e.Schemas[0]} {
+		// with a schema the server's own OK is passed on
 		if out := cli(e.Addr(), schema, e.User, e.Password); !strings.Contains(out, "Cipher in use is TLS") {
 			t.Errorf("schema %q: got\n%s", schema, out)
 		}

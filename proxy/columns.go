@@ -102,7 +102,8 @@ func (s *session) askColumns(c *backend.Conn, table string) (plan.Columns, error
 	if s.stmt.Words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 {
 		return of, errReadsLeft
 	}
-	if s.state.BeforeTransaction() && !c.Hello().MariaDB { // on MySQL the question would be that transaction
+	if s.state.BeforeTransaction() && !c.Hello().MariaDB {
+		// on MySQL the question would be that transaction
 		return of, errBeforeTransaction
 	}
 	rows, err := s.Ask(c, "SHOW COLUMNS FROM "+table)

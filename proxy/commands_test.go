@@ -29,7 +29,8 @@ func goesElsewhere(cmd protocol.Command) bool {
 // Checklist 14.
 // Checklist 24.
 func TestEveryCommandByteIsAnsweredAsByTheServer(t *testing.T) {
-	e := newEnv(t, setup{Servers: []*mysqltest.Server{mysqltest.Start(t)}}) // COM_REFRESH closes tables, COM_PROCESS_INFO shows all
+	// COM_REFRESH closes tables, COM_PROCESS_INFO shows all
+	e := newEnv(t, setup{Servers: []*mysqltest.Server{mysqltest.Start(t)}})
 	arguments := []string{"", "\x00", "\x01", "\x00\x00\x00\x00", "\xf0\xf1\xf2\x7f\x00\x00\x00\x00\x00\x00\x00", "nothing\x00%", strings.Repeat("x", 300), strings.Repeat("y", 70_000)}
 	for _, caps := range endings {
 		p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0], Capabilities: caps})
@@ -57,7 +58,9 @@ func TestEveryCommandByteIsAnsweredAsByTheServer(t *testing.T) {
 					// MariaDB reads the id beyond the packet.
 					want, got = statementNumber.ReplaceAll(want, nil), statementNumber.ReplaceAll(got, nil)
 				}
-				if len(got) > 4 && got[4] == 0xff { // a longer command's error has a higher number from the proxy: it is not read in pieces
+				if len(got) > 4 && got[4] == 0xff {
+					// a longer command's error has a higher number from the proxy: it is not read
+					// in pieces
 					compare(t, fmt.Sprintf("command %d with %d bytes %.20q", cmd, len(arg), arg), got[4:], want[4:])
 					continue
 				}
@@ -90,6 +93,7 @@ func (w *wire) command(cmd protocol.Command, argument string) (got []byte) {
 		if b[4] == 0 {
 			return got
 		}
-		got = append(got, b...) // MySQL says what is malformed even where there is no answer otherwise
+		// MySQL says what is malformed even where there is no answer otherwise
+		got = append(got, b...)
 	}
 }

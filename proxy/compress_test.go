@@ -161,7 +161,8 @@ func TestPacketsInsideOfFramesMayBeNumberedAnyhow(t *testing.T) {
 		w.ping(fmt.Sprintf("%.50q", sql))
 		return got
 	}
-	for _, size := range []int{1, 50_000, 300_000, protocol.MaxFragment + 10} { // held, long, several packets
+	for _, size := range []int{1, 50_000, 300_000, protocol.MaxFragment + 10} {
+		// held, long, several packets
 		sql := "SELECT LENGTH('" + strings.Repeat("x", size) + "')"
 		if got := ask(sql, nil); !bytes.Contains(got, []byte(fmt.Sprint(size))) {
 			t.Errorf("a statement with %d bytes: got %.200q", size, got)

@@ -142,7 +142,8 @@ func TestWhatClientsAskWhenTheyConnectIsAnsweredWithoutAServer(t *testing.T) {
 					}
 					continue
 				}
-				for _, prepared := range []bool{false, true} { // each on a connection of its own: a SET counts from then on
+				for _, prepared := range []bool{false, true} {
+					// each on a connection of its own: a SET counts from then on
 					db := e.open(t, at, "gallery", as(watcher))
 					c := one(t, db)
 					if got := answerOf(t.Context(), t, c, a.statement, prepared); !a.fits(got) {
@@ -220,7 +221,8 @@ func TestWhatIsAnsweredWithoutAServerHasTheColumnsOfTheServer(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotAskedWhenClientsConnectIsAnErrorThatNamesTheWayOut: there is no server here that would know it.
+// TestWhatIsNotAskedWhenClientsConnectIsAnErrorThatNamesTheWayOut: there is no server here that
+// would know it.
 func TestWhatIsNotAskedWhenClientsConnectIsAnErrorThatNamesTheWayOut(t *testing.T) {
 	e, keys := newEnv(t, setup{AdminAddress: true, Proxy: withWatcher}), newEnv(t, setup{Shards: noShards})
 	for _, place := range []struct {

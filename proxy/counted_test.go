@@ -78,10 +78,12 @@ var countedSteps = []countedStep{
 	{text: "INSERT INTO auto (id, a) VALUES (7, 'x'), (8, 'y'), (8, 'z') ON DUPLICATE KEY UPDATE n = «»", numbers: 1, block: 3},
 	{text: "INSERT INTO parts SELECT «», a FROM src WHERE id < 100", numbers: 99},
 	{text: "INSERT INTO dst (id, a) SELECT «», a FROM src LIMIT 3", numbers: 3, block: 3},
-	{text: "INSERT INTO dst (id, a) SELECT «», a FROM src", numbers: 1200}, // more than the first block
+	// more than the first block
+	{text: "INSERT INTO dst (id, a) SELECT «», a FROM src", numbers: 1200},
 	{text: "INSERT INTO dst (id, a) SELECT «», x.a FROM src x, src y WHERE y.id <= 10", numbers: 12000},
 	{text: "UPDATE dst SET x = «» WHERE id IS NOT NULL ORDER BY id LIMIT 10", numbers: 10, block: 10},
-	{text: "UPDATE dst SET id = «», a = LEFT(a, 30), x = «» WHERE a LIKE 'row 1%'", numbers: 0}, // see the test
+	// see the test
+	{text: "UPDATE dst SET id = «», a = LEFT(a, 30), x = «» WHERE a LIKE 'row 1%'", numbers: 0},
 	{text: "UPDATE dst SET id = «» WHERE a = 'nobody'", numbers: 0},
 	{text: "UPDATE parts SET a = CONCAT('n', «»)", numbers: 99},
 	{text: "UPDATE parts SET a = CONCAT('n', COALESCE(NULL, (IFNULL(«», 5))), LPAD(UPPER('x'), 2, 'y'))", numbers: 99},
@@ -101,7 +103,8 @@ func TestTheServerCountsNumbersOffRowByRow(t *testing.T) {
 		prepared := rest != ""
 		p := o.pairOfSchemas(t, endings[ending]|protocol.FoundRows)
 		for _, w := range []*wire{p.Proxy, p.Direct} {
-			w.query("SET sql_mode = 'NO_UNSIGNED_SUBTRACTION'") // nothing is an error that need not be
+			// nothing is an error that need not be
+			w.query("SET sql_mode = 'NO_UNSIGNED_SUBTRACTION'")
 		}
 		p.query("SELECT LAST_INSERT_ID(77)")
 		for _, step := range countedSteps {
@@ -230,7 +233,8 @@ func TestNumbersThatCannotBeCountedOffAreRefused(t *testing.T) {
 	o := newOracle(t, setup{Servers: []*mysqltest.Server{server}}, countedTables(server)...)
 	o.fresh(t)
 	c := o.Conn(t, o.Schemas[0], multi)
-	exec(t, c, "CREATE TEMPORARY TABLE parts (id BIGINT, a TEXT) ENGINE=MyISAM") // which hides the other
+	// which hides the other
+	exec(t, c, "CREATE TEMPORARY TABLE parts (id BIGINT, a TEXT) ENGINE=MyISAM")
 	log := logStatements(t, server)
 	tests := []struct{ word, text string }{
 		{"InnoDB", "INSERT INTO isam SELECT NEXTVAL('photos'), a FROM src"},

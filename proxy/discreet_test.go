@@ -20,8 +20,8 @@ import (
 // indiscreet is what no client is told: addresses, accounts with their hosts, paths, settings.
 var indiscreet = regexp.MustCompile(`127\.0\.0\.|localhost|:\d{4,5}\b|@'|/(tmp|var)/|innodb|dial|denied to`)
 
-// What is wrong with a sequence server is for those who run the proxy: a client gets the name of the
-// sequence and what to do, and the log the rest.
+// What is wrong with a sequence server is for those who run the proxy: a client gets the name of
+// the sequence and what to do, and the log the rest.
 func TestClientsAreToldNothingOfTheSequenceServer(t *testing.T) {
 	for name, test := range map[string]struct {
 		servers int

@@ -10,7 +10,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// The sequence server is healthy, and so far away that a statement about many sequences takes longer than allocate_timeout.
+// The sequence server is healthy, and so far away that a statement about many sequences takes
+// longer than allocate_timeout.
 func TestAStatementAboutManySequencesHasTheTimeForEachOfThem(t *testing.T) {
 	server := mysqltest.StartUnsynced(t)
 	link := mysqltest.NewLink(t, server.Addr())
@@ -36,7 +37,8 @@ func TestKillQueryEndsAStatementAboutSequences(t *testing.T) {
 	server := mysqltest.StartUnsynced(t)
 	link := mysqltest.NewLink(t, server.Addr())
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}, Sequence: func(o *sequence.Options) {
-		o.Servers[0].Addr, o.AllocateTimeout = link.Addr(), 2*time.Minute // longer than the test waits
+		// longer than the test waits
+		o.Servers[0].Addr, o.AllocateTimeout = link.Addr(), 2*time.Minute
 	}})
 	createSequence(t, e, "s")
 	w, killer := e.Wire(t, e.Addr(), wireLogin{}), e.Wire(t, e.Addr(), wireLogin{})

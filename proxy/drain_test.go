@@ -71,7 +71,8 @@ func TestADrainEndsSessionsAtTheBorderOfATransaction(t *testing.T) {
 	between.query("COMMIT")
 
 	done := e.drain(wireTimeout)
-	for _, w := range []*wire{idle, prepared, between} { // as by a server that stops: without a word
+	for _, w := range []*wire{idle, prepared, between} {
+		// as by a server that stops: without a word
 		if said := w.ended(); len(said) > 0 {
 			t.Errorf("before the end: got %q, want nothing", said)
 		}
@@ -118,7 +119,8 @@ func TestACommandThatCrossesADrainIsToldThatItWasNotRun(t *testing.T) {
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: notPacked})
 	w.send(packet(command(protocol.ComQuery, "SELECT SLEEP(1.5)")))
 	e.awaitStatement(e.Servers[0], "SELECT SLEEP(1.5)")
-	w.send(packet(command(protocol.ComQuery, "INSERT INTO t VALUES (1)"))) // is not looked at before the other has its answer
+	// is not looked at before the other has its answer
+	w.send(packet(command(protocol.ComQuery, "INSERT INTO t VALUES (1)")))
 	done := e.drain(wireTimeout)
 	w.receive(protocol.ShapeResult, nil)
 	if said := w.ended(); !bytes.Contains(said, []byte("\xff\x1d\x04#08S01Server shutdown in progress")) || said[3] != 1 {

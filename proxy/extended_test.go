@@ -100,8 +100,8 @@ func TestDefinitionsThatTheClientHasAreLeftOut(t *testing.T) {
 			all.same(protocol.ComStmtExecute, "\x00\x01\x00\x00\x00")
 			all.same(protocol.ComStmtExecute, "\x00\x01\x00\x00\x00")
 
-			// Of the proxy's own: SELECT NEXTVAL against SELECT LAST_INSERT_ID(?), and what needs no
-			// argument on both sides.
+			// Of the proxy's own: SELECT NEXTVAL against SELECT LAST_INSERT_ID(?), and what needs
+			// no argument on both sides.
 			for _, own := range []string{"SELECT CONNECTION_ID() * 0 AS c, LAST_INSERT_ID() AS l", "SELECT LAST_INSERT_ID() AS l"} {
 				s := p.prepare(own)
 				for range 3 {
@@ -247,7 +247,8 @@ func TestBulkExecutionsGetANumberForEachRow(t *testing.T) {
 		for _, c := range []struct {
 			proxied, direct string
 			rows            [][]string
-			place           func(row []string, s, other string) []string // of the direct statement's parameters
+			// of the direct statement's parameters
+			place func(row []string, s, other string) []string
 		}{
 			{
 				"INSERT INTO t VALUES (NEXTVAL('s'), ?, NULL)", "INSERT INTO t VALUES (LAST_INSERT_ID(?), ?, NULL)",
@@ -265,8 +266,10 @@ func TestBulkExecutionsGetANumberForEachRow(t *testing.T) {
 				func(row []string, s, other string) []string { return []string{row[0], row[1], s, other} },
 			},
 			{
-				"INSERT INTO t VALUES (NEXTVAL('s') * 0 + 5, ?, NULL)", "INSERT INTO t VALUES (LAST_INSERT_ID(?) * 0 + 5, ?, NULL)", // a duplicate
-				[][]string{{"one"}, {"two"}}, func(row []string, s, _ string) []string { return []string{s, row[0]} },
+				// a duplicate
+				"INSERT INTO t VALUES (NEXTVAL('s') * 0 + 5, ?, NULL)", "INSERT INTO t VALUES (LAST_INSERT_ID(?) * 0 + 5, ?, NULL)",
+				[][]string{{"one"}, {"two"}},
+				func(row []string, s, _ string) []string { return []string{s, row[0]} },
 			},
 			{
 				"INSERT INTO t VALUES (NEXTVAL('s'), ?, NULL)", "INSERT INTO t VALUES (LAST_INSERT_ID(?), ?, NULL)",

@@ -180,7 +180,8 @@ func TestAStaleListOfColumnsPutsNoNumberIntoAnother(t *testing.T) {
 		t.Errorf("rows with the new column: got %s, want 1", got)
 	}
 	exec(t, direct, "ALTER TABLE photos MODIFY COLUMN m INT AFTER parent")
-	// Whatever becomes of the order of the others, which is that of a second ago: the number is in id.
+	// Whatever becomes of the order of the others, which is that of a second ago: the number is in
+	// id.
 	exec(t, c, "INSERT INTO photos VALUES (9, NULL, 't', 8)")
 	if got := value(t, c, "SELECT COUNT(*) FROM photos WHERE parent > 1000 OR m > 1000"); got != "0" {
 		t.Errorf("rows with a number in another column: got %s, want 0", got)
@@ -254,7 +255,8 @@ func TestANumberThatAnInsertGivesItselfIsNotFilledIn(t *testing.T) {
 		t.Error("the counter was not moved above a number that was given")
 	}
 	exec(t, c, fmt.Sprintf("INSERT INTO photos VALUES (%d, 'again', NULL, NULL)", far+1), "DELETE FROM photos WHERE id = 1 OR id = 2")
-	wantError(t, c, 1062, fmt.Sprintf("INSERT INTO photos (id) VALUES (%d)", far)) // one's own is not repeated
+	// one's own is not repeated
+	wantError(t, c, 1062, fmt.Sprintf("INSERT INTO photos (id) VALUES (%d)", far))
 	fill(next + 8)
 }
 

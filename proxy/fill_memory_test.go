@@ -40,7 +40,8 @@ func TestAnInsertThatIsFilledInAllocatesNothing(t *testing.T) {
 	}
 	before := o.nextNumber(t, "photos")
 	got := math.Inf(1)
-	for range 8 { // what sequences ask meanwhile allocates, too: on a busy machine more than one in fifty
+	for range 8 {
+		// what sequences ask meanwhile allocates, too: on a busy machine more than one in fifty
 		got = min(got, testing.AllocsPerRun(50, insert))
 	}
 	if after := o.nextNumber(t, "photos"); after < before+400 {

@@ -9,7 +9,8 @@ import (
 )
 
 // A value that is neither NULL nor 0, and becomes 0 in the column, makes the server count, too. The
-// proxy does not know it: the text that is sent has to find out. What is another key stays that key.
+// proxy does not know it: the text that is sent has to find out. What is another key stays that
+// key.
 func TestAnExpressionThatBecomesZeroInTheColumnIsFilledIn(t *testing.T) {
 	e := newEnv(t, bound(proxy.Binding{Table: "t", Column: "id", Sequence: "photos"}))
 	createSequence(t, e, "photos")

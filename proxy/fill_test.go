@@ -120,7 +120,8 @@ func TestKeysAreFilledInAsAutoIncrementWould(t *testing.T) {
 			given(2, "INSERT INTO photos VALUES (DEFAULT, 0, 'b', NULL, 5), (DEFAULT, DEFAULT, 'c', 1, 6)"), left,
 			given(1, "INSERT INTO photos (h, title) VALUES (5, 'd')"), left,
 			"SELECT id, title, parent, n, g, h FROM photos ORDER BY id",
-			"ALTER TABLE photos DROP g, DROP h", // or the proxy remembers them for a second, also where the schema was made anew
+			// or the proxy remembers them for a second, also where the schema was made anew
+			"ALTER TABLE photos DROP g, DROP h",
 		}},
 		{"in steps", []string{
 			meet,

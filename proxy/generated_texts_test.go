@@ -21,7 +21,8 @@ import (
 // own: SEQPROXY_TEST_SEARCH=10m.
 const searchFor = "SEQPROXY_TEST_SEARCH"
 
-// serversKey is the first key that AUTO_INCREMENT makes in the test: those of the sequence are below.
+// serversKey is the first key that AUTO_INCREMENT makes in the test: those of the sequence are
+// below.
 const serversKey = 1_000_000_000
 
 // form is a statement in pieces between which a snippet is put.
@@ -181,7 +182,8 @@ func (s *search) one(ctx context.Context, g generated, how func(context.Context,
 		wrong("the server made a key")
 	case err != nil && errors.As(err, &refused) && refused.Number == 1235 && strings.HasPrefix(refused.Message, "seqproxy: "):
 		s.refused++
-		if rows, err := direct(); err == nil && rows == 0 && !g.rows && g.charset != "swe7" { // of which no text is read
+		if rows, err := direct(); err == nil && rows == 0 && !g.rows && g.charset != "swe7" {
+			// of which no text is read
 			wrong("refused, though it brings no row in: %v", refused)
 		}
 	case err != nil:

@@ -48,7 +48,8 @@ func (s *session) handOver() error {
 	c.FullDuplex()
 	ended := make(chan error, 1)
 	go func() {
-		err := copyStream(c.Conn, s.client, func() {}) // what the client says: acknowledgements, its end
+		// what the client says: acknowledgements, its end
+		err := copyStream(c.Conn, s.client, func() {})
 		c.Abort()
 		ended <- err
 	}()

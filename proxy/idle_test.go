@@ -82,7 +82,8 @@ func TestAnIdleConnectionToAnotherShardMayEndWithoutTheSession(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[1]})
 	w.query("SET @x = 7")
-	gone, _, _ := strings.Cut(e.connections(e.Servers[1]), " ") // not w.backendID: the session looks there for LAST_INSERT_ID() then
+	// not w.backendID: the session looks there for LAST_INSERT_ID() then
+	gone, _, _ := strings.Cut(e.connections(e.Servers[1]), " ")
 	w.query("USE " + e.Schemas[0])
 	time.Sleep(400 * time.Millisecond)
 	e.Servers[1].Exec(t, "KILL "+gone)

@@ -51,7 +51,8 @@ func (s *session) answerLocal(sql []byte, p *prepared) error {
 // alone is what the proxy knows of the session by itself.
 func (s *session) alone() *alone.Facts {
 	return &alone.Facts{
-		State: &s.state, Version: s.version(), AtAdmin: s.login.AtAdmin, Turns: s.set.Sequences.Stride(), // see setStep
+		// see setStep
+		State: &s.state, Version: s.version(), AtAdmin: s.login.AtAdmin, Turns: s.set.Sequences.Stride(),
 		User: s.login.Account.Name, Host: protocol.HostOf(s.client.RemoteAddr()), ID: s.id,
 	}
 }
@@ -136,7 +137,8 @@ func (s *session) executeLocal(p *prepared, payload []byte) error {
 			return s.answerSelect(st, p.local, a, p)
 		}
 		for i := range a.Slots {
-			if slot := &a.Slots[i]; slot.Sequence != nil && !slot.Served() { // dropped since, and no server has the text
+			if slot := &a.Slots[i]; slot.Sequence != nil && !slot.Served() {
+				// dropped since, and no server has the text
 				return &sequence.NameError{Name: string(slot.Sequence), Err: sequence.ErrUnknown}
 			}
 		}
@@ -144,7 +146,8 @@ func (s *session) executeLocal(p *prepared, payload []byte) error {
 	return s.answerLocal(p.local, p)
 }
 
-// statistics answers COM_STATISTICS, which the status of command-line clients shows, where there is no server.
+// statistics answers COM_STATISTICS, which the status of command-line clients shows, where there is
+// no server.
 func (s *session) statistics() error {
 	stats := s.srv.Stats()
 	var statements uint64

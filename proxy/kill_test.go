@@ -157,7 +157,8 @@ func TestAKillWithAParameterFindsItsSession(t *testing.T) {
 func TestKillOfOneselfIsAnsweredAsDirect(t *testing.T) {
 	e := newEnv(t, setup{})
 	for _, sql := range []string{"KILL CONNECTION_ID()", "KILL QUERY CONNECTION_ID()", "KILL %s", "KILL QUERY %s", "KILL QUERY CONNECTION_ID() + 0"} {
-		for _, schema := range []string{"", e.Schemas[0]} { // without and with a connection to a server
+		for _, schema := range []string{"", e.Schemas[0]} {
+			// without and with a connection to a server
 			var said [2][]byte
 			for i, addr := range []string{e.Servers[0].Addr(), e.Addr()} {
 				w := e.Wire(t, addr, wireLogin{Schema: schema})
@@ -273,7 +274,8 @@ func TestKillEndsASessionThatWaitsInTheProxy(t *testing.T) {
 		w := wait()
 		answer := make(chan []byte, 1)
 		go func() { answer <- w.receive(protocol.ShapeResult, nil) }()
-		eventually(t, "KILL QUERY ends the wait", func() bool { // the first may come before the statement
+		eventually(t, "KILL QUERY ends the wait", func() bool {
+			// the first may come before the statement
 			if got := killer.query("KILL QUERY " + w.id()); got[4] != 0 {
 				t.Fatalf("KILL QUERY: %v", serverError(t, got))
 			}
@@ -433,7 +435,8 @@ func TestKillOfAUserWhosePasswordOnlyTheServerKnows(t *testing.T) {
 		e := newEnv(t, setup{Proxy: byServer})
 		e.hold(t, 0)
 		killer, w := e.Wire(t, e.Addr(), wireLogin{}), e.waiter(t, e.Addr(), statement, e.Schemas[0])
-		if got := killer.query("KILL QUERY " + w.id()); got[4] != 0 { // on the killer's own connection
+		if got := killer.query("KILL QUERY " + w.id()); got[4] != 0 {
+			// on the killer's own connection
 			t.Errorf("KILL QUERY: %v", serverError(t, got))
 		}
 		w.receive(protocol.ShapeResult, nil)

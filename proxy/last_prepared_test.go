@@ -108,7 +108,8 @@ func TestTheLastStatementPreparedIsMeantByMinusOne(t *testing.T) {
 			}},
 		} {
 			p := e.Pair(t, 0, wireLogin{Schema: e.Schemas[0], Capabilities: caps})
-			if !e.Servers[0].IsMariaDB() { // MySQL knows no such statement, and heaps its errors about that
+			if !e.Servers[0].IsMariaDB() {
+				// MySQL knows no such statement, and heaps its errors about that
 				c.commands = slices.DeleteFunc(c.commands, func(s sent) bool { return s == ping || s.arg == "SHOW WARNINGS" })
 			}
 			p.inOneWrite(name+": "+c.name, c.commands...)
@@ -194,7 +195,8 @@ func TestLongDataOfARefusedExecutionIsGone(t *testing.T) {
 	w.query("BEGIN")
 	data := func(s string) sent { return sent{protocol.ComStmtLongData, id + "\x00\x00" + s} }
 	execute := sent{protocol.ComStmtExecute, id + "\x00\x01\x00\x00\x00" + binding("\x00", typeBlob, "")}
-	for _, padding := range []string{"", strings.Repeat("x", 100_000)} { // also where it is not held whole
+	for _, padding := range []string{"", strings.Repeat("x", 100_000)} {
+		// also where it is not held whole
 		refused := execute
 		refused.arg += padding
 		answers := w.inOneWrite(data("refused"), refused)

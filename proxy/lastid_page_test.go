@@ -19,7 +19,8 @@ An empty cell is as with AUTO_INCREMENT. A key with NEXTVAL stands where the ser
 [bound column](compatibility.md#keys-that-are-filled-in) with AUTO_INCREMENT; *without* it, if that differs.
 `
 
-// TestThePageOfInsertIDsIsMadeOfTheCases compares docs/last-insert-id.md with keyRows, or writes it with -update.
+// TestThePageOfInsertIDsIsMadeOfTheCases compares docs/last-insert-id.md with keyRows, or writes it
+// with -update.
 func TestThePageOfInsertIDsIsMadeOfTheCases(t *testing.T) {
 	var page strings.Builder
 	page.WriteString(insertIDsHead)

@@ -49,8 +49,9 @@ type keyRow struct {
 type keyStep struct {
 	text, want string
 	given      string // with numbers that were given, if not the same: "#" is the first of them
-	filled     string // with keys that were filled in, if not as with AUTO_INCREMENT; there may be an " or "
-	bare       string // with such in a column without AUTO_INCREMENT, if that makes a difference
+	// with keys that were filled in, if not as with AUTO_INCREMENT; there may be an " or "
+	filled string
+	bare   string // with such in a column without AUTO_INCREMENT, if that makes a difference
 }
 
 // none says in the place of given or filled that a statement is not for that.
@@ -137,7 +138,8 @@ var keyRows = []keyRow{
 	}},
 	{"ON DUPLICATE KEY UPDATE, a row is changed", []keyStep{
 		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'first') ON DUPLICATE KEY UPDATE ref = 2", want: "-100 =", given: "+0 +0", bare: "# #"},
-		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'first') ON DUPLICATE KEY UPDATE ref = 2", want: "0 =", given: "+1 +1", bare: "# #"}, // it is equal
+		// it is equal
+		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'first') ON DUPLICATE KEY UPDATE ref = 2", want: "0 =", given: "+1 +1", bare: "# #"},
 	}},
 	{"ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)", []keyStep{
 		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'first') ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)", want: "-100 -100"},
@@ -165,7 +167,9 @@ var keyRows = []keyRow{
 		{text: "INSERT INTO t ({id,}a) VALUES ({k,}REPEAT('x', 30))", want: "1406 =", given: "1406 #", filled: "1406 # or 1406 ="},
 		{text: "INSERT INTO t ({id,}a) VALUES ({k,}'x'", want: "1064 ="},
 	}},
-	{"INSERT ... SELECT", []keyStep{ // filled in it is counted off, see TestKeysOfInsertSelectAreFilledInAsAutoIncrementWould: its first number is that of a new block
+	{"INSERT ... SELECT", []keyStep{
+		// filled in it is counted off, see TestKeysOfInsertSelectAreFilledInAsAutoIncrementWould:
+		// its first number is that of a new block
 		{text: "INSERT INTO t (a) SELECT CONCAT('new', a) FROM t WHERE a IN ('first', 'second')", want: "+0 +0", given: none, filled: none},
 		{text: "INSERT INTO t (id, a) SELECT id + 1000, CONCAT('n', a) FROM t WHERE a IN ('first', 'second') ORDER BY id", want: "+901 =", given: none, bare: "0 ="},
 		{text: "INSERT INTO t (a) SELECT a FROM t WHERE 0", want: "0 =", given: none},
@@ -495,7 +499,8 @@ func TestTheTableOfInsertIDs(t *testing.T) {
 				}
 				p := o.keyPair(t, how == "prepared", c.tables)
 				if c.form.filled {
-					p.Proxy.query("SELECT NEXTVAL('photos')") // explicit keys are below what the proxy reserved
+					// explicit keys are below what the proxy reserved
+					p.Proxy.query("SELECT NEXTVAL('photos')")
 				}
 				for _, row := range keyRows {
 					p.runRow(c.form, row)

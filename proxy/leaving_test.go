@@ -52,7 +52,8 @@ func TestANodeThatWasTakenAwayIsToldOfUntilItsLastSessionHasGone(t *testing.T) {
 	e.awaitNodes(t, now+" primary")
 }
 
-// A node stays when others come beside it or go: who is still there by the shard of before is told of with it.
+// A node stays when others come beside it or go: who is still there by the shard of before is told
+// of with it.
 func TestANodeThatStaysIsToldOfOnce(t *testing.T) {
 	e := newEnv(t, setup{Shards: 2})
 	a, b := e.Servers[0].Addr(), e.Servers[1].Addr()

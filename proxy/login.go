@@ -115,7 +115,8 @@ func (s *session) begin() error {
 		}
 	}
 	proof := s.login.Proof()
-	if c := s.cur; c != nil && c.LoginOK != nil { // the server tells what it has made of the session
+	if c := s.cur; c != nil && c.LoginOK != nil {
+		// the server tells what it has made of the session
 		ok := c.LoginOK
 		if proof != "" {
 			ok = protocol.WithText(ok, proof)
@@ -133,7 +134,8 @@ func (s *session) begin() error {
 			return err
 		}
 	}
-	return s.SetDeadline(time.Time{}) // if that was Shutdown's, the session sees before it waits that it has to leave
+	// if that was Shutdown's, the session sees before it waits that it has to leave
+	return s.SetDeadline(time.Time{})
 }
 
 // expectsState says whether the client expects of the login's OK what only the server

@@ -102,7 +102,8 @@ func TestAnUnknownUserIsCheckedByTheServer(t *testing.T) {
 						if !errors.As(got, &told) || told.Number != l.codes[0] && told.Number != l.codes[len(l.codes)-1] {
 							t.Fatalf("got %v, want one of %v", got, l.codes)
 						}
-						// Direct the client need not be asked by a switch, but the words are the same.
+						// Direct the client need not be asked by a switch, but the words are the
+						// same.
 						plain := func(m *mysql.Config) { m.User, m.Passwd = l.user, l.password }
 						want := e.tryLogin(t, e.Servers[0].Addr(), l.schema, plain)
 						text := strings.ReplaceAll(fmt.Sprint(got), "'localhost'", "'127.0.0.1'")
@@ -358,7 +359,9 @@ func TestMariaDBsOtherPluginsAreRelayed(t *testing.T) {
 				})
 				for _, name := range names {
 					if name == "caching_sha2_password" && node == "tcp" {
-						continue // MariaDB 11.8 has no RSA key for it, and takes the password over its socket only
+						// MariaDB 11.8 has no RSA key for it, and takes the password over its
+						// socket only
+						continue
 					}
 					s.Exec(t, "FLUSH PRIVILEGES") // forgets caching_sha2_password's fast way
 					for range 2 {
@@ -699,7 +702,8 @@ func TestFurtherShardsOfARelayedSession(t *testing.T) {
 		e := newEnv(t, setup{Shards: 2, Proxy: byServer, Backend: func(o *backend.Options) { o.Shards[1].Login = &o.Probe }})
 		account(t, e.Servers[0], "relay_first@'%'", "IDENTIFIED BY 'pw'")
 		login := func(m *mysql.Config) { m.User, m.Passwd = "relay_first", "pw" }
-		if !e.Servers[0].IsMariaDB() { // the full exchange would go past the proxy, but the fast one does not need it
+		if !e.Servers[0].IsMariaDB() {
+			// the full exchange would go past the proxy, but the fast one does not need it
 			if err := e.tryLogin(t, e.Addr(), "", login); err != nil {
 				t.Fatal(err)
 			}
@@ -732,7 +736,8 @@ func TestStatementsOfARelayedLoginCanBeEnded(t *testing.T) {
 		byServer(o)
 		o.Admins = []string{"relay_admin"}
 	}, Backend: func(o *backend.Options) {
-		o.Shards[0].Probe, o.Probe = o.Probe, backend.Credentials{} // as the account of the sequence server
+		// as the account of the sequence server
+		o.Shards[0].Probe, o.Probe = o.Probe, backend.Credentials{}
 	}})
 	s := e.Servers[0]
 	e.hold(t, 0)

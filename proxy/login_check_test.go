@@ -59,7 +59,8 @@ func check(t *testing.T, from, addr string, sent []byte) (answer []byte, err err
 	}
 	for {
 		if err := c.Fill(); err != nil {
-			if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) { // by a server with bytes unread
+			if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+				// by a server with bytes unread
 				err = nil
 			}
 			return append(answer, c.Buffered()...), err
@@ -79,7 +80,8 @@ func TestHAProxysMySQLCheckGetsTheServersAnswer(t *testing.T) {
 			if err != nil || len(want) == 0 {
 				t.Fatalf("%s as %s, direct: got %x, %v", form, user, want, err)
 			}
-			want = bytes.ReplaceAll(want, []byte("localhost"), []byte(otherHost)) // where the proxy comes from
+			// where the proxy comes from
+			want = bytes.ReplaceAll(want, []byte("localhost"), []byte(otherHost))
 			if ok := want[4] == 0; ok != (user == "checker" && server.IsMariaDB()) {
 				t.Fatalf("%s as %s, direct: got %q", form, user, want)
 			}

@@ -292,7 +292,8 @@ func TestOddNamesInALoginDoNotCountAgainstTheProxysHost(t *testing.T) {
 
 func TestASilentClientIsGivenUpBeforeTheServerDoes(t *testing.T) {
 	e, server := startByOtherHost(t, func(o *proxy.Options) { o.LoginTimeout = time.Minute }, "--connect-timeout=2")
-	if err := e.tryLogin(t, e.Addr(), "", nil); err != nil { // and the proxy knows how patient the server is
+	if err := e.tryLogin(t, e.Addr(), "", nil); err != nil {
+		// and the proxy knows how patient the server is
 		t.Fatal(err)
 	}
 	c := dialPackets(t, "tcp", e.Addr())

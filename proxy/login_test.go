@@ -421,7 +421,8 @@ func TestALongNameIsNotLoggedWhole(t *testing.T) {
 	}
 }
 
-// A line about a refused login has the user who it was said to be, and the error that the client was told.
+// A line about a refused login has the user who it was said to be, and the error that the client
+// was told.
 func TestTheLogSaysWhoWasRefusedAndWhatHeWasTold(t *testing.T) {
 	e := newEnv(t, setup{AdminAddress: true, Proxy: func(o *proxy.Options) {
 		withWatcher(o)

@@ -17,8 +17,8 @@ func (s *session) shown() shown.Writer {
 	return shown.Writer{Session: s, Sequences: s.set.Sequences, Patience: &s.numbers.Patience, Schema: s.state.Schema}
 }
 
-// mayLookForSequences says whether the text just analysed may be a question by which programs look for
-// sequences. See [shown.Writer].
+// mayLookForSequences says whether the text just analysed may be a question by which programs look
+// for sequences. See [shown.Writer].
 func (s *session) mayLookForSequences() bool {
 	st := &s.stmt
 	return (st.Kind == statement.Select || st.Kind == statement.Show) && st.Words&(statement.SystemSchema|statement.LooksForSequences) != 0 &&

@@ -176,8 +176,8 @@ func lookUp(t *testing.T, c *sql.Conn, how, query string, args []any) (columns, 
 	return strings.Join(names, ","), strings.Join(all, "|")
 }
 
-// A question that is prepared has the answer of each execution's moment, be it by new sequences or by
-// numbers that were taken.
+// A question that is prepared has the answer of each execution's moment, be it by new sequences or
+// by numbers that were taken.
 func TestAPreparedQuestionSeesTheSequencesOfNow(t *testing.T) {
 	e := newEnv(t, setup{})
 	c, other := e.Conn(t, e.Schemas[0], nil), e.Conn(t, "", nil)
@@ -243,8 +243,8 @@ func TestAPreparedQuestionSeesTheSequencesOfNow(t *testing.T) {
 	}
 }
 
-// MariaDB's clients may mean the last statement prepared by -1. A question that is prepared again in
-// between does not take its place.
+// MariaDB's clients may mean the last statement prepared by -1. A question that is prepared again
+// in between does not take its place.
 func TestAQuestionPreparedAgainIsNotTheLastOnePrepared(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.Servers[0].OnMariaDB(t, "MySQL knows no such id")
@@ -268,8 +268,8 @@ func TestAQuestionPreparedAgainIsNotTheLastOnePrepared(t *testing.T) {
 	}
 }
 
-// What a name means in NEXTVAL, it means in a list: "photos" is a sequence of any schema, "album.photos"
-// one of album.
+// What a name means in NEXTVAL, it means in a list: "photos" is a sequence of any schema,
+// "album.photos" one of album.
 func TestASequenceIsShownInTheSchemasWhereItsNameMeansIt(t *testing.T) {
 	var name string
 	e := newEnv(t, setup{Shards: 2, Proxy: func(o *proxy.Options) {

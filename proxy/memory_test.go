@@ -145,7 +145,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// A statement that was sent on holds nothing: it may wait for a lock of a session that sends a large one.
+// A statement that was sent on holds nothing: it may wait for a lock of a session that sends a
+// large one.
 func TestStatementsThatWaitForALockHoldNoMemory(t *testing.T) {
 	const size = 8 << 20
 	e := newEnv(t, setup{Proxy: withMemory(2 * size)})

@@ -156,7 +156,8 @@ func TestAServerThatRefusesToTellTheModeEndsNoSession(t *testing.T) {
 	if err := serverError(t, w.query("SELECT 'é'")); err.Code != 1226 { // with a ping behind it
 		t.Errorf("a text: got %v, want the server's 1226", err)
 	}
-	if got := w.do(protocol.ComStmtPrepare, "SELECT 'é'"); got[4] != 0 { // which the server does not count
+	if got := w.do(protocol.ComStmtPrepare, "SELECT 'é'"); got[4] != 0 {
+		// which the server does not count
 		t.Errorf("a text to prepare: %v", serverError(t, got))
 	}
 	for _, cmd := range []protocol.Command{protocol.ComQuery, protocol.ComStmtPrepare} {

@@ -38,8 +38,8 @@ func (s *session) askUTF8(name []byte, charset string) (text []byte, is bool, er
 
 func ascii(b []byte) bool { return plan.ASCII(b) }
 
-// ofSequenceTable stands in ddl.Sequence.Schemas for a name that had the schema of the sequence table in
-// front: it can be no server's.
+// ofSequenceTable stands in ddl.Sequence.Schemas for a name that had the schema of the sequence
+// table in front: it can be no server's.
 const ofSequenceTable = -1
 
 // convertNames is InUTF8 for every name of a statement about sequences, in place.

@@ -54,7 +54,8 @@ func TestTheColumnOfEveryNumberIsThatOfLastInsertID(t *testing.T) {
 		t.Errorf("beside a number: got %v, want the number before, %d", rows, n)
 	}
 	got = split(p.Proxy.do(protocol.ComStmtPrepare, fmt.Sprintf(previous, "NEXTVAL('photos')")))
-	want = split(p.Direct.do(protocol.ComStmtPrepare, fmt.Sprintf(previous, "LAST_INSERT_ID(?)")))[1:] // its parameter
+	// its parameter
+	want = split(p.Direct.do(protocol.ComStmtPrepare, fmt.Sprintf(previous, "LAST_INSERT_ID(?)")))[1:]
 	for i := 2; i < 6; i++ {
 		if string(got[i]) != string(want[i]) {
 			t.Errorf("prepared beside a number: packet %d is\n%x, want\n%x", i, got[i], want[i])

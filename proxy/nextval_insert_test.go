@@ -54,7 +54,8 @@ func TestAnInsertWithNumbersIsWhatLastInsertIDWouldBe(t *testing.T) {
 		}},
 		{"that fails", []string{
 			"SELECT LAST_INSERT_ID(42)",
-			"INSERT INTO photos (id) VALUES («NEXTVAL('photos')»), (1)", // duplicate key after the evaluation
+			// duplicate key after the evaluation
+			"INSERT INTO photos (id) VALUES («NEXTVAL('photos')»), (1)",
 			"SHOW WARNINGS",
 			left,
 			"INSERT INTO photos (id) VALUES (1), («NEXTVAL('photos')»)", // and before

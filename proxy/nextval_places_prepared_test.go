@@ -214,10 +214,10 @@ func TestNoConstructPutsOneNumberIntoTwoRows(t *testing.T) {
 	}
 }
 
-// A server prepares a statement anew by itself when what it names has changed since. What it then says of the statement's columns and
-// parameters must fit those that the proxy has added.
-// outlive executes all statements twice after each of the changes, and compares. args returns
-// the arguments of the next execution, given the index of the change before it.
+// A server prepares a statement anew by itself when what it names has changed since. What it then
+// says of the statement's columns and parameters must fit those that the proxy has added. outlive
+// executes all statements twice after each of the changes, and compares. args returns the arguments
+// of the next execution, given the index of the change before it.
 func (o *oracle) outlive(t *testing.T, p *pair, all []*preparedPair, changes []string, args func(change int) []argument) {
 	t.Helper()
 	for i, change := range changes {

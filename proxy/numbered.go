@@ -8,12 +8,14 @@ import (
 	"seqproxy/backend"
 )
 
-// Numbered is a table whose bound column the server numbers by AUTO_INCREMENT, too, as the server of another shard does. A row that comes in past the proxy gets a
-// key there that may be on the other shard as well.
+// Numbered is a table whose bound column the server numbers by AUTO_INCREMENT, too, as the server
+// of another shard does. A row that comes in past the proxy gets a key there that may be on the
+// other shard as well.
 type Numbered struct {
 	Binding Binding
 	Shard   string
-	// Remedy is the statement, for that shard, that has the server give no numbers any more; or what to do where that is not known.
+	// Remedy is the statement, for that shard, that has the server give no numbers any more; or
+	// what to do where that is not known.
 	Remedy string
 }
 
@@ -53,8 +55,8 @@ func (s *settings) numbered(ctx context.Context, creds func(*backend.Shard) ([]b
 	return all, err
 }
 
-// Numbered looks, with the accounts of the configuration, which bound columns have AUTO_INCREMENT on more than one shard. An error is of shards that could not be
-// asked.
+// Numbered looks, with the accounts of the configuration, which bound columns have AUTO_INCREMENT
+// on more than one shard. An error is of shards that could not be asked.
 func (s *Server) Numbered(ctx context.Context) ([]Numbered, error) {
 	set := s.settings.Load()
 	return set.numbered(ctx, func(shard *backend.Shard) ([]backend.Credentials, error) { return set.routes.Lookers(shard), nil })

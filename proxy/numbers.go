@@ -82,10 +82,11 @@ func (s *session) rewrite(sql []byte, a *plan.Action) error {
 	return nil
 }
 
-// splice writes the command with the text in s.stmt rewritten, and splices in it, to s.scratch, but for its
-// header, and returns its size without that.
+// splice writes the command with the text in s.stmt rewritten, and splices in it, to s.scratch, but
+// for its header, and returns its size without that.
 func (s *session) splice(sql []byte, subs []statement.Substitution, splices []statement.Splice) int {
-	s.scratch = slices.Grow(s.scratch[:0], len(s.attributes)+len(sql)+64*(1+len(subs))) // or a long text is copied many times
+	// or a long text is copied many times
+	s.scratch = slices.Grow(s.scratch[:0], len(s.attributes)+len(sql)+64*(1+len(subs)))
 	s.scratch = append(s.scratch, 0, 0, 0, 0, byte(protocol.ComQuery))
 	s.scratch = append(s.scratch, s.attributes...)
 	s.scratch = s.stmt.Splice(s.scratch, sql, subs, splices)

@@ -116,7 +116,8 @@ func unmark(text string) string {
 			first = false
 			return "LAST_INSERT_ID(" + p + ")"
 		}
-		return "IF(1,CAST(" + p + " AS UNSIGNED),LAST_INSERT_ID(" + p + "))" // has the column of LAST_INSERT_ID(n)
+		// has the column of LAST_INSERT_ID(n)
+		return "IF(1,CAST(" + p + " AS UNSIGNED),LAST_INSERT_ID(" + p + "))"
 	})
 }
 

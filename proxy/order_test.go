@@ -14,8 +14,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// Two proxies give numbers of an ORDER sequence, in every way there is, to many connections, and their server is killed. Whoever asks after
-// another was answered has the higher number.
+// Two proxies give numbers of an ORDER sequence, in every way there is, to many connections, and
+// their server is killed. Whoever asks after another was answered has the higher number.
 func TestOrderedNumbersRiseInTheOrderOfTimeOverAllProxies(t *testing.T) {
 	servers := []*mysqltest.Server{mysqltest.Start(t)}
 	var schema string

@@ -44,7 +44,8 @@ func (s *session) enterBoth(a, b *backend.Shard) error {
 		if err := s.enter(a); err != nil {
 			return err
 		}
-		if err := s.enter(b); err != nil || s.engaged.Load().Has(a) { // or it has waited, and a may be paused now
+		if err := s.enter(b); err != nil || s.engaged.Load().Has(a) {
+			// or it has waited, and a may be paused now
 			return err
 		}
 	}

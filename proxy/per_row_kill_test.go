@@ -8,11 +8,13 @@ import (
 	"seqproxy/sequence"
 )
 
-// The server has sent its rows, so that nothing but the wait for their numbers is there to be ended.
+// The server has sent its rows, so that nothing but the wait for their numbers is there to be
+// ended.
 func TestKillQueryEndsRowsThatWaitForNumbers(t *testing.T) {
 	servers := twoServers(t)
 	e := newEnv(t, setup{Servers: servers, Sequence: func(o *sequence.Options) {
-		o.Servers[0].Addr, o.AllocateTimeout = servers[1].Addr(), 2*time.Minute // longer than the test waits
+		// longer than the test waits
+		o.Servers[0].Addr, o.AllocateTimeout = servers[1].Addr(), 2*time.Minute
 	}})
 	if _, err := e.Sequences.Create(t.Context(), sequence.CreateOptions{Name: "s", Cache: 1}); err != nil {
 		t.Fatal(err)
@@ -29,7 +31,8 @@ func TestKillQueryEndsRowsThatWaitForNumbers(t *testing.T) {
 	answer := make(chan []byte, 1)
 	go func() { answer <- w.receive(protocol.ShapeResult, nil) }()
 	eventually(t, "a wait for numbers", func() bool { return waits() > 0 })
-	eventually(t, "KILL QUERY ends the wait", func() bool { // the first may come a moment before the wait is one that can be ended
+	eventually(t, "KILL QUERY ends the wait", func() bool {
+		// the first may come a moment before the wait is one that can be ended
 		if got := killer.query("KILL QUERY " + w.id()); got[4] != 0 {
 			t.Fatalf("KILL QUERY: %v", serverError(t, got))
 		}
@@ -48,7 +51,8 @@ func TestKillQueryEndsRowsThatWaitForNumbers(t *testing.T) {
 	eventually(t, "numbers again", func() bool { return w.query("DO NEXTVAL('s')")[4] == 0 })
 }
 
-// What was looked up for a statement that is refused is no wait any more when that has ended: neither KILL QUERY nor the time that passes counts as part of it.
+// What was looked up for a statement that is refused is no wait any more when that has ended:
+// neither KILL QUERY nor the time that passes counts as part of it.
 func TestARefusedStatementLeavesNoWaitBehind(t *testing.T) {
 	e := newEnv(t, setup{})
 	for _, name := range []string{"s1", "s2"} {
@@ -62,7 +66,8 @@ func TestARefusedStatementLeavesNoWaitBehind(t *testing.T) {
 	if got := killer.query("KILL QUERY " + w.id()); got[4] != 0 { // it is idle
 		t.Fatalf("KILL QUERY: %v", serverError(t, got))
 	}
-	if got := w.rows("SELECT NEXTVAL('s2')"); len(got) != 1 || got[0] != "1" { // the first has to be reserved
+	if got := w.rows("SELECT NEXTVAL('s2')"); len(got) != 1 || got[0] != "1" {
+		// the first has to be reserved
 		t.Errorf("after a KILL QUERY between statements: got %q, want 1", got)
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// A result whose numbers are reserved piece by piece at a distant server has the time anew for each piece: all the waits together are longer.
+// A result whose numbers are reserved piece by piece at a distant server has the time anew for each
+// piece: all the waits together are longer.
 func TestALongResultHasTheTimeForEachPieceOfItsNumbers(t *testing.T) {
 	server := mysqltest.StartUnsynced(t)
 	link := mysqltest.NewLink(t, server.Addr())

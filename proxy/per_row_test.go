@@ -140,10 +140,14 @@ var rowTexts = []string{
 	"WITH c AS (SELECT * FROM t WHERE id < 9) SELECT c.a, «NEXTVAL('photos')» FROM c ORDER BY c.id",
 	"SELECT «NEXTVAL('photos')», ROW_NUMBER() OVER (ORDER BY id) FROM t ORDER BY id",
 	"SELECT «NEXTVAL('photos')», v.* FROM v ORDER BY 2",
-	"SELECT CAST('x' AS SIGNED), «NEXTVAL('photos')» FROM t WHERE id < 9",                                          // warnings
-	"SELECT «NEXTVAL('photos')», (SELECT 1 UNION SELECT IF(t.id = 1200, 2, 1)) FROM t",                             // an error in mid-result
-	"SELECT «NEXTVAL('photos')», nothing FROM t",                                                                   // an error
-	"SELECT «NEXTVAL('photos')» AS `a b`, (SELECT MAX(id) FROM t) AS m FROM (SELECT 1 AS one UNION SELECT 2) d ; ", // what it is
+	// warnings
+	"SELECT CAST('x' AS SIGNED), «NEXTVAL('photos')» FROM t WHERE id < 9",
+	// an error in mid-result
+	"SELECT «NEXTVAL('photos')», (SELECT 1 UNION SELECT IF(t.id = 1200, 2, 1)) FROM t",
+	// an error
+	"SELECT «NEXTVAL('photos')», nothing FROM t",
+	// what it is
+	"SELECT «NEXTVAL('photos')» AS `a b`, (SELECT MAX(id) FROM t) AS m FROM (SELECT 1 AS one UNION SELECT 2) d ; ",
 }
 
 func TestEachRowOfASelectGetsANumberOfItsOwn(t *testing.T) {

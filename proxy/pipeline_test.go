@@ -218,7 +218,8 @@ func TestPacketNumbersOfLongAnswersBeginAnewBehind255(t *testing.T) {
 	}
 	for _, caps := range endings {
 		w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Capabilities: caps})
-		for _, sql := range []string{"SHOW SEQUENCES", "SELECT seq FROM " + e.Servers[0].Numbers(600)} { // of the proxy, of the server
+		for _, sql := range []string{"SHOW SEQUENCES", "SELECT seq FROM " + e.Servers[0].Numbers(600)} {
+			// of the proxy, of the server
 			answer := w.query(sql)
 			num, packets := uint8(1), 0
 			for rest := answer; len(rest) > 0; num++ {

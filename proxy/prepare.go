@@ -123,7 +123,8 @@ func (s *session) prepare(sql []byte) error {
 	return s.prepareOn(c, p, text)
 }
 
-// prepareLocal answers COM_STMT_PREPARE for a statement with so many parameters that the proxy answers.
+// prepareLocal answers COM_STMT_PREPARE for a statement with so many parameters that the proxy
+// answers.
 func (s *session) prepareLocal(sql []byte, columns []protocol.Column, n int) error {
 	form, err := s.form(true)
 	if err != nil {
@@ -164,7 +165,8 @@ func (s *session) prepareOn(c *backend.Conn, p *prepared, text []byte) error {
 		return err
 	}
 	if a.refused {
-		s.state.LastOwn = state.OwnNothing // its error is the last; else a PREPARE leaves all as it is
+		// its error is the last; else a PREPARE leaves all as it is
+		s.state.LastOwn = state.OwnNothing
 		return nil
 	}
 	if err := s.prepared.add(p); err != nil {

@@ -20,7 +20,8 @@ import (
 // arguments. A question mark that is no parameter is written §.
 type preparedText struct {
 	proxied, direct string
-	params          []byte // of the direct text, in order: p and o for numbers, ? for the client's own
+	// of the direct text, in order: p and o for numbers, ? for the client's own
+	params []byte
 }
 
 var directParam = regexp.MustCompile(`\{[po]\}|\?`)
@@ -38,7 +39,8 @@ func parsePrepared(text string) preparedText {
 				first = false
 				return "LAST_INSERT_ID(" + key + ")"
 			}
-			return "IF(1,CAST(" + key + " AS UNSIGNED),LAST_INSERT_ID(NULL))" // has the column of LAST_INSERT_ID(n)
+			// has the column of LAST_INSERT_ID(n)
+			return "IF(1,CAST(" + key + " AS UNSIGNED),LAST_INSERT_ID(NULL))"
 		})
 	}
 	p := preparedText{proxied: strings.ReplaceAll(markedCall.ReplaceAllString(proxied, "$1"), "§", "?")}
@@ -224,7 +226,8 @@ func (pp *preparedPair) execute(rebound bool, args ...argument) {
 	compare(pp.t, fmt.Sprintf("execute %.200s with %d arguments", pp.text.proxied, len(args)), got, want)
 }
 
-// executeAndAsk executes three times, with 1, 2 and so on for arguments, and asks each time what was left behind.
+// executeAndAsk executes three times, with 1, 2 and so on for arguments, and asks each time what
+// was left behind.
 func (pp *preparedPair) executeAndAsk() {
 	pp.t.Helper()
 	own := make([]argument, strings.Count(string(pp.text.params), "?"))

@@ -68,7 +68,8 @@ func TestAPreparedUSEGoesToTheShardThatOwnsTheSchema(t *testing.T) {
 			here(want)
 		}
 	}
-	missing := prepare("USE " + e.Schemas[1] + "_missing") // of the default shard, as all that nobody owns
+	// of the default shard, as all that nobody owns
+	missing := prepare("USE " + e.Schemas[1] + "_missing")
 	if err := serverError(t, missing()); err.Code != 1049 {
 		t.Errorf("a schema that is not there: got %v, want 1049", err)
 	}

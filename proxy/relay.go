@@ -121,7 +121,8 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 			if ev == protocol.Done {
 				s.noteNotice(c, c.Buffered()[accepted-n:accepted], whole)
 				s.state.LastID.Answered(c.Answer.Rows)
-				s.state.LastConn = idOfConn(c) // not for commands without an answer: they leave nothing
+				// not for commands without an answer: they leave nothing
+				s.state.LastConn = idOfConn(c)
 				noteError(c)
 				s.noteRefusal(c, c.Buffered()[accepted-n:accepted], whole)
 				if e.unexplained && c.Answer.InsertID != 0 {

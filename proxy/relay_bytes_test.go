@@ -336,7 +336,8 @@ func TestCommandsWithFiguresThatChangeHaveTheServersForm(t *testing.T) {
 			t.Errorf("COM_STATISTICS: got %q", got)
 		}
 		got := split(w.do(protocol.ComProcessInfo, ""))
-		if failed := got[0][0] == 0xff; failed == e.Servers[0].IsMariaDB() { // MySQL 9 has it no more
+		if failed := got[0][0] == 0xff; failed == e.Servers[0].IsMariaDB() {
+			// MySQL 9 has it no more
 			t.Errorf("COM_PROCESS_INFO: got %q", got[0])
 		}
 	}

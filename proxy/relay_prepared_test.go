@@ -103,7 +103,8 @@ func TestPreparedStatementsAreAnsweredAsByTheServer(t *testing.T) {
 			insert.same(protocol.ComStmtLongData, "\x02\x00first ")
 			insert.same(protocol.ComStmtLongData, "\x02\x00second")
 			insert.execute("\x02", typeLong+typeString+typeBlob, "\x01\x00\x00\x00")
-			insert.execute("\x00", typeLong+typeString+typeBlob, "\x01\x00\x00\x00\x01a\x01b") // duplicate key
+			// duplicate key
+			insert.execute("\x00", typeLong+typeString+typeBlob, "\x01\x00\x00\x00\x01a\x01b")
 			insert.same(protocol.ComStmtLongData, "\x02\x00dropped by the reset")
 			insert.same(protocol.ComStmtReset, "")
 			insert.execute("\x00", typeLong+typeString+typeBlob, "\x02\x00\x00\x00\x01a\x01b")
@@ -194,7 +195,8 @@ func TestEveryWayOfBindingIsTheServersToUnderstand(t *testing.T) {
 			s.execute(string(nulls), "", values)
 			s.same(protocol.ComStmtReset, "")
 			s.execute(string(nulls), "", values)
-			s.execute(strings.Repeat("\xff", len(nulls)), strings.Repeat("\x06\x00", n), "") // the type NULL
+			// the type NULL
+			s.execute(strings.Repeat("\xff", len(nulls)), strings.Repeat("\x06\x00", n), "")
 			// The same with a parameter of the proxy's before, between and behind them.
 			sql := "INSERT INTO t VALUES (NEXTVAL('s'), COALESCE(0" + strings.Repeat(", ?", n) + "), NEXTVAL('s') * 0)"
 			id := string(p.Proxy.do(protocol.ComStmtPrepare, sql)[5:9])

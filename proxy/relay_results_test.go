@@ -83,7 +83,8 @@ func TestProceduresAreAnsweredAsByTheServer(t *testing.T) {
 				s.same(protocol.ComStmtFetch, "\x02\x00\x00\x00")
 				s.same(protocol.ComStmtReset, "")
 				s.same(protocol.ComStmtClose, "")
-				p.query("DROP TABLE IF EXISTS no_such") // or an error that names the statement's id is still there
+				// or an error that names the statement's id is still there
+				p.query("DROP TABLE IF EXISTS no_such")
 			}
 			out := p.prepare("CALL outs(?, ?, ?)")
 			for range 2 {
@@ -147,9 +148,13 @@ func TestCursorsMayBeReadInTurns(t *testing.T) {
 		}
 		fetch(up, 0)
 		fetch(up, 1<<31)
-		fetch(up, 1)                                                                     // behind the last row
-		down.same(protocol.ComStmtExecute, open+binding("\x00", "", "\xc8\x00\x00\x00")) // again, while it is open
-		if e.Servers[0].IsMariaDB() {                                                    // and without a cursor; MySQL 9 then sends an OK in place of the rows, which no client understands
+		// behind the last row
+		fetch(up, 1)
+		// again, while it is open
+		down.same(protocol.ComStmtExecute, open+binding("\x00", "", "\xc8\x00\x00\x00"))
+		if e.Servers[0].IsMariaDB() {
+			// and without a cursor; MySQL 9 then sends an OK in place of the rows, which no client
+			// understands
 			down.same(protocol.ComStmtExecute, "\x00\x01\x00\x00\x00"+binding("\x00", "", "\xf0\x01\x00\x00"))
 		}
 		fetch(down, 1)
@@ -171,7 +176,8 @@ func TestCursorsMayBeReadInTurns(t *testing.T) {
 				continue // with a cursor it ends the server
 			}
 			s := p.prepare(sql)
-			kinds := []string{open, "\x02\x01\x00\x00\x00", "\x04\x01\x00\x00\x00", "\x07\x01\x00\x00\x00"} // for update, scrollable: nobody has them
+			// for update, scrollable: nobody has them
+			kinds := []string{open, "\x02\x01\x00\x00\x00", "\x04\x01\x00\x00\x00", "\x07\x01\x00\x00\x00"}
 			if !e.Servers[0].IsMariaDB() {
 				kinds = kinds[:1] // see above
 			}

@@ -105,12 +105,14 @@ func TestAReplicaReplicatesThroughTheProxy(t *testing.T) {
 	server.Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (id INT PRIMARY KEY, a LONGTEXT)")
 	r := e.replicate(t, e.Addr(), gtid...)
 	server.Exec(t, "SET GLOBAL "+enabled+" = 1")
-	t.Cleanup(func() { server.Exec(t, "SET GLOBAL "+enabled+" = 0") }) // or commits wait for a replica that is no more
+	// or commits wait for a replica that is no more
+	t.Cleanup(func() { server.Exec(t, "SET GLOBAL "+enabled+" = 0") })
 	count := "SELECT COUNT(*) FROM " + e.Schemas[0] + ".t"
 	r.await(count, "0")
 
 	c := e.Conn(t, e.Schemas[0], nil)
-	exec(t, c, "INSERT INTO t SELECT seq, REPEAT('x', 1000) FROM "+server.Numbers(2000)) // more than a buffer
+	// more than a buffer
+	exec(t, c, "INSERT INTO t SELECT seq, REPEAT('x', 1000) FROM "+server.Numbers(2000))
 	r.await(count, "2000")
 	for i := range 20 {
 		exec(t, c, fmt.Sprintf("INSERT INTO t VALUES (%d, 'one by one')", 10_000+i))

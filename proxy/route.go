@@ -43,7 +43,9 @@ func (s *session) explainRoute(sql []byte, p *prepared) error {
 	if err := s.notHere(&s.stmt); err != nil {
 		return err
 	}
-	if s.login.AtAdmin { // it is told of a session where clients connect; what a server is asked on the way it is asked as this user
+	if s.login.AtAdmin {
+		// it is told of a session where clients connect; what a server is asked on the way it is
+		// asked as this user
 		s.routes = s.set.routes
 		defer func() {
 			s.closeBackends()

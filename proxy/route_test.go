@@ -113,7 +113,8 @@ func TestExplainRouteSaysWhatBecomesOfAStatement(t *testing.T) {
 		{"SELECT COUNT(*) FROM t WHERE id = NEXTVAL('photos')", routed{Kind: "refused", Code: "1235", State: "42000"}},
 		{"SELECT NEXTVAL('videos')", routed{Kind: "refused", Code: "4091", State: "42S02", Message: "Unknown SEQUENCE: 'videos'"}},
 		{"SELECT GET_LOCK('x', 0)", routed{Kind: "relay", Shard: "s0", Why: own, Node: node[0], Pin: "a lock was taken with GET_LOCK"}},
-		{"USE " + e.Schemas[1] + " ", routed{Kind: "refused", Code: "1235", State: "42000"}}, // with the lock
+		// with the lock
+		{"USE " + e.Schemas[1] + " ", routed{Kind: "refused", Code: "1235", State: "42000"}},
 	} {
 		before, shown := next(), routed{}
 		for _, prepared := range []bool{false, true} {

@@ -47,7 +47,8 @@ func TestRoutinesAreAnsweredAsByTheServer(t *testing.T) {
 			// An execution that is passed on as it comes, not held.
 			long := strings.Repeat("x", 200_000)
 			for _, flags := range []string{"\x01", "\x00", "\x04"} {
-				s := p.prepare("SELECT LENGTH(?) FROM t") // MySQL mixes up executions with and without a cursor
+				// MySQL mixes up executions with and without a cursor
+				s := p.prepare("SELECT LENGTH(?) FROM t")
 				s.same(protocol.ComStmtExecute, flags+"\x01\x00\x00\x00"+binding("\x00", typeBlob, string(protocol.AppendLenEncBytes(nil, long))))
 				s.same(protocol.ComStmtFetch, "\x02\x00\x00\x00")
 			}

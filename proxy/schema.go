@@ -5,9 +5,9 @@ import (
 	"seqproxy/proxy/state"
 )
 
-// useSchema makes a schema the current one, as COM_INIT_DB and USE do: the command just
-// parsed goes to the shard that owns the schema, with the session's state. p is the prepared USE that
-// is executed, nil for others. Another shard than the one that knows p is told by COM_INIT_DB.
+// useSchema makes a schema the current one, as COM_INIT_DB and USE do: the command just parsed goes
+// to the shard that owns the schema, with the session's state. p is the prepared USE that is
+// executed, nil for others. Another shard than the one that knows p is told by COM_INIT_DB.
 func (s *session) useSchema(schema string, p *prepared) error {
 	shard, err := s.enterFor(schema)
 	if err != nil {

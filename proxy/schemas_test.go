@@ -58,7 +58,8 @@ func TestUSEAmongSeveralStatementsStaysOnItsShard(t *testing.T) {
 	if got := w.rows("SELECT DATABASE(), @@port"); got[0] != e.SequenceSchema || got[1] != e.port(0) {
 		t.Errorf("after USE of the same shard: got %v, want %s, %s", got, e.SequenceSchema, e.port(0))
 	}
-	if err := serverError(t, w.query("DROP DATABASE "+e.Schemas[1])); err.Code != 1235 { // pinned: it cannot be reached
+	if err := serverError(t, w.query("DROP DATABASE "+e.Schemas[1])); err.Code != 1235 {
+		// pinned: it cannot be reached
 		t.Errorf("a schema of the other shard: got %v, want 1235", err)
 	}
 	if got := w.query("CREATE DATABASE IF NOT EXISTS " + e.Schemas[0]); got[4] != 0 {

@@ -57,7 +57,8 @@ func TestTheLogHoldsNoSecret(t *testing.T) {
 			o.Logger, o.SlowStatement, o.TLS, o.RelayLogins, o.MaxStatement = log, time.Nanosecond, serverTLS, true, 20_000
 			o.Users = append(o.Users,
 				proxy.User{Name: "listed", Password: marked + "1", OldPassword: marked + "2", Admin: true},
-				proxy.User{Name: "absent", Password: marked + "3"}) // the server knows another password
+				// the server knows another password
+				proxy.User{Name: "absent", Password: marked + "3"})
 			o.Admin = admin.NewSequences(o.Sequences.(*sequence.Sequences), nil)
 		},
 	})

@@ -12,7 +12,8 @@ import (
 // A sequence server that lets nobody in is away like one that is down: numbers come from memory, an
 // error names the sequence that has none, and all goes on by itself when there is room again.
 func TestASequenceServerWithoutConnectionsToGive(t *testing.T) {
-	numbers := mysqltest.Start(t, "--max-connections=10", "--connect-timeout=100") // what only connects stays so long
+	// what only connects stays so long
+	numbers := mysqltest.Start(t, "--max-connections=10", "--connect-timeout=100")
 	e := newEnv(t, setup{Sequence: func(o *sequence.Options) {
 		o.Servers[0] = sequence.ServerOptions{Addr: numbers.Addr(), User: "root", Database: numbers.Schema(t)}
 		o.AllocateTimeout = 300 * time.Millisecond

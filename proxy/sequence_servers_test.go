@@ -65,7 +65,8 @@ func TestSequenceServersAreChangedBySQL(t *testing.T) {
 	}
 }
 
-// beforeAddition has one sequence, photos, on one sequence server, and another server that can be added.
+// beforeAddition has one sequence, photos, on one sequence server, and another server that can be
+// added.
 func beforeAddition(t *testing.T, none bool) (c *sql.Conn, second *mysqltest.Server) {
 	t.Helper()
 	second = mysqltest.Start(t)
@@ -112,7 +113,8 @@ func TestTheListOfSequenceServersTellsOfThePlan(t *testing.T) {
 	}
 }
 
-// One that is dead is taken out by the operator's word, on how far it has come and on the applications that count there.
+// One that is dead is taken out by the operator's word, on how far it has come and on the
+// applications that count there.
 func TestADeadSequenceServerIsTakenOutBySQL(t *testing.T) {
 	c, second := beforeAddition(t, false)
 	add, remove := "SEQPROXY ADD SEQUENCE SERVER '"+second.Addr()+"'", "SEQPROXY REMOVE SEQUENCE SERVER '"+second.Addr()+"'"

@@ -156,7 +156,8 @@ func TestSequencesThatAreNotKnownAreNotListedWithoutTheServer(t *testing.T) {
 	}
 }
 
-// A statement needs several things of the sequence server. Where it does not answer they have one time together, and the error tells of all that was waited.
+// A statement needs several things of the sequence server. Where it does not answer they have one
+// time together, and the error tells of all that was waited.
 func TestAStatementWaitsOnceForAllThatItNeedsOfTheSequenceServer(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -165,14 +166,16 @@ func TestAStatementWaitsOnceForAllThatItNeedsOfTheSequenceServer(t *testing.T) {
 	defer func() { _ = silent.Close() }()
 	const limit = time.Second
 	e := newEnv(t, setup{
-		Backend: func(o *backend.Options) { o.Shards = o.Shards[:1] }, // with several shards an INSERT is an error after the first wait
+		// with several shards an INSERT is an error after the first wait
+		Backend: func(o *backend.Options) { o.Shards = o.Shards[:1] },
 		Sequence: func(o *sequence.Options) {
 			o.Servers[0].Addr, o.AllocateTimeout = silent.Addr().String(), limit
 		},
 	})
 	conn := e.Conn(t, mysqltest.Shared(t).Schema(t), nil)
 	exec(t, conn, "CREATE TEMPORARY TABLE t (id BIGINT UNSIGNED)")
-	_, err = conn.ExecContext(t.Context(), "INSERT INTO t VALUES (NEXTVAL('photos'))") // whether a column of t is filled, and then the sequence
+	// whether a column of t is filled, and then the sequence
+	_, err = conn.ExecContext(t.Context(), "INSERT INTO t VALUES (NEXTVAL('photos'))")
 	found := regexp.MustCompile(`\(waited (\S+)\)`).FindStringSubmatch(fmt.Sprint(err))
 	if found == nil {
 		t.Fatalf("got %v, want an error that tells how long was waited", err)

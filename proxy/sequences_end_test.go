@@ -23,7 +23,8 @@ func TestAStatementThatCrossesAMarkIsWarned(t *testing.T) {
 			want := map[int]string{75: "75%", 90: "90%", 99: "99%"}
 			w.query("CREATE SEQUENCE s MAXVALUE 100 NOCACHE")
 			for i := 1; i <= 100; i++ {
-				w.send(packet(command(protocol.ComQuery, "SELECT NEXTVAL('s')"))) // without a ping behind it, which resets the warnings
+				// without a ping behind it, which resets the warnings
+				w.send(packet(command(protocol.ComQuery, "SELECT NEXTVAL('s')")))
 				answer := w.receive(protocol.ShapeResult, nil)
 				if w.answer.ErrCode != 0 || w.answer.Warnings != uint16(len(want[i])/3) {
 					t.Fatalf("number %d: got error %d and %d warnings, want %q: %x", i, w.answer.ErrCode, w.answer.Warnings, want[i], answer)
@@ -129,7 +130,8 @@ func TestAStatementOfTheServersThatCrossesAMarkIsWarned(t *testing.T) {
 		t.Errorf("after the next INSERT SHOW WARNINGS tells %q, want nothing", rows)
 	}
 	ask(protocol.ComQuery, "ALTER SEQUENCE photos RESTART WITH 90")
-	got, _ = ask(protocol.ComQuery, "INSERT INTO photos VALUES (NEXTVAL('photos'), 1000)") // 1264: out of range
+	// 1264: out of range
+	got, _ = ask(protocol.ComQuery, "INSERT INTO photos VALUES (NEXTVAL('photos'), 1000)")
 	warned("an INSERT of which the server warns, too", got, "1264")
 	got, _ = ask(protocol.ComQuery, "INSERT INTO filled (n) VALUES (1)")
 	warned("an INSERT that is filled in", got)
@@ -139,7 +141,8 @@ func TestAStatementOfTheServersThatCrossesAMarkIsWarned(t *testing.T) {
 	got, _ = ask(protocol.ComQuery, "INSERT INTO filled SELECT NEXTVAL('counted'), 1 FROM photos")
 	warned("an INSERT ... SELECT", got)
 	ask(protocol.ComQuery, "CREATE SEQUENCE each MAXVALUE 100 NOCACHE START 75")
-	ask(protocol.ComQuery, "SELECT NEXTVAL('each'), id FROM photos LIMIT 1") // its count is the server's
+	// its count is the server's
+	ask(protocol.ComQuery, "SELECT NEXTVAL('each'), id FROM photos LIMIT 1")
 	if _, rows := ask(protocol.ComQuery, "SHOW WARNINGS"); len(rows) != 1 || !strings.Contains(rows[0][2], "of sequence 'each'") {
 		t.Errorf("a SELECT with a number per row: SHOW WARNINGS tells %q, want one of ours", rows)
 	}

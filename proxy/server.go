@@ -51,9 +51,11 @@ type sequencer interface {
 	// SetValue has a sequence go on behind n, or at n if that is not used; ok is false if it
 	// is beyond that already.
 	SetValue(ctx context.Context, name []byte, n uint64, used bool) (value uint64, ok bool, err error)
-	// Stride is how far apart the numbers of one sequence server are, where several take turns; else 1. It does no I/O.
+	// Stride is how far apart the numbers of one sequence server are, where several take turns;
+	// else 1. It does no I/O.
 	Stride() uint64
-	// Divided says whether several sequence servers divide the numbers, and by multiples of how many others may move a row of theirs; 1: by none. It asks them.
+	// Divided says whether several sequence servers divide the numbers, and by multiples of how
+	// many others may move a row of theirs; 1: by none. It asks them.
 	Divided(ctx context.Context) (several bool, turns uint64, err error)
 	// Schema is the schema of the sequence table.
 	Schema() string

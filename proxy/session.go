@@ -62,9 +62,10 @@ type session struct {
 
 // way is the way of a session's commands to servers.
 type way struct {
-	routes  *backend.Routes // those of session.set, or of earlier ones that the session is not done with
-	cur     *backend.Conn   // the current shard's
-	lastTag uint32          // of its connections to servers; see idOfConn
+	// those of session.set, or of earlier ones that the session is not done with
+	routes  *backend.Routes
+	cur     *backend.Conn // the current shard's
+	lastTag uint32        // of its connections to servers; see idOfConn
 	// waited: since it was last looked at, the session has waited for a shard that was paused.
 	waited bool
 	// moveAfter is when the session may try again to go where new routes send it.
@@ -80,27 +81,32 @@ type way struct {
 
 // outside is what other goroutines see of a session, and tell it.
 type outside struct {
-	mu            sync.Mutex                       // guards what follows, tally.Told, and changes of conns, which others read
-	resting       bool                             // it waits for a command; false in the login
-	transacting   bool                             // it has a transaction open; valid while resting
-	busy          bool                             // it is with a command; false in the login
-	backendClosed bool                             // a server may have closed one of conns while it was idle
-	introduced    bool                             // its account does not change, and may be read under mu
-	watcher       *kill.Watcher                    // has client and conns under watch; nil in a young session
-	conns         map[*backend.Shard]*backend.Conn // one for each shard that was needed
+	// guards what follows, tally.Told, and changes of conns, which others read
+	mu          sync.Mutex
+	resting     bool // it waits for a command; false in the login
+	transacting bool // it has a transaction open; valid while resting
+	busy        bool // it is with a command; false in the login
+	// a server may have closed one of conns while it was idle
+	backendClosed bool
+	// its account does not change, and may be read under mu
+	introduced bool
+	// has client and conns under watch; nil in a young session
+	watcher *kill.Watcher
+	conns   map[*backend.Shard]*backend.Conn // one for each shard that was needed
 }
 
 // handling is what is of the command that a session handles.
 type handling struct {
-	packetNum   uint8               // of the answer to it
-	stmt        statement.Statement // its text
-	attributes  []byte              // before the text, with QueryAttributes; in the client's buffer
-	explained   bool                // an insert id in the answer is to be expected, see plan.ExplainsID
-	replaced    bool                // the KILLs of the text are not what the client sent
-	unreached   bool                // it found no way to its server. See failed.
-	effect      state.Effect        // of the statement
-	fill        *plan.Filling       // what of it is filled in; nil: nothing
-	afterAnswer func()              // runs when the answer is sent; nil: nothing does
+	packetNum  uint8               // of the answer to it
+	stmt       statement.Statement // its text
+	attributes []byte              // before the text, with QueryAttributes; in the client's buffer
+	// an insert id in the answer is to be expected, see plan.ExplainsID
+	explained   bool
+	replaced    bool          // the KILLs of the text are not what the client sent
+	unreached   bool          // it found no way to its server. See failed.
+	effect      state.Effect  // of the statement
+	fill        *plan.Filling // what of it is filled in; nil: nothing
+	afterAnswer func()        // runs when the answer is sent; nil: nothing does
 
 	// scan follows a text that is not held, nil if that need not be; scanFrom is how many bytes
 	// come before more of the text.
@@ -345,7 +351,8 @@ func (s *session) logEnd(err error) {
 	}
 	var auth *protocol.AuthError
 	if s.login.Account.Name == "" && errors.As(err, &auth) {
-		s.login.Account = login.Claimed(auth.User) // who the client said it was; nobody was let in as that
+		// who the client said it was; nobody was let in as that
+		s.login.Account = login.Claimed(auth.User)
 	}
 	s.log().Log(level, event, errorFields(err)...)
 }

@@ -43,7 +43,8 @@ func newSettings(opts Options, routes *backend.Routes, before *settings) *settin
 	if before != nil && before.StatementMemory == opts.StatementMemory {
 		s.memory = before.memory
 	} else {
-		s.memory = newStatementMemory(opts.StatementMemory) // what is held of the one before is beside it
+		// what is held of the one before is beside it
+		s.memory = newStatementMemory(opts.StatementMemory)
 	}
 	return s
 }

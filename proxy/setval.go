@@ -26,7 +26,8 @@ func (s *session) RefuseSetval(a *plan.Slot) error {
 	return err
 }
 
-// Setval is SETVAL(), for the taker: it returns the value, or NULL where the sequence is beyond it already.
+// Setval is SETVAL(), for the taker: it returns the value, or NULL where the sequence is beyond it
+// already.
 func (s *session) Setval(name []byte, set *statement.SetvalArgs) (keys.Number, error) {
 	if set.Negative { // which is behind, wherever the sequence is
 		_, err := s.set.Sequences.Identify(&s.numbers.Patience, name)

@@ -31,8 +31,9 @@ type slow struct {
 	kind   stats.Kind     // of the last that was handled
 	sentTo *backend.Shard // that one, if servers see its kind
 	bytes  uint64         // of the last answer of a server
-	code   uint16         // of the error of the proxy's own that the last was answered with; 0 if with none
-	texts  []byte         // the beginnings of texts
+	// of the error of the proxy's own that the last was answered with; 0 if with none
+	code  uint16
+	texts []byte // the beginnings of texts
 }
 
 // head is the beginning of a text in slow.texts.
@@ -170,7 +171,8 @@ func (s *session) logLast(took time.Duration) {
 	if !w.kind.Sent() {
 		shard = nil
 	}
-	s.logSlow(took, w.kind, w.text, w.bytes, shard, s.conns[shard], w.code) // only this goroutine changes them
+	// only this goroutine changes them
+	s.logSlow(took, w.kind, w.text, w.bytes, shard, s.conns[shard], w.code)
 }
 
 // serverFields say who has answered, and with which error if it was one: here if that is

@@ -101,9 +101,11 @@ func TestSlowStatementsAreLoggedWithoutTheirLiterals(t *testing.T) {
 	}
 }
 
-// TestASlowStatementThatTheProxyRefusesSaysWithWhat: no server has answered it; and what comes behind has nothing of that.
+// TestASlowStatementThatTheProxyRefusesSaysWithWhat: no server has answered it; and what comes
+// behind has nothing of that.
 func TestASlowStatementThatTheProxyRefusesSaysWithWhat(t *testing.T) {
-	mute, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // a sequence server that says nothing
+	// a sequence server that says nothing
+	mute, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

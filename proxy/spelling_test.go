@@ -234,7 +234,8 @@ func TestEverySpellingTakesTheNumber(t *testing.T) {
 		{"SELECT (SELECT photos.NEXTVAL) AS a", 1, "a: %d"},
 
 		{"SELECT NEXTVAL('links')", 0, "NEXTVAL('links'): 1"},
-		{"SELECT next value FROM links", 0, "nextval: 2"}, // there is a table with such a column, too
+		// there is a table with such a column, too
+		{"SELECT next value FROM links", 0, "nextval: 2"},
 		{"SELECT next AS value FROM links", 0, "value: 7"},
 		{"SELECT next value FROM chains", 0, answers(t, d, "SELECT next value FROM chains")},
 		{"SELECT videos.nextval FROM videos", 0, "nextval: 8"},
@@ -391,8 +392,8 @@ func TestTheColumnOfLastvalIsMariaDBs(t *testing.T) {
 	p.same(protocol.ComQuery, "SELECT LASTVAL(s)")
 }
 
-// Wherever NEXTVAL('photos') gives numbers, every other spelling gives as many, and where that is an
-// error so are they.
+// Wherever NEXTVAL('photos') gives numbers, every other spelling gives as many, and where that is
+// an error so are they.
 func TestEverySpellingDoesInEveryPlaceWhatNextvalDoes(t *testing.T) {
 	o := newOracle(t, setup{}, append([]string{
 		"CREATE TABLE three (id BIGINT UNSIGNED, n BIGINT UNSIGNED)", "INSERT INTO three (n) VALUES (1), (2), (3)",

@@ -223,7 +223,8 @@ func TestAfterALoginInAnotherCharacterSetAndAResetTextsAreReadAsTheServerReadsTh
 	for charset, collation := range map[string]uint16{"gbk": 28, "sjis": 13, "big5": 1, "gb18030": 248, "latin1": 8, "utf8mb4_0900_ai_ci": 255} {
 		l := wireLogin{Schema: e.Schemas[0], Collation: collation}
 		readAsServer(t, e, charset, l)
-		if collation < 248 || !e.Servers[0].IsMariaDB() { // else MariaDB takes what memory is left of another session
+		if collation < 248 || !e.Servers[0].IsMariaDB() {
+			// else MariaDB takes what memory is left of another session
 			readAsServer(t, e, charset+" and reset", l, protocol.ComResetConn)
 		}
 	}

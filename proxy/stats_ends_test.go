@@ -124,7 +124,8 @@ func TestTheEndOfEachConnectionIsCountedWithItsReason(t *testing.T) {
 	e.ending(t, "a login that is too long", func() { e.raw(t, []byte{0xff, 0xff, 0x7f, 1}) }, "malformed")
 	e.ending(t, "half of a login", func() { e.raw(t, []byte{0x20, 0, 0, 1, 0x05}).Close() }, "client_gone")
 	e.ending(t, "what is no TLS", func() {
-		request := packet([]byte("\x05\xae\x0f\x00\x00\x00\x00\x01\x2d" + string(make([]byte, 23)))) // with SSL
+		// with SSL
+		request := packet([]byte("\x05\xae\x0f\x00\x00\x00\x00\x01\x2d" + string(make([]byte, 23))))
 		request[3] = 1
 		e.raw(t, append(request, "GET / HTTP/1.1\r\n\r\n"...))
 	}, "malformed")

@@ -61,14 +61,16 @@ func TestStatementsAreCountedByWhatBecameOfThem(t *testing.T) {
 		{"relay s0", "INSERT INTO titles VALUES ('z')", ""},
 		{"relay s0", "SET @x = 5", ""},
 		{"relay s0", "COMMIT", ""},
-		{"relay s0", "SELECT no_such_column FROM titles", "none"}, // the server's own error, which it says when it prepares
+		// the server's own error, which it says when it prepares
+		{"relay s0", "SELECT no_such_column FROM titles", "none"},
 		{"nextval ", "SELECT NEXTVAL('photos')", ""},
 		{"nextval ", "SELECT NEXT VALUE FOR photos", ""},
 		{"nextval ", "SELECT NEXTVAL('photos', 5)", ""},
 		{"nextval ", "SELECT LASTVAL(photos)", ""},
 		{"nextval ", "SELECT NEXTVAL('photos'), LAST_INSERT_ID()", "rewrite s0"},
 		{"nextval ", "SELECT NEXTVAL('photos')", ""},
-		{"last_insert_id ", "SELECT LAST_INSERT_ID()", "relay s0"}, // prepared, it is the server's in any case
+		// prepared, it is the server's in any case
+		{"last_insert_id ", "SELECT LAST_INSERT_ID()", "relay s0"},
 		{"nextval ", "SELECT NEXTVAL('photos')", ""},
 		{"last_insert_id ", "SELECT @@last_insert_id", "relay s0"},
 		{"rewrite s0", "INSERT INTO photos VALUES (NEXTVAL('photos'), 'x')", ""},

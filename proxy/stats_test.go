@@ -187,7 +187,8 @@ func TestBytesAndTimesAreCounted(t *testing.T) {
 			t.Fatalf("%s: rounds looked at: got %d, want 1", what, got)
 		}
 		whole, own := after.Durations.Sum-before.Durations.Sum, after.Overheads.Sum-before.Overheads.Sum
-		if whole < wait || own > whole-wait/2 || own <= 0 { // a busy machine may be late to begin the wait
+		if whole < wait || own > whole-wait/2 || own <= 0 {
+			// a busy machine may be late to begin the wait
 			t.Errorf("%s: counted %s, of them %s in the proxy, without a wait of %s", what, whole, own, wait)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"seqproxy/statement"
 )
 
-// setStep tells a new connection that keys are as far apart as the numbers are where sequence servers take turns: drivers tell the
-// keys of further rows by that, and AUTO_INCREMENT goes by it.
+// setStep tells a new connection that keys are as far apart as the numbers are where sequence
+// servers take turns: drivers tell the keys of further rows by that, and AUTO_INCREMENT goes by it.
 func (s *settings) setStep(c *backend.Conn) error {
 	turns := s.Sequences.Stride()
 	if turns <= 1 {
@@ -27,8 +27,9 @@ func (s *settings) setStep(c *backend.Conn) error {
 	return &backend.UnreachableError{Shard: c.Shard().Name(), Node: c.Node(), Err: fmt.Errorf("set auto_increment_increment: %w", err)}
 }
 
-// keepStep is setStep after the client has set the session's step to its default, which is that of the sequences, too.
-// The client has its answer: what the server refuses now ends the session, without another.
+// keepStep is setStep after the client has set the session's step to its default, which is that of
+// the sequences, too. The client has its answer: what the server refuses now ends the session,
+// without another.
 func (s *session) keepStep(c *backend.Conn) error {
 	turns := s.set.Sequences.Stride()
 	if lost := s.state.StepLost; !lost || turns <= 1 {
@@ -42,8 +43,8 @@ func (s *session) keepStep(c *backend.Conn) error {
 	return s.lost(c, fmt.Errorf("set auto_increment_increment: %w", err), true)
 }
 
-// defaultStepInside says whether several statements in one text, if all go well, leave the session's
-// step at its default; see keepStep.
+// defaultStepInside says whether several statements in one text, if all go well, leave the
+// session's step at its default; see keepStep.
 func (s *session) defaultStepInside(sql []byte) (lost bool) {
 	if s.set.Sequences.Stride() <= 1 {
 		return false

@@ -7,9 +7,11 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// A text that is passed on as it is may put a row into a table with a bound column without anybody here having seen it: then the server's AUTO_INCREMENT gives
-// the key, and may give it on another shard, too. What gives that away is the insert id in the server's OK. Where bound columns are, an insert id that the
-// statement does not explain is therefore logged and counted. It is a second line: the row is there by then.
+// A text that is passed on as it is may put a row into a table with a bound column without anybody
+// here having seen it: then the server's AUTO_INCREMENT gives the key, and may give it on another
+// shard, too. What gives that away is the insert id in the server's OK. Where bound columns are, an
+// insert id that the statement does not explain is therefore logged and counted. It is a second
+// line: the row is there by then.
 
 // bindsOn says whether any column may be bound on a shard.
 func (b *bindings) bindsOn(shard *backend.Shard, routes *backend.Routes) bool {

@@ -12,7 +12,8 @@ import (
 	"seqproxy/proxy"
 )
 
-// suspectTables are a table that is bound and one that is not, and statements whose texts the proxy does not see.
+// suspectTables are a table that is bound and one that is not, and statements whose texts the proxy
+// does not see.
 var suspectTables = []string{
 	"CREATE TABLE photos (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, title VARCHAR(50))",
 	"CREATE TABLE others (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, title VARCHAR(50), n INT UNIQUE)",
@@ -102,7 +103,8 @@ func TestInsertIDsAreNoSuspectsWhereNoColumnIsBound(t *testing.T) {
 	if got := e.suspects(t, c, "EXECUTE hidden"); len(got) > 0 {
 		t.Errorf("without bound columns: got %q", got)
 	}
-	// Those of another shard are no concern of this one. Without a log of slow statements the text is known, too.
+	// Those of another shard are no concern of this one. Without a log of slow statements the text
+	// is known, too.
 	for _, schema := range []string{e.Schemas[1], ""} {
 		e.Reload(t, func(_ *backend.Options, o *proxy.Options) {
 			o.SlowStatement = 0

@@ -62,8 +62,8 @@ func (s *session) ticketServed(t *ticket.Ticket, sql []byte, then *statement.Sta
 	return rest, alone, t.KeyParam < 0 && t.StepParam < 0 && ticket.ServedIn(&s.state)
 }
 
-// leaveToServer prepares for a ticket to be sent that cannot be answered here, if it may. While the shard is paused it waits first, as the set of sequence
-// servers may be changed meanwhile.
+// leaveToServer prepares for a ticket to be sent that cannot be answered here, if it may. While the
+// shard is paused it waits first, as the set of sequence servers may be changed meanwhile.
 func (s *session) leaveToServer(t *ticket.Ticket) error {
 	if t.Of.Counter == nil && s.routes.Default() != nil {
 		if _, err := s.Attach(); err != nil {

@@ -15,7 +15,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// importing is ticket tables that become sequences under applications: `keys`.<table> becomes the sequence of that name.
+// importing is ticket tables that become sequences under applications: `keys`.<table> becomes the
+// sequence of that name.
 type importing struct {
 	t      *testing.T
 	server *mysqltest.Server
@@ -28,7 +29,8 @@ func (x *importing) command(table string) *osexec.Cmd {
 	return osexec.CommandContext(x.t.Context(), x.binary, "import", "-config", x.config, "-from", "ticket", "-schema", "keys", "-table", table)
 }
 
-// killed begins an import and kills it when it has raised the table's counter and is about to make the sequence.
+// killed begins an import and kills it when it has raised the table's counter and is about to make
+// the sequence.
 func (x *importing) killed(table string) {
 	x.t.Helper()
 	c, err := x.server.DB(x.t, "keys").Conn(x.t.Context())
@@ -109,8 +111,9 @@ func (x *importing) take(phase string, apps []ticketApplication, addrs []string,
 	return all
 }
 
-// TestTicketTablesAreImportedUnderTheirApplications: unchanged applications take numbers all the time, direct and through two proxies
-// that serve the tables. Imports are killed, then they come to their end. Then others use NEXTVAL, while a proxy is killed.
+// TestTicketTablesAreImportedUnderTheirApplications: unchanged applications take numbers all the
+// time, direct and through two proxies that serve the tables. Imports are killed, then they come to
+// their end. Then others use NEXTVAL, while a proxy is killed.
 func TestTicketTablesAreImportedUnderTheirApplications(t *testing.T) {
 	server := mysqltest.StartUnsynced(t)
 	server.Exec(t, "CREATE DATABASE `keys`", "USE `keys`",

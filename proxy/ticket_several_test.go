@@ -37,8 +37,8 @@ func divide(t *testing.T, o sequence.Options) {
 	}
 }
 
-// Of several sequence servers each has a row of the sequence, and the numbers behind it are another one's. So no ticket that cannot be answered here
-// is left to one of them.
+// Of several sequence servers each has a row of the sequence, and the numbers behind it are another
+// one's. So no ticket that cannot be answered here is left to one of them.
 func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 	for _, test := range []struct {
 		name, interleave string
@@ -57,7 +57,8 @@ func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 				Sequence: func(o *sequence.Options) {
 					schema = o.Servers[0].Database
 					o.Interleave, o.CreateTable, o.NoDirectWriters = test.interleave, true, test.alone
-					o.Servers[0].User, o.Servers[0].Password = "root", "" // whom the other one has, too
+					// whom the other one has, too
+					o.Servers[0].User, o.Servers[0].Password = "root", ""
 					o.Servers = append(o.Servers, sequence.ServerOptions{Addr: second.Addr(), User: "root", Database: schema})
 					if test.interleave == sequence.InterleaveBlock {
 						o.Block = 10
@@ -92,7 +93,8 @@ func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 			ticket(c, "UPDATE sequence SET id = LAST_INSERT_ID(id + 2) WHERE name = ?", "photos")
 
 			several := e.Conn(t, schema, func(cfg *mysql.Config) { cfg.MultiStatements = true })
-			wantError(t, several, 1235, "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'later'; SELECT LAST_INSERT_ID()", "") // somebody may have made it a moment ago
+			// somebody may have made it a moment ago
+			wantError(t, several, 1235, "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'later'; SELECT LAST_INSERT_ID()", "")
 
 			why := cmp.Or(test.why, "another sequence server's")
 			wantError(t, pinned, 1235, "INSERT INTO sequence (name) VALUES ('photos') ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id + 2)", why)
@@ -139,7 +141,8 @@ func TestTicketsAreNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 			refusedBy("after long data", execute("\xfd\x00", "\x06photos"))
 			if bulk != 0 {
 				refusedBy("in bulk", w.do(protocol.ComStmtBulkExecute, id+bulkRows(0, typeString, bulkText("photos"), bulkText("photos"))))
-				for _, rows := range []int{5000, 20000} { // more than a buffer holds, and more than max_statement
+				for _, rows := range []int{5000, 20000} {
+					// more than a buffer holds, and more than max_statement
 					refusedBy("in a long bulk", w.do(protocol.ComStmtBulkExecute, id+bulkRows(0, typeString, slices.Repeat([]string{bulkText("photos")}, rows)...)))
 				}
 			}
@@ -194,7 +197,8 @@ func TestTicketsAreNotLeftToAServerThatIsOneOfSeveralByNow(t *testing.T) {
 	}
 }
 
-// What waits for a paused shard is asked about afterwards: a pause is when the set of sequence servers is changed.
+// What waits for a paused shard is asked about afterwards: a pause is when the set of sequence
+// servers is changed.
 func TestATicketThatWaitedForAPauseIsNotLeftToOneOfSeveralSequenceServers(t *testing.T) {
 	server, second := mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)
 	var schema string

@@ -215,7 +215,8 @@ func TestPreparedTicketsAreAnsweredAsByTheServer(t *testing.T) {
 	run(true, nullParameter())
 	run(true, stringParameter("photos"))
 	p.query("LOCK TABLES sequence READ")
-	run(false, stringParameter("photos")) // the server says that it cannot be written, and has not seen the type before
+	// the server says that it cannot be written, and has not seen the type before
+	run(false, stringParameter("photos"))
 	p.query("UNLOCK TABLES")
 	run(false, stringParameter("photos"))
 	prepare("UPDATE sequence SET id = LAST_INSERT_ID(id + ?) WHERE name = ?")
@@ -262,7 +263,8 @@ func TestATicketOfANewNameIsItsFirst(t *testing.T) {
 				t.Fatal(err)
 			}
 			rows, _ := r.RowsAffected()
-			if id, _ := r.LastInsertId(); id != want || rows != want { // 1 for a new row, 2 for one that was there
+			if id, _ := r.LastInsertId(); id != want || rows != want {
+				// 1 for a new row, 2 for one that was there
 				t.Errorf("%s: got id %d, affected rows %d, want %d and %d", sql, id, rows, want, want)
 			}
 			if got := value(t, c, "SELECT LAST_INSERT_ID()"); got != fmt.Sprint(want) {

@@ -25,9 +25,10 @@ type shardTaps struct {
 	taps []*transcript.Tap
 
 	mu   sync.Mutex
-	on   bool            // guarded by mu; between begin and take
-	seen []shardPacket   // guarded by mu
-	mine map[[2]int]bool // guarded by mu; connections that were logged in to with a schema, as clients' are
+	on   bool          // guarded by mu; between begin and take
+	seen []shardPacket // guarded by mu
+	// guarded by mu; connections that were logged in to with a schema, as clients' are
+	mine map[[2]int]bool
 	open map[[2]int]bool // guarded by mu; of them, those that have not ended
 }
 
@@ -38,7 +39,8 @@ type shardPacket struct {
 
 const clientSide = -1
 
-// tapShards puts taps before the shards of s, if packets can be told apart there and the transcripts are of such a server.
+// tapShards puts taps before the shards of s, if packets can be told apart there and the
+// transcripts are of such a server.
 func tapShards(t *testing.T, s *setup) *shardTaps {
 	t.Helper()
 	if s.Bare || s.Backend != nil || os.Getenv("SEQPROXY_TEST_PACKING") != "" || !transcript.IsSystemServer(s.Servers[0]) {
@@ -63,7 +65,8 @@ func (r *shardTaps) see(shard int, p transcript.Packet) {
 	switch {
 	case p.Raw == nil:
 		delete(r.open, conn)
-	case p.FromClient && p.Num() == 1 && !r.mine[conn] && bytes.Contains(p.Raw, []byte("t_")): // its login, with a schema
+	case p.FromClient && p.Num() == 1 && !r.mine[conn] && bytes.Contains(p.Raw, []byte("t_")):
+		// its login, with a schema
 		r.mine[conn], r.open[conn] = true, true
 	}
 	if p.Raw != nil && r.on {
@@ -111,7 +114,8 @@ func (o *oracle) transcribe(t testing.TB, name string, steps []scriptStep, shard
 	transcript.Compare(t, name, out.String())
 }
 
-// writeShards writes down what passed on connections. got are answers that stand above; nil: with the logins.
+// writeShards writes down what passed on connections. got are answers that stand above; nil: with
+// the logins.
 func (o *oracle) writeShards(out *strings.Builder, shards []shardPacket, got map[string]bool) {
 	slices.SortStableFunc(shards, func(a, b shardPacket) int { return cmp.Or(cmp.Compare(a.shard, b.shard), cmp.Compare(a.Conn, b.Conn)) })
 	conns, last, loggedIn, answer := 0, [2]int{-2, 0}, false, ""
@@ -186,7 +190,8 @@ func commandName(c byte) string {
 	return cmp.Or(names[protocol.Command(c)], fmt.Sprint("command ", c))
 }
 
-// shortened writes a payload as text, without the random names of the test. Of a long one it has the beginning and a hash.
+// shortened writes a payload as text, without the random names of the test. Of a long one it has
+// the beginning and a hash.
 func (o *oracle) shortened(payload []byte) string {
 	payload = bytes.ReplaceAll(payload, []byte(o.Schemas[0]), []byte("t_0000000000000000"))
 	payload = bytes.ReplaceAll(payload, []byte(o.User), []byte("u_00000000"))
@@ -231,7 +236,8 @@ func (o *oracle) loginLine(p transcript.Packet) string {
 	return fmt.Sprintf("%s %d %s\n", direction, p.Num(), line)
 }
 
-// What logins and prepared statements look like. The scripts are texts of clients that are logged in.
+// What logins and prepared statements look like. The scripts are texts of clients that are logged
+// in.
 func TestTranscripts(t *testing.T) {
 	o := newOracle(t, setup{}, photosTables...)
 	if o.taps == nil {

@@ -15,7 +15,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// Where sequence servers take turns in numbers, everything in a session that tells the keys of further rows goes by that.
+// Where sequence servers take turns in numbers, everything in a session that tells the keys of
+// further rows goes by that.
 func TestNumbersInStepsAreTheStepOfTheSession(t *testing.T) {
 	second := mysqltest.Start(t)
 	schema := second.Schema(t)
@@ -82,7 +83,8 @@ func TestTheStepOfASessionIsAsOnAServerThatHasIt(t *testing.T) {
 		o.CreateTable = true
 	}
 	e := newEnv(t, setup{Sequence: inTurns})
-	exec(t, e.Conn(t, e.Schemas[0], nil), "CREATE SEQUENCE photos") // now the servers were asked for the plan
+	// now the servers were asked for the plan
+	exec(t, e.Conn(t, e.Schemas[0], nil), "CREATE SEQUENCE photos")
 	several := func(c *mysql.Config) { c.MultiStatements = true }
 	there, err := mysql.ParseDSN(second.DSN(""))
 	if err != nil {
@@ -176,7 +178,8 @@ func TestAStepThatCannotBeSetAgainEndsTheSession(t *testing.T) {
 			}
 		},
 	})
-	exec(t, e.Conn(t, e.Schemas[0], nil), "CREATE SEQUENCE photos") // now the servers were asked for the plan
+	// now the servers were asked for the plan
+	exec(t, e.Conn(t, e.Schemas[0], nil), "CREATE SEQUENCE photos")
 	const reset = "SET SESSION auto_increment_increment = DEFAULT"
 	ended := 0
 	for n := 1; n <= most; n++ { // the server is asked other things before

@@ -44,10 +44,11 @@ func (s *session) othersDepend() bool {
 	return !shape.LeavesNothing()
 }
 
-// sentBehind says whether the client is known to have sent on behind the command being handled: what is there before the
-// answer is sent was sent without it. What was sent without it and arrives later cannot be told from what the client sends
-// after it has read the answer, by nothing in the protocol (nor by what TCP has acknowledged, which is what the client's
-// machine has received, not what the client has read). So this looks only for a moment.
+// sentBehind says whether the client is known to have sent on behind the command being handled:
+// what is there before the answer is sent was sent without it. What was sent without it and arrives
+// later cannot be told from what the client sends after it has read the answer, by nothing in the
+// protocol (nor by what TCP has acknowledged, which is what the client's machine has received, not
+// what the client has read). So this looks only for a moment.
 func (s *session) sentBehind() bool {
 	if s.batch.more() {
 		return true

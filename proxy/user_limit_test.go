@@ -37,7 +37,8 @@ func (e *env) reconnect(t testing.TB, addr string, l wireLogin) *wire {
 }
 
 func TestAUsersConnectionsEndAtTheLimitAsOnTheServer(t *testing.T) {
-	server := mysqltest.Start(t, "--max-user-connections=3") // not for the accounts that may do everything
+	// not for the accounts that may do everything
+	server := mysqltest.Start(t, "--max-user-connections=3")
 	user, password := "few", "s3cret pässword"
 	for name, c := range map[string]struct {
 		limit string // of the account on the server that is compared with

@@ -97,7 +97,8 @@ func TestManyClientsThatVanishInMidQueryLeaveNothing(t *testing.T) {
 	}
 	e.dieInMidQuery(t) // what is made for the first of them stays
 	e.awaitNothing(t, server)
-	time.Sleep(500 * time.Millisecond) // nor does what serves the next client, and looks for young ones
+	// nor does what serves the next client, and looks for young ones
+	time.Sleep(500 * time.Millisecond)
 	before := e.resources(t)
 	began := time.Now()
 	for done := 0; done < deaths; done += atOnce {

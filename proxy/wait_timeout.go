@@ -93,7 +93,8 @@ func (s *session) keep(c *backend.Conn, now time.Time) error {
 		return nil
 	}
 	if s.state.LastOwn == state.OwnNothing && s.state.LastConn == idOfConn(c) {
-		return nil // the client may ask for its last statement's ROW_COUNT(), which a ping would change
+		// the client may ask for its last statement's ROW_COUNT(), which a ping would change
+		return nil
 	}
 	err := ping(c)
 	var told *protocol.ServerError

@@ -21,7 +21,8 @@ func TestAnErrorOfTheProxyIsTheOneThatSHOWWARNINGSTells(t *testing.T) {
 				w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
 				w.query("SET NAMES " + names + ", sql_mode = '" + mode + "'")
 				w.query("SET character_set_results = utf8mb4")
-				w.send(packet(command(protocol.ComQuery, "SELECT NEXTVAL('"+name+"')"))) // without a ping behind it, which resets the warnings
+				// without a ping behind it, which resets the warnings
+				w.send(packet(command(protocol.ComQuery, "SELECT NEXTVAL('"+name+"')")))
 				want := serverError(t, w.receive(protocol.ShapeResult, nil))
 				if want.Code != 4091 {
 					t.Fatalf("%s, %s, %s: got %v, want 4091", mode, names, name, want)

@@ -31,7 +31,8 @@ func (s *session) WatchedBy(on *kill.Watcher) {
 // watchLocked puts a backend connection under watch if the session is.
 func (s *session) watchLocked(c *backend.Conn) {
 	if s.watcher != nil {
-		_ = s.watcher.Add(c.Conn, kill.BackendToken(s.serial)) // a connection that is closed is noticed when it is used
+		// a connection that is closed is noticed when it is used
+		_ = s.watcher.Add(c.Conn, kill.BackendToken(s.serial))
 	}
 }
 
@@ -85,7 +86,8 @@ func (s *session) needs(c *backend.Conn) bool {
 // said before it closed is the client's to know.
 func (s *session) followBackend(c *backend.Conn) error {
 	err := fmt.Errorf("%w: shard %s, node %s", errBackendClosed, c.Shard().Name(), c.Node())
-	_ = c.SetReadDeadline(time.Now().Add(time.Second)) // it has all come; for TLS, which may want to write
+	// it has all come; for TLS, which may want to write
+	_ = c.SetReadDeadline(time.Now().Add(time.Second))
 	for len(c.Buffered()) < protocol.BufferSize && c.Fill() == nil {
 	}
 	if b := c.Buffered(); len(b) > 0 {

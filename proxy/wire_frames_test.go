@@ -72,7 +72,8 @@ func (f *wireFrames) write(b []byte) (int, error) {
 	commands := 0
 	for rest := b; len(rest) > 0; {
 		n := len(rest)
-		if len(rest) > protocol.HeaderSize && rest[3] == 0 { // a command: what follows may be another
+		if len(rest) > protocol.HeaderSize && rest[3] == 0 {
+			// a command: what follows may be another
 			f.next, n = 0, 0
 			commands++
 			for continued := true; continued && len(rest)-n >= protocol.HeaderSize; {

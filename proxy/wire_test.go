@@ -104,7 +104,8 @@ func (e *env) tryWire(t testing.TB, addr string, l wireLogin) (*wire, error) {
 	compressing := login.Capabilities & protocol.Compressing
 	login.Capabilities &^= protocol.Compressing
 	switch {
-	case addr != e.addr || l.Packing != "" || l.Flags != 0: // a server's own packets have other numbers in frames
+	case addr != e.addr || l.Packing != "" || l.Flags != 0:
+		// a server's own packets have other numbers in frames
 	case compressing.Has(protocol.Compress):
 		l.Packing = mysqltest.Zlib
 	case compressing.Has(protocol.CompressZstd):

@@ -23,7 +23,8 @@ type Account struct {
 	Security *tlsfiles.Client // nil: plain
 }
 
-// login is the account in use of a server, and of all that are reached like it. Copies of its ServerOptions share it.
+// login is the account in use of a server, and of all that are reached like it. Copies of its
+// ServerOptions share it.
 type login struct{ now atomic.Pointer[Account] }
 
 func newLogin(a Account) *login {
@@ -64,8 +65,9 @@ type AccountChange struct {
 	next map[*login]*Account // of those that differ
 }
 
-// ChangeAccounts prepares other accounts, one for each of the Servers of the options, in their order. It does no I/O. Members of the plan that are none of these are
-// reached with that of the first, as ever. One change at a time may be made and applied.
+// ChangeAccounts prepares other accounts, one for each of the Servers of the options, in their
+// order. It does no I/O. Members of the plan that are none of these are reached with that of the
+// first, as ever. One change at a time may be made and applied.
 func (s *Sequences) ChangeAccounts(accounts []Account) *AccountChange {
 	c := &AccountChange{s: s, next: make(map[*login]*Account)}
 	for i := range s.opts.Servers[:min(len(s.opts.Servers), len(accounts))] {
@@ -77,8 +79,10 @@ func (s *Sequences) ChangeAccounts(accounts []Account) *AccountChange {
 	return c
 }
 
-// Try connects to all servers that are to have another account, as for a reservation, and to all nodes of groups. The error says which of them do not take it, or what it
-// lacks there. One that cannot be reached is passed over if another one takes its own: it could not be used before, either.
+// Try connects to all servers that are to have another account, as for a reservation, and to all
+// nodes of groups. The error says which of them do not take it, or what it lacks there. One that
+// cannot be reached is passed over if another one takes its own: it could not be used before,
+// either.
 func (c *AccountChange) Try(ctx context.Context) error {
 	if len(c.next) == 0 {
 		return nil
@@ -172,7 +176,8 @@ func (v *server) tryAccount(ctx context.Context) error {
 	return errors.Join(err, raw.Close())
 }
 
-// mayReserve makes sure that the account has the right to reserve numbers. The server looks at rights before it explains.
+// mayReserve makes sure that the account has the right to reserve numbers. The server looks at
+// rights before it explains.
 func (st *store) mayReserve(ctx context.Context, raw driver.Conn) error {
 	text := "EXPLAIN UPDATE " + st.table.full + " SET `id` = `id` WHERE `name` = ''" + st.table.underPlan(0)
 	if st.share().Plan != 0 {
@@ -184,7 +189,8 @@ func (st *store) mayReserve(ctx context.Context, raw driver.Conn) error {
 	return nil
 }
 
-// Apply has connections opened with the new accounts from now on. Idle ones are closed, those in use when their user is done with them.
+// Apply has connections opened with the new accounts from now on. Idle ones are closed, those in
+// use when their user is done with them.
 func (c *AccountChange) Apply() {
 	if len(c.next) == 0 {
 		return

@@ -54,9 +54,11 @@ func mustChangeAccounts(t *testing.T, s *Sequences, all []Account) {
 }
 
 func TestAConnectionInUseEndsWithItsWorkAfterItsAccountIsAnother(t *testing.T) {
-	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "locked": 0}) // a prefetch of photos must not wait
+	// a prefetch of photos must not wait
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "locked": 0})
 	addAccounts(t, p.server, "acct1", "acct2")
-	t.Cleanup(func() { p.server.Exec(t, "DROP USER acct1@'%', acct2@'%'") }) // which others use, too
+	// which others use, too
+	t.Cleanup(func() { p.server.Exec(t, "DROP USER acct1@'%', acct2@'%'") })
 	s := p.open(t, asUser("acct1"), steadySize(5), patience(time.Minute))
 	mustTake(t, s, "photos", 5)
 
@@ -153,7 +155,8 @@ func TestAnAccountThatAServerRefusesIsNotTakenOver(t *testing.T) {
 	}
 }
 
-// A member that the configuration does not name is reached with the account of the first, also after a change.
+// A member that the configuration does not name is reached with the account of the first, also
+// after a change.
 func TestAMemberThatIsNotConfiguredHasTheAccountOfTheFirst(t *testing.T) {
 	f := newFleet(t, 2)
 	for _, p := range f {

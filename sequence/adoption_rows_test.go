@@ -19,7 +19,8 @@ func (e *estate) switchOver(t *testing.T, from, to int) {
 	}
 }
 
-// Numbers that were in memory before the primary changed are a gap after it: FLUSH has done what it does, and the proxy's end is no failure.
+// Numbers that were in memory before the primary changed are a gap after it: FLUSH has done what it
+// does, and the proxy's end is no failure.
 func TestNumbersFromBeforeASwitchOverAreGivenUpWithoutAnError(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
@@ -37,7 +38,8 @@ func TestNumbersFromBeforeASwitchOverAreGivenUpWithoutAnError(t *testing.T) {
 	e.join(t, "b", all).take(t, "b", "photos", 25)
 }
 
-// isFault reports whether err is another one than that there was no primary, which is told for a moment after there was none.
+// isFault reports whether err is another one than that there was no primary, which is told for a
+// moment after there was none.
 func isFault(err error) bool {
 	return err != nil && !strings.Contains(err.Error(), "none of its nodes can be written to")
 }
@@ -70,7 +72,8 @@ func TestAFailOverKnowsASequenceByEachOfItsSpellings(t *testing.T) {
 	a.take(t, "a", "élève", 25)
 }
 
-// What a sequence was moved above is in use: after a fail-over it is not given either. Where no other node can be told that is an error.
+// What a sequence was moved above is in use: after a fail-over it is not given either. Where no
+// other node can be told that is an error.
 func TestASequenceThatWasMovedAheadStaysThereInAFailOver(t *testing.T) {
 	names := []string{"set", "repaired", "restarted", "near"}
 	e := startEstate(t, 2, names...)

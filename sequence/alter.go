@@ -23,8 +23,8 @@ type Alteration struct {
 	Cover     *uint64 // 0: as configured
 	Order     *bool
 
-	// Restart makes this the next number; 0 is the sequence's START. Without Force it only raises: a number that may have
-	// been given is refused.
+	// Restart makes this the next number; 0 is the sequence's START. Without Force it only raises:
+	// a number that may have been given is refused.
 	Restart *uint64
 	// Force lets Restart go down, see [Sequences.Alter].
 	Force bool
@@ -60,17 +60,20 @@ type Altered struct {
 	Cycle bool   // the sequence repeats its numbers
 }
 
-// Alter changes a sequence. It holds for new numbers here when it returns, and at every other proxy within a second, which then
-// gives up what it has in memory against the new options: those numbers are a gap.
+// Alter changes a sequence. It holds for new numbers here when it returns, and at every other proxy
+// within a second, which then gives up what it has in memory against the new options: those numbers
+// are a gap.
 //
-// Order waits until every registered proxy has confirmed that it holds no numbers any more. If one does not confirm in time, the
-// error is a *HeldError, and a sequence that was none with ORDER is none again, unless it was changed once more meanwhile.
+// Order waits until every registered proxy has confirmed that it holds no numbers any more. If one
+// does not confirm in time, the error is a *HeldError, and a sequence that was none with ORDER is
+// none again, unless it was changed once more meanwhile.
 //
-// Restart with Force may go down. While another proxy is registered, also one that is silent, the sequence continues where it was and the
-// error is a *RegisteredError that names the others. In a group that is not known before this proxy has known the primary for a while, for
-// which it waits.
+// Restart with Force may go down. While another proxy is registered, also one that is silent, the
+// sequence continues where it was and the error is a *RegisteredError that names the others. In a
+// group that is not known before this proxy has known the primary for a while, for which it waits.
 //
-// Errors: ErrUnknown, ErrBadOption, *HeldError, *RegisteredError, ErrUnfit, ErrClosed, ctx's cause, *UnavailableError.
+// Errors: ErrUnknown, ErrBadOption, *HeldError, *RegisteredError, ErrUnfit, ErrClosed, ctx's cause,
+// *UnavailableError.
 func (s *Sequences) Alter(ctx context.Context, name []byte, a Alteration) (Altered, error) {
 	if !s.begin() {
 		return Altered{}, ErrClosed
@@ -100,8 +103,9 @@ func (r *row) altered() Altered {
 	return Altered{Next: next, Cycle: r.def.Cycle}
 }
 
-// alter changes the options of a sequence, and has this proxy obey them. If it returns the row with an error, they are changed, and a restart beside them is not
-// confirmed; or they may be, as the outcome is unknown.
+// alter changes the options of a sequence, and has this proxy obey them. If it returns the row with
+// an error, they are changed, and a restart beside them is not confirmed; or they may be, as the
+// outcome is unknown.
 func (s *Sequences) alter(r request, name []byte, a Alteration) (changed row, err error) {
 	c, err := s.find(r.ctx, name, s.patience(r.ctx))
 	if err != nil {
@@ -121,7 +125,8 @@ func (s *Sequences) alter(r request, name []byte, a Alteration) (changed row, er
 }
 
 func (s *Sequences) alterHere(ctx context.Context, c *cache, a Alteration) (changed row, err error) {
-	// What is reserved here before the change is seen would be of no use, and leave a gap behind a restart.
+	// What is reserved here before the change is seen would be of no use, and leave a gap behind a
+	// restart.
 	if err := c.reserving.acquire(ctx); err != nil {
 		return row{}, err
 	}
@@ -143,7 +148,8 @@ func (of *lockedName) lower(ctx context.Context, r *row) error {
 	return of.writeEntry(ctx, &r.entry, r.name)
 }
 
-// cycle lets a sequence that has come to its end begin again at its minimum, and says how many numbers are left then.
+// cycle lets a sequence that has come to its end begin again at its minimum, and says how many
+// numbers are left then.
 func (v *server) cycle(ctx context.Context, name string, need uint64) (left uint64, err error) {
 	var found segment.Rule
 	w := &view{plan: Plan{Number: v.share().Plan}, members: []*server{v}}

@@ -32,7 +32,8 @@ func wantTaken(t testing.TB, s *Sequences, name string, want ...uint64) {
 
 func TestSequencesGoByTheirDefinition(t *testing.T) {
 	p := newPlace(t)
-	// Who hears of a new round while it reserves numbers of it leaves them unused, so nothing is heard here.
+	// Who hears of a new round while it reserves numbers of it leaves them unused, so nothing is
+	// heard here.
 	s := p.open(t, seldomHearing)
 	const top = 1<<64 - 1
 	for i, c := range []struct {
@@ -131,7 +132,8 @@ func TestChangesReachOtherProxiesWithinASecond(t *testing.T) {
 		t.Helper()
 		begin := time.Now()
 		eventually(t, what, ok)
-		if took := time.Since(begin); took > 10*time.Second { // a second, and what a busy machine needs
+		if took := time.Since(begin); took > 10*time.Second {
+			// a second, and what a busy machine needs
 			t.Errorf("%s took %v, want a second", what, took)
 		}
 	}

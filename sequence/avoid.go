@@ -12,13 +12,16 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// Avoid is called before somebody uses numbers that he has chosen himself. They are not given any more. What is in memory here is
-// taken out of it. A number above all that this proxy has reserved, or moved the counter to, moves the counter. A counter below the
-// number goes to it and a segment further, so an import of rising numbers moves it once for a segment. With a typed CACHE n it goes to
-// the number alone. Any other counter goes on by one number, in steps by one step, so that nobody puts numbers back below it.
+// Avoid is called before somebody uses numbers that he has chosen himself. They are not given any
+// more. What is in memory here is taken out of it. A number above all that this proxy has reserved,
+// or moved the counter to, moves the counter. A counter below the number goes to it and a segment
+// further, so an import of rising numbers moves it once for a segment. With a typed CACHE n it goes
+// to the number alone. Any other counter goes on by one number, in steps by one step, so that
+// nobody puts numbers back below it.
 //
-// Numbers that other proxies have in memory are not known here. A number above the sequence's maximum changes nothing. Of several
-// sequence servers all that can be reached are moved. Where keys do not rise with their counter, no counter is moved.
+// Numbers that other proxies have in memory are not known here. A number above the sequence's
+// maximum changes nothing. Of several sequence servers all that can be reached are moved. Where
+// keys do not rise with their counter, no counter is moved.
 //
 // Errors are those of Take. numbers is not kept, and may be in any order; 0 is no number.
 func (s *Sequences) Avoid(ctx context.Context, name []byte, numbers []uint64) error {
@@ -94,8 +97,9 @@ func (s *Sequences) cachesOf(c *cache) []*cache {
 	return all
 }
 
-// takeOut takes numbers out of what the caches of a counter hold, and returns how far the counter is spent. It looks at that twice. What
-// one cache reserves while another one is looked at counts the next time, and so does what is put back meanwhile.
+// takeOut takes numbers out of what the caches of a counter hold, and returns how far the counter
+// is spent. It looks at that twice. What one cache reserves while another one is looked at counts
+// the next time, and so does what is put back meanwhile.
 func takeOut(caches []*cache, numbers []uint64) uint64 {
 	before, spent := uint64(0), uint64(0)
 	for _, c := range caches {
@@ -124,8 +128,8 @@ func (c *cache) holdsLocked(n uint64) bool {
 	return c.cur.Has(n) || slices.ContainsFunc(c.queue, func(s segment.Segment) bool { return s.Has(n) })
 }
 
-// cutLocked takes n, which is held, out of what is held. Where that would leave too many pieces, the numbers of its segment that
-// lie before it are given up.
+// cutLocked takes n, which is held, out of what is held. Where that would leave too many pieces,
+// the numbers of its segment that lie before it are given up.
 func (c *cache) cutLocked(n uint64) {
 	at := slices.IndexFunc(c.queue, func(s segment.Segment) bool { return s.Has(n) })
 	whole := &c.cur
@@ -157,7 +161,8 @@ func (s *Sequences) moveAbove(ctx context.Context, c *cache, n uint64) error {
 	c.mu.Lock()
 	err, generation, end, floor := c.end, c.generation, c.max, n
 	if step := max(c.rule.Step, 1); c.exact == 0 {
-		floor += min(c.size, (end-min(n, end))/segment.CeilingShare/step) * step // near the end of the sequence less than a segment
+		// near the end of the sequence less than a segment
+		floor += min(c.size, (end-min(n, end))/segment.CeilingShare/step) * step
 	}
 	c.mu.Unlock()
 	if err != nil {
@@ -180,7 +185,8 @@ func (s *Sequences) moveAbove(ctx context.Context, c *cache, n uint64) error {
 	return nil
 }
 
-// Step returns how far apart the numbers of a sequence are, its INCREMENT. Errors are those of Take.
+// Step returns how far apart the numbers of a sequence are, its INCREMENT. Errors are those of
+// Take.
 func (s *Sequences) Step(ctx context.Context, name []byte) (uint64, error) {
 	c, err := s.findOrCreate(ctx, name, time.Now().Add(s.patience(ctx)))
 	if err != nil {
@@ -205,15 +211,17 @@ func (s *Sequences) findOrCreate(ctx context.Context, name []byte, deadline time
 	return c, err
 }
 
-// raiseTo moves a counter below n to floor, and any other on by one number, in steps by one step, unless it stands at end. at is where it
-// stands then, or below. Nobody puts numbers back from there. It waits for a frozen one.
+// raiseTo moves a counter below n to floor, and any other on by one number, in steps by one step,
+// unless it stands at end. at is where it stands then, or below. Nobody puts numbers back from
+// there. It waits for a frozen one.
 func (st *store) raiseTo(ctx context.Context, name string, n, floor, end uint64) (at uint64, err error) {
 	var frozen error
 	for {
 		at, low, err := st.tryRaise(ctx, name, n, floor, end)
 		switch {
 		case err != nil && ctx.Err() != nil:
-			return 0, cmp.Or(frozen, err) // an attempt that was cut off says less than the one before
+			// an attempt that was cut off says less than the one before
+			return 0, cmp.Or(frozen, err)
 		case err != nil || low == nil:
 			return at, err
 		}
@@ -227,7 +235,8 @@ func (st *store) raiseTo(ctx context.Context, name string, n, floor, end uint64)
 	}
 }
 
-// tryRaise is raiseTo that awaits nothing: low is the row where it is frozen, or below floor all the same.
+// tryRaise is raiseTo that awaits nothing: low is the row where it is frozen, or below floor all
+// the same.
 func (st *store) tryRaise(ctx context.Context, name string, n, floor, end uint64) (at uint64, low *row, err error) {
 	h := st.share()
 	seen, err := st.checked(ctx)

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A number that somebody chose is given by no server, also where this proxy has numbers of another one that are higher.
+// A number that somebody chose is given by no server, also where this proxy has numbers of another
+// one that are higher.
 func TestANumberThatSomebodyChoseIsGivenByNoneOfSeveralServers(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -49,7 +50,8 @@ func TestANumberThatSomebodyChoseIsGivenByNoneOfSeveralServers(t *testing.T) {
 	}
 }
 
-// What this proxy has reserved on one server does not say that another server gives no lower number.
+// What this proxy has reserved on one server does not say that another server gives no lower
+// number.
 func TestANumberThatSomebodyChoseBehindTheRowOfAnotherServerMovesThatServer(t *testing.T) {
 	f := newFleet(t, 2)
 	a := f.open(t, blocks(50), steadySize(10))
@@ -72,7 +74,8 @@ func TestANumberThatSomebodyChoseBehindTheRowOfAnotherServerMovesThatServer(t *t
 	t.Fatal("the second server was never asked first")
 }
 
-// A member that answers goes on giving numbers: where its row could not be moved the number is not avoided. One that is dead is passed over.
+// A member that answers goes on giving numbers: where its row could not be moved the number is not
+// avoided. One that is dead is passed over.
 func TestANumberThatSomebodyChoseIsNotGivenByAMemberThatWasHeldUp(t *testing.T) {
 	f := newFleet(t, 2)
 	a, b := f.open(t, steadySize(20)), f.open(t, steadySize(20))
@@ -110,7 +113,8 @@ func TestANumberThatSomebodyChoseIsNotGivenByAMemberThatWasHeldUp(t *testing.T) 
 	f[1].restart(t)
 }
 
-// A key at the very end, as a sentinel is, leaves no number to those members whose turn does not come any more.
+// A key at the very end, as a sentinel is, leaves no number to those members whose turn does not
+// come any more.
 func TestANumberAtTheEndThatSomebodyChoseIsAvoidedByEachOfSeveralServers(t *testing.T) {
 	for name, change := range map[string]func(*Options){"blocks": blocks(50), "steps": inSteps} {
 		t.Run(name, func(t *testing.T) {

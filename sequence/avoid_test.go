@@ -189,7 +189,8 @@ func (a *avoiding) giveBack(ctx context.Context, name string, epoch uint64, seg 
 	return a.reserver.giveBack(ctx, name, epoch, seg)
 }
 
-// A number that is held by nobody any more, as it is about to be put back, is not taken for one that was given: whoever reserves next would give it.
+// A number that is held by nobody any more, as it is about to be put back, is not taken for one
+// that was given: whoever reserves next would give it.
 func TestANumberThatIsBeingPutBackIsNotTakenForGiven(t *testing.T) {
 	flush := func(s *Sequences) error { return s.Flush(context.Background(), []byte("photos")) }
 	for _, c := range []struct {
@@ -227,18 +228,21 @@ func TestANumberThatIsBeingPutBackIsNotTakenForGiven(t *testing.T) {
 	}
 }
 
-// What a proxy found in the row may be put back by another one, and is not where the counter stands then.
+// What a proxy found in the row may be put back by another one, and is not where the counter stands
+// then.
 func TestANumberThatSomebodyChoseIsNotGivenAfterOthersHavePutNumbersBack(t *testing.T) {
 	for name, exact := range map[string]uint64{"measured": 0, "CACHE n": 20} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t).withTable(t, map[string]uint64{"photos": 4000})
 			holder, s := p.open(t, steadySize(1000)), p.open(t, steadySize(1000))
 			mustAlter(t, holder, "photos", Alteration{Cache: &exact})
-			for range 40 { // so what it has in memory is of reservations that were made with CACHE n
+			for range 40 {
+				// so what it has in memory is of reservations that were made with CACHE n
 				mustTake(t, holder, "photos", 1)
 				settled(t, holder, "photos")
 			}
-			if _, err := s.Step(t.Context(), []byte("photos")); err != nil { // it is found, at what the other one has reserved
+			if _, err := s.Step(t.Context(), []byte("photos")); err != nil {
+				// it is found, at what the other one has reserved
 				t.Fatal(err)
 			}
 			chosen := p.id(t, "photos") - 5
@@ -263,7 +267,8 @@ func TestANumberThatSomebodyChoseIsNotGivenAfterOthersHavePutNumbersBack(t *test
 	}
 }
 
-// Where another proxy has come to the end meanwhile, nothing behind the chosen number can be reserved.
+// Where another proxy has come to the end meanwhile, nothing behind the chosen number can be
+// reserved.
 func TestANumberThatSomebodyChoseBeforeTheEndIsAvoidedWhenOthersAreThere(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	a, b := p.open(t, steadySize(100)), p.open(t, steadySize(100))

@@ -13,23 +13,30 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// This file is how it is noticed that the row of a sequence has gone back: because of a restored backup, a server that lost
-// its last second, or somebody's UPDATE. [marks] knows the numbers that this process had. The row itself shows what other
-// proxies had: the follower looks at it in each round, and nobody lowers it within an epoch while another proxy is registered
-// (see giveBack). So a row that is lower than it was seen has gone back.
+// This file is how it is noticed that the row of a sequence has gone back: because of a restored
+// backup, a server that lost its last second, or somebody's UPDATE. [marks] knows the numbers that
+// this process had. The row itself shows what other proxies had: the follower looks at it in each
+// round, and nobody lowers it within an epoch while another proxy is registered (see giveBack). So
+// a row that is lower than it was seen has gone back.
 
 // lowest remembers below which id a row of one server has gone back.
 type lowest struct {
-	mu    sync.Mutex
-	by    map[string]lowestID // guarded by mu; by the table's spelling; where this process, on one of several servers, reserved last
-	asked map[string]uint64   // guarded by mu; under which plan the other members were asked for their rows; see witness
+	mu sync.Mutex
+	// guarded by mu; by the table's spelling; where this process, on one of several servers,
+	// reserved last
+	by map[string]lowestID
+	// guarded by mu; under which plan the other members were asked for their rows; see witness
+	asked map[string]uint64
 
-	seen    map[string]lowestID  // guarded by mu; by the table's spelling; where the follower saw the row
-	lowered uint64               // guarded by mu; rises when this process begins to lower a row, and when it ends that
+	// guarded by mu; by the table's spelling; where the follower saw the row
+	seen map[string]lowestID
+	// guarded by mu; rises when this process begins to lower a row, and when it ends that
+	lowered uint64
 	alarmed map[string]time.Time // guarded by mu; when it was said last that the row went back
 }
 
-// ask reports whether the other members are to be asked for their rows of a sequence under a plan, which is done once.
+// ask reports whether the other members are to be asked for their rows of a sequence under a plan,
+// which is done once.
 func (l *lowest) ask(name string, plan uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,7 +78,8 @@ func (l *lowest) set(name string, epoch, plan, id uint64) {
 	l.by[name] = lowestID{epoch, plan, id}
 }
 
-// lower forgets where the row of a sequence was seen, before this process lowers it and again after that.
+// lower forgets where the row of a sequence was seen, before this process lowers it and again after
+// that.
 func (l *lowest) lower(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,9 +94,10 @@ func (l *lowest) look() (begun uint64) {
 	return l.lowered
 }
 
-// note records where a row stands, as a look found it. It returns where the row was seen before, 0 if that is not known. ok is
-// false, and nothing is recorded, if this process may have lowered the row since the look began.
-// A process that is not registered records nothing: who lowers a row does not wait for it.
+// note records where a row stands, as a look found it. It returns where the row was seen before, 0
+// if that is not known. ok is false, and nothing is recorded, if this process may have lowered the
+// row since the look began. A process that is not registered records nothing: who lowers a row does
+// not wait for it.
 func (l *lowest) note(begun uint64, name string, is lowestID, registered bool) (before uint64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,8 +118,8 @@ func (l *lowest) note(begun uint64, name string, is lowestID, registered bool) (
 	return 0, true
 }
 
-// seenAt is where the follower saw a row, 0 if it did not. A reservation asks before it is sent: later the follower may see the
-// row where the reservation has moved it.
+// seenAt is where the follower saw a row, 0 if it did not. A reservation asks before it is sent:
+// later the follower may see the row where the reservation has moved it.
 func (l *lowest) seenAt(name string, epoch, plan uint64) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,8 +143,8 @@ func (l *lowest) overlookAll() {
 	clear(l.seen)
 }
 
-// alarm reports whether to log that a row went back. The follower and several reservations may meet the same row, so it is logged
-// once in rest.
+// alarm reports whether to log that a row went back. The follower and several reservations may meet
+// the same row, so it is logged once in rest.
 func (l *lowest) alarm(name string, rest time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,7 +158,8 @@ func (l *lowest) alarm(name string, rest time.Duration) bool {
 	return true
 }
 
-// lowestOf is the lowest id that the row of a sequence may have on this one of several servers, 0 if any.
+// lowestOf is the lowest id that the row of a sequence may have on this one of several servers, 0
+// if any.
 func (v *server) lowestOf(name string, h segment.Share) uint64 {
 	if !h.Shared() || planted.Fault(planted.Floor) {
 		return 0
@@ -157,8 +167,9 @@ func (v *server) lowestOf(name string, h segment.Share) uint64 {
 	return v.lowest.of(name, v.marks.epoch(name), h.Plan)
 }
 
-// watchRows records how far the rows of sequences in use stand on the members, and raises those that have gone back. The follower
-// calls it after it has applied changes, so that new epochs and rules are known. It returns no error: the next round looks again.
+// watchRows records how far the rows of sequences in use stand on the members, and raises those
+// that have gone back. The follower calls it after it has applied changes, so that new epochs and
+// rules are known. It returns no error: the next round looks again.
 func (s *Sequences) watchRows(ctx context.Context) {
 	s.mu.Lock()
 	names := make([]string, 0, min(len(s.caches), rowsAtOnce))
@@ -183,7 +194,8 @@ func (a *servers) watch(ctx context.Context, v *server, names []string) {
 	registered := v.registry.entry() != ""
 	begun, before := v.lowest.look(), make(map[string]mark, len(names))
 	for _, name := range names {
-		before[name] = v.marks.mark(name) // now: the row may be read before a reservation that is in flight
+		// now: the row may be read before a reservation that is in flight
+		before[name] = v.marks.mark(name)
 	}
 	rows, err := v.rowsOf(ctx, names)
 	if err != nil {
@@ -197,7 +209,8 @@ func (a *servers) watch(ctx context.Context, v *server, names []string) {
 		case r.def.Cycle:
 			v.lowest.overlook(r.name)
 			continue
-		case r.plan != h.Plan || r.epoch != before[r.name].epoch || r.epoch != v.marks.epoch(r.name) || r.id >= v.seen.Load().max: // at the end it may be frozen
+		case r.plan != h.Plan || r.epoch != before[r.name].epoch || r.epoch != v.marks.epoch(r.name) || r.id >= v.seen.Load().max:
+			// at the end it may be frozen
 			continue
 		}
 		low, ok := v.lowest.note(begun, r.name, lowestID{r.epoch, r.plan, r.id}, registered)
@@ -213,10 +226,12 @@ func (a *servers) watch(ctx context.Context, v *server, names []string) {
 	}
 }
 
-// rowsAtOnce bounds what one look reads. MariaDB makes a table of longer lists (in_predicate_conversion_threshold).
+// rowsAtOnce bounds what one look reads. MariaDB makes a table of longer lists
+// (in_predicate_conversion_threshold).
 const rowsAtOnce = 500
 
-// reserved takes note of a reservation in the given epoch. A single server needs none: [marks] has it.
+// reserved takes note of a reservation in the given epoch. A single server needs none: [marks] has
+// it.
 func (v *server) reserved(name string, epoch uint64, g *grant) {
 	if h := v.share(); h.Shared() && h.Plan == g.seg.Plan && !g.cycle {
 		v.lowest.set(name, epoch, h.Plan, g.seg.Last())
@@ -241,7 +256,8 @@ func (a *servers) witness(ctx context.Context, v *server, name string) {
 	eachOther(a.members(), v, func(o *server) {
 		found, err := o.look(limited, name)
 		switch {
-		case err == nil && (found.frozen || found.id < o.seen.Load().max): // not where nothing is left
+		case err == nil && (found.frozen || found.id < o.seen.Load().max):
+			// not where nothing is left
 			v.marks.raise(name, found.position())
 		case err != nil && ctx.Err() == nil && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrUnfit):
 			v.lowest.forget() // unless it is left out by then, the next reservation asks it again

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// All proxies are killed and what they remember is lost, and one of several members is restored from an old backup: the rows of the others tell above which number to go on.
+// All proxies are killed and what they remember is lost, and one of several members is restored
+// from an old backup: the rows of the others tell above which number to go on.
 func TestAMemberThatIsRestoredWhenAllProxiesAreLostRepeatsNoNumber(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -42,7 +43,8 @@ func TestAMemberThatIsRestoredWhenAllProxiesAreLostRepeatsNoNumber(t *testing.T)
 				cutOff(t, s)
 			}
 			ids := f.ids(t, "photos")
-			restored := slices.Index(ids, slices.Min(ids)) // what the highest one gave alone nobody else knows
+			// what the highest one gave alone nobody else knows
+			restored := slices.Index(ids, slices.Min(ids))
 			f[restored].exec(t, "UPDATE sequence SET id = ? WHERE name = 'photos'", backup[restored])
 			use("without a memory", open(), 200)
 			if got := f.ids(t, "photos"); got[restored] < ids[restored] {
@@ -52,7 +54,8 @@ func TestAMemberThatIsRestoredWhenAllProxiesAreLostRepeatsNoNumber(t *testing.T)
 	}
 }
 
-// One of several members is restored from an old backup while a proxy lives that has given little, and others died that gave much there. It has seen that row before, or only the other's.
+// One of several members is restored from an old backup while a proxy lives that has given little,
+// and others died that gave much there. It has seen that row before, or only the other's.
 func TestAMemberThatIsRestoredRepeatsNoNumberOfAProxyThatDied(t *testing.T) {
 	for _, c := range []struct {
 		name   string

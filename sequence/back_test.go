@@ -24,7 +24,8 @@ func rising(t *testing.T, s *Sequences) (take func()) {
 	}
 }
 
-// TestARowThatWentBackOnOneOfSeveralServersIsToldOfThatServer lowers the row on one member and takes numbers until it was asked again.
+// TestARowThatWentBackOnOneOfSeveralServersIsToldOfThatServer lowers the row on one member and
+// takes numbers until it was asked again.
 func TestARowThatWentBackOnOneOfSeveralServersIsToldOfThatServer(t *testing.T) {
 	for name, divide := range map[string]func(*Options){"blocks": blocks(10), "steps": inSteps, "ORDER": blocks(10)} {
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +47,9 @@ func TestARowThatWentBackOnOneOfSeveralServersIsToldOfThatServer(t *testing.T) {
 				}
 			}
 			before := f[back].id(t, "photos")
-			lowered := before - 10 // as a backup of a moment ago has it; an even distance, so that steps keep their residue
+			// as a backup of a moment ago has it; an even distance, so that steps keep their
+			// residue
+			lowered := before - 10
 			f[back].exec(t, "UPDATE sequence SET id = ? WHERE name = 'photos'", lowered)
 			eventually(t, "the server is asked again", func() bool {
 				take()
@@ -99,8 +102,8 @@ func TestNumbersGivenBackToOneOfSeveralServersAreNoRewind(t *testing.T) {
 	}
 }
 
-// TestARowThatIsSetBackUnderThreeProxiesIsNoticedByAnyOfThem sets a row back below what two of them have given and the third one
-// has only seen. That one takes numbers first.
+// TestARowThatIsSetBackUnderThreeProxiesIsNoticedByAnyOfThem sets a row back below what two of them
+// have given and the third one has only seen. That one takes numbers first.
 func TestARowThatIsSetBackUnderThreeProxiesIsNoticedByAnyOfThem(t *testing.T) {
 	for _, members := range []int{1, 2} {
 		t.Run(strconv.Itoa(members), func(t *testing.T) {
@@ -147,7 +150,8 @@ func TestARowThatIsSetBackUnderThreeProxiesIsNoticedByAnyOfThem(t *testing.T) {
 	}
 }
 
-// TestARowThatIsSetBackIsRaisedThoughNobodyTakesOfIt has an idle proxy protect one that begins after the row was set back.
+// TestARowThatIsSetBackIsRaisedThoughNobodyTakesOfIt has an idle proxy protect one that begins
+// after the row was set back.
 func TestARowThatIsSetBackIsRaisedThoughNobodyTakesOfIt(t *testing.T) {
 	for _, members := range []int{1, 2} {
 		t.Run(strconv.Itoa(members), func(t *testing.T) {
@@ -216,8 +220,9 @@ func TestNumbersAreGivenBackByTheOnlyProxyOnly(t *testing.T) {
 	}
 }
 
-// TestARowThatIsSetBackBetweenTwoLooksIsRaisedByWhoGaveMore has a row lose what a proxy reserved since it looked last, or before it
-// was started again. Another proxy takes numbers before that one does.
+// TestARowThatIsSetBackBetweenTwoLooksIsRaisedByWhoGaveMore has a row lose what a proxy reserved
+// since it looked last, or before it was started again. Another proxy takes numbers before that one
+// does.
 func TestARowThatIsSetBackBetweenTwoLooksIsRaisedByWhoGaveMore(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restarted %v", restarted), func(t *testing.T) {

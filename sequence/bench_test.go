@@ -14,7 +14,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// The benchmarks take from memory: enough numbers are reserved first, so that the server is out of the picture.
+// The benchmarks take from memory: enough numbers are reserved first, so that the server is out of
+// the picture.
 func benchmarkSequences(b *testing.B) *Sequences {
 	p := newPlace(b).withTable(b, map[string]uint64{"photos": 0})
 	s := p.open(b, cacheSize(1<<40))
@@ -110,8 +111,9 @@ func BenchmarkOrderedTakeOf64Callers(b *testing.B) {
 	b.ReportMetric(float64(after.Given-before.Given)/float64(after.Reservations-before.Reservations), "per_update")
 }
 
-// BenchmarkTakeFarAway takes 20,000 numbers a second whose server is 50 ms away, in segments that last a second. It tells how long the
-// calls took (the histogram), and how many found nothing in memory.
+// BenchmarkTakeFarAway takes 20,000 numbers a second whose server is 50 ms away, in segments that
+// last a second. It tells how long the calls took (the histogram), and how many found nothing in
+// memory.
 func BenchmarkTakeFarAway(b *testing.B) {
 	const rate, batch = 20_000, 20
 	p := newPlace(b).withTable(b, map[string]uint64{"photos": 0})

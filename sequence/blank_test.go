@@ -40,7 +40,8 @@ func TestANameThatTheServerTakesForTheEmptyOneIsRefused(t *testing.T) {
 	}
 }
 
-// Somebody has made such a row by hand in a group's table. The other sequences give numbers, and that one gives none.
+// Somebody has made such a row by hand in a group's table. The other sequences give numbers, and
+// that one gives none.
 func TestARowThatTheServerTakesForTheEmptyNameKeepsNoGroupFromServing(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	empty := ""
@@ -75,7 +76,8 @@ func TestARowThatTheServerTakesForTheEmptyNameKeepsNoGroupFromServing(t *testing
 		e.switchOver(t, 1-to, to)
 	}
 	a.take(t, "a", "photos", 25)
-	eventually(t, "another sequence is made", func() bool { // the first attempt may be told what was seen of the nodes in the middle of the fail-over
+	eventually(t, "another sequence is made", func() bool {
+		// the first attempt may be told what was seen of the nodes in the middle of the fail-over
 		_, err := a.Create(t.Context(), CreateOptions{Name: "albums", IfNotExists: true})
 		return err == nil
 	})

@@ -45,28 +45,31 @@ type due struct {
 
 // reserver takes numbers out of durable storage, and puts back those that were not used.
 type reserver interface {
-	// reserve returns a segment of at most want and at least need numbers, which are the caller's alone. If the outcome
-	// of the commit is unknown it returns an error and the range is never used. Besides what the context brings, errors
-	// are ErrUnknown, ErrExhausted (fewer than need are left), ErrUnfit, or temporary.
+	// reserve returns a segment of at most want and at least need numbers, which are the caller's
+	// alone. If the outcome of the commit is unknown it returns an error and the range is never
+	// used. Besides what the context brings, errors are ErrUnknown, ErrExhausted (fewer than need
+	// are left), ErrUnfit, or temporary.
 	reserve(ctx context.Context, name string, want, need uint64) (grant, error)
-	// giveBack returns seg, the unused upper end of a reservation, if nobody has reserved since. It reports whether it did.
-	// epoch is the one in which seg was in memory; if it is over, nothing is given back.
+	// giveBack returns seg, the unused upper end of a reservation, if nobody has reserved since. It
+	// reports whether it did. epoch is the one in which seg was in memory; if it is over, nothing
+	// is given back.
 	giveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error)
 }
 
-// cache holds the numbers of one sequence and hands them out. Taking a number that is in memory is one short critical
-// section, without I/O or allocation. At most one reservation is in flight; callers that find nothing wait for it
-// in the order they came.
+// cache holds the numbers of one sequence and hands them out. Taking a number that is in memory is
+// one short critical section, without I/O or allocation. At most one reservation is in flight;
+// callers that find nothing wait for it in the order they came.
 //
-// The numbers that leave rise strictly: once a number has left, no smaller one does. A rest that is too short for a
-// run is therefore skipped if the next segment does not adjoin it.
+// The numbers that leave rise strictly: once a number has left, no smaller one does. A rest that is
+// too short for a run is therefore skipped if the next segment does not adjoin it.
 type cache struct {
 	name     string    // as the table spells it
 	kind     kind.Kind // of the keys that owner makes of the numbers
 	owner    *Sequences
 	reserver reserver
-	// reserving is held during a reservation: those of one counter must come back in order, whichever cache they are for, or the later
-	// one would be taken for a row gone back. The next cache of the name has the same one.
+	// reserving is held during a reservation: those of one counter must come back in order,
+	// whichever cache they are for, or the later one would be taken for a row gone back. The next
+	// cache of the name has the same one.
 	reserving lock
 	exact     uint64        // guarded by mu; the typed CACHE n, or 0 for adaptive
 	replaced  atomic.Uint64 // how often CREATE OR REPLACE here made another sequence of it
@@ -90,39 +93,45 @@ type cache struct {
 	pace     segment.Pace
 	cover    time.Duration // of the sequence's own definition; 0: Tuning.OutageCover
 	measured uint64        // given, when pace was last told
-	usedAt   time.Time     // when pace was last told of numbers given; not when somebody only looked
-	size     uint64        // of the next segment
-	rule     segment.Rule  // which numbers follow top
-	limits   limits        // where the numbers end
-	cycle    bool          // they begin again there
-	advance  advance       // of top
-	warned   int           // how many of warnAt were crossed
-	past     uint64        // numbers up to this one were given up
-	version  uint64        // of the options that are obeyed
-	order    bool          // see ordered.go; then nothing is held
-	boarded  uint64        // the last batch of an ORDER sequence
-	served   int           // callers, of that batch
+	// when pace was last told of numbers given; not when somebody only looked
+	usedAt  time.Time
+	size    uint64       // of the next segment
+	rule    segment.Rule // which numbers follow top
+	limits  limits       // where the numbers end
+	cycle   bool         // they begin again there
+	advance advance      // of top
+	warned  int          // how many of warnAt were crossed
+	past    uint64       // numbers up to this one were given up
+	version uint64       // of the options that are obeyed
+	order   bool         // see ordered.go; then nothing is held
+	boarded uint64       // the last batch of an ORDER sequence
+	served  int          // callers, of that batch
 
 	gathering gathering // of an ORDER sequence; see ordered_gather.go
 
-	generation uint64        // moves when a reservation that is in flight is void
-	overtaken  Unused        // why it moved last
-	top        uint64        // the highest number reserved, or where the row was found
-	spent      uint64        // no server gives a number up to this one any more, but to who has it in memory: this proxy has reserved up to it, or moved the counter there
-	max        uint64        // the highest number that the sequence may give
-	dry        bool          // nothing is left beyond what is held: no prefetch until somebody asks again
+	generation uint64 // moves when a reservation that is in flight is void
+	overtaken  Unused // why it moved last
+	top        uint64 // the highest number reserved, or where the row was found
+	// no server gives a number up to this one any more, but to who has it in memory: this proxy has
+	// reserved up to it, or moved the counter there
+	spent uint64
+	max   uint64 // the highest number that the sequence may give
+	// nothing is left beyond what is held: no prefetch until somebody asks again
+	dry        bool
 	resting    bool          // the server is unfit: no prefetch until the next take
 	idle       bool          // it is filled up as nothing was taken for a while
 	backoff    time.Duration // before the next attempt after a refusal; grows until a success
 	lastErr    error         // why the reservation in flight was last refused; nil after a success
 	failedAt   time.Time
 	reservedAt time.Time // zero: nothing was reserved yet
-	reserved   uint64    // numbers that came since the cache was made: those that are held, leaving, given and, in gaps, unused
-	leaving    uint64    // numbers that are held no more, and are being given back
-	gaps       UnusedCounts
-	buried     bool // its counts are kept elsewhere
-	waits      uint64
-	fetches    uint64 // reservations begun while nobody waited
+	// numbers that came since the cache was made: those that are held, leaving, given and, in gaps,
+	// unused
+	reserved uint64
+	leaving  uint64 // numbers that are held no more, and are being given back
+	gaps     UnusedCounts
+	buried   bool // its counts are kept elsewhere
+	waits    uint64
+	fetches  uint64 // reservations begun while nobody waited
 }
 
 // newCache makes the cache of a sequence whose row was read as found. It starts nothing.
@@ -144,8 +153,9 @@ func (c *cache) take(ctx context.Context, n uint64) (uint64, error) {
 	return first, err
 }
 
-// takeRun returns the first of n consecutive numbers and the distance between them. It waits at most until deadline, if that is not zero, and else for
-// the caller's patience, or until ctx is done; numbers in memory are handed out without looking at ctx.
+// takeRun returns the first of n consecutive numbers and the distance between them. It waits at
+// most until deadline, if that is not zero, and else for the caller's patience, or until ctx is
+// done; numbers in memory are handed out without looking at ctx.
 func (c *cache) takeRun(ctx context.Context, n uint64, deadline time.Time) (first, step uint64, err error) {
 	c.mu.Lock()
 	if c.end == nil && c.first == nil {
@@ -165,7 +175,8 @@ func (c *cache) takeRun(ctx context.Context, n uint64, deadline time.Time) (firs
 	}
 	if c.flying && errors.Is(c.lastErr, ErrUnfit) {
 		defer c.mu.Unlock()
-		return 0, 0, &aboutError{shownName(c.name), c.lastErr} // the reservation in flight pauses; the first take after that tries again
+		// the reservation in flight pauses; the first take after that tries again
+		return 0, 0, &aboutError{shownName(c.name), c.lastErr}
 	}
 	if c.order && c.queued >= maxOrderedQueue {
 		defer c.mu.Unlock()
@@ -205,8 +216,8 @@ func (c *cache) takeLocked(n uint64) (uint64, bool) {
 	return number, true
 }
 
-// advanceLocked makes the first segment that can give n numbers, behind a border or in the queue, the current one. It changes nothing
-// if there is none.
+// advanceLocked makes the first segment that can give n numbers, behind a border or in the queue,
+// the current one. It changes nothing if there is none.
 func (c *cache) advanceLocked(n uint64) bool {
 	if skip, ok := c.cur.Skip(n); ok {
 		c.gaps[UnusedRun] += skip
@@ -247,7 +258,8 @@ func (c *cache) missLocked(why Unused, n uint64) {
 	c.gaps[why] += n
 }
 
-// settle counts n numbers that were to be given back, unless the cache was dropped meanwhile, and they are counted.
+// settle counts n numbers that were to be given back, unless the cache was dropped meanwhile, and
+// they are counted.
 func (c *cache) settle(why Unused, n uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -271,7 +283,8 @@ func (c *cache) emptyLocked(why Unused) {
 	c.discardLocked(why)
 }
 
-// bury is empty for a cache that was dropped, and returns its counts. A reservation in flight is counted as [counters.lose] does.
+// bury is empty for a cache that was dropped, and returns its counts. A reservation in flight is
+// counted as [counters.lose] does.
 func (c *cache) bury() tally {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -281,15 +294,17 @@ func (c *cache) bury() tally {
 	return c.tallyLocked()
 }
 
-// flyLocked starts the goroutine that reserves until nothing is wanted. The caller has checked that none is in flight.
+// flyLocked starts the goroutine that reserves until nothing is wanted. The caller has checked that
+// none is in flight.
 func (c *cache) flyLocked() {
 	c.flying = true
 	c.owner.spawn(c.fly)
 }
 
-// fly reserves segments, one at a time, until nothing is wanted or the cache has ended. A failure is retried with
-// a growing backoff for as long as numbers are wanted, whether or not somebody still waits: so an outage heals by itself. An unfit
-// server is asked again only if somebody has taken or waits for a number since: each attempt there may cost a gap.
+// fly reserves segments, one at a time, until nothing is wanted or the cache has ended. A failure
+// is retried with a growing backoff for as long as numbers are wanted, whether or not somebody
+// still waits: so an outage heals by itself. An unfit server is asked again only if somebody has
+// taken or waits for a number since: each attempt there may cost a gap.
 func (c *cache) fly() {
 	for {
 		c.mu.Lock()
@@ -352,7 +367,8 @@ func (c *cache) fly() {
 	}
 }
 
-// jitter spreads d over its upper half, so that proxies which failed together do not come back together.
+// jitter spreads d over its upper half, so that proxies which failed together do not come back
+// together.
 func jitter(d time.Duration) time.Duration {
 	return d/2 + rand.N(d/2+1)
 }
@@ -395,7 +411,8 @@ func (c *cache) installLocked(g grant) {
 	}
 	c.serveLocked()
 	if c.exact > 0 {
-		// CACHE n may have been typed after this reservation was sized: what exceeds it is given up at once.
+		// CACHE n may have been typed after this reservation was sized: what exceeds it is given up
+		// at once.
 		c.trimLocked(c.exact)
 	}
 }
@@ -417,7 +434,8 @@ func (c *cache) trimLocked(n uint64) {
 	}
 }
 
-// failLocked deals with a refused reservation of at least need numbers and says how long to pause before the next attempt.
+// failLocked deals with a refused reservation of at least need numbers and says how long to pause
+// before the next attempt.
 func (c *cache) failLocked(err error, need uint64) (pause time.Duration) {
 	if c.end != nil {
 		return 0
@@ -427,7 +445,8 @@ func (c *cache) failLocked(err error, need uint64) (pause time.Duration) {
 		c.goneLocked(err)
 		return 0
 	case errors.Is(err, ErrExhausted), errors.Is(err, ErrSeveral):
-		// Only the first in line is told: the others may want fewer. So may he, if the one that it is about has gone.
+		// Only the first in line is told: the others may want fewer. So may he, if the one that it
+		// is about has gone.
 		switch w := c.first; {
 		case w == nil:
 			c.dry = true
@@ -454,13 +473,14 @@ func (c *cache) failLocked(err error, need uint64) (pause time.Duration) {
 	pause = max(c.backoff, c.owner.timing.firstBackoff)
 	c.backoff = min(2*pause, c.owner.timing.lastBackoff)
 	if errors.Is(err, outcomeFrozen) {
-		c.backoff = min(c.backoff, c.owner.timing.frozenBackoff) // it is short, and the end of it is wanted
+		// it is short, and the end of it is wanted
+		c.backoff = min(c.backoff, c.owner.timing.frozenBackoff)
 	}
 	return pause
 }
 
-// goneLocked ends the cache as its row was deleted. What is left in memory stays unique, but the sequence is no more. Of a DROP the follower
-// mostly tells first.
+// goneLocked ends the cache as its row was deleted. What is left in memory stays unique, but the
+// sequence is no more. Of a DROP the follower mostly tells first.
 func (c *cache) goneLocked(err error) {
 	if c.end != nil {
 		return
@@ -507,8 +527,8 @@ func (c *cache) ended() error {
 	return c.end
 }
 
-// unused removes and returns the segment at the upper end of what is held: the only one that nobody has reserved after. It is about to
-// be put back, so its numbers are not spent any more.
+// unused removes and returns the segment at the upper end of what is held: the only one that nobody
+// has reserved after. It is about to be put back, so its numbers are not spent any more.
 func (c *cache) unused() segment.Segment {
 	c.mu.Lock()
 	defer c.mu.Unlock()

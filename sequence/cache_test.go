@@ -17,8 +17,9 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// script is a reserver whose answers and moments a test decides: it shows what the cache does in situations that a real
-// server gets into only by chance. That the real one keeps the same promises is shown in reserve_test.go.
+// script is a reserver whose answers and moments a test decides: it shows what the cache does in
+// situations that a real server gets into only by chance. That the real one keeps the same promises
+// is shown in reserve_test.go.
 type script struct {
 	mu       sync.Mutex
 	last     uint64        // highest number given out
@@ -106,7 +107,8 @@ func (s *script) calls() []uint64 {
 	return slices.Clone(s.asked)
 }
 
-// scripted makes Sequences that know "photos" and reserve from script. The caller closes them inside its bubble.
+// scripted makes Sequences that know "photos" and reserve from script. The caller closes them
+// inside its bubble.
 func scripted(t *testing.T, sc *script, change ...func(*Options)) (*Sequences, *cache) {
 	t.Helper()
 	if sc.max == 0 {
@@ -503,7 +505,8 @@ func TestExhaustionIsNotToldToWhoCameAfterTheOneItIsAbout(t *testing.T) {
 				sc := &script{max: 50, order: order, hold: make(chan struct{})}
 				s, c := scripted(t, sc)
 				defer closeNow(t, s)
-				c.reserving.mustAcquire() // until all of them wait: those of an ORDER sequence are one batch
+				// until all of them wait: those of an ORDER sequence are one batch
+				c.reserving.mustAcquire()
 				ctx, leave := context.WithCancelCause(context.Background())
 				gone := errors.New("its client has gone")
 				var wg sync.WaitGroup
@@ -537,7 +540,8 @@ func TestNothingIsFetchedAheadOnceTheEndIsReached(t *testing.T) {
 		sc := &script{exact: 10, max: 12}
 		s, _ := scripted(t, sc)
 		defer closeNow(t, s)
-		sc.check = func(uint64, uint64) { time.Sleep(time.Millisecond) } // so that asking without end would show
+		// so that asking without end would show
+		sc.check = func(uint64, uint64) { time.Sleep(time.Millisecond) }
 		for want := uint64(1); want <= 12; want++ {
 			if got := mustTake(t, s, "photos", 1); got != want {
 				t.Fatalf("got %d, want %d", got, want)

@@ -17,10 +17,10 @@ import (
 // was seen on a second machine. For each sequence, and each node that ever gave its numbers, there
 // are `wanted` and `granted`: a proxy raises `wanted`, sees that on a majority of the nodes, and
 // then raises `granted`. The holder of all sequences is the one with the highest term. A node that
-// becomes the primary is no holder, and gives nothing, until a proxy has adopted it (limit/adopt.go):
-// a new term, in which every sequence begins above all windows that any node has seen. An old
-// primary that lives on without its replicas opens no window any more and ends at its ceiling,
-// below. Package limit decides all that.
+// becomes the primary is no holder, and gives nothing, until a proxy has adopted it
+// (limit/adopt.go): a new term, in which every sequence begins above all windows that any node has
+// seen. An old primary that lives on without its replicas opens no window any more and ends at its
+// ceiling, below. Package limit decides all that.
 //
 // Of a cluster the holder is its present configuration, whichever node a proxy writes to. A crash
 // of all nodes may lose what was committed there, too, and the configuration that is bootstrapped
@@ -50,14 +50,16 @@ const (
 // what is remembered of those of the node in use.
 type ceilings struct {
 	*store
-	adopting lock        // held during an adoption
-	unseen   atomic.Bool // that the node still holds the sequences was not seen on others, for ORDER
+	adopting lock // held during an adoption
+	// that the node still holds the sequences was not seen on others, for ORDER
+	unseen atomic.Bool
 
 	mu      sync.Mutex
 	under   uint64              // guarded by mu; the node of the ceilings, as nodes.changes
 	by      map[string]uint64   // guarded by mu; by the table's spelling. A ceiling only rises.
 	opening map[string]struct{} // guarded by mu; windows that are opened ahead of need
-	failing bool                // guarded by mu; the last window could not be opened, which was logged
+	// guarded by mu; the last window could not be opened, which was logged
+	failing bool
 }
 
 // forget is for another holder.
@@ -207,8 +209,8 @@ func (g *ceilings) upTo(ctx context.Context, conn *sql.Conn, name string) (upTo,
 	return upTo{grouped: true, ceiling: l.Granted}, nil
 }
 
-// belowCeilingSQL is what a reservation that goes up to a ceiling adds to its WHERE (arguments name,
-// ceiling); id is the row's there. The server itself evaluates who it is: whatever the proxy
+// belowCeilingSQL is what a reservation that goes up to a ceiling adds to its WHERE (arguments
+// name, ceiling); id is the row's there. The server itself evaluates who it is: whatever the proxy
 // believes, a node that is not the holder changes no row.
 func (st *store) belowCeilingSQL(now *choice, id string) string {
 	return " AND EXISTS (SELECT 1 FROM " + st.table.limit + " AS l JOIN " + st.table.holder + " AS h ON h.`holder` = l.`giver` AND h.`term` = l.`term` " +

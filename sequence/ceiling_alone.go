@@ -10,9 +10,10 @@ import (
 	"seqproxy/internal/planted"
 )
 
-// checkLeftAlone refuses a server without other nodes that was one of a group and was never adopted there since it became the primary: its counters may stand below
-// what the holder gave, and as it is alone now nobody would raise them above the windows. A former holder does not know that another was adopted while it was away, so
-// that one is not seen.
+// checkLeftAlone refuses a server without other nodes that was one of a group and was never adopted
+// there since it became the primary: its counters may stand below what the holder gave, and as it
+// is alone now nobody would raise them above the windows. A former holder does not know that
+// another was adopted while it was away, so that one is not seen.
 func (l *link) checkLeftAlone(ctx context.Context, c rawConn) error {
 	if l.grouped() || planted.Fault(planted.CeilingReplica) {
 		return nil
@@ -53,7 +54,8 @@ func (l *link) checkLeftAlone(ctx context.Context, c rawConn) error {
 		identity = cmp.Or(rows[0][0], identity)
 	}
 	switch {
-	case holder == identity && (complete || first): // before the first adoption it served alone, too
+	case holder == identity && (complete || first):
+		// before the first adoption it served alone, too
 		return nil
 	case holder == identity:
 		holder = "another"

@@ -167,7 +167,8 @@ func TestANodeThatDoesNotFlushIsNoWitnessOfWhatIsWrittenToIt(t *testing.T) {
 	e.Nodes[0].Exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 2")
 	holdUp(t, e.Nodes[2])
 	const many = 1 << 20
-	eventually(t, "the node says that it does not flush", func() bool { // on a busy machine it may not say anything in time
+	eventually(t, "the node says that it does not flush", func() bool {
+		// on a busy machine it may not say anything in time
 		err := v.ceilings.tryWindow(t.Context(), "photos", many, false)
 		lost := new(limit.SeenError)
 		if !errors.As(err, &lost) || lost.Seen != 1 || lost.Need != 2 {
@@ -213,7 +214,8 @@ func TestASequenceIsMovedAheadInEachConfigurationOfAGaleraCluster(t *testing.T) 
 	}
 	cluster.AwaitWhole(t)
 	e.Nodes[0].Exec(t, "UPDATE app.sequence SET id = 5000000 WHERE name = 'albums'")
-	if err := a.servers.first().ceilings.keepAbove(t.Context(), "albums", 5_000_000); err != nil { // over connections of the configuration before
+	if err := a.servers.first().ceilings.keepAbove(t.Context(), "albums", 5_000_000); err != nil {
+		// over connections of the configuration before
 		t.Errorf("a sequence that stands above its ceiling: %v", err)
 	}
 	next := uint64(9_000_000)
@@ -268,8 +270,9 @@ func TestAGaleraNodeThatLostItsCeilingsIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = conn.Close() }()                           // both statements were answered
-	eventually(t, "the node alone has no ceilings", func() bool { // the cluster may have the rows in use
+	defer func() { _ = conn.Close() }() // both statements were answered
+	eventually(t, "the node alone has no ceilings", func() bool {
+		// the cluster may have the rows in use
 		_, off := conn.ExecContext(t.Context(), "SET SESSION wsrep_on = OFF")
 		_, limits := conn.ExecContext(t.Context(), "DELETE FROM sequence_limit")
 		_, holders := conn.ExecContext(t.Context(), "DELETE FROM sequence_holder")
@@ -306,7 +309,8 @@ func TestARightToReadTheConfigurationOfAGaleraClusterIsNamed(t *testing.T) {
 // Somebody writes the row of a ceiling on another node. Who raises it tries again.
 func TestAWindowThatACommitOnAnotherGaleraNodeForestalledIsOpenedAgain(t *testing.T) {
 	e, _ := startCluster(t, "photos")
-	e.Nodes[0].Exec(t, "SET GLOBAL wsrep_retry_autocommit = 0") // or the server itself would try again
+	// or the server itself would try again
+	e.Nodes[0].Exec(t, "SET GLOBAL wsrep_retry_autocommit = 0")
 	a := e.join(t, "a", &given{}, patience(time.Minute))
 	a.take(t, "a", "photos", 1)
 	settled(t, a.Sequences, "photos")
@@ -317,7 +321,8 @@ func TestAWindowThatACommitOnAnotherGaleraNodeForestalledIsOpenedAgain(t *testin
 	elsewhere := e.Nodes[1].DB(t, "app")
 	writer.Go(func() {
 		for ctx.Err() == nil {
-			_, _ = elsewhere.ExecContext(ctx, "UPDATE sequence_limit SET `floor` = 1 - `floor` WHERE `name` = 'photos' AND `floor` <= 1") // it may be forestalled, too
+			// it may be forestalled, too
+			_, _ = elsewhere.ExecContext(ctx, "UPDATE sequence_limit SET `floor` = 1 - `floor` WHERE `name` = 'photos' AND `floor` <= 1")
 			time.Sleep(15 * time.Millisecond)
 		}
 	})

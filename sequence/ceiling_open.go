@@ -35,7 +35,8 @@ func (g *ceilings) openNext(ctx context.Context, name string, n uint64) {
 	if begun {
 		return
 	}
-	if err := g.openWindow(ctx, name, n); g.isMoved(err) { // else logged; whoever reaches the ceiling is told again
+	if err := g.openWindow(ctx, name, n); g.isMoved(err) {
+		// else logged; whoever reaches the ceiling is told again
 		g.moved()
 	}
 	g.mu.Lock()
@@ -52,7 +53,8 @@ func (st *store) highest(name string) uint64 {
 	return highest
 }
 
-// width is from position to the last of n numbers that are reserved next; false if they go beyond 64 bits.
+// width is from position to the last of n numbers that are reserved next; false if they go beyond
+// 64 bits.
 func (st *store) width(name string, position, n uint64) (uint64, bool) {
 	rule := st.rules.of(name)
 	h, floor := st.share().By(rule), st.marks.of(name)
@@ -96,7 +98,8 @@ func (g *ceilings) openWindow(ctx context.Context, name string, n uint64) error 
 	return err
 }
 
-// tryWindow is openWindow that logs nothing. closed has a sequence that has not so many left get a window that ends where it stands: so nobody begins below after a fail-over.
+// tryWindow is openWindow that logs nothing. closed has a sequence that has not so many left get a
+// window that ends where it stands: so nobody begins below after a fail-over.
 func (g *ceilings) tryWindow(ctx context.Context, name string, n uint64, closed bool) error {
 	conn, err := g.conn(ctx)
 	if err != nil {
@@ -139,7 +142,8 @@ func (v *server) raiseCeiling(ctx context.Context, name string, d demand) (uint6
 		v.moved()
 		return n, nil
 	case errors.As(err, &lost) && lost.Newer.Term != 0:
-		// Another node was adopted after this one. If all nodes, looked at again, say that this is the primary after all, it is adopted anew.
+		// Another node was adopted after this one. If all nodes, looked at again, say that this is
+		// the primary after all, it is adopted anew.
 		v.moved()
 		return n, v.ceilings.adoptOrMove(ctx, name, lost.Newer)
 	case errors.Is(err, outcomeNotHolder):
@@ -195,8 +199,9 @@ func (g *ceilings) holding(ctx context.Context, name string, f func() error) err
 // errWentBelow: what was moved ahead is not there any more.
 var errWentBelow = errors.New("it has taken over, or the sequence was set back meanwhile; try again")
 
-// keepAbove makes sure that a sequence which was moved ahead, to go on above n, does so after a fail-over, too: either n is below a window that a majority of the
-// nodes has seen, above which the next holder begins, or they have the row itself.
+// keepAbove makes sure that a sequence which was moved ahead, to go on above n, does so after a
+// fail-over, too: either n is below a window that a majority of the nodes has seen, above which the
+// next holder begins, or they have the row itself.
 func (g *ceilings) keepAbove(ctx context.Context, name string, n uint64) error {
 	if !g.inForce() {
 		return nil
@@ -224,8 +229,9 @@ func (g *ceilings) keepAbove(ctx context.Context, name string, n uint64) error {
 	return nil
 }
 
-// openTo makes sure that a sequence may be moved to n, and returns how far it may be moved: to floor, or to n alone where the ceiling is
-// below floor. Above the ceiling it would give nothing to anybody until other nodes answer.
+// openTo makes sure that a sequence may be moved to n, and returns how far it may be moved: to
+// floor, or to n alone where the ceiling is below floor. Above the ceiling it would give nothing to
+// anybody until other nodes answer.
 func (g *ceilings) openTo(ctx context.Context, name string, n, floor uint64) (to uint64, err error) {
 	if !g.inForce() {
 		return floor, nil

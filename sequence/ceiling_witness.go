@@ -40,7 +40,8 @@ func (s *standing) says() *limit.Standing {
 func (o others) Sight(ctx context.Context) []limit.Look {
 	patience := o.opts.DialTimeout
 	if o.now.cluster != "" {
-		patience = min(patience, o.timing.shown) // this node has what they have, or a majority did not have it
+		// this node has what they have, or a majority did not have it
+		patience = min(patience, o.timing.shown)
 	}
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
@@ -135,7 +136,9 @@ func (g *ceilings) shownOn(ctx context.Context, lag time.Duration, need int) err
 	if ok, err := g.group(conn, now).Admitted(ctx, ""); err != nil {
 		return err
 	} else if !ok {
-		_ = conn.Close() // an adoption takes others: with as many callers as there are connections they would wait for each other
+		// an adoption takes others: with as many callers as there are connections they would wait
+		// for each other
+		_ = conn.Close()
 		if err := g.adopt(ctx, "", limit.Holder{}); err != nil {
 			return err
 		}
@@ -148,7 +151,8 @@ func (g *ceilings) shownOn(ctx context.Context, lag time.Duration, need int) err
 			return err
 		}
 	}
-	// Replicas apply changes in the order of their commits, so one that shows this has all before it.
+	// Replicas apply changes in the order of their commits, so one that shows this has all before
+	// it.
 	if _, err := conn.ExecContext(ctx, "UPDATE "+g.table.holder+" SET `mark` = `mark` + 1 WHERE `holder` = "+now.holderSQL()); err != nil {
 		return fmt.Errorf("write table %s: %w", g.table.holder, err)
 	}
@@ -166,7 +170,8 @@ func (g *ceilings) shownOn(ctx context.Context, lag time.Duration, need int) err
 			top := known.Holder()
 			return top.ID == marked.ID && top.Term == marked.Term && top.Mark >= marked.Mark
 		})
-		if failed == nil || err == nil || ctx.Err() == nil { // an attempt that was cut off says less than the one before
+		if failed == nil || err == nil || ctx.Err() == nil {
+			// an attempt that was cut off says less than the one before
 			err = failed
 		}
 		again = limit.IsLagging(err) && time.Since(begin) < lag && ctx.Err() == nil

@@ -18,7 +18,8 @@ import (
 	"seqproxy/sequence/limit"
 )
 
-// CreateOptions describes a new sequence. The fields that Definition has too mean the same; 0 is the default of each.
+// CreateOptions describes a new sequence. The fields that Definition has too mean the same; 0 is
+// the default of each.
 type CreateOptions struct {
 	Name        string
 	OrReplace   bool   // an existing sequence is dropped
@@ -53,10 +54,13 @@ type Created struct {
 	Existed  bool   // IfNotExists was given and the sequence exists; nothing was changed
 	Replaced bool   // OrReplace was given and there was one
 	First    uint64 // the first number that it will give
-	Raised   bool   // First is above Start: a dropped or replaced sequence of that name gave the numbers below, or Floor is above
+	// First is above Start: a dropped or replaced sequence of that name gave the numbers below, or
+	// Floor is above
+	Raised bool
 
-	above     uint64 // the rows stand there, or above; 0 if that is not to be kept
-	unordered bool   // it is not an ORDER sequence yet, because numbers of the one before may be held somewhere
+	above uint64 // the rows stand there, or above; 0 if that is not to be kept
+	// it is not an ORDER sequence yet, because numbers of the one before may be held somewhere
+	unordered bool
 }
 
 // what says it for people.
@@ -70,9 +74,10 @@ func (c *Created) what() string {
 	return "was created"
 }
 
-// Create makes a sequence. If one of that name was dropped before, it continues above the dropped one's last number, because
-// other proxies may still hold numbers of it; with Order it waits for those, as Alter does. Errors: ErrExists, ErrBadOption, ErrExhausted (the dropped one had reached the
-// maximum), ErrUnfit, ErrClosed, ctx's cause, *UnavailableError.
+// Create makes a sequence. If one of that name was dropped before, it continues above the dropped
+// one's last number, because other proxies may still hold numbers of it; with Order it waits for
+// those, as Alter does. Errors: ErrExists, ErrBadOption, ErrExhausted (the dropped one had reached
+// the maximum), ErrUnfit, ErrClosed, ctx's cause, *UnavailableError.
 func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error) {
 	if o.Name == "" || len(o.Name) > maxNameBytes {
 		return Created{}, define.BadOption("sequence name of %d bytes, want 1 to %d", len(o.Name), maxNameBytes)
@@ -128,9 +133,10 @@ func (s *Sequences) warnOfCycle(name string) {
 	s.log.Warn("sequence with CYCLE begins again", logfield.Sequence(name))
 }
 
-// Drop removes a sequence and reports whether there was one. Its last number is kept as a tombstone, above which a later Create
-// of the name continues. Numbers in memory here are not given any more; other proxies notice within
-// a second. Errors: ErrUnknown (not if ifExists), ErrUnfit, ErrClosed, ctx's cause, *UnavailableError.
+// Drop removes a sequence and reports whether there was one. Its last number is kept as a
+// tombstone, above which a later Create of the name continues. Numbers in memory here are not given
+// any more; other proxies notice within a second. Errors: ErrUnknown (not if ifExists), ErrUnfit,
+// ErrClosed, ctx's cause, *UnavailableError.
 func (s *Sequences) Drop(ctx context.Context, name []byte, ifExists bool) (bool, error) {
 	if !s.begin() {
 		return false, ErrClosed
@@ -169,8 +175,9 @@ func (s *Sequences) endLocked(name string) {
 
 // request is something that only the server can answer.
 type request struct {
-	s     *Sequences
-	ctx   context.Context // ends with the caller's, after the allocate timeout, and when Close gives up waiting
+	s *Sequences
+	// ends with the caller's, after the allocate timeout, and when Close gives up waiting
+	ctx   context.Context
 	begin time.Time
 }
 
@@ -221,7 +228,8 @@ func (o *CreateOptions) existing(r *row) (Created, error) {
 		return Created{}, &NameError{Name: shownName(r.name), Err: ErrExists}
 	}
 	first, _ := r.rule().Next(r.position(), r.max)
-	return Created{Existed: true, First: first, above: r.position()}, nil // whoever made it may not know whether it stays
+	// whoever made it may not know whether it stays
+	return Created{Existed: true, First: first, above: r.position()}, nil
 }
 
 // outcome is that of a transaction that should have made the sequence.
@@ -254,7 +262,8 @@ func (st *store) refuseEmpty(ctx context.Context, on execer, name string) error 
 	return nil
 }
 
-// transact runs f in a transaction, again if it conflicts with another or its connection turns out to be of no use.
+// transact runs f in a transaction, again if it conflicts with another or its connection turns out
+// to be of no use.
 func (l *link) transact(ctx context.Context, f func(tx *sql.Tx) error) error {
 	return again(ctx, []*link{l}, func() error { return l.transactOnce(ctx, f) })
 }
@@ -268,7 +277,8 @@ func again(ctx context.Context, links []*link, f func() error) error {
 		if conflict != nil && ctx.Err() != nil && err != nil && !errors.Is(err, errOutcome) {
 			return conflict // what it waited for says more than that the wait ended
 		}
-		// ErrBadConn: nothing was done. The checks of the next connection say why, such as that the server is read only now.
+		// ErrBadConn: nothing was done. The checks of the next connection say why, such as that the
+		// server is read only now.
 		retry := isConflict(err) || errors.Is(err, driver.ErrBadConn)
 		for _, l := range links {
 			if l.isMoved(err) {
@@ -312,11 +322,13 @@ func (l *link) transactOnce(ctx context.Context, f func(tx *sql.Tx) error) error
 // errOutcome: it is not known whether what was asked for was done.
 var errOutcome = errors.New("the commit's outcome is unknown: look whether it was done before you say it again")
 
-// commit is tx.Commit for callers whose time is bounded: a server that cannot commit, as in a cluster that has lost its majority, may not answer, and Commit knows of no
-// context.
+// commit is tx.Commit for callers whose time is bounded: a server that cannot commit, as in a
+// cluster that has lost its majority, may not answer, and Commit knows of no context.
 func commit(ctx context.Context, tx *sql.Tx) error {
 	if _, err := tx.ExecContext(ctx, "COMMIT"); err != nil {
-		_ = tx.Rollback() // gives the connection back. What it says is not of the commit: above all not that nothing was done
+		// gives the connection back. What it says is not of the commit: above all not that nothing
+		// was done
+		_ = tx.Rollback()
 		return err
 	}
 	_ = tx.Commit() // nothing is left to commit

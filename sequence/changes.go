@@ -18,7 +18,8 @@ type changedOptions struct {
 // moment is the state of all options, as of one change.
 type moment struct {
 	version uint64 // of the change
-	stamp   uint64 // of the change, as another one may have its version after a fail-over that lost it
+	// of the change, as another one may have its version after a fail-over that lost it
+	stamp uint64
 }
 
 // hearing is what a server tells of changes.
@@ -28,11 +29,13 @@ type hearing struct {
 	plan    uint64 // that the server obeys
 	changed []changedOptions
 
-	// The names of caches that are the server's no more, as it spells that sequence otherwise by now: it was dropped and made again. The values are the new names.
+	// The names of caches that are the server's no more, as it spells that sequence otherwise by
+	// now: it was dropped and made again. The values are the new names.
 	respelled map[string]string
 }
 
-// changes returns the version of the last change, and the options of all sequences that changed after seen, or of all.
+// changes returns the version of the last change, and the options of all sequences that changed
+// after seen, or of all.
 func (st *store) changes(ctx context.Context, seen moment, all bool) (heard hearing, err error) {
 	conn, err := st.conn(ctx)
 	if err != nil {
@@ -92,13 +95,15 @@ func (st *store) changedSince(ctx context.Context, conn *sql.Conn, since uint64)
 	return all, rows.Err()
 }
 
-// How many names are asked about in one statement: each round trip counts, as proxies that do not hear of changes in time are waited for.
+// How many names are asked about in one statement: each round trip counts, as proxies that do not
+// hear of changes in time are waited for.
 const (
 	namesAtOnce     = 10_000
 	spellingsAtOnce = 200 // which have no row under their own name
 )
 
-// respelled are those of names that the server takes for a sequence which is spelled otherwise there, with that spelling.
+// respelled are those of names that the server takes for a sequence which is spelled otherwise
+// there, with that spelling.
 func (st *store) respelled(ctx context.Context, names []string) (map[string]string, error) {
 	others := make(map[string]string)
 	for some := range slices.Chunk(names, namesAtOnce) {

@@ -21,7 +21,8 @@ type layout struct {
 
 func isEnd(err error) bool { return errors.Is(err, io.EOF) }
 
-// check looks at the server and the table behind a connection whose session is set up. What could make numbers repeat is an
+// check looks at the server and the table behind a connection whose session is set up. What could
+// make numbers repeat is an
 // *UnfitError.
 func (l *link) check(ctx context.Context, c rawConn) (*layout, error) {
 	if err := l.checkServer(ctx, c); err != nil {
@@ -34,7 +35,8 @@ func (l *link) check(ctx context.Context, c rawConn) (*layout, error) {
 	return found, l.checkLeftAlone(ctx, c)
 }
 
-// checked is what the last check found out, of a connection that is made for that if there was none.
+// checked is what the last check found out, of a connection that is made for that if there was
+// none.
 func (l *link) checked(ctx context.Context) (*layout, error) {
 	if seen := l.seen.Load(); seen != nil {
 		return seen, nil
@@ -67,8 +69,9 @@ func (l *link) checkServer(ctx context.Context, c rawConn) error {
 	return nil
 }
 
-// settings reads the session's settings back, because a proxy in between may have swallowed them, and looks at those that are
-// the operator's. It returns all that is wrong with them, and how the server flushes at commit.
+// settings reads the session's settings back, because a proxy in between may have swallowed them,
+// and looks at those that are the operator's. It returns all that is wrong with them, and how the
+// server flushes at commit.
 func (l *link) settings(ctx context.Context, c rawConn) (findings []error, flush string, err error) {
 	rows, err := c.query(ctx, "SELECT @@autocommit, @@sql_mode, @@global.read_only, @@global.innodb_flush_log_at_trx_commit, "+
 		"@@global.innodb_read_only, @@global.innodb_force_recovery, @@version")
@@ -96,7 +99,8 @@ func (l *link) settings(ctx context.Context, c rawConn) (findings []error, flush
 	return findings, flush, nil
 }
 
-// unflushed is the finding about a server that loses commits when it crashes alone, without its machine; none for others.
+// unflushed is the finding about a server that loses commits when it crashes alone, without its
+// machine; none for others.
 func (l *link) unflushed(flush string) []error {
 	if flush != "0" || l.relaxed {
 		return nil
@@ -115,8 +119,9 @@ func (l *link) readOnly() error {
 		"(docs: Backup and restore), then SET GLOBAL read_only = 0")
 }
 
-// startedReadOnly is the option by which a server was started so that nobody can write there, whatever read_only says; empty: none. MySQL takes no
-// changes while it recovers by force; MariaDB takes them, or says that innodb_read_only is on.
+// startedReadOnly is the option by which a server was started so that nobody can write there,
+// whatever read_only says; empty: none. MySQL takes no changes while it recovers by force; MariaDB
+// takes them, or says that innodb_read_only is on.
 func startedReadOnly(innodbReadOnly, forceRecovery, version string) string {
 	switch {
 	case !isOff(innodbReadOnly):
@@ -193,8 +198,8 @@ func (l *link) columns(ctx context.Context, c rawConn) (found *layout, findings 
 	return found, findings, nil
 }
 
-// literal quotes a configured name for a statement without arguments. Hexadecimal cannot be broken out of, whatever
-// the sql_mode.
+// literal quotes a configured name for a statement without arguments. Hexadecimal cannot be broken
+// out of, whatever the sql_mode.
 func literal(s string) string {
 	if s == "" {
 		return "''"

@@ -9,8 +9,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// jump sets the clock that the proxies' next connections see, and ends those that they have: init_connect does that to an account without
-// special rights. It stands still besides.
+// jump sets the clock that the proxies' next connections see, and ends those that they have:
+// init_connect does that to an account without special rights. It stands still besides.
 func jump(t *testing.T, p place, account string, by time.Duration) {
 	t.Helper()
 	p.exec(t, fmt.Sprintf("SET GLOBAL init_connect = 'SET timestamp = UNIX_TIMESTAMP() + %d'", int64(by.Seconds())))
@@ -46,8 +46,9 @@ func (p place) connections(t *testing.T, account string) (ids []uint64) {
 	return ids
 }
 
-// The sequence server's clock jumps by hours, to and fro, and two proxies see different ones. What is changed is obeyed all the same, numbers do not come again, and
-// a sequence begins again below only when nobody holds its numbers.
+// The sequence server's clock jumps by hours, to and fro, and two proxies see different ones. What
+// is changed is obeyed all the same, numbers do not come again, and a sequence begins again below
+// only when nobody holds its numbers.
 func TestClocksThatJumpBreakNoPromise(t *testing.T) {
 	server := mysqltest.Start(t)
 	p := placeOn(t, server).withTable(t, nil)
@@ -106,8 +107,9 @@ func TestClocksThatJumpBreakNoPromise(t *testing.T) {
 	}
 }
 
-// A sequence began again while the server's clock was ahead by hours, and that is lost: a backup of before is restored, or a replica takes over that had not heard of it. When it begins again once more,
-// all proxies give up what they hold, although that is earlier by the clock.
+// A sequence began again while the server's clock was ahead by hours, and that is lost: a backup of
+// before is restored, or a replica takes over that had not heard of it. When it begins again once
+// more, all proxies give up what they hold, although that is earlier by the clock.
 func TestARestartAfterOneThatIsLostAndOfALaterTimeRepeatsNoNumber(t *testing.T) {
 	server := mysqltest.Start(t)
 	p := placeOn(t, server).withTable(t, map[string]uint64{"photos": 100})

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// CachedError: a sequence is not confirmed as an ORDER sequence, because proxies may still hold numbers of it.
+// CachedError: a sequence is not confirmed as an ORDER sequence, because proxies may still hold
+// numbers of it.
 type CachedError struct {
 	Sequence string
 	Table    string // "`app`.`sequence_proxy`"
@@ -29,7 +30,8 @@ func (e *CachedError) list(text *strings.Builder) {
 	listProxies(text, e.Proxies, e.Table, e.Several, "and has not confirmed that it gave them up (try again)")
 }
 
-// listProxies writes which proxies are in the way, and the way out of each. lives is what is said of one that lives.
+// listProxies writes which proxies are in the way, and the way out of each. lives is what is said
+// of one that lives.
 func listProxies(text *strings.Builder, proxies []Proxy, table string, several bool, lives string) {
 	for i, p := range proxies {
 		if i > 0 {
@@ -55,7 +57,8 @@ func listProxies(text *strings.Builder, proxies []Proxy, table string, several b
 // errUnlisted: a proxy may be registered with nobody but a sequence server that does not answer.
 var errUnlisted = errors.New("not all sequence servers say which proxies may hold numbers: try again when they are there, or take out the one that is not")
 
-// waitForProxies returns when every registered proxy obeys the version. If that takes too long it returns a *HeldError without the name.
+// waitForProxies returns when every registered proxy obeys the version. If that takes too long it
+// returns a *HeldError without the name.
 func (s *Sequences) waitForProxies(ctx context.Context, version uint64) error {
 	var late []Proxy
 	var unlisted error
@@ -84,7 +87,8 @@ func (s *Sequences) waitForProxies(ctx context.Context, version uint64) error {
 				return nil
 			}
 			if stale == len(late) {
-				return &CachedError{Proxies: late, Several: s.servers.view.Load().several()} // waiting does not help
+				// waiting does not help
+				return &CachedError{Proxies: late, Several: s.servers.view.Load().several()}
 			}
 		}
 		if !pause(ctx, s.timing.confirmPoll) {

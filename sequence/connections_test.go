@@ -8,7 +8,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// A server that was started again, or that ends idle connections, has closed those that a proxy keeps. Its clean stop succeeds all the same, and leaves no gap.
+// A server that was started again, or that ends idle connections, has closed those that a proxy
+// keeps. Its clean stop succeeds all the same, and leaves no gap.
 func TestCloseDoesNotMindConnectionsThatAreClosedAlready(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	link := mysqltest.NewLink(t, p.server.Addr())
@@ -48,7 +49,8 @@ func TestCloseDoesNotMindConnectionsThatAreClosedAlready(t *testing.T) {
 	}
 }
 
-// A caller leaves at the very moment at which his reservation succeeds, which closes the connection. Nobody else gets it, whose statement would end with an unknown outcome.
+// A caller leaves at the very moment at which his reservation succeeds, which closes the
+// connection. Nobody else gets it, whose statement would end with an unknown outcome.
 func TestAConnectionWhoseCallerLeftAtTheLastMomentIsNobodyElses(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t)

@@ -32,8 +32,8 @@ func TestCoverOfASequenceGoesBeforeTheConfiguredOne(t *testing.T) {
 	})
 }
 
-// How much of the cover is held how soon after a steady use began, at any moment from then on: what docs/operations.md says. A short cover is
-// reserved anew more often.
+// How much of the cover is held how soon after a steady use began, at any moment from then on: what
+// docs/operations.md says. A short cover is reserved anew more often.
 func TestTheCoverIsHeldAsSoonAsDocumented(t *testing.T) {
 	const rate = 300
 	percent := map[int]float64{30: 43, 60: 69, 120: 95, 144: 100}
@@ -60,7 +60,8 @@ func TestTheCoverIsHeldAsSoonAsDocumented(t *testing.T) {
 	}
 }
 
-// In use a sequence may have half of its cache left before more is fetched. When it is idle it has all of it, for an outage that comes then.
+// In use a sequence may have half of its cache left before more is fetched. When it is idle it has
+// all of it, for an outage that comes then.
 func TestAnIdleSequenceIsFilledUpToItsCache(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "albums": 0})
 	s := p.open(t, steadySize(10))

@@ -9,8 +9,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// Somebody else's transaction and a reservation wait for each other, and the server ends the reservation: it is made again, and the caller gets his
-// number.
+// Somebody else's transaction and a reservation wait for each other, and the server ends the
+// reservation: it is made again, and the caller gets his number.
 func TestADeadlockWithAnotherTransactionIsTriedAgain(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 0})
 	p.exec(t, "CREATE TABLE heavy (n INT PRIMARY KEY AUTO_INCREMENT, a INT)")
@@ -18,7 +18,8 @@ func TestADeadlockWithAnotherTransactionIsTriedAgain(t *testing.T) {
 	p.exec(t, "INSERT INTO side VALUES (1, 0)")
 	p.exec(t, "CREATE TRIGGER counted BEFORE UPDATE ON sequence FOR EACH ROW UPDATE side SET a = a + 1 WHERE n = 1")
 	s := p.open(t, patience(time.Minute), steadySize(2))
-	// What information_schema.INNODB_TRX has is not read anew where somebody asks more often than ten times a second.
+	// What information_schema.INNODB_TRX has is not read anew where somebody asks more often than
+	// ten times a second.
 	tells := func(text string) bool {
 		t.Helper()
 		var kind, name, status string
@@ -28,7 +29,8 @@ func TestADeadlockWithAnotherTransactionIsTriedAgain(t *testing.T) {
 		return strings.Contains(status, text)
 	}
 	last := mustTake(t, s, "photos", 1)
-	// The reservation may give up its wait for the lock before the other one wants it, too: then once more.
+	// The reservation may give up its wait for the lock before the other one wants it, too: then
+	// once more.
 	for round, came := 0, false; !came; round++ {
 		if round == 10 {
 			t.Fatal("no deadlock came about")
@@ -41,7 +43,8 @@ func TestADeadlockWithAnotherTransactionIsTriedAgain(t *testing.T) {
 		}
 		defer func() { _ = tx.Rollback() }()
 		for _, text := range []string{
-			"INSERT INTO heavy (a) VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9)", // it has changed more, so it is not the one to be ended
+			// it has changed more, so it is not the one to be ended
+			"INSERT INTO heavy (a) VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9)",
 			"UPDATE side SET a = a + 1 WHERE n = 1",
 		} {
 			if _, err := tx.Exec(text); err != nil {
@@ -56,7 +59,8 @@ func TestADeadlockWithAnotherTransactionIsTriedAgain(t *testing.T) {
 			}
 			taken <- err
 		}()
-		eventually(t, "the reservation waits for the lock", func() bool { return tells("\nLOCK WAIT ") }) // a deadlock would have such a line, too, but is the end
+		// a deadlock would have such a line, too, but is the end
+		eventually(t, "the reservation waits for the lock", func() bool { return tells("\nLOCK WAIT ") })
 		if _, err := tx.Exec("UPDATE sequence SET id = id + 1000 WHERE name = 'photos'"); err != nil {
 			t.Fatalf("the other transaction was ended: %v", err)
 		}

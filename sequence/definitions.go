@@ -11,12 +11,13 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// This file is how definitions are changed. The rows of all members are locked, in the order of their
-// positions, then changed, then committed one after the other, under one version. On each member the row
-// comes first: who waits for somebody else's lock on it has locked nothing that others need. A proxy
-// that dies in between leaves members that differ: the entry with the higher version counts, also if it
-// is a tombstone, and the next proxy that looks for the sequence brings the others in line (reconcile).
-// No row of one of several members goes down, and that alone keeps its numbers unique.
+// This file is how definitions are changed. The rows of all members are locked, in the order of
+// their positions, then changed, then committed one after the other, under one version. On each
+// member the row comes first: who waits for somebody else's lock on it has locked nothing that
+// others need. A proxy that dies in between leaves members that differ: the entry with the higher
+// version counts, also if it is a tombstone, and the next proxy that looks for the sequence brings
+// the others in line (reconcile). No row of one of several members goes down, and that alone keeps
+// its numbers unique.
 
 // edit is a change of definitions under way on one member.
 type edit struct {
@@ -46,8 +47,9 @@ type lockedName struct {
 // live reports whether the name is a sequence there, as far as this member knows.
 func (of *lockedName) live() bool { return of.hasRow }
 
-// given is the highest number that the member may have given of the name. The row of a single server
-// says that alone, as it may have gone below the others since, by CYCLE or RESTART ... FORCE.
+// given is the highest number that the member may have given of the name. The row of a single
+// server says that alone, as it may have gone below the others since, by CYCLE or RESTART ...
+// FORCE.
 func (of *lockedName) given() uint64 {
 	if of.hasRow && !of.h.Shared() {
 		return of.id
@@ -55,8 +57,8 @@ func (of *lockedName) given() uint64 {
 	return max(of.id, of.floor, of.planFloor)
 }
 
-// edit calls f with what at least need members have of a name, which is locked, and commits. On each
-// member it calls first before. f may be called again after a conflict.
+// edit calls f with what at least need members have of a name, which is locked, and commits. On
+// each member it calls first before. f may be called again after a conflict.
 func (w *view) edit(ctx context.Context, need int, name string, first func(e *edit) error, f func(g *agreed) error) error {
 	return again(ctx, w.links(), func() error { return w.editOnce(ctx, need, name, first, f) })
 }
@@ -107,7 +109,8 @@ func (w *view) editOnce(ctx context.Context, need int, name string, first func(e
 	if err := f(g); err != nil {
 		return err
 	}
-	// A row that was deleted there, and was made to lock it, is not kept: it would give numbers again.
+	// A row that was deleted there, and was made to lock it, is not kept: it would give numbers
+	// again.
 	kept := slices.DeleteFunc(slices.Clone(edits), func(e *edit) bool { return e.made && !e.wrote })
 	if slices.ContainsFunc(kept, func(e *edit) bool { return e.wrote }) {
 		stamp := newStamp()
@@ -170,8 +173,8 @@ func (w *view) connect(ctx context.Context, v *server) (*sql.Conn, error) {
 	return conn, nil
 }
 
-// makeRow makes the row of a name, unless there is one, and locks it. To look for one that is missing
-// would lock the names around it, and two who make it would wait for each other.
+// makeRow makes the row of a name, unless there is one, and locks it. To look for one that is
+// missing would lock the names around it, and two who make it would wait for each other.
 func (e *edit) makeRow(ctx context.Context, name string) error {
 	result, err := e.ExecContext(ctx, "INSERT INTO "+e.v.table.full+" (`name`, `id`) VALUES (?, 0) ON DUPLICATE KEY UPDATE `id` = `id`", name)
 	if err != nil {
@@ -182,8 +185,8 @@ func (e *edit) makeRow(ctx context.Context, name string) error {
 	return err
 }
 
-// lockDefinitions keeps other changes of definitions, and those of the plan, from this member, and says
-// which version is the next one there.
+// lockDefinitions keeps other changes of definitions, and those of the plan, from this member, and
+// says which version is the next one there.
 func (e *edit) lockDefinitions(ctx context.Context) (next uint64, err error) {
 	if _, err = e.ExecContext(ctx, "INSERT INTO "+e.v.table.version+" (`one`) VALUES (1) ON DUPLICATE KEY UPDATE `version` = `version`"); err == nil {
 		err = e.QueryRowContext(ctx, "SELECT GREATEST(`version` + 1, "+micros+") FROM "+e.v.table.version+" WHERE `one` = 1 FOR UPDATE").Scan(&next)
@@ -197,10 +200,10 @@ func (e *edit) lockDefinitions(ctx context.Context) (next uint64, err error) {
 	return next, e.v.refuseWhileChanging(ctx, e.Tx)
 }
 
-// lockName locks what a member has of a name. Nothing is read without a lock before: it would be older than
-// what is locked then. The next version is above any epoch that a proxy may have seen. On a single
-// server it is above what proxies say that they obey, too, as the table of options alone may have been
-// restored; of several members the others tell.
+// lockName locks what a member has of a name. Nothing is read without a lock before: it would be
+// older than what is locked then. The next version is above any epoch that a proxy may have seen.
+// On a single server it is above what proxies say that they obey, too, as the table of options
+// alone may have been restored; of several members the others tell.
 func (e *edit) lockName(ctx context.Context, name string) (of lockedName, next uint64, err error) {
 	of = lockedName{edit: e, row: row{name: name, entry: noEntry()}}
 	v := e.v
@@ -238,13 +241,15 @@ func (e *edit) lockName(ctx context.Context, name string) (of lockedName, next u
 		}
 	}
 	v.complete(&of.row)
-	if of.hasRow && e.h.InSteps() && !e.h.Owns(of.id) && of.id < v.seen.Load().max { // at its end it is nobody's
+	if of.hasRow && e.h.InSteps() && !e.h.Owns(of.id) && of.id < v.seen.Load().max {
+		// at its end it is nobody's
 		return of, 0, v.wrongResidue(ctx, e.among, of.name, of.id, e.h)
 	}
 	return of, max(next, told+1, of.epoch+1, v.marks.epoch(of.name)+1), nil
 }
 
-// write makes the row and the entry of a name be those of to, with the id at or above at: never below what it is.
+// write makes the row and the entry of a name be those of to, with the id at or above at: never
+// below what it is.
 func (of *lockedName) write(ctx context.Context, to *entry, name string, at uint64) error {
 	v := of.v
 	at = max(at, of.given())
@@ -274,7 +279,8 @@ func (of *lockedName) write(ctx context.Context, to *entry, name string, at uint
 	return of.writeEntry(ctx, to, name)
 }
 
-// writeEntry makes the entry of a name be that of to, but for the tombstone's floor, which does not go down.
+// writeEntry makes the entry of a name be that of to, but for the tombstone's floor, which does not
+// go down.
 func (of *lockedName) writeEntry(ctx context.Context, to *entry, name string) error {
 	e := *to
 	e.floor, e.past = max(e.floor, of.floor), max(e.past, of.past)
@@ -326,8 +332,8 @@ func (g *agreed) deleted(of *lockedName) bool {
 	return g.live && !of.hasRow && of.hasEntry && of.version == g.best.version
 }
 
-// settle brings all members in line with the newest of them. A single server is, also if its row was
-// made by hand.
+// settle brings all members in line with the newest of them. A single server is, also if its row
+// was made by hand.
 func (g *agreed) settle(ctx context.Context) error {
 	if !g.best.h.Shared() {
 		return nil
@@ -401,8 +407,8 @@ func (g *agreed) merged() row {
 	return r
 }
 
-// reconcile makes members agree on a name that they have differently, and returns its row. ErrUnknown if the newest of them knows that it
-// was dropped.
+// reconcile makes members agree on a name that they have differently, and returns its row.
+// ErrUnknown if the newest of them knows that it was dropped.
 func (w *view) reconcile(ctx context.Context, name string) (found row, err error) {
 	// Some lack the row, and two who look for it would wait for each other to make it.
 	definitions := func(e *edit) error { _, err := e.lockDefinitions(ctx); return err }

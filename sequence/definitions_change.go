@@ -14,7 +14,8 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// change agrees on a sequence that there is, calls f, and writes what f made of its definition and, if at is above, its rows.
+// change agrees on a sequence that there is, calls f, and writes what f made of its definition and,
+// if at is above, its rows.
 func (w *view) change(ctx context.Context, name string, f func(g *agreed, r *row) (at uint64, write bool, err error)) (changed row, err error) {
 	err = w.amend(ctx, name, func(g *agreed) error {
 		for i := range g.all {
@@ -169,7 +170,8 @@ func (g *agreed) newHome() string {
 // drop deletes the rows and leaves their tombstone. It returns the name as it was stored.
 func (a *servers) drop(ctx context.Context, name string) (stored string, err error) {
 	err = a.under(ctx, func(w *view) error {
-		// A row that was made again under another spelling has the mark of the old one from then on.
+		// A row that was made again under another spelling has the mark of the old one from then
+		// on.
 		found, err := a.findAll(ctx, w, name)
 		if err != nil && !errors.Is(err, ErrExhausted) {
 			return err
@@ -186,8 +188,8 @@ func (a *servers) drop(ctx context.Context, name string) (stored string, err err
 	return stored, err
 }
 
-// alter changes the options of a sequence, and raises its rows if it is restarted. Where the outcome is
-// unknown it returns the row as it may be, too.
+// alter changes the options of a sequence, and raises its rows if it is restarted. Where the
+// outcome is unknown it returns the row as it may be, too.
 func (a *servers) alter(ctx context.Context, name string, change Alteration) (changed row, err error) {
 	err = a.under(ctx, func(w *view) (err error) {
 		changed, err = w.change(ctx, name, func(g *agreed, r *row) (at uint64, write bool, err error) {
@@ -200,12 +202,15 @@ func (a *servers) alter(ctx context.Context, name string, change Alteration) (ch
 				return 0, false, err
 			}
 			if repeated && !r.def.Cycle {
-				r.epoch = g.version // what was reserved in rounds before says nothing any more of where the row may stand
+				// what was reserved in rounds before says nothing any more of where the row may
+				// stand
+				r.epoch = g.version
 			}
 			switch {
 			case !r.def.Order:
 				r.home = ""
-			case !r.wasOrder: // else others go on where its home is, chosen or not, until they hear of this
+			case !r.wasOrder:
+				// else others go on where its home is, chosen or not, until they hear of this
 				r.home = g.newHome()
 			}
 			if r.def.Order && w.several() {
@@ -269,8 +274,8 @@ func restartAt(r *row, first uint64) (uint64, error) {
 	return first, nil
 }
 
-// setValue raises the rows if need be, and says which numbers in memory are passed over. next is the
-// next number in memory here, or 0.
+// setValue raises the rows if need be, and says which numbers in memory are passed over. next is
+// the next number in memory here, or 0.
 func (a *servers) setValue(ctx context.Context, name string, n uint64, used bool, next uint64) (changed row, ok bool, err error) {
 	err = a.under(ctx, func(w *view) (err error) {
 		changed, err = w.change(ctx, name, func(g *agreed, r *row) (at uint64, write bool, err error) {
@@ -302,9 +307,9 @@ func (a *servers) setValue(ctx context.Context, name string, n uint64, used bool
 	return changed, ok, err
 }
 
-// raiseAbove raises the rows to floor, and has the numbers up to there that are in memory given up. It
-// returns the row, unless floor is beyond its end: also where that was above already, as after an
-// attempt that was not answered.
+// raiseAbove raises the rows to floor, and has the numbers up to there that are in memory given up.
+// It returns the row, unless floor is beyond its end: also where that was above already, as after
+// an attempt that was not answered.
 func (a *servers) raiseAbove(ctx context.Context, name string, floor uint64) (changed row, raised bool, err error) {
 	err = a.under(ctx, func(w *view) (err error) {
 		beyond := false

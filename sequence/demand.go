@@ -7,7 +7,8 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// demandLocked says how many numbers to reserve now: want ideally, need at least; want 0 means none.
+// demandLocked says how many numbers to reserve now: want ideally, need at least; want 0 means
+// none.
 func (c *cache) demandLocked(now time.Time) (want, need uint64) {
 	c.replan(now)
 	if c.order {
@@ -26,12 +27,13 @@ func (c *cache) demandLocked(now time.Time) (want, need uint64) {
 	return 0, 0
 }
 
-// wholeLocked is how many numbers an idle sequence holds at least: the configured cache, where so many are reserved at a time. One in use may have half of that left
-// before more is fetched, so that it is not reserved for twice.
+// wholeLocked is how many numbers an idle sequence holds at least: the configured cache, where so
+// many are reserved at a time. One in use may have half of that left before more is fetched, so
+// that it is not reserved for twice.
 func (c *cache) wholeLocked() uint64 { return min(c.pace.Base, c.size) }
 
-// demandExactLocked is the demand under a typed CACHE n: never are more than n unused numbers in memory, apart from a
-// run that somebody waits for and that is longer than n by itself.
+// demandExactLocked is the demand under a typed CACHE n: never are more than n unused numbers in
+// memory, apart from a run that somebody waits for and that is longer than n by itself.
 func (c *cache) demandExactLocked() (want, need uint64) {
 	w := c.first
 	switch {
@@ -50,7 +52,8 @@ func (c *cache) demandExactLocked() (want, need uint64) {
 	return c.exact, w.n
 }
 
-// replan brings the measured rate, the size and the low-water mark up to date. mu is held, or c is not shared yet.
+// replan brings the measured rate, the size and the low-water mark up to date. mu is held, or c is
+// not shared yet.
 func (c *cache) replan(now time.Time) {
 	t := c.owner.tuning.Load()
 	c.pace.Base, c.pace.Cover = t.CacheSize, t.OutageCover
@@ -65,7 +68,8 @@ func (c *cache) replan(now time.Time) {
 	if c.exact > 0 {
 		c.size, c.low = c.exact, c.exact/2+1
 		if c.exact == 1 {
-			c.low = 0 // whoever types CACHE 1 wants numbers in the order of time: none is fetched ahead
+			// whoever types CACHE 1 wants numbers in the order of time: none is fetched ahead
+			c.low = 0
 		}
 		return
 	}
@@ -73,7 +77,8 @@ func (c *cache) replan(now time.Time) {
 	c.size = c.owner.servers.sized(c.rule, c.size)
 }
 
-// keepUp fetches more where the rate has risen since the last reservation, and where a sequence was used and is idle now.
+// keepUp fetches more where the rate has risen since the last reservation, and where a sequence was
+// used and is idle now.
 func (c *cache) keepUp(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,7 +105,8 @@ func (c *cache) leftLocked() uint64 {
 	return (c.max - min(c.top, c.max)) / max(c.rule.Step, 1)
 }
 
-// wantedLocked is how many numbers those want together who wait: a crowd that comes at one moment waits for one reservation.
+// wantedLocked is how many numbers those want together who wait: a crowd that comes at one moment
+// waits for one reservation.
 func (c *cache) wantedLocked() (n uint64) {
 	for w := c.first; w != nil && n < maxBatch; w = w.next {
 		n += min(w.n, maxBatch)

@@ -2,6 +2,7 @@ package sequence
 
 import (
 	"context"
+
 	"seqproxy/sequence/define"
 )
 
@@ -14,8 +15,8 @@ type State struct {
 	Info          // as List has it
 }
 
-// Describe returns the definition of a sequence and where it stands. It asks the server. Errors: ErrUnknown, ErrUnfit, ErrClosed,
-// ctx's cause, *UnavailableError.
+// Describe returns the definition of a sequence and where it stands. It asks the server. Errors:
+// ErrUnknown, ErrUnfit, ErrClosed, ctx's cause, *UnavailableError.
 func (s *Sequences) Describe(ctx context.Context, name []byte) (define.Definition, State, error) {
 	if !s.begin() {
 		return define.Definition{}, State{}, ErrClosed

@@ -8,7 +8,8 @@ import (
 	"seqproxy/sequence/change"
 )
 
-// A proxy that takes no numbers follows no changes. It asks each time that it is left to a server which number comes next.
+// A proxy that takes no numbers follows no changes. It asks each time that it is left to a server
+// which number comes next.
 func TestWhetherSeveralServersDivideTheNumbersIsAskedEachTime(t *testing.T) {
 	for interleave, f := range map[string]func(*Options){InterleaveBlock: blocks(10), InterleaveStep: inSteps} {
 		t.Run(interleave, func(t *testing.T) {
@@ -42,12 +43,14 @@ func TestWhetherSeveralServersDivideTheNumbersIsAskedEachTime(t *testing.T) {
 			want("a third one was added", e.open(t, f, withDirectWriters), true, 3)
 
 			e.change(t, s, PlanChange{Remove: e.addr(0)})
-			moved := e.open(t, f, withDirectWriters) // it is configured with one that is none of them any more
+			// it is configured with one that is none of them any more
+			moved := e.open(t, f, withDirectWriters)
 			want("the first one was removed", moved, true, 2)
 			e.change(t, s, PlanChange{Remove: e.addr(2)})
 			moved.follow.work.mustAcquire()
 			defer moved.follow.work.release()
-			if interleave == InterleaveStep { // what is known of blocks is refused without a question
+			if interleave == InterleaveStep {
+				// what is known of blocks is refused without a question
 				want("one is left, which is another", moved, false, 1)
 			} else if err := moved.servers.reread(t.Context(), moved.servers.view.Load()); err != nil {
 				t.Fatal(err)
@@ -101,7 +104,8 @@ func TestWhetherSeveralServersDivideTheNumbersIsNotSaidWhileThatIsChanged(t *tes
 
 func withDirectWriters(o *Options) { o.NoDirectWriters = false }
 
-// A server that was away when it was taken out says what was true before. Those that are left know better, in whatever order they are asked.
+// A server that was away when it was taken out says what was true before. Those that are left know
+// better, in whatever order they are asked.
 func TestWhetherSeveralServersDivideTheNumbersIsNotSaidByOneThatWasTakenOut(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
 	there := e.otherSide(t)
@@ -140,7 +144,8 @@ func TestWhetherSeveralServersDivideTheNumbersIsAskedOfADistantServer(t *testing
 	}
 }
 
-// A change whose coordinator died is ended also by a proxy that gives no numbers, and is only asked about them.
+// A change whose coordinator died is ended also by a proxy that gives no numbers, and is only asked
+// about them.
 func TestAChangeThatWasLeftIsEndedByWhoIsAskedWhetherThereAreSeveralServers(t *testing.T) {
 	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
 	s := e.open(t)

@@ -11,8 +11,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// The tests of this file show, for each protective setting, the duplicate that happens without it, and then that it does not
-// happen here.
+// The tests of this file show, for each protective setting, the duplicate that happens without it,
+// and then that it does not happen here.
 
 // naive is the reservation as one would write it first: it believes what it is told.
 func naive(t *testing.T, conn *sql.Conn, name string, n uint64) (first uint64) {
@@ -84,7 +84,8 @@ func TestServerWithAutocommitOffDoesNotRepeatNumbers(t *testing.T) {
 	for i := range got {
 		conn := p.naiveConn(t)
 		got[i] = naive(t, conn, "old", 10)
-		_ = conn.Raw(func(any) error { return sql.ErrConnDone }) // the client crashes: what it had is rolled back
+		// the client crashes: what it had is rolled back
+		_ = conn.Raw(func(any) error { return sql.ErrConnDone })
 		p.exec(t, "ROLLBACK")
 		_ = conn.Close()
 		p.db.SetMaxIdleConns(0) // its connection is gone for good
@@ -104,7 +105,8 @@ func TestServerWithAutocommitOffDoesNotRepeatNumbers(t *testing.T) {
 	}
 }
 
-// The end of a transaction begins another one, in which the next reservation would never be committed.
+// The end of a transaction begins another one, in which the next reservation would never be
+// committed.
 func TestServerWithCompletionTypeChainDoesNotRepeatNumbers(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t, "--completion-type=CHAIN")).withTable(t, map[string]uint64{"old": 0})
 
@@ -112,7 +114,8 @@ func TestServerWithCompletionTypeChainDoesNotRepeatNumbers(t *testing.T) {
 	for i := range got {
 		conn := p.naiveConn(t, "BEGIN", "COMMIT")
 		got[i] = naive(t, conn, "old", 10)
-		if _, err := conn.ExecContext(t.Context(), "ROLLBACK AND NO CHAIN"); err != nil { // the client crashes
+		if _, err := conn.ExecContext(t.Context(), "ROLLBACK AND NO CHAIN"); err != nil {
+			// the client crashes
 			t.Fatal(err)
 		}
 		_ = conn.Close()
@@ -353,7 +356,8 @@ func TestUnfitTablesAreRefusedWithTheStatementThatMendsThem(t *testing.T) {
 	}
 }
 
-// A primary is demoted while connections to it are open. An account with SUPER may go on writing there.
+// A primary is demoted while connections to it are open. An account with SUPER may go on writing
+// there.
 func TestServerThatBecomesReadOnlyIsRefusedOnOpenConnections(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 0, "albums": 0, "old": 0})
 	for name, as := range map[string]func(*Options){

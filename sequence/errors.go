@@ -9,21 +9,25 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// Errors that callers tell apart with errors.Is. They arrive wrapped in text that names the sequence.
+// Errors that callers tell apart with errors.Is. They arrive wrapped in text that names the
+// sequence.
 var (
-	// ErrUnknown: no sequence of that name. The error is a [*NameError]. MySQL's words for it: 4091 / 42S02.
+	// ErrUnknown: no sequence of that name. The error is a [*NameError]. MySQL's words for it: 4091
+	// / 42S02.
 	ErrUnknown = errors.New("unknown sequence")
-	// ErrExists: a sequence of that name exists already. The error is a [*NameError]. MySQL's words: 1050 / 42S01.
+	// ErrExists: a sequence of that name exists already. The error is a [*NameError]. MySQL's
+	// words: 1050 / 42S01.
 	ErrExists = errors.New("sequence exists already")
-	// ErrExhausted: fewer numbers are left below the maximum of the id column than were asked for. The error is a
-	// [*NameError]. MySQL's words: 4084 / HY000.
+	// ErrExhausted: fewer numbers are left below the maximum of the id column than were asked for.
+	// The error is a [*NameError]. MySQL's words: 4084 / HY000.
 	ErrExhausted = errors.New("sequence has run out")
 	// ErrClosed: Close was called.
 	ErrClosed = errors.New("sequences are closed")
-	// ErrSeveral: it needs a single sequence server, and there are several; or larger blocks of numbers than they have.
+	// ErrSeveral: it needs a single sequence server, and there are several; or larger blocks of
+	// numbers than they have.
 	ErrSeveral = errors.New("this needs a single sequence server")
-	// ErrUnfit: the sequence server or its table could repeat numbers, so nothing is reserved there. The error is an
-	// [*UnfitError].
+	// ErrUnfit: the sequence server or its table could repeat numbers, so nothing is reserved
+	// there. The error is an [*UnfitError].
 	ErrUnfit = errors.New("sequence server is unfit")
 )
 
@@ -31,8 +35,8 @@ var (
 type NameError struct {
 	Name string // as the caller or the table spells it
 	Err  error
-	// Deleted, of an ErrUnknown: the row went other than by DROP SEQUENCE, as TRUNCATE of the table does it, though this proxy
-	// reserved numbers up to this one; else 0.
+	// Deleted, of an ErrUnknown: the row went other than by DROP SEQUENCE, as TRUNCATE of the table
+	// does it, though this proxy reserved numbers up to this one; else 0.
 	Deleted uint64
 }
 
@@ -55,14 +59,16 @@ func (e *NameError) Cure() string {
 // Unwrap returns the sentinel.
 func (e *NameError) Unwrap() error { return e.Err }
 
-// UnavailableError: the sequence server could not be asked (in time) and no number was left in memory, or an answer
-// was needed that only the server has. Asking again later helps; nothing has to be restarted.
+// UnavailableError: the sequence server could not be asked (in time) and no number was left in
+// memory, or an answer was needed that only the server has. Asking again later helps; nothing has
+// to be restarted.
 type UnavailableError struct {
 	Sequence string        // empty where all sequences are meant
 	Server   string        // "10.0.0.5:3306"
 	Waited   time.Duration // how long the caller waited; 0 if it did not
-	Ordered  bool          // Sequence is an ORDER sequence, and Server its home: no other may give its numbers
-	Err      error         // the cause
+	// Sequence is an ORDER sequence, and Server its home: no other may give its numbers
+	Ordered bool
+	Err     error // the cause
 }
 
 func (e *UnavailableError) Error() string {
@@ -98,8 +104,9 @@ func (e *aboutError) Error() string { return fmt.Sprintf("sequence %q: %v", e.na
 // Unwrap returns the cause.
 func (e *aboutError) Unwrap() error { return e.err }
 
-// Public says of an error that is an ErrUnfit or an [*UnavailableError] what whoever asked for numbers may know: the sequence, and what
-// to do. Where its server is, how that is set up, and what is in the way, is for those who run the proxy. ok is false for other errors.
+// Public says of an error that is an ErrUnfit or an [*UnavailableError] what whoever asked for
+// numbers may know: the sequence, and what to do. Where its server is, how that is set up, and what
+// is in the way, is for those who run the proxy. ok is false for other errors.
 func Public(err error) (text string, ok bool) {
 	var away *UnavailableError
 	var about *aboutError
@@ -131,16 +138,20 @@ func Public(err error) (text string, ok bool) {
 	return "", false
 }
 
-// UnfitError names a finding on a sequence server that could make numbers repeat, and what mends it. It wraps ErrUnfit.
+// UnfitError names a finding on a sequence server that could make numbers repeat, and what mends
+// it. It wraps ErrUnfit.
 type UnfitError struct {
-	Server  string // "10.0.0.5:3306"; empty if the finding is about a table of another server, which the caller names
+	// "10.0.0.5:3306"; empty if the finding is about a table of another server, which the caller
+	// names
+	Server  string
 	Table   string // "`app`.`sequence`", or empty if the finding is about the server
 	Finding string
 	Remedy  string // a statement or setting that mends it
 
 	// ofSequence: it is about one sequence, and no other server can make up for it.
 	ofSequence bool
-	// momentary: it may also be that somebody changed the row in the same moment, so one finding is not enough.
+	// momentary: it may also be that somebody changed the row in the same moment, so one finding is
+	// not enough.
 	momentary bool
 }
 
@@ -155,7 +166,8 @@ func (e *UnfitError) Error() string {
 	return fmt.Sprintf("%s: %s; to mend it: %s", where, e.Finding, e.Remedy)
 }
 
-// Statement is the SQL statement that the Remedy begins with, to be run on the server; "" if it begins with something else.
+// Statement is the SQL statement that the Remedy begins with, to be run on the server; "" if it
+// begins with something else.
 func (e *UnfitError) Statement() string {
 	verb, _, _ := strings.Cut(e.Remedy, " ")
 	switch verb {
@@ -178,8 +190,8 @@ func needsOneServer(format string, args ...any) error {
 	return fmt.Errorf("%s: %w, and there are several", fmt.Sprintf(format, args...), ErrSeveral)
 }
 
-// notDivided is the error for numbers that are so far apart and that members cannot divide; see divides.
-// It is an ErrSeveral.
+// notDivided is the error for numbers that are so far apart and that members cannot divide; see
+// divides. It is an ErrSeveral.
 func notDivided(h segment.Share, name string, step uint64) error {
 	if !h.InBlocks() {
 		return needsOneServer("sequence %q: INCREMENT BY %d", name, step)

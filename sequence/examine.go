@@ -15,27 +15,31 @@ import (
 	"seqproxy/sequence/define"
 )
 
-// This file looks at the sequence servers as a connection of [Sequences] does, for somebody who wants to know before it counts. Nothing is
-// changed on any server, and all that is found is told, not the first.
+// This file looks at the sequence servers as a connection of [Sequences] does, for somebody who
+// wants to know before it counts. Nothing is changed on any server, and all that is found is told,
+// not the first.
 
 // maxExamined bounds how many nodes are looked at at one time.
 const maxExamined = 16
 
-// Ask runs a statement that changes nothing and returns its rows, each value as text and NULL as "".
+// Ask runs a statement that changes nothing and returns its rows, each value as text and NULL as
+// "".
 type Ask func(ctx context.Context, text string) ([][]string, error)
 
 // ExaminedNode is what was found at one address of a sequence server.
 type ExaminedNode struct {
 	Addr string
 	Err  error // it could not be reached, logged in to or asked; the rest is empty then
-	// Findings would keep numbers from being reserved there, or could repeat them. Those that are an *UnfitError say what mends them.
+	// Findings would keep numbers from being reserved there, or could repeat them. Those that are
+	// an *UnfitError say what mends them.
 	Findings []error
 
 	Identity string // what the server calls itself for life
 	Place    string // differs between servers that run at the same time
 	ReadOnly bool
-	Cluster  string // the cluster that it commits in, or the replication group that it is a member of; empty: none
-	Source   string // whom it replicates from, if that runs
+	// the cluster that it commits in, or the replication group that it is a member of; empty: none
+	Cluster string
+	Source  string // whom it replicates from, if that runs
 	// SourceErr says why Source could not be asked for.
 	SourceErr error
 	Flush     string  // innodb_flush_log_at_trx_commit
@@ -54,13 +58,15 @@ type ExaminedNode struct {
 type ExaminedServer struct {
 	Addr  string // how errors call it
 	Nodes []ExaminedNode
-	// Err says why numbers could not be reserved on any of the nodes of a group, or on more than one.
+	// Err says why numbers could not be reserved on any of the nodes of a group, or on more than
+	// one.
 	Err error
 }
 
-// Examine looks at all sequence servers of the configuration at the same time. visit, if not nil, is called for each node with which that was possible, with
-// a connection of the account, from several goroutines. tickets are the tables that TicketTable was asked for. It works without anything
-// else of s, which is not asked for numbers.
+// Examine looks at all sequence servers of the configuration at the same time. visit, if not nil,
+// is called for each node with which that was possible, with a connection of the account, from
+// several goroutines. tickets are the tables that TicketTable was asked for. It works without
+// anything else of s, which is not asked for numbers.
 func (s *Sequences) Examine(ctx context.Context, visit func(ctx context.Context, server, node int, ask Ask)) []ExaminedServer {
 	if !s.begin() {
 		return nil
@@ -190,7 +196,8 @@ func (v *server) examine(ctx context.Context, c rawConn, found *ExaminedNode) er
 	return nil
 }
 
-// examineOtherTables looks at the tables beside the first one, as far as they are there and may be seen.
+// examineOtherTables looks at the tables beside the first one, as far as they are there and may be
+// seen.
 func (v *server) examineOtherTables(ctx context.Context, conn *sql.Conn, found *ExaminedNode) error {
 	rows, err := texts(ctx, conn, "SELECT TABLE_NAME, COLUMN_TYPE, IFNULL(CHARACTER_SET_NAME, ''), IFNULL(COLLATION_NAME, '') FROM information_schema.COLUMNS "+
 		"WHERE "+v.inTables()+" AND COLUMN_NAME = 'name' ORDER BY 1")
@@ -247,7 +254,8 @@ func (st *store) owners(ctx context.Context, conn *sql.Conn) (all []Owner, err e
 	return all, nil
 }
 
-// examineFirstPlan looks at what would refuse the first plan, where several servers are configured and none is in force.
+// examineFirstPlan looks at what would refuse the first plan, where several servers are configured
+// and none is in force.
 func (s *Sequences) examineFirstPlan(ctx context.Context, all []ExaminedServer) {
 	if len(all) == 1 || s.opts.Interleave != InterleaveStep || slices.ContainsFunc(all, func(e ExaminedServer) bool {
 		return slices.ContainsFunc(e.Nodes, func(n ExaminedNode) bool { return n.Err != nil || n.Missing || n.Membership.Plan != 0 })

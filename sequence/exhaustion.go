@@ -42,7 +42,8 @@ func (l limits) used(position uint64) float64 {
 	return float64(position-l.first+1) / (float64(l.end-l.first) + 1) * 100
 }
 
-// advance measures how fast the row of a sequence rises, by whomever. It is pure: the clock is an argument. Its owner synchronises.
+// advance measures how fast the row of a sequence rises, by whomever. It is pure: the clock is an
+// argument. Its owner synchronises.
 type advance struct {
 	from, middle sample
 }

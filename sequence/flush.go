@@ -12,10 +12,11 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// A commit of a cluster is in the memory of a majority of its nodes. When it is on the disk of each, that node's settings say. If all nodes
-// crash, and too few have written what they committed, the cluster begins again without the last reservations, and gives them again. So
-// numbers are reserved only while more than half of the nodes that answer flush at commit. A node that does not answer counts neither for
-// nor against that.
+// A commit of a cluster is in the memory of a majority of its nodes. When it is on the disk of
+// each, that node's settings say. If all nodes crash, and too few have written what they committed,
+// the cluster begins again without the last reservations, and gives them again. So numbers are
+// reserved only while more than half of the nodes that answer flush at commit. A node that does not
+// answer counts neither for nor against that.
 
 const flushSetting, binlogSetting = "innodb_flush_log_at_trx_commit", "sync_binlog"
 
@@ -40,7 +41,8 @@ func flushStatement(settings []string) string {
 	return "SET " + strings.Join(names, ", ")
 }
 
-// flushes is nil if a cluster keeps what it commits, by what its nodes say: an UnfitError where too few of them flush at commit.
+// flushes is nil if a cluster keeps what it commits, by what its nodes say: an UnfitError where too
+// few of them flush at commit.
 func (l *link) flushes(all []standing) error {
 	var said, wrong []string
 	answered, flushing := 0, 0
@@ -75,7 +77,8 @@ func (l *link) flushes(all []standing) error {
 	}
 }
 
-// noteFlush keeps what nodes say, and logs it of each that does not flush at commit, once as long as it says the same.
+// noteFlush keeps what nodes say, and logs it of each that does not flush at commit, once as long
+// as it says the same.
 func (l *link) noteFlush(all []standing) {
 	for i := range all {
 		s := &all[i]
@@ -114,7 +117,8 @@ func (l *link) flushDue() bool {
 	return true
 }
 
-// lookAtFlush has nobody reserve numbers on a cluster any more that does not keep them. Whoever wants some looks at its nodes again.
+// lookAtFlush has nobody reserve numbers on a cluster any more that does not keep them. Whoever
+// wants some looks at its nodes again.
 func (l *link) lookAtFlush(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, l.timing.flush) // one at a time
 	defer stop()

@@ -68,7 +68,8 @@ func TestNumbersNeedAMajorityOfTheClustersNodesThatFlushes(t *testing.T) {
 	}
 }
 
-// A node that flushes is preferred to one that a connection would be refused on, and one that is in step to a donor.
+// A node that flushes is preferred to one that a connection would be refused on, and one that is in
+// step to a donor.
 func TestTheNodeThatIsWrittenToFlushesIfOneDoes(t *testing.T) {
 	s, err := New(Options{Servers: []ServerOptions{{Nodes: []Node{{Addr: "a:1"}, {Addr: "b:1"}, {Addr: "c:1"}}, User: "x", Database: "app"}}})
 	if err != nil {
@@ -95,7 +96,8 @@ func TestTheNodeThatIsWrittenToFlushesIfOneDoes(t *testing.T) {
 	}
 }
 
-// wantRefused waits until the cluster gives nothing more because of its settings, and returns the error.
+// wantRefused waits until the cluster gives nothing more because of its settings, and returns the
+// error.
 func (m *member) wantRefused(t *testing.T) (err error) {
 	t.Helper()
 	within(t, 2*time.Minute, "no numbers are reserved", func() bool {

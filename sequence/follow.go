@@ -13,7 +13,8 @@ import (
 	"seqproxy/sequence/define"
 )
 
-// follower sees what others change: it asks for the version of the last change, and if that has moved, for the options that changed.
+// follower sees what others change: it asks for the version of the last change, and if that has
+// moved, for the options that changed.
 type follower struct {
 	begun atomic.Bool
 	work  lock // held during one round
@@ -23,7 +24,9 @@ type follower struct {
 
 	obeying sync.Mutex               // held while what one server tells is obeyed
 	byName  map[string]define.Column // guarded by obeying; the owners that the options name
-	newest  map[string]uint64        // guarded by obeying; the version of what is obeyed of each sequence, where several servers tell
+	// guarded by obeying; the version of what is obeyed of each sequence, where several servers
+	// tell
+	newest map[string]uint64
 	// recorded is whose members have each other's ceilings, as far as can be seen. Guarded by work.
 	recorded   *view
 	owners     atomic.Pointer[Owners]
@@ -56,14 +59,16 @@ func (s *Sequences) startFollowing() {
 	s.followLocked()
 }
 
-// obeyed rises with each change, before it is known which caches it is asked about, and when it is obeyed.
+// obeyed rises with each change, before it is known which caches it is asked about, and when it is
+// obeyed.
 func (s *Sequences) obeyed() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.follow.changes
 }
 
-// followLocked starts the goroutine that follows changes, unless it runs or Close has begun. s.mu is held.
+// followLocked starts the goroutine that follows changes, unless it runs or Close has begun. s.mu
+// is held.
 func (s *Sequences) followLocked() {
 	if s.follow.started || s.closed {
 		return
@@ -116,14 +121,16 @@ func (s *Sequences) round(ctx context.Context) error {
 	return nil
 }
 
-// seeChanges obeys at once what was changed here, if anything here depends on it. Whatever fails, the follower repeats.
+// seeChanges obeys at once what was changed here, if anything here depends on it. Whatever fails,
+// the follower repeats.
 func (s *Sequences) seeChanges(ctx context.Context) {
 	if s.follow.begun.Load() {
 		_ = s.refresh(ctx)
 	}
 }
 
-// obeyOwn is seeChanges after a row was changed here. What was passed over is given up whether or not the server answers any more.
+// obeyOwn is seeChanges after a row was changed here. What was passed over is given up whether or
+// not the server answers any more.
 func (s *Sequences) obeyOwn(ctx context.Context, changed *row) {
 	s.mu.Lock()
 	for _, c := range s.cachesLocked(changed.name) {
@@ -205,14 +212,17 @@ func (s *Sequences) refreshFrom(ctx context.Context, w *view, v *server) error {
 	return s.followServer(ctx, w, v, heard)
 }
 
-// hear asks a server what has changed, and how it spells the sequences whose numbers are held here. f.work is held.
+// hear asks a server what has changed, and how it spells the sequences whose numbers are held here.
+// f.work is held.
 func (s *Sequences) hear(ctx context.Context, v *server) (hearing, error) {
 	heard, err := v.changes(ctx, v.follow.seen, !v.follow.loaded)
 	if err != nil || len(heard.changed) == 0 {
 		return heard, err
 	}
 	s.mu.Lock()
-	s.follow.changes++ // a cache that is made from here on is not among these, and is of a row that is read from here on
+	// a cache that is made from here on is not among these, and is of a row that is read from here
+	// on
+	s.follow.changes++
 	names := slices.Collect(maps.Keys(s.caches))
 	s.mu.Unlock()
 	heard.respelled, err = v.respelled(ctx, names)
@@ -274,7 +284,8 @@ func (s *Sequences) holds() (sequences int, held uint64) {
 	return len(s.caches), held
 }
 
-// obey brings the caches and the owners in line with the changes that a server tells. f.work is held.
+// obey brings the caches and the owners in line with the changes that a server tells. f.work is
+// held.
 func (s *Sequences) obey(v *server, heard hearing, several bool) {
 	f, changed := &s.follow, heard.changed
 	f.obeying.Lock()
@@ -329,7 +340,8 @@ func (s *Sequences) obey(v *server, heard hearing, several bool) {
 	v.follow.loaded, v.follow.seen = true, heard.moment
 }
 
-// news are the changes that no other server has told of. f.obeying is held. One that lacks a row, as others have it, does not mean that the sequence was dropped.
+// news are the changes that no other server has told of. f.obeying is held. One that lacks a row,
+// as others have it, does not mean that the sequence was dropped.
 func (f *follower) news(changed []changedOptions) []changedOptions {
 	if f.newest == nil {
 		f.newest = make(map[string]uint64)
@@ -367,15 +379,17 @@ func (s *Sequences) voidBegunLocked() {
 // epoch is the one that a sequence is in, of which all is that its caches hold from then on, until
 // a later one begins.
 func (s *Sequences) epoch(name string) uint64 {
-	epoch := s.servers.marks.epoch(name) // first: what is held may be of a later one, but not of one before
+	// first: what is held may be of a later one, but not of one before
+	epoch := s.servers.marks.epoch(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.voidBegunLocked()
 	return epoch
 }
 
-// voidBefore makes the numbers that are held of a sequence void if epoch is a later one than was known. It is one step for all who ask for s.mu: a follower that finds the epoch
-// entered may say that nothing is held of the one before.
+// voidBefore makes the numbers that are held of a sequence void if epoch is a later one than was
+// known. It is one step for all who ask for s.mu: a follower that finds the epoch entered may say
+// that nothing is held of the one before.
 func (s *Sequences) voidBefore(name string, epoch uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -387,8 +401,8 @@ func (s *Sequences) voidBefore(name string, epoch uint64) {
 	}
 }
 
-// cachesLocked returns the caches of a sequence by the table's spelling: that of its numbers, and those for other steps (see Advance).
-// s.mu is held.
+// cachesLocked returns the caches of a sequence by the table's spelling: that of its numbers, and
+// those for other steps (see Advance). s.mu is held.
 func (s *Sequences) cachesLocked(name string) []*cache {
 	c := s.caches[name]
 	if c == nil {

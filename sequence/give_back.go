@@ -9,18 +9,21 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// takeBack undoes a reservation that cannot be remembered, so that nobody may have its numbers. If it cannot be undone they are a gap.
+// takeBack undoes a reservation that cannot be remembered, so that nobody may have its numbers. If
+// it cannot be undone they are a gap.
 func (v *server) takeBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) {
 	was := v.marks.lower(name, seg)
 	done, err := v.giveBack(ctx, name, epoch, seg)
-	if !done && !errors.Is(err, errOutcome) { // else the row may stand there, which is no row gone back
+	if !done && !errors.Is(err, errOutcome) {
+		// else the row may stand there, which is no row gone back
 		v.marks.restore(name, was)
 	}
 	v.counters.lose(name, returnedOr(UnusedRefused, done), seg.Remaining())
 }
 
-// giveBack lowers the row to just below seg if nobody has reserved since, and reports whether it did. It does not while another
-// proxy is registered: for that one a row that is lower than it was has gone back.
+// giveBack lowers the row to just below seg if nobody has reserved since, and reports whether it
+// did. It does not while another proxy is registered: for that one a row that is lower than it was
+// has gone back.
 func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (done bool, err error) {
 	h := v.share()
 	if seg.Plan != h.Plan || h.Shared() && !h.Owns(seg.Last()) {
@@ -30,7 +33,8 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg se
 	if h.InSteps() {
 		lowered = seg.Next() - h.Count // the row keeps its residue
 	}
-	// Refused in the transaction, too. To ask before spares it, and the lock on the list, where several proxies are the rule.
+	// Refused in the transaction, too. To ask before spares it, and the lock on the list, where
+	// several proxies are the rule.
 	others, err := v.others(ctx, v.pool(), "")
 	switch {
 	case v.isMoved(err): // on the next node they are a gap
@@ -41,7 +45,8 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg se
 	v.lowest.lower(name)
 	defer v.lowest.lower(name)
 	done, hit, err := v.putBack(ctx, h, name, epoch, seg, lowered)
-	if (done || hit && errors.Is(err, errOutcome)) && v.lowest.of(name, epoch, h.Plan) == seg.Last() { // the row may stand there
+	if (done || hit && errors.Is(err, errOutcome)) && v.lowest.of(name, epoch, h.Plan) == seg.Last() {
+		// the row may stand there
 		v.lowest.set(name, epoch, h.Plan, lowered)
 	}
 	return done, err
@@ -63,8 +68,9 @@ func (st *store) putBack(ctx context.Context, h segment.Share, name string, epoc
 			return err
 		}
 		hit = true
-		// The row is locked now. It may be another sequence's, made above the tombstone of the one that seg is of.
-		// Or the sequence was restarted, or goes on above them because they are somebody's.
+		// The row is locked now. It may be another sequence's, made above the tombstone of the one
+		// that seg is of. Or the sequence was restarted, or goes on above them because they are
+		// somebody's.
 		e := noEntry()
 		err = tx.QueryRowContext(ctx, "SELECT "+entryOf+" FROM "+st.table.options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(e.fields()...)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -83,7 +89,8 @@ func (st *store) putBack(ctx context.Context, h segment.Share, name string, epoc
 	switch {
 	case errors.Is(err, errTombstone), errors.As(err, new(*RegisteredError)):
 		return false, hit, nil
-	case st.isMoved(err) && !errors.Is(err, errOutcome): // nothing was done, and on the next node they are a gap
+	case st.isMoved(err) && !errors.Is(err, errOutcome):
+		// nothing was done, and on the next node they are a gap
 		return false, hit, nil
 	}
 	return done && err == nil, hit, err

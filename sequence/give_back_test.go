@@ -63,8 +63,8 @@ func TestNumbersThatMayHaveBeenGivenBackAtTheEndAreNoRowGoneBack(t *testing.T) {
 	}
 }
 
-// killed is a process that ends by itself, without a word, when its numbers are back in the row and before its mark is lowered: its state directory is left behind as
-// it is then.
+// killed is a process that ends by itself, without a word, when its numbers are back in the row and
+// before its mark is lowered: its state directory is left behind as it is then.
 type killed struct {
 	reserver
 	state, left string
@@ -75,8 +75,9 @@ func (k killed) giveBack(ctx context.Context, name string, epoch uint64, seg seg
 	return done, errors.Join(err, os.CopyFS(k.left, os.DirFS(k.state)))
 }
 
-// A mark is lowered after the numbers are back: who is killed in between leaves one that is too high. The next process skips what is below it, and gives nothing
-// again, where one that was too low would have let a restored backup through.
+// A mark is lowered after the numbers are back: who is killed in between leaves one that is too
+// high. The next process skips what is below it, and gives nothing again, where one that was too
+// low would have let a restored backup through.
 func TestAProcessThatIsKilledBetweenGivingBackAndItsMarkLeavesAGap(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	state, left := t.TempDir(), t.TempDir()

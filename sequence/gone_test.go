@@ -12,8 +12,8 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// Of a row that went by hand no proxy is told, so the one that finds out gives up all that it holds: a restart that others agree on later
-// would not reach it.
+// Of a row that went by hand no proxy is told, so the one that finds out gives up all that it
+// holds: a restart that others agree on later would not reach it.
 func TestARowThatIsFoundGoneEndsItsNumbersUnderEverySpelling(t *testing.T) {
 	for name, find := range map[string]func(s *Sequences) error{
 		"by a number that somebody chose": func(s *Sequences) error {

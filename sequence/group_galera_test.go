@@ -17,7 +17,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// startCluster has a Galera cluster of three nodes with a table that has rows of the names, all at 0.
+// startCluster has a Galera cluster of three nodes with a table that has rows of the names, all at
+// 0.
 func startCluster(t *testing.T, names ...string) (*estate, *mysqltest.Cluster) {
 	t.Helper()
 	return startClusterOf(t, 3, names...)
@@ -109,7 +110,8 @@ func TestNodesOfAGaleraClusterAreKilledAndRejoinWhileNumbersAreTaken(t *testing.
 	a.wantLog(t, "sequence node changed")
 }
 
-// Nobody gives numbers while no node runs. When the cluster was set going again by its operator, they go on above all that was given.
+// Nobody gives numbers while no node runs. When the cluster was set going again by its operator,
+// they go on above all that was given.
 func TestAGaleraClusterThatWasStoppedAndBootstrappedGoesOnAboveAllThatWasGiven(t *testing.T) {
 	e, cluster := startCluster(t, "photos")
 	all := &given{}
@@ -167,8 +169,10 @@ func TestAGaleraClusterThatLostItsLastSecondsGoesOnAboveItsCeiling(t *testing.T)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = conn.Close() }()                                                            // the node was killed
-		for _, text := range []string{"SET GLOBAL wsrep_desync = ON", "FLUSH TABLES WITH READ LOCK"} { // nobody waits for it, and it applies nothing
+		// the node was killed
+		defer func() { _ = conn.Close() }()
+		for _, text := range []string{"SET GLOBAL wsrep_desync = ON", "FLUSH TABLES WITH READ LOCK"} {
+			// nobody waits for it, and it applies nothing
 			if _, err := conn.ExecContext(t.Context(), text); err != nil {
 				t.Fatalf("%s: %v", text, err)
 			}
@@ -204,7 +208,8 @@ func TestAGaleraClusterThatLostItsLastSecondsGoesOnAboveItsCeiling(t *testing.T)
 	b.take(t, "b", "photos", 3000)
 }
 
-// A node that hears nothing of the others knows that it may not commit, and says 1047. Whatever is asked of it, the proxy goes on with the others.
+// A node that hears nothing of the others knows that it may not commit, and says 1047. Whatever is
+// asked of it, the proxy goes on with the others.
 func TestANodeThatIsPartitionedFromItsGaleraClusterIsLeftForTheMajority(t *testing.T) {
 	e, cluster := startCluster(t, "photos", "albums", "users")
 	all := &given{}
@@ -218,7 +223,8 @@ func TestANodeThatIsPartitionedFromItsGaleraClusterIsLeftForTheMajority(t *testi
 	alone.take(t, "alone", "photos", 10) // up to the ceiling of the others: it sees no majority
 	cluster.Isolate(t, 0)
 
-	// One reserves, one looks up a name that it has not met, one has only been asked whether it works.
+	// One reserves, one looks up a name that it has not met, one has only been asked whether it
+	// works.
 	a.take(t, "a", "photos", 30)
 	if known, err := b.Exists(t.Context(), []byte("albums")); !known || err != nil {
 		t.Errorf("a name that was not met before: got %v, %v", known, err)
@@ -244,7 +250,8 @@ func TestANodeThatIsPartitionedFromItsGaleraClusterIsLeftForTheMajority(t *testi
 	}
 	cluster.Rejoin(t, 0)
 	for who, m := range map[string]*member{"a": a, "b": b, "c": c} {
-		m.take(t, who, "photos", 200) // they make the new configuration the holder, which one that sees one node cannot
+		// they make the new configuration the holder, which one that sees one node cannot
+		m.take(t, who, "photos", 200)
 	}
 	eventually(t, "the one that sees only the node that was alone gives numbers", func() bool {
 		number, err := alone.Take(t.Context(), []byte("photos"), 1)
@@ -258,10 +265,12 @@ func TestANodeThatIsPartitionedFromItsGaleraClusterIsLeftForTheMajority(t *testi
 	}
 }
 
-// Two who write to different nodes learn of each other when they commit. The one that loses is told 1213, by the cluster, and tries again.
+// Two who write to different nodes learn of each other when they commit. The one that loses is told
+// 1213, by the cluster, and tries again.
 func TestAReservationThatACommitOnAnotherGaleraNodeForestalledIsMadeAgain(t *testing.T) {
 	e, _ := startCluster(t, "photos")
-	e.Nodes[0].Exec(t, "SET GLOBAL wsrep_retry_autocommit = 0") // or the server itself would try again
+	// or the server itself would try again
+	e.Nodes[0].Exec(t, "SET GLOBAL wsrep_retry_autocommit = 0")
 	a := e.join(t, "a", &given{}, patience(time.Minute))
 	a.take(t, "a", "photos", 1)
 	elsewhere := e.Nodes[1].DB(t, "app")
@@ -303,7 +312,8 @@ func TestAReservationThatACommitOnAnotherGaleraNodeForestalledIsMadeAgain(t *tes
 	})
 }
 
-// A node that hangs is not waited for by whoever looks for one to write to, once the others have said that they are the cluster.
+// A node that hangs is not waited for by whoever looks for one to write to, once the others have
+// said that they are the cluster.
 func TestANodeThatHangsKeepsNobodyFromChoosingAnotherOfItsCluster(t *testing.T) {
 	e, _ := startCluster(t, "photos")
 	sleeper := e.Nodes[0]
@@ -344,10 +354,12 @@ func TestAGaleraDonorServesWhereNoOtherNodeDoes(t *testing.T) {
 	first.take(t, "first", "photos", 50)
 }
 
-// A connection comes back to the pool after another one has found that the node cannot be written to. It keeps nobody from looking for the next node.
+// A connection comes back to the pool after another one has found that the node cannot be written
+// to. It keeps nobody from looking for the next node.
 func TestAConnectionThatComesBackAfterItsNodeWasGivenUpIsNotUsedAgain(t *testing.T) {
 	e := startEstate(t, 2, "photos")
-	a := e.join(t, "a", &given{}, patience(20*time.Second)) // no connection lives as long as a minute
+	// no connection lives as long as a minute
+	a := e.join(t, "a", &given{}, patience(20*time.Second))
 	a.take(t, "a", "photos", 10)
 	v := a.servers.first()
 	conn, err := v.conn(t.Context())
@@ -375,7 +387,8 @@ func TestAConnectionThatComesBackAfterItsNodeWasGivenUpIsNotUsedAgain(t *testing
 	_ = conn.Close() // it is broken
 }
 
-// The members of a cluster may differ for a moment in what they know of it, and parts of it that were both made primary by hand do for good.
+// The members of a cluster may differ for a moment in what they know of it, and parts of it that
+// were both made primary by hand do for good.
 func TestNodesThatAreNotOfOneMindAreNotWrittenTo(t *testing.T) {
 	s, err := New(Options{Servers: []ServerOptions{{Nodes: []Node{{Addr: "a:1"}, {Addr: "b:1"}, {Addr: "c:1"}}, User: "x", Database: "app"}}})
 	if err != nil {

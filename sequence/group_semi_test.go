@@ -2,7 +2,8 @@ package sequence
 
 import "testing"
 
-// semiSynchronous has commits of the first node wait for the second one, for a second at most, and returns how the first one's status variables begin.
+// semiSynchronous has commits of the first node wait for the second one, for a second at most, and
+// returns how the first one's status variables begin.
 func (e *estate) semiSynchronous(t *testing.T) (status string) {
 	t.Helper()
 	source, replica := "master", "slave"
@@ -18,7 +19,8 @@ func (e *estate) semiSynchronous(t *testing.T) (status string) {
 	return "Rpl_semi_sync_" + source + "_"
 }
 
-// Semi-synchronous replication that has lost its replica goes on without it, by default after some seconds. A fail-over then loses what was committed since.
+// Semi-synchronous replication that has lost its replica goes on without it, by default after some
+// seconds. A fail-over then loses what was committed since.
 func TestAFailOverAfterSemiSynchronousReplicationHasFallenBackRepeatsNoNumber(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	status := e.semiSynchronous(t)
@@ -64,7 +66,8 @@ func TestAFailOverAfterSemiSynchronousReplicationHasFallenBackRepeatsNoNumber(t 
 	}
 }
 
-// wantBehind makes sure that a node lacks reservations that another one has: a fail-over to it loses them.
+// wantBehind makes sure that a node lacks reservations that another one has: a fail-over to it
+// loses them.
 func (e *estate) wantBehind(t *testing.T, i, of int) {
 	t.Helper()
 	var here, there uint64

@@ -11,8 +11,9 @@ import (
 	"seqproxy/sequence/limit"
 )
 
-// A connection to the node before outlives the choice of another one. What is meant for the new primary does not go there: the old one
-// lives on alone, and would be made the holder again, with windows that the new one gives, too.
+// A connection to the node before outlives the choice of another one. What is meant for the new
+// primary does not go there: the old one lives on alone, and would be made the holder again, with
+// windows that the new one gives, too.
 func TestAConnectionThatStillLeadsToTheNodeBeforeAdoptsNothingThere(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
@@ -61,7 +62,8 @@ func TestAConnectionThatStillLeadsToTheNodeBeforeAdoptsNothingThere(t *testing.T
 	fresh.take(t, "new", "photos", 100)
 }
 
-// Two proxies find a group that nobody has used yet. One has seen no holder on the primary when the other makes it that, and finds it on the replicas: that is no primary from elsewhere.
+// Two proxies find a group that nobody has used yet. One has seen no holder on the primary when the
+// other makes it that, and finds it on the replicas: that is no primary from elsewhere.
 func TestTwoProxiesAdoptTheFirstPrimaryAtTheSameTime(t *testing.T) {
 	e := startEstate(t, 3, "photos")
 	all := &given{}
@@ -99,7 +101,8 @@ func TestTwoProxiesAdoptTheFirstPrimaryAtTheSameTime(t *testing.T) {
 	}
 }
 
-// A proxy sees that the other one of two nodes was adopted after its own, which dies then. The other one is not adopted once more for that, as the dead node would have to see it.
+// A proxy sees that the other one of two nodes was adopted after its own, which dies then. The
+// other one is not adopted once more for that, as the dead node would have to see it.
 func TestANodeIsNotAdoptedOverItsOwnClaim(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
@@ -120,7 +123,8 @@ func TestANodeIsNotAdoptedOverItsOwnClaim(t *testing.T) {
 		return known.Holder()
 	}
 	before := claim()
-	if err := v.ceilings.adopt(t.Context(), "photos", before); err != nil { // what was seen there is this
+	if err := v.ceilings.adopt(t.Context(), "photos", before); err != nil {
+		// what was seen there is this
 		t.Error(err)
 	}
 	if after := claim(); after != before || before.Term != 2 || !before.Complete {
@@ -129,8 +133,9 @@ func TestANodeIsNotAdoptedOverItsOwnClaim(t *testing.T) {
 	b.take(t, "b", "photos", 200)
 }
 
-// Two proxies find that one of two nodes is dead. The slow one has seen that the other node may not give numbers yet when the fast one makes it the holder. To make it the
-// holder once more the dead node would have to see that, and until then nobody would get a number.
+// Two proxies find that one of two nodes is dead. The slow one has seen that the other node may not
+// give numbers yet when the fast one makes it the holder. To make it the holder once more the dead
+// node would have to see that, and until then nobody would get a number.
 func TestTwoProxiesAdoptTheSurvivorOfTwoAtTheSameTime(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	first := e.join(t, "first", &given{})
@@ -155,7 +160,8 @@ func TestTwoProxiesAdoptTheSurvivorOfTwoAtTheSameTime(t *testing.T) {
 	}
 	slow.links[1].Delay(3 * time.Millisecond)
 	took := time.Duration(1)
-	for after := time.Duration(0); after < took; after += max(2*time.Millisecond, took/30) { // until the slow one is done before the other begins
+	for after := time.Duration(0); after < took; after += max(2*time.Millisecond, took/30) {
+		// until the slow one is done before the other begins
 		for _, text := range []string{"DELETE FROM sequence_holder WHERE `holder` <> ?", "DELETE FROM sequence_limit WHERE `giver` <> ?"} {
 			if _, err := pool.Exec(text, before); err != nil {
 				t.Fatal(err)
@@ -181,8 +187,9 @@ func TestTwoProxiesAdoptTheSurvivorOfTwoAtTheSameTime(t *testing.T) {
 	}
 }
 
-// What an adoption was prepared from may be old when it is written: a proxy stood still meanwhile. This node was adopted by another proxy, and the other node after it. What
-// this one knew of the first is not enough to be the holder alone then, as both would give the same numbers.
+// What an adoption was prepared from may be old when it is written: a proxy stood still meanwhile.
+// This node was adopted by another proxy, and the other node after it. What this one knew of the
+// first is not enough to be the holder alone then, as both would give the same numbers.
 func TestAnAdoptionThatWasPreparedFromAnOldViewIsNotMade(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	m := e.join(t, "a", &given{})
@@ -205,7 +212,8 @@ func TestAnAdoptionThatWasPreparedFromAnOldViewIsNotMade(t *testing.T) {
 	now := v.nodes.current.Load()
 	group := v.ceilings.group(conn, now)
 	group.Store = slowStore{group.Store, func() {
-		// Meanwhile: adopted in term 2, the other node in term 3, which is why somebody claims this one in term 4.
+		// Meanwhile: adopted in term 2, the other node in term 3, which is why somebody claims this
+		// one in term 4.
 		if _, err := conn.ExecContext(t.Context(), "INSERT INTO "+v.table.holder+" (`holder`, `term`) VALUES ("+now.self+", 4)"); err != nil {
 			t.Error(err)
 		}
@@ -233,8 +241,9 @@ func (s slowStore) Transact(ctx context.Context, f func(limit.Tx) error) error {
 	return s.Store.Transact(ctx, f)
 }
 
-// Somebody has seen that the other one of two nodes was adopted after this one, which turns out to be the primary again, and that node dies. Then this one still gives what is
-// left below its ceilings.
+// Somebody has seen that the other one of two nodes was adopted after this one, which turns out to
+// be the primary again, and that node dies. Then this one still gives what is left below its
+// ceilings.
 func TestANodeDoesNotClaimAgainstAnotherThatCannotBeAsked(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	a := e.join(t, "a", &given{})
@@ -265,7 +274,8 @@ func TestAFirstWindowBeginsWhereTheSequenceStands(t *testing.T) {
 	if _, err := conn.ExecContext(t.Context(), "DELETE FROM "+v.table.limit+" WHERE `name` = 'late'"); err != nil {
 		t.Fatal(err)
 	}
-	if err := v.ceilings.group(conn, now).Store.Want(t.Context(), limit.Holder{ID: now.holder, Term: 1}, "late", 2000, 1000); err != nil { // it was at 1000
+	if err := v.ceilings.group(conn, now).Store.Want(t.Context(), limit.Holder{ID: now.holder, Term: 1}, "late", 2000, 1000); err != nil {
+		// it was at 1000
 		t.Fatal(err)
 	}
 	if ok, err := v.ceilings.group(conn, now).Admitted(t.Context(), "late"); !ok || err != nil {
@@ -273,8 +283,9 @@ func TestAFirstWindowBeginsWhereTheSequenceStands(t *testing.T) {
 	}
 }
 
-// A node was adopted, and dies before its replica has applied where its sequences begin. The replica becomes the holder after it, begins at the same numbers, and applies
-// that then: its counter goes back to where it began. The simulation found this; see limit.Record.Admits.
+// A node was adopted, and dies before its replica has applied where its sequences begin. The
+// replica becomes the holder after it, begins at the same numbers, and applies that then: its
+// counter goes back to where it began. The simulation found this; see limit.Record.Admits.
 func TestWhereAHolderBeforeBeganMayArriveLate(t *testing.T) {
 	e := startEstate(t, 3, "photos")
 	all := &given{}

@@ -16,7 +16,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// estate is a group of servers with a schema, and a link to each of them for each proxy that is tried.
+// estate is a group of servers with a schema, and a link to each of them for each proxy that is
+// tried.
 type estate struct {
 	*mysqltest.Group
 	schema string
@@ -174,7 +175,8 @@ func (m *member) wantLog(t *testing.T, text string) {
 func TestAFailOverThatLosesReservationsWhileTwoProxiesHoldSegmentsRepeatsNoNumber(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
-	a, b := e.join(t, "a", all, steadySize(40)), e.join(t, "b", all, steadySize(40)) // they reserve again and again after that
+	// they reserve again and again after that
+	a, b := e.join(t, "a", all, steadySize(40)), e.join(t, "b", all, steadySize(40))
 	a.take(t, "a", "photos", 25)
 	b.take(t, "b", "photos", 25)
 	e.CatchUp(t, 1, 0)
@@ -188,7 +190,8 @@ func TestAFailOverThatLosesReservationsWhileTwoProxiesHoldSegmentsRepeatsNoNumbe
 		t.Fatal(err)
 	}
 	e.Promote(t, 1)
-	// One that knows nothing reserves first: the others' memory of what they reserved does not help it.
+	// One that knows nothing reserves first: the others' memory of what they reserved does not help
+	// it.
 	fresh := e.join(t, "a third", all)
 	for range 20 {
 		fresh.take(t, "the third", "photos", 40)
@@ -269,7 +272,8 @@ func TestOfThreeNodesALaggingOneIsPromotedAndTheOldPrimaryComesBackAsAReplica(t 
 	for range 100 {
 		a.takeOf(t, "a", "videos", videos)
 	}
-	// The lagging one becomes the primary: it gives nothing before it has heard from one that knows the windows.
+	// The lagging one becomes the primary: it gives nothing before it has heard from one that knows
+	// the windows.
 	e.Nodes[0].Exec(t, "SET GLOBAL read_only = 1")
 	e.Promote(t, 2)
 	late, hasty := e.join(t, "late", all), e.join(t, "hasty", all, func(o *Options) { o.AllocateTimeout = 3 * time.Second })
@@ -307,7 +311,8 @@ func TestOfThreeNodesALaggingOneIsPromotedAndTheOldPrimaryComesBackAsAReplica(t 
 	}
 }
 
-// A row that was moved above a number which somebody chose has to stay there after a fail-over, or the number is given.
+// A row that was moved above a number which somebody chose has to stay there after a fail-over, or
+// the number is given.
 func TestANumberThatSomebodyChoseInAGroupIsNotGivenAfterAFailOver(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
@@ -359,8 +364,8 @@ func TestANumberThatSomebodyChoseBeforeAGroupGaveAnyIsOnAReplica(t *testing.T) {
 	}
 }
 
-// A row above the ceiling gives nothing until a replica is there again. So somebody's own number does not move it there, and what is
-// left below the ceiling is still given.
+// A row above the ceiling gives nothing until a replica is there again. So somebody's own number
+// does not move it there, and what is left below the ceiling is still given.
 func TestANumberThatSomebodyChoseLeavesOthersWhatIsBelowTheCeiling(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
@@ -498,7 +503,8 @@ func TestSequencesOfAGroupAreMadeSetRestartedAndDroppedAsElsewhere(t *testing.T)
 	if _, err := s.Alter(ctx, []byte("photos"), Alteration{Restart: &one, Force: true}); err != nil {
 		t.Fatal(err)
 	}
-	low, err := s.Take(ctx, []byte("photos"), 1) // 1, or above numbers that were reserved and given up in the same moment
+	// 1, or above numbers that were reserved and given up in the same moment
+	low, err := s.Take(ctx, []byte("photos"), 1)
 	if err != nil || low > 1000 {
 		t.Errorf("after the restart: got %d, %v; want 1 or little more", low, err)
 	}
@@ -531,7 +537,8 @@ func TestSequencesOfAGroupAreMadeSetRestartedAndDroppedAsElsewhere(t *testing.T)
 		t.Error(err)
 	}
 
-	// A switch-over in order: what is defined next goes to the new primary, over connections that led to the old one.
+	// A switch-over in order: what is defined next goes to the new primary, over connections that
+	// led to the old one.
 	e.CatchUp(t, 1, 0)
 	e.Nodes[0].Exec(t, "SET GLOBAL read_only = 1")
 	e.Promote(t, 1)
@@ -610,7 +617,8 @@ func (e *estate) wantHolder(t *testing.T, node int, term uint64) {
 	})
 }
 
-// A replica that was promoted may be all that is left of a group, and be named alone before any proxy has adopted it: its counters are behind.
+// A replica that was promoted may be all that is left of a group, and be named alone before any
+// proxy has adopted it: its counters are behind.
 func TestAPromotedReplicaThatIsNamedAloneIsRefusedUntilItWasAdopted(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
@@ -645,7 +653,8 @@ func TestAPromotedReplicaThatIsNamedAloneIsRefusedUntilItWasAdopted(t *testing.T
 	})
 }
 
-// One that was to become a group and never did has itself as the holder alone, and served alone before. Where another was the holder it may lack numbers.
+// One that was to become a group and never did has itself as the holder alone, and served alone
+// before. Where another was the holder it may lack numbers.
 func TestAServerWhoseAdoptionWasNeverCompleteIsServedAloneIfItWasTheFirst(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 7})
 	variables := make(map[string]string)
@@ -699,7 +708,8 @@ func TestASequenceBelowItsWindowIsFoundWithoutAReplica(t *testing.T) {
 	all := &given{}
 	a := e.join(t, "a", all)
 	a.take(t, "a", "photos", 25)
-	if _, _, err := a.SetValue(t.Context(), []byte("photos"), 60_000, true); err != nil { // the window is used but for the last of it
+	if _, _, err := a.SetValue(t.Context(), []byte("photos"), 60_000, true); err != nil {
+		// the window is used but for the last of it
 		t.Fatal(err)
 	}
 	e.CatchUp(t, 1, 0)

@@ -23,8 +23,8 @@ func (a *answered) last(within time.Duration) (err error, fresh bool) {
 	return a.err, !a.at.IsZero() && time.Since(a.at) < within
 }
 
-// Usable says why no keys can be given; nil: numbers are in memory, or a sequence server answers. It asks one at most every two seconds, whoever
-// calls, and until ctx is done.
+// Usable says why no keys can be given; nil: numbers are in memory, or a sequence server answers.
+// It asks one at most every two seconds, whoever calls, and until ctx is done.
 func (s *Sequences) Usable(ctx context.Context) error {
 	if s.Stats().Cached > 0 {
 		return nil
@@ -60,8 +60,9 @@ func (s *Sequences) LastUsable() error {
 	return nil
 }
 
-// UsableFor says why a sequence gives no number now; nil: numbers of it are in memory, or can be reserved as far as one can tell
-// without doing it. A name that is not known here yet is asked for. Errors are those of Known, ErrUnknown and ErrExhausted. name is not kept.
+// UsableFor says why a sequence gives no number now; nil: numbers of it are in memory, or can be
+// reserved as far as one can tell without doing it. A name that is not known here yet is asked for.
+// Errors are those of Known, ErrUnknown and ErrExhausted. name is not kept.
 func (s *Sequences) UsableFor(ctx context.Context, name []byte) error {
 	c, err := s.find(ctx, name, s.patience(ctx))
 	if err != nil {
@@ -86,7 +87,8 @@ func (s *Sequences) UsableFor(ctx context.Context, name []byte) error {
 	return &UnavailableError{Sequence: shownName(c.name), Server: s.servers.nameFor(c.name), Ordered: c.ordered(), Err: err}
 }
 
-// givesNow reports whether numbers are in memory, and if not, why none can be reserved, as far as it is known.
+// givesNow reports whether numbers are in memory, and if not, why none can be reserved, as far as
+// it is known.
 func (c *cache) givesNow() (held bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +97,8 @@ func (c *cache) givesNow() (held bool, err error) {
 		return false, c.end
 	case c.cached > 0:
 		return true, nil
-	case c.flying && c.lastErr != nil: // being tried again; what failed and is not tried again says nothing of now
+	case c.flying && c.lastErr != nil:
+		// being tried again; what failed and is not tried again says nothing of now
 		return false, c.unavailableLocked(0, c.lastErr)
 	}
 	if _, ok := c.rule.Next(c.top, c.max); !ok && !c.cycle {
@@ -126,7 +129,8 @@ func (l *link) answers(ctx context.Context) error {
 	return err
 }
 
-// maxPings bounds the connections that are found broken, or to lead to a node that has lost its cluster, before one is made.
+// maxPings bounds the connections that are found broken, or to lead to a node that has lost its
+// cluster, before one is made.
 const maxPings = 3
 
 // ping connects, which checks the server, or asks over a connection that is there.
@@ -154,6 +158,7 @@ func (l *link) pingOnce(ctx context.Context) error {
 	if now := l.nodes.current.Load(); now == nil || now.cluster == "" {
 		return nil
 	}
-	_, err = conn.ExecContext(ctx, "SELECT 1 FROM "+l.full+" LIMIT 0") // a node that has lost its cluster answers what asks for no table
+	// a node that has lost its cluster answers what asks for no table
+	_, err = conn.ExecContext(ctx, "SELECT 1 FROM "+l.full+" LIMIT 0")
 	return err
 }

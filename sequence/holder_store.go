@@ -18,7 +18,8 @@ import (
 // limitBatch is how many limits one statement writes.
 const limitBatch = 200
 
-// adopt makes the chosen node the holder of all sequences, unless it is that already as far as name is concerned, and no claim that somebody has seen on another node counts more.
+// adopt makes the chosen node the holder of all sequences, unless it is that already as far as name
+// is concerned, and no claim that somebody has seen on another node counts more.
 func (g *ceilings) adopt(ctx context.Context, name string, over limit.Holder) error {
 	if err := g.adopting.acquire(ctx); err != nil {
 		return fmt.Errorf("wait for an adoption: %w", err)
@@ -232,8 +233,9 @@ func (t holderTx) raiseSaved(ctx context.Context, name string, floor uint64) err
 	return nil
 }
 
-// windows are those of the counters, which are locked, by the counters' spelling: the server says which names it takes for one. lost are the names of which
-// numbers may have been given and which have no row here: they were dropped, or made so late that this node has not heard of them.
+// windows are those of the counters, which are locked, by the counters' spelling: the server says
+// which names it takes for one. lost are the names of which numbers may have been given and which
+// have no row here: they were dropped, or made so late that this node has not heard of them.
 func (t holderTx) windows(ctx context.Context, all map[string]uint64, counters []limit.Counter) (windows map[string]uint64, lost []string, err error) {
 	windows = make(map[string]uint64, len(counters))
 	for _, c := range counters {
@@ -257,7 +259,8 @@ func (t holderTx) windows(ctx context.Context, all map[string]uint64, counters [
 	return windows, lost, nil
 }
 
-// restore keeps the numbers of a lost sequence from being given again: by its tombstone, or by a row where it has none.
+// restore keeps the numbers of a lost sequence from being given again: by its tombstone, or by a
+// row where it has none.
 func (t holderTx) restore(ctx context.Context, name string, wanted uint64) error {
 	id := min(limit.Above(wanted), t.seen.Load().max)
 	var floor uint64

@@ -2,8 +2,9 @@ package sequence
 
 import "context"
 
-// Identity tells sequences apart: two names have the same one if they are spellings of one sequence. One that was dropped
-// and made again has another, where that was done by this proxy, or it was asked for in between. It is comparable; the zero value is no sequence's.
+// Identity tells sequences apart: two names have the same one if they are spellings of one
+// sequence. One that was dropped and made again has another, where that was done by this proxy, or
+// it was asked for in between. It is comparable; the zero value is no sequence's.
 type Identity struct {
 	c        *cache
 	replaced uint64
@@ -11,8 +12,8 @@ type Identity struct {
 
 func (c *cache) identity() Identity { return Identity{c, c.replaced.Load()} }
 
-// Identify returns the identity of the sequence that name means. A name that is known here costs no I/O. name is not kept.
-// Errors: ErrUnknown, and those of Known.
+// Identify returns the identity of the sequence that name means. A name that is known here costs no
+// I/O. name is not kept. Errors: ErrUnknown, and those of Known.
 func (s *Sequences) Identify(ctx context.Context, name []byte) (Identity, error) {
 	c, err := s.find(ctx, name, s.patience(ctx))
 	if err != nil {

@@ -13,10 +13,11 @@ import (
 	"seqproxy/sequence/kind"
 )
 
-// This file is how a sequence has a kind of keys. What reserves and gives numbers knows nothing of kinds: it gives counters, of which
-// Sequences.take makes keys. The counter of a sequence `photos` with a kind has the row `photos#counter`, so that an application which
-// counts in the table itself finds no row, and would not use counters as keys. A kind never changes under one name, not even after
-// DROP: two functions of one counter could give one key.
+// This file is how a sequence has a kind of keys. What reserves and gives numbers knows nothing of
+// kinds: it gives counters, of which Sequences.take makes keys. The counter of a sequence `photos`
+// with a kind has the row `photos#counter`, so that an application which counts in the table itself
+// finds no row, and would not use counters as keys. A kind never changes under one name, not even
+// after DROP: two functions of one counter could give one key.
 
 // counterSuffix ends the names of rows whose sequences have a kind, and no other.
 const counterSuffix = "#counter"
@@ -90,8 +91,9 @@ func (c *cache) countersOf(numbers []uint64) []uint64 {
 	return counters
 }
 
-// Consecutive is nil where somebody may count on from a number that he is given: not where keys are made of the numbers, as the client
-// cannot be told which of them are his. Other errors are those of Take.
+// Consecutive is nil where somebody may count on from a number that he is given: not where keys are
+// made of the numbers, as the client cannot be told which of them are his. Other errors are those
+// of Take.
 func (s *Sequences) Consecutive(ctx context.Context, name []byte) error {
 	c, err := s.findOrCreate(ctx, name, time.Now().Add(s.patience(ctx)))
 	if err == nil && !c.kind.IsPlain() {
@@ -119,7 +121,8 @@ func (k kindColumn) Scan(from any) (err error) {
 // Value is the clause.
 func (k kindColumn) Value() (driver.Value, error) { return k.String(), nil }
 
-// fitsKind refuses a row whose kind cannot be told: its options were lost, or it was renamed by hand.
+// fitsKind refuses a row whose kind cannot be told: its options were lost, or it was renamed by
+// hand.
 func (st *store) fitsKind(found *row) error {
 	switch plain := found.def.Kind.IsPlain(); {
 	case isCounter(found.name) && plain:
@@ -132,7 +135,8 @@ func (st *store) fitsKind(found *row) error {
 	return nil
 }
 
-// refuseOtherKind refuses to make a sequence under a name that has, or had, another kind of keys. Changes of definitions are locked.
+// refuseOtherKind refuses to make a sequence under a name that has, or had, another kind of keys.
+// Changes of definitions are locked.
 func (g *agreed) refuseOtherKind(ctx context.Context, name string, k kind.Kind) error {
 	const wayOut = "it could give the same keys; create a sequence of another name"
 	for i := range g.all {
@@ -148,7 +152,8 @@ func (g *agreed) refuseOtherKind(ctx context.Context, name string, k kind.Kind) 
 		v := g.all[i].v
 		var exists bool
 		var floor uint64
-		var past kind.Kind // also of one whose row was deleted by hand, so that there is no tombstone
+		// also of one whose row was deleted by hand, so that there is no tombstone
+		var past kind.Kind
 		err := g.all[i].QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+v.table.full+" WHERE `name` = ?), "+
 			"IFNULL((SELECT o.`floor` FROM "+v.table.options+" AS o WHERE o.`name` = ?), 0), "+
 			"IFNULL((SELECT o.`kind` FROM "+v.table.options+" AS o WHERE o.`name` = ?), '')", other, other, other).Scan(&exists, &floor, kindColumn{&past})

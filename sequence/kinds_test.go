@@ -211,7 +211,8 @@ func TestTheKindOfANameNeverChanges(t *testing.T) {
 	if _, err := s.Drop(ctx, []byte("unused"), false); err != nil {
 		t.Fatal(err)
 	}
-	mustCreate(t, s, CreateOptions{Name: "unused", Kind: sharded}) // nobody has a number of the other one
+	// nobody has a number of the other one
+	mustCreate(t, s, CreateOptions{Name: "unused", Kind: sharded})
 	mustCreate(t, s, CreateOptions{Name: "plain"})
 	wantTaken(t, s, "plain", 1)
 	if _, err := s.Drop(ctx, []byte("plain"), false); err != nil {

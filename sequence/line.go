@@ -42,14 +42,15 @@ func lineOf(conn *sql.Conn) (own *line, err error) {
 	return own, err
 }
 
-// IsValid implements [driver.Validator]: a connection of an account that is used no more, or to a node that has lost its cluster, is closed when its
-// user is done with it.
+// IsValid implements [driver.Validator]: a connection of an account that is used no more, or to a
+// node that has lost its cluster, is closed when its user is done with it.
 func (l *line) IsValid() bool {
 	return !l.apart && l.node.login.now.Load() == l.account && l.driven.IsValid()
 }
 
-// ResetSession implements [driver.SessionResetter]: a connection to another node than the chosen one is not used again, where none is chosen that has one
-// looked for; nor one that the server has closed meanwhile, which the driver sees on sockets of the net package only.
+// ResetSession implements [driver.SessionResetter]: a connection to another node than the chosen
+// one is not used again, where none is chosen that has one looked for; nor one that the server has
+// closed meanwhile, which the driver sees on sockets of the net package only.
 func (l *line) ResetSession(ctx context.Context) error {
 	if l.nodes != nil {
 		if now := l.nodes.current.Load(); now == nil || now.node != l.node {
@@ -83,13 +84,15 @@ func (l *line) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, erro
 	return tx, err
 }
 
-// Close implements [driver.Conn]. It is no error if the server has closed the connection before, and cannot be told any more.
+// Close implements [driver.Conn]. It is no error if the server has closed the connection before,
+// and cannot be told any more.
 func (l *line) Close() error {
 	_ = l.driven.Close()
 	return nil
 }
 
-// noteLostCluster has another node be looked for, whatever the statement was, once the chosen one answers that it has lost its cluster.
+// noteLostCluster has another node be looked for, whatever the statement was, once the chosen one
+// answers that it has lost its cluster.
 func (l *line) noteLostCluster(err error) {
 	if !hasCode(err, wsrepNotReady) {
 		return

@@ -51,10 +51,12 @@ type link struct {
 func newLink(opts Options, o ServerOptions, retries *atomic.Uint64) (*link, error) {
 	cfg := mysql.NewConfig()
 	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = o.DialTimeout, o.IOTimeout, o.IOTimeout
-	cfg.InterpolateParams = true // one round trip instead of three; safe because the connection's charset is utf8mb4
-	cfg.MultiStatements = true   // see takeAtOnce; every text is our own
-	cfg.ClientFoundRows = false  // affected rows must mean changed rows
-	cfg.RejectReadOnly = true    // such a refusal ends the connection, and the checks of the next one say what is wrong
+	// one round trip instead of three; safe because the connection's charset is utf8mb4
+	cfg.InterpolateParams = true
+	cfg.MultiStatements = true  // see takeAtOnce; every text is our own
+	cfg.ClientFoundRows = false // affected rows must mean changed rows
+	// such a refusal ends the connection, and the checks of the next one say what is wrong
+	cfg.RejectReadOnly = true
 	cfg.ConnectionAttributes = "program_name:seqproxy"
 	cfg.Logger = &mysql.NopLogger{} // every error is returned too
 	var all []*node
@@ -174,7 +176,8 @@ func session(silence time.Duration) []string {
 			"SESSION sql_select_limit = 18446744073709551615, SESSION sql_big_selects = 1, SESSION unique_checks = 1, SESSION foreign_key_checks = 1, " +
 			"/*M! SESSION max_statement_time = 0, */ /*!80000 SESSION max_execution_time = 0, */ " +
 			fmt.Sprintf("SESSION wait_timeout = CAST(LEAST(@@SESSION.wait_timeout, %d) AS UNSIGNED)", int(silence.Seconds())),
-		"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE", // READ COMMITTED may not write where binlog_format is STATEMENT
+		// READ COMMITTED may not write where binlog_format is STATEMENT
+		"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE",
 	}
 }
 
@@ -183,7 +186,8 @@ func (c rawConn) setUp(ctx context.Context, silence time.Duration) error {
 	if planted.Fault(planted.Session) {
 		return nil
 	}
-	if err := c.exec(ctx, strings.Join(session(silence), "; ")); err != nil { // one round trip: somebody waits for it
+	if err := c.exec(ctx, strings.Join(session(silence), "; ")); err != nil {
+		// one round trip: somebody waits for it
 		return fmt.Errorf("set up session: %w", err)
 	}
 	return nil

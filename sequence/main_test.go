@@ -72,7 +72,8 @@ func (p place) exec(t testing.TB, text string, args ...any) {
 // kill ends the server without warning.
 func (p place) kill(t testing.TB) {
 	t.Helper()
-	p.db.SetMaxIdleConns(0) // the test's own connections end in order, so that only the proxy's are cut
+	// the test's own connections end in order, so that only the proxy's are cut
+	p.db.SetMaxIdleConns(0)
 	p.db.SetMaxIdleConns(2)
 	if err := p.server.Kill(); err != nil {
 		t.Fatal(err)
@@ -129,7 +130,8 @@ func openWith(t testing.TB, o Options, change ...func(*Options)) *Sequences {
 	return s
 }
 
-// checkSums fails the test if the numbers that were reserved are not those that were given, are held, or are unused for a reason.
+// checkSums fails the test if the numbers that were reserved are not those that were given, are
+// held, or are unused for a reason.
 func checkSums(t testing.TB, s *Sequences) {
 	t.Helper()
 	if st := s.Stats(); st.Given+st.Cached+st.Unused.Sum() != st.Reserved {

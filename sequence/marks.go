@@ -10,17 +10,21 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// marks remembers the highest number ever reserved by this process, per sequence, and by those before it with the same state directory. A reservation at or below it proves that the
-// row went back (a restored backup, a fail-over that lost its last second) and that its numbers were given before.
+// marks remembers the highest number ever reserved by this process, per sequence, and by those
+// before it with the same state directory. A reservation at or below it proves that the row went
+// back (a restored backup, a fail-over that lost its last second) and that its numbers were given
+// before.
 //
-// Where somebody has a sequence go back on purpose, a new epoch begins: what was reserved before is given by nobody any more, and the
-// mark is gone.
+// Where somebody has a sequence go back on purpose, a new epoch begins: what was reserved before is
+// given by nobody any more, and the mark is gone.
 type marks struct {
-	mu     sync.Mutex
-	high   map[string]uint64 // guarded by mu; by the table's spelling
-	epochs map[string]uint64 // guarded by mu; by the table's spelling, of each sequence whose row was read
-	begun  map[string]bool   // guarded by mu; those that have begun again, of which the caches have not heard; see takeBegun
-	state  *state            // where they are kept
+	mu   sync.Mutex
+	high map[string]uint64 // guarded by mu; by the table's spelling
+	// guarded by mu; by the table's spelling, of each sequence whose row was read
+	epochs map[string]uint64
+	// guarded by mu; those that have begun again, of which the caches have not heard; see takeBegun
+	begun map[string]bool
+	state *state // where they are kept
 }
 
 func newMarks() *marks {
@@ -75,8 +79,10 @@ func (m *marks) enterLocked(name string, epoch uint64) bool {
 	return true
 }
 
-// reenter takes note that a sequence is in an earlier epoch than was known: a later one is lost, as by a fail-over. It reports whether that is so. What was reserved in
-// the lost one still counts, but what is held of it may be given again, as nobody knows by now whether the sequence has begun again since.
+// reenter takes note that a sequence is in an earlier epoch than was known: a later one is lost, as
+// by a fail-over. It reports whether that is so. What was reserved in the lost one still counts,
+// but what is held of it may be given again, as nobody knows by now whether the sequence has begun
+// again since.
 func (m *marks) reenter(name string, epoch uint64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -94,8 +100,8 @@ func (m *marks) epoch(name string) uint64 {
 	return m.epochs[name]
 }
 
-// admit records s, whose reservation began in the given epoch. The row was seen at low, if that is not 0. It reports the mark
-// that s violates, or 0 if the epoch is over.
+// admit records s, whose reservation began in the given epoch. The row was seen at low, if that is
+// not 0. It reports the mark that s violates, or 0 if the epoch is over.
 func (m *marks) admit(name string, epoch, low uint64, s segment.Segment) (mark uint64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -119,7 +125,8 @@ func (m *marks) mark(name string) mark {
 	return mark{m.epochs[name], m.high[name]}
 }
 
-// lower makes the numbers of s, which are about to be given back and were given to nobody, as if they had not been reserved.
+// lower makes the numbers of s, which are about to be given back and were given to nobody, as if
+// they had not been reserved.
 func (m *marks) lower(name string, s segment.Segment) mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -153,7 +160,8 @@ func (m *marks) of(name string) uint64 {
 	return m.high[name]
 }
 
-// carry makes the mark of from count for to as well: the server said that both mean the same sequence.
+// carry makes the mark of from count for to as well: the server said that both mean the same
+// sequence.
 func (m *marks) carry(from, to string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -162,7 +170,8 @@ func (m *marks) carry(from, to string) {
 	}
 }
 
-// rename is carry, after which from is nothing any more. Its epoch is that of to, unless that is known.
+// rename is carry, after which from is nothing any more. Its epoch is that of to, unless that is
+// known.
 func (m *marks) rename(from, to string) {
 	m.carry(from, to)
 	m.mu.Lock()
@@ -176,7 +185,8 @@ func (m *marks) rename(from, to string) {
 	delete(m.epochs, from)
 }
 
-// like returns marked names that a server may take for name, other than name itself. They are candidates only.
+// like returns marked names that a server may take for name, other than name itself. They are
+// candidates only.
 func (m *marks) like(name string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

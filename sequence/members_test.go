@@ -45,7 +45,8 @@ func (f fleet) open(t testing.TB, change ...func(*Options)) *Sequences {
 	return s
 }
 
-// divide has servers that are new divide the numbers in blocks, as SEQPROXY ADD SEQUENCE SERVER does step by step.
+// divide has servers that are new divide the numbers in blocks, as SEQPROXY ADD SEQUENCE SERVER
+// does step by step.
 func (f fleet) divide(t testing.TB, s *Sequences) {
 	t.Helper()
 	for _, p := range f {
@@ -160,7 +161,8 @@ func TestSeveralServersNeverGiveANumberTwiceWhileOneIsKilled(t *testing.T) {
 			}
 			restarted.Store(true)
 			eventually(t, "numbers are given after all of it", func() bool { return after.Load() > 500 })
-			eventually(t, "the servers are close to each other", func() bool { // one may be left out for a moment once more
+			eventually(t, "the servers are close to each other", func() bool {
+				// one may be left out for a moment once more
 				ids := f.ids(t, "photos")
 				return slices.Max(ids)-slices.Min(ids) <= 20*50*uint64(c.count)*c.step
 			})
@@ -178,7 +180,8 @@ func TestAProcessTakesNumbersOnlyAboveAllThatItEverGot(t *testing.T) {
 	last := uint64(0)
 	for i := range 40 {
 		if i == 20 {
-			f[1].exec(t, "UPDATE sequence SET id = id + 1000") // as if other proxies had used this one alone
+			// as if other proxies had used this one alone
+			f[1].exec(t, "UPDATE sequence SET id = id + 1000")
 		}
 		for _, n := range []uint64{3, 4, 3} {
 			if first := mustTake(t, s, "photos", n); first <= last {
@@ -386,7 +389,8 @@ func TestStepsOfTheWrongResidueAreRefused(t *testing.T) {
 	}
 }
 
-// Of three servers one is there, and it was away when a sequence was made. That is no reason to make it a second time.
+// Of three servers one is there, and it was away when a sequence was made. That is no reason to
+// make it a second time.
 func TestANameThatTooFewServersCouldTellOfIsNotMadeAgain(t *testing.T) {
 	f := newFleet(t, 3)
 	first := f.open(t, blocks(10), steadySize(10), patience(30*time.Second))
@@ -438,7 +442,8 @@ func TestANameThatTooFewServersCouldTellOfIsNotMadeAgain(t *testing.T) {
 	}
 }
 
-// Two of three servers have given all their numbers while the third is away: the sequence has not run out, as that one may have some.
+// Two of three servers have given all their numbers while the third is away: the sequence has not
+// run out, as that one may have some.
 func TestASequenceHasNotRunOutWhileAServerIsAway(t *testing.T) {
 	f := newFleet(t, 3)
 	s, h := f.open(t, blocks(10), steadySize(10), patience(time.Second)), newGivenEver()

@@ -15,15 +15,16 @@ const (
 	maxNameBytes = 1024 // longer than any column that people make for names
 )
 
-// names finds the cache of a sequence by the name as a client typed it. The server decides which spellings mean the same
-// sequence, so every spelling is asked for once and then remembered. Looking up neither locks nor allocates.
+// names finds the cache of a sequence by the name as a client typed it. The server decides which
+// spellings mean the same sequence, so every spelling is asked for once and then remembered.
+// Looking up neither locks nor allocates.
 type names struct {
 	seed   maphash.Seed
 	shards [nameShards]nameShard
 }
 
-// nameShard is copied on write: the table of a proxy with thousands of sequences is filled without quadratic cost, and
-// read without a lock.
+// nameShard is copied on write: the table of a proxy with thousands of sequences is filled without
+// quadratic cost, and read without a lock.
 type nameShard struct {
 	mu      sync.Mutex // held by writers
 	caches  atomic.Pointer[map[string]*cache]
@@ -43,8 +44,9 @@ func (t *names) get(name []byte) *cache {
 	return (*m)[string(name)]
 }
 
-// put remembers that name means c. The table's own spellings are always kept, so that numbers in memory can be reached
-// while the server is away; other spellings are bounded, and forgotten together when there are too many.
+// put remembers that name means c. The table's own spellings are always kept, so that numbers in
+// memory can be reached while the server is away; other spellings are bounded, and forgotten
+// together when there are too many.
 func (t *names) put(name string, c *cache) {
 	s := t.shard(name)
 	s.mu.Lock()
@@ -69,7 +71,8 @@ func (t *names) put(name string, c *cache) {
 	s.caches.Store(&next)
 }
 
-// isNamed reports whether name is how the table spells c, with or without what it adds to that of a counter.
+// isNamed reports whether name is how the table spells c, with or without what it adds to that of a
+// counter.
 func (c *cache) isNamed(name string) bool { return name == c.name || name == shownName(c.name) }
 
 // drop forgets name if it still means c.
@@ -106,8 +109,9 @@ func (s *nameShard) load() map[string]*cache {
 	return nil
 }
 
-// unknownNames remembers for a moment which names were not found, so that a client that keeps asking for a missing
-// sequence does not become a load on the server. A row inserted by anybody is seen within timing.unknown.
+// unknownNames remembers for a moment which names were not found, so that a client that keeps
+// asking for a missing sequence does not become a load on the server. A row inserted by anybody is
+// seen within timing.unknown.
 type unknownNames struct {
 	mu     sync.Mutex
 	until  map[string]time.Time
@@ -128,8 +132,8 @@ func (u *unknownNames) generation() uint64 {
 	return u.clears
 }
 
-// add remembers name until a time, unless a sequence was made here since the server was asked: it may be that one. asked is the
-// generation of when it was asked, not when it answered.
+// add remembers name until a time, unless a sequence was made here since the server was asked: it
+// may be that one. asked is the generation of when it was asked, not when it answered.
 func (u *unknownNames) add(name string, until time.Time, asked uint64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

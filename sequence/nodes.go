@@ -21,7 +21,8 @@ import (
 	"seqproxy/internal/tlsfiles"
 )
 
-// Node is one address of a sequence server that is a group: a primary and its replicas, a Galera cluster, or a replication group.
+// Node is one address of a sequence server that is a group: a primary and its replicas, a Galera
+// cluster, or a replication group.
 type Node struct {
 	Network string // "tcp" (also if empty) or "unix"
 	Addr    string // "10.0.0.5:3306", or a socket's path
@@ -35,7 +36,8 @@ type node struct {
 	timing *timing
 	last   atomic.Pointer[way] // see way
 
-	unflushed atomic.Pointer[string] // of a node of a cluster: the settings by which it does not flush at commit; nil: not asked yet
+	// of a node of a cluster: the settings by which it does not flush at commit; nil: not asked yet
+	unflushed atomic.Pointer[string]
 
 	open sync.Once // as with link.open
 	db   *sql.DB   // for looking at it, whether or not it is the one that is written to
@@ -47,7 +49,9 @@ type nodes struct {
 	choose  lock                   // held while one is chosen
 	current atomic.Pointer[choice] // nil: none was found yet, or it failed
 	last    atomic.Pointer[choice] // the one before, for the log
-	changes atomic.Uint64          // rises when another node is chosen than the one before; what is remembered of a node counts under one of them
+	// rises when another node is chosen than the one before; what is remembered of a node counts
+	// under one of them
+	changes atomic.Uint64
 }
 
 // choice is a node that can be written to, as it was found. It is never changed.
@@ -55,8 +59,10 @@ type choice struct {
 	*node
 	identity string // what the server calls itself for life
 	self     string // the expression that evaluates to holder
-	cluster  string // the cluster that it belongs to, which commits on a majority; empty: replication may lose what was committed
-	holder   string // who gives numbers by this node; see standing.holder
+	// the cluster that it belongs to, which commits on a majority; empty: replication may lose what
+	// was committed
+	cluster string
+	holder  string // who gives numbers by this node; see standing.holder
 }
 
 // holderSQL is the expression for the holder. A server that is no member of a cluster evaluates
@@ -149,7 +155,8 @@ func (n *node) close() error {
 // grouped reports whether the server has several nodes.
 func (l *link) grouped() bool { return len(l.nodes.all) > 1 }
 
-// clustered reports whether several of its nodes can be written to, which see what is committed on the others a little later.
+// clustered reports whether several of its nodes can be written to, which see what is committed on
+// the others a little later.
 func (l *link) clustered() bool {
 	last := l.nodes.last.Load() // while another one is looked for, too
 	return last != nil && last.cluster != ""
@@ -295,7 +302,9 @@ func (l *link) chosen(all []standing) (*choice, error) {
 		}
 	}
 	now := l.nodes.last.Load()
-	for _, s := range writable { // all proxies write to the first of a cluster, which keeps conflicts away, and stay where they are
+	for _, s := range writable {
+		// all proxies write to the first of a cluster, which keeps conflicts away, and stay where
+		// they are
 		stays := now != nil && now.node == s.node
 		if ours, others := s.rank(l.relaxed), best.rank(l.relaxed); ours < others || ours == others && stays {
 			best = s
@@ -304,7 +313,8 @@ func (l *link) chosen(all []standing) (*choice, error) {
 	return &choice{node: best.node, identity: best.identity, self: cmp.Or(best.view, best.self), cluster: best.cluster, holder: best.holder()}, nil
 }
 
-// contradiction is why two nodes that can both be written to may not be so at once, nil if they may.
+// contradiction is why two nodes that can both be written to may not be so at once, nil if they
+// may.
 func (l *link) contradiction(a, b *standing) error {
 	switch {
 	case a.place == b.place, a.together(b):
@@ -326,8 +336,8 @@ func (l *link) isMoved(err error) bool {
 	return l.grouped() && (errors.Is(err, errMoved) || errors.Is(err, errUnchosen) || errors.Is(err, driver.ErrBadConn) || hasCode(err, wsrepNotReady, gomysql.ER_OPTION_PREVENTS_STATEMENT, gomysql.ER_READ_ONLY_MODE))
 }
 
-// writable makes sure that a connection leads to the node that was chosen, and that this is not read only by now: an account with SUPER
-// writes there all the same.
+// writable makes sure that a connection leads to the node that was chosen, and that this is not
+// read only by now: an account with SUPER writes there all the same.
 func (l *link) writable(ctx context.Context, conn *sql.Conn) error {
 	if !l.grouped() {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// notices are the warnings that a sequence nears its end, until somebody who takes numbers of it has been told. There is one for a
-// sequence at most.
+// notices are the warnings that a sequence nears its end, until somebody who takes numbers of it
+// has been told. There is one for a sequence at most.
 type notices struct {
 	waiting atomic.Int32 // how many there are
 	mu      sync.Mutex   // taken last of all
@@ -26,8 +26,8 @@ func (n *notices) put(name, text string) {
 	n.waiting.Store(int32(len(n.by)))
 }
 
-// take returns the warning of a sequence, and drops it; "" if there is none. It costs next to nothing
-// where nothing warns.
+// take returns the warning of a sequence, and drops it; "" if there is none. It costs next to
+// nothing where nothing warns.
 func (n *notices) take(name string) string {
 	if n.waiting.Load() == 0 {
 		return ""

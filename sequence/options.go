@@ -16,10 +16,11 @@ import (
 // What a sequence server must promise about a committed reservation.
 const (
 	// DurabilityStrict refuses a server that flushes its log once a second only
-	// (innodb_flush_log_at_trx_commit=0): its crash would take reservations back. So it does a cluster of which no majority of the nodes
-	// flushes at commit.
+	// (innodb_flush_log_at_trx_commit=0): its crash would take reservations back. So it does a
+	// cluster of which no majority of the nodes flushes at commit.
 	DurabilityStrict = "strict"
-	// DurabilityRelaxed accepts such a server. A crash of it can then repeat numbers; for tests and throw-away data.
+	// DurabilityRelaxed accepts such a server. A crash of it can then repeat numbers; for tests and
+	// throw-away data.
 	DurabilityRelaxed = "relaxed"
 )
 
@@ -41,32 +42,41 @@ const (
 	maxBlock   = 1_000_000_000_000
 )
 
-// Options says where the sequences live and how they are cached. Zero values mean the default that each field names.
+// Options says where the sequences live and how they are cached. Zero values mean the default that
+// each field names.
 type Options struct {
-	// Servers are the sequence servers. Where there are several, a plan is in force among them, and counts: this is where it is looked for. With
-	// InterleaveStep, where none is in force, the first plan is made of them, if their rows stand as that has them.
+	// Servers are the sequence servers. Where there are several, a plan is in force among them, and
+	// counts: this is where it is looked for. With InterleaveStep, where none is in force, the
+	// first plan is made of them, if their rows stand as that has them.
 	Servers []ServerOptions
-	// Interleave says how a single server and the one that is added to it divide the numbers: InterleaveBlock (also if empty) or InterleaveStep.
+	// Interleave says how a single server and the one that is added to it divide the numbers:
+	// InterleaveBlock (also if empty) or InterleaveStep.
 	Interleave string
 	// Block is how many numbers a block has then; 0 means 10,000.
 	Block uint64
-	// CacheSize is how many numbers are reserved at once while a sequence is used little; 0 means 1000.
+	// CacheSize is how many numbers are reserved at once while a sequence is used little; 0 means
+	// 1000.
 	CacheSize uint64
-	// OutageCover is for how long the numbers in memory should last at the present rate; 0 means 15 minutes.
+	// OutageCover is for how long the numbers in memory should last at the present rate; 0 means 15
+	// minutes.
 	OutageCover time.Duration
-	// AllocateTimeout bounds how long one caller waits for a number; 0 means 3 seconds. Where the context of a call has a value for
-	// [WaiterKey], that says for how long its caller has waited here already for the same answer, and the call waits only for what is left, or a moment.
+	// AllocateTimeout bounds how long one caller waits for a number; 0 means 3 seconds. Where the
+	// context of a call has a value for [WaiterKey], that says for how long its caller has waited
+	// here already for the same answer, and the call waits only for what is left, or a moment.
 	AllocateTimeout time.Duration
-	// CreateUnknown makes Take create a sequence that does not exist, starting at 1 (or above its tombstone).
+	// CreateUnknown makes Take create a sequence that does not exist, starting at 1 (or above its
+	// tombstone).
 	CreateUnknown bool
 	// CreateTable allows the table to be created when it is missing.
 	CreateTable bool
-	// StateDir is a directory of this process alone, where it keeps what the next one has to know: see docs/operations.md. It is made if
-	// its parent is there. Empty: nothing is kept.
+	// StateDir is a directory of this process alone, where it keeps what the next one has to know:
+	// see docs/operations.md. It is made if its parent is there. Empty: nothing is kept.
 	StateDir string
-	// OrderWithoutReplica lets ORDER sequences of a group give numbers while no majority of its nodes is seen: see order_replica.go.
+	// OrderWithoutReplica lets ORDER sequences of a group give numbers while no majority of its
+	// nodes is seen: see order_replica.go.
 	OrderWithoutReplica bool
-	// NoDirectWriters: no application counts in the table itself, which matters when the set of sequence servers is changed.
+	// NoDirectWriters: no application counts in the table itself, which matters when the set of
+	// sequence servers is changed.
 	NoDirectWriters bool
 	// Durability is DurabilityStrict (also if empty) or DurabilityRelaxed.
 	Durability string
@@ -80,7 +90,8 @@ type Options struct {
 type ServerOptions struct {
 	Network string // "tcp" (also if empty) or "unix"
 	Addr    string // "10.0.0.5:3306", or a socket's path; empty where there are Nodes
-	// Nodes are the addresses of a server that is a group: all that could ever become its primary, and the same in every proxy.
+	// Nodes are the addresses of a server that is a group: all that could ever become its primary,
+	// and the same in every proxy.
 	Nodes []Node
 
 	User     string

@@ -12,8 +12,8 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// createOptions makes the table beside the first one, for what `name` and `id` cannot say. Its name column copies the type and the
-// collation of the first table's, so that both compare alike.
+// createOptions makes the table beside the first one, for what `name` and `id` cannot say. Its name
+// column copies the type and the collation of the first table's, so that both compare alike.
 //
 // `cache` is the typed CACHE n, 0 if adaptive, and `floor` the last number given before a DROP. The
 // `version` is that of the last change of this sequence.
@@ -31,18 +31,22 @@ const createOptions = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `cache
 	"`owner_maximum` bigint unsigned NOT NULL DEFAULT 0, " + // 0: not known
 	"`json_safe` tinyint NOT NULL DEFAULT 0, " +
 	"`anchor` bigint unsigned NOT NULL DEFAULT 1, " + // the numbers are anchor + k * increment
-	"`past` bigint unsigned NOT NULL DEFAULT 0, " + // numbers up to this one are not given from memory any more
+	// numbers up to this one are not given from memory any more
+	"`past` bigint unsigned NOT NULL DEFAULT 0, " +
 	"`epoch` bigint unsigned NOT NULL DEFAULT 0, " + // moves when all numbers in memory are void
 	"`version` bigint unsigned NOT NULL DEFAULT 0, " +
-	"`outage_cover` bigint unsigned NOT NULL DEFAULT 0, " + // in seconds; 0: that of the configuration
+	// in seconds; 0: that of the configuration
+	"`outage_cover` bigint unsigned NOT NULL DEFAULT 0, " +
 	"`ordered` tinyint NOT NULL DEFAULT 0, " +
-	"`kind` varchar(128) CHARACTER SET ascii NOT NULL DEFAULT '', " + // of keys, as the clause of CREATE SEQUENCE
-	"`home` char(36) CHARACTER SET ascii NOT NULL DEFAULT '', " + // of an ORDER sequence: the member that gives its numbers; '': the only one
+	// of keys, as the clause of CREATE SEQUENCE
+	"`kind` varchar(128) CHARACTER SET ascii NOT NULL DEFAULT '', " +
+	// of an ORDER sequence: the member that gives its numbers; '': the only one
+	"`home` char(36) CHARACTER SET ascii NOT NULL DEFAULT '', " +
 	"PRIMARY KEY (`name`), KEY `version` (`version`)) ENGINE=InnoDB"
 
 // createVersion makes the table that says in its one row which change of definitions was the last.
-// Every change writes it, and proxies ask for it. No reservation reads it, so none waits for a change.
-// The `stamp` tells a change from one that was lost and had the same version.
+// Every change writes it, and proxies ask for it. No reservation reads it, so none waits for a
+// change. The `stamp` tells a change from one that was lost and had the same version.
 const createVersion = "CREATE TABLE IF NOT EXISTS %s (`one` tinyint NOT NULL DEFAULT 1, " +
 	"`version` bigint unsigned NOT NULL DEFAULT 0, `stamp` bigint unsigned NOT NULL DEFAULT 0, " +
 	"PRIMARY KEY (`one`)) ENGINE=InnoDB"
@@ -52,15 +56,17 @@ type entry struct {
 	def                        define.Definition // its Name is empty
 	floor, anchor, past, epoch uint64
 	version                    uint64
-	home                       string // of an ORDER sequence: the id of the member that gives its numbers; empty: the first one, as there was one when it became that
+	// of an ORDER sequence: the id of the member that gives its numbers; empty: the first one, as
+	// there was one when it became that
+	home string
 }
 
 func noEntry() entry {
 	return entry{def: define.Definition{}.Filled(), anchor: 1}
 }
 
-// rule is the entry's. Its anchor is the lowest that gives the same numbers, so that a rule which is out of date for a moment counts on
-// from a row that a restart or CYCLE has lowered.
+// rule is the entry's. Its anchor is the lowest that gives the same numbers, so that a rule which
+// is out of date for a moment counts on from a row that a restart or CYCLE has lowered.
 func (e *entry) rule() segment.Rule {
 	r := segment.Rule{Step: max(e.def.Increment, 1), Max: e.def.Max}
 	if r.Anchor = e.anchor % r.Step; r.Anchor == 0 {
@@ -126,8 +132,8 @@ type execer interface {
 	QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row
 }
 
-// lockEntry locks and reads a sequence's options. To write first locks the row alone, where to look for one that is missing would
-// lock the names around it.
+// lockEntry locks and reads a sequence's options. To write first locks the row alone, where to look
+// for one that is missing would lock the names around it.
 func (st *store) lockEntry(ctx context.Context, tx *sql.Tx, name string, e *entry) error {
 	if _, err := tx.ExecContext(ctx, "INSERT INTO "+st.table.options+" (`name`) VALUES (?) ON DUPLICATE KEY UPDATE `floor` = `floor`", name); err != nil {
 		return fmt.Errorf("lock options: %w", err)
@@ -139,7 +145,8 @@ func (st *store) lockEntry(ctx context.Context, tx *sql.Tx, name string, e *entr
 	return nil
 }
 
-// micros is the server's clock. Versions and epochs never fall behind it, so that they go on rising should the table be lost.
+// micros is the server's clock. Versions and epochs never fall behind it, so that they go on rising
+// should the table be lost.
 const micros = "CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS UNSIGNED)"
 
 // moveVersion has all proxies look for changes within a second.
@@ -152,7 +159,8 @@ func (st *store) moveVersion(ctx context.Context, on execer) error {
 	return nil
 }
 
-// highestReported is the highest version that a proxy says it obeys: one that was lost, if only the other tables were restored from a backup.
+// highestReported is the highest version that a proxy says it obeys: one that was lost, if only the
+// other tables were restored from a backup.
 func (st *store) highestReported(ctx context.Context, tx *sql.Tx) (version uint64, err error) {
 	err = tx.QueryRowContext(ctx, "SELECT IFNULL(MAX(`version`), 0) FROM "+st.table.proxies).Scan(&version)
 	if err != nil {

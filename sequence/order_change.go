@@ -8,10 +8,11 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// makeOrdered makes an ORDER sequence of one, and changes whatever else a says. As soon as the change is committed nobody reserves
-// numbers to hold them; but what other proxies hold already they give until they hear of it. So it returns when all have confirmed
-// that, and no fail-over can lose it. Before that the new order is not promised to anybody; if somebody does not confirm, it is taken back
-// (see takeBackOrder).
+// makeOrdered makes an ORDER sequence of one, and changes whatever else a says. As soon as the
+// change is committed nobody reserves numbers to hold them; but what other proxies hold already
+// they give until they hear of it. So it returns when all have confirmed that, and no fail-over can
+// lose it. Before that the new order is not promised to anybody; if somebody does not confirm, it
+// is taken back (see takeBackOrder).
 func (s *Sequences) makeOrdered(ctx context.Context, name []byte, a Alteration) (Altered, error) {
 	r, stop := s.requestWithin(ctx, s.timing.confirm)
 	defer stop()
@@ -40,8 +41,9 @@ func (s *Sequences) makeOrdered(ctx context.Context, name []byte, a Alteration) 
 	return Altered{}, r.failed(string(name), err)
 }
 
-// takeBackOrder makes a sequence whose ORDER is not confirmed what it was before r was written, and says what it is then, for people. One that was changed again
-// since stays as it is: somebody may have been told that it is an ORDER sequence.
+// takeBackOrder makes a sequence whose ORDER is not confirmed what it was before r was written, and
+// says what it is then, for people. One that was changed again since stays as it is: somebody may
+// have been told that it is an ORDER sequence.
 func (s *Sequences) takeBackOrder(ctx context.Context, r *row) string {
 	// The caller's patience may be over.
 	ctx, stop := context.WithTimeoutCause(context.WithoutCancel(ctx), s.timing.takeBack, errPatience)
@@ -65,8 +67,9 @@ func (s *Sequences) takeBackOrder(ctx context.Context, r *row) string {
 	return "is no ORDER sequence"
 }
 
-// orderedForGood makes sure that a sequence that was made an ORDER sequence, as r was written, stays one after a fail-over. Where such numbers are given without replicas
-// it is enough that no fail-over has lost that yet. A node may lag for as long as ctx has time.
+// orderedForGood makes sure that a sequence that was made an ORDER sequence, as r was written,
+// stays one after a fail-over. Where such numbers are given without replicas it is enough that no
+// fail-over has lost that yet. A node may lag for as long as ctx has time.
 func (a *servers) orderedForGood(ctx context.Context, r *row) error {
 	return errors.Join(patiently(ctx, a.members(), func(ctx context.Context, _ int, v *server) error {
 		if !v.ceilings.inForce() {

@@ -14,7 +14,8 @@ func wantOrdered(t *testing.T, s *Sequences, name string, want bool) {
 	}
 }
 
-// Whoever said ORDER leaves before that is confirmed. What somebody else has said of the sequence since may rest on it, and stays.
+// Whoever said ORDER leaves before that is confirmed. What somebody else has said of the sequence
+// since may rest on it, and stays.
 func TestORDERThatIsNotConfirmedIsNotTakenBackFromUnderALaterStatement(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "users": 0})
 	a, b := p.open(t), p.open(t)

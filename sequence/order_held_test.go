@@ -9,7 +9,8 @@ import (
 	"seqproxy/sequence/define"
 )
 
-// The home of a new ORDER sequence stands above all that was taken from the others, and stays there although somebody gives numbers back before he hears of it.
+// The home of a new ORDER sequence stands above all that was taken from the others, and stays there
+// although somebody gives numbers back before he hears of it.
 func TestNumbersAreNotGivenBackToTheHomeOfAnORDERSequence(t *testing.T) {
 	f := newFleet(t, 2)
 	a, b := f.open(t, inSteps, steadySize(50)), f.open(t, inSteps)
@@ -49,7 +50,8 @@ func TestAnORDERSequenceInThePlaceOfADeletedRowWaitsForWhoHoldsNumbers(t *testin
 	}
 }
 
-// A member that was forced out while it was off may be back before its successors have begun: who voted for that knows of it.
+// A member that was forced out while it was off may be back before its successors have begun: who
+// voted for that knows of it.
 func TestAHomeGivesNothingWhileAnotherMemberHasDecidedOnALaterPlan(t *testing.T) {
 	f := newFleet(t, 3)
 	a := f.open(t)

@@ -12,16 +12,20 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// maxHomes bounds how many members one reservation of an ORDER sequence is made with, each of which says that another one is its home.
+// maxHomes bounds how many members one reservation of an ORDER sequence is made with, each of which
+// says that another one is its home.
 const maxHomes = 3
 
-// askForHome takes note of what the members say now of a sequence's home, and has them agree on that.
+// askForHome takes note of what the members say now of a sequence's home, and has them agree on
+// that.
 func (a *servers) askForHome(ctx context.Context, w *view, name string) error {
 	found, err := a.findAll(ctx, w, name)
 	if err != nil {
 		return err
 	}
-	found.name = name // its row may have been made again under another spelling than the one that numbers are reserved by
+	// its row may have been made again under another spelling than the one that numbers are
+	// reserved by
+	found.name = name
 	a.settleAt(&found)
 	return nil
 }
@@ -47,9 +51,12 @@ func isHome(among []*server, h segment.Share, home string) outcome {
 	return outcomeDone
 }
 
-// stillHome makes sure, after a reservation of an ORDER sequence on one of several members, that this one was not taken out while it was off: there it obeys the plan before still, and
-// the others may have given higher numbers by then. A member that is reached was frozen for that, which tells. To be off ends every connection; so each of them asks the others once
-// under each plan, until as many have answered as it takes for one to know of a newer one. Where they are away, too, the sequence goes on.
+// stillHome makes sure, after a reservation of an ORDER sequence on one of several members, that
+// this one was not taken out while it was off: there it obeys the plan before still, and the others
+// may have given higher numbers by then. A member that is reached was frozen for that, which tells.
+// To be off ends every connection; so each of them asks the others once under each plan, until as
+// many have answered as it takes for one to know of a newer one. Where they are away, too, the
+// sequence goes on.
 func (v *server) stillHome(ctx context.Context, conn *sql.Conn, among []*server, h segment.Share) error {
 	own, err := lineOf(conn)
 	if err != nil {
@@ -69,7 +76,8 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, among []*server,
 	eachOther(among, v, func(o *server) {
 		is, ok, err := o.membership(limited, o.pool())
 		changing := false
-		if err == nil { // afterwards, as the start of a plan ends the change in the same transaction
+		if err == nil {
+			// afterwards, as the start of a plan ends the change in the same transaction
 			if changed := o.refuseChange(limited, o.pool(), "`number` > "+strconv.FormatUint(h.Plan, 10)+" AND `state` = '"+change.Accepted+"' AND ", ""); errors.Is(changed, outcomeFrozen) {
 				changing = true
 			} else {

@@ -64,10 +64,12 @@ func TestThatASequenceIsOrderedOutlivesAFailOver(t *testing.T) {
 	}
 }
 
-// The node that took over is asked whether the others have what was written, and has not heard of it itself.
+// The node that took over is asked whether the others have what was written, and has not heard of
+// it itself.
 func TestThatASequenceIsOrderedIsNotSaidByANodeThatDoesNotKnow(t *testing.T) {
 	p := &passed{estate: startEstate(t, 2, "photos")}
-	a := p.join(t, "a", &given{}, patience(time.Minute), func(o *Options) { o.OrderWithoutReplica = true }) // of two nodes one is left
+	// of two nodes one is left
+	a := p.join(t, "a", &given{}, patience(time.Minute), func(o *Options) { o.OrderWithoutReplica = true })
 	a.take(t, "a", "photos", 1)
 	p.CatchUp(t, 1, 0)
 	p.Cut(t, 1)
@@ -115,7 +117,8 @@ func TestORDERIsTakenBackWhereTheRESTARTBesideItIsNotConfirmed(t *testing.T) {
 	})
 }
 
-// Of three nodes one may lag, and be promoted: it does not hear from the others what they are, only how far they have come.
+// Of three nodes one may lag, and be promoted: it does not hear from the others what they are, only
+// how far they have come.
 func TestThatASequenceIsOrderedIsNotLostByALaggingNode(t *testing.T) {
 	e := startEstate(t, 3, "photos")
 	a := e.join(t, "a", &given{}, patience(time.Minute))

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Numbers of the sequence before, which a proxy holds, do not come after those of the ORDER sequence that takes its name.
+// Numbers of the sequence before, which a proxy holds, do not come after those of the ORDER
+// sequence that takes its name.
 func TestAnOrderSequenceOfSeveralServersIsMadeInPlaceOfOneWhoseNumbersAreHeld(t *testing.T) {
 	f := newFleet(t, 2)
 	a, b := f.open(t, blocks(50), steadySize(20)), f.open(t, blocks(50), steadySize(20))
@@ -36,7 +37,8 @@ func TestAnOrderSequenceOfSeveralServersIsMadeInPlaceOfOneWhoseNumbersAreHeld(t 
 	}
 }
 
-// Who has not heard that a sequence is an ORDER sequence by now, or not where its home is, gives no number of another member: that would lie above those that others give later.
+// Who has not heard that a sequence is an ORDER sequence by now, or not where its home is, gives no
+// number of another member: that would lie above those that others give later.
 func TestAnOrderedNumberIsOfItsHomeWhateverTheProxyHasHeard(t *testing.T) {
 	f := newFleet(t, 3)
 	a, b := f.open(t, blocks(10), patience(30*time.Second)), f.open(t, blocks(10), patience(30*time.Second))

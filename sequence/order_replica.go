@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// stillHolds makes sure, after an ORDER sequence's reservation in a group, that nobody else has given
-// higher numbers before it. A cluster that commits on a majority has no need of that. Another
+// stillHolds makes sure, after an ORDER sequence's reservation in a group, that nobody else has
+// given higher numbers before it. A cluster that commits on a majority has no need of that. Another
 // request may have found another node since: what is seen of that says nothing about numbers that
 // were reserved over a connection to this one.
 func (g *ceilings) stillHolds(ctx context.Context, conn *sql.Conn) error {

@@ -12,7 +12,8 @@ import (
 	"seqproxy/test/history"
 )
 
-// An old primary that is cut off and lives on could give numbers behind those of the new one; where the replica has to be seen, it gives none.
+// An old primary that is cut off and lives on could give numbers behind those of the new one; where
+// the replica has to be seen, it gives none.
 func TestAnIsolatedPrimaryGivesNoOrderedNumberBehindTheNewOnes(t *testing.T) {
 	e := startEstate(t, 3)
 	impatient := func(o *Options) { o.AllocateTimeout = 2 * time.Second }
@@ -106,7 +107,8 @@ func TestAnIsolatedPrimaryGivesNoOrderedNumberBehindTheNewOnes(t *testing.T) {
 	}
 }
 
-// What such a proxy throws away is counted as reserved and not used: so the numbers of its reservations are those that it counts.
+// What such a proxy throws away is counted as reserved and not used: so the numbers of its
+// reservations are those that it counts.
 func TestOrderedNumbersThatMustNotBeGivenAreCountedAsUnused(t *testing.T) {
 	e := startEstate(t, 2)
 	core, logs := observer.New(zap.DebugLevel)
@@ -132,7 +134,8 @@ func TestOrderedNumbersThatMustNotBeGivenAreCountedAsUnused(t *testing.T) {
 	checkSums(t, m.Sequences)
 }
 
-// Numbers were reserved on a primary that lives on alone, while another request has found the new one. That this one holds the sequences says nothing about them.
+// Numbers were reserved on a primary that lives on alone, while another request has found the new
+// one. That this one holds the sequences says nothing about them.
 func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 	e := startEstate(t, 3)
 	m, fresh := e.join(t, "m", &given{}), e.join(t, "new", &given{})

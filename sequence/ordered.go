@@ -7,15 +7,17 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// This file is how numbers of ORDER sequences are given: strictly rising in real time over all proxies. Who asks after another
-// has been answered, wherever, gets a higher number.
+// This file is how numbers of ORDER sequences are given: strictly rising in real time over all
+// proxies. Who asks after another has been answered, wherever, gets a higher number.
 //
-// That follows from one rule: a number goes only to a caller that waited before the UPDATE was sent that reserved it. So every
-// number leaves while its caller waits, and the callers of all proxies are in the order of the UPDATEs, which the row's lock has.
-// Nothing is held: what a caller that has gone would have got is nobody's.
+// That follows from one rule: a number goes only to a caller that waited before the UPDATE was sent
+// that reserved it. So every number leaves while its caller waits, and the callers of all proxies
+// are in the order of the UPDATEs, which the row's lock has. Nothing is held: what a caller that
+// has gone would have got is nobody's.
 //
-// The callers that wait when an UPDATE is about to be sent share it: their batch. Who comes later is in the next one, which is
-// sent when the answer is there. So the more callers, the fewer UPDATEs for each.
+// The callers that wait when an UPDATE is about to be sent share it: their batch. Who comes later
+// is in the next one, which is sent when the answer is there. So the more callers, the fewer
+// UPDATEs for each.
 
 const (
 	// maxOrderedQueue bounds the callers that wait for numbers of one ORDER sequence.
@@ -27,7 +29,8 @@ const (
 // errCrowded: more callers wait than are let in.
 var errCrowded = errors.New("too many wait for its numbers already")
 
-// demandOrderedLocked is the demand of an ORDER sequence: nothing is fetched ahead. boardLocked says how much.
+// demandOrderedLocked is the demand of an ORDER sequence: nothing is fetched ahead. boardLocked
+// says how much.
 func (c *cache) demandOrderedLocked() (want, need uint64) {
 	if c.first == nil {
 		return 0, 0
@@ -35,8 +38,8 @@ func (c *cache) demandOrderedLocked() (want, need uint64) {
 	return c.first.n, c.first.n
 }
 
-// boardLocked makes those who wait now the batch of the reservation that is about to be made, and returns its demand: what they
-// want together, and what the first of them needs.
+// boardLocked makes those who wait now the batch of the reservation that is about to be made, and
+// returns its demand: what they want together, and what the first of them needs.
 func (c *cache) boardLocked() (want, need uint64) {
 	c.boarded++
 	c.served = 0
@@ -53,8 +56,9 @@ func (c *cache) boardLocked() (want, need uint64) {
 	return want, need
 }
 
-// landLocked gives the numbers of a reservation to its batch. Those that are left are of callers that have gone: a gap. Where
-// there are too few, as at the end of the sequence, the last ones of the batch are in the next one, too.
+// landLocked gives the numbers of a reservation to its batch. Those that are left are of callers
+// that have gone: a gap. Where there are too few, as at the end of the sequence, the last ones of
+// the batch are in the next one, too.
 func (c *cache) landLocked(s segment.Segment) {
 	for w := c.first; w != nil && w.batch == c.boarded && c.end == nil; w = c.first {
 		gap, ok := s.Skip(w.n) // where a block ends
@@ -84,8 +88,9 @@ func (c *cache) orderLocked(on bool) {
 		return
 	}
 	c.order = on
-	c.boarded++                   // nobody is in a batch any more
-	c.overtakeLocked(UnusedAlter) // what a reservation in flight brings was asked for by other rules
+	c.boarded++ // nobody is in a batch any more
+	// what a reservation in flight brings was asked for by other rules
+	c.overtakeLocked(UnusedAlter)
 	c.discardLocked(UnusedAlter)
 }
 

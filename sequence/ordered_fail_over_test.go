@@ -9,8 +9,9 @@ import (
 	"seqproxy/test/history"
 )
 
-// Callers of two proxies take numbers of an ORDER sequence all the time, while the primary of its home is replaced: in order, after it was killed, and
-// while it lives on, cut off with one of the proxies. Whoever asks after another was answered has the higher number.
+// Callers of two proxies take numbers of an ORDER sequence all the time, while the primary of its
+// home is replaced: in order, after it was killed, and while it lives on, cut off with one of the
+// proxies. Whoever asks after another was answered has the higher number.
 func TestOrderedNumbersAreLinearizableOverFailOvers(t *testing.T) {
 	e := startEstate(t, 3)
 	patient := func(o *Options) { o.AllocateTimeout = 5 * time.Second }

@@ -5,10 +5,12 @@ import (
 	"time"
 )
 
-// Callers of an ORDER sequence who ask again as soon as they have been answered fall into two halves: while the UPDATE of one is on its way
-// the other comes back, so that everybody waits for two UPDATEs each time. If a batch waits a moment for those who were just served, nearly
-// all share one. That brings more numbers where an UPDATE is dear, because the server is far away or its commits are slow. Where it is cheap the
-// wait itself costs as much. Where callers do not come back at once it costs them time, which is a small part of what the UPDATE takes.
+// Callers of an ORDER sequence who ask again as soon as they have been answered fall into two
+// halves: while the UPDATE of one is on its way the other comes back, so that everybody waits for
+// two UPDATEs each time. If a batch waits a moment for those who were just served, nearly all share
+// one. That brings more numbers where an UPDATE is dear, because the server is far away or its
+// commits are slow. Where it is cheap the wait itself costs as much. Where callers do not come back
+// at once it costs them time, which is a small part of what the UPDATE takes.
 const (
 	dearUpdate  = 2 * time.Millisecond // after a shorter one nobody is waited for
 	gatherShare = 4                    // the wait is at most this part of the UPDATE
@@ -16,7 +18,8 @@ const (
 	mostGather  = 20 * time.Millisecond
 )
 
-// gatherTime is for how long at most a batch waits for the callers of the one before, whose UPDATE took so long.
+// gatherTime is for how long at most a batch waits for the callers of the one before, whose UPDATE
+// took so long.
 func gatherTime(took time.Duration) time.Duration {
 	if took < dearUpdate {
 		return 0
@@ -30,8 +33,8 @@ type gathering struct {
 	full   chan struct{} // has room for one: that they are there
 }
 
-// gatherLocked says, when a reservation that began at begun has landed, for how long at most the next one waits for the callers who were
-// served.
+// gatherLocked says, when a reservation that began at begun has landed, for how long at most the
+// next one waits for the callers who were served.
 func (c *cache) gatherLocked(begun time.Time) (most time.Duration) {
 	all := c.served + c.queued
 	if !c.order || begun.IsZero() || c.served == 0 || all < 2 {
@@ -48,8 +51,8 @@ func (c *cache) gatherLocked(begun time.Time) (most time.Duration) {
 	return most
 }
 
-// gather waits as gatherLocked said. In any case those who were served have their turn before the next UPDATE is made, unless a processor is
-// free: their answers are ready.
+// gather waits as gatherLocked said. In any case those who were served have their turn before the
+// next UPDATE is made, unless a processor is free: their answers are ready.
 func (c *cache) gather(most time.Duration) {
 	if most == 0 {
 		runtime.Gosched()

@@ -29,7 +29,8 @@ func (c *crowd) take(t *testing.T, s *Sequences) {
 	c.longest = max(c.longest, waited)
 }
 
-// askAgain has callers ask for so long, each a while after the last answer: the first one think, the second 2*think, ...
+// askAgain has callers ask for so long, each a while after the last answer: the first one think,
+// the second 2*think, ...
 func askAgain(t *testing.T, s *Sequences, callers int, think, d time.Duration) *crowd {
 	var all crowd
 	var wg sync.WaitGroup
@@ -78,7 +79,8 @@ func TestCallersWhoComeBackAtOnceShareAnUPDATE(t *testing.T) {
 	})
 }
 
-// Where every number is another caller's, a wait for those who were served brings nothing, and costs little.
+// Where every number is another caller's, a wait for those who were served brings nothing, and
+// costs little.
 func TestTheWaitCostsLittleWhereOthersCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := withSlowUPDATE(t)

@@ -17,7 +17,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// recordTakes has callers take numbers of "photos" at every proxy until ctx ends, some of them runs, and some with hardly any patience.
+// recordTakes has callers take numbers of "photos" at every proxy until ctx ends, some of them
+// runs, and some with hardly any patience.
 func recordTakes(ctx context.Context, wg *sync.WaitGroup, h *history.History, proxies []*Sequences, callers int) {
 	for i, s := range proxies {
 		for j := range callers {
@@ -30,7 +31,8 @@ func recordTakes(ctx context.Context, wg *sync.WaitGroup, h *history.History, pr
 					}
 					take, stop := ctx, func() {}
 					if rand.IntN(8) == 0 {
-						take, stop = context.WithTimeout(ctx, rand.N(2*time.Millisecond)) // its numbers may be on their way
+						// its numbers may be on their way
+						take, stop = context.WithTimeout(ctx, rand.N(2*time.Millisecond))
 					}
 					err := h.Record(by, func() (uint64, uint64, error) {
 						got, err := s.TakeRun(take, []byte("photos"), n)
@@ -61,8 +63,9 @@ func recordIdiom(ctx context.Context, h *history.History, p place) {
 	}
 }
 
-// Three proxies and an application give numbers of one ORDER sequence to many callers, while the server is killed and stands still, and
-// connections are cut with reservations on their way. Whoever asks after another was answered has the higher number.
+// Three proxies and an application give numbers of one ORDER sequence to many callers, while the
+// server is killed and stands still, and connections are cut with reservations on their way.
+// Whoever asks after another was answered has the higher number.
 func TestOrderedNumbersAreLinearizableWhateverFails(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, nil)
 	quick := func(o *Options) {
@@ -97,7 +100,8 @@ func TestOrderedNumbersAreLinearizableWhateverFails(t *testing.T) {
 			if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}
-			_ = pause(ctx, time.Duration(100+rand.IntN(400))*time.Millisecond) // in part longer than anybody waits for an answer
+			// in part longer than anybody waits for an answer
+			_ = pause(ctx, time.Duration(100+rand.IntN(400))*time.Millisecond)
 			if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 				t.Fatal(err)
 			}
@@ -125,7 +129,8 @@ func TestOrderedNumbersAreLinearizableWhateverFails(t *testing.T) {
 	}
 }
 
-// standsStill reports whether all threads of a process have stopped, which takes a moment after SIGSTOP. Where there is no /proc nobody can tell.
+// standsStill reports whether all threads of a process have stopped, which takes a moment after
+// SIGSTOP. Where there is no /proc nobody can tell.
 func standsStill(t *testing.T, pid int) bool {
 	t.Helper()
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
@@ -193,7 +198,8 @@ func TestNumbersFromMemoryAreNotLinearizable(t *testing.T) {
 	})
 }
 
-// lateBoarding has the fault that the batches are there to prevent: it also gives numbers to those who came after the UPDATE.
+// lateBoarding has the fault that the batches are there to prevent: it also gives numbers to those
+// who came after the UPDATE.
 type lateBoarding struct {
 	reserver
 	of *cache

@@ -13,8 +13,8 @@ import (
 	"seqproxy/test/history"
 )
 
-// When sequence servers are added and removed, its own home at last, an ORDER sequence goes on in the order of time. The error names its home
-// when that is away, and the others go on.
+// When sequence servers are added and removed, its own home at last, an ORDER sequence goes on in
+// the order of time. The error names its home when that is away, and the others go on.
 func TestAnOrderSequenceKeepsItsOrderWhileItsHomeMoves(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"users": 0})
 	a, b := e.open(t), e.open(t)
@@ -82,7 +82,8 @@ func TestAnOrderSequenceKeepsItsOrderWhileItsHomeMoves(t *testing.T) {
 	mustTake(t, b, "users", 1)
 }
 
-// The home of an ORDER sequence dies, is taken out, and comes back as it was. A proxy that has not heard of that gets no lower numbers there than others got since.
+// The home of an ORDER sequence dies, is taken out, and comes back as it was. A proxy that has not
+// heard of that gets no lower numbers there than others got since.
 func TestAHomeThatWasTakenOutWhileItWasOffGivesNoLowerNumbers(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"users": 0})
 	a, b := e.open(t, patience(30*time.Second)), e.open(t, patience(30*time.Second))
@@ -129,7 +130,8 @@ func TestAHomeThatWasTakenOutWhileItWasOffGivesNoLowerNumbers(t *testing.T) {
 	}
 }
 
-// A change of the servers is undone: nothing of an ORDER sequence is as it was meanwhile, when a proxy asked for a number and found it frozen.
+// A change of the servers is undone: nothing of an ORDER sequence is as it was meanwhile, when a
+// proxy asked for a number and found it frozen.
 func TestAnOrderSequenceGoesOnAfterAChangeIsUndone(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"users": 0})
 	s, other := e.open(t), e.open(t, patience(3*time.Second))
@@ -155,7 +157,8 @@ func TestAnOrderSequenceGoesOnAfterAChangeIsUndone(t *testing.T) {
 		t.Fatalf("the change: %v; the rows were frozen: %v", err, asked)
 	}
 	s.planHook = nil
-	if _, err := e.endLeft(t.Context(), s); err != nil && !errors.As(err, new(*PlanError)) { // there may be none any more
+	if _, err := e.endLeft(t.Context(), s); err != nil && !errors.As(err, new(*PlanError)) {
+		// there may be none any more
 		t.Fatal(err)
 	}
 	eventually(t, "a number", func() bool {
@@ -167,8 +170,9 @@ func TestAnOrderSequenceGoesOnAfterAChangeIsUndone(t *testing.T) {
 	})
 }
 
-// A sequence became an ORDER sequence when there was one server, so no home was chosen for it. Whatever is said of it since does not move it, in a moment in which other proxies have
-// not heard of that: they would get lower numbers where it was.
+// A sequence became an ORDER sequence when there was one server, so no home was chosen for it.
+// Whatever is said of it since does not move it, in a moment in which other proxies have not heard
+// of that: they would get lower numbers where it was.
 func TestWhatIsSaidOfAnOrderSequenceDoesNotMoveItsHome(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"users": 0})
 	a, b := e.open(t, patience(30*time.Second)), e.open(t, patience(30*time.Second))

@@ -11,8 +11,9 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// orderedRows remembers what the rows of ORDER sequences were when they were last read, so that a reservation has to ask only
-// whether they still are: every change of the options has another version.
+// orderedRows remembers what the rows of ORDER sequences were when they were last read, so that a
+// reservation has to ask only whether they still are: every change of the options has another
+// version.
 type orderedRows struct {
 	mu sync.Mutex
 	by map[string]row // guarded by mu; by the table's spelling
@@ -25,7 +26,8 @@ func (o *orderedRows) of(name string) (row, bool) {
 	return r, ok
 }
 
-// set takes note of a row that was read. One that is frozen goes on with the version that it has, if what it is frozen for is undone.
+// set takes note of a row that was read. One that is frozen goes on with the version that it has,
+// if what it is frozen for is undone.
 func (o *orderedRows) set(r *row) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -56,7 +58,8 @@ func (st *store) takeAtOnce(ctx context.Context, conn *sql.Conn, t *take, known 
 	}
 	rows, err := conn.QueryContext(unwatched, text, append(t.args, t.name, t.name, st.registry.id)...)
 	switch {
-	case hasCode(err, gomysql.ER_QUERY_INTERRUPTED): // by KILL QUERY: perhaps of a question, behind the UPDATE
+	case hasCode(err, gomysql.ER_QUERY_INTERRUPTED):
+		// by KILL QUERY: perhaps of a question, behind the UPDATE
 		return mayBeTaken(err)
 	case err != nil:
 		return st.notTaken(t, why(ctx, err))
@@ -144,9 +147,11 @@ func noRow(rows *sql.Rows) error {
 	return sql.ErrNoRows
 }
 
-// closeWhenDone has a connection closed when ctx is done, and returns a context that never is, for statements on it. The pool and the driver
-// would each have a goroutine watch every statement, which is a good part of what a short one costs. unwatch ends that, and must be called before the connection is given
-// back: where ctx was done at the last moment, nobody else gets it, whose statement the close would meet.
+// closeWhenDone has a connection closed when ctx is done, and returns a context that never is, for
+// statements on it. The pool and the driver would each have a goroutine watch every statement,
+// which is a good part of what a short one costs. unwatch ends that, and must be called before the
+// connection is given back: where ctx was done at the last moment, nobody else gets it, whose
+// statement the close would meet.
 func closeWhenDone(ctx context.Context, conn *sql.Conn) (unwatched context.Context, unwatch func(), err error) {
 	own, err := lineOf(conn)
 	if err != nil {
@@ -155,7 +160,8 @@ func closeWhenDone(ctx context.Context, conn *sql.Conn) (unwatched context.Conte
 	stop := context.AfterFunc(ctx, func() { _ = own.socket.Close() })
 	return context.WithoutCancel(ctx), sync.OnceFunc(func() {
 		if !stop() {
-			_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // has the pool close it; an error says that it has
+			// has the pool close it; an error says that it has
+			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 		}
 	}), nil
 }

@@ -82,7 +82,8 @@ func TestUnknownOutcomeIsAnErrorToItsBatchOnly(t *testing.T) {
 		defer closeNow(t, s)
 		ctx := context.Background()
 		batch := []<-chan taken{takeLater(ctx, s, 1)}
-		sc.hold <- struct{}{} // refused: nothing was reserved, so it is tried again with all who wait now
+		// refused: nothing was reserved, so it is tried again with all who wait now
+		sc.hold <- struct{}{}
 		batch = append(batch, takeLater(ctx, s, 1))
 		time.Sleep(standardTiming().lastBackoff)
 		synctest.Wait()
@@ -168,7 +169,8 @@ func TestOrderSequenceEnds(t *testing.T) {
 		t.Errorf("got %v and %d refusals, want %v and 15", given, refused, want)
 	}
 	mustAlter(t, s, "photos", Alteration{Cycle: ref(true)})
-	// It begins again. What is on its way when a proxy hears of a change is taken once more, so that may be at 11.
+	// It begins again. What is on its way when a proxy hears of a change is taken once more, so
+	// that may be at 11.
 	first := mustTake(t, s, "photos", 1)
 	if first != 1 && first != 11 {
 		t.Errorf("got %d, want 1 or 11", first)
@@ -178,7 +180,8 @@ func TestOrderSequenceEnds(t *testing.T) {
 	}
 }
 
-// What other proxies hold they give no more when ALTER has returned, nor what they are about to get.
+// What other proxies hold they give no more when ALTER has returned, nor what they are about to
+// get.
 func TestALTERToORDERTakesHeldNumbersAwayEverywhere(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	a, b := p.open(t, steadySize(100)), p.open(t, steadySize(100))
@@ -227,8 +230,8 @@ func TestALTERToORDERTakesHeldNumbersAwayEverywhere(t *testing.T) {
 			t.Errorf("got %+v, %+v, %v; want ORDER and nothing held", def, state.Info, err)
 		}
 
-		// Whatever else there is to do with a sequence leaves it one. What is on its way when a proxy hears of a change is
-		// taken once more.
+		// Whatever else there is to do with a sequence leaves it one. What is on its way when a
+		// proxy hears of a change is taken once more.
 		next := func(s *Sequences) {
 			t.Helper()
 			id := p.id(t, "photos")
@@ -285,7 +288,8 @@ func TestORDERIsNotPromisedWhileAProxyMayHoldNumbers(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	a := p.open(t, steadySize(10))
 	ctx := context.Background()
-	mustCreate(t, a, CreateOptions{Name: "photos", Order: true}) // nobody can hold numbers of a new one
+	// nobody can hold numbers of a new one
+	mustCreate(t, a, CreateOptions{Name: "photos", Order: true})
 	wantTaken(t, a, "photos", 1, 2)
 	p.exec(t, "INSERT INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('gone', 'web7, process 12', "+
 		"UTC_TIMESTAMP() - INTERVAL 1 DAY, UTC_TIMESTAMP() - INTERVAL 1 HOUR, 3)")

@@ -19,7 +19,8 @@ func slow(sc *script, each time.Duration) *script {
 	return sc
 }
 
-// An outage that comes at any moment of a steady use is not noticed for the cover; then it is told, with sequence and cause.
+// An outage that comes at any moment of a steady use is not noticed for the cover; then it is told,
+// with sequence and cause.
 func TestOutageIsNotNoticedForTheCover(t *testing.T) {
 	const rate, cover = 200, 90 // numbers per second, seconds
 	for _, begins := range []int{300, 317, 350} {
@@ -64,7 +65,8 @@ func TestOutageIsNotNoticedForTheCover(t *testing.T) {
 	}
 }
 
-// Every number that is in memory is given while the servers are dead, and as many as the rate says are there.
+// Every number that is in memory is given while the servers are dead, and as many as the rate says
+// are there.
 func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"albums": 0})
 	s := p.open(t, cacheSize(10), patience(2*time.Second))
@@ -120,7 +122,8 @@ func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 	}
 }
 
-// All of several servers are dead at once: what is held of each server's numbers is given, and when they are back all heals by itself.
+// All of several servers are dead at once: what is held of each server's numbers is given, and when
+// they are back all heals by itself.
 func TestSeveralDeadServersAreNotNoticedForTheCover(t *testing.T) {
 	for name, how := range map[string]func(*Options){"blocks": blocks(100), "steps": inSteps} {
 		t.Run(name, func(t *testing.T) {
@@ -183,7 +186,8 @@ func TestSeveralDeadServersAreNotNoticedForTheCover(t *testing.T) {
 	}
 }
 
-// serversAreAway looks at the sequence servers, none of which can be reached. way is how they divide the numbers, "" if s cannot know.
+// serversAreAway looks at the sequence servers, none of which can be reached. way is how they
+// divide the numbers, "" if s cannot know.
 func serversAreAway(t *testing.T, s *Sequences, f fleet, way string) {
 	t.Helper()
 	all, err := s.SequenceServers(context.Background())
@@ -273,7 +277,8 @@ func TestListInAnOutageShowsWhatIsInMemory(t *testing.T) {
 // hash keeps the numbers of two sequences apart in one ledger.
 func hash(name string) uint64 { return uint64(name[0]) << 40 }
 
-// An idle sequence is asked for 20,000 numbers a second from one moment to the next, of a server that takes 50 ms for each answer.
+// An idle sequence is asked for 20,000 numbers a second from one moment to the next, of a server
+// that takes 50 ms for each answer.
 func TestBurstAfterIdleTimeIsServedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rate, clients, each = 20_000, 200, 50 * time.Millisecond
@@ -309,7 +314,8 @@ func TestBurstAfterIdleTimeIsServedAtOnce(t *testing.T) {
 	})
 }
 
-// A crowd that comes at one moment waits for one reservation, however small the segments of an idle sequence are.
+// A crowd that comes at one moment waits for one reservation, however small the segments of an idle
+// sequence are.
 func TestCrowdWaitsForOneReservation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sc := slow(&script{}, 50*time.Millisecond)
@@ -318,7 +324,8 @@ func TestCrowdWaitsForOneReservation(t *testing.T) {
 		var late atomic.Int64
 		var wg sync.WaitGroup
 		begin := time.Now()
-		wg.Go(func() { mustTake(t, s, "photos", 1) }) // its reservation is on its way when the others come
+		// its reservation is on its way when the others come
+		wg.Go(func() { mustTake(t, s, "photos", 1) })
 		synctest.Wait()
 		for range 5000 {
 			wg.Go(func() {
@@ -366,8 +373,8 @@ func TestCoverKeepsUpWithARisingRate(t *testing.T) {
 	})
 }
 
-// A server that is 50 ms away is not noticed once a sequence is in use: each reservation takes several times that, and a connection that
-// has to be made for it ten times.
+// A server that is 50 ms away is not noticed once a sequence is in use: each reservation takes
+// several times that, and a connection that has to be made for it ten times.
 func TestNoCallWaitsAtTheChangeOfSegments(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	link := mysqltest.NewLink(t, p.server.Addr())
@@ -399,8 +406,9 @@ func TestNoCallWaitsAtTheChangeOfSegments(t *testing.T) {
 	}
 }
 
-// A sequence that was hardly used is asked for 20,000 numbers at one moment, of a server that is 50 ms away. Nobody gets an error, and the segments grow at once: a reservation for each
-// thousand would be 20.
+// A sequence that was hardly used is asked for 20,000 numbers at one moment, of a server that is 50
+// ms away. Nobody gets an error, and the segments grow at once: a reservation for each thousand
+// would be 20.
 func TestABurstIsServedByFewReservationsOfAFarServer(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	link := mysqltest.NewLink(t, p.server.Addr())

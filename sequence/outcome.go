@@ -95,8 +95,10 @@ type attempt struct {
 	lost uint64 // numbers that are taken, or may be, and that nobody gives
 	why  Unused // nobody does
 
-	row, mark uint64 // with outcomeWentBack: what the row, or the first of its numbers, is, and what it was; with outcomeForeign: the row
-	asked     bool   // how far the holder may go was read: up to ceiling
+	// with outcomeWentBack: what the row, or the first of its numbers, is, and what it was; with
+	// outcomeForeign: the row
+	row, mark uint64
+	asked     bool // how far the holder may go was read: up to ceiling
 	ceiling   uint64
 }
 
@@ -147,9 +149,10 @@ const (
 
 // remedies say what comes after an attempt. All but the first two are followed by another attempt.
 var remedies = [outcomes]remedy{
-	outcomeDone:        remedyGive,
-	outcomeConflict:    remedyRepeat,
-	outcomeLocked:      remedyStop, // that was long already, and whoever waits for the number should read why
+	outcomeDone:     remedyGive,
+	outcomeConflict: remedyRepeat,
+	// that was long already, and whoever waits for the number should read why
+	outcomeLocked:      remedyStop,
 	outcomeDoubtful:    remedyRepeat,
 	outcomeUnlisted:    remedyAwait,
 	outcomeNewRule:     remedyPutBack,

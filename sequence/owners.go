@@ -22,9 +22,10 @@ type Owners struct {
 	List       []Owner
 }
 
-// Owners returns the columns that ALTER SEQUENCE ... OWNED BY and CREATE SEQUENCE ... OWNED BY have named, as they were at most
-// a second ago, or when the sequence server could last be asked; nil as long as it has not been asked. It does no I/O, and the first call
-// has changes followed from then on.
+// Owners returns the columns that ALTER SEQUENCE ... OWNED BY and CREATE SEQUENCE ... OWNED BY have
+// named, as they were at most a second ago, or when the sequence server could last be asked; nil as
+// long as it has not been asked. It does no I/O, and the first call has changes followed from then
+// on.
 func (s *Sequences) Owners() *Owners {
 	if !s.follow.begun.Load() {
 		s.startFollowing()
@@ -32,8 +33,8 @@ func (s *Sequences) Owners() *Owners {
 	return s.follow.owners.Load()
 }
 
-// LoadOwners is Owners for callers that wait until the server has been asked. If it does not answer, those count that the state directory
-// has. Errors are those of List.
+// LoadOwners is Owners for callers that wait until the server has been asked. If it does not
+// answer, those count that the state directory has. Errors are those of List.
 func (s *Sequences) LoadOwners(ctx context.Context) (*Owners, error) {
 	if known := s.Owners(); known != nil {
 		return known, nil
@@ -45,7 +46,8 @@ func (s *Sequences) LoadOwners(ctx context.Context) (*Owners, error) {
 	r, stop := s.request(ctx)
 	defer stop()
 	answer := make(chan error, 1)
-	s.spawnBounded(func(ctx context.Context) { answer <- s.refresh(ctx) }) // after the owners are known it goes on, with a sign of life
+	// after the owners are known it goes on, with a sign of life
+	s.spawnBounded(func(ctx context.Context) { answer <- s.refresh(ctx) })
 	var err error
 	select {
 	case <-s.follow.loaded:

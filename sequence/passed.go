@@ -30,10 +30,12 @@ func (e *unheardError) Error() string {
 	return text.String()
 }
 
-// passedForGood makes sure that no proxy gives numbers up to r.past from memory any more once it can ask a sequence server again, whatever fails over: r is
-// a row as it was just written. The counter itself is above, see keepAbove, so nothing but `past` tells a proxy that has not asked yet that what it holds was used
-// by somebody else. If all nodes have it, whoever is promoted tells that. If all proxies obey it already, it does not matter who does. Where neither is known
-// a majority of the nodes has to have it, as of all else that must survive a fail-over.
+// passedForGood makes sure that no proxy gives numbers up to r.past from memory any more once it
+// can ask a sequence server again, whatever fails over: r is a row as it was just written. The
+// counter itself is above, see keepAbove, so nothing but `past` tells a proxy that has not asked
+// yet that what it holds was used by somebody else. If all nodes have it, whoever is promoted tells
+// that. If all proxies obey it already, it does not matter who does. Where neither is known a
+// majority of the nodes has to have it, as of all else that must survive a fail-over.
 func (s *Sequences) passedForGood(ctx context.Context, r *row) error {
 	members := s.servers.members()
 	onAll, lost := func() (bool, error) {
@@ -70,7 +72,8 @@ func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, time.Until(until)/2, errPatience)
 }
 
-// onNodes waits for what was committed on groups among the members to be on their other nodes. all: it is on each of them; err: on no majority.
+// onNodes waits for what was committed on groups among the members to be on their other nodes. all:
+// it is on each of them; err: on no majority.
 func (a *servers) onNodes(ctx context.Context, members []*server) (all bool, err error) {
 	on := make([]bool, len(members))
 	failed := a.each(ctx, members, func(ctx context.Context, i int, v *server) (err error) {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// passOver are the statements that make lower numbers void wherever they are held. Each goes on above n.
+// passOver are the statements that make lower numbers void wherever they are held. Each goes on
+// above n.
 func passOver(ctx context.Context, s *Sequences) map[string]func(n uint64) error {
 	return map[string]func(n uint64) error{
 		"set": func(n uint64) error {
@@ -72,8 +73,9 @@ func (p *passed) wantAbove(t *testing.T, name string, n uint64) {
 	}
 }
 
-// A sequence is moved past numbers that another proxy holds and that somebody else has used. Before that proxy asks again, the primary is lost, and its replica
-// has not heard of it: the statement has said so, or the proxy hears of it from the replica.
+// A sequence is moved past numbers that another proxy holds and that somebody else has used. Before
+// that proxy asks again, the primary is lost, and its replica has not heard of it: the statement
+// has said so, or the proxy hears of it from the replica.
 func TestNumbersThatAreVoidAreVoidAfterAFailOver(t *testing.T) {
 	p := startPassed(t, 2)
 	p.Cut(t, 1)
@@ -138,7 +140,8 @@ func TestNumbersThatAreVoidAreVoidWhicheverNodeIsPromoted(t *testing.T) {
 	p := startPassed(t, 3)
 	p.Cut(t, 2)
 	p.b.cut(0)
-	back := time.AfterFunc(2*time.Second, p.b.links[0].Mend) // when the other replica has shown it for long
+	// when the other replica has shown it for long
+	back := time.AfterFunc(2*time.Second, p.b.links[0].Mend)
 	defer back.Stop()
 	if err := passOver(t.Context(), p.a.Sequences)["set"](5000); err != nil {
 		t.Fatal(err)
@@ -148,7 +151,8 @@ func TestNumbersThatAreVoidAreVoidWhicheverNodeIsPromoted(t *testing.T) {
 	p.wantAbove(t, "set", 5000)
 }
 
-// The node that took over is asked whether the others have what was written, and has not heard of it itself.
+// The node that took over is asked whether the others have what was written, and has not heard of
+// it itself.
 func TestThatNumbersAreVoidIsNotSaidByANodeThatDoesNotKnow(t *testing.T) {
 	p := startPassed(t, 2)
 	if err := passOver(t.Context(), p.a.Sequences)["set"](3000); err != nil {
@@ -161,7 +165,8 @@ func TestThatNumbersAreVoidIsNotSaidByANodeThatDoesNotKnow(t *testing.T) {
 		t.Fatal(ok, err)
 	}
 	p.failOver(t, 1)
-	p.Nodes[1].Exec(t, "UPDATE app.sequence_version SET version = version + 1000000000000") // as after a later change there, which all obey
+	// as after a later change there, which all obey
+	p.Nodes[1].Exec(t, "UPDATE app.sequence_version SET version = version + 1000000000000")
 	within(t, 2*time.Minute, "the new primary says what it lacks", func() bool {
 		r, stop := p.a.requestWithin(t.Context(), time.Minute)
 		defer stop()
@@ -174,7 +179,8 @@ func TestThatNumbersAreVoidIsNotSaidByANodeThatDoesNotKnow(t *testing.T) {
 	})
 }
 
-// A replica of three is gone, and a caller has no more time than the search for what it knows would take.
+// A replica of three is gone, and a caller has no more time than the search for what it knows would
+// take.
 func TestNumbersAreMovedPastInLessTimeThanAReplicaIsWaitedFor(t *testing.T) {
 	p := startPassed(t, 3)
 	p.Cut(t, 2)

@@ -68,7 +68,8 @@ func TestWaitForALockEndsInTimeAndIsToldAsSuch(t *testing.T) {
 	wg.Wait()
 }
 
-// The first INSERT asks for the owned columns, while another goroutine may wait for a server that does not answer.
+// The first INSERT asks for the owned columns, while another goroutine may wait for a server that
+// does not answer.
 func TestWhoAsksForOwnersDoesNotWaitForAnotherThatDoes(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	s := p.open(t, patience(50*time.Millisecond))
@@ -120,7 +121,8 @@ func TestCloseDoesNotWaitForALockedRow(t *testing.T) {
 	}
 }
 
-// One timer is for all who wait: each has to get its answer when its own patience is over, whatever that of the others is.
+// One timer is for all who wait: each has to get its answer when its own patience is over, whatever
+// that of the others is.
 func TestEachCallerWaitsForAsLongAsItsOwnPatience(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t, patience(time.Minute))
@@ -168,7 +170,8 @@ func (l late) Value(key any) any {
 	return l.Context.Value(key)
 }
 
-// One statement may wait for several things: that its sequence is found, for how far its numbers are apart, for a number. All that together is what its caller waits.
+// One statement may wait for several things: that its sequence is found, for how far its numbers
+// are apart, for a number. All that together is what its caller waits.
 func TestWhatACallerHasWaitedBeforeCounts(t *testing.T) {
 	s, err := New(Options{Servers: []ServerOptions{{Addr: "127.0.0.1:1", Database: "none"}}, AllocateTimeout: 3 * time.Second})
 	if err != nil {
@@ -188,11 +191,13 @@ func TestWhatACallerHasWaitedBeforeCounts(t *testing.T) {
 	}
 }
 
-// Each kind of request counts it: with an hour of patience, of which nothing is left, all of them end soon.
+// Each kind of request counts it: with an hour of patience, of which nothing is left, all of them
+// end soon.
 func TestNoRequestBeginsToWaitAnew(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	p.withOptions(t)
-	s, fresh := p.open(t, patience(time.Hour), steadySize(2)), p.open(t, patience(time.Hour)) // which knows no name yet
+	// which knows no name yet
+	s, fresh := p.open(t, patience(time.Hour), steadySize(2)), p.open(t, patience(time.Hour))
 	mustTake(t, s, "photos", 1)
 	conn, err := p.db.Conn(t.Context())
 	if err != nil {
@@ -237,12 +242,14 @@ func TestNoRequestBeginsToWaitAnew(t *testing.T) {
 			t.Fatalf("waiting yet: %v", slices.Sorted(maps.Keys(requests)))
 		}
 	}
-	if _, err := conn.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil { // what was begun ends before the proxies are closed
+	if _, err := conn.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
+		// what was begun ends before the proxies are closed
 		t.Error(err)
 	}
 }
 
-// Whoever chooses the node of a group, reads the plan or adopts a node may be asking a server that hangs. Those who want the same wait for as long as they may.
+// Whoever chooses the node of a group, reads the plan or adopts a node may be asking a server that
+// hangs. Those who want the same wait for as long as they may.
 func TestNobodyWaitsInLineLongerThanItsOwnTime(t *testing.T) {
 	s := openWith(t, Options{Servers: []ServerOptions{{Addr: "127.0.0.1:1", Database: "none"}, {Addr: "127.0.0.1:2", Database: "none"}}})
 	group := openWith(t, Options{Servers: []ServerOptions{{Nodes: []Node{{Addr: "127.0.0.1:1"}, {Addr: "127.0.0.1:2"}}, Database: "none"}}})
@@ -274,7 +281,8 @@ func TestNobodyWaitsInLineLongerThanItsOwnTime(t *testing.T) {
 	}
 }
 
-// A commit, too, ends with the time of whoever waits for it: a server may not be able to, such as a node of a cluster that has lost its majority.
+// A commit, too, ends with the time of whoever waits for it: a server may not be able to, such as a
+// node of a cluster that has lost its majority.
 func TestACommitThatHangsEndsInTime(t *testing.T) {
 	server := mysqltest.Start(t)
 	p := placeOn(t, server).withTable(t, map[string]uint64{"photos": 0})
@@ -293,7 +301,8 @@ func TestACommitThatHangsEndsInTime(t *testing.T) {
 		answer <- v.transactOnce(ctx, func(tx *sql.Tx) error {
 			defer close(committing)
 			_, err := tx.ExecContext(ctx, "UPDATE "+v.table.full+" SET id = id + 1000 WHERE name = 'photos'")
-			_, errLock := conn.ExecContext(t.Context(), "FLUSH TABLES WITH READ LOCK") // no commit gets beyond it
+			// no commit gets beyond it
+			_, errLock := conn.ExecContext(t.Context(), "FLUSH TABLES WITH READ LOCK")
 			return errors.Join(err, errLock)
 		})
 	}()
@@ -318,7 +327,8 @@ func TestACommitThatHangsEndsInTime(t *testing.T) {
 	mustTake(t, s, "photos", 1)
 }
 
-// Whoever has waited for such a commit is told that what was asked for may have been done, even if an earlier attempt was in conflict with another transaction.
+// Whoever has waited for such a commit is told that what was asked for may have been done, even if
+// an earlier attempt was in conflict with another transaction.
 func TestACommitThatHangsIsOfUnknownOutcomeToItsCaller(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 0})
 	for _, conflicts := range []int{0, 1} {
@@ -339,7 +349,8 @@ func TestACommitThatHangsIsOfUnknownOutcomeToItsCaller(t *testing.T) {
 				return &mysql.MySQLError{Number: gomysql.ER_LOCK_DEADLOCK, Message: "Deadlock found"}
 			}
 			_, err := tx.ExecContext(r.ctx, "UPDATE "+v.table.full+" SET id = id + 1000 WHERE name = 'photos'")
-			_, errLock := conn.ExecContext(t.Context(), "FLUSH TABLES WITH READ LOCK") // no commit gets beyond it
+			// no commit gets beyond it
+			_, errLock := conn.ExecContext(t.Context(), "FLUSH TABLES WITH READ LOCK")
 			time.AfterFunc(200*time.Millisecond, func() { stop(errPatience) })
 			return errors.Join(err, errLock)
 		})

@@ -9,7 +9,8 @@ import (
 	"seqproxy/sequence/change"
 )
 
-// A server fails while it is being added. The members go on as before without it, and when it is back it can be added, although it has heard of the change last.
+// A server fails while it is being added. The members go on as before without it, and when it is
+// back it can be added, although it has heard of the change last.
 func TestAServerThatFailsWhileItIsAddedIsAddedAfterwards(t *testing.T) {
 	for _, members := range []int{1, 2} {
 		for _, c := range []struct {
@@ -58,8 +59,9 @@ func TestAServerThatFailsWhileItIsAddedIsAddedAfterwards(t *testing.T) {
 	}
 }
 
-// A server served others once, who dropped sequences that have the names of some here. When it is added they stay, whether they have options or were made by hand, and numbers go on
-// above what was given on either side.
+// A server served others once, who dropped sequences that have the names of some here. When it is
+// added they stay, whether they have options or were made by hand, and numbers go on above what was
+// given on either side.
 func TestAServerThatIsAddedDropsNoSequence(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t, steadySize(5), patience(30*time.Second))
@@ -99,7 +101,8 @@ func TestAServerThatIsAddedDropsNoSequence(t *testing.T) {
 	}
 }
 
-// A server is taken out, set up anew, and added again, and knows nothing of the proxies that were registered with it before. What they hold stays as good as it was.
+// A server is taken out, set up anew, and added again, and knows nothing of the proxies that were
+// registered with it before. What they hold stays as good as it was.
 func TestAServerThatIsSetUpAnewAndAddedAgainVoidsNothing(t *testing.T) {
 	e := newPlanEstate(t, 2, map[string]uint64{"photos": 100})
 	s, holder := e.open(t, patience(30*time.Second)), e.open(t, steadySize(1000), patience(30*time.Second))
@@ -113,7 +116,8 @@ func TestAServerThatIsSetUpAnewAndAddedAgainVoidsNothing(t *testing.T) {
 	eventually(t, "the proxy is registered with the second server", told)
 	now := e.change(t, s, PlanChange{Remove: e.addr(1)})
 	eventually(t, "it knows that this one has left", func() bool { return holder.servers.view.Load().plan.Number == now.Number })
-	if err := holder.follow.work.acquire(t.Context()); err != nil { // nor has it a heartbeat on its way there, to which a missing entry would mean something
+	if err := holder.follow.work.acquire(t.Context()); err != nil {
+		// nor has it a heartbeat on its way there, to which a missing entry would mean something
 		t.Fatal(err)
 	}
 	holder.follow.work.release()

@@ -11,8 +11,9 @@ import (
 	"seqproxy/sequence/limit"
 )
 
-// The coordinator of a change dies once that is decided, or has begun on one member, and another proxy finishes it. Each member then knows how far the other may go, so that the one
-// that is left alone before its first reservation gives numbers.
+// The coordinator of a change dies once that is decided, or has begun on one member, and another
+// proxy finishes it. Each member then knows how far the other may go, so that the one that is left
+// alone before its first reservation gives numbers.
 func TestAMemberThatIsLeftAloneAfterAChangeWasResumedGivesNumbers(t *testing.T) {
 	for _, step := range []string{change.Accepted, PlanInForce} {
 		for alone := range 2 {

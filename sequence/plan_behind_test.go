@@ -8,7 +8,8 @@ import (
 	"seqproxy/sequence/change"
 )
 
-// newBehind is an estate of three, and a fourth that was added, of which the third was lost when it had accepted that, and is back: it obeys the plan before.
+// newBehind is an estate of three, and a fourth that was added, of which the third was lost when it
+// had accepted that, and is back: it obeys the plan before.
 func newBehind(t *testing.T) (e *planEstate, h *givenEver, s *Sequences, now Plan) {
 	t.Helper()
 	e, h = newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
@@ -20,8 +21,8 @@ func newBehind(t *testing.T) (e *planEstate, h *givenEver, s *Sequences, now Pla
 	return e, h, s, now
 }
 
-// changeWithout makes a change in which a member that stays is lost when it has accepted, and back when the change is in force on the others,
-// and after what happens meanwhile.
+// changeWithout makes a change in which a member that stays is lost when it has accepted, and back
+// when the change is in force on the others, and after what happens meanwhile.
 func (e *planEstate) changeWithout(t *testing.T, s *Sequences, asked PlanChange, i int, meanwhile func()) Plan {
 	t.Helper()
 	s.planHook = func(step, address string) error {
@@ -41,7 +42,8 @@ func (e *planEstate) changeWithout(t *testing.T, s *Sequences, asked PlanChange,
 	return now
 }
 
-// A process stops in the middle of having a member catch up, with what its transaction has seen of it, and meanwhile the member comes to a newer plan. Then it goes on.
+// A process stops in the middle of having a member catch up, with what its transaction has seen of
+// it, and meanwhile the member comes to a newer plan. Then it goes on.
 func TestAMemberIsNotTakenBackByAProcessThatSlept(t *testing.T) {
 	e, h, s, older := newBehind(t)
 	ctx := context.Background()
@@ -69,12 +71,14 @@ func TestAMemberIsNotTakenBackByAProcessThatSlept(t *testing.T) {
 		t.Fatalf("got %+v, %v", was, err)
 	}
 	now := e.change(t, s, PlanChange{Remove: e.addr(3)})
-	err = errors.Join(v.savePlan(ctx, slept, &older), v.writeFloors(ctx, slept, older.Number, change.Floors{})) // as it does next
+	// as it does next
+	err = errors.Join(v.savePlan(ctx, slept, &older), v.writeFloors(ctx, slept, older.Number, change.Floors{}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	brought, err := v.bring(ctx, slept, &older, was.ID, handover{})
-	if err != nil && !isConflict(err) { // MariaDB from 11.6.2 on refuses to lock what has changed since
+	if err != nil && !isConflict(err) {
+		// MariaDB from 11.6.2 on refuses to lock what has changed since
 		t.Error(err)
 	}
 	if brought {

@@ -48,7 +48,8 @@ func TestServersAreAddedAndRemovedAndNoNumberComesAgain(t *testing.T) {
 	}
 }
 
-// While the rows are frozen, numbers come from memory, whoever needs the servers waits or is told why, and nothing is lost of what is asked for meanwhile.
+// While the rows are frozen, numbers come from memory, whoever needs the servers waits or is told
+// why, and nothing is lost of what is asked for meanwhile.
 func TestWhatIsAskedForWhileThePlanChanges(t *testing.T) {
 	e := newPlanEstate(t, 2, map[string]uint64{"photos": 1234, "empty": 7, "raised": 7})
 	s, admin := e.open(t, patience(200*time.Millisecond)), e.open(t)
@@ -151,11 +152,13 @@ func TestApplicationsThatCountThemselvesNeedTheOperatorsWord(t *testing.T) {
 	blocked.change(t, admin, PlanChange{Add: blocked.addr(2)})
 	blocked.change(t, admin, PlanChange{Remove: blocked.addr(0)})
 	blocked.change(t, admin, PlanChange{Remove: blocked.addr(2)})
-	_, err := admin.ChangePlan(t.Context(), PlanChange{Add: blocked.addr(2)}) // one that is alone counts for everybody
+	// one that is alone counts for everybody
+	_, err := admin.ChangePlan(t.Context(), PlanChange{Add: blocked.addr(2)})
 	wantText(t, err, "WITH DIRECT WRITERS STOPPED")
 }
 
-// How the numbers are divided is said when a second server is added to the only one, whatever the plan before said.
+// How the numbers are divided is said when a second server is added to the only one, whatever the
+// plan before said.
 func TestTheOnlyServerAndTheOneThatIsAddedDivideTheNumbersAsConfigured(t *testing.T) {
 	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 1234}), newGivenEver()
 	for _, how := range []func(*Options){blocks(maxBlock), inSteps, blocks(10), inSteps} {
@@ -169,8 +172,9 @@ func TestTheOnlyServerAndTheOneThatIsAddedDivideTheNumbersAsConfigured(t *testin
 	}
 }
 
-// A sequence that is made while one of the members is away begins above what the plan in force says of its name, or of all names that it does not know: on each member, also on
-// the one that comes back.
+// A sequence that is made while one of the members is away begins above what the plan in force says
+// of its name, or of all names that it does not know: on each member, also on the one that comes
+// back.
 func TestASequenceThatIsMadeWhileAMemberIsAwayBeginsAboveThePlansFloor(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100, "gone": 5000}), newGivenEver()
 	s := e.open(t)
@@ -219,8 +223,8 @@ func TestASequenceThatIsMadeWhileAMemberIsAwayBeginsAboveThePlansFloor(t *testin
 	}
 }
 
-// Rows of a column smaller than BIGINT UNSIGNED are frozen at its end, which an application that counts cannot pass with a strict sql_mode. The new servers' own
-// columns may be larger.
+// Rows of a column smaller than BIGINT UNSIGNED are frozen at its end, which an application that
+// counts cannot pass with a strict sql_mode. The new servers' own columns may be larger.
 func TestServersOfSmallerColumnsAreAddedAndRemoved(t *testing.T) {
 	for column, end := range map[string]uint64{"BIGINT": 1<<63 - 1, "INT UNSIGNED": 1<<32 - 1, "INT": 1<<31 - 1} {
 		t.Run(column, func(t *testing.T) {

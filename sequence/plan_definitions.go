@@ -70,9 +70,11 @@ func newest(all []defined) []defined {
 	return kept
 }
 
-// copyDefinitions brings the names of a member in line with what the others know, in the transaction that starts it: rows that it lacks are made where they
-// stand there, or at 0 if they are frozen, which the start raises above the floors. Somebody may have made one by hand since those were read. What is dropped is told by versions, but for a
-// member that is added: a tombstone that it has is that of another set of servers, or of an older one.
+// copyDefinitions brings the names of a member in line with what the others know, in the
+// transaction that starts it: rows that it lacks are made where they stand there, or at 0 if they
+// are frozen, which the start raises above the floors. Somebody may have made one by hand since
+// those were read. What is dropped is told by versions, but for a member that is added: a tombstone
+// that it has is that of another set of servers, or of an older one.
 func (v *store) copyDefinitions(ctx context.Context, tx *sql.Tx, theirs []defined, added bool) error {
 	mine, err := v.definitions(ctx, tx)
 	if err != nil {
@@ -107,7 +109,8 @@ func (v *store) copyDefinitions(ctx context.Context, tx *sql.Tx, theirs []define
 		if err := v.lockEntry(ctx, tx, d.name, new(entry)); err != nil {
 			return err
 		}
-		// The proxies look at this member when its version moves. The entry keeps the one that they may have seen elsewhere.
+		// The proxies look at this member when its version moves. The entry keeps the one that they
+		// may have seen elsewhere.
 		if err := v.moveVersion(ctx, tx); err != nil {
 			return err
 		}

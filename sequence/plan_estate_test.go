@@ -17,13 +17,15 @@ import (
 // errKilled ends a coordinator in the middle, as if its process had been killed: nothing is undone.
 var errKilled = errors.New("killed by the test")
 
-// planEstate is several sequence servers: schemas of one server, each behind a link of its own that can be cut.
+// planEstate is several sequence servers: schemas of one server, each behind a link of its own that
+// can be cut.
 type planEstate struct {
 	places []place
 	links  []*mysqltest.Link
 }
 
-// newPlanEstate makes n of them, of which the first has a table with rows as withTable has it, and the others nothing.
+// newPlanEstate makes n of them, of which the first has a table with rows as withTable has it, and
+// the others nothing.
 func newPlanEstate(t testing.TB, n int, rows map[string]uint64) *planEstate {
 	t.Helper()
 	e := &planEstate{}
@@ -86,7 +88,8 @@ func (e *planEstate) change(t testing.TB, s *Sequences, c PlanChange) Plan {
 	return p
 }
 
-// reserve takes n numbers of name on a server as the plan says that it obeys, in one statement as a proxy does.
+// reserve takes n numbers of name on a server as the plan says that it obeys, in one statement as a
+// proxy does.
 func (e *planEstate) reserve(t testing.TB, i int, name string, n uint64) (got []uint64, err error) {
 	t.Helper()
 	ctx := context.Background()
@@ -158,7 +161,8 @@ func (h *givenEver) add(t testing.TB, name string, numbers ...uint64) {
 	}
 }
 
-// everyoneGives has every member give a few numbers, over the borders of blocks of 10; those that are none must not give any.
+// everyoneGives has every member give a few numbers, over the borders of blocks of 10; those that
+// are none must not give any.
 func (e *planEstate) everyoneGives(t testing.TB, h *givenEver, p Plan, names ...string) {
 	t.Helper()
 	for i := range e.places {
@@ -181,7 +185,8 @@ func (e *planEstate) everyoneGives(t testing.TB, h *givenEver, p Plan, names ...
 	}
 }
 
-// wantFrozen checks that nobody can take a number of a server, and that an application that counts in the table itself is refused with 1690.
+// wantFrozen checks that nobody can take a number of a server, and that an application that counts
+// in the table itself is refused with 1690.
 func (e *planEstate) wantFrozen(t testing.TB, i int, name string) {
 	t.Helper()
 	_, err := e.places[i].db.Exec("UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = ?", name)

@@ -35,7 +35,8 @@ func (p planServers) Fill(ctx context.Context, members []change.Store) {
 	}
 }
 
-// fillFor tops up the caches before a change of plans freezes the rows, if a server tells that one is proposed.
+// fillFor tops up the caches before a change of plans freezes the rows, if a server tells that one
+// is proposed.
 func (s *Sequences) fillFor(ctx context.Context, v *server) {
 	var n int
 	err := v.pool().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+v.table.plan+" WHERE `state` = '"+change.Proposed+"'").Scan(&n)
@@ -58,7 +59,8 @@ func (s *Sequences) fillFor(ctx context.Context, v *server) {
 	}
 }
 
-// topUp fetches what is missing to the low-water mark, of a sequence in use, and reports whether that goes on.
+// topUp fetches what is missing to the low-water mark, of a sequence in use, and reports whether
+// that goes on.
 func (c *cache) topUp(now time.Time) (filling bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

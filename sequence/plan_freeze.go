@@ -75,7 +75,8 @@ func (v *store) saveRows(ctx context.Context, tx *sql.Tx, plan uint64) error {
 	return nil
 }
 
-// restoreRows gives the rows back what was saved for a plan. One that does not stand at the end of its column any more was changed by hand, and stays.
+// restoreRows gives the rows back what was saved for a plan. One that does not stand at the end of
+// its column any more was changed by hand, and stays.
 func (v *store) restoreRows(ctx context.Context, tx *sql.Tx, where string, plan uint64) error {
 	_, err := tx.ExecContext(ctx, "UPDATE "+v.table.full+" AS s JOIN "+v.table.start+" AS f ON f.`name` = s.`name` SET s.`id` = f.`saved` "+
 		"WHERE f.`saved` IS NOT NULL AND s.`id` = ? AND f.`plan` "+where, v.seen.Load().max, plan)
@@ -97,7 +98,8 @@ func (v *store) thaw(ctx context.Context, tx *sql.Tx, p *Plan) error {
 	if err != nil {
 		return err
 	}
-	if m.Plan < p.Number && !m.LeftBefore(p) { // one that has left stays frozen, whether it knows that or not
+	if m.Plan < p.Number && !m.LeftBefore(p) {
+		// one that has left stays frozen, whether it knows that or not
 		if err := v.restoreRows(ctx, tx, "= ?", p.Number); err != nil {
 			return err
 		}
@@ -112,7 +114,8 @@ func (v *store) thaw(ctx context.Context, tx *sql.Tx, p *Plan) error {
 	return v.setState(ctx, tx, p.Number, change.Aborted)
 }
 
-// frozenForPlan looks at a row whose id is the highest of its column: it may be exhausted, or frozen by a change of plans. Then it is a row frozen where it stood.
+// frozenForPlan looks at a row whose id is the highest of its column: it may be exhausted, or
+// frozen by a change of plans. Then it is a row frozen where it stood.
 func (st *store) frozenForPlan(ctx context.Context, on execer, r *row) error {
 	if r.frozen || r.id < st.seen.Load().max {
 		return nil
@@ -154,8 +157,10 @@ func (st *store) isFrozen(ctx context.Context, name string) (frozen bool, err er
 	return frozen, nil
 }
 
-// refuseWhileChanging keeps definitions as they are from the freeze to the start of a plan, within the transaction that would change them, after it has
-// locked its row: a row that was made meanwhile would be in no floor, and the tombstone of one that was dropped at the end of the column.
+// refuseWhileChanging keeps definitions as they are from the freeze to the start of a plan, within
+// the transaction that would change them, after it has locked its row: a row that was made
+// meanwhile would be in no floor, and the tombstone of one that was dropped at the end of the
+// column.
 func (v *store) refuseWhileChanging(ctx context.Context, tx *sql.Tx) error {
 	return v.refuseChange(ctx, tx, "", shared)
 }
@@ -163,7 +168,8 @@ func (v *store) refuseWhileChanging(ctx context.Context, tx *sql.Tx) error {
 // shared keeps what was read as it is until the transaction ends.
 const shared = " LOCK IN SHARE MODE"
 
-// refuseChange is refuseWhileChanging for the changes that a condition before an AND is true of. locking may be shared.
+// refuseChange is refuseWhileChanging for the changes that a condition before an AND is true of.
+// locking may be shared.
 func (st *store) refuseChange(ctx context.Context, on execer, condition, locking string) error {
 	var uuid string
 	err := on.QueryRowContext(ctx, "SELECT `uuid` FROM "+st.table.plan+" WHERE "+condition+"`state` IN ('"+

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A group stays the only sequence server, and a member of a plan that becomes a group gives no number.
+// A group stays the only sequence server, and a member of a plan that becomes a group gives no
+// number.
 func TestAGroupIsNoneOfSeveralServers(t *testing.T) {
 	e, other := startEstate(t, 2, "photos"), newPlace(t)
 	m := e.join(t, "a", &given{}, func(o *Options) { o.NoDirectWriters = true })

@@ -68,8 +68,8 @@ func TestCoordinatorProcess(t *testing.T) {
 	}
 }
 
-// coordinate makes a change that ends after some steps: in a process of its own, by kill -9, or in this one, where nothing is undone either. It reports whether
-// the change came to its end before.
+// coordinate makes a change that ends after some steps: in a process of its own, by kill -9, or in
+// this one, where nothing is undone either. It reports whether the change came to its end before.
 func (e *planEstate) coordinate(t *testing.T, change PlanChange, killAt int, process bool) (ended bool) {
 	t.Helper()
 	if !process {
@@ -89,7 +89,8 @@ func (e *planEstate) coordinate(t *testing.T, change PlanChange, killAt int, pro
 	return e.coordinateApart(t, coordinator{Way: makeChange, Change: change, KillAt: killAt})
 }
 
-// coordinateApart runs a coordinator in a process of its own. It reports whether it came to its end before it was to be killed.
+// coordinateApart runs a coordinator in a process of its own. It reports whether it came to its end
+// before it was to be killed.
 func (e *planEstate) coordinateApart(t *testing.T, c coordinator) (ended bool) {
 	t.Helper()
 	for i := range e.places {
@@ -118,7 +119,8 @@ func (e *planEstate) coordinateApart(t *testing.T, c coordinator) (ended bool) {
 	return false
 }
 
-// gives has each server give a number if it does, whatever it obeys, and has an application count on where nobody is frozen.
+// gives has each server give a number if it does, whatever it obeys, and has an application count
+// on where nobody is frozen.
 func (e *planEstate) gives(t *testing.T, h *givenEver, name string) (frozen int) {
 	t.Helper()
 	for i := range e.places {
@@ -204,14 +206,16 @@ func TestAKilledCoordinatorIsReplacedAfterEveryStep(t *testing.T) {
 	}
 }
 
-// Who ends what a killed coordinator left, or makes the same change again, may be killed, too, after every step of that. The next one ends it, or makes it.
+// Who ends what a killed coordinator left, or makes the same change again, may be killed, too,
+// after every step of that. The next one ends it, or makes it.
 func TestWhoEndsWhatWasLeftIsReplacedAfterEveryStep(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a process for each step")
 	}
 	for _, c := range []struct {
-		left, way, last string // after which step the first one is killed, what the second does, and who comes after him
-		steps           int    // after so many the second is killed, at least
+		// after which step the first one is killed, what the second does, and who comes after him
+		left, way, last string
+		steps           int // after so many the second is killed, at least
 	}{
 		{change.Frozen, makeChange, makeChange, 20},
 		{change.Frozen, makeChange, end, 20},
@@ -233,7 +237,8 @@ func TestWhoEndsWhatWasLeftIsReplacedAfterEveryStep(t *testing.T) {
 				}
 				first := e.open(t)
 				first.planHook = func(step, address string) error {
-					if step == c.left && (step != change.Accepted || address == e.addr(2)) { // the last one: then it is decided
+					if step == c.left && (step != change.Accepted || address == e.addr(2)) {
+						// the last one: then it is decided
 						return errKilled
 					}
 					return nil
@@ -247,7 +252,8 @@ func TestWhoEndsWhatWasLeftIsReplacedAfterEveryStep(t *testing.T) {
 					killed++
 					e.gives(t, h, "photos")
 					last := coordinator{Way: c.last, Change: asked}
-					if _, err := last.do(t.Context(), e.open(t)); err != nil && !strings.Contains(err.Error(), "member") { // it was made
+					if _, err := last.do(t.Context(), e.open(t)); err != nil && !strings.Contains(err.Error(), "member") {
+						// it was made
 						t.Fatalf("step %d: %v", killAt, err)
 					}
 				}
@@ -271,7 +277,8 @@ func TestWhoEndsWhatWasLeftIsReplacedAfterEveryStep(t *testing.T) {
 				t.Errorf("killed %d times, saw %d rows frozen: the steps were not all met", killed, sawFrozen)
 			}
 			switch {
-			case c.last == makeChange && undone > 1: // the one that came to its end may have been undone
+			case c.last == makeChange && undone > 1:
+				// the one that came to its end may have been undone
 				t.Errorf("what was made again was undone %d times", undone)
 			case c.left == change.Accepted && undone > 0:
 				t.Errorf("what was decided was undone %d times", undone)
@@ -308,7 +315,8 @@ func TestACoordinatorThatSleptChangesNothing(t *testing.T) {
 			if step == PlanInForce && err == nil { // it finds that the others have come to the plan
 				err = change.ErrTakenOver
 			}
-			if !slept || !errors.Is(err, change.ErrTakenOver) && (step != change.Proposed || err == nil) { // it may meet the plan that the other one has made
+			if !slept || !errors.Is(err, change.ErrTakenOver) && (step != change.Proposed || err == nil) {
+				// it may meet the plan that the other one has made
 				t.Errorf("got %v, want that another has taken over", err)
 			}
 			if len(now.Members) != 3 {
@@ -341,7 +349,8 @@ func TestOfTwoAdminsExactlyOneGetsTheChange(t *testing.T) {
 				outcomes <- outcome{p, err}
 			}()
 		}
-		made := make(map[string]bool) // the slower one may have found it decided, and have finished it
+		// the slower one may have found it decided, and have finished it
+		made := make(map[string]bool)
 		for range 2 {
 			o := <-outcomes
 			switch {
@@ -398,7 +407,8 @@ func TestAServerThatIsAwayNeedsACeiling(t *testing.T) {
 	if _, err := s.ChangePlan(t.Context(), PlanChange{Add: e.addr(2), Force: true}); !errors.Is(err, define.ErrBadOption) {
 		t.Errorf("ADD ... FORCE: got %v", err)
 	}
-	_, err = s.ChangePlan(context.Background(), PlanChange{Remove: e.addr(1)}) // the other one may be about to remove this one
+	// the other one may be about to remove this one
+	_, err = s.ChangePlan(context.Background(), PlanChange{Remove: e.addr(1)})
 	wantText(t, err, e.addr(1), "one member alone cannot tell", "FORCE")
 	for i := range 2 { // nothing is left frozen
 		if got, err := e.reserve(t, i, "photos", 3); err != nil {

@@ -6,7 +6,8 @@ import (
 	"seqproxy/sequence/change"
 )
 
-// An application makes a row by hand while the others are frozen, and numbers of it are given at once. The new server begins above them, and above what the row says was given.
+// An application makes a row by hand while the others are frozen, and numbers of it are given at
+// once. The new server begins above them, and above what the row says was given.
 func TestARowThatIsMadeByHandWhileTheOthersAreFrozenIsKnownToTheNewServer(t *testing.T) {
 	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 100}), newGivenEver()
 	s, other := e.open(t), e.open(t)

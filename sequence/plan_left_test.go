@@ -10,13 +10,15 @@ import (
 	"seqproxy/sequence/change"
 )
 
-// killedAt makes a change by a coordinator that ends after so many steps, as if it had been killed. It reports whether the change came to its end before.
+// killedAt makes a change by a coordinator that ends after so many steps, as if it had been killed.
+// It reports whether the change came to its end before.
 func (e *planEstate) killedAt(t *testing.T, change PlanChange, killAt int) (ended bool) {
 	t.Helper()
 	return e.coordinate(t, change, killAt, false)
 }
 
-// A coordinator dies when one member alone has its proposal. That member is cut off, others change the set of servers without it, and then it comes back.
+// A coordinator dies when one member alone has its proposal. That member is cut off, others change
+// the set of servers without it, and then it comes back.
 func TestAProposalThatOneMemberAloneKnowsBlocksNoOtherChange(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
@@ -52,7 +54,8 @@ func TestAProposalThatOneMemberAloneKnowsBlocksNoOtherChange(t *testing.T) {
 
 		other := e.open(t)
 		what := fmt.Sprintf("killed after step %d", killAt)
-		for range 2 { // one of the two changes, or both, may be open, and what cannot be done is undone
+		for range 2 {
+			// one of the two changes, or both, may be open, and what cannot be done is undone
 			if now, err = e.endLeft(ctx, other); err != nil {
 				t.Fatalf("%s: %v", what, err)
 			}
@@ -76,8 +79,9 @@ func TestAProposalThatOneMemberAloneKnowsBlocksNoOtherChange(t *testing.T) {
 	}
 }
 
-// A coordinator dies when one member alone has its proposal. That one is cut off, and the others make another change of the same number. Whoever meets it afterwards goes by the
-// plan in force, in whatever order he asks the servers, and the proposal is taken back.
+// A coordinator dies when one member alone has its proposal. That one is cut off, and the others
+// make another change of the same number. Whoever meets it afterwards goes by the plan in force, in
+// whatever order he asks the servers, and the proposal is taken back.
 func TestAProposalIsNotTakenForThePlanInForceOfItsNumber(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
@@ -118,8 +122,9 @@ func TestAProposalIsNotTakenForThePlanInForceOfItsNumber(t *testing.T) {
 	e.everyoneGives(t, h, now, "photos")
 }
 
-// A server is set up anew at the address of a member that may have accepted a change: it cannot tell whether that is decided, so all stay frozen. When the member is back from a backup of before,
-// it never accepts, and the change is undone.
+// A server is set up anew at the address of a member that may have accepted a change: it cannot
+// tell whether that is decided, so all stay frozen. When the member is back from a backup of
+// before, it never accepts, and the change is undone.
 func TestAServerInThePlaceOfAMemberCannotTellWhatThatAccepted(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
@@ -151,7 +156,8 @@ func TestAServerInThePlaceOfAMemberCannotTellWhatThatAccepted(t *testing.T) {
 	e.everyoneGives(t, h, e.change(t, s, PlanChange{Add: e.addr(3)}), "photos")
 }
 
-// A change that was drafted from another plan than the one in force would leave members out that it knows nothing of.
+// A change that was drafted from another plan than the one in force would leave members out that it
+// knows nothing of.
 func TestAChangeFromAnotherPlanThanTheOneInForceIsNotResumed(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
@@ -174,7 +180,8 @@ func TestAChangeFromAnotherPlanThanTheOneInForceIsNotResumed(t *testing.T) {
 	e.everyoneGives(t, h, now, "photos")
 }
 
-// Servers that stand still are asked at the same time, so that looking at them takes no longer than one of them does.
+// Servers that stand still are asked at the same time, so that looking at them takes no longer than
+// one of them does.
 func TestServersThatStandStillAreAskedTogether(t *testing.T) {
 	e := newPlanEstate(t, 4, map[string]uint64{"photos": 100})
 	s := e.open(t)

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Under 20,000 keys a second nobody fails, and nobody waits, while servers are added and removed; proxies learn by themselves which there are.
+// Under 20,000 keys a second nobody fails, and nobody waits, while servers are added and removed;
+// proxies learn by themselves which there are.
 func TestNobodyWaitsWhileTheSetOfServersChanges(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
 	admin := e.open(t)
@@ -38,7 +39,8 @@ func TestNobodyWaitsWhileTheSetOfServersChanges(t *testing.T) {
 			}
 		})
 	}
-	// Another reserves all the time, and so under every plan that it believes in, right or wrong. It may wait.
+	// Another reserves all the time, and so under every plan that it believes in, right or wrong.
+	// It may wait.
 	busy := e.open(t, steadySize(3))
 	var others []uint64
 	running.Go(func() {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A member that comes back learns what was made meanwhile, also where the first server that obeys the plan is one that has left.
+// A member that comes back learns what was made meanwhile, also where the first server that obeys
+// the plan is one that has left.
 func TestAMemberThatComesBackLearnsNothingFromAServerThatHasLeft(t *testing.T) {
 	e := newPlanEstate(t, 4, map[string]uint64{"photos": 100})
 	s := e.open(t)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// overtake makes a change and has another proxy bring all members to the plan as soon as one of them obeys it: the coordinator finds that they do. before is
-// called in between.
+// overtake makes a change and has another proxy bring all members to the plan as soon as one of
+// them obeys it: the coordinator finds that they do. before is called in between.
 func (e *planEstate) overtake(t *testing.T, s, other *Sequences, change PlanChange, before func(plan uint64)) Plan {
 	t.Helper()
 	begun := false
@@ -36,8 +36,9 @@ func (e *planEstate) overtake(t *testing.T, s, other *Sequences, change PlanChan
 	return now
 }
 
-// A proxy comes to start a member before the coordinator does. What that member was told of how far it may go is known to the others, so it goes on when it is
-// left alone before anybody took a number there.
+// A proxy comes to start a member before the coordinator does. What that member was told of how far
+// it may go is known to the others, so it goes on when it is left alone before anybody took a
+// number there.
 func TestAMemberThatIsStartedBeforeItsCoordinatorComesGoesOnAlone(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 0}), newGivenEver()
 	patient := patience(30 * time.Second)
@@ -76,7 +77,8 @@ func TestAMemberThatIsStartedBeforeItsCoordinatorComesGoesOnAlone(t *testing.T) 
 	takeAll(t, s, h, "photos", 1500)
 }
 
-// Another proxy has raised the ceiling since this one read it. That counts when nobody is left who could be told of a higher one.
+// Another proxy has raised the ceiling since this one read it. That counts when nobody is left who
+// could be told of a higher one.
 func TestACeilingThatAnotherProxyRaisedCounts(t *testing.T) {
 	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 0}), newGivenEver()
 	patient := patience(30 * time.Second)

@@ -11,10 +11,13 @@ import (
 	"seqproxy/sequence/change"
 )
 
-// This file is how a plan keeps known who may hold numbers. A proxy registers with a member before it reserves there, and a frozen member gives no numbers: so who is registered with the members so far, once
-// those are frozen, is everybody who holds numbers. Each member of the next plan knows them as of its start, also those that are paused or cut off and do not hear of it for long.
+// This file is how a plan keeps known who may hold numbers. A proxy registers with a member before
+// it reserves there, and a frozen member gives no numbers: so who is registered with the members so
+// far, once those are frozen, is everybody who holds numbers. Each member of the next plan knows
+// them as of its start, also those that are paused or cut off and do not hear of it for long.
 
-// copyProxies enters proxies on a member that it does not know, in the transaction that starts a plan there. They have yet to tell it what they obey. was is what it was before.
+// copyProxies enters proxies on a member that it does not know, in the transaction that starts a
+// plan there. They have yet to tell it what they obey. was is what it was before.
 func (v *store) copyProxies(ctx context.Context, tx *sql.Tx, p *Plan, was *Membership, theirs []Proxy) error {
 	if was.LeftBefore(p) {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.proxies); err != nil {
@@ -45,7 +48,8 @@ func (v *store) copyProxies(ctx context.Context, tx *sql.Tx, p *Plan, was *Membe
 	return nil
 }
 
-// isRefused reports whether the account may not use a table, or may not make it, or whether that is another one than ours.
+// isRefused reports whether the account may not use a table, or may not make it, or whether that is
+// another one than ours.
 func isRefused(err error) bool {
 	return hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_COLUMNACCESS_DENIED_ERROR, gomysql.ER_DBACCESS_DENIED_ERROR)
 }

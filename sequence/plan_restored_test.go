@@ -25,7 +25,8 @@ func (e *planEstate) backUp(t *testing.T, i int) (restore func()) {
 	}
 }
 
-// One of two members is restored from a backup of an older plan, while the other one is away. A proxy that knows the newer plan does not go back to the older one, by which the restored member
+// One of two members is restored from a backup of an older plan, while the other one is away. A
+// proxy that knows the newer plan does not go back to the older one, by which the restored member
 // would give the other's numbers.
 func TestAProxyDoesNotGoBackToAnOlderPlan(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 0}), newGivenEver()

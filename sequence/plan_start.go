@@ -23,8 +23,9 @@ func shareOf(p *Plan, id string) (h segment.Share, ok bool) {
 	return segment.Share{}, false
 }
 
-// bring makes a member obey a plan, or leave if it is none of it, in the transaction that has locked its row of the plan. Each row is set to the member's first position
-// above the floors, and above what it gave itself: saved where it was frozen for the plan, else as it stands.
+// bring makes a member obey a plan, or leave if it is none of it, in the transaction that has
+// locked its row of the plan. Each row is set to the member's first position above the floors, and
+// above what it gave itself: saved where it was frozen for the plan, else as it stands.
 func (v *store) bring(ctx context.Context, tx *sql.Tx, p *Plan, id string, theirs handover) (brought bool, err error) {
 	was, err := v.lockMembership(ctx, tx)
 	if err != nil || was.Plan >= p.Number {
@@ -86,7 +87,8 @@ func (v *store) bringRows(ctx context.Context, tx *sql.Tx, p *Plan, id string, t
 	return true, v.saveMembership(ctx, tx, Membership{ID: id, Plan: p.Number, Position: int(h.Position), Count: int(h.Count), Interleave: h.Interleave, Block: h.Block})
 }
 
-// reportAbove tells of rows that went on above the floors although the member was believed to be gone.
+// reportAbove tells of rows that went on above the floors although the member was believed to be
+// gone.
 func (v *store) reportAbove(ctx context.Context, tx *sql.Tx, plan uint64) error {
 	rows, err := tx.QueryContext(ctx, "SELECT s.`name`, CAST(s.`id` AS CHAR), f.`floor` FROM "+v.table.full+" AS s JOIN "+v.table.start+" AS f ON f.`name` = s.`name` "+
 		"WHERE f.`plan` = ? AND f.`saved` IS NULL AND CAST(s.`id` AS UNSIGNED) > f.`floor`", plan)

@@ -14,11 +14,12 @@ type SequenceServer struct {
 	ID       string // uuid; empty where it has none, or cannot be reached and is in no plan
 	Position int    // in the plan in force; -1: not a member
 	Plan     uint64 // number of the plan that it obeys; 0: none
-	// State is "in force", "away", "behind" (it obeys an older plan), "left", or where a change is in progress that server's state in it: "proposed", "frozen",
-	// "accepted".
+	// State is "in force", "away", "behind" (it obeys an older plan), "left", or where a change is
+	// in progress that server's state in it: "proposed", "frozen", "accepted".
 	State string
 	Err   error // why it is away
-	// Warning names the nodes of a cluster that do not flush at commit, as they were last asked; empty: none.
+	// Warning names the nodes of a cluster that do not flush at commit, as they were last asked;
+	// empty: none.
 	Warning string
 	// Interleave and Block are those of the plan in force; empty without one.
 	Interleave string
@@ -27,8 +28,9 @@ type SequenceServer struct {
 	Change *Plan
 }
 
-// SequenceServers lists the sequence servers of the plan in force, and those of a change that is in progress. Errors are those of List, but for a *PlanError where
-// none of them can be reached: with it come those that are known here, each with its Err.
+// SequenceServers lists the sequence servers of the plan in force, and those of a change that is in
+// progress. Errors are those of List, but for a *PlanError where none of them can be reached: with
+// it come those that are known here, each with its Err.
 func (s *Sequences) SequenceServers(ctx context.Context) (all []SequenceServer, err error) {
 	_, err = s.asCoordinator(ctx, func(c *change.Coordinator) error {
 		now, open, err := c.Current()

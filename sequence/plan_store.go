@@ -126,7 +126,8 @@ func (s planStore) Floors(ctx context.Context, number uint64) (all change.Floors
 
 // Propose implements [change.Stepper].
 func (s planStore) Propose(ctx context.Context, p *Plan, base, ballot uint64) (other *Plan, err error) {
-	err = s.v.transact(ctx, func(tx *sql.Tx) error { // a conflict is that with another coordinator: whose plan is there then decides
+	err = s.v.transact(ctx, func(tx *sql.Tx) error {
+		// a conflict is that with another coordinator: whose plan is there then decides
 		var err error
 		other, err = s.v.insertPlan(ctx, tx, p, base, ballot)
 		return err
@@ -145,7 +146,8 @@ func (v *store) insertPlan(ctx context.Context, tx *sql.Tx, p *Plan, base, ballo
 	if err != nil {
 		return nil, err
 	}
-	// A plan that this one does not know of may have been made since it was drafted, and even have ended.
+	// A plan that this one does not know of may have been made since it was drafted, and even have
+	// ended.
 	const unknown = " WHERE `number` > ? AND `number` <= ? AND `uuid` <> ? AND `state` <> '" + change.Aborted + "'"
 	result, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.plan+" (`number`, `uuid`, `state`, `coordinator`, `begun`, `changed`, `interleave`, `block`, `members`, `previous`, "+
 		"`ballot`) SELECT ?, ?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), ?, ?, ?, ?, ? FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM "+
@@ -271,9 +273,9 @@ func (s planStore) Freeze(ctx context.Context, p *Plan, ballot uint64) error {
 	})
 }
 
-// Gave implements [change.Stepper]: what the rows held, how far a name without a row may have
-// gone, the tombstones of what was dropped, and the ceilings that this one has recorded for a member
-// that is missing.
+// Gave implements [change.Stepper]: what the rows held, how far a name without a row may have gone,
+// the tombstones of what was dropped, and the ceilings that this one has recorded for a member that
+// is missing.
 func (s planStore) Gave(ctx context.Context, p *Plan, ballot uint64, missing string) (given change.Given, err error) {
 	v := s.v
 	err = v.fenced(ctx, p, ballot, func(tx *sql.Tx, state string) error {
@@ -470,7 +472,8 @@ func (s planStore) Obey(ctx context.Context, p *Plan, id string, floors change.F
 			}
 		}
 		goes := id
-		if state != change.Frozen && state != change.Accepted { // it was away, or has forgotten. Perhaps nobody has recorded how far it may go
+		if state != change.Frozen && state != change.Accepted {
+			// it was away, or has forgotten. Perhaps nobody has recorded how far it may go
 			goes = ""
 			if err := v.writeFloors(ctx, tx, p.Number, floors); err != nil {
 				return err
@@ -507,7 +510,8 @@ func (s planStore) Obey(ctx context.Context, p *Plan, id string, floors change.F
 // openStates are those of a change that has yet to be ended, as SQL has them.
 const openStates = "'" + change.Proposed + "', '" + change.Frozen + "', '" + change.Accepted + "'"
 
-// lockState reads how far a change is on a member, and locks that; "" if the member does not know it.
+// lockState reads how far a change is on a member, and locks that; "" if the member does not know
+// it.
 func (v *store) lockState(ctx context.Context, tx *sql.Tx, p *Plan) (state string, err error) {
 	err = tx.QueryRowContext(ctx, "SELECT `state` FROM "+v.table.plan+" WHERE `number` = ? AND `uuid` = ? FOR UPDATE", p.Number, p.UUID).Scan(&state)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -535,7 +539,8 @@ func (s planStore) LetGo(ctx context.Context, p *Plan) error {
 	return nil
 }
 
-// announce lets all proxies look again within a second. Whatever fails, they notice by themselves later.
+// announce lets all proxies look again within a second. Whatever fails, they notice by themselves
+// later.
 func (v *store) announce(ctx context.Context) {
 	if err := v.moveVersion(ctx, v.pool()); err != nil {
 		v.log.Debug("change of plans not announced", logfield.Err(err))

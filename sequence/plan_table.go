@@ -22,11 +22,15 @@ const (
 		"`begun` datetime(6) NOT NULL, `changed` datetime(6) NOT NULL, `interleave` varchar(8) CHARACTER SET ascii NOT NULL, " +
 		"`block` bigint unsigned NOT NULL, `members` text CHARACTER SET utf8mb4 NOT NULL, `previous` text CHARACTER SET utf8mb4 NOT NULL, " +
 		"`ballot` bigint unsigned NOT NULL DEFAULT 0, " + // see change.Plan
-		"`floor` bigint unsigned DEFAULT NULL, " + // of the names that no member knew; NULL: this one has no floors of the plan
+		// of the names that no member knew; NULL: this one has no floors of the plan
+		"`floor` bigint unsigned DEFAULT NULL, " +
 		"PRIMARY KEY (`number`)) ENGINE=InnoDB"
 	createPlanStart = "CREATE TABLE IF NOT EXISTS %s (`plan` bigint unsigned NOT NULL, `name` %s NOT NULL, `floor` bigint unsigned NOT NULL DEFAULT 0, " +
-		"`ceiling` bigint unsigned NOT NULL DEFAULT 0, " + // how far each member may go once the plan is in force, before more is recorded; 0: not at all
-		"`saved` bigint unsigned DEFAULT NULL, " + // what the row held when it was frozen for the plan; NULL: it is not
+		// how far each member may go once the plan is in force, before more is recorded; 0: not at
+		// all
+		"`ceiling` bigint unsigned NOT NULL DEFAULT 0, " +
+		// what the row held when it was frozen for the plan; NULL: it is not
+		"`saved` bigint unsigned DEFAULT NULL, " +
 		"PRIMARY KEY (`plan`, `name`)) ENGINE=InnoDB"
 )
 
@@ -58,12 +62,14 @@ type querier interface {
 	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
 }
 
-// membership reads what this server says of itself; false if it says nothing, or the table is not there.
+// membership reads what this server says of itself; false if it says nothing, or the table is not
+// there.
 func (st *store) membership(ctx context.Context, on execer) (m Membership, ok bool, err error) {
 	return st.readMembership(ctx, on, "")
 }
 
-// lockMembership is membership for who is about to write it, in a transaction: as it is now, whatever that has read before, and until its end.
+// lockMembership is membership for who is about to write it, in a transaction: as it is now,
+// whatever that has read before, and until its end.
 func (v *store) lockMembership(ctx context.Context, tx *sql.Tx) (m Membership, err error) {
 	m, _, err = v.readMembership(ctx, tx, " FOR UPDATE")
 	return m, err
@@ -81,8 +87,8 @@ func (st *store) readMembership(ctx context.Context, on execer, locking string) 
 	return m, true, nil
 }
 
-// saveMembership writes what this server is in a plan, in a transaction. The id of a server that has
-// one stays. Every reservation reads this row. Only changes of members write it.
+// saveMembership writes what this server is in a plan, in a transaction. The id of a server that
+// has one stays. Every reservation reads this row. Only changes of members write it.
 func (v *store) saveMembership(ctx context.Context, on execer, m Membership) error {
 	_, err := on.ExecContext(ctx, "INSERT INTO "+v.table.member+" (`one`, `id`, `plan`, `position`, `count`, `interleave`, `block`) VALUES (1, ?, ?, ?, ?, ?, ?) "+
 		"ON DUPLICATE KEY UPDATE `plan` = VALUES(`plan`), `position` = VALUES(`position`), `count` = VALUES(`count`), "+
@@ -106,7 +112,8 @@ func (v *store) mustObey(ctx context.Context, tx *sql.Tx, plan uint64) error {
 	return nil
 }
 
-// memberID returns the id of this server, which it gets the first time that it is asked for. The tables of the plan must be there.
+// memberID returns the id of this server, which it gets the first time that it is asked for. The
+// tables of the plan must be there.
 func (v *store) memberID(ctx context.Context, on execer) (id string, err error) {
 	if _, err = on.ExecContext(ctx, "INSERT IGNORE INTO "+v.table.member+" (`one`, `id`) VALUES (1, UUID())"); err == nil {
 		err = on.QueryRowContext(ctx, "SELECT `id` FROM "+v.table.member+" WHERE `one` = 1").Scan(&id)
@@ -121,7 +128,8 @@ func (v *store) memberID(ctx context.Context, on execer) (id string, err error) 
 const planFields = "`number`, `uuid`, `state`, `coordinator`, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `begun`), " +
 	"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `changed`), `interleave`, `block`, `members`, `previous`, `ballot`"
 
-// plans reads all plans that this server knows, in the order of their numbers. Without the table there are none.
+// plans reads all plans that this server knows, in the order of their numbers. Without the table
+// there are none.
 func (v *store) plans(ctx context.Context, on querier) ([]Plan, error) {
 	rows, err := on.QueryContext(ctx, "SELECT "+planFields+" FROM "+v.table.plan+" ORDER BY `number`")
 	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
@@ -167,7 +175,8 @@ func scanPlan(from interface{ Scan(...any) error }) (p Plan, err error) {
 	return p, err
 }
 
-// savePlan writes a plan, whatever this server had under its number. Begun is the server's clock if it is zero, and so is Changed always.
+// savePlan writes a plan, whatever this server had under its number. Begun is the server's clock if
+// it is zero, and so is Changed always.
 func (v *store) savePlan(ctx context.Context, on execer, p *Plan) error {
 	members, err := json.Marshal(p.Members)
 	if err != nil {
@@ -201,8 +210,9 @@ func readMembers(text string) (all []Member, err error) {
 	return all, nil
 }
 
-// planFloor is the number that no member may give of a name under a plan, nor any below: that of the name, or of all that were not known when
-// the plan was made. It is 0 if the plan says nothing of it.
+// planFloor is the number that no member may give of a name under a plan, nor any below: that of
+// the name, or of all that were not known when the plan was made. It is 0 if the plan says nothing
+// of it.
 func (v *store) planFloor(ctx context.Context, on execer, plan uint64, name string) (floor uint64, err error) {
 	err = on.QueryRowContext(ctx, "SELECT COALESCE((SELECT f.`floor` FROM "+v.table.start+" AS f WHERE f.`plan` = p.`number` AND f.`name` = ?), p.`floor`, 0) FROM "+
 		v.table.plan+" AS p WHERE p.`number` = ?", name, plan).Scan(&floor)

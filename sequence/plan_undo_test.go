@@ -13,7 +13,8 @@ import (
 	"seqproxy/sequence/change"
 )
 
-// nothingIsLeft makes sure that no change is open, and that exactly the members of the plan in force give numbers.
+// nothingIsLeft makes sure that no change is open, and that exactly the members of the plan in
+// force give numbers.
 func (e *planEstate) nothingIsLeft(t *testing.T, h *givenEver, name string) Plan {
 	t.Helper()
 	other := e.open(t)
@@ -40,7 +41,8 @@ func (e *planEstate) nothingIsOpen(t *testing.T, other *Sequences) (now Plan) {
 	return now
 }
 
-// endLeft has a proxy end the change that is open, and make none, and returns the plan that is in force then.
+// endLeft has a proxy end the change that is open, and make none, and returns the plan that is in
+// force then.
 func (e *planEstate) endLeft(ctx context.Context, other *Sequences) (now Plan, err error) {
 	return other.planned(ctx, func(c *change.Coordinator) error {
 		_, open, err := c.Current()
@@ -62,7 +64,8 @@ func (e *planEstate) toggled(now Plan, i int) PlanChange {
 	return PlanChange{Add: e.addr(i)}
 }
 
-// The admin's connection is cut, or he gives up, after every step in turn. The change is made or undone, and no member stays frozen.
+// The admin's connection is cut, or he gives up, after every step in turn. The change is made or
+// undone, and no member stays frozen.
 func TestAChangeWhoseAdminLeavesIsMadeOrUndone(t *testing.T) {
 	for _, how := range []string{InterleaveBlock, InterleaveStep} {
 		t.Run(how, func(t *testing.T) {
@@ -122,7 +125,8 @@ func (e *planEstate) opened(t *testing.T) (n int) {
 	return n
 }
 
-// A member dies frozen, in the middle of a change that is undone without it. When it is back it gives numbers, although nobody says anything.
+// A member dies frozen, in the middle of a change that is undone without it. When it is back it
+// gives numbers, although nobody says anything.
 func TestAMemberThatComesBackFrozenGoesOnByItself(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
@@ -173,7 +177,8 @@ func TestAMemberThatComesBackFrozenGoesOnByItself(t *testing.T) {
 	}
 }
 
-// While a change runs, the log of its proxy and what any proxy shows tell how far it is, on which server and since when.
+// While a change runs, the log of its proxy and what any proxy shows tell how far it is, on which
+// server and since when.
 func TestAChangeTellsHowFarItIs(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 100})
 	core, logs := observer.New(zap.InfoLevel)

@@ -23,7 +23,8 @@ func (e *planEstate) cutAtDecision(t *testing.T, asked PlanChange, last int, los
 	return e.change(t, s, asked)
 }
 
-// diesAfter begins a change whose coordinator ends after a step on a server, as if it had been killed.
+// diesAfter begins a change whose coordinator ends after a step on a server, as if it had been
+// killed.
 func (e *planEstate) diesAfter(t *testing.T, asked PlanChange, step string, i int) {
 	t.Helper()
 	s := e.open(t)
@@ -65,7 +66,8 @@ func (e *planEstate) whoeverGives(t *testing.T, h *givenEver, times int) {
 	}
 }
 
-// A removed member is lost at the decision, and does not know that it has left. A change that would add it again is aborted: it stays frozen, as it would give the numbers of others.
+// A removed member is lost at the decision, and does not know that it has left. A change that would
+// add it again is aborted: it stays frozen, as it would give the numbers of others.
 func TestAMemberThatWasRemovedStaysFrozenWhereItIsNotAddedAgain(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
@@ -86,7 +88,8 @@ func TestAMemberThatWasRemovedStaysFrozenWhereItIsNotAddedAgain(t *testing.T) {
 	e.whoeverGives(t, h, 3)
 }
 
-// A member is brought to a plan, and was never told that an older change, which it had accepted, was decided. That is no veto: one that this change removed stays frozen.
+// A member is brought to a plan, and was never told that an older change, which it had accepted,
+// was decided. That is no veto: one that this change removed stays frozen.
 func TestAMemberThatWasOvertakenVetoesNoOlderChange(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
@@ -162,7 +165,8 @@ func TestWhoSleptTakesNoMemberThatWasOvertakenForAVeto(t *testing.T) {
 	e.wantFrozen(t, 3, "photos")
 }
 
-// A member that stays has forgotten the change, as it was restored, and the one that is removed cannot be asked, which may know that it is decided: nobody goes on.
+// A member that stays has forgotten the change, as it was restored, and the one that is removed
+// cannot be asked, which may know that it is decided: nobody goes on.
 func TestTheRemovedOneMayTellThatAChangeIsDecided(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)

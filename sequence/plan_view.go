@@ -18,7 +18,8 @@ import (
 
 // This file is how a process learns which plan is in force, and how the first one is made.
 
-// ready returns the members in use. It asks which they are before the first use, if several are configured.
+// ready returns the members in use. It asks which they are before the first use, if several are
+// configured.
 func (a *servers) ready(ctx context.Context) (*view, error) {
 	if w := a.view.Load(); w.settled {
 		return w, nil
@@ -33,7 +34,8 @@ func (a *servers) ready(ctx context.Context) (*view, error) {
 	return a.readLocked(ctx, true)
 }
 
-// reread asks the servers again which plan is in force, after one of them obeyed another one than that of old.
+// reread asks the servers again which plan is in force, after one of them obeyed another one than
+// that of old.
 func (a *servers) reread(ctx context.Context, old *view) error {
 	if err := a.changing.acquire(ctx); err != nil {
 		return fmt.Errorf("wait for the plan of the sequence servers: %w", err)
@@ -52,8 +54,9 @@ type probe struct {
 	err error
 }
 
-// inForce is the plan that the server obeys; nil if it obeys none, or does not know it. It may know a proposal of the same number that another server obeys a plan of: nobody knew of the one
-// when the other was made.
+// inForce is the plan that the server obeys; nil if it obeys none, or does not know it. It may know
+// a proposal of the same number that another server obeys a plan of: nobody knew of the one when
+// the other was made.
 func (p *probe) inForce() *Plan {
 	at := slices.IndexFunc(p.Plans, func(known Plan) bool { return known.Number == p.Plan && known.State == PlanInForce })
 	if at < 0 {
@@ -135,8 +138,10 @@ func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
 	return a.enterLocked(plan, probes)
 }
 
-// refuseOlder keeps this process from going back to an older plan than it knows of, by which a member would give the numbers of others, while some members of the newer one cannot be
-// asked: those that can were restored from a backup, and take that plan over from one of the others. Where all say so all were restored, and there is no newer one any more.
+// refuseOlder keeps this process from going back to an older plan than it knows of, by which a
+// member would give the numbers of others, while some members of the newer one cannot be asked:
+// those that can were restored from a backup, and take that plan over from one of the others. Where
+// all say so all were restored, and there is no newer one any more.
 func (a *servers) refuseOlder(number uint64, probes []probe) error {
 	now := a.view.Load()
 	if !now.settled || number >= now.plan.Number {
@@ -173,7 +178,8 @@ func (a *servers) probe(ctx context.Context, known []*server) []probe {
 	return probes
 }
 
-// enterLocked takes over a plan. Each member learns its place before anybody sees the plan. a.changing is held.
+// enterLocked takes over a plan. Each member learns its place before anybody sees the plan.
+// a.changing is held.
 func (a *servers) enterLocked(plan *Plan, probes []probe) (*view, error) {
 	now := a.view.Load()
 	w := &view{settled: true, plan: *plan}
@@ -224,8 +230,8 @@ func checkShare(h *segment.Share) error {
 	return nil
 }
 
-// serverLocked is the server of a member: the one that says so, the one of the configuration at one of its addresses, or one that is
-// reached with the account of the first.
+// serverLocked is the server of a member: the one that says so, the one of the configuration at one
+// of its addresses, or one that is reached with the account of the first.
 func (a *servers) serverLocked(m Member, probes []probe) (*server, error) {
 	if i := slices.IndexFunc(probes, func(p probe) bool { return p.ID == m.ID }); i >= 0 {
 		return a.all[i], nil
@@ -265,7 +271,8 @@ func (a *servers) warnLocked(w *view) {
 		zap.Strings("only_in_plan", missing), zap.Strings("only_in_config", more))
 }
 
-// errNoPlan is the finding where several servers are configured that do not divide the numbers yet. Which of them counts is not guessed.
+// errNoPlan is the finding where several servers are configured that do not divide the numbers yet.
+// Which of them counts is not guessed.
 func (a *servers) errNoPlan() error {
 	return &UnfitError{
 		Server: a.name(), Finding: "several are configured that do not divide the numbers yet",
@@ -274,7 +281,8 @@ func (a *servers) errNoPlan() error {
 	}
 }
 
-// firstPlanLocked makes the first plan of the servers that are configured, whose rows show that they count in steps. a.changing is held.
+// firstPlanLocked makes the first plan of the servers that are configured, whose rows show that
+// they count in steps. a.changing is held.
 func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, error) {
 	for i := range probes {
 		if probes[i].err != nil {
@@ -366,7 +374,8 @@ func (a *servers) joinFirstPlan(ctx context.Context, v *server, plan *Plan, posi
 	})
 }
 
-// mayJoin locks a server's place in plans and its counters, and makes sure that it can be a member of the first one.
+// mayJoin locks a server's place in plans and its counters, and makes sure that it can be a member
+// of the first one.
 func (v *server) mayJoin(ctx context.Context, tx *sql.Tx, among []*server, plan *Plan, position int) error {
 	var before uint64
 	err := tx.QueryRowContext(ctx, "SELECT `plan` FROM "+v.table.member+" WHERE `one` = 1 FOR UPDATE").Scan(&before)
@@ -379,7 +388,8 @@ func (v *server) mayJoin(ctx context.Context, tx *sql.Tx, among []*server, plan 
 	return v.fitsPlan(ctx, tx, among, plan, position, " FOR UPDATE")
 }
 
-// fitsPlan makes sure that a server's counters are such that it can be the member at a position of the first plan. locking may be " FOR UPDATE".
+// fitsPlan makes sure that a server's counters are such that it can be the member at a position of
+// the first plan. locking may be " FOR UPDATE".
 func (v *server) fitsPlan(ctx context.Context, on querier, among []*server, plan *Plan, position int, locking string) error {
 	rows, err := on.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+v.table.full+locking)
 	if err != nil {

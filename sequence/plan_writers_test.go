@@ -22,8 +22,9 @@ func counted(ctx context.Context, conn *sql.Conn, step uint64) (uint64, error) {
 	return uint64(id), err
 }
 
-// Applications count in the rows themselves while the set of servers changes: one after the other, in a transaction that is open when the freeze comes, and on a snapshot from before it. What
-// they got before is given by nobody again, and from the freeze on they get nothing.
+// Applications count in the rows themselves while the set of servers changes: one after the other,
+// in a transaction that is open when the freeze comes, and on a snapshot from before it. What they
+// got before is given by nobody again, and from the freeze on they get nothing.
 func TestApplicationsThatCountWhileTheRowsAreFrozen(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t, steadySize(5), patience(30*time.Second), withDirectWriters, inSteps)
@@ -65,7 +66,8 @@ func TestApplicationsThatCountWhileTheRowsAreFrozen(t *testing.T) {
 				t.Error(err)
 			}
 			applications.Go(func() {
-				// information_schema.INNODB_TRX is not read anew where somebody asks more often than ten times a second.
+				// information_schema.INNODB_TRX is not read anew where somebody asks more often
+				// than ten times a second.
 				for deadline := time.Now().Add(8 * time.Second); !waited && time.Now().Before(deadline); time.Sleep(150 * time.Millisecond) {
 					const waiting = "SELECT COUNT(*) > 0 FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE ?"
 					if err := e.places[1].db.QueryRow(waiting, "%"+e.places[1].schema+"%FOR UPDATE%").Scan(&waited); err != nil {
@@ -78,7 +80,8 @@ func TestApplicationsThatCountWhileTheRowsAreFrozen(t *testing.T) {
 				}
 			})
 		case step == change.Frozen && address == e.addr(1):
-			if n, err := counted(ctx, before, 2); !hasCode(err, 1690) && !hasCode(err, 1020) { // the second where a snapshot is all that may be changed
+			if n, err := counted(ctx, before, 2); !hasCode(err, 1690) && !hasCode(err, 1020) {
+				// the second where a snapshot is all that may be changed
 				t.Errorf("on a snapshot from before the freeze: got %d, %v, want error 1690", n, err)
 			}
 			if _, err := before.ExecContext(ctx, "ROLLBACK"); err != nil {
@@ -153,7 +156,8 @@ func TestNumbersGoOnAfterAFirstChangeThatWasUndone(t *testing.T) {
 		t.Fatal("the change succeeded")
 	}
 	s.planHook = nil
-	if _, err := e.endLeft(t.Context(), s); err != nil && !errors.As(err, new(*PlanError)) { // there may be none any more
+	if _, err := e.endLeft(t.Context(), s); err != nil && !errors.As(err, new(*PlanError)) {
+		// there may be none any more
 		t.Fatal(err)
 	}
 	takes()

@@ -9,11 +9,13 @@ import (
 	"syscall"
 )
 
-// A proxy that was killed leaves its entry among the proxies. Whoever is started after it on the same machine can tell that it is dead, and
-// removes the entry, so that a restart that goes down needs nobody's help after a crash.
+// A proxy that was killed leaves its entry among the proxies. Whoever is started after it on the
+// same machine can tell that it is dead, and removes the entry, so that a restart that goes down
+// needs nobody's help after a crash.
 
-// processName says which process this is, of all there ever were: the machine's boot, the namespace of process numbers, the number, and when it
-// was started, since numbers are used again. It is empty if the system does not tell.
+// processName says which process this is, of all there ever were: the machine's boot, the namespace
+// of process numbers, the number, and when it was started, since numbers are used again. It is
+// empty if the system does not tell.
 func processName() string {
 	place, pid := processPlace(), os.Getpid()
 	started, ok := processStart(pid)
@@ -39,13 +41,15 @@ func processPlace() string {
 	return strings.TrimSpace(string(boot)) + " " + namespace
 }
 
-// processStart is when a process was started, by the kernel's clock; false if there is no such process, it has ended, or the system hides it.
+// processStart is when a process was started, by the kernel's clock; false if there is no such
+// process, it has ended, or the system hides it.
 func processStart(pid int) (string, bool) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return "", false
 	}
-	// https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html: the second field, in brackets, may hold anything.
+	// https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html: the second field, in brackets,
+	// may hold anything.
 	_, rest, _ := strings.Cut(string(stat)[strings.LastIndexByte(string(stat), ')')+1:], " ")
 	fields := strings.Fields(rest)
 	const started = 22 - 3
@@ -55,7 +59,8 @@ func processStart(pid int) (string, bool) {
 	return fields[started], true
 }
 
-// processIsDead reports whether a process by its processName is certainly dead. It is false of one elsewhere.
+// processIsDead reports whether a process by its processName is certainly dead. It is false of one
+// elsewhere.
 func processIsDead(name string) bool {
 	fields := strings.Fields(name)
 	if len(fields) != 4 || fields[0]+" "+fields[1] != processPlace() {

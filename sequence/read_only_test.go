@@ -21,10 +21,12 @@ func readOnlyStarts(s *mysqltest.Server) []readOnlyStart {
 	return append(all, readOnlyStart{"--super-read-only", "it is read only"}, readOnlyStart{"--innodb-force-recovery=1", "innodb_force_recovery"})
 }
 
-// A server that was started so that nobody can write there is refused at once, and told as what it is. It is used when that is over.
+// A server that was started so that nobody can write there is refused at once, and told as what it
+// is. It is used when that is over.
 func TestServerThatWasStartedReadOnlyIsRefusedUntilItIsWritable(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 0})
-	s := p.open(t, patience(time.Minute), steadySize(2)) // in use, and has a table to be registered in
+	// in use, and has a table to be registered in
+	s := p.open(t, patience(time.Minute), steadySize(2))
 	last := mustTake(t, s, "photos", 1)
 	for _, way := range readOnlyStarts(p.server) {
 		if err := p.server.RestartWith(way.option); err != nil {
@@ -56,8 +58,8 @@ func TestServerThatWasStartedReadOnlyIsRefusedUntilItIsWritable(t *testing.T) {
 	}
 }
 
-// The primary of a group becomes read only while proxies hold connections to it, in each way that servers have, and the other node is promoted:
-// numbers go on there.
+// The primary of a group becomes read only while proxies hold connections to it, in each way that
+// servers have, and the other node is promoted: numbers go on there.
 func TestAPrimaryThatBecomesReadOnlyIsLeft(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	e.Nodes[0].Exec(t, "CREATE USER seq@'%' IDENTIFIED BY 'hush-hush'", "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON app.* TO seq@'%'")

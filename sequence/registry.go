@@ -16,23 +16,25 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// createProxies makes the table of the proxies that may hold numbers. `version` is that of the last change (of the options table)
-// that the proxy has seen and obeys.
+// createProxies makes the table of the proxies that may hold numbers. `version` is that of the last
+// change (of the options table) that the proxy has seen and obeys.
 const createProxies = "CREATE TABLE IF NOT EXISTS %s (`id` char(26) CHARACTER SET ascii NOT NULL, `host` varchar(255) CHARACTER SET utf8mb4 NOT NULL, " +
 	"`process` varchar(255) CHARACTER SET ascii NOT NULL DEFAULT '', " +
 	"`since` datetime(6) NOT NULL, `heartbeat` datetime(6) NOT NULL, `version` bigint unsigned NOT NULL, " +
 	"`sequences` int unsigned NOT NULL DEFAULT 0, `held` bigint unsigned NOT NULL DEFAULT 0, PRIMARY KEY (`id`)) ENGINE=InnoDB"
 
-// registry is this process's entry among the proxies of one server. With all members it has the same id.
+// registry is this process's entry among the proxies of one server. With all members it has the
+// same id.
 type registry struct {
 	id       string
 	host     string
 	anywhere *atomic.Bool // this process has registered with any of them: then it does with all
 
-	making  lock          // held while the entry is made
-	listed  atomic.Bool   // the entry was made: numbers may be reserved
-	missing atomic.Bool   // a reservation found no entry
-	on      atomic.Uint64 // the node that has the entry, as nodes.changes. Another one may have lost it.
+	making  lock        // held while the entry is made
+	listed  atomic.Bool // the entry was made: numbers may be reserved
+	missing atomic.Bool // a reservation found no entry
+	// the node that has the entry, as nodes.changes. Another one may have lost it.
+	on atomic.Uint64
 }
 
 func newRegistry() registry {
@@ -53,13 +55,14 @@ func (g *registry) entry() string {
 
 // Proxy is one that may hold numbers in memory.
 type Proxy struct {
-	ID        string
-	Host      string        // "web3, process 4711"
-	Since     time.Time     // when it registered, UTC by the sequence server's clock
-	Silent    time.Duration // since its last heartbeat; below 0 where the server's clock went back after it
-	Version   uint64        // of the last change that it obeys
-	Sequences uint64        // that it has in use
-	Cached    uint64        // numbers that it held at the heartbeat
+	ID    string
+	Host  string    // "web3, process 4711"
+	Since time.Time // when it registered, UTC by the sequence server's clock
+	// since its last heartbeat; below 0 where the server's clock went back after it
+	Silent    time.Duration
+	Version   uint64 // of the last change that it obeys
+	Sequences uint64 // that it has in use
+	Cached    uint64 // numbers that it held at the heartbeat
 
 	process string // processName of it
 	timing  *timing
@@ -68,10 +71,12 @@ type Proxy struct {
 // stale reports whether it missed heartbeats: it is gone, or cut off.
 func (p *Proxy) stale() bool { return p.Silent > p.timing.stale }
 
-// early reports whether its last heartbeat is of a time to come: the server's clock went back, and it has given none since.
+// early reports whether its last heartbeat is of a time to come: the server's clock went back, and
+// it has given none since.
 func (p *Proxy) early() bool { return p.Silent < -p.timing.beat }
 
-// enlist registers this process before it reserves its first numbers, so that others know who may hold some. Without an entry it reserves nothing. A fail-over may have lost the entry: then it is
+// enlist registers this process before it reserves its first numbers, so that others know who may
+// hold some. Without an entry it reserves nothing. A fail-over may have lost the entry: then it is
 // made again at once.
 func (v *server) enlist(ctx context.Context) error {
 	g := &v.registry
@@ -125,9 +130,11 @@ func (st *store) removeDead(ctx context.Context) error {
 	return nil
 }
 
-// beat tells the others that this process lives, and which changes it obeys. That is told only where they are the last ones: they may have been read on another node, or
-// before the table was restored, and be lost. There they say nothing about what is obeyed of the changes since. It reports as listed false if the entry is gone: then somebody
-// believes that this process holds nothing.
+// beat tells the others that this process lives, and which changes it obeys. That is told only
+// where they are the last ones: they may have been read on another node, or before the table was
+// restored, and be lost. There they say nothing about what is obeyed of the changes since. It
+// reports as listed false if the entry is gone: then somebody believes that this process holds
+// nothing.
 func (v *server) beat(ctx context.Context, seen moment, sequences int, held uint64) (told, listed bool, err error) {
 	g := &v.registry
 	if !g.listed.Load() {
@@ -149,14 +156,17 @@ func (v *server) beat(ctx context.Context, seen moment, sequences int, held uint
 	g.listed.Store(false)
 	g.making.release()
 	if g.on.Load() != v.nodes.changes.Load() {
-		return false, true, v.enlist(ctx) // a fail-over lost it; a restart there since was obeyed just now
+		// a fail-over lost it; a restart there since was obeyed just now
+		return false, true, v.enlist(ctx)
 	}
 	return false, false, nil
 }
 
-// beatOnce writes the heartbeat of an entry that was made. Both questions go to one server: a change that is made there in between has a higher version than what is told.
+// beatOnce writes the heartbeat of an entry that was made. Both questions go to one server: a
+// change that is made there in between has a higher version than what is told.
 func (v *server) beatOnce(ctx context.Context, seen moment, sequences int, held uint64) (told, listed bool, err error) {
-	now, node := v.nodes.current.Load(), v.nodes.changes.Load() // before there is a connection, which leads to that node or a later one
+	// before there is a connection, which leads to that node or a later one
+	now, node := v.nodes.current.Load(), v.nodes.changes.Load()
 	conn, err := v.conn(ctx)
 	if err != nil {
 		return false, false, fmt.Errorf("write the heartbeat: %w", err)
@@ -185,7 +195,8 @@ func (v *server) beatOnce(ctx context.Context, seen moment, sequences int, held 
 	return told, n == 1, err
 }
 
-// leave removes this process's entry: it holds nothing any more. One that it has not made itself may have been taken over from another member.
+// leave removes this process's entry: it holds nothing any more. One that it has not made itself
+// may have been taken over from another member.
 func (v *server) leave(ctx context.Context) error {
 	_, err := v.pool().ExecContext(ctx, "DELETE FROM "+v.table.proxies+" WHERE `id` = ?", v.registry.id)
 	if err == nil || !v.registry.listed.Load() && errors.As(err, new(*mysql.MySQLError)) {
@@ -194,7 +205,8 @@ func (v *server) leave(ctx context.Context) error {
 	return fmt.Errorf("remove this proxy from table %s; until then ALTER SEQUENCE ... RESTART ... FORCE is refused: %w", v.table.proxies, err)
 }
 
-// leave removes this process's entries, also those on members that it has not heard of yet: a plan that was started meanwhile has taken them over.
+// leave removes this process's entries, also those on members that it has not heard of yet: a plan
+// that was started meanwhile has taken them over.
 func (a *servers) leave(ctx context.Context) (err error) {
 	if !a.registered.Load() {
 		return nil
@@ -220,7 +232,8 @@ func (a *servers) isOutdated(ctx context.Context, w *view) bool {
 	return slices.Contains(other, true)
 }
 
-// Proxies lists the proxies that are registered with the sequence server, in the order in which they came. Errors are those of List.
+// Proxies lists the proxies that are registered with the sequence server, in the order in which
+// they came. Errors are those of List.
 func (s *Sequences) Proxies(ctx context.Context) ([]Proxy, error) {
 	if !s.begin() {
 		return nil, ErrClosed

@@ -23,7 +23,8 @@ func registeredOn(t *testing.T, p place, s *Sequences) bool {
 	return n == 1
 }
 
-// wantHeld makes a change that needs that nobody holds numbers, and wants it refused because of one proxy.
+// wantHeld makes a change that needs that nobody holds numbers, and wants it refused because of one
+// proxy.
 func wantHeld(t *testing.T, s *Sequences, name string, a Alteration, by *Sequences) {
 	t.Helper()
 	ctx, stop := context.WithTimeoutCause(t.Context(), 2*time.Second, errPatience)
@@ -50,7 +51,8 @@ func alterAtLast(t *testing.T, s *Sequences, name string, a Alteration) {
 	})
 }
 
-// A proxy that holds numbers hears nothing any more, while the sequence servers are others from one moment to the next. It is waited for all the same.
+// A proxy that holds numbers hears nothing any more, while the sequence servers are others from one
+// moment to the next. It is waited for all the same.
 func TestAProxyThatDoesNotHearOfOtherServersIsWaitedFor(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -143,7 +145,8 @@ func TestAProxyThatDoesNotHearOfOtherServersIsWaitedFor(t *testing.T) {
 	}
 }
 
-// A proxy that takes no numbers any more is known to servers that are added, and confirms there what it obeys. When it stops in order nobody waits for it.
+// A proxy that takes no numbers any more is known to servers that are added, and confirms there
+// what it obeys. When it stops in order nobody waits for it.
 func TestAProxyIsRegisteredWithAllServersUntilItStops(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
 	a, b, idle := e.open(t, steadySize(10), patience(30*time.Second)), e.open(t, steadySize(10)), e.open(t)
@@ -222,7 +225,8 @@ func TestAServerThatIsAddedAgainKnowsTheProxiesOfToday(t *testing.T) {
 	}
 }
 
-// A proxy may be registered with one server alone, that others have left out, or that goes away in the middle. Then it is not known who holds numbers.
+// A proxy may be registered with one server alone, that others have left out, or that goes away in
+// the middle. Then it is not known who holds numbers.
 func TestAServerThatIsLeftOutIsAskedWhoHoldsNumbers(t *testing.T) {
 	f := newFleet(t, 2)
 	a, b := f.open(t, blocks(50), steadySize(20), patience(30*time.Second)), f.open(t, blocks(50), steadySize(20))
@@ -253,10 +257,12 @@ func TestAServerThatIsLeftOutIsAskedWhoHoldsNumbers(t *testing.T) {
 	alterAtLast(t, a, "photos", Alteration{Order: new(true)})
 }
 
-// While a sequence server does not say who is registered there, nothing is promised that needs that nobody holds numbers.
+// While a sequence server does not say who is registered there, nothing is promised that needs that
+// nobody holds numbers.
 func TestNothingIsPromisedWhileAServerDoesNotSayWhoHoldsNumbers(t *testing.T) {
 	f := newFleet(t, 2)
-	a := f.open(t, blocks(50), steadySize(20), patience(time.Second)) // the first number, on busy servers, may take longer
+	// the first number, on busy servers, may take longer
+	a := f.open(t, blocks(50), steadySize(20), patience(time.Second))
 	createOn(t, a, "photos")
 	eventually(t, "it has numbers", func() bool {
 		_, err := a.Take(t.Context(), []byte("photos"), 1)

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// A proxy that was killed is not waited for once another was started on its machine. One elsewhere may live.
+// A proxy that was killed is not waited for once another was started on its machine. One elsewhere
+// may live.
 func TestEntriesOfProxiesThatDiedHereAreRemoved(t *testing.T) {
 	child := exec.Command("sleep", "60")
 	if err := child.Start(); err != nil {
@@ -32,7 +33,8 @@ func TestEntriesOfProxiesThatDiedHereAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	dead := strings.Join([]string{fields[0], fields[1], strconv.Itoa(ended.Process.Pid), started}, " ")
-	again := strings.Join([]string{fields[0], fields[1], fields[2], "17"}, " ") // its number is another's now
+	// its number is another's now
+	again := strings.Join([]string{fields[0], fields[1], fields[2], "17"}, " ")
 	elsewhere := strings.Join([]string{"another-boot", fields[1], strconv.Itoa(ended.Process.Pid), started}, " ")
 
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
@@ -74,7 +76,8 @@ func TestEntriesOfProxiesThatDiedHereAreRemoved(t *testing.T) {
 	}
 }
 
-// The first reservations of a proxy wait for its entry. Where the server does not make it, each waits for as long as it may, and not for those before it, too.
+// The first reservations of a proxy wait for its entry. Where the server does not make it, each
+// waits for as long as it may, and not for those before it, too.
 func TestNobodyWaitsForTheEntryLongerThanItsOwnTime(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t)

@@ -15,7 +15,8 @@ import (
 // maxAttempts bounds what one reservation does by itself before its caller's backoff takes over.
 const maxAttempts = 6
 
-// mayRetry waits before a further attempt, after the attempt-th has failed. It is false if that was the last one, or ctx is done.
+// mayRetry waits before a further attempt, after the attempt-th has failed. It is false if that was
+// the last one, or ctx is done.
 func (l *link) mayRetry(ctx context.Context, attempt int) bool {
 	return attempt < maxAttempts && pause(ctx, jitter(l.timing.conflict<<attempt))
 }
@@ -109,7 +110,8 @@ func (a *servers) remedy(ctx context.Context, v *server, name string, epoch uint
 			v.counters.lose(name, returnedOr(UnusedAlter, done), seg.Remaining())
 		}
 	case remedyAwait:
-		v.registry.missing.Store(true) // the next sign of life finds that out, gives up what is held, and has the entry made again
+		// the next sign of life finds that out, gives up what is held, and has the entry made again
+		v.registry.missing.Store(true)
 	case remedyLift:
 		return d.n, a.lift(ctx, v, name, max(t.mark, v.marks.of(name)), t.row)
 	case remedyFit:

@@ -90,7 +90,8 @@ func TestTwoProxiesAndAnApplicationShareOneCounter(t *testing.T) {
 		}
 	})
 	wg.Wait()
-	if got, want := book.count(), 2*4*5995+300; got != want { // 1500 takes of 1 to 7 in turn are 5995 numbers
+	if got, want := book.count(), 2*4*5995+300; got != want {
+		// 1500 takes of 1 to 7 in turn are 5995 numbers
 		t.Errorf("got %d distinct numbers, want %d", got, want)
 	}
 }
@@ -266,7 +267,8 @@ func TestCloseGivesBackOnlyWhereNobodyReservedAfter(t *testing.T) {
 		t.Fatal(err)
 	}
 	settled(t, s, "shared")
-	p.exec(t, "UPDATE sequence SET id = id + 5 WHERE name = 'shared'") // an application that counts there itself
+	// an application that counts there itself
+	p.exec(t, "UPDATE sequence SET id = id + 5 WHERE name = 'shared'")
 	if err := s.Close(context.Background()); err != nil {
 		t.Fatalf("Close: %v", err)
 	}
@@ -303,7 +305,8 @@ func TestCloseGivesBackOnlyWhereNobodyReservedAfter(t *testing.T) {
 	}
 }
 
-// Callers take numbers all the time while a proxy is closed: what is given back is what none of them has, and nothing of it is lost.
+// Callers take numbers all the time while a proxy is closed: what is given back is what none of
+// them has, and nothing of it is lost.
 func TestCloseGivesBackNothingThatACallerHas(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	var book ledger

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// A proxy hears at one time that a sequence was dropped and made again in other letters, which the server takes for the same name. What it holds is the other one's.
+// A proxy hears at one time that a sequence was dropped and made again in other letters, which the
+// server takes for the same name. What it holds is the other one's.
 func TestASequenceThatWasMadeAgainInOtherLettersEndsWhatIsHeld(t *testing.T) {
 	for name, again := range map[string]string{"case": "photos", "an accent": "Phótos"} {
 		t.Run(name, func(t *testing.T) {
@@ -57,7 +58,8 @@ func TestASequenceThatWasMadeAgainInOtherLettersEndsWhatIsHeld(t *testing.T) {
 	}
 }
 
-// A row that was read before a change was heard makes no cache: that one would be none of those which are brought in line.
+// A row that was read before a change was heard makes no cache: that one would be none of those
+// which are brought in line.
 func TestNoCacheIsMadeOfARowThatWasFoundBeforeAChange(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "users": 0})
 	s := p.open(t)
@@ -73,7 +75,8 @@ func TestNoCacheIsMadeOfARowThatWasFoundBeforeAChange(t *testing.T) {
 	}
 }
 
-// Thousands of rows that are gone, as from a server that was away, are asked about in few statements.
+// Thousands of rows that are gone, as from a server that was away, are asked about in few
+// statements.
 func TestNamesWithoutARowAreAskedAboutTogether(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"Photos": 0, "exact": 0})
 	s := p.open(t)

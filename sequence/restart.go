@@ -13,7 +13,8 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// RegisteredError: a sequence is not restarted and continues where it was, because other proxies are registered and may hold numbers of it.
+// RegisteredError: a sequence is not restarted and continues where it was, because other proxies
+// are registered and may hold numbers of it.
 type RegisteredError struct {
 	Sequence string
 	Table    string  // "`app`.`sequence_proxy`"
@@ -27,7 +28,8 @@ func (e *RegisteredError) Error() string {
 	return text.String()
 }
 
-// restart has a sequence continue at a lower number, if no other proxy is registered: one that is not gives no numbers.
+// restart has a sequence continue at a lower number, if no other proxy is registered: one that is
+// not gives no numbers.
 func (s *Sequences) restart(ctx context.Context, name string, a Alteration) (Altered, error) {
 	r, stop := s.requestWithin(ctx, s.timing.confirm)
 	defer stop()
@@ -56,10 +58,10 @@ func (s *Sequences) restart(ctx context.Context, name string, a Alteration) (Alt
 	return Altered{Next: done.anchor, Cycle: done.def.Cycle}, nil
 }
 
-// restart lowers the row of a single server in one transaction, in which no other proxy is registered. The
-// row comes first: who reserves waits for it, or has reserved before, and so was registered before.
-// tenured reports whether all proxies have had the time to register with the node in use. Where the
-// outcome is unknown it returns the row as it may be, too.
+// restart lowers the row of a single server in one transaction, in which no other proxy is
+// registered. The row comes first: who reserves waits for it, or has reserved before, and so was
+// registered before. tenured reports whether all proxies have had the time to register with the
+// node in use. Where the outcome is unknown it returns the row as it may be, too.
 func (a *servers) restart(ctx context.Context, name string, change Alteration, tenured func() bool) (done row, was uint64, err error) {
 	err = a.under(ctx, func(w *view) error {
 		if w.several() {

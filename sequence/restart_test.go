@@ -15,7 +15,8 @@ import (
 
 func down(n uint64) Alteration { return Alteration{Restart: ref(n), Force: true} }
 
-// beginAgain has a sequence begin again at a number although another proxy is registered, which is said to be gone for good and is not. db is where proxies are registered.
+// beginAgain has a sequence begin again at a number although another proxy is registered, which is
+// said to be gone for good and is not. db is where proxies are registered.
 func beginAgain(t *testing.T, db *sql.DB, s *Sequences, name string, n uint64) {
 	t.Helper()
 	within(t, 2*time.Minute, name+" begins again", func() bool {
@@ -79,7 +80,8 @@ func TestRestartOnlyRaisesUnlessItIsForced(t *testing.T) {
 	}
 }
 
-// A sequence does not begin again while another proxy is registered, which may hold numbers of it: whether that lives, is silent, or has died.
+// A sequence does not begin again while another proxy is registered, which may hold numbers of it:
+// whether that lives, is silent, or has died.
 func TestASequenceDoesNotBeginAgainBesideAnotherProxy(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	a, b := p.open(t, steadySize(10)), p.open(t, steadySize(10))
@@ -107,7 +109,8 @@ func TestASequenceDoesNotBeginAgainBesideAnotherProxy(t *testing.T) {
 	wantTaken(t, a, "photos", 1)
 }
 
-// A proxy registers while a sequence begins again. It comes before that, which is refused then, or after it, and takes numbers of the new beginning.
+// A proxy registers while a sequence begins again. It comes before that, which is refused then, or
+// after it, and takes numbers of the new beginning.
 func TestAProxyThatRegistersWhileASequenceBeginsAgainTakesNoNumberOfBefore(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 5000})
 	a := p.open(t, steadySize(10))
@@ -150,7 +153,8 @@ func TestAProxyThatRegistersWhileASequenceBeginsAgainTakesNoNumberOfBefore(t *te
 	t.Logf("%d of 12 times it began again", restarts)
 }
 
-// A proxy of which the entry is gone reserves nothing before it has another one, and gives up what it holds.
+// A proxy of which the entry is gone reserves nothing before it has another one, and gives up what
+// it holds.
 func TestAProxyWithoutAnEntryReservesNothing(t *testing.T) {
 	for name, order := range map[string]bool{"cached": false, "ORDER": true} {
 		t.Run(name, func(t *testing.T) {
@@ -199,8 +203,8 @@ func TestAnAccountThatMayNotRegisterGivesNoNumbers(t *testing.T) {
 	}
 }
 
-// The server is killed at any moment of restarts, and always the sequence goes on, with no number given twice after the last
-// restart that was done.
+// The server is killed at any moment of restarts, and always the sequence goes on, with no number
+// given twice after the last restart that was done.
 func TestRestartSurvivesTheServersCrash(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 0})
 	a := p.open(t, steadySize(5), patience(10*time.Second))
@@ -284,9 +288,10 @@ func TestTheErrorAboutAProxyThatMayHoldNumbersNamesTheWayOut(t *testing.T) {
 	mustTake(t, a, "photos", 1)
 	remove := "DELETE FROM " + newTable(p.schema, "sequence").proxies + " WHERE id = 'other'"
 	for heartbeat, want := range map[string][]string{
-		"UTC_TIMESTAMP(6) + INTERVAL 3 HOUR":   {"in the future", "clock went back", "set that clock right", remove},
-		"UTC_TIMESTAMP(6) - INTERVAL 3 HOUR":   {"silent for 3h0m", remove},
-		"UTC_TIMESTAMP(6) - INTERVAL 1 SECOND": {"which lives, or did", "try again"}, // on a machine that is so busy that this is long ago it is silent, too
+		"UTC_TIMESTAMP(6) + INTERVAL 3 HOUR": {"in the future", "clock went back", "set that clock right", remove},
+		"UTC_TIMESTAMP(6) - INTERVAL 3 HOUR": {"silent for 3h0m", remove},
+		// on a machine that is so busy that this is long ago it is silent, too
+		"UTC_TIMESTAMP(6) - INTERVAL 1 SECOND": {"which lives, or did", "try again"},
 	} {
 		p.exec(t, "REPLACE INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('other', 'web7, process 12', '2031-02-03 04:05:06', "+heartbeat+", 3)")
 		all, err := a.Proxies(t.Context())

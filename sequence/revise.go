@@ -1,13 +1,14 @@
 package sequence
 
 import (
+	"time"
+
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
-	"time"
 )
 
-// This file is what happens to numbers in memory when the sequence is changed. A reservation in flight may have been made before the
-// change, so what it brings is not used: generation tells it.
+// This file is what happens to numbers in memory when the sequence is changed. A reservation in
+// flight may have been made before the change, so what it brings is not used: generation tells it.
 
 // overtakeLocked makes what a reservation in flight brings void.
 func (c *cache) overtakeLocked(why Unused) {
@@ -29,16 +30,17 @@ func (c *cache) voidLocked(why Unused) {
 	c.spent = 0 // the row may be lower now
 }
 
-// flush gives up all that is held, as somebody asked for it. The row stays where it is, unless [cache.wentBack] says something else, so
-// that it is still known how near the sequence is to its end.
+// flush gives up all that is held, as somebody asked for it. The row stays where it is, unless
+// [cache.wentBack] says something else, so that it is still known how near the sequence is to its
+// end.
 func (c *cache) flush() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.voidLocked(UnusedFlush)
 }
 
-// flushUnused is flush, but for the segment at the upper end, which it returns as unused does. It is one step: in between a number of
-// that segment would be held by nobody, and spent.
+// flushUnused is flush, but for the segment at the upper end, which it returns as unused does. It
+// is one step: in between a number of that segment would be held by nobody, and spent.
 func (c *cache) flushUnused() segment.Segment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,14 +56,16 @@ func (c *cache) wentBack(at uint64) {
 	c.top = min(c.top, at)
 }
 
-// unlearn has what is read of the options next count as news, since what is known may be of changes that are lost.
+// unlearn has what is read of the options next count as news, since what is known may be of changes
+// that are lost.
 func (c *cache) unlearn() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.version = 0
 }
 
-// revise brings the cache in line with the options as they are now, and gives up the numbers that do not conform.
+// revise brings the cache in line with the options as they are now, and gives up the numbers that
+// do not conform.
 func (c *cache) revise(r *row) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,7 +127,8 @@ func (c *cache) dropAboveLocked(n uint64) {
 	c.sweepLocked(UnusedAlter, func(s *segment.Segment) uint64 { return s.Trim(s.UpTo(n)) })
 }
 
-// sweepLocked applies cut, which takes numbers out of a segment and says how many, to all that is held.
+// sweepLocked applies cut, which takes numbers out of a segment and says how many, to all that is
+// held.
 func (c *cache) sweepLocked(why Unused, cut func(*segment.Segment) uint64) {
 	gone := cut(&c.cur)
 	kept := c.queue[:0]

@@ -8,7 +8,8 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// A reservation that is in flight while its sequence is changed or restarted was made before: what it brings is not given.
+// A reservation that is in flight while its sequence is changed or restarted was made before: what
+// it brings is not given.
 func TestReservationInFlightIsVoidAfterAChange(t *testing.T) {
 	for name, change := range map[string]func(c *cache){
 		"restart":   func(c *cache) { c.void(UnusedRestart) },

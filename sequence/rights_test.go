@@ -135,7 +135,8 @@ func TestServerIsReachedByItsSocket(t *testing.T) {
 
 func TestOptionsTableThatVanishesIsNoticed(t *testing.T) {
 	p := newPlace(t).withAll(t, nil)
-	s := p.open(t, steadySize(10), patience(time.Second), forbidden) // else its next connection makes the table again
+	// else its next connection makes the table again
+	s := p.open(t, steadySize(10), patience(time.Second), forbidden)
 	mustCreate(t, s, CreateOptions{Name: "photos", Cache: 2})
 	h := newGivenEver()
 	take := func(s *Sequences, n int) error {
@@ -197,8 +198,8 @@ func TestSchemaThatMayNotBeCreatedIsToldWithWhatToGrant(t *testing.T) {
 	mustTake(t, s, "photos", 1)
 }
 
-// An account with rights on the one table only does not see the options table, and would overlook tombstones: a name that was
-// dropped elsewhere would begin again at 1.
+// An account with rights on the one table only does not see the options table, and would overlook
+// tombstones: a name that was dropped elsewhere would begin again at 1.
 func TestTombstonesAreNotOverlookedForWantOfRights(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"albums": 0})
 	a := p.open(t)

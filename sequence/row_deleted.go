@@ -10,8 +10,9 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// This file is what becomes of a row that somebody has deleted, other than by DROP SEQUENCE, on one of several members. It is not made again unasked, as applications that count in
-// the table themselves go by no ceiling.
+// This file is what becomes of a row that somebody has deleted, other than by DROP SEQUENCE, on one
+// of several members. It is not made again unasked, as applications that count in the table
+// themselves go by no ceiling.
 
 // errLacks is what others may make up for.
 var errLacks = errors.New("one of the sequence servers cannot serve it")
@@ -28,7 +29,8 @@ type lacked struct {
 	finding error
 }
 
-// missing is the error of a reservation of name with a member that lacks the row, of which others have found. It is not asked again for a while.
+// missing is the error of a reservation of name with a member that lacks the row, of which others
+// have found. It is not asked again for a while.
 func (a *servers) missing(ctx context.Context, v *server, name string, found *row) error {
 	ctx, stop := context.WithTimeoutCause(ctx, v.tryTime(), errPatience)
 	defer stop()
@@ -55,8 +57,9 @@ func (a *servers) lacking(v *server, name string) error {
 	return fmt.Errorf("%w: %w", errLacks, known.finding)
 }
 
-// rowDeleted is the finding about such a row. top is the highest number that is known to be reserved on any member. Other proxies may hold higher ones of this member, up to its ceiling;
-// and lower than where its plan began are those of plans before.
+// rowDeleted is the finding about such a row. top is the highest number that is known to be
+// reserved on any member. Other proxies may hold higher ones of this member, up to its ceiling; and
+// lower than where its plan began are those of plans before.
 func (st *store) rowDeleted(ctx context.Context, on execer, name string, top uint64) (finding, err error) {
 	var reached uint64
 	// Locking, as it may have been raised since the transaction began.

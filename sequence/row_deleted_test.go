@@ -21,7 +21,8 @@ func insertOf(t *testing.T, err error) string {
 	return statement
 }
 
-// Somebody deletes the row on one of several servers, whose numbers another proxy holds, and follows what is said to mend it: by the log, by an error, by both kinds of shares.
+// Somebody deletes the row on one of several servers, whose numbers another proxy holds, and
+// follows what is said to mend it: by the log, by an error, by both kinds of shares.
 func TestTheRowThatIsProposedForADeletedOneRepeatsNothing(t *testing.T) {
 	for name, kind := range map[string]func(*Options){"blocks": blocks(50), "steps": inSteps} {
 		for _, said := range []string{"at a reservation", "at a reservation again", "by a statement about the sequence"} {
@@ -104,7 +105,8 @@ func TestTheRowThatIsProposedForADeletedOneRepeatsNothing(t *testing.T) {
 	}
 }
 
-// The row is not put back, and the next change of the servers begins above what proxies hold of it. What was dropped in order does not go that far.
+// The row is not put back, and the next change of the servers begins above what proxies hold of it.
+// What was dropped in order does not go that far.
 func TestAChangeOfTheServersIsAboveTheNumbersOfADeletedRow(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 100, "albums": 0})
 	a, holder := e.open(t, blocks(1000), steadySize(5), patience(30*time.Second)), e.open(t, steadySize(500), patience(30*time.Second))
@@ -139,8 +141,8 @@ func TestAChangeOfTheServersIsAboveTheNumbersOfADeletedRow(t *testing.T) {
 	}
 }
 
-// The one server that tells of the sequence has come to the end of its column, so that CREATE begins to
-// make what is missing on the other.
+// The one server that tells of the sequence has come to the end of its column, so that CREATE
+// begins to make what is missing on the other.
 func TestCreateIfNotExistsMakesNoRowAgainThatWasDeleted(t *testing.T) {
 	f := newFleet(t, 2)
 	s := f.open(t, blocks(50))

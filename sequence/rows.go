@@ -64,7 +64,8 @@ func (st *store) lookBy(ctx context.Context, read func(conn *sql.Conn) (row, err
 	return found, nil
 }
 
-// deleted returns the mark of a sequence that has no row any more, 0 if it was dropped: then there is a tombstone.
+// deleted returns the mark of a sequence that has no row any more, 0 if it was dropped: then there
+// is a tombstone.
 func (st *store) deleted(ctx context.Context, conn *sql.Conn, name string) uint64 {
 	mark := st.marks.of(name)
 	if mark == 0 {
@@ -110,7 +111,8 @@ func (st *store) learn(r *row) {
 	st.marks.learn(r.name, r.epoch)
 }
 
-// learnAs is learn for a row that is made again under another spelling than the one that numbers are reserved by.
+// learnAs is learn for a row that is made again under another spelling than the one that numbers
+// are reserved by.
 func (st *store) learnAs(name string, r *row) {
 	if name != r.name {
 		renamed := *r
@@ -119,13 +121,15 @@ func (st *store) learnAs(name string, r *row) {
 	}
 }
 
-// comparable makes sure that the names of both tables can be compared, after a statement said of some text that it cannot.
+// comparable makes sure that the names of both tables can be compared, after a statement said of
+// some text that it cannot.
 func (st *store) comparable(ctx context.Context, conn *sql.Conn) error {
 	_, err := conn.ExecContext(ctx, "SELECT 1 FROM "+st.table.full+" AS s JOIN "+st.table.options+" AS o ON o.`name` = s.`name` LIMIT 0")
 	if !hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
 		return err
 	}
-	if _, err := st.checkAgain(ctx, conn); err != nil { // the column has been changed, perhaps since this connection was made
+	if _, err := st.checkAgain(ctx, conn); err != nil {
+		// the column has been changed, perhaps since this connection was made
 		return err
 	}
 	return st.unfit(st.table.options, fmt.Sprintf("its column `name` compares otherwise than the one of %s: %v", st.table.full, err),
@@ -176,7 +180,8 @@ func (st *store) parseID(name string, id sql.NullString) (uint64, error) {
 	return n, nil
 }
 
-// rowsOf reads the rows of so many names, without those whose id is none. It does not say whether they are frozen.
+// rowsOf reads the rows of so many names, without those whose id is none. It does not say whether
+// they are frozen.
 func (st *store) rowsOf(ctx context.Context, names []string) ([]row, error) {
 	conn, err := st.conn(ctx)
 	if err != nil {

@@ -1,12 +1,13 @@
 package sequence
 
 import (
-	"seqproxy/sequence/segment"
 	"sync"
+
+	"seqproxy/sequence/segment"
 )
 
-// rules remembers by which rule each sequence goes that has one. What is remembered may be out of date: a reservation reads the rule
-// back with its result, and is not used if that is another.
+// rules remembers by which rule each sequence goes that has one. What is remembered may be out of
+// date: a reservation reads the rule back with its result, and is not used if that is another.
 type rules struct {
 	mu sync.Mutex
 	by map[string]segment.Rule // guarded by mu; by the table's spelling

@@ -9,14 +9,15 @@ import (
 	"seqproxy/internal/histogram"
 )
 
-// MaxNamed is how many sequences are counted by their names. What happens to more of them is counted together, as [Others].
+// MaxNamed is how many sequences are counted by their names. What happens to more of them is
+// counted together, as [Others].
 const MaxNamed = 1000
 
 // Others is how those sequences are called that are counted together.
 const Others = "other"
 
-// score counts what becomes of one sequence, apart from what its caches count for themselves: what is rare, or takes long
-// anyway. It is safe for concurrent use.
+// score counts what becomes of one sequence, apart from what its caches count for themselves: what
+// is rare, or takes long anyway. It is safe for concurrent use.
 type score struct {
 	name string // Others: of all that are not named
 
@@ -41,13 +42,15 @@ const (
 	ReservedOK Result = iota
 	// ReservedConflict: a deadlock, or a lock that was not had in time.
 	ReservedConflict
-	// ReservedChanged: the sequence, or the plan of the servers, was changed meanwhile, or is being changed.
+	// ReservedChanged: the sequence, or the plan of the servers, was changed meanwhile, or is being
+	// changed.
 	ReservedChanged
 	// ReservedEnd: so many numbers are not left.
 	ReservedEnd
 	// ReservedNoRow: there is no such sequence there.
 	ReservedNoRow
-	// ReservedNoCeiling: in a group, the ceiling has to be raised first, or the node is not the one that holds the sequences.
+	// ReservedNoCeiling: in a group, the ceiling has to be raised first, or the node is not the one
+	// that holds the sequences.
 	ReservedNoCeiling
 	// ReservedRewind: the row had gone back.
 	ReservedRewind
@@ -97,8 +100,8 @@ func resultOf(o outcome, err error) Result {
 	return ReservedError
 }
 
-// lastResult is that of an attempt which no other follows by itself, as err is still there: then it was not somebody's change in that moment, and
-// the ceiling is not to be had.
+// lastResult is that of an attempt which no other follows by itself, as err is still there: then it
+// was not somebody's change in that moment, and the ceiling is not to be had.
 func lastResult(result Result, o outcome, err error) Result {
 	switch {
 	case o == outcomeDoubtful:
@@ -118,7 +121,8 @@ func (l *score) ended(after time.Duration, err error) {
 	}
 }
 
-// unserved says whether a wait ended without a number, and not by its caller or because there is no such sequence.
+// unserved says whether a wait ended without a number, and not by its caller or because there is no
+// such sequence.
 func unserved(err error) bool {
 	return errors.As(err, new(*UnavailableError)) || errors.Is(err, ErrExhausted) || errors.Is(err, ErrUnfit)
 }
@@ -141,7 +145,8 @@ func newScores() *scores {
 	return &scores{named: make(map[string]*score), others: score{name: Others}}
 }
 
-// of returns that of a sequence, by the table's spelling, and makes it while there are few. One that bears the name of Others is one of them.
+// of returns that of a sequence, by the table's spelling, and makes it while there are few. One
+// that bears the name of Others is one of them.
 func (l *scores) of(name string) *score {
 	name = shownName(name)
 	l.mu.Lock()

@@ -16,8 +16,8 @@ import (
 	"seqproxy/sequence/define"
 )
 
-// Sequences hands out numbers by name. It is safe for concurrent use. Connecting is lazy: it works as soon as its
-// sequence server does, and again after an outage, without being told.
+// Sequences hands out numbers by name. It is safe for concurrent use. Connecting is lazy: it works
+// as soon as its sequence server does, and again after an outage, without being told.
 type Sequences struct {
 	opts     Options
 	timing   *timing                 // shared with servers
@@ -43,19 +43,22 @@ type Sequences struct {
 	mu     sync.Mutex        // where it nests with a cache's mu, this one is taken first
 	caches map[string]*cache // guarded by mu; by the table's spelling
 	steps  map[step]*cache   // guarded by mu; see Advance
-	ending map[string]lock   // guarded by mu; of caches that have ended while they were reserving; see removeLocked
+	// guarded by mu; of caches that have ended while they were reserving; see removeLocked
+	ending map[string]lock
 
-	ticketTables []*TicketTable                   // guarded by mu
-	planning     sync.Mutex                       // held while this process changes the set of sequence servers
-	planHook     func(step, address string) error // see planRun.did
-	closed       bool                             // guarded by mu
-	gone         tally                            // guarded by mu; of caches that were dropped
+	ticketTables []*TicketTable // guarded by mu
+	// held while this process changes the set of sequence servers
+	planning sync.Mutex
+	planHook func(step, address string) error // see planRun.did
+	closed   bool                             // guarded by mu
+	gone     tally                            // guarded by mu; of caches that were dropped
 
 	scores *scores
 }
 
-// New makes Sequences. It starts nothing, and does no I/O but for the StateDir. An error wraps ErrBadOption or tells what is wrong with
-// that directory, such as that another process has it. The caller must Close it.
+// New makes Sequences. It starts nothing, and does no I/O but for the StateDir. An error wraps
+// ErrBadOption or tells what is wrong with that directory, such as that another process has it. The
+// caller must Close it.
 func New(opts Options) (*Sequences, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -80,27 +83,32 @@ func New(opts Options) (*Sequences, error) {
 	return s, nil
 }
 
-// Take returns the first of n consecutive numbers of the sequence, which are the caller's alone, now and for ever; see TakeRun for
-// the others. Successive takes rise. A number in memory is given without I/O, lock contention apart, and without looking at ctx; if
-// there is none, Take waits until ctx is done or the allocate timeout is over. name is not kept.
+// Take returns the first of n consecutive numbers of the sequence, which are the caller's alone,
+// now and for ever; see TakeRun for the others. Successive takes rise. A number in memory is given
+// without I/O, lock contention apart, and without looking at ctx; if there is none, Take waits
+// until ctx is done or the allocate timeout is over. name is not kept.
 //
-// Errors: ErrUnknown, ErrExhausted, ErrClosed, ErrBadOption (n is 0), ErrUnfit, *UnavailableError, or ctx's cause.
+// Errors: ErrUnknown, ErrExhausted, ErrClosed, ErrBadOption (n is 0), ErrUnfit, *UnavailableError,
+// or ctx's cause.
 func (s *Sequences) Take(ctx context.Context, name []byte, n uint64) (first uint64, err error) {
 	_, first, _, err = s.take(ctx, name, n)
 	return first, err
 }
 
-// Taken are numbers that were taken: First, First+Step ... With a Step above 1 those in between are nobody's.
+// Taken are numbers that were taken: First, First+Step ... With a Step above 1 those in between are
+// nobody's.
 type Taken struct {
 	First, Step uint64
 	// Of is the sequence that they are of; with ErrExhausted, the one that has run out.
 	Of Identity
-	// Notice is what the client is to be told beside them, "" if nothing is: that the sequence has used 75, 90 or 99 percent of what
-	// it has. The first who takes numbers then is told, once for each of these marks.
+	// Notice is what the client is to be told beside them, "" if nothing is: that the sequence has
+	// used 75, 90 or 99 percent of what it has. The first who takes numbers then is told, once for
+	// each of these marks.
 	Notice string
 }
 
-// TakeRun is Take for callers that use more than the first number, or what there is to say of the sequence.
+// TakeRun is Take for callers that use more than the first number, or what there is to say of the
+// sequence.
 func (s *Sequences) TakeRun(ctx context.Context, name []byte, n uint64) (t Taken, err error) {
 	c, first, step, err := s.take(ctx, name, n)
 	if err != nil && (c == nil || !errors.Is(err, ErrExhausted)) {
@@ -109,7 +117,8 @@ func (s *Sequences) TakeRun(ctx context.Context, name []byte, n uint64) (t Taken
 	return Taken{first, step, c.identity(), s.notices.take(c.name)}, err
 }
 
-// take returns n keys, and the cache that they are of or that has none. It is the one place where counters become keys.
+// take returns n keys, and the cache that they are of or that has none. It is the one place where
+// counters become keys.
 func (s *Sequences) take(ctx context.Context, name []byte, n uint64) (c *cache, first, step uint64, err error) {
 	for {
 		if c, first, step, err = s.count(ctx, name, n); err != nil || c.kind.IsPlain() {
@@ -135,7 +144,8 @@ func (s *Sequences) count(ctx context.Context, name []byte, n uint64) (c *cache,
 	deadline := begin.Add(s.patience(ctx))
 	for again := true; ; again = false {
 		if c, err = s.findOrCreate(ctx, name, deadline); err != nil {
-			if unserved(err) { // nobody knows whether there is such a sequence, so it is one of the others
+			if unserved(err) {
+				// nobody knows whether there is such a sequence, so it is one of the others
 				s.scores.find(string(name)).ended(time.Since(begin), err)
 			}
 			return nil, 0, 0, err
@@ -158,8 +168,9 @@ func (s *Sequences) createUnknown(ctx context.Context, name []byte, deadline tim
 	return err
 }
 
-// Same reports whether two names are spellings of one sequence, which only the server can tell of names that are not known here
-// yet. It is false if one of them does not exist. Errors are those of Known.
+// Same reports whether two names are spellings of one sequence, which only the server can tell of
+// names that are not known here yet. It is false if one of them does not exist. Errors are those of
+// Known.
 func (s *Sequences) Same(ctx context.Context, a, b []byte) (bool, error) {
 	var caches [2]*cache
 	deadline := time.Now().Add(s.patience(ctx))
@@ -174,8 +185,9 @@ func (s *Sequences) Same(ctx context.Context, a, b []byte) (bool, error) {
 	return caches[0] == caches[1], nil
 }
 
-// Exists reports whether a sequence of that name exists. A yes is remembered until the sequence turns out to be gone, a no
-// for at most a second. It asks the server if need be, for at most the allocate timeout. name is not kept.
+// Exists reports whether a sequence of that name exists. A yes is remembered until the sequence
+// turns out to be gone, a no for at most a second. It asks the server if need be, for at most the
+// allocate timeout. name is not kept.
 func (s *Sequences) Exists(ctx context.Context, name []byte) (bool, error) {
 	_, err := s.find(ctx, name, s.patience(ctx))
 	if errors.Is(err, ErrUnknown) {
@@ -184,7 +196,8 @@ func (s *Sequences) Exists(ctx context.Context, name []byte) (bool, error) {
 	return err == nil, err
 }
 
-// Stored returns the name of a sequence as the table spells it, without what it adds to that of a counter, and whether there is one. Errors are those of Known.
+// Stored returns the name of a sequence as the table spells it, without what it adds to that of a
+// counter, and whether there is one. Errors are those of Known.
 func (s *Sequences) Stored(ctx context.Context, name []byte) (stored string, known bool, err error) {
 	c, err := s.find(ctx, name, s.patience(ctx))
 	if errors.Is(err, ErrUnknown) {
@@ -214,7 +227,8 @@ func (s *Sequences) find(ctx context.Context, name []byte, patience time.Duratio
 	ctx, stop := context.WithTimeoutCause(ctx, patience, errPatience)
 	defer stop()
 	begin := time.Now()
-	asked := string(name) // the lookup may begin after a caller that gave up has used name's memory for something else
+	// the lookup may begin after a caller that gave up has used name's memory for something else
+	asked := string(name)
 	answer := s.lookups.DoChan(asked, func() (any, error) { return s.lookUp(asked) })
 	select {
 	case r := <-answer:
@@ -242,8 +256,9 @@ func (s *Sequences) whyNot() error {
 // errPatience is the cause when a wait ends by the allocate timeout rather than by its caller.
 var errPatience = errors.New("no answer in time")
 
-// lookUp asks the server for the row that name means and makes its cache. It runs once for all callers that want the same
-// name at the same time, so it listens to none of their contexts; it is bounded by the allocate timeout.
+// lookUp asks the server for the row that name means and makes its cache. It runs once for all
+// callers that want the same name at the same time, so it listens to none of their contexts; it is
+// bounded by the allocate timeout.
 func (s *Sequences) lookUp(name string) (any, error) {
 	if !s.begin() {
 		return nil, ErrClosed
@@ -293,7 +308,8 @@ func (s *Sequences) lookUp(name string) (any, error) {
 // errOutdated: what was found may be, and its cache would not hear of the change again.
 var errOutdated = errors.New("options were changed each time while it was looked up")
 
-// cacheFor returns the cache of a row that was found under name, making it if it is new. changes is what obeyed said before; errOutdated: that has risen.
+// cacheFor returns the cache of a row that was found under name, making it if it is new. changes is
+// what obeyed said before; errOutdated: that has risen.
 func (s *Sequences) cacheFor(name string, found row, changes uint64) (*cache, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -323,7 +339,8 @@ func (s *Sequences) cacheFor(name string, found row, changes uint64) (*cache, er
 	return c, nil
 }
 
-// forget drops a cache whose sequence is gone, and the spelling that led to it. Other spellings may still lead there, so it is ended first.
+// forget drops a cache whose sequence is gone, and the spelling that led to it. Other spellings may
+// still lead there, so it is ended first.
 func (s *Sequences) forget(name []byte, c *cache) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -332,8 +349,9 @@ func (s *Sequences) forget(name []byte, c *cache) {
 	s.names.drop(string(name), c)
 }
 
-// removeLocked takes c, which has ended, off the list and keeps its counts: what is not on the list hears of no change. A reservation of it
-// that is in flight is waited for by the next cache of that name. s.mu is held.
+// removeLocked takes c, which has ended, off the list and keeps its counts: what is not on the list
+// hears of no change. A reservation of it that is in flight is waited for by the next cache of that
+// name. s.mu is held.
 func (s *Sequences) removeLocked(c *cache) {
 	if s.caches[c.name] == c {
 		delete(s.caches, c.name)
@@ -368,8 +386,8 @@ func (s *Sequences) begin() bool {
 	return true
 }
 
-// spawn runs f on a goroutine that Close waits for. The caller holds the lock of a cache that has not ended; Close ends
-// every cache before it waits, so this never races with the wait.
+// spawn runs f on a goroutine that Close waits for. The caller holds the lock of a cache that has
+// not ended; Close ends every cache before it waits, so this never races with the wait.
 func (s *Sequences) spawn(f func()) {
 	s.tasks.Add(1)
 	go func() {
@@ -378,8 +396,8 @@ func (s *Sequences) spawn(f func()) {
 	}()
 }
 
-// spawnBounded is spawn for what servers need, whose callers may have less time than f. It has as much as
-// one of them at most.
+// spawnBounded is spawn for what servers need, whose callers may have less time than f. It has as
+// much as one of them at most.
 func (s *Sequences) spawnBounded(f func(ctx context.Context)) {
 	s.spawn(func() {
 		ctx, stop := context.WithTimeoutCause(s.ctx, s.patience(s.ctx), errPatience)
@@ -400,9 +418,11 @@ func (s *Sequences) sleep(d time.Duration) bool {
 	}
 }
 
-// Close makes every Take fail with ErrClosed, waits for reservations in flight, gives unused numbers back where nobody has
-// reserved after them, lowers their marks, and closes the connections and the state directory, in this order. When ctx is done it stops waiting and gives nothing more back; its
-// cause is then returned. Numbers that are not given back are a gap. Further calls return nil at once.
+// Close makes every Take fail with ErrClosed, waits for reservations in flight, gives unused
+// numbers back where nobody has reserved after them, lowers their marks, and closes the connections
+// and the state directory, in this order. When ctx is done it stops waiting and gives nothing more
+// back; its cause is then returned. Numbers that are not given back are a gap. Further calls return
+// nil at once.
 func (s *Sequences) Close(ctx context.Context) error {
 	s.mu.Lock()
 	if s.closed {
@@ -446,8 +466,8 @@ func (s *Sequences) Close(ctx context.Context) error {
 	return errors.Join(err, s.servers.close(), s.state.close())
 }
 
-// giveBack returns the unused upper ends, several at a time. It stops at the first failure: the server is away, and a gap is
-// harmless.
+// giveBack returns the unused upper ends, several at a time. It stops at the first failure: the
+// server is away, and a gap is harmless.
 func (s *Sequences) giveBack(ctx context.Context, caches []*cache) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(s.opts.Servers[0].MaxConns)
@@ -458,10 +478,12 @@ func (s *Sequences) giveBack(ctx context.Context, caches []*cache) error {
 			continue
 		}
 		group.Go(func() error {
-			c.reserving.mustAcquire() // held by no reservation any more; the caches of one row follow each other
+			// held by no reservation any more; the caches of one row follow each other
+			c.reserving.mustAcquire()
 			defer c.reserving.release()
 			done, err := c.reserver.giveBack(ctx, c.name, epoch, seg)
-			if done || errors.Is(err, errOutcome) { // where that is not known the row may stand there, which is no row gone back
+			if done || errors.Is(err, errOutcome) {
+				// where that is not known the row may stand there, which is no row gone back
 				s.servers.marks.lower(c.name, seg)
 				s.servers.marks.keepLowered(c.name)
 			}

@@ -22,8 +22,9 @@ func isMomentary(err error) bool {
 	return errors.As(err, &unfit) && unfit.momentary
 }
 
-// isUnknownOutcome reports whether a statement may have run although it failed: it was sent and no answer came. An error that the
-// server sent means that it did not run, and driver.ErrBadConn that it was never sent, or that a read-only server refused it.
+// isUnknownOutcome reports whether a statement may have run although it failed: it was sent and no
+// answer came. An error that the server sent means that it did not run, and driver.ErrBadConn that
+// it was never sent, or that a read-only server refused it.
 func isUnknownOutcome(err error) bool {
 	var said *mysql.MySQLError
 	return !errors.As(err, &said) && !errors.Is(err, driver.ErrBadConn)
@@ -45,7 +46,8 @@ func isOutOfRange(err error) bool {
 	return hasCode(err, gomysql.ER_WARN_DATA_OUT_OF_RANGE, gomysql.ER_DATA_OUT_OF_RANGE)
 }
 
-// isNoSuchText: a name that the column's charset cannot hold, or that is no valid text, names no row.
+// isNoSuchText: a name that the column's charset cannot hold, or that is no valid text, names no
+// row.
 func isNoSuchText(err error) bool {
 	return hasCode(err, gomysql.ER_INVALID_CHARACTER_STRING, gomysql.ER_CANT_AGGREGATE_2COLLATIONS, cannotConvert, cannotConvertMariaDB)
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// The first reservation of each connection ends as a deadlock: it is made again, and nobody notices.
+// The first reservation of each connection ends as a deadlock: it is made again, and nobody
+// notices.
 func TestADeadlockIsTriedAgain(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	p.exec(t, "CREATE TRIGGER unlucky BEFORE UPDATE ON sequence FOR EACH ROW IF @been IS NULL THEN SET @been = 1; "+

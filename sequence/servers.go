@@ -16,26 +16,32 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// servers is where numbers come from and where definitions are kept: the sequence servers of the plan in force. Caches and [Sequences]
-// see them as one. It is safe for concurrent use.
+// servers is where numbers come from and where definitions are kept: the sequence servers of the
+// plan in force. Caches and [Sequences] see them as one. It is safe for concurrent use.
 type servers struct {
 	opts     Options
 	timing   *timing
 	tuning   atomic.Pointer[Tuning]
 	log      *zap.Logger
 	counters *counters
-	marks    *marks // of all of them: no number at or below the highest that this process ever got anywhere is taken again
-	ahead    uint64 // see ceilingAhead
+	// of all of them: no number at or below the highest that this process ever got anywhere is
+	// taken again
+	marks *marks
+	ahead uint64 // see ceilingAhead
 
 	id         string      // of this process among the proxies
 	registered atomic.Bool // see registry.anywhere
 
-	view     atomic.Pointer[view]
-	tickets  *server   // that has the ticket tables: the first of the configuration, whatever the plan
-	changing lock      // held while another view is made
-	all      []*server // guarded by changing: all that ever were in a view, and those of the configuration, which come first
-	closed   bool      // guarded by changing
-	warned   string    // guarded by changing: how the plan differed from the configuration when that was said
+	view atomic.Pointer[view]
+	// that has the ticket tables: the first of the configuration, whatever the plan
+	tickets  *server
+	changing lock // held while another view is made
+	// guarded by changing: all that ever were in a view, and those of the configuration, which come
+	// first
+	all    []*server
+	closed bool // guarded by changing
+	// guarded by changing: how the plan differed from the configuration when that was said
+	warned string
 
 	mu       sync.Mutex
 	lastUsed map[string]int    // guarded by mu; the position whose turn it was last, by sequence
@@ -45,7 +51,8 @@ type servers struct {
 
 // view is the members in use at one time. It is never changed.
 type view struct {
-	settled bool      // the servers were asked which plan there is; without several of them they need not be
+	// the servers were asked which plan there is; without several of them they need not be
+	settled bool
 	plan    Plan      // Number 0: there is none, and one server
 	members []*server // by position, at least one
 }
@@ -112,7 +119,8 @@ func (a *servers) goAhead(ctx context.Context, name string, what due) {
 // members are the servers in use, by position.
 func (a *servers) members() []*server { return a.view.Load().members }
 
-// first is the member that is asked for what one server alone can answer, such as about character sets.
+// first is the member that is asked for what one server alone can answer, such as about character
+// sets.
 func (a *servers) first() *server { return a.members()[0] }
 
 // name is how errors call them.
@@ -181,7 +189,8 @@ func (a *servers) reserve(ctx context.Context, name string, want, need uint64) (
 	return g, err
 }
 
-// giveBack implements [reserver]. Numbers go back where they came from, under the plan under which they came.
+// giveBack implements [reserver]. Numbers go back where they came from, under the plan under which
+// they came.
 func (a *servers) giveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error) {
 	for _, member := range a.members() {
 		if h := member.share(); h.Plan == seg.Plan && (!h.Shared() || h.Owns(seg.Last())) {
@@ -218,15 +227,17 @@ func (a *servers) list(ctx context.Context) (all []row, err error) {
 	return all, err
 }
 
-// keepMade is keepAbove of those members that can be reached, for a sequence that was made to go on above n.
+// keepMade is keepAbove of those members that can be reached, for a sequence that was made to go on
+// above n.
 func (a *servers) keepMade(ctx context.Context, name string, n uint64) error {
 	return a.under(ctx, func(w *view) error {
 		return a.onLive(ctx, w, func(ctx context.Context, v *server) error { return v.ceilings.keepAbove(ctx, name, n) })
 	})
 }
 
-// raiseTo moves the counters ahead to floor, which is n or above: of those members that can be reached, and at least of one. at is n or
-// above, and none of them gives a number up to there any more, after a fail-over neither.
+// raiseTo moves the counters ahead to floor, which is n or above: of those members that can be
+// reached, and at least of one. at is n or above, and none of them gives a number up to there any
+// more, after a fail-over neither.
 func (a *servers) raiseTo(ctx context.Context, name string, n, floor, end uint64) (at uint64, err error) {
 	raise := func(ctx context.Context, v *server) (at uint64, err error) {
 		for range maxAttempts {
@@ -266,7 +277,8 @@ func (a *servers) raiseTo(ctx context.Context, name string, n, floor, end uint64
 	return at, err
 }
 
-// onLive calls f for the members that are not left out. At least one has to succeed, and each that answers.
+// onLive calls f for the members that are not left out. At least one has to succeed, and each that
+// answers.
 func (a *servers) onLive(ctx context.Context, w *view, f func(ctx context.Context, v *server) error) error {
 	live := w.live()
 	errs := make([]error, len(live))
@@ -280,7 +292,8 @@ func (a *servers) onLive(ctx context.Context, w *view, f func(ctx context.Contex
 	return a.passOver(ctx, w, live, errs)
 }
 
-// passOver leaves those members out that failed and cannot be reached. The error is that of one that answers: it goes on giving numbers. One that lacks a row gives none of it.
+// passOver leaves those members out that failed and cannot be reached. The error is that of one
+// that answers: it goes on giving numbers. One that lacks a row gives none of it.
 func (a *servers) passOver(ctx context.Context, w *view, live []*server, errs []error) error {
 	return errors.Join(a.each(ctx, live, func(within context.Context, i int, v *server) error {
 		if errs[i] == nil || errors.Is(errs[i], ErrUnknown) {
@@ -296,7 +309,8 @@ func (a *servers) passOver(ctx context.Context, w *view, live []*server, errs []
 	})...)
 }
 
-// proxies lists those that are registered, in the order in which they came, as far as members can be asked. Each is registered with every member that it knows of.
+// proxies lists those that are registered, in the order in which they came, as far as members can
+// be asked. Each is registered with every member that it knows of.
 func (a *servers) proxies(ctx context.Context) (all []Proxy, err error) {
 	w := a.view.Load()
 	live := w.live()
@@ -307,7 +321,8 @@ func (a *servers) proxies(ctx context.Context) (all []Proxy, err error) {
 	return mergeProxies(lists), nil
 }
 
-// holders lists all that may hold numbers. One may be registered with any member alone, so all have to answer, also those that are left out.
+// holders lists all that may hold numbers. One may be registered with any member alone, so all have
+// to answer, also those that are left out.
 func (a *servers) holders(ctx context.Context) ([]Proxy, error) {
 	lists, failed := a.proxiesOf(ctx, a.members())
 	if len(failed) > 0 {

@@ -50,7 +50,8 @@ func (w *view) notAsked(asked []*server) (why []error) {
 	return why
 }
 
-// each calls f for members at the same time, each within tryTime if there are several, and returns the errors. i is the place in members.
+// each calls f for members at the same time, each within tryTime if there are several, and returns
+// the errors. i is the place in members.
 func (a *servers) each(ctx context.Context, members []*server, f func(ctx context.Context, i int, v *server) error) (failed []error) {
 	one := f
 	if len(members) > 1 {
@@ -106,8 +107,9 @@ func (v *server) takeIn() bool {
 	return back
 }
 
-// Stride is how far apart the numbers of one sequence server are: how many servers there are, if they take turns with InterleaveStep, else 1.
-// Before the servers were asked for the plan it is what the configuration says. It does no I/O.
+// Stride is how far apart the numbers of one sequence server are: how many servers there are, if
+// they take turns with InterleaveStep, else 1. Before the servers were asked for the plan it is
+// what the configuration says. It does no I/O.
 func (s *Sequences) Stride() uint64 {
 	w := s.servers.view.Load()
 	switch {
@@ -119,9 +121,12 @@ func (s *Sequences) Stride() uint64 {
 	return 1
 }
 
-// Divided says whether several sequence servers divide the numbers, and by how many one may move a row of theirs without us: a multiple of turns, if that is more than 1. With NoDirectWriters nobody may, as a
-// member that is away is then taken out by what reservations said of it. Unless the servers are known to divide the numbers in blocks it asks them, as their set may have been changed a moment ago, or before this
-// process began. While it is changed, or none can be asked, it waits. Errors: ErrUnfit, ErrClosed, ctx's cause, *UnavailableError.
+// Divided says whether several sequence servers divide the numbers, and by how many one may move a
+// row of theirs without us: a multiple of turns, if that is more than 1. With NoDirectWriters
+// nobody may, as a member that is away is then taken out by what reservations said of it. Unless
+// the servers are known to divide the numbers in blocks it asks them, as their set may have been
+// changed a moment ago, or before this process began. While it is changed, or none can be asked, it
+// waits. Errors: ErrUnfit, ErrClosed, ctx's cause, *UnavailableError.
 func (s *Sequences) Divided(ctx context.Context) (several bool, turns uint64, err error) {
 	if !s.begin() {
 		return false, 0, ErrClosed
@@ -133,7 +138,8 @@ func (s *Sequences) Divided(ctx context.Context) (several bool, turns uint64, er
 		defer stop()
 		for backoff := s.timing.firstBackoff; ; backoff = min(2*backoff, s.timing.follow/4) {
 			now, failed := s.servers.hearPlan(r.ctx)
-			if w = now; failed == nil || err == nil || r.ctx.Err() == nil { // an attempt that was cut off says less than the one before
+			if w = now; failed == nil || err == nil || r.ctx.Err() == nil {
+				// an attempt that was cut off says less than the one before
 				err = failed
 			}
 			if errors.Is(failed, outcomeFrozen) || errors.Is(failed, outcomeOldPlan) {
@@ -157,7 +163,8 @@ func (s *Sequences) Divided(ctx context.Context) (several bool, turns uint64, er
 	return true, 1, nil
 }
 
-// hearPlan returns the members in use, once all of them that answer have said that their plan is still in force: one may have been away when the next one began.
+// hearPlan returns the members in use, once all of them that answer have said that their plan is
+// still in force: one may have been away when the next one began.
 func (a *servers) hearPlan(ctx context.Context) (w *view, err error) {
 	err = a.under(ctx, func(now *view) error {
 		w = now
@@ -172,7 +179,8 @@ func (a *servers) hearPlan(ctx context.Context) (w *view, err error) {
 	return w, err
 }
 
-// stillObeys makes sure that a server obeys a plan and none is about to begin there. It waits for nobody who changes that.
+// stillObeys makes sure that a server obeys a plan and none is about to begin there. It waits for
+// nobody who changes that.
 func (st *store) stillObeys(ctx context.Context, plan uint64) error {
 	conn, err := st.conn(ctx)
 	if err != nil {
@@ -199,8 +207,8 @@ func (st *store) stillObeys(ctx context.Context, plan uint64) error {
 	return nil
 }
 
-// order returns the positions in the order in which they are asked for n numbers: while they fit in the block that was begun last, its
-// member comes first, and else the one whose turn it is.
+// order returns the positions in the order in which they are asked for n numbers: while they fit in
+// the block that was begun last, its member comes first, and else the one whose turn it is.
 func (a *servers) order(w *view, name string, n uint64) []int {
 	count := len(w.members)
 	floor := a.marks.of(name)
@@ -231,7 +239,8 @@ func asNumber(b bool) int {
 	return 0
 }
 
-// shareOf is the first member's share of a sequence: with those of the others it has all but the place in common.
+// shareOf is the first member's share of a sequence: with those of the others it has all but the
+// place in common.
 func (w *view) shareOf(name string) segment.Share {
 	v := w.members[0]
 	return v.share().By(v.rules.of(name))
@@ -256,8 +265,9 @@ func (a *servers) settleAt(r *row) {
 	a.homes[r.name] = r.home
 }
 
-// home is the member that gives the numbers of an ORDER sequence, nil if it is none. One that is in the plan no more, and one that was not chosen since
-// there was one server alone, is replaced by the first: for everybody, as all who reserve do so under the plan in force.
+// home is the member that gives the numbers of an ORDER sequence, nil if it is none. One that is in
+// the plan no more, and one that was not chosen since there was one server alone, is replaced by
+// the first: for everybody, as all who reserve do so under the plan in force.
 func (a *servers) home(w *view, name string) *server {
 	a.mu.Lock()
 	home, ordered := a.homes[name]
@@ -276,8 +286,8 @@ func (a *servers) nameFor(name string) string {
 	return a.name()
 }
 
-// reserveAny reserves with the only member, with the home of an ORDER sequence, and else with the first
-// member that can.
+// reserveAny reserves with the only member, with the home of an ORDER sequence, and else with the
+// first member that can.
 func (a *servers) reserveAny(ctx context.Context, w *view, name string, want, need uint64) (g grant, err error) {
 	if !w.several() { // there is nobody to turn to if it takes long
 		return a.reserveOn(ctx, w.members[0], name, want, need)
@@ -384,8 +394,8 @@ type seen struct {
 }
 
 // findAll asks all members that can be reached, makes them agree, and returns the row as it is for
-// all of them: its id is the highest. A row of the only member agrees with itself, also one that was
-// made by hand, and counts at the end of its column, where no other member goes on.
+// all of them: its id is the highest. A row of the only member agrees with itself, also one that
+// was made by hand, and counts at the end of its column, where no other member goes on.
 func (a *servers) findAll(ctx context.Context, w *view, name string) (row, error) {
 	live := w.live()
 	all := make([]seen, len(live))

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Reservations go to all servers in turn. One that is dead is asked more and more rarely whether it is there again, and the others have its turns.
+// Reservations go to all servers in turn. One that is dead is asked more and more rarely whether it
+// is there again, and the others have its turns.
 func TestReservationsAreSpreadAndADeadServerIsAskedMoreRarely(t *testing.T) {
 	f := newFleet(t, 3)
 	s := f.open(t, inSteps, steadySize(10), patience(30*time.Second))

@@ -8,8 +8,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// hostileValues are those that a server may give to each new session and that would change what our statements do, or keep them from it. init_connect is for accounts
-// without SUPER.
+// hostileValues are those that a server may give to each new session and that would change what our
+// statements do, or keep them from it. init_connect is for accounts without SUPER.
 func hostileValues(s *mysqltest.Server) []string {
 	all := []string{
 		"autocommit = 0", "completion_type = CHAIN", "sql_select_limit = 1", "max_join_size = 1", "max_error_count = 0",
@@ -27,7 +27,8 @@ func hostileValues(s *mysqltest.Server) []string {
 		"information_schema_stats_expiry = 31536000", "sql_generate_invisible_primary_key = 1")
 }
 
-// hostilePlaces are schemas on one server with such values. Their own connections were made before, and have the defaults.
+// hostilePlaces are schemas on one server with such values. Their own connections were made before,
+// and have the defaults.
 func hostilePlaces(t *testing.T, n int) (places []place) {
 	t.Helper()
 	server := mysqltest.Start(t)
@@ -68,11 +69,13 @@ func (p place) takeCommitted(t *testing.T, h *givenEver, s *Sequences, name stri
 	}
 }
 
-// An ordinary account on a server whose values for new sessions are as bad as can be does all that it does elsewhere.
+// An ordinary account on a server whose values for new sessions are as bad as can be does all that
+// it does elsewhere.
 func TestValuesOfTheServerForNewSessionsDoNotMatter(t *testing.T) {
 	p := hostilePlaces(t, 1)[0]
 	account, h := p.user(t, "SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER"), newGivenEver()
-	one := func(o *Options) { o.Servers[0].MaxConns = 1; o.CreateTable = true } // each sees what the one before has left
+	// each sees what the one before has left
+	one := func(o *Options) { o.Servers[0].MaxConns = 1; o.CreateTable = true }
 	s := p.open(t, account, one, steadySize(10))
 	const odd = "Größe 'n' \\ \"m\""
 	mustCreate(t, s, CreateOptions{Name: odd, Cache: 5, Comment: "größer"})
@@ -120,7 +123,8 @@ func TestValuesOfTheServerForNewSessionsDoNotMatterWhenServersChange(t *testing.
 	}
 }
 
-// The nodes of a group are looked at again and again: what they show is what is there by then, all of it. A fail-over repeats no number.
+// The nodes of a group are looked at again and again: what they show is what is there by then, all
+// of it. A fail-over repeats no number.
 func TestValuesOfTheNodesForNewSessionsDoNotMatter(t *testing.T) {
 	names := []string{"photos", "albums", "users"}
 	e := startEstateWith(t, 2, []string{"--autocommit=0", "--completion-type=CHAIN"}, names...)
@@ -153,7 +157,8 @@ func TestValuesOfTheNodesForNewSessionsDoNotMatter(t *testing.T) {
 	}
 }
 
-// What is no statement's result is seen in the session itself: on a connection that reserves, and on one that looks at a node.
+// What is no statement's result is seen in the session itself: on a connection that reserves, and
+// on one that looks at a node.
 func TestSessionsAreSetWhateverTheServerHas(t *testing.T) {
 	p := hostilePlaces(t, 1)[0]
 	v := p.open(t, p.user(t, "SELECT, INSERT, UPDATE, DELETE, CREATE"), func(o *Options) { o.CreateTable = true }).servers.first()

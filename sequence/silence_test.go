@@ -10,7 +10,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// The machine of a proxy vanishes, or its network, in the middle of a transaction that has locked a sequence: the server ends that when it has heard nothing for a while, and the others go on.
+// The machine of a proxy vanishes, or its network, in the middle of a transaction that has locked a
+// sequence: the server ends that when it has heard nothing for a while, and the others go on.
 func TestARowThatAVanishedProxyHasLockedIsFreeAgain(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	link := mysqltest.NewLink(t, p.server.Addr())
@@ -44,7 +45,8 @@ func TestARowThatAVanishedProxyHasLockedIsFreeAgain(t *testing.T) {
 	}
 }
 
-// Every connection that reserves is one that the server ends after a while of silence, and none sooner than the server itself would.
+// Every connection that reserves is one that the server ends after a while of silence, and none
+// sooner than the server itself would.
 func TestTheServerEndsConnectionsThatAreSilent(t *testing.T) {
 	for _, c := range []struct{ own, want int }{{28800, 90}, {70, 70}} {
 		p := newPlace(t).withTable(t, nil)
@@ -64,7 +66,8 @@ func TestTheServerEndsConnectionsThatAreSilent(t *testing.T) {
 	}
 }
 
-// What the server has ended while nobody used it is not used again: no reservation of unknown outcome comes of that, and no caller hears of it.
+// What the server has ended while nobody used it is not used again: no reservation of unknown
+// outcome comes of that, and no caller hears of it.
 func TestAConnectionThatTheServerHasEndedMeanwhileIsNotUsed(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	const account = "proxies"
@@ -73,7 +76,8 @@ func TestAConnectionThatTheServerHasEndedMeanwhileIsNotUsed(t *testing.T) {
 	p.exec(t, "GRANT ALL ON "+quote(p.schema)+".* TO "+account)
 	s := p.open(t, func(o *Options) { o.Servers[0].User = account })
 	mustCreate(t, s, CreateOptions{Name: "photos", Order: true}) // each number is a reservation
-	s.follow.work.mustAcquire()                                  // nobody else asks from here on, who would find out
+	// nobody else asks from here on, who would find out
+	s.follow.work.mustAcquire()
 	defer s.follow.work.release()
 	for want := uint64(1); want <= 20; want++ {
 		if got := mustTake(t, s, "photos", 1); got != want {

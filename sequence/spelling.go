@@ -87,7 +87,8 @@ func (st *store) inUTF8(ctx context.Context, charset string, name []byte) (strin
 		return "", fmt.Errorf("%w: %w", ErrNoText, err)
 	case err != nil:
 		return "", fmt.Errorf("convert a name from %s: %w", charset, err)
-	case !text.Valid, strings.Count(text.String, "?") > bytes.Count(name, []byte("?")): // what stands for an unknown character
+	case !text.Valid, strings.Count(text.String, "?") > bytes.Count(name, []byte("?")):
+		// what stands for an unknown character
 		return "", ErrNoText
 	}
 	return text.String, nil

@@ -13,11 +13,12 @@ import (
 	"seqproxy/internal/statefile"
 )
 
-// state is what outlives the process, in a directory of its own: the highest number ever reserved of each sequence and ticket table, on
-// disk before the first number of a segment leaves, and the columns that own sequences. Without a directory file is nil, and nothing is
-// kept.
+// state is what outlives the process, in a directory of its own: the highest number ever reserved
+// of each sequence and ticket table, on disk before the first number of a segment leaves, and the
+// columns that own sequences. Without a directory file is nil, and nothing is kept.
 //
-// Its keys name the table and not the server: a backup is mostly brought back on another one, and that is when the marks count.
+// Its keys name the table and not the server: a backup is mostly brought back on another one, and
+// that is when the marks count.
 type state struct {
 	file  *statefile.File
 	table string // "`app`.`sequence`"
@@ -145,7 +146,8 @@ func parseMark(text string) (high, epoch uint64, err error) {
 	return high, epoch, err
 }
 
-// keepLowered is keep for a mark that was lowered: if that fails, the next process finds the row below it and raises the row, a gap.
+// keepLowered is keep for a mark that was lowered: if that fails, the next process finds the row
+// below it and raises the row, a gap.
 func (m *marks) keepLowered(name string) {
 	if err := m.keep(name); err != nil {
 		m.state.log.Warn("returned numbers not kept",
@@ -168,7 +170,8 @@ func (s *state) keepTicket(full string, high uint64) error {
 	return s.wait(s.put(stateTicket, full, strconv.FormatUint(high, 10)))
 }
 
-// keptOwners are the columns that owned sequences when an earlier process, or this one, last knew; nil if none did.
+// keptOwners are the columns that owned sequences when an earlier process, or this one, last knew;
+// nil if none did.
 func (s *state) keptOwners() *Owners {
 	if s.file == nil {
 		return nil
@@ -182,7 +185,8 @@ func (s *state) keptOwners() *Owners {
 	return kept
 }
 
-// keepOwners remembers the columns that own sequences. A failure is logged: they are known here, and only the next process misses them.
+// keepOwners remembers the columns that own sequences. A failure is logged: they are known here,
+// and only the next process misses them.
 func (s *state) keepOwners(o *Owners) {
 	if s.file == nil {
 		return

@@ -41,7 +41,8 @@ func cutOff(t *testing.T, s *Sequences) {
 	_ = s.Close(ctx)
 }
 
-// A backup is restored while no proxy runs: without what the last one kept, the next would give the same numbers again.
+// A backup is restored while no proxy runs: without what the last one kept, the next would give the
+// same numbers again.
 func TestRestoredBackupGivesNoNumberAgainAfterAKill(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 100, "albums": 7, "restarted": 50})
 	dir := filepath.Join(t.TempDir(), "state")
@@ -89,8 +90,9 @@ func TestRestoredBackupGivesNoNumberAgainAfterAKill(t *testing.T) {
 	}
 }
 
-// A proxy knows of its own numbers only: of several on one server the one that had come furthest has to be there, or somebody raises the row. This is no fault that could be
-// mended here, but what docs/sequence-servers.md says of a server without replicas.
+// A proxy knows of its own numbers only: of several on one server the one that had come furthest
+// has to be there, or somebody raises the row. This is no fault that could be mended here, but what
+// docs/sequence-servers.md says of a server without replicas.
 func TestRestoredBackupIsRaisedByWhatAProxyKnowsItself(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 100})
 	dir := filepath.Join(t.TempDir(), "state")
@@ -108,8 +110,8 @@ func TestRestoredBackupIsRaisedByWhatAProxyKnowsItself(t *testing.T) {
 	}
 }
 
-// The end in order: nobody takes any more, then numbers are given back, then the marks are lowered; so the next start neither loses
-// numbers nor believes that a row went back.
+// The end in order: nobody takes any more, then numbers are given back, then the marks are lowered;
+// so the next start neither loses numbers nor believes that a row went back.
 func TestOrderlyEndLeavesNeitherGapNorAlarm(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "albums": 0, "shared": 0})
 	dir := t.TempDir()
@@ -129,7 +131,8 @@ func TestOrderlyEndLeavesNeitherGapNorAlarm(t *testing.T) {
 			}
 			settled(t, s, name)
 		}
-		if _, err := s.Advance(context.Background(), []byte("albums"), 3); err != nil { // a second cache of the same row
+		if _, err := s.Advance(context.Background(), []byte("albums"), 3); err != nil {
+			// a second cache of the same row
 			t.Fatal(err)
 		}
 		// An application counts on behind: the upper end of s is a gap, and its mark stays.
@@ -282,11 +285,13 @@ func TestOwnersAreKeptWhileServersThatFailedAreLeftAlone(t *testing.T) {
 	}
 }
 
-// A mark that cannot be written stops reservations, with an error that says so; numbers in memory go on.
+// A mark that cannot be written stops reservations, with an error that says so; numbers in memory
+// go on.
 func TestNumbersInMemoryGoOnWhereTheStateFileCannotBeWritten(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	dir := t.TempDir()
-	s := p.open(t, stateIn(dir), steadySize(10), patience(2*time.Second)) // also for the first one on a busy machine
+	// also for the first one on a busy machine
+	s := p.open(t, stateIn(dir), steadySize(10), patience(2*time.Second))
 	wantTaken(t, s, "photos", 1)
 	settled(t, s, "photos")
 	if err := s.state.file.Close(); err != nil { // every write fails from now on

@@ -14,7 +14,8 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// Stats counts since New. Reserved is Given, Held and Unused together. Only what is Unused, and what is in memory at a crash, can be a gap.
+// Stats counts since New. Reserved is Given, Held and Unused together. Only what is Unused, and
+// what is in memory at a crash, can be a gap.
 type Stats struct {
 	Sequences    int    // known here
 	Cached       uint64 // numbers in memory, not given yet, also while they are given back
@@ -31,20 +32,27 @@ type Stats struct {
 
 // Info is one sequence as it is seen from here.
 type Info struct {
-	Name   string    // as the table spells it, without what it adds to that of a counter
-	Kind   kind.Kind // the numbers are its counters
-	Next   uint64    // what the next Take gives here if nobody else reserves first; 0 if none is left, or it is not known
-	Cached uint64    // numbers left in memory here
-	Cache  uint64    // how many are reserved at once now; 0 if it is an ORDER sequence
-	Order  bool      // its numbers rise in the order of time, and none is held
+	Name string    // as the table spells it, without what it adds to that of a counter
+	Kind kind.Kind // the numbers are its counters
+	// what the next Take gives here if nobody else reserves first; 0 if none is left, or it is not
+	// known
+	Next   uint64
+	Cached uint64 // numbers left in memory here
+	Cache  uint64 // how many are reserved at once now; 0 if it is an ORDER sequence
+	Order  bool   // its numbers rise in the order of time, and none is held
 
-	End       uint64        // the lowest of its maximum, its column, its owner's and, if it is JSONSafe, 2^53-1; a warning is due before it
-	Used      float64       // how much of the numbers up to End was reserved, in percent
-	Rate      float64       // numbers per second that are taken here now
-	ToEnd     time.Duration // when End comes at the rate of today; Never if that is far off or not known
+	// the lowest of its maximum, its column, its owner's and, if it is JSONSafe, 2^53-1; a warning
+	// is due before it
+	End  uint64
+	Used float64 // how much of the numbers up to End was reserved, in percent
+	Rate float64 // numbers per second that are taken here now
+	// when End comes at the rate of today; Never if that is far off or not known
+	ToEnd     time.Duration
 	CachedFor time.Duration // how long Cached lasts at Rate; Never if that is long or not known
 	Reserved  time.Time     // when numbers were last reserved here; zero if none were
-	Skew      time.Duration // how far from the order of time the numbers may be that all proxies give, if they are used alike; Never as above
+	// how far from the order of time the numbers may be that all proxies give, if they are used
+	// alike; Never as above
+	Skew time.Duration
 
 	exact bool // Cache was typed as CACHE n
 }
@@ -149,8 +157,9 @@ func (s *Sequences) Stats() Stats {
 	}
 }
 
-// List describes all sequences of the table, sorted by name as bytes. It asks the server, for at most the allocate timeout; errors are
-// ErrClosed, ErrUnfit, ctx's cause or *UnavailableError. With the last one comes what is known of those that were used here, if any was.
+// List describes all sequences of the table, sorted by name as bytes. It asks the server, for at
+// most the allocate timeout; errors are ErrClosed, ErrUnfit, ctx's cause or *UnavailableError. With
+// the last one comes what is known of those that were used here, if any was.
 func (s *Sequences) List(ctx context.Context) ([]Info, error) {
 	if !s.begin() {
 		return nil, ErrClosed
@@ -176,7 +185,8 @@ func (s *Sequences) List(ctx context.Context) ([]Info, error) {
 	return all, nil
 }
 
-// Definitions returns what the sequences of the table are, sorted by name as bytes. It asks the server, as List does; errors are those of List.
+// Definitions returns what the sequences of the table are, sorted by name as bytes. It asks the
+// server, as List does; errors are those of List.
 func (s *Sequences) Definitions(ctx context.Context) ([]define.Definition, error) {
 	if !s.begin() {
 		return nil, ErrClosed
@@ -203,7 +213,8 @@ func sortInfos(all []Info) {
 	slices.SortFunc(all, func(a, b Info) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// listHere describes the sequences that were used here, by what is known without the server. It does no I/O.
+// listHere describes the sequences that were used here, by what is known without the server. It
+// does no I/O.
 func (s *Sequences) listHere() []Info {
 	s.mu.Lock()
 	caches := slices.Collect(maps.Values(s.caches))

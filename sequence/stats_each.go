@@ -8,8 +8,8 @@ import (
 	"seqproxy/internal/histogram"
 )
 
-// SequenceStats is what is known of one sequence without asking, and what was counted since New, or since it was made. Of [Others] there
-// are only counts. It is its reader's own.
+// SequenceStats is what is known of one sequence without asking, and what was counted since New, or
+// since it was made. Of [Others] there are only counts. It is its reader's own.
 type SequenceStats struct {
 	Name string // as the table spells it; of a ticket table "schema.table"
 
@@ -20,23 +20,29 @@ type SequenceStats struct {
 	Attempts [results]uint64 // to reserve
 	Rewinds  uint64          // times that its row was found to have gone back
 
-	Waits    uint64        // takes that found nothing in memory and have ended
-	Waited   time.Duration // by all of them
-	Unserved uint64        // of them, those that ended without a number, and not because their callers had gone
+	Waits  uint64        // takes that found nothing in memory and have ended
+	Waited time.Duration // by all of them
+	// of them, those that ended without a number, and not because their callers had gone
+	Unserved uint64
 
-	Order  bool
-	Cycle  bool    // it begins again at its end
-	Size   uint64  // how many numbers are reserved at once now; 0 with Order
-	Used   float64 // how much of the numbers up to the end was reserved, 0 to 1, by what this process has seen
-	Epoch  uint64  // how often it began again, as a time
-	HomeUp bool    // with Order: the server that gives its numbers can be used
+	Order bool
+	Cycle bool   // it begins again at its end
+	Size  uint64 // how many numbers are reserved at once now; 0 with Order
+	// how much of the numbers up to the end was reserved, 0 to 1, by what this process has seen
+	Used   float64
+	Epoch  uint64 // how often it began again, as a time
+	HomeUp bool   // with Order: the server that gives its numbers can be used
 
-	CachedFor time.Duration // how long Held lasts at the rate of now; Never if that is long or not known, as with Order
-	Skew      time.Duration // how far from the order of time this process's numbers may be; Never if it is not used
-	ToEnd     time.Duration // when the end comes at the rate of today; Never if that is far off or not known
+	// how long Held lasts at the rate of now; Never if that is long or not known, as with Order
+	CachedFor time.Duration
+	// how far from the order of time this process's numbers may be; Never if it is not used
+	Skew time.Duration
+	// when the end comes at the rate of today; Never if that is far off or not known
+	ToEnd time.Duration
 }
 
-// ServerStats is what is known of one sequence server without asking, and what was counted of it since New.
+// ServerStats is what is known of one sequence server without asking, and what was counted of it
+// since New.
 type ServerStats struct {
 	Server string // its address; of a group those of all nodes
 	Node   string // the address that numbers are reserved at; "" if that is not known
@@ -47,11 +53,12 @@ type ServerStats struct {
 	Rewinds   uint64                       // rows that were found to have gone back
 }
 
-// PlanNumber is that of the plan of the sequence servers, 0 if there is none or it is not known yet. It does no I/O.
+// PlanNumber is that of the plan of the sequence servers, 0 if there is none or it is not known
+// yet. It does no I/O.
 func (s *Sequences) PlanNumber() uint64 { return s.servers.view.Load().plan.Number }
 
-// StateFailing says whether what has to be remembered in the state directory cannot be written, for which no numbers are reserved.
-// kept is false if there is no such directory. It does no I/O.
+// StateFailing says whether what has to be remembered in the state directory cannot be written, for
+// which no numbers are reserved. kept is false if there is no such directory. It does no I/O.
 func (s *Sequences) StateFailing() (failing, kept bool) {
 	if s.state.file == nil {
 		return false, false
@@ -80,8 +87,8 @@ func (s *Sequences) ServerStats() []ServerStats {
 	return all
 }
 
-// BySequence returns the counts of each named sequence, sorted by name, and behind them those of all others. It does no I/O, and has no
-// sequence fetch numbers.
+// BySequence returns the counts of each named sequence, sorted by name, and behind them those of
+// all others. It does no I/O, and has no sequence fetch numbers.
 func (s *Sequences) BySequence() []SequenceStats {
 	now := time.Now()
 	by := make(map[*score]*SequenceStats)
@@ -175,7 +182,8 @@ func (c *cache) describe(st *SequenceStats, now time.Time) {
 	st.Skew = inSeconds(float64(c.size), rate)
 }
 
-// homeUp says whether the server that gives the numbers of an ORDER sequence can be used, as far as is known.
+// homeUp says whether the server that gives the numbers of an ORDER sequence can be used, as far as
+// is known.
 func (a *servers) homeUp(name string) bool {
 	w := a.view.Load()
 	home := cmp.Or(a.home(w, name), w.members[0])

@@ -68,14 +68,16 @@ func TestStatsOfOneSequence(t *testing.T) {
 
 func TestWhyNumbersAreNotUsedIsCounted(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
-	s := p.open(t, steadySize(10), seldomHearing) // which would raise a row before a reservation meets it
+	// which would raise a row before a reservation meets it
+	s := p.open(t, steadySize(10), seldomHearing)
 	ctx := t.Context()
 	for i, c := range []struct {
 		why Unused
 		do  func(name string) error
 	}{
 		{UnusedRun, func(name string) error {
-			p.exec(t, "UPDATE sequence SET id = id + 1000 WHERE name = ?", name) // the next segment does not adjoin
+			// the next segment does not adjoin
+			p.exec(t, "UPDATE sequence SET id = id + 1000 WHERE name = ?", name)
 			mustTake(t, s, name, 30)
 			return nil
 		}},
@@ -99,7 +101,8 @@ func TestWhyNumbersAreNotUsedIsCounted(t *testing.T) {
 			return s.Avoid(ctx, []byte(name), []uint64{st - 2})
 		}},
 		{UnusedFlush, func(name string) error {
-			p.exec(t, "UPDATE sequence SET id = id + 1 WHERE name = ?", name) // what is held cannot be given back
+			// what is held cannot be given back
+			p.exec(t, "UPDATE sequence SET id = id + 1 WHERE name = ?", name)
 			return s.Flush(ctx, []byte(name))
 		}},
 		{UnusedReturned, func(name string) error { return s.Flush(ctx, []byte(name)) }},
@@ -188,7 +191,8 @@ func TestOnlySoManySequencesAreNamed(t *testing.T) {
 		t.Errorf("the others: got %d numbers, want %d", got, more+1)
 	}
 
-	// One of the others is dropped: their count does not fall. One with a name is dropped: another one gets a name.
+	// One of the others is dropped: their count does not fall. One with a name is dropped: another
+	// one gets a name.
 	for _, name := range []string{fmt.Sprintf("s%d", MaxNamed+1), "s0"} {
 		if _, err := s.Drop(t.Context(), []byte(name), false); err != nil {
 			t.Fatal(err)
@@ -204,7 +208,8 @@ func TestOnlySoManySequencesAreNamed(t *testing.T) {
 	}
 }
 
-// Whoever asks for numbers while no server has told yet that there is such a sequence is counted, too. Whoever looks is not.
+// Whoever asks for numbers while no server has told yet that there is such a sequence is counted,
+// too. Whoever looks is not.
 func TestWaitsForASequenceThatIsNotKnownYetAreCounted(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	link := mysqltest.NewLink(t, p.server.Addr())
@@ -240,7 +245,8 @@ func TestWaitsForASequenceThatIsNotKnownYetAreCounted(t *testing.T) {
 	}
 }
 
-// Numbers that are given in one second may be as far apart as all proxies hold together: that is said, and follows a smaller CACHE, a shorter cover and proxies that leave.
+// Numbers that are given in one second may be as far apart as all proxies hold together: that is
+// said, and follows a smaller CACHE, a shorter cover and proxies that leave.
 func TestOrderSkewIsThatOfAllProxiesTogether(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	a, b := p.open(t), p.open(t)
@@ -251,7 +257,8 @@ func TestOrderSkewIsThatOfAllProxiesTogether(t *testing.T) {
 		t.Helper()
 		eventually(t, what, func() bool {
 			c.mu.Lock()
-			c.pace.Recent, c.pace.Peak = 1000*segment.PaceWindow.Seconds(), 0 // as after hours at this rate
+			// as after hours at this rate
+			c.pace.Recent, c.pace.Peak = 1000*segment.PaceWindow.Seconds(), 0
 			c.mu.Unlock()
 			mustTake(t, a, "photos", 1)
 			all, err := a.List(t.Context())

@@ -2,8 +2,8 @@ package sequence
 
 import "time"
 
-// This file is how a sequence is described that is advanced by several numbers at once, too (Advance): those of each step are held apart, and the sequence
-// stands as all of them do together.
+// This file is how a sequence is described that is advanced by several numbers at once, too
+// (Advance): those of each step are held apart, and the sequence stands as all of them do together.
 
 // steppedBy returns the caches of steps, by the caches of their sequences. It does no I/O.
 func (s *Sequences) steppedBy() map[*cache][]*cache {

@@ -1,8 +1,9 @@
 package sequence
 
 import (
-	"seqproxy/sequence/segment"
 	"sync/atomic"
+
+	"seqproxy/sequence/segment"
 )
 
 // store is the tables of one sequence server, over a link, and what this process has read there. It
@@ -14,7 +15,8 @@ type store struct {
 	registry registry
 	marks    *marks // of all members
 
-	place   atomic.Pointer[segment.Share] // in the plan that this process believes in; nil: there is none
+	// in the plan that this process believes in; nil: there is none
+	place   atomic.Pointer[segment.Share]
 	rules   rules
 	ordered orderedRows
 }

@@ -23,18 +23,24 @@ type standing struct {
 	err      error  // why it could not be asked
 	identity string // see choice
 	self     string
-	place    string // differs between servers that run at the same time, whatever they call themselves
+	// differs between servers that run at the same time, whatever they call themselves
+	place    string
 	readOnly bool
 	flush    string // innodb_flush_log_at_trx_commit
-	binlog   string // sync_binlog, of a member of a replication group: it recovers by its binary log
-	cluster  string // of a member that may commit: which one, and in which configuration
-	view     string // the expression by which it says that, where it is a member of a cluster
-	term     string // the configuration of the cluster that it is in, which holds the sequences; also of a member that may not commit
-	group    string // the part of it that outlives configurations
-	index    string // its place in the configuration, if it has one
-	donor    bool   // it helps another node to join, or is kept from holding the others up, as for a backup: one that is in step is better
-	apart    string // why a member of a cluster may not commit
-	source   string // whom it replicates from, if that runs
+	// sync_binlog, of a member of a replication group: it recovers by its binary log
+	binlog  string
+	cluster string // of a member that may commit: which one, and in which configuration
+	view    string // the expression by which it says that, where it is a member of a cluster
+	// the configuration of the cluster that it is in, which holds the sequences; also of a member
+	// that may not commit
+	term  string
+	group string // the part of it that outlives configurations
+	index string // its place in the configuration, if it has one
+	// it helps another node to join, or is kept from holding the others up, as for a backup: one
+	// that is in step is better
+	donor  bool
+	apart  string // why a member of a cluster may not commit
+	source string // whom it replicates from, if that runs
 	// sourceErr says why source could not be asked for.
 	sourceErr error
 	replica   string // the server's word for a replica
@@ -65,7 +71,8 @@ func (s *standing) rank(relaxed bool) (rank int) {
 	return rank
 }
 
-// together reports whether two nodes are members of one cluster, in one configuration of it. There each has a place of its own.
+// together reports whether two nodes are members of one cluster, in one configuration of it. There
+// each has a place of its own.
 func (s *standing) together(other *standing) bool {
 	return s.cluster != "" && s.cluster == other.cluster && (s.index == "" || s.index != other.index)
 }
@@ -100,7 +107,8 @@ func (l *link) survey(ctx context.Context) []standing {
 	return l.surveyUntil(ctx, func([]standing) bool { return false })
 }
 
-// surveyUntil is survey, but once enough is true of what was heard, the other nodes have only a moment left to answer: one may hang.
+// surveyUntil is survey, but once enough is true of what was heard, the other nodes have only a
+// moment left to answer: one may hang.
 func (l *link) surveyUntil(ctx context.Context, enough func(heard []standing) bool) []standing {
 	ctx, stop := context.WithTimeout(ctx, l.opts.DialTimeout)
 	defer stop()
@@ -130,7 +138,8 @@ func (l *link) surveyUntil(ctx context.Context, enough func(heard []standing) bo
 	return all
 }
 
-// isMajority reports whether more than half of n nodes say that they are one cluster. What the others say cannot change that.
+// isMajority reports whether more than half of n nodes say that they are one cluster. What the
+// others say cannot change that.
 func isMajority(heard []standing, n int) bool {
 	count := make(map[string]int, 1)
 	for i := range heard {
@@ -189,8 +198,9 @@ func (n *node) look(ctx context.Context) (s standing) {
 // mysqlIdentity is the expression for what a MySQL server calls itself for life.
 const mysqlIdentity = "@@server_uuid"
 
-// identityOf is what a server with these variables calls itself for life, and the expression for it. Replicas must differ from their primary in this, or they are refused;
-// and it stays when a server moves to another host, which must not make it another holder.
+// identityOf is what a server with these variables calls itself for life, and the expression for
+// it. Replicas must differ from their primary in this, or they are refused; and it stays when a
+// server moves to another host, which must not make it another holder.
 func identityOf(variables map[string]string) (self, identity string) {
 	if variables["server_uuid"] != "" && !strings.Contains(variables["version"], "MariaDB") {
 		return mysqlIdentity, variables["server_uuid"]
@@ -252,7 +262,8 @@ func unread(err error, tables string) error {
 	return fmt.Errorf("read the configuration of its cluster: %w", err)
 }
 
-// lookAtGroup: https://dev.mysql.com/doc/refman/8.4/en/performance-schema-replication-group-members-table.html
+// lookAtGroup:
+// https://dev.mysql.com/doc/refman/8.4/en/performance-schema-replication-group-members-table.html
 func (s *standing) lookAtGroup(ctx context.Context, conn *sql.Conn, group string) error {
 	var state, role string
 	var view sql.NullString
@@ -276,7 +287,8 @@ func (s *standing) lookAtGroup(ctx context.Context, conn *sql.Conn, group string
 	return nil
 }
 
-// replicatesFrom is the host that the node takes changes from, empty if it takes none. An error says that the account may not see it.
+// replicatesFrom is the host that the node takes changes from, empty if it takes none. An error
+// says that the account may not see it.
 func (s *standing) replicatesFrom(ctx context.Context, conn *sql.Conn) (string, error) {
 	text, source, threads := "SHOW REPLICA STATUS", "Source_Host", []string{"Replica_IO_Running", "Replica_SQL_Running"}
 	if s.replica == "SLAVE" {

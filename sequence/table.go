@@ -26,15 +26,17 @@ type table struct {
 
 // row is one sequence as the table has it.
 type row struct {
-	name  string        // as stored
-	id    uint64        // the last number given; while the sequence is frozen, the highest that its column holds
+	name string // as stored
+	// the last number given; while the sequence is frozen, the highest that its column holds
+	id    uint64
 	max   uint64        // the highest number that it may give
 	exact uint64        // typed CACHE n, or 0
 	plan  uint64        // the plan that the server obeyed when it was read
 	share segment.Share // of the server, as this process believes
 	entry               // noEntry if it has none
 
-	registered bool // this process was when it was read: else what it has just reserved may be anybody's
+	// this process was when it was read: else what it has just reserved may be anybody's
+	registered bool
 
 	frozen   bool   // because the set of sequence servers is changed
 	before   uint64 // what its id was then
@@ -62,7 +64,8 @@ func newTable(database, name string) table {
 	}
 }
 
-// Suffixes of the tables that stand beside the first one; the longest counts for how long its name may be.
+// Suffixes of the tables that stand beside the first one; the longest counts for how long its name
+// may be.
 const (
 	optionsSuffix = "_options"
 	versionSuffix = "_version"
@@ -73,9 +76,10 @@ const (
 // https://dev.mysql.com/doc/refman/8.4/en/identifier-length.html
 const maxIdentifier = 64
 
-// taking is the frame of a statement that takes numbers: what stands before the new value of the id, how the id is called in it, and
-// what stands behind. With a plan, the statement changes nothing on a server that obeys another one (arguments plan and id of the member,
-// before all others).
+// taking is the frame of a statement that takes numbers: what stands before the new value of the
+// id, how the id is called in it, and what stands behind. With a plan, the statement changes
+// nothing on a server that obeys another one (arguments plan and id of the member, before all
+// others).
 func (t table) taking(planned bool) (head, id, tail string) {
 	if !planned {
 		return "UPDATE " + t.full + " SET `id` = LAST_INSERT_ID(", "`id`", ") WHERE `name` = ?"
@@ -84,16 +88,17 @@ func (t table) taking(planned bool) (head, id, tail string) {
 		") WHERE s.`name` = ?"
 }
 
-// reserve takes numbers. LAST_INSERT_ID(expr) makes the server keep the new value for this session alone, so that it cannot be
-// mixed up with another's.
+// reserve takes numbers. LAST_INSERT_ID(expr) makes the server keep the new value for this session
+// alone, so that it cannot be mixed up with another's.
 func (t table) reserve(planned bool) string {
 	head, id, tail := t.taking(planned)
 	return head + id + " + ?" + tail
 }
 
-// reserveByRule takes numbers that go by steps, or that end before their column does. The id becomes the last one of them, which is the
-// first number after it (arguments anchor, anchor, anchor, anchor, step, step) and a width; and it does that only while it is
-// below a number. So nothing in it goes beyond 64 bits.
+// reserveByRule takes numbers that go by steps, or that end before their column does. The id
+// becomes the last one of them, which is the first number after it (arguments anchor, anchor,
+// anchor, anchor, step, step) and a width; and it does that only while it is below a number. So
+// nothing in it goes beyond 64 bits.
 func (t table) reserveByRule(planned bool) string {
 	const number = "CAST(? AS UNSIGNED)"
 	head, id, tail := t.taking(planned)
@@ -103,21 +108,23 @@ func (t table) reserveByRule(planned bool) string {
 		tail + " AND " + id + " < " + number
 }
 
-// reserveInSteps is reserveByRule where the members take turns: it takes nothing from a row whose id is not of the member's residue
-// (arguments members, residue, behind all others).
+// reserveInSteps is reserveByRule where the members take turns: it takes nothing from a row whose
+// id is not of the member's residue (arguments members, residue, behind all others).
 func (t table) reserveInSteps() string {
 	return t.reserveByRule(true) + " AND MOD(CAST(s.`id` AS UNSIGNED), ?) = ?"
 }
 
-// reserveInBlocks takes n numbers above a floor, out of the blocks of a member, while the id is below a number.
+// reserveInBlocks takes n numbers above a floor, out of the blocks of a member, while the id is
+// below a number.
 func (t table) reserveInBlocks(h segment.Share, floor, n uint64) string {
 	head, id, tail := t.taking(true)
 	g := fmt.Sprintf("GREATEST(CAST(%s AS UNSIGNED), CAST(%d AS UNSIGNED))", id, floor)
 	return head + h.ReserveBlocks(g, n) + tail + " AND CAST(" + id + " AS UNSIGNED) < CAST(? AS UNSIGNED)"
 }
 
-// raise sets a row that is below the first argument to the second, and moves any other on by the third, while it is below the fifth. The
-// fourth is its name. Without the casts a signed column and a large number would be compared as DECIMAL.
+// raise sets a row that is below the first argument to the second, and moves any other on by the
+// third, while it is below the fifth. The fourth is its name. Without the casts a signed column and
+// a large number would be compared as DECIMAL.
 func (t table) raise() string {
 	const id = "CAST(`id` AS UNSIGNED)"
 	return "UPDATE " + t.full + " SET `id` = LAST_INSERT_ID(IF(" + id + " < CAST(? AS UNSIGNED), CAST(? AS UNSIGNED), " + id +
@@ -143,7 +150,8 @@ func (t table) giveBack(planned bool) string {
 	return "UPDATE " + t.full + " SET `id` = ? WHERE `name` = ? AND `id` = ?" + t.underPlan(0)
 }
 
-// rows selects name, id (as text, so that a negative one is seen), whether a proxy is registered, of which the id may be empty, the plan in force and options of all rows.
+// rows selects name, id (as text, so that a negative one is seen), whether a proxy is registered,
+// of which the id may be empty, the plan in force and options of all rows.
 func (t table) rows(proxy string) string {
 	registered := "0, "
 	if proxy != "" {
@@ -156,7 +164,8 @@ func (t table) rows(proxy string) string {
 // one selects like rows the row that a name means.
 func (t table) one(proxy string) string { return t.rows(proxy) + " WHERE s.`name` = ?" }
 
-// either is one of a sequence whose kind is not known. A plain row beside that of a counter is none of a sequence: somebody made it by hand (arguments counterName, name).
+// either is one of a sequence whose kind is not known. A plain row beside that of a counter is none
+// of a sequence: somebody made it by hand (arguments counterName, name).
 func (t table) either(proxy string) string {
 	return t.rows(proxy) + " WHERE s.`name` = ? OR s.`name` = ? ORDER BY CHAR_LENGTH(s.`name`) DESC LIMIT 1"
 }
@@ -164,8 +173,8 @@ func (t table) either(proxy string) string {
 // quote makes an identifier of s.
 func quote(s string) string { return "`" + strings.ReplaceAll(s, "`", "``") + "`" }
 
-// columnMax is the highest number that a column type holds ("bigint(20) unsigned" as information_schema says it), or
-// false if it is no integer.
+// columnMax is the highest number that a column type holds ("bigint(20) unsigned" as
+// information_schema says it), or false if it is no integer.
 func columnMax(columnType string) (highest uint64, ok bool) {
 	word, rest, _ := strings.Cut(strings.ToLower(columnType), "(")
 	if word == strings.ToLower(columnType) { // MySQL 8.0.19 and later: no display width

@@ -11,13 +11,15 @@ import (
 	"go.uber.org/zap"
 )
 
-// This file is which tables a sequence server has. They are created together, when a proxy first connects, where its account may and the configuration lets it. Else somebody creates
-// them by hand, as [Schema] has them.
+// This file is which tables a sequence server has. They are created together, when a proxy first
+// connects, where its account may and the configuration lets it. Else somebody creates them by
+// hand, as [Schema] has them.
 
 // otherTable is a table beside that of the sequences.
 type otherTable struct {
 	suffix string // of its name, behind that of the first table
-	create string // the statement, without the table's name and, if it has names of sequences, the type of those
+	// the statement, without the table's name and, if it has names of sequences, the type of those
+	create string
 	named  bool
 }
 
@@ -33,7 +35,8 @@ var otherTables = []otherTable{
 	{planStartSuffix, createPlanStart, true},
 }
 
-// statement makes the table. nameType is that of the column `name` of the first table, so that names compare alike in both.
+// statement makes the table. nameType is that of the column `name` of the first table, so that
+// names compare alike in both.
 func (b *otherTable) statement(database, first, nameType string) string {
 	full := quote(database) + "." + quote(first+b.suffix)
 	if b.named {
@@ -55,7 +58,8 @@ func (b *otherTable) columns() (names []string) {
 // plainNameType is that of a table that seqproxy makes. It has the schema's character set.
 const plainNameType = "varchar(50)"
 
-// Schema are the statements that create the schema and all tables of a sequence server, for an account that may not create them itself.
+// Schema are the statements that create the schema and all tables of a sequence server, for an
+// account that may not create them itself.
 func Schema(database, first string) []string {
 	all := []string{"CREATE DATABASE IF NOT EXISTS " + quote(database), createFirst(database, first)}
 	for i := range otherTables {
@@ -94,7 +98,8 @@ func (l *link) inTables() string {
 	return fmt.Sprintf("TABLE_SCHEMA = %s AND TABLE_NAME IN (%s)", literal(l.opts.Database), strings.Join(names, ", "))
 }
 
-// lookForTables says which tables are missing, and returns all that is wrong with those that are there: what does not keep a committed number.
+// lookForTables says which tables are missing, and returns all that is wrong with those that are
+// there: what does not keep a committed number.
 func (l *link) lookForTables(ctx context.Context, c rawConn) (found tables, findings []error, err error) {
 	rows, err := c.query(ctx, "SELECT TABLE_NAME, TABLE_TYPE, IFNULL(ENGINE, '') FROM information_schema.TABLES WHERE "+l.inTables())
 	if err != nil {
@@ -131,7 +136,8 @@ func (l *link) tablesMissing(missing []string) error {
 	return l.unfit(full[0], "it does not exist, or the user may not see it, and so it is with "+strings.Join(full[1:], ", "), remedy)
 }
 
-// eachMissing are the findings about tables that are not there and that a proxy does not make, with the statement that makes each.
+// eachMissing are the findings about tables that are not there and that a proxy does not make, with
+// the statement that makes each.
 func (l *link) eachMissing(missing []string, nameType string) (findings []error) {
 	if l.tuning.Load().CreateTable {
 		return nil
@@ -207,7 +213,8 @@ func (l *link) checkTables(ctx context.Context, c rawConn) (*layout, error) {
 	return seen, nil
 }
 
-// createOne creates a table, and the schema if that is missing too. Rights on the schema alone are enough where the schema is there.
+// createOne creates a table, and the schema if that is missing too. Rights on the schema alone are
+// enough where the schema is there.
 func (l *link) createOne(ctx context.Context, c rawConn, name, create string) error {
 	err := c.exec(ctx, create)
 	if hasCode(err, gomysql.ER_BAD_DB_ERROR) {
@@ -228,7 +235,8 @@ func (l *link) createOne(ctx context.Context, c rawConn, name, create string) er
 	return nil
 }
 
-// lacking returns what tables beside the first one, as information_schema has their columns, lack. They are not ours.
+// lacking returns what tables beside the first one, as information_schema has their columns, lack.
+// They are not ours.
 func (l *link) lacking(columns [][]string) (findings []error) {
 	has := make(map[string]bool, len(columns))
 	there := make(map[string]bool)

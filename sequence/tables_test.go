@@ -46,7 +46,8 @@ func TestAllTablesAreMadeTogetherAsTheyArePrinted(t *testing.T) {
 	if !maps.Equal(printed, got) {
 		t.Errorf("by hand there are %q, a proxy makes %q", printed, got)
 	}
-	if again := byHand.withAll(t, nil).shown(t); !maps.Equal(again, printed) { // and once more does no harm
+	if again := byHand.withAll(t, nil).shown(t); !maps.Equal(again, printed) {
+		// and once more does no harm
 		t.Errorf("made again: got %q, want %q", again, printed)
 	}
 	mustCreate(t, byHand.open(t, forbidden), CreateOptions{Name: "photos"})
@@ -64,7 +65,8 @@ func TestTheTablesBesideGoByTheNamesOfTheFirst(t *testing.T) {
 	}
 }
 
-// Where tables are missing that may not be made, nothing is given, and the error says which and names the way out.
+// Where tables are missing that may not be made, nothing is given, and the error says which and
+// names the way out.
 func TestMissingTablesThatMayNotBeMadeAreToldWithTheWayOut(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 7})
 	for name, change := range map[string]func(*Options){

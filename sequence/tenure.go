@@ -9,13 +9,15 @@ import (
 // errEnlisting: a fail-over was a moment ago, or this process does not know that none was.
 var errEnlisting = errors.New("all proxies register again after a fail-over, and it is too early to say that all have: try again")
 
-// tenure is the time in which this process has known a node of a group as the one that is written to, without a break.
+// tenure is the time in which this process has known a node of a group as the one that is written
+// to, without a break.
 type tenure struct {
 	node        *choice
 	since, last time.Time
 }
 
-// stays takes note of a sign of life that this process has just given to a node. One caller at a time.
+// stays takes note of a sign of life that this process has just given to a node. One caller at a
+// time.
 func (v *server) stays(now *choice) {
 	if now == nil || now != v.nodes.current.Load() {
 		return
@@ -27,7 +29,8 @@ func (v *server) stays(now *choice) {
 	v.tenure.Store(&next)
 }
 
-// servingFor is for how long the node in use has been known, by signs of life, or by who asks again and again with the same seen.
+// servingFor is for how long the node in use has been known, by signs of life, or by who asks again
+// and again with the same seen.
 func (v *server) servingFor(seen map[*server]tenure) time.Duration {
 	now := v.nodes.current.Load()
 	if seen[v].node != now || now == nil {
@@ -40,7 +43,8 @@ func (v *server) servingFor(seen map[*server]tenure) time.Duration {
 	return time.Since(since)
 }
 
-// enlisted reports whether all proxies have had the time to be registered on the nodes in use (see timing.tenure), who asks again and again with the same seen.
+// enlisted reports whether all proxies have had the time to be registered on the nodes in use (see
+// timing.tenure), who asks again and again with the same seen.
 func (a *servers) enlisted(seen map[*server]tenure) bool {
 	all := true
 	for _, v := range a.view.Load().live() {

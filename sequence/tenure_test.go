@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// A proxy registers with the primary, and takes numbers, when the replica does not hear of it any more. With the primary its entry is lost, and it comes to the new one
-// later than a statement that needs that nobody holds numbers.
+// A proxy registers with the primary, and takes numbers, when the replica does not hear of it any
+// more. With the primary its entry is lost, and it comes to the new one later than a statement that
+// needs that nobody holds numbers.
 func TestThatAProxyIsRegisteredIsNotForgottenInAFailOver(t *testing.T) {
 	e := newLossy(t, func(o *Options) { o.OrderWithoutReplica = true })
 	late := e.join(t, "late", &given{}, e.change...)
@@ -54,7 +55,8 @@ func TestThatAProxyIsRegisteredIsNotForgottenInAFailOver(t *testing.T) {
 	}
 }
 
-// Nobody waits where signs of life have been given to the same node for long, and a node that has taken over is known since then only.
+// Nobody waits where signs of life have been given to the same node for long, and a node that has
+// taken over is known since then only.
 func TestTheTimeInWhichAPrimaryIsKnownBeginsWithIt(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	a := e.join(t, "a", &given{}, patience(time.Minute))

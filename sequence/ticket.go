@@ -11,11 +11,12 @@ import (
 // MaxAdvance is the most that Advance adds at once.
 const MaxAdvance = 1_000_000
 
-// maxSteps bounds the different steps of one sequence: each holds numbers in memory, and they come from clients.
+// maxSteps bounds the different steps of one sequence: each holds numbers in memory, and they come
+// from clients.
 const maxSteps = 16
 
-// ErrStep is Advance by a step that is left to the server: none of the sequence's INCREMENT, or one more than is worth a cache of
-// its own.
+// ErrStep is Advance by a step that is left to the server: none of the sequence's INCREMENT, or one
+// more than is worth a cache of its own.
 var ErrStep = errors.New("the sequence is not advanced by this step here")
 
 // step names the cache of a sequence that is advanced by n of its numbers at once.
@@ -24,14 +25,16 @@ type step struct {
 	n  uint64
 }
 
-// Advance does what `UPDATE sequence SET id = LAST_INSERT_ID(id + n) WHERE name = ...` does, and returns the new id: the n numbers
-// up to it are the caller's alone. n is 1 to MaxAdvance.
+// Advance does what `UPDATE sequence SET id = LAST_INSERT_ID(id + n) WHERE name = ...` does, and
+// returns the new id: the n numbers up to it are the caller's alone. n is 1 to MaxAdvance.
 //
-// Where n is not 1 the applications may mean one of two things: that they use n numbers, or that n sequence servers take turns and
-// only every n-th number is theirs. So numbers by n come out of segments of their own, in whole steps: as long as everybody adds n,
-// the row and all ids stay congruent modulo n.
+// Where n is not 1 the applications may mean one of two things: that they use n numbers, or that n
+// sequence servers take turns and only every n-th number is theirs. So numbers by n come out of
+// segments of their own, in whole steps: as long as everybody adds n, the row and all ids stay
+// congruent modulo n.
 //
-// A sequence with INCREMENT d is advanced in multiples of d. Errors are those of Take, and ErrStep. No sequence is created.
+// A sequence with INCREMENT d is advanced in multiples of d. Errors are those of Take, and ErrStep.
+// No sequence is created.
 func (s *Sequences) Advance(ctx context.Context, name []byte, n uint64) (id uint64, err error) {
 	if n == 0 || n > MaxAdvance {
 		return 0, define.BadOption("sequence %q: advanced by %d, want 1 to %d", name, n, MaxAdvance)
@@ -79,9 +82,10 @@ func (c *cache) increment() uint64 {
 	return max(c.rule.Step, 1)
 }
 
-// AdvanceOrCreate is Advance for a sequence that may not exist: then it is created, as the row is by
-// `INSERT INTO sequence (name) VALUES (...) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id + n)`, and its first n numbers are the
-// caller's, where that statement gives whatever LAST_INSERT_ID() was before. created says that it did not exist.
+// AdvanceOrCreate is Advance for a sequence that may not exist: then it is created, as the row is
+// by `INSERT INTO sequence (name) VALUES (...) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id +
+// n)`, and its first n numbers are the caller's, where that statement gives whatever
+// LAST_INSERT_ID() was before. created says that it did not exist.
 func (s *Sequences) AdvanceOrCreate(ctx context.Context, name []byte, n uint64) (id uint64, created bool, err error) {
 	for again := true; ; again = false {
 		id, err = s.Advance(ctx, name, n)
@@ -96,7 +100,8 @@ func (s *Sequences) AdvanceOrCreate(ctx context.Context, name []byte, n uint64) 
 	}
 }
 
-// stepped returns the cache of a sequence for steps of n. ErrUnknown: c was dropped meanwhile, so that nobody would end it.
+// stepped returns the cache of a sequence for steps of n. ErrUnknown: c was dropped meanwhile, so
+// that nobody would end it.
 func (s *Sequences) stepped(c *cache, n uint64) (*cache, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

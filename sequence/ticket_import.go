@@ -13,8 +13,8 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// importDistance is how far above its last number a table's counter is raised, at most: more than any
-// table gives in its life, and little of 64 bits. A smaller column is parted in halves.
+// importDistance is how far above its last number a table's counter is raised, at most: more than
+// any table gives in its life, and little of 64 bits. A smaller column is parted in halves.
 const importDistance = 1 << 40
 
 // importRoom is how many numbers must remain on each side, at least.
@@ -23,8 +23,8 @@ const importRoom = 1000
 // TicketImport names a ticket table, on any server, whose counter is to become a sequence.
 type TicketImport struct {
 	Database, Table string
-	// From names the table and its server in the comment of the sequence. The same table must have the
-	// same name in every import.
+	// From names the table and its server in the comment of the sequence. The same table must have
+	// the same name in every import.
 	From     string
 	Sequence string
 	DryRun   bool   // change nothing
@@ -41,10 +41,10 @@ type TicketsImported struct {
 	Lossy string
 }
 
-// ImportTickets has a sequence give the numbers behind those that a ticket table gave, and raises the
-// table's own counter above the end of the sequence. So applications that go on taking numbers of the
-// table get no number that the sequence gives. conn is a connection to the table's server, whose session
-// settings are changed.
+// ImportTickets has a sequence give the numbers behind those that a ticket table gave, and raises
+// the table's own counter above the end of the sequence. So applications that go on taking numbers
+// of the table get no number that the sequence gives. conn is a connection to the table's server,
+// whose session settings are changed.
 //
 // The table is locked meanwhile. One number is taken of it, which is nobody's. Then:
 //   - A new sequence: a row is written far ahead, above which the table goes on. Then the sequence is made,
@@ -53,10 +53,10 @@ type TicketsImported struct {
 //   - A sequence that is there: it is raised above the number that was taken. Then a row is written above
 //     its end. At last its comment names the table.
 //
-// Whatever ends that between two steps, the table gives none of the sequence's numbers that it does not
-// give without that; a later call begins again. If the table's counter is above the end of the sequence,
-// and its comment does not name the table, nobody can tell which of its numbers the table gave: that is an
-// error.
+// Whatever ends that between two steps, the table gives none of the sequence's numbers that it does
+// not give without that; a later call begins again. If the table's counter is above the end of the
+// sequence, and its comment does not name the table, nobody can tell which of its numbers the table
+// gave: that is an error.
 func (s *Sequences) ImportTickets(ctx context.Context, conn *sql.Conn, o TicketImport) (done TicketsImported, err error) {
 	nameless := func() string { return "" }
 	table := newTicketRef(o.Database, o.Table, nameless, s.opts.Servers[0].IOTimeout)
@@ -85,8 +85,8 @@ func (s *Sequences) ImportTickets(ctx context.Context, conn *sql.Conn, o TicketI
 	return done, err
 }
 
-// setUpSource sets the session of a connection to a server that may be none of the sequence servers. lossy
-// says why the server could lose what it has committed.
+// setUpSource sets the session of a connection to a server that may be none of the sequence
+// servers. lossy says why the server could lose what it has committed.
 func setUpSource(ctx context.Context, conn *sql.Conn, silence time.Duration) (lossy string, err error) {
 	for _, text := range session(silence) {
 		if _, err := conn.ExecContext(ctx, text); err != nil {

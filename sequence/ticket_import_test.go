@@ -139,8 +139,8 @@ func TestAnImportedTableNeverMeetsItsSequence(t *testing.T) {
 	}
 }
 
-// mortal has an import end at one of the statements that it sends to the table's server, counted from LOCK TABLES on, as kill -9 has it:
-// whatever comes next is sent nowhere.
+// mortal has an import end at one of the statements that it sends to the table's server, counted
+// from LOCK TABLES on, as kill -9 has it: whatever comes next is sent nowhere.
 type mortal struct {
 	driver.Connector
 	at    int  // the statement
@@ -221,7 +221,8 @@ func openMortal(t *testing.T, p place, m *mortal) *sql.DB {
 	return db
 }
 
-// importKilled makes an import that is killed at a statement. killed is false if it came to its end before.
+// importKilled makes an import that is killed at a statement. killed is false if it came to its end
+// before.
 func importKilled(t *testing.T, p place, s *Sequences, o TicketImport, at int, after bool) (killed bool) {
 	t.Helper()
 	ctx, kill := context.WithCancel(context.Background())
@@ -249,7 +250,8 @@ func killedApps() (apps []ticketApp) {
 	return apps
 }
 
-// killings calls f for each statement that an import is killed before or after, until it comes to its end.
+// killings calls f for each statement that an import is killed before or after, until it comes to
+// its end.
 func killings(t *testing.T, f func(t *testing.T, app *ticketApp, name string, at int, after bool) (killed bool)) {
 	for _, app := range killedApps() {
 		for _, after := range []bool{false, true} {
@@ -295,8 +297,8 @@ func TestAnImportThatIsKilledGivesNoNumberTwice(t *testing.T) {
 	})
 }
 
-// A second table joins the sequence of another one. Both gave the same numbers before; no number that the sequence or a table gives
-// afterwards was given by the other before, or will be.
+// A second table joins the sequence of another one. Both gave the same numbers before; no number
+// that the sequence or a table gives afterwards was given by the other before, or will be.
 func TestAnImportIntoASequenceThatIsThereMayBeKilled(t *testing.T) {
 	p := placeOn(t, mysqltest.StartUnsynced(t)).withTickets(t)
 	refusals := 0
@@ -365,7 +367,8 @@ func TestAnImportIntoASequenceThatIsThereMayBeKilled(t *testing.T) {
 	}
 }
 
-// Flickr's two servers give the odd and the even numbers. One is imported while the other goes on, then the other one.
+// Flickr's two servers give the odd and the even numbers. One is imported while the other goes on,
+// then the other one.
 func TestTheTablesOfTwoTicketServersBecomeOneSequence(t *testing.T) {
 	var places []place
 	for _, offset := range []string{"1", "2"} {
@@ -453,7 +456,8 @@ func TestAnImportIsRefusedWhereItCouldRepeatNumbers(t *testing.T) {
 		}
 		wantText(t, err, test.want...)
 		o.DryRun, o.Next = true, map[string]uint64{"small": 65000, "full": 127, "passed": 5000}[test.table]
-		if done, err = importInto(p, s, o); err == nil && test.table != "numbered" { // whose row a dry run does not write
+		if done, err = importInto(p, s, o); err == nil && test.table != "numbered" {
+			// whose row a dry run does not write
 			t.Errorf("%s into %s, a dry run: got %+v, want an error", test.table, test.name, done)
 		}
 	}

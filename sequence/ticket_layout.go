@@ -20,10 +20,12 @@ type ticketLayout struct {
 	engine  string
 }
 
-// transactional says whether the table takes part in transactions, and keeps what it has counted through a crash.
+// transactional says whether the table takes part in transactions, and keeps what it has counted
+// through a crash.
 func (l *ticketLayout) transactional() bool { return strings.EqualFold(l.engine, "InnoDB") }
 
-// ticketRef is a ticket table on a server. Whoever reserves numbers of it, or imports it, looks at it and locks it alike.
+// ticketRef is a ticket table on a server. Whoever reserves numbers of it, or imports it, looks at
+// it and locks it alike.
 type ticketRef struct {
 	database, name string
 	full           string        // "`flickr`.`tickets64`"

@@ -15,9 +15,10 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// reserve implements [reserver] on a ticket table. Under LOCK TABLES ... WRITE it takes one number as every application does, and then
-// writes a row with the last number of the segment, above which every engine goes on. So the counter is never read, which a server
-// may do from stale statistics, nor set by ALTER TABLE, which would give up the lock; and it survives what that row survives.
+// reserve implements [reserver] on a ticket table. Under LOCK TABLES ... WRITE it takes one number
+// as every application does, and then writes a row with the last number of the segment, above which
+// every engine goes on. So the counter is never read, which a server may do from stale statistics,
+// nor set by ALTER TABLE, which would give up the lock; and it survives what that row survives.
 func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (grant, error) {
 	v := t.s.servers.tickets
 	if err := t.s.state.ready(); err != nil {
@@ -59,7 +60,8 @@ func (t *TicketTable) giveBack(context.Context, string, uint64, segment.Segment)
 	return false, nil
 }
 
-// reserveOnce is one attempt. lost is how many numbers one that fails has taken at most; they are nobody's then.
+// reserveOnce is one attempt. lost is how many numbers one that fails has taken at most; they are
+// nobody's then.
 func (t *TicketTable) reserveOnce(ctx context.Context, want uint64) (g grant, lost uint64, err error) {
 	conn, err := t.s.servers.tickets.conn(ctx)
 	if err != nil {
@@ -90,8 +92,8 @@ type lockedTable struct {
 	stub string // a stub that there is
 }
 
-// lock locks the table for writing. The session counts as the server's new sessions do. A wait for the table keeps direct applications
-// waiting behind it, so it is short, and ends as a conflict.
+// lock locks the table for writing. The session counts as the server's new sessions do. A wait for
+// the table keeps direct applications waiting behind it, so it is short, and ends as a conflict.
 func (t *ticketRef) lock(ctx context.Context, conn *sql.Conn, layout *ticketLayout) (*lockedTable, error) {
 	l := &lockedTable{ticketRef: t, ticketLayout: layout, conn: conn}
 	if _, err := conn.ExecContext(ctx, "SET SESSION auto_increment_increment = @@GLOBAL.auto_increment_increment, "+
@@ -139,7 +141,8 @@ func (l *lockedTable) next(ctx context.Context) (uint64, error) {
 	return uint64(id), err
 }
 
-// moveTo writes a row with the number id, above which the counter is then. If it was not even sent the counter is where it was.
+// moveTo writes a row with the number id, above which the counter is then. If it was not even sent
+// the counter is where it was.
 func (l *lockedTable) moveTo(ctx context.Context, id uint64) (sent bool, err error) {
 	number := strconv.FormatUint(id, 10) // the driver takes no uint64 with the high bit
 	text, args := "INSERT INTO "+l.full+" ("+quote(l.id)+") VALUES (?)", []any{number}
@@ -166,7 +169,8 @@ func (l *lockedTable) forget(ctx context.Context, id uint64) error {
 	return err
 }
 
-// reserveLocked reserves up to want numbers. It is several statements: whatever ends it between two of them, what the ones before took is lost.
+// reserveLocked reserves up to want numbers. It is several statements: whatever ends it between two
+// of them, what the ones before took is lost.
 func (t *TicketTable) reserveLocked(ctx context.Context, l *lockedTable, want uint64) (g grant, lost uint64, err error) {
 	t.mu.Lock()
 	mark := t.mark
@@ -188,7 +192,8 @@ func (t *TicketTable) reserveLocked(ctx context.Context, l *lockedTable, want ui
 	case errors.Is(err, ErrExhausted):
 		return grant{}, 0, err
 	case err != nil:
-		if !errors.Is(err, driver.ErrBadConn) { // a counter does not go back where the statement is undone
+		if !errors.Is(err, driver.ErrBadConn) {
+			// a counter does not go back where the statement is undone
 			lost = 1
 		}
 		return grant{}, lost, err

@@ -16,15 +16,17 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// ErrNoTicket is a ticket that is left to the server: its table or statement is not of the kind that is served here.
+// ErrNoTicket is a ticket that is left to the server: its table or statement is not of the kind
+// that is served here.
 var ErrNoTicket = errors.New("this is no ticket that is served here")
 
 // maxStubs bounds the stubs of a table that are remembered.
 const maxStubs = 4096
 
-// TicketTable gives the numbers of a table whose AUTO_INCREMENT column is a counter: Flickr's, with a row for each stub that
-// REPLACE renews, or one that gets a row for each number. The counter stays the table's own, so whoever goes there directly never
-// gets the same number. It is safe for concurrent use.
+// TicketTable gives the numbers of a table whose AUTO_INCREMENT column is a counter: Flickr's, with
+// a row for each stub that REPLACE renews, or one that gets a row for each number. The counter
+// stays the table's own, so whoever goes there directly never gets the same number. It is safe for
+// concurrent use.
 type TicketTable struct {
 	ticketRef
 	s      *Sequences
@@ -48,7 +50,8 @@ type Ticket struct {
 	Transactional bool // the table takes part in transactions
 }
 
-// TicketTable returns the table of that name on the sequence server, for as long as s lives. It does no I/O.
+// TicketTable returns the table of that name on the sequence server, for as long as s lives. It
+// does no I/O.
 func (s *Sequences) TicketTable(database, name string) *TicketTable {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,8 +72,8 @@ func (s *Sequences) TicketTable(database, name string) *TicketTable {
 	return t
 }
 
-// ticketTableNamed returns the table that was asked for before under schema.table, or under its name alone if it is in the schema of
-// the sequence table; nil if there is none.
+// ticketTableNamed returns the table that was asked for before under schema.table, or under its
+// name alone if it is in the schema of the sequence table; nil if there is none.
 func (s *Sequences) ticketTableNamed(name string) *TicketTable {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +85,8 @@ func (s *Sequences) ticketTableNamed(name string) *TicketTable {
 	return nil
 }
 
-// flush gives up the numbers in memory, a gap since a counter does not go back, and what is known of stubs: their rows may be gone.
+// flush gives up the numbers in memory, a gap since a counter does not go back, and what is known
+// of stubs: their rows may be gone.
 func (t *TicketTable) flush() {
 	t.cache.flush()
 	t.mu.Lock()
@@ -90,11 +94,12 @@ func (t *TicketTable) flush() {
 	t.stubs = nil
 }
 
-// Replace does what `REPLACE INTO table (column) VALUES (stub)` does: it gives the table's next number to the caller alone. id is the
-// name of the AUTO_INCREMENT column if the statement names it, else nil. All stubs share the counter.
+// Replace does what `REPLACE INTO table (column) VALUES (stub)` does: it gives the table's next
+// number to the caller alone. id is the name of the AUTO_INCREMENT column if the statement names
+// it, else nil. All stubs share the counter.
 //
-// The first use of a stub goes to the table: afterwards its row is there, whatever the value becomes in the column. Errors are those of
-// Take, and ErrNoTicket.
+// The first use of a stub goes to the table: afterwards its row is there, whatever the value
+// becomes in the column. Errors are those of Take, and ErrNoTicket.
 func (t *TicketTable) Replace(ctx context.Context, id, column, stub []byte) (Ticket, error) {
 	layout, err := t.look(ctx)
 	if err != nil {
@@ -123,8 +128,9 @@ func (t *TicketTable) take(ctx context.Context) (uint64, error) {
 	return number, err
 }
 
-// Insert does what `INSERT INTO table (id) VALUES (NULL)` does in a table that gets a row for each number. id is nil if the statement
-// does not name the column, which is then the only one. Errors are those of Take, and ErrNoTicket.
+// Insert does what `INSERT INTO table (id) VALUES (NULL)` does in a table that gets a row for each
+// number. id is nil if the statement does not name the column, which is then the only one. Errors
+// are those of Take, and ErrNoTicket.
 func (t *TicketTable) Insert(ctx context.Context, id []byte) (Ticket, error) {
 	layout, err := t.look(ctx)
 	if err != nil {
@@ -192,8 +198,8 @@ func (t *TicketTable) lookOnce() (*ticketLayout, error) {
 	return layout, nil
 }
 
-// leave turns the error of a request: what is wrong with the table itself is told to the operator, once a minute, and the statement is
-// left to the server.
+// leave turns the error of a request: what is wrong with the table itself is told to the operator,
+// once a minute, and the statement is left to the server.
 func (t *TicketTable) leave(r request, err error) error {
 	var unfit *UnfitError
 	if errors.As(err, &unfit) && unfit.Table == t.full {
@@ -220,14 +226,15 @@ func (t *TicketTable) hasStub(stub []byte) bool {
 	return t.stubs[string(stub)]
 }
 
-// touch makes sure that a stub has a row, and reports whether it had one. It costs a number: the one that the row gets. A conflict with
-// applications that go to the table themselves is no reason to leave the statement to the server: its number would be above those in
-// memory, which come next.
+// touch makes sure that a stub has a row, and reports whether it had one. It costs a number: the
+// one that the row gets. A conflict with applications that go to the table themselves is no reason
+// to leave the statement to the server: its number would be above those in memory, which come next.
 func (t *TicketTable) touch(ctx context.Context, layout *ticketLayout, stub []byte) (had bool, err error) {
 	err = t.onServer(ctx, func(r request, conn *sql.Conn) error {
 		for attempt := 1; ; attempt++ {
 			result, err := conn.ExecContext(r.ctx, "REPLACE INTO "+t.full+" ("+quote(layout.stub)+") VALUES (?)", string(stub))
-			if err != nil && (isUnknownOutcome(err) || isConflict(err)) { // a counter does not go back where the statement is undone
+			if err != nil && (isUnknownOutcome(err) || isConflict(err)) {
+				// a counter does not go back where the statement is undone
 				t.s.servers.tickets.counters.lose(t.cache.name, UnusedUnknownCommit, 1)
 			}
 			if isConflict(err) && attempt < maxAttempts && pause(r.ctx, jitter(t.s.timing.conflict<<attempt)) {

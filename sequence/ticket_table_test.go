@@ -18,7 +18,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// ticketSQL are the ticket tables that people have, by engine: Flickr's, one of several stubs, and one for each business table.
+// ticketSQL are the ticket tables that people have, by engine: Flickr's, one of several stubs, and
+// one for each business table.
 var ticketSQL = []string{
 	"CREATE TABLE tickets64%[1]s (`id` bigint(20) unsigned NOT NULL auto_increment, `stub` char(1) NOT NULL default '', PRIMARY KEY (`id`), " +
 		"UNIQUE KEY `stub` (`stub`)) ENGINE=%[1]s",
@@ -29,7 +30,8 @@ var ticketSQL = []string{
 
 var ticketEngines = []string{"InnoDB", "MyISAM"}
 
-// ticketApp takes a number as an application does that goes to the server itself, and as the proxy does it for one.
+// ticketApp takes a number as an application does that goes to the server itself, and as the proxy
+// does it for one.
 type ticketApp struct {
 	table  string
 	direct func(c *sql.Conn) (uint64, error)
@@ -79,7 +81,8 @@ func (p place) withTickets(t testing.TB) place {
 	return p
 }
 
-// TestTicketsOfProxiesAndOfDirectApplicationsNeverMeet: all of them take of the same counters at the same time.
+// TestTicketsOfProxiesAndOfDirectApplicationsNeverMeet: all of them take of the same counters at
+// the same time.
 func TestTicketsOfProxiesAndOfDirectApplicationsNeverMeet(t *testing.T) {
 	p := placeOn(t, mysqltest.StartUnsynced(t)).withTickets(t)
 	for _, app := range ticketApps() {
@@ -141,7 +144,8 @@ func TestTicketsOfProxiesAndOfDirectApplicationsNeverMeet(t *testing.T) {
 	}
 }
 
-// TestATicketTableThatTakesTurnsKeepsItsTurn: Flickr's two servers give the odd and the even numbers.
+// TestATicketTableThatTakesTurnsKeepsItsTurn: Flickr's two servers give the odd and the even
+// numbers.
 func TestATicketTableThatTakesTurnsKeepsItsTurn(t *testing.T) {
 	server := mysqltest.Start(t, "--auto-increment-increment=2", "--auto-increment-offset=2")
 	p := placeOn(t, server).withTickets(t)
@@ -167,7 +171,8 @@ func TestATicketTableThatTakesTurnsKeepsItsTurn(t *testing.T) {
 	}
 }
 
-// TestTicketsSurviveKilledServersAndProxies: what was reserved is not given again after kill -9, whoever gives next.
+// TestTicketsSurviveKilledServersAndProxies: what was reserved is not given again after kill -9,
+// whoever gives next.
 func TestTicketsSurviveKilledServersAndProxies(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTickets(t)
 	apps := ticketApps()
@@ -231,14 +236,16 @@ func (b *breaking) ExecContext(ctx context.Context, text string, args []driver.N
 	if strings.HasPrefix(text, "REPLACE") || strings.HasPrefix(text, "INSERT") {
 		if b.after.Add(-1) == 0 {
 			b.link.Cut()
-			time.Sleep(20 * time.Millisecond) // until this side has heard of it: then the next statement is not even sent
+			// until this side has heard of it: then the next statement is not even sent
+			time.Sleep(20 * time.Millisecond)
 			b.link.Mend()
 		}
 	}
 	return result, err
 }
 
-// A reservation of tickets is several statements. Where the connection breaks between two of them, the numbers that are nobody's then are counted.
+// A reservation of tickets is several statements. Where the connection breaks between two of them,
+// the numbers that are nobody's then are counted.
 func TestWhatABrokenReservationOfTicketsHasTakenIsCounted(t *testing.T) {
 	p := newPlace(t).withTickets(t)
 	link := mysqltest.NewLink(t, p.server.Addr())
@@ -403,7 +410,8 @@ func TestATicketSaysWhatTheTableSays(t *testing.T) {
 	}
 }
 
-// TestFlushDropsTheNumbersOfTicketTables: by their names, which is what SQL makes of them, and with all the others.
+// TestFlushDropsTheNumbersOfTicketTables: by their names, which is what SQL makes of them, and with
+// all the others.
 func TestFlushDropsTheNumbersOfTicketTables(t *testing.T) {
 	p := newPlace(t).withTickets(t)
 	s := p.open(t, steadySize(50))
@@ -440,8 +448,9 @@ func TestFlushDropsTheNumbersOfTicketTables(t *testing.T) {
 	}
 }
 
-// An application that goes to the table itself holds the stub's row for longer than the proxy's connections wait for it. If the first ticket
-// were left to the server for that, the next ones, from memory, would be below.
+// An application that goes to the table itself holds the stub's row for longer than the proxy's
+// connections wait for it. If the first ticket were left to the server for that, the next ones,
+// from memory, would be below.
 func TestTheFirstTicketOfAStubWaitsForThoseWhoHoldItsRow(t *testing.T) {
 	p := newPlace(t).withTickets(t)
 	p.exec(t, "REPLACE INTO tickets64InnoDB (stub) VALUES ('a')")

@@ -11,8 +11,8 @@ import (
 	"seqproxy/sequence/define"
 )
 
-// TestWholeStepsStayCongruent is the scheme of several ticket servers: each adds their number, and began with its own. Here is
-// one of three, used by two proxies and directly.
+// TestWholeStepsStayCongruent is the scheme of several ticket servers: each adds their number, and
+// began with its own. Here is one of three, used by two proxies and directly.
 func TestWholeStepsStayCongruent(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 2})
 	var mu sync.Mutex

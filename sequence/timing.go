@@ -7,49 +7,64 @@ import (
 	"time"
 )
 
-// timing is every clock of a process: how often it asks, for how long it waits, and after which silence it believes what. It is never changed once something runs. Rules about rates and sizes are
-// beside what they are about (size.go, exhaustion.go, ordered_gather.go).
+// timing is every clock of a process: how often it asks, for how long it waits, and after which
+// silence it believes what. It is never changed once something runs. Rules about rates and sizes
+// are beside what they are about (size.go, exhaustion.go, ordered_gather.go).
 type timing struct {
-	// What others change is asked for each follow. Where a server does not answer that grows to followRarely. One question, with the heartbeat, takes round at most.
+	// What others change is asked for each follow. Where a server does not answer that grows to
+	// followRarely. One question, with the heartbeat, takes round at most.
 	follow, followRarely, round time.Duration
 
 	// A proxy says each beat that it lives. After stale without that nobody waits for it.
 	beat, stale time.Duration
-	// tenure is for how long the primary of a group must be known before everybody is believed to be registered there: a fail-over may lose that a proxy is, if it was so in the last moment, and
-	// until it has given a sign of life to the new primary nobody there knows that it has numbers. One that does not reach it by then is not known of.
+	// tenure is for how long the primary of a group must be known before everybody is believed to
+	// be registered there: a fail-over may lose that a proxy is, if it was so in the last moment,
+	// and until it has given a sign of life to the new primary nobody there knows that it has
+	// numbers. One that does not reach it by then is not known of.
 	tenure time.Duration
 
-	// A change of members takes change at most, the waits for members that do not answer included, and again so long once it is decided, or to leave
-	// nothing frozen after it failed or the caller went away.
+	// A change of members takes change at most, the waits for members that do not answer included,
+	// and again so long once it is decided, or to leave nothing frozen after it failed or the
+	// caller went away.
 	change time.Duration
-	// fill bounds the wait for proxies that fill their caches before a change. They are looked at each fillPoll.
+	// fill bounds the wait for proxies that fill their caches before a change. They are looked at
+	// each fillPoll.
 	fill, fillPoll time.Duration
 
-	// ALTER ... ORDER and RESTART ... FORCE wait so long for other proxies, which are asked each confirmPoll. A caller's context may be shorter. To take ORDER back takes takeBack at most.
+	// ALTER ... ORDER and RESTART ... FORCE wait so long for other proxies, which are asked each
+	// confirmPoll. A caller's context may be shorter. To take ORDER back takes takeBack at most.
 	confirm, confirmPoll, takeBack time.Duration
 
-	// shown bounds the wait for replicas to show what was written. They are looked at after firstLook, and ever more rarely up to lastLook.
+	// shown bounds the wait for replicas to show what was written. They are looked at after
+	// firstLook, and ever more rarely up to lastLook.
 	shown, firstLook, lastLook time.Duration
 	// late is for how long a choice of a node waits for others once it has heard enough.
 	late time.Duration
-	// flush is how often the nodes of a cluster are asked whether they flush at commit, apart from each choice of the one to write to.
+	// flush is how often the nodes of a cluster are asked whether they flush at commit, apart from
+	// each choice of the one to write to.
 	flush time.Duration
 
-	// silence is for how long a server keeps a connection that says nothing, and with it what that has locked: the machine of a proxy may vanish in the middle of a transaction, or its network,
+	// silence is for how long a server keeps a connection that says nothing, and with it what that
+	// has locked: the machine of a proxy may vanish in the middle of a transaction, or its network,
 	// and by itself a server notices that after hours. In whole seconds.
 	silence time.Duration
-	// A connection lives for connLife, so that a setting or a table that was changed is checked again soon. One to look at a node lives for lookLife. Unused ones are closed after connIdle.
+	// A connection lives for connLife, so that a setting or a table that was changed is checked
+	// again soon. One to look at a node lives for lookLife. Unused ones are closed after connIdle.
 	connLife, lookLife, connIdle time.Duration
-	// redial is for how long a failed dial answers for the next ones too: an outage is not made worse by every sequence knocking at once.
+	// redial is for how long a failed dial answers for the next ones too: an outage is not made
+	// worse by every sequence knocking at once.
 	redial time.Duration
 
-	// A reservation that failed is tried again after firstBackoff, doubling up to lastBackoff, or up to frozenBackoff while the members are changed.
+	// A reservation that failed is tried again after firstBackoff, doubling up to lastBackoff, or
+	// up to frozenBackoff while the members are changed.
 	firstBackoff, lastBackoff, frozenBackoff time.Duration
 	// conflict is the first pause, doubling with each attempt, after a deadlock or the like.
 	conflict time.Duration
 	// A member gets shortestTry at least before the next one is asked.
 	shortestTry time.Duration
-	// leastPatience is how long a caller waits who has waited for other things before, and so long that nothing remains of the allocate timeout: what comes at once shall not fail because of that.
+	// leastPatience is how long a caller waits who has waited for other things before, and so long
+	// that nothing remains of the allocate timeout: what comes at once shall not fail because of
+	// that.
 	leastPatience time.Duration
 	// alarmRest is the least time from one look at those who wait to the next.
 	alarmRest time.Duration
@@ -66,7 +81,8 @@ type timing struct {
 	lack time.Duration
 	// idle is for how long no number must have been taken of a sequence that is filled up.
 	idle time.Duration
-	// A look at a ticket table that failed answers for the next ones for ticketAgain. That a table is not served is said each warnAgain.
+	// A look at a ticket table that failed answers for the next ones for ticketAgain. That a table
+	// is not served is said each warnAgain.
 	ticketAgain, warnAgain time.Duration
 	// importAgain is the first pause before a table is locked again that somebody else had locked.
 	importAgain time.Duration

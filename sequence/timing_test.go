@@ -9,7 +9,8 @@ import (
 	"seqproxy/sequence/define"
 )
 
-// quick has a proxy of a test ask and give up sooner. What bounds the answer of a server stays, as a busy machine needs it.
+// quick has a proxy of a test ask and give up sooner. What bounds the answer of a server stays, as
+// a busy machine needs it.
 func quick(o *Options) {
 	t := standardTiming()
 	t.follow, t.followRarely = 100*time.Millisecond, time.Second
@@ -19,7 +20,8 @@ func quick(o *Options) {
 	o.timing = &t
 }
 
-// seldomHearing has a proxy not hear of changes within a few seconds, apart from those that it makes itself.
+// seldomHearing has a proxy not hear of changes within a few seconds, apart from those that it
+// makes itself.
 func seldomHearing(o *Options) {
 	t := o.timing
 	t.follow, t.followRarely = 4*time.Second, 4*time.Second

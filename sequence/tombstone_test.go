@@ -18,7 +18,8 @@ func (p place) withOptions(t testing.TB) {
 func (p place) lockWait(t testing.TB) {
 	t.Helper()
 	eventually(t, "a statement waits for a lock", func() bool {
-		time.Sleep(150 * time.Millisecond) // the server renews this table only if nobody has read it for 100 ms
+		// the server renews this table only if nobody has read it for 100 ms
+		time.Sleep(150 * time.Millisecond)
 		var n int
 		err := p.db.QueryRow("SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE ?",
 			"%"+p.schema+"%").Scan(&n)

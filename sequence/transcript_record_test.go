@@ -14,7 +14,8 @@ import (
 	"seqproxy/test/transcript"
 )
 
-// recorder writes down what proxies send to sequence servers, step by step. Each proxy has one connection to a server for its work: so all that it does there stands in one order.
+// recorder writes down what proxies send to sequence servers, step by step. Each proxy has one
+// connection to a server for its work: so all that it does there stands in one order.
 type recorder struct {
 	t     *testing.T
 	names transcript.Names
@@ -24,13 +25,16 @@ type recorder struct {
 	// A proxy may have registered already, or not: that is not written down.
 	registered bool
 
-	mu      sync.Mutex
-	said    []*said               // guarded by mu; in this step
-	open    map[string]*said      // guarded by mu; by connection, what has no answer yet
-	live    map[string]int        // guarded by mu; connections to a server
-	checked map[string]bool       // guarded by mu; connections that are for numbers, not for looking at a node
-	rounds  map[string]int        // guarded by mu; by proxy, how often it has asked for changes in this step
-	busy    time.Time             // guarded by mu; when something other than a periodic question was sent last
+	mu   sync.Mutex
+	said []*said          // guarded by mu; in this step
+	open map[string]*said // guarded by mu; by connection, what has no answer yet
+	live map[string]int   // guarded by mu; connections to a server
+	// guarded by mu; connections that are for numbers, not for looking at a node
+	checked map[string]bool
+	// guarded by mu; by proxy, how often it has asked for changes in this step
+	rounds map[string]int
+	// guarded by mu; when something other than a periodic question was sent last
+	busy    time.Time
 	proxies map[string]*Sequences // by name
 }
 
@@ -40,13 +44,15 @@ type said struct {
 	code                      int // of the error that answered it
 }
 
-// What a proxy asks again and again, apart from what else it does. The transcript "again" has it, and no other.
+// What a proxy asks again and again, apart from what else it does. The transcript "again" has it,
+// and no other.
 var periodic = regexp.MustCompile("^(SELECT IFNULL\\(MAX\\(c\\.`version`\\), 0\\), |UPDATE \\S+`sequence_proxy` SET `heartbeat`|SELECT s\\.`name`, .* IN \\(|SELECT `uuid`, TIMESTAMPDIFF)")
 
 // asksForChanges is the question that begins each round.
 var asksForChanges = regexp.MustCompile("^SELECT IFNULL\\(MAX\\(c\\.`version`\\), 0\\), ")
 
-// What a proxy does at some moment of a step: by whom, the one that made a change or the one that follows, is by chance. It hears of a change, and registers itself.
+// What a proxy does at some moment of a step: by whom, the one that made a change or the one that
+// follows, is by chance. It hears of a change, and registers itself.
 var hears = regexp.MustCompile("^(SELECT o.`name`, s.`name`, |SELECT `name` FROM \\S+ WHERE `name` IN |SELECT COUNT\\(\\*\\) FROM \\S+ WHERE `state` = 'proposed'|SELECT `id`, `plan`, `position`, |SELECT `number`, `uuid`, .* ORDER BY `number`|" +
 	"SELECT `name`, `giver`, .* WHERE `term` = |INSERT INTO \\S+`sequence_proxy` \\(`id`, `host`, `process`, `since`, `heartbeat`, `version`\\) |SELECT `id`, `host`, `process`, )")
 
@@ -186,7 +192,8 @@ func (r *recorder) step(title string, f func()) {
 	r.write(title, all)
 }
 
-// lost waits until a server that was killed is known to be gone: else something may be sent there yet.
+// lost waits until a server that was killed is known to be gone: else something may be sent there
+// yet.
 func (r *recorder) lost(server string) {
 	r.t.Helper()
 	eventually(r.t, "connections to "+server+" have ended", func() bool {
@@ -225,7 +232,8 @@ func (r *recorder) write(title string, all []*said) {
 				heard[from] = append(heard[from], line)
 			}
 		case strings.HasPrefix(line, "SELECT ") && len(streams[from]) > 0 && streams[from][len(streams[from])-1] == line,
-			(looks || title == everything) && slices.Contains(streams[from], line): // it is asked until the answer is there
+			(looks || title == everything) && slices.Contains(streams[from], line):
+			// it is asked until the answer is there
 		default:
 			streams[from] = append(streams[from], line)
 		}

@@ -19,7 +19,8 @@ import (
 // everything is the title of the step that shows periodic questions.
 const everything = "again and again"
 
-// TestTranscripts compares what proxies send to sequence servers with testdata/transcripts, which -update writes.
+// TestTranscripts compares what proxies send to sequence servers with testdata/transcripts, which
+// -update writes.
 func TestTranscripts(t *testing.T) {
 	transcript.SystemServer(t, mysqltest.Shared(t))
 	var all sync.WaitGroup
@@ -325,7 +326,8 @@ func recordChange(t *testing.T, r *recorder) {
 	}
 	s.servers.lastUsed["photos"] = 1
 	r.take(s, "a number of the only server", 1, 1235)
-	// Between the first member that obeys and the last one the follower may meet the plan, and bring it to the others, or not.
+	// Between the first member that obeys and the last one the follower may meet the plan, and
+	// bring it to the others, or not.
 	var obey map[string]bool
 	s.planHook = func(step, address string) (err error) {
 		switch {

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Tuning is the part of [Options] that can be changed while numbers are given; a zero value means the same.
+// Tuning is the part of [Options] that can be changed while numbers are given; a zero value means
+// the same.
 type Tuning struct {
 	CacheSize       uint64
 	OutageCover     time.Duration
@@ -26,8 +27,8 @@ func (o *Options) tuning() *Tuning {
 	}
 }
 
-// Tune replaces the tuning. What waits goes on to wait as long as before; sizes count from the next reservation on, and numbers in memory
-// stay.
+// Tune replaces the tuning. What waits goes on to wait as long as before; sizes count from the next
+// reservation on, and numbers in memory stay.
 func (s *Sequences) Tune(t Tuning) {
 	t.CacheSize = cmp.Or(t.CacheSize, DefaultCacheSize)
 	t.OutageCover = cmp.Or(t.OutageCover, DefaultOutageCover)
@@ -35,13 +36,15 @@ func (s *Sequences) Tune(t Tuning) {
 	s.tuning.Store(&t)
 }
 
-// WaiterKey is the key of a context's value, a [Waiter]: what it has waited counts among the allocate timeout of a call with that context.
+// WaiterKey is the key of a context's value, a [Waiter]: what it has waited counts among the
+// allocate timeout of a call with that context.
 type WaiterKey struct{}
 
 // Waiter says for how long a request has waited for numbers so far.
 type Waiter interface{ Waited() time.Duration }
 
-// patience is how long a caller waits with ctx: for the allocate timeout, all that he waits for in one request together. See [Options.AllocateTimeout].
+// patience is how long a caller waits with ctx: for the allocate timeout, all that he waits for in
+// one request together. See [Options.AllocateTimeout].
 func (s *Sequences) patience(ctx context.Context) time.Duration {
 	limit := s.tuning.Load().AllocateTimeout
 	if request, ok := ctx.Value(WaiterKey{}).(Waiter); ok {

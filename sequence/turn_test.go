@@ -5,7 +5,8 @@ import (
 	"testing/synctest"
 )
 
-// A reservation that outlives its sequence comes back before those of the next sequence of that name begin: out of order they would be taken for a row gone back.
+// A reservation that outlives its sequence comes back before those of the next sequence of that
+// name begin: out of order they would be taken for a row gone back.
 func TestAReservationThatOutlivesItsSequenceIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sc := &script{hold: make(chan struct{})}

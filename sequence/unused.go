@@ -2,14 +2,17 @@ package sequence
 
 import "sync/atomic"
 
-// Unused says why numbers that were reserved here, or may have been, are given to nobody by this process.
+// Unused says why numbers that were reserved here, or may have been, are given to nobody by this
+// process.
 type Unused uint8
 
 // The reasons.
 const (
-	// UnusedRestart: the sequence began again (RESTART, a lost entry in the list of proxies), or another one of its name was made.
+	// UnusedRestart: the sequence began again (RESTART, a lost entry in the list of proxies), or
+	// another one of its name was made.
 	UnusedRestart Unused = iota
-	// UnusedAlter: they do not conform to changed options, or to another plan of the sequence servers.
+	// UnusedAlter: they do not conform to changed options, or to another plan of the sequence
+	// servers.
 	UnusedAlter
 	// UnusedDrop: the sequence was dropped.
 	UnusedDrop
@@ -29,7 +32,8 @@ const (
 	UnusedRewind
 	// UnusedRefused: the reservation was committed, but could not be made sure of, or remembered.
 	UnusedRefused
-	// UnusedReturned: they were given back to the row, from which they are reserved again. It is no gap.
+	// UnusedReturned: they were given back to the row, from which they are reserved again. It is no
+	// gap.
 	UnusedReturned
 
 	unusedReasons
@@ -67,7 +71,8 @@ func (u *UnusedCounts) add(o *UnusedCounts) {
 	}
 }
 
-// lost counts numbers that were reserved, or may have been, and that no cache has seen. It is safe for concurrent use.
+// lost counts numbers that were reserved, or may have been, and that no cache has seen. It is safe
+// for concurrent use.
 type lost [unusedReasons]atomic.Uint64
 
 func (l *lost) read() (counts UnusedCounts) {

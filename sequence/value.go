@@ -9,9 +9,11 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// SetValue has a sequence go on behind n, or at n itself if it was not used, as MariaDB's SETVAL does; it only raises. ok is false,
-// and nothing has changed, if this proxy has given n (or the number that would be next) already. Lower numbers that are in memory
-// are given up here at once, and by other proxies within a second, whatever fails over (see passedForGood). Errors are those of Drop.
+// SetValue has a sequence go on behind n, or at n itself if it was not used, as MariaDB's SETVAL
+// does; it only raises. ok is false, and nothing has changed, if this proxy has given n (or the
+// number that would be next) already. Lower numbers that are in memory are given up here at once,
+// and by other proxies within a second, whatever fails over (see passedForGood). Errors are those
+// of Drop.
 func (s *Sequences) SetValue(ctx context.Context, name []byte, n uint64, used bool) (value uint64, ok bool, err error) {
 	if !s.begin() {
 		return 0, false, ErrClosed
@@ -67,9 +69,10 @@ func lastBefore(n uint64, used bool) uint64 {
 }
 
 // Raise has a sequence go on above floor, if it would not by itself: for numbers that are in use
-// without having been given by it, as a column may hold them. Lower numbers that proxies have in memory
-// are given up, as by SetValue. It reports whether the counter was below. A floor above the sequence's
-// maximum is nothing that it could give, and changes nothing. Errors are those of SetValue.
+// without having been given by it, as a column may hold them. Lower numbers that proxies have in
+// memory are given up, as by SetValue. It reports whether the counter was below. A floor above the
+// sequence's maximum is nothing that it could give, and changes nothing. Errors are those of
+// SetValue.
 func (s *Sequences) Raise(ctx context.Context, name []byte, floor uint64) (raised bool, err error) {
 	if !s.begin() {
 		return false, ErrClosed
@@ -102,8 +105,9 @@ func (s *Sequences) raise(ctx context.Context, c *cache, floor uint64) (changed 
 	return changed, raised, err
 }
 
-// Flush gives up the numbers that this proxy has in memory, of one sequence or ticket table (see ticketTableNamed) or, if name is nil,
-// of all. Those of sequences that nobody has reserved after are given back; the others are a gap. Errors are those of Drop.
+// Flush gives up the numbers that this proxy has in memory, of one sequence or ticket table (see
+// ticketTableNamed) or, if name is nil, of all. Those of sequences that nobody has reserved after
+// are given back; the others are a gap. Errors are those of Drop.
 func (s *Sequences) Flush(ctx context.Context, name []byte) error {
 	if !s.begin() {
 		return ErrClosed
@@ -148,8 +152,8 @@ func (s *Sequences) Flush(ctx context.Context, name []byte) error {
 	return nil
 }
 
-// flush gives up what c holds. While the upper end is given back nothing is reserved, so that what is reserved next may begin
-// at it again.
+// flush gives up what c holds. While the upper end is given back nothing is reserved, so that what
+// is reserved next may begin at it again.
 func (s *Sequences) flush(ctx context.Context, c *cache) error {
 	if err := c.reserving.acquire(ctx); err != nil {
 		return err
@@ -168,7 +172,8 @@ func (s *Sequences) flush(ctx context.Context, c *cache) error {
 		c.wentBack(seg.Next() - 1)
 		return nil
 	}
-	if errors.Is(err, errOutcome) { // the row may stand there, which is no row gone back; and nobody has the numbers
+	if errors.Is(err, errOutcome) {
+		// the row may stand there, which is no row gone back; and nobody has the numbers
 		s.servers.marks.keepLowered(c.name)
 		c.wentBack(seg.Next() - 1)
 	} else {

@@ -27,7 +27,8 @@ func (st *store) verify(ctx context.Context, conn *sql.Conn, t *take, told uint6
 		return st.unverified(fmt.Errorf("read warnings: %w", err))
 	}
 	if !isOff(readOnly) {
-		// An account with SUPER writes there all the same, while another server may be the primary by now.
+		// An account with SUPER writes there all the same, while another server may be the primary
+		// by now.
 		return st.unverified(st.readOnly())
 	}
 	stored, err := st.readRow(ctx, conn, t.name)
@@ -47,7 +48,8 @@ func (st *store) unverified(err error) attempt {
 	return attempt{taken: true, outcome: st.outcomeOf(err), err: err}
 }
 
-// judge is the part of verify behind the questions: last is the insert id of the session, and stored the row behind that.
+// judge is the part of verify behind the questions: last is the insert id of the session, and
+// stored the row behind that.
 func (st *store) judge(ctx context.Context, conn *sql.Conn, t *take, told, last uint64, warnings int, stored row) (did attempt) {
 	if last > stored.max {
 		// The column may have been widened since this connection was made.
@@ -65,7 +67,8 @@ func (st *store) judge(ctx context.Context, conn *sql.Conn, t *take, told, last 
 	case !stored.registered:
 		return ended(outcomeUnlisted)
 	case !t.used.Same(stored.rule()) && last >= t.width && (told == 0 || told == last):
-		return ended(outcomeNewRule) // the next attempt goes by the new one, which readRow has learnt
+		// the next attempt goes by the new one, which readRow has learnt
+		return ended(outcomeNewRule)
 
 	case told != 0 && told != last:
 		return st.failedWith(st.doubt(fmt.Sprintf("sequence %q: the server answered %d and then %d for one reservation", t.name, told, last),
@@ -92,7 +95,8 @@ func (l *link) checkAgain(ctx context.Context, conn *sql.Conn) (uint64, error) {
 	return l.seen.Load().max, err
 }
 
-// obeys makes sure that the server is the member that it should be, and under the plan that this process believes in.
+// obeys makes sure that the server is the member that it should be, and under the plan that this
+// process believes in.
 func (st *store) obeys(ctx context.Context, conn *sql.Conn, h segment.Share) error {
 	m, ok, err := st.membership(ctx, conn)
 	switch {
@@ -147,7 +151,8 @@ func (st *store) notOneRow(ctx context.Context, conn *sql.Conn, affected int64, 
 		"look for triggers on the table, and for rows whose id is NULL"))
 }
 
-// atEnd says why a row is at the end of its column: the sequence has run out, or it is frozen while the plan is changed.
+// atEnd says why a row is at the end of its column: the sequence has run out, or it is frozen while
+// the plan is changed.
 func (st *store) atEnd(ctx context.Context, name string) error {
 	frozen, err := st.isFrozen(ctx, name)
 	switch {

@@ -10,8 +10,8 @@ import (
 // ahead is by how much the clock of the old primary is wrong, in the unit of versions.
 const ahead = uint64(3 * time.Hour / time.Microsecond)
 
-// lossy is a group whose primary is about to be lost with all that the replica has not heard of. Its clock was ahead when the last
-// change that the replica knows was made.
+// lossy is a group whose primary is about to be lost with all that the replica has not heard of.
+// Its clock was ahead when the last change that the replica knows was made.
 type lossy struct {
 	*estate
 	a, b    *member // b lives on, and holds numbers
@@ -129,8 +129,9 @@ func (e *lossy) wantAnew(t *testing.T, fresh *member) {
 	}
 }
 
-// A proxy has just read on the old primary what was changed there last, and tells the new one that it obeys that. There a sequence becomes an ORDER sequence under a
-// lower version: that waits until the proxy has heard of that.
+// A proxy has just read on the old primary what was changed there last, and tells the new one that
+// it obeys that. There a sequence becomes an ORDER sequence under a lower version: that waits until
+// the proxy has heard of that.
 func TestAVersionThatWasReadOnALostPrimaryIsNotToldToTheNewOne(t *testing.T) {
 	e := newLossy(t, func(o *Options) { o.OrderWithoutReplica = true })
 	goOn := e.stopRounds()
@@ -162,7 +163,8 @@ func TestAVersionThatWasReadOnALostPrimaryIsNotToldToTheNewOne(t *testing.T) {
 	e.wantOrdered(t, fresh)
 }
 
-// A change of the old primary is lost, which a proxy obeys, and the next one of the new primary has the same version.
+// A change of the old primary is lost, which a proxy obeys, and the next one of the new primary has
+// the same version.
 func TestAChangeThatHasTheVersionOfALostOneIsObeyed(t *testing.T) {
 	e := newLossy(t, func(o *Options) { o.OrderWithoutReplica = true })
 	cache := uint64(11)
@@ -186,8 +188,9 @@ func TestAChangeThatHasTheVersionOfALostOneIsObeyed(t *testing.T) {
 	e.wantOrdered(t, fresh)
 }
 
-// A sequence began again by a clock that was ahead, which is lost. It begins again once more, made by a proxy that knows nothing of that, or becomes an ORDER
-// sequence: who lives on from before holds no numbers of it any more.
+// A sequence began again by a clock that was ahead, which is lost. It begins again once more, made
+// by a proxy that knows nothing of that, or becomes an ORDER sequence: who lives on from before
+// holds no numbers of it any more.
 func TestAChangeAfterALostOneOfALaterTimeIsObeyed(t *testing.T) {
 	for _, then := range []string{"it begins again", "it becomes an ORDER sequence"} {
 		t.Run(then, func(t *testing.T) {
@@ -220,8 +223,9 @@ func TestAChangeAfterALostOneOfALaterTimeIsObeyed(t *testing.T) {
 	}
 }
 
-// The tables of sequences are restored from a backup, and not that of the proxies, where one says that it obeys a change which is lost. It stands still: ORDER
-// is not confirmed before it has heard of that.
+// The tables of sequences are restored from a backup, and not that of the proxies, where one says
+// that it obeys a change which is lost. It stands still: ORDER is not confirmed before it has heard
+// of that.
 func TestAVersionThatWasToldBeforeTheTableWasRestoredCountsForNothing(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	a, b := p.open(t, steadySize(10)), p.open(t, steadySize(10))

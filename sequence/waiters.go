@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// waiter is a caller that waits for n consecutive numbers. It is used again for another one when that has ended.
+// waiter is a caller that waits for n consecutive numbers. It is used again for another one when
+// that has ended.
 type waiter struct {
 	n          uint64
 	since      time.Time
@@ -57,8 +58,9 @@ func (c *cache) wait(ctx context.Context, w *waiter) (first, step uint64, err er
 	return 0, 0, context.Cause(ctx)
 }
 
-// alarm ends the waits of callers whose patience is over. It is one timer for all of them: a timer of his own for each caller of an ORDER
-// sequence is a good part of what a number costs. The cache's mu guards it.
+// alarm ends the waits of callers whose patience is over. It is one timer for all of them: a timer
+// of his own for each caller of an ORDER sequence is a good part of what a number costs. The
+// cache's mu guards it.
 type alarm struct {
 	timer *time.Timer // calls impatient; nil until somebody waits
 	at    time.Time   // when it goes off, or zero: it is not set

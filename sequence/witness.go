@@ -20,14 +20,15 @@ import (
 // Where there are several members, each gives the numbers of a sequence up to a ceiling only, which
 // at least one other member has recorded before, under the plan in force: a witness. So should a
 // member not be reached any more when it is taken out, the others know above which number to go on,
-// whether or not it lives on where nobody sees it. A witness that obeys the new plan records nothing
-// under the old one.
+// whether or not it lives on where nobody sees it. A witness that obeys the new plan records
+// nothing under the old one.
 //
 // A witness has a row in the table of limits: `giver` is the member whose numbers these are, `term`
-// the plan, and `wanted` the ceiling. The member itself has such a row, too, and goes by its `granted`.
+// the plan, and `wanted` the ceiling. The member itself has such a row, too, and goes by its
+// `granted`.
 //
-// A ceiling is far away, so that a member goes on alone for long. What is skipped when it is removed
-// is at most that.
+// A ceiling is far away, so that a member goes on alone for long. What is skipped when it is
+// removed is at most that.
 
 // ceilingAhead is how far above the last number a member's ceiling is set, at most: weeks at 20,000
 // numbers a second.
@@ -116,7 +117,8 @@ func (a *servers) raiseByWitness(ctx context.Context, v *server, name string, n 
 	return 0, nil
 }
 
-// witnessDue reports whether it is time to raise the ceiling, after numbers up to last were reserved.
+// witnessDue reports whether it is time to raise the ceiling, after numbers up to last were
+// reserved.
 func (v *server) witnessDue(name string, h segment.Share, last, highest, ahead uint64) bool {
 	ceiling, ok := v.recorded.get(h.Plan, name)
 	return ok && ceiling < highest && ceiling-min(last, ceiling) <= (change.CeilingAbove(last, highest, ahead)-min(last, highest))/2
@@ -134,7 +136,8 @@ func (a *servers) raiseAhead(ctx context.Context, v *server, name string, n uint
 		return
 	}
 	if _, err := a.raiseByWitness(ctx, v, name, n); err != nil {
-		v.log.Debug("ceiling not raised ahead", logfield.Sequence(name), logfield.Err(err)) // who reaches it gets the error
+		// who reaches it gets the error
+		v.log.Debug("ceiling not raised ahead", logfield.Sequence(name), logfield.Err(err))
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -181,7 +184,8 @@ func (v *store) higherLimit() string {
 }
 
 // writeStartLimits writes down how far each member of a plan may go from where it begins, which all
-// of them have recorded. goes is the id of the member that this is, or empty if it may not go by that.
+// of them have recorded. goes is the id of the member that this is, or empty if it may not go by
+// that.
 func (v *store) writeStartLimits(ctx context.Context, tx *sql.Tx, p *Plan, goes string) error {
 	var givers string
 	args := []any{goes}

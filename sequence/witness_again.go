@@ -19,7 +19,8 @@ import (
 // has it record them again when it meets the members first, when one is back that was away, as any
 // is that was restored, and when one of its rows has gone back.
 
-// recordBatch bounds the ceilings in one transaction. Should the time end, the next round does the rest.
+// recordBatch bounds the ceilings in one transaction. Should the time end, the next round does the
+// rest.
 const recordBatch = 100
 
 // mustRecordAgain reports whether a member may lack ceilings of the others. f.work is held.

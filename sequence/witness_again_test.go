@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// One of two members is restored from a backup that knows of no ceiling that the other one was given since, and then the other one is taken out.
+// One of two members is restored from a backup that knows of no ceiling that the other one was
+// given since, and then the other one is taken out.
 func TestAMemberThatWasRestoredLearnsTheCeilingsOfTheOthersAgain(t *testing.T) {
 	const name = "photos"
 	for _, how := range []string{"while it is away", "unnoticed, but for its rows"} {
@@ -39,7 +40,8 @@ func TestAMemberThatWasRestoredLearnsTheCeilingsOfTheOthersAgain(t *testing.T) {
 			}
 			restored := backed
 			if away {
-				restored = backed[1:] // the rows are another matter: a proxy that counted there raises them
+				// the rows are another matter: a proxy that counted there raises them
+				restored = backed[1:]
 			}
 			for _, table := range restored {
 				e.places[0].exec(t, "DELETE FROM "+table)

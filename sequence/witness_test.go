@@ -33,7 +33,8 @@ func takeAll(t *testing.T, s *Sequences, h *givenEver, name string, n int) {
 	}
 }
 
-// toTheCeiling reserves what a proxy can that reaches one member alone, and returns how many numbers that were, and why it ended.
+// toTheCeiling reserves what a proxy can that reaches one member alone, and returns how many
+// numbers that were, and why it ended.
 func toTheCeiling(t *testing.T, s *Sequences, h *givenEver, name string) (got int, end error) {
 	t.Helper()
 	eventually(t, "the ceiling is reached", func() bool {
@@ -50,8 +51,9 @@ func toTheCeiling(t *testing.T, s *Sequences, h *givenEver, name string) (got in
 	return got, end
 }
 
-// A server that cannot be reached is taken out without anybody's word, while on the other side of a cut network a proxy goes on with it: up to the ceiling that the
-// others know of, and they begin above.
+// A server that cannot be reached is taken out without anybody's word, while on the other side of a
+// cut network a proxy goes on with it: up to the ceiling that the others know of, and they begin
+// above.
 func TestAMemberThatIsAwayIsTakenOutByItsCeiling(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
 	there := e.otherSide(t)
@@ -98,7 +100,8 @@ func TestAMemberThatIsAwayIsTakenOutByItsCeiling(t *testing.T) {
 	}
 }
 
-// A ceiling is raised while another member is there. One that is alone goes on up to it, and says what is missing; then it heals by itself.
+// A ceiling is raised while another member is there. One that is alone goes on up to it, and says
+// what is missing; then it heals by itself.
 func TestACeilingIsRaisedWhileAnotherMemberKnowsOfIt(t *testing.T) {
 	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 0}), newGivenEver()
 	s := e.open(t, steadySize(5), patience(30*time.Second))
@@ -130,7 +133,8 @@ func TestACeilingIsRaisedWhileAnotherMemberKnowsOfIt(t *testing.T) {
 	takeAll(t, s, h, "photos", 500)
 }
 
-// When half of a ceiling is used it is raised, so that a member that is left alone then has as much before it.
+// When half of a ceiling is used it is raised, so that a member that is left alone then has as much
+// before it.
 func TestACeilingIsRaisedAheadOfNeed(t *testing.T) {
 	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
 	s := e.open(t, steadySize(5), patience(30*time.Second))
@@ -192,7 +196,8 @@ func TestWhereACeilingIsSet(t *testing.T) {
 	}
 }
 
-// A member gives nothing by a ceiling that it was told by another one, and that nobody else knows: whoever told it may have died, or been cut off, in the middle.
+// A member gives nothing by a ceiling that it was told by another one, and that nobody else knows:
+// whoever told it may have died, or been cut off, in the middle.
 func TestAMemberDoesNotGoByTheCeilingOfAnother(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 0}), newGivenEver()
 	there := e.otherSide(t)
@@ -228,8 +233,9 @@ func TestAMemberDoesNotGoByTheCeilingOfAnother(t *testing.T) {
 	takeAll(t, s, h, "photos", 1500)
 }
 
-// A sequence that only one member has heard of, as its maker died in the middle, is given by nobody until another member knows of it: it would be made once more
-// by the others, should that one be taken out.
+// A sequence that only one member has heard of, as its maker died in the middle, is given by nobody
+// until another member knows of it: it would be made once more by the others, should that one be
+// taken out.
 func TestAHalfMadeSequenceIsNotGivenAlone(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 0}), newGivenEver()
 	there := e.otherSide(t)
@@ -258,8 +264,9 @@ func TestAHalfMadeSequenceIsNotGivenAlone(t *testing.T) {
 	takeAll(t, after, h, "albums", 100)
 }
 
-// The home of an ORDER sequence that nobody can reach may give its numbers on, on the other side of a cut network, and those would be lower than what came
-// before them elsewhere. So it needs the operator's word that it is off.
+// The home of an ORDER sequence that nobody can reach may give its numbers on, on the other side of
+// a cut network, and those would be lower than what came before them elsewhere. So it needs the
+// operator's word that it is off.
 func TestTheHomeOfAnOrderSequenceIsNotTakenOutByItsCeiling(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
 	there := e.otherSide(t)
@@ -295,8 +302,9 @@ func TestTheHomeOfAnOrderSequenceIsNotTakenOutByItsCeiling(t *testing.T) {
 	mustTake(t, s, "albums", 1)
 }
 
-// A coordinator that could not reach the member that it takes out dies after it told one other how far all may go. The next one can reach it, and begins lower: then
-// nobody goes by the word of the first.
+// A coordinator that could not reach the member that it takes out dies after it told one other how
+// far all may go. The next one can reach it, and begins lower: then nobody goes by the word of the
+// first.
 func TestACeilingOfACoordinatorThatDiedIsNotGoneBy(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
 	s := e.open(t, steadySize(5), patience(30*time.Second))

@@ -141,7 +141,8 @@ func (st *Statement) Analyze(sql []byte, mode lex.Mode) {
 		st.Words |= HasNextval
 		st.Refusal = a.problem
 	}
-	if first == Other || first > Values || st.Words&(UserLock|SetsUserVariable|ConnectionID) != 0 { // else what reset says is so
+	if first == Other || first > Values || st.Words&(UserLock|SetsUserVariable|ConnectionID) != 0 {
+		// else what reset says is so
 		st.Runs = st.runs(sql, first)
 		st.ClientID = st.Words&ConnectionID != 0 && st.standsAlone(sql)
 	}

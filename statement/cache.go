@@ -52,7 +52,8 @@ func NewCache(texts int) *Cache {
 	c := &Cache{seed: maphash.MakeSeed()}
 	size := max(1, (texts+cacheParts-1)/cacheParts)
 	for i := range c.parts {
-		c.parts[i].known, _ = simplelru.NewLRU[uint64, *analysed](size, nil) // an error is for sizes below 1
+		// an error is for sizes below 1
+		c.parts[i].known, _ = simplelru.NewLRU[uint64, *analysed](size, nil)
 	}
 	return c
 }

@@ -77,7 +77,8 @@ func TestACopyHasSlicesOfItsOwn(t *testing.T) {
 					walk(name+"."+v.Type().Field(i).Name, v.Field(i))
 				}
 			case reflect.Slice:
-				if v.Type().Elem().Kind() != reflect.Uint8 { // the bytes of a name are never written
+				if v.Type().Elem().Kind() != reflect.Uint8 {
+					// the bytes of a name are never written
 					f(name, v)
 				}
 			}

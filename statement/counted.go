@@ -43,10 +43,11 @@ func (st *Statement) Counted(sql []byte) (text CountedText, refusal string) {
 	folded := 0 // how deep the function's parentheses are whose arguments a server may look at once
 	inSet := st.Kind != Update
 	limited, refers := false, false
-	inRows := st.Kind == Update                       // behind the table and its columns
-	rows, each, values := uint64(0), uint64(0), false // tuples; numbers that each may take in ON DUPLICATE KEY UPDATE; within VALUES
-	inList, counts := false, false                    // in a select list; the item has a NEXTVAL
-	var names [][]byte                                // of such items
+	inRows := st.Kind == Update // behind the table and its columns
+	// tuples; numbers that each may take in ON DUPLICATE KEY UPDATE; within VALUES
+	rows, each, values := uint64(0), uint64(0), false
+	inList, counts := false, false // in a select list; the item has a NEXTVAL
+	var names [][]byte             // of such items
 	for {
 		prev := l
 		if l.Next(); l.Kind == lex.EOF {
@@ -56,7 +57,8 @@ func (st *Statement) Counted(sql []byte) (text CountedText, refusal string) {
 			return text, errReferred
 		}
 		if refers && depth == 0 && l.Kind == lex.Word && severalGroupings(&l) {
-			return text, "NEXTVAL in INSERT ... SELECT ... WITH ROLLUP, which repeats values," // MariaDB repeats values there
+			// MariaDB repeats values there
+			return text, "NEXTVAL in INSERT ... SELECT ... WITH ROLLUP, which repeats values,"
 		}
 		if calls < len(st.Calls) && l.Start == st.Calls[calls].Start {
 			c := &st.Calls[calls]
@@ -109,7 +111,8 @@ func (st *Statement) Counted(sql []byte) (text CountedText, refusal string) {
 		case l.Kw == lex.KwDistinct, l.Kw == lex.KwDistinctRow:
 			return text, "NEXTVAL in INSERT ... SELECT DISTINCT, where servers take it for a constant,"
 		case l.Kw == lex.KwSQLBufferResult:
-			return text, "NEXTVAL in INSERT ... SELECT SQL_BUFFER_RESULT, where it is evaluated for rows that go nowhere," // evaluated for rows that go nowhere
+			// evaluated for rows that go nowhere
+			return text, "NEXTVAL in INSERT ... SELECT SQL_BUFFER_RESULT, where it is evaluated for rows that go nowhere,"
 		case l.Kw == lex.KwGroup, l.Kw == lex.KwHaving, l.Kw == lex.KwOrder:
 			refers = st.Kind != Update
 			if st.Kind == Update {

@@ -187,7 +187,8 @@ func (in *Insertion) AppendIfEmpty(dst []Splice, i int, k *Key, value []byte) []
 	case k.ZeroStays:
 	case v.EndParams > v.Params: // markers cannot stand twice
 		open, closing = "IFNULL(NULLIF(CAST((", ") AS DECIMAL(65)), 0), "
-	default: // of a variable above 2^63 MariaDB makes another DECIMAL: it is for the comparison alone
+	default:
+		// of a variable above 2^63 MariaDB makes another DECIMAL: it is for the comparison alone
 		open, closing = "IFNULL(IF(CAST(("+string(in.l.Src[v.Start:v.End])+") AS DECIMAL(65)) = 0, NULL, (", ")), "
 	}
 	return append(dst, Splice{v.Start, v.Start, []byte(open)},

@@ -65,7 +65,8 @@ func TestInsertSelectIsSpelledOutWithItsKey(t *testing.T) {
 		{"INSERT INTO t (id, title) SELECT IFNULL(NULL, x), a FROM b", ""},
 		{"INSERT INTO t (id, title) SELECT 7, a FROM b", ""},
 		{"INSERT INTO t (title, id, n) SELECT b.*, NULL, b.* FROM b", ""},
-		{"INSERT INTO t (title, id) SELECT *, NULL, 0 FROM b", "INSERT INTO t (title, id) SELECT *, NULL, " + call + " FROM b"}, // too many, in any case
+		// too many, in any case
+		{"INSERT INTO t (title, id) SELECT *, NULL, 0 FROM b", "INSERT INTO t (title, id) SELECT *, NULL, " + call + " FROM b"},
 		{"INSERT INTO t SELECT * FROM b", ""},
 		{"INSERT INTO t TABLE b", ""},
 	} {

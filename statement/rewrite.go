@@ -244,8 +244,8 @@ func (st *Statement) ColumnName(sql []byte, it Item) []byte {
 	return lex.ColumnName(sql[it.Start:it.End], st.mode.Charset)
 }
 
-// HiddenParams appends to dst, for every substitution that is a parameter, the
-// index of its marker (AsCounted: of each of its markers) among all markers of the rewritten text (from 0), in text
+// HiddenParams appends to dst, for every substitution that is a parameter, the index of its marker
+// (AsCounted: of each of its markers) among all markers of the rewritten text (from 0), in text
 // order.
 func (st *Statement) HiddenParams(dst []int, substitutions []Substitution) []int {
 	hidden := 0 // less the markers of calls, which are not there any more

@@ -12,10 +12,10 @@ type RowColumn struct {
 }
 
 // RowColumns finds the columns that the NEXTVALs of a SELECT ... FROM are, or those of the
-// RETURNING of a statement that may write several rows, in their order. sql is the text that st was analysed from. Where the server would do more with
-// the numbers than to send them, or where one is not a column of its own, refusal says
-// so, in the words of Statement.Refusal. It allocates; it is not for statements without
-// such calls.
+// RETURNING of a statement that may write several rows, in their order. sql is the text that st was
+// analysed from. Where the server would do more with the numbers than to send them, or where one is
+// not a column of its own, refusal says so, in the words of Statement.Refusal. It allocates; it is
+// not for statements without such calls.
 func (st *Statement) RowColumns(sql []byte) (columns []RowColumn, refusal string) {
 	r := rowReader{Lexer: lex.Lexer{Src: sql, Mode: st.mode}, st: st, firstStar: -1, lastStar: -1}
 	switch st.Kind {

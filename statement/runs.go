@@ -12,8 +12,8 @@ type Runs uint8
 
 // The kinds of it.
 const (
-	// RunsFunctions: it may call stored functions or have triggers. An error that is met while the text
-	// is parsed proves that nothing was run.
+	// RunsFunctions: it may call stored functions or have triggers. An error that is met while the
+	// text is parsed proves that nothing was run.
 	RunsFunctions Runs = iota
 	// RunsItself: nothing but itself. So do errors that are met while names are resolved. Said
 	// only of what locks or sets a user variable.

@@ -85,7 +85,8 @@ func (a *analyzer) showSequences() bool {
 // decodeFunction is what SELECT SEQUENCE_DECODE begins with, behind its first word.
 var decodeFunction = []byte("SEQUENCE_DECODE")
 
-// decodes says whether SEQUENCE_DECODE is the word behind SELECT, the current token. It is asked of each SELECT, so it looks before it reads.
+// decodes says whether SEQUENCE_DECODE is the word behind SELECT, the current token. It is asked of
+// each SELECT, so it looks before it reads.
 func (a *analyzer) decodes() bool {
 	rest := bytes.TrimLeft(a.Src[a.End:], " \t\r\n")
 	if n := len(decodeFunction); len(rest) <= n || !bytes.EqualFold(rest[:n], decodeFunction) {

@@ -34,7 +34,8 @@ func (a *analyzer) named(c *FuncCall, q *lex.Lexer) bool {
 // valueCall reads a LASTVAL or SETVAL whose opening parenthesis is p. What has no name
 // in it, or other things behind that, is left to the server.
 func (a *analyzer) valueCall(kw lex.Keyword, p lex.Lexer) {
-	if a.Start < a.muted || kw == lex.KwSetval && a.Start < a.setTo { // what was looked through is not again
+	if a.Start < a.muted || kw == lex.KwSetval && a.Start < a.setTo {
+		// what was looked through is not again
 		return
 	}
 	c := FuncCall{Func: Lastval, Start: a.Start}
@@ -197,5 +198,6 @@ func (a *analyzer) alone() bool {
 // SYSTEM_TIME a table.
 func sequenceWord(l *lex.Lexer) bool {
 	word := l.Src[l.Start:l.End]
-	return !lex.Reserved(word) && !lex.EqualFold(word, "share") && !lex.EqualFold(word, "system\x7ftime") // as fold makes it
+	// as fold makes it
+	return !lex.Reserved(word) && !lex.EqualFold(word, "share") && !lex.EqualFold(word, "system\x7ftime")
 }

@@ -52,18 +52,21 @@ const (
 	AlterDatabase             // ALTER DATABASE|SCHEMA; Schema is nil when the current one is meant
 	DropDatabase              // DROP DATABASE|SCHEMA, see Statement.Schema
 	CreateTemporaryTable      // CREATE [OR REPLACE] TEMPORARY TABLE
-	CreateStored              // CREATE or ALTER of a VIEW, ROUTINE, PACKAGE, TRIGGER or EVENT; the body is not read
-	OtherDDL                  // any other CREATE, ALTER, DROP, RENAME, TRUNCATE, GRANT, REVOKE and table maintenance
-	CreateSequence            // CREATE [OR REPLACE] [TEMPORARY] SEQUENCE, see Statement.Sequence
-	AlterSequence             // ALTER SEQUENCE, see Statement.Sequence
-	DropSequence              // DROP [TEMPORARY] SEQUENCE, see Statement.Sequence
-	FlushSequences            // FLUSH SEQUENCES, see Statement.Sequence
-	CheckSequence             // CHECK SEQUENCE, see Statement.Sequence
-	RepairSequence            // REPAIR SEQUENCE, see Statement.Sequence
-	DecodeSequence            // SELECT SEQUENCE_DECODE(...) and nothing else, see Statement.Sequence
-	ExplainRoute              // EXPLAIN FORMAT=ROUTE ..., see Statement.Explained
-	Seqproxy                  // SEQPROXY ..., SHOW SEQPROXY ..., see Statement.Proxy
-	Multi                     // more than one statement that is not empty
+	// CREATE or ALTER of a VIEW, ROUTINE, PACKAGE, TRIGGER or EVENT; the body is not read
+	CreateStored
+	// any other CREATE, ALTER, DROP, RENAME, TRUNCATE, GRANT, REVOKE and table maintenance
+	OtherDDL
+	CreateSequence // CREATE [OR REPLACE] [TEMPORARY] SEQUENCE, see Statement.Sequence
+	AlterSequence  // ALTER SEQUENCE, see Statement.Sequence
+	DropSequence   // DROP [TEMPORARY] SEQUENCE, see Statement.Sequence
+	FlushSequences // FLUSH SEQUENCES, see Statement.Sequence
+	CheckSequence  // CHECK SEQUENCE, see Statement.Sequence
+	RepairSequence // REPAIR SEQUENCE, see Statement.Sequence
+	// SELECT SEQUENCE_DECODE(...) and nothing else, see Statement.Sequence
+	DecodeSequence
+	ExplainRoute // EXPLAIN FORMAT=ROUTE ..., see Statement.Explained
+	Seqproxy     // SEQPROXY ..., SHOW SEQPROXY ..., see Statement.Proxy
+	Multi        // more than one statement that is not empty
 )
 
 // Words is a set of facts about a text, gathered over the whole of it.
@@ -73,40 +76,52 @@ type Words uint64
 
 // The facts.
 const (
-	ReadsLastInsertID Words = 1 << iota // LAST_INSERT_ID() without argument, @@last_insert_id, @@identity, SHOW VARIABLES
-	SetsLastInsertID                    // LAST_INSERT_ID(expr), SET last_insert_id, SET identity, SET insert_id
-	ReadsRowCount                       // ROW_COUNT()
-	ReadsFoundRows                      // FOUND_ROWS()
-	ReadsWarnings                       // @@warning_count, @@error_count, SHOW WARNINGS, GET DIAGNOSTICS
-	CalcFoundRows                       // SQL_CALC_FOUND_ROWS
-	SetsUserVariable                    // @x changed by anything but a literal in SET: :=, INTO @x, SET @x = expr
-	SetsUserLiteral                     // SET @x = literal
-	ReadsUserVariable                   // @x
-	UserLock                            // GET_LOCK(), RELEASE_LOCK() and their kin
-	TableLock                           // LOCK TABLES
-	GlobalLock                          // FLUSH TABLES ... WITH READ LOCK or FOR EXPORT, BACKUP, LOCK INSTANCE
-	TemporaryTable                      // CREATE or DROP TEMPORARY
-	HandlerOpen                         // HANDLER t OPEN
-	SQLPrepare                          // PREPARE, EXECUTE, EXECUTE IMMEDIATE, DEALLOCATE
-	Into                                // SELECT ... INTO OUTFILE, DUMPFILE or variables
-	LocalInfile                         // LOAD ... LOCAL INFILE
-	ConnectionID                        // CONNECTION_ID(), @@pseudo_thread_id
-	HasNextval                          // NEXTVAL in any of its spellings
-	SequenceFunction                    // LASTVAL(), SETVAL(), NEXT VALUE FOR, PREVIOUS VALUE FOR
-	SystemSchema                        // information_schema or performance_schema is named
-	Chain                               // COMMIT or ROLLBACK AND CHAIN
-	Release                             // COMMIT or ROLLBACK ... RELEASE: the server closes the connection
-	VersionedComment                    // code that not every server runs, and it is not known which server it is
-	ReadByVersion                       // a comment that servers of other versions read in another way
-	ExecutableComment                   // code inside any executable comment
-	UnionWord                           // UNION, EXCEPT or INTERSECT
-	FromTable                           // a FROM clause other than FROM DUAL, at any depth
-	Opaque                              // a part of the text was not looked into
-	ChangesReading                      // later texts may be read in another way: SET of sql_mode or character sets, CALL, EXECUTE
-	CallsProcedure                      // CALL
-	MayBringRows                        // rows may come into a table that is not in Tables: see unread.go
-	SequenceStatement                   // CREATE SEQUENCE, SHOW SEQUENCES, SEQPROXY ...: see AboutSequences
-	LooksForSequences                   // may be a question of ReadSequenceQuestion, as may be one with SystemSchema
+	// LAST_INSERT_ID() without argument, @@last_insert_id, @@identity, SHOW VARIABLES
+	ReadsLastInsertID Words = 1 << iota
+	// LAST_INSERT_ID(expr), SET last_insert_id, SET identity, SET insert_id
+	SetsLastInsertID
+	ReadsRowCount  // ROW_COUNT()
+	ReadsFoundRows // FOUND_ROWS()
+	// @@warning_count, @@error_count, SHOW WARNINGS, GET DIAGNOSTICS
+	ReadsWarnings
+	CalcFoundRows // SQL_CALC_FOUND_ROWS
+	// @x changed by anything but a literal in SET: :=, INTO @x, SET @x = expr
+	SetsUserVariable
+	SetsUserLiteral   // SET @x = literal
+	ReadsUserVariable // @x
+	UserLock          // GET_LOCK(), RELEASE_LOCK() and their kin
+	TableLock         // LOCK TABLES
+	// FLUSH TABLES ... WITH READ LOCK or FOR EXPORT, BACKUP, LOCK INSTANCE
+	GlobalLock
+	TemporaryTable   // CREATE or DROP TEMPORARY
+	HandlerOpen      // HANDLER t OPEN
+	SQLPrepare       // PREPARE, EXECUTE, EXECUTE IMMEDIATE, DEALLOCATE
+	Into             // SELECT ... INTO OUTFILE, DUMPFILE or variables
+	LocalInfile      // LOAD ... LOCAL INFILE
+	ConnectionID     // CONNECTION_ID(), @@pseudo_thread_id
+	HasNextval       // NEXTVAL in any of its spellings
+	SequenceFunction // LASTVAL(), SETVAL(), NEXT VALUE FOR, PREVIOUS VALUE FOR
+	SystemSchema     // information_schema or performance_schema is named
+	Chain            // COMMIT or ROLLBACK AND CHAIN
+	// COMMIT or ROLLBACK ... RELEASE: the server closes the connection
+	Release
+	// code that not every server runs, and it is not known which server it is
+	VersionedComment
+	// a comment that servers of other versions read in another way
+	ReadByVersion
+	ExecutableComment // code inside any executable comment
+	UnionWord         // UNION, EXCEPT or INTERSECT
+	FromTable         // a FROM clause other than FROM DUAL, at any depth
+	Opaque            // a part of the text was not looked into
+	// later texts may be read in another way: SET of sql_mode or character sets, CALL, EXECUTE
+	ChangesReading
+	CallsProcedure // CALL
+	// rows may come into a table that is not in Tables: see unread.go
+	MayBringRows
+	// CREATE SEQUENCE, SHOW SEQUENCES, SEQPROXY ...: see AboutSequences
+	SequenceStatement
+	// may be a question of ReadSequenceQuestion, as may be one with SystemSchema
+	LooksForSequences
 )
 
 // Func says which function a Call is.
@@ -363,10 +378,10 @@ type Statement struct {
 	Words Words
 	// Params counts the parameter markers (?) of the whole text.
 	Params int
-	// Calls lists the calls of texts in which calls may be replaced: it is
-	// empty for DDL, CreateStored and everything else that goes to the server as it
-	// is, and holds only those of sequences for Explain. NEXTVALs are listed even if Refusal is set; of
-	// those in CREATE TABLE only NEXTVAL('s'), which no server understands.
+	// Calls lists the calls of texts in which calls may be replaced: it is empty for DDL,
+	// CreateStored and everything else that goes to the server as it is, and holds only those of
+	// sequences for Explain. NEXTVALs are listed even if Refusal is set; of those in CREATE TABLE
+	// only NEXTVAL('s'), which no server understands.
 	Calls []FuncCall
 	// Items lists the select items around Calls, ordered by End.
 	Items []Item
@@ -453,8 +468,8 @@ func (st *Statement) ReadFor(server lex.Server) bool {
 	return st.Words&ReadByVersion == 0 || st.mode.Server == server || !st.mode.Server.Known()
 }
 
-// AboutSequences reports whether the text is one statement about sequences as things, or
-// to the proxy itself, none of which are a server's business unless MariaDB knows a sequence of the name.
+// AboutSequences reports whether the text is one statement about sequences as things, or to the
+// proxy itself, none of which are a server's business unless MariaDB knows a sequence of the name.
 func (st *Statement) AboutSequences() bool {
 	switch st.Kind {
 	case CreateSequence, AlterSequence, DropSequence, ShowSequences, ShowCreateSequence, FlushSequences, CheckSequence, RepairSequence, DecodeSequence, Seqproxy:

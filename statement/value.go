@@ -23,7 +23,8 @@ const (
 	ValueText                 // a string that is no number: an error or 0, as sql_mode says
 	ValueParam                // ?
 	ValueExpression           // anything else that can be evaluated twice without harm
-	ValueOpaque               // an expression that cannot: with functions, subqueries, assignments, columns, dates, bits
+	// an expression that cannot: with functions, subqueries, assignments, columns, dates, bits
+	ValueOpaque
 )
 
 // InsertValue is a value in a row.

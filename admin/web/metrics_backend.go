@@ -44,8 +44,10 @@ func (c backendCollector) Collect(all chan<- prometheus.Metric) {
 	}
 	busy := c.server.BusyNodes()
 	for _, n := range c.shards.Stats() {
-		active := min(busy[proxy.NodeName{Shard: n.Shard, Node: n.Node}], n.Open) // they were counted one after the other
-		if !n.Leaving {                                                           // of which nobody asks it any more
+		// they were counted one after the other
+		active := min(busy[proxy.NodeName{Shard: n.Shard, Node: n.Node}], n.Open)
+		if !n.Leaving {
+			// of which nobody asks it any more
 			gauge(nodeUpDesc, told(n.Up), n.Shard, n.Node)
 		}
 		gauge(nodePrimaryDesc, told(n.Primary), n.Shard, n.Node)

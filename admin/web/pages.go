@@ -32,8 +32,9 @@ func NewPages(version string, health *Health, metrics prometheus.Gatherer, log *
 		_, _ = fmt.Fprintf(w, index, version) // who asked has gone
 	})
 	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{
-		ErrorLog:            metricsLog(log),
-		ErrorHandling:       promhttp.ContinueOnError, // what one part cannot tell does not hide the others
+		ErrorLog: metricsLog(log),
+		// what one part cannot tell does not hide the others
+		ErrorHandling:       promhttp.ContinueOnError,
 		MaxRequestsInFlight: 4,
 	}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {

@@ -147,8 +147,8 @@ func TestConnectionsAndHeadersAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Connections that ask nothing more hold all places, one that is being answered, too. The next one
-	// gets a place at once that becomes free, else that of a silent one.
+	// Connections that ask nothing more hold all places, one that is being answered, too. The next
+	// one gets a place at once that becomes free, else that of a silent one.
 	const places = 256
 	busy := dial(t, address, "GET /busy HTTP/1.1\r\nHost: x\r\n\r\n")
 	<-begun

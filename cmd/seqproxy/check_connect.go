@@ -46,7 +46,8 @@ type seen struct {
 func checkServers(ctx context.Context, cfg *conf.Config) ([]inspect.Finding, error) {
 	k := &connected{cfg: cfg, now: time.Now()}
 	for _, b := range cfg.Binds {
-		if schema, table, column, err := b.Column.Split(); err == nil { // else it was refused before
+		if schema, table, column, err := b.Column.Split(); err == nil {
+			// else it was refused before
 			k.bindColumn(schema, table, column, b.Sequence)
 		}
 	}

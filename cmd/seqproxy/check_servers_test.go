@@ -193,11 +193,13 @@ func TestCheckComparesThePlanOfSeveralServersWithTheConfiguration(t *testing.T) 
 	third := mysqltest.StartUnsynced(t)
 	sequenceAccount(t, third)
 	expect(sequenceConfig(t, "", one.Addr(), other.Addr(), third.Addr()), inspect.Warning, "plan: "+third.Addr()+" is no member of the plan in force")
-	other.Exec(t, "UPDATE seqproxy.sequence_plan SET state = 'proposed', interleave = 'step'") // as left by a proxy that died, whose proposal nobody else saw
+	// as left by a proxy that died, whose proposal nobody else saw
+	other.Exec(t, "UPDATE seqproxy.sequence_plan SET state = 'proposed', interleave = 'step'")
 	if r, err := checks(t, both); err != nil || len(r.finds(inspect.OK, "plan: 1 is in force: 2 servers, interleave block")) != 1 {
 		t.Errorf("a proposal that has the number of the plan in force: got %v\n%s", err, r.text())
 	}
-	for _, s := range []*mysqltest.Server{one, other} { // as a proxy leaves it that dies in the middle
+	for _, s := range []*mysqltest.Server{one, other} {
+		// as a proxy leaves it that dies in the middle
 		s.Exec(t, "INSERT INTO seqproxy.sequence_plan SELECT 2, uuid, 'frozen', coordinator, begun, changed, interleave, block, members, previous, ballot, floor "+
 			"FROM seqproxy.sequence_plan WHERE number = 1")
 	}

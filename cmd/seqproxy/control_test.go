@@ -408,7 +408,8 @@ func TestEveryStatementToTheProxyThatChangesSomethingIsAudited(t *testing.T) {
 			continue
 		}
 		words, _, _ := strings.Cut(p.Text, " [")
-		all = append(all, strings.ReplaceAll(words, "host:port", "127.0.0.1:1")) // where nobody listens
+		// where nobody listens
+		all = append(all, strings.ReplaceAll(words, "host:port", "127.0.0.1:1"))
 	}
 	all = append(all, "SEQPROXY SHUTDOWN") // after which nobody is asked
 	for _, sql := range all {

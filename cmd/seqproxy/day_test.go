@@ -490,7 +490,8 @@ func (d *day) breaksANode(t *testing.T) {
 		t.Errorf("%s: got %s", refused, got)
 	}
 	d.asks(t, "Which errors").find(t, "name", refused)
-	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) { // what it knows may be some seconds old
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		// what it knows may be some seconds old
 		status, body := d.curl(t, "Should clients come")
 		if status == http.StatusOK && strings.Contains(body, "shard photos1: node "+d.servers[1].Addr()+" cannot be used") && strings.Contains(body, "refused") {
 			break
@@ -601,7 +602,8 @@ func (d *day) losesTheSequenceServer(t *testing.T) {
 	}
 	lines := d.grep(t, "Since when")
 	if !strings.Contains(lines, `"event":"reserving numbers fails"`) || !strings.Contains(lines, `"sequence":"invoices"`) ||
-		!strings.Contains(lines, "refused") && !strings.Contains(lines, "invalid connection") { // which was met first
+		!strings.Contains(lines, "refused") && !strings.Contains(lines, "invalid connection") {
+		// which was met first
 		t.Errorf("the log in the outage: got %s", lines)
 	}
 
@@ -609,7 +611,8 @@ func (d *day) losesTheSequenceServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitReady(t, d.http, "?sequence=invoices", http.StatusOK)
-	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) { // one attempt may be too late for allocate_timeout
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		// one attempt may be too late for allocate_timeout
 		if err = takeInvoice(); err == nil {
 			break
 		}

@@ -240,7 +240,8 @@ func TestTheConfigurationOfComposeServes(t *testing.T) {
 	var c composeFile
 	readYAML(t, deploy+"compose.yaml", &c)
 	for i := range 2 {
-		s := mysqltest.StartUnsynced(t, c.Services[fmt.Sprintf("db%d", i)].Command...) // as its container is
+		// as its container is
+		s := mysqltest.StartUnsynced(t, c.Services[fmt.Sprintf("db%d", i)].Command...)
 		s.Exec(t, "ALTER USER root@localhost IDENTIFIED BY 'of-ROOT_PASSWORD'")
 		t.Cleanup(func() { // its helpers know none
 			login := exec.Command(program, "--no-defaults", "--socket="+s.Socket(), "--user=root", "--password=of-ROOT_PASSWORD", "-e", "ALTER USER root@localhost IDENTIFIED BY ''")
@@ -306,7 +307,8 @@ func TestTheUnitIsRight(t *testing.T) {
 	}
 	for _, want := range []string{
 		"\nType=notify\n", "\nExecStart=/usr/bin/seqproxy -config /etc/seqproxy/seqproxy.toml\n", "\nExecReload=/bin/kill -HUP $MAINPID\n", "\nRestart=on-failure\n", "\nStateDirectory=seqproxy\n",
-		"\nStateDirectoryMode=0700\n", "\nLogsDirectoryMode=0750\n", "\nUMask=0027\n", // the log is 0640, for the group of its directory
+		// the log is 0640, for the group of its directory
+		"\nStateDirectoryMode=0700\n", "\nLogsDirectoryMode=0750\n", "\nUMask=0027\n",
 		"\nUser=seqproxy\n", "\nNoNewPrivileges=yes\n", "\nProtectSystem=strict\n", "\nCapabilityBoundingSet=\n",
 	} {
 		if !bytes.Contains(text, []byte(want)) {

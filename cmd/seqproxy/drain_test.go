@@ -117,7 +117,8 @@ func (d *drained) works() {
 // command not carried out.
 func isEnded(t *testing.T, what string, c *sql.Conn) {
 	t.Helper()
-	_, err := c.ExecContext(context.Background(), "INSERT INTO t VALUES (0)") // a row of that key would be one too many
+	// a row of that key would be one too many
+	_, err := c.ExecContext(context.Background(), "INSERT INTO t VALUES (0)")
 	var told *mysql.MySQLError
 	if !errors.Is(err, driver.ErrBadConn) && !errors.Is(err, mysql.ErrInvalidConn) && !(errors.As(err, &told) && told.Number == 1053) {
 		t.Errorf("%s: got %v, want its connection closed, or 1053", what, err)

@@ -51,7 +51,8 @@ func (p *program) health(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // never through a proxy of the environment
+	// never through a proxy of the environment
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Do(ask)
 	if err != nil {
 		return noHealth(*address, *timeout, err)

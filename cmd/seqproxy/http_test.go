@@ -139,7 +139,8 @@ func TestHealthAndMetricsOverHTTP(t *testing.T) {
 	if told := awaitReady(t, address, "?sequence=unused", http.StatusServiceUnavailable); !strings.Contains(told.Reasons[0], `sequence "unused": sequence server `+s.Addr()+" is unavailable") {
 		t.Errorf("a sequence without numbers in memory: got %+v", told)
 	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) { // a server is asked every 2 s
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		// a server is asked every 2 s
 		status, told := askReady(t, address, "?sequence=photos")
 		if status == http.StatusOK && len(told.Warnings) == 1 && strings.Contains(told.Warnings[0], "shard default: node "+s.Addr()+" cannot be used") {
 			break
@@ -172,7 +173,8 @@ func TestNotReadyWithoutAnyServerAndWhileStopping(t *testing.T) {
 	p := begin(t, "-backend", s.Addr(), "-user", "root", "-listen", "127.0.0.1:0")
 	sql, address := p.address(), p.httpAddress()
 	var told web.Readiness
-	for deadline := time.Now().Add(patience); len(told.Reasons) != 2; time.Sleep(50 * time.Millisecond) { // it may not accept clients yet
+	for deadline := time.Now().Add(patience); len(told.Reasons) != 2; time.Sleep(50 * time.Millisecond) {
+		// it may not accept clients yet
 		if told = awaitReady(t, address, "", http.StatusServiceUnavailable); time.Now().After(deadline) {
 			t.Fatalf("without a server: got %+v, want a reason for the shard and one for the keys", told)
 		}

@@ -244,7 +244,8 @@ func (d *importCount) make(ctx context.Context, sequences *sequence.Sequences, n
 			}
 			return "created", nil
 		}
-		if at, limit, _, err = nextOf(ctx, sequences, n.name); err != nil { // made by somebody else just now
+		if at, limit, _, err = nextOf(ctx, sequences, n.name); err != nil {
+			// made by somebody else just now
 			return "", err
 		}
 	}

@@ -28,9 +28,10 @@ type logSource struct {
 	t         *testing.T
 	set       *token.FileSet
 	functions map[string][]*ast.FuncDecl // by folder and name
-	names     map[string]string          // of the constants and functions of logfield: "NameConn" and "Conn" are "conn"
-	kinds     map[string]map[string]bool // of a field: what makes it
-	events    map[string]*logEvent
+	// of the constants and functions of logfield: "NameConn" and "Conn" are "conn"
+	names  map[string]string
+	kinds  map[string]map[string]bool // of a field: what makes it
+	events map[string]*logEvent
 }
 
 var zapLevels = map[string]string{

@@ -89,7 +89,8 @@ max_connections = 1
 	m.moves("KILL", ends, series{reason("killed"): 1, reason("quit"): 1}, func() {
 		query(t, m.clients, "root", "", "KILL "+told(few, "SELECT CONNECTION_ID()"))
 	})
-	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) { // there may be one at a time
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		// there may be one at a time
 		if few, err = connectTo(t, m.clients, "few", "", nil); err == nil {
 			break
 		}
@@ -239,8 +240,8 @@ func TestMetricsOfLoginsThatTheServerChecks(t *testing.T) {
 		server.Exec(t, "INSTALL PLUGIN auth_socket SONAME 'auth_socket.so'")
 		how = "WITH auth_socket"
 	}
-	// The tables of sequences are there by another account than the one that is to be refused, which
-	// may be root's.
+	// The tables of sequences are there by another account than the one that is to be refused,
+	// which may be root's.
 	server.Exec(t, "CREATE USER numbers@'%'", "GRANT ALL ON *.* TO numbers@'%'", "CREATE USER app@'%' IDENTIFIED BY 'right'",
 		fmt.Sprintf("DROP USER IF EXISTS `%s`@localhost", me.Username), fmt.Sprintf("CREATE USER `%s`@localhost IDENTIFIED %s", me.Username, how))
 	p := begin(t, "-config", write(t, "seqproxy.toml", fmt.Sprintf(`listen = "127.0.0.1:0"

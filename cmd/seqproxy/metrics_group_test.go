@@ -38,8 +38,8 @@ func TestMetricsOfAGroup(t *testing.T) {
 		t.Errorf("numbers are told to be reserved at %d nodes, want one", got)
 	}
 
-	// Without the replica nothing is given above the ceiling. That is an error, for which there is an
-	// alert.
+	// Without the replica nothing is given above the ceiling. That is an error, for which there is
+	// an alert.
 	links[1].Cut()
 	answered := make(chan error, 1)
 	go func() {

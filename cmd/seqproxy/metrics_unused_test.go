@@ -203,10 +203,13 @@ func TestMetricsTellWhyNumbersAreNotUsed(t *testing.T) {
 		{"alter", func(name string) { must(t, n.c, "ALTER SEQUENCE `"+name+"` INCREMENT BY 2") }, map[string]float64{"unused alter": 9, "cached": -9}},
 		{"cache", func(name string) { must(t, n.c, "ALTER SEQUENCE `"+name+"` CACHE 4") }, map[string]float64{"unused cache": 5, "cached": -5}},
 		{"flush", func(name string) {
-			n.exec("UPDATE sequence SET id = id + 1 WHERE name = '" + name + "'") // so they cannot be given back
+			// so they cannot be given back
+			n.exec("UPDATE sequence SET id = id + 1 WHERE name = '" + name + "'")
 			must(t, n.c, "FLUSH SEQUENCES `"+name+"`")
 		}, map[string]float64{"unused flush": 9, "cached": -9}},
-		{"run", func(name string) { // what is lost is the rest of nine, and one number more that might have made ten of them
+		{"run", func(name string) {
+			// what is lost is the rest of nine, and one number more that might have made ten of
+			// them
 			n.exec("UPDATE sequence SET id = id + 1000 WHERE name = '" + name + "'")
 			must(t, n.c, next(name, 10))
 		}, map[string]float64{"unused run": 10, "given": 10, "cached": 1, "reserved": 21, "reservations ok": 3, "waits": 1}},
@@ -249,7 +252,8 @@ func TestMetricsOfAReservationWhoseConnectionBreaks(t *testing.T) {
 		return all[line("photos", "reservations unknown")] + all[line("photos", "reservations error")]
 	}
 	unknown := 0.0
-	for given := 10.0; unknown == 0; given += 10 { // again if it had ended by itself when the connection broke
+	for given := 10.0; unknown == 0; given += 10 {
+		// again if it had ended by itself when the connection broke
 		before, release := ended(), n.hold("photos")
 		answered := make(chan error, 1)
 		go func() {
@@ -283,10 +287,11 @@ func TestMetricsOfAReservationThatCannotBeTrusted(t *testing.T) {
 	must(t, n.c, "CREATE SEQUENCE photos CACHE 10", "SELECT NEXTVAL('photos', 4)")
 	n.awaits("before", lines("photos", map[string]float64{"given": 4, "cached": 6, "reserved": 10, "reservations ok": 1, "waits": 1}))
 	n.exec("CREATE TRIGGER lowers BEFORE UPDATE ON sequence FOR EACH ROW SET NEW.id = NEW.id - 1")
-	// It might have been somebody who has changed the row in that moment, so there are six attempts,
-	// of 20 numbers each.
+	// It might have been somebody who has changed the row in that moment, so there are six
+	// attempts, of 20 numbers each.
 	n.moves("the trigger", counts, lines("photos", map[string]float64{"reserved": 120, "unused refused": 120, "reservations changed": 5, "reservations unfit": 1, "waits": 1, "failed": 1}), func() {
-		if got := told(n.c, "SELECT NEXTVAL('photos', 20)"); !strings.Contains(got, "unfit to give numbers") { // what mends it is in the log
+		if got := told(n.c, "SELECT NEXTVAL('photos', 20)"); !strings.Contains(got, "unfit to give numbers") {
+			// what mends it is in the log
 			t.Errorf("got %s, want an error that says that the table is unfit", got)
 		}
 	})
@@ -302,7 +307,8 @@ func TestMetricsOfNumbersWhoseCallerHasGone(t *testing.T) {
 	must(t, n.c, "CREATE SEQUENCE strict ORDER", "SELECT NEXTVAL('strict')")
 	n.awaits("before", lines("strict", map[string]float64{"given": 1, "cached": 0, "reserved": 1, "unused caller_gone": 0}))
 	gone := 0.0
-	for given := 2.0; gone == 0; given++ { // again if the reservation had ended by itself when the client went
+	for given := 2.0; gone == 0; given++ {
+		// again if the reservation had ended by itself when the client went
 		waits, release := n.read()[line("strict", "waits")], n.hold("strict")
 		ctx, leave := context.WithCancel(context.Background())
 		answered := make(chan error, 1)

@@ -147,7 +147,8 @@ func (o *outage) told(all answer, f *flow) (cached, left, rate float64) {
 		return 0, 0, 0
 	}
 	cached, left, rate = o.number(row, "cached"), o.number(row, "seconds_left"), o.number(row, "rate")
-	if wrong := math.Abs(left*rate - cached); wrong > 0.06*(left+rate)+1 { // of both, one decimal is told
+	if wrong := math.Abs(left*rate - cached); wrong > 0.06*(left+rate)+1 {
+		// of both, one decimal is told
 		o.t.Errorf("%s: %v seconds are left, of %v numbers at %v a second", f.name, left, cached, rate)
 	}
 	return cached, left, rate
@@ -396,7 +397,8 @@ func TestAKilledProxyLosesWhatItHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	db, held, size := o.servers[0].DB(t, "seqproxy"), 0.0, 0.0
-	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) { // a reservation may be on its way
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		// a reservation may be on its way
 		all, id := o.metered.read(), 0.0
 		held, size = f.of(all, "cached_numbers"), f.of(all, "cache_size")
 		if err := db.QueryRowContext(t.Context(), "SELECT id FROM sequence WHERE name = 'photos'").Scan(&id); err != nil {

@@ -58,12 +58,14 @@ func writeCertificate(files conf.TLS) error {
 	template := &x509.Certificate{
 		SerialNumber: serial.Add(serial, big.NewInt(1)),
 		Subject:      pkix.Name{CommonName: "seqproxy playground"},
-		NotBefore:    now.Add(-time.Hour), NotAfter: now.Add(certificateLife), // a clock may have been set back
+		// a clock may have been set back
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(certificateLife),
 		DNSNames:    []string{"localhost"},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		IsCA:        true, BasicConstraintsValid: true, MaxPathLenZero: true, // some clients take no other as their CA
+		// some clients take no other as their CA
+		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
 	}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {

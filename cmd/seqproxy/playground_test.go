@@ -94,7 +94,8 @@ func TestANewUserTriesThePlayground(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		cmd := exec.CommandContext(ctx, "sh", "-c", command)
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + tmp}
-		cmd.Stdin = strings.NewReader("SELECT 4+5 AS `9`;\n") // read by the first, which is interactive
+		// read by the first, which is interactive
+		cmd.Stdin = strings.NewReader("SELECT 4+5 AS `9`;\n")
 		got, err := cmd.CombinedOutput()
 		cancel()
 		if err != nil || string(got) != want[1] {
@@ -166,8 +167,8 @@ func dirKeepsData(t *testing.T, home string) {
 	if got, want := query(t, address, "root", "", "SELECT NEXTVAL('photos') - 2"), first; got != want {
 		t.Errorf("two below the number after the restart: got %s, want %s: a gap or a duplicate", got, want)
 	}
-	// An application that takes its keys from the table, as before there was a proxy, gets them from
-	// memory, too.
+	// An application that takes its keys from the table, as before there was a proxy, gets them
+	// from memory, too.
 	if got := query(t, address, "root", "", "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'photos'; SELECT LAST_INSERT_ID() - 3", "seqproxy"); got != first {
 		t.Errorf("three below the next number, by the table: got %s, want %s", got, first)
 	}
@@ -381,11 +382,13 @@ func differsAsDocumented(t *testing.T, home string) {
 	p, address := startPlayground(t, home)
 	mariaDB := strings.Contains(p.stdout(), "(MariaDB ")
 	for _, test := range []struct{ schema, sql, want string }{
-		{"album0", "SELECT * FROM album1.photos", "ERROR 1146 (42S02)"}, // the text does not choose the shard
+		// the text does not choose the shard
+		{"album0", "SELECT * FROM album1.photos", "ERROR 1146 (42S02)"},
 		{"album1", "SELECT * FROM album0.photos", "ERROR 1146 (42S02)"},
 		{"album0", "SELECT NEXTVAL(album0.photos)", "Unknown SEQUENCE: 'album0.photos'"},
 		{"album1", "CREATE SEQUENCE album0.s; SELECT NEXTVAL('album0.s'); DROP SEQUENCE album0.s", "\n1\n"},
-		{"album0", "CREATE TABLE d (id BIGINT DEFAULT NEXTVAL(photos))", "ERROR 4089 (42S02)"}, // MariaDB looks for a sequence of its own
+		// MariaDB looks for a sequence of its own
+		{"album0", "CREATE TABLE d (id BIGINT DEFAULT NEXTVAL(photos))", "ERROR 4089 (42S02)"},
 		{"album1", "CREATE SEQUENCE album0.q; SELECT NEXTVAL(album0.q); DROP SEQUENCE album0.q", "\n1\n"},
 		{"album0", "CREATE TABLE d AS SELECT NEXTVAL('photos')", "ERROR 1235 (42000)"},
 		{"album1", "CREATE DATABASE nobodys; USE nobodys; SELECT DATABASE(); SHOW DATABASES LIKE 'album%'; DROP DATABASE nobodys", "nobodys\nDatabase (album%)\nalbum0\n"},

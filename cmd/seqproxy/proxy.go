@@ -140,7 +140,8 @@ func (r *running) awaitSequences(ctx context.Context) {
 		attempt, cancel := context.WithTimeout(ctx, sequencePatience)
 		_, err := r.sequences.List(attempt)
 		cancel()
-		if away := new(sequence.UnavailableError); errors.As(err, &away) { // how long it waited would make each one another
+		if away := new(sequence.UnavailableError); errors.As(err, &away) {
+			// how long it waited would make each one another
 			same := *away
 			same.Waited = 0
 			err = &same

@@ -285,9 +285,11 @@ func TestEveryKeyCountsAsItsTagSays(t *testing.T) {
 
 // triedElsewhere are tested by what is beside this test, or behave as others here do.
 var triedElsewhere = []string{
-	"sequence.order_requires_replica", // needs a group: TestAnIsolatedPrimaryGivesNoOrderedNumberBehindTheNewOnes
-	"drain.grace", "drain.timeout",    // TestADrainGoesByTheReloadedConfiguration
-	"shard.public_key_file", "sequence.server.public_key_file", // go the way of the other files; only some logins of MySQL's need it
+	// needs a group: TestAnIsolatedPrimaryGivesNoOrderedNumberBehindTheNewOnes
+	"sequence.order_requires_replica",
+	"drain.grace", "drain.timeout", // TestADrainGoesByTheReloadedConfiguration
+	// go the way of the other files; only some logins of MySQL's need it
+	"shard.public_key_file", "sequence.server.public_key_file",
 }
 
 func (c *changing) try(t *testing.T, test reloadCase) {

@@ -209,7 +209,9 @@ func TestTheProxyWorksInTheSandboxOfTheUnit(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := os.Remove(base + "/root"); err != nil { // what is mounted there is seen by others alone; if it were not, nothing is to be removed
+		if err := os.Remove(base + "/root"); err != nil {
+			// what is mounted there is seen by others alone; if it were not, nothing is to be
+			// removed
 			t.Error(err)
 			return
 		}

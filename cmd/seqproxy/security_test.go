@@ -70,7 +70,8 @@ address = "` + single.Addr() + `"
 	t.Run("members", func(t *testing.T) {
 		file := write(t, "seqproxy.toml", begins+"address = \""+single.Addr()+"\"\n"+account+"[[ticket]]\ntable = \"ids.tickets64\"\n"+shard)
 		rightsAreEnough(t, file, func(ask func(string) string) {
-			if got := ask("REPLACE INTO ids.tickets64 (stub) VALUES ('a'); SELECT LAST_INSERT_ID()"); got != "2\n" { // the first one went to the row of the stub
+			if got := ask("REPLACE INTO ids.tickets64 (stub) VALUES ('a'); SELECT LAST_INSERT_ID()"); got != "2\n" {
+				// the first one went to the row of the stub
 				t.Errorf("a ticket: got %q, want 2", got)
 			}
 			for _, what := range []string{"ADD", "REMOVE", "ADD"} {
@@ -123,7 +124,8 @@ func rightsAreEnough(t *testing.T, file string, more func(ask func(string) strin
 		entered := 0
 		for _, s := range servers {
 			var n int
-			_ = s.DB(t, "").QueryRow("SELECT COUNT(*) FROM seqproxy.sequence_proxy").Scan(&n) // it may not be there yet
+			// it may not be there yet
+			_ = s.DB(t, "").QueryRow("SELECT COUNT(*) FROM seqproxy.sequence_proxy").Scan(&n)
 			if n == 1 {
 				entered++
 			}

@@ -26,7 +26,8 @@ func (p *program) serve(ctx context.Context, args []string) (err error) {
 	for _, w := range cfg.Warnings() {
 		log.Logger().Warn("configuration", zap.String("remark", w))
 	}
-	reloads := p.reloads() // from now on: who sends one when it says that it listens must not end it
+	// from now on: who sends one when it says that it listens must not end it
+	reloads := p.reloads()
 	r, err := start(ctx, cfg, func() (*conf.Config, error) { return p.configure(args) }, log)
 	if err != nil {
 		return err

@@ -67,8 +67,9 @@ func accountsOf(o *sequence.Options) (all []sequence.Account) {
 func sequenceTuning(cfg *conf.Config) sequence.Tuning {
 	q := &cfg.Sequence
 	return sequence.Tuning{
-		CacheSize:       uint64(q.Cache),
-		OutageCover:     max(q.OutageCover.D(), time.Nanosecond), // 0 would be the default; this never asks for more than Cache
+		CacheSize: uint64(q.Cache),
+		// 0 would be the default; this never asks for more than Cache
+		OutageCover:     max(q.OutageCover.D(), time.Nanosecond),
 		AllocateTimeout: q.AllocateTimeout.D(),
 		CreateUnknown:   cfg.UnknownSequence == conf.UnknownSequenceCreate,
 

@@ -23,8 +23,8 @@ type Options struct {
 	Held func() uint64
 
 	Out io.Writer
-	// Size is the size of the terminal Out, in characters; 0 is unknown. It is asked each time, since
-	// windows change, and the screen is written anew. Without Size a line is added each time.
+	// Size is the size of the terminal Out, in characters; 0 is unknown. It is asked each time,
+	// since windows change, and the screen is written anew. Without Size a line is added each time.
 	Size func() (columns, lines int)
 	// For is how long it goes on; 0 is until ctx is done.
 	For time.Duration

@@ -34,7 +34,8 @@ func (k *killer) run(ctx context.Context, every, down time.Duration) error {
 			return fmt.Errorf("kill the server at %s: %w", s.Addr(), err)
 		}
 		sleep(ctx, down)
-		if err := s.Restart(context.WithoutCancel(ctx)); err != nil { // bounded by the server's own patience
+		if err := s.Restart(context.WithoutCancel(ctx)); err != nil {
+			// bounded by the server's own patience
 			return fmt.Errorf("start the server at %s again: %w", s.Addr(), err)
 		}
 		k.set(turn, func(state *serverState) { state.since, state.back = time.Time{}, time.Now() })

@@ -78,7 +78,8 @@ func redraw(page string, columns, lines int) string {
 		if r := []rune(line); columns > 0 && len(r) > columns {
 			line = string(r[:columns])
 		}
-		b.WriteString("\x1b[K" + line + "\n") // cleared first: behind a full line the cursor still stands on its last character
+		// cleared first: behind a full line the cursor still stands on its last character
+		b.WriteString("\x1b[K" + line + "\n")
 	}
 	b.WriteString("\x1b[J")
 	return b.String()

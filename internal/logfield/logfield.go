@@ -65,7 +65,8 @@ func Shard(name string) zap.Field { return zap.String(NameShard, name) }
 // Node is the address of a server.
 func Node(address string) zap.Field { return zap.String(NameNode, address) }
 
-// Sequence is the name of a sequence. Its counter's row may have a name with more behind it (sequence.counterSuffix).
+// Sequence is the name of a sequence. Its counter's row may have a name with more behind it
+// (sequence.counterSuffix).
 func Sequence(name string) zap.Field {
 	return zap.String(NameSequence, strings.TrimSuffix(name, "#counter"))
 }

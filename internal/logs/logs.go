@@ -54,7 +54,8 @@ func open(o Options, l limits) (*Log, error) {
 		return nil, err
 	}
 	c := &core{LevelEnabler: level, encoder: encoder, out: out}
-	c.limit = newLimiter(l, func(e zapcore.Entry, fields []zapcore.Field) { _ = c.encode(e, fields) }) // which has no field that fails
+	// which has no field that fails
+	c.limit = newLimiter(l, func(e zapcore.Entry, fields []zapcore.Field) { _ = c.encode(e, fields) })
 	logger := zap.New(c, zap.ErrorOutput(zapcore.AddSync(o.Stderr)))
 	return &Log{logger: logger, level: level, limit: c.limit, out: out}, nil
 }

@@ -43,7 +43,8 @@ func clockEnv(library, file string) []string {
 	return []string{
 		"LD_PRELOAD=" + preload, "FAKETIME_TIMESTAMP_FILE=" + file, "FAKETIME_CACHE_DURATION=0",
 		"FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1", "NO_FAKE_STAT=1",
-		"FAKETIME_FORCE_MONOTONIC_FIX=0", // which takes it for another one all the same: waits by it would end at once
+		// which takes it for another one all the same: waits by it would end at once
+		"FAKETIME_FORCE_MONOTONIC_FIX=0",
 	}
 }
 

@@ -49,7 +49,8 @@ func TestTheClockOfAServerJumps(t *testing.T) {
 		}
 		shows(ahead)
 	}
-	if got := query(t, s.Addr(), "SELECT SLEEP(0.1)"); got != "0" { // it ends, and not at once with an error
+	if got := query(t, s.Addr(), "SELECT SLEEP(0.1)"); got != "0" {
+		// it ends, and not at once with an error
 		t.Errorf("SLEEP: got %s, want 0", got)
 	}
 	pid := s.PID()

@@ -44,8 +44,10 @@ type Config struct {
 	// server is killed. 0 is 20 seconds.
 	StopTimeout time.Duration
 
-	env       []string                                                            // beside that of this process
-	startArgs func(ctx context.Context, p paths, args []string) ([]string, error) // what one start has beside args; may be nil
+	// beside that of this process
+	env []string
+	// what one start has beside args; may be nil
+	startArgs func(ctx context.Context, p paths, args []string) ([]string, error)
 }
 
 const (

@@ -116,14 +116,17 @@ func StartGalera(ctx context.Context, b Binary, library, dir string, n int) (nod
 	for i := range members {
 		members[i] = fmt.Sprintf("127.0.0.1:%d", ports[2*i])
 	}
-	var formed atomic.Bool // the first node has to find a cluster from then on, and not to begin another
+	// the first node has to find a cluster from then on, and not to begin another
+	var formed atomic.Bool
 	for i := range n {
 		cfg := Config{
 			Binary: b, Dir: GaleraNodeDir(dir, i), SkipNameResolve: true,
 			env: []string{"PATH=" + scripts + string(os.PathListSeparator) + os.Getenv("PATH")},
 			ExtraArgs: []string{
 				"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--innodb-flush-log-at-trx-commit=1", "--debug-no-sync",
-				"--loose-plugin-wsrep-provider=OFF", // since MariaDB 11 a plugin has variables for options of the library, but not for all, see SetGalera
+				// since MariaDB 11 a plugin has variables for options of the library, but not for
+				// all, see SetGalera
+				"--loose-plugin-wsrep-provider=OFF",
 				"--wsrep-on=ON", "--wsrep-provider=" + library, "--wsrep-cluster-name=" + filepath.Base(dir),
 				fmt.Sprintf("--wsrep-node-name=node%d", i+1), "--wsrep-node-address=127.0.0.1",
 				"--wsrep-cluster-address=gcomm://" + strings.Join(members, ","), "--wsrep-sst-method=local",

@@ -7,8 +7,9 @@ import "fmt"
 func ReplicationArgs(b Binary, id int) []string {
 	args := []string{fmt.Sprintf("--server-id=%d", id), "--log-bin=binlog", "--binlog-format=ROW", "--sync-binlog=0"}
 	if b.Flavour == MySQL {
-		// The coordinator of several workers does not end in the middle of a transaction whose rest never
-		// comes, as the receiver was stopped: STOP REPLICA then takes a minute, by the wall clock.
+		// The coordinator of several workers does not end in the middle of a transaction whose rest
+		// never comes, as the receiver was stopped: STOP REPLICA then takes a minute, by the wall
+		// clock.
 		return append(args, "--loose-replica-parallel-workers=0", "--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--log-replica-updates=ON", "--replica-exec-mode=IDEMPOTENT")
 	}
 	return append(args, "--log-slave-updates=ON", "--slave-exec-mode=IDEMPOTENT")

@@ -71,7 +71,8 @@ func TestStreamsBothWaysAtOnce(t *testing.T) {
 					}
 				})
 				all.Go(func() {
-					time.Sleep(20 * time.Millisecond) // the writer fills the kernel's buffers meanwhile
+					// the writer fills the kernel's buffers meanwhile
+					time.Sleep(20 * time.Millisecond)
 					got := make([]byte, len(sent))
 					if _, err := io.ReadFull(way.to, got); err != nil {
 						t.Errorf("%T read: %v", way.to, err)

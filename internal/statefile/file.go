@@ -61,7 +61,8 @@ func Open(dir string, log *zap.Logger) (*File, error) {
 	if err := f.load(); err != nil {
 		return nil, errors.Join(err, f.lock.Close())
 	}
-	// Written anew at once: it is found out now and not in the hour of need whether that can be done.
+	// Written anew at once: it is found out now and not in the hour of need whether that can be
+	// done.
 	f.writing.Lock()
 	defer f.writing.Unlock()
 	if err := f.rewrite(nil); err != nil && !isFull(err) {
@@ -218,8 +219,8 @@ func (f *File) write(records map[string]string) error {
 // add adds a line.
 func (f *File) add(line []byte, records map[string]string) error {
 	if err := appendLine(f.file, line, f.size); err != nil {
-		// What is in the file now is not known: after a failed fsync the next one says nothing about this
-		// line.
+		// What is in the file now is not known: after a failed fsync the next one says nothing
+		// about this line.
 		_ = f.file.Truncate(f.size)
 		_ = f.file.Close()
 		f.file = nil

@@ -190,7 +190,8 @@ func TestTornEndIsLeftOutAndDamageIsRefused(t *testing.T) {
 		check(fmt.Sprintf("zeros from %d", at), zeros, torn)
 	}
 	check("zeros behind", append(bytes.Clone(good[:before]), make([]byte, 4096)...), torn)
-	for at := range before - 1 { // with the line end there the last two lines are one, which may be torn
+	for at := range before - 1 {
+		// with the line end there the last two lines are one, which may be torn
 		flipped := bytes.Clone(good)
 		flipped[at] ^= 1
 		check(fmt.Sprintf("bit of byte %d of %q", at, good), flipped, nil)

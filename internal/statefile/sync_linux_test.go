@@ -42,7 +42,9 @@ func TestNothingIsLeftToTheSystemToWriteDown(t *testing.T) {
 		f.writing.Lock()
 		defer f.writing.Unlock()
 		n := unflushed(t, f.file)
-		for range 10 { // that they are written may be marked a moment later; by itself the system writes them after seconds
+		for range 10 {
+			// that they are written may be marked a moment later; by itself the system writes them
+			// after seconds
 			if n == 0 {
 				return
 			}

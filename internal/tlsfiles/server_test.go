@@ -223,13 +223,14 @@ func TestACertificateThatCannotBeUsedIsLoggedOnceAndTheOldOneStays(t *testing.T)
 	}
 	complaints := func() int { return logs.FilterMessage("changed certificates not used").Len() }
 	for i, spoil := range []func(){
-		func() { lead(key, other.KeyFile) },                             // another's key
-		func() { lead(cert, noPEM) },                                    // nothing
-		func() { lead(cert, filepath.Join(dir, "none")) },               // not there
-		func() { lead(cert, dir) },                                      // no file
-		func() { lead(key, first.KeyFile); lead(cert, first.CertFile) }, // as it was: nothing to say
-		func() { lead(key, noKey) },                                     // after that, again
-		func() { lead(key, endless) },                                   // endless
+		func() { lead(key, other.KeyFile) },               // another's key
+		func() { lead(cert, noPEM) },                      // nothing
+		func() { lead(cert, filepath.Join(dir, "none")) }, // not there
+		func() { lead(cert, dir) },                        // no file
+		// as it was: nothing to say
+		func() { lead(key, first.KeyFile); lead(cert, first.CertFile) },
+		func() { lead(key, noKey) },   // after that, again
+		func() { lead(key, endless) }, // endless
 	} {
 		spoil()
 		want := i + 1

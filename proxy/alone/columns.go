@@ -23,7 +23,8 @@ const (
 	AtExecute
 )
 
-// Column flags (https://dev.mysql.com/doc/dev/mysql-server/latest/group__group__cs__column__definition__flags.html).
+// Column flags
+// (https://dev.mysql.com/doc/dev/mysql-server/latest/group__group__cs__column__definition__flags.html).
 const (
 	NotNull  = mysql.NOT_NULL_FLAG
 	Unsigned = mysql.UNSIGNED_FLAG

@@ -122,10 +122,12 @@ func (t *Taker) Space(n *Block, increment uint64) error {
 	return nil
 }
 
-// Block takes a block of n.Size numbers and has c count from it. l is the session's LAST_INSERT_ID().
+// Block takes a block of n.Size numbers and has c count from it. l is the session's
+// LAST_INSERT_ID().
 func (t *Taker) Block(ask Asker, c *backend.Conn, n *Block, l *state.LastInsertID) error {
 	got, err := t.sequences.TakeRun(&t.Patience, n.Sequence, n.Size*n.Count)
-	for (errors.Is(err, sequence.ErrExhausted) || errors.Is(err, sequence.ErrSeveral)) && n.Size > 1 { // there may be enough for the rows
+	for (errors.Is(err, sequence.ErrExhausted) || errors.Is(err, sequence.ErrSeveral)) && n.Size > 1 {
+		// there may be enough for the rows
 		n.limited = t.Patience.Over(err)
 		n.Size = max(n.Size/blockGrowth, 1)
 		got, err = t.sequences.TakeRun(&t.Patience, n.Sequence, n.Size*n.Count)
@@ -240,6 +242,7 @@ func tellsOfNoRows(b []byte) bool {
 	if b = b[4+k:]; !ok || size > uint64(len(b)) {
 		return false
 	}
-	text := strings.TrimLeftFunc(string(b[:size]), func(r rune) bool { return r < '0' || r > '9' }) // in whichever language
+	// in whichever language
+	text := strings.TrimLeftFunc(string(b[:size]), func(r rune) bool { return r < '0' || r > '9' })
 	return len(text) > 1 && text[0] == '0' && (text[1] < '0' || text[1] > '9')
 }

@@ -1,5 +1,6 @@
-// Package keys takes the numbers of sequences that statements need, for one session, and knows how they
-// get into a statement: before it is sent, into each row of its result, or counted off by the server.
+// Package keys takes the numbers of sequences that statements need, for one session, and knows how
+// they get into a statement: before it is sent, into each row of its result, or counted off by the
+// server.
 //
 // Start at Taker, whose All takes what a plan asks for before a statement is sent, and which
 // remembers what LASTVAL() gives. Rows get numbers as they come, and a Block is counted off by the

@@ -19,9 +19,11 @@ import (
 type Patience struct {
 	context.Context // the session's
 
-	begun  atomic.Bool   // there may be a wait
-	waited time.Duration // in those that are over, since it was taken; only the session's goroutine touches it
-	spent  time.Duration // of that, what was waited for the sequence servers in the command that is handled; as waited
+	begun atomic.Bool // there may be a wait
+	// in those that are over, since it was taken; only the session's goroutine touches it
+	waited time.Duration
+	// of that, what was waited for the sequence servers in the command that is handled; as waited
+	spent time.Duration
 
 	mu          sync.Mutex // guards what follows
 	done        chan struct{}
@@ -30,8 +32,8 @@ type Patience struct {
 	interrupted bool          // done is closed
 }
 
-// Done begins a wait, unless it has begun. What a wait needs is kept for the next one, if nothing has
-// ended it.
+// Done begins a wait, unless it has begun. What a wait needs is kept for the next one, if nothing
+// has ended it.
 func (p *Patience) Done() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -103,7 +103,8 @@ func (x *RowTaker) Take(_, rows int) ([]uint64, error) {
 		rows = 1
 	}
 	numbers, err := x.take(rows)
-	if err != nil && rows > 1 && !errors.Is(err, ErrInterrupted) { // there may be some for the first of them
+	if err != nil && rows > 1 && !errors.Is(err, ErrInterrupted) {
+		// there may be some for the first of them
 		x.few = true // and not another wait for each
 		numbers, err = x.take(1)
 	}

@@ -5,8 +5,8 @@ import (
 	"seqproxy/statement"
 )
 
-// Substitute gives the substitutions of numbers, and of the previous LAST_INSERT_ID(), in a text their
-// values.
+// Substitute gives the substitutions of numbers, and of the previous LAST_INSERT_ID(), in a text
+// their values.
 func Substitute(subs []statement.Substitution, calls []statement.FuncCall, values []Number, previous uint64) {
 	for i := range subs {
 		if place := calls[i].Place; place == statement.PlaceNever || place == statement.PlaceRow && subs[i].Replacement != statement.AsLeading {

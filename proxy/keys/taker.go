@@ -18,7 +18,8 @@ type Sequences interface {
 	Same(ctx context.Context, a, b []byte) (bool, error)
 	// Identify returns what tells a sequence from others, however it is spelled.
 	Identify(ctx context.Context, name []byte) (sequence.Identity, error)
-	// Consecutive refuses that a client counts on from a number of a sequence, whose keys are of a kind.
+	// Consecutive refuses that a client counts on from a number of a sequence, whose keys are of a
+	// kind.
 	Consecutive(ctx context.Context, name []byte) error
 	// Step returns how far apart the numbers of a sequence are.
 	Step(ctx context.Context, name []byte) (uint64, error)
@@ -104,9 +105,9 @@ func (t *Taker) mayCount(a *plan.Slot) error {
 	return t.Patience.Over(t.sequences.Consecutive(&t.Patience, a.Sequence))
 }
 
-// Take takes what is asked for: the values of asks, in order. The numbers of one
-// sequence are consecutive, however it is spelled. The user may use all of them. The result is valid
-// until the next Take.
+// Take takes what is asked for: the values of asks, in order. The numbers of one sequence are
+// consecutive, however it is spelled. The user may use all of them. The result is valid until the
+// next Take.
 func (t *Taker) Take(asks []plan.Slot) (values []Number, err error) {
 	if len(asks) == 1 && asks[0].Func == statement.Nextval && asks[0].Takes() { // nearly always
 		return t.takeOne(&asks[0])
@@ -210,8 +211,8 @@ func (t *Taker) takeInOrder(asks []plan.Slot) (values []Number, err error) {
 	return values, nil
 }
 
-// first takes numbers of a sequence for somebody who needs the n from the first one on, whatever the
-// sequence's INCREMENT.
+// first takes numbers of a sequence for somebody who needs the n from the first one on, whatever
+// the sequence's INCREMENT.
 func (t *Taker) first(name []byte, n uint64) (first uint64, err error) {
 	first, _, err = t.Run(name, n)
 	return first, err

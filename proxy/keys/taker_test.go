@@ -111,7 +111,8 @@ func TestLastvalSeesTheNumbersInFrontOfIt(t *testing.T) {
 	if _, err = taker.Take([]plan.Slot{nextval("empty", 1)}); !errors.Is(err, sequence.ErrExhausted) {
 		t.Errorf("got %v", err)
 	}
-	if values, err = taker.Take([]plan.Slot{last}); err != nil || !values[0].Null { // all are one sequence here
+	if values, err = taker.Take([]plan.Slot{last}); err != nil || !values[0].Null {
+		// all are one sequence here
 		t.Errorf("after it ran out: got %+v, %v", values, err)
 	}
 }

@@ -20,7 +20,8 @@ const CanWatch = true
 // that nobody reads, and whatever of them has not been read. The runtime's poller
 // cannot do that: it wakes readers only.
 type Watcher struct {
-	file   *os.File // the epoll descriptor; itself in the runtime's poller, so that a wait holds no thread
+	// the epoll descriptor; itself in the runtime's poller, so that a wait holds no thread
+	file   *os.File
 	raw    syscall.RawConn
 	closed atomic.Bool
 	events [64]unix.EpollEvent

@@ -18,7 +18,8 @@ type User struct {
 	Schema         string // the current schema of a login that names none
 	Admin          bool   // may create and drop sequences, and kill the sessions of others
 	Monitor        bool   // may see all that an admin sees
-	MaxConnections int    // sessions at the same time, in place of Policy.MaxUserConnections; 0: that
+	// sessions at the same time, in place of Policy.MaxUserConnections; 0: that
+	MaxConnections int
 	// Sequences are those that the user may take numbers of, by name or by a beginning
 	// with * behind it; nil: all.
 	Sequences []string

@@ -12,11 +12,12 @@ import (
 // last, since servers keep the first performance_schema_session_connect_attrs_size
 // bytes only.
 const (
-	attributePrefix     = "_proxy_"
-	attributeName       = attributePrefix + "name"          // "seqproxy"
-	attributeVersion    = attributePrefix + "version"       // "1.2.0"
-	attributeConnection = attributePrefix + "connection_id" // what the client holds for its connection id
-	attributeClient     = attributePrefix + "client_host"   // "10.0.0.5"
+	attributePrefix  = "_proxy_"
+	attributeName    = attributePrefix + "name"    // "seqproxy"
+	attributeVersion = attributePrefix + "version" // "1.2.0"
+	// what the client holds for its connection id
+	attributeConnection = attributePrefix + "connection_id"
+	attributeClient     = attributePrefix + "client_host" // "10.0.0.5"
 )
 
 // ProxyAttributes are those that are the same for every session.

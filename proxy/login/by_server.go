@@ -122,7 +122,8 @@ func (l *Login) askNames(c *backend.Conn) (name, account string, err error) {
 	if err := c.SetReadDeadline(time.Now().Add(l.policy.Timeout)); err != nil {
 		return "", "", err
 	}
-	rows, err := c.Query("SELECT HEX(USER()), HEX(CURRENT_USER())") // in UTF-8, whatever the client's character set
+	// in UTF-8, whatever the client's character set
+	rows, err := c.Query("SELECT HEX(USER()), HEX(CURRENT_USER())")
 	var refused *protocol.ServerError
 	if err == nil || errors.As(err, &refused) {
 		err = errors.Join(err, c.SetReadDeadline(time.Time{}))

@@ -93,13 +93,15 @@ func (l *Login) Receive(ctx context.Context, id uint32, policy *Policy) (*protoc
 	}
 	if err := l.enter(ctx, until); err != nil {
 		if errors.Is(err, errTooMany) {
-			_ = protocol.RefuseConnection(l.client, errTooMany.answer.Code, errTooMany.answer.Message) // the session ends either way
+			// the session ends either way
+			_ = protocol.RefuseConnection(l.client, errTooMany.answer.Code, errTooMany.answer.Message)
 		}
 		return nil, err
 	}
 	var arrived func() error // nil: not behind a balancer
 	if !l.AtAdmin && policy.fromBalancer(l.client.RemoteAddr()) {
-		arrived = func() error { // from now on it counts for the client's address, not for the balancer's
+		arrived = func() error {
+			// from now on it counts for the client's address, not for the balancer's
 			l.entry.Leave()
 			return l.enter(ctx, until)
 		}

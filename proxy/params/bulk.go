@@ -15,9 +15,10 @@ const (
 	bulkSendTypes = 128 // types follow, two bytes for each parameter
 
 	// Indicators before the values.
-	bulkValue  = 0
-	bulkNull   = 1
-	bulkIgnore = 3 // the last of those that stand for a value: NULL, DEFAULT, and the column left as it is
+	bulkValue = 0
+	bulkNull  = 1
+	// the last of those that stand for a value: NULL, DEFAULT, and the column left as it is
+	bulkIgnore = 3
 )
 
 // ErrNotInBulk is the server's error for a statement that takes no rows of parameters.

@@ -88,10 +88,9 @@ func (w *walk) next() (h *Hidden, own int) {
 	return h, own
 }
 
-// LongData takes note that a parameter comes by COM_STMT_SEND_LONG_DATA, and turns
-// the index in the command into the server's. It is false if the server has no such
-// parameter, and data was kept here. own says that no server has the statement, and kept that it may
-// be answered here.
+// LongData takes note that a parameter comes by COM_STMT_SEND_LONG_DATA, and turns the index in the
+// command into the server's. It is false if the server has no such parameter, and data was kept
+// here. own says that no server has the statement, and kept that it may be answered here.
 func (p *List) LongData(index, data []byte, own, kept bool) bool {
 	p.LongSent = true
 	if p.place == nil && !kept && !own {
@@ -217,10 +216,10 @@ func (p *List) Size(e *Execution, attributes bool) int {
 	return size
 }
 
-// AppendExecute appends the payload of an execution with the hidden parameters'
-// values in their places, for a server that knows the statement by id. values belong to p.Hidden, in order. The types are always
-// bound anew, also where the client relied on those of its last execution. cut must
-// have made e.
+// AppendExecute appends the payload of an execution with the hidden parameters' values in their
+// places, for a server that knows the statement by id. values belong to p.Hidden, in order. The
+// types are always bound anew, also where the client relied on those of its last execution. cut
+// must have made e.
 func (p *List) AppendExecute(b []byte, id uint32, e *Execution, attributes bool, values []keys.Number) ([]byte, error) {
 	b = append(b, e.head...)
 	binary.LittleEndian.PutUint32(b[len(b)-ExecuteHead+1:], id)
@@ -289,8 +288,8 @@ func lastInParameter(v keys.Number) error {
 	return nil
 }
 
-// Shown tells, for each parameter of the server's statement in turn, how many of the client's stand in
-// its place.
+// Shown tells, for each parameter of the server's statement in turn, how many of the client's stand
+// in its place.
 func (p *List) Shown(total int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for w := (walk{p: p}); w.at < total; {

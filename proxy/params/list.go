@@ -9,18 +9,20 @@ import (
 // List is the parameters of one prepared statement: those of the client, and those that the proxy
 // has put where calls and keys stood. The zero value has none.
 type List struct {
-	Hidden  []Hidden             // that the proxy fills
-	Params  int                  // of the client
-	Types   []protocol.Parameter // of the client's at the last bind
-	Key     *Key                 // the column that is filled in
-	Filling *plan.Filling        // of the last execution, as far as it tells what to do about errors
+	Hidden []Hidden             // that the proxy fills
+	Params int                  // of the client
+	Types  []protocol.Parameter // of the client's at the last bind
+	Key    *Key                 // the column that is filled in
+	// of the last execution, as far as it tells what to do about errors
+	Filling *plan.Filling
 	// LongSent: data came by COM_STMT_SEND_LONG_DATA since the last execution; long
 	// says for which parameters, where there are hidden ones.
 	LongSent bool
 	long     []bool
 	longArgs map[int][]byte // what came so for arguments of calls
 
-	place  []uint16             // the server's index of each of the client's parameters; nil without hidden ones
+	// the server's index of each of the client's parameters; nil without hidden ones
+	place  []uint16
 	before []protocol.Parameter // what Types were before that; see Unbind
 	// emptied says which of the client's parameters go as NULL, for each row of a bulk
 	// execution; of the last execution.

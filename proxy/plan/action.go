@@ -86,7 +86,8 @@ func (a *Action) Substitutions(st *statement.Statement, s *state.State, id uint3
 	a.subs = subs
 	further, before := statement.AsUnsigned, statement.AsUnsigned
 	switch st.Kind {
-	case statement.Select, statement.With, statement.Values, statement.Multi: // columns that somebody sees
+	case statement.Select, statement.With, statement.Values, statement.Multi:
+		// columns that somebody sees
 		further, before = statement.AsFurther, statement.AsPrevious
 	}
 	own := ClientID(st, s)

@@ -56,7 +56,8 @@ func Bring(t *Traits, st *state.State, on Server) (Bringing, Refusal) {
 	if t.losesWarnings(st, on) {
 		return Bringing{}, Refusal{Why: NotSupported, Text: losesWarnings}
 	}
-	over := st.LastID.Inserted && t.Words&statement.ReadsFoundRows != 0 // FOUND_ROWS() is what is to stay
+	// FOUND_ROWS() is what is to stay
+	over := st.LastID.Inserted && t.Words&statement.ReadsFoundRows != 0
 	if over && t.Words&statement.ReadsRowCount != 0 {
 		return Bringing{}, Refusal{Why: NotSupported, Text: twoCounts}
 	}

@@ -10,13 +10,14 @@ const (
 	Ordinary     Course = iota // one statement for the current shard, if for any
 	Administer                 // it is about sequences as things, or about the proxy
 	ChangeSchema               // USE
-	OnSchema                   // CREATE DATABASE and its like, of a schema that may be on another shard
-	EndSession                 // KILL
-	ExplainRoute               // EXPLAIN FORMAT=ROUTE
-	ShowWarnings               // SHOW WARNINGS
-	Several                    // several statements, or one that may hide others
-	PrepareText                // PREPARE and its like
-	MayLook                    // it may be a question by which programs look for sequences
+	// CREATE DATABASE and its like, of a schema that may be on another shard
+	OnSchema
+	EndSession   // KILL
+	ExplainRoute // EXPLAIN FORMAT=ROUTE
+	ShowWarnings // SHOW WARNINGS
+	Several      // several statements, or one that may hide others
+	PrepareText  // PREPARE and its like
+	MayLook      // it may be a question by which programs look for sequences
 )
 
 // CourseOf says what a text is for.

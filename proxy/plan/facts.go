@@ -62,7 +62,8 @@ type Facts struct {
 	Warns    bool // it warns of the client's flags at each statement, in its own words
 
 	Fill *Filling // what of the text is filled in; nil: nothing
-	Key  *Binding // the column whose key the only NEXTVAL is, which the client's text has not; nil: none
+	// the column whose key the only NEXTVAL is, which the client's text has not; nil: none
+	Key *Binding
 
 	Names  []Name // of the calls, in their order; those that are missing are unasked
 	Digits Answer // numbers in results come as ASCII digits

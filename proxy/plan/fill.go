@@ -117,7 +117,8 @@ func (t *planning) bound(table *statement.TableRef) (*Binding, Verdict) {
 	case Unasked:
 		return nil, Verdict{}
 	case No:
-		return nil, refuse(Refusal{Why: Unread}) // MySQL takes some names that are no text for others
+		// MySQL takes some names that are no text for others
+		return nil, refuse(Refusal{Why: Unread})
 	}
 	list := t.f.Bound.Named(name)
 	if len(list) == 0 {
@@ -291,7 +292,8 @@ func (t *filling) rowsOf(i int, k *FilledKey) (fills bool, _ Verdict) {
 		k.Insertion = in.Clone()
 	}
 	if len(key.Columns) > 0 && !in.Complete(len(key.Columns)) {
-		k.Listed = true // they are not of these columns, which are named so that the server says so for certain
+		// they are not of these columns, which are named so that the server says so for certain
+		k.Listed = true
 		return true, Verdict{}
 	}
 	if v := t.decideRows(k); v.Kind != Go || len(t.needs) > 0 {

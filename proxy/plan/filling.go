@@ -146,7 +146,8 @@ func (f *Filling) appendSplices(k *FilledKey) {
 		dst = in.AppendList(dst, key)
 	}
 	const number, leader = len("18446744073709551615"), len(KeyTextOpen + "LAST_INSERT_ID()" + KeyTextEnd)
-	text := slices.Grow(f.text, len(k.Filled)*(number+len("''"))+leader) // of all numbers, in one piece of memory
+	// of all numbers, in one piece of memory
+	text := slices.Grow(f.text, len(k.Filled)*(number+len("''"))+leader)
 	for j, r := range k.Filled {
 		from := len(text)
 		switch {

@@ -4,9 +4,10 @@ package plan
 // slots. How they get into it is the encoder's affair: a text has them spliced in, an execution has
 // parameters for them, a bulk execution as many for each row.
 type Numbers struct {
-	Slots []Slot   // each gets a value
-	Lead  int      // the slot that gets the first number of the first row that is returned; -1: none
-	Fill  *Filling // each of its keys gets consecutive numbers; nil: there are none
+	Slots []Slot // each gets a value
+	// the slot that gets the first number of the first row that is returned; -1: none
+	Lead int
+	Fill *Filling // each of its keys gets consecutive numbers; nil: there are none
 }
 
 // Numbers are those that a text needs.

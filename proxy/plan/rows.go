@@ -46,7 +46,8 @@ func (t *planning) rows() Verdict {
 			return notSupportedForm("NEXTVAL beside LASTVAL or SETVAL in SELECT ... FROM, which have one value for all rows,")
 		}
 	}
-	if set := t.s.Sysvars["character_set_results"]; set > t.s.Names && t.f.Attached { // MariaDB converts numbers to it
+	if set := t.s.Sysvars["character_set_results"]; set > t.s.Names && t.f.Attached {
+		// MariaDB converts numbers to it
 		switch t.f.Digits {
 		case Unasked:
 			t.ask(Need{What: NeedDigits})
@@ -86,8 +87,9 @@ type Counts struct {
 	Given    statement.Given // columns that are numbered as a whole
 	Updates  bool            // ON DUPLICATE KEY UPDATE
 	Routines bool            // stored functions may run in it
-	Key      *Binding        // whose numbers these are, in steps of auto_increment_increment; nil: of a NEXTVAL
-	Table    CountedTable
+	// whose numbers these are, in steps of auto_increment_increment; nil: of a NEXTVAL
+	Key   *Binding
+	Table CountedTable
 }
 
 // CountedTable is the table of such a statement.
@@ -189,7 +191,8 @@ func (t *planning) countedTable() Verdict {
 	if n.Table.Schema != "" && !ASCII(table.Schema) && t.s.Mode.Charset != lex.UTF8 {
 		return notSupportedForm("NEXTVAL for each row of a table whose schema's name is not in UTF-8")
 	}
-	if t.f.At == Now || n.Table.Schema != "" || t.s.Schema == "" { // without any the server has an error of its own
+	if t.f.At == Now || n.Table.Schema != "" || t.s.Schema == "" {
+		// without any the server has an error of its own
 		return Verdict{}
 	}
 	if !ASCII([]byte(t.s.Schema)) && t.s.Mode.Charset != lex.UTF8 {

@@ -228,8 +228,8 @@ func viewWith(c *backend.Conn, q *idiom.SequenceQuestion, source *idiom.Sequence
 	return text
 }
 
-// view is such a table, as a table of its own. Where the server has a sequence of the same name that
-// one is shown alone.
+// view is such a table, as a table of its own. Where the server has a sequence of the same name
+// that one is shown alone.
 func view(table string, columns []viewColumn, shown []shownSequence, mariaDB bool) string {
 	var b strings.Builder
 	b.WriteString("(SELECT ")
@@ -327,8 +327,8 @@ func (w *Writer) asTable(c *backend.Conn, source *idiom.SequenceSource, charset 
 	return "", nil
 }
 
-// Listed says whether the first name in of is no sequence's, but one's with the session's schema
-// in front, as a list shows it. It then becomes the sequence's. attach gives the connection to ask on.
+// Listed says whether the first name in of is no sequence's, but one's with the session's schema in
+// front, as a list shows it. It then becomes the sequence's. attach gives the connection to ask on.
 func (w *Writer) Listed(of *ddl.Sequence, attach func() (*backend.Conn, error)) (bool, error) {
 	if len(of.Names) == 0 { // the text has an error
 		return false, nil

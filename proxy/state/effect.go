@@ -106,7 +106,8 @@ func (e Effect) after(code uint16, pinned Pins) Effect {
 	case statement.CreateStored, statement.XA, statement.UnlockTables:
 		return nothing
 	case statement.Set:
-		if e.Words&(statement.UserLock|statement.ReadsUserVariable) == 0 { // else it may have @x := in it
+		if e.Words&(statement.UserLock|statement.ReadsUserVariable) == 0 {
+			// else it may have @x := in it
 			e.Words &^= statement.SetsUserVariable
 		}
 	}

@@ -136,5 +136,6 @@ func (st *State) VariableHere(name string, usual any, known bool) (value any, ok
 	if set, is := st.here[name]; is {
 		return set, set != nil
 	}
-	return usual, known && st.Sysvars[name] == 0 && st.Sysvars[otherName(name)] == 0 // else it was set while there was a server
+	// else it was set while there was a server
+	return usual, known && st.Sysvars[name] == 0 && st.Sysvars[otherName(name)] == 0
 }

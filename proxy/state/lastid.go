@@ -59,7 +59,8 @@ func (l *LastInsertID) Travel(value uint64, keep, counts, mariaDB bool) (text, t
 	number := strconv.FormatUint(value, 10)
 	switch {
 	case keep && l.Inserted && counts:
-		return "SELECT LAST_INSERT_ID(" + number + ") INTO " + rowCountVariable, "" // makes ROW_COUNT() 1
+		// makes ROW_COUNT() 1
+		return "SELECT LAST_INSERT_ID(" + number + ") INTO " + rowCountVariable, ""
 	case l.Pending && l.Rows, keep && !l.Pending:
 		text = "DO LAST_INSERT_ID(" + number + ")"
 		if !mariaDB {

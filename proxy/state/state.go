@@ -31,11 +31,13 @@ type State struct {
 	LastID LastInsertID
 	// LastOwn says whether the client's last statement was answered by the proxy,
 	// so that the server's warnings and row counts are not those of that statement.
-	LastOwn     Own
-	LastConn    ConnID                // that the last relayed command ran on; 0: none
-	LastError   *protocol.ServerError // of OwnError; of OwnTableRows and OwnTableAnswer the warning, if any
-	LastChanged uint64                // rows, of OwnChange
-	Notice      *protocol.ServerError // of OwnNothing: a warning of ours beside the server's; nil: none
+	LastOwn  Own
+	LastConn ConnID // that the last relayed command ran on; 0: none
+	// of OwnError; of OwnTableRows and OwnTableAnswer the warning, if any
+	LastError   *protocol.ServerError
+	LastChanged uint64 // rows, of OwnChange
+	// of OwnNothing: a warning of ours beside the server's; nil: none
+	Notice *protocol.ServerError
 
 	// Version counts changes of variables; a connection knows up to which it has
 	// them all.
@@ -91,13 +93,14 @@ type known struct {
 type Own uint8
 
 const (
-	OwnNothing     Own = iota // the last statement was relayed
-	OwnRows                   // a result set
-	OwnAnswer                 // anything else that succeeded
-	OwnError                  // an error
-	OwnTableRows              // OwnRows of a statement that begins the warnings anew, as a SELECT of no table does not
-	OwnTableAnswer            // OwnAnswer of such a statement
-	OwnChange                 // OK to a statement that changed rows, or found none to change
+	OwnNothing Own = iota // the last statement was relayed
+	OwnRows               // a result set
+	OwnAnswer             // anything else that succeeded
+	OwnError              // an error
+	// OwnRows of a statement that begins the warnings anew, as a SELECT of no table does not
+	OwnTableRows
+	OwnTableAnswer // OwnAnswer of such a statement
+	OwnChange      // OK to a statement that changed rows, or found none to change
 )
 
 // statusOfSession is the part of a status word that tells of the session, not of

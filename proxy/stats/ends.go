@@ -9,11 +9,12 @@ const (
 	EndBackendGone            // its server, or the connection to it
 	EndAuth                   // the login was refused: see Refusal
 	EndMalformed              // it does not speak the protocol, or its TLS handshake failed
-	EndTimeout                // too slow with its login, to read an answer, to send a statement, or idle for wait_timeout
-	EndLimit                  // too many connections, logins, or failed logins
-	EndDrain                  // the proxy shuts down
-	EndKilled                 // KILL
-	EndError                  // anything else
+	// too slow with its login, to read an answer, to send a statement, or idle for wait_timeout
+	EndTimeout
+	EndLimit  // too many connections, logins, or failed logins
+	EndDrain  // the proxy shuts down
+	EndKilled // KILL
+	EndError  // anything else
 	endReasons
 )
 
@@ -28,10 +29,13 @@ type Refusal uint8
 const (
 	AuthPassword    Refusal = iota // it is not the user's
 	AuthUnknownUser                // there is none of that name
-	AuthRequirement                // what the user, or the proxy, demands of connections: TLS, a certificate
-	AuthByServer                   // the server refused it
-	AuthRelay                      // a login that the server is to check, which cannot be relayed safely
-	AuthNotAdmin                   // one at the admin address of a user who is neither admin nor monitor
+	// what the user, or the proxy, demands of connections: TLS, a certificate
+	AuthRequirement
+	AuthByServer // the server refused it
+	// a login that the server is to check, which cannot be relayed safely
+	AuthRelay
+	// one at the admin address of a user who is neither admin nor monitor
+	AuthNotAdmin
 	authReasons
 )
 

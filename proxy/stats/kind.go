@@ -12,10 +12,13 @@ const (
 	KindRefused                  // answered with an error of the proxy's; also a PREPARE
 	KindOwn                      // answered here, and none of the following
 	KindLastInsertID             // SELECT LAST_INSERT_ID() and its like, answered here
-	KindNextval                  // numbers given here: SELECT NEXTVAL(...), LASTVAL, SETVAL, tickets
-	KindAdmin                    // about sequences, or the proxy itself
-	KindRelay                    // passed on as it was
-	KindRewrite                  // passed on in other words: with numbers, keys or ids in it; or numbers were put into its answer
+	// numbers given here: SELECT NEXTVAL(...), LASTVAL, SETVAL, tickets
+	KindNextval
+	KindAdmin // about sequences, or the proxy itself
+	KindRelay // passed on as it was
+	// passed on in other words: with numbers, keys or ids in it; or numbers were put into its
+	// answer
+	KindRewrite
 	kinds
 	unsent = KindRelay // the first kind that servers see
 )

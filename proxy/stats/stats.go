@@ -18,8 +18,9 @@ type Stats struct {
 	Connections uint64 // clients that were accepted as sessions
 
 	Sessions [SessionStates]int // by SessionState
-	Users    []Count            // sessions by user, after the login: at most MaxUsers, then OtherUsers
-	Pinned   []Count            // sessions by Pin; one session may count for several
+	// sessions by user, after the login: at most MaxUsers, then OtherUsers
+	Users  []Count
+	Pinned []Count // sessions by Pin; one session may count for several
 
 	Disconnects  []Count // by reason, all of them
 	AuthFailures []Count // by reason, all of them
@@ -133,7 +134,8 @@ func boundedUsers(users map[string]uint64) []Count {
 	if other.N == 0 {
 		return list
 	}
-	if i := slices.IndexFunc(list, func(u Count) bool { return u.Name == OtherUsers }); i >= 0 { // a user of that name
+	if i := slices.IndexFunc(list, func(u Count) bool { return u.Name == OtherUsers }); i >= 0 {
+		// a user of that name
 		list[i].N += other.N
 		return list
 	}

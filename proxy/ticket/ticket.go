@@ -135,9 +135,9 @@ func ServedIn(st *state.State) bool {
 	return true
 }
 
-// Refusal says why the server may not answer a ticket that cannot be answered here; "": it may. Where
-// there are several sequence servers the number behind a row is another one's, unless they divide
-// the numbers in steps of the width turns and it is passed over. own is the width that is
+// Refusal says why the server may not answer a ticket that cannot be answered here; "": it may.
+// Where there are several sequence servers the number behind a row is another one's, unless they
+// divide the numbers in steps of the width turns and it is passed over. own is the width that is
 // configured; 1: there is none.
 func (t *Ticket) Refusal(several bool, turns, own uint64) string {
 	switch {
@@ -154,7 +154,8 @@ func (t *Ticket) Refusal(several bool, turns, own uint64) string {
 }
 
 const (
-	// sharedRow is the answer to a ticket that would have to be left to one of several sequence servers.
+	// sharedRow is the answer to a ticket that would have to be left to one of several sequence
+	// servers.
 	sharedRow = "the number behind this row is another sequence server's, as there are several; " + askForTicket
 	// ownRow is the answer where that server's row may be moved by reservations alone.
 	ownRow = "there are several sequence servers and nobody else counts in their rows (direct_writers = false), so this is not left to one of them; " + askForTicket

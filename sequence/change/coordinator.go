@@ -11,13 +11,14 @@ import (
 
 // Config is what a coordinator knows of the proxy that it works for.
 type Config struct {
-	Log         *zap.Logger
-	Host        string   // who makes the change, for people
-	Known       []string // addresses of the servers in use, at least one
-	Interleave  string   // of a plan by which one server becomes several
-	Block       uint64
-	Ahead       uint64 // how far above its last number a member may go at most before another records more
-	NoWriters   bool   // no application counts in the tables
+	Log        *zap.Logger
+	Host       string   // who makes the change, for people
+	Known      []string // addresses of the servers in use, at least one
+	Interleave string   // of a plan by which one server becomes several
+	Block      uint64
+	// how far above its last number a member may go at most before another records more
+	Ahead       uint64
+	NoWriters   bool // no application counts in the tables
 	Tables      Tables
 	FillTimeout time.Duration // how long caches may take to be filled
 	Random      func() uint32 // tells the ballots of two coordinators apart
@@ -38,7 +39,8 @@ type Coordinator struct {
 	base   uint64 // number of the plan in force that it was drafted from
 	ballot uint64 // under which this coordinator writes
 
-	missing string // id of a member that is taken out and cannot be reached: the others have recorded its ceilings
+	// id of a member that is taken out and cannot be reached: the others have recorded its ceilings
+	missing string
 
 	stores map[string]Store // by address
 	away   map[string]error // servers that cannot be reached, and why

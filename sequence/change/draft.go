@@ -165,8 +165,8 @@ func (c *Coordinator) number() error {
 	})
 }
 
-// RefuseSingles refuses sequences that the members cannot divide: CYCLE, and INCREMENT BY n unless n
-// divides the numbers of a block.
+// RefuseSingles refuses sequences that the members cannot divide: CYCLE, and INCREMENT BY n unless
+// n divides the numbers of a block.
 func (p *Plan) RefuseSingles(all []Sequence) error {
 	const most = 10
 	var names []string

@@ -35,7 +35,9 @@ func floorsOf(all []Given, above, ahead uint64) Floors {
 	at := make(map[string]int)
 	for _, g := range slices.Concat(names(all)...) {
 		if g.Missing && !rows[Folded(g.Name)] {
-			continue // of a name that no member has a row of, as after DROP SEQUENCE, its tombstones tell what was given
+			// of a name that no member has a row of, as after DROP SEQUENCE, its tombstones tell
+			// what was given
+			continue
 		}
 		i, ok := at[g.Name]
 		if !ok {

@@ -101,7 +101,8 @@ func (e *estate) end() error {
 	}
 	last := e.coordinator(9)
 	last.Run()
-	if err := last.Err; err != nil && !strings.Contains(err.Error(), "member") && !strings.Contains(err.Error(), "belongs to another set") { // it was made before
+	if err := last.Err; err != nil && !strings.Contains(err.Error(), "member") && !strings.Contains(err.Error(), "belongs to another set") {
+		// it was made before
 		return fmt.Errorf("the same again: %w", err)
 	}
 	for range 3 {

@@ -114,11 +114,12 @@ type Floor struct {
 
 // Gave is what a frozen server gave at most of a name.
 type Gave struct {
-	Name    string
-	UpTo    uint64
-	End     uint64 // last number of the sequence, as the server knows it; 0: it does not
-	Row     bool   // it is of a row
-	Missing bool   // there is no row, though numbers were given: it counts if another server has one
+	Name string
+	UpTo uint64
+	End  uint64 // last number of the sequence, as the server knows it; 0: it does not
+	Row  bool   // it is of a row
+	// there is no row, though numbers were given: it counts if another server has one
+	Missing bool
 }
 
 // Given is what a frozen server gave.

@@ -9,20 +9,28 @@ import (
 
 // Definition is what CREATE and ALTER SEQUENCE say about a sequence.
 type Definition struct {
-	Name      string    // as the table spells it, without what it adds to that of a counter
-	Kind      kind.Kind // what becomes of the numbers: they are counters, of which keys are made. It never changes
-	Increment uint64    // the distance between numbers, at least 1
-	Min       uint64    // where CYCLE begins again, at least 1
-	Max       uint64    // no number is above; 0: as far as the id column goes, or 2^53-1 if JSONSafe
-	Start     uint64    // the first number, and that of RESTART without one
-	Cache     uint64    // at most so many unused numbers in memory of a proxy, up to 10^12; 1 is NOCACHE; 0 is adaptive
-	Cycle     bool      // begins again at Min after Max: numbers repeat
-	Comment   string    // at most 2048 characters
-	OwnedBy   Column    // the column that the numbers are keys of, if any
-	OwnerMax  uint64    // the highest number that OwnedBy holds; 0: not known
-	Order     bool      // numbers rise in the order of time over all proxies, and none is held; Cache is kept for when it is not
-	JSONSafe  bool      // programs keep the numbers in floating point, as JavaScript does: they end at 2^53-1
-	Cover     uint64    // for how many seconds the numbers in memory should last, up to a week, where Cache is adaptive; 0: as configured
+	Name string // as the table spells it, without what it adds to that of a counter
+	// what becomes of the numbers: they are counters, of which keys are made. It never changes
+	Kind      kind.Kind
+	Increment uint64 // the distance between numbers, at least 1
+	Min       uint64 // where CYCLE begins again, at least 1
+	// no number is above; 0: as far as the id column goes, or 2^53-1 if JSONSafe
+	Max   uint64
+	Start uint64 // the first number, and that of RESTART without one
+	// at most so many unused numbers in memory of a proxy, up to 10^12; 1 is NOCACHE; 0 is adaptive
+	Cache    uint64
+	Cycle    bool   // begins again at Min after Max: numbers repeat
+	Comment  string // at most 2048 characters
+	OwnedBy  Column // the column that the numbers are keys of, if any
+	OwnerMax uint64 // the highest number that OwnedBy holds; 0: not known
+	// numbers rise in the order of time over all proxies, and none is held; Cache is kept for when
+	// it is not
+	Order bool
+	// programs keep the numbers in floating point, as JavaScript does: they end at 2^53-1
+	JSONSafe bool
+	// for how many seconds the numbers in memory should last, up to a week, where Cache is
+	// adaptive; 0: as configured
+	Cover uint64
 }
 
 // Column names a column.
@@ -39,7 +47,8 @@ func (c Column) String() string {
 	return c.Schema + "." + c.Table + "." + c.Column
 }
 
-// maxJSON is the highest number that a double holds together with all below it: Number.MAX_SAFE_INTEGER.
+// maxJSON is the highest number that a double holds together with all below it:
+// Number.MAX_SAFE_INTEGER.
 const maxJSON = 1<<53 - 1
 
 // Bounds of the texts of a definition, in characters.
@@ -70,7 +79,8 @@ func (d *Definition) Limit(columnMax uint64) uint64 {
 	return min(highest, d.Kind.MaxCounter())
 }
 
-// Check refuses values that contradict each other or the id column, as MariaDB does with error 4085. Errors wrap ErrBadOption.
+// Check refuses values that contradict each other or the id column, as MariaDB does with error
+// 4085. Errors wrap ErrBadOption.
 func (d *Definition) Check(columnMax uint64) error {
 	if err := d.checkKind(); err != nil {
 		return err

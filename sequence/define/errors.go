@@ -11,7 +11,8 @@ import (
 var (
 	// ErrBadOption: an argument is out of its range; the text names it and what is allowed.
 	ErrBadOption = errors.New("bad sequence option")
-	// ErrConflict: options contradict each other or the id column. It is an ErrBadOption. MariaDB's words: 4085 / HY000.
+	// ErrConflict: options contradict each other or the id column. It is an ErrBadOption. MariaDB's
+	// words: 4085 / HY000.
 	ErrConflict = fmt.Errorf("%w: conflicting values", ErrBadOption)
 )
 

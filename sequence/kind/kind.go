@@ -37,7 +37,8 @@ const (
 	MaxShardBits = 15 // as TiDB's AUTO_RANDOM(s) has it
 	MaxDigits    = 18 // what a BIGINT holds, signed or not
 
-	// maxSkipped bounds how many counters in a row may have keys that are not given: who takes a key passes over them.
+	// maxSkipped bounds how many counters in a row may have keys that are not given: who takes a
+	// key passes over them.
 	maxSkipped = 1000
 
 	keyBits    = 63 // what a BIGINT holds without its sign
@@ -67,7 +68,8 @@ func NewRotate(moved, digits uint64, jsonSafe bool) (Kind, error) {
 	return Kind{name: Rotate, digits: uint8(digits), moved: uint8(moved), jsonSafe: jsonSafe}, nil
 }
 
-// NewShardBits is SHARD BITS n: n bits of a shard below the sign, and the counter in the bits below.
+// NewShardBits is SHARD BITS n: n bits of a shard below the sign, and the counter in the bits
+// below.
 func NewShardBits(n uint64, jsonSafe bool) (Kind, error) {
 	if n < 1 || n > MaxShardBits {
 		return Kind{}, fmt.Errorf("SHARD BITS %d: want 1 to %d", n, MaxShardBits)
@@ -82,7 +84,8 @@ func width(jsonSafe bool) uint8 {
 	return keyBits
 }
 
-// Skip is k without the keys from one to another, as a table has that gets a kind: SKIP RANGE from TO to.
+// Skip is k without the keys from one to another, as a table has that gets a kind: SKIP RANGE from
+// TO to.
 func (k Kind) Skip(from, to uint64) (Kind, error) {
 	refused := func(format string, args ...any) (Kind, error) {
 		return Kind{}, fmt.Errorf("SKIP RANGE %d TO %d: %s", from, to, fmt.Sprintf(format, args...))
@@ -113,7 +116,8 @@ func (k Kind) IsPlain() bool { return k.name == Plain }
 // JSONSafe reports whether a double holds all keys of a kind other than the plain one.
 func (k Kind) JSONSafe() bool { return k.jsonSafe }
 
-// Steady reports whether consecutive counters give keys that are one apart, where they share a shard.
+// Steady reports whether consecutive counters give keys that are one apart, where they share a
+// shard.
 func (k Kind) Steady() bool { return k.name == Plain || k.name == ShardBits }
 
 // MaxCounter is the highest counter that has a key.
@@ -171,8 +175,8 @@ func (k Kind) Counter(key uint64) (counter, shard uint64, ok bool) {
 	return counter, shard, counter != 0
 }
 
-// CounterSQL is the counter of the key in a column, as an expression of SQL, and a condition on what
-// is no key. Both are "" of the plain kind.
+// CounterSQL is the counter of the key in a column, as an expression of SQL, and a condition on
+// what is no key. Both are "" of the plain kind.
 func (k Kind) CounterSQL(column string) (counter, condition string) {
 	switch k.name {
 	case Plain:

@@ -73,8 +73,8 @@ func TestEachKeyGivesItsCounterBack(t *testing.T) {
 	})
 }
 
-// Each key that is given back is of the counter that it came from, so no two counters share one. Here
-// that is counted, and the other way round: all keys of ROTATE are used.
+// Each key that is given back is of the counter that it came from, so no two counters share one.
+// Here that is counted, and the other way round: all keys of ROTATE are used.
 func TestASmallRotateUsesEachKeyOnce(t *testing.T) {
 	for _, moved := range []uint64{1, 2, 3} {
 		k, err := NewRotate(moved, 4, false)
@@ -252,7 +252,8 @@ func TestFewCountersInARowAreSkipped(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := anyKind(t)
 		n := rapid.Uint64Range(1, k.MaxCounter()).Draw(t, "counter")
-		if k.skipTo != 0 && rapid.Bool().Draw(t, "at the range") { // the counters about one of its keys
+		if k.skipTo != 0 && rapid.Bool().Draw(t, "at the range") {
+			// the counters about one of its keys
 			key := rapid.Uint64Range(k.skipFrom, k.skipTo).Draw(t, "key")
 			all := k
 			all.skipTo = 0

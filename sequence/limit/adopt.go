@@ -46,9 +46,9 @@ type adoption struct {
 // counts more.
 func (g *Group) Adopt(ctx context.Context, name string, over Holder) (made Adopted, err error) {
 	// The others are read before the node itself, which so has all that they have of it: another
-	// proxy may adopt it just now. And what the node knows is read before it is asked whether it may
-	// give numbers: what is prepared from then is of a time before any adoption, or there is nothing
-	// to do.
+	// proxy may adopt it just now. And what the node knows is read before it is asked whether it
+	// may give numbers: what is prepared from then is of a time before any adoption, or there is
+	// nothing to do.
 	var own Record
 	var others []Look
 	for _, sighted := range []bool{false, true} {
@@ -113,7 +113,8 @@ func (a *adoption) prepare(own Record, others []Look, over Holder) error {
 	}
 	switch {
 	case over.Over(a.previous):
-		// What this node may still give is below its ceilings. A claim that is not seen would take that away.
+		// What this node may still give is below its ceilings. A claim that is not seen would take
+		// that away.
 		return fmt.Errorf("%s was adopted after it, in term %d, and does not say so any more: %s", over.ID, over.Term, strings.Join(away, "; "))
 	case cluster && mine.Term == 0 && elsewhere.Term != 0:
 		return fmt.Errorf("%w: what %s has recorded, it has in a moment, or is no copy", ErrOvertaken, at)
@@ -218,14 +219,15 @@ func (a *adoption) beginning() *Beginning {
 type Beginning struct {
 	Holder string
 	Term   uint64
-	Open   bool              // the holder alone is enough: each sequence gets a window at once
-	Wanted map[string]uint64 // by each spelling of a name; the highest that any node that was read knows
+	Open   bool // the holder alone is enough: each sequence gets a window at once
+	// by each spelling of a name; the highest that any node that was read knows
+	Wanted map[string]uint64
 }
 
 // Of is the limit of a sequence that any holder before wanted to go up to wanted, and where its row
 // is set. A row that stands at the end of its column is frozen for a change of plans, or has ended:
-// it stays there, and says nothing about what was given, nor about what may be; what is saved for it
-// is to be above the floor.
+// it stays there, and says nothing about what was given, nor about what may be; what is saved for
+// it is to be above the floor.
 func (b *Beginning) Of(c Counter, wanted uint64) (l Limit, position uint64, frozen bool) {
 	frozen = c.Position == c.End
 	position = c.Position

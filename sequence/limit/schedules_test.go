@@ -275,7 +275,8 @@ func (e *estate) lagging(lag []int) {
 	}
 }
 
-// runWrites resumes a proxy until it stands before its n-th step that writes, while nodes lag so far.
+// runWrites resumes a proxy until it stands before its n-th step that writes, while nodes lag so
+// far.
 func (e *estate) runWrites(p *simulation.GroupProxy, n int, lag ...int) bool {
 	for range n {
 		for {

@@ -12,7 +12,8 @@ func TestAWindowHoldsManyReservationsAndNeverGoesBeyondTheEnd(t *testing.T) {
 		{0, 10, most, leastWindow},
 		{1000, 1000, most, 1000 + leastWindow},
 		{0, 1 << 20, most, windowWidths << 20},
-		{0, most / 2, most, most / 2},   // what would go beyond 64 bits is a share of what is left, or one reservation
+		// what would go beyond 64 bits is a share of what is left, or one reservation
+		{0, most / 2, most, most / 2},
 		{most - 10, 5, most, most - 5},  // near the end one reservation
 		{most - 10, 50, most, most},     // which may be less
 		{0, 10, 256 * 100, 100},         // a small sequence keeps most of itself out of a window
@@ -31,7 +32,8 @@ func TestAWindowHoldsManyReservationsAndNeverGoesBeyondTheEnd(t *testing.T) {
 	}
 }
 
-// Whatever sets of nodes confirm a window and show an adoption, a later holder knows of the window, and of each holder before.
+// Whatever sets of nodes confirm a window and show an adoption, a later holder knows of the window,
+// and of each holder before.
 func TestAdoptionsMeetWindowsAndEachOther(t *testing.T) {
 	for n := 2; n <= 9; n++ {
 		if c, a := Confirmations(n), adoptions(n, false); c+a <= n || 2*a <= n || c > n || a > n {

@@ -129,7 +129,8 @@ type SeenError struct {
 	Cluster    bool
 	Need, Seen int
 	Missing    []*Witness
-	Newer      Holder // that another node knows, and the chosen one does not; its term is 0 if there is none
+	// that another node knows, and the chosen one does not; its term is 0 if there is none
+	Newer Holder
 }
 
 func (e *SeenError) Error() string {

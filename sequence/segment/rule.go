@@ -5,10 +5,11 @@ import (
 	"math/bits"
 )
 
-// Rule says which numbers follow the row's id, the last number given to anyone: anchor + k*step, up to max. It is pure.
+// Rule says which numbers follow the row's id, the last number given to anyone: anchor + k*step, up
+// to max. It is pure.
 //
-// Whoever counts in the same row by steps of one (an application of old) moves the id between two of these numbers; the next one is
-// the lowest above it.
+// Whoever counts in the same row by steps of one (an application of old) moves the id between two
+// of these numbers; the next one is the lowest above it.
 type Rule struct {
 	Step   uint64 // at least 1
 	Anchor uint64 // the lowest number
@@ -60,7 +61,8 @@ func (r Rule) Arguments(name string, n, below uint64) []any {
 	return []any{anchor, anchor, anchor, anchor, r.Step, r.Step, (n - 1) * r.Step, name, below}
 }
 
-// Room says when n numbers can be reserved: if the id is below that. They end at most at highest. It is false if they never can.
+// Room says when n numbers can be reserved: if the id is below that. They end at most at highest.
+// It is false if they never can.
 func (r Rule) Room(n, highest uint64) (below uint64, ok bool) {
 	hi, width := bits.Mul64(n-1, r.Step)
 	if hi != 0 || width >= highest {

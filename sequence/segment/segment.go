@@ -2,16 +2,18 @@ package segment
 
 import "math/bits"
 
-// Segment is a reserved run of numbers that are still to be given out: first, first+step, first+2*step ... Where several sequence
-// servers divide the numbers in blocks, it is the numbers of one server's blocks, and behind each block is a border.
-// The zero value is an empty segment. It has no lock: its owner synchronises.
+// Segment is a reserved run of numbers that are still to be given out: first, first+step,
+// first+2*step ... Where several sequence servers divide the numbers in blocks, it is the numbers
+// of one server's blocks, and behind each block is a border. The zero value is an empty segment. It
+// has no lock: its owner synchronises.
 type Segment struct {
 	next      uint64 // the number that leaves next; if left is 0 the one that would
 	remaining uint64 // how many numbers there are: the last one never exceeds 64 bits
 	Step      uint64
-	Run       uint64 // numbers in a block, which ends at a multiple of run*step; 0: there are no blocks
-	jump      uint64 // from the last number of a block to the first one of the next
-	Plan      uint64 // that the numbers were reserved under
+	// numbers in a block, which ends at a multiple of run*step; 0: there are no blocks
+	Run  uint64
+	jump uint64 // from the last number of a block to the first one of the next
+	Plan uint64 // that the numbers were reserved under
 }
 
 // New returns the segment first..last, both inclusive. It is empty if first is 0 or above last.
@@ -22,7 +24,8 @@ func New(first, last uint64) Segment {
 	return Segment{next: first, remaining: last - first + 1, Step: 1}
 }
 
-// Stepped returns the n numbers first, first+step ... It is empty if first, step or n is 0, or if they go beyond 64 bits.
+// Stepped returns the n numbers first, first+step ... It is empty if first, step or n is 0, or if
+// they go beyond 64 bits.
 func Stepped(first, step, n uint64) Segment {
 	if first == 0 || step == 0 || n == 0 {
 		return Segment{}
@@ -52,7 +55,8 @@ func (s *Segment) Last() uint64 {
 	return s.at(s.remaining - 1)
 }
 
-// at is the number that i others come before. It may be one behind the last, which then may be wrong if it exceeds 64 bits.
+// at is the number that i others come before. It may be one behind the last, which then may be
+// wrong if it exceeds 64 bits.
 func (s *Segment) at(i uint64) uint64 {
 	if s.Run == 0 {
 		return s.next + i*s.Step
@@ -75,8 +79,9 @@ func (s *Segment) inBlock() uint64 {
 	return min(s.remaining, s.Run-s.used())
 }
 
-// Take removes n consecutive numbers and returns the first of them; the others follow in steps. It reports false, and takes
-// nothing, if n is 0 or more than remain, or if a border comes before the last of them; see Skip.
+// Take removes n consecutive numbers and returns the first of them; the others follow in steps. It
+// reports false, and takes nothing, if n is 0 or more than remain, or if a border comes before the
+// last of them; see Skip.
 func (s *Segment) Take(n uint64) (first uint64, ok bool) {
 	if n == 0 || n > s.remaining {
 		return 0, false
@@ -95,7 +100,8 @@ func (s *Segment) Take(n uint64) (first uint64, ok bool) {
 	return first, true
 }
 
-// Skip gives up numbers until Take(n) succeeds, and returns how many that are. If it never would, nothing is given up.
+// Skip gives up numbers until Take(n) succeeds, and returns how many that are. If it never would,
+// nothing is given up.
 func (s *Segment) Skip(n uint64) (skipped uint64, ok bool) {
 	room := s.inBlock()
 	switch {
@@ -115,8 +121,8 @@ func (s *Segment) Drop(n uint64) {
 	s.next, s.remaining = s.at(n), s.remaining-n
 }
 
-// Join appends o if it begins one step after s ends, so that a run of numbers may cross the border, or if s is empty.
-// It reports whether o is now part of s; if not, s is unchanged.
+// Join appends o if it begins one step after s ends, so that a run of numbers may cross the border,
+// or if s is empty. It reports whether o is now part of s; if not, s is unchanged.
 func (s *Segment) Join(o Segment) bool {
 	switch {
 	case o.remaining == 0:

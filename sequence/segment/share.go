@@ -8,13 +8,14 @@ import (
 
 // How the members of a plan divide the numbers.
 const (
-	InBlocks = "block" // member k of N has the blocks congruent to k mod N; number x lies in block (x-1)/size
-	InSteps  = "step"  // member k of N has the numbers congruent to k+1 mod N
+	// member k of N has the blocks congruent to k mod N; number x lies in block (x-1)/size
+	InBlocks = "block"
+	InSteps  = "step" // member k of N has the numbers congruent to k+1 mod N
 )
 
-// Share says which numbers are those of one member of a plan, and how a reservation finds the next of them. It is pure. With one member
-// all numbers are its own, and what is here is not used. The row's id is the last number that this member gave, or any that it may not
-// give nor any below.
+// Share says which numbers are those of one member of a plan, and how a reservation finds the next
+// of them. It is pure. With one member all numbers are its own, and what is here is not used. The
+// row's id is the last number that this member gave, or any that it may not give nor any below.
 type Share struct {
 	Plan       uint64
 	ID         string // of this member
@@ -37,12 +38,13 @@ func (h Share) InBlocks() bool { return h.Shared() && h.Interleave == InBlocks }
 // InSteps reports whether every count-th number is this member's.
 func (h Share) InSteps() bool { return h.Shared() && h.Interleave == InSteps }
 
-// Residue is what all numbers of this member are modulo count, with InSteps: 1 for the first member, 0 for the last one.
+// Residue is what all numbers of this member are modulo count, with InSteps: 1 for the first
+// member, 0 for the last one.
 func (h Share) Residue() uint64 { return (h.Position + 1) % h.Count }
 
-// By is the share of a sequence that goes by a rule, for which all counts are of its numbers. In blocks a
-// reservation of n numbers moves the row by n*step, within a block: whatever the rule, that holds n
-// numbers, and no two reservations have one in common. The step divides the block.
+// By is the share of a sequence that goes by a rule, for which all counts are of its numbers. In
+// blocks a reservation of n numbers moves the row by n*step, within a block: whatever the rule,
+// that holds n numbers, and no two reservations have one in common. The step divides the block.
 func (h Share) By(r Rule) Share {
 	if h.InBlocks() {
 		h.counts = r
@@ -75,7 +77,8 @@ func (h Share) Owns(n uint64) bool {
 	return n > 0 && (n-1)/h.Block%h.Count == h.Position
 }
 
-// Rule is how this member counts with InSteps, above a floor, where the sequence itself has the given rule.
+// Rule is how this member counts with InSteps, above a floor, where the sequence itself has the
+// given rule.
 func (h Share) Rule(of Rule, floor uint64) Rule {
 	anchor, ok := h.Rest(floor + min(1, math.MaxUint64-floor))
 	if !ok {
@@ -84,7 +87,8 @@ func (h Share) Rule(of Rule, floor uint64) Rule {
 	return Rule{Step: h.Count, Anchor: anchor, Max: of.Max}
 }
 
-// Common is the rule of a sequence as caches know it: that of the distances between its numbers, whichever member they come from.
+// Common is the rule of a sequence as caches know it: that of the distances between its numbers,
+// whichever member they come from.
 func (h Share) Common(of Rule) Rule {
 	if h.InSteps() {
 		return Rule{Step: h.Count, Anchor: h.Count, Max: of.Max}
@@ -92,21 +96,23 @@ func (h Share) Common(of Rule) Rule {
 	return of
 }
 
-// Rest is the lowest id, n or above, that a row of this member may be set to; false if there is none.
+// Rest is the lowest id, n or above, that a row of this member may be set to; false if there is
+// none.
 func (h Share) Rest(n uint64) (uint64, bool) {
 	if !h.InSteps() {
 		return n, true
 	}
 	if n <= h.Position+1 {
-		return h.Position + 1, true // as people set up such servers: 1 on the first, 2 on the second ...
+		// as people set up such servers: 1 on the first, 2 on the second ...
+		return h.Position + 1, true
 	}
 	way := (h.Count + h.Residue() - n%h.Count) % h.Count
 	return n + way, n <= math.MaxUint64-way
 }
 
-// End is the last of the n numbers that are reserved where the row's id is id, and no number up to floor may be given; false if they
-// would go beyond 64 bits. Those that fit in a block lie in one; more than that are whole blocks. It does not fall as id or floor rise.
-// It is for blocks only.
+// End is the last of the n numbers that are reserved where the row's id is id, and no number up to
+// floor may be given; false if they would go beyond 64 bits. Those that fit in a block lie in one;
+// more than that are whole blocks. It does not fall as id or floor rise. It is for blocks only.
 func (h Share) End(id, floor, n uint64) (last uint64, ok bool) {
 	id = max(id, floor)
 	width := h.Width(n)
@@ -156,8 +162,8 @@ func (h Share) Far(n uint64) uint64 {
 	return h.Width(n)
 }
 
-// Sized is the size that an adaptive reservation of n is given: more than half a block is whole blocks, so that less than half of one
-// is ever skipped at its end.
+// Sized is the size that an adaptive reservation of n is given: more than half a block is whole
+// blocks, so that less than half of one is ever skipped at its end.
 func (h Share) Sized(n uint64) uint64 {
 	if !h.InBlocks() || n <= h.Run()/2 || h.Width(n) > math.MaxUint64/4 {
 		return n
@@ -165,7 +171,8 @@ func (h Share) Sized(n uint64) uint64 {
 	return h.blocks(n) * h.Run()
 }
 
-// Room is the highest id at which n numbers can be reserved that end at highest or below; false if there is none, or floor is above it.
+// Room is the highest id at which n numbers can be reserved that end at highest or below; false if
+// there is none, or floor is above it.
 func (h Share) Room(floor, n, highest uint64) (uint64, bool) {
 	fits := func(id uint64) bool {
 		last, ok := h.End(id, floor, n)
@@ -211,8 +218,8 @@ func (h Share) Remaining(id, highest uint64) uint64 {
 	return (upTo(highest) - upTo(id)) / max(h.counts.Step, 1)
 }
 
-// ReserveBlocks is the id that a reservation in blocks gives a row whose id is g, as end counts. All is unsigned, so that the server
-// refuses (with 1690) what goes beyond 64 bits.
+// ReserveBlocks is the id that a reservation in blocks gives a row whose id is g, as end counts.
+// All is unsigned, so that the server refuses (with 1690) what goes beyond 64 bits.
 func (h Share) ReserveBlocks(g string, n uint64) string {
 	number := func(x uint64) string { return "CAST(" + strconv.FormatUint(x, 10) + " AS UNSIGNED)" }
 	b, count := number(h.Block), number(h.Count)
@@ -226,8 +233,9 @@ func (h Share) ReserveBlocks(g string, n uint64) string {
 	return "IF(" + inside + ", " + g + " + " + width + ", " + first + " * " + b + " + " + width + ")"
 }
 
-// StartSQL is the id that a row starts with, by the column `floor` of f: at or above the floor, and where rest has it. end is the highest number that the
-// column holds, and what a row gets where nothing is left.
+// StartSQL is the id that a row starts with, by the column `floor` of f: at or above the floor, and
+// where rest has it. end is the highest number that the column holds, and what a row gets where
+// nothing is left.
 func (h Share) StartSQL(end uint64) string {
 	const floor = "f.`floor`"
 	number := func(n uint64) string { return "CAST(" + strconv.FormatUint(n, 10) + " AS UNSIGNED)" }

@@ -5,18 +5,20 @@ import (
 	"time"
 )
 
-// PaceWindow is the time constant of the rate measurement: a burst of a few milliseconds is spread over it, so that
-// it does not reserve a quarter of an hour's worth of numbers, while a steady rate is known after about a minute.
+// PaceWindow is the time constant of the rate measurement: a burst of a few milliseconds is spread
+// over it, so that it does not reserve a quarter of an hour's worth of numbers, while a steady rate
+// is known after about a minute.
 const PaceWindow = time.Minute
 
 // Headroom is what is held beyond the cover.
 const Headroom = 1.1
 
-// CeilingShare: an adaptive segment takes at most this part of what is left to the sequence's maximum.
+// CeilingShare: an adaptive segment takes at most this part of what is left to the sequence's
+// maximum.
 const CeilingShare = 1000
 
-// Pace measures how fast a sequence is used and derives from it how many numbers to reserve. It is pure: the clock is
-// an argument. Its owner synchronises.
+// Pace measures how fast a sequence is used and derives from it how many numbers to reserve. It is
+// pure: the clock is an argument. Its owner synchronises.
 type Pace struct {
 	Base  uint64        // the smallest size
 	Cover time.Duration // how long the numbers held should last
@@ -46,18 +48,19 @@ func (p *Pace) Observe(now time.Time, n uint64) {
 // Rate is the measured use in numbers per second.
 func (p *Pace) Rate() float64 { return p.Recent / PaceWindow.Seconds() }
 
-// wanted is how many numbers last for cover at the measured rate, with some to spare because the measurement lags behind
-// a rate that rises.
+// wanted is how many numbers last for cover at the measured rate, with some to spare because the
+// measurement lags behind a rate that rises.
 func (p *Pace) wanted() float64 { return p.Rate() * p.Cover.Seconds() * Headroom }
 
-// Plan returns the size of the next segment and the low-water mark: when fewer numbers than that are held, the next
-// segment is fetched. left is how many numbers remain to the sequence's maximum.
+// Plan returns the size of the next segment and the low-water mark: when fewer numbers than that
+// are held, the next segment is fetched. left is how many numbers remain to the sequence's maximum.
 func (p *Pace) Plan(left uint64) (size, low uint64) {
 	limit := max(left/CeilingShare, 1)
 	size = max(p.Base, clampUint(p.Peak))
 	low = max(p.Base/2, clampUint(p.wanted()))
 	if size > limit {
-		// Near the end (or for a small column) the water mark must not ask for what the size may not give.
+		// Near the end (or for a small column) the water mark must not ask for what the size may
+		// not give.
 		return limit, min(low, limit/2)
 	}
 	return size, low

@@ -141,8 +141,8 @@ func ProxyStatements() (all []ProxyStatement) {
 	return all
 }
 
-// Proxy reads what follows the word SEQPROXY, or with show what follows SHOW SEQPROXY. The Verb is 0
-// if that is nothing that there is.
+// Proxy reads what follows the word SEQPROXY, or with show what follows SHOW SEQPROXY. The Verb is
+// 0 if that is nothing that there is.
 func (r *Reader) Proxy(show bool) *ProxyCommand {
 	begin, forms := "SEQPROXY", proxyForms[:]
 	if show {

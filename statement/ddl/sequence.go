@@ -17,7 +17,8 @@ type Number struct {
 	Value   uint64
 }
 
-// Kind is the clause that says which keys are made of the numbers: BIT_REVERSED, ROTATE n DIGITS digits, or SHARD BITS n.
+// Kind is the clause that says which keys are made of the numbers: BIT_REVERSED, ROTATE n DIGITS
+// digits, or SHARD BITS n.
 type Kind struct {
 	Word      string // the first word, or "SHARD BITS"; "" without a clause
 	N, Digits Number

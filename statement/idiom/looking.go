@@ -25,7 +25,8 @@ type SourceKind uint8
 
 // The kinds.
 const (
-	// SourceTables is information_schema.TABLES, in a text with TABLE_TYPE and the string 'SEQUENCE'.
+	// SourceTables is information_schema.TABLES, in a text with TABLE_TYPE and the string
+	// 'SEQUENCE'.
 	SourceTables SourceKind = iota
 	// SourceSequences is information_schema.SEQUENCES.
 	SourceSequences

@@ -17,7 +17,9 @@ func TestQuestionsAboutSequencesAreToldByTheirShape(t *testing.T) {
 	for _, c := range []struct {
 		sql  string
 		mode lex.Mode
-		want string // each source as kind, text, schema, name and whether it has an alias; then the names with a line in them; "" is none
+		// each source as kind, text, schema, name and whether it has an alias; then the names with
+		// a line in them; "" is none
+		want string
 	}{
 		{
 			"SELECT TABLE_NAME FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_TYPE='SEQUENCE' and TABLE_NAME='s' AND TABLE_SCHEMA='a'",

@@ -335,7 +335,8 @@ func (m *ticketReader) list(item func() bool) bool {
 
 // table reads the table's name.
 func (m *ticketReader) table() bool {
-	if m.Kind != lex.Word && m.Kind != lex.Quoted || m.Kind == lex.Word && lex.Reserved(m.Src[m.Start:m.End]) { // IGNORE and its like
+	if m.Kind != lex.Word && m.Kind != lex.Quoted || m.Kind == lex.Word && lex.Reserved(m.Src[m.Start:m.End]) {
+		// IGNORE and its like
 		return false
 	}
 	m.t.Table = m.arena.Decode(&m.Lexer)

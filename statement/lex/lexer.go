@@ -118,8 +118,8 @@ func (l *Lexer) Next() {
 		}
 		l.Start = i
 		k := classes[c]
-		// Most tokens are words (here the common case of word) or one byte. They come before the switch,
-		// whose jump is mispredicted more often.
+		// Most tokens are words (here the common case of word) or one byte. They come before the
+		// switch, whose jump is mispredicted more often.
 		if k == cWord && l.Mode.Charset == UTF8 {
 			if i+8 <= len(src) {
 				i += plainWord(binary.LittleEndian.Uint64(src[i:]))
@@ -297,8 +297,8 @@ func plainWord(b uint64) int {
 		each = 0x0101010101010101
 		high = 0x80 * each
 	)
-	// Below, the high bit of each byte has the answer. Without their own high bits no sum leaves its
-	// byte.
+	// Below, the high bit of each byte has the answer. Without their own high bits no sum leaves
+	// its byte.
 	low := b &^ high
 	lower := low | 0x20*each
 	letter := (lower + (0x80-'a')*each) &^ (lower + (0x7f-'z')*each)

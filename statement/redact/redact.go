@@ -140,7 +140,8 @@ func (r *redactor) token() {
 		r.literal()
 	case r.Kind == lex.Quoted && w[0] == '"' && !isPlainName(w[1:len(w)-1]):
 		r.literal() // who writes that means a string, whatever the server takes it for
-	case r.Kind == lex.UserVar && (endsQuoted(w) && w[len(w)-1] != '`' || notASCII(w)): // bob@'host'
+	case r.Kind == lex.UserVar && (endsQuoted(w) && w[len(w)-1] != '`' || notASCII(w)):
+		// bob@'host'
 		r.before()
 		r.dst = append(r.dst, "@?"...)
 	case r.Kind == lex.Word && (w[0] >= '0' && w[0] <= '9' || notASCII(w)):
@@ -154,7 +155,8 @@ func (r *redactor) token() {
 		r.before()
 		r.dst = append(r.dst, w...)
 		if r.Kind == lex.Word {
-			r.stopped = lex.EqualFold(w, "identified") || r.administers && endsIn(w, "password") // what follows is secret, in quotes or not
+			// what follows is secret, in quotes or not
+			r.stopped = lex.EqualFold(w, "identified") || r.administers && endsIn(w, "password")
 			if r.Kw == lex.KwValues || r.Kw == lex.KwValue {
 				r.values = r.depth
 			}

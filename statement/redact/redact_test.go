@@ -142,7 +142,8 @@ func (w *writer) payload(quote byte) string {
 		s.WriteString(marker)
 	}
 	if w.choose(3) == 0 && w.mode.Charset.Multi() {
-		s.WriteString(map[lex.Charset]string{lex.GBK: "\xbf\\", lex.GB18030: "\xbf\\", lex.Big5: "\xa4\\", lex.SJIS: "\x83\\"}[w.mode.Charset]) // one character
+		// one character
+		s.WriteString(map[lex.Charset]string{lex.GBK: "\xbf\\", lex.GB18030: "\xbf\\", lex.Big5: "\xa4\\", lex.SJIS: "\x83\\"}[w.mode.Charset])
 	}
 	text := s.String()
 	if w.mode.Charset != lex.UTF8 {

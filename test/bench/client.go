@@ -21,8 +21,8 @@ type account struct {
 	user, password, schema string
 }
 
-// client is one connection to a target. It is meant for one goroutine; its methods allocate nothing once it is
-// logged in. After an error only close may be called.
+// client is one connection to a target. It is meant for one goroutine; its methods allocate nothing
+// once it is logged in. After an error only close may be called.
 type client struct {
 	net     net.Conn
 	forget  func() bool // ends the watch over the context that dial was given
@@ -33,9 +33,9 @@ type client struct {
 	plugin  string // the plugin that the login ended with
 }
 
-// dial opens a connection and logs in. What the client takes of the CPUs the target does not have, so its sockets do not tell Go's scheduler of their system calls.
-// bufferSize is the largest packet that can be received. When ctx ends, every
-// read and write of the client fails.
+// dial opens a connection and logs in. What the client takes of the CPUs the target does not have,
+// so its sockets do not tell Go's scheduler of their system calls. bufferSize is the largest packet
+// that can be received. When ctx ends, every read and write of the client fails.
 func dial(ctx context.Context, addr string, who account, bufferSize int) (*client, error) {
 	nc, err := rawio.Dial(ctx, &net.Dialer{Timeout: ioTimeout}, "tcp", addr)
 	if err != nil {
@@ -45,15 +45,16 @@ func dial(ctx context.Context, addr string, who account, bufferSize int) (*clien
 	if err := c.extend(ioTimeout); err != nil {
 		return nil, errors.Join(err, nc.Close())
 	}
-	c.forget = context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) }) // fails only when it is closed
+	// fails only when it is closed
+	c.forget = context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
 	if err := c.login(who); err != nil {
 		return nil, errors.Join(fmt.Errorf("log in: %w", err), c.close())
 	}
 	return c, nil
 }
 
-// extend allows the connection to be used for d from now on. It is called once for a whole measurement: a
-// deadline per operation would cost the client time that is not the target's.
+// extend allows the connection to be used for d from now on. It is called once for a whole
+// measurement: a deadline per operation would cost the client time that is not the target's.
 func (c *client) extend(d time.Duration) error {
 	if err := c.net.SetDeadline(time.Now().Add(d)); err != nil {
 		return fmt.Errorf("set deadline: %w", err)
@@ -144,7 +145,8 @@ func (c *client) reply(payload []byte) error {
 	return nil
 }
 
-// send writes whole packets, the last of which starts a command. Bytes that the target sent unasked are an error.
+// send writes whole packets, the last of which starts a command. Bytes that the target sent unasked
+// are an error.
 func (c *client) send(packets []byte) error {
 	if c.r != c.w {
 		return fmt.Errorf("%d bytes were sent behind the end of the last answer", c.w-c.r)
@@ -156,7 +158,8 @@ func (c *client) send(packets []byte) error {
 	return nil
 }
 
-// readPacket returns the payload of the next packet, which stays valid until the next call, and checks its number.
+// readPacket returns the payload of the next packet, which stays valid until the next call, and
+// checks its number.
 func (c *client) readPacket() ([]byte, error) {
 	if err := c.fill(headerSize); err != nil {
 		return nil, err
@@ -233,8 +236,8 @@ func (c *client) skipDefinitions(n int) error {
 	return checkEOF(p)
 }
 
-// readRow reads a result of one row and one column and returns the row's payload, which stays valid until the
-// next read.
+// readRow reads a result of one row and one column and returns the row's payload, which stays valid
+// until the next read.
 func (c *client) readRow() ([]byte, error) {
 	if err := c.readColumns(); err != nil {
 		return nil, err
@@ -307,7 +310,8 @@ func (c *client) expectText(want string) error {
 	return nil
 }
 
-// prepare prepares a statement and returns its id. So many parameters and columns are what it must have.
+// prepare prepares a statement and returns its id. So many parameters and columns are what it must
+// have.
 func (c *client) prepare(query string, params, columns byte) (uint32, error) {
 	if err := c.send(command(mysql.COM_STMT_PREPARE, query)); err != nil {
 		return 0, err

@@ -19,7 +19,8 @@ type readerConn struct {
 func (c readerConn) Read(p []byte) (int, error)  { return c.r.Read(p) }
 func (c readerConn) Write(p []byte) (int, error) { return len(p), nil }
 
-// answering returns a client that has sent a command and is answered with the given payloads, numbered from 1.
+// answering returns a client that has sent a command and is answered with the given payloads,
+// numbered from 1.
 func answering(payloads ...string) *client {
 	var stream strings.Builder
 	for i, p := range payloads {

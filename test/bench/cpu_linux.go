@@ -15,9 +15,10 @@ import (
 // checkPlatform says whether this machine has what the measurement stands on.
 func checkPlatform() error { return nil }
 
-// cpuTime returns the CPU time that all threads of a process have used, user and system together, those that have
-// ended included. It reads the process's CPU clock (clock_getcpuclockid(3)), which is the sum of utime and stime
-// in /proc/PID/stat before that is rounded to ticks of 10 ms; where a sandbox refuses the clock it reads the file.
+// cpuTime returns the CPU time that all threads of a process have used, user and system together,
+// those that have ended included. It reads the process's CPU clock (clock_getcpuclockid(3)), which
+// is the sum of utime and stime in /proc/PID/stat before that is rounded to ticks of 10 ms; where a
+// sandbox refuses the clock it reads the file.
 func cpuTime(pid int) (time.Duration, error) {
 	const schedClock = 2 // CPUCLOCK_SCHED of the kernel's posix-timers_types.h
 	var ts unix.Timespec
@@ -42,8 +43,8 @@ func statTime(pid int) (time.Duration, error) {
 	return time.Duration(ticks) * time.Second / userHz, nil
 }
 
-// parseStat returns utime + stime out of /proc/PID/stat, see proc_pid_stat(5). The second field is the program's
-// name, which may hold spaces and parentheses.
+// parseStat returns utime + stime out of /proc/PID/stat, see proc_pid_stat(5). The second field is
+// the program's name, which may hold spaces and parentheses.
 func parseStat(stat []byte) (uint64, error) {
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	const utime, stime = 14 - 3, 15 - 3 // the first field here is number 3
@@ -61,8 +62,8 @@ func parseStat(stat []byte) (uint64, error) {
 	return u + s, nil
 }
 
-// residentBytes returns the resident memory of a process. smaps_rollup counts pages; VmRSS of newer kernels is a
-// sum of per-CPU counters that may be some hundred KB off.
+// residentBytes returns the resident memory of a process. smaps_rollup counts pages; VmRSS of newer
+// kernels is a sum of per-CPU counters that may be some hundred KB off.
 func residentBytes(pid int) (int64, error) {
 	if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid)); err == nil {
 		return parseKB(text, "Rss:")
@@ -70,7 +71,8 @@ func residentBytes(pid int) (int64, error) {
 	return statusKB(pid, "VmRSS:")
 }
 
-// peakBytes returns the greatest resident memory since resetPeak, or since the process began if that was refused.
+// peakBytes returns the greatest resident memory since resetPeak, or since the process began if
+// that was refused.
 func peakBytes(pid int) (int64, error) { return statusKB(pid, "VmHWM:") }
 
 // resetPeak sets the mark that peakBytes reads to the memory used now, see proc_pid_clear_refs(5).
@@ -120,9 +122,9 @@ type affinity struct {
 	cpu    int
 }
 
-// pinSelf moves all threads of this process to one CPU, as taskset does. Processes started from now on inherit
-// it, which is why the targets of the pinned rows are started afterwards: a Go program reads at its start how many
-// CPUs it has. restore undoes it.
+// pinSelf moves all threads of this process to one CPU, as taskset does. Processes started from now
+// on inherit it, which is why the targets of the pinned rows are started afterwards: a Go program
+// reads at its start how many CPUs it has. restore undoes it.
 func pinSelf() (*affinity, error) {
 	a := &affinity{cpu: -1}
 	if err := unix.SchedGetaffinity(0, &a.before); err != nil {
@@ -149,8 +151,8 @@ func (a *affinity) restore() error {
 	return nil
 }
 
-// setAffinity sets the CPUs of all threads of this process. A thread that is started meanwhile has the set of the
-// thread that started it, so it repeats until a pass finds no new one.
+// setAffinity sets the CPUs of all threads of this process. A thread that is started meanwhile has
+// the set of the thread that started it, so it repeats until a pass finds no new one.
 func setAffinity(set *unix.CPUSet) error {
 	done := map[int]bool{}
 	for {
@@ -175,15 +177,16 @@ func setAffinity(set *unix.CPUSet) error {
 	}
 }
 
-// raiseFileLimit allows as many open files as the hard limit does, for this process and those it starts: 1000
-// sessions are 2000 files in a proxy.
+// raiseFileLimit allows as many open files as the hard limit does, for this process and those it
+// starts: 1000 sessions are 2000 files in a proxy.
 func raiseFileLimit() error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return fmt.Errorf("limit of open files: %w", err)
 	}
 	limit.Cur = limit.Max
-	// Setrlimit also keeps Go from giving the children the limit that this process was started with.
+	// Setrlimit also keeps Go from giving the children the limit that this process was started
+	// with.
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return fmt.Errorf("limit of open files: %w", err)
 	}

@@ -23,7 +23,8 @@ func (h *histogram) merge(o *histogram) {
 	}
 }
 
-// quantile returns the duration below which the share q (0..1) of all counted ones lies, 0 if there are none.
+// quantile returns the duration below which the share q (0..1) of all counted ones lies, 0 if there
+// are none.
 func (h *histogram) quantile(q float64) time.Duration {
 	var total uint64
 	for _, n := range h.counts {

@@ -13,9 +13,11 @@ type limit struct {
 	must, aim float64
 }
 
-// limits are what every release is held to. The CPU ratios are judged on one CPU, where they are steady.
+// limits are what every release is held to. The CPU ratios are judged on one CPU, where they are
+// steady.
 //
-// A growth of the resident memory below half a MB counts as none: that is a few pages of buffers and of the runtime.
+// A growth of the resident memory below half a MB counts as none: that is a few pages of buffers
+// and of the runtime.
 var limits = []limit{
 	{workload: "select1_c16pin", figure: "CPU vs HAProxy", contender: seqproxy, metric: cpuPerOp, against: haproxy, must: 1.35, aim: 1.20},
 	{workload: "point_text_c16pin", figure: "CPU vs HAProxy", contender: seqproxy, metric: cpuPerOp, against: haproxy, must: 1.35, aim: 1.20},

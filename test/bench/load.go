@@ -36,8 +36,8 @@ type figures map[metric]float64
 
 // worker sends operations over connections of its own. It is used by one goroutine.
 type worker interface {
-	// do runs operations to their end, checks every answer and returns how many they were. It must not
-	// allocate, or no more than the operation itself needs.
+	// do runs operations to their end, checks every answer and returns how many they were. It must
+	// not allocate, or no more than the operation itself needs.
 	do() (int, error)
 	close() error
 }
@@ -54,8 +54,9 @@ const (
 	stopping
 )
 
-// loadTarget runs one worker per goroutine against a target and measures the time between the warm-up and the end.
-// An operation counts if it began and ended inside. The first error of a worker ends the measurement.
+// loadTarget runs one worker per goroutine against a target and measures the time between the
+// warm-up and the end. An operation counts if it began and ended inside. The first error of a
+// worker ends the measurement.
 func loadTarget(ctx context.Context, t *target, tm timing, workers []worker) (figures, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -69,7 +70,8 @@ func loadTarget(ctx context.Context, t *target, tm timing, workers []worker) (fi
 		tallies = make([]tally, len(workers))
 		wg      sync.WaitGroup
 	)
-	// Garbage of the preparations must not be collected while the clock runs, see main.go for the rest of it.
+	// Garbage of the preparations must not be collected while the clock runs, see main.go for the
+	// rest of it.
 	runtime.GC()
 	for i, w := range workers {
 		own := &tallies[i]
@@ -143,8 +145,8 @@ func loadTarget(ctx context.Context, t *target, tm timing, workers []worker) (fi
 	}, nil
 }
 
-// startWorkers makes n workers, some at a time: a target must not be judged by the length of its accept queue.
-// Either all are returned or none is left open.
+// startWorkers makes n workers, some at a time: a target must not be judged by the length of its
+// accept queue. Either all are returned or none is left open.
 func startWorkers(ctx context.Context, n int, start func(ctx context.Context, i int) (worker, error)) ([]worker, error) {
 	workers := make([]worker, n)
 	var g errgroup.Group

@@ -17,7 +17,8 @@ type step struct {
 	want func(payload []byte) error
 }
 
-// play runs a login against a script and returns the client and its error; an error of the script is the test's.
+// play runs a login against a script and returns the client and its error; an error of the script
+// is the test's.
 func play(t *testing.T, steps []step) (*client, error) {
 	t.Helper()
 	near, far := net.Pipe()

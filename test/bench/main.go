@@ -97,8 +97,8 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
-// run measures and prints the tables to stdout, progress to stderr. Everything it started is gone when it returns.
-// An interrupted run prints what it has.
+// run measures and prints the tables to stdout, progress to stderr. Everything it started is gone
+// when it returns. An interrupted run prints what it has.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	o, err := parseFlags(args, stderr)
 	if err != nil {
@@ -143,8 +143,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err := raiseFileLimit(); err != nil {
 		return err
 	}
-	// The client's garbage is collected before each measurement and not during it. The limit stands in for the
-	// percentage, should a measurement make more garbage than expected.
+	// The client's garbage is collected before each measurement and not during it. The limit stands
+	// in for the percentage, should a measurement make more garbage than expected.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(2 << 30))
 
@@ -272,7 +272,8 @@ func (b *bench) pin() (release func() error, err error) {
 	return a.restore, nil
 }
 
-// describeLogins notes which plugin a login to each target ends with: it is a part of what connecting costs.
+// describeLogins notes which plugin a login to each target ends with: it is a part of what
+// connecting costs.
 func (b *bench) describeLogins() {
 	if len(b.logins) > 0 {
 		return
@@ -288,7 +289,8 @@ func (b *bench) describeLogins() {
 
 // workload measures all rounds of one workload.
 func (b *bench) workload(ctx context.Context, w workload, threads int) error {
-	// The client gets no more threads than it can use: idle ones look for work at the expense of the targets.
+	// The client gets no more threads than it can use: idle ones look for work at the expense of
+	// the targets.
 	procs := min(w.conns, runtime.NumCPU())
 	if w.pinned {
 		procs = 1

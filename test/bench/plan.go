@@ -164,8 +164,8 @@ func nextval(conns int, pinned bool, given *counters) workload {
 	return w
 }
 
-// ordered compares numbers that rise in the order of time, for which the server must be asked, with the statement that asks it
-// for each of them.
+// ordered compares numbers that rise in the order of time, for which the server must be asked, with
+// the statement that asks it for each of them.
 func ordered(conns int, pinned bool, given *counters) workload {
 	w := load("ordered", "Numbers of an ORDER sequence", conns, pinned)
 	w.base = nextvalUpdate
@@ -177,8 +177,8 @@ func ordered(conns int, pinned bool, given *counters) workload {
 	return w
 }
 
-// insert compares INSERT with a key that the client has with one whose key the proxy gives. What they are compared with
-// is the proxy's own relaying; the other lines tell what that is worth.
+// insert compares INSERT with a key that the client has with one whose key the proxy gives. What
+// they are compared with is the proxy's own relaying; the other lines tell what that is worth.
 func insert(conns int, pinned bool, given *counters) workload {
 	w := load("insert", "INSERT of one row", conns, pinned)
 	w.base = literalSeqproxy
@@ -205,12 +205,14 @@ func insertPrepared(conns int, pinned bool, given *counters) workload {
 	return w
 }
 
-// needsMariaDB says whether a workload uses MariaDB's sequences, or the tables of its sequence engine.
+// needsMariaDB says whether a workload uses MariaDB's sequences, or the tables of its sequence
+// engine.
 func needsMariaDB(w workload) bool {
 	return w.kind == resultKind || w.base == nextvalMariaDB
 }
 
-// choose returns the workloads whose name matches only, with those contenders that use one of the targets.
+// choose returns the workloads whose name matches only, with those contenders that use one of the
+// targets.
 func choose(all []workload, only *regexp.Regexp, targets []string) []workload {
 	var chosen []workload
 	for _, w := range all {

@@ -23,7 +23,8 @@ type process struct {
 	name string
 }
 
-// startProcess starts a program; what it writes is kept for the error that may come. dir is its working directory.
+// startProcess starts a program; what it writes is kept for the error that may come. dir is its
+// working directory.
 func startProcess(name, dir, path string, args ...string) (*process, error) {
 	cmd := exec.Command(path, args...)
 	cmd.Dir = dir
@@ -66,7 +67,8 @@ func (p *process) ended() error {
 	}
 }
 
-// stop ends the process by SIGTERM, or by SIGKILL if that takes too long, and waits until it is gone.
+// stop ends the process by SIGTERM, or by SIGKILL if that takes too long, and waits until it is
+// gone.
 func (p *process) stop() error {
 	for _, sig := range []os.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		if err := p.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {

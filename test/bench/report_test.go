@@ -17,7 +17,8 @@ func TestRatioIsTheMedianOfTheRoundsRatios(t *testing.T) {
 			result{Workload: "w", Contender: seqproxy, Round: round, Figures: figures{cpuPerOp: v[0]}},
 			result{Workload: "w", Contender: haproxy, Round: round, Figures: figures{cpuPerOp: v[1]}})
 	}
-	r = append(r, result{Workload: "w", Contender: seqproxy, Round: 4, Figures: figures{cpuPerOp: 1000}}) // has no partner
+	// has no partner
+	r = append(r, result{Workload: "w", Contender: seqproxy, Round: 4, Figures: figures{cpuPerOp: 1000}})
 	if got := r.ratio("w", seqproxy, haproxy, cpuPerOp); got != (summary{2, 1, 3, 3}) {
 		t.Errorf("got %+v, want a median of 2 between 1 and 3", got)
 	}

@@ -33,8 +33,8 @@ var allTargets = []string{direct, haproxy, relay, seqproxy}
 // startTimeout bounds the wait for a proxy to listen.
 const startTimeout = 20 * time.Second
 
-// The build of before may have other tables beside its sequences, so it has a schema of its own. The keys of both builds go into one table,
-// so its sequences begin far above the others.
+// The build of before may have other tables beside its sequences, so it has a schema of its own.
+// The keys of both builds go into one table, so its sequences begin far above the others.
 const (
 	beforeSchema = "bench_before"
 	beforeFirst  = 1_000_000_000_000
@@ -70,8 +70,9 @@ type fleet struct {
 	loaded    bool // the tables are there
 }
 
-// start starts the server and the wanted proxies, with tables at the first time, and logs in to each of them once.
-// threads is how many threads HAProxy gets, 0 for its own choice. Whatever fails, stop must be called.
+// start starts the server and the wanted proxies, with tables at the first time, and logs in to
+// each of them once. threads is how many threads HAProxy gets, 0 for its own choice. Whatever
+// fails, stop must be called.
 func (f *fleet) start(ctx context.Context, threads int) error {
 	f.targets = map[string]*target{}
 	if err := f.startServer(ctx); err != nil {
@@ -178,7 +179,8 @@ func (f *fleet) startServer(ctx context.Context) error {
 	return nil
 }
 
-// serverArgs are the server's own defaults instead of mysqld's small ones, and room for the sessions; with or without a binary log.
+// serverArgs are the server's own defaults instead of mysqld's small ones, and room for the
+// sessions; with or without a binary log.
 func serverArgs(flavour mysqld.Flavour, binlog bool) []string {
 	args := []string{"--max-connections=4000", "--innodb-buffer-pool-size=128M"}
 	if flavour == mysqld.MariaDB {
@@ -311,8 +313,9 @@ func openAccount(addr string) (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
-// seqproxyConfig is seqproxy with its defaults, but that no application is taken to count in the table, one shard and the sequence table, in schema, on the same server. The keys of one
-// table are filled in.
+// seqproxyConfig is seqproxy with its defaults, but that no application is taken to count in the
+// table, one shard and the sequence table, in schema, on the same server. The keys of one table are
+// filled in.
 func seqproxyConfig(addr, backend, schema string) string {
 	return fmt.Sprintf(`listen = %[1]q
 http.listen = "127.0.0.1:0"

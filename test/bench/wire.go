@@ -9,15 +9,16 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// The wire format is written out here, apart from package protocol, so that an error in the product's own
-// encoding cannot hide behind the same error in the program that checks it.
-// Source: https://dev.mysql.com/doc/dev/mysql-server/latest/PAGE_PROTOCOL.html
+// The wire format is written out here, apart from package protocol, so that an error in the
+// product's own encoding cannot hide behind the same error in the program that checks it. Source:
+// https://dev.mysql.com/doc/dev/mysql-server/latest/PAGE_PROTOCOL.html
 
-// headerSize is the length of a packet's header: three bytes of payload length and the packet's number.
+// headerSize is the length of a packet's header: three bytes of payload length and the packet's
+// number.
 const headerSize = 4
 
-// clientCapabilities is what the load client asks for: what every driver asks for, and framing with EOF packets,
-// which gives a proxy that walks headers the most packets to look at.
+// clientCapabilities is what the load client asks for: what every driver asks for, and framing with
+// EOF packets, which gives a proxy that walks headers the most packets to look at.
 const clientCapabilities = mysql.CLIENT_LONG_PASSWORD | mysql.CLIENT_LONG_FLAG | mysql.CLIENT_CONNECT_WITH_DB |
 	mysql.CLIENT_PROTOCOL_41 | mysql.CLIENT_TRANSACTIONS | mysql.CLIENT_SECURE_CONNECTION |
 	mysql.CLIENT_MULTI_RESULTS | mysql.CLIENT_PLUGIN_AUTH
@@ -36,7 +37,8 @@ func command(code byte, argument string) []byte {
 	return appendCommand(nil, code, argument)
 }
 
-// appendCommand adds a whole packet that carries one command to b. The argument must be shorter than 16 MiB - 1.
+// appendCommand adds a whole packet that carries one command to b. The argument must be shorter
+// than 16 MiB - 1.
 func appendCommand(b []byte, code byte, argument string) []byte {
 	n := len(argument) + 1
 	b = append(b, byte(n), byte(n>>8), byte(n>>16), 0, code)
@@ -49,8 +51,8 @@ func packet(num byte, payload []byte) []byte {
 	return append([]byte{byte(n), byte(n >> 8), byte(n >> 16), num}, payload...)
 }
 
-// executeInt64 returns a whole COM_STMT_EXECUTE packet for a statement with one BIGINT parameter; setExecuteInt64
-// changes the parameter in place.
+// executeInt64 returns a whole COM_STMT_EXECUTE packet for a statement with one BIGINT parameter;
+// setExecuteInt64 changes the parameter in place.
 func executeInt64(statementID uint32) []byte {
 	p := []byte{mysql.COM_STMT_EXECUTE}
 	p = binary.LittleEndian.AppendUint32(p, statementID)
@@ -65,8 +67,8 @@ func setExecuteInt64(packet []byte, v int64) {
 	binary.LittleEndian.PutUint64(packet[len(packet)-8:], uint64(v))
 }
 
-// executeInsert returns a whole COM_STMT_EXECUTE packet whose last parameter is the title. Before it may stand a key:
-// a BIGINT at keyAt, to be put in place.
+// executeInsert returns a whole COM_STMT_EXECUTE packet whose last parameter is the title. Before
+// it may stand a key: a BIGINT at keyAt, to be put in place.
 func executeInsert(statementID uint32, withKey bool) (p []byte, keyAt int) {
 	p = []byte{mysql.COM_STMT_EXECUTE}
 	p = binary.LittleEndian.AppendUint32(p, statementID)
@@ -93,7 +95,8 @@ type greeting struct {
 	plugin       string
 }
 
-// parseGreeting reads a HandshakeV10 payload; an ERR packet (too many connections) comes back as the server's error.
+// parseGreeting reads a HandshakeV10 payload; an ERR packet (too many connections) comes back as
+// the server's error.
 func parseGreeting(p []byte) (greeting, error) {
 	var g greeting
 	if len(p) > 0 && p[0] == mysql.ERR_HEADER {
@@ -119,8 +122,8 @@ func parseGreeting(p []byte) (greeting, error) {
 	return g, nil
 }
 
-// scramble answers a password challenge, for the plugins that never need a second exchange with a server that
-// knows the password.
+// scramble answers a password challenge, for the plugins that never need a second exchange with a
+// server that knows the password.
 func scramble(plugin, password string, salt []byte) ([]byte, error) {
 	switch plugin {
 	case mysql.AUTH_NATIVE_PASSWORD:
@@ -190,7 +193,8 @@ func parseOK(p []byte) (okPacket, error) {
 // isEOF says whether a payload is an EOF packet of the classic framing.
 func isEOF(p []byte) bool { return len(p) == 5 && p[0] == mysql.EOF_HEADER }
 
-// checkEOF refuses everything but an EOF packet without warnings that ends the last result of a command.
+// checkEOF refuses everything but an EOF packet without warnings that ends the last result of a
+// command.
 func checkEOF(p []byte) error {
 	switch {
 	case len(p) > 0 && p[0] == mysql.ERR_HEADER:
@@ -205,8 +209,8 @@ func checkEOF(p []byte) error {
 	return nil
 }
 
-// lenencInt reads a length-encoded integer and returns how many bytes it took: 0 when p is too short or starts
-// with NULL or an ERR header.
+// lenencInt reads a length-encoded integer and returns how many bytes it took: 0 when p is too
+// short or starts with NULL or an ERR header.
 func lenencInt(p []byte) (uint64, int) {
 	if len(p) == 0 {
 		return 0, 0
@@ -224,7 +228,8 @@ func lenencInt(p []byte) (uint64, int) {
 	return 0, 0
 }
 
-// textValue returns the value of a text row with exactly one column that is not NULL. The value is part of p.
+// textValue returns the value of a text row with exactly one column that is not NULL. The value is
+// part of p.
 func textValue(p []byte) ([]byte, error) {
 	n, size := lenencInt(p)
 	if size == 0 || uint64(len(p)-size) != n {
@@ -233,8 +238,8 @@ func textValue(p []byte) ([]byte, error) {
 	return p[size:], nil
 }
 
-// binaryValue returns the value of a binary row with exactly one string column that is not NULL. The value is
-// part of p.
+// binaryValue returns the value of a binary row with exactly one string column that is not NULL.
+// The value is part of p.
 func binaryValue(p []byte) ([]byte, error) {
 	if len(p) < 3 || p[0] != 0 || p[1] != 0 {
 		return nil, fmt.Errorf("got a packet of %d bytes, want a binary row without NULL", len(p))

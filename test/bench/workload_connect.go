@@ -4,7 +4,8 @@ import "context"
 
 // connectWorker connects, logs in, runs SELECT 1, quits and closes the connection.
 type connectWorker struct {
-	// The measurement's context: an operation opens its connection itself, with no other way to hand it one.
+	// The measurement's context: an operation opens its connection itself, with no other way to
+	// hand it one.
 	ctx    context.Context
 	target *target
 }

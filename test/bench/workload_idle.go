@@ -10,7 +10,8 @@ import (
 // settleTime is what targets are given to come to rest before their memory is read.
 const settleTime = time.Second
 
-// idleSessions measures the memory of n sessions that have run one SELECT 1 each, in a fresh process.
+// idleSessions measures the memory of n sessions that have run one SELECT 1 each, in a fresh
+// process.
 func idleSessions(n int) runFunc {
 	return func(ctx context.Context, e environment) (figures, error) {
 		if err := sleep(ctx, settleTime); err != nil {

@@ -76,8 +76,8 @@ func loadLiteralInserts(conns int, prepared bool) runFunc {
 	}
 }
 
-// loadNumberedInserts measures INSERT into a table whose keys the proxy gives; the numbers come back as the insert
-// ids. statement ends before the title.
+// loadNumberedInserts measures INSERT into a table whose keys the proxy gives; the numbers come
+// back as the insert ids. statement ends before the title.
 func loadNumberedInserts(conns int, table, statement string, prepared bool, given *numberSet) runFunc {
 	send := text(statement + "'" + insertTitle + "')")
 	if prepared {

@@ -166,8 +166,8 @@ func (w *pointPreparedWorker) close() error { return w.c.quit() }
 // pipelineDepth is how many statements are sent in one write.
 const pipelineDepth = 16
 
-// pipelineWorker sends several statements in one write before it reads. Each asks for a value of its own, so that
-// answers in the wrong order are noticed.
+// pipelineWorker sends several statements in one write before it reads. Each asks for a value of
+// its own, so that answers in the wrong order are noticed.
 type pipelineWorker struct {
 	c       *client
 	packets []byte

@@ -34,7 +34,8 @@ func (b bigResult) query() string {
 
 func (b bigResult) megabytes() float64 { return megabytes(int64(b.rows) * int64(b.width)) }
 
-// run reads the result, again until the time is over, and measures how the target's memory grows by it.
+// run reads the result, again until the time is over, and measures how the target's memory grows by
+// it.
 func (b bigResult) run(ctx context.Context, e environment) (fig figures, err error) {
 	c, err := dial(ctx, e.target.addr, benchAccount, resultBuffer)
 	if err != nil {

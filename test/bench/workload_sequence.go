@@ -8,8 +8,8 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// numberWorker asks for numbers of one counter with a statement that is always the same, and keeps them: whether
-// they are distinct is checked when the clock has stopped.
+// numberWorker asks for numbers of one counter with a statement that is always the same, and keeps
+// them: whether they are distinct is checked when the clock has stopped.
 type numberWorker struct {
 	c       *client
 	packet  []byte
@@ -35,8 +35,8 @@ func text(query string) request {
 	return func(*client) ([]byte, error) { return command(mysql.COM_QUERY, query), nil }
 }
 
-// loadNumbers measures statements that give numbers of one counter. given holds all numbers that this counter gave
-// in this run.
+// loadNumbers measures statements that give numbers of one counter. given holds all numbers that
+// this counter gave in this run.
 func loadNumbers(conns int, statement request, given *numberSet, receive func(c *client) (uint64, error)) runFunc {
 	return func(ctx context.Context, e environment) (figures, error) {
 		workers, err := startWorkers(ctx, conns, func(ctx context.Context, _ int) (worker, error) {

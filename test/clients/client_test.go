@@ -37,10 +37,11 @@ type client struct {
 type target struct {
 	host, port, schema string
 	user               string
-	login              string // "password", "native", "tls", "clear" (over TLS), "compress" or "zstd"
-	big                int    // bytes of the big value
-	sequence           string // "" on a direct connection
-	infile             string
+	// "password", "native", "tls", "clear" (over TLS), "compress" or "zstd"
+	login    string
+	big      int    // bytes of the big value
+	sequence string // "" on a direct connection
+	infile   string
 }
 
 // more are the further ways to log in. A login is relayed when the proxy does not know

@@ -29,8 +29,9 @@ const (
 // pattern fills the big value.
 const pattern = "0123456789abcde\x00"
 
-// someOfIt is a part of the big value, however a client writes its zero byte. It is longer than the 50 bytes below which a frame of the
-// compressed protocol goes as it is: the rest of an answer that was read in pieces may be that short.
+// someOfIt is a part of the big value, however a client writes its zero byte. It is longer than the
+// 50 bytes below which a frame of the compressed protocol goes as it is: the rest of an answer that
+// was read in pieces may be that short.
 var someOfIt = regexp.MustCompile(`(0123456789abcde(\x00|\\0)){4}`)
 
 // partOfIt is the length of the longest such part.
@@ -58,7 +59,8 @@ func tables(schema string) []string {
 		"CREATE TABLE big (id INT PRIMARY KEY, data LONGBLOB) ENGINE=InnoDB",
 		"CREATE TABLE words (n INT, word VARCHAR(20)) ENGINE=InnoDB",
 		"CREATE TABLE keyed (id BIGINT UNSIGNED PRIMARY KEY, login VARCHAR(100)) ENGINE=InnoDB",
-		// With a cursor that is open: what follows has the flag of one, and is none of the client's.
+		// With a cursor that is open: what follows has the flag of one, and is none of the
+		// client's.
 		"CREATE PROCEDURE two(IN n INT, OUT twice INT) BEGIN DECLARE c CURSOR FOR SELECT id FROM photos; OPEN c; SELECT n;" +
 			" SELECT id, title FROM photos ORDER BY id LIMIT 2; SET twice = 2 * n; END",
 	}

@@ -25,8 +25,9 @@ import (
 	"seqproxy/protocol"
 )
 
-// connecting is the list of what clients ask when they connect to a proxy without a server behind it:
-// where only keys are served, and at the admin address. The proxy's tests hold the answers to it.
+// connecting is the list of what clients ask when they connect to a proxy without a server behind
+// it: where only keys are served, and at the admin address. The proxy's tests hold the answers to
+// it.
 var connecting = filepath.Join("..", "..", "proxy", "testdata", "connecting.txt")
 
 // TestWhatClientsAskWhenTheyConnectIsInTheList connects with each client and notes what it sends.
@@ -88,8 +89,8 @@ func readConnecting(t *testing.T) map[string]string {
 	return list
 }
 
-// connectors connect, ask the proxy something, and do what their users have them do on a connection:
-// look whether it is alive, commit, ask for warnings.
+// connectors connect, ask the proxy something, and do what their users have them do on a
+// connection: look whether it is alive, commit, ask for warnings.
 func connectors(t *testing.T, p *place, addr string) map[string]func(context.Context, *testing.T, target) {
 	all := make(map[string]func(context.Context, *testing.T, target))
 	command := func(ctx context.Context, t *testing.T, to target, stdin string, args ...string) {
@@ -164,8 +165,8 @@ func connectors(t *testing.T, p *place, addr string) map[string]func(context.Con
 	return all
 }
 
-// byHand is what people give a command-line client; \# reads the names of all tables and columns, as the
-// client does by itself where it completes words.
+// byHand is what people give a command-line client; \# reads the names of all tables and columns,
+// as the client does by itself where it completes words.
 const byHand = `\s
 \#
 USE gallery
@@ -176,7 +177,8 @@ SHOW WARNINGS;
 SELECT 'the end' AS here;
 `
 
-// connectGo asks the server for max_allowed_packet, and sets what users set: one thing, as the driver has no order of several.
+// connectGo asks the server for max_allowed_packet, and sets what users set: one thing, as the
+// driver has no order of several.
 func connectGo(ctx context.Context, t *testing.T, to target) {
 	c := config(net.JoinHostPort(to.host, to.port), to.schema)
 	c.MaxAllowedPacket = 0
@@ -254,7 +256,8 @@ func record(t *testing.T, to string) *recorder {
 				_ = client.Close()
 				continue
 			}
-			pending := make(chan int, 1000) // the commands that are not answered yet, as places in all
+			// the commands that are not answered yet, as places in all
+			pending := make(chan int, 1000)
 			group.Go(func() { r.pass(server, client, func(payload []byte) { r.command(payload, pending) }, 0) })
 			group.Go(func() { r.pass(client, server, func(payload []byte) { r.answer(payload, pending) }, 1) })
 		}
@@ -292,7 +295,8 @@ func (r *recorder) command(payload []byte, pending chan<- int) {
 	text := ""
 	switch c := protocol.Command(payload[0]); c {
 	case protocol.ComQuery, protocol.ComStmtPrepare:
-		if text = strings.TrimPrefix(string(payload[1:]), "\x00\x01"); strings.Contains(text, "SEQPROXY") { // behind query attributes, of which there are none
+		if text = strings.TrimPrefix(string(payload[1:]), "\x00\x01"); strings.Contains(text, "SEQPROXY") {
+			// behind query attributes, of which there are none
 			text = "" // our own words
 		}
 	case protocol.ComStmtExecute, protocol.ComInitDB:

@@ -69,7 +69,8 @@ func TestPoolsThrowALostConnectionAway(t *testing.T) {
 				command = append(command, c.module)
 			}
 			out, errs, err := output(ctx, t, p, target{login: "password"}, "", append(command, host, port, user, password, schema)...)
-			if err != nil { // else SQLAlchemy has said there that a connection which it looked at is gone
+			if err != nil {
+				// else SQLAlchemy has said there that a connection which it looked at is gone
 				err = fmt.Errorf("%w: %s", err, tail(string(errs)))
 			}
 			return out, err

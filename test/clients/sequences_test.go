@@ -38,8 +38,8 @@ func TestProgramsThatKnowSequences(t *testing.T) {
 	}
 }
 
-// plainUser may do what the usual account may. Its password is ASCII, as SQLAlchemy and mydumper need it, which
-// encode others as they like.
+// plainUser may do what the usual account may. Its password is ASCII, as SQLAlchemy and mydumper
+// need it, which encode others as they like.
 const (
 	plainUser     = "plain"
 	plainPassword = "plain-text"
@@ -107,7 +107,8 @@ func (p *place) theirs() []string {
 	return []string{"theirs", "their`s"}
 }
 
-// mydumperWritesTheSame compares the files that mydumper writes. Names with back quotes in them kill it.
+// mydumperWritesTheSame compares the files that mydumper writes. Names with back quotes in them
+// kill it.
 func mydumperWritesTheSame(t *testing.T, p *place) {
 	path, err := exec.LookPath("mydumper")
 	if err != nil {
@@ -142,7 +143,8 @@ func mydumperWritesTheSame(t *testing.T, p *place) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if base := filepath.Base(name); base != "metadata" { // times, and where the binary log is
+			if base := filepath.Base(name); base != "metadata" {
+				// times, and where the binary log is
 				files[base] = string(text)
 			}
 		}
@@ -186,7 +188,8 @@ func dumpsOfSequencesLoad(t *testing.T, p *place) {
 	if got, want := clean(again), clean(dump); got != want {
 		t.Errorf("what was loaded through the proxy is not what was dumped: %s", difference(got, want))
 	}
-	p.use(t, p.proxy, dump, "", "--max-allowed-packet=64M", "--default-character-set=utf8mb4", "--binary-mode", "known_copy") // over what is there
+	// over what is there
+	p.use(t, p.proxy, dump, "", "--max-allowed-packet=64M", "--default-character-set=utf8mb4", "--binary-mode", "known_copy")
 }
 
 // reconfigure changes the proxy's configuration until the test's end.
@@ -211,8 +214,8 @@ func (p *place) reconfigure(t *testing.T, change func(text string) string) {
 	reload(change(string(before)))
 }
 
-// sqlalchemyMakesAndDrops has SQLAlchemy make and drop tables with sequences, and runs its own tests of
-// sequences, directly and through the proxy.
+// sqlalchemyMakesAndDrops has SQLAlchemy make and drop tables with sequences, and runs its own
+// tests of sequences, directly and through the proxy.
 func sqlalchemyMakesAndDrops(t *testing.T, p *place, driver string) {
 	if what := missing("SQLAlchemy", python, "sqlalchemy/app.py"); what != "" {
 		lacking(t, what)
@@ -230,7 +233,8 @@ func sqlalchemyMakesAndDrops(t *testing.T, p *place, driver string) {
 		return string(out)
 	}
 	const schema = "alchemy"
-	for _, name := range []string{schema, schema + "_2", "test_schema", "test_schema_2"} { // the last are what its tests want
+	for _, name := range []string{schema, schema + "_2", "test_schema", "test_schema_2"} {
+		// the last are what its tests want
 		p.server.Exec(t, "DROP DATABASE IF EXISTS "+name, "CREATE DATABASE "+name+" CHARACTER SET utf8mb4")
 	}
 	var made, tests [2]string

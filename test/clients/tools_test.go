@@ -130,7 +130,8 @@ func shop(schema string) []string {
 		"CREATE PROCEDURE two(IN n INT, OUT twice INT) COMMENT 'it''s' BEGIN SELECT n; SET twice = 2 * n; END",
 		"CREATE FUNCTION inc(n INT) RETURNS INT DETERMINISTIC RETURN n + 1",
 		"CREATE EVENT yearly ON SCHEDULE EVERY 1 YEAR STARTS '2037-01-01 00:00:00' DISABLE DO SET @x = 1",
-		"ANALYZE TABLE `odd``name`, things, many, parent, child, wide", // what a dump as XML tells of, and nobody else makes
+		// what a dump as XML tells of, and nobody else makes
+		"ANALYZE TABLE `odd``name`, things, many, parent, child, wide",
 	}
 }
 

@@ -37,7 +37,8 @@ func TestHistoriesAreJudged(t *testing.T) {
 	}
 }
 
-// porcupine says of any history what one can also read off it: whether there are two calls in the wrong order.
+// porcupine says of any history what one can also read off it: whether there are two calls in the
+// wrong order.
 func TestTheCheckerAgreesWithADirectLook(t *testing.T) {
 	good := 0
 	for range 3000 {

@@ -51,7 +51,8 @@ func (c Commands) Write(dir string) error { return write(dir, "command", c, c.Se
 // Write keeps c in a file of its own under dir.
 func (c Client) Write(dir string) error { return write(dir, "client", c, c.Client, c.Login, c.Server) }
 
-// Unsteady keeps what a test has found once and not again, for the end of the whole run. Without a directory it does nothing.
+// Unsteady keeps what a test has found once and not again, for the end of the whole run. Without a
+// directory it does nothing.
 func Unsteady(text string) error {
 	if Out() == "" {
 		return nil

@@ -17,7 +17,8 @@ type Cluster struct {
 	all   []*mysqld.Server
 }
 
-// clusterPatience bounds waits for a cluster on a loaded machine: three crash recoveries, and elections.
+// clusterPatience bounds waits for a cluster on a loaded machine: three crash recoveries, and
+// elections.
 const clusterPatience = 3 * time.Minute
 
 // AwaitWhole waits until all nodes take part and agree on that.
@@ -46,7 +47,8 @@ func (c *Cluster) BootstrapFrom(t testing.TB, first int) {
 	}
 }
 
-// Isolate has node i hear nothing of the others, and waits until it knows that it may not commit, and the others that they may.
+// Isolate has node i hear nothing of the others, and waits until it knows that it may not commit,
+// and the others that they may.
 func (c *Cluster) Isolate(t testing.TB, i int) {
 	t.Helper()
 	c.set(t, i, 1)
@@ -86,8 +88,8 @@ func (c *Cluster) set(t testing.TB, i, isolate int) {
 	}
 }
 
-// StartGalera starts a Galera cluster of n nodes for this test alone, or skips the test: on MySQL, and where the library is missing. The nodes
-// may be killed and restarted while a majority is left.
+// StartGalera starts a Galera cluster of n nodes for this test alone, or skips the test: on MySQL,
+// and where the library is missing. The nodes may be killed and restarted while a majority is left.
 func StartGalera(t *testing.T, n int) *Cluster {
 	t.Helper()
 	if testing.Short() {
@@ -117,7 +119,8 @@ func StartGalera(t *testing.T, n int) *Cluster {
 	c := &Cluster{all: started}
 	for _, node := range started {
 		t.Cleanup(func() {
-			if err := errors.Join(node.Crashed(), node.Kill()); err != nil { // in order they would wait for each other
+			if err := errors.Join(node.Crashed(), node.Kill()); err != nil {
+				// in order they would wait for each other
 				t.Error(err)
 			}
 		})

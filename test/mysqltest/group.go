@@ -11,8 +11,8 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// Group is a primary and its replicas, by asynchronous replication with global transaction ids. Node 0 is the primary at first; the
-// replicas are read only.
+// Group is a primary and its replicas, by asynchronous replication with global transaction ids.
+// Node 0 is the primary at first; the replicas are read only.
 type Group struct {
 	Nodes []*Server
 	pools []*sql.DB
@@ -54,7 +54,8 @@ func (g *Group) Addrs() []string {
 // replica is the word that statements have for replicas.
 func (g *Group) replica(i int) string { return g.Nodes[i].Binary().Replica() }
 
-// Follow makes node i a read-only replica of another. What it has of its own stays, also where the other one has not heard of it.
+// Follow makes node i a read-only replica of another. What it has of its own stays, also where the
+// other one has not heard of it.
 func (g *Group) Follow(t testing.TB, i, of int) {
 	t.Helper()
 	source := g.Nodes[of]

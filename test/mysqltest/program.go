@@ -13,10 +13,12 @@ import (
 
 const program = "seqproxy/cmd/seqproxy"
 
-// ProgramEnv names the environment variable of a seqproxy that was built before the tests were started: a build costs a second.
+// ProgramEnv names the environment variable of a seqproxy that was built before the tests were
+// started: a build costs a second.
 const ProgramEnv = "SEQPROXY_TEST_PROGRAM"
 
-// sources is a template for `go list -deps`: the files of this module's packages, and their directories.
+// sources is a template for `go list -deps`: the files of this module's packages, and their
+// directories.
 const sources = `{{if and .Module .Module.Main}}{{$dir := .Dir}}{{$dir}}
 {{range .GoFiles}}{{$dir}}/{{.}}
 {{end}}{{range .EmbedFiles}}{{$dir}}/{{.}}

@@ -9,8 +9,9 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// StartReplicationGroup starts a group of n nodes by MySQL's group replication, of which the first is the primary, for this test alone. It skips
-// the test where there is none. The nodes have no rows of their own yet.
+// StartReplicationGroup starts a group of n nodes by MySQL's group replication, of which the first
+// is the primary, for this test alone. It skips the test where there is none. The nodes have no
+// rows of their own yet.
 func StartReplicationGroup(t *testing.T, n int) *Group {
 	t.Helper()
 	bin, err := findBinary()
@@ -51,7 +52,8 @@ func StartReplicationGroup(t *testing.T, n int) *Group {
 	return g
 }
 
-// AwaitOnline waits until node i sees so many nodes of its replication group online, one of them the primary.
+// AwaitOnline waits until node i sees so many nodes of its replication group online, one of them
+// the primary.
 func (g *Group) AwaitOnline(t *testing.T, i, nodes int) {
 	t.Helper()
 	var online, primaries int

@@ -161,7 +161,8 @@ func (s *Server) Routines() (create []string, calls []RoutineCall) {
 		return create, calls
 	}
 	opens("VALUES (1), (f())")
-	call("EXPLAIN SELECT * FROM (SELECT f_open(1)) d", EndsEOF, true) // MySQL 9 ends where one asks for a cursor
+	// MySQL 9 ends where one asks for a cursor
+	call("EXPLAIN SELECT * FROM (SELECT f_open(1)) d", EndsEOF, true)
 	call("INSERT INTO sprung VALUES (1), (2) RETURNING id", EndsEOF, true)
 	call("INSERT INTO made SELECT * FROM (SELECT f_open(1)) d RETURNING id", EndsEOF, true)
 	call("BEGIN NOT ATOMIC SELECT 1; END", EndsOK, true)

@@ -21,8 +21,9 @@ import (
 // ServerEnv names the environment variable that chooses the server program.
 const ServerEnv = "SEQPROXY_TEST_SERVER"
 
-// DirEnv names the environment variable that chooses where servers have their data. Without it that is where other temporary files are.
-// A file system in memory makes a start twice as cheap. What starts the tests removes it: a server in it may be killed with its test.
+// DirEnv names the environment variable that chooses where servers have their data. Without it that
+// is where other temporary files are. A file system in memory makes a start twice as cheap. What
+// starts the tests removes it: a server in it may be killed with its test.
 const DirEnv = "SEQPROXY_TEST_DIR"
 
 // Server is a private server for tests. The methods of mysqld.Server that take a
@@ -41,10 +42,10 @@ var findBinary = sync.OnceValues(func() (mysqld.Binary, error) {
 	return mysqld.Find(os.Getenv(ServerEnv))
 })
 
-// Start starts a server for this test alone and kills it at the test's end: its data go then, and a MySQL server that
-// replicas follow would take half a minute to end in order.
-// extraArgs are server options, "--sql-mode=ANSI", and win over the usual ones.
-// If the server dies other than by Kill or Stop, the test fails.
+// Start starts a server for this test alone and kills it at the test's end: its data go then, and a
+// MySQL server that replicas follow would take half a minute to end in order. extraArgs are server
+// options, "--sql-mode=ANSI", and win over the usual ones. If the server dies other than by Kill or
+// Stop, the test fails.
 func Start(t testing.TB, extraArgs ...string) *Server {
 	t.Helper()
 	return startFor(t, false, extraArgs)
@@ -92,8 +93,9 @@ func startFor(t testing.TB, resolveNames bool, extraArgs []string) *Server {
 	return s
 }
 
-// losesCommits tells whether a server that is killed may lose what it has committed. MariaDB takes a redo log in memory for one
-// that loses nothing and writes there at once, so such a server has its data on a disk.
+// losesCommits tells whether a server that is killed may lose what it has committed. MariaDB takes
+// a redo log in memory for one that loses nothing and writes there at once, so such a server has
+// its data on a disk.
 func losesCommits(extraArgs []string) bool {
 	return slices.ContainsFunc(extraArgs, func(arg string) bool { return strings.HasPrefix(arg, "--innodb-flush-log-at-") })
 }
@@ -122,8 +124,9 @@ func start(dir string, resolveNames bool, extraArgs []string) (*Server, error) {
 	if err := copyTemplate(bin, filepath.Join(dir, "data")); err != nil {
 		return nil, err
 	}
-	// InnoDB would make its statistics anew in the background, some time after rows were changed: an answer that tells of them, or depends on them, would differ from
-	// the one before. ANALYZE TABLE makes them.
+	// InnoDB would make its statistics anew in the background, some time after rows were changed:
+	// an answer that tells of them, or depends on them, would differ from the one before. ANALYZE
+	// TABLE makes them.
 	extraArgs = append([]string{"--innodb-stats-auto-recalc=OFF"}, extraArgs...)
 	if bin.Flavour == mysqld.MySQL {
 		// As MariaDB has it.

@@ -1,12 +1,16 @@
 // Package network is a TCP network for tests that can be cut, slow or silent.
 //
-// What happens to the bytes is done by toxiproxy, as a library: a chain of toxics for each direction of each connection, which is changed while they are in use.
-// Its HTTP interface is never opened. Two toxics are ours, as it has none of the kind: one that holds everything back without a loss, and one that
-// swallows answers and then ends only the connections that lost one.
+// What happens to the bytes is done by toxiproxy, as a library: a chain of toxics for each
+// direction of each connection, which is changed while they are in use. Its HTTP interface is never
+// opened. Two toxics are ours, as it has none of the kind: one that holds everything back without a
+// loss, and one that swallows answers and then ends only the connections that lost one.
 //
-// Connections are accepted, opened and ended here and not by toxiproxy's own listener. That can reset no connection which exists (its Stop ends them in order, and reset_peer waits for the next
-// bytes and resets those only that were opened under it), and leaves goroutines behind for ever where the receiver of an answer goes away before the last piece of it
-// (Shopify/toxiproxy 2.12: link.go, write returns and nothing takes what comes). Here the receiver of a stream takes everything, so that each chain comes to its end.
+// Connections are accepted, opened and ended here and not by toxiproxy's own listener. That can
+// reset no connection which exists (its Stop ends them in order, and reset_peer waits for the next
+// bytes and resets those only that were opened under it), and leaves goroutines behind for ever
+// where the receiver of an answer goes away before the last piece of it (Shopify/toxiproxy 2.12:
+// link.go, write returns and nothing takes what comes). Here the receiver of a stream takes
+// everything, so that each chain comes to its end.
 package network
 
 import (
@@ -29,7 +33,8 @@ import (
 // dialTimeout is for a server that stands still; its client then hears that it is not there.
 const dialTimeout = 5 * time.Second
 
-// Link is one way to a server: what is connected to Addr is connected to it. The weather on it can be changed at any time, by any goroutine.
+// Link is one way to a server: what is connected to Addr is connected to it. The weather on it can
+// be changed at any time, by any goroutine.
 type Link struct {
 	to       string
 	listener net.Listener
@@ -68,7 +73,8 @@ func NewLink(to string) (*Link, error) {
 // Addr is where the server is reached by this link.
 func (l *Link) Addr() string { return l.listener.Addr().String() }
 
-// Set changes the weather, also for the connections that exist. It waits while one of them is full, so that nothing more can be written.
+// Set changes the weather, also for the connections that exist. It waits while one of them is full,
+// so that nothing more can be written.
 func (l *Link) Set(w Weather) {
 	l.setting.Lock()
 	defer l.setting.Unlock()
@@ -87,7 +93,8 @@ func (l *Link) Set(w Weather) {
 	}
 }
 
-// Cut ends all connections of now, as a machine does that has lost its power and comes back: with a reset. What is on its way arrives nowhere.
+// Cut ends all connections of now, as a machine does that has lost its power and comes back: with a
+// reset. What is on its way arrives nowhere.
 func (l *Link) Cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,7 +119,8 @@ func (l *Link) Held() int {
 	return l.held
 }
 
-// Broken is how many connections the weather has ended since there is the link, as CutShort does, and Swallow when it is over.
+// Broken is how many connections the weather has ended since there is the link, as CutShort does,
+// and Swallow when it is over.
 func (l *Link) Broken() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -271,7 +279,8 @@ func (s *sink) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Close passes on the end of the stream, of the kind that it was. If it did not end, a toxic wants the connection broken.
+// Close passes on the end of the stream, of the kind that it was. If it did not end, a toxic wants
+// the connection broken.
 func (s *sink) Close() error {
 	defer s.done()
 	switch err := s.source.end.Load(); {

@@ -447,7 +447,8 @@ func TestCutShortEndsAConnectionInTheMiddleOfAnAnswer(t *testing.T) {
 	asks(t, dial(t, l), "four")
 }
 
-// Connections of which one side goes away in the middle of much, in all weathers that change under way: each goroutine comes to its end (TestMain looks for them).
+// Connections of which one side goes away in the middle of much, in all weathers that change under
+// way: each goroutine comes to its end (TestMain looks for them).
 func TestNothingIsLeftOfConnectionsThatEndUnderWay(t *testing.T) {
 	weathers := []Weather{Fair, Silent, Slow(5 * time.Millisecond), Swallow, Narrow(200), Sliced(50, 0), CutShort(100_000), Refuse, Hold}
 	for _, cut := range []bool{false, true} {
@@ -509,7 +510,8 @@ func echoes(t *testing.T, c net.Conn, text string) bool {
 	return true
 }
 
-// Weathers that lose nothing come and go while connections are in use: each goes on with what was asked and answered, and none stands still afterwards.
+// Weathers that lose nothing come and go while connections are in use: each goes on with what was
+// asked and answered, and none stands still afterwards.
 func TestConnectionsOutliveAllWeathersThatLoseNothing(t *testing.T) {
 	f, l := newFar(t, nil)
 	f.echo.Store(true)

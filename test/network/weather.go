@@ -36,11 +36,14 @@ var (
 	Fair = Weather{}
 	// Refuse closes new connections at once. Those that exist go on.
 	Refuse = Weather{door: refuse}
-	// Hold accepts new connections and leaves them without an answer until their client ends them, whatever comes, as a server does that stands still. Those that exist go on.
+	// Hold accepts new connections and leaves them without an answer until their client ends them,
+	// whatever comes, as a server does that stands still. Those that exist go on.
 	Hold = Weather{door: hold}
-	// Silent lets nothing pass in either direction, and tells nobody, not even of a connection's end. What was on its way passes when it is over.
+	// Silent lets nothing pass in either direction, and tells nobody, not even of a connection's
+	// end. What was on its way passes when it is over.
 	Silent = Weather{toxics: []toxic{{Name: "up", Type: "seqproxy_silent", Stream: "upstream"}, {Name: "down", Type: "seqproxy_silent", Stream: "downstream"}}}
-	// Swallow lets requests pass and answers not: what was asked for is done, and nobody hears of it. When it is over, the connections end that lost something.
+	// Swallow lets requests pass and answers not: what was asked for is done, and nobody hears of
+	// it. When it is over, the connections end that lost something.
 	Swallow = Weather{toxics: []toxic{{Name: "down", Type: "seqproxy_swallow", Stream: "downstream"}}}
 )
 
@@ -56,13 +59,15 @@ func Narrow(kilobytes int) Weather {
 	return Weather{toxics: []toxic{{Name: "up", Type: "bandwidth", Stream: "upstream", Attributes: rate}, {Name: "down", Type: "bandwidth", Stream: "downstream", Attributes: rate}}}
 }
 
-// Sliced cuts what passes at any place into pieces of so many bytes on average, which come one after the other with a pause.
+// Sliced cuts what passes at any place into pieces of so many bytes on average, which come one
+// after the other with a pause.
 func Sliced(bytes int, pause time.Duration) Weather {
 	pieces := &toxics.SlicerToxic{AverageSize: bytes, SizeVariation: bytes - 1, Delay: int(pause.Microseconds())}
 	return Weather{toxics: []toxic{{Name: "up", Type: "slicer", Stream: "upstream", Attributes: pieces}, {Name: "down", Type: "slicer", Stream: "downstream", Attributes: pieces}}}
 }
 
-// CutShort ends each connection when so many bytes of answers have passed since it came: in the middle of one, or before it with none.
+// CutShort ends each connection when so many bytes of answers have passed since it came: in the
+// middle of one, or before it with none.
 func CutShort(bytes int) Weather {
 	return Weather{toxics: []toxic{{Name: "down", Type: "seqproxy_cut_short", Stream: "downstream", Attributes: &toxics.LimitDataToxic{Bytes: int64(bytes)}}}}
 }
@@ -80,7 +85,8 @@ type silent struct{}
 
 func (*silent) Pipe(stub *toxics.ToxicStub) { <-stub.Interrupt }
 
-// swallow is toxiproxy's "timeout" without one, but for what comes after: that would also end the connections that lost nothing.
+// swallow is toxiproxy's "timeout" without one, but for what comes after: that would also end the
+// connections that lost nothing.
 type swallow struct{}
 
 func (*swallow) Pipe(stub *toxics.ToxicStub) {
@@ -100,7 +106,8 @@ func (*swallow) Pipe(stub *toxics.ToxicStub) {
 	}
 }
 
-// cutShort is toxiproxy's "limit_data" that takes in what comes behind the end, or the goroutine that has it would wait for ever.
+// cutShort is toxiproxy's "limit_data" that takes in what comes behind the end, or the goroutine
+// that has it would wait for ever.
 type cutShort struct{ toxics.LimitDataToxic }
 
 func (t *cutShort) Pipe(stub *toxics.ToxicStub) {
@@ -109,7 +116,8 @@ func (t *cutShort) Pipe(stub *toxics.ToxicStub) {
 	}
 }
 
-// end ends a connection: the link cuts it when it is told that no more comes. What still comes is taken in until then.
+// end ends a connection: the link cuts it when it is told that no more comes. What still comes is
+// taken in until then.
 func end(stub *toxics.ToxicStub) {
 	stub.Close()
 	for range stub.Input { //nolint:revive // taken in

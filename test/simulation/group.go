@@ -11,12 +11,14 @@ import (
 
 // GroupFaults are checks of a group that are taken out, to see that a test finds it.
 type GroupFaults struct {
-	HolderPerNode   bool // the holder of a cluster is a node, and not a configuration
-	ShowsToOlder    bool // a node shows an older holder what that wants, as if it knew of no newer one
+	HolderPerNode bool // the holder of a cluster is a node, and not a configuration
+	// a node shows an older holder what that wants, as if it knew of no newer one
+	ShowsToOlder    bool
 	CountsForgetful bool // a node counts that does not flush at commit
-	BeginsBelow     bool // an adoption looks at the windows that the chosen node knows, and at no others
-	GrantsUnseen    bool // a window is used before any other node has shown it
-	ForgetsOthers   bool // nobody looks, before a sequence is used, at what other holders wanted
+	// an adoption looks at the windows that the chosen node knows, and at no others
+	BeginsBelow   bool
+	GrantsUnseen  bool // a window is used before any other node has shown it
+	ForgetsOthers bool // nobody looks, before a sequence is used, at what other holders wanted
 }
 
 // seen is what the chosen node is seen to have recorded.
@@ -433,7 +435,8 @@ func (s nodeStore) Transact(_ context.Context, f func(limit.Tx) error) error {
 		return err
 	}
 	return s.g.at(s.a, n, "commit", func() error {
-		if len(n.commits) != tx.held { // it has locked all rows, and what others committed goes first
+		if len(n.commits) != tx.held {
+			// it has locked all rows, and what others committed goes first
 			return errConflict
 		}
 		return s.g.commit(n, tx.commit, tx.held)

@@ -458,7 +458,8 @@ func (m *Member) reserve(p *change.Plan, name string, floor, n uint64) (numbers 
 	return numbers, 0, nil
 }
 
-// Add is an application that counts in the table itself: UPDATE ... SET id = LAST_INSERT_ID(id + n).
+// Add is an application that counts in the table itself: UPDATE ... SET id = LAST_INSERT_ID(id +
+// n).
 func (m *Member) Add(name string, n uint64) (number uint64, err error) {
 	id, ok := m.Rows[name]
 	switch {

@@ -28,8 +28,10 @@ type Node struct {
 	source *Node     // whose commits it takes over, as a replica
 	late   []*commit // of an old source, which it has received and not applied yet
 
-	member bool   // of the present configuration of the cluster
-	view   string // the configuration of its cluster that it believes to be the present one; empty: it knows that it is in none
+	member bool // of the present configuration of the cluster
+	// the configuration of its cluster that it believes to be the present one; empty: it knows that
+	// it is in none
+	view string
 }
 
 // rows are what a node's tables hold, by table and key. The keys are few.

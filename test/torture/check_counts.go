@@ -58,7 +58,8 @@ func readCounts(path string) (c counts, err error) {
 	return c, lines.Err()
 }
 
-// receipts are what clients had of a process: so many numbers, and so many that they asked for without an answer.
+// receipts are what clients had of a process: so many numbers, and so many that they asked for
+// without an answer.
 type receipts struct{ numbers, unsure uint64 }
 
 // receiptsOf are those of all processes.
@@ -80,7 +81,8 @@ func receiptsOf(ops []op) map[process]receipts {
 	return got
 }
 
-// wrong says what does not add up. Of a process that was killed nobody knows what became of the numbers that no client has.
+// wrong says what does not add up. Of a process that was killed nobody knows what became of the
+// numbers that no client has.
 func (c *counts) wrong(got receipts) (found []string) {
 	blame := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	if got.numbers > c.logged {

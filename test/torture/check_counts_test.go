@@ -50,7 +50,8 @@ func TestCountersThatDoNotAddUpAreFound(t *testing.T) {
 	}
 }
 
-// On real servers, with processes that are killed and stopped, and a number that a client has kept to itself.
+// On real servers, with processes that are killed and stopped, and a number that a client has kept
+// to itself.
 func TestTheCountersOfProcessesAreWhatClientsReceived(t *testing.T) {
 	s, end := newScenario(t, mysqltest.Program(t))
 	defer end()

@@ -17,8 +17,8 @@ type sequenceOps struct {
 	ops  []*op
 }
 
-// bySequence sorts the requests that brought keys. Those of a sequence that began again while they lasted may be of either time, and are left
-// out.
+// bySequence sorts the requests that brought keys. Those of a sequence that began again while they
+// lasted may be of either time, and are left out.
 func bySequence(ops []op, epochs []epochChange) []sequenceOps {
 	all := make(map[string][]*op)
 	for i := range ops {
@@ -73,8 +73,9 @@ func duplicates(s sequenceOps) (found []string) {
 	return found
 }
 
-// disorder finds keys that came after a higher one, among the requests that groups puts together. A request that begins after another has ended
-// has to get a higher number, which is all that linearizability asks of a counter that may skip numbers.
+// disorder finds keys that came after a higher one, among the requests that groups puts together. A
+// request that begins after another has ended has to get a higher number, which is all that
+// linearizability asks of a counter that may skip numbers.
 func disorder(s sequenceOps, what string, group func(*op) (key [3]int, ok bool)) (found []string) {
 	groups := make(map[[3]int][]*op)
 	for _, o := range s.ops {

@@ -18,19 +18,23 @@ import (
 const (
 	// maxSequenceConns is how many connections to a sequence server a proxy keeps.
 	maxSequenceConns = 8
-	// maxThreads is far above what the runtime needs on any machine that runs this, and below what a leak of threads comes to.
+	// maxThreads is far above what the runtime needs on any machine that runs this, and below what
+	// a leak of threads comes to.
 	maxThreads = 64
-	// maxFiles is far above what a proxy has open beside its TCP connections: state file and its lock, log, poller, timers.
+	// maxFiles is far above what a proxy has open beside its TCP connections: state file and its
+	// lock, log, poller, timers.
 	maxFiles = 40
-	// maxGoroutines is what a proxy without clients has: listener, poller, followers, pools, TLS files. The one of each connection to a sequence server is not
-	// among them, as these connections are counted.
+	// maxGoroutines is what a proxy without clients has: listener, poller, followers, pools, TLS
+	// files. The one of each connection to a sequence server is not among them, as these
+	// connections are counted.
 	maxGoroutines = 40
 	// keptFor is longer than a proxy keeps a goroutine that has served a client for the next one.
 	keptFor = time.Second
 )
 
-// checkLeaks looks at the proxies after all clients have gone: no connection of theirs, or to a shard, may be left, nor a goroutine that serves one.
-// It ends the proxies: their goroutines are what they write on SIGQUIT.
+// checkLeaks looks at the proxies after all clients have gone: no connection of theirs, or to a
+// shard, may be left, nor a goroutine that serves one. It ends the proxies: their goroutines are
+// what they write on SIGQUIT.
 func checkLeaks(ctx context.Context, w *world) (wrong []string) {
 	time.Sleep(keptFor)
 	for _, p := range w.proxies {
@@ -99,7 +103,8 @@ type socket struct {
 	listens       bool
 }
 
-// tcpSockets lists the open TCP sockets of the process whose directory proc is, by IPv4 and by what IPv6 has of it, and counts all of its open files.
+// tcpSockets lists the open TCP sockets of the process whose directory proc is, by IPv4 and by what
+// IPv6 has of it, and counts all of its open files.
 func tcpSockets(proc string) (found []socket, files int, err error) {
 	descriptors, err := os.ReadDir(proc + "/fd")
 	if err != nil {

@@ -5,9 +5,10 @@ import (
 	"fmt"
 )
 
-// checkRows compares the shards' tables with what clients were told: a row that was committed is there under the key that was told, no
-// key is on both shards, and no row is there that nobody has sent. Rows whose clients were told nothing are returned as requests that brought
-// their keys: those count like any other.
+// checkRows compares the shards' tables with what clients were told: a row that was committed is
+// there under the key that was told, no key is on both shards, and no row is there that nobody has
+// sent. Rows whose clients were told nothing are returned as requests that brought their keys:
+// those count like any other.
 func checkRows(ctx context.Context, w *world, ops []op) (untold []op, wrong []string, err error) {
 	for _, table := range []string{"photos", "users"} {
 		sent := make(map[string]*op) // by tag

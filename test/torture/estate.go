@@ -45,8 +45,8 @@ func Estates() (names []string) {
 	return names
 }
 
-// chooseEstate is the one of that name; without a name, the one that the seed chooses. remark says that it is not to be had here: then it is
-// one server.
+// chooseEstate is the one of that name; without a name, the one that the seed chooses. remark says
+// that it is not to be had here: then it is one server.
 func chooseEstate(name string, seed uint64, b mysqld.Binary) (e estate, remark string, err error) {
 	i := rand.New(rand.NewPCG(seed, 1)).IntN(len(estates))
 	if name != "" {
@@ -84,7 +84,8 @@ func (e estate) String() string {
 // stepped: applications count in the tables of several servers, in steps of their number.
 func (e estate) stepped() bool { return e.name == "step3" }
 
-// directWriters is what the proxies are told of such applications. Where there are none, they know how far a member has come that is dead.
+// directWriters is what the proxies are told of such applications. Where there are none, they know
+// how far a member has come that is dead.
 func (e estate) directWriters() bool { return e.servers == 1 || e.stepped() }
 
 // change is a statement that changes the set of sequence servers.
@@ -104,7 +105,8 @@ func (w *world) galera() bool    { return w.estate.galera }
 func (w *world) noGalera() bool  { return !w.estate.galera }
 func (w *world) grouped() bool   { return w.group != nil }
 
-// lateKnown: one server, of whose primary a proxy has to know for long that it is the primary before a sequence begins again.
+// lateKnown: one server, of whose primary a proxy has to know for long that it is the primary
+// before a sequence begins again.
 func (w *world) lateKnown() bool { return w.unplanned() && len(w.nodes) > 1 }
 func (w *world) soonKnown() bool { return w.unplanned() && !w.lateKnown() }
 
@@ -156,7 +158,8 @@ func (w *world) startGalera(ctx context.Context, b mysqld.Binary) error {
 	return nil
 }
 
-// clusterPart is the nodes of a cluster together: if more than one were away, nobody would be left who may commit.
+// clusterPart is the nodes of a cluster together: if more than one were away, nobody would be left
+// who may commit.
 const clusterPart part = "cluster"
 
 // parts are what a fault of the server claims.
@@ -167,8 +170,9 @@ func (s *server) parts() []part {
 	return []part{s.part()}
 }
 
-// suspicions notes when the nodes of a cluster took one of them for dead, whether or not a fault had made it so: a node that a busy machine does not let run for
-// five seconds is expelled, and comes back.
+// suspicions notes when the nodes of a cluster took one of them for dead, whether or not a fault
+// had made it so: a node that a busy machine does not let run for five seconds is expelled, and
+// comes back.
 func (w *world) suspicions() (unasked int, err error) {
 	for _, s := range w.nodes {
 		text, err := os.ReadFile(s.LogFile())
@@ -190,12 +194,14 @@ func (w *world) suspicions() (unasked int, err error) {
 	return unasked, nil
 }
 
-// 2026-11-22  3:08:54 0 [Note] WSREP: evs::proto(fd890409-80b3, OPERATIONAL, view_id(REG,fd5b7ba6-908c,7)) suspecting node: fd5b7ba6-908c
+// 2026-11-22 3:08:54 0 [Note] WSREP: evs::proto(fd890409-80b3, OPERATIONAL,
+// view_id(REG,fd5b7ba6-908c,7)) suspecting node: fd5b7ba6-908c
 var suspecting = regexp.MustCompile(`(?m)^(\d{4}-\d\d-\d\d [ \d]\d:\d\d:\d\d) .*suspecting node: `)
 
 // back waits until a server that runs again takes part, and its cluster is whole.
 func (s *server) back(ctx context.Context) error {
-	if s.group != nil && s == s.group.primary { // of which only the one that says who is the primary knows
+	if s.group != nil && s == s.group.primary {
+		// of which only the one that says who is the primary knows
 		return s.group.writable(ctx, s, true)
 	}
 	if !s.galera {
@@ -206,7 +212,8 @@ func (s *server) back(ctx context.Context) error {
 	return mysqld.AwaitCluster(ctx, s.cluster)
 }
 
-// hurtServer is hurt for a server. A node of a cluster is hurt only while that is whole: one more that was away already, by whatever, would leave no majority.
+// hurtServer is hurt for a server. A node of a cluster is hurt only while that is whole: one more
+// that was away already, by whatever, would leave no majority.
 func (n *nemesis) hurtServer(ctx context.Context, name string, s *server) (heal func(), err error) {
 	if !s.galera {
 		return n.hurt(name, s.parts()...)

@@ -65,7 +65,8 @@ func killProxy(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	return p.start(context.WithoutCancel(ctx))
 }
 
-// endsWithin is how long a proxy may take to stop in order: sessions, giving back, and a busy machine.
+// endsWithin is how long a proxy may take to stop in order: sessions, giving back, and a busy
+// machine.
 const endsWithin = 15 * time.Second
 
 func stopProxy(ctx context.Context, n *nemesis, rng *rand.Rand) error {
@@ -119,11 +120,13 @@ func (n *nemesis) killServer(ctx context.Context, s *server, rng *rand.Rand) err
 	return s.restart(context.WithoutCancel(ctx))
 }
 
-// backWithin is how long a node may take to hear from its cluster what it has missed, and the cluster to be whole.
+// backWithin is how long a node may take to hear from its cluster what it has missed, and the
+// cluster to be whole.
 const backWithin = 2 * time.Minute
 
-// restart starts a server again, after it was stopped in order if it runs. A node ends by itself if the cluster does not let it in within half a minute, or the one
-// ends that it hears from: then whoever runs it starts it anew.
+// restart starts a server again, after it was stopped in order if it runs. A node ends by itself if
+// the cluster does not let it in within half a minute, or the one ends that it hears from: then
+// whoever runs it starts it anew.
 func (s *server) restart(ctx context.Context) (err error) {
 	for range 3 {
 		if err = s.Restart(ctx); err == nil {
@@ -167,7 +170,8 @@ func killCluster(ctx context.Context, n *nemesis, rng *rand.Rand) (err error) {
 	}
 	if flush := rng.IntN(3); flush != 1 {
 		s := n.someSequenceServer(rng)
-		if _, err := s.db.ExecContext(ctx, fmt.Sprintf("SET GLOBAL innodb_flush_log_at_trx_commit = %d", flush)); err != nil { // until it starts again
+		if _, err := s.db.ExecContext(ctx, fmt.Sprintf("SET GLOBAL innodb_flush_log_at_trx_commit = %d", flush)); err != nil {
+			// until it starts again
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}

@@ -29,7 +29,8 @@ func adminFaults() []fault {
 	}
 }
 
-// restartWithin bounds the time until a sequence begins again: in a group a proxy that has known its primary for a moment waits ten seconds.
+// restartWithin bounds the time until a sequence begins again: in a group a proxy that has known
+// its primary for a moment waits ten seconds.
 const restartWithin = 2 * healWithin
 
 const restartText = "ALTER SEQUENCE " + restarted + " RESTART WITH 1 FORCE"
@@ -60,14 +61,16 @@ func (n *nemesis) besideNobody(ctx context.Context, p *proxy, f func() error) (e
 	return f()
 }
 
-// restart tries until the sequence has begun again. since is when the first attempt began. It removes the entries of proxies that were killed.
+// restart tries until the sequence has begun again. since is when the first attempt began. It
+// removes the entries of proxies that were killed.
 func (n *nemesis) restart(ctx context.Context, p *proxy, since time.Duration) error {
 	err := eventually(ctx, restartWithin, func() error { return n.world.admin(ctx, p, restartText) })
 	n.world.trouble.epoch(epochChange{begin: since, end: n.world.clock.now(), done: err == nil})
 	return err
 }
 
-// forceKilled kills the proxy that has a sequence begin again, somewhere in between. The new one takes its entry away.
+// forceKilled kills the proxy that has a sequence begin again, somewhere in between. The new one
+// takes its entry away.
 func forceKilled(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	heal, err := n.hurt("RESTART whose proxy is killed", n.everywhere()...)
 	if err != nil {
@@ -93,8 +96,8 @@ func forceKilled(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	})
 }
 
-// forceBesideStopped has a sequence begin again while a proxy that holds numbers of it does not run. It has to be named, and the sequence to go
-// on where it was.
+// forceBesideStopped has a sequence begin again while a proxy that holds numbers of it does not
+// run. It has to be named, and the sequence to go on where it was.
 func forceBesideStopped(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	if len(n.world.proxies) < 2 {
 		return nil
@@ -134,7 +137,8 @@ func forceBesideStopped(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	return errCont
 }
 
-// restoreRow sets a row back, as a backup that is restored does. The one proxy that gives numbers of it has to notice.
+// restoreRow sets a row back, as a backup that is restored does. The one proxy that gives numbers
+// of it has to notice.
 func restoreRow(ctx context.Context, n *nemesis, _ *rand.Rand) error {
 	release, err := n.claim(proxyPart(0), n.world.sequence.part(), linkPart(0, n.world.sequence))
 	if err != nil {
@@ -144,7 +148,8 @@ func restoreRow(ctx context.Context, n *nemesis, _ *rand.Rand) error {
 	return n.setBack(context.WithoutCancel(ctx), func(set func() error) error { return set() })
 }
 
-// restoreRowUnseen is restoreRow while nobody is there who knows where the row was, but for the state file.
+// restoreRowUnseen is restoreRow while nobody is there who knows where the row was, but for the
+// state file.
 func restoreRowUnseen(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	release, err := n.claim(n.world.sequence.part(), linkPart(0, n.world.sequence))
 	if err != nil {
@@ -170,7 +175,8 @@ func restoreRowUnseen(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	})
 }
 
-// setBack has the row of one sequence set back, when at sees fit, and looks whether its proxy raises it.
+// setBack has the row of one sequence set back, when at sees fit, and looks whether its proxy
+// raises it.
 func (n *nemesis) setBack(ctx context.Context, at func(set func() error) error) error {
 	p, s := n.world.proxies[0], n.world.sequence
 	// It has a number since it was started last, so it knows where the row was.
@@ -277,7 +283,8 @@ func (w *world) aboveAll(ctx context.Context, dead *server) (above uint64, err e
 // addressOf is how the plan calls a member that was added.
 func (w *world) addressOf(s *server) string { return w.links[linkPart(0, s)].Addr() }
 
-// removeDead takes a sequence server out that was killed, while the others go on, and takes it in again when it is back.
+// removeDead takes a sequence server out that was killed, while the others go on, and takes it in
+// again when it is back.
 func removeDead(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	s := n.world.members[1+rng.IntN(len(n.world.members)-1)]
 	heal, err := n.hurt("a dead sequence server is taken out", append(n.everywhere(), s.part())...)
@@ -316,7 +323,8 @@ func removeDead(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	return eventually(ctx, healWithin, func() error { return n.addAgain(ctx, n.someProxy(rng), s) })
 }
 
-// killCoordinator kills the proxy that changes the set of sequence servers, somewhere in between. Another one finishes the change or undoes it.
+// killCoordinator kills the proxy that changes the set of sequence servers, somewhere in between.
+// Another one finishes the change or undoes it.
 func killCoordinator(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	heal, err := n.hurt("a change of sequence servers whose proxy is killed", n.everywhere()...)
 	if err != nil {
@@ -332,7 +340,8 @@ func killCoordinator(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	})
 }
 
-// killMember kills one of the sequence servers, perhaps the one that is taken out, somewhere in the change.
+// killMember kills one of the sequence servers, perhaps the one that is taken out, somewhere in the
+// change.
 func killMember(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	victim := n.world.members[rng.IntN(len(n.world.members))]
 	heal, err := n.hurt("a sequence server is killed while their set is changed", append(n.everywhere(), victim.part())...)
@@ -347,7 +356,8 @@ func killMember(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	})
 }
 
-// breakChange has a proxy take one of the sequence servers out, has something fail somewhere in between, and makes the set whole. Who calls it has hurt everything that this touches.
+// breakChange has a proxy take one of the sequence servers out, has something fail somewhere in
+// between, and makes the set whole. Who calls it has hurt everything that this touches.
 func (n *nemesis) breakChange(ctx context.Context, rng *rand.Rand, p *proxy, fail func(ctx context.Context) error) error {
 	n.world.stepping.Lock()
 	defer n.world.stepping.Unlock()

@@ -9,10 +9,12 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// clockJumps is the name of the fault. No client may notice it: what it hurts is the clock, by which no failure is explained.
+// clockJumps is the name of the fault. No client may notice it: what it hurts is the clock, by
+// which no failure is explained.
 const clockJumps = "the clock of a sequence server jumps, and jumps back"
 
-// chooseClocks decides whether clocks can jump. Those of a cluster do not: when its nodes took each other for dead is read in their logs (suspicions).
+// chooseClocks decides whether clocks can jump. Those of a cluster do not: when its nodes took each
+// other for dead is read in their logs (suspicions).
 func (w *world) chooseClocks() {
 	if w.opts.keysOnly || w.galera() {
 		return
@@ -26,7 +28,8 @@ func (w *world) clocksJump() bool { return w.clocks != "" }
 
 func (s *server) clockPart() part { return part("clock of " + s.name) }
 
-// clockJumped reports whether a clock was not right at a time from since on, or shortly before: what had begun may then look as if it were hours old.
+// clockJumped reports whether a clock was not right at a time from since on, or shortly before:
+// what had begun may then look as if it were hours old.
 func (n *nemesis) clockJumped(since time.Duration) bool {
 	var clocks []part
 	for _, s := range n.world.nodes {
@@ -35,7 +38,8 @@ func (n *nemesis) clockJumped(since time.Duration) bool {
 	return n.world.trouble.explains(since, n.world.clock.now(), aftermath, clocks...) != ""
 }
 
-// jumpClock sets the clock of a sequence server forward or back by minutes to hours, and right again soon. Whatever happens to the server, its proxies and its sequences happens meanwhile, too.
+// jumpClock sets the clock of a sequence server forward or back by minutes to hours, and right
+// again soon. Whatever happens to the server, its proxies and its sequences happens meanwhile, too.
 func jumpClock(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	s := n.someSequenceServer(rng)
 	heal, err := n.hurt(clockJumps, s.clockPart())

@@ -13,7 +13,8 @@ import (
 
 func (w *world) smallDisks() bool { return len(w.disks) == len(w.proxies) }
 
-// fillDisk leaves no space for what a proxy has to remember. It may give what it holds, and reserves nothing until there is space, also if it is started anew meanwhile.
+// fillDisk leaves no space for what a proxy has to remember. It may give what it holds, and
+// reserves nothing until there is space, also if it is started anew meanwhile.
 func fillDisk(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	p := n.someProxy(rng)
 	heal, err := n.hurt("full disk", proxyPart(p.number))

@@ -37,7 +37,8 @@ func (g *group) next(rng *rand.Rand) *server {
 	return all[rng.IntN(len(all))]
 }
 
-// fallBehind has replicas miss what happens from now on: they do not hear of it, or do not apply what they heard.
+// fallBehind has replicas miss what happens from now on: they do not hear of it, or do not apply
+// what they heard.
 func (g *group) fallBehind(ctx context.Context, rng *rand.Rand, replicas ...*server) error {
 	for _, s := range replicas {
 		thread := []string{" IO_THREAD", " SQL_THREAD", ""}[rng.IntN(3)]
@@ -48,7 +49,8 @@ func (g *group) fallBehind(ctx context.Context, rng *rand.Rand, replicas ...*ser
 	return nil
 }
 
-// failOver kills the primary, mostly after a time in which replicas heard nothing, and makes a replica the new one.
+// failOver kills the primary, mostly after a time in which replicas heard nothing, and makes a
+// replica the new one.
 func failOver(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	heal, err := n.takeGroup(ctx, "fail-over")
 	if err != nil {
@@ -88,7 +90,8 @@ func failOver(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	return g.settle(free)
 }
 
-// followAll has replicas follow the new primary, which stood at position, and takes note of those that have come further.
+// followAll has replicas follow the new primary, which stood at position, and takes note of those
+// that have come further.
 func (g *group) followAll(ctx context.Context, position string, but *server) (err error) {
 	for _, s := range g.replicas() {
 		if s == but {
@@ -105,7 +108,8 @@ func (g *group) followAll(ctx context.Context, position string, but *server) (er
 	return nil
 }
 
-// settle waits until the new primary gives numbers, and then sets up anew whoever has what that lacks.
+// settle waits until the new primary gives numbers, and then sets up anew whoever has what that
+// lacks.
 func (g *group) settle(ctx context.Context) error {
 	if err := g.adopted(ctx); err != nil {
 		return err
@@ -137,7 +141,8 @@ func (g *group) settle(ctx context.Context) error {
 	return g.whole(ctx)
 }
 
-// splitBrain cuts the primary off from its replicas, and the proxies from one side or the other, and makes a replica the new primary. Both are written to for a while.
+// splitBrain cuts the primary off from its replicas, and the proxies from one side or the other,
+// and makes a replica the new primary. Both are written to for a while.
 func splitBrain(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	w, g := n.world, n.world.group
 	var ways []part
@@ -158,7 +163,8 @@ func splitBrain(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	for _, s := range g.replicas() {
 		switch {
 		case s == next:
-		case rng.IntN(3) == 0: // it goes on as a replica of the old one until it is told to follow the new one
+		case rng.IntN(3) == 0:
+			// it goes on as a replica of the old one until it is told to follow the new one
 			oldSide[s] = true
 		default:
 			deaf = append(deaf, s)
@@ -196,7 +202,8 @@ func splitBrain(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 		return err
 	}
 	if len(oldSide) > 1 {
-		sleep(ctx, between(rng, 0, time.Second)) // most of the nodes are still with the old one, and the new one may give nothing
+		// most of the nodes are still with the old one, and the new one may give nothing
+		sleep(ctx, between(rng, 0, time.Second))
 	}
 	if err := g.followAll(free, position, old); err != nil {
 		return err

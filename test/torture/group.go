@@ -13,22 +13,26 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// group is a primary and its replicas by asynchronous replication. It is changed by one fault at a time, by whoever has claimed groupPart.
+// group is a primary and its replicas by asynchronous replication. It is changed by one fault at a
+// time, by whoever has claimed groupPart.
 type group struct {
 	world   *world
 	primary *server
 	strayed map[*server]bool  // nodes that have what the primary lacks
 	stood   map[string]uint64 // the counters of the primary when it became that
-	losses  int               // how often a replica became the primary without all that had been reserved
+	// how often a replica became the primary without all that had been reserved
+	losses int
 }
 
 // groupPart is who is the primary.
 const groupPart part = "group"
 
-// account is the one that the proxies have on the nodes of a group: without SUPER, which writes to a server that is read only.
+// account is the one that the proxies have on the nodes of a group: without SUPER, which writes to
+// a server that is read only.
 const account = "seqproxy"
 
-// startGroup starts the nodes of a group. All are read only when they start, as in installations where somebody else says who is the primary.
+// startGroup starts the nodes of a group. All are read only when they start, as in installations
+// where somebody else says who is the primary.
 func (w *world) startGroup(ctx context.Context, b mysqld.Binary) error {
 	g := &group{world: w, strayed: make(map[*server]bool)}
 	starting, startCtx := errgroup.WithContext(ctx)
@@ -165,7 +169,8 @@ func (g *group) beyond(ctx context.Context, s *server, position string) (bool, e
 	return a > b, errors.Join(err, errOther)
 }
 
-// follow makes a node a read-only replica of another. promoted is where that stood when it became the primary, "" if it was that before: what the node has beyond that stays there.
+// follow makes a node a read-only replica of another. promoted is where that stood when it became
+// the primary, "" if it was that before: what the node has beyond that stays there.
 func (g *group) follow(ctx context.Context, s, of *server, promoted string) (err error) {
 	texts := []string{"SET GLOBAL read_only = 1", "STOP " + g.replica()}
 	if !g.mysql() && promoted != "" {
@@ -185,7 +190,8 @@ func (g *group) follow(ctx context.Context, s, of *server, promoted string) (err
 	return s.exec(ctx, append(texts, mysqld.FollowStatement(of.Server), "START "+g.replica())...)
 }
 
-// promote makes a replica the primary, with what it has, and returns where it stands. Nobody else is told.
+// promote makes a replica the primary, with what it has, and returns where it stands. Nobody else
+// is told.
 func (g *group) promote(ctx context.Context, s *server) (position string, err error) {
 	if err := s.exec(ctx, "STOP "+g.replica()); err != nil {
 		return "", err
@@ -254,8 +260,9 @@ func (s *server) status(ctx context.Context, text string) (string, error) {
 	return strings.Join(said, ", "), rows.Err()
 }
 
-// adopted waits until some proxy has made the primary the holder of the sequences. Not before may a node be set up anew: of the windows of the old primary, those that the
-// new one has not heard of are known there only.
+// adopted waits until some proxy has made the primary the holder of the sequences. Not before may a
+// node be set up anew: of the windows of the old primary, those that the new one has not heard of
+// are known there only.
 func (g *group) adopted(ctx context.Context) error {
 	self := "CONCAT('server_id ', @@server_id)"
 	if g.mysql() {
@@ -270,7 +277,8 @@ func (g *group) adopted(ctx context.Context) error {
 	})
 }
 
-// rebuild throws away what a node has, and makes it a replica of the primary with a copy of what that has now.
+// rebuild throws away what a node has, and makes it a replica of the primary with a copy of what
+// that has now.
 func (g *group) rebuild(ctx context.Context, s *server) error {
 	position, texts, err := g.copyPrimary(ctx)
 	if err != nil {
@@ -296,7 +304,8 @@ func (g *group) rebuild(ctx context.Context, s *server) error {
 	return g.caughtUp(ctx, s)
 }
 
-// copyPrimary is the schema of the sequences on the primary as statements that make it, and the position that it had then.
+// copyPrimary is the schema of the sequences on the primary as statements that make it, and the
+// position that it had then.
 func (g *group) copyPrimary(ctx context.Context) (position string, texts []string, err error) {
 	conn, err := g.primary.db.Conn(ctx)
 	if err != nil {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// op is one request for keys, as its client saw it. Times are since the start of the run, by one monotonic clock.
+// op is one request for keys, as its client saw it. Times are since the start of the run, by one
+// monotonic clock.
 type op struct {
 	kind   *kind
 	client int // the writer
@@ -48,7 +49,8 @@ type trouble struct {
 	epochs  []epochChange
 }
 
-// epochChange is an attempt to make a sequence begin again. Keys repeat from then on, if it succeeded.
+// epochChange is an attempt to make a sequence begin again. Keys repeat from then on, if it
+// succeeded.
 type epochChange struct {
 	begin, end time.Duration
 	done       bool // it succeeded, for sure
@@ -83,8 +85,8 @@ func (t *trouble) epoch(e epochChange) {
 	t.epochs = append(t.epochs, e)
 }
 
-// explains returns a fault that hit one of the parts within [begin-before, end], or in the time before that in which its consequences are still
-// met, or "".
+// explains returns a fault that hit one of the parts within [begin-before, end], or in the time
+// before that in which its consequences are still met, or "".
 func (t *trouble) explains(begin, end, before time.Duration, parts ...part) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -128,7 +130,8 @@ func (t *trouble) suffered(begin, end time.Duration, parts ...part) (sum time.Du
 	return sum
 }
 
-// restarting reports whether somebody had the sequence begin again around the time of o: until that is over it gives nothing.
+// restarting reports whether somebody had the sequence begin again around the time of o: until that
+// is over it gives nothing.
 func (t *trouble) restarting(o *op) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

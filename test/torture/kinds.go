@@ -30,8 +30,8 @@ type taken struct {
 	kept  bool // the row with the tag is committed
 }
 
-// sharedSequences are those that several sequence servers give numbers of; the first three have no options. Tickets, and what sets a
-// row back, are for one server.
+// sharedSequences are those that several sequence servers give numbers of; the first three have no
+// options. Tickets, and what sets a row back, are for one server.
 var sharedSequences = []string{"photos", "users", "videos", "small", ordered, fives, reversed, sharded}
 
 // plainSequences have rows like those that people make by hand.
@@ -74,7 +74,8 @@ const (
 	restored  = "lone" // its row is set back; one proxy alone gives its numbers
 )
 
-// counterOf is the counter of a key, by which the keys of a sequence rise and are told apart: each counter has one key, but for the shard.
+// counterOf is the counter of a key, by which the keys of a sequence rise and are told apart: each
+// counter has one key, but for the shard.
 func counterOf(sequence string, key uint64) uint64 {
 	switch sequence {
 	case reversed:

@@ -17,7 +17,8 @@ import (
 	"seqproxy/test/network"
 )
 
-// scenario is two proxies that only give keys, with five in a segment, and what clients got from them.
+// scenario is two proxies that only give keys, with five in a segment, and what clients got from
+// them.
 type scenario struct {
 	t   *testing.T
 	w   *world

@@ -20,9 +20,10 @@ type fault struct {
 	takes  time.Duration     // it is not begun so shortly before the end
 	where  func(*world) bool // it makes sense there only; nil: everywhere
 	alone  bool              // it needs everything to be well otherwise
-	beside bool              // it counts as nothing that is not well: others happen as if it did not
-	// run makes it happen to what it chooses, and returns errBusy if that suffers from another already. What else it returns is wrong with
-	// the proxy.
+	// it counts as nothing that is not well: others happen as if it did not
+	beside bool
+	// run makes it happen to what it chooses, and returns errBusy if that suffers from another
+	// already. What else it returns is wrong with the proxy.
 	run func(ctx context.Context, n *nemesis, rng *rand.Rand) error
 }
 
@@ -44,8 +45,8 @@ func newNemesis(w *world) *nemesis {
 	return &nemesis{world: w, taken: make(map[part]bool), made: make(map[string]int)}
 }
 
-// rage makes faults happen for a time, at moments and to victims that rng chooses, and returns when all are healed. Each fault comes
-// before any comes again.
+// rage makes faults happen for a time, at moments and to victims that rng chooses, and returns when
+// all are healed. Each fault comes before any comes again.
 func (n *nemesis) rage(ctx context.Context, all []fault, limit time.Duration, rng *rand.Rand) {
 	until := time.Now().Add(limit)
 	running := make(chan struct{}, atOnce) // also counts for faults that are alone: these fill it
@@ -101,7 +102,8 @@ func (n *nemesis) rage(ctx context.Context, all []fault, limit time.Duration, rn
 	}
 }
 
-// oneOfEach has one of each fault come before the others, and those first that take long: or a short run would never see them.
+// oneOfEach has one of each fault come before the others, and those first that take long: or a
+// short run would never see them.
 func oneOfEach(deck []fault) []fault {
 	seen := make(map[string]bool)
 	var first, others []fault
@@ -126,7 +128,8 @@ func (n *nemesis) again() []fault {
 	return busy
 }
 
-// once makes one fault happen. It waits a little for its victims to be well; in vain it returns errBusy.
+// once makes one fault happen. It waits a little for its victims to be well; in vain it returns
+// errBusy.
 func (n *nemesis) once(ctx context.Context, f fault, rng *rand.Rand) error {
 	for range 40 {
 		err := f.run(ctx, n, rng)

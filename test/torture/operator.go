@@ -12,10 +12,11 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// operator is whoever watches over a cluster. Where a busy machine has the nodes take each other for dead while one of them is away for a fault, no majority is left, and
-// they come to none again by themselves as long as that one does not come back as the same. Then somebody has to say that they go on, once all are there: of those
-// Galera has the others hear from the one that has come furthest.
-// https://mariadb.com/kb/en/galera-cluster-recovery/
+// operator is whoever watches over a cluster. Where a busy machine has the nodes take each other
+// for dead while one of them is away for a fault, no majority is left, and they come to none again
+// by themselves as long as that one does not come back as the same. Then somebody has to say that
+// they go on, once all are there: of those Galera has the others hear from the one that has come
+// furthest. https://mariadb.com/kb/en/galera-cluster-recovery/
 type operator struct {
 	world *world
 	stop  context.CancelFunc
@@ -28,7 +29,8 @@ const (
 	// lookEvery is between two looks at the nodes, each of which may take longer where one sleeps.
 	lookEvery = time.Second
 	mayTake   = 3 * time.Second
-	// bootstrapAfter is for how long no node may commit before the operator acts. Nodes that agree again do so sooner.
+	// bootstrapAfter is for how long no node may commit before the operator acts. Nodes that agree
+	// again do so sooner.
 	bootstrapAfter = 10 * time.Second
 )
 
@@ -71,7 +73,8 @@ func (o *operator) run(ctx context.Context) {
 	}
 }
 
-// errApart: the nodes of a cluster find each other no more, whatever the operator says. That tells nothing of the proxies, which are to be looked at in another run.
+// errApart: the nodes of a cluster find each other no more, whatever the operator says. That tells
+// nothing of the proxies, which are to be looked at in another run.
 var errApart = errors.New("the cluster does not come together again")
 
 // together waits until all nodes of the cluster, if there is one, take part in it.
@@ -94,7 +97,8 @@ func (o *operator) look(ctx context.Context) (primary bool, apart *server) {
 	may, sees := make([]bool, len(o.world.nodes)), make([]int, len(o.world.nodes))
 	var all sync.WaitGroup
 	for i, s := range o.world.nodes {
-		all.Go(func() { may[i], sees[i], _ = s.Component(ctx) }) // one that cannot be asked sees none
+		// one that cannot be asked sees none
+		all.Go(func() { may[i], sees[i], _ = s.Component(ctx) })
 	}
 	all.Wait()
 	if slices.Contains(may, true) {

@@ -15,7 +15,8 @@ import (
 	"seqproxy/internal/child"
 )
 
-// proxy is one seqproxy that is started, killed and started again at one address with one configuration.
+// proxy is one seqproxy that is started, killed and started again at one address with one
+// configuration.
 type proxy struct {
 	number int
 	binary string

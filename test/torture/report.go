@@ -36,11 +36,13 @@ type Report struct {
 
 func (r *Report) wrong(found ...string) { r.Wrong = append(r.Wrong, found...) }
 
-// late are findings that a machine too busy for all these processes can make, too: something took longer than it should.
+// late are findings that a machine too busy for all these processes can make, too: something took
+// longer than it should.
 var late = []string{"ERROR without a cause", "CONNECTION LOST without a cause", "HANG", "NOT HEALED"}
 
-// OnlyLate reports whether nothing was found but what took too long. Such a run may be repeated; a key that came twice, a wrong order or answer,
-// counters that do not add up and a leak never are a matter of time.
+// OnlyLate reports whether nothing was found but what took too long. Such a run may be repeated; a
+// key that came twice, a wrong order or answer, counters that do not add up and a leak never are a
+// matter of time.
 func (r *Report) OnlyLate() bool {
 	return !slices.ContainsFunc(r.Wrong, func(found string) bool {
 		return !slices.ContainsFunc(late, func(kind string) bool { return strings.HasPrefix(found, kind) })

@@ -34,11 +34,12 @@ type Options struct {
 	keysOnly bool   // no shards
 }
 
-// healWithin is how long everything may take to work again once the last fault is over. The longest wait in it is that of the proxy for an answer of
-// the sequence server (5 s), and then its backoff.
+// healWithin is how long everything may take to work again once the last fault is over. The longest
+// wait in it is that of the proxy for an answer of the sequence server (5 s), and then its backoff.
 const healWithin = 15 * time.Second
 
-// Run tortures an installation and returns what was seen. The error is one of the run itself, that nothing can be concluded from.
+// Run tortures an installation and returns what was seen. The error is one of the run itself, that
+// nothing can be concluded from.
 func Run(ctx context.Context, o Options) (r *Report, err error) {
 	if o.Proxies == 0 {
 		o.Proxies = 3
@@ -166,8 +167,9 @@ func chosen(only *regexp.Regexp, w *world) (some []fault) {
 
 // create makes the sequences that need more than a row.
 func (w *world) create(ctx context.Context, all []*kind) error {
-	// It commits on each server in turn. Where the disk stalls, as beside another test that writes much, every commit there does, of whichever table, and together they
-	// may take longer than allocate_timeout.
+	// It commits on each server in turn. Where the disk stalls, as beside another test that writes
+	// much, every commit there does, of whichever table, and together they may take longer than
+	// allocate_timeout.
 	create := func(text string) error {
 		return eventually(ctx, healWithin, func() error { return w.admin(ctx, w.proxies[0], text) })
 	}
@@ -205,7 +207,8 @@ func (w *world) create(ctx context.Context, all []*kind) error {
 	return nil
 }
 
-// healed waits until every client has had a success, by whichever proxy, and every proxy has given a number of each sequence. It returns these.
+// healed waits until every client has had a success, by whichever proxy, and every proxy has given
+// a number of each sequence. It returns these.
 func (w *world) healed(ctx context.Context, c *clients) (probes []op, wrong []string) {
 	since := w.clock.now()
 	err := eventually(ctx, healWithin, func() error {
@@ -233,7 +236,8 @@ func (w *world) healed(ctx context.Context, c *clients) (probes []op, wrong []st
 	return probes, wrong
 }
 
-// Evidence copies the logs of the proxies, and of the nodes of a cluster or group, to a directory, for somebody to read.
+// Evidence copies the logs of the proxies, and of the nodes of a cluster or group, to a directory,
+// for somebody to read.
 func Evidence(from, to string) error {
 	logs, err := filepath.Glob(filepath.Join(from, "proxy*"))
 	if err != nil {

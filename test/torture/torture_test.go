@@ -15,7 +15,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// The default is the same always, so that a change does not fail by the faults of another day; make torture looks for those.
+// The default is the same always, so that a change does not fail by the faults of another day; make
+// torture looks for those.
 var seed = flag.Uint64("seed", 1, "of TestNoKeyIsGivenTwiceWhateverBreaks; 0 chooses one")
 
 func TestMain(m *testing.M) { mysqltest.Main(m, mysqltest.CheckLeaks()) }
@@ -61,7 +62,8 @@ func TestNoKeyIsGivenTwiceWhateverBreaks(t *testing.T) {
 				return Run(t.Context(), Options{Seed: seed, Time: c.time, Estate: c.estate, Seqproxy: program, Server: binary, Dir: t.TempDir()})
 			}
 			r, err := run(*seed)
-			for again := uint64(1); errors.Is(err, errApart) && again <= 2; again++ { // nothing can be concluded from it
+			for again := uint64(1); errors.Is(err, errApart) && again <= 2; again++ {
+				// nothing can be concluded from it
 				t.Logf("with seed %d: %v", *seed+again-1, err)
 				r, err = run(*seed + again)
 			}
@@ -86,7 +88,8 @@ func TestNoKeyIsGivenTwiceWhateverBreaks(t *testing.T) {
 			if len(r.Wrong) > 0 {
 				t.Errorf("%d things are wrong; go test ./test/torture -run Whatever -args -seed %d, or make torture ARGS='-estate %s -seed %d'", len(r.Wrong), *seed, c.estate, *seed)
 			}
-			if enough := map[bool]int{false: 10, true: 3}[c.estate == "galera"]; r.Faults() < enough { // of a cluster each takes long
+			if enough := map[bool]int{false: 10, true: 3}[c.estate == "galera"]; r.Faults() < enough {
+				// of a cluster each takes long
 				t.Errorf("only %d faults were made", r.Faults())
 			}
 			if r.made[clockJumps] == 0 && c.estate != "galera" && mysqld.ClockLibrary() != "" {

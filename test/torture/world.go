@@ -42,8 +42,9 @@ func linkPart(proxy int, s *server) part {
 // server is a database server, for sequences or as a shard.
 type server struct {
 	*mysqld.Server
-	name    string
-	added   bool             // a sequence server that was added: the plan has one address of it for all proxies
+	name string
+	// a sequence server that was added: the plan has one address of it for all proxies
+	added   bool
 	galera  bool             // a node of the cluster
 	cluster []*mysqld.Server // all of its nodes
 	group   *group           // whose node it is, if there is one
@@ -72,7 +73,9 @@ type world struct {
 	group    *group    // of a primary and replicas, else nil
 	disks    []string  // state directories that are small disks
 	quiet    quiet
-	stepping sync.RWMutex // held by applications while they count in steps, which the number of servers must not change meanwhile
+	// held by applications while they count in steps, which the number of servers must not change
+	// meanwhile
+	stepping sync.RWMutex
 }
 
 // schemaOf is where the sequence table and the ticket tables are.
@@ -182,7 +185,8 @@ func newWorld(ctx context.Context, o Options, dir string, rng *rand.Rand) (w *wo
 
 func (s *server) start(ctx context.Context, w *world, more ...string) (err error) {
 	binary := w.opts.Server
-	// A process is killed, never the machine: what was written is there without waiting for the disk.
+	// A process is killed, never the machine: what was written is there without waiting for the
+	// disk.
 	unsynced := "--debug-no-sync"
 	if binary.Flavour == mysqld.MySQL {
 		unsynced = "--innodb-flush-method=nosync"
@@ -205,7 +209,8 @@ func (s *server) open() error {
 	cfg.User, cfg.Net, cfg.Addr, cfg.Logger = "root", "tcp", s.Addr(), &mysql.NopLogger{}
 	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = 5*time.Second, clientPatience, clientPatience
 	if s.galera {
-		cfg.Params = map[string]string{"wsrep_sync_wait": "1"} // what the other nodes have committed is seen
+		// what the other nodes have committed is seen
+		cfg.Params = map[string]string{"wsrep_sync_wait": "1"}
 	}
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
@@ -216,7 +221,8 @@ func (s *server) open() error {
 	return nil
 }
 
-// define makes the tables. The sequences are made by a proxy, as users do, where they are more than a row.
+// define makes the tables. The sequences are made by a proxy, as users do, where they are more than
+// a row.
 func (w *world) define(ctx context.Context) error {
 	for _, s := range w.shards {
 		for _, text := range []string{
@@ -230,7 +236,8 @@ func (w *world) define(ctx context.Context) error {
 		}
 	}
 	if w.several() {
-		// The proxies share the numbers out among servers that have none yet, and a proxy makes the sequences.
+		// The proxies share the numbers out among servers that have none yet, and a proxy makes the
+		// sequences.
 		for _, s := range w.members {
 			if _, err := s.db.ExecContext(ctx, "CREATE DATABASE "+schemaOfSequences); err != nil {
 				return fmt.Errorf("%s: %w", s.name, err)
@@ -257,7 +264,8 @@ func (w *world) define(ctx context.Context) error {
 	return nil
 }
 
-// config is a proxy's configuration. Small segments make many reservations, large ones much that a crash can lose or give again.
+// config is a proxy's configuration. Small segments make many reservations, large ones much that a
+// crash can lose or give again.
 func (w *world) config(p *proxy, rng *rand.Rand) string {
 	size := []string{"5", "50", "500"}[rng.IntN(3)] + "/" + []string{"0s", "200ms", "2s"}[rng.IntN(3)]
 	if w.opts.cache != "" {
@@ -440,7 +448,8 @@ func open(addr, schema string, interpolate bool) (*sql.DB, error) {
 	return db, nil
 }
 
-// killing s.PID() when the server is gone already would hit nobody: the process is waited for, and pids are not reused that soon.
+// killing s.PID() when the server is gone already would hit nobody: the process is waited for, and
+// pids are not reused that soon.
 func (s *server) signal(sig syscall.Signal) error {
 	if err := syscall.Kill(s.PID(), sig); err != nil {
 		return fmt.Errorf("server %s: %w", s.name, err)

@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// clientPatience is after how long a client takes the other side for dead. Nothing may take that long that is not held up on purpose.
+	// clientPatience is after how long a client takes the other side for dead. Nothing may take
+	// that long that is not held up on purpose.
 	clientPatience = 20 * time.Second
 	// connLife is how many requests a connection serves, on average.
 	connLife = 400
@@ -40,7 +41,8 @@ type writer struct {
 	good   atomic.Int64 // when the last request succeeded, by the clock of the run
 }
 
-// startClients starts the writers of the kinds. They are counted on from those before, if there were any.
+// startClients starts the writers of the kinds. They are counted on from those before, if there
+// were any.
 func startClients(w *world, all []*kind, rng *rand.Rand, pause time.Duration, before *clients) *clients {
 	ctx, stop := context.WithCancel(context.Background())
 	c := &clients{world: w, stop: stop, pause: pause}

@@ -29,7 +29,8 @@ func SystemServer(t *testing.T, s *mysqltest.Server) {
 	}
 }
 
-// Compare fails the test if got is not what the file testdata/transcripts/NAME.txt has, or writes that with -update.
+// Compare fails the test if got is not what the file testdata/transcripts/NAME.txt has, or writes
+// that with -update.
 func Compare(t testing.TB, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", "transcripts", name+".txt")
@@ -48,7 +49,8 @@ func Compare(t testing.TB, name, got string) {
 	}
 }
 
-// diff shows the lines that only one of two texts has, each with the last title above it, which is a line that begins with "==".
+// diff shows the lines that only one of two texts has, each with the last title above it, which is
+// a line that begins with "==".
 func diff(want, got string) string {
 	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
 	// common[i][j] is how many lines a[i:] and b[j:] share, in order.
@@ -91,7 +93,8 @@ func diff(want, got string) string {
 	return out.String()
 }
 
-// Names gives what differs from run to run a name by first sight: a random id becomes P1, the next one P2.
+// Names gives what differs from run to run a name by first sight: a random id becomes P1, the next
+// one P2.
 type Names struct {
 	known  []replacement
 	kinds  []kind
@@ -109,7 +112,8 @@ type kind struct {
 // Know has a text, such as an address, always be called name.
 func (n *Names) Know(text, name string) { n.known = append(n.known, replacement{text, name}) }
 
-// Number has what matches, or its first group, be called prefix and a number, by first sight. A prefix such as "<time>" gets none.
+// Number has what matches, or its first group, be called prefix and a number, by first sight. A
+// prefix such as "<time>" gets none.
 func (n *Names) Number(prefix, what string) {
 	n.kinds = append(n.kinds, kind{prefix, regexp.MustCompile(what)})
 }

@@ -1,7 +1,8 @@
-// Package transcript has tests write down what passes between programs that speak MySQL's protocol, and compare it with a file.
+// Package transcript has tests write down what passes between programs that speak MySQL's protocol,
+// and compare it with a file.
 //
-// A [Tap] stands between two of them and shows each packet. [Names] takes out of the text what differs from run to run.
-// [Compare] reads the file, or writes it with -update.
+// A [Tap] stands between two of them and shows each packet. [Names] takes out of the text what
+// differs from run to run. [Compare] reads the file, or writes it with -update.
 package transcript
 
 import (
@@ -26,7 +27,8 @@ func (p Packet) Num() byte { return p.Raw[3] }
 // Payload is what follows the header.
 func (p Packet) Payload() []byte { return p.Raw[protocol.HeaderSize:] }
 
-// Tap passes everything on to a server, and shows each packet before it does so. So what is an answer is shown after its question.
+// Tap passes everything on to a server, and shows each packet before it does so. So what is an
+// answer is shown after its question.
 type Tap struct {
 	to       string
 	listener net.Listener
@@ -38,7 +40,8 @@ type Tap struct {
 	group sync.WaitGroup
 }
 
-// NewTap makes a tap that lives until the end of the test. see is called by one goroutine per direction of a connection.
+// NewTap makes a tap that lives until the end of the test. see is called by one goroutine per
+// direction of a connection.
 func NewTap(t testing.TB, to string, see func(Packet)) *Tap {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,4 +1,5 @@
-// Command cmd tortures seqproxy: see package seqproxy/test/torture. It exits with 1 if something is wrong.
+// Command cmd tortures seqproxy: see package seqproxy/test/torture. It exits with 1 if something is
+// wrong.
 package main
 
 import (
