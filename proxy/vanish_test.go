@@ -73,7 +73,7 @@ func TestAStatementThatIsSoonDoneOutlivesItsClient(t *testing.T) {
 	exec(t, direct, "CREATE TABLE t (a INT)")
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
 	time.Sleep(400 * time.Millisecond) // it is watched
-	w.send(append(packet(command(protocol.ComQuery, "INSERT INTO t SELECT SLEEP(0.1)")), packet(command(protocol.ComQuit, ""))...))
+	w.send(append(packet(command(protocol.ComQuery, "INSERT INTO t SELECT SLEEP(0.02)")), packet(command(protocol.ComQuit, ""))...))
 	w.nc.Close()
 	e.awaitSessions(t, 0)
 	if got := value(t, direct, "SELECT COUNT(*) FROM t"); got != "1" {
