@@ -87,6 +87,16 @@ func (e *ServerError) Error() string {
 	return fmt.Sprintf("server error %d (%s): %s", e.Code, e.State, e.Message)
 }
 
+// Errorf is an error in the words of a server. The state has five characters.
+func Errorf(code uint16, state, format string, args ...any) *ServerError {
+	return &ServerError{Code: code, State: state, Message: fmt.Sprintf(format, args...)}
+}
+
+// NotSupported is the error for what the proxy knows and will not do. The text names the way out.
+func NotSupported(format string, args ...any) *ServerError {
+	return Errorf(mysql.ER_NOT_SUPPORTED_YET, "42000", "seqproxy: "+format, args...)
+}
+
 // ParseServerError decodes an ERR packet, with or without a SQLSTATE, to a
 // *ServerError (or says that it is malformed).
 func ParseServerError(payload []byte) error {

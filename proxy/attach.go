@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"seqproxy/backend"
+	"seqproxy/protocol"
 	"seqproxy/proxy/state"
 	"seqproxy/statement/lex"
 )
@@ -224,12 +225,12 @@ func (s *session) connReady(shard *backend.Shard) (*backend.Conn, error) {
 func (s *session) mayLeaveFor(shard *backend.Shard) error {
 	switch {
 	case s.state.InTransaction():
-		return notSupported("the session cannot go to shard %s inside a transaction on shard %s: COMMIT or ROLLBACK first",
+		return protocol.NotSupported("the session cannot go to shard %s inside a transaction on shard %s: COMMIT or ROLLBACK first",
 			shard.Name(), s.cur.Shard().Name())
 	case s.state.NextTransaction:
-		return notSupported("the session cannot go to shard %s between SET TRANSACTION and its transaction", shard.Name())
+		return protocol.NotSupported("the session cannot go to shard %s between SET TRANSACTION and its transaction", shard.Name())
 	case s.state.Pins != 0:
-		return notSupported("the session cannot go from shard %s to shard %s and keep its state: %s (use another connection)",
+		return protocol.NotSupported("the session cannot go from shard %s to shard %s and keep its state: %s (use another connection)",
 			s.cur.Shard().Name(), shard.Name(), s.state.Pins.Words())
 	}
 	return nil

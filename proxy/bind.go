@@ -9,6 +9,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/internal/logfield"
+	"seqproxy/protocol"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/stats"
 	"seqproxy/sequence"
@@ -66,7 +67,7 @@ func (s *session) awaitOwners() error {
 	defer func() { s.numbers.Patience.Spend(stats.Clock() - begun) }()
 	srv.ownersAsked.Do(func() {
 		if _, err := sequences.LoadOwners(context.Background()); err != nil {
-			srv.ownersUnknown = sqlError(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: whether a column of this table is filled from a sequence (OWNED BY) is not known yet, "+
+			srv.ownersUnknown = protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: whether a column of this table is filled from a sequence (OWNED BY) is not known yet, "+
 				"and INSERT and REPLACE wait for that where there are several shards: %s", strings.TrimPrefix(forClient(err).Message, "seqproxy: "))
 			srv.log.Warn("owned columns not known yet", logfield.Err(err))
 		}
@@ -108,7 +109,7 @@ func (s *session) insertsOf() insertsInto {
 
 // errRebound: what a prepared INSERT is filled from has changed since. It would go on to
 // take its keys where they were taken then, from the server perhaps.
-var errRebound = sqlError(mysql.ER_NEED_REPREPARE, "HY000", "seqproxy: the statement needs to be prepared again, because since then a column of its table "+
+var errRebound = protocol.Errorf(mysql.ER_NEED_REPREPARE, "HY000", "seqproxy: the statement needs to be prepared again, because since then a column of its table "+
 	"was bound to a sequence, or is not any more (OWNED BY)")
 
 // stillBound is errRebound if a statement that was prepared has to be prepared again.

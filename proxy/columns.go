@@ -128,9 +128,9 @@ func (s *session) askColumns(c *backend.Conn, table string) (plan.Columns, error
 }
 
 // errReadsLeft: to ask the server would change what the statement reads.
-var errReadsLeft = notSupported("%s", plan.ReadsLeft)
+var errReadsLeft = protocol.NotSupported("%s", plan.ReadsLeft)
 
-var errBeforeTransaction = notSupported("an INSERT without a list of columns, or with IGNORE or ON DUPLICATE KEY UPDATE, into a table with a bound column " +
+var errBeforeTransaction = protocol.NotSupported("an INSERT without a list of columns, or with IGNORE or ON DUPLICATE KEY UPDATE, into a table with a bound column " +
 	"between SET TRANSACTION and its transaction is not supported: send START TRANSACTION first")
 
 // sameColumn returns what tells whether a name in a text is that of a column.

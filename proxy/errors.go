@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 
@@ -28,21 +27,12 @@ const (
 // it is the server behind us that is gone, while this connection answers.
 const erShardLost = mysql.ER_CONNECT_TO_FOREIGN_DATA_SOURCE
 
-func sqlError(code uint16, state, format string, args ...any) *protocol.ServerError {
-	return &protocol.ServerError{Code: code, State: state, Message: fmt.Sprintf(format, args...)}
-}
-
-// notSupported is the error for what the proxy knows and will not do.
-func notSupported(format string, args ...any) *protocol.ServerError {
-	return sqlError(mysql.ER_NOT_SUPPORTED_YET, "42000", "seqproxy: "+format, args...)
-}
-
 // forClient turns an error into what the client is told, which is kept for SHOW WARNINGS: of the
 // sequence servers and the state file, which are none of its affairs, no addresses, paths and
 // settings.
 func forClient(err error) *protocol.ServerError {
 	if text, ok := hidden(err); ok {
-		return cut(sqlError(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: %s", text))
+		return cut(protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: %s", text))
 	}
 	return inFull(err)
 }
@@ -80,22 +70,22 @@ func asServerError(err error) *protocol.ServerError {
 	case errors.Is(err, sequence.ErrClosed):
 		return login.ErrShutdown
 	case errors.As(err, &kinds):
-		return notSupported("%v", kinds)
+		return protocol.NotSupported("%v", kinds)
 	case errors.Is(err, sequence.ErrSeveral):
-		return notSupported("%v", err)
+		return protocol.NotSupported("%v", err)
 	case errors.Is(err, sequence.ErrConflict):
-		return sqlError(erSequenceConflict, "HY000", "seqproxy: %v", err)
+		return protocol.Errorf(erSequenceConflict, "HY000", "seqproxy: %v", err)
 	case errors.Is(err, sequence.ErrBadOption):
-		return sqlError(mysql.ER_WRONG_ARGUMENTS, "HY000", "seqproxy: %v", err)
+		return protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "seqproxy: %v", err)
 	}
 	var unreachable *backend.UnreachableError
 	if errors.As(err, &unreachable) {
-		return sqlError(erShardLost, "HY000", "seqproxy: %v", unreachable)
+		return protocol.Errorf(erShardLost, "HY000", "seqproxy: %v", unreachable)
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
-		return sqlError(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: timed out: %v", err)
+		return protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: timed out: %v", err)
 	}
-	return sqlError(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: %v", err)
+	return protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: %v", err)
 }
 
 // withState fills in the SQLSTATE of a server's error that came without one, as those
@@ -104,7 +94,7 @@ func withState(e *protocol.ServerError) *protocol.ServerError {
 	if len(e.State) == len("HY000") {
 		return e
 	}
-	return sqlError(e.Code, "HY000", "%s", e.Message)
+	return protocol.Errorf(e.Code, "HY000", "%s", e.Message)
 }
 
 // forName words what is wrong with a sequence's name as MariaDB does.
@@ -112,19 +102,19 @@ func forName(e *sequence.NameError) *protocol.ServerError {
 	switch {
 	case errors.Is(e, sequence.ErrUnknown):
 		if e.Deleted > 0 {
-			return sqlError(erUnknownSequence, "42S02", "Unknown SEQUENCE: '%s'; %s", e.Name, e.Cure())
+			return protocol.Errorf(erUnknownSequence, "42S02", "Unknown SEQUENCE: '%s'; %s", e.Name, e.Cure())
 		}
-		return sqlError(erUnknownSequence, "42S02", "Unknown SEQUENCE: '%s'", e.Name)
+		return protocol.Errorf(erUnknownSequence, "42S02", "Unknown SEQUENCE: '%s'", e.Name)
 	case errors.Is(e, sequence.ErrExists):
-		return sqlError(mysql.ER_TABLE_EXISTS_ERROR, "42S01", "Sequence '%s' already exists", e.Name)
+		return protocol.Errorf(mysql.ER_TABLE_EXISTS_ERROR, "42S01", "Sequence '%s' already exists", e.Name)
 	case errors.Is(e, sequence.ErrExhausted):
-		return sqlError(erSequenceRunOut, "HY000", "Sequence '%s' has run out", e.Name)
+		return protocol.Errorf(erSequenceRunOut, "HY000", "Sequence '%s' has run out", e.Name)
 	}
-	return sqlError(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: %v", e)
+	return protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: %v", e)
 }
 
 func unknownCommand() error {
-	return sqlError(mysql.ER_UNKNOWN_COM_ERROR, "08S01", "Unknown command")
+	return protocol.Errorf(mysql.ER_UNKNOWN_COM_ERROR, "08S01", "Unknown command")
 }
 
 // unknownStatement words as the session's server does; where is MariaDB's name of
@@ -133,7 +123,7 @@ func unknownStatement(id uint32, where string, likeMariaDB bool) error {
 	if !likeMariaDB {
 		where = "mysql_stmt_precheck"
 	}
-	return sqlError(mysql.ER_UNKNOWN_STMT_HANDLER, "HY000", "Unknown prepared statement handler (%d) given to %s", id, where)
+	return protocol.Errorf(mysql.ER_UNKNOWN_STMT_HANDLER, "HY000", "Unknown prepared statement handler (%d) given to %s", id, where)
 }
 
 // malformed words as the session's server does.
@@ -141,7 +131,7 @@ func malformed(likeMariaDB bool) error {
 	if likeMariaDB {
 		return params.ErrMalformed
 	}
-	return sqlError(mysql.ER_MALFORMED_PACKET, "HY000", "Malformed communication packet.")
+	return protocol.Errorf(mysql.ER_MALFORMED_PACKET, "HY000", "Malformed communication packet.")
 }
 
 // likeMariaDB says whether the session's server is MariaDB: the current shard's, or
@@ -154,9 +144,9 @@ func (s *session) likeMariaDB() bool {
 }
 
 var (
-	errOutOfOrder = sqlError(mysql.ER_NET_PACKETS_OUT_OF_ORDER, "08S01", "Got packets out of order")
+	errOutOfOrder = protocol.Errorf(mysql.ER_NET_PACKETS_OUT_OF_ORDER, "08S01", "Got packets out of order")
 	// errKeysOnly is the answer to what needs a server when there is none.
-	errKeysOnly = notSupported("only keys are served here, no shard is configured: " +
+	errKeysOnly = protocol.NotSupported("only keys are served here, no shard is configured: " +
 		"SELECT NEXTVAL('name'), SELECT LAST_INSERT_ID(), statements about sequences, and what drivers ask when they connect work; " +
 		"for all else connect to the database server, or add it as a [[shard]] to the configuration")
 )

@@ -109,13 +109,13 @@ func (s *session) connOf(p *prepared) (*backend.Conn, error) {
 	}
 	switch there, here := p.conn.Shard().Name(), s.cur.Shard().Name(); {
 	case s.state.InTransaction():
-		return nil, notSupported("the statement was prepared on shard %s and cannot run inside a transaction on shard %s: COMMIT or ROLLBACK first",
+		return nil, protocol.NotSupported("the statement was prepared on shard %s and cannot run inside a transaction on shard %s: COMMIT or ROLLBACK first",
 			there, here)
 	case !s.state.Status.Has(protocol.Autocommit): // it would begin a transaction there
-		return nil, notSupported("the statement was prepared on shard %s and cannot run from shard %s with autocommit = 0: USE a schema of shard %s first",
+		return nil, protocol.NotSupported("the statement was prepared on shard %s and cannot run from shard %s with autocommit = 0: USE a schema of shard %s first",
 			there, here, there)
 	case !p.shape.LeavesNothing():
-		return nil, notSupported("the statement was prepared on shard %s, where it changes the session, which is on shard %s now: USE a schema of shard %s first, or prepare it again",
+		return nil, protocol.NotSupported("the statement was prepared on shard %s, where it changes the session, which is on shard %s now: USE a schema of shard %s first, or prepare it again",
 			there, here, there)
 	}
 	return s.connTo(p.conn.Shard())
@@ -223,5 +223,5 @@ func (s *session) onLocalPrepared(cmd protocol.Command, id uint32, p *prepared, 
 	case p == nil:
 		return unknownStatement(id, "mysqld_stmt_fetch", s.likeMariaDB())
 	}
-	return sqlError(mysql.ER_STMT_HAS_NO_OPEN_CURSOR, "HY000", "The statement (%d) has no open cursor", id)
+	return protocol.Errorf(mysql.ER_STMT_HAS_NO_OPEN_CURSOR, "HY000", "The statement (%d) has no open cursor", id)
 }

@@ -19,7 +19,7 @@ func refusedQuery(b *plan.Binding, err error) error {
 		return err
 	}
 	const prefix = len("seqproxy: ")
-	return notSupported("%s", plan.RefusedQuery(b, told.Message[prefix:]))
+	return protocol.NotSupported("%s", plan.RefusedQuery(b, told.Message[prefix:]))
 }
 
 // refusedCount is refusedQuery of an error when n is executed.

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"seqproxy/backend"
+	"seqproxy/protocol"
 	"seqproxy/proxy/plan"
 	"seqproxy/statement"
 	"seqproxy/statement/lex"
@@ -93,7 +94,7 @@ func (s *session) boundLong(sql []byte) error {
 			return err
 		}
 		if b != nil {
-			return notSupported("an INSERT into %s, whose column %s is filled from sequence %s, that is longer than max_statement = %d bytes, or 16 MB: send fewer rows at once",
+			return protocol.NotSupported("an INSERT into %s, whose column %s is filled from sequence %s, that is longer than max_statement = %d bytes, or 16 MB: send fewer rows at once",
 				b.Table, b.Column, b.Sequence, s.set.MaxStatement)
 		}
 	}
@@ -107,7 +108,7 @@ func (s *session) boundLong(sql []byte) error {
 // errLongUnread is the error for a text that is too long to be held and may put rows into tables
 // that are not known.
 func (s *settings) errLongUnread() error {
-	return notSupported("a text longer than max_statement = %d bytes, or 16 MB, that may insert rows where columns are filled from sequences (OWNED BY or [[bind]]) is not supported: "+
+	return protocol.NotSupported("a text longer than max_statement = %d bytes, or 16 MB, that may insert rows where columns are filled from sequences (OWNED BY or [[bind]]) is not supported: "+
 		"send a shorter one, or one statement that begins with INSERT, SELECT, UPDATE or DELETE", s.MaxStatement)
 }
 

@@ -25,7 +25,7 @@ func (s *session) answerLocal(sql []byte, p *prepared) error {
 	}
 	switch st.Kind {
 	case statement.Empty:
-		return sqlError(mysql.ER_EMPTY_QUERY, "42000", "Query was empty")
+		return protocol.Errorf(mysql.ER_EMPTY_QUERY, "42000", "Query was empty")
 	case statement.Set:
 		if !alone.Set(&s.state, st, sql) {
 			return s.noServer()

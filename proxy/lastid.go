@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"seqproxy/backend"
+	"seqproxy/protocol"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 )
@@ -16,10 +17,10 @@ func (s *session) bring(c *backend.Conn, t plan.Traits) error {
 	})
 	switch {
 	case refusal.Why == plan.RanElsewhere:
-		return notSupported("the last statement was prepared on shard %s and ran there: its row counts and warnings "+
+		return protocol.NotSupported("the last statement was prepared on shard %s and ran there: its row counts and warnings "+
 			"cannot be read on shard %s", s.connBy(s.state.LastConn).Shard().Name(), c.Shard().Name())
 	case refusal.Why != plan.Granted:
-		return notSupported("%s", refusal.Text)
+		return protocol.NotSupported("%s", refusal.Text)
 	}
 	if b.OverRow {
 		s.state.LastID.Inserted = false

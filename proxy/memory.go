@@ -118,7 +118,7 @@ func (s *session) takeIn(size int) error {
 			return err
 		case s.share.of.waiting.Load() > 0 && len(s.client.Buffered())-before < receiveLeast:
 			s.packetNum = 0
-			s.refuse(sqlError(mysql.ER_NET_READ_INTERRUPTED, "08S01", "Got timeout reading communication packets"))
+			s.refuse(protocol.Errorf(mysql.ER_NET_READ_INTERRUPTED, "08S01", "Got timeout reading communication packets"))
 			_ = s.flush() // the session ends either way
 			return errSlowClient
 		}

@@ -71,7 +71,7 @@ func (s *session) meetServer() bool {
 }
 
 // errOtherServer: a fail-over to another version came between reading a text and sending it.
-var errOtherServer = sqlError(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: the server of this shard has just changed to another version, which "+
+var errOtherServer = protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: the server of this shard has just changed to another version, which "+
 	"may read the version comments of this statement in another way: send it again")
 
 // askMode asks a server how it reads texts.
@@ -94,5 +94,5 @@ func (s *session) undisturbed(sql []byte) error {
 	if s.state.LastOwn != state.OwnNothing || s.stmt.Words&(statement.ReadsRowCount|statement.ReadsFoundRows) == 0 {
 		return nil
 	}
-	return notSupported("NEXTVAL beside ROW_COUNT() or FOUND_ROWS() is not supported here, after %s: send SET NAMES first", state.PinOpaque)
+	return protocol.NotSupported("NEXTVAL beside ROW_COUNT() or FOUND_ROWS() is not supported here, after %s: send SET NAMES first", state.PinOpaque)
 }

@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 
+	"seqproxy/protocol"
 	"seqproxy/proxy/plan"
 	"seqproxy/sequence"
 	"seqproxy/statement"
@@ -21,7 +22,7 @@ func (s *session) InUTF8(name []byte, charset string) ([]byte, error) {
 	} else if is == plan.Yes {
 		return converted, nil
 	}
-	return nil, notSupported("the sequence name %q in this character set is not supported: SET NAMES utf8mb4, or use ASCII letters", name)
+	return nil, protocol.NotSupported("the sequence name %q in this character set is not supported: SET NAMES utf8mb4, or use ASCII letters", name)
 }
 
 // nameOf is InUTF8 for a name in a parameter.

@@ -57,12 +57,12 @@ func (s *session) raise(c *backend.Conn, e *protocol.ServerError) error {
 	case errors.As(err, &raised) && raised.Code == e.Code:
 		return nil
 	case errors.As(err, &raised):
-		return notSupported("the last statement was answered here with error %d, which shard %s cannot be told to tell of: %v",
+		return protocol.NotSupported("the last statement was answered here with error %d, which shard %s cannot be told to tell of: %v",
 			e.Code, c.Shard().Name(), raised)
 	case err != nil:
 		return err
 	}
-	return notSupported("the last statement was answered here with error %d, which shard %s does not take for an error",
+	return protocol.NotSupported("the last statement was answered here with error %d, which shard %s does not take for an error",
 		e.Code, c.Shard().Name())
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seqproxy/backend"
+	"seqproxy/protocol"
 	"seqproxy/proxy/login"
 )
 
@@ -82,7 +83,7 @@ func (s *session) awaitResume(shard *backend.Shard) (err error) {
 		case <-s.srv.stopping:
 			return login.ErrShutdown
 		case <-timer.C:
-			return sqlError(erShardLost, "HY000", "seqproxy: shard %s is paused since %s by SEQPROXY PAUSE, and was not resumed within %s",
+			return protocol.Errorf(erShardLost, "HY000", "seqproxy: shard %s is paused since %s by SEQPROXY PAUSE, and was not resumed within %s",
 				shard.Name(), p.Since().Format("2006-01-02 15:04:05 MST"), s.set.PauseTimeout)
 		}
 		s.engaged.Store(s.entered.With(shard)) // before it is looked at again

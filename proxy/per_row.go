@@ -230,9 +230,9 @@ func (s *session) executeRows(p *prepared, payload []byte) error {
 func (p *prepared) rowsExecutable(payload []byte, mayOmit bool) error {
 	switch {
 	case payload[5]&protocol.CursorReadOnly != 0:
-		return notSupported("NEXTVAL in SELECT ... FROM with a cursor is not supported: fetch all rows at once")
+		return protocol.NotSupported("NEXTVAL in SELECT ... FROM with a cursor is not supported: fetch all rows at once")
 	case len(p.rows.Types) == 0 && mayOmit:
-		return notSupported("NEXTVAL in a prepared SELECT ... FROM with resultset_metadata = NONE is not supported")
+		return protocol.NotSupported("NEXTVAL in a prepared SELECT ... FROM with resultset_metadata = NONE is not supported")
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func (s *session) meet(v *plan.Verdict, round int, sql []byte) (again bool, err 
 	case v.Kind == plan.Refuse:
 		return false, s.refusal(&v.Refusal, sql)
 	case round == plan.Rounds:
-		return false, notSupported("what this statement needs of sequences and columns is too much for one: send it in parts")
+		return false, protocol.NotSupported("what this statement needs of sequences and columns is too much for one: send it in parts")
 	}
 	for i := range v.Needs {
 		if err := s.learn(&s.planner.Facts, &v.Needs[i], sql); err != nil {
@@ -106,7 +106,7 @@ func (s *session) refusal(r *plan.Refusal, sql []byte) error {
 	case plan.NotAdmin:
 		return s.RefuseSetval(&s.planner.Action.Slots[r.Call])
 	}
-	return notSupported("%s", r.Text)
+	return protocol.NotSupported("%s", r.Text)
 }
 
 // Knows says whether there is a sequence of that name.
@@ -128,5 +128,5 @@ func takesNumbers(a *plan.Action) bool {
 // refusedForm is the error for a form of NEXTVAL that cannot be given a number.
 func refusedForm(form string) error {
 	r := plan.RefusedForm(form)
-	return notSupported("%s", r.Text)
+	return protocol.NotSupported("%s", r.Text)
 }

@@ -48,7 +48,7 @@ func (s *session) prepare(sql []byte) error {
 		return s.prepareLocal(sql, routeColumns, 0)
 	case st.Kind == statement.Use: // each execution goes where it leads
 	case len(st.Schema) > 0 && s.elsewhere(string(st.Schema)): // CREATE DATABASE and its like
-		return notSupported("to prepare a statement on the schema %s, which is on another shard: send it as text", st.Schema)
+		return protocol.NotSupported("to prepare a statement on the schema %s, which is on another shard: send it as text", st.Schema)
 	case st.AboutSequences():
 		if err := s.convertNames(st, s.state.Charset); err != nil {
 			return err

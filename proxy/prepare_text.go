@@ -51,7 +51,7 @@ func (s *session) preparesText(sql []byte) error {
 		}
 		return err
 	case !ok && s.boundHere():
-		return notSupported("this form of PREPARE or EXECUTE IMMEDIATE is not supported where columns are filled from sequences: " +
+		return protocol.NotSupported("this form of PREPARE or EXECUTE IMMEDIATE is not supported where columns are filled from sequences: " +
 			"put the text into a user variable first (SET @q = ...), or let the driver prepare it")
 	case !ok:
 		return s.single(sql)
@@ -111,7 +111,7 @@ func (s *session) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText,
 			return in, err
 		}
 		if fills {
-			return in, notSupported("an INSERT into a table whose column is filled from a sequence, %s, is not supported: send it as a statement, or let the driver prepare it", where)
+			return in, protocol.NotSupported("an INSERT into a table whose column is filled from a sequence, %s, is not supported: send it as a statement, or let the driver prepare it", where)
 		}
 	}
 	if len(st.Calls) == 0 && st.Refusal == "" {
@@ -125,7 +125,7 @@ func (s *session) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText,
 		return in, err
 	}
 	if takesNumbers(a) {
-		return in, notSupported("NEXTVAL, LASTVAL or SETVAL %s is not supported: send it as a statement, or let the driver prepare it", where)
+		return in, protocol.NotSupported("NEXTVAL, LASTVAL or SETVAL %s is not supported: send it as a statement, or let the driver prepare it", where)
 	}
 	return in, nil
 }

@@ -71,10 +71,10 @@ const maxPreparedTexts = 1 << 20
 
 func (ps *preparedSet) add(p *prepared) error {
 	if n := p.kept(); n > 0 && ps.texts+n > maxPreparedTexts {
-		return notSupported("statements that are answered here, or are SET, with more than %d bytes of text, prepared in one session, are not supported: send them as text", maxPreparedTexts)
+		return protocol.NotSupported("statements that are answered here, or are SET, with more than %d bytes of text, prepared in one session, are not supported: send them as text", maxPreparedTexts)
 	}
 	if len(ps.byID) >= maxPrepared {
-		return sqlError(mysql.ER_MAX_PREPARED_STMT_COUNT_REACHED, "42000",
+		return protocol.Errorf(mysql.ER_MAX_PREPARED_STMT_COUNT_REACHED, "42000",
 			"Can't create more than max_prepared_stmt_count statements (current value: %d)", maxPrepared)
 	}
 	if ps.byID == nil {

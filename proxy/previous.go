@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"seqproxy/protocol"
 	"seqproxy/proxy/plan"
 	"seqproxy/statement"
 )
@@ -12,7 +13,7 @@ func (s *session) askPrevious(words statement.Words) (uint64, error) {
 		return value, nil
 	}
 	if words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 {
-		return 0, notSupported("NEXTVAL, LAST_INSERT_ID() and what the last statement left (ROW_COUNT(), FOUND_ROWS(), warnings) " +
+		return 0, protocol.NotSupported("NEXTVAL, LAST_INSERT_ID() and what the last statement left (ROW_COUNT(), FOUND_ROWS(), warnings) " +
 			"in one statement is not supported: keep one of them in a variable first")
 	}
 	return s.askLastID(s.connBy(s.state.LastID.Holder))

@@ -289,7 +289,7 @@ func (s *session) schemasInside(sql []byte) (used []byte, err error) {
 }
 
 func errSchemaInside(schema []byte) error {
-	return notSupported("USE, CREATE, ALTER or DROP DATABASE of the schema %s, which is on another shard, "+
+	return protocol.NotSupported("USE, CREATE, ALTER or DROP DATABASE of the schema %s, which is on another shard, "+
 		"among several statements in one text: send it alone", schema)
 }
 
@@ -355,7 +355,7 @@ func (s *session) refuseInside(st *statement.Statement, charset, where string) e
 			return nil
 		}
 	}
-	return notSupported("a statement about sequences %s is not supported: send it alone", where)
+	return protocol.NotSupported("a statement about sequences %s is not supported: send it alone", where)
 }
 
 // concernsServer says whether a statement that MariaDB knows, too, is about a sequence that is not

@@ -38,7 +38,7 @@ type route struct {
 // explainRoute answers EXPLAIN FORMAT=ROUTE, the text just analysed; p is it if it is prepared.
 func (s *session) explainRoute(sql []byte, p *prepared) error {
 	if !s.login.Account.Admin {
-		return sqlError(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000", "Access denied; you need to be one of the proxy's admin_users for this operation")
+		return protocol.Errorf(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000", "Access denied; you need to be one of the proxy's admin_users for this operation")
 	}
 	if err := s.notHere(&s.stmt); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (s *session) decide(r *route, sql []byte) error {
 	st := &s.stmt
 	s.srv.texts.Analyze(st, sql, s.state.Mode)
 	if st.Kind == statement.Empty {
-		return sqlError(mysql.ER_PARSE_ERROR, "42000", "You have an error in your SQL syntax: EXPLAIN FORMAT=ROUTE needs a statement")
+		return protocol.Errorf(mysql.ER_PARSE_ERROR, "42000", "You have an error in your SQL syntax: EXPLAIN FORMAT=ROUTE needs a statement")
 	}
 	if s.set.tickets != nil {
 		if t := s.set.tickets.In(st, sql, &s.state); t != nil {

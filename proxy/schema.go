@@ -36,7 +36,7 @@ func (s *session) useSchema(schema string, p *prepared) error {
 	s.state.LastOwn = state.OwnNothing
 	if p != nil && p.conn != c {
 		if p.mode.Charset != s.state.Mode.Charset && !ascii([]byte(schema)) {
-			return notSupported("the schema of a prepared USE is on another shard, and the character set was another when its name was prepared: send it as text")
+			return protocol.NotSupported("the schema of a prepared USE is on another shard, and the character set was another when its name was prepared: send it as text")
 		}
 		s.scratch = append(s.scratch[:0], 0, 0, 0, 0, byte(protocol.ComInitDB))
 		s.scratch = append(s.scratch, schema...)

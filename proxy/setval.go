@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
 	"seqproxy/statement"
@@ -14,7 +15,7 @@ import (
 // RefuseSetval is the error for a SETVAL of one who may not set a sequence on: as with ALTER, only
 // admins may. It is audited.
 func (s *session) RefuseSetval(a *plan.Slot) error {
-	err := sqlError(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000", "Access denied; you need to be one of the proxy's admin_users for this operation")
+	err := protocol.Errorf(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000", "Access denied; you need to be one of the proxy's admin_users for this operation")
 	name, value := "?", "?"
 	if a.Sequence != nil {
 		name = plan.Quoted(keys.Named(a.Sequence))

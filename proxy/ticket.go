@@ -83,7 +83,7 @@ func (s *session) mayLeaveToServer(t *ticket.Ticket) error {
 		return err
 	}
 	if why := t.Refusal(several, turns, s.set.Sequences.Stride()); why != "" {
-		return notSupported("%s", why)
+		return protocol.NotSupported("%s", why)
 	}
 	return nil
 }

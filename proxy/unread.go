@@ -45,7 +45,7 @@ func (s *session) unreadRows(sql []byte) error {
 	return errUnread
 }
 
-var errUnread = notSupported("a text that may insert rows and is not understood to its end is not supported where columns are filled from sequences (OWNED BY or [[bind]]): " +
+var errUnread = protocol.NotSupported("a text that may insert rows and is not understood to its end is not supported where columns are filled from sequences (OWNED BY or [[bind]]): " +
 	"write INSERT, REPLACE or LOAD DATA as a statement of its own, without control characters and in utf8mb4")
 
 // severalIn reports whether a server may take a text for more than one statement.

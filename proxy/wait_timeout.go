@@ -180,7 +180,7 @@ func (s *session) awoken(err error) error {
 	}
 	if s.login.LikeMySQL {
 		s.packetNum = 0
-		s.refuse(sqlError(erClientInteractionTimeout, "HY000", "The client was disconnected by the server because of inactivity. "+
+		s.refuse(protocol.Errorf(erClientInteractionTimeout, "HY000", "The client was disconnected by the server because of inactivity. "+
 			"See wait_timeout and interactive_timeout for configuring this behavior."))
 		_ = s.flush() // the session ends either way
 	}

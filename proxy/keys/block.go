@@ -182,7 +182,7 @@ func (n *Block) Grow() error {
 	case n.limited != nil:
 		return n.limited
 	case n.Size >= n.Most():
-		return notSupported("NEXTVAL for each of more than %d rows of one statement is not supported: change them in parts", n.Size/n.Calls)
+		return protocol.NotSupported("NEXTVAL for each of more than %d rows of one statement is not supported: change them in parts", n.Size/n.Calls)
 	}
 	n.Size = min(n.Size*blockGrowth, n.Most())
 	return nil

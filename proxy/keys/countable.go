@@ -20,7 +20,7 @@ func (n *Block) Countable(ask Asker, c *backend.Conn, same func(name []byte) boo
 		return err
 	}
 	if string(row[0]) != "0" {
-		return notSupported("NEXTVAL for each row of INSERT ... SELECT or UPDATE with binlog_format other than ROW is not supported: " +
+		return protocol.NotSupported("NEXTVAL for each row of INSERT ... SELECT or UPDATE with binlog_format other than ROW is not supported: " +
 			"a replica would have other numbers")
 	}
 	rows, err := ask.Ask(c, "SHOW CREATE TABLE "+n.Table.Text)
@@ -29,11 +29,11 @@ func (n *Block) Countable(ask Asker, c *backend.Conn, same func(name []byte) boo
 	case errors.As(err, &refused) && (refused.Code == mysql.ER_NO_SUCH_TABLE || refused.Code == mysql.ER_BAD_DB_ERROR || refused.Code == mysql.ER_NO_DB_ERROR):
 		return err // as the statement itself
 	case errors.As(err, &refused):
-		return notSupported("NEXTVAL for each row of INSERT ... SELECT or UPDATE needs to know what its table is: %v", refused)
+		return protocol.NotSupported("NEXTVAL for each row of INSERT ... SELECT or UPDATE needs to know what its table is: %v", refused)
 	case err != nil:
 		return err
 	case len(rows) != 1 || len(rows[0]) < 2 || !isInnoDB(rows[0][1]):
-		return notSupported("NEXTVAL for each row of INSERT ... SELECT or UPDATE is supported in InnoDB's tables alone, not in the view or table %s: "+
+		return protocol.NotSupported("NEXTVAL for each row of INSERT ... SELECT or UPDATE is supported in InnoDB's tables alone, not in the view or table %s: "+
 			"a statement that fails must leave nothing", n.Table.Name)
 	}
 	n.generates = n.Insert && bytes.Contains(rows[0][1], []byte(" AUTO_INCREMENT")) && !n.givesAuto(rows[0][1], same)
@@ -84,7 +84,7 @@ func (n *Block) noTriggers(ask Asker, c *backend.Conn) error {
 	}
 	for _, row := range rows {
 		if len(row) < 3 || bytes.EqualFold(row[2], t.Name) || !plan.ASCII(t.Name) && !plan.ASCII(row[2]) {
-			return notSupported("NEXTVAL for each row of INSERT ... SELECT or UPDATE is not supported in a table with triggers: "+
+			return protocol.NotSupported("NEXTVAL for each row of INSERT ... SELECT or UPDATE is not supported in a table with triggers: "+
 				"a statement that fails must leave nothing (%s has %s)", t.Name, row[0])
 		}
 	}

@@ -1,10 +1,6 @@
 package keys
 
 import (
-	"fmt"
-
-	"github.com/go-mysql-org/go-mysql/mysql"
-
 	"seqproxy/protocol"
 	"seqproxy/proxy/plan"
 )
@@ -71,7 +67,7 @@ func (t *Taker) Key(b *plan.Binding, explicit []uint64, count int, step uint64) 
 		case err != nil || got == apart:
 			return first, err
 		case !again:
-			return 0, notSupported("an INSERT into %s while the INCREMENT of sequence %s changes, from which its column %s is filled, is not supported: repeat it",
+			return 0, protocol.NotSupported("an INSERT into %s while the INCREMENT of sequence %s changes, from which its column %s is filled, is not supported: repeat it",
 				b.Table, b.Sequence, b.Column)
 		}
 		apart = got // it was changed meanwhile, perhaps by another proxy; those numbers are a gap
@@ -80,12 +76,7 @@ func (t *Taker) Key(b *plan.Binding, explicit []uint64, count int, step uint64) 
 
 // errApart refuses rows whose numbers cannot be step apart.
 func errApart(b *plan.Binding, apart, step uint64) error {
-	return notSupported("several rows into %s, whose column %s is filled from sequence %s with INCREMENT BY %d, are not supported "+
+	return protocol.NotSupported("several rows into %s, whose column %s is filled from sequence %s with INCREMENT BY %d, are not supported "+
 		"with auto_increment_increment = %d, by which drivers tell the keys of the other rows: set that to a multiple of the INCREMENT",
 		b.Table, b.Column, b.Sequence, apart, step)
-}
-
-// notSupported is the error for what the proxy knows and will not do.
-func notSupported(format string, args ...any) error {
-	return &protocol.ServerError{Code: mysql.ER_NOT_SUPPORTED_YET, State: "42000", Message: fmt.Sprintf("seqproxy: "+format, args...)}
 }

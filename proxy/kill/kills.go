@@ -159,7 +159,7 @@ func (k *Kills) killAt(id uint32, p Place, w Wish) error {
 	case p.HasCreds:
 		err = k.killer.Run(k.ctx, p.Place, p.Creds, cmd, argument)
 	default:
-		return errors.Join(ErrLogin, notSupported("shard %s cannot be told to end a statement of %s, whose password only the server knows: "+
+		return errors.Join(ErrLogin, protocol.NotSupported("shard %s cannot be told to end a statement of %s, whose password only the server knows: "+
 			"give the shard a user and password of its own, or end the connection", p.Shard().Name(), p.User))
 	}
 	var refused *protocol.ServerError
@@ -169,7 +169,7 @@ func (k *Kills) killAt(id uint32, p Place, w Wish) error {
 	case errors.Is(err, ErrLogin):
 		return err
 	case !errors.As(err, &refused):
-		return errors.Join(ErrLogin, sqlError(mysql.ER_CONNECT_TO_FOREIGN_DATA_SOURCE, "HY000", "seqproxy: shard %s, node %s, does not answer a KILL: %v",
+		return errors.Join(ErrLogin, protocol.Errorf(mysql.ER_CONNECT_TO_FOREIGN_DATA_SOURCE, "HY000", "seqproxy: shard %s, node %s, does not answer a KILL: %v",
 			p.Shard().Name(), p.Node(), err))
 	}
 	switch refused.Code {
@@ -230,11 +230,11 @@ func (k *Kills) instead(t *statement.KillTarget, by uint32) (string, error) {
 		return fmt.Sprintf("SIGNAL SQLSTATE '%s' SET MYSQL_ERRNO = %d, MESSAGE_TEXT = '%s'", e.State, e.Code, e.Message), nil
 	}
 	if t.Results < 0 {
-		return "", notSupported("KILL %s behind CALL, EXECUTE or something not understood in the same text: send it alone", strconv.FormatUint(t.ID, 10))
+		return "", protocol.NotSupported("KILL %s behind CALL, EXECUTE or something not understood in the same text: send it alone", strconv.FormatUint(t.ID, 10))
 	}
 	for _, p := range places {
 		if p.ViaSession { // while that connection is busy
-			return "", notSupported("KILL %s among several statements, of a session whose password only the server knows: send it alone", strconv.FormatUint(t.ID, 10))
+			return "", protocol.NotSupported("KILL %s among several statements, of a session whose password only the server knows: send it alone", strconv.FormatUint(t.ID, 10))
 		}
 	}
 	k.waiting = append(k.waiting, waiting{t.Results + 1, id, target, w})
@@ -259,23 +259,14 @@ func (k *Kills) Drop() { k.waiting = nil }
 
 // Errors of a KILL, in the servers' words.
 func noSuchThread(id uint32) error {
-	return sqlError(mysql.ER_NO_SUCH_THREAD, "HY000", "Unknown thread id: %d", id)
+	return protocol.Errorf(mysql.ER_NO_SUCH_THREAD, "HY000", "Unknown thread id: %d", id)
 }
 
 func otherProxysThread(id uint32) error {
-	return sqlError(mysql.ER_NO_SUCH_THREAD, "HY000",
+	return protocol.Errorf(mysql.ER_NO_SUCH_THREAD, "HY000",
 		"Unknown thread id: %d (seqproxy: another proxy gave that id: send the KILL to the proxy that the connection is to)", id)
 }
 
 func notOwner(id uint32) *protocol.ServerError {
-	return sqlError(mysql.ER_KILL_DENIED_ERROR, "HY000", "You are not owner of thread %d", id)
-}
-
-func sqlError(code uint16, state, format string, args ...any) *protocol.ServerError {
-	return &protocol.ServerError{Code: code, State: state, Message: fmt.Sprintf(format, args...)}
-}
-
-// notSupported is the error for what the proxy knows and will not do.
-func notSupported(format string, args ...any) error {
-	return &protocol.ServerError{Code: mysql.ER_NOT_SUPPORTED_YET, State: "42000", Message: fmt.Sprintf("seqproxy: "+format, args...)}
+	return protocol.Errorf(mysql.ER_KILL_DENIED_ERROR, "HY000", "You are not owner of thread %d", id)
 }

@@ -82,10 +82,6 @@ func (a *Account) AsItself(shard, checker *backend.Shard) (bool, error) {
 	case shard.HasCredentials():
 		return false, nil
 	}
-	return false, sqlError(mysql.ER_NOT_SUPPORTED_YET, "42000", "seqproxy: shard %s needs the password of %s, which only the server of shard %s has checked: "+
+	return false, protocol.Errorf(mysql.ER_NOT_SUPPORTED_YET, "42000", "seqproxy: shard %s needs the password of %s, which only the server of shard %s has checked: "+
 		"give the shard a user and password of its own, or the user a [[user]]", shard.Name(), a.Name, checker.Name())
-}
-
-func sqlError(code uint16, state, format string, args ...any) *protocol.ServerError {
-	return &protocol.ServerError{Code: code, State: state, Message: fmt.Sprintf(format, args...)}
 }

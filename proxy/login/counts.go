@@ -66,10 +66,10 @@ func (n *Counts) uncountLocked(l *Login) {
 func (p *Policy) exceeded(a *Account, n int) error {
 	switch {
 	case a.MaxConnections > 0 && n > a.MaxConnections:
-		return &LimitError{sqlError(mysql.ER_USER_LIMIT_REACHED, "42000",
+		return &LimitError{protocol.Errorf(mysql.ER_USER_LIMIT_REACHED, "42000",
 			"User '%.64s' has exceeded the 'max_user_connections' resource (current value: %d)", a.Name, a.MaxConnections)}
 	case a.MaxConnections == 0 && p.MaxUserConnections > 0 && n > p.MaxUserConnections:
-		return &LimitError{sqlError(mysql.ER_TOO_MANY_USER_CONNECTIONS, "42000",
+		return &LimitError{protocol.Errorf(mysql.ER_TOO_MANY_USER_CONNECTIONS, "42000",
 			"User %.64s already has more than 'max_user_connections' active connections", a.Name)}
 	}
 	return nil

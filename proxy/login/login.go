@@ -168,7 +168,7 @@ func (l *Login) Identify(ctx context.Context, attempt *protocol.Attempt, charset
 	}
 	l.ClientHello, l.Account, l.proof = attempt.Hello, account, attempt.Proof
 	if l.AtAdmin && !account.Looks() {
-		l.session.RefuseLogin(sqlError(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000",
+		l.session.RefuseLogin(protocol.Errorf(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000",
 			"Access denied; you need to be one of the proxy's admin_users or monitor_users for this operation"))
 		return nil, fmt.Errorf("login at the admin address: %w", ErrOnlyAdmins)
 	}
@@ -181,7 +181,7 @@ func (l *Login) checkCharset(name string) error {
 	if !state.NoClientCharset(name) {
 		return nil
 	}
-	err := sqlError(mysql.ER_WRONG_VALUE_FOR_VAR, "42000", "Variable 'character_set_client' can't be set to the value of '%s'", name)
+	err := protocol.Errorf(mysql.ER_WRONG_VALUE_FOR_VAR, "42000", "Variable 'character_set_client' can't be set to the value of '%s'", name)
 	l.session.RefuseLogin(err)
 	return fmt.Errorf("login: %w", err)
 }
@@ -232,13 +232,13 @@ func (l *Login) ServeOld() error {
 	if len(payload) > 0 && protocol.Command(payload[0]) == protocol.ComQuit {
 		return ErrQuit
 	}
-	l.session.RefuseLogin(sqlError(mysql.ER_NOT_SUPPORTED_AUTH_MODE, "08004",
+	l.session.RefuseLogin(protocol.Errorf(mysql.ER_NOT_SUPPORTED_AUTH_MODE, "08004",
 		"Client does not support authentication protocol requested by server; consider upgrading MySQL client"))
 	return errOldStatement
 }
 
 // ErrShutdown is what a client gets whose command is not carried out any more.
-var ErrShutdown = sqlError(mysql.ER_SERVER_SHUTDOWN, "08S01", "Server shutdown in progress")
+var ErrShutdown = protocol.Errorf(mysql.ER_SERVER_SHUTDOWN, "08S01", "Server shutdown in progress")
 
 // RefuseShutdown says so to a client in place of a greeting.
 func RefuseShutdown(client *protocol.Conn) error {

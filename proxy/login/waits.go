@@ -28,7 +28,7 @@ func (l *Login) enter(ctx context.Context, until time.Time) error {
 }
 
 // errTooMany is for a client whose time to log in did not come soon enough.
-var errTooMany = &LimitError{sqlError(mysql.ER_CON_COUNT_ERROR, "08004", "Too many connections (seqproxy: max_logins of them are logging in)")}
+var errTooMany = &LimitError{protocol.Errorf(mysql.ER_CON_COUNT_ERROR, "08004", "Too many connections (seqproxy: max_logins of them are logging in)")}
 
 // backOff makes a login wait that was received and not yet judged, if its address has
 // failed too often. An error is the end of the session, and the client has its answer.
@@ -43,7 +43,7 @@ func (l *Login) backOff(ctx context.Context) error {
 	}
 	wait, done, refused := f.Delay(rules, p, time.Now())
 	if refused {
-		err := &LimitError{sqlError(mysql.ER_HOST_IS_BLOCKED, "HY000",
+		err := &LimitError{protocol.Errorf(mysql.ER_HOST_IS_BLOCKED, "HY000",
 			"Host '%.64s' is blocked because of many connection errors (seqproxy: failed logins; try again later)", protocol.HostOf(l.client.RemoteAddr()))}
 		l.session.RefuseLogin(err)
 		return err

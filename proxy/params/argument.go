@@ -101,7 +101,7 @@ type Value struct {
 // errArgument is a server's error for arguments of a function that are none.
 func errArgument(fn statement.Func) error {
 	name := map[statement.Func]string{statement.Nextval: "NEXTVAL", statement.Lastval: "LASTVAL", statement.Setval: "SETVAL"}[fn]
-	return sqlError(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to %s", name)
+	return protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to %s", name)
 }
 
 // text reads a string; false if the value is none. It is not empty.

@@ -22,10 +22,10 @@ const (
 )
 
 // ErrNotInBulk is the server's error for a statement that takes no rows of parameters.
-var ErrNotInBulk = sqlError(mysql.ER_UNSUPPORTED_PS, "HY000", "This command is not supported in the prepared statement protocol yet")
+var ErrNotInBulk = protocol.Errorf(mysql.ER_UNSUPPORTED_PS, "HY000", "This command is not supported in the prepared statement protocol yet")
 
 // errBulkArguments is the server's error for rows or types that cannot be read.
-var errBulkArguments = sqlError(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to mysqld_stmt_bulk_execute")
+var errBulkArguments = protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to mysqld_stmt_bulk_execute")
 
 // CutBulk cuts a bulk execution of a statement with hidden parameters into rows, and
 // takes note of the types that it binds. What would become too long with its numbers is
@@ -35,9 +35,9 @@ func (p *List) CutBulk(payload []byte) (rows [][]byte, err error) {
 	case p.Params == 0: // nothing would tell how many rows there are
 		return nil, ErrNotInBulk
 	case p.LongSent:
-		return nil, notSupported("NEXTVAL in a statement that is executed for many rows at once, with data sent before: execute it row by row")
+		return nil, protocol.NotSupported("NEXTVAL in a statement that is executed for many rows at once, with data sent before: execute it row by row")
 	case p.Previous():
-		return nil, notSupported("NEXTVAL and LAST_INSERT_ID() in a statement that is executed for many rows at once: execute it row by row")
+		return nil, protocol.NotSupported("NEXTVAL and LAST_INSERT_ID() in a statement that is executed for many rows at once: execute it row by row")
 	}
 	rest := payload[BulkHead:]
 	switch {

@@ -3,7 +3,6 @@ package params
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"iter"
 	"math"
 	"slices"
@@ -142,7 +141,7 @@ func (p *List) Cut(payload []byte, attributes bool) (e Execution, err error) {
 		case !ok || count > 1<<16:
 			return e, ErrMalformed
 		case count < uint64(p.Params):
-			return e, sqlError(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to COM_STMT_EXECUTE")
+			return e, protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to COM_STMT_EXECUTE")
 		}
 		e.count, e.Values = int(count), e.Values[size:]
 	}
@@ -174,7 +173,7 @@ func (p *List) Cut(payload []byte, attributes bool) (e Execution, err error) {
 
 // ErrArguments is what servers say of an execution without types where none
 // were ever bound.
-var ErrArguments = sqlError(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to mysqld_stmt_execute")
+var ErrArguments = protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to mysqld_stmt_execute")
 
 // Unbind takes the types back that cut has taken note of. MySQL does not keep those of an
 // execution that it refuses as malformed, MariaDB does.
@@ -283,7 +282,7 @@ func (p *List) AppendExecute(b []byte, id uint32, e *Execution, attributes bool,
 // lastInParameter refuses what a prepared statement cannot be given as BIGINT.
 func lastInParameter(v keys.Number) error {
 	if v.Value > math.MaxInt64 {
-		return notSupported("LASTVAL of %d, which is above the signed BIGINT, in a prepared statement is not supported: send it as text", v.Value)
+		return protocol.NotSupported("LASTVAL of %d, which is above the signed BIGINT, in a prepared statement is not supported: send it as text", v.Value)
 	}
 	return nil
 }
@@ -311,16 +310,7 @@ func (p *List) ClientParams(total int) int { return total - len(p.Hidden) + p.ar
 
 // Errors of an execution, in the servers' words.
 var (
-	ErrMalformed = sqlError(mysql.ER_MALFORMED_PACKET, "HY000", "Malformed communication packet")
-	ErrTooLong   = sqlError(mysql.ER_NET_PACKET_TOO_LARGE, "08S01",
+	ErrMalformed = protocol.Errorf(mysql.ER_MALFORMED_PACKET, "HY000", "Malformed communication packet")
+	ErrTooLong   = protocol.Errorf(mysql.ER_NET_PACKET_TOO_LARGE, "08S01",
 		"Got a packet bigger than 'max_allowed_packet' bytes (seqproxy: max_statement)")
 )
-
-func sqlError(code uint16, state, format string, args ...any) *protocol.ServerError {
-	return &protocol.ServerError{Code: code, State: state, Message: fmt.Sprintf(format, args...)}
-}
-
-// notSupported is the error for what the proxy knows and will not do.
-func notSupported(format string, args ...any) *protocol.ServerError {
-	return sqlError(mysql.ER_NOT_SUPPORTED_YET, "42000", "seqproxy: "+format, args...)
-}

@@ -292,7 +292,7 @@ func (p *List) AddKeys(rows int, argument func(at int) Value, modes func() (stat
 				}
 				empty = !m.ZeroStays && (kind == statement.ValueZero || !m.Strict)
 			case statement.ValueOpaque:
-				return notSupported("a value for %s.%s, which is filled from sequence %s, that was sent in pieces: send it with the execution",
+				return protocol.NotSupported("a value for %s.%s, which is filled from sequence %s, that was sent in pieces: send it with the execution",
 					k.Binding.Table, k.Binding.Column, k.Binding.Sequence)
 			}
 		}
