@@ -112,7 +112,7 @@ func TestKeysOfEachKindAreInsertIDs(t *testing.T) {
 			}
 			wantError(t, c, 1235, "SELECT NEXTVAL('"+name+"', 2)", "NEXTVAL with a count", k.String())
 			wantError(t, c, 1235, "SELECT SETVAL('"+name+"', 70)", "SETVAL", "RESTART WITH")
-			wantError(t, c, 1235, "ALTER SEQUENCE "+name+" INCREMENT BY 2", "INCREMENT BY 2")
+			wantError(t, c, 1235, "ALTER SEQUENCE "+name+" INCREMENT BY 2", "INCREMENT BY 2", `"`+name+`"`)
 			wantError(t, c, 1235, "ALTER SEQUENCE "+name+" BIT_REVERSED", "never changes")
 			wantError(t, c, 1235, "CREATE OR REPLACE SEQUENCE "+name, "another kind")
 			wantError(t, c, 1050, "CREATE SEQUENCE "+name, name)

@@ -257,7 +257,7 @@ func (g *agreed) redefine(w *view, r *row, change *Alteration) error {
 	change.apply(&r.def)
 	r.def = r.def.Filled()
 	named := r.def
-	named.Name = g.name
+	named.Name = shownName(g.name)
 	highest := g.highest()
 	r.defined(highest)
 	return errors.Join(w.dividable(&named), named.Check(highest))
