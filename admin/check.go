@@ -148,6 +148,9 @@ func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by pr
 		switch {
 		case h.Err != nil:
 			c.say("Error", "%s", problemOf(h))
+		case !d.Kind.IsPlain() && h.Value > state.Last && h.Value > d.Kind.MaxCounter()/2:
+			c.say("note", "shard %s: %s.%s has a key whose counter would be %d: it is hardly one that the sequence gave, and would end it",
+				h.Shard, h.Table, d.OwnedBy.Column, h.Value)
 		case h.Value > state.Limit:
 			c.say("note", "shard %s: %s.%s %s %d, beyond the end of the sequence, %d", h.Shard, h.Table, d.OwnedBy.Column, goesUp, h.Value, state.Limit)
 		case h.Value <= state.Last || d.Cycle:

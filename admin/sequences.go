@@ -12,6 +12,7 @@ import (
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
+	"seqproxy/sequence/kind"
 	"seqproxy/statement"
 	"seqproxy/statement/ddl"
 )
@@ -160,7 +161,20 @@ func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 	}
 	var keys owned
 	if !o.OwnedBy.IsZero() {
-		if keys, o.Kind, err = readNewlyOwned(ctx, by, o.OwnedBy, o.Kind); err != nil {
+		// Of a sequence that is there the column has the keys, which need not be as of a new one.
+		is, there, err := s.existing(ctx, &o)
+		switch {
+		case err != nil:
+			return nil, err
+		case there && !o.OrReplace:
+			return existsNote(name), nil
+		case there && !asked.Kind.SkipTo.Given && is.WithoutSkip() == o.Kind:
+			o.Kind = is
+			keys, err = readOwned(ctx, by, o.OwnedBy, o.Kind)
+		default:
+			keys, o.Kind, err = readNewlyOwned(ctx, by, o.OwnedBy, o.Kind)
+		}
+		if err != nil {
 			return nil, err
 		}
 		o.Floor, o.OwnerMax = keys.floor, keys.ends(o.Kind)
@@ -173,7 +187,7 @@ func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 	case !made.Existed && keys.skipped > 0:
 		return noted(mysql.ER_UNKNOWN_ERROR, "the sequence does not give the keys up to %d, which are not of its kind: %s", keys.skipped, keys.where), nil
 	case made.Existed:
-		return noted(mysql.ER_TABLE_EXISTS_ERROR, "Sequence '%s' already exists and stays as it is", name), nil
+		return existsNote(name), nil
 	case made.Raised && keys.floor != 0 && made.First > keys.floor:
 		return noted(mysql.ER_UNKNOWN_ERROR, "sequence begins at %d: %s", made.First, keys.where), nil
 	case made.Raised:
@@ -182,6 +196,25 @@ func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 		return cycleNote(), nil
 	}
 	return &protocol.Table{}, nil
+}
+
+// existing is the kind of the sequence that may be there already.
+func (s *Sequences) existing(ctx context.Context, o *sequence.CreateOptions) (k kind.Kind, there bool, err error) {
+	if !o.IfNotExists && !o.OrReplace {
+		return k, false, nil
+	}
+	d, _, err := s.sequences.Describe(ctx, []byte(o.Name))
+	switch {
+	case errors.Is(err, sequence.ErrUnknown):
+		return k, false, nil
+	case err != nil:
+		return k, false, err
+	}
+	return d.Kind, true, nil
+}
+
+func existsNote(name string) *protocol.Table {
+	return noted(mysql.ER_TABLE_EXISTS_ERROR, "Sequence '%s' already exists and stays as it is", name)
 }
 
 func (s *Sequences) alter(ctx context.Context, asked *ddl.Sequence, by proxy.Caller) (*protocol.Table, error) {

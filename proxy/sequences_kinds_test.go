@@ -384,3 +384,35 @@ func TestATableWithKeysGetsAKind(t *testing.T) {
 	exec(t, c, "CREATE SEQUENCE later BIT_REVERSED")
 	wantError(t, c, 1210, "ALTER SEQUENCE later OWNED BY later.id", "not of kind BIT_REVERSED", "another name")
 }
+
+// A statement that is said again, as migrations do, finds the sequence as it is, with the keys that
+// it passes over and those that it gave.
+func TestTheSequenceOfATableThatHadKeysIsMadeOnce(t *testing.T) {
+	e := newEnv(t, setup{})
+	c := e.Conn(t, e.Schemas[0], nil)
+	// in this mode NOT binds closer than BETWEEN
+	e.Servers[0].Exec(t, "SET GLOBAL sql_mode = CONCAT(@@GLOBAL.sql_mode, ',HIGH_NOT_PRECEDENCE')",
+		"CREATE TABLE "+e.Schemas[0]+".photos (id BIGINT PRIMARY KEY)", "INSERT INTO "+e.Schemas[0]+".photos VALUES (1), (1000)")
+	t.Cleanup(func() {
+		e.Servers[0].Exec(t, "SET GLOBAL sql_mode = REPLACE(@@GLOBAL.sql_mode, 'HIGH_NOT_PRECEDENCE', '')")
+	})
+	exec(t, c, "CREATE SEQUENCE IF NOT EXISTS photos BIT_REVERSED OWNED BY photos.id", "INSERT INTO photos () VALUES ()", "INSERT INTO photos () VALUES ()")
+	shown := value(t, c, "SELECT COUNT(*) FROM photos")
+	exec(t, c, "CREATE SEQUENCE IF NOT EXISTS photos BIT_REVERSED OWNED BY photos.id")
+	if _, rows := table(t, c, "SHOW WARNINGS"); len(rows) != 1 || !strings.Contains(fmt.Sprint(rows), "already exists") {
+		t.Errorf("said again: %v", rows)
+	}
+	if _, rows := table(t, c, "CHECK SEQUENCE photos"); !strings.Contains(said(t, rows, "check"), "counters go up to 2") {
+		t.Errorf("CHECK says %v", rows)
+	}
+	exec(t, c, "CREATE OR REPLACE SEQUENCE photos BIT_REVERSED OWNED BY photos.id", "INSERT INTO photos () VALUES ()")
+	if got := value(t, c, "SELECT COUNT(*) FROM photos"); shown != "4" || got != "5" {
+		t.Errorf("rows: %s, then %s, want 4 and 5", shown, got)
+	}
+	// One key that somebody chose does not end the sequence.
+	exec(t, c, "INSERT INTO photos VALUES (1001)")
+	if _, rows := table(t, c, "REPAIR SEQUENCE photos"); !strings.Contains(said(t, rows, "repair"), "hardly one that the sequence gave") {
+		t.Errorf("REPAIR says %v", rows)
+	}
+	exec(t, c, "INSERT INTO photos () VALUES ()")
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
@@ -81,6 +82,10 @@ func (c *Created) what() string {
 func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error) {
 	if o.Name == "" || len(o.Name) > maxNameBytes {
 		return Created{}, define.BadOption("sequence name of %d bytes, want 1 to %d", len(o.Name), maxNameBytes)
+	}
+	if strings.HasSuffix(o.Name, " ") {
+		// Most servers take it for the name without them.
+		return Created{}, define.BadOption("sequence name %q ends in a blank", o.Name)
 	}
 	if isCounter(o.Name) {
 		return Created{}, define.BadOption("sequence name %q ends in %s, as the rows of sequences with a kind of keys do", o.Name, counterSuffix)

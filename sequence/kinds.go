@@ -22,8 +22,9 @@ import (
 // counterSuffix ends the names of rows whose sequences have a kind, and no other.
 const counterSuffix = "#counter"
 
-// counterName is the name of the row that counts for a sequence with a kind.
-func counterName(name string) string { return name + counterSuffix }
+// counterName is the name of the row that counts for a sequence with a kind. Blanks at the end of a
+// name mean nothing to most servers, and would in front of the suffix.
+func counterName(name string) string { return strings.TrimRight(name, " ") + counterSuffix }
 
 // isCounter reports whether a row counts for a sequence with a kind.
 func isCounter(stored string) bool {

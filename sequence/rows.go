@@ -31,7 +31,7 @@ func (st *store) look(ctx context.Context, name string) (row, error) {
 // lookEither is look for a sequence of any kind.
 func (st *store) lookEither(ctx context.Context, name string) (row, error) {
 	return st.lookBy(ctx, func(conn *sql.Conn) (row, error) {
-		found, err := st.readBy(ctx, conn, st.table.either(st.registry.entry()), name, counterName(name), name)
+		found, err := st.readBy(ctx, conn, st.table.either(st.registry.entry()), name, counterName(name), name, counterName(name))
 		var unknown *NameError
 		switch {
 		case err == nil:

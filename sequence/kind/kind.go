@@ -104,6 +104,12 @@ func (k Kind) Skip(from, to uint64) (Kind, error) {
 	return k, nil
 }
 
+// WithoutSkip is the kind that passes over no keys.
+func (k Kind) WithoutSkip() Kind {
+	k.skipFrom, k.skipTo = 0, 0
+	return k
+}
+
 // Skips reports whether a key is not given.
 func (k Kind) Skips(key uint64) bool { return k.skipTo != 0 && key >= k.skipFrom && key <= k.skipTo }
 
@@ -191,7 +197,7 @@ func (k Kind) CounterSQL(column string) (counter, condition string) {
 	}
 	condition = fmt.Sprintf("%s BETWEEN 1 AND %d", column, k.MaxKey())
 	if k.skipTo != 0 {
-		condition += fmt.Sprintf(" AND NOT %s BETWEEN %d AND %d", column, k.skipFrom, k.skipTo)
+		condition += fmt.Sprintf(" AND %s NOT BETWEEN %d AND %d", column, k.skipFrom, k.skipTo)
 	}
 	return counter, condition
 }

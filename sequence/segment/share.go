@@ -140,8 +140,8 @@ func (h Share) End(id, floor, n uint64) (last uint64, ok bool) {
 	return before + rest, hi == 0 && before <= math.MaxUint64-rest
 }
 
-// Run is how many numbers a block has.
-func (h Share) Run() uint64 { return h.Block / max(h.counts.Step, 1) }
+// Run is how many numbers a block has; 1 where they do not fit, which Divides refuses.
+func (h Share) Run() uint64 { return max(h.Block/max(h.counts.Step, 1), 1) }
 
 // blocks is how many whole ones a reservation of n numbers takes, more than fit in one.
 func (h Share) blocks(n uint64) uint64 { return (n-1)/h.Run() + 1 }

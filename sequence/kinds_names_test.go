@@ -1,0 +1,67 @@
+package sequence
+
+import (
+	"errors"
+	"testing"
+
+	"seqproxy/sequence/kind"
+)
+
+// A blank behind a name means nothing where the collation pads blanks, so it leads to no second
+// counter of the same keys, nor to a row that was made by hand.
+func TestABlankBehindTheNameOfAKindLeadsToTheSameSequence(t *testing.T) {
+	k, err := kind.NewRotate(1, 2, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPlace(t).withTable(t, nil)
+	s := p.open(t)
+	mustCreate(t, s, CreateOptions{Name: "photos", Kind: k})
+	p.exec(t, "INSERT INTO sequence VALUES ('photos', 0)")
+	given := make(map[uint64]string)
+	for range 12 {
+		for _, name := range []string{"photos", "photos ", "PHOTOS  "} {
+			key := mustTake(t, s, name, 1)
+			if before, twice := given[key]; twice {
+				t.Fatalf("%q gives %d, which %q gave", name, key, before)
+			}
+			given[key] = name
+		}
+	}
+	for _, o := range []CreateOptions{{Name: "photos "}, {Name: "photos ", Kind: k}, {Name: "photos ", IfNotExists: true}, {Name: "others "}} {
+		if _, err := s.Create(t.Context(), o); !errors.Is(err, ErrBadOption) {
+			t.Errorf("%+v: got %v, want that the name is refused", o, err)
+		}
+	}
+}
+
+// The row of a plain sequence that somebody made by hand beside one with a kind does not come to
+// life when that is dropped: it would give the same keys.
+func TestARowBesideAKindThatWasDroppedGivesNothing(t *testing.T) {
+	k, err := kind.NewRotate(1, 2, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPlace(t).withTable(t, nil)
+	s, other := p.open(t), p.open(t)
+	mustCreate(t, s, CreateOptions{Name: "photos", Kind: k})
+	mustTake(t, s, "photos", 1)
+	p.exec(t, "INSERT INTO sequence VALUES ('photos', 0)")
+	if _, err := s.Drop(t.Context(), []byte("photos"), false); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*Sequences{s, other} {
+		if n, err := s.Take(t.Context(), []byte("photos"), 1); !errors.Is(err, ErrUnknown) {
+			t.Errorf("got %d, %v, want that the sequence is unknown", n, err)
+		}
+	}
+	p.exec(t, "DELETE FROM sequence WHERE name = 'photos'")
+	refused := new(KindError)
+	if _, err := s.Create(t.Context(), CreateOptions{Name: "photos"}); !errors.As(err, &refused) {
+		t.Errorf("a plain one of that name: got %v, want that it is refused", err)
+	}
+	mustCreate(t, s, CreateOptions{Name: "photos", Kind: k})
+	if key := mustTake(t, s, "photos", 1); key == 10 {
+		t.Errorf("made again it gives %d again", key)
+	}
+}
