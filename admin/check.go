@@ -31,10 +31,7 @@ func readOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.K
 	o := owned{limit: math.MaxUint64}
 	found := by.Highest(ctx, c.Schema, c.Table, c.Column, k.CounterSQL)
 	if len(found) == 0 {
-		return o, &protocol.ServerError{
-			Code: mysql.ER_BAD_FIELD_ERROR, State: "42S22",
-			Message: fmt.Sprintf("Unknown column '%s': no shard has it, or the user may not see it", columnName(c)),
-		}
+		return o, protocol.Errorf(mysql.ER_BAD_FIELD_ERROR, "42S22", "Unknown column '%s': no shard has it, or the user may not see it", columnName(c))
 	}
 	for _, h := range found {
 		if h.Err != nil {

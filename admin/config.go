@@ -2,7 +2,6 @@ package admin
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -78,13 +77,9 @@ func diffRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, _ error) {
 	changes, err := c.Configuration().Changes()
 	switch {
 	case errors.Is(err, ErrNoFile):
-		return nil, &protocol.ServerError{
-			Code: mysql.ER_NOT_SUPPORTED_YET, State: "42000", Message: "seqproxy: SHOW SEQPROXY CONFIG DIFF needs a file, and this proxy was started without one",
-		}
+		return nil, protocol.NotSupported("SHOW SEQPROXY CONFIG DIFF needs a file, and this proxy was started without one")
 	case err != nil:
-		return nil, &protocol.ServerError{
-			Code: mysql.ER_UNKNOWN_ERROR, State: "HY000", Message: fmt.Sprintf("seqproxy: the file cannot be used as it is: %v", err),
-		}
+		return nil, protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: the file cannot be used as it is: %v", err)
 	}
 	for _, d := range changes {
 		rows = append(rows, []any{d.Key, unlessEmpty(d.Old), unlessEmpty(d.New), d.Counts})

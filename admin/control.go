@@ -49,7 +49,7 @@ func (s *Sequences) control(ctx context.Context, c *ddl.ProxyCommand, by proxy.C
 	case ddl.ReloadConfig:
 		changed, err := s.proxy.Reload(ctx, c.Word == "TLS")
 		if err != nil {
-			return nil, &protocol.ServerError{Code: mysql.ER_UNKNOWN_ERROR, State: "HY000", Message: fmt.Sprintf("seqproxy: reload: %v", err)}
+			return nil, protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: reload: %v", err)
 		}
 		if len(changed) == 0 {
 			return done("nothing has changed"), nil
@@ -57,7 +57,7 @@ func (s *Sequences) control(ctx context.Context, c *ddl.ProxyCommand, by proxy.C
 		return done("changed: " + strings.Join(changed, ", ")), nil
 	case ddl.FlushLogs:
 		if err := s.proxy.FlushLogs(); err != nil {
-			return nil, &protocol.ServerError{Code: mysql.ER_UNKNOWN_ERROR, State: "HY000", Message: fmt.Sprintf("seqproxy: %v", err)}
+			return nil, protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: %v", err)
 		}
 		return done(""), nil
 	case ddl.PauseShard:
@@ -108,9 +108,9 @@ func (s *Sequences) pause(ctx context.Context, shard string, by proxy.Caller) (*
 // noShard is the error for a shard that is not there.
 func (s *Sequences) noShard(name []byte) error {
 	if len(name) == 0 {
-		return &protocol.ServerError{Code: mysql.ER_WRONG_ARGUMENTS, State: "HY000", Message: "seqproxy: there is no shard: only keys are served here"}
+		return protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "seqproxy: there is no shard: only keys are served here")
 	}
-	return &protocol.ServerError{Code: mysql.ER_WRONG_ARGUMENTS, State: "HY000", Message: fmt.Sprintf("seqproxy: there is no shard '%s'", name)}
+	return protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "seqproxy: there is no shard '%s'", name)
 }
 
 // done is OK with some text.

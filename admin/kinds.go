@@ -48,9 +48,7 @@ func kindOf(name string, asked *ddl.Sequence) (k kind.Kind, err error) {
 
 // wrongKind is the error for a kind of keys that cannot be.
 func wrongKind(name, format string, args ...any) error {
-	return &protocol.ServerError{
-		Code: mysql.ER_WRONG_ARGUMENTS, State: "HY000", Message: fmt.Sprintf("seqproxy: sequence '%s': ", name) + fmt.Sprintf(format, args...),
-	}
+	return protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "seqproxy: sequence '%s': %s", name, fmt.Sprintf(format, args...))
 }
 
 // ends is the highest number of a sequence that a column holds; 0 where only keys count, and those
@@ -103,12 +101,7 @@ var decodeColumns = []protocol.Column{
 // decode answers what a key of a sequence was made of: NULL where it is none of its keys.
 func (s *Sequences) decode(ctx context.Context, asked *ddl.Sequence, by proxy.Caller) (*protocol.Table, error) {
 	name := asked.Names[0]
-	if may, err := sees(ctx, by, name); err != nil {
-		return nil, err
-	} else if !may {
-		return nil, denied(name)
-	}
-	d, _, err := s.sequences.Describe(ctx, name)
+	d, err := s.seen(ctx, name, by)
 	if err != nil {
 		return nil, err
 	}

@@ -30,15 +30,10 @@ func (s *Sequences) command(ctx context.Context, c *ddl.ProxyCommand, by proxy.C
 	case ddl.AddSequenceServer, ddl.RemoveSequenceServer:
 		address := string(c.Address)
 		if strings.Contains(address, ",") {
-			return nil, &protocol.ServerError{
-				Code: mysql.ER_NOT_SUPPORTED_YET, State: "42000",
-				Message: "seqproxy: a group is not supported as one of several sequence servers: name the one address of a single server",
-			}
+			return nil, protocol.NotSupported("a group is not supported as one of several sequence servers: name the one address of a single server")
 		}
 		if host, port, err := net.SplitHostPort(address); err != nil || host == "" || port == "" {
-			return nil, &protocol.ServerError{
-				Code: mysql.ER_WRONG_ARGUMENTS, State: "HY000", Message: fmt.Sprintf("seqproxy: sequence server '%s': want 'host:port'", address),
-			}
+			return nil, protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "seqproxy: sequence server '%s': want 'host:port'", address)
 		}
 		if change.Add = address; c.Verb == ddl.RemoveSequenceServer {
 			change.Add, change.Remove = "", address

@@ -198,13 +198,19 @@ var createColumns = []protocol.Column{
 	text("Create Table", 1024, mysql.MYSQL_TYPE_VAR_STRING, mysql.NOT_NULL_FLAG),
 }
 
-func (s *Sequences) showCreate(ctx context.Context, name []byte, by proxy.Caller) (*protocol.Table, error) {
+// seen is what a sequence is that the caller may see.
+func (s *Sequences) seen(ctx context.Context, name []byte, by proxy.Caller) (sequence.Definition, error) {
 	if may, err := sees(ctx, by, name); err != nil {
-		return nil, err
+		return sequence.Definition{}, err
 	} else if !may {
-		return nil, denied(name)
+		return sequence.Definition{}, denied(name)
 	}
 	d, _, err := s.sequences.Describe(ctx, name)
+	return d, err
+}
+
+func (s *Sequences) showCreate(ctx context.Context, name []byte, by proxy.Caller) (*protocol.Table, error) {
+	d, err := s.seen(ctx, name, by)
 	if err != nil {
 		return nil, err
 	}

@@ -101,18 +101,11 @@ func (g *ceilings) openWindow(ctx context.Context, name string, n uint64) error 
 // tryWindow is openWindow that logs nothing. closed has a sequence that has not so many left get a
 // window that ends where it stands: so nobody begins below after a fail-over.
 func (g *ceilings) tryWindow(ctx context.Context, name string, n uint64, closed bool) error {
-	conn, err := g.conn(ctx)
+	conn, now, err := g.toChosen(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	now := g.nodes.current.Load()
-	if now == nil {
-		return errUnchosen
-	}
-	if err := g.writable(ctx, conn); err != nil {
-		return err
-	}
 	w, err := g.group(conn, now).Open(ctx, name, n, closed)
 	switch {
 	case errors.Is(err, limit.ErrNotHolder):

@@ -106,6 +106,23 @@ func (o others) watch(ctx context.Context, n *node, w *limit.Witness, of limit.S
 	}
 }
 
+// toChosen is a connection to the chosen node, which can be written to. The caller closes it.
+func (g *ceilings) toChosen(ctx context.Context) (conn *sql.Conn, now *choice, err error) {
+	if conn, err = g.conn(ctx); err != nil {
+		return nil, nil, err
+	}
+	if now = g.nodes.current.Load(); now == nil {
+		err = errUnchosen
+	} else {
+		err = g.writable(ctx, conn)
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, nil, err
+	}
+	return conn, now, nil
+}
+
 // group is the group as one attempt sees it, over a connection to the chosen node.
 func (g *ceilings) group(conn *sql.Conn, now *choice) *limit.Group {
 	return &limit.Group{
@@ -121,18 +138,11 @@ func (g *ceilings) shownOn(ctx context.Context, lag time.Duration, need int) err
 	if !g.inForce() {
 		return nil
 	}
-	conn, err := g.conn(ctx)
+	conn, now, err := g.toChosen(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	now := g.nodes.current.Load()
-	if now == nil {
-		return errUnchosen
-	}
-	if err := g.writable(ctx, conn); err != nil {
-		return err
-	}
 	if ok, err := g.group(conn, now).Admitted(ctx, ""); err != nil {
 		return err
 	} else if !ok {

@@ -121,10 +121,7 @@ func (t *Taker) MayTake(asks []plan.Slot) error {
 
 // ErrNoRight is the error for a sequence that the user may not use.
 func ErrNoRight(name []byte) error {
-	return &protocol.ServerError{
-		Code: mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, State: "42000",
-		Message: fmt.Sprintf("Access denied; you need the right to use the sequence '%s' for this operation", strings.ToValidUTF8(Named(name), "?")),
-	}
+	return protocol.Errorf(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000", "Access denied; you need the right to use the sequence '%s' for this operation", strings.ToValidUTF8(Named(name), "?"))
 }
 
 // Named is the beginning of a name, as an error or a log may have it.

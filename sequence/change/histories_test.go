@@ -413,7 +413,7 @@ func TestRandomHistories(t *testing.T) {
 	for part := range uint64(4) {
 		t.Run(fmt.Sprint(part), func(t *testing.T) {
 			t.Parallel()
-			for seed := part; seed < randomSchedules(t)/4; seed += 4 {
+			for seed := part; seed < simulation.Schedules(t, 20000, 4000)/4; seed += 4 {
 				if err := several(seed); err != nil {
 					t.Fatal(err)
 				}

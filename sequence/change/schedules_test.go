@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -321,27 +319,12 @@ func (s *scenario) random(seed uint64, faults simulation.Faults) error {
 	return nil
 }
 
-// randomSchedules is how many are tried; see SEQPROXY_SCHEDULES in CONTRIBUTING.md.
-func randomSchedules(t *testing.T) uint64 {
-	t.Helper()
-	usual := "20000"
-	if testing.Short() {
-		usual = "4000"
-	}
-	text := cmp.Or(os.Getenv("SEQPROXY_SCHEDULES"), usual)
-	n, err := strconv.ParseUint(text, 10, 32)
-	if err != nil {
-		t.Fatalf("SEQPROXY_SCHEDULES=%s: %v", text, err)
-	}
-	return n
-}
-
 func TestRandomSchedules(t *testing.T) {
 	for i := range scenarios {
 		s := &scenarios[i]
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range randomSchedules(t) / uint64(len(scenarios)) {
+			for seed := range simulation.Schedules(t, 20000, 4000) / uint64(len(scenarios)) {
 				if err := s.random(seed, simulation.Faults{}); err != nil {
 					t.Fatal(err)
 				}

@@ -1,12 +1,9 @@
 package limit_test
 
 import (
-	"cmp"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -225,27 +222,12 @@ func (k *kind) random(seed uint64, faults simulation.GroupFaults) (given int, er
 	return given, nil
 }
 
-// randomSchedules is how many are tried; see SEQPROXY_SCHEDULES in CONTRIBUTING.md.
-func randomSchedules(t *testing.T) uint64 {
-	t.Helper()
-	usual := "5000"
-	if testing.Short() {
-		usual = "1000"
-	}
-	text := cmp.Or(os.Getenv("SEQPROXY_SCHEDULES"), usual)
-	n, err := strconv.ParseUint(text, 10, 32)
-	if err != nil {
-		t.Fatalf("SEQPROXY_SCHEDULES=%s: %v", text, err)
-	}
-	return n
-}
-
 func TestRandomSchedules(t *testing.T) {
 	for i := range kinds {
 		k := &kinds[i]
 		t.Run(k.what, func(t *testing.T) {
 			t.Parallel()
-			given, all := 0, randomSchedules(t)/uint64(len(kinds))
+			given, all := 0, simulation.Schedules(t, 5000, 1000)/uint64(len(kinds))
 			for seed := range all {
 				n, err := k.random(seed, simulation.GroupFaults{})
 				if err != nil {
