@@ -253,7 +253,7 @@ func (a *servers) witness(ctx context.Context, v *server, name string) {
 	}
 	limited, stop := context.WithTimeoutCause(ctx, patience, errPatience)
 	defer stop()
-	eachOther(a.members(), v, func(o *server) {
+	eachOther(a.members(), v, there, func(o *server) {
 		found, err := o.look(limited, name)
 		switch {
 		case err == nil && (found.frozen || found.id < o.seen.Load().max):
@@ -265,12 +265,15 @@ func (a *servers) witness(ctx context.Context, v *server, name string) {
 	})
 }
 
-// eachOther calls f for the members other than v that are not left out, at the same time, and waits
+// there reports whether a member is not left out.
+func there(o *server) bool { return !o.away.Load() }
+
+// eachOther calls f for the members other than v that which chooses, at the same time, and waits
 // for all of them.
-func eachOther(members []*server, v *server, f func(o *server)) {
+func eachOther(members []*server, v *server, which func(o *server) bool, f func(o *server)) {
 	var wg sync.WaitGroup
 	for _, o := range members {
-		if o != v && !o.away.Load() {
+		if o != v && which(o) {
 			wg.Go(func() { f(o) })
 		}
 	}

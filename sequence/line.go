@@ -17,7 +17,8 @@ type line struct {
 
 	nodes *nodes // of a group, where numbers are reserved over it; else nil
 	apart bool   // its node has lost its cluster: this is nothing to keep
-	noted uint64 // what its user has made sure of, and need not again; see stillHome
+	noted uint64 // the plan under which another member has said that this one is in it; see stillHome
+	asked uint64 // the plan under which all of them were asked that
 }
 
 // driven is what the driver's connections can.

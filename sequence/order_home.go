@@ -52,11 +52,13 @@ func isHome(among []*server, h segment.Share, home string) outcome {
 }
 
 // stillHome makes sure, after a reservation of an ORDER sequence on one of several members, that
-// this one was not taken out while it was off: there it obeys the plan before still, and the others
-// may have given higher numbers by then. A member that is reached was frozen for that, which tells.
-// To be off ends every connection; so each of them asks the others once under each plan, until as
-// many have answered as it takes for one to know of a newer one. Where they are away, too, the
-// sequence goes on.
+// this one was not taken out while it was off. There it obeys the plan before still, and the others
+// may have given higher numbers by then. A member that is reached is frozen first, which tells.
+//
+// To be off ends every connection. So each connection asks the others under each plan, until one
+// has answered: no newer plan is decided before all members that stay have accepted it. The first
+// time it asks also those that are left out, since they may be left out for the newer plan. Later
+// it asks only those that are there. Where none is, the sequence goes on.
 func (v *server) stillHome(ctx context.Context, conn *sql.Conn, among []*server, h segment.Share) error {
 	own, err := lineOf(conn)
 	if err != nil {
@@ -73,7 +75,8 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, among []*server,
 	defer stop()
 	var mu sync.Mutex
 	heard, left, leaving := 0, false, false
-	eachOther(among, v, func(o *server) {
+	others := func(o *server) bool { return own.asked != h.Plan || there(o) }
+	eachOther(among, v, others, func(o *server) {
 		is, ok, err := o.membership(limited, o.pool())
 		changing := false
 		if err == nil {
@@ -97,7 +100,8 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, among []*server,
 	case leaving:
 		return outcomeFrozen // this one may be out of it
 	}
-	if heard > 0 { // no newer plan is decided without this one until all others have accepted it
+	own.asked = h.Plan
+	if heard > 0 {
 		own.noted = h.Plan
 	}
 	return ctx.Err()
