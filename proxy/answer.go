@@ -24,9 +24,9 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, a *plan.Acti
 		} else if none {
 			columns := alone.Columns(st, sql, alone.AtExecute, nil, s.likeMariaDB())
 			p.defines(&form, columns)
-			r := protocol.NewResult(s.out, s.packetNum, form)
+			r := protocol.NewResult(s.client.out, s.client.packetNum, form)
 			r.Columns(columns)
-			s.out = r.End()
+			s.client.out = r.End()
 			s.state.LastOwn = state.OwnRows
 			return nil
 		}
@@ -60,7 +60,7 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, a *plan.Acti
 		columns = alone.Columns(st, sql, alone.AtExecute, nil, s.likeMariaDB())
 		p.defines(&form, columns)
 	}
-	r := protocol.NewResult(s.out, s.packetNum, form)
+	r := protocol.NewResult(s.client.out, s.client.packetNum, form)
 	r.Columns(columns)
 	row := make([]any, len(st.Items))
 	for i := range st.Items {
@@ -74,7 +74,7 @@ func (s *session) answerSelect(st *statement.Statement, sql []byte, a *plan.Acti
 		}
 	}
 	r.Row(row...)
-	s.out = r.End()
+	s.client.out = r.End()
 	s.state.LastOwn, s.state.LastID.Rows = state.OwnRows, false
 	if warning != nil {
 		s.state.LastOwn, s.state.LastError = state.OwnTableRows, warning

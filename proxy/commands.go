@@ -94,7 +94,7 @@ func (s *session) failed(err error) error {
 	s.tally.Refused()
 	s.refuse(err)
 	if s.unreached && s.othersDepend() && s.sentBehind() {
-		_ = s.flush() // the session ends either way
+		_ = s.client.flush() // the session ends either way
 		return fmt.Errorf("%w: %w", errSentBehind, err)
 	}
 	return nil

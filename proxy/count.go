@@ -20,7 +20,7 @@ func (s *session) reportLocked(now time.Duration) {
 	if s.cur != nil {
 		at.Shard = s.cur.Shard()
 	}
-	s.tally.TellLocked(now, s.client, at, s.numbers.Patience.TakeWaited(), &s.srv.counters.Overheads)
+	s.tally.TellLocked(now, s.client.Conn, at, s.numbers.Patience.TakeWaited(), &s.srv.counters.Overheads)
 }
 
 // reportEnd tells what the session has done, to the server's totals; Server.mu is held.

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -57,7 +56,7 @@ func (s *session) countRows(sql []byte, a *plan.Action) error {
 // the block was too small, and that a larger one may help: the client has got nothing.
 func (s *session) exchangeCounted(c *backend.Conn, n *keys.Block) (again bool, err error) {
 	s.tally.Sends(c, stats.KindRewrite)
-	if err := s.flush(); err != nil {
+	if err := s.client.flush(); err != nil {
 		return false, err
 	}
 	_, writeErr := c.Write(s.scratch)
@@ -72,13 +71,13 @@ func (s *session) exchangeCounted(c *backend.Conn, n *keys.Block) (again bool, e
 		s.release(c)
 		return err == nil, err
 	}
-	mark := len(s.out)
-	s.out = s.numbers.Answered(s.out, payload, s.packetNum, n, &s.state.LastID, idOfConn(c))
-	s.noteNotice(c, s.out[mark:], true)
+	mark := len(s.client.out)
+	s.client.out = s.numbers.Answered(s.client.out, payload, s.client.packetNum, n, &s.state.LastID, idOfConn(c))
+	s.noteNotice(c, s.client.out[mark:], true)
 	c.Discard(size)
 	s.batch.drop()
 	s.state.LastConn = idOfConn(c)
-	if err := s.flush(); err != nil {
+	if err := s.client.flush(); err != nil {
 		return false, s.abandon(c, err)
 	}
 	switch {
@@ -109,10 +108,10 @@ func (s *session) onlyPacket(c *backend.Conn) (payload []byte, err error) {
 			break
 		}
 		partly = true
-		protocol.PutHeader(b, len(payload), s.packetNum)
-		s.packetNum++
-		if _, err := s.client.Write(b); err != nil {
-			return nil, s.abandon(c, fmt.Errorf("%w: %w", errClientGone, err))
+		protocol.PutHeader(b, len(payload), s.client.packetNum)
+		s.client.packetNum++
+		if err := s.client.write(b); err != nil {
+			return nil, s.abandon(c, err)
 		}
 		c.Discard(len(b))
 	}

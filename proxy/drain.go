@@ -134,7 +134,7 @@ func (s *session) leave() {
 			}
 		}
 		s.refuse(login.ErrShutdown)
-		_ = s.flush() // the session ends either way
+		_ = s.client.flush() // the session ends either way
 		return
 	}
 }

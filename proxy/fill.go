@@ -78,7 +78,7 @@ func (s *session) factsOfTables(at plan.Moment) error {
 
 // tryPrepare has the server prepare a text and forget it. An error is why it would not.
 func (s *session) tryPrepare(c *backend.Conn, sql []byte) error {
-	if err := s.flush(); err != nil {
+	if err := s.client.flush(); err != nil {
 		return err
 	}
 	return s.bounded(c, func() error {
@@ -88,8 +88,8 @@ func (s *session) tryPrepare(c *backend.Conn, sql []byte) error {
 		}
 		a := prepareAnswer{s: s, c: c, p: &prepared{}}
 		err := a.relay()
-		answer := s.out
-		s.out = s.out[:0]
+		answer := s.client.out
+		s.client.out = s.client.out[:0]
 		if err != nil {
 			return err
 		}

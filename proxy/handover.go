@@ -20,7 +20,7 @@ func (s *session) handOver() error {
 	if err != nil {
 		return s.failed(err)
 	}
-	if err := s.flush(); err != nil {
+	if err := s.client.flush(); err != nil {
 		return err
 	}
 	if _, err := c.Write(s.batch.command()); err != nil {
@@ -41,7 +41,7 @@ func (s *session) handOver() error {
 		}
 		return fmt.Errorf("%w: %w", errQuit, errDumpRefused) // the server closes then
 	}
-	if err := s.disarm(); err != nil {
+	if err := s.client.disarm(); err != nil {
 		return err
 	}
 	s.client.FullDuplex()
@@ -49,11 +49,11 @@ func (s *session) handOver() error {
 	ended := make(chan error, 1)
 	go func() {
 		// what the client says: acknowledgements, its end
-		err := copyStream(c.Conn, s.client, func() {})
+		err := copyStream(c.Conn, s.client.Conn, func() {})
 		c.Abort()
 		ended <- err
 	}()
-	err = copyStream(s.client, c.Conn, func() { s.tally.TellLong(s.client, c) })
+	err = copyStream(s.client.Conn, c.Conn, func() { s.tally.TellLong(s.client.Conn, c) })
 	s.client.Abort()
 	<-ended
 	_ = s.abandon(c, errClientGone) // the server may wait for what there is to send, and not notice

@@ -78,7 +78,7 @@ func (s *session) table(t *protocol.Table, p *prepared) error {
 		s.state.LastOwn = state.OwnRows
 	}
 	s.warn(&form, t.Warning)
-	s.out = t.Append(s.out, s.packetNum, form)
+	s.client.out = t.Append(s.client.out, s.client.packetNum, form)
 	return nil
 }
 
@@ -156,6 +156,6 @@ func (s *session) statistics() error {
 	}
 	up := time.Since(stats.Since).Seconds()
 	text := fmt.Sprintf("Uptime: %.0f  Threads: %d  Questions: %d  Queries per second avg: %.3f", up, s.srv.Sessions(), statements, float64(statements)/max(up, 1))
-	s.out, _ = protocol.AppendPacket(s.out, []byte(text), s.packetNum)
+	s.client.out, _ = protocol.AppendPacket(s.client.out, []byte(text), s.client.packetNum)
 	return nil
 }

@@ -84,7 +84,7 @@ func (s *session) killSelf(k kill.Wish) error {
 	if s.routes.Default() == nil {
 		if !k.Query {
 			s.refuse(keys.ErrInterrupted)
-			_ = s.flush() // the session ends either way
+			_ = s.client.flush() // the session ends either way
 			return errKilled
 		}
 		return keys.ErrInterrupted

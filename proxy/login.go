@@ -51,7 +51,7 @@ func (s *session) identify(attempt *protocol.Attempt) error {
 	if err != nil {
 		return loginEnd(err)
 	}
-	s.packetNum = s.client.PacketNum()
+	s.client.packetNum = s.client.PacketNum()
 	s.numbers.As(s.login.Account.Rights, s.login.Account.Admin)
 	if c != nil {
 		s.current(c)
@@ -66,14 +66,8 @@ func (o *outside) introduce(known bool) {
 	o.mu.Unlock()
 }
 
-// SetDeadline bounds, or with the zero time no longer bounds, what the client may take.
-func (s *session) SetDeadline(t time.Time) error {
-	s.idle.alarm = time.Time{}
-	if err := s.client.SetReadDeadline(t); err != nil {
-		return fmt.Errorf("%w: %w", errClientGone, err)
-	}
-	return nil
-}
+// SetDeadline bounds, or with the zero time no longer bounds, what a client that logs in may take.
+func (s *session) SetDeadline(t time.Time) error { return s.client.until(t) }
 
 // prolongLogin gives a client that is logging in the whole time again, of which a pause has
 // used some.
@@ -81,7 +75,7 @@ func (s *session) prolongLogin() error {
 	if s.introduced { // nothing more is expected of it
 		return nil
 	}
-	return s.SetDeadline(time.Now().Add(s.set.LoginTimeout))
+	return s.client.until(time.Now().Add(s.set.LoginTimeout))
 }
 
 // EnterDefault has the login wait while the default shard is paused. The routes are those of
@@ -121,12 +115,12 @@ func (s *session) begin() error {
 		if proof != "" {
 			ok = protocol.WithText(ok, proof)
 		}
-		s.out, _ = protocol.AppendPacket(s.out, ok, s.packetNum)
+		s.client.out, _ = protocol.AppendPacket(s.client.out, ok, s.client.packetNum)
 		c.LoginOK = nil
 	} else {
 		s.reply(protocol.OK{Info: proof})
 	}
-	if err := s.flush(); err != nil {
+	if err := s.client.flush(); err != nil {
 		return err
 	}
 	if !s.login.Changed {
@@ -135,7 +129,7 @@ func (s *session) begin() error {
 		}
 	}
 	// if that was Shutdown's, the session sees before it waits that it has to leave
-	return s.SetDeadline(time.Time{})
+	return s.client.until(time.Time{})
 }
 
 // expectsState says whether the client expects of the login's OK what only the server
@@ -156,16 +150,16 @@ func (s *session) expectsState() bool {
 // in place of its greeting (1040, 1129, 1130) has no SQLSTATE and goes on without one:
 // clients then make of it what they make of it direct. Nor has any error to an old client.
 func (s *session) RefuseLogin(err error) {
-	s.packetNum = s.client.PacketNum()
+	s.client.packetNum = s.client.PacketNum()
 	var told *protocol.ServerError
 	switch {
 	case s.login.Old:
 		e := forClient(err)
-		s.out = protocol.AppendERR(s.out, s.packetNum, e.Code, "", e.Message)
+		s.client.out = protocol.AppendERR(s.client.out, s.client.packetNum, e.Code, "", e.Message)
 	case errors.As(err, &told) && told.State == "":
-		s.out = protocol.AppendERR(s.out, s.packetNum, told.Code, "", told.Message)
+		s.client.out = protocol.AppendERR(s.client.out, s.client.packetNum, told.Code, "", told.Message)
 	default:
 		s.refuse(err)
 	}
-	_ = s.flush() // the session ends either way
+	_ = s.client.flush() // the session ends either way
 }

@@ -22,7 +22,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 	s.beginCommand()
 	s.scan = nil
 	s.batch.number(b, 0)
-	s.packetNum = b[3] + 1
+	s.client.packetNum = b[3] + 1
 	cmd := protocol.Command(b[protocol.HeaderSize])
 	var c *backend.Conn
 	var executed *prepared

@@ -146,7 +146,7 @@ func (s *session) renewLooking(c *backend.Conn, p *prepared) (refused bool, err 
 	if err != nil || a.refused {
 		return a.refused, err
 	}
-	s.out = s.out[:0]
+	s.client.out = s.client.out[:0]
 	if err := s.closeOn(c, p.backendID); err != nil {
 		return false, err
 	}

@@ -99,7 +99,7 @@ var errSlowClient = errors.New("client sends a statement too slowly while others
 
 // takeIn takes in the rest of a large command, size bytes of payload. The beginning is buffered.
 func (s *session) takeIn(size int) error {
-	if err := s.disarm(); err != nil {
+	if err := s.client.disarm(); err != nil {
 		return err
 	}
 	if err := s.takeShare(size); err != nil {
@@ -113,13 +113,13 @@ func (s *session) takeIn(size int) error {
 		switch {
 		case err == nil:
 			s.tally.Begins(stats.Clock())
-			return s.SetDeadline(time.Time{})
+			return s.client.until(time.Time{})
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return err
 		case s.share.of.waiting.Load() > 0 && len(s.client.Buffered())-before < receiveLeast:
-			s.packetNum = 0
+			s.client.packetNum = 0
 			s.refuse(protocol.Errorf(mysql.ER_NET_READ_INTERRUPTED, "08S01", "Got timeout reading communication packets"))
-			_ = s.flush() // the session ends either way
+			_ = s.client.flush() // the session ends either way
 			return errSlowClient
 		}
 	}
@@ -127,11 +127,11 @@ func (s *session) takeIn(size int) error {
 
 // receive reads until so many bytes are buffered, or for a time.
 func (s *session) receive(whole int, within time.Duration) error {
-	if err := s.SetDeadline(time.Now().Add(within)); err != nil {
+	if err := s.client.until(time.Now().Add(within)); err != nil {
 		return err
 	}
 	for len(s.client.Buffered()) < whole {
-		if err := s.fillClient(); err != nil {
+		if err := s.client.fill(); err != nil {
 			return err
 		}
 	}

@@ -55,7 +55,7 @@ func (s *session) enterBoth(a, b *backend.Shard) error {
 // awaitResume waits until a shard is not paused any more. It ends with the session, by
 // KILL QUERY, by a shutdown, and after Options.PauseTimeout.
 func (s *session) awaitResume(shard *backend.Shard) (err error) {
-	if err := s.flush(); err != nil { // the answers of our own to what came before
+	if err := s.client.flush(); err != nil { // the answers of our own to what came before
 		return err
 	}
 	s.login.Leave() // others need not wait for it

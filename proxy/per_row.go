@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"strconv"
 	"time"
@@ -36,7 +35,7 @@ func (s *session) sendRows(c *backend.Conn, r *keys.Rows, binary bool) error {
 // are those of an execution.
 func (s *session) exchangeRows(c *backend.Conn, command []byte, r *keys.Rows, binary bool) error {
 	s.tally.Sends(c, stats.KindRewrite)
-	if err := s.flush(); err != nil {
+	if err := s.client.flush(); err != nil {
 		return err
 	}
 	_, writeErr := c.Write(command)
@@ -79,7 +78,7 @@ func (x *rowExchange) relay() error {
 		case protocol.Done:
 			return x.ended()
 		case protocol.NeedMore:
-			s.tally.TellLong(s.client, c)
+			s.tally.TellLong(s.client.Conn, c)
 			if err := s.tally.Fill(c); err != nil {
 				return s.lost(c, err, partly)
 			}
@@ -99,10 +98,7 @@ func (x *rowExchange) pass(b []byte) error {
 	if len(b) == 0 {
 		return nil
 	}
-	if _, err := x.s.client.Write(b); err != nil {
-		return fmt.Errorf("%w: %w", errClientGone, err)
-	}
-	return nil
+	return x.s.client.write(b)
 }
 
 // ended takes note of what the statement has left.
@@ -130,9 +126,9 @@ func (x *rowExchange) refuse(cause error) error {
 	if errors.Is(cause, errClientGone) || errors.Is(cause, errBackendGone) || errors.Is(cause, errShutdown) || errors.Is(cause, errKilled) {
 		return s.abandon(c, cause)
 	}
-	s.packetNum = x.f.PacketNum()
+	s.client.packetNum = x.f.PacketNum()
 	s.refuse(cause)
-	if err := s.flush(); err != nil {
+	if err := s.client.flush(); err != nil {
 		return s.abandon(c, err)
 	}
 	killed, err := x.swallow()

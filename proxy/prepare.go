@@ -135,12 +135,12 @@ func (s *session) prepareLocal(sql []byte, columns []protocol.Column, n int) err
 		return err
 	}
 	// What the last statement left stays, as a server leaves it at a PREPARE.
-	s.out = protocol.AppendPrepareOK(s.out, s.packetNum, form, p.id, len(columns), p.Params)
+	s.client.out = protocol.AppendPrepareOK(s.client.out, s.client.packetNum, form, p.id, len(columns), p.Params)
 	if len(columns) > 0 {
-		r := protocol.NewResult(s.out, s.packetNum+1, form)
+		r := protocol.NewResult(s.client.out, s.client.packetNum+1, form)
 		r.Definitions(alone.Params(p.Params, s.likeMariaDB()))
 		r.Definitions(columns)
-		s.out = r.Bytes()
+		s.client.out = r.Bytes()
 	}
 	return nil
 }
@@ -170,21 +170,21 @@ func (s *session) prepareOn(c *backend.Conn, p *prepared, text []byte) error {
 		return nil
 	}
 	if err := s.prepared.add(p); err != nil {
-		s.out = s.out[:0]
+		s.client.out = s.client.out[:0]
 		if closeErr := s.closeOn(c, p.backendID); closeErr != nil {
 			return closeErr
 		}
 		return err
 	}
-	binary.LittleEndian.PutUint32(s.out[a.idAt:], p.id)
+	binary.LittleEndian.PutUint32(s.client.out[a.idAt:], p.id)
 	c.Release()
 	return nil
 }
 
 // askToPrepare has c prepare text as p. The answer for the client is in s.out, with nothing else.
 func (s *session) askToPrepare(c *backend.Conn, p *prepared, text []byte) (prepareAnswer, error) {
-	a := prepareAnswer{s: s, c: c, p: p, num: s.packetNum}
-	if err := s.flush(); err != nil {
+	a := prepareAnswer{s: s, c: c, p: p, num: s.client.packetNum}
+	if err := s.client.flush(); err != nil {
 		return a, err
 	}
 	s.scratch = append(s.scratch[:0], 0, 0, 0, 0, byte(protocol.ComStmtPrepare))
@@ -198,11 +198,11 @@ func (s *session) askToPrepare(c *backend.Conn, p *prepared, text []byte) (prepa
 	err := a.relay()
 	s.tally.Waited(begun)
 	if err != nil {
-		s.out = s.out[:0] // nothing of it was sent
+		s.client.out = s.client.out[:0] // nothing of it was sent
 		return a, s.lost(c, err, false)
 	}
 	if writeErr != nil { // a server that closes has said why before
-		if err := s.flush(); err != nil {
+		if err := s.client.flush(); err != nil {
 			return a, err
 		}
 		return a, s.lost(c, writeErr, true)
@@ -253,7 +253,7 @@ func (a *prepareAnswer) relay() error {
 	a.p.Params = a.p.ClientParams(total)
 	a.p.Place(total)
 	binary.LittleEndian.PutUint16(b[7:], uint16(a.p.Params))
-	a.idAt = len(a.s.out) + protocol.HeaderSize + 1
+	a.idAt = len(a.s.client.out) + protocol.HeaderSize + 1
 	a.pass(b)
 	for shown := range a.p.Shown(total) {
 		if !defined {
@@ -307,5 +307,5 @@ func (a *prepareAnswer) terminator(n, shown int) error {
 }
 
 func (a *prepareAnswer) pass(payload []byte) {
-	a.s.out, a.num = protocol.AppendPacket(a.s.out, payload, a.num)
+	a.s.client.out, a.num = protocol.AppendPacket(a.s.client.out, payload, a.num)
 }

@@ -326,7 +326,7 @@ func (s *session) administerHere(st *statement.Statement, p *prepared) error {
 		s.afterAnswer = nil
 		defer after()
 		if err == nil {
-			err = s.flush()
+			err = s.client.flush()
 		}
 	}
 	return err

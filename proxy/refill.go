@@ -33,7 +33,7 @@ func (s *session) sendFilled(c *backend.Conn, f *plan.Filling) (remedy, error) {
 	if f == nil || f.Several {
 		return noRemedy, s.sendScratch(c)
 	}
-	if err := s.flush(); err != nil {
+	if err := s.client.flush(); err != nil {
 		return noRemedy, err
 	}
 	if f.Fills() {

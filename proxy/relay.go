@@ -3,7 +3,6 @@ package proxy
 import (
 	"errors"
 	"fmt"
-	"io"
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
@@ -37,14 +36,14 @@ func (s *session) answerInOrder(handle func() error) error {
 	if s.batch.size == 0 || s.state.InTransaction() || !s.state.Status.Has(protocol.Autocommit) || s.batch.full() {
 		return s.answerAlone(handle)
 	}
-	mark := len(s.out)
+	mark := len(s.client.out)
 	err := handle()
 	_ = s.numbers.Notice()
 	if err = s.failed(err); err != nil {
 		return err
 	}
-	s.batch.addOurs(s.out[mark:])
-	s.out = s.out[:mark]
+	s.batch.addOurs(s.client.out[mark:])
+	s.client.out = s.client.out[:mark]
 	return nil
 }
 
@@ -53,7 +52,7 @@ func (s *session) settle() error {
 	if s.batch.size == 0 {
 		return nil
 	}
-	if err := s.flush(); err != nil {
+	if err := s.client.flush(); err != nil {
 		return err
 	}
 	c := s.batch.conn
@@ -72,7 +71,7 @@ func (s *session) settle() error {
 // exchange sends a command of the proxy's making and relays its answer.
 func (s *session) exchange(c *backend.Conn, command []byte, answer protocol.Shape) error {
 	s.tally.Sends(c, stats.KindRewrite)
-	if err := s.flush(); err != nil {
+	if err := s.client.flush(); err != nil {
 		return err
 	}
 	_, writeErr := c.Write(command)
@@ -99,10 +98,10 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 		e := &answers[i]
 		if e.ours > 0 { // behind what came before it, to be written with that
 			s.state.LastID.Rows = false // those before it
-			s.out = append(s.out, c.Buffered()[:accepted]...)
+			s.client.out = append(s.client.out, c.Buffered()[:accepted]...)
 			c.Discard(accepted)
 			accepted = 0
-			s.out = append(s.out, ready[:e.ours]...)
+			s.client.out = append(s.client.out, ready[:e.ours]...)
 			ready = ready[e.ours:]
 			continue
 		}
@@ -134,13 +133,13 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 				}
 				break
 			}
-			if err := s.pass(c, accepted); err != nil {
+			if err := s.client.pass(c, accepted); err != nil {
 				return s.abandon(c, err)
 			}
 			accepted = 0
 			switch ev {
 			case protocol.NeedMore:
-				s.tally.TellLong(s.client, c)
+				s.tally.TellLong(s.client.Conn, c)
 				awaited = true
 				if err := s.tally.Fill(c); err != nil {
 					return s.lost(c, err, partly)
@@ -158,33 +157,13 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 			}
 		}
 	}
-	if err := s.pass(c, accepted); err != nil {
+	if err := s.client.pass(c, accepted); err != nil {
 		return err
 	}
 	if len(c.Buffered()) > 0 { // it would be taken for the answer to the next command
 		return s.lost(c, errors.New("the server said something that nobody asked for"), true)
 	}
 	s.release(c)
-	return nil
-}
-
-// pass writes the first n bytes of what c has buffered to the client, behind what
-// waits for it.
-func (s *session) pass(c *backend.Conn, n int) error {
-	if n == 0 && len(s.out) == 0 {
-		return nil
-	}
-	b := c.Buffered()[:n]
-	if len(s.out) > 0 {
-		s.out = append(s.out, b...)
-		c.Discard(n)
-		return s.flush()
-	}
-	_, err := s.client.Write(b)
-	c.Discard(n)
-	if err != nil {
-		return fmt.Errorf("%w: %w", errClientGone, err)
-	}
 	return nil
 }
 
@@ -206,7 +185,7 @@ func (s *session) lost(c *backend.Conn, cause error, midAnswer bool) error {
 	}
 	err := fmt.Errorf("%w: shard %s, node %s: %w", errBackendGone, c.Shard().Name(), c.Node(), cause)
 	if !midAnswer {
-		_ = s.flush() // answers to commands before; the session ends either way
+		_ = s.client.flush() // answers to commands before; the session ends either way
 	}
 	return err
 }
@@ -223,7 +202,7 @@ func (s *session) abandon(c *backend.Conn, err error) error {
 // sendFile passes on the packets of LOAD DATA LOCAL from the client, up to and
 // with the empty one that ends them.
 func (s *session) sendFile(c *backend.Conn) error {
-	if err := s.disarm(); err != nil {
+	if err := s.client.disarm(); err != nil {
 		return err
 	}
 	var writeErr error
@@ -267,7 +246,7 @@ func (s *session) sendFile(c *backend.Conn) error {
 			continued = sent == protocol.MaxFragment
 			continue
 		}
-		if err := s.fillClient(); err != nil {
+		if err := s.client.fill(); err != nil {
 			return err
 		}
 	}
@@ -278,13 +257,13 @@ func (s *session) sendFile(c *backend.Conn) error {
 // payload's length. Once a write failed the rest is only taken in: the server's
 // answer tells why.
 func (s *session) passPacket(c *backend.Conn, writeErr *error) (size int, err error) {
-	if err := s.disarm(); err != nil {
+	if err := s.client.disarm(); err != nil {
 		return 0, err
 	}
 	defer s.tally.Waited(s.tally.Waits()) // for the client
 	header := s.client.Buffered()
 	size = protocol.PayloadLen(header)
-	s.packetNum = header[protocol.HeaderSize-1] + 1
+	s.client.packetNum = header[protocol.HeaderSize-1] + 1
 	left := protocol.HeaderSize + size
 	for {
 		b := s.client.Buffered()
@@ -302,7 +281,7 @@ func (s *session) passPacket(c *backend.Conn, writeErr *error) (size int, err er
 		if left == 0 {
 			return size, nil
 		}
-		if err := s.fillClient(); err != nil {
+		if err := s.client.fill(); err != nil {
 			return size, err
 		}
 	}
@@ -311,7 +290,7 @@ func (s *session) passPacket(c *backend.Conn, writeErr *error) (size int, err er
 // passCommand passes on a command that is not held whole, all its packets, and
 // relays the answer. The command's first bytes are buffered, nothing is in flight.
 func (s *session) passCommand(c *backend.Conn, shape protocol.Shape) error {
-	if err := s.flush(); err != nil {
+	if err := s.client.flush(); err != nil {
 		return err
 	}
 	var writeErr error
@@ -322,7 +301,7 @@ func (s *session) passCommand(c *backend.Conn, shape protocol.Shape) error {
 	}
 	if errors.Is(writeErr, errSecondStatement) {
 		s.refuse(s.set.errLongUnread())
-		_ = s.flush() // the session ends either way
+		_ = s.client.flush() // the session ends either way
 		return errSecondStatement
 	}
 	if shape == protocol.ShapeNone {
@@ -345,49 +324,14 @@ func (s *session) passPackets(c *backend.Conn, writeErr *error) error {
 			return err
 		}
 		for len(s.client.Buffered()) < protocol.HeaderSize {
-			if err := s.fillClient(); err != nil {
+			if err := s.client.fill(); err != nil {
 				return err
 			}
 		}
-		s.batch.number(s.client.Buffered(), s.packetNum)
-		if s.client.Buffered()[3] != s.packetNum {
-			return s.outOfOrder(s.packetNum)
+		s.batch.number(s.client.Buffered(), s.client.packetNum)
+		if s.client.Buffered()[3] != s.client.packetNum {
+			return s.outOfOrder(s.client.packetNum)
 		}
 		s.scanFrom = protocol.HeaderSize
 	}
 }
-
-// fillClient waits for more of the client's bytes.
-func (s *session) fillClient() error {
-	switch err := s.client.Fill(); {
-	case err == nil:
-		return nil
-	case errors.Is(err, io.EOF):
-		return errClientGone
-	case errors.Is(err, protocol.ErrFrameOrder): // of which alone the servers tell
-		s.refuse(errOutOfOrder)
-		_ = s.flush() // the session ends either way
-		fallthrough
-	default:
-		return fmt.Errorf("%w: %w", errClientGone, err)
-	}
-}
-
-// flush writes the answers of our own that wait.
-func (s *session) flush() error {
-	if len(s.out) == 0 {
-		return nil
-	}
-	_, err := s.client.Write(s.out)
-	if cap(s.out) > maxKept {
-		s.out = nil
-	}
-	s.out = s.out[:0]
-	if err != nil {
-		return fmt.Errorf("%w: %w", errClientGone, err)
-	}
-	return nil
-}
-
-// maxKept is how large a buffer of our own is kept between commands.
-const maxKept = 1 << 10

@@ -71,16 +71,16 @@ func (s *session) changeUser(payload []byte) error {
 	if err := s.settle(); err != nil {
 		return err
 	}
-	if err := s.flush(); err != nil {
+	if err := s.client.flush(); err != nil {
 		return err
 	}
 	// The dialogue reads packets from the same buffer: the command must be out of it.
 	command := append([]byte(nil), payload...)
 	s.batch.drop()
-	if err := s.SetDeadline(time.Now().Add(s.set.LoginTimeout)); err != nil {
+	if err := s.client.until(time.Now().Add(s.set.LoginTimeout)); err != nil {
 		return err
 	}
-	s.client.SetPacketNum(s.packetNum)
+	s.client.SetPacketNum(s.client.packetNum)
 	s.set = s.srv.settings.Load()
 	s.numbers.From(s.set.Sequences, s.set.Sequences)
 	defer s.login.End()

@@ -282,14 +282,14 @@ func (s *Server) Accepting() bool { return s.serving.Load() && !s.closed.Load() 
 // start runs a client's session in a goroutine of its own, or refuses it.
 func (s *Server) start(ctx context.Context, nc net.Conn, atAdmin bool) {
 	set := s.settings.Load()
-	client, err := protocol.NewConn(nc, set.WriteTimeout, clientAhead)
+	conn, err := protocol.NewConn(nc, set.WriteTimeout, clientAhead)
 	if err != nil {
 		s.counters.Ends[stats.EndError].Add(1)
 		s.log.Error("client connection unusable", logfield.Err(err))
 		return
 	}
-	sess := &session{srv: s, set: set, client: client, batch: batch{client: client}}
-	sess.login = login.New(sess, client, &s.login, atAdmin)
+	sess := &session{srv: s, set: set, client: client{Conn: conn}, batch: batch{client: conn}}
+	sess.login = login.New(sess, conn, &s.login, atAdmin)
 	sess.routes = set.routesFor(atAdmin)
 	sess.ctx, sess.cancel = context.WithCancel(ctx)
 	sess.numbers.For(sess.ctx, sess)
@@ -299,14 +299,14 @@ func (s *Server) start(ctx context.Context, nc net.Conn, atAdmin bool) {
 	sess.tally = stats.NewTally(&sess.mu, sess.connected)
 	if !s.register(sess) {
 		s.countRefused(atAdmin)
-		_ = client.SetDeadline(time.Now().Add(time.Second))
+		_ = conn.SetDeadline(time.Now().Add(time.Second))
 		if s.closedTo(atAdmin) {
-			_ = login.RefuseShutdown(client)
+			_ = login.RefuseShutdown(conn)
 		} else {
-			_ = protocol.RefuseConnection(client, mysql.ER_CON_COUNT_ERROR, "Too many connections")
+			_ = protocol.RefuseConnection(conn, mysql.ER_CON_COUNT_ERROR, "Too many connections")
 		}
 		sess.cancel()
-		client.Close()
+		conn.Close()
 		return
 	}
 	select {

@@ -37,7 +37,7 @@ type session struct {
 	cancel    context.CancelFunc
 	doom      kill.Doom // why the session is being ended from outside
 
-	client  *protocol.Conn
+	client  client
 	login   login.Login
 	state   state.State
 	numbers keys.Taker // of sequences
@@ -56,7 +56,6 @@ type session struct {
 	planner *plan.Planner // nil if nothing was ever planned
 	share   memoryShare   // for the command that is parsed, if it is a large one
 	batch   batch         // of commands
-	out     []byte        // answers of our own, not yet written
 	scratch []byte        // a command of our making
 }
 
@@ -97,7 +96,6 @@ type outside struct {
 
 // handling is what is of the command that a session handles.
 type handling struct {
-	packetNum  uint8               // of the answer to it
 	stmt       statement.Statement // its text
 	attributes []byte              // before the text, with QueryAttributes; in the client's buffer
 	// an insert id in the answer is to be expected, see plan.ExplainsID
@@ -185,8 +183,8 @@ func (s *session) commands() error {
 			s.trim()
 			s.giveShare()
 		}
-		if len(s.out) > maxWaiting {
-			if err := s.flush(); err != nil {
+		if len(s.client.out) > maxWaiting {
+			if err := s.client.flush(); err != nil {
 				return err
 			}
 		}
@@ -197,7 +195,7 @@ func (s *session) commands() error {
 func (s *session) nextCommand() (payload []byte, ok bool, err error) {
 	payload, ok, err = s.batch.next()
 	if ok {
-		s.packetNum = 1
+		s.client.packetNum = 1
 	}
 	return payload, ok, err
 }
@@ -208,16 +206,16 @@ func (s *session) outOfOrder(num uint8) error {
 	if err := s.settle(); err != nil {
 		return err
 	}
-	s.packetNum = num
+	s.client.packetNum = num
 	s.refuse(errOutOfOrder)
-	_ = s.flush() // the session ends either way
+	_ = s.client.flush() // the session ends either way
 	return errPacketOrder
 }
 
 // await waits until more of the client's bytes are there. A command too long to
 // be held is handled on the way.
 func (s *session) await() error {
-	if err := s.flush(); err != nil {
+	if err := s.client.flush(); err != nil {
 		return err
 	}
 	if s.leaves() {
@@ -245,7 +243,7 @@ func (s *session) await() error {
 	s.tally.Settle(&s.srv.mu, &s.srv.totals)
 	look, err := s.rest(now)
 	if err == nil && !look {
-		err = s.fillClient()
+		err = s.client.fill()
 		if err != nil && s.leaves() {
 			return errShutdown
 		}
@@ -291,13 +289,13 @@ func (s *session) work(err error) (look bool, _ error) {
 	case !s.Drains() && !s.backendClosed:
 		return false, err
 	case err == nil:
-		return false, s.SetDeadline(time.Time{})
+		return false, s.client.until(time.Time{})
 	case s.leaves() || !errors.Is(err, os.ErrDeadlineExceeded):
 		return false, err
 	}
 	look = s.backendClosed
 	s.backendClosed, s.idle.woken = false, true
-	return look, s.SetDeadline(time.Time{})
+	return look, s.client.until(time.Time{})
 }
 
 // trim gives up what an unusually large command left behind, before a wait.
@@ -314,19 +312,18 @@ func (s *session) trim() {
 // reply answers the command being handled with OK.
 func (s *session) reply(ok protocol.OK) {
 	ok.Status = s.state.Status
-	s.out = protocol.AppendOK(s.out, s.packetNum, ok)
+	s.client.out = protocol.AppendOK(s.client.out, s.client.packetNum, ok)
 }
 
 // refuse answers the command being handled with an error.
 func (s *session) refuse(err error) {
-	e := forClient(err)
+	e := s.client.fail(err)
 	if _, ok := hidden(err); ok {
 		s.log().Info("client told of no number", logfield.Code(e.Code), logfield.Err(err))
 	}
 	s.state.LastOwn = state.OwnError
 	s.state.LastError = e
 	s.slow.code = e.Code
-	s.out = protocol.AppendERR(s.out, s.packetNum, e.Code, e.State, e.Message)
 }
 
 // Cut ends the session from outside: everything it may wait for fails.

@@ -44,7 +44,7 @@ func (s *session) ticketText(t *ticket.Ticket, sql []byte) (handled bool, err er
 		return true, nil
 	}
 	s.answerTicket(&answer, protocol.MoreResults)
-	s.packetNum++
+	s.client.packetNum++
 	return true, s.answerSelect(&then, rest, plan.Nothing(&then), nil)
 }
 
@@ -148,7 +148,7 @@ func (s *session) answerTicket(a *ticket.Answer, more protocol.Status) {
 		s.state.LastID.Told(a.ID)
 	}
 	s.state.LastOwn, s.state.LastChanged = state.OwnChange, a.Affected
-	s.out = protocol.AppendOK(s.out, s.packetNum, protocol.OK{
+	s.client.out = protocol.AppendOK(s.client.out, s.client.packetNum, protocol.OK{
 		AffectedRows: a.Affected, InsertID: a.ID, Status: s.state.Status | more, Info: a.Info,
 	})
 }

@@ -39,15 +39,15 @@ func (s *session) prepareTicket(sql []byte, t *ticket.Ticket) error {
 	if err := s.prepared.add(p); err != nil {
 		return err
 	}
-	s.out = protocol.AppendPrepareOK(s.out, s.packetNum, form, p.id, 0, p.Params)
+	s.client.out = protocol.AppendPrepareOK(s.client.out, s.client.packetNum, form, p.id, 0, p.Params)
 	if p.Params > 0 {
-		r := protocol.NewResult(s.out, s.packetNum+1, form)
+		r := protocol.NewResult(s.client.out, s.client.packetNum+1, form)
 		columns := make([]protocol.Column, p.Params)
 		for i := range columns {
 			columns[i] = protocol.Column{Name: "?", Charset: alone.BinaryCharset, Type: mysql.MYSQL_TYPE_VAR_STRING, Flags: alone.Binary}
 		}
 		r.Definitions(columns)
-		s.out = r.Bytes()
+		s.client.out = r.Bytes()
 	}
 	return nil
 }

@@ -53,10 +53,10 @@ func (s *session) sentBehind() bool {
 	if s.batch.more() {
 		return true
 	}
-	if s.SetDeadline(time.Now().Add(lastCommand)) != nil {
+	if s.client.until(time.Now().Add(lastCommand)) != nil {
 		return false // it has ended, as is seen soon
 	}
 	_ = s.client.Fill() // likewise
-	_ = s.SetDeadline(time.Time{})
+	_ = s.client.until(time.Time{})
 	return s.batch.more()
 }

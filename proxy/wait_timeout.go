@@ -25,9 +25,6 @@ type idleness struct {
 	// since is when the client's last round ended that the current shard's server saw
 	// nothing of.
 	since time.Time
-	// alarm is what the client's read deadline is set to; zero: to none. It is not moved
-	// with every round: when it goes off, it is looked whether time is up.
-	alarm time.Time
 	// woken: the wait that ended brought no command.
 	woken bool
 }
@@ -66,15 +63,15 @@ func (s *session) rested(at time.Duration) error {
 	}
 	s.idle.since = now
 	// An alarm that is set is early enough, unless wait_timeout may have become shorter.
-	if s.cur != nil || !s.idle.alarm.IsZero() && s.state.WaitTimeout == 0 {
+	if s.cur != nil || !s.client.alarm.IsZero() && s.state.WaitTimeout == 0 {
 		return nil
 	}
 	due := now.Add(s.clientTimeout())
-	if s.idle.alarm.IsZero() || due.Before(s.idle.alarm) {
-		if err := s.SetDeadline(due); err != nil {
+	if s.client.alarm.IsZero() || due.Before(s.client.alarm) {
+		if err := s.client.until(due); err != nil {
 			return err
 		}
-		s.idle.alarm = due
+		s.client.alarm = due
 	}
 	return nil
 }
@@ -107,9 +104,9 @@ func (s *session) keep(c *backend.Conn, now time.Time) error {
 		s.forget(c)
 		return nil
 	case refused: // its last words
-		s.packetNum = 0
+		s.client.packetNum = 0
 		s.refuse(told)
-		_ = s.flush() // the session ends either way
+		_ = s.client.flush() // the session ends either way
 	}
 	return s.followBackend(c)
 }
@@ -164,33 +161,25 @@ func (s *session) timeoutAt(hello *backend.Hello) time.Duration {
 // awoken says what an end of the wait for the client means that the alarm may have
 // brought: err if it was something else, errIdle if the time is up.
 func (s *session) awoken(err error) error {
-	if s.idle.alarm.IsZero() || !errors.Is(err, os.ErrDeadlineExceeded) {
+	if s.client.alarm.IsZero() || !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
 	}
 	s.idle.woken = true
-	if err := s.SetDeadline(time.Time{}); err != nil || s.cur != nil {
+	if err := s.client.until(time.Time{}); err != nil || s.cur != nil {
 		return err
 	}
 	timeout := s.clientTimeout()
 	due := s.idle.since.Add(timeout)
 	if time.Now().Before(due) {
-		err := s.SetDeadline(due)
-		s.idle.alarm = due
+		err := s.client.until(due)
+		s.client.alarm = due
 		return err
 	}
 	if s.login.LikeMySQL {
-		s.packetNum = 0
+		s.client.packetNum = 0
 		s.refuse(protocol.Errorf(erClientInteractionTimeout, "HY000", "The client was disconnected by the server because of inactivity. "+
 			"See wait_timeout and interactive_timeout for configuring this behavior."))
-		_ = s.flush() // the session ends either way
+		_ = s.client.flush() // the session ends either way
 	}
 	return fmt.Errorf("%w of %s", errIdle, timeout)
-}
-
-// disarm takes the alarm back before a read that it must not end.
-func (s *session) disarm() error {
-	if s.idle.alarm.IsZero() {
-		return nil
-	}
-	return s.SetDeadline(time.Time{})
 }

@@ -22,7 +22,7 @@ func (s *session) WatchedBy(on *kill.Watcher) {
 	defer s.mu.Unlock()
 	s.watcher = on
 	// What fails here was closed a moment ago.
-	_ = on.Add(s.client, kill.ClientToken(s.serial))
+	_ = on.Add(s.client.Conn, kill.ClientToken(s.serial))
 	for _, c := range s.conns {
 		s.watchLocked(c)
 	}
@@ -39,7 +39,7 @@ func (s *session) watchLocked(c *backend.Conn) {
 // ClientHungUp ends the session, from outside, if its client has hung up: what it waits for
 // fails, and a statement that is being answered is ended on its server.
 func (s *session) ClientHungUp() {
-	if kill.HungUp(s.client) {
+	if kill.HungUp(s.client.Conn) {
 		s.doom.Set(kill.Vanished)
 		s.Cut()
 	}
