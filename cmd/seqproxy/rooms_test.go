@@ -35,7 +35,7 @@ type floor struct {
 var floors = []floor{
 	{"proxy.session", []string{
 		"proxy/alone", "proxy/keys", "proxy/kill", "proxy/login", "proxy/params", "proxy/plan", "proxy/shown", "proxy/state", "proxy/stats", "proxy/ticket",
-		"proxy.batch", "proxy.way", "proxy.outside", "proxy.handling", "proxy.idleness", "proxy.slow", "proxy.memoryShare",
+		"proxy.client", "proxy.batch", "proxy.way", "proxy.outside", "proxy.handling", "proxy.idleness", "proxy.slow", "proxy.memoryShare",
 		"proxy.preparedSet", "proxy.prepared", "proxy.settings", "proxy.bindings",
 	}},
 	{"proxy.Server", []string{"proxy/keys", "proxy/kill", "proxy/login", "proxy/stats", "proxy.settings", "proxy.statementMemory", "proxy.columnCache"}},
