@@ -14,8 +14,8 @@ import (
 	"seqproxy/protocol"
 )
 
-// Lookers are the accounts of the configuration that can look at what is on a shard's servers;
-// there may be none.
+// Lookers returns the configured accounts that may look at the tables on a shard's servers. The
+// list may be empty.
 func (r *Routes) Lookers(shard *Shard) (accounts []Credentials) {
 	access := shard.access.Load()
 	if access.creds != nil {
@@ -29,25 +29,25 @@ func (r *Routes) Lookers(shard *Shard) (accounts []Credentials) {
 	return accounts
 }
 
-// Column is a column of a table; without a schema, of every table of that name.
+// Column is a column of a table. An empty Schema means every table of that name.
 type Column struct{ Schema, Table, Column string }
 
-// AutoIncrement is a table whose server numbers one of the given columns itself.
+// AutoIncrement is a table where the server itself numbers one of the given columns.
 type AutoIncrement struct {
-	Column        int // the index of that column
+	Column        int // the index of the given column
 	Shard         string
 	Schema, Table string
-	// Alter is the statement that takes AUTO_INCREMENT from the column and leaves all else of it;
-	// empty if the account may not see how the column is defined.
+	// Alter is the statement that takes AUTO_INCREMENT from the column and changes nothing else. It
+	// is empty if the account may not see how the column is defined.
 	Alter string
-	// Referenced: MySQL takes that only without its checks of foreign keys, which say nothing of
-	// AUTO_INCREMENT.
+	// Referenced: a foreign key refers to the column. MySQL then takes Alter only with its checks
+	// of foreign keys turned off.
 	Referenced bool
 
-	place string // differs between servers that run at the same time
+	place string // identifies the server: no two that run at the same time have the same
 }
 
-// Statements take AUTO_INCREMENT from the column; none if Alter is not known.
+// Statements take AUTO_INCREMENT from the column. There are none if Alter is not known.
 func (a *AutoIncrement) Statements() []string {
 	switch {
 	case a.Alter == "":
@@ -58,16 +58,16 @@ func (a *AutoIncrement) Statements() []string {
 	return []string{a.Alter}
 }
 
-// Remedy is Statements in one text, or what to do where there are none.
+// Remedy is Statements as one text. Without Statements it says what to do instead.
 func (a *AutoIncrement) Remedy() string {
 	return cmp.Or(strings.Join(a.Statements(), "; "),
 		fmt.Sprintf("take AUTO_INCREMENT from the column in %s.%s; the account may not see how it is defined", a.Schema, a.Table))
 }
 
-// AutoIncrements returns the tables of columns that have AUTO_INCREMENT on more than one shard,
-// which give the same numbers. creds are the accounts to look with on a shard, or why there are
-// none. It skips accounts that a server refuses, and tables that no account may see. An error names
-// shards that could not be asked.
+// AutoIncrements returns the tables that have AUTO_INCREMENT in one of the columns on more than one
+// shard: these shards give the same numbers. creds returns the accounts to look with on a shard, or
+// why there are none. Accounts that a server refuses are skipped, and so are tables that no account
+// may see. The error names the shards that could not be asked.
 func (r *Routes) AutoIncrements(ctx context.Context, creds func(*Shard) ([]Credentials, error), columns []Column) ([]AutoIncrement, error) {
 	found, errs := make([][]AutoIncrement, len(r.shards)), make([]error, len(r.shards))
 	var tasks sync.WaitGroup
@@ -115,10 +115,11 @@ func (r *Routes) autoIncrementsOn(ctx context.Context, shard *Shard, account Cre
 	return found, nil
 }
 
-// FindAutoIncrements returns the tables on a shard that ask reaches in which one of the columns has
-// AUTO_INCREMENT. It changes the sql_mode of ask's session. See OnSeveralShards.
+// FindAutoIncrements returns the tables of one shard that have AUTO_INCREMENT in one of the
+// columns. ask runs a statement on the shard. The sql_mode of its session changes. See
+// OnSeveralShards.
 func FindAutoIncrements(ctx context.Context, ask func(ctx context.Context, text string) ([][]string, error), shard string, columns []Column) (all []AutoIncrement, err error) {
-	// In other modes definitions lack what only MySQL or MariaDB has.
+	// Other modes leave out of a definition what only MySQL or only MariaDB has.
 	if _, err := ask(ctx, "SET SESSION sql_mode = '', SESSION sql_quote_show_create = 1"); err != nil {
 		return nil, err
 	}
@@ -147,7 +148,7 @@ func FindAutoIncrements(ctx context.Context, ask func(ctx context.Context, text 
 		}
 		for _, row := range rows {
 			if !folds && row[1] != column.Table {
-				continue // a name that only looks alike where they are compared
+				continue // the names only compare as equal
 			}
 			table := quoted([]byte(row[0])) + "." + quoted([]byte(row[1]))
 			found := AutoIncrement{Column: i, Shard: shard, Schema: row[0], Table: row[1], place: place.String()}
@@ -163,7 +164,7 @@ func FindAutoIncrements(ctx context.Context, ask func(ctx context.Context, text 
 					break
 				}
 				if _, invisible := without(definition, " INVISIBLE"); invisible && mariaDB {
-					// it has to have a default there: one that nobody can use
+					// MySQL demands a default here. The CHECK keeps anybody from using it.
 					definition += " DEFAULT 0 CHECK (" + quoted([]byte(row[2])) + " <> 0)"
 				}
 				found.Alter = "ALTER TABLE " + table + " MODIFY " + definition
@@ -182,11 +183,11 @@ func FindAutoIncrements(ctx context.Context, ask func(ctx context.Context, text 
 	return all, nil
 }
 
-// withoutAutoIncrement takes a column's definition out of an answer to SHOW CREATE TABLE, and
-// AUTO_INCREMENT out of that.
+// withoutAutoIncrement finds the definition of a column in the answer to SHOW CREATE TABLE, and
+// returns it without AUTO_INCREMENT.
 func withoutAutoIncrement(create, column string) (definition string, ok bool) {
 	begin := "  " + quoted([]byte(column)) + " "
-	for line := range strings.Lines(create) { // a line break in a text is written as two letters
+	for line := range strings.Lines(create) { // within a text a line break is written as two letters
 		if strings.HasPrefix(line, begin) {
 			return without(strings.TrimSuffix(strings.TrimSpace(line), ","), " AUTO_INCREMENT")
 		}
@@ -194,14 +195,14 @@ func withoutAutoIncrement(create, column string) (definition string, ok bool) {
 	return "", false
 }
 
-// without takes a word with the space in front of it out of a column's definition, where it stands
-// outside of quotes.
+// without removes a word from a column's definition, together with the space in front of it. A word
+// inside quotes stays.
 func without(definition, word string) (rest string, ok bool) {
 	for i := 0; i < len(definition); i++ {
 		switch c := definition[i]; c {
 		case '\'', '`':
 			for i++; i < len(definition) && definition[i] != c; i++ {
-				// a doubled quote ends one and begins another
+				// The first of two doubled quotes ends a text, the second begins another.
 				if definition[i] == '\\' && c == '\'' {
 					i++
 				}
@@ -215,15 +216,15 @@ func without(definition, word string) (rest string, ok bool) {
 	return "", false
 }
 
-// OnSeveralShards returns the tables of FindAutoIncrements whose column has AUTO_INCREMENT on more
-// than one shard, each table once. Several shards may see one server, and the nodes of a shard have
-// the same tables.
+// OnSeveralShards returns the tables of FindAutoIncrements that have AUTO_INCREMENT on more than
+// one shard, each table once. It allows for shards that share a server, and for nodes of one shard,
+// which have the same tables.
 func (r *Routes) OnSeveralShards(all []AutoIncrement) (several []AutoIncrement) {
 	type table struct {
 		column               int
 		place, schema, table string
 	}
-	rank := func(a *AutoIncrement) (rank int) { // of what several have seen of one table
+	rank := func(a *AutoIncrement) (rank int) { // of findings of one table
 		if owner := r.ForSchema(a.Schema); owner != nil && owner.name == a.Shard {
 			rank += 2
 		}
@@ -253,7 +254,7 @@ func (r *Routes) OnSeveralShards(all []AutoIncrement) (several []AutoIncrement) 
 		shards[a.Column][a.Shard] = true
 	}
 	for _, a := range tables {
-		a.place = "" // of a node
+		a.place = "" // a node's address says nothing about the shard
 		if len(shards[a.Column]) > 1 && !once[a] {
 			once[a] = true
 			several = append(several, a)

@@ -8,17 +8,17 @@ import (
 	"seqproxy/protocol"
 )
 
-// Change is other options for Shards, which are not put to use yet. What stays is shared:
-// see [Routes].
+// Change holds new options for Shards, not yet in force. Whatever stays the same is shared with the
+// old ones: see [Routes].
 type Change struct {
 	shards *Shards
 	routes *Routes
-	access map[*Shard]*access // that shards which stay are to have
-	news   []target           // what was never connected to in this way
+	access map[*Shard]*access // the new access of shards that stay
+	news   []target           // nodes to which nobody has connected in this way before
 }
 
-// Change prepares validated options to take the place of those in use. It does no I/O. One
-// Change at a time may be made and applied.
+// Change prepares validated options to replace those in force. It does no I/O. Only one Change may
+// be prepared and applied at a time.
 func (s *Shards) Change(opts Options) (*Change, error) {
 	before := s.Routes()
 	routes, err := newRoutes(opts, before, s.leaving.list())
@@ -40,13 +40,13 @@ func (s *Shards) Change(opts Options) (*Change, error) {
 	return c, nil
 }
 
-// same says whether two are the same, TLS included.
+// same says whether a and b are equal, TLS included.
 func (a *access) same(b *access) bool {
 	return (a.creds == nil) == (b.creds == nil) && (a.creds == nil || *a.creds == *b.creds) && a.probe == b.probe && a.client == b.client
 }
 
-// Try connects to what is new, within the connect timeout. The error says what cannot be used. A
-// server that refuses an account can still be used, unless it is the shard's own account.
+// Try connects to the new nodes within the connect timeout. The error says which cannot be used. A
+// server that refuses an account is still usable, unless the account is the shard's own.
 func (c *Change) Try(ctx context.Context) error {
 	var wrong []error
 	for i, err := range c.routes.ask(ctx, c.news) {
@@ -64,8 +64,7 @@ func (c *Change) Try(ctx context.Context) error {
 	return errors.Join(wrong...)
 }
 
-// Apply puts the change to use, for connections that are opened from now on, and returns
-// the new routes.
+// Apply puts the change in force for connections opened from now on. It returns the new routes.
 func (c *Change) Apply() *Routes {
 	for shard, access := range c.access {
 		shard.access.Store(access)

@@ -17,26 +17,27 @@ import (
 	"seqproxy/protocol"
 )
 
-// Login is what a connection to a server is opened with.
+// Login says how to log in to a server.
 type Login struct {
 	Credentials
 	Schema string
-	// Capabilities is the framing that was agreed on with the client; the
-	// connection has exactly it, or is not opened.
+	// Capabilities is the framing agreed on with the client. The connection has exactly these, or
+	// Dial fails.
 	Capabilities protocol.Capability
 	Collation    uint16 // above 255 after a change of user
-	// ChangeUser: the client has changed its user, and gets the texts that servers have for that.
+	// ChangeUser: the client has changed its user. A server's errors for that differ from those of
+	// a login.
 	ChangeUser bool
 	// Attributes are the client's connection attributes.
 	Attributes protocol.Attrs
 
-	// Own uses Credentials also where the shard names others.
+	// Own: log in with Credentials even if the shard names others.
 	Own bool
-	// Relay, if set, has the client prove to the server that it is User, in place of
-	// Password.
+	// Relay, if set, lets the client itself prove to the server that it is User. Password is not
+	// used then.
 	Relay *protocol.RelayedLogin
 
-	wish   protocol.Capability // beside Capabilities, if the server has it
+	wish   protocol.Capability // asked for as well, if the server has it
 	access *access             // of the shard
 }
 
@@ -44,25 +45,25 @@ type Login struct {
 // used by one goroutine at a time.
 type Conn struct {
 	*protocol.Conn
-	// Answer walks through the server's answers.
+	// Answer finds the end of each answer.
 	Answer protocol.Answer
 	// Capabilities is the framing of the connection.
 	Capabilities protocol.Capability
 	// ID is the server's own number of the connection.
 	ID uint32
-	// Tag is what the connection's owner calls it. The package does not use it.
+	// Tag is for the owner of the connection. This package does not use it.
 	Tag uint32
-	// LoginOK is what the server answered to the login, if it told of the session; else nil.
+	// LoginOK is the server's OK to the login if it described the session, else nil.
 	LoginOK []byte
 
-	// When the server has heard of the connection, as far as its session keeps account.
-	LastUse    time.Time // at first when it was opened
+	// When the connection was last used, as the session keeps account of it.
+	LastUse    time.Time // at first the time of opening
 	Used       bool      // since the session's last wait for its client
 	UsedBefore bool      // before that, and after LastUse
 
 	shard *Shard
 	node  *Node
-	hello *Hello // shared with others, but for a connection of the proxy's own that asks for more
+	hello *Hello // shared by connections, except by the proxy's own that ask for more
 
 	closed bool
 }
@@ -73,18 +74,16 @@ func (c *Conn) Shard() *Shard { return c.shard }
 // Node returns the address of the server, for messages.
 func (c *Conn) Node() string { return c.node.String() }
 
-// Hello returns what the server said of itself at the login.
-// It is shared and not to be changed.
+// Hello returns what the server said about itself at the login. It is shared: do not change it.
 func (c *Conn) Hello() *Hello { return c.hello }
 
-// ownAnswerLimit bounds what the server may answer to a statement of ours.
+// ownAnswerLimit bounds an answer to the proxy's own statements, in bytes.
 const ownAnswerLimit = 1 << 20
 
-// answerAhead is how many bytes of answers are taken in while the server does
-// not read the statements that are written to it.
+// answerAhead bounds the bytes of answers that are read while a write of statements is blocked.
 const answerAhead = 1 << 20
 
-// UnreachableError says that a shard's server cannot be reached or logged in to.
+// UnreachableError says that the proxy cannot connect or log in to a shard's server.
 type UnreachableError struct {
 	Shard, Node string
 	Err         error
@@ -96,11 +95,11 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// Dial opens a connection to a shard's server and logs in, within the connect timeout or ctx's
-// deadline; it does not look at ctx otherwise. The error is a *protocol.ServerError when the server
-// refused the login, as it would have refused the client's, otherwise an *UnreachableError. With
-// login.Relay the client's answers take additional time, and a failure at the client's end is a
-// *protocol.RelayError.
+// Dial connects to a shard's server and logs in, within the connect timeout or ctx's deadline. It
+// ignores a cancelled ctx otherwise. The error is a *protocol.ServerError if the server refused the
+// login, as it would have refused the client's; a *protocol.RelayError if the client failed in a
+// relayed login; else an *UnreachableError. A relayed login has additional time for the client's
+// answers.
 func (r *Routes) Dial(ctx context.Context, shard *Shard, login Login) (*Conn, error) {
 	login.access = shard.access.Load()
 	if login.Relay == nil && !login.Own {
@@ -109,7 +108,7 @@ func (r *Routes) Dial(ctx context.Context, shard *Shard, login Login) (*Conn, er
 	return r.dialEither(ctx, shard, shard.primary(), login)
 }
 
-// dialEither is dialNode with one password and then with the other. The caller gets the server's
+// dialEither tries one password and then the other. If the server refuses both, the caller gets its
 // answer to the first.
 func (r *Routes) dialEither(ctx context.Context, shard *Shard, node *Node, login Login) (*Conn, error) {
 	c, err := r.dialNode(ctx, shard, node, login)
@@ -137,7 +136,7 @@ func (r *Routes) dialNode(ctx context.Context, shard *Shard, node *Node, login L
 	}
 	node.counts.connecting.Add(-1)
 	if err == nil {
-		if login.Relay == nil { // else the client took its time
+		if login.Relay == nil { // in a relayed login the client takes time, too
 			node.counts.connects.Add(c.LastUse.Sub(begun))
 		}
 		node.meet(nil)
@@ -147,7 +146,7 @@ func (r *Routes) dialNode(ctx context.Context, shard *Shard, node *Node, login L
 		r.makeUp(ctx, target{shard, node, login.access})
 	}
 	var clients *protocol.RelayError
-	if errors.As(err, &clients) { // says nothing of the node
+	if errors.As(err, &clients) { // the node is not at fault
 		return nil, clients
 	}
 	var refused *protocol.ServerError
@@ -156,7 +155,7 @@ func (r *Routes) dialNode(ctx context.Context, shard *Shard, node *Node, login L
 		node.meet(refused)
 		return nil, refused
 	}
-	if isTimeout(err) && ctx.Err() == nil { // the server's silence, not the caller's haste
+	if isTimeout(err) && ctx.Err() == nil { // the server is silent; the caller did not give up
 		node.markUnreachable()
 	}
 	err = explain(err)
@@ -167,7 +166,7 @@ func (r *Routes) dialNode(ctx context.Context, shard *Shard, node *Node, login L
 	return nil, unreachable(err)
 }
 
-// explain adds the way out, in the words of the configuration, to what TLS says.
+// explain adds to an error of TLS which settings to change.
 func explain(err error) error {
 	if errors.Is(err, protocol.ErrNoTLS) {
 		return fmt.Errorf("%w (%s)", err, tlsfiles.NotOffered)
@@ -175,7 +174,7 @@ func explain(err error) error {
 	return tlsfiles.Explain(err)
 }
 
-// dialDeadline is when connecting and logging in must have come to an end.
+// dialDeadline is the time by which connecting and logging in must end.
 func (r *Routes) dialDeadline(ctx context.Context, now time.Time) time.Time {
 	deadline := now.Add(r.connectTimeout)
 	if earlier, ok := ctx.Deadline(); ok && earlier.Before(deadline) {
@@ -184,9 +183,8 @@ func (r *Routes) dialDeadline(ctx context.Context, now time.Time) time.Time {
 	return deadline
 }
 
-// until is a context that ends at a time and by nothing else, for a dial. It spares what
-// cancelling one costs, which is worth having where every client costs a dial; what would
-// cancel it waits for the deadline, which is near.
+// until is a context for a dial that ends only at its deadline. A context that can be cancelled
+// costs more, and every client costs a dial. Cancelling waits for the deadline, which is near.
 type until struct {
 	context.Context
 	deadline time.Time
@@ -196,7 +194,7 @@ var never = make(chan struct{})
 
 func (u until) Deadline() (time.Time, bool) { return u.deadline, true }
 
-// not nil: package net looks at the deadline only then
+// Package net ignores the deadline if this is nil.
 func (u until) Done() <-chan struct{}        { return never }
 func (u until) AfterFunc(func()) func() bool { return func() bool { return true } }
 
@@ -207,9 +205,9 @@ func (u until) Err() error {
 	return context.DeadlineExceeded
 }
 
-// logInBy logs in over a new connection, which it closes if that fails.
+// logInBy logs in over nc. It closes nc if that fails.
 func logInBy(deadline time.Time, nc net.Conn, shard *Shard, node *Node, login Login) (*Conn, error) {
-	// A server may leave a statement unread as long as it likes: it may wait for a lock.
+	// A write may stall as long as the server likes: the server may wait for a lock.
 	pc, err := protocol.NewConn(nc, 0, answerAhead)
 	if err != nil {
 		return nil, err
@@ -278,9 +276,9 @@ func helloOf(g *protocol.Greeting) Hello {
 	return Hello{Version: g.Version, Capabilities: g.Capabilities, Collation: g.Collation, MariaDB: g.IsMariaDB()}
 }
 
-// askMode learns what the sessions of c's node start with, and how long they may be idle. probed
-// says that c logged in with latin1, which shows whether the server takes the client's character
-// set.
+// askMode learns the session defaults of c's node, and its timeouts for idle sessions. probed means
+// that c logged in with latin1: the session then shows whether the server accepts the client's
+// character set.
 func (c *Conn) askMode(probed bool) error {
 	rows, err := c.Query("SELECT @@global.sql_mode, @@global.init_connect, @@character_set_client, @@global.wait_timeout, @@global.interactive_timeout, @@global.connect_timeout, @@lower_case_table_names")
 	if err != nil {
@@ -306,9 +304,9 @@ func (c *Conn) askMode(probed bool) error {
 	return nil
 }
 
-// Query runs a statement of ours and returns its rows in text form, nil for NULL.
-// Nothing may be in flight on the connection. An error that is not a
-// *protocol.ServerError leaves the connection unusable.
+// Query runs one of the proxy's own statements and returns the rows as text, nil for NULL. No other
+// statement may be in flight. After an error other than a *protocol.ServerError the connection is
+// unusable.
 func (c *Conn) Query(sql string) (rows [][][]byte, err error) {
 	if err := c.send(protocol.ComQuery, sql); err != nil {
 		return nil, err
@@ -374,7 +372,7 @@ func (c *Conn) send(cmd protocol.Command, argument string) error {
 	return c.WritePacket(append(p, argument...))
 }
 
-// ownPacket reads a packet of an answer that the client does not see.
+// ownPacket reads one packet of an answer to the proxy's own statement.
 func (c *Conn) ownPacket() ([]byte, error) {
 	for {
 		p, err := c.ReadPacket(ownAnswerLimit)
@@ -390,8 +388,8 @@ func (c *Conn) ownPacket() ([]byte, error) {
 	}
 }
 
-// ended reads a packet that may be OK, EOF or ERR. Only the first packet of an
-// answer may be an OK by its first byte; a row may begin with an empty string.
+// ended reads an OK, EOF or ERR packet, or passes over another one. Only the first packet of an
+// answer is an OK if it begins like one: a row may begin with an empty string.
 func (c *Conn) ended(p []byte, first bool) (ok bool, err error) {
 	const headOK, headEOF, headERR = 0x00, 0xfe, 0xff
 	switch {
@@ -435,11 +433,11 @@ func textRow(p []byte, columns int) (row [][]byte, err error) {
 	return row, nil
 }
 
-// Quit says goodbye and closes. It does not wait.
+// Quit sends COM_QUIT and closes. It does not wait for the server.
 func (c *Conn) Quit() {
 	c.DontWait()
 	c.SetPacketNum(0)
-	_ = c.WritePacket([]byte{byte(protocol.ComQuit)}) // the server may be gone already
+	_ = c.WritePacket([]byte{byte(protocol.ComQuit)}) // the server may be gone
 	c.Drop()
 	_ = c.Close()
 }

@@ -51,8 +51,7 @@ func TestADialledConnectionBehavesAsThoseOfPackageNet(t *testing.T) {
 	}
 }
 
-// TLS keeps every error of a read that does not say, in the words of package net, that it
-// is temporary.
+// A read error that is not temporary in the words of package net ends a TLS connection for good.
 func TestTLSToAServerGoesOnAfterADeadline(t *testing.T) {
 	nc, far := dialled(t)
 	ca := mysqltest.NewCA(t)

@@ -10,12 +10,12 @@ import (
 	"seqproxy/protocol"
 )
 
-// Examined is a login to a node, as Examine found it.
+// Examined is the outcome of one login by Examine.
 type Examined struct {
 	Shard, Node string
-	User        string // "": without an account, so its greeting alone
+	User        string // "" means without an account: only the greeting was read
 	Schema      string
-	Err         error // that of Dial, or of the connection; the rest is empty then
+	Err         error // of Dial or of the connection; the fields below are then empty
 	TLS         bool
 	Hello       Hello
 	// Ask runs a statement and returns its rows as text, NULL as "".
@@ -28,13 +28,13 @@ type Account struct {
 	Schema string
 }
 
-// maxExamined bounds the logins at one time.
+// maxExamined bounds the logins that run at the same time.
 const maxExamined = 16
 
 // Examine logs in to every node, with the shard's own account or with each of the given ones. It
-// calls visit with what it found, from several goroutines, once for each account and node, and once
-// for a node that cannot be reached. Ask works while visit runs. It changes nothing on the servers;
-// without an account a server counts a connection that broke off.
+// calls visit once for each account and node, and once for a node that it cannot reach. Calls come
+// from several goroutines. Examined.Ask works only during the call. Nothing changes on the servers,
+// except that a server counts a login without an account as an aborted connection.
 func (r *Routes) Examine(ctx context.Context, accounts []Account, visit func(Examined)) {
 	slots := make(chan struct{}, maxExamined)
 	var tasks sync.WaitGroup
@@ -76,7 +76,7 @@ func (r *Routes) examineGreeting(ctx context.Context, t target) Examined {
 	return found
 }
 
-// examineLogin logs in; end closes the connection.
+// examineLogin logs in. The caller calls end to close the connection.
 func (r *Routes) examineLogin(ctx context.Context, t target, account Account) (found Examined, end func()) {
 	found = Examined{Shard: t.shard.name, Node: t.node.String(), User: account.User, Schema: account.Schema}
 	capabilities := protocol.Protocol41 | protocol.SecureConnection | protocol.PluginAuth
@@ -116,6 +116,6 @@ func (r *Routes) examineLogin(ctx context.Context, t target, account Account) (f
 	}
 }
 
-// IntegerLimit is the greatest number of a column type as information_schema writes it; 0 for one
-// that is no integer.
+// IntegerLimit returns the greatest number of a column type, given as information_schema writes it.
+// It returns 0 if the type is no integer.
 func IntegerLimit(columnType string) uint64 { return integerLimit(columnType) }

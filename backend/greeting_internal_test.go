@@ -21,8 +21,8 @@ func TestClientsAreOfferedWhatEveryServerHas(t *testing.T) {
 		{"MariaDB", []*Hello{mariadb}, mariadb.Capabilities},
 		{"two MariaDB", []*Hello{mariadb, older}, older.Capabilities},
 		{"MariaDB and one that never answered", []*Hello{mariadb, nil}, mariadb.Capabilities},
-		// What tells MariaDB's greeting from MySQL's is MySQL's where there are both: with
-		// no extended flags to say, it would mean nothing else.
+		// A mixed set gets MySQL's greeting. MariaDB's would announce extended flags, and there
+		// would be none.
 		{"MariaDB, then MySQL", []*Hello{mariadb, mysql}, common | protocol.LongPassword},
 		{"MySQL, then MariaDB", []*Hello{mysql, older}, common | protocol.LongPassword},
 	} {

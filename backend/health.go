@@ -12,12 +12,12 @@ import (
 
 // meeting is how the last attempt to connect to a node ended.
 type meeting struct {
-	at  time.Time // zero: there was none
-	err error     // why no client can be let in there; nil: it answers
+	at  time.Time // zero: never tried
+	err error     // why the node lets no client in; nil: it does
 }
 
-// meet takes note of how an attempt to connect ended. A server that refuses a login
-// answers, unless it refuses everybody.
+// meet records how an attempt to connect ended. A server that refuses one login still counts as
+// answering; one that refuses everybody does not.
 func (n *Node) meet(err error) {
 	var refused *protocol.ServerError
 	if errors.As(err, &refused) && !refusesAll(refused.Code) {
@@ -49,7 +49,7 @@ func refusesAll(code uint16) bool {
 	return false
 }
 
-// usableFor is for how long the outcome of connecting to a server is believed.
+// usableFor is how long the outcome of an attempt to connect stays valid.
 const usableFor = 2 * time.Second
 
 var (
@@ -57,10 +57,10 @@ var (
 	errNotSoon = errors.New("it did not answer in time")
 )
 
-// Usable says why no client can be let in to the shard's server; nil: they can. It goes by
-// how the last connection ended, if that was a moment ago, and else connects itself, until
-// ctx's deadline, however many ask. Where no account is known to ask with, and the last
-// connection was good, it does not: servers count logins that break off.
+// Usable says why the shard's server lets no client in; nil means that it does. It goes by the last
+// attempt to connect if that is recent. Otherwise it connects once for all callers that wait, until
+// ctx's deadline. It does not connect if no account is known and the last attempt was good: servers
+// count logins that break off.
 func (s *Shards) Usable(ctx context.Context, shard *Shard) error {
 	n := shard.primary()
 	if met := n.lastMet(); s.fresh(shard, met) {
@@ -72,7 +72,7 @@ func (s *Shards) Usable(ctx context.Context, shard *Shard) error {
 	case <-ctx.Done():
 		return s.unusable(shard, errNotSoon)
 	}
-	if met := n.lastMet(); s.fresh(shard, met) { // somebody else has asked meanwhile
+	if met := n.lastMet(); s.fresh(shard, met) { // another caller has just asked
 		return s.unusable(shard, met.err)
 	}
 	err := s.Routes().probeNode(ctx, target{shard, n, shard.access.Load()})
@@ -90,7 +90,7 @@ func (s *Shards) Usable(ctx context.Context, shard *Shard) error {
 	return s.unusable(shard, n.lastMet().err)
 }
 
-// LastUsable is Usable by what is known already: it does not ask.
+// LastUsable is Usable without connecting: it goes by the last attempt.
 func (s *Shards) LastUsable(shard *Shard) error {
 	met := shard.primary().lastMet()
 	if met.at.IsZero() {

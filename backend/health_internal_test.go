@@ -13,7 +13,7 @@ import (
 	"seqproxy/protocol"
 )
 
-// TestUsableAsksRarely counts the connections to what accepts and says nothing.
+// TestUsableAsksRarely counts connections to a listener that accepts and says nothing.
 func TestUsableAsksRarely(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -72,17 +72,17 @@ func TestUsableAsksRarely(t *testing.T) {
 				defer node.mu.Unlock()
 				node.met.at = time.Now().Add(-ago)
 			}
-			const moment = -time.Hour // however slow the test is
+			const moment = -time.Hour // a test may be slow
 			met(moment)
 			usable(false, 0)
 			met(time.Hour)
 			usable(false, 1)
-			node.meet(nil) // a client came through
+			node.meet(nil) // a client logged in
 			met(moment)
 			usable(true, 0)
 			met(time.Hour)
 			if account.User == "" {
-				usable(true, 0) // each would be a login that broke off, for the server
+				usable(true, 0) // to the server each would be an aborted login
 			} else {
 				usable(false, 1)
 			}

@@ -15,22 +15,22 @@ import (
 type Highest struct {
 	Shard string
 	Table string // "album0.photos"; "" if Err is not about one table
-	Value uint64 // 0 without rows
+	Value uint64 // 0 if there are no rows
 	Limit uint64 // the greatest number that the column's type holds
-	Err   error  // it could not be read
+	Err   error  // why Value could not be read
 }
 
-// Expression returns what is compared of the values of a column, in SQL, and which of them are; ""
-// is the values themselves, all of them.
+// Expression returns, in SQL, the number to compare for each value of a column, and a condition for
+// the rows that count. An empty number means the values themselves, in all rows.
 type Expression func(column string) (number, condition string)
 
-// highestTimeout bounds the reading of all tables of one shard. A column with an index,
-// as every key has one, is read at once.
+// highestTimeout bounds the reading of all tables of one shard. With an index on the column, which
+// every key has, reading takes a moment.
 const highestTimeout = 30 * time.Second
 
-// Highest reads the greatest number in a column on every shard, with rows that are not committed
-// yet. Without a schema every table of that name counts. A shard on which the user sees no such
-// column is not in the answer. creds are the credentials for a shard, or why there are none.
+// Highest reads the greatest number in a column on every shard. Rows that are not committed yet
+// count, too. Without a schema, every table of that name counts. Shards where the user sees no such
+// column are left out. creds returns the credentials for a shard, or why there are none.
 func (r *Routes) Highest(ctx context.Context, creds func(*Shard) (Credentials, error), schema, table, column string, of Expression) []Highest {
 	found := make([][]Highest, len(r.shards))
 	var wg sync.WaitGroup
@@ -64,7 +64,7 @@ func (r *Routes) highestOn(ctx context.Context, shard *Shard, creds func(*Shard)
 	if err := c.SetDeadline(time.Now().Add(highestTimeout)); err != nil {
 		return nil, fmt.Errorf("shard %s: %w", shard.name, err)
 	}
-	// The rows of a transaction that is under way will be there in a moment.
+	// A transaction under way may commit its rows in a moment, so they count.
 	if err := c.Command(protocol.ComQuery, "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED"); err != nil {
 		return nil, fmt.Errorf("shard %s: %w", shard.name, err)
 	}
@@ -95,7 +95,7 @@ func (r *Routes) highestOn(ctx context.Context, shard *Shard, creds func(*Shard)
 	return all, nil
 }
 
-// maxOwningTables bounds the tables of one name on one shard.
+// maxOwningTables bounds the tables of one name that are read on one shard.
 const maxOwningTables = 1000
 
 func greatest(c *Conn, schema, table, column []byte, of Expression) (uint64, error) {
@@ -111,14 +111,13 @@ func greatest(c *Conn, schema, table, column []byte, of Expression) (uint64, err
 		return 0, fmt.Errorf("MAX() gave no row")
 	}
 	value := string(rows[0][0])
-	if value == "" || value[0] == '-' { // NULL, or below 0
+	if value == "" || value[0] == '-' { // NULL, or negative
 		return 0, nil
 	}
 	return strconv.ParseUint(value, 10, 64)
 }
 
-// integerLimit is the greatest number of a type as information_schema writes it; 0 for
-// one that is no integer.
+// integerLimit returns the greatest number of a column type, or 0 if the type is no integer.
 func integerLimit(columnType string) uint64 {
 	name, attributes, _ := strings.Cut(strings.ToLower(columnType), " ")
 	name, _, _ = strings.Cut(name, "(")
@@ -132,7 +131,7 @@ func integerLimit(columnType string) uint64 {
 	return 1<<(bits-1) - 1
 }
 
-// literal is a text that no sql_mode reads otherwise.
+// literal writes a text in a form that means the same in every sql_mode.
 func literal(text string) string {
 	if text == "" {
 		return "''"

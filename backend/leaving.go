@@ -6,14 +6,14 @@ import (
 	"weak"
 )
 
-// leaving are the shards that reloads have taken out of the routes, as long as a session still uses
-// one, or has not looked yet.
+// leaving lists the shards that reloads have removed from the routes, for as long as a session uses
+// one or may still do so.
 type leaving struct {
 	mu     sync.Mutex
 	shards []weak.Pointer[Shard] // guarded by mu
 }
 
-// list returns those that are left, in the order in which they were taken out.
+// list returns the leaving shards in the order of their removal.
 func (l *leaving) list() (shards []*Shard) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -27,7 +27,7 @@ func (l *leaving) list() (shards []*Shard) {
 	return shards
 }
 
-// change takes note that now has taken the place of before.
+// change records that the routes now have replaced the routes before.
 func (l *leaving) change(before, now *Routes) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,8 +42,8 @@ func (l *leaving) change(before, now *Routes) {
 	}
 }
 
-// addTo adds the statistics of nodes that still have connections. If all has that node already, in
-// a shard of the same name, its connections are counted there.
+// addTo adds the statistics of nodes that still have connections. The connections are added to an
+// entry of all if that has the same shard name and node.
 func (l *leaving) addTo(all []NodeStats) []NodeStats {
 	for _, shard := range l.list() {
 		for _, n := range shard.nodes {

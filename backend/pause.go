@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Pause is a time in which a shard gets no new statement. It is over for good once it is
-// resumed.
+// Pause is a time in which a shard gets no new statement. Once resumed, a Pause is over for good.
 type Pause struct {
 	since   time.Time
 	resumed chan struct{}
@@ -19,8 +18,8 @@ func (p *Pause) Since() time.Time { return p.since }
 // Resumed is closed when the pause is over.
 func (p *Pause) Resumed() <-chan struct{} { return p.resumed }
 
-// Pause pauses the shard, and returns the pause that is in force then: one that has begun
-// before goes on. Those who send statements have to look at Paused.
+// Pause pauses the shard and returns the pause in force. If the shard is paused already, that pause
+// goes on. Whoever sends statements must look at Paused.
 func (s *Shard) Pause() *Pause {
 	begun := &Pause{since: time.Now(), resumed: make(chan struct{})}
 	for {
@@ -33,10 +32,10 @@ func (s *Shard) Pause() *Pause {
 	}
 }
 
-// Paused returns the pause that is in force, nil if there is none. It costs nothing.
+// Paused returns the pause in force, or nil. It is cheap enough for every statement.
 func (s *Shard) Paused() *Pause { return s.gate.paused.Load() }
 
-// Resume ends the pause, and says whether there was one.
+// Resume ends the pause. It says whether there was one.
 func (s *Shard) Resume() bool {
 	p := s.gate.paused.Swap(nil)
 	if p != nil {
@@ -45,11 +44,10 @@ func (s *Shard) Resume() bool {
 	return p != nil
 }
 
-// gate stays the same for a shard whose nodes change, as long as anybody uses the old or the new
-// ones.
+// gate outlives a change of a shard's nodes: the old Shard and the new one share it.
 type gate struct {
-	alone  *ShardSet             // of nothing else
-	paused atomic.Pointer[Pause] // nil: it is not
+	alone  *ShardSet             // the set of this shard alone
+	paused atomic.Pointer[Pause] // nil: not paused
 }
 
 func newGate() *gate {
@@ -58,8 +56,8 @@ func newGate() *gate {
 	return g
 }
 
-// ShardSet is a set of shards. One whose nodes have changed is the same there. A set does
-// not change; nil is the empty one.
+// ShardSet is an immutable set of shards; nil is the empty set. A shard whose nodes have changed
+// counts as the same shard.
 type ShardSet struct{ gates []*gate }
 
 // Has says whether a shard is in the set.
@@ -69,7 +67,7 @@ func (s *ShardSet) Has(shard *Shard) bool {
 
 func (s *ShardSet) hasGate(g *gate) bool { return s != nil && slices.Contains(s.gates, g) }
 
-// With returns the set and a shard: of one alone, without an allocation.
+// With returns the set with one shard added. With an empty set it does not allocate.
 func (s *ShardSet) With(shard *Shard) *ShardSet {
 	switch {
 	case s == nil:
@@ -85,5 +83,5 @@ func (s *ShardSet) Meets(other *ShardSet) bool {
 	return s != nil && slices.ContainsFunc(s.gates, other.hasGate)
 }
 
-// Many says whether it is more than one shard.
+// Many says whether the set has more than one shard.
 func (s *ShardSet) Many() bool { return s != nil && len(s.gates) > 1 }

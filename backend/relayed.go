@@ -9,8 +9,8 @@ import (
 	"seqproxy/protocol"
 )
 
-// afterRelay completes a login that the client made itself: it checks what the server
-// has looked at, and asks what is not known of the server yet.
+// afterRelay completes a login that the client made itself. It checks by what the server judged the
+// client, and asks the server for what is not known about it yet.
 func (c *Conn) afterRelay(relay *protocol.RelayedLogin) error {
 	if err := relay.AwaitServer(); err != nil {
 		return err
@@ -25,28 +25,29 @@ func (c *Conn) afterRelay(relay *protocol.RelayedLogin) error {
 	}
 	var refused *protocol.ServerError
 	if err := c.askMode(false); err != nil && !errors.As(err, &refused) {
-		// refused while the password is expired
+		// The server refuses the question while the password is expired.
 		return err
 	}
 	return nil
 }
 
-// makeUp logs in to a server that has counted a client's login as a fault of the proxy's
-// host: a login that succeeds has the server forget what it has counted. Where no account
-// is known to log in with, it is the next client's that succeeds.
+// makeUp logs in successfully, so that the server forgets the faults that it has counted for the
+// proxy's host. A server counts some failed logins of clients as such faults. If no account is
+// known, the next client that logs in has the same effect.
 func (r *Routes) makeUp(ctx context.Context, t target) {
 	if t.access.probeCredentials(r.probe).User != "" {
-		_ = r.probeNode(ctx, t) // what is wrong with the node is told elsewhere
+		_ = r.probeNode(ctx, t) // probes log what is wrong with the node
 	}
 }
 
-// setWideCollation sets a collation that the login had no room for, if the server knows it.
+// setWideCollation sets a collation above 255, which has no room in a login, if the server knows
+// it.
 func (c *Conn) setWideCollation(id uint16) error {
 	if id <= 255 {
 		return nil
 	}
 	from := "COLLATION_NAME FROM information_schema.COLLATIONS"
-	if c.hello.MariaDB { // which has no ids there for those of several character sets
+	if c.hello.MariaDB { // MariaDB lists collations of several character sets there without an id
 		from = "FULL_COLLATION_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
 	}
 	rows, err := c.Query(fmt.Sprintf("SELECT CHARACTER_SET_NAME, %s WHERE ID = %d LIMIT 1", from, id))
@@ -55,23 +56,24 @@ func (c *Conn) setWideCollation(id uint16) error {
 	}
 	var refused *protocol.ServerError
 	if errors.As(err, &refused) {
-		// while the password is expired, or by a server of before such names
+		// The password is expired, or the server is too old for such names.
 		return nil
 	}
 	return err
 }
 
-// checkTrust refuses the login if anything but the client's answer can prove the account. A MariaDB
-// account may have several plugins, any of which is enough (IDENTIFIED VIA mysql_native_password OR
-// unix_socket). The server does not say which one it was. It may ask the client for a password,
-// find it wrong, and let us in all the same, because of the user that the proxy runs as.
+// checkTrust refuses the login unless only the client's answer can have proved the account. A
+// MariaDB account may have several plugins, and any one is enough (IDENTIFIED VIA
+// mysql_native_password OR unix_socket). The server does not say which one it was. It may find the
+// client's password wrong and still accept the login, because it trusts the user that the proxy
+// runs as.
 func (c *Conn) checkTrust(relay *protocol.RelayedLogin) error {
-	// Of a proxy user only the account that it became can be seen.
+	// For a proxy user, only the account that it became is visible.
 	rows, err := c.Query("SELECT @@proxy_user")
 	var refused *protocol.ServerError
 	switch {
 	case errors.As(err, &refused):
-		// as 1820, before an expired password is changed: so that cannot be done here
+		// The answer is 1820 while the password is expired. So it cannot be changed here.
 		return refused
 	case err != nil:
 		return err
@@ -93,14 +95,13 @@ func (c *Conn) checkTrust(relay *protocol.RelayedLogin) error {
 	return nil
 }
 
-// passwordPlugins are MariaDB's that look at nothing but the client's answer.
+// passwordPlugins are the plugins of MariaDB that judge by nothing but the client's answer.
 var passwordPlugins = map[string]bool{
 	"mysql_native_password": true, "ed25519": true, "parsec": true, "caching_sha2_password": true, "sha256_password": true,
 }
 
-// untrusted returns the first plugin in an answer to MariaDB's SHOW CREATE USER that
-// may look at something else than a password, or "". Text that it cannot read counts
-// as one.
+// untrusted returns the first plugin in an answer to MariaDB's SHOW CREATE USER that may judge by
+// something other than a password, or "". Text that it cannot read counts as such a plugin.
 func untrusted(create string) (plugin string) {
 	words, ok := unquoted(create)
 	if !ok || len(words) < 2 || !strings.EqualFold(words[0], "CREATE") || !strings.EqualFold(words[1], "USER") {
@@ -120,7 +121,7 @@ func untrusted(create string) (plugin string) {
 	return ""
 }
 
-// unquoted splits a text at white space and leaves out what is quoted.
+// unquoted splits a text at white space and drops quoted parts.
 func unquoted(text string) (words []string, ok bool) {
 	var bare strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -141,7 +142,7 @@ func unquoted(text string) (words []string, ok bool) {
 			if text[i] != quote {
 				continue
 			}
-			if i+1 < len(text) && text[i+1] == quote { // doubled
+			if i+1 < len(text) && text[i+1] == quote { // a doubled quote
 				i++
 				continue
 			}

@@ -8,9 +8,9 @@ import (
 	"seqproxy/protocol"
 )
 
-// Routes says which shard owns a schema, and opens connections there. It does not change and is
-// safe for concurrent use. Routes of after a reload have the same *Shard for a shard whose name and
-// nodes are the same, also where it was gone for a while. The zero value has no shards.
+// Routes says which shard owns a schema, and opens connections there. It is immutable and safe for
+// concurrent use. A reload makes new Routes. These share the *Shard of each shard whose name and
+// nodes are the same, even if a reload in between had removed it. The zero value has no shards.
 type Routes struct {
 	shards   []*Shard
 	bySchema map[string]*Shard
@@ -20,8 +20,7 @@ type Routes struct {
 	connectTimeout time.Duration
 }
 
-// newRoutes makes Routes. What is in before, if that is not nil, is taken from there, and
-// what comes back from the shards that are leaving.
+// newRoutes makes Routes. It reuses shards of before, which may be nil, and of those leaving.
 func newRoutes(opts Options, before *Routes, leaving []*Shard) (*Routes, error) {
 	r := &Routes{bySchema: make(map[string]*Shard), probe: opts.Probe, connectTimeout: opts.ConnectTimeout}
 	for _, o := range opts.Shards {
@@ -46,14 +45,14 @@ func newRoutes(opts Options, before *Routes, leaving []*Shard) (*Routes, error) 
 	return r, nil
 }
 
-// shardFor returns the shard that o describes: the same one where there is one.
+// shardFor returns the shard that o describes, an existing one if possible.
 func shardFor(o *ShardOptions, before *Routes, leaving []*Shard) *Shard {
 	known := slices.Clone(leaving)
 	if before != nil {
 		known = append(known, before.shards...)
 	}
 	var named *Shard
-	for _, shard := range slices.Backward(known) { // those of before first, then who left last
+	for _, shard := range slices.Backward(known) { // first those of before, then the one that left last
 		switch {
 		case shard.name != o.Name:
 		case slices.EqualFunc(shard.nodes, o.Nodes, func(n *Node, address string) bool { return n.String() == address }):
@@ -75,8 +74,8 @@ func (r *Routes) named(name string) *Shard {
 	return nil
 }
 
-// Named returns the shard of a name, or all of them for "", in the order of the
-// configuration; none if there is none of that name.
+// Named returns the shard of that name, or none. "" stands for all shards, in the order of the
+// configuration.
 func (r *Routes) Named(name string) []*Shard {
 	if name == "" {
 		return slices.Clone(r.shards)
@@ -87,8 +86,8 @@ func (r *Routes) Named(name string) []*Shard {
 	return nil
 }
 
-// ForSchema returns the shard that owns a schema, the default shard if none does,
-// nil if there are no shards at all. "" stands for no current schema.
+// ForSchema returns the owner of a schema, or the default shard if nobody owns it, or nil if there
+// are no shards. "" stands for no current schema.
 func (r *Routes) ForSchema(schema string) *Shard {
 	if shard, ok := r.bySchema[schema]; ok {
 		return shard
@@ -96,23 +95,24 @@ func (r *Routes) ForSchema(schema string) *Shard {
 	return r.fallback
 }
 
-// Default returns the default shard, nil without shards.
+// Default returns the default shard, or nil without shards.
 func (r *Routes) Default() *Shard { return r.fallback }
 
-// Many says whether a session may have to change from one shard to another.
+// Many says whether there is more than one shard, so that a session may have to change shards.
 func (r *Routes) Many() bool { return len(r.shards) > 1 }
 
-// Has says whether a shard is one of these.
+// Has says whether the routes contain the shard.
 func (r *Routes) Has(shard *Shard) bool { return slices.Contains(r.shards, shard) }
 
 func (r *Routes) hasNode(n *Node) bool {
 	return slices.ContainsFunc(r.shards, func(s *Shard) bool { return slices.Contains(s.nodes, n) })
 }
 
-// Greeting returns the version and collation of the default shard and the capabilities that every
-// server has: clients get them before their user and schema are known. LongPassword is one, unless
-// all servers are MariaDB: without it a greeting is MariaDB's, with it there are no Extended flags.
-// ok is false as long as the default shard's server has never answered.
+// Greeting returns the version and collation of the default shard, and the capabilities that all
+// servers have in common. Clients get these before their user and schema are known. ok is false
+// until the default shard's server has answered once. Without LongPassword the greeting is
+// MariaDB's and may have Extended flags. So LongPassword is left out only if all servers are
+// MariaDB.
 func (r *Routes) Greeting() (h Hello, ok bool) {
 	if r.fallback == nil {
 		return Hello{}, false
@@ -133,7 +133,7 @@ func (r *Routes) Greeting() (h Hello, ok bool) {
 	return h, true
 }
 
-// targets are all nodes.
+// targets returns all nodes.
 func (r *Routes) targets() (all []target) {
 	for _, shard := range r.shards {
 		for _, n := range shard.nodes {

@@ -15,64 +15,64 @@ import (
 	"seqproxy/protocol"
 )
 
-// Credentials are what a login needs beside the client's flags.
+// Credentials are what a login needs besides the client's flags.
 type Credentials struct {
 	User, Password string
-	// OtherPassword is tried once if the server refuses Password: an account's
-	// password may be changed on one server after the other. "": there is none.
+	// OtherPassword is tried once if the server refuses Password, since an operator changes an
+	// account's password on one server after the other. "" means none.
 	OtherPassword string
 }
 
-// Node is one MySQL server's address and what was learned of it.
-// It is safe for concurrent use.
+// Node is one MySQL server's address and what is known about the server. It is safe for concurrent
+// use.
 type Node struct {
 	network, address string
-	ip               netip.AddrPort // of an address without a name
+	ip               netip.AddrPort // set if the address is an IP address
 
 	mu          sync.Mutex
 	hello       *Hello    // nil until a login or probe succeeded
-	modeKnown   bool      // hello.SQLMode was asked for
-	unreachable time.Time // until when dials fail at once; see Dial
+	modeKnown   bool      // hello.SQLMode is valid
+	unreachable time.Time // dials before this time fail at once; see Dial
 	met         meeting   // the last attempt to connect
-	metSince    time.Time // since when attempts end as that one did
-	lastFailure meeting   // the last attempt that failed, or connection that was lost
-	doubtful    bool      // a connection broke since the last attempt
+	metSince    time.Time // since when attempts have ended like met
+	lastFailure meeting   // the last failed attempt or lost connection
+	doubtful    bool      // a connection broke after the last attempt
 
-	refused atomic.Pointer[access] // that was not let in when the node was asked last; nil: it was
+	refused atomic.Pointer[access] // the access that the node refused when last asked; nil: none
 
-	asking chan struct{} // holds one while Usable asks
+	asking chan struct{} // holds one value while Usable asks
 
 	counts nodeCounts
 }
 
-// Hello is what a server says of itself at a login.
+// Hello is what a server says about itself at a login.
 type Hello struct {
 	Version      string
 	Capabilities protocol.Capability
 	Collation    uint8
 	MariaDB      bool
-	// SQLMode is the server's global sql_mode, which sessions start with.
+	// SQLMode is the server's global sql_mode, the initial value of sessions.
 	SQLMode string
-	// InitConnect: it has an init_connect, which may change what sessions start with.
+	// InitConnect: the server has an init_connect, which may change the initial values of sessions.
 	InitConnect bool
-	// OwnCollation: it takes no notice of the collation that a login names.
+	// OwnCollation: the server ignores the collation that a login names.
 	OwnCollation bool
-	// FoldsTables: names of schemas and tables are the same in any letter case
-	// (lower_case_table_names).
+	// FoldsTables: the server does not distinguish upper and lower case in names of schemas and
+	// tables (lower_case_table_names).
 	FoldsTables bool
-	// WaitTimeout and InteractiveTimeout are its global wait_timeout and
-	// interactive_timeout, asked for together with SQLMode. 0: it could not be asked.
+	// WaitTimeout and InteractiveTimeout are the global wait_timeout and interactive_timeout, asked
+	// for together with SQLMode. 0 means that they could not be asked for.
 	WaitTimeout, InteractiveTimeout time.Duration
-	// LoginPatience is its connect_timeout: for how long it waits for each packet of a
-	// login. 0: it could not be asked.
+	// LoginPatience is the server's connect_timeout: how long it waits for each packet of a login.
+	// 0 means that it could not be asked for.
 	LoginPatience time.Duration
 	// TellsSession: with SessionTrack every OK to a login describes the session, as in MariaDB 11.5
-	// and later. In others only the OK to a login with a schema does.
+	// and later. Other servers do so only if the login names a schema.
 	TellsSession bool
 }
 
-// ProvesCertificates says whether the server is one that lets clients trust its
-// certificate by their password, as MariaDB since 11.4 does.
+// ProvesCertificates says whether the server lets clients verify its certificate by their password,
+// as MariaDB does since 11.4.
 func (h *Hello) ProvesCertificates() bool {
 	if !h.MariaDB {
 		return false
@@ -81,11 +81,11 @@ func (h *Hello) ProvesCertificates() bool {
 	return major > 11 || major == 11 && minor >= 4
 }
 
-// TrueVersion is the server's version, without what MariaDB puts before it in a greeting, for old
-// replicas.
+// TrueVersion is the server's version without the prefix that MariaDB puts into its greeting for
+// old replicas.
 func (h *Hello) TrueVersion() string { return strings.TrimPrefix(h.Version, "5.5.5-") }
 
-// Numbers returns the first two numbers of the server's version, or 0 for what is none.
+// Numbers returns the first two numbers of the server's version. A part that is no number is 0.
 func (h *Hello) Numbers() (major, minor int) {
 	first, rest, _ := strings.Cut(h.TrueVersion(), ".")
 	second, _, _ := strings.Cut(rest, ".")
@@ -97,7 +97,7 @@ func (h *Hello) Numbers() (major, minor int) {
 	return major, minor
 }
 
-// Number returns the server's version in one number, such as 101119 for 10.11.19, or 0 if the
+// Number returns the server's version as one number, such as 101119 for 10.11.19, or 0 if the
 // greeting has none.
 func (h *Hello) Number() uint32 {
 	var n uint32
@@ -118,7 +118,7 @@ func (h *Hello) Number() uint32 {
 	return n
 }
 
-// String returns the node's address as it is written in the configuration.
+// String returns the node's address as the configuration writes it.
 func (n *Node) String() string {
 	if n.network == "unix" {
 		return "unix:" + n.address
@@ -126,7 +126,7 @@ func (n *Node) String() string {
 	return n.address
 }
 
-// Hello returns what the server said last; ok is false if it never answered.
+// Hello returns what the server said last. ok is false if it has never answered.
 func (n *Node) Hello() (h Hello, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -140,16 +140,16 @@ func (n *Node) Hello() (h Hello, ok bool) {
 type Shard struct {
 	name   string
 	nodes  []*Node
-	access atomic.Pointer[access] // replaced by a reload, for connections opened from then on
+	access atomic.Pointer[access] // a reload replaces it, for connections opened later
 	gate   *gate
 }
 
-// access is how connections to a shard's nodes are opened. It does not change.
+// access says how to open connections to a shard's nodes. It is immutable.
 type access struct {
 	creds    *Credentials // nil: each client's own
 	probe    Credentials
 	client   *tlsfiles.Client
-	security []*tlsfiles.Target // of each node
+	security []*tlsfiles.Target // one for each node
 }
 
 func newAccess(o *ShardOptions) *access {
@@ -161,11 +161,11 @@ func newAccess(o *ShardOptions) *access {
 	return a
 }
 
-// newShard makes a shard. before is another one of the same name, from before a reload, or nil.
+// newShard makes a shard. before is the shard of the same name before a reload, or nil.
 func newShard(o *ShardOptions, before *Shard) *Shard {
 	s := &Shard{name: o.Name}
 	if before != nil {
-		s.gate = before.gate // what is paused stays so when its nodes change
+		s.gate = before.gate // a pause goes on when the nodes change
 	} else {
 		s.gate = newGate()
 	}
@@ -179,11 +179,10 @@ func newShard(o *ShardOptions, before *Shard) *Shard {
 // Name returns the shard's configured name.
 func (s *Shard) Name() string { return s.name }
 
-// primary is the node that statements go to.
+// primary is the node that gets the statements.
 func (s *Shard) primary() *Node { return s.nodes[0] }
 
-// Credentials returns what to log in with for a client that logged in with own:
-// the shard's, if it names any.
+// Credentials returns the shard's own credentials if it has any, else own, which are the client's.
 func (s *Shard) Credentials(own Credentials) Credentials { return s.access.Load().credentials(own) }
 
 func (a *access) credentials(own Credentials) Credentials {
@@ -193,16 +192,16 @@ func (a *access) credentials(own Credentials) Credentials {
 	return own
 }
 
-// HasCredentials says whether the shard names what to log in with.
+// HasCredentials says whether the shard has credentials of its own.
 func (s *Shard) HasCredentials() bool { return s.access.Load().creds != nil }
 
-// Probe returns the account that is on the shard's servers in any case, if one is known.
+// Probe returns an account that exists on the shard's servers for certain, if one is known.
 func (s *Shard) Probe() (Credentials, bool) {
 	probe := s.access.Load().probe
 	return probe, probe.User != ""
 }
 
-// probeCredentials returns what to ask the shard's servers with.
+// probeCredentials returns the credentials for the proxy's own questions to the shard's servers.
 func (a *access) probeCredentials(usual Credentials) Credentials {
 	if a.probe.User != "" {
 		return a.probe
@@ -213,14 +212,14 @@ func (a *access) probeCredentials(usual Credentials) Credentials {
 // Hello returns what the shard's server said last.
 func (s *Shard) Hello() (Hello, bool) { return s.primary().Hello() }
 
-// recently is how long a node that did not answer in time is taken for
-// unreachable without asking again, so that not every client waits as long.
+// recently is how long dials to a node fail at once after it did not answer in time. So not every
+// client waits that long.
 const recently = 2 * time.Second
 
-// errRecently is a dial that was not tried.
+// errRecently is the error of a dial that was not tried.
 var errRecently = errors.New("it did not answer in time a moment ago")
 
-// dial opens the transport to the node.
+// dial connects to the node, without a login.
 func (n *Node) dial(ctx context.Context) (net.Conn, error) {
 	n.mu.Lock()
 	until := n.unreachable
@@ -235,8 +234,7 @@ func (n *Node) dial(ctx context.Context) (net.Conn, error) {
 	return d.DialContext(ctx, n.network, n.address)
 }
 
-// keepAlive finds a server that vanished without a word; interval and count are the
-// system's.
+// keepAlive finds a server that vanished. The system sets interval and count.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: -1, Count: -1}
 
 func (n *Node) markUnreachable() {
@@ -245,8 +243,8 @@ func (n *Node) markUnreachable() {
 	n.mu.Unlock()
 }
 
-// learn takes note of a greeting and returns what is known with it. What is known is
-// shared by all connections and replaced, never changed.
+// learn records a greeting and returns all that is known with it. Connections share the Hello, so
+// it is replaced and never changed.
 func (n *Node) learn(h Hello) *Hello {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -258,13 +256,13 @@ func (n *Node) learn(h Hello) *Hello {
 		h.FoldsTables, h.LoginPatience = n.hello.FoldsTables, n.hello.LoginPatience
 	}
 	if n.hello == nil || h != *n.hello {
-		changed := h // here: else every login would allocate one
+		changed := h // declared here, so that only this path allocates
 		n.hello = &changed
 	}
 	return n.hello
 }
 
-// learnTells takes note of Hello.TellsSession, after learn.
+// learnTells records Hello.TellsSession, after learn.
 func (n *Node) learnTells(tells bool) {
 	n.mu.Lock()
 	if n.hello.TellsSession != tells {
@@ -282,10 +280,10 @@ func (n *Node) tellsSession() bool {
 	return n.hello != nil && n.hello.TellsSession
 }
 
-// learnMode takes note of what else of told sessions start with, after learn.
+// learnMode records the other initial values of sessions, after learn.
 func (n *Node) learnMode(told Hello) {
 	n.mu.Lock()
-	h := *n.hello // copies of the pointer may be read elsewhere
+	h := *n.hello // others may be reading the old one
 	h.SQLMode, h.InitConnect, h.OwnCollation = told.SQLMode, told.InitConnect, told.OwnCollation
 	h.WaitTimeout, h.InteractiveTimeout, h.FoldsTables = told.WaitTimeout, told.InteractiveTimeout, told.FoldsTables
 	h.LoginPatience = told.LoginPatience
@@ -299,7 +297,7 @@ func (n *Node) knowsMode() bool {
 	return n.modeKnown
 }
 
-// splitAddress returns the network of "host:port" or "unix:/path", and what to dial there.
+// splitAddress splits "host:port" or "unix:/path" into a network and the address to dial.
 func splitAddress(address string) (network, dial string) {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		return "unix", path
@@ -307,11 +305,11 @@ func splitAddress(address string) (network, dial string) {
 	return "tcp", address
 }
 
-// newNode makes a Node of "host:port" or "unix:/path".
+// newNode makes a Node from "host:port" or "unix:/path".
 func newNode(address string) *Node {
 	n := &Node{asking: make(chan struct{}, 1)}
 	n.network, n.address = splitAddress(address)
-	// An address with a zone needs a look-up after all: of its interface.
+	// An address with a zone needs a look-up, for its interface.
 	if ip, err := netip.ParseAddrPort(address); n.network == "tcp" && err == nil && ip.Addr().Zone() == "" {
 		n.ip = ip
 	}

@@ -2,7 +2,7 @@ package backend
 
 import "testing"
 
-// Each statement puts its shard in a set.
+// Every statement adds its shard to a set, so that must be cheap.
 func TestASetOfOneShardIsNoAllocation(t *testing.T) {
 	a, b := newShard(&ShardOptions{Name: "a", Nodes: []string{"127.0.0.1:1"}}, nil), newShard(&ShardOptions{Name: "b", Nodes: []string{"127.0.0.1:1"}}, nil)
 	var none *ShardSet

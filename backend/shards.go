@@ -21,37 +21,37 @@ type ShardOptions struct {
 	Name    string
 	Nodes   []string     // "host:port" or "unix:/path"; at least one
 	Schemas []string     // the schemas it owns
-	Login   *Credentials // nil: each client's own
-	// Probe is what to ask its servers with. The zero value is Login, or else
-	// Options.Probe.
+	Login   *Credentials // nil: each client uses its own
+	// Probe is the account for the proxy's own questions. The zero value means Login, or
+	// Options.Probe without a Login.
 	Probe Credentials
-	// Security is how connections to the nodes are secured; nil: not at all.
+	// Security says how connections to the nodes are secured; nil means plain.
 	Security *tlsfiles.Client
 }
 
 // Options describes all shards.
 type Options struct {
-	Shards  []ShardOptions // none: only keys are served
-	Default string         // name of the shard of every schema that none owns
-	// Probe is the account for servers without credentials of their own. Without a user, a server
-	// is asked only what it says before a login.
+	Shards  []ShardOptions // may be empty: then the proxy serves keys only
+	Default string         // name of the shard that gets all schemas without an owner
+	// Probe is the account for shards without credentials of their own. Without a user, the proxy
+	// only reads a server's greeting.
 	Probe Credentials
 	// ConnectTimeout bounds connecting and logging in to a server.
 	ConnectTimeout time.Duration
 	Logger         *zap.Logger
 }
 
-// Shards is the servers behind the proxy: which there are now, and what is known of them.
-// It asks those that never answered what they offer. It is safe for concurrent use.
+// Shards holds the servers behind the proxy and what is known about them. It asks servers that have
+// never answered what they offer. It is safe for concurrent use.
 type Shards struct {
 	log     *zap.Logger
 	routes  atomic.Pointer[Routes]
 	leaving leaving
 
-	probing  sync.Mutex       // held while servers are asked
-	problems map[*Node]string // what was last logged of a probe; guarded by probing
+	probing  sync.Mutex       // locked while servers are asked
+	problems map[*Node]string // what the last probe logged; guarded by probing
 
-	changed chan struct{} // gets a value when there are other routes
+	changed chan struct{} // gets a value when the routes change
 	stop    context.CancelFunc
 	wg      sync.WaitGroup
 }
@@ -67,21 +67,20 @@ func New(opts Options) (*Shards, error) {
 	return s, nil
 }
 
-// Routes returns where statements go now. It does not change; after a reload there is
-// another one.
+// Routes returns the routes in force. They are immutable: a reload makes new ones.
 func (s *Shards) Routes() *Routes { return s.routes.Load() }
 
-// How often servers are asked what they offer.
+// How often a server is asked what it offers.
 const (
-	reprobe    = 2 * time.Second // those that did not answer the last time
+	reprobe    = 2 * time.Second // if it did not answer the last time
 	firstProbe = 3 * time.Second
-	// maxQuiet is after what time without a login a server is asked whether it is there.
+	// maxQuiet is how long a server may go without a login before it is asked whether it is up.
 	maxQuiet = 10 * time.Second
 )
 
-// Open asks every server what it offers, and waits for the answers for a short, bounded time. In
-// the background it asks again the servers that do not answer, or were not asked for long. A server
-// that is down is logged, and is no error.
+// Open asks every server what it offers, and waits a short, bounded time for the answers. After
+// that a goroutine asks those servers again that do not answer, or that were not asked for long. A
+// server that is down is logged; that is no error.
 func (s *Shards) Open(ctx context.Context) {
 	routes := s.Routes()
 	first, cancel := context.WithTimeout(ctx, min(firstProbe, routes.connectTimeout))
@@ -91,7 +90,7 @@ func (s *Shards) Open(ctx context.Context) {
 	s.wg.Go(func() { s.askOn(ctx) })
 }
 
-// askOn asks the servers of the present routes from time to time.
+// askOn asks the servers of the routes in force from time to time.
 func (s *Shards) askOn(ctx context.Context) {
 	tick := time.NewTicker(reprobe)
 	defer tick.Stop()
@@ -107,8 +106,8 @@ func (s *Shards) askOn(ctx context.Context) {
 	}
 }
 
-// due returns the nodes to ask now. Without an account that may log in, it leaves out those that
-// answered the last time: see greetNode.
+// due returns the nodes to ask now. Without an account it leaves out nodes that answered the last
+// time: see greetNode.
 func (r *Routes) due(now time.Time) []target {
 	return slices.DeleteFunc(r.targets(), func(t target) bool {
 		asks := t.access.probeCredentials(r.probe).User != "" && t.node.refused.Load() != t.access
@@ -128,14 +127,14 @@ func (s *Shards) Close() {
 	s.wg.Wait()
 }
 
-// target is a node with the shard whose credentials it is asked with.
+// target is a node, with the shard whose credentials the proxy uses there.
 type target struct {
 	shard  *Shard
 	node   *Node
 	access *access
 }
 
-// ask asks the given nodes what they offer, at the same time, and returns what was wrong with each.
+// ask asks the nodes what they offer, all at the same time. It returns an error or nil for each.
 func (r *Routes) ask(ctx context.Context, nodes []target) []error {
 	errs := make([]error, len(nodes))
 	var wg sync.WaitGroup
@@ -146,7 +145,7 @@ func (r *Routes) ask(ctx context.Context, nodes []target) []error {
 	return errs
 }
 
-// probe asks the given nodes, which are routes' own, and logs what is wrong with them.
+// probe asks the nodes, which belong to routes, and logs what is wrong with them.
 func (s *Shards) probe(ctx context.Context, routes *Routes, nodes []target) {
 	s.probing.Lock()
 	defer s.probing.Unlock()
@@ -169,8 +168,8 @@ func (s *Shards) probe(ctx context.Context, routes *Routes, nodes []target) {
 	}
 }
 
-// logProbe logs when a server stops answering, answers again, or answers with another error; not
-// each question.
+// logProbe logs when a server stops answering, answers again, or fails with another error. It does
+// not log each question.
 func (s *Shards) logProbe(t target, problem string) {
 	before := s.problems[t.node]
 	s.problems[t.node] = problem
@@ -192,7 +191,7 @@ func (r *Routes) probeNode(ctx context.Context, t target) error {
 	c, err := r.dialEither(ctx, t.shard, t.node, Login{
 		Credentials:  creds,
 		Capabilities: protocol.Protocol41 | protocol.SecureConnection | protocol.PluginAuth,
-		wish:         protocol.SessionTrack, // to see whether its OK tells of the session
+		wish:         protocol.SessionTrack, // shows whether the OK describes the session
 		Collation:    latin1SwedishCI,
 		access:       t.access,
 	})
@@ -203,9 +202,9 @@ func (r *Routes) probeNode(ctx context.Context, t target) error {
 	return c.askMode(true)
 }
 
-// greetNode learns what a server says to everybody, without an account. The server counts that as a
-// login that broke off (see protocol.ReadGreeting), so it is done only until the server answers.
-// The first session asks the rest.
+// greetNode reads a server's greeting, without an account. The server counts that as a login that
+// broke off (see protocol.ReadGreeting), so greetNode stops once the server has answered. The first
+// session asks the rest.
 func (r *Routes) greetNode(ctx context.Context, t target) error {
 	err := r.readGreeting(ctx, t.node)
 	if err == nil || ctx.Err() == nil && !errors.Is(err, errRecently) {
@@ -240,8 +239,8 @@ func (r *Routes) readGreeting(ctx context.Context, n *Node) error {
 	return nil
 }
 
-// latin1SwedishCI is a collation that every server knows, and hardly any has for its
-// default today.
+// latin1SwedishCI is a collation that every server knows, and that hardly any has as its default
+// today.
 const latin1SwedishCI = 8
 
 // utf8mb4GeneralCI is a collation that every server since MySQL 5.5 knows.

@@ -12,52 +12,52 @@ import (
 	"seqproxy/protocol"
 )
 
-// NodeStats is what is known of a node at one moment. It is its reader's own.
+// NodeStats is a copy of what is known about a node at one moment.
 type NodeStats struct {
 	Shard   string
 	Node    string // the address, as in the configuration
-	Primary bool   // statements go there
-	// Leaving: a reload has taken it away, and it still has connections. Nobody asks it any more
-	// whether it is up.
+	Primary bool   // statements go to this node
+	// Leaving: a reload has removed the node, and it still has connections. The proxy no longer
+	// asks whether it is up.
 	Leaving bool
-	// Version is what the server says of itself; "" if it never answered.
+	// Version is the server's version, "" if it has never answered.
 	Version string
 
-	// Up says whether the last attempt to connect was answered, by a login or the refusal
-	// of one; to refuse everybody ("Too many connections") is no answer.
+	// Up says whether the last attempt to connect was answered, by a login or the refusal of one. A
+	// refusal of everybody ("Too many connections") is no answer.
 	Up    bool
-	Since time.Time // of Up; zero: nothing was tried yet
+	Since time.Time // since when Up has its value; zero: never tried
 
-	Connecting int // attempts that are being made
-	Open       int // connections: of sessions, and the proxy's own
+	Connecting int // attempts under way
+	Open       int // all connections, the proxy's own included
 
-	Connects histogram.Histogram // how long those attempts took that ended with a login
+	Connects histogram.Histogram // durations of the attempts that ended with a login
 	Errors   []CodeCount         // in the order of their codes, OtherCodes last
-	// LastError is why the last attempt failed that did, or a connection was lost since; "":
-	// neither has happened.
+	// LastError is why the last failed attempt failed, or why a connection was lost since then. It
+	// is "" if neither has happened.
 	LastError   string
 	LastErrorAt time.Time
 }
 
 // CodeCount is how often an error was met.
 type CodeCount struct {
-	// the server's, or one of the client library's (2000 and above); see CodeUnreachable
+	// from the server, or of a client library (2000 and above); see CodeUnreachable
 	Code uint16
 	N    uint64
 }
 
-// Codes of errors that do not come from a server, as client libraries number them (CR_...).
+// Codes of errors that do not come from a server, numbered as in client libraries (CR_...).
 const (
 	CodeUnreachable = 2003 // no connection, or no greeting in time
-	CodeLost        = 2013 // the connection broke while an answer was awaited
+	CodeLost        = 2013 // the connection broke before the answer was complete
 	CodeTLS         = 2026
 	CodeMalformed   = 2027
-	// OtherCodes are those that there was no room for.
+	// OtherCodes stands for all codes above the limit of codes that are counted apart.
 	OtherCodes = 0
 )
 
-// Stats returns the statistics of each node, in the order of the configuration, and then of leaving
-// ones. No two are of the same shard and node.
+// Stats returns the statistics of each node, in the order of the configuration, followed by the
+// leaving ones. Each pair of shard and node comes once.
 func (s *Shards) Stats() []NodeStats {
 	targets := s.Routes().targets()
 	all := make([]NodeStats, 0, len(targets))
@@ -85,7 +85,7 @@ func (n *Node) stats(of *Shard) NodeStats {
 	return st
 }
 
-// nodeCounts is what is counted of a node.
+// nodeCounts holds the counters of a node.
 type nodeCounts struct {
 	connecting, open atomic.Int64
 	connects         histogram.Shared
@@ -98,7 +98,7 @@ const maxCodes = 64
 // codeCounts counts errors by code, without a lock.
 type codeCounts struct {
 	slots [maxCodes]struct {
-		code atomic.Uint32 // 0: free. Once taken, a slot keeps its code.
+		code atomic.Uint32 // 0: free. A slot that is taken keeps its code.
 		n    atomic.Uint64
 	}
 	other atomic.Uint64
@@ -133,14 +133,14 @@ func (c *codeCounts) read() (counts []CodeCount) {
 	return counts
 }
 
-// count counts the error that an attempt to connect has ended with, if it has.
+// count counts the error of an attempt to connect, if it failed.
 func (n *Node) count(err error) {
 	if err != nil {
 		n.counts.errors.add(codeOf(err))
 	}
 }
 
-// codeOf is the code that an attempt to connect is counted under that ended with err.
+// codeOf returns the code under which a failed attempt to connect is counted.
 func codeOf(err error) uint16 {
 	var told *protocol.ServerError
 	switch {
@@ -156,10 +156,10 @@ func codeOf(err error) uint16 {
 	return CodeUnreachable
 }
 
-// CountError takes note of an error that the server has answered with.
+// CountError counts an error that the server has answered with.
 func (c *Conn) CountError(code uint16) { c.node.counts.errors.add(code) }
 
-// CountLost takes note that the connection broke while an answer was awaited, and why.
+// CountLost records that the connection broke before an answer was complete, and why.
 func (c *Conn) CountLost(cause error) {
 	c.node.counts.errors.add(CodeLost)
 	c.node.mu.Lock()
@@ -168,7 +168,7 @@ func (c *Conn) CountLost(cause error) {
 	c.node.mu.Unlock()
 }
 
-// Close closes the connection at once. It may be called again.
+// Close closes the connection at once. A second call does no harm.
 func (c *Conn) Close() error {
 	if !c.closed {
 		c.closed = true

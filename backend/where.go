@@ -1,8 +1,8 @@
 package backend
 
-// Primary is the address of the node that statements go to.
+// Primary returns the address of the node that gets the statements.
 func (s *Shard) Primary() string { return s.primary().String() }
 
-// Owner returns the shard that owns a schema by the configuration; nil if none does, so
-// that it is the default shard's.
+// Owner returns the shard that owns a schema by the configuration, or nil if none does. Then the
+// default shard has it.
 func (r *Routes) Owner(schema string) *Shard { return r.bySchema[schema] }
