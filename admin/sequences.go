@@ -188,10 +188,10 @@ func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 		return noted(mysql.ER_UNKNOWN_ERROR, "the sequence does not give the keys up to %d, which are not of its kind: %s", keys.skipped, keys.where), nil
 	case made.Existed:
 		return existsNote(name), nil
-	case made.Raised && keys.floor != 0 && made.First > keys.floor:
-		return noted(mysql.ER_UNKNOWN_ERROR, "sequence begins at %d: %s", made.First, keys.where), nil
+	case made.Given != 0:
+		return noted(mysql.ER_UNKNOWN_ERROR, "sequence begins at %d: a sequence of that name may have given numbers up to %d", made.First, made.Given), nil
 	case made.Raised:
-		return noted(mysql.ER_UNKNOWN_ERROR, "sequence begins at %d: a dropped sequence of that name gave the numbers below", made.First), nil
+		return noted(mysql.ER_UNKNOWN_ERROR, "sequence begins at %d: %s", made.First, keys.where), nil
 	case o.Cycle:
 		return cycleNote(), nil
 	}

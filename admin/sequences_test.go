@@ -33,7 +33,7 @@ func TestCreateTellsWhatIsNotAsItWasAskedFor(t *testing.T) {
 	for want, made := range map[string]sequence.Created{
 		"":                      {First: 1},
 		"stays as it is":        {Existed: true, First: 7},
-		"sequence begins at 21": {Raised: true, First: 21},
+		"begins at 21: a sequence of that name may have given numbers up to 20": {Raised: true, First: 21, Given: 20},
 	} {
 		var st statement.Statement
 		st.Analyze([]byte("CREATE SEQUENCE photos"), lex.Mode{})

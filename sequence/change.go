@@ -55,9 +55,10 @@ type Created struct {
 	Existed  bool   // IfNotExists was given and the sequence exists; nothing was changed
 	Replaced bool   // OrReplace was given and there was one
 	First    uint64 // the first number that it will give
-	// First is above Start: a dropped or replaced sequence of that name gave the numbers below, or
-	// Floor is above
+	// First is above Start: Floor is above it, or Given
 	Raised bool
+	// numbers up to it may have been given before, by a sequence of that name, and Floor is below; else 0
+	Given uint64
 
 	above uint64 // the rows stand there, or above; 0 if that is not to be kept
 	// it is not an ORDER sequence yet, because numbers of the one before may be held somewhere

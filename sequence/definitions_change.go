@@ -126,6 +126,9 @@ func (g *agreed) create(ctx context.Context, o *CreateOptions, def define.Defini
 		e.home = g.newHome()
 	}
 	made.above, made.Raised = max(used, def.Start-1), used >= def.Start
+	if made.Raised && used > o.Floor {
+		made.Given = used
+	}
 	for i := range g.all {
 		if err := g.all[i].write(ctx, &e, g.name, made.above); err != nil {
 			return made, err

@@ -240,7 +240,7 @@ func (d *importCount) make(ctx context.Context, sequences *sequence.Sequences, n
 		if !made.Existed {
 			d.created++
 			if made.First > n.next {
-				return fmt.Sprintf("created, begins at %d: a sequence of that name was dropped", made.First), nil
+				return fmt.Sprintf("created, begins at %d: a sequence of that name may have given numbers up to %d", made.First, made.Given), nil
 			}
 			return "created", nil
 		}
