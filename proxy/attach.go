@@ -3,48 +3,99 @@ package proxy
 import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
+	"seqproxy/proxy/kill"
 	"seqproxy/proxy/state"
 	"seqproxy/statement/lex"
+	"sync/atomic"
+	"time"
 )
+
+// attachment says on which connection a session's commands run. It attaches the session to a
+// shard, holds it back while that is paused, and takes it to another.
+type attachment struct {
+	backends
+	shared   *shared
+	above    attached
+	patience *keys.Patience
+
+	set *settings // those in force for the command being handled; see renew
+	// those of set, or of earlier ones that the session is not done with
+	routes  *backend.Routes
+	lastTag uint32 // of its connections to servers; see idOfConn
+	// waited: since it was last looked at, the session has waited for a shard that was paused.
+	waited    bool
+	unreached bool // the command being handled found no way to its server; see failed
+	// moveAfter is when the session may try again to go where new routes send it.
+	moveAfter time.Time
+	// keptFrom are the routes of which the log says that something keeps the session from them.
+	keptFrom *backend.Routes
+
+	// engaged are the shards that the session uses, or has used; while it rests that counts
+	// only with a transaction open. entered are those of the command being handled. See enter.
+	engaged atomic.Pointer[backend.ShardSet]
+	entered *backend.ShardSet
+}
+
+// attached is what an attachment needs of the session that it is of.
+type attached interface {
+	// settle sends what waits to be sent, and relays the answers; pending says whether there is any.
+	settle() error
+	pending() bool
+	// readsBehind says whether the command being handled may look at what the one before it left.
+	readsBehind() bool
+	// noServer is the error where there is no shard.
+	noServer() error
+	// dropTallies forgets the counts of shards that the session has done with.
+	dropTallies()
+}
+
+// shared is what the attachments of all sessions share.
+type shared struct {
+	settings atomic.Pointer[settings] // those of now
+	held     atomic.Int64             // sessions that wait for a paused shard
+	stopping chan struct{}            // closed when draining begins
+	killer   *kill.Killer
+}
 
 // Attach returns the connection that the next command of the session runs on: that
 // of the current schema's shard, opened when it is first needed. Commands give it
 // back with release. In pool mode "session" the session keeps it until its end.
-func (s *session) Attach() (*backend.Conn, error) {
-	for s.cur != nil {
-		if err := s.enter(s.cur.Shard()); err != nil || !s.waited {
-			return s.cur, err
+func (a *attachment) Attach() (*backend.Conn, error) {
+	for a.cur != nil {
+		if err := a.enter(a.cur.Shard()); err != nil || !a.waited {
+			return a.cur, err
 		}
-		if err := s.rejoin(); err != nil { // there may be another connection now
+		if err := a.rejoin(); err != nil { // there may be another connection now
 			return nil, err
 		}
 	}
-	shard, err := s.enterFor(s.state.Schema)
+	shard, err := a.enterFor(a.state.Schema)
 	if err != nil {
 		return nil, err
 	}
 	if shard == nil {
-		return nil, s.noServer()
+		return nil, a.above.noServer()
 	}
-	c, err := s.open(shard, s.state.Schema)
+	c, err := a.open(shard, a.state.Schema)
 	if err != nil {
 		return nil, err
 	}
-	s.current(c)
+	a.current(c)
 	return c, nil
 }
 
 // current makes a connection the one that statements run on.
-func (s *session) current(c *backend.Conn) {
-	first, hello := s.cur == nil, c.Hello()
-	if s.cur != c {
-		s.state.StartMode(serverOf(hello), s.login.Collation)
+func (b *backends) current(c *backend.Conn) {
+	first, hello := b.cur == nil, c.Hello()
+	if b.cur != c {
+		b.state.StartMode(serverOf(hello), b.login.Collation)
 	}
-	s.cur = c
-	s.state.Observe(c.Answer.Status, hello.MariaDB)
+	b.cur = c
+	b.state.Observe(c.Answer.Status, hello.MariaDB)
 	if first {
-		s.state.TrustStatus(hello.MariaDB)
-		s.state.EscapesUnknown = hello.InitConnect
+		b.state.TrustStatus(hello.MariaDB)
+		b.state.EscapesUnknown = hello.InitConnect
 	}
 }
 
@@ -62,61 +113,61 @@ func serverOf(h *backend.Hello) state.Server {
 
 // release gives a connection back after the answer to a command, of which it takes
 // note of what the answer said.
-func (s *session) release(c *backend.Conn) {
+func (b *backends) release(c *backend.Conn) {
 	c.Release()
 	c.Used = true
-	s.tally.Counted(c)
-	if c == s.cur {
-		s.state.Observe(c.Answer.Status, c.Hello().MariaDB)
+	b.tally.Counted(c)
+	if c == b.cur {
+		b.state.Observe(c.Answer.Status, c.Hello().MariaDB)
 	}
-	s.noteEffect(c)
+	b.noteEffect(c)
 }
 
 // open opens the session's connection to a shard, with the client's own framing.
-func (s *session) open(shard *backend.Shard, schema string) (*backend.Conn, error) {
-	account := s.login.Account
-	itself, err := account.AsItself(shard, s.routes.Default())
+func (a *attachment) open(shard *backend.Shard, schema string) (*backend.Conn, error) {
+	account := a.login.Account
+	itself, err := account.AsItself(shard, a.routes.Default())
 	if err != nil {
 		return nil, err
 	}
-	with := s.login.ToServer(schema)
+	with := a.login.ToServer(schema)
 	with.Password, with.OtherPassword, with.Own = account.Password, account.OldPassword, itself
-	return s.Dial(shard, with)
+	return a.Dial(shard, with)
 }
 
 // Dial opens a connection that is the session's from then on.
-func (s *session) Dial(shard *backend.Shard, with backend.Login) (*backend.Conn, error) {
-	if err := s.enter(shard); err != nil {
+func (a *attachment) Dial(shard *backend.Shard, with backend.Login) (*backend.Conn, error) {
+	if err := a.enter(shard); err != nil {
 		return nil, err
 	}
-	begun := s.tally.Waits()
-	c, err := s.routes.Dial(s.ctx, shard, with)
-	s.tally.Waited(begun)
+	begun := a.tally.Waits()
+	c, err := a.routes.Dial(a.ctx, shard, with)
+	a.tally.Waited(begun)
 	if err != nil {
-		s.unreached = true
+		a.unreached = true
 		return nil, err
 	}
-	if err := s.set.setStep(c); err != nil {
-		s.unreached = true
+	if err := a.set.setStep(c); err != nil {
+		a.unreached = true
 		c.Close()
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ctx.Err() != nil {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ctx.Err() != nil {
 		c.Close()
 		return nil, errShutdown
 	}
-	if s.conns == nil {
-		s.conns = make(map[*backend.Shard]*backend.Conn, 1)
+	if a.conns == nil {
+		a.conns = make(map[*backend.Shard]*backend.Conn, 1)
 	}
-	s.conns[shard] = c
-	s.lastTag++
-	c.Tag = s.lastTag
-	s.watchLocked(c)
-	s.state.Knows(idOfConn(c), s.state.Version)
-	if s.cur != nil { // what was set before must hold here too
-		s.state.Knows(idOfConn(c), 0)
+	a.conns[shard] = c
+	a.lastTag++
+	c.Tag = a.lastTag
+	a.watchLocked(c)
+	a.state.Knows(idOfConn(c), a.state.Version)
+	if a.cur != nil { // what was set before must hold here too
+		a.state.Knows(idOfConn(c), 0)
 	}
 	return c, nil
 }
@@ -138,55 +189,55 @@ func (o *outside) connBy(id state.ConnID) *backend.Conn {
 }
 
 // forget drops a connection that was closed.
-func (s *session) forget(c *backend.Conn) {
-	s.mu.Lock()
-	delete(s.conns, c.Shard())
-	s.mu.Unlock()
-	s.state.Forget(idOfConn(c))
-	if s.cur == c {
-		s.cur = nil
+func (b *backends) forget(c *backend.Conn) {
+	b.mu.Lock()
+	delete(b.conns, c.Shard())
+	b.mu.Unlock()
+	b.state.Forget(idOfConn(c))
+	if b.cur == c {
+		b.cur = nil
 	}
-	s.prepared.forget(c)
-	s.tally.Counted(c)
+	b.prepared.forget(c)
+	b.tally.Counted(c)
 }
 
 // closeBackends ends every backend connection of the session.
-func (s *session) closeBackends() {
-	s.mu.Lock()
-	conns := s.conns
-	s.conns = nil
-	s.mu.Unlock()
+func (b *backends) closeBackends() {
+	b.mu.Lock()
+	conns := b.conns
+	b.conns = nil
+	b.mu.Unlock()
 	for _, c := range conns {
 		c.Quit()
-		s.state.Forget(idOfConn(c))
-		s.tally.Counted(c)
+		b.state.Forget(idOfConn(c))
+		b.tally.Counted(c)
 	}
-	s.cur = nil
+	b.cur = nil
 }
 
 // connForSchema returns the session's connection to the shard that a schema is on: the
 // current one, or one as of connTo. If it waits for a shard that is paused, that is where
 // the schema is then.
-func (s *session) connForSchema(schema string) (*backend.Conn, error) {
+func (a *attachment) connForSchema(schema string) (*backend.Conn, error) {
 	for {
-		c, err := s.Attach()
+		c, err := a.Attach()
 		if err != nil {
 			return nil, err
 		}
-		shard := s.routes.ForSchema(schema)
+		shard := a.routes.ForSchema(schema)
 		if shard == c.Shard() {
 			return c, nil
 		}
-		if err := s.mayLeaveFor(shard); err != nil {
+		if err := a.mayLeaveFor(shard); err != nil {
 			return nil, err
 		}
-		if err := s.enterBoth(c.Shard(), shard); err != nil {
+		if err := a.enterBoth(c.Shard(), shard); err != nil {
 			return nil, err
 		}
-		if !s.waited {
-			return s.connReady(shard)
+		if !a.waited {
+			return a.connReady(shard)
 		}
-		if err := s.rejoin(); err != nil {
+		if err := a.rejoin(); err != nil {
 			return nil, err
 		}
 	}
@@ -195,26 +246,26 @@ func (s *session) connForSchema(schema string) (*backend.Conn, error) {
 // connTo returns the session's connection to a shard other than the current one,
 // with everything that the session has set. It is an error, and nothing changes,
 // when something cannot be brought along.
-func (s *session) connTo(shard *backend.Shard) (*backend.Conn, error) {
-	if err := s.mayLeaveFor(shard); err != nil {
+func (a *attachment) connTo(shard *backend.Shard) (*backend.Conn, error) {
+	if err := a.mayLeaveFor(shard); err != nil {
 		return nil, err
 	}
-	if err := s.enterBoth(s.cur.Shard(), shard); err != nil {
+	if err := a.enterBoth(a.cur.Shard(), shard); err != nil {
 		return nil, err
 	}
-	return s.connReady(shard)
+	return a.connReady(shard)
 }
 
 // connReady is connTo once the session may leave, and has entered both shards.
-func (s *session) connReady(shard *backend.Shard) (*backend.Conn, error) {
-	c := s.conns[shard]
+func (a *attachment) connReady(shard *backend.Shard) (*backend.Conn, error) {
+	c := a.conns[shard]
 	if c == nil {
 		var err error
-		if c, err = s.open(shard, ""); err != nil {
+		if c, err = a.open(shard, ""); err != nil {
 			return nil, err
 		}
 	}
-	if err := s.carryVariables(c); err != nil {
+	if err := a.carryVariables(c); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -222,16 +273,16 @@ func (s *session) connReady(shard *backend.Shard) (*backend.Conn, error) {
 
 // mayLeaveFor says why the session cannot go to another shard than the current one, nil if
 // it can.
-func (s *session) mayLeaveFor(shard *backend.Shard) error {
+func (a *attachment) mayLeaveFor(shard *backend.Shard) error {
 	switch {
-	case s.state.InTransaction():
+	case a.state.InTransaction():
 		return protocol.NotSupported("the session cannot go to shard %s inside a transaction on shard %s: COMMIT or ROLLBACK first",
-			shard.Name(), s.cur.Shard().Name())
-	case s.state.NextTransaction:
+			shard.Name(), a.cur.Shard().Name())
+	case a.state.NextTransaction:
 		return protocol.NotSupported("the session cannot go to shard %s between SET TRANSACTION and its transaction", shard.Name())
-	case s.state.Pins != 0:
+	case a.state.Pins != 0:
 		return protocol.NotSupported("the session cannot go from shard %s to shard %s and keep its state: %s (use another connection)",
-			s.cur.Shard().Name(), shard.Name(), s.state.Pins.Words())
+			a.cur.Shard().Name(), shard.Name(), a.state.Pins.Words())
 	}
 	return nil
 }

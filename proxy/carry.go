@@ -15,22 +15,22 @@ const variables = "the session's variables"
 
 // carryVariables sets on c what the session has set since c was last current. The
 // values of system variables are asked from the current connection.
-func (s *session) carryVariables(c *backend.Conn) error {
-	st := &s.state
+func (b *backends) carryVariables(c *backend.Conn) error {
+	st := b.state
 	since := st.Known(idOfConn(c))
 	if len(st.Option) > 0 {
-		if err := s.runCommand(c, protocol.ComSetOption, string(st.Option)); err != nil {
+		if err := b.runCommand(c, protocol.ComSetOption, string(st.Option)); err != nil {
 			return err
 		}
 	}
 	if since == st.Version {
 		return nil
 	}
-	sets, err := s.systemSets(c, since)
+	sets, err := b.systemSets(c, since)
 	if err != nil {
 		return err
 	}
-	user, err := s.userSets(since)
+	user, err := b.userSets(since)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (s *session) carryVariables(c *backend.Conn) error {
 		if len(list) == 0 {
 			continue
 		}
-		if _, err := s.Ask(c, "SET "+strings.Join(list, ", ")); err != nil {
+		if _, err := b.Ask(c, "SET "+strings.Join(list, ", ")); err != nil {
 			return err
 		}
 	}
@@ -50,12 +50,12 @@ func (s *session) carryVariables(c *backend.Conn) error {
 // systemSets returns assignments of the system variables that were set after
 // version since, as c's server takes them. SET NAMES stays one: it alone gives results
 // the collation that clients are told.
-func (s *session) systemSets(c *backend.Conn, since int) (sets []string, err error) {
-	named := s.state.Names > since
+func (b *backends) systemSets(c *backend.Conn, since int) (sets []string, err error) {
+	named := b.state.Names > since
 	var names []string
-	for name, version := range s.state.Sysvars {
+	for name, version := range b.state.Sysvars {
 		if version > since && !(named && state.SetByNames(name)) {
-			names = append(names, isolationName(name, s.cur.Hello()))
+			names = append(names, isolationName(name, b.cur.Hello()))
 		}
 	}
 	sort.Strings(names)
@@ -66,7 +66,7 @@ func (s *session) systemSets(c *backend.Conn, since int) (sets []string, err err
 	if len(names) == 0 {
 		return nil, nil
 	}
-	values, err := s.AskRow(s.cur, "SELECT @@session."+strings.Join(names, ", @@session."), len(names), variables)
+	values, err := b.AskRow(b.cur, "SELECT @@session."+strings.Join(names, ", @@session."), len(names), variables)
 	if err != nil {
 		return nil, err
 	}
@@ -82,9 +82,9 @@ func (s *session) systemSets(c *backend.Conn, since int) (sets []string, err err
 // userSets is systemSets for user variables. Numbers are as they were typed. What a
 // string's bytes mean depends on character set and sql_mode of the time when it was
 // set, so that the current connection is asked for them.
-func (s *session) userSets(since int) (sets []string, err error) {
+func (b *backends) userSets(since int) (sets []string, err error) {
 	var names, ask []string
-	for name, v := range s.state.Uservars {
+	for name, v := range b.state.Uservars {
 		quoted := "@`" + strings.ReplaceAll(name, "`", "``") + "`"
 		switch {
 		case v.Version <= since:
@@ -98,7 +98,7 @@ func (s *session) userSets(since int) (sets []string, err error) {
 	if len(names) == 0 {
 		return sets, nil
 	}
-	values, err := s.AskRow(s.cur, "SELECT "+strings.Join(ask, ", "), 3*len(names), variables)
+	values, err := b.AskRow(b.cur, "SELECT "+strings.Join(ask, ", "), 3*len(names), variables)
 	if err != nil {
 		return nil, err
 	}

@@ -146,15 +146,15 @@ func (s *session) sameColumn(column string) func(name []byte) bool {
 }
 
 // insertModes returns what the server does with keys in this session.
-func (s *session) insertModes(c *backend.Conn, words statement.Words) (state.InsertModes, error) {
-	switch m, known := plan.Modes(&s.state, idOfConn(c), words); known {
+func (b *backends) insertModes(c *backend.Conn, words statement.Words) (state.InsertModes, error) {
+	switch m, known := plan.Modes(b.state, idOfConn(c), words); known {
 	case plan.Yes:
 		return m, nil
 	case plan.No:
 		return m, errReadsLeft
 	}
-	m := &s.state.Inserts
-	row, err := s.AskRow(c, "SELECT @@auto_increment_increment, @@sql_mode", 2, "@@auto_increment_increment")
+	m := &b.state.Inserts
+	row, err := b.AskRow(c, "SELECT @@auto_increment_increment, @@sql_mode", 2, "@@auto_increment_increment")
 	if err != nil {
 		return *m, err
 	}
@@ -162,7 +162,7 @@ func (s *session) insertModes(c *backend.Conn, words statement.Words) (state.Ins
 	if _, err := fmt.Sscan(string(row[0]), &increment); err != nil || increment == 0 {
 		return *m, fmt.Errorf("shard %s: auto_increment_increment is %q", c.Shard().Name(), row[0])
 	}
-	*m = state.InsertModes{Conn: idOfConn(c), Version: max(s.state.Sysvars["auto_increment_increment"], s.state.Sysvars["sql_mode"]), Increment: increment}
+	*m = state.InsertModes{Conn: idOfConn(c), Version: max(b.state.Sysvars["auto_increment_increment"], b.state.Sysvars["sql_mode"]), Increment: increment}
 	for mode := range strings.SplitSeq(string(row[1]), ",") {
 		switch mode {
 		case "NO_AUTO_VALUE_ON_ZERO":

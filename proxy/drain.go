@@ -101,11 +101,11 @@ func (s *session) leaves() bool { return s.Drains() && !s.state.InTransaction() 
 
 // drain ends the wait for the next command, from outside. A session that is busy
 // sees the shutdown when it has done its work.
-func (s *session) drain() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.busy {
-		_ = s.client.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
+func (b *backends) drain() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.busy {
+		_ = b.client.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
 	}
 }
 

@@ -56,12 +56,12 @@ func (s *session) binding(t *statement.TableRef) (*plan.Binding, error) {
 }
 
 // askSchema asks for the current schema.
-func (s *session) askSchema() error {
-	row, err := s.AskRow(s.cur, "SELECT DATABASE()", 1, "the current schema")
+func (b *backends) askSchema() error {
+	row, err := b.AskRow(b.cur, "SELECT DATABASE()", 1, "the current schema")
 	if err != nil {
 		return err
 	}
-	s.state.Schema, s.state.SchemaUnknown = string(row[0]), false
+	b.state.Schema, b.state.SchemaUnknown = string(row[0]), false
 	return nil
 }
 

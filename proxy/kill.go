@@ -177,20 +177,20 @@ func (o *outside) ConnAt(shard *backend.Shard) *backend.Conn { return o.conns[sh
 
 // Places returns the session's connections to servers, from outside, and by which
 // right somebody may kill them.
-func (s *session) Places(by kill.Account) (places []kill.Place, right kill.Right) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (b *backends) Places(by kill.Account) (places []kill.Place, right kill.Right) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	switch {
-	case s.introduced && s.login.Account.Name == by.Name:
+	case b.introduced && b.login.Account.Name == by.Name:
 		right = kill.OfSame
 	case by.Admin:
 		right = kill.OfAny
 	}
-	if !s.introduced || right == kill.Denied { // it is nobody's yet
+	if !b.introduced || right == kill.Denied { // it is nobody's yet
 		return nil, right
 	}
-	account := s.login.Account // which changes only while it is not introduced
-	for shard, c := range s.conns {
+	account := b.login.Account // which changes only while it is not introduced
+	for shard, c := range b.conns {
 		creds, known := account.Credentials(shard)
 		places = append(places, kill.Place{
 			Place: c.Place(), User: account.Name, Creds: creds, HasCreds: known,

@@ -11,29 +11,29 @@ import (
 
 // bring makes true on c what a statement may look at: LAST_INSERT_ID(), and what the
 // session's last statement left (warnings, row counts), if the proxy answered that.
-func (s *session) bring(c *backend.Conn, t plan.Traits) error {
-	b, refusal := plan.Bring(&t, &s.state, plan.Server{
-		Conn: idOfConn(c), MariaDB: c.Hello().MariaDB, Warned: c.Answer.Warnings > 0 || c.Answer.ErrCode != 0, Exact: s.set.LastInsertIDExact,
+func (a *attachment) bring(c *backend.Conn, t plan.Traits) error {
+	b, refusal := plan.Bring(&t, a.state, plan.Server{
+		Conn: idOfConn(c), MariaDB: c.Hello().MariaDB, Warned: c.Answer.Warnings > 0 || c.Answer.ErrCode != 0, Exact: a.set.LastInsertIDExact,
 	})
 	switch {
 	case refusal.Why == plan.RanElsewhere:
 		return protocol.NotSupported("the last statement was prepared on shard %s and ran there: its row counts and warnings "+
-			"cannot be read on shard %s", s.connBy(s.state.LastConn).Shard().Name(), c.Shard().Name())
+			"cannot be read on shard %s", a.connBy(a.state.LastConn).Shard().Name(), c.Shard().Name())
 	case refusal.Why != plan.Granted:
 		return protocol.NotSupported("%s", refusal.Text)
 	}
 	if b.OverRow {
-		s.state.LastID.Inserted = false
+		a.state.LastID.Inserted = false
 	}
 	if b.ID {
-		if err := s.BringLastID(c, b.Keep); err != nil {
+		if err := a.BringLastID(c, b.Keep); err != nil {
 			return err
 		}
 	}
 	if !b.Last {
 		return nil
 	}
-	return s.bringLastStatement(c, b.Selected)
+	return a.bringLastStatement(c, b.Selected)
 }
 
 // BringLastID makes LAST_INSERT_ID() on c what it is for the session. It is called
@@ -41,8 +41,8 @@ func (s *session) bring(c *backend.Conn, t plan.Traits) error {
 // that must have succeeded before the next is sent; it is never taken from an OK
 // packet, whose insert id is something else in half the cases. With keep, what the
 // last statement left on c is still there afterwards: its row counts and warnings.
-func (s *session) BringLastID(c *backend.Conn, keep bool) error {
-	l := &s.state.LastID
+func (a *attachment) BringLastID(c *backend.Conn, keep bool) error {
+	l := &a.state.LastID
 	value := l.Value
 	switch {
 	case l.Pending:
@@ -52,10 +52,10 @@ func (s *session) BringLastID(c *backend.Conn, keep bool) error {
 		l.Holder = idOfConn(c)
 		return nil
 	default:
-		holder := s.connBy(l.Holder)
-		err := s.enterBoth(c.Shard(), holder.Shard())
+		holder := a.connBy(l.Holder)
+		err := a.enterBoth(c.Shard(), holder.Shard())
 		if err == nil {
-			value, err = s.askLastID(holder)
+			value, err = a.askLastID(holder)
 		}
 		if err != nil {
 			return err
@@ -63,20 +63,20 @@ func (s *session) BringLastID(c *backend.Conn, keep bool) error {
 	}
 	counts := !c.Answer.Rows && c.Answer.ErrCode == 0
 	text, then := l.Travel(value, keep, counts, c.Hello().MariaDB)
-	if _, err := s.Ask(c, text); err != nil {
+	if _, err := a.Ask(c, text); err != nil {
 		return err
 	}
 	*l = state.LastInsertID{Holder: idOfConn(c)}
 	if then == "" {
 		return nil
 	}
-	_, err := s.Ask(c, then)
+	_, err := a.Ask(c, then)
 	return err
 }
 
 // askLastID asks a connection for its LAST_INSERT_ID().
-func (s *session) askLastID(c *backend.Conn) (uint64, error) {
-	row, err := s.AskRow(c, "SELECT LAST_INSERT_ID()", 1, "LAST_INSERT_ID()")
+func (b *backends) askLastID(c *backend.Conn) (uint64, error) {
+	row, err := b.AskRow(c, "SELECT LAST_INSERT_ID()", 1, "LAST_INSERT_ID()")
 	if err != nil {
 		return 0, err
 	}
@@ -86,8 +86,8 @@ func (s *session) askLastID(c *backend.Conn) (uint64, error) {
 // bringLastStatement makes what the server says of the session's last statement
 // true when the proxy answered that statement itself. selected says that a SELECT of
 // ours, which is what the answer stood for, has just run on c.
-func (s *session) bringLastStatement(c *backend.Conn, selected bool) error {
-	switch s.state.LastOwn {
+func (a *attachment) bringLastStatement(c *backend.Conn, selected bool) error {
+	switch a.state.LastOwn {
 	case state.OwnNothing:
 		return nil
 	case state.OwnRows:
@@ -95,10 +95,10 @@ func (s *session) bringLastStatement(c *backend.Conn, selected bool) error {
 			return nil
 		}
 	case state.OwnError:
-		return s.raise(c, s.state.LastError)
+		return a.raise(c, a.state.LastError)
 	case state.OwnTableRows, state.OwnTableAnswer:
-		return s.bringWarning(c)
+		return a.bringWarning(c)
 	}
-	_, err := s.Ask(c, s.state.StandsFor())
+	_, err := a.Ask(c, a.state.StandsFor())
 	return err
 }

@@ -71,18 +71,18 @@ func (s *session) SetDeadline(t time.Time) error { return s.client.until(t) }
 
 // prolongLogin gives a client that is logging in the whole time again, of which a pause has
 // used some.
-func (s *session) prolongLogin() error {
-	if s.introduced { // nothing more is expected of it
+func (a *attachment) prolongLogin() error {
+	if a.introduced { // nothing more is expected of it
 		return nil
 	}
-	return s.client.until(time.Now().Add(s.set.LoginTimeout))
+	return a.client.until(time.Now().Add(a.set.LoginTimeout))
 }
 
 // EnterDefault has the login wait while the default shard is paused. The routes are those of
 // afterwards.
-func (s *session) EnterDefault() (*backend.Routes, error) {
-	_, err := s.enterFor("")
-	return s.routes, err
+func (a *attachment) EnterDefault() (*backend.Routes, error) {
+	_, err := a.enterFor("")
+	return a.routes, err
 }
 
 // begin starts a session of a user that has proved who it is, and answers the login. Its schema

@@ -116,14 +116,14 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 
 // attachForUnread attaches a connection for a statement that is too long to be
 // analysed: it may be anything.
-func (s *session) attachForUnread(runs statement.Runs) (*backend.Conn, error) {
-	c, err := s.Attach()
+func (a *attachment) attachForUnread(runs statement.Runs) (*backend.Conn, error) {
+	c, err := a.Attach()
 	if err != nil {
 		return nil, err
 	}
-	if err := s.BringLastID(c, false); err != nil {
+	if err := a.BringLastID(c, false); err != nil {
 		return nil, err
 	}
-	s.expects(state.Effect{Kind: statement.Other, Words: statement.Opaque, Runs: runs})
+	a.expects(state.Effect{Kind: statement.Other, Words: statement.Opaque, Runs: runs})
 	return c, nil
 }

@@ -75,15 +75,15 @@ var errOtherServer = protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy:
 	"may read the version comments of this statement in another way: send it again")
 
 // askMode asks a server how it reads texts.
-func (s *session) askMode(c *backend.Conn) error {
-	row, err := s.AskRow(c, "SELECT @@character_set_client, @@sql_mode", 2, "the session's character set")
+func (b *backends) askMode(c *backend.Conn) error {
+	row, err := b.AskRow(c, "SELECT @@character_set_client, @@sql_mode", 2, "the session's character set")
 	if err != nil {
 		return err
 	}
-	s.state.ModeUnknown, s.state.QuotesUnknown, s.state.EscapesUnknown = false, false, false
-	s.state.Charset = string(row[0])
-	s.state.Mode.Charset = lex.CharsetByName(s.state.Charset)
-	s.state.SetSQLMode(string(row[1]))
+	b.state.ModeUnknown, b.state.QuotesUnknown, b.state.EscapesUnknown = false, false, false
+	b.state.Charset = string(row[0])
+	b.state.Mode.Charset = lex.CharsetByName(b.state.Charset)
+	b.state.SetSQLMode(string(row[1]))
 	return nil
 }
 

@@ -18,9 +18,9 @@ const askTimeout = 30 * time.Second
 // the connection the session ends, as it does with a statement of the client's. A
 // SELECT must say LIMIT 1 to be sure of its row: the client may have set
 // sql_select_limit to 0.
-func (s *session) Ask(c *backend.Conn, sql string) ([][][]byte, error) {
+func (b *backends) Ask(c *backend.Conn, sql string) ([][][]byte, error) {
 	var rows [][][]byte
-	err := s.bounded(c, func() (err error) {
+	err := b.bounded(c, func() (err error) {
 		rows, err = c.Query(sql)
 		return err
 	})
@@ -29,8 +29,8 @@ func (s *session) Ask(c *backend.Conn, sql string) ([][][]byte, error) {
 
 // AskRow is Ask for a SELECT, without its LIMIT, of n values in one row. what
 // they are is said when they are not there.
-func (s *session) AskRow(c *backend.Conn, sql string, n int, what string) ([][]byte, error) {
-	rows, err := s.Ask(c, sql+" LIMIT 1")
+func (b *backends) AskRow(c *backend.Conn, sql string, n int, what string) ([][]byte, error) {
+	rows, err := b.Ask(c, sql+" LIMIT 1")
 	if err != nil {
 		return nil, err
 	}
@@ -41,14 +41,14 @@ func (s *session) AskRow(c *backend.Conn, sql string, n int, what string) ([][]b
 }
 
 // runCommand is Ask for a command that is answered with OK.
-func (s *session) runCommand(c *backend.Conn, cmd protocol.Command, argument string) error {
-	return s.bounded(c, func() error { return c.Command(cmd, argument) })
+func (b *backends) runCommand(c *backend.Conn, cmd protocol.Command, argument string) error {
+	return b.bounded(c, func() error { return c.Command(cmd, argument) })
 }
 
 // raise makes an error the last one on c, as if the client's own statement had met
 // with it. It is an error if the server raises another.
-func (s *session) raise(c *backend.Conn, e *protocol.ServerError) error {
-	_, err := s.Ask(c, fmt.Sprintf("SIGNAL SQLSTATE '%s' SET MYSQL_ERRNO = %d, MESSAGE_TEXT = %s",
+func (b *backends) raise(c *backend.Conn, e *protocol.ServerError) error {
+	_, err := b.Ask(c, fmt.Sprintf("SIGNAL SQLSTATE '%s' SET MYSQL_ERRNO = %d, MESSAGE_TEXT = %s",
 		e.State, e.Code, plan.Literal(limit(strings.ToValidUTF8(e.Message, "?"), maxSignalText))))
 	var raised *protocol.ServerError
 	switch {
@@ -70,19 +70,19 @@ func (s *session) raise(c *backend.Conn, e *protocol.ServerError) error {
 const maxSignalText = 128
 
 // bounded runs a command of ours on c, bounded in time.
-func (s *session) bounded(c *backend.Conn, run func() error) error {
+func (b *backends) bounded(c *backend.Conn, run func() error) error {
 	if err := c.SetDeadline(time.Now().Add(askTimeout)); err != nil {
-		return s.lost(c, err, false)
+		return b.lost(c, err, false)
 	}
-	begun := s.tally.Waits()
+	begun := b.tally.Waits()
 	err := run()
-	s.tally.Waited(begun)
+	b.tally.Waited(begun)
 	var refused *protocol.ServerError
 	if err != nil && !errors.As(err, &refused) {
-		return s.lost(c, err, false)
+		return b.lost(c, err, false)
 	}
 	if dlErr := c.SetDeadline(time.Time{}); dlErr != nil {
-		return s.lost(c, dlErr, false)
+		return b.lost(c, dlErr, false)
 	}
 	return err
 }

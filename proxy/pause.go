@@ -20,33 +20,33 @@ import (
 // enter has the command being handled wait while a shard is paused, unless the session has
 // a transaction open or has begun the command there before. What came before the command
 // may be sent and answered meanwhile.
-func (s *session) enter(shard *backend.Shard) error {
-	if engaged := s.engaged.Load(); !engaged.Has(shard) {
-		s.engaged.Store(engaged.With(shard))
+func (a *attachment) enter(shard *backend.Shard) error {
+	if engaged := a.engaged.Load(); !engaged.Has(shard) {
+		a.engaged.Store(engaged.With(shard))
 	}
-	if shard.Paused() != nil && !s.entered.Has(shard) {
-		if err := s.settle(); err != nil { // it may begin a transaction, or end one
+	if shard.Paused() != nil && !a.entered.Has(shard) {
+		if err := a.above.settle(); err != nil { // it may begin a transaction, or end one
 			return err
 		}
-		if !s.state.InTransaction() {
-			if err := s.awaitResume(shard); err != nil {
+		if !a.state.InTransaction() {
+			if err := a.awaitResume(shard); err != nil {
 				return err
 			}
-			s.waited = true
+			a.waited = true
 		}
 	}
-	s.entered = s.entered.With(shard)
+	a.entered = a.entered.With(shard)
 	return nil
 }
 
 // enterBoth is enter for a command that needs two shards at the same time.
-func (s *session) enterBoth(a, b *backend.Shard) error {
+func (a *attachment) enterBoth(one, other *backend.Shard) error {
 	for {
-		if err := s.enter(a); err != nil {
+		if err := a.enter(one); err != nil {
 			return err
 		}
-		if err := s.enter(b); err != nil || s.engaged.Load().Has(a) {
-			// or it has waited, and a may be paused now
+		if err := a.enter(other); err != nil || a.engaged.Load().Has(one) {
+			// or it has waited, and the first may be paused now
 			return err
 		}
 	}
@@ -54,65 +54,65 @@ func (s *session) enterBoth(a, b *backend.Shard) error {
 
 // awaitResume waits until a shard is not paused any more. It ends with the session, by
 // KILL QUERY, by a shutdown, and after Options.PauseTimeout.
-func (s *session) awaitResume(shard *backend.Shard) (err error) {
-	if err := s.client.flush(); err != nil { // the answers of our own to what came before
+func (a *attachment) awaitResume(shard *backend.Shard) (err error) {
+	if err := a.client.flush(); err != nil { // the answers of our own to what came before
 		return err
 	}
-	s.login.Leave() // others need not wait for it
-	s.srv.held.Add(1)
-	defer s.srv.held.Add(-1)
-	timer := time.NewTimer(s.set.PauseTimeout)
+	a.login.Leave() // others need not wait for it
+	a.shared.held.Add(1)
+	defer a.shared.held.Add(-1)
+	timer := time.NewTimer(a.set.PauseTimeout)
 	defer timer.Stop()
-	spent := s.numbers.Patience.Spent()
+	spent := a.patience.Spent()
 	defer func() {
-		err = s.numbers.Patience.Over(err)
-		s.numbers.Patience.Restore(spent) // it was no sequence server that the command waited for
-		s.unreached = err != nil
+		err = a.patience.Over(err)
+		a.patience.Restore(spent) // it was no sequence server that the command waited for
+		a.unreached = err != nil
 	}()
 	for {
 		p := shard.Paused()
 		if p == nil {
-			return s.prolongLogin()
+			return a.prolongLogin()
 		}
-		s.engaged.Store(nil)
-		s.entered = nil
+		a.engaged.Store(nil)
+		a.entered = nil
 		select {
 		case <-p.Resumed():
-		case <-s.numbers.Patience.Done():
-			return s.numbers.Patience.Err()
-		case <-s.srv.stopping:
+		case <-a.patience.Done():
+			return a.patience.Err()
+		case <-a.shared.stopping:
 			return login.ErrShutdown
 		case <-timer.C:
 			return protocol.Errorf(erShardLost, "HY000", "seqproxy: shard %s is paused since %s by SEQPROXY PAUSE, and was not resumed within %s",
-				shard.Name(), p.Since().Format("2006-01-02 15:04:05 MST"), s.set.PauseTimeout)
+				shard.Name(), p.Since().Format("2006-01-02 15:04:05 MST"), a.set.PauseTimeout)
 		}
-		s.engaged.Store(s.entered.With(shard)) // before it is looked at again
+		a.engaged.Store(a.entered.With(shard)) // before it is looked at again
 	}
 }
 
 // disengage takes note that what the session does now needs no server. Nothing is in flight.
-func (s *session) disengage() {
-	if !s.state.InTransaction() {
-		s.engaged.Store(nil)
+func (a *attachment) disengage() {
+	if !a.state.InTransaction() {
+		a.engaged.Store(nil)
 	}
 }
 
 // restLocked takes note that the session waits for a command.
-func (s *session) restLocked() {
-	s.resting, s.transacting = true, s.state.InTransaction()
-	if s.engaged.Load().Many() { // of these it can be in a transaction on one alone
+func (a *attachment) restLocked() {
+	a.resting, a.transacting = true, a.state.InTransaction()
+	if a.engaged.Load().Many() { // of these it can be in a transaction on one alone
 		var one *backend.ShardSet
-		if s.cur != nil {
-			one = one.With(s.cur.Shard())
+		if a.cur != nil {
+			one = one.With(a.cur.Shard())
 		}
-		s.engaged.Store(one)
+		a.engaged.Store(one)
 	}
 }
 
 // usesLocked says, from outside, whether a session has a statement or a transaction on
 // some shards.
-func (s *session) usesLocked(shards *backend.ShardSet) bool {
-	return s.engaged.Load().Meets(shards) && (!s.resting || s.transacting)
+func (a *attachment) usesLocked(shards *backend.ShardSet) bool {
+	return a.engaged.Load().Meets(shards) && (!a.resting || a.transacting)
 }
 
 const (

@@ -16,8 +16,8 @@ import (
 
 // digitsInRows says whether numbers come in ASCII digits. MariaDB converts them to
 // character_set_results.
-func (s *session) digitsInRows() (bool, error) {
-	row, err := s.AskRow(s.cur, "SELECT 1", 1, "a number")
+func (b *backends) digitsInRows() (bool, error) {
+	row, err := b.AskRow(b.cur, "SELECT 1", 1, "a number")
 	return err == nil && string(row[0]) == "1", err
 }
 

@@ -211,10 +211,10 @@ func (s *session) askToPrepare(c *backend.Conn, p *prepared, text []byte) (prepa
 }
 
 // closeOn closes a statement that is prepared on c.
-func (s *session) closeOn(c *backend.Conn, id uint32) error {
+func (b *backends) closeOn(c *backend.Conn, id uint32) error {
 	c.SetPacketNum(0)
 	if err := c.WritePacket(binary.LittleEndian.AppendUint32([]byte{byte(protocol.ComStmtClose)}, id)); err != nil {
-		return s.lost(c, err, false)
+		return b.lost(c, err, false)
 	}
 	return nil
 }

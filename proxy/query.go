@@ -95,18 +95,18 @@ func (s *session) unread() error {
 
 // bringBefore brings LAST_INSERT_ID() to the current connection before a statement
 // that may move it, if it is not there.
-func (s *session) bringBefore() error {
-	if s.cur != nil && s.state.LastID.Holder == idOfConn(s.cur) && !s.state.LastID.Pending {
+func (a *attachment) bringBefore() error {
+	if a.cur != nil && a.state.LastID.Holder == idOfConn(a.cur) && !a.state.LastID.Pending {
 		return nil
 	}
-	if err := s.settle(); err != nil {
+	if err := a.above.settle(); err != nil {
 		return err
 	}
-	c, err := s.Attach()
+	c, err := a.Attach()
 	if err != nil {
 		return err
 	}
-	return s.BringLastID(c, false)
+	return a.BringLastID(c, false)
 }
 
 // special handles a text that is more than one plain statement to be passed on.

@@ -171,30 +171,30 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 // variables, locks) is gone, as after a lost connection to the server itself. The client
 // gets no error, but the end of its connection, as from a server that is gone: drivers and
 // their pools know that, and make another one. The log says why.
-func (s *session) lost(c *backend.Conn, cause error, midAnswer bool) error {
+func (b *backends) lost(c *backend.Conn, cause error, midAnswer bool) error {
 	c.Close()
-	s.forget(c)
-	switch s.doom.Why() {
+	b.forget(c)
+	switch b.doom.Why() {
 	case kill.Vanished:
-		return s.abandon(c, errClientGone)
+		return b.abandon(c, errClientGone)
 	case kill.Killed: // a server says nothing either
 		return errKilled
 	}
-	if !s.doom.Is() {
+	if !b.doom.Is() {
 		c.CountLost(cause)
 	}
 	err := fmt.Errorf("%w: shard %s, node %s: %w", errBackendGone, c.Shard().Name(), c.Node(), cause)
 	if !midAnswer {
-		_ = s.client.flush() // answers to commands before; the session ends either way
+		_ = b.client.flush() // answers to commands before; the session ends either way
 	}
 	return err
 }
 
 // abandon has the server end what it does on c, if err is that the client has gone
 // before the answer. It returns err.
-func (s *session) abandon(c *backend.Conn, err error) error {
-	if creds, known := s.login.Account.Credentials(c.Shard()); known && errors.Is(err, errClientGone) {
-		s.srv.killer.Abandon(c.Place(), creds)
+func (b *backends) abandon(c *backend.Conn, err error) error {
+	if creds, known := b.login.Account.Credentials(c.Shard()); known && errors.Is(err, errClientGone) {
+		b.killer.Abandon(c.Place(), creds)
 	}
 	return err
 }

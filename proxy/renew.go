@@ -51,36 +51,36 @@ func paused(shard *backend.Shard) bool { return shard != nil && shard.Paused() !
 
 // outwait has a command that needs the current shard, if any, wait now while that is
 // paused: to which shard it belongs is decided afterwards.
-func (s *session) outwait() error {
-	if !paused(s.routes.ForSchema(s.state.Schema)) {
+func (a *attachment) outwait() error {
+	if !paused(a.routes.ForSchema(a.state.Schema)) {
 		return nil
 	}
-	_, err := s.Attach()
+	_, err := a.Attach()
 	return err
 }
 
 // rejoin has a session that waited for a shard which was paused go where the routes of now
 // lead: nodes are changed during a pause. Nothing of the command being handled was sent.
-func (s *session) rejoin() error {
-	s.waited = false
-	routes := s.srv.settings.Load().routesFor(s.login.AtAdmin)
-	if s.routes == routes || s.batch.size > 0 || s.state.InTransaction() || s.state.NextTransaction {
+func (a *attachment) rejoin() error {
+	a.waited = false
+	routes := a.shared.settings.Load().routesFor(a.login.AtAdmin)
+	if a.routes == routes || a.above.pending() || a.state.InTransaction() || a.state.NextTransaction {
 		return nil
 	}
-	return s.follow(routes)
+	return a.follow(routes)
 }
 
 // enterFor is enter for the shard that a schema is on, which it returns; nil if there is none.
-func (s *session) enterFor(schema string) (*backend.Shard, error) {
+func (a *attachment) enterFor(schema string) (*backend.Shard, error) {
 	for {
-		shard := s.routes.ForSchema(schema)
+		shard := a.routes.ForSchema(schema)
 		if shard == nil {
 			return nil, nil
 		}
-		if err := s.enter(shard); err != nil || !s.waited {
+		if err := a.enter(shard); err != nil || !a.waited {
 			return shard, err
 		}
-		if err := s.rejoin(); err != nil {
+		if err := a.rejoin(); err != nil {
 			return nil, err
 		}
 	}
@@ -92,57 +92,57 @@ const moveAgain = 5 * time.Second
 // follow brings the session where routes send it. What keeps it on a connection keeps it on
 // all that it has, until that is over or the session ends: half of its statements must not
 // go to one server, and half to that which took its place.
-func (s *session) follow(routes *backend.Routes) error {
-	if s.isAt(routes) {
-		s.routes = routes
-		s.dropTallies()
+func (a *attachment) follow(routes *backend.Routes) error {
+	if a.isAt(routes) {
+		a.routes = routes
+		a.above.dropTallies()
 		return nil
 	}
-	if s.state.Pins != 0 || len(s.prepared.byID) > 0 {
-		s.logKept(routes)
+	if a.state.Pins != 0 || len(a.prepared.byID) > 0 {
+		a.logKept(routes)
 		return nil
 	}
-	if s.readsBehind() || time.Now().Before(s.moveAfter) {
+	if a.above.readsBehind() || time.Now().Before(a.moveAfter) {
 		return nil
 	}
-	before := s.routes
-	s.routes = routes
-	err := s.move()
+	before := a.routes
+	a.routes = routes
+	err := a.move()
 	if err == nil {
-		s.dropTallies()
+		a.above.dropTallies()
 		return nil
 	}
 	if ends(err) {
 		return err
 	}
-	s.unreached = false // the command goes where it did
-	s.routes, s.moveAfter = before, time.Now().Add(moveAgain)
-	s.log().Warn("session not moved", logfield.Err(err))
+	a.unreached = false // the command goes where it did
+	a.routes, a.moveAfter = before, time.Now().Add(moveAgain)
+	a.log().Warn("session not moved", logfield.Err(err))
 	return nil
 }
 
 // logKept logs, once for the routes, what keeps the session from them.
-func (s *session) logKept(routes *backend.Routes) {
-	if s.keptFrom == routes {
+func (a *attachment) logKept(routes *backend.Routes) {
+	if a.keptFrom == routes {
 		return
 	}
-	s.keptFrom = routes
+	a.keptFrom = routes
 	var names []string
-	for _, p := range s.state.Pins.List() {
+	for _, p := range a.state.Pins.List() {
 		names = append(names, p.String())
 	}
-	if len(s.prepared.byID) > 0 {
+	if len(a.prepared.byID) > 0 {
 		names = append(names, "prepared_statement")
 	}
-	s.log().Info("session kept where it is", logfield.Pin(strings.Join(names, ", ")))
+	a.log().Info("session kept where it is", logfield.Pin(strings.Join(names, ", ")))
 }
 
 // isAt says whether routes lead to the connections that the session has.
-func (s *session) isAt(routes *backend.Routes) bool {
-	if s.cur != nil && routes.ForSchema(s.state.Schema) != s.cur.Shard() {
+func (a *attachment) isAt(routes *backend.Routes) bool {
+	if a.cur != nil && routes.ForSchema(a.state.Schema) != a.cur.Shard() {
 		return false
 	}
-	for shard := range s.conns {
+	for shard := range a.conns {
 		if !routes.Has(shard) {
 			return false
 		}
@@ -165,6 +165,9 @@ func (s *session) readsBehind() bool {
 	return st.MayReadLastStatement()
 }
 
+// pending says whether commands wait to be sent.
+func (s *session) pending() bool { return s.batch.size > 0 }
+
 // textOf returns the text in a command, if it is one that has a text; attributes may be before it.
 func textOf(payload []byte, attributes bool) (sql []byte, ok bool) {
 	switch command := protocol.Command(payload[0]); {
@@ -183,39 +186,39 @@ func textOf(payload []byte, attributes bool) (sql []byte, ok bool) {
 // move opens a connection where the current schema is now, brings along what the session
 // has set, and closes those to servers that are not there any more. After an error nothing
 // has changed. It may wait for a shard that is paused, and sets waited then.
-func (s *session) move() error {
-	if s.cur != nil {
-		shard := s.routes.ForSchema(s.state.Schema)
+func (a *attachment) move() error {
+	if a.cur != nil {
+		shard := a.routes.ForSchema(a.state.Schema)
 		if shard == nil {
 			return errKeysOnly
 		}
-		if err := s.enterBoth(s.cur.Shard(), shard); err != nil {
+		if err := a.enterBoth(a.cur.Shard(), shard); err != nil {
 			return err
 		}
-		c := s.conns[shard]
+		c := a.conns[shard]
 		opened := c == nil
 		if opened {
 			var err error
-			if c, err = s.open(shard, s.state.Schema); err != nil {
+			if c, err = a.open(shard, a.state.Schema); err != nil {
 				return err
 			}
-		} else if s.state.Schema != "" {
-			if err := s.runCommand(c, protocol.ComInitDB, s.state.Schema); err != nil {
+		} else if a.state.Schema != "" {
+			if err := a.runCommand(c, protocol.ComInitDB, a.state.Schema); err != nil {
 				return err
 			}
 		}
-		if err := s.bringAll(c); err != nil {
+		if err := a.bringAll(c); err != nil {
 			if opened {
-				s.forget(c)
+				a.forget(c)
 				c.Quit()
 			}
 			return err
 		}
-		s.current(c)
+		a.current(c)
 	}
-	for shard, c := range s.conns {
-		if !s.routes.Has(shard) {
-			s.forget(c)
+	for shard, c := range a.conns {
+		if !a.routes.Has(shard) {
+			a.forget(c)
 			c.Quit()
 		}
 	}
@@ -223,12 +226,12 @@ func (s *session) move() error {
 }
 
 // bringAll makes c what the current connection is to the session.
-func (s *session) bringAll(c *backend.Conn) error {
-	if err := s.carryVariables(c); err != nil {
+func (a *attachment) bringAll(c *backend.Conn) error {
+	if err := a.carryVariables(c); err != nil {
 		return err
 	}
-	if s.state.LastID.Pending { // nowhere yet
+	if a.state.LastID.Pending { // nowhere yet
 		return nil
 	}
-	return s.BringLastID(c, false)
+	return a.BringLastID(c, false)
 }

@@ -61,8 +61,8 @@ func (s *session) useSchema(schema string, p *prepared) error {
 }
 
 // elsewhere says whether a schema is owned by another shard than the current one.
-func (s *session) elsewhere(schema string) bool {
-	return s.routes.ForSchema(schema) != s.routes.ForSchema(s.state.Schema)
+func (a *attachment) elsewhere(schema string) bool {
+	return a.routes.ForSchema(schema) != a.routes.ForSchema(a.state.Schema)
 }
 
 // onSchema relays the command just parsed, which creates, alters or drops a schema,

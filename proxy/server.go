@@ -162,7 +162,7 @@ type StatementOptions struct {
 
 // Server accepts clients and runs their sessions.
 type Server struct {
-	settings      atomic.Pointer[settings]
+	shared
 	log           *zap.Logger
 	listener      net.Listener
 	adminListener net.Listener // nil: there is no admin address
@@ -177,9 +177,7 @@ type Server struct {
 	closed    atomic.Bool   // no client is accepted any more; changed under mu
 	draining  atomic.Bool   // sessions of clients end when they can
 	adminEnds atomic.Bool   // the same, both, at the admin address; changed under mu
-	stopping  chan struct{} // closed when draining begins
 	waiting   chan *session // to goroutines that wait for a client
-	killer    *kill.Killer
 	watch     *kill.Watch
 
 	login         login.Gate
@@ -193,8 +191,7 @@ type Server struct {
 	atAdmin  int    // of the sessions
 	serial   uint64 // of the last session
 
-	held    atomic.Int64 // sessions that wait for a paused shard
-	pausing sync.Mutex   // held while shards are paused or resumed, or others take their place
+	pausing sync.Mutex // held while shards are paused or resumed, or others take their place
 
 	awaitEnd sync.Once
 	ended    chan struct{} // closed when all sessions have ended, once that is waited for
@@ -211,8 +208,8 @@ func New(opts Options) *Server {
 	s := &Server{
 		log: opts.Logger, sessions: make(map[uint32]*session),
 		instance: kill.NewInstance(), texts: statement.NewCache(cachedTexts), receivePeriod: receivePeriod,
-		stopping: make(chan struct{}), ended: make(chan struct{}), waiting: make(chan *session),
-		killer:   kill.New(opts.Shards, opts.Logger),
+		ended: make(chan struct{}), waiting: make(chan *session),
+		shared:   shared{stopping: make(chan struct{}), killer: kill.New(opts.Shards, opts.Logger)},
 		counters: stats.Counters{Since: time.Now()},
 	}
 	s.watch = kill.NewWatch(s, opts.Logger, s.stopping)
@@ -288,10 +285,9 @@ func (s *Server) start(ctx context.Context, nc net.Conn, atAdmin bool) {
 		s.log.Error("client connection unusable", logfield.Err(err))
 		return
 	}
-	sess := &session{srv: s, set: set, client: client{Conn: conn}, batch: batch{client: conn}}
+	sess := &session{srv: s, client: client{Conn: conn}, batch: batch{client: conn}}
 	sess.login = login.New(sess, conn, &s.login, atAdmin)
-	sess.routes = set.routesFor(atAdmin)
-	sess.ctx, sess.cancel = context.WithCancel(ctx)
+	sess.attachTo(ctx, &s.shared, set)
 	sess.numbers.For(sess.ctx, sess)
 	sess.kills = kill.By(sess.ctx, sess, s, s.killer)
 	sess.numbers.From(set.Sequences, set.Sequences)

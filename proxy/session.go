@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"os"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"seqproxy/backend"
 	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
@@ -29,12 +26,7 @@ import (
 // one that touches it, but for what is done from outside under mu.
 type session struct {
 	srv       *Server
-	set       *settings       // those in force for the command being handled; see renew
-	id        uint32          // what the client holds for its connection id
-	serial    uint64          // of all the server's sessions, never given again
-	connected time.Duration   // when, by clock
-	ctx       context.Context // ends when the session is cut
-	cancel    context.CancelFunc
+	connected time.Duration // when, by clock
 	doom      kill.Doom // why the session is being ended from outside
 
 	client  client
@@ -49,49 +41,13 @@ type session struct {
 	prepared preparedSet
 	texts    preparedTexts // nil if there are none
 
-	way      // to servers
-	outside  // what others see of it
-	handling // what is of the command being handled
+	attachment // to servers
+	handling   // what is of the command being handled
 
 	planner *plan.Planner // nil if nothing was ever planned
 	share   memoryShare   // for the command that is parsed, if it is a large one
 	batch   batch         // of commands
 	scratch []byte        // a command of our making
-}
-
-// way is the way of a session's commands to servers.
-type way struct {
-	// those of session.set, or of earlier ones that the session is not done with
-	routes  *backend.Routes
-	cur     *backend.Conn // the current shard's
-	lastTag uint32        // of its connections to servers; see idOfConn
-	// waited: since it was last looked at, the session has waited for a shard that was paused.
-	waited bool
-	// moveAfter is when the session may try again to go where new routes send it.
-	moveAfter time.Time
-	// keptFrom are the routes of which the log says that something keeps the session from them.
-	keptFrom *backend.Routes
-
-	// engaged are the shards that the session uses, or has used; while it rests that counts
-	// only with a transaction open. entered are those of the command being handled. See enter.
-	engaged atomic.Pointer[backend.ShardSet]
-	entered *backend.ShardSet
-}
-
-// outside is what other goroutines see of a session, and tell it.
-type outside struct {
-	// guards what follows, tally.Told, and changes of conns, which others read
-	mu          sync.Mutex
-	resting     bool // it waits for a command; false in the login
-	transacting bool // it has a transaction open; valid while resting
-	busy        bool // it is with a command; false in the login
-	// a server may have closed one of conns while it was idle
-	backendClosed bool
-	// its account does not change, and may be read under mu
-	introduced bool
-	// has client and conns under watch; nil in a young session
-	watcher *kill.Watcher
-	conns   map[*backend.Shard]*backend.Conn // one for each shard that was needed
 }
 
 // handling is what is of the command that a session handles.
@@ -101,8 +57,6 @@ type handling struct {
 	// an insert id in the answer is to be expected, see plan.ExplainsID
 	explained   bool
 	replaced    bool          // the KILLs of the text are not what the client sent
-	unreached   bool          // it found no way to its server. See failed.
-	effect      state.Effect  // of the statement
 	fill        *plan.Filling // what of it is filled in; nil: nothing
 	afterAnswer func()        // runs when the answer is sent; nil: nothing does
 
@@ -118,6 +72,15 @@ var (
 	errShutdown = errors.New("proxy is shutting down")
 	errKilled   = errors.New("killed by a client's KILL")
 )
+
+// attachTo sets up the session's way to servers.
+func (s *session) attachTo(ctx context.Context, shared *shared, set *settings) {
+	a := &s.attachment
+	a.shared, a.above, a.patience, a.set, a.routes = shared, s, &s.numbers.Patience, set, set.routesFor(s.login.AtAdmin)
+	a.client, a.login, a.state, a.tally, a.prepared, a.doom = &s.client, &s.login, &s.state, &s.tally, &s.prepared, &s.doom
+	a.killer, a.logger = shared.killer, s.srv.log
+	a.ctx, a.cancel = context.WithCancel(ctx)
+}
 
 // serve runs one client from greeting to close. It owns the client's connection
 // and every backend connection, and closes them however it returns.
@@ -137,11 +100,6 @@ func (s *session) serve() {
 	}
 	s.countEnd(err)
 	s.logEnd(err)
-}
-
-// log returns the logger of the session's events, made when there is one to log.
-func (s *session) log() *zap.Logger {
-	return s.srv.log.With(logfield.Conn(s.id), logfield.Client(s.client.RemoteAddr()), logfield.User(s.login.Account.Name))
 }
 
 // commands is the loop from command to answer.
@@ -327,12 +285,12 @@ func (s *session) refuse(err error) {
 }
 
 // Cut ends the session from outside: everything it may wait for fails.
-func (s *session) Cut() {
-	s.client.Abort()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cancel()
-	for _, c := range s.conns {
+func (b *backends) Cut() {
+	b.client.Abort()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.cancel()
+	for _, c := range b.conns {
 		c.Abort()
 	}
 }

@@ -30,17 +30,17 @@ func (s *settings) setStep(c *backend.Conn) error {
 // keepStep is setStep after the client has set the session's step to its default, which is that of
 // the sequences, too. The client has its answer: what the server refuses now ends the session,
 // without another.
-func (s *session) keepStep(c *backend.Conn) error {
-	turns := s.set.Sequences.Stride()
-	if lost := s.state.StepLost; !lost || turns <= 1 {
+func (a *attachment) keepStep(c *backend.Conn) error {
+	turns := a.set.Sequences.Stride()
+	if lost := a.state.StepLost; !lost || turns <= 1 {
 		return nil
 	}
-	s.state.StepLost = false
-	err := s.runCommand(c, protocol.ComQuery, fmt.Sprintf("SET SESSION auto_increment_increment = %d", turns))
+	a.state.StepLost = false
+	err := a.runCommand(c, protocol.ComQuery, fmt.Sprintf("SET SESSION auto_increment_increment = %d", turns))
 	if err == nil || ends(err) {
 		return err
 	}
-	return s.lost(c, fmt.Errorf("set auto_increment_increment: %w", err), true)
+	return a.lost(c, fmt.Errorf("set auto_increment_increment: %w", err), true)
 }
 
 // defaultStepInside says whether several statements in one text, if all go well, leave the

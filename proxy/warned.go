@@ -91,19 +91,19 @@ func (s *session) warn(form *protocol.Form, w *protocol.ServerError) {
 }
 
 // bringWarning makes c's warnings those of such a statement, and its ROW_COUNT().
-func (s *session) bringWarning(c *backend.Conn) error {
+func (b *backends) bringWarning(c *backend.Conn) error {
 	// A derived table makes both kinds of servers begin the warnings anew.
-	sql, rows := "DO (SELECT 1 FROM (SELECT 1) AS seqproxy)", s.state.LastOwn == state.OwnTableRows
+	sql, rows := "DO (SELECT 1 FROM (SELECT 1) AS seqproxy)", b.state.LastOwn == state.OwnTableRows
 	if rows {
 		sql = "SELECT 1 FROM (SELECT 1) AS seqproxy LIMIT 1"
 	}
-	if _, err := s.Ask(c, sql); err != nil || s.state.LastError == nil {
+	if _, err := b.Ask(c, sql); err != nil || b.state.LastError == nil {
 		return err
 	}
-	if err := s.raise(c, s.state.LastError); err != nil || !rows {
+	if err := b.raise(c, b.state.LastError); err != nil || !rows {
 		return err
 	}
-	_, err := s.Ask(c, "SHOW WARNINGS LIMIT 0") // makes ROW_COUNT() -1 and leaves the rest
+	_, err := b.Ask(c, "SHOW WARNINGS LIMIT 0") // makes ROW_COUNT() -1 and leaves the rest
 	return err
 }
 
