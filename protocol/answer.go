@@ -10,72 +10,72 @@ const (
 	NeedMore Event = iota
 	// Done: the answer ended.
 	Done
-	// WantsFile: the server asks for a file (LOAD DATA LOCAL). The client sends
-	// packets up to an empty one; after FileSent the walk goes on.
+	// WantsFile: the server asks for a file (LOAD DATA LOCAL). The client sends packets up to an
+	// empty one. The caller then calls FileSent, and the walk goes on.
 	WantsFile
-	// Malformed: the bytes are no answer; the connection cannot be used any more.
+	// Malformed: the bytes are no answer. The connection cannot be used any more.
 	Malformed
-	// Held: packets of a long row wait in Filler.Held. Only Filler.Walk says so.
+	// Held: packets of a long row wait in Filler.Held. Only Filler.Walk returns it.
 	Held
-	// Refused: there is no number for the next row, see Filler.Err. Only Filler.Walk says
-	// so. Answer.Walk goes on from the bytes that were not accepted.
+	// Refused: there is no number for the next row, see Filler.Err. Only Filler.Walk returns it.
+	// Answer.Walk can go on from the first byte that was not accepted.
 	Refused
 )
 
-// phase is what the next packet of an answer is.
+// phase says which packet of an answer comes next.
 type phase uint8
 
 const (
 	phaseFirst   phase = iota // OK, ERR, LOCAL INFILE or a column count
-	phaseOne                  // the only packet
+	phaseOne                  // the only packet of the answer
 	phaseDefs                 // column definitions
-	phaseDefsEnd              // the EOF behind them, or in their place, without DEPRECATE_EOF
+	phaseDefsEnd              // the EOF after the definitions; without DEPRECATE_EOF only
 	phaseRows                 // rows or their terminator
 	phaseEnded
-	phaseNever // no packet fits
+	phaseNever // no packet is allowed
 )
 
-// headBytes is how many bytes of a packet's payload are ever looked at: an OK is
-// header, two integers of up to nine bytes, status and warnings.
+// headBytes is the number of payload bytes that a walk looks at. An OK needs the most: a header
+// byte, two integers of up to nine bytes, status and warnings.
 const headBytes = 23
 
-// Answer finds the end of a server's answer by walking from packet header to
-// packet header. It looks into the first packet, the terminators, and the first
-// byte of a row; nothing is decoded, copied or held.
+// Answer finds the end of a server's answer by walking from packet header to packet header. It
+// looks into the first packet, the terminators, and the first byte of each row. It decodes, copies
+// and keeps nothing.
 //
-// Its fields tell what the last OK, EOF or ERR said. One Answer serves a
-// connection for ever; Begin starts it on the next answer.
+// Its fields have the contents of the last OK, EOF or ERR. One Answer serves a connection for all
+// its life. Begin prepares it for the next answer.
 type Answer struct {
 	// Status is the status of the last OK or EOF that had one.
 	Status Status
 	// Warnings is the warning count of the last OK or EOF.
 	Warnings uint16
-	// ErrCode is the code of the ERR that ended the answer; 0 if none did.
+	// ErrCode is the code of the ERR that ended the answer, or 0.
 	ErrCode uint16
-	// InsertID is the last insert id that an OK of the answer had; 0 if none had one.
+	// InsertID is the last insert id in an OK of the answer, or 0.
 	InsertID uint64
-	// Rows says that the answer had a result set.
+	// Rows says that the answer has a result set.
 	Rows bool
-	// Results counts the results of the answer that have ended, without an error.
+	// Results counts the results that have ended without an error.
 	Results int
-	// PacketNum is the number of the last packet walked over.
+	// PacketNum is the number of the last packet that the walk has passed.
 	PacketNum uint8
 
 	shape         Shape
 	phase         phase
 	deprecateEOF  bool
-	tellsMetadata bool   // the column count says whether definitions follow
-	progress      bool   // reports may come
-	continued     bool   // the next packet continues one of 16 MB
+	tellsMetadata bool   // a flag in the packet of the column count says whether definitions follow
+	progress      bool   // the server may send progress reports
+	continued     bool   // the next packet continues a payload of 16 MB
 	wantsFile     bool   // the packet being passed is a LOCAL INFILE request
 	outParams     bool   // the rows are a procedure's OUT parameters
-	skip          int    // bytes of the current packet's payload still to pass
+	skip          int    // bytes still to pass of the current packet's payload
 	defs          uint64 // column definitions still to come
 }
 
-// Begin starts on an answer of the given shape. caps are those that client and
-// backend agreed on. ShapePrepare and ShapeUnknown cannot be walked over: whatever
-// comes is Malformed.
+// Begin prepares for an answer of the given shape. caps are the capabilities that client and
+// backend agreed on. Answers of ShapePrepare and ShapeUnknown cannot be walked: any byte is
+// Malformed.
 func (a *Answer) Begin(shape Shape, caps Capability) {
 	*a = Answer{
 		Status: a.Status, shape: shape, deprecateEOF: caps.Has(DeprecateEOF),
@@ -95,14 +95,14 @@ func (a *Answer) Begin(shape Shape, caps Capability) {
 	}
 }
 
-// FileSent tells that the client's file, its empty packet included, went to the
-// server, which now answers as to the statement itself.
+// FileSent says that the client's file went to the server, with the empty packet at its end. The
+// server's answer to the statement follows.
 func (a *Answer) FileSent() { a.wantsFile = false }
 
-// Walk goes over b, the bytes of the server that follow those it accepted before.
-// It accepts the first n, which may be passed on. With NeedMore the rest, a part
-// of a packet's head, must come again with what follows it. Bytes behind the end
-// of the answer are never accepted.
+// Walk goes over b. b starts where the server's last accepted byte ended. Walk accepts the first n
+// bytes, and the caller may pass them on. With NeedMore the rest is part of a packet's head: the
+// caller presents it again together with the bytes that follow. Walk never accepts bytes after the
+// end of the answer.
 func (a *Answer) Walk(b []byte) (n int, ev Event) {
 	for {
 		if a.skip > 0 {
@@ -144,7 +144,7 @@ func (a *Answer) Walk(b []byte) (n int, ev Event) {
 	}
 }
 
-// passRows passes the whole rows at the start of b, the bulk of all bytes.
+// passRows passes the complete rows at the start of b. Most bytes of a result are passed here.
 func (a *Answer) passRows(b []byte) (n int) {
 	for len(b)-n > HeaderSize {
 		size := PayloadLen(b[n:])
@@ -158,8 +158,8 @@ func (a *Answer) passRows(b []byte) (n int) {
 	return n
 }
 
-// packet takes note of a packet's head: the first bytes of a payload of size
-// bytes, all of it or at least headBytes.
+// packet handles the head of a packet: the first bytes of a payload of size bytes, either all of it
+// or at least headBytes.
 func (a *Answer) packet(head []byte, size int) (ok bool) {
 	if a.progress && IsProgress(head) {
 		return true
@@ -184,7 +184,7 @@ func (a *Answer) packet(head []byte, size int) (ok bool) {
 	case phaseFirst:
 		return a.first(head, size)
 	case phaseDefs:
-		if size > 0 && head[0] == headerERR { // no definition begins so
+		if size > 0 && head[0] == headerERR { // no definition begins with ERR's byte
 			a.phase = phaseEnded
 			return a.err(head)
 		}
@@ -206,10 +206,11 @@ func (a *Answer) packet(head []byte, size int) (ok bool) {
 		}
 		a.phase = phaseRows
 		a.outParams = a.Status.Has(OutParams | MoreResults)
-		// The flag also tells of the cursors that a routine has opened. Its results are
-		// followed by more, at least by its OK; what a cursor was opened for is one result.
+		// The flag also reports cursors that a routine has opened. After such a routine's results
+		// there is always more, at least its OK. A cursor opened for the statement itself is the
+		// only result.
 		if a.shape == ShapeCursor && a.Status.Has(CursorExists) && !a.Status.Has(MoreResults) {
-			a.phase = phaseEnded // the rows come with COM_STMT_FETCH
+			a.phase = phaseEnded // COM_STMT_FETCH brings the rows
 		}
 		return true
 	case phaseRows:
@@ -256,9 +257,9 @@ func (a *Answer) first(head []byte, size int) bool {
 	return true
 }
 
-// ParseColumnCount reads the packet that a result set begins with. Where TellsMetadata
-// was agreed on, follow says whether definitions come behind it; in either case an EOF
-// does without DeprecateEOF. MySQL's page has the two fields the other way round.
+// ParseColumnCount reads the first packet of a result set. follow says whether column definitions
+// come next: a flag decides that if TellsMetadata was agreed on. Without DeprecateEOF an EOF ends
+// the definitions in either case. MySQL's documentation has the two fields in the wrong order.
 func ParseColumnCount(payload []byte, tellsMetadata bool) (columns uint64, follow, ok bool) {
 	columns, n, ok := ReadLenEncInt(payload)
 	rest := payload[n:]
@@ -271,9 +272,9 @@ func ParseColumnCount(payload []byte, tellsMetadata bool) (columns uint64, follo
 	return columns, true, ok && columns > 0 && len(rest) == 0
 }
 
-// IsProgress says whether a packet is MariaDB's progress report, which may stand before
-// any packet of an answer and looks like an ERR of code 65535 without an SQLSTATE. head
-// is the first four bytes of its payload, or more.
+// IsProgress says whether a packet is a progress report of MariaDB. Such a report may precede any
+// packet of an answer. It looks like an ERR of code 65535 without an SQLSTATE. head is at least the
+// first four bytes of the payload.
 func IsProgress(head []byte) bool {
 	return len(head) > 3 && head[0] == headerERR && head[1] == 0xff && head[2] == 0xff && head[3] != '#'
 }
@@ -300,15 +301,15 @@ func (a *Answer) row(head []byte, size int) bool {
 		return true
 	}
 	a.Results++
-	// MySQL says before a procedure's OUT parameters that more follows, and takes it
-	// back in the EOF behind them; the procedure's OK follows all the same.
+	// Before a procedure's OUT parameters MySQL announces more results. The EOF after them no
+	// longer does, and yet the procedure's OK follows.
 	if (a.Status.Has(MoreResults) || a.outParams) && a.shape != ShapeRows && a.shape != ShapeFields {
 		a.phase, a.outParams = phaseFirst, false
 	}
 	return true
 }
 
-// ok reads the OK whose head this is, also one that stands for an EOF.
+// ok reads an OK from its head. The OK may stand for an EOF.
 func (a *Answer) ok(head []byte) bool {
 	id, status, warnings, ok := parseOKHead(head)
 	if ok {

@@ -7,21 +7,21 @@ import (
 	"testing"
 )
 
-// reference reads an answer as the protocol's pages tell it, packet for packet and
-// downwards: a function per part of the grammar, no state between them. It is
-// there to be compared with Answer's state machine.
+// reference reads an answer top-down, packet by packet, as the protocol's documentation describes
+// it. Each part of the grammar is a function, and there is no state between them. Tests compare it
+// with Answer's state machine.
 type reference struct {
 	b    []byte
 	caps Capability
 	w    walked
 }
 
-// stopped ends a reference's reading from inside.
+// stopped is the panic that ends a reference's reading.
 type stopped struct{ event Event }
 
 func (r *reference) stop(ev Event) { panic(stopped{ev}) }
 
-// referenceWalk is what a walk over the whole of b has to tell.
+// referenceWalk returns the right outcome of a walk over all of b.
 func referenceWalk(shape Shape, caps Capability, b []byte) (w walked) {
 	r := &reference{b: b, caps: caps}
 	defer func() {
@@ -48,8 +48,8 @@ func referenceWalk(shape Shape, caps Capability, b []byte) (w walked) {
 	return w
 }
 
-// head returns what may be looked at of the next payload, and its first packet's
-// length; it does not pass it. Progress reports are passed.
+// head returns the visible part of the next payload and the length of its first packet. It skips
+// progress reports, but not the payload.
 func (r *reference) head() (head []byte, size int) {
 	for {
 		rest := r.b[r.w.Accepted:]

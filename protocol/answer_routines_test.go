@@ -10,10 +10,10 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// What ends an answer, for each command that runs a statement, each flag of an execution
-// and each set of flags of a login, as servers say it: here an answer is what comes up to
-// the packet numbers that begin anew with the answer to a ping. So nothing that the walk
-// believes of an answer decides where it has to end.
+// These tests find where an answer of a real server ends, for each command that runs a statement,
+// each flag of an execution and each set of login flags. A ping follows the command. The answer
+// ends where packet numbers start again for the answer to the ping. So nothing that Answer believes
+// decides where the answer has to end.
 
 // delimited is a command's answer.
 type delimited struct {
@@ -42,7 +42,7 @@ func (r *recorder) bound(payload string) (a delimited) {
 	}
 }
 
-// walks compares what Answer says of an answer with where it ends.
+// walks compares the end that Answer finds with the true end.
 func (a delimited) walks(t *testing.T, name, payload string, caps Capability) walked {
 	t.Helper()
 	shape := AnswerTo([]byte(payload))
@@ -61,7 +61,7 @@ func (a delimited) walks(t *testing.T, name, payload string, caps Capability) wa
 	return got
 }
 
-// routineRun is all calls on one connection.
+// routineRun makes all calls on one connection.
 type routineRun struct {
 	*recorder
 	name string
@@ -176,8 +176,8 @@ func TestWhatEndsTheAnswerToARoutine(t *testing.T) {
 	schema := s.Schema(t)
 	create, calls := s.Routines()
 	s.Exec(t, append([]string{"USE " + schema}, create...)...)
-	// Flags that change what an answer is made of, all sets of them; and the rest, that
-	// change what is in it, together.
+	// Flags that change the packets of an answer are tried in all sets. The others change contents
+	// only and are tried together.
 	framing := []Capability{DeprecateEOF, MultiStatements | MultiResults, PSMultiResults, OptionalMetadata}
 	rest := SessionTrack | QueryAttributes
 	if s.IsMariaDB() {
@@ -206,7 +206,7 @@ func TestWhatEndsTheAnswerToARoutine(t *testing.T) {
 				mode = c.Mode
 			}
 			flags := []byte{0, CursorReadOnly}
-			if set == i%(1<<len(framing)) { // each call with all flags of cursors, somewhere
+			if set == i%(1<<len(framing)) { // so each call comes with all cursor flags
 				flags = []byte{0, 1, 2, 3, 4, 5, 6, 7}
 			}
 			n, opened := r.run(c, flags)

@@ -13,9 +13,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// recorder sends commands to a real server and records what comes back, to where
-// Answer sees the end. A ping goes behind each command: its answer shows whether
-// the server had sent anything more.
+// recorder sends commands to a real server and records the answers, up to the end that Answer sees.
+// A ping follows each command: its answer shows whether the server had sent anything more.
 type recorder struct {
 	t    *testing.T
 	conn *Conn
@@ -79,7 +78,7 @@ func (r *recorder) packet() []byte {
 
 var pingPacket = []byte{1, 0, 0, 0, byte(ComPing)}
 
-// do runs a command; file is what is sent when the server asks for one.
+// do runs a command. file is the contents to send if the server asks for a file.
 func (r *recorder) do(name string, cmd Command, argument, file string) record {
 	r.t.Helper()
 	payload := append([]byte{byte(cmd)}, argument...)
@@ -159,7 +158,7 @@ var recordedQueries = []struct {
 	rows bool
 	code uint16
 	file string
-	// mariaDB marks what other servers have no syntax for.
+	// mariaDB marks statements that other servers have no syntax for.
 	mariaDB bool
 }{
 	{sql: "SELECT 1", rows: true},
@@ -234,8 +233,8 @@ var recordedQueries = []struct {
 	{sql: "KILL QUERY CONNECTION_ID()", code: 1317},
 }
 
-// What real servers send, in every framing: the walk ends where they stop, and the
-// same bytes cut anywhere give the same.
+// The walk ends where real servers stop, in every framing. It gives the same for the same bytes cut
+// anywhere.
 //
 // Checklist 15.
 // Checklist 16.

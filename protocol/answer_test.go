@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// The answers here are built byte by byte and not with this package's encoder: a
-// mistake that both share would not be seen.
+// The answers here are built byte by byte, without this package's encoder. Otherwise a mistake that
+// both share would go unseen.
 
-// answerBytes joins payloads to packets numbered from 1 on; one of 16 MB and more
-// is cut as servers do.
+// answerBytes joins payloads to packets numbered from 1. It splits a payload of 16 MB and more as
+// servers do.
 func answerBytes(payloads ...[]byte) []byte {
 	var b []byte
 	num := byte(1)
@@ -65,7 +65,7 @@ func columnsBytes(n int) [][]byte {
 	return list
 }
 
-// walked is all that a walk tells.
+// walked is the complete outcome of a walk.
 type walked struct {
 	Accepted  int
 	Event     Event
@@ -83,8 +83,8 @@ func (w walked) equal(v walked) bool {
 	return files && fmt.Sprint(w) == fmt.Sprint(v)
 }
 
-// walkIn walks over b as it comes in, in the pieces that end at cuts and the rest;
-// what a step does not accept comes again. A file that is asked for is sent.
+// walkIn walks over b in pieces that end at cuts, and the rest. Bytes that a step does not accept
+// come again. It sends a file that is asked for.
 func walkIn(t testing.TB, shape Shape, caps Capability, b []byte, cuts ...int) walked {
 	t.Helper()
 	var a Answer
@@ -185,8 +185,8 @@ const (
 	classic = Protocol41
 )
 
-// answerCase is an answer and what a walk over it and over the next answer, which
-// comes right behind, has to tell. Accepted is its length.
+// answerCase is an answer and the expected outcome of two walks: over it, and over the next answer,
+// which follows at once. Accepted is its length.
 type answerCase struct {
 	name  string
 	shape Shape
@@ -235,7 +235,7 @@ func answerCases() []answerCase {
 			kind, next = "modern ", 0
 			end = func(status, warnings int) []byte { return okBytes(0xfe, status, warnings, "") }
 		}
-		// set is a result set of n columns, its last packet included.
+		// set returns a result set of n columns, including its last packet.
 		set := func(n int, last []byte, rows ...[]byte) [][]byte {
 			count := []byte{byte(n)}
 			if n > 250 {
@@ -283,7 +283,7 @@ func answerCases() []answerCase {
 		cursor := auto | 0x40
 		add(kind+"a cursor", ShapeCursor, caps, rows(3, Status(cursor), 0), []byte{1}, def, end(cursor, 0))
 		add(kind+"no cursor, though one was asked for", ShapeCursor, caps, rows(uint8(4+next), auto, 1), set(1, end(auto, 1), raw("\x00\x00\x07"))...)
-		if caps == classic { // a routine has opened one, whose flag stands in all that follows
+		if caps == classic { // a cursor that a routine has opened: its flag stands in all that follows
 			routine := [][]byte{{1}, def, eofBytes(cursor|8, 0), raw("\x00\x00\x07"), eofBytes(cursor|8, 0), okBytes(0, cursor, 0, "")}
 			add("a cursor inside of a routine", ShapeResult, caps, rows(6, Status(cursor), 0), routine...)
 			add("a cursor inside of a routine, where one was asked for", ShapeCursor, caps, rows(6, Status(cursor), 0), routine...)
@@ -317,7 +317,7 @@ func answerCases() []answerCase {
 			walked{Event: Done, Files: []int{at, 2 * at}, PacketNum: 1, Status: auto},
 		})
 
-		// What is no answer: nothing of it is passed on.
+		// Bytes that are no answer: none of them may be accepted.
 		for name, payload := range map[string][]byte{
 			"an empty first packet": nil, "OK cut short": {0, 0, 0, 2, 0, 0}, "ERR cut short": {0xff, 1}, "no columns": {0xfc, 0, 0},
 			"a column count cut short": {0xfc, 1}, "a column count and more": append([]byte{1}, "and more bytes"...), "EOF first": eofBytes(2, 0),
@@ -367,8 +367,8 @@ func TestAWalkEndsWhereTheAnswerEnds(t *testing.T) {
 	}
 }
 
-// Until the last byte has come an answer is not over: a Done that came early would
-// let the next command's answer begin in the middle of this one.
+// An answer is not over before its last byte. After an early Done, the answer to the next
+// command would begin inside this one.
 //
 // Checklist 16.
 func TestAnAnswerIsNotDoneBeforeItsLastByte(t *testing.T) {
@@ -384,8 +384,7 @@ func TestAnAnswerIsNotDoneBeforeItsLastByte(t *testing.T) {
 	}
 }
 
-// Payloads of 16 MB and more go on in further packets, whose first bytes mean
-// nothing.
+// A payload of 16 MB and more continues in further packets. Their first bytes mean nothing.
 //
 // Checklist 12.
 func TestPacketsThatAreContinuedAreWalkedOver(t *testing.T) {
@@ -461,7 +460,7 @@ func TestAWalkAllocatesNothing(t *testing.T) {
 	}
 }
 
-// metadataCases are answers whose head tells whether definitions follow, and answers with
+// metadataCases are answers whose first packet says whether definitions follow, and answers with
 // progress reports.
 func metadataCases() (cases []answerCase) {
 	const auto, cursor = 2, 2 | 0x40

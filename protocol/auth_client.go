@@ -12,15 +12,15 @@ type prover struct {
 	password string
 	tls      bool           // the connection is encrypted
 	secure   bool           // the password may travel in clear: TLS or a Unix socket
-	key      *rsa.PublicKey // the server's, nil: ask for it
+	key      *rsa.PublicKey // the server's; nil: ask for it
 
-	plugin  string // the one in use
+	plugin  string // the plugin in use
 	salt    Salt
-	waiting bool // for the server's key
+	waiting bool // the server's key was asked for
 }
 
-// start begins with the plugin and salt of a greeting. If the plugin cannot answer in the first
-// packet, the default is tried: the server then asks for its own by a switch.
+// start begins with the plugin and salt of the greeting. If it cannot answer for that plugin in the
+// first packet, it answers for the default plugin. The server then switches to the one it wants.
 func (p *prover) start(plugin string, salt Salt) (answer []byte) {
 	p.salt = salt
 	if plugin == mysql.AUTH_NATIVE_PASSWORD || plugin == "" {
@@ -31,8 +31,7 @@ func (p *prover) start(plugin string, salt Salt) (answer []byte) {
 	return mysql.CalcCachingSha2Password(salt[:], []byte(p.password))
 }
 
-// switchTo starts anew with the plugin the server wants; the answer may be empty
-// and is sent all the same.
+// switchTo starts again with the plugin that the server wants. An empty answer is sent, too.
 func (p *prover) switchTo(s *AuthSwitch) (answer []byte, err error) {
 	p.plugin, p.waiting = s.Plugin, false
 	switch s.Plugin {
@@ -53,7 +52,7 @@ func (p *prover) switchTo(s *AuthSwitch) (answer []byte, err error) {
 		if p.password == "" {
 			return []byte{0}, nil
 		}
-		return p.reveal(sha256RequestKey, p.tls) // in clear through a socket is not taken
+		return p.reveal(sha256RequestKey, p.tls) // servers do not accept it in clear through a socket
 	case mysql.AUTH_MARIADB_ED25519:
 		const nonce = 32
 		if len(s.Data) < nonce {
@@ -76,8 +75,7 @@ func (p *prover) switchTo(s *AuthSwitch) (answer []byte, err error) {
 		s.Plugin, mysql.AUTH_CACHING_SHA2_PASSWORD, mysql.AUTH_NATIVE_PASSWORD, mysql.AUTH_MARIADB_ED25519)
 }
 
-// more reacts to what the server's plugin says. speak is false where the server
-// speaks next.
+// more reacts to data from the server's plugin. If speak is false, the server speaks next.
 func (p *prover) more(data []byte) (answer []byte, speak bool, err error) {
 	if p.waiting {
 		p.waiting = false
@@ -100,8 +98,8 @@ func (p *prover) more(data []byte) (answer []byte, speak bool, err error) {
 	return nil, false, fmt.Errorf("%w: %d bytes of data that %s does not send", ErrMalformed, len(data), p.plugin)
 }
 
-// reveal gives the password itself: in clear, or else under the server's key, which
-// is asked for if it is not known.
+// reveal sends the password itself, in clear or encrypted with the server's key. It asks for the
+// key if it does not know it.
 func (p *prover) reveal(requestKey byte, clear bool) ([]byte, error) {
 	switch {
 	case clear:

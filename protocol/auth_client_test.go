@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// scripted runs a server that follows a script behind its greeting, and returns
-// what the login came to.
+// scripted runs a server that follows a script after its greeting. It returns the outcome of the
+// login.
 func scripted(t *testing.T, l ClientLogin, g Greeting, script func(*Conn)) error {
 	t.Helper()
 	client, server := socketPair(t)
@@ -40,7 +40,7 @@ func scripted(t *testing.T, l ClientLogin, g Greeting, script func(*Conn)) error
 	return err
 }
 
-// expect reads a packet and gives it to check, where one is given.
+// expect reads a packet and calls check with it, unless check is nil.
 func expect(t *testing.T, c *Conn, check func([]byte)) {
 	t.Helper()
 	b, err := c.ReadPacket(1 << 16)
@@ -70,7 +70,7 @@ var scriptGreeting = Greeting{Version: "8.4.3", Capabilities: Relayable | loginC
 
 // Checklist 7.
 func TestPluginsAreAnsweredInWhateverOrderTheServerSwitches(t *testing.T) {
-	// 32 bytes: an ed25519 seed as the standard has it
+	// 32 bytes, the length of an ed25519 seed in the standard
 	const password = "0123456789abcdef0123456789abcdef"
 	l := ClientLogin{User: "app", Password: password, Capabilities: Protocol41}
 	keys, err := testRSA.load()

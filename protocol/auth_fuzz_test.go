@@ -38,7 +38,7 @@ func FuzzServerAnswer(f *testing.F) {
 	})
 }
 
-// FuzzAuthDialogue gives a server's side any answers at all: none may let in.
+// FuzzAuthDialogue gives the server's side arbitrary answers. None may log in.
 func FuzzAuthDialogue(f *testing.F) {
 	f.Add("caching_sha2_password", make([]byte, 32), []byte{sha2RequestKey}, make([]byte, 256))
 	f.Add("sha256_password", []byte{sha256RequestKey}, make([]byte, 256), []byte{})

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// First bytes of the packets that only the login has.
+// First bytes of packets that occur only in a login.
 const (
 	headerMoreData   = 0x01
-	headerNextFactor = 0x02 // Protocol::AuthNextFactorRequest, which is refused here
+	headerNextFactor = 0x02 // Protocol::AuthNextFactorRequest, for relayed logins only
 	headerAuthSwitch = 0xfe
 )
 
@@ -18,11 +18,11 @@ const (
 // (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase_packets_protocol_auth_switch_request.html).
 type AuthSwitch struct {
 	Plugin string
-	Data   []byte // for native and sha2 passwords the salt and a NUL
+	Data   []byte // for native and sha2 passwords: the salt and a NUL
 }
 
-// Append appends the packet's payload. It fails when the plugin's name holds a
-// NUL byte or is empty, which would be Protocol::OldAuthSwitchRequest.
+// Append appends the packet's payload. It fails if the plugin's name has a NUL byte. It fails if
+// the name is empty, since that would be a Protocol::OldAuthSwitchRequest.
 func (s *AuthSwitch) Append(b []byte) ([]byte, error) {
 	if s.Plugin == "" || strings.IndexByte(s.Plugin, 0) >= 0 {
 		return b, fmt.Errorf("auth switch request: invalid plugin name %q", s.Plugin)
@@ -46,7 +46,7 @@ func ParseAuthSwitch(payload []byte) (*AuthSwitch, error) {
 	return &AuthSwitch{Plugin: string(payload[1:end]), Data: payload[end+1:]}, nil
 }
 
-// salt returns the challenge in an auth switch for a native or sha2 password.
+// salt returns the challenge of a switch to a native or sha2 password.
 func (s *AuthSwitch) salt() (Salt, error) {
 	var salt Salt
 	if len(s.Data) < SaltSize {
@@ -56,8 +56,8 @@ func (s *AuthSwitch) salt() (Salt, error) {
 	return salt, nil
 }
 
-// AppendAuthMoreData appends the payload of Protocol::AuthMoreData, by which a plugin's server side
-// says something to its client side
+// AppendAuthMoreData appends the payload of Protocol::AuthMoreData, a message from a plugin's
+// server side to its client side
 // (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase_packets_protocol_auth_more_data.html).
 func AppendAuthMoreData(b, data []byte) []byte {
 	return append(append(b, headerMoreData), data...)

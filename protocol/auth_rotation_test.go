@@ -19,7 +19,7 @@ func TestAnOldPasswordLetsInBesideTheNewOne(t *testing.T) {
 		s.mu.Lock()
 		s.lookup = lookupRotating
 		s.mu.Unlock()
-		steps := make(map[bool][]string) // of those let in, of the refused
+		steps := make(map[bool][]string) // of accepted logins, and of refused ones
 		for _, c := range []struct {
 			user, password string
 			right, old     bool

@@ -6,28 +6,29 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// exchange is the dialogue in which a client proves its password to us.
+// exchange is the dialogue in which a client proves its password to the proxy.
 //
-// A wrong password and an unknown user walk exactly the same steps: nothing here
-// may branch on whether the user is known, other than through the verifier.
+// A wrong password and an unknown user take exactly the same steps. So no code here may branch on
+// whether the user is known; only the verifier may.
 type exchange struct {
 	login    *ServerLogin
 	pc       ClientConn
-	hello    *ClientHello // salt, plugin and use of a password are filled in
+	hello    *ClientHello // exchange fills in salt, plugin and use of a password
 	verifier verifier
-	wrong    bool   // an answer that does not fit was given; the dialogue may go on
-	unmet    string // what the account demands and the connection lacks, for the log
+	wrong    bool   // the client has given a wrong answer; the dialogue may go on
+	unmet    string // for the log: what the account demands and the connection lacks
 }
 
-// first judges the answer that came with the handshake response, made by the
-// plugin the client names for the salt of our greeting. An answer that is not that
-// plugin's is asked for again.
+// first judges the answer in the handshake response. The client made it with the plugin that it
+// names, for the salt of the greeting. If the answer does not have that plugin's form, the client
+// is asked again.
 func (x *exchange) first(plugin string, answer []byte) error {
 	if !x.hello.Capabilities.Has(PluginAuth) {
-		return x.native(answer) // such a client knows nothing else
+		return x.native(answer) // a client without PluginAuth has only this plugin
 	}
 	if plugin == "" {
-		// Clients that name none still answer with one: its length says which.
+		// A client that names no plugin still answers with one. The length of the answer shows
+		// which.
 		switch len(answer) {
 		case nativeAnswer:
 			plugin = mysql.AUTH_NATIVE_PASSWORD
@@ -37,9 +38,8 @@ func (x *exchange) first(plugin string, answer []byte) error {
 	}
 	greeted := x.login.plugin()
 	if plugin != greeted && len(answer) == 0 && x.speaks(plugin) {
-		// libmysql and libmariadb give an empty answer also when they have a password,
-		// if the greeting's plugin is not theirs: they then wait for the switch and
-		// would take an OK for a fault.
+		// libmysql and libmariadb send an empty answer if the greeting's plugin is not theirs, even
+		// with a password. They then wait for the switch. An OK would be an error to them.
 		return x.switchTo(plugin)
 	}
 	fits := false
@@ -57,9 +57,8 @@ func (x *exchange) first(plugin string, answer []byte) error {
 	return x.switchTo(x.instead(plugin))
 }
 
-// again judges the login of a COM_CHANGE_USER. A client with PluginAuth is always
-// asked anew, with a fresh salt: what came with the command answers a challenge that
-// was used before.
+// again judges the login of a COM_CHANGE_USER. A client with PluginAuth always gets a fresh salt,
+// since its answer in the command is for a challenge that was used before.
 func (x *exchange) again(plugin string, answer []byte) error {
 	switch {
 	case !x.hello.Capabilities.Has(PluginAuth):
@@ -70,16 +69,16 @@ func (x *exchange) again(plugin string, answer []byte) error {
 	return x.switchTo(x.instead(plugin))
 }
 
-// instead is the plugin to switch a client to that names one which we do not check.
+// instead returns the plugin for a client that names one the proxy does not check.
 func (x *exchange) instead(plugin string) string {
 	if plugin == mysql.AUTH_CLEAR_PASSWORD {
-		return mysql.AUTH_CACHING_SHA2_PASSWORD // MySQL 9's clients have no other of their own
+		return mysql.AUTH_CACHING_SHA2_PASSWORD // the only built-in plugin of MySQL 9's clients
 	}
 	return x.login.plugin()
 }
 
-// speaks says whether a client that names the plugin is judged by it. A password in clear is never
-// asked for where others could read it.
+// speaks says whether the proxy checks a client by the plugin that it names. The proxy never asks
+// for a password in clear where others can read it.
 func (x *exchange) speaks(plugin string) bool {
 	switch plugin {
 	case mysql.AUTH_NATIVE_PASSWORD, mysql.AUTH_CACHING_SHA2_PASSWORD, mysql.AUTH_SHA256_PASSWORD:
@@ -90,7 +89,7 @@ func (x *exchange) speaks(plugin string) bool {
 	return false
 }
 
-// switchTo starts the dialogue anew with a fresh salt.
+// switchTo starts the dialogue again with a fresh salt.
 func (x *exchange) switchTo(plugin string) error {
 	x.hello.Salt = NewSalt()
 	request := AuthSwitch{Plugin: plugin, Data: append(x.hello.Salt[:], 0)}
@@ -108,7 +107,7 @@ func (x *exchange) switchTo(plugin string) error {
 	return x.judge(plugin, answer)
 }
 
-// judge judges an answer that a plugin's client gave to the salt.
+// judge checks an answer of the plugin to the salt.
 func (x *exchange) judge(plugin string, answer []byte) error {
 	switch plugin {
 	case mysql.AUTH_NATIVE_PASSWORD:
@@ -121,7 +120,7 @@ func (x *exchange) judge(plugin string, answer []byte) error {
 	return x.sha2(answer)
 }
 
-// say sends the client's plugin a message.
+// say sends a message to the client's plugin.
 func (x *exchange) say(data ...byte) error {
 	if err := x.pc.WritePacket(AppendAuthMoreData(nil, data)); err != nil {
 		return fmt.Errorf("write auth data: %w", err)
@@ -129,7 +128,7 @@ func (x *exchange) say(data ...byte) error {
 	return nil
 }
 
-// verdict ends the dialogue; a refusal is answered here.
+// verdict ends the dialogue. It answers the client if the login is refused.
 func (x *exchange) verdict(right bool) error {
 	if right {
 		return nil

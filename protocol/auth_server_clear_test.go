@@ -120,8 +120,7 @@ func TestAPasswordInClearOrUnderTheKeyIsJudgedByThePluginThatTheClientNames(t *t
 	}
 }
 
-// A client that names mysql_clear_password where others can read along is asked for
-// an answer that they can.
+// A client that names mysql_clear_password on a readable connection is asked for another answer.
 //
 // Checklist 9.
 func TestAPasswordInClearIsNeverAskedForInPlain(t *testing.T) {
@@ -138,7 +137,7 @@ func TestAPasswordInClearIsNeverAskedForInPlain(t *testing.T) {
 			t.Error(got.err)
 		}
 	}
-	// Nor does it count when it is given all the same.
+	// Such an answer does not count if the client gives it anyway.
 	for _, plugin := range []string{"mysql_clear_password", "sha256_password"} {
 		c := s.raw(t)
 		c.respond(HandshakeResponse{Capabilities: loginCapabilities, User: "app", Plugin: plugin, AuthResponse: []byte(appPassword + "\x00")})

@@ -6,7 +6,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// native judges an answer of mysql_native_password
+// native checks an answer of mysql_native_password
 // (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase_authentication_methods_native_password_authentication.html).
 func (x *exchange) native(answer []byte) error {
 	x.hello.Plugin = mysql.AUTH_NATIVE_PASSWORD
@@ -17,7 +17,7 @@ func (x *exchange) native(answer []byte) error {
 	return x.verdict(x.verifier.native(x.hello.Salt, answer))
 }
 
-// What caching_sha2_password's two sides say to each other
+// Messages between the two sides of caching_sha2_password
 // (https://dev.mysql.com/doc/dev/mysql-server/latest/page_caching_sha2_authentication_exchanges.html).
 const (
 	sha2RequestKey = 0x02 // client: send me your RSA key
@@ -25,9 +25,8 @@ const (
 	sha2FullAuth   = mysql.CACHE_SHA2_FULL_AUTH
 )
 
-// sha2 judges an answer of caching_sha2_password, asking for the password itself
-// if the answer does not fit: a server whose cache is empty does the same, and
-// only then is it wrong.
+// sha2 checks an answer of caching_sha2_password. If the answer does not fit, it asks for the
+// password itself, as a server with an empty cache does. Only a wrong password is then refused.
 func (x *exchange) sha2(answer []byte) error {
 	x.hello.Plugin = mysql.AUTH_CACHING_SHA2_PASSWORD
 	if isEmptyAnswer(answer) {
@@ -35,7 +34,7 @@ func (x *exchange) sha2(answer []byte) error {
 	}
 	x.hello.PasswordUsed = true
 	if x.verifier.sha2(x.hello.Salt, answer) {
-		// The caller's OK follows at once.
+		// Queued, because the caller's OK follows at once.
 		if err := x.pc.QueuePacket(AppendAuthMoreData(nil, []byte{sha2FastOK})); err != nil {
 			return fmt.Errorf("write auth data: %w", err)
 		}
@@ -44,7 +43,7 @@ func (x *exchange) sha2(answer []byte) error {
 	x.wrong = true
 	secure := x.pc.IsTLS() || overUnix(x.pc)
 	if !secure && x.login.RSA == nil {
-		return x.verdict(false) // nothing could protect the password
+		return x.verdict(false) // there is no safe way to ask for the password
 	}
 	if err := x.say(sha2FullAuth); err != nil {
 		return err
@@ -53,8 +52,8 @@ func (x *exchange) sha2(answer []byte) error {
 	if err != nil {
 		return err
 	}
-	// Some clients hold their Unix socket to be unsafe and ask for the key there; a
-	// password in clear is no such request, since it ends with NUL.
+	// Some clients consider their Unix socket unsafe and ask for the key. A password in clear
+	// cannot look like that request, since it ends with NUL.
 	if secure && !(isKeyRequest(given, sha2RequestKey) && !x.pc.IsTLS()) {
 		password, ok := cutPassword(given)
 		return x.verdict(x.verifier.clear(password) && ok)
@@ -62,13 +61,14 @@ func (x *exchange) sha2(answer []byte) error {
 	return x.underRSA(given, sha2RequestKey)
 }
 
-// sha256RequestKey is sha2RequestKey in sha256_password.
+// sha256RequestKey asks for the key in sha256_password, as sha2RequestKey does in
+// caching_sha2_password.
 const sha256RequestKey = 0x01
 
-// sha256 judges an answer of sha256_password: the password itself, in clear over TLS,
-// elsewhere encrypted with our key
-// (https://dev.mysql.com/doc/refman/8.4/en/sha256-pluggable-authentication.html). Its
-// clients do not hold a Unix socket to be safe.
+// sha256 checks an answer of sha256_password: the password itself. It comes in clear over TLS, and
+// elsewhere encrypted with the proxy's key
+// (https://dev.mysql.com/doc/refman/8.4/en/sha256-pluggable-authentication.html). Clients of this
+// plugin do not consider a Unix socket safe.
 func (x *exchange) sha256(answer []byte) error {
 	x.hello.Plugin = mysql.AUTH_SHA256_PASSWORD
 	if isEmptyAnswer(answer) {
@@ -82,7 +82,7 @@ func (x *exchange) sha256(answer []byte) error {
 	return x.underRSA(answer, sha256RequestKey)
 }
 
-// clear judges an answer of mysql_clear_password: the password itself
+// clear checks an answer of mysql_clear_password: the password itself
 // (https://dev.mysql.com/doc/refman/8.4/en/cleartext-pluggable-authentication.html).
 func (x *exchange) clear(answer []byte) error {
 	x.hello.Plugin = mysql.AUTH_CLEAR_PASSWORD
@@ -94,8 +94,8 @@ func (x *exchange) clear(answer []byte) error {
 	return x.verdict(x.verifier.clear(password) && ok)
 }
 
-// underRSA judges a password encrypted with our key, which the client may have to
-// ask for first, with the byte that its plugin has for that.
+// underRSA checks a password encrypted with the proxy's key. The client may first ask for the key;
+// request is the byte by which its plugin does so.
 func (x *exchange) underRSA(given []byte, request byte) error {
 	if x.login.RSA == nil {
 		return x.verdict(false)

@@ -191,8 +191,8 @@ func TestTheAnswersPluginAndLengthDecideWhetherTheClientIsAskedAgain(t *testing.
 	}
 }
 
-// A right password must pass the full exchange, too: a client's scrambled answer
-// may be wrong where its password is not.
+// A right password must also pass the full exchange: a client's scrambled answer may be wrong
+// although its password is right.
 func TestARightPasswordInTheFullExchangeIsLetIn(t *testing.T) {
 	for _, mode := range []string{"rsa", "rsa with a key known before", "tls", "unix", "rsa over unix"} {
 		t.Run(mode, func(t *testing.T) {
@@ -275,8 +275,8 @@ func TestWithoutKeyAndTLSAWrongPasswordIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// Nothing that a client can see tells an unknown user from a wrong password, nor
-// from an account that has none.
+// A client cannot distinguish an unknown user from a wrong password, or from an account without a
+// password.
 func TestAnUnknownUserWalksTheStepsOfAWrongPassword(t *testing.T) {
 	s := startLoginServer(t, "tcp", nil)
 	for _, c := range []struct {
@@ -293,7 +293,7 @@ func TestAnUnknownUserWalksTheStepsOfAWrongPassword(t *testing.T) {
 	} {
 		var steps [][]string
 		for _, user := range []string{"apple", "nobod", "openn"} {
-			// one length, as the message holds it
+			// all of one length, since the message contains the name
 			s.mu.Lock()
 			s.lookup = func(name string) (Account, bool) {
 				return map[string]Account{"apple": {Password: "x"}, "openn": {}}[name], name != "nobod"
@@ -387,7 +387,7 @@ func TestBytesThatAreNoLoginAreRefusedAndTheConnectionClosed(t *testing.T) {
 				t.Errorf("got %v, want a *HandshakeError with %d", got.err, c.code)
 			}
 			if what == "too long" {
-				return // what was not read resets the connection, the answer may be lost
+				return // unread bytes reset the connection, and the answer may be lost
 			}
 			client.wantERR(c.code, "")
 		})
@@ -438,7 +438,7 @@ func TestAClientThatHangsUpOrStaysSilentEndsTheLogin(t *testing.T) {
 	if err := server.SetDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
-	// One byte at a time is no way around the deadline.
+	// Sending one byte at a time does not extend the deadline.
 	stop := make(chan struct{})
 	done := make(chan struct{})
 	go func() {
@@ -530,8 +530,8 @@ func TestAConnectionCanBeRefusedBeforeTheGreeting(t *testing.T) {
 	}
 }
 
-// Who hangs up when the password itself is asked for has guessed, too, and learned
-// that the guess was wrong.
+// A client that hangs up when it is asked for the password itself has guessed, and knows that the
+// guess was wrong.
 func TestAClientThatHangsUpAfterAWrongAnswerIsRefused(t *testing.T) {
 	s := startLoginServer(t, "tcp", nil)
 	for _, user := range []string{"app", "nobody"} {
@@ -550,7 +550,7 @@ func TestAClientThatHangsUpAfterAWrongAnswerIsRefused(t *testing.T) {
 			}
 		}
 	}
-	// One that goes away before it has given an answer was not refused.
+	// A client that leaves before it has answered was not refused.
 	client := s.raw(t)
 	client.respond(HandshakeResponse{Capabilities: loginCapabilities, User: "app", Plugin: "something"})
 	client.wantSwitch("caching_sha2_password")

@@ -9,11 +9,11 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// Account is what a login is checked against.
+// Account is the account that a login is checked against.
 type Account struct {
-	Password string // in clear; "" is the account without a password
-	// OldPassword proves the account as well, as MySQL's second password does while
-	// clients are changed over; "": there is none. It needs a Password beside it.
+	Password string // in clear; "" means no password
+	// OldPassword is accepted, too, like MySQL's second password while clients change over. ""
+	// means none. An account with an OldPassword needs a Password.
 	OldPassword string
 	Require     Requirement
 }
@@ -24,37 +24,35 @@ func (Account) String() string { return "account" }
 // GoString hides the password.
 func (Account) GoString() string { return "protocol.Account{...}" }
 
-// Lengths of the answers that the plugins' clients give to a salt.
+// Lengths of the plugins' answers to a salt.
 const (
 	nativeAnswer = 20 // SHA1
 	sha2Answer   = 32 // SHA256
 )
 
-// decoyPassword is what logins of unknown users, and of users without a password,
-// are compared with, so that they take the steps and the time of a wrong password.
+// decoyPassword takes the place of the password that an account does not have. So a login of an
+// unknown user takes the steps and the time of a wrong password.
 var decoyPassword = sync.OnceValue(rand.Text)
 
-// verifier checks one login's answers against one account, known or not. Whatever
-// the account has, an answer is compared with the same number of passwords.
+// verifier checks the answers of one login against one account, which may not exist. Each answer is
+// compared with the same number of passwords, whatever the account has.
 type verifier struct {
 	known bool // the user exists
-	real  bool // passwords holds the account's
-	old   bool // passwords[1] is the account's old one
+	real  bool // passwords are the account's, not decoys
+	old   bool // passwords[1] is the account's old password
 
-	// passwords are the account's, or the decoy; only with two is the second one
-	// compared with.
+	// passwords are the account's or the decoy. The second is compared only if two is set.
 	passwords [2]string
 	two       bool
 
-	// denied keeps everybody out, by the steps of a wrong password: the connection
-	// is not what the account demands, whoever it is.
+	// denied refuses everybody, with the steps of a wrong password, because the connection lacks
+	// what the account demands.
 	denied bool
 
-	usedOld bool // the old password was right, and the other was not
+	usedOld bool // the old password was right, and the new one was wrong
 }
 
-// newVerifier makes the verifier of an account; two says whether any account has
-// an old password.
+// newVerifier makes the verifier for an account. two says whether any account has an old password.
 func newVerifier(account Account, known, two bool) verifier {
 	decoy := decoyPassword()
 	v := verifier{known: known, two: two, passwords: [2]string{decoy, decoy}}
@@ -68,8 +66,8 @@ func newVerifier(account Account, known, two bool) verifier {
 	return v
 }
 
-// accepts turns the comparisons' outcomes into the login's. They are made before,
-// also where they cannot matter.
+// accepts turns the results of the comparisons into the result of the login. The comparisons are
+// always made, even if they cannot matter.
 func (v *verifier) accepts(equal, equalOld int) bool {
 	if v.denied {
 		return false
@@ -79,7 +77,7 @@ func (v *verifier) accepts(equal, equalOld int) bool {
 	return right || rightOld
 }
 
-// empty says whether a login without a password is right.
+// empty says whether a login without a password is accepted.
 func (v *verifier) empty() bool { return v.known && !v.real && !v.denied }
 
 // native checks an answer of mysql_native_password.
@@ -98,8 +96,8 @@ func (v *verifier) sha2(salt Salt, answer []byte) bool {
 	return v.compareAll(compare)
 }
 
-// clear checks a password that came over TLS or under RSA. Digests are compared: the time to
-// compare the passwords would show their length.
+// clear checks a password that came over TLS or encrypted. It compares digests: comparing the
+// passwords would take a time that shows their length.
 func (v *verifier) clear(password []byte) bool {
 	got := sha256.Sum256(password)
 	compare := func(password string) int {
@@ -109,8 +107,7 @@ func (v *verifier) clear(password []byte) bool {
 	return v.compareAll(compare)
 }
 
-// compareAll compares an answer, by a function that gives 1 where it fits, with each
-// password.
+// compareAll compares an answer with each password. compare returns 1 if the answer fits.
 func (v *verifier) compareAll(compare func(password string) int) bool {
 	equal, equalOld := compare(v.passwords[0]), 0
 	if v.two {
@@ -119,8 +116,8 @@ func (v *verifier) compareAll(compare func(password string) int) bool {
 	return v.accepts(equal, equalOld)
 }
 
-// isEmptyAnswer says whether a client answers that it has no password: with
-// nothing, or, as libmysql does, with a NUL.
+// isEmptyAnswer says whether an answer means "no password": it is empty or, as from libmysql, a
+// NUL.
 func isEmptyAnswer(answer []byte) bool {
 	return len(answer) == 0 || len(answer) == 1 && answer[0] == 0
 }

@@ -2,18 +2,17 @@ package protocol
 
 import "sync"
 
-// BufferSize is the size of the read buffer that a connection holds while it has bytes to look at.
-// An idle connection holds none, except with TLS: that must be read to know whether there is
-// something to read.
+// BufferSize is the size of a read buffer. A connection has one only while there are bytes to look
+// at. An idle connection has none, unless it uses TLS: only a read shows whether TLS has something.
 const BufferSize = 32 << 10
 
-// buffers holds *[BufferSize]byte, so that putting one back does not allocate.
+// buffers holds *[BufferSize]byte. A pointer goes into the pool without an allocation.
 var buffers = sync.Pool{New: func() any { return new([BufferSize]byte) }}
 
 func takeBuffer() []byte { return buffers.Get().(*[BufferSize]byte)[:] }
 
-// giveBuffer returns b to the pool. A buffer that was grown for one long packet
-// is left to the garbage collector instead, so that the pool stays small.
+// giveBuffer returns b to the pool. It drops a buffer that has grown for a long packet, so that the
+// pool stays small.
 func giveBuffer(b []byte) {
 	if cap(b) == BufferSize {
 		buffers.Put((*[BufferSize]byte)(b[:BufferSize]))

@@ -2,13 +2,13 @@ package protocol
 
 import "github.com/go-mysql-org/go-mysql/mysql"
 
-// Capability is a set of client/server capability flags. The lower 32 bits are those of
-// https://dev.mysql.com/doc/dev/mysql-server/latest/group__group__cs__capabilities__flags.html,
-// the upper ones are MariaDB's extended flags (https://mariadb.com/kb/en/connection/#capabilities),
-// which stand in reserved bytes of the handshake and only where LongPassword is not set.
+// Capability is a set of capability flags. The lower 32 bits are MySQL's
+// (https://dev.mysql.com/doc/dev/mysql-server/latest/group__group__cs__capabilities__flags.html).
+// The upper ones are MariaDB's extended flags (https://mariadb.com/kb/en/connection/#capabilities).
+// These travel in reserved bytes of the handshake, and only without LongPassword.
 type Capability uint64
 
-// The flags that this package or its callers look at.
+// The flags that this package or its callers use.
 const (
 	LongPassword     = Capability(mysql.CLIENT_LONG_PASSWORD)
 	FoundRows        = Capability(mysql.CLIENT_FOUND_ROWS)
@@ -35,45 +35,44 @@ const (
 	SessionTrack     = Capability(mysql.CLIENT_SESSION_TRACK)
 	DeprecateEOF     = Capability(mysql.CLIENT_DEPRECATE_EOF)
 
-	// ExpiredPasswords: the client can live with a session that may do nothing but set
-	// a new password.
+	// ExpiredPasswords: the client accepts a session that may only set a new password.
 	ExpiredPasswords = Capability(mysql.CLIENT_CAN_HANDLE_EXPIRED_PASSWORDS)
-	// OptionalMetadata: the variable resultset_metadata may leave definitions out (MySQL).
+	// OptionalMetadata: the variable resultset_metadata may suppress column definitions (MySQL).
 	OptionalMetadata = Capability(mysql.CLIENT_OPTIONAL_RESULTSET_METADATA)
-	// QueryAttributes: COM_QUERY and COM_STMT_EXECUTE have attributes with them (MySQL).
+	// QueryAttributes: COM_QUERY and COM_STMT_EXECUTE carry attributes (MySQL).
 	QueryAttributes  = Capability(mysql.CLIENT_QUERY_ATTRIBUTES)
 	VerifyServerCert = Capability(mysql.CLIENT_SSL_VERIFY_SERVER_CERT)
 	RememberOptions  = Capability(mysql.CLIENT_REMEMBER_OPTIONS)
-	// MultiFactor is agreed on with the server of a login that is checked there.
+	// MultiFactor is agreed on only with the server of a relayed login.
 	MultiFactor = Capability(mysql.MULTI_FACTOR_AUTHENTICATION)
-	// CompressZstd is Compress with zstd, the level of which the client says (MySQL).
+	// CompressZstd is Compress with zstd. The client chooses the level (MySQL).
 	CompressZstd = Capability(mysql.CLIENT_ZSTD_COMPRESSION_ALGORITHM)
 )
 
 // MariaDB's extended flags.
 const (
-	// Progress: a statement that takes long sends reports before and in its answer.
+	// Progress: a long statement sends progress reports before and within its answer.
 	Progress Capability = 1 << (32 + iota)
-	_                   // COM_MULTI, which no release has
+	_                   // COM_MULTI, in no release
 	// BulkOperations: COM_STMT_BULK_EXECUTE.
 	BulkOperations
-	// ExtendedMetadata: definitions tell of types that have no number, such as JSON and UUID.
+	// ExtendedMetadata: definitions describe types without a number, such as JSON and UUID.
 	ExtendedMetadata
-	// CacheMetadata: an execution leaves out definitions that have not changed.
+	// CacheMetadata: an execution omits definitions that have not changed.
 	CacheMetadata
-	// BulkUnitResults: COM_STMT_BULK_EXECUTE tells of each of its rows if it is asked to.
+	// BulkUnitResults: COM_STMT_BULK_EXECUTE reports on each row if the client asks for that.
 	BulkUnitResults
 )
 
-// TellsMetadata is the flags with which a result set's head says whether definitions
+// TellsMetadata are the flags with which the first packet of a result set says whether definitions
 // follow. No server has both.
 const TellsMetadata = OptionalMetadata | CacheMetadata
 
-// Extended is all bits of MariaDB's extended flags.
+// Extended is the mask of MariaDB's extended flags.
 const Extended Capability = 0xffffffff << 32
 
-// Relayable is every flag that may be agreed on with a client when the backends
-// offer it too: those whose bytes the relay can frame and pass on as they are.
+// Relayable are the flags that client and backends may agree on. The relay can frame the bytes of a
+// connection with these flags, and passes them on unchanged.
 const Relayable = LongPassword | FoundRows | LongFlag | ConnectWithDB | NoSchema | ODBC |
 	LocalFiles | IgnoreSpace | Protocol41 | Interactive | IgnoreSigpipe | Transactions | Reserved |
 	SecureConnection | MultiStatements | MultiResults | PSMultiResults | PluginAuth | ConnectAttrs |
@@ -81,29 +80,29 @@ const Relayable = LongPassword | FoundRows | LongFlag | ConnectWithDB | NoSchema
 	OptionalMetadata | QueryAttributes |
 	Progress | BulkOperations | ExtendedMetadata | CacheMetadata | BulkUnitResults
 
-// Common is the part of Relayable, and of Compressing, that every server since MySQL 5.7 and
-// MariaDB 10.2 has, which clients are offered while no server can be asked.
+// Common are the flags of Relayable and Compressing that every server since MySQL 5.7 and MariaDB
+// 10.2 has. Clients are offered these while no server can be asked.
 const Common = LongPassword | FoundRows | LongFlag | ConnectWithDB | NoSchema | ODBC |
 	LocalFiles | IgnoreSpace | Protocol41 | Interactive | IgnoreSigpipe | Transactions | Reserved |
 	SecureConnection | MultiStatements | MultiResults | PSMultiResults | PluginAuth | ConnectAttrs |
 	PluginAuthLenEnc | ExpiredPasswords | SessionTrack | DeprecateEOF | Compress
 
-// Compressing is the flags for a compressed stream, a matter of each side alone. A
-// Conn compresses towards a client, never towards a backend.
+// Compressing are the flags for a compressed stream. Each side decides for itself: a Conn
+// compresses towards a client, never towards a backend.
 const Compressing = Compress | CompressZstd
 
-// PerLogin is the part of Relayable that each side agrees on for its own login;
-// the rest changes what later bytes mean and must be equal on both sides.
+// PerLogin are the flags of Relayable that each side agrees on for its own login. All others change
+// the meaning of later bytes and must be equal on both sides.
 const PerLogin = ConnectWithDB | PluginAuth | ConnectAttrs | PluginAuthLenEnc | SecureConnection | SSL | MultiFactor
 
-// Has says whether all flags of want are in c.
+// Has says whether c has all flags of want.
 func (c Capability) Has(want Capability) bool { return c&want == want }
 
-// HasAny says whether a flag of want is in c.
+// HasAny says whether c has a flag of want.
 func (c Capability) HasAny(want Capability) bool { return c&want != 0 }
 
-// extendedWord is what stands in the reserved bytes of a handshake for MariaDB's
-// extended flags: MySQL wants zeros there.
+// extendedWord returns MariaDB's extended flags for the reserved bytes of a handshake. MySQL wants
+// zeros there.
 func (c Capability) extendedWord() uint32 {
 	if c.Has(LongPassword) {
 		return 0
@@ -111,7 +110,7 @@ func (c Capability) extendedWord() uint32 {
 	return uint32(c >> 32)
 }
 
-// withExtended returns c, the flags of a handshake, with what its reserved bytes hold.
+// withExtended adds the contents of the reserved bytes to c, the flags of a handshake.
 func (c Capability) withExtended(word uint32) Capability {
 	if c.Has(LongPassword) {
 		return c
@@ -123,7 +122,7 @@ func (c Capability) withExtended(word uint32) Capability {
 // (https://dev.mysql.com/doc/dev/mysql-server/latest/mysql__com_8h.html, SERVER_STATUS_flags_enum).
 type Status uint16
 
-// The status bits that the proxy looks at.
+// The status bits that the proxy uses.
 const (
 	InTransaction      = Status(mysql.SERVER_STATUS_IN_TRANS)
 	Autocommit         = Status(mysql.SERVER_STATUS_AUTOCOMMIT)
@@ -136,5 +135,5 @@ const (
 	ANSIQuotes         = Status(0x8000)
 )
 
-// Has says whether all bits of want are in s.
+// Has says whether s has all bits of want.
 func (s Status) Has(want Status) bool { return s&want == want }

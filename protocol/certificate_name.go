@@ -6,12 +6,13 @@ import (
 	"strings"
 )
 
-// certificateName writes a certificate's subject or issuer, in DER, as the servers compare it, in
-// one line: "/C=SE/O=Photos/CN=app". That is OpenSSL's form of old
-// (https://docs.openssl.org/3.0/man3/X509_NAME_print_ex/, X509_NAME_oneline), with \xHH for what is
-// not printable ASCII, and \/ and \+ inside of values. A name that cannot be read is "".
+// certificateName writes a certificate's subject or issuer, given in DER, in the one-line form that
+// servers compare: "/C=SE/O=Photos/CN=app". This is OpenSSL's old form
+// (https://docs.openssl.org/3.0/man3/X509_NAME_print_ex/, X509_NAME_oneline), with \xHH for
+// anything but printable ASCII, and with \/ and \+ inside values. The result is "" if the name
+// cannot be read.
 func certificateName(der []byte) string {
-	// A name ending in SET is how package asn1 is told that it is one.
+	// Package asn1 takes a type for a SET if its name ends in SET.
 	type attributeSET []struct {
 		Type  asn1.ObjectIdentifier
 		Value asn1.RawValue
@@ -45,7 +46,7 @@ func certificateName(der []byte) string {
 	return b.String()
 }
 
-// attributeNames are OpenSSL's short names of what names are made of; others are
+// attributeNames are OpenSSL's short names of the attributes in a name. Other attributes are
 // written as numbers.
 var attributeNames = map[string]string{
 	"2.5.4.3":                    "CN",

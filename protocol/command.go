@@ -34,28 +34,27 @@ const (
 	ComStmtFetch      = Command(mysql.COM_STMT_FETCH)
 	ComBinlogDumpGTID = Command(mysql.COM_BINLOG_DUMP_GTID)
 	ComResetConn      = Command(mysql.COM_RESET_CONNECTION)
-	// ComStmtBulkExecute is MariaDB's, for those who have agreed on BulkOperations
+	// ComStmtBulkExecute is MariaDB's, with BulkOperations only
 	// (https://mariadb.com/kb/en/com_stmt_bulk_execute/).
 	ComStmtBulkExecute = Command(0xfa)
 )
 
-// Shape says what an answer looks like, which is all the relay has to know to
-// find its end.
+// Shape is the form of an answer. The relay needs nothing else to find the answer's end.
 type Shape uint8
 
 const (
 	// ShapeUnknown is a command whose answer cannot be framed.
 	ShapeUnknown Shape = iota
-	// ShapeNone: the server does not answer.
+	// ShapeNone: there is no answer.
 	ShapeNone
 	// ShapeOne is one packet: OK, ERR, EOF or a bare string.
 	ShapeOne
-	// ShapeResult is OK, ERR, LOCAL INFILE or a result set, perhaps more than one.
+	// ShapeResult is OK, ERR, LOCAL INFILE or a result set. Further results may follow.
 	ShapeResult
-	// ShapeCursor is ShapeResult to an execution that has asked for a cursor: where the
-	// server has opened one, the answer ends behind the definitions.
+	// ShapeCursor is the answer to an execution that asks for a cursor. It is a ShapeResult, but
+	// ends after the definitions if the server has opened a cursor.
 	ShapeCursor
-	// ShapeRows is a result set's rows without the head (COM_STMT_FETCH).
+	// ShapeRows is the rows of a result set without its head (COM_STMT_FETCH).
 	ShapeRows
 	// ShapeFields is column definitions up to a terminator (COM_FIELD_LIST).
 	ShapeFields
@@ -63,12 +62,12 @@ const (
 	ShapePrepare
 )
 
-// CursorReadOnly is the flag of COM_STMT_EXECUTE that asks for a cursor. The servers have
-// names for two more, which ask for nothing.
+// CursorReadOnly is the flag of COM_STMT_EXECUTE that asks for a cursor. Two other flags have
+// names, but servers ignore them.
 const CursorReadOnly = 1
 
-// AnswerTo returns what kind of answer a command gets. payload holds the command's first bytes, six
-// of them if it has so many.
+// AnswerTo returns the shape of the answer to a command. payload has at least the command's first
+// six bytes, if there are so many.
 func AnswerTo(payload []byte) Shape {
 	if len(payload) == 0 {
 		return ShapeUnknown
@@ -80,7 +79,7 @@ func AnswerTo(payload []byte) Shape {
 	return c.AnswerShape()
 }
 
-// AnswerShape returns what the server answers to c, the flags of an execution apart.
+// AnswerShape returns the shape of the answer to c. It does not know the flags of an execution.
 func (c Command) AnswerShape() Shape {
 	switch c {
 	case ComQuit, ComStmtClose, ComStmtLongData:

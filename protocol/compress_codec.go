@@ -11,16 +11,15 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Packers and unpackers are large (hundreds of kilobytes) and none is kept by a
-// connection: they are borrowed for one frame.
+// Packers and unpackers are large (hundreds of kilobytes). So a connection keeps none: it borrows
+// one for each frame.
 
-// zlibLevel packs rows about as well as the servers do, at a sixth of the cost of the standard
+// zlibLevel packs rows about as small as the servers do, at a sixth of the cost of the standard
 // library's level 6: 100 us for a frame of 16 KB.
 const zlibLevel = 5
 
-// compressor returns what packs frames: it appends to dst what plain becomes, within
-// dst's capacity, or returns nil if that is not shorter than plain. dst has room for
-// plain.
+// compressor returns a function that packs frames. It appends plain, packed, to dst within dst's
+// capacity. It returns nil if the result is not shorter than plain. dst must have room for plain.
 func compressor(how Compression) func(dst, plain []byte) []byte {
 	if how.Algorithm == Zlib {
 		return packZlib
@@ -31,7 +30,7 @@ func compressor(how Compression) func(dst, plain []byte) []byte {
 		if len(packed)-len(dst) >= len(plain) {
 			return nil
 		}
-		// the same place, unless it had no room there meanwhile
+		// This copies onto itself, unless the packer had to allocate more room.
 		return append(dst, packed[len(dst):]...)
 	}
 }
@@ -43,7 +42,7 @@ type zlibPacker struct {
 
 var zlibPackers = sync.Pool{New: func() any {
 	p := &zlibPacker{}
-	p.w, _ = zlib.NewWriterLevel(&p.to, zlibLevel) // fails only for a level that there is not
+	p.w, _ = zlib.NewWriterLevel(&p.to, zlibLevel) // fails only for an invalid level
 	return p
 }}
 
@@ -64,7 +63,7 @@ func packZlib(dst, plain []byte) []byte {
 	return packed
 }
 
-// bounded takes what is written to it up to a limit.
+// bounded stores what is written to it, up to a limit.
 type bounded struct {
 	b     []byte
 	limit int
@@ -80,10 +79,9 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// zstdEncoder returns the packer for a level of 1 to 22; each is shared by all
-// connections, and packs as many frames at a time as there are processors. Levels
-// above 9 are those of 6 to 9: what they add needs more than a frame to work on, and
-// 34 MB.
+// zstdEncoder returns the packer for a level of 1 to 22. All connections share it, and it packs as
+// many frames at a time as there are processors. Levels above 9 equal those of 6 to 9: their gain
+// needs more data than a frame has, and 34 MB of memory.
 func zstdEncoder(level int) *zstd.Encoder {
 	return zstdEncoders[min(zstd.EncoderLevelFromZstd(level), zstd.SpeedBetterCompression)-zstd.SpeedFastest]()
 }
@@ -111,7 +109,7 @@ type zlibDecoder struct {
 
 var zlibDecoders = sync.Pool{New: func() any { return new(zlibDecoder) }}
 
-// newZlibDecoder begins to unpack payload, which must stay as it is until release.
+// newZlibDecoder starts to unpack payload. The caller must not change payload before release.
 func newZlibDecoder(payload []byte) (d *zlibDecoder, err error) {
 	d = zlibDecoders.Get().(*zlibDecoder)
 	d.payload.Reset(payload)
@@ -135,12 +133,12 @@ func (d *zlibDecoder) release() {
 	zlibDecoders.Put(d)
 }
 
-// unpackZstd appends to dst what payload becomes, within dst's capacity: more than
-// that is an error.
+// unpackZstd unpacks payload and appends the result to dst. It is an error if the result exceeds
+// dst's capacity.
 func unpackZstd(dst, payload []byte) ([]byte, error) { return zstdDecoder().DecodeAll(payload, dst) }
 
-// zstdDecoder is shared by all connections, and unpacks as many frames at a time as
-// there are processors.
+// zstdDecoder is shared by all connections. It unpacks as many frames at a time as there are
+// processors.
 var zstdDecoder = sync.OnceValue(func() *zstd.Decoder {
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecodeAllCapLimit(true))
 	if err != nil {

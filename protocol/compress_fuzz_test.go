@@ -12,8 +12,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// FuzzFrames reads any bytes as a client's compressed stream: what comes out is what a
-// reader of whole frames gets, up to the first that is not right.
+// FuzzFrames reads arbitrary bytes as a client's compressed stream. The result must equal that of a
+// reader of whole frames, up to the first invalid frame.
 func FuzzFrames(f *testing.F) {
 	command := packetOf("SELECT 'some text, some text, some text, some text, some text'")
 	for zstd, how := range []mysqltest.Packing{mysqltest.Zlib, mysqltest.Zstd} {
@@ -62,7 +62,7 @@ func FuzzFrames(f *testing.F) {
 				t.Errorf("got %d bytes and the end, want %d bytes and %v", len(got), len(want), wantErr)
 			}
 		case errors.Is(err, ErrFrameOrder), errors.Is(err, ErrFrame), errors.Is(err, io.ErrUnexpectedEOF):
-			// A large frame is passed on in pieces before its end is seen to be wrong.
+			// A large frame is passed on in pieces, before its end shows that it is invalid.
 			if !bytes.HasPrefix(want, got[:min(len(got), len(want))]) {
 				t.Errorf("%v: other bytes came out", err)
 			}
@@ -75,7 +75,7 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// endedConn is a connection whose peer has closed it: it can be read from for ever.
+// endedConn is a connection whose peer has closed it.
 func endedConn(t testing.TB) net.Conn {
 	t.Helper()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)

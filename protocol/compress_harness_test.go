@@ -12,8 +12,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// framePair is a Conn that compresses and, at the other end, a client that makes and
-// reads frames by itself.
+// framePair is a Conn that compresses, and a client at the other end that makes and reads frames
+// itself.
 type framePair struct {
 	*Conn
 	t      testing.TB
@@ -57,7 +57,7 @@ func (p *framePair) startTLS() {
 	p.client = client
 }
 
-// narrow makes the kernel hold little between the two ends.
+// narrow makes the kernel's buffers between the two ends small.
 func (p *framePair) narrow() {
 	p.t.Helper()
 	for _, end := range []net.Conn{p.client, p.sock.Conn} {
@@ -153,7 +153,7 @@ func (p *framePair) answer(b []byte) {
 	}
 }
 
-// frames reads what the client gets, as many frames as stand for n bytes.
+// frames reads frames until n bytes of plain data have come.
 func (p *framePair) frames(n int) (frames []mysqltest.Frame) {
 	p.t.Helper()
 	for n > 0 {
@@ -175,8 +175,7 @@ func joined(frames []mysqltest.Frame) []byte {
 	return b.Bytes()
 }
 
-// outline tells the numbers of frames and of the packets that begin in them:
-// "1[1 2 3] 2[4]". Packets that go on are not told.
+// outline shows the numbers of frames and of the packets that begin in them: "1[1 2 3] 2[4]".
 func outline(frames []mysqltest.Frame) (s string) {
 	var packets packetCursor
 	for i, f := range frames {

@@ -6,32 +6,32 @@ import (
 	"io"
 )
 
-// frameReader unpacks the compressed frames of a client. A packed frame is held until all of it has
-// come. So the wait for it may be interrupted and resumed, and memory grows with the bytes that
-// come, not with the announced size. Packed and unpacked, a frame is below 16 MB.
+// frameReader unpacks the compressed frames of a client. It keeps a packed frame until all of it
+// has come. So the wait for it can be interrupted and resumed, and memory grows with the bytes that
+// come, not with the announced size. A frame is below 16 MB, packed and unpacked.
 type frameReader struct {
 	conn      *Conn
 	algorithm CompressionAlgorithm
-	err       error // why the stream cannot be read on
+	err       error // why the stream cannot be read further
 
-	raw  []byte // nil while nothing is in it
-	r, w int    // raw[r:w] was read and not looked at
+	raw  []byte // nil while it is empty
+	r, w int    // raw[r:w] was read but not used
 
-	header   [frameHeaderSize]byte // of a frame whose header has not come whole
+	header   [frameHeaderSize]byte // of a frame whose header is incomplete
 	have     int
 	num      uint8        // of the last frame
-	left     int          // bytes of its payload that were not taken out of raw
-	declared int          // what the payload stands for; 0: it is that itself
-	held     []byte       // of a packed payload that has not come whole
-	zlib     *zlibDecoder // unpacks; nil unless it has more than there was room for
-	got      int          // of declared, what came out of it
-	plain    []byte       // what a zstd frame became, not yet passed on
+	left     int          // bytes of its payload that are still in raw or to come
+	declared int          // length after unpacking; 0: the payload is not packed
+	held     []byte       // an incomplete packed payload
+	zlib     *zlibDecoder // unpacks the frame; nil unless output had to wait for room
+	got      int          // bytes unpacked so far, of declared
+	plain    []byte       // an unpacked zstd frame, not yet passed on
 
-	packets packetCursor // where in the stream of packets we are
+	packets packetCursor // the position in the stream of packets
 }
 
-// read waits until there is something, and reads into the Conn's buffer. It takes as many frames as
-// there is room for, so that commands sent in one piece are seen in one piece.
+// read waits for bytes and reads them into the Conn's buffer. It takes as many frames as fit, so
+// that commands sent together are seen together.
 func (f *frameReader) read() (n int, err error) {
 	if f.err != nil {
 		return 0, f.err
@@ -62,7 +62,7 @@ func (f *frameReader) read() (n int, err error) {
 		f.err = err
 	}
 	if n > 0 {
-		return n, nil // an error comes again
+		return n, nil // the error comes again
 	}
 	return 0, err
 }
@@ -96,8 +96,8 @@ func (f *frameReader) begin(n int) error {
 	return nil
 }
 
-// await sees to it that there is something in raw. It waits only where nothing has
-// been read, n being 0: that must not wait for what follows.
+// await makes sure that raw has bytes. It waits only if nothing was read before (n is 0): bytes
+// that have come must not wait for later ones.
 func (f *frameReader) await(n int) error {
 	if f.r < f.w {
 		return nil
@@ -108,7 +108,7 @@ func (f *frameReader) await(n int) error {
 	return f.more()
 }
 
-// copy takes over the payload of a frame that is not compressed.
+// copy passes on the payload of a frame that is not packed.
 func (f *frameReader) copy(n int) (size int, err error) {
 	if err := f.await(n); err != nil {
 		return 0, err
@@ -121,9 +121,8 @@ func (f *frameReader) copy(n int) (size int, err error) {
 	return size, nil
 }
 
-// unpack takes in a payload until it is whole, and then what comes out of it. Nothing
-// is returned of a frame that ends here before it has proved right: a damaged
-// command must not be executed.
+// unpack collects a payload until it is complete, and then unpacks it. If the frame ends here,
+// nothing is returned before the frame has proved right: a damaged command must not be executed.
 func (f *frameReader) unpack(n int) (size int, err error) {
 	var payload []byte
 	for f.left > 0 {
@@ -144,14 +143,14 @@ func (f *frameReader) unpack(n int) (size int, err error) {
 	if f.algorithm == Zstd {
 		return f.unpackZstd(n, payload)
 	}
-	f.zlib, err = newZlibDecoder(payload) // raw is kept as long as there is one
+	f.zlib, err = newZlibDecoder(payload) // it reads from raw, which therefore stays
 	if err != nil {
 		return 0, f.cause(err)
 	}
 	return f.unpackZlib(n)
 }
 
-// unpackZlib reads what comes out of a zlib frame, as far as there is room.
+// unpackZlib passes on the contents of a zlib frame, as far as there is room.
 func (f *frameReader) unpackZlib(n int) (size int, err error) {
 	to := f.conn.take()[n:]
 	for size < len(to) && f.got < f.declared {
@@ -171,8 +170,7 @@ func (f *frameReader) unpackZlib(n int) (size int, err error) {
 	return size, nil
 }
 
-// end checks that nothing more comes out of a zlib frame and that all of its payload
-// was needed for that.
+// end checks that a zlib frame has no further contents and needed its whole payload.
 func (f *frameReader) end() error {
 	var beyond [1]byte
 	n, err := io.ReadFull(f.zlib, beyond[:])
@@ -188,8 +186,8 @@ func (f *frameReader) end() error {
 	return nil
 }
 
-// cause words why a frame cannot be unpacked. The end of what is packed in it is not
-// that of the stream.
+// cause describes why a frame cannot be unpacked. An end of file inside a frame is not the end of
+// the stream.
 func (f *frameReader) cause(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
@@ -222,7 +220,7 @@ func (f *frameReader) unpackZstd(n int, payload []byte) (size int, err error) {
 	return len(unpacked), nil
 }
 
-// passOn takes over what a zstd frame became, as far as there is room.
+// passOn passes on an unpacked zstd frame, as far as there is room.
 func (f *frameReader) passOn(n int) (size int) {
 	to := f.conn.take()[n:]
 	size = copy(to, f.plain)
@@ -233,11 +231,11 @@ func (f *frameReader) passOn(n int) (size int) {
 	return size
 }
 
-// more waits for bytes of the peer, where none are left and none have been read.
+// more waits for bytes of the peer, if raw is empty and nothing was read before.
 func (f *frameReader) more() error {
 	f.r, f.w = 0, 0
 	if f.conn.tls != nil {
-		f.conn.give() // TLS cannot wait without a buffer: one is enough
+		f.conn.give() // TLS needs a buffer to wait with; one is enough
 	}
 	n, err := f.conn.readRaw(f)
 	f.w = n
@@ -254,7 +252,7 @@ func (f *frameReader) take() []byte {
 	return f.raw
 }
 
-// give returns the buffers that nothing is in, before a wait.
+// give returns the empty buffers before a wait.
 func (f *frameReader) give() {
 	f.giveRaw()
 	f.conn.give()
@@ -267,7 +265,7 @@ func (f *frameReader) giveRaw() {
 	}
 }
 
-// release ends the use of zlib's decoder.
+// release lets go of zlib's decoder.
 func (f *frameReader) release() {
 	if f.zlib != nil {
 		f.zlib.release()
@@ -275,7 +273,7 @@ func (f *frameReader) release() {
 	}
 }
 
-// drop gives up everything.
+// drop frees everything.
 func (f *frameReader) drop() {
 	f.release()
 	f.giveRaw()

@@ -14,8 +14,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// randomPackets makes a stream of commands: packets of many lengths, some of which
-// pack well, each numbered 0.
+// randomPackets makes a stream of commands. The packets are numbered 0, have many lengths, and some
+// compress well.
 func randomPackets(r *rand.Rand, size int) (b []byte) {
 	for len(b) < size {
 		n := 1 << r.IntN(18)
@@ -80,8 +80,8 @@ func TestAFrameOfAlmost16MBIsReadInPieces(t *testing.T) {
 	})
 }
 
-// A frame that becomes more than there is room for is unpacked further at the next
-// read: nobody else may get the buffer that it lies in meanwhile.
+// A frame with more data than there is room for is unpacked further at the next read. Until then
+// nobody else may get its buffer.
 func TestABufferWithAFrameInItIsNotGivenAway(t *testing.T) {
 	eachPacking(t, func(t *testing.T, how mysqltest.Packing) {
 		p := newFramePair(t, how, false)
@@ -119,8 +119,7 @@ func TestABufferWithAFrameInItIsNotGivenAway(t *testing.T) {
 	})
 }
 
-// What was sent in one piece is seen in one piece: such commands go on to a server
-// in one write.
+// Commands that were sent together are seen together: they go to a server in one write.
 func TestCommandsInSeveralFramesAreReadAtOnce(t *testing.T) {
 	eachPacking(t, func(t *testing.T, how mysqltest.Packing) {
 		p := newFramePair(t, how, false)
@@ -254,7 +253,7 @@ func TestABrokenFrameEndsTheStreamAndNothingOfItIsExecuted(t *testing.T) {
 	})
 }
 
-// allocated is how many bytes f allocates, in all goroutines.
+// allocated returns how many bytes f allocates, in all goroutines.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -286,7 +285,7 @@ func TestAnAnnouncementAllocatesNothing(t *testing.T) {
 	})
 }
 
-// A frame of a few kilobytes that becomes gigabytes is given up at what it announces.
+// A frame of a few kilobytes that unpacks to gigabytes is refused at its announced length.
 func TestABombIsGivenUpAtItsAnnouncedLength(t *testing.T) {
 	eachPacking(t, func(t *testing.T, how mysqltest.Packing) {
 		bomb := mysqltest.Pack(how, make([]byte, 20<<20))

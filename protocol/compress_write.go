@@ -2,41 +2,41 @@ package protocol
 
 import "sync"
 
-// maxFramePlain is how much of the stream goes into one frame: what the servers'
-// net_buffer_length lets them put there, for which every client has room.
+// maxFramePlain bounds the bytes that go into one frame. It is what servers use
+// (net_buffer_length), so every client has room for that.
 const maxFramePlain = 16 << 10
 
-// frameBuffers hold the frames that one write makes of what one read brought.
+// frameBuffers are for the frames of one write. A write passes on at most one read.
 var frameBuffers = sync.Pool{New: func() any { return new([frameBufferSize]byte) }}
 
 const frameBufferSize = 2*BufferSize + 64
 
 // frameWriter packs packets into compressed frames.
 //
-// Frames are numbered on from the client's last one, and each answer starts anew.
-// So do the packets inside: servers number the first packet of an answer like its
-// frame, and go-sql-driver warns of another number. That differs from the number
-// that follows the command's last packet where the command took several frames.
-// (Servers do so again whenever they flush within an answer; nobody can expect that.)
+// Frames are numbered from the client's last one on, anew for each answer. The packets inside are
+// numbered likewise: servers give the first packet of an answer the number of its frame, and
+// go-sql-driver warns of any other number. If the command took several frames, that number does not
+// follow the one of the command's last packet. (Servers also do so again when they flush within an
+// answer, which no client can expect.)
 type frameWriter struct {
 	conn     *Conn
-	compress func(dst, plain []byte) []byte // appends; nil if that is not shorter than plain
+	compress func(dst, plain []byte) []byte // appends; nil if the result is not shorter than plain
 
 	num   uint8 // of the next frame
-	heard bool  // the client has said something since the last packet
+	heard bool  // the client has sent something since the last packet
 
-	header [HeaderSize]byte // of a packet whose header has not come whole: it waits
+	header [HeaderSize]byte // of a packet whose header is incomplete
 	have   int
-	left   int   // bytes to come of the packet
-	prev   uint8 // its number, as it came
-	shift  uint8 // what is added to the numbers of the packets
+	left   int   // bytes still to come of the packet
+	prev   uint8 // its number, before shift
+	shift  uint8 // added to the numbers of the packets
 
-	plain  []byte // of the next frame
-	frames []byte // not yet written
+	plain  []byte // contents of the next frame
+	frames []byte // finished frames, not yet written
 }
 
-// write takes whole packets or parts of them. All of b is written when it returns,
-// but for a packet's header that b has only a part of.
+// write takes whole packets or parts of them. It returns when all of b is written. Only an
+// incomplete packet header at the end of b waits for the next call.
 func (f *frameWriter) write(b []byte) (n int, err error) {
 	plain, out := takeBuffer(), frameBuffers.Get().(*[frameBufferSize]byte)
 	f.plain, f.frames = plain[:0:maxFramePlain], out[:0]
@@ -56,7 +56,7 @@ func (f *frameWriter) write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// pack takes b apart into packets and these together into frames.
+// pack splits b into packets and puts these into frames.
 func (f *frameWriter) pack(b []byte) (n int, err error) {
 	for n < len(b) {
 		if f.left > 0 {
@@ -85,11 +85,10 @@ func (f *frameWriter) pack(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// begin numbers the packet whose header has come, and its frame if it starts an
-// answer. The packets of one answer count up by one and wrap at 256: one that
-// does not follow its predecessor starts the next answer, to a command that the
-// client did not wait to send. (It is taken for a continuation after an answer of
-// exactly 256 packets, or a multiple of that.)
+// begin numbers a packet whose header is complete, and its frame if the packet begins an answer.
+// The packets of one answer count up by one and wrap at 256. A packet that does not follow the one
+// before begins the next answer: the client did not wait to send that command. (After an answer of
+// exactly 256 packets, or a multiple, the next one looks like its continuation.)
 func (f *frameWriter) begin() error {
 	num := f.header[HeaderSize-1]
 	switch {
@@ -108,7 +107,7 @@ func (f *frameWriter) begin() error {
 	return nil
 }
 
-// stage adds to the frame that is being filled.
+// stage adds bytes to the current frame.
 func (f *frameWriter) stage(b []byte) error {
 	for len(b) > 0 {
 		if len(f.plain) == cap(f.plain) {
@@ -123,7 +122,7 @@ func (f *frameWriter) stage(b []byte) error {
 	return nil
 }
 
-// frame ends the frame that is being filled, if there is anything in it.
+// frame ends the current frame, unless it is empty.
 func (f *frameWriter) frame() error {
 	plain := f.plain
 	if len(plain) == 0 {

@@ -51,7 +51,7 @@ func TestAnswersAreNumberedAsByAServer(t *testing.T) {
 		{"an answer of 256 packets and one more", []int{1}, [][]byte{numbered(1, 256, 1), numbered(1, 1, 1)}, "1" + fmt.Sprint(count(1, 256)) + " 2[1]"},
 	} {
 		p := newFramePair(t, mysqltest.Zlib, false)
-		for round := range 2 { // the second time after all this
+		for round := range 2 { // the second round follows all the others
 			sent := 0
 			for _, n := range c.frames {
 				for i := range n {
@@ -80,7 +80,7 @@ func count(first, n int) (nums []uint8) {
 	return nums
 }
 
-// A file's data come in frames numbered on from ours, and the answer goes on from them.
+// The frames of a file are numbered from the server's request on, and the answer from the file on.
 func TestADialogueIsNumberedThrough(t *testing.T) {
 	p := newFramePair(t, mysqltest.Zlib, false)
 	p.say(p.frame(0, packetOf("LOAD DATA")))
@@ -171,8 +171,7 @@ func TestEveryZstdLevelIsUnderstood(t *testing.T) {
 	}
 }
 
-// A client that sends megabytes before it reads must not wait for us while we wait
-// for it.
+// A client that sends megabytes before it reads must not wait for a proxy that waits for it.
 func TestACompressedConnectionReadsAheadWhileItsWriteWaits(t *testing.T) {
 	eachPacking(t, func(t *testing.T, how mysqltest.Packing) {
 		for _, overTLS := range []bool{false, true} {
@@ -215,7 +214,7 @@ func TestACompressedConnectionReadsAheadWhileItsWriteWaits(t *testing.T) {
 	})
 }
 
-// A replica acknowledges while it is sent events: each direction goes its way.
+// A replica acknowledges events while it gets more: the directions are independent.
 func TestFullDuplexCompressesBothDirections(t *testing.T) {
 	eachPacking(t, func(t *testing.T, how mysqltest.Packing) {
 		p := newFramePair(t, how, false)

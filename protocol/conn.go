@@ -10,53 +10,52 @@ import (
 	"time"
 )
 
-// Conn is one MySQL connection's byte stream, to a client or to a backend: a read buffer that
-// exists only while there are bytes in it, packets for the login, and writes that cannot deadlock
-// with a peer that writes, too.
+// Conn is the byte stream of one MySQL connection, to a client or to a backend. It has a read
+// buffer only while there are bytes in it. It reads and writes packets for the login. Its writes
+// cannot deadlock with a peer that writes, too.
 //
-// It is used by one goroutine at a time; only Abort, Control and SetReadDeadline may
-// be called from another.
+// One goroutine may use it at a time. Only Abort, Control and SetReadDeadline may be called from
+// another.
 type Conn struct {
 	sock   *socket
 	tls    *tls.Conn // nil on a plain connection
-	remote net.Addr  // by a PROXY header; nil: the socket's
+	remote net.Addr  // from a PROXY header; nil: the socket's
 
-	frames *frames // nil while nothing is compressed
+	frames *frames // nil while the stream is not compressed
 
-	buf  []byte // nil while nothing is buffered
+	buf  []byte // nil while empty
 	r, w int    // buf[r:w] was read and not discarded
 
-	ahead      []byte // read while a write was blocked; comes after buf and before the socket
+	ahead      []byte // bytes read while a write was blocked; they follow buf and precede the socket
 	aheadLimit int
-	writing    bool   // in writeRaw; TLS also writes by itself, for handshakes and alerts
-	stopAhead  func() // ends the reading ahead that a write began; nil if none did
+	writing    bool   // writeRaw is running; TLS also writes outside of it, for handshakes and alerts
+	stopAhead  func() // ends the reading ahead that a write began; nil if there is none
 
 	deadline struct { // of reads
 		sync.Mutex
 		of       time.Time
-		endAhead bool // another one ends the reading ahead just now
+		endAhead bool // reading ahead is being ended by a deadline of its own
 	}
 
-	received, sent uint64 // bytes since they were taken; those inside of TLS and compression
+	received, sent uint64 // bytes since the last Take..., inside TLS and compression
 
 	packetNum uint8  // of the next packet written
-	pending   []byte // packets written that wait for the next write or read
+	pending   []byte // packets that wait for the next write or read
 }
 
-// ErrTLSHandshake is the beginning of TLS that failed, on either side.
+// ErrTLSHandshake says that a TLS handshake has failed, on either side.
 var ErrTLSHandshake = errors.New("TLS handshake")
 
-// readAheadDelay is how long a write must have been blocked before the peer's
-// own bytes are read meanwhile. A peer that only reads slowly is not worth it.
+// readAheadDelay is how long a write must be blocked before the Conn reads the peer's bytes
+// meanwhile. It avoids that for a peer that only reads slowly.
 const readAheadDelay = 20 * time.Millisecond
 
-// NewConn makes a Conn of a TCP or Unix connection and owns it from then on,
-// also when it returns an error.
+// NewConn makes a Conn of a TCP or Unix connection. From then on it owns the connection, even if it
+// returns an error.
 //
-// writeStall bounds how long a write waits without progress (0: for ever).
-// readAhead is how many bytes of the peer may be taken in while a write to it is
-// blocked: a client that sends many statements before it reads any answer would
-// otherwise wait for the proxy while the proxy waits for it. 0 turns that off.
+// writeStall bounds how long a write waits without progress. 0 means for ever. readAhead bounds the
+// bytes that are read while a write is blocked, 0 turns that off. A client may send many statements
+// before it reads an answer. Without reading ahead, client and proxy would wait for each other.
 func NewConn(nc net.Conn, writeStall time.Duration, readAhead int) (*Conn, error) {
 	s, err := newSocket(nc)
 	if err != nil {
@@ -71,12 +70,12 @@ func NewConn(nc net.Conn, writeStall time.Duration, readAhead int) (*Conn, error
 	return c, nil
 }
 
-// Compressed says whether the stream is one of compressed frames. In these the servers
-// check the frames' numbers and never those of the packets inside.
+// Compressed says whether the stream consists of compressed frames. Servers then check the numbers
+// of frames and ignore those of the packets inside.
 func (c *Conn) Compressed() bool { return c.frames != nil }
 
-// Buffered returns the bytes that were read and not discarded. They are valid,
-// and may be changed in place, until the next Fill, ReadPacket or Discard.
+// Buffered returns the bytes that were read and not discarded. The slice is valid until the next
+// Fill, ReadPacket or Discard. The caller may change its bytes.
 func (c *Conn) Buffered() []byte { return c.buf[c.r:c.w] }
 
 // Discard drops the first n buffered bytes.
@@ -87,9 +86,9 @@ func (c *Conn) Discard(n int) {
 	}
 }
 
-// Fill waits for more bytes and reads once. Buffered grows. It may move, so slices of it are
-// invalid afterwards. The buffer grows as far as its unread bytes demand: callers bound that by
-// what they leave unread. It returns io.EOF when the peer has closed.
+// Fill waits for bytes and reads once. Buffered grows and may move, so slices of it become invalid.
+// The buffer grows with its unread bytes: callers bound it by what they leave unread. The error is
+// io.EOF if the peer has closed.
 func (c *Conn) Fill() error {
 	if len(c.pending) > 0 {
 		if err := c.Flush(); err != nil {
@@ -98,7 +97,7 @@ func (c *Conn) Fill() error {
 	}
 	if c.r == c.w {
 		c.r, c.w = 0, 0
-		if len(c.buf) > BufferSize { // grown for one long packet
+		if len(c.buf) > BufferSize { // it has grown for a long packet
 			c.buf = nil
 		}
 	} else if c.w == len(c.buf) {
@@ -110,8 +109,8 @@ func (c *Conn) Fill() error {
 	return err
 }
 
-// Reserve makes room for n bytes, those that are buffered included: Fill reads so many and none
-// behind them, and does not grow the buffer for them.
+// Reserve makes room for n bytes, with those buffered. Until then Fill reads no byte beyond these
+// n, and does not grow the buffer.
 func (c *Conn) Reserve(n int) {
 	if n <= len(c.buf)-c.r {
 		return
@@ -124,8 +123,8 @@ func (c *Conn) Reserve(n int) {
 	c.buf, c.r, c.w = to, 0, k
 }
 
-// makeRoom moves what is buffered to the start of the buffer, of a larger one if
-// it is more than half full.
+// makeRoom moves the buffered bytes to the start of the buffer. If the buffer is more than half
+// full, they go to a larger one.
 func (c *Conn) makeRoom() {
 	n := c.w - c.r
 	to := c.buf
@@ -140,7 +139,7 @@ func (c *Conn) makeRoom() {
 	c.r, c.w = 0, n
 }
 
-// Release gives the buffer back if nothing is in it.
+// Release frees the buffer if it is empty.
 func (c *Conn) Release() {
 	if c.buf != nil && c.r == c.w {
 		c.give()
@@ -154,7 +153,7 @@ func (c *Conn) read() (int, error) {
 	return c.readRaw(c)
 }
 
-// readRaw reads once from the connection itself, into to.
+// readRaw reads once from the connection itself into to.
 func (c *Conn) readRaw(to readBuffer) (int, error) {
 	if len(c.ahead) > 0 {
 		n := copy(to.take(), c.ahead)
@@ -169,12 +168,12 @@ func (c *Conn) readRaw(to readBuffer) (int, error) {
 	}
 	n, err := c.tls.Read(to.take())
 	if n > 0 {
-		return n, nil // an error comes again
+		return n, nil // the error comes again
 	}
 	return n, err
 }
 
-// take returns the free part of the buffer, making one if there is none.
+// take returns the free part of the buffer. It makes a buffer if there is none.
 func (c *Conn) take() []byte {
 	if c.buf == nil {
 		c.buf, c.r, c.w = takeBuffer(), 0, 0
@@ -182,7 +181,7 @@ func (c *Conn) take() []byte {
 	return c.buf[c.w:]
 }
 
-// give returns the buffer to the pool if nothing is in it.
+// give returns the buffer to the pool if it is empty.
 func (c *Conn) give() {
 	if c.r == c.w && c.buf != nil {
 		giveBuffer(c.buf)
@@ -190,7 +189,7 @@ func (c *Conn) give() {
 	}
 }
 
-// Write writes b as it is, behind packets that wait.
+// Write writes b unchanged, after packets that wait.
 func (c *Conn) Write(b []byte) (int, error) {
 	if len(c.pending) > 0 {
 		waiting := len(c.pending)
@@ -211,18 +210,18 @@ func (c *Conn) writeThrough(b []byte) (n int, err error) {
 	return n, err
 }
 
-// TakeReceived returns how many bytes were read since it was called last, as they were
-// before compression and TLS. It is for the goroutine that reads.
+// TakeReceived returns the number of bytes read since the last call, counted inside compression and
+// TLS. Only the reading goroutine may call it.
 func (c *Conn) TakeReceived() (bytes uint64) {
 	bytes, c.received = c.received, 0
 	return bytes
 }
 
-// Sent returns what TakeSent would.
+// Sent returns the count of TakeSent and does not reset it.
 func (c *Conn) Sent() (bytes uint64) { return c.sent }
 
-// TakeSent is TakeReceived for the bytes written, and for how long writes waited for the
-// peer to read. It is for the goroutine that writes.
+// TakeSent is TakeReceived for bytes written. stalled is how long writes have waited for the peer.
+// Only the writing goroutine may call it.
 func (c *Conn) TakeSent() (bytes uint64, stalled time.Duration) {
 	bytes, stalled = c.sent, c.sock.stalled
 	c.sent, c.sock.stalled = 0, 0
@@ -237,8 +236,8 @@ func (c *Conn) writeRaw(b []byte) (n int, err error) {
 	} else {
 		n, err = c.sock.Write(b)
 	}
-	// Only here, where TLS has let go of its lock for writes: the reader may need
-	// that, to answer a broken record or a change of keys.
+	// Only now: TLS has released its lock for writes. The reader may need that lock, to answer a
+	// broken record or a change of keys.
 	if c.stopAhead != nil {
 		c.stopAhead()
 		c.stopAhead = nil
@@ -256,8 +255,7 @@ func (c *Conn) Flush() error {
 	return err
 }
 
-// writePending writes the packets that wait and gives their memory back, since logins
-// are few in a connection's life.
+// writePending writes the packets that wait and frees their memory. Few packets wait after a login.
 func (c *Conn) writePending() (int, error) {
 	b := c.pending
 	c.pending = nil
@@ -266,8 +264,8 @@ func (c *Conn) writePending() (int, error) {
 	return n, err
 }
 
-// startReadAhead is called when a write to the peer has to wait. One reader is
-// enough for all that writeRaw writes.
+// startReadAhead is called when a write has to wait. It starts at most one reader for each
+// writeRaw.
 func (c *Conn) startReadAhead() {
 	if !c.writing || c.stopAhead != nil {
 		return
@@ -281,7 +279,7 @@ func (c *Conn) startReadAhead() {
 		if t.Stop() {
 			return
 		}
-		// The goroutine runs: end its read, wait for it, and allow reads as before.
+		// The goroutine is running. End its read, wait for it, and restore the caller's deadline.
 		c.deadline.Lock()
 		c.deadline.endAhead = true
 		_ = c.sock.SetReadDeadline(time.Unix(1, 0))
@@ -294,8 +292,8 @@ func (c *Conn) startReadAhead() {
 	}
 }
 
-// readAhead takes in what the peer sends until it is stopped by a read deadline
-// or has enough. Errors are left for the next Fill, which meets them again.
+// readAhead reads what the peer sends, until a read deadline stops it or it has enough. It ignores
+// errors: the next Fill meets them again.
 func (c *Conn) readAhead() {
 	chunk := takeBuffer()
 	defer giveBuffer(chunk)
@@ -315,9 +313,9 @@ func (c *Conn) readAhead() {
 	}
 }
 
-// ReadPacket reads one packet and returns its payload, valid until the next read.
-// A payload of more than limit bytes (or of 16 MB and more) is an error, found
-// before it is read. The next packet written continues its numbering.
+// ReadPacket reads one packet and returns its payload, which is valid until the next read. It
+// refuses a payload of more than limit bytes, or of 16 MB and more, before it reads it. The number
+// of the next packet written follows this one's.
 func (c *Conn) ReadPacket(limit int) ([]byte, error) {
 	for c.w-c.r < HeaderSize {
 		if err := c.fillPacket(); err != nil {
@@ -339,8 +337,8 @@ func (c *Conn) ReadPacket(limit int) ([]byte, error) {
 	return payload, nil
 }
 
-// fillPacket is Fill inside a packet, where an end of the stream is unexpected
-// unless nothing of the packet has come.
+// fillPacket is Fill within a packet. The end of the stream is unexpected there, unless no byte of
+// the packet has come.
 func (c *Conn) fillPacket() error {
 	partial := c.w > c.r
 	err := c.Fill()
@@ -350,8 +348,8 @@ func (c *Conn) fillPacket() error {
 	return err
 }
 
-// WritePacket writes payload as one packet, numbered on from the last packet read
-// or written; 16 MB and more are refused.
+// WritePacket writes payload as one packet. Its number follows the last packet read or written. It
+// refuses 16 MB and more.
 func (c *Conn) WritePacket(payload []byte) error {
 	if err := c.QueuePacket(payload); err != nil {
 		return err
@@ -359,9 +357,8 @@ func (c *Conn) WritePacket(payload []byte) error {
 	return c.Flush()
 }
 
-// QueuePacket is WritePacket for a packet that is followed by another at once: it is
-// written with what is written next, at the latest before the next read, in one
-// system call.
+// QueuePacket is WritePacket for a packet that another follows at once. Both go out in one system
+// call. The packet waits for the next write, but not beyond the next read.
 func (c *Conn) QueuePacket(payload []byte) error {
 	if len(payload) >= MaxFragment {
 		return fmt.Errorf("packet of %d bytes is too long to be written whole", len(payload))
@@ -373,19 +370,17 @@ func (c *Conn) QueuePacket(payload []byte) error {
 	return nil
 }
 
-// SetPacketNum sets the number of the next packet that WritePacket writes; a new
-// command starts at 0.
+// SetPacketNum sets the number of the next packet written. A new command starts at 0.
 func (c *Conn) SetPacketNum(n uint8) { c.packetNum = n }
 
-// PacketNum returns the number of the next packet that WritePacket writes.
+// PacketNum returns the number of the next packet written.
 func (c *Conn) PacketNum() uint8 { return c.packetNum }
 
-// StartTLSServer makes the rest of the stream TLS, with the peer as TLS client.
-// Bytes that came behind the client's SSLRequest are read as TLS, never as clear
-// packets that somebody slipped in.
+// StartTLSServer makes the rest of the stream TLS. The peer is the TLS client. Bytes after the
+// client's SSLRequest are read as TLS, so nobody can slip in clear packets.
 func (c *Conn) StartTLSServer(cfg *tls.Config) error { return c.startTLS(tls.Server, cfg) }
 
-// StartTLSClient makes the rest of the stream TLS, with the peer as TLS server.
+// StartTLSClient makes the rest of the stream TLS. The peer is the TLS server.
 func (c *Conn) StartTLSClient(cfg *tls.Config) error { return c.startTLS(tls.Client, cfg) }
 
 func (c *Conn) startTLS(side func(net.Conn, *tls.Config) *tls.Conn, cfg *tls.Config) error {
@@ -394,7 +389,7 @@ func (c *Conn) startTLS(side func(net.Conn, *tls.Config) *tls.Conn, cfg *tls.Con
 	}
 	var under net.Conn = c.sock
 	if c.r < c.w {
-		// The client may have sent its TLS hello in one segment with the request.
+		// The client may send its TLS hello in the same segment as the request.
 		under = &prefixed{Conn: c.sock, prefix: append([]byte(nil), c.Buffered()...)}
 		c.r = c.w
 	}
@@ -407,7 +402,7 @@ func (c *Conn) startTLS(side func(net.Conn, *tls.Config) *tls.Conn, cfg *tls.Con
 	return nil
 }
 
-// prefixed is a connection some of whose bytes were read already.
+// prefixed is a connection whose first bytes were read before.
 type prefixed struct {
 	net.Conn
 	prefix []byte
@@ -425,11 +420,10 @@ func (p *prefixed) Read(b []byte) (int, error) {
 // IsTLS says whether the stream is encrypted.
 func (c *Conn) IsTLS() bool { return c.tls != nil }
 
-// LocalAddr returns the address that the peer has connected to.
+// LocalAddr returns the proxy's address of the connection.
 func (c *Conn) LocalAddr() net.Addr { return c.sock.LocalAddr() }
 
-// RemoteAddr returns the peer's address, or the one that a balancer named for it
-// (ReadProxyHeader).
+// RemoteAddr returns the peer's address, or the one in a balancer's PROXY header (ReadProxyHeader).
 func (c *Conn) RemoteAddr() net.Addr {
 	if c.remote != nil {
 		return c.remote
@@ -437,33 +431,33 @@ func (c *Conn) RemoteAddr() net.Addr {
 	return c.sock.RemoteAddr()
 }
 
-// PeerAddr returns the address of whoever has connected, a balancer perhaps. It may be
-// called from any goroutine; RemoteAddr only when no PROXY header is to come.
+// PeerAddr returns the address of the direct peer, which may be a balancer. Any goroutine may call
+// it. RemoteAddr is safe only when no PROXY header can come any more.
 func (c *Conn) PeerAddr() net.Addr { return c.sock.RemoteAddr() }
 
-// SetDeadline bounds reads and writes together. A write that runs into it ends the
-// connection: a part may have been written, and TLS writes no more.
+// SetDeadline bounds reads and writes. A write that hits it ends the connection: part of it may
+// have been sent, and TLS does not write after that.
 func (c *Conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.sock.SetWriteDeadline(t))
 }
 
-// SetReadDeadline bounds reads; a time in the past ends one that waits. The connection
-// goes on with a later one.
+// SetReadDeadline bounds reads. A time in the past ends a read that waits. The connection can go on
+// with a later deadline.
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	c.deadline.Lock()
 	defer c.deadline.Unlock()
 	if c.deadline.of = t; c.deadline.endAhead {
-		return nil // it is set in a moment
+		return nil // the end of reading ahead sets it in a moment
 	}
 	return c.sock.SetReadDeadline(t)
 }
 
-// Control runs f with the socket's descriptor, which stays open meanwhile. It may be
-// called from any goroutine; it fails once the socket is closed.
+// Control calls f with the socket's descriptor, which stays open during the call. Any goroutine may
+// call it. It fails once the socket is closed.
 func (c *Conn) Control(f func(fd uintptr)) error { return c.sock.raw.Control(f) }
 
-// Drop forgets what is buffered and gives the memory back. The connection's user
-// calls it before Close, which may come from elsewhere and leaves the buffer alone.
+// Drop frees all buffers. The connection's user calls it before Close. Close may come from another
+// goroutine and leaves the buffers alone.
 func (c *Conn) Drop() {
 	c.ahead = nil
 	if c.buf != nil {
@@ -475,8 +469,8 @@ func (c *Conn) Drop() {
 	}
 }
 
-// FullDuplex lets one goroutine read while another writes, from now on: nothing is
-// read ahead any more. No packet may wait to be written.
+// FullDuplex allows one goroutine to read while another writes, from now on. It ends all reading
+// ahead. No packet may wait to be written.
 func (c *Conn) FullDuplex() {
 	c.sock.onBlocked = nil
 	if c.frames != nil {
@@ -484,22 +478,22 @@ func (c *Conn) FullDuplex() {
 	}
 }
 
-// DontWait makes every write that would have to wait fail, from now on.
+// DontWait makes writes fail instead of waiting, from now on.
 func (c *Conn) DontWait() { c.sock.closing.Store(true) }
 
-// Abort closes the socket at once, from whichever goroutine: what its user waits for
-// fails. The user must still Close.
+// Abort closes the socket at once. Any goroutine may call it. What the connection's user waits for
+// fails, and the user must still call Close.
 func (c *Conn) Abort() { _ = c.sock.Close() }
 
-// Close closes the socket at once; a TLS peer is told first if that does not wait.
+// Close closes the socket at once. It sends a TLS peer an alert if that needs no wait.
 func (c *Conn) Close() error {
 	if c.tls == nil {
 		return c.sock.Close()
 	}
 	c.sock.closing.Store(true)
-	_ = c.sock.SetDeadline(time.Now().Add(time.Second))      // for a write that waits already
-	if err := c.tls.Close(); errors.Is(err, net.ErrClosed) { // it closes the socket, too
+	_ = c.sock.SetDeadline(time.Now().Add(time.Second))      // ends a write that waits
+	if err := c.tls.Close(); errors.Is(err, net.ErrClosed) { // this closes the socket, too
 		return err
 	}
-	return nil // though the peer may not have been told
+	return nil // the alert may not have been sent
 }

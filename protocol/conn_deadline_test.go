@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// slowly is a connection whose writes arrive in pieces.
+// slowly is a connection that writes in small pieces.
 type slowly struct {
 	net.Conn
 	piece int
@@ -26,7 +26,7 @@ func (s *slowly) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// A wait may be ended wherever the stream has come to: in a packet, a record, a frame.
+// A deadline may end a read anywhere in the stream: within a packet, a TLS record, a frame.
 func TestAReadGoesOnWhereADeadlineHasEndedIt(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		for _, kind := range []string{"plain", "TLS"} {
@@ -67,7 +67,7 @@ func TestAReadGoesOnWhereADeadlineHasEndedIt(t *testing.T) {
 	}
 }
 
-// The end of reading ahead is a deadline, too, which must not take back the caller's.
+// Reading ahead ends by a deadline, too. That must not replace the caller's deadline.
 func TestADeadlineOutlastsAWriteThatReadsAhead(t *testing.T) {
 	everyLink(t, 0, 1<<20, true, func(t *testing.T, l *link) {
 		for name, at := range map[string]func() error{

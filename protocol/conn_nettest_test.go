@@ -14,7 +14,7 @@ import (
 	"golang.org/x/net/nettest"
 )
 
-// stream is a Conn as a net.Conn: any number of goroutines may read and write.
+// stream makes a net.Conn of a Conn: any number of goroutines may read and write.
 type stream struct {
 	*Conn
 	packets bool // what is written are packets, as a compressed stream needs
@@ -64,8 +64,8 @@ func (s *stream) Write(b []byte) (int, error) {
 
 func (s *stream) SetWriteDeadline(t time.Time) error { return s.sock.SetWriteDeadline(t) }
 
-// streams connects two, of which the second is the client. They have a connection of
-// network, with TLS or compression if how says so.
+// streams connects two of them over network, with TLS or compression as asked. The second is the
+// client.
 func streams(t *testing.T, network string, overTLS bool, how Compression) (server, client *stream) {
 	t.Helper()
 	addr := "127.0.0.1:0"
@@ -131,10 +131,10 @@ func TestAConnBehavesAsThoseOfPackageNet(t *testing.T) {
 	}
 }
 
-// goesOnAfterAWrite are the three tests that write on after a write has run into its deadline. A
-// stream of records or frames cannot do so: a part of one may have been written, and the peer could
-// not tell where the next begins. So crypto/tls keeps the error of such a write for ever, over
-// package net's own connections as over ours: see the test below. Here nobody writes on after it.
+// goesOnAfterAWrite are three tests that write again after a write has hit its deadline. A stream
+// of records or frames cannot do that: part of one may have been sent, and the peer could not find
+// the next. For this reason crypto/tls keeps the error of such a write for ever, also over package
+// net's own connections (see the test below). No caller here writes again after it.
 const goesOnAfterAWrite = "///^(PastTimeout|FutureTimeout|ConcurrentMethods)$"
 
 func TestAConnOfRecordsBehavesAsThoseOfPackageNet(t *testing.T) {
@@ -155,8 +155,7 @@ func TestAConnOfRecordsBehavesAsThoseOfPackageNet(t *testing.T) {
 	}
 }
 
-// crypto/tls over a connection of package net's own ends the same three tests in the same way:
-// after a write that ran into its deadline it writes no more.
+// crypto/tls over package net's own connections fails the same three tests in the same way.
 func TestTLSItselfDoesNotWriteOnAfterADeadline(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -16,15 +16,15 @@ import (
 	"go.uber.org/goleak"
 )
 
-// link is a Conn under test and the plain end of its peer.
+// link is a Conn under test and its peer's plain end.
 type link struct {
 	*Conn
 	peer net.Conn // with TLS a *tls.Conn
 	raw  net.Conn // what peer runs over
 }
 
-// newLink connects over "tcp" or "unix", the Conn being the server; small makes
-// the kernel's buffers small, so that writes block soon.
+// newLink connects over "tcp" or "unix". The Conn is the server. small makes the kernel's buffers
+// small, so that writes block soon.
 func newLink(t testing.TB, network string, stall time.Duration, readAhead int, small bool) *link {
 	t.Helper()
 	addr := "127.0.0.1:0"
@@ -103,7 +103,7 @@ func randomBytes(n int) []byte {
 	return b
 }
 
-// within fails the test when f takes longer than it may, with what it is.
+// within fails the test if f takes longer than limit.
 func within(t testing.TB, limit time.Duration, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -468,8 +468,7 @@ func TestAPeerThatReadsSlowlyIsNotStalled(t *testing.T) {
 	})
 }
 
-// A client that sends a lot before it reads must not wait for the proxy while the
-// proxy waits for it.
+// A client that sends much before it reads must not wait for a proxy that waits for it.
 func TestAPeerThatWritesBeforeItReadsDoesNotLockUp(t *testing.T) {
 	const size = 3 << 20
 	everyLink(t, 10*time.Second, size, true, func(t *testing.T, l *link) {
@@ -541,8 +540,8 @@ func TestReadAheadIsBounded(t *testing.T) {
 	})
 }
 
-// What TLS has to tell the peer about a broken record waits for the write that is
-// blocked; that write must not wait for it in turn.
+// TLS has to send an alert for a broken record, after the write that is blocked. That write must
+// not wait for the alert in turn.
 func TestABrokenTLSRecordDuringABlockedWriteDoesNotLockUp(t *testing.T) {
 	l := newLink(t, "tcp", 300*time.Millisecond, 1<<20, true).overTLS(t)
 	go func() {
@@ -651,8 +650,8 @@ func TestAClientMaySendItsTLSHelloWithTheRequest(t *testing.T) {
 	}
 }
 
-// Somebody between might put packets in clear behind the request; they must not
-// count as the client's.
+// An attacker in between may add packets in clear after the request. They must not count as the
+// client's.
 func TestAPacketInClearBehindTheTLSRequestIsNotTaken(t *testing.T) {
 	l := newLink(t, "tcp", 0, 0, false)
 	b, _ := AppendPacket(nil, []byte("SSL request"), 1)
@@ -708,7 +707,7 @@ func TestARoundTripAllocatesNothing(t *testing.T) {
 				echo(l.peer)
 			}()
 			b := make([]byte, 100)
-			// The pool may be emptied by a collection in between: allow less than one.
+			// A garbage collection may empty the pool meanwhile: allow less than one allocation.
 			if got := testing.AllocsPerRun(1000, func() { roundTrip(t, l, b) }); got >= 1 {
 				t.Errorf("got %v allocations, want 0", got)
 			}

@@ -2,14 +2,13 @@ package protocol
 
 import "github.com/go-mysql-org/go-mysql/mysql"
 
-// DefinedType returns the type of a column from its definition. ok is false if that is
-// malformed.
+// DefinedType returns the type in a column definition. ok is false if the definition is malformed.
 func DefinedType(definition []byte, caps Capability) (typ uint8, ok bool) {
 	return definedType(definition, caps.Has(ExtendedMetadata))
 }
 
 func definedType(b []byte, extended bool) (typ uint8, ok bool) {
-	strings := 6 // catalog, schema, table and its own name, column and its own name
+	strings := 6 // catalog, schema, table and its alias, column and its alias
 	if extended {
 		strings++
 	}
@@ -20,19 +19,19 @@ func definedType(b []byte, extended bool) (typ uint8, ok bool) {
 		}
 		b = b[n:]
 	}
-	const at = 1 + 2 + 4 // length of what follows, character set, column length
+	const at = 1 + 2 + 4 // length of the fixed fields, character set, column length
 	if len(b) <= at {
 		return 0, false
 	}
 	return b[at], true
 }
 
-// lengthEncoded is the width of values that tell their length.
+// lengthEncoded is the width of values that start with their length.
 const lengthEncoded = -1
 
-// binaryWidth returns how many bytes a value of a type takes in a binary row
-// (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_binary_resultset.html).
-// Dates and times begin with a byte for their length, as a short string does.
+// binaryWidth returns the number of bytes of a value in a binary row
+// (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_binary_resultset.html). Dates
+// and times start with a length byte, like a short string.
 func binaryWidth(typ uint8) int {
 	switch typ {
 	case mysql.MYSQL_TYPE_NULL:

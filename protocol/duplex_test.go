@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A stream that is passed on in both directions at once: a write that waits must not
-// end the read of the other goroutine, as reading ahead would.
+// The stream is passed on in both directions at once. A write that waits must not end the other
+// goroutine's read, as reading ahead would.
 func TestFullDuplexReadsOnWhileAWriteWaits(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -2,72 +2,71 @@ package protocol
 
 import "strconv"
 
-// Placeholder is the value that stands in a result where a Filler writes a number: the
-// largest there is, so that no number is longer.
+// Placeholder is the value in a server's result that a Filler replaces by a number. It is the
+// largest value, so no number is longer.
 const Placeholder = 1<<64 - 1
 
-// The placeholder as it comes, with its length in a text row, and as eight bytes in a
-// binary one.
+// The placeholder's bytes: in a text row with its length, and in a binary row.
 const (
 	textPlaceholder   = "\x1418446744073709551615"
 	binaryPlaceholder = "\xff\xff\xff\xff\xff\xff\xff\xff"
 )
 
-// FillOptions say what a Filler does to an answer.
+// FillOptions say how a Filler changes an answer.
 type FillOptions struct {
-	// Columns are, for each result of the answer in order, the columns that hold the
-	// placeholder in every row: indexes in ascending order, or -1 for the last column, -2
-	// for the one before it. Results without, and those behind, are passed on as they are.
+	// Columns lists, for each result of the answer in order, the columns that hold the placeholder
+	// in every row. Indexes are in ascending order; -1 is the last column and -2 the one before it.
+	// Results with no columns here, and those after the list's end, pass unchanged.
 	Columns [][]int
-	// Binary: the rows are those of a prepared statement.
+	// Binary: the answer is to a prepared statement.
 	Binary bool
-	// Types are the columns' types where definitions may be left out of a binary result.
+	// Types are the columns' types, for a binary result whose definitions may be omitted.
 	Types []uint8
-	// Take gives numbers for at least one and at most rows rows of a result: one for each
-	// of its columns, row by row. The slice is used until the next call. An error ends the
-	// result with Refused.
+	// Take returns numbers for at least one and at most rows rows of a result. The numbers are in
+	// row order, one for each column to fill. The slice is used until the next call. An error ends
+	// the result with Refused.
 	Take func(result, rows int) ([]uint64, error)
 }
 
-// Filler passes on an answer, as Answer finds it, with numbers in the place of
-// placeholders. It changes rows where they lie and holds none of them, with one
-// exception: of a text row of 16 MB and more, which gets shorter, 16 MB are held, since
-// its packets end elsewhere then. One Filler serves one answer.
+// Filler passes on an answer and replaces placeholders by numbers. It walks with an Answer. It
+// changes rows in place and keeps none. The exception is a text row of 16 MB and more: the row gets
+// shorter, so its packets end elsewhere, and the Filler keeps one packet of 16 MB. One Filler
+// serves one answer.
 type Filler struct {
 	opts         FillOptions
 	answer       *Answer
-	extended     bool // definitions have a field more
+	extended     bool // definitions have one more field
 	columns      []int
-	count        int      // columns of the result
-	types        []uint8  // of the result's columns, as far as they were defined
+	count        int      // number of columns in the result
+	types        []uint8  // of the columns whose definitions have come
 	result       int      // index of the result
 	numbers      []uint64 // for rows to come
 	num          uint8    // of the next packet
 	begun        bool     // num is set
 	err          error
-	left         int  // bytes of a packet's payload still to come
-	inRow        bool // they are of a row that is filled
+	left         int  // bytes still to come of the packet's payload
+	inRow        bool // the current packet belongs to a row to fill
 	row          filledRow
-	hold         []byte // of a long row: a packet under way, with its header
-	holding, due bool   // the row is held; hold has a packet to be written
-	written      int    // bytes of hold that Held has returned
+	hold         []byte // of a long row: the current packet, with its header
+	holding, due bool   // the row is kept in hold; hold has a packet to write
+	written      int    // bytes of hold that the caller has
 }
 
-// NewFiller begins an answer of ShapeResult that a walks over.
+// NewFiller prepares for an answer of ShapeResult. a walks over it.
 func NewFiller(a *Answer, caps Capability, opts FillOptions) *Filler {
 	a.Begin(ShapeResult, caps)
 	return &Filler{opts: opts, answer: a, extended: caps.Has(ExtendedMetadata)}
 }
 
-// maxRowsAhead bounds the numbers that are taken at a time.
+// maxRowsAhead bounds the rows that numbers are taken for at a time.
 const maxRowsAhead = 1 << 11
 
-// maxDefinition bounds a column definition: names, and the characters of a set.
+// maxDefinition bounds a column definition, in bytes: names, and the members of a SET.
 const maxDefinition = 1 << 16
 
-// Walk goes over b, the bytes of the server that follow those it accepted before, and
-// changes them in place. The first n are accepted; what they have become is b[:w], to be
-// written to the client. Events are those of Answer.Walk, and Held and Refused.
+// Walk goes over b and changes it in place. b starts where the server's last accepted byte ended.
+// Walk accepts the first n bytes. The caller writes b[:w] to the client in their place. Events are
+// those of Answer.Walk, and Held and Refused.
 func (f *Filler) Walk(b []byte) (n, w int, ev Event) {
 	a := f.answer
 	f.dropWritten()
@@ -128,7 +127,7 @@ func (f *Filler) Walk(b []byte) (n, w int, ev Event) {
 	}
 }
 
-// header writes the header of the packet that begins with rest.
+// header writes the header of a packet; rest begins with the server's header.
 func (f *Filler) header(to, rest []byte, size int) {
 	if !f.begun {
 		f.num, f.begun = rest[3], true
@@ -141,26 +140,27 @@ func (f *Filler) header(to, rest []byte, size int) {
 	f.num++
 }
 
-// PacketNum is the number of the next packet to the client, behind the first.
+// PacketNum is the number of the next packet to the client. It is not valid before the first.
 func (f *Filler) PacketNum() uint8 { return f.num }
 
-// Err is why Walk said Refused.
+// Err is the reason for Refused.
 func (f *Filler) Err() error { return f.err }
 
-// Held returns a packet that is to be written behind what Walk accepted before it said
-// Held. It is valid until the next Walk.
+// Held returns a packet to write after the bytes that Walk accepted when it returned Held. The
+// packet is valid until the next Walk.
 func (f *Filler) Held() []byte {
 	size := min(len(f.hold)-HeaderSize, MaxFragment)
 	f.answer.PacketNum = f.num
 	PutHeader(f.hold, size, f.num)
 	f.num++
 	f.written = HeaderSize + size
-	// A row whose last packet is full ends with an empty one.
+	// A row whose last packet is full needs an empty packet at its end.
 	f.due = !f.holding && size == MaxFragment
 	return f.hold[:f.written]
 }
 
-// dropWritten drops what Held has returned, and the memory with a row's last packet.
+// dropWritten drops the packet that Held has returned. With the last packet of a row it frees the
+// memory.
 func (f *Filler) dropWritten() {
 	switch {
 	case f.written == 0:
@@ -174,12 +174,12 @@ func (f *Filler) dropWritten() {
 	f.written = 0
 }
 
-// Types returns the types of the columns of the last result that was filled, as far as
-// they were defined. Only those of binary rows are looked at.
+// Types returns the column types of the last filled result, as far as definitions have come. The
+// Filler reads them for a binary result only.
 func (f *Filler) Types() []uint8 { return f.types }
 
-// first looks at the first packet of what stands in its place: b begins with its header.
-// whole is false if more bytes are needed for that.
+// first handles the first packet of a payload. b begins with the packet's header. whole is false if
+// more bytes are needed.
 func (f *Filler) first(b []byte, size int) (ok, whole bool) {
 	a := f.answer
 	head := b[HeaderSize:]
@@ -226,7 +226,7 @@ func (f *Filler) first(b []byte, size int) (ok, whole bool) {
 	return true, true
 }
 
-// isRow says whether a packet where rows stand is one, given its head.
+// isRow says whether a packet among the rows is a row, given its head.
 func (a *Answer) isRow(head []byte, size int) bool {
 	switch {
 	case size == 0:
@@ -241,7 +241,7 @@ func (a *Answer) isRow(head []byte, size int) bool {
 	return true
 }
 
-// beginResult takes note of a result set, given the packet that it begins with.
+// beginResult prepares for a result set, given its first packet.
 func (f *Filler) beginResult(head []byte) bool {
 	if f.result >= len(f.opts.Columns) || len(f.opts.Columns[f.result]) == 0 {
 		f.columns = nil
@@ -262,7 +262,7 @@ func (f *Filler) beginResult(head []byte) bool {
 	return true
 }
 
-// rowsAhead counts the rows that begin in b, which begins with one.
+// rowsAhead counts the rows that begin in b. b begins with a row.
 func (f *Filler) rowsAhead(b []byte) (rows int) {
 	for len(b) >= HeaderSize && rows < maxRowsAhead {
 		size := PayloadLen(b)
@@ -306,7 +306,7 @@ func (f *Filler) beginRow(size int) {
 	}
 }
 
-// payload passes on a part of a packet's payload.
+// payload passes on part of a packet's payload.
 func (f *Filler) payload(b []byte, w int, part []byte) (int, bool) {
 	if !f.inRow {
 		return w + copy(b[w:], part), true
@@ -321,7 +321,7 @@ func (f *Filler) payload(b []byte, w int, part []byte) (int, bool) {
 	return w, ok
 }
 
-// endRow ends the row that is being passed, if one is.
+// endRow ends the current row, if there is one.
 func (f *Filler) endRow() bool {
 	if !f.inRow {
 		return true

@@ -2,24 +2,24 @@ package protocol
 
 import "encoding/binary"
 
-// filledRow is a row on its way: the value that its next byte belongs to.
+// filledRow is the state of a row that is passed on: the value that the next byte belongs to.
 type filledRow struct {
 	f       *Filler
-	numbers []uint64     // of its columns that are filled
-	texts   []numberText // of numbers
-	saved   int          // bytes that the row gets shorter by
+	numbers []uint64     // for the row's columns
+	texts   []numberText // the numbers as text
+	saved   int          // bytes by which the row gets shorter
 	state   rowState
-	col     int    // column of the value
-	fill    int    // index of the next column that is filled
-	at      int    // bytes of the placeholder that have come
-	left    uint64 // bytes of the value still to come
+	col     int    // column of the current value
+	fill    int    // index of the next column to fill
+	at      int    // bytes of the placeholder that were seen
+	left    uint64 // bytes still to come of the value
 	need    int    // length of head
-	head    []byte // of a binary row: a zero byte and a bit for each column that is NULL
+	head    []byte // of a binary row: a zero byte and the bitmap of NULLs
 	prefix  [9]byte
 	prefixN int
 }
 
-// numberText is a number with its length, as it stands in a text row.
+// numberText is a number as it stands in a text row, with its length.
 type numberText struct {
 	b [len(textPlaceholder)]byte
 	n int
@@ -30,13 +30,14 @@ type rowState uint8
 const (
 	rowHead   rowState = iota // within head
 	rowPrefix                 // within the length of a value
-	rowValue                  // within a value that is passed on
+	rowValue                  // within a value that passes unchanged
 	rowFill                   // within a placeholder
-	rowRest                   // behind the last placeholder
+	rowRest                   // after the last placeholder
 )
 
-// pass appends to dst what the row's next bytes, part, become. dst may end where part begins, or
-// before: writing never overtakes reading. It is false if the row is malformed.
+// pass handles part, the next bytes of the row, and appends the result to dst. dst may share part's
+// memory if it ends at or before its start: writing never overtakes reading. The result is false if
+// the row is malformed.
 func (r *filledRow) pass(dst, part []byte) ([]byte, bool) {
 	for len(part) > 0 {
 		switch r.state {
@@ -61,7 +62,7 @@ func (r *filledRow) pass(dst, part []byte) ([]byte, bool) {
 				}
 			}
 			whole := k > 0
-			if !whole { // the length is cut by the end of what has come
+			if !whole { // the length is incomplete
 				if r.prefixN == len(r.prefix) {
 					return dst, false
 				}
@@ -95,7 +96,7 @@ func (r *filledRow) pass(dst, part []byte) ([]byte, bool) {
 	return dst, true
 }
 
-// write appends as much of a number as part has of its placeholder.
+// write replaces the placeholder bytes at the start of part by the same part of a number.
 func (r *filledRow) write(dst, part []byte) (out, rest []byte, ok bool) {
 	placeholder := textPlaceholder
 	if r.f.opts.Binary {
@@ -125,7 +126,7 @@ func (r *filledRow) write(dst, part []byte) (out, rest []byte, ok bool) {
 	return dst, part[k:], true
 }
 
-// next goes to the next value that has bytes.
+// next moves to the next value that is not NULL.
 func (r *filledRow) next() bool {
 	if r.fill == len(r.numbers) {
 		r.state = rowRest

@@ -13,7 +13,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// filledAnswer is an answer of a server with placeholders, and what a client is to get.
+// filledAnswer is a server's answer with placeholders, and the client's expected answer.
 type filledAnswer struct {
 	server, client []byte
 	numServer      uint8
@@ -231,8 +231,8 @@ func TestRowsAreFilledHoweverTheyAreCut(t *testing.T) {
 
 func TestRowsOfManyPacketsAreFilled(t *testing.T) {
 	str, long := uint8(mysql.MYSQL_TYPE_BLOB), uint8(mysql.MYSQL_TYPE_LONGLONG)
-	// Lengths of the row with a placeholder: one packet, two that become one, two with one
-	// of them empty. The placeholder in the last column lies on the packets' border.
+	// Lengths of the row with a placeholder: one packet, two that become one, two of which one is
+	// empty. The placeholder in the last column crosses the border of packets.
 	for _, row := range []int{MaxFragment - 1, MaxFragment + 4, MaxFragment + 18} {
 		for _, columns := range [][]int{{2}, {0}}[:min(max(row-MaxFragment, 1), 2)] {
 			for _, bin := range []bool{false, true} {
@@ -341,8 +341,8 @@ func TestAnAnswerWithoutItsPlaceholdersIsMalformed(t *testing.T) {
 	}
 }
 
-// A server's bytes are never trusted: whatever comes, nothing is read or written beyond
-// them, and what is passed on is never longer.
+// A server's bytes are not trusted. Whatever they are, the Filler neither reads nor writes outside
+// them, and its output is never longer.
 func FuzzFiller(f *testing.F) {
 	long := uint8(mysql.MYSQL_TYPE_LONGLONG)
 	for _, bin := range []bool{false, true} {

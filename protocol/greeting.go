@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// SaltSize is the length of the random challenge that native and sha2 passwords
-// are scrambled with. It travels with a NUL behind it.
+// SaltSize is the length of the random challenge for native and sha2 passwords. A NUL follows it in
+// packets.
 const SaltSize = 20
 
-// Salt is the challenge that a password is scrambled with.
+// Salt is the challenge that scrambles a password.
 type Salt [SaltSize]byte
 
-// NewSalt returns a fresh challenge from the system's random source. It holds
-// neither NUL, which would end it early in clients that treat it as a string, nor
-// '$', which separates the fields of a stored sha2 password, nor a byte above 127.
+// NewSalt returns a fresh challenge from the system's random source. It has no NUL, which would end
+// it early in clients that use it as a string. It has no '$', the separator in a stored sha2
+// password, and no byte above 127.
 func NewSalt() Salt {
 	var s Salt
 	var chunk [2 * SaltSize]byte
 	for n := 0; n < SaltSize; {
-		_, _ = rand.Read(chunk[:]) // never fails: it ends the process instead
+		_, _ = rand.Read(chunk[:]) // never fails: it would end the process
 		for _, b := range chunk {
 			if b &= 0x7f; b != 0 && b != '$' && n < SaltSize {
 				s[n] = b
@@ -40,13 +40,13 @@ type Greeting struct {
 	Version      string // "8.4.3" or "5.5.5-10.11.6-MariaDB"; without NUL
 	ConnectionID uint32
 	Salt         Salt
-	Capabilities Capability // Extended flags travel only without LongPassword
+	Capabilities Capability // Extended flags travel without LongPassword only
 	Collation    uint8      // the low byte of the server's default collation
 	Status       Status
-	Plugin       string // the authentication plugin that Salt is meant for; needs PluginAuth
+	Plugin       string // the plugin for Salt; needs PluginAuth
 }
 
-// IsMariaDB says whether the greeting is a MariaDB server's.
+// IsMariaDB says whether the greeting comes from a MariaDB server.
 func (g *Greeting) IsMariaDB() bool {
 	return !g.Capabilities.Has(LongPassword) || strings.Contains(g.Version, "MariaDB")
 }
@@ -54,9 +54,9 @@ func (g *Greeting) IsMariaDB() bool {
 const (
 	greetingVersion = 10
 	saltPart1       = 8
-	// of which MariaDB uses the last four
+	// MariaDB uses the last four.
 	reservedSize = 10
-	// without its texts
+	// not counting the strings
 	greetingMost = 1 + 1 + 4 + saltPart1 + 1 + 2 + 1 + 2 + 2 + 1 + reservedSize + SaltSize - saltPart1 + 1 + 1
 )
 
@@ -88,9 +88,9 @@ func (g *Greeting) Append(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// ParseGreeting decodes a server's first packet. An ERR packet in its place (too
-// many connections, host blocked) is a *ServerError; a server older than 4.1 is
-// refused. Nothing of payload is kept.
+// ParseGreeting decodes a server's first packet. It returns a *ServerError for an ERR packet in its
+// place (too many connections, host blocked). It refuses a server older than 4.1. The result does
+// not share payload's memory.
 func ParseGreeting(payload []byte) (*Greeting, error) {
 	if len(payload) == 0 {
 		return nil, fmt.Errorf("greeting: %w: empty", ErrMalformed)
@@ -126,10 +126,10 @@ func ParseGreeting(payload []byte) (*Greeting, error) {
 	if !g.Capabilities.Has(Protocol41 | SecureConnection) {
 		return nil, fmt.Errorf("greeting of %q: the server speaks no 4.1 protocol with secure passwords", g.Version)
 	}
-	// The second part of the salt is at least 13 bytes with its NUL.
+	// The second part of the salt has at least 13 bytes with its NUL.
 	part2 := max(SaltSize+1-saltPart1, saltLen-saltPart1)
 	if len(b) < part2 {
-		// Some servers leave the last NUL out when nothing follows it.
+		// Some servers omit the last NUL if nothing follows.
 		if len(b) != SaltSize-saltPart1 {
 			return nil, fmt.Errorf("greeting of %q: %w: salt of %d bytes is cut off", g.Version, ErrMalformed, saltLen)
 		}
@@ -138,14 +138,13 @@ func ParseGreeting(payload []byte) (*Greeting, error) {
 	copy(g.Salt[saltPart1:], b)
 	b = b[part2:]
 	if g.Capabilities.Has(PluginAuth) {
-		// Before MySQL 5.5.10 the name had no NUL behind it.
+		// Before MySQL 5.5.10 there was no NUL after the name.
 		g.Plugin, _ = cutNul(b)
 	}
 	return g, nil
 }
 
-// cutNul returns the string at the start of b up to a NUL or to the end of b, and
-// what follows it.
+// cutNul splits b at the first NUL. Without a NUL the string is all of b.
 func cutNul(b []byte) (string, []byte) {
 	if i := bytes.IndexByte(b, 0); i >= 0 {
 		return string(b[:i]), b[i+1:]

@@ -6,33 +6,32 @@ import (
 	"net"
 )
 
-// PacketConn is what a login needs of a connection. *Conn implements it.
+// PacketConn is the part of a connection that a login needs. *Conn implements it.
 //
-// Deadlines are the caller's: it bounds a whole login by one on the connection.
+// The caller sets deadlines: one bounds a whole login.
 type PacketConn interface {
-	// ReadPacket returns one payload, valid until the next read. One longer than
-	// limit is an error that wraps ErrMalformed.
+	// ReadPacket returns one payload, valid until the next read. If it is longer than limit, the
+	// error wraps ErrMalformed.
 	ReadPacket(limit int) ([]byte, error)
-	// WritePacket writes one packet, numbered after the last one read or written.
+	// WritePacket writes one packet. Its number follows the last one read or written.
 	WritePacket(payload []byte) error
-	// QueuePacket is WritePacket for a packet that another follows at once: it may
-	// wait for that one.
+	// QueuePacket is WritePacket for a packet that another follows at once. It may wait for that
+	// one.
 	QueuePacket(payload []byte) error
-	// SetPacketNum says what the next packet is numbered.
+	// SetPacketNum sets the number of the next packet.
 	SetPacketNum(n uint8)
-	// StartTLSServer and StartTLSClient shake hands and make the rest TLS.
+	// StartTLSServer and StartTLSClient shake hands. The rest of the stream is TLS.
 	StartTLSServer(cfg *tls.Config) error
 	StartTLSClient(cfg *tls.Config) error
 	IsTLS() bool
 	RemoteAddr() net.Addr
 }
 
-// ClientConn is what the login of a client needs of its connection. *Conn implements
-// it.
+// ClientConn is the part of a connection that a client's login needs. *Conn implements it.
 type ClientConn interface {
 	PacketConn
-	// ReadProxyHeader takes a PROXY header off the front of the stream, if one is
-	// expected; otherwise one is an error. See Conn.
+	// ReadProxyHeader reads a PROXY header from the front of the stream if one is expected.
+	// Otherwise a header is an error. See Conn.
 	ReadProxyHeader(expected bool) error
 	// PeerCertificate returns the client's certificate if it was verified, else nil.
 	PeerCertificate() *x509.Certificate
@@ -40,12 +39,12 @@ type ClientConn interface {
 
 var _ ClientConn = (*Conn)(nil)
 
-// loginLimit is the longest packet that a login may send: attributes of MaxAttrs and as
-// much again. Whoever can connect makes us hold that.
+// loginLimit bounds a packet of a login, in bytes: attributes of MaxAttrs and as much again.
+// Anybody who can connect can make the proxy use that much memory.
 const loginLimit = 128 << 10
 
-// overUnix says whether the peer is on this machine's Unix socket, which the
-// servers and their clients hold to be as safe as TLS.
+// overUnix says whether the peer is on a Unix socket of this machine. Servers and their clients
+// consider that as safe as TLS.
 func overUnix(pc PacketConn) bool {
 	addr := pc.RemoteAddr()
 	return addr != nil && addr.Network() == "unix"

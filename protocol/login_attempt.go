@@ -2,47 +2,46 @@ package protocol
 
 import "errors"
 
-// Attempt is a client's login, or its COM_CHANGE_USER, that was received and not yet
-// judged. Nothing was sent after it, so the caller may still choose who judges:
-// Verify does it here, against an account that the caller knows.
+// Attempt is a client's login, or its COM_CHANGE_USER, that was received and not yet judged. No
+// answer was sent, so the caller may still choose who judges. Verify does so here, against an
+// account
+// that the caller knows.
 //
-// It is for one goroutine, that of the connection, and for one verdict.
+// Only the connection's goroutine may use it, and only for one verdict.
 type Attempt struct {
-	// Hello is what the client says of itself. Its Salt is the challenge that the
-	// client knows: the greeting's, until a switch of plugins brings another.
+	// Hello is the contents of the login. Its Salt is the client's present challenge: the
+	// greeting's at first, a new one after each switch of plugins.
 	Hello ClientHello
-	// UsedOld says after Verify that the client knows the account's OldPassword, not
-	// its Password.
+	// UsedOld says after Verify that the client's password is the account's OldPassword.
 	UsedOld bool
-	// Proof after Verify belongs into the OK as its text: with it the client knows that
-	// it may trust our certificate. "" where it does not look for that, or has no way
-	// to know; see ServerLogin.Prove.
+	// Proof is a text for the last OK, valid after Verify. It tells the client that it may trust
+	// the proxy's certificate. It is "" if the client does not look for it or the plugin has no
+	// proof; see ServerLogin.Prove.
 	Proof string
 
 	login *ServerLogin
-	pc    ClientConn // the client, with the login just read: packets continue its numbering
+	pc    ClientConn // the last packet read is the login: packets continue its numbering
 
-	// What came with the response: the plugin that the client names ("" without
-	// PluginAuth, or if it names none) and that plugin's answer to Hello.Salt, which
-	// shares the connection's buffer and is gone with the next read. In a change of
-	// user the answer is to a challenge that was used before: only a client without
-	// PluginAuth is judged by it.
+	// plugin is the plugin that the client names. It is "" without PluginAuth, or if the client
+	// names none. answer is that plugin's answer to Hello.Salt. It shares the connection's buffer
+	// and is gone after the next read. In a change of user the answer is to a used challenge: only
+	// a client without PluginAuth is judged by it.
 	plugin string
 	answer []byte
 
 	changeUser bool
 }
 
-// Verify lets the client prove that it is the user of account: everything up to,
-// but not including, the last OK, which is the caller's to send (or an ERR in its
-// place, such as 1049 for an unknown database). It may only be called once.
+// Verify lets the client prove that it is the user of account. The caller sends the last OK, or an
+// ERR in its place, such as 1049 for an unknown database. Verify may be called only once.
 //
-// known says whether there is such an account; without, account is not looked at,
-// and the client is refused after the steps and the time of a wrong password. So a
-// caller looks the user up in a way that takes the same time for any name.
+// known says whether the account exists. If not, account is ignored and the client is refused, with
+// the steps and the time of a wrong password. So the caller's look-up of a user should take the
+// same
+// time for any name.
 //
-// After an *AuthError or a *HandshakeError the client has its answer and the
-// connection is to be closed; any other error is the connection's own.
+// After an *AuthError or a *HandshakeError the client has its answer, and the caller closes the
+// connection. Any other error comes from the connection itself.
 func (a *Attempt) Verify(account Account, known bool) error {
 	x := exchange{login: a.login, pc: a.pc, hello: &a.Hello, verifier: newVerifier(account, known, a.login.OldPasswords)}
 	if known {
@@ -65,8 +64,8 @@ func (a *Attempt) Verify(account Account, known bool) error {
 	}
 	var refused *AuthError
 	if err != nil && x.wrong && !errors.As(err, &refused) {
-		// It hung up when it was asked for the password itself. That was a guess like
-		// any other, and must count as one.
+		// The client hung up when it was asked for the password itself. It has guessed, and that
+		// counts.
 		refused = x.refusal()
 		refused.Gone = err
 		return refused

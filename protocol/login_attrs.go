@@ -5,16 +5,16 @@ import (
 	"iter"
 )
 
-// MaxAttrs is the length above which MySQL refuses a login for its attributes
+// MaxAttrs bounds the attributes of a login, in bytes: MySQL refuses a login with more
 // (https://dev.mysql.com/doc/refman/8.4/en/performance-schema-connection-attribute-tables.html).
 const MaxAttrs = 64<<10 - 1
 
-// Attrs is a client's connection attributes (program name, driver, host ...) in
-// the form in which they travel: length-encoded keys and values, each key before
-// its value, without the length of the whole. The zero value holds none.
+// Attrs are a client's connection attributes (program name, driver, host ...) as they travel:
+// length-encoded keys and values, each key before its value, without the total length. The zero
+// value has none.
 type Attrs []byte
 
-// ParseAttrs checks that b is connection attributes. The result shares b's memory.
+// ParseAttrs checks that b is a list of connection attributes. The result shares b's memory.
 func ParseAttrs(b []byte) (Attrs, error) {
 	if len(b) > MaxAttrs {
 		return nil, fmt.Errorf("connection attributes: %w: %d bytes, at most %d are allowed", ErrMalformed, len(b), MaxAttrs)
@@ -31,9 +31,8 @@ func ParseAttrs(b []byte) (Attrs, error) {
 	return Attrs(b), nil
 }
 
-// With returns the attributes with one more behind them, in new memory. An
-// attribute that would make them longer than servers accept is left out: a login
-// is worth more than a label.
+// With returns the attributes with another one at the end, in new memory. It omits the new one if
+// the result would exceed MaxAttrs: a login is worth more than a label.
 func (a Attrs) With(key, value string) Attrs {
 	b := append(make(Attrs, 0, len(a)+len(key)+len(value)+18), a...)
 	b = AppendLenEncBytes(AppendLenEncBytes(b, key), value)
@@ -43,7 +42,7 @@ func (a Attrs) With(key, value string) Attrs {
 	return b
 }
 
-// All yields keys and values in their order, up to the first that is malformed.
+// All yields keys and values in order. It stops at a malformed one.
 func (a Attrs) All() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for rest := []byte(a); len(rest) > 0; {
@@ -60,7 +59,7 @@ func (a Attrs) All() iter.Seq2[string, string] {
 	}
 }
 
-// Get returns the value of the first attribute named key.
+// Get returns the value of the first attribute with that key.
 func (a Attrs) Get(key string) (string, bool) {
 	for k, v := range a.All() {
 		if k == key {

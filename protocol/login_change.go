@@ -12,15 +12,14 @@ type ChangeUserRequest struct {
 	User         string
 	AuthResponse []byte
 	Database     string
-	HasCollation bool // a client may end the packet before Collation
+	HasCollation bool // the client sent it: old ones end the packet before it
 	Collation    uint16
 	Plugin       string // with PluginAuth
 	Attrs        Attrs  // with ConnectAttrs
 }
 
-// ParseChangeUser decodes the command's payload, command byte included, as a
-// client sends it that has agreed on capabilities. AuthResponse and Attrs share
-// payload's memory.
+// ParseChangeUser decodes the command's payload, command byte included. capabilities are those that
+// the client agreed on. AuthResponse and Attrs share payload's memory.
 func ParseChangeUser(payload []byte, capabilities Capability) (*ChangeUserRequest, error) {
 	if len(payload) == 0 || Command(payload[0]) != ComChangeUser {
 		return nil, fmt.Errorf("change user: %w", ErrMalformed)
@@ -46,7 +45,7 @@ func ParseChangeUser(payload []byte, capabilities Capability) (*ChangeUserReques
 	}
 	r.Database, b = string(b[:end]), b[end+1:]
 	if len(b) < 2 {
-		return r, nil // old clients end here
+		return r, nil // old clients send no more
 	}
 	r.HasCollation, r.Collation, b = true, binary.LittleEndian.Uint16(b), b[2:]
 	if capabilities.Has(PluginAuth) {
@@ -59,8 +58,8 @@ func ParseChangeUser(payload []byte, capabilities Capability) (*ChangeUserReques
 	return r, nil
 }
 
-// changeUser is the change to the user that has just logged in, in the collation that a
-// login has no room for, with an empty answer to no challenge: the server asks.
+// changeUser is the command that changes the user to itself, in a collation that has no room in a
+// login. It answers no challenge, so the server asks.
 func (l *ClientLogin) changeUser(c Capability, plugin string) []byte {
 	b := append([]byte{byte(ComChangeUser)}, l.User...)
 	b = append(append(append(b, 0, 0), l.Database...), 0)
@@ -74,10 +73,9 @@ func (l *ClientLogin) changeUser(c Capability, plugin string) []byte {
 	return b
 }
 
-// ReceiveChangeUser decodes the login that a COM_CHANGE_USER asks for. payload is
-// the command, the last packet read from pc, and stays the caller's to keep until the
-// verdict; before is the login that it replaces, whose capabilities stay. Errors are
-// as with Receive.
+// ReceiveChangeUser decodes the login in a COM_CHANGE_USER. payload is the command, the last packet
+// read from pc. The caller keeps it unchanged until the verdict. before is the login so far; its
+// capabilities stay. Errors are those of Receive.
 func (l *ServerLogin) ReceiveChangeUser(pc ClientConn, payload []byte, before *ClientHello) (*Attempt, error) {
 	request, err := ParseChangeUser(payload, before.Capabilities)
 	if err != nil {

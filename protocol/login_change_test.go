@@ -25,7 +25,7 @@ func TestAChangeOfUserAsksAgainWithAFreshSalt(t *testing.T) {
 	for _, plugin := range []string{"mysql_native_password", "caching_sha2_password", "sha256_password", "mysql_clear_password", "something"} {
 		t.Run(plugin, func(t *testing.T) {
 			c := s.loggedIn(t, loginCapabilities)
-			// The answer in the command fits the greeting's salt and is not taken.
+			// The answer in the command fits the greeting's salt, and is not accepted.
 			c.send(changeUserPayload(&ChangeUserRequest{
 				User: "other", AuthResponse: native(c.greeting.Salt, "other"), Database: "album1", HasCollation: true, Collation: 33,
 				Plugin: plugin, Attrs: Attrs(nil).With("c", "d"),

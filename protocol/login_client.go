@@ -11,74 +11,73 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// ClientLogin logs in to a backend: the proxy is the client. It is only read, so
-// that one value may serve many connections.
+// ClientLogin logs in to a backend: the proxy is the client. A login does not change it, so one
+// value may serve many connections.
 //
-// Spoken are mysql_native_password, caching_sha2_password, sha256_password,
-// MariaDB's ed25519, and clear text over TLS and Unix sockets, in whatever order
-// the server switches.
+// It knows mysql_native_password, caching_sha2_password, sha256_password, MariaDB's ed25519, and
+// clear
+// text over TLS and Unix sockets. The server may switch between these in any order.
 type ClientLogin struct {
 	User     string
 	Password string
-	Database string // "": none
-	// Capabilities is exactly what is agreed on with the server, apart from the
-	// PerLogin flags, which the login sets as it needs them. A flag that the server
-	// does not offer is an error, since it changes what later bytes mean. LongPassword
-	// says that the client knows none of MariaDB's extended flags.
+	Database string // "" means none
+	// Capabilities are the flags to agree on with the server, exactly, except for the PerLogin
+	// flags: the login sets these as it needs them. A flag that the server does not offer is an
+	// error, since it changes the meaning of later bytes. LongPassword says that the client does
+	// not know MariaDB's extended flags.
 	Capabilities Capability
-	Wish         Capability // agreed on too if the server offers it
-	// Collation may be above 255, for which a login has no room: the user is then changed
-	// to itself, but not with Relay, where the server takes its default.
+	Wish         Capability // agreed on as well if the server offers it
+	// Collation may be above 255, which has no room in a login. The login then changes the user to
+	// itself. With Relay it does not, and the session has the server's default collation.
 	Collation uint16
-	// ChangeUser changes the user to itself in any case, not with Relay, so that the
-	// server's OK is that to a change of user.
+	// ChangeUser changes the user to itself in any case, so that the server's OK is an OK to a
+	// change of user. It has no effect with Relay.
 	ChangeUser bool
-	Attrs      Attrs // sent if the server takes them
+	Attrs      Attrs // sent if the server accepts them
 
-	// Relay, if set, has the client that it stands for prove itself, in place of
-	// Password; User is that client's. An error of the client's side is a *RelayError.
+	// Relay, if set, lets the client itself prove that it is User. Password is not used. An error
+	// on the client's side is a *RelayError.
 	Relay *RelayedLogin
 
-	TLS *tls.Config // nil: plain
-	// TLSOptional goes on in plain with a server that does not offer TLS; without it
-	// that is ErrNoTLS. A handshake that fails is an error either way.
+	TLS *tls.Config // nil means plain
+	// TLSOptional continues in plain if the server does not offer TLS. Otherwise that is ErrNoTLS.
+	// A handshake that fails is always an error.
 	TLSOptional bool
-	// PublicKey is the server's RSA key. With nil the server is asked for it where
-	// it is needed, that is without TLS, and whoever sits between may then give
-	// another and read the password.
+	// PublicKey is the server's RSA key. With nil the login asks the server for it where it needs
+	// it, which is without TLS. An attacker in between may then give another key and read the
+	// password.
 	PublicKey *rsa.PublicKey
 }
 
-// ServerHello is what a server told in a login that succeeded.
+// ServerHello is what a server said in a successful login.
 type ServerHello struct {
 	Greeting     Greeting   // as the server sent it
-	Capabilities Capability // what both sides have agreed on
+	Capabilities Capability // agreed on by both sides
 	Status       Status     // after the login
-	Plugin       string     // by which the password was proved
-	// OK is the payload of the server's OK if that says more than Status: with
-	// SessionTrack, what the login made of the session. Else nil.
+	Plugin       string     // the plugin that proved the password
+	// OK is the payload of the server's OK if it has more than a status: with SessionTrack, it
+	// describes the session. Otherwise nil.
 	OK []byte
 }
 
-// clientOnly are flags that tell about the client and change no byte of the
-// server's; servers need not offer them (MariaDB does not offer LongPassword).
+// clientOnly are flags about the client that change no byte of the server's. A server need not
+// offer them, and MariaDB does not offer LongPassword.
 const clientOnly = LongPassword | LongFlag | ODBC | IgnoreSigpipe | Interactive | Reserved |
 	VerifyServerCert | RememberOptions
 
-// ErrNoTLS is a login with TLS to a server that does not offer it.
+// ErrNoTLS says that the server does not offer the TLS that is demanded.
 var ErrNoTLS = errors.New("does not offer TLS, which is demanded for it")
 
-// largestPacket is what servers are told that we take: the most that there is.
+// largestPacket is the packet limit that servers are told: the largest possible.
 const largestPacket = 1 << 30
 
-// maxAuthRounds bounds how often a server may go on asking.
+// maxAuthRounds bounds how many questions a server may ask.
 const maxAuthRounds = 16
 
-// ReadGreeting reads a server's greeting, for a look at its version, collation and
-// capabilities; an ERR in its place is a *ServerError. A connection that is closed
-// after it counts on the server as an aborted one and, on MySQL, towards
-// max_connect_errors, after which it blocks the host: whoever has credentials
-// should log in and send COM_QUIT instead.
+// ReadGreeting reads a server's greeting, for its version, collation and capabilities. It returns a
+// *ServerError for an ERR in its place. If the caller then closes the connection, the server counts
+// it as aborted. MySQL also counts it towards max_connect_errors, and then blocks the host. So a
+// caller with credentials should log in and send COM_QUIT instead.
 func ReadGreeting(pc PacketConn) (*Greeting, error) {
 	payload, err := pc.ReadPacket(loginLimit)
 	if err != nil {
@@ -87,9 +86,9 @@ func ReadGreeting(pc PacketConn) (*Greeting, error) {
 	return ParseGreeting(payload)
 }
 
-// Run logs in, up to and with the server's OK; the next packet on pc is a command.
-// A refusal by the server is a *ServerError. After an error the connection is to
-// be closed. The caller sets a deadline.
+// Run logs in, including the server's OK. The next packet on pc is a command. A refusal by the
+// server is a *ServerError. After any error the caller closes the connection. The caller sets a
+// deadline.
 func (l *ClientLogin) Run(pc PacketConn) (*ServerHello, error) {
 	greeting, err := ReadGreeting(pc)
 	if err != nil {
@@ -132,7 +131,7 @@ func (l *ClientLogin) Run(pc PacketConn) (*ServerHello, error) {
 	}
 	if err := pc.WritePacket(payload); err != nil {
 		if pc.IsTLS() {
-			// With TLS 1.3 a server refuses our certificate after the handshake has ended here.
+			// With TLS 1.3 the server refuses the proxy's certificate only after the handshake.
 			if _, refused := pc.ReadPacket(loginLimit); refused != nil {
 				err = errors.Join(err, refused)
 			}
@@ -170,8 +169,8 @@ func (l *ClientLogin) Run(pc PacketConn) (*ServerHello, error) {
 	return hello, nil
 }
 
-// lowCollation is what the login names: an id that no server has, if it has no room for
-// the true one.
+// lowCollation is the collation byte of the login. It is an id that no server has if the collation
+// has no room.
 func (l *ClientLogin) lowCollation() uint8 {
 	if l.Collation > 255 {
 		return 0
@@ -179,7 +178,7 @@ func (l *ClientLogin) lowCollation() uint8 {
 	return uint8(l.Collation)
 }
 
-// quoted puts a name that stands in quotes into further ones: servers take one pair off.
+// quoted quotes a name that has quotes already: servers remove one pair.
 func quoted(name string) string {
 	if len(name) > 1 && name[0] == '\'' && name[len(name)-1] == '\'' {
 		return "'" + name + "'"
@@ -187,10 +186,10 @@ func quoted(name string) string {
 	return name
 }
 
-// plainOK is the length of an OK that tells a status and nothing else.
+// plainOK is the length of an OK with nothing but a status.
 const plainOK = 7
 
-// agree works out the flags of the login, or says which wanted ones are missing.
+// agree returns the flags of the login, or an error that names the missing ones.
 func (l *ClientLogin) agree(g *Greeting) (Capability, error) {
 	want := (l.Capabilities | l.Wish&g.Capabilities) &^ PerLogin
 	if bad := want & Compressing; bad != 0 {
@@ -217,7 +216,7 @@ func (l *ClientLogin) agree(g *Greeting) (Capability, error) {
 	return c, nil
 }
 
-// names lists the flags in c, for messages.
+// names lists the flags of c, for messages.
 func (c Capability) names() string {
 	var names []string
 	for bit := Capability(1); bit != 0; bit <<= 1 {
@@ -244,8 +243,8 @@ var extendedNames = map[Capability]string{
 	BulkUnitResults:  "MARIADB_CLIENT_BULK_UNIT_RESULTS",
 }
 
-// run answers the server until it says OK, which it returns, or ERR. The OK is valid until
-// the next read.
+// run answers the server until it sends OK or ERR. It returns the OK, which is valid until the next
+// read.
 func (p *prover) run(pc PacketConn) (ok []byte, err error) {
 	for range maxAuthRounds {
 		payload, err := pc.ReadPacket(loginLimit)

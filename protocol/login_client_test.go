@@ -99,7 +99,7 @@ func TestLoginToARealServer(t *testing.T) {
 			if got, want := hello.Capabilities&^framing, (c.capabilities|Protocol41)&^framing; got != want {
 				t.Errorf("got flags %s, want %s", got.names(), want.names())
 			}
-			// Each answer is one OK only if both sides mean the same flags.
+			// Each answer is a single OK only if both sides agree on the flags.
 			for _, statement := range []string{
 				"SET @x = 1",
 				fmt.Sprintf("SET @ok = (SELECT 1/(CONNECTION_ID() = %d AND DATABASE() <=> NULLIF('%s','')))", hello.Greeting.ConnectionID, c.database),

@@ -16,9 +16,9 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// mariadbGreeting is a proxy in front of MariaDB: its version, and none of the
-// flags that it does not offer. Without LongPassword clients look for MariaDB's
-// own flags in the greeting.
+// mariadbGreeting is the greeting of a proxy in front of MariaDB: its version, without the flags
+// that it does not offer. Without LongPassword clients look for MariaDB's own flags in the
+// greeting.
 const mariadbGreeting = "MariaDB's greeting"
 
 func likeMariaDB(l *ServerLogin) {

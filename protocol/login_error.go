@@ -11,25 +11,23 @@ import (
 
 var errOldPassword = errors.New("passwords of before MySQL 4.1 (mysql_old_password)")
 
-// AuthError is a login that was refused for its user or password. When it is returned, the client
-// has got ERR 1045, unless it was gone. The text is for the log: it holds no secret, but more than
-// the client was told.
+// AuthError is a login refused for its user or password. The client has been sent ERR 1045, unless
+// it was gone. The text is for the log: it has no secret, but more than the client may know.
 type AuthError struct {
 	User          string
 	Host          string // as in the answer: the client's address without port, or "localhost"
 	Plugin        string // the plugin that decided
 	UsingPassword bool
-	// Reason, if set, is why the login was refused whatever its password was: for what
-	// the server that was to check it does not check, or for what the account demands
-	// of its connections.
+	// Reason, if set, is a reason that does not depend on the password: the server would not have
+	// checked it, or the connection lacks what the account demands.
 	Reason    string
-	KnownUser bool // false: there is no such account
-	ByServer  bool // Reason is what a server has said
-	// Code and State are what the client was told; 0 and "" for 1045 and 28000.
+	KnownUser bool // false: the account does not exist
+	ByServer  bool // Reason is the server's own text
+	// Code and State are what the client was sent; 0 and "" mean 1045 and 28000.
 	Code  uint16
 	State string
-	// Gone, if set, is why the client was not answered: it gave a wrong password, and
-	// was not there for the rest of the dialogue.
+	// Gone, if set, is why the client could not be answered: it had given a wrong password and then
+	// disappeared.
 	Gone error
 }
 
@@ -49,7 +47,7 @@ func (e *AuthError) Error() string {
 	return fmt.Sprintf("login of %.100q from %s refused: %s (%s)", e.User, e.Host, why, e.Plugin)
 }
 
-// message is what the client is told, in MySQL's words (ER_ACCESS_DENIED_ERROR).
+// message is the text for the client, as MySQL writes it (ER_ACCESS_DENIED_ERROR).
 func (e *AuthError) message() string {
 	using := "NO"
 	if e.UsingPassword {
@@ -58,12 +56,11 @@ func (e *AuthError) message() string {
 	return fmt.Sprintf("Access denied for user '%.48s'@'%.64s' (using password: %s)", e.User, e.Host, using)
 }
 
-// HandshakeError is a login that was refused for its form: bytes that are no
-// login, a packet over the limit, a protocol that is too old, no TLS where it is
-// demanded. The client has been answered with an ERR packet of Code.
+// HandshakeError is a login refused for its form: bytes that are no login, a packet over the limit,
+// an old protocol, no TLS where it is demanded. The client has been sent an ERR packet with Code.
 type HandshakeError struct {
 	Code  uint16 // 1043 for a malformed packet
-	State string // that the client was told beside it, or ""
+	State string // sent to the client with Code, or ""
 	Err   error
 }
 
@@ -72,8 +69,8 @@ func (e *HandshakeError) Error() string { return fmt.Sprintf("login refused (%d)
 // Unwrap returns the cause.
 func (e *HandshakeError) Unwrap() error { return e.Err }
 
-// ServerError is an ERR packet with which a server answered a login, also instead
-// of its greeting; State is empty then, for nothing is negotiated yet.
+// ServerError is an ERR packet of a server, as an answer to a login or in place of its greeting.
+// State is "" in place of a greeting, since nothing is negotiated yet.
 type ServerError struct {
 	Code    uint16
 	State   string // five characters, or ""
@@ -87,18 +84,19 @@ func (e *ServerError) Error() string {
 	return fmt.Sprintf("server error %d (%s): %s", e.Code, e.State, e.Message)
 }
 
-// Errorf is an error in the words of a server. The state has five characters.
+// Errorf makes an error in a server's words. state has five characters.
 func Errorf(code uint16, state, format string, args ...any) *ServerError {
 	return &ServerError{Code: code, State: state, Message: fmt.Sprintf(format, args...)}
 }
 
-// NotSupported is the error for what the proxy knows and will not do. The text names the way out.
+// NotSupported makes the error for something that the proxy recognizes and refuses. The text names
+// the way out.
 func NotSupported(format string, args ...any) *ServerError {
 	return Errorf(mysql.ER_NOT_SUPPORTED_YET, "42000", "seqproxy: "+format, args...)
 }
 
-// ParseServerError decodes an ERR packet, with or without a SQLSTATE, to a
-// *ServerError (or says that it is malformed).
+// ParseServerError decodes an ERR packet, with or without a SQLSTATE, to a *ServerError. For a
+// malformed packet it returns another error.
 func ParseServerError(payload []byte) error {
 	if len(payload) < 3 || payload[0] != headerERR {
 		return fmt.Errorf("ERR packet: %w", ErrMalformed)
@@ -112,15 +110,15 @@ func ParseServerError(payload []byte) error {
 	return e
 }
 
-// writeERR answers a login with an ERR packet; without a state it has the form
-// that is understood before anything is negotiated.
+// writeERR answers a login with an ERR packet. Without a state the packet has the form for a client
+// with which nothing is negotiated yet.
 func writeERR(pc PacketConn, code uint16, state, message string) error {
 	return pc.WritePacket(AppendERR(nil, 0, code, state, message)[HeaderSize:])
 }
 
-// RefuseConnection answers a new connection with an ERR packet in place of a
-// greeting, as servers do with 1040 ("Too many connections"). The packet has no
-// SQLSTATE, since nothing is negotiated yet.
+// RefuseConnection answers a new connection with an ERR packet in place of a greeting, as servers
+// do with 1040 ("Too many connections"). The packet has no SQLSTATE, since nothing is negotiated
+// yet.
 func RefuseConnection(pc PacketConn, code uint16, message string) error {
 	if err := writeERR(pc, code, "", message); err != nil {
 		return fmt.Errorf("refuse connection: %w", err)
@@ -128,15 +126,14 @@ func RefuseConnection(pc PacketConn, code uint16, message string) error {
 	return nil
 }
 
-// refuse answers a login that has no valid form and returns the error that says
-// so. That the answer cannot be written changes nothing: the caller closes.
+// refuse answers a login of invalid form and returns the matching error. A failed write changes
+// nothing, since the caller closes the connection.
 func refuse(pc PacketConn, code uint16, state, message string, cause error) error {
 	_ = writeERR(pc, code, state, message)
 	return &HandshakeError{Code: code, State: state, Err: cause}
 }
 
-// refuseMalformed is refuse for a packet that cannot be understood, with the
-// servers' words for it.
+// refuseMalformed refuses a packet that cannot be decoded, in the servers' words.
 func refuseMalformed(pc PacketConn, cause error) error {
 	if errors.Is(cause, errOldClient) {
 		return refuse(pc, mysql.ER_NOT_SUPPORTED_AUTH_MODE, "",
@@ -145,7 +142,7 @@ func refuseMalformed(pc PacketConn, cause error) error {
 	return refuse(pc, mysql.ER_HANDSHAKE_ERROR, "08S01", "Bad handshake", cause)
 }
 
-// HostOf names a client in messages as MySQL does: by its address without port.
+// HostOf names a client in messages as MySQL does, by its address without port.
 func HostOf(addr net.Addr) string {
 	switch a := addr.(type) {
 	case *net.TCPAddr:

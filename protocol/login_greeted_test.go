@@ -5,9 +5,10 @@ import (
 	"testing"
 )
 
-// Without a password an answer to the greeting's own plugin says so; to another's it
-// only waits to be asked: MySQL 9's clients, which do not have mysql_native_password,
-// answer so where the greeting names that.
+// An empty answer to the greeting's own plugin means that there is no password. To another plugin
+// it
+// means that the client waits to be asked. MySQL 9's clients have no mysql_native_password, and
+// answer so if the greeting names it.
 //
 // Checklist 6.
 func TestAnEmptyAnswerIsOneToTheGreetingsPluginOnly(t *testing.T) {

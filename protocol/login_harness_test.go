@@ -33,8 +33,7 @@ type loginServer struct {
 	next    uint32        // guarded by mu
 }
 
-// loginResult is what one connection came to: of its login and of each change of
-// user after it.
+// loginResult is the outcome of one connection: of its login and of each later change of user.
 type loginResult struct {
 	hello *ClientHello
 	err   error

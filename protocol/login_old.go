@@ -6,22 +6,21 @@ import (
 	"fmt"
 )
 
-// Clients of before MySQL 4.1. MariaDB lets them in by an account without a password, and
-// HAProxy's check by pre-41 is such a client. Their OK ends before the status, and their ERR
-// has no SQLSTATE.
+// Clients older than MySQL 4.1. MariaDB lets them in if the account has no password, and HAProxy's
+// pre-41 check is such a client. Their OK ends before the status. Their ERR has no SQLSTATE.
 
-// OldOK is the payload of an OK to such a client.
+// OldOK is the payload of an OK for such a client.
 var OldOK = []byte{headerOK, 0, 0}
 
-// Old says whether the client is one of before MySQL 4.1, which can read no answer to a
-// statement that we give or pass on.
+// Old says whether the client is older than MySQL 4.1. Such a client cannot read any answer to a
+// statement.
 func (a *Attempt) Old() bool { return !a.Hello.Capabilities.Has(Protocol41) }
 
-// parseOldResponse decodes the login of such a client, without a password and a schema. See
-// Protocol::HandshakeResponse320
+// parseOldResponse decodes the login of such a client, which must have neither password nor schema.
+// See Protocol::HandshakeResponse320
 // (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase_packets_protocol_handshake_response.html).
 func parseOldResponse(payload []byte) (*HandshakeResponse, error) {
-	const head = 2 + 3 // flags and the longest packet
+	const head = 2 + 3 // flags and packet limit
 	if len(payload) <= head {
 		return nil, fmt.Errorf("handshake response: %w: %d bytes", ErrMalformed, len(payload))
 	}
@@ -29,7 +28,7 @@ func parseOldResponse(payload []byte) (*HandshakeResponse, error) {
 	if !ok {
 		return nil, fmt.Errorf("handshake response: %w: user name has no end", ErrMalformed)
 	}
-	if len(bytes.TrimPrefix(rest, []byte{0})) > 0 { // a password of another kind, or a schema
+	if len(bytes.TrimPrefix(rest, []byte{0})) > 0 { // an old password, or a schema
 		return nil, fmt.Errorf("handshake response: %w", errOldClient)
 	}
 	return &HandshakeResponse{
@@ -38,7 +37,7 @@ func parseOldResponse(payload []byte) (*HandshakeResponse, error) {
 	}, nil
 }
 
-// oldClientConn takes off answers to a login what an old client does not read.
+// oldClientConn removes from answers to a login what an old client cannot read.
 type oldClientConn struct{ ClientConn }
 
 const stateLength = len("#HY000")

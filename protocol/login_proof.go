@@ -10,15 +10,15 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// MariaDB's clients since 11.4 trust a certificate that nobody they know has signed if
-// the server proves that it knows the password as well, and that the certificate is
-// its own: in the OK's text, behind this byte, stands in capital hex digits
-// SHA256(stored password, challenge, SHA256(certificate)). Of the plugins that are
-// checked here only mysql_native_password has a stored form that both sides know
+// proofMark begins a proof. A MariaDB client since 11.4 trusts a certificate without a known signer
+// if the server proves two things: it knows the password, and the certificate is its own. The OK's
+// text then holds this byte and, in capital hex digits, SHA256(stored password, challenge,
+// SHA256(certificate)). Of the plugins that the proxy checks only mysql_native_password has a
+// stored form that both sides know
 // (https://mariadb.org/mission-impossible-zero-configuration-ssl/).
 const proofMark = "\x01"
 
-// prove returns the text that goes into the OK, "" if the client does not look for it.
+// prove returns the proof for the OK's text, or "" if the client does not look for one.
 func (h *ClientHello) prove(password string) string {
 	if h.certificate == nil || h.Plugin != mysql.AUTH_NATIVE_PASSWORD || !h.PasswordUsed || h.Capabilities.Has(LongPassword) {
 		return ""
@@ -32,10 +32,10 @@ func (h *ClientHello) prove(password string) string {
 	return proofMark + strings.ToUpper(hex.EncodeToString(all.Sum(nil)))
 }
 
-// shown returns the configuration to shake hands with in place of cfg, and the
-// fingerprint of the certificate that it shows, nil if there is none. It is the one that
-// GetConfigForClient gives now, taken before: package tls would not say which it was, and
-// a wrapper made for one connection would lose the keys by which sessions are resumed.
+// shown returns the configuration to shake hands with in place of cfg, and the fingerprint of its
+// certificate, or nil. It calls GetConfigForClient now. Package tls would not say which
+// configuration it used, and a wrapper for each connection would lose the keys for resuming
+// sessions.
 func shown(cfg *tls.Config) (chosen *tls.Config, fingerprint *[sha256.Size]byte, err error) {
 	if cfg.GetConfigForClient != nil {
 		if chosen, err = cfg.GetConfigForClient(&tls.ClientHelloInfo{}); err != nil {
@@ -52,8 +52,8 @@ func shown(cfg *tls.Config) (chosen *tls.Config, fingerprint *[sha256.Size]byte,
 	return chosen, fingerprint, nil
 }
 
-// WithText returns an OK packet's payload with another text in it, in new memory.
-// What it tells of the session stays. Malformed bytes are returned as they are.
+// WithText returns an OK packet's payload with another text, in new memory. It keeps the
+// description of the session. It returns malformed bytes unchanged.
 func WithText(ok []byte, text string) []byte {
 	head, _, rest, valid := cutText(ok)
 	if !valid {
@@ -66,7 +66,7 @@ func WithText(ok []byte, text string) []byte {
 	return append(b, rest...)
 }
 
-// cutText takes an OK packet apart: what is before its text, the text, what is behind.
+// cutText splits an OK packet into the part before its text, the text, and the rest.
 func cutText(ok []byte) (head, text, rest []byte, valid bool) {
 	at := 1
 	for range 2 { // affected rows, insert id
@@ -93,8 +93,7 @@ func cutText(ok []byte) (head, text, rest []byte, valid bool) {
 	return ok[:at], text, ok[at+n:], true
 }
 
-// withoutProof takes a server's proof out of its OK: it is about the server's own
-// certificate.
+// withoutProof removes a server's proof from its OK, since it is about the server's certificate.
 func withoutProof(ok []byte) []byte {
 	if len(ok) <= plainOK {
 		return ok

@@ -8,92 +8,93 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// RelayedLogin lets a server check a client that only the server knows: the server's
-// questions go to the client and the client's answers to the server, so that nobody
-// between them needs the password. ClientLogin runs it, as the client's user.
+// RelayedLogin lets a server check a client whose password only the server knows. The server's
+// questions go to the client, and the client's answers go to the server. The proxy needs no
+// password. ClientLogin runs it, as the client's user.
 //
-// The server is named a plugin that does not exist, which makes it switch to the
-// account's own with a challenge of its own, and that is what the client answers.
-// The server takes us for the client, though, and would also let us in for who we
-// are: for the user id at our end of a Unix socket, or the machine. So a login
-// counts only if it was asked for a password (or a key) by a plugin that is known
-// to look at nothing else, and the client has answered. Over a Unix socket that is
-// not enough where an account may have several plugins: see backend.Shards.Dial.
+// The proxy names a plugin that does not exist. So the server switches to the account's own plugin,
+// with a challenge of its own, which the client then answers. But to the server the proxy is the
+// client. The server might accept it for other reasons: the user id at the proxy's end of a Unix
+// socket, or the proxy's host. So a login counts only if a plugin has asked for a password or a
+// key,
+// that plugin is known to judge by nothing else, and the client has answered. Over a Unix socket
+// that is not enough if an account may have several plugins: see backend.Conn.checkTrust.
 //
-// Where one side is safe for a password in clear and the other is not, the exchange
-// that needs it ends here: the client gives it under our RSA key or over TLS, and
-// the server gets it as its side demands.
+// A password in clear may be safe on one side and not on the other. That exchange ends here: the
+// client sends its password under the proxy's RSA key or over TLS, and the server gets it in the
+// form that its side demands.
 //
-// It is for one login, and is used by one goroutine.
+// It is for one login and one goroutine.
 type RelayedLogin struct {
-	// AwaitServer, if set, is called before the server is waited for: how long the
-	// client took to answer must not count as the server's silence.
+	// AwaitServer, if set, is called before each wait for the server. The caller can then set a new
+	// deadline: the time of the client must not count as the server's.
 	AwaitServer func() error
-	// Keep keeps a password that comes by here, for Password.
+	// Keep stores a password that the proxy gets to see, for Password.
 	Keep bool
 
 	attempt *Attempt
 	server  PacketConn
-	// serverKey is the server's RSA key if it is known here.
+	// serverKey is the server's RSA key, nil if unknown.
 	serverKey      *rsa.PublicKey
 	severalFactors bool   // multi-factor authentication was agreed on with the server
-	plugin         string // that the server asks by, "" before it has asked
-	salt           Salt   // of sha2 and sha256 passwords
+	plugin         string // the server's plugin; "" before it has asked
+	salt           Salt   // for sha2 and sha256 passwords
 	answered       bool   // the client has answered the server's question
-	answers        int    // that the plugin has had from us
-	// the server may count a fault of our host, if it does not let the client in
+	answers        int    // number of answers sent to the plugin
+	// the server may count a fault of the proxy's host if it refuses the client
 	fault    bool
-	empty    bool   // the client has no password: it says so once, and is not asked
-	password []byte // of Keep
+	empty    bool   // the client has no password: it said so once, and is not asked
+	password []byte // stored because of Keep
 }
 
-// Relay makes the login one that a server is to check.
+// Relay prepares for a server to check the login.
 //
-// A client that tells of no plugins has one kind of password, and an empty answer to the
-// greeting says that there is none. It need not be asked, and some could not be: a
-// balancer's check takes every packet that is no error for its welcome.
+// A client without plugins has one kind of password, and an empty answer to the greeting says
+// that it has none. So it is not asked. Some could not even be asked: a balancer's check takes
+// every
+// packet that is no error for a success.
 func (a *Attempt) Relay() *RelayedLogin {
 	return &RelayedLogin{attempt: a, empty: !a.Hello.Capabilities.Has(PluginAuth) && len(a.answer) == 0}
 }
 
-// Password is what the client gave in clear or under RSA, and Keep kept; ok is false
-// where the server did not need it or it did not come by here.
+// Password is the password that the client sent in clear or under RSA, stored because of Keep. ok
+// is false if the server did not need it or the proxy could not read it.
 func (r *RelayedLogin) Password() (password string, ok bool) {
 	return string(r.password), r.password != nil
 }
 
-// PasswordUsed says whether the client has answered with anything: an account without a
-// password takes nothing for an answer.
+// PasswordUsed says whether the client gave an answer. An account without a password accepts only
+// an empty one.
 func (r *RelayedLogin) PasswordUsed() bool { return r.attempt.Hello.PasswordUsed }
 
-// RelayError says that a relayed login failed at the client's end, or was refused
-// here: nothing is wrong with the server.
+// RelayError says that a relayed login failed on the client's side, or that the proxy refused it.
+// The server is not at fault.
 type RelayError struct {
 	Err error
-	// Unsupported: the client did nothing wrong, but cannot be asked, or must not be.
+	// Unsupported: the client is not at fault, but cannot or must not be asked.
 	Unsupported bool
 }
 
 func (e *RelayError) Error() string { return fmt.Sprintf("login checked by the server: %v", e.Err) }
 
-// Unwrap returns the cause: an *AuthError or *HandshakeError if the client was
-// answered, otherwise its connection's error.
+// Unwrap returns the cause. It is an *AuthError or *HandshakeError if the client was answered, else
+// an error of the client's connection.
 func (e *RelayError) Unwrap() error { return e.Err }
 
-// noSuchPlugin is what a server is told that the client speaks, so that it asks by
-// the account's own plugin.
+// noSuchPlugin is the plugin that the proxy names to a server. No account has it, so the server
+// asks by the account's own plugin.
 const noSuchPlugin = "seqproxy_relayed"
 
-// Plugins whose server side looks at the client's answer and nothing else. Those of
-// the second kind send the password itself.
+// Plugins whose server side judges by the client's answer alone. Those of the second group send the
+// password itself.
 const (
 	pluginParsec = "parsec"
 	pluginDialog = "dialog" // MariaDB's PAM
 )
 
-// factors is MultiFactor where several can be asked for. Over a Unix socket they
-// cannot: with auth_socket as the second the server looks at the proxy's user id and
-// does not say so. An account that needs several is then refused by the server.
+// factors returns MultiFactor if several factors can be asked for. Over a Unix socket they cannot:
+// the second one may be auth_socket, and the server would check the proxy's user id and not say so.
+// The server then refuses an account that needs several.
 func (r *RelayedLogin) factors(server PacketConn, greeting *Greeting, wanted Capability) Capability {
 	if overUnix(server) {
 		return 0
@@ -101,7 +102,7 @@ func (r *RelayedLogin) factors(server PacketConn, greeting *Greeting, wanted Cap
 	return MultiFactor & wanted & greeting.Capabilities
 }
 
-// respond sends the response that makes the server ask. greeting is the server's.
+// respond sends the response that makes the server ask. greeting comes from the server.
 func (r *RelayedLogin) respond(server PacketConn, greeting *Greeting, response *HandshakeResponse) error {
 	if !greeting.Capabilities.Has(PluginAuth) {
 		return fmt.Errorf("the server (%s) has no authentication plugins and cannot be asked to check a client's password: give the user a [[user]]", greeting.Version)
@@ -112,9 +113,9 @@ func (r *RelayedLogin) respond(server PacketConn, greeting *Greeting, response *
 	return nil
 }
 
-// run passes questions and answers on until the server says OK, which it returns and
-// which is valid until the next read, or ERR, which is a *ServerError and the caller's
-// to tell. What fails at the client's end is a *RelayError.
+// run passes on questions and answers until the server ends the login. It returns the server's OK,
+// valid until the next read. An ERR is a *ServerError, and the caller tells the client. A failure
+// on the client's side is a *RelayError.
 func (r *RelayedLogin) run() (ok []byte, err error) {
 	for range maxAuthRounds {
 		payload, err := r.ask()
@@ -160,7 +161,7 @@ func (r *RelayedLogin) ask() ([]byte, error) {
 	return payload, nil
 }
 
-// switchTo passes on the server's wish for a plugin, and the client's first answer.
+// switchTo passes on a switch to another plugin, and the client's first answer.
 func (r *RelayedLogin) switchTo(payload []byte) error {
 	request, err := ParseAuthSwitch(payload)
 	if err != nil {
@@ -179,7 +180,7 @@ func (r *RelayedLogin) nextFactor(payload []byte) error {
 	return r.begin(payload, string(payload[1:end]), payload[end+1:])
 }
 
-// begin starts the dialogue of a plugin; payload is the server's packet that says so.
+// begin starts the dialogue of a plugin. payload is the server's packet that demands it.
 func (r *RelayedLogin) begin(payload []byte, plugin string, data []byte) error {
 	r.plugin, r.answers = plugin, 0
 	if plugin != mysql.AUTH_NATIVE_PASSWORD && !r.attempt.Hello.Capabilities.Has(PluginAuth) {
@@ -212,7 +213,7 @@ func (r *RelayedLogin) begin(payload []byte, plugin string, data []byte) error {
 	return r.refuseTrust(fmt.Sprintf("the server wants to check it by the plugin %q, which may check who connects (the proxy) and no password", plugin))
 }
 
-// more passes on what the server's plugin says to the client's.
+// more passes on a message from the server's plugin to the client's.
 func (r *RelayedLogin) more(payload []byte) error {
 	if r.plugin == "" {
 		return fmt.Errorf("the server's answer to the login: %w: it begins with 0x%02x", ErrMalformed, payload[0])
@@ -220,7 +221,7 @@ func (r *RelayedLogin) more(payload []byte) error {
 	if r.plugin == mysql.AUTH_CACHING_SHA2_PASSWORD && len(payload) == 2 && payload[0] == headerMoreData {
 		switch payload[1] {
 		case sha2FastOK:
-			return r.tell(payload) // and the server speaks on
+			return r.tell(payload) // and the server speaks next
 		case sha2FullAuth:
 			return r.sha2(payload)
 		}
@@ -228,7 +229,7 @@ func (r *RelayedLogin) more(payload []byte) error {
 	return r.pass(payload)
 }
 
-// pass passes on a packet of the server's and the client's answer to it.
+// pass passes on a packet of the server and the client's answer.
 func (r *RelayedLogin) pass(payload []byte) error {
 	answer, err := r.fromClient(payload)
 	if err != nil {
@@ -237,7 +238,7 @@ func (r *RelayedLogin) pass(payload []byte) error {
 	return r.toServer(answer)
 }
 
-// tell passes on a packet that another of the server's follows.
+// tell passes on a packet of the server that needs no answer.
 func (r *RelayedLogin) tell(payload []byte) error {
 	if err := r.attempt.pc.QueuePacket(payload); err != nil {
 		return &RelayError{Err: fmt.Errorf("write auth data: %w", err)}
@@ -245,9 +246,9 @@ func (r *RelayedLogin) tell(payload []byte) error {
 	return nil
 }
 
-// fromClient sends the client a packet and returns its answer, which is valid until
-// the client's next, and has a form that the server's plugin takes. After an error the
-// server's side is ended.
+// fromClient sends the client a packet and returns the answer. The answer has a form that the
+// server's plugin accepts, and is valid until the client's next. After an error the dialogue with
+// the server has been ended.
 func (r *RelayedLogin) fromClient(payload []byte) ([]byte, error) {
 	if err := r.attempt.pc.WritePacket(payload); err != nil {
 		r.breakOff()
@@ -256,7 +257,8 @@ func (r *RelayedLogin) fromClient(payload []byte) ([]byte, error) {
 	answer, err := r.attempt.login.read(r.attempt.pc, "answer to the server's challenge")
 	if err != nil {
 		if r.answered {
-			// wrongly, perhaps, and it must not be spared a refusal by not waiting for it
+			// The first answer may have been wrong. Not to wait for the refusal must not spare the
+			// client.
 			gone := r.refusal("it was asked for more than its first answer")
 			gone.Gone = err
 			err = gone

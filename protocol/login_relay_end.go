@@ -8,19 +8,18 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// A server counts logins that break off or whose packets have no valid form. At
-// max_connect_errors it shuts out their host, and that host is the proxy, for all clients.
-// A password that is wrong does not count there. So what a client gives goes on only in the
-// form that the server's plugin takes, and a dialogue that the client does not finish is
-// ended by a wrong password.
+// A server counts logins that break off, and packets of invalid form. At max_connect_errors it
+// blocks the host. For a relayed login that host is the proxy, so all clients would be blocked. A
+// wrong password does not count. So the proxy passes on an answer only in the form that the
+// server's plugin accepts, and it ends an unfinished dialogue with a wrong password.
 
-// Lengths of what clients answer to a challenge.
+// Lengths of clients' answers to a challenge.
 const (
 	ed25519Answer = 64
-	parsecAnswer  = 32 + ed25519Answer // a challenge of the client's, and the signature
+	parsecAnswer  = 32 + ed25519Answer // a challenge of the client, and the signature
 )
 
-// fits says whether an answer of the client has a form that the server's plugin takes.
+// fits says whether the client's answer has a form that the server's plugin accepts.
 func (r *RelayedLogin) fits(answer []byte) bool {
 	switch r.plugin {
 	case mysql.AUTH_NATIVE_PASSWORD:
@@ -33,7 +32,7 @@ func (r *RelayedLogin) fits(answer []byte) bool {
 		}
 		return len(answer) > 0
 	case pluginParsec:
-		if r.answers == 0 { // asks for the account's salt
+		if r.answers == 0 { // the first answer asks for the account's salt
 			return len(answer) == 0
 		}
 		return len(answer) == parsecAnswer
@@ -41,8 +40,8 @@ func (r *RelayedLogin) fits(answer []byte) bool {
 	return true
 }
 
-// wrongAnswer has the form that a plugin expects after a number of answers, and proves nothing. It
-// lets nobody in, except where there is no password.
+// wrongAnswer returns an answer of the form that the plugin expects after a number of answers. It
+// is never right, unless the account has no password.
 func wrongAnswer(plugin string, answers int) []byte {
 	switch plugin {
 	case mysql.AUTH_NATIVE_PASSWORD:
@@ -50,7 +49,7 @@ func wrongAnswer(plugin string, answers int) []byte {
 	case mysql.AUTH_MARIADB_ED25519:
 		return random(ed25519Answer)
 	case mysql.AUTH_CACHING_SHA2_PASSWORD:
-		if answers == 0 { // one of the right length would be asked about further
+		if answers == 0 { // the server would go on after one of the right length
 			return []byte{1}
 		}
 	case pluginParsec:
@@ -58,18 +57,18 @@ func wrongAnswer(plugin string, answers int) []byte {
 			return random(parsecAnswer)
 		}
 	}
-	return []byte{0} // an empty password, in clear
+	return []byte{0} // an empty password in clear
 }
 
-// IsFault says whether the server may have counted the login, which has failed with err, as
-// a fault of our host. By parsec a wrong password is one (MariaDB 11.8).
+// IsFault says whether the server may have counted the failed login as a fault of the proxy's host.
+// With parsec a wrong password is one (MariaDB 11.8). err is the login's error.
 func (r *RelayedLogin) IsFault(err error) bool {
 	var refused *ServerError
 	if errors.As(err, &refused) {
 		switch refused.Code {
 		case mysql.ER_HANDSHAKE_ERROR, mysql.ER_NET_PACKETS_OUT_OF_ORDER, mysql.ER_NET_READ_ERROR, mysql.ER_NET_READ_INTERRUPTED,
 			mysql.ER_INVALID_CHARACTER_STRING, mysql.ER_WRONG_VALUE_FOR_VAR:
-			// MariaDB: in the name of a schema; of a character set
+			// MariaDB, for a malformed name of a schema; for an unknown character set
 			return true
 		}
 	}
@@ -82,8 +81,7 @@ func random(n int) []byte {
 	return b
 }
 
-// breakOff ends the server's side of a dialogue that the client's side does not go on
-// with.
+// breakOff ends the dialogue with the server when the client does not continue.
 func (r *RelayedLogin) breakOff() {
 	plugin, answers := r.plugin, r.answers
 	for range maxAuthRounds {
@@ -101,7 +99,7 @@ func (r *RelayedLogin) breakOff() {
 			return
 		case headerOK: // the account has no password
 			r.server.SetPacketNum(0)
-			_ = r.server.WritePacket([]byte{byte(ComQuit)}) // the connection is closed either way
+			_ = r.server.WritePacket([]byte{byte(ComQuit)}) // the connection is closed in either case
 			return
 		case headerAuthSwitch, headerNextFactor: // an account may have several plugins
 			name, _, _ := bytes.Cut(payload[1:], []byte{0})
@@ -111,7 +109,7 @@ func (r *RelayedLogin) breakOff() {
 	r.fault = true
 }
 
-// refuseMisfit refuses an answer that has no form which the plugin takes, as servers do.
+// refuseMisfit refuses an answer of a form that the plugin does not accept, as servers do.
 func (r *RelayedLogin) refuseMisfit() error {
 	const why = "the client's answer does not have the form of the plugin's"
 	if r.plugin != mysql.AUTH_NATIVE_PASSWORD {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzRelayedLogin puts any packets of a server and of a client together, without TLS:
-// whoever is let in was challenged by a plugin that looks at passwords, and answered.
+// FuzzRelayedLogin combines arbitrary packets of a server and a client, without TLS. A client may
+// log in only if a plugin that checks passwords has challenged it and it has answered.
 func FuzzRelayedLogin(f *testing.F) {
 	salt := append(bytes.Repeat([]byte{7}, SaltSize), 0)
 	ok := okPayload()

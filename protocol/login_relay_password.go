@@ -7,9 +7,9 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// The exchanges of a relayed login in which the client gives the password itself.
+// The exchanges of a relayed login in which the client sends the password itself.
 
-// clear is pass for a plugin whose answer is the password.
+// clear is pass for a plugin that answers with the password.
 func (r *RelayedLogin) clear(payload []byte) error {
 	answer, err := r.fromClient(payload)
 	if err != nil {
@@ -22,8 +22,8 @@ func (r *RelayedLogin) clear(payload []byte) error {
 	return r.toServer(answer)
 }
 
-// sha2 goes through the exchange of caching_sha2_password in which the client gives
-// the password itself. payload asks it to.
+// sha2 runs the exchange of caching_sha2_password in which the client sends the password itself.
+// payload is the server's question.
 func (r *RelayedLogin) sha2(payload []byte) error {
 	if !r.safe(r.attempt.pc) && !r.safe(r.server) {
 		return r.underServersKey(payload, sha2RequestKey)
@@ -32,15 +32,15 @@ func (r *RelayedLogin) sha2(payload []byte) error {
 	if err != nil {
 		return err
 	}
-	// As in exchange.sha2: some clients do not hold their Unix socket to be safe.
+	// As in exchange.sha2, some clients do not consider their Unix socket safe.
 	if r.safe(r.attempt.pc) && !(isKeyRequest(given, sha2RequestKey) && !r.attempt.pc.IsTLS()) {
 		return r.giveClear(given, sha2RequestKey)
 	}
 	return r.giveUnderRSA(given, sha2RequestKey)
 }
 
-// sha256 is the whole exchange of sha256_password, which has no other way than to give the password
-// itself (https://dev.mysql.com/doc/refman/8.4/en/sha256-pluggable-authentication.html).
+// sha256 runs the exchange of sha256_password, in which the client always sends the password itself
+// (https://dev.mysql.com/doc/refman/8.4/en/sha256-pluggable-authentication.html).
 func (r *RelayedLogin) sha256(payload []byte) error {
 	if !r.safe(r.attempt.pc) && !r.safe(r.server) {
 		return r.underServersKey(payload, sha256RequestKey)
@@ -58,9 +58,9 @@ func (r *RelayedLogin) sha256(payload []byte) error {
 	return r.giveUnderRSA(given, sha256RequestKey)
 }
 
-// underServersKey passes on a password that the client encrypts with the server's key,
-// past us. A client that asks for the key gets it from us if it is known here: from the
-// server's side it might be anybody's.
+// underServersKey passes on a password that the client encrypts with the server's key. The proxy
+// cannot read it. If the proxy knows the key, it gives it to the client: a key that comes over the
+// server's connection might be an attacker's.
 func (r *RelayedLogin) underServersKey(payload []byte, requestKey byte) error {
 	given, err := r.fromClient(payload)
 	if err == nil && isKeyRequest(given, requestKey) {
@@ -81,21 +81,20 @@ func (r *RelayedLogin) underServersKey(payload []byte, requestKey byte) error {
 	return r.toServer(given)
 }
 
-// shortestRSA is the size in bytes of what the shortest RSA keys in use encrypt.
+// shortestRSA is the length in bytes of a text under the shortest RSA keys in use.
 const shortestRSA = 128
 
-// unencrypted says whether a password that is to come under RSA has not. MariaDB's
-// clients up to 11.3 that ask for TLS "if there is any" send it in clear where there is
-// none, which servers refuse.
+// unencrypted says whether a password that should be encrypted is not. MariaDB's clients up to 11.3
+// with optional TLS send it in clear where there is no TLS. Servers refuse that.
 func unencrypted(given []byte) bool { return !isEmptyAnswer(given) && len(given) < shortestRSA }
 
-// safe says whether the password travels in clear to or from a peer. Both sides of a
-// plugin must be of one mind: sha256_password does not hold a Unix socket to be safe.
+// safe says whether a password may travel in clear to or from a peer. Both sides of a plugin must
+// agree: sha256_password does not consider a Unix socket safe.
 func (r *RelayedLogin) safe(pc PacketConn) bool {
 	return pc.IsTLS() || r.plugin == mysql.AUTH_CACHING_SHA2_PASSWORD && overUnix(pc)
 }
 
-// giveClear gives the server a password that the client sent in clear.
+// giveClear passes to the server a password that the client sent in clear.
 func (r *RelayedLogin) giveClear(given []byte, requestKey byte) error {
 	defer wipe(given)
 	password, ok := cutPassword(given)
@@ -105,8 +104,8 @@ func (r *RelayedLogin) giveClear(given []byte, requestKey byte) error {
 	return r.give(password, requestKey)
 }
 
-// giveUnderRSA gives the server a password that the client encrypts with our key. The client gets
-// the key if it asks for it.
+// giveUnderRSA passes to the server a password that the client encrypts with the proxy's key. The
+// client gets the key if it asks for it.
 func (r *RelayedLogin) giveUnderRSA(given []byte, requestKey byte) error {
 	if r.attempt.login.RSA == nil {
 		return r.refuseWrong()
@@ -125,13 +124,13 @@ func (r *RelayedLogin) giveUnderRSA(given []byte, requestKey byte) error {
 	}
 	password, ok := keys.decrypt(given, r.salt)
 	defer wipe(password)
-	if !ok { // also what is meant for another key, such as the server's own
+	if !ok { // also if it is encrypted with another key, such as the server's
 		return r.refuseWrong()
 	}
 	return r.give(password, requestKey)
 }
 
-// give gives the server the password as its side of the connection demands.
+// give sends the server the password in the form that its connection demands.
 func (r *RelayedLogin) give(password []byte, requestKey byte) error {
 	r.keep(password)
 	if r.safe(r.server) {
@@ -144,7 +143,7 @@ func (r *RelayedLogin) give(password []byte, requestKey byte) error {
 		return err
 	}
 	answer, err := encryptPassword(password, r.salt, key)
-	if errors.Is(err, rsa.ErrMessageTooLong) { // no account has such a password
+	if errors.Is(err, rsa.ErrMessageTooLong) { // no account has such a long password
 		return r.refuseWrong()
 	}
 	if err != nil {
@@ -153,7 +152,7 @@ func (r *RelayedLogin) give(password []byte, requestKey byte) error {
 	return r.toServer(answer)
 }
 
-// askKey returns the server's RSA key, which it is asked for if it is not known here.
+// askKey returns the server's RSA key. It asks the server if the key is not known.
 func (r *RelayedLogin) askKey(requestKey byte) (*rsa.PublicKey, error) {
 	if r.serverKey != nil {
 		return r.serverKey, nil

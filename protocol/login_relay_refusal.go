@@ -7,13 +7,13 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// How a relayed login ends at the client's end.
+// How the proxy refuses a client in a relayed login.
 
-// Refuse answers the client that its login is refused, as one with a wrong password,
-// and returns the error that says why. The caller closes the server's connection.
+// Refuse answers the client as if its password were wrong. It returns an error with the reason. The
+// caller closes the server's connection.
 func (r *RelayedLogin) Refuse(why string) error {
 	e := r.refusal(why)
-	// the session ends either way
+	// the session ends in either case
 	_ = writeERR(r.attempt.pc, mysql.ER_ACCESS_DENIED_ERROR, "28000", e.message())
 	return &RelayError{Err: e}
 }
@@ -25,8 +25,7 @@ func (r *RelayedLogin) refusal(why string) *AuthError {
 	}
 }
 
-// refuseTrust refuses a login that the server would check by something else than a
-// password.
+// refuseTrust refuses a login that the server would not judge by a password.
 func (r *RelayedLogin) refuseTrust(why string) error {
 	err := r.Refuse(why)
 	if r.plugin != "" {
@@ -42,7 +41,7 @@ func (r *RelayedLogin) refuseWrong() error {
 	return err
 }
 
-// refuseUnencrypted refuses a password that came unencrypted, which goes no further.
+// refuseUnencrypted refuses a password that came in clear. It is not passed on.
 func (r *RelayedLogin) refuseUnencrypted(given []byte) error {
 	wipe(given)
 	err := r.Refuse("the client gave its password in clear without TLS, where it must encrypt it: " +
@@ -51,9 +50,9 @@ func (r *RelayedLogin) refuseUnencrypted(given []byte) error {
 	return err
 }
 
-// refusePlugin refuses a client that names no plugins where the account has one that such clients
-// do not have. By the one that they have it is asked, though its answer in the response was to
-// another challenge: npm mysql, for one, takes the switch without announcing it.
+// refusePlugin refuses a client without plugins if the account has one that such clients do not
+// know. They know mysql_native_password only. That one is asked for, since the answer in the
+// response was for another challenge. npm mysql, for one, accepts the switch without announcing it.
 func (r *RelayedLogin) refusePlugin(plugin string) error {
 	err := &RelayError{Unsupported: true, Err: refuse(r.attempt.pc, mysql.ER_NOT_SUPPORTED_AUTH_MODE, "08004",
 		"Client does not support authentication protocol requested by server; consider upgrading MySQL client",
@@ -62,7 +61,7 @@ func (r *RelayedLogin) refusePlugin(plugin string) error {
 	return err
 }
 
-// refuseClear refuses to pass a password on in clear where somebody could read it.
+// refuseClear refuses to pass on a password in clear where others could read it.
 func (r *RelayedLogin) refuseClear() error {
 	side := "the server"
 	if !r.attempt.pc.IsTLS() {

@@ -13,8 +13,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// relayed is a login that is passed on from a client to a server, both in the hands
-// of the test.
+// relayed is a login that the proxy relays from a client to a server. The test plays both.
 type relayed struct {
 	t      *testing.T
 	client *rawClient // has sent its response, as app
@@ -27,7 +26,7 @@ type relayed struct {
 	password string // that was kept
 }
 
-// legs say how the two sides of a relayed login are protected.
+// legs describe how the two sides of a relayed login are protected.
 type legs struct {
 	clientTLS, serverTLS bool
 	keep                 bool
@@ -39,8 +38,8 @@ type legs struct {
 
 const relayGreeting = loginCapabilities | SSL | MultiFactor
 
-// startRelayed brings a relayed login to where the server has to say something. The
-// client has to be started by the test if it is not to be raw.
+// startRelayed runs a relayed login up to the server's first packet after the response. If run is
+// not nil, it is the client.
 func startRelayed(t *testing.T, l legs, run func(client *Conn)) *relayed {
 	t.Helper()
 	clientEnd, toClient := socketPair(t)
@@ -161,7 +160,7 @@ func (r *relayed) wantServer(want string) {
 	}
 }
 
-// wantWrong checks that the server gets an answer of a length that nobody has made.
+// wantWrong checks that the server gets an answer of that length that the client did not make.
 func (r *relayed) wantWrong(length int) {
 	r.t.Helper()
 	if got := r.server.receive(); len(got) != length || len(bytes.Trim(got, string(got[:1]))) == 0 {
@@ -300,14 +299,15 @@ func TestAFurtherFactorIsPassedOnWhereBothSidesKnowIt(t *testing.T) {
 	if err := r.end(); err != nil {
 		t.Error(err)
 	}
-	// The second factor may not be one that looks at the proxy either.
+	// A second factor must not be one that checks the proxy.
 	r = startRelayed(t, legs{capabilities: MultiFactor}, nil)
 	r.server.send([]byte("\x02auth_socket\x00"))
 	r.wantServer("\x00")
 	r.server.send(loginOK)
 	r.wantRefused("auth_socket")
 
-	// A client that does not know factors is not asked for one: it is data of the plugin's.
+	// A client that does not know factors is not asked for one: such a packet would be data of the
+	// plugin.
 	if r = startRelayed(t, legs{}, nil); r.asked.Capabilities.Has(MultiFactor) {
 		t.Error("the server was told of several factors, which the client does not know")
 	}
@@ -351,7 +351,7 @@ func TestAPasswordInClearIsPassedOnOverTLSOnly(t *testing.T) {
 	}
 }
 
-// fullExchange is a server's side of the exchange in which it gets the password.
+// fullExchange plays the server in the exchange that gives it the password.
 func (r *relayed) fullExchange(plugin string, l legs) (password string) {
 	r.t.Helper()
 	keys, err := testRSA.load()
@@ -444,8 +444,8 @@ func TestAPasswordUnderAnotherKeyIsRefused(t *testing.T) {
 	r.wantRefused("RSA key")
 }
 
-// MariaDB's command-line client up to 11.3 asks for TLS if there is any, and then gives its
-// password in clear even where there is none. MySQL refuses that, and nobody is passed it.
+// MariaDB's command-line client up to 11.3 with optional TLS sends its password in clear where
+// there is no TLS. MySQL refuses that. The proxy must not pass it on to anybody.
 func TestAPasswordInClearWhereItMustBeEncryptedIsRefused(t *testing.T) {
 	for _, plugin := range []string{mysql.AUTH_CACHING_SHA2_PASSWORD, mysql.AUTH_SHA256_PASSWORD} {
 		for _, l := range []legs{{}, {serverKey: true}, {serverTLS: true}} {
@@ -485,8 +485,8 @@ func TestTheServersErrorIsTheLoginsError(t *testing.T) {
 	}
 }
 
-// A server counts connections that break off in the login, and at max_connect_errors
-// shuts out their host: the proxy, for all clients.
+// A server counts connections that break off during a login. At max_connect_errors it blocks their
+// host. That host is the proxy, so all clients would be blocked.
 func TestTheServersSideEndsInOrderWhenTheClientVanishes(t *testing.T) {
 	r := startRelayed(t, legs{}, nil)
 	r.ask("mysql_native_password", salt21)
@@ -525,8 +525,7 @@ func TestWhoHangsUpBehindAnAnswerCountsAsRefused(t *testing.T) {
 	}
 }
 
-// npm mysql takes a switch to mysql_native_password without having told that it knows
-// plugins.
+// npm mysql accepts a switch to mysql_native_password without announcing that it knows plugins.
 func TestAClientThatTellsOfNoPluginsIsAskedForItsNativePassword(t *testing.T) {
 	r := startRelayed(t, legs{without: PluginAuth}, nil)
 	r.ask("mysql_native_password", salt21)
@@ -558,8 +557,8 @@ func TestAServerWithoutPluginsIsNotAsked(t *testing.T) {
 	}
 }
 
-// What a server gets is either an answer in the form of its plugin or the end of the
-// dialogue by a wrong one. All else counts as a fault of the proxy's host.
+// A server gets either an answer of its plugin's form or a wrong one that ends the dialogue.
+// Anything else counts as a fault of the proxy's host.
 func TestAnAnswerOfNoFormIsRefusedAndNotPassedOn(t *testing.T) {
 	const native, ed25519, sha2 = "mysql_native_password", "client_ed25519", "caching_sha2_password"
 	repeat := func(n int) []byte { return bytes.Repeat([]byte("x"), n) }
@@ -611,8 +610,8 @@ func TestAnAnswerOfNoFormIsRefusedAndNotPassedOn(t *testing.T) {
 	}
 }
 
-// An account may have several plugins, of which a server asks for one after the other. One
-// without a password lets in even who does not want to come in.
+// An account may have several plugins, and a server asks by one after the other. With an account
+// without a password the login may succeed although the client has gone.
 func TestTheServersSideEndsHoweverOftenItAsks(t *testing.T) {
 	r := startRelayed(t, legs{}, nil)
 	r.ask("mysql_native_password", salt21)
@@ -633,8 +632,8 @@ func TestTheServersSideEndsHoweverOftenItAsks(t *testing.T) {
 	}
 }
 
-// HAProxy's check sends no plugin and no password, and takes whatever is no error for a
-// welcome.
+// HAProxy's check sends no plugin and no password. It takes every packet that is no error for a
+// success.
 func TestAClientWithoutPluginsAndPasswordIsNotAsked(t *testing.T) {
 	r := startRelayed(t, legs{without: PluginAuth, noAnswer: true}, nil)
 	r.ask("mysql_native_password", salt21)

@@ -5,20 +5,19 @@ import (
 	"fmt"
 )
 
-// Requirement is what an account demands of its connections apart from the password, as MySQL's
-// CREATE USER ... REQUIRE does
-// (https://dev.mysql.com/doc/refman/8.4/en/create-user.html#create-user-tls). The zero value
-// demands nothing.
+// Requirement is what an account demands of its connections besides the password, as MySQL's CREATE
+// USER ... REQUIRE does (https://dev.mysql.com/doc/refman/8.4/en/create-user.html#create-user-tls).
+// The zero value demands nothing.
 type Requirement struct {
-	TLS bool // REQUIRE SSL: a Unix socket is no substitute
-	// Certificate is REQUIRE X509: a certificate that was verified. It implies TLS.
+	TLS bool // REQUIRE SSL: a Unix socket is not enough
+	// Certificate is REQUIRE X509: a verified certificate. It implies TLS.
 	Certificate bool
-	// Subject and Issuer are REQUIRE SUBJECT and ISSUER: names that such a certificate
-	// has, in the servers' form, "/C=SE/O=Photos/CN=app". Each implies Certificate.
+	// Subject and Issuer are REQUIRE SUBJECT and ISSUER: the names in that certificate, written as
+	// servers do, "/C=SE/O=Photos/CN=app". Each implies Certificate.
 	Subject, Issuer string
 }
 
-// unmet returns what a connection lacks, in words for the log, or "".
+// unmet returns what the connection lacks, in words for the log, or "".
 func (r *Requirement) unmet(pc ClientConn) string {
 	certificate := r.Certificate || r.Subject != "" || r.Issuer != ""
 	if !certificate {
@@ -45,14 +44,14 @@ func (r *Requirement) unmet(pc ClientConn) string {
 	return ""
 }
 
-// PeerCertificate returns the certificate that the peer has proved to hold, and that
-// was verified as the configuration of TLS demands; nil if there is none.
+// PeerCertificate returns the peer's certificate if the peer has proved to own it and the TLS
+// configuration could verify it. Otherwise it returns nil.
 func (c *Conn) PeerCertificate() *x509.Certificate {
 	if c.tls == nil {
 		return nil
 	}
 	state := c.tls.ConnectionState()
-	if len(state.VerifiedChains) == 0 { // shown, but nobody vouches for it
+	if len(state.VerifiedChains) == 0 { // shown but not verified
 		return nil
 	}
 	return state.PeerCertificates[0]

@@ -145,7 +145,7 @@ func TestADemandThatIsNotMetHasTheStepsOfAWrongPassword(t *testing.T) {
 	}
 }
 
-// The servers compare names in OpenSSL's form: what is written here must let in there.
+// The servers compare names in OpenSSL's form. The form written here must be accepted there.
 func TestACertificatesNamesAreWrittenAsTheServersCompareThem(t *testing.T) {
 	ca := mysqltest.NewCA(t)
 	server := mysqltest.Start(t, ca.Server(t, "127.0.0.1").ServerArgs(ca)...)
@@ -212,7 +212,7 @@ func TestACertificatesNamesAreWrittenAsTheServersCompareThem(t *testing.T) {
 				return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
 			}
 			if mariadb && strings.Contains(subject, `\`) && !strings.Contains(subject, `\x`) {
-				return // its store of accounts loses count of backslashes
+				return // its store of accounts does not count backslashes right
 			}
 			user := fmt.Sprintf("named%d", i)
 			server.Exec(t, fmt.Sprintf("CREATE USER %s@'%%' IDENTIFIED BY 'pw' REQUIRE SUBJECT %s AND ISSUER %s", user, quoted(subject), quoted(issuer)))

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// errOldClient is a login in the protocol before 4.1 or with its passwords.
+// errOldClient is a login in the protocol before 4.1, or with its passwords.
 var errOldClient = errors.New("the client speaks the protocol or the passwords of before MySQL 4.1")
 
 // HandshakeResponse is the client's login, Protocol::HandshakeResponse41
 // (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase_packets_protocol_handshake_response.html).
 type HandshakeResponse struct {
-	// Capabilities decide which of the fields below travel, and in which form.
-	// Extended flags travel themselves only without LongPassword.
+	// Capabilities say which of the fields below travel, and in which form. Extended flags travel
+	// without LongPassword only.
 	Capabilities Capability
 	MaxPacket    uint32
 	Collation    uint8
@@ -25,18 +25,17 @@ type HandshakeResponse struct {
 	Database     string // with ConnectWithDB
 	Plugin       string // the plugin that made AuthResponse; with PluginAuth
 	Attrs        Attrs  // with ConnectAttrs
-	ZstdLevel    uint8  // with CompressZstd; 0 if the client does not say
+	ZstdLevel    uint8  // with CompressZstd; 0 if missing
 }
 
-// responseHead is the length of the fixed part, which is also the length of a
-// whole Protocol::SSLRequest.
+// responseHead is the length of the fixed part. A Protocol::SSLRequest consists of that part alone.
 const (
 	responseHead   = 4 + 4 + 1 + responseFiller
 	responseFiller = 23
 )
 
-// AppendSSLRequest appends the packet that asks the server for TLS: the head of
-// the response alone. SSL is set in it whatever r.Capabilities say.
+// AppendSSLRequest appends the packet that asks the server for TLS: the head of the response. It
+// always sets SSL.
 func (r *HandshakeResponse) AppendSSLRequest(b []byte) []byte {
 	return r.appendHead(b, r.Capabilities|SSL)
 }
@@ -49,8 +48,8 @@ func (r *HandshakeResponse) appendHead(b []byte, capabilities Capability) []byte
 	return binary.LittleEndian.AppendUint32(b, capabilities.extendedWord())
 }
 
-// Append appends the packet's payload. It fails when a field cannot be said: a
-// NUL byte in a name, or an answer of more than 255 bytes without PluginAuthLenEnc.
+// Append appends the packet's payload. It fails if a field cannot be written: a NUL byte in a name,
+// or an answer of more than 255 bytes without PluginAuthLenEnc.
 func (r *HandshakeResponse) Append(b []byte) ([]byte, error) {
 	for _, f := range [...]struct{ name, value string }{{"user", r.User}, {"database", r.Database}, {"plugin", r.Plugin}} {
 		if strings.IndexByte(f.value, 0) >= 0 {
@@ -98,12 +97,11 @@ func isSSLRequest(payload []byte) bool {
 	return len(payload) == responseHead && Capability(binary.LittleEndian.Uint32(payload)).Has(SSL)
 }
 
-// ParseHandshakeResponse decodes a client's login. Flags that are not in offered
-// are taken off first, since a client that sets them all the same (libmysql,
-// libmariadb) leaves out the fields that the server cannot read; LongPassword stays,
-// which is how a client says whether it knows MariaDB's extended flags. Fields that the
-// last flags announce may be missing at the end, and bytes after the last field
-// are not looked at, as in the servers.
+// ParseHandshakeResponse decodes a client's login. It first removes flags that are not in offered.
+// Some clients (libmysql, libmariadb) set these anyway, but leave out the fields that the server
+// could not read. LongPassword stays: by this flag a client says whether it knows MariaDB's
+// extended
+// flags. As in the servers, the last fields may be missing, and bytes after them are ignored.
 //
 // AuthResponse and Attrs share payload's memory.
 func ParseHandshakeResponse(payload []byte, offered Capability) (*HandshakeResponse, error) {
@@ -163,7 +161,7 @@ func ParseHandshakeResponse(payload []byte, offered Capability) (*HandshakeRespo
 	return r, nil
 }
 
-// cutShort reads bytes with one byte of length before them.
+// cutShort reads bytes with a length of one byte.
 func cutShort(b []byte) (val, rest []byte, ok bool) {
 	if len(b) == 0 || len(b)-1 < int(b[0]) {
 		return nil, nil, false
@@ -172,7 +170,7 @@ func cutShort(b []byte) (val, rest []byte, ok bool) {
 	return b[1:end], b[end:], true
 }
 
-// cutLenEnc reads bytes with a length-encoded length before them.
+// cutLenEnc reads bytes with a length-encoded length.
 func cutLenEnc(b []byte) (val, rest []byte, ok bool) {
 	val, n, ok := ReadLenEncBytes(b)
 	if !ok {
@@ -181,7 +179,7 @@ func cutLenEnc(b []byte) (val, rest []byte, ok bool) {
 	return val, b[n:], true
 }
 
-// compression returns how the client's stream goes on after the login. Who asks for
+// compression returns how the client's stream continues after the login. A client that asks for
 // both algorithms gets zlib, as from MySQL.
 func (r *HandshakeResponse) compression() (Compression, error) {
 	switch {
@@ -197,8 +195,8 @@ func (r *HandshakeResponse) compression() (Compression, error) {
 
 const maxZstdLevel = 22
 
-// cutAttrs reads the connection attributes, the last field of a COM_CHANGE_USER and
-// one of the last of a login.
+// cutAttrs reads the connection attributes. They are the last field of a COM_CHANGE_USER, and near
+// the end of a login.
 func cutAttrs(b []byte, capabilities Capability) (attrs Attrs, rest []byte, err error) {
 	if !capabilities.Has(ConnectAttrs) || len(b) == 0 {
 		return nil, b, nil

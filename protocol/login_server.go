@@ -10,80 +10,79 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// ServerLogin logs one client in: the proxy is the server. It is made (or copied)
-// for each connection; what its fields point to may be shared.
+// ServerLogin logs one client in: the proxy is the server. Each connection has its own, or a copy.
+// The values that its fields point to may be shared.
 //
 // The exchange is the connection phase of
-// https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase.html
-// with caching_sha2_password, and with mysql_native_password, sha256_password and,
-// over TLS and Unix sockets, mysql_clear_password for clients that name them.
+// https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase.html with
+// caching_sha2_password. Clients that name them may use mysql_native_password, sha256_password and,
+// over TLS and Unix sockets, mysql_clear_password.
 type ServerLogin struct {
-	Version      string // the greeting's, a backend's own
+	Version      string // in the greeting; a backend's own
 	ConnectionID uint32
-	// Capabilities are offered to the client, apart from those that a login itself
-	// needs: these are always offered, SSL exactly if TLS is set.
+	// Capabilities are offered to the client. The flags that a login itself needs are always
+	// offered, and SSL exactly if TLS is set.
 	Capabilities Capability
 	Collation    uint8
 	Status       Status // Autocommit, usually
 
-	TLS        *tls.Config // nil: TLS is not offered
-	RequireTLS bool        // refuse clients that come without it, except on a Unix socket
-	// Prove lets MariaDB's clients trust a certificate by the password: see
-	// Attempt.Proof. The greeting then names mysql_native_password, as MariaDB's does,
-	// because they do not go on with a plugin that has no proof. TLS must then show the
-	// same certificate to every client: its GetConfigForClient is not told of the hello.
+	TLS        *tls.Config // nil: do not offer TLS
+	RequireTLS bool        // refuse clients without TLS, except on a Unix socket
+	// Prove lets MariaDB's clients trust the certificate by the password: see Attempt.Proof. The
+	// greeting then names mysql_native_password, as MariaDB's does, because these clients refuse a
+	// plugin without a proof. TLS must show the same certificate to every client: its
+	// GetConfigForClient gets no client hello.
 	Prove bool
 
-	// Old lets clients of before MySQL 4.1 log in that have no password, as MariaDB does:
-	// see Attempt.Old.
+	// Old lets in clients older than MySQL 4.1 without a password, as MariaDB does: see
+	// Attempt.Old.
 	Old bool
 
-	// ProxyHeader says that the connection is a balancer's, which sends the address of
-	// its client in a PROXY header; without one the login is refused. The greeting does
-	// not wait for it, since some balancers send it with the client's first packet only.
+	// ProxyHeader says that the peer is a balancer, which sends its client's address in a PROXY
+	// header. A login without a header is refused. The greeting does not wait for it, since some
+	// balancers send it only with the client's first packet.
 	ProxyHeader bool
-	// Arrived, if set, is called when such a header was read: the client's address is known
-	// then. Its error is that of Receive, and the client is not answered.
+	// Arrived, if set, is called after the header was read, when the client's address is known.
+	// Receive returns its error and does not answer the client.
 	Arrived func() error
 
-	// RSA is needed by clients without TLS that give a wrong password: they get an
-	// exchange under it, as from MySQL, before they are refused. With nil they are
-	// refused at once.
+	// RSA serves clients without TLS that give a wrong password: as with MySQL, they are asked for
+	// the password under this key before they are refused. With nil they are refused at once.
 	RSA *RSAKeys
 
-	// OldPasswords says that some account may have an OldPassword: every login is then
-	// compared with two, so that its time does not tell which account has one.
+	// OldPasswords says that some account may have an OldPassword. Every login is then compared
+	// with two passwords, so its time does not show which account has one.
 	OldPasswords bool
 }
 
-// ClientHello is what a client says of itself in its login.
+// ClientHello is the contents of a client's login.
 type ClientHello struct {
 	User         string
-	Database     string     // the schema asked for, not checked; "" if none
-	Capabilities Capability // what the client asked for and was offered, but for Compressing
-	// Compression is how the stream goes on once the login's last OK was written: see
+	Database     string     // the schema asked for, not checked; "" means none
+	Capabilities Capability // those that the client asked for and was offered, without Compressing
+	// Compression is how the stream continues after the last OK of the login: see
 	// Conn.StartCompression.
 	Compression  Compression
 	Collation    uint16 // above 255 only after a change of user: a login has one byte for it
-	MaxPacket    uint32 // the client's; 0 if it does not say
+	MaxPacket    uint32 // the client's; 0 if missing
 	Attrs        Attrs
-	Plugin       string // by which the password was checked; set by Verify
-	PasswordUsed bool   // whether the client gave one; set by Verify
-	// Salt is the challenge that the client knows, to which a COM_CHANGE_USER of a
-	// client without PluginAuth answers.
+	Plugin       string // the plugin that checked the password; set by Verify
+	PasswordUsed bool   // the client gave a password; set by Verify
+	// Salt is the client's present challenge. A client without PluginAuth answers it in a
+	// COM_CHANGE_USER.
 	Salt Salt
 
-	certificate *[sha256.Size]byte // the fingerprint of what the client was shown, with Prove
+	certificate *[sha256.Size]byte // with Prove, the fingerprint of the certificate that the client was shown
 }
 
 // CodeTLSRequired is ER_SECURE_TRANSPORT_REQUIRED of MySQL 5.7 and later.
 const CodeTLSRequired = 3159
 
-// erWrongZstdLevel is MySQL's error for a zstd level that there is not.
+// erWrongZstdLevel is MySQL's error for an invalid zstd level.
 const erWrongZstdLevel = 3923
 
-// loginCapabilities are offered to every client, since this package needs or
-// understands them whatever the backends do.
+// loginCapabilities are offered to every client: this package needs or handles them, whatever the
+// backends offer.
 const loginCapabilities = Protocol41 | SecureConnection | PluginAuth | PluginAuthLenEnc | ConnectWithDB | ConnectAttrs
 
 func (l *ServerLogin) offered() Capability {
@@ -91,13 +90,13 @@ func (l *ServerLogin) offered() Capability {
 	if l.TLS != nil {
 		c |= SSL
 	}
-	if c.Has(LongPassword) { // their place in the greeting does not exist then
+	if c.Has(LongPassword) { // with LongPassword the greeting has no room for them
 		c &^= Extended
 	}
 	return c
 }
 
-// plugin is what the greeting names, and its salt is meant for.
+// plugin is the plugin that the greeting names. Its salt is for that plugin.
 func (l *ServerLogin) plugin() string {
 	if l.Prove {
 		return mysql.AUTH_NATIVE_PASSWORD
@@ -105,12 +104,12 @@ func (l *ServerLogin) plugin() string {
 	return mysql.AUTH_CACHING_SHA2_PASSWORD
 }
 
-// Receive greets the client, shakes hands for TLS if it asks for that, and reads
-// its login; Verify then judges it, or the caller goes another way.
+// Receive greets the client, shakes hands for TLS if the client asks for it, and reads the login.
+// Verify then judges it, or the caller goes another way.
 //
-// After a *HandshakeError the client has its answer and the connection is to be
-// closed; any other error is the connection's own. The caller sets a deadline:
-// Receive waits as long as reads and writes do.
+// After a *HandshakeError the client has its answer, and the caller closes the connection. Any
+// other
+// error comes from the connection itself. The caller sets a deadline: Receive itself has none.
 func (l *ServerLogin) Receive(pc ClientConn) (*Attempt, error) {
 	greeting := Greeting{
 		Version: l.Version, ConnectionID: l.ConnectionID, Salt: NewSalt(), Capabilities: l.offered(),
@@ -162,17 +161,17 @@ func (l *ServerLogin) Receive(pc ClientConn) (*Attempt, error) {
 	}, nil
 }
 
-// readProxyHeader reads what a balancer sends before the client's first packet.
+// readProxyHeader reads the header that a balancer sends before the client's first packet.
 func (l *ServerLogin) readProxyHeader(pc ClientConn) error {
 	err := pc.ReadProxyHeader(l.ProxyHeader)
 	switch {
 	case errors.Is(err, errNoProxyHeader):
-		// A client's login, most likely: its packet comes before the answer to it.
+		// The bytes are probably a client's login. Read that packet before the answer to it.
 		if _, err := l.read(pc, "handshake response"); err != nil {
 			return err
 		}
 		return refuse(pc, mysql.ER_HANDSHAKE_ERROR, "08S01", "Bad handshake: a PROXY header is expected from this address", err)
-	// The codes and words of MariaDB.
+	// The codes and texts are MariaDB's.
 	case errors.Is(err, errProxyHeaderForbidden):
 		return refuse(pc, mysql.ER_HOST_NOT_PRIVILEGED, "HY000", "Proxy header is not accepted from "+HostOf(pc.RemoteAddr()), err)
 	case errors.Is(err, ErrMalformed):
@@ -183,9 +182,9 @@ func (l *ServerLogin) readProxyHeader(pc ClientConn) error {
 	return nil
 }
 
-// readResponse reads the client's login, behind the TLS handshake if it asks for
-// one. The result shares the connection's buffer. With Prove certificate is the
-// fingerprint of what the client was shown.
+// readResponse reads the client's login, after the TLS handshake if the client asks for one. The
+// result shares the connection's buffer. With Prove, certificate is the fingerprint of the
+// certificate that the client was shown.
 func (l *ServerLogin) readResponse(pc PacketConn, offered Capability) (response *HandshakeResponse, certificate *[sha256.Size]byte, err error) {
 	payload, err := l.read(pc, "handshake response")
 	if err != nil {
@@ -204,7 +203,7 @@ func (l *ServerLogin) readResponse(pc PacketConn, offered Capability) (response 
 		if err := pc.StartTLSServer(cfg); err != nil {
 			return nil, nil, err
 		}
-		// The flags of the request do not count: some clients set others here.
+		// Flags in the request do not count: some clients set others there.
 		if payload, err = l.read(pc, "handshake response over TLS"); err != nil {
 			return nil, nil, err
 		}
@@ -219,7 +218,7 @@ func (l *ServerLogin) readResponse(pc PacketConn, offered Capability) (response 
 	return response, certificate, nil
 }
 
-// read reads one packet of the login and answers one that has no valid form.
+// read reads one packet of the login. It refuses a packet of invalid form.
 func (l *ServerLogin) read(pc PacketConn, what string) ([]byte, error) {
 	payload, err := pc.ReadPacket(loginLimit)
 	if errors.Is(err, ErrMalformed) {

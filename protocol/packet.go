@@ -9,11 +9,10 @@ import (
 // one of packet number.
 const HeaderSize = 4
 
-// MaxFragment is the payload length that says "continued in the next packet".
+// MaxFragment is the payload length of a packet that continues in the next one.
 const MaxFragment = 1<<24 - 1
 
-// First bytes of answers. Which of them mean something depends on the place in
-// the answer: see Answer.
+// First bytes of answers. Their meaning depends on the place in the answer: see Answer.
 const (
 	headerOK          = 0x00
 	headerLocalInfile = 0xfb
@@ -21,12 +20,10 @@ const (
 	headerERR         = 0xff
 )
 
-// ErrMalformed is returned for bytes that cannot be what the protocol says
-// stands at their place.
+// ErrMalformed is the error for bytes that the protocol does not allow at their place.
 var ErrMalformed = errors.New("malformed packet")
 
-// PayloadLen returns the payload length a packet header states. header needs at
-// least three bytes.
+// PayloadLen returns the payload length in a packet header. header has at least three bytes.
 func PayloadLen(header []byte) int {
 	_ = header[2]
 	return int(header[0]) | int(header[1])<<8 | int(header[2])<<16
@@ -38,9 +35,9 @@ func PutHeader(b []byte, payloadLen int, packetNum uint8) {
 	b[0], b[1], b[2], b[3] = byte(payloadLen), byte(payloadLen>>8), byte(payloadLen>>16), packetNum
 }
 
-// AppendPacket appends payload as packets numbered from packetNum on, and
-// returns the number after the last. A payload of 16 MB and more becomes several
-// packets; one that is an exact multiple ends with an empty packet.
+// AppendPacket appends payload as packets numbered from packetNum, and returns the next number. A
+// payload of 16 MB and more becomes several packets. If its length is a multiple of MaxFragment,
+// the last one is empty.
 func AppendPacket(b, payload []byte, packetNum uint8) ([]byte, uint8) {
 	for {
 		n := min(len(payload), MaxFragment)
@@ -67,9 +64,8 @@ func AppendLenEncInt(b []byte, n uint64) []byte {
 	return binary.LittleEndian.AppendUint64(append(b, 0xfe), n)
 }
 
-// ReadLenEncInt reads a length-encoded integer from the start of b; size is the
-// number of bytes it takes. ok is false when b is too short, or begins with 0xfb
-// (NULL) or 0xff, which are no integers.
+// ReadLenEncInt reads a length-encoded integer at the start of b. size is the number of its bytes.
+// ok is false if b is too short or begins with 0xfb (NULL) or 0xff, which begin no integer.
 func ReadLenEncInt(b []byte) (n uint64, size int, ok bool) {
 	if len(b) == 0 {
 		return 0, 0, false
@@ -96,14 +92,13 @@ func ReadLenEncInt(b []byte) (n uint64, size int, ok bool) {
 	return uint64(b[0]), 1, true
 }
 
-// AppendLenEncBytes appends s with its length before it.
+// AppendLenEncBytes appends the length of s and s.
 func AppendLenEncBytes[T string | []byte](b []byte, s T) []byte {
 	return append(AppendLenEncInt(b, uint64(len(s))), s...)
 }
 
-// ReadLenEncBytes reads a length-encoded string from the start of b; val is a
-// part of b, size the number of bytes it takes with its length. ok is false when
-// b is too short or the string is NULL.
+// ReadLenEncBytes reads a length-encoded string at the start of b. val is a part of b, and size is
+// the number of bytes with the length. ok is false if b is too short or the string is NULL.
 func ReadLenEncBytes(b []byte) (val []byte, size int, ok bool) {
 	n, k, ok := ReadLenEncInt(b)
 	if !ok || n > uint64(len(b)-k) {

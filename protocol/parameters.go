@@ -6,20 +6,19 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// ParameterCountAvailable is the flag of COM_STMT_EXECUTE that says, where
-// QueryAttributes was agreed on, that it counts its parameters even if the statement
-// has none: there are attributes.
+// ParameterCountAvailable is a flag of COM_STMT_EXECUTE, used with QueryAttributes. It says that
+// the command has a parameter count even if the statement has no parameters: there are attributes.
 const ParameterCountAvailable = 0x08
 
-// NoAttributes stands before the text of a COM_QUERY without attributes, where
-// QueryAttributes was agreed on: no parameters, one set of them.
+// NoAttributes precedes the text of a COM_QUERY without attributes if QueryAttributes was agreed
+// on: no parameters, one set of them.
 const NoAttributes = "\x00\x01"
 
-// CutAttributes returns the length of the attributes that stand before the text of a
-// COM_QUERY where QueryAttributes was agreed on
-// (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query.html). b is
-// the payload behind the command byte. It is strict: ok is false also for some forms
-// which the server makes something of.
+// CutAttributes returns the length of the attributes before the text of a COM_QUERY, where
+// QueryAttributes was agreed on
+// (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query.html). b is the
+// payload after the command byte. It is strict: ok is also false for some forms that a server
+// accepts.
 func CutAttributes(b []byte) (n int, ok bool) {
 	if len(b) >= len(NoAttributes) && string(b[:len(NoAttributes)]) == NoAttributes {
 		return len(NoAttributes), true
@@ -45,7 +44,8 @@ func CutAttributes(b []byte) (n int, ok bool) {
 		}
 		switch uint8(p.Type) {
 		case mysql.MYSQL_TYPE_NULL, mysql.MYSQL_TYPE_YEAR, mysql.MYSQL_TYPE_INT24, typeBool:
-			// no client sends them, and the server does not read them as it writes them
+			// No client sends these, and servers do not read them in the form in which they write
+			// them.
 			return 0, false
 		}
 		size, ok := BinaryValueSize(uint8(p.Type), rest)
@@ -59,20 +59,20 @@ func CutAttributes(b []byte) (n int, ok bool) {
 
 const typeBool = 0xf4 // MYSQL_TYPE_BOOL
 
-// Parameters is what stands before the values of parameters in COM_STMT_EXECUTE
-// (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_execute.html)
-// and before those of attributes. It shares the command's memory.
+// Parameters is the part before the parameter values in a COM_STMT_EXECUTE
+// (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_execute.html), or
+// before the values of attributes. It shares the command's memory.
 type Parameters struct {
 	Nulls   []byte // a bit for each parameter
-	Rebound bool   // types follow; else those of the last execution hold
+	Rebound bool   // types follow; otherwise those of the last execution apply
 	Types   []byte // for CutParameter
 }
 
-// IsNull says whether parameter i is NULL, and so has no value.
+// IsNull says whether parameter i is NULL. It then has no value.
 func (p *Parameters) IsNull(i int) bool { return p.Nulls[i/8]&(1<<(i%8)) != 0 }
 
-// CutParameters reads the head of count parameters, at least one. named says that each
-// type has a name behind it, as with QueryAttributes.
+// CutParameters reads the part before the values of count parameters, at least one. named says that
+// each type has a name, as with QueryAttributes.
 func CutParameters(b []byte, count int, named bool) (p Parameters, rest []byte, ok bool) {
 	size := (count + 7) / 8
 	if len(b) < size+1 {
@@ -92,13 +92,13 @@ func CutParameters(b []byte, count int, named bool) (p Parameters, rest []byte, 
 	return p, rest, true
 }
 
-// Parameter is how one parameter is bound.
+// Parameter is the type of one parameter, and its name.
 type Parameter struct {
-	Type uint16 // the lower byte is the type, 0x8000 says unsigned
-	Name []byte // of an attribute; parameters of a statement may have one, too
+	Type uint16 // the lower byte is the type, 0x8000 means unsigned
+	Name []byte // for attributes; a statement's parameters may have one, too
 }
 
-// CutParameter reads one of Parameters.Types. The name shares b's memory.
+// CutParameter reads one entry of Parameters.Types. The name shares b's memory.
 func CutParameter(b []byte, named bool) (p Parameter, rest []byte, ok bool) {
 	if len(b) < 2 {
 		return Parameter{}, nil, false
@@ -115,7 +115,7 @@ func CutParameter(b []byte, named bool) (p Parameter, rest []byte, ok bool) {
 	return p, rest[size:], true
 }
 
-// Append appends the parameter as CutParameter reads it.
+// Append appends the parameter in the form that CutParameter reads.
 func (p Parameter) Append(b []byte, named bool) []byte {
 	b = binary.LittleEndian.AppendUint16(b, p.Type)
 	if named {
@@ -124,7 +124,7 @@ func (p Parameter) Append(b []byte, named bool) []byte {
 	return b
 }
 
-// BinaryValueSize returns how many bytes the value of a type takes at the start of b
+// BinaryValueSize returns the length in bytes of the value at the start of b
 // (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_binary_resultset.html).
 func BinaryValueSize(typ uint8, b []byte) (size int, ok bool) {
 	switch typ {

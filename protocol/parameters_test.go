@@ -110,7 +110,7 @@ func TestCuttingAttributesTakesNoMemory(t *testing.T) {
 	}
 }
 
-// FuzzAttributes: what is cut off is what a server would take off, whatever follows.
+// FuzzAttributes: the cut is where a server would cut, whatever follows.
 func FuzzAttributes(f *testing.F) {
 	for _, b := range attributeCases() {
 		f.Add(b, "SELECT 1")
@@ -127,7 +127,7 @@ func FuzzAttributes(f *testing.F) {
 		if again, ok := CutAttributes(append(slices.Clone(b[:n]), text...)); !ok || again != n {
 			t.Errorf("before another text: got %d, %v, want %d", again, ok, n)
 		}
-		// Built anew from what they say they are the same bytes, where the count is.
+		// Parameters built again from their parts are the same bytes.
 		count, size, _ := ReadLenEncInt(b)
 		if count == 0 || size != len(AppendLenEncInt(nil, count)) {
 			return

@@ -11,12 +11,12 @@ import (
 	"github.com/pires/go-proxyproto"
 )
 
-// Headers of the PROXY protocol, by which a balancer in front tells the address of
-// its client (https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt).
+// Constants of the PROXY protocol, by which a balancer sends the address of its client
+// (https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt).
 const (
-	maxProxyLine = 107 // of version 1, with its end of line
+	maxProxyLine = 107 // of version 1, with its line end
 	proxyHead    = 16  // of version 2: signature, command, family, length of the rest
-	// of version 2: more than a certificate and the names that balancers send along
+	// of version 2; enough for a certificate and the names that balancers add
 	maxProxyRest = 4096
 )
 
@@ -26,19 +26,21 @@ var (
 )
 
 var (
-	// errNoProxyHeader is a stream that begins with something else.
+	// errNoProxyHeader says that the stream begins with something else.
 	errNoProxyHeader = errors.New("no PROXY header")
-	// errProxyHeaderForbidden is one where none is expected.
+	// errProxyHeaderForbidden is a header where none is expected.
 	errProxyHeaderForbidden = fmt.Errorf("%w: a PROXY header from an address that none is taken from", ErrMalformed)
 )
 
-// ReadProxyHeader takes the PROXY header off the front of the stream, where one is
-// expected; RemoteAddr is then the address that it names. A header for something
-// else than a TCP connection (a health check's, a Unix socket's) leaves the peer's own.
-// Where none is expected, one is an error.
+// ReadProxyHeader reads the PROXY header at the front of the stream, if one is expected. RemoteAddr
+// is
+// then the address in it. A header for anything but a TCP connection (a health check, a Unix
+// socket)
+// leaves the peer's own address. If none is expected, a header is an error.
 //
-// Errors about the bytes wrap ErrMalformed. The greeting may be sent before: balancers
-// send the header at once or in front of the client's first packet.
+// Errors about the bytes wrap ErrMalformed. The greeting may be sent before: balancers send the
+// header
+// at once, or with the client's first packet.
 func (c *Conn) ReadProxyHeader(expected bool) error {
 	for {
 		b := c.Buffered()
@@ -67,8 +69,7 @@ func (c *Conn) ReadProxyHeader(expected bool) error {
 	}
 }
 
-// proxyHeaderLen returns the length of the header that b begins with, or 0 if more of
-// b is needed to tell.
+// proxyHeaderLen returns the length of the header at the start of b, or 0 if b is too short to say.
 func proxyHeaderLen(b []byte) (int, error) {
 	switch {
 	case bytes.HasPrefix(b, proxySignature):
@@ -98,10 +99,9 @@ func proxyHeaderLen(b []byte) (int, error) {
 	return 0, errNoProxyHeader
 }
 
-// parseProxyHeader returns the address of the client that a whole header names, or nil
-// if it names none.
+// parseProxyHeader returns the client's address in a complete header, or nil if it has none.
 func parseProxyHeader(b []byte) (net.Addr, error) {
-	const unspecified = 0 // family and transport of version 2, which are ours to accept
+	const unspecified = 0 // family and transport in version 2, which a receiver may accept or not
 	if bytes.HasPrefix(b, proxySignature) && b[12] == byte(proxyproto.PROXY) && b[13] == unspecified {
 		return nil, nil
 	}
@@ -116,7 +116,7 @@ func parseProxyHeader(b []byte) (net.Addr, error) {
 	case *net.TCPAddr:
 		return source, nil
 	case *net.UnixAddr:
-		return nil, nil // not ours: nobody may claim to be on this machine's socket
+		return nil, nil // refused as an address: nobody may claim to be on this machine's socket
 	}
 	return nil, fmt.Errorf("PROXY header: %w: of a connection that is not TCP", ErrMalformed)
 }

@@ -198,7 +198,7 @@ func FuzzProxyHeader(f *testing.F) {
 		if n < 0 || n > len(b) || n > proxyHead+maxProxyRest || (n > 0 && err != nil) {
 			t.Fatalf("length %d, %v of %d bytes", n, err, len(b))
 		}
-		// What is decided of a part stays so, whatever follows.
+		// A decision about a part stands, whatever follows.
 		if cut >= 0 && cut <= len(b) {
 			part, partErr := proxyHeaderLen(b[:cut])
 			if part > 0 && part != n || partErr != nil && err == nil {

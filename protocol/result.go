@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// OK is what an OK packet says
+// OK is the contents of an OK packet
 // (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_ok_packet.html).
 type OK struct {
 	AffectedRows, InsertID uint64
@@ -17,8 +17,8 @@ type OK struct {
 	Info                   string
 }
 
-// ParseOKStatus reads the status and the warning count of an OK packet, also of one that
-// stands for an EOF. payload may end behind them.
+// ParseOKStatus reads the status and the warning count of an OK packet, or of one that stands for
+// an EOF. payload may end after these.
 func ParseOKStatus(payload []byte) (status Status, warnings uint16, ok bool) {
 	_, status, warnings, ok = parseOKHead(payload)
 	return status, warnings, ok
@@ -42,8 +42,8 @@ func parseOKHead(payload []byte) (insertID uint64, status Status, warnings uint1
 	return insertID, Status(binary.LittleEndian.Uint16(b)), binary.LittleEndian.Uint16(b[2:]), true
 }
 
-// AddWarning counts one warning more in an OK packet, in place. Of other packets, and
-// beyond the highest count, it leaves all as it is.
+// AddWarning adds one to the warning count of an OK packet, in place. It leaves other packets
+// unchanged, and the highest count, too.
 func AddWarning(payload []byte) {
 	_, warnings, ok := ParseOKStatus(payload)
 	if !ok || payload[0] != headerOK || warnings == math.MaxUint16 {
@@ -54,11 +54,11 @@ func AddWarning(payload []byte) {
 		_, n, _ := ReadLenEncInt(payload[at:])
 		at += n
 	}
-	binary.LittleEndian.PutUint16(payload[at+2:], warnings+1) // behind the status
+	binary.LittleEndian.PutUint16(payload[at+2:], warnings+1) // after the status
 }
 
-// AppendOK appends an OK packet with its header. No capability that this package
-// agrees on changes its form.
+// AppendOK appends an OK packet with its header. Its form does not depend on the capabilities that
+// this package agrees on.
 func AppendOK(b []byte, packetNum uint8, ok OK) []byte {
 	return appendOK(b, packetNum, headerOK, ok)
 }
@@ -71,20 +71,18 @@ func appendOK(b []byte, packetNum, header uint8, ok OK) []byte {
 	b = binary.LittleEndian.AppendUint16(b, uint16(ok.Status))
 	b = binary.LittleEndian.AppendUint16(b, ok.Warnings)
 	if ok.Info != "" {
-		// With its length whether SESSION_TRACK is agreed on or not: so it is sent by
-		// servers and read by clients, though the page says otherwise for "not".
+		// The text has a length with and without SESSION_TRACK. Servers send it so and clients read
+		// it so, although the documentation differs for "without".
 		b = AppendLenEncBytes(b, ok.Info)
 	}
 	PutHeader(b[at:], len(b)-at-HeaderSize, packetNum)
 	return b
 }
 
-// MaxErrorText is the longest text of an error, in bytes: servers cut theirs there, and
-// clients have no more room.
+// MaxErrorText bounds an error's text, in bytes. Servers cut there, and clients have no more room.
 const MaxErrorText = 511
 
-// CutErrorText returns the part of an error's text that is sent. It ends with a whole
-// character.
+// CutErrorText cuts an error's text to the part that is sent. It ends with a whole character.
 func CutErrorText(text string) string {
 	if len(text) <= MaxErrorText {
 		return text
@@ -96,9 +94,8 @@ func CutErrorText(text string) string {
 	return text[:n]
 }
 
-// AppendERR appends an ERR packet with its header. state has five characters; ""
-// leaves it out, as before the capabilities are agreed on. The message is cut at
-// MaxErrorText.
+// AppendERR appends an ERR packet with its header. state has five characters. "" leaves it out, as
+// before capabilities are agreed on. The message is cut at MaxErrorText.
 func AppendERR(b []byte, packetNum uint8, code uint16, state, message string) []byte {
 	at := len(b)
 	b = append(b, 0, 0, 0, 0, headerERR, byte(code), byte(code>>8))
@@ -130,7 +127,7 @@ func (c *Column) append(b []byte, caps Capability) []byte {
 	b = AppendLenEncBytes(b, c.Name)
 	b = AppendLenEncBytes(b, c.OrgName)
 	if caps.Has(ExtendedMetadata) {
-		b = append(b, 0) // only types that no column here has are told of
+		b = append(b, 0) // only for types that no column here has
 	}
 	b = append(b, 0x0c)
 	b = binary.LittleEndian.AppendUint16(b, c.Charset)
@@ -140,32 +137,29 @@ func (c *Column) append(b []byte, caps Capability) []byte {
 	return append(b, c.Decimals, 0, 0)
 }
 
-// Form is what the bytes of an answer depend on, besides what it says.
+// Form is everything that the bytes of an answer depend on besides its contents.
 type Form struct {
 	Capabilities Capability
 	Status       Status
-	Warnings     uint16 // that the statement left, told at the end of its result
+	Warnings     uint16 // the statement's count, sent at the end of its result
 	Binary       bool   // rows are those of a prepared statement
-	// NoMetadata leaves definitions out, where the client has agreed on one of
-	// TellsMetadata.
+	// NoMetadata omits definitions, if the client has agreed on one of TellsMetadata.
 	NoMetadata bool
 }
 
-// definitions says whether columns are defined.
+// definitions says whether the answer has column definitions.
 func (f *Form) definitions() bool {
 	return !f.NoMetadata || !f.Capabilities.HasAny(TellsMetadata)
 }
 
-// Result builds the answer of a statement that the proxy answers itself. The
-// zero value is not usable: see NewResult.
+// Result builds the proxy's own answer to a statement. The zero value is not usable: see NewResult.
 type Result struct {
 	b         []byte
 	packetNum uint8
 	form      Form
 }
 
-// NewResult starts a result set that is appended to b, with packets numbered from
-// packetNum on.
+// NewResult starts a result set. It is appended to b, with packets numbered from packetNum.
 func NewResult(b []byte, packetNum uint8, form Form) *Result {
 	return &Result{b: b, packetNum: packetNum, form: form}
 }
@@ -185,8 +179,8 @@ func (r *Result) Columns(cols []Column) {
 	r.Definitions(cols)
 }
 
-// Definitions appends column definitions alone, with their EOF, as they stand in
-// the answer to COM_STMT_PREPARE; where there are no columns, nothing stands there.
+// Definitions appends column definitions and their EOF, as in the answer to COM_STMT_PREPARE.
+// Without columns it appends nothing.
 func (r *Result) Definitions(cols []Column) {
 	for i := range cols {
 		if !r.form.definitions() {
@@ -201,10 +195,10 @@ func (r *Result) Definitions(cols []Column) {
 	}
 }
 
-// Row appends a row of values, each nil (NULL), uint64, int64, uint32, float64, time.Time (to the
-// second), string or []byte. In binary form their columns' types must be BIGINT for the first two
-// kinds of integers, INT for the last, DOUBLE for float64, DATETIME for time.Time, and strings for
-// the others.
+// Row appends a row of values. Each is nil (NULL), uint64, int64, uint32, float64, time.Time (to
+// the second), string or []byte. In binary form the columns must have the right types: BIGINT for
+// the first two kinds of integers, INT for the last, DOUBLE for float64, DATETIME for time.Time,
+// and strings for the others.
 func (r *Result) Row(values ...any) {
 	at := r.begin()
 	if r.form.Binary {
@@ -284,7 +278,7 @@ func (r *Result) End() []byte {
 	return r.b
 }
 
-// Bytes returns what was built so far.
+// Bytes returns the bytes built so far.
 func (r *Result) Bytes() []byte { return r.b }
 
 func (r *Result) eof(warnings uint16) {
@@ -315,7 +309,7 @@ func AppendPrepareOK(b []byte, packetNum uint8, form Form, id uint32, columns, p
 	b = binary.LittleEndian.AppendUint16(b, uint16(columns))
 	b = binary.LittleEndian.AppendUint16(b, uint16(params))
 	b = append(b, 0, 0, 0)
-	if form.Capabilities.Has(OptionalMetadata) { // CacheMetadata leaves nothing out here
+	if form.Capabilities.Has(OptionalMetadata) { // CacheMetadata omits nothing here
 		follow := byte(1)
 		if form.NoMetadata {
 			follow = 0
@@ -326,12 +320,12 @@ func AppendPrepareOK(b []byte, packetNum uint8, form Form, id uint32, columns, p
 	return b
 }
 
-// Table is a whole small answer: an OK, or a result set if it has columns.
+// Table is a complete small answer: an OK, or a result set if it has columns.
 type Table struct {
 	Columns []Column
 	Rows    [][]any // see Result.Row
-	OK      OK      // without columns; Status and Warnings are the form's
-	// Warning is what SHOW WARNINGS tells of the statement, if anything.
+	OK      OK      // used without columns; Form has Status and Warnings
+	// Warning is the answer of SHOW WARNINGS after the statement, if any.
 	Warning *ServerError
 }
 

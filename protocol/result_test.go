@@ -112,7 +112,7 @@ func (s *resultServer) serve(nc net.Conn) {
 		default:
 			out = AppendOK(nil, 1, OK{Status: Autocommit})
 		}
-		// The walk must see the same end as the encoder.
+		// The walk must find the encoder's end.
 		if shape := Command(command[0]).AnswerShape(); shape != ShapePrepare {
 			var a Answer
 			a.Begin(shape, caps)
@@ -133,7 +133,7 @@ func (s *resultServer) answer(sql string, caps Capability, binary bool) []byte {
 	}
 	table, ok := resultTables[sql]
 	if !ok {
-		return AppendOK(nil, 1, OK{Status: Autocommit}) // what clients send by themselves
+		return AppendOK(nil, 1, OK{Status: Autocommit}) // clients send these by themselves
 	}
 	return table.Append(nil, 1, Form{Capabilities: caps, Status: Autocommit, Binary: binary, Warnings: table.OK.Warnings})
 }
@@ -226,7 +226,7 @@ func TestTheGoDriverReadsOurAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		db.SetMaxOpenConns(1) // what one answer leaves would be read by the next
+		db.SetMaxOpenConns(1) // what one answer leaves behind, the next would read
 
 		for name, table := range resultTables {
 			if len(table.Columns) == 0 {
@@ -362,7 +362,7 @@ func TestTheMariaDBClientReadsOurAnswers(t *testing.T) {
 	})
 }
 
-// The same bytes as a real server's for the same answer.
+// The proxy's OK has the same bytes as a server's.
 func TestOurOKIsTheServersOK(t *testing.T) {
 	s := mysqltest.Shared(t)
 	schema := s.Schema(t)
@@ -401,7 +401,7 @@ func TestOurERRIsTheServersERR(t *testing.T) {
 	}
 }
 
-// A result set of a literal, byte for byte as the server's: text and prepared.
+// A result set of a literal has the same bytes as the server's, as text and prepared.
 func TestOurResultSetIsTheServersResultSet(t *testing.T) {
 	s := mysqltest.Shared(t)
 	for _, caps := range []Capability{LongFlag, LongFlag | DeprecateEOF} {
@@ -419,7 +419,7 @@ func TestOurResultSetIsTheServersResultSet(t *testing.T) {
 			}
 			want := r.do(query, cmd, argument, "").bytes
 			got := table.Append([]byte("before"), 1, Form{Capabilities: r.caps, Status: Autocommit, Binary: isBinary})
-			// Length, flags and nullability are the caller's; take them as the server has them.
+			// Length, flags and nullability are the caller's. Take the server's.
 			fixed := bytes.LastIndexByte(want[:bytes.Index(want, []byte("\x02id\x00\x0c"))+5], 0x0c) + 1
 			if fixed+10 > len(want) || len(got) != len("before")+len(want) {
 				t.Fatalf("got %q, want %q", got, want)

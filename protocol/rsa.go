@@ -10,22 +10,22 @@ import (
 	"sync"
 )
 
-// rsaBits is the size of a key that is made here, MySQL's own.
+// rsaBits is the size of keys made here, as in MySQL.
 const rsaBits = 2048
 
-// RSAKeys is the key pair under which clients without TLS send their password in
-// caching_sha2_password's full exchange. It is safe for concurrent use.
+// RSAKeys is the key pair for clients without TLS: they encrypt their password with it in the full
+// exchange of caching_sha2_password. It is safe for concurrent use.
 type RSAKeys struct {
 	load func() (*rsaPair, error)
 }
 
 type rsaPair struct {
 	private *rsa.PrivateKey
-	public  []byte // PEM, as clients are given it
+	public  []byte // in PEM, as clients get it
 }
 
-// NewRSAKeys returns a key pair that is made when it is first needed, which takes
-// some 100 ms. Prepare makes it ahead.
+// NewRSAKeys returns a key pair that is made when first needed. That takes about 100 ms. Prepare
+// makes it in advance.
 func NewRSAKeys() *RSAKeys {
 	return &RSAKeys{load: sync.OnceValues(func() (*rsaPair, error) {
 		key, err := rsa.GenerateKey(rand.Reader, rsaBits)
@@ -44,7 +44,7 @@ func newRSAPair(key *rsa.PrivateKey) (*rsaPair, error) {
 	return &rsaPair{private: key, public: public}, nil
 }
 
-// encodePublicKey writes a key as clients are given it, in PEM.
+// encodePublicKey writes a key in PEM, as clients get it.
 func encodePublicKey(key *rsa.PublicKey) ([]byte, error) {
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {
@@ -53,15 +53,15 @@ func encodePublicKey(key *rsa.PublicKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), nil
 }
 
-// Prepare makes the key if that has not happened, and waits for it. A program
-// that calls it once in the background spares the first client the wait.
+// Prepare makes the key if there is none yet, and waits for it. A call in the background at the
+// start spares the first client the wait.
 func (k *RSAKeys) Prepare() error {
 	_, err := k.load()
 	return err
 }
 
-// decrypt returns the password in a client's answer, or false if it is none: not
-// of this key, or not ended by the NUL that clients send with it.
+// decrypt returns the password in a client's answer. It returns false if the answer is not under
+// this key, or does not end in the NUL that clients add.
 func (p *rsaPair) decrypt(answer []byte, salt Salt) ([]byte, bool) {
 	plain, err := rsa.DecryptOAEP(sha1.New(), nil, p.private, answer, nil)
 	if err != nil {
@@ -87,7 +87,7 @@ func encryptPassword(password []byte, salt Salt, key *rsa.PublicKey) ([]byte, er
 	return answer, nil
 }
 
-// cutPassword takes the NUL off that ends a password sent as a string.
+// cutPassword removes the NUL at the end of a password sent as a string.
 func cutPassword(b []byte) ([]byte, bool) {
 	if len(b) == 0 || b[len(b)-1] != 0 {
 		return nil, false
@@ -95,7 +95,7 @@ func cutPassword(b []byte) ([]byte, bool) {
 	return b[:len(b)-1], true
 }
 
-// parsePublicKey reads the key that a server sends, in PEM.
+// parsePublicKey reads a server's key, in PEM.
 func parsePublicKey(pemBytes []byte) (*rsa.PublicKey, error) {
 	block, _ := pem.Decode(pemBytes)
 	if block == nil {

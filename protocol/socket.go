@@ -10,25 +10,23 @@ import (
 	"seqproxy/internal/rawio"
 )
 
-// socket is a TCP or Unix connection with two things net.Conn does not give: a
-// read that takes its buffer only once there is something to read, and a write
-// that says when it would block. It lies under TLS, too.
+// socket is a TCP or Unix connection with two features that net.Conn lacks. A read takes its buffer
+// only when there is something to read. A write reports that it would block. TLS runs over it, too.
 //
 // One goroutine may read while another writes.
 type socket struct {
 	net.Conn
 	raw syscall.RawConn
 
-	// stall bounds how long a write may wait for the peer without any progress;
-	// 0 means for ever.
+	// stall bounds how long a write may wait for the peer without progress. 0 means for ever.
 	stall time.Duration
-	// onBlocked is called when a write has to wait, once per write. It may be nil.
+	// onBlocked is called when a write has to wait, once for each write. It may be nil.
 	onBlocked func()
-	// closing makes a write that would wait fail instead.
+	// closing makes a write fail instead of waiting.
 	closing atomic.Bool
 
-	// One read and one write at a time: their state is kept here, and the two
-	// functions once made, so that neither allocates.
+	// There is one read and one write at a time. Their state is here, and their two functions are
+	// made once, so that neither allocates.
 	readFn   func(fd uintptr) bool
 	readTo   readBuffer
 	room     room // of Read
@@ -39,7 +37,7 @@ type socket struct {
 	writeErr error
 	blocked  bool
 	since    time.Time     // of blocked
-	stalled  time.Duration // how long writes were blocked
+	stalled  time.Duration // total time that writes were blocked
 }
 
 func newSocket(nc net.Conn) (*socket, error) {
@@ -52,17 +50,17 @@ func newSocket(nc net.Conn) (*socket, error) {
 	return s, nil
 }
 
-// readBuffer is where a connection is read to. A pair of functions would be two
-// allocations for each connection.
+// readBuffer is the buffer that a connection reads into. It is an interface because two functions
+// would be two allocations for each connection.
 type readBuffer interface {
-	take() []byte // the room to read to; called when there may be something to read
-	give()        // called before a wait, so that no buffer is held meanwhile
+	take() []byte // returns the room to read into; called when there may be bytes
+	give()        // called before a wait, so that no buffer is kept meanwhile
 }
 
 // Read implements [net.Conn], for TLS.
 func (s *socket) Read(b []byte) (int, error) {
 	if len(b) == 0 {
-		return 0, nil // 0 bytes from the kernel are the end
+		return 0, nil // the kernel says 0 bytes at the end of the stream
 	}
 	s.room = b
 	n, err := s.readInto(&s.room)
@@ -70,7 +68,7 @@ func (s *socket) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// room is a buffer that its owner keeps during a wait.
+// room is a buffer that the caller keeps during a wait.
 type room []byte
 
 func (r *room) take() []byte { return *r }
@@ -106,15 +104,15 @@ func (s *socket) tryRead(fd uintptr) bool {
 	return true
 }
 
-// Write writes all of b or fails. When the peer does not take it, onBlocked is
-// told and the stall time runs.
+// Write writes all of b or fails. If the peer does not read, it calls onBlocked, and the stall time
+// runs.
 func (s *socket) Write(b []byte) (int, error) {
 	s.out, s.writeErr, s.blocked = b, nil, false
 	err := s.raw.Write(s.writeFn)
 	if s.blocked {
 		s.stalled += time.Since(s.since)
 		if s.stall > 0 {
-			// fails only on a closed connection, which the next write reports
+			// This fails only on a closed connection, which the next write reports.
 			_ = s.SetWriteDeadline(time.Time{})
 		}
 	}
