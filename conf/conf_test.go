@@ -97,6 +97,7 @@ proxy_protocol_from = ["10.0.0.0/8", "::1"]
 compression = false
 last_insert_id = "exact"
 unknown_sequence = "relay"
+multi_row = "first"
 [drain]
 grace = "4s"
 timeout = "0s"
@@ -165,7 +166,7 @@ address = "[fe80::1]:3306"
 		FailedLogins: 4, FailedLoginDelay: Duration(3 * time.Second), FailedLoginExempt: []Network{"127.0.0.1"},
 		ProxyProtocolFrom: []Network{"10.0.0.0/8", "::1"},
 		UnknownUser:       UnknownUserBackend,
-		LastInsertID:      LastInsertIDExact, UnknownSequence: UnknownSequenceRelay,
+		LastInsertID:      LastInsertIDExact, UnknownSequence: UnknownSequenceRelay, MultiRow: MultiRowFirst,
 		Log:   Log{Level: "debug", Format: "json", Output: "/tmp/seqproxy.log", SlowStatement: Duration(250 * time.Millisecond)},
 		HTTP:  HTTP{Listen: "127.0.0.1:9104"},
 		Admin: Admin{Listen: "localhost:0"},
@@ -253,6 +254,7 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 		{"failed_logins = -1" + minimal, "failed_logins: must be >= 0, is -1"},
 		{"failed_login_delay = '0s'" + minimal, "failed_login_delay: must be >= 1ms, is 0s"},
 		{"failed_login_exempt = ['10.0.0.0/33']" + minimal, `failed_login_exempt: must be an address or a network such as "10.0.0.7", "10.0.0.0/8" or "fd00::/8", is "10.0.0.0/33"`},
+		{"multi_row = 'all'" + minimal, `multi_row: must be "refuse" or "first", is "all"`},
 		{"last_insert_id = 'never'" + minimal, `last_insert_id: must be "auto" or "exact", is "never"`},
 		{"unknown_sequence = ''" + minimal, `unknown_sequence: must be "error", "create" or "relay", is ""`},
 		{minimal + "[log]\nlevel = 'Info'", `log.level: must be "debug", "info", "warn" or "error", is "Info"`},

@@ -77,6 +77,10 @@ type Config struct {
 	// NEXTVAL of an unknown name: `"error"` is 4091; `"create"` creates it, whoever asks; `"relay"`
 	// asks the server, for [MariaDB's own sequences](sequences.md#beside-mariadbs-own)
 	UnknownSequence UnknownSequence `toml:"unknown_sequence" oneof:"error,create,relay" reload:"now"`
+	// several rows that an INSERT leaves without keys, where these are not a step apart
+	// ([kinds](kinds.md)), so that drivers would tell wrong keys of the rows behind the first:
+	// `"refuse"` is error 1235; `"first"` fills them in, and the insert id is the first row's key
+	MultiRow MultiRow `toml:"multi_row" oneof:"refuse,first" reload:"now"`
 
 	Drain    Drain    `toml:"drain"`
 	Admin    Admin    `toml:"admin"`
@@ -104,6 +108,15 @@ const (
 	// LastInsertIDExact brings it over before every relayed statement, for
 	// triggers and views that call LAST_INSERT_ID().
 	LastInsertIDExact LastInsertID = "exact"
+)
+
+// MultiRow is a value of the key multi_row.
+type MultiRow string
+
+// The values of multi_row.
+const (
+	MultiRowRefuse MultiRow = "refuse" // error 1235
+	MultiRowFirst  MultiRow = "first"  // the insert id tells the first row's key alone
 )
 
 // UnknownUser is a value of the key unknown_user.
@@ -363,6 +376,7 @@ func Default() *Config {
 		Compression:     true,
 		LastInsertID:    LastInsertIDAuto,
 		UnknownSequence: UnknownSequenceError,
+		MultiRow:        MultiRowRefuse,
 		Log:             Log{Level: "info", Format: "console", Output: LogStderr, SlowStatement: Duration(10 * time.Second)},
 		HTTP:            HTTP{Listen: "127.0.0.1:4308"},
 		Drain:           Drain{Timeout: Duration(30 * time.Second)},

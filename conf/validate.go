@@ -74,6 +74,7 @@ func (c *Config) checkServing(p *checker) {
 	checkNetworks(p, "failed_login_exempt", c.FailedLoginExempt)
 	checkNetworks(p, "proxy_protocol_from", c.ProxyProtocolFrom)
 	checkOneOf(p, "last_insert_id", c.LastInsertID, LastInsertIDAuto, LastInsertIDExact)
+	checkOneOf(p, "multi_row", c.MultiRow, MultiRowRefuse, MultiRowFirst)
 	checkOneOf(p, "unknown_sequence", c.UnknownSequence, UnknownSequenceError, UnknownSequenceCreate, UnknownSequenceRelay)
 	checkOneOf(p, "log.level", c.Log.Level, "debug", "info", "warn", "error")
 	checkOneOf(p, "log.format", c.Log.Format, "console", "json")

@@ -84,7 +84,7 @@ func (s *session) prepare(sql []byte) error {
 		}
 	}
 	if key != nil && len(hidden) == 0 { // numbers of the text's own, the same at each execution
-		if _, err := s.numbers.Key(key.Binding, key.Explicit, 0, 1); err != nil {
+		if err := s.numbers.Avoid(key.Binding, key.Explicit); err != nil {
 			return err
 		}
 		key = nil

@@ -39,7 +39,7 @@ func (s *session) renew(payload []byte) error {
 		return nil
 	}
 	s.set = now
-	s.numbers.From(now.Sequences, now.Sequences)
+	s.numbers.From(now.Sequences, now.Sequences, now.MultiRowFirst)
 	routes := s.set.routesFor(s.login.AtAdmin)
 	if s.routes == routes || s.cur != nil && (paused(s.cur.Shard()) || paused(routes.ForSchema(s.state.Schema))) {
 		return nil // the command may need no server; else see rejoin

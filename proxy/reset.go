@@ -82,7 +82,7 @@ func (s *session) changeUser(payload []byte) error {
 	}
 	s.client.SetPacketNum(s.client.packetNum)
 	s.set = s.srv.settings.Load()
-	s.numbers.From(s.set.Sequences, s.set.Sequences)
+	s.numbers.From(s.set.Sequences, s.set.Sequences, s.set.MultiRowFirst)
 	defer s.login.End()
 	attempt, err := s.login.ReceiveChange(command, &s.set.login)
 	if err != nil {

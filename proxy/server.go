@@ -101,6 +101,9 @@ type KeyOptions struct {
 	Tickets []TicketTable
 	// Bindings are columns that are filled from sequences.
 	Bindings []Binding
+	// MultiRowFirst fills in several rows also with keys that are not a step apart: the insert id
+	// tells the first one's alone.
+	MultiRowFirst bool
 	// LastInsertIDExact brings a number given by a SELECT of ours to the server
 	// before every statement, for triggers and views that read it.
 	LastInsertIDExact bool
@@ -290,7 +293,7 @@ func (s *Server) start(ctx context.Context, nc net.Conn, atAdmin bool) {
 	sess.attachTo(ctx, &s.shared, set)
 	sess.numbers.For(sess.ctx, sess)
 	sess.kills = kill.By(sess.ctx, sess, s, s.killer)
-	sess.numbers.From(set.Sequences, set.Sequences)
+	sess.numbers.From(set.Sequences, set.Sequences, set.MultiRowFirst)
 	sess.connected = stats.Clock()
 	sess.tally = stats.NewTally(&sess.mu, sess.connected)
 	if !s.register(sess) {

@@ -13,11 +13,15 @@ import (
 	"seqproxy/sequence"
 )
 
-// sequenceToTry is a sequence that the tests take numbers of: of big they are big.
+// sequenceToTry is a sequence that the tests take numbers of: of big they are big, and of
+// pairs two apart.
 func sequenceToTry(name string) sequence.CreateOptions {
 	o := sequence.CreateOptions{Name: name, IfNotExists: true}
-	if name == "big" {
+	switch name {
+	case "big":
 		o.Start = 1_000_000
+	case "pairs":
+		o.Increment = 2
 	}
 	return o
 }
@@ -47,6 +51,7 @@ func (c *changing) sequenceCases() []reloadCase {
 	bound := func(column, name string) part {
 		return part{more: fmt.Sprintf("[[bind]]\ncolumn = '%s.filled.%s'\nsequence = '%s'\n", c.schema, column, name)}
 	}
+	pairs := fmt.Sprintf("[[bind]]\ncolumn = '%s.rows_of_pairs.id'\nsequence = 'pairs'\n", c.schema)
 	return []reloadCase{
 		{keys: []string{"sequence.cache"}, before: part{top: "sequence.cache = 2"}, after: part{top: "sequence.cache = 100_000"}, look: ahead(1), was: "near", is: "far"},
 		{
@@ -100,6 +105,11 @@ func (c *changing) sequenceCases() []reloadCase {
 				}
 				return "here"
 			},
+		},
+		{
+			keys: []string{"multi_row"}, was: "1235", is: "ok",
+			before: part{more: pairs}, after: part{top: "multi_row = 'first'", more: pairs},
+			look:   inRunning("INSERT INTO " + c.schema + ".rows_of_pairs VALUES (NULL), (NULL)"),
 		},
 		{
 			keys:   []string{"bind.column"},

@@ -94,7 +94,7 @@ func newChanging(t *testing.T) *changing {
 	c.front, c.one, c.stray = c.ca.Server(t, "127.0.0.1"), c.ca.Client(t, "one"), c.wrongCA.Client(t, "one")
 	c.other = mysqltest.Start(t, c.ca.Server(t, "db1.example").ServerArgs(c.ca)...)
 	c.schema = c.first.Schema(t)
-	c.first.Exec(t, "CREATE USER outsider@'%' IDENTIFIED BY 'o'", "CREATE USER account@'%' IDENTIFIED BY 'a'", "CREATE VIEW "+c.schema+".v AS SELECT LAST_INSERT_ID() AS id",
+	c.first.Exec(t, "CREATE USER outsider@'%' IDENTIFIED BY 'o'", "CREATE USER account@'%' IDENTIFIED BY 'a'", "CREATE VIEW "+c.schema+".v AS SELECT LAST_INSERT_ID() AS id", "CREATE TABLE "+c.schema+".rows_of_pairs (id BIGINT UNSIGNED)",
 		"CREATE TABLE "+c.schema+".filled (id BIGINT UNSIGNED, other BIGINT UNSIGNED, n INT PRIMARY KEY AUTO_INCREMENT)")
 	c.other.Exec(t, "CREATE DATABASE "+c.schema, "CREATE USER certified@'%' REQUIRE X509", "CREATE USER account@'%' IDENTIFIED BY 'a'")
 	t.Cleanup(func() {
@@ -294,7 +294,7 @@ var triedElsewhere = []string{
 
 func (c *changing) try(t *testing.T, test reloadCase) {
 	s := startSubject(t, c.text(test.before))
-	for _, name := range []string{"photos", "big"} {
+	for _, name := range []string{"photos", "big", "pairs"} {
 		ctx := context.Background()
 		if _, err := s.sequences.Create(ctx, sequenceToTry(name)); err != nil && test.then == nil {
 			t.Fatal(err)

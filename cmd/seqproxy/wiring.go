@@ -158,6 +158,7 @@ func shardOptions(cfg *conf.Config, files *tlsfiles.Store, log *zap.Logger) (bac
 func serverOptions(cfg *conf.Config, files *tlsfiles.Store, sequences *sequence.Sequences) (proxy.Options, error) {
 	opts := proxy.Options{
 		KeyOptions: proxy.KeyOptions{
+			MultiRowFirst:     cfg.MultiRow == conf.MultiRowFirst,
 			LastInsertIDExact: cfg.LastInsertID == conf.LastInsertIDExact,
 			Tickets:           ticketTables(cfg, sequences),
 		},

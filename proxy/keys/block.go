@@ -115,7 +115,7 @@ func (t *Taker) Space(n *Block, increment uint64) error {
 		return err
 	}
 	if increment%apart != 0 {
-		return errApart(n.Key, apart, increment)
+		return protocol.NotSupported("%v", &apartError{n.Key, apart, increment})
 	}
 	n.Count = increment / apart
 	n.Size = min(n.Size, n.Most())

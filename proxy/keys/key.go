@@ -1,8 +1,12 @@
 package keys
 
 import (
+	"errors"
+	"fmt"
+
 	"seqproxy/protocol"
 	"seqproxy/proxy/plan"
+	"seqproxy/sequence"
 )
 
 // All takes the numbers that a statement needs: it returns the values of the slots, and puts
@@ -21,16 +25,15 @@ func (t *Taker) All(n plan.Numbers, rows *Rows) (values []Number, err error) {
 		return values, nil
 	}
 	for i := range n.Fill.Keys {
-		k := &n.Fill.Keys[i]
-		if k.First, err = t.Key(k.Binding, k.Explicit, len(k.Filled), k.Step); err != nil {
+		if err = t.key(&n.Fill.Keys[i]); err != nil {
 			return nil, err
 		}
 	}
 	return values, nil
 }
 
-// avoid takes numbers that a statement gives itself out of what is handed out for a column.
-func (t *Taker) avoid(b *plan.Binding, explicit []uint64) error {
+// Avoid takes numbers that a statement gives itself out of what is handed out for a column.
+func (t *Taker) Avoid(b *plan.Binding, explicit []uint64) error {
 	if len(explicit) == 0 {
 		return nil
 	}
@@ -38,45 +41,94 @@ func (t *Taker) avoid(b *plan.Binding, explicit []uint64) error {
 	return t.Patience.Over(t.sequences.Avoid(&t.Patience, t.name, explicit))
 }
 
-// Key takes count numbers for a column, step apart, and returns the first; 0 of none. Those that
-// the statement gives itself are taken out of what is handed out.
-func (t *Taker) Key(b *plan.Binding, explicit []uint64, count int, step uint64) (first uint64, err error) {
-	if err := t.avoid(b, explicit); err != nil || count == 0 {
-		return 0, err
+// key takes the numbers of a column: k.First and those behind it, k.Step apart, or k.Further if
+// that cannot be and need not. Those that the statement gives itself are taken out of what is
+// handed out.
+func (t *Taker) key(k *plan.FilledKey) error {
+	b := k.Binding
+	if err := t.Avoid(b, k.Explicit); err != nil || len(k.Filled) == 0 {
+		return err
 	}
 	if t.rights != nil {
 		if err := t.MayUse([]byte(b.Sequence)); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	t.name = append(t.name[:0], b.Sequence...)
-	name := t.name
-	if count == 1 {
-		return t.first(name, 1)
+	if len(k.Filled) == 1 {
+		first, err := t.first(t.name, 1)
+		k.First = first
+		return err
 	}
+	err := t.apart(k)
+	if t.firstAlone && (errors.As(err, new(*sequence.KindError)) || errors.As(err, new(*apartError))) {
+		return t.eachAlone(k)
+	}
+	return forDrivers(b, err)
+}
+
+// apart takes the numbers of several rows, k.Step apart.
+func (t *Taker) apart(k *plan.FilledKey) error {
+	b, name := k.Binding, t.name
 	apart, err := t.sequences.Step(&t.Patience, name)
 	if err = t.Patience.Over(err); err != nil {
-		return 0, err
+		return err
 	}
 	for again := true; ; again = false {
-		if step%apart != 0 {
-			return 0, errApart(b, apart, step)
+		if k.Step%apart != 0 {
+			return &apartError{b, apart, k.Step}
 		}
-		first, got, err := t.Run(name, 1+uint64(count-1)*(step/apart))
+		first, got, err := t.Run(name, 1+uint64(len(k.Filled)-1)*(k.Step/apart))
 		switch {
 		case err != nil || got == apart:
-			return first, err
+			k.First = first
+			return err
 		case !again:
-			return 0, protocol.NotSupported("an INSERT into %s while the INCREMENT of sequence %s changes, from which its column %s is filled, is not supported: repeat it",
+			return protocol.NotSupported("an INSERT into %s while the INCREMENT of sequence %s changes, from which its column %s is filled, is not supported: repeat it",
 				b.Table, b.Sequence, b.Column)
 		}
 		apart = got // it was changed meanwhile, perhaps by another proxy; those numbers are a gap
 	}
 }
 
-// errApart refuses rows whose numbers cannot be step apart.
-func errApart(b *plan.Binding, apart, step uint64) error {
-	return protocol.NotSupported("several rows into %s, whose column %s is filled from sequence %s with INCREMENT BY %d, are not supported "+
+// eachAlone takes a number for each of several rows.
+func (t *Taker) eachAlone(k *plan.FilledKey) (err error) {
+	if k.First, err = t.first(t.name, 1); err != nil {
+		return err
+	}
+	for range k.Filled[1:] {
+		n, err := t.first(t.name, 1)
+		if err != nil {
+			return err
+		}
+		k.Further = append(k.Further, n)
+	}
+	return nil
+}
+
+// apartError: the numbers of rows cannot be step apart.
+type apartError struct {
+	b           *plan.Binding
+	apart, step uint64
+}
+
+func (e *apartError) Error() string {
+	return fmt.Sprintf("several rows into %s, whose column %s is filled from sequence %s with INCREMENT BY %d, are not supported "+
 		"with auto_increment_increment = %d, by which drivers tell the keys of the other rows: set that to a multiple of the INCREMENT",
-		b.Table, b.Column, b.Sequence, apart, step)
+		e.b.Table, e.b.Column, e.b.Sequence, e.apart, e.step)
+}
+
+// forDrivers tells of the option by which rows get keys of which drivers know the first alone.
+func forDrivers(b *plan.Binding, err error) error {
+	const option = `multi_row = "first" (the insert id is the first row's key, and tells nothing of the others)`
+	var apart *apartError
+	var kind *sequence.KindError
+	switch {
+	case errors.As(err, &apart):
+		return protocol.NotSupported("%v, or %s", apart, option)
+	case errors.As(err, &kind):
+		return protocol.NotSupported("several rows into %s, whose column %s is filled from sequence %s of kind %v, are not supported, as drivers tell the keys "+
+			"of the other rows by adding to the first: write NEXTVAL in each row, or set %s", b.Table, b.Column, b.Sequence, kind.Kind, option)
+	}
+	return err
 }

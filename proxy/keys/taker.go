@@ -43,19 +43,24 @@ type Taker struct {
 	sequences Sequences
 	names     Names
 	session   Session
-	rights    *Rights // of the user; nil: all
-	admin     bool    // the user may set sequences on
-	lasts     lasts   // the last number of each sequence
-	notice    string
-	name      []byte    // scratch: of a sequence
-	one       [1]Number // scratch: the value of a slot alone
+	// firstAlone: of several rows that are filled in the insert id tells the first one's key alone
+	firstAlone bool
+	rights     *Rights // of the user; nil: all
+	admin      bool    // the user may set sequences on
+	lasts      lasts   // the last number of each sequence
+	notice     string
+	name       []byte    // scratch: of a sequence
+	one        [1]Number // scratch: the value of a slot alone
 }
 
 // For makes t the taker of a session, whose waits end with ctx.
 func (t *Taker) For(ctx context.Context, s Session) { t.Patience.Context, t.session = ctx, s }
 
-// From has numbers taken of these sequences from now on, which names tells apart.
-func (t *Taker) From(sequences Sequences, names Names) { t.sequences, t.names = sequences, names }
+// From has numbers taken of these sequences from now on, which names tells apart. firstAlone says
+// that the keys of rows which are filled in need not be a step apart.
+func (t *Taker) From(sequences Sequences, names Names, firstAlone bool) {
+	t.sequences, t.names, t.firstAlone = sequences, names, firstAlone
+}
 
 // As has numbers taken by a user with these rights from now on.
 func (t *Taker) As(rights *Rights, admin bool) { t.rights, t.admin = rights, admin }

@@ -47,6 +47,9 @@ func (c *counters) Identify(context.Context, []byte) (sequence.Identity, error) 
 }
 
 func (c *counters) Step(_ context.Context, name []byte) (uint64, error) {
+	if string(name) == "spread" {
+		return 0, &sequence.KindError{Sequence: "spread"}
+	}
 	return max(c.step[string(name)], 1), nil
 }
 
@@ -73,7 +76,7 @@ func newTaker(t *testing.T) (*Taker, *counters) {
 	c := &counters{last: make(map[string]uint64), step: make(map[string]uint64)}
 	taker := new(Taker)
 	taker.For(t.Context(), c)
-	taker.From(c, nil)
+	taker.From(c, nil, false)
 	return taker, c
 }
 
@@ -142,15 +145,32 @@ func TestKeysAreAsFarApartAsDriversThink(t *testing.T) {
 	} {
 		taker, seqs := newTaker(t)
 		seqs.step["a"] = c.apart
-		first, err := taker.Key(b, nil, c.count, c.step)
+		k := plan.FilledKey{Binding: b, Filled: make([]plan.FilledRow, c.count), Step: c.step}
+		err := taker.key(&k)
 		var refused *protocol.ServerError
-		if got := seqs.last["a"] / c.apart; first != c.want || got != c.taken || errors.As(err, &refused) != c.refused {
-			t.Errorf("%d rows %d apart of steps of %d: got %d, %d taken, %v; want %d, %d, refused %v", c.count, c.step, c.apart, first, got, err, c.want, c.taken, c.refused)
+		if got := seqs.last["a"] / c.apart; k.First != c.want || got != c.taken || errors.As(err, &refused) != c.refused {
+			t.Errorf("%d rows %d apart of steps of %d: got %d, %d taken, %v; want %d, %d, refused %v", c.count, c.step, c.apart, k.First, got, err, c.want, c.taken, c.refused)
 		}
 	}
 	taker, seqs := newTaker(t)
-	if err := taker.avoid(b, []uint64{4, 5}); err != nil || !slices.Equal(seqs.avoided, []uint64{4, 5}) {
+	if err := taker.Avoid(b, []uint64{4, 5}); err != nil || !slices.Equal(seqs.avoided, []uint64{4, 5}) {
 		t.Errorf("got %v, %v", seqs.avoided, err)
+	}
+}
+
+func TestRowsWhoseKeysAreNotAStepApartGetThemWhereTheInsertIDTellsOneAlone(t *testing.T) {
+	for _, sequence := range []string{"spread", "threes"} {
+		k := plan.FilledKey{Binding: &plan.Binding{Table: "t", Column: "id", Sequence: sequence}, Filled: make([]plan.FilledRow, 3), Step: 1}
+		taker, seqs := newTaker(t)
+		seqs.step["threes"] = 3
+		if err := taker.key(&k); err == nil || !strings.Contains(err.Error(), `multi_row = "first"`) {
+			t.Errorf("%s: got %v", sequence, err)
+		}
+		taker.From(seqs, nil, true)
+		step := max(seqs.step[sequence], 1)
+		if err := taker.key(&k); err != nil || k.Number(0) != step || k.Number(1) != 2*step || k.Number(2) != 3*step || len(seqs.taken) != 3 {
+			t.Errorf("%s: got %+v, taken %q, %v", sequence, k, seqs.taken, err)
+		}
 	}
 }
 

@@ -184,7 +184,7 @@ func (p *List) NewFilling(words statement.Words) *plan.Filling {
 	}
 	p.Filling.Repeated = p.LongSent // the data would have to be sent again
 	k := &p.Filling.Keys[0]
-	*k = plan.FilledKey{Binding: p.Key.Binding, Rows: len(p.Key.rows), Plain: p.Key.plain, Step: 1, Explicit: k.Explicit[:0], Filled: k.Filled[:0]}
+	*k = plan.FilledKey{Binding: p.Key.Binding, Rows: len(p.Key.rows), Plain: p.Key.plain, Step: 1, Explicit: k.Explicit[:0], Filled: k.Filled[:0], Further: k.Further[:0]}
 	return p.Filling
 }
 
@@ -209,19 +209,18 @@ func (p *List) PlaceKeys(values []keys.Number, rows int) {
 		}
 	}
 	k := &p.Filling.Keys[0]
-	next, led := k.First, false
-	for _, filled := range k.Filled {
+	led := false
+	for i, filled := range k.Filled {
 		r, row := &p.Key.rows[filled.Row%width], filled.Row/width
 		if r.param >= 0 {
 			p.emptied[row*p.Params+r.param] = true
 		}
 		if at := row * len(p.Hidden); r.number >= 0 && (led || r.first < 0) {
-			values[at+r.number] = keys.Number{Value: next}
+			values[at+r.number] = keys.Number{Value: k.Number(i)}
 		} else {
-			values[at+r.first] = keys.Number{Value: next}
+			values[at+r.first] = keys.Number{Value: k.Number(i)}
 			led = true
 		}
-		next += k.Step
 	}
 }
 

@@ -40,17 +40,26 @@ type FilledKey struct {
 	Explicit  []uint64 // numbers that the statement gives itself
 	Rows      int      // in all
 	Filled    []FilledRow
-	Leader    int    // the index in Filled of the row whose number becomes LAST_INSERT_ID()
-	Step      uint64 // between the numbers; 1 or more
-	Before    bool   // what is read of LAST_INSERT_ID() is read before that
-	Plain     bool   // the number is written as it is, and made LAST_INSERT_ID() by the session
-	Params    bool   // some rows tell by a parameter whether they are to be filled
-	Bulk      bool   // an execution may be of many rows
-	Listed    bool   // the columns have to be named
-	Added     bool   // the text does not name the key
-	First     uint64 // of the numbers that were taken
+	Leader    int      // the index in Filled of the row whose number becomes LAST_INSERT_ID()
+	Step      uint64   // between the numbers; 1 or more
+	Before    bool     // what is read of LAST_INSERT_ID() is read before that
+	Plain     bool     // the number is written as it is, and made LAST_INSERT_ID() by the session
+	Params    bool     // some rows tell by a parameter whether they are to be filled
+	Bulk      bool     // an execution may be of many rows
+	Listed    bool     // the columns have to be named
+	Added     bool     // the text does not name the key
+	First     uint64   // of the numbers that were taken
+	Further   []uint64 // the others, where they are not Step apart; else empty
 	Insertion *statement.Insertion
 	Key       statement.Key
+}
+
+// Number is that of row i of Filled.
+func (k *FilledKey) Number(i int) uint64 {
+	if i > 0 && len(k.Further) > 0 {
+		return k.Further[i-1]
+	}
+	return k.First + uint64(i)*k.Step
 }
 
 // FilledRow is a row whose key is given a number.
@@ -69,7 +78,7 @@ func (f *Filling) addKey() *FilledKey {
 	n := len(f.Keys)
 	f.Keys = slices.Grow(f.Keys, 1)[:n+1]
 	k := &f.Keys[n]
-	*k = FilledKey{Explicit: k.Explicit[:0], Filled: k.Filled[:0], Key: statement.Key{Column: k.Key.Column[:0]}}
+	*k = FilledKey{Explicit: k.Explicit[:0], Filled: k.Filled[:0], Further: k.Further[:0], Key: statement.Key{Column: k.Key.Column[:0]}}
 	return k
 }
 
@@ -86,7 +95,7 @@ func (f *Filling) trim() bool {
 	for i := range keys {
 		k := &keys[i]
 		k.Binding, k.Insertion, k.Key.Columns = nil, nil, nil
-		if cap(k.Filled) > maxKept || cap(k.Explicit) > maxKept {
+		if cap(k.Filled) > maxKept || cap(k.Explicit) > maxKept || cap(k.Further) > maxKept {
 			return false
 		}
 	}
@@ -140,29 +149,29 @@ func (f *Filling) Spell() {
 
 // appendSplices appends to f.Splices what writes the numbers from k.First on into the INSERT.
 func (f *Filling) appendSplices(k *FilledKey) {
-	in, key, first := k.Insertion, &k.Key, k.First
+	in, key := k.Insertion, &k.Key
 	dst := slices.Grow(f.Splices, len(k.Filled)+2)
 	if k.Listed {
 		dst = in.AppendList(dst, key)
 	}
-	const number, leader = len("18446744073709551615"), len(KeyTextOpen + "LAST_INSERT_ID()" + KeyTextEnd)
+	const digits, leader = len("18446744073709551615"), len(KeyTextOpen + "LAST_INSERT_ID()" + KeyTextEnd)
 	// of all numbers, in one piece of memory
-	text := slices.Grow(f.text, len(k.Filled)*(number+len("''"))+leader)
+	text := slices.Grow(f.text, len(k.Filled)*(digits+len("''"))+leader)
 	for j, r := range k.Filled {
-		from := len(text)
+		from, number := len(text), k.Number(j)
 		switch {
 		case r.Filling == statement.FillIfEmpty && j == k.Leader:
 			text = append(text, KeyTextOpen...)
-			text = f.appendLeader(text, first)
+			text = f.appendLeader(text, number)
 			text = append(text, KeyTextEnd...)
 		case r.Filling == statement.FillIfEmpty:
 			text = append(text, '\'')
-			text = f.appendNumber(text, first)
+			text = f.appendNumber(text, number)
 			text = append(text, '\'')
 		case j == k.Leader && !k.Plain:
-			text = f.appendLeader(text, first)
+			text = f.appendLeader(text, number)
 		default:
-			text = f.appendNumber(text, first)
+			text = f.appendNumber(text, number)
 		}
 		value := text[from:len(text):len(text)]
 		if r.Filling == statement.FillIfEmpty {
@@ -170,7 +179,6 @@ func (f *Filling) appendSplices(k *FilledKey) {
 		} else {
 			dst = in.AppendNumber(dst, r.Row, key, value)
 		}
-		first += k.Step
 	}
 	if k.Added {
 		dst = in.AppendAlias(dst)
