@@ -6,6 +6,7 @@ import (
 	"seqproxy/proxy/keys"
 	"seqproxy/proxy/kill"
 	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
 	"seqproxy/statement/lex"
 	"sync/atomic"
 	"time"
@@ -56,6 +57,10 @@ type shared struct {
 	held     atomic.Int64             // sessions that wait for a paused shard
 	stopping chan struct{}            // closed when draining begins
 	killer   *kill.Killer
+	counters stats.Counters
+	columns  columnCache
+	// receivePeriod is the constant of that name, but in tests.
+	receivePeriod time.Duration
 }
 
 // Attach returns the connection that the next command of the session runs on: that

@@ -84,14 +84,14 @@ func (s *session) columnsOfTable(c *backend.Conn, sql []byte, t *statement.Table
 	}
 	// A temporary table is this session's own.
 	temporary := s.state.Pinned(state.PinTemporaryTable) || s.state.Pinned(state.PinOpaque)
-	if of, ok := s.srv.columns.get(at); ok && !temporary {
+	if of, ok := s.shared.columns.get(at); ok && !temporary {
 		of.Cached, of.Now = true, false
 		return of.Columns, nil
 	}
 	begun := time.Now()
 	of, err := s.askColumns(c, at.table)
 	if err == nil && !temporary {
-		s.srv.columns.put(at, columnsOf{of, begun.Add(columnsFor)})
+		s.shared.columns.put(at, columnsOf{of, begun.Add(columnsFor)})
 	}
 	return of, err
 }

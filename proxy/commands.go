@@ -38,7 +38,7 @@ func (s *session) command(payload []byte) error {
 			return s.answerAlone(func() error { s.reply(protocol.OK{}); return nil })
 		}
 		s.state.Pinged()
-		return s.relay(protocol.ShapeOne, false)
+		return s.relayCommand(protocol.ShapeOne, false)
 	case protocol.ComInitDB:
 		return s.answerAlone(func() error { return s.useSchema(string(payload[1:]), nil) })
 	case protocol.ComSetOption:
@@ -60,11 +60,11 @@ func (s *session) command(payload []byte) error {
 		if s.routes.Default() == nil && cmd == protocol.ComStatistics {
 			return s.answerAlone(s.statistics)
 		}
-		return s.relay(cmd.AnswerShape(), true)
+		return s.relayCommand(cmd.AnswerShape(), true)
 	case protocol.ComProcessKill:
 		return s.answerAlone(func() error { return s.processKill(payload) })
 	case protocol.ComRegisterSlave:
-		return s.relay(protocol.ShapeOne, true)
+		return s.relayCommand(protocol.ShapeOne, true)
 	case protocol.ComBinlogDump, protocol.ComBinlogDumpGTID, protocol.ComTableDump:
 		return s.handOver()
 	}
@@ -100,10 +100,10 @@ func (s *session) failed(err error) error {
 	return nil
 }
 
-// relay passes the command just parsed on to the current shard. alone commands are
+// relayCommand passes the command just parsed on to the current shard. alone commands are
 // answered before any later one is looked at, since they may change how that is
 // understood.
-func (s *session) relay(answer protocol.Shape, alone bool) error {
+func (s *session) relayCommand(answer protocol.Shape, alone bool) error {
 	c, err := s.Attach()
 	if err != nil {
 		return s.answerAlone(func() error { return err })
@@ -127,7 +127,7 @@ func (s *session) setOption(payload []byte) error {
 		s.reply(protocol.OK{})
 		return nil
 	}
-	if err := s.relay(protocol.ShapeOne, true); err != nil {
+	if err := s.relayCommand(protocol.ShapeOne, true); err != nil {
 		return err
 	}
 	if s.cur != nil && s.cur.Answer.ErrCode == 0 {

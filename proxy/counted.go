@@ -54,13 +54,13 @@ func (s *session) countRows(sql []byte, a *plan.Action) error {
 
 // exchangeCounted is exchange for the statement in s.scratch. again says that it failed since
 // the block was too small, and that a larger one may help: the client has got nothing.
-func (s *session) exchangeCounted(c *backend.Conn, n *keys.Block) (again bool, err error) {
-	s.tally.Sends(c, stats.KindRewrite)
-	if err := s.client.flush(); err != nil {
+func (r *relay) exchangeCounted(c *backend.Conn, n *keys.Block) (again bool, err error) {
+	r.tally.Sends(c, stats.KindRewrite)
+	if err := r.client.flush(); err != nil {
 		return false, err
 	}
-	_, writeErr := c.Write(s.scratch)
-	payload, err := s.onlyPacket(c)
+	_, writeErr := c.Write(r.scratch)
+	payload, err := r.onlyPacket(c)
 	if err != nil {
 		return false, err
 	}
@@ -68,37 +68,37 @@ func (s *session) exchangeCounted(c *backend.Conn, n *keys.Block) (again bool, e
 	if n.TooSmall(payload) {
 		err := n.Grow()
 		c.Discard(size)
-		s.release(c)
+		r.at.release(c)
 		return err == nil, err
 	}
-	mark := len(s.client.out)
-	s.client.out = s.numbers.Answered(s.client.out, payload, s.client.packetNum, n, &s.state.LastID, idOfConn(c))
-	s.noteNotice(c, s.client.out[mark:], true)
+	mark := len(r.client.out)
+	r.client.out = r.numbers.Answered(r.client.out, payload, r.client.packetNum, n, &r.state.LastID, idOfConn(c))
+	r.noteNotice(c, r.client.out[mark:], true)
 	c.Discard(size)
-	s.batch.drop()
-	s.state.LastConn = idOfConn(c)
-	if err := s.client.flush(); err != nil {
-		return false, s.abandon(c, err)
+	r.batch.drop()
+	r.state.LastConn = idOfConn(c)
+	if err := r.client.flush(); err != nil {
+		return false, r.at.abandon(c, err)
 	}
 	switch {
 	case writeErr != nil:
-		return false, s.lost(c, writeErr, true)
+		return false, r.at.lost(c, writeErr, true)
 	case len(c.Buffered()) > 0:
-		return false, s.lost(c, errors.New("the server said something that nobody asked for"), true)
+		return false, r.at.lost(c, errors.New("the server said something that nobody asked for"), true)
 	}
-	s.release(c)
+	r.at.release(c)
 	return false, nil
 }
 
 // onlyPacket waits for an answer of one packet, and leaves it where it is. Progress reports
 // before it are passed on; in s.packetNum is its number then.
-func (s *session) onlyPacket(c *backend.Conn) (payload []byte, err error) {
+func (r *relay) onlyPacket(c *backend.Conn) (payload []byte, err error) {
 	partly := false
 	for {
 		b := c.Buffered()
 		if len(b) < protocol.HeaderSize || len(b) < protocol.HeaderSize+protocol.PayloadLen(b) {
-			if err := s.tally.Fill(c); err != nil {
-				return nil, s.lost(c, err, partly)
+			if err := r.tally.Fill(c); err != nil {
+				return nil, r.at.lost(c, err, partly)
 			}
 			continue
 		}
@@ -108,20 +108,20 @@ func (s *session) onlyPacket(c *backend.Conn) (payload []byte, err error) {
 			break
 		}
 		partly = true
-		protocol.PutHeader(b, len(payload), s.client.packetNum)
-		s.client.packetNum++
-		if err := s.client.write(b); err != nil {
-			return nil, s.abandon(c, err)
+		protocol.PutHeader(b, len(payload), r.client.packetNum)
+		r.client.packetNum++
+		if err := r.client.write(b); err != nil {
+			return nil, r.at.abandon(c, err)
 		}
 		c.Discard(len(b))
 	}
 	c.Answer.Begin(protocol.ShapeResult, c.Capabilities)
 	if len(payload) == protocol.MaxFragment {
-		return nil, s.lost(c, protocol.ErrMalformed, true)
+		return nil, r.at.lost(c, protocol.ErrMalformed, true)
 	}
 	whole := c.Buffered()[:protocol.HeaderSize+len(payload)]
 	if size, ev := c.Answer.Walk(whole); ev != protocol.Done || size != len(whole) {
-		return nil, s.lost(c, protocol.ErrMalformed, true)
+		return nil, r.at.lost(c, protocol.ErrMalformed, true)
 	}
 	noteError(c)
 	return payload, nil

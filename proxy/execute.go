@@ -51,7 +51,7 @@ func (s *session) execute(payload []byte) error {
 		}
 		s.state.LastOwn = state.OwnNothing
 		p.LongSent = false
-		return s.relay(protocol.AnswerTo(payload), false)
+		return s.relayCommand(protocol.AnswerTo(payload), false)
 	}
 	return s.answerAlone(func() error {
 		if p.kill != nil {

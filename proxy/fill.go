@@ -77,19 +77,19 @@ func (s *session) factsOfTables(at plan.Moment) error {
 }
 
 // tryPrepare has the server prepare a text and forget it. An error is why it would not.
-func (s *session) tryPrepare(c *backend.Conn, sql []byte) error {
-	if err := s.client.flush(); err != nil {
+func (r *relay) tryPrepare(c *backend.Conn, sql []byte) error {
+	if err := r.client.flush(); err != nil {
 		return err
 	}
-	return s.bounded(c, func() error {
+	return r.at.bounded(c, func() error {
 		c.SetPacketNum(0)
 		if err := c.WritePacket(append([]byte{byte(protocol.ComStmtPrepare)}, sql...)); err != nil {
 			return err
 		}
-		a := prepareAnswer{s: s, c: c, p: &prepared{}}
+		a := prepareAnswer{client: r.client, c: c, p: &prepared{}}
 		err := a.relay()
-		answer := s.client.out
-		s.client.out = s.client.out[:0]
+		answer := r.client.out
+		r.client.out = r.client.out[:0]
 		if err != nil {
 			return err
 		}

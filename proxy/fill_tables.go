@@ -119,14 +119,14 @@ var errSecondStatement = errors.New("a long text of several statements, where co
 // scanned follows the part of a long text that stands in a piece of its packets. At what may be a
 // second statement it closes c, and the rest of the text is only taken in. Not even COM_QUIT may
 // come behind the beginning then: it could be the end of the text.
-func (s *session) scanned(c *backend.Conn, piece []byte) error {
-	skip := min(s.scanFrom, len(piece))
-	s.scanFrom -= skip
-	if !s.scan.Next(piece[skip:]) {
+func (r *relay) scanned(c *backend.Conn, piece []byte) error {
+	skip := min(r.scanFrom, len(piece))
+	r.scanFrom -= skip
+	if !r.scan.Next(piece[skip:]) {
 		return nil
 	}
-	s.scan = nil
-	s.forget(c)
+	r.scan = nil
+	r.at.forget(c)
 	c.Close()
 	return errSecondStatement
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/state"
 )
@@ -20,43 +21,48 @@ func (s *session) handOver() error {
 	if err != nil {
 		return s.failed(err)
 	}
-	if err := s.client.flush(); err != nil {
+	return s.dump(c)
+}
+
+// dump relays such a command to c, and what comes of it.
+func (r *relay) dump(c *backend.Conn) error {
+	if err := r.client.flush(); err != nil {
 		return err
 	}
-	if _, err := c.Write(s.batch.command()); err != nil {
-		return s.lost(c, err, false)
+	if _, err := c.Write(r.batch.command()); err != nil {
+		return r.at.lost(c, err, false)
 	}
-	s.batch.drop()
+	r.batch.drop()
 	for len(c.Buffered()) <= protocol.HeaderSize {
 		if err := c.Fill(); err != nil {
-			return s.lost(c, err, false)
+			return r.at.lost(c, err, false)
 		}
 	}
 	if c.Buffered()[protocol.HeaderSize] == 0xff { // ERR; an event begins with 0
-		s.state.LastOwn = state.OwnNothing
-		err := s.relayAnswers(c, []expected{{shape: protocol.ShapeOne}})
+		r.state.LastOwn = state.OwnNothing
+		err := r.relayAnswers(c, []expected{{shape: protocol.ShapeOne}})
 		switch c.Answer.ErrCode {
 		case mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, mysql.ER_UNKNOWN_COM_ERROR:
 			return err
 		}
 		return fmt.Errorf("%w: %w", errQuit, errDumpRefused) // the server closes then
 	}
-	if err := s.client.disarm(); err != nil {
+	if err := r.client.disarm(); err != nil {
 		return err
 	}
-	s.client.FullDuplex()
+	r.client.FullDuplex()
 	c.FullDuplex()
 	ended := make(chan error, 1)
 	go func() {
 		// what the client says: acknowledgements, its end
-		err := copyStream(c.Conn, s.client.Conn, func() {})
+		err := copyStream(c.Conn, r.client.Conn, func() {})
 		c.Abort()
 		ended <- err
 	}()
-	err = copyStream(s.client.Conn, c.Conn, func() { s.tally.TellLong(s.client.Conn, c) })
-	s.client.Abort()
+	err := copyStream(r.client.Conn, c.Conn, func() { r.tally.TellLong(r.client.Conn, c) })
+	r.client.Abort()
 	<-ended
-	_ = s.abandon(c, errClientGone) // the server may wait for what there is to send, and not notice
+	_ = r.at.abandon(c, errClientGone) // the server may wait for what there is to send, and not notice
 	return fmt.Errorf("%w: %w", errQuit, err)
 }
 

@@ -62,7 +62,7 @@ func (s *session) processKill(payload []byte) error {
 		}
 	}
 	s.state.LastOwn = state.OwnNothing
-	return s.relay(protocol.ComProcessKill.AnswerShape(), true)
+	return s.relayCommand(protocol.ComProcessKill.AnswerShape(), true)
 }
 
 // killHere carries out a KILL of an id that a proxy gave, and answers it.

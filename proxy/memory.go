@@ -38,52 +38,57 @@ func newStatementMemory(size int64) *statementMemory {
 
 // memoryShare is what a session holds of it.
 type memoryShare struct {
+	at     *attachment
+	client *client
+	batch  *batch
+
 	of    *statementMemory
 	from  *semaphore.Weighted
-	bytes int64
+	bytes int64 // 0: there is none
 	// relayed: nothing of the statement is needed once it is sent.
 	relayed bool
 }
 
-// takeShare waits for a share for a statement of so many bytes: for the text, and for what it
+// take waits for a share for a statement of so many bytes: for the text, and for what it
 // may be rewritten to. What is longer than all there is takes all.
-func (s *session) takeShare(size int) error {
-	s.giveShare() // there is none; who holds one must not wait
-	m := s.set.memory
-	n := min(2*int64(size), m.size)
-	from := m.free
+func (m *memoryShare) take(size int) error {
+	m.give() // there is none; who holds one must not wait
+	of := m.at.set.memory
+	n := min(2*int64(size), of.size)
+	from := of.free
 	if !from.TryAcquire(n) {
-		s.srv.counters.MemoryWaits.Add(1)
-		m.waiting.Add(1)
-		if s.holdsLocks() {
-			from = m.beyond
+		m.at.shared.counters.MemoryWaits.Add(1)
+		of.waiting.Add(1)
+		if m.holdsLocks() {
+			from = of.beyond
 		}
-		err := from.Acquire(s.ctx, n)
-		m.waiting.Add(-1)
+		err := from.Acquire(m.at.ctx, n)
+		of.waiting.Add(-1)
 		if err != nil {
 			return fmt.Errorf("%w: waiting for memory: %w", errClientGone, err)
 		}
 	}
-	m.used.Add(n)
-	s.share = memoryShare{of: m, from: from, bytes: n}
+	of.used.Add(n)
+	m.of, m.from, m.bytes = of, from, n
 	return nil
 }
 
 // holdsLocks reports whether the session may hold locks that others wait for.
-func (s *session) holdsLocks() bool {
-	return s.state.InTransaction() || s.state.Pins.Has(state.PinTableLock) || s.state.Pins.Has(state.PinGlobalLock) || s.state.Pins.Has(state.PinUserLock)
+func (m *memoryShare) holdsLocks() bool {
+	st := m.at.state
+	return st.InTransaction() || st.Pins.Has(state.PinTableLock) || st.Pins.Has(state.PinGlobalLock) || st.Pins.Has(state.PinUserLock)
 }
 
-// giveShare gives the share back, if there is one, and the memory of the statement.
-func (s *session) giveShare() {
-	if s.share.bytes == 0 {
+// give gives the share back, if there is one, and the memory of the statement.
+func (m *memoryShare) give() {
+	if m.bytes == 0 {
 		return
 	}
-	s.batch.payload = nil
-	s.client.Release()
-	s.share.of.used.Add(-s.share.bytes)
-	s.share.from.Release(s.share.bytes)
-	s.share = memoryShare{}
+	m.batch.payload = nil
+	m.client.Release()
+	m.of.used.Add(-m.bytes)
+	m.from.Release(m.bytes)
+	m.of, m.from, m.bytes, m.relayed = nil, nil, 0, false
 }
 
 // While others wait for memory, a client that holds a share has to send so much of its
@@ -98,40 +103,40 @@ const (
 var errSlowClient = errors.New("client sends a statement too slowly while others wait for memory")
 
 // takeIn takes in the rest of a large command, size bytes of payload. The beginning is buffered.
-func (s *session) takeIn(size int) error {
-	if err := s.client.disarm(); err != nil {
+func (m *memoryShare) takeIn(size int) error {
+	if err := m.client.disarm(); err != nil {
 		return err
 	}
-	if err := s.takeShare(size); err != nil {
+	if err := m.take(size); err != nil {
 		return err
 	}
 	whole := protocol.HeaderSize + size
-	s.client.Reserve(whole)
+	m.client.Reserve(whole)
 	for {
-		before := len(s.client.Buffered())
-		err := s.receive(whole, s.srv.receivePeriod)
+		before := len(m.client.Buffered())
+		err := m.receive(whole, m.at.shared.receivePeriod)
 		switch {
 		case err == nil:
-			s.tally.Begins(stats.Clock())
-			return s.client.until(time.Time{})
+			m.at.tally.Begins(stats.Clock())
+			return m.client.until(time.Time{})
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return err
-		case s.share.of.waiting.Load() > 0 && len(s.client.Buffered())-before < receiveLeast:
-			s.client.packetNum = 0
-			s.refuse(protocol.Errorf(mysql.ER_NET_READ_INTERRUPTED, "08S01", "Got timeout reading communication packets"))
-			_ = s.client.flush() // the session ends either way
+		case m.of.waiting.Load() > 0 && len(m.client.Buffered())-before < receiveLeast:
+			m.client.packetNum = 0
+			m.client.fail(protocol.Errorf(mysql.ER_NET_READ_INTERRUPTED, "08S01", "Got timeout reading communication packets"))
+			_ = m.client.flush() // the session ends either way
 			return errSlowClient
 		}
 	}
 }
 
 // receive reads until so many bytes are buffered, or for a time.
-func (s *session) receive(whole int, within time.Duration) error {
-	if err := s.client.until(time.Now().Add(within)); err != nil {
+func (m *memoryShare) receive(whole int, within time.Duration) error {
+	if err := m.client.until(time.Now().Add(within)); err != nil {
 		return err
 	}
-	for len(s.client.Buffered()) < whole {
-		if err := s.client.fill(); err != nil {
+	for len(m.client.Buffered()) < whole {
+		if err := m.client.fill(); err != nil {
 			return err
 		}
 	}

@@ -95,7 +95,7 @@ func (s *session) splice(sql []byte, subs []statement.Substitution, splices []st
 
 // sendScratch sends the command in s.scratch, in the place of the client's, and relays the
 // answer.
-func (s *session) sendScratch(c *backend.Conn) error {
-	s.state.LastOwn = state.OwnNothing
-	return s.exchange(c, s.scratch, protocol.AnswerTo(s.scratch[protocol.HeaderSize:]))
+func (r *relay) sendScratch(c *backend.Conn) error {
+	r.state.LastOwn = state.OwnNothing
+	return r.exchange(c, r.scratch, protocol.AnswerTo(r.scratch[protocol.HeaderSize:]))
 }

@@ -26,8 +26,8 @@ func (s *session) prepare(sql []byte) error {
 			return err
 		}
 	}
-	s.takes(sql, false)
-	begins := s.headOf(sql)
+	s.slow.takes(sql, false)
+	begins := s.slow.headOf(sql)
 	defer func() {
 		if p := s.prepared.latest; p != nil {
 			p.head = begins
@@ -182,30 +182,30 @@ func (s *session) prepareOn(c *backend.Conn, p *prepared, text []byte) error {
 }
 
 // askToPrepare has c prepare text as p. The answer for the client is in s.out, with nothing else.
-func (s *session) askToPrepare(c *backend.Conn, p *prepared, text []byte) (prepareAnswer, error) {
-	a := prepareAnswer{s: s, c: c, p: p, num: s.client.packetNum}
-	if err := s.client.flush(); err != nil {
+func (r *relay) askToPrepare(c *backend.Conn, p *prepared, text []byte) (prepareAnswer, error) {
+	a := prepareAnswer{client: r.client, c: c, p: p, num: r.client.packetNum}
+	if err := r.client.flush(); err != nil {
 		return a, err
 	}
-	s.scratch = append(s.scratch[:0], 0, 0, 0, 0, byte(protocol.ComStmtPrepare))
-	s.scratch = append(s.scratch, text...)
-	if len(s.scratch)-protocol.HeaderSize >= protocol.MaxFragment {
+	r.scratch = append(r.scratch[:0], 0, 0, 0, 0, byte(protocol.ComStmtPrepare))
+	r.scratch = append(r.scratch, text...)
+	if len(r.scratch)-protocol.HeaderSize >= protocol.MaxFragment {
 		return a, params.ErrTooLong
 	}
-	protocol.PutHeader(s.scratch, len(s.scratch)-protocol.HeaderSize, 0)
-	_, writeErr := c.Write(s.scratch)
-	begun := s.tally.Waits()
+	protocol.PutHeader(r.scratch, len(r.scratch)-protocol.HeaderSize, 0)
+	_, writeErr := c.Write(r.scratch)
+	begun := r.tally.Waits()
 	err := a.relay()
-	s.tally.Waited(begun)
+	r.tally.Waited(begun)
 	if err != nil {
-		s.client.out = s.client.out[:0] // nothing of it was sent
-		return a, s.lost(c, err, false)
+		r.client.out = r.client.out[:0] // nothing of it was sent
+		return a, r.at.lost(c, err, false)
 	}
 	if writeErr != nil { // a server that closes has said why before
-		if err := s.client.flush(); err != nil {
+		if err := r.client.flush(); err != nil {
 			return a, err
 		}
-		return a, s.lost(c, writeErr, true)
+		return a, r.at.lost(c, writeErr, true)
 	}
 	return a, nil
 }
@@ -222,7 +222,7 @@ func (b *backends) closeOn(c *backend.Conn, id uint32) error {
 // prepareAnswer passes on a server's answer to COM_STMT_PREPARE, which is held
 // whole: it has no rows.
 type prepareAnswer struct {
-	s       *session
+	client  *client
 	c       *backend.Conn
 	p       *prepared
 	num     uint8 // of the next packet to the client
@@ -253,7 +253,7 @@ func (a *prepareAnswer) relay() error {
 	a.p.Params = a.p.ClientParams(total)
 	a.p.Place(total)
 	binary.LittleEndian.PutUint16(b[7:], uint16(a.p.Params))
-	a.idAt = len(a.s.client.out) + protocol.HeaderSize + 1
+	a.idAt = len(a.client.out) + protocol.HeaderSize + 1
 	a.pass(b)
 	for shown := range a.p.Shown(total) {
 		if !defined {
@@ -307,5 +307,5 @@ func (a *prepareAnswer) terminator(n, shown int) error {
 }
 
 func (a *prepareAnswer) pass(payload []byte) {
-	a.s.client.out, a.num = protocol.AppendPacket(a.s.client.out, payload, a.num)
+	a.client.out, a.num = protocol.AppendPacket(a.client.out, payload, a.num)
 }

@@ -29,7 +29,7 @@ func (s *session) query(sql []byte) error {
 			return s.answerAlone(func() error { return err })
 		}
 	}
-	s.takes(sql, false)
+	s.slow.takes(sql, false)
 	st := &s.stmt
 	s.srv.texts.Analyze(st, sql, s.state.Mode)
 	if st.Words&statement.VersionedComment != 0 && s.meetServer() {
@@ -65,7 +65,7 @@ func (s *session) query(sql []byte) error {
 			}
 		}
 		s.state.LastOwn = state.OwnNothing
-		return s.relay(protocol.ShapeResult, false)
+		return s.relayCommand(protocol.ShapeResult, false)
 	}
 	if st.SelfContained && s.batch.size > 0 && !s.mayOmitMetadata() {
 		a, err := s.planCalls(sql, plan.Now)
@@ -243,7 +243,7 @@ func (s *session) noteDone(c *backend.Conn, sql []byte) {
 	}
 	s.state.Transacted(s.stmt.Kind, s.stmt.Words)
 	if changesTables(s.stmt.Kind) {
-		s.srv.columns.forget()
+		s.shared.columns.forget()
 	}
 	if s.stmt.Kind == statement.Set {
 		s.state.SetVariables(&s.stmt, sql)

@@ -28,43 +28,43 @@ const (
 // sendFilled sends the command in s.scratch, in the place of the client's, and relays the
 // answer, unless that is an error for which there is a remedy: the server has done
 // nothing then, and the command waits to be sent again. A text is repeated once.
-func (s *session) sendFilled(c *backend.Conn, f *plan.Filling) (remedy, error) {
-	s.state.LastOwn = state.OwnNothing
+func (r *relay) sendFilled(c *backend.Conn, f *plan.Filling) (remedy, error) {
+	r.state.LastOwn = state.OwnNothing
 	if f == nil || f.Several {
-		return noRemedy, s.sendScratch(c)
+		return noRemedy, r.sendScratch(c)
 	}
-	if err := s.client.flush(); err != nil {
+	if err := r.client.flush(); err != nil {
 		return noRemedy, err
 	}
 	if f.Fills() {
-		s.tally.Sends(c, stats.KindRewrite)
+		r.tally.Sends(c, stats.KindRewrite)
 	} else {
-		s.tally.Sends(c, stats.KindRelay)
+		r.tally.Sends(c, stats.KindRelay)
 	}
-	_, writeErr := c.Write(s.scratch)
+	_, writeErr := c.Write(r.scratch)
 	var first []byte
 	if writeErr == nil {
-		first = firstPacket(&s.tally, c)
+		first = firstPacket(r.tally, c)
 	}
 	if len(first) > 0 && first[0] == 0xff && !f.Repeated {
 		var e *protocol.ServerError
 		if errors.As(protocol.ParseServerError(first), &e) {
-			if r := s.srv.columns.remedyFor(e, f); r != noRemedy {
+			if can := r.at.shared.columns.remedyFor(e, f); can != noRemedy {
 				c.Answer.Begin(protocol.ShapeResult, c.Capabilities)
 				n, _ := c.Answer.Walk(c.Buffered()[:protocol.HeaderSize+len(first)])
 				noteError(c)
 				c.Discard(n)
-				s.release(c)
-				return r, nil
+				r.at.release(c)
+				return can, nil
 			}
 		}
 	}
 	given := insertedBy(f, first)
-	s.batch.drop()
-	err := s.awaitAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(s.scratch[protocol.HeaderSize:])}})
+	r.batch.drop()
+	err := r.awaitAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(r.scratch[protocol.HeaderSize:])}})
 	if err == nil && given > 0 {
-		s.state.LastID.Told(given)
-		s.state.LastID.Inserted = true
+		r.state.LastID.Told(given)
+		r.state.LastID.Inserted = true
 	}
 	return noRemedy, err
 }

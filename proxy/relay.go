@@ -6,8 +6,11 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/kill"
+	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
+	"seqproxy/statement/lex"
 )
 
 // Which side of a session failed. A client that went away is no event worth a
@@ -17,15 +20,38 @@ var (
 	errBackendGone = errors.New("backend is gone")
 )
 
+// relay sends commands to servers, and passes on what these answer. It knows nothing of what the
+// commands are about.
+type relay struct {
+	at      *attachment
+	client  *client
+	state   *state.State
+	tally   *stats.Tally
+	numbers *keys.Taker
+	kills   *kill.Kills // that wait for the answers to be relayed
+
+	batch   batch // of commands
+	slow    slow
+	share   memoryShare // for the command that is parsed, if it is a large one
+	scratch []byte      // a command of our making
+	// an insert id in the answer is to be expected, see plan.ExplainsID
+	explained bool
+
+	// scan follows a text that is not held, nil if that need not be; scanFrom is how many bytes
+	// come before more of the text.
+	scan     *lex.Scan
+	scanFrom int
+}
+
 // enqueue takes the command just parsed into the batch that goes to the current
 // backend connection with the next settle.
-func (s *session) enqueue(c *backend.Conn, shape protocol.Shape) {
-	s.tally.Sends(c, stats.KindRelay)
-	e := expected{shape: shape, unexplained: !s.explained}
-	if s.tally.Kind != stats.NoStatement {
-		e.text, e.kind = s.slow.text, s.tally.Kind
+func (r *relay) enqueue(c *backend.Conn, shape protocol.Shape) {
+	r.tally.Sends(c, stats.KindRelay)
+	e := expected{shape: shape, unexplained: !r.explained}
+	if r.tally.Kind != stats.NoStatement {
+		e.text, e.kind = r.slow.text, r.tally.Kind
 	}
-	s.batch.add(c, e)
+	r.batch.add(c, e)
 }
 
 // answerInOrder handles a command that needs no server, without waiting for the answers
@@ -48,60 +74,60 @@ func (s *session) answerInOrder(handle func() error) error {
 }
 
 // settle writes the batch in one piece and relays the answers to all of it.
-func (s *session) settle() error {
-	if s.batch.size == 0 {
+func (r *relay) settle() error {
+	if r.batch.size == 0 {
 		return nil
 	}
-	if err := s.client.flush(); err != nil {
+	if err := r.client.flush(); err != nil {
 		return err
 	}
-	c := s.batch.conn
+	c := r.batch.conn
 	var all []byte
-	all, s.scratch = s.batch.bytes(s.scratch)
+	all, r.scratch = r.batch.bytes(r.scratch)
 	_, writeErr := c.Write(all)
-	s.batch.sent()
-	if s.share.relayed {
-		s.giveShare()
+	r.batch.sent()
+	if r.share.relayed {
+		r.share.give()
 	}
-	err := s.awaitAnswers(c, writeErr, s.batch.answers)
-	s.batch.answered()
+	err := r.awaitAnswers(c, writeErr, r.batch.answers)
+	r.batch.answered()
 	return err
 }
 
 // exchange sends a command of the proxy's making and relays its answer.
-func (s *session) exchange(c *backend.Conn, command []byte, answer protocol.Shape) error {
-	s.tally.Sends(c, stats.KindRewrite)
-	if err := s.client.flush(); err != nil {
+func (r *relay) exchange(c *backend.Conn, command []byte, answer protocol.Shape) error {
+	r.tally.Sends(c, stats.KindRewrite)
+	if err := r.client.flush(); err != nil {
 		return err
 	}
 	_, writeErr := c.Write(command)
-	s.batch.drop() // it took the place of the client's
-	return s.awaitAnswers(c, writeErr, []expected{{shape: answer, text: s.slow.text, kind: s.tally.Kind}})
+	r.batch.drop() // it took the place of the client's
+	return r.awaitAnswers(c, writeErr, []expected{{shape: answer, text: r.slow.text, kind: r.tally.Kind}})
 }
 
 // awaitAnswers relays the answers to what was written with writeErr.
-func (s *session) awaitAnswers(c *backend.Conn, writeErr error, answers []expected) error {
+func (r *relay) awaitAnswers(c *backend.Conn, writeErr error, answers []expected) error {
 	// A server that closes says why before: look for that even if the write failed.
-	err := s.relayAnswers(c, answers)
+	err := r.relayAnswers(c, answers)
 	if err == nil && writeErr != nil {
-		err = s.lost(c, writeErr, true) // the client has all the answers that it waits for
+		err = r.at.lost(c, writeErr, true) // the client has all the answers that it waits for
 	}
 	return err
 }
 
 // relayAnswers passes on what the server sends until it has answered everything
 // that answers lists. Each chunk is written as it was read.
-func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
+func (r *relay) relayAnswers(c *backend.Conn, answers []expected) error {
 	accepted := 0 // bytes of c's buffer that were walked over and not yet passed on
-	ready := s.batch.ready
+	ready := r.batch.ready
 	for i := range answers {
 		e := &answers[i]
 		if e.ours > 0 { // behind what came before it, to be written with that
-			s.state.LastID.Rows = false // those before it
-			s.client.out = append(s.client.out, c.Buffered()[:accepted]...)
+			r.state.LastID.Rows = false // those before it
+			r.client.out = append(r.client.out, c.Buffered()[:accepted]...)
 			c.Discard(accepted)
 			accepted = 0
-			s.client.out = append(s.client.out, ready[:e.ours]...)
+			r.client.out = append(r.client.out, ready[:e.ours]...)
 			ready = ready[e.ours:]
 			continue
 		}
@@ -112,58 +138,58 @@ func (s *session) relayAnswers(c *backend.Conn, answers []expected) error {
 			n, ev := c.Answer.Walk(c.Buffered()[accepted:])
 			accepted += n
 			bytes += uint64(n)
-			if s.kills.Wait() {
-				s.kills.After(c.Answer.Results)
+			if r.kills.Wait() {
+				r.kills.After(c.Answer.Results)
 			}
 			whole := !partly
 			partly = partly || n > 0
 			if ev == protocol.Done {
-				s.noteNotice(c, c.Buffered()[accepted-n:accepted], whole)
-				s.state.LastID.Answered(c.Answer.Rows)
+				r.noteNotice(c, c.Buffered()[accepted-n:accepted], whole)
+				r.state.LastID.Answered(c.Answer.Rows)
 				// not for commands without an answer: they leave nothing
-				s.state.LastConn = idOfConn(c)
+				r.state.LastConn = idOfConn(c)
 				noteError(c)
-				s.noteRefusal(c, c.Buffered()[accepted-n:accepted], whole)
+				r.at.noteRefusal(c, c.Buffered()[accepted-n:accepted], whole)
 				if e.unexplained && c.Answer.InsertID != 0 {
-					s.suspects(c, e)
+					r.suspects(c, e)
 				}
-				s.slow.bytes = bytes
-				if awaited && s.timesAnswers() {
-					s.answered(c, e, bytes)
+				r.slow.bytes = bytes
+				if awaited && r.slow.timesAnswers() {
+					r.slow.answered(c, e, bytes)
 				}
 				break
 			}
-			if err := s.client.pass(c, accepted); err != nil {
-				return s.abandon(c, err)
+			if err := r.client.pass(c, accepted); err != nil {
+				return r.at.abandon(c, err)
 			}
 			accepted = 0
 			switch ev {
 			case protocol.NeedMore:
-				s.tally.TellLong(s.client.Conn, c)
+				r.tally.TellLong(r.client.Conn, c)
 				awaited = true
-				if err := s.tally.Fill(c); err != nil {
-					return s.lost(c, err, partly)
+				if err := r.tally.Fill(c); err != nil {
+					return r.at.lost(c, err, partly)
 				}
 			case protocol.WantsFile:
-				if s.batch.parsed > 0 { // what the client sent next is a command, no file
-					return s.lost(c, errors.New("the server asks for a file that no statement named"), true)
+				if r.batch.parsed > 0 { // what the client sent next is a command, no file
+					return r.at.lost(c, errors.New("the server asks for a file that no statement named"), true)
 				}
-				if err := s.sendFile(c); err != nil {
-					return s.abandon(c, err)
+				if err := r.sendFile(c); err != nil {
+					return r.at.abandon(c, err)
 				}
 				c.Answer.FileSent()
 			default:
-				return s.lost(c, protocol.ErrMalformed, true)
+				return r.at.lost(c, protocol.ErrMalformed, true)
 			}
 		}
 	}
-	if err := s.client.pass(c, accepted); err != nil {
+	if err := r.client.pass(c, accepted); err != nil {
 		return err
 	}
 	if len(c.Buffered()) > 0 { // it would be taken for the answer to the next command
-		return s.lost(c, errors.New("the server said something that nobody asked for"), true)
+		return r.at.lost(c, errors.New("the server said something that nobody asked for"), true)
 	}
-	s.release(c)
+	r.at.release(c)
 	return nil
 }
 
@@ -201,23 +227,23 @@ func (b *backends) abandon(c *backend.Conn, err error) error {
 
 // sendFile passes on the packets of LOAD DATA LOCAL from the client, up to and
 // with the empty one that ends them.
-func (s *session) sendFile(c *backend.Conn) error {
-	if err := s.client.disarm(); err != nil {
+func (r *relay) sendFile(c *backend.Conn) error {
+	if err := r.client.disarm(); err != nil {
 		return err
 	}
 	var writeErr error
-	defer s.tally.Waited(s.tally.Waits()) // for the client
+	defer r.tally.Waited(r.tally.Waits()) // for the client
 	continued := false
 	num := c.Answer.PacketNum + 1
 	for {
-		b := s.client.Buffered()
+		b := r.client.Buffered()
 		n, ended := 0, false
 		for len(b)-n >= protocol.HeaderSize {
 			size := protocol.PayloadLen(b[n:])
 			if len(b)-n < protocol.HeaderSize+size {
 				break
 			}
-			s.batch.number(b[n:], num)
+			r.batch.number(b[n:], num)
 			num++
 			n += protocol.HeaderSize + size
 			ended = size == 0 && !continued
@@ -231,22 +257,22 @@ func (s *session) sendFile(c *backend.Conn) error {
 			if writeErr == nil {
 				_, writeErr = c.Write(b[:n])
 			}
-			s.client.Discard(n)
+			r.client.Discard(n)
 		}
 		if ended {
 			return nil
 		}
-		if len(s.client.Buffered()) > protocol.BufferSize {
-			s.batch.number(s.client.Buffered(), num)
+		if len(r.client.Buffered()) > protocol.BufferSize {
+			r.batch.number(r.client.Buffered(), num)
 			num++
-			sent, err := s.passPacket(c, &writeErr)
+			sent, err := r.passPacket(c, &writeErr)
 			if err != nil {
 				return err
 			}
 			continued = sent == protocol.MaxFragment
 			continue
 		}
-		if err := s.client.fill(); err != nil {
+		if err := r.client.fill(); err != nil {
 			return err
 		}
 	}
@@ -256,32 +282,32 @@ func (s *session) sendFile(c *backend.Conn) error {
 // holding, as its bytes come; the header must be buffered. It returns the
 // payload's length. Once a write failed the rest is only taken in: the server's
 // answer tells why.
-func (s *session) passPacket(c *backend.Conn, writeErr *error) (size int, err error) {
-	if err := s.client.disarm(); err != nil {
+func (r *relay) passPacket(c *backend.Conn, writeErr *error) (size int, err error) {
+	if err := r.client.disarm(); err != nil {
 		return 0, err
 	}
-	defer s.tally.Waited(s.tally.Waits()) // for the client
-	header := s.client.Buffered()
+	defer r.tally.Waited(r.tally.Waits()) // for the client
+	header := r.client.Buffered()
 	size = protocol.PayloadLen(header)
-	s.client.packetNum = header[protocol.HeaderSize-1] + 1
+	r.client.packetNum = header[protocol.HeaderSize-1] + 1
 	left := protocol.HeaderSize + size
 	for {
-		b := s.client.Buffered()
+		b := r.client.Buffered()
 		b = b[:min(len(b), left)]
-		if s.scan != nil && c != nil {
-			if err := s.scanned(c, b); err != nil {
+		if r.scan != nil && c != nil {
+			if err := r.scanned(c, b); err != nil {
 				*writeErr = err
 			}
 		}
 		if *writeErr == nil && len(b) > 0 {
 			_, *writeErr = c.Write(b)
 		}
-		s.client.Discard(len(b))
+		r.client.Discard(len(b))
 		left -= len(b)
 		if left == 0 {
 			return size, nil
 		}
-		if err := s.client.fill(); err != nil {
+		if err := r.client.fill(); err != nil {
 			return size, err
 		}
 	}
@@ -289,49 +315,49 @@ func (s *session) passPacket(c *backend.Conn, writeErr *error) (size int, err er
 
 // passCommand passes on a command that is not held whole, all its packets, and
 // relays the answer. The command's first bytes are buffered, nothing is in flight.
-func (s *session) passCommand(c *backend.Conn, shape protocol.Shape) error {
-	if err := s.client.flush(); err != nil {
+func (r *relay) passCommand(c *backend.Conn, shape protocol.Shape) error {
+	if err := r.client.flush(); err != nil {
 		return err
 	}
 	var writeErr error
-	err := s.passPackets(c, &writeErr)
-	s.scan = nil
+	err := r.passPackets(c, &writeErr)
+	r.scan = nil
 	if err != nil {
 		return err
 	}
 	if errors.Is(writeErr, errSecondStatement) {
-		s.refuse(s.set.errLongUnread())
-		_ = s.client.flush() // the session ends either way
+		r.refuse(r.at.set.errLongUnread())
+		_ = r.client.flush() // the session ends either way
 		return errSecondStatement
 	}
 	if shape == protocol.ShapeNone {
-		return s.awaitAnswers(c, writeErr, nil)
+		return r.awaitAnswers(c, writeErr, nil)
 	}
-	return s.awaitAnswers(c, writeErr, []expected{{shape: shape, unexplained: !s.explained}})
+	return r.awaitAnswers(c, writeErr, []expected{{shape: shape, unexplained: !r.explained}})
 }
 
 // skipCommand takes in and drops a command, all its packets.
-func (s *session) skipCommand() error {
+func (r *relay) skipCommand() error {
 	dropped := errors.New("dropped")
-	return s.passPackets(nil, &dropped)
+	return r.passPackets(nil, &dropped)
 }
 
 // passPackets is passPacket for all packets of a command.
-func (s *session) passPackets(c *backend.Conn, writeErr *error) error {
+func (r *relay) passPackets(c *backend.Conn, writeErr *error) error {
 	for {
-		size, err := s.passPacket(c, writeErr)
+		size, err := r.passPacket(c, writeErr)
 		if err != nil || size < protocol.MaxFragment {
 			return err
 		}
-		for len(s.client.Buffered()) < protocol.HeaderSize {
-			if err := s.client.fill(); err != nil {
+		for len(r.client.Buffered()) < protocol.HeaderSize {
+			if err := r.client.fill(); err != nil {
 				return err
 			}
 		}
-		s.batch.number(s.client.Buffered(), s.client.packetNum)
-		if s.client.Buffered()[3] != s.client.packetNum {
-			return s.outOfOrder(s.client.packetNum)
+		r.batch.number(r.client.Buffered(), r.client.packetNum)
+		if r.client.Buffered()[3] != r.client.packetNum {
+			return r.outOfOrder(r.client.packetNum)
 		}
-		s.scanFrom = protocol.HeaderSize
+		r.scanFrom = protocol.HeaderSize
 	}
 }

@@ -166,7 +166,7 @@ func (s *session) readsBehind() bool {
 }
 
 // pending says whether commands wait to be sent.
-func (s *session) pending() bool { return s.batch.size > 0 }
+func (r *relay) pending() bool { return r.batch.size > 0 }
 
 // textOf returns the text in a command, if it is one that has a text; attributes may be before it.
 func textOf(payload []byte, attributes bool) (sql []byte, ok bool) {

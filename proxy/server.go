@@ -173,7 +173,6 @@ type Server struct {
 	texts         *statement.Cache // of all sessions
 	ownersAsked   sync.Once
 	ownersUnknown error // why the first answer did not come; set by ownersAsked
-	columns       columnCache
 
 	serving   atomic.Bool   // clients are accepted since Serve
 	announced atomic.Bool   // it is about to stop
@@ -183,10 +182,7 @@ type Server struct {
 	waiting   chan *session // to goroutines that wait for a client
 	watch     *kill.Watch
 
-	login         login.Gate
-	receivePeriod time.Duration // the constant of that name, but in tests
-
-	counters stats.Counters
+	login login.Gate
 
 	mu       sync.Mutex // guards what follows
 	totals   stats.Totals
@@ -210,10 +206,9 @@ const cachedTexts = 1024
 func New(opts Options) *Server {
 	s := &Server{
 		log: opts.Logger, sessions: make(map[uint32]*session),
-		instance: kill.NewInstance(), texts: statement.NewCache(cachedTexts), receivePeriod: receivePeriod,
+		instance: kill.NewInstance(), texts: statement.NewCache(cachedTexts),
 		ended: make(chan struct{}), waiting: make(chan *session),
-		shared:   shared{stopping: make(chan struct{}), killer: kill.New(opts.Shards, opts.Logger)},
-		counters: stats.Counters{Since: time.Now()},
+		shared: shared{stopping: make(chan struct{}), killer: kill.New(opts.Shards, opts.Logger), receivePeriod: receivePeriod, counters: stats.Counters{Since: time.Now()}},
 	}
 	s.watch = kill.NewWatch(s, opts.Logger, s.stopping)
 	s.login = login.Gate{Failed: login.NewFailures(), Attributes: login.ProxyAttributes(opts.Version), Stopping: s.stopping, Log: opts.Logger}
@@ -288,7 +283,7 @@ func (s *Server) start(ctx context.Context, nc net.Conn, atAdmin bool) {
 		s.log.Error("client connection unusable", logfield.Err(err))
 		return
 	}
-	sess := &session{srv: s, client: client{Conn: conn}, batch: batch{client: conn}}
+	sess := &session{srv: s, client: client{Conn: conn}}
 	sess.login = login.New(sess, conn, &s.login, atAdmin)
 	sess.attachTo(ctx, &s.shared, set)
 	sess.numbers.For(sess.ctx, sess)

@@ -19,7 +19,6 @@ import (
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 	"seqproxy/statement"
-	"seqproxy/statement/lex"
 )
 
 // session is one client's connection and its state. Its goroutine is the only
@@ -27,7 +26,7 @@ import (
 type session struct {
 	srv       *Server
 	connected time.Duration // when, by clock
-	doom      kill.Doom // why the session is being ended from outside
+	doom      kill.Doom     // why the session is being ended from outside
 
 	client  client
 	login   login.Login
@@ -36,34 +35,24 @@ type session struct {
 	kills   kill.Kills // that its client asks for
 	idle    idleness
 	tally   stats.Tally
-	slow    slow
 
 	prepared preparedSet
 	texts    preparedTexts // nil if there are none
 
 	attachment // to servers
+	relay      // of commands and answers
 	handling   // what is of the command being handled
 
 	planner *plan.Planner // nil if nothing was ever planned
-	share   memoryShare   // for the command that is parsed, if it is a large one
-	batch   batch         // of commands
-	scratch []byte        // a command of our making
 }
 
 // handling is what is of the command that a session handles.
 type handling struct {
-	stmt       statement.Statement // its text
-	attributes []byte              // before the text, with QueryAttributes; in the client's buffer
-	// an insert id in the answer is to be expected, see plan.ExplainsID
-	explained   bool
-	replaced    bool          // the KILLs of the text are not what the client sent
-	fill        *plan.Filling // what of it is filled in; nil: nothing
-	afterAnswer func()        // runs when the answer is sent; nil: nothing does
-
-	// scan follows a text that is not held, nil if that need not be; scanFrom is how many bytes
-	// come before more of the text.
-	scan     *lex.Scan
-	scanFrom int
+	stmt        statement.Statement // its text
+	attributes  []byte              // before the text, with QueryAttributes; in the client's buffer
+	replaced    bool                // the KILLs of the text are not what the client sent
+	fill        *plan.Filling       // what of it is filled in; nil: nothing
+	afterAnswer func()              // runs when the answer is sent; nil: nothing does
 }
 
 // Why a session ends without anything being wrong.
@@ -80,6 +69,12 @@ func (s *session) attachTo(ctx context.Context, shared *shared, set *settings) {
 	a.client, a.login, a.state, a.tally, a.prepared, a.doom = &s.client, &s.login, &s.state, &s.tally, &s.prepared, &s.doom
 	a.killer, a.logger = shared.killer, s.srv.log
 	a.ctx, a.cancel = context.WithCancel(ctx)
+
+	r := &s.relay
+	r.at, r.client, r.state, r.tally, r.numbers, r.kills = a, &s.client, &s.state, &s.tally, &s.numbers, &s.kills
+	r.batch.client = s.client.Conn
+	r.slow.at, r.slow.batch = a, &r.batch
+	r.share.at, r.share.client, r.share.batch = a, &s.client, &r.batch
 }
 
 // serve runs one client from greeting to close. It owns the client's connection
@@ -87,7 +82,7 @@ func (s *session) attachTo(ctx context.Context, shared *shared, set *settings) {
 func (s *session) serve() {
 	defer s.cancel()
 	defer s.client.Close()
-	defer s.giveShare()
+	defer s.share.give()
 	defer s.client.Drop()
 	defer s.closeBackends()
 
@@ -96,7 +91,7 @@ func (s *session) serve() {
 		if err = s.commands(); errors.Is(err, errShutdown) {
 			s.leave()
 		}
-		s.slowRound(stats.Clock())
+		s.slow.round(stats.Clock())
 	}
 	s.countEnd(err)
 	s.logEnd(err)
@@ -139,7 +134,7 @@ func (s *session) commands() error {
 		s.batch.drop()
 		if s.share.bytes > 0 {
 			s.trim()
-			s.giveShare()
+			s.share.give()
 		}
 		if len(s.client.out) > maxWaiting {
 			if err := s.client.flush(); err != nil {
@@ -160,13 +155,13 @@ func (s *session) nextCommand() (payload []byte, ok bool, err error) {
 
 // outOfOrder ends the session as a server does, where a packet should have had number num.
 // What came before is answered first.
-func (s *session) outOfOrder(num uint8) error {
-	if err := s.settle(); err != nil {
+func (r *relay) outOfOrder(num uint8) error {
+	if err := r.settle(); err != nil {
 		return err
 	}
-	s.client.packetNum = num
-	s.refuse(errOutOfOrder)
-	_ = s.client.flush() // the session ends either way
+	r.client.packetNum = num
+	r.refuse(errOutOfOrder)
+	_ = r.client.flush() // the session ends either way
 	return errPacketOrder
 }
 
@@ -189,12 +184,12 @@ func (s *session) await() error {
 			return err
 		}
 		if size := protocol.PayloadLen(b); size > largeStatement {
-			s.slowRound(stats.Clock())
-			return s.takeIn(size)
+			s.slow.round(stats.Clock())
+			return s.share.takeIn(size)
 		}
 	}
 	now := stats.Clock()
-	s.slowRound(now)
+	s.slow.round(now)
 	if err := s.rested(now); err != nil {
 		return err
 	}
@@ -268,20 +263,20 @@ func (s *session) trim() {
 }
 
 // reply answers the command being handled with OK.
-func (s *session) reply(ok protocol.OK) {
-	ok.Status = s.state.Status
-	s.client.out = protocol.AppendOK(s.client.out, s.client.packetNum, ok)
+func (r *relay) reply(ok protocol.OK) {
+	ok.Status = r.state.Status
+	r.client.out = protocol.AppendOK(r.client.out, r.client.packetNum, ok)
 }
 
 // refuse answers the command being handled with an error.
-func (s *session) refuse(err error) {
-	e := s.client.fail(err)
+func (r *relay) refuse(err error) {
+	e := r.client.fail(err)
 	if _, ok := hidden(err); ok {
-		s.log().Info("client told of no number", logfield.Code(e.Code), logfield.Err(err))
+		r.at.log().Info("client told of no number", logfield.Code(e.Code), logfield.Err(err))
 	}
-	s.state.LastOwn = state.OwnError
-	s.state.LastError = e
-	s.slow.code = e.Code
+	r.state.LastOwn = state.OwnError
+	r.state.LastError = e
+	r.slow.code = e.Code
 }
 
 // Cut ends the session from outside: everything it may wait for fails.

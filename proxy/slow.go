@@ -26,6 +26,9 @@ const (
 // a time the clock is read only where a server was waited for, so what the proxy itself
 // took, such as a wait for a number, may be told of the one behind.
 type slow struct {
+	at    *attachment
+	batch *batch
+
 	inHand bool           // a statement was taken and is not done with
 	text   head           // of the last that was taken
 	kind   stats.Kind     // of the last that was handled
@@ -58,11 +61,11 @@ type reading struct {
 	mariaDB                                    bool
 }
 
-func (s *session) reading() reading {
-	st := &s.state
+func (w *slow) reading() reading {
+	st := w.at.state
 	return reading{
 		mode: st.Mode, modeUnknown: st.ModeUnknown, quotesUnknown: st.QuotesUnknown, escapesUnknown: st.EscapesUnknown,
-		mariaDB: s.cur != nil && s.cur.Hello().MariaDB,
+		mariaDB: w.at.cur != nil && w.at.cur.Hello().MariaDB,
 	}
 }
 
@@ -89,19 +92,19 @@ func (s *settings) keepsTexts() bool {
 }
 
 // headOf copies the beginning of a text that is about to be prepared.
-func (s *session) headOf(sql []byte) textHead {
-	if !s.set.keepsTexts() {
+func (w *slow) headOf(sql []byte) textHead {
+	if !w.at.set.keepsTexts() {
 		return textHead{}
 	}
 	n := min(len(sql), maxHead)
-	return textHead{append([]byte(nil), sql[:n]...), n < len(sql), s.reading()}
+	return textHead{append([]byte(nil), sql[:n]...), n < len(sql), w.reading()}
 }
 
 // takes takes note of a statement that begins to be handled. more says that text is only
 // its beginning.
-func (s *session) takes(text []byte, more bool) {
-	if s.set.keepsTexts() {
-		s.takesHead(text, s.reading(), more)
+func (w *slow) takes(text []byte, more bool) {
+	if w.at.set.keepsTexts() {
+		w.takesHead(text, w.reading(), more)
 	}
 }
 
@@ -109,13 +112,12 @@ func (s *session) takes(text []byte, more bool) {
 func (s *session) takesPrepared(p *prepared) {
 	s.explained = p.shape.Explained
 	if s.set.keepsTexts() {
-		s.takesHead(p.head.text, p.head.read, p.head.cut)
+		s.slow.takesHead(p.head.text, p.head.read, p.head.cut)
 	}
 }
 
-func (s *session) takesHead(text []byte, read reading, more bool) {
-	w := &s.slow
-	if s.batch.size == 0 { // nothing waits for its answer
+func (w *slow) takesHead(text []byte, read reading, more bool) {
+	if w.batch.size == 0 { // nothing waits for its answer
 		w.texts, w.bytes = w.texts[:0], 0
 	}
 	w.inHand, w.text, w.code = true, head{}, 0
@@ -128,36 +130,35 @@ func (s *session) takesHead(text []byte, read reading, more bool) {
 
 // timesAnswers says whether the client has sent more than one statement at a time, so that
 // the time of each is to be measured.
-func (s *session) timesAnswers() bool {
-	n := s.tally.Round
-	if s.tally.Kind != stats.NoStatement {
+func (w *slow) timesAnswers() bool {
+	n := w.at.tally.Round
+	if w.at.tally.Kind != stats.NoStatement {
 		n++
 	}
-	return s.set.SlowStatement > 0 && (n > 1 || s.batch.more())
+	return w.at.set.SlowStatement > 0 && (n > 1 || w.batch.more())
 }
 
 // answered takes note that a server has answered one of several statements, for which it
 // was waited.
-func (s *session) answered(c *backend.Conn, e *expected, bytes uint64) {
+func (w *slow) answered(c *backend.Conn, e *expected, bytes uint64) {
 	now := stats.Clock()
-	took := now - s.tally.Mark
-	s.tally.Mark = now
-	if e.text.kept && took >= s.set.SlowStatement {
-		s.logSlow(took, e.kind, e.text, bytes, c.Shard(), c, 0)
+	took := now - w.at.tally.Mark
+	w.at.tally.Mark = now
+	if e.text.kept && took >= w.at.set.SlowStatement {
+		w.logSlow(took, e.kind, e.text, bytes, c.Shard(), c, 0)
 	}
 }
 
-// slowRound looks, when all statements in hand are answered or the session ends, whether
+// round looks, when all statements in hand are answered or the session ends, whether
 // the last of them was slow.
-func (s *session) slowRound(now time.Duration) {
-	w := &s.slow
+func (w *slow) round(now time.Duration) {
 	if !w.inHand {
 		return
 	}
 	w.inHand = false
-	took := now - s.tally.Mark
-	if limit := s.set.SlowStatement; limit > 0 && took >= limit {
-		s.logLast(took)
+	took := now - w.at.tally.Mark
+	if limit := w.at.set.SlowStatement; limit > 0 && took >= limit {
+		w.logLast(took)
 	}
 	if cap(w.texts) > maxKept {
 		w.texts, w.text = nil, head{}
@@ -165,14 +166,13 @@ func (s *session) slowRound(now time.Duration) {
 }
 
 // logLast logs the last statement.
-func (s *session) logLast(took time.Duration) {
-	w := &s.slow
+func (w *slow) logLast(took time.Duration) {
 	shard := w.sentTo
 	if !w.kind.Sent() {
 		shard = nil
 	}
 	// only this goroutine changes them
-	s.logSlow(took, w.kind, w.text, w.bytes, shard, s.conns[shard], w.code)
+	w.logSlow(took, w.kind, w.text, w.bytes, shard, w.at.conns[shard], w.code)
 }
 
 // serverFields say who has answered, and with which error if it was one: here if that is
@@ -195,13 +195,13 @@ func serverFields(shard *backend.Shard, c *backend.Conn, here uint16) (fields []
 }
 
 // logSlow logs a statement that took long.
-func (s *session) logSlow(took time.Duration, kind stats.Kind, text head, bytes uint64, shard *backend.Shard, c *backend.Conn, here uint16) {
+func (w *slow) logSlow(took time.Duration, kind stats.Kind, text head, bytes uint64, shard *backend.Shard, c *backend.Conn, here uint16) {
 	name := kind.String()
 	if kind == stats.Prepare {
 		name = "prepare"
 	}
-	s.log().Warn("slow statement", append(serverFields(shard, c, here), logfield.Kind(name), logfield.Duration(took), logfield.Bytes(bytes),
-		zap.ByteString(logfield.NameStatement, s.slow.redacted(text)))...)
+	w.at.log().Warn("slow statement", append(serverFields(shard, c, here), logfield.Kind(name), logfield.Duration(took), logfield.Bytes(bytes),
+		zap.ByteString(logfield.NameStatement, w.redacted(text)))...)
 }
 
 // redacted returns what may be told of a text that is kept, if it is.

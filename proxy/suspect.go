@@ -29,15 +29,15 @@ func (b *bindings) bindsOn(shard *backend.Shard, routes *backend.Routes) bool {
 }
 
 // suspects takes note of an insert id in an answer of c that its statement does not explain.
-func (s *session) suspects(c *backend.Conn, e *expected) {
-	if !s.set.bound().bindsOn(c.Shard(), s.routes) {
+func (r *relay) suspects(c *backend.Conn, e *expected) {
+	if !r.at.set.bound().bindsOn(c.Shard(), r.at.routes) {
 		return
 	}
-	s.srv.counters.Suspects.Add(1)
+	r.at.shared.counters.Suspects.Add(1)
 	text := e.text
 	if !text.kept {
-		text = s.slow.text // it came alone
+		text = r.slow.text // it came alone
 	}
-	s.log().Warn("insert id not explained", logfield.Shard(c.Shard().Name()), logfield.Node(c.Node()), zap.Uint64("insert_id", c.Answer.InsertID),
-		zap.ByteString(logfield.NameStatement, s.slow.redacted(text)))
+	r.at.log().Warn("insert id not explained", logfield.Shard(c.Shard().Name()), logfield.Node(c.Node()), zap.Uint64("insert_id", c.Answer.InsertID),
+		zap.ByteString(logfield.NameStatement, r.slow.redacted(text)))
 }

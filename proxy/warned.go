@@ -25,8 +25,8 @@ func newWarning(code uint16, text string) *protocol.ServerError {
 
 // takeNotice returns the warning that a sequence of which numbers were just taken nears
 // its end; nil: there is none. It is given once.
-func (s *session) takeNotice() *protocol.ServerError {
-	if text := s.numbers.Notice(); text != "" {
+func (r *relay) takeNotice() *protocol.ServerError {
+	if text := r.numbers.Notice(); text != "" {
 		return newWarning(mysql.ER_UNKNOWN_ERROR, text)
 	}
 	return nil
@@ -34,13 +34,13 @@ func (s *session) takeNotice() *protocol.ServerError {
 
 // noteNotice tells of it beside a server's answer, of which b holds what came last: an OK
 // that is all of the answer counts it, and SHOW WARNINGS has it.
-func (s *session) noteNotice(c *backend.Conn, b []byte, whole bool) {
-	s.state.Notice = nil
-	w := s.takeNotice()
+func (r *relay) noteNotice(c *backend.Conn, b []byte, whole bool) {
+	r.state.Notice = nil
+	w := r.takeNotice()
 	if w == nil || c.Answer.ErrCode != 0 {
 		return
 	}
-	s.state.Notice = w
+	r.state.Notice = w
 	if whole && len(b) > protocol.HeaderSize && len(b) == protocol.HeaderSize+protocol.PayloadLen(b) {
 		protocol.AddWarning(b[protocol.HeaderSize:])
 	}
