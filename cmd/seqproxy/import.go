@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,21 +21,24 @@ import (
 // importCommand is the flags of import.
 type importCommand struct {
 	*command
-	file, from, source, user, passwordFile, passwordEnv, schema, tls, caFile string
-	tables                                                                   []string
-	adaptive, dryRun                                                         bool
+	file, from, user, passwordFile, passwordEnv, tls, caFile string
+	tables, schemas, sources                                 []string
+	adaptive, dryRun                                         bool
 }
 
 func newImportCommand() *importCommand {
 	c := &importCommand{command: newCommand("import")}
 	c.StringVar(&c.file, "config", "", "configuration `FILE`, which names the sequence server")
 	c.StringVar(&c.from, "from", "", "`KIND` of counters: "+importKinds())
-	c.StringVar(&c.schema, "schema", "", "`NAME` of the schema that holds them")
-	c.Func("table", "`TABLE`, or TABLE=NAME to name the sequence otherwise; may be given again. Without it the kind's own table, or all of the kind", func(t string) error {
-		c.tables = append(c.tables, t)
-		return nil
-	})
-	c.StringVar(&c.source, "source", "", "`HOST:PORT` or unix:/PATH of the server that has them (default the sequence server)")
+	several := func(list *[]string) func(string) error {
+		return func(value string) error {
+			*list = append(*list, value)
+			return nil
+		}
+	}
+	c.Func("schema", "`NAME` of the schema that holds them; may be given again: of counters of one name the highest counts", several(&c.schemas))
+	c.Func("table", "`TABLE`, or TABLE=NAME to name the sequence otherwise; may be given again. Without it the kind's own table, or all of the kind", several(&c.tables))
+	c.Func("source", "`HOST:PORT` or unix:/PATH of the server that has them (default the sequence server); may be given again, as schema", several(&c.sources))
 	c.StringVar(&c.user, "user", "", "`NAME` to log in with there (with -source)")
 	c.StringVar(&c.passwordFile, "password-file", "", "`FILE` with the user's password (with -source)")
 	c.StringVar(&c.passwordEnv, "password-env", "", "`NAME` of the environment variable with the user's password (with -source)")
@@ -54,9 +58,20 @@ type counter struct {
 	from  string // "app.leaf_alloc"
 	next  uint64 // the next number that nobody has got
 	cache uint64 // CACHE, 0 for adaptive
+	// of a sequence of MariaDB; 0: as any
+	increment, max uint64
+	cannot         string // why no sequence can do what it does
 
+	place         *place // where it was read
 	schema, table string // of a table that counts
 	lossy         string // why a crash of its server could take it back
+}
+
+// place is a schema of a server that holds counters.
+type place struct {
+	source *source
+	server string // as -source has it; "" for the sequence server
+	schema string
 }
 
 // importCounters makes sequences of the counters of another system. It only ever
@@ -79,21 +94,10 @@ func (p *program) importCounters(ctx context.Context, args []string) error {
 		return err
 	}
 	files := tlsfiles.NewStore(zap.NewNop())
-	addresses, login, err := c.origin(cfg)
+	counters, done, err := c.read(ctx, cfg, files, read)
+	defer done()
 	if err != nil {
 		return err
-	}
-	source, address, err := openWritable(ctx, files, addresses, login)
-	if err != nil {
-		return err
-	}
-	defer source.close()
-	counters, err := read(ctx, source, c.schema, c.tables)
-	if err != nil {
-		return fmt.Errorf("read from %s: %w", address, err)
-	}
-	if len(counters) == 0 {
-		return fmt.Errorf("the schema %s on %s holds no counter of the kind %q", c.schema, address, c.from)
 	}
 	opts, err := sequenceOptions(cfg, files, zap.NewNop())
 	if err != nil {
@@ -110,7 +114,93 @@ func (p *program) importCounters(ctx context.Context, args []string) error {
 		defer cancel()
 		_ = sequences.Close(ctx) // nothing was taken, so there is nothing to give back
 	}()
-	return p.makeSequences(ctx, c, sequences, source, counters)
+	return p.makeSequences(ctx, c, sequences, counters)
+}
+
+// read reads the counters of all places; done closes the connections to them.
+func (c *importCommand) read(ctx context.Context, cfg *conf.Config, files *tlsfiles.Store, read reader) (all []counter, done func(), err error) {
+	var opened []*source
+	done = func() {
+		for _, s := range opened {
+			s.close()
+		}
+	}
+	servers := c.sources
+	if len(servers) == 0 {
+		servers = []string{""}
+	}
+	found := make(map[string]bool)
+	addresses := make([]string, 0, len(servers))
+	for _, server := range servers {
+		of, login, err := c.origin(cfg, server)
+		if err != nil {
+			return nil, done, err
+		}
+		source, address, err := openWritable(ctx, files, of, login)
+		if err != nil {
+			return nil, done, err
+		}
+		opened, addresses = append(opened, source), append(addresses, string(address))
+		for _, schema := range c.schemas {
+			// A table that is not there is an error: its counter may be the highest.
+			if len(servers)*len(c.schemas) > 1 {
+				switch exists, err := source.has(ctx, schema); {
+				case err != nil:
+					return nil, done, fmt.Errorf("read from %s: %w", address, err)
+				case !exists:
+					continue
+				}
+			}
+			found[schema] = true
+			counters, err := read(ctx, source, schema, c.tables)
+			if err != nil {
+				return nil, done, fmt.Errorf("read from %s: %w", address, err)
+			}
+			for i := range counters {
+				n := &counters[i]
+				n.place = &place{source, server, schema}
+				if len(servers) > 1 {
+					n.from += " at " + server
+				}
+			}
+			all = append(all, counters...)
+		}
+	}
+	for _, schema := range c.schemas {
+		if !found[schema] {
+			return nil, done, fmt.Errorf("there is no schema %s on %s, or the user may not see it", schema, strings.Join(addresses, ", "))
+		}
+	}
+	if len(all) == 0 {
+		return nil, done, fmt.Errorf("the schema %s on %s holds no counter of the kind %q", strings.Join(c.schemas, ", "), strings.Join(addresses, ", "), c.from)
+	}
+	if c.from != "ticket" { // whose tables are raised themselves, one by one
+		all = merged(all)
+	}
+	return all, done, nil
+}
+
+// merged makes one of counters with the name of one sequence: nobody has got a number that is
+// higher than all of them.
+func merged(all []counter) []counter {
+	of := make(map[string]int)
+	var kept []counter
+	for i := range all {
+		n := &all[i]
+		at, twice := of[n.name]
+		if !twice {
+			of[n.name] = len(kept)
+			kept = append(kept, *n)
+			continue
+		}
+		k := &kept[at]
+		if k.increment != n.increment {
+			k.cannot = fmt.Sprintf("its increment is %d in %s, and %d in %s", k.increment, k.from, n.increment, n.from)
+		}
+		k.from += ", " + n.from
+		k.next, k.cache, k.max, k.cannot = max(k.next, n.next), max(k.cache, n.cache), max(k.max, n.max), cmp.Or(k.cannot, n.cannot)
+	}
+	return kept
 }
 
 // tlsModes are the values of -tls.
@@ -126,13 +216,13 @@ func (c *importCommand) check() (reader, error) {
 		return nil, usagef("import needs -from KIND: %s", importKinds())
 	case read == nil:
 		return nil, usagef("-from must be %s, is %q", importKinds(), c.from)
-	case c.schema == "":
+	case len(c.schemas) == 0:
 		return nil, usagef("import needs -schema NAME: where the counters are")
 	case c.from == "ticket" && len(c.tables) == 0:
 		return nil, usagef("-from ticket needs -table NAME for each ticket table: nothing tells them from other tables")
-	case c.source == "" && (c.user != "" || c.passwordFile != "" || c.passwordEnv != "" || c.tls != "" || c.caFile != ""):
+	case len(c.sources) == 0 && (c.user != "" || c.passwordFile != "" || c.passwordEnv != "" || c.tls != "" || c.caFile != ""):
 		return nil, usagef("-user, -password-file, -password-env, -tls and -tls-ca-file go with -source")
-	case c.source != "" && c.user == "":
+	case len(c.sources) > 0 && c.user == "":
 		return nil, usagef("-source needs -user NAME")
 	case c.tls != "" && !slices.Contains(tlsModes, tlsfiles.Mode(c.tls)):
 		return nil, usagef("-tls must be one of %s, is %q", tlsModes, c.tls)
@@ -142,10 +232,10 @@ func (c *importCommand) check() (reader, error) {
 	return read, nil
 }
 
-// origin is the server that holds the counters, or the nodes of the group.
-func (c *importCommand) origin(cfg *conf.Config) ([]conf.Address, sourceLogin, error) {
+// origin is a server that holds counters, or the nodes of the group, for "".
+func (c *importCommand) origin(cfg *conf.Config, address string) ([]conf.Address, sourceLogin, error) {
 	server := &cfg.Sequence.Servers[0]
-	if c.source == "" {
+	if address == "" {
 		return server.Addresses(), sourceLogin{server.User, server.Password, server.Security}, nil
 	}
 	login := sourceLogin{user: c.user, security: conf.Security{Mode: tlsfiles.Mode(c.tls), CAFile: c.caFile}}
@@ -163,12 +253,12 @@ func (c *importCommand) origin(cfg *conf.Config) ([]conf.Address, sourceLogin, e
 		}
 		login.password = conf.NewSecret(password)
 	}
-	return []conf.Address{conf.Address(c.source)}, login, nil
+	return []conf.Address{conf.Address(address)}, login, nil
 }
 
 // makeSequences makes a sequence of each counter and prints what it did. One that
 // cannot be made stops none of the others.
-func (p *program) makeSequences(ctx context.Context, c *importCommand, sequences *sequence.Sequences, source *source, counters []counter) error {
+func (p *program) makeSequences(ctx context.Context, c *importCommand, sequences *sequence.Sequences, counters []counter) error {
 	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "SEQUENCE\tNEXT\tCACHE\tFROM\t")
 	var done importCount
@@ -182,7 +272,7 @@ func (p *program) makeSequences(ctx context.Context, c *importCommand, sequences
 		var what string
 		var err error
 		if c.from == "ticket" {
-			what, err = done.takeOver(ctx, c, sequences, source, n)
+			what, err = done.takeOver(ctx, c, sequences, n)
 			if n.lossy != "" {
 				lossy = append(lossy, n.from+": "+n.lossy)
 			}
@@ -221,6 +311,9 @@ type importCount struct{ created, raised, stayed int }
 func (d *importCount) make(ctx context.Context, sequences *sequence.Sequences, n *counter, dry bool) (what string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, importTimeout)
 	defer cancel()
+	if n.cannot != "" {
+		return "", errors.New(n.cannot)
+	}
 	if n.next == 0 {
 		n.next = 1
 	}
@@ -233,7 +326,7 @@ func (d *importCount) make(ctx context.Context, sequences *sequence.Sequences, n
 		return "would be created", nil
 	}
 	if !exists {
-		made, err := sequences.Create(ctx, sequence.CreateOptions{Name: n.name, Start: n.next, Cache: n.cache, IfNotExists: true})
+		made, err := sequences.Create(ctx, sequence.CreateOptions{Name: n.name, Start: n.next, Cache: n.cache, Increment: n.increment, Max: n.max, IfNotExists: true})
 		if err != nil {
 			return "", err
 		}
@@ -271,17 +364,17 @@ func (d *importCount) make(ctx context.Context, sequences *sequence.Sequences, n
 
 // takeOver makes the sequence of a ticket table, whose own counter goes on above the
 // sequence's end from then on, or says what it would do.
-func (d *importCount) takeOver(ctx context.Context, c *importCommand, sequences *sequence.Sequences, source *source, n *counter) (what string, err error) {
+func (d *importCount) takeOver(ctx context.Context, c *importCommand, sequences *sequence.Sequences, n *counter) (what string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, importTimeout)
 	defer cancel()
-	conn, err := source.db.Conn(ctx)
+	conn, err := n.place.source.db.Conn(ctx)
 	if err != nil {
 		return "", tlsfiles.Explain(err)
 	}
 	defer func() { _ = conn.Close() }()
 	from := quoteName(n.schema, n.table)
-	if c.source != "" {
-		from += " at " + c.source
+	if n.place.server != "" {
+		from += " at " + n.place.server
 	}
 	done, err := sequences.ImportTickets(ctx, conn, sequence.TicketImport{
 		Database: n.schema, Table: n.table, From: from, Sequence: n.name, DryRun: c.dryRun, Next: n.next,

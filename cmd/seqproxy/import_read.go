@@ -22,11 +22,14 @@ import (
 type reader func(ctx context.Context, s *source, schema string, tables []string) ([]counter, error)
 
 var readers = map[string]reader{
-	"leaf":   readLeaf,
-	"mycat":  readMyCat,
-	"table":  readTables,
-	"ticket": readTables,
-	"vitess": readVitess,
+	"cosid":   readCosId,
+	"leaf":    readLeaf,
+	"mariadb": readMariaDB,
+	"mycat":   readMyCat,
+	"table":   readTables,
+	"ticket":  readTables,
+	"tinyid":  readTinyid,
+	"vitess":  readVitess,
 }
 
 // source is the server that holds the counters.
@@ -120,10 +123,73 @@ func (s *source) one(ctx context.Context, to []any, query string, args ...any) (
 	return found, err
 }
 
+// has reports whether the server has a schema that the user may see.
+func (s *source) has(ctx context.Context, schema string) (bool, error) {
+	var name string
+	return s.one(ctx, []any{&name}, "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ?", schema)
+}
+
 // readLeaf reads Meituan Leaf's leaf_alloc: max_id is the first number behind all ranges
 // that were handed out.
 func readLeaf(ctx context.Context, s *source, schema string, tables []string) ([]counter, error) {
 	return s.readRows(ctx, schema, oneTable(tables, "leaf_alloc"), "biz_tag", "max_id", "step", func(max, step uint64) (uint64, bool) { return max, true })
+}
+
+// readTinyid reads DiDi's tiny_id_info: max_id is the last number of the segments that were handed
+// out, also where several databases take turns, by delta and remainder.
+func readTinyid(ctx context.Context, s *source, schema string, tables []string) ([]counter, error) {
+	return s.readRows(ctx, schema, oneTable(tables, "tiny_id_info"), "biz_type", "max_id", "step", behind)
+}
+
+// readCosId reads the table of CosId's segments, which knows no step: last_max_id is the last number
+// of those that were handed out. Its names have the namespace in front.
+func readCosId(ctx context.Context, s *source, schema string, tables []string) ([]counter, error) {
+	return s.readRows(ctx, schema, oneTable(tables, "cosid"), "name", "last_max_id", "", behind)
+}
+
+// behind is the number behind the last one that was handed out.
+func behind(last, _ uint64) (uint64, bool) { return last + 1, last < math.MaxUint64 }
+
+// readMariaDB reads MariaDB's own sequences: next_not_cached_value is the first number that its
+// server has in no memory.
+func readMariaDB(ctx context.Context, s *source, schema string, tables []string) ([]counter, error) {
+	if len(tables) == 0 {
+		err := s.rows(ctx, func() []any {
+			tables = append(tables, "")
+			return []any{&tables[len(tables)-1]}
+		}, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_TYPE = 'SEQUENCE' ORDER BY TABLE_NAME", schema)
+		if err != nil {
+			return nil, err
+		}
+	}
+	var all []counter
+	for _, given := range tables {
+		table, name := splitTable(given)
+		n := counter{name: name, from: schema + "." + table}
+		var next, limit, increment string // those of other types than BIGINT have no common one
+		var cycles bool
+		if _, err := s.one(ctx, []any{&next, &limit, &increment, &n.cache, &cycles},
+			"SELECT next_not_cached_value, maximum_value, increment, cache_size, cycle_option FROM "+quoteName(schema, table)); err != nil {
+			return nil, explainTable(err, schema, table)
+		}
+		if increment == "0" { // auto_increment_increment
+			increment = "1"
+		}
+		var errs [3]error
+		n.next, errs[0] = strconv.ParseUint(next, 10, 64)
+		n.max, errs[1] = strconv.ParseUint(limit, 10, 64)
+		n.increment, errs[2] = strconv.ParseUint(increment, 10, 64)
+		switch {
+		case errors.Join(errs[:]...) != nil:
+			n.cannot = fmt.Sprintf("its next number is %s, its increment %s and its maximum %s, none of which may be below 0", next, increment, limit)
+		case cycles:
+			n.cannot = "it has CYCLE, so its numbers come again: ALTER SEQUENCE ... NOCYCLE in MariaDB first"
+		case n.next > n.max:
+			n.cannot = fmt.Sprintf("it has given all numbers up to its maximum, %s", limit)
+		}
+		all = append(all, n)
+	}
+	return all, nil
 }
 
 // readMyCat reads MYCAT_SEQUENCE. Whether the range that was handed out last begins or
@@ -142,12 +208,16 @@ func oneTable(tables []string, own string) []string {
 	return tables
 }
 
-// readRows reads tables with a counter in each row.
+// readRows reads tables with a counter in each row. step may be "".
 func (s *source) readRows(ctx context.Context, schema string, tables []string, name, value, step string, next func(value, step uint64) (uint64, bool)) ([]counter, error) {
 	var all []counter
 	for _, table := range tables {
 		if strings.Contains(table, "=") {
 			return nil, usagef("-table %s: its rows name the sequences", table)
+		}
+		steps := "0"
+		if step != "" {
+			steps = "IFNULL(" + quoteName(step) + ", 0)" // tinyid's may be NULL
 		}
 		var read []struct {
 			name        string
@@ -160,7 +230,7 @@ func (s *source) readRows(ctx context.Context, schema string, tables []string, n
 			}{})
 			r := &read[len(read)-1]
 			return []any{&r.name, &r.value, &r.step}
-		}, fmt.Sprintf("SELECT %s, %s, %s FROM %s ORDER BY %[1]s", quoteName(name), quoteName(value), quoteName(step), quoteName(schema, table)))
+		}, fmt.Sprintf("SELECT %s, %s, %s FROM %s ORDER BY %[1]s", quoteName(name), quoteName(value), steps, quoteName(schema, table)))
 		if err != nil {
 			return nil, explainTable(err, schema, table)
 		}

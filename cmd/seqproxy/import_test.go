@@ -81,6 +81,27 @@ func TestCountersOfOtherSystemsBecomeSequences(t *testing.T) {
 			[]string{`GLOBAL +100101 +100 `},
 			nil, "",
 		},
+		"tinyid": {
+			[]string{
+				"CREATE TABLE tiny_id_info (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, biz_type VARCHAR(63) NOT NULL DEFAULT '' UNIQUE, begin_id BIGINT NOT NULL DEFAULT 0, " +
+					"max_id BIGINT NOT NULL DEFAULT 0, step INT DEFAULT 0, delta INT NOT NULL DEFAULT 1, remainder INT NOT NULL DEFAULT 0, version BIGINT NOT NULL DEFAULT 0)",
+				"INSERT INTO tiny_id_info (biz_type, begin_id, max_id, step, delta, remainder) VALUES ('photos', 1, 300000, 100000, 1, 0), ('odd', 1, 200001, 100000, 2, 1), ('bare', 0, 5, NULL, 1, 0)",
+			},
+			"-from tinyid", "bare=6 odd=200002 photos=300001",
+			[]string{`photos +300001 +100000 +\w+\.tiny_id_info`, `bare +6 +adaptive `},
+			[]string{"UPDATE tiny_id_info SET max_id = max_id + step WHERE biz_type = 'photos'"},
+			"bare=6 odd=200002 photos=400001",
+		},
+		"cosid": {
+			[]string{
+				"CREATE TABLE cosid (name VARCHAR(100) NOT NULL PRIMARY KEY, last_max_id BIGINT UNSIGNED NOT NULL DEFAULT 0, last_fetch_time BIGINT UNSIGNED NOT NULL DEFAULT 0)",
+				"INSERT INTO cosid VALUES ('shop.orders', 9000, 1700000000), ('shop.fresh', 0, 0)",
+			},
+			"-from cosid", "shop.fresh=1 shop.orders=9001",
+			[]string{`shop\.orders +9001 +adaptive +\w+\.cosid`},
+			[]string{"UPDATE cosid SET last_max_id = last_max_id + 100 WHERE name = 'shop.orders'"},
+			"shop.fresh=1 shop.orders=9101",
+		},
 		"vitess": {
 			[]string{
 				"CREATE TABLE user_seq (id INT, next_id BIGINT, cache BIGINT, PRIMARY KEY (id)) COMMENT 'vitess_sequence'",
@@ -195,6 +216,91 @@ func TestCountersOfOtherSystemsBecomeSequences(t *testing.T) {
 				t.Errorf("ahead: got %s, want %s", got, before)
 			}
 		})
+	}
+}
+
+// MariaDB's sequences keep their steps and ends.
+func TestSequencesOfMariaDBBecomeSequences(t *testing.T) {
+	s := mysqltest.Shared(t)
+	s.OnMariaDB(t, "sequences")
+	file, target := importInto(t, s)
+	schema := s.Schema(t)
+	s.Exec(t, "USE "+schema, "CREATE SEQUENCE orders_seq CACHE 10 MAXVALUE 5000", "DO NEXTVAL(orders_seq)",
+		"CREATE SEQUENCE photos_seq START WITH 1 INCREMENT BY 50 NOCACHE", "DO NEXTVAL(photos_seq)", "DO NEXTVAL(photos_seq)",
+		"CREATE SEQUENCE round CYCLE", "CREATE SEQUENCE down INCREMENT BY -1", "CREATE SEQUENCE own INCREMENT BY 0", "CREATE TABLE t (id INT)")
+	args := []string{"import", "-config", file, "-from", "mariadb", "-schema", schema}
+	dry := begin(t, append(args, "-dry-run")...)
+	dry.end(1)
+	if got := counters(t, s, target); got != "" {
+		t.Errorf("after a dry run: got %s", got)
+	}
+	p := begin(t, args...)
+	p.end(1)
+	for _, p := range []*process{dry, p} {
+		for _, want := range []string{`sequence round of \w+\.round: it has CYCLE`, `sequence down of \w+\.down: its next number is -1, its increment -1`} {
+			if !regexp.MustCompile(want).MatchString(p.stderr()) {
+				t.Errorf("it says %s, want %s", p.stderr(), want)
+			}
+		}
+	}
+	if got, want := counters(t, s, target), "orders_seq=11 own=1 photos_seq=101"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	var options string
+	if err := s.DB(t, target).QueryRow("SELECT GROUP_CONCAT(name, ' ', increment, ' ', maximum ORDER BY name) FROM sequence_options WHERE name LIKE '%\\_seq'").Scan(&options); err != nil {
+		t.Fatal(err)
+	}
+	if want := "orders_seq 1 5000,photos_seq 50 9223372036854775806"; options != want {
+		t.Errorf("got %s, want %s", options, want)
+	}
+	s.Exec(t, "USE "+schema, "DROP SEQUENCE round, down", "DO NEXTVAL(photos_seq)")
+	again := begin(t, append(args, "-table", "photos_seq", "-table", "own=mine")...)
+	again.end(0)
+	if got, want := counters(t, s, target), "mine=1 orders_seq=11 own=1 photos_seq=151"; got != want {
+		t.Errorf("again: got %s, want %s\n%s", got, want, again.stdout())
+	}
+	s.Exec(t, "USE "+schema, "ALTER SEQUENCE photos_seq MAXVALUE 120")
+	p = begin(t, append(args, "-table", "photos_seq=ended")...)
+	p.end(1)
+	if !strings.Contains(p.stderr(), "it has given all numbers up to its maximum, 120") {
+		t.Errorf("an ended one: got %s", p.stderr())
+	}
+}
+
+// Of the shards' counters of one name the highest counts. A shard without the schema is passed over,
+// and one without the table is not: it may be the one with the highest key.
+func TestCountersOfSeveralShardsBecomeOneSequence(t *testing.T) {
+	shards := []*mysqltest.Server{mysqltest.Start(t), mysqltest.Start(t)}
+	for i, s := range shards {
+		album := fmt.Sprintf("album%d", i)
+		s.Exec(t, "CREATE USER reader@'%' IDENTIFIED BY 'p'", "GRANT SELECT ON *.* TO reader@'%'", "CREATE SCHEMA "+album,
+			"CREATE TABLE "+album+".photos (id BIGINT AUTO_INCREMENT PRIMARY KEY, n INT)", fmt.Sprintf("INSERT INTO %s.photos VALUES (%d, 1)", album, 70+i),
+			fmt.Sprintf("CREATE TABLE %s.users (id INT AUTO_INCREMENT PRIMARY KEY) AUTO_INCREMENT = %d", album, 900-i))
+	}
+	s := mysqltest.Shared(t)
+	file, target := importInto(t, s)
+	args := []string{
+		"import", "-config", file, "-from", "table", "-source", shards[0].Addr(), "-source", shards[1].Addr(), "-user", "reader",
+		"-password-file", write(t, "password", "p\n"), "-schema", "album0", "-schema", "album1",
+	}
+	p := begin(t, args...)
+	p.end(0)
+	if got, want := counters(t, s, target), "photos=72 users=900"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if want := fmt.Sprintf("album0.photos at %s, album1.photos at %s", shards[0].Addr(), shards[1].Addr()); !strings.Contains(p.stdout(), want) {
+		t.Errorf("it prints\n%swant %s", p.stdout(), want)
+	}
+	p = begin(t, append(args, "-schema", "album2")...)
+	p.end(1)
+	if !strings.Contains(p.stderr(), "there is no schema album2") {
+		t.Errorf("a schema that no shard has: got %s", p.stderr())
+	}
+	shards[1].Exec(t, "DROP TABLE album1.users")
+	p = begin(t, append(args, "-table", "users")...)
+	p.end(1)
+	if !strings.Contains(p.stderr(), "album1.users is no table with an AUTO_INCREMENT") {
+		t.Errorf("a table that one shard has not: got %s", p.stderr())
 	}
 }
 
@@ -327,8 +433,8 @@ func TestAnImportThatCannotBeSaysWhy(t *testing.T) {
 		want   string
 	}{
 		"":                          {2, "import needs -config FILE"},
-		"-config FILE":              {2, "import needs -from KIND: leaf, mycat, table, ticket or vitess"},
-		"-config FILE -from tinyid": {2, `-from must be leaf, mycat, table, ticket or vitess, is "tinyid"`},
+		"-config FILE":              {2, "import needs -from KIND: cosid, leaf, mariadb, mycat, table, ticket, tinyid or vitess"},
+		"-config FILE -from idgo":   {2, `-from must be cosid, leaf, mariadb, mycat, table, ticket, tinyid or vitess, is "idgo"`},
 		"-config FILE -from leaf":   {2, "import needs -schema NAME: where the counters are"},
 		"-config FILE -from leaf x": {2, `"x" is too much`},
 		"-config FILE -from ticket -schema SCHEMA":                                                 {2, "-from ticket needs -table NAME"},
@@ -342,6 +448,8 @@ func TestAnImportThatCannotBeSaysWhy(t *testing.T) {
 		"-config FILE -from leaf -schema SCHEMA -table behind":                                     {1, "b has max_id -5 and step 1"},
 		"-config FILE -from leaf -schema SCHEMA -table empty_seq":                                  {1, "has not the columns of its kind"},
 		"-config FILE -from vitess -schema SCHEMA":                                                 {1, "empty_seq has no row with id = 0"},
+		"-config FILE -from mariadb -schema mysql":                                                 {1, `holds no counter of the kind "mariadb"`},
+		"-config FILE -from cosid -schema SCHEMA -table behind":                                    {1, "has not the columns of its kind"},
 		"-config FILE -from vitess -schema mysql":                                                  {1, `holds no counter of the kind "vitess"`},
 		"-config FILE -from ticket -schema SCHEMA -table leaf_alloc":                               {1, "leaf_alloc is no table with an AUTO_INCREMENT"},
 		"-config FILE -from ticket -schema SCHEMA -table loud":                                     {1, "`loud`: it has a trigger, t, "},

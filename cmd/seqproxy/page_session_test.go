@@ -318,13 +318,15 @@ func TestAReaderComesFromAnotherSourceOfKeys(t *testing.T) {
 		"INSERT INTO leaf.leaf_alloc VALUES ('orders', 20001, 2000), ('users', 1, 100)",
 		"CREATE DATABASE tinyid", "CREATE TABLE tinyid.tiny_id_info (biz_type VARCHAR(63) PRIMARY KEY, begin_id BIGINT, max_id BIGINT, step INT, delta INT, remainder INT)",
 		"INSERT INTO tinyid.tiny_id_info VALUES ('photos', 1, 300000, 100000, 1, 0)",
+		"CREATE DATABASE cosid", "CREATE TABLE cosid.cosid (name VARCHAR(100) PRIMARY KEY, last_max_id BIGINT UNSIGNED NOT NULL DEFAULT 0, last_fetch_time BIGINT UNSIGNED NOT NULL DEFAULT 0)",
+		"INSERT INTO cosid.cosid VALUES ('shop.orders', 9000, 1700000000)",
 		"CREATE DATABASE mycat", "CREATE TABLE mycat.MYCAT_SEQUENCE (name VARCHAR(50) PRIMARY KEY, current_value INT NOT NULL, increment INT NOT NULL DEFAULT 100)",
 		"INSERT INTO mycat.MYCAT_SEQUENCE VALUES ('GLOBAL', 100000, 100)",
 		"CREATE DATABASE commerce", "CREATE TABLE commerce.orders_seq (id INT PRIMARY KEY, next_id BIGINT, cache BIGINT) COMMENT 'vitess_sequence'",
 		"INSERT INTO commerce.orders_seq VALUES (0, 1001, 100)",
 		"CREATE USER admin@'%' IDENTIFIED BY 'hush-hush'", "GRANT ALL ON *.* TO admin@'%'")
 	for section, least := range map[string]int{
-		"AUTO_INCREMENT per shard": 2, "Ticket tables": 1, "Leaf": 2, "tinyid": 1, "MyCat": 2, "Vitess": 2, "MariaDB's sequences": 1, "Check": 1,
+		"AUTO_INCREMENT per shard": 2, "Ticket tables": 1, "Leaf": 2, "tinyid": 2, "CosId": 2, "MyCat": 2, "Vitess": 2, "MariaDB's sequences": 2, "Check": 1,
 	} {
 		t.Run(section, func(t *testing.T) {
 			db.Exec(t, "DROP DATABASE IF EXISTS seqproxy")

@@ -109,7 +109,7 @@ func (c *changing) sequenceCases() []reloadCase {
 		{
 			keys: []string{"multi_row"}, was: "1235", is: "ok",
 			before: part{more: pairs}, after: part{top: "multi_row = 'first'", more: pairs},
-			look:   inRunning("INSERT INTO " + c.schema + ".rows_of_pairs VALUES (NULL), (NULL)"),
+			look: inRunning("INSERT INTO " + c.schema + ".rows_of_pairs VALUES (NULL), (NULL)"),
 		},
 		{
 			keys:   []string{"bind.column"},
