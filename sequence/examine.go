@@ -227,7 +227,7 @@ func (v *server) examineOtherTables(ctx context.Context, conn *sql.Conn, found *
 	if err == nil && ok {
 		found.Membership = m
 		said := new(mysql.MySQLError)
-		if found.Plans, err = v.plans(ctx, conn); IsDenied(err) {
+		if found.Plans, err = v.planStore().plans(ctx, conn); IsDenied(err) {
 			found.Findings = append(found.Findings, err)
 		} else if err != nil && !errors.As(err, &said) {
 			return err

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"seqproxy/sequence/change"
 )
 
 func TestServersAreAddedAndRemovedAndNoNumberComesAgain(t *testing.T) {
@@ -63,7 +65,7 @@ func TestWhatIsAskedForWhileThePlanChanges(t *testing.T) {
 	ctx := context.Background()
 	frozen := make(chan error)
 	admin.planHook = func(step, _ string) error {
-		if step != "floors" || frozen == nil {
+		if step != change.Frozen || frozen == nil {
 			return nil
 		}
 		if first := mustTake(t, s, "photos", 500); first != 1236 {

@@ -136,7 +136,7 @@ func (p planServers) Reach(ctx context.Context, addresses []string) ([]change.St
 				errs[i] = err
 				return
 			}
-			stores[i] = planStore{v.store}
+			stores[i] = v.planStore()
 			limited, stop := context.WithTimeoutCause(ctx, v.opts.DialTimeout+time.Second, errPatience)
 			defer stop()
 			conn, err := v.conn(limited)

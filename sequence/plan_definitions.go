@@ -16,15 +16,15 @@ type defined struct {
 }
 
 // definitions reads all names that a member knows.
-func (v *store) definitions(ctx context.Context, on querier) (all []defined, err error) {
-	seen, err := v.checked(ctx)
+func (s planStore) definitions(ctx context.Context, on querier) (all []defined, err error) {
+	seen, err := s.checked(ctx)
 	if err != nil {
 		return nil, err
 	}
 	id := "IF(s.`id` > 0 AND s.`id` < " + strconv.FormatUint(seen.max, 10) + ", s.`id`, 0), "
 	ask := []string{
-		"SELECT s.`name`, 1, " + id + entryOf + " FROM " + v.table.full + " AS s LEFT JOIN " + v.table.options + " AS o ON o.`name` = s.`name`",
-		"SELECT o.`name`, 0, 0, " + entryOf + " FROM " + v.table.options + " AS o LEFT JOIN " + v.table.full + " AS s ON s.`name` = o.`name` " +
+		"SELECT s.`name`, 1, " + id + entryOf + " FROM " + s.table.full + " AS s LEFT JOIN " + s.table.options + " AS o ON o.`name` = s.`name`",
+		"SELECT o.`name`, 0, 0, " + entryOf + " FROM " + s.table.options + " AS o LEFT JOIN " + s.table.full + " AS s ON s.`name` = o.`name` " +
 			"WHERE s.`name` IS NULL",
 	}
 	for _, text := range ask {
@@ -44,7 +44,7 @@ func (v *store) definitions(ctx context.Context, on querier) (all []defined, err
 			return rows.Err()
 		}()
 		if err != nil {
-			return nil, fmt.Errorf("read the sequences of %s: %w", v.name(), err)
+			return nil, fmt.Errorf("read the sequences of %s: %w", s.name(), err)
 		}
 	}
 	return all, nil
@@ -75,8 +75,8 @@ func newest(all []defined) []defined {
 // are frozen, which the start raises above the floors. Somebody may have made one by hand since
 // those were read. What is dropped is told by versions, but for a member that is added: a tombstone
 // that it has is that of another set of servers, or of an older one.
-func (v *store) copyDefinitions(ctx context.Context, tx *sql.Tx, theirs []defined, added bool) error {
-	mine, err := v.definitions(ctx, tx)
+func (s planStore) copyDefinitions(ctx context.Context, tx *sql.Tx, theirs []defined, added bool) error {
+	mine, err := s.definitions(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -92,13 +92,13 @@ func (v *store) copyDefinitions(ctx context.Context, tx *sql.Tx, theirs []define
 			continue
 		}
 		if d.live && !known.live {
-			if _, err := tx.ExecContext(ctx, "INSERT IGNORE INTO "+v.table.full+" (`name`, `id`) VALUES (?, ?)", d.name, d.id); err != nil {
-				return fmt.Errorf("make the row of %q on %s: %w", d.name, v.name(), err)
+			if _, err := tx.ExecContext(ctx, "INSERT IGNORE INTO "+s.table.full+" (`name`, `id`) VALUES (?, ?)", d.name, d.id); err != nil {
+				return fmt.Errorf("make the row of %q on %s: %w", d.name, s.name(), err)
 			}
 		}
 		if !d.live && known.live {
-			if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.full+" WHERE `name` = ?", d.name); err != nil {
-				return fmt.Errorf("delete the row of %q on %s, which was dropped elsewhere: %w", d.name, v.name(), err)
+			if _, err := tx.ExecContext(ctx, "DELETE FROM "+s.table.full+" WHERE `name` = ?", d.name); err != nil {
+				return fmt.Errorf("delete the row of %q on %s, which was dropped elsewhere: %w", d.name, s.name(), err)
 			}
 		}
 		if d.version == 0 {
@@ -106,15 +106,15 @@ func (v *store) copyDefinitions(ctx context.Context, tx *sql.Tx, theirs []define
 		}
 		e := d.entry
 		e.floor = max(e.floor, known.floor)
-		if err := v.lockEntry(ctx, tx, d.name, new(entry)); err != nil {
+		if err := s.lockEntry(ctx, tx, d.name, new(entry)); err != nil {
 			return err
 		}
 		// The proxies look at this member when its version moves. The entry keeps the one that they
 		// may have seen elsewhere.
-		if err := v.moveVersion(ctx, tx); err != nil {
+		if err := s.moveVersion(ctx, tx); err != nil {
 			return err
 		}
-		if err := v.writeEntry(ctx, tx, d.name, &e); err != nil {
+		if err := s.writeEntry(ctx, tx, d.name, &e); err != nil {
 			return err
 		}
 	}

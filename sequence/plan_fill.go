@@ -10,10 +10,10 @@ import (
 // Fill implements [change.Servers]. Who is silent for long is not waited for.
 func (p planServers) Fill(ctx context.Context, members []change.Store) {
 	for _, m := range members {
-		m.(planStore).v.announce(ctx)
+		m.(planStore).announce(ctx)
 	}
 	for _, m := range members {
-		v := m.(planStore).v
+		v := m.(planStore)
 		var version uint64
 		if err := v.pool().QueryRowContext(ctx, "SELECT `version` FROM "+v.table.version+" WHERE `one` = 1").Scan(&version); err != nil {
 			continue

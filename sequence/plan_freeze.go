@@ -13,44 +13,44 @@ import (
 	"seqproxy/sequence/change"
 )
 
-// lockRows locks the table's rows, and the gaps between them, and counts them.
-func (v *store) lockRows(ctx context.Context, tx *sql.Tx) (n int, err error) {
-	rows, err := tx.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+v.table.full+" FOR UPDATE")
+// lockRows locks the table's rows, and the gaps between them.
+func (s planStore) lockRows(ctx context.Context, tx *sql.Tx) error {
+	rows, err := tx.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+s.table.full+" FOR UPDATE")
 	if err != nil {
-		return 0, fmt.Errorf("lock the rows of %s: %w", v.table.full, err)
+		return fmt.Errorf("lock the rows of %s: %w", s.table.full, err)
 	}
 	defer func() { _ = rows.Close() }()
-	for ; rows.Next(); n++ {
+	for rows.Next() {
 		var name string
 		var id sql.NullString
 		if err := rows.Scan(&name, &id); err != nil {
-			return 0, fmt.Errorf("lock the rows of %s: %w", v.table.full, err)
+			return fmt.Errorf("lock the rows of %s: %w", s.table.full, err)
 		}
-		if _, err := v.parseID(name, id); err != nil {
-			return 0, err
+		if _, err := s.parseID(name, id); err != nil {
+			return err
 		}
 	}
 	if err := rows.Err(); err != nil {
-		return 0, fmt.Errorf("lock the rows of %s: %w", v.table.full, err)
+		return fmt.Errorf("lock the rows of %s: %w", s.table.full, err)
 	}
-	return n, nil
+	return nil
 }
 
 // freezeLate freezes rows, too, that somebody made by hand since the others were frozen.
-func (v *store) freezeLate(ctx context.Context, tx *sql.Tx, p *Plan) error {
-	if _, err := v.lockRows(ctx, tx); err != nil {
+func (s planStore) freezeLate(ctx context.Context, tx *sql.Tx, p *Plan) error {
+	if err := s.lockRows(ctx, tx); err != nil {
 		return err
 	}
-	names, err := v.namesOf(ctx, tx, "SELECT s.`name` FROM "+v.table.full+" AS s LEFT JOIN "+v.table.start+" AS f ON f.`plan` = "+strconv.FormatUint(p.Number, 10)+
+	names, err := s.namesOf(ctx, tx, "SELECT s.`name` FROM "+s.table.full+" AS s LEFT JOIN "+s.table.start+" AS f ON f.`plan` = "+strconv.FormatUint(p.Number, 10)+
 		" AND f.`name` = s.`name` WHERE f.`saved` IS NULL")
 	if err != nil {
-		return fmt.Errorf("look for rows of %s that are not frozen: %w", v.table.full, err)
+		return fmt.Errorf("look for rows of %s that are not frozen: %w", s.table.full, err)
 	}
 	for _, name := range names {
-		_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.start+" (`plan`, `name`, `floor`, `saved`) SELECT ?, s.`name`, 0, CAST(s.`id` AS UNSIGNED) FROM "+v.table.full+" AS s "+
+		_, err := tx.ExecContext(ctx, "INSERT INTO "+s.table.start+" (`plan`, `name`, `floor`, `saved`) SELECT ?, s.`name`, 0, CAST(s.`id` AS UNSIGNED) FROM "+s.table.full+" AS s "+
 			"WHERE s.`name` = ? ON DUPLICATE KEY UPDATE `saved` = VALUES(`saved`)", p.Number, name)
 		if err == nil {
-			_, err = tx.ExecContext(ctx, "UPDATE "+v.table.full+" SET `id` = ? WHERE `name` = ?", v.seen.Load().max, name)
+			_, err = tx.ExecContext(ctx, "UPDATE "+s.table.full+" SET `id` = ? WHERE `name` = ?", s.seen.Load().max, name)
 		}
 		if err != nil {
 			return fmt.Errorf("freeze the row of %q, which was made meanwhile: %w", name, err)
@@ -60,58 +60,58 @@ func (v *store) freezeLate(ctx context.Context, tx *sql.Tx, p *Plan) error {
 }
 
 // saveRows saves and freezes the rows, which are locked.
-func (v *store) saveRows(ctx context.Context, tx *sql.Tx, plan uint64) error {
-	_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.start+" (`plan`, `name`, `floor`, `saved`) SELECT ?, s.`name`, 0, CAST(s.`id` AS UNSIGNED) FROM "+v.table.full+" AS s "+
+func (s planStore) saveRows(ctx context.Context, tx *sql.Tx, plan uint64) error {
+	_, err := tx.ExecContext(ctx, "INSERT INTO "+s.table.start+" (`plan`, `name`, `floor`, `saved`) SELECT ?, s.`name`, 0, CAST(s.`id` AS UNSIGNED) FROM "+s.table.full+" AS s "+
 		"ON DUPLICATE KEY UPDATE `saved` = VALUES(`saved`)", plan)
 	if err != nil {
-		return fmt.Errorf("save the rows of %s: %w", v.table.full, err)
+		return fmt.Errorf("save the rows of %s: %w", s.table.full, err)
 	}
 	if planted.Fault(planted.Freeze) {
 		return nil
 	}
-	if _, err := tx.ExecContext(ctx, "UPDATE "+v.table.full+" SET `id` = ?", v.seen.Load().max); err != nil {
-		return fmt.Errorf("freeze the rows of %s: %w", v.table.full, err)
+	if _, err := tx.ExecContext(ctx, "UPDATE "+s.table.full+" SET `id` = ?", s.seen.Load().max); err != nil {
+		return fmt.Errorf("freeze the rows of %s: %w", s.table.full, err)
 	}
 	return nil
 }
 
 // restoreRows gives the rows back what was saved for a plan. One that does not stand at the end of
 // its column any more was changed by hand, and stays.
-func (v *store) restoreRows(ctx context.Context, tx *sql.Tx, where string, plan uint64) error {
-	_, err := tx.ExecContext(ctx, "UPDATE "+v.table.full+" AS s JOIN "+v.table.start+" AS f ON f.`name` = s.`name` SET s.`id` = f.`saved` "+
-		"WHERE f.`saved` IS NOT NULL AND s.`id` = ? AND f.`plan` "+where, v.seen.Load().max, plan)
+func (s planStore) restoreRows(ctx context.Context, tx *sql.Tx, where string, plan uint64) error {
+	_, err := tx.ExecContext(ctx, "UPDATE "+s.table.full+" AS s JOIN "+s.table.start+" AS f ON f.`name` = s.`name` SET s.`id` = f.`saved` "+
+		"WHERE f.`saved` IS NOT NULL AND s.`id` = ? AND f.`plan` "+where, s.seen.Load().max, plan)
 	if err == nil {
-		_, err = tx.ExecContext(ctx, "UPDATE "+v.table.start+" SET `saved` = NULL WHERE `saved` IS NOT NULL AND `plan` "+where, plan)
+		_, err = tx.ExecContext(ctx, "UPDATE "+s.table.start+" SET `saved` = NULL WHERE `saved` IS NOT NULL AND `plan` "+where, plan)
 	}
 	if err != nil {
-		return fmt.Errorf("give the rows of %s back what they held: %w", v.table.full, err)
+		return fmt.Errorf("give the rows of %s back what they held: %w", s.table.full, err)
 	}
 	return nil
 }
 
-// thaw has a member go on as before a change, in the transaction that has locked its row of that.
-func (v *store) thaw(ctx context.Context, tx *sql.Tx, p *Plan) error {
-	if _, err := v.lockRows(ctx, tx); err != nil {
+// thaw has a member go on as before a change, in the transaction that has locked the row of that.
+func (s planStore) thaw(ctx context.Context, tx *sql.Tx, p *Plan) error {
+	if err := s.lockRows(ctx, tx); err != nil {
 		return err
 	}
-	m, err := v.lockMembership(ctx, tx)
+	m, err := s.lockMembership(ctx, tx)
 	if err != nil {
 		return err
 	}
 	if m.Plan < p.Number && !m.LeftBefore(p) {
 		// one that has left stays frozen, whether it knows that or not
-		if err := v.restoreRows(ctx, tx, "= ?", p.Number); err != nil {
+		if err := s.restoreRows(ctx, tx, "= ?", p.Number); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.start+" WHERE `plan` = ?", p.Number)
+		_, err := tx.ExecContext(ctx, "DELETE FROM "+s.table.start+" WHERE `plan` = ?", p.Number)
 		if err == nil {
-			_, err = tx.ExecContext(ctx, "UPDATE "+v.table.plan+" SET `floor` = NULL WHERE `number` = ?", p.Number)
+			_, err = tx.ExecContext(ctx, "UPDATE "+s.table.plan+" SET `floor` = NULL WHERE `number` = ?", p.Number)
 		}
 		if err != nil {
 			return fmt.Errorf("remove the floors of plan %d: %w", p.Number, err)
 		}
 	}
-	return v.setState(ctx, tx, p.Number, change.Aborted)
+	return s.setState(ctx, tx, p.Number, change.Aborted)
 }
 
 // frozenForPlan looks at a row whose id is the highest of its column: it may be exhausted, or

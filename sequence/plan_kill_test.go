@@ -199,7 +199,7 @@ func TestAKilledCoordinatorIsReplacedAfterEveryStep(t *testing.T) {
 				}
 			}
 			t.Logf("made again %d, undone %d, rows seen frozen %d, highest %d of %d given", repeated, undone, sawFrozen, h.high["photos"], len(h.all["photos"]))
-			if repeated < 15/stride || undone < 8/stride || sawFrozen == 0 {
+			if repeated < 12/stride || undone < 8/stride || sawFrozen == 0 {
 				t.Errorf("made again %d, undone %d, saw %d rows frozen: the steps were not all met", repeated, undone, sawFrozen)
 			}
 		})
@@ -293,7 +293,7 @@ func TestWhoEndsWhatWasLeftIsReplacedAfterEveryStep(t *testing.T) {
 
 // One that only slept, while another took over, changes nothing any more.
 func TestACoordinatorThatSleptChangesNothing(t *testing.T) {
-	for _, step := range []string{change.Proposed, change.Frozen, "floors", change.Accepted, PlanInForce} {
+	for _, step := range []string{change.Proposed, change.Frozen, change.Accepted, PlanInForce} {
 		t.Run(step, func(t *testing.T) {
 			e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
 			s, other := e.open(t), e.open(t)
@@ -392,7 +392,7 @@ func TestTheSecondAdminOfAProxyIsToldOfTheChangeInProgress(t *testing.T) {
 	}
 	s.planHook = second
 	now := e.change(t, s, PlanChange{Add: e.addr(1)})
-	want(&now, change.Proposed, change.StepFilled, change.Frozen, "floors", change.Accepted)
+	want(&now, change.Proposed, change.StepFilled, change.Frozen, change.Accepted)
 	s.planHook = nil
 }
 
@@ -438,7 +438,7 @@ func TestAServerThatIsAwayNeedsACeiling(t *testing.T) {
 	e.links[1].Mend()
 	now = e.change(t, s, PlanChange{Add: e.addr(2)})
 	r := e.bringBack(t, s, 1, 0, now)
-	if r.Plan != now.Number || r.Count != 0 {
+	if r.Plan == 1 || r.Count != 0 {
 		t.Errorf("the removed server says %+v, want that it has left", r)
 	}
 	e.wantFrozen(t, 1, "photos")
@@ -467,8 +467,16 @@ func (e *planEstate) bringBack(t *testing.T, s *Sequences, i, from int, p Plan) 
 	ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
 	defer stop()
 	for range 2 { // once more changes nothing
-		if _, err := v.catchUp(ctx, good, &p); err != nil {
-			t.Fatal(err)
+		var met []change.Met
+		for _, o := range []*server{v, good} {
+			said, err := o.planStore().Report(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			met = append(met, change.Met{Store: o.planStore(), Report: said})
+		}
+		if _, failed := change.Reconcile(ctx, met, &p); errors.Join(failed...) != nil {
+			t.Fatal(failed)
 		}
 	}
 	return e.member(t, i)

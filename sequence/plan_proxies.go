@@ -18,18 +18,18 @@ import (
 
 // copyProxies enters proxies on a member that it does not know, in the transaction that starts a
 // plan there. They have yet to tell it what they obey. was is what it was before.
-func (v *store) copyProxies(ctx context.Context, tx *sql.Tx, p *Plan, was *Membership, theirs []Proxy) error {
+func (s planStore) copyProxies(ctx context.Context, tx *sql.Tx, p *Plan, was *Membership, theirs []Proxy) error {
 	if was.LeftBefore(p) {
-		if _, err := tx.ExecContext(ctx, "DELETE FROM "+v.table.proxies); err != nil {
-			return fmt.Errorf("remove the proxies that %s knew before it was taken out: %w", v.name(), err)
+		if _, err := tx.ExecContext(ctx, "DELETE FROM "+s.table.proxies); err != nil {
+			return fmt.Errorf("remove the proxies that %s knew before it was taken out: %w", s.name(), err)
 		}
 	} else if !change.HasMember(p.Previous, was.ID) {
 		// What they told it does not compare with the versions of the others.
-		if _, err := tx.ExecContext(ctx, "UPDATE "+v.table.proxies+" SET `version` = 0"); err != nil {
-			return fmt.Errorf("have the proxies that %s knew before it was added confirm anew: %w", v.name(), err)
+		if _, err := tx.ExecContext(ctx, "UPDATE "+s.table.proxies+" SET `version` = 0"); err != nil {
+			return fmt.Errorf("have the proxies that %s knew before it was added confirm anew: %w", s.name(), err)
 		}
 	}
-	own, err := v.proxiesBy(ctx, tx, "")
+	own, err := s.proxiesBy(ctx, tx, "")
 	if err != nil {
 		return err
 	}
@@ -38,11 +38,11 @@ func (v *store) copyProxies(ctx context.Context, tx *sql.Tx, p *Plan, was *Membe
 		if slices.ContainsFunc(own, func(known Proxy) bool { return known.ID == o.ID }) {
 			continue // it gives signs of life there, which must not wait for this
 		}
-		_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.proxies+" (`id`, `host`, `process`, `since`, `heartbeat`, `version`, `sequences`, `held`) VALUES (?, ?, ?, "+
+		_, err := tx.ExecContext(ctx, "INSERT INTO "+s.table.proxies+" (`id`, `host`, `process`, `since`, `heartbeat`, `version`, `sequences`, `held`) VALUES (?, ?, ?, "+
 			"TIMESTAMPADD(MICROSECOND, ?, '1970-01-01'), TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(6)), 0, ?, ?) ON DUPLICATE KEY UPDATE `id` = VALUES(`id`)",
 			o.ID, o.Host, o.process, o.Since.UnixMicro(), -o.Silent.Microseconds(), o.Sequences, o.Cached)
 		if err != nil {
-			return fmt.Errorf("enter a proxy on %s that is registered with another sequence server: %w", v.name(), err)
+			return fmt.Errorf("enter a proxy on %s that is registered with another sequence server: %w", s.name(), err)
 		}
 	}
 	return nil

@@ -20,7 +20,7 @@ func TestACoordinatorThatWasReplacedTakesNoStep(t *testing.T) {
 	stands, goOn := make(chan bool), make(chan bool)
 	defer close(goOn)
 	elder.planHook = func(step, address string) error {
-		if step == "floors" && address == e.addr(2) || step == PlanInForce && address == e.addr(0) {
+		if step == change.Frozen && address == e.addr(2) || step == PlanInForce && address == e.addr(0) {
 			select {
 			case stands <- true:
 				<-goOn

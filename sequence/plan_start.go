@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"strconv"
 
 	"go.uber.org/zap"
 
@@ -13,87 +12,62 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// shareOf is that of the member with an id; false if the plan has none.
-func shareOf(p *Plan, id string) (h segment.Share, ok bool) {
-	for _, m := range p.Members {
-		if m.ID == id {
-			return segment.Share{Plan: p.Number, Count: uint64(len(p.Members)), Position: uint64(m.Position), Interleave: p.Interleave, Block: p.Block}, true
-		}
-	}
-	return segment.Share{}, false
+// shareOf is which numbers are a member's.
+func shareOf(m *Membership) segment.Share {
+	return segment.Share{Plan: m.Plan, ID: m.ID, Position: uint64(m.Position), Count: uint64(m.Count), Interleave: m.Interleave, Block: m.Block}
 }
 
-// bring makes a member obey a plan, or leave if it is none of it, in the transaction that has
-// locked its row of the plan. Each row is set to the member's first position above the floors, and
-// above what it gave itself: saved where it was frozen for the plan, else as it stands.
-func (v *store) bring(ctx context.Context, tx *sql.Tx, p *Plan, id string, theirs handover) (brought bool, err error) {
-	was, err := v.lockMembership(ctx, tx)
-	if err != nil || was.Plan >= p.Number {
-		return false, err
+// endRows has the rows, which are locked, stay frozen on a member that leaves.
+func (s planStore) endRows(ctx context.Context, tx *sql.Tx, plan uint64) error {
+	var saved int
+	if err := tx.QueryRowContext(ctx, "SELECT COUNT(`saved`) FROM "+s.table.start+" WHERE `plan` = ?", plan).Scan(&saved); err != nil {
+		return fmt.Errorf("read table %s: %w", s.table.start, err)
 	}
-	if _, err := v.lockRows(ctx, tx); err != nil {
-		return false, err
+	if saved > 0 {
+		return nil
 	}
-	brought, err = v.bringRows(ctx, tx, p, id, theirs.definitions)
-	if _, stays := shareOf(p, id); stays && brought && err == nil {
-		err = v.copyProxies(ctx, tx, p, &was, theirs.proxies)
+	// Nobody has frozen it.
+	if err := s.reportAbove(ctx, tx, plan); err != nil {
+		return err
 	}
-	return brought, err
+	return s.saveRows(ctx, tx, plan)
 }
 
-// bringRows is bring for rows that are locked.
-func (v *store) bringRows(ctx context.Context, tx *sql.Tx, p *Plan, id string, theirs []defined) (brought bool, err error) {
-	// What another change left frozen is what the member gave.
-	if err := v.restoreRows(ctx, tx, "<> ?", p.Number); err != nil {
-		return false, err
+// beginRows has the rows of a member, which are locked, begin where a plan does, and takes over
+// what other members know. goes tells that the member may go by the ceilings of the plan.
+func (s planStore) beginRows(ctx context.Context, tx *sql.Tx, p *Plan, was, is *Membership, goes bool, theirs *handover) error {
+	if err := s.copyDefinitions(ctx, tx, theirs.definitions, !change.HasMember(p.Previous, is.ID)); err != nil {
+		return err
 	}
-	h, stays := shareOf(p, id)
-	if !stays {
-		var saved int
-		if err := tx.QueryRowContext(ctx, "SELECT COUNT(`saved`) FROM "+v.table.start+" WHERE `plan` = ?", p.Number).Scan(&saved); err != nil {
-			return false, fmt.Errorf("read table %s: %w", v.table.start, err)
-		}
-		if saved == 0 { // nobody has frozen it
-			if err := v.reportAbove(ctx, tx, p.Number); err != nil {
-				return false, err
-			}
-			if err := v.saveRows(ctx, tx, p.Number); err != nil {
-				return false, err
-			}
-		}
-		return true, v.saveMembership(ctx, tx, Membership{ID: id, Plan: p.Number})
-	}
-	added := !change.HasMember(p.Previous, id)
-	if err := v.copyDefinitions(ctx, tx, theirs, added); err != nil {
-		return false, err
-	}
-	other, err := v.defaultFloor(ctx, tx, p.Number)
-	if err != nil {
-		return false, err
-	}
+	share := shareOf(is)
 	for _, text := range []string{
-		"INSERT INTO " + v.table.start + " (`plan`, `name`, `floor`) SELECT " + strconv.FormatUint(p.Number, 10) + ", s.`name`, CAST(" + strconv.FormatUint(other, 10) + " AS UNSIGNED) FROM " +
-			v.table.full + " AS s ON DUPLICATE KEY UPDATE `floor` = GREATEST(`floor`, VALUES(`floor`))",
-		"UPDATE " + v.table.start + " AS f JOIN " + v.table.full + " AS s ON s.`name` = f.`name` SET f.`floor` = GREATEST(f.`floor`, IFNULL(f.`saved`, CAST(s.`id` AS UNSIGNED))) " +
-			"WHERE f.`plan` = " + strconv.FormatUint(p.Number, 10),
-		"UPDATE " + v.table.full + " AS s JOIN " + v.table.start + " AS f ON f.`name` = s.`name` SET s.`id` = " + h.StartSQL(v.seen.Load().max) +
-			" WHERE f.`plan` = " + strconv.FormatUint(p.Number, 10),
-		"UPDATE " + v.table.start + " SET `saved` = NULL WHERE `plan` = " + strconv.FormatUint(p.Number, 10),
+		"INSERT INTO " + s.table.start + " (`plan`, `name`, `floor`) SELECT p.`number`, s.`name`, p.`floor` FROM " + s.table.full + " AS s JOIN " + s.table.plan + " AS p ON p.`number` = ? " +
+			"ON DUPLICATE KEY UPDATE `floor` = GREATEST(" + s.table.start + ".`floor`, VALUES(`floor`))",
+		"UPDATE " + s.table.start + " AS f JOIN " + s.table.full + " AS s ON s.`name` = f.`name` SET f.`floor` = GREATEST(f.`floor`, IFNULL(f.`saved`, CAST(s.`id` AS UNSIGNED))) " +
+			"WHERE f.`plan` = ?",
+		"UPDATE " + s.table.full + " AS s JOIN " + s.table.start + " AS f ON f.`name` = s.`name` SET s.`id` = " + share.StartSQL(s.seen.Load().max) + " WHERE f.`plan` = ?",
+		"UPDATE " + s.table.start + " SET `saved` = NULL WHERE `plan` = ?",
 	} {
-		if _, err := tx.ExecContext(ctx, text); err != nil {
-			return false, fmt.Errorf("set the rows of %s above the floors of plan %d: %w", v.name(), p.Number, err)
+		if _, err := tx.ExecContext(ctx, text, p.Number); err != nil {
+			return fmt.Errorf("set the rows of %s above the floors of plan %d: %w", s.name(), p.Number, err)
 		}
 	}
-	return true, v.saveMembership(ctx, tx, Membership{ID: id, Plan: p.Number, Position: int(h.Position), Count: int(h.Count), Interleave: h.Interleave, Block: h.Block})
+	if err := s.copyProxies(ctx, tx, p, was, theirs.proxies); err != nil {
+		return err
+	}
+	if err := s.writeStartLimits(ctx, tx, p, is.ID, goes); err != nil {
+		return err
+	}
+	return s.writeLimits(ctx, tx, p.Number, theirs.limits)
 }
 
 // reportAbove tells of rows that went on above the floors although the member was believed to be
 // gone.
-func (v *store) reportAbove(ctx context.Context, tx *sql.Tx, plan uint64) error {
-	rows, err := tx.QueryContext(ctx, "SELECT s.`name`, CAST(s.`id` AS CHAR), f.`floor` FROM "+v.table.full+" AS s JOIN "+v.table.start+" AS f ON f.`name` = s.`name` "+
+func (s planStore) reportAbove(ctx context.Context, tx *sql.Tx, plan uint64) error {
+	rows, err := tx.QueryContext(ctx, "SELECT s.`name`, CAST(s.`id` AS CHAR), f.`floor` FROM "+s.table.full+" AS s JOIN "+s.table.start+" AS f ON f.`name` = s.`name` "+
 		"WHERE f.`plan` = ? AND f.`saved` IS NULL AND CAST(s.`id` AS UNSIGNED) > f.`floor`", plan)
 	if err != nil {
-		return fmt.Errorf("compare the rows of %s with the floors of plan %d: %w", v.name(), plan, err)
+		return fmt.Errorf("compare the rows of %s with the floors of plan %d: %w", s.name(), plan, err)
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
@@ -102,7 +76,7 @@ func (v *store) reportAbove(ctx context.Context, tx *sql.Tx, plan uint64) error 
 		if err := rows.Scan(&name, &id, &floor); err != nil {
 			return err
 		}
-		v.log.Error("numbers given above a floor",
+		s.log.Error("numbers given above a floor",
 			logfield.Sequence(name), zap.String("gave_up_to", id), zap.Uint64("floor", floor), zap.Uint64("plan", plan))
 	}
 	return rows.Err()

@@ -70,8 +70,8 @@ func (st *store) membership(ctx context.Context, on execer) (m Membership, ok bo
 
 // lockMembership is membership for who is about to write it, in a transaction: as it is now,
 // whatever that has read before, and until its end.
-func (v *store) lockMembership(ctx context.Context, tx *sql.Tx) (m Membership, err error) {
-	m, _, err = v.readMembership(ctx, tx, " FOR UPDATE")
+func (s planStore) lockMembership(ctx context.Context, tx *sql.Tx) (m Membership, err error) {
+	m, _, err = s.readMembership(ctx, tx, " FOR UPDATE")
 	return m, err
 }
 
@@ -89,12 +89,12 @@ func (st *store) readMembership(ctx context.Context, on execer, locking string) 
 
 // saveMembership writes what this server is in a plan, in a transaction. The id of a server that
 // has one stays. Every reservation reads this row. Only changes of members write it.
-func (v *store) saveMembership(ctx context.Context, on execer, m Membership) error {
-	_, err := on.ExecContext(ctx, "INSERT INTO "+v.table.member+" (`one`, `id`, `plan`, `position`, `count`, `interleave`, `block`) VALUES (1, ?, ?, ?, ?, ?, ?) "+
+func (s planStore) saveMembership(ctx context.Context, on execer, m Membership) error {
+	_, err := on.ExecContext(ctx, "INSERT INTO "+s.table.member+" (`one`, `id`, `plan`, `position`, `count`, `interleave`, `block`) VALUES (1, ?, ?, ?, ?, ?, ?) "+
 		"ON DUPLICATE KEY UPDATE `plan` = VALUES(`plan`), `position` = VALUES(`position`), `count` = VALUES(`count`), "+
 		"`interleave` = VALUES(`interleave`), `block` = VALUES(`block`)", m.ID, m.Plan, m.Position, m.Count, m.Interleave, m.Block)
 	if err != nil {
-		return fmt.Errorf("write table %s: %w", v.table.member, err)
+		return fmt.Errorf("write table %s: %w", s.table.member, err)
 	}
 	return nil
 }
@@ -114,12 +114,12 @@ func (v *store) mustObey(ctx context.Context, tx *sql.Tx, plan uint64) error {
 
 // memberID returns the id of this server, which it gets the first time that it is asked for. The
 // tables of the plan must be there.
-func (v *store) memberID(ctx context.Context, on execer) (id string, err error) {
-	if _, err = on.ExecContext(ctx, "INSERT IGNORE INTO "+v.table.member+" (`one`, `id`) VALUES (1, UUID())"); err == nil {
-		err = on.QueryRowContext(ctx, "SELECT `id` FROM "+v.table.member+" WHERE `one` = 1").Scan(&id)
+func (s planStore) memberID(ctx context.Context, on execer) (id string, err error) {
+	if _, err = on.ExecContext(ctx, "INSERT IGNORE INTO "+s.table.member+" (`one`, `id`) VALUES (1, UUID())"); err == nil {
+		err = on.QueryRowContext(ctx, "SELECT `id` FROM "+s.table.member+" WHERE `one` = 1").Scan(&id)
 	}
 	if err != nil {
-		return "", fmt.Errorf("identify this server in table %s: %w", v.table.member, err)
+		return "", fmt.Errorf("identify this server in table %s: %w", s.table.member, err)
 	}
 	return id, nil
 }
@@ -130,20 +130,20 @@ const planFields = "`number`, `uuid`, `state`, `coordinator`, TIMESTAMPDIFF(MICR
 
 // plans reads all plans that this server knows, in the order of their numbers. Without the table
 // there are none.
-func (v *store) plans(ctx context.Context, on querier) ([]Plan, error) {
-	rows, err := on.QueryContext(ctx, "SELECT "+planFields+" FROM "+v.table.plan+" ORDER BY `number`")
+func (s planStore) plans(ctx context.Context, on querier) ([]Plan, error) {
+	rows, err := on.QueryContext(ctx, "SELECT "+planFields+" FROM "+s.table.plan+" ORDER BY `number`")
 	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read table %s: %w", v.table.plan, err)
+		return nil, fmt.Errorf("read table %s: %w", s.table.plan, err)
 	}
 	defer func() { _ = rows.Close() }()
 	var all []Plan
 	for rows.Next() {
 		p, err := scanPlan(rows)
 		if err != nil {
-			return nil, fmt.Errorf("read table %s: %w", v.table.plan, err)
+			return nil, fmt.Errorf("read table %s: %w", s.table.plan, err)
 		}
 		all = append(all, p)
 	}
@@ -151,13 +151,13 @@ func (v *store) plans(ctx context.Context, on querier) ([]Plan, error) {
 }
 
 // plan reads one plan; false if this server does not know it.
-func (v *store) plan(ctx context.Context, on execer, number uint64) (p Plan, ok bool, err error) {
-	p, err = scanPlan(on.QueryRowContext(ctx, "SELECT "+planFields+" FROM "+v.table.plan+" WHERE `number` = ?", number))
+func (s planStore) plan(ctx context.Context, on execer, number uint64) (p Plan, ok bool, err error) {
+	p, err = scanPlan(on.QueryRowContext(ctx, "SELECT "+planFields+" FROM "+s.table.plan+" WHERE `number` = ?", number))
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
 		return Plan{}, false, nil
 	case err != nil:
-		return Plan{}, false, fmt.Errorf("read plan %d of table %s: %w", number, v.table.plan, err)
+		return Plan{}, false, fmt.Errorf("read plan %d of table %s: %w", number, s.table.plan, err)
 	}
 	return p, true, nil
 }
@@ -177,7 +177,7 @@ func scanPlan(from interface{ Scan(...any) error }) (p Plan, err error) {
 
 // savePlan writes a plan, whatever this server had under its number. Begun is the server's clock if
 // it is zero, and so is Changed always.
-func (v *store) savePlan(ctx context.Context, on execer, p *Plan) error {
+func (s planStore) savePlan(ctx context.Context, on execer, p *Plan) error {
 	members, err := json.Marshal(p.Members)
 	if err != nil {
 		return err
@@ -190,10 +190,10 @@ func (v *store) savePlan(ctx context.Context, on execer, p *Plan) error {
 	if !p.Begun.IsZero() {
 		begun = "TIMESTAMPADD(MICROSECOND, " + strconv.FormatInt(p.Begun.UnixMicro(), 10) + ", '1970-01-01')"
 	}
-	_, err = on.ExecContext(ctx, "REPLACE INTO "+v.table.plan+" (`number`, `uuid`, `state`, `coordinator`, `begun`, `changed`, `interleave`, `block`, `members`, `previous`) "+
+	_, err = on.ExecContext(ctx, "REPLACE INTO "+s.table.plan+" (`number`, `uuid`, `state`, `coordinator`, `begun`, `changed`, `interleave`, `block`, `members`, `previous`) "+
 		"VALUES (?, ?, ?, ?, "+begun+", UTC_TIMESTAMP(6), ?, ?, ?, ?)", p.Number, p.UUID, p.State, p.Coordinator, p.Interleave, p.Block, string(members), string(previous))
 	if err != nil {
-		return fmt.Errorf("write plan %d to table %s: %w", p.Number, v.table.plan, err)
+		return fmt.Errorf("write plan %d to table %s: %w", p.Number, s.table.plan, err)
 	}
 	return nil
 }

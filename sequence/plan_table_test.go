@@ -20,18 +20,18 @@ func TestAPlanIsReadAsItWasWritten(t *testing.T) {
 	if _, ok, err := v.membership(ctx, conn); ok || err != nil {
 		t.Errorf("without a row: got a membership %v, %v", ok, err)
 	}
-	if all, err := v.plans(ctx, conn); len(all) != 0 || err != nil {
+	if all, err := v.planStore().plans(ctx, conn); len(all) != 0 || err != nil {
 		t.Errorf("without a row: got plans %v, %v", all, err)
 	}
 	if floor, err := v.planFloor(ctx, conn, 1, "photos"); floor != 0 || err != nil {
 		t.Errorf("without a row: got floor %d, %v", floor, err)
 	}
-	id, err := v.memberID(ctx, conn)
-	if again, err2 := v.memberID(ctx, conn); err != nil || err2 != nil || len(id) != 36 || again != id {
+	id, err := v.planStore().memberID(ctx, conn)
+	if again, err2 := v.planStore().memberID(ctx, conn); err != nil || err2 != nil || len(id) != 36 || again != id {
 		t.Fatalf("got ids %q and %q, %v %v; want one uuid", id, again, err, err2)
 	}
 	want := Membership{ID: id, Plan: 7, Position: 1, Count: 3, Interleave: InterleaveBlock, Block: 10_000}
-	if err := v.saveMembership(ctx, conn, want); err != nil {
+	if err := v.planStore().saveMembership(ctx, conn, want); err != nil {
 		t.Fatal(err)
 	}
 	if got, ok, err := v.membership(ctx, conn); got != want || !ok || err != nil {
@@ -45,11 +45,11 @@ func TestAPlanIsReadAsItWasWritten(t *testing.T) {
 	}
 	for _, state := range []string{"begun", PlanInForce} {
 		plan.State = state
-		if err := v.savePlan(ctx, conn, &plan); err != nil {
+		if err := v.planStore().savePlan(ctx, conn, &plan); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, ok, err := v.plan(ctx, conn, 7)
+	got, ok, err := v.planStore().plan(ctx, conn, 7)
 	if !ok || err != nil || time.Since(got.Changed).Abs() > time.Hour {
 		t.Fatalf("got %+v %v %v", got, ok, err)
 	}
@@ -57,10 +57,10 @@ func TestAPlanIsReadAsItWasWritten(t *testing.T) {
 	if !reflect.DeepEqual(got, plan) {
 		t.Errorf("got plan %+v, want %+v", got, plan)
 	}
-	if all, err := v.plans(ctx, conn); len(all) != 1 || err != nil {
+	if all, err := v.planStore().plans(ctx, conn); len(all) != 1 || err != nil {
 		t.Errorf("got plans %+v, %v", all, err)
 	}
-	if _, ok, err := v.plan(ctx, conn, 8); ok || err != nil {
+	if _, ok, err := v.planStore().plan(ctx, conn, 8); ok || err != nil {
 		t.Errorf("plan 8: got %v %v", ok, err)
 	}
 	if err := v.savePlanFloor(ctx, conn, 7, "photos", 1<<64-2); err != nil {
@@ -74,7 +74,7 @@ func TestAPlanIsReadAsItWasWritten(t *testing.T) {
 		t.Errorf("of a name that the plan did not know: got floor %d, %v, want 12", floor, err)
 	}
 	p.exec(t, "UPDATE sequence_plan SET members = '[{\"id\":\"a\",\"position\":3}]'")
-	if _, _, err := v.plan(ctx, conn, 7); err == nil {
+	if _, _, err := v.planStore().plan(ctx, conn, 7); err == nil {
 		t.Error("a plan whose positions have a gap was read")
 	}
 }

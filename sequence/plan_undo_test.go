@@ -198,11 +198,8 @@ func TestAChangeTellsHowFarItIs(t *testing.T) {
 				t.Fatalf("%s, after %q on %s: it is not among %+v", who, step, address, all)
 			}
 			want := step
-			switch step {
-			case change.StepFilled:
+			if step == change.StepFilled {
 				want = change.Proposed
-			case "floors":
-				want = change.Frozen
 			}
 			if all[i].State != want {
 				t.Errorf("%s, after %q on %s: it is shown as %q, want %q", who, step, address, all[i].State, want)

@@ -54,17 +54,6 @@ type probe struct {
 	err error
 }
 
-// inForce is the plan that the server obeys; nil if it obeys none, or does not know it. It may know
-// a proposal of the same number that another server obeys a plan of: nobody knew of the one when
-// the other was made.
-func (p *probe) inForce() *Plan {
-	at := slices.IndexFunc(p.Plans, func(known Plan) bool { return known.Number == p.Plan && known.State == PlanInForce })
-	if at < 0 {
-		return nil
-	}
-	return &p.Plans[at]
-}
-
 // readLocked asks all known servers which plan is in force, and takes it over. a.changing is held.
 func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
 	if a.closed {
@@ -72,8 +61,8 @@ func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
 	}
 	probes := a.probe(ctx, a.all)
 	var failed []error
-	var plan *Plan
-	number := uint64(0)
+	plan, _ := change.Latest(reports(probes))
+	number := plan.Number
 	for i := range probes {
 		if probes[i].err != nil {
 			failed = append(failed, probes[i].err)
@@ -99,12 +88,7 @@ func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
 		}
 		return a.enterLocked(plan, probes)
 	}
-	for i := range probes {
-		if p := probes[i].inForce(); p != nil && p.Number == number {
-			plan = p
-		}
-	}
-	if plan == nil || len(plan.Members) == 0 {
+	if plan.Number != number || len(plan.Members) == 0 {
 		return nil, a.all[0].unfit(a.all[0].table.plan, fmt.Sprintf("plan %d is in force, but nobody knows it", number),
 			"restore the table from another sequence server")
 	}
@@ -112,30 +96,52 @@ func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
 		if p := &probes[i]; p.err == nil && p.Plan == 0 && len(plan.Previous) == 0 && p.ID != "" {
 			// The first plan was decided, and then its maker died.
 			if position := slices.IndexFunc(plan.Members, func(m Member) bool { return m.ID == p.ID }); position >= 0 {
-				if err := a.joinFirstPlan(ctx, a.all[i], plan, position); err != nil {
+				if err := a.joinFirstPlan(ctx, a.all[i], &plan, position); err != nil {
 					a.log.Warn("sequence server not made a member", zap.String("server", a.all[i].name()), logfield.Err(err))
 				}
 			}
 		}
 	}
-	// One that has left knows nothing of what was made since.
-	from := slices.IndexFunc(probes, func(o probe) bool { return o.Plan == number && o.Count > 0 })
-	if from < 0 {
-		from = slices.IndexFunc(probes, func(o probe) bool { return o.Plan == number })
-	}
+	a.reconcile(ctx, probes, &plan)
+	return a.enterLocked(&plan, probes)
+}
+
+// reports are what the servers said that answered.
+func reports(probes []probe) []change.Report {
+	all := make([]change.Report, len(probes))
 	for i := range probes {
-		p := &probes[i]
-		at := slices.IndexFunc(plan.Members, func(m Member) bool { return m.ID == p.ID })
-		if p.err != nil || at < 0 || p.Plan >= number || p.Plan == 0 && len(plan.Previous) == 0 {
-			continue
-		}
-		// It was away when the plan was made.
-		if _, err := a.all[i].catchUp(ctx, a.all[from], plan); err != nil {
-			a.all[i].leaveOut(err)
+		all[i] = probes[i].Report // of one that did not answer there is nothing in it
+	}
+	return all
+}
+
+// reconcile brings servers to a plan that are behind it, and lets those go on that a change left
+// frozen which came to nothing, as those that were asked tell. One with which that fails is left
+// out. a.changing is held.
+func (a *servers) reconcile(ctx context.Context, probes []probe, plan *Plan) {
+	var met []change.Met
+	var of []*server
+	for i := range probes {
+		if v := a.all[i]; probes[i].err == nil {
+			met, of = append(met, change.Met{Store: v.planStore(), Report: probes[i].Report}), append(of, v)
 		}
 	}
-	a.letGo(ctx, probes)
-	return a.enterLocked(plan, probes)
+	_, failed := change.Reconcile(ctx, met, plan)
+	for i, err := range failed {
+		if err != nil {
+			of[i].leaveOut(err)
+		}
+	}
+}
+
+// settle is reconcile after servers have answered again.
+func (a *servers) settle(ctx context.Context) error {
+	if err := a.changing.acquire(ctx); err != nil {
+		return err
+	}
+	defer a.changing.release()
+	a.reconcile(ctx, a.probe(ctx, a.all), &a.view.Load().plan)
+	return nil
 }
 
 // refuseOlder keeps this process from going back to an older plan than it knows of, by which a
@@ -168,7 +174,7 @@ func (a *servers) probe(ctx context.Context, known []*server) []probe {
 		conn, err := v.conn(ctx)
 		if err == nil {
 			defer func() { _ = conn.Close() }()
-			p.Report, err = v.report(ctx, conn)
+			p.Report, err = v.planStore().report(ctx, conn)
 		}
 		if err != nil {
 			p.err = fmt.Errorf("sequence server %s: %w", v.name(), err)
@@ -192,7 +198,7 @@ func (a *servers) enterLocked(plan *Plan, probes []probe) (*view, error) {
 		a.view.Store(w)
 		return w, nil
 	}
-	places := make([]*segment.Share, len(plan.Members))
+	places := make([]segment.Share, len(plan.Members))
 	for i, m := range plan.Members {
 		v, err := a.serverLocked(m, probes)
 		if err != nil {
@@ -201,16 +207,15 @@ func (a *servers) enterLocked(plan *Plan, probes []probe) (*view, error) {
 		if len(plan.Members) > 1 && v.grouped() {
 			return nil, &UnfitError{Server: v.name(), Finding: "it is a group, and one of several that divide the numbers", Remedy: groupWayOut}
 		}
-		places[i] = &segment.Share{
-			Plan: plan.Number, ID: m.ID, Position: uint64(i), Count: uint64(len(plan.Members)), Interleave: plan.Interleave, Block: plan.Block,
-		}
-		if err := checkShare(places[i]); err != nil {
+		is := plan.Of(m.ID)
+		places[i] = shareOf(&is)
+		if err := checkShare(&places[i]); err != nil {
 			return nil, err
 		}
 		w.members = append(w.members, v)
 	}
 	for i, v := range w.members {
-		v.place.Store(places[i])
+		v.place.Store(&places[i])
 	}
 	a.view.Store(w)
 	a.warnLocked(w)
@@ -296,7 +301,7 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 	configured := a.all[:len(probes)]
 	order := make([]int, 0, len(configured))
 	for i, v := range configured {
-		id, err := v.memberID(ctx, v.pool())
+		id, err := v.planStore().memberID(ctx, v.pool())
 		if err != nil {
 			return nil, err
 		}
@@ -334,10 +339,10 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 				return nil, err
 			}
 		}
-		if err := v.savePlan(ctx, tx, plan); err != nil {
+		if err := v.planStore().savePlan(ctx, tx, plan); err != nil {
 			return nil, err
 		}
-		if err := v.saveMembership(ctx, tx, membershipAt(plan, i)); err != nil {
+		if err := v.planStore().saveMembership(ctx, tx, plan.Of(plan.Members[i].ID)); err != nil {
 			return nil, err
 		}
 	}
@@ -350,13 +355,6 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 	return plan, nil
 }
 
-// membershipAt is that of the member at a position.
-func membershipAt(p *Plan, position int) Membership {
-	return Membership{
-		ID: p.Members[position].ID, Plan: p.Number, Position: position, Count: len(p.Members), Interleave: p.Interleave, Block: p.Block,
-	}
-}
-
 // joinFirstPlan makes a server a member of the first plan, which was decided already.
 func (a *servers) joinFirstPlan(ctx context.Context, v *server, plan *Plan, position int) error {
 	return v.transact(ctx, func(tx *sql.Tx) error {
@@ -367,10 +365,10 @@ func (a *servers) joinFirstPlan(ctx context.Context, v *server, plan *Plan, posi
 			}
 			return err
 		}
-		if err := v.savePlan(ctx, tx, plan); err != nil {
+		if err := v.planStore().savePlan(ctx, tx, plan); err != nil {
 			return err
 		}
-		return v.saveMembership(ctx, tx, membershipAt(plan, position))
+		return v.planStore().saveMembership(ctx, tx, plan.Of(plan.Members[position].ID))
 	})
 }
 

@@ -184,11 +184,10 @@ func (v *store) higherLimit() string {
 }
 
 // writeStartLimits writes down how far each member of a plan may go from where it begins, which all
-// of them have recorded. goes is the id of the member that this is, or empty if it may not go by
-// that.
-func (v *store) writeStartLimits(ctx context.Context, tx *sql.Tx, p *Plan, goes string) error {
+// of them have recorded. goes tells that the member that this is, of an id, may go by that.
+func (s planStore) writeStartLimits(ctx context.Context, tx *sql.Tx, p *Plan, id string, goes bool) error {
 	var givers string
-	args := []any{goes}
+	args := []any{goes, id}
 	for i, m := range p.Members {
 		if i > 0 {
 			givers += " UNION ALL "
@@ -196,11 +195,11 @@ func (v *store) writeStartLimits(ctx context.Context, tx *sql.Tx, p *Plan, goes 
 		givers += "SELECT ? AS `id`"
 		args = append(args, m.ID)
 	}
-	_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.limit+" (`name`, `giver`, `term`, `wanted`, `granted`) "+
-		"SELECT f.`name`, g.`id`, f.`plan`, f.`ceiling`, IF(g.`id` = ?, f.`ceiling`, 0) FROM "+v.table.start+" AS f JOIN ("+givers+") AS g WHERE f.`plan` = ? AND f.`ceiling` > 0"+
-		v.higherLimit(), append(args, p.Number)...)
+	_, err := tx.ExecContext(ctx, "INSERT INTO "+s.table.limit+" (`name`, `giver`, `term`, `wanted`, `granted`) "+
+		"SELECT f.`name`, g.`id`, f.`plan`, f.`ceiling`, IF(? AND g.`id` = ?, f.`ceiling`, 0) FROM "+s.table.start+" AS f JOIN ("+givers+") AS g WHERE f.`plan` = ? AND f.`ceiling` > 0"+
+		s.higherLimit(), append(args, p.Number)...)
 	if err != nil {
-		return fmt.Errorf("write the ceilings of plan %d to table %s: %w", p.Number, v.table.limit, err)
+		return fmt.Errorf("write the ceilings of plan %d to table %s: %w", p.Number, s.table.limit, err)
 	}
 	return nil
 }

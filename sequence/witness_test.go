@@ -314,7 +314,7 @@ func TestACeilingOfACoordinatorThatDiedIsNotGoneBy(t *testing.T) {
 
 	e.links[2].Cut()
 	s.planHook = func(step, address string) error {
-		if step == "floors" {
+		if step == change.Accepted {
 			return errKilled
 		}
 		return nil

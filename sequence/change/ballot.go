@@ -4,10 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"go.uber.org/zap"
-
-	"seqproxy/internal/logfield"
 )
 
 // How one of several coordinators decides, once for all. Each member that stays has to accept
@@ -22,32 +18,19 @@ func (c *Coordinator) newBallot(seen uint64) uint64 {
 }
 
 // propose writes the plan down on all that can be reached, in one order for all coordinators, so
-// that of several at once exactly one gets it: whoever meets another's withdraws.
+// that of several at once exactly one gets it: whoever meets another's aborts his own.
 func (c *Coordinator) propose() error {
 	c.ballot = c.newBallot(0)
 	return c.each(c.plan.everyone(), func(m Member, s Store) error {
-		other, err := s.Propose(c.ctx, &c.plan, c.base, c.ballot)
-		if err == nil && other != nil {
-			err = inProgress(other)
+		_, err := s.Promise(c.ctx, &c.plan, c.base, c.ballot)
+		if other := new(OtherPlanError); errors.As(err, &other) {
+			return inProgress(&other.Plan)
 		}
 		if err != nil {
-			return errors.Join(err, c.withdraw())
+			return fmt.Errorf("propose the change to %s: %w", m.Address, err)
 		}
 		return c.did(Proposed, m)
 	})
-}
-
-// withdraw takes a proposal back that not all have.
-func (c *Coordinator) withdraw() error {
-	defer c.outlive()()
-	var all []error
-	_ = c.each(c.plan.everyone(), func(m Member, s Store) error {
-		if err := s.Withdraw(c.ctx, &c.plan, c.ballot); err != nil {
-			all = append(all, fmt.Errorf("take back the proposal on %s: %w", m.Address, err))
-		}
-		return nil
-	})
-	return errors.Join(all...)
 }
 
 // sameServers passes over servers that stand at the address of a member and are another one, set
@@ -87,23 +70,23 @@ func (c *Coordinator) takeOver() (decided bool, err error) {
 		if err != nil {
 			continue
 		}
-		was, known, err := s.Promise(c.ctx, &c.plan, c.base, c.ballot)
+		was, err := s.Promise(c.ctx, &c.plan, c.base, c.ballot)
 		switch {
 		case errors.Is(err, ErrTakenOver):
 			return false, fmt.Errorf("take over the change on %s: %w", m.Address, err)
 		case err != nil: // what is promised there, if anything is, nobody hears of
 			c.away[m.Address] = fmt.Errorf("take over the change: %w", err)
 			continue
-		case was.State == Overtaken:
+		case was == Overtaken:
 			return false, ErrTakenOver
-		case was.State == InForce:
+		case was == InForce:
 			decided = true
 		}
 		switch {
 		case !HasMember(staying, m.ID):
-		case was.State == Accepted || was.State == InForce:
+		case was == Accepted || was == InForce:
 			accepted++
-		case known:
+		case was != "":
 			never = true
 		default: // it was not told yet, or has forgotten that it accepted
 			forgot = m.Address
@@ -123,12 +106,14 @@ func (c *Coordinator) takeOver() (decided bool, err error) {
 	return false, &Error{Finding: finding, Remedy: "bring it back, and say " + c.plan.statement() + " again", Err: why}
 }
 
-// accept has all members that stay accept the change. Then it is decided.
-func (c *Coordinator) accept() error {
+// accept has all members that stay accept the change. Then it is decided. Each has the floors by
+// then, and whoever finishes the change gets them from one of these.
+func (c *Coordinator) accept(floors Floors) error {
+	c.accepting = true
 	for _, m := range c.plan.staying() {
 		s, err := c.Store(m.Address)
 		if err == nil {
-			err = s.Accept(c.ctx, &c.plan, c.ballot)
+			err = s.Accept(c.ctx, &c.plan, c.ballot, floors)
 		}
 		if err != nil {
 			return fmt.Errorf("have %s accept plan %d: %w", m.Address, c.plan.Number, err)
@@ -140,19 +125,16 @@ func (c *Coordinator) accept() error {
 	return nil
 }
 
-// abort lets the members go on as before, after takeOver has found that the change is not
-// decided: one that stays has not accepted it, and never will. Each that goes on notes that, so
-// that nobody who comes later takes the change for decided.
+// abort lets the members go on as before a change that is never decided: nobody was asked to accept
+// it yet, or takeOver has found one that stays and never will. Each that goes on notes that, so that
+// nobody who comes later takes the change for decided.
 func (c *Coordinator) abort() error {
 	defer c.outlive()()
 	noted := false
 	var frozen []string
 	var failed error
 	err := c.each(c.plan.everyone(), func(m Member, s Store) error {
-		if err := s.Thaw(c.ctx, &c.plan, c.ballot); err != nil {
-			if isOver(err) {
-				return err
-			}
+		if err := s.LetGo(c.ctx, &c.plan); err != nil {
 			frozen, failed = append(frozen, m.Address), errors.Join(failed, fmt.Errorf("let %s go on: %w", m.Address, err))
 			return nil
 		}
@@ -165,7 +147,6 @@ func (c *Coordinator) abort() error {
 	if !noted {
 		return &Error{Finding: fmt.Sprintf("change %s is neither done nor undone", c.plan.UUID), Remedy: "say " + c.plan.statement() + " again", Err: failed}
 	}
-	c.config.Log.Warn("change of sequence servers aborted", zap.String("change", c.plan.UUID), zap.Uint64("plan", c.plan.Number), logfield.Err(failed))
 	if len(frozen) > 0 {
 		return &Error{
 			Finding: fmt.Sprintf("change %s is aborted, but %s may stay frozen", c.plan.UUID, strings.Join(frozen, ", ")), Remedy: "a proxy lets it go on once it can be reached", Err: failed,

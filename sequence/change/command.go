@@ -47,9 +47,6 @@ func (c *Coordinator) Change(asked Change) error {
 	if err := c.draft(&now); err != nil {
 		return err
 	}
-	if err := c.propose(); err != nil {
-		return err
-	}
 	c.config.Log.Info("change of sequence servers begun", zap.String("change", c.plan.UUID), zap.Uint64("plan", c.plan.Number),
 		zap.String("from", Addresses(c.plan.Previous)), zap.String("to", Addresses(c.plan.Members)), zap.String("interleave", c.plan.Interleave))
 	if err := c.decide(); err != nil {
@@ -105,6 +102,9 @@ func (c *Coordinator) End(open *Plan) (made bool, err error) {
 
 // decide does what comes before the decision, and it.
 func (c *Coordinator) decide() error {
+	if err := c.propose(); err != nil {
+		return err
+	}
 	c.letProxiesFill()
 	if err := c.did(StepFilled, c.plan.Previous[0]); err != nil {
 		return err
@@ -121,10 +121,11 @@ func (c *Coordinator) decide() error {
 	if err != nil {
 		return err
 	}
-	if err := c.setFloors(); err != nil {
+	floors, err := c.floors()
+	if err != nil {
 		return err
 	}
-	return c.accept()
+	return c.accept(floors)
 }
 
 // letProxiesFill waits a little for all proxies to fill their caches.
@@ -139,11 +140,10 @@ func (c *Coordinator) letProxiesFill() {
 	c.servers.Fill(ctx, members)
 }
 
-// setFloors reads what all members gave and writes down on all where the plan begins.
-func (c *Coordinator) setFloors() error {
+// floors is where the plan begins, by what all members gave.
+func (c *Coordinator) floors() (Floors, error) {
 	var all []Given
-	everyone := c.plan.everyone()
-	err := c.each(everyone, func(m Member, s Store) error {
+	err := c.each(c.plan.everyone(), func(m Member, s Store) error {
 		given, err := s.Gave(c.ctx, &c.plan, c.ballot, c.missing)
 		if err != nil {
 			return fmt.Errorf("read what %s gave: %w", m.Address, err)
@@ -151,31 +151,23 @@ func (c *Coordinator) setFloors() error {
 		all = append(all, given)
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	floors := floorsOf(all, c.asked.Above, c.config.Ahead)
-	return c.each(everyone, func(m Member, s Store) error {
-		if err := s.SetFloors(c.ctx, &c.plan, c.ballot, floors); err != nil {
-			return err
-		}
-		return c.did(StepFloors, m)
-	})
+	return floorsOf(all, c.asked.Above, c.config.Ahead), err
 }
 
 // begin starts the plan, which is decided, on all members that can be reached.
 func (c *Coordinator) begin() error {
 	defer c.outlive()()
-	floors, known, err := c.handover()
-	if err != nil {
-		return c.undone(err)
+	known := c.knowledge()
+	has := slices.IndexFunc(known, func(k Knowledge) bool { return k.Complete })
+	if has < 0 {
+		return c.undone(fmt.Errorf("no member that has the floors of plan %d can be reached", c.plan.Number))
 	}
 	started, away := 0, []string(nil)
 	var failed error
 	for _, m := range c.plan.everyone() {
 		s, err := c.Store(m.Address)
 		if err == nil {
-			_, err = s.Obey(c.ctx, &c.plan, m.ID, floors, known)
+			_, err = s.Obey(c.ctx, &c.plan, m.ID, known[has].Floors, known)
 		}
 		if err != nil { // it obeys the plan when it is met again, as long as another one knows it
 			away, failed = append(away, m.Address), errors.Join(failed, err)
@@ -193,22 +185,6 @@ func (c *Coordinator) begin() error {
 	c.config.Log.Info("change of sequence servers done", zap.String("change", c.plan.UUID), zap.Uint64("plan", c.plan.Number),
 		zap.String("servers", Addresses(c.plan.Members)), zap.Strings("away", away), logfield.Err(failed))
 	return nil
-}
-
-// handover reads what a member that is brought to the decided plan takes over from others.
-func (c *Coordinator) handover() (floors Floors, known []Knowledge, err error) {
-	known = c.knowledge()
-	complete := false
-	err = c.each(c.plan.staying(), func(_ Member, s Store) (err error) {
-		if !complete {
-			floors, complete, err = s.Floors(c.ctx, c.plan.Number)
-		}
-		return err
-	})
-	if err == nil && !complete {
-		err = fmt.Errorf("no member that has the floors of plan %d can be reached", c.plan.Number)
-	}
-	return floors, known, err
 }
 
 // knowledge reads what the members know of definitions and proxies. Those that do not answer count
@@ -240,7 +216,10 @@ func (c *Coordinator) undone(err error) error {
 // Should it find that the change is decided, it finishes it.
 func (c *Coordinator) undo(why error) error {
 	defer c.outlive()()
-	decided, err := c.takeOver()
+	decided, err := false, error(nil)
+	if c.accepting {
+		decided, err = c.takeOver()
+	}
 	if err == nil && decided {
 		c.config.Log.Info("change of sequence servers decided all the same", zap.String("change", c.plan.UUID), logfield.Err(why))
 		return c.begin()
@@ -275,34 +254,6 @@ func (c *Coordinator) reconcile(now *Plan, add string) (brought bool, err error)
 	if err != nil {
 		return false, err
 	}
-	told := make([]Report, len(all))
-	for i := range all {
-		told[i] = all[i].Report
-	}
-	from := slices.IndexFunc(all, func(t reported) bool { return now.Number > 0 && t.Plan == now.Number && t.Count > 0 })
-	if from < 0 { // the one that has left may be all that obeys it by now
-		from = slices.IndexFunc(all, func(t reported) bool { return now.Number > 0 && t.Plan == now.Number })
-	}
-	for _, t := range all {
-		s := c.stores[t.address]
-		if from >= 0 && t.Plan < now.Number && (HasMember(now.Members, t.ID) || HasMember(now.Previous, t.ID)) {
-			caught, err := CatchUp(c.ctx, s, c.stores[all[from].address], now)
-			if err != nil {
-				return false, err
-			}
-			brought = brought || caught
-		}
-		for i := range t.Plans {
-			p := &t.Plans[i]
-			if !p.Open() || p.UUID == now.UUID {
-				continue
-			}
-			if p.Vetoed(told) || p.forgotten(told) && !HasMember(p.Previous, t.ID) || p.State == Proposed && !p.follows(now) {
-				if err := s.LetGo(c.ctx, p); err != nil {
-					return false, err
-				}
-			}
-		}
-	}
-	return brought, nil
+	brought, failed := Reconcile(c.ctx, all, now)
+	return brought, errors.Join(failed...)
 }

@@ -38,6 +38,8 @@ type Coordinator struct {
 	plan   Plan   // that the change leads to; the one in force where there is no change
 	base   uint64 // number of the plan in force that it was drafted from
 	ballot uint64 // under which this coordinator writes
+	// members were asked to accept the plan: it may be decided
+	accepting bool
 
 	// id of a member that is taken out and cannot be reached: the others have recorded its ceilings
 	missing string
@@ -181,15 +183,9 @@ func (c *Coordinator) Current() (now Plan, open *Plan, err error) {
 	return now, open, nil
 }
 
-// reported is what the server at an address has told.
-type reported struct {
-	Report
-	address string
-}
-
 // reports asks servers which plans they know. Those that cannot be reached are left out; why is
 // the reason.
-func (c *Coordinator) reports(addresses []string) (all []reported, why, err error) {
+func (c *Coordinator) reports(addresses []string) (all []Met, why, err error) {
 	c.reach(addresses...)
 	for _, address := range addresses {
 		s, away := c.Store(address)
@@ -201,7 +197,7 @@ func (c *Coordinator) reports(addresses []string) (all []reported, why, err erro
 		if err != nil {
 			return nil, why, err
 		}
-		all = append(all, reported{t, address})
+		all = append(all, Met{s, t})
 	}
 	return all, why, nil
 }

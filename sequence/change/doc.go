@@ -5,8 +5,8 @@
 //
 //	proposed   the plan is written down on all members: there is no other change
 //	frozen     every row stands at the end of its column, so that nobody reserves; what it held is saved
-//	floors     the highest that any member gave of each name is written down on all
-//	accepted   a member that stays has accepted; once all have, the change is decided
+//	accepted   a member that stays has the floors, which are the highest that any member gave of each
+//	           name, and has accepted; once all have, the change is decided
 //	in force   the rows of a member are set to its first position above the floors, and it obeys the plan
 //
 // All members must be there, but for one that is removed. Before a change is decided it can be

@@ -27,7 +27,7 @@ func (c *Coordinator) draft(now *Plan) error {
 	if err := c.identify(); err != nil {
 		return err
 	}
-	if err := c.number(); err != nil {
+	if err := c.number(now); err != nil {
 		return err
 	}
 	c.plan.UUID = newUUID()
@@ -132,7 +132,7 @@ func (c *Coordinator) identify() error {
 
 // number makes the number of the plan one that no server has seen. A server that comes from
 // elsewhere is refused.
-func (c *Coordinator) number() error {
+func (c *Coordinator) number(now *Plan) error {
 	return c.each(c.plan.everyone(), func(m Member, s Store) error {
 		t, err := s.Report(c.ctx)
 		if err != nil {
@@ -149,6 +149,13 @@ func (c *Coordinator) number() error {
 		for i := range t.Plans {
 			p := &t.Plans[i]
 			c.plan.Number = max(c.plan.Number, p.Number+1)
+			if p.Number > c.base && p.State == Proposed && !p.follows(now) {
+				// its coordinator died, and another plan was made since
+				if err := s.LetGo(c.ctx, p); err != nil {
+					return err
+				}
+				p.State = Aborted
+			}
 			if p.Number > c.base && p.State != Aborted && old {
 				return inProgress(p)
 			}

@@ -78,8 +78,8 @@ func TestHistories(t *testing.T) {
 			e.asked = change.Change{Add: address(3)}
 			proxy(e)
 			x, y := e.Change("x", e.asked), e.Change("y", change.Change{Remove: address(2)})
-			reach(t, y, "propose", 0)
-			reach(t, x, "propose", 2)
+			reach(t, y, "promise", 0)
+			reach(t, x, "promise", 2)
 			x.Resume() // late
 			y.Run()
 			x.Run()
@@ -107,7 +107,7 @@ func TestHistories(t *testing.T) {
 			e.asked = change.Change{Remove: address(2)}
 			far := proxy(e, 1)
 			c := e.Change("coordinator", e.asked, 2)
-			reach(t, c, "set floors", 0)
+			reach(t, c, "accept", 0)
 			for range 40 {
 				_ = far.Take(2, name, 4)
 			}
@@ -223,7 +223,7 @@ func TestHistories(t *testing.T) {
 			reach(t, c, "read what it gave", 0)
 			c.Kill()
 			ends := e.Change("ends that", change.Change{Add: address(2)})
-			reach(t, ends, "propose", 0)
+			reach(t, ends, "promise", 0)
 			ends.Kill()
 			for range 20 {
 				if far.Take(2, name, 4) == nil {
@@ -272,7 +272,7 @@ func TestHistories(t *testing.T) {
 			e.asked = change.Change{Add: address(3)}
 			p := proxy(e)
 			c := e.coordinator(1)
-			reach(t, c, "set floors", 0)
+			reach(t, c, "accept", 0)
 			c.Kill()
 			end := e.Change("ends", e.asked, 2) // C is away
 			end.Run()

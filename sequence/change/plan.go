@@ -36,8 +36,6 @@ const (
 const (
 	// StepFilled: the caches of all proxies are filled, and rows are frozen next.
 	StepFilled = "caches filled"
-	// StepFloors: a member has the floors.
-	StepFloors = "floors"
 	// StepTakenOver: another coordinator's change was taken over.
 	StepTakenOver = "taken over"
 )
@@ -99,6 +97,15 @@ type Change struct {
 	WritersStopped bool
 }
 
+// Of is what the server with an id is by the plan: it has left if it is no member.
+func (p *Plan) Of(id string) Membership {
+	i := slices.IndexFunc(p.Members, func(m Member) bool { return m.ID == id })
+	if i < 0 {
+		return Membership{ID: id, Plan: p.Number}
+	}
+	return Membership{ID: id, Plan: p.Number, Position: i, Count: len(p.Members), Interleave: p.Interleave, Block: p.Block}
+}
+
 // Open reports whether a change in that state has yet to be ended on the member that says so.
 func (p *Plan) Open() bool {
 	return p.State == Proposed || p.State == Frozen || p.State == Accepted
@@ -128,11 +135,6 @@ func (p *Plan) Vetoed(all []Report) bool {
 		known := t.change(p.UUID)
 		return known != nil && known.State == Aborted && p.stays(t.ID)
 	})
-}
-
-// forgotten reports whether a member that stays does not know a change: it was taken back there.
-func (p *Plan) forgotten(all []Report) bool {
-	return slices.ContainsFunc(all, func(t Report) bool { return t.change(p.UUID) == nil && p.stays(t.ID) })
 }
 
 // stays reports whether a member is one before the change and after it.

@@ -59,7 +59,7 @@ func (e *estate) coordinator(i int) *simulation.Actor {
 // writes reports whether a step of a coordinator changes anything.
 func writes(step string) bool {
 	switch step {
-	case "report", "identify", "sequences", "knowledge", "read floors", "reserve", "record":
+	case "report", "identify", "sequences", "knowledge", "reserve", "record":
 		return false
 	}
 	return true

@@ -3,6 +3,8 @@ package change
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 )
 
 // Servers is the way to the sequence servers, and what is around a change.
@@ -41,52 +43,50 @@ type Reader interface {
 	Sequences(ctx context.Context) ([]Sequence, error)
 	// Knowledge reads what a member that is brought to a plan takes over from this one.
 	Knowledge(ctx context.Context, p *Plan) (Knowledge, error)
-	// Floors reads the floors of a plan; complete is false where the server does not have all.
-	Floors(ctx context.Context, number uint64) (all Floors, complete bool, err error)
 }
 
-// Stepper does the steps of a change. But for the first two each does nothing unless the server
-// has promised this ballot, and no later one: then it returns ErrTakenOver.
+// Stepper does the steps of a change until it is decided. But for the first each does nothing
+// unless the server has promised this ballot, and no later one: then it returns ErrTakenOver.
 type Stepper interface {
-	// Propose writes a plan down that the server does not know yet, under a ballot, unless it
-	// knows another one above base: it returns that.
-	Propose(ctx context.Context, p *Plan, base, ballot uint64) (other *Plan, err error)
-	// Promise has the server obey no lower ballot than this, and returns how far the change was
-	// there. known is false if it had not heard of it: it has by then. ErrTakenOver: it had
-	// promised a higher one.
-	Promise(ctx context.Context, p *Plan, base, ballot uint64) (was Promise, known bool, err error)
+	// Promise has the server obey no lower ballot than this, and returns the state of the change
+	// there. It writes a plan down that the server does not know: the state is "" then. Errors:
+	// ErrTakenOver if it has promised a higher ballot, *OtherPlanError if it knows another plan
+	// above base, or of that number.
+	Promise(ctx context.Context, p *Plan, base, ballot uint64) (was string, err error)
 	// Freeze has all rows stand at the end of their column, and saves what they held.
 	Freeze(ctx context.Context, p *Plan, ballot uint64) error
 	// Gave reads what the frozen server gave at most of each name, and the ceilings that it has
 	// recorded for a member that is missing, unless the id of that is empty.
 	Gave(ctx context.Context, p *Plan, ballot uint64, missing string) (Given, error)
-	// SetFloors writes down where the plan begins.
-	SetFloors(ctx context.Context, p *Plan, ballot uint64, all Floors) error
-	// Accept has the server accept the plan. It never takes that back.
-	Accept(ctx context.Context, p *Plan, ballot uint64) error
-	// Thaw has the server go on as before, and never accept the plan.
-	Thaw(ctx context.Context, p *Plan, ballot uint64) error
-	// Withdraw takes back a proposal.
-	Withdraw(ctx context.Context, p *Plan, ballot uint64) error
+	// Accept writes down where the plan begins, and has the server accept it. It never takes that
+	// back.
+	Accept(ctx context.Context, p *Plan, ballot uint64, all Floors) error
 }
 
-// Settler brings a server to what was decided. Whoever does that comes to the same.
+// Settler brings a server to what was decided. Whoever does that comes to the same, so that no
+// ballot is needed.
 type Settler interface {
 	// Obey has the server with an id obey a plan that is decided. Its rows begin above the floors,
 	// and above what it gave itself. From then on it has a ceiling of each member recorded. brought
 	// is false if it obeyed already.
 	Obey(ctx context.Context, p *Plan, id string, floors Floors, known []Knowledge) (brought bool, err error)
-	// LetGo has the server go on as before a change that came to nothing, of which it was not told.
+	// LetGo has the server go on as before a change that is never decided, and never accept it. A
+	// server that does not know the change, or has ended it, stays as it is.
 	LetGo(ctx context.Context, p *Plan) error
 }
 
-// Knowledge is what a store tells another of definitions and proxies. Only stores look into it.
-type Knowledge any
+// Knowledge is what a store tells another that is brought to a plan.
+type Knowledge struct {
+	Floors   Floors
+	Complete bool // it has all floors of the plan
+	More     any  // definitions and proxies: only stores look into it
+}
 
-// Promise is what a server has promised of a change.
-type Promise struct {
-	State  string
-	Ballot uint64
+// OtherPlanError: a server knows another plan than the one that it is asked of.
+type OtherPlanError struct{ Plan Plan }
+
+func (e *OtherPlanError) Error() string {
+	return fmt.Sprintf("it knows another plan, %d, of change %s", e.Plan.Number, e.Plan.UUID)
 }
 
 // Sequence is what a change looks at of a definition.
@@ -128,33 +128,54 @@ type Given struct {
 	End   uint64 // the highest number that its column holds
 }
 
-// CatchUp brings a member that is behind to the plan in force. from is a member that obeys it.
-func CatchUp(ctx context.Context, behind, from Store, p *Plan) (brought bool, err error) {
-	floors, _, err := from.Floors(ctx, p.Number) // the first plan of a new table has none
-	if err != nil {
-		return false, err
-	}
-	known, err := from.Knowledge(ctx, p)
-	if err != nil {
-		return false, err
-	}
-	id, err := behind.Identify(ctx)
-	if err != nil {
-		return false, err
-	}
-	return behind.Obey(ctx, p, id, floors, []Knowledge{known})
+// Met is a server that has told what it knows.
+type Met struct {
+	Store
+	Report
 }
 
-// LetGo has those of some servers go on as before that a change left frozen which came to
-// nothing, as they themselves tell. It does what it can, and returns what failed, by position.
-func LetGo(ctx context.Context, stores []Store, all []Report) []error {
-	failed := make([]error, len(all))
-	for i := range all {
-		for j := range all[i].Plans {
-			if p := &all[i].Plans[j]; p.Open() && p.Vetoed(all) {
-				failed[i] = errors.Join(failed[i], stores[i].LetGo(ctx, p))
+// Reconcile brings those of some servers to the plan in force that are behind it, and has those go
+// on that a change left frozen which came to nothing, as they themselves tell. It does what it can.
+// brought tells that one of them was behind, failed what could not be done, by position.
+func Reconcile(ctx context.Context, met []Met, now *Plan) (brought bool, failed []error) {
+	failed = make([]error, len(met))
+	// One that has left knows nothing of what was made since, but it may be all that obeys the plan.
+	from := slices.IndexFunc(met, func(m Met) bool { return m.Plan == now.Number && m.Count > 0 })
+	if from < 0 {
+		from = slices.IndexFunc(met, func(m Met) bool { return m.Plan == now.Number })
+	}
+	all := make([]Report, len(met))
+	for i, m := range met {
+		all[i] = m.Report
+		if now.Number > 0 && from >= 0 && m.behind(now) {
+			caught, err := catchUp(ctx, m, met[from], now)
+			brought, failed[i] = brought || caught, err
+		}
+	}
+	for i, m := range met {
+		for j := range m.Plans {
+			if p := &m.Plans[j]; p.Open() && p.UUID != now.UUID && p.Vetoed(all) {
+				failed[i] = errors.Join(failed[i], m.LetGo(ctx, p))
 			}
 		}
 	}
-	return failed
+	return brought, failed
+}
+
+// behind reports whether a server has yet to obey the plan in force, or to leave by it. Servers
+// join the first plan by themselves.
+func (m *Met) behind(now *Plan) bool {
+	return m.Plan < now.Number && (m.Plan > 0 || len(now.Previous) > 0) && (HasMember(now.Members, m.ID) || HasMember(now.Previous, m.ID))
+}
+
+// catchUp brings a member that is behind to the plan in force, which another one obeys.
+func catchUp(ctx context.Context, behind, from Met, now *Plan) (brought bool, err error) {
+	known, err := from.Knowledge(ctx, now)
+	if err != nil {
+		return false, err
+	}
+	if !known.Complete && len(now.Previous) > 0 { // the first plan has none
+		return false, fmt.Errorf("sequence server %s does not have the floors of plan %d", from.ID, now.Number)
+	}
+	return behind.Obey(ctx, now, behind.ID, known.Floors, []Knowledge{known})
 }

@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -56,7 +55,6 @@ func NewMember(address string) *Member {
 }
 
 var (
-	errOtherPlan = errors.New("it knows another plan of that number")
 	errFrozen    = errors.New("the set of sequence servers is being changed")
 	errPlan      = errors.New("it obeys another plan")
 	errAtCeiling = errors.New("the numbers would go above the ceiling")
@@ -103,23 +101,19 @@ func (m *Member) insertPlan(p *change.Plan, base, ballot uint64) *change.Plan {
 	return nil
 }
 
-func (m *Member) promise(p *change.Plan, base, ballot uint64) (was change.Promise, known bool, err error) {
+func (m *Member) promise(p *change.Plan, base, ballot uint64) (was string, err error) {
 	now := m.Plans[p.Number]
 	switch {
-	case now == nil:
-		if m.insertPlan(p, base, ballot) != nil {
-			err = errOtherPlan
+	case now == nil || now.UUID != p.UUID:
+		if other := m.insertPlan(p, base, ballot); other != nil {
+			err = &change.OtherPlanError{Plan: *other}
 		}
-		return was, false, err
-	case now.UUID != p.UUID:
-		return was, false, errOtherPlan
-	}
-	was = change.Promise{State: now.State, Ballot: now.Ballot}
-	if now.Ballot >= ballot {
-		return was, true, change.ErrTakenOver
+		return "", err
+	case now.Ballot > ballot:
+		return "", change.ErrTakenOver
 	}
 	now.Ballot, now.Coordinator = ballot, p.Coordinator
-	return was, true, nil
+	return now.State, nil
 }
 
 // fenced returns the plan on the member if this ballot may still write.
@@ -201,18 +195,6 @@ func (m *Member) gave(p *change.Plan, ballot uint64, missing string, faults *Fau
 	return given, nil
 }
 
-func (m *Member) setFloors(p *change.Plan, ballot uint64, all change.Floors, faults *Faults) error {
-	now, err := m.fenced(p, ballot, faults)
-	if err != nil {
-		return err
-	}
-	if now.State != change.Frozen {
-		return change.ErrTakenOver
-	}
-	m.writeFloors(p.Number, all)
-	return nil
-}
-
 func (m *Member) writeFloors(plan uint64, all change.Floors) {
 	m.Others[plan] = max(m.Others[plan], all.Others)
 	for _, f := range all.Named {
@@ -221,7 +203,7 @@ func (m *Member) writeFloors(plan uint64, all change.Floors) {
 	}
 }
 
-func (m *Member) accept(p *change.Plan, ballot uint64, faults *Faults) error {
+func (m *Member) accept(p *change.Plan, ballot uint64, all change.Floors, faults *Faults) error {
 	now, err := m.fenced(p, ballot, faults)
 	if err != nil {
 		return err
@@ -229,28 +211,15 @@ func (m *Member) accept(p *change.Plan, ballot uint64, faults *Faults) error {
 	if now.State != change.Frozen {
 		return change.ErrTakenOver
 	}
+	m.writeFloors(p.Number, all)
 	now.State = change.Accepted
 	return nil
 }
 
-func (m *Member) thawFenced(p *change.Plan, ballot uint64, faults *Faults) error {
-	now, err := m.fenced(p, ballot, faults)
-	if err != nil {
-		return err
+func (m *Member) letGo(p *change.Plan) {
+	if now := m.Plans[p.Number]; now == nil || now.UUID != p.UUID || !now.Open() {
+		return
 	}
-	switch now.State {
-	case change.Aborted:
-		return nil
-	case change.Overtaken:
-		return change.ErrTakenOver
-	case change.InForce:
-		return fmt.Errorf("plan %d is in force there", p.Number)
-	}
-	m.thaw(p)
-	return nil
-}
-
-func (m *Member) thaw(p *change.Plan) {
 	if m.Plan < p.Number && !m.LeftBefore(p) {
 		m.restore(func(plan uint64) bool { return plan == p.Number })
 		maps.DeleteFunc(m.Starts, func(at Start, _ *Begin) bool { return at.Plan == p.Number })
@@ -259,27 +228,22 @@ func (m *Member) thaw(p *change.Plan) {
 	m.Plans[p.Number].State = change.Aborted
 }
 
-func (m *Member) withdraw(p *change.Plan, ballot uint64) {
-	if now := m.Plans[p.Number]; now != nil && now.UUID == p.UUID && now.State == change.Proposed && now.Ballot == ballot {
-		delete(m.Plans, p.Number)
-		delete(m.Others, p.Number)
-	}
-}
-
-func (m *Member) letGo(p *change.Plan) {
-	if now := m.Plans[p.Number]; now != nil && now.UUID == p.UUID && now.Open() {
-		m.thaw(p)
-	}
-}
-
-// knowledge is what a member tells another: where its rows stand, by name, and the ceilings that it
-// has recorded.
+// knowledge is what a member tells another besides floors: where its rows stand, by name, and the
+// ceilings that it has recorded.
 type knowledge struct {
 	rows   map[string]uint64
 	limits map[LimitOf]uint64
 }
 
-func (m *Member) knowledge(p *change.Plan) knowledge {
+func (m *Member) knowledge(p *change.Plan) (all change.Knowledge) {
+	if now := m.Plans[p.Number]; now != nil && now.UUID == p.UUID {
+		all.Floors.Others, all.Complete = m.Others[p.Number]
+	}
+	for at, b := range m.Starts {
+		if at.Plan == p.Number {
+			all.Floors.Named = append(all.Floors.Named, change.Floor{Name: at.Name, Floor: b.Floor, Ceiling: b.Ceiling})
+		}
+	}
 	known := knowledge{make(map[string]uint64), make(map[LimitOf]uint64)}
 	for name, id := range m.Rows {
 		if id == End {
@@ -292,7 +256,8 @@ func (m *Member) knowledge(p *change.Plan) knowledge {
 			known.limits[of] = l.Wanted
 		}
 	}
-	return known
+	all.More = known
+	return all
 }
 
 func (m *Member) obey(p *change.Plan, id string, floors change.Floors, known []change.Knowledge) (brought bool, err error) {
@@ -304,13 +269,10 @@ func (m *Member) obey(p *change.Plan, id string, floors change.Floors, known []c
 		return false, nil
 	}
 	frozen := state == change.Frozen || state == change.Accepted
-	if _, complete := m.Others[p.Number]; frozen && !complete && change.HasMember(p.Members, id) {
-		return false, fmt.Errorf("%s does not have the floors of plan %d", m.Address, p.Number)
-	}
 	if state == "" { // a plan that was never decided may have had the number
 		delete(m.Others, p.Number)
 	}
-	if !frozen {
+	if state != change.Accepted { // else it has them
 		m.writeFloors(p.Number, floors)
 	}
 	m.restore(func(plan uint64) bool { return plan != p.Number })
@@ -345,7 +307,7 @@ func (m *Member) follow(p *change.Plan, id string, frozen bool, known []change.K
 		return
 	}
 	for _, k := range known {
-		for name, id := range k.(knowledge).rows {
+		for name, id := range k.More.(knowledge).rows {
 			if _, ok := m.Rows[name]; !ok {
 				m.Rows[name] = id
 			}
@@ -382,7 +344,7 @@ func (m *Member) follow(p *change.Plan, id string, frozen bool, known []change.K
 		}
 	}
 	for _, k := range known {
-		for of, wanted := range k.(knowledge).limits {
+		for of, wanted := range k.More.(knowledge).limits {
 			if change.HasMember(p.Members, of.Giver) {
 				m.limit(of, p.Number, wanted, 0)
 			}

@@ -30,8 +30,7 @@ func (w *World) NewProxy(name string, cut ...int) *Proxy {
 // on that a change left which came to nothing.
 func (p *Proxy) Read() error {
 	w := p.Actor.World
-	var all []change.Report
-	var stores []change.Store
+	var all []change.Met
 	away := false
 	for i, m := range w.Members {
 		s := Store{p.Actor, m}
@@ -40,7 +39,7 @@ func (p *Proxy) Read() error {
 			away = away || change.HasMember(p.plan.Members, w.Members[i].ID)
 			continue
 		}
-		all, stores = append(all, t), append(stores, s)
+		all = append(all, change.Met{Store: s, Report: t})
 	}
 	number := uint64(0)
 	for i := range all {
@@ -55,26 +54,17 @@ func (p *Proxy) Read() error {
 		return nil
 	}
 	var plan *change.Plan
-	from := -1
 	for i := range all {
 		for j := range all[i].Plans {
 			if known := &all[i].Plans[j]; known.Number == number && known.State == change.InForce && all[i].Plan == number {
 				plan = known
 			}
 		}
-		if all[i].Plan == number && (from < 0 || all[i].Count > 0) {
-			from = i
-		}
 	}
 	if plan == nil {
 		return fmt.Errorf("nobody knows plan %d", number)
 	}
-	for i := range all {
-		if change.HasMember(plan.Members, all[i].ID) && all[i].Plan < number {
-			_, _ = change.CatchUp(context.Background(), stores[i], stores[from], plan)
-		}
-	}
-	change.LetGo(context.Background(), stores, all)
+	change.Reconcile(context.Background(), all, plan)
 	p.plan, p.read = *plan, true
 	return nil
 }

@@ -54,39 +54,16 @@ func (s Store) Knowledge(_ context.Context, p *change.Plan) (known change.Knowle
 	return known, err
 }
 
-// Floors implements [change.Reader].
-func (s Store) Floors(_ context.Context, number uint64) (all change.Floors, complete bool, err error) {
-	err = s.Actor.do(s.Member, "read floors", func() error {
-		all.Others, complete = s.Member.Others[number]
-		for at, b := range s.Member.Starts {
-			if at.Plan == number {
-				all.Named = append(all.Named, change.Floor{Name: at.Name, Floor: b.Floor, Ceiling: b.Ceiling})
-			}
-		}
-		return nil
-	})
-	return all, complete, err
-}
-
-// Propose implements [change.Stepper].
-func (s Store) Propose(_ context.Context, p *change.Plan, base, ballot uint64) (other *change.Plan, err error) {
-	err = s.Actor.do(s.Member, "propose", func() error {
-		other = s.Member.insertPlan(p, base, ballot)
-		return nil
-	})
-	return other, err
-}
-
 // Promise implements [change.Stepper].
-func (s Store) Promise(_ context.Context, p *change.Plan, base, ballot uint64) (was change.Promise, known bool, err error) {
+func (s Store) Promise(_ context.Context, p *change.Plan, base, ballot uint64) (was string, err error) {
 	err = s.Actor.do(s.Member, "promise", func() (err error) {
-		was, known, err = s.Member.promise(p, base, ballot)
+		was, err = s.Member.promise(p, base, ballot)
 		return err
 	})
-	if known && err == nil && s.Actor.World.Faults.ThawsBeforeVote {
-		was.State = change.Frozen
+	if was != "" && s.faults().ThawsBeforeVote {
+		was = change.Frozen
 	}
-	return was, known, err
+	return was, err
 }
 
 // Freeze implements [change.Stepper].
@@ -106,27 +83,9 @@ func (s Store) Gave(_ context.Context, p *change.Plan, ballot uint64, missing st
 	return given, err
 }
 
-// SetFloors implements [change.Stepper].
-func (s Store) SetFloors(_ context.Context, p *change.Plan, ballot uint64, all change.Floors) error {
-	return s.Actor.do(s.Member, "set floors", func() error { return s.Member.setFloors(p, ballot, all, s.faults()) })
-}
-
 // Accept implements [change.Stepper].
-func (s Store) Accept(_ context.Context, p *change.Plan, ballot uint64) error {
-	return s.Actor.do(s.Member, "accept", func() error { return s.Member.accept(p, ballot, s.faults()) })
-}
-
-// Thaw implements [change.Stepper].
-func (s Store) Thaw(_ context.Context, p *change.Plan, ballot uint64) error {
-	return s.Actor.do(s.Member, "thaw", func() error { return s.Member.thawFenced(p, ballot, s.faults()) })
-}
-
-// Withdraw implements [change.Stepper].
-func (s Store) Withdraw(_ context.Context, p *change.Plan, ballot uint64) error {
-	return s.Actor.do(s.Member, "withdraw", func() error {
-		s.Member.withdraw(p, ballot)
-		return nil
-	})
+func (s Store) Accept(_ context.Context, p *change.Plan, ballot uint64, all change.Floors) error {
+	return s.Actor.do(s.Member, "accept", func() error { return s.Member.accept(p, ballot, all, s.faults()) })
 }
 
 // Obey implements [change.Settler].
