@@ -7,15 +7,15 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// maxDepth bounds the parentheses that are followed; deeper texts are Other.
+// maxDepth bounds the depth of parentheses. A deeper text is Other.
 const maxDepth = 2048
 
-// maxCalls bounds the calls of a text that are recorded: each takes some twenty times the memory
-// that its text takes.
+// maxCalls bounds the recorded calls of a text. A record takes about twenty times the memory of a
+// call's text.
 const maxCalls = 100_000
 
-// maxNamesDepth bounds the depth at which select items are recorded: each is
-// read a second time for its alias, by every level around it.
+// maxNamesDepth bounds the depth at which select items are recorded. Each level around an item
+// reads it again to find its alias.
 const maxNamesDepth = 16
 
 // analyzer is the state of one Analyze. It lives on the stack.
@@ -24,60 +24,59 @@ type analyzer struct {
 	st *Statement
 
 	depth   int // current level: st.levels[depth]
-	prevEnd int // where the token before ended
-	nextval int // NEXTVALs seen
-	muted   int // calls before this offset belong to another call's argument
-	index   int // statements in front that are not empty
-	first   int // where the current statement begins
-	groups  int // where the last word begins that may make several groups of one
-	setTo   int // arguments of a SETVAL were looked through up to here
+	prevEnd int // end of the token before
+	nextval int // number of NEXTVALs so far
+	muted   int // calls before this offset are part of another call's argument
+	index   int // number of non-empty statements before this one
+	first   int // start of the current statement
+	groups  int // start of the last word that may split one group into several
+	setTo   int // the arguments of a SETVAL were searched up to here
 
-	schema []byte // that the current statement names, as Statement.Schema
+	schema []byte // of the current statement, as Statement.Schema
 
-	problem string // first reason why a NEXTVAL cannot be given a number
-	refusal string // why none in this statement can
+	problem string // the first reason why a NEXTVAL cannot be given a number
+	refusal string // why no NEXTVAL of this statement can be given one
 
 	ins    insertState
-	dotted *idiom.Dotted // nil until one is looked for
+	dotted *idiom.Dotted // nil until the text has such a call
 
 	empty bool        // the current level has no token yet
-	prev  lex.Keyword // keyword of the token before, KwNone if it was none
+	prev  lex.Keyword // keyword of the token before, or KwNone
 	part  part
 
-	calls bool // calls are recorded in this kind of statement
+	calls bool // this kind of statement records calls
 	table bool // within CREATE TABLE: only NEXTVAL('s') is recorded
-	// compound: BEGIN NOT ATOMIC, whose body is the affair of the server.
+	// compound: BEGIN NOT ATOMIC. The proxy does not look into its body.
 	compound bool
-	tooMany  bool // there are more calls than maxCalls
-	prepares bool // a statement of the text is PREPARE or EXECUTE IMMEDIATE
-	shifts   bool // a statement before may have changed how texts are read
-	shifted  bool // a NEXTVAL stands behind one
-	rows     bool // one of this statement is evaluated once per row of the result
-	targets  bool // of an UPDATE or DELETE, the part that names tables
-	grouped  bool // a GROUP BY came
+	tooMany  bool // the text has more than maxCalls
+	prepares bool // the text has a PREPARE or EXECUTE IMMEDIATE
+	shifts   bool // an earlier statement may have changed how texts are read
+	shifted  bool // a NEXTVAL follows such a statement
+	rows     bool // a NEXTVAL of this statement is evaluated once per row of the result
+	targets  bool // in an UPDATE or DELETE, where it names tables
+	grouped  bool // a GROUP BY was seen
 }
 
-// insertState is what an INSERT or REPLACE has shown of itself.
+// insertState is the progress within an INSERT or REPLACE.
 type insertState struct {
 	on     bool       // within INSERT or REPLACE
-	source insertFrom // where the rows come from
+	source insertFrom // the source of the rows
 	row    int        // index of the VALUES tuple, -1 before the first
-	update int        // NEXTVALs in ON DUPLICATE KEY UPDATE
+	update int        // number of NEXTVALs in ON DUPLICATE KEY UPDATE
 }
 
-// part is what a statement has come to, outside of parentheses.
+// part is the part of a statement that was reached, outside of parentheses.
 type part uint8
 
 const (
 	partMain      part = iota
-	partAlias          // of a VALUES, and what follows
+	partAlias          // the alias of VALUES, and what follows
 	partUpdate         // ON DUPLICATE KEY UPDATE
 	partReturning      // RETURNING
 )
 
-// Analyze finds out what sql asks for, and overwrites st. It keeps a reference
-// to sql in the slices that it fills, does not change it, and allocates only
-// until st's slices are large enough.
+// Analyze reads sql and overwrites st with the result. The slices of st refer to sql, which it does
+// not change. It allocates only until st's slices are large enough.
 func (st *Statement) Analyze(sql []byte, mode lex.Mode) {
 	st.reset(mode)
 	st.resetRare()
@@ -85,7 +84,7 @@ func (st *Statement) Analyze(sql []byte, mode lex.Mode) {
 		st.unreadable(sql)
 		return
 	}
-	var a analyzer // field by field: a literal is made elsewhere, and copied
+	var a analyzer // field by field, since a literal would be built elsewhere and copied
 	a.Src, a.Mode, a.st = sql, mode, st
 	statements := 0
 	first := Empty
@@ -142,7 +141,7 @@ func (st *Statement) Analyze(sql []byte, mode lex.Mode) {
 		st.Refusal = a.problem
 	}
 	if first == Other || first > Values || st.Words&(UserLock|SetsUserVariable|ConnectionID) != 0 {
-		// else what reset says is so
+		// otherwise reset has set it
 		st.Runs = st.runs(sql, first)
 		st.ClientID = st.Words&ConnectionID != 0 && st.standsAlone(sql)
 	}
@@ -151,7 +150,7 @@ func (st *Statement) Analyze(sql []byte, mode lex.Mode) {
 	}
 }
 
-// unreadable is Analyze of a text that is too long, or in a character set that is not known.
+// unreadable is Analyze for a text that is too long or in an unsupported character set.
 func (st *Statement) unreadable(sql []byte) {
 	st.bad(sql)
 	if len(sql) > math.MaxInt32 || MayRunOthers(sql, lex.Mode{Charset: lex.UTF8}) {
@@ -159,10 +158,10 @@ func (st *Statement) unreadable(sql []byte) {
 	}
 }
 
-// unread ends Analyze of a text that cannot be read to its end.
+// unread is Analyze for a text that cannot be read to its end.
 func (a *analyzer) unread(sql []byte, mode lex.Mode) {
 	a.st.bad(sql)
-	if a.Wrong && !mayEndEarlier(sql, mode) { // a server runs nothing of the text
+	if a.Wrong && !mayEndEarlier(sql, mode) { // no server runs any part of the text
 		a.st.Words &^= MayBringRows
 	}
 	if MayRunOthers(sql, mode) {
@@ -170,8 +169,7 @@ func (a *analyzer) unread(sql []byte, mode lex.Mode) {
 	}
 }
 
-// mayEndEarlier reports whether a statement may end in front of the place where a text cannot be
-// read on.
+// mayEndEarlier reports whether a statement may end before the unreadable place of a text.
 func mayEndEarlier(sql []byte, mode lex.Mode) bool {
 	l := lex.Lexer{Src: sql, Mode: mode}
 	for l.Next(); l.Kind != lex.EOF; l.Next() {
@@ -182,7 +180,7 @@ func mayEndEarlier(sql []byte, mode lex.Mode) bool {
 	return false
 }
 
-// comments takes note of what is in executable comments.
+// comments records what the text has in executable comments.
 func (a *analyzer) comments() {
 	st := a.st
 	if a.Execs > 0 {
@@ -199,8 +197,7 @@ func (a *analyzer) comments() {
 	}
 }
 
-// reset empties st, but for what resetRare does, and keeps its memory. It is short enough to be
-// inlined.
+// reset empties st and keeps its memory. resetRare does the rest. It is short enough to be inlined.
 func (st *Statement) reset(mode lex.Mode) {
 	st.Kind, st.Words, st.Params, st.Runs = Other, 0, 0, RunsFunctions
 	st.Calls, st.Items, st.Assignments = st.Calls[:0], st.Items[:0], st.Assignments[:0]
@@ -210,7 +207,7 @@ func (st *Statement) reset(mode lex.Mode) {
 	st.arena = st.arena[:0]
 }
 
-// resetRare is reset for what few texts fill.
+// resetRare empties the fields that few texts fill.
 func (st *Statement) resetRare() {
 	if !st.rare {
 		return
@@ -221,8 +218,8 @@ func (st *Statement) resetRare() {
 	st.ProcedureSchema, st.Procedure = nil, nil
 }
 
-// Trim drops what st found and all memory beyond a small bound, for a Statement
-// that is kept while its session is idle.
+// Trim empties st and frees memory beyond a small bound. Call it for a Statement whose session is
+// idle.
 func (st *Statement) Trim() {
 	st.rare = true
 	st.reset(st.mode)
@@ -233,7 +230,7 @@ func (st *Statement) Trim() {
 	st.levels, st.arena = trim(st.levels, 8), trim(st.arena, 64)
 }
 
-// trim empties s, and gives it up if it has room for more than n.
+// trim empties s. It frees the memory if that has room for more than n elements.
 func trim[T any](s []T, n int) []T {
 	if cap(s) > n {
 		return nil
@@ -242,7 +239,7 @@ func trim[T any](s []T, n int) []T {
 	return s[:0]
 }
 
-// bad makes st the answer to a text that cannot be read: Other, no calls.
+// bad sets the result for an unreadable text: Other, no calls.
 func (st *Statement) bad(sql []byte) {
 	st.reset(st.mode)
 	st.resetRare()
@@ -252,10 +249,9 @@ func (st *Statement) bad(sql []byte) {
 	}
 }
 
-// statement reads one statement up to its semicolon and reports whether there
-// was one.
+// statement reads one statement up to its semicolon. It reports whether there was one.
 func (a *analyzer) statement() bool {
-	if a.Pos > 0 { // else all of it is new
+	if a.Pos > 0 { // otherwise everything is new
 		a.depth, a.prev, a.calls, a.table, a.muted = 0, lex.KwNone, false, false, 0
 		a.ins, a.part, a.refusal, a.targets, a.schema = insertState{}, partMain, "", false, nil
 		a.rows, a.grouped, a.groups, a.setTo = false, false, 0, 0
@@ -279,14 +275,14 @@ func (a *analyzer) statement() bool {
 	return a.head()
 }
 
-// scan follows the rest of a statement, from the token after the current one,
-// to its end. It reports whether a semicolon ended it.
+// scan reads the rest of a statement after the current token. It reports whether a semicolon ended
+// it.
 func (a *analyzer) scan() bool {
 	for {
 		a.advance()
 		switch a.Kind {
 		case lex.Word:
-			// What token does, at once.
+			// This is token, inlined.
 			if a.Kw != lex.KwNone {
 				a.keyword()
 			} else if a.AfterDot || a.grouped {
@@ -294,7 +290,7 @@ func (a *analyzer) scan() bool {
 			}
 			a.empty = false
 			continue
-		case lex.Number, lex.String: // token has nothing to do
+		case lex.Number, lex.String: // token would do nothing
 			a.empty = false
 			continue
 		case lex.EOF:
@@ -310,20 +306,19 @@ func (a *analyzer) scan() bool {
 	}
 }
 
-// ofSchema takes note of the schema that the statement is about, which is the token of p.
+// ofSchema records the schema of the statement; p is at its name.
 func (a *analyzer) ofSchema(p *lex.Lexer) {
 	a.schema = a.st.arena.Decode(p)
 	a.st.Schema = a.schema
 }
 
-// advance moves to the next token and remembers the one before.
+// advance moves to the next token and remembers the present one.
 func (a *analyzer) advance() {
 	a.prev, a.prevEnd = a.Kw, a.End
 	a.Next()
 }
 
-// opaque passes over the rest of the text unread, for bodies whose semicolons
-// are their own.
+// opaque skips the rest of the text, for bodies that contain semicolons.
 func (a *analyzer) opaque() bool {
 	a.st.Words |= Opaque
 	a.Pos = len(a.Src)
@@ -332,7 +327,7 @@ func (a *analyzer) opaque() bool {
 	return false
 }
 
-// rest follows the text to its very end, taking semicolons for a part of it.
+// rest reads the text to its very end. Semicolons do not end the statement.
 func (a *analyzer) rest() bool {
 	a.st.Words |= Opaque
 	var b blocks
@@ -352,15 +347,15 @@ func (a *analyzer) rest() bool {
 	return false
 }
 
-// note gives the reason why a NEXTVAL of this text cannot be given a number,
-// should there be one. The first reason counts.
+// note records a reason why a NEXTVAL of this text cannot be given a number. The first reason
+// counts.
 func (a *analyzer) note(reason string) {
 	if a.problem == "" {
 		a.problem = reason
 	}
 }
 
-// number takes a NEXTVAL into account.
+// number records a NEXTVAL.
 func (a *analyzer) number() {
 	a.nextval++
 	a.shifted = a.shifted || a.shifts
@@ -369,8 +364,8 @@ func (a *analyzer) number() {
 	}
 }
 
-// shiftsMode reports whether the statement just read may change how the server reads
-// those behind it in the same text. Its assignments are those from the one given.
+// shiftsMode reports whether the statement just read may change how the server reads later
+// statements of the same text. assignment is the index of its first assignment.
 func (st *Statement) shiftsMode(assignment int) bool {
 	switch st.Kind {
 	case Call, Execute, ExecuteImmediate:
@@ -392,7 +387,7 @@ func (st *Statement) shiftsMode(assignment int) bool {
 	return false
 }
 
-// readByMode reports whether a Mode makes a difference to a text.
+// readByMode reports whether the meaning of a text depends on the Mode.
 func readByMode(sql []byte) bool {
 	for _, c := range sql {
 		if c >= 0x80 || c == '"' || c == '\\' || c == '[' {
@@ -402,17 +397,17 @@ func readByMode(sql []byte) bool {
 	return false
 }
 
-// peek reads the token after the current one without moving on.
+// peek returns the lexer at the next token and does not move.
 func (a *analyzer) peek() lex.Lexer {
 	p := a.Lexer
 	p.Next()
 	return p
 }
 
-// finish closes what is open at the end of a statement.
+// finish completes what is open at the end of a statement.
 func (a *analyzer) finish() {
 	if len(a.st.Calls) == 0 && a.nextval == 0 {
-		return // most texts: it is about calls and where they stand
+		return // most texts: the rest concerns calls only
 	}
 	for a.depth > 0 {
 		a.closeLevel()

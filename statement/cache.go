@@ -12,23 +12,23 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// Texts that a Cache remembers. To read a shorter one costs about as much as to look it
-// up; longer ones hold data, and do not come again.
+// Limits of a Cache. To read a shorter text costs about as much as to look it up. A longer text
+// contains data and does not come again.
 const (
 	minCached = 64
 	maxCached = 8 << 10
 )
 
 const (
-	cacheParts  = 16      // so that sessions seldom wait for one another
-	cacheOnce   = 1 << 12 // texts seen once of which something is kept
+	cacheParts  = 16      // so that sessions seldom wait for each other
+	cacheOnce   = 1 << 12 // number of texts seen once that leave a trace
 	partMask    = cacheParts - 1
 	cacheOnceTo = cacheOnce - 1
 )
 
-// Cache remembers what Analyze found in texts that came before. A text is taken in when
-// it comes for the second time, so that those which never come again cost a hash, and
-// neither memory nor the place of another. It is safe for concurrent use.
+// Cache remembers the results of Analyze. It stores a text when it comes for the second time. So a
+// text that never comes again costs only a hash, and takes no other text's place. It is safe for
+// concurrent use.
 type Cache struct {
 	seed  maphash.Seed
 	once  [cacheOnce]atomic.Uint64 // hashes of texts that came once
@@ -40,26 +40,26 @@ type cachePart struct {
 	known *simplelru.LRU[uint64, *analysed] // guarded by mu
 }
 
-// analysed is a text and what it asks. Nobody changes it.
+// analysed is a text and its result. It is immutable.
 type analysed struct {
 	sql  []byte
 	mode lex.Mode
 	st   Statement
 }
 
-// NewCache makes a Cache of so many texts at least, each of at most 8 KiB.
+// NewCache makes a Cache for at least so many texts, each of at most 8 KiB.
 func NewCache(texts int) *Cache {
 	c := &Cache{seed: maphash.MakeSeed()}
 	size := max(1, (texts+cacheParts-1)/cacheParts)
 	for i := range c.parts {
-		// an error is for sizes below 1
+		// The only error is a size below 1.
 		c.parts[i].known, _ = simplelru.NewLRU[uint64, *analysed](size, nil)
 	}
 	return c
 }
 
-// Analyze does what st.Analyze does. The slices of st may refer to memory of the Cache
-// instead of sql; they must not be written through, but their elements may be replaced.
+// Analyze does what st.Analyze does. The slices of st may refer to the Cache's memory instead of
+// sql. The caller must not write to that memory, but may replace the slices' elements.
 func (c *Cache) Analyze(st *Statement, sql []byte, mode lex.Mode) {
 	if len(sql) < minCached || len(sql) > maxCached {
 		st.Analyze(sql, mode)
@@ -86,7 +86,7 @@ func (c *Cache) Analyze(st *Statement, sql []byte, mode lex.Mode) {
 	part.mu.Unlock()
 }
 
-// copy makes st say what from says, in memory of its own but for the bytes of names.
+// copy copies from to st. Only names share from's memory.
 func (st *Statement) copy(from *Statement) {
 	mine := *st
 	*st = *from

@@ -10,7 +10,7 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// fields is what st says, without its memory.
+// fields are the fields of st, without its memory.
 func fields(st *Statement) Statement {
 	said := *st
 	said.levels, said.arena, said.rare, said.sequence = nil, nil, false, nil
@@ -32,7 +32,7 @@ func TestACacheSaysWhatAnalyzeSays(t *testing.T) {
 		"create sequence a start with 5", "create sequence b owned by t.c comment 'x'", "drop sequence a, `b``c`", "kill 5", "use `d``e`", "begin",
 		"select 1; select nextval('a')", "select 'unterminated", "",
 	}
-	for range 4 { // read, read and kept, found, found
+	for range 4 { // read; read and stored; found; found
 		for _, text := range texts {
 			for _, mode := range []lex.Mode{{}, {SQLMode: lex.SQLMode{ANSIQuotes: true}}} {
 				var want, got Statement
@@ -57,7 +57,7 @@ func TestACacheKeepsNothingOfItsCallers(t *testing.T) {
 		if name := string(st.Calls[0].Name); name != "photos" {
 			t.Fatalf("got the name %q, want photos", name)
 		}
-		// The next command lies in the same memory, and names are converted in place.
+		// The next command uses the same memory, and names are converted in place.
 		clear(sql)
 		st.Calls[0].Name = []byte("another")
 		st.Items[0].Alias = nil
@@ -65,7 +65,7 @@ func TestACacheKeepsNothingOfItsCallers(t *testing.T) {
 	}
 }
 
-// Whoever gives Statement another slice is told here to copy it.
+// This test fails if somebody adds a slice to Statement and does not copy it.
 func TestACopyHasSlicesOfItsOwn(t *testing.T) {
 	var from, st Statement
 	each := func(v reflect.Value, f func(name string, v reflect.Value)) {

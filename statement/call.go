@@ -6,9 +6,8 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// function takes a function's name into account, if a parenthesis follows:
-// both servers allow white space and comments between the two for all of these
-// functions, with and without IGNORE_SPACE.
+// function handles the name of a function if a parenthesis follows. For these functions both
+// servers allow white space and comments in between, with and without IGNORE_SPACE.
 func (a *analyzer) function(kw lex.Keyword) {
 	if a.prev == lex.KwWith || a.prev == lex.KwRecursive {
 		return // the name of a common table expression
@@ -44,21 +43,21 @@ func (a *analyzer) function(kw lex.Keyword) {
 			a.record(CallConnectionID, p)
 		}
 	case lex.KwNextval:
-		// NEXTVAL(s) in CREATE TABLE is MariaDB's own; it takes no string.
+		// In CREATE TABLE, NEXTVAL(s) belongs to MariaDB. MariaDB allows no string there.
 		if a.calls || a.table && stringFollows(p) {
 			a.sequenceCall(p)
 		}
 	}
 }
 
-// stringFollows reports whether a string is the token behind l.
+// stringFollows reports whether the token after l is a string.
 func stringFollows(l lex.Lexer) bool {
 	l.Next()
 	return l.Kind == lex.String
 }
 
-// quotedCall looks at a back-quoted name: the servers take `last_insert_id`()
-// for their own function. `nextval`() is a stored function on all of them.
+// quotedCall handles a back-quoted name. For servers `last_insert_id`() is their own function, and
+// `nextval`() is a stored function.
 func (a *analyzer) quotedCall() {
 	if a.AfterDot {
 		return
@@ -76,7 +75,7 @@ func (a *analyzer) quotedCall() {
 	}
 }
 
-// systemVariable reads the name after @@ and goes past it.
+// systemVariable reads the name after @@ and moves past it.
 func (a *analyzer) systemVariable() {
 	p := a.peek()
 	if !p.IsVariableName(a.End) {
@@ -110,14 +109,13 @@ func (a *analyzer) systemVariable() {
 	}
 }
 
-// moveTo makes to the current position. The token there counts as no keyword.
+// moveTo moves to the given position. The token there counts as no keyword.
 func (a *analyzer) moveTo(to lex.Lexer) {
 	a.Lexer = to
 	a.Kw = lex.KwNone
 }
 
-// record adds a call that begins at the current token and ends with to, and
-// goes there.
+// record adds a call from the current token to the end of to's token, and moves there.
 func (a *analyzer) record(f Func, to lex.Lexer) {
 	if a.calls && a.st.Kind != Explain && a.Start >= a.muted {
 		if a.Execs == to.Execs {
@@ -129,7 +127,7 @@ func (a *analyzer) record(f Func, to lex.Lexer) {
 	a.moveTo(to)
 }
 
-// add completes c and appends it.
+// add completes c and appends it to the calls.
 func (a *analyzer) add(c FuncCall) {
 	if a.ins.on && a.ins.source == fromNowhere {
 		a.note("NEXTVAL in front of VALUES")
@@ -152,7 +150,7 @@ func (a *analyzer) add(c FuncCall) {
 	a.st.Calls = append(a.st.Calls, c)
 }
 
-// sequenceCall reads a NEXTVAL whose opening parenthesis is p.
+// sequenceCall reads a NEXTVAL; p is at its opening parenthesis.
 func (a *analyzer) sequenceCall(p lex.Lexer) {
 	a.number()
 	if a.Start < a.muted {
@@ -191,7 +189,7 @@ func (a *analyzer) sequenceCall(p lex.Lexer) {
 	a.moveTo(q)
 }
 
-// count reads what may follow the name at q: a comma and the count of numbers.
+// count reads the optional comma and count after the name; q is behind the name.
 func (a *analyzer) count(c *FuncCall, q *lex.Lexer) {
 	if !q.Is(',') {
 		return
@@ -201,7 +199,7 @@ func (a *analyzer) count(c *FuncCall, q *lex.Lexer) {
 	case q.Is('?'):
 		c.Count = 0
 	case q.Kind != lex.Number:
-		return // which is an expression, or nothing
+		return // an expression, or nothing
 	default:
 		if !ok || n == 0 || n > MaxCount {
 			a.note("NEXTVAL of no numbers, or of more than 1000000,")
@@ -212,8 +210,8 @@ func (a *analyzer) count(c *FuncCall, q *lex.Lexer) {
 	q.Next()
 }
 
-// expressionCall records a NEXTVAL whose argument is no name, and leaves the
-// argument to be read as everything else.
+// expressionCall records a NEXTVAL whose argument is no name. The argument is then read like any
+// other text.
 func (a *analyzer) expressionCall(c FuncCall, p lex.Lexer) {
 	depth, comma := 1, false
 	for depth > 0 && p.Kind != lex.EOF {
@@ -237,7 +235,7 @@ func (a *analyzer) expressionCall(c FuncCall, p lex.Lexer) {
 	a.muted = p.End
 }
 
-// CallAt returns the call that sql[start:end] is, or nil.
+// CallAt returns the call at sql[start:end], or nil.
 func (st *Statement) CallAt(start, end int) *FuncCall {
 	first, after := st.callsBetween(start, end)
 	if first >= after || st.Calls[first].Start != start || st.Calls[first].End != end {
@@ -246,16 +244,16 @@ func (st *Statement) CallAt(start, end int) *FuncCall {
 	return &st.Calls[first]
 }
 
-// callsBetween gives the calls that lie in [start, end).
+// callsBetween returns the indexes of the calls within [start, end).
 func (st *Statement) callsBetween(start, end int) (first, after int) {
 	first = sort.Search(len(st.Calls), func(i int) bool { return st.Calls[i].Start >= start })
 	after = sort.Search(len(st.Calls), func(i int) bool { return st.Calls[i].End > end })
 	return first, after
 }
 
-// sequenceColumn takes note of a column that MariaDB's sequences have.
+// sequenceColumn records a column that MariaDB's sequences have.
 func (a *analyzer) sequenceColumn() {
-	if a.st.Kind == Select { // in other statements nobody looks for one
+	if a.st.Kind == Select { // only a SELECT can ask for one
 		a.st.Words |= LooksForSequences
 	}
 }

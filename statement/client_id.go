@@ -6,11 +6,10 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// standsAlone reports whether nothing in the text can know the thread id that the server
-// has for the connection: it consists of SELECTs without a table, and of nothing else than
-// literals, system variables, aliases, operators and the functions of knowsNoThread. Where a
-// word is not on that list the server's own id is the right one, since it may be compared
-// with what the server knows.
+// standsAlone reports whether the text cannot depend on the server's thread id of the connection.
+// The text then consists of SELECTs without a table, and these have only literals, system
+// variables, aliases, operators and the functions of knowsNoThread. With any other word the
+// server's own id is right, since the text may compare it with what the server knows.
 func (st *Statement) standsAlone(sql []byte) bool {
 	const more = FromTable | UnionWord | Into | Opaque | SystemSchema | UserLock | SetsLastInsertID | SetsUserVariable | ReadsUserVariable
 	if st.Kind != Select && st.Kind != Multi || st.Words&more != 0 {
@@ -35,14 +34,14 @@ func (st *Statement) standsAlone(sql []byte) bool {
 			begins = false
 		case l.AfterDot:
 		case l.Kw == lex.KwSelect, l.Kw == lex.KwTable, l.Kw == lex.KwValues, l.Kw == lex.KwWith:
-			return false // a query inside
+			return false // a subquery
 		}
 	}
 }
 
-// knowsNoThread reports whether what l stands in front of the parenthesis p is no function, or
-// one that the server evaluates without the thread's id. A function with the name of a
-// server's own may be a stored one where a space stands between.
+// knowsNoThread reports whether the server evaluates l(...) without the thread's id, or l is no
+// function; p is at the parenthesis. If a space precedes the parenthesis, the name of a server's
+// function may also be a stored function.
 func knowsNoThread(l, p *lex.Lexer) bool {
 	switch l.Kind {
 	case lex.Quoted:

@@ -6,8 +6,8 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// A wrong true tells two ids for one connection; a wrong false the server's to a client
-// that was greeted with another.
+// With a wrong true a connection seems to have two ids. With a wrong false a client gets the
+// server's id, and was greeted with another.
 func TestTheClientsIDIsMeantWhereNothingKnowsTheServers(t *testing.T) {
 	for _, sql := range []string{
 		"select connection_id()", "SELECT CONNECTION_ID ( ) AS id FROM DUAL;", "(select connection_id())", "select `connection_id`()",

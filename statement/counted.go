@@ -2,23 +2,22 @@ package statement
 
 import "seqproxy/statement/lex"
 
-// CountedText is what the text of a statement tells whose numbers the server counts off.
+// CountedText is what Counted finds in the text of a statement.
 type CountedText struct {
-	// Limit is the most rows that it says it has, 0 if it does not.
+	// Limit is the LIMIT of its rows, or 0.
 	Limit uint64
-	// Numbers is how many it takes at most, where its rows are those of VALUES; else 0.
+	// Numbers bounds how many numbers it takes if its rows are those of VALUES; otherwise 0.
 	Numbers uint64
-	// Updates: it has ON DUPLICATE KEY UPDATE.
+	// Updates: the text has ON DUPLICATE KEY UPDATE.
 	Updates bool
-	// Routines: it may call stored functions.
+	// Routines: the text may call stored functions.
 	Routines bool
 }
 
-// Counted reads an INSERT ... SELECT, REPLACE ... SELECT or UPDATE again whose NEXTVALs
-// are to be counted by the server itself, once per row (AsCounted). sql is the text that
-// st was analysed from. Where a number that is missing would not make the whole statement
-// fail, or the statement could not be repeated then, refusal says so, in the words of
-// Statement.Refusal.
+// Counted reads an INSERT ... SELECT, REPLACE ... SELECT or UPDATE again, to let the server count
+// its NEXTVALs once per row (AsCounted). sql is the text that st was analysed from. A missing
+// number must make the whole statement fail, and the statement must then be repeatable. If that is
+// not certain, refusal says so in the words of Statement.Refusal.
 func (st *Statement) Counted(sql []byte) (text CountedText, refusal string) {
 	switch {
 	case st.Kind == Multi:
@@ -40,14 +39,14 @@ func (st *Statement) Counted(sql []byte) (text CountedText, refusal string) {
 	}
 	l := lex.Lexer{Src: sql, Mode: st.mode}
 	depth, calls := 0, 0
-	folded := 0 // how deep the function's parentheses are whose arguments a server may look at once
+	folded := 0 // depth of the function call whose arguments a server may evaluate only once
 	inSet := st.Kind != Update
 	limited, refers := false, false
-	inRows := st.Kind == Update // behind the table and its columns
-	// tuples; numbers that each may take in ON DUPLICATE KEY UPDATE; within VALUES
+	inRows := st.Kind == Update // after the table and its columns
+	// number of tuples; numbers for each in ON DUPLICATE KEY UPDATE; within VALUES
 	rows, each, values := uint64(0), uint64(0), false
 	inList, counts := false, false // in a select list; the item has a NEXTVAL
-	var names [][]byte             // of such items
+	var names [][]byte             // aliases of such items
 	for {
 		prev := l
 		if l.Next(); l.Kind == lex.EOF {
@@ -57,7 +56,7 @@ func (st *Statement) Counted(sql []byte) (text CountedText, refusal string) {
 			return text, errReferred
 		}
 		if refers && depth == 0 && l.Kind == lex.Word && severalGroupings(&l) {
-			// MariaDB repeats values there
+			// MariaDB repeats values with it.
 			return text, "NEXTVAL in INSERT ... SELECT ... WITH ROLLUP, which repeats values,"
 		}
 		if calls < len(st.Calls) && l.Start == st.Calls[calls].Start {
@@ -82,7 +81,7 @@ func (st *Statement) Counted(sql []byte) (text CountedText, refusal string) {
 			continue
 		}
 		if inList && depth == 0 && (l.Is(',') || listEnds(&l)) {
-			if counts && (prev.Kind == lex.Word || prev.Kind == lex.Quoted) { // an alias, perhaps
+			if counts && (prev.Kind == lex.Word || prev.Kind == lex.Quoted) { // possibly an alias
 				names = append(names, st.arena.Decode(&prev))
 			}
 			inList, counts = l.Is(','), false
@@ -107,11 +106,11 @@ func (st *Statement) Counted(sql []byte) (text CountedText, refusal string) {
 		case l.Kw == lex.KwReturning:
 			return text, "NEXTVAL for each row with RETURNING, which may send rows before the numbers run out,"
 		case depth > 0:
-		// The servers take what is counted for a constant there.
+		// There the servers take the counting expression for a constant.
 		case l.Kw == lex.KwDistinct, l.Kw == lex.KwDistinctRow:
 			return text, "NEXTVAL in INSERT ... SELECT DISTINCT, where servers take it for a constant,"
 		case l.Kw == lex.KwSQLBufferResult:
-			// evaluated for rows that go nowhere
+			// It would be evaluated for rows that are not stored.
 			return text, "NEXTVAL in INSERT ... SELECT SQL_BUFFER_RESULT, where it is evaluated for rows that go nowhere,"
 		case l.Kw == lex.KwGroup, l.Kw == lex.KwHaving, l.Kw == lex.KwOrder:
 			refers = st.Kind != Update
@@ -142,7 +141,7 @@ func (st *Statement) Counted(sql []byte) (text CountedText, refusal string) {
 				if p.Kind == lex.Number && ok {
 					text.Limit = n
 				}
-				if p.Next(); p.Is(',') || p.Kw != lex.KwNone { // an offset, ROWS EXAMINED
+				if p.Next(); p.Is(',') || p.Kw != lex.KwNone { // an offset, or ROWS EXAMINED
 					text.Limit = 0
 				}
 			}
@@ -157,13 +156,13 @@ func (st *Statement) Counted(sql []byte) (text CountedText, refusal string) {
 	return text, ""
 }
 
-// maxReferred bounds the names that every word of an ORDER BY is compared with.
+// maxReferred bounds the aliases that every word of an ORDER BY is compared with.
 const maxReferred = 64
 
 // listEnds reports whether a word ends a select list.
 func listEnds(l *lex.Lexer) bool {
 	switch l.Kw {
-	case lex.KwReturning: // MySQL does not know it, and takes it for a name
+	case lex.KwReturning: // for MySQL it is a plain name
 		return !l.Mode.Server.IsMySQL()
 	case lex.KwFrom, lex.KwWhere, lex.KwGroup, lex.KwHaving, lex.KwOrder, lex.KwLimit, lex.KwUnion, lex.KwExcept, lex.KwIntersect, lex.KwInto, lex.KwOn, lex.KwFor, lex.KwLock, lex.KwProcedure:
 		return true
@@ -171,8 +170,8 @@ func listEnds(l *lex.Lexer) bool {
 	return false
 }
 
-// refersToNumber reports whether the token of a GROUP BY, HAVING or ORDER BY may mean an
-// item with a NEXTVAL, by one of names or by its number.
+// refersToNumber reports whether the current token of a GROUP BY, HAVING or ORDER BY may refer to
+// an item with a NEXTVAL, by its name or its position.
 func (st *Statement) refersToNumber(names [][]byte, l, prev *lex.Lexer) bool {
 	switch {
 	case len(names) > maxReferred:
@@ -191,7 +190,7 @@ func (st *Statement) refersToNumber(names [][]byte, l, prev *lex.Lexer) bool {
 	return false
 }
 
-// severalGroupings reports whether a word behind GROUP BY makes sums of sums.
+// severalGroupings reports whether a word after GROUP BY adds super-aggregate rows.
 func severalGroupings(l *lex.Lexer) bool {
 	for _, word := range [...]string{"rollup", "cube", "grouping"} {
 		if w := l.Src[l.Start:l.End]; lex.EqualFold(w, word) {
@@ -201,7 +200,7 @@ func severalGroupings(l *lex.Lexer) bool {
 	return false
 }
 
-// indexFollows reports whether the word is that of an index hint: IGNORE INDEX (i).
+// indexFollows reports whether l begins an index hint, such as IGNORE INDEX (i).
 func indexFollows(l lex.Lexer) bool {
 	l.Next()
 	w := l.Src[l.Start:l.End]

@@ -5,8 +5,8 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// dottedCall looks at a word of seven letters behind a dot: NEXTVAL or CURRVAL of a
-// sequence, where no column could stand.
+// dottedCall handles a seven-letter word after a dot: NEXTVAL or CURRVAL of a sequence, where there
+// can be no column.
 func (a *analyzer) dottedCall() {
 	word := a.Src[a.Start:a.End]
 	if !a.calls || !lex.EqualFold(word, "nextval") && !lex.EqualFold(word, "currval") || a.Start < a.muted || !a.expressionHere() {
@@ -32,8 +32,8 @@ func (a *analyzer) dottedCall() {
 	a.add(c)
 }
 
-// expressionHere reports whether the current token is within an expression and not where
-// tables or columns are named.
+// expressionHere reports whether the current token is part of an expression, and not of a list of
+// tables or columns.
 func (a *analyzer) expressionHere() bool {
 	switch a.st.Kind {
 	case Select, With, Values, Set, Do, Call:

@@ -2,23 +2,23 @@ package statement
 
 import "seqproxy/statement/lex"
 
-// Dynamic is a statement about a prepared statement as text: PREPARE, EXECUTE, EXECUTE
-// IMMEDIATE, DEALLOCATE PREPARE or DROP PREPARE.
+// Dynamic is a text that concerns a prepared statement: PREPARE, EXECUTE, EXECUTE IMMEDIATE,
+// DEALLOCATE PREPARE or DROP PREPARE.
 type Dynamic struct {
-	// Name is the prepared statement's, decoded and with ASCII letters lowered, and
-	// sql[NameStart:NameEnd] as it was written. EXECUTE IMMEDIATE has none.
+	// Name is the prepared statement's name, decoded, with ASCII letters in lower case. In the text
+	// it is sql[NameStart:NameEnd]. EXECUTE IMMEDIATE has no name.
 	Name               string
 	NameStart, NameEnd int
-	// TextStart and TextEnd bound what a PREPARE or EXECUTE IMMEDIATE takes its text
-	// from: a literal, whose meaning is Text, or a user variable.
+	// TextStart and TextEnd bound the source of a PREPARE or EXECUTE IMMEDIATE: a literal, with the
+	// value Text, or a user variable.
 	TextStart, TextEnd int
 	Text               []byte
 	Variable           bool
 }
 
-// ReadDynamic reads a text that Analyze found to be of such a kind. It is false if the text
-// is not exactly of a form that every server takes: the server then says what it means. It
-// allocates; it is not for the data path.
+// ReadDynamic reads a text for which Analyze found one of these kinds. It returns false unless the
+// text has exactly a form that every server accepts. The server then decides about the text. It
+// allocates, so it is not for the data path.
 func ReadDynamic(sql []byte, mode lex.Mode) (d Dynamic, ok bool) {
 	l := lex.Lexer{Src: sql, Mode: mode}
 	l.Next()

@@ -7,38 +7,38 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// Splice puts Text in the place of sql[Start:End].
+// Splice replaces sql[Start:End] by Text.
 type Splice struct {
 	Start, End int
 	Text       []byte
 }
 
-// Key says of the column that is to be filled what the text does not.
+// Key describes the column to fill, as far as the text does not.
 type Key struct {
-	// Column is its name, in the client's character set.
+	// Column is the column's name, in the client's character set.
 	Column []byte
-	// Columns are those of the table, in order, where the text names none; Index is
-	// that of the key among them.
+	// Columns are all columns of the table, in order, for a text that names none. Index is the
+	// key's index in them.
 	Columns [][]byte
 	Index   int
-	// ZeroStays: 0 is a value like others (NO_AUTO_VALUE_ON_ZERO). TextIsZero: so is a
-	// string that is no number; otherwise it is an error, which is left to the server.
+	// ZeroStays: 0 is an ordinary value (NO_AUTO_VALUE_ON_ZERO). TextIsZero: a string that is no
+	// number counts as 0. Otherwise it is an error, which the server reports.
 	ZeroStays, TextIsZero bool
 }
 
-// Filling says what becomes of one row's key.
+// Filling says what happens to the key of one row.
 type Filling uint8
 
 // The fillings.
 const (
-	FillNot     Filling = iota // what stands there stays
-	FillNumber                 // a number is put in its place
-	FillIfEmpty                // a number, should the expression be NULL or 0
-	FillParam                  // a number, should the parameter be NULL or 0
+	FillNot     Filling = iota // the value stays
+	FillNumber                 // a number replaces the value
+	FillIfEmpty                // a number replaces the expression if that is NULL or 0
+	FillParam                  // a number replaces the parameter if that is NULL or 0
 )
 
-// NeedsColumns reports, between Read and ReadRows, whether the text has values
-// without saying of which columns: they are those of the table.
+// NeedsColumns reports whether the text has values but names no columns, so that the table's
+// columns must be known. Call it between Read and ReadRows.
 func (in *Insertion) NeedsColumns() bool {
 	if len(in.Columns) > 0 {
 		return false
@@ -47,13 +47,13 @@ func (in *Insertion) NeedsColumns() bool {
 	if in.Source == InsertValues {
 		if p.Next(); p.Is('(') {
 			p.Next()
-			return !p.Is(')') // INSERT INTO t VALUES () is the defaults of all
+			return !p.Is(')') // INSERT INTO t VALUES () has all defaults
 		}
 	}
 	return in.Source != InsertSet
 }
 
-// Filling says what becomes of row i's key.
+// Filling returns what happens to the key of row i.
 func (in *Insertion) Filling(i int, k *Key) Filling {
 	switch kind := in.Rows[i].Value.Kind; kind {
 	case ValueParam:
@@ -68,7 +68,7 @@ func (in *Insertion) Filling(i int, k *Key) Filling {
 	return FillNot
 }
 
-// Fills reports whether a number takes the place of a literal of this kind.
+// Fills reports whether a number replaces a literal of this kind.
 func (k *Key) Fills(kind ValueKind) bool {
 	switch kind {
 	case ValueMissing, ValueNull, ValueDefault:
@@ -81,7 +81,7 @@ func (k *Key) Fills(kind ValueKind) bool {
 	return false
 }
 
-// MayBeZero reports whether what becomes of a row depends on whether 0 is a value.
+// MayBeZero reports whether a row's key depends on whether 0 is an ordinary value.
 func (in *Insertion) MayBeZero() bool {
 	for i := range in.Rows {
 		switch in.Rows[i].Value.Kind {
@@ -102,7 +102,7 @@ func (in *Insertion) Complete(n int) bool {
 	return true
 }
 
-// Clone returns a copy that stays when in reads on. It cannot read.
+// Clone returns a copy that later reads of in do not change. The copy itself cannot read.
 func (in *Insertion) Clone() *Insertion {
 	c := *in
 	c.Rows, c.Columns, c.values = slices.Clone(in.Rows), slices.Clone(in.Columns), nil
@@ -110,10 +110,9 @@ func (in *Insertion) Clone() *Insertion {
 	return &c
 }
 
-// AppendList appends what has to be said of the columns so that the key is among
-// them, and where its value is missing in rows, is the last. It must come before the
-// splices of the rows, and only if there are columns to be named: see Missing. Splices
-// are valid until ReadInserts or Trim.
+// AppendList appends the splices that put the key into the list of columns. If its value is missing
+// in rows, the key becomes the last column. Call it before the splices of the rows, and only if
+// columns must be named: see Missing. Splices are valid until ReadInserts or Trim.
 func (in *Insertion) AppendList(dst []Splice, k *Key) []Splice {
 	switch {
 	case in.Source == InsertSet:
@@ -138,11 +137,11 @@ func (in *Insertion) AppendList(dst []Splice, k *Key) []Splice {
 	return append(dst, Splice{in.ListStart, in.ListEnd, in.textFrom(from)})
 }
 
-// textFrom returns what was appended to in.text, and stays when more is.
+// textFrom returns the part of in.text from an offset on. Later appends do not change it.
 func (in *Insertion) textFrom(from int) []byte { return in.text[from:len(in.text):len(in.text)] }
 
-// AppendAlias appends the alias of a column that AppendList has added, where the
-// columns have aliases. It must come behind the splices of the rows.
+// AppendAlias appends an alias for the column that AppendList has added, if the columns have
+// aliases. Call it after the splices of the rows.
 func (in *Insertion) AppendAlias(dst []Splice) []Splice {
 	if in.AliasEnd == 0 {
 		return dst
@@ -150,7 +149,7 @@ func (in *Insertion) AppendAlias(dst []Splice) []Splice {
 	return append(dst, Splice{in.AliasEnd, in.AliasEnd, []byte(", `seqproxy key`")})
 }
 
-// AppendNumber appends what puts value, an expression, into row i as the key.
+// AppendNumber appends the splice that sets row i's key to value, an expression.
 func (in *Insertion) AppendNumber(dst []Splice, i int, k *Key, value []byte) []Splice {
 	r := &in.Rows[i]
 	if r.Value.Kind != ValueMissing {
@@ -167,8 +166,8 @@ func (in *Insertion) AppendNumber(dst []Splice, i int, k *Key, value []byte) []S
 	return append(dst, Splice{r.End, r.End, in.textFrom(from)})
 }
 
-// apart makes text a token of its own in front of what stands at offset at: a word may
-// be glued to a string, '0'ON, but not to a number.
+// apart separates text from the token before offset at. A word may follow a string at once, as in
+// '0'ON, but not a number.
 func (in *Insertion) apart(text []byte, at int) []byte {
 	if src := in.l.Src; at < len(src) && lex.InWord(src[at]) {
 		text = append(text, ' ')
@@ -176,19 +175,19 @@ func (in *Insertion) apart(text []byte, at int) []byte {
 	return text
 }
 
-// AppendIfEmpty appends what makes row i's key value, should it be NULL, or become 0 in the
-// column: an integer that is made of 0.4 is 0. A DECIMAL has the digits of every key. value
-// is an expression whose type is that of a string: of two numbers the server would
-// make one of their common type, which may be inexact.
+// AppendIfEmpty appends the splices that set row i's key to value if the key is NULL or becomes 0
+// in the column: an integer column makes 0 of 0.4. The comparison is by DECIMAL, which has enough
+// digits for every key. value must be an expression of a string type: from two numeric types the
+// server would derive a common type, which may be inexact.
 func (in *Insertion) AppendIfEmpty(dst []Splice, i int, k *Key, value []byte) []Splice {
 	v := &in.Rows[i].Value
 	open, closing := "IFNULL((", "), "
 	switch {
 	case k.ZeroStays:
-	case v.EndParams > v.Params: // markers cannot stand twice
+	case v.EndParams > v.Params: // the expression is written twice, and markers cannot be
 		open, closing = "IFNULL(NULLIF(CAST((", ") AS DECIMAL(65)), 0), "
 	default:
-		// of a variable above 2^63 MariaDB makes another DECIMAL: it is for the comparison alone
+		// MariaDB makes a wrong DECIMAL of a variable above 2^63, so the DECIMAL is only compared.
 		open, closing = "IFNULL(IF(CAST(("+string(in.l.Src[v.Start:v.End])+") AS DECIMAL(65)) = 0, NULL, (", ")), "
 	}
 	return append(dst, Splice{v.Start, v.Start, []byte(open)},

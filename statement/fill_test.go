@@ -10,8 +10,8 @@ import (
 	"seqproxy/test/texts"
 )
 
-// fillAll puts the numbers from 9000000 on into every row whose key is empty, and returns
-// the text, with how many there were; false if the text is not one that can be filled.
+// fillAll writes the numbers from 9000000 into every row with an empty key. It returns the text and
+// the count of numbers, or false if the text cannot be filled.
 func fillAll(sql []byte, mode lex.Mode, st *Statement, in *Insertion, columns [][]byte) (filled []byte, numbers int, ok bool) {
 	st.Analyze(sql, mode)
 	t := st.Table()
@@ -31,7 +31,7 @@ func fillAll(sql []byte, mode lex.Mode, st *Statement, in *Insertion, columns []
 			}
 		}
 	}
-	// Rows of another length are the server's to refuse, then as before.
+	// The server refuses rows of another length, before and after the change.
 	if !in.ReadRows(k.Index) || !in.Complete(max(len(in.Columns), len(k.Columns))) {
 		return nil, 0, false
 	}
@@ -57,8 +57,8 @@ func fillAll(sql []byte, mode lex.Mode, st *Statement, in *Insertion, columns []
 
 func isID(name []byte) bool { return bytes.EqualFold(name, []byte("id")) }
 
-// FuzzFill: whatever the text, a number that was put in is the value of the column id,
-// each of them once and in the order of the rows, and no row has gained or lost another.
+// FuzzFill checks for any text that each number is the value of the column id, once and in the
+// order of rows, and that no other value was added or lost.
 func FuzzFill(f *testing.F) {
 	for _, sql := range []string{
 		"insert into t (a, id) values (1, null), (2, 5), (3, 0)",

@@ -2,10 +2,10 @@ package statement
 
 import "seqproxy/statement/lex"
 
-// looksEachTime reports whether a word in front of a parenthesis is an operator, or a
-// function of which it is known that the servers evaluate its arguments for each row. Many
-// others keep what they have made of one that looks constant, as LAST_INSERT_ID(n) does:
-// ExtractValue() a document, JSON_SET() a path, a deterministic function its result.
+// looksEachTime reports whether the servers are known to evaluate the arguments of l for each row;
+// l is a word before a parenthesis: a function or an operator. Many other functions keep what they
+// have computed from an argument that looks constant, as LAST_INSERT_ID(n) does. ExtractValue()
+// keeps a document, JSON_SET() a path, a deterministic function its result.
 func looksEachTime(l *lex.Lexer) bool {
 	if l.Kind != lex.Word || l.AfterDot {
 		return false
@@ -22,9 +22,9 @@ func looksEachTime(l *lex.Lexer) bool {
 	return false
 }
 
-// mayCallRoutine reports whether what stands in front of a parenthesis, the token prev, may
-// be the name of a stored function. One that has the name of the server's own is called
-// with its schema only, or where a space stands between.
+// mayCallRoutine reports whether l, a token before a parenthesis, may be the name of a stored
+// function; prev is the token before l. A stored function with the name of a server's function is
+// called with its schema, or with a space before the parenthesis.
 func mayCallRoutine(l, prev *lex.Lexer) bool {
 	switch {
 	case prev.Kind == lex.Quoted:

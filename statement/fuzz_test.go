@@ -11,10 +11,9 @@ import (
 	"seqproxy/test/texts"
 )
 
-// FuzzAnalyze: no text makes Analyze or Rewrite panic, offsets are in order and
-// in range, a rewrite that keeps everything gives the text back, one that
-// replaces calls changes nothing outside of them, and a reused Statement finds
-// the same as a fresh one.
+// FuzzAnalyze checks for any text: Analyze and Rewrite do not panic. Offsets are in order and in
+// range. A rewrite that keeps all calls returns the text, and one that replaces calls changes
+// nothing else. A reused Statement finds the same as a fresh one.
 func FuzzAnalyze(f *testing.F) {
 	for _, sql := range texts.Corpus {
 		f.Add([]byte(sql), byte(0))
@@ -51,7 +50,7 @@ func FuzzAnalyze(f *testing.F) {
 	})
 }
 
-// outcome is what of a Statement a caller sees, without its memory.
+// outcome is the visible part of a Statement, without its memory.
 func outcome(st *Statement) Statement {
 	out := *st
 	out.levels, out.arena, out.sequence = nil, nil, nil
@@ -123,8 +122,8 @@ func checkOffsets(t *testing.T, sql []byte, st *Statement) {
 	}
 }
 
-// checkDotted: where s.NEXTVAL is taken for a sequence's, every other s in the text is in a
-// string or a comment, the name of a sequence in another call, or another word.
+// checkDotted checks that, if s.NEXTVAL counts as a sequence's, every other s of the text is in a
+// string or comment, the name of a sequence in another call, or a different word.
 func checkDotted(t *testing.T, sql []byte, st *Statement) {
 	isCall := func(l *lex.Lexer) bool {
 		word := l.Src[l.Start:l.End]
@@ -135,7 +134,7 @@ func checkDotted(t *testing.T, sql []byte, st *Statement) {
 		if c.Spelling != AsColumn || !lex.ASCII(c.Name) || len(c.Name) == 0 {
 			continue
 		}
-		var before [3]lex.Lexer // tokens
+		var before [3]lex.Lexer // the last three tokens
 		for l := (lex.Lexer{Src: sql, Mode: st.mode}); ; {
 			before[2], before[1], before[0] = before[1], before[0], l
 			if l.Next(); l.Kind == lex.EOF {
@@ -161,7 +160,7 @@ func checkDotted(t *testing.T, sql []byte, st *Statement) {
 	}
 }
 
-// checkRewrite replaces all calls, and takes the replacements out again.
+// checkRewrite replaces all calls and then removes the replacements again.
 func checkRewrite(t *testing.T, sql []byte, st *Statement) {
 	t.Helper()
 	needs := st.Needs(nil, bytes.Equal)
@@ -177,8 +176,8 @@ func checkRewrite(t *testing.T, sql []byte, st *Statement) {
 	}
 	got := st.Rewrite(nil, sql, subs)
 
-	// Every byte outside of replaced calls must be there, in order; between
-	// them only replacements and aliases.
+	// Every byte outside of replaced calls must be there, in order. Only replacements and aliases
+	// may stand between.
 	rest := got
 	from := 0
 	firsts, nextvals := 0, 0
@@ -220,7 +219,7 @@ func checkRewrite(t *testing.T, sql []byte, st *Statement) {
 	if again.Kind != st.Kind {
 		t.Fatalf("%q -> %q: the kind changed from %s to %s", sql, got, kindNames[st.Kind], kindNames[again.Kind])
 	}
-	markers := 0 // of calls that were replaced
+	markers := 0 // of replaced calls
 	for i := range st.Calls {
 		if subs[i].Replacement != Keep {
 			markers += st.Calls[i].Markers()
@@ -230,7 +229,7 @@ func checkRewrite(t *testing.T, sql []byte, st *Statement) {
 		t.Fatalf("%q -> %q: %d parameters, want %d - %d + %d", sql, got, again.Params, st.Params, markers, len(hidden))
 	}
 	at := 0
-	for _, h := range hidden { // each is the marker of its number
+	for _, h := range hidden { // each is the index of its number's marker
 		for l := (lex.Lexer{Src: got, Mode: st.mode}); ; {
 			if l.Next(); l.Kind == lex.EOF {
 				t.Fatalf("%q -> %q: there is no parameter %d", sql, got, h)
@@ -249,7 +248,7 @@ func checkRewrite(t *testing.T, sql []byte, st *Statement) {
 	}
 }
 
-// through goes past want in text, over at most aliases in between.
+// through moves past want in text. Aliases in between are allowed.
 func through(text, want []byte) ([]byte, bool) {
 	for len(want) > 0 {
 		if len(text) > 0 && text[0] == want[0] && !bytes.HasPrefix(text, []byte(" AS `")) {
@@ -264,7 +263,7 @@ func through(text, want []byte) ([]byte, bool) {
 	return skipAliasAtEnd(text), true
 }
 
-// through1 tries both readings of " AS `": as the text's own, and as an alias.
+// through1 tries both meanings of " AS `": part of the text, or an added alias.
 func through1(text, want []byte) ([]byte, bool) {
 	if len(text) > 0 && len(want) > 0 && text[0] == want[0] {
 		if rest, ok := through(text[1:], want[1:]); ok {

@@ -19,16 +19,15 @@ import (
 
 var seed = flag.Uint64("seed", 0, "seed of the random texts; 0 for another one each time")
 
-// glued is one session of a server to which texts are put whose tokens touch
-// each other, with a table of two rows named two, a sequence named s, and a
-// table named dup that already has every row that can be inserted into it.
+// glued is a server session for texts whose tokens touch each other. It has a table two with two
+// rows, a sequence s, and a table dup that already has every row that a text may insert.
 type glued struct {
 	conn    *sql.Conn
 	mariaDB bool
 	mode    lex.Mode
 }
 
-// newGlued opens a session with this sql_mode and character set.
+// newGlued opens a session with the given sql_mode and character set.
 func newGlued(t *testing.T, sqlMode, charset string) *glued {
 	t.Helper()
 	server := mysqltest.Shared(t)
@@ -62,8 +61,8 @@ func newGlued(t *testing.T, sqlMode, charset string) *glued {
 	}}
 }
 
-// ask runs a text and gives the rows, each as one string, and how many columns
-// they have: none if the text gives no result.
+// ask runs a text. It returns the rows, each as one string, and the number of columns, which is 0
+// without a result.
 func (g *glued) ask(text string) (rows []string, columns int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -95,13 +94,12 @@ func (g *glued) ask(text string) (rows []string, columns int, err error) {
 	return rows, len(names), r.Err()
 }
 
-// The NEXTVALs of a text are given firstNumber, firstNumber + step, ...: so far
-// apart that no text makes one of another.
+// The NEXTVALs of a text get firstNumber, firstNumber + step, ... These are so far apart that no
+// text makes one of another.
 const firstNumber, step = 900001, 1000003
 
-// check puts one text to the server and to Analyze. It reports whether the
-// server could read the text that the proxy would send, and what is wrong with
-// the proxy's reading of it.
+// check sends a text to the server and to Analyze. It returns whether the server could read the
+// text that the proxy would send, and what is wrong with the proxy's reading.
 func (g *glued) check(text string) (read bool, problem string) {
 	var st statement.Statement
 	st.Analyze([]byte(text), g.mode)
@@ -112,7 +110,7 @@ func (g *glued) check(text string) (read bool, problem string) {
 		}
 	}
 	if st.SelfContained {
-		// As the sequence of a server's own, which takes no string; or as another call.
+		// Call the server's own sequence, which takes no string, or another function.
 		call := "nextval(s)"
 		if !g.mariaDB {
 			call = "last_insert_id()"
@@ -122,9 +120,8 @@ func (g *glued) check(text string) (read bool, problem string) {
 		}
 	}
 	if nextvals > 0 {
-		// No server takes a string for a sequence, so one that accepts the text
-		// saw no call.
-		// MySQL does not look at what it does not need of a WITH, which is refused.
+		// No server accepts a string as a sequence, so one that accepts the text saw no call. MySQL
+		// does not read the parts of a WITH that it does not need. The proxy refuses these.
 		if _, _, err := g.ask(text); err == nil && (g.mariaDB || !strings.Contains(text, "with")) {
 			return true, "has a call, but not for the server"
 		}
@@ -168,7 +165,7 @@ func (g *glued) check(text string) (read bool, problem string) {
 	return true, ""
 }
 
-// sessions are the modes under which texts are put to the server.
+// sessions are the modes in which texts are sent to the server.
 var sessions = []struct{ sqlMode, charset string }{
 	{"", "utf8mb4"},
 	{"ANSI_QUOTES,NO_BACKSLASH_ESCAPES", "utf8mb4"},
@@ -182,8 +179,8 @@ var sessions = []struct{ sqlMode, charset string }{
 	{"", "ujis"},
 }
 
-// TestGluedTokensAreCutAsTheServerCutsThem has the texts that were, or easily
-// could be, read in another way than the server's.
+// TestGluedTokensAreCutAsTheServerCutsThem has texts that were once, or could easily be, read
+// differently from the server.
 func TestGluedTokensAreCutAsTheServerCutsThem(t *testing.T) {
 	g := newGlued(t, "", "utf8mb4")
 	for _, text := range []string{
@@ -257,8 +254,8 @@ func TestGluedTokensAreCutAsTheServerCutsThem(t *testing.T) {
 	}
 }
 
-// pieces are what random texts are made of, by what may follow what. The first
-// of each row is drawn as often as all others together.
+// pieces are the parts of random texts, grouped by what may follow what. The first of a row is as
+// likely as all others together.
 var (
 	operands = []string{
 		"nextval('s')", "1", "12", "0", "1e5", "1E5", "1e+5", "1e-05", "0e0", "00e1", "1e", "1e5e", "1.", "1.5", "1.e5", "1.e", ".5",
@@ -291,8 +288,8 @@ func drawn(r *rand.Rand, from []string) string {
 	return from[r.IntN(len(from))]
 }
 
-// bytesOf makes an operand with a few random bytes in it, in pairs that are one
-// character in one character set and two in another.
+// bytesOf makes an operand with a few random bytes. They come in pairs that are one character in
+// one character set and two in another.
 func bytesOf(r *rand.Rand) string {
 	const tails = "\\`'\"^|@[{}~_Aa5./*-\x80\xa0\xa1\xff"
 	var b []byte
@@ -304,7 +301,7 @@ func bytesOf(r *rand.Rand) string {
 	return in[0] + string(b) + in[1]
 }
 
-// operand draws an operand.
+// operand makes a random operand.
 func operand(r *rand.Rand) string {
 	if r.IntN(6) == 0 {
 		return bytesOf(r)
@@ -314,11 +311,11 @@ func operand(r *rand.Rand) string {
 
 func any1(r *rand.Rand, from []string) string { return from[r.IntN(len(from))] }
 
-// randomText makes a text of which the server understands about one in three.
+// randomText makes a text. The server understands about one in three.
 func randomText(r *rand.Rand) string {
 	var b strings.Builder
 	joint := func() {
-		// Mostly nothing: tokens that touch each other are what is looked for.
+		// Mostly nothing, since the test is about tokens that touch each other.
 		if r.IntN(3) == 0 {
 			b.WriteString(any1(r, glue))
 		}
@@ -363,7 +360,7 @@ func (m *queryMaker) add(words string) {
 func (m *queryMaker) value(depth int) {
 	kinds := 12
 	if depth > 2 {
-		kinds = 8 // nothing that has values in it
+		kinds = 8 // only kinds without values
 	}
 	switch n := m.r.IntN(kinds); {
 	case n < 3:
@@ -431,7 +428,7 @@ func (m *queryMaker) query(depth int) {
 	}
 }
 
-// randomQuery makes a query, with its words glued together where that may do.
+// randomQuery makes a query and joins its words where that is allowed.
 func randomQuery(r *rand.Rand) string {
 	m := queryMaker{r: r}
 	m.query(0)
@@ -453,9 +450,8 @@ func randomQuery(r *rand.Rand) string {
 	return b.String()
 }
 
-// TestRandomGluedTextsAreReadAsTheServerReadsThem looks for texts of which the
-// server makes something else than Analyze: a FROM, UNION, INTO or ON DUPLICATE
-// KEY that is missed gives one number twice.
+// TestRandomGluedTextsAreReadAsTheServerReadsThem looks for texts that Analyze and the server read
+// differently. If Analyze misses a FROM, UNION, INTO or ON DUPLICATE KEY, a number is given twice.
 func TestRandomGluedTextsAreReadAsTheServerReadsThem(t *testing.T) {
 	s := *seed
 	if s == 0 {

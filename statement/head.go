@@ -7,9 +7,8 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// head reads the first words of a statement, sets its kind and reads the rest.
-// The current token is the first. It reports whether a semicolon ended the
-// statement.
+// head sets the kind of a statement by its first words, and reads the rest. The current token is
+// the first. It reports whether a semicolon ended the statement.
 func (a *analyzer) head() bool {
 	st := a.st
 	switch {
@@ -147,7 +146,7 @@ func (a *analyzer) head() bool {
 		}
 		return a.relayed(OtherDDL)
 	case lex.KwSeqproxy:
-		if p := a.peek(); p.Is(':') { // the label of a compound statement
+		if p := a.peek(); p.Is(':') { // a label of a compound statement
 			return a.other()
 		}
 		return a.proxyStatement(false)
@@ -157,38 +156,38 @@ func (a *analyzer) head() bool {
 	return a.other()
 }
 
-// dml reads a statement in which calls are looked for. refusal is the reason
-// why a NEXTVAL in it cannot be given a number, if it never can.
+// dml reads a statement and records its calls. refusal is not empty if no NEXTVAL in such a
+// statement can be given a number.
 func (a *analyzer) dml(k Kind, refusal string) bool {
 	a.st.Kind, a.calls, a.refusal = k, true, refusal
 	a.token()
 	return a.scan()
 }
 
-// values reads VALUES (...), (...), the statement.
+// values reads the statement VALUES (...), (...).
 func (a *analyzer) values() bool {
 	a.ins.row = -1
 	return a.dml(Values, "")
 }
 
-// relayed reads a statement that goes to the server as it is: words, no calls.
+// relayed reads a statement that goes to the server unchanged. It records words but no calls.
 func (a *analyzer) relayed(k Kind) bool {
 	a.st.Kind = k
 	a.empty = false
 	return a.scan()
 }
 
-// refusalInAnalyze is for what runs a statement in order to explain it.
+// refusalInAnalyze is for statements that explain another by running it.
 const refusalInAnalyze = "NEXTVAL in ANALYZE"
 
-// explained prepares for a statement whose plan is asked for. Its columns are the plan's.
+// explained prepares for a statement that is only explained. The result has the columns of a plan.
 func (a *analyzer) explained() {
 	a.calls = true
 	a.st.levels[0].names = false
 }
 
-// explainRoute reads FORMAT = ROUTE after EXPLAIN, the current token, which no server knows, and
-// passes over what stands behind it.
+// explainRoute reads FORMAT = ROUTE after EXPLAIN, the current token. It skips the statement that
+// follows. No server knows this form.
 func (a *analyzer) explainRoute() bool {
 	p := a.Lexer
 	word := func(want string) bool {
@@ -207,7 +206,7 @@ func (a *analyzer) explainRoute() bool {
 	return true
 }
 
-// relayedFromHere is relayed for a current token that is not accounted for yet.
+// relayedFromHere is relayed with the current token included.
 func (a *analyzer) relayedFromHere(k Kind) bool {
 	a.st.Kind = k
 	a.empty = false
@@ -219,14 +218,14 @@ func (a *analyzer) relayedFromHere(k Kind) bool {
 	return a.scan()
 }
 
-// other reads a text that is not understood. Semicolons may be a part of it
-// (compound statements), so it reaches to the end.
+// other reads a text that it does not understand, to its end: semicolons may be part of it, as in a
+// compound statement.
 func (a *analyzer) other() bool {
 	a.st.Kind, a.calls, a.refusal = Other, true, "NEXTVAL in this kind of statement"
 	return a.rest()
 }
 
-// parenthesised reads a statement that begins with parentheses: a query.
+// parenthesised reads a query in parentheses.
 func (a *analyzer) parenthesised() bool {
 	p := a.Lexer
 	for p.Is('(') {
@@ -245,7 +244,7 @@ func (a *analyzer) parenthesised() bool {
 	return a.other()
 }
 
-// insert reads INSERT and REPLACE up to the table's name, and then the rest.
+// insert reads INSERT and REPLACE.
 func (a *analyzer) insert(k Kind) bool {
 	st := a.st
 	st.Kind, a.calls = k, true
@@ -257,7 +256,7 @@ func (a *analyzer) insert(k Kind) bool {
 			break
 		}
 	}
-	// The table's name, whatever word it is.
+	// Any word may be the table's name.
 	tables := len(st.Tables)
 	p, named := a.tableName(a.Lexer, k)
 	if len(st.Tables) == tables {
@@ -286,7 +285,7 @@ func (a *analyzer) use() bool {
 	return a.relayed(Use)
 }
 
-// begin reads BEGIN [WORK]. Any other BEGIN opens a compound statement.
+// begin reads BEGIN [WORK]. Any other BEGIN starts a compound statement.
 func (a *analyzer) begin() bool {
 	p := a.peek()
 	if p.Kw == lex.KwWork {
@@ -338,7 +337,7 @@ func (a *analyzer) endTransaction(k Kind) bool {
 	return a.relayed(k)
 }
 
-// show tells the kinds of SHOW apart.
+// show sets the kind of a SHOW.
 func (a *analyzer) show() bool {
 	p := a.peek()
 	switch p.Kw {
@@ -369,13 +368,13 @@ func (a *analyzer) show() bool {
 		}
 	}
 	if p.Kw == lex.KwVariables {
-		// identity, last_insert_id and warning_count are among them.
+		// The variables include identity, last_insert_id and warning_count.
 		a.st.Words |= ReadsLastInsertID | ReadsWarnings
 	}
 	return a.relayed(Show)
 }
 
-// call reads CALL; the procedure's name is no function, whatever it is.
+// call reads CALL. The procedure's name never counts as a function.
 func (a *analyzer) call() bool {
 	a.st.Kind, a.calls = Call, true
 	a.st.Words |= CallsProcedure
@@ -388,7 +387,7 @@ func (a *analyzer) call() bool {
 	return a.scan()
 }
 
-// procedure reads the name of the procedure that is called, which begins with p.
+// procedure reads the name of the called procedure from p.
 func (a *analyzer) procedure(p lex.Lexer) {
 	dot := p
 	name := p
@@ -425,7 +424,7 @@ func (a *analyzer) load() bool {
 	return a.dml(Load, name)
 }
 
-// prepare reads PREPARE and EXECUTE IMMEDIATE, whose text is in a string.
+// prepare reads PREPARE and EXECUTE IMMEDIATE. Their statement is a string.
 func (a *analyzer) prepare(k Kind, refusal string) bool {
 	a.st.Kind, a.calls, a.refusal, a.prepares = k, true, refusal, true
 	p := a.Lexer
@@ -507,7 +506,7 @@ func (a *analyzer) kill() bool {
 			t.Operand, t.ID = KillNumber, id
 		}
 	case p.Is('-'):
-		// Connector/J reads the greeting's id as a signed number, and kills by that.
+		// Connector/J reads the greeting's id as a signed number and uses that for KILL.
 		p.Next()
 		if n, number := lex.ParseUint(p.Src[p.Start:p.End]); p.Kind == lex.Number && number && n > 0 && n <= 1<<31 {
 			t.Operand, t.ID, t.End = KillNumber, 1<<32-n, p.End
@@ -525,14 +524,15 @@ func (a *analyzer) kill() bool {
 	}
 	execs := p.Execs
 	p.Next()
-	// Servers drop semicolons at the end; behind a comment they are of another statement.
+	// Servers drop semicolons at the end of a text. After a comment, a semicolon ends an empty
+	// statement.
 	alone := p.Kind == lex.EOF || p.Is(';') && len(bytes.Trim(p.Src[p.Start:], "; \t\r\n")) == 0
 	if t.Operand != KillOther && alone && !p.Bad && !p.SeenCond {
 		st.Kill = t
 	}
 	if t.Operand == KillNumber && (!alone || a.index > 0) && (p.Kind == lex.EOF || p.Is(';')) && !p.Bad && !p.SeenCond && execs == a.Execs {
 		t.Begin, t.Results = a.first, a.index
-		if st.Words&(CallsProcedure|SQLPrepare|Opaque) != 0 { // of the statements in front
+		if st.Words&(CallsProcedure|SQLPrepare|Opaque) != 0 { // the statements before
 			t.Results = -1
 		}
 		st.Kills = append(st.Kills, t)

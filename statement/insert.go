@@ -2,70 +2,66 @@ package statement
 
 import "seqproxy/statement/lex"
 
-// InsertSource says where an INSERT or REPLACE takes its rows from.
+// InsertSource is the source of an INSERT's or REPLACE's rows.
 type InsertSource uint8
 
 // The sources.
 const (
-	// InsertUnknown is a text that Insertion cannot follow: an error of its author's,
-	// or something that the server alone understands.
+	// InsertUnknown: Insertion cannot follow the text. The text has an error, or a form that only
+	// the server understands.
 	InsertUnknown InsertSource = iota
-	InsertValues               // VALUES (...), (...), also VALUES ROW(...)
+	InsertValues               // VALUES (...), (...), or VALUES ROW(...)
 	InsertSet                  // SET a = 1, b = 2
 	InsertQuery                // SELECT, TABLE, WITH, VALUES in parentheses
 )
 
-// Insertion reads INSERT and REPLACE closely: a second look at a text that Analyze has
-// read, for tables of which somebody wants to know. The zero value is ready for use.
-// It keeps its memory from one text to the next, and refers to the text.
+// Insertion reads INSERT and REPLACE closely, after Analyze, if their table matters. The zero value
+// is ready for use. It keeps its memory for the next text, and refers to the present one.
 type Insertion struct {
 	Source InsertSource
-	// Ignore: INSERT IGNORE. OnDuplicate and Returning: what follows the rows.
+	// Ignore: INSERT IGNORE. OnDuplicate and Returning: these clauses follow the rows.
 	Ignore, OnDuplicate, Returning bool
-	// Columns are the columns that are named, in order: of the list in front of the
-	// rows, or of SET. Empty where none are: then they are those of the table.
+	// Columns are the named columns, in order: those of the list before the rows, or those of SET.
+	// Empty means all columns of the table.
 	Columns []InsertColumn
-	// ListStart and ListEnd are where a list of columns may be put, in the place of
-	// what is there: an empty list or nothing. Where columns are listed, ListEnd is
-	// before the closing parenthesis: one more can be put there.
+	// ListStart and ListEnd bound the place for a list of columns: an empty list or nothing. If
+	// columns are listed, ListEnd is before the closing parenthesis, and another column fits there.
 	ListStart, ListEnd int
-	// Rows are the rows of VALUES; SET has one.
+	// Rows are the rows of VALUES, or the single row of SET.
 	Rows []InsertRow
-	// AliasEnd is before the closing parenthesis of the columns' aliases, as in
-	// VALUES (1, 2) AS new (a, b); 0 where there are none.
+	// AliasEnd is before the closing parenthesis of the columns' aliases, as in VALUES (1, 2) AS
+	// new (a, b). 0 means no aliases.
 	AliasEnd int
 
 	l      lex.Lexer
 	arena  lex.Arena
-	params int  // markers passed
-	listed int  // of ReadLoad: how many of Columns are of the file; the others are of SET
-	xml    bool // of ReadLoad
+	params int  // markers read so far
+	listed int  // in ReadLoad: how many of Columns are the file's; the rest are SET's
+	xml    bool // in ReadLoad
 	values []InsertValue
-	text   []byte // of splices
+	text   []byte // memory for splices
 }
 
-// InsertColumn is a column that an INSERT names.
+// InsertColumn is a column named in an INSERT.
 type InsertColumn struct {
-	// Name is decoded, in the client's character set and letter case, without
-	// schema and table.
+	// Name is decoded, in the client's character set and letter case, without schema and table.
 	Name       []byte
 	Start, End int
 }
 
 // InsertRow is one row of values.
 type InsertRow struct {
-	// Values counts them.
+	// Values is their number.
 	Values int
-	// End is where one more value can be put: before the closing parenthesis, or
-	// behind the last assignment of SET. Params counts the markers in front of it.
+	// End is where another value fits: before the closing parenthesis, or after the last assignment
+	// of SET. Params is the number of markers before it.
 	End, Params int
-	// Value is that of the column that was asked for; Kind is ValueMissing if there
-	// is none.
+	// Value is the value for the wanted column. Its Kind is ValueMissing if the row has none.
 	Value InsertValue
 }
 
-// ReadInserts begins to read the INSERTs of a text. sql and mode must be those of
-// the Analyze that found the tables.
+// ReadInserts prepares to read the INSERTs of a text. Analyze must have found the tables with the
+// same sql and mode.
 func (in *Insertion) ReadInserts(sql []byte, mode lex.Mode) {
 	in.l = lex.Lexer{Src: sql, Mode: mode}
 	in.params = 0
@@ -73,9 +69,8 @@ func (in *Insertion) ReadInserts(sql []byte, mode lex.Mode) {
 	in.values, in.text = in.values[:0], in.text[:0]
 }
 
-// Read reads the INSERT or REPLACE of table t up to its rows. Tables must come in the
-// order of the text. It reports whether there is something to understand; if not,
-// Source is InsertUnknown.
+// Read reads the INSERT or REPLACE of table t up to its rows. Callers must pass tables in text
+// order. It returns false, and Source is InsertUnknown, if it cannot follow the text.
 func (in *Insertion) Read(t *TableRef) bool {
 	in.Source = InsertUnknown
 	in.Ignore, in.OnDuplicate, in.Returning = false, false, false
@@ -134,7 +129,7 @@ func (in *Insertion) ReadLoad(t *TableRef) bool {
 	if l.End != t.End {
 		return false
 	}
-	charset := false // SET of CHARACTER SET is the next
+	charset := false // the next SET belongs to CHARACTER SET
 	for in.next(); l.Kind != lex.EOF && !l.Is(';'); in.next() {
 		switch {
 		case in.isWord("partition"):
@@ -162,11 +157,10 @@ func (in *Insertion) ReadLoad(t *TableRef) bool {
 	return !l.Bad && !l.SeenCond
 }
 
-// LoadGives reports whether the file that ReadLoad has read of has values for a column, or SET
-// has: one that is a literal and empty is none. The elements of an XML file may have or leave
-// out what they like.
+// LoadGives reports whether a column gets values from the file or the SET of ReadLoad. Empty
+// literals in SET do not count. An XML file may have values for any column.
 func (in *Insertion) LoadGives(same func(name []byte) bool) bool {
-	for i, v := range in.values { // of SET
+	for i, v := range in.values { // values of SET
 		if same(in.Columns[in.listed+i].Name) {
 			switch v.Kind {
 			case ValueNull, ValueDefault, ValueZero, ValueText:
@@ -182,7 +176,7 @@ func (in *Insertion) LoadGives(same func(name []byte) bool) bool {
 	return in.listed == 0 && at < 0 || at >= 0 && at < in.listed
 }
 
-// Column returns the index of the column that same says is the one, or -1.
+// Column returns the index of the column for which same is true, or -1.
 func (in *Insertion) Column(same func(name []byte) bool) int {
 	for i := range in.Columns {
 		if same(in.Columns[i].Name) {
@@ -192,8 +186,8 @@ func (in *Insertion) Column(same func(name []byte) bool) int {
 	return -1
 }
 
-// ReadRows reads the rows and what follows them. key is the index of the column whose
-// values are wanted; -1 wants none. It is false if not all of it was understood.
+// ReadRows reads the rows and what follows them. key is the index of the wanted column, or -1. It
+// returns false if it cannot follow all of it.
 func (in *Insertion) ReadRows(key int) bool {
 	switch in.Source {
 	case InsertSet:
@@ -221,7 +215,7 @@ func (in *Insertion) isWord(lower string) bool {
 	return l.Kind == lex.Word && lex.EqualFold(l.Src[l.Start:l.End], lower)
 }
 
-// queryFollows reports whether the parenthesis at the current token opens a query.
+// queryFollows reports whether the current parenthesis opens a query.
 func (in *Insertion) queryFollows() bool {
 	p := in.l
 	for p.Is('(') {
@@ -234,7 +228,7 @@ func (in *Insertion) queryFollows() bool {
 	return false
 }
 
-// skipParentheses goes from an opening parenthesis to the one that closes it.
+// skipParentheses moves from an opening parenthesis to its closing one.
 func (in *Insertion) skipParentheses() bool {
 	for depth := 0; in.l.Kind != lex.EOF; in.next() {
 		switch {
@@ -269,7 +263,7 @@ func (in *Insertion) columnList() bool {
 	return false
 }
 
-// column reads a column's name with what qualifies it, and goes behind it.
+// column reads a possibly qualified column name and moves behind it.
 func (in *Insertion) column() bool {
 	l := &in.l
 	c := InsertColumn{Start: l.Start}
@@ -289,7 +283,7 @@ func (in *Insertion) column() bool {
 	}
 }
 
-// assignments reads SET a = 1, b = 2, to its end.
+// assignments reads SET a = 1, b = 2.
 func (in *Insertion) assignments() bool {
 	l := &in.l
 	for {
@@ -310,7 +304,7 @@ func (in *Insertion) assignments() bool {
 	}
 }
 
-// rows reads (1, 2), (3, 4), to the token behind.
+// rows reads (1, 2), (3, 4), and moves behind them.
 func (in *Insertion) rows(key int) bool {
 	l := &in.l
 	for {
@@ -386,7 +380,7 @@ func (in *Insertion) tail() bool {
 	return !l.Bad && !l.SeenCond
 }
 
-// Trim gives up memory beyond a small bound.
+// Trim frees memory beyond a small bound.
 func (in *Insertion) Trim() {
 	in.Columns, in.Rows, in.values = trim(in.Columns, 32), trim(in.Rows, 16), trim(in.values, 16)
 	in.text = trim(in.text, 1<<10)

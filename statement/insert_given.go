@@ -2,16 +2,16 @@ package statement
 
 import "bytes"
 
-// Given are the columns of an INSERT ... SELECT that have a NEXTVAL and nothing else in each row.
+// Given are the columns of an INSERT ... SELECT whose item is a NEXTVAL and nothing else.
 type Given struct {
-	// Names are theirs, if the text names its columns; else Indexes are those of the
-	// table's columns, from 0.
+	// Names are the columns' names if the text names its columns. Otherwise Indexes are their
+	// indexes in the table, from 0.
 	Names   [][]byte
 	Indexes []int
 }
 
-// ReadGiven finds them, in the text that st was analysed from: none where it is not sure.
-// What it returns does not refer to the text.
+// ReadGiven finds these columns in sql, the text that st was analysed from. If it is not sure, it
+// returns none. The result does not share sql's memory.
 func (in *Insertion) ReadGiven(st *Statement, sql []byte) (g Given) {
 	t := st.Table()
 	if t == nil || t.Kind != Insert && t.Kind != Replace {
@@ -43,7 +43,7 @@ func (in *Insertion) ReadGiven(st *Statement, sql []byte) (g Given) {
 	return g
 }
 
-// isNumber reports whether the text from start to end is a NEXTVAL.
+// isNumber reports whether sql[start:end] is a NEXTVAL.
 func (st *Statement) isNumber(start, end int) bool {
 	for i := range st.Calls {
 		if c := &st.Calls[i]; c.Start == start {

@@ -6,16 +6,16 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// InsertSelect is the outermost SELECT of an INSERT ... SELECT, as far as that matters to
-// the key of its rows.
+// InsertSelect is the outermost SELECT of an INSERT ... SELECT, as far as the key of its rows needs
+// it.
 type InsertSelect struct {
-	// Refusal says why no item for a key can be added, or read; empty if it can.
+	// Refusal says why an item for the key cannot be added or read. It is empty if it can.
 	Refusal string
-	// ListEnd is behind the last item of the select list.
+	// ListEnd is the end of the last item in the select list.
 	ListEnd int
-	// From: the rows come from tables. FROM DUAL is none.
+	// From: the rows come from tables. FROM DUAL does not count.
 	From bool
-	// Values: the query is VALUES in parentheses.
+	// Values: the query is a VALUES in parentheses.
 	Values bool
 
 	items []selectItem
@@ -26,11 +26,11 @@ const formOfSelect = "this form of SELECT"
 
 // selectItem is an item of the select list.
 type selectItem struct {
-	value InsertValue // of a literal, else of whatever kind
-	star  bool        // as many columns as a table has
+	value InsertValue // a literal's kind and position; for others the position
+	star  bool        // *, for all columns of a table
 }
 
-// ReadSelect reads, behind Read, the query of an INSERT ... SELECT to its end.
+// ReadSelect reads the query of an INSERT ... SELECT to its end. Call it after Read.
 func (in *Insertion) ReadSelect() InsertSelect {
 	var q InsertSelect
 	l := &in.l
@@ -93,7 +93,7 @@ func (in *Insertion) ReadSelect() InsertSelect {
 	return q
 }
 
-// selectList reads SELECT and its list, to the token behind.
+// selectList reads SELECT and its list, and moves behind it.
 func (in *Insertion) selectList(q *InsertSelect) bool {
 	l := &in.l
 	for in.next(); l.Kind == lex.Word && selectOption(l.Kw); {
@@ -102,7 +102,7 @@ func (in *Insertion) selectList(q *InsertSelect) bool {
 	for {
 		start, params := l.Start, in.params
 		var before, last lex.Lexer // the last two tokens
-		as := -1                   // where AS stands
+		as := -1                   // position of AS
 		star, depth, tokens := false, 0, 0
 		for ; l.Kind != lex.EOF && (depth > 0 || !l.Is(',') && !l.Is(';') && !l.Is(')') && !listEnds(l)); in.next() {
 			switch {
@@ -128,7 +128,7 @@ func (in *Insertion) selectList(q *InsertSelect) bool {
 		default:
 			item.value = in.literal(start, last.End)
 			if tokens > 1 && (item.value.Kind == ValueExpression || item.value.Kind == ValueOpaque) && (last.Kind == lex.Word || last.Kind == lex.Quoted) {
-				item.value = in.literal(start, before.End) // an alias, perhaps
+				item.value = in.literal(start, before.End) // possibly an alias
 			}
 		}
 		item.value.Params = params
@@ -141,7 +141,7 @@ func (in *Insertion) selectList(q *InsertSelect) bool {
 	}
 }
 
-// literal says what src[start:end] is as a value.
+// literal classifies src[start:end] as a value.
 func (in *Insertion) literal(start, end int) InsertValue {
 	part := Insertion{l: lex.Lexer{Src: in.l.Src[:end], Mode: in.l.Mode, Pos: start}}
 	part.l.Next()
@@ -152,11 +152,11 @@ func (in *Insertion) literal(start, end int) InsertValue {
 	return v
 }
 
-// Listed reports whether the select list was read.
+// Listed reports whether the query has a select list that could be read.
 func (q *InsertSelect) Listed() bool { return q.ListEnd > 0 }
 
-// KeyItem returns the item for the column with this index of n, or nil if only the
-// server knows which it is.
+// KeyItem returns the item for the column at index of n, or nil if only the server knows which it
+// is.
 func (q *InsertSelect) KeyItem(index, n int) *InsertValue {
 	at := index
 	if slices.ContainsFunc(q.items[:min(index+1, len(q.items))], isStar) {
@@ -166,16 +166,15 @@ func (q *InsertSelect) KeyItem(index, n int) *InsertValue {
 		}
 	}
 	if at >= len(q.items) {
-		return nil // a mistake, or a star behind
+		return nil // an error, or a star behind it
 	}
 	return &q.items[at].value
 }
 
 func isStar(i selectItem) bool { return i.star }
 
-// Spell returns sql with NEXTVAL(sequence) as the key of each row: in the place of item,
-// which is one of its literals, or if that is nil as a further item, for which the column
-// is added to those that are listed.
+// Spell returns sql with NEXTVAL(sequence) as the key of each row. It replaces item, a literal of
+// the text. If item is nil, it adds an item, and the column to the list of columns.
 func (in *Insertion) Spell(sql []byte, q *InsertSelect, item *InsertValue, k *Key, sequence []byte) []byte {
 	call := append(in.appendName([]byte(" NEXTVAL("), sequence), ')') // SELECT'0' may be glued
 	var splices []Splice

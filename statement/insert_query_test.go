@@ -7,8 +7,8 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// spelledOut writes an INSERT ... SELECT into t (id, title, parent, n) with the key
-// spelled out; what is no such text, or gives id other values, is "".
+// spelledOut writes an INSERT ... SELECT into t (id, title, parent, n) with the key in the text.
+// The result is "" for another text, or if the text gives id other values.
 func spelledOut(sql string, mode lex.Mode) (text, refusal string) {
 	var st Statement
 	var in Insertion
@@ -57,7 +57,7 @@ func TestInsertSelectIsSpelledOutWithItsKey(t *testing.T) {
 		{"INSERT INTO t (title, n, id) SELECT b.*, 0 FROM b", "INSERT INTO t (title, n, id) SELECT b.*, " + call + " FROM b"},
 		{"INSERT INTO t SELECT NULL, b.* FROM b", "INSERT INTO t (`id`, `title`, `parent`, `n`)  SELECT " + call + ", b.* FROM b"},
 		{"INSERT INTO t(SELECT 0, 1, 2, 3)", "INSERT INTO t (`id`, `title`, `parent`, `n`)  SELECT " + call + ", 1, 2, 3 "},
-		// Values of the query's.
+		// The query has values of its own.
 		{"INSERT INTO t (id, title) SELECT id, a FROM b", ""},
 		{"INSERT INTO t (id, title) SELECT NULL IS NULL, a FROM b", ""},
 		{"INSERT INTO t (id, title) SELECT 0 + x, a FROM b", ""},
@@ -65,7 +65,7 @@ func TestInsertSelectIsSpelledOutWithItsKey(t *testing.T) {
 		{"INSERT INTO t (id, title) SELECT IFNULL(NULL, x), a FROM b", ""},
 		{"INSERT INTO t (id, title) SELECT 7, a FROM b", ""},
 		{"INSERT INTO t (title, id, n) SELECT b.*, NULL, b.* FROM b", ""},
-		// too many, in any case
+		// too many columns, in any case
 		{"INSERT INTO t (title, id) SELECT *, NULL, 0 FROM b", "INSERT INTO t (title, id) SELECT *, NULL, " + call + " FROM b"},
 		{"INSERT INTO t SELECT * FROM b", ""},
 		{"INSERT INTO t TABLE b", ""},

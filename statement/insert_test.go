@@ -15,9 +15,9 @@ var valueNames = map[ValueKind]string{
 	ValueExplicit: "explicit", ValueText: "text", ValueParam: "param", ValueExpression: "expression", ValueOpaque: "opaque",
 }
 
-// described writes what an Insertion says of the first statement of a text, asked for
-// the column id: source, flags, columns, what stands between ListStart and ListEnd, and
-// the rows, each with its value and the text from its End on.
+// described writes an Insertion of a text's first statement, with id as the wanted column: source,
+// flags, columns, the text between ListStart and ListEnd, and the rows. Each row has its value and
+// the text from its End.
 func described(sql string, mode lex.Mode) string {
 	var st Statement
 	var in Insertion
@@ -184,7 +184,7 @@ func TestWhatAnIntegerColumnMakesOfAValue(t *testing.T) {
 		{"'0x1F'", "text"},
 		{"'-'", "text"},
 		{"'0.2x'", "text"},
-		{"--5", "number 5"}, // a double minus without a space is no comment
+		{"--5", "number 5"}, // -- without a space begins no comment
 		{"- -5", "number 5"},
 		{"-'5'", "expression"},
 		{"('5')", "expression"},
@@ -295,7 +295,7 @@ func TestTheColumnsThatLoadDataNames(t *testing.T) {
 	}
 }
 
-// Where the file has no values the server makes them.
+// If the file has no values, the server generates them.
 func TestWhetherALoadGivesAColumn(t *testing.T) {
 	for _, c := range []struct {
 		sql  string
@@ -346,9 +346,8 @@ func TestTheInsertsOfATextAreReadInTurn(t *testing.T) {
 	}
 }
 
-// FuzzInsertion: no text makes an Insertion panic, offsets are in order and in range,
-// what is read of values is what stands there, and a value that is only passed ends where
-// one that is read does.
+// FuzzInsertion checks for any text: an Insertion does not panic. Offsets are in order and in
+// range. Values are read as they stand there. A skipped value ends where a value that is read ends.
 func FuzzInsertion(f *testing.F) {
 	for _, sql := range texts.Corpus {
 		f.Add([]byte(sql), byte(0), byte(0))

@@ -2,10 +2,9 @@ package statement
 
 import "seqproxy/statement/lex"
 
-// addItem records the select item that l is about to read, to its end, whose
-// first call is Calls[first]. Select options in front of the first item are
-// passed over. An item that the border of an executable comment runs through
-// is left out: what the server takes for its name is the text without it.
+// addItem records the select item that l is about to read. Its first call is Calls[first]. It skips
+// select options before the first item. It leaves out an item that crosses the border of an
+// executable comment: the server makes its name from the text without the comment.
 func (st *Statement) addItem(l lex.Lexer, first int) {
 	l.Next()
 	for l.Kind == lex.Word && selectOption(l.Kw) {
@@ -18,7 +17,7 @@ func (st *Statement) addItem(l lex.Lexer, first int) {
 	if it.EndCall-it.FirstCall == 1 {
 		if c := &st.Calls[it.FirstCall]; c.Start == it.Start && c.End == it.End {
 			it.Func = c.Func
-			if c.Spelling >= AsSelectValue { // Vitess's name
+			if c.Spelling >= AsSelectValue { // Vitess's column name
 				it.named, it.Alias = true, columnNextval
 			}
 		}
@@ -27,8 +26,7 @@ func (st *Statement) addItem(l lex.Lexer, first int) {
 	st.claim(len(st.Items) - 1)
 }
 
-// claim makes item i the item of its calls that have none yet: inner items
-// come first.
+// claim sets item i in its calls that have no item yet. Inner items come first.
 func (st *Statement) claim(i int) {
 	for c := st.Items[i].FirstCall; c < st.Items[i].EndCall; c++ {
 		if st.Calls[c].Item < 0 {
@@ -37,7 +35,7 @@ func (st *Statement) claim(i int) {
 	}
 }
 
-// selectOption reports whether a word may stand between SELECT and the list.
+// selectOption reports whether a word may stand between SELECT and its list.
 func selectOption(kw lex.Keyword) bool {
 	switch kw {
 	case lex.KwAll, lex.KwDistinct, lex.KwDistinctRow, lex.KwHighPriority, lex.KwStraightJoin, lex.KwSQLSmallResult, lex.KwSQLBigResult,
@@ -47,21 +45,20 @@ func selectOption(kw lex.Keyword) bool {
 	return false
 }
 
-// alias finds out whether the item that begins at token l has an alias, and
-// where its expression ends. An alias is what follows AS outside of
-// parentheses, or a last name or string that an operand stands before. In doubt
-// there is one: a missing alias changes a column's name, a second one would be
-// an error. It is false if the item is not one piece of text.
+// alias finds the alias of the item that begins at token l, and the end of its expression. An alias
+// follows AS outside of parentheses, or it is a last name or string after an operand. In doubt
+// alias assumes one: a missing alias would change a column's name, and a second alias would be an
+// error. It returns false if the item is not one piece of text.
 func (st *Statement) alias(l lex.Lexer, it *Item) bool {
 	execs, depth, cases := l.Execs, 0, 0
 	interval := false
-	before, last := lex.Lexer{}, lex.Lexer{} // the tokens before, at depth 0 or closing it
+	before, last := lex.Lexer{}, lex.Lexer{} // the last two tokens at depth 0, or that return to it
 	next := it.FirstCall
 	for ; l.Kind != lex.EOF; l.Next() {
 		if l.Execs != execs {
 			return false
 		}
-		// A call of several words ends as one with parentheses does.
+		// A call of several words ends like one with parentheses.
 		for next < it.EndCall && st.Calls[next].Start < l.Start {
 			next++
 		}
@@ -85,7 +82,7 @@ func (st *Statement) alias(l lex.Lexer, it *Item) bool {
 			continue
 		case l.Is(')'):
 			if depth--; depth < 0 {
-				return false // more is closed than was opened: the server's error
+				return false // too many closing parentheses: the server's error
 			}
 		case depth > 0:
 			continue
@@ -95,7 +92,7 @@ func (st *Statement) alias(l lex.Lexer, it *Item) bool {
 			interval = true
 		case l.Kw == lex.KwEnd && cases > 0:
 			cases--
-			l.Kind, l.Ch, l.Kw = lex.Punct, ')', lex.KwNone // closes, as a parenthesis does
+			l.Kind, l.Ch, l.Kw = lex.Punct, ')', lex.KwNone // ends like a parenthesis
 		}
 		before, last = last, l
 	}
@@ -121,8 +118,7 @@ func (st *Statement) alias(l lex.Lexer, it *Item) bool {
 	return true
 }
 
-// operandEnd reports whether an operand can end with l, so that a name behind
-// it is an alias.
+// operandEnd reports whether an operand can end with l, so that a following name is an alias.
 func operandEnd(l *lex.Lexer) bool {
 	switch l.Kind {
 	case lex.Quoted, lex.String, lex.Number, lex.UserVar:

@@ -2,14 +2,15 @@ package statement
 
 import "seqproxy/statement/lex"
 
-// Late looks closely at statement index of a text of several, in which numbers are taken
-// and LAST_INSERT_ID() is read: where the first number, of the call leader, can be made
-// LAST_INSERT_ID() behind all that reads it. at is the call with that effect, which is
-// leader itself if nothing reads behind it. sql is the text that st was analysed from, and
+// Late looks at statement index of a text of several statements, which takes numbers and reads
+// LAST_INSERT_ID(). It finds out whether the first number can become LAST_INSERT_ID() after all
+// calls
+// that read it. leader is the call that gets the first number. at is the call that gets the effect;
+// it is leader if nothing reads LAST_INSERT_ID() later. sql is the text that st was analysed from.
 // numbers says which calls are given a number.
 //
-// It is known of INSERT and REPLACE with VALUES and SET: their values are evaluated in the
-// order of the text, each once if it stands for itself.
+// It works for INSERT and REPLACE with VALUES and SET. Servers evaluate these values in text order,
+// each exactly once if the call is the whole value.
 func (st *Statement) Late(sql []byte, index int, numbers []bool) (leader, at int, ok bool) {
 	var t *TableRef
 	for i := range st.Tables {
@@ -24,14 +25,14 @@ func (st *Statement) Late(sql []byte, index int, numbers []bool) (leader, at int
 	for l.End < t.End && l.Kind != lex.EOF || l.Pos == 0 {
 		l.Next()
 	}
-	next := 0 // of st.Calls
+	next := 0 // index into st.Calls
 	for next < len(st.Calls) && st.Calls[next].Start < t.End {
 		next++
 	}
 	leader, at = -1, -1
 	read, readAlone, alone, leaderAlone := -1, false, false, false
 	depth, source := 0, lex.KwNone
-	equals := 0 // in this assignment of SET
+	equals := 0 // number of = in this assignment of SET
 	prev := l
 	for l.Next(); l.Kind != lex.EOF && (depth > 0 || !l.Is(';')); l.Next() {
 		if next < len(st.Calls) && l.Start == st.Calls[next].Start {
@@ -74,7 +75,7 @@ func (st *Statement) Late(sql []byte, index int, numbers []bool) (leader, at int
 		case source == lex.KwNone && (l.Kw == lex.KwSelect || l.Kw == lex.KwWith || l.Kw == lex.KwTable):
 			return 0, 0, false
 		case l.Kw == lex.KwOn, l.Kw == lex.KwReturning:
-			source = lex.KwNone // what stands here is evaluated as often as rows ask for it
+			source = lex.KwNone // rows decide how often the values are evaluated
 		}
 		prev = l
 	}
@@ -89,8 +90,8 @@ func (st *Statement) Late(sql []byte, index int, numbers []bool) (leader, at int
 	return leader, at, alone && at > read
 }
 
-// standsAlone reports whether a call, at whose end l is, is a whole value of VALUES or of
-// SET; before is the token in front of it.
+// standsAlone reports whether a call is a whole value of VALUES or SET; l is at its end, and before
+// is the token in front of it.
 func standsAlone(l, before *lex.Lexer, source lex.Keyword, depth int) bool {
 	behind := *l
 	behind.Next()

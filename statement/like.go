@@ -5,11 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// Like says whether text matches a pattern of LIKE, without regard to letter case, as
-// SHOW ... LIKE compares: % is any text, _ one character, \ takes the next as it is.
+// Like says whether text matches a LIKE pattern, ignoring letter case, as SHOW ... LIKE does: % is
+// any text, _ is one character, \ makes the next character literal.
 func Like(pattern, text string) bool {
-	// Where the last % was, and from where on it is tried next: a later % takes over all
-	// that an earlier one could do, so one place to come back to is enough.
+	// The position of the last %, and the text to try it with next. A later % can match whatever an
+	// earlier one could, so one position to return to is enough.
 	again, from := "", ""
 	any := false
 	for {

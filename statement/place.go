@@ -2,12 +2,12 @@ package statement
 
 import "seqproxy/statement/lex"
 
-// place says of a NEXTVAL what is known when it is read. What the SELECT around it turns
-// out to be is told by endSelect, which comes later.
+// place sets what is known of a NEXTVAL's place when it is read. endSelect adds later what the
+// SELECT around it turns out to be.
 func (a *analyzer) place(c *FuncCall) {
 	switch {
 	case a.part == partReturning:
-		// A row for each that is written, of which VALUES may have one.
+		// Evaluated for each written row, of which VALUES may have one.
 		if !a.ins.on || a.ins.row > 0 || a.st.levels[0].union || a.ins.source != fromValues && a.ins.source != fromSet {
 			c.Place = PlaceRow
 		}
@@ -30,9 +30,8 @@ func (a *analyzer) place(c *FuncCall) {
 	}
 }
 
-// placeUpdates says of a statement with NEXTVAL behind ON DUPLICATE KEY UPDATE, which has
-// several rows, that the server has to count all its numbers off: it alone knows which of
-// the rows are changed.
+// placeUpdates handles NEXTVALs in the ON DUPLICATE KEY UPDATE of a statement with several rows.
+// The server has to count all numbers of the statement: only it knows which rows are changed.
 func (a *analyzer) placeUpdates() {
 	for i := len(a.st.Calls) - 1; i >= 0 && a.st.Calls[i].Statement == a.index; i-- {
 		if c := &a.st.Calls[i]; c.Func == Nextval && c.Place == PlaceOnce {
@@ -41,8 +40,8 @@ func (a *analyzer) placeUpdates() {
 	}
 }
 
-// mainQuery goes from the common table expressions of a WITH to its query. They may be
-// read more than once, row by row, or not at all.
+// mainQuery moves from the common table expressions of a WITH to its query. Common table
+// expressions may be evaluated more than once, row by row, or never.
 func (a *analyzer) mainQuery(lv *level) {
 	if a.nextval > int(lv.numbers) && a.st.Kind != Explain {
 		a.note("NEXTVAL in WITH ... AS, which the server may evaluate several times,")
@@ -50,9 +49,9 @@ func (a *analyzer) mainQuery(lv *level) {
 	lv.with, lv.from, lv.calls, lv.numbers = false, false, int32(len(a.st.Calls)), int32(a.nextval)
 }
 
-// placeCalls says of the NEXTVALs of the SELECT that ends here how often they are
-// evaluated: it has a table, whose rows are many, or groups, of which there may be more
-// than one even without a table. Texts may be long and deep: a call is looked at once.
+// placeCalls sets how often the NEXTVALs of the SELECT that ends here are evaluated. The SELECT has
+// a table with many rows, or groups; there may be several groups even without a table. It looks at
+// each call once, since texts may be long and deep.
 func (a *analyzer) placeCalls(lv *level) {
 	switch {
 	case a.nextval == int(lv.numbers) || a.problem != "":
@@ -90,15 +89,15 @@ func (a *analyzer) placeCalls(lv *level) {
 	}
 }
 
-// placeUnion takes note that the SELECTs up to here, in parentheses perhaps, are joined
-// with one that follows.
+// placeUnion records that the SELECTs so far are joined with one that follows. They may be in
+// parentheses.
 func (a *analyzer) placeUnion(lv *level) {
 	if lv.top && a.rows {
 		a.note("NEXTVAL in SELECT ... FROM ... UNION, which compares rows before they have numbers,")
 	}
 }
 
-// grouping takes a word behind GROUP BY into account.
+// grouping handles a word after GROUP BY.
 func (a *analyzer) grouping() {
 	word := a.Src[a.Start:a.End]
 	for _, several := range [...]string{"rollup", "cube", "grouping", "sets"} {
@@ -108,8 +107,8 @@ func (a *analyzer) grouping() {
 	}
 }
 
-// severalGroups reports whether a GROUP BY without a table may make more than one row, as
-// MySQL's ROLLUP does. Such words count wherever they stand behind it.
+// severalGroups reports whether a GROUP BY without a table may return more than one row, as with
+// MySQL's ROLLUP. Such a word counts anywhere after GROUP BY.
 func (a *analyzer) severalGroups(lv *level) bool {
 	return a.groups >= int(lv.groupBy)
 }

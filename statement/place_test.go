@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// places writes down where the NEXTVALs of a text stand: 1 for once, r, s and c for once
-// per row (of the result, of the source, of a change), n for never, with the index of the statement
-// where it is not the first; or the refusal.
+// places writes the places of a text's NEXTVALs: 1 is once; r, s and c are once per row of the
+// result, the source, a change; n is never. The index of a later statement follows. For a text with
+// a refusal it writes that.
 func places(sql string) string {
 	st := analyze(sql)
 	if st.Refusal != "" {
@@ -74,7 +74,7 @@ func TestEveryNextvalHasAPlace(t *testing.T) {
 		{"call p((select max(nextval('a')) from t))", part},
 		{"execute s using nextval('a'), @b", "1"},
 
-		// With one: only as an item of the outermost list.
+		// With a table, only as an item of the outermost list.
 		{"select nextval('a') from t", "r"},
 		{"select t.*, nextval('a') as n, nextval('b') from t join u on t.a = u.a where b = 1 order by 1 limit 5", "rr"},
 		{"select nextval('a'), b, count(*) from t group by b", "r"},
@@ -111,7 +111,7 @@ func TestEveryNextvalHasAPlace(t *testing.T) {
 		{"select nextval('a') from t into @a", "NEXTVAL in SELECT ... FROM ... INTO, whose rows do not come to the proxy,"},
 		{"select nextval('a') into outfile 'x' from t", "NEXTVAL in SELECT ... FROM ... INTO, whose rows do not come to the proxy,"},
 
-		// Rows that are written.
+		// Written rows.
 		{"insert ignore into t values (nextval('a')), (nextval('a'))", "11"},
 		{"insert delayed t values (nextval('a'))", "1"},
 		{"replace delayed t set a = nextval('a')", "1"},
@@ -165,7 +165,7 @@ func TestEveryNextvalHasAPlace(t *testing.T) {
 		{"insert into t select (select nextval('a')) from u", part},
 		{"insert into t select n from (select nextval('a') n) u, v", part},
 
-		// Rows that are changed.
+		// Changed rows.
 		{"update t set a = nextval('a'), b = b + nextval('b') where c = nextval('c') order by nextval('d') limit 1", "cccc"},
 		{"update t, u set t.a = nextval('a') where t.b = u.b", "c"},
 		{"update t set a = (select nextval('a'))", within},

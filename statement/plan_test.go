@@ -1,39 +1,38 @@
 package statement
 
-// A plan of how a text is filled in, as the proxy makes it, for the tests of Rewrite.
+// A plan to fill a text, as the proxy makes it, for tests of Rewrite.
 
 import "bytes"
 
-// Need is how many numbers of one sequence a statement takes.
+// Need is a count of numbers of one sequence.
 type Need struct {
-	// Name is the sequence's name as it stands in the first call, valid as
-	// long as FuncCall.Name.
+	// Name is the sequence's name as in its first call. It is valid as long as FuncCall.Name.
 	Name []byte
 	// Count is at least 1.
 	Count int
 }
 
-// Taken is what was taken for one Need: Count numbers First, First+Step, ...
-// A Step of 0 means 1.
+// Taken are the numbers for one Need: Count numbers First, First+Step, ... A Step of 0 means 1.
 type Taken struct {
 	First, Step uint64
 }
 
-// Known is what the session knows when it fills in a statement.
+// Known is the session's knowledge when it fills a statement.
 type Known struct {
 	// Taken has one element per Need.
 	Taken []Taken
-	// LastInsertID is what LAST_INSERT_ID() would give before the statement.
+	// LastInsertID is the value of LAST_INSERT_ID() before the statement.
 	LastInsertID uint64
-	// ConnectionID is the session's own; 0 leaves CONNECTION_ID() to the server.
+	// ConnectionID is the session's id. 0 leaves CONNECTION_ID() to the server.
 	ConnectionID uint64
 	// Params makes every replaced value a hidden parameter.
 	Params bool
 }
 
-// Needs appends to dst what st takes, one Need per sequence in the order of
-// first calls. same tells whether two names are one sequence (the sequence
-// table's collation decides); nil compares without regard to case.
+// Needs appends the numbers that st takes to dst, one Need per sequence, in the order of first
+// calls. same says whether two names mean one sequence; the sequence table's collation decides
+// that. If
+// it is nil, names are compared without regard to case.
 //
 // st must have no Refusal. All its NEXTVALs then have a name.
 func (st *Statement) Needs(dst []Need, same func(a, b []byte) bool) []Need {
@@ -60,14 +59,14 @@ func find(needs []Need, name []byte, same func(a, b []byte) bool) int {
 	return -1
 }
 
-// Substitutions appends to dst one Substitution per call: the first NEXTVAL
-// becomes the connection's insert id, the others are numbers; each sequence's
-// numbers go to its calls in text order. Beside a NEXTVAL, LAST_INSERT_ID() is
-// the value from before the statement; without one it stays. needs and same are
-// those of Needs, known.Taken belongs to needs.
+// Substitutions appends one Substitution per call to dst. The first NEXTVAL becomes the
+// connection's insert id, and the others are plain numbers. Calls get the numbers of their sequence
+// in text order. With a NEXTVAL in the text, LAST_INSERT_ID() becomes its value before the
+// statement; without one it stays. needs and same are those of Needs, and known.Taken belongs to
+// needs.
 func (st *Statement) Substitutions(dst []Substitution, needs []Need, same func(a, b []byte) bool, known Known) []Substitution {
 	var few [8]int
-	given := few[:0] // numbers given out per need
+	given := few[:0] // numbers used, per need
 	for range needs {
 		given = append(given, 0)
 	}

@@ -11,28 +11,28 @@ const (
 	fromQuery
 )
 
-// level is one depth of parentheses. Level 0 is the statement itself.
+// level is the state of one depth of parentheses. Level 0 is the statement itself.
 type level struct {
 	calls     int32 // len(Calls) when the current SELECT of this level began
-	numbers   int32 // NEXTVALs seen by then
-	itemStart int32 // where the current select item begins
-	itemCalls int32 // len(Calls) there
-	itemExec  bool  // it begins inside an executable comment
-	query     bool  // SELECT, VALUES, TABLE or WITH was seen at this level
+	numbers   int32 // number of NEXTVALs at that time
+	itemStart int32 // start of the current select item
+	itemCalls int32 // len(Calls) at that time
+	itemExec  bool  // it starts inside an executable comment
+	query     bool  // the level has SELECT, VALUES, TABLE or WITH
 	from      bool  // the current SELECT has a FROM clause with a table
-	groupBy   int32 // where the GROUP BY clause of the current SELECT begins, 0 if it has none
+	groupBy   int32 // start of the current SELECT's GROUP BY clause, or 0
 	inFrom    bool  // within the FROM clause
 	inList    bool  // within the select list
-	names     bool  // somebody sees the names of this level's select list
-	with      bool  // began with WITH, and still is at the common table expressions
-	top       bool  // the statement itself, or its query in parentheses and nothing else
+	names     bool  // the client or an outer query sees the names of this select list
+	with      bool  // within the common table expressions of a WITH
+	top       bool  // the statement itself, or its query if that is merely in parentheses
 	within    bool  // inside a query
-	union     bool  // SELECTs are joined by UNION, EXCEPT or INTERSECT
-	distinct  bool  // the current SELECT is a SELECT DISTINCT
+	union     bool  // UNION, EXCEPT or INTERSECT joins SELECTs
+	distinct  bool  // the current SELECT has DISTINCT
 	into      bool  // the current SELECT has an INTO clause
 }
 
-// token takes the current token into account.
+// token handles the current token.
 func (a *analyzer) token() {
 	switch a.Kind {
 	case lex.Word:
@@ -112,7 +112,7 @@ func (a *analyzer) openLevel() {
 
 func (a *analyzer) closeLevel() {
 	if a.depth == 0 {
-		return // more closed than opened: the server's error
+		return // too many closing parentheses: the server's error
 	}
 	lv := &a.st.levels[a.depth]
 	a.endList(lv)
@@ -136,13 +136,12 @@ func (a *analyzer) endList(lv *level) {
 	}
 }
 
-// beginItem begins a select item behind the current token.
+// beginItem begins a select item after the current token.
 func (a *analyzer) beginItem(lv *level) {
 	lv.itemStart, lv.itemCalls, lv.itemExec = int32(a.End), int32(len(a.st.Calls)), a.InExec
 }
 
-// endItem records the select item that ended before the current token, if it
-// has a call.
+// endItem records the select item before the current token, if it has a call.
 func (a *analyzer) endItem(lv *level) {
 	if len(a.st.Calls) > int(lv.itemCalls) && lv.names {
 		l := lex.Lexer{Src: a.Src[:a.prevEnd], Mode: a.Mode, Pos: int(lv.itemStart), InExec: lv.itemExec}
@@ -150,7 +149,7 @@ func (a *analyzer) endItem(lv *level) {
 	}
 }
 
-// keyword takes a keyword into account wherever it stands.
+// keyword handles a keyword, at any place.
 func (a *analyzer) keyword() {
 	st := a.st
 	lv := &st.levels[a.depth]
@@ -254,7 +253,7 @@ func (a *analyzer) keyword() {
 				a.endSelect(lv)
 			}
 			a.part = partReturning
-			if a.ins.on || st.Kind == Delete { // columns that the client sees
+			if a.ins.on || st.Kind == Delete { // the client sees these columns
 				lv.names, lv.inList = true, true
 				a.beginItem(lv)
 			}
@@ -277,10 +276,10 @@ func (a *analyzer) keyword() {
 	}
 }
 
-// dual looks at what follows FROM: FROM DUAL is no table.
+// dual handles the word after FROM: FROM DUAL is no table.
 func (a *analyzer) dual(lv *level) {
 	if i := a.Pos + 1; i < len(a.Src) && a.Src[a.Pos] == ' ' && a.Src[i]|0x20 != 'd' && lex.BeginsWord(a.Src[i]) {
-		a.st.Words |= FromTable // most tables, without a look ahead
+		a.st.Words |= FromTable // true for most tables, without a look ahead
 		lv.from = true
 		return
 	}
@@ -305,8 +304,7 @@ func (a *analyzer) dual(lv *level) {
 	lv.from = true
 }
 
-// insertSource notes where an INSERT takes its rows from, by the first word
-// that tells.
+// insertSource records the source of an INSERT's rows at the first word that shows it.
 func (a *analyzer) insertSource(from insertFrom) {
 	if !a.ins.on || a.ins.source != fromNowhere {
 		return

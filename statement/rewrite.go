@@ -8,82 +8,79 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// Replacement says what stands in a call's place.
+// Replacement says how a call is replaced.
 type Replacement uint8
 
-// The replacements, for a value of 1001.
+// The replacements, with 1001 as the example of a value.
 const (
 	// Keep leaves the call as it is.
 	Keep Replacement = iota
-	// AsLastInsertID is LAST_INSERT_ID(1001): it has the value, makes it the
-	// connection's insert id, and puts it into the OK packet.
+	// AsLastInsertID is LAST_INSERT_ID(1001). It returns the value, makes it the connection's
+	// insert id, and puts it into the OK packet.
 	AsLastInsertID
-	// AsUnsigned is CAST(1001 AS UNSIGNED): the value with the type that
-	// LAST_INSERT_ID() has, and no effect.
+	// AsUnsigned is CAST(1001 AS UNSIGNED). It has the type of LAST_INSERT_ID() and no effect.
 	AsUnsigned
-	// AsNullable is the value of a BIGINT that may be NULL, as LASTVAL() has it:
-	// NULLIF(LEAST(1001, 9223372036854775807), -1).
+	// AsNullable is NULLIF(LEAST(1001, 9223372036854775807), -1). Its type is a BIGINT that may be
+	// NULL, as for LASTVAL().
 	AsNullable
 	// AsNumber is 1001.
 	AsNumber
-	// AsFurther is IF(1,CAST(1001 AS UNSIGNED),LAST_INSERT_ID(1001)), which never is
-	// evaluated: the value with the column that AsLastInsertID has (type, length, flags),
-	// and no effect. With Param, MariaDB's answer to a PREPARE says 1 for the length, not
-	// 0; that to an execution is the same.
+	// AsFurther is IF(1,CAST(1001 AS UNSIGNED),LAST_INSERT_ID(1001)). The second part is never
+	// evaluated. It has the column of AsLastInsertID (type, length, flags) and no effect. With
+	// Param, MariaDB's answer to a PREPARE has the length 1 instead of 0, but the answer to an
+	// execution is the same.
 	AsFurther
-	// AsLeading is IF(LAST_INSERT_ID(1001)<=>0,LAST_INSERT_ID(Bound),CAST(Bound AS UNSIGNED)): the
-	// value is Bound, and the effect that of AsLastInsertID for 1001, which is not 0.
+	// AsLeading is IF(LAST_INSERT_ID(1001)<=>0,LAST_INSERT_ID(Bound),CAST(Bound AS UNSIGNED)). It
+	// returns Bound, and its effect is that of AsLastInsertID for 1001, which is not 0.
 	AsLeading
-	// AsLate is (value+0*LAST_INSERT_ID(Bound)): the value of the call, which is that of
-	// LastInsertID or LastInsertIDVariable as it was, or Value, and behind it the effect of
-	// AsLastInsertID for Bound.
+	// AsLate is (value+0*LAST_INSERT_ID(Bound)). The value is Value, or the call itself if that is
+	// a LastInsertID or LastInsertIDVariable. After that it has the effect of AsLastInsertID for
+	// Bound.
 	AsLate
-	// AsPrevious is the value with the column that the call has, which is one of
-	// LastInsertID, LastInsertIDVariable or PseudoThreadID, and no effect.
+	// AsPrevious is the value with the column of the call, without an effect. The call is a
+	// LastInsertID, LastInsertIDVariable or PseudoThreadID.
 	AsPrevious
-	// AsCounted counts from the connection's LAST_INSERT_ID() on, in steps of Step: each
-	// evaluation gives the next number and makes it LAST_INSERT_ID(). Where that is not one
-	// of those from Value to Bound the statement fails with error 1690, which no sql_mode
-	// makes a warning.
+	// AsCounted counts on from the connection's LAST_INSERT_ID() in steps of Step. Each evaluation
+	// returns the next number and makes it LAST_INSERT_ID(). Outside of Value to Bound the
+	// statement fails with error 1690. No sql_mode makes that a warning.
 	AsCounted
 )
 
-// CountedGuard is what AsCounted fails by: never a number, since an odd one has no room
-// for the largest beside it, and no constant, which a server might look at before. The
-// servers' messages name it in other letters.
+// CountedGuard makes AsCounted fail. It overflows for every value: an odd number added to the
+// largest one. It is no constant, which a server might evaluate in advance. In the servers'
+// messages its letters differ.
 const CountedGuard = "(LAST_INSERT_ID()|1)+18446744073709551615"
 
-// CountedMarkers is how many parameters AsCounted has with Param: Value, Bound and Step.
+// CountedMarkers is the number of AsCounted's parameters with Param: Value, Bound and Step.
 const CountedMarkers = 3
 
-// Substitution is what Rewrite puts in the place of one call.
+// Substitution is the replacement of one call.
 type Substitution struct {
 	Replacement Replacement
-	// Value is written as a decimal literal, unless Param is set.
+	// Value is written as a decimal literal, or as a parameter with Param.
 	Value uint64
-	// Bound and Step are those of AsCounted; Bound also of AsLeading and AsLate.
+	// Bound and Step are for AsCounted. AsLeading and AsLate use Bound, too.
 	Bound, Step uint64
-	// Null: the value is NULL. Only AsNullable can be.
+	// Null: the value is NULL. It is for AsNullable only.
 	Null bool
-	// Param writes a parameter marker in the literal's place: a hidden
-	// parameter, see HiddenParams.
+	// Param writes a parameter marker instead of a literal: a hidden parameter, see HiddenParams.
 	Param bool
 }
 
-// Rewrite appends sql to dst with every call replaced by its substitution and
-// returns the result. sql must be the text that st was analysed from and
-// substitutions must have one element per element of st.Calls; the bytes
-// outside of replaced calls are copied as they are. A select item that has a
-// replaced call and no alias gets its own text as alias, so that the column
-// keeps the name that the server would have given it.
+// Rewrite appends sql to dst with each call replaced by its substitution, and returns the result.
+// sql
+// is the text that st was analysed from. substitutions has one element for each of st.Calls. All
+// other
+// bytes are copied unchanged. If a select item has a replaced call and no alias, its own text
+// becomes
+// its alias. So the column keeps the name that the server would have given it.
 //
 // st must have no Refusal.
 func (st *Statement) Rewrite(dst, sql []byte, substitutions []Substitution) []byte {
 	return st.Splice(dst, sql, substitutions, nil)
 }
 
-// appendCall writes what stands in the place of call i, and what stands before it
-// from from.
+// appendCall writes the text before call i, starting at from, and the replacement of the call.
 func (st *Statement) appendCall(dst, sql []byte, subs []Substitution, i, item, from int) ([]byte, int, int) {
 	c := &st.Calls[i]
 	dst, item, from = st.appendAliases(dst, sql, subs, item, from, c.Start)
@@ -93,12 +90,12 @@ func (st *Statement) appendCall(dst, sql []byte, subs []Substitution, i, item, f
 	}
 	dst = append(dst, sql[from:c.Start]...)
 	if c.Start > 0 && lex.InWord(sql[c.Start-1]) {
-		dst = append(dst, ' ') // SELECT@@identity
+		dst = append(dst, ' ') // as in SELECT@@identity
 	}
 	return s.append(dst, c, sql), item, c.End
 }
 
-// append writes the text of the substitution of call c in sql.
+// append writes the replacement of call c. sql is the original text.
 func (s Substitution) append(dst []byte, c *FuncCall, sql []byte) []byte {
 	switch s.Replacement {
 	case AsLastInsertID:
@@ -124,7 +121,7 @@ func (s Substitution) append(dst []byte, c *FuncCall, sql []byte) []byte {
 		return s.unsigned(dst)
 	case AsFurther:
 		dst = append(s.unsigned(append(dst, "IF(1,"...)), ",LAST_INSERT_ID("...)
-		if s.Param { // no second parameter
+		if s.Param { // a second parameter is not needed
 			return append(dst, "NULL))"...)
 		}
 		return append(s.value(dst), "))"...)
@@ -141,7 +138,7 @@ func (s Substitution) append(dst []byte, c *FuncCall, sql []byte) []byte {
 		}
 		return append(Substitution{Value: s.Bound}.value(append(dst, "+0*LAST_INSERT_ID("...)), "))"...)
 	case AsPrevious:
-		// What may be NULL for the server, may be then. A parameter may.
+		// The column is nullable if the server's is. With a parameter it may be.
 		if c.Func == LastInsertID {
 			dst = append(dst, "COALESCE("...)
 		} else {
@@ -166,8 +163,8 @@ func (s Substitution) value(dst []byte) []byte {
 	return strconv.AppendUint(dst, s.Value, 10)
 }
 
-// appendAliases writes the aliases of the items from item on that end at or
-// before limit, and what stands before them from from.
+// appendAliases writes the aliases of the items, starting with item, that end at or before limit,
+// and the text before them, starting at from.
 func (st *Statement) appendAliases(dst, sql []byte, subs []Substitution, item, from, limit int) ([]byte, int, int) {
 	for ; item < len(st.Items) && st.Items[item].End <= limit; item++ {
 		it := &st.Items[item]
@@ -194,10 +191,10 @@ func replaced(subs []Substitution) bool {
 	return false
 }
 
-// appendAlias writes AS and the item's text as an identifier. Identifiers take
-// less than column names made of text do; what they do not take is written as
-// MariaDB shows it in such a name: a question mark for a character beyond the
-// basic plane, \x00 for a NUL. A name cut off behind a space gets no alias.
+// appendAlias writes AS and the item's text as an identifier. Some characters may be in a column's
+// name but not in an identifier. They are written as MariaDB shows them in such a name: a question
+// mark for a character beyond the basic plane, \x00 for a NUL. A name cut off after a space gets no
+// alias.
 func (st *Statement) appendAlias(dst, text []byte) []byte {
 	name := lex.ColumnName(text, st.mode.Charset)
 	if len(name) == 0 || name[len(name)-1] == ' ' {
@@ -211,7 +208,7 @@ func (st *Statement) appendAlias(dst, text []byte) []byte {
 		case c >= 0x80 && cs.Multi():
 			n := cs.CharLen(name, i)
 			if i+n == len(name) && n == 1 && cs.CharLen([]byte{c, '`'}, 0) > 1 {
-				return dst[:before] // half a character, which would take the quote in
+				return dst[:before] // half a character would swallow the quote
 			}
 			dst = append(dst, name[i:i+n]...)
 			i += n - 1
@@ -234,9 +231,8 @@ func (st *Statement) appendAlias(dst, text []byte) []byte {
 	return append(dst, '`')
 }
 
-// ColumnName gives the name that the server gives to the column of item it, in
-// the client's character set: its alias, or its text. The result aliases sql or
-// st.
+// ColumnName returns the server's name for the column of item it: its alias, or its text. The name
+// is in the client's character set. It shares memory with sql or st.
 func (st *Statement) ColumnName(sql []byte, it Item) []byte {
 	if it.HasAlias || it.named {
 		return it.Alias
@@ -244,11 +240,10 @@ func (st *Statement) ColumnName(sql []byte, it Item) []byte {
 	return lex.ColumnName(sql[it.Start:it.End], st.mode.Charset)
 }
 
-// HiddenParams appends to dst, for every substitution that is a parameter, the index of its marker
-// (AsCounted: of each of its markers) among all markers of the rewritten text (from 0), in text
-// order.
+// HiddenParams appends to dst the marker indexes of all substitutions that are parameters. An index
+// counts all markers of the rewritten text, from 0 in text order. AsCounted has several markers.
 func (st *Statement) HiddenParams(dst []int, substitutions []Substitution) []int {
-	hidden := 0 // less the markers of calls, which are not there any more
+	hidden := 0 // minus the markers of calls that are no longer there
 	for i := range st.Calls {
 		s := substitutions[i]
 		if s.Replacement == Keep {

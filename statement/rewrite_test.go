@@ -10,8 +10,8 @@ import (
 	"seqproxy/test/texts"
 )
 
-// fill analyses sql and replaces its calls: sequence "a" gives 1001, 1002, ...,
-// "b" 2001, ... Before, LAST_INSERT_ID() is 77; the connection is 2147483650.
+// fill analyses sql and replaces its calls. Sequence "a" gives 1001, 1002, ..., "b" gives 2001, ...
+// LAST_INSERT_ID() is 77 before, and the connection is 2147483650.
 func fill(t *testing.T, sql string, mode lex.Mode, params bool) (text string, needs []Need, hidden []int) {
 	t.Helper()
 	var st Statement

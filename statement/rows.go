@@ -2,20 +2,20 @@ package statement
 
 import "seqproxy/statement/lex"
 
-// RowColumn is a column of a result whose value is another number in each row.
+// RowColumn is a column of a result with a different number in each row.
 type RowColumn struct {
 	// Call is the index of the NEXTVAL in Statement.Calls.
 	Call int
-	// Column is the column's index; -1 is the last one, -2 the one before it: how many
-	// columns a * stands for only the server knows.
+	// Column is the column's index. -1 is the last column and -2 the one before it, since only the
+	// server knows how many columns a * stands for.
 	Column int
 }
 
-// RowColumns finds the columns that the NEXTVALs of a SELECT ... FROM are, or those of the
-// RETURNING of a statement that may write several rows, in their order. sql is the text that st was
-// analysed from. Where the server would do more with the numbers than to send them, or where one is
-// not a column of its own, refusal says so, in the words of Statement.Refusal. It allocates; it is
-// not for statements without such calls.
+// RowColumns finds, in order, the columns that are NEXTVALs of a SELECT ... FROM, or of the
+// RETURNING of a statement that may write several rows. sql is the text that st was analysed from.
+// refusal is set, in the words of Statement.Refusal, if a number is not a column by itself, or if
+// the server would not only send the numbers. It allocates, and is only for statements with such
+// calls.
 func (st *Statement) RowColumns(sql []byte) (columns []RowColumn, refusal string) {
 	r := rowReader{Lexer: lex.Lexer{Src: sql, Mode: st.mode}, st: st, firstStar: -1, lastStar: -1}
 	switch st.Kind {
@@ -49,15 +49,15 @@ type rowReader struct {
 	st *Statement
 
 	part      rowPart
-	returning bool // the list is that of RETURNING
+	returning bool // the list is RETURNING's
 	depth     int
-	calls     int // of st.Calls that came
+	calls     int // index into st.Calls
 	columns   []RowColumn
 	refusal   string
 
-	item                int // of the list
+	item                int // index in the list
 	empty               bool
-	firstStar, lastStar int // items
+	firstStar, lastStar int // indexes of items
 	ordinals            []uint64
 }
 
@@ -67,10 +67,10 @@ const (
 	beforeList rowPart = iota
 	inSelectList
 	inClauses
-	inReferences // GROUP BY, HAVING, ORDER BY: they may name items
+	inReferences // GROUP BY, HAVING or ORDER BY, which may refer to items
 )
 
-// token takes the current token into account; prev is the one before.
+// token handles the current token. prev is the one before.
 func (r *rowReader) token(prev *lex.Lexer) {
 	if r.calls < len(r.st.Calls) && r.Start == r.st.Calls[r.calls].Start {
 		r.call()
@@ -96,7 +96,7 @@ func (r *rowReader) token(prev *lex.Lexer) {
 	}
 }
 
-// call takes the next call into account and goes behind it.
+// call handles the next call and moves past it.
 func (r *rowReader) call() {
 	c := &r.st.Calls[r.calls]
 	switch {
@@ -123,7 +123,7 @@ func (r *rowReader) call() {
 	r.Kind, r.Ch, r.Kw = lex.Punct, ')', lex.KwNone
 }
 
-// outermost takes a token outside of all parentheses into account.
+// outermost handles a token outside of all parentheses.
 func (r *rowReader) outermost(prev *lex.Lexer) {
 	if r.returning {
 		switch {
@@ -207,11 +207,11 @@ func (r *rowReader) inClause(prev *lex.Lexer) {
 	}
 }
 
-// errReferred is the refusal of numbers that the server would sort or group by.
+// errReferred is the refusal of numbers by which the server would sort or group.
 const errReferred = "NEXTVAL in an item that ORDER BY, GROUP BY or HAVING refers to, which look at rows before they have numbers,"
 
-// reference refuses a name that may be that of an item with a number. Beyond ASCII it
-// may be in many ways.
+// reference refuses a name that may refer to an item with a number. Any name with characters beyond
+// ASCII may.
 func (r *rowReader) reference(name []byte) {
 	for _, c := range r.columns {
 		own := r.st.ColumnName(r.Src, r.st.Items[r.st.Calls[c.Call].Item])
@@ -221,7 +221,7 @@ func (r *rowReader) reference(name []byte) {
 	}
 }
 
-// place makes the indexes of items those of columns.
+// place turns indexes of items into indexes of columns.
 func (r *rowReader) place() {
 	for i := range r.columns {
 		c := &r.columns[i]

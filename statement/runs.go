@@ -6,24 +6,25 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// Runs says what the first statement of a text may run beside itself, and so what its
+// Runs says what the first statement of a text may run besides itself. This decides what its
 // failure proves.
 type Runs uint8
 
 // The kinds of it.
 const (
-	// RunsFunctions: it may call stored functions or have triggers. An error that is met while the
-	// text is parsed proves that nothing was run.
+	// RunsFunctions: the statement may call stored functions or fire triggers. An error found by
+	// the parser proves that nothing was run.
 	RunsFunctions Runs = iota
-	// RunsItself: nothing but itself. So do errors that are met while names are resolved. Said
-	// only of what locks or sets a user variable.
+	// RunsItself: the statement runs nothing else. An error found when names are resolved proves
+	// that nothing was run, too. It is used only for statements that take locks or set user
+	// variables.
 	RunsItself
-	// RunsOthers: statements that are not looked at one by one: CALL, EXECUTE, a block. No
+	// RunsOthers: the statement runs others that Analyze does not see: CALL, EXECUTE, a block. No
 	// error proves anything.
 	RunsOthers
 )
 
-// runs says it of a text whose first statement is of a kind.
+// runs returns the Runs of a text whose first statement has the kind first.
 func (st *Statement) runs(sql []byte, first Kind) Runs {
 	switch {
 	case first == Call && isCall(sql, st.mode), first == Execute, first == ExecuteImmediate, first == Set && st.Words&Opaque != 0,
@@ -34,7 +35,7 @@ func (st *Statement) runs(sql []byte, first Kind) Runs {
 	}
 	switch first {
 	case Select, Set, Do:
-		// MariaDB evaluates one assignment before it looks for what the next one names.
+		// MariaDB evaluates one assignment before it resolves the names of the next.
 		if st.Kind == first && len(st.Assignments) < 2 && !mayCallStored(sql, st.mode) {
 			return RunsItself
 		}
@@ -42,8 +43,8 @@ func (st *Statement) runs(sql []byte, first Kind) Runs {
 	return RunsFunctions
 }
 
-// MayRunOthers reports whether a text that is not understood may be one that runs others,
-// judged by how it begins. Letters that are not ASCII need not be read for that.
+// MayRunOthers reports whether a text that is not understood may run other statements, judging by
+// its beginning. That needs no letters beyond ASCII.
 func MayRunOthers(sql []byte, mode lex.Mode) bool {
 	l := lex.Lexer{Src: sql, Mode: mode}
 	l.Next()
@@ -72,7 +73,7 @@ func MayRunOthers(sql []byte, mode lex.Mode) bool {
 	return false
 }
 
-// hasEnd reports whether the word END, which every block has, follows.
+// hasEnd reports whether the word END follows. Every block has one.
 func hasEnd(l lex.Lexer) bool {
 	for l.Kind != lex.EOF {
 		if l.Kw == lex.KwEnd {
@@ -83,8 +84,8 @@ func hasEnd(l lex.Lexer) bool {
 	return l.Bad
 }
 
-// isCall reports whether a text begins with a CALL that a server may take: of a name, with
-// nothing behind it or parentheses.
+// isCall reports whether a text begins with a CALL that a server may accept: of a name, followed by
+// nothing or parentheses.
 func isCall(sql []byte, mode lex.Mode) bool {
 	l := lex.Lexer{Src: sql, Mode: mode}
 	l.Next()

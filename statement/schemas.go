@@ -7,12 +7,12 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// maxNamed bounds what SchemasNamed returns, since it looks through that for each name.
+// maxNamed bounds the result of SchemasNamed, since each name is compared with all others.
 const maxNamed = 100
 
-// SchemasNamed returns the first schemas, maxNamed at most, that a text names before its tables:
-// behind FROM, JOIN, INTO, UPDATE and TABLE, each once, in the client's character set. It
-// allocates; it is not for the data path.
+// SchemasNamed returns the schemas that a text names before its tables: after FROM, JOIN, INTO,
+// UPDATE and TABLE. Each comes once, in the client's character set, maxNamed at most. It allocates,
+// so it is not for the data path.
 func SchemasNamed(sql []byte, mode lex.Mode) (names []string) {
 	var decoded lex.Arena
 	l := lex.Lexer{Src: sql, Mode: mode}

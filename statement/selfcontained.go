@@ -6,8 +6,7 @@ import "seqproxy/statement/lex"
 //
 //	SELECT call [[AS] alias] {, call [[AS] alias]} [FROM DUAL] [;]
 //
-// and everything the client will see of it is ASCII, so that no conversion
-// between character sets can matter.
+// and if the client will see ASCII only, so that no conversion between character sets matters.
 func (st *Statement) selfContained(sql []byte) {
 	if st.Words&(UnionWord|FromTable|ExecutableComment|Into|Opaque) != 0 || len(st.Items) != len(st.Calls) {
 		return
@@ -67,9 +66,8 @@ func (st *Statement) selfContained(sql []byte) {
 	st.SelfContained = l.Kind == lex.EOF && !l.Bad
 }
 
-// plainName reports whether a column may bear the name, without any rule of the
-// server's applying: printable ASCII, no space at either end, not too long. An
-// alias may not be empty.
+// plainName reports whether a column can have the name without any rule of the server's: printable
+// ASCII, no space at either end, not too long. An alias must not be empty.
 func plainName(name []byte, alias bool) bool {
 	if len(name) > lex.MaxColumn || len(name) == 0 {
 		return false

@@ -70,7 +70,7 @@ func TestStatementsToTheProxyAreRead(t *testing.T) {
 	}
 }
 
-// Whoever mistypes a word reads which there are, and no server sees the text.
+// A mistyped word gets an error that lists the right ones, and no server sees the text.
 func TestAMistypedStatementToTheProxyListsTheWords(t *testing.T) {
 	const all = "what follows SEQPROXY; there is ADD SEQUENCE SERVER, REMOVE SEQUENCE SERVER, RELOAD, PAUSE, RESUME, SHUTDOWN, FLUSH LOGS"
 	const shows = "what follows SHOW SEQPROXY; there is HELP, VERSION, STATUS, VARIABLES, SESSIONS, NODES, SHARDS, POOLS, USERS, CONFIG DIFF, CONFIG, SEQUENCE SERVERS"

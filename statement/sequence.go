@@ -7,8 +7,8 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// sequence begins a statement of a kind about sequences, or to the proxy. The current token is the
-// word SEQUENCE or its like, and the result reads what follows it.
+// sequence begins a statement about sequences, or to the proxy. The current token is the word
+// SEQUENCE or a similar one. The result reads what follows it.
 func (a *analyzer) sequence(k Kind) ddl.Reader {
 	st := a.st
 	st.Kind, st.rare = k, true
@@ -21,7 +21,7 @@ func (a *analyzer) sequence(k Kind) ddl.Reader {
 	return ddl.Reader{Lexer: a.Lexer, Memory: &st.arena, To: st.Sequence}
 }
 
-// newSequence is an empty Sequence, in the memory of the one before.
+// newSequence returns an empty Sequence in the memory of the last one.
 func (st *Statement) newSequence() *ddl.Sequence {
 	if st.sequence == nil {
 		st.sequence = new(ddl.Sequence)
@@ -30,7 +30,7 @@ func (st *Statement) newSequence() *ddl.Sequence {
 	return st.sequence
 }
 
-// behind goes where r has come to, and passes over what is left of the statement.
+// behind moves to r's position and skips the rest of the statement.
 func (a *analyzer) behind(r *ddl.Reader) bool {
 	a.Lexer = r.Lexer
 	if a.Kind != lex.EOF && !a.Is(';') {
@@ -40,28 +40,28 @@ func (a *analyzer) behind(r *ddl.Reader) bool {
 	return a.Kind != lex.EOF
 }
 
-// createSequence reads CREATE ... SEQUENCE from its last word on.
+// createSequence reads CREATE ... SEQUENCE. The current token is its last word.
 func (a *analyzer) createSequence(orReplace, temporary bool) bool {
 	r := a.sequence(CreateSequence)
 	r.Create(orReplace, temporary)
 	return a.behind(&r)
 }
 
-// alterSequence reads ALTER SEQUENCE from its last word on.
+// alterSequence reads ALTER SEQUENCE. The current token is its last word.
 func (a *analyzer) alterSequence() bool {
 	r := a.sequence(AlterSequence)
 	r.Alter()
 	return a.behind(&r)
 }
 
-// dropSequence reads DROP ... SEQUENCE from its last word on.
+// dropSequence reads DROP ... SEQUENCE. The current token is its last word.
 func (a *analyzer) dropSequence(temporary bool) bool {
 	r := a.sequence(DropSequence)
 	r.Drop(temporary)
 	return a.behind(&r)
 }
 
-// namedSequences reads a statement of which nothing but names follows, from its last word on.
+// namedSequences reads a statement in which only names follow. The current token is its last word.
 func (a *analyzer) namedSequences(k Kind) bool {
 	r := a.sequence(k)
 	switch k {
@@ -75,18 +75,18 @@ func (a *analyzer) namedSequences(k Kind) bool {
 	return a.behind(&r)
 }
 
-// showSequences reads SHOW SEQUENCES from its last word on.
+// showSequences reads SHOW SEQUENCES. The current token is its last word.
 func (a *analyzer) showSequences() bool {
 	r := a.sequence(ShowSequences)
 	r.Show()
 	return a.behind(&r)
 }
 
-// decodeFunction is what SELECT SEQUENCE_DECODE begins with, behind its first word.
+// decodeFunction is the second word of SELECT SEQUENCE_DECODE.
 var decodeFunction = []byte("SEQUENCE_DECODE")
 
-// decodes says whether SEQUENCE_DECODE is the word behind SELECT, the current token. It is asked of
-// each SELECT, so it looks before it reads.
+// decodes says whether SEQUENCE_DECODE follows SELECT, the current token. It runs for each SELECT,
+// so it compares bytes before it reads a token.
 func (a *analyzer) decodes() bool {
 	rest := bytes.TrimLeft(a.Src[a.End:], " \t\r\n")
 	if n := len(decodeFunction); len(rest) <= n || !bytes.EqualFold(rest[:n], decodeFunction) {
@@ -100,7 +100,7 @@ func (a *analyzer) decodes() bool {
 	return p.Is('(')
 }
 
-// decodeSequence reads SELECT SEQUENCE_DECODE(...) from its first word on.
+// decodeSequence reads SELECT SEQUENCE_DECODE(...). The current token is its first word.
 func (a *analyzer) decodeSequence() bool {
 	a.advance()
 	r := a.sequence(DecodeSequence)
@@ -108,7 +108,7 @@ func (a *analyzer) decodeSequence() bool {
 	return a.behind(&r)
 }
 
-// proxyStatement reads SEQPROXY and SHOW SEQPROXY from their last word on.
+// proxyStatement reads SEQPROXY and SHOW SEQPROXY. The current token is their last word.
 func (a *analyzer) proxyStatement(show bool) bool {
 	r := a.sequence(Seqproxy)
 	a.st.Proxy = r.Proxy(show)

@@ -158,7 +158,7 @@ func TestSequenceStatementsAreRead(t *testing.T) {
 	}
 }
 
-// What is a server's stays a server's.
+// Statements for the server stay with the server.
 func TestStatementsThatOnlySoundLikeSequences(t *testing.T) {
 	for sql, want := range map[string]Kind{
 		"show create table sequence":     Show,

@@ -25,7 +25,7 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// columns runs a query and gives the names of its columns.
+// columns runs a query and returns the names of its columns.
 func columns(t *testing.T, db querier, query string) (string, error) {
 	t.Helper()
 	rows, err := db.QueryContext(context.Background(), query)
@@ -42,8 +42,7 @@ func columns(t *testing.T, db querier, query string) (string, error) {
 	return strings.Join(names, "|"), rows.Err()
 }
 
-// withSequence says whether a query calls a sequence of the server's own: MySQL has
-// none.
+// withSequence says whether a query calls one of the server's own sequences. MySQL has none.
 func withSequence(query string) bool {
 	return strings.Contains(strings.ReplaceAll(strings.ToLower(query), "/* x */", ""), "nextval(") ||
 		strings.Contains(strings.ToLower(query), "nextval (") || strings.Contains(query, "nextval/**/(")
@@ -185,8 +184,8 @@ func TestSelfContainedColumnsAreNamedAsTheServerNamesThem(t *testing.T) {
 	}
 }
 
-// TestTheServerAcceptsWhatIsSelfContained: whatever the proxy would answer
-// itself must be a statement that the server accepts.
+// TestTheServerAcceptsWhatIsSelfContained checks that a statement which the proxy would answer
+// itself is one that the server accepts.
 func TestTheServerAcceptsWhatIsSelfContained(t *testing.T) {
 	server := mysqltest.Shared(t)
 	db := server.DB(t, server.Schema(t))
@@ -244,8 +243,7 @@ func TestTheServerAcceptsWhatIsSelfContained(t *testing.T) {
 	}
 }
 
-// TestCallsAreWhatTheServerCalls: where LAST_INSERT_ID() is found or not, the
-// server agrees.
+// TestCallsAreWhatTheServerCalls checks that the server agrees where a text calls LAST_INSERT_ID().
 func TestCallsAreWhatTheServerCalls(t *testing.T) {
 	server := mysqltest.Shared(t)
 	db := server.DB(t, server.Schema(t))
@@ -302,7 +300,7 @@ func TestCallsAreWhatTheServerCalls(t *testing.T) {
 	}
 }
 
-// TestLoadDataSetsTheUserVariablesItNames: they outlive the statement.
+// TestLoadDataSetsTheUserVariablesItNames: the variables outlive the statement.
 func TestLoadDataSetsTheUserVariablesItNames(t *testing.T) {
 	server := mysqltest.Shared(t)
 	conn, err := server.DB(t, server.Schema(t)).Conn(context.Background())
@@ -331,8 +329,8 @@ func TestLoadDataSetsTheUserVariablesItNames(t *testing.T) {
 	}
 }
 
-// TestNextvalInCreateTableIsRefusedWhereTheServerHasNone: of its own sequences,
-// which take no string, the server knows best.
+// TestNextvalInCreateTableIsRefusedWhereTheServerHasNone: a server's own sequence takes no string,
+// and the server decides about that.
 func TestNextvalInCreateTableIsRefusedWhereTheServerHasNone(t *testing.T) {
 	server := mysqltest.Shared(t)
 	server.OnMariaDB(t, "sequences of its own")
@@ -360,8 +358,8 @@ func TestNextvalInCreateTableIsRefusedWhereTheServerHasNone(t *testing.T) {
 	}
 }
 
-// TestNoServerKnowsAStatementToTheProxy proves that none of these words is taken from a
-// server: each is an error of syntax there.
+// TestNoServerKnowsAStatementToTheProxy proves that none of these words hides a statement of a
+// server: each is a syntax error there.
 func TestNoServerKnowsAStatementToTheProxy(t *testing.T) {
 	db := mysqltest.Shared(t).DB(t, "")
 	texts := []string{"SEQPROXY", "SHOW SEQPROXY", "SEQPROXY 'x'", "SHOW SEQPROXY LIKE 'x'", "SHOW SEQPROXY FROM mysql", "SHOW SEQPROXY WHERE 1"}

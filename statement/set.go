@@ -22,12 +22,12 @@ func (a *analyzer) set() bool {
 		if done {
 			return more
 		}
-		a.advance() // past the comma
+		a.advance() // move past the comma
 	}
 }
 
-// transactionScope reports whether the current token begins
-// [GLOBAL | SESSION | LOCAL] TRANSACTION, and goes to TRANSACTION.
+// transactionScope reports whether the current token begins [GLOBAL | SESSION | LOCAL] TRANSACTION,
+// and moves to TRANSACTION.
 func (a *analyzer) transactionScope() (Scope, bool) {
 	if a.Kw == lex.KwTransaction {
 		p := a.peek() // SET transaction = ... does not exist
@@ -49,12 +49,11 @@ func (a *analyzer) transactionScope() (Scope, bool) {
 	return scope, true
 }
 
-// setWhole records what is left of the statement as the value of one
-// assignment.
+// setWhole records the rest of the statement as the value of one assignment.
 func (a *analyzer) setWhole(t Target, scope Scope) bool {
 	as := Assignment{Target: t, Scope: scope}
 	if t == StatementFor {
-		// The statement behind FOR may be anything.
+		// Any statement may follow FOR.
 		a.st.Words |= Opaque
 		a.refusal = "NEXTVAL in SET STATEMENT ... FOR"
 		a.behindFor()
@@ -69,8 +68,8 @@ func (a *analyzer) setWhole(t Target, scope Scope) bool {
 	return a.Kind != lex.EOF
 }
 
-// assignment reads one element of SET, whose first token is the current one.
-// done says that the statement is over, more that a semicolon ended it.
+// assignment reads one element of SET. Its first token is the current one. done says that the
+// statement has ended, and more that a semicolon ended it.
 func (a *analyzer) assignment(sticky *Target) (done, more bool) {
 	st := a.st
 	as := Assignment{}
@@ -147,7 +146,7 @@ func (a *analyzer) assignment(sticky *Target) (done, more bool) {
 	return true, a.Kind != lex.EOF
 }
 
-// effect notes what an assignment does in Words.
+// effect records in Words what an assignment does.
 func (a *analyzer) effect(as *Assignment) {
 	switch as.Target {
 	case UserVariable:
@@ -166,7 +165,7 @@ func (a *analyzer) effect(as *Assignment) {
 	}
 }
 
-// scopeDot goes past the dot behind a scope, to the variable's name.
+// scopeDot moves past the dot after a scope, to the variable's name.
 func (a *analyzer) scopeDot() {
 	a.advance()
 	if a.Is('.') {
@@ -174,7 +173,7 @@ func (a *analyzer) scopeDot() {
 	}
 }
 
-// variableName reads name [. name] and the value behind it.
+// variableName reads name [. name] and the value.
 func (a *analyzer) variableName(as *Assignment) {
 	if a.Kind != lex.Word && a.Kind != lex.Quoted {
 		as.Target = TargetUnknown
@@ -186,7 +185,7 @@ func (a *analyzer) variableName(as *Assignment) {
 	}
 	name := a.st.arena.Decode(&a.Lexer)
 	a.advance()
-	if a.Is('.') { // a key cache's or a component's variable
+	if a.Is('.') { // a variable of a key cache or a component
 		if p := a.peek(); p.Kind == lex.Word || p.Kind == lex.Quoted {
 			name = a.st.arena.Qualified(name, a.st.arena.Decode(&p))
 			a.moveTo(p)
@@ -197,7 +196,7 @@ func (a *analyzer) variableName(as *Assignment) {
 	a.assignValue(as)
 }
 
-// assignValue reads = value, the current token being the sign.
+// assignValue reads = value. The current token is the sign.
 func (a *analyzer) assignValue(as *Assignment) {
 	if !a.Is('=') && a.Kind != lex.Assign {
 		as.Target = TargetUnknown
@@ -210,18 +209,18 @@ func (a *analyzer) assignValue(as *Assignment) {
 	var bare bool
 	as.Start, as.End, as.Literal, bare = a.valueTokens(false)
 	if bare && as.Target == UserVariable {
-		as.Literal = false // a column, which the server refuses
+		as.Literal = false // it is a column, which the server rejects
 	}
 }
 
-// value reads up to a comma at depth 0 (or through commas), or the end.
+// value reads up to the end or a comma at depth 0. commas says that commas belong to the value.
 func (a *analyzer) value(commas bool) (start, end int, literal bool) {
 	start, end, literal, _ = a.valueTokens(commas)
 	return start, end, literal
 }
 
-// valueTokens reads a value that begins behind the current token, and stays at
-// the token that ended it. bare says that the literal is a bare word.
+// valueTokens reads a value after the current token, and stops at the token that ends it. bare says
+// that the literal is an unquoted word.
 func (a *analyzer) valueTokens(commas bool) (start, end int, literal, bare bool) {
 	start, end = -1, -1
 	literal = true

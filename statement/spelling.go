@@ -2,13 +2,13 @@ package statement
 
 import "seqproxy/statement/lex"
 
-// What stands for NEXTVAL, LASTVAL and SETVAL in other products, and what follows a name.
+// Other products' forms of NEXTVAL, LASTVAL and SETVAL, and what follows a name.
 
-// columnNextval is the name of the column of Vitess's SELECT NEXT VALUE. Read-only.
+// columnNextval is the column name of Vitess's SELECT NEXT VALUE. Read-only.
 var columnNextval = []byte("nextval")
 
-// named reads a sequence's name at q, [schema .] name, and goes behind it. It fills in
-// c's form and names.
+// named reads a sequence's name, [schema .] name, at q and moves behind it. It sets the form and
+// names of c.
 func (a *analyzer) named(c *FuncCall, q *lex.Lexer) bool {
 	name := *q
 	switch {
@@ -31,11 +31,11 @@ func (a *analyzer) named(c *FuncCall, q *lex.Lexer) bool {
 	return true
 }
 
-// valueCall reads a LASTVAL or SETVAL whose opening parenthesis is p. What has no name
-// in it, or other things behind that, is left to the server.
+// valueCall reads a LASTVAL or SETVAL; p is at its opening parenthesis. The server handles a call
+// without a name, or with something else after the name.
 func (a *analyzer) valueCall(kw lex.Keyword, p lex.Lexer) {
 	if a.Start < a.muted || kw == lex.KwSetval && a.Start < a.setTo {
-		// what was looked through is not again
+		// This part was searched before.
 		return
 	}
 	c := FuncCall{Func: Lastval, Start: a.Start}
@@ -76,8 +76,8 @@ func (a *analyzer) valueCall(kw lex.Keyword, p lex.Lexer) {
 	}
 }
 
-// setvalArgs reads what follows the name of a SETVAL: , n [, is_used [, round]]. It is
-// nil if that is something else than literals, which MariaDB does not take either.
+// setvalArgs reads what follows the name in a SETVAL: , n [, is_used [, round]]. It returns nil
+// unless these are literals. MariaDB accepts nothing else, either.
 func setvalArgs(q *lex.Lexer) *SetvalArgs {
 	var args SetvalArgs
 	if !q.Is(',') {
@@ -117,8 +117,8 @@ func setvalArgs(q *lex.Lexer) *SetvalArgs {
 	return &args
 }
 
-// valueFor looks at a NEXT or PREVIOUS that may begin NEXT VALUE FOR s, PREVIOUS VALUE
-// FOR s, SELECT NEXT VALUE FROM s or SELECT NEXT n VALUES FROM s.
+// valueFor handles NEXT or PREVIOUS, which may begin NEXT VALUE FOR s, PREVIOUS VALUE FOR s, SELECT
+// NEXT VALUE FROM s or SELECT NEXT n VALUES FROM s.
 func (a *analyzer) valueFor() {
 	c := FuncCall{Func: Nextval, Start: a.Start, Count: 1, Spelling: AsValueFor}
 	if a.Kw == lex.KwPrevious {
@@ -164,7 +164,7 @@ func (a *analyzer) valueFor() {
 	a.finishCall(&c, q)
 }
 
-// finishCall adds a call that ends before q, and goes to its last token.
+// finishCall adds a call that ends before q, and moves to its last token.
 func (a *analyzer) finishCall(c *FuncCall, q lex.Lexer) {
 	last := a.Lexer
 	for l := last; l.Start < q.Start && l.Kind != lex.EOF; l.Next() {
@@ -186,18 +186,18 @@ func (a *analyzer) finishCall(c *FuncCall, q lex.Lexer) {
 	a.moveTo(last)
 }
 
-// alone reports whether the current token is the first behind the SELECT of a statement
-// that is one SELECT: with a name and nothing more behind, that is Vitess's.
+// alone reports whether the current token is the first after the SELECT of a statement that is a
+// single SELECT. With a name and nothing else behind, that is Vitess's form.
 func (a *analyzer) alone() bool {
 	return a.depth == 0 && a.prev == lex.KwSelect && a.st.Kind == Select && !a.ins.on && a.st.levels[0].query &&
 		a.st.Words&UnionWord == 0 && !a.InExec
 }
 
-// sequenceWord reports whether an unquoted word behind FOR or FROM may be a sequence's
-// name: SELECT next value FOR UPDATE and FOR SHARE read a column, FROM next value FOR
-// SYSTEM_TIME a table.
+// sequenceWord reports whether an unquoted word after FOR or FROM may be a sequence's name. SELECT
+// next value FOR UPDATE and FOR SHARE read a column, and FROM next value FOR SYSTEM_TIME reads a
+// table.
 func sequenceWord(l *lex.Lexer) bool {
 	word := l.Src[l.Start:l.End]
-	// as fold makes it
+	// in the form of fold
 	return !lex.Reserved(word) && !lex.EqualFold(word, "share") && !lex.EqualFold(word, "system\x7ftime")
 }

@@ -8,8 +8,8 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// spelled gives the calls of a text in one line: kind, spelling, text, name, count and
-// what a SETVAL sets.
+// spelled writes the calls of a text in one line: kind, spelling, text, name, count and the values
+// of a SETVAL.
 func spelled(sql string, st *Statement) string {
 	kinds := map[Func]string{Nextval: "next", Lastval: "last", Setval: "set", LastInsertID: "id"}
 	spellings := []string{"", "for ", "dot ", "from ", "values "}
@@ -69,7 +69,7 @@ func TestASequenceHasManySpellings(t *testing.T) {
 
 		{"select s.nextval, lastval(s), next value for s, s.currval", "next dot [s.nextval]s last [lastval(s)]s next for [next value for s]s last dot [s.currval]s"},
 
-		// What may be a column, a table, an alias or a function is none.
+		// Texts that may be a column, a table, an alias or a function are no calls.
 		{"select s.nextval from s", ""},
 		{"select s.nextval from S", ""},
 		{"select s.nextval from t s", ""},

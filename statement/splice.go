@@ -1,7 +1,7 @@
 package statement
 
-// Splice is Rewrite with splices besides: in the order of the text, apart from each
-// other and from the calls that are replaced.
+// Splice is Rewrite with additional splices. They are in text order and overlap neither each other
+// nor replaced calls.
 func (st *Statement) Splice(dst, sql []byte, substitutions []Substitution, splices []Splice) []byte {
 	from, item, call := 0, 0, 0
 	for i := range splices {

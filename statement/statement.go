@@ -5,13 +5,12 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// Kind says what a text is, by its first words. A Kind never promises that the
-// server will accept the text.
+// Kind is the kind of a text, by its first words. It does not promise that the server accepts the
+// text.
 type Kind uint8
 
-// The kinds. Other is everything that was not understood, including texts with
-// an unterminated string or comment: it must be relayed untouched and
-// everything must be assumed possible.
+// The kinds. Other is any text that was not understood, such as one with an unterminated string or
+// comment. It must be relayed unchanged, and it may do anything.
 const (
 	Other                Kind = iota
 	Empty                     // nothing but white space, comments and semicolons
@@ -20,7 +19,7 @@ const (
 	Replace                   // REPLACE
 	Update                    // UPDATE
 	Delete                    // DELETE
-	With                      // WITH ... whatever follows the common table expressions
+	With                      // WITH ..., with any statement after the common table expressions
 	Values                    // VALUES (...), (...)
 	Set                       // SET in all its forms, see Statement.Assignments
 	Use                       // USE, see Statement.Schema
@@ -29,7 +28,7 @@ const (
 	Rollback                  // ROLLBACK [WORK] [AND [NO] CHAIN] [[NO] RELEASE]
 	RollbackToSavepoint       // ROLLBACK [WORK] TO [SAVEPOINT] x
 	Savepoint                 // SAVEPOINT x, RELEASE SAVEPOINT x
-	Show                      // SHOW, but for the three below
+	Show                      // SHOW, except for the three below
 	ShowWarnings              // SHOW WARNINGS, SHOW ERRORS, SHOW COUNT(*) WARNINGS|ERRORS
 	ShowSequences             // SHOW SEQUENCES, see Statement.Sequence
 	ShowCreateSequence        // SHOW CREATE SEQUENCE, see Statement.Sequence
@@ -49,7 +48,7 @@ const (
 	Kill                      // KILL, see Statement.Kill
 	XA                        // XA
 	CreateDatabase            // CREATE DATABASE|SCHEMA, see Statement.Schema
-	AlterDatabase             // ALTER DATABASE|SCHEMA; Schema is nil when the current one is meant
+	AlterDatabase             // ALTER DATABASE|SCHEMA; Schema is nil for the current one
 	DropDatabase              // DROP DATABASE|SCHEMA, see Statement.Schema
 	CreateTemporaryTable      // CREATE [OR REPLACE] TEMPORARY TABLE
 	// CREATE or ALTER of a VIEW, ROUTINE, PACKAGE, TRIGGER or EVENT; the body is not read
@@ -69,9 +68,8 @@ const (
 	Multi        // more than one statement that is not empty
 )
 
-// Words is a set of facts about a text, gathered over the whole of it.
-// In a text of a kind that is not looked into (CreateStored, the tail of
-// Other) the set may be incomplete.
+// Words is a set of facts about a whole text. It may be incomplete for kinds whose text is not read
+// to the end (CreateStored, the tail of Other).
 type Words uint64
 
 // The facts.
@@ -105,26 +103,26 @@ const (
 	Chain            // COMMIT or ROLLBACK AND CHAIN
 	// COMMIT or ROLLBACK ... RELEASE: the server closes the connection
 	Release
-	// code that not every server runs, and it is not known which server it is
+	// code that not every server runs, and the server is not known
 	VersionedComment
-	// a comment that servers of other versions read in another way
+	// a comment that servers of other versions read differently
 	ReadByVersion
 	ExecutableComment // code inside any executable comment
 	UnionWord         // UNION, EXCEPT or INTERSECT
 	FromTable         // a FROM clause other than FROM DUAL, at any depth
-	Opaque            // a part of the text was not looked into
-	// later texts may be read in another way: SET of sql_mode or character sets, CALL, EXECUTE
+	Opaque            // a part of the text was not read
+	// later texts may be read differently: SET of sql_mode or character sets, CALL, EXECUTE
 	ChangesReading
 	CallsProcedure // CALL
-	// rows may come into a table that is not in Tables: see unread.go
+	// rows may go into a table that is not in Tables: see unread.go
 	MayBringRows
 	// CREATE SEQUENCE, SHOW SEQUENCES, SEQPROXY ...: see AboutSequences
 	SequenceStatement
-	// may be a question of ReadSequenceQuestion, as may be one with SystemSchema
+	// may be a question for ReadSequenceQuestion; so may a text with SystemSchema
 	LooksForSequences
 )
 
-// Func says which function a Call is.
+// Func is the function of a call.
 type Func uint8
 
 // The functions.
@@ -138,7 +136,7 @@ const (
 	Setval                               // SETVAL(s, n [, used [, round]]), see FuncCall.Set
 )
 
-// Form says how a sequence was named.
+// Form is the form of a sequence's name.
 type Form uint8
 
 // The forms. Only those with a name can be given a number.
@@ -148,38 +146,36 @@ const (
 	FormQualified         // NEXTVAL(db.s); see FuncCall.Schema
 	FormParam             // NEXTVAL(?): the name is a parameter
 	FormUserVariable      // NEXTVAL(@x)
-	FormExpression        // anything else, also NEXTVAL()
+	FormExpression        // anything else, and NEXTVAL()
 )
 
-// Place says how often a server would evaluate a NEXTVAL, by where it stands.
+// Place says how often a server would evaluate a NEXTVAL. It depends on where the call stands.
 type Place uint8
 
 // The places. Only a call at PlaceOnce may simply be replaced by a number.
 const (
-	// PlaceOnce: at most once in an execution. SELECT without a table, VALUES, SET, CALL.
+	// PlaceOnce: at most once per execution. SELECT without a table, VALUES, SET, CALL.
 	PlaceOnce Place = iota
-	// PlaceRow: the call is a whole item of the list of a SELECT ... FROM whose rows the
-	// client gets: once for each of them. The SELECT stands alone, without UNION,
-	// DISTINCT and INTO; it may have GROUP BY, ORDER BY and LIMIT, and an item may be
-	// referred to by its name or number there.
+	// PlaceRow: once for each row that the client gets. The call is a whole item of a SELECT ...
+	// FROM. The SELECT has no UNION, DISTINCT or INTO. It may have GROUP BY, ORDER BY and LIMIT,
+	// and these may refer to an item by its name or position.
 	PlaceRow
-	// PlaceSource: the call stands in the list of the SELECT ... FROM, or of one of those
-	// joined by UNION, that INSERT or REPLACE takes its rows from: once for each of them.
-	// It may be a part of an item.
+	// PlaceSource: once for each row of the SELECT ... FROM, or of a UNION, that an INSERT or
+	// REPLACE reads. The call is in the select list, possibly as a part of an item.
 	PlaceSource
-	// PlaceChange: the call stands in UPDATE or DELETE, in no query within: once for each
-	// row that is looked at.
+	// PlaceChange: once for each row that an UPDATE or DELETE looks at. The call is outside of its
+	// subqueries.
 	PlaceChange
-	// PlaceNever: the call stands in an EXPLAIN, which evaluates nothing. Any number does.
+	// PlaceNever: never, since the call is in an EXPLAIN. Any number will do.
 	PlaceNever
 )
 
-// Spelling says in which of its spellings a NEXTVAL or LASTVAL was written.
+// Spelling is the form of a NEXTVAL or LASTVAL.
 type Spelling uint8
 
-// The spellings. AsColumn and AsSelectValue are also how a column is written: such a
-// call is one only if there is a sequence of that name. AsColumn is found only where no
-// table, alias or schema of the text could be meant.
+// The spellings. AsColumn and AsSelectValue may also be a column. Such a call is one only if there
+// is a sequence of that name. AsColumn is found only where no table, alias or schema of the text
+// can be meant.
 const (
 	AsFunction    Spelling = iota // NEXTVAL(s), LASTVAL(s)
 	AsValueFor                    // NEXT VALUE FOR s, PREVIOUS VALUE FOR s
@@ -188,8 +184,8 @@ const (
 	AsSelectCount                 // SELECT NEXT n VALUES FROM s
 )
 
-// Markers is how many parameter markers the call has: for its name, and behind that for
-// its count or the value that it sets.
+// Markers is the number of parameter markers in the call: one for its name, then one for its count
+// or the value to set.
 func (c *FuncCall) Markers() int {
 	n := 0
 	if c.Form == FormParam {
@@ -201,12 +197,12 @@ func (c *FuncCall) Markers() int {
 	return n
 }
 
-// MaxCount is the most numbers that one NEXTVAL may take.
+// MaxCount bounds the numbers that one NEXTVAL may take.
 const MaxCount = 1_000_000
 
-// SetvalArgs are the arguments of a SETVAL behind the name.
+// SetvalArgs are the arguments of a SETVAL after the name.
 type SetvalArgs struct {
-	// Value is n; Negative is set if it is less than 0, whatever Value is.
+	// Value is n. Negative means that n is less than 0; Value is then meaningless.
 	Value    uint64
 	Negative bool
 	// Param is set if n is a parameter: SETVAL(s, ?).
@@ -216,88 +212,80 @@ type SetvalArgs struct {
 	Round  uint64
 }
 
-// FuncCall is one place in the text whose value the proxy may have to provide.
-// Calls never overlap and stand in text order.
+// FuncCall is a call whose value the proxy may have to provide. Calls do not overlap and are in
+// text order.
 type FuncCall struct {
 	Func Func
 	Form Form
-	// Start and End are byte offsets into the text: sql[Start:End] is the call,
-	// from the first letter of the name to after the closing parenthesis.
+	// Start and End are byte offsets: sql[Start:End] is the call, from the first letter of its name
+	// to its closing parenthesis.
 	Start, End int
-	// Name is the sequence's name, decoded, in the client's character set
-	// and letter case. It aliases the text or the Statement: valid until the
-	// next Analyze, and as long as the text is not changed.
+	// Name is the sequence's name, decoded, in the client's character set and letter case. It
+	// shares memory with the text or the Statement. It is valid until the next Analyze, as long as
+	// the text does not change.
 	Name []byte
-	// Schema is what stands in front of the name in FormQualified. Valid as
-	// long as Name.
+	// Schema precedes the name in FormQualified. It is valid as long as Name.
 	Schema []byte
-	// Spelling is how a Nextval or Lastval was written.
+	// Spelling is the form of a Nextval or Lastval.
 	Spelling Spelling
-	// Count is how many numbers a Nextval takes, 1 to MaxCount; its value is the
-	// first of them. 0: a parameter tells.
+	// Count is how many numbers a Nextval takes, 1 to MaxCount. The call's value is the first of
+	// them. 0 means that a parameter has the count.
 	Count uint64
-	// Set is filled for Setval, unless its arguments are no literals. Nobody
-	// changes what it points at.
+	// Set is filled for Setval if its arguments are literals. It is immutable.
 	Set *SetvalArgs
-	// ParamsBefore counts the parameter markers (?) in front of the call. Its own
-	// are the next Markers() ones.
+	// ParamsBefore is the number of parameter markers (?) before the call. The call's own are the
+	// next Markers() ones.
 	ParamsBefore int
-	// Place is set for NEXTVAL. It means nothing where there is a Refusal.
+	// Place is set for NEXTVAL. It has no meaning if there is a Refusal.
 	Place Place
-	// Statement is the index of the statement the call stands in, among those of the
-	// text that are not empty.
+	// Statement is the index of the call's statement among the non-empty ones of the text.
 	Statement int
-	// Row is the index of the VALUES tuple the call stands in, of INSERT, REPLACE or the
+	// Row is the index of the VALUES tuple that contains the call, in INSERT, REPLACE or the
 	// statement VALUES; else 0.
 	Row int
-	// Item is the index into Statement.Items of the innermost item around the
-	// call, or -1.
+	// Item is the index in Statement.Items of the innermost item that contains the call, or -1.
 	Item int
 
-	depth  int  // of the parentheses around it
-	inList bool // directly in the list of the SELECT at this depth
+	depth  int  // number of parentheses around it
+	inList bool // directly in the select list at this depth
 }
 
-// Item is one item of a select list whose names the client (or an outer
-// query) sees, and which contains at least one Call. In a SelfContained
-// statement the Items are the whole select list.
+// Item is an item of a select list that contains at least one Call, and whose name the client or an
+// outer query sees. In a SelfContained statement Items are the whole select list.
 type Item struct {
-	// Start and End bound the expression without alias, trailing white space
-	// and comments. sql[Start:End] is what the server makes the column name
-	// of when there is no alias; see Statement.ColumnName.
+	// Start and End bound the expression without alias, trailing white space and comments. Without
+	// an alias the server makes the column's name from sql[Start:End]: see Statement.ColumnName.
 	Start, End int
-	// FirstCall and EndCall bound the calls inside: Calls[FirstCall:EndCall].
+	// FirstCall and EndCall bound the calls in the item: Calls[FirstCall:EndCall].
 	FirstCall, EndCall int
-	// HasAlias is set if the item has an alias; Alias is it, decoded, valid
-	// as long as FuncCall.Name.
+	// HasAlias is set if the item has an alias. Alias is the decoded alias, valid as long as
+	// FuncCall.Name.
 	HasAlias bool
 	Alias    []byte
-	// Func is the one call that this item consists of; 0 if it is more.
+	// Func is set if the item is exactly one call; else 0.
 	Func Func
-	// named: the column's name is Alias though there is no alias.
+	// named: the text has no alias, but the column's name is Alias.
 	named bool
 }
 
 // TableRef is the table that an INSERT, REPLACE or UPDATE changes.
 type TableRef struct {
-	// Kind is Insert, Replace, Update or Load; Other for an INSERT or REPLACE that is
-	// a part of another statement (ANALYZE INSERT, SET STATEMENT ... FOR INSERT), or has
-	// code in front of the name that not every server runs.
+	// Kind is Insert, Replace, Update or Load. It is Other for an INSERT or REPLACE that is part of
+	// another statement (ANALYZE INSERT, SET STATEMENT ... FOR INSERT), or that has code before the
+	// name that not every server runs.
 	Kind Kind
-	// Statement counts the statements in front, in a text of several; empty ones
-	// do not count.
+	// Statement is the number of non-empty statements before it in the text.
 	Statement int
-	// Begin is where the statement begins: the offset of its first word.
+	// Begin is the offset of the statement's first word.
 	Begin int
-	// Schema and Name are decoded, in the client's character set and letter
-	// case; Schema is nil where the current one is meant. Valid as long as
-	// FuncCall.Name.
+	// Schema and Name are decoded, in the client's character set and letter case. Schema is nil for
+	// the current one. They are valid as long as FuncCall.Name.
 	Schema, Name []byte
-	// Start and End bound the name with its schema: sql[Start:End].
+	// Start and End bound the name and its schema: sql[Start:End].
 	Start, End int
 }
 
-// Target says what an Assignment sets.
+// Target is what an Assignment sets.
 type Target uint8
 
 // The targets.
@@ -306,12 +294,12 @@ const (
 	UserVariable                  // @x = ...
 	SessionVariable               // x =, SESSION x =, LOCAL x =, @@x =, @@session.x =, @@local.x =
 	GlobalVariable                // GLOBAL, PERSIST, PERSIST_ONLY in either spelling
-	Names                         // SET NAMES value [COLLATE c]; the value spans both
+	Names                         // SET NAMES value [COLLATE c]; the value is both
 	CharacterSet                  // SET CHARACTER SET value, SET CHARSET value
 	Transaction                   // SET [scope] TRANSACTION ...; see Scope
 	Password                      // SET PASSWORD ...
 	Role                          // SET [DEFAULT] ROLE ...
-	StatementFor                  // SET STATEMENT ... FOR ...; what follows FOR is not looked into
+	StatementFor                  // SET STATEMENT ... FOR ...; the part after FOR is not read
 )
 
 // Scope is the scope of SET TRANSACTION.
@@ -328,119 +316,117 @@ const (
 type Assignment struct {
 	Target Target
 	Scope  Scope
-	// Name is the variable's name, decoded and with ASCII letters lowered,
-	// without @ and scope. Valid as long as FuncCall.Name.
+	// Name is the variable's name without @ and scope, decoded, with ASCII letters in lower case.
+	// It is valid as long as FuncCall.Name.
 	Name []byte
-	// Start and End bound the value: sql[Start:End], without white space and
-	// comments around it. Empty where there is none.
+	// Start and End bound the value: sql[Start:End], without white space and comments around it.
+	// They are equal if there is no value.
 	Start, End int
-	// Literal is set if the value is the same on every server and at every
-	// time: a number, a string, TRUE, FALSE, NULL, and for anything but a user
-	// variable also a bare word (ON, DEFAULT, utf8mb4).
+	// Literal says that the value is the same on every server at any time: a number, a string,
+	// TRUE, FALSE or NULL. Except for user variables it may also be an unquoted word (ON, DEFAULT,
+	// utf8mb4).
 	Literal bool
 }
 
-// KillOperand says how a KILL statement names the connection.
+// KillOperand is the form in which a KILL names the connection.
 type KillOperand uint8
 
 // The operands.
 const (
-	KillOther    KillOperand = iota // KILL USER, KILL QUERY ID, an expression: the server's to read
+	KillOther    KillOperand = iota // KILL USER, KILL QUERY ID, an expression: for the server
 	KillNumber                      // an id, bare or as a string of digits
 	KillParam                       // ?
 	KillVariable                    // @x
 	KillSelf                        // CONNECTION_ID()
 )
 
-// KillTarget is what a KILL [HARD|SOFT] [CONNECTION|QUERY] statement names. With
-// KillOther the rest is zero.
+// KillTarget is the operand of a KILL [HARD|SOFT] [CONNECTION|QUERY]. With KillOther the other
+// fields are zero.
 type KillTarget struct {
 	Operand KillOperand
-	// Query is set for KILL QUERY: the connection stays.
+	// Query is set for KILL QUERY, which leaves the connection open.
 	Query bool
-	// Hard and Soft are set for MariaDB's words.
+	// Hard and Soft are MariaDB's words.
 	Hard, Soft bool
-	// ID is the connection id of a KillNumber. One of 2^31 and above may be written as
-	// the signed number of 32 bits that has its bits.
+	// ID is the connection id of a KillNumber. A client may write an id from 2^31 as the signed
+	// 32-bit number with the same bits.
 	ID uint64
 	// Start and End bound the operand.
 	Start, End int
-	// Begin is where the statement begins. Results is the number of answers that come before
-	// its own, those of the statements in front; -1 if it cannot be said.
+	// Begin is the start of the statement. Results is the number of answers from the statements
+	// before it, or -1 if that is unknown.
 	Begin, Results int
 }
 
-// Statement is what Analyze found out about one text. The zero value is ready
-// for use. A Statement belongs to one goroutine; its slices are overwritten by
-// the next Analyze.
+// Statement is the result of Analyze for one text. The zero value is ready for use. Only one
+// goroutine may use it. The next Analyze overwrites its slices.
 type Statement struct {
 	Kind  Kind
 	Words Words
-	// Params counts the parameter markers (?) of the whole text.
+	// Params is the number of parameter markers (?) in the whole text.
 	Params int
-	// Calls lists the calls of texts in which calls may be replaced: it is empty for DDL,
-	// CreateStored and everything else that goes to the server as it is, and holds only those of
-	// sequences for Explain. NEXTVALs are listed even if Refusal is set; of those in CREATE TABLE
-	// only NEXTVAL('s'), which no server understands.
+	// Calls are the calls that may be replaced. There are none for DDL, CreateStored and other
+	// texts that go to the server unchanged. For Explain there are only those of sequences. In
+	// CREATE TABLE only NEXTVAL('s') counts, which no server understands. NEXTVALs are listed even
+	// if Refusal is set.
 	Calls []FuncCall
-	// Items lists the select items around Calls, ordered by End.
+	// Items are the select items around Calls, ordered by End.
 	Items []Item
-	// SelfContained: the text is a SELECT of nothing but calls, with or
-	// without aliases and FROM DUAL, so that it can be answered without a
-	// server. All names and aliases are ASCII.
+	// SelfContained: the text is a SELECT of calls only, possibly with aliases and FROM DUAL. It
+	// can be answered without a server. All names and aliases are ASCII.
 	SelfContained bool
-	// ClientID: CONNECTION_ID() and @@pseudo_thread_id mean the id that the client knows, as
-	// nothing in the text can know the server's for the connection.
+	// ClientID: CONNECTION_ID() and @@pseudo_thread_id mean the id that the client has, since the
+	// text cannot depend on the server's.
 	ClientID bool
-	// Runs is what the first statement may run beside itself.
+	// Runs is what the first statement may run besides itself.
 	Runs Runs
-	// Procedure is the name that a Call names last, decoded; ProcedureSchema is what stands in
-	// front of it, nil if nothing does. Valid as long as FuncCall.Name.
+	// Procedure is the name in the last CALL, decoded. ProcedureSchema precedes it, or is nil. They
+	// are valid as long as FuncCall.Name.
 	ProcedureSchema, Procedure []byte
-	// Refusal is not empty if the text uses NEXTVAL in a way that cannot be
-	// rewritten; it names the form, for the client. Such a text must not be
-	// rewritten, and must not be sent on unless none of the names in Calls is
-	// served here and such names are relayed.
+	// Refusal is set if the text uses NEXTVAL in a way that cannot be rewritten. It names the form,
+	// for the client. Such a text must not be rewritten. It may be relayed only if the proxy serves
+	// none of the names in Calls, and such names are relayed.
 	Refusal string
 	// Assignments are the elements of SET, in order.
 	Assignments []Assignment
-	// Schema is the schema that Use, CreateDatabase, AlterDatabase and
-	// DropDatabase name, decoded. Valid as long as FuncCall.Name.
+	// Schema is the decoded schema in a Use, CreateDatabase, AlterDatabase or DropDatabase. It is
+	// valid as long as FuncCall.Name.
 	Schema []byte
 	// Kill is filled for Kill.
 	Kill KillTarget
-	// Kills are the KILLs of a number that are not the whole text, in order.
+	// Kills are the KILLs with a number that are not the whole text, in order.
 	Kills []KillTarget
-	// Sequence is there with the word SequenceStatement, else nil. Of several statements in
-	// one text it has the names of all.
+	// Sequence is set with the word SequenceStatement, else nil. For several statements it has the
+	// names of all.
 	Sequence *ddl.Sequence
-	// Proxy is there with the kind Seqproxy, else nil; in a text of several it is that of the
-	// last such statement. What is wrong with the statement is Sequence.Problem.
+	// Proxy is set for the kind Seqproxy, else nil. In a text of several statements it is for the
+	// last such one. Sequence.Problem says what is wrong with the statement.
 	Proxy *ddl.ProxyCommand
-	// Explained is where the text begins, all the rest, that an ExplainRoute is about.
+	// Explained is the start of the text that an ExplainRoute explains. The text extends to the
+	// end.
 	Explained int
-	// Tables are the tables that INSERT, REPLACE, LOAD DATA and UPDATE change, in
-	// order; of UPDATE only where it names one table without alias and joins. See Table.
+	// Tables are the tables that INSERT, REPLACE, LOAD DATA and UPDATE change, in order. An UPDATE
+	// counts only with one table and without alias and joins. See Table.
 	Tables []TableRef
-	// Parts are the statements of a Multi, in order, without empty ones.
+	// Parts are the non-empty statements of a Multi, in order.
 	Parts []Part
 
-	rare     bool          // Kill, Kills, Procedure, Sequence or Proxy is filled
+	rare     bool          // Kill, Kills, Procedure, Sequence or Proxy is set
 	sequence *ddl.Sequence // memory for Sequence
 	mode     lex.Mode
 	levels   []level
 	arena    lex.Arena
 }
 
-// Part is one statement of a text of several.
+// Part is one statement in a text of several.
 type Part struct {
 	Kind     Kind
 	Schema   []byte // as Statement.Schema
-	From, To int    // which of Statement.Assignments it has
+	From, To int    // its elements of Statement.Assignments
 }
 
-// Table returns the table of a text that is one INSERT, REPLACE, UPDATE or LOAD, or nil
-// if it is none, or names its table in an unusual way. It belongs to st.
+// Table returns the table of a text that is a single INSERT, REPLACE, UPDATE or LOAD. It returns
+// nil for other texts, and for unusual forms of a table's name. The result belongs to st.
 func (st *Statement) Table() *TableRef {
 	if len(st.Tables) == 1 && st.Tables[0].Kind == st.Kind {
 		return &st.Tables[0]
@@ -448,11 +434,11 @@ func (st *Statement) Table() *TableRef {
 	return nil
 }
 
-// Plain reports whether the text is one understood statement that cannot
-// change session state, routing, framing or how later texts are read, and
-// neither reads nor explicitly sets what the previous statement left behind
-// (LAST_INSERT_ID, row counts, warnings). It needs no rewriting. Such
-// statements may be sent to the server together with their neighbours.
+// Plain reports whether the text is a single statement that is understood, needs no rewriting, and
+// has no effect on the session: it changes neither session state, routing, framing nor how later
+// texts are read. It must neither read nor explicitly set what the statement before left behind
+// (LAST_INSERT_ID, row counts, warnings). Such a statement may be sent to the server together with
+// its neighbours.
 func (st *Statement) Plain() bool {
 	switch st.Kind {
 	case Select, Insert, Replace, Update, Delete, With, Values, Show:
@@ -463,13 +449,13 @@ func (st *Statement) Plain() bool {
 	}
 }
 
-// ReadFor reports whether a server would read the text as it was read here.
+// ReadFor reports whether the given server reads the text as Analyze has.
 func (st *Statement) ReadFor(server lex.Server) bool {
 	return st.Words&ReadByVersion == 0 || st.mode.Server == server || !st.mode.Server.Known()
 }
 
-// AboutSequences reports whether the text is one statement about sequences as things, or to the
-// proxy itself, none of which are a server's business unless MariaDB knows a sequence of the name.
+// AboutSequences reports whether the text is a single statement that manages sequences or addresses
+// the proxy. A server cannot run it, except that MariaDB may have a sequence of that name.
 func (st *Statement) AboutSequences() bool {
 	switch st.Kind {
 	case CreateSequence, AlterSequence, DropSequence, ShowSequences, ShowCreateSequence, FlushSequences, CheckSequence, RepairSequence, DecodeSequence, Seqproxy:
@@ -479,8 +465,8 @@ func (st *Statement) AboutSequences() bool {
 	}
 }
 
-// MayChangeLastInsertID reports whether the server's LAST_INSERT_ID() may be
-// another after this text. Stored functions and triggers restore it.
+// MayChangeLastInsertID reports whether the text may change the server's LAST_INSERT_ID(). Stored
+// functions and triggers restore it.
 func (st *Statement) MayChangeLastInsertID() bool {
 	if st.Words&(SetsLastInsertID|HasNextval|VersionedComment|Opaque) != 0 {
 		return true
@@ -496,10 +482,9 @@ func (st *Statement) MayChangeLastInsertID() bool {
 	}
 }
 
-// MayReadLastStatement reports whether the text could see what an earlier
-// statement left behind: LAST_INSERT_ID, ROW_COUNT, FOUND_ROWS, warnings and
-// diagnostics, whether by name or because it runs code that Analyze cannot see.
-// Triggers, views and stored functions are not considered.
+// MayReadLastStatement reports whether the text may read what an earlier statement left behind:
+// LAST_INSERT_ID, ROW_COUNT, FOUND_ROWS, warnings and diagnostics. It may name them, or run code
+// that Analyze cannot see. Triggers, views and stored functions are not considered.
 func (st *Statement) MayReadLastStatement() bool {
 	const reads = ReadsLastInsertID | ReadsRowCount | ReadsFoundRows | ReadsWarnings | SystemSchema | VersionedComment | Opaque
 	if st.Words&reads != 0 {

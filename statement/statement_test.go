@@ -414,8 +414,8 @@ func TestPredicatesAboutLastInsertID(t *testing.T) {
 	}
 }
 
-// describe gives the calls of a statement in one line: function, text, name,
-// row, parameters before.
+// describe writes the calls of a statement in one line: function, text, name, row, parameters
+// before.
 func describe(sql string, st *Statement) string {
 	funcs := map[Func]string{Nextval: "N", LastInsertID: "L", LastInsertIDVariable: "V", CallConnectionID: "C", PseudoThreadID: "P", Lastval: "A", Setval: "S"}
 	var parts []string
@@ -731,7 +731,7 @@ func TestTrimForgetsTheTextAndKeepsWorking(t *testing.T) {
 }
 
 func TestDeepAndLongTextsAreReadInLinearTime(t *testing.T) {
-	// Not timed: what is quadratic here takes minutes.
+	// There is no time limit: anything quadratic would take minutes.
 	for name, sql := range map[string]string{
 		"deep parentheses":  "select " + strings.Repeat("(", 200000) + "1",
 		"nested selects":    strings.Repeat("select connection_id(), x from (", 2000) + strings.Repeat(" ", 1<<20),
@@ -798,7 +798,7 @@ func TestTheCallsOfATextAreBounded(t *testing.T) {
 	}
 }
 
-// What is none of these words costs no text a look.
+// A text without these words is not searched.
 func TestTextsThatMayLookForSequencesHaveAWordForIt(t *testing.T) {
 	for sql, want := range map[string]Words{
 		"SELECT minimum_value FROM s":                      LooksForSequences,

@@ -6,9 +6,8 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// tableName reads the name of the table that a statement changes, whatever words
-// it is of, and records it. name is its first token, and last its last. It is false
-// if there is none.
+// tableName reads and records the name of the table that a statement changes. Any word may be a
+// name. name is its first token, and the result its last. It returns false if there is no name.
 func (a *analyzer) tableName(name lex.Lexer, k Kind) (last lex.Lexer, named bool) {
 	if name.Is('.') { // MariaDB takes .t for t
 		name.Next()
@@ -30,7 +29,7 @@ func (a *analyzer) tableName(name lex.Lexer, k Kind) (last lex.Lexer, named bool
 		name = p
 		parts++
 	}
-	// Of a name in three parts nobody knows what the first is.
+	// Nobody knows what the first part of a name in three parts means.
 	if parts != 1 && parts != 2 || name.Bad || name.SeenCond && k == Update {
 		return name, true
 	}
@@ -45,7 +44,7 @@ func (a *analyzer) tableName(name lex.Lexer, k Kind) (last lex.Lexer, named bool
 	return name, true
 }
 
-// updatedTable looks ahead to the table of UPDATE [LOW_PRIORITY] [IGNORE] t SET.
+// updatedTable looks ahead to the table of an UPDATE [LOW_PRIORITY] [IGNORE] t SET.
 func (a *analyzer) updatedTable() {
 	p := a.peek()
 	for p.Kw == lex.KwLowPriority || p.Kw == lex.KwIgnore {
@@ -61,11 +60,11 @@ func (a *analyzer) updatedTable() {
 	}
 }
 
-// hiddenInsert looks ahead to the table of an INSERT or REPLACE that is a part of a
-// statement of another kind, behind the current token.
+// hiddenInsert looks ahead for the table of an INSERT or REPLACE inside a statement of another
+// kind, after the current token.
 func (a *analyzer) hiddenInsert() { a.hiddenInsertAt(a.Lexer) }
 
-// hiddenInsertAt is hiddenInsert from another token on.
+// hiddenInsertAt is hiddenInsert from another token.
 func (a *analyzer) hiddenInsertAt(p lex.Lexer) {
 	for p.Kw != lex.KwInsert && p.Kw != lex.KwReplace {
 		if p.Kind == lex.EOF || p.Is(';') || p.Kw == lex.KwSelect {
@@ -79,7 +78,7 @@ func (a *analyzer) hiddenInsertAt(p lex.Lexer) {
 	a.tableName(p, Other)
 }
 
-// behindFor looks ahead to what SET STATEMENT ... FOR runs.
+// behindFor looks ahead to the statement of SET STATEMENT ... FOR.
 func (a *analyzer) behindFor() {
 	p := a.Lexer
 	for depth := 0; (p.Kw != lex.KwFor || depth > 0) && p.Kind != lex.EOF && !p.Is(';'); p.Next() {
@@ -102,10 +101,10 @@ func (a *analyzer) behindFor() {
 		behind := *a
 		behind.Lexer = p
 		behind.tableOfQuery()
-	case lex.KwInsert, lex.KwReplace, lex.KwAnalyze: // whose INSERT is the first behind it
+	case lex.KwInsert, lex.KwReplace, lex.KwAnalyze: // ANALYZE: an INSERT directly after it counts
 		a.hiddenInsertAt(p)
 	case lex.KwSelect, lex.KwUpdate, lex.KwDelete, lex.KwWith, lex.KwValues, lex.KwTable:
-	default: // a block, another SET STATEMENT, a text that is prepared
+	default: // a block, another SET STATEMENT, a prepared text
 		for ; p.Kind != lex.EOF; p.Next() {
 			if bringsRows(&p) {
 				a.st.Words |= MayBringRows
@@ -115,8 +114,8 @@ func (a *analyzer) behindFor() {
 	}
 }
 
-// tableOfQuery looks ahead to the table that CREATE TABLE ... SELECT makes and puts rows into. The
-// current token is TABLE.
+// tableOfQuery looks ahead to the new table of a CREATE TABLE ... SELECT, which inserts rows into
+// it. The current token is TABLE.
 func (a *analyzer) tableOfQuery() {
 	name := a.peek()
 	if name.Kw == lex.KwIf {
@@ -140,7 +139,7 @@ func (a *analyzer) tableOfQuery() {
 }
 
 // queryBegins reports whether a word in CREATE TABLE begins a query. TABLE, VALUES and WITH have
-// other meanings there: DATA DIRECTORY, VALUES LESS THAN, WITH PARSER, WITH SYSTEM VERSIONING.
+// other meanings, too: DATA DIRECTORY, VALUES LESS THAN, WITH PARSER, WITH SYSTEM VERSIONING.
 func queryBegins(p lex.Lexer) bool {
 	word := p.Kw
 	p.Next()
@@ -164,7 +163,8 @@ func queryBegins(p lex.Lexer) bool {
 	return true
 }
 
-// loadedTable looks ahead to the table of LOAD DATA and LOAD XML. It is false if there is none.
+// loadedTable looks ahead to the table of a LOAD DATA or LOAD XML. It returns false if there is
+// none.
 func (a *analyzer) loadedTable(k Kind) bool {
 	p := a.Lexer
 	for p.Kind != lex.EOF && !p.Is(';') {
@@ -188,16 +188,16 @@ func insertOption(kw lex.Keyword) bool {
 	return false
 }
 
-// Beginning is what the beginning of a text says of rows that the text puts into tables.
+// Beginning is what the first words of a text say about rows that the text inserts.
 type Beginning struct {
-	// Table is the table of an INSERT or REPLACE, nil if the text begins with something else. Its
-	// names are in memory of their own.
+	// Table is the table of an INSERT or REPLACE, or nil for another text. Its names have memory of
+	// their own.
 	Table *TableRef
-	// Certain: the statement that the text begins with puts rows into no other table.
+	// Certain: the first statement of the text inserts rows into no other table.
 	Certain bool
 }
 
-// ReadBeginning reads the first words of a text, of which sql is no more than the beginning.
+// ReadBeginning reads the first words of a text. sql is only the beginning of the text.
 func ReadBeginning(sql []byte, mode lex.Mode) (b Beginning) {
 	if mode.Charset >= lex.Unsupported {
 		return b
@@ -217,7 +217,7 @@ func ReadBeginning(sql []byte, mode lex.Mode) (b Beginning) {
 		for a.Next(); insertOption(a.Kw); a.Next() {
 		}
 		last, _ := a.tableName(a.Lexer, Insert)
-		if last.Next(); len(st.Tables) > 0 && last.Kind != lex.EOF { // else the name may go on
+		if last.Next(); len(st.Tables) > 0 && last.Kind != lex.EOF { // otherwise the name may continue
 			t := st.Tables[0]
 			t.Schema, t.Name = bytes.Clone(t.Schema), bytes.Clone(t.Name)
 			b.Table, b.Certain = &t, t.Kind == Insert

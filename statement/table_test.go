@@ -8,8 +8,8 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// tablesOf writes what Tables says of a text: kind, name as it stands there, decoded
-// names and where the statement begins.
+// tablesOf writes the Tables of a text: kind, name as written, decoded names, and the start of the
+// statement.
 func tablesOf(st *Statement, sql string) string {
 	var found []string
 	for _, t := range st.Tables {

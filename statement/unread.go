@@ -6,16 +6,16 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// This file says which texts could put rows into a table that nobody has seen: those that
-// Analyze does not read to their end, and have a word of the list below. Where a column is filled
-// from a sequence, such a text must not reach a server: it would number the rows itself.
+// This file decides which texts could insert rows into a table unseen: Analyze does not read them
+// to their end, and they have one of the words below. If a sequence fills a column of some table,
+// such a text must not reach a server: the server would number the rows itself.
 
-// rowWords are the words without which no statement puts rows into a table whose keys the
-// server makes. CREATE TABLE ... SELECT is in Statement.Tables, as INSERT, REPLACE and LOAD are
-// where they are understood. EXECUTE and PREPARE run a text that is not in this one.
+// rowWords are the words that every statement needs to insert rows into a table with keys made by
+// the server. Statement.Tables has CREATE TABLE ... SELECT, and also INSERT, REPLACE and LOAD where
+// they are understood. EXECUTE and PREPARE run another text.
 var rowWords = [...]lex.Keyword{lex.KwInsert, lex.KwReplace, lex.KwLoad, lex.KwExecute, lex.KwPrepare}
 
-// bringsRows reports whether the token is one of these words, and puts rows into a table.
+// bringsRows reports whether the token is one of these words and inserts rows.
 func bringsRows(l *lex.Lexer) bool {
 	if l.Kind != lex.Word {
 		return false
@@ -33,8 +33,8 @@ func bringsRows(l *lex.Lexer) bool {
 	return false
 }
 
-// mayBringRows reports whether one of the words stands anywhere in a text that cannot be cut
-// into words.
+// mayBringRows reports whether one of the words occurs anywhere in a text that cannot be split into
+// words.
 func mayBringRows(sql []byte) bool {
 	for i := 0; i < len(sql); i++ {
 		for _, kw := range rowWords {
@@ -47,13 +47,13 @@ func mayBringRows(sql []byte) bool {
 	return false
 }
 
-// blocks follows the words of a text in which semicolons may be a part of a block, and knows
-// whether another statement that brings rows stands behind it, outside of all blocks.
+// blocks follows a text in which semicolons may be part of a block. It finds another statement that
+// inserts rows after that, outside of all blocks.
 type blocks struct {
 	brings bool
-	depth  int  // of BEGIN, CASE, IF, LOOP, REPEAT, WHILE and FOR, which END closes
+	depth  int  // number of open BEGIN, CASE, IF, LOOP, REPEAT, WHILE and FOR, each closed by END
 	starts bool // the next word begins a statement
-	behind bool // a semicolon came outside of all blocks
+	behind bool // a semicolon outside of all blocks was seen
 	prev   lex.Lexer
 }
 
@@ -74,7 +74,7 @@ func (b *blocks) token(l *lex.Lexer) {
 			b.depth++
 		case starts && (l.Kw == lex.KwIf || l.Kw == lex.KwFor || isAnyOf(word, "loop", "repeat", "while")):
 			b.depth++
-			b.starts = true // behind LOOP and REPEAT
+			b.starts = true // after LOOP and REPEAT
 		case l.Kw == lex.KwEnd:
 			b.depth = max(0, b.depth-1)
 		case l.Kw == lex.KwThen, l.Kw == lex.KwElse, l.Kw == lex.KwDo, isAnyOf(word, "loop", "repeat"):
@@ -86,7 +86,7 @@ func (b *blocks) token(l *lex.Lexer) {
 	b.prev = *l
 }
 
-// opens reports whether BEGIN opens a block, and is not a name.
+// opens reports whether BEGIN opens a block and is not a name.
 func (b *blocks) opens(l *lex.Lexer) bool {
 	p := *l
 	switch p.Next(); {
@@ -107,8 +107,8 @@ func isAnyOf(word []byte, lower ...string) bool {
 	return false
 }
 
-// storedThenRows looks ahead, behind CREATE of something stored, for another statement in the same
-// text that brings rows. In the body that is the affair of the server.
+// storedThenRows looks ahead, after a CREATE of a stored object, for another statement of the text
+// that inserts rows. The proxy does not look into the body.
 func (a *analyzer) storedThenRows() {
 	p := a.Lexer
 	var b blocks

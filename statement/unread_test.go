@@ -13,7 +13,7 @@ func TestWhichTextsCouldBringRowsIntoAnUnknownTable(t *testing.T) {
 		mode lex.Mode
 		want bool
 	}{
-		// What is read to its end has its tables.
+		// Texts that are read to their end: their tables are known.
 		{"insert into t values (1)", lex.Mode{}, false},
 		{"/*!999999 x */ insert into t values (1)", maria, false},
 		{"insert into t values (1)\x00", lex.Mode{}, false},
@@ -22,23 +22,23 @@ func TestWhichTextsCouldBringRowsIntoAnUnknownTable(t *testing.T) {
 		{"analyze insert into t values (1)", maria, false},
 		{"set statement a = 1 for replace into t values (1)", maria, false},
 		{"create table t select 1", lex.Mode{}, false},
-		// What brings none in.
+		// Texts that insert no rows.
 		{"select replace('a', 'b', 'c'), insert('a', 1, 1, 'b')", lex.Mode{}, false},
 		{"help 'insert'", lex.Mode{}, false},
 		{"load index into cache t", lex.Mode{}, false},
 		{"set statement a = 1 for select replace('a', 'b', 'c')", maria, false},
 		{"selec 1", lex.Mode{}, false},
 		{"select \x01 1", lex.Mode{}, false},
-		// What no server takes, in the first statement.
+		// Texts whose first statement no server accepts.
 		{"insert into t values ('1)", lex.Mode{}, false},
 		{"insert into t values (1) /*", lex.Mode{}, false},
 		{"insert into t \x01 values (1)", lex.Mode{}, false},
 		{"select 1; insert into t values ('1)", lex.Mode{}, true},
-		// What the server keeps for itself.
+		// Bodies that the server stores or runs.
 		{"begin not atomic insert into t values (1); end", lex.Mode{}, false},
 		{"create procedure p() begin insert into t values (1); end", lex.Mode{}, false},
 		{"create trigger g before insert on t for each row set new.a = 1", lex.Mode{}, false},
-		// What is not read to its end.
+		// Texts that are not read to their end.
 		{"insert into t values (1)", lex.Mode{Charset: lex.Unsupported}, true},
 		{"if 1 then insert into t values (1); end if", lex.Mode{}, true},
 		{"if 1 then load data infile 'x' into table t; end if", lex.Mode{}, true},

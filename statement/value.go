@@ -8,10 +8,10 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// ValueKind says what is known of a value in a row without asking a server.
+// ValueKind is what is known about a value in a row without asking a server.
 type ValueKind uint8
 
-// The kinds. Number, Explicit and Zero are about the number that an integer column
+// The kinds. ValueNumber, ValueExplicit and ValueZero concern the number that an integer column
 // makes of the value.
 const (
 	ValueMissing    ValueKind = iota
@@ -19,11 +19,11 @@ const (
 	ValueDefault              // DEFAULT
 	ValueZero                 // 0, '0', 0.0, FALSE, -0
 	ValueNumber               // 5, '5', TRUE: see InsertValue.Number
-	ValueExplicit             // a literal that is none of these and neither NULL nor 0: -5, 1.7
-	ValueText                 // a string that is no number: an error or 0, as sql_mode says
+	ValueExplicit             // a literal other than those, never NULL or 0: -5, 1.7
+	ValueText                 // a string that is no number: an error or 0, depending on sql_mode
 	ValueParam                // ?
-	ValueExpression           // anything else that can be evaluated twice without harm
-	// an expression that cannot: with functions, subqueries, assignments, columns, dates, bits
+	ValueExpression           // anything else that may be evaluated twice
+	// an expression that may not: functions, subqueries, assignments, columns, dates, bits
 	ValueOpaque
 )
 
@@ -31,24 +31,24 @@ const (
 type InsertValue struct {
 	Kind       ValueKind
 	Start, End int    // sql[Start:End]
-	Params     int    // markers in front of it
-	EndParams  int    // and with those in it
-	Number     uint64 // of ValueNumber
+	Params     int    // number of markers before it
+	EndParams  int    // and including those in it
+	Number     uint64 // for ValueNumber
 }
 
-// valueState follows the tokens of one value.
+// valueState is the state while reading one value.
 type valueState struct {
 	tokens int
-	first  lex.Lexer // the first token that is no parenthesis and no sign
-	signs  int       // in front of it
+	first  lex.Lexer // the first token other than parentheses and signs
+	signs  int       // number of signs before first
 	minus  bool
-	simple bool // nothing but parentheses, signs and first so far
+	simple bool // only parentheses, signs and first so far
 	opaque bool
-	opened int // parentheses in front of first
+	opened int // number of parentheses before first
 }
 
-// passValue goes behind one value in parentheses whose kind nobody asks for. Most of them
-// are, and this takes a third of what value takes. It is false where value's ok is.
+// passValue skips a value in parentheses whose kind does not matter. That is true of most values,
+// and takes a third of the time of value. It returns false if value would.
 func (in *Insertion) passValue() bool {
 	l := &in.l
 	depth, operand := 0, false
@@ -69,14 +69,14 @@ func (in *Insertion) passValue() bool {
 	return operand && depth == 0
 }
 
-// value reads one value, to the token behind it. parenthesis says that a closing
-// parenthesis ends it, too.
+// value reads one value and moves behind it. parenthesis says that a closing parenthesis ends it,
+// too.
 func (in *Insertion) value(parenthesis bool) (v InsertValue, ok bool) {
 	l := &in.l
 	v = InsertValue{Start: l.Start, Params: in.params}
 	s := valueState{simple: true}
 	depth := 0
-	before := lex.EOF // the kind of the token before
+	before := lex.EOF // kind of the token before
 	for ; l.Kind != lex.EOF; in.next() {
 		if depth == 0 {
 			if l.Is(',') || l.Is(';') || parenthesis && l.Is(')') {
@@ -93,7 +93,7 @@ func (in *Insertion) value(parenthesis bool) (v InsertValue, ok bool) {
 			} else {
 				s.simple = false
 			}
-			// MOD( and IN( are functions, too, as far as this is concerned.
+			// MOD( and IN( count as functions here.
 			if s.tokens > 0 && (before == lex.Word || before == lex.Quoted) {
 				s.opaque = true
 			}
@@ -111,7 +111,7 @@ func (in *Insertion) value(parenthesis bool) (v InsertValue, ok bool) {
 			s.simple = false
 		}
 		if l.Is('/') || fractional(l) && l.Start != s.first.Start {
-			s.opaque = true // it may round to 0
+			s.opaque = true // it may be rounded to 0
 		}
 		if l.Kind == lex.Assign || l.Kw == lex.KwSelect || l.Kw == lex.KwTable || l.Kw == lex.KwValues || l.Kw == lex.KwNext || l.Kw == lex.KwPrevious || changesType(l) {
 			s.opaque = true
@@ -128,14 +128,14 @@ func (in *Insertion) value(parenthesis bool) (v InsertValue, ok bool) {
 	return v, true
 }
 
-// fractional reports whether the token is a number that is written with a fraction or exponent.
+// fractional reports whether the token is a number with a fraction or exponent.
 func fractional(l *lex.Lexer) bool {
 	return l.Kind == lex.Number && bytes.ContainsAny(l.Src[l.Start:l.End], ".eE")
 }
 
-// changesType reports whether an expression with this token may be of a type that becomes
-// another number on its way through IFNULL(), where it is a string: 0x3F2 is 1010, and as a
-// string 1; DATE '2020-01-01' is 20200101, and 2020. A column may be a date.
+// changesType reports whether an expression with this token may become another number in IFNULL(),
+// where it is a string. 0x3F2 is 1010, and 1 as a string; DATE '2020-01-01' is 20200101, and 2020
+// as a string. A column may be a date.
 func changesType(l *lex.Lexer) bool {
 	text := l.Src[l.Start:l.End]
 	switch l.Kind {
@@ -154,12 +154,12 @@ func changesType(l *lex.Lexer) bool {
 				return false
 			}
 		}
-		return text[0] != '_' // a character set in front of a string
+		return text[0] != '_' // a character set before a string
 	}
 	return false
 }
 
-// baseNumber reads 0x3F2 and 0b11, which are numbers for an integer column.
+// baseNumber reads 0x3F2 and 0b11. An integer column takes them as numbers.
 func baseNumber(text []byte) (n uint64, ok bool) {
 	base := 16
 	switch {
@@ -174,7 +174,7 @@ func baseNumber(text []byte) (n uint64, ok bool) {
 	return n, err == nil
 }
 
-// classify says what a value is.
+// classify returns the kind of a value, and its number.
 func (s *valueState) classify(in *Insertion) (ValueKind, uint64) {
 	f := &s.first
 	text := f.Src[f.Start:f.End]
@@ -187,7 +187,7 @@ func (s *valueState) classify(in *Insertion) (ValueKind, uint64) {
 	switch f.Kind {
 	case lex.Word:
 		switch {
-		case s.signs > 0: // -NULL is NULL, and -x anything
+		case s.signs > 0: // -NULL is NULL, and -x may be anything
 		case f.Kw == lex.KwNull:
 			return ValueNull, 0
 		case f.Kw == lex.KwDefault && s.opened == 0:
@@ -224,7 +224,7 @@ func (s *valueState) classify(in *Insertion) (ValueKind, uint64) {
 	return ValueExpression, 0
 }
 
-// TextValue says what a string is in an integer column: of the kinds of a literal.
+// TextValue returns the kind and number of a string in an integer column.
 func TextValue(text []byte) (ValueKind, uint64) {
 	text = bytes.Trim(text, " \t\r\n\v\f")
 	var s valueState
@@ -233,7 +233,7 @@ func TextValue(text []byte) (ValueKind, uint64) {
 		return ValueText, 0
 	}
 	if kind == ValueExpression {
-		// What sql_mode allows of it is the number that it begins with.
+		// If sql_mode allows it, its value is the number at its start.
 		kind = ValueText
 		if begin := leadingNumber(text); len(begin) < len(text) {
 			s = valueState{}
@@ -245,9 +245,9 @@ func TextValue(text []byte) (ValueKind, uint64) {
 	return kind, n
 }
 
-// number says what a literal is in an integer column.
+// number returns the kind and number of a literal in an integer column.
 func (s *valueState) number(text []byte) (ValueKind, uint64) {
-	if len(text) > 0 && (text[0] == '-' || text[0] == '+') { // in a string
+	if len(text) > 0 && (text[0] == '-' || text[0] == '+') { // inside a string
 		if s.signs > 0 {
 			return ValueExpression, 0
 		}
@@ -262,11 +262,11 @@ func (s *valueState) number(text []byte) (ValueKind, uint64) {
 		f, err := strconv.ParseFloat(string(text), 64)
 		switch {
 		case err != nil && math.IsInf(f, 1):
-			return ValueExplicit, 0 // beyond every integer
+			return ValueExplicit, 0 // too large for any integer
 		case err != nil:
 			return ValueExpression, 0
 		case f == 0.5:
-			return ValueOpaque, 0 // rounded as its type is
+			return ValueOpaque, 0 // rounded according to its type
 		case f < 0.5:
 			return ValueZero, 0
 		case f < 0.75:
@@ -285,7 +285,7 @@ func (s *valueState) number(text []byte) (ValueKind, uint64) {
 	return ValueNumber, n
 }
 
-// leadingNumber is the number without exponent that text begins with.
+// leadingNumber returns the number without exponent at the start of text.
 func leadingNumber(text []byte) []byte {
 	i := 0
 	if len(text) > 0 && (text[0] == '-' || text[0] == '+') {

@@ -1,7 +1,8 @@
-// Package idiom knows texts by their shape that other products and their users have: what
-// applications send to ticket servers, how programs look for sequences, what drivers ask when they
-// connect, and s.NEXTVAL. What does not have the shape is none of them.
+// Package idiom recognizes, by their shape, texts that come from other products and their users:
+// statements to ticket servers, questions of programs that look for sequences, questions of drivers
+// that connect, and s.NEXTVAL. A text of another shape is none of these.
 //
-// Start at MatchTicket, whose result is a Ticket. ReadSequenceQuestion and SimpleSelect read whole
-// texts as well; FindDotted serves the analysis of a statement.
+// Start at MatchTicket, whose result is a Ticket. ReadSequenceQuestion and SimpleSelect also read
+// whole
+// texts. FindDotted helps to analyse a statement.
 package idiom

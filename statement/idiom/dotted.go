@@ -6,29 +6,28 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// maxDotted bounds the different names in front of .NEXTVAL and .CURRVAL in a text.
+// maxDotted bounds the number of different names before .NEXTVAL and .CURRVAL in a text.
 const maxDotted = 8
 
-// Dotted is what a text has of [schema .] s . NEXTVAL and . CURRVAL, as Oracle has them, that can
-// be no column: s stands nowhere else in the text as an identifier, so it is no table, alias,
-// common table expression or schema of it. Nothing else could bring a table into scope.
+// Dotted holds Oracle's [schema .] s . NEXTVAL and s . CURRVAL of a text, if they cannot be
+// columns. They cannot if s is no other identifier in the text: then it is no table, alias, common
+// table expression or schema there, and nothing else could bring a table into scope.
 type Dotted struct {
 	calls []DottedCall // in text order
-	next  int          // the first that was not asked for yet
+	next  int          // the first that At has not looked at
 }
 
-// DottedCall is one of them: sql[Start:End].
+// DottedCall is one such call: sql[Start:End].
 type DottedCall struct {
 	Start, End int
-	Execs      int32 // as that of its tokens
+	Execs      int32 // as in the call's tokens
 	// Schema and Name are decoded. Schema is nil if there is none.
 	Schema, Name []byte
 
 	schema, name lex.Lexer // schema.Kind is EOF if there is none
 }
 
-// At returns the call that ends at an offset, or nil. Offsets must rise from one question to
-// the next.
+// At returns the call that ends at an offset, or nil. Callers must ask with rising offsets.
 func (d *Dotted) At(end int) *DottedCall {
 	for d.next < len(d.calls) && d.calls[d.next].End < end {
 		d.next++
@@ -39,11 +38,10 @@ func (d *Dotted) At(end int) *DottedCall {
 	return &d.calls[d.next]
 }
 
-// FindDotted reads a text. What it finds is decoded in memory. It allocates: such texts
-// are rare.
+// FindDotted reads a text. It decodes names into memory. It allocates, since such texts are rare.
 func FindDotted(sql []byte, mode lex.Mode, memory *lex.Arena) *Dotted {
 	d := &Dotted{}
-	var names [][]byte // in front of .NEXTVAL
+	var names [][]byte // the names before .NEXTVAL
 	l := lex.Lexer{Src: sql, Mode: mode}
 	l.Next()
 	d.walk(l, func(t DottedCall) {
@@ -88,8 +86,8 @@ func FindDotted(sql []byte, mode lex.Mode, memory *lex.Arena) *Dotted {
 	return d
 }
 
-// walk goes through the tokens from l on: found is told of each that can be a
-// DottedCall, other of every identifier that is no part of one. Either may be nil.
+// walk reads the tokens from l on. It calls found for each possible DottedCall, and other for every
+// identifier outside of these. Either may be nil.
 func (d *Dotted) walk(l lex.Lexer, found func(DottedCall), other func(lex.Lexer)) {
 	identifier := func(l *lex.Lexer) bool { return l.Kind == lex.Word || l.Kind == lex.Quoted }
 	for l.Kind != lex.EOF {
@@ -106,7 +104,7 @@ func (d *Dotted) walk(l lex.Lexer, found func(DottedCall), other func(lex.Lexer)
 				continue
 			}
 		}
-		// A chain of names with dots between.
+		// A chain of names joined by dots.
 		var chain [4]lex.Lexer
 		n := 0
 		before := l.AfterDot
@@ -122,7 +120,7 @@ func (d *Dotted) walk(l lex.Lexer, found func(DottedCall), other func(lex.Lexer)
 				break
 			}
 			if l.Next(); !identifier(&l) {
-				n = len(chain) // nothing that ends with a dot is one
+				n = len(chain) // a chain that ends in a dot is no call
 				break
 			}
 		}
@@ -155,8 +153,8 @@ func (d *Dotted) walk(l lex.Lexer, found func(DottedCall), other func(lex.Lexer)
 	}
 }
 
-// namesSequenceNext reports whether the name of a sequence follows a word, as in NEXTVAL(s)
-// and NEXT VALUE FOR s, and goes there. next is what stands behind the word.
+// namesSequenceNext reports whether the name of a sequence follows a word, as in NEXTVAL(s) and
+// NEXT VALUE FOR s. It moves next, the lexer behind the word, there.
 func namesSequenceNext(word, next *lex.Lexer) bool {
 	switch word.Kw {
 	case lex.KwNextval, lex.KwLastval, lex.KwSetval:
@@ -174,7 +172,7 @@ func namesSequenceNext(word, next *lex.Lexer) bool {
 	return true
 }
 
-// namesTable reports whether the name of a table, or of nothing, follows l.
+// namesTable reports whether l precedes the name of a table, or of nothing.
 func namesTable(l *lex.Lexer) bool {
 	switch l.Kw {
 	case lex.KwFrom, lex.KwInto, lex.KwUpdate, lex.KwTable, lex.KwStraightJoin:

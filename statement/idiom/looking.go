@@ -7,16 +7,16 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// SequenceQuestion is a question by which programs look for sequences as MariaDB shows them. Only
-// its shape is read: the server decides which rows fit.
+// SequenceQuestion is a question by which a program looks for sequences, in the form for MariaDB.
+// Only its shape is read: the server decides which rows match.
 type SequenceQuestion struct {
-	// Sources are where the text names what it asks, in order; at least one.
+	// Sources are the places that name a source of rows, in order. There is at least one.
 	Sources []SequenceSource
-	// Named are the names in the text that may be columns, in capital letters, each once.
+	// Named are the names in the text that may be columns, in upper case, without duplicates.
 	Named []string
-	// All is set if all columns may be asked for.
+	// All is set if the text may ask for all columns.
 	All bool
-	// End is where the condition of a SHOW ends.
+	// End is the end of a SHOW's condition.
 	End int
 }
 
@@ -25,38 +25,38 @@ type SourceKind uint8
 
 // The kinds.
 const (
-	// SourceTables is information_schema.TABLES, in a text with TABLE_TYPE and the string
+	// SourceTables is information_schema.TABLES, in a text that contains TABLE_TYPE and the string
 	// 'SEQUENCE'.
 	SourceTables SourceKind = iota
 	// SourceSequences is information_schema.SEQUENCES.
 	SourceSequences
-	// SourceShow is SHOW FULL TABLES [FROM schema] WHERE, in a text with the string 'SEQUENCE':
-	// all that stands in front of the condition, which ends at SequenceQuestion.End.
+	// SourceShow is the part of a SHOW FULL TABLES [FROM schema] WHERE before the condition, in a
+	// text that contains the string 'SEQUENCE'. SequenceQuestion.End is the end of the condition.
 	SourceShow
-	// SourceOne is a name behind FROM, in a text with the column next_not_cached_value, or
-	// minimum_value and start_value, which MariaDB's sequences have.
+	// SourceOne is a name after FROM, in a text that contains the column next_not_cached_value, or
+	// minimum_value and start_value. MariaDB's sequences have these.
 	SourceOne
 )
 
-// SequenceSource is such a place.
+// SequenceSource is one place that names a source of rows.
 type SequenceSource struct {
 	Kind       SourceKind
 	Start, End int // sql[Start:End] is the name, without an alias
-	// Schema and Name are decoded, in the client's character set. Schema is empty for the
-	// current one. SourceShow has no Name; of the others it is what an alias is, if there is none.
+	// Schema and Name are decoded, in the client's character set. An empty Schema means the current
+	// one. SourceShow has no Name. For the others Name also serves as alias if there is none.
 	Schema, Name []byte
 	Aliased      bool
 }
 
-// A question is read whole, with more memory than its text has: one that is longer, or has more
-// names or tables in it, than programs ask is none.
+// Reading a question takes more memory than its text. Programs do not ask longer questions, or with
+// more names or tables.
 const (
-	maxQuestion = 64 << 10 // bytes
+	maxQuestion = 64 << 10 // in bytes
 	maxNames    = 1000
 )
 
-// ReadSequenceQuestion reads such a question. It is false for any other text. It allocates; it
-// is not for the data path.
+// ReadSequenceQuestion reads such a question. It returns false for any other text. It allocates, so
+// it is not for the data path.
 func ReadSequenceQuestion(sql []byte, mode lex.Mode) (*SequenceQuestion, bool) {
 	if mode.Charset == lex.Unsupported || len(sql) > maxQuestion {
 		return nil, false
@@ -79,7 +79,7 @@ type questionReader struct {
 	lex.Lexer
 	arena    lex.Arena
 	q        SequenceQuestion
-	sequence bool // the string 'SEQUENCE' was seen
+	sequence bool // the text contains the string 'SEQUENCE'
 	only     []SequenceSource
 }
 
@@ -123,7 +123,7 @@ func (r *questionReader) show() bool {
 // query reads what follows SELECT.
 func (r *questionReader) query() bool {
 	depth := 0
-	opens, from := true, false // whether * is a list here, and a table may follow
+	opens, from := true, false // a * here is a list; a table may follow
 	for r.Next(); r.Kind != lex.EOF; {
 		r.note()
 		switch {
@@ -164,7 +164,7 @@ func (r *questionReader) query() bool {
 
 func (r *questionReader) names(column string) bool { return slices.Contains(r.q.Named, column) }
 
-// note takes note of the current token.
+// note records the current token.
 func (r *questionReader) note() {
 	switch {
 	case r.Kind == lex.String:
@@ -177,8 +177,8 @@ func (r *questionReader) note() {
 	}
 }
 
-// view reads a name that begins with information_schema. It is false where a part of the text
-// would mean another thing if that name stood for another table: where it is a column's.
+// view reads a name that begins with information_schema. It returns false if the name is part of a
+// column's name: the column would change its meaning if another table took the place.
 func (r *questionReader) view(from bool) bool {
 	source := SequenceSource{Start: r.Start, Schema: r.text()}
 	if r.Next(); !r.Is('.') {
@@ -204,7 +204,7 @@ func (r *questionReader) view(from bool) bool {
 	return true
 }
 
-// table reads the name of a table behind FROM.
+// table reads the name of a table after FROM.
 func (r *questionReader) table() bool {
 	source := SequenceSource{Kind: SourceOne, Start: r.Start, End: r.End, Name: r.text()}
 	r.Next()

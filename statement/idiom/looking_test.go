@@ -10,15 +10,15 @@ import (
 	"seqproxy/test/texts"
 )
 
-// What SQLAlchemy, Hibernate, Vert.x, Frappe, migrators, mariadb-dump and people ask, and what only
-// looks like it.
+// Questions of SQLAlchemy, Hibernate, Vert.x, Frappe, migrators, mariadb-dump and people, and texts
+// that only look like these.
 func TestQuestionsAboutSequencesAreToldByTheirShape(t *testing.T) {
 	ansi := lex.Mode{SQLMode: lex.SQLMode{ANSIQuotes: true}}
 	for _, c := range []struct {
 		sql  string
 		mode lex.Mode
-		// each source as kind, text, schema, name and whether it has an alias; then the names with
-		// a line in them; "" is none
+		// each source as kind, text, schema, name and whether it has an alias; then the names
+		// joined by a line; "" is none
 		want string
 	}{
 		{

@@ -13,9 +13,9 @@ type SimpleKind uint8
 const (
 	SimpleVariable SimpleKind = iota + 1 // @@name, @@session.name, @@global.name
 	SimpleFunction                       // name(), and CURRENT_USER without parentheses
-	SimpleNumber                         // a number without sign; Value is its text
+	SimpleNumber                         // an unsigned number; Value is its text
 	SimpleString                         // a string; Value is its decoded text
-	SimpleWord                           // NULL, TRUE or FALSE; Value is it in lower case
+	SimpleWord                           // NULL, TRUE or FALSE; Value is in lower case
 )
 
 // SimpleItem is one item of a SELECT that needs no table.
@@ -27,18 +27,16 @@ type SimpleItem struct {
 	Global bool
 	// Value is a literal's text.
 	Value string
-	// Column is the column's name: the alias, or what the server makes of the
-	// item's text.
+	// Column is the column's name: the alias, or the server's name for an item with this text.
 	Column string
 }
 
-// maxItems is how many items are read at most: an answer is made whole.
+// maxItems bounds the number of items, since the whole answer is made in memory.
 const maxItems = 1000
 
-// SimpleSelect reads a SELECT that consists of nothing but system variables,
-// literals and functions without arguments, with or without aliases, FROM DUAL
-// and a LIMIT that leaves its one row: what drivers send when they connect. It
-// is false for any other text. It allocates; it is not for the data path.
+// SimpleSelect reads a SELECT of system variables, literals and functions without arguments. It may
+// have aliases, FROM DUAL, and a LIMIT that keeps its single row. Drivers send such texts when they
+// connect. It returns false for any other text. It allocates, so it is not for the data path.
 func SimpleSelect(sql []byte, mode lex.Mode) ([]SimpleItem, bool) {
 	if mode.Charset == lex.Unsupported || len(sql) > maxQuestion {
 		return nil, false
@@ -119,19 +117,19 @@ func (s *simpleReader) item() (SimpleItem, bool) {
 			s.Next()
 		}
 		it.Name = strings.ToLower(it.Name)
-	case s.Kind == lex.Number && s.Src[s.Start] != '\\': // not \N
+	case s.Kind == lex.Number && s.Src[s.Start] != '\\': // and not \N
 		it.Kind, it.Value = SimpleNumber, string(s.Src[s.Start:s.End])
 		s.Next()
 	case s.Kind == lex.String && (s.Src[s.Start] == '\'' || s.Src[s.Start] == '"'):
 		it.Kind, it.Value = SimpleString, s.text()
-		it.Column = it.Value // a string's column is named by its text
+		it.Column = it.Value // the server names a string's column by its value
 		s.Next()
 		if s.Kind == lex.String {
-			return it, false // adjacent strings, or an alias: rare enough
+			return it, false // adjacent strings, or an alias without AS: too rare
 		}
 	case s.Kw == lex.KwNull, s.Kw == lex.KwTrue, s.Kw == lex.KwFalse:
 		it.Kind, it.Value = SimpleWord, strings.ToLower(string(s.Src[s.Start:s.End]))
-		it.Column = strings.ToUpper(it.Value) // whatever case it was typed in
+		it.Column = strings.ToUpper(it.Value) // in any letter case in the text
 		s.Next()
 	case s.Kind == lex.Word:
 		it.Kind, it.Name = SimpleFunction, strings.ToLower(string(s.Src[s.Start:s.End]))

@@ -6,7 +6,7 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// TicketKind says which idiom of a ticket server a statement is.
+// TicketKind is one of the idioms of ticket servers.
 type TicketKind uint8
 
 // The kinds.
@@ -18,41 +18,38 @@ const (
 	TicketUpsert
 	// TicketReplace is REPLACE INTO tickets64 (stub) VALUES ('a').
 	TicketReplace
-	// TicketInsert is INSERT INTO ids_photos VALUES (NULL), or any other spelling of
-	// a row with nothing but a generated number.
+	// TicketInsert is INSERT INTO ids_photos VALUES (NULL), or another way to insert a row with
+	// nothing but a generated number.
 	TicketInsert
 )
 
-// maxTicketStep is the most that an idiom may add at once, as for NEXTVAL('s', n).
+// maxTicketStep bounds the step of an idiom, as in NEXTVAL('s', n).
 const maxTicketStep = 1_000_000
 
-// Ticket is a statement that is one of the idioms and nothing else. Names and the
-// key are decoded, in the client's character set and letter case; they alias the
-// text, or memory of their own.
+// Ticket is a statement that has exactly the form of an idiom. Names and the key are decoded, in
+// the client's character set and letter case. They share memory with the text or have their own.
 type Ticket struct {
 	Kind          TicketKind
-	Schema, Table []byte // Schema is nil where the current one is meant
-	// ID and Column are the columns as the statement names them: that of the number,
-	// and that of Key. Either is nil where the statement does not say.
+	Schema, Table []byte // Schema is nil for the current one
+	// ID is the column of the number, and Column is the column of Key. Each is nil if the statement
+	// does not name it.
 	ID, Column []byte
-	// Key is the row's name or stub. In a prepared statement it may be parameter
-	// KeyParam, else that is -1.
+	// Key is the row's name or stub. KeyParam is the index of the parameter that stands for it, or
+	// -1.
 	Key      []byte
 	KeyParam int
-	// Step is what is added, 1 to 1,000,000, or parameter StepParam, else that is -1.
-	// It is 1 for a TicketReplace and a TicketInsert.
+	// Step is the number that is added, 1 to 1,000,000. StepParam is the index of the parameter
+	// that stands for it, or -1. Step is 1 for a TicketReplace and a TicketInsert.
 	Step      uint64
 	StepParam int
-	// First is the number that a TicketUpsert wants of a row that is not there yet,
-	// 0 where it does not say.
+	// First is a TicketUpsert's number for a new row, or 0 if it names none.
 	First uint64
-	// End is where the statement ends: sql[End:] is what stands behind its semicolon.
+	// End is the end of the statement: sql[End:] follows its semicolon.
 	End int
 }
 
-// MatchTicket reads the first statement of a text as one of the idioms, in any usual
-// spelling of it. It is false for everything else, also for what may well mean the
-// same. It allocates only for names with escapes.
+// MatchTicket reads the first statement of a text as an idiom, in any usual form. It returns false
+// for everything else, even with the same meaning. It allocates only for names with escapes.
 func MatchTicket(sql []byte, mode lex.Mode) (t Ticket, ok bool) {
 	if mode.Charset >= lex.Unsupported {
 		return t, false
@@ -78,7 +75,7 @@ type ticketReader struct {
 	lex.Lexer
 	t      Ticket
 	arena  lex.Arena
-	params int    // parameter markers so far
+	params int    // number of parameter markers so far
 	alias  []byte // of the table
 }
 
@@ -173,12 +170,12 @@ func (m *ticketReader) step() bool {
 	return ok && n >= 1 && n <= maxTicketStep
 }
 
-// ticketValue is one value of a new row.
+// ticketValue is the kind of one value of a new row.
 type ticketValue uint8
 
 const (
 	valueKey    ticketValue = iota // the key
-	valueNone                      // NULL or DEFAULT: what the column gives
+	valueNone                      // NULL or DEFAULT: the column generates it
 	valueNumber                    // a number, or LAST_INSERT_ID(number)
 )
 
@@ -245,13 +242,13 @@ func (m *ticketReader) insert(replace bool) bool {
 			return false
 		}
 		if named != given && (listed || given != 1 || values[0] != valueNone) {
-			return false // as in VALUES (NULL), where there is one column
+			return false // as in VALUES (NULL) for a table of one column
 		}
 	}
 	return m.classify(replace, columns[:named], values[:given], numbers[:given])
 }
 
-// classify says which idiom the row just read is, and reads what follows it.
+// classify finds the idiom of the row just read, and reads the rest of the statement.
 func (m *ticketReader) classify(replace bool, columns [][]byte, values []ticketValue, numbers []uint64) bool {
 	keys, number := 0, false
 	for i, v := range values {
@@ -291,7 +288,7 @@ func (m *ticketReader) classify(replace bool, columns [][]byte, values []ticketV
 	if !m.assignment() || id != nil && !bytes.EqualFold(id, m.t.ID) {
 		return false
 	}
-	// Of a row that the application begins with 1 that is the first number.
+	// An application begins a new row with 1, so that is its first number.
 	return (number || id == nil) && m.t.First <= 1 && (m.t.First == 0 || m.t.StepParam < 0 && m.t.Step == 1)
 }
 
@@ -315,7 +312,7 @@ func (m *ticketReader) value() (v ticketValue, number uint64, ok bool) {
 	return valueNumber, number, ok
 }
 
-// list reads what stands between parentheses, separated by commas.
+// list reads elements in parentheses, separated by commas.
 func (m *ticketReader) list(item func() bool) bool {
 	if !m.punct('(') {
 		return false
@@ -336,7 +333,7 @@ func (m *ticketReader) list(item func() bool) bool {
 // table reads the table's name.
 func (m *ticketReader) table() bool {
 	if m.Kind != lex.Word && m.Kind != lex.Quoted || m.Kind == lex.Word && lex.Reserved(m.Src[m.Start:m.End]) {
-		// IGNORE and its like
+		// IGNORE and the like.
 		return false
 	}
 	m.t.Table = m.arena.Decode(&m.Lexer)
@@ -352,7 +349,7 @@ func (m *ticketReader) table() bool {
 	return true
 }
 
-// column reads a column's name, behind that of its table where that is this one.
+// column reads a column's name, which may be qualified by the statement's table.
 func (m *ticketReader) column() (name []byte, ok bool) {
 	var parts [3][]byte
 	n := 0
@@ -389,19 +386,19 @@ func (m *ticketReader) key() bool {
 	case m.Kind == lex.String && (m.Src[m.Start] == '\'' || m.Src[m.Start] == '"'):
 		m.t.Key = m.arena.DecodeName(&m.Lexer)
 		m.Next()
-		return m.Kind != lex.String // 'pho' 'tos' is one string
+		return m.Kind != lex.String // 'pho' 'tos' would be one string
 	}
 	return false
 }
 
-// param passes over a parameter marker and returns its index.
+// param moves past a parameter marker and returns its index.
 func (m *ticketReader) param() int {
 	m.params++
 	m.Next()
 	return m.params - 1
 }
 
-// number reads decimal digits.
+// digits reads decimal digits.
 func (m *ticketReader) digits() (n uint64, ok bool) {
 	if m.Kind != lex.Number {
 		return 0, false
@@ -411,7 +408,7 @@ func (m *ticketReader) digits() (n uint64, ok bool) {
 	return n, ok
 }
 
-// word passes over a keyword, if it is that.
+// word moves past a keyword. It returns false for another token.
 func (m *ticketReader) word(kw lex.Keyword) bool {
 	if m.Kw != kw {
 		return false
@@ -420,7 +417,7 @@ func (m *ticketReader) word(kw lex.Keyword) bool {
 	return true
 }
 
-// punct is word for a sign.
+// punct is word for a single character.
 func (m *ticketReader) punct(ch byte) bool {
 	if !m.Is(ch) {
 		return false

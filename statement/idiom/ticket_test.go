@@ -10,7 +10,7 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// show is what a test table says of a Ticket.
+// show writes a Ticket as text.
 func show(t idiom.Ticket, sql string) string {
 	kinds := map[idiom.TicketKind]string{idiom.TicketUpdate: "update", idiom.TicketUpsert: "upsert", idiom.TicketReplace: "replace", idiom.TicketInsert: "insert"}
 	table := string(t.Table)
@@ -72,7 +72,7 @@ func TestIdiomsOfTicketServersAreRecognised(t *testing.T) {
 		{"INSERT INTO ids_photos SET id = NULL", "insert ids_photos id = +1"},
 		{"REPLACE INTO ids_photos (id) VALUES (NULL)", "insert ids_photos id = +1"},
 
-		// All that is not exactly one of them.
+		// Texts that are not exactly one of the idioms.
 		{"", ""},
 		{"UPDATE sequence SET id = id + 1 WHERE name = 'photos'", ""},
 		{"UPDATE sequence SET id = LAST_INSERT_ID(id + 1)", ""},
@@ -162,8 +162,8 @@ func TestATicketIsReadInTheSessionsMode(t *testing.T) {
 	}
 }
 
-// FuzzMatchTicket: whatever is recognised is, for Analyze, an INSERT, a REPLACE or an
-// UPDATE, and stays the same ticket where another statement follows.
+// FuzzMatchTicket checks that Analyze sees an INSERT, a REPLACE or an UPDATE in every recognized
+// text, and that the ticket stays the same if another statement follows.
 func FuzzMatchTicket(f *testing.F) {
 	f.Add("UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'photos'")
 	f.Add("REPLACE INTO id_temp (table_name) value(\"tablename\") ; SELECT LAST_INSERT_ID() ;")

@@ -2,32 +2,32 @@ package lex
 
 import "strings"
 
-// Charset is a class of client character sets: those in one class are read the
-// same way by the server's lexer.
+// Charset is a class of client character sets. A server's lexer reads all sets of a class in the
+// same way.
 type Charset uint8
 
-// The classes of multi-byte sets. In those named one by one, the second byte of a
-// character may be an ASCII backslash, backquote or letter, so that looking at
-// single bytes would see a quote's end where the server does not. The single-byte
-// sets are classes of their own, from singleByte on: see upperBytes.
+// The classes of multi-byte sets. In those with a name of their own, the second byte of a character
+// may equal an ASCII backslash, backquote or letter. A lexer that looks at single bytes would then
+// see a quote's end in the wrong place. Each single-byte set is a class of its own, from singleByte
+// on: see upperBytes.
 const (
-	// UTF8 holds utf8mb4, utf8mb3, ascii, binary and the multi-byte sets whose
-	// later bytes are never ASCII punctuation (euckr, gb2312, ujis, eucjpms).
+	// UTF8 stands for utf8mb4, utf8mb3, ascii, binary and the multi-byte sets in which a later byte
+	// is never ASCII punctuation (euckr, gb2312, ujis, eucjpms).
 	UTF8 Charset = iota
 	GBK
 	GB18030
 	Big5
-	// SJIS holds sjis and cp932.
+	// SJIS stands for sjis and cp932.
 	SJIS
 	singleByte
 
-	// Unsupported holds sets that are no superset of ASCII, or unknown:
-	// every text is Other.
+	// Unsupported stands for unknown sets and those that do not include ASCII. Every text is Other
+	// then.
 	Unsupported Charset = 255
 )
 
-// CharsetByName gives the class of a character set by its name as in
-// character_set_client, in any letter case. Unknown names are Unsupported.
+// CharsetByName returns the class of a character set, named as in character_set_client, in any
+// letter case. The class of an unknown name is Unsupported.
 func CharsetByName(name string) Charset {
 	name = strings.ToLower(name)
 	switch name {
@@ -50,11 +50,11 @@ func CharsetByName(name string) Charset {
 	return Unsupported
 }
 
-// upperBytes says of each single-byte set what its bytes from 0x80 are to the servers' lexers:
-// 'w' a letter of a word; 's' white space; 'c' a control character, which ends the two dashes of a
-// comment as white space does; '.' none of these, which is an error outside of quotes and
-// comments, as 'c' is; '?' what MariaDB and MySQL do not agree about.
-// TestServersReadTheBytesOfCharacterSetsAsWeDo asks them.
+// upperBytes classifies the bytes from 0x80 of each single-byte set as the servers' lexers do. 'w'
+// is a letter of a word, and 's' is white space. 'c' is a control character: like white space it
+// completes the two dashes of a comment, and elsewhere outside of quotes and comments it is an
+// error. '.' is none of these, and an error outside of quotes and comments. '?' is a byte on which
+// MariaDB and MySQL differ. TestServersReadTheBytesOfCharacterSetsAsWeDo asks the servers.
 var upperBytes = [...]struct{ name, classes string }{
 	{"armscii8", "................................s.................wwwwwwwwwwwwww" +
 		"wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww.."},
@@ -104,18 +104,18 @@ var upperBytes = [...]struct{ name, classes string }{
 		"................................................................"},
 }
 
-// Multi reports whether a second byte can be mistaken for ASCII.
+// Multi reports whether the second byte of a character can look like ASCII.
 func (c Charset) Multi() bool { return c >= GBK && c <= SJIS }
 
-// single reports whether each byte is a character.
+// single reports whether every character is one byte.
 func (c Charset) single() bool { return c >= singleByte && c < Unsupported }
 
-// upper says what a byte from 0x80 on is in a single-byte set: see upperBytes.
+// upper returns the class of a byte from 0x80 on: see upperBytes.
 func (c Charset) upper(b byte) byte { return upperBytes[c-singleByte].classes[b-0x80] }
 
-// CharLen returns the length in bytes of the multi-byte character at s[i:], or 1
-// if there is none. Only for charsets with Multi() true. The ranges are those
-// of the server's ismbchar functions (strings/ctype-gbk.c and its siblings).
+// CharLen returns the length in bytes of the multi-byte character at s[i:], or 1. It requires
+// Multi(). The ranges are those of the server's ismbchar functions (strings/ctype-gbk.c and its
+// siblings).
 func (c Charset) CharLen(s []byte, i int) int {
 	if i+1 >= len(s) || s[i] < 0x81 {
 		return 1

@@ -2,11 +2,11 @@ package lex
 
 import "sort"
 
-// CharsetOfCollation returns the character set of a collation by its id, in small
-// letters, or "" for an id that is none. Ids mean the same to every server that has
-// them, but not every server has all, which see [EverywhereCollation].
+// CharsetOfCollation returns the character set of a collation's id in lower case, or "" for an
+// unknown id. An id means the same on every server that has it. Not every server has all of them:
+// see [EverywhereCollation].
 func CharsetOfCollation(id uint16) string {
-	if id > 1024 && id < 2048 { // MariaDB's NOPAD variant of the id less 1024
+	if id > 1024 && id < 2048 { // MariaDB's NOPAD variant of the id minus 1024
 		id -= 1024
 	}
 	i := sort.Search(len(collations), func(i int) bool { return collations[i].last >= id })
@@ -16,9 +16,8 @@ func CharsetOfCollation(id uint16) string {
 	return collations[i].charset
 }
 
-// EverywhereCollation says whether every server since MySQL 5.6 and MariaDB 10.0 has a
-// collation. A server takes a login with one that it does not have as one with its own
-// default.
+// EverywhereCollation says whether every server since MySQL 5.6 and MariaDB 10.0 has a collation.
+// If a login names an unknown collation, a server uses its own default.
 func EverywhereCollation(id uint16) bool {
 	return id != 76 && id <= 247 && CharsetOfCollation(id) != ""
 }

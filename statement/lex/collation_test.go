@@ -10,7 +10,7 @@ import (
 func TestEveryCollationOfTheServerIsOfTheCharacterSetThatItSays(t *testing.T) {
 	server := mysqltest.Shared(t)
 	table := "COLLATIONS"
-	if server.IsMariaDB() { // which has no ids there for those of several character sets
+	if server.IsMariaDB() { // MariaDB lists collations of several character sets there without an id
 		table = "COLLATION_CHARACTER_SET_APPLICABILITY"
 	}
 	rows, err := server.DB(t, "").Query("SELECT ID, CHARACTER_SET_NAME FROM information_schema." + table + " WHERE ID IS NOT NULL")

@@ -2,8 +2,8 @@ package lex
 
 import "bytes"
 
-// comment skips a comment, or enters an executable one, as the server of the Mode does. Where
-// that is not known, and servers differ, the text is bad or in doubt.
+// comment skips a comment or enters an executable one, as the server of the Mode does. If the
+// server is not known and servers differ, the text is bad or in doubt.
 func (l *Lexer) comment() {
 	src, body := l.Src, l.Pos+2
 	mariaOnly := bytes.HasPrefix(src[body:], []byte("M!"))
@@ -13,7 +13,7 @@ func (l *Lexer) comment() {
 		return
 	}
 	if l.InExec && !server.Known() {
-		l.Fail() // servers differ about one executable comment in another
+		l.Fail() // servers differ about executable comments inside each other
 		return
 	}
 	code := body + 1
@@ -34,8 +34,8 @@ func (l *Lexer) comment() {
 	}
 }
 
-// skipComment goes behind the comment whose text begins at i. One that is skipped for its
-// version may have comments inside, which have none.
+// skipComment moves past the comment whose text begins at i. A comment skipped for its version may
+// contain comments, and these contain none.
 func (l *Lexer) skipComment(i int, nested bool) {
 	for nested && i < len(l.Src) {
 		open, end := bytes.Index(l.Src[i:], []byte("/*")), bytes.Index(l.Src[i:], []byte("*/"))
@@ -60,8 +60,8 @@ func (l *Lexer) skipComment(i int, nested bool) {
 	l.Pos = i + n + 2
 }
 
-// dashComment skips a comment that begins with two dashes; the server wants a
-// space or control character behind them (the end of the text counts).
+// dashComment skips a comment that begins with two dashes. The server wants a space, a control
+// character or the end of the text after the dashes.
 func (l *Lexer) dashComment() bool {
 	i := l.Pos
 	if i+1 >= len(l.Src) || l.Src[i+1] != '-' {
@@ -77,7 +77,7 @@ func (l *Lexer) dashComment() bool {
 	return true
 }
 
-// lineComment skips to the end of the line. A NUL ends it as well, and stays.
+// lineComment skips to the end of the line. A NUL also ends it and is not skipped.
 func (l *Lexer) lineComment() {
 	line := l.Src[l.Pos:]
 	if n := bytes.IndexByte(line, '\n'); n >= 0 {

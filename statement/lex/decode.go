@@ -5,16 +5,16 @@ import (
 	"unicode/utf8"
 )
 
-// maxWritten bounds a name as it is written: no name of a sequence, a table or a server is so long,
-// even if each of its bytes is escaped.
+// maxWritten bounds the length of a name in a text. No name of a sequence, table or server is so
+// long, even with each byte escaped.
 const maxWritten = 4 << 10
 
-// Arena has the names and strings that do not mean what stands in the text. What it gives is valid
-// until its owner empties it. The zero value is ready for use.
+// Arena is memory for names and strings whose value differs from their text. The results are valid
+// until the owner empties the arena. The zero value is ready for use.
 type Arena []byte
 
-// DecodeName is Decode for a name of which many copies may be made. Of one that is longer than
-// any name it gives the beginning, which is still too long for one.
+// DecodeName is Decode for a name that may be copied many times. It cuts an overlong name: the
+// result is still too long to be a name.
 func (a *Arena) DecodeName(l *Lexer) []byte {
 	if l.End-l.Start <= maxWritten {
 		return a.Decode(l)
@@ -23,7 +23,7 @@ func (a *Arena) DecodeName(l *Lexer) []byte {
 	if l.Kind != Word {
 		name = name[1:]
 	}
-	for range utf8.UTFMax { // no part of a character
+	for range utf8.UTFMax { // do not end within a character
 		if r, size := utf8.DecodeLastRune(name); r != utf8.RuneError || size != 1 {
 			break
 		}
@@ -32,9 +32,9 @@ func (a *Arena) DecodeName(l *Lexer) []byte {
 	return name
 }
 
-// Decode gives the meaning of the token at l: a word as it is, a quoted
-// identifier or string without quotes, doubled quotes and escapes. The result
-// aliases the text where it can and the arena where it must.
+// Decode returns the value of the token at l: a word unchanged, a quoted identifier or string
+// without quotes, doubled quotes and escapes. The result shares memory with the text if possible,
+// otherwise with the arena.
 func (a *Arena) Decode(l *Lexer) []byte {
 	raw := l.Src[l.Start:l.End]
 	if l.Kind == UserVar && len(raw) > 0 {
@@ -74,7 +74,7 @@ func (a *Arena) Decode(l *Lexer) []byte {
 	return (*a)[from:len(*a):len(*a)]
 }
 
-// appendUnescaped appends what a backslash and c mean in a string literal.
+// appendUnescaped appends the meaning of a backslash and c in a string literal.
 func appendUnescaped(dst []byte, c byte) []byte {
 	switch c {
 	case '0':
@@ -90,13 +90,13 @@ func appendUnescaped(dst []byte, c byte) []byte {
 	case 'Z':
 		return append(dst, 0x1a)
 	case '%', '_':
-		return append(dst, '\\', c) // kept, for LIKE
+		return append(dst, '\\', c) // LIKE needs the backslash
 	default:
 		return append(dst, c)
 	}
 }
 
-// Qualified joins schema and name as "schema.name".
+// Qualified returns "schema.name".
 func (a *Arena) Qualified(schema, name []byte) []byte {
 	from := len(*a)
 	*a = append(*a, schema...)
@@ -105,7 +105,7 @@ func (a *Arena) Qualified(schema, name []byte) []byte {
 	return (*a)[from:len(*a):len(*a)]
 }
 
-// Lowered gives name with ASCII letters in lower case.
+// Lowered returns name with ASCII letters in lower case.
 func (a *Arena) Lowered(name []byte) []byte {
 	for _, c := range name {
 		if c >= 'A' && c <= 'Z' {

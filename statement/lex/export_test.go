@@ -1,6 +1,6 @@
 package lex
 
-// UpperBytes are what the upper bytes of single-byte character sets are, by their names.
+// UpperBytes returns the classes of the upper bytes of single-byte character sets, by name.
 func UpperBytes() map[string]string {
 	all := make(map[string]string)
 	for _, set := range upperBytes {
@@ -9,6 +9,6 @@ func UpperBytes() map[string]string {
 	return all
 }
 
-// Single and Upper are what a character set's bytes are to the lexer.
+// Single and Upper export single and upper.
 func (c Charset) Single() bool      { return c.single() }
 func (c Charset) Upper(b byte) byte { return c.upper(b) }

@@ -9,8 +9,8 @@ import (
 	"seqproxy/test/texts"
 )
 
-// FuzzLexer compares what is string, comment or identifier with a reference
-// that goes byte by byte and asks the lexer for nothing but where a word begins.
+// FuzzLexer compares which bytes are string, comment or identifier with a reference that goes byte
+// by byte. The reference asks the lexer only where a word begins.
 func FuzzLexer(f *testing.F) {
 	for _, sql := range texts.Corpus {
 		f.Add([]byte(sql), byte(0))
@@ -38,7 +38,7 @@ func FuzzLexer(f *testing.F) {
 				got[i] = !text
 			}
 			if text {
-				// The letters in front of a string and @ are code in the reference.
+				// For the reference, @ and the letters before a string are code.
 				for i := l.Start; i < l.End && !isQuote(sql[i]); i++ {
 					got[i] = true
 				}
@@ -52,7 +52,7 @@ func FuzzLexer(f *testing.F) {
 		}
 		for i := range sql {
 			if isSpace(sql[i]) {
-				continue // the reference calls space in code code
+				continue // the reference counts space within code as code
 			}
 			if got[i] != want[i] {
 				t.Fatalf("%q %+v: byte %d (%q): got code %v, want %v", sql, mode, i, sql[i], got[i], want[i])
@@ -61,12 +61,11 @@ func FuzzLexer(f *testing.F) {
 	})
 }
 
-// noExponent is a number whose exponent may lack its digits.
+// noExponent is a number with an exponent that may lack digits.
 var noExponent = regexp.MustCompile(`\.[0-9]*[eE]`)
 
-// unreadable reports whether there is in text what the lexer gives up at though
-// it is neither string nor comment: a number such as 1.e, or a user variable
-// whose multi-byte characters may have punctuation in them.
+// unreadable reports whether the lexer gives up on text outside of strings and comments: a number
+// such as 1.e, or a user variable with multi-byte characters that may contain punctuation.
 func unreadable(text []byte, mode lex.Mode) bool {
 	for i, c := range text {
 		if c != '@' || !mode.Charset.Multi() {
@@ -84,8 +83,8 @@ func unreadable(text []byte, mode lex.Mode) bool {
 func isQuote(c byte) bool { return c == '\'' || c == '"' || c == '`' }
 func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
-// referenceCode marks the bytes that are code: outside of quotes, comments and
-// the marks of executable comments. ok is false if the text cannot be read.
+// referenceCode marks the bytes outside of quotes, comments and the borders of executable comments.
+// ok is false if the text cannot be read.
 func referenceCode(sql []byte, mode lex.Mode) (code []bool, ok bool) {
 	code = make([]bool, len(sql))
 	at := func(i int) int {
@@ -129,7 +128,7 @@ func referenceCode(sql []byte, mode lex.Mode) (code []bool, ok bool) {
 		switch {
 		case c == '\'' || c == '"' || c == '`':
 			escapes := c != '`' && !mode.NoBackslashEscapes && (c == '\'' || !mode.ANSIQuotes)
-			// x'..' and b'..' know no escapes, if they stand alone.
+			// x'..' and b'..' have no escapes, if the letter is a word of its own.
 			if c == '\'' && i > 0 && bytes.IndexByte([]byte("xXbB"), sql[i-1]) >= 0 && prefixAlone(sql, code, i-1, mode) {
 				escapes = false
 			}

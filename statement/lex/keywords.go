@@ -2,7 +2,7 @@ package lex
 
 import "encoding/binary"
 
-// Keyword is a word that means something to the classifier. Zero is no keyword.
+// Keyword is a word that matters to this package's users. Zero is no keyword.
 type Keyword uint8
 
 // The keywords.
@@ -216,11 +216,10 @@ const (
 	KwXA
 	KwXML
 	KwXor
-	numKeywords // how many there are
+	numKeywords // number of keywords
 )
 
-// keywordText holds the words in lower case. Lookup compares folded bytes, see
-// fold.
+// keywordText has the keywords in lower case. Lookup compares folded bytes, see fold.
 var keywordText = [numKeywords]string{
 	KwAggregate: "aggregate", KwAlgorithm: "algorithm", KwAll: "all", KwAlter: "alter",
 	KwAnalyze: "analyze", KwAnd: "and", KwAny: "any", KwAs: "as", KwBackup: "backup", KwBegin: "begin",
@@ -279,16 +278,16 @@ var keywordText = [numKeywords]string{
 const (
 	minKeyword = 2
 	maxKeyword = 24 // below 32, see keywordLengths
-	// keywordSlots is large against the number of words, so that most words
-	// that are no keyword meet an empty slot.
+	// keywordSlots is many times the number of keywords, so that most other words meet an empty
+	// slot.
 	keywordSlots = 1 << keywordBits
 	keywordBits  = 11
 )
 
-// keywordTable is an open hash table, filled once at start and read-only then.
-// keywordKeys are the keys of the words, see keyOf, and keywordFolded is keywordText
-// folded as Lookup folds its input. In keywordLengths, bit n of the element for two
-// letters is set if a keyword of n letters begins with them: nearly all names fall through here.
+// keywordTable is an open hash table, filled at the start and then read-only. keywordKeys has the
+// keywords' keys, see keyOf. keywordFolded is keywordText, folded as Lookup folds its input.
+// keywordLengths has an element for each pair of first letters: bit n is set if there is such a
+// keyword of n letters. Nearly all names end there.
 var (
 	keywordTable   [keywordSlots]Keyword
 	keywordLengths [32][32]uint32
@@ -314,20 +313,19 @@ func init() {
 	}
 }
 
-// String is the word in lower case.
+// String returns the keyword in lower case.
 func (kw Keyword) String() string { return keywordText[kw] }
 
-// fold maps the letters of both cases to lower case, and '_' to 0x7f, which
-// cannot stand in a word. Other bytes may collide, but none of those that stand
-// in words folds to a letter or to 0x7f.
+// fold maps letters to lower case, and '_' to 0x7f, which cannot occur in a word. Other bytes may
+// collide, but no other byte of a word folds to a letter or to 0x7f.
 func fold(c byte) byte { return c | 0x20 }
 
-// keyLetters is how many letters of a word are in its key: words of no more are the same
-// if their keys are.
+// keyLetters is the number of letters in a key. Words of at most that length are equal if their
+// keys are.
 const keyLetters = 7
 
-// keyOf makes one number of a word's first letters, folded, the first in the lowest byte,
-// and of its length, in the highest.
+// keyOf makes a number of a word's first letters and its length. The folded first letter is the
+// lowest byte, and the length is the highest.
 func keyOf(word []byte) uint64 {
 	letters := uint64(0)
 	for i := min(len(word), keyLetters) - 1; i >= 0; i-- {
@@ -338,12 +336,12 @@ func keyOf(word []byte) uint64 {
 
 func keywordHash(key uint64) uint32 { return uint32(key * 0x9E3779B97F4A7C15 >> (64 - keywordBits)) }
 
-// mayBeKeyword reports whether there is a keyword of n letters that begins with these two.
+// mayBeKeyword reports whether a keyword of n letters begins with these two.
 func mayBeKeyword(first, second byte, n int) bool {
 	return keywordLengths[first&0x1f][second&0x1f]>>n&1 != 0
 }
 
-// Lookup finds the keyword that word is, in any letter case.
+// Lookup returns the keyword for word, in any letter case.
 func Lookup(word []byte) Keyword {
 	if len(word) < minKeyword || !mayBeKeyword(word[0], word[1], len(word)) {
 		return KwNone
@@ -351,11 +349,11 @@ func Lookup(word []byte) Keyword {
 	return lookupAt(word, 0, len(word))
 }
 
-// lookupAt is Lookup for src[start:end], for which mayBeKeyword is true.
+// lookupAt is Lookup for src[start:end]. It requires mayBeKeyword.
 func lookupAt(src []byte, start, end int) Keyword {
 	n := end - start
 	var key uint64
-	if start+8 <= len(src) { // keyOf, of all letters at once
+	if start+8 <= len(src) { // keyOf for all letters at once
 		letters := binary.LittleEndian.Uint64(src[start:]) | 0x2020202020202020
 		key = letters&(1<<(8*min(n, keyLetters)&63)-1) | uint64(n)<<(8*keyLetters)
 	} else {
@@ -369,8 +367,8 @@ func lookupAt(src []byte, start, end int) Keyword {
 	}
 }
 
-// EqualFold reports whether word is folded, which is in lower case with 0x7f for each '_', in any
-// letter case.
+// EqualFold reports whether word equals folded in any letter case. folded must be in lower case,
+// with 0x7f for each '_'.
 func EqualFold(word []byte, folded string) bool {
 	return len(word) == len(folded) && equalFolded(word, folded)
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// tokens gives all tokens of a text, and "!" at the end if it is bad.
+// tokens returns all tokens of a text, followed by "!" if it is bad.
 func tokens(sql string, mode Mode) string {
 	l := Lexer{Src: []byte(sql), Mode: mode}
 	var parts []string
@@ -105,7 +105,7 @@ func TestTokensAreCutAsTheServerCutsThem(t *testing.T) {
 		{"@a\xbf`x`", Mode{Charset: SJIS}, "!"},
 		{"'\xe9' `\xe9`", Mode{Charset: CharsetByName("cp1251")}, "s['\xe9'] q[`\xe9`]"},
 
-		// 0xbf5c is one character in GBK, so the quote behind it ends the string.
+		// 0xbf5c is one character in GBK, so the quote after it ends the string.
 		{"'\xbf\\' or 1", Mode{Charset: GBK}, "s['\xbf\\'] w[or] n[1]"},
 		{"'\xbf\\' or 1", Mode{}, "s['\xbf\\' or 1] !"},
 		{"'\xbf' x", Mode{Charset: GBK}, "s['\xbf'] w[x]"},
@@ -152,7 +152,7 @@ func TestEveryKeywordIsFoundInAnyCaseAndNothingElse(t *testing.T) {
 	}
 }
 
-// Two bytes at a time go through each place among letters: no byte's answer depends on the one
+// Two bytes stand in every position among letters: the answer for a byte does not depend on the one
 // before.
 func TestEightBytesOfAWordAreReadAsOneByOne(t *testing.T) {
 	for place := range 7 {
@@ -173,7 +173,7 @@ func TestEightBytesOfAWordAreReadAsOneByOne(t *testing.T) {
 func TestAKeywordWithADotAndANameBehindItIsNone(t *testing.T) {
 	for _, c := range []struct {
 		sql  string
-		want Keyword // of the last word that is one
+		want Keyword // the last keyword
 	}{
 		{"union.x", KwNone},
 		{"union.`x`", KwUnion},

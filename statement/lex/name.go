@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// MaxColumn is how many characters of a select item become its column's name
-// (MAX_ALIAS_NAME less one). Longer aliases are the server's business.
+// MaxColumn bounds the characters of a select item that become its column's name (MAX_ALIAS_NAME
+// less one). The server handles longer aliases.
 const MaxColumn = 255
 
 // ColumnName cuts text to the length of a name.
@@ -29,8 +29,8 @@ func ColumnName(text []byte, cs Charset) []byte {
 	return text[:i]
 }
 
-// SameName reports whether a server could take two identifiers for the same. What
-// it holds equal beyond ASCII is not known here.
+// SameName reports whether a server could consider two identifiers equal. Names with characters
+// beyond ASCII always could be.
 func SameName(a, b []byte) bool {
 	return bytes.EqualFold(a, b) || !ASCII(a) && !ASCII(b)
 }

@@ -2,8 +2,8 @@ package lex
 
 import "bytes"
 
-// quoted returns the offset after the quote that closes the string whose text
-// begins at i. A doubled quote is a quote. The text is bad if there is no end.
+// quoted returns the offset after the closing quote of the string whose text begins at i. A doubled
+// quote is part of the string. The text is bad if there is no closing quote.
 func (l *Lexer) quoted(i int, quote byte, escapes bool) int {
 	src := l.Src
 	if l.Mode.Charset.Multi() {
@@ -22,7 +22,7 @@ func (l *Lexer) quoted(i int, quote byte, escapes bool) int {
 			i++
 		}
 	}
-	// A long literal: let the vector instructions look for the end.
+	// A long literal: vector instructions look for the end.
 	closing := -1 // offset of the next quote at or after i
 	for i < len(src) {
 		if closing < i {
@@ -47,8 +47,8 @@ func (l *Lexer) quoted(i int, quote byte, escapes bool) int {
 	return len(src)
 }
 
-// quotedMulti is quoted for character sets whose second bytes may look like a
-// backslash or a quote.
+// quotedMulti is quoted for character sets in which a second byte may look like a backslash or a
+// quote.
 func (l *Lexer) quotedMulti(i int, quote byte, escapes bool) int {
 	src, cs := l.Src, l.Mode.Charset
 	for i < len(src) {
@@ -63,8 +63,8 @@ func (l *Lexer) quotedMulti(i int, quote byte, escapes bool) int {
 		case c == '\\' && escapes:
 			i++
 			if i < len(src) {
-				// The server skips one byte after the backslash, and reads the
-				// rest of a character that began there as it comes.
+				// The server skips one byte after the backslash. It then reads the rest of a
+				// character that began with that byte as separate bytes.
 				i++
 			}
 		default:
@@ -75,8 +75,8 @@ func (l *Lexer) quotedMulti(i int, quote byte, escapes bool) int {
 	return len(src)
 }
 
-// closed looks once more at a string inside a versioned comment: a server that
-// skips the comment ends it at the first */, quoted or not.
+// closed checks a string inside a versioned comment. A server that skips the comment ends it at the
+// first */, quoted or not.
 func (l *Lexer) closed(end int) int {
 	if l.inCond && bytes.Contains(l.Src[l.Start:end], []byte("*/")) {
 		l.Bad = true
@@ -108,8 +108,8 @@ func (l *Lexer) variable() {
 		case c == '`' || c == '"':
 			i = l.quoted(i+1, c, false)
 		default:
-			// The server reads this name byte by byte, whatever characters the
-			// bytes make, and ends it at the first that is no letter.
+			// The server reads this name byte by byte, whatever the character set, up to the first
+			// byte that is no letter.
 		name:
 			for i < len(l.Src) && (wordByte[l.Src[i]] || l.Src[i] == '.') {
 				if cs := l.Mode.Charset; l.Src[i] >= 0x80 && cs != UTF8 {

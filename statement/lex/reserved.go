@@ -2,8 +2,8 @@ package lex
 
 import "strings"
 
-// reserved holds the words that MariaDB 10.11 to 11.8 or MySQL 9 do not take as an
-// alias without quotes, be it only with sql_mode ORACLE (https://mariadb.com/kb/en/reserved-words/,
+// reserved has the words that MariaDB 10.11 to 11.8 or MySQL 9 reject as an unquoted alias, even if
+// only with sql_mode ORACLE (https://mariadb.com/kb/en/reserved-words/,
 // https://dev.mysql.com/doc/refman/en/keywords.html). Read-only.
 var reserved = func() map[string]struct{} {
 	words := strings.Fields(`

@@ -1,14 +1,14 @@
 package lex
 
-// Scan follows a text that nobody holds, piece by piece, and finds out whether there may be a
-// second statement in it. It knows quotes and comments and nothing else. The zero value with a
+// Scan follows a text that comes in pieces and that nobody holds as a whole. It finds out whether
+// the text may have a second statement. It knows quotes and comments only. The zero value with a
 // Mode is ready for use.
 type Scan struct {
 	Mode Mode
 
 	state  scanState
-	quote  byte // that closes the string or name
-	lead   byte // of a character of several bytes, whose next byte has not come; 0: none
+	quote  byte // closes the string or name
+	lead   byte // first byte of a character whose next byte has not come, or 0
 	second bool
 }
 
@@ -17,21 +17,21 @@ type scanState uint8
 const (
 	scanCode      scanState = iota
 	scanQuoted              // inside quotes
-	scanEscape              // behind a backslash there
-	scanSlash               // behind /
-	scanOpen                // behind /*
-	scanOpenM               // behind /*M
+	scanEscape              // after a backslash inside quotes
+	scanSlash               // after /
+	scanOpen                // after /*
+	scanOpenM               // after /*M
 	scanComment             // inside /* ... */
-	scanStar                // behind * there
-	scanDash                // behind -
-	scanDashes              // behind --
-	scanLine                // inside a comment that ends with the line
-	scanSemicolon           // behind a semicolon, with nothing but space since
-	scanEnd                 // behind a NUL that ends the text
+	scanStar                // after * inside a comment
+	scanDash                // after -
+	scanDashes              // after --
+	scanLine                // inside a comment to the end of the line
+	scanSemicolon           // after a semicolon and nothing but space
+	scanEnd                 // after a NUL that ends the text
 )
 
-// Next takes the next piece of the text. It reports whether a second statement may have begun, or
-// what has come cannot be followed: code in a comment, which not every server runs.
+// Next reads the next piece of the text. It returns true if a second statement may have begun, or
+// if the text cannot be followed: code in a comment that not every server runs.
 func (s *Scan) Next(piece []byte) bool {
 	for _, c := range piece {
 		if s.second {
@@ -47,7 +47,7 @@ func (s *Scan) next(c byte) {
 	if lead := s.lead; lead != 0 {
 		s.lead = 0
 		if cs.CharLen([]byte{lead, c}, 0) == 2 {
-			if s.state == scanEscape { // the backslash has hidden the first byte alone
+			if s.state == scanEscape { // the backslash escapes the first byte only
 				s.state = scanQuoted
 				s.next(c)
 			}
@@ -122,7 +122,7 @@ func (s *Scan) next(c byte) {
 			s.state = scanCode
 		case c <= ' ' || c == 0x7f || s.is(c, 's') || s.is(c, 'c'):
 			s.state = scanLine
-		case c == '-': // the last two may begin one
+		case c == '-': // these two dashes may begin a comment
 		default:
 			s.state = scanCode
 			s.code(c)
@@ -132,7 +132,7 @@ func (s *Scan) next(c byte) {
 	}
 }
 
-// code takes a byte of the text outside of quotes and comments.
+// code handles a byte outside of quotes and comments.
 func (s *Scan) code(c byte) {
 	switch c {
 	case '\'', '"', '`':
@@ -154,12 +154,12 @@ func (s *Scan) code(c byte) {
 	}
 }
 
-// escapes reports whether a backslash means something in the quotes that are open.
+// escapes reports whether a backslash escapes within the open quotes.
 func (s *Scan) escapes() bool {
 	return !s.Mode.NoBackslashEscapes && s.quote != '`' && (s.quote == '\'' || !s.Mode.ANSIQuotes)
 }
 
-// is reports whether a byte of a single-byte character set is of a class: see upperBytes.
+// is reports whether a byte of a single-byte character set has a class: see upperBytes.
 func (s *Scan) is(c, class byte) bool {
 	return c >= 0x80 && s.Mode.Charset.single() && s.Mode.Charset.upper(c) == class
 }

@@ -18,7 +18,7 @@ func TestAScanFindsASecondStatement(t *testing.T) {
 		{"insert into t values (1); ;\n\x00", Mode{}, false},
 		{"insert into t values (1);\x00 select 2", Mode{}, false},
 		{"select 1; select 2", Mode{}, true},
-		{"select 1;-- x", Mode{}, true}, // nothing, in truth
+		{"select 1;-- x", Mode{}, true}, // there is none, but Scan cannot know
 		{"select 'it''s;', `a;``b`, \"c;\"", Mode{}, false},
 		{`select '\';', "\";"`, Mode{}, false},
 		{`select '\'; select 1`, Mode{SQLMode: SQLMode{NoBackslashEscapes: true}}, true},
@@ -30,7 +30,7 @@ func TestAScanFindsASecondStatement(t *testing.T) {
 		{"select 1 # ; x\n", Mode{}, false},
 		{"select /* ; /* **/ 1", Mode{}, false},
 		{"select /*/ ; */ 1 /; 2", Mode{}, true},
-		{"select /*! 1 */", Mode{}, true}, // not followed
+		{"select /*! 1 */", Mode{}, true}, // cannot be followed
 		{"select /*M! 1 */", Mode{}, true},
 		{"select /*M 1; */", Mode{}, false},
 		{"select '\xbf\\'; select 1", gbk, true},
@@ -56,7 +56,7 @@ func TestAScanFindsASecondStatement(t *testing.T) {
 	}
 }
 
-// FuzzScan compares a Scan with the lexer: it sees every second statement that the lexer sees.
+// FuzzScan compares a Scan with the lexer: it must see every second statement that the lexer sees.
 func FuzzScan(f *testing.F) {
 	for _, sql := range []string{"select 1; select 2", "select 'a;' -- ;\n; x", "/* ; */ select \"\\\";\"", "select '\xbf\\';x", "select 1;\x00x"} {
 		f.Add([]byte(sql), uint8(0))

@@ -1,14 +1,14 @@
 package lex
 
-// Server says which server reads a text. Servers run the code in comments such as /*!80000 ... */
-// by their versions. The zero value is a server that is not known. It is small, since the lexer
-// is copied often.
+// Server is the server that reads a text. By its version a server decides whether to run the code
+// in a comment such as /*!80000 ... */. The zero value is an unknown server. It is small, since
+// lexers are copied often.
 type Server uint32
 
 const mariaDB Server = 1 << 31
 
-// MariaDB and MySQL return the server with a version in one number, as in such comments: 101119
-// for 10.11.19. 0 is a server that is not known.
+// MariaDB returns the MariaDB server of a version, given as a number as in such comments: 101119 is
+// 10.11.19. 0 is an unknown server.
 func MariaDB(version uint32) Server {
 	if version == 0 {
 		return 0
@@ -16,22 +16,23 @@ func MariaDB(version uint32) Server {
 	return Server(version) | mariaDB
 }
 
-// MySQL: see MariaDB.
+// MySQL returns the MySQL server of a version, as MariaDB does.
 func MySQL(version uint32) Server { return Server(version) }
 
-// Known reports whether it is known which server it is.
+// Known reports whether the server is known.
 func (s Server) Known() bool { return s != 0 }
 
 func (s Server) isMariaDB() bool { return s&mariaDB != 0 }
 
 func (s Server) IsMySQL() bool { return s != 0 && s&mariaDB == 0 }
 
-// everyServerVersion: code in a comment with a version up to this runs on every
-// server that the proxy can stand in front of.
+// everyServerVersion is the highest version in a comment whose code runs on every server that the
+// proxy supports.
 const everyServerVersion = 50699
 
-// runs reports whether the server runs the code in a comment with a version. MariaDB skips
-// those of MySQL 5.7 to 9, of which it has not all features, unless the comment is its own.
+// runs reports whether the server runs the code in a comment with a version. MariaDB skips the
+// versions of MySQL 5.7 to 9, since it lacks some of their features, unless the comment is
+// MariaDB's own.
 func (s Server) runs(version uint32, mariaOnly bool) bool {
 	if Server(version) > s&^mariaDB {
 		return false
@@ -39,9 +40,9 @@ func (s Server) runs(version uint32, mariaOnly bool) bool {
 	return !s.isMariaDB() || mariaOnly || version <= everyServerVersion || version > 99999
 }
 
-// codeVersion reads the version at the beginning of an executable comment. digits is 0 where
-// there is none: then the digits, if any, are code. MySQL takes a sixth digit only in front
-// of white space, MariaDB always.
+// codeVersion reads the version at the start of an executable comment. digits is the number of its
+// digits. It is 0 if there is no version: digits there are code. MySQL reads a sixth digit only
+// before white space, MariaDB always.
 func (s Server) codeVersion(code []byte, cs Charset) (version uint32, digits int) {
 	for digits < 6 && digits < len(code) && classes[code[digits]] == cDigit {
 		digits++

@@ -10,8 +10,8 @@ import (
 
 func TestMain(m *testing.M) { mysqltest.Main(m) }
 
-// TestServersReadTheBytesOfCharacterSetsAsWeDo asks a server what the upper bytes of each
-// single-byte character set are to its lexer.
+// TestServersReadTheBytesOfCharacterSetsAsWeDo asks a server how it classifies the upper bytes of
+// each single-byte character set.
 func TestServersReadTheBytesOfCharacterSetsAsWeDo(t *testing.T) {
 	server := mysqltest.Shared(t)
 	ctx := context.Background()

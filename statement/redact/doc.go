@@ -1,4 +1,4 @@
-// Package redact makes texts fit for a log: what may be a secret is not in them any more.
+// Package redact makes texts fit for a log: it removes everything that may be a secret.
 //
-// Start at Append, which is all there is.
+// Start at Append, its only function.
 package redact

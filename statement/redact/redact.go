@@ -2,19 +2,19 @@ package redact
 
 import "seqproxy/statement/lex"
 
-// Longest is how many bytes a redacted text may have, before its last word.
+// Longest bounds a redacted text in bytes, before its last word.
 const Longest = 1 << 10
 
-// NotUnderstood stands for a text that cannot be read, and therefore not be redacted.
+// NotUnderstood replaces a text that cannot be read, and therefore cannot be redacted.
 const NotUnderstood = "(not understood)"
 
-// Append appends sql to dst without anything that may be a secret: a ? for each literal, no
-// comments, and no more than Longest bytes. Of literals one behind the other, and of rows,
-// only the first is there. What cannot be read for certain, because it is unterminated,
-// malformed or in a character set that is not known, is replaced whole. If cut is set sql is
-// only the beginning of the text.
+// Append appends sql to dst without anything that may be a secret. It writes a ? for each literal,
+// no comments, and no more than Longest bytes. Of adjacent literals, and of rows, it keeps only the
+// first. It replaces a whole text that it cannot read for certain: unterminated, malformed, or in
+// an
+// unknown character set. cut says that sql is only the beginning of the text.
 //
-// What is left are keywords, names, operators, and words in the place of a name.
+// The result has keywords, names, operators, and words in places of names.
 func Append(dst, sql []byte, mode lex.Mode, cut bool) []byte {
 	if mode.Charset == lex.Unsupported {
 		return append(dst, NotUnderstood...)
@@ -36,49 +36,48 @@ func Append(dst, sql []byte, mode lex.Mode, cut bool) []byte {
 	return r.dst
 }
 
-// redactor is one run of Append. The lexer's token is the one at hand.
+// redactor is one run of Append. The lexer is at the current token.
 type redactor struct {
 	lex.Lexer
 	dst   []byte
-	begin int // of what is written, in dst
+	begin int // start of the output in dst
 	cut   bool
 
 	stopped   bool // the rest is left out
-	malformed bool // no server takes it, so nothing is known of what it means
-	gap       bool // white space or a comment stands before the token
+	malformed bool // no server accepts the text, so its meaning is unknown
+	gap       bool // white space or a comment precedes the token
 
 	// The token before.
 	last   lex.Kind
 	lastCh byte
 	lastKw lex.Keyword
 
-	first       bool // the token is the first of a statement
-	administers bool // the statement does more than to read and write rows
+	first       bool // the token begins a statement
+	administers bool // the statement does more than read and write rows
 
 	depth  int  // of parentheses
-	values int  // depth at which rows stand behind VALUES; -1: none do
-	lists  bool // nothing but literals came behind the last parenthesis that was opened
+	values int  // depth of the rows after VALUES; -1: none
+	lists  bool // only literals since the last opening parenthesis
 
-	list    list // of literals
-	rows    list // of rows
-	sign    byte // of a number that is about to come, not written; 0: none
-	signGap bool // before it
+	list    list // state within a list of literals
+	rows    list // state within a list of rows
+	sign    byte // of a coming number, not yet written; 0: none
+	signGap bool // gap before the sign
 }
 
-// list is where in a list the redactor is. A comma is written when it is known that what
-// follows is no further element.
+// list is a position in a list. A comma is written only when the next token turns out to be no
+// further element.
 type list uint8
 
 const (
 	noList    list = iota
-	one            // behind its first element
-	oneComma       // and the comma
-	many           // behind a further element; ", ..." is written for those
-	manyComma      // and the comma
+	one            // after its first element
+	oneComma       // and after a comma
+	many           // after a further element; ", ..." is written for these
+	manyComma      // and after a comma
 )
 
-// comma goes on behind a comma; it is false if there is no list, so that the comma is
-// nothing but a comma.
+// comma moves past a comma. It returns false outside of a list, where the comma is an ordinary one.
 func (l *list) comma() bool {
 	switch *l {
 	case one:
@@ -91,13 +90,13 @@ func (l *list) comma() bool {
 	return true
 }
 
-// step reads the next token, and says whether there is one to be looked at.
+// step reads the next token. It returns false at the end.
 func (r *redactor) step() bool {
 	if r.stopped || r.malformed {
 		return false
 	}
 	last, lastEnd := r.Kind, r.End
-	introduces := last == lex.Word && r.Src[r.Start] == '_' // _utf8mb4 or its like
+	introduces := last == lex.Word && r.Src[r.Start] == '_' // _utf8mb4 and the like
 	quotedBefore := last == lex.String || last == lex.Quoted || last == lex.UserVar && endsQuoted(r.Src[r.Start:r.End])
 	r.last, r.lastCh, r.lastKw = last, r.Ch, r.Kw
 	r.Next()
@@ -105,15 +104,15 @@ func (r *redactor) step() bool {
 	switch {
 	case r.Bad, r.Kind == lex.EOF:
 		return false
-	case r.cut && r.End == len(r.Src), len(r.dst)-r.begin >= Longest: // the token may go on
+	case r.cut && r.End == len(r.Src), len(r.dst)-r.begin >= Longest: // the token may continue
 		r.stopped = true
 		return false
 	}
 	if r.gap || last == lex.EOF {
 		return true
 	}
-	// it's: whoever does not double a quote has the server, and us, take what stands between
-	// two literals for the literals.
+	// it's: with an undoubled quote in a text, the server and this lexer take for literals what the
+	// author meant to stand between two literals.
 	switch r.Kind {
 	case lex.String:
 		r.malformed = last == lex.Number || last == lex.Quoted || last == lex.UserVar || last == lex.Word && r.lastKw == lex.KwNone && !introduces
@@ -128,7 +127,7 @@ func endsQuoted(w []byte) bool {
 	return c == '\'' || c == '"' || c == '`'
 }
 
-// token writes the token at hand.
+// token writes the current token.
 func (r *redactor) token() {
 	if r.first && r.Kind != lex.Punct {
 		r.first, r.administers = false, !touchesRows(r.Kw)
@@ -139,23 +138,23 @@ func (r *redactor) token() {
 	case r.Kind == lex.String, r.Kind == lex.Number, len(w) > longestName:
 		r.literal()
 	case r.Kind == lex.Quoted && w[0] == '"' && !isPlainName(w[1:len(w)-1]):
-		r.literal() // who writes that means a string, whatever the server takes it for
+		r.literal() // the author means a string, whatever the server takes it for
 	case r.Kind == lex.UserVar && (endsQuoted(w) && w[len(w)-1] != '`' || notASCII(w)):
 		// bob@'host'
 		r.before()
 		r.dst = append(r.dst, "@?"...)
 	case r.Kind == lex.Word && (w[0] >= '0' && w[0] <= '9' || notASCII(w)):
-		// A number with something glued to it, a word in quotes that are not ASCII's, or
-		// only a name: all of them are rare.
+		// A number with something glued to it, a word in quotes beyond ASCII, or only a name. All
+		// are rare.
 		r.literal()
-	case r.Kind == lex.Word && w[0] == '$': // what MySQL has between $$ and $$ is a text
+	case r.Kind == lex.Word && w[0] == '$': // MySQL takes text between $$ and $$ for a string
 		r.before()
 		r.stopped = true
 	default:
 		r.before()
 		r.dst = append(r.dst, w...)
 		if r.Kind == lex.Word {
-			// what follows is secret, in quotes or not
+			// What follows is secret, quoted or not.
 			r.stopped = lex.EqualFold(w, "identified") || r.administers && endsIn(w, "password")
 			if r.Kw == lex.KwValues || r.Kw == lex.KwValue {
 				r.values = r.depth
@@ -164,11 +163,10 @@ func (r *redactor) token() {
 	}
 }
 
-// longestName is what the longest name takes, in bytes and with quotes, and more.
+// longestName is more bytes than any name has with its quotes.
 const longestName = 300
 
-// touchesRows says whether a statement that begins with kw does no more than to read and
-// write rows.
+// touchesRows says whether a statement that begins with kw only reads and writes rows.
 func touchesRows(kw lex.Keyword) bool {
 	switch kw {
 	case lex.KwSelect, lex.KwInsert, lex.KwUpdate, lex.KwDelete, lex.KwReplace, lex.KwWith, lex.KwValues, lex.KwDo, lex.KwExplain, lex.KwDescribe, lex.KwDesc,
@@ -191,8 +189,8 @@ func notASCII(w []byte) bool {
 	return false
 }
 
-// isPlainName says whether what stands in double quotes, under ANSI_QUOTES, is surely meant
-// for a name.
+// isPlainName says whether a text in double quotes, under ANSI_QUOTES, is certainly meant as a
+// name.
 func isPlainName(w []byte) bool {
 	for _, c := range w {
 		if c >= 0x80 || !lex.InWord(c) && c != '-' && c != '.' {
@@ -202,7 +200,7 @@ func isPlainName(w []byte) bool {
 	return len(w) > 0 && !lex.IsDigit(w[0])
 }
 
-// literal writes a ? for the token at hand, or for a list of them.
+// literal writes a ? for the current token, or for a list of them.
 func (r *redactor) literal() {
 	switch r.list {
 	case oneComma:
@@ -227,7 +225,7 @@ func (r *redactor) literal() {
 	r.sign = 0
 }
 
-// before writes what is due before a token that is written as it is.
+// before writes what must precede a token that is written unchanged.
 func (r *redactor) before() {
 	r.hold()
 	if r.sign != 0 {
@@ -239,7 +237,7 @@ func (r *redactor) before() {
 	r.lists = false
 }
 
-// hold writes the comma that was held back, and ends the lists.
+// hold writes a comma that was held back, and ends the lists.
 func (r *redactor) hold() {
 	if r.list == oneComma || r.list == manyComma || r.rows == oneComma || r.rows == manyComma {
 		r.dst = append(r.dst, ',')
@@ -282,7 +280,7 @@ func (r *redactor) punct() {
 	case c == ';':
 		r.before()
 		r.dst = append(r.dst, c)
-		r.stopped = r.administers // it may change how the rest is to be read
+		r.stopped = r.administers // the statement may change how the rest is read
 		r.first, r.values = true, -1
 	default:
 		r.before()
@@ -290,7 +288,7 @@ func (r *redactor) punct() {
 	}
 }
 
-// signs says whether the - or + at hand is the sign of what follows.
+// signs says whether the current - or + is the sign of the next token.
 func (r *redactor) signs() bool {
 	switch r.last {
 	case lex.Punct:
@@ -303,7 +301,7 @@ func (r *redactor) signs() bool {
 	return false
 }
 
-// skipRow leaves out a row, whose parenthesis is the token at hand.
+// skipRow skips a row. The current token is its parenthesis.
 func (r *redactor) skipRow() {
 	if r.rows == oneComma {
 		r.dst = append(r.dst, ", ..."...)

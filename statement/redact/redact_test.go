@@ -48,7 +48,7 @@ func TestRedact(t *testing.T) {
 		{sql: "select 1; set sql_mode = 'ansi_quotes'; select \"secret\"", want: "select ?; set sql_mode = ?;..."},
 		{sql: "create function f() returns int language javascript as $$ return `secret` $$", want: "create function f() returns int language javascript as ..."},
 
-		// What cannot be read.
+		// Unreadable texts.
 		{sql: "select 'unterminated", want: NotUnderstood},
 		{sql: "select 'it's secret', 'that's it'", want: NotUnderstood},
 		{sql: "select that's, 'x'", want: NotUnderstood},
@@ -74,8 +74,8 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// TestRedactTheBeginningOfAText cuts a text at every place: what is left of it is a
-// beginning of what is left of the whole, but for the last word.
+// TestRedactTheBeginningOfAText cuts a text at every byte. Except for the last word, the redacted
+// part must be a beginning of the redacted whole.
 func TestRedactTheBeginningOfAText(t *testing.T) {
 	const secret = "secret"
 	sql := "SELECT a, 'secret1', x'736563726574', \"secret\", b /* secret */ FROM t -- secret\n WHERE c IN ('secret', 'secret2') AND d = 'it''s secret' AND e = 1"
@@ -86,7 +86,7 @@ func TestRedactTheBeginningOfAText(t *testing.T) {
 			t.Errorf("cut at %d: %q holds the secret", n, got)
 		}
 		if got == NotUnderstood && n < len("SELECT a") {
-			continue // nothing could be read yet
+			continue // nothing can be read yet
 		}
 		head, ok := strings.CutSuffix(got, "...")
 		if head = strings.TrimSuffix(strings.TrimRight(head, ", "), ", ..."); !ok || !strings.HasPrefix(whole, head) {
@@ -112,13 +112,13 @@ func TestRedactIsBounded(t *testing.T) {
 	}
 }
 
-// marker is what is planted into literals: it must not come out of Redact in any form.
+// marker is planted in literals. No form of it may come out of Append.
 const marker = "qzxwvkj"
 
-// writer makes statements of random parts. It knows the server's rules for literals by
-// itself, and uses nothing of the lexer's.
+// writer makes statements of random parts. It has its own knowledge of the server's rules for
+// literals, independent of the lexer.
 type writer struct {
-	choices []byte // what to choose next; at its end the first of everything
+	choices []byte // the choices; at their end it chooses the first
 	mode    lex.Mode
 	out     bytes.Buffer
 	depth   int
@@ -133,7 +133,7 @@ func (w *writer) choose(n int) int {
 	return c
 }
 
-// payload is the inside of a literal: the marker among what is awkward there.
+// payload is the contents of a literal: the marker, surrounded by awkward characters.
 func (w *writer) payload(quote byte) string {
 	awkward := []string{"", " ", "''", `""`, "`", "/*", "*/", "--", "#", ";", "\n", "(", ")", ",", "?", "é", "$$", "identified by", "/*!", "0x", "%"}
 	var s strings.Builder
@@ -149,7 +149,7 @@ func (w *writer) payload(quote byte) string {
 	if w.mode.Charset != lex.UTF8 {
 		text = strings.ReplaceAll(text, "é", "e")
 	}
-	// Every quote doubled, which is right for both kinds.
+	// Every quote is doubled, which is right for both kinds.
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "''", "'"), `""`, `"`)
 	text = strings.ReplaceAll(text, string(quote), string([]byte{quote, quote}))
 	if !w.mode.NoBackslashEscapes {
@@ -160,7 +160,7 @@ func (w *writer) payload(quote byte) string {
 			text += `\\`
 		}
 	} else if w.choose(2) == 0 {
-		text += `\` // is nothing but a backslash
+		text += `\` // a backslash is an ordinary character
 	}
 	return text
 }
@@ -231,7 +231,7 @@ func (w *writer) expression() {
 	}
 }
 
-// literalOutsideOfComments writes one that does not end an executable comment.
+// literalOutsideOfComments writes a literal that does not end an executable comment.
 func (w *writer) literalOutsideOfComments() { fmt.Fprintf(&w.out, "'%s'", marker) }
 
 func (w *writer) values() {
@@ -292,8 +292,8 @@ func (w *writer) statement() {
 	}
 }
 
-// FuzzRedact: no literal, and nothing of a comment, comes out. The oracle is a writer of
-// statements that plants a marker into all of them.
+// FuzzRedact checks that no literal and no part of a comment comes out. The oracle is a writer of
+// statements that plants a marker in all of them.
 func FuzzRedact(f *testing.F) {
 	for i := range 64 {
 		seed := make([]byte, 40)
@@ -306,7 +306,7 @@ func FuzzRedact(f *testing.F) {
 		f.Add([]byte(nil), byte(i), uint16(5), []byte(sql))
 	}
 	f.Fuzz(func(t *testing.T, choices []byte, m byte, cut uint16, junk []byte) {
-		mode := texts.ModeOf(m &^ 32) // no brackets, in which nothing is known
+		mode := texts.ModeOf(m &^ 32) // without brackets, which make every text unreadable
 		w := writer{choices: choices, mode: mode}
 		w.statement()
 		sql := w.out.Bytes()
@@ -323,7 +323,7 @@ func FuzzRedact(f *testing.F) {
 			t.Errorf("in %+v a text is not understood: %q", mode, sql)
 		}
 		check(sql[:int(cut)%(len(sql)+1)], true)
-		// Whatever comes behind, and nothing but junk: no panic, and bounds are kept.
+		// Junk, alone and after a statement, causes no panic and stays within the bounds.
 		for _, text := range [][]byte{append(bytes.Clone(sql), junk...), junk} {
 			before := bytes.Clone(text)
 			for _, cut := range []bool{false, true} {
