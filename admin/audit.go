@@ -8,7 +8,7 @@ import (
 	"seqproxy/statement/ddl"
 )
 
-// changes says whether a statement is one that changes something.
+// changes says whether a statement changes something.
 func changes(st *statement.Statement) bool {
 	switch st.Kind {
 	case statement.ShowSequences, statement.ShowCreateSequence, statement.DecodeSequence, statement.CheckSequence:
@@ -19,8 +19,8 @@ func changes(st *statement.Statement) bool {
 	return st.Sequence.Problem == ""
 }
 
-// auditsEach says whether a statement, when it is carried out, is audited name by name: what
-// was done to one sequence is done, whatever becomes of the next.
+// auditsEach says whether a statement is audited name by name: what was done to one sequence is
+// done, even if the next name fails.
 func auditsEach(st *statement.Statement) bool {
 	switch st.Kind {
 	case statement.DropSequence, statement.FlushSequences, statement.RepairSequence:
@@ -29,7 +29,7 @@ func auditsEach(st *statement.Statement) bool {
 	return false
 }
 
-// describeOne is describe for one of the names of a statement; nil: for none.
+// describeOne is describe for one name of a statement. nil means no name.
 func describeOne(st *statement.Statement, name []byte) string {
 	one, asked := *st, *st.Sequence
 	one.Sequence, asked.Names = &asked, nil
@@ -39,10 +39,10 @@ func describeOne(st *statement.Statement, name []byte) string {
 	return describe(&one)
 }
 
-// maxDescribed bounds what describe writes of a list of names.
+// maxDescribed bounds a list of names in describe, in bytes.
 const maxDescribed = 512
 
-// describe writes a statement for the log, anew from what was understood, without the contents of
+// describe writes a statement for the log. It writes what was understood, without the contents of
 // strings. Of many names it writes the first.
 func describe(st *statement.Statement) string {
 	if st.Kind == statement.Seqproxy {

@@ -16,17 +16,17 @@ import (
 	"seqproxy/statement"
 )
 
-// owned is what the column that owns a sequence holds on all shards.
+// owned is the state of the column that owns a sequence, over all shards.
 type owned struct {
-	floor uint64 // the greatest key of all
-	limit uint64 // the least of what the columns hold
-	where string // the greatest key, for people
+	floor uint64 // the greatest key on any shard
+	limit uint64 // the smallest limit of the column on any shard
+	where string // where the greatest key is, for people
 
-	skipped uint64 // keys up to this one are not given, as they are of another kind; 0: none
+	skipped uint64 // keys of another kind, never given, end here; 0: there are none
 }
 
-// readOwned reads the column that will own a sequence, on all shards. A shard that cannot be asked
-// is an error: its keys may be the greatest.
+// readOwned reads the column that will own a sequence, on all shards. A shard that cannot answer is
+// an error, since it may have the greatest key.
 func readOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Kind) (owned, error) {
 	o := owned{limit: math.MaxUint64}
 	found := by.Highest(ctx, c.Schema, c.Table, c.Column, k.CounterSQL)
@@ -48,7 +48,7 @@ func readOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.K
 	return o, nil
 }
 
-// keysUpTo says what a greatest number is of: of a kind of keys, their counters.
+// keysUpTo names the greatest number in a message: the counters of keys, for a kind of keys.
 func keysUpTo(k kind.Kind) string {
 	if k.IsPlain() {
 		return "keys up to"
@@ -56,7 +56,7 @@ func keysUpTo(k kind.Kind) string {
 	return "keys whose counters go up to"
 }
 
-// columnName is "schema.table.column", without a schema that is none.
+// columnName writes "schema.table.column". Without a schema it writes "table.column".
 func columnName(c sequence.Column) string {
 	if c.Schema == "" {
 		return c.Table + "." + c.Column
@@ -71,7 +71,7 @@ func problemOf(h backend.Highest) string {
 	return fmt.Sprintf("shard %s, table %s: %v", h.Shard, h.Table, h.Err)
 }
 
-// checkColumns are those of CHECK TABLE.
+// checkColumns are the columns of CHECK TABLE.
 var checkColumns = []protocol.Column{
 	text("Table", 128, mysql.MYSQL_TYPE_VAR_STRING, 0),
 	text("Op", 10, mysql.MYSQL_TYPE_VAR_STRING, 0),
@@ -79,7 +79,7 @@ var checkColumns = []protocol.Column{
 	text("Msg_text", 384*1024, mysql.MYSQL_TYPE_MEDIUM_BLOB, 0),
 }
 
-// checked is the answer to CHECK and REPAIR, in rows as those of CHECK TABLE.
+// checked is the answer to CHECK and REPAIR, with rows like those of CHECK TABLE.
 type checked struct {
 	t        *protocol.Table
 	name, op string
@@ -91,8 +91,8 @@ func (c *checked) say(kind, format string, args ...any) {
 	c.t.Rows = append(c.t.Rows, []any{c.name, c.op, kind, fmt.Sprintf(format, args...)})
 }
 
-// check compares sequences with the columns that own them, on every shard, and raises
-// those that are behind if it is a repair.
+// check compares sequences with the columns that own them, on every shard. A REPAIR raises those
+// that are behind.
 func (s *Sequences) check(ctx context.Context, st *statement.Statement, by proxy.Caller) (*protocol.Table, error) {
 	t, repair := &protocol.Table{Columns: checkColumns}, st.Kind == statement.RepairSequence
 	for _, name := range st.Sequence.Names {
@@ -128,7 +128,7 @@ func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by pr
 		return nil
 	}
 	found := by.Highest(ctx, d.OwnedBy.Schema, d.OwnedBy.Table, d.OwnedBy.Column, d.Kind.CounterSQL)
-	// Only now, so that the numbers that were given meanwhile are below.
+	// Read the counter only now, after the keys: numbers given in between are below it.
 	_, state, err := s.sequences.Describe(ctx, name)
 	if err != nil {
 		return err
@@ -162,8 +162,8 @@ func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by pr
 		}
 	}
 	if repair && floor > 0 && !d.Cycle {
-		// Also where the counter is above: a proxy may hold numbers below that somebody
-		// else has used, and gives them up now.
+		// This runs even if the counter is above the keys. A proxy may have numbers in memory that
+		// somebody else has used, and drops them now.
 		raised, err := s.sequences.Raise(ctx, name, floor)
 		if err != nil {
 			return err

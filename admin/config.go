@@ -9,37 +9,37 @@ import (
 	"seqproxy/statement/ddl"
 )
 
-// Configuration is what SHOW SEQPROXY shows of a configuration. Nobody writes to what it returns.
+// Configuration is a configuration as SHOW SEQPROXY shows it. Results are read-only.
 type Configuration interface {
-	// Variables are all keys of the file, in its order.
+	// Variables returns all keys of the file, in order.
 	Variables() []Variable
-	// Lines are the file that says the same.
+	// Lines returns a file with the same contents.
 	Lines() []string
-	// Changes reads the file, as a reload would, and returns what differs there. The error is
-	// ErrNoFile where there is none.
+	// Changes reads the file, as a reload would, and returns the differences. The error is
+	// ErrNoFile if there is no file.
 	Changes() ([]Change, error)
-	// Users are those that it names.
+	// Users returns the configured users.
 	Users() Users
-	// Shards are those that it names.
+	// Shards returns the configured shards.
 	Shards() []Shard
 }
 
 // Variable is a key of the file.
 type Variable struct {
 	Key     string // `max_connections`, `user["app"].schema`
-	Value   string // as the file would have it; a password is redacted
-	Default string // likewise; "" is none
-	Counts  string // from when on a change counts
+	Value   string // as written in the file; a password is redacted
+	Default string // as written in the file; "" means none
+	Counts  string // when a change takes effect
 }
 
-// Change is a key whose value in the file is not the one in force.
+// Change is a key whose value in the file differs from the value in force.
 type Change struct {
 	Key      string
-	Old, New string // as the file would have them; "" is none
-	Counts   string // from when on the new one counts
+	Old, New string // as written in the file; "" means none
+	Counts   string // when the new value takes effect
 }
 
-// ErrNoFile is the error of a proxy that was started without a file.
+// ErrNoFile says that the proxy was started without a file.
 var ErrNoFile = errors.New("no file")
 
 var variableColumns = []protocol.Column{
@@ -72,7 +72,7 @@ var diffColumns = []protocol.Column{
 	word("change_counts", 16),
 }
 
-// diffRows tells what a reload would find changed in the file.
+// diffRows lists the changes that a reload would make.
 func diffRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, _ error) {
 	changes, err := c.Configuration().Changes()
 	switch {

@@ -12,34 +12,33 @@ import (
 	"seqproxy/statement/ddl"
 )
 
-// Control is what statements may ask of the whole proxy. It must be safe for concurrent
-// use.
+// Control is the part of the whole proxy that statements use. It must be safe for concurrent use.
 type Control interface {
 	Overview
-	// Reload reads the configuration again, or with tlsOnly only certificates and keys, and
-	// returns what was changed.
+	// Reload reads the configuration again, or only certificates and keys with tlsOnly. It returns
+	// what was changed.
 	Reload(ctx context.Context, tlsOnly bool) (changed []string, err error)
 	// FlushLogs opens the log file again.
 	FlushLogs() error
-	// Pause holds back the statements for a shard; "" is all shards. It waits a bounded time for
-	// the sessions that use them, except the one with the connection id by. It returns the names of
-	// the paused shards and of those that others have resumed meanwhile, and how many sessions
-	// still use them. No names: there is no such shard.
+	// Pause stops new statements for a shard; "" means all shards. It waits a bounded time for the
+	// sessions that use the shards, except for the connection by. It returns the names of the
+	// shards that are paused, of those that somebody has resumed meanwhile, and the number of
+	// sessions that still use the shards. Without any name, the shard does not exist.
 	Pause(ctx context.Context, shard string, by uint32) (paused, resumed []string, busy int)
-	// Resume ends the pause of a shard, or of all, and returns the names of those that were paused;
-	// known is false if there is no such shard.
+	// Resume ends the pause of a shard, or of all. It returns the names of shards that were paused.
+	// known is false if the shard does not exist.
 	Resume(shard string) (resumed []string, known bool)
-	// Shutdown stops the proxy. It returns at once, and may be called again to be quicker about it.
+	// Shutdown stops the proxy. It returns at once. A second call may make it stop sooner.
 	Shutdown(how Shutdown)
 }
 
-// Shutdown says what the proxy waits for when it stops.
+// Shutdown says what a stopping proxy waits for.
 type Shutdown uint8
 
 // The ways to stop, from the slowest.
 const (
-	WaitForClients Shutdown = iota // until all clients have left by themselves
-	Drain                          // until no transaction is open, for drain.timeout
+	WaitForClients Shutdown = iota // until all clients have left
+	Drain                          // until no transaction is open, for drain.timeout at most
 	Immediate                      // for nothing
 )
 
@@ -105,7 +104,7 @@ func (s *Sequences) pause(ctx context.Context, shard string, by proxy.Caller) (*
 	return done("paused: " + strings.Join(paused, ", ")), nil
 }
 
-// noShard is the error for a shard that is not there.
+// noShard is the error for a shard that does not exist.
 func (s *Sequences) noShard(name []byte) error {
 	if len(name) == 0 {
 		return protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "seqproxy: there is no shard: only keys are served here")
@@ -113,5 +112,5 @@ func (s *Sequences) noShard(name []byte) error {
 	return protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "seqproxy: there is no shard '%s'", name)
 }
 
-// done is OK with some text.
+// done is an OK with a text.
 func done(info string) *protocol.Table { return &protocol.Table{OK: protocol.OK{Info: info}} }

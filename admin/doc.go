@@ -1,6 +1,7 @@
-// Package admin answers the statements by which people look after the proxy:
-// CREATE SEQUENCE, SHOW SEQUENCES and their like, SHOW SEQPROXY ... and SEQPROXY ...
+// Package admin answers the statements by which people manage the proxy: CREATE SEQUENCE, SHOW
+// SEQUENCES and the like, SHOW SEQPROXY ... and SEQPROXY ...
 //
-// It knows what may be asked and by whom, and turns what the engine tells into
-// results; it touches no connection. Start at Sequences.Execute.
+// It knows the statements and who may use them. It makes results of what the engine returns, and
+// uses
+// no connection itself. Start at Sequences.Execute.
 package admin

@@ -13,7 +13,7 @@ const (
 	erSequenceConflict = 4085 // MariaDB: ER_SEQUENCE_INVALID_DATA
 )
 
-// refused is the error for a statement that must not be executed.
+// refused is the error for a statement that cannot be executed.
 func refused(asked *ddl.Sequence) error {
 	switch {
 	case asked.Problem != "":
@@ -32,7 +32,7 @@ func notSupported(what string) error {
 	return protocol.NotSupported("%s is not supported for sequences", what)
 }
 
-// conflicting is the error for a 0 where none can be.
+// conflicting is the error for an option of 0 where that is impossible.
 func conflicting(name string) error {
 	return protocol.Errorf(erSequenceConflict, "HY000", "seqproxy: conflicting values: sequence '%s': an option is 0 or beyond its type", name)
 }

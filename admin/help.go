@@ -15,15 +15,15 @@ var helpColumns = []protocol.Column{
 	word("meaning", 160),
 }
 
-// Who may give a statement.
+// Who may use a statement.
 const (
 	byMonitors = "monitor_users"
 	byAdmins   = "admin_users"
-	byOwners   = "the sequence" // who may use that
+	byOwners   = "the sequence" // users who may use the sequence
 )
 
-// sequenceHelp is the help on statements in words that MariaDB knows, too. docs/sequences.md
-// tells more.
+// sequenceHelp explains the statements with words that MariaDB also has. docs/sequences.md says
+// more.
 var sequenceHelp = [][3]string{
 	{"SHOW SEQUENCES [LIKE 'pattern']", byOwners, "the sequences: what is in memory, for how long it lasts, and how much is used"},
 	{"SHOW CREATE SEQUENCE name", byOwners, "the statement that makes such a sequence"},
@@ -36,8 +36,8 @@ var sequenceHelp = [][3]string{
 	{"REPAIR SEQUENCE name", byAdmins, "the same, and raises it if it is behind"},
 }
 
-// Statements lists all statements to the proxy, who may give each, and what it does. Those that
-// change something stand last.
+// Statements lists all statements to the proxy: who may use each, and what it does. Statements that
+// change something come last.
 func Statements() (rows [][3]string) {
 	all := ddl.ProxyStatements()
 	list := func(show bool) {

@@ -13,10 +13,10 @@ import (
 	"seqproxy/statement/ddl"
 )
 
-// kindLength is that of the column of the table of options.
+// kindLength is the length of the column in the table of options.
 const kindLength = 128
 
-// kindOf is the kind of keys that CREATE SEQUENCE asks for.
+// kindOf returns the kind of keys that a CREATE SEQUENCE asks for.
 func kindOf(name string, asked *ddl.Sequence) (k kind.Kind, err error) {
 	jsonSafe := asked.JSONSafe == ddl.Yes
 	switch asked.Kind.Word {
@@ -46,13 +46,13 @@ func kindOf(name string, asked *ddl.Sequence) (k kind.Kind, err error) {
 	return k, nil
 }
 
-// wrongKind is the error for a kind of keys that cannot be.
+// wrongKind is the error for an impossible kind of keys.
 func wrongKind(name, format string, args ...any) error {
 	return protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "seqproxy: sequence '%s': %s", name, fmt.Sprintf(format, args...))
 }
 
-// ends is the highest number of a sequence that a column holds; 0 where only keys count, and those
-// of the kind all fit.
+// ends returns the highest number of a sequence that the column can store. It is 0 if only keys are
+// stored and all keys of the kind fit.
 func (o *owned) ends(k kind.Kind) uint64 {
 	if !k.IsPlain() {
 		return 0
@@ -60,12 +60,12 @@ func (o *owned) ends(k kind.Kind) uint64 {
 	return o.limit
 }
 
-// foreign reports whether a column has keys that were not made by a kind: the counter of one of
-// them is so high that the sequence would soon end behind it.
+// foreign reports whether a column has keys that no kind has made. Such a key's counter is so high
+// that a sequence above it would soon run out.
 func (o *owned) foreign(k kind.Kind) bool { return !k.IsPlain() && o.floor > k.MaxCounter()/2 }
 
-// readNewlyOwned is readOwned for a new sequence. Where the column has keys of another kind, they
-// are not given: the kind that is returned passes over them.
+// readNewlyOwned is readOwned for a new sequence. If the column has keys of another kind, the
+// returned kind skips them, so that they are not given again.
 func readNewlyOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Kind) (owned, kind.Kind, error) {
 	o, err := readOwned(ctx, by, c, k)
 	if err != nil || !o.foreign(k) {
@@ -80,7 +80,7 @@ func readNewlyOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k k
 		if o, err = readOwned(ctx, by, c, skips); err != nil {
 			return o, k, err
 		}
-		if o.foreign(skips) { // somebody writes such keys now
+		if o.foreign(skips) { // somebody still writes such keys
 			err = fmt.Errorf("the counter of another key would be %d, and at %d the sequence ends", o.floor, k.MaxCounter())
 		}
 	}
@@ -91,14 +91,14 @@ func readNewlyOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k k
 	return o, skips, nil
 }
 
-// decodeColumns are those of SELECT SEQUENCE_DECODE.
+// decodeColumns are the columns of SELECT SEQUENCE_DECODE.
 var decodeColumns = []protocol.Column{
 	number("counter", 0),
 	number("shard", 0),
 	text("kind", kindLength, mysql.MYSQL_TYPE_VAR_STRING, 0),
 }
 
-// decode answers what a key of a sequence was made of: NULL where it is none of its keys.
+// decode answers with the parts of a sequence's key, or NULL if the number is none of its keys.
 func (s *Sequences) decode(ctx context.Context, asked *ddl.Sequence, by proxy.Caller) (*protocol.Table, error) {
 	name := asked.Names[0]
 	d, err := s.seen(ctx, name, by)

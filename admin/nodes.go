@@ -24,7 +24,7 @@ var nodeColumns = []protocol.Column{
 	fraction("last_error_seconds", 1, 0),
 }
 
-// nodeRows lists the servers of the shards.
+// nodeRows lists the nodes of the shards.
 func nodeRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, _ error) {
 	for _, n := range c.Shards().Stats() {
 		role := "replica"
@@ -35,7 +35,7 @@ func nodeRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, _ error) {
 			role = "primary"
 		}
 		var up any
-		if !n.Since.IsZero() { // else nobody has tried
+		if !n.Since.IsZero() { // otherwise nobody has connected yet
 			up = yes(n.Up)
 		}
 		errors := uint64(0)
@@ -62,16 +62,16 @@ var shardColumns = []protocol.Column{
 	number("sent_bytes", mysql.NOT_NULL_FLAG),
 }
 
-// Shard is a shard of the configuration.
+// Shard is a configured shard.
 type Shard struct {
 	Name    string
 	Default bool
 	Schemas []string
-	Nodes   []string // their addresses
-	User    string   // whose account it uses for every client; "" is the client's own
+	Nodes   []string // node addresses
+	User    string   // the account that the proxy uses for every client; "" means the client's own
 }
 
-// shardRows lists the shards of the configuration.
+// shardRows lists the configured shards.
 func shardRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, _ error) {
 	server := c.Server()
 	sessions := make(map[string]uint64)

@@ -17,7 +17,7 @@ import (
 	"seqproxy/statement/ddl"
 )
 
-// sequences are what most statements are about.
+// sequences is the part of the engine that most statements use.
 type sequences interface {
 	Create(ctx context.Context, o sequence.CreateOptions) (sequence.Created, error)
 	Alter(ctx context.Context, name []byte, a sequence.Alteration) (sequence.Altered, error)
@@ -26,19 +26,19 @@ type sequences interface {
 	Raise(ctx context.Context, name []byte, floor uint64) (raised bool, err error)
 }
 
-// caches are the numbers of sequences that proxies have in memory.
+// caches is the part for numbers in the memory of proxies.
 type caches interface {
 	List(ctx context.Context) ([]sequence.Info, error)
 	Flush(ctx context.Context, name []byte) error
 }
 
-// servers are the sequence servers.
+// servers is the part for sequence servers.
 type servers interface {
 	SequenceServers(ctx context.Context) ([]sequence.SequenceServer, error)
 	ChangePlan(ctx context.Context, change sequence.PlanChange) (sequence.Plan, error)
 }
 
-// engine is what is administered. *sequence.Sequences implements it.
+// engine is what statements manage. *sequence.Sequences implements it.
 type engine interface {
 	sequences
 	caches
@@ -54,13 +54,13 @@ type Sequences struct {
 	proxy     Control
 }
 
-// NewSequences makes Sequences of an engine and of what may be asked of the proxy.
+// NewSequences makes Sequences for an engine and a proxy.
 func NewSequences(e engine, c Control) *Sequences {
 	return &Sequences{sequences: e, caches: e, servers: e, proxy: c}
 }
 
-// Execute runs an analysed statement about sequences. Errors are those of the engine and
-// of by, or a *protocol.ServerError.
+// Execute runs an analysed statement about sequences. Errors come from the engine or from by, or
+// are a *protocol.ServerError.
 func (s *Sequences) Execute(ctx context.Context, st *statement.Statement, by proxy.Caller) (*protocol.Table, error) {
 	err := permitted(st, by)
 	if err == nil {
@@ -103,8 +103,8 @@ func (s *Sequences) execute(ctx context.Context, st *statement.Statement, by pro
 	return nil, notSupported("this statement")
 }
 
-// permitted is nil if the caller has the right to a statement. What it may see of it is
-// another matter.
+// permitted returns nil if the caller may use the statement. What the caller may see in the answer
+// is decided later.
 func permitted(st *statement.Statement, by proxy.Caller) error {
 	need := "admin_users"
 	switch {
@@ -122,8 +122,8 @@ func permitted(st *statement.Statement, by proxy.Caller) error {
 	}
 }
 
-// Columns returns the columns of the answer to a statement that Execute runs; none
-// for one that is answered with OK.
+// Columns returns the columns of the answer to a statement that Execute runs. There are none if the
+// answer is an OK.
 func (s *Sequences) Columns(st *statement.Statement) []protocol.Column {
 	switch st.Kind {
 	case statement.ShowSequences:
@@ -157,11 +157,12 @@ func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 		return nil, err
 	}
 	if !o.Kind.IsPlain() && !asked.Max.Given {
-		o.Max = 0 // the type of AS is that of the keys
+		o.Max = 0 // the type after AS is the type of the keys
 	}
 	var keys owned
 	if !o.OwnedBy.IsZero() {
-		// Of a sequence that is there the column has the keys, which need not be as of a new one.
+		// If the sequence exists already, the column has its keys. They need not be keys of the
+		// kind asked for.
 		is, there, err := s.existing(ctx, &o)
 		switch {
 		case err != nil:
@@ -198,7 +199,7 @@ func (s *Sequences) create(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 	return &protocol.Table{}, nil
 }
 
-// existing is the kind of the sequence that may be there already.
+// existing returns the kind of the sequence if it exists already.
 func (s *Sequences) existing(ctx context.Context, o *sequence.CreateOptions) (k kind.Kind, there bool, err error) {
 	if !o.IfNotExists && !o.OrReplace {
 		return k, false, nil
@@ -240,7 +241,7 @@ func (s *Sequences) alter(ctx context.Context, asked *ddl.Sequence, by proxy.Cal
 				"CREATE a SEQUENCE of another name OWNED BY the column, which passes over them", d.Kind, keys.where, d.Kind.MaxCounter())
 		}
 		*a.OwnerMax = keys.ends(d.Kind)
-		// Before the column is filled from the sequence for the first time.
+		// This must come before the column is filled from the sequence for the first time.
 		if _, err := s.sequences.Raise(ctx, name, keys.floor); err != nil {
 			return s.altered(asked, err)
 		}
@@ -259,7 +260,7 @@ func (s *Sequences) alter(ctx context.Context, asked *ddl.Sequence, by proxy.Cal
 	return &protocol.Table{}, nil
 }
 
-// altered is the outcome of an ALTER that failed.
+// altered is the result of an ALTER that failed.
 func (s *Sequences) altered(asked *ddl.Sequence, err error) (*protocol.Table, error) {
 	if asked.IfExists && errors.Is(err, sequence.ErrUnknown) {
 		return noted(erUnknownSequence, "Unknown SEQUENCE: '%s'", asked.Names[0]), nil
@@ -267,7 +268,7 @@ func (s *Sequences) altered(asked *ddl.Sequence, err error) (*protocol.Table, er
 	return nil, err
 }
 
-// alteration is what an ALTER changes, except the column's limit.
+// alteration returns what an ALTER changes, except for the column's limit.
 func alteration(asked *ddl.Sequence) (a sequence.Alteration, err error) {
 	a = sequence.Alteration{
 		Increment: given(asked.Increment), Min: given(asked.Min), Start: given(asked.Start), Cache: cacheOf(asked), Cover: given(asked.Cover),
@@ -288,13 +289,12 @@ func alteration(asked *ddl.Sequence) (a sequence.Alteration, err error) {
 		a.OwnedBy = &owner
 	}
 	if asked.Restart {
-		a.Restart = &asked.RestartWith.Value // without a number 0, which is START
+		a.Restart = &asked.RestartWith.Value // RESTART without a number is 0, which means START
 	}
 	return a, nil
 }
 
-// drop drops the sequences that exist. The others are named in one error, as with
-// tables.
+// drop drops the sequences that exist. One error names all others, as for tables.
 func (s *Sequences) drop(ctx context.Context, st *statement.Statement, by proxy.Caller) (*protocol.Table, error) {
 	asked := st.Sequence
 	var unknown []string
@@ -318,7 +318,7 @@ func (s *Sequences) drop(ctx context.Context, st *statement.Statement, by proxy.
 	return nil, &sequence.NameError{Name: names, Err: sequence.ErrUnknown}
 }
 
-// flush gives up the numbers in memory of sequences, or of all.
+// flush drops the numbers in memory of the named sequences, or of all.
 func (s *Sequences) flush(ctx context.Context, st *statement.Statement, by proxy.Caller) (*protocol.Table, error) {
 	names := st.Sequence.Names
 	if len(names) == 0 {
@@ -334,13 +334,13 @@ func (s *Sequences) flush(ctx context.Context, st *statement.Statement, by proxy
 	return &protocol.Table{}, nil
 }
 
-// noted answers OK with a text, which is also what SHOW WARNINGS tells.
+// noted is an OK with a text, which SHOW WARNINGS shows, too.
 func noted(code uint16, format string, args ...any) *protocol.Table {
 	text := fmt.Sprintf(format, args...)
 	return &protocol.Table{OK: protocol.OK{Info: text}, Warning: warning(code, text)}
 }
 
-// warning is what SHOW WARNINGS tells of a statement.
+// warning is the answer of SHOW WARNINGS after a statement.
 func warning(code uint16, text string) *protocol.ServerError {
 	return &protocol.ServerError{Code: code, State: "01000", Message: text}
 }
@@ -349,7 +349,7 @@ func cycleNote() *protocol.Table {
 	return noted(mysql.ER_UNKNOWN_ERROR, "with CYCLE the sequence gives its numbers again after its end: they are no keys then")
 }
 
-// cacheOf is the option CACHE, nil if it is not given: 0 is adaptive, 1 what NOCACHE is here.
+// cacheOf returns the option CACHE, or nil without one. 0 means adaptive, and NOCACHE is 1.
 func cacheOf(asked *ddl.Sequence) *uint64 {
 	cache := given(asked.Cache)
 	if asked.Cache.Given {
@@ -358,8 +358,8 @@ func cacheOf(asked *ddl.Sequence) *uint64 {
 	return cache
 }
 
-// bounds refuses 0 in options where it would mean something else to the engine. It returns
-// MAXVALUE: nil if it is not given, 0 for none.
+// bounds refuses options of 0 where the engine would understand something else. It returns
+// MAXVALUE: nil without one, 0 for none.
 func bounds(name string, asked *ddl.Sequence) (highest *uint64, err error) {
 	for _, n := range [...]ddl.Number{asked.Start, asked.Max, asked.RestartWith} {
 		if n.Given && n.Value == 0 {
@@ -380,7 +380,7 @@ func bounds(name string, asked *ddl.Sequence) (highest *uint64, err error) {
 	return highest, nil
 }
 
-// given is an option's number: nil if it is not given, 0 for the default.
+// given returns the number of an option: nil if it is missing, 0 for the default.
 func given(n ddl.Number) *uint64 {
 	if !n.Given && !n.Default {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// told is an engine that answers CREATE as it is told: what the real one says is shown in its own
-// tests.
+// told is an engine with prepared answers to CREATE. The tests of the real engine show its own
+// answers.
 type told struct {
 	engine
 	made sequence.Created
@@ -22,7 +22,7 @@ func (e told) Create(context.Context, sequence.CreateOptions) (sequence.Created,
 	return e.made, nil
 }
 
-// root may do anything.
+// root has all rights.
 type root struct{ proxy.Caller }
 
 func (root) Admin() bool         { return true }
@@ -31,8 +31,8 @@ func (root) Audit(string, error) {}
 
 func TestCreateTellsWhatIsNotAsItWasAskedFor(t *testing.T) {
 	for want, made := range map[string]sequence.Created{
-		"":                      {First: 1},
-		"stays as it is":        {Existed: true, First: 7},
+		"":               {First: 1},
+		"stays as it is": {Existed: true, First: 7},
 		"begins at 21: a sequence of that name may have given numbers up to 20": {Raised: true, First: 21, Given: 20},
 	} {
 		var st statement.Statement
@@ -47,7 +47,7 @@ func TestCreateTellsWhatIsNotAsItWasAskedFor(t *testing.T) {
 	}
 }
 
-// stopping is a Control of which only Shutdown is asked for.
+// stopping is a Control that only Shutdown is called on.
 type stopping struct {
 	Control
 	asked []Shutdown
@@ -55,7 +55,7 @@ type stopping struct {
 
 func (s *stopping) Shutdown(how Shutdown) { s.asked = append(s.asked, how) }
 
-// later is root, and keeps what is to run after the answer.
+// later is root, and keeps the functions to run after the answer.
 type later struct {
 	root
 	run func()

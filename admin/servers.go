@@ -43,7 +43,8 @@ func (s *Sequences) command(ctx context.Context, c *ddl.ProxyCommand, by proxy.C
 	return s.control(ctx, c, by)
 }
 
-// commandColumns are those of the answer to a command, none for one that is answered with OK.
+// commandColumns returns the columns of the answer to a command. There are none if the answer is an
+// OK.
 func commandColumns(c *ddl.ProxyCommand) []protocol.Column {
 	if c.Verb == ddl.ShowSequenceServers {
 		return serverColumns
@@ -51,7 +52,7 @@ func commandColumns(c *ddl.ProxyCommand) []protocol.Column {
 	return views[c.Verb].columns
 }
 
-// planned answers with the plan that is in force then.
+// planned answers with the plan in force after the command.
 func planned(p sequence.Plan, err error) (*protocol.Table, error) {
 	if err != nil {
 		return nil, err

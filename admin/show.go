@@ -22,13 +22,13 @@ const (
 	charsetUTF8MB4 = 45 // utf8mb4_general_ci
 	charsetBinary  = 63
 
-	// nameLength is that of the table's name column, in characters.
+	// nameLength is the length of the table's name column, in characters.
 	nameLength = 50
-	// numberLength is that of a BIGINT UNSIGNED.
+	// numberLength is the length of a BIGINT UNSIGNED.
 	numberLength = 20
 )
 
-// text is a column of text as MariaDB's SHOW and CHECK have it.
+// text is a text column as in MariaDB's SHOW and CHECK.
 func text(name string, chars uint32, kind uint8, flags uint16) protocol.Column {
 	return protocol.Column{Name: name, Charset: charsetUTF8MB4, Length: 4 * chars, Type: kind, Flags: flags, Decimals: 39}
 }
@@ -40,7 +40,7 @@ func number(name string, flags uint16) protocol.Column {
 	}
 }
 
-// fraction is a DECIMAL, whose values are texts in both protocols.
+// fraction is a DECIMAL column. Its values are texts in both protocols.
 func fraction(name string, decimals uint8, flags uint16) protocol.Column {
 	return protocol.Column{
 		Name: name, Charset: charsetBinary, Length: numberLength + 2, Type: mysql.MYSQL_TYPE_NEWDECIMAL, Decimals: decimals,
@@ -108,15 +108,15 @@ func (s *Sequences) show(ctx context.Context, ddl *ddl.Sequence, by proxy.Caller
 	return t, nil
 }
 
-// rightsPatience bounds how long a list waits, without a sequence server, to find out what the
-// caller may see. Only the server knows whether another spelling in its rights is the same name.
+// rightsPatience bounds how long a list waits for a sequence server to learn what the caller may
+// see. Only the server knows whether two spellings mean the same name.
 const rightsPatience = time.Second
 
-// shardPatience bounds what a list takes for looking at the shards.
+// shardPatience bounds how long a list looks at the shards.
 const shardPatience = 2 * time.Second
 
-// numbered are the warnings of sequences whose columns the servers of several shards number, too:
-// nil of others.
+// numbered returns a warning for each sequence whose column the servers of several shards also
+// number.
 func numbered(ctx context.Context, by proxy.Caller) (map[string]any, error) {
 	ctx, stop := context.WithTimeout(ctx, shardPatience)
 	defer stop()
@@ -124,7 +124,7 @@ func numbered(ctx context.Context, by proxy.Caller) (map[string]any, error) {
 	warnings := make(map[string]any)
 	for i := range all {
 		n := &all[i]
-		name := strings.ToLower(n.Binding.Sequence) // which somebody may have spelled otherwise
+		name := strings.ToLower(n.Binding.Sequence) // the configuration may spell the name differently
 		text := fmt.Sprintf("%s has AUTO_INCREMENT on several shards, which give the same keys; on shard %s: %s", n.Name(), n.Shard, n.Remedy)
 		if i > 0 && all[i-1].Binding == n.Binding {
 			text = fmt.Sprintf("%s; on shard %s: %s", warnings[name], n.Shard, n.Remedy)
@@ -136,12 +136,12 @@ func numbered(ctx context.Context, by proxy.Caller) (map[string]any, error) {
 	return warnings, err
 }
 
-// knownHere is the warning of a list for which no sequence server could be asked.
+// knownHere is the warning of a list that could ask no sequence server.
 func knownHere(what string, err error) *protocol.ServerError {
 	return warning(mysql.ER_UNKNOWN_ERROR, fmt.Sprintf("only the %s known here are listed: %v", what, err))
 }
 
-// sees says whether a caller may look at a sequence.
+// sees says whether a caller may see a sequence.
 func sees(ctx context.Context, by proxy.Caller, name []byte) (bool, error) {
 	if by.Monitor() {
 		return true, nil
@@ -151,7 +151,7 @@ func sees(ctx context.Context, by proxy.Caller, name []byte) (bool, error) {
 
 func decimal(x float64, decimals int) string { return strconv.FormatFloat(x, 'f', decimals, 64) }
 
-// seconds is NULL for a time that is too long to say.
+// seconds returns NULL for a time that is too long to be known.
 func seconds(d time.Duration) any {
 	if d == sequence.Never {
 		return nil
@@ -159,7 +159,7 @@ func seconds(d time.Duration) any {
 	return decimal(d.Seconds(), 1)
 }
 
-// kindShown is NULL of a plain sequence.
+// kindShown returns NULL for a plain sequence.
 func kindShown(k kind.Kind) any {
 	if k.IsPlain() {
 		return nil
@@ -174,7 +174,7 @@ func yes(is bool) string {
 	return "NO"
 }
 
-// end tells people when a sequence runs out, NULL if that is not in sight.
+// end says in words when a sequence runs out. It is NULL if that is far away.
 func end(d time.Duration) any {
 	const day = 24 * time.Hour
 	switch {
@@ -192,13 +192,13 @@ func end(d time.Duration) any {
 	return fmt.Sprintf("in %d minutes at today's rate", (d+time.Minute-1)/time.Minute)
 }
 
-// createColumns are those of MariaDB's SHOW CREATE SEQUENCE.
+// createColumns are the columns of MariaDB's SHOW CREATE SEQUENCE.
 var createColumns = []protocol.Column{
 	text("Table", 64, mysql.MYSQL_TYPE_VAR_STRING, mysql.NOT_NULL_FLAG),
 	text("Create Table", 1024, mysql.MYSQL_TYPE_VAR_STRING, mysql.NOT_NULL_FLAG),
 }
 
-// seen is what a sequence is that the caller may see.
+// seen returns a sequence, if the caller may see it.
 func (s *Sequences) seen(ctx context.Context, name []byte, by proxy.Caller) (sequence.Definition, error) {
 	if may, err := sees(ctx, by, name); err != nil {
 		return sequence.Definition{}, err
@@ -217,8 +217,8 @@ func (s *Sequences) showCreate(ctx context.Context, name []byte, by proxy.Caller
 	return &protocol.Table{Columns: createColumns, Rows: [][]any{{d.Name, createText(&d, by.NoBackslashEscapes())}}}, nil
 }
 
-// createText is the statement that makes a sequence like d, in MariaDB's order and letters. Options
-// that MariaDB does not know follow, before the table's options.
+// createText returns the statement that makes a sequence like d, in MariaDB's order and letter
+// case. Options that MariaDB does not know stand before the table's options.
 func createText(d *sequence.Definition, noEscapes bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "CREATE SEQUENCE %s start with %d minvalue %d", quoteName(d.Name), d.Start, d.Min)

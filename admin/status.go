@@ -18,8 +18,8 @@ var statusColumns = []protocol.Column{
 	{Name: "value", Charset: charsetBinary, Length: 22, Type: mysql.MYSQL_TYPE_DOUBLE, Flags: mysql.BINARY_FLAG, Decimals: 31},
 }
 
-// statusRows has the metrics of /metrics, without the prefix. A histogram is its count and its sum.
-// Of the runtime's metrics it has only the process's.
+// statusRows lists the metrics of /metrics without the prefix. A histogram becomes its count and
+// its sum. Of the runtime's metrics only the process's are listed.
 func statusRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, err error) {
 	families, err := c.Metrics().Gather()
 	if err != nil {
@@ -59,7 +59,7 @@ func statusRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, err error) {
 	return rows, nil
 }
 
-// labelsOf are the labels of a metric as Prometheus writes them, "" without any.
+// labelsOf writes the labels of a metric as Prometheus does, or "".
 func labelsOf(m *dto.Metric) string {
 	if len(m.GetLabel()) == 0 {
 		return ""

@@ -22,22 +22,21 @@ var userColumns = []protocol.Column{
 
 // Users are the users that a configuration names.
 type Users struct {
-	Checked          []User   // by the proxy, in the order of the file
-	Admins, Monitors []string // who has these rights, whoever checks the password
-	MaxConnections   int      // of each user without a limit of its own; 0 is any number
+	Checked          []User   // users whose password the proxy checks, in the order of the file
+	Admins, Monitors []string // users with these rights, whoever checks the password
+	MaxConnections   int      // for each user without a limit of its own; 0 means any number
 }
 
-// User is one whose password the proxy checks.
+// User is a user whose password the proxy checks.
 type User struct {
 	Name           string
-	MaxConnections int      // 0: that of Users
-	Sequences      []string // which it may use; nil is all
-	Schema         string   // of a login that names none
-	Requires       []string // what a login must have beside the password
+	MaxConnections int      // 0: the limit in Users
+	Sequences      []string // the sequences that it may use; nil means all
+	Schema         string   // for a login that names none
+	Requires       []string // what a login needs besides the password
 }
 
-// userRows lists the users of the configuration, and whoever else is connected or has
-// rights.
+// userRows lists the configured users, and other users who are connected or have rights.
 func userRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, _ error) {
 	users := c.Configuration().Users()
 	sessions := make(map[string]uint64)
@@ -85,7 +84,7 @@ func userRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, _ error) {
 	return rows, nil
 }
 
-// allowed are the sequences that a user may use: NULL for all, empty for none.
+// allowed lists the sequences that a user may use: NULL means all, an empty text none.
 func allowed(sequences []string) any {
 	if sequences == nil {
 		return nil

@@ -15,26 +15,26 @@ import (
 	"seqproxy/statement/ddl"
 )
 
-// Overview is what SHOW SEQPROXY tells of. What it returns is only read.
+// Overview is the part of the whole proxy that SHOW SEQPROXY shows. Results are read-only.
 type Overview interface {
-	// Configuration is the one in force.
+	// Configuration returns the configuration in force.
 	Configuration() Configuration
-	// Program is the version and the commit of what runs.
+	// Program returns the program's version and commit.
 	Program() (version, commit string)
-	// Server and Shards are the parts that are asked what they do.
+	// Server and Shards return the parts that know what happens now.
 	Server() *proxy.Server
 	Shards() *backend.Shards
-	// Metrics is what /metrics tells.
+	// Metrics returns the metrics of /metrics.
 	Metrics() prometheus.Gatherer
 }
 
-// view is a table that SHOW SEQPROXY shows of the whole proxy.
+// view is a table of SHOW SEQPROXY.
 type view struct {
 	columns []protocol.Column
 	rows    func(o Overview, p *ddl.ProxyCommand) ([][]any, error)
 }
 
-// views are those of each word.
+// views are the tables by their word.
 var views = map[ddl.ProxyVerb]view{
 	ddl.ShowHelp:       {helpColumns, helpRows},
 	ddl.ShowVersion:    {versionColumns, versionRows},
@@ -49,13 +49,13 @@ var views = map[ddl.ProxyVerb]view{
 	ddl.ShowConfigDiff: {diffColumns, diffRows},
 }
 
-// view answers with one of them.
+// view answers with a table.
 func (s *Sequences) view(ctx context.Context, v view, p *ddl.ProxyCommand) (*protocol.Table, error) {
 	rows, err := v.rows(s.proxy, p)
 	if err != nil {
 		return nil, err
 	}
-	if p.HasPattern { // of the first column
+	if p.HasPattern { // for the first column
 		pattern, some := string(p.Pattern), rows[:0]
 		for _, row := range rows {
 			if statement.Like(pattern, row[0].(string)) {
@@ -77,7 +77,7 @@ func maybe(name string, chars uint32) protocol.Column {
 	return text(name, chars, mysql.MYSQL_TYPE_VAR_STRING, 0)
 }
 
-// unlessEmpty is NULL for the empty text.
+// unlessEmpty returns NULL for the empty text.
 func unlessEmpty(s string) any {
 	if s == "" {
 		return nil
@@ -85,7 +85,7 @@ func unlessEmpty(s string) any {
 	return s
 }
 
-// since is the time that has passed, in seconds; NULL where nothing has happened yet.
+// since returns the seconds since t. It is NULL if nothing has happened yet.
 func since(t time.Time) any {
 	if t.IsZero() {
 		return nil
@@ -93,5 +93,5 @@ func since(t time.Time) any {
 	return decimal(time.Since(t).Seconds(), 1)
 }
 
-// list is several names in one column.
+// list joins names for one column.
 func list(names []string) string { return strings.Join(names, ", ") }

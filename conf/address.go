@@ -8,15 +8,13 @@ import (
 	"strings"
 )
 
-// Address is where a backend listens: "db1:3306", "[::1]:3306" or
-// "unix:/run/mysqld/mysqld.sock".
+// Address is the address of a backend: "db1:3306", "[::1]:3306" or "unix:/run/mysqld/mysqld.sock".
 type Address string
 
-// unixPrefix marks an Address that is the path of a socket.
+// unixPrefix begins an Address that is the path of a socket.
 const unixPrefix = "unix:"
 
-// Split returns the two arguments of net.Dial: "tcp" and "db1:3306", or "unix"
-// and the path.
+// Split returns the arguments for net.Dial: "tcp" and "db1:3306", or "unix" and the path.
 func (a Address) Split() (network, address string) {
 	if path, ok := strings.CutPrefix(string(a), unixPrefix); ok {
 		return "unix", path
@@ -24,15 +22,15 @@ func (a Address) Split() (network, address string) {
 	return "tcp", string(a)
 }
 
-// isLocal tells whether nothing that is sent there leaves the machine. Names other
-// than localhost are not resolved.
+// isLocal reports whether data sent to the address stays on this machine. It resolves no name other
+// than localhost.
 func (a Address) isLocal() bool {
 	network, address := a.Split()
 	host, _, err := net.SplitHostPort(address)
 	return network == "unix" || err == nil && isLoopback(host)
 }
 
-// check says what is wrong with the form of the address.
+// check returns what is wrong with the form of the address.
 func (a Address) check() error {
 	network, address := a.Split()
 	if network == "unix" {
@@ -51,8 +49,7 @@ func (a Address) check() error {
 	return nil
 }
 
-// checkHostPort splits "host:port" and refuses what is not a number from lowest
-// to 65535 as the port.
+// checkHostPort splits "host:port". The port must be a number from lowest to 65535.
 func checkHostPort(address string, lowest int) (host string, err error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -68,7 +65,7 @@ func checkHostPort(address string, lowest int) (host string, err error) {
 	return host, nil
 }
 
-// isLoopback tells whether a host can be reached from this machine only.
+// isLoopback reports whether only this machine can reach the host.
 func isLoopback(host string) bool {
 	if host == "localhost" {
 		return true
@@ -77,8 +74,8 @@ func isLoopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// sameEndpoint tells whether dialling node would reach our own listener at
-// listen. Names are not resolved: it catches the copy-and-paste loop.
+// sameEndpoint reports whether dialling node would reach the proxy's own listener at listen. It
+// resolves no names: it finds loops made by copy and paste.
 func sameEndpoint(node Address, listen string) bool {
 	network, address := node.Split()
 	if network != "tcp" {

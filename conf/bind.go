@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Bind is one [[bind]]: a column that gets its numbers from a sequence where a
-// statement gives it none.
+// Bind is one [[bind]]: a column that gets numbers from a sequence if a statement gives it no
+// value.
 type Bind struct {
 	// required; `table.column` in every schema, or `schema.table.column`, spelled as on the
 	// servers; a name with a dot in back-quotes. One column of a table
@@ -17,11 +17,11 @@ type Bind struct {
 	Sequence string `toml:"sequence" reload:"now"`
 }
 
-// ColumnName names a column as SQL does: "photos.id" in any schema, "album0.photos.id"
-// in one. A part with a dot in it stands in back-quotes.
+// ColumnName names a column as in SQL: "photos.id" in any schema, "album0.photos.id" in one. A part
+// that contains a dot is in back-quotes.
 type ColumnName string
 
-// Split returns the parts; schema is "" for any.
+// Split returns the parts of the name. An empty schema means any.
 func (c ColumnName) Split() (schema, table, column string, err error) {
 	var parts []string
 	rest := string(c)
@@ -45,7 +45,7 @@ func (c ColumnName) Split() (schema, table, column string, err error) {
 	return "", "", "", errors.New(`must be table.column or schema.table.column`)
 }
 
-// cutName cuts a name off s, in back-quotes or not; rest is empty or begins with a dot.
+// cutName cuts a name, quoted or not, off the start of s. rest is empty or begins with a dot.
 func cutName(s string) (name, rest string, err error) {
 	if !strings.HasPrefix(s, "`") {
 		name, rest = s, ""
@@ -82,7 +82,7 @@ func cutName(s string) (name, rest string, err error) {
 
 func (c *Config) checkBinds(p *checker) {
 	type table struct{ schema, name string }
-	bound := make(map[table]string) // to the key in the file
+	bound := make(map[table]string) // the key in the file, for messages
 	for i, b := range c.Binds {
 		key := elementKey("bind", i, string(b.Column))
 		if b.Sequence == "" {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// minimal is the least that is valid.
+// minimal is the shortest valid configuration.
 const minimal = `
 [[user]]
 name = "app"
@@ -30,7 +30,7 @@ func parse(t *testing.T, text string) *Config {
 	return c
 }
 
-// parseProblems returns the lines of the error of a text.
+// parseProblems returns the lines of the error for a text.
 func parseProblems(t *testing.T, text string) []string {
 	t.Helper()
 	c, err := Parse("f.toml", []byte(text))
@@ -428,7 +428,7 @@ func TestTheExampleLoads(t *testing.T) {
 	}
 }
 
-// exampleKey is a key of the example, written or commented out.
+// exampleKey matches a key of the example, written or commented out.
 var exampleKey = regexp.MustCompile(`^#?(\[\[?)?([a-z_.]+)(?:\]\]?$| = )`)
 
 func TestTheExampleNamesEveryKeyAndNoOther(t *testing.T) {

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Config is the whole configuration. The keys of the file are the toml tags.
+// Config is the whole configuration. The toml tags are the keys of the file.
 //
-// docs/config.md is made of the fields of this struct and of those below (go generate):
-// the comment of a field is its text there, the tag oneof lists all values that it may
-// have, the tag default stands where the zero value means something else, and the tag
-// reload says when a change in the file counts: see [When].
+// go generate makes docs/config.md from the fields of this struct and of those below. A field's
+// comment is its text there. The tag oneof lists all allowed values. The tag default is for a zero
+// value that means something else. The tag reload says when a change in the file takes effect: see
+// [When].
 type Config struct {
 	// TCP address for clients, `host:port`; without host all addresses, port 0 picks a free one.
 	// `-listen` overrides it

@@ -9,7 +9,7 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// syntaxProblem words the decoder's error about a text that is no TOML.
+// syntaxProblem describes the decoder's error for a text that is no TOML.
 func syntaxProblem(err error) string {
 	var parse toml.ParseError
 	if !errors.As(err, &parse) {
@@ -19,16 +19,16 @@ func syntaxProblem(err error) string {
 }
 
 var (
-	// lastKey is how the decoder begins its errors about values.
+	// lastKey matches the start of the decoder's errors about values.
 	lastKey = regexp.MustCompile(`^toml: (?:line \d+ )?\(last key "(.*?)"\): (.*)$`)
-	// wrongType is its error about a value of another type.
+	// wrongType matches its error about a value of the wrong type.
 	wrongType = regexp.MustCompile(`^incompatible types: TOML value has type (.+); destination has type (.+)$`)
-	// wrongTable is its error about a value where a table is wanted.
+	// wrongTable matches its error about a value where there must be a table.
 	wrongTable = regexp.MustCompile(`^type mismatch for .+: expected (table) but found (.+)$`)
 )
 
-// typeNames are the decoder's names for types in the words of the file. Longer
-// names stand before those that they contain.
+// typeNames translates the decoder's names of types into the words of the file. A longer name
+// precedes one that it contains.
 var typeNames = strings.NewReplacer(
 	"primitive (string-like)", "string",
 	"[]map[string]any", "list of tables",
@@ -38,12 +38,12 @@ var typeNames = strings.NewReplacer(
 	"int64", "integer",
 	"float64", "float",
 	"time.Time", "date",
-	"boolean", "boolean", // or the next would make it "booleanean"
+	"boolean", "boolean", // otherwise the next pair would make it "booleanean"
 	"bool", "boolean",
 )
 
-// typeProblem words the decoder's error about a value that does not fit its key.
-// It leaves the line out: in a list of tables the decoder knows only the last.
+// typeProblem describes the decoder's error about a value that does not fit its key. It omits the
+// line: for a list of tables the decoder knows only the last one.
 func typeProblem(err error) string {
 	match := lastKey.FindStringSubmatch(err.Error())
 	if match == nil {

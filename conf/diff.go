@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Setting is a key with its value.
+// Setting is a key and its value.
 type Setting struct {
 	Key   string // `max_connections`, `user["app"].schema`, `sequence.server #1.address`
-	Value string // as the file would have it: `10000`, `"album0"`; a password is [redacted]
-	When  When   // from when on a change counts
+	Value string // as written in the file: `10000`, `"album0"`; a password is [redacted]
+	When  When   // when a change takes effect
 }
 
-// Settings are all keys of a configuration, in order; in the elements of lists those that
-// have a value.
+// Settings returns all keys of a configuration, in order. For elements of lists it returns only
+// keys with a value.
 func Settings(c *Config) []Setting {
 	return settingsOf(reflect.ValueOf(*c), "", false)
 }
@@ -39,15 +39,15 @@ func settingsOf(v reflect.Value, prefix string, element bool) (all []Setting) {
 
 // Change is a difference between two configurations.
 type Change struct {
-	Key string // as that of a Setting; of an element that one of them lacks `user["app"]`
-	// Old and New are the values as the file would have them, "" for none. Passwords are
-	// [redacted], also where they differ.
+	Key string // as in Setting; `user["app"]` for an element that only one of them has
+	// Old and New are the values as written in the file, or "". Passwords are [redacted], even
+	// though they differ.
 	Old, New string
-	When     When // from when on it counts
+	When     When // when it takes effect
 }
 
-// Diff lists what differs between two configurations, in the order of the file. Elements of
-// lists are compared by their names, sequence servers by their addresses, wherever they stand.
+// Diff returns the differences between two configurations, in the order of the file. It matches
+// elements of lists by their names, and sequence servers by their addresses, regardless of order.
 func Diff(before, after *Config) []Change {
 	return diff(reflect.ValueOf(*before), reflect.ValueOf(*after), "", "")
 }
@@ -83,7 +83,7 @@ func diffLists(was, is keyValue) (changes []Change) {
 		}
 		outer := When("")
 		if was.when == WhenRestart && identity(was.value.Index(i)) != identity(is.value.Index(j)) {
-			outer = WhenRestart // what takes the place of another counts with that
+			outer = WhenRestart // a replacement takes effect together with what it replaces
 		}
 		changes = append(changes, diff(was.value.Index(i), is.value.Index(j), names[i]+".", outer)...)
 	}
@@ -93,9 +93,8 @@ func diffLists(was, is keyValue) (changes []Change) {
 	return changes
 }
 
-// pairsOf finds the elements of one list in another, by what they are and then by their names.
-// pairs are the places there, -1 for none, and added the places of those that only the other list
-// has.
+// pairsOf matches the elements of two lists, first by identity and then by name. pairs holds for
+// each element of was the index in is, or -1. added holds the indexes of elements that only is has.
 func pairsOf(was, is keyValue) (pairs, added []int) {
 	names, next := elements(was), elements(is)
 	pairs = make([]int, len(names))
@@ -125,7 +124,7 @@ func pairsOf(was, is keyValue) (pairs, added []int) {
 	return pairs, added
 }
 
-// identity is what makes an element of a list the same as one of another, "" if that is its name.
+// identity returns the part of an element by which it is recognized, or "" if that is its name.
 func identity(element reflect.Value) string {
 	if s, ok := element.Interface().(SequenceServer); ok {
 		return fmt.Sprint(s.Addresses())
@@ -133,9 +132,10 @@ func identity(element reflect.Value) string {
 	return ""
 }
 
-// Reloaded is the configuration in force when a proxy that runs with before has read after: after,
-// but with the old values of keys that take a restart. A list that takes a restart keeps its
-// elements, with new values of those of their keys that do not. It is not validated.
+// Reloaded returns the configuration in force after a proxy with the configuration before has read
+// after. It is after, with the old values of keys that need a restart. A list that needs a restart
+// keeps its elements, but these get new values for their keys that need none. The result is not
+// validated.
 func Reloaded(before, after *Config) *Config {
 	c := *after
 	keepRestart(reflect.ValueOf(*before), reflect.ValueOf(&c).Elem())
@@ -156,7 +156,8 @@ func keepRestart(from, to reflect.Value) {
 	}
 }
 
-// keepElements is the list from, with what does not take a restart as its elements have it in to.
+// keepElements returns the list from. Keys that need no restart have the values of the same
+// elements in to.
 func keepElements(from, to keyValue) reflect.Value {
 	kept := reflect.MakeSlice(from.value.Type(), from.value.Len(), from.value.Len())
 	pairs, _ := pairsOf(from, to)
@@ -171,13 +172,13 @@ func keepElements(from, to keyValue) reflect.Value {
 	return kept
 }
 
-// keyValue is a key of a struct, with its value there.
+// keyValue is a key of a struct and its value.
 type keyValue struct {
 	name     string
 	value    reflect.Value
 	when     When
-	table    bool   // or a list of tables
-	standard string // what the zero value stands for, if that is not what is written so
+	table    bool   // a table or a list of tables
+	standard string // the meaning of the zero value, if it has another
 }
 
 // eachKey calls f for each key of a struct.
@@ -196,7 +197,7 @@ func eachKey(v reflect.Value, prefix string, outer When, f func(keyValue)) {
 	}
 }
 
-// written is the value as the file would have it; "" for an empty text.
+// written returns the value as in the file, or "" for an empty text.
 func (k keyValue) written() string {
 	if k.standard != "" && k.value.IsZero() {
 		return k.standard
@@ -214,7 +215,7 @@ func (k keyValue) same(other keyValue) bool {
 	return k.written() == other.written()
 }
 
-// elements are what messages call the elements of a list of tables.
+// elements returns the names of a list's elements for messages.
 func elements(k keyValue) []string {
 	names := make([]string, k.value.Len())
 	for i := range names {
@@ -234,7 +235,7 @@ func elements(k keyValue) []string {
 	return names
 }
 
-// writtenTable is a table as the file may have it, on one line, with the keys that have a value.
+// writtenTable writes a table on one line, as in the file, with the keys that have a value.
 func writtenTable(v reflect.Value) string {
 	var keys []string
 	eachKey(v, "", "", func(k keyValue) {

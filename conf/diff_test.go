@@ -91,7 +91,7 @@ func TestDifferencesAreListedByKey(t *testing.T) {
 	if d := Diff(old, parse(t, before)); len(d) > 0 {
 		t.Errorf("the same twice: got %v", d)
 	}
-	// Lists that are empty in one way or the other are the same.
+	// Empty lists are equal, however they are written.
 	if d := Diff(parse(t, "proxy_protocol_from = []\nadmin_users = []"+minimal), parse(t, minimal)); len(d) > 0 {
 		t.Errorf("empty lists: got %v", d)
 	}
@@ -121,8 +121,8 @@ func TestWhatTakesARestartStays(t *testing.T) {
 	}
 }
 
-// The list of sequence servers takes a restart, and their accounts do not: a server has that of its
-// own addresses, wherever it stands.
+// The list of sequence servers needs a restart, but their accounts do not. An account goes to the
+// server with the same addresses, wherever that is in the list.
 func TestSequenceServersStayAndTheirAccountsDoNot(t *testing.T) {
 	server := func(address, user, password string) string {
 		return fmt.Sprintf("[[sequence.server]]\n%s\nuser = %q\npassword = %q\n", address, user, password)
@@ -170,7 +170,7 @@ func TestSequenceServersStayAndTheirAccountsDoNot(t *testing.T) {
 	}
 }
 
-// Reloaded takes other lists of tables as a whole.
+// Reloaded replaces other lists of tables as a whole.
 func TestInAListEveryKeyOrNoneTakesARestart(t *testing.T) {
 	for _, list := range Keys() {
 		if !list.Table || list.When == "" || list.When == WhenRestart {

@@ -1,14 +1,12 @@
-// Package conf is the configuration of the proxy: a TOML file, read strictly.
+// Package conf reads the configuration of the proxy: a TOML file, read strictly.
 //
-// [Load] starts from [Default], decodes the file, refuses keys that do not
-// exist, reads passwords from where the file says they are, and validates. All
-// that is wrong is reported at once, each with file, key, value and what is
-// allowed. [Example] is the commented sample; it names every key.
-// docs/config.md is made of the structs by package docs.
+// [Load] starts from [Default], decodes the file, refuses unknown keys, reads passwords from their
+// places, and validates the result. It reports all problems at once, each with file, key, value and
+// what is allowed. [Example] is a sample with comments, and names every key. Package docs makes
+// docs/config.md from the structs.
 //
-// A loaded [Config] is complete: defaults that depend on other keys are filled
-// in and every password is resolved. It is not changed afterwards, and parts of
-// it may be handed to any goroutine.
+// A loaded [Config] is complete: it has all defaults, even those that depend on other keys, and all
+// passwords. It does not change after that. Any goroutine may use it.
 package conf
 
 //go:generate go run ./docs/cmd ../docs/config.md

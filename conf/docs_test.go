@@ -40,7 +40,7 @@ func TestTheTagsListWhatIsAllowed(t *testing.T) {
 	}
 }
 
-// fieldOf returns the field of a struct that a key names.
+// fieldOf returns the field of a struct for a key.
 func fieldOf(v reflect.Value, key string) reflect.Value {
 	for i := range v.NumField() {
 		switch field := v.Type().Field(i); {

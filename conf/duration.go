@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Duration is a length of time, never negative, written "15m" or "1h30m".
+// Duration is a duration of at least 0, written as "15m" or "1h30m".
 type Duration time.Duration
 
-// D is the duration as the standard library has it.
+// D returns the duration for use with the standard library.
 func (d Duration) D() time.Duration { return time.Duration(d) }
 
-// String is the form that the file has, without what is zero: "15m", not "15m0s".
+// String returns the form in the file, without parts that are zero: "15m", not "15m0s".
 func (d Duration) String() string {
 	text := time.Duration(d).String()
 	if cut, ok := strings.CutSuffix(text, "m0s"); ok {
@@ -24,10 +24,10 @@ func (d Duration) String() string {
 	return text
 }
 
-// MarshalText is the form that the file has.
+// MarshalText returns the form in the file.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText parses a number with a unit, or several: "15m", "1h30m", "250ms".
+// UnmarshalText parses numbers with a unit: "15m", "1h30m", "250ms".
 func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
 	if err != nil || parsed < 0 {

@@ -2,8 +2,9 @@ package conf
 
 import _ "embed"
 
-// Example is the sample file: every key with its meaning, and with its default
-// where it has one. It loads as it is.
+// Example is the sample file: every key with its meaning, and with its default if it has one. It is
+// a
+// valid configuration.
 //
 //go:embed example.toml
 var Example string

@@ -1,13 +1,13 @@
 package conf
 
-// HTTP is the table [http]: what programs that watch the proxy ask.
+// HTTP is the table [http], for programs that watch the proxy.
 type HTTP struct {
 	// TCP address of `/metrics`, `/healthz` and `/readyz`; `""` for none, port 0 picks a
 	// free one. `-http-listen` overrides it
 	Listen string `toml:"listen" reload:"restart"`
 }
 
-// check says what is wrong with the table; listen is where clients connect.
+// check reports what is wrong with the table. listen is the address for clients.
 func (h *HTTP) check(p *checker, listen string) {
 	if h.Listen == "" {
 		return
@@ -19,7 +19,7 @@ func (h *HTTP) check(p *checker, listen string) {
 	}
 }
 
-// warnHTTP remarks on metrics that everybody can read.
+// warnHTTP warns of metrics that everybody can read.
 func (c *Config) warnHTTP() {
 	if host, err := checkHostPort(c.HTTP.Listen, 0); err == nil && !isLoopback(host) {
 		c.warn("http.listen: %q lets other machines read names of sequences and users, and addresses of servers", c.HTTP.Listen)

@@ -12,25 +12,25 @@ import (
 
 // Key is a key of the file, or a table.
 type Key struct {
-	Name    string   // "sequence.server.address"; of a table "sequence.server"
-	Table   bool     // it holds other keys, which follow
-	Type    string   // "string", "integer", "duration" ...; "" of a table
-	Default string   // as the file would have it; "" where there is none
-	OneOf   []string // all values that it may have; nil: not only a few
-	When    When     // "" of a table that is no list
+	Name    string   // "sequence.server.address"; for a table "sequence.server"
+	Table   bool     // a table: its keys follow
+	Type    string   // "string", "integer", "duration" ...; "" for a table
+	Default string   // as written in the file, or ""
+	OneOf   []string // all allowed values; nil if there are not only a few
+	When    When     // "" for a table that is no list
 
-	// Where it stands in the code.
+	// The struct and field in the code.
 	Struct, Field string
 }
 
-// Keys are all keys of the file, in order. They are shared and not to be changed.
+// Keys returns all keys of the file, in order. The slice is shared: do not change it.
 func Keys() []Key { return knownKeys() }
 
 var knownKeys = sync.OnceValue(func() []Key {
 	return keysOf(reflect.ValueOf(*Default()), "")
 })
 
-// keysOf lists the keys of a struct by its tags, with the values in v as defaults.
+// keysOf lists the keys of a struct by its tags. The values in v are the defaults.
 func keysOf(v reflect.Value, prefix string) (keys []Key) {
 	for i := range v.NumField() {
 		field := v.Type().Field(i)
@@ -48,7 +48,7 @@ func keysOf(v reflect.Value, prefix string) (keys []Key) {
 		if table := tableType(field.Type); table != nil {
 			key.Table = true
 			value := v.Field(i)
-			if value.Kind() == reflect.Slice { // its elements have no default but the zero value
+			if value.Kind() == reflect.Slice { // an element's only default is the zero value
 				value = reflect.Zero(table)
 			}
 			keys = append(append(keys, key), keysOf(value, key.Name+".")...)
@@ -66,7 +66,7 @@ func keysOf(v reflect.Value, prefix string) (keys []Key) {
 	return keys
 }
 
-// typeOf is a type in the words of the page.
+// typeOf names a type in the words of the page.
 func typeOf(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[Duration]():
@@ -83,7 +83,7 @@ func typeOf(t reflect.Type) string {
 	return "string"
 }
 
-// isEmptyText says whether v is the empty string, or the empty password.
+// isEmptyText says whether v is the empty string or the empty password.
 func isEmptyText(v reflect.Value) bool {
 	if s, ok := v.Interface().(Secret); ok {
 		return s.IsEmpty()
@@ -91,7 +91,7 @@ func isEmptyText(v reflect.Value) bool {
 	return v.Kind() == reflect.String && v.Len() == 0
 }
 
-// written is a value as the file would have it. It does not tell secrets.
+// written returns a value as written in the file. It hides secrets.
 func written(v reflect.Value) string {
 	switch value := v.Interface().(type) {
 	case Secret:
@@ -114,7 +114,7 @@ func written(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// tableType is the struct that a key holds as a table or a list of tables, or nil.
+// tableType returns the struct of a table or a list of tables, or nil for another key.
 func tableType(t reflect.Type) reflect.Type {
 	if t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -125,8 +125,8 @@ func tableType(t reflect.Type) reflect.Type {
 	return t
 }
 
-// unknownKeys returns a problem for each key that does not exist, and one only
-// for a whole table. The decoder does not do: it takes LISTEN for listen.
+// unknownKeys returns a problem for each unknown key, but only one for a whole table. The decoder's
+// own check is not enough: it accepts LISTEN for listen.
 func unknownKeys(keys []toml.Key) []string {
 	known := make(map[string]bool)
 	for _, key := range knownKeys() {
@@ -150,12 +150,12 @@ func unknownKeys(keys []toml.Key) []string {
 	return problems
 }
 
-// renamedKeys are keys of earlier versions, with those that took their place.
+// renamedKeys maps keys of earlier versions to their new names.
 var renamedKeys = map[string]string{
 	"shutdown_timeout": "drain.timeout",
 }
 
-// unknownKey words the problem with the key that was probably meant.
+// unknownKey describes the problem and suggests a key.
 func unknownKey(name string) string {
 	problem := fmt.Sprintf("unknown key %q", toml.Key(strings.Split(name, ".")).String())
 	if now := renamedKeys[name]; now != "" {
@@ -167,8 +167,8 @@ func unknownKey(name string) string {
 	return problem
 }
 
-// nearestKey returns the known key that is fewest edits away from name, or the
-// one that has the same last word in another table, or "".
+// nearestKey returns the key with the fewest edits from name, or the key with the same last word in
+// another table, or "".
 func nearestKey(name string) string {
 	best, bestEdits := "", 1+len(name)/3
 	for _, key := range knownKeys() {
@@ -188,7 +188,7 @@ func nearestKey(name string) string {
 	return ""
 }
 
-// edits is the Levenshtein distance of a and b in bytes.
+// edits returns the Levenshtein distance of a and b in bytes.
 func edits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

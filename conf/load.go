@@ -9,13 +9,13 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// Error is everything that is wrong with a configuration.
+// Error lists everything that is wrong with a configuration.
 type Error struct {
-	File     string   // "" when the configuration is not from a file
+	File     string   // "" for a configuration without a file
 	Problems []string // each names key, value and what is allowed; never empty
 }
 
-// Error is one line per problem, each beginning with the file.
+// Error returns one line per problem. Each begins with the file.
 func (e *Error) Error() string {
 	lines := make([]string, len(e.Problems))
 	for i, problem := range e.Problems {
@@ -31,8 +31,8 @@ func inFile(file, problem string) string {
 	return file + ": " + problem
 }
 
-// Load reads, completes and validates the file at path. The error is the one of
-// reading the file or an [*Error].
+// Load reads, completes and validates the file at path. The error is an [*Error], or comes from
+// reading the file.
 func Load(path string) (*Config, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -48,9 +48,8 @@ func Load(path string) (*Config, error) {
 	return c, nil
 }
 
-// Parse completes and validates the text of a file. name stands in messages, and
-// relative paths in the file are taken from its directory. The error is an
-// [*Error].
+// Parse completes and validates the text of a file. Messages contain name, and relative paths in
+// the file start in its directory. The error is an [*Error].
 func Parse(name string, data []byte) (*Config, error) {
 	c := Default()
 	c.file = name
@@ -71,8 +70,8 @@ func Parse(name string, data []byte) (*Config, error) {
 	return c, nil
 }
 
-// complete fills in what depends on other keys and resolves every password. It
-// returns the problems that it met.
+// complete sets defaults that depend on other keys, and reads every password. It returns the
+// problems that it found.
 func (c *Config) complete() []string {
 	var problems []string
 	for i := range c.Users {
@@ -104,7 +103,7 @@ func (c *Config) complete() []string {
 	return problems
 }
 
-// path takes a relative path from the directory of the file.
+// path resolves a relative path against the directory of the file.
 func (c *Config) path(path string) string {
 	if path == "" || filepath.IsAbs(path) || c.file == "" {
 		return path
@@ -112,13 +111,13 @@ func (c *Config) path(path string) string {
 	return filepath.Join(filepath.Dir(c.file), path)
 }
 
-// warn adds a remark.
+// warn adds a warning.
 func (c *Config) warn(format string, args ...any) {
 	c.warnings = append(c.warnings, inFile(c.file, fmt.Sprintf(format, args...)))
 }
 
-// warnTrust remarks on users without a password whom a server may let in for the
-// user that the proxy runs as.
+// warnTrust warns of users without a password whom a server may accept because of the proxy's
+// system user.
 func (c *Config) warnTrust() {
 	for i, shard := range c.Shards {
 		if shard.User != "" {
@@ -139,7 +138,7 @@ func (c *Config) warnTrust() {
 	}
 }
 
-// addWarnings makes the remarks on a valid configuration.
+// addWarnings adds the warnings for a valid configuration.
 func (c *Config) addWarnings() {
 	for _, n := range c.ProxyProtocolFrom {
 		if prefix, err := n.Prefix(); err == nil && prefix.Bits() == 0 {
@@ -153,8 +152,8 @@ func (c *Config) addWarnings() {
 	c.warnOpen("admin.listen", c.Admin.Listen, func(user string) bool { return c.IsAdmin(user) || c.IsMonitor(user) })
 }
 
-// warnOpen remarks on users without a password whom an address that is not this machine's
-// own lets in.
+// warnOpen warns of users without a password who may log in at an address that other machines can
+// reach.
 func (c *Config) warnOpen(key, address string, lets func(user string) bool) {
 	host, err := checkHostPort(address, 0)
 	if err != nil || isLoopback(host) {
@@ -167,7 +166,7 @@ func (c *Config) warnOpen(key, address string, lets func(user string) bool) {
 	}
 }
 
-// warnAdmins remarks on monitors that have more rights than it looks.
+// warnAdmins warns of monitors that have more rights than it seems.
 func (c *Config) warnAdmins() {
 	for _, name := range c.MonitorUsers {
 		if c.IsAdmin(name) {

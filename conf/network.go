@@ -7,12 +7,11 @@ import (
 	"strings"
 )
 
-// Network is an address, "10.0.0.7" or "::1", or all addresses with its first bits,
-// "10.0.0.0/8".
+// Network is an address, "10.0.0.7" or "::1", or a prefix, "10.0.0.0/8".
 type Network string
 
-// Prefix returns the network, of IPv4 also where it is written as IPv6
-// ("::ffff:10.0.0.7"). The error says what is wrong with the form.
+// Prefix returns the network. An IPv4 network written as IPv6 ("::ffff:10.0.0.7") becomes IPv4. The
+// error says what is wrong with the form.
 func (n Network) Prefix() (netip.Prefix, error) {
 	if !strings.Contains(string(n), "/") {
 		addr, err := netip.ParseAddr(string(n))

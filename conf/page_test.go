@@ -8,7 +8,7 @@ import (
 	"seqproxy/conf/docs"
 )
 
-// It fails for every key that lacks a comment, the tag reload or a place on the page, too.
+// The test also fails for every key without a comment, the tag reload or a place on the page.
 func TestThePageIsUpToDate(t *testing.T) {
 	want, err := docs.Page(".")
 	if err != nil {

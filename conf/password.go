@@ -8,12 +8,11 @@ import (
 	"strings"
 )
 
-// maxPasswordFile bounds a password file: somebody named the wrong file if it is
-// longer.
+// maxPasswordFile bounds a password file, in bytes. A longer file is probably the wrong one.
 const maxPasswordFile = 4096
 
-// ReadPasswordFile returns the content of a file without the line end that
-// editors add. warning is not empty when everybody may read the file.
+// ReadPasswordFile returns the content of a file without the line end that editors add. warning is
+// set if everybody may read the file.
 func ReadPasswordFile(path string) (password Secret, warning string, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -49,14 +48,13 @@ func ReadPasswordFile(path string) (password Secret, warning string, err error) 
 
 func worldReadable(info fs.FileInfo) bool { return info.Mode().Perm()&0o004 != 0 }
 
-// resolve puts the password into cred.Password and returns what is wrong. key
-// names the table that cred belongs to.
+// resolve reads the password into cred.Password and returns what is wrong. key is the name of
+// cred's table, for messages.
 func (c *Config) resolve(key string, cred *Credential) []string {
 	return c.resolveKeys(key, "password", cred)
 }
 
-// resolveOld is resolve for the keys old_password, old_password_file and
-// old_password_env.
+// resolveOld is resolve for old_password, old_password_file and old_password_env.
 func (c *Config) resolveOld(key string, user *User) []string {
 	old := Credential{user.OldPassword, user.OldPasswordFile, user.OldPasswordEnv}
 	problems := c.resolveKeys(key, "old_password", &old)
@@ -72,7 +70,7 @@ func (c *Config) resolveOld(key string, user *User) []string {
 	return problems
 }
 
-// resolveKeys resolves the three keys that begin with name.
+// resolveKeys resolves the three keys whose names begin with name.
 func (c *Config) resolveKeys(key, name string, cred *Credential) []string {
 	var given []string
 	if cred.Password.set {
@@ -111,8 +109,7 @@ func (c *Config) resolveKeys(key, name string, cred *Credential) []string {
 	return nil
 }
 
-// holdsPassword tells whether a password that is not empty stands in the file
-// itself.
+// holdsPassword reports whether the file itself contains a non-empty password.
 func (c *Config) holdsPassword() bool {
 	inFile := func(cred Credential) bool {
 		return !cred.Password.IsEmpty() && cred.PasswordFile == "" && cred.PasswordEnv == ""

@@ -7,44 +7,43 @@ import (
 	"log/slog"
 )
 
-// redacted stands for a secret wherever one is printed.
+// redacted is printed in place of a secret.
 const redacted = "[redacted]"
 
-// Secret is a password that no log, error or dump shows: every way to print it
-// gives "[redacted]". Reveal gives the password.
+// Secret is a password that logs, errors and dumps do not show: every way to print it gives
+// "[redacted]". Reveal returns the password.
 type Secret struct {
 	value string
-	set   bool // written in the file, perhaps as ""
+	set   bool // written in the file, even as ""
 }
 
-// NewSecret makes a Secret of a password that was got elsewhere.
+// NewSecret makes a Secret of a password from elsewhere.
 func NewSecret(password string) Secret { return Secret{value: password, set: true} }
 
-// Reveal is the password itself, for logging in and for checking logins.
+// Reveal returns the password, to log in or to check a login.
 func (s Secret) Reveal() string { return s.value }
 
-// IsEmpty tells whether the password is the empty one.
+// IsEmpty reports whether the password is "".
 func (s Secret) IsEmpty() bool { return s.value == "" }
 
-// String does not tell.
+// String hides the password.
 func (s Secret) String() string { return redacted }
 
-// GoString does not tell.
+// GoString hides the password.
 func (s Secret) GoString() string { return redacted }
 
-// Format does not tell, whatever the verb: %d and %x would look into the fields.
+// Format hides the password for every verb: %d and %x would print the fields.
 func (s Secret) Format(f fmt.State, _ rune) {
 	io.WriteString(f, redacted) //nolint:errcheck // fmt keeps no errors of its own either
 }
 
-// LogValue does not tell.
+// LogValue hides the password.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-// MarshalText does not tell; JSON, TOML and zap's reflection use it.
+// MarshalText hides the password from JSON, TOML and zap's reflection.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
-// UnmarshalTOML takes a string only: 007 or 1.50 without quotes would come out as
-// another password.
+// UnmarshalTOML accepts a string only: 007 or 1.50 without quotes would become another password.
 func (s *Secret) UnmarshalTOML(value any) error {
 	text, ok := value.(string)
 	if !ok {
@@ -53,7 +52,7 @@ func (s *Secret) UnmarshalTOML(value any) error {
 	return s.UnmarshalText([]byte(text))
 }
 
-// UnmarshalText takes the password as it is.
+// UnmarshalText accepts the password as it is.
 func (s *Secret) UnmarshalText(text []byte) error {
 	*s = NewSecret(string(text))
 	return nil

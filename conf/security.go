@@ -8,8 +8,8 @@ import (
 	"seqproxy/internal/tlsfiles"
 )
 
-// Security is how connections to a shard's servers or to a sequence server are
-// secured. Its keys stand in the table of the server.
+// Security says how connections to a shard's servers or to a sequence server are secured. Its keys
+// are in the server's table.
 type Security struct {
 	// how connections are secured: see [TLS to servers](#tls-to-servers)
 	Mode tlsfiles.Mode `toml:"tls" oneof:"DISABLED,PREFERRED,REQUIRED,VERIFY_CA,VERIFY_IDENTITY" reload:"new"`
@@ -26,9 +26,9 @@ type Security struct {
 	PublicKeyFile string `toml:"public_key_file" reload:"new"`
 }
 
-// Files says how connections to servers at addresses are secured. The default is that of MySQL's
-// clients: VERIFY_CA with a CA, otherwise PREFERRED. Where nothing leaves the machine it is
-// DISABLED, since every login would pay for TLS.
+// Files returns how to secure connections to servers at addresses. The default is that of MySQL's
+// clients: VERIFY_CA with a CA, otherwise PREFERRED. If all data stay on this machine it is
+// DISABLED, since TLS makes every login slower.
 func (s Security) Files(addresses ...Address) tlsfiles.ClientFiles {
 	mode := s.Mode
 	switch {
@@ -45,13 +45,13 @@ func (s Security) Files(addresses ...Address) tlsfiles.ClientFiles {
 	}
 }
 
-// Needed says whether there is anything to secure connections with.
+// Needed says whether connections to addresses use TLS or a key file.
 func (s Security) Needed(addresses ...Address) bool {
 	f := s.Files(addresses...)
 	return f.Mode != tlsfiles.Disabled || f.PublicKey != ""
 }
 
-// paths takes the files from the directory of the configuration.
+// paths resolves the files against the directory of the configuration.
 func (c *Config) paths(s *Security) {
 	for _, path := range []*string{&s.CAFile, &s.CertFile, &s.KeyFile, &s.PublicKeyFile} {
 		*path = c.path(*path)

@@ -9,7 +9,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// shardText is a configuration with a shard at address that has these lines.
+// shardText is a configuration with a shard at address. lines are further keys of the shard.
 func shardText(address, lines string) string {
 	return minimal + "[[shard]]\nname = 's'\n" + lines + "\n[[shard.node]]\naddress = '" + address + "'\n"
 }

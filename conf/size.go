@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Size is a number of bytes, never negative, written "16MiB".
+// Size is a number of bytes, at least 0, written as "16MiB".
 type Size int64
 
-// The units that a Size is written in.
+// The units of a Size.
 const (
 	Byte Size = 1
 	KiB       = 1024 * Byte
@@ -18,13 +18,13 @@ const (
 	GiB       = 1024 * MiB
 )
 
-// sizeUnits are in the order in which they are tried: "B" ends every name.
+// sizeUnits are tried in this order: all names end in "B".
 var sizeUnits = []struct {
 	name string
 	size Size
 }{{"GiB", GiB}, {"MiB", MiB}, {"KiB", KiB}, {"B", Byte}}
 
-// String is the form that the file has, in the largest unit without a fraction.
+// String returns the form in the file, in the largest unit without a fraction.
 func (s Size) String() string {
 	for _, unit := range sizeUnits {
 		if s >= unit.size && s%unit.size == 0 {
@@ -34,11 +34,11 @@ func (s Size) String() string {
 	return strconv.FormatInt(int64(s), 10) + "B"
 }
 
-// MarshalText is the form that the file has.
+// MarshalText returns the form in the file.
 func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText parses a whole number and a unit without a space between them.
-// There is no "MB": half the world reads it as 10^6 and half as 2^20.
+// UnmarshalText parses a whole number and a unit without a space. There is no "MB": to some people
+// it means 10^6 and to others 2^20.
 func (s *Size) UnmarshalText(text []byte) error {
 	for _, unit := range sizeUnits {
 		digits, ok := strings.CutSuffix(string(text), unit.name)

@@ -6,16 +6,15 @@ import (
 	"strings"
 )
 
-// Lines is a configuration as a file would have it, with every key outside of lists of
-// tables, and in their elements those that have a value. In place of a password that
-// stands in the file itself there is [redacted], without quotes: so no proxy starts with
-// such lines by mistake.
+// Lines writes a configuration as a file. It has all keys outside of lists of tables. Elements of
+// lists have only the keys with a value. [redacted], without quotes, replaces a password in the
+// file. So no proxy can start with these lines by mistake.
 func Lines(c *Config) []string {
 	lines := linesOf(reflect.ValueOf(*c), "", false)
 	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 }
 
-// linesOf are the lines of a table: its own keys, then the tables in it.
+// linesOf writes a table: first its own keys, then the tables in it.
 func linesOf(v reflect.Value, prefix string, element bool) (lines []string) {
 	var tables []keyValue
 	given := make(map[string]bool)
@@ -25,7 +24,7 @@ func linesOf(v reflect.Value, prefix string, element bool) (lines []string) {
 		case k.table:
 			tables = append(tables, k)
 		case element && k.value.IsZero():
-		case secret && (given[k.name+"_file"] || given[k.name+"_env"]): // which say where it is
+		case secret && (given[k.name+"_file"] || given[k.name+"_env"]): // these say where the secret is
 		default:
 			value := written(k.value)
 			if k.standard != "" && k.value.IsZero() {

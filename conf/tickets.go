@@ -25,7 +25,7 @@ func (c *Config) checkTickets(p *checker) {
 	}
 }
 
-// ticketSchema is the schema of the table of the sequences.
+// ticketSchema returns the schema of the sequence table.
 func (c *Config) ticketSchema() string {
 	for _, server := range c.Sequence.Servers {
 		if server.Database != "" {
@@ -35,7 +35,8 @@ func (c *Config) ticketSchema() string {
 	return c.Sequence.Database
 }
 
-// IsSequenceTable says whether that is the table of the sequences. schema "" is its own.
+// IsSequenceTable says whether the table is the sequence table. An empty schema means that table's
+// schema.
 func (c *Config) IsSequenceTable(schema, table string) bool {
 	return (schema == "" || schema == c.ticketSchema()) && table == c.Sequence.Table
 }

@@ -8,7 +8,7 @@ import (
 	"seqproxy/internal/tlsfiles"
 )
 
-// TLS is the table [tls]: both files, or neither for a proxy without TLS.
+// TLS is the table [tls]. It has both files, or neither if clients cannot use TLS.
 type TLS struct {
 	// PEM file of the certificate with its chain; without `[tls]`, clients cannot use TLS. The
 	// oldest version is TLS 1.2
@@ -25,12 +25,12 @@ type TLS struct {
 // Configured says whether clients may use TLS.
 func (t TLS) Configured() bool { return t.CertFile != "" || t.KeyFile != "" }
 
-// Files are the files of the table.
+// Files returns the files of the table.
 func (t TLS) Files() tlsfiles.ServerFiles {
 	return tlsfiles.ServerFiles{Cert: t.CertFile, Key: t.KeyFile, ClientCA: t.ClientCAFile}
 }
 
-// check reads the files.
+// check reads the files to find out whether they are valid.
 func (t TLS) check() error {
 	switch {
 	case !t.Configured() && t.Required:

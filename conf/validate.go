@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// Validate checks a configuration that was not made by [Load] or [Parse], or was
-// changed since. The error is an [*Error] with everything that is wrong.
+// Validate checks a configuration that [Load] or [Parse] did not make, or that was changed later.
+// The error is an [*Error] with everything that is wrong.
 func (c *Config) Validate() error {
 	if problems := c.problems(); len(problems) > 0 {
 		return &Error{File: c.file, Problems: problems}
@@ -42,7 +42,7 @@ func (c *Config) problems() []string {
 	return p.problems
 }
 
-// checkServing checks the keys before the first table, [drain] and [log].
+// checkServing checks the keys before the first table, and [drain] and [log].
 func (c *Config) checkServing(p *checker) {
 	if _, err := checkHostPort(c.Listen, 0); err != nil {
 		p.add("listen", `must be host:port such as "127.0.0.1:4306", is %q`, c.Listen)
@@ -179,7 +179,7 @@ func (c *Config) checkUsers(p *checker) {
 	}
 }
 
-// checkRequired checks what a user's logins must have beside the password.
+// checkRequired checks what a user's logins need besides the password.
 func (c *Config) checkRequired(p *checker, key string, user *User) {
 	switch {
 	case user.NeedsCertificate() && c.TLS.ClientCAFile == "":
@@ -194,12 +194,12 @@ func (c *Config) checkRequired(p *checker, key string, user *User) {
 	}
 }
 
-// certificateName is how MySQL writes the names in certificates: parts in the order of the
-// certificate, and \xHH for what is not printable ASCII.
+// certificateName is MySQL's form of the names in certificates: the parts in their order in the
+// certificate, with \xHH for anything but printable ASCII.
 var certificateName = regexp.MustCompile(`^(/[A-Za-z0-9.]+=[ -~]*)+$`)
 
-// maxIdentifier is the servers' limit for names of schemas and tables, in
-// characters: https://dev.mysql.com/doc/refman/8.4/en/identifier-length.html
+// maxIdentifier is the servers' limit for the names of schemas and tables, in characters:
+// https://dev.mysql.com/doc/refman/8.4/en/identifier-length.html
 const maxIdentifier = 64
 
 // maxSequenceTable leaves room for "_options".
@@ -214,11 +214,11 @@ func checkIdentifier(p *checker, key, name string) {
 	}
 }
 
-// maxCache keeps one typing error from using up a sequence: 2^63 numbers are
-// 9 million reservations of this size.
+// maxCache keeps a typing error from using up a sequence: 2^63 numbers are 9 million reservations
+// of this size.
 const maxCache = 1_000_000_000_000
 
-// Bounds of several sequence servers, which keep their arithmetic within 64 bits.
+// Bounds for several sequence servers. They keep the arithmetic within 64 bits.
 const (
 	maxBlock           = 1_000_000_000_000
 	maxSequenceServers = 64
@@ -274,7 +274,7 @@ func (c *Config) checkSequence(p *checker) {
 	}
 }
 
-// checkSequenceNodes checks the one address of a sequence server, or those of its nodes.
+// checkSequenceNodes checks the address of a sequence server, or the addresses of its nodes.
 func (c *Config) checkSequenceNodes(p *checker, key string, server *SequenceServer) {
 	if len(server.Nodes) == 0 {
 		c.checkBackend(p, key+".address", server.Address)
@@ -292,7 +292,7 @@ func (c *Config) checkSequenceNodes(p *checker, key string, server *SequenceServ
 	}
 }
 
-// checkBackend checks an address that the proxy is to dial.
+// checkBackend checks an address that the proxy will dial.
 func (c *Config) checkBackend(p *checker, key string, address Address) {
 	if address == "" {
 		p.add(key, "is missing")
@@ -303,12 +303,12 @@ func (c *Config) checkBackend(p *checker, key string, address Address) {
 	}
 }
 
-// shardName is what can be written in a hint, /*+ SHARD(photos1) */, unquoted.
+// shardName is a name that a hint, /*+ SHARD(photos1) */, can have without quotes.
 var shardName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 
 func (c *Config) checkShards(p *checker) {
 	var names []string
-	owner := make(map[string]string) // of each schema
+	owner := make(map[string]string) // by schema
 	for i, shard := range c.Shards {
 		key := shardKey(c, i)
 		switch {
@@ -359,8 +359,8 @@ func (c *Config) checkDefaultShard(p *checker, names []string) {
 	}
 }
 
-// The next three name an element of a list for messages: by its name where it has
-// one, since nobody counts tables in a file.
+// The next three name an element of a list for messages. They use its own name if it has one, since
+// nobody counts tables in a file.
 
 func userKey(c *Config, i int) string { return elementKey("user", i, c.Users[i].Name) }
 

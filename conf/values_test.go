@@ -184,7 +184,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("[sequence.server]")
 	f.Fuzz(func(t *testing.T, text string) {
 		if strings.Contains(text, "_file") {
-			return // it would name files of the machine
+			return // it would use files of this machine
 		}
 		c, err := Parse("f.toml", []byte(text))
 		if (c == nil) == (err == nil) {
@@ -225,7 +225,7 @@ func TestNetworksAreComparedByTheirOwnFamily(t *testing.T) {
 	}
 }
 
-// A typing error in a name must never begin a counter of its own, unless somebody asked for it.
+// A mistyped name must not start a counter of its own, unless somebody asked for that.
 func TestUnknownSequencesAreNotCreatedUnlessAsked(t *testing.T) {
 	for what, c := range map[string]*Config{"the default": Default(), "the least file": parse(t, minimal), "the sample": parse(t, Example)} {
 		if c.UnknownSequence != UnknownSequenceError {

@@ -1,21 +1,20 @@
 package conf
 
-// When says from when on a change of a key in the file counts, after a reload. It is the
-// tag reload of the key's field.
+// When says when a change of a key takes effect after a reload. It is the field's tag reload.
 type When string
 
 // The values of the tag.
 const (
-	// WhenNow: at the latest from the next statement outside a transaction on, for sessions
-	// that run as well.
+	// WhenNow: at the latest from the next statement outside of a transaction, also in running
+	// sessions.
 	WhenNow When = "now"
-	// WhenNew: for clients that log in, and connections that are opened, from then on.
+	// WhenNew: for later logins of clients, and later connections to servers.
 	WhenNew When = "new"
-	// WhenRestart: not before the proxy starts again.
+	// WhenRestart: when the proxy starts again.
 	WhenRestart When = "restart"
 )
 
-// Words are those for it in docs/config.md and in statements; "" of what is none of the values.
+// Words describes w in docs/config.md and in statements. It is "" for an unknown value.
 func (w When) Words() string {
 	switch w {
 	case WhenNow:
@@ -28,7 +27,7 @@ func (w When) Words() string {
 	return ""
 }
 
-// within is when a key counts of an element that itself counts at outer.
+// within returns when a key of an element takes effect; the element itself takes effect at outer.
 func (w When) within(outer When) When {
 	if outer == WhenRestart {
 		return outer

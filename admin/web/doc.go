@@ -1,7 +1,7 @@
-// Package web is what programs that watch the proxy ask over HTTP: /metrics, for Prometheus;
-// /healthz, whether it lives; and /readyz, whether clients should come. Nobody has to log in, and
-// nothing can be changed.
+// Package web answers programs that watch the proxy over HTTP: /metrics for Prometheus, /healthz
+// for
+// whether the proxy lives, and /readyz for whether clients should come. There is no login, and no
+// request can change anything.
 //
-// What /metrics tells is known already: a scrape asks no server. /readyz may ask one, each at most
-// every two seconds.
+// A scrape of /metrics asks no server. /readyz may ask servers, each at most every two seconds.
 package web

@@ -11,18 +11,18 @@ import (
 	"seqproxy/sequence"
 )
 
-// Health says whether clients should come. Its fields must be set. It is safe for concurrent use.
+// Health says whether clients should come. All fields must be set. It is safe for concurrent use.
 type Health struct {
 	Server    *proxy.Server
 	Shards    *backend.Shards
 	Sequences *sequence.Sequences
 }
 
-// Readiness is what /readyz tells.
+// Readiness is the answer of /readyz.
 type Readiness struct {
 	Ready    bool     `json:"ready"`
 	Reasons  []string `json:"reasons"`  // why not; never nil
-	Warnings []string `json:"warnings"` // what is wrong, but no reason to stay away; never nil
+	Warnings []string `json:"warnings"` // problems that are no reason to stay away; never nil
 }
 
 func newReadiness() *Readiness { return &Readiness{Reasons: []string{}, Warnings: []string{}} }
@@ -31,13 +31,13 @@ func (r *Readiness) because(reason string) { r.Reasons = append(r.Reasons, reaso
 
 func (r *Readiness) warn(warning string) { r.Warnings = append(r.Warnings, warning) }
 
-// errKeysOnly: there is no shard that could be used.
+// errKeysOnly says that there is no shard to use.
 var errKeysOnly = errors.New("no shard is configured")
 
-// Ready says whether clients should come. It may ask servers, until ctx is done.
+// Ready says whether clients should come. It may ask servers until ctx is done.
 func (h *Health) Ready(ctx context.Context) *Readiness {
 	return h.ready(func() (shard, keys error) {
-		// Both at the same time: who asks has little patience.
+		// Both at the same time, since the caller has little time.
 		done := make(chan error, 1)
 		go func() { done <- h.Sequences.Usable(ctx) }()
 		shard = errKeysOnly
@@ -48,7 +48,7 @@ func (h *Health) Ready(ctx context.Context) *Readiness {
 	})
 }
 
-// LastReady is Ready by what is known already: it asks nobody.
+// LastReady is Ready from what is known. It asks no server.
 func (h *Health) LastReady() *Readiness {
 	return h.ready(func() (shard, keys error) {
 		shard = errKeysOnly
@@ -84,8 +84,8 @@ func (h *Health) ready(usable func() (shard, keys error)) *Readiness {
 	return r
 }
 
-// warnOfOthers names the shards, apart from the default one, that cannot be used. The proxy keeps
-// asking them, whether anybody looks or not.
+// warnOfOthers adds a warning for each unusable shard other than the default one. The proxy asks
+// these shards in any case.
 func (h *Health) warnOfOthers(r *Readiness) {
 	routes := h.Shards.Routes()
 	for _, shard := range routes.Named("") {
@@ -98,8 +98,8 @@ func (h *Health) warnOfOthers(r *Readiness) {
 	}
 }
 
-// ReadyFor is Ready, and adds whether a sequence gives numbers now. known is false if there is none
-// of that name.
+// ReadyFor is Ready for one sequence: it also checks whether the sequence gives numbers now. known
+// is false if the sequence does not exist.
 func (h *Health) ReadyFor(ctx context.Context, name string) (r *Readiness, known bool) {
 	r = h.Ready(ctx)
 	err := h.Sequences.UsableFor(ctx, []byte(name))
@@ -117,6 +117,5 @@ func (h *Health) ReadyFor(ctx context.Context, name string) (r *Readiness, known
 	return r, true
 }
 
-// readyPatience bounds what /readyz waits for. Those who ask have about as much: a second, with
-// Kubernetes.
+// readyPatience bounds the wait of /readyz. Callers wait about as long: Kubernetes waits a second.
 const readyPatience = 800 * time.Millisecond

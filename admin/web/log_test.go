@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// TestTextsOfLibrariesAreEventsWithAnError checks that the event of a line is constant.
+// TestTextsOfLibrariesAreEventsWithAnError checks that such an event has a constant name.
 func TestTextsOfLibrariesAreEventsWithAnError(t *testing.T) {
 	core, logs := observer.New(zapcore.DebugLevel)
 	connectionLog(zap.New(core)).Printf("http: panic serving %s", "127.0.0.1:1")

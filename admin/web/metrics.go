@@ -13,14 +13,14 @@ import (
 	"seqproxy/sequence"
 )
 
-// namespace begins the name of every metric of the proxy's own.
+// namespace begins the names of the proxy's own metrics.
 const namespace = "seqproxy"
 
-// Build is what the program says of itself.
+// Build identifies the program.
 type Build struct{ Version, Commit string }
 
-// NewRegistry returns a registry of the program, the Go runtime, the process, and the given
-// collectors. It panics if two of them have the same metric.
+// NewRegistry returns a registry with the metrics of the program, the Go runtime, the process and
+// the given collectors. It panics if two of them have the same metric.
 func NewRegistry(build Build, more ...prometheus.Collector) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(
@@ -35,7 +35,7 @@ func NewRegistry(build Build, more ...prometheus.Collector) *prometheus.Registry
 	return r
 }
 
-// desc describes a metric. Its parts are joined to its name.
+// desc describes a metric. namespace, subsystem and name make its full name.
 func desc(subsystem, name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(prometheus.BuildFQName(namespace, subsystem, name), help, labels, nil)
 }
@@ -48,7 +48,7 @@ func told(b bool) float64 {
 	return 0
 }
 
-// Collector is what the metrics about health are read from.
+// Collector returns the collector of the metrics about health.
 func (h *Health) Collector() prometheus.Collector { return healthCollector{h} }
 
 type healthCollector struct{ *Health }
@@ -70,11 +70,11 @@ func (c healthCollector) Collect(all chan<- prometheus.Metric) {
 	all <- prometheus.MustNewConstMetric(drainingDesc, prometheus.GaugeValue, told(c.Server.Draining()))
 }
 
-// label makes a label of a text from a server or the configuration: valid UTF-8, as Prometheus
-// wants it.
+// label makes a label value from a text of a server or the configuration. Prometheus wants valid
+// UTF-8.
 func label(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// seconds is d, and +Inf for sequence.Never.
+// seconds returns d, or +Inf for sequence.Never.
 func seconds(d time.Duration) float64 {
 	if d == sequence.Never {
 		return math.Inf(1)
@@ -82,7 +82,7 @@ func seconds(d time.Duration) float64 {
 	return d.Seconds()
 }
 
-// constHistogram tells what a histogram has counted.
+// constHistogram returns a histogram's counts as a metric.
 func constHistogram(d *prometheus.Desc, h *histogram.Histogram, labels ...string) prometheus.Metric {
 	buckets := make(map[float64]uint64, len(histogram.Bounds))
 	n := uint64(0)

@@ -9,7 +9,7 @@ import (
 	"seqproxy/proxy"
 )
 
-// BackendCollector reads the metrics about nodes from Shards, and from the Server whose sessions
+// BackendCollector collects the metrics about nodes from shards, and from the server whose sessions
 // use them.
 func BackendCollector(shards *backend.Shards, server *proxy.Server) prometheus.Collector {
 	return backendCollector{shards, server}
@@ -44,10 +44,10 @@ func (c backendCollector) Collect(all chan<- prometheus.Metric) {
 	}
 	busy := c.server.BusyNodes()
 	for _, n := range c.shards.Stats() {
-		// they were counted one after the other
+		// The two were counted at different moments.
 		active := min(busy[proxy.NodeName{Shard: n.Shard, Node: n.Node}], n.Open)
 		if !n.Leaving {
-			// of which nobody asks it any more
+			// nobody asks a leaving node whether it is up
 			gauge(nodeUpDesc, told(n.Up), n.Shard, n.Node)
 		}
 		gauge(nodePrimaryDesc, told(n.Primary), n.Shard, n.Node)

@@ -6,7 +6,7 @@ import (
 	"seqproxy/proxy"
 )
 
-// ProxyCollector reads the metrics about clients and their statements from a Server.
+// ProxyCollector collects the metrics about clients and their statements from a Server.
 func ProxyCollector(s *proxy.Server) prometheus.Collector { return proxyCollector{s} }
 
 type proxyCollector struct{ server *proxy.Server }
@@ -63,7 +63,7 @@ func (c proxyCollector) Collect(all chan<- prometheus.Metric) {
 	gauge(memoryLimitDesc, size)
 	gauge(memoryWaitingDesc, waiting)
 	counter(memoryWaitsDesc, waits)
-	users := make(map[string]uint64) // names that are no UTF-8 may become alike
+	users := make(map[string]uint64) // two names that are no UTF-8 may become equal
 	for _, u := range st.Users {
 		users[label(u.Name)] += u.N
 	}

@@ -21,8 +21,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// inFrontOf starts a proxy in front of a server, for its root, and returns its address and what it
-// tells.
+// inFrontOf starts a proxy in front of a server, for its root. It returns the proxy's address and
+// its metrics.
 func inFrontOf(t *testing.T, server *mysqltest.Server) (address string, tells prometheus.Gatherer) {
 	t.Helper()
 	log := zap.NewNop()
@@ -78,7 +78,7 @@ func TestProxyAndNodeMetrics(t *testing.T) {
 	t.Cleanup(func() { pool.Close() })
 	pool.SetMaxOpenConns(1)
 	for _, text := range []string{"CREATE SEQUENCE photos", "SELECT NEXTVAL('photos')", "DO 1", "SELECT NEXTVAL('nobody')", "DO nonsense", "BEGIN", "SELECT NEXTVAL('photos') + 1", "DO NEXTVAL('photos')"} {
-		_, _ = pool.ExecContext(t.Context(), text) // errors are among what is counted
+		_, _ = pool.ExecContext(t.Context(), text) // errors count, too
 	}
 	config := mysql.NewConfig()
 	config.User, config.Passwd, config.Net, config.Addr = "root", "wrong", "tcp", address
@@ -116,7 +116,7 @@ func TestProxyAndNodeMetrics(t *testing.T) {
 		`seqproxy_node_connections{` + node + `,state="connecting"} 0`,
 		fmt.Sprintf(`seqproxy_node_errors_total{code="1054",%s} 1`, node),
 	}
-	some := []string{ // of which the number depends on the server
+	some := []string{ // their number depends on the server
 		`seqproxy_client_bytes_total{direction="received"} `, `seqproxy_client_bytes_total{direction="sent"} `,
 		`seqproxy_shard_bytes_total{direction="received",shard="main"} `, `seqproxy_shard_bytes_total{direction="sent",shard="main"} `,
 		`seqproxy_node_connect_duration_seconds_count{` + node + `} `, `seqproxy_proxy_overhead_seconds_count `,

@@ -8,8 +8,8 @@ import (
 	"seqproxy/sequence"
 )
 
-// The metrics of sequences. At most [sequence.MaxNamed] have their names. The others are summed as
-// [sequence.Others], without what cannot be added up.
+// The metrics of sequences. At most [sequence.MaxNamed] sequences have their own. The rest are
+// summed as [sequence.Others], without metrics that cannot be added up.
 var (
 	givenDesc    = desc("sequence", "numbers_given_total", "Numbers given, also those that a statement did not use in the end.", "sequence")
 	reservedDesc = desc("sequence", "numbers_reserved_total", "Numbers that were reserved, or perhaps: those given, cached and unused.", "sequence")
@@ -36,7 +36,7 @@ var (
 	stateDesc         = desc("state", "file_usable", "1 if state_dir can be written; if not, nothing is reserved. Absent without state_dir.")
 )
 
-// SequenceCollector is what the metrics about sequences are read from. It asks no server.
+// SequenceCollector collects the metrics about sequences. It asks no server.
 func SequenceCollector(s *sequence.Sequences) prometheus.Collector { return sequenceCollector{s} }
 
 type sequenceCollector struct{ *sequence.Sequences }

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// metrics is what Prometheus would read.
+// metrics returns the text that Prometheus would read.
 func metrics(t *testing.T, g prometheus.Gatherer) string {
 	t.Helper()
 	w := httptest.NewRecorder()

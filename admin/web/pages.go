@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// index is what / tells.
+// index is the text of /.
 const index = `seqproxy %s
 
 /metrics                   for Prometheus
@@ -21,19 +21,19 @@ const index = `seqproxy %s
 /readyz?sequence=photos    and if this sequence gives numbers now; 404 if there is none of that name
 `
 
-// maxReady is how many /readyz are answered at one time; further ones wait.
+// maxReady bounds the /readyz requests answered at the same time. Further ones wait.
 const maxReady = 8
 
-// NewPages returns what a Server answers with. version is the proxy's.
+// NewPages returns the handler for a Server. version is the proxy's.
 func NewPages(version string, health *Health, metrics prometheus.Gatherer, log *zap.Logger) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) {
 		plainText(w)
-		_, _ = fmt.Fprintf(w, index, version) // who asked has gone
+		_, _ = fmt.Fprintf(w, index, version) // the client has gone
 	})
 	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{
 		ErrorLog: metricsLog(log),
-		// what one part cannot tell does not hide the others
+		// an error in one part does not hide the others
 		ErrorHandling:       promhttp.ContinueOnError,
 		MaxRequestsInFlight: 4,
 	}))
@@ -70,7 +70,7 @@ func readyz(w http.ResponseWriter, r *http.Request, health *Health, turns chan s
 		tell(w, http.StatusBadRequest, &Readiness{Reasons: []string{"name one sequence, as in ?sequence=photos"}, Warnings: []string{}})
 		return
 	}
-	// What is asked is for all who want to know it, so nobody who goes away ends it.
+	// The answer is for all who wait for it, so it continues when one of them leaves.
 	ctx, stop := context.WithTimeout(context.WithoutCancel(r.Context()), readyPatience)
 	defer stop()
 	select {
@@ -104,5 +104,5 @@ func tell(w http.ResponseWriter, status int, r *Readiness) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(r) // who asked has gone
+	_ = json.NewEncoder(w).Encode(r) // the client has gone
 }

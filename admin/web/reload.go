@@ -7,19 +7,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Reloads counts how often the configuration was read again, and how it ended. It is a
-// [prometheus.Collector]. It is safe for concurrent use.
+// Reloads counts the reloads of the configuration by outcome. It is a [prometheus.Collector]. It is
+// safe for concurrent use.
 type Reloads struct {
 	mu                sync.Mutex
 	succeeded, failed uint64    // guarded by mu
-	last              bool      // guarded by mu; the last one was good
-	at                time.Time // guarded by mu; when one was good last
+	last              bool      // guarded by mu; the last one succeeded
+	at                time.Time // guarded by mu; the last success
 }
 
-// NewReloads begins with the configuration that the proxy was started with, which was good.
+// NewReloads counts the configuration at the start as a success.
 func NewReloads() *Reloads { return &Reloads{last: true, at: time.Now()} }
 
-// Done takes note of a reload that ended with err. Nothing of the text is told in metrics.
+// Done records a reload that ended with err. Metrics do not show the error's text.
 func (r *Reloads) Done(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,28 +12,28 @@ import (
 	"go.uber.org/zap"
 )
 
-// Bounds of what one who asks can hold.
+// Bounds on what one client can use.
 const (
 	headerTimeout  = 5 * time.Second
 	requestTimeout = 10 * time.Second
 	answerTimeout  = 30 * time.Second
 	idleTimeout    = time.Minute
-	maxHeader      = 16 << 10 // bytes
-	maxConnections = 256      // at one time; more wait to be accepted
+	maxHeader      = 16 << 10 // in bytes
+	maxConnections = 256      // at the same time; more wait to be accepted
 
-	// For how long others may keep a place that somebody waits for.
-	crowdedSilence = 250 * time.Millisecond // before they have asked, and between two requests
+	// For how long a client may keep a place that another waits for.
+	crowdedSilence = 250 * time.Millisecond // before its request, and between two requests
 	crowdedAnswer  = readyPatience + 200*time.Millisecond
 )
 
-// Server answers over HTTP. Listen, Serve and Shutdown are called in this order.
+// Server answers over HTTP. Call Listen, Serve and Shutdown in this order.
 type Server struct {
 	http     http.Server
 	listener *limited
 	open     sync.WaitGroup // connections
 }
 
-// NewServer makes a Server that answers with the pages. It does no I/O.
+// NewServer makes a Server for the given pages. It does no I/O.
 func NewServer(pages http.Handler, log *zap.Logger) *Server {
 	s := &Server{}
 	s.http = http.Server{
@@ -49,7 +49,7 @@ func NewServer(pages http.Handler, log *zap.Logger) *Server {
 	return s
 }
 
-// connState counts the connections. Serve's goroutine calls it with StateNew, the connection's
+// connState counts the connections. Serve's goroutine calls it with StateNew, the connection's own
 // goroutine with the other states.
 func (s *Server) connState(c net.Conn, state http.ConnState) {
 	switch state {
@@ -74,10 +74,10 @@ func (s *Server) Listen(ctx context.Context, address string) error {
 	return nil
 }
 
-// Addr returns the address that is listened on. Listen must have succeeded.
+// Addr returns the address of the listening socket. Call it after Listen has succeeded.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Serve answers until Shutdown; it returns nil then.
+// Serve answers until Shutdown, and then returns nil.
 func (s *Server) Serve() error {
 	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("http: %w", err)
@@ -85,28 +85,28 @@ func (s *Server) Serve() error {
 	return nil
 }
 
-// Shutdown stops listening, lets answers end until ctx is done, and closes what is left. When it
-// returns, and Serve has, no goroutine of the Server is left.
+// Shutdown stops listening, waits for running answers until ctx is done, and closes all
+// connections. When both Shutdown and Serve have returned, no goroutine of the Server is left.
 func (s *Server) Shutdown(ctx context.Context) {
 	if err := s.http.Shutdown(ctx); err != nil {
-		_ = s.http.Close() // nothing more can be done
+		_ = s.http.Close() // there is nothing more to do
 	}
-	_ = s.listener.Close() // also if Serve was never called
+	_ = s.listener.Close() // Serve may not have been called
 	s.open.Wait()
 }
 
-// limited holds a number of connections. If all places are taken, one more waits for a place whose
-// time is up. So a client that asks at once is answered soon, even if many others say nothing or do
-// not read their answers.
+// limited bounds the number of connections. If all places are taken, a new connection gets a place
+// whose time is up. So a client that sends a request at once is answered soon, even if many others
+// are silent or do not read their answers.
 type limited struct {
 	net.Listener
 	places int
-	freed  chan struct{} // a place has become free
+	freed  chan struct{} // gets a value when a place is free
 	closed chan struct{}
 	once   sync.Once
 
 	mu    sync.Mutex
-	until map[*limitedConn]time.Time // when the time of each is up
+	until map[*limitedConn]time.Time // when each one's time is up
 }
 
 func newLimited(l net.Listener, places int) *limited {
@@ -151,13 +151,13 @@ func (l *limited) enter(c *limitedConn) (wait time.Duration) {
 			return wait
 		}
 		delete(l.until, first)
-		_ = first.Conn.Close() // its goroutine sees that
+		_ = first.Conn.Close() // its goroutine notices
 	}
 	l.until[c] = now.Add(crowdedSilence)
 	return 0
 }
 
-// extend says how long a connection has from now on before it loses its place to another.
+// extend sets how long a connection keeps its place from now on.
 func (l *limited) extend(nc net.Conn, by time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,7 +173,7 @@ func (l *limited) leave(c *limitedConn) {
 	l.mu.Unlock()
 	select {
 	case l.freed <- struct{}{}:
-	default: // it is looked for already
+	default: // a search is under way
 	}
 }
 

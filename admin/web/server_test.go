@@ -21,7 +21,7 @@ import (
 // patience bounds every wait.
 const patience = 30 * time.Second
 
-// serve runs a Server with the pages; stop ends it and returns when it has ended.
+// serve runs a Server with the given pages. stop ends it and waits.
 func serve(t *testing.T, pages http.Handler) (address string, stop func(ctx context.Context)) {
 	t.Helper()
 	s := web.NewServer(pages, zap.NewNop())
@@ -45,7 +45,7 @@ func serve(t *testing.T, pages http.Handler) (address string, stop func(ctx cont
 	return s.Addr().String(), stop
 }
 
-// dial connects and says what it is given.
+// dial connects and sends text.
 func dial(t *testing.T, address, text string) net.Conn {
 	t.Helper()
 	c, err := net.DialTimeout("tcp", address, patience)
@@ -79,11 +79,11 @@ func TestShutdownWaitsForAnswersAndThenForNothing(t *testing.T) {
 		begun <- struct{}{}
 		select {
 		case <-release:
-		case <-r.Context().Done(): // cut
+		case <-r.Context().Done(): // the connection was cut
 		}
 	}))
 	c := dial(t, address, request)
-	dial(t, address, "GET / HTT") // says no more
+	dial(t, address, "GET / HTT") // sends no more
 	<-begun
 	stopped := make(chan struct{})
 	go func() {
@@ -92,7 +92,7 @@ func TestShutdownWaitsForAnswersAndThenForNothing(t *testing.T) {
 		stop(ctx)
 		close(stopped)
 	}()
-	for { // until it listens no more
+	for { // until it no longer listens
 		if c, err := net.DialTimeout("tcp", address, patience); err != nil {
 			break
 		} else if err := c.Close(); err != nil {
@@ -147,15 +147,15 @@ func TestConnectionsAndHeadersAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Connections that ask nothing more hold all places, one that is being answered, too. The next
-	// one gets a place at once that becomes free, else that of a silent one.
+	// Silent connections have all places, and so has one that is being answered. The next
+	// connection gets the first place that becomes free, or else that of a silent one.
 	const places = 256
 	busy := dial(t, address, "GET /busy HTTP/1.1\r\nHost: x\r\n\r\n")
 	<-begun
 	var silent []net.Conn
 	for i := range places - 1 {
 		c := dial(t, address, request)
-		if got := statusLine(t, c); got != "HTTP/1.1 200 OK" { // it has its place
+		if got := statusLine(t, c); got != "HTTP/1.1 200 OK" { // it has a place
 			t.Fatalf("connection %d: got %q, want 200", i+1, got)
 		}
 		silent = append(silent, c)
@@ -168,8 +168,8 @@ func TestConnectionsAndHeadersAreBounded(t *testing.T) {
 			t.Errorf("%d more than there are places: got %q, want 200", i, got)
 		}
 	}
-	// The server takes note of a silence a moment after the answer, so which of the first ones was
-	// silent first it may see otherwise.
+	// The server notices a silence a moment after the answer. So it may see another order among the
+	// first ones.
 	closed := false
 	for deadline := time.Now().Add(30 * time.Second); !closed && time.Now().Before(deadline); {
 		for _, c := range silent[1:10] {
@@ -189,8 +189,8 @@ func TestConnectionsAndHeadersAreBounded(t *testing.T) {
 	}
 }
 
-// Those who say nothing, those who do not end what they ask, and those who do not read the answers,
-// of which there are many more than places.
+// There are many more than places of each: clients that are silent, clients that do not finish a
+// request, and clients that do not read answers.
 func TestWhoAsksIsAnsweredWhateverOthersDo(t *testing.T) {
 	long := strings.Repeat("x", 8<<20)
 	address, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

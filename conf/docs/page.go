@@ -1,5 +1,5 @@
-// Package docs makes docs/config.md: prose of its own around tables of all keys, which
-// it takes from the structs of package conf and the comments of their fields.
+// Package docs makes docs/config.md from its own text and tables of all keys. The tables come from
+// the structs of package conf and the comments of their fields.
 package docs
 
 import (
@@ -18,14 +18,15 @@ import (
 	"seqproxy/conf"
 )
 
-// text is the page without its tables: {{keys "log"}} stands for the table of the keys in
-// [log], {{keys ""}} for that of the keys without a table.
+// text is the page without its tables. {{keys "log"}} stands for the table of the keys in [log],
+// and
+// {{keys ""}} for the table of keys outside of tables.
 //
 //go:embed config.md.tmpl
 var text string
 
-// Page is the text of docs/config.md; source is the folder of package conf. The error
-// names each key that lacks a comment, the tag reload, or a place on the page.
+// Page returns the text of docs/config.md. source is the folder of package conf. The error names
+// each key without a comment, without the tag reload, or without a place on the page.
 func Page(source string) ([]byte, error) {
 	return page(text, source, conf.Keys())
 }
@@ -35,7 +36,7 @@ func page(text, source string, keys []conf.Key) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows := make(map[string][]string) // of each table
+	rows := make(map[string][]string) // by table
 	var tables, problems []string
 	add := func(k conf.Key, format string, args ...any) {
 		problems = append(problems, fmt.Sprintf("conf.%s.%s (%s): ", k.Struct, k.Field, k.Name)+fmt.Sprintf(format, args...))
@@ -108,8 +109,8 @@ func row(k conf.Key, comment string) string {
 	return fmt.Sprintf("| `%s` | %s | %s| %s | %s |", k.Name, kind, standard, k.When.Words(), comment)
 }
 
-// fieldComments are the comments above the fields of all structs in a folder, each on one
-// line, by "Struct.Field".
+// fieldComments returns the comments of all struct fields in a folder, by "Struct.Field", each on
+// one line.
 func fieldComments(folder string) (map[string]string, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
