@@ -127,6 +127,24 @@ func TestHistories(t *testing.T) {
 			wantText(t, c.Err, "one member alone", "FORCE")
 			return e
 		}},
+		{"who was overtaken and does not know it lets nobody go on", func(t *testing.T) *estate {
+			e := blocks(3, 2)
+			e.asked = change.Change{Add: address(2)}
+			p := proxy(e)
+			x, y := e.coordinator(1), e.coordinator(2)
+			reach(t, x, "freeze", 1)
+			reach(t, y, "obey", 0) // it aborted that change, and has decided on one of its own
+			x.Lose = x.Steps() + 1 // x does not hear that it was overtaken, and lets all go on
+			x.Run()
+			for range 5 {
+				p.TakeAll(name, 9)
+			}
+			y.Run()
+			for range 5 {
+				p.TakeAll(name, 9)
+			}
+			return e
+		}},
 		{"the home of an ORDER sequence is not taken out without a word", func(t *testing.T) *estate {
 			e := blocks(3, 3)
 			e.asked = change.Change{Remove: address(2), Force: true}
