@@ -93,18 +93,18 @@ func (s *settings) routesFor(atAdmin bool) *backend.Routes {
 }
 
 // noServer is the error for what needs a server where there is none.
-func (s *session) noServer() error {
-	if !s.login.AtAdmin {
+func (a *attachment) noServer() error {
+	if !a.login.AtAdmin {
 		return errKeysOnly
 	}
 	return protocol.NotSupported("this is the admin address, where only SEQPROXY ..., SHOW SEQPROXY ..., EXPLAIN FORMAT=ROUTE and statements about sequences are answered "+
-		"(SHOW SEQPROXY HELP lists them), and what drivers ask when they connect: for all else, as for data and to look around with a tool, connect to %s", s.srv.Addr())
+		"(SHOW SEQPROXY HELP lists them), and what drivers ask when they connect: for all else, as for data and to look around with a tool, connect to %s", a.shared.listener.Addr())
 }
 
 // version is what the session says that the server's is where there is none.
-func (s *session) version() string {
-	if s.login.AtAdmin {
-		if hello, ok := s.set.routes.Greeting(); ok {
+func (a *attachment) version() string {
+	if a.login.AtAdmin {
+		if hello, ok := a.set.routes.Greeting(); ok {
 			return hello.TrueVersion()
 		}
 	}
@@ -135,16 +135,16 @@ func asksForNumbers(st *statement.Statement) bool {
 
 // notHere is the error for a statement to the proxy where clients connect, if it is
 // answered at the admin address alone and the user may give it there.
-func (s *session) notHere(st *statement.Statement) error {
+func (a *attachment) notHere(st *statement.Statement) error {
 	if st.Kind != statement.Seqproxy && st.Kind != statement.ExplainRoute {
 		return nil
 	}
-	if !s.set.AdminAddressOnly || s.login.AtAdmin || !s.login.Account.Looks() {
+	if !a.set.AdminAddressOnly || a.login.AtAdmin || !a.login.Account.Looks() {
 		return nil
 	}
 	where := "the admin address"
-	if addr := s.srv.AdminAddr(); addr != nil {
-		where += " " + addr.String()
+	if l := a.shared.adminListener; l != nil {
+		where += " " + l.Addr().String()
 	}
 	return protocol.Errorf(mysql.ER_NOT_SUPPORTED_YET, "42000", "seqproxy: SEQPROXY, SHOW SEQPROXY and EXPLAIN FORMAT=ROUTE are answered at %s (admin.data_port is false)", where)
 }

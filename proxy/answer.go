@@ -3,81 +3,92 @@ package proxy
 import (
 	"seqproxy/protocol"
 	"seqproxy/proxy/alone"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 )
 
+// answers are those that the proxy gives itself, in the place of a server.
+type answers struct {
+	at       *attachment
+	relay    *relay
+	client   *client
+	state    *state.State
+	numbers  *keys.Taker
+	planning *planning
+}
+
 // answerSelect answers such a text. What it stands for is the same SELECT with
 // LAST_INSERT_ID(n) for each number n, the first of which LAST_INSERT_ID() is then.
 // p is the prepared statement that is executed, nil for a text.
-func (s *session) answerSelect(st *statement.Statement, sql []byte, a *plan.Action, p *prepared) error {
-	s.tally.Becomes(kindOf(st))
-	form, err := s.form(p != nil)
+func (o *answers) answerSelect(st *statement.Statement, sql []byte, a *plan.Action, p *prepared) error {
+	o.at.tally.Becomes(kindOf(st))
+	form, err := o.form(p != nil)
 	if err != nil {
 		return err
 	}
-	if p != nil && s.limitsRows() {
-		if none, err := s.limitedToNothing(); err != nil {
+	if p != nil && o.limitsRows() {
+		if none, err := o.limitedToNothing(); err != nil {
 			return err
 		} else if none {
-			columns := alone.Columns(st, sql, alone.AtExecute, nil, s.likeMariaDB())
+			columns := alone.Columns(st, sql, alone.AtExecute, nil, o.at.likeMariaDB())
 			p.defines(&form, columns)
-			r := protocol.NewResult(s.client.out, s.client.packetNum, form)
+			r := protocol.NewResult(o.client.out, o.client.packetNum, form)
 			r.Columns(columns)
-			s.client.out = r.End()
-			s.state.LastOwn = state.OwnRows
+			o.client.out = r.End()
+			o.state.LastOwn = state.OwnRows
 			return nil
 		}
 	}
-	values, err := s.numbers.Take(a.Slots)
+	values, err := o.numbers.Take(a.Slots)
 	if err != nil {
 		return err
 	}
-	warning := s.takeNotice()
+	warning := o.relay.takeNotice()
 	if warning != nil {
 		form.Warnings = 1
 	}
 	moved := false
-	before, _ := s.state.LastID.Known()
+	before, _ := o.state.LastID.Known()
 	for i := range st.Calls {
 		switch st.Calls[i].Func {
 		case statement.Nextval:
 			if !moved {
 				moved = true
-				s.state.LastID.Given(values[i].Value)
+				o.state.LastID.Given(values[i].Value)
 			}
 		case statement.Lastval, statement.Setval:
 		case statement.CallConnectionID:
-			values[i].Value = uint64(s.id)
+			values[i].Value = uint64(o.at.id)
 		default:
 			values[i].Value = before
 		}
 	}
-	columns := alone.Columns(st, sql, alone.InText, values, s.likeMariaDB())
+	columns := alone.Columns(st, sql, alone.InText, values, o.at.likeMariaDB())
 	if p != nil {
-		columns = alone.Columns(st, sql, alone.AtExecute, nil, s.likeMariaDB())
+		columns = alone.Columns(st, sql, alone.AtExecute, nil, o.at.likeMariaDB())
 		p.defines(&form, columns)
 	}
-	r := protocol.NewResult(s.client.out, s.client.packetNum, form)
+	r := protocol.NewResult(o.client.out, o.client.packetNum, form)
 	r.Columns(columns)
 	row := make([]any, len(st.Items))
 	for i := range st.Items {
 		v := values[st.Items[i].FirstCall]
 		switch {
 		case v.Null:
-		case st.Items[i].Func == statement.CallConnectionID && s.likeMariaDB():
+		case st.Items[i].Func == statement.CallConnectionID && o.at.likeMariaDB():
 			row[i] = uint32(v.Value) // of the type that columnsOf tells
 		default:
 			row[i] = v.Value
 		}
 	}
 	r.Row(row...)
-	s.client.out = r.End()
-	s.state.LastOwn, s.state.LastID.Rows = state.OwnRows, false
+	o.client.out = r.End()
+	o.state.LastOwn, o.state.LastID.Rows = state.OwnRows, false
 	if warning != nil {
-		s.state.LastOwn, s.state.LastError = state.OwnTableRows, warning
+		o.state.LastOwn, o.state.LastError = state.OwnTableRows, warning
 	}
 	return nil
 }
@@ -98,16 +109,16 @@ func kindOf(st *statement.Statement) stats.Kind {
 
 // form returns the form of an answer of ours: as the server's would be now. binary
 // chooses that of an execution.
-func (s *session) form(binary bool) (protocol.Form, error) {
-	f := protocol.Form{Capabilities: s.login.Capabilities, Status: s.state.Status, Binary: binary}
-	if !s.mayOmitMetadata() {
+func (o *answers) form(binary bool) (protocol.Form, error) {
+	f := protocol.Form{Capabilities: o.at.login.Capabilities, Status: o.state.Status, Binary: binary}
+	if !o.mayOmitMetadata() {
 		return f, nil
 	}
-	c, err := s.Attach()
+	c, err := o.at.Attach()
 	if err != nil {
 		return f, err
 	}
-	row, err := s.AskRow(c, "SELECT @@resultset_metadata", 1, "resultset_metadata")
+	row, err := o.at.AskRow(c, "SELECT @@resultset_metadata", 1, "resultset_metadata")
 	if err != nil {
 		return f, err
 	}
@@ -116,20 +127,20 @@ func (s *session) form(binary bool) (protocol.Form, error) {
 }
 
 // mayOmitMetadata says whether resultset_metadata may be NONE, which the server knows.
-func (s *session) mayOmitMetadata() bool {
-	return s.state.Metadata && s.login.Capabilities.Has(protocol.OptionalMetadata)
+func (o *answers) mayOmitMetadata() bool {
+	return o.state.Metadata && o.at.login.Capabilities.Has(protocol.OptionalMetadata)
 }
 
 // limitsRows says whether sql_select_limit is set, and there is a server that obeys it.
-func (s *session) limitsRows() bool { return plan.LimitsRows(&s.state, s.routes.Default() != nil) }
+func (o *answers) limitsRows() bool { return plan.LimitsRows(o.state, o.at.routes.Default() != nil) }
 
 // limitedToNothing says whether sql_select_limit, which is set, is 0: a SELECT then
 // gives no row and evaluates nothing. With any other limit a row is one row.
-func (s *session) limitedToNothing() (bool, error) {
-	c, err := s.Attach()
+func (o *answers) limitedToNothing() (bool, error) {
+	c, err := o.at.Attach()
 	if err != nil {
 		return false, err
 	}
-	rows, err := s.Ask(c, "SELECT 1") // which is limited, too
+	rows, err := o.at.Ask(c, "SELECT 1") // which is limited, too
 	return len(rows) == 0, err
 }

@@ -26,10 +26,7 @@ func (a asker) NoBackslashEscapes() bool { return a.s.state.Mode.NoBackslashEsca
 
 // MayUse says whether the user may use a sequence.
 func (a asker) MayUse(ctx context.Context, name []byte) (bool, error) {
-	if a.s.login.Account.Rights == nil {
-		return true, nil
-	}
-	return a.s.login.Account.Rights.Allow(ctx, a.s.set.Sequences, name)
+	return a.s.mayUse(ctx, name)
 }
 
 // Audit logs what the session has changed.

@@ -1,13 +1,17 @@
 package proxy
 
 import (
+	"context"
+	"net"
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
 	"seqproxy/proxy/kill"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
+	"seqproxy/statement"
 	"seqproxy/statement/lex"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -45,8 +49,6 @@ type attached interface {
 	pending() bool
 	// readsBehind says whether the command being handled may look at what the one before it left.
 	readsBehind() bool
-	// noServer is the error where there is no shard.
-	noServer() error
 	// dropTallies forgets the counts of shards that the session has done with.
 	dropTallies()
 }
@@ -58,7 +60,14 @@ type shared struct {
 	stopping chan struct{}            // closed when draining begins
 	killer   *kill.Killer
 	counters stats.Counters
-	columns  columnCache
+	texts    *statement.Cache // of all sessions
+
+	listener      net.Listener
+	adminListener net.Listener // nil: there is no admin address
+
+	ownersAsked   sync.Once
+	ownersUnknown error // why the first answer did not come; set by ownersAsked
+	columns       columnCache
 	// receivePeriod is the constant of that name, but in tests.
 	receivePeriod time.Duration
 }
@@ -80,7 +89,7 @@ func (a *attachment) Attach() (*backend.Conn, error) {
 		return nil, err
 	}
 	if shard == nil {
-		return nil, a.above.noServer()
+		return nil, a.noServer()
 	}
 	c, err := a.open(shard, a.state.Schema)
 	if err != nil {
@@ -290,4 +299,12 @@ func (a *attachment) mayLeaveFor(shard *backend.Shard) error {
 			a.cur.Shard().Name(), shard.Name(), a.state.Pins.Words())
 	}
 	return nil
+}
+
+// mayUse says whether the user may use a sequence.
+func (a *attachment) mayUse(ctx context.Context, name []byte) (bool, error) {
+	if a.login.Account.Rights == nil {
+		return true, nil
+	}
+	return a.login.Account.Rights.Allow(ctx, a.set.Sequences, name)
 }

@@ -58,24 +58,24 @@ func (s *settings) bound() *bindings {
 // sequence server does not say so in time; that counts among what the command has waited. Until it
 // does an INSERT is an error where there are several shards, whose servers could generate the same
 // keys. With one shard the configuration alone counts then.
-func (s *session) awaitOwners() error {
-	srv, sequences := s.srv, s.set.Sequences
+func (p *planning) awaitOwners() error {
+	shared, sequences := p.at.shared, p.at.set.Sequences
 	if sequences.Owners() != nil {
 		return nil
 	}
 	begun := stats.Clock()
-	defer func() { s.numbers.Patience.Spend(stats.Clock() - begun) }()
-	srv.ownersAsked.Do(func() {
+	defer func() { p.numbers.Patience.Spend(stats.Clock() - begun) }()
+	shared.ownersAsked.Do(func() {
 		if _, err := sequences.LoadOwners(context.Background()); err != nil {
-			srv.ownersUnknown = protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: whether a column of this table is filled from a sequence (OWNED BY) is not known yet, "+
+			shared.ownersUnknown = protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: whether a column of this table is filled from a sequence (OWNED BY) is not known yet, "+
 				"and INSERT and REPLACE wait for that where there are several shards: %s", strings.TrimPrefix(forClient(err).Message, "seqproxy: "))
-			srv.log.Warn("owned columns not known yet", logfield.Err(err))
+			p.at.logger.Warn("owned columns not known yet", logfield.Err(err))
 		}
 	})
-	if srv.ownersUnknown == nil || !s.routes.Many() || sequences.Owners() != nil {
+	if shared.ownersUnknown == nil || !p.at.routes.Many() || sequences.Owners() != nil {
 		return nil
 	}
-	return srv.ownersUnknown
+	return shared.ownersUnknown
 }
 
 // insertsInto is the tables that a prepared statement puts rows into, and what was bound
@@ -88,21 +88,21 @@ type insertsInto struct {
 
 // insertsOf returns that of the text just analysed, of which is still to be found out
 // what has to be filled in.
-func (s *session) insertsOf() insertsInto {
+func (p *planning) insertsOf() insertsInto {
 	var in insertsInto
-	for i := range s.stmt.Tables {
-		t := &s.stmt.Tables[i]
+	for i := range p.stmt.Tables {
+		t := &p.stmt.Tables[i]
 		if t.Kind == statement.Update {
 			continue
 		}
-		if name, err := s.InUTF8(t.Name, s.state.Charset); err == nil {
+		if name, err := p.InUTF8(t.Name, p.state.Charset); err == nil {
 			// else it is no name that could be bound
 			in.names = append(in.names, bytes.Clone(name))
 		}
 	}
 	if len(in.names) > 0 {
-		_ = s.awaitOwners() // planFilling tells the client
-		in.set, in.owners = s.set, s.set.Sequences.Owners()
+		_ = p.awaitOwners() // planFilling tells the client
+		in.set, in.owners = p.at.set, p.at.set.Sequences.Owners()
 	}
 	return in
 }

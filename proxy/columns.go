@@ -63,12 +63,12 @@ func (cc *columnCache) forget() {
 }
 
 // learnColumns finds out what a plan has to know of a table of the text.
-func (s *session) learnColumns(of *plan.Columns, what plan.What, t *statement.TableRef, sql []byte) (err error) {
+func (p *planning) learnColumns(of *plan.Columns, what plan.What, t *statement.TableRef, sql []byte) (err error) {
 	if what == plan.NeedColumnsNow {
-		*of, err = s.askColumns(s.cur, string(sql[t.Start:t.End]))
+		*of, err = p.askColumns(p.at.cur, string(sql[t.Start:t.End]))
 		return err
 	}
-	*of, err = s.columnsOfTable(s.cur, sql, t)
+	*of, err = p.columnsOfTable(p.at.cur, sql, t)
 	if refused := new(protocol.ServerError); what == plan.NeedAuto && errors.As(err, &refused) {
 		of.Told = plan.No
 		return nil
@@ -77,36 +77,36 @@ func (s *session) learnColumns(of *plan.Columns, what plan.What, t *statement.Ta
 }
 
 // columnsOfTable returns what is known of a table's columns, and asks for it if need be.
-func (s *session) columnsOfTable(c *backend.Conn, sql []byte, t *statement.TableRef) (plan.Columns, error) {
-	at := columnsKey{c.Shard(), s.state.Schema, string(sql[t.Start:t.End])}
+func (p *planning) columnsOfTable(c *backend.Conn, sql []byte, t *statement.TableRef) (plan.Columns, error) {
+	at := columnsKey{c.Shard(), p.state.Schema, string(sql[t.Start:t.End])}
 	if t.Schema != nil {
 		at.schema = ""
 	}
 	// A temporary table is this session's own.
-	temporary := s.state.Pinned(state.PinTemporaryTable) || s.state.Pinned(state.PinOpaque)
-	if of, ok := s.shared.columns.get(at); ok && !temporary {
+	temporary := p.state.Pinned(state.PinTemporaryTable) || p.state.Pinned(state.PinOpaque)
+	if of, ok := p.at.shared.columns.get(at); ok && !temporary {
 		of.Cached, of.Now = true, false
 		return of.Columns, nil
 	}
 	begun := time.Now()
-	of, err := s.askColumns(c, at.table)
+	of, err := p.askColumns(c, at.table)
 	if err == nil && !temporary {
-		s.shared.columns.put(at, columnsOf{of, begun.Add(columnsFor)})
+		p.at.shared.columns.put(at, columnsOf{of, begun.Add(columnsFor)})
 	}
 	return of, err
 }
 
 // askColumns asks for the columns that an INSERT means which names none.
-func (s *session) askColumns(c *backend.Conn, table string) (plan.Columns, error) {
+func (p *planning) askColumns(c *backend.Conn, table string) (plan.Columns, error) {
 	of := plan.Columns{Told: plan.Yes, Now: true}
-	if s.stmt.Words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 {
+	if p.stmt.Words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 {
 		return of, errReadsLeft
 	}
-	if s.state.BeforeTransaction() && !c.Hello().MariaDB {
+	if p.state.BeforeTransaction() && !c.Hello().MariaDB {
 		// on MySQL the question would be that transaction
 		return of, errBeforeTransaction
 	}
-	rows, err := s.Ask(c, "SHOW COLUMNS FROM "+table)
+	rows, err := p.at.Ask(c, "SHOW COLUMNS FROM "+table)
 	if err != nil {
 		return of, err
 	}
@@ -134,11 +134,11 @@ var errBeforeTransaction = protocol.NotSupported("an INSERT without a list of co
 	"between SET TRANSACTION and its transaction is not supported: send START TRANSACTION first")
 
 // sameColumn returns what tells whether a name in a text is that of a column.
-func (s *session) sameColumn(column string) func(name []byte) bool {
+func (p *planning) sameColumn(column string) func(name []byte) bool {
 	return func(name []byte) bool {
-		is := plan.SameColumn(column, name, s.state.Charset)
+		is := plan.SameColumn(column, name, p.state.Charset)
 		if is == plan.Unasked {
-			in, err := s.InUTF8(name, s.state.Charset)
+			in, err := p.InUTF8(name, p.state.Charset)
 			return err == nil && strings.EqualFold(string(in), column)
 		}
 		return is == plan.Yes

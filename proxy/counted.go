@@ -128,12 +128,12 @@ func (r *relay) onlyPacket(c *backend.Conn) (payload []byte, err error) {
 }
 
 // countable asks the server whether rows of the statement can be counted.
-func (s *session) countable(c *backend.Conn, n *keys.Block) error {
+func (p *planning) countable(c *backend.Conn, n *keys.Block) error {
 	var same func(name []byte) bool
 	if n.Key != nil {
-		same = s.sameColumn(n.Key.Column)
+		same = p.sameColumn(n.Key.Column)
 	}
-	return n.Countable(s, c, same)
+	return n.Countable(p.at, c, same)
 }
 
 // executeCounted executes a prepared statement in which the server counts numbers off.

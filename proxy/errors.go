@@ -136,11 +136,11 @@ func malformed(likeMariaDB bool) error {
 
 // likeMariaDB says whether the session's server is MariaDB: the current shard's, or
 // before there is one the greeting's.
-func (s *session) likeMariaDB() bool {
-	if s.cur != nil {
-		return s.cur.Hello().MariaDB
+func (b *backends) likeMariaDB() bool {
+	if b.cur != nil {
+		return b.cur.Hello().MariaDB
 	}
-	return !s.login.LikeMySQL
+	return !b.login.LikeMySQL
 }
 
 var (

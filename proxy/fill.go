@@ -24,35 +24,35 @@ func (s *session) filled(sql []byte) error {
 
 // beginFilling is filled for who looks at the text further himself: fill is set, and to be
 // reset by the caller, or the text to go on with is another, of query, and analysed.
-func (s *session) beginFilling(sql []byte, prepared bool) (query *plan.FilledQuery, text []byte, err error) {
-	if len(s.stmt.Tables) == 0 || !s.boundTables() {
+func (p *planning) beginFilling(sql []byte, prepared bool) (query *plan.FilledQuery, text []byte, err error) {
+	if len(p.stmt.Tables) == 0 || !p.boundTables() {
 		return nil, sql, nil
 	}
-	f, err := s.planFilling(sql, prepared)
+	f, err := p.planFilling(sql, prepared)
 	if err != nil {
 		return nil, nil, err
 	}
 	if f != nil && f.Query != nil {
-		s.stmt.Analyze(f.Query.Text, s.state.Mode)
+		p.stmt.Analyze(f.Query.Text, p.state.Mode)
 		return f.Query, f.Query.Text, nil
 	}
-	s.fill = f
+	p.fill = f
 	return nil, sql, nil
 }
 
 // planFilling finds out what of the text just analysed has to be filled in; nil is
 // nothing. It asks the server what it has to know for that.
-func (s *session) planFilling(sql []byte, prepared bool) (*plan.Filling, error) {
+func (p *planning) planFilling(sql []byte, prepared bool) (*plan.Filling, error) {
 	at := plan.Now
 	if prepared {
 		at = plan.AtPrepare
 	}
-	if err := s.factsOfTables(at); err != nil {
+	if err := p.factsOfTables(at); err != nil {
 		return nil, err
 	}
 	for round := 0; ; round++ {
-		f, v := s.planner.Fill(&s.stmt, sql, &s.state)
-		if again, err := s.meet(&v, round, sql); !again {
+		f, v := p.planner.Fill(&p.stmt, sql, p.state)
+		if again, err := p.meet(&v, round, sql); !again {
 			return f, err
 		}
 	}
@@ -60,17 +60,17 @@ func (s *session) planFilling(sql []byte, prepared bool) (*plan.Filling, error) 
 
 // factsOfTables is factsFor where it matters what is bound in tables, on the server that the text
 // goes to.
-func (s *session) factsOfTables(at plan.Moment) error {
-	if err := s.awaitOwners(); err != nil {
+func (p *planning) factsOfTables(at plan.Moment) error {
+	if err := p.awaitOwners(); err != nil {
 		return err
 	}
-	c, err := s.Attach()
+	c, err := p.at.Attach()
 	if err != nil {
 		return err
 	}
-	f := s.factsFor(at)
-	f.Conn, f.Folds, f.Bulk = idOfConn(c), c.Hello().FoldsTables, s.login.Capabilities.Has(protocol.BulkOperations)
-	if b := s.set.bound(); b != nil {
+	f := p.factsFor(at)
+	f.Conn, f.Folds, f.Bulk = idOfConn(c), c.Hello().FoldsTables, p.at.login.Capabilities.Has(protocol.BulkOperations)
+	if b := p.at.set.bound(); b != nil {
 		f.Bound = b.tables
 	}
 	return nil

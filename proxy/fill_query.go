@@ -54,23 +54,23 @@ func refusedFor(q *plan.FilledQuery, err error) error {
 }
 
 // planQuery is planCalls for the text in s.stmt, which is that of q if that is not nil.
-func (s *session) planQuery(q *plan.FilledQuery, sql []byte, at plan.Moment) (*plan.Action, error) {
-	f := s.factsFor(at)
+func (p *planning) planQuery(q *plan.FilledQuery, sql []byte, at plan.Moment) (*plan.Action, error) {
+	f := p.factsFor(at)
 	if q != nil {
 		f.Key = q.Binding
 	}
-	a, err := s.plan(sql)
+	a, err := p.plan(sql)
 	return a, refusedFor(q, err)
 }
 
 // stepKey has the numbers of a key be as far apart as drivers think that they are.
-func (s *session) stepKey(c *backend.Conn, n *keys.Block, words statement.Words) error {
+func (p *planning) stepKey(c *backend.Conn, n *keys.Block, words statement.Words) error {
 	if n.Key == nil {
 		return nil
 	}
-	modes, err := s.insertModes(c, words)
+	modes, err := p.at.insertModes(c, words)
 	if err != nil {
 		return err
 	}
-	return s.numbers.Space(n, modes.Increment)
+	return p.numbers.Space(n, modes.Increment)
 }

@@ -14,21 +14,21 @@ import (
 
 // boundTables reports whether the text just analysed has an INSERT or REPLACE into a
 // table with a bound column, as far as the name tells, or that is not known yet.
-func (s *session) boundTables() bool {
-	if s.routes.Default() == nil {
+func (p *planning) boundTables() bool {
+	if p.at.routes.Default() == nil {
 		return false
 	}
 	var bound *bindings
-	for i := range s.stmt.Tables {
-		t := &s.stmt.Tables[i]
+	for i := range p.stmt.Tables {
+		t := &p.stmt.Tables[i]
 		if t.Kind == statement.Update {
 			continue
 		}
 		if bound == nil {
-			if s.awaitOwners() != nil {
+			if p.awaitOwners() != nil {
 				return true // planFilling tells the client
 			}
-			if bound = s.set.bound(); bound == nil {
+			if bound = p.at.set.bound(); bound == nil {
 				return false
 			}
 		}
@@ -40,16 +40,16 @@ func (s *session) boundTables() bool {
 }
 
 // binding returns what is bound in a table of the current shard, or nil.
-func (s *session) binding(t *statement.TableRef) (*plan.Binding, error) {
-	if err := s.factsOfTables(plan.Now); err != nil {
+func (p *planning) binding(t *statement.TableRef) (*plan.Binding, error) {
+	if err := p.factsOfTables(plan.Now); err != nil {
 		return nil, err
 	}
 	for round := 0; ; round++ {
-		b, v := s.planner.Bound(t, &s.stmt, &s.state)
+		b, v := p.planner.Bound(t, &p.stmt, p.state)
 		if v.Refusal.Why == plan.Unread {
 			return nil, errUnread // the text is not held, and cannot be shown to the server
 		}
-		if again, err := s.meet(&v, round, nil); !again {
+		if again, err := p.meet(&v, round, nil); !again {
 			return b, err
 		}
 	}

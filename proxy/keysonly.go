@@ -18,8 +18,8 @@ import (
 // answerLocal answers the text just analysed when there is no shard, p being the prepared statement
 // that is executed with it, nil for a text. What drivers and command-line clients send when they
 // connect works, anything else is an error that says so.
-func (s *session) answerLocal(sql []byte, p *prepared) error {
-	st, mode := &s.stmt, s.state.Mode
+func (o *answers) answerLocal(sql []byte, p *prepared) error {
+	st, mode := &o.planning.stmt, o.state.Mode
 	if p != nil {
 		mode = p.mode
 	}
@@ -27,58 +27,58 @@ func (s *session) answerLocal(sql []byte, p *prepared) error {
 	case statement.Empty:
 		return protocol.Errorf(mysql.ER_EMPTY_QUERY, "42000", "Query was empty")
 	case statement.Set:
-		if !alone.Set(&s.state, st, sql) {
-			return s.noServer()
+		if !alone.Set(o.state, st, sql) {
+			return o.at.noServer()
 		}
-		s.done()
+		o.done()
 		return nil
 	case statement.Begin, statement.Commit, statement.Rollback:
 		// There is nothing that a transaction could change: numbers are never taken back.
-		s.done()
+		o.done()
 		return nil
 	case statement.ShowWarnings:
-		return s.warningsWithoutServer(p)
+		return o.warningsWithoutServer(p)
 	case statement.Select:
-		t, ok := s.alone().Select(sql, mode)
+		t, ok := o.alone().Select(sql, mode)
 		if !ok {
-			return s.noServer()
+			return o.at.noServer()
 		}
-		return s.table(t, p)
+		return o.table(t, p)
 	}
-	return s.noServer()
+	return o.at.noServer()
 }
 
 // alone is what the proxy knows of the session by itself.
-func (s *session) alone() *alone.Facts {
+func (o *answers) alone() *alone.Facts {
 	return &alone.Facts{
 		// see setStep
-		State: &s.state, Version: s.version(), AtAdmin: s.login.AtAdmin, Turns: s.set.Sequences.Stride(),
-		User: s.login.Account.Name, Host: protocol.HostOf(s.client.RemoteAddr()), ID: s.id,
+		State: o.state, Version: o.at.version(), AtAdmin: o.at.login.AtAdmin, Turns: o.at.set.Sequences.Stride(),
+		User: o.at.login.Account.Name, Host: protocol.HostOf(o.client.RemoteAddr()), ID: o.at.id,
 	}
 }
 
 // done answers OK for a statement of which the proxy is the whole truth.
-func (s *session) done() {
-	s.state.LastOwn = state.OwnAnswer
-	s.reply(protocol.OK{})
+func (o *answers) done() {
+	o.state.LastOwn = state.OwnAnswer
+	o.relay.reply(protocol.OK{})
 }
 
 // table answers with a result of the proxy's own, p being the prepared statement that
 // is executed, nil for a text.
-func (s *session) table(t *protocol.Table, p *prepared) error {
-	form, err := s.form(p != nil)
+func (o *answers) table(t *protocol.Table, p *prepared) error {
+	form, err := o.form(p != nil)
 	if err != nil {
 		return err
 	}
 	if p != nil {
 		p.defines(&form, t.Columns)
 	}
-	s.state.LastOwn = state.OwnAnswer
+	o.state.LastOwn = state.OwnAnswer
 	if len(t.Columns) > 0 {
-		s.state.LastOwn = state.OwnRows
+		o.state.LastOwn = state.OwnRows
 	}
-	s.warn(&form, t.Warning)
-	s.client.out = t.Append(s.client.out, s.client.packetNum, form)
+	o.warn(&form, t.Warning)
+	o.client.out = t.Append(o.client.out, o.client.packetNum, form)
 	return nil
 }
 

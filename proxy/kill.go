@@ -154,7 +154,7 @@ func (s *session) killsAmong(sql []byte) error {
 	}()
 	if s.replaced = text != nil; s.replaced {
 		sql = text
-		s.srv.texts.Analyze(&s.stmt, sql, s.state.Mode)
+		s.shared.texts.Analyze(&s.stmt, sql, s.state.Mode)
 	}
 	if len(s.stmt.Tables) > 0 && s.boundTables() {
 		err = s.filled(sql)

@@ -13,16 +13,16 @@ import (
 )
 
 // shown writes the proxy's sequences into questions that go to a server.
-func (s *session) shown() shown.Writer {
-	return shown.Writer{Session: s, Sequences: s.set.Sequences, Patience: &s.numbers.Patience, Schema: s.state.Schema}
+func (p *planning) shown() shown.Writer {
+	return shown.Writer{Session: p, Sequences: p.at.set.Sequences, Patience: &p.numbers.Patience, Schema: p.state.Schema}
 }
 
 // mayLookForSequences says whether the text just analysed may be a question by which programs look
 // for sequences. See [shown.Writer].
-func (s *session) mayLookForSequences() bool {
-	st := &s.stmt
+func (p *planning) mayLookForSequences() bool {
+	st := &p.stmt
 	return (st.Kind == statement.Select || st.Kind == statement.Show) && st.Words&(statement.SystemSchema|statement.LooksForSequences) != 0 &&
-		len(st.Calls) == 0 && st.Refusal == "" && s.routes.Default() != nil
+		len(st.Calls) == 0 && st.Refusal == "" && p.at.routes.Default() != nil
 }
 
 // lookForSequences answers the text just analysed if it is such a question.
@@ -59,13 +59,16 @@ func (s *session) lookForSequences(sql []byte) (handled bool, err error) {
 	return true, nil
 }
 
+// Ask runs a statement of ours, for a Writer.
+func (p *planning) Ask(c *backend.Conn, sql string) ([][][]byte, error) { return p.at.Ask(c, sql) }
+
 // Sees says whether the user may look at a sequence.
-func (s *session) Sees(name []byte) (bool, error) {
-	if s.login.Account.Looks() {
+func (p *planning) Sees(name []byte) (bool, error) {
+	if p.at.login.Account.Looks() {
 		return true, nil
 	}
-	may, err := asker{s}.MayUse(&s.numbers.Patience, name)
-	return may, s.numbers.Patience.Over(err)
+	may, err := p.at.mayUse(&p.numbers.Patience, name)
+	return may, p.numbers.Patience.Over(err)
 }
 
 // looking is a question about sequences that is prepared.

@@ -17,20 +17,20 @@ import (
 // one in which it makes a difference. Where asking would change what the text reads
 // (row counts, warnings), or is not possible now, the text is passed on unread, but
 // not if it may ask for a number: that no server can give.
-func (s *session) readable(sql []byte) error {
-	st := &s.state
+func (p *planning) readable(sql []byte) error {
+	st := p.state
 	if st.Mode.Charset == lex.Unsupported { // the text before was passed on unread
 		st.LoseMode()
 	}
 	if !st.ModeUnknown && !st.EscapesUnknown && bytes.IndexByte(sql, '"') < 0 && !(st.Mode.ANSIQuotes && bytes.IndexByte(sql, '[') >= 0) {
 		return nil
 	}
-	c := s.cur
+	c := p.at.cur
 	if c == nil && st.ModeUnknown && !ascii(sql) {
-		if err := s.settle(); err != nil {
+		if err := p.relay.settle(); err != nil {
 			return err
 		}
-		c, _ = s.Attach() // what is wrong is told when a statement needs the server
+		c, _ = p.at.Attach() // what is wrong is told when a statement needs the server
 	}
 	if c == nil || !st.ReadByMode(sql, c.Hello().MariaDB) {
 		return nil
@@ -38,23 +38,23 @@ func (s *session) readable(sql []byte) error {
 	lower := bytes.ToLower(sql)
 	number := bytes.Contains(lower, []byte("nextval"))
 	if !number && state.ReadsLastStatement(lower) {
-		s.state.Mode.Charset = lex.Unsupported
+		p.state.Mode.Charset = lex.Unsupported
 		return nil
 	}
-	if err := s.settle(); err != nil {
+	if err := p.relay.settle(); err != nil {
 		return err
 	}
-	c, err := s.Attach()
+	c, err := p.at.Attach()
 	if err != nil {
 		return err
 	}
-	err = s.askMode(c)
+	err = p.at.askMode(c)
 	var refused *protocol.ServerError
 	switch {
 	case err == nil && number:
-		return s.undisturbed(sql)
+		return p.undisturbed(sql)
 	case errors.As(err, &refused) && !number: // it may take the text all the same
-		s.state.Mode.Charset = lex.Unsupported
+		p.state.Mode.Charset = lex.Unsupported
 		return nil
 	}
 	return err
@@ -62,11 +62,11 @@ func (s *session) readable(sql []byte) error {
 
 // meetServer attaches a connection if that tells which server reads the session's texts, and
 // reports whether it is known now. What is wrong is told when a statement needs the server.
-func (s *session) meetServer() bool {
-	if s.state.Mode.Server.Known() || s.cur != nil || s.routes.Default() == nil || s.settle() != nil {
+func (p *planning) meetServer() bool {
+	if p.state.Mode.Server.Known() || p.at.cur != nil || p.at.routes.Default() == nil || p.relay.settle() != nil {
 		return false
 	}
-	_, err := s.Attach()
+	_, err := p.at.Attach()
 	return err == nil
 }
 
@@ -89,9 +89,9 @@ func (b *backends) askMode(c *backend.Conn) error {
 
 // undisturbed refuses a text that reads row counts, which asking for the mode has
 // changed. SELECT leaves the warnings.
-func (s *session) undisturbed(sql []byte) error {
-	s.stmt.Analyze(sql, s.state.Mode)
-	if s.state.LastOwn != state.OwnNothing || s.stmt.Words&(statement.ReadsRowCount|statement.ReadsFoundRows) == 0 {
+func (p *planning) undisturbed(sql []byte) error {
+	p.stmt.Analyze(sql, p.state.Mode)
+	if p.state.LastOwn != state.OwnNothing || p.stmt.Words&(statement.ReadsRowCount|statement.ReadsFoundRows) == 0 {
 		return nil
 	}
 	return protocol.NotSupported("NEXTVAL beside ROW_COUNT() or FOUND_ROWS() is not supported here, after %s: send SET NAMES first", state.PinOpaque)

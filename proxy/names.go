@@ -12,10 +12,10 @@ import (
 // InUTF8 returns the name of a sequence, as it stands in a client's text, in the
 // character set in which the sequence table is asked. The result is name itself where
 // nothing has to be changed.
-func (s *session) InUTF8(name []byte, charset string) ([]byte, error) {
+func (p *planning) InUTF8(name []byte, charset string) ([]byte, error) {
 	converted, is := plan.UTF8(name, charset)
 	if is == plan.Unasked {
-		text, isText, err := s.askUTF8(name, charset)
+		text, isText, err := p.askUTF8(name, charset)
 		if isText || err != nil {
 			return text, err
 		}
@@ -26,12 +26,12 @@ func (s *session) InUTF8(name []byte, charset string) ([]byte, error) {
 }
 
 // nameOf is InUTF8 for a name in a parameter.
-func (s *session) nameOf(name []byte) ([]byte, error) { return s.InUTF8(name, s.state.Charset) }
+func (p *planning) nameOf(name []byte) ([]byte, error) { return p.InUTF8(name, p.state.Charset) }
 
 // askUTF8 asks for a name in a character set that only a server knows; is says that it is one.
-func (s *session) askUTF8(name []byte, charset string) (text []byte, is bool, err error) {
-	text, err = s.set.Sequences.InUTF8(&s.numbers.Patience, charset, name)
-	if err = s.numbers.Patience.Over(err); errors.Is(err, sequence.ErrNoText) {
+func (p *planning) askUTF8(name []byte, charset string) (text []byte, is bool, err error) {
+	text, err = p.at.set.Sequences.InUTF8(&p.numbers.Patience, charset, name)
+	if err = p.numbers.Patience.Over(err); errors.Is(err, sequence.ErrNoText) {
 		return nil, false, nil
 	}
 	return text, err == nil, err
@@ -44,37 +44,37 @@ func ascii(b []byte) bool { return plan.ASCII(b) }
 const ofSequenceTable = -1
 
 // convertNames is InUTF8 for every name of a statement about sequences, in place.
-func (s *session) convertNames(st *statement.Statement, charset string) error {
+func (p *planning) convertNames(st *statement.Statement, charset string) error {
 	ddl := st.Sequence
 	if ddl == nil {
 		return nil
 	}
 	for i := range ddl.Names {
-		if n := ddl.Schemas[i]; n > 0 && string(ddl.Names[i][:n]) == s.set.Sequences.Schema() {
+		if n := ddl.Schemas[i]; n > 0 && string(ddl.Names[i][:n]) == p.at.set.Sequences.Schema() {
 			ddl.Names[i], ddl.Schemas[i] = ddl.Names[i][n+1:], ofSequenceTable
 		}
-		if err := s.convert(&ddl.Names[i], charset); err != nil {
+		if err := p.convert(&ddl.Names[i], charset); err != nil {
 			return err
 		}
 	}
 	for _, text := range [...]*[]byte{&ddl.Pattern, &ddl.Comment, &ddl.OwnerSchema, &ddl.OwnerTable, &ddl.OwnerColumn} {
-		if err := s.convert(text, charset); err != nil {
+		if err := p.convert(text, charset); err != nil {
 			return err
 		}
 	}
 	if st.Proxy != nil {
-		if err := s.convert(&st.Proxy.Shard, charset); err != nil {
+		if err := p.convert(&st.Proxy.Shard, charset); err != nil {
 			return err
 		}
-		return s.convert(&st.Proxy.Address, charset)
+		return p.convert(&st.Proxy.Address, charset)
 	}
 	return nil
 }
 
 // convert is InUTF8 in place.
-func (s *session) convert(name *[]byte, charset string) (err error) {
+func (p *planning) convert(name *[]byte, charset string) (err error) {
 	if len(*name) > 0 {
-		*name, err = s.InUTF8(*name, charset)
+		*name, err = p.InUTF8(*name, charset)
 	}
 	return err
 }

@@ -17,9 +17,9 @@ import (
 
 // planCalls plans the text in s.stmt, whose calls the proxy answers or replaces. The plan is valid
 // until the next one.
-func (s *session) planCalls(sql []byte, at plan.Moment) (*plan.Action, error) {
-	s.factsFor(at)
-	return s.plan(sql)
+func (p *planning) planCalls(sql []byte, at plan.Moment) (*plan.Action, error) {
+	p.factsFor(at)
+	return p.plan(sql)
 }
 
 // rewrite sends a text with its calls replaced by their values. The first number is

@@ -4,51 +4,66 @@ import (
 	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
+	"seqproxy/proxy/state"
 	"seqproxy/sequence"
+	"seqproxy/statement"
 )
 
+// planning has what becomes of a text decided. It knows the text, and fetches what the planner has to
+// know of sequences, columns and names.
+type planning struct {
+	at      *attachment
+	relay   *relay
+	state   *state.State
+	numbers *keys.Taker
+
+	stmt    statement.Statement // the text of the command being handled
+	fill    *plan.Filling       // what of it is filled in; nil: nothing
+	planner *plan.Planner       // nil if nothing was ever planned
+}
+
 // factsFor begins what the planning of a text has to know.
-func (s *session) factsFor(at plan.Moment) *plan.Facts {
-	if s.planner == nil {
-		s.planner = new(plan.Planner)
+func (p *planning) factsFor(at plan.Moment) *plan.Facts {
+	if p.planner == nil {
+		p.planner = new(plan.Planner)
 	}
-	server, f := s.routes.Default() != nil, &s.planner.Facts
+	server, f := p.at.routes.Default() != nil, &p.planner.Facts
 	*f = plan.Facts{
-		At: at, Unknown: s.set.Unknown, Charset: s.state.Charset, Schema: s.set.Sequences.Schema(),
-		Admin: s.login.Account.Admin, Limited: s.login.Account.Rights != nil,
-		MariaDB: s.likeMariaDB(), Server: server, Attached: s.cur != nil,
+		At: at, Unknown: p.at.set.Unknown, Charset: p.state.Charset, Schema: p.at.set.Sequences.Schema(),
+		Admin: p.at.login.Account.Admin, Limited: p.at.login.Account.Rights != nil,
+		MariaDB: p.at.likeMariaDB(), Server: server, Attached: p.at.cur != nil,
 		// MySQL warns of that flag at each statement, in its own words.
-		Warns: server && s.login.Capabilities.Has(protocol.NoSchema),
-		Fill:  s.fill, Names: f.Names[:0],
+		Warns: server && p.at.login.Capabilities.Has(protocol.NoSchema),
+		Fill:  p.fill, Names: f.Names[:0],
 	}
 	return f
 }
 
 // plan has the text in s.stmt planned, and fetches what that has to know.
-func (s *session) plan(sql []byte) (*plan.Action, error) {
+func (p *planning) plan(sql []byte) (*plan.Action, error) {
 	for round := 0; ; round++ {
-		v := s.planner.Text(&s.stmt, sql, &s.state)
-		if again, err := s.meet(&v, round, sql); err != nil {
+		v := p.planner.Text(&p.stmt, sql, p.state)
+		if again, err := p.meet(&v, round, sql); err != nil {
 			return nil, err
 		} else if !again {
-			return &s.planner.Action, nil
+			return &p.planner.Action, nil
 		}
 	}
 }
 
 // meet fetches what a plan asks for, in such a round. again says that it is to be made again; an
 // error is why the client does not get what it wants.
-func (s *session) meet(v *plan.Verdict, round int, sql []byte) (again bool, err error) {
+func (p *planning) meet(v *plan.Verdict, round int, sql []byte) (again bool, err error) {
 	switch {
 	case v.Kind == plan.Go:
 		return false, nil
 	case v.Kind == plan.Refuse:
-		return false, s.refusal(&v.Refusal, sql)
+		return false, p.refusal(&v.Refusal, sql)
 	case round == plan.Rounds:
 		return false, protocol.NotSupported("what this statement needs of sequences and columns is too much for one: send it in parts")
 	}
 	for i := range v.Needs {
-		if err := s.learn(&s.planner.Facts, &v.Needs[i], sql); err != nil {
+		if err := p.learn(&p.planner.Facts, &v.Needs[i], sql); err != nil {
 			return false, err
 		}
 	}
@@ -56,33 +71,33 @@ func (s *session) meet(v *plan.Verdict, round int, sql []byte) (again bool, err 
 }
 
 // learn finds out what a plan of a text has to know.
-func (s *session) learn(f *plan.Facts, n *plan.Need, sql []byte) (err error) {
+func (p *planning) learn(f *plan.Facts, n *plan.Need, sql []byte) (err error) {
 	switch n.What {
 	case plan.NeedText:
-		text, is, err := s.askUTF8(n.Name, f.Charset)
+		text, is, err := p.askUTF8(n.Name, f.Charset)
 		if f.Unknown == plan.UnknownRelay || f.Bound != nil {
 			err = nil // what cannot be read is no name there
 		}
 		f.SetText(n.Name, text, plan.AnswerOf(is))
 		return err
 	case plan.NeedWhole:
-		f.NameOf(n.At).Whole, err = answer(s.Knows(n.Name))
+		f.NameOf(n.At).Whole, err = answer(p.Knows(n.Name))
 	case plan.NeedKnown:
-		f.NameOf(n.At).Known, err = answer(s.Knows(n.Name))
+		f.NameOf(n.At).Known, err = answer(p.Knows(n.Name))
 	case plan.NeedRight:
-		f.NameOf(n.At).Usable, err = answer(s.numbers.HasRight(n.Name))
+		f.NameOf(n.At).Usable, err = answer(p.numbers.HasRight(n.Name))
 	case plan.NeedSame:
-		same, err := s.set.Sequences.Same(&s.numbers.Patience, n.Name, n.Other)
+		same, err := p.at.set.Sequences.Same(&p.numbers.Patience, n.Name, n.Other)
 		f.NameOf(n.At).SameAsFirst = plan.AnswerOf(same)
-		return s.numbers.Patience.Over(err)
+		return p.numbers.Patience.Over(err)
 	case plan.NeedDigits:
-		f.Digits, err = answer(s.digitsInRows())
+		f.Digits, err = answer(p.at.digitsInRows())
 	case plan.NeedDatabase:
-		return s.askSchema()
+		return p.at.askSchema()
 	case plan.NeedModes:
-		_, err = s.insertModes(s.cur, s.stmt.Words)
+		_, err = p.at.insertModes(p.at.cur, p.stmt.Words)
 	default:
-		return s.learnColumns(f.TableOf(n.At), n.What, &s.stmt.Tables[n.At], sql)
+		return p.learnColumns(f.TableOf(n.At), n.What, &p.stmt.Tables[n.At], sql)
 	}
 	return err
 }
@@ -90,29 +105,29 @@ func (s *session) learn(f *plan.Facts, n *plan.Need, sql []byte) (err error) {
 func answer(yes bool, err error) (plan.Answer, error) { return plan.AnswerOf(yes), err }
 
 // refusal is the error for what the plan of a text refuses.
-func (s *session) refusal(r *plan.Refusal, sql []byte) error {
+func (p *planning) refusal(r *plan.Refusal, sql []byte) error {
 	if r.ServerFirst {
-		if err := s.tryPrepare(s.cur, sql); err != nil {
+		if err := p.relay.tryPrepare(p.at.cur, sql); err != nil {
 			return err
 		}
 	}
 	switch r.Why {
 	case plan.Unread:
-		return s.unreadRows(sql)
+		return p.unreadRows(sql)
 	case plan.UnknownSequence:
 		return &sequence.NameError{Name: string(r.Name), Err: sequence.ErrUnknown}
 	case plan.NoRight:
 		return keys.ErrNoRight(r.Name)
 	case plan.NotAdmin:
-		return s.RefuseSetval(&s.planner.Action.Slots[r.Call])
+		return p.RefuseSetval(&p.planner.Action.Slots[r.Call])
 	}
 	return protocol.NotSupported("%s", r.Text)
 }
 
 // Knows says whether there is a sequence of that name.
-func (s *session) Knows(name []byte) (bool, error) {
-	known, err := s.set.Sequences.Exists(&s.numbers.Patience, name)
-	return known, s.numbers.Patience.Over(err)
+func (p *planning) Knows(name []byte) (bool, error) {
+	known, err := p.at.set.Sequences.Exists(&p.numbers.Patience, name)
+	return known, p.numbers.Patience.Over(err)
 }
 
 // takesNumbers says whether a text has calls that are answered here.

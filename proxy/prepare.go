@@ -34,9 +34,9 @@ func (s *session) prepare(sql []byte) error {
 		}
 	}()
 	st := &s.stmt
-	s.srv.texts.Analyze(st, sql, s.state.Mode)
+	s.shared.texts.Analyze(st, sql, s.state.Mode)
 	if st.Words&statement.VersionedComment != 0 && s.meetServer() {
-		s.srv.texts.Analyze(st, sql, s.state.Mode)
+		s.shared.texts.Analyze(st, sql, s.state.Mode)
 	}
 	if !s.login.AtAdmin && s.mayBringRows(sql) {
 		return s.unreadRows(sql)

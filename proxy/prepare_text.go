@@ -85,28 +85,28 @@ func (s *session) preparesText(sql []byte) error {
 }
 
 // mayPrepare refuses a text inside another that takes numbers, or may bring rows in unread.
-func (s *session) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText, err error) {
-	text, mode := d.Text, s.state.Mode
+func (p *planning) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText, err error) {
+	text, mode := d.Text, p.state.Mode
 	if d.Variable {
-		if text, err = s.variableText(sql, d); text == nil || err != nil {
+		if text, err = p.variableText(sql, d); text == nil || err != nil {
 			return preparedText{runs: statement.RunsOthers}, err
 		}
-		if !ascii(text) && !plan.UTF8Charset(s.state.Charset) {
+		if !ascii(text) && !plan.UTF8Charset(p.state.Charset) {
 			mode.Charset = lex.Unsupported
 		}
 	}
-	st := &s.stmt
+	st := &p.stmt
 	st.Analyze(text, mode)
 	const where = "in a text prepared with PREPARE or EXECUTE IMMEDIATE"
-	if err := s.refuseInside(st, s.state.Charset, where); err != nil {
+	if err := p.refuseInside(st, p.state.Charset, where); err != nil {
 		return in, err
 	}
-	if s.mayBringRows(text) {
+	if p.mayBringRows(text) {
 		return in, errUnread
 	}
-	in.inserts, in.explained, in.runs = s.insertsOf(), plan.ExplainsID(st), st.Runs
-	if len(st.Tables) > 0 && s.boundTables() {
-		fills, err := s.fillsText(text)
+	in.inserts, in.explained, in.runs = p.insertsOf(), plan.ExplainsID(st), st.Runs
+	if len(st.Tables) > 0 && p.boundTables() {
+		fills, err := p.fillsText(text)
 		if err != nil {
 			return in, err
 		}
@@ -117,10 +117,10 @@ func (s *session) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText,
 	if len(st.Calls) == 0 && st.Refusal == "" {
 		return in, nil
 	}
-	if err := s.convertNames(st, s.state.Charset); err != nil {
+	if err := p.convertNames(st, p.state.Charset); err != nil {
 		return in, err
 	}
-	a, err := s.planCalls(text, plan.Inside)
+	a, err := p.planCalls(text, plan.Inside)
 	if err != nil {
 		return in, err
 	}
@@ -131,51 +131,51 @@ func (s *session) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText,
 }
 
 // fillsText reports whether the text just analysed would be filled in.
-func (s *session) fillsText(text []byte) (bool, error) {
-	f, err := s.planFilling(text, false)
+func (p *planning) fillsText(text []byte) (bool, error) {
+	f, err := p.planFilling(text, false)
 	if f == nil || err != nil {
 		return false, err
 	}
-	t := s.stmt.Table()
+	t := p.stmt.Table()
 	if t == nil || len(f.Keys) == 0 {
 		return true, nil
 	}
-	c, err := s.Attach()
+	c, err := p.at.Attach()
 	if err != nil {
 		return false, err
 	}
 	// The server says only when it runs the text that it has no such column.
-	of, err := s.columnsOfTable(c, text, t)
+	of, err := p.columnsOfTable(c, text, t)
 	if err != nil {
 		return false, err
 	}
-	same := s.sameColumn(f.Keys[0].Binding.Column)
+	same := p.sameColumn(f.Keys[0].Binding.Column)
 	return plan.ContainsName(of.Names, same) || plan.ContainsName(of.More, same), nil
 }
 
 // variableText returns the text in a user variable, nil where the server is to say what it makes
 // of it. To ask for it changes FOUND_ROWS(). So where no column is bound it is asked for only if
 // the server cannot prepare it, as none can with NEXTVAL('s') in it.
-func (s *session) variableText(sql []byte, d *statement.Dynamic) ([]byte, error) {
-	c, err := s.Attach()
+func (p *planning) variableText(sql []byte, d *statement.Dynamic) ([]byte, error) {
+	c, err := p.at.Attach()
 	if err != nil {
 		return nil, err
 	}
-	if !s.boundHere() {
-		if s.stmt.Kind == statement.ExecuteImmediate {
+	if !p.boundHere() {
+		if p.stmt.Kind == statement.ExecuteImmediate {
 			return nil, nil
 		}
 		var refused *protocol.ServerError
-		if _, err := s.Ask(c, string(sql)); err == nil || !errors.As(err, &refused) {
+		if _, err := p.at.Ask(c, string(sql)); err == nil || !errors.As(err, &refused) {
 			return nil, err
 		}
 	}
-	text, err := s.textOfVariable(c, sql[d.TextStart:d.TextEnd])
+	text, err := p.textOfVariable(c, sql[d.TextStart:d.TextEnd])
 	if err != nil || text == nil {
 		return nil, err
 	}
-	if s.state.ModeUnknown || s.state.QuotesUnknown {
-		if err := s.readable(text); err != nil {
+	if p.state.ModeUnknown || p.state.QuotesUnknown {
+		if err := p.readable(text); err != nil {
 			return nil, err
 		}
 	}
@@ -183,12 +183,12 @@ func (s *session) variableText(sql []byte, d *statement.Dynamic) ([]byte, error)
 }
 
 // textOfVariable returns a user variable's value in UTF-8, nil for NULL.
-func (s *session) textOfVariable(c *backend.Conn, name []byte) ([]byte, error) {
-	row, err := s.AskRow(c, "SELECT HEX(CONVERT("+string(name)+" USING utf8mb4)), "+string(name)+" IS NULL", 2, "a user variable")
+func (p *planning) textOfVariable(c *backend.Conn, name []byte) ([]byte, error) {
+	row, err := p.at.AskRow(c, "SELECT HEX(CONVERT("+string(name)+" USING utf8mb4)), "+string(name)+" IS NULL", 2, "a user variable")
 	switch {
 	case err != nil:
 		return nil, err
-	case row[0] == nil && string(row[1]) == "0" && s.boundHere():
+	case row[0] == nil && string(row[1]) == "0" && p.boundHere():
 		return nil, errUnread // the server reads what cannot be converted
 	case row[0] == nil:
 		return nil, nil

@@ -20,9 +20,9 @@ func (a *attachment) askPrevious(words statement.Words) (uint64, error) {
 }
 
 // previousFor is askPrevious where a text's first statement needs it.
-func (s *session) previousFor(st *statement.Statement, a *plan.Action) (uint64, error) {
+func (p *planning) previousFor(st *statement.Statement, a *plan.Action) (uint64, error) {
 	if !a.Previous {
 		return 0, nil
 	}
-	return s.askPrevious(st.Words)
+	return p.at.askPrevious(st.Words)
 }

@@ -31,9 +31,9 @@ func (s *session) query(sql []byte) error {
 	}
 	s.slow.takes(sql, false)
 	st := &s.stmt
-	s.srv.texts.Analyze(st, sql, s.state.Mode)
+	s.shared.texts.Analyze(st, sql, s.state.Mode)
 	if st.Words&statement.VersionedComment != 0 && s.meetServer() {
-		s.srv.texts.Analyze(st, sql, s.state.Mode)
+		s.shared.texts.Analyze(st, sql, s.state.Mode)
 	}
 	s.explained = plan.ExplainsID(st)
 	if s.login.AtAdmin {
@@ -256,28 +256,28 @@ func (s *session) noteDone(c *backend.Conn, sql []byte) {
 // returns the schema that the last USE names, a copy. Where a part of the text was not
 // read, each piece between semicolons is looked at, too, even if it may lie in a string:
 // there it is hardly ever such a statement and nothing else.
-func (s *session) schemasInside(sql []byte) (used []byte, err error) {
-	if schema := s.stmt.Schema; len(schema) > 0 && s.elsewhere(string(schema)) {
+func (p *planning) schemasInside(sql []byte) (used []byte, err error) {
+	if schema := p.stmt.Schema; len(schema) > 0 && p.at.elsewhere(string(schema)) {
 		return nil, errSchemaInside(schema)
 	}
-	for i := range s.stmt.Parts {
-		part := &s.stmt.Parts[i]
-		if len(part.Schema) > 0 && s.elsewhere(string(part.Schema)) {
+	for i := range p.stmt.Parts {
+		part := &p.stmt.Parts[i]
+		if len(part.Schema) > 0 && p.at.elsewhere(string(part.Schema)) {
 			return nil, errSchemaInside(part.Schema)
 		}
 		if part.Kind == statement.Use {
 			used = bytes.Clone(part.Schema)
 		}
 	}
-	if s.stmt.Words&statement.Opaque == 0 || !s.routes.Many() && len(s.stmt.Schema) == 0 {
+	if p.stmt.Words&statement.Opaque == 0 || !p.at.routes.Many() && len(p.stmt.Schema) == 0 {
 		return used, nil
 	}
 	var st statement.Statement
 	for piece := range bytes.SplitSeq(sql, []byte(";")) {
-		st.Analyze(piece, s.state.Mode)
+		st.Analyze(piece, p.state.Mode)
 		switch st.Kind {
 		case statement.Use, statement.CreateDatabase, statement.AlterDatabase, statement.DropDatabase:
-			if len(st.Schema) > 0 && s.elsewhere(string(st.Schema)) {
+			if len(st.Schema) > 0 && p.at.elsewhere(string(st.Schema)) {
 				return nil, errSchemaInside(st.Schema)
 			}
 		}
@@ -334,19 +334,19 @@ func (s *session) administerHere(st *statement.Statement, p *prepared) error {
 
 // refuseInside refuses statements about sequences that stand inside a text which goes to
 // the server: MariaDB would make a sequence of its own there.
-func (s *session) refuseInside(st *statement.Statement, charset, where string) error {
+func (p *planning) refuseInside(st *statement.Statement, charset, where string) error {
 	if st.Words&statement.SequenceStatement == 0 {
 		return nil
 	}
-	if s.set.Unknown == UnknownRelay && st.Proxy == nil {
+	if p.at.set.Unknown == UnknownRelay && st.Proxy == nil {
 		known := false
 		for _, name := range st.Sequence.Names {
-			name, err := s.InUTF8(name, charset)
+			name, err := p.InUTF8(name, charset)
 			if err != nil {
 				continue // it is no name here
 			}
-			is, err := s.set.Sequences.Exists(&s.numbers.Patience, name)
-			if err = s.numbers.Patience.Over(err); err != nil {
+			is, err := p.at.set.Sequences.Exists(&p.numbers.Patience, name)
+			if err = p.numbers.Patience.Over(err); err != nil {
 				return err
 			}
 			known = known || is
@@ -361,17 +361,17 @@ func (s *session) refuseInside(st *statement.Statement, charset, where string) e
 // concernsServer says whether a statement that MariaDB knows, too, is about a sequence that is not
 // served here and is left to the server: always where it only shows it, as dumps do, and otherwise
 // where the configuration says so.
-func (s *session) concernsServer(st *statement.Statement) (bool, error) {
-	relays := s.set.Unknown == UnknownRelay
-	hasOwn := s.routes.Default() != nil && s.likeMariaDB()
+func (p *planning) concernsServer(st *statement.Statement) (bool, error) {
+	relays := p.at.set.Unknown == UnknownRelay
+	hasOwn := p.at.routes.Default() != nil && p.at.likeMariaDB()
 	switch st.Kind {
 	case statement.AlterSequence, statement.DropSequence:
 	case statement.CreateSequence:
 		relays = relays && hasOwn
 	case statement.ShowCreateSequence:
-		if s.routes.Default() != nil {
-			w := s.shown()
-			if listed, err := w.Listed(st.Sequence, s.Attach); listed || err != nil {
+		if p.at.routes.Default() != nil {
+			w := p.shown()
+			if listed, err := w.Listed(st.Sequence, p.at.Attach); listed || err != nil {
 				return false, err
 			}
 		}
@@ -383,15 +383,15 @@ func (s *session) concernsServer(st *statement.Statement) (bool, error) {
 		return false, nil
 	}
 	for _, name := range st.Sequence.Names {
-		known, err := s.Knows(name)
+		known, err := p.Knows(name)
 		if err != nil {
 			return false, err
 		}
 		if known {
 			continue
 		}
-		if st.Kind == statement.ShowCreateSequence && s.set.Unknown != UnknownRelay {
-			return s.Sees(name)
+		if st.Kind == statement.ShowCreateSequence && p.at.set.Unknown != UnknownRelay {
+			return p.Sees(name)
 		}
 		return true, nil
 	}

@@ -11,6 +11,7 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/alone"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/kill"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
@@ -35,6 +36,16 @@ type route struct {
 	note      string
 }
 
+// explanation finds out what would become of a text.
+type explanation struct {
+	at       *attachment
+	relay    *relay
+	state    *state.State
+	numbers  *keys.Taker
+	planning *planning
+	tickets  *tickets
+}
+
 // explainRoute answers EXPLAIN FORMAT=ROUTE, the text just analysed; p is it if it is prepared.
 func (s *session) explainRoute(sql []byte, p *prepared) error {
 	if !s.login.Account.Admin {
@@ -55,7 +66,8 @@ func (s *session) explainRoute(sql []byte, p *prepared) error {
 	s.tally.Becomes(stats.KindAdmin)
 	sql = bytes.Clone(bytes.TrimSpace(sql[s.stmt.Explained:]))
 	r := route{kind: stats.KindRelay}
-	if err := s.decide(&r, sql); ends(err) {
+	e := explanation{at: &s.attachment, relay: &s.relay, state: &s.state, numbers: &s.numbers, planning: &s.planning, tickets: &s.tickets}
+	if err := e.decide(&r, sql); ends(err) {
 		return err
 	} else if err != nil {
 		r.kind, r.refused, r.text = stats.KindRefused, forClient(err), nil
@@ -65,35 +77,35 @@ func (s *session) explainRoute(sql []byte, p *prepared) error {
 
 // decide finds out what would become of a text. An error that is not the session's end is
 // why it would be refused.
-func (s *session) decide(r *route, sql []byte) error {
-	st := &s.stmt
-	s.srv.texts.Analyze(st, sql, s.state.Mode)
+func (e *explanation) decide(r *route, sql []byte) error {
+	st := &e.planning.stmt
+	e.at.shared.texts.Analyze(st, sql, e.state.Mode)
 	if st.Kind == statement.Empty {
 		return protocol.Errorf(mysql.ER_PARSE_ERROR, "42000", "You have an error in your SQL syntax: EXPLAIN FORMAT=ROUTE needs a statement")
 	}
-	if s.set.tickets != nil {
-		if t := s.set.tickets.In(st, sql, &s.state); t != nil {
+	if e.at.set.tickets != nil {
+		if t := e.at.set.tickets.In(st, sql, e.state); t != nil {
 			var then statement.Statement
-			if _, _, served := s.ticketServed(t, sql, &then); served {
-				return s.routeTicket(r, t)
+			if _, _, served := e.tickets.ticketServed(t, sql, &then); served {
+				return e.routeTicket(r, t)
 			}
-			if err := s.mayLeaveToServer(t); err != nil {
+			if err := e.tickets.mayLeaveToServer(t); err != nil {
 				return err
 			}
 		}
 	}
-	query, sql, err := s.beginFilling(sql, false)
+	query, sql, err := e.planning.beginFilling(sql, false)
 	if err != nil {
 		return err
 	}
-	defer func() { s.fill = nil }()
-	schema, elsewhere, done, err := s.routeKind(r, sql)
+	defer func() { e.planning.fill = nil }()
+	schema, elsewhere, done, err := e.routeKind(r, sql)
 	if done || err != nil {
 		return err
 	}
-	s.routeTo(r, schema)
-	if elsewhere && s.cur != nil && s.cur.Shard() != r.shard {
-		if err := s.mayLeaveFor(r.shard); err != nil {
+	e.routeTo(r, schema)
+	if elsewhere && e.at.cur != nil && e.at.cur.Shard() != r.shard {
+		if err := e.at.mayLeaveFor(r.shard); err != nil {
 			return err
 		}
 	}
@@ -103,18 +115,18 @@ func (s *session) decide(r *route, sql []byte) error {
 		probe.SetVariables(st, sql)
 	}
 	r.pins = probe.Pins
-	if len(st.Calls) > 0 || st.Refusal != "" || s.fill != nil {
-		if err := s.routeCalls(r, query, sql); err != nil {
+	if len(st.Calls) > 0 || st.Refusal != "" || e.planning.fill != nil {
+		if err := e.routeCalls(r, query, sql); err != nil {
 			return err
 		}
 	}
 	if r.kind == stats.KindRelay {
-		if err := s.routeLooking(r, sql); err != nil {
+		if err := e.routeLooking(r, sql); err != nil {
 			return err
 		}
 	}
 	if r.shard != nil && r.kind.Sent() {
-		s.remarkOnSchemas(r, sql)
+		e.remarkOnSchemas(r, sql)
 	}
 	if r.shard == nil && r.kind.Sent() {
 		if r.kind == stats.KindRewrite {
@@ -126,20 +138,20 @@ func (s *session) decide(r *route, sql []byte) error {
 }
 
 // routeLooking is decide for a question by which programs look for sequences.
-func (s *session) routeLooking(r *route, sql []byte) error {
-	if !s.mayLookForSequences() {
+func (e *explanation) routeLooking(r *route, sql []byte) error {
+	if !e.planning.mayLookForSequences() {
 		return nil
 	}
-	q, ok := idiom.ReadSequenceQuestion(sql, s.state.Mode)
+	q, ok := idiom.ReadSequenceQuestion(sql, e.state.Mode)
 	if !ok {
 		return nil
 	}
-	c, err := s.Attach()
+	c, err := e.at.Attach()
 	if err != nil {
 		return err
 	}
-	w := s.shown()
-	text, err := w.Write(c, q, sql, s.state.Charset)
+	w := e.planning.shown()
+	text, err := w.Write(c, q, sql, e.state.Charset)
 	if err == nil && !bytes.Equal(text, sql) {
 		r.kind, r.text = stats.KindRewrite, text
 	}
@@ -147,13 +159,13 @@ func (s *session) routeLooking(r *route, sql []byte) error {
 }
 
 // routeTicket is decide for a ticket.
-func (s *session) routeTicket(r *route, t *ticket.Ticket) error {
-	key, err := s.InUTF8(t.Key, s.state.Charset)
+func (e *explanation) routeTicket(r *route, t *ticket.Ticket) error {
+	key, err := e.planning.InUTF8(t.Key, e.state.Charset)
 	if err != nil && t.Of.Counter == nil {
 		return err
 	}
 	name := t.Right(key)
-	if err := s.numbers.MayUse(name); err != nil {
+	if err := e.numbers.MayUse(name); err != nil {
 		return err
 	}
 	r.kind, r.note = stats.KindNextval, "a ticket"
@@ -164,25 +176,25 @@ func (s *session) routeTicket(r *route, t *ticket.Ticket) error {
 // routeKind looks at what kind of statement it is: done is true if no server gets it.
 // Otherwise schema is that whose shard it goes to, where elsewhere says that this is not the
 // session's own.
-func (s *session) routeKind(r *route, sql []byte) (schema string, elsewhere, done bool, err error) {
-	st := &s.stmt
-	schema = s.state.Schema
+func (e *explanation) routeKind(r *route, sql []byte) (schema string, elsewhere, done bool, err error) {
+	st := &e.planning.stmt
+	schema = e.state.Schema
 	switch plan.CourseOf(st) {
 	case plan.Administer:
-		if err := s.convertNames(st, s.state.Charset); err != nil {
+		if err := e.planning.convertNames(st, e.state.Charset); err != nil {
 			return "", false, true, err
 		}
-		relay, err := s.concernsServer(st)
+		relay, err := e.planning.concernsServer(st)
 		if err != nil || relay {
 			return schema, false, false, err
 		}
 		r.kind = stats.KindAdmin
-		return "", false, true, s.notHere(st)
+		return "", false, true, e.at.notHere(st)
 	case plan.ExplainRoute:
 		r.kind = stats.KindAdmin
 		return "", false, true, nil
 	case plan.ChangeSchema, plan.OnSchema:
-		if len(st.Schema) > 0 && (st.Kind == statement.Use || s.elsewhere(string(st.Schema))) {
+		if len(st.Schema) > 0 && (st.Kind == statement.Use || e.at.elsewhere(string(st.Schema))) {
 			return string(st.Schema), true, false, nil
 		}
 	case plan.EndSession:
@@ -191,10 +203,10 @@ func (s *session) routeKind(r *route, sql []byte) (schema string, elsewhere, don
 			return "", false, true, nil
 		}
 	case plan.Several:
-		if _, err := s.schemasInside(sql); err != nil {
+		if _, err := e.planning.schemasInside(sql); err != nil {
 			return "", false, true, err
 		}
-		if err := s.refuseInside(st, s.state.Charset, "among several statements in one text"); err != nil {
+		if err := e.planning.refuseInside(st, e.state.Charset, "among several statements in one text"); err != nil {
 			return "", false, true, err
 		}
 	case plan.PrepareText:
@@ -204,14 +216,14 @@ func (s *session) routeKind(r *route, sql []byte) (schema string, elsewhere, don
 }
 
 // routeTo says which shard statements for a schema go to, and why.
-func (s *session) routeTo(r *route, schema string) {
-	r.shard = s.routes.ForSchema(schema)
+func (e *explanation) routeTo(r *route, schema string) {
+	r.shard = e.at.routes.ForSchema(schema)
 	switch {
 	case r.shard == nil:
 		return
 	case schema == "":
 		r.why = "the default shard, as there is no current schema"
-	case s.routes.Owner(schema) != nil:
+	case e.at.routes.Owner(schema) != nil:
 		r.why = fmt.Sprintf("it owns schema %s", schema)
 	default:
 		r.why = fmt.Sprintf("the default shard, as no shard owns schema %s", schema)
@@ -223,13 +235,13 @@ func (s *session) routeTo(r *route, schema string) {
 
 // remarkOnSchemas tells of schemas in the text that another shard owns, which no statement
 // is routed by.
-func (s *session) remarkOnSchemas(r *route, sql []byte) {
-	for _, name := range statement.SchemasNamed(sql, s.state.Mode) {
-		in, err := s.InUTF8([]byte(name), s.state.Charset)
+func (e *explanation) remarkOnSchemas(r *route, sql []byte) {
+	for _, name := range statement.SchemasNamed(sql, e.state.Mode) {
+		in, err := e.planning.InUTF8([]byte(name), e.state.Charset)
 		if err != nil {
 			continue // it is no name here
 		}
-		owner := s.routes.Owner(string(in))
+		owner := e.at.routes.Owner(string(in))
 		if owner == nil || owner == r.shard {
 			continue
 		}
@@ -242,12 +254,12 @@ func (s *session) remarkOnSchemas(r *route, sql []byte) {
 }
 
 // routeCalls is decide for a text with calls, or with keys that are filled in.
-func (s *session) routeCalls(r *route, query *plan.FilledQuery, sql []byte) error {
-	st := &s.stmt
-	if err := s.convertNames(st, s.state.Charset); err != nil {
+func (e *explanation) routeCalls(r *route, query *plan.FilledQuery, sql []byte) error {
+	st := &e.planning.stmt
+	if err := e.planning.convertNames(st, e.state.Charset); err != nil {
 		return err
 	}
-	a, err := s.planQuery(query, sql, plan.Explained)
+	a, err := e.planning.planQuery(query, sql, plan.Explained)
 	if err != nil {
 		return err
 	}
@@ -261,7 +273,7 @@ func (s *session) routeCalls(r *route, query *plan.FilledQuery, sql []byte) erro
 	case a.Reads:
 		r.kind, r.note = stats.KindRewrite, "statements behind the first read LAST_INSERT_ID(): the text depends on the numbers"
 	case a.Do != plan.Relay:
-		r.kind, r.text = stats.KindRewrite, s.placeholders(st, sql, a)
+		r.kind, r.text = stats.KindRewrite, e.placeholders(st, sql, a)
 	}
 	return nil
 }
@@ -279,8 +291,8 @@ func onlyIDs(st *statement.Statement) bool {
 
 // placeholders is a text as the server would get it, with ? for what is only known when
 // it is sent.
-func (s *session) placeholders(st *statement.Statement, sql []byte, a *plan.Action) []byte {
-	subs := a.Substitutions(st, &s.state, s.id, protocol.Placeholder)
+func (e *explanation) placeholders(st *statement.Statement, sql []byte, a *plan.Action) []byte {
+	subs := a.Substitutions(st, e.state, e.at.id, protocol.Placeholder)
 	for i := range subs {
 		if !plan.Hides(&st.Calls[i], &subs[i]) {
 			continue

@@ -166,13 +166,8 @@ type StatementOptions struct {
 // Server accepts clients and runs their sessions.
 type Server struct {
 	shared
-	log           *zap.Logger
-	listener      net.Listener
-	adminListener net.Listener // nil: there is no admin address
-	instance      kill.Instance
-	texts         *statement.Cache // of all sessions
-	ownersAsked   sync.Once
-	ownersUnknown error // why the first answer did not come; set by ownersAsked
+	log      *zap.Logger
+	instance kill.Instance
 
 	serving   atomic.Bool   // clients are accepted since Serve
 	announced atomic.Bool   // it is about to stop
@@ -206,9 +201,9 @@ const cachedTexts = 1024
 func New(opts Options) *Server {
 	s := &Server{
 		log: opts.Logger, sessions: make(map[uint32]*session),
-		instance: kill.NewInstance(), texts: statement.NewCache(cachedTexts),
-		ended: make(chan struct{}), waiting: make(chan *session),
-		shared: shared{stopping: make(chan struct{}), killer: kill.New(opts.Shards, opts.Logger), receivePeriod: receivePeriod, counters: stats.Counters{Since: time.Now()}},
+		instance: kill.NewInstance(),
+		ended:    make(chan struct{}), waiting: make(chan *session),
+		shared: shared{stopping: make(chan struct{}), killer: kill.New(opts.Shards, opts.Logger), receivePeriod: receivePeriod, counters: stats.Counters{Since: time.Now()}, texts: statement.NewCache(cachedTexts)},
 	}
 	s.watch = kill.NewWatch(s, opts.Logger, s.stopping)
 	s.login = login.Gate{Failed: login.NewFailures(), Attributes: login.ProxyAttributes(opts.Version), Stopping: s.stopping, Log: opts.Logger}
@@ -285,8 +280,8 @@ func (s *Server) start(ctx context.Context, nc net.Conn, atAdmin bool) {
 	}
 	sess := &session{srv: s, client: client{Conn: conn}}
 	sess.login = login.New(sess, conn, &s.login, atAdmin)
-	sess.attachTo(ctx, &s.shared, set)
-	sess.numbers.For(sess.ctx, sess)
+	sess.connect(ctx, &s.shared, set)
+	sess.numbers.For(sess.ctx, &sess.planning)
 	sess.kills = kill.By(sess.ctx, sess, s, s.killer)
 	sess.numbers.From(set.Sequences, set.Sequences, set.MultiRowFirst)
 	sess.connected = stats.Clock()

@@ -15,10 +15,8 @@ import (
 	"seqproxy/proxy/keys"
 	"seqproxy/proxy/kill"
 	"seqproxy/proxy/login"
-	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
-	"seqproxy/statement"
 )
 
 // session is one client's connection and its state. Its goroutine is the only
@@ -41,18 +39,17 @@ type session struct {
 
 	attachment // to servers
 	relay      // of commands and answers
-	handling   // what is of the command being handled
-
-	planner *plan.Planner // nil if nothing was ever planned
+	planning   // of what becomes of them
+	answers    // of our own
+	tickets
+	handling // what is of the command being handled
 }
 
 // handling is what is of the command that a session handles.
 type handling struct {
-	stmt        statement.Statement // its text
-	attributes  []byte              // before the text, with QueryAttributes; in the client's buffer
-	replaced    bool                // the KILLs of the text are not what the client sent
-	fill        *plan.Filling       // what of it is filled in; nil: nothing
-	afterAnswer func()              // runs when the answer is sent; nil: nothing does
+	attributes  []byte // before the text, with QueryAttributes; in the client's buffer
+	replaced    bool   // the KILLs of the text are not what the client sent
+	afterAnswer func() // runs when the answer is sent; nil: nothing does
 }
 
 // Why a session ends without anything being wrong.
@@ -62,8 +59,8 @@ var (
 	errKilled   = errors.New("killed by a client's KILL")
 )
 
-// attachTo sets up the session's way to servers.
-func (s *session) attachTo(ctx context.Context, shared *shared, set *settings) {
+// connect gives the rooms of a session what they see of each other.
+func (s *session) connect(ctx context.Context, shared *shared, set *settings) {
 	a := &s.attachment
 	a.shared, a.above, a.patience, a.set, a.routes = shared, s, &s.numbers.Patience, set, set.routesFor(s.login.AtAdmin)
 	a.client, a.login, a.state, a.tally, a.prepared, a.doom = &s.client, &s.login, &s.state, &s.tally, &s.prepared, &s.doom
@@ -75,6 +72,11 @@ func (s *session) attachTo(ctx context.Context, shared *shared, set *settings) {
 	r.batch.client = s.client.Conn
 	r.slow.at, r.slow.batch = a, &r.batch
 	r.share.at, r.share.client, r.share.batch = a, &s.client, &r.batch
+
+	s.idle.at, s.idle.client = a, &s.client
+	s.planning.at, s.planning.relay, s.planning.state, s.planning.numbers = a, r, &s.state, &s.numbers
+	s.answers = answers{at: a, relay: r, client: &s.client, state: &s.state, numbers: &s.numbers, planning: &s.planning}
+	s.tickets = tickets{at: a, relay: r, client: &s.client, state: &s.state, numbers: &s.numbers, planning: &s.planning, answers: &s.answers}
 }
 
 // serve runs one client from greeting to close. It owns the client's connection
@@ -190,7 +192,7 @@ func (s *session) await() error {
 	}
 	now := stats.Clock()
 	s.slow.round(now)
-	if err := s.rested(now); err != nil {
+	if err := s.idle.rested(now); err != nil {
 		return err
 	}
 	s.tally.Settle(&s.srv.mu, &s.srv.totals)
@@ -201,7 +203,7 @@ func (s *session) await() error {
 			return errShutdown
 		}
 		if look, err = s.work(err); err != nil {
-			err = s.awoken(err)
+			err = s.idle.awoken(err)
 		}
 	}
 	if err == nil && look {

@@ -14,7 +14,7 @@ import (
 
 // RefuseSetval is the error for a SETVAL of one who may not set a sequence on: as with ALTER, only
 // admins may. It is audited.
-func (s *session) RefuseSetval(a *plan.Slot) error {
+func (p *planning) RefuseSetval(a *plan.Slot) error {
 	err := protocol.Errorf(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000", "Access denied; you need to be one of the proxy's admin_users for this operation")
 	name, value := "?", "?"
 	if a.Sequence != nil {
@@ -23,20 +23,20 @@ func (s *session) RefuseSetval(a *plan.Slot) error {
 	if a.Set != nil && !a.Set.Param && !a.Set.Negative {
 		value = strconv.FormatUint(a.Set.Value, 10)
 	}
-	s.Audit("SETVAL("+name+", "+value+")", err)
+	p.at.Audit("SETVAL("+name+", "+value+")", err)
 	return err
 }
 
 // Setval is SETVAL(), for the taker: it returns the value, or NULL where the sequence is beyond it
 // already.
-func (s *session) Setval(name []byte, set *statement.SetvalArgs) (keys.Number, error) {
+func (p *planning) Setval(name []byte, set *statement.SetvalArgs) (keys.Number, error) {
 	if set.Negative { // which is behind, wherever the sequence is
-		_, err := s.set.Sequences.Identify(&s.numbers.Patience, name)
-		return keys.Number{Null: true}, s.numbers.Patience.Over(err)
+		_, err := p.at.set.Sequences.Identify(&p.numbers.Patience, name)
+		return keys.Number{Null: true}, p.numbers.Patience.Over(err)
 	}
-	value, ok, err := s.set.Sequences.SetValue(&s.numbers.Patience, name, set.Value, !set.Unused)
-	err = s.numbers.Patience.Over(err)
-	s.Audit(fmt.Sprintf("SETVAL(%s, %d)", plan.Quoted(keys.Named(name)), set.Value), err)
+	value, ok, err := p.at.set.Sequences.SetValue(&p.numbers.Patience, name, set.Value, !set.Unused)
+	err = p.numbers.Patience.Over(err)
+	p.at.Audit(fmt.Sprintf("SETVAL(%s, %d)", plan.Quoted(keys.Named(name)), set.Value), err)
 	if err != nil {
 		return keys.Number{}, inFull(err) // to an admin
 	}

@@ -45,16 +45,16 @@ func (a *attachment) keepStep(c *backend.Conn) error {
 
 // defaultStepInside says whether several statements in one text, if all go well, leave the
 // session's step at its default; see keepStep.
-func (s *session) defaultStepInside(sql []byte) (lost bool) {
-	if s.set.Sequences.Stride() <= 1 {
+func (p *planning) defaultStepInside(sql []byte) (lost bool) {
+	if p.at.set.Sequences.Stride() <= 1 {
 		return false
 	}
-	for i := range s.stmt.Parts {
-		part := &s.stmt.Parts[i]
+	for i := range p.stmt.Parts {
+		part := &p.stmt.Parts[i]
 		if part.Kind != statement.Set {
 			continue
 		}
-		for _, a := range s.stmt.Assignments[part.From:part.To] {
+		for _, a := range p.stmt.Assignments[part.From:part.To] {
 			if a.Target == statement.SessionVariable && string(a.Name) == state.StepVariable {
 				lost = state.IsDefault(string(sql[a.Start:a.End]))
 			}

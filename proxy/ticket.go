@@ -5,6 +5,7 @@ import (
 
 	"seqproxy/protocol"
 	"seqproxy/proxy/alone"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
@@ -15,74 +16,85 @@ import (
 // TicketTable is a table whose ticket idioms are answered here.
 type TicketTable = ticket.Table
 
+// tickets answers the statements of ticket servers.
+type tickets struct {
+	at       *attachment
+	relay    *relay
+	client   *client
+	state    *state.State
+	numbers  *keys.Taker
+	planning *planning
+	answers  *answers
+}
+
 // ticketText answers a text that is a ticket, or a ticket and a SELECT of the number.
 // It is false if the text has to be relayed. Nothing is in flight.
-func (s *session) ticketText(t *ticket.Ticket, sql []byte) (handled bool, err error) {
+func (ts *tickets) ticketText(t *ticket.Ticket, sql []byte) (handled bool, err error) {
 	var then statement.Statement
-	rest, alone, served := s.ticketServed(t, sql, &then)
+	rest, alone, served := ts.ticketServed(t, sql, &then)
 	if !served {
-		if !alone && !s.severalAgreed() {
+		if !alone && !ts.planning.severalAgreed() {
 			return false, nil // an error there
 		}
-		return false, s.leaveToServer(t)
+		return false, ts.leaveToServer(t)
 	}
-	answer, handled, err := s.takeTicket(t, s.state.Charset)
+	answer, handled, err := ts.takeTicket(t, ts.state.Charset)
 	if !handled && err == nil {
-		err = s.leaveToServer(t)
+		err = ts.leaveToServer(t)
 	}
 	if !handled || err != nil {
 		return handled, err
 	}
 	if !alone && !answer.Moved {
-		return false, s.leaveToServer(t) // which number follows is the server's to know
+		return false, ts.leaveToServer(t) // which number follows is the server's to know
 	}
-	if err := s.beginImplied(&answer); err != nil {
+	if err := ts.beginImplied(&answer); err != nil {
 		return true, err
 	}
 	if alone {
-		s.answerTicket(&answer, 0)
+		ts.answerTicket(&answer, 0)
 		return true, nil
 	}
-	s.answerTicket(&answer, protocol.MoreResults)
-	s.client.packetNum++
-	return true, s.answerSelect(&then, rest, plan.Nothing(&then), nil)
+	ts.answerTicket(&answer, protocol.MoreResults)
+	ts.client.packetNum++
+	return true, ts.answers.answerSelect(&then, rest, plan.Nothing(&then), nil)
 }
 
 // ticketServed says whether a text that is a ticket may be answered here. Behind it there
 // may be a rest, which is then a SELECT of the number.
-func (s *session) ticketServed(t *ticket.Ticket, sql []byte, then *statement.Statement) (rest []byte, alone, served bool) {
+func (ts *tickets) ticketServed(t *ticket.Ticket, sql []byte, then *statement.Statement) (rest []byte, alone, served bool) {
 	if rest, alone = t.Rest(sql); !alone {
-		if !s.severalAgreed() {
+		if !ts.planning.severalAgreed() {
 			return rest, alone, false
 		}
-		if then.Analyze(rest, s.state.Mode); !s.asksForID(then) {
+		if then.Analyze(rest, ts.state.Mode); !ts.asksForID(then) {
 			return rest, alone, false
 		}
 	}
-	return rest, alone, t.KeyParam < 0 && t.StepParam < 0 && ticket.ServedIn(&s.state)
+	return rest, alone, t.KeyParam < 0 && t.StepParam < 0 && ticket.ServedIn(ts.state)
 }
 
 // leaveToServer prepares for a ticket to be sent that cannot be answered here, if it may. While the
 // shard is paused it waits first, as the set of sequence servers may be changed meanwhile.
-func (s *session) leaveToServer(t *ticket.Ticket) error {
-	if t.Of.Counter == nil && s.routes.Default() != nil {
-		if _, err := s.Attach(); err != nil {
+func (ts *tickets) leaveToServer(t *ticket.Ticket) error {
+	if t.Of.Counter == nil && ts.at.routes.Default() != nil {
+		if _, err := ts.at.Attach(); err != nil {
 			return err
 		}
 	}
-	return s.mayLeaveToServer(t)
+	return ts.mayLeaveToServer(t)
 }
 
 // mayLeaveToServer says whether the server may answer a ticket that cannot be answered here.
-func (s *session) mayLeaveToServer(t *ticket.Ticket) error {
+func (ts *tickets) mayLeaveToServer(t *ticket.Ticket) error {
 	if t.Of.Counter != nil {
 		return nil
 	}
-	several, turns, err := s.set.Sequences.Divided(&s.numbers.Patience)
-	if err = s.numbers.Patience.Over(err); err != nil {
+	several, turns, err := ts.at.set.Sequences.Divided(&ts.numbers.Patience)
+	if err = ts.numbers.Patience.Over(err); err != nil {
 		return err
 	}
-	if why := t.Refusal(several, turns, s.set.Sequences.Stride()); why != "" {
+	if why := t.Refusal(several, turns, ts.at.set.Sequences.Stride()); why != "" {
 		return protocol.NotSupported("%s", why)
 	}
 	return nil
@@ -90,8 +102,8 @@ func (s *session) mayLeaveToServer(t *ticket.Ticket) error {
 
 // asksForID says whether a statement is a SELECT of nothing but LAST_INSERT_ID(), once
 // or more, that is answered here.
-func (s *session) asksForID(st *statement.Statement) bool {
-	if !st.SelfContained || s.limitsRows() || s.mayOmitMetadata() || s.login.Capabilities.Has(protocol.NoSchema) {
+func (ts *tickets) asksForID(st *statement.Statement) bool {
+	if !st.SelfContained || ts.answers.limitsRows() || ts.answers.mayOmitMetadata() || ts.at.login.Capabilities.Has(protocol.NoSchema) {
 		return false
 	}
 	return !slices.ContainsFunc(st.Calls, func(c statement.FuncCall) bool {
@@ -100,25 +112,25 @@ func (s *session) asksForID(st *statement.Statement) bool {
 }
 
 // severalAgreed says whether a text may be of several statements.
-func (s *session) severalAgreed() bool {
-	if len(s.state.Option) == 2 { // of the last COM_SET_OPTION
-		return s.state.Option[0] == 0 && s.state.Option[1] == 0
+func (p *planning) severalAgreed() bool {
+	if len(p.state.Option) == 2 { // of the last COM_SET_OPTION
+		return p.state.Option[0] == 0 && p.state.Option[1] == 0
 	}
-	return s.login.Capabilities.Has(protocol.MultiStatements)
+	return p.at.login.Capabilities.Has(protocol.MultiStatements)
 }
 
 // takeTicket takes the number of a ticket, whose key is in a character set. handled is
 // false if the server has to answer.
-func (s *session) takeTicket(t *ticket.Ticket, charset string) (a ticket.Answer, handled bool, err error) {
-	key, err := s.InUTF8(t.Key, charset)
+func (ts *tickets) takeTicket(t *ticket.Ticket, charset string) (a ticket.Answer, handled bool, err error) {
+	key, err := ts.planning.InUTF8(t.Key, charset)
 	if err != nil || t.Of.Counter == nil && len(key) == 0 {
 		return a, false, nil
 	}
-	if err := s.numbers.MayUse(t.Right(key)); err != nil {
+	if err := ts.numbers.MayUse(t.Right(key)); err != nil {
 		return a, true, err
 	}
-	a, err = t.Take(&s.numbers.Patience, s.set.Sequences, key)
-	if err = s.numbers.Patience.Over(err); ticket.NotHere(err) {
+	a, err = t.Take(&ts.numbers.Patience, ts.at.set.Sequences, key)
+	if err = ts.numbers.Patience.Over(err); ticket.NotHere(err) {
 		return a, false, nil
 	}
 	return a, true, err
@@ -126,46 +138,46 @@ func (s *session) takeTicket(t *ticket.Ticket, charset string) (a ticket.Answer,
 
 // beginImplied begins the transaction that a server would begin with the statement,
 // where autocommit is off.
-func (s *session) beginImplied(a *ticket.Answer) error {
-	if !a.Transactional || s.state.Status.Has(protocol.Autocommit) || s.state.InTransaction() || s.routes.Default() == nil {
+func (ts *tickets) beginImplied(a *ticket.Answer) error {
+	if !a.Transactional || ts.state.Status.Has(protocol.Autocommit) || ts.state.InTransaction() || ts.at.routes.Default() == nil {
 		return nil
 	}
-	c, err := s.Attach()
+	c, err := ts.at.Attach()
 	if err != nil {
 		return err
 	}
-	if _, err := s.Ask(c, "START TRANSACTION"); err != nil {
+	if _, err := ts.at.Ask(c, "START TRANSACTION"); err != nil {
 		return err
 	}
-	s.state.Observe(c.Answer.Status, c.Hello().MariaDB)
+	ts.state.Observe(c.Answer.Status, c.Hello().MariaDB)
 	return nil
 }
 
 // answerTicket answers with the OK of a ticket. more are flags beside the session's.
-func (s *session) answerTicket(a *ticket.Answer, more protocol.Status) {
-	s.tally.Becomes(stats.KindNextval)
+func (ts *tickets) answerTicket(a *ticket.Answer, more protocol.Status) {
+	ts.at.tally.Becomes(stats.KindNextval)
 	if a.Moved {
-		s.state.LastID.Told(a.ID)
+		ts.state.LastID.Told(a.ID)
 	}
-	s.state.LastOwn, s.state.LastChanged = state.OwnChange, a.Affected
-	s.client.out = protocol.AppendOK(s.client.out, s.client.packetNum, protocol.OK{
-		AffectedRows: a.Affected, InsertID: a.ID, Status: s.state.Status | more, Info: a.Info,
+	ts.state.LastOwn, ts.state.LastChanged = state.OwnChange, a.Affected
+	ts.client.out = protocol.AppendOK(ts.client.out, ts.client.packetNum, protocol.OK{
+		AffectedRows: a.Affected, InsertID: a.ID, Status: ts.state.Status | more, Info: a.Info,
 	})
 }
 
 // answerRowCount answers a SELECT of nothing but ROW_COUNT() and LAST_INSERT_ID(), right after
 // a ticket, where no server can be made to say it: 2 rows, the deleted one and the new one.
-func (s *session) answerRowCount(sql []byte) (handled bool, err error) {
-	if s.state.LastChanged < 2 && s.routes.Default() != nil || s.limitsRows() {
+func (o *answers) answerRowCount(sql []byte) (handled bool, err error) {
+	if o.state.LastChanged < 2 && o.at.routes.Default() != nil || o.limitsRows() {
 		return false, nil
 	}
-	t, ok := alone.RowCount(&s.state, sql)
+	t, ok := alone.RowCount(o.state, sql)
 	if !ok {
 		return false, nil
 	}
-	if err := s.table(t, nil); err != nil {
+	if err := o.table(t, nil); err != nil {
 		return true, err
 	}
-	s.state.LastID.Rows = false
+	o.state.LastID.Rows = false
 	return true, nil
 }

@@ -14,11 +14,11 @@ import (
 
 // ticketPrepared returns the ticket that a text to be prepared is, or nil: a copy,
 // which does not alias the text.
-func (s *session) ticketPrepared(st *statement.Statement, sql []byte) *ticket.Ticket {
-	if s.set.tickets == nil || st.Kind == statement.Multi {
+func (ts *tickets) ticketPrepared(st *statement.Statement, sql []byte) *ticket.Ticket {
+	if ts.at.set.tickets == nil || st.Kind == statement.Multi {
 		return nil
 	}
-	t := s.set.tickets.In(st, sql, &s.state)
+	t := ts.at.set.tickets.In(st, sql, ts.state)
 	if t == nil {
 		return nil
 	}

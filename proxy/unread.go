@@ -16,29 +16,29 @@ import (
 
 // boundHere reports whether a column on the current shard is filled from a sequence, or that is
 // not known yet.
-func (s *session) boundHere() bool {
-	if s.routes.Default() == nil {
+func (p *planning) boundHere() bool {
+	if p.at.routes.Default() == nil {
 		return false
 	}
-	if s.awaitOwners() != nil {
+	if p.awaitOwners() != nil {
 		return true
 	}
-	return s.set.bound().bindsOn(s.routes.ForSchema(s.state.Schema), s.routes)
+	return p.at.set.bound().bindsOn(p.at.routes.ForSchema(p.state.Schema), p.at.routes)
 }
 
 // unreadRows answers a text that could bring rows in and is not read to its end, on a shard with
 // bound columns. The error is the server's if it does not take the text at all.
-func (s *session) unreadRows(sql []byte) error {
-	if err := s.awaitOwners(); err != nil {
+func (p *planning) unreadRows(sql []byte) error {
+	if err := p.awaitOwners(); err != nil {
 		return err
 	}
-	if !s.severalIn(sql) {
-		c, err := s.Attach()
+	if !p.severalIn(sql) {
+		c, err := p.at.Attach()
 		if err != nil {
 			return err
 		}
 		var refused *protocol.ServerError
-		if err := s.tryPrepare(c, sql); err != nil && !(errors.As(err, &refused) && refused.Code == mysql.ER_UNSUPPORTED_PS) {
+		if err := p.relay.tryPrepare(c, sql); err != nil && !(errors.As(err, &refused) && refused.Code == mysql.ER_UNSUPPORTED_PS) {
 			return err
 		}
 	}
@@ -49,16 +49,16 @@ var errUnread = protocol.NotSupported("a text that may insert rows and is not un
 	"write INSERT, REPLACE or LOAD DATA as a statement of its own, without control characters and in utf8mb4")
 
 // severalIn reports whether a server may take a text for more than one statement.
-func (s *session) severalIn(sql []byte) bool {
-	return s.severalAgreed() && bytes.IndexByte(bytes.TrimRight(sql, "; \t\n\v\f\r\x00"), ';') >= 0
+func (p *planning) severalIn(sql []byte) bool {
+	return p.severalAgreed() && bytes.IndexByte(bytes.TrimRight(sql, "; \t\n\v\f\r\x00"), ';') >= 0
 }
 
 // mayBringRows reports whether the text just analysed could put rows into tables that are not
 // known, where that matters.
-func (s *session) mayBringRows(sql []byte) bool {
-	st := &s.stmt
-	if st.Words&statement.MayBringRows == 0 || st.Kind == statement.CreateStored && !s.severalIn(sql) {
+func (p *planning) mayBringRows(sql []byte) bool {
+	st := &p.stmt
+	if st.Words&statement.MayBringRows == 0 || st.Kind == statement.CreateStored && !p.severalIn(sql) {
 		return false
 	}
-	return s.boundHere()
+	return p.boundHere()
 }

@@ -22,6 +22,9 @@ import (
 //
 // Rounds of which the server sees every command cost nothing here.
 type idleness struct {
+	at     *attachment
+	client *client
+
 	// since is when the client's last round ended that the current shard's server saw
 	// nothing of.
 	since time.Time
@@ -46,50 +49,50 @@ var errIdle = errors.New("client was idle for wait_timeout")
 const erClientInteractionTimeout = 4031
 
 // rested takes note, before a wait for the client, that it has had all its answers.
-func (s *session) rested(at time.Duration) error {
-	if s.idle.woken {
-		s.idle.woken = false
+func (i *idleness) rested(at time.Duration) error {
+	if i.woken {
+		i.woken = false
 		return nil
 	}
-	if c := s.cur; c != nil && len(s.conns) == 1 && c.Used {
+	if c := i.at.cur; c != nil && len(i.at.conns) == 1 && c.Used {
 		c.Used, c.UsedBefore = false, true
 		return nil
 	}
 	now := stats.Epoch.Add(at)
-	for _, c := range s.conns {
-		if err := s.keep(c, now); err != nil {
+	for _, c := range i.at.conns {
+		if err := i.keep(c, now); err != nil {
 			return err
 		}
 	}
-	s.idle.since = now
+	i.since = now
 	// An alarm that is set is early enough, unless wait_timeout may have become shorter.
-	if s.cur != nil || !s.client.alarm.IsZero() && s.state.WaitTimeout == 0 {
+	if i.at.cur != nil || !i.client.alarm.IsZero() && i.at.state.WaitTimeout == 0 {
 		return nil
 	}
-	due := now.Add(s.clientTimeout())
-	if s.client.alarm.IsZero() || due.Before(s.client.alarm) {
-		if err := s.client.until(due); err != nil {
+	due := now.Add(i.clientTimeout())
+	if i.client.alarm.IsZero() || due.Before(i.client.alarm) {
+		if err := i.client.until(due); err != nil {
 			return err
 		}
-		s.client.alarm = due
+		i.client.alarm = due
 	}
 	return nil
 }
 
 // keep pings a connection if its server may have heard nothing of it for a while. When it
 // was used last is known from below.
-func (s *session) keep(c *backend.Conn, now time.Time) error {
+func (i *idleness) keep(c *backend.Conn, now time.Time) error {
 	switch {
 	case c.Used:
 		c.LastUse = now
-	case c.UsedBefore && c.LastUse.Before(s.idle.since):
-		c.LastUse = s.idle.since
+	case c.UsedBefore && c.LastUse.Before(i.since):
+		c.LastUse = i.since
 	}
 	c.Used, c.UsedBefore = false, false
-	if idle := now.Sub(c.LastUse); idle < minPingAfter || idle < s.pingAfter(c) {
+	if idle := now.Sub(c.LastUse); idle < minPingAfter || idle < i.pingAfter(c) {
 		return nil
 	}
-	if s.state.LastOwn == state.OwnNothing && s.state.LastConn == idOfConn(c) {
+	if i.at.state.LastOwn == state.OwnNothing && i.at.state.LastConn == idOfConn(c) {
 		// the client may ask for its last statement's ROW_COUNT(), which a ping would change
 		return nil
 	}
@@ -99,16 +102,16 @@ func (s *session) keep(c *backend.Conn, now time.Time) error {
 	case err == nil, refused && !kill.HungUp(c.Conn):
 		c.LastUse = now
 		return nil
-	case c != s.cur && !s.needs(c):
+	case c != i.at.cur && !i.at.needs(c):
 		c.Close()
-		s.forget(c)
+		i.at.forget(c)
 		return nil
 	case refused: // its last words
-		s.client.packetNum = 0
-		s.refuse(told)
-		_ = s.client.flush() // the session ends either way
+		i.client.packetNum = 0
+		i.client.fail(told)
+		_ = i.client.flush() // the session ends either way
 	}
-	return s.followBackend(c)
+	return i.at.followBackend(c)
 }
 
 // ping lets a server know that the client of a connection is there.
@@ -122,11 +125,11 @@ func ping(c *backend.Conn) error {
 }
 
 // pingAfter is for how long a connection may be left alone while its client is busy.
-func (s *session) pingAfter(c *backend.Conn) time.Duration {
-	timeout := s.state.WaitTimeout
+func (i *idleness) pingAfter(c *backend.Conn) time.Duration {
+	timeout := i.at.state.WaitTimeout
 	switch timeout {
 	case 0:
-		timeout = s.timeoutAt(c.Hello())
+		timeout = i.timeoutAt(c.Hello())
 	case state.UnknownTimeout:
 		timeout = time.Second
 	}
@@ -134,22 +137,22 @@ func (s *session) pingAfter(c *backend.Conn) time.Duration {
 }
 
 // clientTimeout is for how long the client of a session without a connection may say nothing.
-func (s *session) clientTimeout() time.Duration {
-	if s.state.WaitTimeout > 0 {
-		return s.state.WaitTimeout
+func (i *idleness) clientTimeout() time.Duration {
+	if i.at.state.WaitTimeout > 0 {
+		return i.at.state.WaitTimeout
 	}
-	if shard := s.routes.Default(); shard != nil {
+	if shard := i.at.routes.Default(); shard != nil {
 		if hello, ok := shard.Hello(); ok {
-			return s.timeoutAt(&hello)
+			return i.timeoutAt(&hello)
 		}
 	}
 	return defaultWaitTimeout
 }
 
 // timeoutAt is the wait_timeout that a server gives to a new session of the client.
-func (s *session) timeoutAt(hello *backend.Hello) time.Duration {
+func (i *idleness) timeoutAt(hello *backend.Hello) time.Duration {
 	timeout := hello.WaitTimeout
-	if s.login.Capabilities.Has(protocol.Interactive) {
+	if i.at.login.Capabilities.Has(protocol.Interactive) {
 		timeout = hello.InteractiveTimeout
 	}
 	if timeout <= 0 { // nobody could ask it
@@ -160,26 +163,26 @@ func (s *session) timeoutAt(hello *backend.Hello) time.Duration {
 
 // awoken says what an end of the wait for the client means that the alarm may have
 // brought: err if it was something else, errIdle if the time is up.
-func (s *session) awoken(err error) error {
-	if s.client.alarm.IsZero() || !errors.Is(err, os.ErrDeadlineExceeded) {
+func (i *idleness) awoken(err error) error {
+	if i.client.alarm.IsZero() || !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
 	}
-	s.idle.woken = true
-	if err := s.client.until(time.Time{}); err != nil || s.cur != nil {
+	i.woken = true
+	if err := i.client.until(time.Time{}); err != nil || i.at.cur != nil {
 		return err
 	}
-	timeout := s.clientTimeout()
-	due := s.idle.since.Add(timeout)
+	timeout := i.clientTimeout()
+	due := i.since.Add(timeout)
 	if time.Now().Before(due) {
-		err := s.client.until(due)
-		s.client.alarm = due
+		err := i.client.until(due)
+		i.client.alarm = due
 		return err
 	}
-	if s.login.LikeMySQL {
-		s.client.packetNum = 0
-		s.refuse(protocol.Errorf(erClientInteractionTimeout, "HY000", "The client was disconnected by the server because of inactivity. "+
+	if i.at.login.LikeMySQL {
+		i.client.packetNum = 0
+		i.client.fail(protocol.Errorf(erClientInteractionTimeout, "HY000", "The client was disconnected by the server because of inactivity. "+
 			"See wait_timeout and interactive_timeout for configuring this behavior."))
-		_ = s.client.flush() // the session ends either way
+		_ = i.client.flush() // the session ends either way
 	}
 	return fmt.Errorf("%w of %s", errIdle, timeout)
 }

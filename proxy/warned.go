@@ -48,9 +48,9 @@ func (r *relay) noteNotice(c *backend.Conn, b []byte, whole bool) {
 
 // showNotice answers SHOW WARNINGS after a statement that the server answered and that
 // took numbers of a sequence which nears its end.
-func (s *session) showNotice() error {
-	c, notice := s.connBy(s.state.LastConn), s.state.Notice
-	rows, err := s.Ask(c, "SHOW WARNINGS")
+func (o *answers) showNotice() error {
+	c, notice := o.at.connBy(o.state.LastConn), o.state.Notice
+	rows, err := o.at.Ask(c, "SHOW WARNINGS")
 	if err != nil {
 		return err
 	}
@@ -63,10 +63,10 @@ func (s *session) showNotice() error {
 		t.Rows = append(t.Rows, []any{string(row[0]), code, string(row[2])})
 	}
 	t.Rows = append(t.Rows, []any{"Warning", uint64(notice.Code), notice.Message})
-	if err := s.table(t, nil); err != nil {
+	if err := o.table(t, nil); err != nil {
 		return err
 	}
-	s.state.LastOwn, s.state.Notice = state.OwnNothing, notice // SHOW WARNINGS leaves them
+	o.state.LastOwn, o.state.Notice = state.OwnNothing, notice // SHOW WARNINGS leaves them
 	return nil
 }
 
@@ -78,15 +78,15 @@ func showsAllWarnings(sql []byte) bool {
 
 // warn says of the statement that was just answered that it began the warnings anew. If
 // it left one, that is counted in the answer, and kept for SHOW WARNINGS.
-func (s *session) warn(form *protocol.Form, w *protocol.ServerError) {
+func (o *answers) warn(form *protocol.Form, w *protocol.ServerError) {
 	if w != nil {
 		form.Warnings = 1
 	}
-	s.state.LastError = w
-	if s.state.LastOwn == state.OwnRows {
-		s.state.LastOwn = state.OwnTableRows
+	o.state.LastError = w
+	if o.state.LastOwn == state.OwnRows {
+		o.state.LastOwn = state.OwnTableRows
 	} else {
-		s.state.LastOwn = state.OwnTableAnswer
+		o.state.LastOwn = state.OwnTableAnswer
 	}
 }
 
@@ -108,11 +108,11 @@ func (b *backends) bringWarning(c *backend.Conn) error {
 }
 
 // warningsWithoutServer answers SHOW WARNINGS where there is no server to keep them.
-func (s *session) warningsWithoutServer(p *prepared) error {
-	before, last := s.state.LastOwn, s.state.LastError
-	if err := s.table(alone.Warnings(&s.state), p); err != nil {
+func (o *answers) warningsWithoutServer(p *prepared) error {
+	before, last := o.state.LastOwn, o.state.LastError
+	if err := o.table(alone.Warnings(o.state), p); err != nil {
 		return err
 	}
-	s.state.LastOwn, s.state.LastError = before, last // SHOW WARNINGS leaves them
+	o.state.LastOwn, o.state.LastError = before, last // SHOW WARNINGS leaves them
 	return nil
 }
