@@ -3,9 +3,10 @@
 // members. Everything runs on one thread, in an order that the test chooses, so that thousands
 // of orders can be tried in a second, each the same when it is tried again.
 //
-// What a member does in one transaction is written here once more, without SQL. A table of cases
-// runs on real servers too, and makes sure that both do the same. Nodes of a group have no such
-// table; where a schedule found a fault, a test on real servers shows it, too.
+// What a member or a node does in one transaction is written here once more, without SQL. Steps by
+// chance run on real servers, too, and show that both do the same: plan_model_test.go and
+// holder_model_test.go in package sequence. Where a schedule found a fault, a test on real servers
+// shows it, too.
 //
 // Start from [World] for members, from [Group] for the nodes of a group.
 package simulation

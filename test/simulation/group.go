@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -36,20 +37,20 @@ type Group struct {
 	Cluster bool
 	Faults  GroupFaults
 
+	// Highest is the last number of each sequence. It is low, so that windows are small; see
+	// limit.WindowEnd.
+	Highest uint64
+
 	order   []*commit // of a cluster: what all its nodes commit, in this order
 	present string    // configuration of the cluster; empty: there is none
 	views   int       // so many configurations there were
 }
 
-// highest is the last number of each sequence. It is low, so that windows are small; see
-// limit.WindowEnd.
-const highest = 1500
-
 // NewGroup has n nodes: the first is the primary of the others, or all are a cluster. forgetful are
 // nodes whose crash loses what they committed.
 func NewGroup(n int, cluster bool, seed uint64, name string, forgetful ...int) *Group {
 	random := rand.New(rand.NewPCG(seed, 11))
-	g := &Group{World: &World{given: make(map[number]giver), Random: random}, Cluster: cluster}
+	g := &Group{World: &World{given: make(map[number]giver), Random: random}, Cluster: cluster, Highest: 1500}
 	first := &commit{counters: map[string]uint64{name: 0}}
 	for i := range n {
 		node := &Node{Address: fmt.Sprintf("10.0.1.%d:3306", i+1), ID: fmt.Sprint("server ", i+1), Up: true, Forgets: slices.Contains(forgetful, i)}
@@ -355,7 +356,7 @@ func (s nodeStore) Counter(_ context.Context, name string, n uint64) (c limit.Co
 		if !ok {
 			return errNoRow
 		}
-		c = limit.Counter{Name: name, Position: position, Max: highest, End: highest, Width: n, Fits: true}
+		c = limit.Counter{Name: name, Position: position, Max: s.g.Highest, End: s.g.Highest, Width: n, Fits: n <= math.MaxUint64-position}
 		return nil
 	})
 	return c, err
@@ -365,6 +366,9 @@ func (s nodeStore) Counter(_ context.Context, name string, n uint64) (c limit.Co
 func (s nodeStore) write(what string, f func(r *rows) *commit) error {
 	n := s.now.node
 	return s.g.at(s.a, n, what, func() error {
+		if !s.g.Cluster && n.ReadOnly {
+			return errReadOnly
+		}
 		if c := f(&n.rows); c != nil {
 			return s.g.commit(n, c, len(n.commits))
 		}
@@ -377,7 +381,8 @@ func (s nodeStore) Want(_ context.Context, h limit.Holder, name string, end, pos
 	key := limitKey{name, s.now.Holder}
 	if err := s.write("insert limit", func(r *rows) *commit {
 		now := r.holders[s.now.Holder]
-		if _, ok := r.limits[key]; ok || now.Term != h.Term || !now.Complete || r.counters[name] < position {
+		stands, ok := r.counters[name]
+		if _, made := r.limits[key]; made || !ok || now.Term != h.Term || !now.Complete || stands < position {
 			return nil
 		}
 		return &commit{limits: map[limitKey]limit.Limit{key: {Name: name, Giver: s.now.Holder, Term: h.Term, Floor: position}}}
@@ -422,7 +427,7 @@ func (s nodeStore) Transact(_ context.Context, f func(limit.Tx) error) error {
 		tx.commit = &commit{counters: make(map[string]uint64), holders: make(map[string]limit.Holder), limits: make(map[limitKey]limit.Limit)}
 		return f(tx)
 	}
-	written := func() bool { return tx.commit != nil && len(tx.commit.holders) > 0 }
+	written := func() bool { return tx.commit != nil && !tx.commit.empty() }
 	if !s.g.Cluster {
 		return s.g.at(s.a, n, "transaction", func() error {
 			if err := prepare(); err != nil || !written() {
@@ -463,9 +468,10 @@ func (t *nodeTx) Claim(_ context.Context, h limit.Holder) error {
 
 // Complete implements [limit.Tx].
 func (t *nodeTx) Complete(_ context.Context, h limit.Holder) error {
-	now := t.s.now.node.rows.holders[h.ID]
-	now.Complete = true
-	t.commit.holders[h.ID] = now
+	if now, ok := t.s.now.node.rows.holders[h.ID]; ok && now.Term == h.Term {
+		now.Complete = true
+		t.commit.holders[h.ID] = now
+	}
 	return nil
 }
 
@@ -484,6 +490,11 @@ func (t *nodeTx) Install(_ context.Context, b *limit.Beginning) (int, error) {
 			}
 		}
 	}
+	for name, wanted := range b.Wanted {
+		if _, ok := r.counters[name]; !ok && wanted > 0 { // its row is lost
+			t.commit.counters[name] = min(limit.Above(wanted), t.s.g.Highest)
+		}
+	}
 	for name, position := range r.counters {
 		wanted := b.Wanted[name]
 		if t.s.g.Faults.BeginsBelow {
@@ -494,7 +505,7 @@ func (t *nodeTx) Install(_ context.Context, b *limit.Beginning) (int, error) {
 				}
 			}
 		}
-		l, begin, _ := b.Of(limit.Counter{Name: name, Position: position, End: highest}, wanted)
+		l, begin, _ := b.Of(limit.Counter{Name: name, Position: position, End: t.s.g.Highest}, wanted)
 		t.commit.counters[name] = begin
 		if begin == position {
 			delete(t.commit.counters, name)
@@ -508,7 +519,14 @@ func (t *nodeTx) Install(_ context.Context, b *limit.Beginning) (int, error) {
 type nodeNodes nodeStore
 
 func (s nodeNodes) others() (all []*Node) {
-	for _, at := range s.g.Random.Perm(len(s.g.Nodes)) {
+	order := make([]int, len(s.g.Nodes))
+	for i := range order {
+		order[i] = i
+	}
+	if s.g.Random != nil {
+		order = s.g.Random.Perm(len(order))
+	}
+	for _, at := range order {
 		if n := s.g.Nodes[at]; s.g.Cluster || n != s.now.node {
 			all = append(all, n)
 		}

@@ -139,6 +139,34 @@ func (p *GroupProxy) upTo(name string) (uint64, error) {
 	return l.Granted, nil
 }
 
+// reserve takes n numbers up to a ceiling, if the node is who it is taken for, under a term.
+func (g *Group) reserve(a *Actor, now *choice, name string, ceiling, n uint64) (last, term uint64, err error) {
+	err = g.at(a, now.node, "reserve", func() error {
+		r := &now.node.rows
+		position, ok := r.counters[name]
+		if !ok {
+			return errNoRow
+		}
+		if !g.Cluster && now.node.ReadOnly {
+			return errReadOnly
+		}
+		of := limit.Scope{Name: name}
+		known := g.Faults.seen(r.record(of), of, now.Holder)
+		l, ok := known.Admits(now.Holder, position, g.Highest)
+		switch {
+		case !ok:
+			return limit.ErrNotHolder
+		case n > ceiling-min(position, ceiling) || l.Granted < ceiling:
+			return errAtCeiling
+		case !g.Cluster && g.holder(now.node) != now.Holder:
+			return limit.ErrNotHolder // the server itself evaluates who it is
+		}
+		last, term = position+n, r.holders[now.Holder].Term
+		return g.commit(now.node, &commit{counters: map[string]uint64{name: last}}, len(now.node.commits))
+	})
+	return last, term, err
+}
+
 // take is one attempt to take n numbers.
 func (p *GroupProxy) take(name string, n uint64) error {
 	if p.now == nil {
@@ -150,17 +178,7 @@ func (p *GroupProxy) take(name string, n uint64) error {
 	ceiling, err := p.upTo(name)
 	var last, term uint64
 	if err == nil {
-		err = p.group.at(p.Actor, now.node, "reserve", func() error {
-			reserved, err := now.node.rows.reserve(name, now.Holder, ceiling, n, &p.group.Faults)
-			if err != nil {
-				return err
-			}
-			if !p.group.Cluster && p.group.holder(now.node) != now.Holder {
-				return limit.ErrNotHolder // the server itself evaluates who it is
-			}
-			last, term = reserved, now.node.rows.holders[now.Holder].Term
-			return p.group.commit(now.node, &commit{counters: map[string]uint64{name: reserved}}, len(now.node.commits))
-		})
+		last, term, err = p.group.reserve(p.Actor, now, name, ceiling, n)
 	}
 	switch {
 	case errors.Is(err, errAtCeiling):

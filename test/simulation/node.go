@@ -47,11 +47,17 @@ type limitKey struct{ name, giver string }
 // commit is what one transaction wrote: whole rows, as they are replicated.
 type commit struct {
 	counters map[string]uint64
+	dropped  []string // counters
 	holders  map[string]limit.Holder
 	limits   map[limitKey]limit.Limit
 	removed  []limitKey
 	retired  []string // holders whose rows were removed
 	view     string
+}
+
+// empty: it writes nothing.
+func (c *commit) empty() bool {
+	return len(c.counters)+len(c.dropped)+len(c.holders)+len(c.limits)+len(c.removed)+len(c.retired) == 0 && c.view == ""
 }
 
 func (c *commit) String() string {
@@ -73,6 +79,9 @@ func newRows() rows {
 }
 
 func (r *rows) apply(c *commit) {
+	for _, name := range c.dropped {
+		delete(r.counters, name)
+	}
 	maps.Copy(r.counters, c.counters)
 	for _, id := range c.retired {
 		delete(r.holders, id)
@@ -180,24 +189,6 @@ var (
 	// errTwoPrimaries: what two nodes say does not fit together.
 	errTwoPrimaries = errors.New("two nodes can be written to, and are in no configuration of a cluster that is the same")
 )
-
-// reserve takes n numbers up to a ceiling, if the node is who it is taken for.
-func (r *rows) reserve(name, holder string, ceiling, n uint64, faults *GroupFaults) (last uint64, err error) {
-	position, ok := r.counters[name]
-	if !ok {
-		return 0, errNoRow
-	}
-	of := limit.Scope{Name: name}
-	known := faults.seen(r.record(of), of, holder)
-	l, ok := known.Admits(holder, position, highest)
-	switch {
-	case !ok || l.Term == 0:
-		return 0, limit.ErrNotHolder
-	case position+n > ceiling || l.Granted < ceiling:
-		return 0, errAtCeiling
-	}
-	return position + n, nil
-}
 
 // Knows reports whether it knows of any holder. One that does not has never been a copy.
 func (n *Node) Knows() bool { return len(n.rows.holders) > 0 }

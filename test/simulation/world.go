@@ -30,7 +30,7 @@ type World struct {
 	// Writers has applications count in the rows themselves, unless the operator says that they do
 	// not.
 	Writers bool
-	// Random chooses what is left to chance.
+	// Random chooses what is left to chance. Without it a group asks its nodes in their order.
 	Random *rand.Rand
 	// Seen is called after each step, with its name.
 	Seen func(step string)

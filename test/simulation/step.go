@@ -1,0 +1,71 @@
+package simulation
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"seqproxy/sequence/limit"
+)
+
+// This file is for tests that do single steps on a node, and compare them with those of a server.
+
+// As is the group as somebody sees it who writes to a node.
+func (g *Group) As(a *Actor, at int) *limit.Group {
+	s := nodeStore{g, a, g.chosen(at)}
+	return &limit.Group{Store: s, Nodes: nodeNodes(s), Chosen: s.now.Node, Count: len(g.Nodes)}
+}
+
+func (g *Group) chosen(at int) *choice {
+	n := g.Nodes[at]
+	return &choice{n, limit.Node{Address: n.Address, Identity: n.ID, Holder: g.holder(n), Cluster: g.Cluster}}
+}
+
+// Reserve takes n numbers up to a ceiling on a node, and returns the last one.
+func (g *Group) Reserve(a *Actor, at int, name string, ceiling, n uint64) (last uint64, err error) {
+	last, _, err = g.reserve(a, g.chosen(at), name, ceiling, n)
+	return last, err
+}
+
+// Standing is what a node says of itself.
+func (g *Group) Standing(at int) *limit.Standing { return g.standing(g.Nodes[at]) }
+
+// Set is somebody who sets rows on a node by hand.
+func (g *Group) Set(a *Actor, at int, counters map[string]uint64) error {
+	n := g.Nodes[at]
+	return g.at(a, n, "set", func() error { return g.commit(n, &commit{counters: counters}, len(n.commits)) })
+}
+
+// Drop is somebody who deletes a row on a node by hand. A cluster knows no such step.
+func (g *Group) Drop(a *Actor, at int, name string) error {
+	n := g.Nodes[at]
+	return g.at(a, n, "drop", func() error { return g.commit(n, &commit{dropped: []string{name}}, len(n.commits)) })
+}
+
+// Holds is what the tables of a node hold.
+func (n *Node) Holds() (counters map[string]uint64, known limit.Record) {
+	return maps.Clone(n.rows.counters), n.rows.record(limit.Scope{All: true})
+}
+
+// Clone is a group whose nodes hold the same, and replicate in the same way.
+func (g *Group) Clone() *Group {
+	c := &Group{World: &World{given: make(map[number]giver), Random: g.Random}, Cluster: g.Cluster, Faults: g.Faults, Highest: g.Highest}
+	for _, n := range g.Nodes {
+		own := *n
+		own.rows = rows{maps.Clone(n.rows.counters), maps.Clone(n.rows.holders), maps.Clone(n.rows.limits), n.rows.view}
+		own.commits, own.has, own.late = slices.Clone(n.commits), maps.Clone(n.has), slices.Clone(n.late)
+		c.Nodes = append(c.Nodes, &own)
+	}
+	for i, n := range g.Nodes {
+		if n.source != nil {
+			c.Nodes[i].source = c.Nodes[slices.Index(g.Nodes, n.source)]
+		}
+	}
+	return c
+}
+
+// IsAtCeiling: the numbers would go above the ceiling.
+func IsAtCeiling(err error) bool { return errors.Is(err, errAtCeiling) }
+
+// IsNoRow: there is no such sequence.
+func IsNoRow(err error) bool { return errors.Is(err, errNoRow) }
