@@ -10,19 +10,19 @@ import (
 	"syscall"
 )
 
-// Process is a program that runs in the foreground, with its output in a file. It is safe for
+// Process is a program that runs in the foreground and writes its output to a file. It is safe for
 // concurrent use.
 type Process struct {
-	Log  string          // the file with what it wrote
-	Done <-chan struct{} // closed when the process is gone
+	Log  string          // the file with its output
+	Done <-chan struct{} // closed when the process has ended
 
 	cmd *exec.Cmd
 	err error
 }
 
-// Start starts cmd in a process group of its own, so that Ctrl-C reaches only this program, which
-// then stops what it started in order. If this program is killed, the process is, too, where the
-// system can do that. Its output goes to the file log, which is made anew.
+// Start starts cmd in a process group of its own. So Ctrl-C reaches only this program, which can
+// then stop its processes in order. If this program is killed, the system also kills the process,
+// where that is possible. The output goes to a new file log.
 func Start(cmd *exec.Cmd, log string) (*Process, error) {
 	file, err := os.Create(log)
 	if err != nil {
@@ -36,7 +36,8 @@ func Start(cmd *exec.Cmd, log string) (*Process, error) {
 	done, started := make(chan struct{}), make(chan error)
 	p := &Process{Log: log, Done: done, cmd: cmd}
 	go func() {
-		// The parent-death signal is sent when the thread that forked ends, so the thread is kept.
+		// The kernel sends the parent-death signal when the forking thread ends, so the thread must
+		// stay.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -49,17 +50,16 @@ func Start(cmd *exec.Cmd, log string) (*Process, error) {
 	return p, <-started
 }
 
-// PID is the number of the process, which may be gone.
+// PID returns the process id. The process may have ended.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Signal sends a signal. The error of a process that is gone is [os.ErrProcessDone].
+// Signal sends a signal. The error is [os.ErrProcessDone] if the process has ended.
 func (p *Process) Signal(sig os.Signal) error { return p.cmd.Process.Signal(sig) }
 
-// Err is how the process ended, nil if well. It must not be called before Done is closed.
+// Err says how the process ended; nil means success. Call it after Done is closed.
 func (p *Process) Err() error { return p.err }
 
-// Tail returns the last lines that a process wrote to its log, with an introduction; it is meant
-// for the end of an error.
+// Tail returns the last lines of a log with an introduction, for the end of an error message.
 func Tail(log string) string {
 	text, err := os.ReadFile(log)
 	if text = bytes.TrimSpace(text); err != nil || len(text) == 0 {

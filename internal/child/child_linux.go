@@ -2,5 +2,5 @@ package child
 
 import "syscall"
 
-// dieWithParent has the kernel kill the process when this program is killed.
+// dieWithParent lets the kernel kill the process when this program is killed.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }

@@ -6,16 +6,16 @@ import (
 	"net"
 )
 
-// Ports to pick from lie below the ranges that Linux (32768-60999) and macOS
-// (49152-65535) take source ports from. A port inside them can be taken by any
-// outgoing connection while a program is down, and a client that keeps dialling
-// such a port on loopback can even connect to itself; a restart would then fail.
+// Ports are chosen below the ranges from which Linux (32768-60999) and macOS (49152-65535) take
+// source ports. While a program is down, an outgoing connection could take its port from such a
+// range. A client that keeps dialling such a port on loopback can even connect to itself. A restart
+// would then fail.
 const (
 	firstPort = 20000
 	lastPort  = 32000
 )
 
-// FreePorts returns n ports on 127.0.0.1 that nobody listens on now.
+// FreePorts returns n ports on 127.0.0.1 on which nobody listens now.
 func FreePorts(n int) ([]int, error) {
 	ports := make([]int, n)
 	for i := range ports {
@@ -23,7 +23,7 @@ func FreePorts(n int) ([]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer ln.Close() //nolint:errcheck // it was only asked for its port
+		defer ln.Close() //nolint:errcheck // only its port was needed
 		ports[i] = ln.Addr().(*net.TCPAddr).Port
 	}
 	return ports, nil
@@ -44,7 +44,7 @@ func FreeAddr() (string, error) {
 	return fmt.Sprintf("127.0.0.1:%d", port), err
 }
 
-// listen listens on one of the ports to pick from.
+// listen listens on one of the ports in the range.
 func listen() (net.Listener, error) {
 	var last error
 	for range 100 {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A port that outgoing connections are given may be one's while a program that listens there is
-// down.
+// An outgoing connection may take a port of the system's range while a program that listens there
+// is down.
 func TestFreePortsAreThoseThatNoConnectionIsGiven(t *testing.T) {
 	var all []int
 	for range 20 {

@@ -1,5 +1,5 @@
-// Package demo shows what the proxy promises: it takes keys through a proxy at a steady rate while
-// it kills one server behind it after another, and says how many keys came twice.
+// Package demo shows what the proxy promises. It takes keys through a proxy at a steady rate, kills
+// one server behind it after the other, and counts the keys that came twice.
 package demo
 
 import (
@@ -13,23 +13,23 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// Options is what a demo needs.
+// Options describe a demo.
 type Options struct {
-	Proxy    string   // address of the proxy, whose root has no password
-	Sequence string   // that the keys are taken of
-	Tables   []Table  // that rows with such keys go into
-	Servers  []Server // that are killed in turns
-	// Held is how many numbers the proxy has in memory. It may be called from any goroutine.
+	Proxy    string   // of the proxy; its root has no password
+	Sequence string   // the sequence of the keys
+	Tables   []Table  // tables for rows with such keys
+	Servers  []Server // servers to kill, one after the other
+	// Held returns how many numbers the proxy has in memory. Any goroutine may call it.
 	Held func() uint64
 
 	Out io.Writer
-	// Size is the size of the terminal Out, in characters; 0 is unknown. It is asked each time,
-	// since windows change, and the screen is written anew. Without Size a line is added each time.
+	// Size returns the size of the terminal Out in characters, or 0 if unknown. It is called before
+	// each update of the screen, since windows change. If Size is nil, the demo writes lines.
 	Size func() (columns, lines int)
-	// For is how long it goes on; 0 is until ctx is done.
+	// For is the duration of the demo. 0 means until ctx is done.
 	For time.Duration
-	// Every is how often a server is killed, and Down how long it stays so; 0 is 10 s and half of
-	// Every.
+	// Every is the time between two kills, and Down the time before the restart. 0 means 10 s, and
+	// half of Every.
 	Every, Down time.Duration
 }
 
@@ -51,8 +51,9 @@ const (
 	linesEvery   = time.Second
 )
 
-// Run runs the demo. It returns when ctx is done or the time is up, with every server running again
-// and every goroutine ended: nil, ErrTwice, or why a server could not be killed or started.
+// Run runs the demo until ctx is done or the time is up. Then all servers run again and all
+// goroutines have ended. The result is nil, ErrTwice, or why a server could not be killed or
+// started.
 func Run(ctx context.Context, o Options) error {
 	if o.Every == 0 {
 		o.Every = defaultEvery

@@ -31,8 +31,7 @@ func TestKeysThatComeTwiceAreSeen(t *testing.T) {
 	}
 }
 
-// A server that gives the same numbers again and again stands in for a proxy that breaks its
-// promise.
+// A server that gives the same numbers again plays a proxy that breaks its promise.
 func TestTheDemoFailsWhenAKeyComesTwice(t *testing.T) {
 	s := mysqltest.Shared(t)
 	s.OnMariaDB(t, "sequences that cycle")
@@ -66,7 +65,7 @@ func TestServersAreKilledInTurnsAndAllRunAtTheEnd(t *testing.T) {
 			t.Fatalf("killed: got %s, want 2 1", kills())
 		}
 	}
-	end() // in the middle of the third
+	end() // in the middle of the third kill
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}

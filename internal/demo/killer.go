@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// killer kills the servers in turns and starts them again.
+// killer kills one server after the other and starts it again.
 type killer struct {
 	servers []Server
 	mu      sync.Mutex
 	states  []serverState
 }
 
-// serverState is what people want to know of a server.
+// serverState is the state of a server for people.
 type serverState struct {
 	kills int
-	since time.Time // when it was killed; zero: it runs
-	back  time.Time // when it was started again last
+	since time.Time // when it was killed; zero if it runs
+	back  time.Time // when it was last started again
 }
 
-// run goes on until ctx is done. All servers run then, unless there is an error.
+// run kills and starts servers until ctx is done. Then all servers run, unless it returns an error.
 func (k *killer) run(ctx context.Context, every, down time.Duration) error {
 	for turn := 0; ; turn = (turn + 1) % len(k.servers) {
 		if !sleep(ctx, every-down) {
@@ -35,7 +35,7 @@ func (k *killer) run(ctx context.Context, every, down time.Duration) error {
 		}
 		sleep(ctx, down)
 		if err := s.Restart(context.WithoutCancel(ctx)); err != nil {
-			// bounded by the server's own patience
+			// the server's start has a bound of its own
 			return fmt.Errorf("start the server at %s again: %w", s.Addr(), err)
 		}
 		k.set(turn, func(state *serverState) { state.since, state.back = time.Time{}, time.Now() })
@@ -48,8 +48,8 @@ func (k *killer) set(i int, change func(*serverState)) {
 	change(&k.states[i])
 }
 
-// settling is how long after its start a server may still be missed: clients find out only when
-// they use it that a connection has ended.
+// settling is how long after its start a server may still cause errors: clients notice a lost
+// connection only when they use it.
 const settling = 2 * time.Second
 
 // down reports whether a server is down, or was a moment ago.
@@ -69,7 +69,7 @@ func (k *killer) look() []serverState {
 	return slices.Clone(k.states)
 }
 
-// sleep waits; false says that ctx was done before.
+// sleep waits for d. It returns false if ctx was done first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -13,41 +13,41 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 )
 
-// The load is steady and bounded, so that what one sees is not how fast the machine is.
+// The load has a fixed rate, so that the figures do not depend on the machine.
 const (
 	keyClients     = 4
-	keysPerSecond  = 500 // of each of them
-	rowsPerSecond  = 50  // into each table
+	keysPerSecond  = 500 // for each client
+	rowsPerSecond  = 50  // for each table
 	statementLimit = 10 * time.Second
 )
 
-// load takes keys through the proxy: alone, and in the rows that need them.
+// load takes keys through the proxy, alone and in rows.
 type load struct {
 	sequence string
-	down     func() bool // a server is, or was a moment ago
-	pool     *sql.DB     // for keys alone: without a current schema their sessions need no server
+	down     func() bool // a server is down, or was a moment ago
+	pool     *sql.DB     // for keys alone: without a current schema a session needs no server
 	tables   []table
 
 	keys   seen
-	rows   atomic.Uint64 // that were inserted
+	rows   atomic.Uint64 // inserted rows
 	failed failures
 
 	mu      sync.Mutex
-	failure error // the last that was not to be expected; nil: none
+	failure error // the last unexpected error, or nil
 	slowest time.Duration
-	slowNow time.Duration // slowest since the screen looked last
+	slowNow time.Duration // the slowest since the screen's last update
 }
 
-// failures are counts of statements.
+// failures counts failed statements.
 type failures struct {
 	keys, rows atomic.Uint64
-	whileDown  atomic.Uint64 // of rows, while a server was down
+	whileDown  atomic.Uint64 // rows that failed while a server was down
 }
 
-// table is one that rows go into.
+// table is a table for rows.
 type table struct {
 	name string
-	pool *sql.DB // whose sessions have its schema
+	pool *sql.DB // its sessions have the table's schema
 }
 
 func newLoad(o *Options, down func() bool) (*load, error) {
@@ -66,12 +66,12 @@ func newLoad(o *Options, down func() bool) (*load, error) {
 	return l, nil
 }
 
-// pool is one of connections to the proxy. It makes none yet.
+// pool returns a pool of connections to the proxy. It opens none yet.
 func pool(address, schema string, size int) (*sql.DB, error) {
 	cfg := driver.NewConfig()
 	cfg.Net, cfg.Addr, cfg.User, cfg.DBName = "tcp", address, "root", schema
 	cfg.Timeout = statementLimit
-	cfg.Logger = &driver.NopLogger{} // of connections that a killed server took along
+	cfg.Logger = &driver.NopLogger{} // it would log each connection that a killed server breaks
 	connector, err := driver.NewConnector(cfg)
 	if err != nil {
 		return nil, err
@@ -82,8 +82,8 @@ func pool(address, schema string, size int) (*sql.DB, error) {
 	return db, nil
 }
 
-// start begins the clients. They begin nothing new when life is done; what was begun, under work,
-// comes to its end.
+// start starts the clients. After life is done they start no statement. A statement that runs can
+// finish, within work.
 func (l *load) start(life, work context.Context, all *sync.WaitGroup) {
 	for range keyClients {
 		all.Go(func() { paced(life, keysPerSecond, func() { l.key(work) }) })
@@ -100,13 +100,13 @@ func (l *load) close() {
 	}
 }
 
-// twice is how many keys had come before.
+// twice returns the number of keys that had come before.
 func (l *load) twice() uint64 {
 	_, twice := l.keys.counts()
 	return twice
 }
 
-// paced calls f so many times a second. If f is too slow, the missed calls are not made up for.
+// paced calls f perSecond times a second. If f is too slow, calls are skipped.
 func paced(life context.Context, perSecond int, f func()) {
 	tick := time.NewTicker(time.Second / time.Duration(perSecond))
 	defer tick.Stop()
@@ -139,7 +139,7 @@ func (l *load) key(work context.Context) {
 	l.keys.add(key)
 }
 
-// row inserts a row with a key. That it fails while a server is down is to be expected.
+// row inserts a row with a key. It may fail while a server is down.
 func (l *load) row(work context.Context, t table) {
 	ctx, stop := context.WithTimeout(work, statementLimit)
 	defer stop()
@@ -163,15 +163,15 @@ func (l *load) row(work context.Context, t table) {
 	}
 }
 
-// unexpected takes note of a failure.
+// unexpected records a failure.
 func (l *load) unexpected(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failure = err
 }
 
-// look returns how long the slowest key took since the last look, and ever, and the last failure
-// that was not to be expected.
+// look returns the slowest key since the last look and since the start, and the last unexpected
+// failure.
 func (l *load) look() (slowest, ever time.Duration, failure error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

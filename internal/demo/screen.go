@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// screen shows how it goes.
+// screen shows the progress.
 type screen struct {
 	out    io.Writer
-	size   func() (columns, lines int) // nil: out is no terminal
+	size   func() (columns, lines int) // nil if out is no terminal
 	begun  time.Time
 	held   func() uint64
 	load   *load
 	killer *killer
 
-	last struct { // at the last look
+	last struct { // at the last update
 		at         time.Time
 		keys, rows uint64
 	}
 	rate, rowRate smooth // per second
 }
 
-// smooth is a rate that follows slowly, so that it can be read.
+// smooth is a rate that changes slowly, so that people can read it.
 type smooth struct {
 	value float64
 	begun bool
@@ -37,12 +37,12 @@ func (s *smooth) add(x float64) {
 	s.value, s.begun = x, true
 }
 
-// run shows it until ctx is done.
+// run updates the screen until ctx is done.
 func (s *screen) run(ctx context.Context) {
 	every := linesEvery
 	if s.size != nil {
 		every = screenEvery
-		s.write("\x1b[2J") // a clear screen
+		s.write("\x1b[2J") // clear the screen
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -63,39 +63,38 @@ func (s *screen) run(ctx context.Context) {
 	}
 }
 
-// redraw writes a page over the one before. What does not fit into the window is left out: a line
-// that went on in the next one, or a page that moved the screen up, would leave parts of the page
-// before behind.
+// redraw writes a page over the one before. It leaves out what does not fit into the window: a
+// wrapped line, or a page that scrolls, would leave parts of the old page on the screen.
 func redraw(page string, columns, lines int) string {
 	var b strings.Builder
 	b.WriteString("\x1b[H")
 	n := 0
 	for line := range strings.Lines(page) {
-		if n++; lines > 0 && n >= lines { // the cursor stands in the last one
+		if n++; lines > 0 && n >= lines { // the cursor is in the last line
 			break
 		}
 		line = strings.TrimSuffix(line, "\n")
 		if r := []rune(line); columns > 0 && len(r) > columns {
 			line = string(r[:columns])
 		}
-		// cleared first: behind a full line the cursor still stands on its last character
+		// Clear first: after a full line the cursor is still on its last character.
 		b.WriteString("\x1b[K" + line + "\n")
 	}
 	b.WriteString("\x1b[J")
 	return b.String()
 }
 
-// write says it; that nobody reads it does not end the demo.
+// write ignores errors: a closed output does not end the demo.
 func (s *screen) write(text string) { _, _ = io.WriteString(s.out, text) }
 
-// view is what is shown at a moment.
+// view is the state at one moment.
 type view struct {
-	since                time.Duration // the beginning
+	since                time.Duration // since the start
 	now                  time.Time
 	rate, rowRate        float64
 	keys, twice, rows    uint64
 	keyErrors, rowErrors uint64
-	whileDown            uint64 // failed rows
+	whileDown            uint64 // rows that failed
 	held                 uint64
 	slowest, slowestEver time.Duration
 	failure              error
@@ -116,7 +115,7 @@ func (s *screen) look(now time.Time) view {
 	return v
 }
 
-// secondsLeft is how long the numbers in memory last at the rate of now.
+// secondsLeft says how long the numbers in memory last at the present rate.
 func (v *view) secondsLeft() string {
 	if v.rate < 1 {
 		return "-"
@@ -124,7 +123,7 @@ func (v *view) secondsLeft() string {
 	return fmt.Sprintf("%.0f", float64(v.held)/v.rate)
 }
 
-// page is the whole screen.
+// page returns the whole screen.
 func (v *view) page(servers []Server) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seqproxy: keys while servers are killed       %s       Ctrl-C ends it\n\n", v.since.Round(time.Second))
@@ -147,7 +146,7 @@ func (v *view) page(servers []Server) string {
 	return b.String()
 }
 
-// line is the same for who has no terminal.
+// line returns the same as one line, without a terminal.
 func (v *view) line() string {
 	down := ""
 	for _, s := range v.servers {
@@ -159,7 +158,7 @@ func (v *view) line() string {
 		v.since.Seconds(), v.rate, v.keys, v.twice, v.keyErrors+v.rowErrors, v.secondsLeft(), v.rows, v.whileDown, down)
 }
 
-// summary is the last word.
+// summary writes the result.
 func (s *screen) summary() {
 	v := s.look(time.Now())
 	kills := 0

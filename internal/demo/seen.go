@@ -2,7 +2,7 @@ package demo
 
 import "sync"
 
-// seen remembers keys: a bit for each, in blocks of 2^16, so that the keys of an hour take a few
+// seen remembers keys with a bit for each, in blocks of 2^16. The keys of an hour take a few
 // hundred kilobytes.
 type seen struct {
 	mu     sync.Mutex
@@ -11,7 +11,7 @@ type seen struct {
 	twice  uint64
 }
 
-// add takes note of a key, and reports whether it is new.
+// add remembers a key. It reports whether the key is new.
 func (s *seen) add(key uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,14 +33,14 @@ func (s *seen) add(key uint64) bool {
 	return true
 }
 
-// counts are how many keys came, and how many of them had come before.
+// counts returns the number of keys, and how many of them had come before.
 func (s *seen) counts() (all, twice uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.count, s.twice
 }
 
-// repeated takes note of a key that a table had already.
+// repeated counts a key that a table had already.
 func (s *seen) repeated() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

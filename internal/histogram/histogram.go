@@ -1,4 +1,4 @@
-// Package histogram counts how long things took, in fixed ranges.
+// Package histogram counts durations in fixed ranges.
 package histogram
 
 import (
@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Bounds are the upper bounds of the ranges, each of them included; what took longer is in one more
-// range.
+// Bounds are the upper bounds of the ranges, inclusive. Another range has everything above them.
 var Bounds = [...]time.Duration{
 	10 * time.Microsecond, 25 * time.Microsecond, 50 * time.Microsecond, 100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond,
 	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond,
@@ -15,16 +14,16 @@ var Bounds = [...]time.Duration{
 	time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second, 30 * time.Second,
 }
 
-// Ranges is how many ranges there are.
+// Ranges is the number of ranges.
 const Ranges = len(Bounds) + 1
 
-// Histogram is what was counted: not safe for concurrent use.
+// Histogram holds counts. It is not safe for concurrent use.
 type Histogram struct {
-	Counts [Ranges]uint64 // by range, not added up
+	Counts [Ranges]uint64 // by range, not cumulative
 	Sum    time.Duration
 }
 
-// Count returns how many things were counted.
+// Count returns the number of durations.
 func (h *Histogram) Count() (n uint64) {
 	for _, c := range h.Counts {
 		n += c
@@ -32,7 +31,7 @@ func (h *Histogram) Count() (n uint64) {
 	return n
 }
 
-// Merge adds what another one has counted.
+// Merge adds the counts of another histogram.
 func (h *Histogram) Merge(other *Histogram) {
 	for i, c := range other.Counts {
 		h.Counts[i] += c
@@ -40,7 +39,7 @@ func (h *Histogram) Merge(other *Histogram) {
 	h.Sum += other.Sum
 }
 
-// Range returns the range that d belongs to.
+// Range returns the index of d's range.
 func Range(d time.Duration) int {
 	low, high := 0, len(Bounds)
 	for low < high {
@@ -59,13 +58,13 @@ type Shared struct {
 	sum    atomic.Int64
 }
 
-// Add counts one thing that took d.
+// Add counts d.
 func (s *Shared) Add(d time.Duration) {
 	s.counts[Range(d)].Add(1)
 	s.sum.Add(int64(d))
 }
 
-// Read returns what was counted so far.
+// Read returns the counts so far.
 func (s *Shared) Read() (h Histogram) {
 	for i := range s.counts {
 		h.Counts[i] = s.counts[i].Load()

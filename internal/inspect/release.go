@@ -10,7 +10,7 @@ import (
 // oldest are the first releases that seqproxy works with.
 var oldest = map[bool][2]int{true: {10, 2}, false: {5, 7}} // by MariaDB
 
-// ends are the last days of releases, by kind and number:
+// ends are the last days of support, by kind and number:
 // https://mariadb.org/about/#maintenance-policy, https://www.mysql.com/support/eol-notice.html
 var ends = map[string]string{
 	"MariaDB 10.2": "2022-05-23", "MariaDB 10.3": "2023-05-25", "MariaDB 10.4": "2024-06-18", "MariaDB 10.5": "2025-06-24",
@@ -22,8 +22,7 @@ var ends = map[string]string{
 	"MySQL 9.2": "2025-04-15", "MySQL 9.3": "2025-07-22", "MySQL 9.4": "2025-10-21",
 }
 
-// CheckVersion says whether the server's release is supported, by seqproxy and by those who make
-// it.
+// CheckVersion checks whether seqproxy and the server's maker support its release.
 func (s *Server) CheckVersion(f *Findings, now time.Time) {
 	first, rest, _ := strings.Cut(s.Version, ".")
 	second, _, _ := strings.Cut(rest, ".")

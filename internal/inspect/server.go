@@ -8,32 +8,32 @@ import (
 	"time"
 )
 
-// Ask runs a statement that changes nothing and returns its rows, each value as text and NULL as
+// Ask runs a statement that changes nothing. It returns the rows, each value as text and NULL as
 // "".
 type Ask func(ctx context.Context, text string) ([][]string, error)
 
-// Server is what a server says of itself to an account.
+// Server is what a server says about itself to an account.
 type Server struct {
 	Account   Account
 	Version   string
 	MariaDB   bool
-	Variables map[string]string // of the server, by name in lower case
+	Variables map[string]string // global variables, by name in lower case
 
-	// Ahead is how far its clock is ahead of this machine's, to within Doubt.
+	// Ahead is how far the server's clock is ahead of this machine's. The error is at most Doubt.
 	Ahead, Doubt time.Duration
 }
 
-// Account is an account of a server.
+// Account is an account on a server.
 type Account struct{ User, Host string }
 
-// String is the account as GRANT takes it.
+// String returns the account as in GRANT.
 func (a Account) String() string { return quoteText(a.User) + "@" + quoteText(a.Host) }
 
 func quoteText(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, "'", "''").Replace(s) + "'"
 }
 
-// variables are asked for.
+// variables are the variables to read.
 var variables = []string{
 	"version", "version_comment", "hostname", "port", "server_id", "server_uuid", "datadir", "read_only", "super_read_only",
 	"innodb_read_only", "innodb_force_recovery",
@@ -41,7 +41,7 @@ var variables = []string{
 	"auto_increment_increment", "auto_increment_offset", "lower_case_table_names", "wsrep_on", "require_secure_transport",
 }
 
-// Read asks a server what it is, and what the account may do there.
+// Read asks a server for its properties, and for the account's rights.
 func Read(ctx context.Context, ask Ask) (*Server, error) {
 	s := &Server{Variables: make(map[string]string)}
 	before := time.Now()
@@ -69,12 +69,12 @@ func Read(ctx context.Context, ask Ask) (*Server, error) {
 	for _, r := range rows {
 		s.Variables[strings.ToLower(r[0])] = r[1]
 	}
-	s.Version = strings.TrimPrefix(s.Variables["version"], "5.5.5-") // MariaDB's, for old replicas
+	s.Version = strings.TrimPrefix(s.Variables["version"], "5.5.5-") // MariaDB's prefix for old replicas
 	s.MariaDB = strings.Contains(s.Version, "MariaDB") || strings.Contains(s.Variables["version_comment"], "MariaDB") || strings.Contains(s.Variables["version_comment"], "mariadb")
 	return s, nil
 }
 
-// Name is the server's kind and version, "MariaDB 10.11.6".
+// Name returns the server's kind and version, "MariaDB 10.11.6".
 func (s *Server) Name() string {
 	number, _, _ := strings.Cut(s.Version, "-")
 	if s.MariaDB {
@@ -83,15 +83,15 @@ func (s *Server) Name() string {
 	return "MySQL " + number
 }
 
-// IsOn understands a variable that is a number on some servers and a word on others.
+// IsOn says whether a variable is on. On some servers its value is a number and on others a word.
 func (s *Server) IsOn(variable string) bool {
 	v := s.Variables[variable]
 	return v != "" && v != "0" && !strings.EqualFold(v, "OFF")
 }
 
-// StartedReadOnly is the option by which it was started so that nobody can write to a table of
-// InnoDB there, whatever read_only says; "": none. MySQL takes no changes while it recovers by
-// force; MariaDB takes them, or says that innodb_read_only is on.
+// StartedReadOnly returns the option that keeps everybody from writing to InnoDB tables, whatever
+// read_only says, or "". Under forced recovery MySQL refuses changes. MariaDB accepts them, or
+// shows innodb_read_only as on.
 func (s *Server) StartedReadOnly() string {
 	switch {
 	case s.IsOn("innodb_read_only"):
@@ -102,7 +102,7 @@ func (s *Server) StartedReadOnly() string {
 	return ""
 }
 
-// Number is a variable's number, 0 if it has none.
+// Number returns a variable as a number, or 0 if it is none.
 func (s *Server) Number(variable string) uint64 {
 	n, err := strconv.ParseUint(s.Variables[variable], 10, 64)
 	if err != nil {
@@ -111,8 +111,8 @@ func (s *Server) Number(variable string) uint64 {
 	return n
 }
 
-// Place differs between servers that run at the same time, and is the same by whichever address a
-// server is reached.
+// Place identifies a server, whichever of its addresses was used. Servers that run at the same time
+// have different Places.
 func (s *Server) Place() string {
 	return fmt.Sprintf("%s:%s %s %s %s", s.Variables["hostname"], s.Variables["port"], s.Variables["server_id"], s.Variables["server_uuid"], s.Variables["datadir"])
 }

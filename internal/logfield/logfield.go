@@ -1,6 +1,6 @@
-// Package logfield holds the names of what log lines say in fields, so that a field
-// with one meaning has one name in all of them. Fields that only one part of the proxy
-// has are named there; docs/log-events.md lists all.
+// Package logfield has the names of fields in log lines, so that a field with one meaning has the
+// same name in all lines. Fields that only one part of the proxy uses are in that part.
+// docs/log-events.md lists all of them.
 package logfield
 
 import (
@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// What every line has.
+// Fields of every line.
 const (
 	NameTime   = "ts"
 	NameLevel  = "level"
@@ -21,7 +21,7 @@ const (
 	NameEvent  = "event"
 )
 
-// What lines of several parts have.
+// Fields of several parts.
 const (
 	NameConn     = "conn"
 	NameUser     = "user"
@@ -37,13 +37,13 @@ const (
 	NamePin      = "pin"
 	NameErr      = "err"
 
-	// NameStatement is the text of a statement without anything that may be a secret:
-	// what statement.Redact leaves of it.
+	// NameStatement is the text of a statement after redact.Append, without anything that may be a
+	// secret.
 	NameStatement = "statement"
 )
 
-// EventAudit is the event of a change by an admin, or of an attempt. Its lines are never left
-// out if their field NameOutcome says OutcomeDone.
+// EventAudit is a change by an admin, or an attempt. If the field NameOutcome is OutcomeDone, the
+// line is never left out.
 const (
 	EventAudit  = "audit"
 	NameOutcome = "outcome"
@@ -53,7 +53,7 @@ const (
 // Conn is a client's connection id.
 func Conn(id uint32) zap.Field { return zap.Uint32(NameConn, id) }
 
-// User is the name of an account. No more of it is logged than the longest account name has.
+// User is the name of an account. It is cut to the length of the longest account name.
 func User(name string) zap.Field { return zap.String(NameUser, fmt.Sprintf("%.100s", name)) }
 
 // Client is a client's address.
@@ -65,22 +65,22 @@ func Shard(name string) zap.Field { return zap.String(NameShard, name) }
 // Node is the address of a server.
 func Node(address string) zap.Field { return zap.String(NameNode, address) }
 
-// Sequence is the name of a sequence. Its counter's row may have a name with more behind it
+// Sequence is the name of a sequence. The name of its counter's row may have a suffix
 // (sequence.counterSuffix).
 func Sequence(name string) zap.Field {
 	return zap.String(NameSequence, strings.TrimSuffix(name, "#counter"))
 }
 
-// Kind is what was done, one of a few words.
+// Kind is the kind of action, one of a few words.
 func Kind(kind string) zap.Field { return zap.String(NameKind, kind) }
 
-// Code is the number of an error that a client was told.
+// Code is the number of an error that was sent to a client.
 func Code(code uint16) zap.Field { return zap.Uint16(NameCode, code) }
 
-// SQLState is its SQLSTATE.
+// SQLState is the SQLSTATE of that error.
 func SQLState(state string) zap.Field { return zap.String(NameSQLState, state) }
 
-// Duration is how long something took, in milliseconds with three digits behind the point.
+// Duration is a duration in milliseconds with three decimals.
 func Duration(d time.Duration) zap.Field {
 	return zap.Float64(NameDuration, math.Round(d.Seconds()*1e6)/1e3)
 }
@@ -88,8 +88,8 @@ func Duration(d time.Duration) zap.Field {
 // Bytes is the size of something.
 func Bytes(n uint64) zap.Field { return zap.Uint64(NameBytes, n) }
 
-// Pin is why a session keeps its connection to a server.
+// Pin is the reason why a session keeps its connection to a server.
 func Pin(reason string) zap.Field { return zap.String(NamePin, reason) }
 
-// Err is what went wrong.
+// Err is an error.
 func Err(err error) zap.Field { return zap.NamedError(NameErr, err) }

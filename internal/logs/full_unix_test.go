@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// filesUpTo makes writes behind size fail as on a disk that becomes full: what there is
-// room for is written.
+// filesUpTo makes files fail beyond size, like a disk that becomes full: the part that fits is
+// written.
 func filesUpTo(t *testing.T, size uint64) (undo func()) {
 	t.Helper()
 	signal.Ignore(syscall.SIGXFSZ)
@@ -57,7 +57,7 @@ func TestAFullDiskLeavesNoTornLine(t *testing.T) {
 	}
 }
 
-// What another writes to the same file is not taken back with a torn line.
+// If another process has written after a torn line, the line is not removed.
 func TestATornLineStaysWhereAnotherHasWrittenBehindIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	o, err := openOutput(path, os.Stderr, nil)

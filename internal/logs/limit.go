@@ -12,62 +12,62 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// limits say how many lines are written in a window of time. Further ones are counted, and the
-// number is logged at the end of the window.
+// limits bound the lines written in a window of time. Further lines are counted, and the count is
+// logged at the end of the window.
 type limits struct {
 	window time.Duration
-	equal  int // lines of one event about one subject
+	equal  int // lines of one event with the same subject
 	event  int // lines of one event
 }
 
-// usual lets a trouble be seen and its course, but not fill the disk: 100 events a second
-// at the very most that no error is, if all there are happen all the time.
+// usual shows a problem and its course, but does not fill the disk. Except for errors, at most 100
+// lines a second are written, if all events that exist happen all the time.
 var usual = limits{window: 10 * time.Second, equal: 10, event: 100}
 
-// errorShare is how many times as many lines of level error are written.
+// errorShare is the factor for lines of level error.
 const errorShare = 10
 
-// maxLimited bounds how many events are counted apart. There are fewer in the source.
+// maxLimited bounds the number of events that are counted separately. The source has fewer.
 const maxLimited = 500
 
-// subjects are the fields that say what a line is about. Two lines of one event are equal
-// if these are, whatever else is in them: the client, the words of an error, the time.
+// subjects are the fields that say what a line is about. Two lines of an event are equal if these
+// fields are, whatever the others contain: the client, the text of an error, the time.
 var subjects = []string{
 	logfield.NameShard, logfield.NameNode, logfield.NameSequence, logfield.NameUser, logfield.NameKind, logfield.NameCode,
 	logfield.NameStatement, "server", "table",
 }
 
-// limiter leaves lines out when there are too many alike. Lines of level debug, and those of the
-// event "audit" that say what was done, are never left out.
+// limiter leaves out lines if there are too many equal ones. It never leaves out lines of level
+// debug, or lines of the event "audit" about a completed change.
 type limiter struct {
 	limits
 	seed  maphash.Seed
-	write func(zapcore.Entry, []zapcore.Field) // of the line that tells how many
+	write func(zapcore.Entry, []zapcore.Field) // writes a line with the count
 
 	mu     sync.Mutex
 	until  time.Time // the end of the window
 	events map[limitedEvent]*limitedLines
-	timer  *time.Timer // runs at the end of a window in which lines were left out
+	timer  *time.Timer // ends a window in which lines were left out
 	closed bool
 }
 
 type limitedEvent struct {
 	level         zapcore.Level
 	logger, event string
-	user          string // of audit lines: what one is refused hides nothing of another
+	user          string // for audit lines: refusals of one user hide nothing of another's
 }
 
 type limitedLines struct {
 	written int
-	equal   map[uint64]int // lines written, by the hash of what they are about
-	left    uint64         // out
+	equal   map[uint64]int // lines written, by hash of their subject
+	left    uint64         // lines left out
 }
 
 func newLimiter(l limits, write func(zapcore.Entry, []zapcore.Field)) *limiter {
 	return &limiter{limits: l, seed: maphash.MakeSeed(), write: write, events: make(map[limitedEvent]*limitedLines)}
 }
 
-// admits says whether a line is written. about are the fields of its logger.
+// admits says whether to write a line. about are the fields of its logger.
 func (l *limiter) admits(e zapcore.Entry, about, fields []zapcore.Field) bool {
 	key := limitedEvent{level: e.Level, logger: e.LoggerName, event: e.Message}
 	if e.Message == logfield.EventAudit {
@@ -114,7 +114,7 @@ func (l *limiter) admits(e zapcore.Entry, about, fields []zapcore.Field) bool {
 	return true
 }
 
-// text is a field that is a string, or "".
+// text returns a field of type string, or "".
 func text(name string, fields []zapcore.Field) string {
 	for i := range fields {
 		if fields[i].Key == name {
@@ -124,7 +124,7 @@ func text(name string, fields []zapcore.Field) string {
 	return ""
 }
 
-// subject is what a line is about, as a hash.
+// subject returns the hash of a line's subject.
 func (l *limiter) subject(about, fields []zapcore.Field) uint64 {
 	var h maphash.Hash
 	h.SetSeed(l.seed)
@@ -145,7 +145,7 @@ func (l *limiter) subject(about, fields []zapcore.Field) uint64 {
 	return h.Sum64()
 }
 
-// flush ends the window and tells what was left out.
+// flush ends the window and logs how many lines were left out.
 func (l *limiter) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -170,7 +170,7 @@ func (l *limiter) flushLocked() {
 	clear(l.events)
 }
 
-// close tells what was left out, and starts no timer any more.
+// close logs how many lines were left out, and starts no further timer.
 func (l *limiter) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

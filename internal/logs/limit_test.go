@@ -15,7 +15,7 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// openLimited opens a log with limits of its own, in a file.
+// openLimited opens a log with the given limits in a file.
 func openLimited(t *testing.T, l limits) (log *Log, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "log")
@@ -23,17 +23,17 @@ func openLimited(t *testing.T, l limits) (log *Log, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = log.Close() }) // once more
+	t.Cleanup(func() { _ = log.Close() }) // a second Close
 	return log, path
 }
 
-// written counts the lines of each event, and what was left out of each.
+// written counts the lines of each event, and those left out.
 func written(t *testing.T, path string) (lines, left map[string]int) {
 	t.Helper()
 	lines, left = make(map[string]int), make(map[string]int)
 	for line := range strings.Lines(read(t, path)) {
 		if !strings.HasSuffix(line, "\n") {
-			break // being written
+			break // the line is incomplete
 		}
 		var fields struct {
 			Event, Of, Logger, Level string
@@ -54,7 +54,7 @@ func written(t *testing.T, path string) (lines, left map[string]int) {
 func TestEqualLinesAreLeftOutAndCounted(t *testing.T) {
 	l, path := openLimited(t, limits{window: time.Hour, equal: 3, event: 10})
 	proxy := l.Logger().Named("proxy")
-	for i := range 20 { // the client and the error do not make them different
+	for i := range 20 { // client and error do not make the lines different
 		proxy.With(logfield.Conn(uint32(i)), logfield.User("app")).Warn("equal", logfield.Err(fmt.Errorf("error %d", i)))
 	}
 	proxy.With(logfield.User("other")).Warn("equal")
@@ -82,8 +82,8 @@ func TestEqualLinesAreLeftOutAndCounted(t *testing.T) {
 	}
 }
 
-// TestWhatWasLeftOutIsToldWithoutAnotherLine waits for the end of a window in which
-// nothing more happens, and sees that lines are written again then.
+// TestWhatWasLeftOutIsToldWithoutAnotherLine waits for the end of a window without further lines.
+// The count is logged, and lines are written again.
 func TestWhatWasLeftOutIsToldWithoutAnotherLine(t *testing.T) {
 	l, path := openLimited(t, limits{window: 50 * time.Millisecond, equal: 1, event: 10})
 	const all = 5000
@@ -109,7 +109,7 @@ func TestWhatWasLeftOutIsToldWithoutAnotherLine(t *testing.T) {
 	}
 }
 
-// TestTheLimiterIsBounded writes of ever new things, as somebody may who is not logged in.
+// TestTheLimiterIsBounded writes about ever new subjects, as an attacker without a login can.
 func TestTheLimiterIsBounded(t *testing.T) {
 	l, path := openLimited(t, limits{window: time.Hour, equal: 3, event: 10})
 	for i := range 100_000 {
@@ -135,7 +135,7 @@ func TestTheLimiterIsBounded(t *testing.T) {
 	}
 }
 
-// TestNoLineIsLostBetweenWindows has many write at once: whatever is not written is counted.
+// TestNoLineIsLostBetweenWindows writes from many goroutines: every line is written or counted.
 func TestNoLineIsLostBetweenWindows(t *testing.T) {
 	l, path := openLimited(t, limits{window: time.Millisecond, equal: 2, event: 5})
 	const writers, each = 4, 2000
@@ -157,8 +157,8 @@ func TestNoLineIsLostBetweenWindows(t *testing.T) {
 	}
 }
 
-// What was done is always written; what a user was refused is limited, and hides nothing of
-// another.
+// Completed changes are always written. Refused ones are limited for each user, so that one user
+// hides nothing of another's.
 func TestRefusedChangesAreLimitedForEachUser(t *testing.T) {
 	l, path := openLimited(t, limits{window: time.Hour, equal: 3, event: 10})
 	audit := func(user, statement, outcome string) {
@@ -184,7 +184,7 @@ func TestRefusedChangesAreLimitedForEachUser(t *testing.T) {
 	}
 }
 
-// No field is longer than a bound, whatever an error quotes.
+// Fields are cut to a bound, whatever an error contains.
 func TestTheTextsOfALineAreCut(t *testing.T) {
 	for _, json := range []bool{true, false} {
 		path := filepath.Join(t.TempDir(), "log")

@@ -1,7 +1,7 @@
 // Package logs writes the log: one line for each event, as JSON or for people, to stderr or to a
-// file that can be opened again after it was moved away. Lines are not buffered. Of many similar
-// lines most are only counted. A log that cannot be written stops nothing: lines are dropped, and
-// their number is logged when it works again.
+// file. The file can be opened again after somebody has moved it away. Lines are not buffered. Of
+// many similar lines most are only counted. A log that cannot be written stops nothing: lines are
+// dropped, and their number is logged when writing works again.
 package logs
 
 import (
@@ -17,16 +17,16 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// Options say what is logged, and where.
+// Options say what is logged and where.
 type Options struct {
 	Level  string // "debug", "info", "warn" or "error"
 	JSON   bool   // one object per line; else for people
-	Output string // name of a file; "" is Stderr
-	// Stderr is for what cannot be written to Output. nil is the process's.
+	Output string // name of a file; "" means Stderr
+	// Stderr gets errors about Output. nil means the stderr of the process.
 	Stderr io.Writer
 }
 
-// Log is the log of a process. All methods may be called from any goroutine.
+// Log is the log of a process. Any goroutine may call its methods.
 type Log struct {
 	logger *zap.Logger
 	level  zap.AtomicLevel
@@ -34,14 +34,13 @@ type Log struct {
 	out    *output
 }
 
-// Open opens the log. The error of a file that cannot be opened names it. The caller
-// must call Close.
+// Open opens the log. The error names a file that cannot be opened. The caller must call Close.
 func Open(o Options) (*Log, error) { return open(o, usual) }
 
 func open(o Options, l limits) (*Log, error) {
 	level, err := zap.ParseAtomicLevel(o.Level)
 	if err != nil {
-		return nil, err // it names the level
+		return nil, err // the error names the level
 	}
 	if o.Stderr == nil {
 		o.Stderr = os.Stderr
@@ -54,28 +53,27 @@ func open(o Options, l limits) (*Log, error) {
 		return nil, err
 	}
 	c := &core{LevelEnabler: level, encoder: encoder, out: out}
-	// which has no field that fails
+	// this one has no field that can fail
 	c.limit = newLimiter(l, func(e zapcore.Entry, fields []zapcore.Field) { _ = c.encode(e, fields) })
 	logger := zap.New(c, zap.ErrorOutput(zapcore.AddSync(o.Stderr)))
 	return &Log{logger: logger, level: level, limit: c.limit, out: out}, nil
 }
 
-// Logger returns the logger to write with. What is written after Close is dropped.
+// Logger returns the logger. Lines after Close are dropped.
 func (l *Log) Logger() *zap.Logger { return l.logger }
 
-// SetLevel changes what is logged from now on.
+// SetLevel changes the level from now on.
 func (l *Log) SetLevel(level string) error {
 	parsed, err := zapcore.ParseLevel(level)
 	if err != nil {
-		return err // it names the level
+		return err // the error names the level
 	}
 	l.level.SetLevel(parsed)
 	return nil
 }
 
-// Reopen opens the file again by its name, after it was moved away. If that fails the
-// log goes on in the file that it had, and says so. Without a file there is nothing to
-// do.
+// Reopen opens the file again by its name, after somebody has moved it away. If that fails, the log
+// continues in the old file and says so. Without a file it does nothing.
 func (l *Log) Reopen() error {
 	if l.out.path == "" {
 		return nil
@@ -92,17 +90,17 @@ func (l *Log) Reopen() error {
 	return err
 }
 
-// Close ends the log. It tells how many lines were left out, and closes the file, if there is one.
+// Close ends the log. It logs how many lines were left out and closes the file.
 func (l *Log) Close() error {
 	l.limit.close()
 	return l.out.close()
 }
 
-// core writes the lines of a level.
+// core writes the lines of enabled levels.
 type core struct {
 	zapcore.LevelEnabler
-	encoder zapcore.Encoder // with the fields of the logger
-	about   []zapcore.Field // those that say what its lines are about
+	encoder zapcore.Encoder // has the fields of the logger
+	about   []zapcore.Field // fields with the subject of its lines
 	limit   *limiter
 	out     *output
 }
@@ -135,10 +133,10 @@ func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	return c.encode(e, cutFields(fields))
 }
 
-// maxField bounds a text in a line: what errors quote may be as long as a statement.
+// maxField bounds a text in a line, in bytes: an error may quote a whole statement.
 const maxField = 4 << 10
 
-// cutFields returns the fields with no text longer than maxField. A stack is ours, and stays whole.
+// cutFields cuts texts to maxField. A stack is not cut, since it contains nothing of a client's.
 func cutFields(fields []zapcore.Field) []zapcore.Field {
 	shared := true
 	for i, f := range fields {
@@ -160,7 +158,7 @@ func cutFields(fields []zapcore.Field) []zapcore.Field {
 	return fields
 }
 
-// errorText is an error's text; "" if that panics, which the encoder knows how to log.
+// errorText returns an error's text, or "" if that panics. The encoder can log a panic.
 func errorText(err any) (text string) {
 	defer func() { _ = recover() }()
 	return err.(error).Error()
@@ -177,11 +175,10 @@ func (c *core) encode(e zapcore.Entry, fields []zapcore.Field) error {
 	return nil
 }
 
-// Sync has nothing to do: no line waits to be written.
+// Sync does nothing: no line is buffered.
 func (*core) Sync() error { return nil }
 
-// newEncoder makes the form of the lines. Times are in UTC for programs, and local for
-// people.
+// newEncoder returns the encoder of lines. Times are UTC for programs, and local for people.
 func newEncoder(json bool) zapcore.Encoder {
 	e := zapcore.EncoderConfig{
 		TimeKey: logfield.NameTime, LevelKey: logfield.NameLevel, NameKey: logfield.NameLogger, MessageKey: logfield.NameEvent,
@@ -198,11 +195,11 @@ func newEncoder(json bool) zapcore.Encoder {
 	return zapcore.NewConsoleEncoder(e)
 }
 
-// encodeLost makes the line that says how many were dropped.
+// encodeLost returns the line with the count of dropped lines.
 func encodeLost(encoder zapcore.Encoder, lost uint64) []byte {
 	e := zapcore.Entry{Level: zapcore.WarnLevel, Time: time.Now(), LoggerName: "log", Message: "log lines lost"}
 	line, err := encoder.EncodeEntry(e, []zapcore.Field{zap.Uint64("lines", lost)})
-	if err != nil { // of an entry like that there is none
+	if err != nil { // impossible for such an entry
 		return nil
 	}
 	defer line.Free()

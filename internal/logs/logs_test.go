@@ -44,7 +44,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// events are the events of a log in JSON, of which each line has to be an object.
+// events returns the events of a log in JSON. Each line has to be an object.
 func events(t *testing.T, text string) (events []string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -102,7 +102,7 @@ func TestTheFileIsOpenedAgain(t *testing.T) {
 	if err := os.Rename(path, moved); err != nil {
 		t.Fatal(err)
 	}
-	l.Logger().Info("two") // between the two steps of who rotates
+	l.Logger().Info("two") // between the two steps of a rotation
 	if err := l.Reopen(); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestTheFileIsOpenedAgain(t *testing.T) {
 		t.Errorf("the new file: got %s, want %s", got, want)
 	}
 
-	// What another appends stays, and a file that is copied and truncated has no hole.
+	// Lines that others append stay. A file that is copied and truncated has no hole.
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +172,7 @@ func TestWhatCannotBeALogFileIsRefused(t *testing.T) {
 	}
 }
 
-// TestAFullDiskStopsNothing writes to a device that is always full, and then to a file.
+// TestAFullDiskStopsNothing writes to a device that is always full, and later to a file.
 func TestAFullDiskStopsNothing(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("this system has no device that is always full")
@@ -203,7 +203,7 @@ func TestAFullDiskStopsNothing(t *testing.T) {
 	}
 }
 
-// fitful takes as many bytes as are left, as a disk that fills up does.
+// fitful writes as many bytes as are left, like a disk that becomes full.
 type fitful struct {
 	bytes.Buffer
 	left int
@@ -232,7 +232,7 @@ func TestATornLineIsEnded(t *testing.T) {
 	}
 }
 
-// TestRotationLosesNoLine rotates while many write.
+// TestRotationLosesNoLine rotates the file while many goroutines write.
 func TestRotationLosesNoLine(t *testing.T) {
 	const writers, each, rotations = 4, 500, 20
 	dir := t.TempDir()

@@ -9,19 +9,19 @@ import (
 	"sync"
 )
 
-// output is where lines go: stderr, or a file.
+// output is the destination of lines: stderr or a file.
 type output struct {
-	path     string // of the file; "" is stderr
+	path     string // of the file; "" means stderr
 	stderr   io.Writer
-	lostLine func(lost uint64) []byte // makes the line that tells of lost ones
+	lostLine func(lost uint64) []byte // makes the line that reports lost ones
 
 	mu     sync.Mutex
-	to     io.Writer // file, or stderr
-	file   *os.File  // nil: none
+	to     io.Writer // the file or stderr
+	file   *os.File  // nil without a file
 	closed bool
-	lost   uint64 // lines since the last that could be written
-	torn   bool   // the last line there lacks its end
-	told   bool   // stderr knows that the file cannot be written
+	lost   uint64 // lines since the last successful write
+	torn   bool   // the last line has no end
+	told   bool   // stderr has a message that the file cannot be written
 }
 
 func openOutput(path string, stderr io.Writer, lostLine func(uint64) []byte) (*output, error) {
@@ -37,8 +37,8 @@ func openOutput(path string, stderr io.Writer, lostLine func(uint64) []byte) (*o
 	return o, nil
 }
 
-// openFile opens a log file for appending, so that it may be truncated by others. The
-// directory has to be there. A pipe is refused: opening or writing it may block.
+// openFile opens a log file to append to, so that others may truncate it. The directory must exist.
+// A pipe is refused, since opening or writing it may block.
 func openFile(path string) (*os.File, error) {
 	switch info, err := os.Stat(path); {
 	case err == nil && info.IsDir():
@@ -53,7 +53,7 @@ func openFile(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640) // the error names the file
 }
 
-// write writes a line, with its end. If that fails the line is lost and counted.
+// write writes a line and its line end. A line that cannot be written is counted as lost.
 func (o *output) write(line []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -85,13 +85,13 @@ func (o *output) append(line []byte) (ok bool) {
 	return err == nil
 }
 
-// takeBack takes the n bytes of a torn line off the end of the file. Where another has
-// written behind them they stay.
+// takeBack removes the n bytes of a torn line from the end of the file. They stay if another
+// process has written after them.
 func (o *output) takeBack(n int) (gone bool) {
 	if o.file == nil {
 		return false
 	}
-	end, err := o.file.Seek(0, io.SeekCurrent) // of the torn line
+	end, err := o.file.Seek(0, io.SeekCurrent) // the end of the torn line
 	if err != nil {
 		return false
 	}
@@ -99,7 +99,7 @@ func (o *output) takeBack(n int) (gone bool) {
 	return err == nil && info.Mode().IsRegular() && info.Size() == end && o.file.Truncate(end-int64(n)) == nil
 }
 
-// failed counts a lost line, and tells stderr of the first.
+// failed counts a lost line. It writes a message to stderr for the first one.
 func (o *output) failed(err error) {
 	o.lost++
 	if o.told || o.path == "" {
@@ -109,8 +109,8 @@ func (o *output) failed(err error) {
 	_, _ = fmt.Fprintf(o.stderr, "seqproxy: the log cannot be written, lines are lost until it can: %v\n", err)
 }
 
-// reopen changes to the file that the path names now. closing is the error of closing
-// the one before, which may be that the system has lost lines.
+// reopen changes to the file that now has the name. closing is the error of closing the old one:
+// the system may report lost lines then.
 func (o *output) reopen() (closing, err error) {
 	f, err := openFile(o.path)
 	if err != nil {

@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// Flavour tells the two families of servers apart. Their options, their first
-// start and their accounts differ.
+// Flavour is the family of a server. Families differ in options, initialisation and accounts.
 type Flavour string
 
 // The flavours that this package can start.
@@ -24,20 +23,20 @@ const (
 	MySQL   Flavour = "MySQL"
 )
 
-// Binary is a server program that was found and asked for its version.
+// Binary is a server program and its version.
 type Binary struct {
 	Path    string  // absolute, "/usr/sbin/mariadbd"
 	Flavour Flavour // MariaDB or MySQL
 	Version string  // three numbers, "10.11.6"
 }
 
-// String names the binary for messages: "MariaDB 10.11.6 (/usr/sbin/mariadbd)".
+// String describes the program for messages: "MariaDB 10.11.6 (/usr/sbin/mariadbd)".
 func (b Binary) String() string {
 	return fmt.Sprintf("%s %s (%s)", b.Flavour, b.Version, b.Path)
 }
 
-// AtLeast tells whether the server's version is major.minor or newer. It says
-// nothing across flavours: MariaDB 10 is not newer than MySQL 9.
+// AtLeast reports whether the version is major.minor or newer. Versions of different flavours
+// cannot be compared: MariaDB 10 is not newer than MySQL 9.
 func (b Binary) AtLeast(major, minor int) bool {
 	parts := strings.SplitN(b.Version, ".", 3)
 	if len(parts) < 2 {
@@ -51,20 +50,19 @@ func (b Binary) AtLeast(major, minor int) bool {
 	return gotMajor > major || gotMajor == major && gotMinor >= minor
 }
 
-// ErrNotFound is what [Find] and [FindClient] wrap when no program is
-// installed. The message that carries it ends in the command that installs one.
+// ErrNotFound is the cause of [Find]'s and [FindClient]'s error if no program is installed. The
+// error's text ends with the command that installs one.
 var ErrNotFound = errors.New("not found")
 
-// serverNames are tried in this order in every directory: where both are
-// installed, mysqld is usually a link to mariadbd.
+// serverNames are tried in this order in every directory: if both exist, mysqld is usually a link
+// to mariadbd.
 var serverNames = []string{"mariadbd", "mysqld"}
 
 // clientNames are the names of the command-line client.
 var clientNames = []string{"mariadb", "mysql"}
 
-// extraDirs are searched after PATH. Servers live where an ordinary user's
-// PATH does not lead: Debian has them in sbin, Fedora in libexec, and Homebrew
-// does not link a formula that conflicts with another.
+// extraDirs are searched after PATH. An ordinary user's PATH often lacks the servers: Debian has
+// them in sbin and Fedora in libexec. Homebrew does not link conflicting formulas.
 var extraDirs = []string{
 	"/usr/sbin",
 	"/usr/libexec",
@@ -79,10 +77,9 @@ var extraDirs = []string{
 	"/usr/local/opt/mysql/bin",
 }
 
-// Find returns the server program at path, or, when path is empty, the first
-// of mariadbd and mysqld in PATH and the usual directories beside it. The
-// program is run once with --version. The error wraps [ErrNotFound] when there
-// is no server at all and then names the command that installs one.
+// Find returns the server program at path. With an empty path it returns the first of mariadbd and
+// mysqld in PATH and extraDirs. It runs the program once with --version. If there is no server at
+// all, the error wraps [ErrNotFound] and names the command that installs one.
 func Find(path string) (Binary, error) {
 	if path == "" {
 		found := lookup(serverNames)
@@ -94,7 +91,7 @@ func Find(path string) (Binary, error) {
 	abs, err := absolute(path)
 	var missing *exec.Error
 	if errors.As(err, &missing) {
-		err = missing.Err // the name stands in front
+		err = missing.Err // the message starts with the name already
 	}
 	if err != nil {
 		return Binary{}, fmt.Errorf("server binary %s: %w", path, err)
@@ -102,7 +99,7 @@ func Find(path string) (Binary, error) {
 	return identify(abs)
 }
 
-// FindClient returns the path of the mariadb or mysql command-line client. The
+// FindClient returns the path of the command-line client mariadb or mysql. If there is none, the
 // error wraps [ErrNotFound] and names the command that installs one.
 func FindClient() (string, error) {
 	found := lookup(clientNames)
@@ -129,8 +126,8 @@ func lookup(names []string) string {
 	return ""
 }
 
-// absolute resolves a bare name through PATH and a relative path through the
-// working directory, as a shell would.
+// absolute finds a bare name in PATH and resolves a relative path against the working directory, as
+// a shell does.
 func absolute(path string) (string, error) {
 	found, err := exec.LookPath(path)
 	if err != nil && !errors.Is(err, exec.ErrDot) {
@@ -139,12 +136,12 @@ func absolute(path string) (string, error) {
 	return filepath.Abs(found)
 }
 
-// versionPattern finds the version in "mariadbd  Ver 10.11.6-MariaDB for ..."
-// and in "/usr/sbin/mysqld  Ver 9.7.4 for Linux on x86_64".
+// versionPattern matches the version in "mariadbd Ver 10.11.6-MariaDB for ..." and in
+// "/usr/sbin/mysqld Ver 9.7.4 for Linux on x86_64".
 var versionPattern = regexp.MustCompile(`Ver (\d+\.\d+\.\d+)`)
 
-// identify runs the program for its version. --no-defaults keeps a broken
-// my.cnf of the machine from deciding about a private server.
+// identify runs the program for its version. With --no-defaults a broken my.cnf on the machine does
+// not matter to a private server.
 func identify(path string) (Binary, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -163,8 +160,8 @@ func identify(path string) (Binary, error) {
 	return b, nil
 }
 
-// InstallCommand is the one command that installs a server and a client on
-// this system, or a line with the command for each known system.
+// InstallCommand returns the command that installs a server and a client on this system. On an
+// unknown system it returns a line for each known one.
 func InstallCommand() string {
 	const (
 		debian = "apt-get install --no-install-recommends mariadb-server-core mariadb-client-core"
@@ -191,8 +188,8 @@ func installed(name string) bool {
 	return err == nil
 }
 
-// companion returns the path of a program that belongs to the server binary,
-// the first of names beside it or in its installation, or in PATH.
+// companion returns the path of a program that belongs to the server: the first of names beside it,
+// in its installation, or in PATH.
 func (b Binary) companion(names ...string) (string, error) {
 	dir := filepath.Dir(b.Path)
 	dirs := []string{dir}
@@ -214,14 +211,13 @@ func (b Binary) companion(names ...string) (string, error) {
 	return "", fmt.Errorf("%s %w beside %s", strings.Join(names, " or "), ErrNotFound, b.Path)
 }
 
-// prefix is the directory that the server is installed under: "/usr" for
-// /usr/sbin/mariadbd.
+// prefix returns the directory of the installation: "/usr" for /usr/sbin/mariadbd.
 func (b Binary) prefix() string {
 	return filepath.Dir(filepath.Dir(b.Path))
 }
 
-// Client returns the path of the command-line client that was installed with the
-// server, or of the one that [FindClient] finds where there is none.
+// Client returns the path of the command-line client from the server's installation, or else the
+// one of [FindClient].
 func (b Binary) Client() (string, error) {
 	if path, err := b.companion(clientNames...); err == nil {
 		return path, nil
@@ -229,9 +225,8 @@ func (b Binary) Client() (string, error) {
 	return FindClient()
 }
 
-// baseArgs point a server that was unpacked somewhere else to its messages and
-// plugins. One in /usr knows where they are, and Debian's paths do not follow
-// from the base directory.
+// baseArgs point a server outside of /usr to its messages and plugins. A server in /usr knows their
+// places, and Debian's paths do not follow from the base directory.
 func (b Binary) baseArgs() []string {
 	if b.prefix() == "/usr" {
 		return nil

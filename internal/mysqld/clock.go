@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// ClockEnv names the environment variable with the path of libfaketime, where it is not in one of
-// the usual places. "off": it is not to be used.
+// ClockEnv is the environment variable with the path of libfaketime, if that is not in a usual
+// place. "off" means that it is not used.
 const ClockEnv = "SEQPROXY_TEST_FAKETIME"
 
-// ClockLibrary is the path of the library by which a server may have a clock of its own, "" if
-// there is none: https://github.com/wolfcw/libfaketime
+// ClockLibrary returns the path of the library that gives a server a clock of its own, or "":
+// https://github.com/wolfcw/libfaketime
 func ClockLibrary() string {
 	if runtime.GOOS != "linux" {
 		return ""
@@ -32,9 +32,8 @@ func ClockLibrary() string {
 	return ""
 }
 
-// clockEnv has the library read a server's clock from a file, anew in each second. Only the wall
-// clock is another one: what a server measures by the monotonic clock, and the times of files, stay
-// as they are.
+// clockEnv lets the library read a server's clock from a file every second. It changes the wall
+// clock only, not the monotonic clock or the times of files.
 func clockEnv(library, file string) []string {
 	preload := library
 	if others := os.Getenv("LD_PRELOAD"); others != "" {
@@ -43,14 +42,14 @@ func clockEnv(library, file string) []string {
 	return []string{
 		"LD_PRELOAD=" + preload, "FAKETIME_TIMESTAMP_FILE=" + file, "FAKETIME_CACHE_DURATION=0",
 		"FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1", "NO_FAKE_STAT=1",
-		// which takes it for another one all the same: waits by it would end at once
+		// without this it changes the monotonic clock, too, and timed waits end at once
 		"FAKETIME_FORCE_MONOTONIC_FIX=0",
 	}
 }
 
-// SetClock puts the wall clock of a server with Config.ClockLibrary ahead of the machine's, or
-// behind by a negative time, in whole seconds. The server sees it within two seconds, and keeps it
-// over Restart.
+// SetClock sets the wall clock of a server with Config.ClockLibrary ahead of the machine's, or back
+// with a negative time, in whole seconds. The server sees that within two seconds. It stays so over
+// Restart.
 func (s *Server) SetClock(ahead time.Duration) error {
 	if s.cfg.ClockLibrary == "" {
 		return fmt.Errorf("the server in %s has no clock of its own", s.paths.dir)
@@ -58,7 +57,7 @@ func (s *Server) SetClock(ahead time.Duration) error {
 	return s.paths.writeClock(ahead)
 }
 
-// writeClock replaces the file as a whole: it is read at any time.
+// writeClock replaces the whole file, since the library may read it at any time.
 func (p paths) writeClock(ahead time.Duration) error {
 	sign := map[bool]string{true: "+"}[ahead >= 0]
 	next := p.clock + ".next"
@@ -72,10 +71,10 @@ func (p paths) writeClock(ahead time.Duration) error {
 	return nil
 }
 
-// removeClockRemains removes what the library leaves of a process that was killed: it makes it
-// ready for children that share its clock.
+// removeClockRemains removes the shared memory that the library leaves of a killed process. It
+// exists for child processes with the same clock.
 func removeClockRemains(pid int) {
 	for _, name := range []string{"sem.faketime_sem_", "faketime_shm_"} {
-		os.Remove(filepath.Join("/dev/shm", name+strconv.Itoa(pid))) //nolint:errcheck // one that ended in order has removed them itself
+		os.Remove(filepath.Join("/dev/shm", name+strconv.Itoa(pid))) //nolint:errcheck // after an orderly end it is gone already
 	}
 }

@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// A server's wall clock is set forward and back while it runs, and stays so when it is killed and
-// started again. What the server measures meanwhile is not touched, and nothing of the library is
-// left behind.
+// The wall clock of a running server jumps forward and back, and stays so when the server is killed
+// and started again. The monotonic clock does not change. Nothing of the library is left behind.
 func TestTheClockOfAServerJumps(t *testing.T) {
 	library := ClockLibrary()
 	if library == "" {
@@ -50,7 +49,7 @@ func TestTheClockOfAServerJumps(t *testing.T) {
 		shows(ahead)
 	}
 	if got := query(t, s.Addr(), "SELECT SLEEP(0.1)"); got != "0" {
-		// it ends, and not at once with an error
+		// SLEEP ends, and not at once with an error
 		t.Errorf("SLEEP: got %s, want 0", got)
 	}
 	pid := s.PID()
@@ -93,7 +92,7 @@ func TestTheClockLibraryCanBeLeftOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv(ClockEnv, file)
-	if got := ClockLibrary(); got != file && got != "" { // on Linux alone
+	if got := ClockLibrary(); got != file && got != "" { // on Linux only
 		t.Errorf("got %s, want %s", got, file)
 	}
 }

@@ -10,43 +10,41 @@ import (
 
 // Config says how to start a server. Binary and Dir are required.
 type Config struct {
-	// Binary is the server program, from [Find].
+	// Binary is the server program: see [Find].
 	Binary Binary
 
-	// Dir holds everything of this server: data, log, temporary files and,
-	// where the path is short enough, the socket. It is created if needed
-	// and never removed. Data found in it is used again.
+	// Dir holds all files of this server: data, log and temporary files. It also holds the socket
+	// if the path is short enough. It is created if needed and never removed. Existing data are
+	// used.
 	Dir string
 
-	// Port is the TCP port on 127.0.0.1. 0 picks a free one, and another
-	// one if somebody else takes it first; a port that is given and in use
-	// is an error.
+	// Port is the TCP port on 127.0.0.1. 0 picks a free one, and another one if somebody else takes
+	// it first. A given port that is in use is an error.
 	Port int
 
-	// SkipNameResolve starts the server with --skip-name-resolve: accounts
-	// for 127.0.0.1 and '%' match then, and accounts for localhost only over
-	// the socket. Without it 127.0.0.1 counts as localhost.
+	// SkipNameResolve starts the server with --skip-name-resolve. Accounts for 127.0.0.1 and '%'
+	// then match, and accounts for localhost only over the socket. Without it 127.0.0.1 counts as
+	// localhost.
 	SkipNameResolve bool
 
-	// ExtraArgs follow the arguments made here, so they win over them:
-	// "--sql-mode=ANSI".
+	// ExtraArgs come after all other arguments and override them: "--sql-mode=ANSI".
 	ExtraArgs []string
 
-	// ClockLibrary, of [ClockLibrary], gives the server a wall clock of its
-	// own, which [Server.SetClock] sets. It begins as that of the machine.
+	// ClockLibrary is the path from [ClockLibrary]. With it the server has a wall clock of its own,
+	// which [Server.SetClock] sets. At first it equals the machine's.
 	ClockLibrary string
 
-	// StartTimeout bounds the wait for the first answer. 0 is 60 seconds: a
-	// slow disk and a crash recovery take their time.
+	// StartTimeout bounds the wait for the first answer. 0 means 60 seconds: a slow disk and a
+	// crash recovery take time.
 	StartTimeout time.Duration
 
-	// StopTimeout bounds the wait for an orderly shutdown, after which the
-	// server is killed. 0 is 20 seconds.
+	// StopTimeout bounds the wait for an orderly shutdown. After that the server is killed. 0 means
+	// 20 seconds.
 	StopTimeout time.Duration
 
-	// beside that of this process
+	// in addition to the environment of this process
 	env []string
-	// what one start has beside args; may be nil
+	// returns further arguments for one start; may be nil
 	startArgs func(ctx context.Context, p paths, args []string) ([]string, error)
 }
 
@@ -67,7 +65,7 @@ func (c Config) validate() error {
 	return nil
 }
 
-// args is the command line of the server without its name.
+// args returns the command line of the server without its name.
 func (c Config) args(p paths, port int) []string {
 	args := append([]string{"--no-defaults"}, c.Binary.baseArgs()...)
 	args = append(args,
@@ -86,15 +84,15 @@ func (c Config) args(p paths, port int) []string {
 		args = append(args, "--skip-name-resolve")
 	}
 	if c.Binary.Flavour == MySQL {
-		// MySQL checks the directory compiled in for --secure-file-priv and
-		// ends when it is missing. X protocol would want a second port.
+		// MySQL checks its compiled-in directory for --secure-file-priv, and ends if it is missing.
+		// The X protocol would need a second port.
 		args = append(args, "--secure-file-priv=", "--mysqlx=OFF", "--skip-log-bin", "--performance-schema=OFF")
 	}
 	return append(args, c.ExtraArgs...)
 }
 
-// sizeArgs keep a server small. They belong to initialisation and start alike:
-// a redo log of another size would be rebuilt at the first start.
+// sizeArgs keep a server small. Initialisation and start need the same ones: a redo log of another
+// size would be rebuilt at the first start.
 func sizeArgs(b Binary) []string {
 	args := []string{
 		"--innodb-buffer-pool-size=32M",
@@ -107,7 +105,7 @@ func sizeArgs(b Binary) []string {
 	return append(args, "--innodb-log-file-size=16M", "--aria-pagecache-buffer-size=8M")
 }
 
-// userArgs let the server run as root, which it refuses unless told.
+// userArgs let the server run as root, which it otherwise refuses.
 func userArgs() []string {
 	if os.Geteuid() == 0 {
 		return []string{"--user=root"}
@@ -115,8 +113,7 @@ func userArgs() []string {
 	return nil
 }
 
-// lastLines returns the last n lines of text that are not empty, for the end of an
-// error message.
+// lastLines returns the last n non-empty lines of text, for the end of an error message.
 func lastLines(text []byte, n int) string {
 	var lines []string
 	for line := range strings.Lines(string(text)) {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CopyData copies directories and files; a data directory has nothing else once
-// its server has ended.
+// CopyData copies directories and files. A data directory has nothing else after its server has
+// ended.
 func CopyData(from, to string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -35,8 +35,8 @@ func CopyData(from, to string) error {
 	})
 }
 
-// copyFile copies a file and leaves out blocks of zeros: more than half of a fresh data directory
-// is an empty redo log. It does not read those that the file leaves out itself.
+// copyFile copies a file except for blocks of zeros: more than half of a fresh data directory is an
+// empty redo log. It does not read the holes of a sparse file.
 func copyFile(from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
@@ -59,7 +59,7 @@ func copyFile(from, to string) (err error) {
 		if data, err := in.Seek(at, unix.SEEK_DATA); err == nil {
 			at = data
 		} else if errors.Is(err, unix.ENXIO) {
-			break // nothing but zeros
+			break // only zeros follow
 		}
 		n, err := in.ReadAt(block[:], at)
 		if err != nil && err != io.EOF {

@@ -1,11 +1,13 @@
-// Package mysqld runs private MariaDB or MySQL servers: on loopback, on a free
-// port, with a data directory of their own, and gone when they are no longer
-// wanted, however this process ends. The playground and the tests stand on it.
+// Package mysqld runs private MariaDB or MySQL servers on loopback. Each has a free port and a data
+// directory of its own. It ends when it is no longer needed, however this process ends. The
+// playground
+// and the tests use it.
 //
-// Start at [Find], which looks for an installed server, and [Start], which
-// initialises a data directory where there is none and starts the server.
+// Start at [Find], which looks for an installed server, and [Start], which initialises a missing
+// data
+// directory and starts the server.
 //
-// The servers are for trying and testing: root has no password, and memory is
-// kept small. Whatever protects data is left as the server has it (a commit is
-// flushed), so that killing one shows what killing a real one would.
+// The servers are for experiments and tests: root has no password, and they use little memory. The
+// settings that protect data are the server's own (it flushes a commit). So killing one shows what
+// happens when a real one is killed.
 package mysqld

@@ -22,13 +22,13 @@ import (
 	"seqproxy/internal/child"
 )
 
-// GaleraEnv names the environment variable with the path of Galera's library, where it is not in
-// one of the usual places.
+// GaleraEnv is the environment variable with the path of Galera's library, if that is not in a
+// usual place.
 const GaleraEnv = "SEQPROXY_TEST_GALERA"
 
-// galeraTransfer is a state transfer between nodes that began with copies of one data directory:
-// nothing is copied, and the donor sends what happened since (IST). So neither rsync nor a backup
-// program is needed.
+// galeraTransfer is a state transfer between nodes that start with copies of one data directory. It
+// copies nothing: the donor sends what happened since (IST). So it needs neither rsync nor a backup
+// program.
 const galeraTransfer = `#!/bin/sh
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -59,12 +59,12 @@ joiner)
 esac
 `
 
-// galeraHaste has nodes agree sooner that one is gone than after 15 seconds. Sooner than after 5
-// they would take each other for dead where the machine is busy.
+// galeraHaste lets nodes exclude a lost node after 5 seconds instead of 15. With less, nodes on a
+// busy machine would exclude each other.
 // https://galeracluster.com/library/documentation/galera-parameters.html
 const galeraHaste = "evs.keepalive_period=PT0.5S;evs.inactive_check_period=PT0.25S;evs.suspect_timeout=PT5S;evs.inactive_timeout=PT10S;evs.install_timeout=PT5S"
 
-// GaleraLibrary is the path of Galera's library for a server program, "" if there is none.
+// GaleraLibrary returns the path of Galera's library for a server program, or "".
 func GaleraLibrary(b Binary) string {
 	if b.Flavour != MariaDB {
 		return ""
@@ -85,10 +85,11 @@ func GaleraLibrary(b Binary) string {
 	return ""
 }
 
-// StartGalera starts a cluster of n nodes in dir, each in its GaleraNodeDir. All begin with the
-// data that is in the first one's. library comes from [GaleraLibrary]. Each node may be killed and
-// restarted, as long as a majority is left: it gets from the others what it missed. After an error
-// nothing runs. The nodes are to be killed at the end: in order they would wait for each other.
+// StartGalera starts a cluster of n nodes in dir, each in its GaleraNodeDir. All start with the
+// data of the first one. library is the path from [GaleraLibrary]. A node may be killed and
+// restarted as long as a majority is left; the others send it what it missed. After an error no
+// node runs. At the end the caller kills the nodes: with an orderly stop they would wait for each
+// other.
 func StartGalera(ctx context.Context, b Binary, library, dir string, n int) (nodes []*Server, err error) {
 	defer func() {
 		if err != nil {
@@ -116,7 +117,7 @@ func StartGalera(ctx context.Context, b Binary, library, dir string, n int) (nod
 	for i := range members {
 		members[i] = fmt.Sprintf("127.0.0.1:%d", ports[2*i])
 	}
-	// the first node has to find a cluster from then on, and not to begin another
+	// later the first node must join the cluster and not begin another
 	var formed atomic.Bool
 	for i := range n {
 		cfg := Config{
@@ -124,8 +125,8 @@ func StartGalera(ctx context.Context, b Binary, library, dir string, n int) (nod
 			env: []string{"PATH=" + scripts + string(os.PathListSeparator) + os.Getenv("PATH")},
 			ExtraArgs: []string{
 				"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--innodb-flush-log-at-trx-commit=1", "--debug-no-sync",
-				// since MariaDB 11 a plugin has variables for options of the library, but not for
-				// all, see SetGalera
+				// since MariaDB 11 a plugin replaces some options of the library by variables; see
+				// SetGalera
 				"--loose-plugin-wsrep-provider=OFF",
 				"--wsrep-on=ON", "--wsrep-provider=" + library, "--wsrep-cluster-name=" + filepath.Base(dir),
 				fmt.Sprintf("--wsrep-node-name=node%d", i+1), "--wsrep-node-address=127.0.0.1",
@@ -140,7 +141,7 @@ func StartGalera(ctx context.Context, b Binary, library, dir string, n int) (nod
 				return recoverGalera(ctx, b.Path, p, args)
 			},
 		}
-		if i == 1 { // it was stopped for the copies
+		if i == 1 { // it was stopped to copy its data
 			if err := nodes[0].Restart(ctx); err != nil {
 				return nodes, err
 			}
@@ -172,10 +173,10 @@ func StartGalera(ctx context.Context, b Binary, library, dir string, n int) (nod
 	return nodes, nil
 }
 
-// GaleraNodeDir is the Config.Dir of node i of the cluster in dir.
+// GaleraNodeDir returns the Config.Dir of node i of the cluster in dir.
 func GaleraNodeDir(dir string, i int) string { return filepath.Join(dir, fmt.Sprintf("node%d", i+1)) }
 
-// AwaitSynced waits until a node takes part in its cluster, for at most ctx.
+// AwaitSynced waits until a node takes part in its cluster, or ctx is done.
 func (s *Server) AwaitSynced(ctx context.Context) error {
 	return s.awaitGalera(ctx, func() error {
 		got, err := s.galeraStatus(ctx)
@@ -186,9 +187,9 @@ func (s *Server) AwaitSynced(ctx context.Context) error {
 	})
 }
 
-// AwaitCluster waits until all nodes of a cluster take part in it, agree on that, and see what the
-// others commit, for at most ctx. A node that slept does not know at first that it was expelled,
-// and still says that it takes part.
+// AwaitCluster waits until all nodes take part in the cluster, agree on that, and see each other's
+// commits, or ctx is done. A node that slept may not know yet that it was excluded, and says that
+// it takes part.
 func AwaitCluster(ctx context.Context, nodes []*Server) error {
 	return nodes[0].awaitGalera(ctx, func() error {
 		limited, stop := context.WithTimeout(ctx, 5*time.Second)
@@ -213,7 +214,7 @@ func AwaitCluster(ctx context.Context, nodes []*Server) error {
 	})
 }
 
-// awaitGalera tries until there is no error, for at most ctx, and as long as the server runs.
+// awaitGalera calls try until it succeeds, ctx is done, or the server ends.
 func (s *Server) awaitGalera(ctx context.Context, try func() error) error {
 	for {
 		err := try()
@@ -230,7 +231,7 @@ func (s *Server) awaitGalera(ctx context.Context, try func() error) error {
 	}
 }
 
-// galeraStatus is what a node says of itself.
+// galeraStatus is the status that a node reports.
 type galeraStatus struct{ state, component, configuration, size string }
 
 func (g galeraStatus) synced() bool { return g.state == "Synced" && g.component == "Primary" }
@@ -269,8 +270,7 @@ func (s *Server) galeraStatus(ctx context.Context) (g galeraStatus, err error) {
 	return g, rows.Err()
 }
 
-// Component says of a node that runs whether it may commit, and how many nodes it sees, itself
-// included.
+// Component returns whether a running node may commit, and how many nodes it sees, itself included.
 func (s *Server) Component(ctx context.Context) (primary bool, size int, err error) {
 	got, err := s.galeraStatus(ctx)
 	if err != nil {
@@ -280,7 +280,7 @@ func (s *Server) Component(ctx context.Context) (primary bool, size int, err err
 	return got.component == "Primary", size, err
 }
 
-// SetGalera sets an option of the library of a node that runs, such as pc.bootstrap or
+// SetGalera sets an option of the library in a running node, such as pc.bootstrap or
 // gmcast.isolate.
 func (s *Server) SetGalera(ctx context.Context, option string, value int) error {
 	if err := s.exec(ctx, "", fmt.Sprintf("SET GLOBAL wsrep_provider_options = '%s=%d'", option, value)); err != nil {
@@ -289,7 +289,7 @@ func (s *Server) SetGalera(ctx context.Context, option string, value int) error 
 	return nil
 }
 
-// exec runs a statement on a connection of its own. params are of the driver, "?a=b".
+// exec runs a statement on a connection of its own. params are the driver's, "?a=b".
 func (s *Server) exec(ctx context.Context, params, text string) error {
 	db, err := s.open(params)
 	if err != nil {
@@ -313,12 +313,12 @@ func (s *Server) open(params string) (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
-// recoveredPosition is what a server says that was asked where it stands.
+// recoveredPosition matches the position that a server prints when asked for it.
 var recoveredPosition = regexp.MustCompile(`WSREP: Recovered position: (\S+:-?\d+)`)
 
-// BootstrapCluster has the nodes of a cluster that are all down form it again. It begins with the
-// one that has come furthest, as whoever operates it has to, or what that one alone has would be
-// lost. https://mariadb.com/kb/en/galera-cluster-recovery/
+// BootstrapCluster starts a cluster again whose nodes are all down. It begins with the node that
+// has come furthest, as an operator must: otherwise the changes that only this node has are lost.
+// https://mariadb.com/kb/en/galera-cluster-recovery/
 func BootstrapCluster(ctx context.Context, nodes []*Server) error {
 	best, furthest := 0, int64(math.MinInt64)
 	for i, s := range nodes {
@@ -355,10 +355,10 @@ func BootstrapCluster(ctx context.Context, nodes []*Server) error {
 
 const galeraStateFile = "grastate.dat"
 
-// stoppedAt is in the state file of a node.
+// stoppedAt matches the position in a node's state file.
 var stoppedAt = regexp.MustCompile(`(?m)^seqno: +(-?\d+)`)
 
-// galeraPosition is how far a node that is down has come.
+// galeraPosition returns the position of a node that is down.
 func (s *Server) galeraPosition(ctx context.Context) (int64, error) {
 	s.change.Lock()
 	defer s.change.Unlock()
@@ -381,8 +381,8 @@ func (s *Server) galeraPosition(ctx context.Context) (int64, error) {
 	return strconv.ParseInt(string(found[1]), 10, 64)
 }
 
-// recoverGalera is the option for a node that was killed: how far it had come. Its data say that,
-// but the file in which it would look does not.
+// recoverGalera returns the option with the position of a killed node. Its data have the position,
+// but the file where the node looks for it does not.
 // https://mariadb.com/kb/en/galera-cluster-system-variables/#wsrep_start_position
 func recoverGalera(ctx context.Context, program string, p paths, args []string) ([]string, error) {
 	state, err := os.ReadFile(filepath.Join(p.data, galeraStateFile))
@@ -408,7 +408,7 @@ func recoverGalera(ctx context.Context, program string, p paths, args []string) 
 	return []string{"--wsrep-start-position=" + string(found[1])}, nil
 }
 
-// copyGalera copies the data directory of a node that was stopped in order, for a node that is to
+// copyGalera copies the data directory of a node that was stopped in order, for a node that will
 // join it.
 func copyGalera(from, to string) error {
 	if err := CopyData(from, to); err != nil {

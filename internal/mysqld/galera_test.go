@@ -36,14 +36,14 @@ func TestANodeOfAClusterThatWasKilledHearsWhatItHasMissed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		db.SetMaxIdleConns(0) // one that ends with its node is nobody's error
+		db.SetMaxIdleConns(0) // an idle connection would end with its node
 		t.Cleanup(func() { _ = db.Close() })
 		return db
 	}
 	exec := func(i int, text string) {
 		t.Helper()
 		var err error
-		for ctx.Err() == nil { // until the others have agreed that a node is gone
+		for ctx.Err() == nil { // until the others have agreed to exclude the node
 			if _, err = open(i).ExecContext(ctx, text); err == nil {
 				return
 			}
@@ -53,7 +53,7 @@ func TestANodeOfAClusterThatWasKilledHearsWhatItHasMissed(t *testing.T) {
 	}
 	exec(0, "CREATE DATABASE app")
 	exec(0, "CREATE TABLE app.rows (id int PRIMARY KEY) ENGINE=InnoDB")
-	for i := range nodes { // the first, too: it must not begin a cluster of its own
+	for i := range nodes { // the first one, too: it must not begin another cluster
 		if err := nodes[i].Kill(); err != nil {
 			t.Fatal(err)
 		}

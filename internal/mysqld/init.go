@@ -15,13 +15,12 @@ import (
 	"time"
 )
 
-// Init makes a new data directory at dataDir for the server b. The directory
-// must not exist or be empty; it appears complete or not at all, so a call that
-// was interrupted can be repeated. Root has no password on localhost and
-// 127.0.0.1; there are no anonymous users and no test schema. A data directory
-// may be copied while no server runs on it.
+// Init makes a new data directory at dataDir for the server b. The directory must be missing or
+// empty. It appears complete or not at all, so an interrupted call can be repeated. Root has no
+// password on localhost and 127.0.0.1. There are no anonymous users and no test schema. A data
+// directory may be copied while no server runs on it.
 //
-// [Start] calls Init by itself; it is for those who keep a template.
+// [Start] calls Init itself. Use Init to make a template.
 func Init(ctx context.Context, b Binary, dataDir string) error {
 	if err := refuseUsed(dataDir); err != nil {
 		return fmt.Errorf("initialise %s: %w", dataDir, err)
@@ -46,7 +45,7 @@ func Init(ctx context.Context, b Binary, dataDir string) error {
 		}
 		return fmt.Errorf("initialise data directory with %s: %w: %s", cmd.Path, err, complaint(out))
 	}
-	// An empty directory in the way would make the rename fail.
+	// Rename fails if an empty directory is in the way.
 	if err := os.Remove(dataDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("initialise data directory: %w", err)
 	}
@@ -56,8 +55,8 @@ func Init(ctx context.Context, b Binary, dataDir string) error {
 	return nil
 }
 
-// complaint picks from the output of a failed command what says why. MariaDB's
-// script ends with a page of general advice.
+// complaint returns the part of a failed command's output that says why. MariaDB's script ends with
+// a page of general advice.
 func complaint(out []byte) string {
 	var errs []string
 	for line := range strings.Lines(string(out)) {
@@ -71,7 +70,7 @@ func complaint(out []byte) string {
 	return lastLines(out, 12)
 }
 
-// refuseUsed is an error when dataDir holds anything: it might be somebody's data.
+// refuseUsed returns an error if dataDir is not empty: it may be somebody's data.
 func refuseUsed(dataDir string) error {
 	entries, err := os.ReadDir(dataDir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -86,22 +85,21 @@ func refuseUsed(dataDir string) error {
 	return nil
 }
 
-// isInitialised tells whether dataDir holds the system schema.
+// isInitialised reports whether dataDir has the system schema.
 func isInitialised(dataDir string) bool {
 	info, err := os.Stat(filepath.Join(dataDir, "mysql"))
 	return err == nil && info.IsDir()
 }
 
-// initCommand is the command that fills dataDir. MySQL does it itself; MariaDB
-// has a script that starts the server in bootstrap mode.
+// initCommand returns the command that fills dataDir. MySQL has an option for that. MariaDB has a
+// script that starts the server in bootstrap mode.
 func initCommand(ctx context.Context, b Binary, work, dataDir string) (*exec.Cmd, error) {
 	if err := os.Mkdir(dataDir, 0o700); err != nil {
 		return nil, err
 	}
 	args := append([]string{"--no-defaults"}, b.baseArgs()...)
-	// A server removes what looks like temporary tables of an earlier run from
-	// its temporary directory when it starts: in /tmp these would be another
-	// server's.
+	// When a server starts, it removes all files that look like temporary tables from its temporary
+	// directory. In /tmp they could be another server's.
 	tmp := filepath.Join(work, "tmp")
 	if err := os.Mkdir(tmp, 0o700); err != nil {
 		return nil, err
@@ -110,8 +108,8 @@ func initCommand(ctx context.Context, b Binary, work, dataDir string) (*exec.Cmd
 	args = append(args, userArgs()...)
 
 	if b.Flavour == MySQL {
-		// MySQL makes root@localhost only, which a server that does not
-		// resolve names never finds for a connection over TCP.
+		// MySQL makes root@localhost only. A server that does not resolve names never finds that
+		// account for a TCP connection.
 		statements := "CREATE USER root@'127.0.0.1' IDENTIFIED BY '';\n" +
 			"GRANT ALL PRIVILEGES ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;\n" +
 			"GRANT PROXY ON ''@'' TO root@'127.0.0.1' WITH GRANT OPTION;\n"
@@ -128,26 +126,25 @@ func initCommand(ctx context.Context, b Binary, work, dataDir string) (*exec.Cmd
 	if err != nil {
 		return nil, err
 	}
-	// --force: a machine whose own name does not resolve is no reason to
-	// stop. --skip-test-db also leaves out the anonymous users, which would
-	// win over 'app'@'%' for every connection from localhost.
+	// --force: a machine may have a name that does not resolve. --skip-test-db also leaves out the
+	// anonymous users, which would take precedence over 'app'@'%' for connections from localhost.
 	args = append(args, "--auth-root-authentication-method=normal", "--skip-test-db", "--force")
 	args = append(args, sizeArgs(b)...)
 	return exec.CommandContext(ctx, script, args...), nil
 }
 
-// runInit runs cmd to its end and returns what it printed. It ends all
-// processes of the command when its context ends: the script has children.
+// runInit runs cmd to its end and returns its output. If the context ends, it kills the command
+// with all child processes.
 func runInit(cmd *exec.Cmd) ([]byte, error) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(cmd.SysProcAttr)
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	// A child of the script that outlived it would hold the pipe open.
+	// A child that outlives the script would keep the pipe open.
 	cmd.WaitDelay = 5 * time.Second
 
-	// See process.run for the reason of the lock.
+	// See process.run for the reason.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err := cmd.Run()

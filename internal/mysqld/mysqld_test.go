@@ -21,8 +21,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// helperDir asks the test binary to be a parent that starts a server and waits
-// to be killed.
+// helperDir makes the test binary a parent that starts a server and waits to be killed.
 const helperDir = "MYSQLD_TEST_PARENT_DIR"
 
 func TestMain(m *testing.M) {
@@ -33,8 +32,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// beParent starts a server the way a program would, prints its process id and
-// gives others the chance to end threads: what must not kill the server.
+// beParent starts a server as a program would and prints its process id. It then lets threads end,
+// which must not kill the server.
 func beParent(dir string) {
 	bin, err := Find(os.Getenv("SEQPROXY_TEST_SERVER"))
 	if err == nil {
@@ -116,7 +115,7 @@ func gone(t *testing.T, pid int) {
 	t.Fatalf("process %d still runs", pid)
 }
 
-// zombie tells whether the process ended and only waits for a parent to ask: in a
+// zombie reports whether the process has ended and no parent has asked for its status. In a
 // container the first process may never do that.
 func zombie(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -193,8 +192,8 @@ func TestDataSurvivesKillRestartAndASecondStart(t *testing.T) {
 	if _, err := tryQuery(addr, "SELECT 1"); err == nil {
 		t.Error("the server answers after Kill")
 	}
-	// MySQL leaves a file that names the process that has its socket. Such a number may
-	// be another process's soon.
+	// MySQL leaves a file with the id of the process that has its socket. Another process may soon
+	// get that id.
 	if err := os.WriteFile(s.Socket()+".lock", []byte("1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +276,7 @@ func TestAPortInUseIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ln.Close() //nolint:errcheck // only in the way
+	defer ln.Close() //nolint:errcheck // it is only in the way
 	port := ln.Addr().(*net.TCPAddr).Port
 	_, err = Start(t.Context(), Config{Binary: binary(t), Dir: t.TempDir(), Port: port})
 	if !errors.Is(err, errPortInUse) || !strings.Contains(err.Error(), ln.Addr().String()) {
@@ -448,8 +447,8 @@ func TestFindTellsFlavoursApart(t *testing.T) {
 	}
 }
 
-// A server that starts removes temporary tables of an earlier run from its temporary
-// directory. Those in the system's may be those of a server that runs.
+// A starting server removes files that look like temporary tables from its temporary directory. In
+// the system's directory they may belong to a running server.
 func TestInitLeavesTemporaryTablesOfOthersAlone(t *testing.T) {
 	shared := t.TempDir()
 	t.Setenv("TMPDIR", shared)

@@ -2,13 +2,13 @@ package mysqld
 
 import "syscall"
 
-// dieWithParent has the kernel kill the child when we are gone, even by
-// SIGKILL. The Go runtime checks after the fork that the parent still lives.
+// dieWithParent lets the kernel kill the child when this process ends, even by SIGKILL. After the
+// fork, the Go runtime checks that the parent still lives.
 func dieWithParent(attr *syscall.SysProcAttr) {
 	attr.Pdeathsig = syscall.SIGKILL
 }
 
-// guardChild has nothing to add to the parent-death signal.
+// guardChild does nothing here: the parent-death signal is enough.
 func guardChild(int) (release func()) {
 	return func() {}
 }

@@ -9,14 +9,13 @@ import (
 	"syscall"
 )
 
-// dieWithParent has no counterpart here; guardChild does the work.
+// dieWithParent does nothing here: guardChild is used instead.
 func dieWithParent(*syscall.SysProcAttr) {}
 
-// guardChild kills the process pid when we are gone. A shell waits on a pipe of
-// which only we hold the other end, so it reads end-of-file when we die, however
-// we die. release ends the shell and must be called as soon as pid was waited
-// for, before its number can be given to somebody else. Without a shell there
-// is no guard, and an orphan is left only where we are killed.
+// guardChild kills the process pid when this process ends. A shell reads from a pipe whose other
+// end only this process has, so it gets end-of-file however this process ends. release ends the
+// shell. Call it right after waiting for pid, before the system can reuse the id. Without a shell
+// there is no guard, and the child survives if this process is killed.
 func guardChild(pid int) (release func()) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -33,6 +32,6 @@ func guardChild(pid int) (release func()) {
 	return func() {
 		cmd.Process.Kill() //nolint:errcheck // it may have ended
 		cmd.Wait()         //nolint:errcheck // killed: the status says nothing
-		w.Close()          //nolint:errcheck // nobody reads it any more
+		w.Close()          //nolint:errcheck // nobody reads from it any more
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// maxSocketPath is what every system takes in sockaddr_un.sun_path: Linux has
-// 108 bytes with the closing zero, macOS 104.
+// maxSocketPath is the length of sockaddr_un.sun_path on all systems: Linux has 108 bytes with the
+// closing zero, macOS 104.
 const maxSocketPath = 103
 
 // paths are the files of one server.
@@ -20,14 +20,13 @@ type paths struct {
 	tmp     string
 	log     string
 	pidFile string
-	clock   string // how far the wall clock is ahead, with Config.ClockLibrary
+	clock   string // file with the lead of the wall clock, with Config.ClockLibrary
 	socket  string
-	// socketDir is the short directory made for the socket when dir is too
-	// deep for one, else "".
+	// socketDir is a short directory for the socket if dir is too long, else "".
 	socketDir string
 }
 
-// newPaths makes dir and what a server needs in it, except its data.
+// newPaths makes dir and the directories in it, except for the data.
 func newPaths(dir string) (paths, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -47,7 +46,7 @@ func newPaths(dir string) (paths, error) {
 	}
 	if len(p.socket) > maxSocketPath {
 		if p.socketDir, err = os.MkdirTemp("", "mysqld-"); err == nil && len(p.socketDir)+len("/s") > maxSocketPath {
-			os.Remove(p.socketDir) //nolint:errcheck // the next try is what counts
+			os.Remove(p.socketDir) //nolint:errcheck // the next try decides
 			p.socketDir, err = os.MkdirTemp("/tmp", "mysqld-")
 		}
 		if err != nil {
@@ -58,7 +57,7 @@ func newPaths(dir string) (paths, error) {
 	return p, nil
 }
 
-// ensureSocketDir makes the short socket directory again after removeSocketDir.
+// ensureSocketDir makes the socket's directory again after removeSocketDir.
 func (p paths) ensureSocketDir() error {
 	if p.socketDir == "" {
 		return nil
@@ -70,7 +69,7 @@ func (p paths) ensureSocketDir() error {
 	return err
 }
 
-// removeSocketDir leaves nothing outside dir.
+// removeSocketDir removes the only directory outside of dir.
 func (p paths) removeSocketDir() error {
 	if p.socketDir == "" {
 		return nil
@@ -78,7 +77,7 @@ func (p paths) removeSocketDir() error {
 	return os.RemoveAll(p.socketDir)
 }
 
-// logSize is how long the error log is now; what a start adds stands behind it.
+// logSize returns the present size of the error log. The lines of a later start follow there.
 func (p paths) logSize() int64 {
 	info, err := os.Stat(p.log)
 	if err != nil {
@@ -87,7 +86,7 @@ func (p paths) logSize() int64 {
 	return info.Size()
 }
 
-// logSince returns the error log from an offset on, at most its last 64 kB.
+// logSince returns the error log from an offset on, 64 kB at most.
 func (p paths) logSince(offset int64) []byte {
 	f, err := os.Open(p.log)
 	if err != nil {

@@ -14,24 +14,23 @@ import (
 // process is one run of the server program.
 type process struct {
 	cmd  *exec.Cmd
-	done chan struct{} // closed when the process is gone
-	err  error         // how it ended; valid once done is closed
-	// wanted is set before the first signal of ours: the end that follows
-	// is no crash.
+	done chan struct{} // closed when the process has ended
+	err  error         // how it ended; valid after done is closed
+	// wanted is set before this package sends a signal: the end that follows is no crash.
 	wanted atomic.Bool
-	// logFrom is where this run's part of the error log begins.
+	// logFrom is the offset in the error log at which this run begins.
 	logFrom int64
 }
 
-// ErrDirInUse is what [Start] wraps when a server already runs in Config.Dir.
+// ErrDirInUse is the cause of [Start]'s error if a server already runs in Config.Dir.
 var ErrDirInUse = errors.New("another server runs in this directory")
 
-// startProcess starts path with args, and env beside the environment of this process. The process
-// is in a group of its own, so that a Ctrl-C on the terminal reaches only us and we decide when it
-// ends, and it dies with us whatever kills us.
+// startProcess starts path with args. env is added to the environment of this process. The new
+// process has a group of its own, so Ctrl-C on the terminal reaches only this process, which
+// decides when the server ends. The server dies with this process, whatever kills it.
 func startProcess(path string, args, env []string, p paths) (*process, error) {
 	proc := &process{cmd: exec.Command(path, args...), done: make(chan struct{}), logFrom: p.logSize()}
-	// What the server says before it has opened its log belongs there too.
+	// Output before the server opens its log belongs into the log, too.
 	log, err := os.OpenFile(p.log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -44,8 +43,8 @@ func startProcess(path string, args, env []string, p paths) (*process, error) {
 	}
 	defer lock.Close() //nolint:errcheck // the process has its own descriptor
 	proc.cmd.ExtraFiles = []*os.File{lock}
-	// Left by a MySQL server that was killed: the next one would end if some process
-	// had the number in it. That none has the socket is what our lock says.
+	// A killed MySQL server leaves this file, and the next one would end if any process had the id
+	// in it. The directory's lock proves that no process has the socket.
 	if err := os.Remove(p.socket + ".lock"); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
@@ -62,11 +61,10 @@ func startProcess(path string, args, env []string, p paths) (*process, error) {
 	return proc, nil
 }
 
-// run starts the process and waits for it. It keeps its thread all the time:
-// the kernel sends the parent-death signal when the *thread* that forked ends,
-// and Go ends a thread when a goroutine that locked it returns without
-// unlocking. On this thread nobody else can do that. See PR_SET_PDEATHSIG in
-// prctl(2) and golang.org/issue/27505.
+// run starts the process and waits for it. It locks its thread until then. The kernel sends the
+// parent-death signal when the forking *thread* ends. Go ends a thread when a goroutine that locked
+// it returns without unlocking it. No other goroutine runs on this thread, so that cannot happen.
+// See PR_SET_PDEATHSIG in prctl(2) and golang.org/issue/27505.
 func (proc *process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -83,7 +81,7 @@ func (proc *process) run(started chan<- error) {
 	release()
 }
 
-// signal ends the process with sig; one that is already gone is no error.
+// signal ends the process with sig. It is no error if the process has ended already.
 func (proc *process) signal(sig os.Signal) error {
 	if proc.running() {
 		proc.wanted.Store(true)
@@ -104,10 +102,9 @@ func (proc *process) running() bool {
 	}
 }
 
-// lockDir takes the lock of a server's directory. Two servers on one data
-// directory would wait for each other for minutes. The lock belongs to the open
-// file, which the server inherits: it is held exactly as long as a server runs
-// there, whoever started it.
+// lockDir takes the lock of a server's directory, since two servers on one data directory would
+// wait for each other for minutes. The lock belongs to the open file, which the server inherits. So
+// it lasts as long as a server runs there, whoever started it.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

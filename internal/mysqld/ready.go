@@ -12,13 +12,11 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// pollInterval is how often a server that starts is asked. A start takes 0.13 s
-// for MariaDB.
+// pollInterval is the time between two questions to a starting server. MariaDB starts in 0.13 s.
 const pollInterval = 10 * time.Millisecond
 
-// awaitReady returns once the server answers a query on its socket. The socket
-// is inside the server's own directory, so no other server can answer for it;
-// the server opens it after its TCP port.
+// awaitReady returns once the server answers a query on its socket. The socket is in the server's
+// own directory, so no other server can answer. The server opens it after its TCP port.
 func awaitReady(ctx context.Context, proc *process, socket string, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
 	defer cancel()
@@ -59,7 +57,7 @@ func openSocket(socket string) (*sql.DB, error) {
 	cfg.Addr = socket
 	cfg.Timeout = 2 * time.Second
 	cfg.ReadTimeout = 10 * time.Second
-	cfg.Logger = &mysql.NopLogger{} // a server that starts is expected to refuse
+	cfg.Logger = &mysql.NopLogger{} // a starting server refuses connections, which is no event
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
 		return nil, err
@@ -69,8 +67,8 @@ func openSocket(socket string) (*sql.DB, error) {
 	return db, nil
 }
 
-// answers is nil when the server is past its start. A refused login is an answer:
-// data that is used again may have a root with a password.
+// answers returns nil if the server has started. A refused login is an answer: existing data may
+// have a root with a password.
 func answers(ctx context.Context, db *sql.DB) error {
 	var one int
 	err := db.QueryRowContext(ctx, "SELECT 1").Scan(&one)

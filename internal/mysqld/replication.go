@@ -2,20 +2,19 @@ package mysqld
 
 import "fmt"
 
-// ReplicationArgs are the options of a server that is one of a group by asynchronous replication
-// with global transaction ids. id differs in each of them.
+// ReplicationArgs returns the options of a server in a group with asynchronous replication and
+// global transaction ids. Each server needs another id.
 func ReplicationArgs(b Binary, id int) []string {
 	args := []string{fmt.Sprintf("--server-id=%d", id), "--log-bin=binlog", "--binlog-format=ROW", "--sync-binlog=0"}
 	if b.Flavour == MySQL {
-		// The coordinator of several workers does not end in the middle of a transaction whose rest
-		// never comes, as the receiver was stopped: STOP REPLICA then takes a minute, by the wall
-		// clock.
+		// With several workers, the coordinator waits for the rest of a transaction that will not
+		// come after the receiver has stopped. STOP REPLICA then takes a minute by the wall clock.
 		return append(args, "--loose-replica-parallel-workers=0", "--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--log-replica-updates=ON", "--replica-exec-mode=IDEMPOTENT")
 	}
 	return append(args, "--log-slave-updates=ON", "--slave-exec-mode=IDEMPOTENT")
 }
 
-// Replica is the word that the server's statements have for one.
+// Replica returns the server's word for a replica in statements.
 func (b Binary) Replica() string {
 	if b.Flavour == MySQL {
 		return "REPLICA"
@@ -23,8 +22,7 @@ func (b Binary) Replica() string {
 	return "SLAVE"
 }
 
-// FollowStatement makes a server that replicates from nobody at present a replica of source, once
-// it is started as one.
+// FollowStatement makes a server that has no source a replica of source. It needs ReplicationArgs.
 func FollowStatement(source *Server) string {
 	if source.Flavour() == MySQL {
 		return fmt.Sprintf("CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = %d, SOURCE_USER = 'root', SOURCE_AUTO_POSITION = 1, "+

@@ -16,28 +16,27 @@ import (
 	"seqproxy/internal/child"
 )
 
-// Server is a running private server. Its methods may be called from any
-// goroutine; Stop, Kill and Restart take their turn.
+// Server is a running private server. Any goroutine may call its methods. Only one Stop, Kill or
+// Restart runs at a time.
 type Server struct {
 	cfg   Config
 	paths paths
 	port  int
 
-	change sync.Mutex // held by Stop, Kill and Restart; taken before mu
+	change sync.Mutex // locked by Stop, Kill and Restart, before mu
 	mu     sync.Mutex
 	proc   *process // guarded by mu; never nil
 }
 
-// errPortInUse is a start that failed because of the port alone.
+// errPortInUse says that a start failed only because of the port.
 var errPortInUse = errors.New("port is in use")
 
-// freePortTries bounds the retries with another port.
+// freePortTries bounds the number of ports to try.
 const freePortTries = 10
 
-// Start starts a server and returns once it answers a query. ctx bounds the
-// start only: the server lives until Stop or Kill, or until this process ends.
-// A start that fails leaves no process behind and ends its error with the last
-// lines of the server's log.
+// Start starts a server and returns once it answers a query. ctx bounds the start only: the server
+// lives until Stop or Kill, or until this process ends. A failed start leaves no process behind,
+// and its error ends with the last lines of the server's log.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("start server: %w", err)
@@ -63,8 +62,8 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// startFirst starts the server on the port asked for, or on free ports until
-// one is not taken between our look and the server's bind.
+// startFirst starts the server on the configured port, or on free ports until one is not taken
+// before the server uses it.
 func (s *Server) startFirst(ctx context.Context) error {
 	if s.cfg.Port != 0 {
 		return s.launch(ctx)
@@ -116,16 +115,14 @@ func (s *Server) launch(ctx context.Context) error {
 	return nil
 }
 
-// bindFailed tells from the log whether the server ended because of its port.
-// The first text is MariaDB's and MySQL's; the number behind "Address already in
-// use" differs between systems.
+// bindFailed says whether the server ended because of its port, judging by its log. MariaDB and
+// MySQL write the first text. The number after "Address already in use" depends on the system.
 func bindFailed(log []byte) bool {
 	return bytes.Contains(log, []byte("Bind on TCP/IP port")) && bytes.Contains(log, []byte("already in use"))
 }
 
-// Stop ends the server in order with SIGTERM and waits for it. When ctx ends or
-// StopTimeout has passed the server is killed; that is an error, but it is gone
-// all the same. Stop of a server that is not running does nothing.
+// Stop ends the server in order with SIGTERM and waits for it. If ctx is done or StopTimeout has
+// passed, it kills the server and returns an error. It does nothing if the server is not running.
 func (s *Server) Stop(ctx context.Context) error {
 	s.change.Lock()
 	defer s.change.Unlock()
@@ -155,8 +152,8 @@ func (s *Server) stop(ctx context.Context) error {
 		s.cfg.Binary, ctx.Err(), s.paths.log, lastLines(s.paths.logSince(proc.logFrom), 5))
 }
 
-// Kill ends the server at once with SIGKILL, as a crash would, and waits until
-// it is gone. Restart starts it again on the same data.
+// Kill ends the server at once with SIGKILL, like a crash, and waits until it has ended. Restart
+// starts it again on the same data.
 func (s *Server) Kill() error {
 	s.change.Lock()
 	defer s.change.Unlock()
@@ -168,17 +165,16 @@ func (s *Server) Kill() error {
 	return nil
 }
 
-// Restart stops the server if it runs and starts it again with the same port,
-// data and arguments. It returns once the server answers a query. If the port
-// is taken by somebody else meanwhile, it is tried again until ctx ends or
-// StartTimeout has passed.
+// Restart stops a running server and starts it again with the same port, data and arguments. It
+// returns once the server answers a query. If somebody else has taken the port, it tries until ctx
+// is done or StartTimeout has passed.
 func (s *Server) Restart(ctx context.Context) error {
 	s.change.Lock()
 	defer s.change.Unlock()
 	return s.restart(ctx)
 }
 
-// RestartWith is Restart with more arguments behind ExtraArgs, for this start alone.
+// RestartWith is Restart with more arguments after ExtraArgs, for this start only.
 func (s *Server) RestartWith(ctx context.Context, moreArgs ...string) error {
 	s.change.Lock()
 	defer s.change.Unlock()
@@ -213,14 +209,14 @@ func (s *Server) process() *process {
 	return s.proc
 }
 
-// Done returns a channel that is closed when the process that runs now is gone,
-// by itself or by Stop, Kill or Restart. Each Restart has a new channel.
+// Done returns a channel that is closed when the present process has ended, by itself or by Stop,
+// Kill or Restart. Each Restart makes a new channel.
 func (s *Server) Done() <-chan struct{} {
 	return s.process().done
 }
 
-// Wait blocks until the process that runs now is gone and says how it ended:
-// nil after an orderly shutdown, else the status and the last lines of its log.
+// Wait blocks until the present process has ended. It returns nil after an orderly shutdown, else
+// the status and the last lines of its log.
 func (s *Server) Wait() error {
 	proc := s.process()
 	<-proc.done
@@ -231,9 +227,9 @@ func (s *Server) Wait() error {
 		s.cfg.Binary, proc.err, s.paths.log, lastLines(s.paths.logSince(proc.logFrom), 12))
 }
 
-// Crashed is nil while the server runs and after it was ended by Stop, Kill or
-// Restart. Otherwise it is what Wait says, or says that the server ended in order
-// though nobody asked.
+// Crashed returns nil while the server runs, and after Stop, Kill or Restart have ended it.
+// Otherwise it returns the error of Wait, or one that says that the server ended in order although
+// nobody asked.
 func (s *Server) Crashed() error {
 	proc := s.process()
 	if proc.running() || proc.wanted.Load() {
@@ -245,41 +241,40 @@ func (s *Server) Crashed() error {
 	return fmt.Errorf("%s ended by itself, in order; end of %s:\n%s", s.cfg.Binary, s.paths.log, s.LogTail(5))
 }
 
-// Running tells whether the process is there now.
+// Running reports whether the process exists now.
 func (s *Server) Running() bool { return s.process().running() }
 
-// Addr is the TCP address, "127.0.0.1:23017". It stays the same over Restart.
+// Addr returns the TCP address, "127.0.0.1:23017". It stays the same over Restart.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// Port is the TCP port of Addr.
+// Port returns the TCP port of Addr.
 func (s *Server) Port() int { return s.port }
 
-// Socket is the path of the Unix socket. It stays the same over Restart.
+// Socket returns the path of the Unix socket. It stays the same over Restart.
 func (s *Server) Socket() string { return s.paths.socket }
 
-// Dir is the directory of Config.Dir as an absolute path.
+// Dir returns Config.Dir as an absolute path.
 func (s *Server) Dir() string { return s.paths.dir }
 
-// PID is the process id of the server that runs now or ran last.
+// PID returns the id of the present or last process.
 func (s *Server) PID() int { return s.process().cmd.Process.Pid }
 
-// Flavour is the family of the server.
+// Flavour returns the server's flavour.
 func (s *Server) Flavour() Flavour { return s.cfg.Binary.Flavour }
 
-// Version is the server's version as three numbers, "10.11.6".
+// Version returns the server's version as three numbers, "10.11.6".
 func (s *Server) Version() string { return s.cfg.Binary.Version }
 
-// Binary is the program that runs.
+// Binary returns the server's program.
 func (s *Server) Binary() Binary { return s.cfg.Binary }
 
-// LogFile is the path of the server's error log. Restarts append to it.
+// LogFile returns the path of the server's error log. Restarts append to it.
 func (s *Server) LogFile() string { return s.paths.log }
 
-// DataDir is the data directory inside Dir.
+// DataDir returns the data directory in Dir.
 func (s *Server) DataDir() string { return s.paths.data }
 
-// LogTail returns the last n lines that the process that runs now, or ran last,
-// wrote to its error log.
+// LogTail returns the last n lines in the error log of the present or last process.
 func (s *Server) LogTail(n int) string {
 	return lastLines(s.paths.logSince(s.process().logFrom), n)
 }

@@ -6,5 +6,5 @@ import "os"
 
 var chosen = Name(os.Getenv(Variable))
 
-// Fault says whether a check is taken out in this process.
+// Fault says whether a check is removed in this process.
 func Fault(n Name) bool { return n == chosen }

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// Conn is a TCP or Unix connection. It does what the one below it does, with the same errors and
-// deadlines, but for the way to the kernel. All its methods may be called at the same time. A read
-// of nothing does nothing, also on a closed one.
+// Conn is a TCP or Unix connection. It behaves like the one below it, with the same errors and
+// deadlines, but makes its own system calls. All methods may be called at the same time. A read
+// into an empty slice does nothing, even on a closed connection.
 type Conn struct {
 	net.Conn
 	raw    syscall.RawConn
@@ -20,12 +20,12 @@ type Conn struct {
 	writes direction
 }
 
-// direction is the state of the one read, or the one write, that is going on. It is kept, with the
-// function that uses it, so that none allocates.
+// direction is the state of the present read or write. The state and its function are kept, so that
+// no call allocates.
 type direction struct {
-	mu    sync.Mutex // held during a call, the rest is guarded by it
+	mu    sync.Mutex // locked during a call, guards the rest
 	try   func(fd uintptr) bool
-	b     []byte // to read to, or that is still to be written
+	b     []byte // to read into, or still to write
 	n     int    // bytes read
 	errno syscall.Errno
 }
@@ -54,7 +54,7 @@ func newConn(nc net.Conn) (*Conn, error) {
 	return c, nil
 }
 
-// SocketOf is the socket of a TCP or Unix connection.
+// SocketOf returns the socket of a TCP or Unix connection.
 func SocketOf(nc net.Conn) (syscall.RawConn, error) {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
@@ -70,7 +70,7 @@ func SocketOf(nc net.Conn) (syscall.RawConn, error) {
 // Read implements [net.Conn].
 func (c *Conn) Read(b []byte) (int, error) {
 	if len(b) == 0 {
-		return 0, nil // 0 bytes from the kernel are the end
+		return 0, nil // the kernel says 0 bytes at the end of the stream
 	}
 	d := &c.reads
 	d.mu.Lock()
@@ -88,13 +88,13 @@ func (c *Conn) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// read reads once. It reports whether there was something, or the end, or an error.
+// read reads once. It returns false if it would have to wait.
 func (d *direction) read(fd uintptr) bool {
 	d.n, d.errno = Read(int(fd), d.b)
 	return d.errno != syscall.EAGAIN
 }
 
-// Write implements [net.Conn]: all of b, or an error.
+// Write implements [net.Conn]. It writes all of b or returns an error.
 func (c *Conn) Write(b []byte) (int, error) {
 	d := &c.writes
 	d.mu.Lock()
@@ -106,7 +106,7 @@ func (c *Conn) Write(b []byte) (int, error) {
 	return len(b) - rest, c.failed("write", err, errno)
 }
 
-// write writes what there is room for. It reports whether that was all, or an error.
+// write writes as much as there is room for. It returns false if it would have to wait.
 func (d *direction) write(fd uintptr) bool {
 	for len(d.b) > 0 {
 		n, errno := Write(int(fd), d.b)
@@ -123,8 +123,8 @@ func (d *direction) write(fd uintptr) bool {
 	return true
 }
 
-// Silent makes sure that the peer has neither said anything nor closed while nobody read. It does
-// not wait, whatever the deadlines are. What it reads is lost: after an error the connection can
+// Silent makes sure that the peer has neither sent anything nor closed since the last read. It does
+// not wait, whatever the deadlines. It discards what it reads: after an error the connection can
 // only be closed.
 func (c *Conn) Silent() error {
 	var n int
@@ -141,12 +141,12 @@ func (c *Conn) Silent() error {
 	return io.EOF
 }
 
-// failed is the error that the net package would have: err is of the wait, errno of the system
-// call.
+// failed returns the error that the net package would return. err is the error of the wait, errno
+// that of the system call.
 func (c *Conn) failed(op string, err error, errno syscall.Errno) error {
 	switch {
 	case err == nil && errno == 0:
-		return nil // before anything is allocated
+		return nil // without an allocation
 	case err == nil:
 		err = errno
 	}

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// pair is a connection of the net package, and its peer.
+// pair returns a connection of the net package, and its peer.
 func pair(t *testing.T, network string) (own, peer net.Conn) {
 	t.Helper()
 	address := "127.0.0.1:0"
@@ -44,7 +44,7 @@ func pair(t *testing.T, network string) (own, peer net.Conn) {
 	return own, peer
 }
 
-// wrapped is pair, with a Conn for own.
+// wrapped is pair with a Conn as own.
 func wrapped(t *testing.T, network string) (own *Conn, peer net.Conn) {
 	t.Helper()
 	nc, peer := pair(t, network)
@@ -55,8 +55,8 @@ func wrapped(t *testing.T, network string) (own *Conn, peer net.Conn) {
 	return own, peer
 }
 
-// TestStreamsBothWaysAtOnce sends more than the kernel holds, in both directions, so that reads and
-// writes have to wait.
+// TestStreamsBothWaysAtOnce sends more than the kernel can buffer, in both directions, so that
+// reads and writes have to wait.
 func TestStreamsBothWaysAtOnce(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestStreamsBothWaysAtOnce(t *testing.T) {
 	}
 }
 
-// TestFailsLikeTheNetPackage does the same thing to a connection of the net package and to a Conn,
+// TestFailsLikeTheNetPackage does the same with a connection of the net package and with a Conn,
 // and compares the errors.
 func TestFailsLikeTheNetPackage(t *testing.T) {
 	long := make([]byte, 32<<20)
@@ -139,7 +139,7 @@ func TestFailsLikeTheNetPackage(t *testing.T) {
 			if n == 0 || n == len(long) {
 				return n, fmt.Errorf("wrote %d: %w", n, err)
 			}
-			return -1, err // how much the kernel took differs
+			return -1, err // the kernel may accept any amount
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -197,7 +197,7 @@ func TestSilent(t *testing.T) {
 			test.do(own, peer)
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
-			for { // what the peer does takes a moment to arrive
+			for { // the peer's action arrives after a moment
 				err := own.Silent()
 				if err != nil && test.want != "" && strings.Contains(err.Error(), test.want) || err == nil && test.want == "" {
 					return
@@ -216,7 +216,7 @@ func reset(_ *Conn, peer net.Conn) {
 	_ = peer.Close()
 }
 
-// answered has the peer say something that is read.
+// answered lets the peer send something and reads it.
 func answered(own *Conn, peer net.Conn) {
 	_, _ = peer.Write([]byte("x"))
 	_, _ = own.Read(make([]byte, 8))

@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// Error is the error of the net package for a read or write that failed on a connection with addr.
-// err may be what a [syscall.RawConn] or an [os.File] has returned, or the number of a system
-// call's error.
+// Error returns the net package's error for a failed read or write on a connection with addr. err
+// is
+// an error of a [syscall.RawConn] or an [os.File], or the number of a system call's error.
 //
-// The difference counts: crypto/tls goes on behind the end of a deadline only if the error is a
-// [net.Error] that is temporary. Every other error it keeps and returns for ever.
+// The difference matters: crypto/tls can continue after a deadline only if the error is a temporary
+// [net.Error]. It keeps any other error and returns it for ever.
 func Error(op string, addr net.Addr, err error) *net.OpError {
 	var ofNet *net.OpError
 	var ofFile *fs.PathError
@@ -28,7 +28,7 @@ func Error(op string, addr net.Addr, err error) *net.OpError {
 	case errors.As(err, &errno):
 		err = os.NewSyscallError(op, errno)
 	case !errors.Is(err, os.ErrDeadlineExceeded):
-		err = net.ErrClosed // nothing else ends a wait, and a file has another error for it
+		err = net.ErrClosed // only that ends a wait, and a file has its own error for it
 	}
 	return &net.OpError{Op: op, Net: addr.Network(), Addr: addr, Err: err}
 }

@@ -2,7 +2,7 @@ package rawio
 
 import "syscall"
 
-// Read is read(2) on a socket that does not block. It is made again where a signal interrupted it.
+// Read is read(2) on a non-blocking socket. It repeats a call that a signal interrupted.
 func Read(fd int, b []byte) (int, syscall.Errno) {
 	for {
 		if n, errno := read(fd, b); errno != syscall.EINTR {
@@ -11,8 +11,7 @@ func Read(fd int, b []byte) (int, syscall.Errno) {
 	}
 }
 
-// Write is write(2) on a socket that does not block. It is made again where a signal interrupted
-// it.
+// Write is write(2) on a non-blocking socket. It repeats a call that a signal interrupted.
 func Write(fd int, b []byte) (int, syscall.Errno) {
 	for {
 		if n, errno := write(fd, b); errno != syscall.EINTR {

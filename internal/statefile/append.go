@@ -6,11 +6,11 @@ import (
 	"seqproxy/internal/planted"
 )
 
-// appendLine has line on disk, at the offset at, when it returns.
+// appendLine writes line at the offset at. When it returns, the line is on disk.
 func appendLine(f *os.File, line []byte, at int64) error {
 	if planted.Fault(planted.Fsync) {
-		// What a machine that loses its power makes of a line that was written and not flushed.
-		// A process that is killed alone leaves such a line to the system, which writes it.
+		// This leaves the file as after a loss of power before a flush. If only the process is
+		// killed, the system still writes the line.
 		return nil
 	}
 	if _, err := f.WriteAt(line, at); err != nil {

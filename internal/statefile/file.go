@@ -14,17 +14,17 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// Names in the directory.
+// File names in the directory.
 const (
 	fileName = "state"
-	newName  = "state.new" // on its way to become fileName
+	newName  = "state.new" // becomes fileName when it is complete
 	lockName = "lock"
 )
 
-// spare is by how much the log may be larger than it has to be before it is written anew.
+// spare bounds the superfluous bytes of the log. With more, it is written anew.
 const spare = 64 << 10
 
-// ErrClosed: the file was closed.
+// ErrClosed says that the file was closed.
 var ErrClosed = errors.New("the state file is closed")
 
 // File is an open state file. It is safe for concurrent use.
@@ -34,21 +34,21 @@ type File struct {
 	log       *zap.Logger
 
 	mu     sync.Mutex
-	values map[string]string // guarded by mu; what is on disk
-	next   *Write            // guarded by mu; collects what the next write takes along
+	values map[string]string // guarded by mu; the contents on disk
+	next   *Write            // guarded by mu; collects records for the next write
 	ended  bool              // guarded by mu
 
-	writing sync.Mutex // held by who writes
-	file    *os.File   // guarded by writing; nil: has to be written anew
-	size    int64      // guarded by writing; of what is good
-	needed  int64      // guarded by writing; the size right after it was last written anew
+	writing sync.Mutex // locked during a write
+	file    *os.File   // guarded by writing; nil: it must be written anew
+	size    int64      // guarded by writing; of the valid part
+	needed  int64      // guarded by writing; the size after it was last written anew
 
-	failing atomic.Bool // set while writing is held: the last write failed, which was logged
+	failing atomic.Bool // changed only under writing: the last write failed, and that was logged
 }
 
-// Open locks the directory, which is made if only it itself is missing, and reads the file. Errors
-// name the file and the way out. If the disk is full the file is open all the same, and writes fail
-// until there is space.
+// Open locks the directory and reads the file. It makes the directory if its parent exists. Errors
+// name the file and the way out. If the disk is full, Open succeeds, and writes fail until there is
+// space.
 func Open(dir string, log *zap.Logger) (*File, error) {
 	f := &File{dir: dir, path: filepath.Join(dir, fileName), log: log.With(zap.String("file", filepath.Join(dir, fileName)))}
 	if err := makeDir(dir); err != nil {
@@ -61,8 +61,7 @@ func Open(dir string, log *zap.Logger) (*File, error) {
 	if err := f.load(); err != nil {
 		return nil, errors.Join(err, f.lock.Close())
 	}
-	// Written anew at once: it is found out now and not in the hour of need whether that can be
-	// done.
+	// Write it anew at once, to find out now whether that is possible.
 	f.writing.Lock()
 	defer f.writing.Unlock()
 	if err := f.rewrite(nil); err != nil && !isFull(err) {
@@ -73,7 +72,7 @@ func Open(dir string, log *zap.Logger) (*File, error) {
 	return f, nil
 }
 
-// makeDir makes a directory that is missing.
+// makeDir makes a missing directory.
 func makeDir(dir string) error {
 	err := os.Mkdir(dir, 0o700)
 	switch {
@@ -87,7 +86,7 @@ func makeDir(dir string) error {
 	return nil
 }
 
-// load reads what an earlier process left. No file is an empty one.
+// load reads the file of an earlier process. A missing file is an empty one.
 func (f *File) load() error {
 	data, err := os.ReadFile(f.path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -110,7 +109,7 @@ func (f *File) load() error {
 	return nil
 }
 
-// Get returns the value of key as it is on disk.
+// Get returns the value of key on disk.
 func (f *File) Get(key string) (value string, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -118,23 +117,23 @@ func (f *File) Get(key string) (value string, ok bool) {
 	return value, ok
 }
 
-// All returns a copy of all that is on disk.
+// All returns a copy of everything on disk.
 func (f *File) All() map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return maps.Clone(f.values)
 }
 
-// Write is what goes to the disk at one time. Several callers share it.
+// Write is a set of records that reach the disk together. Several callers may share it.
 type Write struct {
 	f       *File
-	records map[string]string // guarded by f.mu, until it is f.next no more
+	records map[string]string // guarded by f.mu while it is f.next
 	once    sync.Once
 	err     error
 }
 
-// Put begins to set key to value. Of two for one key the later one counts. The caller must Wait for
-// the write.
+// Put starts to set key to value. The last value of a key counts. The caller must Wait for the
+// write.
 func (f *File) Put(key, value string) *Write {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -145,15 +144,15 @@ func (f *File) Put(key, value string) *Write {
 	return f.next
 }
 
-// Wait returns when all of the write is on disk, or with the reason why it is not: then nothing of
-// it is known to be there.
+// Wait returns when the whole write is on disk, or with the reason why it is not. Then none of it
+// is known to be on disk.
 func (w *Write) Wait() error {
 	w.once.Do(func() { w.err = w.f.commit(w) })
 	return w.err
 }
 
-// Ready makes sure that the file can be written, as far as the last write tells. After one that
-// failed it tries.
+// Ready makes sure that the file can be written, judging by the last write. If that one failed, it
+// tries again.
 func (f *File) Ready() error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
@@ -166,7 +165,7 @@ func (f *File) Ready() error {
 	return f.write(nil)
 }
 
-// Failing says whether the last write failed. It waits for no write.
+// Failing says whether the last write failed. It does not wait.
 func (f *File) Failing() bool { return f.failing.Load() }
 
 func (f *File) closed() bool {
@@ -175,7 +174,7 @@ func (f *File) closed() bool {
 	return f.ended
 }
 
-// commit writes w, once nobody can add to it any more.
+// commit writes w when nobody can add to it any more.
 func (f *File) commit(w *Write) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
@@ -191,7 +190,7 @@ func (f *File) commit(w *Write) error {
 	return f.write(w.records)
 }
 
-// write has records on disk when it returns. f.writing is held.
+// write brings records to the disk. The caller has locked f.writing.
 func (f *File) write(records map[string]string) error {
 	line := encode(records)
 	var err error
@@ -199,7 +198,7 @@ func (f *File) write(records map[string]string) error {
 	case f.file == nil:
 		err = f.rewrite(records)
 	case f.size+int64(len(line)) > 2*f.needed+spare:
-		// If that fails there may still be space to add a line.
+		// If this fails, there may still be space for another line.
 		if err = f.rewrite(records); err != nil && f.file != nil {
 			err = f.add(line, records)
 		}
@@ -219,7 +218,7 @@ func (f *File) write(records map[string]string) error {
 // add adds a line.
 func (f *File) add(line []byte, records map[string]string) error {
 	if err := appendLine(f.file, line, f.size); err != nil {
-		// What is in the file now is not known: after a failed fsync the next one says nothing
+		// The contents of the file are unknown: after a failed fsync, a successful one says nothing
 		// about this line.
 		_ = f.file.Truncate(f.size)
 		_ = f.file.Close()
@@ -231,8 +230,8 @@ func (f *File) add(line []byte, records map[string]string) error {
 	return nil
 }
 
-// rewrite writes everything, and records, to a new file that takes the place of the old one. After
-// an error the old one is as it was, unless only its name is in doubt.
+// rewrite writes everything, with records, to a new file that replaces the old one. After an error
+// the old one is unchanged, except that its name may be in doubt.
 func (f *File) rewrite(records map[string]string) error {
 	f.mu.Lock()
 	all := maps.Clone(f.values)
@@ -271,7 +270,7 @@ func (f *File) apply(records map[string]string) {
 	maps.Copy(f.values, records)
 }
 
-// fail logs the first of several failures.
+// fail logs the first of several failures in a row.
 func (f *File) fail(err error) {
 	if !f.failing.CompareAndSwap(false, true) {
 		return
@@ -283,8 +282,8 @@ func (f *File) explain(err error) error {
 	return fmt.Errorf("state file %s cannot be written: %w", f.path, err)
 }
 
-// Close lets another process have the directory. Writes under way fail or succeed; those that come
-// later fail.
+// Close releases the directory for another process. Writes under way succeed or fail. Later ones
+// fail.
 func (f *File) Close() error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
@@ -303,7 +302,7 @@ func (f *File) Close() error {
 	return errors.Join(err, f.lock.Close())
 }
 
-// syncDir has the names in a directory on disk.
+// syncDir flushes the names in a directory to the disk.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -33,7 +33,7 @@ func put(t *testing.T, f *File, key, value string) {
 	}
 }
 
-// onDisk is what the next process would know if this one were killed now.
+// onDisk returns what the next process would read if this one were killed now.
 func onDisk(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, fileName))
@@ -129,8 +129,8 @@ func read(t *testing.T, path string) []byte {
 	return data
 }
 
-// A crash leaves the beginning of the last line, or any bytes of it; what was there before counts.
-// Everything else is damage.
+// A crash leaves the start of the last line, or any bytes of it, and the lines before count. Any
+// other damage is refused.
 func TestTornEndIsLeftOutAndDamageIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	f, _ := open(t, dir)
@@ -139,7 +139,7 @@ func TestTornEndIsLeftOutAndDamageIsRefused(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	f, _ = open(t, dir) // a and b are part of the whole file now
+	f, _ = open(t, dir) // now the lines of a and b belong to the rewritten part
 	put(t, f, "a", "3")
 	before := len(read(t, f.path))
 	put(t, f, "b", "4")
@@ -186,12 +186,12 @@ func TestTornEndIsLeftOutAndDamageIsRefused(t *testing.T) {
 	}
 	for at := before; at < len(good)-1; at++ {
 		zeros := bytes.Clone(good)
-		clear(zeros[at : len(zeros)-1]) // the line end came to the disk first
+		clear(zeros[at : len(zeros)-1]) // only the line end reached the disk
 		check(fmt.Sprintf("zeros from %d", at), zeros, torn)
 	}
 	check("zeros behind", append(bytes.Clone(good[:before]), make([]byte, 4096)...), torn)
 	for at := range before - 1 {
-		// with the line end there the last two lines are one, which may be torn
+		// Not the line end at before-1: without it the last two lines are one, which may be torn.
 		flipped := bytes.Clone(good)
 		flipped[at] ^= 1
 		check(fmt.Sprintf("bit of byte %d of %q", at, good), flipped, nil)

@@ -17,8 +17,8 @@ import (
 // full is a device that answers every write with ENOSPC.
 const full = "/dev/full"
 
-// fill makes the next write to the file fail as on a full disk, and with again the next try to
-// write it anew, too.
+// fill makes the next write to the file fail as on a full disk. With again, the next attempt to
+// write it anew fails, too.
 func fill(t *testing.T, f *File, again bool) {
 	t.Helper()
 	f.writing.Lock()
@@ -36,7 +36,7 @@ func fill(t *testing.T, f *File, again bool) {
 	}
 }
 
-// fillNew makes the next try to write a file anew fail as on a full disk.
+// fillNew makes the next attempt to write a file anew fail as on a full disk.
 func fillNew(t *testing.T, dir string) {
 	t.Helper()
 	if err := os.Symlink(full, filepath.Join(dir, newName)); err != nil {
@@ -78,7 +78,7 @@ func TestFullDiskFailsWritesUntilThereIsSpace(t *testing.T) {
 		}
 	}
 
-	// A proxy starts on a full disk all the same, and knows what it knew.
+	// A proxy can start on a full disk, and knows everything.
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestFullDiskFailsWritesUntilThereIsSpace(t *testing.T) {
 	put(t, f, "a", "4")
 }
 
-// Whoever has the descriptor of the lock has the lock: a successor, say, that it was handed to.
+// The lock belongs to every process with the descriptor, such as a successor.
 func TestLockIsHandedOverWithItsDescriptor(t *testing.T) {
 	dir := t.TempDir()
 	f, _ := open(t, dir)

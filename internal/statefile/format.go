@@ -11,18 +11,18 @@ import (
 	"strings"
 )
 
-// header begins the first line, which goes on with the number of lines that were written with it,
-// and a checksum. They and it were on disk before the file got its name, so all of them have to be
-// there.
+// header begins the first line. The number of lines that were written together with it and a
+// checksum follow. All these lines were on disk before the file got its name, so none may be
+// missing.
 const header = "seqproxy state 1, lines: "
 
-// anyHeader begins the file of every version.
+// anyHeader begins the files of all versions.
 const anyHeader = "seqproxy state "
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// encode is one line: a checksum of all behind it, and then each key and its value as Go's strings.
-// So no byte of them is a line end.
+// encode returns one line: a checksum of the rest, then each key and its value as quoted Go
+// strings. So they contain no line end.
 func encode(records map[string]string) []byte {
 	var text []byte
 	for _, key := range slices.Sorted(maps.Keys(records)) {
@@ -36,7 +36,7 @@ func encode(records map[string]string) []byte {
 	return append(append(line, text...), '\n')
 }
 
-// encodeAll is a whole file, with one line for each key.
+// encodeAll returns a whole file, with one line for each key.
 func encodeAll(values map[string]string) []byte {
 	data := fmt.Appendf(nil, "%s%d", header, len(values))
 	data = fmt.Appendf(data, ", %08x\n", crc32.Checksum(data, castagnoli))
@@ -46,7 +46,7 @@ func encodeAll(values map[string]string) []byte {
 	return data
 }
 
-// decode reads a file. torn is the length of a last line that is not whole.
+// decode reads a file. torn is the length of an incomplete last line.
 func decode(data []byte) (values map[string]string, torn int, err error) {
 	first, rest, ok := bytes.Cut(data, []byte("\n"))
 	version, isState := strings.CutPrefix(string(first), anyHeader)
@@ -81,8 +81,8 @@ func decode(data []byte) (values map[string]string, torn int, err error) {
 	return values, 0, nil
 }
 
-// decodeLine takes over the records of a line. It reports false, and takes over nothing, if the
-// line is not whole.
+// decodeLine adds the records of a line to values. If the line is damaged, it returns false and
+// adds nothing.
 func decodeLine(line []byte, values map[string]string) bool {
 	if len(line) < 8 {
 		return false
@@ -107,7 +107,7 @@ func decodeLine(line []byte, values map[string]string) bool {
 	return true
 }
 
-// cutQuoted reads a string that follows sign.
+// cutQuoted reads a quoted string after sign.
 func cutQuoted(text, sign string) (s, rest string, ok bool) {
 	text, ok = strings.CutPrefix(text, sign)
 	if !ok {

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// errHeld: another process has the lock.
+// errHeld says that another process has the lock.
 var errHeld = errors.New("held by another process")
 
-// lockDir locks a directory for this process, until the file is closed. The lock belongs to the
-// open file and not to the process, so it can be handed to a successor with the descriptor, and the
-// system gives it up when the last process that has it ends, however it ends.
+// lockDir locks a directory for this process until the file is closed. The lock belongs to the open
+// file and not to the process. So it can be passed on with the descriptor. The system releases it
+// when the last process with the descriptor has ended.
 func lockDir(dir string) (*os.File, error) {
 	path := filepath.Join(dir, lockName)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -35,7 +35,7 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// writeHolder says who has the lock, for those who do not get it.
+// writeHolder writes who has the lock, for others to read.
 func writeHolder(f *os.File) error {
 	host, err := os.Hostname()
 	if err != nil {
@@ -48,12 +48,12 @@ func writeHolder(f *os.File) error {
 	return err
 }
 
-// holder says who has the lock.
+// holder returns who has the lock.
 func holder(f *os.File) string {
 	text, err := io.ReadAll(io.LimitReader(f, 1024))
 	line := strings.TrimSpace(string(text))
 	if err != nil || line == "" {
-		return "another process" // that has just taken it, or found the disk full
+		return "another process" // it has only just locked, or the disk was full
 	}
 	return line
 }

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// tryLock locks f, which is not done on this system.
+// tryLock does nothing on this system.
 func tryLock(*os.File) error {
 	return errors.New("a state directory cannot be locked on this system: leave state_dir out")
 }

@@ -24,7 +24,7 @@ func tryLock(f *os.File) error {
 	}
 }
 
-// isFull reports whether there was no space on the disk, or none left for the user or the process.
+// isFull reports whether the disk, or the quota of the user or process, is full.
 func isFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unflushed is how many pages of a file the system has not got to the disk yet.
+// unflushed returns how many pages of a file are not on disk yet.
 func unflushed(t *testing.T, f *os.File) uint64 {
 	t.Helper()
 	var all unix.CachestatRange // of no length: to the end
@@ -21,8 +21,7 @@ func unflushed(t *testing.T, f *os.File) uint64 {
 	return pages.Dirty + pages.Writeback
 }
 
-// What other tests read back after a write comes from memory. A machine that loses its power has
-// only what was flushed.
+// Other tests read written data back from memory. After a loss of power only flushed data exist.
 func TestNothingIsLeftToTheSystemToWriteDown(t *testing.T) {
 	dir := t.TempDir()
 	control, err := os.Create(filepath.Join(dir, "control"))
@@ -43,8 +42,8 @@ func TestNothingIsLeftToTheSystemToWriteDown(t *testing.T) {
 		defer f.writing.Unlock()
 		n := unflushed(t, f.file)
 		for range 10 {
-			// that they are written may be marked a moment later; by itself the system writes them
-			// after seconds
+			// the pages may be marked as written a moment later; without a flush the system writes
+			// them after seconds
 			if n == 0 {
 				return
 			}

@@ -12,65 +12,62 @@ import (
 	"sync/atomic"
 )
 
-// Mode says how a connection to a server is secured, in the words of MySQL's
-// --ssl-mode
+// Mode says how a connection to a server is secured. The words are those of MySQL's --ssl-mode
 // (https://dev.mysql.com/doc/refman/8.4/en/connection-options.html#option_general_ssl-mode).
 type Mode string
 
 // The modes.
 const (
 	Disabled Mode = "DISABLED" // no TLS
-	// Preferred is TLS if the server offers it. Nothing is verified, and who sits
-	// between can say that it does not offer it.
+	// Preferred uses TLS if the server offers it. It verifies nothing, and an attacker in between
+	// can hide the offer.
 	Preferred Mode = "PREFERRED"
-	Required  Mode = "REQUIRED" // TLS, with whoever answers
+	Required  Mode = "REQUIRED" // TLS, without a check of the server
 	VerifyCA  Mode = "VERIFY_CA"
-	// VerifyIdentity is VerifyCA, and the certificate must be for the server's name.
+	// VerifyIdentity is VerifyCA, and the certificate must have the server's name.
 	VerifyIdentity Mode = "VERIFY_IDENTITY"
 )
 
 // verifies says whether the server's certificate is checked.
 func (m Mode) verifies() bool { return m == VerifyCA || m == VerifyIdentity }
 
-// ClientFiles say how connections to a server are secured.
+// ClientFiles describe how connections to a server are secured.
 type ClientFiles struct {
 	Mode Mode // required
-	// CA is a PEM file of the CAs that servers are verified with; "" with
-	// VerifyIdentity is those that the system trusts.
+	// CA is a PEM file of CAs to verify servers with. With VerifyIdentity, "" means the CAs that
+	// the system trusts.
 	CA        string
-	Cert, Key string // PEM files of the certificate that is shown to the server, or ""
-	// ServerName is the name that VerifyIdentity wants in the certificate, and that the
-	// server is told (SNI); "" is the host of its address.
+	Cert, Key string // PEM files of the certificate to show to the server, or ""
+	// ServerName is the name that VerifyIdentity demands in the certificate. It is also sent to the
+	// server (SNI). "" means the host of the server's address.
 	ServerName string
 	// PublicKey is a PEM file of the server's RSA key for passwords, or "".
 	PublicKey string
 }
 
-// Security is what one connection is opened with.
+// Security has the settings for one connection.
 type Security struct {
 	TLS *tls.Config // nil: plain
-	// Optional: a server that does not offer TLS is spoken to without it.
+	// Optional: without TLS if the server does not offer it.
 	Optional bool
-	// PublicKey is the server's RSA key; nil if it is not known.
+	// PublicKey is the server's RSA key, or nil.
 	PublicKey *rsa.PublicKey
 }
 
-// Client secures connections to the servers of one group with the files as they
-// were last read.
+// Client secures connections to a group of servers with the present contents of the files.
 type Client struct {
 	files   ClientFiles
 	current atomic.Pointer[credentials]
 }
 
-// credentials is what the files hold.
+// credentials are the contents of the files.
 type credentials struct {
 	roots *x509.CertPool // nil: the system's
 	certs []tls.Certificate
 	key   *rsa.PublicKey
 }
 
-// Client returns what connections to a group of servers are secured with: the same
-// again for the same name and files.
+// Client returns the settings for a group of servers. The same name and files give the same Client.
 func (s *Store) Client(name string, files ClientFiles) (*Client, error) {
 	use := Use{name, files}
 	if c, ok := s.made(use).(*Client); ok {
@@ -118,8 +115,7 @@ func newCredentials(files ClientFiles, contents [][]byte) (*credentials, error) 
 	return c, nil
 }
 
-// parseCAs reads certificates. Unlike x509's own it does not skip what it cannot
-// read.
+// parseCAs reads certificates. Unlike package x509 it does not skip unreadable ones.
 func parseCAs(text []byte) (*x509.CertPool, error) {
 	pool, any := x509.NewCertPool(), false
 	for {
@@ -143,7 +139,7 @@ func parseCAs(text []byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// parsePublicKey reads a key as MySQL's public_key.pem is, PKIX, or in PKCS #1.
+// parsePublicKey reads a key in PKIX form, as in MySQL's public_key.pem, or in PKCS #1.
 func parsePublicKey(text []byte) (*rsa.PublicKey, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
@@ -163,29 +159,29 @@ func parsePublicKey(text []byte) (*rsa.PublicKey, error) {
 	return key, nil
 }
 
-// Target is one server of a Client's group. It is safe for concurrent use. A nil
-// Target is a server that is spoken to in plain.
+// Target is one server of a Client's group. It is safe for concurrent use. A nil Target means a
+// plain connection.
 type Target struct {
 	client *Client
 	name   string
 	made   atomic.Pointer[made]
 }
 
-// made is a Security and what it was made of.
+// made is a Security and the credentials that it was made of.
 type made struct {
 	of *credentials
 	Security
 }
 
-// To returns the settings for the server at address, "host:port" or a socket's
-// path. A nil Client gives a nil Target.
+// To returns the Target for the server at address, "host:port" or the path of a socket. A nil
+// Client returns a nil Target.
 func (c *Client) To(address string) *Target {
 	if c == nil {
 		return nil
 	}
 	t := &Target{client: c, name: c.files.ServerName}
 	if t.name == "" {
-		t.name = "localhost" // whoever listens on a socket
+		t.name = "localhost" // the server on a socket, whoever it is
 		if host, _, err := net.SplitHostPort(address); err == nil {
 			t.name = strings.TrimSuffix(host, ".")
 		}
@@ -195,7 +191,7 @@ func (c *Client) To(address string) *Target {
 
 var plain Security
 
-// Security returns what to open a connection with now. It is only read.
+// Security returns the settings for a connection opened now. It is read-only.
 func (t *Target) Security() *Security {
 	if t == nil {
 		return &plain
@@ -204,7 +200,7 @@ func (t *Target) Security() *Security {
 	if m := t.made.Load(); m != nil && m.of == of {
 		return &m.Security
 	}
-	// Two may do this at once, and one's cache of sessions is then lost.
+	// Two goroutines may do this at once. Then one cache of sessions is lost.
 	m := &made{of: of, Security: Security{PublicKey: of.key}}
 	if mode := t.client.files.Mode; mode != Disabled {
 		m.TLS = clientConfig(mode, of, t.name)
@@ -214,16 +210,17 @@ func (t *Target) Security() *Security {
 	return &m.Security
 }
 
-// sessions is how many TLS sessions of a server are kept. Connections resume the
-// last one, which spares both sides the asymmetric part of a handshake.
+// sessions bounds the TLS sessions of a server that are kept. A connection resumes the last one,
+// which saves both sides the asymmetric part of a handshake.
 const sessions = 8
 
 func clientConfig(mode Mode, of *credentials, name string) *tls.Config {
 	cfg := &tls.Config{
 		MinVersion: oldestVersion, Certificates: of.certs, ServerName: name,
-		// Of this configuration alone: what was verified with other CAs is not resumed.
+		// The cache is for this configuration only. A session that was verified with other CAs must
+		// not be resumed.
 		ClientSessionCache: tls.NewLRUClientSessionCache(sessions),
-		// Package tls verifies name and chain or nothing: verify does what mode says.
+		// Package tls verifies name and chain together, or nothing. verify does what the mode says.
 		InsecureSkipVerify: true,
 	}
 	if mode.verifies() {

@@ -11,7 +11,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// with is a client that shows a certificate to whoever asks.
+// with returns a client that shows a certificate to any server.
 func with(t *testing.T, roots *x509.CertPool, c *mysqltest.Certificate) *tls.Config {
 	t.Helper()
 	cfg := &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"}
@@ -61,7 +61,7 @@ func TestAClientMayShowACertificateOfTheClientCAAndNoOther(t *testing.T) {
 	}
 }
 
-// A client must not get in by a session that was begun when its CA still counted.
+// A client must not resume a session from the time when its CA was still trusted.
 func TestACAThatWasTakenAwayCountsNoMore(t *testing.T) {
 	ca, next := mysqltest.NewCA(t), mysqltest.NewCA(t)
 	files := ca.Server(t, "127.0.0.1")

@@ -45,7 +45,7 @@ func TestEachModeVerifiesWhatItsNameSays(t *testing.T) {
 	}
 	for _, test := range []struct {
 		certificate, address, serverName string
-		ca, identity                     bool // whether the two modes that verify are content
+		ca, identity                     bool // whether the two modes that verify accept it
 	}{
 		{"right", "db1:3306", "", true, true},
 		{"right", "DB1.:3306", "", true, true},
@@ -141,7 +141,7 @@ func TestSessionsAreResumedUntilTheFilesChange(t *testing.T) {
 	if !resumed() {
 		t.Error("the second handshake resumed no session")
 	}
-	// With other CAs the server is not who it was.
+	// With other CAs the server is no longer trusted.
 	b, err := os.ReadFile(second.File)
 	if err != nil {
 		t.Fatal(err)

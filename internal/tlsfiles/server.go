@@ -6,19 +6,18 @@ import (
 	"sync/atomic"
 )
 
-// ServerFiles are the files of the side that clients connect to.
+// ServerFiles are the files for connections from clients.
 type ServerFiles struct {
 	Cert string // PEM, with the chain; required
 	Key  string // PEM; required
-	// ClientCA is a PEM file of the CAs whose certificates clients may show, or "": they
-	// are then not asked for one. A certificate that cannot be verified ends the
-	// handshake.
+	// ClientCA is a PEM file of the CAs of clients' certificates. With "" the server does not ask
+	// for certificates. A certificate that cannot be verified ends the handshake.
 	ClientCA string
 }
 
-// Server returns the configuration of TLS towards clients, by which each handshake meets the files
-// as they were last read: the same again for the same name and files. TLS 1.2 is the oldest
-// version.
+// Server returns the TLS configuration for connections from clients. Each handshake uses the
+// present contents of the files. The same name and files give the same configuration. TLS 1.2 is
+// the oldest version.
 func (s *Store) Server(name string, files ServerFiles) (*tls.Config, error) {
 	use := Use{name, files}
 	if c, ok := s.made(use).(*tls.Config); ok {
@@ -42,7 +41,7 @@ func (s *Store) Server(name string, files ServerFiles) (*tls.Config, error) {
 	return made, nil
 }
 
-// oldestVersion is that of MySQL 8 and later, too.
+// oldestVersion is also the oldest of MySQL 8 and later.
 const oldestVersion = tls.VersionTLS12
 
 func serverConfig(files ServerFiles, contents [][]byte) (*tls.Config, error) {

@@ -53,10 +53,10 @@ func copyTo(t *testing.T, c mysqltest.Certificate, certFile, keyFile string) {
 	}
 }
 
-// handshake connects a client and a server and returns what the client saw.
+// handshake connects a client and a server and returns the client's state.
 func handshake(t *testing.T, server, client *tls.Config) (state tls.ConnectionState, clientErr, serverErr error) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") // a pipe has no buffer, and both may write at once
+	l, err := net.Listen("tcp", "127.0.0.1:0") // a pipe has no buffer, and both may write at the same time
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func handshake(t *testing.T, server, client *tls.Config) (state tls.ConnectionSt
 		s := tls.Server(b, server)
 		err := s.Handshake()
 		if err == nil {
-			_, err = s.Write([]byte("x")) // behind the tickets
+			_, err = s.Write([]byte("x")) // after the session tickets
 		}
 		served <- err
 		b.Close()
@@ -93,7 +93,7 @@ func handshake(t *testing.T, server, client *tls.Config) (state tls.ConnectionSt
 	return state, clientErr, <-served
 }
 
-// shown returns the serial number of the certificate that the server shows.
+// shown returns the serial number of the server's certificate.
 func shown(t *testing.T, server *tls.Config) string {
 	t.Helper()
 	state, err, _ := handshake(t, server, &tls.Config{InsecureSkipVerify: true})
@@ -132,7 +132,7 @@ func TestACertificateThatWasReplacedIsShownToNewClients(t *testing.T) {
 	for name, replace := range map[string]func(t *testing.T, dir string, next mysqltest.Certificate){
 		"written in place, certificate first": func(t *testing.T, dir string, next mysqltest.Certificate) {
 			copyTo(t, next, filepath.Join(dir, "cert"), filepath.Join(dir, "new"))
-			time.Sleep(50 * time.Millisecond) // it is seen without its key
+			time.Sleep(50 * time.Millisecond) // the Store sees it without its key
 			if err := os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, "key")); err != nil {
 				t.Fatal(err)
 			}
@@ -167,7 +167,7 @@ func TestACertificateThatWasReplacedIsShownToNewClients(t *testing.T) {
 			dir := t.TempDir()
 			cert, key := filepath.Join(dir, "cert"), filepath.Join(dir, "key")
 			if strings.Contains(name, "link") {
-				// As Kubernetes mounts a secret.
+				// The layout is that of a Kubernetes secret.
 				if err := os.Mkdir(filepath.Join(dir, "data1"), 0o700); err != nil {
 					t.Fatal(err)
 				}
@@ -199,7 +199,7 @@ func TestACertificateThatCannotBeUsedIsLoggedOnceAndTheOldOneStays(t *testing.T)
 	first, other := ca.Server(t, "a"), ca.Server(t, "a")
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert"), filepath.Join(dir, "key")
-	// Links are led elsewhere in one step: what is written in several may be seen in between.
+	// A link changes in one step. The Store may see a file that is half written.
 	lead := func(link, to string) {
 		next := filepath.Join(dir, "next")
 		if err := errors.Join(os.Symlink(to, next), os.Rename(next, link)); err != nil {
@@ -223,14 +223,14 @@ func TestACertificateThatCannotBeUsedIsLoggedOnceAndTheOldOneStays(t *testing.T)
 	}
 	complaints := func() int { return logs.FilterMessage("changed certificates not used").Len() }
 	for i, spoil := range []func(){
-		func() { lead(key, other.KeyFile) },               // another's key
-		func() { lead(cert, noPEM) },                      // nothing
-		func() { lead(cert, filepath.Join(dir, "none")) }, // not there
-		func() { lead(cert, dir) },                        // no file
-		// as it was: nothing to say
+		func() { lead(key, other.KeyFile) },               // the key of another certificate
+		func() { lead(cert, noPEM) },                      // no PEM in it
+		func() { lead(cert, filepath.Join(dir, "none")) }, // missing
+		func() { lead(cert, dir) },                        // a directory
+		// as before: nothing to log
 		func() { lead(key, first.KeyFile); lead(cert, first.CertFile) },
-		func() { lead(key, noKey) },   // after that, again
-		func() { lead(key, endless) }, // endless
+		func() { lead(key, noKey) },   // a different error: logged again
+		func() { lead(key, endless) }, // never ends
 	} {
 		spoil()
 		want := i + 1
@@ -239,7 +239,7 @@ func TestACertificateThatCannotBeUsedIsLoggedOnceAndTheOldOneStays(t *testing.T)
 		}
 		for end := time.Now().Add(30 * time.Second); complaints() < want && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		}
-		time.Sleep(50 * time.Millisecond) // five more looks
+		time.Sleep(50 * time.Millisecond) // five more checks
 		if got := complaints(); got != want {
 			t.Errorf("after spoiling %d: got %d complaints, want %d", i, got, want)
 		}

@@ -16,45 +16,45 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// Store holds settings that were made of files. It is safe for concurrent use.
+// Store makes settings from files and keeps them. It is safe for concurrent use.
 type Store struct {
 	log *zap.Logger
 
-	mu      sync.Mutex // held while files are read
+	mu      sync.Mutex // locked while files are read
 	sources []*source  // guarded by mu
 }
 
 // NewStore makes an empty Store. It does no I/O.
 func NewStore(log *zap.Logger) *Store { return &Store{log: log} }
 
-// Use is what a setting is for and made of: ServerFiles or ClientFiles.
+// Use identifies a setting: its name, and its ServerFiles or ClientFiles.
 type Use struct {
 	Name  string // in messages: "tls", "shard photos0"
 	Files any
 }
 
-// source is one setting and the files it is made of.
+// source is one setting and its files.
 type source struct {
 	Use
 	made  any // the setting
 	files []file
-	// build makes the setting of the files' contents, nil for no file, and puts
-	// it to use. It is left as it was after an error.
+	// build makes the setting from the files' contents, nil for no file, and puts it in force.
+	// After an error the setting is unchanged.
 	build func(contents [][]byte) error
 
-	used     digest // of the contents that are in use
-	failed   digest // of those that could not be used when they were last looked at
+	used     digest // of the contents in force
+	failed   digest // of the contents that could not be used the last time
 	reported bool   // failed was logged
 }
 
-// file is one of a setting's files; its path is "" where none is configured.
+// file is one of a setting's files. Its path is "" if it is not configured.
 type file struct{ key, path string }
 
-// digest tells contents apart. Times and sizes of files do not: copies keep them,
-// and a file may be replaced twice within a clock tick.
+// digest identifies contents. Times and sizes of files cannot: copies keep them, and a file may be
+// replaced twice within a clock tick.
 type digest [sha256.Size]byte
 
-// add reads a new setting's files for the first time.
+// add reads the files of a new setting for the first time.
 func (s *Store) add(use Use, made any, files []file, build func(contents [][]byte) error) error {
 	src := &source{Use: use, made: made, files: files, build: build}
 	if _, err := src.load(); err != nil {
@@ -66,7 +66,7 @@ func (s *Store) add(use Use, made any, files []file, build func(contents [][]byt
 	return nil
 }
 
-// made returns the setting of a use that there is already, or nil.
+// made returns the existing setting of a use, or nil.
 func (s *Store) made(use Use) any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,14 +78,14 @@ func (s *Store) made(use Use) any {
 	return nil
 }
 
-// Keep forgets the settings of all other uses: their files are not watched any more.
+// Keep drops the settings of all other uses and no longer watches their files.
 func (s *Store) Keep(uses []Use) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sources = slices.DeleteFunc(s.sources, func(src *source) bool { return !slices.Contains(uses, src.Use) })
 }
 
-// load reads the files and, if they have changed, puts them to use.
+// load reads the files and puts changed contents in force.
 func (src *source) load() (changed bool, err error) {
 	contents, now, err := src.read()
 	if err == nil && now == src.used {
@@ -112,7 +112,7 @@ func (src *source) read() (contents [][]byte, now digest, err error) {
 		if f.path != "" {
 			if contents[i], err = readFile(f.path); err != nil {
 				err = fmt.Errorf("%s: %w", f.key, err)
-				fmt.Fprint(hash, err) // what cannot be read is told apart by why
+				fmt.Fprint(hash, err) // for an unreadable file the error is the contents
 				break
 			}
 		}
@@ -122,13 +122,13 @@ func (src *source) read() (contents [][]byte, now digest, err error) {
 	return contents, digest(hash.Sum(nil)), err
 }
 
-// maxFile is more than any certificate, key or bundle of CAs has.
+// maxFile bounds a file, in bytes. No certificate, key or bundle of CAs is so large.
 const maxFile = 4 << 20
 
 func readFile(path string) ([]byte, error) {
 	if info, err := os.Stat(path); err != nil {
 		return nil, err
-	} else if !info.Mode().IsRegular() { // opening a pipe would wait for its other end
+	} else if !info.Mode().IsRegular() { // opening a pipe would wait for the other end
 		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
 	f, err := os.Open(path)
@@ -146,9 +146,8 @@ func readFile(path string) ([]byte, error) {
 	return b, nil
 }
 
-// Reload reads all files now. It returns the names of the settings that changed,
-// for connections made from now on, and why others could not be used, which then
-// stay as they were.
+// Reload reads all files now. It returns the names of the settings that changed, for connections
+// made from now on. The error names those that could not be used; they stay unchanged.
 func (s *Store) Reload() (changed []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,19 +157,19 @@ func (s *Store) Reload() (changed []string, err error) {
 			changed = append(changed, src.Name)
 		}
 		if srcErr != nil {
-			src.reported = true // by the caller
+			src.reported = true // the caller reports it
 			err = errors.Join(err, fmt.Errorf("%s: %w", src.Name, srcErr))
 		}
 	}
 	return changed, err
 }
 
-// checkEvery is how often Watch looks at the files.
+// checkEvery is the time between two checks by Watch.
 const checkEvery = 5 * time.Second
 
-// Watch looks at the files every few seconds until ctx is done, and reloads those
-// that changed, however that was done: written in place, renamed, or behind a link
-// that leads elsewhere now, as in Kubernetes. What cannot be used is logged once.
+// Watch checks the files every few seconds until ctx is done and reloads changed ones. A file may
+// be rewritten, renamed, or reached by a link that now leads elsewhere, as in Kubernetes. Contents
+// that cannot be used are logged once.
 func (s *Store) Watch(ctx context.Context) { s.watch(ctx, checkEvery) }
 
 func (s *Store) watch(ctx context.Context, every time.Duration) {
@@ -196,7 +195,8 @@ func (s *Store) check() {
 		case changed:
 			s.log.Info("certificates read again", zap.Strings("used_by", []string{src.Name}))
 		case err != nil && !src.reported && src.failed == before:
-			// Seen twice: it is no certificate whose key is about to be written.
+			// The second check gives the same: it is no certificate whose key will follow in a
+			// moment.
 			src.reported = true
 			s.log.Warn("changed certificates not used", zap.Strings("used_by", []string{src.Name}), logfield.Err(err))
 		}

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// verify checks a server's certificate in a handshake, also in one that resumes a
-// session: it may have expired meanwhile.
+// verify checks a server's certificate in a handshake. It also does so when a session is resumed,
+// since the certificate may have expired.
 func verify(mode Mode, of *credentials, name string, state tls.ConnectionState) error {
 	if len(state.PeerCertificates) == 0 {
 		return errors.New("the server shows no TLS certificate")
@@ -38,10 +38,10 @@ func verify(mode Mode, of *credentials, name string, state tls.ConnectionState) 
 	return nil
 }
 
-// VerificationError is a server whose certificate is not what was asked for.
+// VerificationError says that a server's certificate does not meet the demands.
 type VerificationError struct {
 	Err    error
-	WayOut string // in the words of the configuration
+	WayOut string // the settings to change
 }
 
 func (e *VerificationError) Error() string { return e.Err.Error() + " (" + e.WayOut + ")" }
@@ -49,10 +49,9 @@ func (e *VerificationError) Error() string { return e.Err.Error() + " (" + e.Way
 // Unwrap returns the cause.
 func (e *VerificationError) Unwrap() error { return e.Err }
 
-// verifyName checks that a certificate is for a host. Where CAs were configured, one
-// that lists no names at all may have it as its common name, as MySQL's clients
-// allow and many recipes for certificates of MySQL servers make it. CAs that the
-// system trusts make none such.
+// verifyName checks that a certificate is for a host. With configured CAs, a certificate without
+// any list of names may have the host as its common name. MySQL's clients allow that, and many
+// recipes for MySQL servers make such certificates. CAs that the system trusts do not.
 func verifyName(leaf *x509.Certificate, name string, ownCAs bool) error {
 	listed := len(leaf.DNSNames) + len(leaf.IPAddresses) + len(leaf.EmailAddresses) + len(leaf.URIs)
 	if listed > 0 || !ownCAs || net.ParseIP(name) != nil || leaf.Subject.CommonName == "" {
@@ -65,12 +64,12 @@ func verifyName(leaf *x509.Certificate, name string, ownCAs bool) error {
 	return nil
 }
 
-// NotOffered is the way out where the mode demands TLS and a server does not offer it. Each client
+// NotOffered is the way out if the mode demands TLS and a server does not offer it. Each client
 // library has its own error for that.
 const NotOffered = `give it a certificate, or do not demand TLS with tls = "PREFERRED"`
 
-// Explain adds the way out to the error of a connection to a server, where TLS is
-// to blame and the error does not name it.
+// Explain adds the way out to an error of a connection to a server if TLS is the cause and the
+// error does not name it.
 func Explain(err error) error {
 	var verification *VerificationError
 	if err == nil || errors.As(err, &verification) {
@@ -88,7 +87,7 @@ func Explain(err error) error {
 	return err
 }
 
-// handshakeFailures are known by their texts: package tls has no type for them.
+// handshakeFailures are recognized by their texts: package tls has no type for them.
 var handshakeFailures = []struct{ text, wayOut string }{
 	{"tls: protocol version not supported", noTLS12},
 	{"tls: server selected unsupported protocol version", noTLS12},
