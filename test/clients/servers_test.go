@@ -144,7 +144,7 @@ user = "root"
 name = "main"
 [[shard.node]]
 address = %[5]q
-%[6]s`, user, password, cert, key, p.server.Addr(), bindings())
+%[6]s`, user, password, cert, key, p.server.Addr(), bindings()+kindBindings())
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

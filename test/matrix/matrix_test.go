@@ -19,7 +19,7 @@ func TestThePageTellsWhatRunsHaveShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := string(text)
-	for _, name := range []string{CommandTable, ClientTable} {
+	for _, name := range []string{CommandTable, ClientTable, KindTable} {
 		if _, err := Parse(page, name); err != nil && !*update {
 			t.Error(err)
 		}
@@ -31,19 +31,22 @@ func TestThePageTellsWhatRunsHaveShown(t *testing.T) {
 		}
 		return // the tests that run the commands compare their own column
 	}
-	commands, clients, err := Read(dir)
+	runs, err := Read(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := make(map[string]Table)
-	want[CommandTable], err = commandTable(commands)
+	want[CommandTable], err = commandTable(runs.Commands)
 	if errors.Is(err, errNoRun) && !*update {
 		t.Skipf("%v; the page is about %q", err, servers) // a newer one has come out
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want[ClientTable], err = clientTable(clients); err != nil {
+	if want[ClientTable], err = clientTable(runs.Clients); err != nil {
+		t.Fatal(err)
+	}
+	if want[KindTable], err = kindTable(runs.Kinds); err != nil {
 		t.Fatal(err)
 	}
 	for name, table := range want {
@@ -74,6 +77,13 @@ func TestRunsBecomeTables(t *testing.T) {
 		if err := run.Write(dir); err != nil {
 			t.Fatal(err)
 		}
+		of := Kind{Client: "driver", Server: server, Kind: "BIT_REVERSED", Cells: map[string]string{"insert id": "yes", "rows, filled in": "1235", "batch, filled in": "yes"}}
+		if strings.HasPrefix(server, "MariaDB") {
+			of.Cells["batch, filled in"], of.Cells["RETURNING"] = "1235", "yes"
+		}
+		if err := of.Write(dir); err != nil {
+			t.Fatal(err)
+		}
 		for _, login := range []string{"password", "zstd"} {
 			if login == "zstd" && strings.HasPrefix(server, "MariaDB") {
 				continue
@@ -84,15 +94,15 @@ func TestRunsBecomeTables(t *testing.T) {
 			}
 		}
 	}
-	commands, clients, err := Read(dir)
+	runs, err := Read(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	byCommand, err := commandTable(commands)
+	byCommand, err := commandTable(runs.Commands)
 	if err != nil {
 		t.Fatal(err)
 	}
-	byClient, err := clientTable(clients)
+	byClient, err := clientTable(runs.Clients)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,17 +130,29 @@ func TestRunsBecomeTables(t *testing.T) {
 		t.Errorf("the client's logins: got %q, want %q", got, want)
 	}
 
+	byKind, err := kindTable(runs.Kinds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "| BIT_REVERSED | driver | yes |  |  |  |  | 1235 |  |  |  | MySQL; 1235 on MariaDB |  | MariaDB |"; !strings.Contains(byKind.String(), want) {
+		t.Errorf("got\n%s, want the row %s", byKind, want)
+	}
+	runs.Kinds[0].Cells["insert id"] = "no"
+	if _, err := kindTable(runs.Kinds); err == nil {
+		t.Error("a wrong key got into the table")
+	}
+
 	// A run that failed, or is missing, makes no table.
-	failed := slices.Clone(clients)
+	failed := slices.Clone(runs.Clients)
 	failed[0].Steps = map[string]string{"connect": "refused"}
 	if _, err := clientTable(failed); err == nil {
 		t.Error("a client that failed got into the table")
 	}
-	if _, err := commandTable(commands[1:]); !errors.Is(err, errNoRun) {
+	if _, err := commandTable(runs.Commands[1:]); !errors.Is(err, errNoRun) {
 		t.Error("a server without a run got into the table")
 	}
-	commands[2].Rows = commands[2].Rows[1:]
-	if _, err := commandTable(commands); err == nil {
+	runs.Commands[2].Rows = runs.Commands[2].Rows[1:]
+	if _, err := commandTable(runs.Commands); err == nil {
 		t.Error("runs of different commands became one table")
 	}
 }

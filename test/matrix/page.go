@@ -3,6 +3,7 @@ package matrix
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -14,6 +15,7 @@ type Table [][]string
 const (
 	CommandTable = "commands"
 	ClientTable  = "clients"
+	KindTable    = "kinds"
 )
 
 // servers are the columns of the page, in their order.
@@ -91,6 +93,54 @@ func clientTable(runs []Client) (Table, error) {
 		row := []string{name}
 		for _, o := range order {
 			row = append(row, where(cells[[2]string{name, o.login}]))
+		}
+		t = append(t, row)
+	}
+	return t, nil
+}
+
+// forms are the ways to make rows, in the order of the page.
+var forms = []string{
+	"insert id", "LAST_INSERT_ID()", "OWNED BY", "[[bind]]", "rows of NEXTVAL", "rows, filled in", "prepared", "prepared, filled in", "batch", "batch, filled in",
+	"INSERT ... SELECT", "RETURNING",
+}
+
+// kindTable says which forms each client can use with each kind of keys.
+func kindTable(runs []Kind) (Table, error) {
+	t := Table{append([]string{"kind", "client"}, forms...)}
+	cells := make(map[[3]string]map[string]map[string]bool) // kind, client and form: cell: servers
+	rows := make(map[[2]string]bool)
+	for _, r := range runs {
+		rows[[2]string{r.Kind, r.Client}] = true
+		for form, cell := range r.Cells {
+			if !slices.Contains(forms, form) {
+				return nil, fmt.Errorf("form %s is none of the page's", form)
+			}
+			if cell != "yes" && cell != "1235" {
+				return nil, fmt.Errorf("%s of %s with kind %q on %s: %s", form, r.Client, r.Kind, r.Server, cell)
+			}
+			key := [3]string{r.Kind, r.Client, form}
+			if cells[key] == nil {
+				cells[key] = map[string]map[string]bool{"yes": {}, "1235": {}}
+			}
+			cells[key][cell][r.Server] = true
+		}
+	}
+	for _, of := range slices.SortedFunc(maps.Keys(rows), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+		row := []string{of[0], of[1]}
+		if of[0] == "" {
+			row[0] = "plain"
+		}
+		for _, form := range forms {
+			cell := cells[[3]string{of[0], of[1], form}]
+			works, refused := where(cell["yes"]), where(cell["1235"])
+			switch {
+			case refused == "yes":
+				refused = "1235"
+			case refused != "":
+				refused = "1235 on " + refused
+			}
+			row = append(row, strings.Trim(works+"; "+refused, "; "))
 		}
 		t = append(t, row)
 	}

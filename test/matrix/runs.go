@@ -27,6 +27,14 @@ type Client struct {
 	Steps   map[string]string `json:"steps"` // "ok", or what was wrong
 }
 
+// Kind is what a run has shown of one client with one kind of keys on one server.
+type Kind struct {
+	Client string            `json:"client"`
+	Server string            `json:"server"`
+	Kind   string            `json:"kind"`  // its clause, "" of a plain sequence
+	Cells  map[string]string `json:"cells"` // of each form: "yes", or the number of the error
+}
+
 func (c Client) ok() bool {
 	for _, result := range c.Steps {
 		if result != "ok" {
@@ -50,6 +58,9 @@ func (c Commands) Write(dir string) error { return write(dir, "command", c, c.Se
 
 // Write keeps c in a file of its own under dir.
 func (c Client) Write(dir string) error { return write(dir, "client", c, c.Client, c.Login, c.Server) }
+
+// Write keeps k in a file of its own under dir.
+func (k Kind) Write(dir string) error { return write(dir, "kind", k, k.Client, k.Kind, k.Server) }
 
 // Unsteady keeps what a test has found once and not again, for the end of the whole run. Without a
 // directory it does nothing.
@@ -77,13 +88,23 @@ func write(dir, kind string, what any, names ...string) error {
 	return nil
 }
 
-// Read returns everything that runs have left in a directory, in the order of names.
-func Read(dir string) (commands []Commands, clients []Client, err error) {
-	if commands, err = read[Commands](dir, "command"); err != nil {
-		return nil, nil, err
+// Runs is everything that runs have left in a directory, in the order of names.
+type Runs struct {
+	Commands []Commands
+	Clients  []Client
+	Kinds    []Kind
+}
+
+// Read returns what runs have left in a directory.
+func Read(dir string) (r Runs, err error) {
+	if r.Commands, err = read[Commands](dir, "command"); err != nil {
+		return r, err
 	}
-	clients, err = read[Client](dir, "client")
-	return commands, clients, err
+	if r.Clients, err = read[Client](dir, "client"); err != nil {
+		return r, err
+	}
+	r.Kinds, err = read[Kind](dir, "kind")
+	return r, err
 }
 
 func read[T any](dir, kind string) (all []T, err error) {
