@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// TestThePageOfTheArchitectureNamesWhatIsThere checks that docs/architecture.md keeps up
-// with the code: each file it names exists, and each function that it names in front of a
-// file is in that file.
+// TestThePageOfTheArchitectureNamesWhatIsThere checks docs/architecture.md against the code: each
+// file that it names exists, and so does each function that it names with a file.
 func TestThePageOfTheArchitectureNamesWhatIsThere(t *testing.T) {
 	page, err := os.ReadFile("../../docs/architecture.md")
 	if err != nil {
@@ -41,7 +40,7 @@ func TestThePageOfTheArchitectureNamesWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestTheArchitectureKeepsWhatIsForTestsOutOfTheProgram looks at everything that the program is
+// TestTheArchitectureKeepsWhatIsForTestsOutOfTheProgram checks all packages that the program is
 // built from.
 func TestTheArchitectureKeepsWhatIsForTestsOutOfTheProgram(t *testing.T) {
 	list := func(what string) string {

@@ -19,7 +19,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// asked is a proxy that is asked about itself: shard s works, nobody answers at shard gone.
+// asked is a proxy that answers about itself: shard s works, and shard gone does not answer.
 type asked struct {
 	*process
 	file, address, admin string
@@ -75,7 +75,7 @@ address = "127.0.0.1:1"
 	return a
 }
 
-// connect is one connection of a user.
+// connect opens one connection of a user.
 func (a *asked) connect(address, user, password string, change func(*mysql.Config)) *sql.Conn {
 	a.t.Helper()
 	cfg := mysql.NewConfig()
@@ -151,7 +151,7 @@ func inquire(t *testing.T, c *sql.Conn, prepared bool, query string, args ...any
 	return a
 }
 
-// find returns the one row whose column has a value.
+// find returns the single row with a value in a column.
 func (a answer) find(t *testing.T, column, value string) map[string]string {
 	t.Helper()
 	var found map[string]string
@@ -179,7 +179,7 @@ func want(t *testing.T, what string, row map[string]string, wanted map[string]st
 	}
 }
 
-// shows are all words behind SHOW SEQPROXY.
+// shows returns all words of SHOW SEQPROXY.
 func shows() (all []string) {
 	for _, p := range ddl.ProxyStatements() {
 		if p.Show {
@@ -197,7 +197,8 @@ func TestTheProxyIsAskedByEveryClient(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Everything in both forms, at both addresses, is the same but for what changes by itself.
+	// Everything is the same as text and prepared, and at both addresses, except for values that
+	// change by themselves.
 	text, prepared := a.connect(a.admin, "watch", "w", nil), a.connect(a.address, "watch", "w", func(c *mysql.Config) { c.InterpolateParams = true })
 	for _, sql := range shows() {
 		asText, asPrepared := inquire(t, text, false, sql), inquire(t, prepared, true, sql)
@@ -328,7 +329,7 @@ func TestTheProxyIsAskedByEveryClient(t *testing.T) {
 	a.end(0)
 }
 
-// overwriteText writes a file anew.
+// overwriteText replaces a file's contents.
 func overwriteText(t *testing.T, file, text string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -336,7 +337,7 @@ func overwriteText(t *testing.T, file, text string) {
 	}
 }
 
-// commandLine has a command-line client run statements, and returns what it prints.
+// commandLine runs statements with a command-line client and returns its output.
 func commandLine(t *testing.T, program, address, user, password string, statements []string) string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(address)

@@ -13,8 +13,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// A user who may change nothing cannot fill the log by trying: what is refused is counted
-// after a while, and cut. What admins do is written all the same.
+// A user without the right to change anything cannot fill the log: refused statements are counted
+// after a while, and cut. Changes by admins are always written.
 func TestRefusedStatementsDoNotFillTheLog(t *testing.T) {
 	c := startControlled(t, "")
 	conn, err := c.app.Conn(context.Background())

@@ -12,9 +12,8 @@ import (
 	"seqproxy/internal/inspect"
 )
 
-// check loads a configuration and says what is wrong with it: every problem, each
-// on a line with file, key and what is allowed. With -connect it looks at the servers
-// that it names, too.
+// check loads a configuration and lists all problems, each on a line with file, key and what is
+// allowed. With -connect it also examines the servers.
 func (p *program) check(ctx context.Context, args []string) error {
 	c := newCommand("check")
 	file := c.String("config", "", "configuration `FILE`")
@@ -71,7 +70,7 @@ func (p *program) check(ctx context.Context, args []string) error {
 	return newReport(*file, findings).err(*strict)
 }
 
-// badConfig tells of a configuration that cannot be used.
+// badConfig reports a configuration that cannot be used.
 func (p *program) badConfig(file string, err error, asJSON bool) error {
 	var wrong *conf.Error
 	if !asJSON || !errors.As(err, &wrong) {
@@ -87,7 +86,7 @@ func (p *program) badConfig(file string, err error, asJSON bool) error {
 	return err
 }
 
-// summary says in one line what a configuration means.
+// summary describes a configuration in one line.
 func summary(cfg *conf.Config) string {
 	shards := "no shard, so keys only"
 	switch n := len(cfg.Shards); {
@@ -122,7 +121,7 @@ func holders(s *conf.Sequence) string {
 	return fmt.Sprintf("%d servers (%s)", len(s.Servers), joined(all))
 }
 
-// joined writes addresses one after the other.
+// joined joins addresses for people.
 func joined(addresses []conf.Address) string {
 	all := make([]string, len(addresses))
 	for i, a := range addresses {

@@ -22,18 +22,18 @@ import (
 	"seqproxy/sequence"
 )
 
-// clockTolerance is how far clocks may differ without a warning.
+// clockTolerance is the difference between clocks that causes no warning.
 const clockTolerance = time.Second
 
-// connected compares a configuration with the servers that it names. It changes nothing there.
+// connected compares a configuration with the servers. It changes nothing on them.
 type connected struct {
 	cfg    *conf.Config
-	places []*inspect.Findings // in the order in which they are told
-	seen   []seen              // every server that answered
+	places []*inspect.Findings // in the order of the report
+	seen   []seen              // all servers that answered
 	now    time.Time
 
-	bound     []proxy.Binding         // the columns of [[bind]] and those that own sequences
-	numbering []backend.AutoIncrement // those that are found with AUTO_INCREMENT
+	bound     []proxy.Binding         // columns of [[bind]], and columns that own sequences
+	numbering []backend.AutoIncrement // those with AUTO_INCREMENT
 }
 
 // seen is a server that answered.
@@ -42,12 +42,12 @@ type seen struct {
 	where string
 }
 
-// checkServers looks at all servers. ctx bounds it.
+// checkServers examines all servers. ctx bounds it.
 func checkServers(ctx context.Context, cfg *conf.Config) ([]inspect.Finding, error) {
 	k := &connected{cfg: cfg, now: time.Now()}
 	for _, b := range cfg.Binds {
 		if schema, table, column, err := b.Column.Split(); err == nil {
-			// else it was refused before
+			// An invalid column was refused before.
 			k.bindColumn(schema, table, column, b.Sequence)
 		}
 	}
@@ -71,7 +71,7 @@ func (k *connected) at(where string) *inspect.Findings {
 	return f
 }
 
-// checkClock warns of a clock that differs from this machine's.
+// checkClock warns if a server's clock differs from this machine's.
 func (k *connected) checkClock(f *inspect.Findings, s *inspect.Server) {
 	if s.Ahead.Abs()-s.Doubt <= clockTolerance {
 		return
@@ -83,7 +83,7 @@ func (k *connected) checkClock(f *inspect.Findings, s *inspect.Server) {
 	f.Warn("clock", fmt.Sprintf("its clock is %v %s this machine's", s.Ahead.Abs().Round(100*time.Millisecond), way), "have both follow a time server, as chrony or systemd-timesyncd do")
 }
 
-// clocks warns of servers whose clocks differ from each other's, though each is near this
+// clocks warns if the clocks of servers differ from each other, although each is near this
 // machine's.
 func (k *connected) clocks() {
 	if len(k.seen) == 0 {
@@ -101,7 +101,7 @@ func (k *connected) clocks() {
 	}
 }
 
-// codeOf is the code of an error that a server sent, 0 of another one.
+// codeOf returns the code and message of a server's error, or 0.
 func codeOf(err error) (code uint16, message string) {
 	if said := new(mysql.MySQLError); errors.As(err, &said) {
 		return said.Number, said.Message
@@ -112,10 +112,10 @@ func codeOf(err error) (code uint16, message string) {
 	return 0, ""
 }
 
-// deniedTo finds the account in the message of error 1045.
+// deniedTo matches the account in the message of error 1045.
 var deniedTo = regexp.MustCompile(`for user '(.*)'@'([^']*)'`)
 
-// loginFailed says why a login failed, and what mends that. key is where the password stands in the
+// loginFailed says why a login failed and what to do. key is the place of the password in the
 // configuration.
 func loginFailed(err error, user, schema, key string, add func(check, text, hint string, mend ...string)) {
 	account := inspect.Account{User: user, Host: "%"}.String()
@@ -150,19 +150,18 @@ func loginFailed(err error, user, schema, key string, add func(check, text, hint
 
 func quoted(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
-// parts are the parts of the proxy that know the servers, made of the configuration and used for
-// looking only.
+// sequencesToExamine makes the part of the proxy that knows sequence servers, only to examine them.
 func sequencesToExamine(cfg *conf.Config) (*sequence.Sequences, error) {
 	opts, err := sequenceOptions(cfg, tlsfiles.NewStore(zap.NewNop()), zap.NewNop())
 	if err != nil {
 		return nil, err
 	}
-	opts.StateDir = "" // a proxy that runs has it
+	opts.StateDir = "" // it belongs to a running proxy
 	s, err := sequence.New(opts)
 	if err != nil {
 		return nil, fmt.Errorf("sequences: %w", err)
 	}
-	_ = ticketTables(cfg, s) // it looks at those that were asked for
+	_ = ticketTables(cfg, s) // only tables that were asked for are examined
 	return s, nil
 }
 

@@ -29,7 +29,7 @@ func (r *report) text() string {
 	return b.String()
 }
 
-// finds returns the findings of a level whose text holds all parts.
+// finds returns the findings of a level whose text contains all parts.
 func (r *report) finds(level inspect.Level, parts ...string) (all []inspect.Finding) {
 	for _, f := range r.Findings {
 		whole := f.Where + ": " + f.Check + ": " + f.Text
@@ -44,25 +44,25 @@ func (r *report) finds(level inspect.Level, parts ...string) (all []inspect.Find
 	return all
 }
 
-// state is a state of a server that check -connect tells of. In its statements and its
-// configuration SCHEMA is a schema, ACCOUNT the account of the proxy, whose password is hush-hush,
-// and APP that of an application, with the same one.
+// state is a state of a server that check -connect reports. In its statements and configuration,
+// SCHEMA is a schema. ACCOUNT is the account of the proxy, with the password hush-hush. APP is the
+// account of an application, with the same password.
 type state struct {
 	name   string
-	config string // tables of the configuration beside those that all have
+	config string // tables in addition to those of all states
 	rights string // of ACCOUNT in SCHEMA
 	set    []string
 	level  inspect.Level
 	parts  []string
-	mend   []string // in place of what the finding says
-	undo   []string // for those that come after
+	mend   []string // statements that repair it, instead of the finding's
+	undo   []string // statements for the states that follow
 }
 
 const allRights = "SELECT, INSERT, UPDATE, DELETE, CREATE"
 
 const aTable = "CREATE TABLE SCHEMA.sequence (name VARCHAR(50) NOT NULL PRIMARY KEY, id BIGINT UNSIGNED NOT NULL DEFAULT 0) ENGINE=InnoDB"
 
-// aShard is the server as a shard, too.
+// aShard makes the server a shard, too.
 const aShard = `
 [[shard]]
 name = "photos"
@@ -70,7 +70,7 @@ name = "photos"
 address = "ADDRESS"
 `
 
-// run brings the server into the state, looks for the finding, does what it says, and looks for it
+// run brings the server into the state, checks for the finding, follows its advice, and checks
 // again.
 func (c state) run(t *testing.T, s *mysqltest.Server) {
 	schema := s.Schema(t)
@@ -126,8 +126,8 @@ password = "hush-hush"
 	exec(c.undo...)
 }
 
-// before and tables are what a configuration of a state has before its first table, and from there
-// on.
+// before returns the keys of a state's configuration before its first table, and tables returns the
+// rest.
 func before(config string) string {
 	if i := strings.Index("\n"+config, "\n["); i >= 0 {
 		return config[:i]
@@ -244,7 +244,7 @@ func TestCheckTellsOfEveryStateOfASequenceServerWithTheStatementThatMendsIt(t *t
 	}
 }
 
-// defaultRole has the account's role count.
+// defaultRole enables the account's role.
 func defaultRole(s *mysqltest.Server) string {
 	if s.IsMariaDB() {
 		return "SET DEFAULT ROLE r_SCHEMA FOR `ACCOUNT`@'%'"

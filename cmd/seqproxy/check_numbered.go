@@ -9,8 +9,7 @@ import (
 	"seqproxy/proxy"
 )
 
-// bindColumn takes note of a column that is bound, by the configuration or as the owner of a
-// sequence, once.
+// bindColumn remembers a column that is bound by the configuration or by the owner of a sequence.
 func (k *connected) bindColumn(schema, table, column, sequence string) {
 	b := proxy.Binding{Schema: schema, Table: table, Column: column, Sequence: sequence}
 	if !slices.Contains(k.bound, b) {
@@ -18,8 +17,8 @@ func (k *connected) bindColumn(schema, table, column, sequence string) {
 	}
 }
 
-// askNumbering looks which bound columns have AUTO_INCREMENT on a node. It comes last, since it
-// changes the session.
+// askNumbering finds bound columns with AUTO_INCREMENT on a node. It comes last, since it changes
+// the session.
 func (k *connected) askNumbering(ctx context.Context, l *loggedIn) []backend.AutoIncrement {
 	if l.Err != nil || len(k.bound) == 0 || len(k.cfg.Shards) < 2 {
 		return nil
@@ -35,7 +34,7 @@ func (k *connected) askNumbering(ctx context.Context, l *loggedIn) []backend.Aut
 	return found
 }
 
-// tellNumbering reports bound columns that the servers of several shards number themselves, too.
+// tellNumbering reports bound columns that several shards' servers also number.
 func (k *connected) tellNumbering(routes *backend.Routes) {
 	for _, a := range routes.OnSeveralShards(k.numbering) {
 		n := proxy.Numbered{Binding: k.bound[a.Column]}

@@ -10,9 +10,9 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// A column that is bound in the configuration, and one that owns a sequence, have AUTO_INCREMENT on
-// two shards. The log of the start and check -connect name both with the statements that end this,
-// and a table with AUTO_INCREMENT on one shard alone is left as it is.
+// A column bound in the configuration and one that owns a sequence have AUTO_INCREMENT on two
+// shards. The log at the start and check -connect name both, with the statements that end this.
+// They do not name a table that has AUTO_INCREMENT on only one shard.
 func TestTheStartAndCheckNameTheBoundColumnsThatSeveralShardsNumber(t *testing.T) {
 	servers := []*mysqltest.Server{mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)}
 	for _, s := range servers {

@@ -9,8 +9,8 @@ import (
 	"seqproxy/sequence"
 )
 
-// sequenceServersTogether tells of the sequence servers as a whole: whether each is another one,
-// and which plan divides the numbers.
+// sequenceServersTogether checks the sequence servers as a whole: no two are the same, and the plan
+// that divides the numbers is right.
 func (k *connected) sequenceServersTogether(all []sequence.ExaminedServer) {
 	f := k.at("sequence servers")
 	type place struct{ server, database string }
@@ -47,7 +47,7 @@ func (k *connected) sequenceServersTogether(all []sequence.ExaminedServer) {
 func (k *connected) plan(f *inspect.Findings, all []sequence.ExaminedServer) {
 	var number uint64
 	var plan, change *sequence.Plan
-	ids := make(map[string]string) // address by id of a member
+	ids := make(map[string]string) // member id -> address
 	for i := range all {
 		for j := range all[i].Nodes {
 			n := &all[i].Nodes[j]
@@ -86,7 +86,7 @@ func (k *connected) plan(f *inspect.Findings, all []sequence.ExaminedServer) {
 	}
 	before := len(f.All)
 	if len(plan.Members) == 1 {
-		// It has all numbers.
+		// The plan has a single member, which gets all numbers.
 	} else if string(q.Interleave) != plan.Interleave {
 		f.Warn("plan", fmt.Sprintf("sequence.interleave is %q, the plan in force divides by %q, and counts", q.Interleave, plan.Interleave),
 			fmt.Sprintf("interleave = %q; to change it, remove all servers but one and add them again", plan.Interleave))
@@ -121,7 +121,7 @@ func (k *connected) plan(f *inspect.Findings, all []sequence.ExaminedServer) {
 	}
 }
 
-// noPlan tells of several servers that do not divide the numbers yet.
+// noPlan reports several servers that do not divide the numbers yet.
 func (k *connected) noPlan(f *inspect.Findings, servers int) {
 	if k.cfg.Sequence.Interleave == conf.InterleaveStep {
 		f.OK("plan", "none is in force; the first start makes one of %d servers, which count in steps", servers)

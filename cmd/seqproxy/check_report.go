@@ -8,7 +8,7 @@ import (
 	"seqproxy/internal/inspect"
 )
 
-// report is what check has found.
+// report is the result of check.
 type report struct {
 	File     string            `json:"file"`
 	Findings []inspect.Finding `json:"findings"`
@@ -33,7 +33,7 @@ func newReport(file string, findings []inspect.Finding) *report {
 	return r
 }
 
-// writeText writes a line for each finding, and behind it lines with what mends it.
+// writeText writes a line for each finding, followed by lines that say what to do.
 func (r *report) writeText(w io.Writer) {
 	for _, f := range r.Findings {
 		_, _ = fmt.Fprintf(w, "%-7s  %s: %s: %s\n", f.Level, f.Where, f.Check, f.Text)
@@ -46,7 +46,7 @@ func (r *report) writeText(w io.Writer) {
 	}
 }
 
-// writeJSON writes everything as one object.
+// writeJSON writes the report as one object.
 func (r *report) writeJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
@@ -54,7 +54,8 @@ func (r *report) writeJSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// err is what the exit status tells: something is wrong, or with strict worth a warning.
+// err decides the exit status. It is not nil if something is wrong or, with strict, if there is a
+// warning.
 func (r *report) err(strict bool) error {
 	count := func(n int, one, many string) string {
 		if n == 1 {

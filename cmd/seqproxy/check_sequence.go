@@ -11,15 +11,15 @@ import (
 	"seqproxy/sequence"
 )
 
-// askedNode is what the account saw on a node of a sequence server.
+// askedNode is what the account sees on a node of a sequence server.
 type askedNode struct {
 	server    *inspect.Server
 	cipher    string
-	sequences map[string]bool // those of [[bind]] that have a row
+	sequences map[string]bool // sequences of [[bind]] that have a row
 	err       error
 }
 
-// sequenceServers looks at the sequence servers.
+// sequenceServers examines the sequence servers.
 func (k *connected) sequenceServers(ctx context.Context) (err error) {
 	sequences, err := sequencesToExamine(k.cfg)
 	if err != nil {
@@ -77,7 +77,7 @@ func (k *connected) askSequenceNode(ctx context.Context, at *conf.SequenceServer
 	return a
 }
 
-// sequenceNode tells of one node.
+// sequenceNode reports on one node.
 func (k *connected) sequenceNode(f *inspect.Findings, server int, n *sequence.ExaminedNode, a *askedNode) {
 	at := &k.cfg.Sequence.Servers[server]
 	if n.Err == nil {
@@ -130,10 +130,11 @@ func (k *connected) sequenceNode(f *inspect.Findings, server int, n *sequence.Ex
 
 const (
 	keepSetting      = "and the same in the server's configuration, or it is lost at its restart"
-	leastWaitTimeout = 60 // seconds; connections are used for a minute
+	leastWaitTimeout = 60 // seconds; the proxy keeps connections for a minute
 )
 
-// tellUnfit tells what keeps numbers from being reserved. grants gives the account its rights.
+// tellUnfit reports what keeps numbers from being reserved. grants is the statement that gives the
+// account its rights.
 func tellUnfit(f *inspect.Findings, finding error, grants string) {
 	unfit := new(sequence.UnfitError)
 	switch {
@@ -160,7 +161,7 @@ func tellUnfit(f *inspect.Findings, finding error, grants string) {
 	f.Wrong(check, text, unfit.Remedy)
 }
 
-// statusGrant lets the account see whether a server replicates from another.
+// statusGrant is the right to see whether a server is a replica.
 func statusGrant(s *inspect.Server) string {
 	privilege := "REPLICATION CLIENT"
 	if s.MariaDB {
@@ -169,7 +170,7 @@ func statusGrant(s *inspect.Server) string {
 	return fmt.Sprintf("GRANT %s ON *.* TO %s", privilege, s.Account)
 }
 
-// group tells of the nodes of one sequence server together.
+// group reports on the nodes of one sequence server as a whole.
 func (k *connected) group(e *sequence.ExaminedServer, asked []askedNode) {
 	f := k.at("sequence server " + e.Addr)
 	for i := range e.Nodes {

@@ -16,8 +16,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// sequenceConfig is a configuration with the given [[sequence.server]], "a" or "a,b" for a group,
-// whose account is seq.
+// sequenceConfig is a configuration with the given sequence servers, "a", or "a,b" for a group.
+// Their account is seq.
 func sequenceConfig(t *testing.T, sequence string, servers ...string) string {
 	t.Helper()
 	var b strings.Builder
@@ -31,7 +31,7 @@ func sequenceConfig(t *testing.T, sequence string, servers ...string) string {
 	return write(t, "seqproxy.toml", "listen = '127.0.0.1:0'\nhttp.listen = ''\nadmin.listen = ''\nadmin_users = ['app']\n[[user]]\nname = 'app'\npassword = 'app'\n[sequence]\n"+sequence+"\n"+b.String())
 }
 
-// sequenceAccount makes seq on a server.
+// sequenceAccount creates the account seq on a server.
 func sequenceAccount(t *testing.T, s *mysqltest.Server, global ...string) {
 	t.Helper()
 	s.Exec(t, "CREATE USER seq@'%' IDENTIFIED BY 'hush-hush'", "GRANT "+allRights+" ON seqproxy.* TO seq@'%'")
@@ -87,7 +87,7 @@ func TestCheckTellsWhatIsWrongWithAGroup(t *testing.T) {
 	}
 	expect(inspect.OK, "nodes: one of 2 can be written to")
 
-	// A replica that was stopped.
+	// A stopped replica.
 	g.Cut(t, 1)
 	stopped := []string{"sequence server " + g.Nodes[1].Addr(), "replicates from nobody"}
 	found = expect(inspect.Warning, stopped...)
@@ -120,7 +120,7 @@ func TestCheckTellsWhatIsWrongWithAGroup(t *testing.T) {
 	}
 	g.Nodes[0].Exec(t, "SET GLOBAL read_only = 0")
 
-	// A primary that takes changes from elsewhere.
+	// A primary that is a replica of another server.
 	g.Nodes[1].Exec(t, "START "+word, "SET GLOBAL read_only = 0")
 	g.Nodes[0].Exec(t, "SET GLOBAL read_only = 1")
 	replicates := []string{"nodes: it can be written to and replicates from 127.0.0.1"}
@@ -130,7 +130,7 @@ func TestCheckTellsWhatIsWrongWithAGroup(t *testing.T) {
 	gone(inspect.Wrong, replicates...)
 	g.Nodes[0].Exec(t, "SET GLOBAL read_only = 0")
 
-	// One server by two names.
+	// One server under two names.
 	file = sequenceConfig(t, "", g.Nodes[0].Addr()+",unix:"+g.Nodes[0].Socket())
 	expect(inspect.Wrong, "nodes: ", "are one server")
 }
@@ -154,7 +154,7 @@ func TestCheckComparesThePlanOfSeveralServersWithTheConfiguration(t *testing.T) 
 	expect(sequenceConfig(t, "interleave = 'step'", one.Addr(), other.Addr()), inspect.OK, "plan: none is in force; the first start makes one of 2 servers, which count in steps")
 	expect(sequenceConfig(t, "", one.Addr(), "unix:"+one.Socket()), inspect.Wrong, "addresses: ", "are one server")
 
-	// Counters that the first plan cannot take over.
+	// Counters that are too high for the first plan.
 	one.Exec(t, "CREATE DATABASE seqproxy", strings.ReplaceAll(aTable, "SCHEMA", "seqproxy"), "INSERT INTO seqproxy.sequence VALUES ('photos', 7)")
 	other.Exec(t, "CREATE DATABASE seqproxy", strings.ReplaceAll(aTable, "SCHEMA", "seqproxy"), "INSERT INTO seqproxy.sequence VALUES ('photos', 9)")
 	expect(sequenceConfig(t, "interleave = 'step'", one.Addr(), other.Addr()), inspect.Wrong, "table: ", "others would give the same ones")
@@ -168,7 +168,7 @@ func TestCheckComparesThePlanOfSeveralServersWithTheConfiguration(t *testing.T) 
 	one.Exec(t, "DELETE FROM seqproxy.sequence")
 	other.Exec(t, "DELETE FROM seqproxy.sequence")
 
-	// Names that compare differently.
+	// Names with different collations.
 	other.Exec(t, "ALTER TABLE seqproxy.sequence MODIFY name VARCHAR(50) CHARACTER SET latin1 COLLATE latin1_bin NOT NULL")
 	names := []string{"sequence server " + other.Addr(), "names: the column `name` is varchar(50) CHARACTER SET latin1"}
 	found := expect(both, inspect.Warning, names...)
@@ -193,21 +193,21 @@ func TestCheckComparesThePlanOfSeveralServersWithTheConfiguration(t *testing.T) 
 	third := mysqltest.StartUnsynced(t)
 	sequenceAccount(t, third)
 	expect(sequenceConfig(t, "", one.Addr(), other.Addr(), third.Addr()), inspect.Warning, "plan: "+third.Addr()+" is no member of the plan in force")
-	// as left by a proxy that died, whose proposal nobody else saw
+	// as after the death of a proxy whose proposal nobody else saw
 	other.Exec(t, "UPDATE seqproxy.sequence_plan SET state = 'proposed', interleave = 'step'")
 	if r, err := checks(t, both); err != nil || len(r.finds(inspect.OK, "plan: 1 is in force: 2 servers, interleave block")) != 1 {
 		t.Errorf("a proposal that has the number of the plan in force: got %v\n%s", err, r.text())
 	}
 	for _, s := range []*mysqltest.Server{one, other} {
-		// as a proxy leaves it that dies in the middle
+		// as after the death of a proxy in the middle
 		s.Exec(t, "INSERT INTO seqproxy.sequence_plan SELECT 2, uuid, 'frozen', coordinator, begun, changed, interleave, block, members, previous, ballot, floor "+
 			"FROM seqproxy.sequence_plan WHERE number = 1")
 	}
 	expect(both, inspect.Wrong, "plan: a change to plan 2 is frozen")
 }
 
-// TestCheckEndsWhateverServersDo: a server that takes no connection, one that says nothing, and one
-// that stops in the middle.
+// TestCheckEndsWhateverServersDo tries a server that accepts no connection, one that is silent, and
+// one that stops in the middle.
 func TestCheckEndsWhateverServersDo(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -259,7 +259,7 @@ func TestCheckChangesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer rows.Close() //nolint:errcheck // it was read to the end
+		defer rows.Close() //nolint:errcheck // all rows were read
 		names, err := rows.Columns()
 		if err != nil {
 			t.Fatal(err)
@@ -394,7 +394,7 @@ func TestAnOldServerIsToldOf(t *testing.T) {
 	}
 }
 
-// TestCheckIsCancelled: what bounds it is the caller's context, too.
+// TestCheckIsCancelled: the caller's context bounds it, too.
 func TestCheckIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

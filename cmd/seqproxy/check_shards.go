@@ -17,13 +17,13 @@ import (
 // loggedIn is a login to a node of a shard.
 type loggedIn struct {
 	backend.Examined
-	server *inspect.Server // nil without an account
+	server *inspect.Server // nil if there was no account
 	bound  map[int][]boundTable
 }
 
-// boundTable is a table that a [[bind]] means.
+// boundTable is a table of a [[bind]].
 type boundTable struct {
-	schema, table, column string // column "": it has none of that name
+	schema, table, column string // column is "" if the table lacks it
 	columnType, extra     string
 }
 
@@ -32,11 +32,11 @@ type nodeOf struct {
 	shard  *conf.Shard
 	where  string
 	logins []*loggedIn
-	server *inspect.Server // by the first account that could log in
+	server *inspect.Server // from the first account that could log in
 	hello  *backend.Hello
 }
 
-// shards looks at the nodes of the shards.
+// shards examines the nodes of the shards.
 func (k *connected) shards(ctx context.Context) error {
 	shards, err := shardsToExamine(k.cfg)
 	if err != nil {
@@ -88,7 +88,7 @@ func (k *connected) askShardNode(ctx context.Context, l *loggedIn) {
 	for i, b := range k.cfg.Binds {
 		schema, table, column, err := b.Column.Split()
 		if err != nil {
-			continue // was refused before
+			continue // it was refused before
 		}
 		where := "NOT IN ('information_schema', 'performance_schema', 'mysql', 'sys')"
 		if schema != "" {
@@ -107,7 +107,7 @@ func (k *connected) askShardNode(ctx context.Context, l *loggedIn) {
 	}
 }
 
-// shardNode tells of one node.
+// shardNode reports on one node.
 func (k *connected) shardNode(n *nodeOf) {
 	f := k.at(n.where)
 	for _, l := range n.logins {
@@ -149,7 +149,7 @@ func (k *connected) shardLoginFailed(f *inspect.Findings, n *nodeOf, l *loggedIn
 		f.OK("login", "no account %q, and who asks at admin.listen alone needs none: %v", l.User, l.Err)
 		return
 	case n.shard.Name != k.cfg.DefaultShard:
-		add = f.Warn // a user who has no business there
+		add = f.Warn // a user that need not log in there
 	}
 	err := l.Err
 	if unreachable := new(backend.UnreachableError); errors.As(err, &unreachable) {
@@ -158,7 +158,7 @@ func (k *connected) shardLoginFailed(f *inspect.Findings, n *nodeOf, l *loggedIn
 	loginFailed(err, l.User, schema, key, add)
 }
 
-// shardServer tells of a node's server.
+// shardServer reports on a node's server.
 func (k *connected) shardServer(f *inspect.Findings, s *inspect.Server) {
 	s.CheckVersion(f, k.now)
 	before := len(f.All)
@@ -188,7 +188,7 @@ func (k *connected) shardServer(f *inspect.Findings, s *inspect.Server) {
 	k.checkClock(f, s)
 }
 
-// framing are the flags that change what clients can use, by the name that people know.
+// framing are the flags that change what clients can use, with names for people.
 var framing = []struct {
 	flag protocol.Capability
 	name string
@@ -207,13 +207,13 @@ var framing = []struct {
 	{protocol.BulkUnitResults, "MariaDB's BULK_UNIT_RESULTS"},
 }
 
-// compressing are those that matter where compression is offered.
+// compressing are the flags that matter if compression is offered.
 var compressing = []struct {
 	flag protocol.Capability
 	name string
 }{{protocol.Compress, "COMPRESS"}, {protocol.CompressZstd, "ZSTD_COMPRESSION"}}
 
-// shardsTogether tells how the nodes differ.
+// shardsTogether reports how the nodes differ.
 func (k *connected) shardsTogether(nodes []*nodeOf) {
 	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n *nodeOf) bool { return n.hello == nil })
 	if len(nodes) < 2 {
@@ -263,7 +263,8 @@ func (k *connected) shardsTogether(nodes []*nodeOf) {
 	}
 }
 
-// differs warns of a variable that is not the same on all, at those that differ from the first.
+// differs warns if a variable differs between nodes. It reports the nodes that differ from the
+// first.
 func (k *connected) differs(nodes []*nodeOf, variable, what string) (told bool) {
 	for _, n := range nodes[1:] {
 		first, value := nodes[0].server.Variables[variable], n.server.Variables[variable]
@@ -285,12 +286,12 @@ func (k *connected) differs(nodes []*nodeOf, variable, what string) (told bool) 
 	return told
 }
 
-// autoIncrement warns of keys that servers would generate twice though some were set up to take
-// turns.
+// autoIncrement warns of keys that several servers would generate, although some have offsets to
+// avoid that.
 func (k *connected) autoIncrement(nodes []*nodeOf) (told bool) {
 	var step uint64
 	first := make(map[string]*nodeOf)
-	var servers []*nodeOf // each once
+	var servers []*nodeOf // each server once
 	for _, n := range nodes {
 		if first[n.server.Place()] == nil {
 			first[n.server.Place()] = n
@@ -299,7 +300,7 @@ func (k *connected) autoIncrement(nodes []*nodeOf) (told bool) {
 		}
 	}
 	if step <= 1 {
-		return false // all count alone, and keys come from the proxy
+		return false // none has an offset: keys come from the proxy
 	}
 	step = max(step, uint64(len(servers)))
 	taken := make(map[uint64]*nodeOf) // by offset
@@ -325,7 +326,7 @@ func (k *connected) autoIncrement(nodes []*nodeOf) (told bool) {
 	return len(wrong) > 0
 }
 
-// binds reports bound columns that cannot be filled in.
+// binds reports bound columns that cannot be filled.
 func (k *connected) binds(nodes []*nodeOf) {
 	if len(k.cfg.Binds) == 0 || !slices.ContainsFunc(nodes, func(n *nodeOf) bool { return n.server != nil }) {
 		return

@@ -8,7 +8,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// aBind is a column of the shard's that gets its numbers from a sequence.
+// aBind binds a column of the shard to a sequence.
 const aBind = aShard + "[[bind]]\ncolumn = 'SCHEMA.photos.id'\nsequence = 'photos'\n"
 
 const aRow = "INSERT INTO SCHEMA.sequence VALUES ('photos', 5)"
@@ -115,10 +115,10 @@ address = "`+address+`"
 	}
 	for _, test := range []struct {
 		name  string
-		set   string // on the other
+		set   string // for the other server
 		parts []string
 		found int
-		undo  string // "": the findings' own statements
+		undo  string // "": use the findings' statements
 	}{
 		{"sql_mode", "SET GLOBAL sql_mode = 'ANSI_QUOTES,STRICT_TRANS_TABLES'", []string{"shard other node ", "settings: sql_mode is "}, 1, ""},
 		{"wait_timeout", "SET GLOBAL wait_timeout = 600", []string{"shard other node ", "settings: wait_timeout is "}, 1, ""},
@@ -148,10 +148,10 @@ address = "`+address+`"
 			}
 		})
 	}
-	t.Run("clocks", func(t *testing.T) { // each within a second of this machine's
+	t.Run("clocks", func(t *testing.T) { // each clock is within a second of this machine's
 		one.Exec(t, "SET GLOBAL init_connect = 'SET timestamp = UNIX_TIMESTAMP(NOW(6)) + 0.95'")
 		other.Exec(t, "SET GLOBAL init_connect = 'SET timestamp = UNIX_TIMESTAMP(NOW(6)) - 0.95'")
-		for deadline := time.Now().Add(patience); ; { // a slow answer leaves the clock in doubt
+		for deadline := time.Now().Add(patience); ; { // after a slow answer a clock is not known well enough
 			r, err := checks(t, file)
 			if found := r.finds(inspect.Warning, "all servers: clock: the clock of ", " ahead of the clock of shard other node "+other.Addr()); len(found) == 1 && err == nil {
 				break
@@ -195,7 +195,7 @@ address = "`+other.Addr()+`"
 	})
 }
 
-// Whatever read_only says, nobody can write to a shard that was started so.
+// Nobody can write to a shard that was started so, whatever read_only says.
 func TestCheckTellsOfAShardThatWasStartedReadOnly(t *testing.T) {
 	one, other := mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t)
 	for _, s := range []*mysqltest.Server{one, other} {

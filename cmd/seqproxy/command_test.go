@@ -8,7 +8,7 @@ import (
 	"seqproxy/conf"
 )
 
-// runs runs the program to its end and checks its exit status and both streams.
+// runs runs the program to its end and checks its exit status and output.
 func runs(t *testing.T, status int, stdout, stderr string, args ...string) {
 	t.Helper()
 	p := begin(t, args...)

@@ -21,11 +21,10 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// dockerBuild is the build command of the Dockerfile.
+// dockerBuild matches the build command of the Dockerfile.
 var dockerBuild = regexp.MustCompile(`(?m)^RUN (CGO_ENABLED=0 go build .*)$`)
 
-// dockerCommand is an instruction of the Dockerfile in its form without a shell, such as
-// ENTRYPOINT.
+// dockerCommand returns an instruction of the Dockerfile in exec form, such as ENTRYPOINT.
 func dockerCommand(t *testing.T, instruction string) (words []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../Dockerfile")
@@ -42,7 +41,7 @@ func dockerCommand(t *testing.T, instruction string) (words []string) {
 	return words
 }
 
-// copyContext copies what .dockerignore leaves of the repository.
+// copyContext copies the files of the repository that .dockerignore does not exclude.
 func copyContext(t *testing.T, root, to string) {
 	t.Helper()
 	text, err := os.ReadFile(root + "/.dockerignore")
@@ -96,9 +95,9 @@ func copyContext(t *testing.T, root, to string) {
 	}
 }
 
-// TestTheContainersProgramIsStaticAndNeedsNothingElse builds the program as the Dockerfile does, of
-// what .dockerignore leaves, and runs it as the container would: as its user, with nothing else in
-// its root, of which only the volume can be written to.
+// TestTheContainersProgramIsStaticAndNeedsNothingElse builds the program like the Dockerfile, from
+// the files that .dockerignore does not exclude. It runs the program as the container would: as its
+// user, with nothing else in its root directory. Only the volume is writable.
 func TestTheContainersProgramIsStaticAndNeedsNothingElse(t *testing.T) {
 	text, err := os.ReadFile("../../Dockerfile")
 	if err != nil {
@@ -146,7 +145,7 @@ func TestTheContainersProgramIsStaticAndNeedsNothingElse(t *testing.T) {
 		}
 	}
 
-	runtime.LockOSThread() // the signal below is sent when the thread that forked ends
+	runtime.LockOSThread() // the kernel sends the signal below when the forking thread ends
 	defer runtime.UnlockOSThread()
 	const nobody = 65532
 	attributes := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -10,17 +10,16 @@ import (
 	"seqproxy/proxy"
 )
 
-// What follows makes running an [admin.Control]: what statements may ask of the whole
-// proxy. FlushLogs is beside the log.
+// The methods below make running an [admin.Control]. FlushLogs is in logger.go.
 var _ admin.Control = (*running)(nil)
 
-// Pause holds the statements for a shard back, or for all.
+// Pause stops new statements for a shard, or for all.
 func (r *running) Pause(ctx context.Context, shard string, by uint32) (paused, resumed []string, busy int) {
 	p := r.server.Pause(ctx, shard, by)
 	return names(p.Shards), names(p.Resumed), p.Busy
 }
 
-// Resume lets the statements for a shard go on, or for all.
+// Resume ends the pause of a shard, or of all.
 func (r *running) Resume(shard string) (resumed []string, known bool) {
 	shards, known := r.server.Resume(shard)
 	return names(shards), known
@@ -33,7 +32,7 @@ func names(shards []*backend.Shard) (all []string) {
 	return all
 }
 
-// Shutdown has wait return in the end.
+// Shutdown makes wait return.
 func (r *running) Shutdown(how admin.Shutdown) {
 	switch how {
 	case admin.WaitForClients:
@@ -45,17 +44,17 @@ func (r *running) Shutdown(how admin.Shutdown) {
 	}
 }
 
-// Configuration is the one in force, as statements show it.
+// Configuration returns the configuration in force, as statements show it.
 func (r *running) Configuration() admin.Configuration { return shown{&r.reloading, r.Config()} }
 
-// Program is the version and the commit of what runs.
+// Program returns the program's version and commit.
 func (r *running) Program() (string, string) { return version, commit }
 
-// Server is the part that clients are connected to.
+// Server returns the part that clients connect to.
 func (r *running) Server() *proxy.Server { return r.server }
 
-// Shards are the parts behind it.
+// Shards returns the servers behind it.
 func (r *running) Shards() *backend.Shards { return r.shards }
 
-// Metrics is what is counted and measured, whether it can be read over HTTP or not.
+// Metrics returns the metrics, whether they are served over HTTP or not.
 func (r *running) Metrics() prometheus.Gatherer { return r.watched.metrics }

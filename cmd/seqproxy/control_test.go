@@ -20,13 +20,12 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// controlled is a proxy with an admin, a user of the same server who is none, and a log
-// file of JSON.
+// controlled is a proxy with an admin, another user of the same server, and a log file in JSON.
 type controlled struct {
 	*process
 	server         *mysqltest.Server
 	data, admin    string // addresses
-	log            string // its file
+	log            string // log file
 	root, app, adm *sql.DB
 }
 
@@ -57,7 +56,7 @@ name = "app"
 	return c
 }
 
-// fails checks the error of a statement.
+// fails checks that a statement fails with this error.
 func fails(t *testing.T, db *sql.DB, statement string, code uint16, text string) {
 	t.Helper()
 	_, err := db.Exec(statement)
@@ -67,7 +66,7 @@ func fails(t *testing.T, db *sql.DB, statement string, code uint16, text string)
 	}
 }
 
-// both has a statement succeed as text and prepared.
+// both runs a statement as text and prepared.
 func both(t *testing.T, db *sql.DB, statement string) {
 	t.Helper()
 	if _, err := db.Exec(statement); err != nil {
@@ -83,7 +82,7 @@ func both(t *testing.T, db *sql.DB, statement string) {
 	}
 }
 
-// heard waits until a value comes.
+// heard waits for a value.
 func heard[T any](t *testing.T, what string, from <-chan T) (v T) {
 	t.Helper()
 	select {
@@ -123,7 +122,7 @@ func TestAShardIsPausedAndResumedBySQL(t *testing.T) {
 			fails(t, db, "SEQPROXY PAUSE photos", 1064, "SHARD name")
 		})
 	}
-	// The admin's own transaction is not waited for.
+	// Pause does not wait for the admin's own transaction.
 	tx, err := c.root.Begin()
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +216,7 @@ func TestShutdownBySQLAnswersFirst(t *testing.T) {
 	}
 }
 
-// TestAShutdownWaitsForClientsUntilItIsToldToHurry is also about readiness: it ends first.
+// TestAShutdownWaitsForClientsUntilItIsToldToHurry also checks readiness, which ends first.
 func TestAShutdownWaitsForClientsUntilItIsToldToHurry(t *testing.T) {
 	for name, hurry := range map[string]func(c *controlled) error{
 		"the client leaves":  nil,
@@ -351,7 +350,7 @@ key_file = %q
 	p.end(0)
 }
 
-// TestEveryChangeIsAudited makes changes of each kind, and failed attempts.
+// TestEveryChangeIsAudited makes changes of each kind, and attempts that fail.
 func TestEveryChangeIsAudited(t *testing.T) {
 	c := startControlled(t, "")
 	const secret = "hunter2"
@@ -399,7 +398,8 @@ func TestEveryChangeIsAudited(t *testing.T) {
 	}
 }
 
-// TestEveryStatementToTheProxyThatChangesSomethingIsAudited has each of them, done or failed, once.
+// TestEveryStatementToTheProxyThatChangesSomethingIsAudited runs each of them once, with success or
+// an error.
 func TestEveryStatementToTheProxyThatChangesSomethingIsAudited(t *testing.T) {
 	c := startControlled(t, "")
 	var all []string
@@ -408,10 +408,10 @@ func TestEveryStatementToTheProxyThatChangesSomethingIsAudited(t *testing.T) {
 			continue
 		}
 		words, _, _ := strings.Cut(p.Text, " [")
-		// where nobody listens
+		// nobody listens there
 		all = append(all, strings.ReplaceAll(words, "host:port", "127.0.0.1:1"))
 	}
-	all = append(all, "SEQPROXY SHUTDOWN") // after which nobody is asked
+	all = append(all, "SEQPROXY SHUTDOWN") // it ends the session
 	for _, sql := range all {
 		_, err := c.adm.Exec(sql)
 		var told *mysql.MySQLError

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// dashboard is what the test looks at of deploy/grafana/seqproxy.json.
+// dashboard is the part of deploy/grafana/seqproxy.json that the test reads.
 type dashboard struct {
 	UID, Title    string
 	SchemaVersion int
@@ -33,10 +33,10 @@ type dashboard struct {
 	}
 }
 
-// grafanaUnits are those of Grafana's that metrics of the proxy are in.
+// grafanaUnits are Grafana's units for metrics of the proxy.
 var grafanaUnits = []string{"bool_yes_no", "none", "short", "percentunit", "bytes", "Bps", "ops", "s"}
 
-// unitOf is the unit of panels whose expressions look so; the first that fits.
+// unitOf gives the unit of panels by their expressions. The first match counts.
 var unitOf = []struct {
 	expr *regexp.Regexp
 	unit string
@@ -50,8 +50,8 @@ var unitOf = []struct {
 	{regexp.MustCompile(`seqproxy_(ready|config_last_reload_successful|node_up|sequence_server_up)\{`), "bool_yes_no"},
 }
 
-// TestTheDashboardShowsWhatIsTold: its form is right, and each panel has data of a proxy that has
-// something to tell.
+// TestTheDashboardShowsWhatIsTold checks the form of the dashboard, and that each panel has data
+// for a proxy with all metrics.
 func TestTheDashboardShowsWhatIsTold(t *testing.T) {
 	_, text := scrape(t, eventful(t))
 	var d dashboard
@@ -137,8 +137,8 @@ func TestTheDashboardShowsWhatIsTold(t *testing.T) {
 	}
 }
 
-// hasSeries reports whether each part of an expression selects a series of those that are told.
-// Labels that depend on variables, or that Prometheus adds, do not count.
+// hasSeries reports whether each part of an expression selects a series of told. Labels from
+// variables, and those that Prometheus adds, do not count.
 func hasSeries(told, expr string) bool {
 	for _, match := range regexp.MustCompile(`([a-z_:]+)\{([^}]*)\}`).FindAllStringSubmatch(expr, -1) {
 		found := false

@@ -23,22 +23,22 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// daysLog is where the page has the log.
+// daysLog is the log file on the page.
 const daysLog = "/var/log/seqproxy/seqproxy.log"
 
-// day is a proxy in front of two shards and a sequence server, and what its DBA asks: the questions
-// of docs/statements.md, by the commands that stand there.
+// day is a proxy in front of two shards and a sequence server. Its DBA asks the questions of
+// docs/statements.md with the commands on that page.
 type day struct {
 	*asked
 	servers   [2]*mysqltest.Server
 	sequences *mysqltest.Server
 	log, http string
-	dba       *sql.Conn         // at the admin address
-	page      map[string]string // command by question
+	dba       *sql.Conn         // connection to the admin address
+	page      map[string]string // commands by question
 	left      map[string]bool   // questions that were not asked yet
 
 	mu   sync.Mutex
-	keys map[uint64]bool // all that were given; guarded by mu
+	keys map[uint64]bool // all keys so far; guarded by mu
 	rows [2]map[uint64]bool
 }
 
@@ -80,7 +80,7 @@ func startDay(t *testing.T) *day {
 	return d
 }
 
-// config is the configuration with a first line.
+// config returns the configuration with another first line.
 func (d *day) config(first string) string {
 	text := fmt.Sprintf(`%s
 listen = "127.0.0.1:0"
@@ -123,7 +123,7 @@ address = %[3]q
 	return text
 }
 
-// ask is the command that answers a question of the page.
+// ask returns the page's command for a question.
 func (d *day) ask(t *testing.T, question string) (command string) {
 	t.Helper()
 	for q, c := range d.page {
@@ -141,13 +141,13 @@ func (d *day) ask(t *testing.T, question string) (command string) {
 	return command
 }
 
-// asks has the admin address answer a question.
+// asks asks a question at the admin address.
 func (d *day) asks(t *testing.T, question string) answer {
 	t.Helper()
 	return inquire(t, d.dba, false, d.ask(t, question))
 }
 
-// refuses has the admin address answer a question with an error.
+// refuses asks a question at the admin address that must fail.
 func (d *day) refuses(t *testing.T, c *sql.Conn, question string, code uint16, text string) {
 	t.Helper()
 	_, err := c.ExecContext(t.Context(), d.ask(t, question))
@@ -157,7 +157,7 @@ func (d *day) refuses(t *testing.T, c *sql.Conn, question string, code uint16, t
 	}
 }
 
-// awaits asks until the answer is as wanted.
+// awaits repeats a question until the answer is as wanted.
 func (d *day) awaits(t *testing.T, question string, wanted func(answer) bool) answer {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -171,14 +171,14 @@ func (d *day) awaits(t *testing.T, question string, wanted func(answer) bool) an
 	}
 }
 
-// command runs the program as the page has it.
+// command runs the program with the page's command line.
 func (d *day) command(t *testing.T, question string) *process {
 	t.Helper()
 	words := strings.Fields(strings.ReplaceAll(d.ask(t, question), "seqproxy.toml", d.file))
 	return begin(t, words[1:]...)
 }
 
-// curl asks over HTTP.
+// curl sends the page's HTTP request.
 func (d *day) curl(t *testing.T, question string) (status int, body string) {
 	t.Helper()
 	_, path, found := strings.Cut(strings.ReplaceAll(d.ask(t, question), "'", ""), "curl http://127.0.0.1:4308")
@@ -188,7 +188,7 @@ func (d *day) curl(t *testing.T, question string) (status int, body string) {
 	return get(t, d.http, path)
 }
 
-// grep has the shell look for lines in the log.
+// grep searches the log with the page's command.
 func (d *day) grep(t *testing.T, question string) string {
 	t.Helper()
 	command := d.ask(t, question)
@@ -202,7 +202,7 @@ func (d *day) grep(t *testing.T, question string) string {
 	return string(out)
 }
 
-// metric is the value of a line of /metrics.
+// metric returns the value of a line of /metrics.
 func (d *day) metric(t *testing.T, line string) string {
 	t.Helper()
 	_, all := get(t, d.http, "/metrics")
@@ -223,7 +223,7 @@ func (d *day) logged(t *testing.T, suffix string) string {
 	return string(text)
 }
 
-// awaitLines waits until the log has at least so many lines with a text.
+// awaitLines waits until the log has at least want lines with a text.
 func (d *day) awaitLines(t *testing.T, text string, want int) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); strings.Count(d.logged(t, ""), text) < want; time.Sleep(20 * time.Millisecond) {
@@ -233,7 +233,7 @@ func (d *day) awaitLines(t *testing.T, text string, want int) {
 	}
 }
 
-// nodeLabels are those of a shard's metrics.
+// nodeLabels are the labels of a shard's metrics.
 func (d *day) nodeLabels(shard int, more string) string {
 	return fmt.Sprintf(`{%snode="%s",shard="photos%d"}`, more, d.servers[shard].Addr(), shard)
 }
@@ -245,7 +245,7 @@ type querier interface {
 	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
 }
 
-// keep remembers a key, and says whether it came before.
+// keep remembers a key. It returns an error for a key that came before.
 func (d *day) keep(key uint64, shard int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -281,7 +281,7 @@ func (d *day) insert(ctx context.Context, c querier, shard int) error {
 	return d.keep(uint64(key), shard)
 }
 
-// canary does what applications do, as text and prepared, and compares.
+// canary runs an application's statements as text and prepared, and compares the answers.
 func (d *day) canary(ctx context.Context, c querier, shard int) error {
 	if err := errors.Join(d.take(ctx, c), d.insert(ctx, c, shard)); err != nil {
 		return err
@@ -302,21 +302,21 @@ func (d *day) canary(ctx context.Context, c querier, shard int) error {
 	return d.keep(key, -1)
 }
 
-// album is a connection of the application.
+// album opens a connection of the application.
 func (d *day) album(i int) *sql.Conn {
 	d.t.Helper()
 	return d.connect(d.address, "app", askedSecret, func(c *mysql.Config) { c.DBName = "album" + strconv.Itoa(i) })
 }
 
-// atData is a connection of the admin where clients connect.
+// atData opens a connection of the admin at the clients' address.
 func (d *day) atData() *sql.Conn {
 	d.t.Helper()
 	return d.connect(d.address, "dba", "dba's", func(c *mysql.Config) { c.DBName = "album1" })
 }
 
-// TestTheDayOfADBA goes through a day with the commands of docs/statements.md: a start, a server
-// that breaks, the sequence server that does, a configuration that is wrong, a pause, a stop. An
-// application works at the first shard all day and notices nothing, and no key comes twice.
+// TestTheDayOfADBA goes through a day with the commands of docs/statements.md: a start, a broken
+// server, a broken sequence server, a wrong configuration, a pause, a stop. An application uses the
+// first shard all day and notices nothing. No key comes twice.
 func TestTheDayOfADBA(t *testing.T) {
 	d := startDay(t)
 	if _, err := d.dba.ExecContext(t.Context(), "CREATE SEQUENCE photos"); err != nil {
@@ -379,7 +379,7 @@ func TestTheDayOfADBA(t *testing.T) {
 	}
 }
 
-// looks: all is well, and all places say the same.
+// looks: all is well, and all sources agree.
 func (d *day) looks(t *testing.T) {
 	second := d.album(1)
 	if err := d.canary(t.Context(), second, 1); err != nil {
@@ -491,7 +491,7 @@ func (d *day) breaksANode(t *testing.T) {
 	}
 	d.asks(t, "Which errors").find(t, "name", refused)
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		// what it knows may be some seconds old
+		// the answer may be some seconds old
 		status, body := d.curl(t, "Should clients come")
 		if status == http.StatusOK && strings.Contains(body, "shard photos1: node "+d.servers[1].Addr()+" cannot be used") && strings.Contains(body, "refused") {
 			break
@@ -523,8 +523,8 @@ func (d *day) breaksANode(t *testing.T) {
 	d.awaitLines(t, `"event":"node usable again"`, 1)
 }
 
-// losesTheSequenceServer: the one sequence server dies and comes back. Keys go on but of a sequence
-// that holds nearly none.
+// losesTheSequenceServer: the only sequence server dies and comes back. Sequences go on, except for
+// one with hardly any numbers in memory.
 func (d *day) losesTheSequenceServer(t *testing.T) {
 	if _, err := d.dba.ExecContext(t.Context(), "CREATE SEQUENCE invoices CACHE 5"); err != nil {
 		t.Fatal(err)
@@ -561,7 +561,7 @@ func (d *day) losesTheSequenceServer(t *testing.T) {
 	want(t, "SEQUENCE SERVERS", a.rows[0], map[string]string{"server": server})
 	var told *mysql.MySQLError
 	var err error
-	for range 100 { // more than there are in memory
+	for range 100 { // more than are in memory
 		if err = takeInvoice(); err != nil {
 			break
 		}
@@ -603,7 +603,7 @@ func (d *day) losesTheSequenceServer(t *testing.T) {
 	lines := d.grep(t, "Since when")
 	if !strings.Contains(lines, `"event":"reserving numbers fails"`) || !strings.Contains(lines, `"sequence":"invoices"`) ||
 		!strings.Contains(lines, "refused") && !strings.Contains(lines, "invalid connection") {
-		// which was met first
+		// it was noticed first
 		t.Errorf("the log in the outage: got %s", lines)
 	}
 
@@ -612,7 +612,7 @@ func (d *day) losesTheSequenceServer(t *testing.T) {
 	}
 	awaitReady(t, d.http, "?sequence=invoices", http.StatusOK)
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		// one attempt may be too late for allocate_timeout
+		// a single attempt may come too late for allocate_timeout
 		if err = takeInvoice(); err == nil {
 			break
 		}
@@ -631,8 +631,8 @@ func (d *day) losesTheSequenceServer(t *testing.T) {
 	}
 }
 
-// fires checks that an alert is about a metric, is explained, and that the metric has a value at
-// which it fires. Where line, a pattern, fits several lines, the values are added up.
+// fires checks that an alert uses a metric, has an explanation, and fires for the metric's present
+// value. line is a pattern. If it matches several lines, their values are added.
 func (d *day) fires(t *testing.T, alert, line string, does func(float64) bool) {
 	t.Helper()
 	var rules struct {
@@ -740,7 +740,7 @@ func (d *day) pauses(t *testing.T) {
 	}
 }
 
-// monitors: who may look may not change.
+// monitors: a monitor may look and not change anything.
 func (d *day) monitors(t *testing.T, watch *sql.Conn) {
 	if got := inquire(t, watch, true, d.ask(t, "Which server does not answer")); len(got.rows) != 2 {
 		t.Errorf("NODES for a monitor: got %v", got.rows)
@@ -750,7 +750,7 @@ func (d *day) monitors(t *testing.T, watch *sql.Conn) {
 	}
 }
 
-// audits: the log says who did what, and goes on in another file.
+// audits: the log says who did what, and continues in another file.
 func (d *day) audits(t *testing.T) {
 	lines := strings.Split(d.grep(t, "What was changed"), "\n")
 	for _, wanted := range [][]string{
@@ -786,7 +786,7 @@ func (d *day) audits(t *testing.T) {
 	}
 }
 
-// stops: the proxy ends when the last transaction has.
+// stops: the proxy ends after the last transaction.
 func (d *day) stops(t *testing.T) {
 	tx, err := d.album(1).BeginTx(t.Context(), nil)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 const decodeUse = "decode 'KIND' KEY ..., where KIND is as in CREATE SEQUENCE: BIT_REVERSED, ROTATE d DIGITS w or SHARD BITS s, with JSON_SAFE behind it if the sequence has that"
 
-// decode prints the counters that keys were made of. It asks no server.
+// decode prints the counters in keys. It asks no server.
 func (p *program) decode(args []string) error {
 	c := newCommand("decode")
 	if err := c.parse(args, p.out); err != nil {

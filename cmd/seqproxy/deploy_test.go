@@ -27,12 +27,12 @@ import (
 
 const deploy = "../../deploy/"
 
-// composeFile is what the tests look at of deploy/compose.yaml.
+// composeFile is the part of deploy/compose.yaml that the tests read.
 type composeFile struct {
 	Services map[string]struct {
 		Image string
 		Build struct{ Context, Dockerfile string }
-		// Environment is a map here, though a list would do.
+		// Environment is a map here. A list would also be valid.
 		Environment map[string]string
 		Volumes     []string
 		Ports       []string
@@ -59,7 +59,7 @@ func readYAML(t *testing.T, file string, into any) {
 	}
 }
 
-// composePasswords are the variables that deploy/compose.yaml gives its containers.
+// composePasswords are the variables that deploy/compose.yaml passes to its containers.
 var composePasswords = []string{"ROOT_PASSWORD", "SEQUENCE_PASSWORD", "APP_PASSWORD"}
 
 func loadComposed(t *testing.T) *conf.Config {
@@ -77,7 +77,7 @@ func loadComposed(t *testing.T) *conf.Config {
 func TestWhatComposeMountsIsThereAndFitsTogether(t *testing.T) {
 	var c composeFile
 	readYAML(t, deploy+"compose.yaml", &c)
-	mounted := make(map[string]map[string]string) // by service: what stands where in the container
+	mounted := make(map[string]map[string]string) // by service and place in the container
 	for name, s := range c.Services {
 		mounted[name] = make(map[string]string)
 		if s.Image == "" {
@@ -215,7 +215,7 @@ func TestWhatComposeMountsIsThereAndFitsTogether(t *testing.T) {
 	}
 }
 
-// isService checks that an address is that of a service.
+// isService checks that an address belongs to a service.
 func isService(t *testing.T, c *composeFile, address string) {
 	t.Helper()
 	host, _, err := net.SplitHostPort(address)
@@ -224,8 +224,8 @@ func isService(t *testing.T, c *composeFile, address string) {
 	}
 }
 
-// TestTheConfigurationOfComposeServes has two real servers in the place of its containers, prepared
-// by the same script.
+// TestTheConfigurationOfComposeServes uses two real servers in place of the containers, prepared by
+// the same script.
 func TestTheConfigurationOfComposeServes(t *testing.T) {
 	cfg := loadComposed(t)
 	text, err := os.ReadFile(deploy + "compose/seqproxy.toml")
@@ -281,7 +281,7 @@ func TestTheConfigurationOfComposeServes(t *testing.T) {
 	if first == nil {
 		t.Fatal("the head of compose.yaml has no first command")
 	}
-	for range 2 { // as often as somebody likes
+	for range 2 { // repeating it does no harm
 		got := query(t, address, "app", "of-APP_PASSWORD", first[2], append(plain(t), first[1])...)
 		if n, err := strconv.Atoi(got); err != nil || n < 1 {
 			t.Errorf("the command in the head of compose.yaml: got %q, want a number", got)
@@ -298,8 +298,8 @@ func TestTheConfigurationOfComposeServes(t *testing.T) {
 	p.end(0)
 }
 
-// TestTheUnitIsRight has systemd read the unit, where there is one, with a program that is there in
-// the place of its own.
+// TestTheUnitIsRight lets systemd check the unit, if it is installed. Another program stands for
+// the unit's own.
 func TestTheUnitIsRight(t *testing.T) {
 	text, err := os.ReadFile(deploy + "systemd/seqproxy.service")
 	if err != nil {
@@ -339,13 +339,13 @@ func TestTheUnitIsRight(t *testing.T) {
 	if out, err := exec.Command(tool, "verify", "--man=no", "--recursive-errors=no", unit).CombinedOutput(); err != nil || strings.Contains(string(out), path.Base(unit)) {
 		t.Errorf("systemd-analyze verify: %v: %s", err, out)
 	}
-	// 2.0 of 10, where 0 is no exposure at all. Older ones cannot tell of a file.
+	// 2.0 of 10; 0 would be no exposure at all. Older versions cannot check a file.
 	if out, err := exec.Command(tool, "security", "--no-pager", "--offline=true", "--threshold=20", unit).CombinedOutput(); err != nil && !strings.Contains(string(out), "option") {
 		t.Errorf("systemd-analyze security: %v: %s", err, out)
 	}
 }
 
-// TestTheAccountOfTheUnitIsMade has systemd make it on a system of its own.
+// TestTheAccountOfTheUnitIsMade lets systemd create the account in a separate root directory.
 func TestTheAccountOfTheUnitIsMade(t *testing.T) {
 	tool, err := exec.LookPath("systemd-sysusers")
 	if err != nil {

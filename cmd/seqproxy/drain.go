@@ -9,11 +9,11 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// ending is the wish to stop. It may become more urgent, and never less.
+// ending is the wish to stop. It can only become more urgent.
 type ending struct {
-	asked context.Context // done: the proxy is to stop
-	leave context.Context // done: its sessions are to end, at a border of their transactions
-	now   context.Context // done: nothing is waited for any more
+	asked context.Context // done: stop the proxy
+	leave context.Context // done: end sessions between their transactions
+	now   context.Context // done: wait for nothing
 
 	ask, dismiss, cut context.CancelFunc
 }
@@ -38,8 +38,8 @@ func (e *ending) hurry() {
 	e.orderly()
 }
 
-// drain stops the server as docs/operations.md says: it is not ready any more, then
-// takes no more clients, then its sessions end.
+// drain stops the server as docs/operations.md says: first it is no longer ready, then it accepts
+// no clients, then its sessions end.
 func (r *running) drain() {
 	r.tellStopping(r.Config().Drain.Grace.D() + r.Config().Drain.Timeout.D() + 2*giveBackTimeout)
 	r.server.Announce()
@@ -50,7 +50,7 @@ func (r *running) drain() {
 		case <-timer.C:
 		case <-r.ending.now.Done():
 			timer.Stop()
-		case <-r.served: // none can be
+		case <-r.served: // no client can come any more
 			timer.Stop()
 		}
 	}
@@ -58,7 +58,7 @@ func (r *running) drain() {
 	r.server.StopAccepting()
 	if r.ending.leave.Err() == nil {
 		r.log.Info("waiting for all clients to leave", zap.Int("sessions", r.server.Sessions()))
-		_ = r.server.Wait(r.ending.leave) // the end of the wait is all that it tells
+		_ = r.server.Wait(r.ending.leave) // the error only says that the wait ended
 	}
 	r.log.Info("stopping", zap.Int("sessions", r.server.Sessions()), zap.Duration("limit_ms", timeout+giveBackTimeout))
 	shut, cancel := context.WithTimeout(r.ending.now, timeout)

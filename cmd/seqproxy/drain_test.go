@@ -17,14 +17,14 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// drained is a proxy that is stopped while clients work, and what these were told.
+// drained is a proxy that stops while clients work, with the answers that these got.
 type drained struct {
 	*controlled
 	web string
 
 	mu   sync.Mutex
-	keys []uint64 // of the rows that clients were told of; guarded by mu
-	high uint64   // of all numbers given; guarded by mu
+	keys []uint64 // keys of acknowledged rows; guarded by mu
+	high uint64   // highest number given; guarded by mu
 }
 
 func startDrained(t *testing.T, drain string) *drained {
@@ -34,17 +34,17 @@ func startDrained(t *testing.T, drain string) *drained {
 	if _, err := d.root.Exec("CREATE SEQUENCE photos"); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.root.Close(); err != nil { // it would be an idle session beside those of the test
+	if err := d.root.Close(); err != nil { // it would be another idle session
 		t.Fatal(err)
 	}
 	return d
 }
 
-// dial is a connection of a client of its own.
+// dial opens a client connection.
 func (d *drained) dial() (*sql.Conn, error) {
 	cfg := mysql.NewConfig()
 	cfg.User, cfg.Net, cfg.Addr, cfg.DBName, cfg.Timeout, cfg.ReadTimeout = "app", "tcp", d.data, "d", patience, patience
-	cfg.Logger = &mysql.NopLogger{} // of connections that the proxy has closed
+	cfg.Logger = &mysql.NopLogger{} // it would log connections that the proxy closes
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (d *drained) dial() (*sql.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.t.Cleanup(func() { _ = c.Close() }) // before its pool
+	d.t.Cleanup(func() { _ = c.Close() }) // before its pool is closed
 	return c, nil
 }
 
@@ -73,7 +73,7 @@ func (d *drained) session(t *testing.T, statements ...string) *sql.Conn {
 	return c
 }
 
-// insert inserts a row with a key, which is returned.
+// insert inserts a row with a key and returns the key.
 func (d *drained) insert(c querier) (key uint64, err error) {
 	result, err := c.ExecContext(context.Background(), "INSERT INTO t VALUES (NEXTVAL('photos'))")
 	if err != nil {
@@ -89,14 +89,14 @@ func (d *drained) insert(c querier) (key uint64, err error) {
 	return uint64(id), nil
 }
 
-// keeps takes note of rows that are committed.
+// keeps remembers committed rows.
 func (d *drained) keeps(keys ...uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.keys = append(d.keys, keys...)
 }
 
-// works inserts until the proxy is gone, with a new connection after each that was ended.
+// works inserts rows until the proxy is gone. It reconnects whenever its connection is ended.
 func (d *drained) works() {
 	for {
 		c, err := d.dial()
@@ -114,7 +114,7 @@ func (d *drained) works() {
 }
 
 // isEnded checks that a session was ended in order: the client finds its connection closed, or its
-// command not carried out.
+// command was not executed.
 func isEnded(t *testing.T, what string, c *sql.Conn) {
 	t.Helper()
 	// a row of that key would be one too many
@@ -125,7 +125,7 @@ func isEnded(t *testing.T, what string, c *sql.Conn) {
 	}
 }
 
-// events checks that the log has some events in this order, and none of others.
+// events checks that the log has inOrder in this order and nothing of none.
 func (d *drained) events(t *testing.T, none []string, inOrder ...string) {
 	t.Helper()
 	log, from := d.stderr(), 0
@@ -144,7 +144,7 @@ func (d *drained) events(t *testing.T, none []string, inOrder ...string) {
 	}
 }
 
-// rows checks that the table has the rows that clients were told of, and no others.
+// rows checks that the table has exactly the acknowledged rows.
 func (d *drained) rows(t *testing.T) {
 	t.Helper()
 	rows, err := d.server.DB(t, "d").Query("SELECT a FROM t ORDER BY a")
@@ -181,7 +181,7 @@ func (d *drained) rows(t *testing.T) {
 	}
 }
 
-// counter is the row of the sequence.
+// counter returns the row of the sequence.
 func (d *drained) counter(t *testing.T) (id uint64) {
 	t.Helper()
 	if err := d.server.DB(t, "").QueryRow("SELECT id FROM seqproxy.sequence WHERE name = 'photos'").Scan(&id); err != nil {
@@ -190,7 +190,7 @@ func (d *drained) counter(t *testing.T) (id uint64) {
 	return id
 }
 
-// clients are the sessions of clients that SHOW SEQPROXY SESSIONS lists, sorted by their states.
+// clients returns the states of client sessions in SHOW SEQPROXY SESSIONS, sorted.
 func (d *drained) clients(t *testing.T, adm *sql.Conn) (states []string) {
 	t.Helper()
 	for _, s := range inquire(t, adm, false, "SHOW SEQPROXY SESSIONS").rows {
@@ -202,8 +202,8 @@ func (d *drained) clients(t *testing.T, adm *sql.Conn) (states []string) {
 	return states
 }
 
-// TestAStopAfterGraceEndsEachSessionAtItsBorder lets grace run out while clients work, with nobody
-// to hurry it.
+// TestAStopAfterGraceEndsEachSessionAtItsBorder lets grace run out while clients work. No second
+// signal comes.
 func TestAStopAfterGraceEndsEachSessionAtItsBorder(t *testing.T) {
 	for _, grace := range []string{"2s", "40s"} {
 		err := graceRunsOut(t, grace)
@@ -217,8 +217,8 @@ func TestAStopAfterGraceEndsEachSessionAtItsBorder(t *testing.T) {
 	}
 }
 
-// graceRunsOut is the test. The error is one that clients met in grace, which may have run out
-// before they got on.
+// graceRunsOut is the test. It returns an error that clients met during grace, which may have been
+// too short for them.
 func graceRunsOut(t *testing.T, grace string) error {
 	d := startDrained(t, fmt.Sprintf("drain.grace = %q\ndrain.timeout = \"10m\"", grace))
 	adm, err := d.adm.Conn(context.Background())
@@ -236,7 +236,7 @@ func graceRunsOut(t *testing.T, grace string) error {
 	}
 
 	var workers sync.WaitGroup
-	defer func() { // who works ends with the proxy
+	defer func() { // the workers end with the proxy
 		_ = d.cmd.Process.Kill()
 		workers.Wait()
 	}()
@@ -295,7 +295,7 @@ func graceRunsOut(t *testing.T, grace string) error {
 		t.Error("a client is accepted after grace")
 		_ = c.Close()
 	}
-	// Soon three are left: one with a statement, two in their transactions.
+	// Soon three sessions are left: one in a statement, two in transactions.
 	want := []string{"busy", "idle", "idle"}
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		got := d.clients(t, adm)
@@ -326,7 +326,7 @@ func graceRunsOut(t *testing.T, grace string) error {
 		t.Errorf("ROLLBACK: %v", err)
 	}
 	isEnded(t, "the session behind ROLLBACK", rollingBack)
-	key, err := d.insert(committing) // the last session of all is served
+	key, err := d.insert(committing) // the last session still works
 	if err != nil {
 		t.Errorf("in the last transaction: %v", err)
 	}
@@ -345,15 +345,15 @@ func graceRunsOut(t *testing.T, grace string) error {
 	return nil
 }
 
-// TestATransactionThatDoesNotEndIsCutAtTheTimeout is about drain.timeout, and a stop by hand that
+// TestATransactionThatDoesNotEndIsCutAtTheTimeout tests drain.timeout, and a stop by hand that
 // waits for nothing.
 func TestATransactionThatDoesNotEndIsCutAtTheTimeout(t *testing.T) {
 	for name, test := range map[string]struct {
 		drain  string
-		hurry  func(d *drained) // nil: the time runs out
+		hurry  func(d *drained) // nil: wait for the timeout
 		status int
 		events []string
-		back   bool // unused numbers are given back
+		back   bool // unused numbers go back to the table
 	}{
 		"by drain.timeout": {
 			"drain.timeout = \"1s\"", nil, 0,
@@ -395,7 +395,7 @@ func TestATransactionThatDoesNotEndIsCutAtTheTimeout(t *testing.T) {
 			d.signal(syscall.SIGTERM)
 			d.await("\t" + test.events[0] + "\t")
 			if test.hurry != nil {
-				time.Sleep(2 * sameWish) // what comes sooner is the same wish
+				time.Sleep(2 * sameWish) // a signal within sameWish counts as the same
 				test.hurry(d)
 			}
 			d.end(test.status)
@@ -407,7 +407,7 @@ func TestATransactionThatDoesNotEndIsCutAtTheTimeout(t *testing.T) {
 			if said := strings.Contains(d.stderr(), "seqproxy: ended at once by a second signal\n"); said != (test.status == 1) {
 				t.Errorf("it says that a second signal came: %v", said)
 			}
-			// The server has rolled back, and nothing is locked any more.
+			// The server has rolled back, and no lock is left.
 			d.server.Exec(t, "SET SESSION lock_wait_timeout = 60", "ALTER TABLE d.t COMMENT 'free'")
 			d.rows(t)
 			if got := d.counter(t); (got == d.high) != test.back {

@@ -13,9 +13,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// What go-sql-driver has to say of connections that broke must not come between the lines
-// of the log; begin checks that of every program that a test runs. Here its connections
-// break.
+// Messages of go-sql-driver about broken connections must not appear among the log lines. begin
+// checks that for every program that a test runs. This test breaks its connections.
 func TestTheDriverPrintsNothing(t *testing.T) {
 	server := mysqltest.Start(t)
 	p := begin(t, "-config", write(t, "seqproxy.toml", fmt.Sprintf(`
@@ -46,7 +45,7 @@ user = "root"
 		if err := next(); err != nil {
 			t.Fatal(err)
 		}
-		// Its connections are closed while they are idle, and the server behind their back.
+		// One of its connections is closed while idle, and one by the server.
 		var id uint64
 		rows, err := root.Query("SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND command = 'Sleep'")
 		if err != nil {
@@ -72,7 +71,7 @@ user = "root"
 	p.end(0)
 }
 
-// Every part of the program that uses the driver says where its errors go.
+// Every use of the driver sets a logger.
 func TestEveryUseOfTheDriverNamesALogger(t *testing.T) {
 	found := 0
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {

@@ -1,13 +1,13 @@
 package main
 
-// errorEntry is what docs/errors.md and "seqproxy help errors" say of an error.
+// errorEntry is the text about an error in docs/errors.md and "seqproxy help errors".
 type errorEntry struct {
 	code        int
 	state       string
 	cause, cure string
 }
 
-// errorTexts are all errors of the proxy's own by their numbers, in the sections of the page.
+// errorTexts are the proxy's own errors by number, in the sections of the page.
 var errorTexts = []struct {
 	section string
 	errors  []errorEntry
@@ -61,7 +61,7 @@ var errorTexts = []struct {
 	}},
 }
 
-// wordTexts are texts of errors that have one number, in the sections of the page.
+// wordTexts are different errors with the same number, in the sections of the page.
 var wordTexts = []struct {
 	section string
 	errors  []wordEntry
@@ -101,5 +101,5 @@ var wordTexts = []struct {
 	}},
 }
 
-// wordEntry is what the page says of an error with a text of its own.
+// wordEntry is the text about an error with words of its own.
 type wordEntry struct{ words, cause, cure string }

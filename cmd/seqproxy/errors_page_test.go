@@ -13,12 +13,12 @@ import (
 	"testing"
 )
 
-// errorSource is what the source says of the errors that clients are told.
+// errorSource holds the errors for clients in the source.
 type errorSource struct {
 	t      *testing.T
-	codes  map[string]int    // of the names of constants, go-mysql's and the proxy's own
-	told   map[string]string // where an error is made, by "1105 | HY000"
-	quoted strings.Builder   // all strings of the source
+	codes  map[string]int    // values of named constants, go-mysql's and the proxy's own
+	told   map[string]string // places where errors are made, by "1105 | HY000"
+	quoted strings.Builder   // all strings in the source
 }
 
 var sqlState = regexp.MustCompile(`^(0[1-9A-Z]|[1-4][0-9A-Z]|HY|XA)[0-9A-Z]{3}$`)
@@ -81,7 +81,7 @@ func readErrorSource(t *testing.T) *errorSource {
 	return s
 }
 
-// constants reads numbers with names.
+// constants reads named numbers.
 func (s *errorSource) constants(file *ast.File) {
 	for _, d := range file.Decls {
 		decl, ok := d.(*ast.GenDecl)
@@ -99,7 +99,7 @@ func (s *errorSource) constants(file *ast.File) {
 	}
 }
 
-// code is the number that an expression stands for, 0 if that is not known before the program runs.
+// code returns the value of an expression, or 0 if it is not constant.
 func (s *errorSource) code(e ast.Expr) int {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -113,7 +113,7 @@ func (s *errorSource) code(e ast.Expr) int {
 	return 0
 }
 
-// found notes an error, if code and state are those of one.
+// found records an error if code and state are those of one.
 func (s *errorSource) found(set *token.FileSet, code, state ast.Expr) {
 	text, ok := literal(state)
 	n := s.code(code)
@@ -123,8 +123,8 @@ func (s *errorSource) found(set *token.FileSet, code, state ast.Expr) {
 	s.told[fmt.Sprintf("%d | %s", n, text)] = set.Position(code.Pos()).String()
 }
 
-// TestThePageOfErrorsIsMadeOfTheCode compares the codes and texts with those in the source, and the
-// page with them.
+// TestThePageOfErrorsIsMadeOfTheCode compares the texts with the errors in the source, and the page
+// with the texts.
 func TestThePageOfErrorsIsMadeOfTheCode(t *testing.T) {
 	source := readErrorSource(t)
 	if len(source.told) < 20 {

@@ -1,13 +1,13 @@
 package main
 
-// eventEntry is what docs/log-events.md and "seqproxy help events" say of events that belong
-// together. Their levels and fields the page takes from the code that logs them.
+// eventEntry is the text in docs/log-events.md and "seqproxy help events" about related events. The
+// page takes levels and fields from the code.
 type eventEntry struct {
 	events  []string
 	meaning string
 }
 
-// eventTexts are all events of the log, as the page lists them.
+// eventTexts are all events of the log, in the order of the page.
 var eventTexts = []eventEntry{
 	{[]string{"listening"}, "clients connect at `address`, admins and monitors at `admin`, too; `http` has metrics and health"},
 	{[]string{"metrics and health not served any more"}, "the listener of `http.listen` failed; a restart opens it again"},

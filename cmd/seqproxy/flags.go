@@ -8,22 +8,21 @@ import (
 	"strings"
 )
 
-// command is the flags of a command.
+// command has the flags of a command.
 type command struct {
 	*flag.FlagSet
 	name string // "seqproxy playground"
 }
 
-// newCommand makes the flag set of a command; "" is the proxy itself.
+// newCommand makes the flag set of a command. "" is the proxy itself.
 func newCommand(name string) *command {
 	name = strings.TrimSpace("seqproxy " + name)
 	fs := flag.NewFlagSet(name, flag.ContinueOnError)
-	fs.SetOutput(io.Discard) // errors are said once, at the top
+	fs.SetOutput(io.Discard) // errors are printed once, at the top
 	return &command{fs, name}
 }
 
-// parse reads the flags. The error is a *usageError, or flag.ErrHelp when help was
-// asked for and written to out.
+// parse reads the flags. The error is a *usageError, or flag.ErrHelp after help was written to out.
 func (c *command) parse(args []string, out io.Writer) error {
 	err := c.Parse(args)
 	switch {
@@ -36,13 +35,13 @@ func (c *command) parse(args []string, out io.Writer) error {
 	return nil
 }
 
-// given says whether a flag was typed.
+// given says whether the user has set a flag.
 func (c *command) given(name string) (typed bool) {
 	c.Visit(func(f *flag.Flag) { typed = typed || f.Name == name })
 	return typed
 }
 
-// help says what the command does and lists its flags.
+// help describes the command and lists its flags.
 func (c *command) help(out io.Writer) {
 	if about := usageOf(c.name); about != "" {
 		_, _ = fmt.Fprintf(out, "%s\n", about)
@@ -58,8 +57,8 @@ func (c *command) help(out io.Writer) {
 	c.PrintDefaults()
 }
 
-// usageOf is what the usage says of a command such as "seqproxy check"; nothing of the proxy
-// itself, which is several.
+// usageOf returns the lines of the usage about a command such as "seqproxy check". It returns
+// nothing for the proxy itself.
 func usageOf(name string) string {
 	var about strings.Builder
 	in := false
@@ -77,8 +76,8 @@ func usageOf(name string) string {
 	return about.String()
 }
 
-// plainCommand reads the command line of one that has neither flags nor arguments. The error is as
-// parse's.
+// plainCommand reads the command line of a command without flags and arguments. The error is that
+// of parse.
 func plainCommand(name string, args []string, out io.Writer) error {
 	c := newCommand(name)
 	if err := c.parse(args, out); err != nil {
@@ -87,7 +86,7 @@ func plainCommand(name string, args []string, out io.Writer) error {
 	return noMore(name, c.Args())
 }
 
-// noMore refuses arguments that a command does not take.
+// noMore refuses further arguments.
 func noMore(command string, args []string) error {
 	if len(args) > 0 {
 		return usagef("%q is too much: seqproxy %s takes no further argument", args[0], command)

@@ -15,11 +15,11 @@ import (
 	"seqproxy/conf"
 )
 
-// maxHealth bounds what is read of an answer.
+// maxHealth bounds the part of an answer that is read, in bytes.
 const maxHealth = 4096
 
-// health asks the proxy on this machine whether it lives, or with -ready whether clients should
-// come. A container that has only the program needs it.
+// health asks the proxy on this machine whether it lives or, with -ready, whether clients should
+// come. It is for containers that have only the program.
 func (p *program) health(ctx context.Context, args []string) error {
 	c := newCommand("health")
 	address := c.String("http", conf.Default().HTTP.Listen, "`HOST:PORT` of http.listen")
@@ -38,7 +38,7 @@ func (p *program) health(ctx context.Context, args []string) error {
 	if _, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil {
 		return usagef("-http must be HOST:PORT such as %s, is %q", conf.Default().HTTP.Listen, *address)
 	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() { // it listens on all
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() { // it listens everywhere
 		host = "localhost"
 	}
 	page := "/healthz"
@@ -51,7 +51,7 @@ func (p *program) health(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	// never through a proxy of the environment
+	// Ignore HTTP proxies from the environment.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Do(ask)
 	if err != nil {
@@ -69,10 +69,10 @@ func (p *program) health(ctx context.Context, args []string) error {
 	return nil
 }
 
-// noHealth says that nobody has answered, and what to do about it.
+// noHealth is the error if nobody answered, with what to do about it.
 func noHealth(address string, timeout time.Duration, err error) error {
 	if asked := new(url.Error); errors.As(err, &asked) {
-		err = asked.Err // without the address again
+		err = asked.Err // without a second copy of the address
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("nothing within %v", timeout)

@@ -13,18 +13,18 @@ import (
 	"seqproxy/admin"
 )
 
-// helpTexts are the short forms of the pages that an operator needs when the network is down:
-// docs/operations.md and docs/sequence-servers.md. The first line of each says what it is about.
+// helpTexts are the short forms of docs/operations.md and docs/sequence-servers.md, for an operator
+// without a network. The first line of each is its title.
 //
 //go:embed help/*.txt
 var helpTexts embed.FS
 
-// topics returns the texts of help by topic: the files, and the tables that the pages have, too.
+// topics returns the texts of help by topic: the files, and tables of the pages.
 func topics() map[string]string {
 	all := map[string]string{"errors": helpOnErrors(), "events": helpOnEvents(), "questions": helpOnQuestions(), "statements": helpOnStatements()}
 	files, err := fs.ReadDir(helpTexts, "help")
 	if err != nil {
-		panic(err) // it is a part of the program
+		panic(err) // the files are embedded in the program
 	}
 	for _, file := range files {
 		text, err := fs.ReadFile(helpTexts, "help/"+file.Name())
@@ -37,7 +37,7 @@ func topics() map[string]string {
 	return all
 }
 
-// listTopics lists the topics of help, apart from the commands.
+// listTopics lists the topics other than commands.
 func listTopics() string {
 	var out strings.Builder
 	out.WriteString("Topics of \"seqproxy help TOPIC\", for when no page can be reached:\n")
@@ -104,18 +104,18 @@ func helpOnEvents() string {
 	return out.String()
 }
 
-// In the pages a link in parentheses leads to more, and any other has words that mean something.
+// A link in parentheses only leads to more. Any other link has words with a meaning.
 var (
 	linkToMore   = regexp.MustCompile(`,? \(\[[^]]*\]\([^)]*\)\)`)
 	markdownLink = regexp.MustCompile(`\[([^]]*)\]\([^)]*\)`)
 )
 
-// withoutLinks returns a text of the pages as a terminal has it.
+// withoutLinks removes the links of a page's text, for a terminal.
 func withoutLinks(text string) string {
 	return strings.ReplaceAll(markdownLink.ReplaceAllString(linkToMore.ReplaceAllString(text, ""), "$1"), "`", "")
 }
 
-// writeEntry writes a name, and set in a text of the pages. A long name has lines of its own.
+// writeEntry writes a name and an indented text. A long name gets lines of its own.
 func writeEntry(out io.Writer, name, text string) {
 	if len(name) > 4 {
 		wrap(out, "  ", name)
@@ -130,8 +130,8 @@ func wrap(out io.Writer, before, text string) {
 	wrapAt(out, 80, before, text)
 }
 
-// wrapAt writes words in lines of so many columns. What stands before the first line is as many
-// spaces before the others.
+// wrapAt writes words in lines of the given width. before starts the first line, and the others are
+// indented by its length.
 func wrapAt(out io.Writer, columns int, before, text string) {
 	line, rest := before, strings.Repeat(" ", len(before))
 	for i, word := range strings.Fields(text) {

@@ -28,7 +28,7 @@ func TestHelpPrintsEachTopicAndListsThem(t *testing.T) {
 	}
 }
 
-// TestHelpNamesWhatThereIs compares the statements in the texts of help with those of the program.
+// TestHelpNamesWhatThereIs compares the statements in the texts of help with the program's.
 func TestHelpNamesWhatThereIs(t *testing.T) {
 	all := topics()
 	joined := make([]string, 0, len(all))

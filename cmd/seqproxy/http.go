@@ -14,15 +14,15 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// watched is what programs that watch the proxy ask.
+// watched is the part that answers programs that watch the proxy.
 type watched struct {
-	server  *web.Server // nil: not over HTTP
+	server  *web.Server // nil: no HTTP
 	health  *web.Health
 	metrics *prometheus.Registry
-	reloads *web.Reloads // who reloads tells how that ended
+	reloads *web.Reloads // each reload reports its outcome here
 }
 
-// listenHTTP opens the address of http.listen; "" is none.
+// listenHTTP listens on http.listen, unless that is "".
 func (r *running) listenHTTP(ctx context.Context, address string) error {
 	r.watched = watched{
 		health:  &web.Health{Server: r.server, Shards: r.shards, Sequences: r.sequences},
@@ -54,7 +54,7 @@ func (r *running) serveHTTP() {
 	})
 }
 
-// httpAddress is where metrics and health are answered, for the log.
+// httpAddress returns the address for metrics and health, for the log.
 func (w *watched) httpAddress() string {
 	if w.server == nil {
 		return ""
@@ -62,10 +62,10 @@ func (w *watched) httpAddress() string {
 	return w.server.Addr().String()
 }
 
-// httpPatience is how long answers that are under way may take at the end.
+// httpPatience bounds the time for running answers at the end.
 const httpPatience = time.Second
 
-// stopHTTP ends what serveHTTP began. It is the last to end, so that one can look on.
+// stopHTTP ends the work of serveHTTP. It comes last, so that a stop can be watched.
 func (r *running) stopHTTP(hurry context.Context) {
 	if r.watched.server == nil {
 		return
@@ -75,7 +75,7 @@ func (r *running) stopHTTP(hurry context.Context) {
 	r.watched.server.Shutdown(ctx)
 }
 
-// httpListenError says what to do about an address of http.listen.
+// httpListenError says what to do if http.listen cannot be used.
 func httpListenError(address string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("http.listen: address %s is in use: end what listens there, or choose another, or \"\" for no metrics, by http.listen or --http-listen", address)
@@ -83,8 +83,8 @@ func httpListenError(address string, err error) error {
 	return fmt.Errorf("http.listen: %w; choose another address, or \"\" for no metrics, by http.listen or --http-listen", err)
 }
 
-// besides returns where else the program listens where it is started without a configuration: at
-// the usual address, but at any free port if clients come to any free port.
+// besides returns another address to listen on if there is no configuration: the usual one, or a
+// free port if the clients' port is a free one, too.
 func besides(listen, usual string) string {
 	if _, port, err := net.SplitHostPort(listen); err != nil || port != "0" {
 		return usual

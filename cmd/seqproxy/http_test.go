@@ -19,7 +19,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// httpAddress returns where the proxy answers over HTTP, from its log.
+// httpAddress returns the proxy's HTTP address, from its log.
 func (p *process) httpAddress() string {
 	p.t.Helper()
 	p.address()
@@ -30,7 +30,7 @@ func (p *process) httpAddress() string {
 	return match[1]
 }
 
-// get asks the proxy over HTTP.
+// get sends an HTTP request to the proxy.
 func get(t *testing.T, address, path string) (status int, body string) {
 	t.Helper()
 	return ask(t, http.MethodGet, address, path)
@@ -68,7 +68,7 @@ func askReady(t *testing.T, address, query string) (status int, told web.Readine
 	return status, told
 }
 
-// awaitReady asks until there is the status.
+// awaitReady asks until the status is want.
 func awaitReady(t *testing.T, address, query string, want int) (told web.Readiness) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
@@ -132,7 +132,7 @@ func TestHealthAndMetricsOverHTTP(t *testing.T) {
 		t.Errorf("the row of the sequence that was only asked about: got %s, want 0", got)
 	}
 
-	// The one server behind it goes: keys in memory are given on.
+	// The only server behind it goes. Keys in memory are still given.
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,8 @@ func TestHTTPPortInUseIsToldAtOnceWithItsKey(t *testing.T) {
 	p.end(0)
 }
 
-// Many more than there are places connect and say nothing, and come again when they are sent away.
+// Many more clients than there are places connect and stay silent. They reconnect when the proxy
+// closes their connection.
 func TestHealthIsAnsweredWhateverOthersDo(t *testing.T) {
 	s := mysqltest.Shared(t)
 	p := begin(t, "-backend", s.Addr(), "-user", "root", "-listen", "127.0.0.1:0")
@@ -262,7 +263,7 @@ func TestHealthIsAnsweredWhateverOthersDo(t *testing.T) {
 				}
 				came.Add(1)
 				undo := context.AfterFunc(ctx, func() { c.Close() })
-				_, _ = c.Read(make([]byte, 1)) // until it is sent away
+				_, _ = c.Read(make([]byte, 1)) // until the proxy closes it
 				undo()
 				c.Close()
 			}

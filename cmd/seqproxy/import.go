@@ -18,7 +18,7 @@ import (
 	"seqproxy/sequence"
 )
 
-// importCommand is the flags of import.
+// importCommand has the flags of import.
 type importCommand struct {
 	*command
 	file, from, user, passwordFile, passwordEnv, tls, caFile string
@@ -49,34 +49,33 @@ func newImportCommand() *importCommand {
 	return c
 }
 
-// importTimeout bounds the reading of one counter and each change.
+// importTimeout bounds the reading of one counter, and each change.
 const importTimeout = 30 * time.Second
 
-// counter is what is to become a sequence.
+// counter is a counter that becomes a sequence.
 type counter struct {
 	name  string // of the sequence
 	from  string // "app.leaf_alloc"
-	next  uint64 // the next number that nobody has got
-	cache uint64 // CACHE, 0 for adaptive
-	// of a sequence of MariaDB; 0: as any
+	next  uint64 // the next unused number
+	cache uint64 // CACHE; 0 means adaptive
+	// from a sequence of MariaDB; 0 means the default
 	increment, max uint64
-	cannot         string // why no sequence can do what it does
+	cannot         string // why no sequence can replace it
 
 	place         *place // where it was read
-	schema, table string // of a table that counts
-	lossy         string // why a crash of its server could take it back
+	schema, table string // the table that counts
+	lossy         string // why its server's crash could set it back
 }
 
-// place is a schema of a server that holds counters.
+// place is a schema of a server with counters.
 type place struct {
 	source *source
-	server string // as -source has it; "" for the sequence server
+	server string // as in -source; "" is the sequence server
 	schema string
 }
 
-// importCounters makes sequences of the counters of another system. It only ever
-// creates sequences and raises them, so it may be run again, and against several
-// servers one after the other.
+// importCounters makes sequences of another system's counters. It only creates and raises
+// sequences. So it may be run again, and for one server after the other.
 func (p *program) importCounters(ctx context.Context, args []string) error {
 	c := newImportCommand()
 	if err := c.parse(args, p.out); err != nil {
@@ -104,7 +103,7 @@ func (p *program) importCounters(ctx context.Context, args []string) error {
 		return err
 	}
 	opts.AllocateTimeout = importTimeout
-	opts.StateDir = "" // the proxy's that may be running; nothing is taken here
+	opts.StateDir = "" // it belongs to a running proxy; import reserves nothing
 	sequences, err := sequence.New(opts)
 	if err != nil {
 		return fmt.Errorf("sequences: %w", err)
@@ -112,12 +111,12 @@ func (p *program) importCounters(ctx context.Context, args []string) error {
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), importTimeout)
 		defer cancel()
-		_ = sequences.Close(ctx) // nothing was taken, so there is nothing to give back
+		_ = sequences.Close(ctx) // nothing was reserved, so nothing is given back
 	}()
 	return p.makeSequences(ctx, c, sequences, counters)
 }
 
-// read reads the counters of all places; done closes the connections to them.
+// read reads the counters of all places. done closes the connections.
 func (c *importCommand) read(ctx context.Context, cfg *conf.Config, files *tlsfiles.Store, read reader) (all []counter, done func(), err error) {
 	var opened []*source
 	done = func() {
@@ -142,7 +141,7 @@ func (c *importCommand) read(ctx context.Context, cfg *conf.Config, files *tlsfi
 		}
 		opened, addresses = append(opened, source), append(addresses, string(address))
 		for _, schema := range c.schemas {
-			// A table that is not there is an error: its counter may be the highest.
+			// A missing table is an error: its counter may be the highest.
 			if len(servers)*len(c.schemas) > 1 {
 				switch exists, err := source.has(ctx, schema); {
 				case err != nil:
@@ -174,14 +173,14 @@ func (c *importCommand) read(ctx context.Context, cfg *conf.Config, files *tlsfi
 	if len(all) == 0 {
 		return nil, done, fmt.Errorf("the schema %s on %s holds no counter of the kind %q", strings.Join(c.schemas, ", "), strings.Join(addresses, ", "), c.from)
 	}
-	if c.from != "ticket" { // whose tables are raised themselves, one by one
+	if c.from != "ticket" { // ticket tables are raised one by one
 		all = merged(all)
 	}
 	return all, done, nil
 }
 
-// merged makes one of counters with the name of one sequence: nobody has got a number that is
-// higher than all of them.
+// merged merges counters with the same sequence name. The highest counts, since all numbers above
+// it are unused.
 func merged(all []counter) []counter {
 	of := make(map[string]int)
 	var kept []counter
@@ -206,7 +205,7 @@ func merged(all []counter) []counter {
 // tlsModes are the values of -tls.
 var tlsModes = []tlsfiles.Mode{tlsfiles.Disabled, tlsfiles.Preferred, tlsfiles.Required, tlsfiles.VerifyCA, tlsfiles.VerifyIdentity}
 
-// check refuses wrong flags and returns the reader of the kind.
+// check refuses wrong flags and returns the reader for the kind.
 func (c *importCommand) check() (reader, error) {
 	read := readers[c.from]
 	switch {
@@ -232,7 +231,7 @@ func (c *importCommand) check() (reader, error) {
 	return read, nil
 }
 
-// origin is a server that holds counters, or the nodes of the group, for "".
+// origin opens the server with the counters, or the nodes of the group for "".
 func (c *importCommand) origin(cfg *conf.Config, address string) ([]conf.Address, sourceLogin, error) {
 	server := &cfg.Sequence.Servers[0]
 	if address == "" {
@@ -256,8 +255,8 @@ func (c *importCommand) origin(cfg *conf.Config, address string) ([]conf.Address
 	return []conf.Address{conf.Address(address)}, login, nil
 }
 
-// makeSequences makes a sequence of each counter and prints what it did. One that
-// cannot be made stops none of the others.
+// makeSequences makes a sequence of each counter and prints the outcome. It continues after a
+// failure.
 func (p *program) makeSequences(ctx context.Context, c *importCommand, sequences *sequence.Sequences, counters []counter) error {
 	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "SEQUENCE\tNEXT\tCACHE\tFROM\t")
@@ -304,10 +303,10 @@ func (p *program) makeSequences(ctx context.Context, c *importCommand, sequences
 	return errors.Join(failures...)
 }
 
-// importCount counts what was done, or would be.
+// importCount counts what was done, or what would be done.
 type importCount struct{ created, raised, stayed int }
 
-// make makes one sequence, or says what it would do, in words for the last column.
+// make makes one sequence, or says what it would do. The result is the text of the last column.
 func (d *importCount) make(ctx context.Context, sequences *sequence.Sequences, n *counter, dry bool) (what string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, importTimeout)
 	defer cancel()
@@ -338,7 +337,7 @@ func (d *importCount) make(ctx context.Context, sequences *sequence.Sequences, n
 			return "created", nil
 		}
 		if at, limit, _, err = nextOf(ctx, sequences, n.name); err != nil {
-			// made by somebody else just now
+			// Somebody else has just created it.
 			return "", err
 		}
 	}
@@ -349,7 +348,7 @@ func (d *importCount) make(ctx context.Context, sequences *sequence.Sequences, n
 		d.raised++
 		return "would be raised" + fromNext(at), nil
 	case !dry && at != 0:
-		// Proxies may have lower numbers in memory, also where the row is above.
+		// Proxies may have lower numbers in memory, even if the row is above.
 		if _, err := sequences.Raise(ctx, []byte(n.name), n.next-1); err != nil {
 			return "", err
 		}
@@ -362,8 +361,8 @@ func (d *importCount) make(ctx context.Context, sequences *sequence.Sequences, n
 	return "is there already" + atNext(at), nil
 }
 
-// takeOver makes the sequence of a ticket table, whose own counter goes on above the
-// sequence's end from then on, or says what it would do.
+// takeOver makes the sequence of a ticket table, or says what it would do. From then on the table's
+// own counter starts above the sequence's end.
 func (d *importCount) takeOver(ctx context.Context, c *importCommand, sequences *sequence.Sequences, n *counter) (what string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, importTimeout)
 	defer cancel()
@@ -412,7 +411,7 @@ func atNext(n uint64) string {
 
 func fromNext(n uint64) string { return fmt.Sprintf(" from %d", n) }
 
-// nextOf is the next number of a sequence, 0 if none is left, and where it ends.
+// nextOf returns the next number of a sequence, or 0 if none is left, and the sequence's end.
 func nextOf(ctx context.Context, sequences *sequence.Sequences, name string) (next, limit uint64, exists bool, err error) {
 	d, state, err := sequences.Describe(ctx, []byte(name))
 	if errors.Is(err, sequence.ErrUnknown) {

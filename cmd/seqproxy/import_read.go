@@ -17,7 +17,7 @@ import (
 	"seqproxy/internal/tlsfiles"
 )
 
-// A reader reads the counters of one kind. tables are those that were named, maybe as
+// A reader reads the counters of one kind. tables are the user's, each as "table" or
 // "table=sequence".
 type reader func(ctx context.Context, s *source, schema string, tables []string) ([]counter, error)
 
@@ -32,10 +32,10 @@ var readers = map[string]reader{
 	"vitess":  readVitess,
 }
 
-// source is the server that holds the counters.
+// source is the server with the counters.
 type source struct{ db *sql.DB }
 
-// sourceLogin is the way in.
+// sourceLogin has the flags of the login.
 type sourceLogin struct {
 	user     string
 	password conf.Secret
@@ -52,7 +52,7 @@ func openSource(files *tlsfiles.Store, address conf.Address, login sourceLogin) 
 	cfg.User, cfg.Passwd = login.user, login.password.Reveal()
 	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = importTimeout, importTimeout, importTimeout
 	cfg.Logger = &mysql.NopLogger{}
-	// Whatever the server gives to new sessions: all rows are read, and names as they are.
+	// Whatever the server's defaults are, read all rows, and names unchanged.
 	cfg.Params = map[string]string{"sql_select_limit": "18446744073709551615", "sql_big_selects": "1", "sql_mode": "''"}
 	if err := cfg.Apply(mysql.Charset("utf8mb4", "utf8mb4_general_ci")); err != nil {
 		return nil, fmt.Errorf("source %s: %w", address, err)
@@ -70,12 +70,12 @@ func openSource(files *tlsfiles.Store, address conf.Address, login sourceLogin) 
 		return nil, fmt.Errorf("source %s: %w", address, err)
 	}
 	db := sql.OpenDB(connector)
-	db.SetMaxOpenConns(1) // what is set for the session holds for every query
+	db.SetMaxOpenConns(1) // settings of the session must hold for every query
 	return &source{db}, nil
 }
 
-// openWritable opens the one of several addresses that can be written to: the other nodes
-// of a group may lag behind. One alone is opened whatever it is.
+// openWritable opens the one of several addresses that can be written to, since the other nodes of
+// a group may lag behind. It opens a single address in any case.
 func openWritable(ctx context.Context, files *tlsfiles.Store, addresses []conf.Address, login sourceLogin) (*source, conf.Address, error) {
 	var failures []error
 	for _, address := range addresses {
@@ -99,7 +99,7 @@ func openWritable(ctx context.Context, files *tlsfiles.Store, addresses []conf.A
 
 func (s *source) close() { _ = s.db.Close() }
 
-// rows reads all rows of a query, whose columns scan to what row returns.
+// rows reads all rows of a query. row returns the destinations for one row.
 func (s *source) rows(ctx context.Context, row func() []any, query string, args ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, importTimeout)
 	defer cancel()
@@ -116,42 +116,41 @@ func (s *source) rows(ctx context.Context, row func() []any, query string, args 
 	return rows.Err()
 }
 
-// one reads a query's one row; it is false if there is none.
+// one reads the single row of a query. It returns false if there is none.
 func (s *source) one(ctx context.Context, to []any, query string, args ...any) (bool, error) {
 	found := false
 	err := s.rows(ctx, func() []any { found = true; return to }, query, args...)
 	return found, err
 }
 
-// has reports whether the server has a schema that the user may see.
+// has reports whether the server has a schema, and the user may see it.
 func (s *source) has(ctx context.Context, schema string) (bool, error) {
 	var name string
 	return s.one(ctx, []any{&name}, "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ?", schema)
 }
 
-// readLeaf reads Meituan Leaf's leaf_alloc: max_id is the first number behind all ranges
-// that were handed out.
+// readLeaf reads Meituan Leaf's leaf_alloc: max_id is the first number after all ranges given out.
 func readLeaf(ctx context.Context, s *source, schema string, tables []string) ([]counter, error) {
 	return s.readRows(ctx, schema, oneTable(tables, "leaf_alloc"), "biz_tag", "max_id", "step", func(max, step uint64) (uint64, bool) { return max, true })
 }
 
-// readTinyid reads DiDi's tiny_id_info: max_id is the last number of the segments that were handed
-// out, also where several databases take turns, by delta and remainder.
+// readTinyid reads DiDi's tiny_id_info: max_id is the last number of the segments given out. That
+// also holds for several databases that divide the numbers by delta and remainder.
 func readTinyid(ctx context.Context, s *source, schema string, tables []string) ([]counter, error) {
 	return s.readRows(ctx, schema, oneTable(tables, "tiny_id_info"), "biz_type", "max_id", "step", behind)
 }
 
-// readCosId reads the table of CosId's segments, which knows no step: last_max_id is the last number
-// of those that were handed out. Its names have the namespace in front.
+// readCosId reads the table of CosId's segments, which has no step: last_max_id is the last number
+// given out. The names begin with the namespace.
 func readCosId(ctx context.Context, s *source, schema string, tables []string) ([]counter, error) {
 	return s.readRows(ctx, schema, oneTable(tables, "cosid"), "name", "last_max_id", "", behind)
 }
 
-// behind is the number behind the last one that was handed out.
+// behind returns the number after the last one given out.
 func behind(last, _ uint64) (uint64, bool) { return last + 1, last < math.MaxUint64 }
 
 // readMariaDB reads MariaDB's own sequences: next_not_cached_value is the first number that its
-// server has in no memory.
+// server does not have in memory.
 func readMariaDB(ctx context.Context, s *source, schema string, tables []string) ([]counter, error) {
 	if len(tables) == 0 {
 		err := s.rows(ctx, func() []any {
@@ -166,13 +165,13 @@ func readMariaDB(ctx context.Context, s *source, schema string, tables []string)
 	for _, given := range tables {
 		table, name := splitTable(given)
 		n := counter{name: name, from: schema + "." + table}
-		var next, limit, increment string // those of other types than BIGINT have no common one
+		var next, limit, increment string // sequences of other types than BIGINT have no common type
 		var cycles bool
 		if _, err := s.one(ctx, []any{&next, &limit, &increment, &n.cache, &cycles},
 			"SELECT next_not_cached_value, maximum_value, increment, cache_size, cycle_option FROM "+quoteName(schema, table)); err != nil {
 			return nil, explainTable(err, schema, table)
 		}
-		if increment == "0" { // auto_increment_increment
+		if increment == "0" { // it stands for auto_increment_increment
 			increment = "1"
 		}
 		var errs [3]error
@@ -192,15 +191,15 @@ func readMariaDB(ctx context.Context, s *source, schema string, tables []string)
 	return all, nil
 }
 
-// readMyCat reads MYCAT_SEQUENCE. Whether the range that was handed out last begins or
-// ends at current_value is the stored function's affair, so it is passed over as well.
+// readMyCat reads MYCAT_SEQUENCE. Only its stored function knows whether the last range begins or
+// ends at current_value, so the import skips a whole range more.
 func readMyCat(ctx context.Context, s *source, schema string, tables []string) ([]counter, error) {
 	return s.readRows(ctx, schema, oneTable(tables, "MYCAT_SEQUENCE"), "name", "current_value", "increment", func(current, step uint64) (uint64, bool) {
 		return current + step + 1, current <= math.MaxUint64-step-1 && step < math.MaxUint64
 	})
 }
 
-// oneTable is the tables that were named, or the kind's own.
+// oneTable returns the user's tables, or the kind's own.
 func oneTable(tables []string, own string) []string {
 	if len(tables) == 0 {
 		return []string{own}
@@ -208,7 +207,7 @@ func oneTable(tables []string, own string) []string {
 	return tables
 }
 
-// readRows reads tables with a counter in each row. step may be "".
+// readRows reads tables that have a counter in each row. step may be "".
 func (s *source) readRows(ctx context.Context, schema string, tables []string, name, value, step string, next func(value, step uint64) (uint64, bool)) ([]counter, error) {
 	var all []counter
 	for _, table := range tables {
@@ -217,7 +216,7 @@ func (s *source) readRows(ctx context.Context, schema string, tables []string, n
 		}
 		steps := "0"
 		if step != "" {
-			steps = "IFNULL(" + quoteName(step) + ", 0)" // tinyid's may be NULL
+			steps = "IFNULL(" + quoteName(step) + ", 0)" // it may be NULL in tinyid
 		}
 		var read []struct {
 			name        string
@@ -248,8 +247,8 @@ func (s *source) readRows(ctx context.Context, schema string, tables []string, n
 	return all, nil
 }
 
-// readVitess reads Vitess's sequence tables, which say so in their comment: next_id is
-// the first number of the next range, cache its size.
+// readVitess reads Vitess's sequence tables, which have a comment that says so. next_id is the
+// first number of the next range, and cache is the range's size.
 func readVitess(ctx context.Context, s *source, schema string, tables []string) ([]counter, error) {
 	if len(tables) == 0 {
 		err := s.rows(ctx, func() []any {
@@ -276,10 +275,9 @@ func readVitess(ctx context.Context, s *source, schema string, tables []string) 
 	return all, nil
 }
 
-// readTables reads tables with an AUTO_INCREMENT: the counter, or the greatest key if that
-// is above it.
+// readTables reads tables with AUTO_INCREMENT: the counter, or the greatest key if that is higher.
 func readTables(ctx context.Context, s *source, schema string, tables []string) ([]counter, error) {
-	// MySQL would tell what it knew a day ago; MariaDB knows no such variable.
+	// MySQL would return values that are a day old. MariaDB does not know the variable.
 	if _, err := s.db.ExecContext(ctx, "SET SESSION information_schema_stats_expiry = 0"); err != nil && !isCode(err, gomysql.ER_UNKNOWN_SYSTEM_VARIABLE) {
 		return nil, tlsfiles.Explain(err)
 	}
@@ -314,7 +312,7 @@ func readTables(ctx context.Context, s *source, schema string, tables []string) 
 		if _, err := s.one(ctx, []any{&n.next}, "SELECT IFNULL(AUTO_INCREMENT, 1) FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?", schema, c.table); err != nil {
 			return nil, fmt.Errorf("%s: %w", n.from, err)
 		}
-		var greatest string // which may be below 0
+		var greatest string // it may be below 0
 		if _, err := s.one(ctx, []any{&greatest}, "SELECT IFNULL(MAX("+quoteName(c.name)+"), 0) FROM "+quoteName(schema, c.table)); err != nil {
 			return nil, fmt.Errorf("%s: %w", n.from, err)
 		}
@@ -335,7 +333,7 @@ func readTables(ctx context.Context, s *source, schema string, tables []string) 
 	return all, nil
 }
 
-// splitTable reads "table=sequence", or "table" for a sequence of that name.
+// splitTable splits "table=sequence". A plain "table" is also the sequence's name.
 func splitTable(given string) (table, name string) {
 	table, name, ok := strings.Cut(given, "=")
 	if !ok {
@@ -344,7 +342,7 @@ func splitTable(given string) (table, name string) {
 	return table, name
 }
 
-// quoteName writes names as identifiers, one in the other.
+// quoteName quotes the parts of a qualified name.
 func quoteName(parts ...string) string {
 	quoted := make([]string, len(parts))
 	for i, p := range parts {
@@ -353,7 +351,7 @@ func quoteName(parts ...string) string {
 	return strings.Join(quoted, ".")
 }
 
-// explainTable says which table it was, where the server does not.
+// explainTable adds the table to an error if the server has not named it.
 func explainTable(err error, schema, table string) error {
 	switch {
 	case isCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_DB_ERROR):

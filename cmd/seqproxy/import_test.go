@@ -12,7 +12,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// importInto writes a configuration whose sequences are in a schema of s.
+// importInto writes a configuration that has its sequences in a schema of s.
 func importInto(t *testing.T, s *mysqltest.Server) (file, schema string) {
 	t.Helper()
 	schema = s.Schema(t)
@@ -32,7 +32,7 @@ password = "p"
 `, schema, s.Addr(), user)), schema
 }
 
-// counters is what stands in the sequence table, as "name=next" in order.
+// counters returns the rows of the sequence table as "name=next", in order.
 func counters(t *testing.T, s *mysqltest.Server, schema string) string {
 	t.Helper()
 	var all string
@@ -51,9 +51,9 @@ func TestCountersOfOtherSystemsBecomeSequences(t *testing.T) {
 	for name, test := range map[string]struct {
 		tables []string
 		args   string
-		want   string // next numbers
+		want   string // the next numbers
 		print  []string
-		later  []string // somebody goes on with the old counters
+		later  []string // the old counters are used further
 		then   string
 	}{
 		"leaf": {
@@ -125,7 +125,7 @@ func TestCountersOfOtherSystemsBecomeSequences(t *testing.T) {
 				"REPLACE INTO tickets64 (stub) VALUES ('a')", "REPLACE INTO tickets64 (stub) VALUES ('a')", "REPLACE INTO tickets64 (stub) VALUES ('b')",
 				"CREATE TABLE another (id BIGINT AUTO_INCREMENT PRIMARY KEY)",
 			},
-			"-from ticket -table tickets64=photos", "photos=5", // the import takes 4 itself
+			"-from ticket -table tickets64=photos", "photos=5", // the import itself takes 4
 			[]string{
 				`photos +5 +adaptive +\w+\.tickets64 +(would be )?created; the table goes on above 1099511627779$`,
 				`\w+\.tickets64: its engine is MyISAM, so a crash`,
@@ -208,7 +208,7 @@ func TestCountersOfOtherSystemsBecomeSequences(t *testing.T) {
 					t.Errorf("later: got %s, want %s", got, test.then)
 				}
 			}
-			// A sequence that is ahead is never lowered.
+			// An import never lowers a sequence.
 			s.Exec(t, "UPDATE "+target+".sequence SET id = 18446744073709551500")
 			before := counters(t, s, target)
 			last(begin(t, args...))
@@ -219,7 +219,7 @@ func TestCountersOfOtherSystemsBecomeSequences(t *testing.T) {
 	}
 }
 
-// MariaDB's sequences keep their steps and ends.
+// MariaDB's sequences keep their increments and ends.
 func TestSequencesOfMariaDBBecomeSequences(t *testing.T) {
 	s := mysqltest.Shared(t)
 	s.OnMariaDB(t, "sequences")
@@ -267,8 +267,8 @@ func TestSequencesOfMariaDBBecomeSequences(t *testing.T) {
 	}
 }
 
-// Of the shards' counters of one name the highest counts. A shard without the schema is passed over,
-// and one without the table is not: it may be the one with the highest key.
+// If shards have counters of the same name, the highest counts. A shard without the schema is
+// skipped. A shard without the table is an error: it may have the highest key.
 func TestCountersOfSeveralShardsBecomeOneSequence(t *testing.T) {
 	shards := []*mysqltest.Server{mysqltest.Start(t), mysqltest.Start(t)}
 	for i, s := range shards {
@@ -304,7 +304,7 @@ func TestCountersOfSeveralShardsBecomeOneSequence(t *testing.T) {
 	}
 }
 
-// Two ticket servers that share one counter, as Flickr's: the higher counts, whichever comes first.
+// Two ticket servers share one counter, as at Flickr. The higher one counts, in either order.
 func TestCountersOfOtherServersAreImportedOverTLS(t *testing.T) {
 	ca := mysqltest.NewCA(t)
 	sources := []*mysqltest.Server{mysqltest.Start(t, ca.Server(t, "127.0.0.1").ServerArgs(ca)...), mysqltest.Start(t, ca.Server(t, "127.0.0.1").ServerArgs(ca)...)}
@@ -343,8 +343,8 @@ func TestCountersOfOtherServersAreImportedOverTLS(t *testing.T) {
 	}
 }
 
-// A sequence that is there gives nothing that the counter gave, also where its row is above and a
-// proxy has lower numbers in memory.
+// After an import an existing sequence gives no number of the counter, even if its row is higher
+// and a proxy has lower numbers in memory.
 func TestAnImportRaisesWhatAProxyHasInMemory(t *testing.T) {
 	server := mysqltest.Shared(t)
 	file, _ := importInto(t, server)
@@ -374,13 +374,13 @@ func TestAnImportRaisesWhatAProxyHasInMemory(t *testing.T) {
 		if n >= 500 {
 			break
 		}
-		if n >= 400 { // one by one it is not there yet
+		if n >= 400 { // the SELECT for single rows is not there yet
 			t.Fatalf("the proxy gives %d, though %s.leaf_alloc gave the numbers below 500", n, source)
 		}
 	}
 }
 
-// The replica lags behind: its counter would be too low, and a lock there keeps nobody out.
+// The replica lags behind. Its counter would be too low, and a lock there would stop nobody.
 func TestAnImportFromAGroupGoesToItsPrimary(t *testing.T) {
 	g := mysqltest.StartGroup(t, 2)
 	file, target := importInto(t, g.Nodes[0])
@@ -404,7 +404,7 @@ func TestAnImportFromAGroupGoesToItsPrimary(t *testing.T) {
 	}
 }
 
-// What the source gives to new sessions leaves no counter out, and changes no name.
+// The source's defaults for sessions hide no counter and change no name.
 func TestAnImportReadsAllWhateverTheSourceGivesToNewSessions(t *testing.T) {
 	source := mysqltest.Start(t)
 	source.Exec(t, "CREATE SCHEMA leaf", "CREATE TABLE leaf.leaf_alloc (biz_tag CHAR(20) CHARACTER SET utf8mb4 PRIMARY KEY, max_id BIGINT, step INT)",

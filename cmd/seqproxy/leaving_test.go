@@ -10,8 +10,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// A node that a reload has taken away is in SHOW SEQPROXY NODES and in the metrics until its
-// last session has gone.
+// SHOW SEQPROXY NODES and the metrics have a node that a reload has removed until its last session
+// ends.
 func TestANodeThatIsLeavingIsShown(t *testing.T) {
 	first, second := mysqltest.Shared(t), mysqltest.Start(t)
 	t.Cleanup(func() { first.Exec(t, "DROP DATABASE IF EXISTS seqproxy") })

@@ -14,10 +14,10 @@ import (
 	"testing"
 )
 
-// What is logged is read from the source: the events, their levels, and the fields of
-// each. So a line that nobody has met yet is documented, too.
+// The tests read the source for events, their levels and their fields. So even a line that no test
+// has caused is documented.
 
-// logEvent is what the source says of an event. An event may be logged at several places.
+// logEvent describes an event in the source. Several places may log the same event.
 type logEvent struct {
 	levels, fields map[string]bool
 	places         []string
@@ -28,9 +28,9 @@ type logSource struct {
 	t         *testing.T
 	set       *token.FileSet
 	functions map[string][]*ast.FuncDecl // by folder and name
-	// of the constants and functions of logfield: "NameConn" and "Conn" are "conn"
+	// for logfield's constants and functions: "NameConn" and "Conn" are "conn"
 	names  map[string]string
-	kinds  map[string]map[string]bool // of a field: what makes it
+	kinds  map[string]map[string]bool // by field: the functions that make it
 	events map[string]*logEvent
 }
 
@@ -91,7 +91,7 @@ func imports(file *ast.File, path string) bool {
 	return slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote(path) })
 }
 
-// readNames reads logfield itself: the constants, and which function makes which field.
+// readNames reads logfield: its constants, and the field of each function.
 func (l *logSource) readNames(file *ast.File) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		if v, ok := n.(*ast.ValueSpec); ok && len(v.Values) == 1 {
@@ -124,7 +124,7 @@ func literal(e ast.Expr) (string, bool) {
 	return s, err == nil
 }
 
-// member is x.name, where x is an identifier: zap.String.
+// member splits x.name, such as zap.String, if x is an identifier.
 func member(e ast.Expr) (x, name string) {
 	if s, ok := e.(*ast.SelectorExpr); ok {
 		if id, ok := s.X.(*ast.Ident); ok {
@@ -134,7 +134,7 @@ func member(e ast.Expr) (x, name string) {
 	return "", ""
 }
 
-// readFunction looks for what a function logs.
+// readFunction looks for log calls in a function.
 func (l *logSource) readFunction(folder string, f *ast.FuncDecl) {
 	ast.Inspect(f.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -192,7 +192,7 @@ func (l *logSource) readFunction(folder string, f *ast.FuncDecl) {
 				}
 			}
 			if level == "" {
-				level = "as theirs" // of other lines
+				level = "as theirs" // the level of other lines
 			}
 			if event != "" {
 				fields := make(map[string]bool)
@@ -204,7 +204,7 @@ func (l *logSource) readFunction(folder string, f *ast.FuncDecl) {
 	})
 }
 
-// isLogger says whether e is a *zap.Logger, by its name: s.log, s.log(), l.Logger().
+// isLogger says whether e is a *zap.Logger, judging by its name: s.log, s.log(), l.Logger().
 func isLogger(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -220,7 +220,7 @@ func isLogger(e ast.Expr) bool {
 	return false
 }
 
-// assigned are the functions whose results are assigned to e in f.
+// assigned returns the functions whose results f assigns to e.
 func (l *logSource) assigned(folder string, f *ast.FuncDecl, e ast.Expr) (from []*ast.FuncDecl) {
 	id, ok := e.(*ast.Ident)
 	if !ok {
@@ -241,7 +241,7 @@ func (l *logSource) assigned(folder string, f *ast.FuncDecl, e ast.Expr) (from [
 	return from
 }
 
-// called are the functions of the folder that a call may mean.
+// called returns the functions of the folder that a call may mean.
 func (l *logSource) called(folder string, call *ast.CallExpr) []*ast.FuncDecl {
 	switch fun := call.Fun.(type) {
 	case *ast.Ident:
@@ -262,8 +262,7 @@ func (l *logSource) addFields(folder string, f *ast.FuncDecl, args []ast.Expr, f
 	}
 }
 
-// fieldsOf collects the fields that are made within n, also by functions of the folder
-// that are called there, and of variables.
+// fieldsOf collects the fields made in n. It follows calls within the folder, and variables.
 func (l *logSource) fieldsOf(folder string, f *ast.FuncDecl, n ast.Node, fields map[string]bool) {
 	ast.Inspect(n, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
@@ -287,7 +286,7 @@ func (l *logSource) fieldsOf(folder string, f *ast.FuncDecl, n ast.Node, fields 
 	})
 }
 
-// fieldsIn collects what is assigned to a variable.
+// fieldsIn collects the values assigned to a variable.
 func (l *logSource) fieldsIn(folder string, f *ast.FuncDecl, id *ast.Ident, fields map[string]bool) {
 	ast.Inspect(f.Body, func(n ast.Node) bool {
 		a, ok := n.(*ast.AssignStmt)
@@ -327,8 +326,7 @@ func makesFields(f *ast.FuncDecl) bool {
 	})
 }
 
-// field returns the name of the field that a call makes, and what makes it; "" if it
-// makes none.
+// field returns the name of the field that a call makes, and the function that makes it, or "".
 func (l *logSource) field(call *ast.CallExpr) (name, kind string) {
 	switch x, fun := member(call.Fun); x {
 	case "logfield":
@@ -347,7 +345,7 @@ func (l *logSource) field(call *ast.CallExpr) (name, kind string) {
 	return "", ""
 }
 
-// checkField notes what makes a field, and refuses what has a name of zap's.
+// checkField records a field's function. It refuses names that zap uses itself.
 func (l *logSource) checkField(call *ast.CallExpr) {
 	if x, fun := member(call.Fun); x == "zap" && fun == "Error" {
 		l.t.Errorf("%s: zap.Error names its field \"error\"; use logfield.Err", l.set.Position(call.Pos()))
@@ -396,7 +394,7 @@ func pageTable(t *testing.T, section string) (rows [][]string) {
 	_, text, _ := strings.Cut(pageSection(t, "docs/log-events.md", section), "\n|---")
 	for i, line := range slices.Collect(strings.Lines(text)) {
 		if i == 0 {
-			continue // the rest of the rule
+			continue // the rest of the table's rule
 		}
 		if !strings.HasPrefix(line, "|") {
 			break
@@ -415,8 +413,8 @@ func quotedIn(cell string) (words []string) {
 	return words
 }
 
-// TestThePageOfLogEventsIsMadeOfTheCode has the levels and the fields of each event from the
-// source. Each event needs a text, and each text an event.
+// TestThePageOfLogEventsIsMadeOfTheCode takes the levels and fields of each event from the source.
+// Each event needs a text, and each text an event.
 func TestThePageOfLogEventsIsMadeOfTheCode(t *testing.T) {
 	source := readLogSource(t)
 	if len(source.events) < 60 {
@@ -455,8 +453,8 @@ func TestThePageOfLogEventsIsMadeOfTheCode(t *testing.T) {
 	keepPage(t, "log-events.md", map[string]string{"events": table})
 }
 
-// TestEveryLogFieldIsDocumented compares the list of fields on the page with the source,
-// both ways, and wants a field to be the same kind of thing wherever it is.
+// TestEveryLogFieldIsDocumented compares the page's list of fields with the source, in both
+// directions. A field must have the same type everywhere.
 func TestEveryLogFieldIsDocumented(t *testing.T) {
 	source := readLogSource(t)
 	for _, name := range []string{"ts", "level", "logger", "event"} { // of every line
@@ -485,7 +483,7 @@ func TestEveryLogFieldIsDocumented(t *testing.T) {
 	}
 }
 
-// jsonType is what a field is in JSON, by what makes it.
+// jsonType returns the JSON type of a field by the function that makes it.
 func jsonType(kind string) string {
 	_, name, _ := strings.Cut(kind, ".")
 	switch name {

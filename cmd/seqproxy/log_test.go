@@ -12,7 +12,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// awaitInFile waits until a file holds a text.
+// awaitInFile waits until a file contains a text.
 func awaitInFile(t *testing.T, path, text string) {
 	t.Helper()
 	var got []byte
@@ -24,8 +24,8 @@ func awaitInFile(t *testing.T, path, text string) {
 	t.Fatalf("%s does not say %q in %v: %s", path, text, patience, got)
 }
 
-// TestTheLogFileIsRotated does what logrotate does, in both of its ways, and takes the
-// directory away once.
+// TestTheLogFileIsRotated rotates the log in both ways of logrotate, and removes the directory
+// once.
 func TestTheLogFileIsRotated(t *testing.T) {
 	s := mysqltest.Shared(t)
 	dir := filepath.Join(t.TempDir(), "logs")

@@ -7,7 +7,7 @@ import (
 	"seqproxy/internal/logs"
 )
 
-// openLog opens the log that the configuration asks for. The caller must close it.
+// openLog opens the configured log. The caller must close it.
 func openLog(cfg conf.Log) (*logs.Log, error) {
 	o := logs.Options{Level: cfg.Level, JSON: cfg.Format == "json"}
 	if cfg.Output != conf.LogStderr {
@@ -20,8 +20,8 @@ func openLog(cfg conf.Log) (*logs.Log, error) {
 	return log, nil
 }
 
-// FlushLogs opens the log file again by its name, after it was moved away. If it cannot
-// be opened the log goes on where it was. It may be called from any goroutine.
+// FlushLogs opens the log file again by its name, after somebody has moved it away. If that fails,
+// the log continues in the old file. Any goroutine may call it.
 func (r *running) FlushLogs() error {
 	if err := r.logs.Reopen(); err != nil {
 		return fmt.Errorf("log.output: %w", err)

@@ -1,5 +1,5 @@
-// Command seqproxy is a proxy that speaks the MySQL protocol, gives out keys by
-// NEXTVAL('name') and relays everything else to the MySQL servers behind it.
+// Command seqproxy is a proxy that speaks the MySQL protocol. It answers NEXTVAL('name') with keys
+// and relays everything else to the MySQL servers behind it.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 	"seqproxy/conf"
 )
 
-// version and commit are stamped by the build.
+// The build sets version and commit.
 var (
 	version = "devel"
 	commit  = "unknown"
@@ -43,7 +43,7 @@ Usage:
 "seqproxy COMMAND -h" lists the flags of a command. -flag and --flag are the same.
 `
 
-// commands are the first words that the program knows.
+// commands are the first words that the program accepts.
 const commands = "check, decode, example, health, import, playground, schema, version and help"
 
 func main() {
@@ -56,26 +56,26 @@ func main() {
 
 // program is one run of the command.
 type program struct {
-	out io.Writer // what was asked for
+	out io.Writer // results
 	err io.Writer // errors, warnings and the log
-	// hurry is done when the user has asked a second time for the end: then
-	// nothing is waited for any more.
+	// hurry is done when the user has asked for the end a second time. Then the program waits for
+	// nothing.
 	hurry context.Context
-	// reloads takes SIGHUP for a wish to reload, from then on.
+	// reloads makes SIGHUP a wish to reload, from then on.
 	reloads func() <-chan struct{}
 	// rotations are wishes to open the log file again.
 	rotations <-chan os.Signal
 }
 
-// say prints something for the user. The work goes on if nobody can read it.
+// say prints something for the user. An error does not matter.
 func (p *program) say(format string, args ...any) { _, _ = fmt.Fprintf(p.out, format, args...) }
 
-// warn is say for what is wrong, with the program's name in front.
+// warn prints an error or a warning after the program's name.
 func (p *program) warn(format string, args ...any) {
 	_, _ = fmt.Fprintf(p.err, "seqproxy: "+format+"\n", args...)
 }
 
-// usageError is a wrong command line. Exit status 2 tells it from failed work.
+// usageError is a wrong command line. Its exit status is 2.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
@@ -84,8 +84,8 @@ func (e *usageError) Unwrap() error { return e.err }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
-// run is the program without its exit status. It returns when the work is done, or
-// when ctx is cancelled and everything has been stopped.
+// run is the program without its exit status. It returns when the work is done, or when ctx is
+// cancelled and everything has stopped.
 func (p *program) run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		return usagef("nothing to do\n\n%s", strings.TrimSuffix(usage, "\n"))
@@ -131,20 +131,20 @@ func (p *program) run(ctx context.Context, args []string) error {
 	return p.serve(ctx, args)
 }
 
-// isCommand says whether a word is one of those that help is about.
+// isCommand says whether help explains a word.
 func isCommand(word string) bool {
 	return !strings.HasPrefix(word, "-") && usageOf("seqproxy "+word) != ""
 }
 
-// status says what went wrong, if anything, and returns the exit status: 0 after
-// success, 2 after a wrong command line, otherwise 1.
+// status prints err, if any, and returns the exit status: 0 for success, 2 for a wrong command
+// line, 1 for other errors.
 func (p *program) status(err error) int {
 	var wrong *usageError
 	var file *conf.Error
 	switch {
-	case errors.Is(err, flag.ErrHelp): // was printed
+	case errors.Is(err, flag.ErrHelp): // help was printed
 		return 0
-	case errors.As(err, &file): // a line for each problem, which begins with the file
+	case errors.As(err, &file): // a line for each problem; each begins with the file
 		p.warn("this configuration cannot be used:\n%v", file)
 	case err != nil:
 		p.warn("%s", strings.TrimRight(err.Error(), "\n"))

@@ -24,7 +24,7 @@ import (
 // asProgram is the environment variable that makes the test binary the program.
 const asProgram = "SEQPROXY_TEST_AS_PROGRAM"
 
-// sandboxed, where it is set, puts the process into a sandbox if it is asked to.
+// sandboxed puts the process into a sandbox if the environment asks for it. It may be nil.
 var sandboxed func()
 
 func TestMain(m *testing.M) {
@@ -35,27 +35,26 @@ func TestMain(m *testing.M) {
 		mysqltest.Main(m, mysqltest.CheckLeaks())
 		return
 	}
-	go func() { // its end is the end of the test process, however that ended
+	go func() { // ends the test process when its parent has ended
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(3)
 	}()
 	main()
 }
 
-// apart begins a configuration: the proxy listens everywhere, and is in nobody's way.
+// apart begins a configuration with addresses that nobody else uses.
 const apart = `
 listen = "127.0.0.1:0"
 http.listen = "127.0.0.1:0"
 admin.listen = "127.0.0.1:0"
 `
 
-// sequencesAt is the part of a configuration about the one sequence server, where the proxy is
-// root.
+// sequencesAt configures one sequence server, with the account root.
 func sequencesAt(address string) string {
 	return fmt.Sprintf("[[sequence.server]]\naddress = %q\nuser = \"root\"\n", address)
 }
 
-// shardAt is the part about one shard.
+// shardAt configures one shard.
 func shardAt(name, address string) string {
 	return fmt.Sprintf("[[shard]]\nname = %q\n[[shard.node]]\naddress = %q\n", name, address)
 }
@@ -67,16 +66,16 @@ const patience = 60 * time.Second
 type process struct {
 	t     *testing.T
 	cmd   *exec.Cmd
-	ended chan struct{} // closed when it is gone
+	ended chan struct{} // closed when it has ended
 
 	mu       sync.Mutex
 	out, err bytes.Buffer // guarded by mu
 }
 
-// driverPrints is what every line begins with that go-sql-driver prints by itself.
+// driverPrints begins every line that go-sql-driver prints.
 const driverPrints = "[mysql] "
 
-// begin runs the program in an environment without anything of the user's.
+// begin runs the program without the user's environment.
 func begin(t *testing.T, args ...string) *process {
 	t.Helper()
 	return beginIn(t, nil, args...)
@@ -100,7 +99,7 @@ func beginCommand(t *testing.T, env []string, name string, args ...string) *proc
 	return p
 }
 
-// newProcess is a command that becomes the program, still to be started.
+// newProcess prepares a command that becomes the program.
 func newProcess(t *testing.T, env []string, name string, args ...string) *process {
 	p := &process{t: t, cmd: exec.Command(name, args...), ended: make(chan struct{})}
 	p.cmd.Env = append([]string{asProgram + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TMPDIR=" + os.TempDir(), "GORACE=atexit_sleep_ms=0"}, env...)
@@ -112,7 +111,7 @@ func newProcess(t *testing.T, env []string, name string, args ...string) *proces
 func (p *process) start() {
 	t := p.t
 	t.Helper()
-	stdin, err := p.cmd.StdinPipe() // whose end is the test's
+	stdin, err := p.cmd.StdinPipe() // it ends with the test
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,13 +158,13 @@ func (p *process) stderr() string {
 	return p.err.String()
 }
 
-// await waits until the program has written text to either stream.
+// await waits until the program has written text to stdout or stderr.
 func (p *process) await(text string) {
 	p.t.Helper()
 	p.awaitCount(text, 1)
 }
 
-// awaitCount waits until it has written a text some times.
+// awaitCount waits until it has written a text that many times.
 func (p *process) awaitCount(text string, times int) {
 	p.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
@@ -193,8 +192,7 @@ func (p *process) signal(sig os.Signal) {
 	}
 }
 
-// end waits for the program's end and checks its exit status; -1 is the end by a
-// signal.
+// end waits for the program's end and checks its exit status. -1 means the end by a signal.
 func (p *process) end(want int) {
 	p.t.Helper()
 	select {
@@ -207,7 +205,7 @@ func (p *process) end(want int) {
 	}
 }
 
-// address returns where the proxy listens, from its log.
+// address returns the proxy's address, from its log.
 func (p *process) address() string {
 	p.t.Helper()
 	p.await(`"version"`)
@@ -219,8 +217,7 @@ func (p *process) address() string {
 	return address
 }
 
-// client runs the command-line client with statements and returns what it wrote
-// to both streams.
+// client runs statements with the command-line client and returns its whole output.
 func client(t *testing.T, address, user, password string, args ...string) (output string, err error) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(address)
@@ -229,7 +226,7 @@ func client(t *testing.T, address, user, password string, args ...string) (outpu
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	program, err := mysqld.FindClient() // whichever server is used: their options differ
+	program, err := mysqld.FindClient() // any client will do; the options depend on the client
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,8 +236,8 @@ func client(t *testing.T, address, user, password string, args ...string) (outpu
 	return string(b), err
 }
 
-// plain are the client's options for a login without TLS by a password that is not
-// given in clear.
+// plain returns the client's options for a login without TLS that does not send the password in
+// clear.
 func plain(t *testing.T) []string {
 	t.Helper()
 	program, err := mysqld.FindClient()
@@ -295,9 +292,8 @@ func serverPIDs(t *testing.T, home string) (pids []int) {
 	return pids
 }
 
-// awaitServersGone waits until no server runs in a playground's directory. A
-// server holds the lock of its directory for as long as it lives; a pid may
-// stay behind as a zombie.
+// awaitServersGone waits until no server runs in a playground's directory. A server locks its
+// directory as long as it lives. Its pid may stay behind as a zombie.
 func awaitServersGone(t *testing.T, home string) {
 	t.Helper()
 	for i := range exampleSchemas {
@@ -318,7 +314,7 @@ func awaitServersGone(t *testing.T, home string) {
 	}
 }
 
-// inFile puts a file's path into a text that speaks of FILE and its directory DIR.
+// inFile replaces FILE and DIR in a text by a file's path and its directory.
 func inFile(file, text string) string {
 	return strings.NewReplacer("FILE", file, "DIR", filepath.Dir(file)).Replace(text)
 }

@@ -10,21 +10,20 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// The service manager, where there is one that wants to know (systemd with Type=notify), is told
-// when the proxy listens, when it reloads and when it stops:
-// https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html
+// A service manager that wants to know (systemd with Type=notify) is told when the proxy listens,
+// reloads and stops: https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html
 
 // tellReady says that clients are accepted.
 func (r *running) tellReady() {
 	r.tellManager(daemon.SdNotifyReady, "STATUS=listening on "+r.server.Addr().String())
 }
 
-// tellReloading says that files are read again; after that the caller says that it is ready.
+// tellReloading says that a reload has begun. The caller calls tellReady at its end.
 func (r *running) tellReloading() {
 	r.tellManager(daemon.SdNotifyReloading, strings.TrimSpace(daemon.SdNotifyMonotonicUsec()))
 }
 
-// tellStopping says that the proxy stops, and how long that may take from now on.
+// tellStopping says that the proxy stops, and for how long that may go on from now.
 func (r *running) tellStopping(limit time.Duration) {
 	r.tellManager(daemon.SdNotifyStopping, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", limit.Microseconds()))
 }

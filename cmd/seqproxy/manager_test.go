@@ -22,7 +22,7 @@ type manager struct {
 
 func newManager(t *testing.T) *manager {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "notify") // the path of a socket must be short
+	dir, err := os.MkdirTemp("", "notify") // a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ password = "secret"
 	if want := "READY=1\nSTATUS=listening on " + address; first != want {
 		t.Errorf("first it is told %q, want %q", first, want)
 	}
-	c, err := net.Dial("tcp", address) // it was told when that was so
+	c, err := net.Dial("tcp", address) // the proxy already listened when it said so
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ password = "secret"
 		t.Errorf("after the reload it is told %q", got)
 	}
 	p.signal(syscall.SIGTERM)
-	// Grace, timeout and 10 seconds.
+	// Grace, timeout and 10 seconds more.
 	if got, want := m.next(), "STOPPING=1\nEXTEND_TIMEOUT_USEC=31000000"; got != want {
 		t.Errorf("at the end it is told %q, want %q", got, want)
 	}

@@ -31,8 +31,8 @@ func greeted(t *testing.T, address string) net.Conn {
 	return nc
 }
 
-// TestMetricsOfClientsAndStatements brings about what can be counted of clients, from the login to
-// the proxy's own end.
+// TestMetricsOfClientsAndStatements causes everything that metrics of clients count, from the login
+// to the proxy's end.
 func TestMetricsOfClientsAndStatements(t *testing.T) {
 	server := mysqltest.Start(t)
 	server.Exec(t, "CREATE DATABASE numbers", "CREATE DATABASE app", "CREATE TABLE app.photos (id BIGINT UNSIGNED PRIMARY KEY)", "CREATE USER few@'%'", "GRANT ALL ON app.* TO few@'%'")
@@ -90,7 +90,7 @@ max_connections = 1
 		query(t, m.clients, "root", "", "KILL "+told(few, "SELECT CONNECTION_ID()"))
 	})
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		// there may be one at a time
+		// the user may have one connection
 		if few, err = connectTo(t, m.clients, "few", "", nil); err == nil {
 			break
 		}
@@ -106,7 +106,7 @@ max_connections = 1
 
 	// Statements.
 	must(t, root, "USE app", "CREATE SEQUENCE photos CACHE 10")
-	// Who rests, or has gone, has told all. An answer is there a moment before.
+	// A session reports its counts when it rests or ends, a moment after its answer.
 	m.awaits("one session rests, and the others have gone", series{`sessions{state="idle"}`: 1, `sessions{state="busy"}`: 0, `sessions{state="login"}`: 0})
 	for _, c := range []struct{ kind, shard, statement string }{
 		{"relay", "main", "DO 1"},
@@ -133,7 +133,7 @@ max_connections = 1
 	}
 	m.moves("a pin", []string{"sessions_pinned"}, series{`sessions_pinned{reason="temporary_table"}`: 1}, func() { must(t, root, "CREATE TEMPORARY TABLE mine (a INT)") })
 
-	// The proxy stops, while one session has a statement in hand.
+	// The proxy stops while a session runs a statement.
 	idle := connect("root")
 	must(t, idle, "DO 1")
 	lock, err := server.DB(t, "").Conn(t.Context())
@@ -160,8 +160,8 @@ max_connections = 1
 	p.end(0)
 }
 
-// TestMetricsOfClientsThatAreRefusedOrTooSlow: each reason is there from the start and on the page,
-// and those are counted that need a configuration of their own.
+// TestMetricsOfClientsThatAreRefusedOrTooSlow checks that all reasons exist from the start and are
+// on the page. It counts those that need a special configuration.
 func TestMetricsOfClientsThatAreRefusedOrTooSlow(t *testing.T) {
 	server := mysqltest.Shared(t)
 	p := begin(t, "-config", write(t, "seqproxy.toml", fmt.Sprintf(`listen = "127.0.0.1:0"
@@ -227,8 +227,8 @@ user = "root"
 	p.end(0)
 }
 
-// TestMetricsOfLoginsThatTheServerChecks: where it refuses somebody, and where it would let a
-// client in for the proxy's own user id.
+// TestMetricsOfLoginsThatTheServerChecks: the server refuses a client, or it would accept one
+// because of the proxy's user id.
 func TestMetricsOfLoginsThatTheServerChecks(t *testing.T) {
 	server := mysqltest.Start(t)
 	me, err := user.Current()
@@ -240,8 +240,7 @@ func TestMetricsOfLoginsThatTheServerChecks(t *testing.T) {
 		server.Exec(t, "INSTALL PLUGIN auth_socket SONAME 'auth_socket.so'")
 		how = "WITH auth_socket"
 	}
-	// The tables of sequences are there by another account than the one that is to be refused,
-	// which may be root's.
+	// Another account makes the tables of sequences, since the account to be refused may be root.
 	server.Exec(t, "CREATE USER numbers@'%'", "GRANT ALL ON *.* TO numbers@'%'", "CREATE USER app@'%' IDENTIFIED BY 'right'",
 		fmt.Sprintf("DROP USER IF EXISTS `%s`@localhost", me.Username), fmt.Sprintf("CREATE USER `%s`@localhost IDENTIFIED %s", me.Username, how))
 	p := begin(t, "-config", write(t, "seqproxy.toml", fmt.Sprintf(`listen = "127.0.0.1:0"

@@ -10,8 +10,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// TestMetricsOfAGroup: what is told of a sequence server that is a primary and its replica, when
-// the replica cannot be reached, and when it is the primary.
+// TestMetricsOfAGroup checks the metrics of a sequence server with a primary and a replica: as a
+// group, without the replica, and after the replica has become the primary.
 func TestMetricsOfAGroup(t *testing.T) {
 	group, server := mysqltest.StartGroup(t, 2), mysqltest.Shared(t)
 	links := []*mysqltest.Link{mysqltest.NewLink(t, group.Nodes[0].Addr()), mysqltest.NewLink(t, group.Nodes[1].Addr())}
@@ -38,8 +38,8 @@ func TestMetricsOfAGroup(t *testing.T) {
 		t.Errorf("numbers are told to be reserved at %d nodes, want one", got)
 	}
 
-	// Without the replica nothing is given above the ceiling. That is an error, for which there is
-	// an alert.
+	// Without the replica no number above the ceiling is given. That is an error, and there is an
+	// alert for it.
 	links[1].Cut()
 	answered := make(chan error, 1)
 	go func() {

@@ -37,8 +37,8 @@ func babbler(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestMetricsOfNodes sees one that works, and others that are silent, without TLS, and no servers
-// at all.
+// TestMetricsOfNodes checks a node that works, nodes that are silent or lack TLS, and addresses
+// without a server.
 func TestMetricsOfNodes(t *testing.T) {
 	server := mysqltest.Start(t, mysqltest.WithoutTLS(t)...)
 	server.Exec(t, "CREATE DATABASE numbers")
@@ -106,8 +106,8 @@ func TestMetricsOfNodes(t *testing.T) {
 	}
 	m.awaits("it rests again", before)
 
-	// What servers answer, and what keeps them from it.
-	other := s.mustConnect(t, "root", "") // goes from shard to shard
+	// Answers of servers, and failures to get one.
+	other := s.mustConnect(t, "root", "") // moves from shard to shard
 	errors := []string{"node_errors_total"}
 	for statement, number := range map[string]int{"SELECT * FROM numbers.nothing": 1146, "DO nonsense": 1054, "SELEKT": 1064, "SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 7777": 7777} {
 		told := code("main", server.Addr(), number)
@@ -133,7 +133,7 @@ func TestMetricsOfNodes(t *testing.T) {
 		}
 	}
 
-	// Connections that are being made: again and again, so that one is seen.
+	// Connections under way: many, so that one is seen.
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -156,7 +156,7 @@ func TestMetricsOfNodes(t *testing.T) {
 	close(stop)
 	<-stopped
 
-	// More codes than are told apart.
+	// More codes than are counted apart.
 	named := float64(len(m.read().family(errors...).at("main")))
 	sum := m.read().family(errors...).at("main").sum()
 	const more = 80
@@ -170,7 +170,7 @@ func TestMetricsOfNodes(t *testing.T) {
 	}
 }
 
-// at returns those of a shard.
+// at returns the series of a shard.
 func (all series) at(shard string) series {
 	some := make(series)
 	for line, value := range all {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestMetricsTellHowReservationsEnd brings about those ends that the reasons for unused numbers do
-// not.
+// TestMetricsTellHowReservationsEnd causes all ends that the reasons for unused numbers do not
+// include.
 func TestMetricsTellHowReservationsEnd(t *testing.T) {
 	n := startNumbered(t, "", "")
 	next := func(name string, many int) string { return fmt.Sprintf("SELECT NEXTVAL('%s', %d)", name, many) }
@@ -63,8 +63,8 @@ func TestMetricsTellHowReservationsEnd(t *testing.T) {
 	}
 }
 
-// TestMetricsOfAnOutageOfTheSequenceServer: the way to it is cut, while numbers are in memory and
-// when there are none any more.
+// TestMetricsOfAnOutageOfTheSequenceServer cuts the connection to the server, with numbers in
+// memory and without.
 func TestMetricsOfAnOutageOfTheSequenceServer(t *testing.T) {
 	n := startNumbered(t, "", "")
 	must(t, n.c, "CREATE SEQUENCE photos CACHE 10", "CREATE SEQUENCE strict ORDER", "SELECT NEXTVAL('photos')", "SELECT NEXTVAL('strict')")
@@ -112,8 +112,7 @@ func TestMetricsOfAnOutageOfTheSequenceServer(t *testing.T) {
 	n.agrees("photos", "strict")
 }
 
-// TestMetricsOfHowLongNumbersLast: what is told of rates and ends is of one rate, and of the
-// position.
+// TestMetricsOfHowLongNumbersLast checks that times and ends follow from the rate and the position.
 func TestMetricsOfHowLongNumbersLast(t *testing.T) {
 	n := startNumbered(t, "", "")
 	must(t, n.c, "CREATE SEQUENCE photos MINVALUE 101 MAXVALUE 1100 CACHE 10", "SELECT NEXTVAL('photos', 5)")
@@ -138,7 +137,7 @@ func TestMetricsOfHowLongNumbersLast(t *testing.T) {
 	near("used", of(all, "used_ratio"), 0.015, 1e-9)
 	near("size", of(all, "cache_size"), 10, 0)
 	rate := 10 / of(all, "cover_seconds")
-	// Five were given, and the rate looks back for a minute.
+	// Five were given, and the rate is that of the last minute.
 	if rate <= 0 || rate > 5.0/60+1e-9 {
 		t.Errorf("numbers last for %v s, so %v a second are taken", of(all, "cover_seconds"), rate)
 	}
@@ -174,7 +173,7 @@ func TestMetricsOfHowLongNumbersLast(t *testing.T) {
 	}
 }
 
-// TestMetricsOfANewEpoch: RESTART ... FORCE begins one, and what was in memory is void.
+// TestMetricsOfANewEpoch: RESTART ... FORCE begins an epoch, and the numbers in memory become void.
 func TestMetricsOfANewEpoch(t *testing.T) {
 	n := startNumbered(t, "", "")
 	must(t, n.c, "CREATE SEQUENCE photos CACHE 10", "SELECT NEXTVAL('photos')")
@@ -194,7 +193,7 @@ func TestMetricsOfANewEpoch(t *testing.T) {
 	}
 }
 
-// TestMetricsNameAThousandSequences uses more of them than are told by name.
+// TestMetricsNameAThousandSequences uses more sequences than have metrics of their own.
 func TestMetricsNameAThousandSequences(t *testing.T) {
 	if testing.Short() {
 		t.Skip("CI runs it: a thousand sequences")

@@ -22,13 +22,13 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// metric is what is told of one.
+// metric describes a metric.
 type metric struct {
 	kind, help string
 	labels     []string // sorted
 }
 
-// scrape reads /metrics. labels are all that some series of a metric has.
+// scrape reads /metrics. A metric's labels are all labels of its series.
 func scrape(t *testing.T, address string) (all map[string]metric, text string) {
 	t.Helper()
 	status, text := get(t, address, "/metrics")
@@ -56,8 +56,8 @@ func scrape(t *testing.T, address string) (all map[string]metric, text string) {
 	return all, text
 }
 
-// eventful starts a proxy and has it do and suffer what metrics are about, so that it tells all of
-// them. It returns where they are.
+// eventful starts a proxy and causes everything that metrics are about, so that all exist. It
+// returns the HTTP address.
 func eventful(t *testing.T) (address string) {
 	t.Helper()
 	s := mysqltest.Start(t)
@@ -109,8 +109,8 @@ address = %[1]q
 	return address
 }
 
-// metricSections are the tables of docs/metrics.md, each with how the names of its metrics begin.
-// The first that fits counts.
+// metricSections are the tables of docs/metrics.md, by prefix of the metrics. The first match
+// counts.
 var metricSections = []struct{ table, names string }{
 	{"servers", `sequence_server_|sequence_plan_`},
 	{"sequences", `sequence`},
@@ -119,7 +119,7 @@ var metricSections = []struct{ table, names string }{
 	{"proxy", `build_|ready|draining|config_|state_`},
 }
 
-// metricTables are the tables of the page, of what a proxy tells.
+// metricTables makes the tables of the page from a proxy's metrics.
 func metricTables(t *testing.T, told map[string]metric) map[string]string {
 	t.Helper()
 	tables := make(map[string]string)
@@ -156,8 +156,8 @@ func repositoryFile(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestMetricsAreThoseOfThePageTheAlertsAndTheDashboard makes the page of what is told, and has the
-// others name nothing else.
+// TestMetricsAreThoseOfThePageTheAlertsAndTheDashboard makes the page from the metrics. Alerts and
+// dashboard must use no others.
 func TestMetricsAreThoseOfThePageTheAlertsAndTheDashboard(t *testing.T) {
 	address := eventful(t)
 	told, text := scrape(t, address)
@@ -238,7 +238,7 @@ func TestMetricsAreThoseOfThePageTheAlertsAndTheDashboard(t *testing.T) {
 	promtool(t, text)
 }
 
-// eachString calls f with each string in a JSON value, and its key.
+// eachString calls f for each string in a JSON value, with its key.
 func eachString(v any, f func(key, value string)) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -255,11 +255,10 @@ func eachString(v any, f func(key, value string)) {
 	}
 }
 
-// queried are the metrics that expressions may name.
+// queried are the metrics that expressions may use.
 type queried struct{ told map[string]metric }
 
-// labelsOf returns the labels of the series of a name, which may be a part of a histogram or
-// summary.
+// labelsOf returns the labels of a series. Its name may be a part of a histogram or summary.
 func (q queried) labelsOf(name string) ([]string, bool) {
 	if name == "up" {
 		return nil, true
@@ -286,8 +285,8 @@ var (
 	keywords   = []string{"and", "or", "unless", "bool", "by", "without", "on", "ignoring", "Inf", "NaN"}
 )
 
-// check makes sure that each metric and label that an expression names is told, and returns the
-// labels. It takes expressions apart by their words; promtool looks at their form.
+// check makes sure that each metric and label in an expression exists, and returns the labels. It
+// splits the expression into words. promtool checks its form.
 func (q queried) check(t *testing.T, where, expr string) (labels []string) {
 	t.Helper()
 	labels = []string{"job", "instance"}
@@ -328,7 +327,7 @@ func (q queried) check(t *testing.T, where, expr string) (labels []string) {
 	return labels
 }
 
-// findPromtool returns "" where it is not.
+// findPromtool returns "" if it is not installed.
 func findPromtool() string {
 	tool := filepath.Join("..", "..", ".servers", "promtool")
 	if _, err := os.Stat(tool); err == nil {
@@ -338,8 +337,8 @@ func findPromtool() string {
 	return tool
 }
 
-// promtool has Prometheus's own tool look at the alerts, at their tests, and at what was told,
-// where it is there.
+// promtool checks the alerts, their tests and a scrape with Prometheus's own tool, if that is
+// installed.
 func promtool(t *testing.T, told string) {
 	t.Helper()
 	tool := findPromtool()

@@ -12,18 +12,18 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// numbered is a proxy with its sequences and a way to their table beside it.
+// numbered is a proxy with sequences, and direct access to their table.
 type numbered struct {
 	*metered
 	server *mysqltest.Server
 	schema string
 	proxy  *subject
 	link   *mysqltest.Link // from the proxy to the sequence server
-	c      *sql.Conn       // at the proxy
+	c      *sql.Conn       // to the proxy
 	table  *sql.DB         // in the schema of the sequences
 }
 
-// startNumbered begins a proxy. first and rest are those of meteredConfig.
+// startNumbered starts a proxy. first and rest are those of meteredConfig.
 func startNumbered(t *testing.T, first, rest string) *numbered {
 	t.Helper()
 	server := mysqltest.Shared(t)
@@ -38,7 +38,7 @@ func (n *numbered) config(first, rest string) string {
 	return meteredConfig(n.server, n.schema, first, rest, n.link.Addr())
 }
 
-// eventually has a statement that fails be run until it does not.
+// eventually repeats a statement until it succeeds.
 func (n *numbered) eventually(statement string) {
 	n.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -61,7 +61,7 @@ func (n *numbered) exec(statements ...string) {
 	}
 }
 
-// id is where the row of a sequence stands.
+// id returns the counter in a sequence's row.
 func (n *numbered) id(name string) (id float64) {
 	n.t.Helper()
 	if err := n.table.QueryRowContext(n.t.Context(), "SELECT id FROM sequence WHERE name = ?", name).Scan(&id); err != nil {
@@ -70,8 +70,8 @@ func (n *numbered) id(name string) (id float64) {
 	return id
 }
 
-// agrees waits until what is told of reservations adds up, of these sequences and of the server.
-// What is read in the middle of a reservation may not.
+// agrees waits until the metrics of reservations add up, for these sequences and for the server. In
+// the middle of a reservation they may not.
 func (n *numbered) agrees(names ...string) {
 	n.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -89,8 +89,8 @@ func (n *numbered) agrees(names ...string) {
 	}
 }
 
-// disagreeOn says what is wrong if not each of a sequence's numbers is told of once: those that
-// were reserved are given, cached or unused.
+// disagreeOn returns "" if each reserved number of a sequence counts once: as given, cached or
+// unused.
 func (all series) disagreeOn(name string) string {
 	sum := all.of(name).family("sequence_numbers_unused_total").sum()
 	for _, what := range []string{"given", "cached"} {
@@ -106,8 +106,7 @@ func (all series) disagreeOn(name string) string {
 	return ""
 }
 
-// disagreeOnServer says what is wrong if the reservations on the only server are not those of all
-// sequences together.
+// disagreeOnServer returns "" if the reservations on the only server equal those of all sequences.
 func (all series) disagreeOnServer(address string) (wrong string) {
 	for _, result := range []string{"ok", "conflict", "changed", "end", "no_row", "no_ceiling", "rewind", "unknown", "unfit", "error"} {
 		sum := 0.0
@@ -123,7 +122,7 @@ func (all series) disagreeOnServer(address string) (wrong string) {
 	return wrong
 }
 
-// hold locks the row of a sequence until what is returned is called.
+// hold locks the row of a sequence until release is called.
 func (n *numbered) hold(name string) (release func()) {
 	n.t.Helper()
 	tx, err := n.table.BeginTx(n.t.Context(), nil)
@@ -159,13 +158,13 @@ func (n *numbered) awaitUpdate() {
 	}
 }
 
-// counts are the metrics of a sequence that are whole numbers.
+// counts are the metrics of a sequence with whole numbers.
 var counts = []string{
 	"sequence_numbers_given_total", "sequence_numbers_reserved_total", "sequence_numbers_unused_total", "sequence_cached_numbers",
 	"sequence_wait_seconds_count", "sequence_waits_failed_total", "sequence_reservations_total", "sequence_rewinds_total", "sequence_epoch", "sequence_server_rewinds_total",
 }
 
-// line is how a metric of a sequence is told: "given", "unused restart".
+// line is the series for a metric of a sequence: "given", "unused restart".
 func line(sequence, what string) string {
 	what, value, labelled := strings.Cut(what, " ")
 	name := map[string]string{
@@ -188,8 +187,7 @@ func lines(sequence string, values map[string]float64) series {
 	return all
 }
 
-// TestMetricsTellWhyNumbersAreNotUsed brings reasons about, and sees what each changes, and that
-// nothing else changes.
+// TestMetricsTellWhyNumbersAreNotUsed causes each reason and checks that nothing else changes.
 func TestMetricsTellWhyNumbersAreNotUsed(t *testing.T) {
 	n := startNumbered(t, "", "[[bind]]\ncolumn = \"bound.id\"\nsequence = \"chosen\"\n")
 	must(t, n.c, "CREATE TABLE "+n.schema+".bound (id BIGINT UNSIGNED PRIMARY KEY)")
@@ -197,19 +195,18 @@ func TestMetricsTellWhyNumbersAreNotUsed(t *testing.T) {
 	for _, c := range []struct {
 		reason string
 		do     func(name string)
-		want   map[string]float64 // beside ten that were reserved, and the first of them given
+		want   map[string]float64 // in addition to ten reserved numbers, of which the first was given
 	}{
 		{"restart", func(name string) { must(t, n.c, "ALTER SEQUENCE `"+name+"` RESTART WITH 5000") }, map[string]float64{"unused restart": 9, "cached": -9}},
 		{"alter", func(name string) { must(t, n.c, "ALTER SEQUENCE `"+name+"` INCREMENT BY 2") }, map[string]float64{"unused alter": 9, "cached": -9}},
 		{"cache", func(name string) { must(t, n.c, "ALTER SEQUENCE `"+name+"` CACHE 4") }, map[string]float64{"unused cache": 5, "cached": -5}},
 		{"flush", func(name string) {
-			// so they cannot be given back
+			// so that they cannot be given back
 			n.exec("UPDATE sequence SET id = id + 1 WHERE name = '" + name + "'")
 			must(t, n.c, "FLUSH SEQUENCES `"+name+"`")
 		}, map[string]float64{"unused flush": 9, "cached": -9}},
 		{"run", func(name string) {
-			// what is lost is the rest of nine, and one number more that might have made ten of
-			// them
+			// the rest of nine is lost, and one more number that would have made ten
 			n.exec("UPDATE sequence SET id = id + 1000 WHERE name = '" + name + "'")
 			must(t, n.c, next(name, 10))
 		}, map[string]float64{"unused run": 10, "given": 10, "cached": 1, "reserved": 21, "reservations ok": 3, "waits": 1}},
@@ -253,7 +250,7 @@ func TestMetricsOfAReservationWhoseConnectionBreaks(t *testing.T) {
 	}
 	unknown := 0.0
 	for given := 10.0; unknown == 0; given += 10 {
-		// again if it had ended by itself when the connection broke
+		// repeat if it has ended by itself when the connection breaks
 		before, release := ended(), n.hold("photos")
 		answered := make(chan error, 1)
 		go func() {
@@ -281,17 +278,17 @@ func TestMetricsOfAReservationWhoseConnectionBreaks(t *testing.T) {
 	}
 }
 
-// TestMetricsOfAReservationThatCannotBeTrusted: a trigger stores something else than was asked for.
+// TestMetricsOfAReservationThatCannotBeTrusted: a trigger stores another number.
 func TestMetricsOfAReservationThatCannotBeTrusted(t *testing.T) {
 	n := startNumbered(t, "", "")
 	must(t, n.c, "CREATE SEQUENCE photos CACHE 10", "SELECT NEXTVAL('photos', 4)")
 	n.awaits("before", lines("photos", map[string]float64{"given": 4, "cached": 6, "reserved": 10, "reservations ok": 1, "waits": 1}))
 	n.exec("CREATE TRIGGER lowers BEFORE UPDATE ON sequence FOR EACH ROW SET NEW.id = NEW.id - 1")
-	// It might have been somebody who has changed the row in that moment, so there are six
-	// attempts, of 20 numbers each.
+	// Another client might have changed the row at that moment. So there are six attempts of 20
+	// numbers each.
 	n.moves("the trigger", counts, lines("photos", map[string]float64{"reserved": 120, "unused refused": 120, "reservations changed": 5, "reservations unfit": 1, "waits": 1, "failed": 1}), func() {
 		if got := told(n.c, "SELECT NEXTVAL('photos', 20)"); !strings.Contains(got, "unfit to give numbers") {
-			// what mends it is in the log
+			// the way out is in the log
 			t.Errorf("got %s, want an error that says that the table is unfit", got)
 		}
 	})
@@ -301,14 +298,14 @@ func TestMetricsOfAReservationThatCannotBeTrusted(t *testing.T) {
 	n.agrees("photos")
 }
 
-// TestMetricsOfNumbersWhoseCallerHasGone: of ORDER sequences nothing is kept for the next one.
+// TestMetricsOfNumbersWhoseCallerHasGone: an ORDER sequence keeps nothing for the next caller.
 func TestMetricsOfNumbersWhoseCallerHasGone(t *testing.T) {
 	n := startNumbered(t, "", "")
 	must(t, n.c, "CREATE SEQUENCE strict ORDER", "SELECT NEXTVAL('strict')")
 	n.awaits("before", lines("strict", map[string]float64{"given": 1, "cached": 0, "reserved": 1, "unused caller_gone": 0}))
 	gone := 0.0
 	for given := 2.0; gone == 0; given++ {
-		// again if the reservation had ended by itself when the client went
+		// repeat if the reservation has ended by itself when the client leaves
 		waits, release := n.read()[line("strict", "waits")], n.hold("strict")
 		ctx, leave := context.WithCancel(context.Background())
 		answered := make(chan error, 1)
@@ -320,13 +317,13 @@ func TestMetricsOfNumbersWhoseCallerHasGone(t *testing.T) {
 			answered <- err
 		}()
 		n.awaitUpdate()
-		leave() // which closes the connection
+		leave() // it closes the connection
 		if err := heard(t, "the client's own end", answered); !errors.Is(err, context.Canceled) {
 			t.Fatalf("got %v", err)
 		}
 		n.awaits("the proxy has seen that it is gone", lines("strict", map[string]float64{"waits": waits + 1, "failed": 0}))
 		release()
-		must(t, n.c, "SELECT NEXTVAL('strict')") // comes after that reservation
+		must(t, n.c, "SELECT NEXTVAL('strict')") // it follows that reservation
 		all := n.awaits("the next number", lines("strict", map[string]float64{"given": given, "waits": waits + 2, "failed": 0, "cached": 0}))
 		gone = all[line("strict", "unused caller_gone")]
 		if reserved := all[line("strict", "reserved")]; gone != 0 && gone != 3 || reserved != given+gone || reserved != n.id("strict") {

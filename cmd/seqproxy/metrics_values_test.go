@@ -13,11 +13,10 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// series are the values that a proxy tells, by what stands before them in /metrics, without
-// "seqproxy_".
+// series are the values in /metrics by name and labels, without "seqproxy_".
 type series map[string]float64
 
-// family returns those of metrics, by name.
+// family returns the series of some metrics, by name.
 func (all series) family(names ...string) series {
 	some := maps.Clone(all)
 	maps.DeleteFunc(some, func(line string, _ float64) bool {
@@ -27,7 +26,7 @@ func (all series) family(names ...string) series {
 	return some
 }
 
-// of returns those of one sequence.
+// of returns the series of one sequence.
 func (all series) of(sequence string) series {
 	some := maps.Clone(all)
 	maps.DeleteFunc(some, func(line string, _ float64) bool {
@@ -36,7 +35,7 @@ func (all series) of(sequence string) series {
 	return some
 }
 
-// since is what has changed.
+// since returns the series that have changed, with the difference.
 func (all series) since(before series) series {
 	moved := make(series)
 	for line, value := range all {
@@ -62,7 +61,7 @@ func (all series) sum() (n float64) {
 // metered is a proxy whose metrics are read.
 type metered struct {
 	t       *testing.T
-	clients string // its address for them
+	clients string // its address for clients
 	http    string
 }
 
@@ -88,7 +87,7 @@ func (m *metered) read() series {
 	return all
 }
 
-// awaits reads until all that is wanted is told with these values.
+// awaits reads until all series in want have their values.
 func (m *metered) awaits(what string, want series) series {
 	m.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -108,8 +107,8 @@ func (m *metered) awaits(what string, want series) series {
 	}
 }
 
-// moves runs something, and waits until the metrics with these names have changed by just what is
-// wanted: none of their series by more or less, and no other one of them at all.
+// moves runs something and waits until the metrics have changed by exactly want. No other series of
+// these metrics may change.
 func (m *metered) moves(what string, names []string, want series, run func()) {
 	m.t.Helper()
 	before := m.read().family(names...)
@@ -128,13 +127,13 @@ func (m *metered) moves(what string, names []string, want series, run func()) {
 	}
 }
 
-// meter has the metrics of a proxy in this process read.
+// meter reads the metrics of a proxy in this process.
 func meter(t *testing.T, s *subject) *metered {
 	return &metered{t: t, clients: s.address(), http: s.httpAddress()}
 }
 
-// meteredConfig is that of a proxy for root in front of a server, whose sequences are in a schema
-// of sequence servers. first goes before all tables, rest behind them.
+// meteredConfig configures a proxy for root in front of a server. Its sequences are in a schema of
+// sequence servers. first precedes all tables, rest follows them.
 func meteredConfig(s *mysqltest.Server, database, first, rest string, servers ...string) string {
 	if !strings.Contains(first, "sequence.allocate_timeout") {
 		first += "\nsequence.allocate_timeout = \"1m\""

@@ -10,7 +10,7 @@ import (
 )
 
 // tellNumbered logs at the start which bound columns have AUTO_INCREMENT on more than one shard,
-// each once. It looks again until all shards could be asked.
+// each once. It repeats the check until all shards have answered.
 func (r *running) tellNumbered(ctx context.Context) {
 	told := make(map[string]bool)
 	complaint := ""

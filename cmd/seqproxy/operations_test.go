@@ -10,8 +10,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// documentedSQL returns the statements of the sql blocks in a section of a page of
-// docs, one element for each block.
+// documentedSQL returns the statements in a section's sql blocks on a page of docs, by block.
 func documentedSQL(t *testing.T, page, section string) (blocks [][]string) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/" + page)
@@ -41,7 +40,7 @@ func documentedSQL(t *testing.T, page, section string) (blocks [][]string) {
 }
 
 func TestTheDocumentedRightsAreEnough(t *testing.T) {
-	s := mysqltest.Start(t) // of its own: the statements name schemas and accounts
+	s := mysqltest.Start(t) // a server of its own, since the statements name schemas and accounts
 	grants := append(documentedSQL(t, "security.md", "The account for sequences"), documentedSQL(t, "security.md", "Fewer rights")...)
 	if len(grants) != 2 {
 		t.Fatalf("got %d blocks of grants, want 2", len(grants))

@@ -21,22 +21,22 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// coverEnv names the environment variable with the outage cover that TestKeysFlowForTheWholeCover
-// tries, "15m". Where it is set the rate is measured for as long as that takes, too.
+// coverEnv is the environment variable with the outage cover for TestKeysFlowForTheWholeCover,
+// "15m". If it is set, the rate is measured for that long, too.
 const coverEnv = "SEQPROXY_TEST_OUTAGE_COVER"
 
-// flow is a client that takes the keys of one sequence at a steady rate.
+// flow is a client that takes keys of one sequence at a steady rate.
 type flow struct {
 	name  string
-	rate  int // keys per second
+	rate  int // per second
 	c     *sql.Conn
 	taken atomic.Int64
 
-	last uint64          // of the goroutine that takes
-	keys map[uint64]bool // likewise: all that it got
+	last uint64          // used by the goroutine that takes keys
+	keys map[uint64]bool // all keys, used likewise
 }
 
-// take takes a key, which must be new and higher than the one before.
+// take takes a key. It must be new and higher than the one before.
 func (f *flow) take() error {
 	var key uint64
 	if err := f.c.QueryRowContext(context.Background(), "SELECT NEXTVAL('"+f.name+"')").Scan(&key); err != nil {
@@ -50,7 +50,7 @@ func (f *flow) take() error {
 	return nil
 }
 
-// steadily takes keys at the rate until it is enough. Who was held up makes up for it.
+// steadily takes keys at the rate until enough. After a delay it catches up.
 func (f *flow) steadily(enough func() bool) error {
 	begin, before := time.Now(), f.taken.Load()
 	for !enough() {
@@ -68,11 +68,11 @@ type outage struct {
 	metered *metered
 	servers []*mysqltest.Server
 	flows   []*flow
-	dba     *sql.Conn // at the admin address
+	dba     *sql.Conn // connection to the admin address
 	cover   time.Duration
 }
 
-// startOutage begins a proxy with sequence servers. rest is more of its [sequence].
+// startOutage starts a proxy with sequence servers. rest is added to its [sequence].
 func startOutage(t *testing.T, servers int, cover time.Duration, rest string, rates map[string]int) *outage {
 	t.Helper()
 	o := &outage{cover: cover}
@@ -118,8 +118,8 @@ func (o *outage) begins(t *testing.T) {
 	o.dba = o.connect(o.admin, "dba", "", nil)
 }
 
-// aMinutes takes a minute's numbers at once, few at a time: the measured rates are those of a
-// steady use then.
+// aMinutes takes the numbers of a minute at once, few at a time. The measured rates are then those
+// of steady use.
 func (o *outage) aMinutes(few int) {
 	for _, f := range o.flows {
 		for range 60 * f.rate / few {
@@ -128,7 +128,7 @@ func (o *outage) aMinutes(few int) {
 	}
 }
 
-// number is what one column of SHOW SEQUENCES says of a sequence.
+// number returns a column of SHOW SEQUENCES for a sequence.
 func (o *outage) number(row map[string]string, column string) float64 {
 	o.t.Helper()
 	n, err := strconv.ParseFloat(row[column], 64)
@@ -138,8 +138,8 @@ func (o *outage) number(row map[string]string, column string) float64 {
 	return n
 }
 
-// told is what SHOW SEQUENCES says of a flow's sequence: how many are held, for how many seconds,
-// at which rate. One is what the others make it. It is nothing before the first number.
+// told returns what SHOW SEQUENCES says about a flow's sequence: numbers in memory, for how many
+// seconds, at which rate. These three must agree. All are 0 before the first number.
 func (o *outage) told(all answer, f *flow) (cached, left, rate float64) {
 	o.t.Helper()
 	row := all.find(o.t, "name", f.name)
@@ -148,14 +148,14 @@ func (o *outage) told(all answer, f *flow) (cached, left, rate float64) {
 	}
 	cached, left, rate = o.number(row, "cached"), o.number(row, "seconds_left"), o.number(row, "rate")
 	if wrong := math.Abs(left*rate - cached); wrong > 0.06*(left+rate)+1 {
-		// of both, one decimal is told
+		// rate and seconds are rounded to one decimal
 		o.t.Errorf("%s: %v seconds are left, of %v numbers at %v a second", f.name, left, cached, rate)
 	}
 	return cached, left, rate
 }
 
-// held waits until all numbers that the cover promises are in memory, and a few seconds' more, at a
-// rate that is measured well.
+// held waits until memory has all numbers for the cover and a few seconds more, at a rate that is
+// measured well.
 func (o *outage) held(limit time.Duration) {
 	o.t.Helper()
 	begin, spare := time.Now(), min(o.cover/2, 5*time.Second).Seconds()
@@ -182,25 +182,26 @@ func (o *outage) held(limit time.Duration) {
 	}
 }
 
-// waits are the counts of those who found no number in memory, and of those who got none at all.
+// waits returns the counts of calls that found no number in memory, and of those that got none at
+// all.
 func (o *outage) waits() series {
 	o.t.Helper()
 	return o.metered.read().family("sequence_wait_seconds_count", "sequence_waits_failed_total")
 }
 
-// of reads a metric of a flow's sequence.
+// of returns a metric of a flow's sequence.
 func (f *flow) of(all series, metric string) float64 {
 	return all["sequence_"+metric+`{sequence="`+f.name+`"}`]
 }
 
-// TestKeysFlowForTheWholeCover: all sequence servers are killed under a steady load. For the whole
-// outage_cover nobody waits; what is told of how long the numbers last is true; then the error says
-// why; and when the servers are back, so are the keys.
+// TestKeysFlowForTheWholeCover kills all sequence servers under a steady load. For the whole
+// outage_cover nobody waits, and the time shown for the numbers is right. After that the error says
+// why. When the servers are back, so are the keys.
 func TestKeysFlowForTheWholeCover(t *testing.T) {
 	if testing.Short() {
 		t.Skip("CI runs it: ten seconds without a sequence server")
 	}
-	const few = 100 // numbers of a block and at least reserved: so what is held goes by the rates
+	const few = 100 // numbers per block and least reservation: what is in memory depends on the rates
 	cover, long, rest := 10*time.Second, false, fmt.Sprintf("block = %d\ncache = %[1]d", few)
 	rates := map[string]int{"photos": 60, "videos": 30, "tags": 10}
 	if text := os.Getenv(coverEnv); text != "" {
@@ -215,7 +216,7 @@ func TestKeysFlowForTheWholeCover(t *testing.T) {
 		o.aMinutes(few)
 	}
 
-	// Each client goes on until it has got, after the kill, what its rate is for the cover.
+	// After the kill, each client takes as many keys as its rate gives during the cover.
 	until := make(map[*flow]*atomic.Int64)
 	var clients sync.WaitGroup
 	ended := make([]error, len(o.flows))
@@ -268,8 +269,8 @@ func TestKeysFlowForTheWholeCover(t *testing.T) {
 	o.heals()
 }
 
-// during looks at what is told of the numbers while they are used up, until the clients have
-// finished. Of each sequence as many are missing in memory as were given since base.
+// during watches the shown values while numbers are used up, until the clients have finished.
+// Memory must lack exactly the numbers given since base.
 func (o *outage) during(base series, killed time.Time, taken map[*flow]int64, finished <-chan struct{}) {
 	o.t.Helper()
 	every := max(o.cover/10, 500*time.Millisecond)
@@ -295,8 +296,8 @@ func (o *outage) during(base series, killed time.Time, taken map[*flow]int64, fi
 	}
 }
 
-// runsOut takes what is left of a sequence: all that is held is given, and the error that comes
-// then names the sequence and why.
+// runsOut takes the rest of a sequence. All numbers in memory are given, and then the error names
+// the sequence and the reason.
 func (o *outage) runsOut(f *flow) {
 	t := o.t
 	t.Helper()
@@ -335,8 +336,8 @@ func (o *outage) runsOut(f *flow) {
 	}
 }
 
-// heals has the servers come back: keys are given at once, and held for the cover again, with
-// nothing done to the proxy.
+// heals starts the servers again. Keys are given at once, and memory has the numbers for the cover
+// again. Nothing is done to the proxy.
 func (o *outage) heals() {
 	t := o.t
 	t.Helper()
@@ -381,8 +382,8 @@ func (o *outage) heals() {
 	o.process.awaitCount("reserving numbers works again", len(o.flows))
 }
 
-// TestAKilledProxyLosesWhatItHeld: kill -9 of a proxy that was used at a steady rate leaves a gap
-// of just those numbers that it held, which are no more than docs/operations.md says.
+// TestAKilledProxyLosesWhatItHeld: kill -9 of a steadily used proxy leaves a gap of exactly the
+// numbers in its memory. These are no more than docs/operations.md says.
 func TestAKilledProxyLosesWhatItHeld(t *testing.T) {
 	const few, rate, cover = 10, 50, time.Minute
 	o := startOutage(t, 1, cover, fmt.Sprintf("cache = %d", few), map[string]int{"photos": rate})

@@ -18,21 +18,21 @@ import (
 
 var updatePages = flag.Bool("update", false, "write what the commands of the pages print into the pages")
 
-// session works through a section of a page as its reader would: it runs the SQL on the servers
-// that the first line of a block names, writes the configuration, and types the commands.
+// session follows a section of a page as a reader would. It runs SQL on the servers that a block's
+// first line names, writes the configuration, and types the commands.
 type session struct {
 	t       *testing.T
 	dir     string
 	env     []string
-	servers map[string]*mysqltest.Server // by the names that the page has for them
+	servers map[string]*mysqltest.Server // by their names on the page
 	proxy   *process
-	names   *strings.Replacer // from the page's addresses to those of the test
+	names   *strings.Replacer // from the page's addresses to the test's
 	back    *strings.Replacer
-	ran     int // commands that printed what the page says, or were to
+	ran     int // commands with output on the page
 }
 
-// newSession begins one with servers called db0, db1 and so on. password is what its reader types
-// where a client asks.
+// newSession starts a session with servers called db0, db1 and so on. password is the reader's
+// answer when a client asks.
 func newSession(t *testing.T, password string, servers ...*mysqltest.Server) *session {
 	t.Helper()
 	s := &session{t: t, dir: t.TempDir(), servers: make(map[string]*mysqltest.Server)}
@@ -65,8 +65,7 @@ func newSession(t *testing.T, password string, servers ...*mysqltest.Server) *se
 	return s
 }
 
-// rename has the addresses of the page stand for those of the servers, and of the proxy where it
-// listens.
+// rename maps the page's addresses to those of the test.
 func (s *session) rename(address, admin, http string) {
 	pairs := []string{}
 	for name, server := range s.servers {
@@ -94,12 +93,12 @@ func (s *session) rename(address, admin, http string) {
 	s.names, s.back = strings.NewReplacer(pairs...), strings.NewReplacer(back...)
 }
 
-// trailing are spaces that pages leave out.
+// trailing matches spaces that pages omit.
 var trailing = regexp.MustCompile(`(?m) +$`)
 
 var block = regexp.MustCompile("(?ms)^```(sql|toml|console)\n(.*?)^```$")
 
-// follow works through a section, and writes it anew where that was asked for.
+// follow works through a section. With -update it also rewrites it.
 func (s *session) follow(page, section string) {
 	s.t.Helper()
 	path := filepath.Join("..", "..", "docs", page)
@@ -135,7 +134,7 @@ func (s *session) follow(page, section string) {
 	}
 }
 
-// sql runs a block on the servers of its first line, "-- on db0 and db1".
+// sql runs a block on the servers in its first line, "-- on db0 and db1".
 func (s *session) sql(text string) {
 	s.t.Helper()
 	head, text, _ := strings.Cut(text, "\n")
@@ -156,8 +155,8 @@ func (s *session) sql(text string) {
 	}
 }
 
-// configure writes seqproxy.toml, or the file that a first line names. By it the proxy is in
-// nobody's way.
+// configure writes seqproxy.toml, or the file named in the first line. It replaces the addresses,
+// so that proxies of tests do not collide.
 func (s *session) configure(text string) {
 	s.t.Helper()
 	file := "seqproxy.toml"
@@ -173,7 +172,7 @@ func (s *session) configure(text string) {
 	}
 }
 
-// console types the commands of a block, and returns it with what they print.
+// console types the commands of a block. It returns the block with their output.
 func (s *session) console(text string) string {
 	s.t.Helper()
 	var is strings.Builder
@@ -194,8 +193,8 @@ func (s *session) console(text string) string {
 	return is.String()
 }
 
-// run types a command. One that becomes the proxy goes on in a terminal of its own, in the place of
-// the one before.
+// run types a command. If the command is the proxy itself, it goes on in another terminal and
+// replaces the one before.
 func (s *session) run(command string) string {
 	s.t.Helper()
 	if strings.HasPrefix(command, "seqproxy -") {
@@ -236,7 +235,7 @@ func (s *session) begin(command string) {
 	s.rename(address, s.proxy.field("admin"), s.proxy.field("http"))
 }
 
-// field is a text in the log of the process.
+// field returns a text field from the log of the process.
 func (p *process) field(name string) string {
 	p.t.Helper()
 	_, rest, found := strings.Cut(p.stderr(), fmt.Sprintf("%q: \"", name))
@@ -305,8 +304,7 @@ password = "change me too"
 	}
 }
 
-// TestAReaderComesFromAnotherSourceOfKeys has the counters of all that the page tells of on one
-// server.
+// TestAReaderComesFromAnotherSourceOfKeys has all counters of the page on one server.
 func TestAReaderComesFromAnotherSourceOfKeys(t *testing.T) {
 	db := mysqltest.Start(t)
 	db.OnMariaDB(t, "it has sequences of its own")
@@ -353,8 +351,8 @@ password = "hush-hush"
 	}
 }
 
-// TestAReaderMakesSequencesAgain has the only sequence server gone, db0, with keys in use on the
-// shard, db1.
+// TestAReaderMakesSequencesAgain loses db0, the only sequence server, while keys are in use on the
+// shard db1.
 func TestAReaderMakesSequencesAgain(t *testing.T) {
 	servers := []*mysqltest.Server{mysqltest.Start(t), mysqltest.Start(t), mysqltest.Start(t)}
 	for _, i := range []int{0, 2} {

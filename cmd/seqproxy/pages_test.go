@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// pages returns the documents of the repository with their texts, by their paths in it.
+// pages returns the documents of the repository by path.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	const root = "../../"
@@ -39,7 +39,7 @@ var (
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 )
 
-// anchors returns what a link to a page can end in, as GitHub makes it of the headings.
+// anchors returns the anchors of a page, made from its headings as GitHub does.
 func anchors(page string) map[string]bool {
 	all := make(map[string]bool)
 	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1) {
@@ -83,11 +83,11 @@ func TestEveryLinkOfThePagesLeadsSomewhere(t *testing.T) {
 	}
 }
 
-// byProgram are the pages whose tables a program makes, and the page with the table of imports.
+// byProgram matches pages with tables that a program makes, and the page with the table of imports.
 var byProgram = regexp.MustCompile(`^(?:<!-- Made by |# Compatibility, command by command|# Architecture\n)`)
 
-// TestNoLineOfAPageIsTooLong leaves out blocks of code: what a command prints is as long as it is.
-// A table that a program makes may be wide.
+// TestNoLineOfAPageIsTooLong ignores blocks of code, since output may be long, and tables that a
+// program makes.
 func TestNoLineOfAPageIsTooLong(t *testing.T) {
 	const most = 120
 	for path, text := range pages(t) {
@@ -103,8 +103,7 @@ func TestNoLineOfAPageIsTooLong(t *testing.T) {
 	}
 }
 
-// TestACellHoldsAPhrase looks at the tables that are made of texts beside the code, as a reader
-// sees them.
+// TestACellHoldsAPhrase checks the tables made of texts in the code, in their rendered form.
 func TestACellHoldsAPhrase(t *testing.T) {
 	cells := 0
 	for name, most := range map[string]int{

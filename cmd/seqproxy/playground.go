@@ -17,8 +17,8 @@ import (
 	"seqproxy/sequence"
 )
 
-// playground starts two private servers and a proxy in front of them, and stops
-// all three when ctx is cancelled.
+// playground starts two private servers and a proxy in front of them. It stops all three when ctx
+// is cancelled.
 func (p *program) playground(ctx context.Context, args []string) (err error) {
 	c := newCommand("playground")
 	listen := c.String("listen", "127.0.0.1:4306", "`HOST:PORT` for clients; loopback only, since root has no password")
@@ -86,7 +86,7 @@ func (p *program) playground(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	logTo := conf.LogStderr
-	if *show { // the screen is the demo's
+	if *show { // the demo uses the screen
 		logTo = filepath.Join(home.dir, "proxy.log")
 	}
 	r, err := startInFront(ctx, addresses{*listen, *adminListen, *httpListen}, logTo, home, certificate, servers, *members)
@@ -106,8 +106,8 @@ func (p *program) playground(ctx context.Context, args []string) (err error) {
 	return err
 }
 
-// play lets the user play until ctx is cancelled. A server that is killed is started again after a
-// while; one that cannot be takes the playground with it, in order.
+// play runs until ctx is cancelled. It restarts a killed server after a while. If it cannot, it
+// stops the playground in order.
 func (p *program) play(ctx context.Context, r *running, servers []*mysqld.Server, members int) error {
 	life, end := context.WithCancelCause(ctx)
 	var watchers sync.WaitGroup
@@ -127,10 +127,10 @@ func (p *program) play(ctx context.Context, r *running, servers []*mysqld.Server
 	return err
 }
 
-// addresses are where a playground listens.
+// addresses are the playground's listening addresses.
 type addresses struct{ clients, admin, http string }
 
-// unlessEnded hides an error that only says that the user has ended the start.
+// unlessEnded hides an error if the user has cancelled the start.
 func (p *program) unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -147,7 +147,7 @@ func startInFront(ctx context.Context, at addresses, logTo string, home home, ce
 	}
 	cfg.Log.Output = logTo
 	cfg.Sequence.StateDir = filepath.Join(home.dir, "state")
-	log, err := openLog(cfg.Log) // until the program ends
+	log, err := openLog(cfg.Log) // open until the program ends
 	if err != nil {
 		return nil, err
 	}
@@ -164,8 +164,8 @@ func startInFront(ctx context.Context, at addresses, logTo string, home home, ce
 	return r, nil
 }
 
-// divideNumbers adds the further sequence servers to the first one, unless that was done in an
-// earlier playground of the same home.
+// divideNumbers adds further sequence servers to the first one. It skips servers that were added in
+// an earlier playground of the same home.
 func divideNumbers(ctx context.Context, cfg *conf.Config, log *zap.Logger) (err error) {
 	all := cfg.Sequence.Servers
 	if len(all) == 1 {
@@ -191,14 +191,14 @@ func divideNumbers(ctx context.Context, cfg *conf.Config, log *zap.Logger) (err 
 	return nil
 }
 
-// playgroundConfig is the configuration that the playground runs with. The first servers, members
-// of them, divide the numbers.
+// playgroundConfig returns the playground's configuration. The first members servers divide the
+// numbers.
 func playgroundConfig(at addresses, certificate conf.TLS, servers []*mysqld.Server, members int) (*conf.Config, error) {
 	cfg := conf.Default()
 	cfg.Listen, cfg.Admin.Listen, cfg.HTTP.Listen, cfg.TLS = at.clients, at.admin, at.http, certificate
 	cfg.Users = []conf.User{{Name: "root"}}
 	cfg.AdminUsers = []string{"root"}
-	cfg.UnknownUser = conf.UnknownUserBackend // CREATE USER on the server is enough
+	cfg.UnknownUser = conf.UnknownUserBackend // so CREATE USER on the server is enough
 	cfg.DefaultShard = shardName(0)
 	cfg.Log.Level = "warn"
 	cfg.Drain.Timeout = conf.Duration(5 * time.Second)
@@ -218,7 +218,7 @@ func playgroundConfig(at addresses, certificate conf.TLS, servers []*mysqld.Serv
 	return cfg, cfg.Validate()
 }
 
-// loopbackOnly refuses to put servers without passwords where others can reach them.
+// loopbackOnly refuses an address that others can reach, since the servers have no passwords.
 func loopbackOnly(flag, listen string) error {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -234,7 +234,7 @@ func loopbackOnly(flag, listen string) error {
 	return nil
 }
 
-// canListen tells early that a port is taken.
+// canListen finds out early whether a port is taken.
 func canListen(ctx context.Context, listen string) error {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
 	if err != nil {

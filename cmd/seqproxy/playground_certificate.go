@@ -21,12 +21,12 @@ import (
 
 const (
 	certificateLife = 365 * 24 * time.Hour
-	certificateRest = 30 * 24 * time.Hour // one that ends sooner is made anew
+	certificateRest = 30 * 24 * time.Hour // one that ends sooner is replaced
 )
 
-// certificate is the playground's own, for names of this machine. Nobody vouches for
-// it but itself: clients can verify it with the file of the certificate as their CA.
-// One that a kept directory has is used again.
+// certificate returns the playground's certificate for names of this machine. It is self-signed:
+// clients can verify it with its own file as their CA. A kept directory's certificate is used
+// again.
 func (h home) certificate() (conf.TLS, error) {
 	dir := filepath.Join(h.dir, "tls")
 	files := conf.TLS{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
@@ -43,8 +43,7 @@ func (h home) certificate() (conf.TLS, error) {
 	return files, nil
 }
 
-// writeCertificate makes a key and a certificate that is signed with it. Only the
-// owner may read the files.
+// writeCertificate makes a key and a self-signed certificate. Only the owner may read the files.
 func writeCertificate(files conf.TLS) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -58,13 +57,13 @@ func writeCertificate(files conf.TLS) error {
 	template := &x509.Certificate{
 		SerialNumber: serial.Add(serial, big.NewInt(1)),
 		Subject:      pkix.Name{CommonName: "seqproxy playground"},
-		// a clock may have been set back
+		// A clock may have been set back.
 		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(certificateLife),
 		DNSNames:    []string{"localhost"},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		// some clients take no other as their CA
+		// Some clients accept it as their CA only with this.
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
 	}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)

@@ -12,8 +12,8 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// demo shows what the proxy promises, on the playground, until ctx is cancelled or the time is up;
-// then it stops the proxy.
+// demo runs the demo on the playground until ctx is cancelled or the time is up. Then it stops the
+// proxy.
 func (p *program) demo(ctx context.Context, r *running, servers []*mysqld.Server, members int, period time.Duration) error {
 	o := demo.Options{
 		Proxy:    r.server.Addr().String(),
@@ -24,7 +24,7 @@ func (p *program) demo(ctx context.Context, r *running, servers []*mysqld.Server
 	}
 	if f, ok := p.out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		o.Size = func() (columns, lines int) {
-			columns, lines, _ = term.GetSize(int(f.Fd())) // unknown if that fails
+			columns, lines, _ = term.GetSize(int(f.Fd())) // 0 if that fails
 			return columns, lines
 		}
 	}
@@ -34,7 +34,7 @@ func (p *program) demo(ctx context.Context, r *running, servers []*mysqld.Server
 		}
 		o.Servers = append(o.Servers, demo.Server{Server: s, Holds: holds(i, members)})
 	}
-	// The proxy is stopped when the last row has come to its end.
+	// The proxy stops after the last row is complete.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	shown := make(chan error, 1)

@@ -8,12 +8,11 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// awayFor is for how long a server that was killed is away, so that people see what goes on without
-// it.
+// awayFor is how long a killed server stays away, so that people see what works without it.
 const awayFor = 10 * time.Second
 
-// revive starts a server again whenever it is gone, until ctx is done. An error is that it cannot
-// be started.
+// revive restarts a server whenever it has ended, until ctx is done. It returns an error if the
+// server cannot be started.
 func (p *program) revive(ctx context.Context, s *mysqld.Server, holds string) error {
 	for {
 		select {

@@ -16,20 +16,20 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// exampleSchemas are the schemas of the example shards: one on each server.
+// exampleSchemas are the schemas of the example shards, one on each server.
 var exampleSchemas = [2]string{"album0", "album1"}
 
-// exampleTable is in each of them.
+// exampleTable exists in each of them.
 const exampleTable = "CREATE TABLE IF NOT EXISTS photos (" +
 	"id BIGINT UNSIGNED NOT NULL, title VARCHAR(100) NOT NULL, PRIMARY KEY (id)) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4"
 
 // exampleSequence gives its keys.
 const exampleSequence = "photos"
 
-// shardName is the name of the shard on server i.
+// shardName returns the name of the shard on server i.
 func shardName(i int) string { return fmt.Sprintf("photos%d", i) }
 
-// holds says what server i has, of which the first, members of them, divide the numbers.
+// holds says what server i has. The first members servers divide the numbers.
 func holds(i, members int) string {
 	var all []string
 	if i < members {
@@ -41,7 +41,7 @@ func holds(i, members int) string {
 	return strings.Join(all, ", ")
 }
 
-// findServer finds the server program; path may be empty.
+// findServer finds the server program. path may be empty.
 func findServer(path string) (mysqld.Binary, error) {
 	binary, err := mysqld.Find(path)
 	switch {
@@ -58,10 +58,10 @@ func findServer(path string) (mysqld.Binary, error) {
 // home is the directory of the servers' data.
 type home struct {
 	dir  string // absolute
-	kept bool   // the user named it, so it stays
+	kept bool   // the user named it, so it is not removed
 }
 
-// newHome makes the directory, or with dir == "" one that close removes.
+// newHome makes the directory. With an empty dir, close removes it.
 func newHome(dir string) (home, error) {
 	if dir == "" {
 		dir, err := os.MkdirTemp("", "seqproxy-playground-")
@@ -93,8 +93,7 @@ func (h home) close() error {
 	return os.RemoveAll(h.dir)
 }
 
-// startServers starts the servers at the same time, with the example schemas. After
-// an error none is left.
+// startServers starts the servers in parallel, with the example schemas. After an error none runs.
 func startServers(ctx context.Context, binary mysqld.Binary, h home, members int) ([]*mysqld.Server, error) {
 	servers := make([]*mysqld.Server, max(members, len(exampleSchemas)))
 	group, starting := errgroup.WithContext(ctx)
@@ -108,7 +107,7 @@ func startServers(ctx context.Context, binary mysqld.Binary, h home, members int
 				return fmt.Errorf("make the account %s on %s: %w", sequenceUser, servers[i].Addr(), err)
 			}
 			if i >= len(exampleSchemas) {
-				return nil // it only has numbers
+				return nil // it is a sequence server only
 			}
 			if err := prepare(starting, servers[i], "CREATE DATABASE IF NOT EXISTS "+exampleSchemas[i], "USE "+exampleSchemas[i], exampleTable); err != nil {
 				return fmt.Errorf("create schema %s on %s: %w", exampleSchemas[i], servers[i].Addr(), err)
@@ -129,8 +128,8 @@ func startServers(ctx context.Context, binary mysqld.Binary, h home, members int
 // stopTimeout bounds the servers' orderly shutdown.
 const stopTimeout = 30 * time.Second
 
-// stopServers stops the servers at the same time; one that was not started is nil.
-// When hurry is done they are killed.
+// stopServers stops the servers in parallel. A nil server was not started. When hurry is done, it
+// kills them.
 func stopServers(hurry context.Context, servers []*mysqld.Server) error {
 	ctx, cancel := context.WithTimeout(hurry, stopTimeout)
 	defer cancel()
@@ -145,18 +144,18 @@ func stopServers(hurry context.Context, servers []*mysqld.Server) error {
 			return nil
 		})
 	}
-	_ = group.Wait() // errs has them all
+	_ = group.Wait() // errs has all errors
 	if hurry.Err() != nil {
-		return nil // killed, as was asked for
+		return nil // killed on request
 	}
 	return errors.Join(errs...)
 }
 
-// sequenceUser is the proxy's own account, with the least rights that docs/security.md names. It
-// has no password, as root has none.
+// sequenceUser is the proxy's own account. It has the least rights that docs/security.md names, and
+// like root no password.
 const sequenceUser = "seqproxy"
 
-// sequenceGrants make it.
+// sequenceGrants are the statements that create the account.
 func sequenceGrants(flavour mysqld.Flavour) []string {
 	kill := "CONNECTION_ADMIN"
 	if flavour == mysqld.MariaDB {
@@ -173,7 +172,7 @@ func sequenceGrants(flavour mysqld.Flavour) []string {
 func prepare(ctx context.Context, s *mysqld.Server, statements ...string) (err error) {
 	cfg := mysql.NewConfig()
 	cfg.Net, cfg.Addr, cfg.User = "tcp", s.Addr(), "root"
-	cfg.Logger = &mysql.NopLogger{} // every error is returned too
+	cfg.Logger = &mysql.NopLogger{} // every error is also returned
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
 		return err

@@ -16,20 +16,20 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// window is what a terminal shows of what a program writes, as far as `playground --demo` needs it.
+// window is a terminal that shows a program's output, as far as `playground --demo` needs it.
 type window struct {
 	t     *testing.T
-	ours  *os.File // the end of who looks and types
+	ours  *os.File // the side of the person who looks and types
 	ended chan struct{}
 
 	mu             sync.Mutex // guards the rest
 	cells          [][]rune
 	line, column   int
-	full           bool // the cursor stands on the last character of a full line
+	full           bool // the cursor is on the last character of a full line
 	pending        []byte
-	clears, redraw int    // of the whole screen; how often the cursor went home
-	scrolled       int    // lines that went up since it did last
-	unknown        string // a sequence that is not known here
+	clears, redraw int    // clears of the screen; moves of the cursor to its start
+	scrolled       int    // lines scrolled since the last such move
+	unknown        string // an escape sequence that window does not know
 }
 
 func openWindow(t *testing.T, columns, lines int) (w *window, theirs *os.File) {
@@ -46,7 +46,7 @@ func openWindow(t *testing.T, columns, lines int) (w *window, theirs *os.File) {
 			w.pending = append(w.pending, b[:n]...)
 			w.show()
 			w.mu.Unlock()
-			if err != nil { // the program has ended, and with it the other end
+			if err != nil { // the program has ended
 				return
 			}
 		}
@@ -54,7 +54,7 @@ func openWindow(t *testing.T, columns, lines int) (w *window, theirs *os.File) {
 	return w, theirs
 }
 
-// resize makes it larger or smaller, which leaves what is shown at its place.
+// resize changes the size. The contents stay where they are.
 func (w *window) resize(columns, lines int) {
 	w.t.Helper()
 	w.mu.Lock()
@@ -72,10 +72,10 @@ func (w *window) resize(columns, lines int) {
 	}
 }
 
-// sequences are the escape sequences that are known.
+// sequences matches the escape sequences that window knows.
 var sequences = regexp.MustCompile(`^\x1b\[(2J|J|H|K)`)
 
-// show draws what has come.
+// show draws new output.
 func (w *window) show() {
 	for len(w.pending) > 0 {
 		if w.pending[0] == 0x1b {
@@ -137,7 +137,7 @@ func (w *window) character(r rune) {
 		w.down()
 		return
 	}
-	if w.full { // the line goes on in the next one
+	if w.full { // the line continues in the next one
 		w.column, w.full = 0, false
 		w.down()
 	}
@@ -149,7 +149,7 @@ func (w *window) character(r rune) {
 	}
 }
 
-// down goes to the next line.
+// down moves to the next line.
 func (w *window) down() {
 	if w.line < len(w.cells)-1 {
 		w.line++
@@ -160,7 +160,7 @@ func (w *window) down() {
 	w.scrolled++
 }
 
-// text is what is shown.
+// text returns the visible text.
 func (w *window) text() string {
 	var b strings.Builder
 	for _, line := range w.cells {
@@ -169,8 +169,7 @@ func (w *window) text() string {
 	return b.String()
 }
 
-// awaits waits until the window shows something, and returns all that it shows then. p is who
-// writes.
+// awaits waits until the window shows something, and returns the text. p is the writer.
 func (w *window) awaits(p *process, what string, shown func(text string) bool) string {
 	w.t.Helper()
 	ended := false
@@ -185,7 +184,7 @@ func (w *window) awaits(p *process, what string, shown func(text string) bool) s
 			w.t.Fatalf("it does not show %s:\n%s", what, text)
 		}
 		select {
-		case <-p.ended: // what it has written may still be on its way
+		case <-p.ended: // its last output may be on its way
 			if last := time.Now().Add(10 * time.Second); !ended {
 				deadline, ended = last, true
 			}
@@ -194,7 +193,7 @@ func (w *window) awaits(p *process, what string, shown func(text string) bool) s
 	}
 }
 
-// showsPages waits for so many further pages, and checks that each is drawn over the one before.
+// showsPages waits for that many further pages and checks that each replaces the one before.
 func (w *window) showsPages(p *process, more int) {
 	w.t.Helper()
 	w.mu.Lock()
@@ -215,8 +214,8 @@ func (w *window) showsPages(p *process, more int) {
 	}
 }
 
-// beginAt runs the program with a terminal as its output and its controlling one. What it writes
-// there is not the process's stdout.
+// beginAt runs the program with a terminal as its output and controlling terminal. The output is
+// not in the process's stdout.
 func beginAt(t *testing.T, theirs *os.File, args ...string) *process {
 	t.Helper()
 	exe, err := os.Executable()
@@ -230,7 +229,7 @@ func beginAt(t *testing.T, theirs *os.File, args ...string) *process {
 	return p
 }
 
-// shownNumber is the number behind a word of the page.
+// shownNumber returns the number after a word of the page.
 func shownNumber(text, word string) (n int, there bool) {
 	m := regexp.MustCompile(`(?m)^  ` + word + ` +(\d+)(?: |$)`).FindStringSubmatch(text)
 	if m == nil {
@@ -299,7 +298,7 @@ func TestTheDemoIsOnePageInATerminal(t *testing.T) {
 			t.Cleanup(func() {
 				_ = p.cmd.Process.Kill()
 				<-p.ended
-				_ = theirs.Close() // then nobody has it
+				_ = theirs.Close() // so that it is not open elsewhere
 				<-w.ended
 				_ = w.ours.Close()
 			})
@@ -319,7 +318,7 @@ func TestTheDemoIsOnePageInATerminal(t *testing.T) {
 			}
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			if w.unknown != "" { // a cursor that stays hidden, another screen that stays
+			if w.unknown != "" { // for example a hidden cursor or another screen
 				t.Errorf("the terminal was sent %q", w.unknown)
 			}
 			if got := p.stderr(); got != "" {

@@ -20,8 +20,8 @@ import (
 
 const ready = "Ctrl-C stops everything."
 
-// TestPlaygroundInADirectory holds what can share one directory, since making the
-// servers' data is what takes the time.
+// TestPlaygroundInADirectory has the tests that can share one directory, since making the servers'
+// data takes long.
 func TestPlaygroundInADirectory(t *testing.T) {
 	home := t.TempDir()
 	for _, test := range []struct {
@@ -39,7 +39,7 @@ func TestPlaygroundInADirectory(t *testing.T) {
 	}
 }
 
-// startPlayground starts one on a free port.
+// startPlayground starts a playground on a free port.
 func startPlayground(t *testing.T, home string, args ...string) (p *process, address string) {
 	t.Helper()
 	if server := os.Getenv(mysqltest.ServerEnv); server != "" {
@@ -61,8 +61,8 @@ func playgroundAddress(t *testing.T, p *process) string {
 	return match[1]
 }
 
-// TestANewUserTriesThePlayground runs the commands that the playground prints, which are
-// those of README.md and come out as it says, and ends it with Ctrl-C.
+// TestANewUserTriesThePlayground runs the commands that the playground prints. They are those of
+// README.md and have the output that it shows. It ends with Ctrl-C.
 func TestANewUserTriesThePlayground(t *testing.T) {
 	bystander := mysqltest.Shared(t)
 	tmp := t.TempDir()
@@ -94,7 +94,7 @@ func TestANewUserTriesThePlayground(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		cmd := exec.CommandContext(ctx, "sh", "-c", command)
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + tmp}
-		// read by the first, which is interactive
+		// the first command reads it, since it is interactive
 		cmd.Stdin = strings.NewReader("SELECT 4+5 AS `9`;\n")
 		got, err := cmd.CombinedOutput()
 		cancel()
@@ -150,7 +150,7 @@ func dirKeepsData(t *testing.T, home string) {
 	if !strings.Contains(p.stdout(), "The data is kept in "+home+".") {
 		t.Error("the playground does not say where the data is kept")
 	}
-	// What the server knows is enough to log in.
+	// An account on the server is enough to log in.
 	query(t, address, "root", "", "CREATE USER IF NOT EXISTS fan@'%' IDENTIFIED BY 'pw'; GRANT SELECT ON album0.* TO fan@'%'")
 	if got := query(t, address, "fan", "pw", "SELECT COUNT(*) >= 0 FROM photos", "album0"); got != "1" {
 		t.Errorf("an account made on the server: got %q, want 1", got)
@@ -167,8 +167,7 @@ func dirKeepsData(t *testing.T, home string) {
 	if got, want := query(t, address, "root", "", "SELECT NEXTVAL('photos') - 2"), first; got != want {
 		t.Errorf("two below the number after the restart: got %s, want %s: a gap or a duplicate", got, want)
 	}
-	// An application that takes its keys from the table, as before there was a proxy, gets them
-	// from memory, too.
+	// An application that updates the table itself, as without a proxy, also gets keys from memory.
 	if got := query(t, address, "root", "", "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'photos'; SELECT LAST_INSERT_ID() - 3", "seqproxy"); got != first {
 		t.Errorf("three below the next number, by the table: got %s, want %s", got, first)
 	}
@@ -176,14 +175,14 @@ func dirKeepsData(t *testing.T, home string) {
 		t.Errorf("row after the restart: got %q, want %q", got, "kept")
 	}
 
-	// The directory is this playground's alone.
+	// No other playground can use the directory.
 	second := begin(t, "playground", "--listen", "127.0.0.1:0", "--dir", home)
 	second.end(1)
 	want := "seqproxy: the directory " + home + " belongs to a playground that is running: end that one, or choose another with --dir DIR\n"
 	if got := second.stderr(); got != want {
 		t.Errorf("a second playground: got %q, want %q", got, want)
 	}
-	// And so is its port.
+	// Nor the port.
 	second = begin(t, "playground", "--listen", address)
 	second.end(1)
 	want = "seqproxy: address " + address + " is in use: end what listens there, or choose another with --listen HOST:PORT\n"
@@ -199,8 +198,8 @@ func dirKeepsData(t *testing.T, home string) {
 	awaitServersGone(t, home)
 }
 
-// certificateFiles returns what the files of the playground's certificate hold, which
-// only their owner may read.
+// certificateFiles returns the contents of the playground's certificate files. Only their owner may
+// read these.
 func certificateFiles(t *testing.T, home string) (content string) {
 	t.Helper()
 	for name, want := range map[string]os.FileMode{"tls": 0o700, "tls/cert.pem": 0o600, "tls/key.pem": 0o600} {
@@ -222,7 +221,7 @@ func certificateFiles(t *testing.T, home string) (content string) {
 	return content
 }
 
-// TestThePlaygroundsCertificateIsMadeAnewInTime is about a directory that is kept.
+// TestThePlaygroundsCertificateIsMadeAnewInTime uses a kept directory.
 func TestThePlaygroundsCertificateIsMadeAnewInTime(t *testing.T) {
 	h := home{dir: t.TempDir(), kept: true}
 	files, err := h.certificate()
@@ -239,7 +238,7 @@ func TestThePlaygroundsCertificateIsMadeAnewInTime(t *testing.T) {
 	if _, err := h.certificate(); err != nil || certificateFiles(t, h.dir) == first {
 		t.Errorf("%v; a spoiled certificate was not made anew", err)
 	}
-	old := mysqltest.NewCA(t).Server(t, "127.0.0.1") // ends in some hours
+	old := mysqltest.NewCA(t).Server(t, "127.0.0.1") // it ends in a few hours
 	replace(t, old.CertFile, files.CertFile)
 	replace(t, old.KeyFile, files.KeyFile)
 	second := certificateFiles(t, h.dir)
@@ -292,7 +291,7 @@ func killedServersAreStartedAgain(t *testing.T, home string) {
 		}
 	}
 
-	// One that cannot be started again is told of, and ends it.
+	// A server that cannot be started again is reported, and ends the playground.
 	data := filepath.Join(home, "server1", "data")
 	if err := os.Rename(data, data+".away"); err != nil {
 		t.Fatal(err)
@@ -331,7 +330,7 @@ func secondCtrlCEndsAtOnce(t *testing.T, home string) {
 	<-done
 }
 
-// awaitStatement waits until a statement that contains text runs.
+// awaitStatement waits until a statement with that text runs.
 func awaitStatement(t *testing.T, address, text string) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
@@ -376,8 +375,7 @@ func playgroundListensOnIPv6(t *testing.T, home string) {
 	p.end(0)
 }
 
-// differsAsDocumented tries what docs/compatibility.md says of differences that no
-// other test has.
+// differsAsDocumented tries the differences in docs/compatibility.md that no other test covers.
 func differsAsDocumented(t *testing.T, home string) {
 	p, address := startPlayground(t, home)
 	mariaDB := strings.Contains(p.stdout(), "(MariaDB ")
@@ -397,9 +395,9 @@ func differsAsDocumented(t *testing.T, home string) {
 		if !mariaDB {
 			switch {
 			case strings.Contains(test.want, "4089"):
-				continue // MySQL has no sequences and says something else
+				continue // MySQL has no sequences and reports something else
 			case strings.Contains(test.want, "1146"):
-				test.want = "ERROR 1049 (42000)" // the schema is missing, and with it the table
+				test.want = "ERROR 1049 (42000)" // the schema is missing, and so is the table
 			}
 		}
 		output, _ := client(t, address, "root", "", "-e", test.sql, test.schema)
@@ -407,7 +405,7 @@ func differsAsDocumented(t *testing.T, home string) {
 			t.Errorf("%s: %s: got %q, want %q in it", test.schema, test.sql, output, test.want)
 		}
 	}
-	// Numbers are not taken back.
+	// A rollback does not take numbers back.
 	output := query(t, address, "root", "", "SELECT NEXTVAL('photos'); BEGIN; SELECT NEXTVAL('photos') - 1; ROLLBACK; SELECT NEXTVAL('photos') - 2")
 	if n := strings.Split(output, "\n"); len(n) != 3 || n[0] != n[1] || n[1] != n[2] {
 		t.Errorf("numbers around a ROLLBACK, less 0, 1 and 2: got %q, want three times the same", output)
@@ -477,7 +475,7 @@ func TestWhatKeepsThePlaygroundFromStarting(t *testing.T) {
 	}
 }
 
-// TestTheDemoKeepsItsPromise lets one server be killed under load.
+// TestTheDemoKeepsItsPromise kills one server under load.
 func TestTheDemoKeepsItsPromise(t *testing.T) {
 	if testing.Short() {
 		t.Skip("CI runs it: twelve seconds of the demo")

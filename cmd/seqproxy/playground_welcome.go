@@ -8,8 +8,7 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// welcome says what was started and what to try. The commands can be copied as
-// they are.
+// welcome prints what was started and what to try. The commands can be copied.
 func (p *program) welcome(at addresses, certificate string, h home, servers []*mysqld.Server, members int) {
 	p.say(`
 A proxy listens on %s, user root, no password. Behind it:

@@ -27,23 +27,23 @@ type running struct {
 	server    *proxy.Server
 	shards    *backend.Shards
 	sequences *sequence.Sequences
-	files     *tlsfiles.Store // certificates and keys, read again when they change
+	files     *tlsfiles.Store // certificates and keys; read again when they change
 	logs      *logs.Log
-	log       *zap.Logger // of logs
+	log       *zap.Logger // the logger of logs
 	ending    *ending
 	reloading
 	watched
 
-	cancel context.CancelFunc // of the background work
+	cancel context.CancelFunc // ends the background work
 	wg     sync.WaitGroup     // background work and Serve
 
 	served   chan struct{} // closed when Serve has returned
-	serveErr error         // valid then
+	serveErr error         // valid after served is closed
 }
 
-// start wires the parts together and begins to accept clients; the caller must call wait, and close
-// out when it has returned. load reads cfg anew for a reload. ctx bounds only the start. Servers
-// that are down are no error: each part goes on asking for its own.
+// start builds the parts and begins to accept clients. The caller must call wait, and then close
+// out. load reads cfg again for a reload. ctx bounds only the start. A server that is down is no
+// error: each part keeps trying to reach its own.
 func start(ctx context.Context, cfg *conf.Config, load loader, out *logs.Log) (_ *running, err error) {
 	log := out.Logger()
 	r := &running{logs: out, log: log, ending: newEnding(), served: make(chan struct{}), files: tlsfiles.NewStore(log.Named("tls"))}
@@ -102,7 +102,7 @@ func start(ctx context.Context, cfg *conf.Config, load loader, out *logs.Log) (_
 	return r, nil
 }
 
-// listen opens the addresses of the configuration. None is left open after an error.
+// listen opens the configured addresses. After an error none is open.
 func (r *running) listen(cfg *conf.Config) error {
 	if err := r.server.Listen(cfg.Listen); err != nil {
 		return listenError(cfg.Listen, err)
@@ -116,24 +116,24 @@ func (r *running) listen(cfg *conf.Config) error {
 	return nil
 }
 
-// prepareKeys makes the RSA key ahead, so that the first client without TLS need not wait. If it
-// cannot be made, that client gets the error.
+// prepareKeys makes the RSA key in advance, so that the first client without TLS need not wait. If
+// that fails, that client gets the error.
 func (r *running) prepareKeys(keys *protocol.RSAKeys) {
 	if err := keys.Prepare(); err != nil {
 		r.log.Error("RSA key not made", logfield.Err(err))
 	}
 }
 
-// The pauses between attempts to reach the sequence server.
+// Pauses between attempts to reach the sequence server.
 const (
 	firstSequencePause = time.Second
 	lastSequencePause  = 30 * time.Second
-	sequencePatience   = 10 * time.Second // of one attempt
+	sequencePatience   = 10 * time.Second // for one attempt
 )
 
-// awaitSequences asks the sequence server once, so that the log says at the start
-// what the first client would find out later, and that the table is there by then.
-// It asks again until there is an answer, and repeats no complaint.
+// awaitSequences asks the sequence server once. So the log shows at the start what the first client
+// would find out later, and the table exists by then. It asks until there is an answer, and logs
+// each problem once.
 func (r *running) awaitSequences(ctx context.Context) {
 	complaint := ""
 	for pause := firstSequencePause; ; pause = min(2*pause, lastSequencePause) {
@@ -141,7 +141,7 @@ func (r *running) awaitSequences(ctx context.Context) {
 		_, err := r.sequences.List(attempt)
 		cancel()
 		if away := new(sequence.UnavailableError); errors.As(err, &away) {
-			// how long it waited would make each one another
+			// the waiting time would make each text different
 			same := *away
 			same.Waited = 0
 			err = &same
@@ -168,19 +168,19 @@ func (r *running) awaitSequences(ctx context.Context) {
 	}
 }
 
-// wait lets the proxy run until ctx is cancelled or clients cannot be accepted any
-// more, and stops it. When hurry is done nothing is waited for. Each value of reloads,
-// which may be nil, asks for a reload, and one of rotations for the log to be opened again.
+// wait runs the proxy until ctx is cancelled or it cannot accept clients any more, and stops it.
+// When hurry is done it waits for nothing. Each value of reloads, which may be nil, asks for a
+// reload. Each value of rotations asks to open the log again.
 func (r *running) wait(ctx, hurry context.Context, reloads <-chan struct{}, rotations <-chan os.Signal) error {
 	defer context.AfterFunc(ctx, r.ending.orderly)()
 	defer context.AfterFunc(hurry, r.ending.hurry)()
 	for {
 		select {
 		case <-rotations:
-			_ = r.FlushLogs() // it is in the log
+			_ = r.FlushLogs() // an error is logged
 			continue
 		case <-reloads:
-			_, _ = r.Reload(r.ending.asked, false) // it is in the log
+			_, _ = r.Reload(r.ending.asked, false) // an error is logged
 			continue
 		case <-r.ending.asked.Done():
 		case <-r.served:
@@ -190,11 +190,11 @@ func (r *running) wait(ctx, hurry context.Context, reloads <-chan struct{}, rota
 	}
 }
 
-// giveBackTimeout bounds giving unused numbers back when the proxy stops.
+// giveBackTimeout bounds the time to give unused numbers back when the proxy stops.
 const giveBackTimeout = 5 * time.Second
 
-// stop stops the proxy: it drains, and unused numbers go back to the table. The error is
-// that of accepting clients.
+// stop stops the proxy: it drains, and then unused numbers go back to the table. The error is that
+// of accepting clients.
 func (r *running) stop() error {
 	r.drain()
 	r.cancel()
@@ -214,14 +214,14 @@ func (r *running) stop() error {
 	return r.serveErr
 }
 
-// abandon stops a proxy that nobody has used, without waiting once ctx is done.
+// abandon stops a proxy that nobody has used. It does not wait after ctx is done.
 func (r *running) abandon(ctx context.Context) error {
 	defer context.AfterFunc(ctx, r.ending.hurry)()
 	r.ending.orderly()
 	return r.stop()
 }
 
-// listenError says what to do about an address that cannot be listened on.
+// listenError says what to do if an address cannot be used.
 func listenError(address string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("address %s is in use: end what listens there, or choose another with --listen HOST:PORT", address)
@@ -229,7 +229,7 @@ func listenError(address string, err error) error {
 	return fmt.Errorf("%w; choose another address with --listen HOST:PORT", err)
 }
 
-// adminAddress is where statements to the proxy are answered, for people.
+// adminAddress returns the address for statements to the proxy, for people.
 func (r *running) adminAddress() string {
 	if admin := r.server.AdminAddr(); admin != nil {
 		return admin.String()

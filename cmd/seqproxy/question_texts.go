@@ -1,7 +1,7 @@
 package main
 
-// questionTexts are what a DBA asks, and the commands that answer, for docs/statements.md and
-// "seqproxy help questions". A test asks all.
+// questionTexts are a DBA's questions and the commands that answer them, for docs/statements.md and
+// "seqproxy help questions". A test runs all commands.
 var questionTexts = []struct{ question, ask string }{
 	{"What is wrong with the file, or on the servers?", `seqproxy check -config seqproxy.toml -connect`},
 	{"Is it up?", `curl http://127.0.0.1:4308/healthz`},

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// readmeSession returns the commands of README.md, in order, each with what it prints.
+// readmeSession returns the commands of README.md in order, each with its output.
 func readmeSession(t *testing.T) (session [][2]string) {
 	t.Helper()
 	_, rest, _ := strings.Cut(repositoryFile(t, "README.md"), "\n```console\n")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// keepPage compares a page with its text in testdata/pages, which has {{name}} where a table of the
-// program's goes. With -update, as in make docs, it writes the page.
+// keepPage compares a page with its template in testdata/pages. {{name}} there stands for a table
+// of the program. With -update, as in make docs, it writes the page.
 func keepPage(t *testing.T, name string, tables map[string]string) {
 	t.Helper()
 	page := repositoryFile(t, "cmd/seqproxy/testdata/pages/"+name)
@@ -35,7 +35,7 @@ func keepPage(t *testing.T, name string, tables map[string]string) {
 	}
 }
 
-// backQuote is a list of names as cells have it, with the space behind it.
+// backQuote writes a list of names for a cell, followed by a space.
 func backQuote(names []string) string {
 	if len(names) == 0 {
 		return ""

@@ -16,24 +16,25 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// loader reads the configuration again that the proxy was started with.
+// loader reads the configuration again from where the proxy got it.
 type loader func() (*conf.Config, error)
 
-// reloading is the configuration of a proxy that runs.
+// reloading is the configuration of a running proxy.
 type reloading struct {
 	load    loader
 	inForce atomic.Pointer[conf.Config]
-	one     sync.Mutex // held during a reload
+	one     sync.Mutex // locked during a reload
 
 	mu      sync.Mutex
-	lastAt  time.Time // of the last reload; guarded by mu
+	lastAt  time.Time // the last reload; guarded by mu
 	lastErr error     // guarded by mu
 }
 
-// Config is the configuration in force: what takes a restart is as it was at the start.
+// Config returns the configuration in force. Keys that need a restart have their values from the
+// start.
 func (r *reloading) Config() *conf.Config { return r.inForce.Load() }
 
-// ConfigDiff reads the configuration and says what differs from the one in force.
+// ConfigDiff reads the configuration and returns what differs from the one in force.
 func (r *reloading) ConfigDiff() ([]conf.Change, error) {
 	next, err := r.load()
 	if err != nil {
@@ -42,20 +43,21 @@ func (r *reloading) ConfigDiff() ([]conf.Change, error) {
 	return conf.Diff(r.Config(), next), nil
 }
 
-// LastReload is how the last reload ended, and when; the zero time: there was none.
+// LastReload returns the time and outcome of the last reload. A zero time means that there was
+// none.
 func (r *reloading) LastReload() (at time.Time, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.lastAt, r.lastErr
 }
 
-// errStopping: a proxy that ends takes over nothing.
+// errStopping says that a stopping proxy does not reload.
 var errStopping = errors.New("the proxy is stopping")
 
-// Reload reads the configuration, checks it, connects to what is new, and puts it to use, all or
-// nothing; with tlsOnly it only reads certificates and keys again. changed names the keys with
-// another value or with files that were read again, and says which of them take a restart. It logs
-// the outcome. It may be called from any goroutine; one at a time is done.
+// Reload reads and checks the configuration, connects to what is new, and puts everything in force,
+// or nothing. With tlsOnly it only reads certificates and keys again. changed names the keys with
+// new values or with files that were read again, and says which need a restart. It logs the
+// outcome. Any goroutine may call it; only one call runs at a time.
 func (r *running) Reload(ctx context.Context, tlsOnly bool) (changed []string, err error) {
 	r.one.Lock()
 	defer r.one.Unlock()
@@ -101,7 +103,7 @@ func (r *running) reloadFiles() (changed []string, err error) {
 	return changed, nil
 }
 
-// reloadAll is Reload of everything. restart are keys that have to wait for one.
+// reloadAll reloads everything. restart has the keys that need a restart.
 func (r *running) reloadAll(ctx context.Context) (changed, restart []string, err error) {
 	before := r.Config()
 	read, err := r.load()
@@ -158,7 +160,7 @@ func (r *running) reloadAll(ctx context.Context) (changed, restart []string, err
 		return nil, nil, fmt.Errorf("log.level: %w", err)
 	}
 
-	// From here on nothing fails.
+	// Nothing can fail from here on.
 	accounts.Apply()
 	r.sequences.Tune(sequenceTuning(cfg))
 	r.server.Reload(opts, routes.Apply())

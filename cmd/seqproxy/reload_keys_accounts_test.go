@@ -12,7 +12,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// accountCases change how the sequence server is logged in to.
+// accountCases change the login to the sequence server.
 func (c *changing) accountCases(t *testing.T) []reloadCase {
 	const top = "sequence.cache = 1\nsequence.outage_cover = '0s'\nsequence.allocate_timeout = '5s'"
 	from := func(s *mysqltest.Server, keys string) part {
@@ -35,7 +35,7 @@ func (c *changing) accountCases(t *testing.T) []reloadCase {
 		}
 		return "refused"
 	}
-	// altered changes an account, and ends its connections.
+	// altered changes an account and ends its connections.
 	altered := func(s *mysqltest.Server, user, how string) func() {
 		return func() {
 			s.Exec(t, "ALTER USER "+user+"@'%' "+how)
@@ -100,7 +100,7 @@ func (c *changing) accountCases(t *testing.T) []reloadCase {
 	return cases
 }
 
-// connectionsOf are the ids of a user's connections on a server.
+// connectionsOf returns the ids of a user's connections on a server.
 func connectionsOf(t *testing.T, s *mysqltest.Server, user string) (ids []string) {
 	t.Helper()
 	rows, err := s.DB(t, "").Query("SELECT id FROM information_schema.PROCESSLIST WHERE user = ?", user)
@@ -121,8 +121,8 @@ func connectionsOf(t *testing.T, s *mysqltest.Server, user string) (ids []string
 	return ids
 }
 
-// TestARotationOfThePasswordOfTheSequenceServer changes the password of the account, at first to
-// one that the server does not know: the old account goes on.
+// TestARotationOfThePasswordOfTheSequenceServer changes the account's password. At first the server
+// does not know the new one, and the old account continues.
 func TestARotationOfThePasswordOfTheSequenceServer(t *testing.T) {
 	c := newChanging(t)
 	c.first.Exec(t, "CREATE USER numbers1@'%' IDENTIFIED BY 'one'", "GRANT ALL ON seqproxy.* TO numbers1@'%'", "CREATE USER numbers2@'%' IDENTIFIED BY 'two'",
@@ -162,7 +162,7 @@ func TestARotationOfThePasswordOfTheSequenceServer(t *testing.T) {
 		next()
 	}
 	c.first.Exec(t, "ALTER USER numbers1@'%' IDENTIFIED BY 'two'")
-	next() // by connections that are open
+	next() // over open connections
 	s.reload(with("max_connections = 77", "numbers1", "two"))
 	for deadline := time.Now().Add(patience); len(connectionsOf(t, c.first, "numbers1")) == 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {

@@ -21,38 +21,38 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// changing is what a test of reloads has around it: servers with accounts, and files.
+// changing has the servers, accounts and files for tests of reloads.
 type changing struct {
-	first, other *mysqltest.Server // of them first has the sequences, and other TLS
+	first, other *mysqltest.Server // first has the sequences; other has TLS
 	schema       string            // on both
 	ca, wrongCA  *mysqltest.CA     // ca has signed other's certificate
 	front        mysqltest.Certificate
-	one          mysqltest.Certificate // of a client, by ca
-	stray        mysqltest.Certificate // of a client, by wrongCA
-	slow         string                // an address that takes a second to become other
+	one          mysqltest.Certificate // for a client, by ca
+	stray        mysqltest.Certificate // for a client, by wrongCA
+	slow         string                // forwards to other after a second
 	dir          string
 }
 
-// part is what one configuration has that is not in all.
+// part is the part of a configuration that differs between cases.
 type part struct {
 	top   string // keys before the first table
-	user  string // of the user app; its password is p unless this says so
-	shard string // of the shard s, which has an account of its own unless this says so
-	node  string // of it, in place of first
-	from  string // the keys of the sequence server, in place of first and root
+	user  string // for the user app, whose password is p by default
+	shard string // for the shard s, which has its own account by default
+	node  string // the shard's address instead of first
+	from  string // keys of the sequence server instead of first and root
 	more  string // tables
 }
 
-// reloadCase is a change of keys, and what a client sees of it. Both looks are awaited.
+// reloadCase is a change of keys and its effect on a client. The test waits for both states.
 type reloadCase struct {
 	keys          []string
 	before, after part
-	// look says what there is to see now. running is the session of a client that logged in
-	// as app before the reload.
+	// look describes the present state. running is the session of a client that logged in as app
+	// before the reload.
 	look           func(t *testing.T, s *subject, running *sql.Conn) string
-	was, is        string // was "" is not looked for
-	runningWithout bool   // no such session
-	then           func() // done before the first look, once numbers were taken
+	was, is        string // an empty was is not awaited
+	runningWithout bool   // there is no such session
+	then           func() // runs before the first look, after numbers were taken
 }
 
 func (c *changing) text(p part) string {
@@ -115,7 +115,7 @@ func newChanging(t *testing.T) *changing {
 	return c
 }
 
-// slowly listens for connections that it passes on to an address, after a second.
+// slowly listens and forwards connections to an address after a second.
 func slowly(t *testing.T, address string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -144,7 +144,7 @@ func slowly(t *testing.T, address string) string {
 	return l.Addr().String()
 }
 
-// pass copies both ways until one side ends.
+// pass copies in both directions until one side ends.
 func pass(a, b net.Conn) {
 	done := make(chan struct{}, 2)
 	for _, way := range [][2]net.Conn{{a, b}, {b, a}} {
@@ -168,7 +168,7 @@ func pass(a, b net.Conn) {
 	<-done
 }
 
-// outcomeWord is "ok", or the number of an error.
+// outcomeWord returns "ok" or the number of an error.
 func outcomeWord(err error) string {
 	var told *mysql.MySQLError
 	switch {
@@ -180,8 +180,8 @@ func outcomeWord(err error) string {
 	return err.Error()
 }
 
-// login logs in at an address, and runs statements, of which it returns the value of the
-// last, or "ok" without any.
+// login logs in at an address and runs statements. It returns the value of the last, or "ok"
+// without any.
 func login(t *testing.T, address, user, password string, change func(*mysql.Config), statements ...string) string {
 	c := mysql.NewConfig()
 	c.User, c.Passwd, c.Net, c.Addr, c.Timeout, c.ReadTimeout = user, password, "tcp", address, patience, patience
@@ -206,7 +206,7 @@ func login(t *testing.T, address, user, password string, change func(*mysql.Conf
 	return last
 }
 
-// valueOf is the value of a statement, "ok" if it has none, or the number of its error.
+// valueOf returns the value of a statement, "ok" without one, or the number of its error.
 func valueOf(c *sql.Conn, statement string) string {
 	rows, err := c.QueryContext(context.Background(), statement)
 	if err != nil {
@@ -231,14 +231,14 @@ func valueOf(c *sql.Conn, statement string) string {
 	return values[len(values)-1].String
 }
 
-// as looks by a login, and statements there.
+// as looks by a login and the statements in it.
 func as(user, password string, statements ...string) func(*testing.T, *subject, *sql.Conn) string {
 	return func(t *testing.T, s *subject, _ *sql.Conn) string {
 		return login(t, s.address(), user, password, nil, statements...)
 	}
 }
 
-// overTLS is as with a certificate, if it is not empty.
+// overTLS is as with a certificate, unless that is empty.
 func overTLS(cert mysqltest.Certificate) func(*testing.T, *subject, *sql.Conn) string {
 	return func(t *testing.T, s *subject, _ *sql.Conn) string {
 		cfg := &tls.Config{InsecureSkipVerify: true}
@@ -257,7 +257,7 @@ func overTLS(cert mysqltest.Certificate) func(*testing.T, *subject, *sql.Conn) s
 	}
 }
 
-// inRunning looks by statements in the session that was there before the reload.
+// inRunning looks by statements in the session from before the reload.
 func inRunning(statements ...string) func(*testing.T, *subject, *sql.Conn) string {
 	return func(_ *testing.T, _ *subject, running *sql.Conn) (last string) {
 		for _, s := range statements {
@@ -267,7 +267,7 @@ func inRunning(statements ...string) func(*testing.T, *subject, *sql.Conn) strin
 	}
 }
 
-// TestEveryKeyCountsAsItsTagSays changes each key that does not take a restart.
+// TestEveryKeyCountsAsItsTagSays changes each key that needs no restart.
 func TestEveryKeyCountsAsItsTagSays(t *testing.T) {
 	c := newChanging(t)
 	cases := slices.Concat(c.servingCases(), c.loginCases(), c.userCases(), c.tlsCases(), c.sequenceCases(), c.accountCases(t), c.shardCases())
@@ -283,12 +283,12 @@ func TestEveryKeyCountsAsItsTagSays(t *testing.T) {
 	}
 }
 
-// triedElsewhere are tested by what is beside this test, or behave as others here do.
+// triedElsewhere are keys that another test covers, or that behave like others here.
 var triedElsewhere = []string{
 	// needs a group: TestAnIsolatedPrimaryGivesNoOrderedNumberBehindTheNewOnes
 	"sequence.order_requires_replica",
 	"drain.grace", "drain.timeout", // TestADrainGoesByTheReloadedConfiguration
-	// go the way of the other files; only some logins of MySQL's need it
+	// handled like the other files; only some logins of MySQL need it
 	"shard.public_key_file", "sequence.server.public_key_file",
 }
 
@@ -499,7 +499,7 @@ func greetingOf(t *testing.T, s *subject) uint16 {
 	return uint16(rest[at]) | uint16(rest[at+1])<<8
 }
 
-// firstBytes connects and returns what the proxy says first.
+// firstBytes connects and returns the proxy's first bytes.
 func firstBytes(t *testing.T, s *subject) []byte {
 	t.Helper()
 	nc, err := net.Dial("tcp", s.address())

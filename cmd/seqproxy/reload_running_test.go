@@ -26,7 +26,7 @@ type subject struct {
 	log  string
 }
 
-// startSubject runs a proxy with a configuration, until the test ends.
+// startSubject runs a proxy with a configuration until the test ends.
 func startSubject(t *testing.T, text string) *subject {
 	t.Helper()
 	s := &subject{t: t, log: filepath.Join(t.TempDir(), "log")}
@@ -68,7 +68,7 @@ func (s *subject) write(text string) {
 	}
 }
 
-// reload has the proxy read another configuration.
+// reload makes the proxy read another configuration.
 func (s *subject) reload(text string) []string {
 	s.t.Helper()
 	s.write(text)
@@ -89,7 +89,7 @@ func (s *subject) logged() string {
 
 func (s *subject) address() string { return s.server.Addr().String() }
 
-// connect logs in at the proxy; change may be nil. The connection ends with the test.
+// connect logs in at the proxy. change may be nil. The connection ends with the test.
 func (s *subject) connect(t *testing.T, user, password string, change func(*mysql.Config)) (*sql.Conn, error) {
 	t.Helper()
 	return connectTo(t, s.address(), user, password, change)
@@ -133,8 +133,8 @@ func told(c *sql.Conn, query string) string {
 	return value.String
 }
 
-// inFront is a configuration of a proxy in front of a server, whose root needs no password.
-// The first lines go before all tables.
+// inFront configures a proxy in front of a server whose root has no password. first precedes all
+// tables.
 func inFront(s *mysqltest.Server, first, rest string) string {
 	return fmt.Sprintf(`listen = "127.0.0.1:0"
 http.listen = ""
@@ -187,7 +187,7 @@ func TestAReloadIsAllOrNothing(t *testing.T) {
 		}
 	}
 	good := inFront(server, "max_connections = 77\nconnect_timeout = '1s'", bob)
-	// What is wrong is what check says.
+	// The problems are those that check reports.
 	wrong := strings.Replace(good, "= 77", "= 0", 1) + "colour = 'red'\n"
 	refused(wrong, `max_connections: must be >= 1, is 0`, "unknown key")
 	_, loadErr := conf.Load(s.file)
@@ -204,7 +204,7 @@ func TestAReloadIsAllOrNothing(t *testing.T) {
 		t.Errorf("without the file: got %v", err)
 	}
 
-	// What takes a restart is told and does not keep the rest from counting.
+	// A key that needs a restart is reported. The others take effect.
 	listens := s.address()
 	changed := s.reload(strings.Replace(good, `listen = "127.0.0.1:0"`, `listen = "127.0.0.1:9"`, 1))
 	want := []string{"max_connections", `user["alice"]`, `user["bob"]`, "listen (takes a restart)"}
@@ -233,8 +233,8 @@ func TestAReloadIsAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestReloadsUnderLoad reloads again and again while clients work: both configurations
-// serve them, so none meets with an error.
+// TestReloadsUnderLoad reloads again and again while clients work. Both configurations serve them,
+// so they meet no error.
 func TestReloadsUnderLoad(t *testing.T) {
 	server := mysqltest.Shared(t)
 	schema, other := server.Schema(t), server.Schema(t)
@@ -377,7 +377,7 @@ address = %q
 
 	reloads := make(chan error, 2)
 	const each = 100
-	for range 2 { // two that do not know of each other
+	for range 2 { // two that do not know each other
 		go func() {
 			for range each {
 				if _, err := s.Reload(context.Background(), false); err != nil {
@@ -390,7 +390,7 @@ address = %q
 	}
 	versions := make(chan struct{})
 	stop := make(chan struct{})
-	go func() { // the file is replaced as a whole, as who deploys it does
+	go func() { // the file is replaced as a whole, as deployments do
 		defer close(versions)
 		for i := 0; ; i++ {
 			select {

@@ -10,7 +10,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// overwrite puts the contents of one file into another.
+// overwrite copies the contents of one file into another.
 func overwrite(t *testing.T, from, to string) {
 	t.Helper()
 	b, err := os.ReadFile(from)
@@ -22,9 +22,8 @@ func overwrite(t *testing.T, from, to string) {
 	}
 }
 
-// TestTheServersMoveToAnotherCA renews everything between the proxy and its servers
-// while it runs: the server's certificate, the CA that it is verified with, and the
-// certificate that the proxy shows.
+// TestTheServersMoveToAnotherCA renews everything between a running proxy and its servers: the
+// server's certificate, its CA, and the certificate that the proxy shows.
 func TestTheServersMoveToAnotherCA(t *testing.T) {
 	ca, nextCA := mysqltest.NewCA(t), mysqltest.NewCA(t)
 	serverCert, nextServerCert := ca.Server(t, "db1.example"), nextCA.Server(t, "db1.example")
@@ -71,12 +70,12 @@ address = %[1]q
 	for from, to := range map[string]string{nextServerCert.CertFile: serverCert.CertFile, nextServerCert.KeyFile: serverCert.KeyFile} {
 		overwrite(t, from, to)
 	}
-	oldCA, err := os.ReadFile(ca.File) // which the server has, too, for clients
+	oldCA, err := os.ReadFile(ca.File) // the server also needs it, for clients
 	if err != nil {
 		t.Fatal(err)
 	}
 	overwrite(t, nextCA.File, ca.File)
-	p.await(`certificates read again`) // by itself
+	p.await(`certificates read again`) // without a signal
 	if err := s.Restart(); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +89,7 @@ address = %[1]q
 	p.await("reloaded")
 	encrypted()
 
-	// A CA that has not signed the server's certificate.
+	// A CA that did not sign the server's certificate.
 	if err := os.WriteFile(ca.File, oldCA, 0o600); err != nil {
 		t.Fatal(err)
 	}

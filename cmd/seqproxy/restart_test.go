@@ -10,10 +10,10 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// What is changed through one proxy holds for the other, and a restart that goes down needs
-// nobody's help after one was killed.
+// A change through one proxy also holds for the other. A RESTART to a lower number needs no help
+// after a proxy was killed.
 func TestChangesHoldForOtherProxiesAlsoAfterOneWasKilled(t *testing.T) {
-	s := mysqltest.Start(t) // of its own: the schema has one name
+	s := mysqltest.Start(t) // a server of its own, since the schema has a fixed name
 	start := func() *process {
 		return begin(t, "-backend", s.Addr(), "-user", "root", "-listen", "127.0.0.1:0")
 	}
@@ -46,7 +46,7 @@ func TestChangesHoldForOtherProxiesAlsoAfterOneWasKilled(t *testing.T) {
 	check("RESTART FORCE after kill -9", ask(first, again+"; SELECT NEXTVAL('photos')"), "1")
 	first.await("dead proxy removed")
 
-	// One that died on another machine: the error names it.
+	// The error names a proxy that died on another machine.
 	s.Exec(t, "INSERT INTO seqproxy.sequence_proxy (id, host, since, heartbeat, version) VALUES ('gone', 'web7, process 12', UTC_TIMESTAMP(), UTC_TIMESTAMP() - INTERVAL 1 HOUR, 3)")
 	output, err = client(t, first.address(), "root", "", "-e", again)
 	if err == nil || !strings.Contains(output, "web7, process 12") || !strings.Contains(output, "DELETE FROM `seqproxy`.`sequence_proxy`") {

@@ -19,14 +19,13 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// inSandbox is the environment variable that names the file with the system calls that the program
-// may use.
+// inSandbox is the environment variable that names a file. The file lists the system calls that the
+// program may use.
 const inSandbox = "SEQPROXY_TEST_SANDBOX"
 
 func init() { sandboxed = enterSandbox }
 
-// The BPF instructions that a filter of system calls is made of, and where it finds what it looks
-// at.
+// BPF instructions of a filter of system calls, and the offsets of its data.
 const (
 	bpfLoad, bpfEqual, bpfAnySet, bpfReturn = 0x20, 0x15, 0x45, 0x06
 	seccompNumber, seccompArg0, seccompArg2 = 0, 16, 32
@@ -34,7 +33,8 @@ const (
 )
 
 // enterSandbox puts the process under the filters that systemd makes of SystemCallFilter,
-// RestrictAddressFamilies, RestrictNamespaces and MemoryDenyWriteExecute, and begins it anew.
+// RestrictAddressFamilies, RestrictNamespaces and MemoryDenyWriteExecute. Then it starts the
+// program again.
 func enterSandbox() {
 	file := os.Getenv(inSandbox)
 	if file == "" {
@@ -53,7 +53,7 @@ func enterSandbox() {
 	}
 	allow := unix.SockFilter{Code: bpfReturn, K: seccompAllow}
 	filter := []unix.SockFilter{load(seccompNumber)}
-	// only has the call number go through what else is asked about it.
+	// only applies the further instructions to one system call.
 	only := func(number uint32, asks ...unix.SockFilter) {
 		filter = append(filter, unix.SockFilter{Code: bpfEqual, Jf: uint8(len(asks)), K: number})
 		filter = append(filter, asks...)
@@ -65,10 +65,10 @@ func enterSandbox() {
 		Code: bpfAnySet, Jf: 1,
 		K: unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET,
 	}, refuse(unix.EPERM), allow)
-	only(unix.SYS_CLONE3, refuse(unix.ENOSYS)) // whose flags a filter cannot see
+	only(unix.SYS_CLONE3, refuse(unix.ENOSYS)) // a filter cannot see its flags
 	only(unix.SYS_UNSHARE, refuse(unix.EPERM))
 	only(unix.SYS_SETNS, refuse(unix.EPERM))
-	only(unix.SYS_MMAP, load(seccompArg2), // both, write and execute
+	only(unix.SYS_MMAP, load(seccompArg2), // only write and execute together
 		unix.SockFilter{Code: bpfAnySet, Jf: 2, K: unix.PROT_WRITE}, unix.SockFilter{Code: bpfAnySet, Jf: 1, K: unix.PROT_EXEC}, refuse(unix.EPERM), allow)
 	only(unix.SYS_MPROTECT, load(seccompArg2), unix.SockFilter{Code: bpfAnySet, Jf: 1, K: unix.PROT_EXEC}, refuse(unix.EPERM), allow)
 	for line := range strings.Lines(string(text)) {
@@ -87,8 +87,8 @@ func enterSandbox() {
 	panic(syscall.Exec("/proc/self/exe", os.Args, os.Environ())) //nolint:gosec // itself
 }
 
-// unitSettings are the settings of deploy/systemd/seqproxy.service; of one that is there more than
-// once, one after the other.
+// unitSettings returns the settings of deploy/systemd/seqproxy.service. Values of a repeated
+// setting are joined.
 func unitSettings(t *testing.T) map[string][]string {
 	t.Helper()
 	f, err := os.Open(deploy + "systemd/seqproxy.service")
@@ -105,8 +105,8 @@ func unitSettings(t *testing.T) map[string][]string {
 	return settings
 }
 
-// allowedCalls are the numbers of the system calls that SystemCallFilter leaves, by systemd's own
-// list of them.
+// allowedCalls returns the numbers of the system calls that SystemCallFilter allows, by systemd's
+// own lists.
 func allowedCalls(t *testing.T, filters []string) string {
 	t.Helper()
 	tool, err := exec.LookPath("systemd-analyze")
@@ -166,8 +166,8 @@ func allowedCalls(t *testing.T, filters []string) string {
 	return b.String()
 }
 
-// sandbox builds what the unit makes of the machine: everything can be read alone but state and log
-// directories, and /tmp and homes are empty.
+// sandbox sets up the machine as the unit does: everything is read-only except for the state and
+// log directories, and /tmp and homes are empty.
 const sandbox = `set -e
 mkdir -p "$ROOT"
 mount --bind / "$ROOT"
@@ -188,8 +188,8 @@ cd /
 exec chroot "$ROOT" setpriv --reuid 65532 --regid 65532 --clear-groups --bounding-set=-all --inh-caps=-all --ambient-caps=-all --no-new-privs "$BASE/program" "$@"
 `
 
-// TestTheProxyWorksInTheSandboxOfTheUnit runs it without systemd under what the unit asks for, as
-// far as that can be had without it.
+// TestTheProxyWorksInTheSandboxOfTheUnit runs the proxy without systemd in the unit's sandbox, as
+// far as that is possible.
 func TestTheProxyWorksInTheSandboxOfTheUnit(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can mount")
@@ -204,14 +204,13 @@ func TestTheProxyWorksInTheSandboxOfTheUnit(t *testing.T) {
 			t.Errorf("%s of the unit: got %q, the sandbox here is for %q", setting, got, value)
 		}
 	}
-	base, err := os.MkdirTemp("", "unit") // the path of a socket must be short
+	base, err := os.MkdirTemp("", "unit") // a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		if err := os.Remove(base + "/root"); err != nil {
-			// what is mounted there is seen by others alone; if it were not, nothing is to be
-			// removed
+			// others do not see these mounts; if they did, nothing must be removed
 			t.Error(err)
 			return
 		}
@@ -294,7 +293,7 @@ address = "` + s.Addr() + `"
 			"unshare", "--mount", "--propagation", "private", "sh", "-c", sandbox, "sh", "-config", file)
 	}
 
-	// Where it may not write it says so: the sandbox is one.
+	// A write outside fails: there is a sandbox.
 	outside := run(put("/outside.toml", config("/seqproxy.log")))
 	outside.end(1)
 	if !strings.Contains(outside.stderr(), "read-only file system") {

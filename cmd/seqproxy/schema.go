@@ -7,8 +7,8 @@ import (
 	"seqproxy/sequence"
 )
 
-// schema prints the statements that create the tables of a sequence server, for an account that may
-// not create them itself.
+// schema prints the statements that create the tables of a sequence server, for accounts without
+// CREATE.
 func (p *program) schema(args []string) error {
 	c := newCommand("schema")
 	file := c.String("config", "", "configuration `FILE` with schema, table and account; without it, those of -backend")
@@ -32,7 +32,7 @@ func (p *program) schema(args []string) error {
 		at := &servers[i]
 		account := "'" + strings.ReplaceAll(at.User, "'", "''") + "'@'%'"
 		text := strings.Join(append(sequence.Schema(at.Database, table), sequence.GrantsOnTables(at.Database, account)), ";\n") + ";\n"
-		if !said[text] { // most have the same everywhere
+		if !said[text] { // most servers have the same
 			said[text] = true
 			p.say("%s", text)
 		}

@@ -7,7 +7,7 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// What schema prints is enough for an account that may create nothing, and may be run again.
+// The output of schema is enough for an account without CREATE. It may be run again.
 func TestSchemaPrintsWhatAnAccountWithoutCREATENeeds(t *testing.T) {
 	s := mysqltest.Start(t)
 	config := write(t, "seqproxy.toml", "listen = '127.0.0.1:0'\nunknown_sequence = 'create'\n[sequence]\ndatabase = 'numbers'\ntable = 'counters'\n"+

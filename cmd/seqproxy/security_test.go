@@ -14,8 +14,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// documentedGrants are the statements of docs/security.md that make the account for sequences on a
-// server.
+// documentedGrants returns the statements of docs/security.md that create the account for sequences
+// on a server.
 func documentedGrants(t *testing.T, flavour mysqld.Flavour, sections ...string) (all []string) {
 	t.Helper()
 	for _, section := range sections {
@@ -34,8 +34,8 @@ func documentedGrants(t *testing.T, flavour mysqld.Flavour, sections ...string) 
 	return all
 }
 
-// TestTheDocumentedRightsAreEnoughForMembersAndAGroup has a single server to which another one is
-// added, and a group, with exactly the rights of docs/security.md.
+// TestTheDocumentedRightsAreEnoughForMembersAndAGroup adds a server to a single one, and uses a
+// group, with exactly the rights of docs/security.md.
 func TestTheDocumentedRightsAreEnoughForMembersAndAGroup(t *testing.T) {
 	single, added, g := mysqltest.StartUnsynced(t), mysqltest.StartUnsynced(t), mysqltest.StartGroup(t, 2)
 	flavour := single.Flavour()
@@ -71,7 +71,7 @@ address = "` + single.Addr() + `"
 		file := write(t, "seqproxy.toml", begins+"address = \""+single.Addr()+"\"\n"+account+"[[ticket]]\ntable = \"ids.tickets64\"\n"+shard)
 		rightsAreEnough(t, file, func(ask func(string) string) {
 			if got := ask("REPLACE INTO ids.tickets64 (stub) VALUES ('a'); SELECT LAST_INSERT_ID()"); got != "2\n" {
-				// the first one went to the row of the stub
+				// the first one went into the stub's row
 				t.Errorf("a ticket: got %q, want 2", got)
 			}
 			for _, what := range []string{"ADD", "REMOVE", "ADD"} {
@@ -85,8 +85,8 @@ address = "` + single.Addr() + `"
 	})
 }
 
-// rightsAreEnough runs statements about sequences, and more, in a proxy that enters itself on the
-// servers.
+// rightsAreEnough runs statements about sequences, and more, through a proxy that registers itself
+// on the servers.
 func rightsAreEnough(t *testing.T, file string, more func(ask func(string) string), servers ...*mysqltest.Server) {
 	t.Helper()
 	rightsAreFine := func(when string) {
@@ -118,13 +118,13 @@ func rightsAreEnough(t *testing.T, file string, more func(ask func(string) strin
 	ask("CREATE SEQUENCE in_order ORDER; SELECT NEXTVAL('in_order'); ALTER SEQUENCE in_order NOORDER")
 	ask("FLUSH SEQUENCES; SHOW SEQUENCES; SHOW SEQPROXY SEQUENCE SERVERS; CHECK SEQUENCE photos")
 	more(ask)
-	// The servers take turns, and the proxy enters itself where it reserves.
+	// The proxy registers itself on a server when it reserves there. Servers are used in turn.
 	for deadline := time.Now().Add(patience); ; {
 		ask("FLUSH SEQUENCES; SELECT NEXTVAL('photos')")
 		entered := 0
 		for _, s := range servers {
 			var n int
-			// it may not be there yet
+			// the table may not exist yet
 			_ = s.DB(t, "").QueryRow("SELECT COUNT(*) FROM seqproxy.sequence_proxy").Scan(&n)
 			if n == 1 {
 				entered++
@@ -148,7 +148,7 @@ func rightsAreEnough(t *testing.T, file string, more func(ask func(string) strin
 	rightsAreFine("with all tables there")
 }
 
-// documentedTables are the rights on each table, of the table in docs/security.md.
+// documentedTables returns the rights on each table, from the table in docs/security.md.
 func documentedTables(t *testing.T) (all [][2]string) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/security.md")
@@ -173,8 +173,8 @@ func documentedTables(t *testing.T) (all [][2]string) {
 	return all
 }
 
-// TestTheDocumentedRightsOnEachTable has two sequence servers whose account has the rights that the
-// page names for each table, and no others: sequences and the plan are changed.
+// TestTheDocumentedRightsOnEachTable has two sequence servers. Their account has exactly the page's
+// rights on each table. The test changes sequences and the plan.
 func TestTheDocumentedRightsOnEachTable(t *testing.T) {
 	var rights [][2]string
 	for _, r := range documentedTables(t) {
@@ -222,7 +222,7 @@ address = "`+other.Addr()+"\"\n"+account)
 		}
 	}
 	add := "SEQPROXY ADD SEQUENCE SERVER '" + other.Addr() + "'"
-	use(first, add) // makes all tables
+	use(first, add) // creates all tables
 	use(file, "CREATE SEQUENCE first; SELECT NEXTVAL('first'); FLUSH SEQUENCES; SELECT NEXTVAL('first'); DROP SEQUENCE first")
 	for _, s := range []*mysqltest.Server{one, other} {
 		s.Exec(t, "REVOKE ALL PRIVILEGES ON seqproxy.* FROM 'seqproxy'@'%'")
@@ -255,7 +255,7 @@ func TestThePlaygroundsAccountHasTheDocumentedRightsAndNoOthers(t *testing.T) {
 	}
 }
 
-// TestTheDocumentedModesAreThose of what the proxy makes.
+// TestTheDocumentedModesAreThose checks the modes of files that the proxy creates.
 func TestTheDocumentedModesAreThose(t *testing.T) {
 	s := mysqltest.StartUnsynced(t)
 	dir := t.TempDir()

@@ -26,7 +26,7 @@ func (p *program) serve(ctx context.Context, args []string) (err error) {
 	for _, w := range cfg.Warnings() {
 		log.Logger().Warn("configuration", zap.String("remark", w))
 	}
-	// from now on: who sends one when it says that it listens must not end it
+	// from now on, since a SIGHUP right after the message that it listens must not end it
 	reloads := p.reloads()
 	r, err := start(ctx, cfg, func() (*conf.Config, error) { return p.configure(args) }, log)
 	if err != nil {
@@ -36,7 +36,7 @@ func (p *program) serve(ctx context.Context, args []string) (err error) {
 	return r.wait(ctx, p.hurry, reloads, p.rotations)
 }
 
-// proxyCommand is the flags of the proxy itself.
+// proxyCommand has the flags of the proxy itself.
 type proxyCommand struct {
 	*command
 	file, backend, user, passwordFile, listen, admin, http string
@@ -54,7 +54,7 @@ func newProxyCommand() *proxyCommand {
 	return c
 }
 
-// configure reads the configuration that the arguments name.
+// configure reads the configuration named by the arguments.
 func (p *program) configure(args []string) (*conf.Config, error) {
 	c := newProxyCommand()
 	if err := c.parse(args, p.out); err != nil {
@@ -100,7 +100,7 @@ func (p *program) configure(args []string) (*conf.Config, error) {
 	return cfg, nil
 }
 
-// overrides are what flags change in a configuration.
+// overrides returns the changes that flags make to a configuration.
 func (c *proxyCommand) overrides(given map[string]bool) (all []func(*conf.Config)) {
 	if c.listen != "" {
 		all = append(all, func(cfg *conf.Config) { cfg.Listen = c.listen })
@@ -114,7 +114,7 @@ func (c *proxyCommand) overrides(given map[string]bool) (all []func(*conf.Config
 	return all
 }
 
-// fileConfig loads a file and changes it by flags.
+// fileConfig loads a file and applies the flags.
 func fileConfig(file string, overrides []func(*conf.Config)) (*conf.Config, error) {
 	cfg, err := conf.Load(file)
 	if err != nil || len(overrides) == 0 {
@@ -123,14 +123,14 @@ func fileConfig(file string, overrides []func(*conf.Config)) (*conf.Config, erro
 	for _, override := range overrides {
 		override(cfg)
 	}
-	if err := cfg.Validate(); err != nil { // the file was right before
+	if err := cfg.Validate(); err != nil { // the file alone was right
 		return nil, inFlags(err)
 	}
 	return cfg, nil
 }
 
-// inFlags words a problem with a configuration that was made of flags: each key
-// becomes the flag that it came from, and is said once.
+// inFlags describes a problem with a configuration made from flags. It names the flag in place of
+// the key, once.
 func inFlags(err error) error {
 	var wrong *conf.Error
 	if !errors.As(err, &wrong) {

@@ -18,8 +18,8 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// account makes an account with a password and rights on the shared server; rights
-// are what stands between GRANT and TO.
+// account creates an account with a password and rights on the shared server. rights are the words
+// between GRANT and TO.
 func account(t *testing.T, name string, rights ...string) {
 	t.Helper()
 	s := mysqltest.Shared(t)
@@ -60,7 +60,7 @@ func TestInFrontOfOneServerWithoutAConfiguration(t *testing.T) {
 		t.Errorf("unknown sequence: got %q, %v, want %q", output, err, want)
 	}
 
-	p.signal(syscall.SIGTERM) // twice, as from timeout(1), is once
+	p.signal(syscall.SIGTERM) // two at once count as one: timeout(1) sends two
 	p.signal(syscall.SIGTERM)
 	p.end(0)
 	if got := query(t, s.Addr(), "app", "secret", "SELECT name, id FROM seqproxy.sequence"); got != "photos\t2" {
@@ -96,11 +96,11 @@ func TestInFrontOfOneServerItsAccountsLogIn(t *testing.T) {
 	for _, backend := range []string{"unix:" + s.Socket(), s.Addr()} {
 		name := "root"
 		if strings.HasPrefix(backend, "unix:") {
-			name = me.Username // the proxy's own connections need no password
+			name = me.Username // the proxy's own connections need no password then
 		}
 		p := begin(t, "-backend", backend, "-user", name, "-listen", "127.0.0.1:0")
 		address := p.address()
-		// Without --skip-ssl MariaDB's client gives MySQL its password in clear, and is refused.
+		// Without --skip-ssl MariaDB's client would send the password in clear, and be refused.
 		if got := query(t, address, "later", "secret", "SELECT SUBSTRING_INDEX(USER(), '@', 1)", plain(t)...); got != "later" {
 			t.Errorf("%s: an account of the server's: got %q, want later", backend, got)
 		}
@@ -108,7 +108,7 @@ func TestInFrontOfOneServerItsAccountsLogIn(t *testing.T) {
 		if err == nil || !strings.HasPrefix(output, "ERROR 1045 (28000): Access denied for user 'later'@") {
 			t.Errorf("%s: a wrong password: got %q, %v", backend, output, err)
 		}
-		if strings.HasPrefix(backend, "unix:") { // clients are not let in for who runs the proxy
+		if strings.HasPrefix(backend, "unix:") { // the server may trust the proxy's user id
 			for _, password := range []string{"", "x"} {
 				output, err := client(t, address, name, password, "-e", "SELECT 1")
 				if err == nil || !strings.HasPrefix(output, "ERROR 1045 (28000): Access denied for user '"+name+"'@'127.0.0.1'") {
@@ -175,8 +175,8 @@ cache = 10
 	p.end(0)
 }
 
-// TestServersThatAreDownAreAwaited starts the proxy with nothing behind it. It says
-// so, lets clients in, and works as soon as the server does.
+// TestServersThatAreDownAreAwaited starts the proxy without servers. It logs that, accepts clients,
+// and works as soon as the server does.
 func TestServersThatAreDownAreAwaited(t *testing.T) {
 	s := mysqltest.Start(t)
 	if err := s.Stop(); err != nil {
@@ -281,7 +281,7 @@ name = "root"
 		" is in use: end what listens there, or choose another, or \"\" for none, by admin.listen or --admin-listen\n", "-config", file)
 }
 
-// adminAddress returns where the proxy's admin address is, from its log.
+// adminAddress returns the proxy's admin address, from its log.
 func (p *process) adminAddress() string {
 	p.t.Helper()
 	p.await(`"admin": "`)
@@ -343,7 +343,7 @@ address = %q
 		t.Errorf("the client's status over TLS: got %q, want a cipher in it", got)
 	}
 
-	// SIGHUP reads the files again, and leaves alone what cannot be used.
+	// SIGHUP reads the files again, and ignores those that cannot be used.
 	shown := func(by *mysqltest.CA) string {
 		t.Helper()
 		return query(t, address, "root", "p", "SELECT 7", "--ssl", "--ssl-verify-server-cert", "--ssl-ca="+by.File, "-N")

@@ -13,10 +13,10 @@ type shown struct {
 	cfg *conf.Config
 }
 
-// element is what tells the elements of a list apart in the name of a key.
+// element matches the part of a key's name that identifies an element of a list.
 var element = regexp.MustCompile(`\["(?:[^"\\]|\\.)*"\]| #[0-9]+`)
 
-// Variables are all keys with what a file that does not name them has.
+// Variables returns all keys, each with its default.
 func (s shown) Variables() (all []admin.Variable) {
 	defaults := make(map[string]string)
 	for _, k := range conf.Keys() {
@@ -30,7 +30,7 @@ func (s shown) Variables() (all []admin.Variable) {
 	return all
 }
 
-// Lines are a file that says the same.
+// Lines returns a file with the same contents.
 func (s shown) Lines() []string { return conf.Lines(s.cfg) }
 
 // Changes reads the file.
@@ -48,7 +48,7 @@ func (s shown) Changes() (all []admin.Change, _ error) {
 	return all, nil
 }
 
-// Users are those of the file, and who has rights.
+// Users returns the configured users and the users with rights.
 func (s shown) Users() admin.Users {
 	all := admin.Users{Admins: s.cfg.AdminUsers, Monitors: s.cfg.MonitorUsers, MaxConnections: s.cfg.MaxUserConnections}
 	for i := range s.cfg.Users {
@@ -60,7 +60,7 @@ func (s shown) Users() admin.Users {
 	return all
 }
 
-// required is what a user's logins must have beside the password.
+// required lists what a user's logins need besides the password.
 func required(u *conf.User) (all []string) {
 	if u.RequireTLS {
 		all = append(all, "TLS")
@@ -77,7 +77,7 @@ func required(u *conf.User) (all []string) {
 	return all
 }
 
-// Shards are those of the file.
+// Shards returns the configured shards.
 func (s shown) Shards() (all []admin.Shard) {
 	for i := range s.cfg.Shards {
 		shard := &s.cfg.Shards[i]

@@ -13,27 +13,26 @@ import (
 
 // watcher turns signals into contexts.
 type watcher struct {
-	stop    context.Context // done at the first signal: end in order
-	hurry   context.Context // done at the second: end now
-	release func()          // ends the watch and waits for it
+	stop    context.Context // done after the first signal: end in order
+	hurry   context.Context // done after the second: end now
+	release func()          // ends the watch and waits for that
 
 	came     chan os.Signal
-	nohup    bool // SIGHUP was ignored when the program started
-	terminal bool // there was one then
+	nohup    bool // SIGHUP was ignored at the start
+	terminal bool // there was a terminal at the start
 
-	rotations chan os.Signal // SIGUSR1, which never ends the program
+	rotations chan os.Signal // SIGUSR1; it never ends the program
 
 	reloads  chan struct{}
-	reloaded atomic.Bool // reloads is read
+	reloaded atomic.Bool // somebody reads reloads
 }
 
-// sameWish is for how long after the first signal others mean the same: a Ctrl-C
-// reaches a program twice when what started it passes signals on, as timeout(1)
-// does.
+// sameWish is how long after the first signal another one counts as the same. A Ctrl-C may reach a
+// program twice, if its parent forwards signals as timeout(1) does.
 const sameWish = 300 * time.Millisecond
 
-// watchSignals begins to watch for SIGINT, SIGTERM and SIGHUP, which a terminal
-// that is closed sends. From the third on a signal does what it does by default.
+// watchSignals begins to watch for SIGINT, SIGTERM and SIGHUP (from a closed terminal). The third
+// signal has its default effect.
 func watchSignals() *watcher {
 	stop, first := context.WithCancel(context.Background())
 	hurry, second := context.WithCancel(context.Background())
@@ -42,7 +41,7 @@ func watchSignals() *watcher {
 		nohup: signal.Ignored(syscall.SIGHUP), terminal: hasTerminal(),
 	}
 	wanted := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
-	if !w.nohup { // it wants it to stay ignored
+	if !w.nohup { // ignored at the start means ignored for good
 		wanted = append(wanted, syscall.SIGHUP)
 	}
 	signal.Notify(w.came, wanted...)
@@ -80,34 +79,33 @@ func watchSignals() *watcher {
 	return w
 }
 
-// hangups makes SIGHUP a wish to reload from now on, as servers that have no terminal
-// take it, and returns a channel that gets the wishes. While one waits to be taken
-// others are the same. A SIGHUP because the terminal was closed is none.
+// hangups makes SIGHUP a wish to reload from now on, as is usual for servers without a terminal. It
+// returns a channel of wishes. If a wish waits there, further ones are the same. A SIGHUP from a
+// closed terminal is no wish.
 func (w *watcher) hangups() <-chan struct{} {
 	w.reloaded.Store(true)
-	signal.Notify(w.came, syscall.SIGHUP) // also under nohup, which means the terminal's
+	signal.Notify(w.came, syscall.SIGHUP) // even under nohup, which concerns the terminal's SIGHUP
 	return w.reloads
 }
 
-// endsBy says whether the SIGHUP that came ends the program, and passes it on if it
-// means something else.
+// endsBy says whether a SIGHUP ends the program. Otherwise it passes it on as a wish.
 func (w *watcher) endsBy() bool {
 	if !w.reloaded.Load() {
 		return true
 	}
-	if w.terminal && !hasTerminal() { // it took its terminal with it
+	if w.terminal && !hasTerminal() { // it came with the end of the terminal
 		w.terminal = false
 		return !w.nohup
 	}
 	select {
 	case w.reloads <- struct{}{}:
-	default: // one that is not taken yet will see what changed
+	default: // the wish that waits there includes this one
 	}
 	return false
 }
 
-// hasTerminal says whether the program has a controlling terminal. That it cannot be
-// opened for another reason, such as too many open files, does not say that it is gone.
+// hasTerminal says whether the program has a controlling terminal. Other errors in opening it, such
+// as too many open files, do not mean that it is gone.
 func hasTerminal() bool {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDONLY|syscall.O_NOCTTY, 0)
 	if err != nil {

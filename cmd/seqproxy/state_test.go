@@ -15,10 +15,10 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// A proxy with a state directory through what it is for: a second one on it, a full disk, kill -9,
-// and a backup that is restored meanwhile.
+// A proxy with a state directory: a second proxy on it, a full disk, kill -9, and a backup restored
+// meanwhile.
 func TestStateDirectoryOutlivesTheProxy(t *testing.T) {
-	s := mysqltest.Start(t) // of its own: the schema has one name
+	s := mysqltest.Start(t) // a server of its own, since the schema has a fixed name
 	dir := t.TempDir()
 	config := filepath.Join(dir, "seqproxy.toml")
 	text := apart + `
@@ -51,7 +51,7 @@ state_dir = "state"
 	}
 
 	state(first, "at first", 1)
-	// The disk is full: what is in memory is given, and then the error names the file.
+	// The disk is full: numbers in memory are given, and then the error names the file.
 	var free unix.Rlimit
 	if err := unix.Prlimit(first.cmd.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 10, Max: unix.RLIM_INFINITY}, &free); err != nil {
 		t.Skipf("a process's limits cannot be set here: %v", err)
@@ -100,7 +100,7 @@ state_dir = "state"
 
 	first.signal(syscall.SIGKILL)
 	first.end(-1)
-	s.Exec(t, "UPDATE seqproxy.sequence SET id = 5") // an old copy is brought back
+	s.Exec(t, "UPDATE seqproxy.sequence SET id = 5") // an old copy is restored
 	third := begin(t, "-config", config)
 	got, _ := strconv.Atoi(ask(third, "SELECT NEXTVAL('photos')"))
 	if got <= last || got > last+50 {

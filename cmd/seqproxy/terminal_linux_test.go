@@ -39,7 +39,7 @@ func openTerminal(t *testing.T) (ours, theirs *os.File) {
 func TestSIGHUPReloadsUnlessTheTerminalIsGone(t *testing.T) {
 	s := mysqltest.Shared(t)
 	t.Cleanup(func() { s.Exec(t, "DROP DATABASE IF EXISTS seqproxy") })
-	// The tests may be run by nohup themselves: what is caught here is not ignored in a child.
+	// The tests may run under nohup. A signal that is caught here is not ignored in a child.
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, syscall.SIGHUP)
 	defer signal.Stop(caught)
@@ -57,7 +57,7 @@ func TestSIGHUPReloadsUnlessTheTerminalIsGone(t *testing.T) {
 			}
 			p := &process{t: t, cmd: exec.Command(args[0], args[1:]...), ended: make(chan struct{})}
 			p.cmd.Env = []string{asProgram + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TMPDIR=" + os.TempDir()}
-			p.cmd.ExtraFiles = []*os.File{theirs} // not as its input, whose end is the test's
+			p.cmd.ExtraFiles = []*os.File{theirs} // not as its input, which must end with the test
 			stdin, err := p.cmd.StdinPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -84,7 +84,7 @@ func TestSIGHUPReloadsUnlessTheTerminalIsGone(t *testing.T) {
 			}
 			for i := 1; i <= 3; i++ {
 				limit := files
-				if i == 2 { // no file can be opened, the terminal neither, which is still there
+				if i == 2 { // no file can be opened, not even the terminal, which still exists
 					limit.Cur = 3
 				}
 				if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, &limit, nil); err != nil {

@@ -16,8 +16,7 @@ import (
 	"seqproxy/sequence"
 )
 
-// The functions here say what each key of the configuration means to the part that
-// it is for.
+// The functions here turn the configuration into the options of each part.
 
 func sequenceOptions(cfg *conf.Config, files *tlsfiles.Store, log *zap.Logger) (sequence.Options, error) {
 	q, tuning := &cfg.Sequence, sequenceTuning(cfg)
@@ -55,7 +54,7 @@ func sequenceOptions(cfg *conf.Config, files *tlsfiles.Store, log *zap.Logger) (
 	return opts, nil
 }
 
-// accountsOf are the accounts of the sequence servers.
+// accountsOf returns the accounts on the sequence servers.
 func accountsOf(o *sequence.Options) (all []sequence.Account) {
 	for _, s := range o.Servers {
 		all = append(all, sequence.Account{User: s.User, Password: s.Password, Security: s.Security})
@@ -63,12 +62,12 @@ func accountsOf(o *sequence.Options) (all []sequence.Account) {
 	return all
 }
 
-// sequenceTuning is what of it can be changed while the proxy runs.
+// sequenceTuning returns the options that can change while the proxy runs.
 func sequenceTuning(cfg *conf.Config) sequence.Tuning {
 	q := &cfg.Sequence
 	return sequence.Tuning{
 		CacheSize: uint64(q.Cache),
-		// 0 would be the default; this never asks for more than Cache
+		// 0 would mean the default. This value never asks for more than Cache.
 		OutageCover:     max(q.OutageCover.D(), time.Nanosecond),
 		AllocateTimeout: q.AllocateTimeout.D(),
 		CreateUnknown:   cfg.UnknownSequence == conf.UnknownSequenceCreate,
@@ -79,8 +78,7 @@ func sequenceTuning(cfg *conf.Config) sequence.Tuning {
 	}
 }
 
-// secured reads the files that connections to servers are secured with; nil is none
-// at all.
+// secured reads the files that secure connections to servers. It returns nil for plain connections.
 func secured(files *tlsfiles.Store, name string, s conf.Security, addresses ...conf.Address) (*tlsfiles.Client, error) {
 	if !s.Needed(addresses...) {
 		return nil, nil
@@ -92,7 +90,7 @@ func secured(files *tlsfiles.Store, name string, s conf.Security, addresses ...c
 	return c, nil
 }
 
-// What files are for, in messages.
+// The uses of files, for messages.
 const (
 	clientFiles         = "tls"
 	sequenceServerFiles = "sequence server"
@@ -100,7 +98,7 @@ const (
 
 func shardFiles(s *conf.Shard) string { return "shard " + s.Name }
 
-// fileUses are all that the functions here have files read for.
+// fileUses returns all uses for which the functions here read files.
 func fileUses(cfg *conf.Config) (uses []tlsfiles.Use) {
 	add := func(name string, s conf.Security, addresses ...conf.Address) {
 		if s.Needed(addresses...) {
@@ -138,7 +136,7 @@ func shardOptions(cfg *conf.Config, files *tlsfiles.Store, log *zap.Logger) (bac
 		}
 		for _, n := range s.Nodes {
 			o.Nodes = append(o.Nodes, string(n.Address))
-			// An account that is known on the server in any case.
+			// This account exists on the server for certain.
 			for _, server := range cfg.Sequence.Servers {
 				if slices.Contains(server.Addresses(), n.Address) && s.User == "" {
 					o.Probe = backend.Credentials{User: server.User, Password: server.Password.Reveal()}
@@ -154,7 +152,7 @@ func shardOptions(cfg *conf.Config, files *tlsfiles.Store, log *zap.Logger) (bac
 	return opts, nil
 }
 
-// serverOptions are those that come from the configuration.
+// serverOptions returns the configured options of the server.
 func serverOptions(cfg *conf.Config, files *tlsfiles.Store, sequences *sequence.Sequences) (proxy.Options, error) {
 	opts := proxy.Options{
 		KeyOptions: proxy.KeyOptions{
@@ -222,7 +220,7 @@ func serverOptions(cfg *conf.Config, files *tlsfiles.Store, sequences *sequence.
 	return opts, nil
 }
 
-// prefixes are the networks that a key names.
+// prefixes returns the networks of a key.
 func prefixes(key string, networks []conf.Network) (all []netip.Prefix, err error) {
 	for _, n := range networks {
 		prefix, err := n.Prefix()
@@ -234,8 +232,8 @@ func prefixes(key string, networks []conf.Network) (all []netip.Prefix, err erro
 	return all, nil
 }
 
-// ticketTables are the tables of [[ticket]]. Without a server there are no schemas that
-// could be meant, so the table of the sequences is meant in all of them.
+// ticketTables returns the tables of [[ticket]]. Without a shard there are no schemas, so the name
+// of the sequence table means that table in every schema.
 func ticketTables(cfg *conf.Config, sequences *sequence.Sequences) (tables []proxy.TicketTable) {
 	for _, ticket := range cfg.Tickets {
 		schema, table := ticket.Names()
