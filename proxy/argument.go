@@ -11,11 +11,11 @@ import (
 
 // fillCalls fills in what the parameters of an execution tell of the calls of a statement
 // that is answered here.
-func (s *session) fillCalls(st *statement.Statement, p *prepared, payload []byte, f *plan.Facts) error {
+func (x *executor) fillCalls(st *statement.Statement, p *prepared, payload []byte, f *plan.Facts) error {
 	defer p.ForgetLong()
-	e, err := p.cutExecution(payload, s.likeMariaDB(), s.login.Capabilities.Has(protocol.QueryAttributes))
+	e, err := p.cutExecution(payload, x.at.likeMariaDB(), x.at.login.Capabilities.Has(protocol.QueryAttributes))
 	if errors.Is(err, params.ErrMalformed) {
-		return malformed(s.likeMariaDB())
+		return malformed(x.at.likeMariaDB())
 	}
 	if err != nil {
 		return err
@@ -28,7 +28,7 @@ func (s *session) fillCalls(st *statement.Statement, p *prepared, payload []byte
 			continue
 		}
 		a := plan.Slot{Func: call.Func, Sequence: call.Name, Count: call.Count, Set: call.Set}
-		if err := params.FillIn(&a, from, values, s.nameOf); err != nil {
+		if err := params.FillIn(&a, from, values, x.planning.nameOf); err != nil {
 			return err
 		}
 		of := f.NameOf(i)

@@ -15,40 +15,40 @@ import (
 )
 
 // countRows sends a text whose numbers the server counts off.
-func (s *session) countRows(sql []byte, a *plan.Action) error {
-	st, n := &s.stmt, &keys.Block{Counts: a.Counts}
-	previous, err := s.previousFor(st, a)
+func (d *delivery) countRows(sql []byte, a *plan.Action) error {
+	st, n := &d.planning.stmt, &keys.Block{Counts: a.Counts}
+	previous, err := d.planning.previousFor(st, a)
 	if err != nil {
 		return err
 	}
-	c, err := s.attachWith(st, n.Traits(plan.TraitsOf(st)))
+	c, err := d.attachWith(st, n.Traits(plan.TraitsOf(st)))
 	if err != nil {
 		return err
 	}
-	if err := s.countable(c, n); err != nil {
+	if err := d.planning.countable(c, n); err != nil {
 		return err
 	}
-	if err := s.stepKey(c, n, st.Words); err != nil {
+	if err := d.planning.stepKey(c, n, st.Words); err != nil {
 		return err
 	}
-	subs := a.Substitutions(st, &s.state, s.id, protocol.Placeholder)
+	subs := a.Substitutions(st, d.state, d.at.id, protocol.Placeholder)
 	keys.Substitute(subs, st.Calls, make([]keys.Number, len(subs)), previous)
 	for again := true; again; {
-		if err := s.numbers.Block(s, c, n, &s.state.LastID); err != nil {
+		if err := d.numbers.Block(d.at, c, n, &d.state.LastID); err != nil {
 			return err
 		}
 		n.Substitute(subs, a.Slots)
-		size := s.splice(sql, subs, nil)
+		size := d.splice(sql, subs, nil)
 		if size >= protocol.MaxFragment {
 			return params.ErrTooLong
 		}
-		protocol.PutHeader(s.scratch, size, 0)
-		s.state.LastOwn = state.OwnNothing
-		if again, err = s.exchangeCounted(c, n); err != nil {
+		protocol.PutHeader(d.relay.scratch, size, 0)
+		d.state.LastOwn = state.OwnNothing
+		if again, err = d.relay.exchangeCounted(c, n); err != nil {
 			return err
 		}
 	}
-	s.noteDone(c, nil)
+	d.noteDone(c, nil)
 	return nil
 }
 
@@ -137,13 +137,13 @@ func (p *planning) countable(c *backend.Conn, n *keys.Block) error {
 }
 
 // executeCounted executes a prepared statement in which the server counts numbers off.
-func (s *session) executeCounted(p *prepared, payload []byte) error {
-	c, err := s.connOf(p)
+func (x *executor) executeCounted(p *prepared, payload []byte) error {
+	c, err := x.at.connOf(p)
 	if err != nil {
-		return s.dropLongData(p.conn, p, err)
+		return x.at.dropLongData(p.conn, p, err)
 	}
-	attributes := s.login.Capabilities.Has(protocol.QueryAttributes)
-	e, err := p.cutExecution(payload, s.likeMariaDB(), attributes)
+	attributes := x.at.login.Capabilities.Has(protocol.QueryAttributes)
+	e, err := p.cutExecution(payload, x.at.likeMariaDB(), attributes)
 	if err == nil && p.LongSent { // which the server forgets with the first try
 		err = refusedForm("NEXTVAL for each row in an execution with long data, which the server forgets with the first try,")
 	}
@@ -152,28 +152,28 @@ func (s *session) executeCounted(p *prepared, payload []byte) error {
 	}
 	var previous uint64
 	if err == nil {
-		previous, err = s.previousHidden(p)
+		previous, err = x.previousHidden(p)
 	}
 	if err == nil {
-		err = s.prepareConn(c, p)
+		err = x.at.prepareConn(c, p)
 	}
 	if err == nil {
-		err = s.countable(c, p.counts)
+		err = x.planning.countable(c, p.counts)
 	}
 	var n keys.Block
 	if err == nil {
 		n = *p.counts
-		err = s.stepKey(c, &n, p.shape.Words)
+		err = x.planning.stepKey(c, &n, p.shape.Words)
 	}
 	if err != nil {
 		if errors.Is(err, params.ErrMalformed) {
-			err = malformed(s.likeMariaDB())
+			err = malformed(x.at.likeMariaDB())
 		}
-		return s.dropLongData(c, p, err)
+		return x.at.dropLongData(c, p, err)
 	}
 	values := make([]keys.Number, len(p.Hidden))
 	for again := true; again; {
-		if err := s.numbers.Block(s, c, &n, &s.state.LastID); err != nil {
+		if err := x.numbers.Block(x.at, c, &n, &x.state.LastID); err != nil {
 			return err
 		}
 		for i := range p.Hidden {
@@ -182,18 +182,18 @@ func (s *session) executeCounted(p *prepared, payload []byte) error {
 				values[i].Value = n.Part(part)
 			}
 		}
-		if s.scratch, err = p.AppendExecute(append(s.scratch[:0], 0, 0, 0, 0), p.backendID, &e, attributes, values); err != nil {
+		if x.relay.scratch, err = p.AppendExecute(append(x.relay.scratch[:0], 0, 0, 0, 0), p.backendID, &e, attributes, values); err != nil {
 			return err
 		}
-		protocol.PutHeader(s.scratch, len(s.scratch)-protocol.HeaderSize, 0)
-		s.state.LastOwn = state.OwnNothing
-		if again, err = s.exchangeCounted(c, &n); err != nil {
+		protocol.PutHeader(x.relay.scratch, len(x.relay.scratch)-protocol.HeaderSize, 0)
+		x.state.LastOwn = state.OwnNothing
+		if again, err = x.relay.exchangeCounted(c, &n); err != nil {
 			return err
 		}
 	}
 	if c.Answer.ErrCode == mysql.ER_MALFORMED_PACKET && !c.Hello().MariaDB { // an attribute
 		p.Unbind(&e)
 	}
-	s.noteExecuted(c, p)
+	x.noteExecuted(c, p)
 	return nil
 }

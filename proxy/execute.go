@@ -7,10 +7,25 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/params"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 )
+
+// executor prepares and executes statements.
+type executor struct {
+	at       *attachment
+	relay    *relay
+	client   *client
+	state    *state.State
+	numbers  *keys.Taker
+	prepared *preparedSet
+	planning *planning
+	answers  *answers
+	tickets  *tickets
+	delivery *delivery
+}
 
 // execute handles COM_STMT_EXECUTE.
 func (s *session) execute(payload []byte) error {
@@ -68,19 +83,19 @@ func (s *session) execute(payload []byte) error {
 
 // passExecution passes on the execution just parsed, of one row or many, and takes note
 // of what it did.
-func (s *session) passExecution(p *prepared, payload []byte) error {
-	c, err := s.connFor(p)
+func (x *executor) passExecution(p *prepared, payload []byte) error {
+	c, err := x.at.connFor(p)
 	if err != nil {
-		return s.dropLongData(p.conn, p, err)
+		return x.at.dropLongData(p.conn, p, err)
 	}
 	p.LongSent = false
-	s.enqueue(c, protocol.AnswerTo(payload))
-	s.state.LastOwn = state.OwnNothing
-	if err := s.settle(); err != nil {
+	x.relay.enqueue(c, protocol.AnswerTo(payload))
+	x.state.LastOwn = state.OwnNothing
+	if err := x.relay.settle(); err != nil {
 		return err
 	}
-	s.noteExecuted(c, p)
-	return s.keepStep(c)
+	x.noteExecuted(c, p)
+	return x.at.keepStep(c)
 }
 
 // passable says whether an execution may be passed on without being held whole: all
@@ -90,14 +105,14 @@ func (p *prepared) passable() bool {
 }
 
 // noteExecuted is noteDone for an execution.
-func (s *session) noteExecuted(c *backend.Conn, p *prepared) {
+func (x *executor) noteExecuted(c *backend.Conn, p *prepared) {
 	if p.set != nil {
-		s.stmt.Analyze(p.set, p.mode)
-		s.noteDone(c, p.set)
+		x.planning.stmt.Analyze(p.set, p.mode)
+		x.delivery.noteDone(c, p.set)
 		return
 	}
 	if c.Answer.ErrCode == 0 {
-		s.state.Transacted(p.shape.Kind, p.shape.Words)
+		x.state.Transacted(p.shape.Kind, p.shape.Words)
 	}
 }
 
@@ -202,11 +217,11 @@ func (s *session) onPrepared(cmd protocol.Command, payload []byte) error {
 }
 
 // onLocalPrepared handles a command on a statement that no server knows.
-func (s *session) onLocalPrepared(cmd protocol.Command, id uint32, p *prepared, payload []byte) error {
+func (x *executor) onLocalPrepared(cmd protocol.Command, id uint32, p *prepared, payload []byte) error {
 	switch {
 	case cmd == protocol.ComStmtClose:
 		if p != nil {
-			s.prepared.remove(p)
+			x.prepared.remove(p)
 		}
 		return nil
 	case cmd == protocol.ComStmtLongData:
@@ -216,12 +231,12 @@ func (s *session) onLocalPrepared(cmd protocol.Command, id uint32, p *prepared, 
 		return nil
 	case p != nil && cmd == protocol.ComStmtReset:
 		p.ForgetLong()
-		s.reply(protocol.OK{})
+		x.relay.reply(protocol.OK{})
 		return nil
 	case p == nil && cmd == protocol.ComStmtReset:
-		return unknownStatement(id, "mysqld_stmt_reset", s.likeMariaDB())
+		return unknownStatement(id, "mysqld_stmt_reset", x.at.likeMariaDB())
 	case p == nil:
-		return unknownStatement(id, "mysqld_stmt_fetch", s.likeMariaDB())
+		return unknownStatement(id, "mysqld_stmt_fetch", x.at.likeMariaDB())
 	}
 	return protocol.Errorf(mysql.ER_STMT_HAS_NO_OPEN_CURSOR, "HY000", "The statement (%d) has no open cursor", id)
 }

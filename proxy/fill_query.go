@@ -31,16 +31,16 @@ func refusedCount(n *keys.Block, err error) error {
 }
 
 // fillQuery handles the text.
-func (s *session) fillQuery(q *plan.FilledQuery) error {
-	s.stmt.Analyze(q.Text, s.state.Mode)
-	a, err := s.planQuery(q, q.Text, plan.Now)
+func (d *delivery) fillQuery(q *plan.FilledQuery) error {
+	d.planning.stmt.Analyze(q.Text, d.state.Mode)
+	a, err := d.planning.planQuery(q, q.Text, plan.Now)
 	switch {
 	case err != nil:
 		return err
 	case a.Do == plan.Count:
-		err = s.countRows(q.Text, a)
+		err = d.countRows(q.Text, a)
 	default:
-		err = s.rewrite(q.Text, a)
+		err = d.rewrite(q.Text, a)
 	}
 	return refusedFor(q, err)
 }

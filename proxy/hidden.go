@@ -15,31 +15,31 @@ import (
 )
 
 // executeHidden executes a statement whose numbers are parameters of ours.
-func (s *session) executeHidden(p *prepared, payload []byte) error {
-	c, err := s.connOf(p)
+func (x *executor) executeHidden(p *prepared, payload []byte) error {
+	c, err := x.at.connOf(p)
 	if err != nil {
-		return s.dropLongData(p.conn, p, err)
+		return x.at.dropLongData(p.conn, p, err)
 	}
 	// Before anything is taken or asked: the client may have sent nonsense.
-	attributes := s.login.Capabilities.Has(protocol.QueryAttributes)
-	e, err := p.cutExecution(payload, s.likeMariaDB(), attributes)
+	attributes := x.at.login.Capabilities.Has(protocol.QueryAttributes)
+	e, err := p.cutExecution(payload, x.at.likeMariaDB(), attributes)
 	if err == nil && p.rows != nil {
-		err = p.rowsExecutable(payload, s.mayOmitMetadata())
+		err = p.rowsExecutable(payload, x.answers.mayOmitMetadata())
 	}
 	if err == nil {
-		err = s.fillHidden(c, p, &e, attributes)
+		err = x.fillHidden(c, p, &e, attributes)
 	}
 	if err != nil {
 		if errors.Is(err, params.ErrMalformed) {
-			err = malformed(s.likeMariaDB())
+			err = malformed(x.at.likeMariaDB())
 		}
-		return s.dropLongData(c, p, err)
+		return x.at.dropLongData(c, p, err)
 	}
 	if p.Key != nil {
-		err = s.executeFilled(c, p, &e, attributes)
+		err = x.executeFilled(c, p, &e, attributes)
 	} else {
 		p.ForgetLong()
-		err = s.sendRows(c, p.rows, true)
+		err = x.relay.sendRows(c, p.rows, true)
 	}
 	if err != nil {
 		return err
@@ -47,29 +47,29 @@ func (s *session) executeHidden(p *prepared, payload []byte) error {
 	if c.Answer.ErrCode == mysql.ER_MALFORMED_PACKET && !c.Hello().MariaDB { // an attribute
 		p.Unbind(&e)
 	}
-	s.noteExecuted(c, p)
+	x.noteExecuted(c, p)
 	return nil
 }
 
 // fillHidden writes the execution of a statement with hidden parameters to s.scratch, and
 // makes c ready for it.
-func (s *session) fillHidden(c *backend.Conn, p *prepared, e *params.Execution, attributes bool) error {
+func (x *executor) fillHidden(c *backend.Conn, p *prepared, e *params.Execution, attributes bool) error {
 	if p.Size(e, attributes) >= protocol.MaxFragment {
 		return params.ErrTooLong // before numbers are taken for nothing
 	}
-	asks, err := p.Asks(p.Arguments(e), s.nameOf) // the client may have sent nonsense there, too
+	asks, err := p.Asks(p.Arguments(e), x.planning.nameOf) // the client may have sent nonsense there, too
 	if err != nil {
 		return err
 	}
-	previous, err := s.previousHidden(p)
+	previous, err := x.previousHidden(p)
 	if err != nil {
 		return err
 	}
-	if err := s.prepareConn(c, p); err != nil {
+	if err := x.at.prepareConn(c, p); err != nil {
 		return err
 	}
-	n, err := p.numbers(&s.numbers, asks)
-	modes := func() (state.InsertModes, error) { return s.insertModes(c, p.shape.Words) }
+	n, err := p.numbers(x.numbers, asks)
+	modes := func() (state.InsertModes, error) { return x.at.insertModes(c, p.shape.Words) }
 	if err == nil && p.Key != nil {
 		if err = p.AddKeys(0, p.Arguments(e), modes); err == nil {
 			err = p.SpaceKeys(modes)
@@ -78,17 +78,17 @@ func (s *session) fillHidden(c *backend.Conn, p *prepared, e *params.Execution, 
 	if err != nil {
 		return err
 	}
-	values, err := s.numbers.All(n, p.rows)
+	values, err := x.numbers.All(n, p.rows)
 	if err != nil {
 		return err
 	}
 	p.PlacePrevious(values, previous)
 	p.PlaceKeys(values, 1)
-	s.scratch = append(s.scratch[:0], 0, 0, 0, 0)
-	if s.scratch, err = p.AppendExecute(s.scratch, p.backendID, e, attributes, values); err != nil {
+	x.relay.scratch = append(x.relay.scratch[:0], 0, 0, 0, 0)
+	if x.relay.scratch, err = p.AppendExecute(x.relay.scratch, p.backendID, e, attributes, values); err != nil {
 		return err
 	}
-	protocol.PutHeader(s.scratch, len(s.scratch)-protocol.HeaderSize, 0)
+	protocol.PutHeader(x.relay.scratch, len(x.relay.scratch)-protocol.HeaderSize, 0)
 	return nil
 }
 
@@ -108,11 +108,11 @@ func (a *attachment) dropLongData(c *backend.Conn, p *prepared, err error) error
 }
 
 // previousHidden returns LAST_INSERT_ID() if a hidden parameter needs it.
-func (s *session) previousHidden(p *prepared) (uint64, error) {
+func (x *executor) previousHidden(p *prepared) (uint64, error) {
 	if !p.Previous() {
 		return 0, nil
 	}
-	return s.askPrevious(p.shape.Words)
+	return x.at.askPrevious(p.shape.Words)
 }
 
 // numbers begins to say what an execution needs: what becomes of its keys is still to be added.

@@ -83,29 +83,29 @@ func (o *answers) table(t *protocol.Table, p *prepared) error {
 }
 
 // prepareWithoutServer prepares a text when there is no shard.
-func (s *session) prepareWithoutServer(sql []byte, t *ticket.Ticket) error {
-	st := &s.stmt
+func (x *executor) prepareWithoutServer(sql []byte, t *ticket.Ticket) error {
+	st := &x.planning.stmt
 	if t != nil {
-		return s.prepareTicket(sql, t)
+		return x.prepareTicket(sql, t)
 	}
 	if st.Kind == statement.Select {
 		if st.SelfContained {
-			return s.prepareLocal(sql, alone.Columns(st, sql, alone.AtPrepare, nil, s.likeMariaDB()), st.Params)
+			return x.prepareLocal(sql, alone.Columns(st, sql, alone.AtPrepare, nil, x.at.likeMariaDB()), st.Params)
 		}
 	}
 	switch st.Kind {
 	case statement.Set, statement.Begin, statement.Commit, statement.Rollback:
-		return s.prepareLocal(sql, nil, 0)
+		return x.prepareLocal(sql, nil, 0)
 	case statement.Select:
-		t, ok := s.alone().Select(sql, s.state.Mode)
+		t, ok := x.answers.alone().Select(sql, x.state.Mode)
 		if !ok {
-			return s.noServer()
+			return x.at.noServer()
 		}
-		return s.prepareLocal(sql, t.Columns, 0)
+		return x.prepareLocal(sql, t.Columns, 0)
 	case statement.ShowWarnings:
-		return s.prepareLocal(sql, alone.WarningColumns, 0)
+		return x.prepareLocal(sql, alone.WarningColumns, 0)
 	}
-	return s.noServer()
+	return x.at.noServer()
 }
 
 // executeLocal executes a prepared statement that the proxy answers itself.

@@ -39,15 +39,15 @@ func (s *session) kill(sql []byte) error {
 }
 
 // userVariable asks for the value of a user variable, "@x": 0 if it is no id.
-func (s *session) userVariable(name string) (uint64, error) {
-	if s.cur == nil { // nothing was set yet
+func (a *attachment) userVariable(name string) (uint64, error) {
+	if a.cur == nil { // nothing was set yet
 		return 0, nil
 	}
-	c, err := s.Attach()
+	c, err := a.Attach()
 	if err != nil {
 		return 0, err
 	}
-	row, err := s.AskRow(c, "SELECT "+name, 1, "a variable's value")
+	row, err := a.AskRow(c, "SELECT "+name, 1, "a variable's value")
 	if err != nil {
 		return 0, err
 	}

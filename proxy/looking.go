@@ -26,36 +26,36 @@ func (p *planning) mayLookForSequences() bool {
 }
 
 // lookForSequences answers the text just analysed if it is such a question.
-func (s *session) lookForSequences(sql []byte) (handled bool, err error) {
-	if !s.mayLookForSequences() {
+func (d *delivery) lookForSequences(sql []byte) (handled bool, err error) {
+	if !d.planning.mayLookForSequences() {
 		return false, nil
 	}
-	q, ok := idiom.ReadSequenceQuestion(sql, s.state.Mode)
+	q, ok := idiom.ReadSequenceQuestion(sql, d.state.Mode)
 	if !ok {
 		return false, nil
 	}
-	c, err := s.Attach()
+	c, err := d.at.Attach()
 	if err != nil {
 		return false, err
 	}
-	w := s.shown()
-	text, err := w.Write(c, q, sql, s.state.Charset)
+	w := d.planning.shown()
+	text, err := w.Write(c, q, sql, d.state.Charset)
 	if err != nil || bytes.Equal(text, sql) {
 		return false, err
 	}
-	if c, err = s.attachFor(&s.stmt); err != nil {
+	if c, err = d.attachFor(&d.planning.stmt); err != nil {
 		return false, err
 	}
-	s.scratch = append(s.scratch[:0], 0, 0, 0, 0, byte(protocol.ComQuery))
-	s.scratch = append(append(s.scratch, s.attributes...), text...)
-	if len(s.scratch)-protocol.HeaderSize >= protocol.MaxFragment {
+	d.relay.scratch = append(d.relay.scratch[:0], 0, 0, 0, 0, byte(protocol.ComQuery))
+	d.relay.scratch = append(append(d.relay.scratch, d.attributes...), text...)
+	if len(d.relay.scratch)-protocol.HeaderSize >= protocol.MaxFragment {
 		return false, params.ErrTooLong
 	}
-	protocol.PutHeader(s.scratch, len(s.scratch)-protocol.HeaderSize, 0)
-	if err := s.sendScratch(c); err != nil {
+	protocol.PutHeader(d.relay.scratch, len(d.relay.scratch)-protocol.HeaderSize, 0)
+	if err := d.relay.sendScratch(c); err != nil {
 		return false, err
 	}
-	s.noteDone(c, nil)
+	d.noteDone(c, nil)
 	return true, nil
 }
 
@@ -79,84 +79,84 @@ type looking struct {
 
 // prepareLooking returns the text that c is to prepare for the one just analysed. looks is nil if
 // that is no such question.
-func (s *session) prepareLooking(c *backend.Conn, sql []byte) (looks *looking, text []byte, err error) {
-	if !s.mayLookForSequences() {
+func (x *executor) prepareLooking(c *backend.Conn, sql []byte) (looks *looking, text []byte, err error) {
+	if !x.planning.mayLookForSequences() {
 		return nil, sql, nil
 	}
-	q, ok := idiom.ReadSequenceQuestion(sql, s.state.Mode)
+	q, ok := idiom.ReadSequenceQuestion(sql, x.state.Mode)
 	if !ok {
 		return nil, sql, nil
 	}
-	w := s.shown()
-	text, err = w.Write(c, q, sql, s.state.Charset)
+	w := x.planning.shown()
+	text, err = w.Write(c, q, sql, x.state.Charset)
 	return &looking{bytes.Clone(sql), bytes.Clone(text)}, text, err
 }
 
 // executeLooking executes such a question with the sequences that there are now: where they are
 // others than in the text that the server has, it prepares another.
-func (s *session) executeLooking(p *prepared, payload []byte) error {
+func (x *executor) executeLooking(p *prepared, payload []byte) error {
 	if p.LongSent { // what the server has got of it would be lost
 		p.toServer(payload[1:])
-		return s.passExecution(p, payload)
+		return x.passExecution(p, payload)
 	}
-	attributes := s.login.Capabilities.Has(protocol.QueryAttributes)
-	e, err := p.cutExecution(payload, s.likeMariaDB(), attributes)
+	attributes := x.at.login.Capabilities.Has(protocol.QueryAttributes)
+	e, err := p.cutExecution(payload, x.at.likeMariaDB(), attributes)
 	if errors.Is(err, params.ErrMalformed) {
-		err = malformed(s.likeMariaDB())
+		err = malformed(x.at.likeMariaDB())
 	}
 	if err != nil {
 		return err
 	}
-	c, err := s.connOf(p)
+	c, err := x.at.connOf(p)
 	if err != nil {
 		return err
 	}
-	if refused, err := s.renewLooking(c, p); refused || err != nil {
+	if refused, err := x.renewLooking(c, p); refused || err != nil {
 		return err
 	}
-	if err := s.prepareConn(c, p); err != nil {
+	if err := x.at.prepareConn(c, p); err != nil {
 		return err
 	}
 	if p.Size(&e, attributes) >= protocol.MaxFragment {
 		return params.ErrTooLong
 	}
-	s.scratch = append(s.scratch[:0], 0, 0, 0, 0)
-	if s.scratch, err = p.AppendExecute(s.scratch, p.backendID, &e, attributes, nil); err != nil {
+	x.relay.scratch = append(x.relay.scratch[:0], 0, 0, 0, 0)
+	if x.relay.scratch, err = p.AppendExecute(x.relay.scratch, p.backendID, &e, attributes, nil); err != nil {
 		return err
 	}
-	protocol.PutHeader(s.scratch, len(s.scratch)-protocol.HeaderSize, 0)
-	if err := s.sendScratch(c); err != nil {
+	protocol.PutHeader(x.relay.scratch, len(x.relay.scratch)-protocol.HeaderSize, 0)
+	if err := x.relay.sendScratch(c); err != nil {
 		return err
 	}
-	s.noteExecuted(c, p)
+	x.noteExecuted(c, p)
 	return nil
 }
 
 // renewLooking brings the text that the server has for a question up to date. If the server refuses
 // it, that is the client's answer.
-func (s *session) renewLooking(c *backend.Conn, p *prepared) (refused bool, err error) {
+func (x *executor) renewLooking(c *backend.Conn, p *prepared) (refused bool, err error) {
 	q, ok := idiom.ReadSequenceQuestion(p.looks.question, p.mode)
 	if !ok {
 		return false, nil
 	}
-	w := s.shown()
+	w := x.planning.shown()
 	text, err := w.Write(c, q, p.looks.question, p.charset)
 	if err != nil || bytes.Equal(text, p.looks.text) {
 		return false, err
 	}
 	fresh := &prepared{}
-	a, err := s.askToPrepare(c, fresh, text)
+	a, err := x.relay.askToPrepare(c, fresh, text)
 	if err != nil || a.refused {
 		return a.refused, err
 	}
-	s.client.out = s.client.out[:0]
-	if err := s.closeOn(c, p.backendID); err != nil {
+	x.client.out = x.client.out[:0]
+	if err := x.at.closeOn(c, p.backendID); err != nil {
 		return false, err
 	}
 	c.Release()
 	p.backendID, p.looks.text = fresh.backendID, text
-	if s.prepared.latest != p { // for the server it is p now
-		s.prepared.latest = nil
+	if x.prepared.latest != p { // for the server it is p now
+		x.prepared.latest = nil
 	}
 	return false, nil
 }

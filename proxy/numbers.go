@@ -22,30 +22,43 @@ func (p *planning) planCalls(sql []byte, at plan.Moment) (*plan.Action, error) {
 	return p.plan(sql)
 }
 
+// delivery sends a text to its server: as it is, or with what the proxy puts into it.
+type delivery struct {
+	at       *attachment
+	relay    *relay
+	state    *state.State
+	numbers  *keys.Taker
+	planning *planning
+	answers  *answers
+
+	attributes []byte // before the text, with QueryAttributes; in the client's buffer
+	replaced   bool   // the KILLs of the text are not what the client sent
+}
+
 // rewrite sends a text with its calls replaced by their values. The first number is
 // spliced as LAST_INSERT_ID(n), so that the server itself makes it the session's,
 // if and when it evaluates it; the others as plain numbers of the same type.
-func (s *session) rewrite(sql []byte, a *plan.Action) error {
-	st := &s.stmt
-	previous, err := s.previousFor(st, a)
+func (d *delivery) rewrite(sql []byte, a *plan.Action) error {
+	st := &d.planning.stmt
+	previous, err := d.planning.previousFor(st, a)
 	if err != nil {
 		return err
 	}
 	rows := keys.RowsOf(a)
-	c, err := s.attachWith(st, rows.Traits(plan.TraitsOf(st)))
+	c, err := d.attachWith(st, rows.Traits(plan.TraitsOf(st)))
 	if err != nil {
 		return err
 	}
-	subs := a.Substitutions(st, &s.state, s.id, protocol.Placeholder)
+	subs := a.Substitutions(st, d.state, d.at.id, protocol.Placeholder)
 	// Before numbers are taken for nothing. They may be as long as they can be.
 	const call, alias = len("IF(1,CAST(18446744073709551615 AS UNSIGNED),LAST_INSERT_ID(18446744073709551615))"), 1 << 10
-	if len(s.attributes)+len(sql)+call*len(st.Calls)+alias*len(st.Items) >= protocol.MaxFragment {
+	if len(d.attributes)+len(sql)+call*len(st.Calls)+alias*len(st.Items) >= protocol.MaxFragment {
 		keys.Substitute(subs, st.Calls, slices.Repeat([]keys.Number{{Value: math.MaxUint64}}, len(subs)), math.MaxUint64)
-		if s.splice(sql, subs, nil) >= protocol.MaxFragment {
+		if d.splice(sql, subs, nil) >= protocol.MaxFragment {
 			return params.ErrTooLong
 		}
 	}
-	values, err := s.numbers.All(a.Numbers(), rows)
+	values, err := d.numbers.All(a.Numbers(), rows)
 	if err != nil {
 		return err
 	}
@@ -54,43 +67,43 @@ func (s *session) rewrite(sql []byte, a *plan.Action) error {
 	}
 	keys.Substitute(subs, st.Calls, values, previous)
 	keys.Bind(a.Late, subs)
-	size := s.splice(sql, subs, a.Fill.Texts())
+	size := d.splice(sql, subs, a.Fill.Texts())
 	if size >= protocol.MaxFragment { // by what was filled in
 		return params.ErrTooLong
 	}
-	protocol.PutHeader(s.scratch, size, 0)
+	protocol.PutHeader(d.relay.scratch, size, 0)
 	if st.Kind == statement.Set {
 		sql = bytes.Clone(sql) // which lies in the buffer that the client fills
 	}
 	if rows != nil {
-		if err := s.sendRows(c, rows, false); err != nil {
+		if err := d.relay.sendRows(c, rows, false); err != nil {
 			return err
 		}
-		s.noteDone(c, sql)
+		d.noteDone(c, sql)
 		return nil
 	}
 	if len(subs) > 0 {
-		s.tally.Sends(c, stats.KindRewrite)
+		d.at.tally.Sends(c, stats.KindRewrite)
 	}
-	switch r, err := s.sendFilled(c, a.Fill); {
+	switch r, err := d.relay.sendFilled(c, a.Fill); {
 	case err != nil:
 		return err
 	case r != noRemedy:
-		return s.refill(c, sql, a, r)
+		return d.refill(c, sql, a, r)
 	}
-	s.noteDone(c, sql)
+	d.noteDone(c, sql)
 	return nil
 }
 
 // splice writes the command with the text in s.stmt rewritten, and splices in it, to s.scratch, but
 // for its header, and returns its size without that.
-func (s *session) splice(sql []byte, subs []statement.Substitution, splices []statement.Splice) int {
+func (d *delivery) splice(sql []byte, subs []statement.Substitution, splices []statement.Splice) int {
 	// or a long text is copied many times
-	s.scratch = slices.Grow(s.scratch[:0], len(s.attributes)+len(sql)+64*(1+len(subs)))
-	s.scratch = append(s.scratch, 0, 0, 0, 0, byte(protocol.ComQuery))
-	s.scratch = append(s.scratch, s.attributes...)
-	s.scratch = s.stmt.Splice(s.scratch, sql, subs, splices)
-	return len(s.scratch) - protocol.HeaderSize
+	d.relay.scratch = slices.Grow(d.relay.scratch[:0], len(d.attributes)+len(sql)+64*(1+len(subs)))
+	d.relay.scratch = append(d.relay.scratch, 0, 0, 0, 0, byte(protocol.ComQuery))
+	d.relay.scratch = append(d.relay.scratch, d.attributes...)
+	d.relay.scratch = d.planning.stmt.Splice(d.relay.scratch, sql, subs, splices)
+	return len(d.relay.scratch) - protocol.HeaderSize
 }
 
 // sendScratch sends the command in s.scratch, in the place of the client's, and relays the

@@ -204,21 +204,21 @@ func (x *rowExchange) kill() error {
 
 // executeRows executes a statement whose rows get numbers, and that has no parameters of
 // ours.
-func (s *session) executeRows(p *prepared, payload []byte) error {
-	if err := p.rowsExecutable(payload, s.mayOmitMetadata()); err != nil {
-		return s.dropLongData(p.conn, p, err)
+func (x *executor) executeRows(p *prepared, payload []byte) error {
+	if err := p.rowsExecutable(payload, x.answers.mayOmitMetadata()); err != nil {
+		return x.at.dropLongData(p.conn, p, err)
 	}
 	p.toServer(payload[1:])
-	c, err := s.connFor(p)
+	c, err := x.at.connFor(p)
 	if err != nil {
-		return s.dropLongData(p.conn, p, err)
+		return x.at.dropLongData(p.conn, p, err)
 	}
 	p.LongSent = false
-	s.state.LastOwn = state.OwnNothing
-	if err := s.exchangeRows(c, s.batch.command(), p.rows, true); err != nil {
+	x.state.LastOwn = state.OwnNothing
+	if err := x.relay.exchangeRows(c, x.relay.batch.command(), p.rows, true); err != nil {
 		return err
 	}
-	s.noteExecuted(c, p)
+	x.noteExecuted(c, p)
 	return nil
 }
 

@@ -18,95 +18,95 @@ import (
 )
 
 // prepare handles COM_STMT_PREPARE.
-func (s *session) prepare(sql []byte) error {
-	s.prepared.latest = nil // until this one is prepared
-	s.tally.Kind = stats.Prepare
-	if s.state.ModeUnknown || s.state.QuotesUnknown {
-		if err := s.readable(sql); err != nil {
+func (x *executor) prepare(sql []byte) error {
+	x.prepared.latest = nil // until this one is prepared
+	x.at.tally.Kind = stats.Prepare
+	if x.state.ModeUnknown || x.state.QuotesUnknown {
+		if err := x.planning.readable(sql); err != nil {
 			return err
 		}
 	}
-	s.slow.takes(sql, false)
-	begins := s.slow.headOf(sql)
+	x.relay.slow.takes(sql, false)
+	begins := x.relay.slow.headOf(sql)
 	defer func() {
-		if p := s.prepared.latest; p != nil {
+		if p := x.prepared.latest; p != nil {
 			p.head = begins
 		}
 	}()
-	st := &s.stmt
-	s.shared.texts.Analyze(st, sql, s.state.Mode)
-	if st.Words&statement.VersionedComment != 0 && s.meetServer() {
-		s.shared.texts.Analyze(st, sql, s.state.Mode)
+	st := &x.planning.stmt
+	x.at.shared.texts.Analyze(st, sql, x.state.Mode)
+	if st.Words&statement.VersionedComment != 0 && x.planning.meetServer() {
+		x.at.shared.texts.Analyze(st, sql, x.state.Mode)
 	}
-	if !s.login.AtAdmin && s.mayBringRows(sql) {
-		return s.unreadRows(sql)
+	if !x.at.login.AtAdmin && x.planning.mayBringRows(sql) {
+		return x.planning.unreadRows(sql)
 	}
 	switch {
-	case s.login.AtAdmin && asksForNumbers(&s.stmt):
-		return s.noServer()
+	case x.at.login.AtAdmin && asksForNumbers(&x.planning.stmt):
+		return x.at.noServer()
 	case st.Kind == statement.ExplainRoute:
-		return s.prepareLocal(sql, routeColumns, 0)
+		return x.prepareLocal(sql, routeColumns, 0)
 	case st.Kind == statement.Use: // each execution goes where it leads
-	case len(st.Schema) > 0 && s.elsewhere(string(st.Schema)): // CREATE DATABASE and its like
+	case len(st.Schema) > 0 && x.at.elsewhere(string(st.Schema)): // CREATE DATABASE and its like
 		return protocol.NotSupported("to prepare a statement on the schema %s, which is on another shard: send it as text", st.Schema)
 	case st.AboutSequences():
-		if err := s.convertNames(st, s.state.Charset); err != nil {
+		if err := x.planning.convertNames(st, x.state.Charset); err != nil {
 			return err
 		}
-		if relay, err := s.concernsServer(st); err != nil {
+		if relay, err := x.planning.concernsServer(st); err != nil {
 			return err
 		} else if !relay {
-			return s.prepareLocal(sql, s.set.Admin.Columns(st), 0)
+			return x.prepareLocal(sql, x.at.set.Admin.Columns(st), 0)
 		}
 	}
-	inserts := s.insertsOf()
-	query, sql, err := s.beginFilling(sql, true)
+	inserts := x.planning.insertsOf()
+	query, sql, err := x.planning.beginFilling(sql, true)
 	if err != nil {
 		return err
 	}
-	defer func() { s.fill = nil }()
+	defer func() { x.planning.fill = nil }()
 	text, hidden, rows, key := sql, []params.Hidden(nil), (*keys.Rows)(nil), (*params.Key)(nil)
 	var counts *keys.Block
-	if s.fill != nil || len(st.Calls) > 0 && st.Kind != statement.Kill || st.Refusal != "" {
-		if err := s.convertNames(st, s.state.Charset); err != nil {
+	if x.planning.fill != nil || len(st.Calls) > 0 && st.Kind != statement.Kill || st.Refusal != "" {
+		if err := x.planning.convertNames(st, x.state.Charset); err != nil {
 			return err
 		}
-		a, err := s.planQuery(query, sql, plan.AtPrepare)
+		a, err := x.planning.planQuery(query, sql, plan.AtPrepare)
 		if err != nil {
 			return err
 		}
 		switch a.Do {
 		case plan.Reply:
-			return s.prepareLocal(sql, alone.Columns(st, sql, alone.AtPrepare, nil, s.likeMariaDB()), st.Params)
+			return x.prepareLocal(sql, alone.Columns(st, sql, alone.AtPrepare, nil, x.at.likeMariaDB()), st.Params)
 		case plan.Rewrite, plan.PerRow, plan.Count:
-			text, hidden, key = params.Hide(st, sql, a, a.Substitutions(st, &s.state, s.id, protocol.Placeholder))
+			text, hidden, key = params.Hide(st, sql, a, a.Substitutions(st, x.state, x.at.id, protocol.Placeholder))
 			rows, counts = keys.RowsOf(a).Keep(), keys.BlockOf(a)
 		}
 	}
 	if key != nil && len(hidden) == 0 { // numbers of the text's own, the same at each execution
-		if err := s.numbers.Avoid(key.Binding, key.Explicit); err != nil {
+		if err := x.numbers.Avoid(key.Binding, key.Explicit); err != nil {
 			return err
 		}
 		key = nil
 	}
 	var asked *ticket.Ticket
-	if !s.login.AtAdmin {
-		asked = s.ticketPrepared(st, sql)
+	if !x.at.login.AtAdmin {
+		asked = x.tickets.ticketPrepared(st, sql)
 	}
-	if s.routes.Default() == nil {
-		return s.prepareWithoutServer(sql, asked)
+	if x.at.routes.Default() == nil {
+		return x.prepareWithoutServer(sql, asked)
 	}
-	c, err := s.Attach()
+	c, err := x.at.Attach()
 	if err != nil {
 		return err
 	}
-	looks, text, err := s.prepareLooking(c, text)
+	looks, text, err := x.prepareLooking(c, text)
 	if err != nil {
 		return err
 	}
 	p := &prepared{
 		List: params.List{Hidden: hidden, Key: key}, conn: c, shape: rows.Traits(counts.Traits(plan.TraitsOf(st))), rows: rows, counts: counts, ticket: asked, looks: looks,
-		inserts: inserts, mode: s.state.Mode, charset: s.state.Charset,
+		inserts: inserts, mode: x.state.Mode, charset: x.state.Charset,
 	}
 	if len(hidden) > 0 || rows != nil || asked != nil || looks != nil {
 		p.shape.Plain = false
@@ -120,27 +120,27 @@ func (s *session) prepare(sql []byte) error {
 	if k := st.Kill; st.Kind == statement.Kill && k.Operand != statement.KillOther {
 		p.kill = &killPrepared{KillTarget: k, variable: string(sql[k.Start:k.End])}
 	}
-	return s.prepareOn(c, p, text)
+	return x.prepareOn(c, p, text)
 }
 
 // prepareLocal answers COM_STMT_PREPARE for a statement with so many parameters that the proxy
 // answers.
-func (s *session) prepareLocal(sql []byte, columns []protocol.Column, n int) error {
-	form, err := s.form(true)
+func (x *executor) prepareLocal(sql []byte, columns []protocol.Column, n int) error {
+	form, err := x.answers.form(true)
 	if err != nil {
 		return err
 	}
-	p := &prepared{local: append([]byte(nil), sql...), columns: columns, List: params.List{Params: n}, mode: s.state.Mode, charset: s.state.Charset}
-	if err := s.prepared.add(p); err != nil {
+	p := &prepared{local: append([]byte(nil), sql...), columns: columns, List: params.List{Params: n}, mode: x.state.Mode, charset: x.state.Charset}
+	if err := x.prepared.add(p); err != nil {
 		return err
 	}
 	// What the last statement left stays, as a server leaves it at a PREPARE.
-	s.client.out = protocol.AppendPrepareOK(s.client.out, s.client.packetNum, form, p.id, len(columns), p.Params)
+	x.client.out = protocol.AppendPrepareOK(x.client.out, x.client.packetNum, form, p.id, len(columns), p.Params)
 	if len(columns) > 0 {
-		r := protocol.NewResult(s.client.out, s.client.packetNum+1, form)
-		r.Definitions(alone.Params(p.Params, s.likeMariaDB()))
+		r := protocol.NewResult(x.client.out, x.client.packetNum+1, form)
+		r.Definitions(alone.Params(p.Params, x.at.likeMariaDB()))
 		r.Definitions(columns)
-		s.client.out = r.Bytes()
+		x.client.out = r.Bytes()
 	}
 	return nil
 }
@@ -159,24 +159,24 @@ const prepareLimit = 1 << 20
 
 // prepareOn prepares text on c and passes the answer on, with the client's
 // statement id and without the hidden parameters.
-func (s *session) prepareOn(c *backend.Conn, p *prepared, text []byte) error {
-	a, err := s.askToPrepare(c, p, text)
+func (x *executor) prepareOn(c *backend.Conn, p *prepared, text []byte) error {
+	a, err := x.relay.askToPrepare(c, p, text)
 	if err != nil {
 		return err
 	}
 	if a.refused {
 		// its error is the last; else a PREPARE leaves all as it is
-		s.state.LastOwn = state.OwnNothing
+		x.state.LastOwn = state.OwnNothing
 		return nil
 	}
-	if err := s.prepared.add(p); err != nil {
-		s.client.out = s.client.out[:0]
-		if closeErr := s.closeOn(c, p.backendID); closeErr != nil {
+	if err := x.prepared.add(p); err != nil {
+		x.client.out = x.client.out[:0]
+		if closeErr := x.at.closeOn(c, p.backendID); closeErr != nil {
 			return closeErr
 		}
 		return err
 	}
-	binary.LittleEndian.PutUint32(s.client.out[a.idAt:], p.id)
+	binary.LittleEndian.PutUint32(x.client.out[a.idAt:], p.id)
 	c.Release()
 	return nil
 }

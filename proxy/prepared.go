@@ -125,11 +125,11 @@ func (ps *preparedSet) forget(c *backend.Conn) {
 }
 
 // preparedAs returns the statement that a client means by id, or nil.
-func (s *session) preparedAs(id uint32) *prepared {
-	if id == latestPrepared && s.likeMariaDB() {
-		return s.prepared.latest
+func (x *executor) preparedAs(id uint32) *prepared {
+	if id == latestPrepared && x.at.likeMariaDB() {
+		return x.prepared.latest
 	}
-	return s.prepared.byID[id]
+	return x.prepared.byID[id]
 }
 
 // toServer makes a command's statement id the server's. The last one prepared stays

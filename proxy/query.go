@@ -173,81 +173,81 @@ func (s *session) several(sql []byte) error {
 }
 
 // single handles a text that goes to the current shard, if to any.
-func (s *session) single(sql []byte) error {
-	st := &s.stmt
-	if s.state.LastOwn == state.OwnChange && st.Words&statement.ReadsRowCount != 0 {
-		if handled, err := s.answerRowCount(sql); handled {
+func (d *delivery) single(sql []byte) error {
+	st := &d.planning.stmt
+	if d.state.LastOwn == state.OwnChange && st.Words&statement.ReadsRowCount != 0 {
+		if handled, err := d.answers.answerRowCount(sql); handled {
 			return err
 		}
 	}
-	keys := len(st.Calls) > 0 || st.Refusal != "" || s.fill != nil
-	if s.routes.Default() == nil && !st.SelfContained && !asksForNumbers(&s.stmt) && s.fill == nil {
+	keys := len(st.Calls) > 0 || st.Refusal != "" || d.planning.fill != nil
+	if d.at.routes.Default() == nil && !st.SelfContained && !asksForNumbers(&d.planning.stmt) && d.planning.fill == nil {
 		keys = false // CONNECTION_ID() among others is no server's to know
 	}
 	if keys {
-		if passOn, err := s.keys(sql); !passOn || err != nil {
+		if passOn, err := d.keys(sql); !passOn || err != nil {
 			return err
 		}
 	}
-	if s.routes.Default() == nil {
-		return s.answerLocal(sql, nil)
+	if d.at.routes.Default() == nil {
+		return d.answers.answerLocal(sql, nil)
 	}
-	return s.passOn(sql)
+	return d.passOn(sql)
 }
 
 // attachFor attaches the connection for a statement that is relayed, with all that
 // the statement may look at made true there.
-func (s *session) attachFor(st *statement.Statement) (*backend.Conn, error) {
-	return s.attachWith(st, plan.TraitsOf(st))
+func (d *delivery) attachFor(st *statement.Statement) (*backend.Conn, error) {
+	return d.attachWith(st, plan.TraitsOf(st))
 }
 
 // attachWith is attachFor for a statement that is sent with other traits than its text's.
-func (s *session) attachWith(st *statement.Statement, t plan.Traits) (*backend.Conn, error) {
-	c, err := s.Attach()
+func (d *delivery) attachWith(st *statement.Statement, t plan.Traits) (*backend.Conn, error) {
+	c, err := d.at.Attach()
 	if err != nil {
 		return nil, err
 	}
-	if !st.ReadFor(s.state.Mode.Server) {
+	if !st.ReadFor(d.state.Mode.Server) {
 		return nil, errOtherServer
 	}
-	if st.Kind == statement.ShowWarnings && s.state.LastOwn == state.OwnNothing && s.state.LastConn != 0 {
-		c = s.connBy(s.state.LastConn) // a prepared statement's, even if another shard is current
+	if st.Kind == statement.ShowWarnings && d.state.LastOwn == state.OwnNothing && d.state.LastConn != 0 {
+		c = d.at.connBy(d.state.LastConn) // a prepared statement's, even if another shard is current
 	}
-	if err := s.bring(c, t); err != nil {
+	if err := d.at.bring(c, t); err != nil {
 		return nil, err
 	}
-	s.expects(state.Effect{Kind: st.Kind, Words: st.Words, Runs: st.Runs, Procedure: s.state.ProcedureOf(st)})
+	d.at.expects(state.Effect{Kind: st.Kind, Words: st.Words, Runs: st.Runs, Procedure: d.state.ProcedureOf(st)})
 	return c, nil
 }
 
 // relayed settles the statement just enqueued and takes note of what it did.
-func (s *session) relayed(sql []byte, c *backend.Conn) error {
-	s.state.LastOwn = state.OwnNothing
+func (d *delivery) relayed(sql []byte, c *backend.Conn) error {
+	d.state.LastOwn = state.OwnNothing
 	// What is needed afterwards must not lie in the buffer that the client fills.
 	var text []byte
-	if s.stmt.Kind == statement.Set {
-		text = append(s.scratch[:0], sql...)
+	if d.planning.stmt.Kind == statement.Set {
+		text = append(d.relay.scratch[:0], sql...)
 	}
-	if err := s.settle(); err != nil {
+	if err := d.relay.settle(); err != nil {
 		return err
 	}
-	s.noteDone(c, text)
-	return s.keepStep(c)
+	d.noteDone(c, text)
+	return d.at.keepStep(c)
 }
 
 // noteDone takes note of what the statement just answered on c has done to the
 // session. sql is the client's text of it, if it is a SET.
-func (s *session) noteDone(c *backend.Conn, sql []byte) {
+func (d *delivery) noteDone(c *backend.Conn, sql []byte) {
 	if c.Answer.ErrCode != 0 {
 		return
 	}
-	s.state.Transacted(s.stmt.Kind, s.stmt.Words)
-	if changesTables(s.stmt.Kind) {
-		s.shared.columns.forget()
+	d.state.Transacted(d.planning.stmt.Kind, d.planning.stmt.Words)
+	if changesTables(d.planning.stmt.Kind) {
+		d.at.shared.columns.forget()
 	}
-	if s.stmt.Kind == statement.Set {
-		s.state.SetVariables(&s.stmt, sql)
-		s.state.Knows(idOfConn(c), s.state.Version)
+	if d.planning.stmt.Kind == statement.Set {
+		d.state.SetVariables(&d.planning.stmt, sql)
+		d.state.Knows(idOfConn(c), d.state.Version)
 	}
 }
 
@@ -399,36 +399,36 @@ func (p *planning) concernsServer(st *statement.Statement) (bool, error) {
 }
 
 // passOn relays the text just analysed as it is.
-func (s *session) passOn(sql []byte) error {
-	if s.replaced {
-		return s.rewrite(sql, plan.Nothing(&s.stmt))
+func (d *delivery) passOn(sql []byte) error {
+	if d.replaced {
+		return d.rewrite(sql, plan.Nothing(&d.planning.stmt))
 	}
-	c, err := s.attachFor(&s.stmt)
+	c, err := d.attachFor(&d.planning.stmt)
 	if err != nil {
 		return err
 	}
-	s.enqueue(c, protocol.ShapeResult)
-	return s.relayed(sql, c)
+	d.relay.enqueue(c, protocol.ShapeResult)
+	return d.relayed(sql, c)
 }
 
 // keys handles a text with calls that the proxy answers or replaces. passOn is
 // true if nothing of it is the proxy's.
-func (s *session) keys(sql []byte) (passOn bool, err error) {
-	st := &s.stmt
-	if err := s.convertNames(st, s.state.Charset); err != nil {
+func (d *delivery) keys(sql []byte) (passOn bool, err error) {
+	st := &d.planning.stmt
+	if err := d.planning.convertNames(st, d.state.Charset); err != nil {
 		return false, err
 	}
-	a, err := s.planCalls(sql, plan.Now)
+	a, err := d.planning.planCalls(sql, plan.Now)
 	if err != nil {
 		return false, err
 	}
 	switch a.Do {
 	case plan.Count:
-		return false, s.countRows(sql, a)
+		return false, d.countRows(sql, a)
 	case plan.Reply:
-		return false, s.answerSelect(st, sql, a, nil)
+		return false, d.answers.answerSelect(st, sql, a, nil)
 	case plan.Rewrite, plan.PerRow:
-		return false, s.rewrite(sql, a)
+		return false, d.rewrite(sql, a)
 	}
 	return true, nil
 }

@@ -149,32 +149,32 @@ func duplicateOf(message string, n uint64) bool {
 }
 
 // refill handles the text once more that sendFilled has found a remedy for.
-func (s *session) refill(c *backend.Conn, sql []byte, a *plan.Action, r remedy) error {
+func (d *delivery) refill(c *backend.Conn, sql []byte, a *plan.Action, r remedy) error {
 	switch r {
 	case newColumns:
-		f, err := s.planFilling(sql, false)
+		f, err := d.planning.planFilling(sql, false)
 		if err != nil {
 			return err
 		}
-		s.fill = f
+		d.planning.fill = f
 	case notTheTable:
-		t, k := s.stmt.Table(), &a.Fill.Keys[0]
-		of, err := s.askColumns(c, string(sql[t.Start:t.End]))
+		t, k := d.planning.stmt.Table(), &a.Fill.Keys[0]
+		of, err := d.planning.askColumns(c, string(sql[t.Start:t.End]))
 		if err != nil {
 			return err
 		}
-		same := s.sameColumn(k.Binding.Column)
+		same := d.planning.sameColumn(k.Binding.Column)
 		if !plan.ContainsName(of.Names, same) {
-			s.fill = nil // a table of the same name
+			d.planning.fill = nil // a table of the same name
 		}
 	}
-	if s.fill != nil {
-		s.fill.Repeated = true
+	if d.planning.fill != nil {
+		d.planning.fill.Repeated = true
 	}
-	if passOn, err := s.keys(sql); !passOn || err != nil {
+	if passOn, err := d.keys(sql); !passOn || err != nil {
 		return err
 	}
-	return s.passOn(sql)
+	return d.passOn(sql)
 }
 
 // changesTables says whether a statement of a kind may change the columns of a table.

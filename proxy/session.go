@@ -42,14 +42,10 @@ type session struct {
 	planning   // of what becomes of them
 	answers    // of our own
 	tickets
-	handling // what is of the command being handled
-}
+	delivery // of texts
+	executor // of prepared statements
 
-// handling is what is of the command that a session handles.
-type handling struct {
-	attributes  []byte // before the text, with QueryAttributes; in the client's buffer
-	replaced    bool   // the KILLs of the text are not what the client sent
-	afterAnswer func() // runs when the answer is sent; nil: nothing does
+	afterAnswer func() // runs when the answer to the command being handled is sent; nil: nothing does
 }
 
 // Why a session ends without anything being wrong.
@@ -77,6 +73,11 @@ func (s *session) connect(ctx context.Context, shared *shared, set *settings) {
 	s.planning.at, s.planning.relay, s.planning.state, s.planning.numbers = a, r, &s.state, &s.numbers
 	s.answers = answers{at: a, relay: r, client: &s.client, state: &s.state, numbers: &s.numbers, planning: &s.planning}
 	s.tickets = tickets{at: a, relay: r, client: &s.client, state: &s.state, numbers: &s.numbers, planning: &s.planning, answers: &s.answers}
+	s.delivery = delivery{at: a, relay: r, state: &s.state, numbers: &s.numbers, planning: &s.planning, answers: &s.answers}
+	s.executor = executor{
+		at: a, relay: r, client: &s.client, state: &s.state, numbers: &s.numbers, prepared: &s.prepared,
+		planning: &s.planning, answers: &s.answers, tickets: &s.tickets, delivery: &s.delivery,
+	}
 }
 
 // serve runs one client from greeting to close. It owns the client's connection

@@ -109,10 +109,10 @@ func (w *slow) takes(text []byte, more bool) {
 }
 
 // takesPrepared is takes for an execution.
-func (s *session) takesPrepared(p *prepared) {
-	s.explained = p.shape.Explained
-	if s.set.keepsTexts() {
-		s.slow.takesHead(p.head.text, p.head.read, p.head.cut)
+func (r *relay) takesPrepared(p *prepared) {
+	r.explained = p.shape.Explained
+	if r.at.set.keepsTexts() {
+		r.slow.takesHead(p.head.text, p.head.read, p.head.cut)
 	}
 }
 

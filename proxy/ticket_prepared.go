@@ -30,85 +30,85 @@ func (ts *tickets) ticketPrepared(st *statement.Statement, sql []byte) *ticket.T
 }
 
 // prepareTicket prepares a ticket where there is no server.
-func (s *session) prepareTicket(sql []byte, t *ticket.Ticket) error {
-	form, err := s.form(true)
+func (x *executor) prepareTicket(sql []byte, t *ticket.Ticket) error {
+	form, err := x.answers.form(true)
 	if err != nil {
 		return err
 	}
-	p := &prepared{local: bytes.Clone(sql), ticket: t, mode: s.state.Mode, charset: s.state.Charset, List: params.List{Params: s.stmt.Params}}
-	if err := s.prepared.add(p); err != nil {
+	p := &prepared{local: bytes.Clone(sql), ticket: t, mode: x.state.Mode, charset: x.state.Charset, List: params.List{Params: x.planning.stmt.Params}}
+	if err := x.prepared.add(p); err != nil {
 		return err
 	}
-	s.client.out = protocol.AppendPrepareOK(s.client.out, s.client.packetNum, form, p.id, 0, p.Params)
+	x.client.out = protocol.AppendPrepareOK(x.client.out, x.client.packetNum, form, p.id, 0, p.Params)
 	if p.Params > 0 {
-		r := protocol.NewResult(s.client.out, s.client.packetNum+1, form)
+		r := protocol.NewResult(x.client.out, x.client.packetNum+1, form)
 		columns := make([]protocol.Column, p.Params)
 		for i := range columns {
 			columns[i] = protocol.Column{Name: "?", Charset: alone.BinaryCharset, Type: mysql.MYSQL_TYPE_VAR_STRING, Flags: alone.Binary}
 		}
 		r.Definitions(columns)
-		s.client.out = r.Bytes()
+		x.client.out = r.Bytes()
 	}
 	return nil
 }
 
 // executeTicket executes a prepared ticket: here, or on its server where the session or
 // a parameter is not as usual.
-func (s *session) executeTicket(p *prepared, payload []byte) error {
-	e, err := p.Cut(payload, s.login.Capabilities.Has(protocol.QueryAttributes))
+func (x *executor) executeTicket(p *prepared, payload []byte) error {
+	e, err := p.Cut(payload, x.at.login.Capabilities.Has(protocol.QueryAttributes))
 	complete := err == nil && p.Complete(&e)
 	t := p.ticket
 	if complete && !p.LongSent {
 		if bound, ok := p.ticket.Bound(p.Types[:p.Params], &e.Params, e.Values); ok {
 			t = bound
-			if handled, err := s.executeHere(p, bound); handled || err != nil {
+			if handled, err := x.executeHere(p, bound); handled || err != nil {
 				return err
 			}
 		}
 	}
 	if p.conn == nil {
-		return s.noServer()
+		return x.at.noServer()
 	}
 	if complete {
-		if err := s.leavePreparedToServer(p, t); err != nil {
-			return s.dropLongData(p.conn, p, err)
+		if err := x.leavePreparedToServer(p, t); err != nil {
+			return x.at.dropLongData(p.conn, p, err)
 		}
 	}
 	if !complete { // the server says what is wrong
 		p.toServer(payload[1:])
-		return s.passExecution(p, payload)
+		return x.passExecution(p, payload)
 	}
 	// The server may not have seen the types that were bound last; this binds them anew.
 	p.Unbind(&e) // executeHidden takes it apart again
-	return s.executeHidden(p, payload)
+	return x.executeHidden(p, payload)
 }
 
 // leavePreparedToServer is leaveToServer for a ticket that was prepared there.
-func (s *session) leavePreparedToServer(p *prepared, t *ticket.Ticket) error {
+func (x *executor) leavePreparedToServer(p *prepared, t *ticket.Ticket) error {
 	if t.Of.Counter == nil {
-		if _, err := s.connOf(p); err != nil {
+		if _, err := x.at.connOf(p); err != nil {
 			return err
 		}
 	}
-	return s.mayLeaveToServer(t)
+	return x.tickets.mayLeaveToServer(t)
 }
 
 // executeHere answers a prepared ticket, with its parameters' values, if that can be done here.
-func (s *session) executeHere(p *prepared, t *ticket.Ticket) (handled bool, err error) {
-	if !ticket.ServedIn(&s.state) {
+func (x *executor) executeHere(p *prepared, t *ticket.Ticket) (handled bool, err error) {
+	if !ticket.ServedIn(x.state) {
 		return false, nil
 	}
 	charset := p.charset
 	if t.KeyParam >= 0 {
-		charset = s.state.Charset
+		charset = x.state.Charset
 	}
-	answer, handled, err := s.takeTicket(t, charset)
+	answer, handled, err := x.tickets.takeTicket(t, charset)
 	if !handled || err != nil {
 		return handled, err
 	}
-	if err := s.beginImplied(&answer); err != nil {
+	if err := x.tickets.beginImplied(&answer); err != nil {
 		return true, err
 	}
-	s.answerTicket(&answer, 0)
+	x.tickets.answerTicket(&answer, 0)
 	return true, nil
 }

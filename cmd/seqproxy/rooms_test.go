@@ -35,10 +35,12 @@ type floor struct {
 var floors = []floor{
 	{"proxy.session", []string{
 		"proxy/alone", "proxy/keys", "proxy/kill", "proxy/login", "proxy/params", "proxy/plan", "proxy/shown", "proxy/state", "proxy/stats", "proxy/ticket",
-		"proxy.client", "proxy.batch", "proxy.attachment", "proxy.backends", "proxy.outside", "proxy.handling", "proxy.idleness", "proxy.relay", "proxy.slow", "proxy.memoryShare", "proxy.planning", "proxy.answers", "proxy.tickets", "proxy.explanation",
+		"proxy.client", "proxy.batch", "proxy.attachment", "proxy.backends", "proxy.outside", "proxy.idleness", "proxy.relay", "proxy.slow", "proxy.memoryShare", "proxy.planning", "proxy.answers", "proxy.tickets", "proxy.explanation", "proxy.delivery", "proxy.executor",
 		"proxy.preparedSet", "proxy.prepared", "proxy.settings", "proxy.bindings",
 	}},
 	{"proxy.Server", []string{"proxy/keys", "proxy/kill", "proxy/login", "proxy/stats", "proxy.shared", "proxy.settings", "proxy.statementMemory", "proxy.columnCache"}},
+	{"proxy.executor", []string{"proxy.delivery", "proxy.tickets", "proxy.answers", "proxy.planning", "proxy.relay", "proxy.attachment", "proxy.prepared"}},
+	{"proxy.delivery", []string{"proxy.answers", "proxy.planning", "proxy.relay", "proxy.attachment"}},
 	{"proxy.explanation", []string{"proxy.tickets", "proxy.planning", "proxy.relay", "proxy.attachment"}},
 	{"proxy.tickets", []string{"proxy.answers", "proxy.planning", "proxy.relay", "proxy.attachment"}},
 	{"proxy.answers", []string{"proxy.planning", "proxy.relay", "proxy.attachment"}},
@@ -61,7 +63,7 @@ var setLater = map[string]string{
 	"protocol.socket.onBlocked":         "the reader of the same connection, in its constructor",
 	"protocol.socket.readFn":            "a method of itself, in its constructor: a method value would be an allocation for each read",
 	"protocol.socket.writeFn":           "as readFn",
-	"proxy.handling.afterAnswer":        "a statement about the proxy asks for what is done once its answer is sent",
+	"proxy.session.afterAnswer":         "a statement about the proxy asks for what is done once its answer is sent",
 	"sequence.take.numbers":             "a statement of one reservation is put together by who knows how its servers count",
 }
 
