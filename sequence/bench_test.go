@@ -35,24 +35,29 @@ func BenchmarkTake(b *testing.B) {
 	}
 }
 
-// Each kind, from memory.
+// kindsToMeasure are the kinds whose keys are measured against plain ones.
+var kindsToMeasure = []string{"", "BIT_REVERSED", "ROTATE 1 DIGITS 18", "SHARD BITS 5"}
+
+// Each kind, from memory, by one caller and by several at once (-cpu 1,2).
 func BenchmarkTakeOfEachKind(b *testing.B) {
 	p := newPlace(b)
 	s := p.open(b)
-	for i, clause := range []string{"", "BIT_REVERSED", "ROTATE 1 DIGITS 18", "SHARD BITS 5"} {
+	for i, clause := range kindsToMeasure {
+		name := []byte(fmt.Sprintf("k%d", i))
+		create := CreateOptions{Name: string(name), Kind: kindOf(b, clause), Cache: define.MaxCache, IfNotExists: true}
+		if _, err := s.Create(context.Background(), create); err != nil {
+			b.Fatal(err)
+		}
 		b.Run(cmp.Or(clause, "plain"), func(b *testing.B) {
-			name := fmt.Sprintf("k%d", i)
-			_, err := s.Create(context.Background(), CreateOptions{Name: name, Kind: kindOf(b, clause), Cache: define.MaxCache, IfNotExists: true})
-			if err != nil {
-				b.Fatal(err)
-			}
-			ctx, asked := context.Background(), []byte(name)
 			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := s.Take(ctx, asked, 1); err != nil {
-					b.Fatal(err)
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if _, err := s.Take(context.Background(), name, 1); err != nil {
+						b.Error(err)
+						return
+					}
 				}
-			}
+			})
 		})
 	}
 }

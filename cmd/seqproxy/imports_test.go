@@ -17,7 +17,7 @@ import (
 var mayImport = []struct{ from, to string }{
 	{"test/torture/cmd", "internal/mysqld test/torture"},
 	{"test/torture", "internal/child internal/mysqld test/network"},
-	{"test/bench", "internal/child internal/mysqld internal/rawio"},
+	{"test/bench", "internal/child internal/mysqld internal/rawio sequence/kind"},
 	{"test/transcript", "protocol test/mysqltest"},
 	{"test/mysqltest", "internal/child internal/mysqld test/network"},
 	{"test/clients", ""},

@@ -63,6 +63,7 @@ const (
 // counters are the numbers that each counter gave in the whole run.
 type counters struct {
 	photos, mariadb, idiom, ordered numberSet
+	kinds                           []numberSet // by the index of their clause
 }
 
 // plan lists all workloads, those of one CPU first: they are the ones to judge by.
@@ -89,6 +90,7 @@ func plan(sessions int) []workload {
 		for _, n := range counts {
 			list = append(list, nextval(n, pinned, given))
 		}
+		list = append(list, kinds(16, pinned, given))
 		for _, n := range []int{1, 64} {
 			list = append(list, ordered(n, pinned, given))
 		}

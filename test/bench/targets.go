@@ -289,16 +289,20 @@ func (f *fleet) startSeqproxy(ctx context.Context, name, binary string) error {
 	if err := f.startProxy(ctx, name, addr, binary, "-config", path); err != nil {
 		return err
 	}
-	return f.createOrdered(ctx, addr, first)
+	return createSequences(ctx, name, addr, first)
 }
 
-// createOrdered makes the ORDER sequence, which begins with first. The server itself cannot.
-func (f *fleet) createOrdered(ctx context.Context, addr string, first int) error {
+// createSequences makes the ORDER sequence and those of each kind, which begin with first. The
+// server itself cannot.
+func createSequences(ctx context.Context, name, addr string, first int) error {
 	db, err := openAccount(addr)
 	if err != nil {
 		return err
 	}
 	_, err = db.ExecContext(ctx, fmt.Sprintf("CREATE SEQUENCE IF NOT EXISTS ordered START WITH %d ORDER", first))
+	if failed := createKinds(ctx, db, first); name != before { // which may be of before there were kinds
+		err = errors.Join(err, failed)
+	}
 	return errors.Join(err, db.Close())
 }
 
