@@ -13,7 +13,7 @@ import (
 	"seqproxy/internal/rawio"
 )
 
-// ioTimeout bounds every wait for a target: a target that hangs must end the cell, not the run.
+// ioTimeout bounds every wait for a target: a target that hangs must end its cell, not the run.
 const ioTimeout = 15 * time.Second
 
 // account is what the load client logs in with.
@@ -21,21 +21,21 @@ type account struct {
 	user, password, schema string
 }
 
-// client is one connection to a target. It is meant for one goroutine; its methods allocate nothing
-// once it is logged in. After an error only close may be called.
+// client is one connection to a target, for one goroutine. After the login its methods allocate
+// nothing. After an error only close may be called.
 type client struct {
 	net     net.Conn
-	forget  func() bool // ends the watch over the context that dial was given
+	forget  func() bool // ends the watch over dial's context
 	buf     []byte      // received bytes are buf[r:w]
 	r, w    int
-	next    byte // number of the packet that comes next
+	next    byte // number of the next packet
 	version string
-	plugin  string // the plugin that the login ended with
+	plugin  string // the plugin that completed the login
 }
 
-// dial opens a connection and logs in. What the client takes of the CPUs the target does not have,
-// so its sockets do not tell Go's scheduler of their system calls. bufferSize is the largest packet
-// that can be received. When ctx ends, every read and write of the client fails.
+// dial opens a connection and logs in. bufferSize bounds the packets that can be received. When ctx
+// ends, every read and write of the client fails. The client takes its CPU from the target, so its
+// sockets do not tell Go's scheduler about system calls.
 func dial(ctx context.Context, addr string, who account, bufferSize int) (*client, error) {
 	nc, err := rawio.Dial(ctx, &net.Dialer{Timeout: ioTimeout}, "tcp", addr)
 	if err != nil {
@@ -53,8 +53,8 @@ func dial(ctx context.Context, addr string, who account, bufferSize int) (*clien
 	return c, nil
 }
 
-// extend allows the connection to be used for d from now on. It is called once for a whole
-// measurement: a deadline per operation would cost the client time that is not the target's.
+// extend allows the connection to be used for another d. It is called once for a whole measurement:
+// a deadline for each operation would cost the client time.
 func (c *client) extend(d time.Duration) error {
 	if err := c.net.SetDeadline(time.Now().Add(d)); err != nil {
 		return fmt.Errorf("set deadline: %w", err)
@@ -62,13 +62,13 @@ func (c *client) extend(d time.Duration) error {
 	return nil
 }
 
-// close closes the connection without a word.
+// close closes the connection without COM_QUIT.
 func (c *client) close() error {
 	c.forget()
 	return c.net.Close()
 }
 
-// quit says goodbye as a driver does and closes the connection.
+// quit sends COM_QUIT as drivers do, and closes the connection.
 func (c *client) quit() error {
 	_, err := c.net.Write(quitPacket)
 	if err = errors.Join(err, c.close()); err != nil {
@@ -126,7 +126,7 @@ func (c *client) login(who account) error {
 	}
 }
 
-// cutString splits p behind its first NUL.
+// cutString splits p after its first NUL.
 func cutString(p []byte) (before string, after []byte, found bool) {
 	for i, b := range p {
 		if b == 0 {
@@ -145,8 +145,8 @@ func (c *client) reply(payload []byte) error {
 	return nil
 }
 
-// send writes whole packets, the last of which starts a command. Bytes that the target sent unasked
-// are an error.
+// send writes whole packets; the last one starts a command. Bytes that the target sent without
+// being asked are an error.
 func (c *client) send(packets []byte) error {
 	if c.r != c.w {
 		return fmt.Errorf("%d bytes were sent behind the end of the last answer", c.w-c.r)
@@ -158,8 +158,8 @@ func (c *client) send(packets []byte) error {
 	return nil
 }
 
-// readPacket returns the payload of the next packet, which stays valid until the next call, and
-// checks its number.
+// readPacket returns the payload of the next packet and checks its number. The payload is valid
+// until the next call.
 func (c *client) readPacket() ([]byte, error) {
 	if err := c.fill(headerSize); err != nil {
 		return nil, err
@@ -236,8 +236,7 @@ func (c *client) skipDefinitions(n int) error {
 	return checkEOF(p)
 }
 
-// readRow reads a result of one row and one column and returns the row's payload, which stays valid
-// until the next read.
+// readRow reads a result of one row and one column. The row's payload is valid until the next read.
 func (c *client) readRow() ([]byte, error) {
 	if err := c.readColumns(); err != nil {
 		return nil, err
@@ -310,8 +309,8 @@ func (c *client) expectText(want string) error {
 	return nil
 }
 
-// prepare prepares a statement and returns its id. So many parameters and columns are what it must
-// have.
+// prepare prepares a statement and returns its id. The statement must have that many parameters and
+// columns.
 func (c *client) prepare(query string, params, columns byte) (uint32, error) {
 	if err := c.send(command(mysql.COM_STMT_PREPARE, query)); err != nil {
 		return 0, err

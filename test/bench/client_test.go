@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// readerConn is a connection whose peer has already said everything.
+// readerConn is a connection whose peer has sent everything already.
 type readerConn struct {
 	net.Conn
 	r io.Reader
@@ -19,8 +19,7 @@ type readerConn struct {
 func (c readerConn) Read(p []byte) (int, error)  { return c.r.Read(p) }
 func (c readerConn) Write(p []byte) (int, error) { return len(p), nil }
 
-// answering returns a client that has sent a command and is answered with the given payloads,
-// numbered from 1.
+// answering returns a client that has sent a command and gets the given payloads, numbered from 1.
 func answering(payloads ...string) *client {
 	var stream strings.Builder
 	for i, p := range payloads {

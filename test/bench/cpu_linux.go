@@ -12,13 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkPlatform says whether this machine has what the measurement stands on.
+// checkPlatform returns an error if this machine lacks something that the measurement needs.
 func checkPlatform() error { return nil }
 
-// cpuTime returns the CPU time that all threads of a process have used, user and system together,
-// those that have ended included. It reads the process's CPU clock (clock_getcpuclockid(3)), which
-// is the sum of utime and stime in /proc/PID/stat before that is rounded to ticks of 10 ms; where a
-// sandbox refuses the clock it reads the file.
+// cpuTime returns the user and system CPU time of all threads of a process, including those that
+// have ended. It reads the process's CPU clock (clock_getcpuclockid(3)). That is utime + stime of
+// /proc/PID/stat, without the rounding to ticks of 10 ms. In a sandbox that refuses the clock it
+// reads the file.
 func cpuTime(pid int) (time.Duration, error) {
 	const schedClock = 2 // CPUCLOCK_SCHED of the kernel's posix-timers_types.h
 	var ts unix.Timespec
@@ -43,8 +43,8 @@ func statTime(pid int) (time.Duration, error) {
 	return time.Duration(ticks) * time.Second / userHz, nil
 }
 
-// parseStat returns utime + stime out of /proc/PID/stat, see proc_pid_stat(5). The second field is
-// the program's name, which may hold spaces and parentheses.
+// parseStat returns utime + stime from /proc/PID/stat, see proc_pid_stat(5). The second field is
+// the program's name, which may contain spaces and parentheses.
 func parseStat(stat []byte) (uint64, error) {
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	const utime, stime = 14 - 3, 15 - 3 // the first field here is number 3
@@ -62,8 +62,8 @@ func parseStat(stat []byte) (uint64, error) {
 	return u + s, nil
 }
 
-// residentBytes returns the resident memory of a process. smaps_rollup counts pages; VmRSS of newer
-// kernels is a sum of per-CPU counters that may be some hundred KB off.
+// residentBytes returns the resident memory of a process. smaps_rollup counts pages. VmRSS of newer
+// kernels adds counters of all CPUs, and may be wrong by some hundred KB.
 func residentBytes(pid int) (int64, error) {
 	if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid)); err == nil {
 		return parseKB(text, "Rss:")
@@ -71,11 +71,11 @@ func residentBytes(pid int) (int64, error) {
 	return statusKB(pid, "VmRSS:")
 }
 
-// peakBytes returns the greatest resident memory since resetPeak, or since the process began if
-// that was refused.
+// peakBytes returns the greatest resident memory since resetPeak. If that was refused, it is since
+// the start of the process.
 func peakBytes(pid int) (int64, error) { return statusKB(pid, "VmHWM:") }
 
-// resetPeak sets the mark that peakBytes reads to the memory used now, see proc_pid_clear_refs(5).
+// resetPeak sets the value of peakBytes to the present memory, see proc_pid_clear_refs(5).
 func resetPeak(pid int) error {
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil {
 		return fmt.Errorf("reset peak memory: %w", err)
@@ -116,15 +116,15 @@ func openFiles(pid int) (int, error) {
 	return len(entries), nil
 }
 
-// affinity is the set of CPUs that this process was allowed to use, with the one it is pinned to.
+// affinity has the CPUs that this process was allowed to use, and the one that it is pinned to.
 type affinity struct {
 	before unix.CPUSet
 	cpu    int
 }
 
-// pinSelf moves all threads of this process to one CPU, as taskset does. Processes started from now
-// on inherit it, which is why the targets of the pinned rows are started afterwards: a Go program
-// reads at its start how many CPUs it has. restore undoes it.
+// pinSelf moves all threads of this process to one CPU, as taskset does. restore undoes it.
+// Processes started from now on inherit it. A Go program reads the number of CPUs at its start, so
+// targets of pinned rows are started after this.
 func pinSelf() (*affinity, error) {
 	a := &affinity{cpu: -1}
 	if err := unix.SchedGetaffinity(0, &a.before); err != nil {
@@ -151,8 +151,8 @@ func (a *affinity) restore() error {
 	return nil
 }
 
-// setAffinity sets the CPUs of all threads of this process. A thread that is started meanwhile has
-// the set of the thread that started it, so it repeats until a pass finds no new one.
+// setAffinity sets the CPUs of all threads of this process. A new thread inherits them from the
+// thread that starts it. So it repeats until a pass finds no new thread.
 func setAffinity(set *unix.CPUSet) error {
 	done := map[int]bool{}
 	for {
@@ -177,23 +177,22 @@ func setAffinity(set *unix.CPUSet) error {
 	}
 }
 
-// raiseFileLimit allows as many open files as the hard limit does, for this process and those it
-// starts: 1000 sessions are 2000 files in a proxy.
+// raiseFileLimit raises the limit of open files to the hard limit, for this process and its
+// children. 1000 sessions are 2000 files in a proxy.
 func raiseFileLimit() error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return fmt.Errorf("limit of open files: %w", err)
 	}
 	limit.Cur = limit.Max
-	// Setrlimit also keeps Go from giving the children the limit that this process was started
-	// with.
+	// After Setrlimit, Go does not give the original limit to child processes.
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return fmt.Errorf("limit of open files: %w", err)
 	}
 	return nil
 }
 
-// machine describes the hardware and the load it has now.
+// machine describes the hardware and its present load.
 func machine() string {
 	var parts []string
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
@@ -216,7 +215,7 @@ func machine() string {
 	return strings.Join(parts, ", ")
 }
 
-// loadAverage returns the load of the last minute, "" if the system does not tell.
+// loadAverage returns the load of the last minute, or "" if it is not known.
 func loadAverage() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

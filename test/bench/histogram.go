@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// subBuckets is how many buckets a power of two is cut into: a quantile is exact to 1/64.
+// subBuckets is the number of buckets for a power of two: a quantile is exact to 1/64.
 const subBuckets = 64
 
 // histogram counts durations without allocating. The zero value is empty.
@@ -23,8 +23,8 @@ func (h *histogram) merge(o *histogram) {
 	}
 }
 
-// quantile returns the duration below which the share q (0..1) of all counted ones lies, 0 if there
-// are none.
+// quantile returns the duration below which the share q (0..1) of all durations lies, or 0 without
+// any.
 func (h *histogram) quantile(q float64) time.Duration {
 	var total uint64
 	for _, n := range h.counts {
@@ -49,7 +49,7 @@ func bucket(v uint64) int {
 	return subBuckets*shift + int(v>>shift)
 }
 
-// bucketMiddle is the value in the middle of a bucket.
+// bucketMiddle returns the middle value of a bucket.
 func bucketMiddle(i int) uint64 {
 	if i < 2*subBuckets {
 		return uint64(i)

@@ -2,22 +2,21 @@ package main
 
 import "slices"
 
-// limit is a figure that seqproxy must reach, and a better one that it should.
+// limit is a figure that seqproxy must reach, and a better one that it should reach.
 type limit struct {
 	workload  string
 	figure    string // for the table
 	contender string
 	metric    metric
-	against   string // the contender that the figure is divided by, "" for the figure itself
+	against   string // divide the figure by this contender's; "" for the figure itself
 	atLeast   bool   // greater is better
 	must, aim float64
 }
 
-// limits are what every release is held to. The CPU ratios are judged on one CPU, where they are
-// steady.
+// limits hold for every release. The CPU ratios count on one CPU, where they are steady.
 //
-// A growth of the resident memory below half a MB counts as none: that is a few pages of buffers
-// and of the runtime.
+// A growth of the resident memory by less than half a MB counts as none: that is a few pages of
+// buffers and of the runtime.
 var limits = []limit{
 	{workload: "select1_c16pin", figure: "CPU vs HAProxy", contender: seqproxy, metric: cpuPerOp, against: haproxy, must: 1.35, aim: 1.20},
 	{workload: "point_text_c16pin", figure: "CPU vs HAProxy", contender: seqproxy, metric: cpuPerOp, against: haproxy, must: 1.35, aim: 1.20},
@@ -41,7 +40,7 @@ var limits = []limit{
 	{workload: "insert_prepared_c16pin", figure: "ops/s with a key filled in vs with a literal", contender: filledSeqproxy, metric: opsPerSecond, against: literalSeqproxy, atLeast: true, must: 0.9, aim: 1.0},
 }
 
-// verdict says how a limit was met.
+// verdict is the outcome for a limit.
 type verdict string
 
 const (
@@ -51,7 +50,7 @@ const (
 	notMeasured verdict = "not measured"
 )
 
-// of returns the figure for a contender.
+// of returns a contender's figure.
 func (l limit) of(r results, contender string) summary {
 	if l.against != "" {
 		return r.ratio(l.workload, contender, l.against, l.metric)
@@ -70,7 +69,7 @@ func (l limit) judge(r results) (summary, verdict) {
 	}
 	switch {
 	case r.failed(l.workload, l.contender) != "":
-		return s, missed // a target that gives wrong answers is not fast
+		return s, missed // wrong answers make a target fast
 	case s.rounds == 0:
 		return s, notMeasured
 	case reached(l.aim):
@@ -81,7 +80,7 @@ func (l limit) judge(r results) (summary, verdict) {
 	return s, missed
 }
 
-// limitsOf returns the limits of the workloads that were part of a run.
+// limitsOf returns the limits for the workloads of a run.
 func limitsOf(list []workload) []limit {
 	var chosen []limit
 	for _, l := range limits {

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// metric names a figure; the names are those of the JSON file.
+// metric is the name of a figure, also in the JSON file.
 type metric string
 
-// What is measured. CPU time is user and system time of the target's process.
+// The figures. CPU time is user and system time of the target's process.
 const (
 	opsPerSecond    metric = "ops_per_s"
 	cpuPerOp        metric = "cpu_us_per_op"
@@ -31,13 +31,13 @@ const (
 	openedPerSecond metric = "opened_per_s"
 )
 
-// figures are what one measurement of one target gave.
+// figures are the result of one measurement of one target.
 type figures map[metric]float64
 
-// worker sends operations over connections of its own. It is used by one goroutine.
+// worker sends operations over its own connections. One goroutine uses it.
 type worker interface {
-	// do runs operations to their end, checks every answer and returns how many they were. It must
-	// not allocate, or no more than the operation itself needs.
+	// do runs operations, checks every answer and returns their number. It must not allocate more
+	// than the operation itself needs.
 	do() (int, error)
 	close() error
 }
@@ -54,9 +54,9 @@ const (
 	stopping
 )
 
-// loadTarget runs one worker per goroutine against a target and measures the time between the
-// warm-up and the end. An operation counts if it began and ended inside. The first error of a
-// worker ends the measurement.
+// loadTarget runs one worker per goroutine against a target, and measures from the end of the
+// warm-up to the end. An operation counts if it begins and ends within that time. The first error
+// of a worker ends the measurement.
 func loadTarget(ctx context.Context, t *target, tm timing, workers []worker) (figures, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -70,8 +70,7 @@ func loadTarget(ctx context.Context, t *target, tm timing, workers []worker) (fi
 		tallies = make([]tally, len(workers))
 		wg      sync.WaitGroup
 	)
-	// Garbage of the preparations must not be collected while the clock runs, see main.go for the
-	// rest of it.
+	// The garbage of the preparations must not be collected during the measurement; see main.go.
 	runtime.GC()
 	for i, w := range workers {
 		own := &tallies[i]
@@ -107,7 +106,7 @@ func loadTarget(ctx context.Context, t *target, tm timing, workers []worker) (fi
 	}
 	began := time.Now()
 	phase.Store(measuring)
-	// A disk that stands still for a moment is no reason to have no figure at all.
+	// If the disk stalls for a moment, measure longer instead of giving no figure.
 	for !some.Load() || time.Since(began) < tm.measure {
 		if time.Since(began) > tm.measure+ioTimeout {
 			return nil, fmt.Errorf("no operation ended within %v", tm.measure+ioTimeout)
@@ -145,8 +144,8 @@ func loadTarget(ctx context.Context, t *target, tm timing, workers []worker) (fi
 	}, nil
 }
 
-// startWorkers makes n workers, some at a time: a target must not be judged by the length of its
-// accept queue. Either all are returned or none is left open.
+// startWorkers starts n workers, some at a time, so that the target's accept queue does not matter.
+// It returns all of them, or an error and none.
 func startWorkers(ctx context.Context, n int, start func(ctx context.Context, i int) (worker, error)) ([]worker, error) {
 	workers := make([]worker, n)
 	var g errgroup.Group

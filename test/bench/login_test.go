@@ -11,14 +11,15 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// step is one packet of a scripted login: sent by the server, or read from the client and checked.
+// step is a packet of a scripted login. The server sends it, or reads it from the client and checks
+// it.
 type step struct {
 	send []byte
 	want func(payload []byte) error
 }
 
-// play runs a login against a script and returns the client and its error; an error of the script
-// is the test's.
+// play runs a login against a script and returns the client and its error. An error of the script
+// fails the test.
 func play(t *testing.T, steps []step) (*client, error) {
 	t.Helper()
 	near, far := net.Pipe()
@@ -58,7 +59,7 @@ func play(t *testing.T, steps []step) (*client, error) {
 
 const testSalt = "ABCDEFGHabcdefghijkl"
 
-// response checks a handshake response with the given answer to the challenge.
+// response checks a handshake response for an answer to the challenge.
 func response(plugin string, auth []byte) func([]byte) error {
 	return func(p []byte) error {
 		tail := append([]byte("u\x00"), byte(len(auth)))

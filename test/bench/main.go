@@ -97,8 +97,8 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
-// run measures and prints the tables to stdout, progress to stderr. Everything it started is gone
-// when it returns. An interrupted run prints what it has.
+// run measures, and prints the tables to stdout and progress to stderr. When it returns, everything
+// that it started has ended. An interrupted run prints what it has.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	o, err := parseFlags(args, stderr)
 	if err != nil {
@@ -143,8 +143,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err := raiseFileLimit(); err != nil {
 		return err
 	}
-	// The client's garbage is collected before each measurement and not during it. The limit stands
-	// in for the percentage, should a measurement make more garbage than expected.
+	// The client's garbage is collected before each measurement, not during it. The limit applies
+	// if a measurement makes more garbage than expected.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(2 << 30))
 
@@ -190,7 +190,7 @@ func newFleet(ctx context.Context, dir string, o options) (*fleet, error) {
 	return f, nil
 }
 
-// heading says what was measured on what.
+// heading says what was measured and where.
 func heading(ctx context.Context, o options, f *fleet, began time.Time, loadBefore string) []string {
 	lines := []string{
 		fmt.Sprintf("%s, %d rounds of %v each, %v in all", began.UTC().Format("2006-01-02 15:04 UTC"), o.rounds, o.timing.measure, time.Since(began).Round(time.Second)),
@@ -205,13 +205,13 @@ func heading(ctx context.Context, o options, f *fleet, began time.Time, loadBefo
 		"CPU is user and system time of the target's own process (for direct: the server's) per operation; every answer was checked")
 }
 
-// note adds a remark to the report and tells it at once.
+// note adds a remark to the report and prints it at once.
 func (rep *report) note(stderr io.Writer, text string) {
 	rep.Notes = append(rep.Notes, text)
 	fmt.Fprintln(stderr, "note:", text)
 }
 
-// bench is a run under way.
+// bench is a running benchmark.
 type bench struct {
 	options options
 	fleet   *fleet
@@ -221,7 +221,7 @@ type bench struct {
 	logins  []string // how logins work, for the heading
 }
 
-// all measures the pinned workloads, then the others, each part with processes of its own.
+// all measures the pinned workloads and then the others. Each part has processes of its own.
 func (b *bench) all(ctx context.Context) (err error) {
 	for _, pinned := range []bool{true, false} {
 		part := slices.DeleteFunc(slices.Clone(b.report.Workloads), func(w workload) bool { return w.pinned != pinned })
@@ -258,7 +258,7 @@ func (b *bench) part(ctx context.Context, list []workload, pinned bool) (err err
 	return nil
 }
 
-// pin moves this process to one CPU, and with it all that is started until release is called.
+// pin pins this process to one CPU, and everything that it starts before release.
 func (b *bench) pin() (release func() error, err error) {
 	if runtime.NumCPU() == 1 {
 		b.report.note(b.stderr, "this machine has one CPU: the rows with all CPUs are pinned to one, too")
@@ -272,8 +272,8 @@ func (b *bench) pin() (release func() error, err error) {
 	return a.restore, nil
 }
 
-// describeLogins notes which plugin a login to each target ends with: it is a part of what
-// connecting costs.
+// describeLogins notes the plugin that completes a login to each target: it is part of the cost of
+// connecting.
 func (b *bench) describeLogins() {
 	if len(b.logins) > 0 {
 		return
@@ -289,8 +289,8 @@ func (b *bench) describeLogins() {
 
 // workload measures all rounds of one workload.
 func (b *bench) workload(ctx context.Context, w workload, threads int) error {
-	// The client gets no more threads than it can use: idle ones look for work at the expense of
-	// the targets.
+	// The client gets no more threads than it can use: idle ones take time from the targets to look
+	// for work.
 	procs := min(w.conns, runtime.NumCPU())
 	if w.pinned {
 		procs = 1
@@ -305,7 +305,7 @@ func (b *bench) workload(ctx context.Context, w workload, threads int) error {
 			}
 		}
 		for i := range w.contenders {
-			c := w.contenders[(i+round-1)%len(w.contenders)] // nobody is always first
+			c := w.contenders[(i+round-1)%len(w.contenders)] // the first place rotates
 			if failed[c.name] {
 				continue
 			}

@@ -17,7 +17,7 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// TestMain lets the test program be the target "relay", as the real one is.
+// TestMain lets the test program be the target "relay", as the real program can.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == relayCommand {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// privateTemp sends all temporary files of a run to a directory that must be empty in the end.
+// privateTemp sets a directory for all temporary files. It must be empty at the end.
 func privateTemp(t *testing.T) {
 	t.Helper()
 	if err := checkPlatform(); err != nil {

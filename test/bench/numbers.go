@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// numberSet remembers which numbers a counter gave in the whole run. The numbers are dense, so it
-// is a bitmap in pages; the zero value is empty.
+// numberSet remembers the numbers that a counter gave in the whole run. It is a bitmap in pages,
+// since the numbers are dense. The zero value is empty.
 type numberSet struct {
 	pages map[uint64]*[1024]uint64
 }
@@ -26,8 +26,8 @@ func (s *numberSet) add(v uint64) bool {
 	return true
 }
 
-// addAll adds what the connections of one measurement were given, in their order. It refuses 0, a
-// number that was given before, and a connection whose numbers do not rise.
+// addAll adds the numbers of each connection, in order. It refuses 0, a number that came before,
+// and numbers that do not rise on a connection.
 func (s *numberSet) addAll(perConnection [][]uint64) error {
 	for i, numbers := range perConnection {
 		last := uint64(0)

@@ -8,36 +8,37 @@ import (
 	"time"
 )
 
-// environment is what a measurement runs in.
+// environment is the surroundings of a measurement.
 type environment struct {
 	fleet  *fleet
 	target *target
 	timing timing
 }
 
-// runFunc is one measurement of one contender. An error ends the contender's part in the workload.
+// runFunc makes one measurement of one contender. An error ends the contender's part in the
+// workload.
 type runFunc func(ctx context.Context, e environment) (figures, error)
 
 // contender is one line of a workload's table.
 type contender struct {
-	name   string // the line's label, and the name in the JSON file
-	target string // what is measured, one of allTargets
+	name   string // label in the table, name in the JSON file
+	target string // the target that is measured, one of allTargets
 	run    runFunc
 }
 
 // workload is one table.
 type workload struct {
-	name       string // "select1_c16pin", what -only is matched with
+	name       string // "select1_c16pin"; -only matches it
 	title      string
 	kind       kind
 	conns      int
 	pinned     bool   // client, target and server on one CPU
 	fresh      bool   // every round has fresh processes
-	base       string // the contender that the others are compared with
+	base       string // the contender for comparison
 	contenders []contender
 }
 
-// kind says which figures a workload gives.
+// kind says which figures a workload has.
 type kind int
 
 const (
@@ -60,13 +61,13 @@ const (
 	literalDirect   = "direct, literal"
 )
 
-// counters are the numbers that each counter gave in the whole run.
+// counters are the numbers of each counter in the whole run.
 type counters struct {
 	photos, mariadb, idiom, ordered numberSet
 	kinds                           []numberSet // by the index of their clause
 }
 
-// plan lists all workloads, those of one CPU first: they are the ones to judge by.
+// plan lists all workloads. Those on one CPU come first and decide.
 func plan(sessions int) []workload {
 	given := &counters{}
 	var list []workload
@@ -136,7 +137,8 @@ func overTargets(w workload, run runFunc) workload {
 	return w
 }
 
-// load is a workload of the first kind whose name and title tell the connections and the pinning.
+// load is a loadKind workload. Its name and title contain the number of connections and the
+// pinning.
 func load(name, title string, conns int, pinned bool) workload {
 	w := workload{name: fmt.Sprintf("%s_c%d", name, conns), conns: conns, pinned: pinned, kind: loadKind}
 	noun, where := "connections", "all CPUs"
@@ -166,8 +168,8 @@ func nextval(conns int, pinned bool, given *counters) workload {
 	return w
 }
 
-// ordered compares numbers that rise in the order of time, for which the server must be asked, with
-// the statement that asks it for each of them.
+// ordered compares ORDER numbers, for which the proxy asks the server, with the statement that asks
+// the server for each number.
 func ordered(conns int, pinned bool, given *counters) workload {
 	w := load("ordered", "Numbers of an ORDER sequence", conns, pinned)
 	w.base = nextvalUpdate
@@ -179,8 +181,8 @@ func ordered(conns int, pinned bool, given *counters) workload {
 	return w
 }
 
-// insert compares INSERT with a key that the client has with one whose key the proxy gives. What
-// they are compared with is the proxy's own relaying; the other lines tell what that is worth.
+// insert compares an INSERT with the client's own key to one with a key from the proxy. The base is
+// the relayed INSERT; the other lines give the scale.
 func insert(conns int, pinned bool, given *counters) workload {
 	w := load("insert", "INSERT of one row", conns, pinned)
 	w.base = literalSeqproxy
@@ -207,14 +209,12 @@ func insertPrepared(conns int, pinned bool, given *counters) workload {
 	return w
 }
 
-// needsMariaDB says whether a workload uses MariaDB's sequences, or the tables of its sequence
-// engine.
+// needsMariaDB says whether a workload needs MariaDB's sequences or its sequence engine.
 func needsMariaDB(w workload) bool {
 	return w.kind == resultKind || w.base == nextvalMariaDB
 }
 
-// choose returns the workloads whose name matches only, with those contenders that use one of the
-// targets.
+// choose returns the workloads whose name matches only, with the contenders for one of the targets.
 func choose(all []workload, only *regexp.Regexp, targets []string) []workload {
 	var chosen []workload
 	for _, w := range all {
@@ -231,7 +231,7 @@ func choose(all []workload, only *regexp.Regexp, targets []string) []workload {
 	return chosen
 }
 
-// estimate is about how long a run takes.
+// estimate is the approximate duration of a run.
 func estimate(list []workload, rounds int, tm timing) time.Duration {
 	const (
 		startFleet  = 2 * time.Second // first start of the server with its tables

@@ -23,8 +23,8 @@ type process struct {
 	name string
 }
 
-// startProcess starts a program; what it writes is kept for the error that may come. dir is its
-// working directory.
+// startProcess starts a program with the working directory dir. Its output is kept for error
+// messages.
 func startProcess(name, dir, path string, args ...string) (*process, error) {
 	cmd := exec.Command(path, args...)
 	cmd.Dir = dir
@@ -54,7 +54,7 @@ func (p *process) awaitPort(ctx context.Context, addr string, limit time.Duratio
 	}
 }
 
-// ended returns an error that tells how the process ended, nil while it runs.
+// ended returns nil while the process runs, and then how it ended.
 func (p *process) ended() error {
 	select {
 	case <-p.Done:
@@ -67,8 +67,7 @@ func (p *process) ended() error {
 	}
 }
 
-// stop ends the process by SIGTERM, or by SIGKILL if that takes too long, and waits until it is
-// gone.
+// stop ends the process with SIGTERM, or with SIGKILL if that takes too long, and waits for it.
 func (p *process) stop() error {
 	for _, sig := range []os.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		if err := p.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {

@@ -11,11 +11,10 @@ import (
 	"seqproxy/internal/child"
 )
 
-// relayCommand is the first argument by which this program runs itself as the target "relay".
+// relayCommand is the first argument with which this program runs itself as the target "relay".
 const relayCommand = "internal-relay"
 
-// startRelay starts the bare relay as a process of its own: its CPU time and memory must not be the
-// client's.
+// startRelay starts the relay as a process, since its CPU time and memory must not be the client's.
 func (f *fleet) startRelay(ctx context.Context) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -28,9 +27,8 @@ func (f *fleet) startRelay(ctx context.Context) error {
 	return f.startProxy(ctx, relay, addr, self, relayCommand, addr, f.server.Addr())
 }
 
-// runRelay copies bytes between clients and one backend until ctx ends. It understands nothing, has
-// two goroutines for each connection and 32 KiB for each direction: about the least that a proxy
-// written in Go can cost.
+// runRelay copies bytes between clients and one backend until ctx ends. It understands nothing. It
+// has two goroutines per connection and 32 KiB per direction. A proxy in Go can hardly cost less.
 func runRelay(ctx context.Context, listen, backend string) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
 	if err != nil {
@@ -59,8 +57,7 @@ func relayConnection(ctx context.Context, client net.Conn, backend string) {
 	var both sync.WaitGroup
 	for _, way := range [][2]net.Conn{{client, server}, {server, client}} {
 		both.Go(func() {
-			// The end of one direction is the end of the other: MySQL has no half-closed
-			// connections.
+			// The end of one direction ends the other: MySQL has no half-closed connections.
 			defer func() { _ = errors.Join(client.Close(), server.Close()) }()
 			copyBytes(way[0], way[1])
 		})
@@ -68,7 +65,7 @@ func relayConnection(ctx context.Context, client net.Conn, backend string) {
 	both.Wait()
 }
 
-// copyBytes is io.Copy without splice(2), which a proxy that must look at packets cannot use.
+// copyBytes is io.Copy without splice(2), since a proxy that looks at packets cannot use that.
 func copyBytes(from, to net.Conn) {
 	buf := make([]byte, 32<<10)
 	for {

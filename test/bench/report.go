@@ -25,7 +25,7 @@ type column struct {
 	cell func(r results, w workload, c contender) string
 }
 
-// columns returns the columns behind the contender's name.
+// columns returns the columns after the contender's name.
 func (w workload) columns() []column {
 	hasHAProxy := slices.ContainsFunc(w.contenders, func(c contender) bool { return c.name == haproxy || c.name == literalHAProxy })
 	var list []column
@@ -85,7 +85,7 @@ func figureColumn(head string, m metric, format func(float64) string, spread boo
 
 func ratioColumn(head, base string, m metric) column {
 	return column{head, func(r results, w workload, c contender) string {
-		// The server's own CPU time is no relay's: only proxies are compared with HAProxy.
+		// Only proxies are compared with HAProxy: the server's own CPU time is no relay's.
 		if s := r.ratio(w.name, c.name, base, m); s.rounds > 0 && (c.target != direct || base != haproxy && base != literalHAProxy) {
 			return hundredths(s.median)
 		}
@@ -93,7 +93,7 @@ func ratioColumn(head, base string, m metric) column {
 	}}
 }
 
-// writeMarkdown prints the tables of all workloads that were measured and what was reached.
+// writeMarkdown prints the tables of all measured workloads, and the limits.
 func (rep report) writeMarkdown(out io.Writer) error {
 	var b strings.Builder
 	b.WriteString("# seqproxy benchmark\n\n")
@@ -181,7 +181,7 @@ func oneLine(s string) string {
 	return strings.ReplaceAll(s, "|", "\\|")
 }
 
-// count formats a figure of which four digits are enough.
+// count formats a figure with four digits.
 func count(v float64) string {
 	if v >= 10_000 {
 		return strconv.FormatFloat(v/1000, 'f', 1, 64) + "k"

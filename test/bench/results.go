@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// result is one measurement, or the reason why there is none.
+// result is one measurement, or why there is none.
 type result struct {
 	Workload  string  `json:"workload"`
 	Contender string  `json:"contender"`
@@ -17,7 +17,7 @@ type result struct {
 // results are all measurements of a run in their order.
 type results []result
 
-// failed returns the reason why a contender was given up, "" if it was not.
+// failed returns why a contender was given up, or "".
 func (r results) failed(workload, contender string) string {
 	for _, one := range r {
 		if one.Workload == workload && one.Contender == contender && one.Error != "" {
@@ -27,7 +27,7 @@ func (r results) failed(workload, contender string) string {
 	return ""
 }
 
-// measured says whether there is anything about a workload.
+// measured says whether a workload has any result.
 func (r results) measured(workload string) bool {
 	return slices.ContainsFunc(r, func(one result) bool { return one.Workload == workload })
 }

@@ -33,8 +33,8 @@ var allTargets = []string{direct, haproxy, relay, seqproxy}
 // startTimeout bounds the wait for a proxy to listen.
 const startTimeout = 20 * time.Second
 
-// The build of before may have other tables beside its sequences, so it has a schema of its own.
-// The keys of both builds go into one table, so its sequences begin far above the others.
+// Another build may have other tables beside its sequences, so it has a schema of its own. Both
+// builds write keys into one table, so the other build's sequences begin far above.
 const (
 	beforeSchema = "bench_before"
 	beforeFirst  = 1_000_000_000_000
@@ -43,19 +43,19 @@ const (
 // benchAccount exists on the private server and in seqproxy's configuration.
 var benchAccount = account{user: "bench", password: "loopback-only", schema: "bench"}
 
-// target is something that speaks MySQL's protocol and is measured.
+// target is a server or proxy that is measured.
 type target struct {
 	name    string
 	addr    string
 	pid     int    // the process whose CPU time and memory are measured
-	plugin  string // the plugin that a login ends with
-	version string // what the greeting says
+	plugin  string // completes a login
+	version string // from the greeting
 	ended   func() error
 }
 
 // fleet is a private server and the proxies in front of it. Its methods are for one goroutine.
 type fleet struct {
-	dir      string // everything is below it
+	dir      string // has all files
 	wanted   []string
 	binary   mysqld.Binary
 	binlog   bool   // the server has one
@@ -70,9 +70,9 @@ type fleet struct {
 	loaded    bool // the tables are there
 }
 
-// start starts the server and the wanted proxies, with tables at the first time, and logs in to
-// each of them once. threads is how many threads HAProxy gets, 0 for its own choice. Whatever
-// fails, stop must be called.
+// start starts the server and the wanted proxies, and logs in to each once. The first time it also
+// makes the tables. threads is HAProxy's number of threads, or 0 for its default. The caller must
+// call stop, even after an error.
 func (f *fleet) start(ctx context.Context, threads int) error {
 	f.targets = map[string]*target{}
 	if err := f.startServer(ctx); err != nil {
@@ -123,7 +123,7 @@ func (f *fleet) stop() error {
 		f.admin = nil
 	}
 	if f.server != nil {
-		// Not the run's context: an interrupted run must stop its server too.
+		// Not the run's context: an interrupted run must also stop its server.
 		ctx, cancel := context.WithTimeout(context.Background(), 2*stopTimeout)
 		defer cancel()
 		errs = append(errs, f.server.Stop(ctx))
@@ -179,8 +179,8 @@ func (f *fleet) startServer(ctx context.Context) error {
 	return nil
 }
 
-// serverArgs are the server's own defaults instead of mysqld's small ones, and room for the
-// sessions; with or without a binary log.
+// serverArgs restores the server's own defaults, which mysqld has made small, with room for the
+// sessions. The binary log is on or off.
 func serverArgs(flavour mysqld.Flavour, binlog bool) []string {
 	args := []string{"--max-connections=4000", "--innodb-buffer-pool-size=128M"}
 	if flavour == mysqld.MariaDB {
@@ -192,7 +192,7 @@ func serverArgs(flavour mysqld.Flavour, binlog bool) []string {
 	return args
 }
 
-// fillPasswordCache logs in once in full, after which caching_sha2_password takes the fast path.
+// fillPasswordCache completes one login. After that caching_sha2_password has a short exchange.
 func (f *fleet) fillPasswordCache(ctx context.Context) error {
 	db, err := openAccount(f.server.Addr())
 	if err != nil {
@@ -201,7 +201,7 @@ func (f *fleet) fillPasswordCache(ctx context.Context) error {
 	return errors.Join(db.PingContext(ctx), db.Close())
 }
 
-// load creates the account and the tables of all workloads that the server can run.
+// load creates the account and the tables of all workloads that the server supports.
 func (f *fleet) load(ctx context.Context) error {
 	quoted := "'" + benchAccount.password + "'"
 	plugin := "VIA mysql_native_password USING PASSWORD(" + quoted + ")"
@@ -292,8 +292,8 @@ func (f *fleet) startSeqproxy(ctx context.Context, name, binary string) error {
 	return createSequences(ctx, name, addr, first)
 }
 
-// createSequences makes the ORDER sequence and those of each kind, which begin with first. The
-// server itself cannot.
+// createSequences makes the ORDER sequence and one of each kind, starting with first. MariaDB cannot
+// make these.
 func createSequences(ctx context.Context, name, addr string, first int) error {
 	db, err := openAccount(addr)
 	if err != nil {
@@ -317,9 +317,9 @@ func openAccount(addr string) (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
-// seqproxyConfig is seqproxy with its defaults, but that no application is taken to count in the
-// table, one shard and the sequence table, in schema, on the same server. The keys of one table are
-// filled in.
+// seqproxyConfig is a configuration with seqproxy's defaults, one shard, and the sequence table in
+// schema on the same server. Applications do not count in the table. One table's keys are filled
+// in.
 func seqproxyConfig(addr, backend, schema string) string {
 	return fmt.Sprintf(`listen = %[1]q
 http.listen = "127.0.0.1:0"
@@ -364,7 +364,7 @@ func (f *fleet) startProxy(ctx context.Context, name, addr, path string, args ..
 	return nil
 }
 
-// findHAProxy returns HAProxy's path; it is usually installed where only root's PATH leads.
+// findHAProxy returns HAProxy's path. It is usually in a directory that only root has in PATH.
 func findHAProxy() (string, error) {
 	for _, name := range []string{"haproxy", "/usr/sbin/haproxy", "/usr/local/sbin/haproxy"} {
 		if path, err := exec.LookPath(name); err == nil {

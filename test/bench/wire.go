@@ -9,21 +9,21 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// The wire format is written out here, apart from package protocol, so that an error in the
-// product's own encoding cannot hide behind the same error in the program that checks it. Source:
+// The protocol is written again here, without package protocol. So an error in the product's
+// encoding cannot hide behind the same error in its check. Source:
 // https://dev.mysql.com/doc/dev/mysql-server/latest/PAGE_PROTOCOL.html
 
 // headerSize is the length of a packet's header: three bytes of payload length and the packet's
 // number.
 const headerSize = 4
 
-// clientCapabilities is what the load client asks for: what every driver asks for, and framing with
-// EOF packets, which gives a proxy that walks headers the most packets to look at.
+// clientCapabilities are the load client's flags: those of every driver, and framing with EOF
+// packets. With these a proxy that walks headers has the most packets to look at.
 const clientCapabilities = mysql.CLIENT_LONG_PASSWORD | mysql.CLIENT_LONG_FLAG | mysql.CLIENT_CONNECT_WITH_DB |
 	mysql.CLIENT_PROTOCOL_41 | mysql.CLIENT_TRANSACTIONS | mysql.CLIENT_SECURE_CONNECTION |
 	mysql.CLIENT_MULTI_RESULTS | mysql.CLIENT_PLUGIN_AUTH
 
-// requiredCapabilities must be in a greeting for the load client to work at all.
+// requiredCapabilities are the flags that the load client needs in a greeting.
 const requiredCapabilities = mysql.CLIENT_PROTOCOL_41 | mysql.CLIENT_SECURE_CONNECTION | mysql.CLIENT_PLUGIN_AUTH |
 	mysql.CLIENT_CONNECT_WITH_DB
 
@@ -32,13 +32,13 @@ const charsetUTF8MB4 = 45
 
 var errShort = errors.New("packet ends too early")
 
-// command returns a whole packet that carries one command and its argument, ready to be written.
+// command returns a complete packet with a command and its argument.
 func command(code byte, argument string) []byte {
 	return appendCommand(nil, code, argument)
 }
 
-// appendCommand adds a whole packet that carries one command to b. The argument must be shorter
-// than 16 MiB - 1.
+// appendCommand appends a complete packet with a command to b. The argument must be shorter than 16
+// MiB - 1.
 func appendCommand(b []byte, code byte, argument string) []byte {
 	n := len(argument) + 1
 	b = append(b, byte(n), byte(n>>8), byte(n>>16), 0, code)
@@ -51,8 +51,8 @@ func packet(num byte, payload []byte) []byte {
 	return append([]byte{byte(n), byte(n >> 8), byte(n >> 16), num}, payload...)
 }
 
-// executeInt64 returns a whole COM_STMT_EXECUTE packet for a statement with one BIGINT parameter;
-// setExecuteInt64 changes the parameter in place.
+// executeInt64 returns a complete COM_STMT_EXECUTE packet for a statement with one BIGINT
+// parameter. setExecuteInt64 changes the parameter in place.
 func executeInt64(statementID uint32) []byte {
 	p := []byte{mysql.COM_STMT_EXECUTE}
 	p = binary.LittleEndian.AppendUint32(p, statementID)
@@ -67,8 +67,8 @@ func setExecuteInt64(packet []byte, v int64) {
 	binary.LittleEndian.PutUint64(packet[len(packet)-8:], uint64(v))
 }
 
-// executeInsert returns a whole COM_STMT_EXECUTE packet whose last parameter is the title. Before
-// it may stand a key: a BIGINT at keyAt, to be put in place.
+// executeInsert returns a complete COM_STMT_EXECUTE packet with the title as its last parameter.
+// With a key, the BIGINT before it is at keyAt.
 func executeInsert(statementID uint32, withKey bool) (p []byte, keyAt int) {
 	p = []byte{mysql.COM_STMT_EXECUTE}
 	p = binary.LittleEndian.AppendUint32(p, statementID)
@@ -95,8 +95,8 @@ type greeting struct {
 	plugin       string
 }
 
-// parseGreeting reads a HandshakeV10 payload; an ERR packet (too many connections) comes back as
-// the server's error.
+// parseGreeting reads a HandshakeV10 payload. An ERR packet (too many connections) becomes an
+// error.
 func parseGreeting(p []byte) (greeting, error) {
 	var g greeting
 	if len(p) > 0 && p[0] == mysql.ERR_HEADER {
@@ -122,8 +122,8 @@ func parseGreeting(p []byte) (greeting, error) {
 	return g, nil
 }
 
-// scramble answers a password challenge, for the plugins that never need a second exchange with a
-// server that knows the password.
+// scramble answers a challenge, for plugins without a second exchange if the server knows the
+// password.
 func scramble(plugin, password string, salt []byte) ([]byte, error) {
 	switch plugin {
 	case mysql.AUTH_NATIVE_PASSWORD:
@@ -134,7 +134,7 @@ func scramble(plugin, password string, salt []byte) ([]byte, error) {
 	return nil, fmt.Errorf("login asks for plugin %q", plugin)
 }
 
-// handshakeResponse returns the payload that logs in with the given answer to the challenge.
+// handshakeResponse returns the payload of a login with this answer to the challenge.
 func handshakeResponse(user, schema, plugin string, auth []byte) []byte {
 	p := binary.LittleEndian.AppendUint32(nil, clientCapabilities)
 	p = binary.LittleEndian.AppendUint32(p, 1<<24) // largest packet
@@ -193,8 +193,7 @@ func parseOK(p []byte) (okPacket, error) {
 // isEOF says whether a payload is an EOF packet of the classic framing.
 func isEOF(p []byte) bool { return len(p) == 5 && p[0] == mysql.EOF_HEADER }
 
-// checkEOF refuses everything but an EOF packet without warnings that ends the last result of a
-// command.
+// checkEOF refuses everything but an EOF packet without warnings that ends a command's last result.
 func checkEOF(p []byte) error {
 	switch {
 	case len(p) > 0 && p[0] == mysql.ERR_HEADER:
@@ -209,8 +208,8 @@ func checkEOF(p []byte) error {
 	return nil
 }
 
-// lenencInt reads a length-encoded integer and returns how many bytes it took: 0 when p is too
-// short or starts with NULL or an ERR header.
+// lenencInt reads a length-encoded integer and returns the number of its bytes. That is 0 if p is
+// too short or begins with NULL or an ERR header.
 func lenencInt(p []byte) (uint64, int) {
 	if len(p) == 0 {
 		return 0, 0

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// settleTime is what targets are given to come to rest before their memory is read.
+// settleTime is the pause before a target's memory is read.
 const settleTime = time.Second
 
 // idleSessions measures the memory of n sessions that have run one SELECT 1 each, in a fresh
@@ -68,7 +68,7 @@ func measureIdle(ctx context.Context, t *target, n int, before int64, filesBefor
 	}, nil
 }
 
-// stillAlive uses every session once more: one that was dropped needs no memory.
+// stillAlive uses every session again: a dropped session would need no memory.
 func stillAlive(workers []worker) error {
 	for i, w := range workers {
 		c := w.(selectOneWorker).c

@@ -19,12 +19,12 @@ const (
 	insertTitle   = "a photo of a cat on a keyboard"
 )
 
-// literalWorker inserts rows whose keys the client makes itself.
+// literalWorker inserts rows with keys that the client makes.
 type literalWorker struct {
 	c      *client
 	last   *atomic.Uint64 // the last key, shared by all connections
 	packet []byte
-	keyAt  int           // where the key stands in an execution; 0 for a text
+	keyAt  int           // offset of the key in an execution; 0 for a text
 	done   *atomic.Int64 // rows that were acknowledged
 }
 
@@ -48,7 +48,7 @@ func (w *literalWorker) do() (int, error) {
 
 func (w *literalWorker) close() error { return w.c.quit() }
 
-// loadLiteralInserts measures INSERT with a key that the client has, as text or prepared.
+// loadLiteralInserts measures INSERT with the client's keys, as text or prepared.
 func loadLiteralInserts(conns int, prepared bool) runFunc {
 	return func(ctx context.Context, e environment) (figures, error) {
 		var (
@@ -76,8 +76,8 @@ func loadLiteralInserts(conns int, prepared bool) runFunc {
 	}
 }
 
-// loadNumberedInserts measures INSERT into a table whose keys the proxy gives; the numbers come
-// back as the insert ids. statement ends before the title.
+// loadNumberedInserts measures INSERT into a table with keys from the proxy. The keys come back as
+// insert ids. statement ends before the title.
 func loadNumberedInserts(conns int, table, statement string, prepared bool, given *numberSet) runFunc {
 	send := text(statement + "'" + insertTitle + "')")
 	if prepared {
@@ -102,7 +102,7 @@ func loadNumberedInserts(conns int, table, statement string, prepared bool, give
 	}
 }
 
-// withEmpty empties a table, runs a load that says how many rows it inserted, and counts them.
+// withEmpty empties a table, runs a load that reports its inserted rows, and counts them.
 func withEmpty(ctx context.Context, e environment, table string, load func() (figures, int64, error)) (figures, error) {
 	if _, err := e.fleet.admin.ExecContext(ctx, "TRUNCATE TABLE bench."+table); err != nil {
 		return nil, fmt.Errorf("empty the table: %w", err)

@@ -9,13 +9,13 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// The table that point selects read: rows 1 to pointRows, the value is pointPrefix and the key.
+// The table for point selects: rows 1 to pointRows. The value is pointPrefix and the key.
 const (
 	pointRows   = 10000
 	pointPrefix = "the value of row "
 )
 
-// queryBuffer is the receive buffer of a connection that is sent small answers.
+// queryBuffer is the receive buffer for small answers.
 const queryBuffer = 8 << 10
 
 // dialFor opens a connection for a measurement of the given length.
@@ -30,7 +30,7 @@ func dialFor(ctx context.Context, t *target, tm timing) (*client, error) {
 	return c, nil
 }
 
-// loadWith makes the run of a contender whose connections are all alike.
+// loadWith makes the run of a contender whose connections are alike.
 func loadWith(conns int, start func(ctx context.Context, t *target, tm timing, i int) (worker, error)) runFunc {
 	return func(ctx context.Context, e environment) (figures, error) {
 		workers, err := startWorkers(ctx, conns, func(ctx context.Context, i int) (worker, error) {
@@ -44,7 +44,7 @@ func loadWith(conns int, start func(ctx context.Context, t *target, tm timing, i
 	}
 }
 
-// joinClose closes the workers; a connection that broke has told its error already.
+// joinClose closes the workers. A broken connection has reported its error already.
 func joinClose(fig figures, err error, workers []worker) (figures, error) {
 	if cerr := closeWorkers(workers); err == nil && cerr != nil {
 		return nil, cerr
@@ -63,7 +63,7 @@ func newSelectOne(ctx context.Context, t *target, tm timing, _ int) (worker, err
 func (w selectOneWorker) do() (int, error) { return 1, w.c.selectOne() }
 func (w selectOneWorker) close() error     { return w.c.quit() }
 
-// keys gives keys of the point table in an order that is alike for all targets (xorshift).
+// keys are keys of the point table in an order that is the same for all targets (xorshift).
 type keys uint64
 
 func newKeys(i int) keys { return keys(i+1) * 0x9e3779b97f4a7c15 }
@@ -114,7 +114,7 @@ func (w *pointTextWorker) do() (int, error) {
 
 func (w *pointTextWorker) close() error { return w.c.quit() }
 
-// checkPoint compares a value with what the row of that key holds; scratch is reused and returned.
+// checkPoint compares a value with the row of that key. scratch is reused and returned.
 func checkPoint(got []byte, key int64, scratch []byte) ([]byte, error) {
 	scratch = strconv.AppendInt(append(scratch[:0], pointPrefix...), key, 10)
 	if string(got) != string(scratch) {
@@ -163,11 +163,11 @@ func (w *pointPreparedWorker) do() (int, error) {
 
 func (w *pointPreparedWorker) close() error { return w.c.quit() }
 
-// pipelineDepth is how many statements are sent in one write.
+// pipelineDepth is the number of statements in one write.
 const pipelineDepth = 16
 
-// pipelineWorker sends several statements in one write before it reads. Each asks for a value of
-// its own, so that answers in the wrong order are noticed.
+// pipelineWorker sends several statements in one write before it reads. Each has another value, so
+// answers in the wrong order are noticed.
 type pipelineWorker struct {
 	c       *client
 	packets []byte

@@ -15,16 +15,16 @@ import (
 // resultBuffer is the receive buffer for big results.
 const resultBuffer = 256 << 10
 
-// A generated row begins with keyBase and its number, in keyDigits digits.
+// A generated row begins with keyBase plus its number, in keyDigits digits.
 const (
 	keyBase   = 1_000_000_000
 	keyDigits = 10
 )
 
-// bigResult is a generated result: rows of width bytes that begin with their number.
+// bigResult is a generated result. Each row has width bytes and begins with its number.
 type bigResult struct {
 	rows, width int
-	// slow is how many bytes a second the client reads, 0 for as many as it can.
+	// slow is the client's reading speed in bytes per second, or 0 for no limit.
 	slow int
 }
 
@@ -34,8 +34,8 @@ func (b bigResult) query() string {
 
 func (b bigResult) megabytes() float64 { return megabytes(int64(b.rows) * int64(b.width)) }
 
-// run reads the result, again until the time is over, and measures how the target's memory grows by
-// it.
+// run reads the result repeatedly until the time is over. It measures the growth of the target's
+// memory.
 func (b bigResult) run(ctx context.Context, e environment) (fig figures, err error) {
 	c, err := dial(ctx, e.target.addr, benchAccount, resultBuffer)
 	if err != nil {
@@ -89,7 +89,7 @@ func (b bigResult) run(ctx context.Context, e environment) (fig figures, err err
 
 // read asks for the result once and checks every row.
 func (b bigResult) read(ctx context.Context, c *client) error {
-	// The slowest target seen reads 60 MB/s; what stands still for longer than a minute hangs.
+	// The slowest target so far reads 60 MB/s. One that takes longer than a minute hangs.
 	if err := c.extend(4 * ioTimeout); err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func increment(digits []byte) {
 	}
 }
 
-// pacer holds a reader back to a rate.
+// pacer limits a reader's rate.
 type pacer struct {
 	rate     int // bytes a second, 0 for no limit
 	began    time.Time

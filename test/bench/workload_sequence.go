@@ -8,8 +8,8 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// numberWorker asks for numbers of one counter with a statement that is always the same, and keeps
-// them: whether they are distinct is checked when the clock has stopped.
+// numberWorker asks for numbers of one counter with the same statement and keeps them. The check
+// for duplicates comes after the measurement.
 type numberWorker struct {
 	c       *client
 	packet  []byte
@@ -28,15 +28,15 @@ func (w *numberWorker) do() (int, error) {
 
 func (w *numberWorker) close() error { return w.c.quit() }
 
-// request makes the packet that a connection sends again and again; what it needs is prepared.
+// request prepares a connection and returns the packet that it sends again and again.
 type request func(c *client) (packet []byte, err error)
 
 func text(query string) request {
 	return func(*client) ([]byte, error) { return command(mysql.COM_QUERY, query), nil }
 }
 
-// loadNumbers measures statements that give numbers of one counter. given holds all numbers that
-// this counter gave in this run.
+// loadNumbers measures statements that return numbers of one counter. given has all numbers of this
+// counter in this run.
 func loadNumbers(conns int, statement request, given *numberSet, receive func(c *client) (uint64, error)) runFunc {
 	return func(ctx context.Context, e environment) (figures, error) {
 		workers, err := startWorkers(ctx, conns, func(ctx context.Context, _ int) (worker, error) {
@@ -75,7 +75,7 @@ func numbersOf(workers []worker) [][]uint64 {
 	return all
 }
 
-// numberFromRow takes the number out of a result of one row.
+// numberFromRow reads the number from a result of one row.
 func numberFromRow(c *client) (uint64, error) {
 	row, err := c.readRow()
 	if err != nil {
@@ -88,7 +88,7 @@ func numberFromRow(c *client) (uint64, error) {
 	return parseUint(value)
 }
 
-// numberFromOK takes the number out of the OK packet of a statement that changed one row.
+// numberFromOK reads the number from the OK packet of a statement that changed one row.
 func numberFromOK(c *client) (uint64, error) {
 	ok, err := c.readOK()
 	if err == nil && ok.affected != 1 {

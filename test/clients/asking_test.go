@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// askers are programs that ask the proxy about itself, as text and where the driver can
-// prepared at the server.
+// askers are programs that ask the proxy about itself, as text and, if the driver can, prepared at
+// the server.
 var askers = []struct {
 	name, interpreter, file, module string
 	probe                           string // as in probes
@@ -25,7 +25,7 @@ var askers = []struct {
 	{"Connector-J", "java", "asking/Asking.java", "", "Connector.java"},
 }
 
-// The Go driver and the command-line clients ask in cmd/seqproxy.
+// cmd/seqproxy tests the same with the Go driver and the command-line clients.
 func TestDriversAskTheProxyAtTheAdminAddress(t *testing.T) {
 	p := start(t)
 	host, port, err := net.SplitHostPort(p.admin)

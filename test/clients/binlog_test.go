@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// binlogIsReadAndFollowed reads a whole binary log, and follows one that grows: a
-// stream without an end, which the proxy passes on until one side goes.
+// binlogIsReadAndFollowed reads a whole binary log and follows a growing one. That is a stream
+// without an end: the proxy passes it on until one side leaves.
 func binlogIsReadAndFollowed(t *testing.T, p *place) {
 	p.server.Exec(t, "DROP DATABASE IF EXISTS logged", "CREATE DATABASE logged", "FLUSH BINARY LOGS", "USE logged",
 		"CREATE TABLE t (n INT PRIMARY KEY, data LONGBLOB)", "INSERT INTO t VALUES (1, 'one')",
@@ -100,8 +100,8 @@ func (p *place) binlog(t *testing.T) string {
 	return name
 }
 
-// awaitDumps waits until so many connections to the server read its log. A server may
-// notice only at its next event that nobody listens.
+// awaitDumps waits until that many connections read the server's log. A server may notice only at
+// its next event that a reader has left.
 func (p *place) awaitDumps(t *testing.T, want int) {
 	t.Helper()
 	db := p.open(t, p.server.Addr(), "", nil)

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// findMariaDB is the mariadb command-line client.
+// findMariaDB returns the command-line client mariadb.
 func findMariaDB() (path, missing string) {
 	path, err := exec.LookPath("mariadb")
 	if err != nil {
@@ -24,13 +24,13 @@ func findMariaDB() (path, missing string) {
 	return path, ""
 }
 
-// findMySQL is MySQL's own client. The system's mysql is often a link to mariadb.
+// findMySQL returns MySQL's own client. The system's mysql is often a link to mariadb.
 func findMySQL() (path, missing string) { return unpacked("mysql-9", "mysql") }
 
-// findMariaDB11 is a newer one of MariaDB, which does more for TLS by itself.
+// findMariaDB11 returns a newer client of MariaDB, which uses TLS by default.
 func findMariaDB11() (path, missing string) { return unpacked("mariadb-11.8", "mariadb") }
 
-// unpacked is a program that `make servers` has unpacked.
+// unpacked returns a program that `make servers` has unpacked.
 func unpacked(dir, program string) (path, missing string) {
 	path = repository(".servers", dir, "bin", program)
 	if _, err := os.Stat(path); err != nil {
@@ -39,7 +39,7 @@ func unpacked(dir, program string) (path, missing string) {
 	return path, ""
 }
 
-// commandLine is a command-line client, which is told to run testdata/cli.sql.
+// commandLine is a command-line client that runs testdata/cli.sql.
 func commandLine(name string, logins []string, find func() (path, missing string)) client {
 	return client{
 		name: name, logins: logins,
@@ -67,8 +67,7 @@ func commandLine(name string, logins []string, find func() (path, missing string
 	}
 }
 
-// commandLineArgs makes a client print all it gets, errors to where the rows go, and as
-// they come.
+// commandLineArgs make a client print everything that it gets at once, with errors among the rows.
 func commandLineArgs(name string, p *place, to target) []string {
 	args := []string{
 		"--no-defaults", "--batch", "--raw", "--force", "--unbuffered", "--show-warnings", "--comments",
@@ -120,17 +119,17 @@ func commandLineScript(to target) (string, error) {
 	return strings.NewReplacer("@BIG@", big, "@INFILE@", to.infile, "@SEQUENCE@", to.sequence, "@LOGIN@", to.login).Replace(string(text)), nil
 }
 
-// clientError is what these clients print of an error.
+// clientError matches the clients' error messages.
 var clientError = regexp.MustCompile(`^ERROR (\d+) \((\w+)\)(?: at line \d+)?: (.*)$`)
 
-// heading is that of a line of the transcript.
+// heading matches the heading of a transcript's line.
 var heading = regexp.MustCompile(`^(JSON_OBJECT|CONCAT)\(`)
 
-// ownWarning is what mysql says of a password in its arguments.
+// ownWarning is mysql's warning about a password in its arguments.
 const ownWarning = "mysql: [Warning] Using a password"
 
-// commandLineTranscript makes steps of what a client printed. Lines behind a step with
-// the value NULL are its value; all others are in the step "output".
+// commandLineTranscript makes steps of a client's output. Lines after a step with the value NULL
+// are its value. All other lines are in the step "output".
 func commandLineTranscript(version, out, errs, refused string) []byte {
 	type step struct {
 		Step  string `json:"step"`

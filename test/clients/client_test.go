@@ -20,16 +20,16 @@ import (
 // client is one driver or command-line client.
 type client struct {
 	name string
-	// logins are the ways to log in that it has, beside "password".
+	// logins are the client's ways to log in besides "password".
 	logins []string
-	// run connects and returns its transcript, also when it failed.
+	// run connects and returns its transcript, even after a failure.
 	run func(context.Context, *testing.T, *place, target) ([]byte, error)
-	// unpacked is one that `make servers` brings, which says itself why it cannot.
+	// unpacked: `make servers` brings the client, and it reports itself why it is missing.
 	unpacked bool
-	// missing says what has to be there and is not, or "".
+	// missing returns what the client lacks on this machine, or "".
 	missing func() string
-	// unable says why the client cannot log in directly to this server, or "". It
-	// can through the proxy.
+	// unable returns why the client cannot log in directly to this server, or "". Through the proxy
+	// it can.
 	unable func(*place) string
 }
 
@@ -44,9 +44,9 @@ type target struct {
 	infile   string
 }
 
-// more are the further ways to log in. A login is relayed when the proxy does not know
-// the account, and the server checks it; it is full when that asks for the whole password.
-// Only command lines name the plugin.
+// more are further ways to log in. A login is relayed if the proxy does not know the account, so
+// that the server checks it. It is full if the server asks for the password itself. Only command
+// lines name the plugin.
 var (
 	more         = []string{"tls", "relayed password", "relayed tls", "relayed full password", "relayed full tls"}
 	moreCompress = append(slices.Clone(more), "compress", "relayed compress")
@@ -80,18 +80,17 @@ var clients = []client{
 	script("php-PDO", moreCompress, "php", "pdo.php"),
 	script("perl-DBD-mysql", moreCompress, "perl", "dbd.pl"),
 	script("ruby-mysql2", moreCompress, "ruby", "mysql2.rb"),
-	// Each run compiles and starts a virtual machine: no login twice over.
+	// Each run compiles and starts a virtual machine, so no login is tried twice.
 	script("Connector-J", []string{"tls", "relayed password", "compress"}, "java", "Connector.java"),
 }
 
-// python is Debian's, which Debian's modules are made for: another one may stand
-// before it in PATH.
+// python is Debian's, for which Debian's modules are made. PATH may have another one first.
 const python = "/usr/bin/python3"
 
 // connectorJar is MariaDB Connector/J as Debian's libmariadb-java has it.
 const connectorJar = "/usr/share/java/mariadb-java-client.jar"
 
-// probes ask whether what a script needs beside its interpreter is there.
+// probes check for the things that a script needs besides its interpreter.
 var probes = map[string][]string{
 	"pymysql":          {python, "-c", "import pymysql"},
 	"MySQLdb":          {python, "-c", "import MySQLdb"},
@@ -117,8 +116,7 @@ var interpreterArgs = map[string][]string{
 	"java": {"-XX:TieredStopAtLevel=1", "-Xmx512m", "-cp", connectorJar}, // compiles the file, too
 }
 
-// script is a client whose transcript a script of testdata makes. args stand before
-// the usual ones.
+// script is a client whose transcript a script of testdata makes. args precede the usual ones.
 func script(name string, logins []string, interpreter, file string, args ...string) client {
 	return client{
 		name: name, logins: logins,
@@ -139,8 +137,7 @@ func script(name string, logins []string, interpreter, file string, args ...stri
 	}
 }
 
-// missing says what a script needs and is not there, or "": its interpreter, or what is
-// behind its name in probes.
+// missing returns what a script lacks, or "": its interpreter, or the result of its probe.
 func missing(name, interpreter, probe string) string {
 	if _, err := exec.LookPath(interpreter); err != nil {
 		return interpreter
@@ -151,8 +148,8 @@ func missing(name, interpreter, probe string) string {
 	return ""
 }
 
-// run runs a program to its end and returns what it wrote to its standard output. The
-// error has the end of what it wrote to the other stream, which it should not.
+// run runs a program to its end and returns its standard output. Any other output is an error and
+// quoted there.
 func run(ctx context.Context, t *testing.T, p *place, to target, stdin string, command ...string) ([]byte, error) {
 	t.Helper()
 	out, errs, err := output(ctx, t, p, to, stdin, command...)
@@ -162,13 +159,12 @@ func run(ctx context.Context, t *testing.T, p *place, to target, stdin string, c
 	return out, err
 }
 
-// output runs a program to its end, in the environment that scripts get, and returns
-// what it wrote to either stream.
+// output runs a program to its end in the scripts' environment, and returns both of its outputs.
 func output(ctx context.Context, t *testing.T, p *place, to target, stdin string, command ...string) (out, errs []byte, err error) {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.WaitDelay = 5 * time.Second
-	// Nothing of the user's own files: ~/.my.cnf would log in as somebody else.
+	// Ignore the user's own files: ~/.my.cnf would log in as somebody else.
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "MYSQL") || strings.HasPrefix(v, "MARIADB")
 	}), "LC_ALL=C.UTF-8", "TZ=UTC", "HOME="+t.TempDir(), "LOGIN="+to.login, fmt.Sprintf("BIG=%d", to.big),
@@ -187,7 +183,7 @@ func tail(s string) string {
 	return s[max(0, len(s)-3000):]
 }
 
-// find skips the test where a client is missing, or fails it where none may be.
+// find skips the test if a client is missing, or fails it if all must be there.
 func (c client) find(t *testing.T) {
 	t.Helper()
 	if c.missing == nil {
@@ -202,7 +198,7 @@ func (c client) find(t *testing.T) {
 	}
 }
 
-// lacking skips a test for want of something, or fails it where nothing may be skipped.
+// lacking skips a test, or fails it if nothing may be skipped.
 func lacking(t *testing.T, what string) {
 	t.Helper()
 	text := fmt.Sprintf("%s is not there; `make deps-clients` installs it", what)
@@ -218,8 +214,8 @@ func repository(elements ...string) string {
 	return filepath.Join(append([]string{filepath.Dir(file), "..", ".."}, elements...)...)
 }
 
-// needsNative is for a client that knows only mysql_native_password, which MySQL 9 has
-// no more. The proxy checks passwords itself and lets it in.
+// needsNative is for a client that knows only mysql_native_password. MySQL 9 no longer has that.
+// The proxy checks the password itself and accepts it.
 func needsNative(p *place) string {
 	if p.server.Flavour() == mysqld.MySQL && p.server.Binary().AtLeast(9, 0) {
 		return "it knows only mysql_native_password, and MySQL 9 does not"
@@ -227,7 +223,7 @@ func needsNative(p *place) string {
 	return ""
 }
 
-// lacksNative is for one that has mysql_native_password no more.
+// lacksNative is for a client without mysql_native_password.
 func lacksNative(p *place) string {
 	if p.server.Flavour() == mysqld.MariaDB {
 		return "it has mysql_native_password no more, and MariaDB here nothing else that both know"

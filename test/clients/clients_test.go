@@ -19,8 +19,8 @@ import (
 	"seqproxy/test/matrix"
 )
 
-// The sizes of the big value: above what fits into one packet, and, for the further
-// ways to log in, above what fits into one buffer.
+// Sizes of the big value: larger than a packet and, for the further ways to log in, larger than a
+// buffer.
 const (
 	bigValue   = 17 << 20
 	smallerBig = 300_000
@@ -29,9 +29,9 @@ const (
 // pattern fills the big value.
 const pattern = "0123456789abcde\x00"
 
-// someOfIt is a part of the big value, however a client writes its zero byte. It is longer than the
-// 50 bytes below which a frame of the compressed protocol goes as it is: the rest of an answer that
-// was read in pieces may be that short.
+// someOfIt matches a part of the big value, however a client writes its zero byte. It has more than
+// 50 bytes: a shorter frame of the compressed protocol is not packed, and the rest of an answer
+// that was read in pieces may be that short.
 var someOfIt = regexp.MustCompile(`(0123456789abcde(\x00|\\0)){4}`)
 
 // partOfIt is the length of the longest such part.
@@ -42,11 +42,11 @@ func bigSum(size int) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// sessionQuery asks for what a login settles.
+// sessionQuery asks for the state that a login sets.
 const sessionQuery = "SELECT CURRENT_USER(), USER(), DATABASE(), @@character_set_client, @@character_set_results, " +
 	"@@collation_connection, @@autocommit, @@sql_mode, @@max_allowed_packet"
 
-// tables are what a client finds. The table types has a column of each kind.
+// tables are the tables for clients. types has a column of each kind.
 func tables(schema string) []string {
 	return []string{
 		"DROP DATABASE IF EXISTS " + schema, "CREATE DATABASE " + schema + " CHARACTER SET utf8mb4", "USE " + schema,
@@ -59,15 +59,15 @@ func tables(schema string) []string {
 		"CREATE TABLE big (id INT PRIMARY KEY, data LONGBLOB) ENGINE=InnoDB",
 		"CREATE TABLE words (n INT, word VARCHAR(20)) ENGINE=InnoDB",
 		"CREATE TABLE keyed (id BIGINT UNSIGNED PRIMARY KEY, login VARCHAR(100)) ENGINE=InnoDB",
-		// With a cursor that is open: what follows has the flag of one, and is none of the
-		// client's.
+		// With an open cursor the answers after it have its flag, although the client has no
+		// cursor.
 		"CREATE PROCEDURE two(IN n INT, OUT twice INT) BEGIN DECLARE c CURSOR FOR SELECT id FROM photos; OPEN c; SELECT n;" +
 			" SELECT id, title FROM photos ORDER BY id LIMIT 2; SET twice = 2 * n; END",
 	}
 }
 
-// TestThroughTheProxyAsDirectly runs every client and tool against the server and
-// through the proxy: the clients with each login that they have.
+// TestThroughTheProxyAsDirectly runs every client and tool directly and through the proxy. Clients
+// use each of their logins.
 func TestThroughTheProxyAsDirectly(t *testing.T) {
 	p := start(t)
 	t.Run("binlog", func(t *testing.T) { binlogIsReadAndFollowed(t, p) }) // while it is small
@@ -108,8 +108,8 @@ func TestThroughTheProxyAsDirectly(t *testing.T) {
 	}
 }
 
-// test runs one client: directly, through the proxy, and through the proxy with each
-// further login. The answers do not depend on the login.
+// test runs a client directly, through the proxy, and through the proxy with each further login.
+// The answers must not depend on the login.
 func (c client) test(t *testing.T, p *place, to target) {
 	to.big, to.login, to.user = bigValue, "password", user
 	var direct transcript
@@ -163,7 +163,7 @@ func (c client) test(t *testing.T, p *place, to target) {
 			if direct != nil {
 				got.compare(f, direct, to.user)
 			}
-			// Zstandard leaves the first of many equal texts as it is.
+			// Zstandard does not compress the first of several equal texts.
 			if i > 0 && to.login != "zstd" && wire.seen() != (to.login == "password" || to.login == "native") {
 				f.add("connect", "the big value was seen on the wire: %t", wire.seen())
 			}
@@ -175,7 +175,7 @@ func (c client) test(t *testing.T, p *place, to target) {
 	}
 }
 
-// transcript runs the client at an address and reads what it told, as far as it came.
+// transcript runs the client at an address and reads its transcript, as far as it came.
 func (c client) transcript(t *testing.T, to target, p *place, addr string) (transcript, error) {
 	t.Helper()
 	p.server.Exec(t, tables(to.schema)...)
@@ -190,7 +190,7 @@ func (c client) transcript(t *testing.T, to target, p *place, addr string) (tran
 	return got, errors.Join(failed, err)
 }
 
-// writeMatrix keeps what a run has shown, for docs/compatibility-tables.md.
+// writeMatrix stores the results of a run for docs/compatibility-tables.md.
 func writeMatrix(t *testing.T, p *place, got transcript, f faults, name, login string) {
 	t.Helper()
 	if matrix.Out() == "" {

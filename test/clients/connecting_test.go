@@ -25,9 +25,8 @@ import (
 	"seqproxy/protocol"
 )
 
-// connecting is the list of what clients ask when they connect to a proxy without a server behind
-// it: where only keys are served, and at the admin address. The proxy's tests hold the answers to
-// it.
+// connecting is the list of statements that clients send when they connect to a proxy without a
+// server: where only keys are served, and at the admin address. The proxy's tests have the answers.
 var connecting = filepath.Join("..", "..", "proxy", "testdata", "connecting.txt")
 
 // TestWhatClientsAskWhenTheyConnectIsInTheList connects with each client and notes what it sends.
@@ -89,8 +88,8 @@ func readConnecting(t *testing.T) map[string]string {
 	return list
 }
 
-// connectors connect, ask the proxy something, and do what their users have them do on a
-// connection: look whether it is alive, commit, ask for warnings.
+// connectors connect, ask the proxy something, and do what users do with a connection: check that
+// it is alive, commit, ask for warnings.
 func connectors(t *testing.T, p *place, addr string) map[string]func(context.Context, *testing.T, target) {
 	all := make(map[string]func(context.Context, *testing.T, target))
 	command := func(ctx context.Context, t *testing.T, to target, stdin string, args ...string) {
@@ -165,8 +164,8 @@ func connectors(t *testing.T, p *place, addr string) map[string]func(context.Con
 	return all
 }
 
-// byHand is what people give a command-line client; \# reads the names of all tables and columns,
-// as the client does by itself where it completes words.
+// byHand is a session of a person at a command-line client. \# reads the names of all tables and
+// columns, as a client with completion does by itself.
 const byHand = `\s
 \#
 USE gallery
@@ -177,8 +176,8 @@ SHOW WARNINGS;
 SELECT 'the end' AS here;
 `
 
-// connectGo asks the server for max_allowed_packet, and sets what users set: one thing, as the
-// driver has no order of several.
+// connectGo asks the server for max_allowed_packet and sets what users set: one variable, since the
+// driver's order of several is random.
 func connectGo(ctx context.Context, t *testing.T, to target) {
 	c := config(net.JoinHostPort(to.host, to.port), to.schema)
 	c.MaxAllowedPacket = 0
@@ -217,17 +216,17 @@ func connectGORM(ctx context.Context, t *testing.T, to target) {
 	}
 }
 
-// exchange is a statement, or another command, and whether its answer is an error.
+// exchange is a command, and whether its answer is an error.
 type exchange struct{ text, answer string }
 
-// recorder passes one address on to another and notes the clients' commands.
+// recorder forwards connections from one address to another and records the clients' commands.
 type recorder struct {
 	addr string
 	mu   sync.Mutex
-	all  []exchange // guarded by mu; answer is "" as long as there is none
+	all  []exchange // guarded by mu; an empty answer has not come yet
 }
 
-// exchanges are all that were answered, each once.
+// exchanges returns all commands with an answer, each once.
 func (r *recorder) exchanges() []exchange {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -236,7 +235,7 @@ func (r *recorder) exchanges() []exchange {
 	return slices.DeleteFunc(slices.Compact(seen), func(e exchange) bool { return e.answer == "" })
 }
 
-// record is a recorder in front of an address, until the test's end.
+// record starts a recorder in front of an address, until the test ends.
 func record(t *testing.T, to string) *recorder {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -256,7 +255,7 @@ func record(t *testing.T, to string) *recorder {
 				_ = client.Close()
 				continue
 			}
-			// the commands that are not answered yet, as places in all
+			// indexes into all of the commands without an answer
 			pending := make(chan int, 1000)
 			group.Go(func() { r.pass(server, client, func(payload []byte) { r.command(payload, pending) }, 0) })
 			group.Go(func() { r.pass(client, server, func(payload []byte) { r.answer(payload, pending) }, 1) })
@@ -269,7 +268,7 @@ func record(t *testing.T, to string) *recorder {
 	return r
 }
 
-// pass passes packets on, and has each that has this number looked at before.
+// pass forwards packets. It calls look before it forwards a packet with the given number.
 func (r *recorder) pass(dst, src net.Conn, look func(payload []byte), number byte) {
 	defer dst.Close() //nolint:errcheck // the other direction ends with this one
 	from := bufio.NewReader(src)
@@ -296,8 +295,8 @@ func (r *recorder) command(payload []byte, pending chan<- int) {
 	switch c := protocol.Command(payload[0]); c {
 	case protocol.ComQuery, protocol.ComStmtPrepare:
 		if text = strings.TrimPrefix(string(payload[1:]), "\x00\x01"); strings.Contains(text, "SEQPROXY") {
-			// behind query attributes, of which there are none
-			text = "" // our own words
+			// after the query attributes, of which there are none
+			text = "" // a statement of this program
 		}
 	case protocol.ComStmtExecute, protocol.ComInitDB:
 	case protocol.ComStmtClose, protocol.ComStmtLongData, protocol.ComQuit:

@@ -12,7 +12,7 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// TestCommandLineClientsAndToolsConnectToTheAdminAddress does so with every server down.
+// TestCommandLineClientsAndToolsConnectToTheAdminAddress has no running server.
 func TestCommandLineClientsAndToolsConnectToTheAdminAddress(t *testing.T) {
 	p := start(t)
 	tools := map[string]string{}

@@ -1,27 +1,30 @@
-// Package clients holds no code, only tests: real drivers, command-line clients
-// and tools, each run against a private server and then through the program
-// seqproxy in front of it, and what they tell is compared.
+// Package clients has only tests. They run real drivers, command-line clients and tools directly
+// against a
+// private server, and through the program seqproxy in front of it, and compare the results.
 //
-// The scripts stand in testdata, one for each driver, and are started as
+// testdata has a script for each driver. It is started as
 //
 //	SCRIPT HOST PORT USER PASSWORD SCHEMA
 //
-// with LOGIN (password, tls, compress ...), BIG (size of the big value in bytes),
-// INFILE, SESSION, CA and SEQUENCE in their environment. A script prints its
-// transcript: lines of JSON, {"step": "insert id", "value": ["1", "2", "3"]}, in
-// which every scalar is a string or null. SEQUENCE is empty on a direct
-// connection, since a server knows no NEXTVAL('photos').
+// with LOGIN (password, tls, compress ...), BIG (size of the big value in bytes), INFILE, SESSION,
+// CA and
+// SEQUENCE in its environment. A script prints its transcript: lines of JSON, {"step": "insert id",
+// "value": ["1", "2", "3"]}. Every scalar is a string or null. SEQUENCE is empty on a direct
+// connection,
+// since a server has no NEXTVAL('photos').
 //
-// Beside them stand programs that insert rows without knowing their keys: drivers, which
-// tell generated keys (testdata/keys), and object-relational mappers, which also make the
-// tables. They are run with AUTO_INCREMENT, with NEXTVAL and with keys that the proxy
-// fills in, and in each step what a program takes the rows for must be what they are.
+// Other programs insert rows without knowing their keys: drivers, which report generated keys
+// (testdata/keys), and object-relational mappers, which also make the tables. They use
+// AUTO_INCREMENT,
+// NEXTVAL, and keys that the proxy fills in. In each step, the keys that a program assumes must be
+// the
+// rows' keys.
 //
-// Each client also connects where no server is behind the proxy: where only keys are
-// served, and at the admin address. What it asks then has to be in the list
-// proxy/testdata/connecting.txt, by which the proxy's tests go.
+// Each client also connects to a proxy without a server: where only keys are served, and at the
+// admin
+// address. Its statements there must be in proxy/testdata/connecting.txt, which the proxy's tests
+// use.
 //
-// What the machine lacks is skipped and named, unless the environment says that
-// nothing may be skipped (CI=true or SEQPROXY_TEST_CLIENTS=all). `make deps-clients`
-// installs everything.
+// A test whose client is missing is skipped and named. With CI=true or SEQPROXY_TEST_CLIENTS=all it
+// fails. `make deps-clients` installs everything.
 package clients

@@ -21,7 +21,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// runGoDriver is the transcript of go-sql-driver, in this process.
+// runGoDriver makes the transcript of go-sql-driver, in this process.
 func runGoDriver(ctx context.Context, t *testing.T, p *place, to target) ([]byte, error) {
 	s := &goSession{ctx: ctx}
 	dial := func(password string) (*sql.DB, error) {
@@ -127,7 +127,7 @@ func runGoDriver(ctx context.Context, t *testing.T, p *place, to target) ([]byte
 	return s.out.Bytes(), errors.Join(s.errs...)
 }
 
-// goSession is one connection whose transcript grows.
+// goSession is a connection with its transcript.
 type goSession struct {
 	ctx  context.Context
 	c    *sql.Conn
@@ -147,7 +147,7 @@ func (s *goSession) step(name string, values ...any) {
 	s.out.Write(append(line, '\n'))
 }
 
-// plainList makes strings of all scalars.
+// plainList makes all scalars strings.
 func plainList[T any](values []T) []any {
 	list := []any{}
 	for _, v := range values {
@@ -171,7 +171,7 @@ func plainList[T any](values []T) []any {
 	return list
 }
 
-// exec runs a statement: insert id and affected rows. With arguments it is prepared.
+// exec runs a statement and returns insert id and affected rows. With arguments it is prepared.
 func (s *goSession) exec(query string, args ...any) []any {
 	r, err := s.c.ExecContext(s.ctx, query, args...)
 	if err != nil {
@@ -271,7 +271,7 @@ func (s *goSession) columns(query string) []any {
 	return all
 }
 
-// refused is what an error says: code, state and text.
+// refused returns the parts of an error: code, state and text.
 func refused(err error) []any {
 	var e *mysql.MySQLError
 	if !errors.As(err, &e) {
@@ -280,7 +280,7 @@ func refused(err error) []any {
 	return []any{e.Number, string(e.SQLState[:]), e.Message}
 }
 
-// moduleVersion is that of a module in go.mod.
+// moduleVersion returns the version of a module in go.mod.
 func moduleVersion(path string) string {
 	info, ok := debug.ReadBuildInfo()
 	if ok {

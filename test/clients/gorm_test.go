@@ -15,7 +15,7 @@ import (
 	"gorm.io/gorm/logger"
 )
 
-// The models of the object-relational mappers: albums, their pictures, and tags on these.
+// The models of the object-relational mappers: albums, their pictures, and the pictures' tags.
 type (
 	album struct {
 		ID       uint64
@@ -34,8 +34,8 @@ type (
 	}
 )
 
-// runGORM is the transcript of GORM, in this process. Each statement with
-// arguments is prepared, as go-sql-driver does it.
+// runGORM makes the transcript of GORM, in this process. go-sql-driver prepares each statement with
+// arguments.
 func runGORM(ctx context.Context, t *testing.T, _ *place, to target, phases ...string) ([]byte, error) {
 	c := config(net.JoinHostPort(to.host, to.port), to.schema)
 	c.ParseTime, c.Collation = true, "utf8mb4_general_ci"
@@ -69,7 +69,7 @@ type gormSession struct {
 	db *gorm.DB
 }
 
-// told notes what GORM takes the rows for, and what they are.
+// told records the rows as GORM sees them, and as they are.
 func (g *gormSession) told(name string, objects []any, queries ...string) {
 	var seen, rows [][]any
 	for _, o := range objects {
@@ -104,7 +104,7 @@ func (g *gormSession) use() {
 	g.keep(g.db.Create(&several).Error)
 	g.told("several", []any{several[0], several[1], several[2]}, albums("a", "b", "c"))
 
-	// The related rows go along with the first, each kind in one statement.
+	// Related rows are stored with the first, each kind in one statement.
 	tags := []tag{{Name: "blue"}, {Name: "green"}}
 	g.keep(g.db.Create(&tags).Error)
 	holiday := album{Name: "holiday", Pictures: []picture{{Title: "beach", Tags: tags}, {Title: "hill", Tags: tags[1:]}}}
@@ -147,7 +147,7 @@ func (g *gormSession) use() {
 	g.told("found or made", []any{found}, albums("found"))
 	g.told("found again", []any{again}, albums("found"))
 
-	// What GORM takes the keys of these for is wrong on a direct connection, too.
+	// The keys that GORM assumes for these are wrong on a direct connection, too.
 	g.keep(g.db.Clauses(clause.OnConflict{DoNothing: true}).Create(&[]album{{Name: "found"}, {Name: "new"}}).Error)
 	g.keep(g.db.Clauses(clause.OnConflict{UpdateAll: true}).Create(&album{Name: "new"}).Error)
 	var both []album

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// ctrlCEndsTheStatement interrupts the command-line client, which then kills its
-// statement over a second connection, by the id that its greeting gave.
+// ctrlCEndsTheStatement interrupts the command-line client. The client kills its statement over a
+// second connection, using the id from its greeting.
 func ctrlCEndsTheStatement(t *testing.T, p *place) {
 	interrupt := func(addr string) string {
 		ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
@@ -46,8 +46,8 @@ func ctrlCEndsTheStatement(t *testing.T, p *place) {
 	}
 }
 
-// awaitSleep waits until the account's statement sleeps on the server: the only one
-// without a schema.
+// awaitSleep waits until the account's statement sleeps on the server. It is the only one without a
+// schema.
 func (p *place) awaitSleep(t *testing.T) {
 	t.Helper()
 	db := p.open(t, p.server.Addr(), "", nil)

@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-// keyProgram is a program that inserts rows whose keys it does not know, and tells in
-// each step of its transcript what it takes the rows for and what they are, as two lists.
+// keyProgram is a program that inserts rows without knowing their keys. Each step of its transcript
+// has two lists: the rows as the program sees them, and as they are.
 type keyProgram struct {
 	name    string
 	missing func() string // as in client
-	// run gets arguments behind those that all scripts have.
+	// run passes args after the arguments of all scripts.
 	run func(ctx context.Context, t *testing.T, p *place, to target, args ...string) ([]byte, error)
 }
 
@@ -30,8 +30,8 @@ func (k keyProgram) find(t *testing.T) {
 	client{missing: k.missing}.find(t)
 }
 
-// keyDrivers tell generated keys. Their one argument is the expression for a key, none
-// if the column is left out.
+// keyDrivers report generated keys. Their argument is the expression for a key; without it the
+// column is left out.
 var keyDrivers = []keyProgram{
 	{name: "go-sql-driver", run: runGoKeys},
 	{name: "Connector-J", missing: func() string { return missing("Connector-J", "javac", "Connector.java") }, run: runJavaKeys},
@@ -43,8 +43,7 @@ var keyDrivers = []keyProgram{
 	keyScript("npm-mariadb", "node", "node/keys.mjs", "mariadb", "node/mariadb.mjs"),
 }
 
-// keyScript is a script of testdata, which gets the driver's name; probe is the driver's
-// name in probes.
+// keyScript is a script of testdata for a driver. probe is the driver's name in probes.
 func keyScript(name, interpreter, file, driver, probe string) keyProgram {
 	return keyProgram{
 		name: name,
@@ -70,13 +69,13 @@ func runJavaKeys(ctx context.Context, t *testing.T, p *place, to target, args ..
 	return run(ctx, t, p, to, "", append(command, args...)...)
 }
 
-// photosOf is the table that the drivers' programs fill.
+// photosOf is the table for the drivers' programs.
 func photosOf(autoIncrement string) []string {
 	return []string{"CREATE TABLE photos (id BIGINT UNSIGNED NOT NULL " + autoIncrement + " PRIMARY KEY, title VARCHAR(100) NOT NULL UNIQUE) ENGINE=InnoDB"}
 }
 
-// driverTest runs the program direct and through the proxy, with keys of a sequence that it
-// asks for, and with such that are filled in.
+// driverTest runs the program directly, and through the proxy with keys that it asks for and with
+// keys that are filled in.
 func driverTest(t *testing.T, p *place, k keyProgram, schema string) {
 	k.find(t)
 	auto, plain := photosOf("AUTO_INCREMENT"), photosOf("")
@@ -94,29 +93,29 @@ func driverTest(t *testing.T, p *place, k keyProgram, schema string) {
 		checkKeys(t, k.transcript(t, p, p.proxy, schema, "NEXTVAL('"+sequence+"')"))
 		p.empty(t, filled(schema), tables)
 		told := k.transcript(t, p, p.proxy, filled(schema))
-		// MariaDB 11.8 tells of each row of a batch the key that was generated: 0 for others.
+		// For each row of a batch MariaDB 11.8 reports the generated key, or 0.
 		told.replaceZeros("batch, row")
 		checkFilled(t, told, direct)
 	}
 }
 
-// empty makes a schema that has nothing but the tables.
+// empty makes a schema with only the tables.
 func (p *place) empty(t *testing.T, schema string, tables []string) {
 	t.Helper()
 	p.server.Exec(t, append([]string{"DROP DATABASE IF EXISTS " + schema, "CREATE DATABASE " + schema + " CHARACTER SET utf8mb4", "USE " + schema}, tables...)...)
 }
 
-// filled is the schema beside another whose keys are bound to sequences.
+// filled is another schema whose keys are bound to sequences.
 func filled(schema string) string { return "filled_" + schema }
 
-// boundTables are those whose column id is bound to the sequence of the same name, in the
-// schemas that filled makes.
+// boundTables are the tables in filled's schemas whose column id is bound to the sequence with the
+// table's name.
 var boundTables = []string{sequence, "albums", "pictures", "tags"}
 
-// firstFilled is where these sequences start: above what AUTO_INCREMENT comes to.
+// firstFilled is the start of these sequences, above all numbers of AUTO_INCREMENT.
 const firstFilled = 1000
 
-// bindings are the part of the proxy's configuration that binds the columns.
+// bindings is the configuration that binds the columns.
 func bindings() string {
 	var text strings.Builder
 	bind := func(schema, table string) {
@@ -154,8 +153,8 @@ func (k keyProgram) transcript(t *testing.T, p *place, addr, schema string, args
 	return got
 }
 
-// sorted is a list of rows in the order of what stands behind their keys: an explicit key
-// may be above or below those that a sequence gives next.
+// sorted sorts rows by the part after their keys, since an explicit key may be above or below the
+// sequence's next ones.
 func sorted(list any) []any {
 	rows := slices.Clone(list.([]any))
 	slices.SortFunc(rows, func(a, b any) int {
@@ -164,8 +163,8 @@ func sorted(list any) []any {
 	return rows
 }
 
-// checkFilled checks that keys were the sequences', and apart from their numbers what they
-// are on the direct connection.
+// checkFilled checks that the keys came from the sequences. Apart from the numbers they must be
+// those of the direct connection.
 func checkFilled(t *testing.T, tr, direct transcript) {
 	t.Helper()
 	checkKeys(t, tr)
@@ -186,8 +185,8 @@ func checkFilled(t *testing.T, tr, direct transcript) {
 	}
 }
 
-// replaceZeros puts the keys in the place of zeros that a program was told for them, in the
-// steps whose names begin so.
+// replaceZeros replaces zeros that a program got as keys by the real keys, in steps whose names
+// begin with prefix.
 func (tr transcript) replaceZeros(prefix string) {
 	for _, s := range tr {
 		if !strings.HasPrefix(s.Step, prefix) {
@@ -203,7 +202,7 @@ func (tr transcript) replaceZeros(prefix string) {
 	}
 }
 
-// withoutNumbers leaves out all numbers.
+// withoutNumbers removes all numbers.
 func withoutNumbers(tr transcript) transcript {
 	var walk func(v any) any
 	walk = func(v any) any {
@@ -231,8 +230,8 @@ func withoutNumbers(tr transcript) transcript {
 	return bare
 }
 
-// checkKeys compares what a program took rows for with what they are. A key that it does
-// not know is null.
+// checkKeys compares the rows as a program sees them with the rows as they are. An unknown key is
+// null.
 func checkKeys(t *testing.T, tr transcript) {
 	t.Helper()
 	if len(tr) < 3 {
@@ -267,7 +266,7 @@ func checkKeys(t *testing.T, tr transcript) {
 	}
 }
 
-// runGoKeys is the program of go-sql-driver, in this process.
+// runGoKeys is the program for go-sql-driver, in this process.
 func runGoKeys(ctx context.Context, t *testing.T, p *place, to target, args ...string) ([]byte, error) {
 	db := p.open(t, net.JoinHostPort(to.host, to.port), to.schema, nil)
 	s := &goSession{ctx: ctx}

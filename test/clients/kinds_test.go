@@ -20,10 +20,10 @@ import (
 	"seqproxy/test/matrix"
 )
 
-// keyKinds are the kinds of keys that drivers are tried with.
+// keyKinds are the kinds of keys for the tests of drivers.
 var keyKinds = []struct {
 	clause string // "" for a plain sequence
-	// steady: the keys of several rows are one apart, so that drivers may count on from the first
+	// steady: keys of several rows differ by one, so drivers may count on from the first
 	steady bool
 }{
 	{"", true},
@@ -33,15 +33,15 @@ var keyKinds = []struct {
 	{"SHARD BITS 4", true},
 }
 
-// keyForms are the ways to make rows. In a statement %t is the table without a bound column, %o and
-// %b are those whose column is bound by OWNED BY and by [[bind]], and %s is the sequence.
+// keyForms are the ways to insert rows. In a statement %t is the table without a bound column. %o
+// and %b have a column bound by OWNED BY and by [[bind]]. %s is the sequence.
 var keyForms = []struct {
 	name, how, sql string
 	values         []string
 	titles         string // of the rows, in order
-	needsSteady    bool   // is refused for other kinds
-	mayRefuse      bool   // for other kinds: drivers send batches as one statement or as many
-	tellsNone      bool   // what the driver tells is not the key: "Compatibility" says what it is
+	needsSteady    bool   // refused for other kinds
+	mayRefuse      bool   // may be refused for other kinds: drivers send a batch as one statement or as many
+	tellsNone      bool   // the driver does not report the key: see "Compatibility"
 }{
 	{name: "insert id", how: "text", sql: "INSERT INTO %t (id, title) VALUES (NEXTVAL('%s'), 'a')", titles: "a"},
 	{name: "LAST_INSERT_ID()", how: "rows", sql: "SELECT LAST_INSERT_ID()", titles: "a"},
@@ -57,7 +57,7 @@ var keyForms = []struct {
 	{name: "RETURNING", how: "rows", sql: "INSERT INTO %t (id, title) VALUES (NEXTVAL('%s'), 'p') RETURNING id", titles: "p"},
 }
 
-// kindDrivers are keyDrivers, with a program that takes steps.
+// kindDrivers are the keyDrivers whose programs take steps.
 var kindDrivers = []keyProgram{
 	{name: "go-sql-driver", run: runGoKinds},
 	{name: "Connector-J", missing: func() string { return missing("Connector-J", "javac", "Connector.java") }, run: runJavaKinds},
@@ -69,14 +69,14 @@ var kindDrivers = []keyProgram{
 	keyScript("npm-mariadb", "node", "node/kinds.mjs", "mariadb", "node/mariadb.mjs"),
 }
 
-// kindTables are the names of the tables for a kind in a driver's schema, and of its sequence.
+// kindTables has the names of the tables and the sequence for a kind, in a driver's schema.
 func kindTables(driver, kind int) *strings.Replacer {
 	return strings.NewReplacer("%t", fmt.Sprintf("plain%d", kind), "%o", fmt.Sprintf("owned%d", kind), "%b", fmt.Sprintf("bound%d", kind), "%s", kindSequence(driver, kind))
 }
 
 func kindSequence(driver, kind int) string { return fmt.Sprintf("kinds%d_%d", driver, kind) }
 
-// kindBindings are the part of the proxy's configuration that binds columns for kindTest.
+// kindBindings is the configuration that binds columns for kindTest.
 func kindBindings() string {
 	var text strings.Builder
 	for driver := range kindDrivers {
@@ -87,8 +87,8 @@ func kindBindings() string {
 	return text.String()
 }
 
-// kindTest has a driver insert rows in all forms with keys of each kind. What it takes for their
-// keys must be their keys, or the form is refused.
+// kindTest inserts rows with a driver in all forms, with keys of each kind. The driver must report
+// the right keys, or the form is refused.
 func kindTest(t *testing.T, p *place, driver int) {
 	k := kindDrivers[driver]
 	k.find(t)
@@ -116,7 +116,7 @@ func kindTest(t *testing.T, p *place, driver int) {
 		for _, f := range keyForms {
 			value := told.value(f.name)
 			if value == nil || f.name == "RETURNING" && value == "1064" && !p.server.IsMariaDB() {
-				continue // which the driver, or the server, does not have
+				continue // the driver or the server does not support it
 			}
 			var keys []string
 			for _, title := range strings.Split(f.titles, "") {
@@ -154,7 +154,7 @@ func kindTest(t *testing.T, p *place, driver int) {
 	}
 }
 
-// judge compares what a driver told with the keys of the rows. cell is "yes", or the error.
+// judge compares a driver's keys with the rows' keys. cell is "yes" or the error.
 func judge(told any, keys []string, rows int, tellsNone bool) (cell, wrong string) {
 	if code, failed := told.(string); failed {
 		if len(keys) > 0 {
@@ -186,7 +186,7 @@ func runJavaKinds(ctx context.Context, t *testing.T, p *place, to target, args .
 	return run(ctx, t, p, to, "", append(command, args...)...)
 }
 
-// runGoKinds is the program of go-sql-driver, in this process.
+// runGoKinds is the program for go-sql-driver, in this process.
 func runGoKinds(ctx context.Context, t *testing.T, p *place, to target, args ...string) (out []byte, err error) {
 	c, err := p.open(t, net.JoinHostPort(to.host, to.port), to.schema, nil).Conn(ctx)
 	if err != nil {
@@ -231,7 +231,7 @@ func runGoKinds(ctx context.Context, t *testing.T, p *place, to target, args ...
 // TestKindsInDrivers makes the table of kinds, forms and drivers.
 func TestKindsInDrivers(t *testing.T) {
 	p := start(t)
-	if p.server.IsMariaDB() { // for INSERT ... SELECT; MySQL has it so
+	if p.server.IsMariaDB() { // for INSERT ... SELECT; this is MySQL's default
 		p.server.Exec(t, "SET GLOBAL binlog_format = 'ROW'")
 	}
 	for i, k := range kindDrivers {

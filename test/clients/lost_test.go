@@ -15,8 +15,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// pools are programs with a pool of connections, one of which waits for a statement when
-// the server dies. They tell what they have met with, and whether the pool works later on.
+// pools are programs with a pool of connections. One connection waits for a statement when the
+// server dies. The programs report what they met, and whether the pool works later.
 var pools = []struct {
 	name, interpreter, file, module string
 	probe                           string // as in probes
@@ -28,8 +28,8 @@ var pools = []struct {
 	{"Connector-J", "java", "lost/Lost.java", "", "Connector.java"},
 }
 
-// TestPoolsThrowALostConnectionAway runs them directly and through the proxy at once, while
-// the one server dies and comes back.
+// TestPoolsThrowALostConnectionAway runs them directly and through the proxy at the same time,
+// while the only server dies and comes back.
 func TestPoolsThrowALostConnectionAway(t *testing.T) {
 	p := start(t)
 	const schema = "pools"
@@ -99,7 +99,7 @@ func TestPoolsThrowALostConnectionAway(t *testing.T) {
 	}
 }
 
-// awaitSleeping waits until so many statements of the account sleep on the server.
+// awaitSleeping waits until that many statements of the account sleep on the server.
 func (p *place) awaitSleeping(t *testing.T, statements int) {
 	t.Helper()
 	db := p.server.DB(t, "")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// orms are object-relational mappers. Their programs have two phases: migrate makes the
-// tables, use fills them.
+// orms are object-relational mappers. Their programs have two phases: migrate makes the tables, and
+// use fills them.
 var orms = []keyProgram{
 	{name: "GORM", run: runGORM},
 	ormScript("Django", python, "django/app.py"),
@@ -27,8 +27,8 @@ func ormScript(name, interpreter, file string) keyProgram {
 	}
 }
 
-// ormTest runs the program direct and through the proxy, and with keys that are filled in:
-// with AUTO_INCREMENT left on the column, and without.
+// ormTest runs the program directly and through the proxy, and with keys that are filled in. For
+// the last, the column has AUTO_INCREMENT or not.
 func ormTest(t *testing.T, p *place, k keyProgram, schema string) {
 	k.find(t)
 	p.empty(t, schema, nil)
@@ -46,13 +46,13 @@ func ormTest(t *testing.T, p *place, k keyProgram, schema string) {
 	made := k.transcript(t, p, p.proxy, filled(schema), "migrate")
 	p.withoutAutoIncrement(t, filled(schema))
 	used := k.transcript(t, p, p.proxy, filled(schema), "use")
-	// A server tells 0 for an explicit key where the column has no AUTO_INCREMENT, and Django
-	// on MySQL takes that for the key.
+	// A server reports 0 for an explicit key if the column has no AUTO_INCREMENT. Django on MySQL
+	// takes that as the key.
 	used.replaceZeros("explicit")
 	checkFilled(t, append(made, used...), direct)
 }
 
-// withoutAutoIncrement takes it off the bound tables.
+// withoutAutoIncrement removes it from the bound tables.
 func (p *place) withoutAutoIncrement(t *testing.T, schema string) {
 	t.Helper()
 	db := p.server.DB(t, schema)

@@ -19,7 +19,8 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// TestProgramsThatKnowSequences runs what looks for sequences, or must not be led astray by them.
+// TestProgramsThatKnowSequences runs programs that look for sequences, or that could be confused by
+// them.
 func TestProgramsThatKnowSequences(t *testing.T) {
 	p := start(t)
 	p.makeShop(t, "known")
@@ -38,8 +39,8 @@ func TestProgramsThatKnowSequences(t *testing.T) {
 	}
 }
 
-// plainUser may do what the usual account may. Its password is ASCII, as SQLAlchemy and mydumper
-// need it, which encode others as they like.
+// plainUser has the rights of the usual account. Its password is ASCII, since SQLAlchemy and
+// mydumper encode others in their own ways.
 const (
 	plainUser     = "plain"
 	plainPassword = "plain-text"
@@ -58,7 +59,7 @@ func (p *place) addPlainUser(t *testing.T) {
 	})
 }
 
-// sequencesOfKinds are some whose keys are no counters, one with the name of a table.
+// sequencesOfKinds have keys that are no counters. One has the name of a table.
 var sequencesOfKinds = []string{"things", "rotated", "sharded"}
 
 // ofKinds runs a statement about each of them through the proxy.
@@ -80,8 +81,8 @@ func (p *place) dropSequences(t *testing.T) {
 	}
 }
 
-// dumpsLeaveSequencesAlone dumps a schema, with sequences of MariaDB's own where there are such,
-// and a table that is called like one of the proxy's.
+// dumpsLeaveSequencesAlone dumps a schema that has a table with the name of a sequence of the
+// proxy. MariaDB's own sequences are in it, too, if the server has these.
 func dumpsLeaveSequencesAlone(t *testing.T, p *place) {
 	more := []string{"--routines", "--triggers", "--events", "--hex-blob", "--max-allowed-packet=64M"}
 	if p.server.Flavour() == mysqld.MySQL {
@@ -93,13 +94,13 @@ func dumpsLeaveSequencesAlone(t *testing.T, p *place) {
 			t.Errorf("%s: got %d sequences in the dump, want %d", how, got, want)
 		}
 	}
-	// All schemas, that of the sequence table among them, by what each server has for it.
+	// All schemas, including the sequence table's, with each server's tool.
 	if all := p.use(t, p.proxy, "", "dump", append(more, "--all-databases", "--ignore-table=known.wide")...); !strings.Contains(all, "INSERT INTO `sequence` ") {
 		t.Error("a dump of everything is without the sequence table")
 	}
 }
 
-// theirs are the sequences of MariaDB's own.
+// theirs returns MariaDB's own sequences.
 func (p *place) theirs() []string {
 	if !p.server.IsMariaDB() {
 		return nil
@@ -107,8 +108,8 @@ func (p *place) theirs() []string {
 	return []string{"theirs", "their`s"}
 }
 
-// mydumperWritesTheSame compares the files that mydumper writes. Names with back quotes in them
-// kill it.
+// mydumperWritesTheSame compares the files that mydumper writes. It crashes on names with back
+// quotes.
 func mydumperWritesTheSame(t *testing.T, p *place) {
 	path, err := exec.LookPath("mydumper")
 	if err != nil {
@@ -144,7 +145,7 @@ func mydumperWritesTheSame(t *testing.T, p *place) {
 				t.Fatal(err)
 			}
 			if base := filepath.Base(name); base != "metadata" {
-				// times, and where the binary log is
+				// times, and the position in the binary log
 				files[base] = string(text)
 			}
 		}
@@ -171,8 +172,8 @@ func mydumperWritesTheSame(t *testing.T, p *place) {
 	}
 }
 
-// dumpsOfSequencesLoad loads a dump that was made directly, sequences and all, where names that are
-// not the proxy's are the server's.
+// dumpsOfSequencesLoad loads a dump made directly, with sequences, while names unknown to the proxy
+// belong to the server.
 func dumpsOfSequencesLoad(t *testing.T, p *place) {
 	if !p.server.IsMariaDB() {
 		t.Skip("MySQL has no sequences")
@@ -188,7 +189,7 @@ func dumpsOfSequencesLoad(t *testing.T, p *place) {
 	if got, want := clean(again), clean(dump); got != want {
 		t.Errorf("what was loaded through the proxy is not what was dumped: %s", difference(got, want))
 	}
-	// over what is there
+	// over existing tables
 	p.use(t, p.proxy, dump, "", "--max-allowed-packet=64M", "--default-character-set=utf8mb4", "--binary-mode", "known_copy")
 }
 
@@ -214,8 +215,8 @@ func (p *place) reconfigure(t *testing.T, change func(text string) string) {
 	reload(change(string(before)))
 }
 
-// sqlalchemyMakesAndDrops has SQLAlchemy make and drop tables with sequences, and runs its own
-// tests of sequences, directly and through the proxy.
+// sqlalchemyMakesAndDrops lets SQLAlchemy create and drop tables with sequences. It also runs
+// SQLAlchemy's own tests of sequences, directly and through the proxy.
 func sqlalchemyMakesAndDrops(t *testing.T, p *place, driver string) {
 	if what := missing("SQLAlchemy", python, "sqlalchemy/app.py"); what != "" {
 		lacking(t, what)
@@ -234,7 +235,7 @@ func sqlalchemyMakesAndDrops(t *testing.T, p *place, driver string) {
 	}
 	const schema = "alchemy"
 	for _, name := range []string{schema, schema + "_2", "test_schema", "test_schema_2"} {
-		// the last are what its tests want
+		// its tests need the last ones
 		p.server.Exec(t, "DROP DATABASE IF EXISTS "+name, "CREATE DATABASE "+name+" CHARACTER SET utf8mb4")
 	}
 	var made, tests [2]string

@@ -51,8 +51,8 @@ type place struct {
 	log    func() string // what the proxy has logged
 }
 
-// start makes a place that ends with the test. The proxy must then end in order,
-// with nothing in its log that is an error.
+// start makes a place that ends with the test. The proxy must end in order, without an error in its
+// log.
 func start(t *testing.T) *place {
 	t.Helper()
 	if testing.Short() {
@@ -68,8 +68,8 @@ func start(t *testing.T) *place {
 	return p
 }
 
-// stranger creates an account that has never logged in: caching_sha2_password asks the
-// first time for the whole password.
+// stranger creates an account that has never logged in. caching_sha2_password then asks for the
+// password itself.
 func (p *place) stranger(t *testing.T, name string) string {
 	t.Helper()
 	p.server.Exec(t, "CREATE USER '"+name+"'@'%' IDENTIFIED BY '"+password+"'",
@@ -77,8 +77,8 @@ func (p *place) stranger(t *testing.T, name string) string {
 	return name
 }
 
-// letIn logs an account in once, so that the server's cache of caching_sha2_password
-// knows it: then no client needs TLS or the server's RSA key.
+// letIn logs in once, so that the server's cache of caching_sha2_password has the account. Clients
+// then need neither TLS nor the server's RSA key.
 func (p *place) letIn(t *testing.T, name string) {
 	t.Helper()
 	db := p.open(t, p.server.Addr(), "", func(c *mysql.Config) { c.User = name })
@@ -87,7 +87,7 @@ func (p *place) letIn(t *testing.T, name string) {
 	}
 }
 
-// config is that of go-sql-driver for the account.
+// config returns go-sql-driver's configuration for the account.
 func config(addr, schema string) *mysql.Config {
 	c := mysql.NewConfig()
 	c.User, c.Passwd, c.Net, c.Addr, c.DBName = user, password, "tcp", addr, schema
@@ -95,7 +95,7 @@ func config(addr, schema string) *mysql.Config {
 	return c
 }
 
-// open is a pool of the account at an address, closed at the test's end.
+// open opens a pool of the account, closed when the test ends.
 func (p *place) open(t *testing.T, addr, schema string, change func(*mysql.Config)) *sql.DB {
 	t.Helper()
 	c := config(addr, schema)
@@ -107,12 +107,12 @@ func (p *place) open(t *testing.T, addr, schema string, change func(*mysql.Confi
 		t.Fatal(err)
 	}
 	db := sql.OpenDB(connector)
-	t.Cleanup(func() { _ = db.Close() }) // may have been broken by the test
+	t.Cleanup(func() { _ = db.Close() }) // the test may have broken it
 	return db
 }
 
-// startProxy builds the program, with the race detector where the tests have it, and
-// runs it in front of the server.
+// startProxy builds the program and runs it in front of the server. It has the race detector if the
+// tests have it.
 func (p *place) startProxy(t *testing.T) {
 	t.Helper()
 	var flags []string
@@ -149,7 +149,7 @@ address = %[5]q
 		t.Fatal(err)
 	}
 
-	// The shell ends the proxy when its own input ends, also because the tests were
+	// The shell ends the proxy when the shell's input ends, which happens even if the tests are
 	// killed.
 	cmd := exec.Command("sh", "-c", `"$@" & p=$!; read -r _; kill $p; wait $p`, "sh", binary, "-config", file)
 	cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1 atexit_sleep_ms=0")
@@ -173,7 +173,7 @@ address = %[5]q
 				t.Errorf("the proxy ended with %v", err)
 			}
 		case <-time.After(60 * time.Second):
-			_ = cmd.Process.Kill() // the shell; the proxy dies with the next line of its log
+			_ = cmd.Process.Kill() // the shell; the proxy dies when it next logs
 			t.Error("the proxy did not end within a minute")
 		}
 		p.checkLog(t)
@@ -203,7 +203,7 @@ func awaitAddresses(t *testing.T, log *lockedText) (address, admin string) {
 	return "", ""
 }
 
-// checkLog fails the test if the proxy logged a password, an error, a race or a panic.
+// checkLog fails the test if the log has a password, an error, a race or a panic.
 func (p *place) checkLog(t *testing.T) {
 	for line := range strings.Lines(p.log()) {
 		switch {
@@ -247,7 +247,7 @@ func (p *place) makeCertificate(t *testing.T) (certFile, keyFile string) {
 	return certFile, keyFile
 }
 
-// lockedText is a buffer that may be read while it is written.
+// lockedText is a buffer for one writer and concurrent readers.
 type lockedText struct {
 	mu   sync.Mutex
 	text strings.Builder // guarded by mu
@@ -265,8 +265,8 @@ func (l *lockedText) String() string {
 	return l.text.String()
 }
 
-// wiretap passes one address on to another and notes whether some of the big value
-// went through it, in either direction.
+// wiretap forwards connections and notes whether a part of the big value passed in clear, in either
+// direction.
 type wiretap struct {
 	addr string
 	seen func() bool
@@ -287,7 +287,7 @@ func tap(t *testing.T, to string) wiretap {
 	pass := func(dst, src net.Conn) {
 		defer group.Done()
 		defer dst.Close() //nolint:errcheck // the other direction ends with this one
-		var before []byte // the end of what came before, as the text may be cut in two
+		var before []byte // the end of earlier data, since the text may be cut in two
 		buf := make([]byte, 64<<10)
 		for {
 			n, err := src.Read(buf)

@@ -16,9 +16,9 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// tool finds a program of the family of the server: "dump" is mariadb-dump, or the
-// mysqldump that `make servers` unpacks. "" is the command-line client. One beside the
-// server has its version.
+// tool finds a program of the server's family: "dump" is mariadb-dump, or the mysqldump that `make
+// servers` unpacks. "" is the command-line client. A program beside the server has the server's
+// version.
 func (p *place) tool(t *testing.T, name string) string {
 	t.Helper()
 	program := strings.TrimSuffix("mariadb-"+name, "-")
@@ -42,7 +42,7 @@ func (p *place) tool(t *testing.T, name string) string {
 	return path
 }
 
-// account are the arguments that lead a tool to an address.
+// account returns the arguments for a tool to connect to an address.
 func (p *place) account(t *testing.T, addr string) []string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(addr)
@@ -56,8 +56,8 @@ func (p *place) account(t *testing.T, addr string) []string {
 	return append(args, "--skip-ssl")
 }
 
-// use runs a tool at an address and returns what it wrote to its standard output. A
-// tool that fails, or has anything to say beside it, fails the test.
+// use runs a tool at an address and returns its standard output. The test fails if the tool fails
+// or writes anything else.
 func (p *place) use(t *testing.T, addr, stdin, name string, args ...string) string {
 	t.Helper()
 	out, errs := p.try(t, addr, stdin, name, args...)
@@ -67,7 +67,7 @@ func (p *place) use(t *testing.T, addr, stdin, name string, args ...string) stri
 	return out
 }
 
-// try is use for what may fail.
+// try is use for a tool that may fail.
 func (p *place) try(t *testing.T, addr, stdin, name string, args ...string) (out, errs string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
@@ -85,8 +85,8 @@ func (p *place) try(t *testing.T, addr, stdin, name string, args ...string) (out
 	return string(stdout), errs
 }
 
-// both runs a tool directly and through the proxy and compares what it prints, apart
-// from what varies.
+// both runs a tool directly and through the proxy, and compares the output, apart from parts that
+// vary.
 func (p *place) both(t *testing.T, varies *regexp.Regexp, name string, args ...string) string {
 	t.Helper()
 	clean := func(out string) string {
@@ -103,10 +103,10 @@ func (p *place) both(t *testing.T, varies *regexp.Regexp, name string, args ...s
 	return got
 }
 
-// dumpVaries are the lines of a dump that name the address and the time.
+// dumpVaries matches the lines of a dump with the address and the time.
 var dumpVaries = regexp.MustCompile(`(?m)^-- (Host:|Dump completed).*$`)
 
-// shop is a schema with one of everything that a dump has to carry.
+// shop is a schema with one of everything that a dump contains.
 func shop(schema string) []string {
 	return []string{
 		"DROP DATABASE IF EXISTS " + schema, "CREATE DATABASE " + schema + " CHARACTER SET utf8mb4", "USE " + schema,
@@ -130,7 +130,7 @@ func shop(schema string) []string {
 		"CREATE PROCEDURE two(IN n INT, OUT twice INT) COMMENT 'it''s' BEGIN SELECT n; SET twice = 2 * n; END",
 		"CREATE FUNCTION inc(n INT) RETURNS INT DETERMINISTIC RETURN n + 1",
 		"CREATE EVENT yearly ON SCHEDULE EVERY 1 YEAR STARTS '2037-01-01 00:00:00' DISABLE DO SET @x = 1",
-		// what a dump as XML tells of, and nobody else makes
+		// a dump as XML has statistics, which only ANALYZE makes here
 		"ANALYZE TABLE `odd``name`, things, many, parent, child, wide",
 	}
 }
@@ -138,7 +138,7 @@ func shop(schema string) []string {
 const digits = "SELECT 0 AS i UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5" +
 	" UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9"
 
-// make creates the schema shop. A parent table is made first, since its child needs it.
+// makeShop creates the schema shop, after the parent table that its child needs.
 func (p *place) makeShop(t *testing.T, schema string) {
 	t.Helper()
 	statements := shop(schema)
@@ -146,8 +146,7 @@ func (p *place) makeShop(t *testing.T, schema string) {
 	p.server.Exec(t, statements...)
 }
 
-// dumpIsTheSameAndReloads dumps a schema in several ways, and loads one dump back
-// through the proxy.
+// dumpIsTheSameAndReloads dumps a schema in several ways and loads one dump through the proxy.
 func dumpIsTheSameAndReloads(t *testing.T, p *place) {
 	p.makeShop(t, "shop")
 	all := []string{"--routines", "--triggers", "--events", "--hex-blob", "--max-allowed-packet=64M"}
@@ -162,7 +161,7 @@ func dumpIsTheSameAndReloads(t *testing.T, p *place) {
 	dump := p.both(t, dumpVaries, "dump", append(all, "--single-transaction", "shop")...)
 
 	p.server.Exec(t, "DROP DATABASE IF EXISTS shop_copy", "CREATE DATABASE shop_copy CHARACTER SET utf8mb4")
-	// As files are restored, with the session's collation on top of the script.
+	// As files are usually restored, with the session's collation set before the script.
 	p.use(t, p.proxy, dump, "", "--max-allowed-packet=64M", "--default-character-set=utf8mb4", "--binary-mode", "shop_copy")
 	again := dumpVaries.ReplaceAllString(p.use(t, p.server.Addr(), "", "dump", append(all, "--single-transaction", "shop_copy")...), "")
 	// Views, and the heading, name the schema.
@@ -177,7 +176,7 @@ func dumpIsTheSameAndReloads(t *testing.T, p *place) {
 	}
 }
 
-// checksum is that of a table, asked for directly.
+// checksum returns a table's checksum, asked for directly.
 func (p *place) checksum(t *testing.T, table string) string {
 	t.Helper()
 	var name, sum string
@@ -200,7 +199,7 @@ func localFilesLoad(t *testing.T, p *place) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		// The import tool takes the table's name from the file's.
+		// The import tool uses the file's name as the table's.
 		for _, table := range []string{"load_d", "load_p"} {
 			if err := os.WriteFile(filepath.Join(dir, table), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
@@ -231,7 +230,7 @@ func localFilesLoad(t *testing.T, p *place) {
 			t.Errorf("a big file: got %.1000s, want 120000 lines", got)
 		}
 	}
-	// What the client does not allow.
+	// The client does not allow this.
 	if _, errs := p.try(t, p.proxy, "LOAD DATA LOCAL INFILE '"+filepath.Join(big, "load_p")+"' INTO TABLE load_p", "", "--local-infile=0", "loads"); !strings.Contains(errs, "ERROR") {
 		t.Errorf("LOAD DATA LOCAL of a client that forbids it: got %q, want an error", errs)
 	}
@@ -246,7 +245,7 @@ func localFilesLoad(t *testing.T, p *place) {
 	}
 }
 
-// slapRuns lets many clients of the load generator run what it makes up.
+// slapRuns lets many clients of the load generator run generated statements.
 func slapRuns(t *testing.T, p *place) {
 	for _, more := range [][]string{
 		{"--auto-generate-sql-load-type=mixed", "--auto-generate-sql-add-autoincrement", "--commit=10"},
@@ -290,7 +289,7 @@ func sysbenchRuns(t *testing.T, p *place) {
 	bench("prepare", "disable")
 	for _, mode := range []string{"auto", "disable"} {
 		out := bench("run", mode, "--threads=4", "--events=400", "--time=30", "--rand-type=uniform", "--mysql-ignore-errors=1213,1205,1020")
-		// Deadlocks are the servers' own; the events that met one were begun again.
+		// Deadlocks come from the server. The tool repeats the events that met one.
 		if !regexp.MustCompile(`transactions: +400 `).MatchString(out) || !regexp.MustCompile(`reconnects: +0 `).MatchString(out) {
 			t.Errorf("sysbench with --db-ps-mode=%s: want 400 transactions and no reconnect, got %s", mode, tail(out))
 		}
@@ -298,8 +297,8 @@ func sysbenchRuns(t *testing.T, p *place) {
 	bench("cleanup", "disable")
 }
 
-// adminCommandsWork runs the commands of mariadb-admin, most of which have a command of
-// the protocol of their own, and the tool that checks tables.
+// adminCommandsWork runs the commands of mariadb-admin, most of which have their own command in the
+// protocol, and the tool that checks tables.
 func adminCommandsWork(t *testing.T, p *place) {
 	if got := p.both(t, nil, "admin", "ping"); got != "mysqld is alive\n" {
 		t.Errorf("ping: got %q", got)

@@ -9,14 +9,13 @@ import (
 	"strings"
 )
 
-// transcript is what a client told, step by step. The values hold strings, nil and
-// lists of them.
+// transcript has a client's results, step by step. Values are strings, nil and lists of these.
 type transcript []struct {
 	Step  string `json:"step"`
 	Value any    `json:"value"`
 }
 
-// parse reads the lines of a transcript; anything else in it is an error.
+// parse reads the lines of a transcript. Anything else is an error.
 func parse(text []byte) (transcript, error) {
 	var all transcript
 	for line := range bytes.Lines(text) {
@@ -47,7 +46,7 @@ func (tr transcript) steps() []string {
 	return names
 }
 
-// text is a value for messages and for comparing.
+// text formats a value to print or compare it.
 func text(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -56,14 +55,13 @@ func text(v any) string {
 	return string(b)
 }
 
-// required are the steps that each transcript has; more may follow from what a client
-// can do.
+// required are the steps of every transcript. A client may have more.
 var required = []string{
 	"client", "connect", "session", "types", "text", "prepared", "insert id", "transaction", "big", "error",
 	"after", "results", "refused",
 }
 
-// faults are what is wrong with a transcript, by step.
+// faults are the problems of a transcript, by step.
 type faults map[string]string
 
 func (f faults) add(step, format string, args ...any) {
@@ -72,8 +70,8 @@ func (f faults) add(step, format string, args ...any) {
 	}
 }
 
-// check compares what every client must tell with what is known, so that the direct
-// connection is not the only judge.
+// check compares values that every client must report with known ones. So the direct connection is
+// not the only reference.
 func (tr transcript) check(f faults, to target) {
 	names := tr.steps()
 	for _, step := range required {
@@ -103,8 +101,8 @@ func (tr transcript) check(f faults, to target) {
 	}
 }
 
-// checkNumbers checks the steps "nextval" and "nextval prepared": insert id,
-// LAST_INSERT_ID() and the row's key are one number.
+// checkNumbers checks the steps "nextval" and "nextval prepared": insert id, LAST_INSERT_ID() and
+// the row's key are the same.
 func (tr transcript) checkNumbers(f faults) {
 	if tr.value("nextval") == nil {
 		f.add("nextval", "missing; the steps are %q", tr.steps())
@@ -124,9 +122,9 @@ func (tr transcript) checkNumbers(f faults) {
 	}
 }
 
-// compare tells where a transcript differs from that of the direct connection. What
-// only the proxy can is left out, the name of the account, and the big value, whose size
-// differs: check has looked at it.
+// compare finds differences from the transcript of the direct connection. It leaves out steps that
+// only the proxy has, the account's name, and the big value, which has another size. check has
+// looked at that one.
 func (tr transcript) compare(f faults, direct transcript, name string) {
 	known := make(map[string]bool)
 	for _, s := range direct {
@@ -146,7 +144,7 @@ func (tr transcript) compare(f faults, direct transcript, name string) {
 	}
 }
 
-// difference shows where two texts part.
+// difference shows where two texts begin to differ.
 func difference(got, want string) string {
 	n := 0
 	for n < min(len(got), len(want)) && got[n] == want[n] {

@@ -1,5 +1,5 @@
-// Package history checks that numbers were given in the order of time: tests record what their
-// callers got of an ORDER sequence, and when they asked and were answered, and porcupine
+// Package history checks that numbers were given in the order of time. Tests record the numbers
+// that callers got of an ORDER sequence, and when they asked and were answered. porcupine
 // (https://github.com/anishathalye/porcupine) says whether that is linearizable.
 package history
 
@@ -12,12 +12,11 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// patience bounds a check. The model leaves one choice at each step, so that a check of 100,000
-// calls takes a second.
+// patience bounds a check. The model has one choice at each step, so a check of 100,000 calls takes
+// a second.
 const patience = time.Minute
 
-// History is what the callers of one sequence got. It is safe for concurrent use. The zero value is
-// empty.
+// History has the calls for one sequence. It is safe for concurrent use. The zero value is empty.
 type History struct {
 	mu     sync.Mutex
 	begin  time.Time // guarded by mu; of the first call
@@ -25,7 +24,7 @@ type History struct {
 	failed int       // guarded by mu
 }
 
-// call is one that brought the numbers first to last.
+// call is a call that returned the numbers first to last.
 type call struct {
 	by              string
 	first, last     uint64
@@ -36,9 +35,8 @@ func (c *call) String() string {
 	return fmt.Sprintf("%d to %d by %s, asked at %v, answered at %v", c.first, c.last, c.by, c.asked, c.answered)
 }
 
-// Record runs a call that brings a run of numbers, and returns its error. What a call that fails
-// may have taken nobody has, now or later: so it is as if it had not been made, whatever became of
-// it at the server.
+// Record runs a call that takes a run of numbers, and returns its error. A failed call counts as
+// not made: nobody has the numbers that it may have taken, whatever happened on the server.
 func (h *History) Record(by string, take func() (first, last uint64, err error)) error {
 	asked := time.Now()
 	first, last, err := take()
@@ -56,17 +54,17 @@ func (h *History) Record(by string, take func() (first, last uint64, err error))
 	return nil
 }
 
-// Count says how many calls brought numbers, and how many failed.
+// Count returns how many calls returned numbers, and how many failed.
 func (h *History) Count() (given, failed int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.calls), h.failed
 }
 
-// model is a sequence that gives the runs of numbers that were given, from the lowest to the
-// highest. The state is how many it has given; the input of a call is the place of its run among
-// them. Since every order of the calls in which the numbers rise is that one, it says the same as a
-// model whose state is the last number given, and leaves nothing to search for.
+// model is a sequence that gives the recorded runs of numbers, from the lowest to the highest. The
+// state is the count of given runs. A call's input is the position of its run. Numbers can rise in
+// this order of calls only. So the model says the same as one whose state is the last number, and
+// leaves nothing to search for.
 var model = porcupine.Model{
 	Init: func() any { return 0 },
 	Step: func(state, input, _ any) (bool, any) {
@@ -75,8 +73,8 @@ var model = porcupine.Model{
 	},
 }
 
-// Check returns an error if a number was given twice, or if there are two calls of which the later
-// one got the lower number.
+// Check returns an error if a number was given twice, or if the later of two calls got the lower
+// number.
 func (h *History) Check() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -108,10 +106,10 @@ func (h *History) Check() error {
 	}
 }
 
-// inversion names two calls of which the later one got the lower number. The calls are sorted by
-// their numbers.
+// inversion describes two calls of which the later one got the lower number. calls must be sorted
+// by number.
 func inversion(calls []call) string {
-	var late *call // of those with lower numbers the one that asked last
+	var late *call // among those with lower numbers, the one that asked last
 	for i := range calls {
 		c := &calls[i]
 		if late != nil && late.asked > c.answered {

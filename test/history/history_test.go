@@ -37,8 +37,7 @@ func TestHistoriesAreJudged(t *testing.T) {
 	}
 }
 
-// porcupine says of any history what one can also read off it: whether there are two calls in the
-// wrong order.
+// porcupine must agree with a direct check for two calls in the wrong order, on any history.
 func TestTheCheckerAgreesWithADirectLook(t *testing.T) {
 	good := 0
 	for range 3000 {

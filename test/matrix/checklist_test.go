@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// checklist is what a proxy that relays the protocol has to get right. A test that would
-// fail if one point were wrong has "// Checklist 17." in its comment.
+// checklist is what a proxy that relays the protocol has to do right. A test that fails if a point
+// is wrong has "// Checklist 17." in its comment.
 var checklist = []string{
 	1:  "the first packet of a server may be an ERR without a state: it is the client's",
 	2:  "logins have a deadline, a size and a number, before TLS too",
@@ -93,7 +93,7 @@ func TestEveryPointOfTheChecklistHasATest(t *testing.T) {
 	}
 }
 
-// testWith is the name of the test that has the comment, "" if none has.
+// testWith returns the name of the test that has the comment, or "".
 func testWith(file *ast.File, comment *ast.CommentGroup) string {
 	for _, d := range file.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok && f.Doc == comment && (strings.HasPrefix(f.Name.Name, "Test") || strings.HasPrefix(f.Name.Name, "Fuzz")) {

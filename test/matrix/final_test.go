@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A test that failed in CI may be run again if its failure can be that of a busy machine, and never
-// if it is a number that came twice or out of order. The messages are those of the tests.
+// CI may repeat a failed test if a busy machine can be the cause, but never after a number that
+// came twice or out of order. The messages here are those of the tests.
 func TestAFailureThatASecondRunCouldHideIsNotRunAgain(t *testing.T) {
 	final := func(line string) bool {
 		t.Helper()

@@ -38,7 +38,7 @@ func TestThePageTellsWhatRunsHaveShown(t *testing.T) {
 	want := make(map[string]Table)
 	want[CommandTable], err = commandTable(runs.Commands)
 	if errors.Is(err, errNoRun) && !*update {
-		t.Skipf("%v; the page is about %q", err, servers) // a newer one has come out
+		t.Skipf("%v; the page is about %q", err, servers) // a newer version is in use
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestRunsBecomeTables(t *testing.T) {
 		t.Error("a wrong key got into the table")
 	}
 
-	// A run that failed, or is missing, makes no table.
+	// A failed or missing run makes no table.
 	failed := slices.Clone(runs.Clients)
 	failed[0].Steps = map[string]string{"connect": "refused"}
 	if _, err := clientTable(failed); err == nil {

@@ -21,10 +21,10 @@ const (
 // servers are the columns of the page, in their order.
 var servers = []string{"MariaDB 10.11", "MariaDB 11.8", "MySQL 9.7"}
 
-// errNoRun says that a server of the page was not tried.
+// errNoRun says that there is no run on one of the page's servers.
 var errNoRun = errors.New("there is no run")
 
-// commandTable puts what runs on all servers have shown side by side.
+// commandTable combines the runs on all servers.
 func commandTable(runs []Commands) (Table, error) {
 	byServer := make(map[string]Commands)
 	for _, r := range runs {
@@ -49,7 +49,7 @@ func commandTable(runs []Commands) (Table, error) {
 	return t, nil
 }
 
-// order are the logins of clients, in the order of the page, and what it calls them.
+// order has the clients' logins in the order of the page, with their headings.
 var order = []struct{ login, heading string }{
 	{"password", "password"},
 	{"native", "native"},
@@ -64,7 +64,7 @@ var order = []struct{ login, heading string }{
 	{"relayed compress", "relayed, zlib"},
 }
 
-// clientTable says on which servers each client got in, by each login.
+// clientTable says on which servers each client can use each login.
 func clientTable(runs []Client) (Table, error) {
 	var names []string
 	cells := make(map[[2]string]map[string]bool) // client and login: servers
@@ -99,7 +99,7 @@ func clientTable(runs []Client) (Table, error) {
 	return t, nil
 }
 
-// forms are the ways to make rows, in the order of the page.
+// forms are the ways to insert rows, in the order of the page.
 var forms = []string{
 	"insert id", "LAST_INSERT_ID()", "OWNED BY", "[[bind]]", "rows of NEXTVAL", "rows, filled in", "prepared", "prepared, filled in", "batch", "batch, filled in",
 	"INSERT ... SELECT", "RETURNING",
@@ -202,8 +202,8 @@ func Parse(page, name string) (Table, error) {
 	return t, nil
 }
 
-// Column is the cells of one column by the first cell of their row; nil if there is no
-// such column.
+// Column returns the cells of a column by the first cell of their row, or nil without such a
+// column.
 func (t Table) Column(heading string) map[string]string {
 	at := slices.Index(t[0], heading)
 	if at < 0 {
@@ -218,7 +218,7 @@ func (t Table) Column(heading string) map[string]string {
 	return cells
 }
 
-// put returns the page with another table in place of the one with that name.
+// put returns the page with the named table replaced.
 func put(page, name string, t Table) (string, error) {
 	before, _, after, err := cut(page, name)
 	if err != nil {
@@ -227,8 +227,8 @@ func put(page, name string, t Table) (string, error) {
 	return before + "\n" + t.String() + "\n" + after, nil
 }
 
-// cut divides a page around what stands between the marks of a table, which stay in
-// before and after.
+// cut splits a page at the contents between the marks of a table. The marks stay in before and
+// after.
 func cut(page, name string) (before, text, after string, err error) {
 	begin, end := "<!-- "+name+": made by a test -->\n", "<!-- end of "+name+" -->"
 	head, rest, ok := strings.Cut(page, begin)

@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// Commands is what a run has shown of the commands on one server.
+// Commands is the result of a run of all commands on one server.
 type Commands struct {
 	Server string // as [Server] names it
 	Rows   []Row
 }
 
-// Row is a command, or one form of it, and what came of it.
+// Row is a command, or a form of it, and its result.
 type Row struct{ Name, Cell string }
 
-// Client is what a run has shown of one client with one login on one server.
+// Client is the result of a run of one client with one login on one server.
 type Client struct {
 	Client  string            `json:"client"`
 	Version string            `json:"version"` // in the client's words
@@ -27,7 +27,7 @@ type Client struct {
 	Steps   map[string]string `json:"steps"` // "ok", or what was wrong
 }
 
-// Kind is what a run has shown of one client with one kind of keys on one server.
+// Kind is the result of a run of one client with one kind of keys on one server.
 type Kind struct {
 	Client string            `json:"client"`
 	Server string            `json:"server"`
@@ -44,25 +44,25 @@ func (c Client) ok() bool {
 	return len(c.Steps) > 0
 }
 
-// Server is what the page calls a server: "MySQL 9.7" for 9.7.4.
+// Server returns the page's name of a server: "MySQL 9.7" for 9.7.4.
 func Server(flavour, version string) string {
 	parts := strings.SplitN(version, ".", 3)
 	return flavour + " " + strings.Join(parts[:min(2, len(parts))], ".")
 }
 
-// Out is the directory for what runs have shown, "" where that is not kept.
+// Out returns the directory for results, or "" if they are not kept.
 func Out() string { return os.Getenv("SEQPROXY_MATRIX_OUT") }
 
-// Write keeps c in a file of its own under dir.
+// Write writes c to its own file in dir.
 func (c Commands) Write(dir string) error { return write(dir, "command", c, c.Server) }
 
-// Write keeps c in a file of its own under dir.
+// Write writes c to its own file in dir.
 func (c Client) Write(dir string) error { return write(dir, "client", c, c.Client, c.Login, c.Server) }
 
-// Write keeps k in a file of its own under dir.
+// Write writes k to its own file in dir.
 func (k Kind) Write(dir string) error { return write(dir, "kind", k, k.Client, k.Kind, k.Server) }
 
-// Unsteady keeps what a test has found once and not again, for the end of the whole run. Without a
+// Unsteady records a failure that did not occur again, for the end of the whole run. Without a
 // directory it does nothing.
 func Unsteady(text string) error {
 	if Out() == "" {
@@ -88,14 +88,14 @@ func write(dir, kind string, what any, names ...string) error {
 	return nil
 }
 
-// Runs is everything that runs have left in a directory, in the order of names.
+// Runs are all results in a directory, ordered by name.
 type Runs struct {
 	Commands []Commands
 	Clients  []Client
 	Kinds    []Kind
 }
 
-// Read returns what runs have left in a directory.
+// Read reads the results in a directory.
 func Read(dir string) (r Runs, err error) {
 	if r.Commands, err = read[Commands](dir, "command"); err != nil {
 		return r, err

@@ -53,7 +53,7 @@ func NewCA(t testing.TB) *CA {
 	return ca
 }
 
-// Server makes a server's certificate for names, which are addresses too.
+// Server makes a server's certificate for names and addresses.
 func (ca *CA) Server(t testing.TB, names ...string) Certificate {
 	t.Helper()
 	return ca.Issue(t, func(c *x509.Certificate) {
@@ -78,8 +78,7 @@ func (ca *CA) Client(t testing.TB, commonName string) Certificate {
 	})
 }
 
-// Issue makes a certificate that change has filled in; it is valid now, unless
-// change says otherwise.
+// Issue makes a certificate. change fills it in. Without a change of its times it is valid now.
 func (ca *CA) Issue(t testing.TB, change func(*x509.Certificate)) Certificate {
 	t.Helper()
 	template := &x509.Certificate{
@@ -103,14 +102,14 @@ func (ca *CA) Issue(t testing.TB, change func(*x509.Certificate)) Certificate {
 	return c
 }
 
-// ServerArgs are the options by which a server uses the certificate and verifies
-// clients' certificates with the CA.
+// ServerArgs returns the server's options for this certificate. The server verifies clients'
+// certificates with the CA.
 func (c Certificate) ServerArgs(clients *CA) []string {
 	return []string{"--ssl-ca=" + clients.File, "--ssl-cert=" + c.CertFile, "--ssl-key=" + c.KeyFile}
 }
 
-// WithoutTLS are the options by which a server does not offer TLS, which some do
-// with a certificate of their own making.
+// WithoutTLS returns the options of a server without TLS. Some servers otherwise make a certificate
+// for it.
 func WithoutTLS(t testing.TB) []string {
 	t.Helper()
 	b, err := findBinary()

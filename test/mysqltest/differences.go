@@ -8,11 +8,10 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// IsMariaDB tells the families apart: what one has and the other does not is for a
-// test to ask.
+// IsMariaDB tells the families apart, for tests of features that only one has.
 func (s *Server) IsMariaDB() bool { return s.Flavour() == mysqld.MariaDB }
 
-// OnMariaDB skips the test on other servers: what is only there. reason names it.
+// OnMariaDB skips the test on other servers, which lack a feature. reason names it.
 func (s *Server) OnMariaDB(t testing.TB, reason string) {
 	t.Helper()
 	if !s.IsMariaDB() {
@@ -20,8 +19,8 @@ func (s *Server) OnMariaDB(t testing.TB, reason string) {
 	}
 }
 
-// Numbers is a table expression with the rows 1 to n in its column seq, made as they
-// are read: MariaDB's engine of that purpose, or a join of digits.
+// Numbers returns a table expression with the rows 1 to n in its column seq. It uses MariaDB's
+// sequence engine, or a join of digits.
 func (s *Server) Numbers(n int) string {
 	if s.IsMariaDB() {
 		return fmt.Sprintf("seq_1_to_%d", n)

@@ -4,11 +4,12 @@
 //
 //	func TestMain(m *testing.M) { mysqltest.Main(m) }
 //
-// and then [Shared] for everything that only needs some server, with a schema
-// of its own from [Server.Schema], and [Start] for a server that the test
-// configures, kills or restarts. A start takes about 0.2 s.
+// It then calls [Shared] if any server will do, with a schema of its own from [Server.Schema]. It
+// calls
+// [Start] for a server that the test configures, kills or restarts. A start takes about 0.2 s.
 //
-// The server is the mariadbd or mysqld in PATH, or the one that the environment
-// variable SEQPROXY_TEST_SERVER names. Where there is none, tests fail with the
-// command that installs one: a test that is skipped proves nothing.
+// The server is the mariadbd or mysqld in PATH, or the one in the environment variable
+// SEQPROXY_TEST_SERVER. If there is none, tests fail with the command that installs one: a skipped
+// test
+// proves nothing.
 package mysqltest

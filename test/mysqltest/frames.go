@@ -9,7 +9,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Packing is how a frame of the compressed protocol is packed.
+// Packing is the compression of a frame of the compressed protocol.
 type Packing string
 
 // The ways to pack a frame.
@@ -19,12 +19,12 @@ const (
 	Zstd   Packing = "zstd"
 )
 
-// Frame is one frame of the compressed protocol, made and read here by other code
-// than the proxy's: zlib is the standard library's, zstd works on whole frames.
+// Frame is a frame of the compressed protocol. This code is independent of the proxy's: zlib is the
+// standard library's, and zstd works on whole frames.
 type Frame struct {
 	Num     uint8
 	Packing Packing
-	Plain   []byte // what it stands for, below 16 MB
+	Plain   []byte // unpacked contents, below 16 MB
 }
 
 // Append appends the frame as a client or a server writes it.
@@ -59,15 +59,15 @@ func Pack(how Packing, plain []byte) []byte {
 	return b.Bytes()
 }
 
-// AppendRawFrame appends a frame that may say what it wants of its payload.
+// AppendRawFrame appends a frame with any declared length of its payload.
 func AppendRawFrame(b []byte, num uint8, declared int, payload []byte) []byte {
 	n := len(payload)
 	b = append(b, byte(n), byte(n>>8), byte(n>>16), num, byte(declared), byte(declared>>8), byte(declared>>16))
 	return append(b, payload...)
 }
 
-// ReadFrame reads one frame of a stream that is packed in the given way, and checks
-// that it is what it says. The error is io.EOF at the end of the stream only.
+// ReadFrame reads and checks one frame of a stream with the given packing. The error is io.EOF at
+// the end of the stream only.
 func ReadFrame(r io.Reader, how Packing) (Frame, error) {
 	var header [7]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {

@@ -31,13 +31,13 @@ func (c *Cluster) AwaitWhole(t testing.TB) {
 	}
 }
 
-// Bootstrap has the nodes, which are all down, form the cluster again.
+// Bootstrap starts the cluster again. All nodes must be down.
 func (c *Cluster) Bootstrap(t testing.TB) {
 	t.Helper()
 	c.BootstrapFrom(t, 0)
 }
 
-// BootstrapFrom is Bootstrap without the nodes before the given one, which are lost.
+// BootstrapFrom is Bootstrap with the nodes from first on. The others are lost.
 func (c *Cluster) BootstrapFrom(t testing.TB, first int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), clusterPatience)
@@ -47,8 +47,8 @@ func (c *Cluster) BootstrapFrom(t testing.TB, first int) {
 	}
 }
 
-// Isolate has node i hear nothing of the others, and waits until it knows that it may not commit,
-// and the others that they may.
+// Isolate cuts node i off from the others. It waits until i knows that it may not commit, and the
+// others know that they may.
 func (c *Cluster) Isolate(t testing.TB, i int) {
 	t.Helper()
 	c.set(t, i, 1)
@@ -88,8 +88,8 @@ func (c *Cluster) set(t testing.TB, i, isolate int) {
 	}
 }
 
-// StartGalera starts a Galera cluster of n nodes for this test alone, or skips the test: on MySQL,
-// and where the library is missing. The nodes may be killed and restarted while a majority is left.
+// StartGalera starts a Galera cluster of n nodes for this test only. It skips the test on MySQL,
+// and without the library. Nodes may be killed and restarted while a majority is left.
 func StartGalera(t *testing.T, n int) *Cluster {
 	t.Helper()
 	if testing.Short() {
@@ -120,7 +120,7 @@ func StartGalera(t *testing.T, n int) *Cluster {
 	for _, node := range started {
 		t.Cleanup(func() {
 			if err := errors.Join(node.Crashed(), node.Kill()); err != nil {
-				// in order they would wait for each other
+				// with an orderly stop they would wait for each other
 				t.Error(err)
 			}
 		})

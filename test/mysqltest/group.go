@@ -11,12 +11,12 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// Group is a primary and its replicas, by asynchronous replication with global transaction ids.
-// Node 0 is the primary at first; the replicas are read only.
+// Group is a primary and its replicas, with asynchronous replication and global transaction ids.
+// Node 0 is the first primary. Replicas are read-only.
 type Group struct {
 	Nodes []*Server
 	pools []*sql.DB
-	began map[int]string // MariaDB's position of each node when it was promoted
+	began map[int]string // MariaDB's position of a node when it was promoted
 }
 
 // replicationPatience bounds waits for replicas on a loaded machine.
@@ -51,11 +51,11 @@ func (g *Group) Addrs() []string {
 	return addrs
 }
 
-// replica is the word that statements have for replicas.
+// replica returns the word for replicas in statements.
 func (g *Group) replica(i int) string { return g.Nodes[i].Binary().Replica() }
 
-// Follow makes node i a read-only replica of another. What it has of its own stays, also where the
-// other one has not heard of it.
+// Follow makes node i a read-only replica of another. It keeps its own changes, even if the other
+// node does not have them.
 func (g *Group) Follow(t testing.TB, i, of int) {
 	t.Helper()
 	source := g.Nodes[of]
@@ -71,19 +71,19 @@ func (g *Group) Follow(t testing.TB, i, of int) {
 	g.exec(t, i, append(change, "START "+g.replica(i), "SET GLOBAL read_only = 1")...)
 }
 
-// Cut ends the replication of node i: what the primary commits from now on does not arrive there.
+// Cut stops the replication of node i. Later commits of the primary do not reach it.
 func (g *Group) Cut(t testing.TB, i int) {
 	t.Helper()
 	g.exec(t, i, "STOP "+g.replica(i))
 }
 
-// Mend has replication go on after Cut.
+// Mend starts the replication again after Cut.
 func (g *Group) Mend(t testing.TB, i int) {
 	t.Helper()
 	g.exec(t, i, "START "+g.replica(i))
 }
 
-// Promote makes node i a primary, with what it has. Whoever was the primary before is not told.
+// Promote makes node i a primary as it is. The old primary is not changed.
 func (g *Group) Promote(t testing.TB, i int) {
 	t.Helper()
 	g.exec(t, i, "STOP "+g.replica(i))

@@ -14,7 +14,7 @@ import (
 // shared are the servers of this test process.
 var shared struct {
 	mu      sync.Mutex
-	enabled bool // Main runs, so somebody will stop them
+	enabled bool // Main runs and will stop them
 	servers [2]sharedServer
 }
 
@@ -22,13 +22,12 @@ var shared struct {
 type sharedServer struct {
 	server *Server // nil until first asked for
 	dir    string
-	err    error // a failed start, for every later caller
+	err    error // why the start failed, for all later callers
 }
 
-// Shared returns the server that all tests of this process share. The first call
-// starts it, [Main] stops it. Tests must not kill it, restart it or change global
-// variables; they work in schemas of their own. If it died, the caller's test
-// fails with the end of its log.
+// Shared returns the server that all tests of this process share. The first call starts it, and
+// [Main] stops it. Tests must not kill it, restart it or change global variables. They work in
+// their own schemas. If the server has died, the caller's test fails with the end of its log.
 func Shared(t testing.TB) *Server {
 	t.Helper()
 	return sharedAt(t, 0)
@@ -97,8 +96,8 @@ type mainConfig struct {
 	leakOpts   []goleak.Option
 }
 
-// CheckLeaks makes a successful run fail when goroutines are left at its end,
-// except those that opts ignore.
+// CheckLeaks lets a successful run fail if goroutines are left at its end, apart from those that
+// opts ignore.
 func CheckLeaks(opts ...goleak.Option) Option {
 	return func(c *mainConfig) {
 		c.checkLeaks = true
@@ -106,20 +105,21 @@ func CheckLeaks(opts ...goleak.Option) Option {
 	}
 }
 
-// Main runs the tests of a package and then stops the shared servers. It is the
-// whole of a TestMain:
+// Main runs the tests of a package and then stops the shared servers. It is the only call in a
+// TestMain:
 //
 //	func TestMain(m *testing.M) { mysqltest.Main(m, mysqltest.CheckLeaks()) }
 //
-// It ends the process. A server that cannot be stopped or that died by itself
-// makes the run fail. If the process is killed instead, so are its servers. What
-// go-sql-driver prints of connections that break is left out.
+// It ends the process. The run fails if a server cannot be stopped, or has died by itself. If the
+// process
+// is killed, its servers die, too. Messages of go-sql-driver about broken connections are not
+// printed.
 func Main(m *testing.M, opts ...Option) {
 	var cfg mainConfig
 	for _, opt := range opts {
 		opt(&cfg)
 	}
-	// Tests break connections by the thousand. Each error that the driver prints is returned, too.
+	// Tests break thousands of connections. The driver also returns each error that it would print.
 	_ = mysql.SetLogger(&mysql.NopLogger{}) // fails only without a logger
 	shared.mu.Lock()
 	shared.enabled = true

@@ -13,12 +13,12 @@ import (
 
 const program = "seqproxy/cmd/seqproxy"
 
-// ProgramEnv names the environment variable of a seqproxy that was built before the tests were
-// started: a build costs a second.
+// ProgramEnv is the environment variable with a seqproxy built before the tests started, since a
+// build takes a second.
 const ProgramEnv = "SEQPROXY_TEST_PROGRAM"
 
-// sources is a template for `go list -deps`: the files of this module's packages, and their
-// directories.
+// sources is a template for `go list -deps`: it prints the directories and files of this module's
+// packages.
 const sources = `{{if and .Module .Module.Main}}{{$dir := .Dir}}{{$dir}}
 {{range .GoFiles}}{{$dir}}/{{.}}
 {{end}}{{range .EmbedFiles}}{{$dir}}/{{.}}
@@ -26,13 +26,15 @@ const sources = `{{if and .Module .Module.Main}}{{$dir := .Dir}}{{$dir}}
 {{end}}{{range .XTestGoFiles}}{{$dir}}/{{.}}
 {{end}}{{end}}`
 
-// Program builds seqproxy as it is now, with flags of `go build` ("-race", "-tags=..."),
-// and returns where it is until the test's end. Without flags it may be the one of [ProgramEnv].
+// Program builds the present seqproxy with flags of `go build` ("-race", "-tags=..."). It returns
+// the
+// program's path, which exists until the test ends. Without flags it may be the one of
+// [ProgramEnv].
 //
-// `go test` takes a result from its cache unless the test's own packages or the files
-// that the test looked at have changed, and knows nothing of what a compiler that the
-// test starts has read. So Program looks at all files that the program is made of, and at
-// the tests beside them: some tests run these against a changed program.
+// `go test` uses a cached result unless the test's packages, or files that the test opened, have
+// changed. It does not know which files a compiler has read that the test starts. So Program opens
+// all
+// files of the program, and the tests beside them: some tests run those against a changed program.
 func Program(t testing.TB, flags ...string) string {
 	t.Helper()
 	if path := os.Getenv(ProgramEnv); path != "" && len(flags) == 0 {

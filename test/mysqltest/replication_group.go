@@ -9,9 +9,9 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// StartReplicationGroup starts a group of n nodes by MySQL's group replication, of which the first
-// is the primary, for this test alone. It skips the test where there is none. The nodes have no
-// rows of their own yet.
+// StartReplicationGroup starts n nodes with MySQL's group replication for this test only. The first
+// is the primary. It skips the test if the server has no group replication. The nodes have no rows
+// yet.
 func StartReplicationGroup(t *testing.T, n int) *Group {
 	t.Helper()
 	bin, err := findBinary()
@@ -52,8 +52,7 @@ func StartReplicationGroup(t *testing.T, n int) *Group {
 	return g
 }
 
-// AwaitOnline waits until node i sees so many nodes of its replication group online, one of them
-// the primary.
+// AwaitOnline waits until node i sees that many nodes online, one of them the primary.
 func (g *Group) AwaitOnline(t *testing.T, i, nodes int) {
 	t.Helper()
 	var online, primaries int

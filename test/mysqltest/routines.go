@@ -1,17 +1,17 @@
 package mysqltest
 
-// First bytes of the packet that an answer ends with.
+// The first byte of an answer's last packet.
 const (
 	EndsOK  = 0x00
 	EndsERR = 0xff
 	EndsEOF = 0xfe // or the OK that stands for one
 )
 
-// RoutineCall is a statement that runs a stored routine, or is one itself, and what it is
-// answered with where the client takes several results.
+// RoutineCall is a statement that runs a stored routine, or one like it, and its answer to a client
+// that accepts several results.
 type RoutineCall struct {
 	SQL string
-	// Ends is the first byte of the packet that the answer ends with.
+	// Ends is the first byte of the answer's last packet.
 	Ends byte
 	// Rows says that there is a result set.
 	Rows bool
@@ -19,13 +19,13 @@ type RoutineCall struct {
 	Cursor bool
 	// NoCursor: an execution that asks for a cursor is an error.
 	NoCursor bool
-	// Arguments are types and values of the parameters, as they stand in an execution.
+	// Arguments are types and values of the parameters, as in an execution.
 	Arguments string
 	// Mode is the sql_mode that the statement is for; empty: the default.
 	Mode string
 }
 
-// cursor begins a block that has opened a cursor.
+// cursor begins a block and opens a cursor.
 const cursor = "BEGIN DECLARE x INT; DECLARE c CURSOR FOR SELECT id FROM t; OPEN c; "
 
 // each is a handler and a loop over a cursor's rows: its body stands between the two.
@@ -34,8 +34,8 @@ const (
 	eachRowEnd = " END LOOP; CLOSE c; END"
 )
 
-// Routines returns the statements that make routines which do all that routines can, and
-// the calls of them. They want an empty schema.
+// Routines returns statements that create routines with all features, and calls of these. They need
+// an empty schema.
 func (s *Server) Routines() (create []string, calls []RoutineCall) {
 	create = []string{
 		"CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(100))", "INSERT INTO t VALUES (1, 'one'), (2, NULL), (3, 'three')",
@@ -102,7 +102,7 @@ func (s *Server) Routines() (create []string, calls []RoutineCall) {
 	both("dynamic_call", cursor+"PREPARE p FROM 'CALL left_open()'; EXECUTE p; DEALLOCATE PREPARE p; END", EndsOK, true)
 	both("dynamic_fails", cursor+"PREPARE p FROM 'SELECT * FROM t WHERE id = (SELECT id FROM t)'; SELECT 1; EXECUTE p; END", EndsERR, true)
 
-	// Parameters that come back.
+	// OUT parameters.
 	const two = "\x03\x00\x03\x00\x05\x00\x00\x00\x07\x00\x00\x00"
 	for _, p := range []struct {
 		name, body string
@@ -120,11 +120,11 @@ func (s *Server) Routines() (create []string, calls []RoutineCall) {
 	} {
 		procedure(p.name, "OUT a INT, INOUT b INT", p.body)
 		call("CALL "+p.name+"(@a, @b)", p.ends, p.rows)
-		// The parameters are a result set of their own.
+		// The parameters come as a result set.
 		calls = append(calls, RoutineCall{SQL: "CALL " + p.name + "(?, ?)", Ends: p.ends, Rows: true, Arguments: two})
 	}
 
-	// What opens a cursor beside a result that is no routine's.
+	// Statements outside of routines that open a cursor.
 	opens := func(sql string) {
 		calls = append(calls, RoutineCall{SQL: sql, Ends: EndsEOF, Rows: true, Cursor: true})
 	}

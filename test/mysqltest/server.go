@@ -18,18 +18,17 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// ServerEnv names the environment variable that chooses the server program.
+// ServerEnv is the environment variable that chooses the server program.
 const ServerEnv = "SEQPROXY_TEST_SERVER"
 
-// DirEnv names the environment variable that chooses where servers have their data. Without it that
-// is where other temporary files are. A file system in memory makes a start twice as cheap. What
-// starts the tests removes it: a server in it may be killed with its test.
+// DirEnv is the environment variable with the directory for servers' data. Without it they are with
+// other temporary files. A file system in memory halves the cost of a start. Whoever starts the
+// tests removes it, since a server in it may be killed with its test.
 const DirEnv = "SEQPROXY_TEST_DIR"
 
-// Server is a private server for tests. The methods of mysqld.Server that take a
-// context are hidden behind ones that do not; those that take a testing.TB fail
-// that test and must be called from its goroutine. The others may be called
-// from any goroutine.
+// Server is a private server for tests. It hides methods of mysqld.Server with a context behind
+// methods without one. A method with a testing.TB fails that test, and must be called from its
+// goroutine. Any goroutine may call the others.
 type Server struct {
 	*mysqld.Server
 }
@@ -37,23 +36,22 @@ type Server struct {
 // restartTimeout bounds Restart and Stop: a crash recovery on a loaded machine.
 const restartTimeout = 90 * time.Second
 
-// findBinary is asked once per process: it runs the program for its version.
+// findBinary runs the program once per process to find its version.
 var findBinary = sync.OnceValues(func() (mysqld.Binary, error) {
 	return mysqld.Find(os.Getenv(ServerEnv))
 })
 
-// Start starts a server for this test alone and kills it at the test's end: its data go then, and a
-// MySQL server that replicas follow would take half a minute to end in order. extraArgs are server
-// options, "--sql-mode=ANSI", and win over the usual ones. If the server dies other than by Kill or
-// Stop, the test fails.
+// Start starts a server for this test only and kills it when the test ends. Its data are then
+// removed, and a MySQL server with replicas would take half a minute to stop. extraArgs are server
+// options, "--sql-mode=ANSI", and override the usual ones. The test fails if the server dies
+// without Kill or Stop.
 func Start(t testing.TB, extraArgs ...string) *Server {
 	t.Helper()
 	return startFor(t, false, extraArgs)
 }
 
-// StartCountingHosts is [Start] of a server that keeps account of what each host does wrong in
-// logins: performance_schema.host_cache has it. It blocks a host at --max-connect-errors, but
-// never 127.0.0.1.
+// StartCountingHosts is [Start] for a server that counts each host's faults in logins, in
+// performance_schema.host_cache. It blocks a host at --max-connect-errors, but never 127.0.0.1.
 func StartCountingHosts(t testing.TB, extraArgs ...string) *Server {
 	t.Helper()
 	return startFor(t, true, append([]string{"--performance-schema=ON", "--host-cache-size=128"}, extraArgs...))
@@ -86,22 +84,21 @@ func startFor(t testing.TB, resolveNames bool, extraArgs []string) *Server {
 				t.Error(err)
 			}
 		}
-		if err := s.Stop(); err != nil { // the directory of its socket
+		if err := s.Stop(); err != nil { // removes the directory of its socket
 			t.Error(err)
 		}
 	})
 	return s
 }
 
-// losesCommits tells whether a server that is killed may lose what it has committed. MariaDB takes
-// a redo log in memory for one that loses nothing and writes there at once, so such a server has
-// its data on a disk.
+// losesCommits says whether a killed server may lose commits. Such a server has its data on disk,
+// since MariaDB treats a redo log in memory as one that loses nothing, and writes there at once.
 func losesCommits(extraArgs []string) bool {
 	return slices.ContainsFunc(extraArgs, func(arg string) bool { return strings.HasPrefix(arg, "--innodb-flush-log-at-") })
 }
 
-// StartUnsynced is [Start] without a wait for the disk at every commit: for tests of
-// many statements that kill no server.
+// StartUnsynced is [Start] without a flush at every commit, for tests with many statements that
+// kill no server.
 func StartUnsynced(t testing.TB, extraArgs ...string) *Server {
 	t.Helper()
 	b, err := findBinary()
@@ -124,12 +121,11 @@ func start(dir string, resolveNames bool, extraArgs []string) (*Server, error) {
 	if err := copyTemplate(bin, filepath.Join(dir, "data")); err != nil {
 		return nil, err
 	}
-	// InnoDB would make its statistics anew in the background, some time after rows were changed:
-	// an answer that tells of them, or depends on them, would differ from the one before. ANALYZE
-	// TABLE makes them.
+	// InnoDB would recompute its statistics in the background some time after changes. Answers that
+	// depend on them would then differ. ANALYZE TABLE computes them.
 	extraArgs = append([]string{"--innodb-stats-auto-recalc=OFF"}, extraArgs...)
 	if bin.Flavour == mysqld.MySQL {
-		// As MariaDB has it.
+		// MariaDB's default.
 		extraArgs = append([]string{"--local-infile=ON"}, extraArgs...)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), restartTimeout)
@@ -141,32 +137,30 @@ func start(dir string, resolveNames bool, extraArgs []string) (*Server, error) {
 	return &Server{Server: s}, nil
 }
 
-// Stop ends the server in order. Restart starts it again. It is not needed at the
-// end of a test.
+// Stop ends the server in order. Restart starts it again. Tests need no Stop at their end.
 func (s *Server) Stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), restartTimeout)
 	defer cancel()
 	return s.Server.Stop(ctx)
 }
 
-// Restart starts the server again on the same port and data, after Kill, Stop or
-// while it runs. It returns once the server answers.
+// Restart starts the server again on the same port and data. It may run, or have ended by Kill or
+// Stop. Restart returns once the server answers.
 func (s *Server) Restart() error {
 	ctx, cancel := context.WithTimeout(context.Background(), restartTimeout)
 	defer cancel()
 	return s.Server.Restart(ctx)
 }
 
-// RestartWith is Restart with more server options than Start had, until the next one.
+// RestartWith is Restart with more server options than Start had. They hold until the next restart.
 func (s *Server) RestartWith(moreArgs ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), restartTimeout)
 	defer cancel()
 	return s.Server.RestartWith(ctx, moreArgs...)
 }
 
-// DSN is the data source name for go-sql-driver: root over TCP, without a
-// password, in schema db, which may be empty. Append "?name=value" for
-// parameters.
+// DSN returns the data source name for go-sql-driver: root over TCP without a password, in the
+// schema db, which may be empty. Append "?name=value" for parameters.
 func (s *Server) DSN(db string) string {
 	cfg := mysql.NewConfig()
 	cfg.User = "root"
@@ -176,9 +170,8 @@ func (s *Server) DSN(db string) string {
 	return cfg.FormatDSN()
 }
 
-// DB opens the server as root in schema db, which may be empty, and closes it
-// when the test ends. It is connected: the first statement does not fail for
-// want of a server.
+// DB opens a pool as root in the schema db, which may be empty. It is closed when the test ends. It
+// has connected once, so that the first statement does not fail for want of a server.
 func (s *Server) DB(t testing.TB, db string) *sql.DB {
 	t.Helper()
 	pool, err := sql.Open("mysql", s.DSN(db))
@@ -196,8 +189,8 @@ func (s *Server) DB(t testing.TB, db string) *sql.DB {
 	return pool
 }
 
-// Exec runs statements as root, one after the other on one connection, so that
-// USE and SET hold for those that follow. The first error fails the test.
+// Exec runs statements as root on one connection, so that USE and SET hold for later ones. The
+// first error fails the test.
 func (s *Server) Exec(t testing.TB, statements ...string) {
 	t.Helper()
 	if err := s.exec(statements...); err != nil {
@@ -225,8 +218,7 @@ func (s *Server) exec(statements ...string) error {
 	return nil
 }
 
-// Schema creates a schema with a name that no other test has and drops it when
-// the test ends.
+// Schema creates a schema with a unique name and drops it when the test ends.
 func (s *Server) Schema(t testing.TB) string {
 	t.Helper()
 	name := fmt.Sprintf("t_%016x", rand.Uint64())
@@ -242,8 +234,7 @@ func (s *Server) Schema(t testing.TB) string {
 	return name
 }
 
-// Client is the path of the mariadb or mysql command-line client, the server's own if
-// it has one.
+// Client returns the path of the command-line client mariadb or mysql, preferably the server's own.
 func (s *Server) Client(t testing.TB) string {
 	t.Helper()
 	path, err := s.Binary().Client()

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// SilentListener returns an address that answers no connection any more, as a
-// machine that is down or behind a firewall: dials to it wait. It is a socket that
-// listens and never accepts, with its queue full.
+// SilentListener returns an address where dials wait, like that of a machine that is down or behind
+// a firewall. It is a listening socket with a full queue that never accepts.
 func SilentListener(t testing.TB) netip.AddrPort {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)

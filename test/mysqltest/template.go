@@ -14,12 +14,12 @@ import (
 	"seqproxy/internal/mysqld"
 )
 
-// templateFormat counts changes of what a template holds, so that an older one
-// in the cache is not used.
+// templateFormat counts changes of the template's contents, so that an older one in the cache is
+// not used.
 const templateFormat = 2
 
-// copyTemplate puts a fresh data directory at dataDir. Initialising one takes
-// about a second, copying one a few hundredths.
+// copyTemplate makes a fresh data directory at dataDir. To initialise one takes about a second, to
+// copy one a few hundredths.
 func copyTemplate(b mysqld.Binary, dataDir string) error {
 	dir, err := template(b)
 	if err != nil {
@@ -31,14 +31,14 @@ func copyTemplate(b mysqld.Binary, dataDir string) error {
 	return nil
 }
 
-// templates holds the template directory of each binary that this process used.
+// templates has the template directory of each program that this process has used.
 var templates struct {
 	mu   sync.Mutex
 	dirs map[mysqld.Binary]string
 }
 
-// template returns an initialised data directory for b. It is kept in the user's
-// cache directory, since `go test` runs every package in a process of its own.
+// template returns an initialised data directory for b. It is in the user's cache directory, since
+// `go test` runs each package in another process.
 func template(b mysqld.Binary) (string, error) {
 	templates.mu.Lock()
 	defer templates.mu.Unlock()
@@ -64,8 +64,7 @@ func template(b mysqld.Binary) (string, error) {
 	return dir, nil
 }
 
-// templateDir names the template of b. A program that was replaced in place has
-// another one.
+// templateDir returns the path of b's template. It differs after the program was replaced in place.
 func templateDir(b mysqld.Binary) (string, error) {
 	info, err := os.Stat(b.Path)
 	if err != nil {
@@ -79,8 +78,8 @@ func templateDir(b mysqld.Binary) (string, error) {
 	return filepath.Join(cache, "seqproxy", "mysqltest", fmt.Sprintf("%x", sha256.Sum256([]byte(key)))[:16]), nil
 }
 
-// makeTemplate initialises beside dir and renames, so that dir is complete or
-// missing. Of two processes that do this at once one wins; both are the same.
+// makeTemplate initialises a directory beside dir and renames it, so that dir is complete or
+// missing. If two processes do this at the same time, one wins, and both results are equal.
 func makeTemplate(b mysqld.Binary, dir string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()

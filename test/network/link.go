@@ -1,16 +1,22 @@
 // Package network is a TCP network for tests that can be cut, slow or silent.
 //
-// What happens to the bytes is done by toxiproxy, as a library: a chain of toxics for each
-// direction of each connection, which is changed while they are in use. Its HTTP interface is never
-// opened. Two toxics are ours, as it has none of the kind: one that holds everything back without a
-// loss, and one that swallows answers and then ends only the connections that lost one.
+// toxiproxy, used as a library, handles the bytes: each direction of a connection has a chain of
+// toxics,
+// which can change while in use. Its HTTP interface is never opened. Two toxics are this package's
+// own.
+// One stops everything without a loss. The other swallows answers, and then ends only the
+// connections
+// that lost one.
 //
-// Connections are accepted, opened and ended here and not by toxiproxy's own listener. That can
-// reset no connection which exists (its Stop ends them in order, and reset_peer waits for the next
-// bytes and resets those only that were opened under it), and leaves goroutines behind for ever
-// where the receiver of an answer goes away before the last piece of it (Shopify/toxiproxy 2.12:
-// link.go, write returns and nothing takes what comes). Here the receiver of a stream takes
-// everything, so that each chain comes to its end.
+// This package accepts, opens and ends connections itself, without toxiproxy's listener. That
+// listener
+// cannot reset an existing connection: its Stop ends it in order, and reset_peer waits for the next
+// bytes
+// and only resets connections opened under it. It also leaves goroutines behind if the receiver of
+// an
+// answer leaves before the last piece (Shopify/toxiproxy 2.12: link.go, write returns and nothing
+// takes
+// what comes). Here the receiver of a stream takes everything, so that each chain ends.
 package network
 
 import (
@@ -30,31 +36,31 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// dialTimeout is for a server that stands still; its client then hears that it is not there.
+// dialTimeout is for a server that hangs. The client's connection is then closed.
 const dialTimeout = 5 * time.Second
 
-// Link is one way to a server: what is connected to Addr is connected to it. The weather on it can
-// be changed at any time, by any goroutine.
+// Link is a way to a server: a connection to Addr is connected to the server. Any goroutine may
+// change its weather at any time.
 type Link struct {
 	to       string
 	listener net.Listener
-	server   *toxiproxy.ApiServer // listens nowhere
-	proxy    *toxiproxy.Proxy     // has the toxics and the streams; it is never started
+	server   *toxiproxy.ApiServer // does not listen
+	proxy    *toxiproxy.Proxy     // has the toxics and the streams; not started
 	group    sync.WaitGroup
 	dialing  context.Context //nolint:containedctx // ends with the link
 	stop     context.CancelFunc
 
-	setting sync.Mutex // one weather after the other; taken before mu
+	setting sync.Mutex // one change of weather at a time; locked before mu
 	mu      sync.Mutex
 	door    door           // guarded by mu
 	held    int            // guarded by mu
 	broken  int            // guarded by mu
-	conns   int            // guarded by mu; all that there ever were
+	conns   int            // guarded by mu; connections so far
 	pairs   map[*pair]bool // guarded by mu
 	closed  bool           // guarded by mu
 }
 
-// NewLink makes a link to a server, with fair weather. It is to be closed.
+// NewLink makes a link with fair weather to a server. The caller must close it.
 func NewLink(to string) (*Link, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -70,11 +76,11 @@ func NewLink(to string) (*Link, error) {
 	return l, nil
 }
 
-// Addr is where the server is reached by this link.
+// Addr returns the address of the server by way of this link.
 func (l *Link) Addr() string { return l.listener.Addr().String() }
 
-// Set changes the weather, also for the connections that exist. It waits while one of them is full,
-// so that nothing more can be written.
+// Set changes the weather, also for existing connections. It waits while one of them is full, so
+// that nothing more can be written.
 func (l *Link) Set(w Weather) {
 	l.setting.Lock()
 	defer l.setting.Unlock()
@@ -88,13 +94,13 @@ func (l *Link) Set(w Weather) {
 	}
 	for _, t := range w.toxics {
 		if _, err := l.proxy.Toxics.AddToxicJson(bytes.NewReader(t.json())); err != nil {
-			panic(err) // weather.go says something that toxiproxy does not know
+			panic(err) // weather.go has something that toxiproxy does not know
 		}
 	}
 }
 
-// Cut ends all connections of now, as a machine does that has lost its power and comes back: with a
-// reset. What is on its way arrives nowhere.
+// Cut resets all present connections, like a machine that loses its power and comes back. Data
+// under way are lost.
 func (l *Link) Cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,26 +114,26 @@ func (l *Link) CutOff() {
 	l.mu.Lock()
 	l.door = refuse
 	l.mu.Unlock()
-	l.Cut() // before Set, which lets through what was held back
+	l.Cut() // before Set, which would let through what was held back
 	l.Set(Refuse)
 }
 
-// Held is how many connections are without an answer because of Hold.
+// Held returns how many connections have no answer because of Hold.
 func (l *Link) Held() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.held
 }
 
-// Broken is how many connections the weather has ended since there is the link, as CutShort does,
-// and Swallow when it is over.
+// Broken returns how many connections the weather has ended so far: CutShort ends them, and so does
+// Swallow when it is over.
 func (l *Link) Broken() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.broken
 }
 
-// Close cuts all connections. With it all goroutines of the link have ended.
+// Close cuts all connections. When it returns, all goroutines of the link have ended.
 func (l *Link) Close() {
 	l.mu.Lock()
 	l.closed = true
@@ -135,7 +141,7 @@ func (l *Link) Close() {
 	l.stop()
 	_ = l.listener.Close() // ends accept
 	l.Cut()
-	l.Set(Fair) // what is held back goes to its end
+	l.Set(Fair) // so that bytes held back reach their end
 	l.group.Wait()
 }
 
@@ -183,7 +189,7 @@ func (l *Link) serve(near net.Conn) {
 	p.close()
 }
 
-// enter says what to do with a new connection, and has Cut know it. Its name is never used again.
+// enter says what to do with a new connection, and registers it for Cut. Its name is unique.
 func (l *Link) enter(p *pair) (name string, d door) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -211,7 +217,7 @@ type pair struct {
 	gone      bool     // guarded by mu
 }
 
-// reaches notes the way to the server, unless the pair is gone.
+// reaches sets the connection to the server. It returns false if the pair is gone.
 func (p *pair) reaches(far net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -238,13 +244,13 @@ func (p *pair) end(reset bool) {
 			continue
 		}
 		if tcp, ok := c.(*net.TCPConn); ok && reset {
-			_ = tcp.SetLinger(0) // fails only on a connection that is gone
+			_ = tcp.SetLinger(0) // fails only on a closed connection
 		}
 		_ = c.Close()
 	}
 }
 
-// source is where a stream comes from. It notes how that ended.
+// source is the start of a stream. It notes how the stream ended.
 type source struct {
 	conn net.Conn
 	end  atomic.Pointer[error]
@@ -255,12 +261,12 @@ func (s *source) Read(b []byte) (int, error) {
 	n, err := s.conn.Read(b)
 	if err != nil {
 		s.end.Store(&err)
-		s.done() // it is not asked again
+		s.done() // nobody asks it again
 	}
 	return n, err
 }
 
-// sink is where a stream goes.
+// sink is the end of a stream.
 type sink struct {
 	link   *Link
 	pair   *pair
@@ -270,7 +276,7 @@ type sink struct {
 	done   func()
 }
 
-// Write never fails: toxiproxy would leave behind for ever what comes next.
+// Write never fails: otherwise toxiproxy would leave a goroutine behind.
 func (s *sink) Write(b []byte) (int, error) {
 	if !s.deaf {
 		_, err := s.conn.Write(b)
@@ -279,8 +285,8 @@ func (s *sink) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Close passes on the end of the stream, of the kind that it was. If it did not end, a toxic wants
-// the connection broken.
+// Close passes on the end of the stream as it was. If the stream has not ended, a toxic wants the
+// connection to break.
 func (s *sink) Close() error {
 	defer s.done()
 	switch err := s.source.end.Load(); {
@@ -291,7 +297,7 @@ func (s *sink) Close() error {
 		s.pair.cut()
 	case errors.Is(*err, io.EOF):
 		if half, ok := s.conn.(*net.TCPConn); ok {
-			_ = half.CloseWrite() // the other direction may still have something to say
+			_ = half.CloseWrite() // the other direction may still have data
 		}
 	default:
 		s.pair.cut()

@@ -24,19 +24,19 @@ const (
 	moment   = 100 * time.Millisecond // for what must not happen
 )
 
-// far is a server: it answers each piece with "ok" and the piece, or with answer.
+// far is a server. It answers each piece with "ok" and the piece, or with answer.
 type far struct {
 	net.Listener
 	answer []byte
-	echo   atomic.Bool // it says the same again, and no more; set before it is used
+	echo   atomic.Bool // it answers with the piece only; set before use
 	heard  chan string // the pieces
 	ends   chan error  // how connections ended
 	group  sync.WaitGroup
 
-	answering sync.Mutex // held while it answers
+	answering sync.Mutex // locked while it answers
 }
 
-// newFar has a server, and a link to it.
+// newFar makes a server and a link to it.
 func newFar(t *testing.T, answer []byte) (*far, *Link) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -131,7 +131,7 @@ func send(t *testing.T, c net.Conn, text string) {
 	}
 }
 
-// gets reads so many bytes.
+// gets reads n bytes.
 func gets(t *testing.T, c net.Conn, n int) []byte {
 	t.Helper()
 	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
@@ -144,7 +144,7 @@ func gets(t *testing.T, c net.Conn, n int) []byte {
 	return got
 }
 
-// asks sends something and wants its answer.
+// asks sends a text and expects its answer.
 func asks(t *testing.T, c net.Conn, text string) {
 	t.Helper()
 	send(t, c, text)
@@ -163,7 +163,7 @@ func getsNothing(t *testing.T, c net.Conn) {
 	}
 }
 
-// getsEnd reads what still comes, and the end.
+// getsEnd reads up to the end of the stream.
 func getsEnd(t *testing.T, c net.Conn, want error) []byte {
 	t.Helper()
 	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
@@ -230,7 +230,7 @@ func TestSilenceHoldsEverythingBackInBothDirections(t *testing.T) {
 	f.hears(t, "two")
 	l.Set(Silent)
 	send(t, c, "three")
-	_ = ending.Close() // half-open: the server is not told
+	_ = ending.Close() // half-open: the server does not know
 	fresh := dial(t, l)
 	send(t, fresh, "four")
 	f.hearsNothing(t)
@@ -367,7 +367,7 @@ func TestSlowIsLateInBothDirectionsAndLosesNothing(t *testing.T) {
 	f.hears(t, "two")
 	send(t, c, "three")
 	f.hearsNothing(t)
-	l.Set(Fair) // what was late comes at once
+	l.Set(Fair) // late data come at once
 	f.hears(t, "three")
 	gets(t, c, len("okthree"))
 	asks(t, c, "four")
@@ -427,7 +427,7 @@ func TestCutShortEndsAConnectionInTheMiddleOfAnAnswer(t *testing.T) {
 		if string(got[:n]) != "oktw"[:n] {
 			t.Errorf("got %q, want the beginning of the answer", got[:n])
 		}
-		if err == nil { // a reset may overtake the end of what came before
+		if err == nil { // a reset may overtake earlier data
 			getsEnd(t, c, syscall.ECONNRESET)
 		}
 		f.ended(t, syscall.ECONNRESET)
@@ -447,8 +447,8 @@ func TestCutShortEndsAConnectionInTheMiddleOfAnAnswer(t *testing.T) {
 	asks(t, dial(t, l), "four")
 }
 
-// Connections of which one side goes away in the middle of much, in all weathers that change under
-// way: each goroutine comes to its end (TestMain looks for them).
+// Connections end on one side in the middle of much data, while the weather changes. Every
+// goroutine must end (TestMain checks).
 func TestNothingIsLeftOfConnectionsThatEndUnderWay(t *testing.T) {
 	weathers := []Weather{Fair, Silent, Slow(5 * time.Millisecond), Swallow, Narrow(200), Sliced(50, 0), CutShort(100_000), Refuse, Hold}
 	for _, cut := range []bool{false, true} {
@@ -458,7 +458,7 @@ func TestNothingIsLeftOfConnectionsThatEndUnderWay(t *testing.T) {
 			clients.Go(func() {
 				for range 4 {
 					c, err := net.Dial("tcp", l.Addr())
-					if err != nil { // it was cut before it was told that it is there
+					if err != nil { // it was cut before its client knew of it
 						if !errors.Is(err, syscall.ECONNRESET) {
 							t.Error(err)
 						}
@@ -494,7 +494,7 @@ func TestNothingIsLeftOfConnectionsThatEndUnderWay(t *testing.T) {
 	}
 }
 
-// echoes sends something and wants it back.
+// echoes sends a text and expects it back.
 func echoes(t *testing.T, c net.Conn, text string) bool {
 	t.Helper()
 	_, err := c.Write([]byte(text))
@@ -510,8 +510,8 @@ func echoes(t *testing.T, c net.Conn, text string) bool {
 	return true
 }
 
-// Weathers that lose nothing come and go while connections are in use: each goes on with what was
-// asked and answered, and none stands still afterwards.
+// Weathers without loss come and go while connections are in use. Each connection continues, and
+// none hangs afterwards.
 func TestConnectionsOutliveAllWeathersThatLoseNothing(t *testing.T) {
 	f, l := newFar(t, nil)
 	f.echo.Store(true)

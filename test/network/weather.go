@@ -8,22 +8,22 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Weather is what a link does to its connections and to what passes.
+// Weather is what a link does to its connections and their data.
 type Weather struct {
 	door   door
 	toxics []toxic
 }
 
-// door is what a link does with new connections.
+// door is what a link does to new connections.
 type door int
 
 const (
 	open   door = iota
-	refuse      // they are closed at once
-	hold        // they are accepted, and nobody answers
+	refuse      // close them at once
+	hold        // accept them and never answer
 )
 
-// toxic is one as toxiproxy reads it.
+// toxic is a toxic in toxiproxy's format.
 type toxic struct {
 	Name       string `json:"name"`
 	Type       string `json:"type"`
@@ -34,40 +34,40 @@ type toxic struct {
 var (
 	// Fair weather lets everything pass.
 	Fair = Weather{}
-	// Refuse closes new connections at once. Those that exist go on.
+	// Refuse closes new connections at once. Existing ones continue.
 	Refuse = Weather{door: refuse}
-	// Hold accepts new connections and leaves them without an answer until their client ends them,
-	// whatever comes, as a server does that stands still. Those that exist go on.
+	// Hold accepts new connections and never answers, like a server that hangs, until the client
+	// ends them. Existing ones continue.
 	Hold = Weather{door: hold}
-	// Silent lets nothing pass in either direction, and tells nobody, not even of a connection's
-	// end. What was on its way passes when it is over.
+	// Silent stops both directions without a sign, even of a connection's end. Data under way pass
+	// when it is over.
 	Silent = Weather{toxics: []toxic{{Name: "up", Type: "seqproxy_silent", Stream: "upstream"}, {Name: "down", Type: "seqproxy_silent", Stream: "downstream"}}}
-	// Swallow lets requests pass and answers not: what was asked for is done, and nobody hears of
-	// it. When it is over, the connections end that lost something.
+	// Swallow passes requests and drops answers: the server does what was asked, and nobody hears
+	// of it. When it is over, the connections that lost something end.
 	Swallow = Weather{toxics: []toxic{{Name: "down", Type: "seqproxy_swallow", Stream: "downstream"}}}
 )
 
-// Slow makes each piece late by d, in milliseconds, in each direction.
+// Slow delays each piece by d in each direction, in whole milliseconds.
 func Slow(d time.Duration) Weather {
 	late := &toxics.LatencyToxic{Latency: d.Milliseconds()}
 	return Weather{toxics: []toxic{{Name: "up", Type: "latency", Stream: "upstream", Attributes: late}, {Name: "down", Type: "latency", Stream: "downstream", Attributes: late}}}
 }
 
-// Narrow lets so many kilobytes pass in a second in each direction of each connection.
+// Narrow limits each direction of each connection to that many kilobytes per second.
 func Narrow(kilobytes int) Weather {
 	rate := &toxics.BandwidthToxic{Rate: int64(kilobytes)}
 	return Weather{toxics: []toxic{{Name: "up", Type: "bandwidth", Stream: "upstream", Attributes: rate}, {Name: "down", Type: "bandwidth", Stream: "downstream", Attributes: rate}}}
 }
 
-// Sliced cuts what passes at any place into pieces of so many bytes on average, which come one
-// after the other with a pause.
+// Sliced cuts data into pieces of that many bytes on average, at any place, with a pause after
+// each.
 func Sliced(bytes int, pause time.Duration) Weather {
 	pieces := &toxics.SlicerToxic{AverageSize: bytes, SizeVariation: bytes - 1, Delay: int(pause.Microseconds())}
 	return Weather{toxics: []toxic{{Name: "up", Type: "slicer", Stream: "upstream", Attributes: pieces}, {Name: "down", Type: "slicer", Stream: "downstream", Attributes: pieces}}}
 }
 
-// CutShort ends each connection when so many bytes of answers have passed since it came: in the
-// middle of one, or before it with none.
+// CutShort ends each connection after that many further bytes of answers: within an answer, or with
+// 0 before it.
 func CutShort(bytes int) Weather {
 	return Weather{toxics: []toxic{{Name: "down", Type: "seqproxy_cut_short", Stream: "downstream", Attributes: &toxics.LimitDataToxic{Bytes: int64(bytes)}}}}
 }
@@ -80,13 +80,13 @@ func (t toxic) json() []byte {
 	return text
 }
 
-// silent is what toxiproxy does not have: its "timeout" drops what comes.
+// silent is missing in toxiproxy: its "timeout" drops data.
 type silent struct{}
 
 func (*silent) Pipe(stub *toxics.ToxicStub) { <-stub.Interrupt }
 
-// swallow is toxiproxy's "timeout" without one, but for what comes after: that would also end the
-// connections that lost nothing.
+// swallow is toxiproxy's "timeout" without a timeout. That one would also end connections that lost
+// nothing.
 type swallow struct{}
 
 func (*swallow) Pipe(stub *toxics.ToxicStub) {
@@ -106,8 +106,8 @@ func (*swallow) Pipe(stub *toxics.ToxicStub) {
 	}
 }
 
-// cutShort is toxiproxy's "limit_data" that takes in what comes behind the end, or the goroutine
-// that has it would wait for ever.
+// cutShort is toxiproxy's "limit_data", but it also reads the bytes behind the end. Otherwise the
+// goroutine that has them would wait for ever.
 type cutShort struct{ toxics.LimitDataToxic }
 
 func (t *cutShort) Pipe(stub *toxics.ToxicStub) {
@@ -116,8 +116,8 @@ func (t *cutShort) Pipe(stub *toxics.ToxicStub) {
 	}
 }
 
-// end ends a connection: the link cuts it when it is told that no more comes. What still comes is
-// taken in until then.
+// end ends a connection: it says that no more data come, and the link then cuts the connection.
+// Until then it reads further data.
 func end(stub *toxics.ToxicStub) {
 	stub.Close()
 	for range stub.Input { //nolint:revive // taken in

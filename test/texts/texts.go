@@ -1,9 +1,9 @@
-// Package texts has statements in SQL for the tests of all that read them.
+// Package texts has SQL statements for the tests of everything that reads SQL.
 package texts
 
 import "seqproxy/statement/lex"
 
-// ModeOf makes a Mode of a byte that a fuzz target draws.
+// ModeOf makes a Mode from a fuzz target's byte.
 func ModeOf(b byte) lex.Mode {
 	return lex.Mode{
 		SQLMode: lex.SQLMode{NoBackslashEscapes: b&1 != 0, ANSIQuotes: b&2 != 0, Brackets: b&32 != 0},
@@ -11,7 +11,7 @@ func ModeOf(b byte) lex.Mode {
 	}
 }
 
-// Corpus seeds the fuzz targets and the tests that hold for every text.
+// Corpus seeds the fuzz targets, and tests that hold for every text.
 var Corpus = []string{
 	"",
 	"select 1",

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the transcripts anew instead of comparing them")
 
-// IsSystemServer reports whether s is the system's MariaDB, whose transcripts the files have.
+// IsSystemServer reports whether s is the system's MariaDB. The files have its transcripts.
 func IsSystemServer(s *mysqltest.Server) bool {
 	return s.IsMariaDB() && os.Getenv(mysqltest.ServerEnv) == ""
 }
@@ -29,8 +29,8 @@ func SystemServer(t *testing.T, s *mysqltest.Server) {
 	}
 }
 
-// Compare fails the test if got is not what the file testdata/transcripts/NAME.txt has, or writes
-// that with -update.
+// Compare fails the test if got differs from testdata/transcripts/NAME.txt. With -update it writes
+// the file.
 func Compare(t testing.TB, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", "transcripts", name+".txt")
@@ -49,11 +49,11 @@ func Compare(t testing.TB, name, got string) {
 	}
 }
 
-// diff shows the lines that only one of two texts has, each with the last title above it, which is
-// a line that begins with "==".
+// diff shows the lines that only one of two texts has, each with the last title before it. A title
+// is a line that begins with "==".
 func diff(want, got string) string {
 	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
-	// common[i][j] is how many lines a[i:] and b[j:] share, in order.
+	// common[i][j] is the length of the longest common subsequence of lines of a[i:] and b[j:].
 	common := make([][]int32, len(a)+1)
 	for i := range common {
 		common[i] = make([]int32, len(b)+1)
@@ -93,8 +93,8 @@ func diff(want, got string) string {
 	return out.String()
 }
 
-// Names gives what differs from run to run a name by first sight: a random id becomes P1, the next
-// one P2.
+// Names replaces values that differ from run to run by names in order of appearance: the first
+// random id is P1, the next one P2.
 type Names struct {
 	known  []replacement
 	kinds  []kind
@@ -109,16 +109,16 @@ type kind struct {
 	what   *regexp.Regexp
 }
 
-// Know has a text, such as an address, always be called name.
+// Know replaces a text, such as an address, by a fixed name.
 func (n *Names) Know(text, name string) { n.known = append(n.known, replacement{text, name}) }
 
-// Number has what matches, or its first group, be called prefix and a number, by first sight. A
-// prefix such as "<time>" gets none.
+// Number replaces what a pattern matches, or its first group, by prefix and a number in order of
+// appearance. A prefix such as "<time>" gets no number.
 func (n *Names) Number(prefix, what string) {
 	n.kinds = append(n.kinds, kind{prefix, regexp.MustCompile(what)})
 }
 
-// Known takes out of a text what was said to Know.
+// Known applies the replacements of Know to a text.
 func (n *Names) Known(text string) string {
 	for _, r := range n.known {
 		text = strings.ReplaceAll(text, r.text, r.name)
@@ -126,7 +126,7 @@ func (n *Names) Known(text string) string {
 	return text
 }
 
-// Apply takes out of a text all that differs. The order of the calls counts.
+// Apply applies all replacements to a text. The order of calls matters.
 func (n *Names) Apply(text string) string {
 	text = n.Known(text)
 	for _, k := range n.kinds {

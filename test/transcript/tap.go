@@ -1,8 +1,10 @@
-// Package transcript has tests write down what passes between programs that speak MySQL's protocol,
-// and compare it with a file.
+// Package transcript lets tests record the packets between programs that speak MySQL's protocol,
+// and
+// compare them with a file.
 //
-// A [Tap] stands between two of them and shows each packet. [Names] takes out of the text what
-// differs from run to run. [Compare] reads the file, or writes it with -update.
+// A [Tap] stands between two programs and shows each packet. [Names] removes from the text what
+// differs
+// from run to run. [Compare] reads the file, or writes it with -update.
 package transcript
 
 import (
@@ -14,21 +16,21 @@ import (
 	"seqproxy/protocol"
 )
 
-// Packet is one that passed a tap.
+// Packet is a packet that passed a tap.
 type Packet struct {
-	Conn       int // counts the connections of the tap from 1
+	Conn       int // number of the tap's connection, from 1
 	FromClient bool
 	Raw        []byte // with its header; nil: the connection has ended
 }
 
-// Num is the packet's number.
+// Num returns the packet's number.
 func (p Packet) Num() byte { return p.Raw[3] }
 
-// Payload is what follows the header.
+// Payload returns the part after the header.
 func (p Packet) Payload() []byte { return p.Raw[protocol.HeaderSize:] }
 
-// Tap passes everything on to a server, and shows each packet before it does so. So what is an
-// answer is shown after its question.
+// Tap forwards everything to a server. It shows each packet before it forwards it, so an answer is
+// always shown after its question.
 type Tap struct {
 	to       string
 	listener net.Listener
@@ -40,8 +42,8 @@ type Tap struct {
 	group sync.WaitGroup
 }
 
-// NewTap makes a tap that lives until the end of the test. see is called by one goroutine per
-// direction of a connection.
+// NewTap makes a tap that lives until the test ends. Each direction of a connection calls see from
+// one goroutine.
 func NewTap(t testing.TB, to string, see func(Packet)) *Tap {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -63,7 +65,7 @@ func NewTap(t testing.TB, to string, see func(Packet)) *Tap {
 	return p
 }
 
-// Addr is where the server is reached by way of the tap.
+// Addr returns the address of the server by way of the tap.
 func (p *Tap) Addr() string { return p.listener.Addr().String() }
 
 func (p *Tap) accept() {
@@ -105,7 +107,7 @@ func (p *Tap) serve(near net.Conn) {
 	p.see(Packet{Conn: conn})
 }
 
-// pass takes packets from one side to the other until either ends.
+// pass forwards packets from one side to the other until either ends.
 func (p *Tap) pass(from, to net.Conn, conn int, fromClient bool) {
 	defer from.Close() //nolint:errcheck // ends the other direction
 	defer to.Close()   //nolint:errcheck // as above
