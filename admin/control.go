@@ -12,9 +12,8 @@ import (
 	"seqproxy/statement/ddl"
 )
 
-// Control is the part of the whole proxy that statements use. It must be safe for concurrent use.
+// Control is the part of the whole proxy that statements change. It must be safe for concurrent use.
 type Control interface {
-	Overview
 	// Reload reads the configuration again, or only certificates and keys with tlsOnly. It returns
 	// what was changed.
 	Reload(ctx context.Context, tlsOnly bool) (changed []string, err error)
@@ -42,11 +41,11 @@ const (
 	Immediate                      // for nothing
 )
 
-// control runs a statement that changes what the proxy does.
-func (s *Sequences) control(ctx context.Context, c *ddl.ProxyCommand, by proxy.Caller) (*protocol.Table, error) {
+// change runs a statement that changes what the proxy does.
+func (s *Sequences) change(ctx context.Context, c *ddl.ProxyCommand, by proxy.Caller) (*protocol.Table, error) {
 	switch c.Verb {
 	case ddl.ReloadConfig:
-		changed, err := s.proxy.Reload(ctx, c.Word == "TLS")
+		changed, err := s.control.Reload(ctx, c.Word == "TLS")
 		if err != nil {
 			return nil, protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: reload: %v", err)
 		}
@@ -55,14 +54,14 @@ func (s *Sequences) control(ctx context.Context, c *ddl.ProxyCommand, by proxy.C
 		}
 		return done("changed: " + strings.Join(changed, ", ")), nil
 	case ddl.FlushLogs:
-		if err := s.proxy.FlushLogs(); err != nil {
+		if err := s.control.FlushLogs(); err != nil {
 			return nil, protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: %v", err)
 		}
 		return done(""), nil
 	case ddl.PauseShard:
 		return s.pause(ctx, string(c.Shard), by)
 	case ddl.ResumeShard:
-		resumed, known := s.proxy.Resume(string(c.Shard))
+		resumed, known := s.control.Resume(string(c.Shard))
 		switch {
 		case !known:
 			return nil, s.noShard(c.Shard)
@@ -78,14 +77,14 @@ func (s *Sequences) control(ctx context.Context, c *ddl.ProxyCommand, by proxy.C
 		case "IMMEDIATE":
 			how = Immediate
 		}
-		by.AfterAnswer(func() { s.proxy.Shutdown(how) })
+		by.AfterAnswer(func() { s.control.Shutdown(how) })
 		return done(""), nil
 	}
 	return nil, notSupported("this statement")
 }
 
 func (s *Sequences) pause(ctx context.Context, shard string, by proxy.Caller) (*protocol.Table, error) {
-	paused, resumed, busy := s.proxy.Pause(ctx, shard, by.ID())
+	paused, resumed, busy := s.control.Pause(ctx, shard, by.ID)
 	switch {
 	case len(paused)+len(resumed) == 0:
 		return nil, s.noShard([]byte(shard))

@@ -51,12 +51,19 @@ type Sequences struct {
 	sequences sequences
 	caches    caches
 	servers   servers
-	proxy     Control
+	proxy     Overview
+	control   Control
 }
 
-// NewSequences makes Sequences for an engine and a proxy.
-func NewSequences(e engine, c Control) *Sequences {
-	return &Sequences{sequences: e, caches: e, servers: e, proxy: c}
+// whole is the whole proxy.
+type whole interface {
+	Overview
+	Control
+}
+
+// NewSequences makes Sequences for an engine and a proxy, which may be nil.
+func NewSequences(e engine, p whole) *Sequences {
+	return &Sequences{sequences: e, caches: e, servers: e, proxy: p, control: p}
 }
 
 // Execute runs an analysed statement about sequences. Errors come from the engine or from by, or
@@ -108,10 +115,10 @@ func (s *Sequences) execute(ctx context.Context, st *statement.Statement, by pro
 func permitted(st *statement.Statement, by proxy.Caller) error {
 	need := "admin_users"
 	switch {
-	case st.Kind == statement.ShowSequences, st.Kind == statement.ShowCreateSequence, st.Kind == statement.DecodeSequence, by.Admin():
+	case st.Kind == statement.ShowSequences, st.Kind == statement.ShowCreateSequence, st.Kind == statement.DecodeSequence, by.Admin:
 		return nil
 	case st.Kind == statement.Seqproxy && st.Proxy.Show:
-		if by.Monitor() {
+		if by.Monitor {
 			return nil
 		}
 		need = "admin_users or monitor_users"

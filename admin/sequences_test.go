@@ -22,12 +22,15 @@ func (e told) Create(context.Context, sequence.CreateOptions) (sequence.Created,
 	return e.made, nil
 }
 
-// root has all rights.
-type root struct{ proxy.Caller }
+// unaudited is a session of which nothing is logged.
+type unaudited struct{ proxy.CallerSession }
 
-func (root) Admin() bool         { return true }
-func (root) ID() uint32          { return 7 }
-func (root) Audit(string, error) {}
+func (unaudited) Audit(string, error) {}
+
+// root has all rights.
+func root(s proxy.CallerSession) proxy.Caller {
+	return proxy.Caller{ID: 7, Admin: true, CallerSession: s}
+}
 
 func TestCreateTellsWhatIsNotAsItWasAskedFor(t *testing.T) {
 	for want, made := range map[string]sequence.Created{
@@ -37,7 +40,7 @@ func TestCreateTellsWhatIsNotAsItWasAskedFor(t *testing.T) {
 	} {
 		var st statement.Statement
 		st.Analyze([]byte("CREATE SEQUENCE photos"), lex.Mode{})
-		table, err := NewSequences(told{made: made}, nil).Execute(t.Context(), &st, root{})
+		table, err := NewSequences(told{made: made}, nil).Execute(t.Context(), &st, root(unaudited{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,17 +50,17 @@ func TestCreateTellsWhatIsNotAsItWasAskedFor(t *testing.T) {
 	}
 }
 
-// stopping is a Control that only Shutdown is called on.
+// stopping is a proxy that only Shutdown is called on.
 type stopping struct {
-	Control
+	whole
 	asked []Shutdown
 }
 
 func (s *stopping) Shutdown(how Shutdown) { s.asked = append(s.asked, how) }
 
-// later is root, and keeps the functions to run after the answer.
+// later keeps the functions to run after the answer.
 type later struct {
-	root
+	unaudited
 	run func()
 }
 
@@ -70,7 +73,7 @@ func TestShutdownIsAskedForAfterTheAnswer(t *testing.T) {
 		var st statement.Statement
 		st.Analyze([]byte(sql), lex.Mode{})
 		control, by := new(stopping), new(later)
-		if _, err := NewSequences(nil, control).Execute(t.Context(), &st, by); err != nil || len(control.asked) > 0 {
+		if _, err := NewSequences(nil, control).Execute(t.Context(), &st, root(by)); err != nil || len(control.asked) > 0 {
 			t.Fatalf("%s: got %v, and %v was asked for before the answer", sql, err, control.asked)
 		}
 		if by.run(); len(control.asked) != 1 || control.asked[0] != want {

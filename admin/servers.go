@@ -40,7 +40,7 @@ func (s *Sequences) command(ctx context.Context, c *ddl.ProxyCommand, by proxy.C
 		}
 		return planned(s.servers.ChangePlan(ctx, change))
 	}
-	return s.control(ctx, c, by)
+	return s.change(ctx, c, by)
 }
 
 // commandColumns returns the columns of the answer to a command. There are none if the answer is an

@@ -74,7 +74,7 @@ func (s *Sequences) show(ctx context.Context, ddl *ddl.Sequence, by proxy.Caller
 	asked := ctx
 	if away != nil {
 		told := away
-		if text, hidden := sequence.Public(away); hidden && !by.Monitor() {
+		if text, hidden := sequence.Public(away); hidden && !by.Monitor {
 			told = errors.New(text)
 		}
 		t.Warning = knownHere("sequences", told)
@@ -143,7 +143,7 @@ func knownHere(what string, err error) *protocol.ServerError {
 
 // sees says whether a caller may see a sequence.
 func sees(ctx context.Context, by proxy.Caller, name []byte) (bool, error) {
-	if by.Monitor() {
+	if by.Monitor {
 		return true, nil
 	}
 	return by.MayUse(ctx, name)
@@ -214,7 +214,7 @@ func (s *Sequences) showCreate(ctx context.Context, name []byte, by proxy.Caller
 	if err != nil {
 		return nil, err
 	}
-	return &protocol.Table{Columns: createColumns, Rows: [][]any{{d.Name, createText(&d, by.NoBackslashEscapes())}}}, nil
+	return &protocol.Table{Columns: createColumns, Rows: [][]any{{d.Name, createText(&d, by.NoBackslashEscapes)}}}, nil
 }
 
 // createText returns the statement that makes a sequence like d, in MariaDB's order and letter

@@ -6,23 +6,17 @@ import (
 	"seqproxy/backend"
 )
 
-// asker is a session as a Caller.
-type asker struct{ s *session }
+// caller is the session as a Caller.
+func (s *session) caller() Caller {
+	account := s.login.Account
+	return Caller{ID: s.id, Admin: account.Admin, Monitor: account.Looks(), NoBackslashEscapes: s.state.Mode.NoBackslashEscapes, CallerSession: asker{s}}
+}
 
-// ID is the session's connection id.
-func (a asker) ID() uint32 { return a.s.id }
+// asker is a session as a CallerSession.
+type asker struct{ s *session }
 
 // AfterAnswer has f run when the client has been sent the answer, or cannot be.
 func (a asker) AfterAnswer(f func()) { a.s.afterAnswer = f }
-
-// Admin says whether the user may change sequences.
-func (a asker) Admin() bool { return a.s.login.Account.Admin }
-
-// Monitor says whether the user may see all that an admin sees.
-func (a asker) Monitor() bool { return a.s.login.Account.Looks() }
-
-// NoBackslashEscapes says whether backslashes in the session's strings are characters.
-func (a asker) NoBackslashEscapes() bool { return a.s.state.Mode.NoBackslashEscapes }
 
 // MayUse says whether the user may use a sequence.
 func (a asker) MayUse(ctx context.Context, name []byte) (bool, error) {

@@ -6,18 +6,21 @@ import (
 	"seqproxy/backend"
 )
 
-// Caller is the session that asks about sequences, or about the proxy itself.
-type Caller interface {
-	// ID is the session's connection id.
-	ID() uint32
+// Caller is who asks about sequences, or about the proxy itself.
+type Caller struct {
+	ID      uint32 // the session's connection id
+	Admin   bool   // the user may change sequences
+	Monitor bool   // the user may see all that an admin sees
+	// NoBackslashEscapes: backslashes in the caller's strings are characters.
+	NoBackslashEscapes bool
+
+	CallerSession
+}
+
+// CallerSession is what is asked of the session of a Caller.
+type CallerSession interface {
 	// AfterAnswer has f run when the client has been sent the answer, or cannot be.
 	AfterAnswer(f func())
-	// Admin says whether the user may change sequences.
-	Admin() bool
-	// Monitor says whether the user may see all that an admin sees.
-	Monitor() bool
-	// NoBackslashEscapes says whether backslashes in the caller's strings are characters.
-	NoBackslashEscapes() bool
 	// MayUse says whether the user may use a sequence, and so see it.
 	MayUse(ctx context.Context, name []byte) (bool, error)
 	// Audit logs that the caller has changed something by a statement, or was refused to

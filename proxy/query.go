@@ -316,7 +316,7 @@ func (s *session) administerHere(st *statement.Statement, p *prepared) error {
 	s.tally.Becomes(stats.KindAdmin)
 	s.disengage()
 	// Not with what the statement has waited: each sequence that it names has the time for itself.
-	table, err := s.set.Admin.Execute(context.WithValue(&s.numbers.Patience, sequence.WaiterKey{}, nil), st, asker{s})
+	table, err := s.set.Admin.Execute(context.WithValue(&s.numbers.Patience, sequence.WaiterKey{}, nil), st, s.caller())
 	if err = s.numbers.Patience.Over(err); err == nil {
 		err = s.table(table, p)
 	} else if s.login.Account.Looks() && !ends(err) {

@@ -11,7 +11,10 @@ import (
 )
 
 // The methods below make running an [admin.Control]. FlushLogs is in logger.go.
-var _ admin.Control = (*running)(nil)
+var (
+	_ admin.Control  = (*running)(nil)
+	_ admin.Overview = (*running)(nil)
+)
 
 // Pause stops new statements for a shard, or for all.
 func (r *running) Pause(ctx context.Context, shard string, by uint32) (paused, resumed []string, busy int) {
