@@ -38,7 +38,7 @@ func (o *answers) answerSelect(st *statement.Statement, sql []byte, a *plan.Acti
 			r := protocol.NewResult(o.client.out, o.client.packetNum, form)
 			r.Columns(columns)
 			o.client.out = r.End()
-			o.state.LastOwn = state.OwnRows
+			o.state.LastAnswer = state.OurRows
 			return nil
 		}
 	}
@@ -86,9 +86,9 @@ func (o *answers) answerSelect(st *statement.Statement, sql []byte, a *plan.Acti
 	}
 	r.Row(row...)
 	o.client.out = r.End()
-	o.state.LastOwn, o.state.LastID.Rows = state.OwnRows, false
+	o.state.LastAnswer, o.state.LastID.Rows = state.OurRows, false
 	if warning != nil {
-		o.state.LastOwn, o.state.LastError = state.OwnTableRows, warning
+		o.state.LastAnswer, o.state.LastError = state.OurTableRows, warning
 	}
 	return nil
 }

@@ -179,9 +179,9 @@ func (a *attachment) Dial(shard *backend.Shard, with backend.Login) (*backend.Co
 	a.lastTag++
 	c.Tag = a.lastTag
 	a.watchLocked(c)
-	a.state.Knows(idOfConn(c), a.state.Version)
+	a.state.Synced(idOfConn(c), a.state.Version)
 	if a.cur != nil { // what was set before must hold here too
-		a.state.Knows(idOfConn(c), 0)
+		a.state.Synced(idOfConn(c), 0)
 	}
 	return c, nil
 }

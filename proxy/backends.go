@@ -40,7 +40,7 @@ type outside struct {
 	ctx    context.Context // ends when the session is cut
 	cancel context.CancelFunc
 
-	// guards what follows, tally.Told, and changes of conns, which others read
+	// guards what follows, tally.Report, and changes of conns, which others read
 	mu          sync.Mutex
 	resting     bool // it waits for a command; false in the login
 	transacting bool // it has a transaction open; valid while resting

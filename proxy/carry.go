@@ -17,7 +17,7 @@ const variables = "the session's variables"
 // values of system variables are asked from the current connection.
 func (b *backends) carryVariables(c *backend.Conn) error {
 	st := b.state
-	since := st.Known(idOfConn(c))
+	since := st.SyncedTo(idOfConn(c))
 	if len(st.Option) > 0 {
 		if err := b.runCommand(c, protocol.ComSetOption, string(st.Option)); err != nil {
 			return err
@@ -43,7 +43,7 @@ func (b *backends) carryVariables(c *backend.Conn) error {
 			return err
 		}
 	}
-	st.Knows(idOfConn(c), st.Version)
+	st.Synced(idOfConn(c), st.Version)
 	return nil
 }
 

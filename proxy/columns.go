@@ -70,7 +70,7 @@ func (p *planning) learnColumns(of *plan.Columns, what plan.What, t *statement.T
 	}
 	*of, err = p.columnsOfTable(p.at.cur, sql, t)
 	if refused := new(protocol.ServerError); what == plan.NeedAuto && errors.As(err, &refused) {
-		of.Told = plan.No
+		of.Answered = plan.No
 		return nil
 	}
 	return err
@@ -98,7 +98,7 @@ func (p *planning) columnsOfTable(c *backend.Conn, sql []byte, t *statement.Tabl
 
 // askColumns asks for the columns that an INSERT means which names none.
 func (p *planning) askColumns(c *backend.Conn, table string) (plan.Columns, error) {
-	of := plan.Columns{Told: plan.Yes, Now: true}
+	of := plan.Columns{Answered: plan.Yes, Now: true}
 	if p.stmt.Words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 {
 		return of, errReadsLeft
 	}

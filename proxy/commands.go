@@ -56,7 +56,7 @@ func (s *session) command(payload []byte) error {
 		return s.answerAlone(func() error { return s.onSchema(string(payload[1:])) })
 	case protocol.ComFieldList, protocol.ComStatistics, protocol.ComProcessInfo, protocol.ComRefresh,
 		protocol.ComDebug, protocol.ComShutdown:
-		s.state.LastOwn = state.OwnNothing
+		s.state.LastAnswer = state.ByServer
 		if s.routes.Default() == nil && cmd == protocol.ComStatistics {
 			return s.answerAlone(s.statistics)
 		}

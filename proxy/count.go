@@ -20,7 +20,7 @@ func (s *session) reportLocked(now time.Duration) {
 	if s.cur != nil {
 		at.Shard = s.cur.Shard()
 	}
-	s.tally.TellLocked(now, s.client.Conn, at, s.numbers.Patience.TakeWaited(), &s.srv.counters.Overheads)
+	s.tally.ReportLocked(now, s.client.Conn, at, s.numbers.Patience.TakeWaited(), &s.srv.counters.Overheads)
 }
 
 // reportEnd tells what the session has done, to the server's totals; Server.mu is held.
@@ -28,7 +28,7 @@ func (s *session) reportEnd() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reportLocked(stats.Clock())
-	s.srv.totals.Add(s.tally.Told)
+	s.srv.totals.Add(s.tally.Report)
 }
 
 // dropTallies has the totals keep what is counted of shards that the session has done with.

@@ -43,7 +43,7 @@ func (d *delivery) countRows(sql []byte, a *plan.Action) error {
 			return params.ErrTooLong
 		}
 		protocol.PutHeader(d.relay.scratch, size, 0)
-		d.state.LastOwn = state.OwnNothing
+		d.state.LastAnswer = state.ByServer
 		if again, err = d.relay.exchangeCounted(c, n); err != nil {
 			return err
 		}
@@ -186,7 +186,7 @@ func (x *executor) executeCounted(p *prepared, payload []byte) error {
 			return err
 		}
 		protocol.PutHeader(x.relay.scratch, len(x.relay.scratch)-protocol.HeaderSize, 0)
-		x.state.LastOwn = state.OwnNothing
+		x.state.LastAnswer = state.ByServer
 		if again, err = x.relay.exchangeCounted(c, &n); err != nil {
 			return err
 		}

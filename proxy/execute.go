@@ -64,7 +64,7 @@ func (s *session) execute(payload []byte) error {
 				return s.failed(err)
 			}
 		}
-		s.state.LastOwn = state.OwnNothing
+		s.state.LastAnswer = state.ByServer
 		p.LongSent = false
 		return s.relayCommand(protocol.AnswerTo(payload), false)
 	}
@@ -90,7 +90,7 @@ func (x *executor) passExecution(p *prepared, payload []byte) error {
 	}
 	p.LongSent = false
 	x.relay.enqueue(c, protocol.AnswerTo(payload))
-	x.state.LastOwn = state.OwnNothing
+	x.state.LastAnswer = state.ByServer
 	if err := x.relay.settle(); err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func (r *relay) dump(c *backend.Conn) error {
 		}
 	}
 	if c.Buffered()[protocol.HeaderSize] == 0xff { // ERR; an event begins with 0
-		r.state.LastOwn = state.OwnNothing
+		r.state.LastAnswer = state.ByServer
 		err := r.relayAnswers(c, []expected{{shape: protocol.ShapeOne}})
 		switch c.Answer.ErrCode {
 		case mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, mysql.ER_UNKNOWN_COM_ERROR:
@@ -59,7 +59,7 @@ func (r *relay) dump(c *backend.Conn) error {
 		c.Abort()
 		ended <- err
 	}()
-	err := copyStream(r.client.Conn, c.Conn, func() { r.tally.TellLong(r.client.Conn, c) })
+	err := copyStream(r.client.Conn, c.Conn, func() { r.tally.ReportLong(r.client.Conn, c) })
 	r.client.Abort()
 	<-ended
 	_ = r.at.abandon(c, errClientGone) // the server may wait for what there is to send, and not notice

@@ -59,7 +59,7 @@ func (o *answers) alone() *alone.Facts {
 
 // done answers OK for a statement of which the proxy is the whole truth.
 func (o *answers) done() {
-	o.state.LastOwn = state.OwnAnswer
+	o.state.LastAnswer = state.OurOK
 	o.relay.reply(protocol.OK{})
 }
 
@@ -73,9 +73,9 @@ func (o *answers) table(t *protocol.Table, p *prepared) error {
 	if p != nil {
 		p.defines(&form, t.Columns)
 	}
-	o.state.LastOwn = state.OwnAnswer
+	o.state.LastAnswer = state.OurOK
 	if len(t.Columns) > 0 {
-		o.state.LastOwn = state.OwnRows
+		o.state.LastAnswer = state.OurRows
 	}
 	o.warn(&form, t.Warning)
 	o.client.out = t.Append(o.client.out, o.client.packetNum, form)

@@ -61,7 +61,7 @@ func (s *session) processKill(payload []byte) error {
 			return s.killHere(id, kill.Wish{})
 		}
 	}
-	s.state.LastOwn = state.OwnNothing
+	s.state.LastAnswer = state.ByServer
 	return s.relayCommand(protocol.ComProcessKill.AnswerShape(), true)
 }
 
@@ -73,7 +73,7 @@ func (s *session) killHere(id uint32, k kill.Wish) error {
 	if err := s.kills.Other(s.id, id, k); err != nil {
 		return err
 	}
-	s.state.LastOwn = state.OwnAnswer
+	s.state.LastAnswer = state.OurOK
 	s.reply(protocol.OK{})
 	return nil
 }

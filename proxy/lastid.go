@@ -87,16 +87,16 @@ func (b *backends) askLastID(c *backend.Conn) (uint64, error) {
 // true when the proxy answered that statement itself. selected says that a SELECT of
 // ours, which is what the answer stood for, has just run on c.
 func (a *attachment) bringLastStatement(c *backend.Conn, selected bool) error {
-	switch a.state.LastOwn {
-	case state.OwnNothing:
+	switch a.state.LastAnswer {
+	case state.ByServer:
 		return nil
-	case state.OwnRows:
+	case state.OurRows:
 		if selected {
 			return nil
 		}
-	case state.OwnError:
+	case state.OurError:
 		return a.raise(c, a.state.LastError)
-	case state.OwnTableRows, state.OwnTableAnswer:
+	case state.OurTableRows, state.OurTableOK:
 		return a.bringWarning(c)
 	}
 	_, err := a.Ask(c, a.state.StandsFor())

@@ -5,5 +5,5 @@ func (s *Server) CountedShards(id uint32) int {
 	sess := s.byConnectionID(id)
 	sess.mu.Lock()
 	defer sess.mu.Unlock()
-	return sess.tally.Told.CountedShards()
+	return sess.tally.Report.CountedShards()
 }

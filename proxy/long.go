@@ -103,7 +103,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		}
 		return true, s.failed(err)
 	}
-	s.state.LastOwn = state.OwnNothing
+	s.state.LastAnswer = state.ByServer
 	s.tally.Sends(c, stats.KindRelay)
 	if err := s.passCommand(c, shape); err != nil {
 		return true, err

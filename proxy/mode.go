@@ -91,7 +91,7 @@ func (b *backends) askMode(c *backend.Conn) error {
 // changed. SELECT leaves the warnings.
 func (p *planning) undisturbed(sql []byte) error {
 	p.stmt.Analyze(sql, p.state.Mode)
-	if p.state.LastOwn != state.OwnNothing || p.stmt.Words&(statement.ReadsRowCount|statement.ReadsFoundRows) == 0 {
+	if p.state.LastAnswer != state.ByServer || p.stmt.Words&(statement.ReadsRowCount|statement.ReadsFoundRows) == 0 {
 		return nil
 	}
 	return protocol.NotSupported("NEXTVAL beside ROW_COUNT() or FOUND_ROWS() is not supported here, after %s: send SET NAMES first", state.PinOpaque)

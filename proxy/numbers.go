@@ -109,6 +109,6 @@ func (d *delivery) splice(sql []byte, subs []statement.Substitution, splices []s
 // sendScratch sends the command in s.scratch, in the place of the client's, and relays the
 // answer.
 func (r *relay) sendScratch(c *backend.Conn) error {
-	r.state.LastOwn = state.OwnNothing
+	r.state.LastAnswer = state.ByServer
 	return r.exchange(c, r.scratch, protocol.AnswerTo(r.scratch[protocol.HeaderSize:]))
 }

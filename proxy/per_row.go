@@ -27,7 +27,7 @@ func (r *relay) sendRows(c *backend.Conn, rows *keys.Rows, binary bool) error {
 	if rows == nil {
 		return r.sendScratch(c)
 	}
-	r.state.LastOwn = state.OwnNothing
+	r.state.LastAnswer = state.ByServer
 	return r.exchangeRows(c, r.scratch, rows, binary)
 }
 
@@ -78,7 +78,7 @@ func (x *rowExchange) relay() error {
 		case protocol.Done:
 			return x.ended()
 		case protocol.NeedMore:
-			r.tally.TellLong(r.client.Conn, c)
+			r.tally.ReportLong(r.client.Conn, c)
 			if err := r.tally.Fill(c); err != nil {
 				return r.at.lost(c, err, partly)
 			}
@@ -214,7 +214,7 @@ func (x *executor) executeRows(p *prepared, payload []byte) error {
 		return x.at.dropLongData(p.conn, p, err)
 	}
 	p.LongSent = false
-	x.state.LastOwn = state.OwnNothing
+	x.state.LastAnswer = state.ByServer
 	if err := x.relay.exchangeRows(c, x.relay.batch.command(), p.rows, true); err != nil {
 		return err
 	}

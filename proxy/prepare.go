@@ -166,7 +166,7 @@ func (x *executor) prepareOn(c *backend.Conn, p *prepared, text []byte) error {
 	}
 	if a.refused {
 		// its error is the last; else a PREPARE leaves all as it is
-		x.state.LastOwn = state.OwnNothing
+		x.state.LastAnswer = state.ByServer
 		return nil
 	}
 	if err := x.prepared.add(p); err != nil {

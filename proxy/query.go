@@ -64,7 +64,7 @@ func (s *session) query(sql []byte) error {
 				return s.failed(err)
 			}
 		}
-		s.state.LastOwn = state.OwnNothing
+		s.state.LastAnswer = state.ByServer
 		return s.relayCommand(protocol.ShapeResult, false)
 	}
 	if st.SelfContained && s.batch.size > 0 && !s.mayOmitMetadata() {
@@ -88,7 +88,7 @@ func (s *session) unread() error {
 	if err != nil {
 		return err
 	}
-	s.state.LastOwn = state.OwnNothing
+	s.state.LastAnswer = state.ByServer
 	s.enqueue(c, protocol.ShapeResult)
 	return s.settle()
 }
@@ -129,7 +129,7 @@ func (s *session) special(sql []byte) error {
 	case plan.ExplainRoute:
 		return s.explainRoute(sql, nil)
 	case plan.ShowWarnings:
-		if s.state.Notice != nil && s.state.LastOwn == state.OwnNothing && showsAllWarnings(sql) {
+		if s.state.Notice != nil && s.state.LastAnswer == state.ByServer && showsAllWarnings(sql) {
 			return s.showNotice()
 		}
 	case plan.Several:
@@ -175,7 +175,7 @@ func (s *session) several(sql []byte) error {
 // single handles a text that goes to the current shard, if to any.
 func (d *delivery) single(sql []byte) error {
 	st := &d.planning.stmt
-	if d.state.LastOwn == state.OwnChange && st.Words&statement.ReadsRowCount != 0 {
+	if d.state.LastAnswer == state.OurChange && st.Words&statement.ReadsRowCount != 0 {
 		if handled, err := d.answers.answerRowCount(sql); handled {
 			return err
 		}
@@ -210,7 +210,7 @@ func (d *delivery) attachWith(st *statement.Statement, t plan.Traits) (*backend.
 	if !st.ReadFor(d.state.Mode.Server) {
 		return nil, errOtherServer
 	}
-	if st.Kind == statement.ShowWarnings && d.state.LastOwn == state.OwnNothing && d.state.LastConn != 0 {
+	if st.Kind == statement.ShowWarnings && d.state.LastAnswer == state.ByServer && d.state.LastConn != 0 {
 		c = d.at.connBy(d.state.LastConn) // a prepared statement's, even if another shard is current
 	}
 	if err := d.at.bring(c, t); err != nil {
@@ -222,7 +222,7 @@ func (d *delivery) attachWith(st *statement.Statement, t plan.Traits) (*backend.
 
 // relayed settles the statement just enqueued and takes note of what it did.
 func (d *delivery) relayed(sql []byte, c *backend.Conn) error {
-	d.state.LastOwn = state.OwnNothing
+	d.state.LastAnswer = state.ByServer
 	// What is needed afterwards must not lie in the buffer that the client fills.
 	var text []byte
 	if d.planning.stmt.Kind == statement.Set {
@@ -247,7 +247,7 @@ func (d *delivery) noteDone(c *backend.Conn, sql []byte) {
 	}
 	if d.planning.stmt.Kind == statement.Set {
 		d.state.SetVariables(&d.planning.stmt, sql)
-		d.state.Knows(idOfConn(c), d.state.Version)
+		d.state.Synced(idOfConn(c), d.state.Version)
 	}
 }
 

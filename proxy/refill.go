@@ -29,7 +29,7 @@ const (
 // answer, unless that is an error for which there is a remedy: the server has done
 // nothing then, and the command waits to be sent again. A text is repeated once.
 func (r *relay) sendFilled(c *backend.Conn, f *plan.Filling) (remedy, error) {
-	r.state.LastOwn = state.OwnNothing
+	r.state.LastAnswer = state.ByServer
 	if f == nil || f.Several {
 		return noRemedy, r.sendScratch(c)
 	}
@@ -63,7 +63,7 @@ func (r *relay) sendFilled(c *backend.Conn, f *plan.Filling) (remedy, error) {
 	r.batch.drop()
 	err := r.awaitAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(r.scratch[protocol.HeaderSize:])}})
 	if err == nil && given > 0 {
-		r.state.LastID.Told(given)
+		r.state.LastID.GivenInOK(given)
 		r.state.LastID.Inserted = true
 	}
 	return noRemedy, err

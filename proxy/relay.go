@@ -165,7 +165,7 @@ func (r *relay) relayAnswers(c *backend.Conn, answers []expected) error {
 			accepted = 0
 			switch ev {
 			case protocol.NeedMore:
-				r.tally.TellLong(r.client.Conn, c)
+				r.tally.ReportLong(r.client.Conn, c)
 				awaited = true
 				if err := r.tally.Fill(c); err != nil {
 					return r.at.lost(c, err, partly)

@@ -44,7 +44,7 @@ func (s *session) resetConnection() error {
 		if !hello.MariaDB { // the character set is the server's default, whatever the login said
 			s.state.AskMode()
 		}
-		s.state.Knows(idOfConn(cur), 0)
+		s.state.Synced(idOfConn(cur), 0)
 		s.release(cur)
 		s.state.TrustStatus(hello.MariaDB)
 		s.state.EscapesUnknown = false

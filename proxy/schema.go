@@ -15,7 +15,7 @@ func (s *session) useSchema(schema string, p *prepared) error {
 	}
 	if shard == nil { // only keys: there is nothing that could miss it
 		s.state.Schema = schema
-		s.state.LastOwn = state.OwnAnswer
+		s.state.LastAnswer = state.OurOK
 		s.reply(protocol.OK{})
 		return nil
 	}
@@ -33,7 +33,7 @@ func (s *session) useSchema(schema string, p *prepared) error {
 	if err != nil {
 		return err
 	}
-	s.state.LastOwn = state.OwnNothing
+	s.state.LastAnswer = state.ByServer
 	if p != nil && p.conn != c {
 		if p.mode.Charset != s.state.Mode.Charset && !ascii([]byte(schema)) {
 			return protocol.NotSupported("the schema of a prepared USE is on another shard, and the character set was another when its name was prepared: send it as text")
@@ -69,10 +69,10 @@ func (a *attachment) elsewhere(schema string) bool {
 // to the shard that owns it. The session stays where it is.
 func (s *session) onSchema(schema string) error {
 	c, err := s.connForSchema(schema)
-	s.state.LastOwn = state.OwnNothing
+	s.state.LastAnswer = state.ByServer
 	if s.elsewhere(schema) {
 		// What the statement leaves behind is not where the session will look for it.
-		s.state.LastOwn = state.OwnAnswer
+		s.state.LastAnswer = state.OurOK
 	}
 	if err != nil {
 		return err

@@ -240,7 +240,7 @@ func (s *session) work(err error) (look bool, _ error) {
 	s.tally.Begins(now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.busy, s.resting, s.tally.Told.Since = true, false, now
+	s.busy, s.resting, s.tally.Report.Since = true, false, now
 	switch {
 	case !s.Drains() && !s.backendClosed:
 		return false, err
@@ -277,7 +277,7 @@ func (r *relay) refuse(err error) {
 	if _, ok := hidden(err); ok {
 		r.at.log().Info("client told of no number", logfield.Code(e.Code), logfield.Err(err))
 	}
-	r.state.LastOwn = state.OwnError
+	r.state.LastAnswer = state.OurError
 	r.state.LastError = e
 	r.slow.code = e.Code
 }

@@ -71,7 +71,7 @@ func (s *session) count(g *stats.Gathering) {
 	if s.introduced {
 		user = &s.login.Account.Name
 	}
-	g.Add(s.tally.Told, s.stateLocked(), user)
+	g.Add(s.tally.Report, s.stateLocked(), user)
 }
 
 func (o *outside) stateLocked() SessionState {
@@ -104,7 +104,7 @@ func (s *Server) SessionList() []SessionInfo {
 func (s *session) info() SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := s.tally.Told.Info()
+	i := s.tally.Report.Info()
 	i.ID, i.AtAdmin, i.State, i.Connected = s.id, s.login.AtAdmin, s.stateLocked(), stats.Epoch.Add(s.connected)
 	if i.State == stats.SessionLogin {
 		i.Client = s.client.PeerAddr().String()
@@ -114,6 +114,6 @@ func (s *session) info() SessionInfo {
 	for shard := range s.conns {
 		i.Shards = append(i.Shards, shard.Name())
 	}
-	s.tally.Told.SortShards(i.Shards)
+	s.tally.Report.SortShards(i.Shards)
 	return i
 }

@@ -157,9 +157,9 @@ func (ts *tickets) beginImplied(a *ticket.Answer) error {
 func (ts *tickets) answerTicket(a *ticket.Answer, more protocol.Status) {
 	ts.at.tally.Becomes(stats.KindNextval)
 	if a.Moved {
-		ts.state.LastID.Told(a.ID)
+		ts.state.LastID.GivenInOK(a.ID)
 	}
-	ts.state.LastOwn, ts.state.LastChanged = state.OwnChange, a.Affected
+	ts.state.LastAnswer, ts.state.LastChanged = state.OurChange, a.Affected
 	ts.client.out = protocol.AppendOK(ts.client.out, ts.client.packetNum, protocol.OK{
 		AffectedRows: a.Affected, InsertID: a.ID, Status: ts.state.Status | more, Info: a.Info,
 	})

@@ -92,7 +92,7 @@ func (i *idleness) keep(c *backend.Conn, now time.Time) error {
 	if idle := now.Sub(c.LastUse); idle < minPingAfter || idle < i.pingAfter(c) {
 		return nil
 	}
-	if i.at.state.LastOwn == state.OwnNothing && i.at.state.LastConn == idOfConn(c) {
+	if i.at.state.LastAnswer == state.ByServer && i.at.state.LastConn == idOfConn(c) {
 		// the client may ask for its last statement's ROW_COUNT(), which a ping would change
 		return nil
 	}

@@ -66,7 +66,7 @@ func (o *answers) showNotice() error {
 	if err := o.table(t, nil); err != nil {
 		return err
 	}
-	o.state.LastOwn, o.state.Notice = state.OwnNothing, notice // SHOW WARNINGS leaves them
+	o.state.LastAnswer, o.state.Notice = state.ByServer, notice // SHOW WARNINGS leaves them
 	return nil
 }
 
@@ -83,17 +83,17 @@ func (o *answers) warn(form *protocol.Form, w *protocol.ServerError) {
 		form.Warnings = 1
 	}
 	o.state.LastError = w
-	if o.state.LastOwn == state.OwnRows {
-		o.state.LastOwn = state.OwnTableRows
+	if o.state.LastAnswer == state.OurRows {
+		o.state.LastAnswer = state.OurTableRows
 	} else {
-		o.state.LastOwn = state.OwnTableAnswer
+		o.state.LastAnswer = state.OurTableOK
 	}
 }
 
 // bringWarning makes c's warnings those of such a statement, and its ROW_COUNT().
 func (b *backends) bringWarning(c *backend.Conn) error {
 	// A derived table makes both kinds of servers begin the warnings anew.
-	sql, rows := "DO (SELECT 1 FROM (SELECT 1) AS seqproxy)", b.state.LastOwn == state.OwnTableRows
+	sql, rows := "DO (SELECT 1 FROM (SELECT 1) AS seqproxy)", b.state.LastAnswer == state.OurTableRows
 	if rows {
 		sql = "SELECT 1 FROM (SELECT 1) AS seqproxy LIMIT 1"
 	}
@@ -109,10 +109,10 @@ func (b *backends) bringWarning(c *backend.Conn) error {
 
 // warningsWithoutServer answers SHOW WARNINGS where there is no server to keep them.
 func (o *answers) warningsWithoutServer(p *prepared) error {
-	before, last := o.state.LastOwn, o.state.LastError
+	before, last := o.state.LastAnswer, o.state.LastError
 	if err := o.table(alone.Warnings(o.state), p); err != nil {
 		return err
 	}
-	o.state.LastOwn, o.state.LastError = before, last // SHOW WARNINGS leaves them
+	o.state.LastAnswer, o.state.LastError = before, last // SHOW WARNINGS leaves them
 	return nil
 }

@@ -182,10 +182,10 @@ func setAutocommit(s *state.State, value string) {
 // Warnings is the answer to SHOW WARNINGS.
 func Warnings(s *state.State) *protocol.Table {
 	t := &protocol.Table{Columns: WarningColumns}
-	switch s.LastOwn {
-	case state.OwnError:
+	switch s.LastAnswer {
+	case state.OurError:
 		t.Rows = [][]any{{"Error", uint64(s.LastError.Code), s.LastError.Message}}
-	case state.OwnTableRows, state.OwnTableAnswer:
+	case state.OurTableRows, state.OurTableOK:
 		if s.LastError != nil {
 			t.Rows = [][]any{{"Warning", uint64(s.LastError.Code), s.LastError.Message}}
 		}

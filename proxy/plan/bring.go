@@ -38,8 +38,8 @@ func Bring(t *Traits, st *state.State, on Server) (Bringing, Refusal) {
 	if !t.readsLast {
 		return Bringing{ID: id}, Refusal{}
 	}
-	if st.LastOwn != state.OwnNothing {
-		if st.LastOwn == state.OwnChange && t.Words&statement.ReadsRowCount != 0 && st.LastChanged > 1 {
+	if st.LastAnswer != state.ByServer {
+		if st.LastAnswer == state.OurChange && t.Words&statement.ReadsRowCount != 0 && st.LastChanged > 1 {
 			return Bringing{}, Refusal{Why: NotSupported, Text: countOfTicket}
 		}
 		pending := st.LastID.Pending

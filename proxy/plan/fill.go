@@ -12,12 +12,12 @@ import (
 
 // Columns is what a server tells of a table.
 type Columns struct {
-	Told   Answer   // No: it did not say
-	Now    bool     // it was asked just now, and the rest is not from memory
-	Names  [][]byte // in order, without those that INSERT does not mean
-	More   [][]byte // those: they may be named
-	Auto   string   // the one with AUTO_INCREMENT, if there is one
-	Cached bool     // what of this is known is from memory
+	Answered Answer   // No: the server did not say
+	Now      bool     // it was asked just now, and the rest is not from memory
+	Names    [][]byte // in order, without those that INSERT does not mean
+	More     [][]byte // those: they may be named
+	Auto     string   // the one with AUTO_INCREMENT, if there is one
+	Cached   bool     // what of this is known is from memory
 }
 
 // filling is a text being planned that may give bound columns no numbers.
@@ -251,7 +251,7 @@ func (t *filling) key(i int, k *FilledKey) (fills bool, _ Verdict) {
 // columns are those of table i, nil if they have to be asked for.
 func (t *filling) columns(i int, what What) *Columns {
 	if i < len(t.f.Tables) {
-		if of := &t.f.Tables[i]; of.Now || what != NeedColumnsNow && of.Told == Yes || what == NeedAuto && of.Told == No {
+		if of := &t.f.Tables[i]; of.Now || what != NeedColumnsNow && of.Answered == Yes || what == NeedAuto && of.Answered == No {
 			return of
 		}
 	}
@@ -310,7 +310,7 @@ func (t *filling) rowsOf(i int, k *FilledKey) (fills bool, _ Verdict) {
 		if of == nil {
 			return false, Verdict{}
 		}
-		k.Plain = of.Told == Yes && strings.EqualFold(of.Auto, b.Column)
+		k.Plain = of.Answered == Yes && strings.EqualFold(of.Auto, b.Column)
 		k.Before = k.Before || k.Plain
 	}
 	return true, Verdict{}

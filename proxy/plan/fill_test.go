@@ -29,7 +29,7 @@ func (w *server) tell(f *Facts, s *state.State, n *Need) {
 		s.Inserts = w.modes
 		s.Inserts.Conn = f.Conn
 	case NeedColumns, NeedColumnsNow, NeedAuto:
-		of := Columns{Told: AnswerOf(!w.silent), Now: !w.silent, Auto: w.auto}
+		of := Columns{Answered: AnswerOf(!w.silent), Now: !w.silent, Auto: w.auto}
 		for _, name := range strings.Fields(w.columns) {
 			of.Names = append(of.Names, []byte(name))
 		}

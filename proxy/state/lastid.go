@@ -23,8 +23,8 @@ func (l *LastInsertID) Given(n uint64) {
 	l.Pending, l.Value, l.Rows, l.Inserted = true, n, false, false
 }
 
-// Told is given for a number that came in an OK, without a row.
-func (l *LastInsertID) Told(n uint64) {
+// GivenInOK is Given for a number that came in an OK, without a row.
+func (l *LastInsertID) GivenInOK(n uint64) {
 	l.Pending, l.Value, l.Rows, l.Inserted = true, n, l.Rows || !l.Pending, false
 }
 
@@ -85,12 +85,12 @@ func (l *LastInsertID) Travels(to ConnID) bool {
 // which was answered here; "" if it was not, or was an error, or is one that begins the warnings
 // anew.
 func (st *State) StandsFor() string {
-	switch st.LastOwn {
-	case OwnRows:
+	switch st.LastAnswer {
+	case OurRows:
 		return "SELECT 1 LIMIT 1"
-	case OwnAnswer:
+	case OurOK:
 		return "DO 0"
-	case OwnChange:
+	case OurChange:
 		// A derived table makes both kinds of servers clear the warnings, as a change of a
 		// table does. INTO alone leaves a row count, which is 1.
 		if st.LastChanged > 0 {

@@ -29,14 +29,14 @@ type State struct {
 	Charset string
 
 	LastID LastInsertID
-	// LastOwn says whether the client's last statement was answered by the proxy,
+	// LastAnswer says whether the client's last statement was answered by the proxy,
 	// so that the server's warnings and row counts are not those of that statement.
-	LastOwn  Own
-	LastConn ConnID // that the last relayed command ran on; 0: none
-	// of OwnError; of OwnTableRows and OwnTableAnswer the warning, if any
+	LastAnswer Answer
+	LastConn   ConnID // that the last relayed command ran on; 0: none
+	// of OurError; of OurTableRows and OurTableOK the warning, if any
 	LastError   *protocol.ServerError
-	LastChanged uint64 // rows, of OwnChange
-	// of OwnNothing: a warning of ours beside the server's; nil: none
+	LastChanged uint64 // rows, of OurChange
+	// of ByServer: a warning of ours beside the server's; nil: none
 	Notice *protocol.ServerError
 
 	// Version counts changes of variables; a connection knows up to which it has
@@ -54,7 +54,7 @@ type State struct {
 	// that only a server would know.
 	here map[string]any
 	// synced is the version that each connection has.
-	synced []known
+	synced []syncedConn
 	// Inserts is what a connection says of INSERTs.
 	Inserts InsertModes
 
@@ -83,24 +83,24 @@ type State struct {
 // none.
 type ConnID uint32
 
-// known says that a connection has all that was set up to a version.
-type known struct {
+// syncedConn says that a connection has all that was set up to a version.
+type syncedConn struct {
 	conn    ConnID
 	version int
 }
 
-// Own says what the proxy answered itself.
-type Own uint8
+// Answer says who answered the last statement, and with what.
+type Answer uint8
 
 const (
-	OwnNothing Own = iota // the last statement was relayed
-	OwnRows               // a result set
-	OwnAnswer             // anything else that succeeded
-	OwnError              // an error
-	// OwnRows of a statement that begins the warnings anew, as a SELECT of no table does not
-	OwnTableRows
-	OwnTableAnswer // OwnAnswer of such a statement
-	OwnChange      // OK to a statement that changed rows, or found none to change
+	ByServer Answer = iota // the last statement was relayed
+	OurRows                // a result set
+	OurOK                  // anything else that succeeded
+	OurError               // an error
+	// OurRows of a statement that begins the warnings anew, as a SELECT of no table does not
+	OurTableRows
+	OurTableOK // OurOK of such a statement
+	OurChange  // OK to a statement that changed rows, or found none to change
 )
 
 // statusOfSession is the part of a status word that tells of the session, not of
@@ -134,7 +134,7 @@ func (st *State) Observe(status protocol.Status, mariaDB bool) {
 
 // Forget takes note that a connection is closed.
 func (st *State) Forget(c ConnID) {
-	st.synced = slices.DeleteFunc(st.synced, func(k known) bool { return k.conn == c })
+	st.synced = slices.DeleteFunc(st.synced, func(k syncedConn) bool { return k.conn == c })
 	if st.LastConn == c {
 		st.LastConn = 0
 	}
@@ -157,11 +157,11 @@ func (st *State) BeforeTransaction() bool { return st.NextTransaction && !st.InT
 // change has cleared them.
 func (st *State) Pinged() {
 	st.LastID.Inserted = false
-	if st.LastOwn == OwnChange {
+	if st.LastAnswer == OurChange {
 		st.LastChanged = 0
 		return
 	}
-	st.LastOwn = OwnNothing
+	st.LastAnswer = ByServer
 }
 
 // Transacted takes note of a statement that was answered without an error. If it was a

@@ -157,13 +157,13 @@ func TestASetIsCarriedOrPins(t *testing.T) {
 func TestAConnectionLacksWhatWasSetSince(t *testing.T) {
 	var st State
 	st.Reset()
-	st.Knows(1, st.Version)
+	st.Synced(1, st.Version)
 	set := func(text string) { st.SetVariables(analysed(text), []byte(text)) }
 	set("SET time_zone = '+00:00'")
-	st.Knows(1, st.Version)
-	st.Knows(2, 0)
-	if st.Known(1) != st.Version || st.Known(2) >= st.Sysvars["time_zone"] {
-		t.Errorf("got %d and %d of %d", st.Known(1), st.Known(2), st.Version)
+	st.Synced(1, st.Version)
+	st.Synced(2, 0)
+	if st.SyncedTo(1) != st.Version || st.SyncedTo(2) >= st.Sysvars["time_zone"] {
+		t.Errorf("got %d and %d of %d", st.SyncedTo(1), st.SyncedTo(2), st.Version)
 	}
 	st.LastConn, st.LastID.Holder = 1, 2
 	if !st.Needs(1) || !st.Needs(2) || st.Needs(3) {
@@ -171,7 +171,7 @@ func TestAConnectionLacksWhatWasSetSince(t *testing.T) {
 	}
 	st.Forget(1)
 	st.Forget(2)
-	if st.Needs(1) || st.Needs(2) || st.Known(1) != 0 || st.LastConn != 0 || st.LastID.Holder != 0 {
+	if st.Needs(1) || st.Needs(2) || st.SyncedTo(1) != 0 || st.LastConn != 0 || st.LastID.Holder != 0 {
 		t.Error("a connection that is closed is still known")
 	}
 }
@@ -182,7 +182,7 @@ func TestLastInsertIDTravelsInAStatementThatKeepsTheRest(t *testing.T) {
 	row := func(l *LastInsertID) { l.Given(7) }
 	ok := func(l *LastInsertID) { l.answered(true, 7) }
 	elsewhere := func(l *LastInsertID) { l.Holder = 2 }
-	inserted := func(l *LastInsertID) { l.Told(7); l.Inserted = true }
+	inserted := func(l *LastInsertID) { l.GivenInOK(7); l.Inserted = true }
 	for _, c := range []struct {
 		name                  string
 		after                 func(*LastInsertID)
@@ -230,10 +230,10 @@ func TestANumberTravelsWhereItIsNot(t *testing.T) {
 }
 
 func TestAPingResetsRowCounts(t *testing.T) {
-	for own, want := range map[Own]string{
-		OwnRows: "", OwnAnswer: "", OwnError: "", OwnChange: "DO (SELECT 1 FROM (SELECT 1) AS seqproxy)",
+	for own, want := range map[Answer]string{
+		OurRows: "", OurOK: "", OurError: "", OurChange: "DO (SELECT 1 FROM (SELECT 1) AS seqproxy)",
 	} {
-		st := State{LastOwn: own, LastChanged: 1}
+		st := State{LastAnswer: own, LastChanged: 1}
 		st.Pinged()
 		if got := st.StandsFor(); got != want {
 			t.Errorf("%d: got %q, want %q", own, got, want)

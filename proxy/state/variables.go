@@ -16,19 +16,19 @@ type userVariable struct {
 	Version int
 }
 
-// Knows takes note that a connection has all that was set up to a version.
-func (st *State) Knows(c ConnID, version int) {
+// Synced takes note that a connection has all that was set up to a version.
+func (st *State) Synced(c ConnID, version int) {
 	for i := range st.synced {
 		if st.synced[i].conn == c {
 			st.synced[i].version = version
 			return
 		}
 	}
-	st.synced = append(st.synced, known{c, version})
+	st.synced = append(st.synced, syncedConn{c, version})
 }
 
-// Known is the version that a connection has.
-func (st *State) Known(c ConnID) int {
+// SyncedTo is the version that a connection has.
+func (st *State) SyncedTo(c ConnID) int {
 	for _, k := range st.synced {
 		if k.conn == c {
 			return k.version

@@ -79,7 +79,7 @@ type Gathering struct {
 }
 
 // Add adds what a session has told. user is nil before the login.
-func (g *Gathering) Add(t *Told, does SessionState, user *string) {
+func (g *Gathering) Add(t *Report, does SessionState, user *string) {
 	g.Sum.Add(t)
 	g.Stats.Sessions[does]++
 	if user != nil {

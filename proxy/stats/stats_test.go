@@ -26,7 +26,7 @@ func TestSettlingChangesNoSum(t *testing.T) {
 	var counters Counters
 	var totals Totals
 	s := NewTally(&session, 0)
-	of, told := s.shard(shard(t)), s.Told
+	of, told := s.shard(shard(t)), s.Report
 	of.relay, of.rewrite, of.received, of.sent = 5, 6, 7, 8
 	told.kinds[KindNextval], told.durations[3], told.durationSum, told.Received, told.Sent = 1, 2, time.Second, 3, 4
 	told.Statements, told.unsettled = settleEvery, settleEvery-1
@@ -87,12 +87,12 @@ func TestAShardThatIsDoneWithIsKeptInTheTotals(t *testing.T) {
 	of := s.shard(c)
 	of.relay, of.newRelay, of.sent, of.newSent = 1, 2, 3, 4
 	s.Drop(func(*backend.Shard) bool { return false }, &server, &totals)
-	if s.Told.CountedShards() != 1 || len(totals.shards) > 0 {
-		t.Errorf("in use: got %d shards, totals of %d", s.Told.CountedShards(), len(totals.shards))
+	if s.Report.CountedShards() != 1 || len(totals.shards) > 0 {
+		t.Errorf("in use: got %d shards, totals of %d", s.Report.CountedShards(), len(totals.shards))
 	}
 	s.Drop(func(*backend.Shard) bool { return true }, &server, &totals)
-	if got := totals.shards["s"]; s.Told.CountedShards() != 0 || got == nil || *got != (shardTotals{relay: 3, sent: 7}) {
-		t.Errorf("done with: got %d shards, totals %+v", s.Told.CountedShards(), got)
+	if got := totals.shards["s"]; s.Report.CountedShards() != 0 || got == nil || *got != (shardTotals{relay: 3, sent: 7}) {
+		t.Errorf("done with: got %d shards, totals %+v", s.Report.CountedShards(), got)
 	}
 }
 
@@ -131,7 +131,7 @@ func BenchmarkCounting(b *testing.B) {
 		sent, _ := server.TakeSent()
 		to.newSent += sent
 		mu.Lock()
-		s.TellLocked(Clock(), client, Standing{}, 0, &counters.Overheads)
+		s.ReportLocked(Clock(), client, Standing{}, 0, &counters.Overheads)
 		mu.Unlock()
 	}
 }

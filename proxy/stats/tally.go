@@ -14,8 +14,8 @@ import (
 // counting needs no lock and no atomic operation. It is told where the session takes its
 // lock anyway, before it waits for its client.
 type Tally struct {
-	mu   *sync.Mutex // the session's, which guards told
-	Told *Told       // apart, since the two together fill a size of memory badly
+	mu     *sync.Mutex // the session's, which guards told
+	Report *Report     // apart, since the two together fill a size of memory badly
 
 	begun  time.Duration // when what the client sent last was read
 	Mark   time.Duration // when the statement began that is in hand; see slow
@@ -32,7 +32,7 @@ type Tally struct {
 
 // NewTally is that of a session which begins. mu is the session's lock.
 func NewTally(mu *sync.Mutex, now time.Duration) Tally {
-	return Tally{mu: mu, Told: &Told{Since: now}}
+	return Tally{mu: mu, Report: &Report{Since: now}}
 }
 
 // Start begins the first round of a session, after its login. serial is its number: sessions that
@@ -113,7 +113,7 @@ func (t *Tally) Handled(err error) (k Kind, sentTo *backend.Shard) {
 
 // shard returns what is counted of a shard.
 func (t *Tally) shard(shard *backend.Shard) *ofShard {
-	shards := t.Told.shards // its slice is only changed here
+	shards := t.Report.shards // its slice is only changed here
 	for i := range shards {
 		if shards[i].shard == shard {
 			return &shards[i]
@@ -121,21 +121,21 @@ func (t *Tally) shard(shard *backend.Shard) *ofShard {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.Told.shards = append(t.Told.shards, ofShard{shard: shard})
-	return &t.Told.shards[len(t.Told.shards)-1]
+	t.Report.shards = append(t.Report.shards, ofShard{shard: shard})
+	return &t.Report.shards[len(t.Report.shards)-1]
 }
 
 // Drop moves what is counted of shards that the session has done with to the totals, which mu
 // guards: each reload may bring others.
 func (t *Tally) Drop(past func(*backend.Shard) bool, mu *sync.Mutex, sum *Totals) {
-	if !slices.ContainsFunc(t.Told.shards, func(of ofShard) bool { return past(of.shard) }) {
+	if !slices.ContainsFunc(t.Report.shards, func(of ofShard) bool { return past(of.shard) }) {
 		return
 	}
 	mu.Lock()
 	defer mu.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.Told.shards = slices.DeleteFunc(t.Told.shards, func(of ofShard) bool {
+	t.Report.shards = slices.DeleteFunc(t.Report.shards, func(of ofShard) bool {
 		if !past(of.shard) {
 			return false
 		}
@@ -189,10 +189,10 @@ func (t *Tally) Begins(now time.Duration) {
 	t.skip--
 }
 
-// TellLocked tells what the session has done. Its state is what it is from now on. waited is what
+// ReportLocked tells what the session has done. Its state is what it is from now on. waited is what
 // it has waited for in the proxy itself; overheads has room for what is not explained by a wait.
-func (t *Tally) TellLocked(now time.Duration, client *protocol.Conn, at Standing, waited time.Duration, overheads *histogram.Shared) {
-	to := t.Told
+func (t *Tally) ReportLocked(now time.Duration, client *protocol.Conn, at Standing, waited time.Duration, overheads *histogram.Shared) {
+	to := t.Report
 	for k, n := range t.kinds {
 		to.kinds[k] += n
 	}
@@ -226,8 +226,8 @@ func (t *Tally) TellLocked(now time.Duration, client *protocol.Conn, at Standing
 // tellEvery is how many bytes of an answer are told of at once, while it goes on.
 const tellEvery = 1 << 20
 
-// TellLong tells of an answer's bytes while it goes on, if they are many.
-func (t *Tally) TellLong(client *protocol.Conn, c *backend.Conn) {
+// ReportLong tells of an answer's bytes while it goes on, if they are many.
+func (t *Tally) ReportLong(client *protocol.Conn, c *backend.Conn) {
 	if client.Sent() < tellEvery {
 		return
 	}
@@ -238,19 +238,19 @@ func (t *Tally) TellLong(client *protocol.Conn, c *backend.Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	of.received += received
-	t.Told.Sent += sent
+	t.Report.Sent += sent
 }
 
 // Settle moves counters of the session to the totals, which mu guards, before they overflow.
 func (t *Tally) Settle(mu *sync.Mutex, sum *Totals) {
-	if t.Told.unsettled < settleEvery {
+	if t.Report.unsettled < settleEvery {
 		return
 	}
 	mu.Lock()
 	defer mu.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	to := t.Told
+	to := t.Report
 	sum.addCounters(to)
 	to.kinds, to.unsettled, to.durations, to.durationSum = [unsent]uint32{}, 0, [histogram.Ranges]uint32{}, 0
 	for i := range to.shards {

@@ -58,12 +58,12 @@ func (t *Totals) Clone() Totals {
 }
 
 // Add adds all that a session has told and not settled.
-func (t *Totals) Add(told *Told) {
-	t.addCounters(told)
-	t.received += told.Received
-	t.sent += told.Sent
-	for i := range told.shards {
-		of := &told.shards[i]
+func (t *Totals) Add(report *Report) {
+	t.addCounters(report)
+	t.received += report.Received
+	t.sent += report.Sent
+	for i := range report.shards {
+		of := &report.shards[i]
 		to := t.of(of.shard)
 		to.received += of.received
 		to.sent += of.sent
@@ -71,16 +71,16 @@ func (t *Totals) Add(told *Told) {
 }
 
 // addCounters is add for what a session settles in the course of its life.
-func (t *Totals) addCounters(told *Told) {
-	for k, n := range told.kinds {
+func (t *Totals) addCounters(report *Report) {
+	for k, n := range report.kinds {
 		t.kinds[k] += uint64(n)
 	}
-	for i, n := range told.durations {
+	for i, n := range report.durations {
 		t.durations.Counts[i] += uint64(n)
 	}
-	t.durations.Sum += told.durationSum
-	for i := range told.shards {
-		of := &told.shards[i]
+	t.durations.Sum += report.durationSum
+	for i := range report.shards {
+		of := &report.shards[i]
 		to := t.of(of.shard)
 		to.relay += uint64(of.relay)
 		to.rewrite += uint64(of.rewrite)

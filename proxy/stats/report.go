@@ -10,8 +10,8 @@ import (
 	"seqproxy/proxy/state"
 )
 
-// Told is what a session has told of itself. The session's lock guards it.
-type Told struct {
+// Report is what a session has reported of itself. The session's lock guards it.
+type Report struct {
 	// Since settled.
 	kinds       [unsent]uint32
 	unsettled   uint32 // statements
@@ -33,17 +33,17 @@ type Standing struct {
 }
 
 // CountedShards is of how many shards the session counts apart what it does there.
-func (t *Told) CountedShards() int { return len(t.shards) }
+func (t *Report) CountedShards() int { return len(t.shards) }
 
 // Info is what the session has told of itself.
-func (t *Told) Info() SessionInfo {
+func (t *Report) Info() SessionInfo {
 	return SessionInfo{
 		Since: Epoch.Add(t.Since), Statements: t.Statements, Schema: t.Schema, Pins: t.Pins.List(), Received: t.Received, Sent: t.Sent,
 	}
 }
 
 // SortShards puts the current one first, and the others in the order of their names.
-func (t *Told) SortShards(names []string) {
+func (t *Report) SortShards(names []string) {
 	current := ""
 	if t.Standing.Shard != nil {
 		current = t.Standing.Shard.Name()
