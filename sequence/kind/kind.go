@@ -17,10 +17,12 @@ const (
 	BitReversed      // the bits of the counter in reverse order
 	Rotate           // its last digits in front
 	ShardBits        // a shard above it
+	Formatted        // written into a text, with parts of the date
+	UUID             // no counter: a number of RFC 9562
 )
 
 // Kind is a function from counters, which begin at 1, to keys. It is comparable: two that are equal
-// give the same keys. The zero value is the plain kind.
+// give the same keys. The zero value is the plain kind. UUID alone is of no counter.
 type Kind struct {
 	name     Name
 	bits     uint8 // of a key, of BitReversed and ShardBits
@@ -28,6 +30,9 @@ type Kind struct {
 	digits   uint8 // of a key, of Rotate
 	moved    uint8 // digits that go to the front, of Rotate
 	jsonSafe bool
+	version  uint8   // of UUID
+	binary   bool    // UUID has 16 bytes
+	format   *Format // of Formatted; one for each clause, so that equal kinds are equal
 
 	skipFrom, skipTo uint64 // keys that are not given; 0: none
 }
@@ -91,7 +96,7 @@ func (k Kind) Skip(from, to uint64) (Kind, error) {
 		return Kind{}, fmt.Errorf("SKIP RANGE %d TO %d: %s", from, to, fmt.Sprintf(format, args...))
 	}
 	switch {
-	case k.name == Plain || k.name == ShardBits:
+	case k.name != BitReversed && k.name != Rotate:
 		return refused("it goes with BIT_REVERSED and ROTATE; others begin above the keys that are there")
 	case from < 1 || to < from || to > k.MaxKey():
 		return refused("want keys of kind %v, which are from 1 to %d, the lower one first", k, k.MaxKey())
@@ -135,14 +140,19 @@ func (k Kind) MaxCounter() uint64 {
 		return powers[k.digits] - 1
 	case ShardBits:
 		return 1<<(k.bits-k.shard) - 1
+	case Formatted:
+		return k.format.MaxCounter()
 	}
 	return math.MaxUint64
 }
 
-// MaxKey is the highest key.
+// MaxKey is the highest key, of a kind whose keys are numbers.
 func (k Kind) MaxKey() uint64 {
-	if k.name == ShardBits {
+	switch k.name {
+	case ShardBits:
 		return 1<<k.bits - 1
+	case Formatted:
+		return powers[k.format.Length()] - 1
 	}
 	return k.MaxCounter()
 }
@@ -165,10 +175,13 @@ func (k Kind) Key(counter, shard uint64) uint64 {
 
 // Counter returns the counter and the shard that a key is of. ok is false where it is of none.
 func (k Kind) Counter(key uint64) (counter, shard uint64, ok bool) {
-	if key > k.MaxKey() || k.Skips(key) {
+	if k.IsText() || key > k.MaxKey() || k.Skips(key) {
 		return 0, 0, false
 	}
 	switch counter = key; k.name {
+	case Formatted:
+		counter, _, ok = k.format.Counter(fmt.Sprintf("%0*d", k.format.Length(), key))
+		return counter, 0, ok
 	case BitReversed:
 		counter = bits.Reverse64(key) >> (64 - k.bits)
 	case Rotate:
@@ -182,7 +195,7 @@ func (k Kind) Counter(key uint64) (counter, shard uint64, ok bool) {
 }
 
 // CounterSQL is the counter of the key in a column, as an expression of SQL, and a condition on
-// what is no key. Both are "" of the plain kind.
+// what is no key. Both are "" of the plain kind. The keys are numbers.
 func (k Kind) CounterSQL(column string) (counter, condition string) {
 	switch k.name {
 	case Plain:
@@ -194,6 +207,8 @@ func (k Kind) CounterSQL(column string) (counter, condition string) {
 		counter = fmt.Sprintf("%s MOD %d * %d + %[1]s DIV %[2]d", column, front, powers[k.moved])
 	case ShardBits:
 		counter = fmt.Sprintf("%s & %d", column, k.MaxCounter())
+	case Formatted:
+		counter = fmt.Sprintf("%s DIV %d MOD %d", column, powers[k.format.behind()], powers[k.format.width])
 	}
 	condition = fmt.Sprintf("%s BETWEEN 1 AND %d", column, k.MaxKey())
 	if k.skipTo != 0 {
@@ -203,7 +218,7 @@ func (k Kind) CounterSQL(column string) (counter, condition string) {
 }
 
 // powers of ten.
-var powers = func() (p [MaxDigits + 1]uint64) {
+var powers = func() (p [maxDigits + 1]uint64) {
 	p[0] = 1
 	for i := 1; i < len(p); i++ {
 		p[i] = 10 * p[i-1]
@@ -224,6 +239,13 @@ func (k Kind) String() string {
 		text = fmt.Sprintf("ROTATE %d DIGITS %d", k.moved, k.digits)
 	case ShardBits:
 		text = fmt.Sprintf("SHARD BITS %d", k.shard)
+	case Formatted:
+		return k.format.clause()
+	case UUID:
+		if text = fmt.Sprintf("UUID VERSION %d", k.version); k.binary {
+			text += " BINARY"
+		}
+		return text
 	}
 	if k.skipTo != 0 {
 		text += fmt.Sprintf(" SKIP RANGE %d TO %d", k.skipFrom, k.skipTo)
@@ -237,8 +259,11 @@ func (k Kind) String() string {
 // Parse reads what String has written, in any case and with any blanks.
 func Parse(clause string) (Kind, error) {
 	words := strings.Fields(strings.ToUpper(clause))
-	if len(words) == 0 {
+	switch {
+	case len(words) == 0:
 		return Kind{}, nil
+	case words[0] == "FORMAT":
+		return parseFormatted(clause)
 	}
 	jsonSafe := words[len(words)-1] == "JSON_SAFE"
 	if jsonSafe {
@@ -273,6 +298,19 @@ func parseFunction(clause string, words []string, jsonSafe bool) (Kind, error) {
 		return NewRotate(number(1), number(3), jsonSafe)
 	case len(words) == 3 && words[0] == "SHARD" && words[1] == "BITS":
 		return NewShardBits(number(2), jsonSafe)
+	case len(words) > 0 && words[0] == "UUID" && !jsonSafe:
+		rest, binary := words[1:], false
+		if n := len(rest); n > 0 && rest[n-1] == "BINARY" {
+			rest, binary = rest[:n-1], true
+		}
+		switch {
+		case len(rest) == 0:
+			return NewUUID(7, binary)
+		case len(rest) == 2 && rest[0] == "VERSION":
+			words = rest
+			return NewUUID(number(1), binary)
+		}
 	}
-	return Kind{}, fmt.Errorf("%q is no kind of key: want BIT_REVERSED, ROTATE d DIGITS w or SHARD BITS s, and behind it SKIP RANGE a TO b and JSON_SAFE or not", clause)
+	return Kind{}, fmt.Errorf("%q is no kind of key: want BIT_REVERSED, ROTATE d DIGITS w or SHARD BITS s, and behind it SKIP RANGE a TO b and JSON_SAFE or not; "+
+		"or FORMAT '...' or UUID [VERSION 7 | 4] [BINARY]", clause)
 }

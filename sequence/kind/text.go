@@ -1,0 +1,162 @@
+package kind
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// formats are those that were ever parsed here, by their clauses: two kinds with one clause are equal.
+var formats sync.Map
+
+// NewFormatted is FORMAT 'text' with its options: the counter, padded, between literals and parts of
+// the date.
+func NewFormatted(text string, o FormatOptions) (Kind, error) {
+	f, err := ParseFormat(text, o)
+	if err != nil {
+		return Kind{}, err
+	}
+	one, _ := formats.LoadOrStore(f.clause(), f)
+	return Kind{name: Formatted, format: one.(*Format)}, nil
+}
+
+// NewUUID is UUID VERSION version, in 36 characters, or with binary in 16 bytes.
+//
+// It takes no numbers of the counter, and needs none to give no key twice: a key of version 4 has 122
+// random bits. One of version 7 has 62 below the time, and the library gives each a later time than
+// the one before, whatever the clock does, so keys of one proxy differ and rise. Two proxies have one
+// key only if both have the same time to a quarter of a microsecond and draw the same 62 bits.
+func NewUUID(version uint64, binary bool) (Kind, error) {
+	if version != 4 && version != 7 {
+		return Kind{}, fmt.Errorf("UUID VERSION %d: want 7, whose keys rise, or 4", version)
+	}
+	return Kind{name: UUID, version: uint8(version), binary: binary}, nil
+}
+
+// IsText reports whether keys are texts or bytes, which Text makes, and no numbers.
+func (k Kind) IsText() bool { return k.name == UUID || k.name == Formatted && !k.format.isNumber() }
+
+// IsBinary reports whether keys are bytes.
+func (k Kind) IsBinary() bool { return k.binary }
+
+// Counts reports whether keys are made of counters.
+func (k Kind) Counts() bool { return k.name != UUID }
+
+// Dated reports whether the key of a counter depends on the time.
+func (k Kind) Dated() bool { return k.name == Formatted }
+
+// Length is how many characters, or bytes, a text has at most.
+func (k Kind) Length() int {
+	switch {
+	case k.name == Formatted:
+		return k.format.Length()
+	case k.binary:
+		return 16
+	}
+	return 36
+}
+
+// Text returns the key of a counter at a moment, of a kind whose keys are texts. It fails where the
+// format has no key for that, or the machine has no random numbers.
+func (k Kind) Text(counter uint64, at time.Time) (string, error) {
+	if k.name == Formatted {
+		return k.format.Key(counter, at)
+	}
+	next := uuid.NewV7
+	if k.version == 4 {
+		next = uuid.NewRandom
+	}
+	id, err := next()
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("make a UUID: %w", err)
+	case k.binary:
+		return string(id[:]), nil
+	}
+	return id.String(), nil
+}
+
+// Number returns the key of a counter at a moment, of Formatted whose keys are numbers.
+func (k Kind) Number(counter uint64, at time.Time) (uint64, error) {
+	text, err := k.format.Key(counter, at)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseUint(text, 10, 64)
+}
+
+// Origin returns what a text was made of: the counter and the parts of the date, or the time of a
+// UUID of version 7. ok is false where it is no key of the kind.
+func (k Kind) Origin(key string) (counter uint64, date string, ok bool) {
+	if k.name == Formatted {
+		return k.format.Counter(key)
+	}
+	id, err := uuid.FromBytes([]byte(key))
+	if !k.binary || err != nil { // people write a binary one in digits, too
+		id, err = uuid.Parse(key)
+	}
+	if k.name != UUID || err != nil || len(key) != 36 && len(key) != 16 || id.Version() != uuid.Version(k.version) || id.Variant() != uuid.RFC4122 {
+		return 0, "", false
+	}
+	if k.version == 7 {
+		milli := int64(id[0])<<40 | int64(id[1])<<32 | int64(id[2])<<24 | int64(id[3])<<16 | int64(id[4])<<8 | int64(id[5])
+		date = time.UnixMilli(milli).UTC().Format("2006-01-02 15:04:05.000")
+	}
+	return 0, date, true
+}
+
+// Fits is an error if a column of a type, as information_schema writes it, does not hold all keys as
+// they are, of a kind whose keys are texts.
+func (k Kind) Fits(columnType string) error {
+	name, rest, _ := strings.Cut(strings.ToLower(columnType), "(")
+	digits, _, _ := strings.Cut(rest, ")")
+	size, _ := strconv.Atoi(digits)
+	length := k.Length()
+	ok, want := false, fmt.Sprintf("CHAR(%d) or VARCHAR(%[1]d)", length)
+	switch {
+	case k.binary:
+		ok, want = name == "binary" && size == length || name == "varbinary" && size >= length, "BINARY(16)"
+	default:
+		ok = (name == "char" || name == "varchar" || name == "varbinary") && size >= length || name == "binary" && size == length && k.fixed()
+	}
+	if k.name == UUID {
+		ok, want = ok || name == "uuid", want+", or MariaDB's UUID"
+	}
+	if ok {
+		return nil
+	}
+	return fmt.Errorf("this column is of the type %s, which does not hold keys of kind %v as they are: want %s", columnType, k, want)
+}
+
+// fixed reports whether all keys have one length.
+func (k Kind) fixed() bool { return k.name == UUID || k.format.width > 0 && !k.format.widen }
+
+// parseFormatted reads FORMAT '...' [WIDEN] [TIME ZONE '...'].
+func parseFormatted(clause string) (Kind, error) {
+	parts := strings.Split(strings.TrimSpace(clause), "'")
+	wrong := func() (Kind, error) {
+		return Kind{}, fmt.Errorf("%q is no kind of key: want FORMAT '...', and behind it WIDEN and TIME ZONE '...' or not", clause)
+	}
+	if len(parts) != 3 && len(parts) != 5 || strings.ToUpper(strings.TrimSpace(parts[0])) != "FORMAT" {
+		return wrong()
+	}
+	var o FormatOptions
+	words := strings.Fields(strings.ToUpper(parts[2]))
+	if len(words) > 0 && words[0] == "WIDEN" {
+		o.Widen, words = true, words[1:]
+	}
+	if len(parts) == 5 {
+		if strings.Join(words, " ") != "TIME ZONE" || strings.TrimSpace(parts[4]) != "" || parts[3] == "" {
+			return wrong()
+		}
+		o.TimeZone, words = parts[3], nil
+	}
+	if len(words) > 0 {
+		return wrong()
+	}
+	return NewFormatted(parts[1], o)
+}
