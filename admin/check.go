@@ -29,7 +29,7 @@ type owned struct {
 // an error, since it may have the greatest key.
 func readOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Kind) (owned, error) {
 	o := owned{limit: math.MaxUint64}
-	found := by.Highest(ctx, c.Schema, c.Table, c.Column, k.CounterSQL)
+	found := highest(ctx, by, c, k)
 	if len(found) == 0 {
 		return o, protocol.Errorf(mysql.ER_BAD_FIELD_ERROR, "42S22", "Unknown column '%s': no shard has it, or the user may not see it", columnName(c))
 	}
@@ -37,15 +37,31 @@ func readOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.K
 		if h.Err != nil {
 			return o, fmt.Errorf("the greatest %s is not known, so the sequence is left as it was: %s", columnName(c), problemOf(h))
 		}
+		if k.IsText() {
+			if err := k.Fits(h.Type); err != nil {
+				return o, wrongKind(columnName(c), "shard %s, table %s: %v", h.Shard, h.Table, err)
+			}
+			continue
+		}
 		if h.Value > o.floor {
 			o.floor, o.where = h.Value, fmt.Sprintf("shard %s has %s %d in %s", h.Shard, keysUpTo(k), h.Value, h.Table)
 		}
 		o.limit = min(o.limit, h.Limit)
 	}
-	if o.limit < k.MaxKey() && !k.IsPlain() {
+	if !k.IsPlain() && !k.IsText() && o.limit < k.MaxKey() {
 		return o, wrongKind(columnName(c), "this column holds numbers up to %d, and keys of kind %v go up to %d: make it wider", o.limit, k, k.MaxKey())
 	}
 	return o, nil
+}
+
+// highest reads the greatest key, or counter, on each shard. Of texts it reads the column's type
+// alone.
+func highest(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Kind) []backend.Highest {
+	of := k.CounterSQL
+	if k.IsText() {
+		of = nil
+	}
+	return by.Highest(ctx, c.Schema, c.Table, c.Column, of)
 }
 
 // keysUpTo names the greatest number in a message: the counters of keys, for a kind of keys.
@@ -127,7 +143,7 @@ func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by pr
 		c.say("status", "OK")
 		return nil
 	}
-	found := by.Highest(ctx, d.OwnedBy.Schema, d.OwnedBy.Table, d.OwnedBy.Column, d.Kind.CounterSQL)
+	found := highest(ctx, by, d.OwnedBy, d.Kind)
 	// Read the counter only now, after the keys: numbers given in between are below it.
 	_, state, err := s.sequences.Describe(ctx, name)
 	if err != nil {
@@ -145,6 +161,12 @@ func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by pr
 		switch {
 		case h.Err != nil:
 			c.say("Error", "%s", problemOf(h))
+		case d.Kind.IsText():
+			if err := d.Kind.Fits(h.Type); err != nil {
+				c.say("Error", "shard %s, table %s: %v", h.Shard, h.Table, err)
+				continue
+			}
+			c.say("note", "shard %s: the keys in %s.%s are texts, which are not compared with the counter", h.Shard, h.Table, d.OwnedBy.Column)
 		case !d.Kind.IsPlain() && h.Value > state.Last && h.Value > d.Kind.MaxCounter()/2:
 			c.say("note", "shard %s: %s.%s has a key whose counter would be %d: it is hardly one that the sequence gave, and would end it",
 				h.Shard, h.Table, d.OwnedBy.Column, h.Value)

@@ -2,7 +2,9 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -31,8 +33,23 @@ func kindOf(name string, asked *ddl.Sequence) (k kind.Kind, err error) {
 		k, err = kind.NewRotate(asked.Kind.N.Value, asked.Kind.Digits.Value, jsonSafe)
 	case "SHARD BITS":
 		k, err = kind.NewShardBits(asked.Kind.N.Value, jsonSafe)
+	case "FORMAT":
+		k, err = kind.NewFormatted(string(asked.Kind.Format), kind.FormatOptions{TimeZone: string(asked.Kind.Zone), Widen: asked.Kind.Widen})
+	case "UUID":
+		version := uint64(7)
+		if asked.Kind.N.Given {
+			version = asked.Kind.N.Value
+		}
+		k, err = kind.NewUUID(version, asked.Kind.Binary)
 	default:
 		return k, notSupported(asked.Kind.Word)
+	}
+	switch {
+	case err != nil:
+	case k.IsText() && asked.TypeMax != 0:
+		err = errors.New("AS goes with keys that are numbers, and these are texts: leave it away")
+	case !k.Counts():
+		err = uncounted(asked)
 	}
 	if err == nil && asked.Kind.SkipTo.Given {
 		k, err = k.Skip(asked.Kind.SkipFrom.Value, asked.Kind.SkipTo.Value)
@@ -44,6 +61,19 @@ func kindOf(name string, asked *ddl.Sequence) (k kind.Kind, err error) {
 		return k, wrongKind(name, "its keys go up to %d, and the type behind AS holds up to %d", k.MaxKey(), asked.TypeMax)
 	}
 	return k, nil
+}
+
+// uncounted refuses options that say something of a counter, for a kind without one.
+func uncounted(asked *ddl.Sequence) error {
+	for _, o := range [...]struct {
+		name string
+		n    ddl.Number
+	}{{"START", asked.Start}, {"MINVALUE", asked.Min}, {"MAXVALUE", asked.Max}, {"CACHE", asked.Cache}, {"OUTAGE_COVER", asked.Cover}} {
+		if o.n.Given {
+			return fmt.Errorf("%s %d says something of a counter, and UUIDs are of none: leave it away", o.name, o.n.Value)
+		}
+	}
+	return nil
 }
 
 // wrongKind is the error for an impossible kind of keys.
@@ -95,17 +125,36 @@ func readNewlyOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k k
 var decodeColumns = []protocol.Column{
 	number("counter", 0),
 	number("shard", 0),
+	text("time", 32, mysql.MYSQL_TYPE_VAR_STRING, 0),
 	text("kind", kindLength, mysql.MYSQL_TYPE_VAR_STRING, 0),
 }
 
 // decode answers with the parts of a sequence's key, or NULL if the number is none of its keys.
+// The time is that of a UUID, in UTC, or the parts of a date one after the other.
 func (s *Sequences) decode(ctx context.Context, asked *ddl.Sequence, by proxy.Caller) (*protocol.Table, error) {
 	name := asked.Names[0]
 	d, err := s.seen(ctx, name, by)
 	if err != nil {
 		return nil, err
 	}
-	row := []any{nil, nil, kindShown(d.Kind)}
+	row := []any{nil, nil, nil, kindShown(d.Kind)}
+	if d.Kind.IsText() {
+		if counter, date, ok := d.Kind.Origin(string(asked.KeyText)); ok {
+			if d.Kind.Counts() {
+				row[0] = counter
+			}
+			if date != "" {
+				row[2] = date
+			}
+		}
+		return &protocol.Table{Columns: decodeColumns, Rows: [][]any{row}}, nil
+	}
+	if asked.KeyText != nil {
+		var err error
+		if asked.Key, err = strconv.ParseUint(string(asked.KeyText), 10, 64); err != nil {
+			return &protocol.Table{Columns: decodeColumns, Rows: [][]any{row}}, nil
+		}
+	}
 	if counter, shard, ok := d.Kind.Counter(asked.Key); ok {
 		row[0] = counter
 		if d.Kind.Name() == kind.ShardBits {

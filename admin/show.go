@@ -245,7 +245,7 @@ func createText(d *sequence.Definition, noEscapes bool) string {
 	}
 	switch {
 	case !d.Kind.IsPlain():
-		b.WriteString(" " + strings.ToLower(d.Kind.String())) // with JSON_SAFE
+		b.WriteString(" " + clause(d.Kind)) // with JSON_SAFE
 	case d.JSONSafe:
 		b.WriteString(" json_safe")
 	}
@@ -264,6 +264,15 @@ func createText(d *sequence.Definition, noEscapes bool) string {
 		b.WriteString(" COMMENT=" + quoteText(d.Comment, noEscapes))
 	}
 	return b.String()
+}
+
+// clause is that of a kind in MariaDB's letters, but for what stands in quotes.
+func clause(k kind.Kind) string {
+	parts := strings.Split(k.String(), "'")
+	for i := 0; i < len(parts); i += 2 {
+		parts[i] = strings.ToLower(parts[i])
+	}
+	return strings.Join(parts, "'")
 }
 
 func quoteName(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }

@@ -16,6 +16,7 @@ type Highest struct {
 	Shard string
 	Table string // "album0.photos"; "" if Err is not about one table
 	Value uint64 // 0 if there are no rows
+	Type  string // of the column, as information_schema writes it
 	Limit uint64 // the greatest number that the column's type holds
 	Err   error  // why Value could not be read
 }
@@ -31,6 +32,7 @@ const highestTimeout = 30 * time.Second
 // Highest reads the greatest number in a column on every shard. Rows that are not committed yet
 // count, too. Without a schema, every table of that name counts. Shards where the user sees no such
 // column are left out. creds returns the credentials for a shard, or why there are none.
+// Without of, only the columns' types are read, which may be any.
 func (r *Routes) Highest(ctx context.Context, creds func(*Shard) (Credentials, error), schema, table, column string, of Expression) []Highest {
 	found := make([][]Highest, len(r.shards))
 	var wg sync.WaitGroup
@@ -84,10 +86,12 @@ func (r *Routes) highestOn(ctx context.Context, shard *Shard, creds func(*Shard)
 	}
 	all := make([]Highest, 0, len(rows))
 	for _, r := range rows {
-		h := Highest{Shard: shard.name, Table: string(r[0]) + "." + string(r[1])}
-		if h.Limit = integerLimit(string(r[3])); h.Limit == 0 {
+		h := Highest{Shard: shard.name, Table: string(r[0]) + "." + string(r[1]), Type: string(r[3]), Limit: integerLimit(string(r[3]))}
+		switch {
+		case of == nil:
+		case h.Limit == 0:
 			h.Err = fmt.Errorf("column %s is of the type %s, which is no integer", r[2], r[3])
-		} else {
+		default:
 			h.Value, h.Err = greatest(c, r[0], r[1], r[2], of)
 		}
 		all = append(all, h)

@@ -33,7 +33,7 @@ func (o *answers) answerSelect(st *statement.Statement, sql []byte, a *plan.Acti
 		if none, err := o.limitedToNothing(); err != nil {
 			return err
 		} else if none {
-			columns := alone.Columns(st, sql, alone.AtExecute, nil, o.at.likeMariaDB())
+			columns := alone.Columns(st, sql, alone.AtExecute, nil, nil, o.at.likeMariaDB())
 			p.defines(&form, columns)
 			r := protocol.NewResult(o.client.out, o.client.packetNum, form)
 			r.Columns(columns)
@@ -55,7 +55,7 @@ func (o *answers) answerSelect(st *statement.Statement, sql []byte, a *plan.Acti
 	for i := range st.Calls {
 		switch st.Calls[i].Func {
 		case statement.Nextval:
-			if !moved {
+			if !moved && values[i].Text == "" {
 				moved = true
 				o.state.LastID.Given(values[i].Value)
 			}
@@ -66,9 +66,9 @@ func (o *answers) answerSelect(st *statement.Statement, sql []byte, a *plan.Acti
 			values[i].Value = before
 		}
 	}
-	columns := alone.Columns(st, sql, alone.InText, values, o.at.likeMariaDB())
+	columns := alone.Columns(st, sql, alone.InText, values, values, o.at.likeMariaDB())
 	if p != nil {
-		columns = alone.Columns(st, sql, alone.AtExecute, nil, o.at.likeMariaDB())
+		columns = alone.Columns(st, sql, alone.AtExecute, nil, values, o.at.likeMariaDB())
 		p.defines(&form, columns)
 	}
 	r := protocol.NewResult(o.client.out, o.client.packetNum, form)
@@ -78,6 +78,10 @@ func (o *answers) answerSelect(st *statement.Statement, sql []byte, a *plan.Acti
 		v := values[st.Items[i].FirstCall]
 		switch {
 		case v.Null:
+		case v.Binary:
+			row[i] = []byte(v.Text)
+		case v.Text != "":
+			row[i] = v.Text
 		case st.Items[i].Func == statement.CallConnectionID && o.at.likeMariaDB():
 			row[i] = uint32(v.Value) // of the type that columnsOf tells
 		default:

@@ -34,7 +34,7 @@ func newBindings(configured []Binding, owners *sequence.Owners) *bindings {
 	}
 	if owners != nil {
 		for _, o := range owners.List {
-			b.tables.Add(Binding{Schema: o.Schema, Table: o.Table, Column: o.Column.Column, Sequence: o.Sequence})
+			b.tables.Add(Binding{Schema: o.Schema, Table: o.Table, Column: o.Column.Column, Sequence: o.Sequence, Texts: o.Form != sequence.Numbers, Bytes: o.Form == sequence.Bytes})
 		}
 	}
 	return b

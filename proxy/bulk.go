@@ -112,7 +112,9 @@ func (x *executor) fillBulk(c *backend.Conn, p *prepared, payload []byte) error 
 	}
 	p.PlaceKeys(values, len(rows))
 	p.Filling = nil // which may be of very many rows
-	x.relay.scratch = p.AppendBulk(append(x.relay.scratch[:0], 0, 0, 0, 0), p.backendID, payload, rows, values)
+	if x.relay.scratch, err = p.AppendBulk(append(x.relay.scratch[:0], 0, 0, 0, 0), p.backendID, payload, rows, values); err != nil {
+		return err
+	}
 	protocol.PutHeader(x.relay.scratch, len(x.relay.scratch)-protocol.HeaderSize, 0)
 	return nil
 }

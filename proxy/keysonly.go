@@ -90,7 +90,7 @@ func (x *executor) prepareWithoutServer(sql []byte, t *ticket.Ticket) error {
 	}
 	if st.Kind == statement.Select {
 		if st.SelfContained {
-			return x.prepareLocal(sql, alone.Columns(st, sql, alone.AtPrepare, nil, x.at.likeMariaDB()), st.Params)
+			return x.prepareLocal(sql, alone.Columns(st, sql, alone.AtPrepare, nil, nil, x.at.likeMariaDB()), st.Params)
 		}
 	}
 	switch st.Kind {

@@ -57,7 +57,7 @@ func (p *planning) convertNames(st *statement.Statement, charset string) error {
 			return err
 		}
 	}
-	for _, text := range [...]*[]byte{&ddl.Pattern, &ddl.Comment, &ddl.OwnerSchema, &ddl.OwnerTable, &ddl.OwnerColumn} {
+	for _, text := range [...]*[]byte{&ddl.Pattern, &ddl.Comment, &ddl.OwnerSchema, &ddl.OwnerTable, &ddl.OwnerColumn, &ddl.Kind.Format, &ddl.Kind.Zone, &ddl.KeyText} {
 		if err := p.convert(text, charset); err != nil {
 			return err
 		}

@@ -66,7 +66,9 @@ func (d *delivery) rewrite(sql []byte, a *plan.Action) error {
 		a.Fill.Spell()
 	}
 	keys.Substitute(subs, st.Calls, values, previous)
-	keys.Bind(a.Late, subs)
+	if err := keys.Bind(a.Late, subs); err != nil {
+		return err
+	}
 	size := d.splice(sql, subs, a.Fill.Texts())
 	if size >= protocol.MaxFragment { // by what was filled in
 		return params.ErrTooLong

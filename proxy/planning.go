@@ -84,6 +84,11 @@ func (p *planning) learn(f *plan.Facts, n *plan.Need, sql []byte) (err error) {
 		f.NameOf(n.At).Whole, err = answer(p.Knows(n.Name))
 	case plan.NeedKnown:
 		f.NameOf(n.At).Known, err = answer(p.Knows(n.Name))
+	case plan.NeedTexts:
+		form, err := p.at.set.Sequences.FormOf(&p.numbers.Patience, n.Name)
+		of := f.NameOf(n.At)
+		of.Texts, of.Bytes = plan.AnswerOf(form != sequence.Numbers), form == sequence.Bytes
+		return p.numbers.Patience.Over(err)
 	case plan.NeedRight:
 		f.NameOf(n.At).Usable, err = answer(p.numbers.HasRight(n.Name))
 	case plan.NeedSame:

@@ -77,7 +77,7 @@ func (x *executor) prepare(sql []byte) error {
 		}
 		switch a.Do {
 		case plan.Reply:
-			return x.prepareLocal(sql, alone.Columns(st, sql, alone.AtPrepare, nil, x.at.likeMariaDB()), st.Params)
+			return x.prepareLocal(sql, alone.Columns(st, sql, alone.AtPrepare, nil, alone.TextsOf(a.Slots), x.at.likeMariaDB()), st.Params)
 		case plan.Rewrite, plan.PerRow, plan.Count:
 			text, hidden, key = params.Hide(st, sql, a, a.Substitutions(st, x.state, x.at.id, protocol.Placeholder))
 			rows, counts = keys.RowsOf(a).Keep(), keys.BlockOf(a)

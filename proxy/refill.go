@@ -120,7 +120,7 @@ func (cc *columnCache) remedyFor(e *protocol.ServerError, f *plan.Filling) remed
 	switch e.Code {
 	case mysql.ER_DUP_ENTRY:
 		// Of several rows some may be in a table without transactions.
-		if k.Rows == 1 && len(k.Filled) == 1 && duplicateOf(e.Message, k.First) && f.Words&notTwice == 0 {
+		if k.Rows == 1 && len(k.Filled) == 1 && duplicateOf(e.Message, k) && f.Words&notTwice == 0 {
 			return newNumbers
 		}
 	case mysql.ER_WRONG_VALUE_COUNT_ON_ROW, mysql.ER_BAD_FIELD_ERROR, mysql.ER_NO_SUCH_TABLE:
@@ -135,9 +135,13 @@ func (cc *columnCache) remedyFor(e *protocol.ServerError, f *plan.Filling) remed
 	return noRemedy
 }
 
-// duplicateOf says whether the message of error 1062 is about number n: in all
+// duplicateOf says whether the message of error 1062 is about the key: in all
 // languages the first thing in quotes is the value.
-func duplicateOf(message string, n uint64) bool {
+func duplicateOf(message string, k *plan.FilledKey) bool {
+	key := strconv.FormatUint(k.First, 10)
+	if k.Binding.Texts {
+		key = k.Texts[0]
+	}
 	b := []byte(message)
 	from := bytes.IndexByte(b, '\'')
 	if from < 0 {
@@ -145,7 +149,7 @@ func duplicateOf(message string, n uint64) bool {
 	}
 	b = b[from+1:]
 	to := bytes.IndexByte(b, '\'')
-	return to >= 0 && string(b[:to]) == strconv.FormatUint(n, 10)
+	return to >= 0 && string(b[:to]) == key
 }
 
 // refill handles the text once more that sendFilled has found a remedy for.

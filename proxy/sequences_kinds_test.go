@@ -173,6 +173,7 @@ func TestCHECKAndREPAIRCompareCounters(t *testing.T) {
 func TestBadKindsAreRefused(t *testing.T) {
 	e := newEnv(t, setup{})
 	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE narrow (id INT PRIMARY KEY)", "CREATE TABLE words (id VARCHAR(20) PRIMARY KEY)",
+		"CREATE TABLE bytes (id BINARY(16) PRIMARY KEY)",
 		"CREATE TABLE far (id BIGINT PRIMARY KEY)", "INSERT INTO far VALUES (1), (9000000000000000001)")
 	c := e.Conn(t, e.Schemas[0], nil)
 	for _, test := range []struct {
@@ -192,8 +193,36 @@ func TestBadKindsAreRefused(t *testing.T) {
 		{1235, "BIT_REVERSED SHARD BITS 5", []string{"SHARD BITS beside BIT_REVERSED", "one kind"}},
 		{1225, "BIT_REVERSED BIT_REVERSED", []string{"BIT_REVERSED", "twice"}},
 		{1235, "SNOWFLAKE EPOCH '2026-01-01' TICK '1ms'", []string{"SNOWFLAKE"}},
-		{1235, "UUID VERSION 7 BINARY", []string{"UUID"}},
-		{1235, "FORMAT 'PO-{yyyyMMdd}-{n:6}' RESET DAILY", []string{"FORMAT"}},
+		{1235, "FORMAT 'PO-{yyyyMMdd}-{n:6}' RESET DAILY", []string{"FORMAT with RESET"}},
+		{1210, "UUID VERSION 5", []string{"UUID VERSION 5: want 7", "or 4"}},
+		{1210, "UUID START WITH 5", []string{"START 5", "leave it away"}},
+		{1210, "UUID CACHE 5", []string{"CACHE 5", "leave it away"}},
+		{1210, "UUID AS BIGINT", []string{"AS goes with", "leave it away"}},
+		{1235, "UUID ORDER", []string{"ORDER", "no counter"}},
+		{1235, "UUID JSON_SAFE", []string{"JSON_SAFE", "leave it away"}},
+		{1235, "UUID FORMAT '{n:6}'", []string{"FORMAT beside UUID", "one kind"}},
+		{1210, "UUID SKIP RANGE 1 TO 9", []string{"goes with BIT_REVERSED and ROTATE"}},
+		{1210, "FORMAT 'PO'", []string{"FORMAT 'PO'", "no counter", "want {n:6} or {n}"}},
+		{1210, "FORMAT '{n:6}{QQ}'", []string{"'QQ' is no part of a date"}},
+		{1210, "FORMAT '{n}' WIDEN", []string{"grows without WIDEN"}},
+		{1210, "FORMAT '{n:6}' TIME ZONE 'Mars'", []string{"TIME ZONE 'Mars'", "'Asia/Shanghai'"}},
+		{1210, "FORMAT 'it''s {n:6}'", []string{"printable ASCII"}},
+		{1210, "FORMAT '编号{n:6}'", []string{"printable ASCII"}},
+		{1210, "FORMAT 'a{n:6}' AS INT", []string{"AS goes with"}},
+		{1210, "AS INT FORMAT '{n:12}'", []string{"AS holds up to 2147483647"}},
+		{4085, "FORMAT '{n:3}' START WITH 1000", []string{"999"}},
+		{4085, "FORMAT '{n:3}' MAXVALUE 1000", []string{"999"}},
+		{1064, "FORMAT", []string{"FORMAT needs a string"}},
+		{1064, "FORMAT '{n:6}' TIME 'UTC'", []string{"TIME needs ZONE"}},
+		{1064, "FORMAT '{n:6}' TIME ZONE UTC", []string{"TIME ZONE needs a string"}},
+		{1225, "FORMAT '{n:6}' WIDEN WIDEN", []string{"WIDEN", "twice"}},
+		{1210, "UUID OWNED BY narrow.id", []string{"narrow", "of the type int", "CHAR(36)"}},
+		{1210, "UUID OWNED BY words.id", []string{"varchar(20)", "CHAR(36)"}},
+		{1210, "UUID OWNED BY bytes.id", []string{"binary(16)", "CHAR(36)"}},
+		{1210, "UUID BINARY OWNED BY words.id", []string{"BINARY(16)"}},
+		{1210, "FORMAT 'this-is-too-long-{n:6}' OWNED BY words.id", []string{"varchar(20)", "VARCHAR(23)"}},
+		{1210, "FORMAT '{n:12}' OWNED BY narrow.id", []string{"2147483647", "wider"}},
+		{1054, "UUID OWNED BY words.nothing", []string{"words.nothing"}},
 		{1235, "SLOTTED", []string{"SLOTTED"}},
 		{1210, "BIT_REVERSED SKIP RANGE 9 TO 1", []string{"SKIP RANGE 9 TO 1", "the lower one first"}},
 		{1210, "SHARD BITS 5 SKIP RANGE 1 TO 9", []string{"goes with BIT_REVERSED and ROTATE"}},
@@ -249,14 +278,16 @@ func TestAKeyIsDecoded(t *testing.T) {
 	c := e.Conn(t, e.Schemas[0], nil)
 	exec(t, c, "CREATE SEQUENCE plain", "CREATE SEQUENCE rotated ROTATE 1 DIGITS 6", "CREATE SEQUENCE sharded SHARD BITS 5")
 	for query, want := range map[string]string{
-		"SELECT SEQUENCE_DECODE('plain', 70)":                 "[70 NULL NULL]",
-		"select sequence_decode(`rotated`, 100002)":           "[21 NULL ROTATE 1 DIGITS 6]",
-		"SELECT\nSequence_Decode ('rotated', 1000000);":       "[NULL NULL ROTATE 1 DIGITS 6]",
-		"SELECT SEQUENCE_DECODE(sharded, 864691128455135233)": "[1 3 SHARD BITS 5]",
-		"SELECT SEQUENCE_DECODE('rotated', 0)":                "[NULL NULL ROTATE 1 DIGITS 6]",
+		"SELECT SEQUENCE_DECODE('plain', 70)":                 "[70 NULL NULL NULL]",
+		"select sequence_decode(`rotated`, 100002)":           "[21 NULL NULL ROTATE 1 DIGITS 6]",
+		"SELECT\nSequence_Decode ('rotated', 1000000);":       "[NULL NULL NULL ROTATE 1 DIGITS 6]",
+		"SELECT SEQUENCE_DECODE(sharded, 864691128455135233)": "[1 3 NULL SHARD BITS 5]",
+		"SELECT SEQUENCE_DECODE('rotated', '100002')":         "[21 NULL NULL ROTATE 1 DIGITS 6]",
+		"SELECT SEQUENCE_DECODE('rotated', 'x')":              "[NULL NULL NULL ROTATE 1 DIGITS 6]",
+		"SELECT SEQUENCE_DECODE('rotated', 0)":                "[NULL NULL NULL ROTATE 1 DIGITS 6]",
 	} {
 		columns, rows := table(t, c, query)
-		if len(rows) != 1 || fmt.Sprint(rows[0]) != want || fmt.Sprint(columns) != "[counter shard kind]" {
+		if len(rows) != 1 || fmt.Sprint(rows[0]) != want || fmt.Sprint(columns) != "[counter shard time kind]" {
 			t.Errorf("%s: got %v %v, want %s", query, columns, rows, want)
 		}
 	}
@@ -266,8 +297,8 @@ func TestAKeyIsDecoded(t *testing.T) {
 	}
 	defer p.Close()
 	var counter uint64
-	var shard, clause any
-	if err := p.QueryRowContext(t.Context()).Scan(&counter, &shard, &clause); err != nil || counter != 21 {
+	var shard, moment, clause any
+	if err := p.QueryRowContext(t.Context()).Scan(&counter, &shard, &moment, &clause); err != nil || counter != 21 {
 		t.Errorf("prepared: got %d, %v", counter, err)
 	}
 	wantError(t, c, 4091, "SELECT SEQUENCE_DECODE('nobody', 5)", "nobody")

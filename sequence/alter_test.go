@@ -149,7 +149,7 @@ func TestChangesReachOtherProxiesWithinASecond(t *testing.T) {
 		t.Errorf("got %d, want 1 + k*10 above %d", got, next)
 	}
 	within("the owner", func() bool { o := b.Owners(); return o != nil && len(o.List) == 1 })
-	if got := *b.Owners(); got.List[0] != (Owner{"photos", define.Column{Schema: "app", Table: "photos", Column: "id"}}) {
+	if got := *b.Owners(); got.List[0] != (Owner{Sequence: "photos", Column: define.Column{Schema: "app", Table: "photos", Column: "id"}}) {
 		t.Errorf("got owners %+v", got)
 	}
 

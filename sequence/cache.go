@@ -82,6 +82,7 @@ type cache struct {
 	cached uint64            // numbers in cur and queue
 	low    uint64            // below this many held, the next segment is fetched
 	given  uint64            // numbers handed out since the cache was made
+	passed uint64            // keys that took no number, since then
 	end    error             // not nil: gives nothing any more
 	flying bool              // a reservation is in flight; its goroutine clears this
 	first  *waiter           // callers without a number, in the order they came
@@ -157,6 +158,9 @@ func (c *cache) take(ctx context.Context, n uint64) (uint64, error) {
 // most until deadline, if that is not zero, and else for the caller's patience, or until ctx is
 // done; numbers in memory are handed out without looking at ctx.
 func (c *cache) takeRun(ctx context.Context, n uint64, deadline time.Time) (first, step uint64, err error) {
+	if !c.kind.Counts() {
+		return c.uncounted()
+	}
 	c.mu.Lock()
 	if c.end == nil && c.first == nil {
 		// Callers that came earlier go first: otherwise single takes would starve a long run.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"seqproxy/internal/logfield"
-	"seqproxy/sequence/define"
 )
 
 // follower sees what others change: it asks for the version of the last change, and if that has
@@ -22,8 +21,8 @@ type follower struct {
 	started bool   // guarded by Sequences.mu; its goroutine runs
 	changes uint64 // guarded by Sequences.mu; rises when a change is heard, and when it is obeyed
 
-	obeying sync.Mutex               // held while what one server tells is obeyed
-	byName  map[string]define.Column // guarded by obeying; the owners that the options name
+	obeying sync.Mutex       // held while what one server tells is obeyed
+	byName  map[string]Owner // guarded by obeying; the owners that the options name
 	// guarded by obeying; the version of what is obeyed of each sequence, where several servers
 	// tell
 	newest map[string]uint64

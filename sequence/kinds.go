@@ -3,6 +3,7 @@ package sequence
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -70,15 +71,76 @@ func (c *cache) refused(what, wayOut string) error {
 	return &define.KindError{Sequence: shownName(c.name), Kind: c.kind, Refused: what, WayOut: wayOut}
 }
 
-// key is the key of the first of several counters that were taken together. They share a shard.
-func (c *cache) key(counter uint64) uint64 {
-	switch c.kind.Name() {
-	case kind.Plain:
-		return counter
-	case kind.ShardBits:
-		return c.kind.Key(counter, rand.Uint64())
+// key is the key of the first of several counters that were taken together. They share a shard. It
+// is the counter where keys are texts.
+func (c *cache) key(counter uint64) (uint64, error) {
+	switch {
+	case c.kind.IsPlain() || c.kind.IsText():
+		return counter, nil
+	case c.kind.Dated():
+		key, err := c.kind.Number(counter, time.Now())
+		return key, c.noKey(err)
+	case c.kind.Name() == kind.ShardBits:
+		return c.kind.Key(counter, rand.Uint64()), nil
 	}
-	return c.kind.Key(counter, 0)
+	return c.kind.Key(counter, 0), nil
+}
+
+// text is the key of a counter where keys are texts.
+func (c *cache) text(counter uint64) (string, error) {
+	text, err := c.kind.Text(counter, time.Now())
+	return text, c.noKey(err)
+}
+
+// noKey tells of which sequence a counter has no key.
+func (c *cache) noKey(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("sequence %q: %w", shownName(c.name), err)
+}
+
+// uncounted is takeRun where keys are made of no counters.
+func (c *cache) uncounted() (first, step uint64, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.end == nil {
+		c.passed++
+	}
+	return 0, 1, c.end
+}
+
+// Form is what keys are.
+type Form uint8
+
+// The forms.
+const (
+	Numbers Form = iota
+	Texts
+	Bytes
+)
+
+// FormOf returns what the keys of a sequence are. TakeRun alone gives those that are no numbers, one
+// by one. A sequence that does not exist has Numbers. Errors are those of Exists.
+func (s *Sequences) FormOf(ctx context.Context, name []byte) (Form, error) {
+	c, err := s.find(ctx, name, s.patience(ctx))
+	switch {
+	case errors.Is(err, ErrUnknown):
+		return Numbers, nil
+	case err != nil:
+		return Numbers, err
+	}
+	return formOf(c.kind), nil
+}
+
+func formOf(k kind.Kind) Form {
+	switch {
+	case k.IsBinary():
+		return Bytes
+	case k.IsText():
+		return Texts
+	}
+	return Numbers
 }
 
 // countersOf are those of which numbers are keys.

@@ -10,10 +10,11 @@ import (
 	"seqproxy/sequence/define"
 )
 
-// Owner is a column whose keys are the numbers of a sequence.
+// Owner is a column whose keys are those of a sequence.
 type Owner struct {
 	Sequence string
 	define.Column
+	Form Form `json:",omitempty"` // of the keys
 }
 
 // Owners are all columns that own a sequence. They are never changed.
@@ -74,13 +75,16 @@ func (s *Sequences) publishOwners(afresh bool, changed []changedOptions) {
 	old := f.owners.Load()
 	differs := old == nil || f.byName == nil || afresh
 	if f.byName == nil || afresh {
-		f.byName = make(map[string]define.Column)
+		f.byName = make(map[string]Owner)
 	}
 	for i := range changed {
 		c := &changed[i]
-		name, owner := c.name, c.def.OwnedBy
+		name, owner := c.name, Owner{shownName(c.name), c.def.OwnedBy, formOf(c.def.Kind)}
+		if c.gone || owner.IsZero() {
+			owner = Owner{}
+		}
 		if c.gone {
-			name, owner = c.option, define.Column{}
+			name = c.option
 		}
 		if f.byName[name] == owner {
 			continue
@@ -94,8 +98,8 @@ func (s *Sequences) publishOwners(afresh bool, changed []changedOptions) {
 		return
 	}
 	next := &Owners{Generation: 1}
-	for name, owner := range f.byName {
-		next.List = append(next.List, Owner{Sequence: shownName(name), Column: owner})
+	for _, owner := range f.byName {
+		next.List = append(next.List, owner)
 	}
 	slices.SortFunc(next.List, func(a, b Owner) int { return strings.Compare(a.Sequence, b.Sequence) })
 	if old != nil {

@@ -91,7 +91,10 @@ func New(opts Options) (*Sequences, error) {
 // Errors: ErrUnknown, ErrExhausted, ErrClosed, ErrBadOption (n is 0), ErrUnfit, *UnavailableError,
 // or ctx's cause.
 func (s *Sequences) Take(ctx context.Context, name []byte, n uint64) (first uint64, err error) {
-	_, first, _, err = s.take(ctx, name, n)
+	c, first, _, err := s.take(ctx, name, n)
+	if err == nil && c.kind.IsText() {
+		return 0, c.refused("a key as a number", eachAlone)
+	}
 	return first, err
 }
 
@@ -105,6 +108,10 @@ type Taken struct {
 	// used 75, 90 or 99 percent of what it has. The first who takes numbers then is told, once for
 	// each of these marks.
 	Notice string
+	// Text is the key where keys are texts, or with Binary bytes: one was asked for, and First and Step
+	// say nothing.
+	Text   string
+	Binary bool
 }
 
 // TakeRun is Take for callers that use more than the first number, or what there is to say of the
@@ -114,18 +121,23 @@ func (s *Sequences) TakeRun(ctx context.Context, name []byte, n uint64) (t Taken
 	if err != nil && (c == nil || !errors.Is(err, ErrExhausted)) {
 		return Taken{}, err
 	}
-	return Taken{first, step, c.identity(), s.notices.take(c.name)}, err
+	t = Taken{First: first, Step: step, Of: c.identity(), Notice: s.notices.take(c.name)}
+	if err == nil && c.kind.IsText() {
+		t.Text, err = c.text(first)
+		t.Binary = c.kind.IsBinary()
+	}
+	return t, err
 }
 
 // take returns n keys, and the cache that they are of or that has none. It is the one place where
-// counters become keys.
+// counters become keys; where those are texts, it returns the counters.
 func (s *Sequences) take(ctx context.Context, name []byte, n uint64) (c *cache, first, step uint64, err error) {
 	for {
 		if c, first, step, err = s.count(ctx, name, n); err != nil || c.kind.IsPlain() {
 			return c, first, step, err
 		}
-		if first = c.key(first); !c.kind.Skips(first) {
-			return c, first, step, nil
+		if first, err = c.key(first); err != nil || !c.kind.Skips(first) {
+			return c, first, step, err
 		}
 	}
 }

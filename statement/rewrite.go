@@ -1,6 +1,7 @@
 package statement
 
 import (
+	"encoding/hex"
 	"math"
 	"strconv"
 	"unicode/utf8"
@@ -44,6 +45,9 @@ const (
 	// returns the next number and makes it LAST_INSERT_ID(). Outside of Value to Bound the
 	// statement fails with error 1690. No sql_mode makes that a warning.
 	AsCounted
+	// AsText is Text as a string, which has no character that is to be escaped, or with Binary as
+	// bytes. It has no effect.
+	AsText
 )
 
 // CountedGuard makes AsCounted fail. It overflows for every value: an odd number added to the
@@ -61,6 +65,9 @@ type Substitution struct {
 	Value uint64
 	// Bound and Step are for AsCounted. AsLeading and AsLate use Bound, too.
 	Bound, Step uint64
+	// Text is that of AsText.
+	Text   string
+	Binary bool
 	// Null: the value is NULL. It is for AsNullable only.
 	Null bool
 	// Param writes a parameter marker instead of a literal: a hidden parameter, see HiddenParams.
@@ -98,6 +105,11 @@ func (st *Statement) appendCall(dst, sql []byte, subs []Substitution, i, item, f
 // append writes the replacement of call c. sql is the original text.
 func (s Substitution) append(dst []byte, c *FuncCall, sql []byte) []byte {
 	switch s.Replacement {
+	case AsText:
+		if s.Param {
+			return append(dst, TextMarker(s.Binary)...)
+		}
+		return AppendText(dst, s.Text, s.Binary)
 	case AsLastInsertID:
 		return append(s.value(append(dst, "LAST_INSERT_ID("...)), ')')
 	case AsNullable:
@@ -149,6 +161,24 @@ func (s Substitution) append(dst []byte, c *FuncCall, sql []byte) []byte {
 	default:
 		return s.value(dst)
 	}
+}
+
+// AppendText writes a text that has no character to be escaped, or bytes.
+func AppendText(dst []byte, text string, binary bool) []byte {
+	if binary {
+		return append(hex.AppendEncode(append(dst, "_binary x'"...), []byte(text)), '\'')
+	}
+	return append(append(append(dst, '\''), text...), '\'')
+}
+
+// TextMarker is the marker of a parameter that is a text, or bytes. MySQL gives a bare one the type of
+// what stands beside it, and 007 may become 7. A text from CONCAT yields to other collations, as a
+// literal does.
+func TextMarker(binary bool) string {
+	if binary {
+		return "CAST(? AS BINARY(16))"
+	}
+	return "CONCAT(?)"
 }
 
 func (s Substitution) unsigned(dst []byte) []byte {

@@ -1,13 +1,15 @@
 package main
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
 	"seqproxy/sequence/kind"
 )
 
-const decodeUse = "decode 'KIND' KEY ..., where KIND is as in CREATE SEQUENCE: BIT_REVERSED, ROTATE d DIGITS w or SHARD BITS s, with JSON_SAFE behind it if the sequence has that"
+const decodeUse = "decode 'KIND' KEY ..., where KIND is as in CREATE SEQUENCE: BIT_REVERSED, ROTATE d DIGITS w or SHARD BITS s, with JSON_SAFE behind it if the sequence has that, " +
+	"or UUID [VERSION n] [BINARY] or FORMAT with all that stands behind it"
 
 // decode prints the counters in keys. It asks no server.
 func (p *program) decode(args []string) error {
@@ -23,6 +25,20 @@ func (p *program) decode(args []string) error {
 		return usagef("%w", err)
 	}
 	for _, text := range c.Args()[1:] {
+		if k.IsText() {
+			counter, date, ok := k.Origin(text)
+			if !ok {
+				return usagef("%q is no key of kind %v", text, k)
+			}
+			if k.Counts() {
+				text += fmt.Sprintf(" counter %d", counter)
+			}
+			if date != "" {
+				text += " time " + date
+			}
+			p.say("%s\n", text)
+			continue
+		}
 		key, err := strconv.ParseUint(strings.TrimSpace(text), 10, 64)
 		if err != nil {
 			return usagef("%q is no key: want a whole number, and seqproxy %s", text, decodeUse)

@@ -33,7 +33,7 @@ var mayImport = []struct{ from, to string }{
 	{"admin", "backend protocol proxy sequence sequence/kind statement statement/ddl"},
 	{"conf", "internal/tlsfiles"},
 	{"proxy", "backend internal/logfield protocol proxy/alone proxy/keys proxy/kill proxy/login proxy/params proxy/plan proxy/shown proxy/state proxy/stats proxy/ticket sequence statement statement/idiom statement/lex statement/redact"},
-	{"proxy/alone", "protocol proxy/keys proxy/state statement statement/idiom statement/lex"},
+	{"proxy/alone", "protocol proxy/keys proxy/plan proxy/state statement statement/idiom statement/lex"},
 	{"proxy/params", "protocol proxy/keys proxy/plan proxy/state statement"},
 	{"proxy/shown", "backend protocol proxy/keys proxy/plan sequence statement/ddl statement/idiom"},
 	{"proxy/login", "backend protocol proxy/keys proxy/state"},

@@ -4,11 +4,13 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
+	"seqproxy/proxy/plan"
 	"seqproxy/statement"
 )
 
@@ -35,8 +37,9 @@ const (
 
 // Columns defines the columns of a SELECT that the proxy answers, as the server
 // defines those of LAST_INSERT_ID(n), LAST_INSERT_ID(), @@last_insert_id and
-// CONNECTION_ID(). values are those of the calls, used in a text only.
-func Columns(st *statement.Statement, sql []byte, when Moment, values []keys.Number, mariaDB bool) []protocol.Column {
+// CONNECTION_ID(). values are those of the calls, used in a text only. texts are those of the calls
+// whose keys are texts, as far as they are known; nil: none.
+func Columns(st *statement.Statement, sql []byte, when Moment, values, texts []keys.Number, mariaDB bool) []protocol.Column {
 	columns := make([]protocol.Column, len(st.Items))
 	for i := range st.Items {
 		item := &st.Items[i]
@@ -46,6 +49,10 @@ func Columns(st *statement.Statement, sql []byte, when Moment, values []keys.Num
 		}
 		switch item.Func {
 		case statement.Nextval:
+			if texts != nil && texts[item.FirstCall].Text != "" {
+				c = keyColumn(c.Name, &texts[item.FirstCall], when)
+				break
+			}
 			switch {
 			case !mariaDB:
 				if when != InText {
@@ -75,6 +82,36 @@ func Columns(st *statement.Statement, sql []byte, when Moment, values []keys.Num
 	}
 	return columns
 }
+
+// keyColumn is the column of a key that is a text: of a literal, or of a parameter.
+func keyColumn(name string, key *keys.Number, when Moment) protocol.Column {
+	c := textColumn(name, uint32(len(key.Text)))
+	if key.Binary {
+		c.Charset, c.Length, c.Flags = BinaryCharset, uint32(len(key.Text)), Binary
+	}
+	if when == InText {
+		c.Flags |= NotNull
+	}
+	return c
+}
+
+// TextsOf are the texts of a statement that is being prepared, of which nothing is known yet but
+// that they are texts.
+func TextsOf(slots []plan.Slot) []keys.Number {
+	if !slices.ContainsFunc(slots, func(s plan.Slot) bool { return s.Texts }) {
+		return nil
+	}
+	texts := make([]keys.Number, len(slots))
+	for i := range slots {
+		if slots[i].Texts {
+			texts[i].Text, texts[i].Binary = longestKey, slots[i].Bytes
+		}
+	}
+	return texts
+}
+
+// longestKey is a text as long as the longest key.
+var longestKey = strings.Repeat("?", 64)
 
 // Params defines the parameters of a statement that is answered here as the server
 // does those of LAST_INSERT_ID(?).

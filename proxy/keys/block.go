@@ -135,6 +135,9 @@ func (t *Taker) Block(ask Asker, c *backend.Conn, n *Block, l *state.LastInsertI
 	if err = t.Patience.Over(err); err != nil {
 		return err
 	}
+	if got.Text != "" {
+		return errNotCounted(n.Sequence)
+	}
 	t.note(got.Notice)
 	n.taken, n.rest = got, (n.Count-1)*got.Step
 	n.first, n.step = got.First, got.Step*n.Count
@@ -166,6 +169,11 @@ func (t *Taker) Block(ask Asker, c *backend.Conn, n *Block, l *state.LastInsertI
 	}
 	l.Rows = true // what the server says of rows is true
 	return nil
+}
+
+// errNotCounted refuses texts, which the server cannot count off.
+func errNotCounted(name []byte) error {
+	return protocol.NotSupported("NEXTVAL for each row of sequence %s, whose keys are texts, is not supported: write NEXTVAL in each row of VALUES, or take the keys one by one", name)
 }
 
 // TooSmall says whether an answer is that of a statement that wanted more numbers than

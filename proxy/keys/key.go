@@ -56,9 +56,7 @@ func (t *Taker) key(k *plan.FilledKey) error {
 	}
 	t.name = append(t.name[:0], b.Sequence...)
 	if len(k.Filled) == 1 {
-		first, err := t.first(t.name, 1)
-		k.First = first
-		return err
+		return t.eachAlone(k)
 	}
 	err := t.apart(k)
 	if t.firstAlone && (errors.As(err, new(*sequence.KindError)) || errors.As(err, new(*apartError))) {
@@ -91,8 +89,11 @@ func (t *Taker) apart(k *plan.FilledKey) error {
 	}
 }
 
-// eachAlone takes a number for each of several rows.
+// eachAlone takes a key for each row.
 func (t *Taker) eachAlone(k *plan.FilledKey) (err error) {
+	if k.Binding.Texts {
+		return t.texts(k)
+	}
 	if k.First, err = t.first(t.name, 1); err != nil {
 		return err
 	}
@@ -102,6 +103,22 @@ func (t *Taker) eachAlone(k *plan.FilledKey) (err error) {
 			return err
 		}
 		k.Further = append(k.Further, n)
+	}
+	return nil
+}
+
+// texts is eachAlone for texts.
+func (t *Taker) texts(k *plan.FilledKey) error {
+	k.Texts = k.Texts[:0]
+	for range k.Filled {
+		n, err := t.next(t.name)
+		switch {
+		case err != nil:
+			return err
+		case n.Text == "":
+			return protocol.NotSupported("sequence %s, whose keys were texts when it was asked for its columns, gives numbers now: repeat the statement", k.Binding.Sequence)
+		}
+		k.Texts = append(k.Texts, n.Text)
 	}
 	return nil
 }

@@ -63,6 +63,9 @@ func (t *Taker) ahead(r *Rows) (first uint64, err error) {
 	}
 	r.first = make([]uint64, len(values))
 	for i, v := range values {
+		if v.Text != "" {
+			return 0, errNotCounted(r.Slots[i].Sequence)
+		}
 		r.first[i] = v.Value
 	}
 	return r.first[0], nil
@@ -133,7 +136,10 @@ func (x *RowTaker) take(rows int) ([]uint64, error) {
 	}
 	patience.Restore(spent) // the rows behind these have the time anew
 	x.numbers = x.numbers[:0]
-	for _, v := range values {
+	for i, v := range values {
+		if v.Text != "" {
+			return nil, errNotCounted(x.asks[i].Sequence)
+		}
 		x.numbers = append(x.numbers, v.Value)
 	}
 	return x.numbers, nil

@@ -1,20 +1,34 @@
 package keys
 
 import (
+	"seqproxy/protocol"
 	"seqproxy/proxy/plan"
 	"seqproxy/statement"
 )
 
 // Substitute gives the substitutions of numbers, and of the previous LAST_INSERT_ID(), in a text
-// their values.
+// their values. A text is never LAST_INSERT_ID(): in its place the next number of the statement is.
 func Substitute(subs []statement.Substitution, calls []statement.FuncCall, values []Number, previous uint64) {
+	led := -1 // the statement whose first key is a text
 	for i := range subs {
 		if place := calls[i].Place; place == statement.PlaceNever || place == statement.PlaceRow && subs[i].Replacement != statement.AsLeading {
 			continue
 		}
 		switch calls[i].Func {
 		case statement.Nextval, statement.Lastval, statement.Setval:
-			subs[i].Value, subs[i].Null = values[i].Value, values[i].Null
+			v := &values[i]
+			switch was := subs[i].Replacement; {
+			case v.Text != "":
+				if was == statement.AsLastInsertID {
+					led = calls[i].Statement
+				}
+				subs[i] = statement.Substitution{Replacement: statement.AsText, Text: v.Text, Binary: v.Binary}
+				continue
+			case led == calls[i].Statement && calls[i].Func == statement.Nextval && was != statement.AsLate:
+				led = -1
+				subs[i].Replacement = statement.AsLastInsertID
+			}
+			subs[i].Value, subs[i].Null = v.Value, v.Null
 		case statement.LastInsertID, statement.LastInsertIDVariable:
 			subs[i].Value = previous
 		}
@@ -22,8 +36,12 @@ func Substitute(subs []statement.Substitution, calls []statement.FuncCall, value
 }
 
 // Bind gives the substitutions that take effect late the numbers of their leaders.
-func Bind(late []plan.Late, subs []statement.Substitution) {
+func Bind(late []plan.Late, subs []statement.Substitution) error {
 	for _, l := range late {
+		if subs[l.Leader].Replacement == statement.AsText {
+			return protocol.NotSupported("NEXTVAL of a sequence whose keys are texts, and LAST_INSERT_ID(), in one statement that stands behind another is not supported: send it alone")
+		}
 		subs[l.At].Bound = subs[l.Leader].Value
 	}
+	return nil
 }

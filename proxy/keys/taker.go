@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"seqproxy/protocol"
 	"seqproxy/proxy/plan"
 	"seqproxy/sequence"
 	"seqproxy/statement"
@@ -14,6 +15,8 @@ import (
 type Sequences interface {
 	// TakeRun returns n consecutive numbers, and what there is to say of their sequence.
 	TakeRun(ctx context.Context, name []byte, n uint64) (sequence.Taken, error)
+	// FormOf says what the keys of a sequence are.
+	FormOf(ctx context.Context, name []byte) (sequence.Form, error)
 	// Same says whether two names are spellings of one sequence.
 	Same(ctx context.Context, a, b []byte) (bool, error)
 	// Identify returns what tells a sequence from others, however it is spelled.
@@ -87,12 +90,19 @@ type Number struct {
 	Value uint64
 	Last  uint64 // of the numbers that a NEXTVAL takes
 	Null  bool
+	// Text is the key where keys are texts, or with Binary bytes; else empty
+	Text   string
+	Binary bool
 }
 
 // takeOne is Take for one NEXTVAL.
-func (t *Taker) takeOne(a *plan.Slot) ([]Number, error) {
+func (t *Taker) takeOne(a *plan.Slot) (values []Number, err error) {
 	if err := t.mayCount(a); err != nil {
 		return nil, err
+	}
+	if a.Count == 1 {
+		t.one[0], err = t.next(a.Sequence)
+		return t.one[:], err
 	}
 	first, step, err := t.Run(a.Sequence, a.Count)
 	if err != nil {
@@ -100,6 +110,15 @@ func (t *Taker) takeOne(a *plan.Slot) ([]Number, error) {
 	}
 	t.one[0] = Number{Value: first, Last: first + (a.Count-1)*step}
 	return t.one[:], nil
+}
+
+// next takes one key.
+func (t *Taker) next(name []byte) (Number, error) {
+	got, err := t.run(name, 1)
+	if err != nil {
+		return Number{}, err
+	}
+	return Number{Value: got.First, Last: got.First, Text: got.Text, Binary: got.Binary}, nil
 }
 
 // mayCount refuses NEXTVAL('s', n) where the client could not count on.
@@ -171,13 +190,19 @@ func (t *Taker) takeNext(asks []plan.Slot) (values []Number, err error) {
 				total += asks[j].Count
 			}
 		}
+		if total == 1 {
+			if values[i], err = t.next(name); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		next, step, err := t.Run(name, total)
-		if errors.As(err, new(*sequence.KindError)) && total > 1 { // its keys are not a step apart
+		if errors.As(err, new(*sequence.KindError)) { // its keys are not a step apart
 			for _, j := range places {
-				if values[j].Value, err = t.first(name, 1); err != nil {
+				if values[j], err = t.next(name); err != nil {
 					return nil, err
 				}
-				values[j].Last, taken[j] = values[j].Value, true
+				taken[j] = true
 			}
 			continue
 		}
@@ -201,7 +226,11 @@ func (t *Taker) takeInOrder(asks []plan.Slot) (values []Number, err error) {
 		}
 		switch asks[i].Func {
 		case statement.Nextval:
-			if err = t.mayCount(&asks[i]); err == nil {
+			switch err = t.mayCount(&asks[i]); {
+			case err != nil:
+			case asks[i].Count == 1:
+				values[i], err = t.next(asks[i].Sequence)
+			default:
 				values[i].Value, err = t.first(asks[i].Sequence, asks[i].Count)
 			}
 		case statement.Lastval:
@@ -225,22 +254,42 @@ func (t *Taker) first(name []byte, n uint64) (first uint64, err error) {
 
 // Run takes n numbers of a sequence, in its steps, and makes the last of
 // them the one that LASTVAL() gives. As MariaDB has it, that is NULL after the sequence ran out.
+// Texts are refused.
 func (t *Taker) Run(name []byte, n uint64) (first, step uint64, err error) {
-	got, err := t.sequences.TakeRun(&t.Patience, name, n)
+	got, err := t.run(name, n)
+	if err == nil && got.Text != "" {
+		err = protocol.NotSupported("a key of sequence %s, whose keys are texts, is not supported where a number is wanted: write NEXTVAL for the value itself, "+
+			"and have a column filled by OWNED BY", name)
+	}
+	return got.First, got.Step, err
+}
+
+// run is Run of any keys.
+func (t *Taker) run(name []byte, n uint64) (got sequence.Taken, err error) {
+	got, err = t.sequences.TakeRun(&t.Patience, name, n)
 	if err = t.Patience.Over(err); err != nil {
 		if errors.Is(err, sequence.ErrExhausted) {
 			t.note(got.Notice)
 			t.lasts.forget(got.Of)
 		}
-		return got.First, got.Step, err
+		return got, err
 	}
 	t.note(got.Notice)
-	t.lasts.took(got.Of, got.First+(n-1)*got.Step)
-	return got.First, got.Step, nil
+	if got.Text == "" {
+		t.lasts.took(got.Of, got.First+(n-1)*got.Step)
+	}
+	return got, nil
 }
 
 // lastOf is LASTVAL() of a sequence.
 func (t *Taker) lastOf(name []byte) (Number, error) {
+	form, err := t.sequences.FormOf(&t.Patience, name)
+	if err = t.Patience.Over(err); err != nil {
+		return Number{}, err
+	}
+	if form != sequence.Numbers {
+		return Number{}, protocol.NotSupported("LASTVAL of sequence %s, whose keys are texts, is not supported: keep the key that NEXTVAL gave", name)
+	}
 	of, err := t.sequences.Identify(&t.Patience, name)
 	if err = t.Patience.Over(err); err != nil {
 		return Number{}, err

@@ -29,13 +29,24 @@ func (c *counters) TakeRun(_ context.Context, name []byte, n uint64) (sequence.T
 	if key == "empty" {
 		return sequence.Taken{}, &sequence.NameError{Name: key, Err: sequence.ErrExhausted}
 	}
-	if key == "spread" && n > 1 {
+	if key == "texts" && n == 1 {
+		c.last[key]++
+		return sequence.Taken{Text: fmt.Sprintf("T-%d", c.last[key])}, nil
+	}
+	if (key == "spread" || key == "texts") && n > 1 {
 		return sequence.Taken{}, &sequence.KindError{Sequence: key}
 	}
 	step := max(c.step[key], 1)
 	t := sequence.Taken{First: c.last[key] + step, Step: step, Notice: c.notice}
 	c.last[key] += n * step
 	return t, nil
+}
+
+func (c *counters) FormOf(_ context.Context, name []byte) (sequence.Form, error) {
+	if string(name) == "texts" {
+		return sequence.Texts, nil
+	}
+	return sequence.Numbers, nil
 }
 
 func (c *counters) Same(_ context.Context, a, b []byte) (bool, error) {
@@ -47,7 +58,7 @@ func (c *counters) Identify(context.Context, []byte) (sequence.Identity, error) 
 }
 
 func (c *counters) Step(_ context.Context, name []byte) (uint64, error) {
-	if string(name) == "spread" {
+	if string(name) == "spread" || string(name) == "texts" {
 		return 0, &sequence.KindError{Sequence: "spread"}
 	}
 	return max(c.step[string(name)], 1), nil
@@ -216,5 +227,66 @@ func TestKeysThatAreNotConsecutiveAreTakenOneByOne(t *testing.T) {
 		if _, err := taker.Take(slots); !errors.As(err, new(*sequence.KindError)) {
 			t.Errorf("several numbers at once: got %v", err)
 		}
+	}
+}
+
+// Texts are taken one by one, and where a number is wanted they are refused.
+func TestTextsAreNoNumbers(t *testing.T) {
+	taker, c := newTaker(t)
+	for range 2 {
+		values, err := taker.Take([]plan.Slot{nextval("texts", 1)})
+		if want := fmt.Sprintf("T-%d", c.last["texts"]); err != nil || values[0] != (Number{Text: want}) {
+			t.Errorf("got %+v, %v, want %s", values, err, want)
+		}
+	}
+	values, err := taker.Take([]plan.Slot{nextval("texts", 1), nextval("a", 1), nextval("texts", 1)})
+	if err != nil || values[0].Text != "T-3" || values[1] != (Number{Value: 1, Last: 1}) || values[2].Text != "T-4" {
+		t.Errorf("got %+v, %v", values, err)
+	}
+	k := plan.FilledKey{Binding: &plan.Binding{Table: "t", Column: "id", Sequence: "texts", Texts: true}, Filled: make([]plan.FilledRow, 2)}
+	if err := taker.key(&k); err == nil || !strings.Contains(err.Error(), `multi_row = "first"`) {
+		t.Errorf("rows that are filled with texts: got %v", err)
+	}
+	taker.From(c, nil, true)
+	if err := taker.key(&k); err != nil || !slices.Equal(k.Texts, []string{"T-5", "T-6"}) {
+		t.Errorf("got %q, %v", k.Texts, err)
+	}
+	rows := &Rows{Rows: plan.Rows{Slots: []plan.Slot{nextval("texts", 1)}}}
+	for what, take := range map[string]func() error{
+		"a column that is bound": func() error {
+			return taker.key(&plan.FilledKey{Binding: &plan.Binding{Table: "t", Column: "id", Sequence: "texts"}, Filled: make([]plan.FilledRow, 1)})
+		},
+		"a row":   func() error { _, err := rows.For(taker, true).Take(0, 1); return err },
+		"ahead":   func() error { _, err := taker.ahead(rows); return err },
+		"LASTVAL": func() error { _, err := taker.lastOf([]byte("texts")); return err },
+	} {
+		var refused *protocol.ServerError
+		if err := take(); !errors.As(err, &refused) || refused.Code != 1235 {
+			t.Errorf("%s: got %v, want error 1235", what, err)
+		}
+	}
+}
+
+// LAST_INSERT_ID() is the first key of a statement that is a number.
+func TestATextIsNoInsertID(t *testing.T) {
+	call := func(of int) statement.FuncCall {
+		return statement.FuncCall{Func: statement.Nextval, Statement: of, Place: statement.PlaceOnce}
+	}
+	calls := []statement.FuncCall{call(0), call(0), call(0), call(1), call(1)}
+	subs := []statement.Substitution{
+		{Replacement: statement.AsLastInsertID}, {Replacement: statement.AsUnsigned}, {Replacement: statement.AsUnsigned},
+		{Replacement: statement.AsLastInsertID}, {Replacement: statement.AsFurther},
+	}
+	values := []Number{{Text: "T-1"}, {Value: 2}, {Value: 3}, {Value: 4}, {Text: "T-5"}}
+	Substitute(subs, calls, values, 0)
+	want := []statement.Substitution{
+		{Replacement: statement.AsText, Text: "T-1"}, {Replacement: statement.AsLastInsertID, Value: 2}, {Replacement: statement.AsUnsigned, Value: 3},
+		{Replacement: statement.AsLastInsertID, Value: 4}, {Replacement: statement.AsText, Text: "T-5"},
+	}
+	if !slices.Equal(subs, want) {
+		t.Errorf("got %+v, want %+v", subs, want)
+	}
+	if err := Bind([]plan.Late{{Leader: 0, At: 1}}, subs); err == nil {
+		t.Error("a text is made LAST_INSERT_ID() late")
 	}
 }

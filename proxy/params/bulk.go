@@ -54,8 +54,10 @@ func (p *List) CutBulk(payload []byte) (rows [][]byte, err error) {
 		}
 		rest = rest[2*p.Params:]
 	}
-	const number = 1 + 21 // with its indicator
-	size := BulkHead + 2*(p.Params+len(p.Hidden))
+	size, numbers := BulkHead+2*(p.Params+len(p.Hidden)), 0
+	for i := range p.Hidden {
+		numbers += 1 + p.Hidden[i].size() // with its indicator
+	}
 	for len(rest) > 0 {
 		row := rest
 		for i := range p.Params {
@@ -65,7 +67,7 @@ func (p *List) CutBulk(payload []byte) (rows [][]byte, err error) {
 			}
 		}
 		row = row[:len(row)-len(rest)]
-		if size += len(row) + number*len(p.Hidden); size >= protocol.MaxFragment {
+		if size += len(row) + numbers; size >= protocol.MaxFragment {
 			return nil, ErrTooLong
 		}
 		rows = append(rows, row)
@@ -94,7 +96,7 @@ func (p *List) cutBulkValue(i int, b []byte) (rest []byte, ok bool) {
 
 // AppendBulk is appendExecute for rows that cutBulk has cut; values are those of all
 // rows.
-func (p *List) AppendBulk(b []byte, id uint32, payload []byte, rows [][]byte, values []keys.Number) []byte {
+func (p *List) AppendBulk(b []byte, id uint32, payload []byte, rows [][]byte, values []keys.Number) ([]byte, error) {
 	b = append(b, payload[:BulkHead]...)
 	head := b[len(b)-BulkHead:]
 	binary.LittleEndian.PutUint32(head[1:], id)
@@ -127,9 +129,12 @@ func (p *List) AppendBulk(b []byte, id uint32, payload []byte, rows [][]byte, va
 			case of[w.hidden-1].Null:
 				b = append(b, bulkNull)
 			default:
+				if err := h.takes(&of[w.hidden-1]); err != nil {
+					return nil, err
+				}
 				b = appendValue(append(b, bulkValue), of[w.hidden-1], h.paramType())
 			}
 		}
 	}
-	return b
+	return b, nil
 }

@@ -30,16 +30,31 @@ type Hidden struct {
 // paramType is the type that the parameter is bound with. A LASTVAL is bound in digits:
 // where a number is, MariaDB makes the column one longer than LASTVAL's own.
 func (h *Hidden) paramType() uint16 {
-	if h.Sequence != nil && h.Func != statement.Nextval {
+	if h.Bytes { // which the server would convert as a text
+		return uint16(mysql.MYSQL_TYPE_BLOB)
+	}
+	if h.Texts || h.Sequence != nil && h.Func != statement.Nextval {
 		return uint16(mysql.MYSQL_TYPE_VAR_STRING)
 	}
 	return typeUnsignedBigint
+}
+
+// size is the size of the parameter's value, or a little more.
+func (h *Hidden) size() int {
+	const number, text = 21, 65
+	if h.Texts {
+		return text
+	}
+	return number
 }
 
 // appendValue appends the value of a hidden parameter of a type.
 func appendValue(b []byte, n keys.Number, typ uint16) []byte {
 	if typ == typeUnsignedBigint {
 		return binary.LittleEndian.AppendUint64(b, n.Value)
+	}
+	if n.Text != "" {
+		return protocol.AppendLenEncBytes(b, []byte(n.Text))
 	}
 	var digits [20]byte
 	return protocol.AppendLenEncBytes(b, strconv.AppendUint(digits[:0], n.Value, 10))
@@ -201,8 +216,11 @@ func (p *List) Complete(e *Execution) bool {
 
 // Size is the size of the payload that appendExecute appends, or a little more.
 func (p *List) Size(e *Execution, attributes bool) int {
-	const count, typ, name, number = 9, 2, 1, 21
-	size := ExecuteHead + count + (e.count+len(p.Hidden)+7)/8 + 1 + len(e.Params.Types) + len(e.Values) + typ*p.Params + (typ+number)*len(p.Hidden)
+	const count, typ, name = 9, 2, 1
+	size := ExecuteHead + count + (e.count+len(p.Hidden)+7)/8 + 1 + len(e.Params.Types) + len(e.Values) + typ*p.Params + typ*len(p.Hidden)
+	for i := range p.Hidden {
+		size += p.Hidden[i].size()
+	}
 	if !attributes {
 		return size
 	}
@@ -237,11 +255,10 @@ func (p *List) AppendExecute(b []byte, id uint32, e *Execution, attributes bool,
 		if h != nil {
 			v := values[w.hidden-1]
 			b = protocol.Parameter{Type: h.paramType()}.Append(b, attributes)
-			if null = v.Null; !null && h.paramType() != typeUnsignedBigint {
-				if err := lastInParameter(v); err != nil {
-					return nil, err
-				}
+			if err := h.takes(&v); err != nil {
+				return nil, err
 			}
+			null = v.Null
 		} else {
 			if own < p.Params {
 				b = p.Types[own].Append(b, attributes)
@@ -279,9 +296,15 @@ func (p *List) AppendExecute(b []byte, id uint32, e *Execution, attributes bool,
 	return b, nil
 }
 
-// lastInParameter refuses what a prepared statement cannot be given as BIGINT.
-func lastInParameter(v keys.Number) error {
-	if v.Value > math.MaxInt64 {
+// takes refuses a value that the parameter cannot be given: a LASTVAL that is no BIGINT, and a text
+// where the statement was prepared for a number, or the other way round.
+func (h *Hidden) takes(v *keys.Number) error {
+	switch {
+	case v.Null:
+	case h.Texts != (v.Text != ""):
+		return protocol.NotSupported("NEXTVAL of a sequence whose keys are texts in a statement that was prepared without knowing that, as a parameter (?) names it, is not supported: " +
+			"write the name into the text, and prepare it again")
+	case !h.Texts && h.paramType() != typeUnsignedBigint && v.Value > math.MaxInt64:
 		return protocol.NotSupported("LASTVAL of %d, which is above the signed BIGINT, in a prepared statement is not supported: send it as text", v.Value)
 	}
 	return nil

@@ -47,7 +47,10 @@ func FuzzExecution(f *testing.F) {
 
 		if rows, err := p.CutBulk(payload); err == nil {
 			many := slices.Repeat(values, len(rows))
-			b := p.AppendBulk(nil, 7, payload, rows, many)
+			b, err := p.AppendBulk(nil, 7, payload, rows, many)
+			if err != nil {
+				t.Fatal(err)
+			}
 			server := &List{Params: p.Params - arguments + len(p.Hidden)}
 			again, err := server.CutBulk(b)
 			if err != nil || len(again) != len(rows) {

@@ -68,10 +68,13 @@ func hideKey(f *plan.Filling, k *plan.FilledKey) (*Key, []hiddenKey) {
 		pr := keyRow{param: -1, number: -1, first: -1}
 		var text string
 		switch {
-		case k.Plain:
+		case k.Plain || k.Binding.Texts:
 			pr.number, text = hidden, "?"
+			if k.Binding.Texts {
+				text = statement.TextMarker(k.Binding.Bytes)
+			}
 			if r.Filling == statement.FillParam {
-				text = ", ?)"
+				text = ", " + text + ")"
 			}
 		case pairs && j == 0 && r.Filling == statement.FillParam && !k.Bulk:
 			pr.first, text = hidden, ", LAST_INSERT_ID(?))"
@@ -93,7 +96,10 @@ func hideKey(f *plan.Filling, k *plan.FilledKey) (*Key, []hiddenKey) {
 				statement.Splice{Start: row.Value.End, End: row.Value.End, Text: []byte(text)})
 		case statement.FillIfEmpty:
 			h.offset, h.params = row.Value.End, row.Value.Params+markersIn(k, r.Row)
-			f.Splices = in.AppendIfEmpty(f.Splices, r.Row, key, []byte(plan.KeyTextOpen+text+plan.KeyTextEnd))
+			if !k.Binding.Texts {
+				text = plan.KeyTextOpen + text + plan.KeyTextEnd
+			}
+			f.Splices = in.AppendIfEmpty(f.Splices, r.Row, key, []byte(text))
 		default:
 			f.Splices = in.AppendNumber(f.Splices, r.Row, key, []byte(text))
 		}
@@ -184,7 +190,7 @@ func (p *List) NewFilling(words statement.Words) *plan.Filling {
 	}
 	p.Filling.Repeated = p.LongSent // the data would have to be sent again
 	k := &p.Filling.Keys[0]
-	*k = plan.FilledKey{Binding: p.Key.Binding, Rows: len(p.Key.rows), Plain: p.Key.plain, Step: 1, Explicit: k.Explicit[:0], Filled: k.Filled[:0], Further: k.Further[:0]}
+	*k = plan.FilledKey{Binding: p.Key.Binding, Rows: len(p.Key.rows), Plain: p.Key.plain, Step: 1, Explicit: k.Explicit[:0], Filled: k.Filled[:0], Further: k.Further[:0], Texts: k.Texts[:0]}
 	return p.Filling
 }
 
@@ -215,7 +221,9 @@ func (p *List) PlaceKeys(values []keys.Number, rows int) {
 		if r.param >= 0 {
 			p.emptied[row*p.Params+r.param] = true
 		}
-		if at := row * len(p.Hidden); r.number >= 0 && (led || r.first < 0) {
+		if at := row * len(p.Hidden); k.Binding.Texts {
+			values[at+r.number] = keys.Number{Text: k.Texts[i], Binary: k.Binding.Bytes}
+		} else if r.number >= 0 && (led || r.first < 0) {
 			values[at+r.number] = keys.Number{Value: k.Number(i)}
 		} else {
 			values[at+r.first] = keys.Number{Value: k.Number(i)}
@@ -252,7 +260,7 @@ func hideKeys(st *statement.Statement, subs []statement.Substitution, hidden []H
 		nextCalls(k.offset)
 		for range k.count {
 			place = append(place, len(hidden))
-			hidden = append(hidden, Hidden{At: k.params + moved})
+			hidden = append(hidden, Hidden{At: k.params + moved, Slot: plan.Slot{Texts: key.Binding.Texts, Bytes: key.Binding.Bytes}})
 			moved++
 		}
 	}
@@ -281,6 +289,9 @@ func (p *List) AddKeys(rows int, argument func(at int) Value, modes func() (stat
 			v := argument(r.param)
 			kind, n := v.key()
 			empty = kind == statement.ValueNull
+			if k.Binding.Texts { // NULL alone means that there is no key
+				kind = statement.ValueExplicit
+			}
 			switch kind {
 			case statement.ValueNumber:
 				k.Explicit = append(k.Explicit, n)

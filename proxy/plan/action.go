@@ -99,6 +99,8 @@ func (a *Action) Substitutions(st *statement.Statement, s *state.State, id uint3
 			subs[i] = statement.Substitution{Replacement: statement.AsUnsigned, Value: 1}
 		case slot.Served() && call.Func != statement.Nextval:
 			subs[i].Replacement = statement.AsNullable
+		case slot.Texts:
+			subs[i].Replacement, subs[i].Binary = statement.AsText, slot.Bytes
 		case a.Do == PerRow && slot.When == EachRow:
 			subs[i] = statement.Substitution{Replacement: statement.AsUnsigned, Value: placeholder}
 			if a.Rows.Leads && first < 0 {

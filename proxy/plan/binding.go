@@ -9,6 +9,8 @@ type Binding struct {
 	Table    string
 	Column   string
 	Sequence string
+	// Texts: its keys are texts, or with Bytes bytes, as far as that is known
+	Texts, Bytes bool
 }
 
 // Bindings are the columns that are bound, by their table's name in lower case. They do

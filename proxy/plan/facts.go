@@ -94,6 +94,8 @@ type Name struct {
 	Known       Answer // there is a sequence of the slot's name
 	Usable      Answer // the user may take numbers of it
 	SameAsFirst Answer // it is that of the first number that is taken
+	Texts       Answer // the keys of the sequence are texts or bytes, and no numbers
+	Bytes       bool   // they are bytes
 }
 
 // name is what is known of a call's name.
@@ -137,6 +139,7 @@ const (
 	NeedWhole                      // whether there is a sequence Name: Name.Whole
 	NeedKnown                      // the same: Name.Known
 	NeedRight                      // whether the user may use the sequence Name: Name.Usable
+	NeedTexts                      // whether the keys of the sequence Name are texts: Name.Texts
 	NeedSame                       // whether Name and Other are one sequence: Name.SameAsFirst
 	NeedDigits                     // Digits
 	NeedDatabase                   // the current schema, which the session's state has then
@@ -175,6 +178,9 @@ type Slot struct {
 	Sequence []byte // nil: none is named, or a parameter names it. Valid as long as the text
 	Count    uint64 // of numbers, the first of which is the value; 0: a parameter tells
 	Set      *statement.SetvalArgs
+	// Texts: it gets texts, or with Bytes bytes. It is known where they are taken later than the plan is
+	// made.
+	Texts, Bytes bool
 }
 
 // Served says whether the proxy answers for the slot.

@@ -302,7 +302,7 @@ func (t *filling) rowsOf(i int, k *FilledKey) (fills bool, _ Verdict) {
 	if len(k.Filled) == 0 && len(k.Explicit) == 0 && !k.Params {
 		return false, Verdict{}
 	}
-	if (in.Ignore || in.OnDuplicate) && k.Rows == 1 && len(k.Filled) == 1 && k.Filled[0].Filling != statement.FillIfEmpty &&
+	if !k.Binding.Texts && (in.Ignore || in.OnDuplicate) && k.Rows == 1 && len(k.Filled) == 1 && k.Filled[0].Filling != statement.FillIfEmpty &&
 		t.st.Kind != statement.Multi && !k.Bulk {
 		// The row may not be inserted, and of a column with AUTO_INCREMENT the server tells
 		// whether it was: then alone the number is to be LAST_INSERT_ID().
@@ -351,7 +351,9 @@ func (t *filling) modes() (m state.InsertModes, is bool, _ Verdict) {
 // decideRows decides what becomes of each row of the INSERT just read.
 func (t *filling) decideRows(k *FilledKey) Verdict {
 	in, key, prepared := k.Insertion, &k.Key, t.f.At == AtPrepare
-	if len(in.Rows) > 1 && !prepared || in.MayBeZero() {
+	if k.Binding.Texts { // of which none means that there is no key, and NULL alone does
+		key.ZeroStays = true
+	} else if len(in.Rows) > 1 && !prepared || in.MayBeZero() {
 		modes, is, v := t.modes()
 		if !is {
 			return v
@@ -371,10 +373,14 @@ func (t *filling) decideRows(k *FilledKey) Verdict {
 			if t.certain(v) {
 				continue // a number that the proxy gives itself
 			}
+			if k.Binding.Texts {
+				expressions = true
+				break
+			}
 			return notSupported("an expression for %s.%s, which is filled from sequence %s, is not supported where it may be NULL or 0 and would be evaluated twice: "+
 				"give a number, NULL, or leave the column out", k.Binding.Table, k.Binding.Column, k.Binding.Sequence)
 		case filling == statement.FillNot:
-			if v.Kind == statement.ValueNumber {
+			if v.Kind == statement.ValueNumber && !k.Binding.Texts {
 				k.Explicit = append(k.Explicit, v.Number)
 			}
 			continue
@@ -454,6 +460,8 @@ func (t *filling) query(i int, b *Binding, key *statement.Key) Verdict {
 		}
 	}
 	switch {
+	case b.Texts:
+		return refusedQuery(b, "its keys are texts, which the server cannot count off: write NEXTVAL in each row of VALUES")
 	case q.Refusal != "":
 		v := refusedQuery(b, q.Refusal+" is not supported there")
 		v.Refusal.ServerFirst = t.st.Kind != statement.Multi // a mistake of the author's, perhaps

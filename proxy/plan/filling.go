@@ -50,6 +50,7 @@ type FilledKey struct {
 	Added     bool     // the text does not name the key
 	First     uint64   // of the numbers that were taken
 	Further   []uint64 // the others, where they are not Step apart; else empty
+	Texts     []string // of a binding of texts, those that were taken, instead of numbers
 	Insertion *statement.Insertion
 	Key       statement.Key
 }
@@ -78,7 +79,7 @@ func (f *Filling) addKey() *FilledKey {
 	n := len(f.Keys)
 	f.Keys = slices.Grow(f.Keys, 1)[:n+1]
 	k := &f.Keys[n]
-	*k = FilledKey{Explicit: k.Explicit[:0], Filled: k.Filled[:0], Further: k.Further[:0], Key: statement.Key{Column: k.Key.Column[:0]}}
+	*k = FilledKey{Explicit: k.Explicit[:0], Filled: k.Filled[:0], Further: k.Further[:0], Texts: k.Texts[:0], Key: statement.Key{Column: k.Key.Column[:0]}}
 	return k
 }
 
@@ -95,7 +96,8 @@ func (f *Filling) trim() bool {
 	for i := range keys {
 		k := &keys[i]
 		k.Binding, k.Insertion, k.Key.Columns = nil, nil, nil
-		if cap(k.Filled) > maxKept || cap(k.Explicit) > maxKept || cap(k.Further) > maxKept {
+		clear(k.Texts[:cap(k.Texts)])
+		if cap(k.Filled) > maxKept || cap(k.Explicit) > maxKept || cap(k.Further) > maxKept || cap(k.Texts) > maxKept {
 			return false
 		}
 	}
@@ -122,13 +124,13 @@ func (f *Filling) Fills() bool {
 // Leads says whether a statement's first number is that of its key.
 func (f *Filling) Leads(statement int) bool {
 	k := f.keyOf(statement)
-	return k != nil && len(k.Filled) > 0
+	return k != nil && len(k.Filled) > 0 && !k.Binding.Texts
 }
 
 // disturbs says whether LAST_INSERT_ID() in a statement would be read as its key.
 func (f *Filling) disturbs(statement int) bool {
 	k := f.keyOf(statement)
-	return k != nil && len(k.Filled) > 0 && !k.Before && !k.Plain
+	return k != nil && len(k.Filled) > 0 && !k.Before && !k.Plain && !k.Binding.Texts
 }
 
 // Texts are what is put into the text.
@@ -160,6 +162,8 @@ func (f *Filling) appendSplices(k *FilledKey) {
 	for j, r := range k.Filled {
 		from, number := len(text), k.Number(j)
 		switch {
+		case k.Binding.Texts:
+			text = f.appendText(text, k, j)
 		case r.Filling == statement.FillIfEmpty && j == k.Leader:
 			text = append(text, KeyTextOpen...)
 			text = f.appendLeader(text, number)
@@ -192,6 +196,14 @@ const (
 	KeyTextOpen = "CONVERT("
 	KeyTextEnd  = " USING utf8mb4) COLLATE utf8mb4_bin"
 )
+
+// appendText writes the text of row i of Filled.
+func (f *Filling) appendText(dst []byte, k *FilledKey, i int) []byte {
+	if f.Placeholders {
+		return append(dst, '?')
+	}
+	return statement.AppendText(dst, k.Texts[i], k.Binding.Bytes)
+}
 
 // appendNumber writes a number, and appendLeader that which becomes LAST_INSERT_ID().
 func (f *Filling) appendNumber(dst []byte, n uint64) []byte {

@@ -85,6 +85,9 @@ func (t *planning) whole() Verdict {
 	if t.f.At == Inside {
 		return Verdict{}
 	}
+	if v := t.texts(perRow); v.Kind != Go {
+		return v
+	}
 	if t.f.At == AtPrepare && rewrites || t.f.At == Explained || perRow && !t.counts() && t.f.At != AtExecute {
 		if v := t.known(); v.Kind != Go || len(t.needs) > 0 {
 			return v
@@ -377,6 +380,30 @@ func (t *planning) known() Verdict {
 		}
 		if is := t.isKnown(i); is == No && len(t.needs) == 0 {
 			return refuse(Refusal{Why: UnknownSequence, Name: slot.Sequence})
+		}
+	}
+	return Verdict{}
+}
+
+// texts finds out, where keys are taken later, which of them are texts: they have parameters of
+// another type. Those cannot be written into rows, and the server cannot count them off.
+func (t *planning) texts(perRow bool) Verdict {
+	if t.f.At != AtPrepare && (!perRow || t.f.At == AtExecute) {
+		return Verdict{} // whoever takes them sees it
+	}
+	for i := range t.a.Slots {
+		slot := &t.a.Slots[i]
+		if !slot.Served() || slot.Func != statement.Nextval || slot.When == Never || slot.Sequence == nil {
+			continue
+		}
+		switch t.f.name(i).Texts {
+		case Unasked:
+			t.ask(Need{What: NeedTexts, At: i, Name: slot.Sequence})
+		case Yes:
+			if slot.When != Once {
+				return notSupported("NEXTVAL for each row of sequence %s, whose keys are texts, is not supported: write NEXTVAL in each row of VALUES, or take the keys one by one", slot.Sequence)
+			}
+			slot.Texts, slot.Bytes = true, t.f.name(i).Bytes
 		}
 	}
 	return Verdict{}

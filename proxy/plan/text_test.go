@@ -15,6 +15,7 @@ type world struct {
 	usable    string // of these, what the user may use
 	same      bool   // names are spellings of one
 	digits    bool
+	ofTexts   string            // sequences whose keys are texts
 	texts     map[string]string // names in UTF-8
 }
 
@@ -32,6 +33,8 @@ func (w *world) tell(f *Facts, n *Need) {
 		f.NameOf(n.At).Known = has(w.sequences)
 	case NeedRight:
 		f.NameOf(n.At).Usable = has(w.usable)
+	case NeedTexts:
+		f.NameOf(n.At).Texts = has(w.ofTexts)
 	case NeedSame:
 		f.NameOf(n.At).SameAsFirst = AnswerOf(w.same)
 	case NeedDigits:
@@ -103,13 +106,16 @@ func TestATextIsPlanned(t *testing.T) {
 		{name: "a parameter in a text", text: "SELECT NEXTVAL(?)", why: NotSupported, says: "a parameter (?)"},
 		{name: "a parameter", text: "SELECT NEXTVAL(?)", facts: Facts{At: AtPrepare}, do: Reply},
 		{name: "unknown when it is prepared", text: "INSERT INTO t VALUES (NEXTVAL('a'))", facts: Facts{At: AtPrepare}, why: UnknownSequence, says: "a", rounds: 1},
-		{name: "created when it is executed", text: "INSERT INTO t VALUES (NEXTVAL('a'))", facts: Facts{At: AtPrepare, Unknown: UnknownCreate}, do: Rewrite, names: "a"},
+		{name: "created when it is executed", text: "INSERT INTO t VALUES (NEXTVAL('a'))", facts: Facts{At: AtPrepare, Unknown: UnknownCreate}, do: Rewrite, names: "a", rounds: 1},
 		{name: "unknown, but for EXPLAIN", text: "SELECT NEXTVAL('a')", facts: Facts{At: Explained}, why: UnknownSequence, says: "a", rounds: 1},
 		{name: "for each row", text: "SELECT NEXTVAL('a'), b FROM t", world: world{sequences: "a"}, do: PerRow, names: "a", rounds: 1},
 		{name: "for each row, in ASCII", text: "SELECT NEXTVAL('a') FROM t", st: inUTF16, world: world{sequences: "a", digits: true}, do: PerRow, names: "a", rounds: 2},
 		{name: "for each row, in UTF-16", text: "SELECT NEXTVAL('a') FROM t", st: inUTF16, world: world{sequences: "a"}, why: NotSupported, says: "character_set_results", rounds: 2},
 		{name: "for each row, beside LASTVAL", text: "SELECT NEXTVAL('a'), LASTVAL('a') FROM t", why: NotSupported, says: "LASTVAL beside"},
-		{name: "counted", text: "INSERT INTO t SELECT NEXTVAL('a'), b FROM u", world: world{sequences: "a"}, do: Count, names: "a", rounds: 1},
+		{name: "counted", text: "INSERT INTO t SELECT NEXTVAL('a'), b FROM u", world: world{sequences: "a"}, do: Count, names: "a", rounds: 2},
+		{name: "texts for each row", text: "SELECT NEXTVAL('a'), b FROM t", world: world{sequences: "a", ofTexts: "a"}, why: NotSupported, says: "whose keys are texts", rounds: 1},
+		{name: "texts, counted", text: "INSERT INTO t SELECT NEXTVAL('a'), b FROM u", world: world{sequences: "a", ofTexts: "a"}, why: NotSupported, says: "whose keys are texts", rounds: 1},
+		{name: "a text", text: "INSERT INTO t VALUES (NEXTVAL('a'))", world: world{sequences: "a", ofTexts: "a"}, do: Rewrite, names: "a"},
 		{name: "counted, of two", text: "INSERT INTO t SELECT NEXTVAL('a'), NEXTVAL('b') FROM u", why: NotSupported, says: "two sequences", rounds: 1},
 		{name: "counted, of two spellings", text: "INSERT INTO t SELECT NEXTVAL('a'), NEXTVAL('A') FROM u", world: world{sequences: "a A", same: true}, do: Count, names: "a A", rounds: 2},
 		{name: "a form of no number", text: "SELECT DISTINCT NEXTVAL('a') FROM t", why: NotSupported, says: "NEXTVAL in"},
@@ -186,11 +192,27 @@ func TestWhatParametersTellIsInTheSlots(t *testing.T) {
 // The key that is filled in disturbs what is read of LAST_INSERT_ID(), whoever answers the call.
 func TestAKeyThatIsFilledInDisturbsBesideACallOfTheServers(t *testing.T) {
 	p := Planner{Facts: all(Facts{Unknown: UnknownRelay})}
-	p.Facts.Fill = &Filling{Keys: []FilledKey{{Filled: []FilledRow{{Row: 0}}}}}
+	p.Facts.Fill = &Filling{Keys: []FilledKey{{Binding: &Binding{}, Filled: []FilledRow{{Row: 0}}}}}
 	w := world{}
 	v, _ := w.decide(&p, "INSERT INTO photos (a, b) VALUES ((SELECT DISTINCT NEXTVAL('x') FROM t), LAST_INSERT_ID())", &state.State{})
 	if v.Kind != Go || p.Action.Do != Rewrite || !p.Action.Previous || p.Action.Fill == nil {
 		t.Errorf("got %+v, %+v", v, p.Action)
+	}
+}
+
+// Of a text that is prepared it is known which keys are texts: their parameters are of another type,
+// and the first number behind them is LAST_INSERT_ID().
+func TestTextsArePrepared(t *testing.T) {
+	p, w := Planner{Facts: all(Facts{At: AtPrepare})}, world{sequences: "a b", ofTexts: "a"}
+	const text = "INSERT INTO t VALUES (NEXTVAL('a'), NEXTVAL('b'), NEXTVAL('b'))"
+	s := &state.State{}
+	v, _ := w.decide(&p, text, s)
+	var st statement.Statement
+	st.Analyze([]byte(text), lex.Mode{Charset: lex.UTF8})
+	subs := p.Action.Substitutions(&st, s, 1, 0)
+	if v.Kind != Go || !p.Action.Slots[0].Texts || p.Action.Slots[1].Texts || subs[0].Replacement != statement.AsText ||
+		subs[1].Replacement != statement.AsLastInsertID || subs[2].Replacement != statement.AsUnsigned {
+		t.Errorf("got %+v, %+v, %+v", v, p.Action.Slots, subs)
 	}
 }
 

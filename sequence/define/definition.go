@@ -121,6 +121,10 @@ func (d *Definition) checkKind() error {
 	switch most := d.Kind.MaxCounter(); {
 	case d.Kind.IsPlain():
 		return nil
+	case d.JSONSafe && (d.Kind.IsText() || d.Kind.Dated()):
+		return refused("JSON_SAFE", "leave it away")
+	case d.Order && !d.Kind.Counts():
+		return refused("ORDER", "its keys are of no counter; leave it away")
 	case d.JSONSafe != d.Kind.JSONSafe():
 		return refused("another JSON_SAFE", "the keys would be others, so create another sequence")
 	case d.Increment != 1:

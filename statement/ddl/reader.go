@@ -104,15 +104,17 @@ func (r *Reader) Decode() {
 		return
 	}
 	r.Next()
-	n, ok := uint64(0), false
-	if r.Kind == lex.Number {
-		n, ok = lex.ParseUint(r.Src[r.Start:r.End])
+	ok := false
+	switch {
+	case r.Kind == lex.Number:
+		r.To.Key, ok = lex.ParseUint(r.Src[r.Start:r.End])
+	case r.plainString():
+		r.To.KeyText, ok = append([]byte{}, r.Memory.Decode(&r.Lexer)...), true
 	}
 	if r.Next(); !ok || !r.Is(')') {
-		r.unsupported("SEQUENCE_DECODE of something else than a key, written as a whole number,")
+		r.unsupported("SEQUENCE_DECODE of something else than a key, written as a whole number or a string,")
 		return
 	}
-	r.To.Key = n
 	if r.Next(); !r.ended() {
 		r.unsupported("SEQUENCE_DECODE beside anything else, or behind a word,")
 	}
@@ -188,8 +190,12 @@ func (r *Reader) option() bool {
 		return r.kind("SHARD BITS")
 	case r.word("skip"):
 		return r.skipRange()
+	case r.word("format"):
+		return r.kind("FORMAT")
+	case r.word("uuid"):
+		return r.kind("UUID")
 	}
-	for _, later := range [...]string{"SNOWFLAKE", "UUID", "SLOTTED", "FORMAT"} {
+	for _, later := range [...]string{"SNOWFLAKE", "SLOTTED"} {
 		if r.word(later) {
 			return r.notYet(later)
 		}
@@ -289,9 +295,21 @@ func (r *Reader) kind(word string) bool {
 	case k.Word != "":
 		r.unsupported(word + " beside " + k.Word + ", as a sequence has one kind of keys,")
 	}
-	k.Word, k.N, k.Digits = word, Number{}, Number{}
+	*k = Kind{Word: word, SkipFrom: k.SkipFrom, SkipTo: k.SkipTo}
 	r.Next()
 	switch word {
+	case "FORMAT":
+		return r.format(k)
+	case "UUID":
+		if r.word("version") {
+			r.Next()
+			if !r.number(&k.N, "UUID VERSION") {
+				return false
+			}
+		}
+		if k.Binary = r.word("binary"); k.Binary {
+			r.Next()
+		}
 	case "ROTATE":
 		if !r.number(&k.N, word) {
 			return false
@@ -311,6 +329,43 @@ func (r *Reader) kind(word string) bool {
 		return r.number(&k.N, word)
 	}
 	return true
+}
+
+// format reads 'format', and what may follow it, after FORMAT.
+func (r *Reader) format(k *Kind) bool {
+	r.equals()
+	if !r.plainString() {
+		r.error("FORMAT needs a string, as in FORMAT 'PO-{yyyyMMdd}-{n:6}'")
+		return false
+	}
+	k.Format = append([]byte{}, r.Memory.Decode(&r.Lexer)...)
+	r.Next()
+	for {
+		switch {
+		case r.word("widen") && !k.Widen:
+			k.Widen = true
+		case r.word("widen"):
+			r.twice("WIDEN")
+		case r.word("reset"):
+			return r.notYet("FORMAT with RESET, whose counter begins again,")
+		case r.word("time"):
+			if k.Zone != nil {
+				r.twice("TIME ZONE")
+			}
+			if r.Next(); !r.word("zone") {
+				r.error("TIME needs ZONE 'name', as in TIME ZONE 'Asia/Shanghai'")
+				return false
+			}
+			if r.Next(); !r.plainString() {
+				r.error("TIME ZONE needs a string, as in TIME ZONE 'Asia/Shanghai'")
+				return false
+			}
+			k.Zone = append([]byte{}, r.Memory.Decode(&r.Lexer)...)
+		default:
+			return true
+		}
+		r.Next()
+	}
 }
 
 // skipRange reads RANGE a TO b after SKIP.

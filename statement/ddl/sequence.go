@@ -18,10 +18,13 @@ type Number struct {
 }
 
 // Kind is the clause that says which keys are made of the numbers: BIT_REVERSED, ROTATE n DIGITS
-// digits, or SHARD BITS n.
+// digits, SHARD BITS n, FORMAT 'format' [WIDEN] [TIME ZONE 'zone'], or UUID [VERSION n] [BINARY].
 type Kind struct {
 	Word      string // the first word, or "SHARD BITS"; "" without a clause
 	N, Digits Number
+
+	Format, Zone  []byte // decoded, in the client's character set
+	Widen, Binary bool
 
 	SkipFrom, SkipTo Number // of SKIP RANGE, which may stand anywhere
 }
@@ -59,8 +62,9 @@ type Sequence struct {
 	RestartWith Number
 	Force       bool
 
-	// Key is that of SEQUENCE_DECODE.
-	Key uint64
+	// Key is that of SEQUENCE_DECODE; KeyText if it is written as a string, and then not nil.
+	Key     uint64
+	KeyText []byte
 
 	// Unsupported names the first thing that MariaDB knows and that is not done here
 	// ("TEMPORARY", "INCREMENT with a negative number"), else "".

@@ -1,0 +1,290 @@
+package proxy_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"seqproxy/protocol"
+	"seqproxy/proxy"
+	"seqproxy/sequence/kind"
+)
+
+// textKinds are kinds whose keys are texts or bytes, with a type of a column for them.
+var textKinds = []struct{ clause, column string }{
+	{"uuid version 7", "CHAR(36)"},
+	{"uuid version 4", "VARCHAR(40)"},
+	{"uuid version 7 binary", "BINARY(16)"},
+	{"format 'PO-{yyyyMMdd}-{n:6}' time zone 'Asia/Shanghai'", "VARCHAR(18)"},
+	{"format 'a\"b{n}' ", "CHAR(23)"},
+	{"format '{n:3}' widen", "VARCHAR(20)"},
+}
+
+// Keys that are texts go where the text of the statement has them, and LAST_INSERT_ID() and the
+// insert id stay what they were.
+func TestKeysThatAreTexts(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE own (id BIGINT PRIMARY KEY AUTO_INCREMENT, a VARCHAR(64))", "INSERT INTO own (id) VALUES (77)")
+	for i, of := range textKinds {
+		t.Run(of.clause, func(t *testing.T) {
+			k, err := kind.Parse(of.clause)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name, ids := fmt.Sprintf("t%d", i), fmt.Sprintf("ids%d", i)
+			e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE "+name+" (k "+of.column+" PRIMARY KEY, n BIGINT)")
+			c := e.Conn(t, e.Schemas[0], nil)
+			exec(t, c, "CREATE SEQUENCE "+name+" "+of.clause+" OWNED BY "+name+".k")
+			exec(t, c, "CREATE SEQUENCE "+ids+" START WITH 500")
+			if got := createOf(t, e, name); !strings.Contains(got, " "+strings.TrimSpace(of.clause)+" owned by") {
+				t.Errorf("SHOW CREATE SEQUENCE prints %s", got)
+			}
+			exec(t, c, "INSERT INTO own (a) VALUES ('b')")
+			last := value(t, c, "SELECT LAST_INSERT_ID()")
+			seen, counter := make(map[string]bool), uint64(0)
+			check := func(what, key string) {
+				t.Helper()
+				n, _, ok := k.Origin(key)
+				if !ok || seen[key] || k.Counts() && n <= counter {
+					t.Errorf("%s: got the key %q, of the counter %d behind %d", what, key, n, counter)
+				}
+				seen[key], counter = true, n
+				if got := value(t, c, "SELECT LAST_INSERT_ID()"); got != last {
+					t.Errorf("%s: LAST_INSERT_ID() is %s, want %s", what, got, last)
+				}
+			}
+			next := "NEXTVAL('" + name + "')"
+			check("SELECT", value(t, c, "SELECT "+next))
+			check("a prepared SELECT", value(t, c, "SELECT NEXTVAL(?)", name))
+			check("SELECT of more", value(t, c, "SELECT CONCAT("+next+", '')"))
+			check("a prepared SELECT of more", value(t, c, "SELECT CONCAT("+next+", ?)", ""))
+			for j, insert := range []string{
+				"INSERT INTO " + name + " VALUES (" + next + ", %d)",
+				"INSERT INTO " + name + " (n, k) VALUES (?, " + next + ")",
+				"INSERT INTO " + name + " (n) VALUES (%d)",
+				"INSERT INTO " + name + " SET n = %d",
+				"INSERT INTO " + name + " VALUES (NULL, %d)",
+				"INSERT INTO " + name + " VALUES (DEFAULT, %d)",
+				"INSERT INTO " + name + " (n) VALUES (?)",
+				"REPLACE INTO " + name + " (k, n) VALUES (NULL, ?)",
+				"INSERT INTO " + name + " (n) VALUES (%d) ON DUPLICATE KEY UPDATE n = 0",
+				"INSERT IGNORE INTO " + name + " (n) VALUES (%d)",
+			} {
+				var args []any
+				if strings.Contains(insert, "?") {
+					args = append(args, 10+j)
+				} else {
+					insert = fmt.Sprintf(insert, 10+j)
+				}
+				r, err := c.ExecContext(t.Context(), insert, args...)
+				if err != nil {
+					t.Errorf("%s: %v", insert, err)
+					continue
+				}
+				if id, _ := r.LastInsertId(); id != 0 {
+					t.Errorf("%s: the insert id is %d", insert, id)
+				}
+				check(insert, value(t, c, fmt.Sprintf("SELECT k FROM %s WHERE n = %d", name, 10+j)))
+			}
+			// A key of the client's own is a parameter, or NULL.
+			if _, err := c.ExecContext(t.Context(), "INSERT INTO "+name+" VALUES (?, 30)", nil); err != nil {
+				t.Error(err)
+			} else {
+				check("NULL in a parameter", value(t, c, "SELECT k FROM "+name+" WHERE n = 30"))
+			}
+			exec(t, c, "INSERT INTO "+name+" VALUES ('0', 31)")
+			if _, err := c.ExecContext(t.Context(), "INSERT INTO "+name+" VALUES (?, 32)", "own"); err != nil {
+				t.Error(err)
+			}
+			exec(t, c, "INSERT INTO "+name+" VALUES (CONCAT('o', 'wn', 2), 33)")
+			for n, want := range map[int]string{31: "0", 32: "own", 33: "own2"} {
+				if got := strings.TrimRight(value(t, c, fmt.Sprintf("SELECT k FROM %s WHERE n = %d", name, n)), "\x00"); got != want {
+					t.Errorf("the client's own key %s became %q", want, got)
+				}
+			}
+			exec(t, c, "INSERT INTO "+name+" VALUES (NULLIF(1, 1), 34)")
+			check("an expression that is NULL", value(t, c, "SELECT k FROM "+name+" WHERE n = 34"))
+			if _, err := c.ExecContext(t.Context(), "INSERT INTO "+name+" VALUES (NULLIF(1, 1), ?)", 35); err != nil {
+				t.Error(err)
+			} else {
+				check("a prepared one", value(t, c, "SELECT k FROM "+name+" WHERE n = 35"))
+			}
+
+			// LAST_INSERT_ID() is the number beside them, wherever that stands.
+			for j, insert := range []string{
+				"INSERT INTO " + name + " VALUES (" + next + ", NEXTVAL('" + ids + "'))",
+				"INSERT INTO " + name + " (n, k) VALUES (NEXTVAL('" + ids + "'), " + next + ")",
+				"INSERT INTO " + name + " (n) VALUES (NEXTVAL('" + ids + "'))",
+				"INSERT INTO " + name + " (n) SELECT NEXTVAL('" + ids + "') + ?",
+			} {
+				if j == 3 {
+					wantError(t, c, 1235, strings.Replace(insert, "?", "0", 1), "keys are texts")
+					insert = "INSERT INTO " + name + " VALUES (" + next + ", NEXTVAL('" + ids + "') + ?)"
+				}
+				var args []any
+				if strings.Contains(insert, "?") {
+					args = append(args, 0)
+				}
+				r, err := c.ExecContext(t.Context(), insert, args...)
+				if err != nil {
+					t.Errorf("%s: %v", insert, err)
+					continue
+				}
+				want := fmt.Sprint(500 + j)
+				if id, _ := r.LastInsertId(); fmt.Sprint(id) != want {
+					t.Errorf("%s: the insert id is %d, want %s", insert, id, want)
+				}
+				last = want
+				check(insert, value(t, c, "SELECT k FROM "+name+" WHERE n = "+want))
+			}
+			exec(t, c, "INSERT INTO "+name+" VALUES ("+next+", 50), ("+next+", 51)")
+			check("several rows", value(t, c, "SELECT k FROM "+name+" WHERE n = 50"))
+			check("several rows", value(t, c, "SELECT k FROM "+name+" WHERE n = 51"))
+			if got := value(t, c, "SELECT LENGTH("+next+")"); got != fmt.Sprint(k.Length()) && of.column != "CHAR(23)" && !strings.Contains(of.clause, "widen") {
+				t.Errorf("a key has the length %s", got)
+			}
+
+			for _, refused := range []struct{ statement, want string }{
+				{"SELECT NEXTVAL('" + name + "', 2)", "NEXTVAL with a count"},
+				{"SELECT SETVAL('" + name + "', 70)", "SETVAL"},
+				{"SELECT LASTVAL('" + name + "')", "LASTVAL of sequence"},
+				{"SELECT " + next + " FROM " + name, "whose keys are texts"},
+				{"INSERT INTO " + name + " SELECT " + next + ", 60 FROM own", "whose keys are texts"},
+				{"INSERT INTO " + name + " (n) SELECT 60 FROM own", "its keys are texts"},
+				{"INSERT INTO " + name + " (n) VALUES (60), (61)", "NEXTVAL in each row"},
+				{"UPDATE own SET a = " + next, "whose keys are texts"},
+				{"ALTER SEQUENCE " + name + " UUID", "never changes"},
+				{"ALTER SEQUENCE " + name + " INCREMENT BY 2", "INCREMENT BY 2"},
+				{"ALTER SEQUENCE " + name + " CYCLE", "CYCLE"},
+				{"ALTER SEQUENCE " + name + " JSON_SAFE", "JSON_SAFE"},
+				{"CREATE OR REPLACE SEQUENCE " + name, "another kind"},
+			} {
+				wantError(t, c, 1235, refused.statement, refused.want)
+			}
+			if _, err := c.ExecContext(t.Context(), "INSERT INTO own (a) VALUES (CONCAT(?, NEXTVAL(?)))", "", name); err == nil || !strings.Contains(err.Error(), "prepare it again") {
+				t.Errorf("a text where a number was prepared: got %v", err)
+			}
+			if _, rows := table(t, c, "CHECK SEQUENCE "+name); !strings.Contains(fmt.Sprint(rows), "texts") || !strings.Contains(fmt.Sprint(rows), "OK") {
+				t.Errorf("CHECK SEQUENCE says %v", rows)
+			}
+			_, rows := table(t, c, "SHOW SEQUENCES LIKE '"+name+"'")
+			if len(rows) != 1 || rows[0][0] != name || rows[0][len(rows[0])-2] != k.String() {
+				t.Errorf("SHOW SEQUENCES lists %v", rows)
+			}
+			for key := range seen {
+				if !k.IsBinary() {
+					n, date, _ := k.Origin(key)
+					_, rows := table(t, c, "SELECT SEQUENCE_DECODE('"+name+"', '"+key+"')")
+					if len(rows) != 1 || k.Counts() && rows[0][0] != fmt.Sprint(n) || date != "" && rows[0][2] != date {
+						t.Errorf("SEQUENCE_DECODE of %q says %v", key, rows)
+					}
+				}
+			}
+			exec(t, c, "DROP SEQUENCE "+name)
+			wantError(t, c, 4091, "SELECT "+next, "'"+name+"'")
+			wantError(t, c, 1235, "CREATE SEQUENCE "+name, "another kind")
+			exec(t, c, "CREATE SEQUENCE "+name+" "+of.clause)
+			check("after DROP and CREATE", value(t, c, "SELECT "+next))
+		})
+	}
+}
+
+// Several rows have keys of their own where they are asked for, and so has each row of a bulk
+// execution. A column of MariaDB's type UUID takes them in both forms.
+func TestRowsWithTexts(t *testing.T) {
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.MultiRowFirst = true }})
+	hello, _ := e.Shards.Routes().Greeting()
+	bulk := hello.Capabilities.Has(protocol.BulkOperations)
+	kinds := textKinds
+	if e.Servers[0].IsMariaDB() {
+		kinds = append(slices.Clone(kinds), []struct{ clause, column string }{{"uuid", "UUID"}, {"uuid binary", "UUID"}}...)
+	}
+	for i, of := range kinds {
+		t.Run(of.clause+" "+of.column, func(t *testing.T) {
+			name := fmt.Sprintf("t%d", i)
+			e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE "+name+" (k "+of.column+" PRIMARY KEY, n BIGINT, u INT)")
+			c := e.Conn(t, e.Schemas[0], nil)
+			exec(t, c, "CREATE SEQUENCE "+name+" "+of.clause+" OWNED BY "+name+".k")
+			rows := 0
+			check := func(what string, count int) {
+				t.Helper()
+				rows += count
+				if got := value(t, c, "SELECT COUNT(DISTINCT k) FROM "+name+" WHERE k IS NOT NULL"); got != fmt.Sprint(rows) {
+					t.Errorf("%s: %s keys, want %d", what, got, rows)
+				}
+			}
+			into := "INSERT INTO " + name
+			exec(t, c, into+" (n) VALUES (1), (2), (3)")
+			check("rows", 3)
+			exec(t, c, into+" VALUES (NULL, 4, 0), (DEFAULT, 5, 0)")
+			check("NULL and DEFAULT", 2)
+			exec(t, c, into+" (n, k) VALUES (6, NEXTVAL('"+name+"')), (7, NEXTVAL('"+name+"'))")
+			check("NEXTVAL in each row", 2)
+			if _, err := c.ExecContext(t.Context(), into+" (n, k) VALUES (?, NULL), (?, ?)", 8, 9, nil); err != nil {
+				t.Error(err)
+			}
+			check("prepared", 2)
+			if !bulk {
+				return
+			}
+			p, _ := e.bulkPair(t)
+			for _, text := range []string{" (n) VALUES (?)", " (n, k) VALUES (?, NEXTVAL('" + name + "'))"} {
+				id := string(p.Proxy.do(protocol.ComStmtPrepare, into+text)[5:9])
+				if got := p.Proxy.do(protocol.ComStmtBulkExecute, id+bulkRows(0, typeLong, bulkLong(19), bulkLong(20), bulkLong(21))); got[4] == 0xff {
+					t.Errorf("%s: %q", text, got)
+				}
+				check(text, 3)
+			}
+			id := string(p.Proxy.do(protocol.ComStmtPrepare, into+" (n, k) VALUES (?, ?)")[5:9])
+			p.Proxy.do(protocol.ComStmtBulkExecute, id+bulkRows(0, typeLong+typeString, bulkLong(22)+bulkNull, bulkLong(23)+bulkNull))
+			check("NULL in each row", 2)
+		})
+	}
+}
+
+// A format of digits is a number, and LAST_INSERT_ID(); its counter ends as any does.
+func TestAFormatOfDigitsIsAnInsertID(t *testing.T) {
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.Bindings = []proxy.Binding{{Table: "bound", Column: "k", Sequence: "words"}} }})
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (id BIGINT PRIMARY KEY, n INT)", "CREATE TABLE bound (k VARCHAR(64), n INT)")
+	c := e.Conn(t, e.Schemas[0], nil)
+	exec(t, c, "CREATE SEQUENCE t FORMAT '9{yyyy}{n:2}' NOCACHE OWNED BY t.id")
+	year := time.Now().UTC().Year()
+	for n, statement := range []string{"INSERT INTO t (n) VALUES (1)", "INSERT INTO t VALUES (NEXTVAL('t'), 2)", "INSERT INTO t SET n = 3"} {
+		r, err := c.ExecContext(t.Context(), statement)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf("9%04d%02d", year, n+1)
+		id, _ := r.LastInsertId()
+		if got := value(t, c, "SELECT LAST_INSERT_ID()"); got != want || fmt.Sprint(id) != want || value(t, c, "SELECT MAX(id) FROM t") != want {
+			t.Errorf("%s: the insert id is %d, LAST_INSERT_ID() %s, want %s", statement, id, got, want)
+		}
+	}
+	if _, rows := table(t, c, "SELECT SEQUENCE_DECODE('t', 9"+fmt.Sprint(year)+"03)"); rows[0][0] != "3" {
+		t.Errorf("SEQUENCE_DECODE says %v", rows)
+	}
+	if _, rows := table(t, c, "CHECK SEQUENCE t"); !strings.Contains(fmt.Sprint(rows), "counters go up to 3") {
+		t.Errorf("CHECK SEQUENCE says %v", rows)
+	}
+	exec(t, c, "ALTER SEQUENCE t RESTART WITH 99", "INSERT INTO t (n) VALUES (99)")
+	wantError(t, c, 4084, "INSERT INTO t (n) VALUES (100)")
+	exec(t, c, "CREATE SEQUENCE words FORMAT 'a{n:1}' START WITH 9", "CREATE SEQUENCE wide FORMAT 'a{n:1}' WIDEN START WITH 9")
+	wantError(t, c, 1235, "INSERT INTO bound (n) VALUES (1)", "whose keys are texts", "OWNED BY")
+	if got := value(t, c, "SELECT NEXTVAL('wide')") + value(t, c, "SELECT NEXTVAL('wide')"); got != "a9a10" {
+		t.Errorf("a format that widens gives %s", got)
+	}
+	wantError(t, c, 4084, "SELECT NEXTVAL('words')")
+}
+
+// Of a key that somebody has used by hand the next one is taken.
+func TestATextThatWasUsedIsPassedOver(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (k VARCHAR(10) PRIMARY KEY, n INT)")
+	c := e.Conn(t, e.Schemas[0], nil)
+	exec(t, c, "CREATE SEQUENCE t FORMAT 'a{n:3}' OWNED BY t.k", "INSERT INTO t VALUES ('a001', 1)", "INSERT INTO t (n) VALUES (2)")
+	if got := value(t, c, "SELECT k FROM t WHERE n = 2"); got != "a002" {
+		t.Errorf("the key is %s", got)
+	}
+}
