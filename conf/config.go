@@ -77,9 +77,8 @@ type Config struct {
 	// NEXTVAL of an unknown name: `"error"` is 4091; `"create"` creates it, whoever asks; `"relay"`
 	// asks the server, for [MariaDB's own sequences](sequences.md#beside-mariadbs-own)
 	UnknownSequence UnknownSequence `toml:"unknown_sequence" oneof:"error,create,relay" reload:"now"`
-	// several rows that an INSERT leaves without keys, where these are not a step apart
-	// ([kinds](kinds.md)), so that drivers would tell wrong keys of the rows behind the first:
-	// `"refuse"` is error 1235; `"first"` fills them in, and the insert id is the first row's key
+	// an INSERT of several rows without keys, of a [kind](kinds.md) whose keys are not a step
+	// apart: `"refuse"` is error 1235; `"first"` fills them in, and drivers know the first key only
 	MultiRow MultiRow `toml:"multi_row" oneof:"refuse,first" reload:"now"`
 
 	Drain    Drain    `toml:"drain"`

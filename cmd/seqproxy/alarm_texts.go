@@ -8,15 +8,15 @@ var alarmTexts = []struct {
 }{
 	{
 		[]string{"SeqproxyKeysRunOut", "SeqproxyNoKeys", "SeqproxyReservationErrors", "SeqproxySequenceServerDown"},
-		"the sequence server cannot be used", "bring it back, nothing else. It is up? `seqproxy check -connect` prints what mends it. It is gone for good? See `seqproxy help lost` ([more](#keys-run-out))",
+		"the sequence server cannot be used", "bring it back, and nothing else. Is it up? `seqproxy check -connect` prints what to do. Is it gone for good? See `seqproxy help lost` ([more](#keys-run-out))",
 	},
 	{
 		[]string{"SeqproxyNodeDown"},
-		"a shard's server is away: statements get error 1429 there, keys go on", "bring it back, or write the new `address` into each configuration and say `SEQPROXY RELOAD`. If it refuses everybody (1040, 1129), raise its `max_connections` or clear its host cache",
+		"a shard's server is away: statements for it get error 1429, keys are still given", "bring it back, or write the new `address` into each configuration and run `SEQPROXY RELOAD`. If it refuses everybody (1040, 1129), raise its `max_connections` or clear its host cache",
 	},
 	{
 		[]string{"SeqproxyRewind"},
-		"a row went back, by a restore or by hand", "say `CHECK SEQUENCE` for each, and `REPAIR SEQUENCE` where it answers Corrupt ([more](#a-row-went-back))",
+		"a row went back, by a restore or by hand", "run `CHECK SEQUENCE` for each, and `REPAIR SEQUENCE` where it answers Corrupt ([more](#a-row-went-back))",
 	},
 	{
 		[]string{"SeqproxySuspectInsertIDs"},
@@ -24,11 +24,11 @@ var alarmTexts = []struct {
 	},
 	{
 		[]string{"SeqproxySequenceNearItsEnd", "SeqproxySequenceEndsSoon"},
-		"a sequence nears its end: `used_percent` and `runway` of `SHOW SEQUENCES`", "widen the column, then say `ALTER SEQUENCE name OWNED BY` that column again. Raise MAXVALUE if that is the end. Both hold within a second",
+		"a sequence nears its end: `used_percent` and `runway` of `SHOW SEQUENCES`", "widen the column, then run `ALTER SEQUENCE name OWNED BY` that column again. If MAXVALUE is the end, raise it. Both take effect within a second",
 	},
 	{
 		[]string{"SeqproxyDown"},
-		"the process is gone or hangs; other proxies go on", "start it; the end of its log says why",
+		"the process is gone or hangs; other proxies work", "start it; the end of its log says why",
 	},
 	{
 		[]string{"SeqproxyNotReady"},
@@ -44,7 +44,7 @@ var alarmTexts = []struct {
 	},
 	{
 		[]string{"SeqproxyReloadFailed"},
-		"the old configuration goes on", "`SEQPROXY RELOAD` says what is wrong with the new one",
+		"the old configuration stays in force", "`SEQPROXY RELOAD` says what is wrong with the new one",
 	},
 	{
 		[]string{"SeqproxyOrderHomeDown"},
@@ -52,14 +52,14 @@ var alarmTexts = []struct {
 	},
 	{
 		[]string{"SeqproxyPlansDiffer"},
-		"a proxy does not reach the members, or a change of them is unfinished; then applications that count get 1690", "say the same `SEQPROXY ADD` or `REMOVE` again, to any proxy",
+		"a proxy does not reach the members, or a change of them is unfinished; then applications that count get 1690", "repeat the same `SEQPROXY ADD` or `REMOVE` on any proxy",
 	},
 	{
 		[]string{"SeqproxyStateFileFails"},
-		"the disk of `state_dir` is full or fails: no numbers are reserved", "make room; numbers in memory go on",
+		"the disk of `state_dir` is full or fails: no numbers are reserved", "make room; numbers in memory are still given",
 	},
 	{
 		[]string{"SeqproxyUnknownCommits"},
-		"connections broke in reservations", "look at the network. Numbers may be missing; none comes twice",
+		"connections broke during reservations", "look at the network. Numbers may be missing; none comes twice",
 	},
 }
