@@ -84,6 +84,9 @@ func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error
 	if o.Name == "" || len(o.Name) > maxNameBytes {
 		return Created{}, define.BadOption("sequence name of %d bytes, want 1 to %d", len(o.Name), maxNameBytes)
 	}
+	if strings.Trim(o.Name, " ") == "" {
+		return Created{}, define.BadOption("sequence name %q, want more than blanks", o.Name)
+	}
 	if strings.HasSuffix(o.Name, " ") {
 		// Most servers take it for the name without them.
 		return Created{}, define.BadOption("sequence name %q ends in a blank", o.Name)
@@ -253,19 +256,6 @@ func (o *CreateOptions) outcome(made Created, err error) (Created, error) {
 		return Created{}, fmt.Errorf("create sequence %q: %w", o.Name, err)
 	}
 	return made, nil
-}
-
-// refuseEmpty makes sure that a row which was just made, or has no window yet, is not one that the
-// server finds by the empty name, as blanks are in most collations. No sequence is named so.
-func (st *store) refuseEmpty(ctx context.Context, on execer, name string) error {
-	var empty bool
-	if err := on.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+st.table.full+" WHERE `name` = ? AND `name` = ''", name).Scan(&empty); err != nil {
-		return fmt.Errorf("look for the empty name in table %s: %w", st.table.full, err)
-	}
-	if empty {
-		return define.BadOption("sequence name %q is empty to the server, which compares its column `name` so", name)
-	}
-	return nil
 }
 
 // transact runs f in a transaction, again if it conflicts with another or its connection turns out

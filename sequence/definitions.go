@@ -270,11 +270,6 @@ func (of *lockedName) write(ctx context.Context, to *entry, name string, at uint
 	if err != nil {
 		return fmt.Errorf("write the row on %s: %w", v.name(), err)
 	}
-	if !of.hasRow {
-		if err := v.refuseEmpty(ctx, of.Tx, name); err != nil {
-			return err
-		}
-	}
 	of.id, of.hasRow = id, true
 	return of.writeEntry(ctx, to, name)
 }

@@ -104,9 +104,6 @@ func (h holderStore) Counter(ctx context.Context, name string, n uint64) (c limi
 
 // Want implements [limit.Store].
 func (h holderStore) Want(ctx context.Context, holder limit.Holder, name string, end, position uint64) error {
-	if err := h.refuseEmpty(ctx, h.conn, name); err != nil {
-		return err
-	}
 	_, err := h.conn.ExecContext(ctx, "INSERT IGNORE INTO "+h.table.limit+" (`name`, `giver`, `term`, `floor`) "+
 		"SELECT s.`name`, h.`holder`, h.`term`, ? FROM "+h.table.full+" AS s JOIN "+h.table.holder+" AS h ON h.`holder` = "+h.now.holderSQL()+
 		" AND h.`term` = ? AND h.`complete` = 1 WHERE s.`name` = ? AND CAST(s.`id` AS UNSIGNED) >= CAST(? AS UNSIGNED)", position, holder.Term, name, position)
@@ -201,10 +198,9 @@ func (t holderTx) Install(ctx context.Context, b *limit.Beginning) (int, error) 
 	return len(counters), t.write(ctx, b.Term, limits)
 }
 
-// lockCounters reads all counters. Those that the server finds by the empty name, as somebody may
-// have made them by hand, are no sequences.
+// lockCounters reads all counters.
 func (t holderTx) lockCounters(ctx context.Context) (all []limit.Counter, err error) {
-	found, err := t.tx.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR), `name` = '' FROM "+t.table.full+" FOR UPDATE")
+	found, err := t.tx.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+t.table.full+" FOR UPDATE")
 	if err != nil {
 		return nil, fmt.Errorf("read table %s: %w", t.table.full, err)
 	}
@@ -212,11 +208,10 @@ func (t holderTx) lockCounters(ctx context.Context) (all []limit.Counter, err er
 	for found.Next() {
 		c := limit.Counter{End: t.seen.Load().max}
 		var id sql.NullString
-		var empty bool
-		if err := found.Scan(&c.Name, &id, &empty); err != nil {
+		if err := found.Scan(&c.Name, &id); err != nil {
 			return nil, err
 		}
-		if c.Position, err = strconv.ParseUint(id.String, 10, 64); err != nil || empty {
+		if c.Position, err = strconv.ParseUint(id.String, 10, 64); err != nil {
 			continue // whoever reserves there is told
 		}
 		all = append(all, c)
