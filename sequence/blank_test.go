@@ -55,9 +55,14 @@ func TestARowThatTheServerTakesForTheEmptyNameKeepsNoGroupFromServing(t *testing
 	e.CatchUp(t, 1, 0)
 	all := &given{}
 	a := e.join(t, "a", all, patience(time.Minute))
+	next := uint64(1)
 	for _, to := range []int{1, 0} {
 		a.take(t, "a", "photos", 25)
-		a.take(t, "a", empty, 25)
+		first := mustTake(t, a.Sequences, empty, 25)
+		if first < next {
+			t.Errorf("the row %q gives %d, after %d", empty, first, next-1)
+		}
+		next = first + 25
 		e.switchOver(t, 1-to, to)
 	}
 	a.take(t, "a", "photos", 25)

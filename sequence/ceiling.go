@@ -3,11 +3,8 @@ package sequence
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"sync"
 	"sync/atomic"
-
-	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/internal/planted"
 	"seqproxy/sequence/limit"
@@ -31,20 +28,6 @@ import (
 // row of the new one. If they touch the counter, it is below the `floor` at which the holder
 // began, and gives nothing. Where they bring what this holder did not know of when it began, it
 // has to begin again.
-
-// createLimit makes the table of how far a giver may go with a sequence.
-const createLimit = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `giver` varchar(190) CHARACTER SET ascii NOT NULL, " +
-	"`term` bigint unsigned NOT NULL, `wanted` bigint unsigned NOT NULL DEFAULT 0, `granted` bigint unsigned NOT NULL DEFAULT 0, " +
-	"`floor` bigint unsigned NOT NULL DEFAULT 0, PRIMARY KEY (`name`, `giver`)) ENGINE=InnoDB"
-
-// createHolder makes the table of who gives, and gave, the numbers of a group.
-const createHolder = "CREATE TABLE IF NOT EXISTS %s (`holder` varchar(190) CHARACTER SET ascii NOT NULL, `term` bigint unsigned NOT NULL, " +
-	"`complete` tinyint unsigned NOT NULL DEFAULT 0, `mark` bigint unsigned NOT NULL DEFAULT 0, PRIMARY KEY (`holder`)) ENGINE=InnoDB"
-
-const (
-	limitSuffix  = "_limit"
-	holderSuffix = "_holder"
-)
 
 // ceilings are how far the sequences of a group may go, by what its other nodes know: its rows, and
 // what is remembered of those of the node in use.
@@ -108,67 +91,6 @@ func (g *ceilings) replicates() bool {
 	return g.inForce() && (now == nil || now.cluster == "")
 }
 
-// readRecord reads what a node has recorded, in one statement: a later holder and an older limit
-// would not fit together. Where there are no tables there is nothing.
-func (st *store) readRecord(ctx context.Context, on querier, of limit.Scope) (limit.Record, error) {
-	text := "SELECT NULL, `holder`, `term`, `complete`, `mark`, 0 FROM " + st.table.holder
-	var args []any
-	if of.All || of.Name != "" {
-		text += " UNION ALL SELECT `name`, `giver`, `term`, `wanted`, `granted`, `floor` FROM " + st.table.limit
-	}
-	if of.Name != "" {
-		text, args = text+" WHERE `name` = ?", []any{of.Name}
-	}
-	return st.scanRecord(ctx, on, text, args...)
-}
-
-// lockRecord reads all that a node has recorded, and locks it until tx ends.
-func (st *store) lockRecord(ctx context.Context, tx *sql.Tx) (limit.Record, error) {
-	known, err := st.scanRecord(ctx, tx, "SELECT NULL, `holder`, `term`, `complete`, `mark`, 0 FROM "+st.table.holder+" FOR UPDATE")
-	if err != nil {
-		return known, err
-	}
-	limits, err := st.scanRecord(ctx, tx, "SELECT `name`, `giver`, `term`, `wanted`, `granted`, `floor` FROM "+st.table.limit+" FOR UPDATE")
-	known.Limits = limits.Limits
-	return known, err
-}
-
-// scanRecord runs a statement that selects holders, whose name is NULL, and limits.
-func (st *store) scanRecord(ctx context.Context, on querier, text string, args ...any) (all limit.Record, err error) {
-	rows, err := on.QueryContext(ctx, text, args...)
-	if hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_DB_ERROR) {
-		return limit.Record{}, nil
-	}
-	if err != nil {
-		return limit.Record{}, fmt.Errorf("read table %s: %w", st.table.limit, err)
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var name sql.NullString
-		var l limit.Limit
-		if err := rows.Scan(&name, &l.Giver, &l.Term, &l.Wanted, &l.Granted, &l.Floor); err != nil {
-			return limit.Record{}, fmt.Errorf("read table %s: %w", st.table.limit, err)
-		}
-		if !name.Valid {
-			all.Holders = append(all.Holders, limit.Holder{ID: l.Giver, Term: l.Term, Complete: l.Wanted == 1, Mark: l.Granted})
-			continue
-		}
-		l.Name = name.String
-		all.Limits = append(all.Limits, l)
-	}
-	return all, rows.Err()
-}
-
-// admitted is how far the node may go with a sequence whose counter stands at position, without a
-// term if there is no row of that yet. The error is outcomeNotHolder.
-func (st *store) admitted(known limit.Record, now *choice, position uint64) (limit.Limit, error) {
-	l, ok := known.Admits(now.holder, position, st.seen.Load().max)
-	if !ok {
-		return limit.Limit{}, outcomeNotHolder
-	}
-	return l, nil
-}
-
 // upTo is how far the numbers of a sequence may go at present.
 type upTo struct {
 	grouped bool // false: as far as the sequence goes
@@ -194,11 +116,11 @@ func (g *ceilings) upTo(ctx context.Context, conn *sql.Conn, name string) (upTo,
 	if err != nil {
 		return upTo{}, err
 	}
-	known, err := g.readRecord(ctx, conn, limit.Scope{Name: name})
+	known, err := g.limits.read(ctx, conn, limit.Scope{Name: name})
 	if err != nil {
 		return upTo{}, err
 	}
-	l, err := g.admitted(known, now, stored.position())
+	l, err := g.limits.admitted(known, now, stored.position())
 	if err != nil {
 		return upTo{}, err
 	}
@@ -209,16 +131,6 @@ func (g *ceilings) upTo(ctx context.Context, conn *sql.Conn, name string) (upTo,
 	return upTo{grouped: true, ceiling: l.Granted}, nil
 }
 
-// belowCeilingSQL is what a reservation that goes up to a ceiling adds to its WHERE (arguments
-// name, ceiling); id is the row's there. The server itself evaluates who it is: whatever the proxy
-// believes, a node that is not the holder changes no row.
-func (st *store) belowCeilingSQL(now *choice, id string) string {
-	return " AND EXISTS (SELECT 1 FROM " + st.table.limit + " AS l JOIN " + st.table.holder + " AS h ON h.`holder` = l.`giver` AND h.`term` = l.`term` " +
-		"WHERE l.`name` = ? AND l.`giver` = " + now.holderSQL() + " AND l.`granted` >= ? AND l.`floor` <= CAST(" + id + " AS UNSIGNED) AND h.`complete` = 1 " +
-		"AND NOT EXISTS (SELECT 1 FROM " + st.table.limit + " AS x WHERE x.`name` = l.`name` AND x.`giver` <> l.`giver` AND x.`wanted` > 0 AND x.`wanted` >= l.`floor`) " +
-		"AND NOT EXISTS (SELECT 1 FROM " + st.table.holder + " AS o WHERE o.`term` > h.`term` OR o.`term` = h.`term` AND o.`holder` > h.`holder`))"
-}
-
 // refused explains why the condition kept a reservation from changing the row: outcomeNotHolder or
 // outcomeAtCeiling.
 func (st *store) refused(ctx context.Context, conn *sql.Conn, name string, stored *row) attempt {
@@ -226,31 +138,15 @@ func (st *store) refused(ctx context.Context, conn *sql.Conn, name string, store
 	if now == nil {
 		return st.failedWith(errUnchosen)
 	}
-	known, err := st.readRecord(ctx, conn, limit.Scope{Name: name})
+	known, err := st.limits.read(ctx, conn, limit.Scope{Name: name})
 	if err != nil {
 		return st.failedWith(err)
 	}
-	l, err := st.admitted(known, now, stored.position())
+	l, err := st.limits.admitted(known, now, stored.position())
 	if err == nil {
 		err = outcomeAtCeiling
 	}
 	did := st.failedWith(err)
 	did.asked, did.ceiling = true, l.Granted
 	return did
-}
-
-// lowered has the holder's floor follow a counter that goes down on purpose.
-func (st *store) lowered(ctx context.Context, tx *sql.Tx, name string, id uint64) error {
-	now := st.nodes.current.Load()
-	if !st.grouped() || now == nil {
-		return nil
-	}
-	_, err := tx.ExecContext(ctx, "UPDATE "+st.table.limit+" SET `floor` = LEAST(`floor`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` = "+now.holderSQL(), id, name)
-	if err == nil { // else what holders before wanted would have come late
-		_, err = tx.ExecContext(ctx, "UPDATE "+st.table.limit+" SET `wanted` = LEAST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` <> "+now.holderSQL(), id-min(id, 1), name)
-	}
-	if err != nil && !hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
-		return fmt.Errorf("write table %s: %w", st.table.limit, err)
-	}
-	return nil
 }

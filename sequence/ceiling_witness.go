@@ -52,7 +52,7 @@ func (o others) Sight(ctx context.Context) []limit.Look {
 			found := n.look(ctx)
 			look := limit.Look{Address: n.addr, Standing: *found.says(), Err: found.err}
 			if look.Err == nil {
-				look.Known, look.Err = o.readRecord(ctx, n.pool(), limit.Scope{All: true})
+				look.Known, look.Err = o.limits.read(ctx, n.pool(), limit.Scope{All: true})
 			}
 			all <- look
 		}()
@@ -93,7 +93,7 @@ func (o others) watch(ctx context.Context, n *node, w *limit.Witness, of limit.S
 			}
 		}
 		if w.Identified() {
-			switch known, err := o.readRecord(ctx, n.pool(), of); {
+			switch known, err := o.limits.read(ctx, n.pool(), of); {
 			case err == nil && w.Shown(known):
 				return
 			case err != nil && ctx.Err() == nil:
@@ -166,7 +166,7 @@ func (g *ceilings) shownOn(ctx context.Context, lag time.Duration, need int) err
 	if _, err := conn.ExecContext(ctx, "UPDATE "+g.table.holder+" SET `mark` = `mark` + 1 WHERE `holder` = "+now.holderSQL()); err != nil {
 		return fmt.Errorf("write table %s: %w", g.table.holder, err)
 	}
-	known, err := g.readRecord(ctx, conn, limit.Scope{})
+	known, err := g.limits.read(ctx, conn, limit.Scope{})
 	if err != nil {
 		return err
 	}

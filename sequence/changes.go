@@ -42,7 +42,7 @@ func (st *store) changes(ctx context.Context, seen moment, all bool) (heard hear
 		return heard, err
 	}
 	defer func() { _ = conn.Close() }()
-	heard.moment, heard.plan, err = st.lastChange(ctx, conn)
+	heard.moment, heard.plan, err = st.options.lastChange(ctx, conn)
 	switch {
 	case err != nil:
 		return heard, err
@@ -59,11 +59,11 @@ func (st *store) changes(ctx context.Context, seen moment, all bool) (heard hear
 }
 
 // lastChange reads which change was the last, and the plan that the server obeys.
-func (st *store) lastChange(ctx context.Context, conn *sql.Conn) (last moment, plan uint64, err error) {
-	err = conn.QueryRowContext(ctx, "SELECT IFNULL(MAX(c.`version`), 0), IFNULL(MAX(c.`stamp`), 0), "+st.table.obeyed()+" FROM "+st.table.version+
+func (t optionTable) lastChange(ctx context.Context, conn *sql.Conn) (last moment, plan uint64, err error) {
+	err = conn.QueryRowContext(ctx, "SELECT IFNULL(MAX(c.`version`), 0), IFNULL(MAX(c.`stamp`), 0), "+t.table.obeyed()+" FROM "+t.table.version+
 		" AS c WHERE c.`one` = 1").Scan(&last.version, &last.stamp, &plan)
 	if err != nil {
-		return last, plan, fmt.Errorf("read table %s: %w", st.table.version, err)
+		return last, plan, fmt.Errorf("read table %s: %w", t.table.version, err)
 	}
 	return last, plan, nil
 }
@@ -107,7 +107,7 @@ const (
 func (st *store) respelled(ctx context.Context, names []string) (map[string]string, error) {
 	others := make(map[string]string)
 	for some := range slices.Chunk(names, namesAtOnce) {
-		there, err := st.namesOf(ctx, st.pool(), "SELECT `name` FROM "+st.table.full+" WHERE `name` IN (?"+strings.Repeat(", ?", len(some)-1)+")", asArgs(some)...)
+		there, err := selectNames(ctx, st.pool(), "SELECT `name` FROM "+st.table.full+" WHERE `name` IN (?"+strings.Repeat(", ?", len(some)-1)+")", asArgs(some)...)
 		if err != nil {
 			return nil, fmt.Errorf("look how sequences are spelled: %w", err)
 		}

@@ -194,10 +194,10 @@ func (e *edit) lockDefinitions(ctx context.Context) (next uint64, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("lock the definitions on %s: %w", e.v.name(), err)
 	}
-	if err := e.v.mustObey(ctx, e.Tx, e.h.Plan); err != nil {
+	if err := e.v.plans.mustObey(ctx, e.Tx, e.h.Plan); err != nil {
 		return 0, err
 	}
-	return next, e.v.refuseWhileChanging(ctx, e.Tx)
+	return next, e.v.plans.refuseWhileChanging(ctx, e.Tx)
 }
 
 // lockName locks what a member has of a name. Nothing is read without a lock before: it would be
@@ -230,13 +230,13 @@ func (e *edit) lockName(ctx context.Context, name string) (of lockedName, next u
 	}
 	of.hasEntry = err == nil
 	if e.h.Plan != 0 {
-		if of.planFloor, err = v.planFloor(ctx, e, e.h.Plan, name); err != nil {
+		if of.planFloor, err = v.plans.floorOf(ctx, e, e.h.Plan, name); err != nil {
 			return of, 0, err
 		}
 	}
 	told := uint64(0)
 	if !e.h.Shared() {
-		if told, err = v.highestReported(ctx, e.Tx); err != nil {
+		if told, err = v.proxies.highestVersion(ctx, e.Tx); err != nil {
 			return of, 0, err
 		}
 	}
@@ -286,7 +286,7 @@ func (of *lockedName) writeEntry(ctx context.Context, to *entry, name string) er
 		of.hasEntry = true
 	}
 	of.entry, of.wrote = e, true
-	return of.v.writeEntry(ctx, of.Tx, name, &e)
+	return of.v.options.write(ctx, of.Tx, name, &e)
 }
 
 // agreed is what members have of a name, and what they should have.

@@ -216,18 +216,18 @@ func (v *server) examineOtherTables(ctx context.Context, conn *sql.Conn, found *
 		}
 	}
 	if !found.Missing {
-		if found.Owners, err = v.owners(ctx, conn); IsDenied(err) {
+		if found.Owners, err = v.options.owners(ctx, conn); IsDenied(err) {
 			found.Findings = append(found.Findings, err)
 		}
 	}
-	m, ok, err := v.membership(ctx, conn)
+	m, ok, err := v.plans.membership(ctx, conn)
 	if IsDenied(err) && !found.Missing {
 		found.Findings = append(found.Findings, err)
 	}
 	if err == nil && ok {
 		found.Membership = m
 		said := new(mysql.MySQLError)
-		if found.Plans, err = v.planStore().plans(ctx, conn); IsDenied(err) {
+		if found.Plans, err = v.plans.all(ctx, conn); IsDenied(err) {
 			found.Findings = append(found.Findings, err)
 		} else if err != nil && !errors.As(err, &said) {
 			return err
@@ -242,8 +242,8 @@ func (v *server) examineOtherTables(ctx context.Context, conn *sql.Conn, found *
 }
 
 // owners reads the columns that own sequences.
-func (st *store) owners(ctx context.Context, conn *sql.Conn) (all []Owner, err error) {
-	rows, err := texts(ctx, conn, "SELECT s.`name`, o.`owner_schema`, o.`owner_table`, o.`owner_column` FROM "+st.table.full+" AS s JOIN "+st.table.options+
+func (t optionTable) owners(ctx context.Context, conn *sql.Conn) (all []Owner, err error) {
+	rows, err := texts(ctx, conn, "SELECT s.`name`, o.`owner_schema`, o.`owner_table`, o.`owner_column` FROM "+t.table.full+" AS s JOIN "+t.table.options+
 		" AS o ON o.`name` = s.`name` WHERE o.`owner_column` <> '' ORDER BY 1")
 	if err != nil {
 		return nil, err

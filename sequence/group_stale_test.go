@@ -116,7 +116,7 @@ func TestANodeIsNotAdoptedOverItsOwnClaim(t *testing.T) {
 	b.take(t, "b", "photos", 5)
 	v := b.servers.first()
 	claim := func() (top limit.Holder) {
-		known, err := v.readRecord(t.Context(), v.pool(), limit.Scope{})
+		known, err := v.limits.read(t.Context(), v.pool(), limit.Scope{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -192,7 +192,7 @@ func (o eachOnce) Watch(ctx context.Context, of limit.Scope, start func(address 
 			w.Looked(found.says(), found.err)
 		}
 		if !enough && w.Identified() {
-			known, err := o.readRecord(ctx, n.pool(), of)
+			known, err := o.limits.read(ctx, n.pool(), of)
 			if err != nil {
 				w.Err = err
 			} else {
@@ -382,7 +382,7 @@ func (r *realGroup) held(at int) string {
 	if err := rows.Err(); err != nil {
 		r.t.Fatal(err)
 	}
-	known, err := r.v.readRecord(r.t.Context(), r.pools[at], limit.Scope{All: true})
+	known, err := r.v.limits.read(r.t.Context(), r.pools[at], limit.Scope{All: true})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ type holderStore struct {
 
 // Record implements [limit.Store].
 func (h holderStore) Record(ctx context.Context, of limit.Scope) (limit.Record, error) {
-	return h.readRecord(ctx, h.conn, of)
+	return h.limits.read(ctx, h.conn, of)
 }
 
 // Counter implements [limit.Store].
@@ -111,18 +111,18 @@ func (h holderStore) Want(ctx context.Context, holder limit.Holder, name string,
 		_, err = h.conn.ExecContext(ctx, "UPDATE "+h.table.limit+" SET `wanted` = GREATEST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` = "+h.now.holderSQL()+
 			" AND `term` = ?", end, name, holder.Term)
 	}
-	return h.wrote(h.table.limit, err)
+	return wrote(h.table.limit, err)
 }
 
 // Grant implements [limit.Store].
 func (h holderStore) Grant(ctx context.Context, holder limit.Holder, name string, end uint64) error {
 	_, err := h.conn.ExecContext(ctx, "UPDATE "+h.table.limit+" SET `granted` = GREATEST(`granted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` = "+h.now.holderSQL()+
 		" AND `term` = ? AND `wanted` >= CAST(? AS UNSIGNED)", end, name, holder.Term, end)
-	return h.wrote(h.table.limit, err)
+	return wrote(h.table.limit, err)
 }
 
 // wrote names the table in an error of writing it.
-func (st *store) wrote(table string, err error) error {
+func wrote(table string, err error) error {
 	if err != nil {
 		return fmt.Errorf("write table %s: %w", table, err)
 	}
@@ -147,7 +147,7 @@ type holderTx struct {
 }
 
 // Lock implements [limit.Tx].
-func (t holderTx) Lock(ctx context.Context) (limit.Record, error) { return t.lockRecord(ctx, t.tx) }
+func (t holderTx) Lock(ctx context.Context) (limit.Record, error) { return t.limits.lock(ctx, t.tx) }
 
 // Claim implements [limit.Tx].
 func (t holderTx) Claim(ctx context.Context, h limit.Holder) error {
@@ -156,13 +156,13 @@ func (t holderTx) Claim(ctx context.Context, h limit.Holder) error {
 		complete = 1
 	}
 	_, err := t.tx.ExecContext(ctx, "REPLACE INTO "+t.table.holder+" (`holder`, `term`, `complete`) VALUES ("+t.now.holderSQL()+", ?, ?)", h.Term, complete)
-	return t.wrote(t.table.holder, err)
+	return wrote(t.table.holder, err)
 }
 
 // Complete implements [limit.Tx].
 func (t holderTx) Complete(ctx context.Context, h limit.Holder) error {
 	_, err := t.tx.ExecContext(ctx, "UPDATE "+t.table.holder+" SET `complete` = 1 WHERE `holder` = "+t.now.holderSQL()+" AND `term` = ?", h.Term)
-	return t.wrote(t.table.holder, err)
+	return wrote(t.table.holder, err)
 }
 
 // Install implements [limit.Tx].

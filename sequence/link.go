@@ -207,6 +207,13 @@ func (l *link) prepare(ctx context.Context, raw driver.Conn) error {
 	return nil
 }
 
+// querier is a connection, a transaction on one, or a pool.
+type querier interface {
+	ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row
+}
+
 // rawConn runs the statements of a connection that the pool does not know yet. They have no
 // arguments.
 type rawConn struct{ raw driver.Conn }

@@ -61,14 +61,14 @@ func (f fleet) divide(t testing.TB, s *Sequences) {
 	ctx := context.Background()
 	plan := &Plan{Number: 1, UUID: "11111111-1111-1111-1111-111111111111", State: PlanInForce, Interleave: InterleaveBlock, Block: s.opts.Block}
 	for i, v := range s.servers.all {
-		id, err := v.planStore().memberID(ctx, v.pool())
+		id, err := v.plans.memberID(ctx, v.pool())
 		if err != nil {
 			t.Fatal(err)
 		}
 		plan.Members = append(plan.Members, Member{ID: id, Address: v.opts.Addr, Position: i})
 	}
 	for i, v := range s.servers.all {
-		if err := errors.Join(v.planStore().savePlan(ctx, v.pool(), plan), v.planStore().saveMembership(ctx, v.pool(), plan.Of(plan.Members[i].ID))); err != nil {
+		if err := errors.Join(v.plans.save(ctx, v.pool(), plan), v.plans.saveMembership(ctx, v.pool(), plan.Of(plan.Members[i].ID))); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -360,7 +360,7 @@ func (l *link) writable(ctx context.Context, conn *sql.Conn) error {
 // That may live on alone, and what is written there is nothing that the new one knows. Of a cluster
 // any node will do that is in the configuration of the choice: what is committed before that is
 // said, was committed in it. The error is a driver.ErrBadConn.
-func (l *link) leadsTo(ctx context.Context, on execer, now *choice) error {
+func (l *link) leadsTo(ctx context.Context, on querier, now *choice) error {
 	if now == nil {
 		return fmt.Errorf("%w: %w", errUnchosen, driver.ErrBadConn)
 	}

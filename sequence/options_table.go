@@ -125,20 +125,16 @@ func (e *entry) fields() []any {
 	}
 }
 
-// execer is a connection or a transaction on one.
-type execer interface {
-	ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error)
-	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
-	QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row
-}
+// optionTable is the tables of the options of sequences, and of their last change.
+type optionTable struct{ *schema }
 
-// lockEntry locks and reads a sequence's options. To write first locks the row alone, where to look
+// lock locks and reads a sequence's options. To write first locks the row alone, where to look
 // for one that is missing would lock the names around it.
-func (st *store) lockEntry(ctx context.Context, tx *sql.Tx, name string, e *entry) error {
-	if _, err := tx.ExecContext(ctx, "INSERT INTO "+st.table.options+" (`name`) VALUES (?) ON DUPLICATE KEY UPDATE `floor` = `floor`", name); err != nil {
+func (t optionTable) lock(ctx context.Context, tx *sql.Tx, name string, e *entry) error {
+	if _, err := tx.ExecContext(ctx, "INSERT INTO "+t.table.options+" (`name`) VALUES (?) ON DUPLICATE KEY UPDATE `floor` = `floor`", name); err != nil {
 		return fmt.Errorf("lock options: %w", err)
 	}
-	err := tx.QueryRowContext(ctx, "SELECT "+entryOf+" FROM "+st.table.options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(e.fields()...)
+	err := tx.QueryRowContext(ctx, "SELECT "+entryOf+" FROM "+t.table.options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(e.fields()...)
 	if err != nil {
 		return fmt.Errorf("read options: %w", err)
 	}
@@ -150,8 +146,8 @@ func (st *store) lockEntry(ctx context.Context, tx *sql.Tx, name string, e *entr
 const micros = "CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS UNSIGNED)"
 
 // moveVersion has all proxies look for changes within a second.
-func (st *store) moveVersion(ctx context.Context, on execer) error {
-	_, err := on.ExecContext(ctx, "INSERT INTO "+st.table.version+" (`one`, `version`, `stamp`) VALUES (1, "+micros+", ?) "+
+func (t optionTable) moveVersion(ctx context.Context, on querier) error {
+	_, err := on.ExecContext(ctx, "INSERT INTO "+t.table.version+" (`one`, `version`, `stamp`) VALUES (1, "+micros+", ?) "+
 		"ON DUPLICATE KEY UPDATE `version` = GREATEST(`version` + 1, VALUES(`version`)), `stamp` = VALUES(`stamp`)", newStamp())
 	if err != nil {
 		return fmt.Errorf("raise the version: %w", err)
@@ -159,23 +155,13 @@ func (st *store) moveVersion(ctx context.Context, on execer) error {
 	return nil
 }
 
-// highestReported is the highest version that a proxy says it obeys: one that was lost, if only the
-// other tables were restored from a backup.
-func (st *store) highestReported(ctx context.Context, tx *sql.Tx) (version uint64, err error) {
-	err = tx.QueryRowContext(ctx, "SELECT IFNULL(MAX(`version`), 0) FROM "+st.table.proxies).Scan(&version)
-	if err != nil {
-		return 0, fmt.Errorf("read table %s: %w", st.table.proxies, err)
-	}
-	return version, nil
-}
-
 // newStamp is that of a change.
 func newStamp() uint64 { return rand.Uint64() }
 
-// writeEntry writes the options of a sequence that has an entry, under the version that it has.
-func (st *store) writeEntry(ctx context.Context, tx *sql.Tx, name string, e *entry) error {
+// write writes the options of a sequence that has an entry, under the version that it has.
+func (t optionTable) write(ctx context.Context, tx *sql.Tx, name string, e *entry) error {
 	d := &e.def
-	_, err := tx.ExecContext(ctx, "UPDATE "+st.table.options+" SET `name` = ?, `cache` = ?, `floor` = ?, `increment` = ?, `minimum` = ?, `maximum` = ?, "+
+	_, err := tx.ExecContext(ctx, "UPDATE "+t.table.options+" SET `name` = ?, `cache` = ?, `floor` = ?, `increment` = ?, `minimum` = ?, `maximum` = ?, "+
 		"`start` = ?, `cycle` = ?, `comment` = ?, `owner_schema` = ?, `owner_table` = ?, `owner_column` = ?, `owner_maximum` = ?, `json_safe` = ?, "+
 		"`anchor` = ?, `past` = ?, `epoch` = ?, `version` = ?, `outage_cover` = ?, `ordered` = ?, `home` = ?, `kind` = ? WHERE `name` = ?",
 		name, d.Cache, e.floor, d.Increment, d.Min, d.Max, d.Start, d.Cycle, d.Comment, d.OwnedBy.Schema, d.OwnedBy.Table, d.OwnedBy.Column,

@@ -77,11 +77,11 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, among []*server,
 	heard, left, leaving := 0, false, false
 	others := func(o *server) bool { return own.asked != h.Plan || there(o) }
 	eachOther(among, v, others, func(o *server) {
-		is, ok, err := o.membership(limited, o.pool())
+		is, ok, err := o.plans.membership(limited, o.pool())
 		changing := false
 		if err == nil {
 			// afterwards, as the start of a plan ends the change in the same transaction
-			if changed := o.refuseChange(limited, o.pool(), "`number` > "+strconv.FormatUint(h.Plan, 10)+" AND `state` = '"+change.Accepted+"' AND ", ""); errors.Is(changed, outcomeFrozen) {
+			if changed := o.plans.refuseChange(limited, o.pool(), "`number` > "+strconv.FormatUint(h.Plan, 10)+" AND `state` = '"+change.Accepted+"' AND ", ""); errors.Is(changed, outcomeFrozen) {
 				changing = true
 			} else {
 				err = changed

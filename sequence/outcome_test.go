@@ -58,7 +58,7 @@ func TestEachOutcomeOfAReservationHasARemedy(t *testing.T) {
 }
 
 func TestTheOutcomeOfAnErrorIsFound(t *testing.T) {
-	single, group := &store{link: &link{}}, &store{link: &link{nodes: nodes{all: make([]*node, 3)}}}
+	single, group := &store{schema: &schema{link: &link{}}}, &store{schema: &schema{link: &link{nodes: nodes{all: make([]*node, 3)}}}}
 	said := func(code uint16) error { return fmt.Errorf("reserve: %w", &mysql.MySQLError{Number: code}) }
 	for _, c := range []struct {
 		err             error

@@ -65,13 +65,13 @@ func TestAMemberIsNotTakenBackByAProcessThatSlept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = slept.Rollback() }()
-	was, _, err := v.membership(ctx, slept)
+	was, _, err := v.plans.membership(ctx, slept)
 	if err != nil || was.Plan >= older.Number {
 		t.Fatalf("got %+v, %v", was, err)
 	}
 	now := e.change(t, s, PlanChange{Remove: e.addr(3)})
 	// as it does before it writes
-	is, err := v.planStore().lockMembership(ctx, slept)
+	is, err := v.plans.lockMembership(ctx, slept)
 	if err != nil && !isConflict(err) {
 		// MariaDB from 11.6.2 on refuses to lock what has changed since
 		t.Error(err)

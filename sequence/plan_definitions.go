@@ -15,16 +15,16 @@ type defined struct {
 	entry
 }
 
-// definitions reads all names that a member knows.
-func (s planStore) definitions(ctx context.Context, on querier) (all []defined, err error) {
-	seen, err := s.checked(ctx)
+// all reads all names that a member knows.
+func (t optionTable) all(ctx context.Context, on querier) (all []defined, err error) {
+	seen, err := t.checked(ctx)
 	if err != nil {
 		return nil, err
 	}
 	id := "IF(s.`id` > 0 AND s.`id` < " + strconv.FormatUint(seen.max, 10) + ", s.`id`, 0), "
 	ask := []string{
-		"SELECT s.`name`, 1, " + id + entryOf + " FROM " + s.table.full + " AS s LEFT JOIN " + s.table.options + " AS o ON o.`name` = s.`name`",
-		"SELECT o.`name`, 0, 0, " + entryOf + " FROM " + s.table.options + " AS o LEFT JOIN " + s.table.full + " AS s ON s.`name` = o.`name` " +
+		"SELECT s.`name`, 1, " + id + entryOf + " FROM " + t.table.full + " AS s LEFT JOIN " + t.table.options + " AS o ON o.`name` = s.`name`",
+		"SELECT o.`name`, 0, 0, " + entryOf + " FROM " + t.table.options + " AS o LEFT JOIN " + t.table.full + " AS s ON s.`name` = o.`name` " +
 			"WHERE s.`name` IS NULL",
 	}
 	for _, text := range ask {
@@ -44,7 +44,7 @@ func (s planStore) definitions(ctx context.Context, on querier) (all []defined, 
 			return rows.Err()
 		}()
 		if err != nil {
-			return nil, fmt.Errorf("read the sequences of %s: %w", s.name(), err)
+			return nil, fmt.Errorf("read the sequences of %s: %w", t.name(), err)
 		}
 	}
 	return all, nil
@@ -70,13 +70,13 @@ func newest(all []defined) []defined {
 	return kept
 }
 
-// copyDefinitions brings the names of a member in line with what the others know, in the
+// copy brings the names of a member in line with what the others know, in the
 // transaction that starts it: rows that it lacks are made where they stand there, or at 0 if they
 // are frozen, which the start raises above the floors. Somebody may have made one by hand since
 // those were read. What is dropped is told by versions, but for a member that is added: a tombstone
 // that it has is that of another set of servers, or of an older one.
-func (s planStore) copyDefinitions(ctx context.Context, tx *sql.Tx, theirs []defined, added bool) error {
-	mine, err := s.definitions(ctx, tx)
+func (t optionTable) copy(ctx context.Context, tx *sql.Tx, theirs []defined, added bool) error {
+	mine, err := t.all(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -92,13 +92,13 @@ func (s planStore) copyDefinitions(ctx context.Context, tx *sql.Tx, theirs []def
 			continue
 		}
 		if d.live && !known.live {
-			if _, err := tx.ExecContext(ctx, "INSERT IGNORE INTO "+s.table.full+" (`name`, `id`) VALUES (?, ?)", d.name, d.id); err != nil {
-				return fmt.Errorf("make the row of %q on %s: %w", d.name, s.name(), err)
+			if _, err := tx.ExecContext(ctx, "INSERT IGNORE INTO "+t.table.full+" (`name`, `id`) VALUES (?, ?)", d.name, d.id); err != nil {
+				return fmt.Errorf("make the row of %q on %s: %w", d.name, t.name(), err)
 			}
 		}
 		if !d.live && known.live {
-			if _, err := tx.ExecContext(ctx, "DELETE FROM "+s.table.full+" WHERE `name` = ?", d.name); err != nil {
-				return fmt.Errorf("delete the row of %q on %s, which was dropped elsewhere: %w", d.name, s.name(), err)
+			if _, err := tx.ExecContext(ctx, "DELETE FROM "+t.table.full+" WHERE `name` = ?", d.name); err != nil {
+				return fmt.Errorf("delete the row of %q on %s, which was dropped elsewhere: %w", d.name, t.name(), err)
 			}
 		}
 		if d.version == 0 {
@@ -106,15 +106,15 @@ func (s planStore) copyDefinitions(ctx context.Context, tx *sql.Tx, theirs []def
 		}
 		e := d.entry
 		e.floor = max(e.floor, known.floor)
-		if err := s.lockEntry(ctx, tx, d.name, new(entry)); err != nil {
+		if err := t.lock(ctx, tx, d.name, new(entry)); err != nil {
 			return err
 		}
 		// The proxies look at this member when its version moves. The entry keeps the one that they
 		// may have seen elsewhere.
-		if err := s.moveVersion(ctx, tx); err != nil {
+		if err := t.moveVersion(ctx, tx); err != nil {
 			return err
 		}
-		if err := s.writeEntry(ctx, tx, d.name, &e); err != nil {
+		if err := t.write(ctx, tx, d.name, &e); err != nil {
 			return err
 		}
 	}

@@ -20,7 +20,7 @@ func (p planServers) Fill(ctx context.Context, members []change.Store) {
 		}
 		for {
 			p.s.seeChanges(ctx)
-			all, err := v.proxies(ctx)
+			all, err := v.proxies.list(ctx)
 			if err != nil {
 				break
 			}

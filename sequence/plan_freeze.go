@@ -3,11 +3,8 @@ package sequence
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strconv"
-
-	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/internal/planted"
 	"seqproxy/sequence/change"
@@ -41,7 +38,7 @@ func (s planStore) freezeLate(ctx context.Context, tx *sql.Tx, p *Plan) error {
 	if err := s.lockRows(ctx, tx); err != nil {
 		return err
 	}
-	names, err := s.namesOf(ctx, tx, "SELECT s.`name` FROM "+s.table.full+" AS s LEFT JOIN "+s.table.start+" AS f ON f.`plan` = "+strconv.FormatUint(p.Number, 10)+
+	names, err := selectNames(ctx, tx, "SELECT s.`name` FROM "+s.table.full+" AS s LEFT JOIN "+s.table.start+" AS f ON f.`plan` = "+strconv.FormatUint(p.Number, 10)+
 		" AND f.`name` = s.`name` WHERE f.`saved` IS NULL")
 	if err != nil {
 		return fmt.Errorf("look for rows of %s that are not frozen: %w", s.table.full, err)
@@ -94,7 +91,7 @@ func (s planStore) thaw(ctx context.Context, tx *sql.Tx, p *Plan) error {
 	if err := s.lockRows(ctx, tx); err != nil {
 		return err
 	}
-	m, err := s.lockMembership(ctx, tx)
+	m, err := s.plans.lockMembership(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -112,73 +109,4 @@ func (s planStore) thaw(ctx context.Context, tx *sql.Tx, p *Plan) error {
 		}
 	}
 	return s.setState(ctx, tx, p.Number, change.Aborted)
-}
-
-// frozenForPlan looks at a row whose id is the highest of its column: it may be exhausted, or
-// frozen by a change of plans. Then it is a row frozen where it stood.
-func (st *store) frozenForPlan(ctx context.Context, on execer, r *row) error {
-	if r.frozen || r.id < st.seen.Load().max {
-		return nil
-	}
-	var saved sql.NullString
-	var id string
-	err := on.QueryRowContext(ctx, "SELECT CAST(s.`id` AS CHAR), (SELECT f.`saved` FROM "+st.table.start+" AS f WHERE f.`name` = s.`name` AND f.`saved` IS NOT NULL ORDER BY f.`plan` DESC LIMIT 1) FROM "+
-		st.table.full+" AS s WHERE s.`name` = ?", r.name).Scan(&id, &saved)
-	switch {
-	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
-		return nil
-	case err != nil:
-		return fmt.Errorf("read what the row of %q held when it was frozen: %w", r.name, err)
-	case !saved.Valid:
-		if id == strconv.FormatUint(r.id, 10) {
-			return nil
-		}
-		saved.String = id // the change has ended since it was read
-	}
-	r.before, err = strconv.ParseUint(saved.String, 10, 64)
-	r.frozen = err == nil
-	return err
-}
-
-// isFrozen reports whether a change of plans has frozen the row of a name.
-func (st *store) isFrozen(ctx context.Context, name string) (frozen bool, err error) {
-	conn, err := st.conn(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = conn.Close() }()
-	err = conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+st.table.start+" WHERE `name` = ? AND `saved` IS NOT NULL)", name).Scan(&frozen)
-	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("look whether the row of %q is frozen: %w", name, err)
-	}
-	return frozen, nil
-}
-
-// refuseWhileChanging keeps definitions as they are from the freeze to the start of a plan, within
-// the transaction that would change them, after it has locked its row: a row that was made
-// meanwhile would be in no floor, and the tombstone of one that was dropped at the end of the
-// column.
-func (v *store) refuseWhileChanging(ctx context.Context, tx *sql.Tx) error {
-	return v.refuseChange(ctx, tx, "", shared)
-}
-
-// shared keeps what was read as it is until the transaction ends.
-const shared = " LOCK IN SHARE MODE"
-
-// refuseChange is refuseWhileChanging for the changes that a condition before an AND is true of.
-// locking may be shared.
-func (st *store) refuseChange(ctx context.Context, on execer, condition, locking string) error {
-	var uuid string
-	err := on.QueryRowContext(ctx, "SELECT `uuid` FROM "+st.table.plan+" WHERE "+condition+"`state` IN ('"+
-		change.Frozen+"', '"+change.Accepted+"') LIMIT 1"+locking).Scan(&uuid)
-	switch {
-	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
-		return nil
-	case err != nil:
-		return fmt.Errorf("look whether the set of sequence servers is being changed: %w", err)
-	}
-	return outcomeFrozen
 }

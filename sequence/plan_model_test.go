@@ -207,7 +207,7 @@ func (m *modelled) held(t *testing.T) *simulation.Member {
 	for i := range report.Plans {
 		got.Plans[report.Plans[i].Number] = &report.Plans[i]
 	}
-	err = m.real.eachName(ctx, m.place.db, func(name string, n uint64) { got.Rows[name] = n }, "SELECT name, id FROM sequence")
+	err = selectNumbers(ctx, m.place.db, func(name string, n uint64) { got.Rows[name] = n }, "SELECT name, id FROM sequence")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,20 +16,20 @@ import (
 // far, once those are frozen, is everybody who holds numbers. Each member of the next plan knows
 // them as of its start, also those that are paused or cut off and do not hear of it for long.
 
-// copyProxies enters proxies on a member that it does not know, in the transaction that starts a
+// copy enters proxies on a member that it does not know, in the transaction that starts a
 // plan there. They have yet to tell it what they obey. was is what it was before.
-func (s planStore) copyProxies(ctx context.Context, tx *sql.Tx, p *Plan, was *Membership, theirs []Proxy) error {
+func (t proxyTable) copy(ctx context.Context, tx *sql.Tx, p *Plan, was *Membership, theirs []Proxy) error {
 	if was.LeftBefore(p) {
-		if _, err := tx.ExecContext(ctx, "DELETE FROM "+s.table.proxies); err != nil {
-			return fmt.Errorf("remove the proxies that %s knew before it was taken out: %w", s.name(), err)
+		if _, err := tx.ExecContext(ctx, "DELETE FROM "+t.table.proxies); err != nil {
+			return fmt.Errorf("remove the proxies that %s knew before it was taken out: %w", t.name(), err)
 		}
 	} else if !change.HasMember(p.Previous, was.ID) {
 		// What they told it does not compare with the versions of the others.
-		if _, err := tx.ExecContext(ctx, "UPDATE "+s.table.proxies+" SET `version` = 0"); err != nil {
-			return fmt.Errorf("have the proxies that %s knew before it was added confirm anew: %w", s.name(), err)
+		if _, err := tx.ExecContext(ctx, "UPDATE "+t.table.proxies+" SET `version` = 0"); err != nil {
+			return fmt.Errorf("have the proxies that %s knew before it was added confirm anew: %w", t.name(), err)
 		}
 	}
-	own, err := s.proxiesBy(ctx, tx, "")
+	own, err := t.listOn(ctx, tx, "")
 	if err != nil {
 		return err
 	}
@@ -38,11 +38,11 @@ func (s planStore) copyProxies(ctx context.Context, tx *sql.Tx, p *Plan, was *Me
 		if slices.ContainsFunc(own, func(known Proxy) bool { return known.ID == o.ID }) {
 			continue // it gives signs of life there, which must not wait for this
 		}
-		_, err := tx.ExecContext(ctx, "INSERT INTO "+s.table.proxies+" (`id`, `host`, `process`, `since`, `heartbeat`, `version`, `sequences`, `held`) VALUES (?, ?, ?, "+
+		_, err := tx.ExecContext(ctx, "INSERT INTO "+t.table.proxies+" (`id`, `host`, `process`, `since`, `heartbeat`, `version`, `sequences`, `held`) VALUES (?, ?, ?, "+
 			"TIMESTAMPADD(MICROSECOND, ?, '1970-01-01'), TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(6)), 0, ?, ?) ON DUPLICATE KEY UPDATE `id` = VALUES(`id`)",
 			o.ID, o.Host, o.process, o.Since.UnixMicro(), -o.Silent.Microseconds(), o.Sequences, o.Cached)
 		if err != nil {
-			return fmt.Errorf("enter a proxy on %s that is registered with another sequence server: %w", s.name(), err)
+			return fmt.Errorf("enter a proxy on %s that is registered with another sequence server: %w", t.name(), err)
 		}
 	}
 	return nil

@@ -36,7 +36,7 @@ func (s planStore) endRows(ctx context.Context, tx *sql.Tx, plan uint64) error {
 // beginRows has the rows of a member, which are locked, begin where a plan does, and takes over
 // what other members know. goes tells that the member may go by the ceilings of the plan.
 func (s planStore) beginRows(ctx context.Context, tx *sql.Tx, p *Plan, was, is *Membership, goes bool, theirs *handover) error {
-	if err := s.copyDefinitions(ctx, tx, theirs.definitions, !change.HasMember(p.Previous, is.ID)); err != nil {
+	if err := s.options.copy(ctx, tx, theirs.definitions, !change.HasMember(p.Previous, is.ID)); err != nil {
 		return err
 	}
 	share := shareOf(is)
@@ -52,13 +52,13 @@ func (s planStore) beginRows(ctx context.Context, tx *sql.Tx, p *Plan, was, is *
 			return fmt.Errorf("set the rows of %s above the floors of plan %d: %w", s.name(), p.Number, err)
 		}
 	}
-	if err := s.copyProxies(ctx, tx, p, was, theirs.proxies); err != nil {
+	if err := s.proxies.copy(ctx, tx, p, was, theirs.proxies); err != nil {
 		return err
 	}
-	if err := s.writeStartLimits(ctx, tx, p, is.ID, goes); err != nil {
+	if err := s.limits.begin(ctx, tx, p, is.ID, goes); err != nil {
 		return err
 	}
-	return s.writeLimits(ctx, tx, p.Number, theirs.limits)
+	return s.limits.write(ctx, tx, p.Number, theirs.limits)
 }
 
 // reportAbove tells of rows that went on above the floors although the member was believed to be

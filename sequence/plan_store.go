@@ -28,19 +28,13 @@ func (st *store) planStore() planStore { return planStore{st} }
 func (s planStore) Close() error { return s.close() }
 
 // Identify implements [change.Reader].
-func (s planStore) Identify(ctx context.Context) (string, error) { return s.memberID(ctx, s.pool()) }
+func (s planStore) Identify(ctx context.Context) (string, error) {
+	return s.plans.memberID(ctx, s.pool())
+}
 
 // Report implements [change.Reader].
 func (s planStore) Report(ctx context.Context) (change.Report, error) {
-	return s.report(ctx, s.pool())
-}
-
-// report is what this server knows of plans.
-func (s planStore) report(ctx context.Context, on querier) (t change.Report, err error) {
-	if t.Membership, _, err = s.membership(ctx, on); err == nil {
-		t.Plans, err = s.plans(ctx, on)
-	}
-	return t, err
+	return s.plans.report(ctx, s.pool())
 }
 
 // Sequences implements [change.Reader].
@@ -50,7 +44,7 @@ func (s planStore) Sequences(ctx context.Context) ([]change.Sequence, error) {
 
 // sequences lists what a change looks at of definitions.
 func (s planStore) sequences(ctx context.Context, on querier) (found []change.Sequence, err error) {
-	all, err := s.definitions(ctx, on)
+	all, err := s.options.all(ctx, on)
 	if err != nil {
 		return nil, err
 	}
@@ -77,17 +71,17 @@ func (s planStore) Knowledge(ctx context.Context, p *Plan) (known change.Knowled
 	if known.Floors, known.Complete, err = s.floors(ctx, p); err != nil {
 		return known, err
 	}
-	is, _, err := s.membership(ctx, s.pool())
+	is, _, err := s.plans.membership(ctx, s.pool())
 	if err != nil {
 		return known, err
 	}
 	if change.HasMember(p.Previous, is.ID) || is.Plan == p.Number {
-		if h.definitions, err = s.definitions(ctx, s.pool()); err != nil {
+		if h.definitions, err = s.options.all(ctx, s.pool()); err != nil {
 			return known, err
 		}
 	}
 	if is.Plan == p.Number {
-		limits, err := s.limits(ctx, s.pool(), p.Number)
+		limits, err := s.limits.of(ctx, s.pool(), p.Number)
 		if err != nil {
 			return known, err
 		}
@@ -98,7 +92,7 @@ func (s planStore) Knowledge(ctx context.Context, p *Plan) (known change.Knowled
 		}
 	}
 	if is.Plan >= p.Number || !is.LeftBefore(p) {
-		h.proxies, err = s.proxies(ctx)
+		h.proxies, err = s.proxies.list(ctx)
 	}
 	known.More = h
 	return known, err
@@ -186,7 +180,7 @@ func (s planStore) insertPlan(ctx context.Context, tx *sql.Tx, p *Plan, base, ba
 	}
 	known, err := scanPlan(tx.QueryRowContext(ctx, "SELECT "+planFields+" FROM "+s.table.plan+unknown+" ORDER BY `number` DESC LIMIT 1", base, uint64(math.MaxUint64), p.UUID))
 	if errors.Is(err, sql.ErrNoRows) {
-		known, _, err = s.plan(ctx, tx, p.Number) // an aborted one has the number
+		known, _, err = s.plans.one(ctx, tx, p.Number) // an aborted one has the number
 	}
 	if err == nil && known.UUID != p.UUID {
 		err = &change.OtherPlanError{Plan: known}
@@ -256,7 +250,7 @@ func (s planStore) Gave(ctx context.Context, p *Plan, ballot uint64, missing str
 		if err := s.freezeLate(ctx, tx, p); err != nil {
 			return err
 		}
-		was, _, err := s.membership(ctx, tx)
+		was, _, err := s.plans.membership(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -267,7 +261,7 @@ func (s planStore) Gave(ctx context.Context, p *Plan, ballot uint64, missing str
 		given.End = s.seen.Load().max
 		add := func(like change.Gave, text string, args ...any) {
 			if err == nil {
-				err = s.eachName(ctx, tx, func(name string, upTo uint64) {
+				err = selectNumbers(ctx, tx, func(name string, upTo uint64) {
 					like.Name, like.UpTo, like.End = name, upTo, ends[change.Folded(name)]
 					given.Names = append(given.Names, like)
 				}, text, args...)
@@ -287,8 +281,8 @@ func (s planStore) Gave(ctx context.Context, p *Plan, ballot uint64, missing str
 	return given, err
 }
 
-// eachName calls f with each name that is read, and the number beside it.
-func (st *store) eachName(ctx context.Context, on querier, f func(name string, n uint64), text string, args ...any) error {
+// selectNumbers calls f with each name that is read, and the number beside it.
+func selectNumbers(ctx context.Context, on querier, f func(name string, n uint64), text string, args ...any) error {
 	rows, err := on.QueryContext(ctx, text, args...)
 	if err != nil {
 		return err
@@ -305,8 +299,8 @@ func (st *store) eachName(ctx context.Context, on querier, f func(name string, n
 	return rows.Err()
 }
 
-// namesOf reads names.
-func (st *store) namesOf(ctx context.Context, on querier, text string, args ...any) (names []string, err error) {
+// selectNames reads names.
+func selectNames(ctx context.Context, on querier, text string, args ...any) (names []string, err error) {
 	rows, err := on.QueryContext(ctx, text, args...)
 	if err != nil {
 		return nil, err
@@ -324,7 +318,7 @@ func (st *store) namesOf(ctx context.Context, on querier, text string, args ...a
 
 // ends reads where the sequences end that a member knows, by folded name.
 func (s planStore) ends(ctx context.Context, on querier) (map[string]uint64, error) {
-	all, err := s.definitions(ctx, on)
+	all, err := s.options.all(ctx, on)
 	if err != nil {
 		return nil, err
 	}
@@ -392,14 +386,14 @@ func (s planStore) Obey(ctx context.Context, p *Plan, id string, floors change.F
 		if err != nil {
 			return err
 		}
-		was, err = s.lockMembership(ctx, tx)
+		was, err = s.plans.lockMembership(ctx, tx)
 		if brought = err == nil && was.Plan < p.Number; !brought {
 			return err
 		}
 		if state == "" {
 			now := *p
 			now.State = change.InForce
-			if err := s.savePlan(ctx, tx, &now); err != nil {
+			if err := s.plans.save(ctx, tx, &now); err != nil {
 				return err
 			}
 		}
@@ -419,14 +413,14 @@ func (s planStore) Obey(ctx context.Context, p *Plan, id string, floors change.F
 		if is.Count == 0 {
 			err = s.endRows(ctx, tx, p.Number)
 		} else {
-			// One that was not frozen was away, or has forgotten. Perhaps nobody has recorded how far
-			// it may go.
+			// One that was not frozen was away, or has forgotten. Perhaps nobody has recorded how
+			// far it may go.
 			err = s.beginRows(ctx, tx, p, &was, &is, state == change.Frozen || state == change.Accepted, &theirs)
 		}
 		if err != nil {
 			return err
 		}
-		if err := s.saveMembership(ctx, tx, is); err != nil {
+		if err := s.plans.saveMembership(ctx, tx, is); err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, "UPDATE "+s.table.plan+" SET `state` = ? WHERE `number` < ? AND `state` IN ("+openStates+")", change.Overtaken, p.Number)
@@ -473,7 +467,7 @@ func (s planStore) LetGo(ctx context.Context, p *Plan) error {
 // announce lets all proxies look again within a second. Whatever fails, they notice by themselves
 // later.
 func (s planStore) announce(ctx context.Context) {
-	if err := s.moveVersion(ctx, s.pool()); err != nil {
+	if err := s.options.moveVersion(ctx, s.pool()); err != nil {
 		s.log.Debug("change of plans not announced", logfield.Err(err))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"seqproxy/sequence/change"
 	"strconv"
 	"time"
 
@@ -56,55 +57,52 @@ func newPlanTables(database, name string) planTables {
 	}
 }
 
-// querier is a connection, a transaction on one, or a pool.
-type querier interface {
-	execer
-	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
-}
+// planTable is the tables of what a server is, and of the plans that it knows.
+type planTable struct{ *schema }
 
 // membership reads what this server says of itself; false if it says nothing, or the table is not
 // there.
-func (st *store) membership(ctx context.Context, on execer) (m Membership, ok bool, err error) {
-	return st.readMembership(ctx, on, "")
+func (t planTable) membership(ctx context.Context, on querier) (m Membership, ok bool, err error) {
+	return t.readMembership(ctx, on, "")
 }
 
 // lockMembership is membership for who is about to write it, in a transaction: as it is now,
 // whatever that has read before, and until its end.
-func (s planStore) lockMembership(ctx context.Context, tx *sql.Tx) (m Membership, err error) {
-	m, _, err = s.readMembership(ctx, tx, " FOR UPDATE")
+func (t planTable) lockMembership(ctx context.Context, tx *sql.Tx) (m Membership, err error) {
+	m, _, err = t.readMembership(ctx, tx, " FOR UPDATE")
 	return m, err
 }
 
-func (st *store) readMembership(ctx context.Context, on execer, locking string) (m Membership, ok bool, err error) {
-	err = on.QueryRowContext(ctx, "SELECT `id`, `plan`, `position`, `count`, `interleave`, `block` FROM "+st.table.member+" WHERE `one` = 1"+locking).
+func (t planTable) readMembership(ctx context.Context, on querier, locking string) (m Membership, ok bool, err error) {
+	err = on.QueryRowContext(ctx, "SELECT `id`, `plan`, `position`, `count`, `interleave`, `block` FROM "+t.table.member+" WHERE `one` = 1"+locking).
 		Scan(&m.ID, &m.Plan, &m.Position, &m.Count, &m.Interleave, &m.Block)
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
 		return Membership{}, false, nil
 	case err != nil:
-		return Membership{}, false, fmt.Errorf("read table %s: %w", st.table.member, err)
+		return Membership{}, false, fmt.Errorf("read table %s: %w", t.table.member, err)
 	}
 	return m, true, nil
 }
 
 // saveMembership writes what this server is in a plan, in a transaction. The id of a server that
 // has one stays. Every reservation reads this row. Only changes of members write it.
-func (s planStore) saveMembership(ctx context.Context, on execer, m Membership) error {
-	_, err := on.ExecContext(ctx, "INSERT INTO "+s.table.member+" (`one`, `id`, `plan`, `position`, `count`, `interleave`, `block`) VALUES (1, ?, ?, ?, ?, ?, ?) "+
+func (t planTable) saveMembership(ctx context.Context, on querier, m Membership) error {
+	_, err := on.ExecContext(ctx, "INSERT INTO "+t.table.member+" (`one`, `id`, `plan`, `position`, `count`, `interleave`, `block`) VALUES (1, ?, ?, ?, ?, ?, ?) "+
 		"ON DUPLICATE KEY UPDATE `plan` = VALUES(`plan`), `position` = VALUES(`position`), `count` = VALUES(`count`), "+
 		"`interleave` = VALUES(`interleave`), `block` = VALUES(`block`)", m.ID, m.Plan, m.Position, m.Count, m.Interleave, m.Block)
 	if err != nil {
-		return fmt.Errorf("write table %s: %w", s.table.member, err)
+		return fmt.Errorf("write table %s: %w", t.table.member, err)
 	}
 	return nil
 }
 
 // mustObey makes sure that the server obeys a plan, and goes on to until the transaction ends.
-func (v *store) mustObey(ctx context.Context, tx *sql.Tx, plan uint64) error {
+func (t planTable) mustObey(ctx context.Context, tx *sql.Tx, plan uint64) error {
 	var now uint64
-	err := tx.QueryRowContext(ctx, "SELECT `plan` FROM "+v.table.member+" WHERE `one` = 1"+shared).Scan(&now)
+	err := tx.QueryRowContext(ctx, "SELECT `plan` FROM "+t.table.member+" WHERE `one` = 1"+shared).Scan(&now)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("read table %s: %w", v.table.member, err)
+		return fmt.Errorf("read table %s: %w", t.table.member, err)
 	}
 	if now != plan {
 		return outcomeOldPlan
@@ -114,12 +112,12 @@ func (v *store) mustObey(ctx context.Context, tx *sql.Tx, plan uint64) error {
 
 // memberID returns the id of this server, which it gets the first time that it is asked for. The
 // tables of the plan must be there.
-func (s planStore) memberID(ctx context.Context, on execer) (id string, err error) {
-	if _, err = on.ExecContext(ctx, "INSERT IGNORE INTO "+s.table.member+" (`one`, `id`) VALUES (1, UUID())"); err == nil {
-		err = on.QueryRowContext(ctx, "SELECT `id` FROM "+s.table.member+" WHERE `one` = 1").Scan(&id)
+func (t planTable) memberID(ctx context.Context, on querier) (id string, err error) {
+	if _, err = on.ExecContext(ctx, "INSERT IGNORE INTO "+t.table.member+" (`one`, `id`) VALUES (1, UUID())"); err == nil {
+		err = on.QueryRowContext(ctx, "SELECT `id` FROM "+t.table.member+" WHERE `one` = 1").Scan(&id)
 	}
 	if err != nil {
-		return "", fmt.Errorf("identify this server in table %s: %w", s.table.member, err)
+		return "", fmt.Errorf("identify this server in table %s: %w", t.table.member, err)
 	}
 	return id, nil
 }
@@ -128,36 +126,36 @@ func (s planStore) memberID(ctx context.Context, on execer) (id string, err erro
 const planFields = "`number`, `uuid`, `state`, `coordinator`, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `begun`), " +
 	"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `changed`), `interleave`, `block`, `members`, `previous`, `ballot`"
 
-// plans reads all plans that this server knows, in the order of their numbers. Without the table
+// all reads all plans that this server knows, in the order of their numbers. Without the table
 // there are none.
-func (s planStore) plans(ctx context.Context, on querier) ([]Plan, error) {
-	rows, err := on.QueryContext(ctx, "SELECT "+planFields+" FROM "+s.table.plan+" ORDER BY `number`")
+func (t planTable) all(ctx context.Context, on querier) ([]Plan, error) {
+	rows, err := on.QueryContext(ctx, "SELECT "+planFields+" FROM "+t.table.plan+" ORDER BY `number`")
 	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read table %s: %w", s.table.plan, err)
+		return nil, fmt.Errorf("read table %s: %w", t.table.plan, err)
 	}
 	defer func() { _ = rows.Close() }()
 	var all []Plan
 	for rows.Next() {
 		p, err := scanPlan(rows)
 		if err != nil {
-			return nil, fmt.Errorf("read table %s: %w", s.table.plan, err)
+			return nil, fmt.Errorf("read table %s: %w", t.table.plan, err)
 		}
 		all = append(all, p)
 	}
 	return all, rows.Err()
 }
 
-// plan reads one plan; false if this server does not know it.
-func (s planStore) plan(ctx context.Context, on execer, number uint64) (p Plan, ok bool, err error) {
-	p, err = scanPlan(on.QueryRowContext(ctx, "SELECT "+planFields+" FROM "+s.table.plan+" WHERE `number` = ?", number))
+// one reads one plan; false if this server does not know it.
+func (t planTable) one(ctx context.Context, on querier, number uint64) (p Plan, ok bool, err error) {
+	p, err = scanPlan(on.QueryRowContext(ctx, "SELECT "+planFields+" FROM "+t.table.plan+" WHERE `number` = ?", number))
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
 		return Plan{}, false, nil
 	case err != nil:
-		return Plan{}, false, fmt.Errorf("read plan %d of table %s: %w", number, s.table.plan, err)
+		return Plan{}, false, fmt.Errorf("read plan %d of table %s: %w", number, t.table.plan, err)
 	}
 	return p, true, nil
 }
@@ -175,9 +173,9 @@ func scanPlan(from interface{ Scan(...any) error }) (p Plan, err error) {
 	return p, err
 }
 
-// savePlan writes a plan, whatever this server had under its number. Begun is the server's clock if
+// save writes a plan, whatever this server had under its number. Begun is the server's clock if
 // it is zero, and so is Changed always.
-func (s planStore) savePlan(ctx context.Context, on execer, p *Plan) error {
+func (t planTable) save(ctx context.Context, on querier, p *Plan) error {
 	members, err := json.Marshal(p.Members)
 	if err != nil {
 		return err
@@ -190,10 +188,10 @@ func (s planStore) savePlan(ctx context.Context, on execer, p *Plan) error {
 	if !p.Begun.IsZero() {
 		begun = "TIMESTAMPADD(MICROSECOND, " + strconv.FormatInt(p.Begun.UnixMicro(), 10) + ", '1970-01-01')"
 	}
-	_, err = on.ExecContext(ctx, "REPLACE INTO "+s.table.plan+" (`number`, `uuid`, `state`, `coordinator`, `begun`, `changed`, `interleave`, `block`, `members`, `previous`) "+
+	_, err = on.ExecContext(ctx, "REPLACE INTO "+t.table.plan+" (`number`, `uuid`, `state`, `coordinator`, `begun`, `changed`, `interleave`, `block`, `members`, `previous`) "+
 		"VALUES (?, ?, ?, ?, "+begun+", UTC_TIMESTAMP(6), ?, ?, ?, ?)", p.Number, p.UUID, p.State, p.Coordinator, p.Interleave, p.Block, string(members), string(previous))
 	if err != nil {
-		return fmt.Errorf("write plan %d to table %s: %w", p.Number, s.table.plan, err)
+		return fmt.Errorf("write plan %d to table %s: %w", p.Number, t.table.plan, err)
 	}
 	return nil
 }
@@ -210,17 +208,94 @@ func readMembers(text string) (all []Member, err error) {
 	return all, nil
 }
 
-// planFloor is the number that no member may give of a name under a plan, nor any below: that of
+// floorOf is the number that no member may give of a name under a plan, nor any below: that of
 // the name, or of all that were not known when the plan was made. It is 0 if the plan says nothing
 // of it.
-func (v *store) planFloor(ctx context.Context, on execer, plan uint64, name string) (floor uint64, err error) {
-	err = on.QueryRowContext(ctx, "SELECT COALESCE((SELECT f.`floor` FROM "+v.table.start+" AS f WHERE f.`plan` = p.`number` AND f.`name` = ?), p.`floor`, 0) FROM "+
-		v.table.plan+" AS p WHERE p.`number` = ?", name, plan).Scan(&floor)
+func (t planTable) floorOf(ctx context.Context, on querier, plan uint64, name string) (floor uint64, err error) {
+	err = on.QueryRowContext(ctx, "SELECT COALESCE((SELECT f.`floor` FROM "+t.table.start+" AS f WHERE f.`plan` = p.`number` AND f.`name` = ?), p.`floor`, 0) FROM "+
+		t.table.plan+" AS p WHERE p.`number` = ?", name, plan).Scan(&floor)
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows), isNoSuchText(err):
 		return 0, nil
 	case err != nil:
-		return 0, fmt.Errorf("read table %s: %w", v.table.start, err)
+		return 0, fmt.Errorf("read table %s: %w", t.table.start, err)
 	}
 	return floor, nil
+}
+
+// report is what this server knows of plans.
+func (t planTable) report(ctx context.Context, on querier) (said change.Report, err error) {
+	if said.Membership, _, err = t.membership(ctx, on); err == nil {
+		said.Plans, err = t.all(ctx, on)
+	}
+	return said, err
+}
+
+// frozen looks at a row whose id is the highest of its column: it may be exhausted, or
+// frozen by a change of plans. Then it is a row frozen where it stood.
+func (t planTable) frozen(ctx context.Context, on querier, r *row) error {
+	if r.frozen || r.id < t.seen.Load().max {
+		return nil
+	}
+	var saved sql.NullString
+	var id string
+	err := on.QueryRowContext(ctx, "SELECT CAST(s.`id` AS CHAR), (SELECT f.`saved` FROM "+t.table.start+" AS f WHERE f.`name` = s.`name` AND f.`saved` IS NOT NULL ORDER BY f.`plan` DESC LIMIT 1) FROM "+
+		t.table.full+" AS s WHERE s.`name` = ?", r.name).Scan(&id, &saved)
+	switch {
+	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read what the row of %q held when it was frozen: %w", r.name, err)
+	case !saved.Valid:
+		if id == strconv.FormatUint(r.id, 10) {
+			return nil
+		}
+		saved.String = id // the change has ended since it was read
+	}
+	r.before, err = strconv.ParseUint(saved.String, 10, 64)
+	r.frozen = err == nil
+	return err
+}
+
+// isFrozen reports whether a change of plans has frozen the row of a name.
+func (t planTable) isFrozen(ctx context.Context, name string) (frozen bool, err error) {
+	conn, err := t.conn(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = conn.Close() }()
+	err = conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+t.table.start+" WHERE `name` = ? AND `saved` IS NOT NULL)", name).Scan(&frozen)
+	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look whether the row of %q is frozen: %w", name, err)
+	}
+	return frozen, nil
+}
+
+// shared keeps what was read as it is until the transaction ends.
+const shared = " LOCK IN SHARE MODE"
+
+// refuseWhileChanging keeps definitions as they are from the freeze to the start of a plan, within
+// the transaction that would change them, after it has locked its row: a row that was made
+// meanwhile would be in no floor, and the tombstone of one that was dropped at the end of the
+// column.
+func (t planTable) refuseWhileChanging(ctx context.Context, tx *sql.Tx) error {
+	return t.refuseChange(ctx, tx, "", shared)
+}
+
+// refuseChange is refuseWhileChanging for the changes that a condition before an AND is true of.
+// locking may be shared.
+func (t planTable) refuseChange(ctx context.Context, on querier, condition, locking string) error {
+	var uuid string
+	err := on.QueryRowContext(ctx, "SELECT `uuid` FROM "+t.table.plan+" WHERE "+condition+"`state` IN ('"+
+		change.Frozen+"', '"+change.Accepted+"') LIMIT 1"+locking).Scan(&uuid)
+	switch {
+	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look whether the set of sequence servers is being changed: %w", err)
+	}
+	return outcomeFrozen
 }

@@ -174,7 +174,7 @@ func (a *servers) probe(ctx context.Context, known []*server) []probe {
 		conn, err := v.conn(ctx)
 		if err == nil {
 			defer func() { _ = conn.Close() }()
-			p.Report, err = v.planStore().report(ctx, conn)
+			p.Report, err = v.plans.report(ctx, conn)
 		}
 		if err != nil {
 			p.err = fmt.Errorf("sequence server %s: %w", v.name(), err)
@@ -301,7 +301,7 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 	configured := a.all[:len(probes)]
 	order := make([]int, 0, len(configured))
 	for i, v := range configured {
-		id, err := v.planStore().memberID(ctx, v.pool())
+		id, err := v.plans.memberID(ctx, v.pool())
 		if err != nil {
 			return nil, err
 		}
@@ -339,10 +339,10 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 				return nil, err
 			}
 		}
-		if err := v.planStore().savePlan(ctx, tx, plan); err != nil {
+		if err := v.plans.save(ctx, tx, plan); err != nil {
 			return nil, err
 		}
-		if err := v.planStore().saveMembership(ctx, tx, plan.Of(plan.Members[i].ID)); err != nil {
+		if err := v.plans.saveMembership(ctx, tx, plan.Of(plan.Members[i].ID)); err != nil {
 			return nil, err
 		}
 	}
@@ -365,10 +365,10 @@ func (a *servers) joinFirstPlan(ctx context.Context, v *server, plan *Plan, posi
 			}
 			return err
 		}
-		if err := v.planStore().savePlan(ctx, tx, plan); err != nil {
+		if err := v.plans.save(ctx, tx, plan); err != nil {
 			return err
 		}
-		return v.planStore().saveMembership(ctx, tx, plan.Of(plan.Members[position].ID))
+		return v.plans.saveMembership(ctx, tx, plan.Of(plan.Members[position].ID))
 	})
 }
 

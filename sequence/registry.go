@@ -3,6 +3,7 @@ package sequence
 import (
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -52,6 +53,9 @@ func (g *registry) entry() string {
 	}
 	return ""
 }
+
+// proxyTable is the table of the proxies that may hold numbers.
+type proxyTable struct{ *schema }
 
 // Proxy is one that may hold numbers in memory.
 type Proxy struct {
@@ -105,7 +109,7 @@ func (v *server) enlist(ctx context.Context) error {
 	v.lowest.overlookAll() // others may have lowered rows before
 	g.on.Store(node)
 	g.listed.Store(true)
-	if err := v.removeDead(ctx); err != nil {
+	if err := v.proxies.removeDead(ctx); err != nil {
 		v.log.Warn("dead proxies not removed", zap.String("table", v.table.proxies), logfield.Err(err))
 	}
 	g.anywhere.Store(true)
@@ -113,8 +117,8 @@ func (v *server) enlist(ctx context.Context) error {
 }
 
 // removeDead removes the entries of proxies that are known to be dead.
-func (st *store) removeDead(ctx context.Context) error {
-	all, err := st.proxies(ctx)
+func (t proxyTable) removeDead(ctx context.Context) error {
+	all, err := t.list(ctx)
 	if err != nil {
 		return err
 	}
@@ -122,10 +126,10 @@ func (st *store) removeDead(ctx context.Context) error {
 		if !processIsDead(p.process) {
 			continue
 		}
-		if _, err := st.pool().ExecContext(ctx, "DELETE FROM "+st.table.proxies+" WHERE `id` = ?", p.ID); err != nil {
+		if _, err := t.pool().ExecContext(ctx, "DELETE FROM "+t.table.proxies+" WHERE `id` = ?", p.ID); err != nil {
 			return err
 		}
-		st.log.Info("dead proxy removed", zap.String("proxy", p.Host), zap.Time("since", p.Since))
+		t.log.Info("dead proxy removed", zap.String("proxy", p.Host), zap.Time("since", p.Since))
 	}
 	return nil
 }
@@ -173,7 +177,7 @@ func (v *server) beatOnce(ctx context.Context, seen moment, sequences int, held 
 	}
 	defer func() { _ = conn.Close() }()
 	if seen != (moment{}) {
-		last, _, err := v.lastChange(ctx, conn)
+		last, _, err := v.options.lastChange(ctx, conn)
 		if err != nil {
 			return false, false, err
 		}
@@ -225,7 +229,7 @@ func (a *servers) leave(ctx context.Context) (err error) {
 func (a *servers) isOutdated(ctx context.Context, w *view) bool {
 	other := make([]bool, len(w.members))
 	a.each(ctx, w.members, func(ctx context.Context, i int, v *server) error {
-		m, _, err := v.membership(ctx, v.pool())
+		m, _, err := v.plans.membership(ctx, v.pool())
 		other[i] = err == nil && m.Plan != w.plan.Number
 		return err
 	})
@@ -248,27 +252,37 @@ func (s *Sequences) Proxies(ctx context.Context) ([]Proxy, error) {
 	return all, nil
 }
 
-func (st *store) proxies(ctx context.Context) ([]Proxy, error) {
-	return st.proxiesBy(ctx, st.pool(), "")
+func (t proxyTable) list(ctx context.Context) ([]Proxy, error) {
+	return t.listOn(ctx, t.pool(), "")
 }
 
-// proxiesBy is proxies on a connection. locking stands behind the question.
-func (st *store) proxiesBy(ctx context.Context, on querier, locking string) ([]Proxy, error) {
+// listOn is proxies on a connection. locking stands behind the question.
+func (t proxyTable) listOn(ctx context.Context, on querier, locking string) ([]Proxy, error) {
 	rows, err := on.QueryContext(ctx, "SELECT `id`, `host`, `process`, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `since`), "+
-		"TIMESTAMPDIFF(MICROSECOND, `heartbeat`, UTC_TIMESTAMP(6)), `version`, `sequences`, `held` FROM "+st.table.proxies+" ORDER BY `since`, `id`"+locking)
+		"TIMESTAMPDIFF(MICROSECOND, `heartbeat`, UTC_TIMESTAMP(6)), `version`, `sequences`, `held` FROM "+t.table.proxies+" ORDER BY `since`, `id`"+locking)
 	if err != nil {
-		return nil, fmt.Errorf("read table %s: %w", st.table.proxies, err)
+		return nil, fmt.Errorf("read table %s: %w", t.table.proxies, err)
 	}
 	defer func() { _ = rows.Close() }()
 	var all []Proxy
 	for rows.Next() {
-		p := Proxy{timing: st.timing}
+		p := Proxy{timing: t.timing}
 		var since, silent int64
 		if err := rows.Scan(&p.ID, &p.Host, &p.process, &since, &silent, &p.Version, &p.Sequences, &p.Cached); err != nil {
-			return nil, fmt.Errorf("read table %s: %w", st.table.proxies, err)
+			return nil, fmt.Errorf("read table %s: %w", t.table.proxies, err)
 		}
 		p.Since, p.Silent = time.UnixMicro(since).UTC(), time.Duration(silent)*time.Microsecond
 		all = append(all, p)
 	}
 	return all, rows.Err()
+}
+
+// highestVersion is the highest version that a proxy says it obeys: one that was lost, if only the
+// other tables were restored from a backup.
+func (t proxyTable) highestVersion(ctx context.Context, tx *sql.Tx) (version uint64, err error) {
+	err = tx.QueryRowContext(ctx, "SELECT IFNULL(MAX(`version`), 0) FROM "+t.table.proxies).Scan(&version)
+	if err != nil {
+		return 0, fmt.Errorf("read table %s: %w", t.table.proxies, err)
+	}
+	return version, nil
 }

@@ -67,7 +67,7 @@ func (a *servers) restart(ctx context.Context, name string, change Alteration, t
 		if w.several() {
 			return needsOneServer("sequence %q: RESTART ... FORCE", name)
 		}
-		if err := w.members[0].removeDead(ctx); err != nil {
+		if err := w.members[0].proxies.removeDead(ctx); err != nil {
 			return err
 		}
 		err := w.amend(ctx, name, func(g *agreed) error {
@@ -106,7 +106,7 @@ func (a *servers) restart(ctx context.Context, name string, change Alteration, t
 
 // others are the other proxies that are registered. locking stands behind the question.
 func (st *store) others(ctx context.Context, on querier, locking string) ([]Proxy, error) {
-	all, err := st.proxiesBy(ctx, on, locking)
+	all, err := st.proxies.listOn(ctx, on, locking)
 	return slices.DeleteFunc(all, func(p Proxy) bool { return p.ID == st.registry.id }), err
 }
 

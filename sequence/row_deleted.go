@@ -60,7 +60,7 @@ func (a *servers) lacking(v *server, name string) error {
 // rowDeleted is the finding about such a row. top is the highest number that is known to be
 // reserved on any member. Other proxies may hold higher ones of this member, up to its ceiling; and
 // lower than where its plan began are those of plans before.
-func (st *store) rowDeleted(ctx context.Context, on execer, name string, top uint64) (finding, err error) {
+func (st *store) rowDeleted(ctx context.Context, on querier, name string, top uint64) (finding, err error) {
 	var reached uint64
 	// Locking, as it may have been raised since the transaction began.
 	err = on.QueryRowContext(ctx, "SELECT GREATEST(IFNULL(MAX(l.`granted`), 0), IFNULL((SELECT MAX(f.`floor`) FROM "+st.table.start+" AS f WHERE f.`name` = ?), 0), "+

@@ -96,7 +96,7 @@ func (st *store) readBy(ctx context.Context, conn *sql.Conn, text, name string, 
 		return row{}, &NameError{Name: shownName(name), Err: ErrUnknown, Deleted: st.deleted(ctx, conn, name)}
 	}
 	if err == nil {
-		err = st.frozenForPlan(ctx, conn, &found)
+		err = st.plans.frozen(ctx, conn, &found)
 	}
 	if err == nil {
 		st.learn(&found)
@@ -232,7 +232,7 @@ func (st *store) list(ctx context.Context) ([]row, error) {
 		return nil, err
 	}
 	for i := range all {
-		if err := st.frozenForPlan(ctx, conn, &all[i]); err != nil {
+		if err := st.plans.frozen(ctx, conn, &all[i]); err != nil {
 			return nil, err
 		}
 	}

@@ -335,7 +335,7 @@ func (a *servers) holders(ctx context.Context) ([]Proxy, error) {
 func (a *servers) proxiesOf(ctx context.Context, members []*server) (lists [][]Proxy, failed []error) {
 	lists = make([][]Proxy, len(members))
 	failed = a.each(ctx, members, func(ctx context.Context, i int, v *server) (err error) {
-		lists[i], err = v.proxies(ctx)
+		lists[i], err = v.proxies.list(ctx)
 		return err
 	})
 	return lists, failed

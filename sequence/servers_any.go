@@ -194,10 +194,10 @@ func (st *store) stillObeys(ctx context.Context, plan uint64) error {
 		return err
 	}
 	// First, as the start of a plan ends the change in the same transaction.
-	if err := st.refuseChange(ctx, conn, "", ""); err != nil && !isRefused(err) {
+	if err := st.plans.refuseChange(ctx, conn, "", ""); err != nil && !isRefused(err) {
 		return err
 	}
-	_, obeyed, err := st.lastChange(ctx, conn)
+	_, obeyed, err := st.options.lastChange(ctx, conn)
 	if err != nil {
 		return err
 	}

@@ -6,12 +6,21 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// store is the tables of one sequence server, over a link, and what this process has read there. It
-// reads and writes rows, and decides nothing: how an attempt to take numbers has ended is an
-// outcome.
-type store struct {
+// schema is the way to one sequence server, and how its tables are called.
+type schema struct {
 	*link
-	table    table
+	table table
+}
+
+// store is the rows of one sequence server, and what this process has read there. It reads and
+// writes rows, and decides nothing: how an attempt to take numbers has ended is an outcome. The
+// tables beside them have types of their own.
+type store struct {
+	*schema
+	limits   limitTable
+	options  optionTable
+	plans    planTable
+	proxies  proxyTable
 	registry registry
 	marks    *marks // of all members
 
@@ -22,7 +31,10 @@ type store struct {
 }
 
 func newStore(to *link, marks *marks) *store {
-	return &store{link: to, table: newTable(to.opts.Database, to.opts.Table), registry: newRegistry(), marks: marks}
+	of := &schema{link: to, table: newTable(to.opts.Database, to.opts.Table)}
+	return &store{
+		schema: of, limits: limitTable{of}, options: optionTable{of}, plans: planTable{of}, proxies: proxyTable{of}, registry: newRegistry(), marks: marks,
+	}
 }
 
 // share is which numbers are the server's, in the plan that this process believes in.

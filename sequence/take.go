@@ -83,7 +83,7 @@ func (st *store) prepareTake(t *take) error {
 			return errUnchosen
 		}
 		_, id, _ := st.table.taking(planned)
-		t.text, t.args = t.text+st.belowCeilingSQL(t.node, id), append(t.args, name, highest)
+		t.text, t.args = t.text+st.limits.belowSQL(t.node, id), append(t.args, name, highest)
 	}
 	if t.low > 0 {
 		_, id, _ := st.table.taking(planned)

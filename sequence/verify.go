@@ -98,7 +98,7 @@ func (l *link) checkAgain(ctx context.Context, conn *sql.Conn) (uint64, error) {
 // obeys makes sure that the server is the member that it should be, and under the plan that this
 // process believes in.
 func (st *store) obeys(ctx context.Context, conn *sql.Conn, h segment.Share) error {
-	m, ok, err := st.membership(ctx, conn)
+	m, ok, err := st.plans.membership(ctx, conn)
 	switch {
 	case err != nil:
 		return err
@@ -154,7 +154,7 @@ func (st *store) notOneRow(ctx context.Context, conn *sql.Conn, affected int64, 
 // atEnd says why a row is at the end of its column: the sequence has run out, or it is frozen while
 // the plan is changed.
 func (st *store) atEnd(ctx context.Context, name string) error {
-	frozen, err := st.isFrozen(ctx, name)
+	frozen, err := st.plans.isFrozen(ctx, name)
 	switch {
 	case err != nil:
 		return err

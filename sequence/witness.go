@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"go.uber.org/zap"
@@ -66,7 +65,7 @@ func (r *recorded) learn(plan uint64, name string, ceiling uint64) {
 
 // recordedCeiling is how far this member may go with a sequence under a plan. It is 0 if no witness
 // has recorded that yet.
-func (v *server) recordedCeiling(ctx context.Context, on execer, name string, plan uint64) (ceiling uint64, err error) {
+func (v *server) recordedCeiling(ctx context.Context, on querier, name string, plan uint64) (ceiling uint64, err error) {
 	if ceiling, ok := v.recorded.get(plan, name); ok {
 		return ceiling, nil
 	}
@@ -74,7 +73,7 @@ func (v *server) recordedCeiling(ctx context.Context, on execer, name string, pl
 }
 
 // readCeiling is recordedCeiling as it stands now: another process may have raised it.
-func (v *server) readCeiling(ctx context.Context, on execer, name string, plan uint64) (ceiling uint64, err error) {
+func (v *server) readCeiling(ctx context.Context, on querier, name string, plan uint64) (ceiling uint64, err error) {
 	err = on.QueryRowContext(ctx, "SELECT l.`granted` FROM "+v.table.limit+" AS l JOIN "+v.table.member+" AS m ON m.`one` = 1 AND m.`id` = l.`giver` AND m.`plan` = l.`term` "+
 		"WHERE l.`name` = ? AND l.`term` = ?", name, plan).Scan(&ceiling)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) && !isNoSuchText(err) {
@@ -148,60 +147,14 @@ func (a *servers) raiseAhead(ctx context.Context, v *server, name string, n uint
 // being made. Only those of this member itself are granted.
 func (v *store) record(ctx context.Context, plan uint64, all ...limit.Limit) error {
 	return v.transact(ctx, func(tx *sql.Tx) error {
-		if err := v.refuseWhileChanging(ctx, tx); err != nil {
+		if err := v.plans.refuseWhileChanging(ctx, tx); err != nil {
 			return err
 		}
-		if err := v.mustObey(ctx, tx, plan); err != nil {
+		if err := v.plans.mustObey(ctx, tx, plan); err != nil {
 			return err
 		}
-		return v.writeLimits(ctx, tx, plan, all)
+		return v.limits.write(ctx, tx, plan, all)
 	})
-}
-
-// writeLimits is record in the transaction of somebody who has locked the plan.
-func (v *store) writeLimits(ctx context.Context, tx *sql.Tx, plan uint64, all []limit.Limit) error {
-	for some := range slices.Chunk(all, floorBatch) {
-		args := make([]any, 0, 5*len(some))
-		for _, l := range some {
-			args = append(args, l.Name, l.Giver, plan, l.Wanted, l.Granted)
-		}
-		_, err := tx.ExecContext(ctx, "INSERT INTO "+v.table.limit+" (`name`, `giver`, `term`, `wanted`, `granted`) VALUES (?, ?, ?, ?, ?)"+
-			strings.Repeat(", (?, ?, ?, ?, ?)", len(some)-1)+v.higherLimit(), args...)
-		if err != nil {
-			return fmt.Errorf("write ceilings to table %s: %w", v.table.limit, err)
-		}
-	}
-	return nil
-}
-
-// higherLimit has an INSERT keep what is higher, if it was written under the same plan. The term
-// comes last, as the others look at what it was.
-func (v *store) higherLimit() string {
-	higher := func(column string) string {
-		return fmt.Sprintf("`%[1]s` = IF(%[2]s.`term` = VALUES(`term`), GREATEST(%[2]s.`%[1]s`, VALUES(`%[1]s`)), VALUES(`%[1]s`)), ", column, v.table.limit)
-	}
-	return " ON DUPLICATE KEY UPDATE " + higher("wanted") + higher("granted") + "`term` = VALUES(`term`)"
-}
-
-// writeStartLimits writes down how far each member of a plan may go from where it begins, which all
-// of them have recorded. goes tells that the member that this is, of an id, may go by that.
-func (s planStore) writeStartLimits(ctx context.Context, tx *sql.Tx, p *Plan, id string, goes bool) error {
-	var givers string
-	args := []any{goes, id}
-	for i, m := range p.Members {
-		if i > 0 {
-			givers += " UNION ALL "
-		}
-		givers += "SELECT ? AS `id`"
-		args = append(args, m.ID)
-	}
-	_, err := tx.ExecContext(ctx, "INSERT INTO "+s.table.limit+" (`name`, `giver`, `term`, `wanted`, `granted`) "+
-		"SELECT f.`name`, g.`id`, f.`plan`, f.`ceiling`, IF(? AND g.`id` = ?, f.`ceiling`, 0) FROM "+s.table.start+" AS f JOIN ("+givers+") AS g WHERE f.`plan` = ? AND f.`ceiling` > 0"+
-		s.higherLimit(), append(args, p.Number)...)
-	if err != nil {
-		return fmt.Errorf("write the ceilings of plan %d to table %s: %w", p.Number, s.table.limit, err)
-	}
-	return nil
 }
 
 // recordCeiling has other members record a ceiling of v, of which one is enough, and then v itself.

@@ -38,7 +38,7 @@ func (a *servers) recordAgain(ctx context.Context, w *view) error {
 	live, plan := w.live(), w.plan.Number
 	known := make([][]limit.Limit, len(live))
 	failed := a.each(ctx, live, func(ctx context.Context, i int, v *server) (err error) {
-		known[i], err = v.limits(ctx, v.pool(), plan)
+		known[i], err = v.limits.of(ctx, v.pool(), plan)
 		return err
 	})
 	if len(failed) > 0 {
@@ -73,10 +73,4 @@ func (a *servers) recordAgain(ctx context.Context, w *view) error {
 		v.log.Warn("ceilings recorded again", logfield.Sequence(lacks[0].Name), zap.Int("ceilings", len(lacks)), zap.Uint64("plan", plan))
 		return nil
 	})...)
-}
-
-// limits are those that this server has recorded under a plan.
-func (v *store) limits(ctx context.Context, on querier, plan uint64) ([]limit.Limit, error) {
-	known, err := v.scanRecord(ctx, on, "SELECT `name`, `giver`, `term`, `wanted`, `granted`, `floor` FROM "+v.table.limit+" WHERE `term` = ?", plan)
-	return known.Limits, err
 }

@@ -51,7 +51,9 @@ var floors = []floor{
 	{"sequence.Sequences", []string{"sequence.servers", "sequence.server", "sequence.store", "sequence.link", "sequence/change"}},
 	{"sequence.servers", []string{"sequence.server", "sequence.store", "sequence.link"}},
 	{"sequence.server", []string{"sequence.store", "sequence.link"}},
-	{"sequence.store", []string{"sequence.link"}},
+	{"sequence.store", []string{"sequence.limitTable", "sequence.optionTable", "sequence.planTable", "sequence.proxyTable", "sequence.schema", "sequence.link"}},
+	{"sequence.planStore", []string{"sequence.store"}},
+	{"sequence.schema", []string{"sequence.link"}},
 }
 
 // setLater are the fields with functions that are set after construction, and why. What ends a
