@@ -12,7 +12,8 @@ import (
 	"seqproxy/statement/ddl"
 )
 
-// Control is the part of the whole proxy that statements change. It must be safe for concurrent use.
+// Control is the part of the whole proxy that statements change. It must be safe for concurrent
+// use.
 type Control interface {
 	// Reload reads the configuration again, or only certificates and keys with tlsOnly. It returns
 	// what was changed.

@@ -80,7 +80,7 @@ func (s *Sequences) showServers(ctx context.Context) (*protocol.Table, error) {
 	}
 	t := &protocol.Table{Columns: serverColumns}
 	if err != nil {
-		t.Warning = knownHere("sequence servers", err)
+		t.Warning = fromMemory("sequence servers", err)
 	}
 	for i := range all {
 		l := &all[i]

@@ -77,7 +77,7 @@ func (s *Sequences) show(ctx context.Context, ddl *ddl.Sequence, by proxy.Caller
 		if text, hidden := sequence.Public(away); hidden && !by.Monitor {
 			told = errors.New(text)
 		}
-		t.Warning = knownHere("sequences", told)
+		t.Warning = fromMemory("sequences", told)
 		var stop context.CancelFunc
 		asked, stop = context.WithTimeout(ctx, rightsPatience)
 		defer stop()
@@ -136,8 +136,8 @@ func numbered(ctx context.Context, by proxy.Caller) (map[string]any, error) {
 	return warnings, err
 }
 
-// knownHere is the warning of a list that could ask no sequence server.
-func knownHere(what string, err error) *protocol.ServerError {
+// fromMemory is the warning of a list that could ask no sequence server.
+func fromMemory(what string, err error) *protocol.ServerError {
 	return warning(mysql.ER_UNKNOWN_ERROR, fmt.Sprintf("only the %s known here are listed: %v", what, err))
 }
 

@@ -89,7 +89,7 @@ func (r *Routes) AutoIncrements(ctx context.Context, creds func(*Shard) ([]Crede
 }
 
 func (r *Routes) autoIncrementsOn(ctx context.Context, shard *Shard, account Credentials, columns []Column) ([]AutoIncrement, error) {
-	c, err := r.DialBeside(ctx, Place{shard: shard, node: shard.primary()}, account)
+	c, err := r.DialSecond(ctx, Place{shard: shard, node: shard.primary()}, account)
 	if err != nil {
 		return nil, err
 	}

@@ -31,8 +31,8 @@ type Login struct {
 	// Attributes are the client's connection attributes.
 	Attributes protocol.Attrs
 
-	// Own: log in with Credentials even if the shard names others.
-	Own bool
+	// KeepCredentials: log in with Credentials even if the shard names others.
+	KeepCredentials bool
 	// Relay, if set, lets the client itself prove to the server that it is User. Password is not
 	// used then.
 	Relay *protocol.RelayedLogin
@@ -102,7 +102,7 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 // answers.
 func (r *Routes) Dial(ctx context.Context, shard *Shard, login Login) (*Conn, error) {
 	login.access = shard.access.Load()
-	if login.Relay == nil && !login.Own {
+	if login.Relay == nil && !login.KeepCredentials {
 		login.Credentials = login.access.credentials(login.Credentials)
 	}
 	return r.dialEither(ctx, shard, shard.primary(), login)
@@ -239,7 +239,7 @@ func logIn(pc *protocol.Conn, shard *Shard, node *Node, login Login) (*Conn, err
 		Capabilities: login.Capabilities,
 		Wish:         login.wish,
 		Collation:    login.Collation,
-		ChangeUser:   login.ChangeUser && node.tellsSession(),
+		ChangeUser:   login.ChangeUser && node.describesSession(),
 		Attrs:        login.Attributes,
 		Relay:        login.Relay,
 		TLS:          security.TLS,
@@ -254,7 +254,7 @@ func logIn(pc *protocol.Conn, shard *Shard, node *Node, login Login) (*Conn, err
 	hello := node.learn(helloOf(&h.Greeting))
 	capabilities := login.Capabilities | login.wish&h.Capabilities
 	if login.Schema == "" && capabilities.Has(protocol.SessionTrack) && !l.ChangeUser && l.Collation <= 255 {
-		node.learnTells(h.OK != nil)
+		node.learnDescribes(h.OK != nil)
 	}
 	c := &Conn{Conn: pc, Capabilities: capabilities, ID: h.Greeting.ConnectionID, LoginOK: h.OK, LastUse: time.Now(), shard: shard, node: node, hello: hello}
 	c.Answer.Status = h.Status
@@ -318,7 +318,7 @@ func (c *Conn) Query(sql string) (rows [][][]byte, err error) {
 	if ok, err := c.ended(p, true); ok || err != nil {
 		return nil, err
 	}
-	columns, definitions, ok := protocol.ParseColumnCount(p, c.Capabilities.HasAny(protocol.TellsMetadata))
+	columns, definitions, ok := protocol.ParseColumnCount(p, c.Capabilities.HasAny(protocol.MetadataFlags))
 	if !ok {
 		return nil, protocol.ErrMalformed
 	}

@@ -57,7 +57,7 @@ func (r *Routes) highestOn(ctx context.Context, shard *Shard, creds func(*Shard)
 	if err != nil {
 		return nil, err
 	}
-	c, err := r.DialBeside(ctx, Place{shard: shard, node: shard.primary()}, own)
+	c, err := r.DialSecond(ctx, Place{shard: shard, node: shard.primary()}, own)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ type Node struct {
 
 	mu          sync.Mutex
 	hello       *Hello    // nil until a login or probe succeeded
-	modeKnown   bool      // hello.SQLMode is valid
+	hasMode     bool      // hello.SQLMode is valid
 	unreachable time.Time // dials before this time fail at once; see Dial
 	met         meeting   // the last attempt to connect
 	metSince    time.Time // since when attempts have ended like met
@@ -66,9 +66,9 @@ type Hello struct {
 	// LoginPatience is the server's connect_timeout: how long it waits for each packet of a login.
 	// 0 means that it could not be asked for.
 	LoginPatience time.Duration
-	// TellsSession: with SessionTrack every OK to a login describes the session, as in MariaDB 11.5
-	// and later. Other servers do so only if the login names a schema.
-	TellsSession bool
+	// DescribesSession: with SessionTrack every OK to a login describes the session, as in MariaDB
+	// 11.5 and later. Other servers do so only if the login names a schema.
+	DescribesSession bool
 }
 
 // ProvesCertificates says whether the server lets clients verify its certificate by their password,
@@ -250,7 +250,7 @@ func (n *Node) learn(h Hello) *Hello {
 	defer n.mu.Unlock()
 	n.unreachable = time.Time{}
 	if n.hello != nil {
-		h.SQLMode, h.TellsSession = n.hello.SQLMode, n.hello.TellsSession
+		h.SQLMode, h.DescribesSession = n.hello.SQLMode, n.hello.DescribesSession
 		h.InitConnect, h.OwnCollation = n.hello.InitConnect, n.hello.OwnCollation
 		h.WaitTimeout, h.InteractiveTimeout = n.hello.WaitTimeout, n.hello.InteractiveTimeout
 		h.FoldsTables, h.LoginPatience = n.hello.FoldsTables, n.hello.LoginPatience
@@ -262,22 +262,22 @@ func (n *Node) learn(h Hello) *Hello {
 	return n.hello
 }
 
-// learnTells records Hello.TellsSession, after learn.
-func (n *Node) learnTells(tells bool) {
+// learnDescribes records Hello.DescribesSession, after learn.
+func (n *Node) learnDescribes(tells bool) {
 	n.mu.Lock()
-	if n.hello.TellsSession != tells {
+	if n.hello.DescribesSession != tells {
 		h := *n.hello
-		h.TellsSession = tells
+		h.DescribesSession = tells
 		n.hello = &h
 	}
 	n.mu.Unlock()
 }
 
-// tellsSession is Hello.TellsSession.
-func (n *Node) tellsSession() bool {
+// describesSession is Hello.DescribesSession.
+func (n *Node) describesSession() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.hello != nil && n.hello.TellsSession
+	return n.hello != nil && n.hello.DescribesSession
 }
 
 // learnMode records the other initial values of sessions, after learn.
@@ -287,14 +287,14 @@ func (n *Node) learnMode(told Hello) {
 	h.SQLMode, h.InitConnect, h.OwnCollation = told.SQLMode, told.InitConnect, told.OwnCollation
 	h.WaitTimeout, h.InteractiveTimeout, h.FoldsTables = told.WaitTimeout, told.InteractiveTimeout, told.FoldsTables
 	h.LoginPatience = told.LoginPatience
-	n.hello, n.modeKnown = &h, true
+	n.hello, n.hasMode = &h, true
 	n.mu.Unlock()
 }
 
 func (n *Node) knowsMode() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.modeKnown
+	return n.hasMode
 }
 
 // splitAddress splits "host:port" or "unix:/path" into a network and the address to dial.

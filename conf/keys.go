@@ -24,9 +24,9 @@ type Key struct {
 }
 
 // Keys returns all keys of the file, in order. The slice is shared: do not change it.
-func Keys() []Key { return knownKeys() }
+func Keys() []Key { return allKeys() }
 
-var knownKeys = sync.OnceValue(func() []Key {
+var allKeys = sync.OnceValue(func() []Key {
 	return keysOf(reflect.ValueOf(*Default()), "")
 })
 
@@ -129,7 +129,7 @@ func tableType(t reflect.Type) reflect.Type {
 // own check is not enough: it accepts LISTEN for listen.
 func unknownKeys(keys []toml.Key) []string {
 	known := make(map[string]bool)
-	for _, key := range knownKeys() {
+	for _, key := range allKeys() {
 		known[key.Name] = true
 	}
 	var problems []string
@@ -171,7 +171,7 @@ func unknownKey(name string) string {
 // another table, or "".
 func nearestKey(name string) string {
 	best, bestEdits := "", 1+len(name)/3
-	for _, key := range knownKeys() {
+	for _, key := range allKeys() {
 		if n := edits(strings.ToLower(name), key.Name); n < bestEdits {
 			best, bestEdits = key.Name, n
 		}
@@ -180,7 +180,7 @@ func nearestKey(name string) string {
 		return best
 	}
 	last := name[strings.LastIndexByte(name, '.')+1:]
-	for _, key := range knownKeys() {
+	for _, key := range allKeys() {
 		if key.Name == last || strings.HasSuffix(key.Name, "."+last) {
 			return key.Name
 		}

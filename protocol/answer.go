@@ -15,8 +15,8 @@ const (
 	WantsFile
 	// Malformed: the bytes are no answer. The connection cannot be used any more.
 	Malformed
-	// Held: packets of a long row wait in Filler.Held. Only Filler.Walk returns it.
-	Held
+	// Stored: packets of a long row wait in Filler.Stored. Only Filler.Walk returns it.
+	Stored
 	// Refused: there is no number for the next row, see Filler.Err. Only Filler.Walk returns it.
 	// Answer.Walk can go on from the first byte that was not accepted.
 	Refused
@@ -61,16 +61,16 @@ type Answer struct {
 	// PacketNum is the number of the last packet that the walk has passed.
 	PacketNum uint8
 
-	shape         Shape
-	phase         phase
-	deprecateEOF  bool
-	tellsMetadata bool   // a flag in the packet of the column count says whether definitions follow
-	progress      bool   // the server may send progress reports
-	continued     bool   // the next packet continues a payload of 16 MB
-	wantsFile     bool   // the packet being passed is a LOCAL INFILE request
-	outParams     bool   // the rows are a procedure's OUT parameters
-	skip          int    // bytes still to pass of the current packet's payload
-	defs          uint64 // column definitions still to come
+	shape        Shape
+	phase        phase
+	deprecateEOF bool
+	metadataFlag bool   // a flag in the packet of the column count says whether definitions follow
+	progress     bool   // the server may send progress reports
+	continued    bool   // the next packet continues a payload of 16 MB
+	wantsFile    bool   // the packet being passed is a LOCAL INFILE request
+	outParams    bool   // the rows are a procedure's OUT parameters
+	skip         int    // bytes still to pass of the current packet's payload
+	defs         uint64 // column definitions still to come
 }
 
 // Begin prepares for an answer of the given shape. caps are the capabilities that client and
@@ -79,7 +79,7 @@ type Answer struct {
 func (a *Answer) Begin(shape Shape, caps Capability) {
 	*a = Answer{
 		Status: a.Status, shape: shape, deprecateEOF: caps.Has(DeprecateEOF),
-		tellsMetadata: caps.HasAny(TellsMetadata), progress: caps.Has(Progress),
+		metadataFlag: caps.HasAny(MetadataFlags), progress: caps.Has(Progress),
 	}
 	switch shape {
 	case ShapeNone:
@@ -241,7 +241,7 @@ func (a *Answer) first(head []byte, size int) bool {
 		a.wantsFile = true
 		return true
 	}
-	n, follow, ok := ParseColumnCount(head[:min(size, len(head))], a.tellsMetadata)
+	n, follow, ok := ParseColumnCount(head[:min(size, len(head))], a.metadataFlag)
 	if !ok || size > len(head) {
 		return false
 	}
@@ -258,7 +258,7 @@ func (a *Answer) first(head []byte, size int) bool {
 }
 
 // ParseColumnCount reads the first packet of a result set. follow says whether column definitions
-// come next: a flag decides that if TellsMetadata was agreed on. Without DeprecateEOF an EOF ends
+// come next: a flag decides that if MetadataFlags was agreed on. Without DeprecateEOF an EOF ends
 // the definitions in either case. MySQL's documentation has the two fields in the wrong order.
 func ParseColumnCount(payload []byte, tellsMetadata bool) (columns uint64, follow, ok bool) {
 	columns, n, ok := ReadLenEncInt(payload)

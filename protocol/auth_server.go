@@ -141,6 +141,6 @@ func (x *exchange) verdict(right bool) error {
 func (x *exchange) refusal() *AuthError {
 	return &AuthError{
 		User: x.hello.User, Host: HostOf(x.pc.RemoteAddr()), Plugin: x.hello.Plugin,
-		UsingPassword: x.hello.PasswordUsed, KnownUser: x.verifier.known, Reason: x.unmet,
+		UsingPassword: x.hello.PasswordUsed, UserExists: x.verifier.exists, Reason: x.unmet,
 	}
 }

@@ -325,7 +325,7 @@ func TestAnUnknownUserWalksTheStepsOfAWrongPassword(t *testing.T) {
 			}
 			got := s.take(t)
 			var ae *AuthError
-			if !errors.As(got.err, &ae) || !ae.UsingPassword || ae.KnownUser != (user != "nobod") {
+			if !errors.As(got.err, &ae) || !ae.UsingPassword || ae.UserExists != (user != "nobod") {
 				t.Errorf("%s, %s: got %v", c.what, user, got.err)
 			}
 			steps = append(steps, got.steps)
@@ -345,7 +345,7 @@ func TestTheDecoyIsNoPassword(t *testing.T) {
 		account, is := lookupTestUser(user)
 		v := newVerifier(account, is, true)
 		decoy := decoyPassword()
-		if v.known != known || v.native(salt, native(salt, decoy)) || v.sha2(salt, sha2(salt, decoy)) || v.clear([]byte(decoy)) || v.clear(nil) {
+		if v.exists != known || v.native(salt, native(salt, decoy)) || v.sha2(salt, sha2(salt, decoy)) || v.clear([]byte(decoy)) || v.clear(nil) {
 			t.Errorf("%s: the password that stands in for none was accepted", user)
 		}
 	}
@@ -545,7 +545,7 @@ func TestAClientThatHangsUpAfterAWrongAnswerIsRefused(t *testing.T) {
 			}
 			client.Close()
 			var ae *AuthError
-			if got := s.take(t); !errors.As(got.err, &ae) || !errors.Is(ae.Gone, io.EOF) || ae.KnownUser != (user == "app") || !strings.Contains(ae.Error(), "EOF") {
+			if got := s.take(t); !errors.As(got.err, &ae) || !errors.Is(ae.Gone, io.EOF) || ae.UserExists != (user == "app") || !strings.Contains(ae.Error(), "EOF") {
 				t.Errorf("%s: got %v, want a refusal that says that the client was gone", user, got.err)
 			}
 		}

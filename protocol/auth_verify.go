@@ -37,9 +37,9 @@ var decoyPassword = sync.OnceValue(rand.Text)
 // verifier checks the answers of one login against one account, which may not exist. Each answer is
 // compared with the same number of passwords, whatever the account has.
 type verifier struct {
-	known bool // the user exists
-	real  bool // passwords are the account's, not decoys
-	old   bool // passwords[1] is the account's old password
+	exists bool // the user exists
+	real   bool // passwords are the account's, not decoys
+	old    bool // passwords[1] is the account's old password
 
 	// passwords are the account's or the decoy. The second is compared only if two is set.
 	passwords [2]string
@@ -55,7 +55,7 @@ type verifier struct {
 // newVerifier makes the verifier for an account. two says whether any account has an old password.
 func newVerifier(account Account, known, two bool) verifier {
 	decoy := decoyPassword()
-	v := verifier{known: known, two: two, passwords: [2]string{decoy, decoy}}
+	v := verifier{exists: known, two: two, passwords: [2]string{decoy, decoy}}
 	if !known || account.Password == "" {
 		return v
 	}
@@ -78,7 +78,7 @@ func (v *verifier) accepts(equal, equalOld int) bool {
 }
 
 // empty says whether a login without a password is accepted.
-func (v *verifier) empty() bool { return v.known && !v.real && !v.denied }
+func (v *verifier) empty() bool { return v.exists && !v.real && !v.denied }
 
 // native checks an answer of mysql_native_password.
 func (v *verifier) native(salt Salt, answer []byte) bool {

@@ -64,9 +64,9 @@ const (
 	BulkUnitResults
 )
 
-// TellsMetadata are the flags with which the first packet of a result set says whether definitions
+// MetadataFlags are the flags with which the first packet of a result set says whether definitions
 // follow. No server has both.
-const TellsMetadata = OptionalMetadata | CacheMetadata
+const MetadataFlags = OptionalMetadata | CacheMetadata
 
 // Extended is the mask of MariaDB's extended flags.
 const Extended Capability = 0xffffffff << 32

@@ -85,18 +85,18 @@ func (f *frames) part() {
 
 // packetCursor finds packet borders in a stream that comes in pieces.
 type packetCursor struct {
-	header [HeaderSize]byte
-	have   int // bytes of an incomplete header
-	left   int // bytes still to come of the payload
+	header    [HeaderSize]byte
+	have      int // bytes of an incomplete header
+	remaining int // bytes still to come of the payload
 }
 
 // between says whether the next byte begins a packet.
-func (p *packetCursor) between() bool { return p.left == 0 && p.have == 0 }
+func (p *packetCursor) between() bool { return p.remaining == 0 && p.have == 0 }
 
 func (p *packetCursor) skip(b []byte) {
 	for len(b) > 0 {
-		if n := min(p.left, len(b)); n > 0 {
-			p.left -= n
+		if n := min(p.remaining, len(b)); n > 0 {
+			p.remaining -= n
 			b = b[n:]
 			continue
 		}
@@ -104,7 +104,7 @@ func (p *packetCursor) skip(b []byte) {
 		p.have += n
 		b = b[n:]
 		if p.have == HeaderSize {
-			p.have, p.left = 0, PayloadLen(p.header[:])
+			p.have, p.remaining = 0, PayloadLen(p.header[:])
 		}
 	}
 }

@@ -184,17 +184,17 @@ func outline(frames []mysqltest.Frame) (s string) {
 		}
 		var nums []uint8
 		for b := f.Plain; len(b) > 0; {
-			if packets.left == 0 && packets.have < HeaderSize {
+			if packets.remaining == 0 && packets.have < HeaderSize {
 				n := copy(packets.header[packets.have:], b)
 				if packets.have += n; packets.have == HeaderSize {
 					nums = append(nums, packets.header[3])
-					packets.have, packets.left = 0, PayloadLen(packets.header[:])
+					packets.have, packets.remaining = 0, PayloadLen(packets.header[:])
 				}
 				b = b[n:]
 				continue
 			}
-			n := min(packets.left, len(b))
-			packets.left -= n
+			n := min(packets.remaining, len(b))
+			packets.remaining -= n
 			b = b[n:]
 		}
 		s += fmt.Sprintf("%d%d", f.Num, nums)

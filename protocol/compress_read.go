@@ -17,15 +17,15 @@ type frameReader struct {
 	raw  []byte // nil while it is empty
 	r, w int    // raw[r:w] was read but not used
 
-	header   [frameHeaderSize]byte // of a frame whose header is incomplete
-	have     int
-	num      uint8        // of the last frame
-	left     int          // bytes of its payload that are still in raw or to come
-	declared int          // length after unpacking; 0: the payload is not packed
-	held     []byte       // an incomplete packed payload
-	zlib     *zlibDecoder // unpacks the frame; nil unless output had to wait for room
-	got      int          // bytes unpacked so far, of declared
-	plain    []byte       // an unpacked zstd frame, not yet passed on
+	header    [frameHeaderSize]byte // of a frame whose header is incomplete
+	have      int
+	num       uint8        // of the last frame
+	remaining int          // bytes of its payload that are still in raw or to come
+	declared  int          // length after unpacking; 0: the payload is not packed
+	packed    []byte       // an incomplete packed payload
+	zlib      *zlibDecoder // unpacks the frame; nil unless output had to wait for room
+	got       int          // bytes unpacked so far, of declared
+	plain     []byte       // an unpacked zstd frame, not yet passed on
 
 	packets packetCursor // the position in the stream of packets
 }
@@ -43,9 +43,9 @@ func (f *frameReader) read() (n int, err error) {
 			size, err = f.unpackZlib(n)
 		case len(f.plain) > 0:
 			size = f.passOn(n)
-		case f.left > 0 && f.declared > 0:
+		case f.remaining > 0 && f.declared > 0:
 			size, err = f.unpack(n)
-		case f.left > 0:
+		case f.remaining > 0:
 			size, err = f.copy(n)
 		default:
 			err = f.begin(n)
@@ -89,8 +89,8 @@ func (f *frameReader) begin(n int) error {
 	if !layer.duplex {
 		layer.out.heard = true
 	}
-	f.left, f.declared, f.got = PayloadLen(f.header[:]), PayloadLen(f.header[4:]), 0
-	if f.left == 0 && f.declared > 0 {
+	f.remaining, f.declared, f.got = PayloadLen(f.header[:]), PayloadLen(f.header[4:]), 0
+	if f.remaining == 0 && f.declared > 0 {
 		return fmt.Errorf("%w: it announces %d bytes and holds none", ErrFrame, f.declared)
 	}
 	return nil
@@ -114,10 +114,10 @@ func (f *frameReader) copy(n int) (size int, err error) {
 		return 0, err
 	}
 	to := f.conn.take()[n:]
-	size = copy(to, f.raw[f.r:min(f.w, f.r+f.left)])
+	size = copy(to, f.raw[f.r:min(f.w, f.r+f.remaining)])
 	f.packets.skip(to[:size])
 	f.r += size
-	f.left -= size
+	f.remaining -= size
 	return size, nil
 }
 
@@ -125,21 +125,21 @@ func (f *frameReader) copy(n int) (size int, err error) {
 // nothing is returned before the frame has proved right: a damaged command must not be executed.
 func (f *frameReader) unpack(n int) (size int, err error) {
 	var payload []byte
-	for f.left > 0 {
+	for f.remaining > 0 {
 		if err := f.await(n); err != nil {
 			return 0, err
 		}
-		part := f.raw[f.r:min(f.w, f.r+f.left)]
+		part := f.raw[f.r:min(f.w, f.r+f.remaining)]
 		f.r += len(part)
-		f.left -= len(part)
-		if f.left == 0 && f.held == nil {
+		f.remaining -= len(part)
+		if f.remaining == 0 && f.packed == nil {
 			payload = part
 			break
 		}
-		f.held = append(f.held, part...)
-		payload = f.held
+		f.packed = append(f.packed, part...)
+		payload = f.packed
 	}
-	f.held = nil
+	f.packed = nil
 	if f.algorithm == Zstd {
 		return f.unpackZstd(n, payload)
 	}
@@ -239,7 +239,7 @@ func (f *frameReader) more() error {
 	}
 	n, err := f.conn.readRaw(f)
 	f.w = n
-	if errors.Is(err, io.EOF) && (f.have > 0 || f.left > 0) {
+	if errors.Is(err, io.EOF) && (f.have > 0 || f.remaining > 0) {
 		return io.ErrUnexpectedEOF
 	}
 	return err
@@ -277,5 +277,5 @@ func (f *frameReader) release() {
 func (f *frameReader) drop() {
 	f.release()
 	f.giveRaw()
-	f.held, f.plain = nil, nil
+	f.packed, f.plain = nil, nil
 }

@@ -25,11 +25,11 @@ type frameWriter struct {
 	num   uint8 // of the next frame
 	heard bool  // the client has sent something since the last packet
 
-	header [HeaderSize]byte // of a packet whose header is incomplete
-	have   int
-	left   int   // bytes still to come of the packet
-	prev   uint8 // its number, before shift
-	shift  uint8 // added to the numbers of the packets
+	header    [HeaderSize]byte // of a packet whose header is incomplete
+	have      int
+	remaining int   // bytes still to come of the packet
+	prev      uint8 // its number, before shift
+	shift     uint8 // added to the numbers of the packets
 
 	plain  []byte // contents of the next frame
 	frames []byte // finished frames, not yet written
@@ -59,12 +59,12 @@ func (f *frameWriter) write(b []byte) (n int, err error) {
 // pack splits b into packets and puts these into frames.
 func (f *frameWriter) pack(b []byte) (n int, err error) {
 	for n < len(b) {
-		if f.left > 0 {
-			size := min(f.left, len(b)-n)
+		if f.remaining > 0 {
+			size := min(f.remaining, len(b)-n)
 			if err := f.stage(b[n : n+size]); err != nil {
 				return n, err
 			}
-			f.left -= size
+			f.remaining -= size
 			n += size
 			continue
 		}
@@ -77,7 +77,7 @@ func (f *frameWriter) pack(b []byte) (n int, err error) {
 		if err := f.begin(); err != nil {
 			return n, err
 		}
-		f.have, f.left = 0, PayloadLen(f.header[:])
+		f.have, f.remaining = 0, PayloadLen(f.header[:])
 		if err := f.stage(f.header[:]); err != nil {
 			return n, err
 		}

@@ -26,14 +26,14 @@ func (s *stream) Read(b []byte) (int, error) {
 	s.r.Lock()
 	defer s.r.Unlock()
 	for {
-		for s.packets && len(s.Buffered()) > 0 && s.reading.left == 0 {
+		for s.packets && len(s.Buffered()) > 0 && s.reading.remaining == 0 {
 			s.reading.skip(s.Buffered()[:1]) // a byte of a header
 			s.Discard(1)
 		}
 		if n := copy(b, s.Buffered()); n > 0 {
 			if s.packets {
-				n = min(n, s.reading.left)
-				s.reading.left -= n
+				n = min(n, s.reading.remaining)
+				s.reading.remaining -= n
 			}
 			s.Discard(n)
 			return n, nil

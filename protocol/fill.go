@@ -44,7 +44,7 @@ type Filler struct {
 	num          uint8    // of the next packet
 	begun        bool     // num is set
 	err          error
-	left         int  // bytes still to come of the packet's payload
+	remaining    int  // bytes still to come of the packet's payload
 	inRow        bool // the current packet belongs to a row to fill
 	row          filledRow
 	hold         []byte // of a long row: the current packet, with its header
@@ -66,23 +66,23 @@ const maxDefinition = 1 << 16
 
 // Walk goes over b and changes it in place. b starts where the server's last accepted byte ended.
 // Walk accepts the first n bytes. The caller writes b[:w] to the client in their place. Events are
-// those of Answer.Walk, and Held and Refused.
+// those of Answer.Walk, and Stored and Refused.
 func (f *Filler) Walk(b []byte) (n, w int, ev Event) {
 	a := f.answer
 	f.dropWritten()
 	for {
 		if f.due {
-			return n, w, Held
+			return n, w, Stored
 		}
-		if f.left > 0 {
-			k := min(f.left, len(b)-n)
+		if f.remaining > 0 {
+			k := min(f.remaining, len(b)-n)
 			var ok bool
 			if w, ok = f.payload(b, w, b[n:n+k]); !ok {
 				return n, w, Malformed
 			}
 			n += k
-			f.left -= k
-			if f.left > 0 {
+			f.remaining -= k
+			if f.remaining > 0 {
 				return n, w, NeedMore
 			}
 			if !a.continued && !f.endRow() {
@@ -115,7 +115,7 @@ func (f *Filler) Walk(b []byte) (n, w int, ev Event) {
 			}
 		}
 		a.continued = size == MaxFragment
-		f.left = size
+		f.remaining = size
 		if !f.holding {
 			f.header(b[w:], rest, size)
 			w += HeaderSize
@@ -146,9 +146,9 @@ func (f *Filler) PacketNum() uint8 { return f.num }
 // Err is the reason for Refused.
 func (f *Filler) Err() error { return f.err }
 
-// Held returns a packet to write after the bytes that Walk accepted when it returned Held. The
+// Stored returns a packet to write after the bytes that Walk accepted when it returned Stored. The
 // packet is valid until the next Walk.
-func (f *Filler) Held() []byte {
+func (f *Filler) Stored() []byte {
 	size := min(len(f.hold)-HeaderSize, MaxFragment)
 	f.answer.PacketNum = f.num
 	PutHeader(f.hold, size, f.num)
@@ -159,7 +159,7 @@ func (f *Filler) Held() []byte {
 	return f.hold[:f.written]
 }
 
-// dropWritten drops the packet that Held has returned. With the last packet of a row it frees the
+// dropWritten drops the packet that Stored has returned. With the last packet of a row it frees the
 // memory.
 func (f *Filler) dropWritten() {
 	switch {

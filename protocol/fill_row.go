@@ -4,19 +4,19 @@ import "encoding/binary"
 
 // filledRow is the state of a row that is passed on: the value that the next byte belongs to.
 type filledRow struct {
-	f       *Filler
-	numbers []uint64     // for the row's columns
-	texts   []numberText // the numbers as text
-	saved   int          // bytes by which the row gets shorter
-	state   rowState
-	col     int    // column of the current value
-	fill    int    // index of the next column to fill
-	at      int    // bytes of the placeholder that were seen
-	left    uint64 // bytes still to come of the value
-	need    int    // length of head
-	head    []byte // of a binary row: a zero byte and the bitmap of NULLs
-	prefix  [9]byte
-	prefixN int
+	f         *Filler
+	numbers   []uint64     // for the row's columns
+	texts     []numberText // the numbers as text
+	saved     int          // bytes by which the row gets shorter
+	state     rowState
+	col       int    // column of the current value
+	fill      int    // index of the next column to fill
+	at        int    // bytes of the placeholder that were seen
+	remaining uint64 // bytes still to come of the value
+	need      int    // length of head
+	head      []byte // of a binary row: a zero byte and the bitmap of NULLs
+	prefix    [9]byte
+	prefixN   int
 }
 
 // numberText is a number as it stands in a text row, with its length.
@@ -56,9 +56,9 @@ func (r *filledRow) pass(dst, part []byte) ([]byte, bool) {
 			if r.prefixN == 0 {
 				n, size, ok := ReadLenEncInt(part)
 				if ok {
-					r.left, k = n, size
+					r.remaining, k = n, size
 				} else if part[0] == 0xfb {
-					r.left, k = 0, 1
+					r.remaining, k = 0, 1
 				}
 			}
 			whole := k > 0
@@ -69,21 +69,21 @@ func (r *filledRow) pass(dst, part []byte) ([]byte, bool) {
 				r.prefix[r.prefixN] = part[0]
 				r.prefixN++
 				k = 1
-				r.left, _, whole = ReadLenEncInt(r.prefix[:r.prefixN])
+				r.remaining, _, whole = ReadLenEncInt(r.prefix[:r.prefixN])
 			}
 			dst = append(dst, part[:k]...)
 			part = part[k:]
 			if whole {
 				r.prefixN, r.state = 0, rowValue
-				if r.left == 0 && !r.next() {
+				if r.remaining == 0 && !r.next() {
 					return dst, false
 				}
 			}
 		case rowValue:
-			k := int(min(r.left, uint64(len(part))))
+			k := int(min(r.remaining, uint64(len(part))))
 			dst = append(dst, part[:k]...)
 			part = part[k:]
-			if r.left -= uint64(k); r.left == 0 && !r.next() {
+			if r.remaining -= uint64(k); r.remaining == 0 && !r.next() {
 				return dst, false
 			}
 		case rowFill:
@@ -155,7 +155,7 @@ func (r *filledRow) next() bool {
 		case lengthEncoded:
 			r.state = rowPrefix
 		default:
-			r.state, r.left = rowValue, uint64(width)
+			r.state, r.remaining = rowValue, uint64(width)
 		}
 		return true
 	}

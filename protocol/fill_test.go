@@ -62,7 +62,7 @@ func (c *fillCase) append(a *filledAnswer, rng *rand.Rand) (numbers []uint64) {
 		filled[i] = true
 	}
 	count := AppendLenEncInt(nil, uint64(len(c.types)))
-	if c.caps.HasAny(TellsMetadata) {
+	if c.caps.HasAny(MetadataFlags) {
 		follow := byte(1)
 		if c.omitted {
 			follow = 0
@@ -152,8 +152,8 @@ func fill(f *Filler, b []byte, next func() int) (out []byte, left int, ev Event)
 		out = append(out, b[:w]...)
 		b, end = b[n:], end-n
 		switch ev {
-		case Held:
-			out = append(out, f.Held()...)
+		case Stored:
+			out = append(out, f.Stored()...)
 		case NeedMore:
 			if end == len(b) {
 				return out, len(b), ev

@@ -20,9 +20,9 @@ type AuthError struct {
 	UsingPassword bool
 	// Reason, if set, is a reason that does not depend on the password: the server would not have
 	// checked it, or the connection lacks what the account demands.
-	Reason    string
-	KnownUser bool // false: the account does not exist
-	ByServer  bool // Reason is the server's own text
+	Reason     string
+	UserExists bool // false: the account does not exist
+	ByServer   bool // Reason is the server's own text
 	// Code and State are what the client was sent; 0 and "" mean 1045 and 28000.
 	Code  uint16
 	State string
@@ -36,7 +36,7 @@ func (e *AuthError) Error() string {
 	switch {
 	case e.Reason != "":
 		why = e.Reason
-	case !e.KnownUser:
+	case !e.UserExists:
 		why = "unknown user"
 	case !e.UsingPassword:
 		why = "no password given"

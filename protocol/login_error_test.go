@@ -11,8 +11,8 @@ import (
 func TestErrorsTellTheLogWhatTheClientIsNotTold(t *testing.T) {
 	for want, err := range map[string]error{
 		`login of "app" from 10.0.0.9 refused: unknown user (caching_sha2_password)`:        &AuthError{User: "app", Host: "10.0.0.9", Plugin: "caching_sha2_password", UsingPassword: true},
-		`login of "app" from 10.0.0.9 refused: wrong password (mysql_native_password)`:      &AuthError{User: "app", Host: "10.0.0.9", Plugin: "mysql_native_password", UsingPassword: true, KnownUser: true},
-		`login of "a\nb" from localhost refused: no password given (caching_sha2_password)`: &AuthError{User: "a\nb", Host: "localhost", Plugin: "caching_sha2_password", KnownUser: true},
+		`login of "app" from 10.0.0.9 refused: wrong password (mysql_native_password)`:      &AuthError{User: "app", Host: "10.0.0.9", Plugin: "mysql_native_password", UsingPassword: true, UserExists: true},
+		`login of "a\nb" from localhost refused: no password given (caching_sha2_password)`: &AuthError{User: "a\nb", Host: "localhost", Plugin: "caching_sha2_password", UserExists: true},
 		`login refused (1043): malformed packet`:                                            &HandshakeError{Code: 1043, Err: ErrMalformed},
 		`server error 1040: Too many connections`:                                           &ServerError{Code: 1040, Message: "Too many connections"},
 		`server error 1045 (28000): Access denied`:                                          &ServerError{Code: 1045, State: "28000", Message: "Access denied"},
@@ -27,7 +27,7 @@ func TestErrorsTellTheLogWhatTheClientIsNotTold(t *testing.T) {
 }
 
 func TestTheClientIsToldTheSameForEveryRefusal(t *testing.T) {
-	known := &AuthError{User: "app", Host: "h", UsingPassword: true, KnownUser: true, Plugin: "a"}
+	known := &AuthError{User: "app", Host: "h", UsingPassword: true, UserExists: true, Plugin: "a"}
 	unknown := &AuthError{User: "app", Host: "h", UsingPassword: true, Plugin: "b"}
 	if known.message() != unknown.message() || !strings.Contains(known.message(), "'app'@'h' (using password: YES)") {
 		t.Errorf("got %q and %q", known.message(), unknown.message())

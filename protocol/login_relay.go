@@ -221,7 +221,7 @@ func (r *RelayedLogin) more(payload []byte) error {
 	if r.plugin == mysql.AUTH_CACHING_SHA2_PASSWORD && len(payload) == 2 && payload[0] == headerMoreData {
 		switch payload[1] {
 		case sha2FastOK:
-			return r.tell(payload) // and the server speaks next
+			return r.forward(payload) // and the server speaks next
 		case sha2FullAuth:
 			return r.sha2(payload)
 		}
@@ -238,8 +238,8 @@ func (r *RelayedLogin) pass(payload []byte) error {
 	return r.toServer(answer)
 }
 
-// tell passes on a packet of the server that needs no answer.
-func (r *RelayedLogin) tell(payload []byte) error {
+// forward passes on a packet of the server that needs no answer.
+func (r *RelayedLogin) forward(payload []byte) error {
 	if err := r.attempt.pc.QueuePacket(payload); err != nil {
 		return &RelayError{Err: fmt.Errorf("write auth data: %w", err)}
 	}

@@ -143,13 +143,13 @@ type Form struct {
 	Status       Status
 	Warnings     uint16 // the statement's count, sent at the end of its result
 	Binary       bool   // rows are those of a prepared statement
-	// NoMetadata omits definitions, if the client has agreed on one of TellsMetadata.
+	// NoMetadata omits definitions, if the client has agreed on one of MetadataFlags.
 	NoMetadata bool
 }
 
 // definitions says whether the answer has column definitions.
 func (f *Form) definitions() bool {
-	return !f.NoMetadata || !f.Capabilities.HasAny(TellsMetadata)
+	return !f.NoMetadata || !f.Capabilities.HasAny(MetadataFlags)
 }
 
 // Result builds the proxy's own answer to a statement. The zero value is not usable: see NewResult.
@@ -168,7 +168,7 @@ func NewResult(b []byte, packetNum uint8, form Form) *Result {
 func (r *Result) Columns(cols []Column) {
 	at := r.begin()
 	r.b = AppendLenEncInt(r.b, uint64(len(cols)))
-	if r.form.Capabilities.HasAny(TellsMetadata) {
+	if r.form.Capabilities.HasAny(MetadataFlags) {
 		follow := byte(1)
 		if r.form.NoMetadata {
 			follow = 0

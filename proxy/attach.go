@@ -145,7 +145,7 @@ func (a *attachment) open(shard *backend.Shard, schema string) (*backend.Conn, e
 		return nil, err
 	}
 	with := a.login.ToServer(schema)
-	with.Password, with.OtherPassword, with.Own = account.Password, account.OldPassword, itself
+	with.Password, with.OtherPassword, with.KeepCredentials = account.Password, account.OldPassword, itself
 	return a.Dial(shard, with)
 }
 

@@ -99,7 +99,7 @@ func authReasonOf(err error) stats.Refusal {
 		return stats.AuthByServer
 	case auth.Reason != "":
 		return stats.AuthRequirement
-	case !auth.KnownUser:
+	case !auth.UserExists:
 		return stats.AuthUnknownUser
 	}
 	return stats.AuthPassword

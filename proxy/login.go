@@ -143,7 +143,7 @@ func (s *session) expectsState() bool {
 		return false
 	}
 	hello, _ := shard.Hello()
-	return hello.TellsSession
+	return hello.DescribesSession
 }
 
 // RefuseLogin answers the login with an error, and the session ends. What a server says

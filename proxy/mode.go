@@ -63,7 +63,7 @@ func (p *planning) readable(sql []byte) error {
 // meetServer attaches a connection if that tells which server reads the session's texts, and
 // reports whether it is known now. What is wrong is told when a statement needs the server.
 func (p *planning) meetServer() bool {
-	if p.state.Mode.Server.Known() || p.at.cur != nil || p.at.routes.Default() == nil || p.relay.settle() != nil {
+	if p.state.Mode.Server.Identified() || p.at.cur != nil || p.at.routes.Default() == nil || p.relay.settle() != nil {
 		return false
 	}
 	_, err := p.at.Attach()

@@ -82,8 +82,8 @@ func (x *rowExchange) relay() error {
 			if err := r.tally.Fill(c); err != nil {
 				return r.at.lost(c, err, partly)
 			}
-		case protocol.Held:
-			if err := x.pass(x.f.Held()); err != nil {
+		case protocol.Stored:
+			if err := x.pass(x.f.Stored()); err != nil {
 				return r.at.abandon(c, err)
 			}
 		case protocol.Refused:

@@ -295,7 +295,7 @@ func (w *wire) result(sql string) (answer []byte, rows [][]string) {
 func (w *wire) decode(answer []byte) (rows [][]string) {
 	w.t.Helper()
 	packets := split(answer)
-	columns, follow, ok := protocol.ParseColumnCount(packets[0], w.caps.HasAny(protocol.TellsMetadata))
+	columns, follow, ok := protocol.ParseColumnCount(packets[0], w.caps.HasAny(protocol.MetadataFlags))
 	if !ok {
 		return nil
 	}

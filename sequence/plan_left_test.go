@@ -205,7 +205,7 @@ func TestServersThatStandStillAreAskedTogether(t *testing.T) {
 		answer <- listed{all, err}
 	}()
 	eventually(t, "all three are asked at one time", func() bool {
-		return e.links[1].Held() == 1 && e.links[2].Held() == 1 && e.links[3].Held() == 1
+		return e.links[1].Waiting() == 1 && e.links[2].Waiting() == 1 && e.links[3].Waiting() == 1
 	})
 	for _, l := range e.links[1:] {
 		l.Cut()

@@ -451,7 +451,7 @@ func (st *Statement) Plain() bool {
 
 // ReadFor reports whether the given server reads the text as Analyze has.
 func (st *Statement) ReadFor(server lex.Server) bool {
-	return st.Words&ReadByVersion == 0 || st.mode.Server == server || !st.mode.Server.Known()
+	return st.Words&ReadByVersion == 0 || st.mode.Server == server || !st.mode.Server.Identified()
 }
 
 // AboutSequences reports whether the text is a single statement that manages sequences or addresses

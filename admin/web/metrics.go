@@ -40,8 +40,8 @@ func desc(subsystem, name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(prometheus.BuildFQName(namespace, subsystem, name), help, labels, nil)
 }
 
-// told is 1 for true.
-func told(b bool) float64 {
+// boolValue is 1 for true.
+func boolValue(b bool) float64 {
 	if b {
 		return 1
 	}
@@ -66,8 +66,8 @@ func (c healthCollector) Describe(all chan<- *prometheus.Desc) {
 
 // Collect implements [prometheus.Collector].
 func (c healthCollector) Collect(all chan<- prometheus.Metric) {
-	all <- prometheus.MustNewConstMetric(readyDesc, prometheus.GaugeValue, told(c.LastReady().Ready))
-	all <- prometheus.MustNewConstMetric(drainingDesc, prometheus.GaugeValue, told(c.Server.Draining()))
+	all <- prometheus.MustNewConstMetric(readyDesc, prometheus.GaugeValue, boolValue(c.LastReady().Ready))
+	all <- prometheus.MustNewConstMetric(drainingDesc, prometheus.GaugeValue, boolValue(c.Server.Draining()))
 }
 
 // label makes a label value from a text of a server or the configuration. Prometheus wants valid

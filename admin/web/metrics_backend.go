@@ -48,9 +48,9 @@ func (c backendCollector) Collect(all chan<- prometheus.Metric) {
 		active := min(busy[proxy.NodeName{Shard: n.Shard, Node: n.Node}], n.Open)
 		if !n.Leaving {
 			// nobody asks a leaving node whether it is up
-			gauge(nodeUpDesc, told(n.Up), n.Shard, n.Node)
+			gauge(nodeUpDesc, boolValue(n.Up), n.Shard, n.Node)
 		}
-		gauge(nodePrimaryDesc, told(n.Primary), n.Shard, n.Node)
+		gauge(nodePrimaryDesc, boolValue(n.Primary), n.Shard, n.Node)
 		gauge(nodeConnsDesc, float64(n.Connecting), n.Shard, n.Node, "connecting")
 		gauge(nodeConnsDesc, float64(active), n.Shard, n.Node, "active")
 		gauge(nodeConnsDesc, float64(n.Open-active), n.Shard, n.Node, "idle")

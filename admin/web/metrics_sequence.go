@@ -26,7 +26,7 @@ var (
 	rewindsDesc  = desc("sequence", "rewinds_total", "How often the sequence's row had gone back.", "sequence")
 	epochDesc    = desc("sequence", "epoch", "Moves when the sequence begins again by RESTART ... FORCE.", "sequence")
 	homeDesc     = desc("sequence", "order_home_up", "1 if the ORDER sequence's server can be used; in a group, if it was the holder when last seen. Only of ORDER sequences.", "sequence")
-	knownDesc    = desc("", "sequences", "Sequences that were used or asked for here.")
+	countDesc    = desc("", "sequences", "Sequences that were used or asked for here.")
 
 	serverUpDesc      = desc("sequence_server", "up", "1 if numbers can be reserved there, as far as is known.", "server")
 	serverNodeDesc    = desc("sequence_server", "node_info", "Always 1; node is the address of the server that numbers are reserved at.", "server", "node")
@@ -45,7 +45,7 @@ type sequenceCollector struct{ *sequence.Sequences }
 func (sequenceCollector) Describe(all chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		givenDesc, reservedDesc, unusedDesc, cachedDesc, sizeDesc, coverDesc, skewDesc, waitDesc, unservedDesc, attemptsDesc,
-		usedDesc, endDesc, rewindsDesc, epochDesc, homeDesc, knownDesc, serverUpDesc, serverNodeDesc, serverTimesDesc, serverRewindsDesc, planDesc, stateDesc,
+		usedDesc, endDesc, rewindsDesc, epochDesc, homeDesc, countDesc, serverUpDesc, serverNodeDesc, serverTimesDesc, serverRewindsDesc, planDesc, stateDesc,
 	} {
 		all <- d
 	}
@@ -57,10 +57,10 @@ func (c sequenceCollector) Collect(all chan<- prometheus.Metric) {
 	for _, st := range c.BySequence() {
 		collectSequence(all, &st, now)
 	}
-	all <- prometheus.MustNewConstMetric(knownDesc, prometheus.GaugeValue, float64(c.Stats().Sequences))
+	all <- prometheus.MustNewConstMetric(countDesc, prometheus.GaugeValue, float64(c.Stats().Sequences))
 	for _, st := range c.ServerStats() {
 		server := label(st.Server)
-		all <- prometheus.MustNewConstMetric(serverUpDesc, prometheus.GaugeValue, told(st.Up), server)
+		all <- prometheus.MustNewConstMetric(serverUpDesc, prometheus.GaugeValue, boolValue(st.Up), server)
 		all <- prometheus.MustNewConstMetric(serverRewindsDesc, prometheus.CounterValue, float64(st.Rewinds), server)
 		if st.Node != "" {
 			all <- prometheus.MustNewConstMetric(serverNodeDesc, prometheus.GaugeValue, 1, server, label(st.Node))
@@ -73,7 +73,7 @@ func (c sequenceCollector) Collect(all chan<- prometheus.Metric) {
 	}
 	all <- prometheus.MustNewConstMetric(planDesc, prometheus.GaugeValue, float64(c.PlanNumber()))
 	if failing, kept := c.StateFailing(); kept {
-		all <- prometheus.MustNewConstMetric(stateDesc, prometheus.GaugeValue, told(!failing))
+		all <- prometheus.MustNewConstMetric(stateDesc, prometheus.GaugeValue, boolValue(!failing))
 	}
 }
 
@@ -111,7 +111,7 @@ func collectSequence(all chan<- prometheus.Metric, st *sequence.SequenceStats, n
 		gauge(skewDesc, st.Skew.Seconds())
 	}
 	if st.Order {
-		gauge(homeDesc, told(st.HomeUp))
+		gauge(homeDesc, boolValue(st.HomeUp))
 		return
 	}
 	gauge(sizeDesc, float64(st.Size))

@@ -67,7 +67,7 @@ func plainText(w http.ResponseWriter) {
 func readyz(w http.ResponseWriter, r *http.Request, health *Health, turns chan struct{}) {
 	names := r.URL.Query()["sequence"]
 	if len(names) > 1 || len(names) == 1 && names[0] == "" {
-		tell(w, http.StatusBadRequest, &Readiness{Reasons: []string{"name one sequence, as in ?sequence=photos"}, Warnings: []string{}})
+		writeReadiness(w, http.StatusBadRequest, &Readiness{Reasons: []string{"name one sequence, as in ?sequence=photos"}, Warnings: []string{}})
 		return
 	}
 	// The answer is for all who wait for it, so it continues when one of them leaves.
@@ -77,20 +77,20 @@ func readyz(w http.ResponseWriter, r *http.Request, health *Health, turns chan s
 	case turns <- struct{}{}:
 		defer func() { <-turns }()
 	case <-ctx.Done():
-		tell(w, http.StatusServiceUnavailable, &Readiness{Reasons: []string{"too many ask at the same time"}, Warnings: []string{}})
+		writeReadiness(w, http.StatusServiceUnavailable, &Readiness{Reasons: []string{"too many ask at the same time"}, Warnings: []string{}})
 		return
 	}
 	if len(names) == 0 {
 		told := health.Ready(ctx)
-		tell(w, statusOf(told), told)
+		writeReadiness(w, statusOf(told), told)
 		return
 	}
 	told, known := health.ReadyFor(ctx, names[0])
 	if !known {
-		tell(w, http.StatusNotFound, told)
+		writeReadiness(w, http.StatusNotFound, told)
 		return
 	}
-	tell(w, statusOf(told), told)
+	writeReadiness(w, statusOf(told), told)
 }
 
 func statusOf(r *Readiness) int {
@@ -100,7 +100,7 @@ func statusOf(r *Readiness) int {
 	return http.StatusServiceUnavailable
 }
 
-func tell(w http.ResponseWriter, status int, r *Readiness) {
+func writeReadiness(w http.ResponseWriter, status int, r *Readiness) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)

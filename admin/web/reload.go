@@ -50,6 +50,6 @@ func (r *Reloads) Collect(all chan<- prometheus.Metric) {
 	defer r.mu.Unlock()
 	all <- prometheus.MustNewConstMetric(reloadsDesc, prometheus.CounterValue, float64(r.succeeded), "ok")
 	all <- prometheus.MustNewConstMetric(reloadsDesc, prometheus.CounterValue, float64(r.failed), "error")
-	all <- prometheus.MustNewConstMetric(reloadLastDesc, prometheus.GaugeValue, told(r.last))
+	all <- prometheus.MustNewConstMetric(reloadLastDesc, prometheus.GaugeValue, boolValue(r.last))
 	all <- prometheus.MustNewConstMetric(reloadLastAtDesc, prometheus.GaugeValue, float64(r.at.UnixNano())/1e9)
 }

@@ -34,8 +34,8 @@ func (k *connected) askNumbering(ctx context.Context, l *loggedIn) []backend.Aut
 	return found
 }
 
-// tellNumbering reports bound columns that several shards' servers also number.
-func (k *connected) tellNumbering(routes *backend.Routes) {
+// reportNumbering reports bound columns that several shards' servers also number.
+func (k *connected) reportNumbering(routes *backend.Routes) {
 	for _, a := range routes.OnSeveralShards(k.numbering) {
 		n := proxy.Numbered{Binding: k.bound[a.Column]}
 		text := fmt.Sprintf("%s, which is filled from sequence %s, has AUTO_INCREMENT on this shard and on others: a row past the proxy, as from a trigger or a routine, "+

@@ -99,7 +99,7 @@ func (k *connected) sequenceNode(f *inspect.Findings, server int, n *sequence.Ex
 	f.OK("rights", "not checked: it needs %s", grants)
 	before := len(f.All)
 	for _, finding := range n.Findings {
-		tellUnfit(f, finding, grants)
+		reportUnfit(f, finding, grants)
 	}
 	table := quoted(at.Database) + "." + quoted(k.cfg.Sequence.Table)
 	if n.Maximum > 0 && n.Maximum < 1<<63-1 {
@@ -133,9 +133,9 @@ const (
 	leastWaitTimeout = 60 // seconds; the proxy keeps connections for a minute
 )
 
-// tellUnfit reports what keeps numbers from being reserved. grants is the statement that gives the
-// account its rights.
-func tellUnfit(f *inspect.Findings, finding error, grants string) {
+// reportUnfit reports what keeps numbers from being reserved. grants is the statement that gives
+// the account its rights.
+func reportUnfit(f *inspect.Findings, finding error, grants string) {
 	unfit := new(sequence.UnfitError)
 	switch {
 	case errors.As(finding, &unfit):

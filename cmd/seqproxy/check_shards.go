@@ -76,7 +76,7 @@ func (k *connected) shards(ctx context.Context) error {
 	}
 	k.shardsTogether(nodes)
 	k.binds(nodes)
-	k.tellNumbering(shards.Routes())
+	k.reportNumbering(shards.Routes())
 	return nil
 }
 

@@ -41,7 +41,7 @@ func (e *ending) hurry() {
 // drain stops the server as docs/operations.md says: first it is no longer ready, then it accepts
 // no clients, then its sessions end.
 func (r *running) drain() {
-	r.tellStopping(r.Config().Drain.Grace.D() + r.Config().Drain.Timeout.D() + 2*giveBackTimeout)
+	r.notifyStopping(r.Config().Drain.Grace.D() + r.Config().Drain.Timeout.D() + 2*giveBackTimeout)
 	r.server.Announce()
 	if grace := r.Config().Drain.Grace.D(); grace > 0 {
 		r.log.Info("not ready any more", zap.Duration("limit_ms", grace))

@@ -83,9 +83,9 @@ func httpListenError(address string, err error) error {
 	return fmt.Errorf("http.listen: %w; choose another address, or \"\" for no metrics, by http.listen or --http-listen", err)
 }
 
-// besides returns another address to listen on if there is no configuration: the usual one, or a
-// free port if the clients' port is a free one, too.
-func besides(listen, usual string) string {
+// secondAddress returns another address to listen on if there is no configuration: the usual one,
+// or a free port if the clients' port is a free one, too.
+func secondAddress(listen, usual string) string {
 	if _, port, err := net.SplitHostPort(listen); err != nil || port != "0" {
 		return usual
 	}

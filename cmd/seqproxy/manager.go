@@ -13,22 +13,22 @@ import (
 // A service manager that wants to know (systemd with Type=notify) is told when the proxy listens,
 // reloads and stops: https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html
 
-// tellReady says that clients are accepted.
-func (r *running) tellReady() {
-	r.tellManager(daemon.SdNotifyReady, "STATUS=listening on "+r.server.Addr().String())
+// notifyReady says that clients are accepted.
+func (r *running) notifyReady() {
+	r.notifyManager(daemon.SdNotifyReady, "STATUS=listening on "+r.server.Addr().String())
 }
 
-// tellReloading says that a reload has begun. The caller calls tellReady at its end.
-func (r *running) tellReloading() {
-	r.tellManager(daemon.SdNotifyReloading, strings.TrimSpace(daemon.SdNotifyMonotonicUsec()))
+// notifyReloading says that a reload has begun. The caller calls notifyReady at its end.
+func (r *running) notifyReloading() {
+	r.notifyManager(daemon.SdNotifyReloading, strings.TrimSpace(daemon.SdNotifyMonotonicUsec()))
 }
 
-// tellStopping says that the proxy stops, and for how long that may go on from now.
-func (r *running) tellStopping(limit time.Duration) {
-	r.tellManager(daemon.SdNotifyStopping, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", limit.Microseconds()))
+// notifyStopping says that the proxy stops, and for how long that may go on from now.
+func (r *running) notifyStopping(limit time.Duration) {
+	r.notifyManager(daemon.SdNotifyStopping, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", limit.Microseconds()))
 }
 
-func (r *running) tellManager(lines ...string) {
+func (r *running) notifyManager(lines ...string) {
 	if _, err := daemon.SdNotify(false, strings.Join(lines, "\n")); err != nil {
 		r.log.Warn("service manager not told", logfield.Err(err))
 	}

@@ -9,9 +9,9 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// tellNumbered logs at the start which bound columns have AUTO_INCREMENT on more than one shard,
+// reportNumbered logs at the start which bound columns have AUTO_INCREMENT on more than one shard,
 // each once. It repeats the check until all shards have answered.
-func (r *running) tellNumbered(ctx context.Context) {
+func (r *running) reportNumbered(ctx context.Context) {
 	told := make(map[string]bool)
 	complaint := ""
 	for pause := firstSequencePause; ; pause = min(2*pause, lastSequencePause) {

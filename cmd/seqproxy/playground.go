@@ -48,7 +48,7 @@ func (p *program) playground(ctx context.Context, args []string) (err error) {
 		return listenError(*listen, err)
 	}
 	if !c.given("admin-listen") {
-		*adminListen = besides(*listen, *adminListen)
+		*adminListen = secondAddress(*listen, *adminListen)
 	}
 	if err := loopbackOnly("admin-listen", *adminListen); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (p *program) playground(ctx context.Context, args []string) (err error) {
 		return adminListenError(*adminListen, err)
 	}
 	if !c.given("http-listen") {
-		*httpListen = besides(*listen, *httpListen)
+		*httpListen = secondAddress(*listen, *httpListen)
 	}
 	if err := loopbackOnly("http-listen", *httpListen); err != nil {
 		return err

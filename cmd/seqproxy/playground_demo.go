@@ -18,7 +18,7 @@ func (p *program) demo(ctx context.Context, r *running, servers []*mysqld.Server
 	o := demo.Options{
 		Proxy:    r.server.Addr().String(),
 		Sequence: exampleSequence,
-		Held:     func() uint64 { return r.sequences.Stats().Cached },
+		Cached:   func() uint64 { return r.sequences.Stats().Cached },
 		Out:      p.out,
 		For:      period,
 	}

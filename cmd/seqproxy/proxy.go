@@ -88,7 +88,7 @@ func start(ctx context.Context, cfg *conf.Config, load loader, out *logs.Log) (_
 	r.wg.Go(func() { r.prepareKeys(keys) })
 	r.wg.Go(func() {
 		r.awaitSequences(life)
-		r.tellNumbered(life)
+		r.reportNumbered(life)
 	})
 	r.wg.Go(func() { r.files.Watch(life) })
 	r.serveHTTP()

@@ -64,10 +64,10 @@ func (r *running) Reload(ctx context.Context, tlsOnly bool) (changed []string, e
 	if r.ending.asked.Err() != nil {
 		return nil, errStopping
 	}
-	r.tellReloading()
+	r.notifyReloading()
 	defer func() {
 		if r.ending.asked.Err() == nil {
-			r.tellReady()
+			r.notifyReady()
 		}
 	}()
 	var restart []string

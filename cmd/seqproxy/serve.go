@@ -32,7 +32,7 @@ func (p *program) serve(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	r.tellReady()
+	r.notifyReady()
 	return r.wait(ctx, p.hurry, reloads, p.rotations)
 }
 
@@ -90,7 +90,7 @@ func (p *program) configure(args []string) (*conf.Config, error) {
 		password = read
 	}
 	cfg := conf.ForBackend(c.backend, c.user, password, c.listen)
-	cfg.Admin.Listen, cfg.HTTP.Listen = besides(cfg.Listen, cfg.Admin.Listen), besides(cfg.Listen, cfg.HTTP.Listen)
+	cfg.Admin.Listen, cfg.HTTP.Listen = secondAddress(cfg.Listen, cfg.Admin.Listen), secondAddress(cfg.Listen, cfg.HTTP.Listen)
 	for _, override := range c.overrides(given) {
 		override(cfg)
 	}

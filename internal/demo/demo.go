@@ -19,8 +19,8 @@ type Options struct {
 	Sequence string   // the sequence of the keys
 	Tables   []Table  // tables for rows with such keys
 	Servers  []Server // servers to kill, one after the other
-	// Held returns how many numbers the proxy has in memory. Any goroutine may call it.
-	Held func() uint64
+	// Cached returns how many numbers the proxy has in memory. Any goroutine may call it.
+	Cached func() uint64
 
 	Out io.Writer
 	// Size returns the size of the terminal Out in characters, or 0 if unknown. It is called before
@@ -80,7 +80,7 @@ func Run(ctx context.Context, o Options) error {
 			end()
 		}
 	})
-	s := &screen{out: o.Out, size: o.Size, begun: time.Now(), held: o.Held, load: load, killer: k}
+	s := &screen{out: o.Out, size: o.Size, begun: time.Now(), cached: o.Cached, load: load, killer: k}
 	s.run(life)
 	all.Wait()
 	load.close()

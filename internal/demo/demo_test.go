@@ -39,7 +39,7 @@ func TestTheDemoFailsWhenAKeyComesTwice(t *testing.T) {
 	t.Cleanup(func() { s.Exec(t, "DROP DATABASE demo") })
 	var out bytes.Buffer
 	err := Run(t.Context(), Options{
-		Proxy: s.Addr(), Sequence: "demo.s", Held: func() uint64 { return 7 }, Out: &out, For: 2 * time.Second, Every: time.Hour,
+		Proxy: s.Addr(), Sequence: "demo.s", Cached: func() uint64 { return 7 }, Out: &out, For: 2 * time.Second, Every: time.Hour,
 		Servers: []Server{{}},
 	})
 	if !errors.Is(err, ErrTwice) {
@@ -79,7 +79,7 @@ func TestServersAreKilledInTurnsAndAllRunAtTheEnd(t *testing.T) {
 func TestTheScreenSaysWhatCounts(t *testing.T) {
 	now := time.Now()
 	v := view{
-		since: 34 * time.Second, now: now, rate: 2000, keys: 68000, twice: 3, keyErrors: 1, rows: 500, whileDown: 20, held: 1_000_000,
+		since: 34 * time.Second, now: now, rate: 2000, keys: 68000, twice: 3, keyErrors: 1, rows: 500, whileDown: 20, cached: 1_000_000,
 		failure: errors.New("something"), servers: []serverState{{kills: 2, since: now.Add(-4 * time.Second)}, {kills: 1}},
 	}
 	server := mysqltest.Shared(t).Server

@@ -13,7 +13,7 @@ type screen struct {
 	out    io.Writer
 	size   func() (columns, lines int) // nil if out is no terminal
 	begun  time.Time
-	held   func() uint64
+	cached func() uint64
 	load   *load
 	killer *killer
 
@@ -95,14 +95,14 @@ type view struct {
 	keys, twice, rows    uint64
 	keyErrors, rowErrors uint64
 	whileDown            uint64 // rows that failed
-	held                 uint64
+	cached               uint64
 	slowest, slowestEver time.Duration
 	failure              error
 	servers              []serverState
 }
 
 func (s *screen) look(now time.Time) view {
-	v := view{now: now, since: now.Sub(s.begun), rows: s.load.rows.Load(), held: s.held(), servers: s.killer.look()}
+	v := view{now: now, since: now.Sub(s.begun), rows: s.load.rows.Load(), cached: s.cached(), servers: s.killer.look()}
 	v.keys, v.twice = s.load.keys.counts()
 	v.keyErrors, v.rowErrors, v.whileDown = s.load.failed.keys.Load(), s.load.failed.rows.Load(), s.load.failed.whileDown.Load()
 	v.slowest, v.slowestEver, v.failure = s.load.look()
@@ -120,7 +120,7 @@ func (v *view) secondsLeft() string {
 	if v.rate < 1 {
 		return "-"
 	}
-	return fmt.Sprintf("%.0f", float64(v.held)/v.rate)
+	return fmt.Sprintf("%.0f", float64(v.cached)/v.rate)
 }
 
 // page returns the whole screen.
@@ -130,7 +130,7 @@ func (v *view) page(servers []Server) string {
 	fmt.Fprintf(&b, "  keys/s        %12.0f     keys      %12d     slowest %s (ever %s)\n", v.rate, v.keys, milliseconds(v.slowest), milliseconds(v.slowestEver))
 	fmt.Fprintf(&b, "  duplicates    %12d\n", v.twice)
 	fmt.Fprintf(&b, "  errors        %12d\n", v.keyErrors+v.rowErrors)
-	fmt.Fprintf(&b, "  seconds left  %12s     numbers   %12d     in the proxy's memory, should no server come back\n", v.secondsLeft(), v.held)
+	fmt.Fprintf(&b, "  seconds left  %12s     numbers   %12d     in the proxy's memory, should no server come back\n", v.secondsLeft(), v.cached)
 	fmt.Fprintf(&b, "  rows/s        %12.0f     rows      %12d     %d failed while a server was down\n\n", v.rowRate, v.rows, v.whileDown)
 	for i, s := range servers {
 		state := &v.servers[i]

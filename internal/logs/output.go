@@ -15,13 +15,13 @@ type output struct {
 	stderr   io.Writer
 	lostLine func(lost uint64) []byte // makes the line that reports lost ones
 
-	mu     sync.Mutex
-	to     io.Writer // the file or stderr
-	file   *os.File  // nil without a file
-	closed bool
-	lost   uint64 // lines since the last successful write
-	torn   bool   // the last line has no end
-	told   bool   // stderr has a message that the file cannot be written
+	mu       sync.Mutex
+	to       io.Writer // the file or stderr
+	file     *os.File  // nil without a file
+	closed   bool
+	lost     uint64 // lines since the last successful write
+	torn     bool   // the last line has no end
+	reported bool   // stderr has a message that the file cannot be written
 }
 
 func openOutput(path string, stderr io.Writer, lostLine func(uint64) []byte) (*output, error) {
@@ -71,7 +71,7 @@ func (o *output) write(line []byte) {
 		if !o.append(o.lostLine(o.lost)) {
 			return
 		}
-		o.lost, o.told = 0, false
+		o.lost, o.reported = 0, false
 	}
 	o.append(line)
 }
@@ -102,10 +102,10 @@ func (o *output) takeBack(n int) (gone bool) {
 // failed counts a lost line. It writes a message to stderr for the first one.
 func (o *output) failed(err error) {
 	o.lost++
-	if o.told || o.path == "" {
+	if o.reported || o.path == "" {
 		return
 	}
-	o.told = true
+	o.reported = true
 	_, _ = fmt.Fprintf(o.stderr, "seqproxy: the log cannot be written, lines are lost until it can: %v\n", err)
 }
 

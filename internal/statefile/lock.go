@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// errHeld says that another process has the lock.
-var errHeld = errors.New("held by another process")
+// errLocked says that another process has the lock.
+var errLocked = errors.New("held by another process")
 
 // lockDir locks a directory for this process until the file is closed. The lock belongs to the open
 // file and not to the process. So it can be passed on with the descriptor. The system releases it
@@ -23,7 +23,7 @@ func lockDir(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("lock the state directory: %w", err)
 	}
 	err = tryLock(f)
-	if errors.Is(err, errHeld) {
+	if errors.Is(err, errLocked) {
 		return nil, errors.Join(fmt.Errorf("the state directory %s is in use by %s: every proxy needs a directory of its own", dir, holder(f)), f.Close())
 	}
 	if err == nil {

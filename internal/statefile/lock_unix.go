@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// tryLock locks f, or returns errHeld.
+// tryLock locks f, or returns errLocked.
 func tryLock(f *os.File) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		switch {
 		case errors.Is(err, syscall.EWOULDBLOCK):
-			return errHeld
+			return errLocked
 		case errors.Is(err, syscall.EINTR):
 			continue
 		case err != nil:

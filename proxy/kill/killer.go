@@ -181,7 +181,7 @@ func (k *Killer) dial(o *order) (*backend.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	for {
-		c, err := k.shards.Routes().DialBeside(ctx, o.place, o.creds)
+		c, err := k.shards.Routes().DialSecond(ctx, o.place, o.creds)
 		if err == nil {
 			return c, nil
 		}

@@ -12,7 +12,7 @@ func (l *Lexer) comment() {
 		l.skipComment(body, false)
 		return
 	}
-	if l.InExec && !server.Known() {
+	if l.InExec && !server.Identified() {
 		l.Fail() // servers differ about executable comments inside each other
 		return
 	}
@@ -22,14 +22,14 @@ func (l *Lexer) comment() {
 	}
 	version, digits := server.codeVersion(src[code:], l.Mode.Charset)
 	l.ByVersion = l.ByVersion || digits > 0 && version > everyServerVersion || digits > 5 || mariaOnly
-	if digits > 0 && server.Known() && !server.runs(version, mariaOnly) {
+	if digits > 0 && server.Identified() && !server.runs(version, mariaOnly) {
 		l.skipComment(code+digits, true)
 		return
 	}
 	l.InExec = true
 	l.Execs++
 	l.Pos = code + digits
-	if !server.Known() && l.ByVersion {
+	if !server.Identified() && l.ByVersion {
 		l.inCond, l.SeenCond = true, true
 	}
 }

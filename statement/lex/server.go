@@ -19,8 +19,8 @@ func MariaDB(version uint32) Server {
 // MySQL returns the MySQL server of a version, as MariaDB does.
 func MySQL(version uint32) Server { return Server(version) }
 
-// Known reports whether the server is known.
-func (s Server) Known() bool { return s != 0 }
+// Identified reports whether the server is known.
+func (s Server) Identified() bool { return s != 0 }
 
 func (s Server) isMariaDB() bool { return s&mariaDB != 0 }
 

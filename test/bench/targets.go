@@ -292,8 +292,8 @@ func (f *fleet) startSeqproxy(ctx context.Context, name, binary string) error {
 	return createSequences(ctx, name, addr, first)
 }
 
-// createSequences makes the ORDER sequence and one of each kind, starting with first. MariaDB cannot
-// make these.
+// createSequences makes the ORDER sequence and one of each kind, starting with first. MariaDB
+// cannot make these.
 func createSequences(ctx context.Context, name, addr string, first int) error {
 	db, err := openAccount(addr)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	keykind "seqproxy/sequence/kind"
 )
 
-// kindClauses are the kinds of keys that are measured. Each has a sequence, and a line in the table.
+// kindClauses are the kinds of keys that are measured. Each has a sequence, and a line in the
+// table.
 var kindClauses = []string{"", "BIT_REVERSED", "ROTATE 1 DIGITS 18", "SHARD BITS 5"}
 
 // plainKind is the line that the others are compared with.

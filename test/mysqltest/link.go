@@ -43,8 +43,8 @@ func (l *Link) Lost() int { return l.way.Broken() }
 // Hold accepts new connections without ever answering, like a server that hangs, until Mend.
 func (l *Link) Hold() { l.way.Set(network.Hold) }
 
-// Held returns how many connections wait because of Hold.
-func (l *Link) Held() int { return l.way.Held() }
+// Waiting returns how many connections wait because of Hold.
+func (l *Link) Waiting() int { return l.way.Waiting() }
 
 // Mend lets everything pass again.
 func (l *Link) Mend() { l.way.Set(network.Fair) }

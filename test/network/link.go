@@ -53,7 +53,7 @@ type Link struct {
 	setting sync.Mutex // one change of weather at a time; locked before mu
 	mu      sync.Mutex
 	door    door           // guarded by mu
-	held    int            // guarded by mu
+	waiting int            // guarded by mu
 	broken  int            // guarded by mu
 	conns   int            // guarded by mu; connections so far
 	pairs   map[*pair]bool // guarded by mu
@@ -118,11 +118,11 @@ func (l *Link) CutOff() {
 	l.Set(Refuse)
 }
 
-// Held returns how many connections have no answer because of Hold.
-func (l *Link) Held() int {
+// Waiting returns how many connections have no answer because of Hold.
+func (l *Link) Waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.held
+	return l.waiting
 }
 
 // Broken returns how many connections the weather has ended so far: CutShort ends them, and so does
@@ -167,7 +167,7 @@ func (l *Link) serve(near net.Conn) {
 		_, _ = io.Copy(io.Discard, near) // until its client or Cut ends it
 		p.close()
 		l.mu.Lock()
-		l.held--
+		l.waiting--
 		l.mu.Unlock()
 		return
 	}
@@ -199,7 +199,7 @@ func (l *Link) enter(p *pair) (name string, d door) {
 	l.pairs[p] = true
 	l.conns++
 	if l.door == hold {
-		l.held++
+		l.waiting++
 	}
 	return strconv.Itoa(l.conns), l.door
 }

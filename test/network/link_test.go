@@ -327,9 +327,9 @@ func TestHeldAreNewConnectionsAlone(t *testing.T) {
 	f.hears(t, "one")
 	l.Set(Hold)
 	d := dial(t, l)
-	for end := time.Now().Add(patience); l.Held() != 1; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); l.Waiting() != 1; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("got %d connections that are held, want 1", l.Held())
+			t.Fatalf("got %d connections that are held, want 1", l.Waiting())
 		}
 	}
 	send(t, d, "nobody hears that")
@@ -338,14 +338,14 @@ func TestHeldAreNewConnectionsAlone(t *testing.T) {
 	l.Set(Fair)
 	getsNothing(t, d)
 	_ = d.Close()
-	for end := time.Now().Add(patience); l.Held() != 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); l.Waiting() != 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("got %d connections that are held, want none", l.Held())
+			t.Fatalf("got %d connections that are held, want none", l.Waiting())
 		}
 	}
 	l.Set(Hold)
 	e := dial(t, l)
-	for l.Held() != 1 {
+	for l.Waiting() != 1 {
 		time.Sleep(time.Millisecond)
 	}
 	l.Cut()

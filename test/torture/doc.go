@@ -21,7 +21,7 @@
 // order, after its replicas have missed something or not. Whoever takes over lacks numbers that
 // were given (the report counts how often), and the old primary goes on giving some. What has
 // strayed from the new primary is set up anew with a copy of that, though not before a proxy has
-// adopted it: until then the windows that it has not heard of are known elsewhere only. Without the
+// claimed it: until then the windows that it has not heard of are known elsewhere only. Without the
 // check of holder and ceiling (the fault ceiling-replica) each of the seeds that were tried finds a
 // duplicate within seconds.
 //

@@ -105,10 +105,10 @@ func (w *world) galera() bool    { return w.estate.galera }
 func (w *world) noGalera() bool  { return !w.estate.galera }
 func (w *world) grouped() bool   { return w.group != nil }
 
-// lateKnown: one server, of whose primary a proxy has to know for long that it is the primary
+// slowRestart: one server, of whose primary a proxy has to know for long that it is the primary
 // before a sequence begins again.
-func (w *world) lateKnown() bool { return w.unplanned() && len(w.nodes) > 1 }
-func (w *world) soonKnown() bool { return w.unplanned() && !w.lateKnown() }
+func (w *world) slowRestart() bool { return w.unplanned() && len(w.nodes) > 1 }
+func (w *world) fastRestart() bool { return w.unplanned() && !w.slowRestart() }
 
 // sequences are those that are there, without what is no row of the sequence table.
 func (w *world) sequences() []string {

@@ -35,7 +35,7 @@ func faults() []fault {
 		{name: "narrow network", weight: 1, run: weatherFault(narrow, 2*time.Second)},
 		{name: "packets in pieces", weight: 1, run: weatherFault(sliced, 2*time.Second)},
 		{name: "connections are refused", weight: 1, run: weatherFault(steady(network.Refuse), 3*time.Second)},
-		{name: clockJumps, weight: 3, takes: 5 * time.Second, beside: true, where: (*world).clocksJump, run: jumpClock},
+		{name: clockJumps, weight: 3, takes: 5 * time.Second, background: true, where: (*world).clocksJump, run: jumpClock},
 	}, append(groupFaults(), adminFaults()...)...)
 }
 

@@ -13,11 +13,11 @@ import (
 // adminFaults are what people do to the sequences while keys are taken, at the worst moment.
 func adminFaults() []fault {
 	return []fault{
-		{name: "RESTART ... FORCE while a proxy is stopped", weight: 1, takes: 2 * time.Second, where: (*world).plain, run: forceBesideStopped},
-		{name: "RESTART ... FORCE whose proxy is killed", weight: 1, takes: 3 * time.Second, alone: true, where: (*world).soonKnown, run: forceKilled},
-		{name: "RESTART ... FORCE", weight: 1, takes: 2 * time.Second, alone: true, where: (*world).soonKnown, run: force},
-		{name: "RESTART ... FORCE in a group whose proxy is killed", weight: 1, takes: 18 * time.Second, alone: true, where: (*world).lateKnown, run: forceKilled},
-		{name: "RESTART ... FORCE in a group", weight: 1, takes: 17 * time.Second, alone: true, where: (*world).lateKnown, run: force},
+		{name: "RESTART ... FORCE while a proxy is stopped", weight: 1, takes: 2 * time.Second, where: (*world).plain, run: forceWithStopped},
+		{name: "RESTART ... FORCE whose proxy is killed", weight: 1, takes: 3 * time.Second, alone: true, where: (*world).fastRestart, run: forceKilled},
+		{name: "RESTART ... FORCE", weight: 1, takes: 2 * time.Second, alone: true, where: (*world).fastRestart, run: force},
+		{name: "RESTART ... FORCE in a group whose proxy is killed", weight: 1, takes: 18 * time.Second, alone: true, where: (*world).slowRestart, run: forceKilled},
+		{name: "RESTART ... FORCE in a group", weight: 1, takes: 17 * time.Second, alone: true, where: (*world).slowRestart, run: force},
 		{name: "an old copy of a row is restored", weight: 2, where: (*world).plain, run: restoreRow},
 		{name: "an old copy of a row is restored while its proxy is dead", weight: 2, takes: 2 * time.Second, where: (*world).plain, run: restoreRowUnseen},
 		{name: "ALTER SEQUENCE ... CACHE", weight: 1, run: alterCache},
@@ -44,11 +44,11 @@ func force(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	defer heal()
 	p := n.someProxy(rng)
 	ctx = context.WithoutCancel(ctx)
-	return n.besideNobody(ctx, p, func() error { return n.restart(ctx, p, n.world.clock.now()) })
+	return n.withoutOthers(ctx, p, func() error { return n.restart(ctx, p, n.world.clock.now()) })
 }
 
-// besideNobody ends all proxies but one, in order, while f runs.
-func (n *nemesis) besideNobody(ctx context.Context, p *proxy, f func() error) (err error) {
+// withoutOthers ends all proxies but one, in order, while f runs.
+func (n *nemesis) withoutOthers(ctx context.Context, p *proxy, f func() error) (err error) {
 	for _, other := range n.world.proxies {
 		if other == p {
 			continue
@@ -79,7 +79,7 @@ func forceKilled(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	defer heal()
 	p := n.someProxy(rng)
 	ctx = context.WithoutCancel(ctx)
-	return n.besideNobody(ctx, p, func() error {
+	return n.withoutOthers(ctx, p, func() error {
 		since := n.world.clock.now()
 		done := make(chan error, 1)
 		go func() { done <- n.world.admin(ctx, p, restartText) }()
@@ -96,9 +96,9 @@ func forceKilled(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	})
 }
 
-// forceBesideStopped has a sequence begin again while a proxy that holds numbers of it does not
+// forceWithStopped has a sequence begin again while a proxy that holds numbers of it does not
 // run. It has to be named, and the sequence to go on where it was.
-func forceBesideStopped(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+func forceWithStopped(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	if len(n.world.proxies) < 2 {
 		return nil
 	}

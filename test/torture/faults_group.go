@@ -111,7 +111,7 @@ func (g *group) followAll(ctx context.Context, position string, but *server) (er
 // settle waits until the new primary gives numbers, and then sets up anew whoever has what that
 // lacks.
 func (g *group) settle(ctx context.Context) error {
-	if err := g.adopted(ctx); err != nil {
+	if err := g.claimed(ctx); err != nil {
 		return err
 	}
 	for _, s := range g.replicas() {

@@ -260,10 +260,10 @@ func (s *server) status(ctx context.Context, text string) (string, error) {
 	return strings.Join(said, ", "), rows.Err()
 }
 
-// adopted waits until some proxy has made the primary the holder of the sequences. Not before may a
+// claimed waits until some proxy has made the primary the holder of the sequences. Not before may a
 // node be set up anew: of the windows of the old primary, those that the new one has not heard of
 // are known there only.
-func (g *group) adopted(ctx context.Context) error {
+func (g *group) claimed(ctx context.Context) error {
 	self := "CONCAT('server_id ', @@server_id)"
 	if g.mysql() {
 		self = "@@server_uuid"

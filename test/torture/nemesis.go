@@ -21,7 +21,7 @@ type fault struct {
 	where  func(*world) bool // it makes sense there only; nil: everywhere
 	alone  bool              // it needs everything to be well otherwise
 	// it counts as nothing that is not well: others happen as if it did not
-	beside bool
+	background bool
 	// run makes it happen to what it chooses, and returns errBusy if that suffers from another
 	// already. What else it returns is wrong with the proxy.
 	run func(ctx context.Context, n *nemesis, rng *rand.Rand) error
@@ -77,7 +77,7 @@ func (n *nemesis) rage(ctx context.Context, all []fault, limit time.Duration, rn
 		switch {
 		case f.alone:
 			places = atOnce
-		case f.beside:
+		case f.background:
 			places = 0
 		}
 		for range places {

@@ -28,9 +28,9 @@ func (p Place) ID() uint32 { return p.id }
 // SameServer says whether p and q are connections to the same server.
 func (p Place) SameServer(q Place) bool { return p.node == q.node }
 
-// DialBeside opens a second connection to the server of p, to end the statement that runs on the
+// DialSecond opens a second connection to the server of p, to end the statement that runs on the
 // first. It logs in with creds, without a schema. Errors are those of Dial.
-func (r *Routes) DialBeside(ctx context.Context, p Place, creds Credentials) (*Conn, error) {
+func (r *Routes) DialSecond(ctx context.Context, p Place, creds Credentials) (*Conn, error) {
 	return r.dialEither(ctx, p.shard, p.node, Login{
 		Credentials:  creds,
 		Capabilities: protocol.Protocol41 | protocol.SecureConnection | protocol.PluginAuth,
