@@ -68,7 +68,7 @@ deps-torture: deps-test
 
 # Some thirty packages: drivers of eight languages, mappers, and the tools of MariaDB.
 deps-clients: deps-test ## install the drivers and tools that the tests try; without one, its test is skipped
-	@scripts/deps.sh tools python php perl ruby java node django activerecord sqlalchemy sysbench mydumper galera
+	@scripts/deps.sh tools python php perl ruby java node django activerecord sqlalchemy hibernate sysbench mydumper galera
 	@scripts/deps.sh faketime || echo "libfaketime cannot be had: no server's clock jumps in the tests"
 	@cd test/clients/testdata/node && cmp -s package-lock.json node_modules/installed-lock.json || \
 		{ npm ci --silent --no-audit --no-fund --ignore-scripts && cp package-lock.json node_modules/installed-lock.json; }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Usage: scripts/deps.sh [server] [client] [cc] [haproxy] [tools] [python] [php]
 #                        [perl] [ruby] [java] [node] [django] [activerecord]
-#                        [sqlalchemy] [sysbench] [mydumper] [galera] [faketime]
+#                        [sqlalchemy] [hibernate] [sysbench] [mydumper] [galera]
+#                        [faketime]
 # Makes sure that the programs named are there: a MariaDB or MySQL server, its
 # command-line client, a C compiler (the race detector needs one) and HAProxy; and
 # what the tests with real clients run: mariadb-dump and its relatives, sysbench, mydumper,
@@ -52,6 +53,7 @@ have() {
 	galera) [ -e /usr/lib/galera/libgalera_smm.so ] || [ -e /usr/lib64/galera-4/libgalera_smm.so ] || [ -e /usr/lib64/galera/libgalera_smm.so ] ;;
 	# Clocks jump on Linux only, see Go's internal/mysqld.
 	faketime) [ "$(uname -s)" != Linux ] || quiet compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' || [ -e /usr/lib64/faketime/libfaketimeMT.so.1 ] ;;
+	hibernate) [ -e /usr/share/java/hibernate3.jar ] ;;
 	java) [ -e /usr/share/java/mariadb-java-client.jar ] && any javac ;;
 	node) any node && any npm ;;
 	*)
@@ -81,6 +83,7 @@ package() {
 	debian:django) echo python3-django ;;
 	debian:activerecord) echo ruby-activerecord ;;
 	debian:sqlalchemy) echo python3-sqlalchemy python3-pytest ;;
+	debian:hibernate) echo libhibernate3-java ;;
 	debian:java) echo libmariadb-java default-jdk-headless ;;
 	debian:node) echo nodejs npm ;;
 	debian:galera) echo galera-4 ;;

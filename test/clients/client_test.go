@@ -108,6 +108,8 @@ var probes = map[string][]string{
 	"node/sequelize.mjs": {"test", "-d", "testdata/node/node_modules/sequelize"},
 	"sqlalchemy/app.py":  {python, "-c", "import sqlalchemy, pytest, pymysql, MySQLdb"},
 	"activerecord.rb":    {"ruby", "-e", "require 'active_record'; require 'mysql2'"},
+
+	"hibernate/Hibernate.java": {"test", "-e", "/usr/share/java/hibernate3.jar", "-a", "-e", connectorJar},
 }
 
 // interpreterArgs stand before a script.
