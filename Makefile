@@ -7,12 +7,14 @@ FUZZTIME ?= 60s
 TESTPROCS ?=
 # What one package may take.
 TESTTIMEOUT ?= 45m
+# The kind of keys of test-kind.
+KIND     ?= SHARD BITS 4
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT  := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
-.PHONY: help build run test servers test-matrix torture lint fmt docs check fuzz bench deps deps-test deps-torture deps-clients deps-bench clean go-version
+.PHONY: help build run test servers test-kind test-matrix torture lint fmt docs check fuzz bench deps deps-test deps-torture deps-clients deps-bench clean go-version
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -28,6 +30,9 @@ test: go-version deps-test ## what a developer waits for, also against real serv
 
 servers: ## unpack MySQL 9 and MariaDB 11.8 into .servers, for test-matrix
 	@scripts/servers.sh
+
+test-kind: go-version deps-test ## tests of the engine whose sequences have a kind of keys; KIND='SHARD BITS 4'
+	@SEQPROXY_TEST_KIND='$(KIND)' $(GO) test -count=1 -short ./sequence
 
 test-matrix: go-version deps-test ## all tests, on each server; MATRIX=all: none may be missing, =update: writes docs/compatibility-tables.md
 	@GO='$(GO)' TESTPROCS='$(TESTPROCS)' TESTTIMEOUT='$(TESTTIMEOUT)' MATRIX='$(MATRIX)' scripts/test-matrix.sh

@@ -14,6 +14,9 @@ import (
 
 func mustCreate(t testing.TB, s *Sequences, o CreateOptions) Created {
 	t.Helper()
+	if o.Kind.IsPlain() && kindOfTests != "" {
+		o.Kind = triedKind(t)
+	}
 	made, err := s.Create(context.Background(), o)
 	if err != nil {
 		t.Fatalf("Create(%+v): %v", o, err)

@@ -11,7 +11,10 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-func TestMain(m *testing.M) { mysqltest.Main(m, mysqltest.CheckLeaks()) }
+func TestMain(m *testing.M) {
+	chooseTestsOfKind()
+	mysqltest.Main(m, mysqltest.CheckLeaks())
+}
 
 // place is a schema of its own on a server.
 type place struct {
@@ -37,7 +40,15 @@ func (p place) withTable(t testing.TB, rows map[string]uint64) place {
 	t.Helper()
 	p.exec(t, fmt.Sprintf(createTable, "`sequence`"))
 	for name, id := range rows {
-		p.exec(t, "INSERT INTO sequence (name, id) VALUES (?, ?)", name, id)
+		p.exec(t, "INSERT INTO sequence (name, id) VALUES (?, ?)", triedRow(name), id)
+	}
+	if kindOfTests != "" && len(rows) > 0 {
+		for _, text := range Schema(p.schema, "sequence") {
+			p.exec(t, text)
+		}
+		for name := range rows {
+			p.exec(t, "INSERT INTO sequence_options (name, kind) VALUES (?, ?)", triedRow(name), triedKind(t).String())
+		}
 	}
 	return p
 }
@@ -90,7 +101,7 @@ func (p place) restart(t testing.TB) {
 // id reads the row.
 func (p place) id(t testing.TB, name string) (id uint64) {
 	t.Helper()
-	if err := p.db.QueryRow("SELECT id FROM sequence WHERE name = ?", name).Scan(&id); err != nil {
+	if err := p.db.QueryRow("SELECT id FROM sequence WHERE name = ?", triedRow(name)).Scan(&id); err != nil {
 		t.Fatalf("read row %q: %v", name, err)
 	}
 	return id
@@ -163,7 +174,7 @@ func mustTake(t testing.TB, s *Sequences, name string, n uint64) uint64 {
 	if err != nil {
 		t.Fatalf("Take(%q, %d): %v", name, n, err)
 	}
-	return first
+	return triedCounter(t, s, name, first)
 }
 
 // eventually waits for what a background reservation does.

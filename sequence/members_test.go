@@ -88,11 +88,7 @@ func inSteps(o *Options)             { o.Interleave = InterleaveStep }
 
 func createOn(t testing.TB, s *Sequences, name string) Created {
 	t.Helper()
-	made, err := s.Create(t.Context(), CreateOptions{Name: name})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return made
+	return mustCreate(t, s, CreateOptions{Name: name})
 }
 
 func TestSeveralServersNeverGiveANumberTwiceWhileOneIsKilled(t *testing.T) {
