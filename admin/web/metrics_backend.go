@@ -21,11 +21,11 @@ type backendCollector struct {
 }
 
 var (
-	nodeUpDesc      = desc("node", "up", "1 if the node answered the last attempt to connect. It does by refusing one login, not by refusing everybody.", "shard", "node")
-	nodePrimaryDesc = desc("node", "primary", "1 if statements go to the node. 0 after a reload that took it away, until its last session has left.", "shard", "node")
+	nodeUpDesc      = desc("node", "up", "1 if the node answered the last attempt to connect. A refused login is an answer, a refusal of everybody is not.", "shard", "node")
+	nodePrimaryDesc = desc("node", "primary", "1 if statements go to the node; 0 if a reload has removed it and it still has sessions.", "shard", "node")
 	nodeConnsDesc   = desc("node", "connections",
 		"Connections to the node: connecting; active, in a command; idle, waiting for their clients, or the proxy's own.", "shard", "node", "state")
-	nodeConnectDesc = desc("node", "connect_duration_seconds", "How long connecting and logging in took, where they succeeded.", "shard", "node")
+	nodeConnectDesc = desc("node", "connect_duration_seconds", "Duration of connecting and logging in, if that succeeded.", "shard", "node")
 	nodeErrorsDesc  = desc("node", "errors_total",
 		"Errors that the node answered with, and those of the connection (20..), by code. More than 64 codes are other.", "shard", "node", "code")
 )

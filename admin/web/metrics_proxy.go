@@ -14,7 +14,7 @@ type proxyCollector struct{ server *proxy.Server }
 var (
 	acceptedDesc = desc("client", "connections_accepted_total", "Clients that became sessions.")
 	usersDesc    = desc("client", "connections", "Clients that are logged in, by user: the 1000 users with the most, then other.", "user")
-	limitDesc    = desc("client", "connections_limit", "max_connections; sessions at the admin address come on top.")
+	limitDesc    = desc("client", "connections_limit", "max_connections; sessions at the admin address do not count.")
 	sessionsDesc = desc("", "sessions", "Sessions by what they do: login, idle (waiting for the client), busy (with a command).", "state")
 	pinnedDesc   = desc("", "sessions_pinned", "Sessions that cannot go to another shard, by reason; one may have several. SHOW SEQPROXY SESSIONS says which.", "reason")
 
@@ -27,8 +27,8 @@ var (
 	suspectsDesc = desc("", "suspect_insert_ids_total",
 		"Relayed statements whose answer has an insert id that they do not explain, on shards with bound columns.")
 	memoryDesc        = desc("statement", "memory_bytes", "Memory that statements above 64 KiB use now, in all sessions.")
-	memoryLimitDesc   = desc("statement", "memory_limit_bytes", "How much they may use (statement_memory).")
-	memoryWaitingDesc = desc("statement", "memory_waiting", "Sessions that wait for such memory before they read on.")
+	memoryLimitDesc   = desc("statement", "memory_limit_bytes", "The limit of statement_memory_bytes (statement_memory).")
+	memoryWaitingDesc = desc("statement", "memory_waiting", "Sessions that wait for such memory before they read more.")
 	memoryWaitsDesc   = desc("statement", "memory_waits_total", "Statements that have waited for such memory.")
 	durationDesc      = desc("statement", "duration_seconds",
 		"How long statements took until they were answered. Those sent in one go count with the time of all.")

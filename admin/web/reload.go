@@ -33,8 +33,8 @@ func (r *Reloads) Done(err error) {
 
 var (
 	reloadsDesc      = desc("config", "reloads_total", "Reloads of the configuration since the start.", "result")
-	reloadLastDesc   = desc("config", "last_reload_successful", "1 if the last reload, or the start, took over the configuration.")
-	reloadLastAtDesc = desc("config", "last_reload_success_timestamp_seconds", "When a configuration was taken over last.")
+	reloadLastDesc   = desc("config", "last_reload_successful", "1 if the last reload, or the start, succeeded.")
+	reloadLastAtDesc = desc("config", "last_reload_success_timestamp_seconds", "When the last reload, or the start, succeeded.")
 )
 
 // Describe implements [prometheus.Collector].
