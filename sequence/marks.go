@@ -31,6 +31,9 @@ func newMarks() *marks {
 	return &marks{high: make(map[string]uint64), epochs: make(map[string]uint64), begun: make(map[string]bool), state: new(state)}
 }
 
+// ready is nil unless marks cannot be kept. Errors wrap errState.
+func (m *marks) ready() error { return m.state.ready() }
+
 // learn takes note of a sequence's epoch, as its row has it. If a new one has begun, takeBegun
 // tells whoever holds numbers of the one before.
 func (m *marks) learn(name string, epoch uint64) {

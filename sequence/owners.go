@@ -2,11 +2,13 @@ package sequence
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 
 	"go.uber.org/zap"
 
+	"seqproxy/internal/logfield"
 	"seqproxy/sequence/define"
 )
 
@@ -110,7 +112,27 @@ func (s *Sequences) publishOwners(afresh bool, changed []changedOptions) {
 	}
 	f.owners.Store(next)
 	f.markLoaded()
-	s.state.keepOwners(next)
+	s.keepOwners(next)
+}
+
+// keepOwners keeps the columns that own sequences for the next process.
+func (s *Sequences) keepOwners(o *Owners) {
+	text, err := json.Marshal(o.List)
+	if err != nil {
+		s.log.Warn("owned columns not kept", logfield.Err(err)) // never: they are texts
+		return
+	}
+	s.state.keepOwners(string(text))
+}
+
+// keptOwners are those that an earlier process, or this one, has kept; nil if none did.
+func (s *Sequences) keptOwners() *Owners {
+	text, ok := s.state.owners()
+	kept := new(Owners)
+	if !ok || json.Unmarshal([]byte(text), &kept.List) != nil {
+		return nil
+	}
+	return kept
 }
 
 // useKeptOwners publishes what was kept of the owners, as long as the server has not told them.
@@ -118,7 +140,7 @@ func (s *Sequences) useKeptOwners() {
 	if s.follow.owners.Load() != nil {
 		return
 	}
-	if kept := s.state.keptOwners(); kept != nil && s.follow.owners.CompareAndSwap(nil, kept) {
+	if kept := s.keptOwners(); kept != nil && s.follow.owners.CompareAndSwap(nil, kept) {
 		s.follow.markLoaded()
 		s.log.Warn("owned columns as known before", zap.Int("owners", len(kept.List)))
 	}

@@ -24,7 +24,7 @@ func (l *link) mayRetry(ctx context.Context, attempt int) bool {
 // reserveOn reserves numbers on one of the members in use. Each attempt ends with an outcome, and
 // each outcome has a remedy.
 func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, need uint64) (grant, error) {
-	if err := v.marks.state.ready(); err != nil {
+	if err := v.marks.ready(); err != nil {
 		v.counters.errors.Add(1)
 		v.counters.tried(name, &v.trials, ReservedError, 0)
 		return grant{}, err

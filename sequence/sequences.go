@@ -75,7 +75,7 @@ func New(opts Options) (*Sequences, error) {
 		return nil, err
 	}
 	s.tuning = &s.servers.tuning
-	if s.state, err = openState(opts); err != nil {
+	if s.state, err = openState(opts.StateDir, newTable(opts.Servers[0].Database, opts.Servers[0].Table).full, opts.Logger); err != nil {
 		return nil, err
 	}
 	s.servers.marks.load(s.state)

@@ -29,17 +29,18 @@ type state struct {
 var errState = errors.New("no numbers are reserved until it can be, since after a crash they could be given again")
 
 // openState reads what an earlier process left in a directory, which is this one's from now on.
-func openState(opts Options) (*state, error) {
-	s := &state{table: newTable(opts.Servers[0].Database, opts.Servers[0].Table).full, log: opts.Logger}
-	if opts.StateDir == "" {
+// table is the quoted name of that of the sequences. Without a directory nothing is kept.
+func openState(dir, table string, log *zap.Logger) (*state, error) {
+	s := &state{table: table, log: log}
+	if dir == "" {
 		return s, nil
 	}
 	var err error
-	if s.file, err = statefile.Open(opts.StateDir, opts.Logger); err != nil {
+	if s.file, err = statefile.Open(dir, log); err != nil {
 		return nil, err
 	}
 	if err := s.check(); err != nil {
-		return nil, errors.Join(fmt.Errorf("state directory %s: %w", opts.StateDir, err), s.close())
+		return nil, errors.Join(fmt.Errorf("state directory %s: %w", dir, err), s.close())
 	}
 	return s, nil
 }
@@ -54,7 +55,7 @@ func (s *state) check() error {
 		case stateTicket:
 			_, err = strconv.ParseUint(value, 10, 64)
 		case stateOwners:
-			err = json.Unmarshal([]byte(value), new([]Owner))
+			err = json.Unmarshal([]byte(value), new([]struct{}))
 		}
 		if err != nil {
 			return fmt.Errorf("%q is %q, which no version writes: %w", key, value, err)
@@ -170,32 +171,27 @@ func (s *state) keepTicket(full string, high uint64) error {
 	return s.wait(s.put(stateTicket, full, strconv.FormatUint(high, 10)))
 }
 
-// keptOwners are the columns that owned sequences when an earlier process, or this one, last knew;
-// nil if none did.
-func (s *state) keptOwners() *Owners {
+// owners is the list of columns that owned sequences when an earlier process, or this one, last
+// knew, as JSON; false if none did.
+func (s *state) owners() (text string, ok bool) {
 	if s.file == nil {
-		return nil
+		return "", false
 	}
-	value, ok := s.file.Get(s.key(stateOwners, ""))
-	if !ok {
-		return nil
-	}
-	kept := new(Owners)
-	_ = json.Unmarshal([]byte(value), &kept.List) // check has seen it
-	return kept
+	return s.file.Get(s.key(stateOwners, ""))
 }
 
-// keepOwners remembers the columns that own sequences. A failure is logged: they are known here,
-// and only the next process misses them.
-func (s *state) keepOwners(o *Owners) {
-	if s.file == nil {
-		return
-	}
-	text, err := json.Marshal(o.List)
-	if err == nil {
-		err = s.wait(s.put(stateOwners, "", string(text)))
-	}
-	if err != nil {
+// keepOwners remembers the list of columns that own sequences, as JSON. A failure is logged: they
+// are known here, and only the next process misses them.
+func (s *state) keepOwners(text string) {
+	if err := s.wait(s.put(stateOwners, "", text)); err != nil {
 		s.log.Warn("owned columns not kept", logfield.Err(err))
 	}
+}
+
+// failing tells whether the last write failed; kept is false if nothing is kept.
+func (s *state) failing() (failing, kept bool) {
+	if s.file == nil {
+		return false, false
+	}
+	return s.file.Failing(), true
 }

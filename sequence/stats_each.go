@@ -60,10 +60,7 @@ func (s *Sequences) PlanNumber() uint64 { return s.servers.view.Load().plan.Numb
 // StateFailing says whether what has to be remembered in the state directory cannot be written, for
 // which no numbers are reserved. kept is false if there is no such directory. It does no I/O.
 func (s *Sequences) StateFailing() (failing, kept bool) {
-	if s.state.file == nil {
-		return false, false
-	}
-	return s.state.file.Failing(), true
+	return s.state.failing()
 }
 
 // ServerStats returns what is known of the servers in use, by position. It does no I/O.
