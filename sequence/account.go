@@ -14,6 +14,7 @@ import (
 
 	"seqproxy/internal/logfield"
 	"seqproxy/internal/tlsfiles"
+	"seqproxy/sequence/floor"
 )
 
 // Account is what connections to a sequence server are opened with.
@@ -105,7 +106,7 @@ func (c *AccountChange) Try(ctx context.Context) error {
 		}
 		policy := a.opts
 		policy.Logger = zap.NewNop()
-		trial, failed := newServer(policy, o, &counters{scores: newScores()}, newMarks())
+		trial, failed := newServer(policy, o, &counters{scores: newScores()}, floor.NewMarks())
 		if failed != nil {
 			err = errors.Join(err, failed)
 			continue

@@ -10,6 +10,7 @@ import (
 
 	"seqproxy/internal/logfield"
 	"seqproxy/internal/planted"
+	"seqproxy/sequence/floor"
 	"seqproxy/sequence/segment"
 )
 
@@ -164,7 +165,7 @@ func (v *server) lowestOf(name string, h segment.Share) uint64 {
 	if !h.Shared() || planted.Fault(planted.Floor) {
 		return 0
 	}
-	return v.lowest.of(name, v.marks.epoch(name), h.Plan)
+	return v.lowest.of(name, v.marks.Epoch(name), h.Plan)
 }
 
 // watchRows records how far the rows of sequences in use stand on the members, and raises those
@@ -192,10 +193,10 @@ func (s *Sequences) watchRows(ctx context.Context) {
 // watch is watchRows on one server.
 func (a *servers) watch(ctx context.Context, v *server, names []string) {
 	registered := v.registry.entry() != ""
-	begun, before := v.lowest.look(), make(map[string]mark, len(names))
+	begun, before := v.lowest.look(), make(map[string]floor.Mark, len(names))
 	for _, name := range names {
 		// now: the row may be read before a reservation that is in flight
-		before[name] = v.marks.mark(name)
+		before[name] = v.marks.Mark(name)
 	}
 	rows, err := v.rowsOf(ctx, names)
 	if err != nil {
@@ -209,13 +210,13 @@ func (a *servers) watch(ctx context.Context, v *server, names []string) {
 		case r.def.Cycle:
 			v.lowest.overlook(r.name)
 			continue
-		case r.plan != h.Plan || r.epoch != before[r.name].epoch || r.epoch != v.marks.epoch(r.name) || r.id >= v.seen.Load().max:
+		case r.plan != h.Plan || r.epoch != before[r.name].Epoch || r.epoch != v.marks.Epoch(r.name) || r.id >= v.seen.Load().max:
 			// at the end it may be frozen
 			continue
 		}
 		low, ok := v.lowest.note(begun, r.name, lowestID{r.epoch, r.plan, r.id}, registered)
 		if !h.Shared() {
-			low = max(low, before[r.name].high)
+			low = max(low, before[r.name].High)
 		}
 		// In a group a node that takes over is raised before it serves, and may be seen before.
 		if ok && r.id < low && !v.grouped() {
@@ -258,7 +259,7 @@ func (a *servers) witness(ctx context.Context, v *server, name string) {
 		switch {
 		case err == nil && (found.frozen || found.id < o.seen.Load().max):
 			// not where nothing is left
-			v.marks.raise(name, found.position())
+			v.marks.Raise(name, found.position())
 		case err != nil && ctx.Err() == nil && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrUnfit):
 			v.lowest.forget() // unless it is left out by then, the next reservation asks it again
 		}
@@ -285,7 +286,7 @@ func (a *servers) lift(ctx context.Context, v *server, name string, mark, gave u
 	v.follow.forgot.Store(true)
 	v.lowest.forget()
 	a.witness(ctx, v, name)
-	mark = max(mark, v.marks.of(name))
+	mark = max(mark, v.marks.Of(name))
 	if v.lowest.alarm(name, v.timing.alarm) {
 		v.counters.wentBack(name, &v.trials)
 		v.log.Error("sequence row went back",

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"seqproxy/sequence/floor"
 	"seqproxy/sequence/segment"
 )
 
@@ -245,7 +246,7 @@ func (e *edit) lockName(ctx context.Context, name string) (of lockedName, next u
 		// at its end it is nobody's
 		return of, 0, v.wrongResidue(ctx, e.among, of.name, of.id, e.h)
 	}
-	return of, max(next, told+1, of.epoch+1, v.marks.epoch(of.name)+1), nil
+	return of, max(next, told+1, of.epoch+1, v.marks.Epoch(of.name)+1), nil
 }
 
 // write makes the row and the entry of a name be those of to, with the id at or above at: never
@@ -292,7 +293,7 @@ func (of *lockedName) writeEntry(ctx context.Context, to *entry, name string) er
 // agreed is what members have of a name, and what they should have.
 type agreed struct {
 	all     []lockedName
-	marks   *marks
+	marks   *floor.Marks
 	name    string      // as it is stored
 	version uint64      // of the change
 	best    *lockedName // of the highest version; nil: nobody has heard of the name
@@ -302,7 +303,7 @@ type agreed struct {
 
 // agree finds out what members should have.
 func (g *agreed) agree() {
-	g.top = g.marks.of(g.name)
+	g.top = g.marks.Of(g.name)
 	for i := range g.all {
 		of := &g.all[i]
 		if of.hasRow {
@@ -315,7 +316,7 @@ func (g *agreed) agree() {
 			g.best = of
 		}
 	}
-	g.top = max(g.top, g.marks.of(g.name))
+	g.top = max(g.top, g.marks.Of(g.name))
 	g.live = g.best != nil && g.best.live()
 	if g.live && g.best.h.Shared() {
 		g.top = max(g.top, g.best.past)

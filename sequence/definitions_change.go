@@ -120,7 +120,7 @@ func (g *agreed) create(ctx context.Context, o *CreateOptions, def define.Defini
 	e.def, e.anchor, e.version, e.past = def, def.Start, g.version, max(e.past, used)
 	e.def.Name = ""
 	// Other proxies may still give numbers of the sequence before.
-	made.unordered = def.Order && (g.best != nil || g.marks.of(g.name) > 0)
+	made.unordered = def.Order && (g.best != nil || g.marks.Of(g.name) > 0)
 	e.def.Order = def.Order && !made.unordered
 	if e.def.Order {
 		e.home = g.newHome()

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"seqproxy/sequence/floor"
 	"seqproxy/sequence/segment"
 )
 
@@ -78,7 +79,7 @@ func (e *UnavailableError) Error() string {
 	}
 	server := fmt.Sprintf("sequence server %s is unavailable", e.Server)
 	switch {
-	case errors.Is(e.Err, errState):
+	case errors.Is(e.Err, floor.ErrNotKept):
 		server = "no number is left in memory"
 	case e.Ordered:
 		server = fmt.Sprintf("the home of this ORDER sequence, server %s is unavailable", e.Server)
@@ -117,7 +118,7 @@ func Public(err error) (text string, ok bool) {
 			text = fmt.Sprintf("sequence %q", away.Sequence)
 		}
 		switch {
-		case errors.Is(away.Err, errState):
+		case errors.Is(away.Err, floor.ErrNotKept):
 			text += ": no number is left in memory, and none is reserved while the proxy cannot write its state file"
 		case away.Ordered:
 			text += ": the home of this ORDER sequence is unavailable"

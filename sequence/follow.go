@@ -306,7 +306,7 @@ func (s *Sequences) obey(v *server, heard hearing, several bool) {
 	s.mu.Lock()
 	f.changes++
 	for was, is := range heard.respelled { // before the changes, of which one may begin an epoch
-		s.servers.marks.rename(was, is)
+		s.servers.marks.Rename(was, is)
 		s.endLocked(was)
 	}
 	if back {
@@ -322,9 +322,9 @@ func (s *Sequences) obey(v *server, heard hearing, several bool) {
 			s.endLocked(c.option)
 			continue
 		}
-		void := s.servers.marks.enter(c.name, c.epoch)
+		void := s.servers.marks.Enter(c.name, c.epoch)
 		if !several && !void {
-			void = s.servers.marks.reenter(c.name, c.epoch)
+			void = s.servers.marks.Reenter(c.name, c.epoch)
 		}
 		for _, cached := range s.cachesLocked(c.name) {
 			if void {
@@ -368,7 +368,7 @@ func (s *Sequences) takeNote() {
 // voidBegunLocked makes the numbers void that are held of sequences which were found to be in a new
 // epoch. s.mu is held.
 func (s *Sequences) voidBegunLocked() {
-	for _, name := range s.servers.marks.takeBegun() {
+	for _, name := range s.servers.marks.TakeBegun() {
 		for _, c := range s.cachesLocked(name) {
 			c.void(UnusedRestart)
 		}
@@ -379,7 +379,7 @@ func (s *Sequences) voidBegunLocked() {
 // a later one begins.
 func (s *Sequences) epoch(name string) uint64 {
 	// first: what is held may be of a later one, but not of one before
-	epoch := s.servers.marks.epoch(name)
+	epoch := s.servers.marks.Epoch(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.voidBegunLocked()
@@ -392,7 +392,7 @@ func (s *Sequences) epoch(name string) uint64 {
 func (s *Sequences) voidBefore(name string, epoch uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.servers.marks.enter(name, epoch) {
+	if !s.servers.marks.Enter(name, epoch) {
 		return
 	}
 	for _, c := range s.cachesLocked(name) {

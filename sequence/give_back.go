@@ -12,11 +12,11 @@ import (
 // takeBack undoes a reservation that cannot be remembered, so that nobody may have its numbers. If
 // it cannot be undone they are a gap.
 func (v *server) takeBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) {
-	was := v.marks.lower(name, seg)
+	was := v.marks.Lower(name, seg)
 	done, err := v.giveBack(ctx, name, epoch, seg)
 	if !done && !errors.Is(err, errOutcome) {
 		// else the row may stand there, which is no row gone back
-		v.marks.restore(name, was)
+		v.marks.Restore(name, was)
 	}
 	v.counters.lose(name, returnedOr(UnusedRefused, done), seg.Remaining())
 }

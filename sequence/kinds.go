@@ -223,7 +223,7 @@ func (g *agreed) refuseOtherKind(ctx context.Context, name string, k kind.Kind) 
 		if err != nil {
 			return fmt.Errorf("look for %q on %s: %w", other, v.name(), err)
 		}
-		if exists || floor > 0 || !past.IsPlain() || g.marks.of(other) > 0 {
+		if exists || floor > 0 || !past.IsPlain() || g.marks.Of(other) > 0 {
 			return &define.KindError{Sequence: name, Kind: past, Refused: "another kind of keys", WayOut: wayOut}
 		}
 	}

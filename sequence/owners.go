@@ -122,12 +122,12 @@ func (s *Sequences) keepOwners(o *Owners) {
 		s.log.Warn("owned columns not kept", logfield.Err(err)) // never: they are texts
 		return
 	}
-	s.state.keepOwners(string(text))
+	s.state.KeepOwners(string(text))
 }
 
 // keptOwners are those that an earlier process, or this one, has kept; nil if none did.
 func (s *Sequences) keptOwners() *Owners {
-	text, ok := s.state.owners()
+	text, ok := s.state.Owners()
 	kept := new(Owners)
 	if !ok || json.Unmarshal([]byte(text), &kept.List) != nil {
 		return nil

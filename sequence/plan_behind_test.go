@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/floor"
 )
 
 // newBehind is an estate of three, and a fourth that was added, of which the third was lost when it
@@ -50,7 +51,7 @@ func TestAMemberIsNotTakenBackByAProcessThatSlept(t *testing.T) {
 	if err := o.setDefaults(); err != nil {
 		t.Fatal(err)
 	}
-	v, err := newServer(s.opts, o, &counters{scores: newScores()}, newMarks())
+	v, err := newServer(s.opts, o, &counters{scores: newScores()}, floor.NewMarks())
 	if err != nil {
 		t.Fatal(err)
 	}

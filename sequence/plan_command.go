@@ -11,6 +11,7 @@ import (
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/floor"
 )
 
 // What a change of the set of sequence servers is about; see package change.
@@ -158,7 +159,7 @@ func (s *Sequences) ownServer(address string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := newServer(s.opts, o, &counters{scores: newScores()}, newMarks())
+	v, err := newServer(s.opts, o, &counters{scores: newScores()}, floor.NewMarks())
 	if err == nil {
 		v.tuning = s.tuning
 	}

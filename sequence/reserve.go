@@ -24,7 +24,7 @@ func (l *link) mayRetry(ctx context.Context, attempt int) bool {
 // reserveOn reserves numbers on one of the members in use. Each attempt ends with an outcome, and
 // each outcome has a remedy.
 func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, need uint64) (grant, error) {
-	if err := v.marks.ready(); err != nil {
+	if err := v.marks.Ready(); err != nil {
 		v.counters.errors.Add(1)
 		v.counters.tried(name, &v.trials, ReservedError, 0)
 		return grant{}, err
@@ -33,7 +33,7 @@ func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, n
 	a.witness(ctx, v, name)
 	n := want
 	for number := 1; ; number++ {
-		epoch := v.marks.epoch(name)
+		epoch := v.marks.Epoch(name)
 		low := v.lowest.seenAt(name, epoch, v.share().Plan)
 		t := v.attempt(ctx, a.members(), name, n)
 		took := time.Since(begin)
@@ -113,7 +113,7 @@ func (a *servers) remedy(ctx context.Context, v *server, name string, epoch uint
 		// the next sign of life finds that out, gives up what is held, and has the entry made again
 		v.registry.missing.Store(true)
 	case remedyLift:
-		return d.n, a.lift(ctx, v, name, max(t.mark, v.marks.of(name)), t.row)
+		return d.n, a.lift(ctx, v, name, max(t.mark, v.marks.Of(name)), t.row)
 	case remedyFit:
 		t.err = errEndMoves
 		return v.fit(ctx, name, d.want, d.need)
@@ -142,10 +142,10 @@ func (a *servers) remedy(ctx context.Context, v *server, name string, epoch uint
 // the row was seen at low, or higher marks are kept.
 func (v *server) admit(ctx context.Context, name string, epoch, low uint64, t attempt) attempt {
 	seg := t.grant.seg
-	mark, ok := v.marks.admit(name, epoch, low, seg)
+	mark, ok := v.marks.Admit(name, epoch, low, seg)
 	switch {
 	case ok || t.grant.cycle && mark != 0:
-		if err := v.marks.keep(name); err != nil {
+		if err := v.marks.Keep(name); err != nil {
 			v.takeBack(ctx, name, epoch, seg)
 			return attempt{outcome: outcomeRefused, err: err}
 		}
@@ -197,9 +197,9 @@ func (v *server) attempt(ctx context.Context, members []*server, name string, n 
 		}
 	}
 	if t.share.Shared() && !planted.Fault(planted.Floor) {
-		t.floor = v.marks.of(name)
+		t.floor = v.marks.Of(name)
 	}
-	t.epoch, t.low = v.marks.epoch(name), v.lowestOf(name, t.share)
+	t.epoch, t.low = v.marks.Epoch(name), v.lowestOf(name, t.share)
 	did := v.take(ctx, conn, &t)
 	switch {
 	case did.asked:
@@ -278,9 +278,9 @@ func (v *server) mayGive(ctx context.Context, conn *sql.Conn, members []*server,
 func (st *store) remaining(name string, stored *row, highest uint64) uint64 {
 	switch h := st.share(); {
 	case h.InBlocks():
-		return h.By(stored.rule()).Remaining(max(stored.id, st.marks.of(name)), highest)
+		return h.By(stored.rule()).Remaining(max(stored.id, st.marks.Of(name)), highest)
 	case h.InSteps():
-		return h.Rule(stored.rule(), st.marks.of(name)).Remaining(max(stored.id, st.marks.of(name)), highest)
+		return h.Rule(stored.rule(), st.marks.Of(name)).Remaining(max(stored.id, st.marks.Of(name)), highest)
 	}
 	return stored.rule().Remaining(stored.id, highest)
 }

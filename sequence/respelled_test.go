@@ -43,7 +43,7 @@ func TestASequenceThatWasMadeAgainInOtherLettersEndsWhatIsHeld(t *testing.T) {
 			mustCreate(t, a, CreateOptions{Name: "PHOTOS"})
 			work.release()
 			beginAgain(t, p.db, a, "PHOTOS", 1)
-			eventually(t, "the other proxy has heard of it", func() bool { return b.servers.marks.epoch("PHOTOS") == a.servers.marks.epoch("PHOTOS") })
+			eventually(t, "the other proxy has heard of it", func() bool { return b.servers.marks.Epoch("PHOTOS") == a.servers.marks.Epoch("PHOTOS") })
 			var book ledger
 			for range 60 {
 				book.add(t, "a", mustTake(t, a, "Photos", 1), 1)

@@ -34,7 +34,7 @@ type lacked struct {
 func (a *servers) missing(ctx context.Context, v *server, name string, found *row) error {
 	ctx, stop := context.WithTimeoutCause(ctx, v.tryTime(), errPatience)
 	defer stop()
-	finding, err := v.rowDeleted(ctx, v.pool(), name, max(a.marks.of(name), found.position(), found.past))
+	finding, err := v.rowDeleted(ctx, v.pool(), name, max(a.marks.Of(name), found.position(), found.past))
 	if err != nil {
 		return err
 	}

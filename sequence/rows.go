@@ -54,9 +54,9 @@ func (st *store) lookBy(ctx context.Context, read func(conn *sql.Conn) (row, err
 		return row{}, err
 	}
 	// A row made again under another spelling must not escape the mark of the old one.
-	for _, other := range st.marks.like(found.name) {
+	for _, other := range st.marks.Like(found.name) {
 		if same, err := st.readRow(ctx, conn, other); err == nil && same.name == found.name {
-			st.marks.carry(other, found.name)
+			st.marks.Carry(other, found.name)
 		} else if err != nil && !errors.Is(err, ErrUnknown) {
 			return row{}, err
 		}
@@ -67,7 +67,7 @@ func (st *store) lookBy(ctx context.Context, read func(conn *sql.Conn) (row, err
 // deleted returns the mark of a sequence that has no row any more, 0 if it was dropped: then there
 // is a tombstone.
 func (st *store) deleted(ctx context.Context, conn *sql.Conn, name string) uint64 {
-	mark := st.marks.of(name)
+	mark := st.marks.Of(name)
 	if mark == 0 {
 		return mark
 	}
@@ -108,7 +108,7 @@ func (st *store) readBy(ctx context.Context, conn *sql.Conn, text, name string, 
 func (st *store) learn(r *row) {
 	st.rules.set(r.name, r.rule())
 	st.ordered.set(r)
-	st.marks.learn(r.name, r.epoch)
+	st.marks.Learn(r.name, r.epoch)
 }
 
 // learnAs is learn for a row that is made again under another spelling than the one that numbers

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/floor"
 )
 
 // Sequences hands out numbers by name. It is safe for concurrent use. Connecting is lazy: it works
@@ -25,7 +26,7 @@ type Sequences struct {
 	log      *zap.Logger
 	servers  *servers
 	reserver reserver // servers, seen by the caches
-	state    *state
+	state    *floor.State
 
 	names     *names
 	unknown   unknownNames
@@ -75,10 +76,10 @@ func New(opts Options) (*Sequences, error) {
 		return nil, err
 	}
 	s.tuning = &s.servers.tuning
-	if s.state, err = openState(opts.StateDir, newTable(opts.Servers[0].Database, opts.Servers[0].Table).full, opts.Logger); err != nil {
+	if s.state, err = floor.Open(opts.StateDir, newTable(opts.Servers[0].Database, opts.Servers[0].Table).full, opts.Logger); err != nil {
 		return nil, err
 	}
-	s.servers.marks.load(s.state)
+	s.servers.marks.Load(s.state)
 	s.reserver = s.servers
 	return s, nil
 }
@@ -475,7 +476,7 @@ func (s *Sequences) Close(ctx context.Context) error {
 	for _, c := range caches {
 		c.empty(UnusedFlush)
 	}
-	return errors.Join(err, s.servers.close(), s.state.close())
+	return errors.Join(err, s.servers.close(), s.state.Close())
 }
 
 // giveBack returns the unused upper ends, several at a time. It stops at the first failure: the
@@ -496,8 +497,8 @@ func (s *Sequences) giveBack(ctx context.Context, caches []*cache) error {
 			done, err := c.reserver.giveBack(ctx, c.name, epoch, seg)
 			if done || errors.Is(err, errOutcome) {
 				// where that is not known the row may stand there, which is no row gone back
-				s.servers.marks.lower(c.name, seg)
-				s.servers.marks.keepLowered(c.name)
+				s.servers.marks.Lower(c.name, seg)
+				s.servers.marks.KeepLowered(c.name)
 			}
 			if done {
 				c.settle(UnusedReturned, seg.Remaining())

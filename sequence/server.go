@@ -2,6 +2,8 @@ package sequence
 
 import (
 	"sync/atomic"
+
+	"seqproxy/sequence/floor"
 )
 
 // server is one sequence server, as those know it who take numbers: its tables, and what keeps
@@ -21,7 +23,7 @@ type server struct {
 }
 
 // newServer does no I/O.
-func newServer(opts Options, o ServerOptions, counters *counters, marks *marks) (*server, error) {
+func newServer(opts Options, o ServerOptions, counters *counters, marks *floor.Marks) (*server, error) {
 	to, err := newLink(opts, o, &counters.retries)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"seqproxy/sequence/floor"
 	"seqproxy/sequence/segment"
 )
 
@@ -26,7 +27,7 @@ type servers struct {
 	counters *counters
 	// of all of them: no number at or below the highest that this process ever got anywhere is
 	// taken again
-	marks *marks
+	marks *floor.Marks
 	ahead uint64 // see ceilingAhead
 
 	id         string      // of this process among the proxies
@@ -72,7 +73,7 @@ func (w *view) several() bool { return w.plan.Number != 0 && len(w.members) > 1 
 // newServers does no I/O.
 func newServers(opts Options, counters *counters) (*servers, error) {
 	a := &servers{
-		opts: opts, timing: opts.timing, log: opts.Logger, counters: counters, marks: newMarks(),
+		opts: opts, timing: opts.timing, log: opts.Logger, counters: counters, marks: floor.NewMarks(),
 		lastUsed: make(map[string]int), homes: make(map[string]string), lacks: make(map[lack]lacked),
 		ahead: ceilingAhead, changing: newLock(), id: rand.Text(),
 	}
@@ -270,7 +271,7 @@ func (a *servers) raiseTo(ctx context.Context, name string, n, floor, end uint64
 			return err
 		})
 		if err == nil {
-			a.marks.raise(name, at)
+			a.marks.Raise(name, at)
 		}
 		return err
 	})

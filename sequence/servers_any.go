@@ -211,7 +211,7 @@ func (st *store) stillObeys(ctx context.Context, plan uint64) error {
 // the block that was begun last, its member comes first, and else the one whose turn it is.
 func (a *servers) order(w *view, name string, n uint64) []int {
 	count := len(w.members)
-	floor := a.marks.of(name)
+	floor := a.marks.Of(name)
 	a.mu.Lock()
 	turn, ok := a.lastUsed[name]
 	a.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 
 	"seqproxy/internal/statefile"
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/floor"
 	"seqproxy/test/mysqltest"
 )
 
@@ -23,7 +24,7 @@ func stateIn(dir string) func(*Options) { return func(o *Options) { o.StateDir =
 // keptMark is the mark of a sequence as the file has it at this moment.
 func keptMark(t *testing.T, s *Sequences, name string) (high uint64) {
 	t.Helper()
-	return markIn(t, s.state.file, name)
+	return markIn(t, s.state.File, name)
 }
 
 // markIn is the mark of a sequence in a file, which has one of that name; 0 if there is none.
@@ -79,7 +80,7 @@ func TestRestoredBackupGivesNoNumberAgainAfterAKill(t *testing.T) {
 
 	second := p.open(t, stateIn(dir), steadySize(20), func(o *Options) { o.Logger = zap.New(core) })
 	for _, name := range []string{"photos", "albums"} {
-		mark := second.servers.marks.of(name)
+		mark := second.servers.marks.Of(name)
 		if got := mustTake(t, second, name, 1); got <= given[name] || got != mark+1 {
 			t.Errorf("%s: got %d after %d was given, want %d", name, got, given[name], mark+1)
 		}
@@ -300,7 +301,7 @@ func TestNumbersInMemoryGoOnWhereTheStateFileCannotBeWritten(t *testing.T) {
 	s := p.open(t, stateIn(dir), steadySize(10), patience(2*time.Second))
 	wantTaken(t, s, "photos", 1)
 	settled(t, s, "photos")
-	if err := s.state.file.Close(); err != nil { // every write fails from now on
+	if err := s.state.File.Close(); err != nil { // every write fails from now on
 		t.Fatal(err)
 	}
 	held := s.Stats().Cached
@@ -308,7 +309,7 @@ func TestNumbersInMemoryGoOnWhereTheStateFileCannotBeWritten(t *testing.T) {
 		wantTaken(t, s, "photos", 2+n)
 	}
 	_, err := s.Take(context.Background(), []byte("photos"), 1)
-	if !errors.Is(err, errState) || !errors.Is(err, statefile.ErrClosed) {
+	if !errors.Is(err, floor.ErrNotKept) || !errors.Is(err, statefile.ErrClosed) {
 		t.Errorf("got %v, want that the file cannot be written", err)
 	}
 	wantText(t, err, `sequence "photos"`, "no number is left in memory", "no numbers are reserved until")

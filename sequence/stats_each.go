@@ -60,7 +60,7 @@ func (s *Sequences) PlanNumber() uint64 { return s.servers.view.Load().plan.Numb
 // StateFailing says whether what has to be remembered in the state directory cannot be written, for
 // which no numbers are reserved. kept is false if there is no such directory. It does no I/O.
 func (s *Sequences) StateFailing() (failing, kept bool) {
-	return s.state.failing()
+	return s.state.Failing()
 }
 
 // ServerStats returns what is known of the servers in use, by position. It does no I/O.
@@ -105,7 +105,7 @@ func (s *Sequences) BySequence() []SequenceStats {
 	for _, c := range s.caches {
 		if st := count(c); st.Name != Others {
 			c.describe(st, now)
-			st.Epoch = s.servers.marks.epoch(c.name)
+			st.Epoch = s.servers.marks.Epoch(c.name)
 			st.HomeUp = st.Order && s.servers.homeUp(c.name)
 		}
 	}

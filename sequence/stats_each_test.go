@@ -345,12 +345,12 @@ func TestReservationsThatNobodyGetsAreCounted(t *testing.T) {
 		return g
 	}
 	g := take()
-	v.takeBack(t.Context(), "photos", v.marks.epoch("photos"), g.seg)
+	v.takeBack(t.Context(), "photos", v.marks.Epoch("photos"), g.seg)
 	more("a reservation that is undone", UnusedReturned, 10)
 	g = take()
 	mustTake(t, other, "photos", 1)
 	settled(t, other, "photos")
-	v.takeBack(t.Context(), "photos", v.marks.epoch("photos"), g.seg)
+	v.takeBack(t.Context(), "photos", v.marks.Epoch("photos"), g.seg)
 	more("a reservation that cannot be undone", UnusedRefused, 10)
 
 	// Another proxy has changed the rule, and this one has not heard of it.

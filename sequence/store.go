@@ -3,6 +3,7 @@ package sequence
 import (
 	"sync/atomic"
 
+	"seqproxy/sequence/floor"
 	"seqproxy/sequence/segment"
 )
 
@@ -22,7 +23,7 @@ type store struct {
 	plans    planTable
 	proxies  proxyTable
 	registry registry
-	marks    *marks // of all members
+	marks    *floor.Marks // of all members
 
 	// in the plan that this process believes in; nil: there is none
 	place   atomic.Pointer[segment.Share]
@@ -30,7 +31,7 @@ type store struct {
 	ordered orderedRows
 }
 
-func newStore(to *link, marks *marks) *store {
+func newStore(to *link, marks *floor.Marks) *store {
 	of := &schema{link: to, table: newTable(to.opts.Database, to.opts.Table)}
 	return &store{
 		schema: of, limits: limitTable{of}, options: optionTable{of}, plans: planTable{of}, proxies: proxyTable{of}, registry: newRegistry(), marks: marks,

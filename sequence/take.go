@@ -111,7 +111,7 @@ func (st *store) take(ctx context.Context, conn *sql.Conn, t *take) attempt {
 	result, err := conn.ExecContext(ctx, t.text, t.args...)
 	if err != nil {
 		if planted.Fault(planted.Commit) && isUnknownOutcome(err) {
-			mark := st.marks.of(t.name)
+			mark := st.marks.Of(t.name)
 			return attempt{grant: grant{seg: segment.New(mark+1, mark+t.n), max: st.seen.Load().max, rule: st.rules.of(t.name)}}
 		}
 		return st.notTaken(t, err)

@@ -21,7 +21,7 @@ import (
 // nor set by ALTER TABLE, which would give up the lock; and it survives what that row survives.
 func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (grant, error) {
 	v := t.s.servers.tickets
-	if err := t.s.state.ready(); err != nil {
+	if err := t.s.state.Ready(); err != nil {
 		v.counters.errors.Add(1)
 		return grant{}, err
 	}
@@ -29,7 +29,7 @@ func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (gr
 	g, lost, err := t.reserveOnce(ctx, want)
 	took, result := time.Since(begin), resultOf(v.outcomeOf(err), err)
 	if err == nil {
-		if err = t.s.state.keepTicket(t.full, g.seg.Last()); err != nil {
+		if err = t.s.state.KeepTicket(t.full, g.seg.Last()); err != nil {
 			result = ReservedError
 		}
 	}

@@ -62,7 +62,7 @@ func (s *Sequences) TicketTable(database, name string) *TicketTable {
 	}
 	v := s.servers.tickets
 	t := &TicketTable{s: s, ticketRef: newTicketRef(database, name, v.at, v.opts.IOTimeout)}
-	t.mark = s.state.ticketMark(t.full)
+	t.mark = s.state.TicketMark(t.full)
 	t.cache = newCache(s, row{name: database + "." + name})
 	t.cache.reserver = t
 	if s.closed {

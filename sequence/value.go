@@ -164,20 +164,20 @@ func (s *Sequences) flush(ctx context.Context, c *cache) error {
 	if seg.Remaining() == 0 {
 		return nil
 	}
-	mark := s.servers.marks.lower(c.name, seg)
+	mark := s.servers.marks.Lower(c.name, seg)
 	done, err := c.reserver.giveBack(ctx, c.name, epoch, seg)
 	if done {
 		c.settle(UnusedReturned, seg.Remaining())
-		s.servers.marks.keepLowered(c.name)
+		s.servers.marks.KeepLowered(c.name)
 		c.wentBack(seg.Next() - 1)
 		return nil
 	}
 	if errors.Is(err, errOutcome) {
 		// the row may stand there, which is no row gone back; and nobody has the numbers
-		s.servers.marks.keepLowered(c.name)
+		s.servers.marks.KeepLowered(c.name)
 		c.wentBack(seg.Next() - 1)
 	} else {
-		s.servers.marks.restore(c.name, mark)
+		s.servers.marks.Restore(c.name, mark)
 	}
 	c.settle(UnusedFlush, seg.Remaining())
 	if err != nil {

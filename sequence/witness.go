@@ -94,7 +94,7 @@ func (a *servers) raiseByWitness(ctx context.Context, v *server, name string, n 
 	if err != nil {
 		return 0, err
 	}
-	position := max(stored.position(), v.marks.of(name))
+	position := max(stored.position(), v.marks.Of(name))
 	width, ok := v.width(name, stored.position(), n)
 	if !ok {
 		return 0, outcomeNoRoom

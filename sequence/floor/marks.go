@@ -1,4 +1,4 @@
-package sequence
+package floor
 
 import (
 	"maps"
@@ -10,33 +10,33 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// marks remembers the highest number ever reserved by this process, per sequence, and by those
+// Marks remember the highest number ever reserved by this process, per sequence, and by those
 // before it with the same state directory. A reservation at or below it proves that the row went
 // back (a restored backup, a fail-over that lost its last second) and that its numbers were given
 // before.
 //
 // Where somebody has a sequence go back on purpose, a new epoch begins: what was reserved before is
 // given by nobody any more, and the mark is gone.
-type marks struct {
+type Marks struct {
 	mu   sync.Mutex
 	high map[string]uint64 // guarded by mu; by the table's spelling
 	// guarded by mu; by the table's spelling, of each sequence whose row was read
 	epochs map[string]uint64
-	// guarded by mu; those that have begun again, of which the caches have not heard; see takeBegun
+	// guarded by mu; those that have begun again, of which the caches have not heard; see TakeBegun
 	begun map[string]bool
-	state *state // where they are kept
+	state *State // where they are kept
 }
 
-func newMarks() *marks {
-	return &marks{high: make(map[string]uint64), epochs: make(map[string]uint64), begun: make(map[string]bool), state: new(state)}
+func NewMarks() *Marks {
+	return &Marks{high: make(map[string]uint64), epochs: make(map[string]uint64), begun: make(map[string]bool), state: new(State)}
 }
 
-// ready is nil unless marks cannot be kept. Errors wrap errState.
-func (m *marks) ready() error { return m.state.ready() }
+// Ready is nil unless marks cannot be kept. Errors wrap ErrNotKept.
+func (m *Marks) Ready() error { return m.state.Ready() }
 
-// learn takes note of a sequence's epoch, as its row has it. If a new one has begun, takeBegun
+// Learn takes note of a sequence's epoch, as its row has it. If a new one has begun, TakeBegun
 // tells whoever holds numbers of the one before.
-func (m *marks) learn(name string, epoch uint64) {
+func (m *Marks) Learn(name string, epoch uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.enterLocked(name, epoch) {
@@ -44,9 +44,9 @@ func (m *marks) learn(name string, epoch uint64) {
 	}
 }
 
-// takeBegun returns the sequences in a new epoch that nobody has returned yet. The caller gives up
+// TakeBegun returns the sequences in a new epoch that nobody has returned yet. The caller gives up
 // what is held of them, before anybody may say that nothing is.
-func (m *marks) takeBegun() []string {
+func (m *Marks) TakeBegun() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	names := slices.Collect(maps.Keys(m.begun))
@@ -54,8 +54,8 @@ func (m *marks) takeBegun() []string {
 	return names
 }
 
-// enter is learn for a caller who gives up what is held if it returns true: a new epoch has begun.
-func (m *marks) enter(name string, epoch uint64) bool {
+// Enter is Learn for a caller who gives up what is held if it returns true: a new epoch has begun.
+func (m *Marks) Enter(name string, epoch uint64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	begun := m.begun[name]
@@ -64,7 +64,7 @@ func (m *marks) enter(name string, epoch uint64) bool {
 }
 
 // enterLocked reports whether a new epoch has begun. m.mu is held.
-func (m *marks) enterLocked(name string, epoch uint64) bool {
+func (m *Marks) enterLocked(name string, epoch uint64) bool {
 	old, known := m.epochs[name]
 	if known && epoch <= old {
 		return false
@@ -82,11 +82,11 @@ func (m *marks) enterLocked(name string, epoch uint64) bool {
 	return true
 }
 
-// reenter takes note that a sequence is in an earlier epoch than was known: a later one is lost, as
+// Reenter takes note that a sequence is in an earlier epoch than was known: a later one is lost, as
 // by a fail-over. It reports whether that is so. What was reserved in the lost one still counts,
 // but what is held of it may be given again, as nobody knows by now whether the sequence has begun
 // again since.
-func (m *marks) reenter(name string, epoch uint64) bool {
+func (m *Marks) Reenter(name string, epoch uint64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if epoch >= m.epochs[name] {
@@ -96,16 +96,16 @@ func (m *marks) reenter(name string, epoch uint64) bool {
 	return true
 }
 
-// epoch is the one that name is in.
-func (m *marks) epoch(name string) uint64 {
+// Epoch is the one that name is in.
+func (m *Marks) Epoch(name string) uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.epochs[name]
 }
 
-// admit records s, whose reservation began in the given epoch. The row was seen at low, if that is
+// Admit records s, whose reservation began in the given epoch. The row was seen at low, if that is
 // not 0. It reports the mark that s violates, or 0 if the epoch is over.
-func (m *marks) admit(name string, epoch, low uint64, s segment.Segment) (mark uint64, ok bool) {
+func (m *Marks) Admit(name string, epoch, low uint64, s segment.Segment) (mark uint64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.epochs[name] != epoch {
@@ -118,54 +118,54 @@ func (m *marks) admit(name string, epoch, low uint64, s segment.Segment) (mark u
 	return s.Last(), true
 }
 
-// mark is that of a sequence, in its epoch.
-type mark struct{ epoch, high uint64 }
+// Mark is that of a sequence, in its epoch.
+type Mark struct{ Epoch, High uint64 }
 
-// mark returns that of name.
-func (m *marks) mark(name string) mark {
+// Mark returns that of name.
+func (m *Marks) Mark(name string) Mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return mark{m.epochs[name], m.high[name]}
+	return Mark{m.epochs[name], m.high[name]}
 }
 
-// lower makes the numbers of s, which are about to be given back and were given to nobody, as if
+// Lower makes the numbers of s, which are about to be given back and were given to nobody, as if
 // they had not been reserved.
-func (m *marks) lower(name string, s segment.Segment) mark {
+func (m *Marks) Lower(name string, s segment.Segment) Mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	was := mark{m.epochs[name], m.high[name]}
-	if was.high == s.Last() {
+	was := Mark{m.epochs[name], m.high[name]}
+	if was.High == s.Last() {
 		m.high[name] = s.Next() - 1
 	}
 	return was
 }
 
-// restore undoes lower.
-func (m *marks) restore(name string, was mark) {
+// Restore undoes Lower.
+func (m *Marks) Restore(name string, was Mark) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.epochs[name] == was.epoch {
-		m.high[name] = max(m.high[name], was.high)
+	if m.epochs[name] == was.Epoch {
+		m.high[name] = max(m.high[name], was.High)
 	}
 }
 
-// raise has numbers up to n count as reserved.
-func (m *marks) raise(name string, n uint64) {
+// Raise has numbers up to n count as reserved.
+func (m *Marks) Raise(name string, n uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.high[name] = max(m.high[name], n)
 }
 
-// of returns the mark of name, 0 if there is none.
-func (m *marks) of(name string) uint64 {
+// Of returns the mark of name, 0 if there is none.
+func (m *Marks) Of(name string) uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.high[name]
 }
 
-// carry makes the mark of from count for to as well: the server said that both mean the same
+// Carry makes the mark of from count for to as well: the server said that both mean the same
 // sequence.
-func (m *marks) carry(from, to string) {
+func (m *Marks) Carry(from, to string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if mark := m.high[from]; mark > m.high[to] {
@@ -173,10 +173,10 @@ func (m *marks) carry(from, to string) {
 	}
 }
 
-// rename is carry, after which from is nothing any more. Its epoch is that of to, unless that is
+// Rename is Carry, after which from is nothing any more. Its epoch is that of to, unless that is
 // known.
-func (m *marks) rename(from, to string) {
-	m.carry(from, to)
+func (m *Marks) Rename(from, to string) {
+	m.Carry(from, to)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if epoch, ok := m.epochs[from]; ok {
@@ -188,9 +188,9 @@ func (m *marks) rename(from, to string) {
 	delete(m.epochs, from)
 }
 
-// like returns marked names that a server may take for name, other than name itself. They are
+// Like returns marked names that a server may take for name, other than name itself. They are
 // candidates only.
-func (m *marks) like(name string) []string {
+func (m *Marks) Like(name string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, ok := m.high[name]; ok {
