@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -286,5 +287,45 @@ func TestATextThatWasUsedIsPassedOver(t *testing.T) {
 	exec(t, c, "CREATE SEQUENCE t FORMAT 'a{n:3}' OWNED BY t.k", "INSERT INTO t VALUES ('a001', 1)", "INSERT INTO t (n) VALUES (2)")
 	if got := value(t, c, "SELECT k FROM t WHERE n = 2"); got != "a002" {
 		t.Errorf("the key is %s", got)
+	}
+}
+
+// The column of a SELECT that the proxy answers is that of a text, as of one that goes to the server.
+func TestColumnsOfTexts(t *testing.T) {
+	e := newEnv(t, setup{})
+	c := e.Conn(t, e.Schemas[0], nil)
+	exec(t, c, "CREATE SEQUENCE words FORMAT 'a{n:3}'", "CREATE SEQUENCE bytes UUID BINARY")
+	for name, literal := range map[string]string{"words": "'a001'", "bytes": "_binary x'017f22e279b07cc398c4dc0c0c07398f'"} {
+		for _, args := range [][]any{nil, {name}} {
+			of := func(c *sql.Conn, query string, args ...any) string {
+				t.Helper()
+				rows, err := c.QueryContext(t.Context(), query, args...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer rows.Close()
+				types, err := rows.ColumnTypes()
+				if err != nil || len(types) != 1 {
+					t.Fatal(types, err)
+				}
+				nullable, _ := types[0].Nullable()
+				return fmt.Sprint(types[0].Name(), " ", types[0].DatabaseTypeName(), " ", nullable)
+			}
+			ours, direct := "SELECT NEXTVAL('"+name+"') AS k", "SELECT "+literal+" AS k"
+			if args != nil {
+				ours = "SELECT NEXTVAL(?) AS k"
+			}
+			got, want := of(c, ours, args...), of(e.DirectConn(t, 0, e.Schemas[0], nil), direct)
+			if args != nil { // a parameter may be NULL
+				want = strings.Replace(want, "false", "true", 1)
+			}
+			if got != want {
+				t.Errorf("%s: the column is %s, want %s", ours, got, want)
+			}
+		}
+	}
+	_, rows := table(t, c, "EXPLAIN FORMAT=ROUTE SELECT CONCAT(NEXTVAL('words'), 'b')")
+	if !strings.Contains(fmt.Sprint(rows), "CONCAT(CONCAT(?), 'b')") {
+		t.Errorf("EXPLAIN FORMAT=ROUTE says %v", rows)
 	}
 }

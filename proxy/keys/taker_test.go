@@ -274,14 +274,20 @@ func TestATextIsNoInsertID(t *testing.T) {
 	}
 	calls := []statement.FuncCall{call(0), call(0), call(0), call(1), call(1)}
 	subs := []statement.Substitution{
-		{Replacement: statement.AsLastInsertID}, {Replacement: statement.AsUnsigned}, {Replacement: statement.AsUnsigned},
-		{Replacement: statement.AsLastInsertID}, {Replacement: statement.AsFurther},
+		{Replacement: statement.AsLastInsertID},
+		{Replacement: statement.AsUnsigned},
+		{Replacement: statement.AsUnsigned},
+		{Replacement: statement.AsLastInsertID},
+		{Replacement: statement.AsFurther},
 	}
 	values := []Number{{Text: "T-1"}, {Value: 2}, {Value: 3}, {Value: 4}, {Text: "T-5"}}
 	Substitute(subs, calls, values, 0)
 	want := []statement.Substitution{
-		{Replacement: statement.AsText, Text: "T-1"}, {Replacement: statement.AsLastInsertID, Value: 2}, {Replacement: statement.AsUnsigned, Value: 3},
-		{Replacement: statement.AsLastInsertID, Value: 4}, {Replacement: statement.AsText, Text: "T-5"},
+		{Replacement: statement.AsText, Text: "T-1"},
+		{Replacement: statement.AsLastInsertID, Value: 2},
+		{Replacement: statement.AsUnsigned, Value: 3},
+		{Replacement: statement.AsLastInsertID, Value: 4},
+		{Replacement: statement.AsText, Text: "T-5"},
 	}
 	if !slices.Equal(subs, want) {
 		t.Errorf("got %+v, want %+v", subs, want)

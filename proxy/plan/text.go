@@ -388,7 +388,7 @@ func (t *planning) known() Verdict {
 // texts finds out, where keys are taken later, which of them are texts: they have parameters of
 // another type. Those cannot be written into rows, and the server cannot count them off.
 func (t *planning) texts(perRow bool) Verdict {
-	if t.f.At != AtPrepare && (!perRow || t.f.At == AtExecute) {
+	if t.f.At != AtPrepare && t.f.At != Explained && (!perRow || t.f.At == AtExecute) {
 		return Verdict{} // whoever takes them sees it
 	}
 	for i := range t.a.Slots {

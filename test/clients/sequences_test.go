@@ -29,7 +29,8 @@ func TestProgramsThatKnowSequences(t *testing.T) {
 		p.server.Exec(t, "USE known", "CREATE SEQUENCE theirs START WITH 5 COMMENT 'it''s'", "CREATE SEQUENCE `their``s` INCREMENT BY -3 MINVALUE -99 MAXVALUE 9 NOCACHE CYCLE", "SELECT NEXTVAL(theirs)")
 	}
 	p.addPlainUser(t)
-	p.ofKinds(t, "CREATE SEQUENCE %s BIT_REVERSED", "CREATE SEQUENCE %s ROTATE 1 DIGITS 9", "CREATE SEQUENCE %s SHARD BITS 4")
+	p.ofKinds(t, "CREATE SEQUENCE %s BIT_REVERSED", "CREATE SEQUENCE %s ROTATE 1 DIGITS 9", "CREATE SEQUENCE %s SHARD BITS 4",
+		"CREATE SEQUENCE %s FORMAT 'PO-{yyyyMMdd}-{n:6}' TIME ZONE 'Asia/Shanghai'", "CREATE SEQUENCE %s UUID BINARY")
 	t.Run("dumps", func(t *testing.T) { dumpsLeaveSequencesAlone(t, p) })
 	t.Run("mydumper", func(t *testing.T) { mydumperWritesTheSame(t, p) })
 	t.Run("a dump is loaded", func(t *testing.T) { dumpsOfSequencesLoad(t, p) })
@@ -60,7 +61,7 @@ func (p *place) addPlainUser(t *testing.T) {
 }
 
 // sequencesOfKinds have keys that are no counters. One has the name of a table.
-var sequencesOfKinds = []string{"things", "rotated", "sharded"}
+var sequencesOfKinds = []string{"things", "rotated", "sharded", "formatted", "uuids"}
 
 // ofKinds runs a statement about each of them through the proxy.
 func (p *place) ofKinds(t *testing.T, statements ...string) {

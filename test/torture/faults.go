@@ -333,7 +333,7 @@ func oneNumber(ctx context.Context, p *proxy, sequence string) (number uint64, e
 		return 0, err
 	}
 	defer db.Close() //nolint:errcheck // the number is there
-	if err = db.QueryRowContext(ctx, "SELECT NEXTVAL('"+sequence+"')").Scan(&number); err != nil {
+	if number, err = numberFrom(db.QueryRowContext(ctx, "SELECT NEXTVAL('"+sequence+"')"), sequence); err != nil {
 		err = fmt.Errorf("proxy %d: a number of %s: %w", p.number, sequence, err)
 	}
 	return counterOf(sequence, number), err

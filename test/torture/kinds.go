@@ -32,7 +32,7 @@ type taken struct {
 
 // sharedSequences are those that several sequence servers give numbers of; the first three have no
 // options. Tickets, and what sets a row back, are for one server.
-var sharedSequences = []string{"photos", "users", "videos", "small", ordered, fives, reversed, sharded}
+var sharedSequences = []string{"photos", "users", "videos", "small", ordered, fives, reversed, sharded, formatted}
 
 // plainSequences have rows like those that people make by hand.
 var plainSequences = []string{"photos", "users", "videos", "tickets", "again", "lone"}
@@ -59,6 +59,7 @@ func kinds() []*kind {
 		{name: "ORDER", sequence: ordered, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + ordered + " ORDER", writers: 3, take: value("SELECT NEXTVAL('" + ordered + "')")},
 		{name: "BIT_REVERSED", sequence: reversed, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + reversed + " BIT_REVERSED", writers: 2, take: value("SELECT NEXTVAL('" + reversed + "')")},
 		{name: "SHARD BITS", sequence: sharded, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + sharded + " SHARD BITS 5", writers: 1, take: value("SELECT NEXTVAL('" + sharded + "')")},
+		{name: "FORMAT", sequence: formatted, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + formatted + " FORMAT 'PO-{yyyyMMdd}-{n:9}'", writers: 1, take: formattedValue},
 		{name: "restarted", sequence: restarted, n: 1, shard: -1, proxy: -1, writers: 3, take: value("SELECT NEXTVAL('" + restarted + "')")},
 		{name: "restored", sequence: restored, n: 1, shard: -1, proxy: 0, writers: 1, take: value("SELECT NEXTVAL('" + restored + "')")},
 	}
@@ -71,6 +72,7 @@ const (
 	restarted = "again" // begins again by ALTER SEQUENCE ... RESTART ... FORCE
 	reversed  = "reversed"
 	sharded   = "sharded"
+	formatted = "formatted"
 	restored  = "lone" // its row is set back; one proxy alone gives its numbers
 )
 
@@ -92,6 +94,29 @@ func value(text string, args ...any) func(context.Context, *sql.Conn, string) (t
 		err = c.QueryRowContext(ctx, text, args...).Scan(&t.first)
 		return t, err
 	}
+}
+
+// formattedValue takes the counter of a text.
+func formattedValue(ctx context.Context, c *sql.Conn, _ string) (t taken, err error) {
+	t.first, err = numberFrom(c.QueryRowContext(ctx, "SELECT NEXTVAL('"+formatted+"')"), formatted)
+	return t, err
+}
+
+// numberFrom reads the key of a sequence; of a text it is the counter, which stands behind the date.
+func numberFrom(row *sql.Row, sequence string) (number uint64, err error) {
+	if sequence != formatted {
+		err = row.Scan(&number)
+		return number, err
+	}
+	var text string
+	var date uint64
+	if err = row.Scan(&text); err != nil {
+		return 0, err
+	}
+	if _, err = fmt.Sscanf(text, "PO-%8d-%9d", &date, &number); err != nil {
+		err = fmt.Errorf("%w: %q is no key of a format", errWrong, text)
+	}
+	return number, err
 }
 
 // insert takes the keys that rows were stored with.
