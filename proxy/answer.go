@@ -3,7 +3,6 @@ package proxy
 import (
 	"seqproxy/protocol"
 	"seqproxy/proxy/alone"
-	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
@@ -12,11 +11,7 @@ import (
 
 // answers are those that the proxy gives itself, in the place of a server.
 type answers struct {
-	at       *attachment
-	relay    *relay
-	client   *client
-	state    *state.State
-	numbers  *keys.Taker
+	*ground
 	planning *planning
 }
 

@@ -14,13 +14,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 // attachment says on which connection a session's commands run. It attaches the session to a
 // shard, holds it back while that is paused, and takes it to another.
 type attachment struct {
 	backends
-	shared   *shared
 	above    attached
 	patience *keys.Patience
 
@@ -59,6 +60,7 @@ type shared struct {
 	held     atomic.Int64             // sessions that wait for a paused shard
 	stopping chan struct{}            // closed when draining begins
 	killer   *kill.Killer
+	log      *zap.Logger
 	counters stats.Counters
 	texts    *statement.Cache // of all sessions
 

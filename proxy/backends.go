@@ -28,9 +28,7 @@ type backends struct {
 	tally    *stats.Tally
 	prepared *preparedSet
 	doom     *kill.Doom
-
-	killer *kill.Killer
-	logger *zap.Logger
+	shared   *shared
 }
 
 // outside is what other goroutines see of a session, and tell it.
@@ -56,5 +54,5 @@ type outside struct {
 
 // log returns the logger of the session's events, made when there is one to log.
 func (b *backends) log() *zap.Logger {
-	return b.logger.With(logfield.Conn(b.id), logfield.Client(b.client.RemoteAddr()), logfield.User(b.login.Account.Name))
+	return b.shared.log.With(logfield.Conn(b.id), logfield.Client(b.client.RemoteAddr()), logfield.User(b.login.Account.Name))
 }

@@ -69,7 +69,7 @@ func (p *planning) awaitOwners() error {
 		if _, err := sequences.LoadOwners(context.Background()); err != nil {
 			shared.ownersUnknown = protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: whether a column of this table is filled from a sequence (OWNED BY) is not known yet, "+
 				"and INSERT and REPLACE wait for that where there are several shards: %s", strings.TrimPrefix(forClient(err).Message, "seqproxy: "))
-			p.at.logger.Warn("owned columns not known yet", logfield.Err(err))
+			p.at.shared.log.Warn("owned columns not known yet", logfield.Err(err))
 		}
 	})
 	if shared.ownersUnknown == nil || !p.at.routes.Many() || sequences.Owners() != nil {

@@ -55,8 +55,8 @@ func (d *delivery) countRows(sql []byte, a *plan.Action) error {
 // exchangeCounted is exchange for the statement in s.scratch. again says that it failed since
 // the block was too small, and that a larger one may help: the client has got nothing.
 func (r *relay) exchangeCounted(c *backend.Conn, n *keys.Block) (again bool, err error) {
-	r.tally.Sends(c, stats.KindRewrite)
-	if err := r.client.flush(); err != nil {
+	r.at.tally.Sends(c, stats.KindRewrite)
+	if err := r.at.client.flush(); err != nil {
 		return false, err
 	}
 	_, writeErr := c.Write(r.scratch)
@@ -71,13 +71,13 @@ func (r *relay) exchangeCounted(c *backend.Conn, n *keys.Block) (again bool, err
 		r.at.release(c)
 		return err == nil, err
 	}
-	mark := len(r.client.out)
-	r.client.out = r.numbers.Answered(r.client.out, payload, r.client.packetNum, n, &r.state.LastID, idOfConn(c))
-	r.noteNotice(c, r.client.out[mark:], true)
+	mark := len(r.at.client.out)
+	r.at.client.out = r.numbers.Answered(r.at.client.out, payload, r.at.client.packetNum, n, &r.at.state.LastID, idOfConn(c))
+	r.noteNotice(c, r.at.client.out[mark:], true)
 	c.Discard(size)
 	r.batch.drop()
-	r.state.LastConn = idOfConn(c)
-	if err := r.client.flush(); err != nil {
+	r.at.state.LastConn = idOfConn(c)
+	if err := r.at.client.flush(); err != nil {
 		return false, r.at.abandon(c, err)
 	}
 	switch {
@@ -97,7 +97,7 @@ func (r *relay) onlyPacket(c *backend.Conn) (payload []byte, err error) {
 	for {
 		b := c.Buffered()
 		if len(b) < protocol.HeaderSize || len(b) < protocol.HeaderSize+protocol.PayloadLen(b) {
-			if err := r.tally.Fill(c); err != nil {
+			if err := r.at.tally.Fill(c); err != nil {
 				return nil, r.at.lost(c, err, partly)
 			}
 			continue
@@ -108,9 +108,9 @@ func (r *relay) onlyPacket(c *backend.Conn) (payload []byte, err error) {
 			break
 		}
 		partly = true
-		protocol.PutHeader(b, len(payload), r.client.packetNum)
-		r.client.packetNum++
-		if err := r.client.write(b); err != nil {
+		protocol.PutHeader(b, len(payload), r.at.client.packetNum)
+		r.at.client.packetNum++
+		if err := r.at.client.write(b); err != nil {
 			return nil, r.at.abandon(c, err)
 		}
 		c.Discard(len(b))

@@ -7,7 +7,6 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
-	"seqproxy/proxy/keys"
 	"seqproxy/proxy/params"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
@@ -15,12 +14,7 @@ import (
 
 // executor prepares and executes statements.
 type executor struct {
-	at       *attachment
-	relay    *relay
-	client   *client
-	state    *state.State
-	numbers  *keys.Taker
-	prepared *preparedSet
+	*ground
 	planning *planning
 	answers  *answers
 	tickets  *tickets
@@ -221,7 +215,7 @@ func (x *executor) onLocalPrepared(cmd protocol.Command, id uint32, p *prepared,
 	switch {
 	case cmd == protocol.ComStmtClose:
 		if p != nil {
-			x.prepared.remove(p)
+			x.at.prepared.remove(p)
 		}
 		return nil
 	case cmd == protocol.ComStmtLongData:

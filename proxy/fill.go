@@ -78,7 +78,7 @@ func (p *planning) factsOfTables(at plan.Moment) error {
 
 // tryPrepare has the server prepare a text and forget it. An error is why it would not.
 func (r *relay) tryPrepare(c *backend.Conn, sql []byte) error {
-	if err := r.client.flush(); err != nil {
+	if err := r.at.client.flush(); err != nil {
 		return err
 	}
 	return r.at.bounded(c, func() error {
@@ -86,10 +86,10 @@ func (r *relay) tryPrepare(c *backend.Conn, sql []byte) error {
 		if err := c.WritePacket(append([]byte{byte(protocol.ComStmtPrepare)}, sql...)); err != nil {
 			return err
 		}
-		a := prepareAnswer{client: r.client, c: c, p: &prepared{}}
+		a := prepareAnswer{client: r.at.client, c: c, p: &prepared{}}
 		err := a.relay()
-		answer := r.client.out
-		r.client.out = r.client.out[:0]
+		answer := r.at.client.out
+		r.at.client.out = r.at.client.out[:0]
 		if err != nil {
 			return err
 		}

@@ -26,7 +26,7 @@ func (s *session) handOver() error {
 
 // dump relays such a command to c, and what comes of it.
 func (r *relay) dump(c *backend.Conn) error {
-	if err := r.client.flush(); err != nil {
+	if err := r.at.client.flush(); err != nil {
 		return err
 	}
 	if _, err := c.Write(r.batch.command()); err != nil {
@@ -39,7 +39,7 @@ func (r *relay) dump(c *backend.Conn) error {
 		}
 	}
 	if c.Buffered()[protocol.HeaderSize] == 0xff { // ERR; an event begins with 0
-		r.state.LastAnswer = state.ByServer
+		r.at.state.LastAnswer = state.ByServer
 		err := r.relayAnswers(c, []expected{{shape: protocol.ShapeOne}})
 		switch c.Answer.ErrCode {
 		case mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, mysql.ER_UNKNOWN_COM_ERROR:
@@ -47,20 +47,20 @@ func (r *relay) dump(c *backend.Conn) error {
 		}
 		return fmt.Errorf("%w: %w", errQuit, errDumpRefused) // the server closes then
 	}
-	if err := r.client.disarm(); err != nil {
+	if err := r.at.client.disarm(); err != nil {
 		return err
 	}
-	r.client.FullDuplex()
+	r.at.client.FullDuplex()
 	c.FullDuplex()
 	ended := make(chan error, 1)
 	go func() {
 		// what the client says: acknowledgements, its end
-		err := copyStream(c.Conn, r.client.Conn, func() {})
+		err := copyStream(c.Conn, r.at.client.Conn, func() {})
 		c.Abort()
 		ended <- err
 	}()
-	err := copyStream(r.client.Conn, c.Conn, func() { r.tally.ReportLong(r.client.Conn, c) })
-	r.client.Abort()
+	err := copyStream(r.at.client.Conn, c.Conn, func() { r.at.tally.ReportLong(r.at.client.Conn, c) })
+	r.at.client.Abort()
 	<-ended
 	_ = r.at.abandon(c, errClientGone) // the server may wait for what there is to send, and not notice
 	return fmt.Errorf("%w: %w", errQuit, err)

@@ -83,7 +83,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 			text = text[n:]
 			s.scanFrom += n
 		}
-		s.slow.takes(text, true)
+		s.takes(text, true)
 		if err = s.boundLong(text); err == nil {
 			runs := statement.RunsFunctions
 			if statement.MayRunOthers(text, s.state.Mode) {

@@ -155,8 +155,8 @@ func (x *executor) renewLooking(c *backend.Conn, p *prepared) (refused bool, err
 	}
 	c.Release()
 	p.backendID, p.looks.text = fresh.backendID, text
-	if x.prepared.latest != p { // for the server it is p now
-		x.prepared.latest = nil
+	if x.at.prepared.latest != p { // for the server it is p now
+		x.at.prepared.latest = nil
 	}
 	return false, nil
 }

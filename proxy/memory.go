@@ -38,9 +38,7 @@ func newStatementMemory(size int64) *statementMemory {
 
 // memoryShare is what a session holds of it.
 type memoryShare struct {
-	at     *attachment
-	client *client
-	batch  *batch
+	at *attachment
 
 	of    *statementMemory
 	from  *semaphore.Weighted
@@ -79,13 +77,13 @@ func (m *memoryShare) holdsLocks() bool {
 	return st.InTransaction() || st.Pins.Has(state.PinTableLock) || st.Pins.Has(state.PinGlobalLock) || st.Pins.Has(state.PinUserLock)
 }
 
-// give gives the share back, if there is one, and the memory of the statement.
+// give gives the share back, if there is one, and the memory of the statement, which nobody may need
+// any more.
 func (m *memoryShare) give() {
 	if m.bytes == 0 {
 		return
 	}
-	m.batch.payload = nil
-	m.client.Release()
+	m.at.client.Release()
 	m.of.used.Add(-m.bytes)
 	m.from.Release(m.bytes)
 	m.of, m.from, m.bytes, m.relayed = nil, nil, 0, false
@@ -104,27 +102,27 @@ var errSlowClient = errors.New("client sends a statement too slowly while others
 
 // takeIn takes in the rest of a large command, size bytes of payload. The beginning is buffered.
 func (m *memoryShare) takeIn(size int) error {
-	if err := m.client.disarm(); err != nil {
+	if err := m.at.client.disarm(); err != nil {
 		return err
 	}
 	if err := m.take(size); err != nil {
 		return err
 	}
 	whole := protocol.HeaderSize + size
-	m.client.Reserve(whole)
+	m.at.client.Reserve(whole)
 	for {
-		before := len(m.client.Buffered())
+		before := len(m.at.client.Buffered())
 		err := m.receive(whole, m.at.shared.receivePeriod)
 		switch {
 		case err == nil:
 			m.at.tally.Begins(stats.Clock())
-			return m.client.until(time.Time{})
+			return m.at.client.until(time.Time{})
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return err
-		case m.of.waiting.Load() > 0 && len(m.client.Buffered())-before < receiveLeast:
-			m.client.packetNum = 0
-			m.client.fail(protocol.Errorf(mysql.ER_NET_READ_INTERRUPTED, "08S01", "Got timeout reading communication packets"))
-			_ = m.client.flush() // the session ends either way
+		case m.of.waiting.Load() > 0 && len(m.at.client.Buffered())-before < receiveLeast:
+			m.at.client.packetNum = 0
+			m.at.client.fail(protocol.Errorf(mysql.ER_NET_READ_INTERRUPTED, "08S01", "Got timeout reading communication packets"))
+			_ = m.at.client.flush() // the session ends either way
 			return errSlowClient
 		}
 	}
@@ -132,11 +130,11 @@ func (m *memoryShare) takeIn(size int) error {
 
 // receive reads until so many bytes are buffered, or for a time.
 func (m *memoryShare) receive(whole int, within time.Duration) error {
-	if err := m.client.until(time.Now().Add(within)); err != nil {
+	if err := m.at.client.until(time.Now().Add(within)); err != nil {
 		return err
 	}
-	for len(m.client.Buffered()) < whole {
-		if err := m.client.fill(); err != nil {
+	for len(m.at.client.Buffered()) < whole {
+		if err := m.at.client.fill(); err != nil {
 			return err
 		}
 	}

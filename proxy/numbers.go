@@ -24,10 +24,7 @@ func (p *planning) planCalls(sql []byte, at plan.Moment) (*plan.Action, error) {
 
 // delivery sends a text to its server: as it is, or with what the proxy puts into it.
 type delivery struct {
-	at       *attachment
-	relay    *relay
-	state    *state.State
-	numbers  *keys.Taker
+	*ground
 	planning *planning
 	answers  *answers
 
@@ -111,6 +108,6 @@ func (d *delivery) splice(sql []byte, subs []statement.Substitution, splices []s
 // sendScratch sends the command in s.scratch, in the place of the client's, and relays the
 // answer.
 func (r *relay) sendScratch(c *backend.Conn) error {
-	r.state.LastAnswer = state.ByServer
+	r.at.state.LastAnswer = state.ByServer
 	return r.exchange(c, r.scratch, protocol.AnswerTo(r.scratch[protocol.HeaderSize:]))
 }

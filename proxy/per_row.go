@@ -27,15 +27,15 @@ func (r *relay) sendRows(c *backend.Conn, rows *keys.Rows, binary bool) error {
 	if rows == nil {
 		return r.sendScratch(c)
 	}
-	r.state.LastAnswer = state.ByServer
+	r.at.state.LastAnswer = state.ByServer
 	return r.exchangeRows(c, r.scratch, rows, binary)
 }
 
 // exchangeRows is exchange for a statement whose rows get numbers. binary says that they
 // are those of an execution.
 func (r *relay) exchangeRows(c *backend.Conn, command []byte, rows *keys.Rows, binary bool) error {
-	r.tally.Sends(c, stats.KindRewrite)
-	if err := r.client.flush(); err != nil {
+	r.at.tally.Sends(c, stats.KindRewrite)
+	if err := r.at.client.flush(); err != nil {
 		return err
 	}
 	_, writeErr := c.Write(command)
@@ -78,8 +78,8 @@ func (x *rowExchange) relay() error {
 		case protocol.Done:
 			return x.ended()
 		case protocol.NeedMore:
-			r.tally.ReportLong(r.client.Conn, c)
-			if err := r.tally.Fill(c); err != nil {
+			r.at.tally.ReportLong(r.at.client.Conn, c)
+			if err := r.at.tally.Fill(c); err != nil {
 				return r.at.lost(c, err, partly)
 			}
 		case protocol.Stored:
@@ -98,19 +98,19 @@ func (x *rowExchange) pass(b []byte) error {
 	if len(b) == 0 {
 		return nil
 	}
-	return x.r.client.write(b)
+	return x.r.at.client.write(b)
 }
 
 // ended takes note of what the statement has left.
 func (x *rowExchange) ended() error {
 	r, c := x.r, x.c
-	r.state.LastConn = idOfConn(c)
+	r.at.state.LastConn = idOfConn(c)
 	noteError(c)
 	r.noteNotice(c, nil, false)
-	r.state.LastID.Answered(c.Answer.Rows)
+	r.at.state.LastID.Answered(c.Answer.Rows)
 	if last, ok := x.numbers.Last(); ok && !x.inserts { // as LAST_INSERT_ID(n) in each row would
-		r.state.LastID.Given(last)
-		r.state.LastID.Rows = true // the server has counted them
+		r.at.state.LastID.Given(last)
+		r.at.state.LastID.Rows = true // the server has counted them
 	}
 	if len(c.Buffered()) > 0 {
 		return r.at.lost(c, errors.New("the server said something that nobody asked for"), true)
@@ -126,9 +126,9 @@ func (x *rowExchange) refuse(cause error) error {
 	if errors.Is(cause, errClientGone) || errors.Is(cause, errBackendGone) || errors.Is(cause, errShutdown) || errors.Is(cause, errKilled) {
 		return r.at.abandon(c, cause)
 	}
-	r.client.packetNum = x.f.PacketNum()
+	r.at.client.packetNum = x.f.PacketNum()
 	r.refuse(cause)
-	if err := r.client.flush(); err != nil {
+	if err := r.at.client.flush(); err != nil {
 		return r.at.abandon(c, err)
 	}
 	killed, err := x.swallow()
@@ -174,7 +174,7 @@ func (x *rowExchange) swallow() (killed bool, err error) {
 		default:
 			return killed, r.at.lost(c, protocol.ErrMalformed, true)
 		}
-		err := r.tally.Fill(c)
+		err := r.at.tally.Fill(c)
 		if !killed && (errors.Is(err, os.ErrDeadlineExceeded) || err == nil && time.Now().After(until)) {
 			killed = true
 			if err := x.kill(); err != nil {
@@ -195,7 +195,7 @@ func (x *rowExchange) kill() error {
 	if !known {
 		return nil
 	}
-	err := x.r.at.killer.Run(x.r.at.ctx, x.c.Place(), creds, protocol.ComQuery, "KILL QUERY "+strconv.FormatUint(uint64(x.c.Place().ID()), 10))
+	err := x.r.at.shared.killer.Run(x.r.at.ctx, x.c.Place(), creds, protocol.ComQuery, "KILL QUERY "+strconv.FormatUint(uint64(x.c.Place().ID()), 10))
 	if kill.IsServerError(err) || errors.Is(err, kill.ErrLogin) {
 		return nil
 	}

@@ -4,7 +4,6 @@ import (
 	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
-	"seqproxy/proxy/state"
 	"seqproxy/sequence"
 	"seqproxy/statement"
 )
@@ -12,10 +11,7 @@ import (
 // planning has what becomes of a text decided. It knows the text, and fetches what the planner has to
 // know of sequences, columns and names.
 type planning struct {
-	at      *attachment
-	relay   *relay
-	state   *state.State
-	numbers *keys.Taker
+	*ground
 
 	stmt    statement.Statement // the text of the command being handled
 	fill    *plan.Filling       // what of it is filled in; nil: nothing

@@ -19,17 +19,17 @@ import (
 
 // prepare handles COM_STMT_PREPARE.
 func (x *executor) prepare(sql []byte) error {
-	x.prepared.latest = nil // until this one is prepared
+	x.at.prepared.latest = nil // until this one is prepared
 	x.at.tally.Kind = stats.Prepare
 	if x.state.ModeUnknown || x.state.QuotesUnknown {
 		if err := x.planning.readable(sql); err != nil {
 			return err
 		}
 	}
-	x.relay.slow.takes(sql, false)
+	x.relay.takes(sql, false)
 	begins := x.relay.slow.headOf(sql)
 	defer func() {
-		if p := x.prepared.latest; p != nil {
+		if p := x.at.prepared.latest; p != nil {
 			p.head = begins
 		}
 	}()
@@ -131,7 +131,7 @@ func (x *executor) prepareLocal(sql []byte, columns []protocol.Column, n int) er
 		return err
 	}
 	p := &prepared{local: append([]byte(nil), sql...), columns: columns, List: params.List{Params: n}, mode: x.state.Mode, charset: x.state.Charset}
-	if err := x.prepared.add(p); err != nil {
+	if err := x.at.prepared.add(p); err != nil {
 		return err
 	}
 	// What the last statement left stays, as a server leaves it at a PREPARE.
@@ -169,7 +169,7 @@ func (x *executor) prepareOn(c *backend.Conn, p *prepared, text []byte) error {
 		x.state.LastAnswer = state.ByServer
 		return nil
 	}
-	if err := x.prepared.add(p); err != nil {
+	if err := x.at.prepared.add(p); err != nil {
 		x.client.out = x.client.out[:0]
 		if closeErr := x.at.closeOn(c, p.backendID); closeErr != nil {
 			return closeErr
@@ -183,8 +183,8 @@ func (x *executor) prepareOn(c *backend.Conn, p *prepared, text []byte) error {
 
 // askToPrepare has c prepare text as p. The answer for the client is in s.out, with nothing else.
 func (r *relay) askToPrepare(c *backend.Conn, p *prepared, text []byte) (prepareAnswer, error) {
-	a := prepareAnswer{client: r.client, c: c, p: p, num: r.client.packetNum}
-	if err := r.client.flush(); err != nil {
+	a := prepareAnswer{client: r.at.client, c: c, p: p, num: r.at.client.packetNum}
+	if err := r.at.client.flush(); err != nil {
 		return a, err
 	}
 	r.scratch = append(r.scratch[:0], 0, 0, 0, 0, byte(protocol.ComStmtPrepare))
@@ -194,15 +194,15 @@ func (r *relay) askToPrepare(c *backend.Conn, p *prepared, text []byte) (prepare
 	}
 	protocol.PutHeader(r.scratch, len(r.scratch)-protocol.HeaderSize, 0)
 	_, writeErr := c.Write(r.scratch)
-	begun := r.tally.Waits()
+	begun := r.at.tally.Waits()
 	err := a.relay()
-	r.tally.Waited(begun)
+	r.at.tally.Waited(begun)
 	if err != nil {
-		r.client.out = r.client.out[:0] // nothing of it was sent
+		r.at.client.out = r.at.client.out[:0] // nothing of it was sent
 		return a, r.at.lost(c, err, false)
 	}
 	if writeErr != nil { // a server that closes has said why before
-		if err := r.client.flush(); err != nil {
+		if err := r.at.client.flush(); err != nil {
 			return a, err
 		}
 		return a, r.at.lost(c, writeErr, true)

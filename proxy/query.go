@@ -29,7 +29,7 @@ func (s *session) query(sql []byte) error {
 			return s.answerAlone(func() error { return err })
 		}
 	}
-	s.slow.takes(sql, false)
+	s.takes(sql, false)
 	st := &s.stmt
 	s.shared.texts.Analyze(st, sql, s.state.Mode)
 	if st.Words&statement.VersionedComment != 0 && s.meetServer() {

@@ -29,22 +29,22 @@ const (
 // answer, unless that is an error for which there is a remedy: the server has done
 // nothing then, and the command waits to be sent again. A text is repeated once.
 func (r *relay) sendFilled(c *backend.Conn, f *plan.Filling) (remedy, error) {
-	r.state.LastAnswer = state.ByServer
+	r.at.state.LastAnswer = state.ByServer
 	if f == nil || f.Several {
 		return noRemedy, r.sendScratch(c)
 	}
-	if err := r.client.flush(); err != nil {
+	if err := r.at.client.flush(); err != nil {
 		return noRemedy, err
 	}
 	if f.Fills() {
-		r.tally.Sends(c, stats.KindRewrite)
+		r.at.tally.Sends(c, stats.KindRewrite)
 	} else {
-		r.tally.Sends(c, stats.KindRelay)
+		r.at.tally.Sends(c, stats.KindRelay)
 	}
 	_, writeErr := c.Write(r.scratch)
 	var first []byte
 	if writeErr == nil {
-		first = firstPacket(r.tally, c)
+		first = firstPacket(r.at.tally, c)
 	}
 	if len(first) > 0 && first[0] == 0xff && !f.Repeated {
 		var e *protocol.ServerError
@@ -63,8 +63,8 @@ func (r *relay) sendFilled(c *backend.Conn, f *plan.Filling) (remedy, error) {
 	r.batch.drop()
 	err := r.awaitAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(r.scratch[protocol.HeaderSize:])}})
 	if err == nil && given > 0 {
-		r.state.LastID.GivenInOK(given)
-		r.state.LastID.Inserted = true
+		r.at.state.LastID.GivenInOK(given)
+		r.at.state.LastID.Inserted = true
 	}
 	return noRemedy, err
 }

@@ -24,9 +24,6 @@ var (
 // commands are about.
 type relay struct {
 	at      *attachment
-	client  *client
-	state   *state.State
-	tally   *stats.Tally
 	numbers *keys.Taker
 	kills   *kill.Kills // that wait for the answers to be relayed
 
@@ -43,13 +40,22 @@ type relay struct {
 	scanFrom int
 }
 
+// ground is what those parts of a session stand on that know what its commands are about.
+type ground struct {
+	at      *attachment
+	relay   *relay
+	client  *client
+	state   *state.State
+	numbers *keys.Taker
+}
+
 // enqueue takes the command just parsed into the batch that goes to the current
 // backend connection with the next settle.
 func (r *relay) enqueue(c *backend.Conn, shape protocol.Shape) {
-	r.tally.Sends(c, stats.KindRelay)
+	r.at.tally.Sends(c, stats.KindRelay)
 	e := expected{shape: shape, unexplained: !r.explained}
-	if r.tally.Kind != stats.NoStatement {
-		e.text, e.kind = r.slow.text, r.tally.Kind
+	if r.at.tally.Kind != stats.NoStatement {
+		e.text, e.kind = r.slow.text, r.at.tally.Kind
 	}
 	r.batch.add(c, e)
 }
@@ -78,7 +84,7 @@ func (r *relay) settle() error {
 	if r.batch.size == 0 {
 		return nil
 	}
-	if err := r.client.flush(); err != nil {
+	if err := r.at.client.flush(); err != nil {
 		return err
 	}
 	c := r.batch.conn
@@ -96,13 +102,13 @@ func (r *relay) settle() error {
 
 // exchange sends a command of the proxy's making and relays its answer.
 func (r *relay) exchange(c *backend.Conn, command []byte, answer protocol.Shape) error {
-	r.tally.Sends(c, stats.KindRewrite)
-	if err := r.client.flush(); err != nil {
+	r.at.tally.Sends(c, stats.KindRewrite)
+	if err := r.at.client.flush(); err != nil {
 		return err
 	}
 	_, writeErr := c.Write(command)
 	r.batch.drop() // it took the place of the client's
-	return r.awaitAnswers(c, writeErr, []expected{{shape: answer, text: r.slow.text, kind: r.tally.Kind}})
+	return r.awaitAnswers(c, writeErr, []expected{{shape: answer, text: r.slow.text, kind: r.at.tally.Kind}})
 }
 
 // awaitAnswers relays the answers to what was written with writeErr.
@@ -123,11 +129,11 @@ func (r *relay) relayAnswers(c *backend.Conn, answers []expected) error {
 	for i := range answers {
 		e := &answers[i]
 		if e.ours > 0 { // behind what came before it, to be written with that
-			r.state.LastID.Rows = false // those before it
-			r.client.out = append(r.client.out, c.Buffered()[:accepted]...)
+			r.at.state.LastID.Rows = false // those before it
+			r.at.client.out = append(r.at.client.out, c.Buffered()[:accepted]...)
 			c.Discard(accepted)
 			accepted = 0
-			r.client.out = append(r.client.out, ready[:e.ours]...)
+			r.at.client.out = append(r.at.client.out, ready[:e.ours]...)
 			ready = ready[e.ours:]
 			continue
 		}
@@ -145,29 +151,29 @@ func (r *relay) relayAnswers(c *backend.Conn, answers []expected) error {
 			partly = partly || n > 0
 			if ev == protocol.Done {
 				r.noteNotice(c, c.Buffered()[accepted-n:accepted], whole)
-				r.state.LastID.Answered(c.Answer.Rows)
+				r.at.state.LastID.Answered(c.Answer.Rows)
 				// not for commands without an answer: they leave nothing
-				r.state.LastConn = idOfConn(c)
+				r.at.state.LastConn = idOfConn(c)
 				noteError(c)
 				r.at.noteRefusal(c, c.Buffered()[accepted-n:accepted], whole)
 				if e.unexplained && c.Answer.InsertID != 0 {
 					r.suspects(c, e)
 				}
 				r.slow.bytes = bytes
-				if awaited && r.slow.timesAnswers() {
+				if awaited && r.slow.timesAnswers(r.batch.more()) {
 					r.slow.answered(c, e, bytes)
 				}
 				break
 			}
-			if err := r.client.pass(c, accepted); err != nil {
+			if err := r.at.client.pass(c, accepted); err != nil {
 				return r.at.abandon(c, err)
 			}
 			accepted = 0
 			switch ev {
 			case protocol.NeedMore:
-				r.tally.ReportLong(r.client.Conn, c)
+				r.at.tally.ReportLong(r.at.client.Conn, c)
 				awaited = true
-				if err := r.tally.Fill(c); err != nil {
+				if err := r.at.tally.Fill(c); err != nil {
 					return r.at.lost(c, err, partly)
 				}
 			case protocol.WantsFile:
@@ -183,7 +189,7 @@ func (r *relay) relayAnswers(c *backend.Conn, answers []expected) error {
 			}
 		}
 	}
-	if err := r.client.pass(c, accepted); err != nil {
+	if err := r.at.client.pass(c, accepted); err != nil {
 		return err
 	}
 	if len(c.Buffered()) > 0 { // it would be taken for the answer to the next command
@@ -220,7 +226,7 @@ func (b *backends) lost(c *backend.Conn, cause error, midAnswer bool) error {
 // before the answer. It returns err.
 func (b *backends) abandon(c *backend.Conn, err error) error {
 	if creds, known := b.login.Account.Credentials(c.Shard()); known && errors.Is(err, errClientGone) {
-		b.killer.Abandon(c.Place(), creds)
+		b.shared.killer.Abandon(c.Place(), creds)
 	}
 	return err
 }
@@ -228,15 +234,15 @@ func (b *backends) abandon(c *backend.Conn, err error) error {
 // sendFile passes on the packets of LOAD DATA LOCAL from the client, up to and
 // with the empty one that ends them.
 func (r *relay) sendFile(c *backend.Conn) error {
-	if err := r.client.disarm(); err != nil {
+	if err := r.at.client.disarm(); err != nil {
 		return err
 	}
 	var writeErr error
-	defer r.tally.Waited(r.tally.Waits()) // for the client
+	defer r.at.tally.Waited(r.at.tally.Waits()) // for the client
 	continued := false
 	num := c.Answer.PacketNum + 1
 	for {
-		b := r.client.Buffered()
+		b := r.at.client.Buffered()
 		n, ended := 0, false
 		for len(b)-n >= protocol.HeaderSize {
 			size := protocol.PayloadLen(b[n:])
@@ -257,13 +263,13 @@ func (r *relay) sendFile(c *backend.Conn) error {
 			if writeErr == nil {
 				_, writeErr = c.Write(b[:n])
 			}
-			r.client.Discard(n)
+			r.at.client.Discard(n)
 		}
 		if ended {
 			return nil
 		}
-		if len(r.client.Buffered()) > protocol.BufferSize {
-			r.batch.number(r.client.Buffered(), num)
+		if len(r.at.client.Buffered()) > protocol.BufferSize {
+			r.batch.number(r.at.client.Buffered(), num)
 			num++
 			sent, err := r.passPacket(c, &writeErr)
 			if err != nil {
@@ -272,7 +278,7 @@ func (r *relay) sendFile(c *backend.Conn) error {
 			continued = sent == protocol.MaxFragment
 			continue
 		}
-		if err := r.client.fill(); err != nil {
+		if err := r.at.client.fill(); err != nil {
 			return err
 		}
 	}
@@ -283,16 +289,16 @@ func (r *relay) sendFile(c *backend.Conn) error {
 // payload's length. Once a write failed the rest is only taken in: the server's
 // answer tells why.
 func (r *relay) passPacket(c *backend.Conn, writeErr *error) (size int, err error) {
-	if err := r.client.disarm(); err != nil {
+	if err := r.at.client.disarm(); err != nil {
 		return 0, err
 	}
-	defer r.tally.Waited(r.tally.Waits()) // for the client
-	header := r.client.Buffered()
+	defer r.at.tally.Waited(r.at.tally.Waits()) // for the client
+	header := r.at.client.Buffered()
 	size = protocol.PayloadLen(header)
-	r.client.packetNum = header[protocol.HeaderSize-1] + 1
+	r.at.client.packetNum = header[protocol.HeaderSize-1] + 1
 	left := protocol.HeaderSize + size
 	for {
-		b := r.client.Buffered()
+		b := r.at.client.Buffered()
 		b = b[:min(len(b), left)]
 		if r.scan != nil && c != nil {
 			if err := r.scanned(c, b); err != nil {
@@ -302,12 +308,12 @@ func (r *relay) passPacket(c *backend.Conn, writeErr *error) (size int, err erro
 		if *writeErr == nil && len(b) > 0 {
 			_, *writeErr = c.Write(b)
 		}
-		r.client.Discard(len(b))
+		r.at.client.Discard(len(b))
 		left -= len(b)
 		if left == 0 {
 			return size, nil
 		}
-		if err := r.client.fill(); err != nil {
+		if err := r.at.client.fill(); err != nil {
 			return size, err
 		}
 	}
@@ -316,7 +322,7 @@ func (r *relay) passPacket(c *backend.Conn, writeErr *error) (size int, err erro
 // passCommand passes on a command that is not held whole, all its packets, and
 // relays the answer. The command's first bytes are buffered, nothing is in flight.
 func (r *relay) passCommand(c *backend.Conn, shape protocol.Shape) error {
-	if err := r.client.flush(); err != nil {
+	if err := r.at.client.flush(); err != nil {
 		return err
 	}
 	var writeErr error
@@ -327,7 +333,7 @@ func (r *relay) passCommand(c *backend.Conn, shape protocol.Shape) error {
 	}
 	if errors.Is(writeErr, errSecondStatement) {
 		r.refuse(r.at.set.errLongUnread())
-		_ = r.client.flush() // the session ends either way
+		_ = r.at.client.flush() // the session ends either way
 		return errSecondStatement
 	}
 	if shape == protocol.ShapeNone {
@@ -349,14 +355,14 @@ func (r *relay) passPackets(c *backend.Conn, writeErr *error) error {
 		if err != nil || size < protocol.MaxFragment {
 			return err
 		}
-		for len(r.client.Buffered()) < protocol.HeaderSize {
-			if err := r.client.fill(); err != nil {
+		for len(r.at.client.Buffered()) < protocol.HeaderSize {
+			if err := r.at.client.fill(); err != nil {
 				return err
 			}
 		}
-		r.batch.number(r.client.Buffered(), r.client.packetNum)
-		if r.client.Buffered()[3] != r.client.packetNum {
-			return r.outOfOrder(r.client.packetNum)
+		r.batch.number(r.at.client.Buffered(), r.at.client.packetNum)
+		if r.at.client.Buffered()[3] != r.at.client.packetNum {
+			return r.outOfOrder(r.at.client.packetNum)
 		}
 		r.scanFrom = protocol.HeaderSize
 	}

@@ -11,7 +11,6 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/alone"
-	"seqproxy/proxy/keys"
 	"seqproxy/proxy/kill"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
@@ -38,10 +37,7 @@ type route struct {
 
 // explanation finds out what would become of a text.
 type explanation struct {
-	at       *attachment
-	relay    *relay
-	state    *state.State
-	numbers  *keys.Taker
+	*ground
 	planning *planning
 	tickets  *tickets
 }
@@ -66,7 +62,7 @@ func (s *session) explainRoute(sql []byte, p *prepared) error {
 	s.tally.Becomes(stats.KindAdmin)
 	sql = bytes.Clone(bytes.TrimSpace(sql[s.stmt.Explained:]))
 	r := route{kind: stats.KindRelay}
-	e := explanation{at: &s.attachment, relay: &s.relay, state: &s.state, numbers: &s.numbers, planning: &s.planning, tickets: &s.tickets}
+	e := explanation{ground: &s.ground, planning: &s.planning, tickets: &s.tickets}
 	if err := e.decide(&r, sql); ends(err) {
 		return err
 	} else if err != nil {

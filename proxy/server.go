@@ -166,7 +166,6 @@ type StatementOptions struct {
 // Server accepts clients and runs their sessions.
 type Server struct {
 	shared
-	log      *zap.Logger
 	instance kill.Instance
 
 	serving   atomic.Bool   // clients are accepted since Serve
@@ -200,10 +199,10 @@ const cachedTexts = 1024
 // New makes a Server. It does no I/O.
 func New(opts Options) *Server {
 	s := &Server{
-		log: opts.Logger, sessions: make(map[uint32]*session),
+		sessions: make(map[uint32]*session),
 		instance: kill.NewInstance(),
 		ended:    make(chan struct{}), waiting: make(chan *session),
-		shared: shared{stopping: make(chan struct{}), killer: kill.New(opts.Shards, opts.Logger), receivePeriod: receivePeriod, counters: stats.Counters{Since: time.Now()}, texts: statement.NewCache(cachedTexts)},
+		shared: shared{stopping: make(chan struct{}), killer: kill.New(opts.Shards, opts.Logger), log: opts.Logger, receivePeriod: receivePeriod, counters: stats.Counters{Since: time.Now()}, texts: statement.NewCache(cachedTexts)},
 	}
 	s.watch = kill.NewWatch(s, opts.Logger, s.stopping)
 	s.login = login.Gate{Failed: login.NewFailures(), Attributes: login.ProxyAttributes(opts.Version), Stopping: s.stopping, Log: opts.Logger}

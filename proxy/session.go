@@ -39,6 +39,7 @@ type session struct {
 
 	attachment // to servers
 	relay      // of commands and answers
+	ground     ground
 	planning   // of what becomes of them
 	answers    // of our own
 	tickets
@@ -57,26 +58,23 @@ var (
 
 // connect gives the rooms of a session what they see of each other.
 func (s *session) connect(ctx context.Context, shared *shared, set *settings) {
-	a := &s.attachment
+	a, r := &s.attachment, &s.relay
 	a.shared, a.above, a.patience, a.set, a.routes = shared, s, &s.numbers.Patience, set, set.routesFor(s.login.AtAdmin)
 	a.client, a.login, a.state, a.tally, a.prepared, a.doom = &s.client, &s.login, &s.state, &s.tally, &s.prepared, &s.doom
-	a.killer, a.logger = shared.killer, s.srv.log
 	a.ctx, a.cancel = context.WithCancel(ctx)
+	s.idle.at = a
 
-	r := &s.relay
-	r.at, r.client, r.state, r.tally, r.numbers, r.kills = a, &s.client, &s.state, &s.tally, &s.numbers, &s.kills
-	r.batch.client = s.client.Conn
-	r.slow.at, r.slow.batch = a, &r.batch
-	r.share.at, r.share.client, r.share.batch = a, &s.client, &r.batch
+	r.at, r.numbers, r.kills, r.batch.client = a, &s.numbers, &s.kills, s.client.Conn
+	r.slow.at = a
+	r.share.at = a
 
-	s.idle.at, s.idle.client = a, &s.client
-	s.planning.at, s.planning.relay, s.planning.state, s.planning.numbers = a, r, &s.state, &s.numbers
-	s.answers = answers{at: a, relay: r, client: &s.client, state: &s.state, numbers: &s.numbers, planning: &s.planning}
-	s.tickets = tickets{at: a, relay: r, client: &s.client, state: &s.state, numbers: &s.numbers, planning: &s.planning, answers: &s.answers}
-	s.delivery = delivery{at: a, relay: r, state: &s.state, numbers: &s.numbers, planning: &s.planning, answers: &s.answers}
+	s.ground = ground{at: a, relay: r, client: &s.client, state: &s.state, numbers: &s.numbers}
+	s.planning.ground = &s.ground
+	s.answers = answers{ground: &s.ground, planning: &s.planning}
+	s.tickets = tickets{ground: &s.ground, planning: &s.planning, answers: &s.answers}
+	s.delivery = delivery{ground: &s.ground, planning: &s.planning, answers: &s.answers}
 	s.executor = executor{
-		at: a, relay: r, client: &s.client, state: &s.state, numbers: &s.numbers, prepared: &s.prepared,
-		planning: &s.planning, answers: &s.answers, tickets: &s.tickets, delivery: &s.delivery,
+		ground: &s.ground, planning: &s.planning, answers: &s.answers, tickets: &s.tickets, delivery: &s.delivery,
 	}
 }
 
@@ -137,6 +135,7 @@ func (s *session) commands() error {
 		s.batch.drop()
 		if s.share.bytes > 0 {
 			s.trim()
+			s.batch.payload = nil
 			s.share.give()
 		}
 		if len(s.client.out) > maxWaiting {
@@ -162,9 +161,9 @@ func (r *relay) outOfOrder(num uint8) error {
 	if err := r.settle(); err != nil {
 		return err
 	}
-	r.client.packetNum = num
+	r.at.client.packetNum = num
 	r.refuse(errOutOfOrder)
-	_ = r.client.flush() // the session ends either way
+	_ = r.at.client.flush() // the session ends either way
 	return errPacketOrder
 }
 
@@ -267,18 +266,18 @@ func (s *session) trim() {
 
 // reply answers the command being handled with OK.
 func (r *relay) reply(ok protocol.OK) {
-	ok.Status = r.state.Status
-	r.client.out = protocol.AppendOK(r.client.out, r.client.packetNum, ok)
+	ok.Status = r.at.state.Status
+	r.at.client.out = protocol.AppendOK(r.at.client.out, r.at.client.packetNum, ok)
 }
 
 // refuse answers the command being handled with an error.
 func (r *relay) refuse(err error) {
-	e := r.client.fail(err)
+	e := r.at.client.fail(err)
 	if _, ok := hidden(err); ok {
 		r.at.log().Info("client told of no number", logfield.Code(e.Code), logfield.Err(err))
 	}
-	r.state.LastAnswer = state.OurError
-	r.state.LastError = e
+	r.at.state.LastAnswer = state.OurError
+	r.at.state.LastError = e
 	r.slow.code = e.Code
 }
 

@@ -26,17 +26,15 @@ const (
 // a time the clock is read only where a server was waited for, so what the proxy itself
 // took, such as a wait for a number, may be told of the one behind.
 type slow struct {
-	at    *attachment
-	batch *batch
+	at *attachment
 
-	inHand bool           // a statement was taken and is not done with
 	text   head           // of the last that was taken
+	inHand bool           // a statement was taken and is not done with
 	kind   stats.Kind     // of the last that was handled
+	code   uint16         // of the error of the proxy's own that the last was answered with; 0 if with none
 	sentTo *backend.Shard // that one, if servers see its kind
 	bytes  uint64         // of the last answer of a server
-	// of the error of the proxy's own that the last was answered with; 0 if with none
-	code  uint16
-	texts []byte // the beginnings of texts
+	texts  []byte         // the beginnings of texts
 }
 
 // head is the beginning of a text in slow.texts.
@@ -102,9 +100,9 @@ func (w *slow) headOf(sql []byte) textHead {
 
 // takes takes note of a statement that begins to be handled. more says that text is only
 // its beginning.
-func (w *slow) takes(text []byte, more bool) {
-	if w.at.set.keepsTexts() {
-		w.takesHead(text, w.reading(), more)
+func (r *relay) takes(text []byte, more bool) {
+	if r.at.set.keepsTexts() {
+		r.slow.takes(text, r.slow.reading(), more, r.batch.size == 0)
 	}
 }
 
@@ -112,12 +110,13 @@ func (w *slow) takes(text []byte, more bool) {
 func (r *relay) takesPrepared(p *prepared) {
 	r.explained = p.shape.Explained
 	if r.at.set.keepsTexts() {
-		r.slow.takesHead(p.head.text, p.head.read, p.head.cut)
+		r.slow.takes(p.head.text, p.head.read, p.head.cut, r.batch.size == 0)
 	}
 }
 
-func (w *slow) takesHead(text []byte, read reading, more bool) {
-	if w.batch.size == 0 { // nothing waits for its answer
+// takes keeps the beginning of a text. first says that nothing waits for its answer.
+func (w *slow) takes(text []byte, read reading, more, first bool) {
+	if first {
 		w.texts, w.bytes = w.texts[:0], 0
 	}
 	w.inHand, w.text, w.code = true, head{}, 0
@@ -130,12 +129,12 @@ func (w *slow) takesHead(text []byte, read reading, more bool) {
 
 // timesAnswers says whether the client has sent more than one statement at a time, so that
 // the time of each is to be measured.
-func (w *slow) timesAnswers() bool {
+func (w *slow) timesAnswers(more bool) bool {
 	n := w.at.tally.Round
 	if w.at.tally.Kind != stats.NoStatement {
 		n++
 	}
-	return w.at.set.SlowStatement > 0 && (n > 1 || w.batch.more())
+	return w.at.set.SlowStatement > 0 && (n > 1 || more)
 }
 
 // answered takes note that a server has answered one of several statements, for which it

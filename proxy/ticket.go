@@ -5,7 +5,6 @@ import (
 
 	"seqproxy/protocol"
 	"seqproxy/proxy/alone"
-	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
@@ -18,11 +17,7 @@ type TicketTable = ticket.Table
 
 // tickets answers the statements of ticket servers.
 type tickets struct {
-	at       *attachment
-	relay    *relay
-	client   *client
-	state    *state.State
-	numbers  *keys.Taker
+	*ground
 	planning *planning
 	answers  *answers
 }

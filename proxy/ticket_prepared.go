@@ -36,7 +36,7 @@ func (x *executor) prepareTicket(sql []byte, t *ticket.Ticket) error {
 		return err
 	}
 	p := &prepared{local: bytes.Clone(sql), ticket: t, mode: x.state.Mode, charset: x.state.Charset, List: params.List{Params: x.planning.stmt.Params}}
-	if err := x.prepared.add(p); err != nil {
+	if err := x.at.prepared.add(p); err != nil {
 		return err
 	}
 	x.client.out = protocol.AppendPrepareOK(x.client.out, x.client.packetNum, form, p.id, 0, p.Params)

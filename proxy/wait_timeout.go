@@ -22,8 +22,7 @@ import (
 //
 // Rounds of which the server sees every command cost nothing here.
 type idleness struct {
-	at     *attachment
-	client *client
+	at *attachment
 
 	// since is when the client's last round ended that the current shard's server saw
 	// nothing of.
@@ -66,15 +65,15 @@ func (i *idleness) rested(at time.Duration) error {
 	}
 	i.since = now
 	// An alarm that is set is early enough, unless wait_timeout may have become shorter.
-	if i.at.cur != nil || !i.client.alarm.IsZero() && i.at.state.WaitTimeout == 0 {
+	if i.at.cur != nil || !i.at.client.alarm.IsZero() && i.at.state.WaitTimeout == 0 {
 		return nil
 	}
 	due := now.Add(i.clientTimeout())
-	if i.client.alarm.IsZero() || due.Before(i.client.alarm) {
-		if err := i.client.until(due); err != nil {
+	if i.at.client.alarm.IsZero() || due.Before(i.at.client.alarm) {
+		if err := i.at.client.until(due); err != nil {
 			return err
 		}
-		i.client.alarm = due
+		i.at.client.alarm = due
 	}
 	return nil
 }
@@ -107,9 +106,9 @@ func (i *idleness) keep(c *backend.Conn, now time.Time) error {
 		i.at.forget(c)
 		return nil
 	case refused: // its last words
-		i.client.packetNum = 0
-		i.client.fail(told)
-		_ = i.client.flush() // the session ends either way
+		i.at.client.packetNum = 0
+		i.at.client.fail(told)
+		_ = i.at.client.flush() // the session ends either way
 	}
 	return i.at.followBackend(c)
 }
@@ -164,25 +163,25 @@ func (i *idleness) timeoutAt(hello *backend.Hello) time.Duration {
 // awoken says what an end of the wait for the client means that the alarm may have
 // brought: err if it was something else, errIdle if the time is up.
 func (i *idleness) awoken(err error) error {
-	if i.client.alarm.IsZero() || !errors.Is(err, os.ErrDeadlineExceeded) {
+	if i.at.client.alarm.IsZero() || !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
 	}
 	i.woken = true
-	if err := i.client.until(time.Time{}); err != nil || i.at.cur != nil {
+	if err := i.at.client.until(time.Time{}); err != nil || i.at.cur != nil {
 		return err
 	}
 	timeout := i.clientTimeout()
 	due := i.since.Add(timeout)
 	if time.Now().Before(due) {
-		err := i.client.until(due)
-		i.client.alarm = due
+		err := i.at.client.until(due)
+		i.at.client.alarm = due
 		return err
 	}
 	if i.at.login.LikeMySQL {
-		i.client.packetNum = 0
-		i.client.fail(protocol.Errorf(erClientInteractionTimeout, "HY000", "The client was disconnected by the server because of inactivity. "+
+		i.at.client.packetNum = 0
+		i.at.client.fail(protocol.Errorf(erClientInteractionTimeout, "HY000", "The client was disconnected by the server because of inactivity. "+
 			"See wait_timeout and interactive_timeout for configuring this behavior."))
-		_ = i.client.flush() // the session ends either way
+		_ = i.at.client.flush() // the session ends either way
 	}
 	return fmt.Errorf("%w of %s", errIdle, timeout)
 }

@@ -35,12 +35,12 @@ func (r *relay) takeNotice() *protocol.ServerError {
 // noteNotice tells of it beside a server's answer, of which b holds what came last: an OK
 // that is all of the answer counts it, and SHOW WARNINGS has it.
 func (r *relay) noteNotice(c *backend.Conn, b []byte, whole bool) {
-	r.state.Notice = nil
+	r.at.state.Notice = nil
 	w := r.takeNotice()
 	if w == nil || c.Answer.ErrCode != 0 {
 		return
 	}
-	r.state.Notice = w
+	r.at.state.Notice = w
 	if whole && len(b) > protocol.HeaderSize && len(b) == protocol.HeaderSize+protocol.PayloadLen(b) {
 		protocol.AddWarning(b[protocol.HeaderSize:])
 	}

@@ -35,7 +35,7 @@ type floor struct {
 var floors = []floor{
 	{"proxy.session", []string{
 		"proxy/alone", "proxy/keys", "proxy/kill", "proxy/login", "proxy/params", "proxy/plan", "proxy/shown", "proxy/state", "proxy/stats", "proxy/ticket",
-		"proxy.client", "proxy.batch", "proxy.attachment", "proxy.backends", "proxy.outside", "proxy.idleness", "proxy.relay", "proxy.slow", "proxy.memoryShare", "proxy.planning", "proxy.answers", "proxy.tickets", "proxy.explanation", "proxy.delivery", "proxy.executor",
+		"proxy.client", "proxy.batch", "proxy.attachment", "proxy.backends", "proxy.outside", "proxy.idleness", "proxy.relay", "proxy.ground", "proxy.slow", "proxy.memoryShare", "proxy.planning", "proxy.answers", "proxy.tickets", "proxy.explanation", "proxy.delivery", "proxy.executor",
 		"proxy.preparedSet", "proxy.prepared", "proxy.settings", "proxy.bindings",
 	}},
 	{"proxy.Server", []string{"proxy/keys", "proxy/kill", "proxy/login", "proxy/stats", "proxy.shared", "proxy.settings", "proxy.statementMemory", "proxy.columnCache"}},
@@ -44,7 +44,7 @@ var floors = []floor{
 	{"proxy.explanation", []string{"proxy.tickets", "proxy.planning", "proxy.relay", "proxy.attachment"}},
 	{"proxy.tickets", []string{"proxy.answers", "proxy.planning", "proxy.relay", "proxy.attachment"}},
 	{"proxy.answers", []string{"proxy.planning", "proxy.relay", "proxy.attachment"}},
-	{"proxy.planning", []string{"proxy.relay", "proxy.attachment", "proxy.backends", "proxy.client"}},
+	{"proxy.planning", []string{"proxy.ground", "proxy.relay", "proxy.attachment", "proxy.backends", "proxy.client"}},
 	{"proxy.relay", []string{"proxy.attachment", "proxy.backends", "proxy.batch", "proxy.client", "proxy.memoryShare", "proxy.slow", "proxy.idleness"}},
 	{"proxy.attachment", []string{"proxy.backends", "proxy.client", "proxy.outside", "proxy.prepared", "proxy.preparedSet", "proxy.settings"}},
 	{"proxy.backends", []string{"proxy.client", "proxy.outside", "proxy.preparedSet"}},
