@@ -230,7 +230,11 @@ func TestTheProxyIsAskedByEveryClient(t *testing.T) {
 	for _, q := range questionTexts {
 		questions += fmt.Sprintf("| %s | `%s` |\n", q.question, q.ask)
 	}
-	keepPage(t, "statements.md", map[string]string{"statements": table, "questions": questions})
+	options := "| option | meaning |\n|---|---|\n"
+	for _, o := range ddl.SequenceOptions() {
+		options += fmt.Sprintf("| `%s` | %s |\n", strings.Join(o.Texts, "`, `"), o.Help)
+	}
+	keepPage(t, "statements.md", map[string]string{"statements": table, "questions": questions, "options": options})
 	want(t, "VERSION", inquire(t, text, true, "SHOW SEQPROXY VERSION").rows[0], map[string]string{"version": "devel", "commit": "unknown"})
 
 	want(t, "STATUS", inquire(t, text, true, "SHOW SEQPROXY STATUS LIKE 'DRAINING'").rows[0], map[string]string{"name": "draining", "value": "0"})
