@@ -73,8 +73,8 @@ func newest(all []defined) []defined {
 // copy brings the names of a member in line with what the others know, in the
 // transaction that starts it: rows that it lacks are made where they stand there, or at 0 if they
 // are frozen, which the start raises above the floors. Somebody may have made one by hand since
-// those were read. What is dropped is told by versions, but for a member that is added: a tombstone
-// that it has is that of another set of servers, or of an older one.
+// those were read. Versions say what is dropped, but for a member that is added: its tombstones
+// come from another set of servers, or from an older one.
 func (t optionTable) copy(ctx context.Context, tx *sql.Tx, theirs []defined, added bool) error {
 	mine, err := t.all(ctx, tx)
 	if err != nil {

@@ -24,7 +24,7 @@ func (t proxyTable) copy(ctx context.Context, tx *sql.Tx, p *Plan, was *Membersh
 			return fmt.Errorf("remove the proxies that %s knew before it was taken out: %w", t.name(), err)
 		}
 	} else if !change.HasMember(p.Previous, was.ID) {
-		// What they told it does not compare with the versions of the others.
+		// They confirmed versions of its own, which do not compare with the versions of the others.
 		if _, err := tx.ExecContext(ctx, "UPDATE "+t.table.proxies+" SET `version` = 0"); err != nil {
 			return fmt.Errorf("have the proxies that %s knew before it was added confirm anew: %w", t.name(), err)
 		}

@@ -64,8 +64,8 @@ type handover struct {
 }
 
 // Knowledge implements [change.Reader]. Definitions count from those that were members so far.
-// What one knows of proxies that left by an older plan does not count: the others have taken
-// that over, and it was not told since who has gone.
+// The proxies of a member that left by an older plan do not count: the others took them over, and
+// the member does not hear who goes.
 func (s planStore) Knowledge(ctx context.Context, p *Plan) (known change.Knowledge, err error) {
 	var h handover
 	if known.Floors, known.Complete, err = s.floors(ctx, p); err != nil {

@@ -6,11 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"seqproxy/sequence/change"
 	"strconv"
 	"time"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/sequence/change"
 )
 
 // The tables of the plan beside the first one..
@@ -30,7 +31,7 @@ const (
 		// how far each member may go once the plan is in force, before more is recorded; 0: not at
 		// all
 		"`ceiling` bigint unsigned NOT NULL DEFAULT 0, " +
-		// what the row held when it was frozen for the plan; NULL: it is not
+		// where the row stood when it was frozen for the plan; NULL: it is not
 		"`saved` bigint unsigned DEFAULT NULL, " +
 		"PRIMARY KEY (`plan`, `name`)) ENGINE=InnoDB"
 )

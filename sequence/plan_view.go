@@ -34,8 +34,8 @@ func (a *servers) ready(ctx context.Context) (*view, error) {
 	return a.readLocked(ctx, true)
 }
 
-// reread asks the servers again which plan is in force, after one of them obeyed another one than
-// that of old.
+// reread asks the servers again which plan is in force, after one of them obeyed another plan than
+// old.
 func (a *servers) reread(ctx context.Context, old *view) error {
 	if err := a.changing.acquire(ctx); err != nil {
 		return fmt.Errorf("wait for the plan of the sequence servers: %w", err)

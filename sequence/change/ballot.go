@@ -88,7 +88,7 @@ func (c *Coordinator) takeOver() (decided bool, err error) {
 			accepted++
 		case was != "":
 			never = true
-		default: // it was not told yet, or has forgotten that it accepted
+		default: // it did not know the change yet, or has forgotten that it accepted
 			forgot = m.Address
 		}
 	}
@@ -126,8 +126,8 @@ func (c *Coordinator) accept(floors Floors) error {
 }
 
 // abort lets the members go on as before a change that is never decided: nobody was asked to accept
-// it yet, or takeOver has found one that stays and never will. Each that goes on notes that, so that
-// nobody who comes later takes the change for decided.
+// it yet, or takeOver has found one that stays and never will. Each that goes on notes that, so
+// that nobody who comes later takes the change for decided.
 func (c *Coordinator) abort() error {
 	defer c.outlive()()
 	noted := false

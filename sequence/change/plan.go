@@ -27,12 +27,12 @@ const (
 	InForce = "in force"
 	// Aborted: this member never accepts the plan, and goes on as before.
 	Aborted = "aborted"
-	// Overtaken: this member obeys a newer plan, and was not told what became of this change.
+	// Overtaken: this member obeys a newer plan, and does not know what became of this change.
 	// Others can tell.
 	Overtaken = "overtaken"
 )
 
-// Steps that [Servers.Did] is told of, besides the states.
+// Steps that [Servers.Did] gets, besides the states.
 const (
 	// StepFilled: the caches of all proxies are filled, and rows are frozen next.
 	StepFilled = "caches filled"
@@ -208,7 +208,7 @@ func Addresses(members []Member) string {
 	return strings.Join(all, ", ")
 }
 
-// Latest is the plan in force, and the change that is open, by what servers have told. The
+// Latest is the plan in force, and the change that is open, by the reports of servers. The
 // number of the first is 0 where there is none; the second is nil then.
 func Latest(all []Report) (now Plan, open *Plan) {
 	for _, t := range all {

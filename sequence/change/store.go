@@ -17,7 +17,7 @@ type Servers interface {
 	Fill(ctx context.Context, members []Store)
 	// Outlive returns a context that goes on for some time although ctx ends.
 	Outlive(ctx context.Context) (context.Context, context.CancelFunc)
-	// Did is told of a step that was done on a server. An error ends the coordinator there, as
+	// Did is called after each step on a server. An error ends the coordinator there, as
 	// if its process had been killed: nothing is undone. Only tests return one.
 	Did(step, address string) error
 }
@@ -53,7 +53,7 @@ type Stepper interface {
 	// ErrTakenOver if it has promised a higher ballot, *OtherPlanError if it knows another plan
 	// above base, or of that number.
 	Promise(ctx context.Context, p *Plan, base, ballot uint64) (was string, err error)
-	// Freeze has all rows stand at the end of their column, and saves what they held.
+	// Freeze has all rows stand at the end of their column, and saves where they stood.
 	Freeze(ctx context.Context, p *Plan, ballot uint64) error
 	// Gave reads what the frozen server gave at most of each name, and the ceilings that it has
 	// recorded for a member that is missing, unless the id of that is empty.
@@ -128,18 +128,19 @@ type Given struct {
 	End   uint64 // the highest number that its column holds
 }
 
-// Met is a server that has told what it knows.
+// Met is a server, and its report.
 type Met struct {
 	Store
 	Report
 }
 
 // Reconcile brings those of some servers to the plan in force that are behind it, and has those go
-// on that a change left frozen which came to nothing, as they themselves tell. It does what it can.
+// on that a change left frozen which came to nothing, by their own reports. It does what it can.
 // brought tells that one of them was behind, failed what could not be done, by position.
 func Reconcile(ctx context.Context, met []Met, now *Plan) (brought bool, failed []error) {
 	failed = make([]error, len(met))
-	// One that has left knows nothing of what was made since, but it may be all that obeys the plan.
+	// One that has left knows nothing of what was made since, but it may be all that obeys the
+	// plan.
 	from := slices.IndexFunc(met, func(m Met) bool { return m.Plan == now.Number && m.Count > 0 })
 	if from < 0 {
 		from = slices.IndexFunc(met, func(m Met) bool { return m.Plan == now.Number })

@@ -118,10 +118,10 @@ func (m *Marks) Admit(name string, epoch, low uint64, s segment.Segment) (mark u
 	return s.Last(), true
 }
 
-// Mark is that of a sequence, in its epoch.
+// Mark is the highest number ever reserved of a sequence in an epoch.
 type Mark struct{ Epoch, High uint64 }
 
-// Mark returns that of name.
+// Mark returns the mark of name.
 func (m *Marks) Mark(name string) Mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()

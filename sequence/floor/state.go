@@ -21,7 +21,7 @@ import (
 // that is when the marks count.
 type State struct {
 	File  *statefile.File // nil: nothing is kept
-	table string // "`app`.`sequence`"
+	table string          // "`app`.`sequence`"
 	log   *zap.Logger
 }
 
@@ -29,7 +29,7 @@ type State struct {
 var ErrNotKept = errors.New("no numbers are reserved until it can be, since after a crash they could be given again")
 
 // Open reads what an earlier process left in a directory, which is this one's from now on.
-// table is the quoted name of that of the sequences. Without a directory nothing is kept.
+// table is the quoted name of the table of sequences. Without a directory nothing is kept.
 func Open(dir, table string, log *zap.Logger) (*State, error) {
 	s := &State{table: table, log: log}
 	if dir == "" {
@@ -71,7 +71,7 @@ const (
 	stateOwners = "owners"
 )
 
-// key is that of a name, which may be empty.
+// key is the key of a kind and a name, which may be empty.
 func (s *State) key(kind, name string) string { return kind + "\t" + s.table + "\t" + name }
 
 // put begins to keep a value; nil if nothing is kept.
