@@ -26,8 +26,8 @@ type Control interface {
 	// sessions that still use the shards. Without any name, the shard does not exist.
 	Pause(ctx context.Context, shard string, by uint32) (paused, resumed []string, busy int)
 	// Resume ends the pause of a shard, or of all. It returns the names of shards that were paused.
-	// known is false if the shard does not exist.
-	Resume(shard string) (resumed []string, known bool)
+	// exists is false if there is no such shard.
+	Resume(shard string) (resumed []string, exists bool)
 	// Shutdown stops the proxy. It returns at once. A second call may make it stop sooner.
 	Shutdown(how Shutdown)
 }
@@ -62,9 +62,9 @@ func (s *Sequences) change(ctx context.Context, c *ddl.ProxyCommand, by proxy.Ca
 	case ddl.PauseShard:
 		return s.pause(ctx, string(c.Shard), by)
 	case ddl.ResumeShard:
-		resumed, known := s.control.Resume(string(c.Shard))
+		resumed, exists := s.control.Resume(string(c.Shard))
 		switch {
-		case !known:
+		case !exists:
 			return nil, s.noShard(c.Shard)
 		case len(resumed) == 0:
 			return noted(mysql.ER_UNKNOWN_ERROR, "no such shard was paused"), nil

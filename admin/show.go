@@ -73,11 +73,11 @@ func (s *Sequences) show(ctx context.Context, ddl *ddl.Sequence, by proxy.Caller
 	t := &protocol.Table{Columns: showColumns}
 	asked := ctx
 	if away != nil {
-		told := away
+		shown := away
 		if text, hidden := sequence.Public(away); hidden && !by.Monitor {
-			told = errors.New(text)
+			shown = errors.New(text)
 		}
-		t.Warning = fromMemory("sequences", told)
+		t.Warning = fromMemory("sequences", shown)
 		var stop context.CancelFunc
 		asked, stop = context.WithTimeout(ctx, rightsPatience)
 		defer stop()

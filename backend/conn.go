@@ -395,9 +395,9 @@ func (c *Conn) ended(p []byte, first bool) (ok bool, err error) {
 	switch {
 	case p[0] == headERR:
 		err := protocol.ParseServerError(p)
-		var told *protocol.ServerError
-		if errors.As(err, &told) {
-			c.CountError(told.Code)
+		var refused *protocol.ServerError
+		if errors.As(err, &refused) {
+			c.CountError(refused.Code)
 		}
 		return true, err
 	case p[0] == headEOF && len(p) < 9 && !c.Capabilities.Has(protocol.DeprecateEOF):

@@ -47,12 +47,12 @@ func newRoutes(opts Options, before *Routes, leaving []*Shard) (*Routes, error) 
 
 // shardFor returns the shard that o describes, an existing one if possible.
 func shardFor(o *ShardOptions, before *Routes, leaving []*Shard) *Shard {
-	known := slices.Clone(leaving)
+	all := slices.Clone(leaving)
 	if before != nil {
-		known = append(known, before.shards...)
+		all = append(all, before.shards...)
 	}
 	var named *Shard
-	for _, shard := range slices.Backward(known) { // first those of before, then the one that left last
+	for _, shard := range slices.Backward(all) { // first those of before, then the one that left last
 		switch {
 		case shard.name != o.Name:
 		case slices.EqualFunc(shard.nodes, o.Nodes, func(n *Node, address string) bool { return n.String() == address }):
@@ -122,7 +122,7 @@ func (r *Routes) Greeting() (h Hello, ok bool) {
 		return Hello{}, false
 	}
 	for _, shard := range r.shards {
-		if other, known := shard.Hello(); known {
+		if other, answered := shard.Hello(); answered {
 			h.Capabilities &= other.Capabilities
 			h.MariaDB = h.MariaDB && other.MariaDB
 		}

@@ -263,11 +263,11 @@ func (n *Node) learn(h Hello) *Hello {
 }
 
 // learnDescribes records Hello.DescribesSession, after learn.
-func (n *Node) learnDescribes(tells bool) {
+func (n *Node) learnDescribes(describes bool) {
 	n.mu.Lock()
-	if n.hello.DescribesSession != tells {
+	if n.hello.DescribesSession != describes {
 		h := *n.hello
-		h.DescribesSession = tells
+		h.DescribesSession = describes
 		n.hello = &h
 	}
 	n.mu.Unlock()
@@ -281,12 +281,12 @@ func (n *Node) describesSession() bool {
 }
 
 // learnMode records the other initial values of sessions, after learn.
-func (n *Node) learnMode(told Hello) {
+func (n *Node) learnMode(now Hello) {
 	n.mu.Lock()
 	h := *n.hello // others may be reading the old one
-	h.SQLMode, h.InitConnect, h.OwnCollation = told.SQLMode, told.InitConnect, told.OwnCollation
-	h.WaitTimeout, h.InteractiveTimeout, h.FoldsTables = told.WaitTimeout, told.InteractiveTimeout, told.FoldsTables
-	h.LoginPatience = told.LoginPatience
+	h.SQLMode, h.InitConnect, h.OwnCollation = now.SQLMode, now.InitConnect, now.OwnCollation
+	h.WaitTimeout, h.InteractiveTimeout, h.FoldsTables = now.WaitTimeout, now.InteractiveTimeout, now.FoldsTables
+	h.LoginPatience = now.LoginPatience
 	n.hello, n.hasMode = &h, true
 	n.mu.Unlock()
 }

@@ -142,10 +142,10 @@ func (n *Node) count(err error) {
 
 // codeOf returns the code under which a failed attempt to connect is counted.
 func codeOf(err error) uint16 {
-	var told *protocol.ServerError
+	var refused *protocol.ServerError
 	switch {
-	case errors.As(err, &told):
-		return told.Code
+	case errors.As(err, &refused):
+		return refused.Code
 	case isTimeout(err):
 		return CodeUnreachable
 	case errors.Is(err, protocol.ErrNoTLS), errors.Is(err, protocol.ErrTLSHandshake):

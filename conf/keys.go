@@ -128,16 +128,16 @@ func tableType(t reflect.Type) reflect.Type {
 // unknownKeys returns a problem for each unknown key, but only one for a whole table. The decoder's
 // own check is not enough: it accepts LISTEN for listen.
 func unknownKeys(keys []toml.Key) []string {
-	known := make(map[string]bool)
+	exists := make(map[string]bool)
 	for _, key := range allKeys() {
-		known[key.Name] = true
+		exists[key.Name] = true
 	}
 	var problems []string
 	reported := make(map[string]bool)
 	for _, key := range keys {
 		for depth := range key {
 			name := strings.Join(key[:depth+1], ".")
-			if known[name] {
+			if exists[name] {
 				continue
 			}
 			if !reported[name] {

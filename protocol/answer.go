@@ -260,10 +260,10 @@ func (a *Answer) first(head []byte, size int) bool {
 // ParseColumnCount reads the first packet of a result set. follow says whether column definitions
 // come next: a flag decides that if MetadataFlags was agreed on. Without DeprecateEOF an EOF ends
 // the definitions in either case. MySQL's documentation has the two fields in the wrong order.
-func ParseColumnCount(payload []byte, tellsMetadata bool) (columns uint64, follow, ok bool) {
+func ParseColumnCount(payload []byte, metadataFlag bool) (columns uint64, follow, ok bool) {
 	columns, n, ok := ReadLenEncInt(payload)
 	rest := payload[n:]
-	if tellsMetadata {
+	if metadataFlag {
 		if len(rest) == 0 {
 			return 0, false, false
 		}

@@ -53,10 +53,10 @@ type verifier struct {
 }
 
 // newVerifier makes the verifier for an account. two says whether any account has an old password.
-func newVerifier(account Account, known, two bool) verifier {
+func newVerifier(account Account, exists, two bool) verifier {
 	decoy := decoyPassword()
-	v := verifier{exists: known, two: two, passwords: [2]string{decoy, decoy}}
-	if !known || account.Password == "" {
+	v := verifier{exists: exists, two: two, passwords: [2]string{decoy, decoy}}
+	if !exists || account.Password == "" {
 		return v
 	}
 	v.real, v.passwords[0] = true, account.Password

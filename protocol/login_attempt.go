@@ -35,15 +35,15 @@ type Attempt struct {
 // Verify lets the client prove that it is the user of account. The caller sends the last OK, or an
 // ERR in its place, such as 1049 for an unknown database. Verify may be called only once.
 //
-// exists says whether the account exists. If not, account is ignored and the client is refused,
-// with the steps and the time of a wrong password. So the caller's look-up of a user should take
-// the same time for any name.
+// exists says whether there is such an account. If not, account is ignored and the client is
+// refused, with the steps and the time of a wrong password. So the caller's look-up of a user
+// should take the same time for any name.
 //
 // After an *AuthError or a *HandshakeError the client has its answer, and the caller closes the
 // connection. Any other error comes from the connection itself.
-func (a *Attempt) Verify(account Account, known bool) error {
-	x := exchange{login: a.login, pc: a.pc, hello: &a.Hello, verifier: newVerifier(account, known, a.login.OldPasswords)}
-	if known {
+func (a *Attempt) Verify(account Account, exists bool) error {
+	x := exchange{login: a.login, pc: a.pc, hello: &a.Hello, verifier: newVerifier(account, exists, a.login.OldPasswords)}
+	if exists {
 		x.unmet = account.Require.unmet(a.pc)
 		x.verifier.denied = x.unmet != ""
 	}

@@ -68,15 +68,15 @@ func (h *Health) ready(usable func() (shard, keys error)) *Readiness {
 		r.because("the proxy does not accept clients")
 	default:
 		shard, keys := usable()
-		tell := r.warn
+		report := r.warn
 		if shard != nil && keys != nil {
-			tell = r.because
+			report = r.because
 		}
 		if shard != nil && !errors.Is(shard, errKeysOnly) {
-			tell(shard.Error())
+			report(shard.Error())
 		}
 		if keys != nil {
-			tell(keys.Error())
+			report(keys.Error())
 		}
 		h.warnOfOthers(r)
 	}
@@ -98,9 +98,9 @@ func (h *Health) warnOfOthers(r *Readiness) {
 	}
 }
 
-// ReadyFor is Ready for one sequence: it also checks whether the sequence gives numbers now. known
-// is false if the sequence does not exist.
-func (h *Health) ReadyFor(ctx context.Context, name string) (r *Readiness, known bool) {
+// ReadyFor is Ready for one sequence: it also checks whether the sequence gives numbers now. exists
+// is false if there is no such sequence.
+func (h *Health) ReadyFor(ctx context.Context, name string) (r *Readiness, exists bool) {
 	r = h.Ready(ctx)
 	err := h.Sequences.UsableFor(ctx, []byte(name))
 	switch {

@@ -41,8 +41,8 @@ func NewPages(version string, health *Health, metrics prometheus.Gatherer, log *
 		plainText(w)
 		_, _ = io.WriteString(w, "ok\n")
 	})
-	turns := make(chan struct{}, maxReady)
-	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) { readyz(w, r, health, turns) })
+	places := make(chan struct{}, maxReady)
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) { readyz(w, r, health, places) })
 	return readOnly(mux)
 }
 
@@ -64,7 +64,7 @@ func plainText(w http.ResponseWriter) {
 	w.Header().Set("Cache-Control", "no-store")
 }
 
-func readyz(w http.ResponseWriter, r *http.Request, health *Health, turns chan struct{}) {
+func readyz(w http.ResponseWriter, r *http.Request, health *Health, places chan struct{}) {
 	names := r.URL.Query()["sequence"]
 	if len(names) > 1 || len(names) == 1 && names[0] == "" {
 		writeReadiness(w, http.StatusBadRequest, &Readiness{Reasons: []string{"name one sequence, as in ?sequence=photos"}, Warnings: []string{}})
@@ -74,23 +74,23 @@ func readyz(w http.ResponseWriter, r *http.Request, health *Health, turns chan s
 	ctx, stop := context.WithTimeout(context.WithoutCancel(r.Context()), readyPatience)
 	defer stop()
 	select {
-	case turns <- struct{}{}:
-		defer func() { <-turns }()
+	case places <- struct{}{}:
+		defer func() { <-places }()
 	case <-ctx.Done():
 		writeReadiness(w, http.StatusServiceUnavailable, &Readiness{Reasons: []string{"too many ask at the same time"}, Warnings: []string{}})
 		return
 	}
 	if len(names) == 0 {
-		told := health.Ready(ctx)
-		writeReadiness(w, statusOf(told), told)
+		readiness := health.Ready(ctx)
+		writeReadiness(w, statusOf(readiness), readiness)
 		return
 	}
-	told, known := health.ReadyFor(ctx, names[0])
-	if !known {
-		writeReadiness(w, http.StatusNotFound, told)
+	readiness, exists := health.ReadyFor(ctx, names[0])
+	if !exists {
+		writeReadiness(w, http.StatusNotFound, readiness)
 		return
 	}
-	writeReadiness(w, statusOf(told), told)
+	writeReadiness(w, statusOf(readiness), readiness)
 }
 
 func statusOf(r *Readiness) int {

@@ -50,7 +50,7 @@ func (p *program) check(ctx context.Context, args []string) error {
 	if !*asJSON {
 		p.say("%s is right: %s\n", *file, summary(cfg))
 	}
-	told := len(findings)
+	printed := len(findings)
 	if *connect {
 		ctx, stop := context.WithTimeout(ctx, *timeout)
 		defer stop()
@@ -65,7 +65,7 @@ func (p *program) check(ctx context.Context, args []string) error {
 			return err
 		}
 	} else {
-		newReport(*file, findings[told:]).writeText(p.out)
+		newReport(*file, findings[printed:]).writeText(p.out)
 	}
 	return newReport(*file, findings).err(*strict)
 }

@@ -37,7 +37,7 @@ func (k *connected) sequenceServers(ctx context.Context) (err error) {
 		defer mu.Unlock()
 		asked[server][node] = a
 	})
-	known := make(map[string]bool)
+	exists := make(map[string]bool)
 	for i := range found {
 		where := make([]string, len(found[i].Nodes))
 		for j := range found[i].Nodes {
@@ -45,7 +45,7 @@ func (k *connected) sequenceServers(ctx context.Context) (err error) {
 			f := k.at(where[j])
 			k.sequenceNode(f, i, &found[i].Nodes[j], &asked[i][j])
 			for name := range asked[i][j].sequences {
-				known[name] = true
+				exists[name] = true
 			}
 			for _, o := range found[i].Nodes[j].Owners {
 				k.bindColumn(o.Schema, o.Table, o.Column.Column, o.Sequence)
@@ -56,7 +56,7 @@ func (k *connected) sequenceServers(ctx context.Context) (err error) {
 		}
 	}
 	k.sequenceServersTogether(found)
-	k.boundSequences(known)
+	k.boundSequences(exists)
 	return nil
 }
 
@@ -218,13 +218,13 @@ func (k *connected) group(e *sequence.ExaminedServer, asked []askedNode) {
 }
 
 // boundSequences reports the sequences of [[bind]] that do not exist.
-func (k *connected) boundSequences(known map[string]bool) {
+func (k *connected) boundSequences(exists map[string]bool) {
 	if len(k.seen) == 0 || k.cfg.UnknownSequence == conf.UnknownSequenceCreate {
 		return
 	}
 	var f *inspect.Findings
 	for _, b := range k.cfg.Binds {
-		if known[b.Sequence] {
+		if exists[b.Sequence] {
 			continue
 		}
 		if f == nil {

@@ -239,12 +239,12 @@ func (k *connected) shardsTogether(nodes []*nodeOf) {
 		}
 	}
 	differ := false
-	known := slices.DeleteFunc(nodes, func(n *nodeOf) bool { return n.server == nil })
-	if len(known) == 0 {
+	answered := slices.DeleteFunc(nodes, func(n *nodeOf) bool { return n.server == nil })
+	if len(answered) == 0 {
 		return
 	}
-	for i, n := range known {
-		for _, other := range known[:i] {
+	for i, n := range answered {
+		for _, other := range answered[:i] {
 			if n.server.Place() == other.server.Place() && !slices.Equal(n.shard.Addresses(), other.shard.Addresses()) {
 				f.Warn("addresses", fmt.Sprintf("%s and %s are one server", other.where, n.where), "write the same address in both, or correct the wrong one")
 			}
@@ -255,9 +255,9 @@ func (k *connected) shardsTogether(nodes []*nodeOf) {
 		{"lower_case_table_names", "the same name may mean different tables on them"},
 		{"wait_timeout", "idle sessions end at different times"},
 	} {
-		differ = k.differs(known, v.variable, v.what) || differ
+		differ = k.differs(answered, v.variable, v.what) || differ
 	}
-	differ = k.autoIncrement(known) || differ
+	differ = k.autoIncrement(answered) || differ
 	if len(f.All) == 0 && !differ {
 		f.OK("framing", "all offer clients the same, and have the same settings")
 	}
@@ -265,13 +265,13 @@ func (k *connected) shardsTogether(nodes []*nodeOf) {
 
 // differs warns if a variable differs between nodes. It reports the nodes that differ from the
 // first.
-func (k *connected) differs(nodes []*nodeOf, variable, what string) (told bool) {
+func (k *connected) differs(nodes []*nodeOf, variable, what string) (found bool) {
 	for _, n := range nodes[1:] {
 		first, value := nodes[0].server.Variables[variable], n.server.Variables[variable]
 		if value == first {
 			continue
 		}
-		told = true
+		found = true
 		f := k.at(n.where)
 		text := fmt.Sprintf("%s is %q there and %q on %s: %s", variable, value, first, nodes[0].where, what)
 		switch variable {
@@ -283,12 +283,12 @@ func (k *connected) differs(nodes []*nodeOf, variable, what string) (told bool) 
 			f.Warn("settings", text, keepSetting, fmt.Sprintf("SET GLOBAL %s = %s", variable, first))
 		}
 	}
-	return told
+	return found
 }
 
 // autoIncrement warns of keys that several servers would generate, although some have offsets to
 // avoid that.
-func (k *connected) autoIncrement(nodes []*nodeOf) (told bool) {
+func (k *connected) autoIncrement(nodes []*nodeOf) (found bool) {
 	var step uint64
 	first := make(map[string]*nodeOf)
 	var servers []*nodeOf // each server once
@@ -336,13 +336,13 @@ func (k *connected) binds(nodes []*nodeOf) {
 		key := fmt.Sprintf("bind[%q]", b.Column)
 		found := 0
 		for _, n := range nodes {
-			told := make(map[[2]string]bool)
+			reported := make(map[[2]string]bool)
 			for _, l := range n.logins {
 				for _, t := range l.bound[i] {
-					if told[[2]string{t.schema, t.table}] {
+					if reported[[2]string{t.schema, t.table}] {
 						continue
 					}
-					told[[2]string{t.schema, t.table}] = true
+					reported[[2]string{t.schema, t.table}] = true
 					found++
 					k.boundTable(f, key, n, b, t)
 				}

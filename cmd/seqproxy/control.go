@@ -23,9 +23,9 @@ func (r *running) Pause(ctx context.Context, shard string, by uint32) (paused, r
 }
 
 // Resume ends the pause of a shard, or of all.
-func (r *running) Resume(shard string) (resumed []string, known bool) {
-	shards, known := r.server.Resume(shard)
-	return names(shards), known
+func (r *running) Resume(shard string) (resumed []string, exists bool) {
+	shards, exists := r.server.Resume(shard)
+	return names(shards), exists
 }
 
 func names(shards []*backend.Shard) (all []string) {

@@ -12,7 +12,7 @@ import (
 // reportNumbered logs at the start which bound columns have AUTO_INCREMENT on more than one shard,
 // each once. It repeats the check until all shards have answered.
 func (r *running) reportNumbered(ctx context.Context) {
-	told := make(map[string]bool)
+	logged := make(map[string]bool)
 	complaint := ""
 	for pause := firstSequencePause; ; pause = min(2*pause, lastSequencePause) {
 		attempt, cancel := context.WithTimeout(ctx, sequencePatience)
@@ -24,10 +24,10 @@ func (r *running) reportNumbered(ctx context.Context) {
 		for i := range all {
 			n := &all[i]
 			key := n.Name() + "\n" + n.Shard + "\n" + n.Remedy
-			if told[key] {
+			if logged[key] {
 				continue
 			}
-			told[key] = true
+			logged[key] = true
 			r.log.Warn("bound column has AUTO_INCREMENT on several shards", zap.String("column", n.Name()), logfield.Sequence(n.Binding.Sequence), logfield.Shard(n.Shard),
 				zap.String("remedy", n.Remedy))
 		}

@@ -178,8 +178,8 @@ func divideNumbers(ctx context.Context, cfg *conf.Config, log *zap.Logger) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close(ctx)) }()
-	known, err := s.SequenceServers(ctx)
-	if err != nil || known[0].Plan > 0 {
+	members, err := s.SequenceServers(ctx)
+	if err != nil || members[0].Plan > 0 {
 		return err
 	}
 	for _, other := range all[1:] {

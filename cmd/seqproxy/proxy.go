@@ -201,9 +201,9 @@ func (r *running) stop() error {
 	r.shards.Close()
 	back, cancelBack := context.WithTimeout(r.ending.now, giveBackTimeout)
 	defer cancelBack()
-	held := r.sequences.Stats().Cached
-	if err := r.sequences.Close(back); err != nil && held > 0 {
-		r.log.Warn("unused numbers lost", zap.Uint64("held", held), logfield.Err(err))
+	cached := r.sequences.Stats().Cached
+	if err := r.sequences.Close(back); err != nil && cached > 0 {
+		r.log.Warn("unused numbers lost", zap.Uint64("held", cached), logfield.Err(err))
 	}
 	r.stopHTTP(r.ending.now)
 	r.wg.Wait()

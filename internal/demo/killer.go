@@ -24,12 +24,12 @@ type serverState struct {
 
 // run kills and starts servers until ctx is done. Then all servers run, unless it returns an error.
 func (k *killer) run(ctx context.Context, every, down time.Duration) error {
-	for turn := 0; ; turn = (turn + 1) % len(k.servers) {
+	for next := 0; ; next = (next + 1) % len(k.servers) {
 		if !sleep(ctx, every-down) {
 			return nil
 		}
-		s := k.servers[turn]
-		k.set(turn, func(state *serverState) { state.kills, state.since = state.kills+1, time.Now() })
+		s := k.servers[next]
+		k.set(next, func(state *serverState) { state.kills, state.since = state.kills+1, time.Now() })
 		if err := s.Kill(); err != nil {
 			return fmt.Errorf("kill the server at %s: %w", s.Addr(), err)
 		}
@@ -38,7 +38,7 @@ func (k *killer) run(ctx context.Context, every, down time.Duration) error {
 			// the server's start has a bound of its own
 			return fmt.Errorf("start the server at %s again: %w", s.Addr(), err)
 		}
-		k.set(turn, func(state *serverState) { state.since, state.back = time.Time{}, time.Now() })
+		k.set(next, func(state *serverState) { state.since, state.back = time.Time{}, time.Now() })
 	}
 }
 

@@ -42,8 +42,8 @@ func (s *Server) CheckVersion(f *Findings, now time.Time) {
 		return
 	}
 	release := fmt.Sprintf("%s %d.%d", kind, major, minor)
-	end, known := ends[release]
-	if day, err := time.Parse(time.DateOnly, end); known && err == nil && now.After(day) {
+	end, listed := ends[release]
+	if day, err := time.Parse(time.DateOnly, end); listed && err == nil && now.After(day) {
 		f.Warn("version", fmt.Sprintf("%s: the end of life of %s was %s", s.Name(), release, end), "upgrade it")
 		return
 	}

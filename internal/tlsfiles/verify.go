@@ -79,9 +79,9 @@ func Explain(err error) error {
 	if errors.As(err, &record) {
 		return fmt.Errorf(`%w (it offers TLS and then does not speak it; tls = "DISABLED" is without)`, err)
 	}
-	for _, known := range handshakeFailures {
-		if strings.Contains(err.Error(), known.text) {
-			return fmt.Errorf("%w (%s)", err, known.wayOut)
+	for _, failure := range handshakeFailures {
+		if strings.Contains(err.Error(), failure.text) {
+			return fmt.Errorf("%w (%s)", err, failure.wayOut)
 		}
 	}
 	return err

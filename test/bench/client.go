@@ -253,14 +253,14 @@ func (c *client) readRow() ([]byte, error) {
 	}
 	// The row must survive the read of the EOF packet behind it, which may move the buffer.
 	if c.w-c.r < headerSize+5 {
-		held := len(row)
-		c.r -= held
+		size := len(row)
+		c.r -= size
 		c.next--
-		if err := c.fill(held + headerSize + 5); err != nil {
+		if err := c.fill(size + headerSize + 5); err != nil {
 			return nil, err
 		}
-		row = c.buf[c.r : c.r+held]
-		c.r += held
+		row = c.buf[c.r : c.r+size]
+		c.r += size
 		c.next++
 	}
 	p, err := c.readPacket()

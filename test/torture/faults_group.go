@@ -182,10 +182,10 @@ func splitBrain(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	}
 	defer mend()
 	for _, p := range w.proxies {
-		beside := rng.IntN(2) == 0  // on that side
-		refused := rng.IntN(2) == 0 // else nothing passes, and nobody is told
+		onOldSide := rng.IntN(2) == 0 // on that side
+		refused := rng.IntN(2) == 0   // else nothing passes, and nobody is told
 		for _, s := range w.nodes {
-			if oldSide[s] != beside {
+			if oldSide[s] != onOldSide {
 				l := w.links[linkPart(p.number, s)]
 				if refused {
 					l.CutOff()

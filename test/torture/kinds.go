@@ -154,9 +154,9 @@ func lastInsertID(ctx context.Context, c *sql.Conn, _ string) (t taken, err erro
 	if err = c.QueryRowContext(ctx, "SELECT NEXTVAL('photos')").Scan(&t.first); err != nil {
 		return t, err
 	}
-	var told uint64
-	if err = c.QueryRowContext(ctx, "SELECT LAST_INSERT_ID()").Scan(&told); err == nil && told != t.first {
-		err = fmt.Errorf("%w: LAST_INSERT_ID() is %d after NEXTVAL gave %d", errWrong, told, t.first)
+	var last uint64
+	if err = c.QueryRowContext(ctx, "SELECT LAST_INSERT_ID()").Scan(&last); err == nil && last != t.first {
+		err = fmt.Errorf("%w: LAST_INSERT_ID() is %d after NEXTVAL gave %d", errWrong, last, t.first)
 	}
 	return t, err
 }
