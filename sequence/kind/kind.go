@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Name is which function of the counter a key is.
@@ -19,20 +20,26 @@ const (
 	ShardBits        // a shard above it
 	Formatted        // written into a text, with parts of the date
 	UUID             // no counter: a number of RFC 9562
+	Snowflake        // the time, who gave it, and a counter; see Layout
+	Ticks            // no keys: the counter is the time of one worker
 )
 
 // Kind is a function from counters, which begin at 1, to keys. It is comparable: two that are equal
 // give the same keys. The zero value is the plain kind. UUID alone is of no counter.
 type Kind struct {
 	name     Name
-	bits     uint8 // of a key, of BitReversed and ShardBits
-	shard    uint8 // bits of the shard, of ShardBits
+	bits     uint8 // of a key, of BitReversed and ShardBits; of the time, of Snowflake
+	shard    uint8 // bits of the shard, of ShardBits; of the worker, of Snowflake
+	counter  uint8 // bits of the counter in a tick, of Snowflake
 	digits   uint8 // of a key, of Rotate
 	moved    uint8 // digits that go to the front, of Rotate
 	jsonSafe bool
 	version  uint8   // of UUID
 	binary   bool    // UUID has 16 bytes
 	format   *Format // of Formatted; one for each clause, so that equal kinds are equal
+
+	epoch int64         // milliseconds since 1970, of Snowflake
+	tick  time.Duration // of Snowflake
 
 	skipFrom, skipTo uint64 // keys that are not given; 0: none
 }
@@ -127,11 +134,16 @@ func (k Kind) IsPlain() bool { return k.name == Plain }
 // JSONSafe reports whether a double holds all keys of a kind other than the plain one.
 func (k Kind) JSONSafe() bool { return k.jsonSafe }
 
-// Steady reports whether consecutive counters give keys that are one apart, where they share a
-// shard.
-func (k Kind) Steady() bool { return k.name == Plain || k.name == ShardBits }
+// Steady reports whether keys that are taken together are one apart.
+func (k Kind) Steady() bool { return k.Rises() || k.name == Snowflake || k.name == Ticks }
 
-// MaxCounter is the highest counter that has a key.
+// Rises reports whether keys rise with their counter, where they share a shard.
+func (k Kind) Rises() bool { return k.name == Plain || k.name == ShardBits }
+
+// HasClock reports whether a key has the time in it, and not the counter of the sequence's row.
+func (k Kind) HasClock() bool { return k.name == Snowflake }
+
+// MaxCounter is the highest counter that has a key: with SNOWFLAKE the last tick.
 func (k Kind) MaxCounter() uint64 {
 	switch k.name {
 	case BitReversed:
@@ -142,6 +154,8 @@ func (k Kind) MaxCounter() uint64 {
 		return 1<<(k.bits-k.shard) - 1
 	case Formatted:
 		return k.format.MaxCounter()
+	case Snowflake:
+		return 1<<k.bits - 1
 	}
 	return math.MaxUint64
 }
@@ -153,12 +167,15 @@ func (k Kind) MaxKey() uint64 {
 		return 1<<k.bits - 1
 	case Formatted:
 		return powers[k.format.Length()] - 1
+	case Snowflake:
+		return 1<<(k.bits+k.shard+k.counter) - 1
 	}
 	return k.MaxCounter()
 }
 
 // Key returns the key of a counter, which must not be above MaxCounter. Only SHARD BITS uses the
-// shard, of which it takes the lowest bits.
+// shard, of which it takes the lowest bits. With SNOWFLAKE it is the first key of a tick, and the
+// shard is the worker.
 func (k Kind) Key(counter, shard uint64) uint64 {
 	switch k.name {
 	case BitReversed:
@@ -169,11 +186,14 @@ func (k Kind) Key(counter, shard uint64) uint64 {
 	case ShardBits:
 		low := k.bits - k.shard
 		return shard&(1<<k.shard-1)<<low | counter
+	case Snowflake:
+		return k.Compose(counter, shard&(1<<k.shard-1), 0)
 	}
 	return counter
 }
 
-// Counter returns the counter and the shard that a key is of. ok is false where it is of none.
+// Counter returns the counter and the shard that a key is of; see Key. ok is false where it is of
+// none.
 func (k Kind) Counter(key uint64) (counter, shard uint64, ok bool) {
 	if k.IsText() || key > k.MaxKey() || k.Skips(key) {
 		return 0, 0, false
@@ -190,6 +210,8 @@ func (k Kind) Counter(key uint64) (counter, shard uint64, ok bool) {
 	case ShardBits:
 		low := k.bits - k.shard
 		counter, shard = key&(1<<low-1), key>>low
+	case Snowflake:
+		counter, shard, _ = k.Decompose(key)
 	}
 	return counter, shard, counter != 0
 }
@@ -198,7 +220,7 @@ func (k Kind) Counter(key uint64) (counter, shard uint64, ok bool) {
 // what is no key. Both are "" of the plain kind. The keys are numbers.
 func (k Kind) CounterSQL(column string) (counter, condition string) {
 	switch k.name {
-	case Plain:
+	case Plain, Ticks:
 		return "", ""
 	case BitReversed:
 		counter = fmt.Sprintf("CAST(CONV(REVERSE(LPAD(CONV(%s, 10, 2), %d, '0')), 2, 10) AS UNSIGNED)", column, k.bits)
@@ -209,6 +231,8 @@ func (k Kind) CounterSQL(column string) (counter, condition string) {
 		counter = fmt.Sprintf("%s & %d", column, k.MaxCounter())
 	case Formatted:
 		counter = fmt.Sprintf("%s DIV %d MOD %d", column, powers[k.format.behind()], powers[k.format.width])
+	case Snowflake:
+		counter = fmt.Sprintf("%s >> %d", column, k.shard+k.counter)
 	}
 	condition = fmt.Sprintf("%s BETWEEN 1 AND %d", column, k.MaxKey())
 	if k.skipTo != 0 {
@@ -246,6 +270,10 @@ func (k Kind) String() string {
 			text += " BINARY"
 		}
 		return text
+	case Snowflake:
+		text = k.clause()
+	case Ticks:
+		text = "TICKS"
 	}
 	if k.skipTo != 0 {
 		text += fmt.Sprintf(" SKIP RANGE %d TO %d", k.skipFrom, k.skipTo)
@@ -310,7 +338,11 @@ func parseFunction(clause string, words []string, jsonSafe bool) (Kind, error) {
 			words = rest
 			return NewUUID(number(1), binary)
 		}
+	case len(words) > 0 && words[0] == "SNOWFLAKE":
+		return parseSnowflake(words[1:], jsonSafe)
+	case len(words) == 1 && words[0] == "TICKS" && !jsonSafe:
+		return NewTicks(), nil
 	}
-	return Kind{}, fmt.Errorf("%q is no kind of key: want BIT_REVERSED, ROTATE d DIGITS w or SHARD BITS s, and behind it SKIP RANGE a TO b and JSON_SAFE or not; "+
+	return Kind{}, fmt.Errorf("%q is no kind of key: want BIT_REVERSED, ROTATE d DIGITS w, SHARD BITS s or SNOWFLAKE, and behind it SKIP RANGE a TO b and JSON_SAFE or not; "+
 		"or FORMAT '...' or UUID [VERSION 7 | 4] [BINARY]", clause)
 }

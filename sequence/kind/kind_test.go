@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -14,7 +15,7 @@ func anyKind(t *rapid.T) Kind {
 	jsonSafe := rapid.Bool().Draw(t, "json safe")
 	var k Kind
 	var err error
-	switch Name(rapid.IntRange(int(Plain), int(ShardBits)).Draw(t, "kind")) {
+	switch rapid.SampledFrom([]Name{Plain, BitReversed, Rotate, ShardBits, Snowflake}).Draw(t, "kind") {
 	case BitReversed:
 		k = NewBitReversed(jsonSafe)
 	case Rotate:
@@ -26,6 +27,8 @@ func anyKind(t *rapid.T) Kind {
 		k, err = NewRotate(rapid.Uint64Range(1, digits-1).Draw(t, "moved"), digits, jsonSafe)
 	case ShardBits:
 		k, err = NewShardBits(rapid.Uint64Range(1, MaxShardBits).Draw(t, "bits"), jsonSafe)
+	case Snowflake:
+		k, err = NewSnowflake(anyLayout(t, uint64(width(jsonSafe))), jsonSafe)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -42,6 +45,18 @@ func anyKind(t *rapid.T) Kind {
 		t.Fatal(err)
 	}
 	return k
+}
+
+// anyLayout draws one of SNOWFLAKE.
+func anyLayout(t *rapid.T, bits uint64) Layout {
+	l := Layout{
+		Epoch: time.UnixMilli(rapid.OneOf(rapid.Int64Range(0, 4e12), rapid.Map(rapid.Int64Range(0, 40_000), func(day int64) int64 { return day * 86_400_000 })).Draw(t, "epoch")),
+		Tick:  time.Duration(rapid.IntRange(1, 1000).Draw(t, "tick")) * time.Millisecond,
+	}
+	l.WorkerBits = rapid.Uint64Range(1, 10).Draw(t, "worker bits")
+	l.CounterBits = rapid.Uint64Range(1, 20).Draw(t, "counter bits")
+	l.TimeBits = rapid.Uint64Range(minTimeBits, bits-l.WorkerBits-l.CounterBits).Draw(t, "time bits")
+	return l
 }
 
 func TestEachKeyGivesItsCounterBack(t *testing.T) {
@@ -120,7 +135,7 @@ func TestASteadyKindCountsOn(t *testing.T) {
 		k := anyKind(t)
 		n := rapid.Uint64Range(1, k.MaxCounter()-1).Draw(t, "counter")
 		shard := rapid.Uint64().Draw(t, "shard")
-		if k.Steady() && k.Key(n+1, shard) != k.Key(n, shard)+1 {
+		if k.Rises() && k.Key(n+1, shard) != k.Key(n, shard)+1 {
 			t.Fatalf("%v: behind %d comes %d", k, k.Key(n, shard), k.Key(n+1, shard))
 		}
 	})
@@ -221,19 +236,33 @@ func TestAKindIsReadAsItIsWritten(t *testing.T) {
 
 func TestBadOptionsAreNamed(t *testing.T) {
 	for clause, want := range map[string]string{
-		"SHARD BITS 0":                   "SHARD BITS 0: want 1 to 15",
-		"SHARD BITS 16":                  "SHARD BITS 16: want 1 to 15",
-		"ROTATE 1 DIGITS 1":              "DIGITS 1: want 2 to 18",
-		"ROTATE 1 DIGITS 19":             "DIGITS 19: want 2 to 18",
-		"ROTATE 1 DIGITS 16 JSON_SAFE":   "DIGITS 16: want 2 to 15 with JSON_SAFE",
-		"ROTATE 0 DIGITS 6":              "ROTATE 0: want 1 to 5, as a key has 6 digits",
-		"ROTATE 6 DIGITS 6":              "ROTATE 6: want 1 to 5, as a key has 6 digits",
-		"ROTATE x DIGITS 6":              "ROTATE 0: want 1 to 5, as a key has 6 digits",
-		"JSON_SAFE":                      "is no kind of key",
-		"SNOWFLAKE":                      "\"SNOWFLAKE\" is no kind of key",
-		"BIT_REVERSED 3":                 "is no kind of key",
-		"BIT_REVERSED SKIP RANGE 0 TO 9": "SKIP RANGE 0 TO 9: want keys of kind BIT_REVERSED, which are from 1 to 9223372036854775807",
-		"BIT_REVERSED SKIP RANGE 9 TO 8": "the lower one first",
+		"SHARD BITS 0":                                     "SHARD BITS 0: want 1 to 15",
+		"SHARD BITS 16":                                    "SHARD BITS 16: want 1 to 15",
+		"ROTATE 1 DIGITS 1":                                "DIGITS 1: want 2 to 18",
+		"ROTATE 1 DIGITS 19":                               "DIGITS 19: want 2 to 18",
+		"ROTATE 1 DIGITS 16 JSON_SAFE":                     "DIGITS 16: want 2 to 15 with JSON_SAFE",
+		"ROTATE 0 DIGITS 6":                                "ROTATE 0: want 1 to 5, as a key has 6 digits",
+		"ROTATE 6 DIGITS 6":                                "ROTATE 6: want 1 to 5, as a key has 6 digits",
+		"ROTATE x DIGITS 6":                                "ROTATE 0: want 1 to 5, as a key has 6 digits",
+		"JSON_SAFE":                                        "is no kind of key",
+		"SNOWFLAKE 5":                                      "SNOWFLAKE 5: want EPOCH",
+		"SNOWFLAKE TIME 41":                                "SNOWFLAKE TIME 41: want",
+		"SNOWFLAKE SPEED 41":                               "SNOWFLAKE has no option SPEED",
+		"SNOWFLAKE TIME BITS 42":                           "TIME BITS 42, WORKER BITS 10 and COUNTER BITS 12 add up to 64: want at most 63",
+		"SNOWFLAKE TIME BITS 19":                           "TIME BITS 19: want 20 to 63",
+		"SNOWFLAKE TIME BITS x":                            "TIME BITS X: want a number of bits",
+		"SNOWFLAKE WORKER BITS 0":                          "WORKER BITS 0: want 1 to 16",
+		"SNOWFLAKE COUNTER BITS 23":                        "COUNTER BITS 23: want 1 to 22",
+		"SNOWFLAKE JSON_SAFE":                              "add up to 63: want at most 53 with JSON_SAFE",
+		"SNOWFLAKE TICK '2s'":                              "TICK '2s': want whole milliseconds, from '1ms' to '1s'",
+		"SNOWFLAKE TICK 'often'":                           "TICK 'OFTEN': want",
+		"SNOWFLAKE TICK '1500us'":                          "TICK '1.5ms': want",
+		"SNOWFLAKE EPOCH '1969-12-31'":                     "EPOCH '1969-12-31T00:00:00Z': want a time from 1970 on",
+		"SNOWFLAKE EPOCH 'never'":                          "EPOCH 'NEVER': want a date",
+		"TICKS JSON_SAFE":                                  "is no kind of key",
+		"BIT_REVERSED 3":                                   "is no kind of key",
+		"BIT_REVERSED SKIP RANGE 0 TO 9":                   "SKIP RANGE 0 TO 9: want keys of kind BIT_REVERSED, which are from 1 to 9223372036854775807",
+		"BIT_REVERSED SKIP RANGE 9 TO 8":                   "the lower one first",
 		"BIT_REVERSED SKIP RANGE 1 TO 5000000000000000000": "less than half of all keys",
 		"BIT_REVERSED SKIP RANGE x TO 9":                   "SKIP RANGE 0 TO 9",
 		"ROTATE 1 DIGITS 3 SKIP RANGE 1 TO 1000":           "from 1 to 999",
@@ -287,6 +316,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("BIT_REVERSED JSON_SAFE")
 	f.Add("ROTATE 1 DIGITS 18")
 	f.Add("shard bits 5")
+	f.Add("snowflake epoch '2010-11-04t01:42:54.657z' tick '10ms' time bits 39 worker bits 16 counter bits 8")
 	f.Fuzz(func(t *testing.T, clause string) {
 		k, err := Parse(clause)
 		if err != nil {
@@ -295,11 +325,52 @@ func FuzzParse(f *testing.F) {
 		if again, err := Parse(k.String()); err != nil || again != k {
 			t.Fatalf("%q is %v, which is read as %v, %v", clause, k, again, err)
 		}
-		if k.IsText() || k.Dated() {
+		if k.IsText() || k.Dated() || k.name == Ticks {
 			return // TestEachKeyOfAFormatIsReadBack
 		}
 		if n, _, ok := k.Counter(k.Key(1, 0)); !ok || n != 1 {
 			t.Fatalf("%q: the first key is of %d, %v", clause, n, ok)
+		}
+	})
+}
+
+// The keys of SNOWFLAKE are what the documents of others say, and rise with time, worker and counter.
+func TestSnowflakesAreComposed(t *testing.T) {
+	// https://en.wikipedia.org/wiki/Snowflake_ID: a post of 28 June 2022
+	twitter, err := Parse("SNOWFLAKE EPOCH '2010-11-04T01:42:54.657Z'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tick, worker, n := twitter.Decompose(1541815603606036480)
+	if at := twitter.TimeOf(tick); at.Format(time.RFC3339Nano) != "2022-06-28T16:07:40.105Z" || worker != 0x17a || n != 0 {
+		t.Errorf("it is of %v, %d, %d", at, worker, n)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		k, err := NewSnowflake(anyLayout(t, keyBits), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := k.Layout()
+		draw := func(name string) (key, tick, worker, n uint64) {
+			tick = rapid.Uint64Range(1, k.MaxCounter()).Draw(t, name+" tick")
+			worker = rapid.Uint64Range(0, 1<<l.WorkerBits-1).Draw(t, name+" worker")
+			n = rapid.Uint64Range(0, 1<<l.CounterBits-1).Draw(t, name+" counter")
+			return k.Compose(tick, worker, n), tick, worker, n
+		}
+		key, tick, worker, n := draw("a")
+		if gotTick, gotWorker, gotN := k.Decompose(key); gotTick != tick || gotWorker != worker || gotN != n || key > k.MaxKey() {
+			t.Fatalf("%v: %d is of %d, %d, %d, want %d, %d, %d", k, key, gotTick, gotWorker, gotN, tick, worker, n)
+		}
+		if other, later, _, _ := draw("b"); later > tick && other <= key {
+			t.Fatalf("%v: %d of tick %d comes behind %d of tick %d", k, other, later, key, tick)
+		}
+		if at := rapid.Int64Range(0, 8e18).Draw(t, "moment"); at >= l.Epoch.UnixNano() {
+			begin := k.TimeOf(k.TickAt(at)).UnixNano()
+			if at < begin || at-begin >= int64(l.Tick) {
+				t.Fatalf("%v: the tick of %d begins at %d", k, at, begin)
+			}
+		} else if k.TickAt(at) != 0 {
+			t.Fatalf("%v: %d is in tick %d, before the epoch", k, at, k.TickAt(at))
 		}
 	})
 }
