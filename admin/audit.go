@@ -111,6 +111,22 @@ func describeOptions(b *strings.Builder, asked *ddl.Sequence) {
 		if k.Digits.Given {
 			fmt.Fprintf(b, " DIGITS %d", k.Digits.Value)
 		}
+		for _, option := range [...]struct {
+			word string
+			text []byte
+		}{{"EPOCH", k.Epoch}, {"TICK", k.Tick}} {
+			if option.text != nil {
+				fmt.Fprintf(b, " %s '%s'", option.word, option.text)
+			}
+		}
+		for _, option := range [...]struct {
+			words string
+			bits  ddl.Number
+		}{{"TIME BITS", k.TimeBits}, {"WORKER BITS", k.WorkerBits}, {"COUNTER BITS", k.CounterBits}} {
+			if option.bits.Given {
+				fmt.Fprintf(b, " %s %d", option.words, option.bits.Value)
+			}
+		}
 		if k.SkipTo.Given {
 			fmt.Fprintf(b, " SKIP RANGE %d TO %d", k.SkipFrom.Value, k.SkipTo.Value)
 		}

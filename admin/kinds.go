@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
+	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -41,6 +43,8 @@ func kindOf(name string, asked *ddl.Sequence) (k kind.Kind, err error) {
 			version = asked.Kind.N.Value
 		}
 		k, err = kind.NewUUID(version, asked.Kind.Binary)
+	case "SNOWFLAKE":
+		k, err = snowflakeOf(&asked.Kind, jsonSafe)
 	default:
 		return k, notSupported(asked.Kind.Word)
 	}
@@ -74,6 +78,40 @@ func uncounted(asked *ddl.Sequence) error {
 		}
 	}
 	return nil
+}
+
+// snowflakeOf is the kind that the options of SNOWFLAKE ask for.
+func snowflakeOf(asked *ddl.Kind, jsonSafe bool) (k kind.Kind, err error) {
+	l := kind.DefaultLayout()
+	if asked.Epoch != nil {
+		if l.Epoch, err = kind.ParseEpoch(string(asked.Epoch)); err != nil {
+			return k, err
+		}
+	}
+	if asked.Tick != nil {
+		if l.Tick, err = kind.ParseTick(string(asked.Tick)); err != nil {
+			return k, err
+		}
+	}
+	for _, bits := range [...]struct {
+		given ddl.Number
+		to    *uint64
+	}{{asked.TimeBits, &l.TimeBits}, {asked.WorkerBits, &l.WorkerBits}, {asked.CounterBits, &l.CounterBits}} {
+		if bits.given.Given {
+			*bits.to = min(bits.given.Value, math.MaxUint8) // more is refused, too
+		}
+	}
+	if k, err = kind.NewSnowflake(l, jsonSafe); err != nil {
+		return k, err
+	}
+	switch now := time.Now(); {
+	case !l.Epoch.Before(now.Add(-l.Tick)):
+		return k, fmt.Errorf("EPOCH '%s': want a time that has passed", asked.Epoch)
+	case k.TickAt(now.UnixNano()) >= k.MaxCounter():
+		return k, fmt.Errorf("TIME BITS %d: those of ticks of %v since %s ended at %s: want more bits, longer ticks or a later EPOCH",
+			l.TimeBits, l.Tick, l.Epoch.Format(time.DateOnly), k.TimeOf(k.MaxCounter()).Format(time.DateOnly))
+	}
+	return k, nil
 }
 
 // wrongKind is the error for an impossible kind of keys.
@@ -127,7 +165,11 @@ var decodeColumns = []protocol.Column{
 	number("shard", 0),
 	text("time", 32, mysql.MYSQL_TYPE_VAR_STRING, 0),
 	text("kind", kindLength, mysql.MYSQL_TYPE_VAR_STRING, 0),
+	number("worker", 0),
 }
+
+// timeLayout shows the time of a key, which is UTC.
+const timeLayout = "2006-01-02 15:04:05.000"
 
 // decode answers with the parts of a sequence's key, or NULL if the number is none of its keys.
 // The time is that of a UUID, in UTC, or the parts of a date one after the other.
@@ -137,7 +179,7 @@ func (s *Sequences) decode(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 	if err != nil {
 		return nil, err
 	}
-	row := []any{nil, nil, nil, kindShown(d.Kind)}
+	row := []any{nil, nil, nil, kindShown(d.Kind), nil}
 	if d.Kind.IsText() {
 		if counter, date, ok := d.Kind.Origin(string(asked.KeyText)); ok {
 			if d.Kind.Counts() {
@@ -155,7 +197,13 @@ func (s *Sequences) decode(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 			return &protocol.Table{Columns: decodeColumns, Rows: [][]any{row}}, nil
 		}
 	}
-	if counter, shard, ok := d.Kind.Counter(asked.Key); ok {
+	counter, shard, ok := d.Kind.Counter(asked.Key)
+	switch {
+	case !ok:
+	case d.Kind.HasClock():
+		tick, worker, n := d.Kind.Decompose(asked.Key)
+		row[0], row[2], row[4] = n, d.Kind.TimeOf(tick).Format(timeLayout), worker
+	default:
 		row[0] = counter
 		if d.Kind.Name() == kind.ShardBits {
 			row[1] = shard

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"seqproxy/proxy"
 	"seqproxy/sequence"
@@ -192,7 +193,6 @@ func TestBadKindsAreRefused(t *testing.T) {
 		{1064, "DIGITS 5", []string{"unknown option"}},
 		{1235, "BIT_REVERSED SHARD BITS 5", []string{"SHARD BITS beside BIT_REVERSED", "one kind"}},
 		{1225, "BIT_REVERSED BIT_REVERSED", []string{"BIT_REVERSED", "twice"}},
-		{1235, "SNOWFLAKE EPOCH '2026-01-01' TICK '1ms'", []string{"SNOWFLAKE"}},
 		{1235, "FORMAT 'PO-{yyyyMMdd}-{n:6}' RESET DAILY", []string{"FORMAT with RESET"}},
 		{1210, "UUID VERSION 5", []string{"UUID VERSION 5: want 7", "or 4"}},
 		{1210, "UUID START WITH 5", []string{"START 5", "leave it away"}},
@@ -223,6 +223,25 @@ func TestBadKindsAreRefused(t *testing.T) {
 		{1210, "FORMAT 'this-is-too-long-{n:6}' OWNED BY words.id", []string{"varchar(20)", "VARCHAR(23)"}},
 		{1210, "FORMAT '{n:12}' OWNED BY narrow.id", []string{"2147483647", "wider"}},
 		{1054, "UUID OWNED BY words.nothing", []string{"words.nothing"}},
+		{1210, "SNOWFLAKE EPOCH '2999-01-01'", []string{"EPOCH '2999-01-01'", "has passed"}},
+		{1210, "SNOWFLAKE EPOCH 'soon'", []string{"EPOCH 'soon'", "'2026-01-01'"}},
+		{1210, "SNOWFLAKE TICK '2s'", []string{"TICK '2s'", "'1ms' to '1s'"}},
+		{1210, "SNOWFLAKE TIME BITS 42", []string{"TIME BITS 42", "add up to 64", "at most 63"}},
+		{1210, "SNOWFLAKE WORKER BITS 300", []string{"WORKER BITS 255", "1 to 16"}},
+		{1210, "SNOWFLAKE COUNTER BITS 0", []string{"COUNTER BITS 0", "1 to 22"}},
+		{1210, "SNOWFLAKE EPOCH '2020-01-01' TIME BITS 30", []string{"TIME BITS 30", "ended at 2020-01-13"}},
+		{1210, "SNOWFLAKE JSON_SAFE", []string{"at most 53", "WORKER BITS 5"}},
+		{1225, "SNOWFLAKE TICK '1ms' TICK '1ms'", []string{"TICK", "twice"}},
+		{1225, "SNOWFLAKE TIME BITS 41 TIME BITS 41", []string{"TIME BITS", "twice"}},
+		{1064, "SNOWFLAKE EPOCH 2026", []string{"EPOCH needs a string"}},
+		{1064, "SNOWFLAKE WORKER 10", []string{"WORKER BITS n needs BITS"}},
+		{1235, "SNOWFLAKE BIT_REVERSED", []string{"BIT_REVERSED beside SNOWFLAKE"}},
+		{1235, "SNOWFLAKE NOCACHE", []string{"CACHE or NOCACHE", "OUTAGE_COVER"}},
+		{1235, "SNOWFLAKE START WITH 5", []string{"START, MINVALUE or MAXVALUE", "the time"}},
+		{1235, "SNOWFLAKE ORDER", []string{"ORDER", "leave it away"}},
+		{1210, "SNOWFLAKE SKIP RANGE 1 TO 5", []string{"goes with BIT_REVERSED and ROTATE"}},
+		{1210, "SNOWFLAKE OWNED BY narrow.id", []string{"2147483647", "wider"}},
+		{1210, "SNOWFLAKE OWNED BY far.id", []string{"keys up to 9000000000000000001", "not of kind SNOWFLAKE"}},
 		{1235, "SLOTTED", []string{"SLOTTED"}},
 		{1210, "BIT_REVERSED SKIP RANGE 9 TO 1", []string{"SKIP RANGE 9 TO 1", "the lower one first"}},
 		{1210, "SHARD BITS 5 SKIP RANGE 1 TO 9", []string{"goes with BIT_REVERSED and ROTATE"}},
@@ -276,18 +295,20 @@ func TestATicketIsNoKeyOfAKind(t *testing.T) {
 func TestAKeyIsDecoded(t *testing.T) {
 	e := newEnv(t, setup{})
 	c := e.Conn(t, e.Schemas[0], nil)
-	exec(t, c, "CREATE SEQUENCE plain", "CREATE SEQUENCE rotated ROTATE 1 DIGITS 6", "CREATE SEQUENCE sharded SHARD BITS 5")
+	exec(t, c, "CREATE SEQUENCE plain", "CREATE SEQUENCE rotated ROTATE 1 DIGITS 6", "CREATE SEQUENCE sharded SHARD BITS 5", "CREATE SEQUENCE tweets SNOWFLAKE EPOCH '2010-11-04T01:42:54.657Z'")
 	for query, want := range map[string]string{
-		"SELECT SEQUENCE_DECODE('plain', 70)":                 "[70 NULL NULL NULL]",
-		"select sequence_decode(`rotated`, 100002)":           "[21 NULL NULL ROTATE 1 DIGITS 6]",
-		"SELECT\nSequence_Decode ('rotated', 1000000);":       "[NULL NULL NULL ROTATE 1 DIGITS 6]",
-		"SELECT SEQUENCE_DECODE(sharded, 864691128455135233)": "[1 3 NULL SHARD BITS 5]",
-		"SELECT SEQUENCE_DECODE('rotated', '100002')":         "[21 NULL NULL ROTATE 1 DIGITS 6]",
-		"SELECT SEQUENCE_DECODE('rotated', 'x')":              "[NULL NULL NULL ROTATE 1 DIGITS 6]",
-		"SELECT SEQUENCE_DECODE('rotated', 0)":                "[NULL NULL NULL ROTATE 1 DIGITS 6]",
+		"SELECT SEQUENCE_DECODE('plain', 70)":                 "[70 NULL NULL NULL NULL]",
+		"select sequence_decode(`rotated`, 100002)":           "[21 NULL NULL ROTATE 1 DIGITS 6 NULL]",
+		"SELECT\nSequence_Decode ('rotated', 1000000);":       "[NULL NULL NULL ROTATE 1 DIGITS 6 NULL]",
+		"SELECT SEQUENCE_DECODE(sharded, 864691128455135233)": "[1 3 NULL SHARD BITS 5 NULL]",
+		"SELECT SEQUENCE_DECODE('rotated', '100002')":         "[21 NULL NULL ROTATE 1 DIGITS 6 NULL]",
+		"SELECT SEQUENCE_DECODE('rotated', 'x')":              "[NULL NULL NULL ROTATE 1 DIGITS 6 NULL]",
+		"SELECT SEQUENCE_DECODE('rotated', 0)":                "[NULL NULL NULL ROTATE 1 DIGITS 6 NULL]",
+		"SELECT SEQUENCE_DECODE('tweets', 1541815603606036487)": "[7 NULL 2022-06-28 16:07:40.105 SNOWFLAKE EPOCH '2010-11-04T01:42:54.657Z' TICK '1ms' " +
+			"TIME BITS 41 WORKER BITS 10 COUNTER BITS 12 378]",
 	} {
 		columns, rows := table(t, c, query)
-		if len(rows) != 1 || fmt.Sprint(rows[0]) != want || fmt.Sprint(columns) != "[counter shard time kind]" {
+		if len(rows) != 1 || fmt.Sprint(rows[0]) != want || fmt.Sprint(columns) != "[counter shard time kind worker]" {
 			t.Errorf("%s: got %v %v, want %s", query, columns, rows, want)
 		}
 	}
@@ -297,8 +318,8 @@ func TestAKeyIsDecoded(t *testing.T) {
 	}
 	defer p.Close()
 	var counter uint64
-	var shard, moment, clause any
-	if err := p.QueryRowContext(t.Context()).Scan(&counter, &shard, &moment, &clause); err != nil || counter != 21 {
+	var shard, moment, clause, worker any
+	if err := p.QueryRowContext(t.Context()).Scan(&counter, &shard, &moment, &clause, &worker); err != nil || counter != 21 {
 		t.Errorf("prepared: got %d, %v", counter, err)
 	}
 	wantError(t, c, 4091, "SELECT SEQUENCE_DECODE('nobody', 5)", "nobody")
@@ -446,4 +467,96 @@ func TestTheSequenceOfATableThatHadKeysIsMadeOnce(t *testing.T) {
 		t.Errorf("REPAIR says %v", rows)
 	}
 	exec(t, c, "INSERT INTO photos () VALUES ()")
+}
+
+// A key of SNOWFLAKE is LAST_INSERT_ID(key) in each way that a number has, and rows that are filled
+// in together have keys one apart.
+func TestSnowflakesAreInsertIDs(t *testing.T) {
+	const clause = "snowflake epoch '2020-01-01' tick '1ms' time bits 41 worker bits 6 counter bits 12"
+	k, err := kind.Parse(clause)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := newEnv(t, setup{})
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE t (id BIGINT PRIMARY KEY, n INT)", "CREATE TABLE copies (id BIGINT PRIMARY KEY, n INT)")
+	c := e.Conn(t, e.Schemas[0], nil)
+	exec(t, c, "CREATE SEQUENCE t SNOWFLAKE COUNTER BITS 12 WORKER BITS 6 EPOCH '2020-01-01' OWNED BY t.id OUTAGE_COVER 60")
+	if got := createOf(t, e, "t"); !strings.Contains(got, " "+clause+" outage_cover 60 owned by") {
+		t.Errorf("SHOW CREATE SEQUENCE prints %s", got)
+	}
+	last := uint64(0)
+	next := func(what, text string) {
+		t.Helper()
+		key, err := strconv.ParseUint(text, 10, 64)
+		tick, _, _ := k.Decompose(key)
+		if err != nil || key <= last || time.Since(k.TimeOf(tick)).Abs() > 10*time.Second {
+			t.Errorf("%s: the key %s of %v comes behind %d (%v)", what, text, k.TimeOf(tick), last, err)
+		}
+		last = key
+	}
+	first := value(t, c, "SELECT NEXTVAL('t')")
+	next("SELECT", first)
+	if got := value(t, c, "SELECT LAST_INSERT_ID()"); got != first {
+		t.Errorf("LAST_INSERT_ID() is %s, want %s", got, first)
+	}
+	insert := func(what string, rows int, statement string, args ...any) {
+		t.Helper()
+		r, err := c.ExecContext(t.Context(), statement, args...)
+		if err != nil {
+			t.Errorf("%s: %v", statement, err)
+			return
+		}
+		id, _ := r.LastInsertId()
+		next(what, strconv.FormatInt(id, 10))
+		if got := value(t, c, "SELECT LAST_INSERT_ID()"); got != strconv.FormatInt(id, 10) {
+			t.Errorf("%s: LAST_INSERT_ID() is %s, want %d", what, got, id)
+		}
+		if got := value(t, c, fmt.Sprintf("SELECT COUNT(*) FROM t WHERE id BETWEEN %d AND %d", id, id+int64(rows)-1)); got != strconv.Itoa(rows) {
+			t.Errorf("%s: %s rows have the keys from %d on, want %d", what, got, id, rows)
+		}
+		last += uint64(rows) - 1
+	}
+	insert("INSERT", 1, "INSERT INTO t VALUES (NEXTVAL('t'), 1)")
+	insert("a key that is filled in", 1, "INSERT INTO t (n) VALUES (2)")
+	insert("a prepared INSERT", 1, "INSERT INTO t VALUES (NEXTVAL('t'), ?)", 3)
+	insert("a prepared key that is filled in", 1, "INSERT INTO t (n) VALUES (?)", 4)
+	insert("rows that are filled in", 3, "INSERT INTO t (n) VALUES (5), (6), (7)")
+	insert("rows that are filled in, prepared", 2, "INSERT INTO t (n) VALUES (?), (?)", 5, 6)
+	insert("a thousand rows", 1000, "INSERT INTO t (n) VALUES (0)"+strings.Repeat(", (0)", 999))
+	wantError(t, c, 1235, "INSERT INTO t (n) VALUES (0)"+strings.Repeat(", (0)", 4096), "4097 consecutive keys", "a tick has 4096")
+
+	exec(t, c, "INSERT INTO t VALUES (NEXTVAL('t'), 10), (NEXTVAL('t'), 11), (NEXTVAL('t'), 12)")
+	for n := range 3 {
+		next("several rows", value(t, c, fmt.Sprintf("SELECT id FROM t WHERE n = %d", 10+n)))
+	}
+	exec(t, c, "INSERT INTO copies SELECT NEXTVAL('t'), n FROM t")
+	for _, id := range names(t, c, "SELECT id FROM copies ORDER BY id") {
+		next("INSERT ... SELECT", id)
+	}
+	wantError(t, c, 1235, "INSERT INTO copies SELECT NEXTVAL('t'), a.n FROM t AS a JOIN t AS b LIMIT 4097", "a tick has 4096")
+	if e.Servers[0].IsMariaDB() {
+		next("RETURNING", value(t, c, "INSERT INTO t (n) VALUES (8) RETURNING id"))
+	}
+	exec(t, c, "INSERT INTO t VALUES (17, 9)") // a key that nobody was given
+	next("behind a key of the client's", value(t, c, "SELECT NEXTVAL('t')"))
+
+	wantError(t, c, 1235, "SELECT NEXTVAL('t', 2)", "NEXTVAL with a count")
+	wantError(t, c, 1235, "SELECT SETVAL('t', 70)", "SETVAL")
+	wantError(t, c, 1235, "ALTER SEQUENCE t RESTART WITH 5", "RESTART", "the time")
+	wantError(t, c, 1235, "ALTER SEQUENCE t SNOWFLAKE", "never changes")
+	wantError(t, c, 1235, "CREATE OR REPLACE SEQUENCE t SNOWFLAKE", "another kind")
+	wantError(t, c, 4091, "SELECT NEXTVAL('t#w0')")
+	for _, statement := range []string{"CHECK SEQUENCE t", "REPAIR SEQUENCE t"} {
+		if _, rows := table(t, c, statement); !strings.Contains(fmt.Sprint(rows), "the time when they were given") || !strings.Contains(fmt.Sprint(rows), "OK") {
+			t.Errorf("%s says %v", statement, rows)
+		}
+	}
+	_, rows := table(t, c, "SHOW SEQUENCES")
+	if len(rows) != 1 || rows[0][0] != "t" || rows[0][1] != "NULL" || !strings.Contains(rows[0][9], "years") || rows[0][len(rows[0])-2] != k.String() {
+		t.Errorf("SHOW SEQUENCES lists %v", rows)
+	}
+	exec(t, c, "DROP SEQUENCE t")
+	wantError(t, c, 1235, "CREATE SEQUENCE t", "another kind")
+	exec(t, c, "CREATE SEQUENCE t "+clause)
+	next("after DROP and CREATE", value(t, c, "SELECT NEXTVAL('t')"))
 }

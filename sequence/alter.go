@@ -84,6 +84,11 @@ func (s *Sequences) Alter(ctx context.Context, name []byte, a Alteration) (Alter
 	switch {
 	case a.Restart != nil && a.Force:
 		c, err := s.find(r.ctx, name, s.patience(r.ctx))
+		if err == nil {
+			if err := c.mayAlter(&a); err != nil {
+				return Altered{}, err
+			}
+		}
 		if err == nil && !c.kind.IsPlain() {
 			return s.restart(ctx, c.name, a)
 		}
@@ -108,6 +113,9 @@ func (r *row) altered() Altered {
 // outcome is unknown.
 func (s *Sequences) alter(r request, name []byte, a Alteration) (changed row, err error) {
 	c, err := s.find(r.ctx, name, s.patience(r.ctx))
+	if err == nil {
+		err = c.mayAlter(&a)
+	}
 	if err != nil {
 		return row{}, err
 	}

@@ -32,8 +32,11 @@ func (s *Sequences) Avoid(ctx context.Context, name []byte, numbers []uint64) er
 			return err
 		}
 		if !c.kind.IsPlain() {
+			if c.kind.HasClock() {
+				return nil // no two keys are of one tick, worker and counter
+			}
 			numbers = c.countersOf(numbers)
-			if !c.kind.Steady() {
+			if !c.kind.Rises() {
 				takeOut(s.cachesOf(c), numbers)
 				return nil // the counter of a key of somebody else's may be anywhere
 			}

@@ -14,6 +14,7 @@ import (
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/snowflake"
 )
 
 // maxQueued bounds the segments that wait behind the current one without adjoining it.
@@ -63,8 +64,9 @@ type reserver interface {
 // The numbers that leave rise strictly: once a number has left, no smaller one does. A rest that is
 // too short for a run is therefore skipped if the next segment does not adjoin it.
 type cache struct {
-	name     string    // as the table spells it
-	kind     kind.Kind // of the keys that owner makes of the numbers
+	name     string               // as the table spells it
+	kind     kind.Kind            // of the keys that owner makes of the numbers
+	clocked  *snowflake.Generator // of the keys that have a time; nil: the numbers are counters
 	owner    *Sequences
 	reserver reserver
 	// reserving is held during a reservation: those of one counter must come back in order,
@@ -143,6 +145,7 @@ func newCache(owner *Sequences, found row) *cache {
 		rule: found.common(), limits: limitsOf(&found), past: found.past, version: found.version, order: found.def.Order, cycle: found.def.Cycle,
 		cover: define.CoverOf(&found.def), kind: found.def.Kind,
 	}
+	c.clocked = c.newClocked()
 	c.replan(time.Now())
 	c.low = 0 // nothing is fetched for a sequence that was only asked about
 	return c
@@ -508,6 +511,9 @@ func (c *cache) healedLocked() {
 func (c *cache) endLocked(err error) {
 	if c.end == nil {
 		c.end = err
+	}
+	if c.clocked != nil {
+		c.clocked.End(c.end)
 	}
 	for c.first != nil {
 		c.finishLocked(c.first, 0, err)

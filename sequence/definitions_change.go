@@ -62,6 +62,8 @@ func (w *view) dividable(d *define.Definition) error {
 		return notDivided(w.members[0].share(), d.Name, d.Increment)
 	case d.Cycle:
 		return needsOneServer("sequence %q: CYCLE", d.Name)
+	case d.Kind.HasClock():
+		return needsOneServer("sequence %q: SNOWFLAKE", d.Name)
 	}
 	return nil
 }
@@ -80,6 +82,9 @@ func (a *servers) create(ctx context.Context, o CreateOptions, def define.Defini
 		case err == nil && found.def.Kind != def.Kind:
 			return &define.KindError{Sequence: o.Name, Kind: found.def.Kind, Refused: "another kind of keys", WayOut: "create a sequence of another name"}
 		case err != nil && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrExhausted):
+			return err
+		}
+		if err := w.members[0].fitWorkers(&def); err != nil {
 			return err
 		}
 		stored := storedName(o.Name, def.Kind)

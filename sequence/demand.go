@@ -55,6 +55,9 @@ func (c *cache) demandExactLocked() (want, need uint64) {
 // replan brings the measured rate, the size and the low-water mark up to date. mu is held, or c is
 // not shared yet.
 func (c *cache) replan(now time.Time) {
+	if c.clocked != nil {
+		c.noteTickLocked(now)
+	}
 	t := c.owner.tuning.Load()
 	c.pace.Base, c.pace.Cover = t.CacheSize, t.OutageCover
 	if c.cover > 0 {
@@ -80,6 +83,10 @@ func (c *cache) replan(now time.Time) {
 // keepUp fetches more where the rate has risen since the last reservation, and where a sequence was
 // used and is idle now.
 func (c *cache) keepUp(now time.Time) {
+	if c.clocked != nil {
+		c.clocked.KeepUp()
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.end != nil || c.exact > 0 || c.order || c.cached == 0 {

@@ -28,10 +28,13 @@ func (s *Sequences) Describe(ctx context.Context, name []byte) (define.Definitio
 	if err != nil {
 		return define.Definition{}, State{}, r.failed(string(name), err)
 	}
+	if isWorker(found.name) {
+		return define.Definition{}, State{}, &NameError{Name: string(name), Err: ErrUnknown}
+	}
 	def := found.def
 	def.Name = shownName(found.name)
 	after, ok := found.rule().Next(found.position(), found.max)
-	if !ok {
+	if !ok || def.Kind.HasClock() {
 		after = 0
 	}
 	return def, State{Last: found.position(), After: after, Limit: found.max, Frozen: found.frozen, Info: s.infoOf(&found, s.countProxies(r.ctx), s.steppedBy())}, nil

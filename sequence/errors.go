@@ -25,7 +25,7 @@ var (
 	// ErrClosed: Close was called.
 	ErrClosed = errors.New("sequences are closed")
 	// ErrSeveral: it needs a single sequence server, and there are several; or larger blocks of
-	// numbers than they have.
+	// numbers than they have, or more keys than a tick of SNOWFLAKE has.
 	ErrSeveral = errors.New("this needs a single sequence server")
 	// ErrUnfit: the sequence server or its table could repeat numbers, so nothing is reserved
 	// there. The error is an [*UnfitError].

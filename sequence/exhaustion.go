@@ -98,7 +98,7 @@ func (c *cache) secondsToEndAt(now time.Time, taken float64) float64 {
 // watchEndLocked warns when the numbers that were reserved cross one of the marks, once each.
 func (c *cache) watchEndLocked(now time.Time) {
 	c.advance.observe(now, c.top)
-	if c.limits.end == 0 || c.cycle {
+	if c.limits.end == 0 || c.cycle || isWorker(c.name) {
 		return
 	}
 	used := c.limits.used(c.top)

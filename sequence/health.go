@@ -95,7 +95,7 @@ func (c *cache) givesNow() (held bool, err error) {
 	switch {
 	case c.end != nil:
 		return false, c.end
-	case c.cached > 0:
+	case c.cached > 0, c.clocked != nil && c.clocked.State().Ticks > 0:
 		return true, nil
 	case c.flying && c.lastErr != nil:
 		// being tried again; what failed and is not tried again says nothing of now

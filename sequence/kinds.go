@@ -49,8 +49,10 @@ func shownName(stored string) string {
 	return stored
 }
 
-// withoutHidden leaves out plain rows beside those of counters: see table.either.
+// withoutHidden leaves out the rows of workers, and plain rows beside those of counters: see
+// table.either.
 func withoutHidden(rows []row) []row {
+	rows = slices.DeleteFunc(rows, func(r row) bool { return isWorker(r.name) })
 	counters := make(map[string]bool)
 	for i := range rows {
 		if isCounter(rows[i].name) {

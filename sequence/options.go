@@ -83,7 +83,8 @@ type Options struct {
 	// Logger may be nil.
 	Logger *zap.Logger
 
-	timing *timing // nil: standardTiming
+	timing *timing          // nil: standardTiming
+	wall   func() time.Time // the clock of the machine; nil: time.Now
 }
 
 // ServerOptions is the way to one sequence server.

@@ -64,7 +64,7 @@ func (s *Sequences) fillFor(ctx context.Context, v *server) {
 func (c *cache) topUp(now time.Time) (filling bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.end != nil || c.given == 0 || c.dry || c.resting || c.lastErr != nil {
+	if c.end != nil || c.clocked != nil || c.given == 0 || c.dry || c.resting || c.lastErr != nil {
 		return false
 	}
 	if c.replan(now); c.cached < c.low && !c.flying {

@@ -50,7 +50,7 @@ func (s planStore) sequences(ctx context.Context, on querier) (found []change.Se
 	}
 	for i := range all {
 		if d := &all[i]; d.live {
-			found = append(found, change.Sequence{Name: d.name, Increment: d.def.Increment, Cycle: d.def.Cycle, Order: d.def.Order, Home: d.home})
+			found = append(found, change.Sequence{Name: d.name, Increment: d.def.Increment, Cycle: d.def.Cycle, Clock: d.def.Kind.HasClock(), Order: d.def.Order, Home: d.home})
 		}
 	}
 	return found, nil

@@ -108,6 +108,9 @@ func (c *cache) pass(n uint64) {
 func (c *cache) passLocked(n uint64) {
 	if n > c.past {
 		c.past = n
+		if c.clocked != nil {
+			c.clocked.PassOver(n)
+		}
 		c.overtakeLocked(UnusedRestart)
 		c.dropUpToLocked(n)
 	}

@@ -148,7 +148,7 @@ func newScores() *scores {
 // of returns that of a sequence, by the table's spelling, and makes it while there are few. One
 // that bears the name of Others is one of them.
 func (l *scores) of(name string) *score {
-	name = shownName(name)
+	name = scoredName(name)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if one := l.named[name]; one != nil {
@@ -164,7 +164,7 @@ func (l *scores) of(name string) *score {
 
 // find returns that of a sequence that a cache was made of, or that of the others.
 func (l *scores) find(name string) *score {
-	name = shownName(name)
+	name = scoredName(name)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if one := l.named[name]; one != nil {
@@ -177,7 +177,7 @@ func (l *scores) find(name string) *score {
 func (l *scores) drop(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.named, shownName(name))
+	delete(l.named, scoredName(name))
 }
 
 // all are those of named sequences, and that of the others.

@@ -137,6 +137,12 @@ func (s *Sequences) take(ctx context.Context, name []byte, n uint64) (c *cache, 
 		if c, first, step, err = s.count(ctx, name, n); err != nil || c.kind.IsPlain() {
 			return c, first, step, err
 		}
+		switch {
+		case c.clocked != nil: // it makes keys itself
+			return c, first, step, nil
+		case c.countsTicks():
+			return nil, 0, 0, &NameError{Name: shownName(c.name), Err: ErrUnknown}
+		}
 		if first, err = c.key(first); err != nil || !c.kind.Skips(first) {
 			return c, first, step, err
 		}
@@ -146,7 +152,7 @@ func (s *Sequences) take(ctx context.Context, name []byte, n uint64) (c *cache, 
 // count is take of the counters.
 func (s *Sequences) count(ctx context.Context, name []byte, n uint64) (c *cache, first, step uint64, err error) {
 	if c = s.names.get(name); c != nil && (n == 1 || n != 0 && c.kind.Steady()) {
-		if first, step, err = c.takeRun(ctx, n, time.Time{}); err == nil || !errors.Is(err, ErrUnknown) {
+		if first, step, err = c.counters(ctx, n, time.Time{}); err == nil || !errors.Is(err, ErrUnknown) {
 			return c, first, step, err
 		}
 	}
@@ -166,7 +172,7 @@ func (s *Sequences) count(ctx context.Context, name []byte, n uint64) (c *cache,
 		if n > 1 && !c.kind.Steady() {
 			return nil, 0, 0, c.refused("several consecutive numbers", eachAlone)
 		}
-		if first, step, err = c.takeRun(ctx, n, deadline); err == nil || !again || !errors.Is(err, ErrUnknown) {
+		if first, step, err = c.counters(ctx, n, deadline); err == nil || !again || !errors.Is(err, ErrUnknown) {
 			return c, first, step, err
 		}
 		s.forget(name, c) // the row it was made for is gone; look once whether there is a new one

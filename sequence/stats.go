@@ -90,6 +90,12 @@ func (c *cache) tally() tally {
 }
 
 func (c *cache) tallyLocked() tally {
+	switch {
+	case c.clocked != nil:
+		return c.clockedTally()
+	case c.countsTicks():
+		return tally{}
+	}
 	return tally{reserved: c.reserved, cached: c.cached + c.leaving, given: c.given + c.passed, waits: c.waits, fetches: c.fetches, gaps: c.gaps}
 }
 
@@ -128,6 +134,11 @@ func (c *cache) info(r *row) Info {
 	}
 	i.CachedFor = inSeconds(float64(c.cached), i.Rate)
 	i.Skew = inSeconds(float64(i.Cache), i.Rate)
+	if c.clocked != nil {
+		st := c.clocked.State()
+		clockedInfo(&i, c.limits, now)
+		i.Cached, i.CachedFor, i.Skew = st.Ticks, st.Covered, Never
+	}
 	return i
 }
 
@@ -135,10 +146,13 @@ func (c *cache) info(r *row) Info {
 func (s *Sequences) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sum := s.gone
+	sum, sequences := s.gone, 0
 	for _, c := range s.caches {
 		t := c.tally()
 		sum.add(&t)
+		if !c.countsTicks() {
+			sequences++
+		}
 	}
 	for _, c := range s.steps {
 		t := c.tally()
@@ -151,7 +165,7 @@ func (s *Sequences) Stats() Stats {
 	lost := s.counters.lost.read()
 	sum.gaps.add(&lost)
 	return Stats{
-		Sequences: len(s.caches),
+		Sequences: sequences,
 		Cached:    sum.cached, Given: sum.given, Reserved: sum.reserved + lost.Sum(), Unused: sum.gaps, Waits: sum.waits, Prefetches: sum.fetches,
 		Reservations: s.counters.reservations.Load(), Retries: s.counters.retries.Load(), Errors: s.counters.errors.Load(), Rewinds: s.counters.rewinds.Load(),
 	}
@@ -222,7 +236,7 @@ func (s *Sequences) listHere() []Info {
 	steps := s.steppedBy()
 	all := make([]Info, 0, len(caches))
 	for _, c := range caches {
-		if c.ended() != nil {
+		if c.ended() != nil || c.countsTicks() {
 			continue
 		}
 		i := c.infoWith(nil, steps[c])
@@ -262,6 +276,10 @@ func (s *Sequences) infoOf(r *row, proxies int, steps map[*cache][]*cache) Info 
 	}
 	if next, ok := r.common().Next(r.position(), r.max); ok {
 		i.Next = next
+	}
+	if i.Kind.HasClock() {
+		clockedInfo(&i, ends, time.Now())
+		return i
 	}
 	if i.Order {
 		i.Cache, i.Skew = 0, 0

@@ -103,6 +103,9 @@ func (s *Sequences) BySequence() []SequenceStats {
 		return st
 	}
 	for _, c := range s.caches {
+		if c.countsTicks() {
+			continue
+		}
 		if st := count(c); st.Name != Others {
 			c.describe(st, now)
 			st.Epoch = s.servers.marks.Epoch(c.name)
@@ -161,6 +164,9 @@ func (st *SequenceStats) count(t tally) {
 func (c *cache) describe(st *SequenceStats, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.clocked != nil {
+		c.noteTickLocked(now)
+	}
 	pace := c.pace // a copy
 	pace.Observe(now, c.given-min(c.measured, c.given))
 	rate := pace.Rate()
@@ -177,6 +183,9 @@ func (c *cache) describe(st *SequenceStats, now time.Time) {
 	st.Size = c.size
 	st.CachedFor = inSeconds(float64(c.cached), rate)
 	st.Skew = inSeconds(float64(c.size), rate)
+	if c.clocked != nil {
+		st.Size, st.CachedFor, st.Skew = 0, c.clocked.State().Covered, Never
+	}
 }
 
 // homeUp says whether the server that gives the numbers of an ORDER sequence can be used, as far as

@@ -84,6 +84,10 @@ type timing struct {
 	// A look at a ticket table that failed answers for the next ones for ticketAgain. That a table
 	// is not served is said each warnAgain.
 	ticketAgain, warnAgain time.Duration
+	// The clock of a machine is believed up to clockOff from that of the sequence server. The first
+	// tick of a worker is waited for if it is no more than clockBehind ahead. A step of the clock is
+	// looked for each clockLook, and ticks are reserved so often at most. That takes clockRenewal.
+	clockOff, clockBehind, clockLook, clockRenewal time.Duration
 	// importAgain is the first pause before a table is locked again that somebody else had locked.
 	importAgain time.Duration
 }
@@ -100,6 +104,7 @@ func standardTiming() timing {
 		firstBackoff: 10 * time.Millisecond, lastBackoff: time.Second, frozenBackoff: 100 * time.Millisecond, conflict: 5 * time.Millisecond,
 		shortestTry: 200 * time.Millisecond, leastPatience: 200 * time.Millisecond, alarmRest: 5 * time.Millisecond, alarm: time.Second, peer: time.Second,
 		answered: 2 * time.Second, unknown: time.Second, lack: 10 * time.Second, idle: time.Minute,
+		clockOff: time.Minute, clockBehind: time.Second, clockLook: 10 * time.Second, clockRenewal: 10 * time.Second,
 		ticketAgain: time.Second, warnAgain: time.Minute, importAgain: 100 * time.Millisecond,
 	}
 }

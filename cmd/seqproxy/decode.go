@@ -8,7 +8,7 @@ import (
 	"seqproxy/sequence/kind"
 )
 
-const decodeUse = "decode 'KIND' KEY ..., where KIND is as in CREATE SEQUENCE: BIT_REVERSED, ROTATE d DIGITS w or SHARD BITS s, with JSON_SAFE behind it if the sequence has that, " +
+const decodeUse = "decode 'KIND' KEY ..., where KIND is as in CREATE SEQUENCE: BIT_REVERSED, ROTATE d DIGITS w, SHARD BITS s or SNOWFLAKE with its options, with JSON_SAFE behind it if the sequence has that, " +
 	"or UUID [VERSION n] [BINARY] or FORMAT with all that stands behind it"
 
 // decode prints the counters in keys. It asks no server.
@@ -47,6 +47,9 @@ func (p *program) decode(args []string) error {
 		switch {
 		case !ok:
 			return usagef("%d is no key of kind %v, which are from 1 to %d", key, k, k.MaxKey())
+		case k.HasClock():
+			tick, worker, n := k.Decompose(key)
+			p.say("%d time %s worker %d counter %d\n", key, k.TimeOf(tick).Format("2006-01-02T15:04:05.000Z"), worker, n)
 		case k.Name() == kind.ShardBits:
 			p.say("%d counter %d shard %d\n", key, counter, shard)
 		default:

@@ -129,7 +129,7 @@ func (t *Taker) Block(ask Asker, c *backend.Conn, n *Block, l *state.LastInsertI
 	for (errors.Is(err, sequence.ErrExhausted) || errors.Is(err, sequence.ErrSeveral)) && n.Size > 1 {
 		// there may be enough for the rows
 		n.limited = t.Patience.Over(err)
-		n.Size = max(n.Size/blockGrowth, 1)
+		n.Size = smaller(err, n)
 		got, err = t.sequences.TakeRun(&t.Patience, n.Sequence, n.Size*n.Count)
 	}
 	if err = t.Patience.Over(err); err != nil {
@@ -174,6 +174,16 @@ func (t *Taker) Block(ask Asker, c *backend.Conn, n *Block, l *state.LastInsertI
 // errNotCounted refuses texts, which the server cannot count off.
 func errNotCounted(name []byte) error {
 	return protocol.NotSupported("NEXTVAL for each row of sequence %s, whose keys are texts, is not supported: write NEXTVAL in each row of VALUES, or take the keys one by one", name)
+}
+
+// smaller is how many rows to try after there were not so many numbers in a row: as many as there
+// are, if the error says that.
+func smaller(err error, n *Block) uint64 {
+	var fits interface{ Fits() uint64 }
+	if errors.As(err, &fits) && fits.Fits()/n.Count < n.Size {
+		return max(fits.Fits()/n.Count, 1)
+	}
+	return max(n.Size/blockGrowth, 1)
 }
 
 // TooSmall says whether an answer is that of a statement that wanted more numbers than

@@ -94,6 +94,7 @@ type Sequence struct {
 	Name      string
 	Increment uint64 // 1 and more
 	Cycle     bool
+	Clock     bool   // its keys have the time
 	Order     bool   // all its numbers come from one server, its home
 	Home      string // id of that; empty: the first one
 }

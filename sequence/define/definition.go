@@ -125,6 +125,12 @@ func (d *Definition) checkKind() error {
 		return refused("JSON_SAFE", "leave it away")
 	case d.Order && !d.Kind.Counts():
 		return refused("ORDER", "its keys are of no counter; leave it away")
+	case d.Kind.HasClock() && (d.Start != 1 || d.Min != 1 || d.Max != 0):
+		return refused("START, MINVALUE or MAXVALUE", "its keys begin with the time; leave it away")
+	case d.Kind.HasClock() && d.Cache != 0:
+		return refused("CACHE or NOCACHE", "it reserves time, not keys: OUTAGE_COVER says how much; leave it away")
+	case d.Kind.HasClock() && d.Order:
+		return refused("ORDER", "its keys rise within a proxy, and as its clock does; leave it away")
 	case d.JSONSafe != d.Kind.JSONSafe():
 		return refused("another JSON_SAFE", "the keys would be others, so create another sequence")
 	case d.Increment != 1:

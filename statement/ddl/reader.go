@@ -188,6 +188,8 @@ func (r *Reader) option() bool {
 		return r.kind("ROTATE")
 	case r.word("shard"):
 		return r.kind("SHARD BITS")
+	case r.word("snowflake"):
+		return r.kind("SNOWFLAKE")
 	case r.word("skip"):
 		return r.skipRange()
 	case r.word("format"):
@@ -195,7 +197,7 @@ func (r *Reader) option() bool {
 	case r.word("uuid"):
 		return r.kind("UUID")
 	}
-	for _, later := range [...]string{"SNOWFLAKE", "SLOTTED"} {
+	for _, later := range [...]string{"SLOTTED"} {
 		if r.word(later) {
 			return r.notYet(later)
 		}
@@ -327,6 +329,8 @@ func (r *Reader) kind(word string) bool {
 		}
 		r.Next()
 		return r.number(&k.N, word)
+	case "SNOWFLAKE":
+		return r.snowflake(k)
 	}
 	return true
 }
@@ -365,6 +369,49 @@ func (r *Reader) format(k *Kind) bool {
 			return true
 		}
 		r.Next()
+	}
+}
+
+// snowflake reads the options behind SNOWFLAKE, in any order.
+func (r *Reader) snowflake(k *Kind) bool {
+	k.Epoch, k.Tick, k.TimeBits, k.WorkerBits, k.CounterBits = nil, nil, Number{}, Number{}, Number{}
+	for {
+		var bits *Number
+		var text *[]byte
+		var option string
+		switch {
+		case r.word("epoch"):
+			text, option = &k.Epoch, "EPOCH"
+		case r.word("tick"):
+			text, option = &k.Tick, "TICK"
+		case r.word("time"):
+			bits, option = &k.TimeBits, "TIME BITS"
+		case r.word("worker"):
+			bits, option = &k.WorkerBits, "WORKER BITS"
+		case r.word("counter"):
+			bits, option = &k.CounterBits, "COUNTER BITS"
+		default:
+			return true
+		}
+		switch r.Next(); {
+		case text != nil && !r.plainString():
+			r.error(option + " needs a string")
+			return false
+		case text != nil:
+			if *text != nil {
+				r.twice(option)
+			}
+			*text = append([]byte{}, r.Memory.Decode(&r.Lexer)...)
+			r.Next()
+		case !r.word("bits"):
+			r.error(option + " n needs BITS")
+			return false
+		default:
+			r.Next()
+			if !r.number(bits, option) {
+				return false
+			}
+		}
 	}
 }
 

@@ -18,7 +18,8 @@ type Number struct {
 }
 
 // Kind is the clause that says which keys are made of the numbers: BIT_REVERSED, ROTATE n DIGITS
-// digits, SHARD BITS n, FORMAT 'format' [WIDEN] [TIME ZONE 'zone'], or UUID [VERSION n] [BINARY].
+// digits, SHARD BITS n, SNOWFLAKE with its options, FORMAT 'format' [WIDEN] [TIME ZONE 'zone'], or
+// UUID [VERSION n] [BINARY].
 type Kind struct {
 	Word      string // the first word, or "SHARD BITS"; "" without a clause
 	N, Digits Number
@@ -27,6 +28,10 @@ type Kind struct {
 	Widen, Binary bool
 
 	SkipFrom, SkipTo Number // of SKIP RANGE, which may stand anywhere
+
+	// The options of SNOWFLAKE; those that are not given are nil.
+	Epoch, Tick                       []byte
+	TimeBits, WorkerBits, CounterBits Number
 }
 
 // Sequence is what a statement about sequences asks for. What it names is decoded,

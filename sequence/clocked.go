@@ -1,0 +1,289 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
+	"seqproxy/sequence/define"
+	"seqproxy/sequence/kind"
+	"seqproxy/sequence/snowflake"
+)
+
+// This file is how a sequence of kind SNOWFLAKE has its keys. Its own row says what it is, and up to
+// which tick a column had keys when it was made. For each worker there is one more sequence, whose
+// numbers are the ticks of that worker: `photos#w3`, in the row `photos#w3#counter`. It is a
+// sequence as any other, so ceilings, floors, groups and fail-overs hold for ticks as they do for
+// numbers; but nobody sees it. DROP leaves it: it says which ticks of the name were used.
+
+// workerMark stands in front of the number of a worker, in the name of its sequence.
+const workerMark = "#w"
+
+// workerName is the name of the sequence of a worker's ticks.
+func workerName(base string, worker uint64) string {
+	return base + workerMark + strconv.FormatUint(worker, 10)
+}
+
+// workerOf returns the sequence of which the ticks of a worker are counted under a name.
+func workerOf(name string) (base string, ok bool) {
+	at := strings.LastIndex(name, workerMark)
+	if at < 0 {
+		return name, false
+	}
+	_, err := strconv.ParseUint(name[at+len(workerMark):], 10, 16)
+	return name[:at], err == nil
+}
+
+// isWorker reports whether a row counts the ticks of a worker.
+func isWorker(stored string) bool {
+	_, ok := workerOf(shownName(stored))
+	return ok && isCounter(stored)
+}
+
+// scoredName is the name that a row is counted by.
+func scoredName(stored string) string {
+	name := shownName(stored)
+	if isCounter(stored) {
+		name, _ = workerOf(name)
+	}
+	return name
+}
+
+// fitWorkers refuses a name that is too long for the rows of its workers. The server was asked.
+func (st *store) fitWorkers(d *define.Definition) error {
+	if !d.Kind.HasClock() {
+		return nil
+	}
+	longest := counterName(workerName("", 1<<d.Kind.Layout().WorkerBits-1))
+	var width int
+	if _, err := fmt.Sscanf(strings.ToLower(st.seen.Load().nameType), "varchar(%d)", &width); err == nil && len([]rune(d.Name+longest)) > width {
+		return define.BadOption("sequence name %q has %d characters, want at most %d: behind it stands up to %s in table %s",
+			d.Name, len([]rune(d.Name)), width-len(longest), longest, st.table.full)
+	}
+	return nil
+}
+
+// clocked is a sequence of kind SNOWFLAKE.
+type clocked struct{ c *cache }
+
+// newClocked makes the generator of a sequence, nil if its keys have no time.
+func (c *cache) newClocked() *snowflake.Generator {
+	if !c.kind.HasClock() {
+		return nil
+	}
+	t := c.owner.timing
+	g := snowflake.New(snowflake.Options{
+		Name: shownName(c.name), Kind: c.kind, Ticks: clocked{c}, Log: c.owner.log, Wall: c.owner.opts.wall,
+		Cover: c.coverNow, RenewSoon: c.renewSoon,
+		Bounds: snowflake.Bounds{Off: t.clockOff, Behind: t.clockBehind, Look: t.clockLook},
+	})
+	g.PassOver(c.top)
+	return g
+}
+
+// coverNow is for how long what is held is to last.
+func (c *cache) coverNow() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cover > 0 {
+		return c.cover
+	}
+	return c.owner.tuning.Load().OutageCover
+}
+
+// counters takes counters for n keys; of SNOWFLAKE, the keys. A deadline of zero is that of the
+// caller's patience.
+func (c *cache) counters(ctx context.Context, n uint64, deadline time.Time) (first, step uint64, err error) {
+	if c.clocked == nil {
+		return c.takeRun(ctx, n, deadline)
+	}
+	if first, ok := c.clocked.Take(n); ok {
+		return first, 1, nil
+	}
+	begin := time.Now()
+	if deadline.IsZero() {
+		deadline = begin.Add(c.owner.patience(ctx))
+	}
+	ctx, stop := context.WithDeadlineCause(ctx, deadline, errPatience)
+	defer stop()
+	if first, err = c.clocked.Wait(ctx, n); err != nil {
+		err = c.ofClock(err, time.Since(begin))
+	}
+	c.mu.Lock()
+	c.waits++
+	c.mu.Unlock()
+	c.score.ended(time.Since(begin), err)
+	return first, 1, err
+}
+
+// ofClock turns an error of the generator into what Take promises.
+func (c *cache) ofClock(err error, waited time.Duration) error {
+	var wait *snowflake.WaitError
+	var run *snowflake.RunError
+	switch {
+	case errors.As(err, new(*snowflake.EndError)):
+		return &NameError{Name: shownName(c.name), Err: ErrExhausted}
+	case errors.As(err, &run):
+		return runError{run}
+	case !errors.As(err, &wait):
+		return err
+	case !errors.Is(wait.Cause, errPatience):
+		return wait.Cause
+	case errors.Is(wait.Err, ErrUnfit), errors.Is(wait.Err, ErrExhausted), errors.Is(wait.Err, ErrSeveral):
+		return wait.Err
+	case wait.Err != nil:
+		err = wait.Err
+	default:
+		err = c.owner.whyNot()
+	}
+	return &UnavailableError{Sequence: shownName(c.name), Server: c.owner.servers.nameFor(c.name), Waited: waited, Err: err}
+}
+
+// runError: a tick has fewer keys. It is an ErrSeveral, after which fewer may be asked for.
+type runError struct{ *snowflake.RunError }
+
+// Fits is how many keys can be had in a row.
+func (e runError) Fits() uint64 { return e.Most }
+
+// Unwrap returns ErrSeveral, too.
+func (e runError) Unwrap() []error { return []error{ErrSeveral, e.RunError} }
+
+// renewSoon reserves ticks, unless that is under way.
+func (c *cache) renewSoon() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.end != nil || c.flying {
+		return
+	}
+	c.flying = true
+	c.owner.spawn(c.renew)
+}
+
+// renew reserves ticks, again for as long as it fails and somebody waits.
+func (c *cache) renew() {
+	c.owner.startFollowing() // who keeps ticks reserved
+	for {
+		ctx, stop := context.WithTimeoutCause(c.owner.ctx, c.owner.timing.clockRenewal, errPatience)
+		err := c.clocked.Renew(ctx)
+		stop()
+		c.mu.Lock()
+		pause := max(c.backoff, c.owner.timing.firstBackoff)
+		if err == nil {
+			c.healedLocked()
+			c.reservedAt = time.Now()
+			c.noteTickLocked(c.reservedAt)
+		} else if c.end == nil {
+			if c.lastErr == nil {
+				c.failedAt = time.Now()
+				c.owner.log.Warn("reserving numbers fails", logfield.Sequence(c.name), zap.Uint64("left", c.clocked.State().Ticks), logfield.Err(err))
+			}
+			c.lastErr, c.backoff = err, min(2*pause, c.owner.timing.lastBackoff)
+		}
+		again := err != nil && c.end == nil && c.clocked.Waited()
+		c.flying = again
+		c.mu.Unlock()
+		if !again {
+			return
+		}
+		c.owner.sleep(jitter(pause))
+	}
+}
+
+// noteTickLocked has the sequence stand at the present tick, which is how near it is to its end, and
+// counts the keys.
+func (c *cache) noteTickLocked(now time.Time) {
+	st := c.clocked.State()
+	c.given, c.reserved = st.Given, st.Given
+	if st.Used && st.Tick > c.top {
+		c.top = st.Tick
+		c.watchEndLocked(now)
+	}
+}
+
+// Last returns the last tick of a worker that anybody has reserved, and makes its row.
+func (k clocked) Last(ctx context.Context, worker, first uint64) (last uint64, busy bool, err error) {
+	s, name := k.c.owner, workerName(shownName(k.c.name), worker)
+	found, err := s.servers.find(ctx, name)
+	switch {
+	case err == nil && found.def.Kind != kind.NewTicks():
+		return 0, true, nil // somebody has given a sequence of his that name
+	case err == nil:
+		return found.position(), false, nil
+	case !errors.Is(err, ErrUnknown):
+		return 0, false, err
+	}
+	made, err := s.Create(ctx, CreateOptions{
+		Name: name, Kind: kind.NewTicks(), Max: k.c.kind.MaxCounter(), Start: first, Cache: 1, IfNotExists: true,
+		Comment: "ticks of a worker of sequence " + shownName(k.c.name),
+	})
+	switch {
+	case errors.As(err, new(*define.KindError)):
+		return 0, true, nil
+	case err != nil:
+		return 0, false, err
+	}
+	return made.First - 1, made.First == 0, nil
+}
+
+// Reserve reserves ticks of a worker.
+func (k clocked) Reserve(ctx context.Context, worker, n uint64) (uint64, error) {
+	s := k.c.owner
+	_, first, _, err := s.count(ctx, []byte(workerName(shownName(k.c.name), worker)), n)
+	return first, err
+}
+
+// Time is what the clock of the sequence server says.
+func (k clocked) Time(ctx context.Context) (at time.Time, err error) {
+	err = k.c.owner.servers.under(ctx, func(w *view) error {
+		at, err = w.members[0].clock(ctx)
+		return err
+	})
+	return at, err
+}
+
+// clock is what the clock of the server says.
+func (st *store) clock(ctx context.Context) (time.Time, error) {
+	conn, err := st.conn(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer func() { _ = conn.Close() }()
+	var micros int64
+	if err := conn.QueryRowContext(ctx, "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))").Scan(&micros); err != nil {
+		return time.Time{}, fmt.Errorf("ask the clock of %s: %w", st.name(), err)
+	}
+	return time.UnixMicro(micros), nil
+}
+
+// mayAlter refuses to set the time of keys.
+func (c *cache) mayAlter(a *Alteration) error {
+	switch {
+	case c.countsTicks():
+		return &NameError{Name: shownName(c.name), Err: ErrUnknown}
+	case a.Restart != nil && c.clocked != nil:
+		return c.refused("RESTART", "its keys begin with the time")
+	}
+	return nil
+}
+
+// countsTicks reports whether the numbers are the ticks of a worker, which no client is given.
+func (c *cache) countsTicks() bool { return c.kind.Name() == kind.Ticks }
+
+// clockedTally counts keys, and ticks as what is held.
+func (c *cache) clockedTally() tally {
+	st := c.clocked.State()
+	return tally{reserved: st.Given + st.Ticks, cached: st.Ticks, given: st.Given, waits: c.waits}
+}
+
+// clockedInfo is what the present time says of a sequence of kind SNOWFLAKE.
+func clockedInfo(i *Info, l limits, now time.Time) {
+	tick := i.Kind.TickAt(now.UnixNano())
+	i.Next, i.Cache, i.Used = 0, 0, l.used(tick)
+	i.ToEnd = inSeconds(float64(l.end-min(tick, l.end)), 1/i.Kind.Layout().Tick.Seconds())
+}

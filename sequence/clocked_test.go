@@ -1,0 +1,297 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"seqproxy/sequence/define"
+	"seqproxy/sequence/kind"
+	"seqproxy/sequence/snowflake"
+	"seqproxy/test/mysqltest"
+)
+
+// snow is SNOWFLAKE with an epoch that each clock of a test is behind of.
+func snow(t testing.TB) kind.Kind {
+	return kindOf(t, "SNOWFLAKE EPOCH '2020-01-01' TICK '1ms' TIME BITS 43 WORKER BITS 8 COUNTER BITS 12")
+}
+
+// keyLedger are keys that were given.
+type keyLedger struct {
+	mu    sync.Mutex
+	given map[uint64]bool
+}
+
+func (l *keyLedger) take(t testing.TB, s *Sequences, name string, n uint64) uint64 {
+	t.Helper()
+	first := mustTake(t, s, name, n)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range n {
+		if l.given[first+i] {
+			t.Fatalf("the key %d was given before", first+i)
+		}
+		if l.given == nil {
+			l.given = make(map[uint64]bool)
+		}
+		l.given[first+i] = true
+	}
+	return first
+}
+
+// wantNow wants a key that was made now.
+func wantNow(t testing.TB, k kind.Kind, key uint64) {
+	t.Helper()
+	tick, _, _ := k.Decompose(key)
+	if off := time.Since(k.TimeOf(tick)).Abs(); off > 5*time.Second {
+		t.Errorf("the key %d is of %v", key, k.TimeOf(tick))
+	}
+}
+
+// Proxies have workers of their own, whose rows nobody sees. One that was killed leaves its worker
+// behind, and no key is given again, whatever happens to the rows.
+func TestASnowflakeIsGivenOnce(t *testing.T) {
+	p := newPlace(t)
+	ctx := context.Background()
+	k, l := snow(t), new(keyLedger)
+	a := p.open(t)
+	mustCreate(t, a, CreateOptions{Name: "photos", Kind: k})
+	proxies := []*Sequences{a, p.open(t), p.open(t)}
+	workers := make(map[uint64]bool)
+	var group sync.WaitGroup
+	for _, s := range proxies {
+		group.Go(func() {
+			last := uint64(0)
+			for i := range uint64(2000) {
+				key := l.take(t, s, "photos", i%5+1)
+				if key <= last {
+					t.Errorf("behind %d comes %d", last, key)
+				}
+				last = key
+			}
+			wantNow(t, k, last)
+			_, worker, _ := k.Decompose(last)
+			l.mu.Lock()
+			workers[worker] = true
+			l.mu.Unlock()
+		})
+	}
+	group.Wait()
+	if len(workers) != 3 {
+		t.Errorf("three proxies give keys of the workers %v", workers)
+	}
+	all, err := a.List(ctx)
+	if err != nil || len(all) != 1 || all[0].Name != "photos" || all[0].Kind != k || all[0].Next != 0 || all[0].CachedFor < 15*time.Minute ||
+		all[0].Used < 1 || all[0].Used > 50 || all[0].ToEnd < 100*365*24*time.Hour {
+		t.Errorf("it is listed as %+v, %v", all, err)
+	}
+	if all, err := p.open(t).List(ctx); err != nil || len(all) != 1 || all[0].Used < 1 || all[0].ToEnd < 100*365*24*time.Hour {
+		t.Errorf("one who has not used it lists %+v, %v", all, err)
+	}
+	if defs, err := a.Definitions(ctx); err != nil || len(defs) != 1 || defs[0].Kind != k {
+		t.Errorf("defined are %+v, %v", defs, err)
+	}
+	if st := a.Stats(); st.Given != 6000 || st.Sequences != 1 || st.Reserved != st.Given+st.Cached {
+		t.Errorf("it counts %+v", st)
+	}
+	for _, st := range a.BySequence() {
+		if st.Name != "photos" && st.Name != Others || st.Name == "photos" && (st.Given != 6000 || st.CachedFor < 15*time.Minute || st.Attempts[ReservedOK] == 0) {
+			t.Errorf("it is counted as %+v", st)
+		}
+	}
+	for worker := range workers {
+		name := workerName("photos", worker)
+		for _, spelled := range []string{name, name + counterSuffix} {
+			if key, err := a.Take(ctx, []byte(spelled), 1); !errors.Is(err, ErrUnknown) {
+				t.Errorf("%s gives %d, %v", spelled, key, err)
+			}
+			if d, _, err := a.Describe(ctx, []byte(spelled)); !errors.Is(err, ErrUnknown) {
+				t.Errorf("%s is %+v, %v", spelled, d, err)
+			}
+		}
+		if _, err := a.Alter(ctx, []byte(name), Alteration{Restart: ref(uint64(1)), Force: true}); !errors.Is(err, ErrUnknown) {
+			t.Errorf("%s is restarted: %v", name, err)
+		}
+	}
+
+	// it ends and begins, and is dropped and made again
+	for range 3 {
+		b := p.open(t)
+		wantNow(t, k, l.take(t, b, "photos", 100))
+		if _, err := b.Drop(ctx, []byte("photos"), false); err != nil {
+			t.Fatal(err)
+		}
+		if key, err := b.Take(ctx, []byte("photos"), 1); !errors.Is(err, ErrUnknown) {
+			t.Errorf("a sequence that was dropped gives %d, %v", key, err)
+		}
+		for _, other := range []kind.Kind{{}, kindOf(t, "SNOWFLAKE EPOCH '2020-01-02'")} {
+			_, err := b.Create(ctx, CreateOptions{Name: "photos", Kind: other})
+			wantKindError(t, "another kind", err)
+		}
+		mustCreate(t, b, CreateOptions{Name: "photos", Kind: k})
+		l.take(t, b, "photos", 100)
+		if err := b.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the others hear that it was made again", func() bool {
+		key, err := a.Take(ctx, []byte("photos"), 1)
+		return err == nil && key > 0
+	})
+}
+
+// The rows are restored as they were a while ago. Whoever has reserved of them sees that, and the
+// others begin at the present time.
+func TestARestoredTableGivesNoSnowflakeTwice(t *testing.T) {
+	p := newPlace(t)
+	k, l := snow(t), new(keyLedger)
+	a := p.open(t, stateIn(t.TempDir()+"/state"))
+	mustCreate(t, a, CreateOptions{Name: "photos", Kind: k, Cover: 2})
+	l.take(t, a, "photos", 10)
+	p.exec(t, "CREATE TABLE kept AS SELECT * FROM sequence")
+	time.Sleep(3 * time.Second)
+	l.take(t, a, "photos", 4096)
+	p.exec(t, "REPLACE INTO sequence SELECT * FROM kept")
+	for range 100 {
+		l.take(t, a, "photos", 1000)
+		time.Sleep(50 * time.Millisecond)
+	}
+	wantNow(t, k, l.take(t, a, "photos", 1))
+}
+
+// What a sequence with a clock does not go with.
+func TestWhatASnowflakeDoesNotGoWithIsRefused(t *testing.T) {
+	p := newPlace(t)
+	s, ctx, k := p.open(t), context.Background(), snow(t)
+	for word, o := range map[string]CreateOptions{
+		"START": {Start: 5}, "MAXVALUE": {Max: 1000}, "MINVALUE": {Min: 3}, "CACHE": {Cache: 1}, "ORDER": {Order: true}, "INCREMENT BY 2": {Increment: 2}, "CYCLE": {Cycle: true},
+	} {
+		o.Name, o.Kind = "bad", k
+		_, err := s.Create(ctx, o)
+		wantKindError(t, word, err, word, "SNOWFLAKE")
+	}
+	mustCreate(t, s, CreateOptions{Name: strings.Repeat("p", 37), Kind: k})
+	if _, err := s.Create(ctx, CreateOptions{Name: strings.Repeat("p", 38), Kind: k}); !errors.Is(err, define.ErrBadOption) || !strings.Contains(err.Error(), "at most 37") {
+		t.Errorf("a long name: %v", err)
+	}
+	mustCreate(t, s, CreateOptions{Name: "photos", Kind: k})
+	mustTake(t, s, "photos", 4096)
+	var run *snowflake.RunError
+	if _, err := s.TakeRun(ctx, []byte("photos"), 4097); !errors.As(err, &run) {
+		t.Errorf("more than a tick has: %v", err)
+	}
+	for what, err := range map[string]error{
+		"NEXTVAL with a count": s.Consecutive(ctx, []byte("photos")),
+		"a ticket":             second(s.Advance(ctx, []byte("photos"), 1)),
+		"RESTART":              second(s.Alter(ctx, []byte("photos"), Alteration{Restart: ref(uint64(70))})),
+		"RESTART FORCE":        second(s.Alter(ctx, []byte("photos"), Alteration{Restart: ref(uint64(70)), Force: true})),
+		"ORDER":                second(s.Alter(ctx, []byte("photos"), Alteration{Order: ref(true)})),
+		"CACHE":                second(s.Alter(ctx, []byte("photos"), Alteration{Cache: ref(uint64(9))})),
+	} {
+		wantKindError(t, what, err)
+	}
+	if _, _, err := s.SetValue(ctx, []byte("photos"), 70, true); !errors.As(err, new(*define.KindError)) {
+		t.Errorf("SETVAL: %v", err)
+	}
+	if step, err := s.Step(ctx, []byte("photos")); step != 1 || err != nil {
+		t.Errorf("keys of one statement are %d apart, %v", step, err)
+	}
+	mustAlter(t, s, "photos", Alteration{Cover: ref(uint64(60))})
+	mustTake(t, s, "photos", 1)
+	// a key that somebody chose is nobody's business
+	if err := s.Avoid(ctx, []byte("photos"), []uint64{k.MaxKey(), 5}); err != nil {
+		t.Error(err)
+	}
+	wantNow(t, k, mustTake(t, s, "photos", 1))
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// A column has keys of a time that is to come: there are none before.
+func TestASnowflakeBeginsAboveTheKeysThatAreThere(t *testing.T) {
+	p := newPlace(t)
+	s, k := p.open(t, patience(time.Second)), snow(t)
+	mustCreate(t, s, CreateOptions{Name: "photos", Kind: k, Floor: k.TickAt(time.Now().Add(2 * time.Second).UnixNano())})
+	var clock *snowflake.ClockError
+	if key, err := s.Take(context.Background(), []byte("photos"), 1); !errors.As(err, &clock) || clock.Behind > 2*time.Second {
+		t.Errorf("before the keys of the column: %d, %v", key, err)
+	}
+	time.Sleep(2 * time.Second)
+	wantNow(t, k, mustTake(t, s, "photos", 1))
+	if _, err := s.Raise(context.Background(), []byte("photos"), k.TickAt(time.Now().Add(time.Hour).UnixNano())); err != nil {
+		t.Fatal(err)
+	}
+	if key, err := s.Take(context.Background(), []byte("photos"), 1); !errors.As(err, &clock) || clock.Behind < 59*time.Minute {
+		t.Errorf("before the keys of another column: %d, %v", key, err)
+	}
+}
+
+// A proxy whose clock is not that of the sequence server gives no key, and says so; one whose clock
+// is set while it runs goes on.
+func TestAClockThatIsWrongGivesNoSnowflake(t *testing.T) {
+	p := newPlace(t)
+	k, l := snow(t), new(keyLedger)
+	var step atomic.Int64
+	clock := func(o *Options) {
+		o.wall = func() time.Time { return time.Now().Add(time.Duration(step.Load())) }
+		o.timing = ref(standardTiming())
+		o.timing.clockLook = 100 * time.Millisecond
+	}
+	a := p.open(t, clock)
+	mustCreate(t, a, CreateOptions{Name: "photos", Kind: k})
+	l.take(t, a, "photos", 1)
+	for _, by := range []time.Duration{-time.Hour, 24 * time.Hour} {
+		step.Store(int64(by))
+		time.Sleep(3 * time.Second)
+		wantNow(t, k, l.take(t, a, "photos", 100))
+		var wrong *snowflake.ClockError
+		if key, err := p.open(t, clock).Take(context.Background(), []byte("photos"), 1); !errors.As(err, &wrong) || wrong.Off.Round(time.Minute) != by {
+			t.Errorf("a clock that is %v off: %d, %v", by, key, err)
+		}
+	}
+}
+
+// The sequence server is away, for a shorter time than the cover.
+func TestSnowflakesAreCovered(t *testing.T) {
+	server := mysqltest.Start(t)
+	p := placeOn(t, server)
+	k, l := snow(t), new(keyLedger)
+	s := p.open(t, patience(time.Second))
+	mustCreate(t, s, CreateOptions{Name: "photos", Kind: k, Cover: 4})
+	l.take(t, s, "photos", 1)
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for begin := time.Now(); time.Since(begin) < 4*time.Second; time.Sleep(10 * time.Millisecond) {
+		l.take(t, s, "photos", 10)
+	}
+	var away *UnavailableError
+	eventually(t, "no ticks are left", func() bool {
+		_, err := s.Take(context.Background(), []byte("photos"), 1)
+		return errors.As(err, &away) && away.Sequence == "photos"
+	})
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the server is back", func() bool {
+		key, err := s.Take(context.Background(), []byte("photos"), 1)
+		if err == nil {
+			wantNow(t, k, key)
+		}
+		return err == nil
+	})
+}
+
+// Several servers cannot divide time.
+func TestSeveralServersHaveNoSnowflake(t *testing.T) {
+	f := newFleet(t, 2)
+	_, err := f.open(t).Create(context.Background(), CreateOptions{Name: "k", Kind: snow(t)})
+	if !errors.Is(err, ErrSeveral) || !strings.Contains(fmt.Sprint(err), "SNOWFLAKE") {
+		t.Errorf("with two servers: %v", err)
+	}
+}

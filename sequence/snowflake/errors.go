@@ -1,0 +1,93 @@
+package snowflake
+
+import (
+	"fmt"
+	"time"
+)
+
+// ClockError: no key is given, as the clock of this machine says a time for which there are none.
+type ClockError struct {
+	Sequence string
+	// Behind is for how long there will be no keys, as ticks up to then were used: the clock was
+	// ahead before.
+	Behind time.Duration
+	// Off is how far it is ahead of the sequence server's, or behind if it is negative; 0: that is
+	// not what is wrong. Most is what it may be.
+	Off, Most time.Duration
+}
+
+func (e *ClockError) Error() string {
+	if e.Off != 0 {
+		ahead := "ahead of"
+		if e.Off < 0 {
+			ahead = "behind"
+		}
+		return fmt.Sprintf("sequence %q: the clock of this machine is %v %s that of the sequence server, want at most %v: set the one that is wrong",
+			e.Sequence, rounded(e.Off.Abs()), ahead, e.Most)
+	}
+	return fmt.Sprintf("sequence %q: the clock is %v behind the time of keys that are in use already: there are keys again after that time, or when the clock is set right",
+		e.Sequence, rounded(e.Behind))
+}
+
+// WorkersError: all worker ids are in use.
+type WorkersError struct {
+	Sequence string
+	Workers  uint64
+	Free     time.Duration // until the first of them is free; 0: not known
+}
+
+func (e *WorkersError) Error() string {
+	free := ""
+	if e.Free > 0 {
+		free = fmt.Sprintf(", the first of them for %v still", rounded(e.Free))
+	}
+	return fmt.Sprintf("sequence %q: all %d workers are in use%s: proxies keep theirs for twice the OUTAGE_COVER after they end, which ALTER SEQUENCE shortens; "+
+		"more WORKER BITS take another sequence", e.Sequence, e.Workers, free)
+}
+
+// RunError: more consecutive keys were wanted than a tick has.
+type RunError struct {
+	Sequence     string
+	Wanted, Most uint64
+}
+
+func (e *RunError) Error() string {
+	return fmt.Sprintf("%d consecutive keys of sequence %q are not supported, as a tick has %d: use fewer rows in one statement", e.Wanted, e.Sequence, e.Most)
+}
+
+// EndError: the bits of the time do not hold the present time.
+type EndError struct{ Sequence string }
+
+func (e *EndError) Error() string {
+	return fmt.Sprintf("sequence %q has run out of time bits", e.Sequence)
+}
+
+// WaitError: a caller has waited for ticks, and his time was over.
+type WaitError struct {
+	Cause error // of his context
+	Err   error // why there are no ticks; nil: not known
+}
+
+func (e *WaitError) Error() string {
+	if e.Err != nil {
+		return e.Err.Error()
+	}
+	return e.Cause.Error()
+}
+
+// refused reports whether it is of no use to wait after a renewal has failed so.
+func refused(err error) bool {
+	switch err.(type) {
+	case *ClockError, *WorkersError, *EndError:
+		return true
+	}
+	return false
+}
+
+// rounded is for people.
+func rounded(d time.Duration) time.Duration {
+	if d > 10*time.Second {
+		return d.Round(time.Second)
+	}
+	return d.Round(time.Millisecond)
+}

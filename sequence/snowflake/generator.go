@@ -1,0 +1,320 @@
+package snowflake
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"seqproxy/sequence/kind"
+)
+
+// Ticks is where the ticks of workers are reserved, as a sequence server has them.
+type Ticks interface {
+	// Last returns the last tick of a worker that anybody has reserved. One that is new begins at
+	// first. busy: that worker cannot be had.
+	Last(ctx context.Context, worker, first uint64) (last uint64, busy bool, err error)
+	// Reserve returns the first of n ticks of a worker in a row, which nobody else has or will
+	// have.
+	Reserve(ctx context.Context, worker, n uint64) (first uint64, err error)
+	// Time is what the server's clock says.
+	Time(ctx context.Context) (time.Time, error)
+}
+
+// Options are those of a Generator.
+type Options struct {
+	Name  string // of the sequence, in errors
+	Kind  kind.Kind
+	Ticks Ticks
+	// Cover is for how long ticks are reserved ahead, at least.
+	Cover func() time.Duration
+	// RenewSoon has Renew be called soon, unless it runs. It does not wait.
+	RenewSoon func()
+	Wall      func() time.Time // the clock of the machine; time.Now if nil
+	Bounds    Bounds
+	Log       *zap.Logger // may be nil
+}
+
+// Bounds say how far clocks are believed.
+type Bounds struct {
+	// Off is how far the clock of this machine may be from that of the sequence server to be
+	// believed.
+	Off time.Duration
+	// Behind is how far the first tick of a worker may be ahead of the time, so that it is waited
+	// for.
+	Behind time.Duration
+	// Look is how often a step of the clock is looked for again, and the least time between two
+	// renewals.
+	Look time.Duration
+}
+
+// Generator gives the keys of one sequence in one process. It is safe for concurrent use. It starts
+// no goroutine.
+type Generator struct {
+	o    Options
+	size uint64 // keys in a tick
+	line *line
+
+	queue chan struct{} // held by the caller who waits in front of all others
+
+	mu      sync.Mutex
+	tick    uint64 // of the last key
+	counter uint64 // of the next key in that tick; size if none is left
+	now     span   // which tick is of
+	later   []span // reserved, and not begun
+	given   uint64
+	waiting int           // callers
+	dueAt   uint64        // the tick in which ticks are to be reserved
+	changed chan struct{} // closed when a renewal has ended, or the generator
+	failed  error         // why the last renewal did; nil after a success
+	end     error         // gives nothing any more
+
+	worker renewal // of Renew alone
+}
+
+// span is ticks of a worker that are reserved here, both ends included.
+type span struct{ worker, from, to uint64 }
+
+func (s span) has(tick uint64) bool { return tick >= s.from && tick <= s.to }
+
+// New makes a Generator, which has no ticks yet.
+func New(o Options) *Generator {
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	size := uint64(1) << o.Kind.Layout().CounterBits
+	g := &Generator{
+		o: o, size: size, queue: make(chan struct{}, 1), changed: make(chan struct{}),
+		counter: size, now: span{from: 1}, line: newLine(o.Wall),
+	}
+	return g
+}
+
+// Take returns the first of n consecutive keys, all of one tick, if it need not wait. Keys rise.
+func (g *Generator) Take(n uint64) (key uint64, ok bool) {
+	g.mu.Lock()
+	if g.waiting > 0 || g.end != nil || n > g.size {
+		g.mu.Unlock()
+		return 0, false
+	}
+	now := g.tickNow()
+	due := g.dueLocked(now)
+	key, ok, _ = g.nextLocked(now, n)
+	if g.mu.Unlock(); due {
+		g.o.RenewSoon()
+	}
+	return key, ok
+}
+
+// tickNow is the present tick. Clocks may be behind the last one.
+func (g *Generator) tickNow() uint64 { return g.o.Kind.TickAt(g.line.now()) }
+
+// nextLocked takes n keys. Where it cannot, it says in which tick, soon, to try again; 0 if ticks
+// have to be reserved first.
+func (g *Generator) nextLocked(now, n uint64) (key uint64, ok bool, again uint64) {
+	if now > g.tick {
+		if !g.now.has(now) && !g.advanceLocked(now) {
+			soon := now + g.ticksIn(g.o.Bounds.Behind)
+			for _, s := range g.later {
+				if s.from > now && s.from <= soon {
+					again, soon = s.from, s.from
+				}
+			}
+			return 0, false, again
+		}
+		g.tick, g.counter = now, 0
+	}
+	if g.counter+n > g.size {
+		return 0, false, g.tick + 1
+	}
+	key = g.o.Kind.Compose(g.tick, g.now.worker, g.counter)
+	g.counter += n
+	g.given += n
+	return key, true, 0
+}
+
+// advanceLocked goes on to ticks that have the present one.
+func (g *Generator) advanceLocked(now uint64) bool {
+	for i, s := range g.later {
+		if s.has(now) {
+			g.now = s
+			g.later = append(g.later[:i], g.later[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// dueLocked reports whether ticks are to be reserved now. It does so once for a while.
+func (g *Generator) dueLocked(now uint64) bool {
+	if now < g.dueAt {
+		return false
+	}
+	g.dueAt = now + g.ticksIn(g.o.Bounds.Look)
+	return true
+}
+
+// ticksIn is how many ticks last for d, at least one.
+func (g *Generator) ticksIn(d time.Duration) uint64 {
+	return max(uint64(d/g.o.Kind.Layout().Tick), 1)
+}
+
+// Wait is Take for who has to wait, until ctx is done. Callers go in the order in which they came,
+// or single keys would starve those who want a whole tick. Errors: *ClockError, *WorkersError,
+// *RunError, *EndError, *WaitError, and that of End.
+func (g *Generator) Wait(ctx context.Context, n uint64) (uint64, error) {
+	if n > g.size {
+		return 0, &RunError{Sequence: g.o.Name, Wanted: n, Most: g.size}
+	}
+	g.count(1)
+	defer g.count(-1)
+	select {
+	case g.queue <- struct{}{}:
+	case <-ctx.Done():
+		return 0, g.why(ctx)
+	}
+	defer func() { <-g.queue }()
+	for asked := false; ; {
+		g.mu.Lock()
+		now := g.tickNow()
+		key, ok, again := g.nextLocked(now, n)
+		changed, failed, end := g.changed, g.failed, g.end
+		g.mu.Unlock()
+		var pause time.Duration
+		switch {
+		case end != nil:
+			return 0, end
+		case ok:
+			return key, nil
+		case again == 0 && asked && refused(failed):
+			return 0, failed
+		case again == 0:
+			asked = true
+			g.o.RenewSoon()
+		default:
+			pause = time.Duration(g.o.Kind.TimeOf(again).UnixNano() - g.line.now())
+			if pause <= 0 {
+				continue
+			}
+			if until, ok := ctx.Deadline(); ok && pause > time.Until(until) && now < again-1 {
+				return 0, &ClockError{Sequence: g.o.Name, Behind: pause}
+			}
+		}
+		if !await(ctx, pause, changed) {
+			return 0, g.why(ctx)
+		}
+	}
+}
+
+// await waits for a time, or without one for changed, which it listens to in any case. It is false
+// if ctx was done first.
+func await(ctx context.Context, pause time.Duration, changed <-chan struct{}) bool {
+	var over <-chan time.Time
+	if pause > 0 {
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-over:
+	case <-changed:
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+func (g *Generator) count(n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting += n
+}
+
+// Waited reports whether somebody waits.
+func (g *Generator) Waited() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.waiting > 0
+}
+
+// PassOver has no key be given in ticks up to one.
+func (g *Generator) PassOver(tick uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if tick >= g.tick {
+		g.tick, g.counter = tick, g.size
+	}
+}
+
+// why is the error of a caller whose ctx is done: why there are no ticks, if that is known.
+func (g *Generator) why(ctx context.Context) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return &WaitError{Cause: context.Cause(ctx), Err: g.failed}
+}
+
+// End has every Take fail with err from now on.
+func (g *Generator) End(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.end == nil {
+		g.end = err
+		g.changedLocked()
+	}
+}
+
+func (g *Generator) changedLocked() {
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+// State is where a Generator stands.
+type State struct {
+	Given   uint64        // keys
+	Tick    uint64        // the present one
+	Ticks   uint64        // how many from now on are reserved, without a gap
+	Covered time.Duration // how long they last
+	Used    bool          // ticks were reserved here
+}
+
+// State returns where g stands. It does no I/O.
+func (g *Generator) State() State {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	st := State{Given: g.given, Tick: g.tickNow(), Used: g.dueAt > 0}
+	if covered := g.coveredLocked(st.Tick); covered >= st.Tick && g.end == nil {
+		st.Ticks = covered + 1 - st.Tick
+	}
+	st.Covered = time.Duration(st.Ticks) * g.o.Kind.Layout().Tick
+	return st
+}
+
+// coveredLocked is the last tick up to which all from now on are reserved; one before now if that
+// is not.
+func (g *Generator) coveredLocked(now uint64) uint64 {
+	covered := max(now, 1) - 1
+	for grown := true; grown; {
+		grown = false
+		for i := -1; i < len(g.later); i++ {
+			s := g.now
+			if i >= 0 {
+				s = g.later[i]
+			}
+			if s.from <= covered+1 && s.to > covered {
+				covered, grown = s.to, true
+			}
+		}
+	}
+	return covered
+}
+
+// KeepUp has ticks be reserved where that is due though nobody takes keys, or where the clock was
+// set: once for a while. It does nothing before the first key was wanted.
+func (g *Generator) KeepUp() {
+	g.mu.Lock()
+	due := g.end == nil && g.dueAt > 0 && (g.dueLocked(g.tickNow()) || g.line.stepped(g.o.Bounds))
+	if g.mu.Unlock(); due {
+		g.o.RenewSoon()
+	}
+}

@@ -1,0 +1,539 @@
+package snowflake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"seqproxy/sequence/kind"
+)
+
+// table is a sequence server with the rows of workers. Its clock is that of the bubble, and off.
+type table struct {
+	mu     sync.Mutex
+	rows   map[uint64]uint64
+	off    time.Duration
+	down   error
+	meet   func(worker uint64) // before a reservation
+	looked int
+}
+
+func newTable() *table { return &table{rows: make(map[uint64]uint64)} }
+
+func (r *table) Last(_ context.Context, worker, first uint64) (uint64, bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.looked++
+	if _, ok := r.rows[worker]; !ok && r.down == nil {
+		r.rows[worker] = first - 1
+	}
+	return r.rows[worker], false, r.down
+}
+
+func (r *table) Reserve(_ context.Context, worker, n uint64) (uint64, error) {
+	if r.meet != nil {
+		r.meet(worker)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.down != nil {
+		return 0, r.down
+	}
+	first := r.rows[worker] + 1
+	r.rows[worker] += n
+	return first, nil
+}
+
+func (r *table) Time(context.Context) (time.Time, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Now().Add(r.off), r.down
+}
+
+func (r *table) set(f func(r *table)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f(r)
+}
+
+// process is a Generator with what calls Renew, and a clock that can be set.
+type process struct {
+	*Generator
+	k    kind.Kind
+	step atomic.Int64 // how far its clock was set
+	soon chan struct{}
+	stop func()
+	dead bool
+}
+
+// layout begins a year before the clocks of bubbles do.
+func layout() kind.Layout {
+	l := kind.DefaultLayout()
+	l.Epoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
+	return l
+}
+
+const cover = 15 * time.Minute
+
+var bounds = Bounds{Off: time.Minute, Behind: time.Second, Look: 10 * time.Second}
+
+func newProcess(t testing.TB, r *table, l kind.Layout, steps ...time.Duration) *process {
+	t.Helper()
+	k, err := kind.NewSnowflake(l, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{k: k, soon: make(chan struct{}, 1)}
+	for _, step := range steps {
+		p.step.Store(int64(step))
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	p.stop = func() {
+		cancel()
+		<-ended
+	}
+	p.Generator = New(Options{
+		Name: "photos", Kind: k, Ticks: r, Bounds: bounds, Cover: func() time.Duration { return cover },
+		Wall: func() time.Time { return time.Now().Add(time.Duration(p.step.Load())) },
+		RenewSoon: func() {
+			select {
+			case p.soon <- struct{}{}:
+			default:
+			}
+		},
+	})
+	go func() {
+		defer close(ended)
+		beat := time.NewTicker(2 * time.Second)
+		defer beat.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-beat.C:
+				p.KeepUp()
+			case <-p.soon:
+				for p.Renew(ctx) != nil && p.Waited() && ctx.Err() == nil {
+					time.Sleep(100 * time.Millisecond)
+				}
+			}
+		}
+	}()
+	return p
+}
+
+func (p *process) take(n uint64) (uint64, error) {
+	if key, ok := p.Take(n); ok {
+		return key, nil
+	}
+	ctx, stop := context.WithTimeout(context.Background(), 3*time.Second)
+	defer stop()
+	return p.Wait(ctx, n)
+}
+
+// ledger are all keys ever given.
+type ledger map[uint64]bool
+
+func (l ledger) take(t testing.TB, p *process, n uint64) uint64 {
+	t.Helper()
+	key, err := p.take(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.note(t, key, n)
+	return key
+}
+
+func (l ledger) note(t interface{ Fatalf(string, ...any) }, key, n uint64) {
+	for i := range n {
+		if l[key+i] {
+			t.Fatalf("the key %d was given before", key+i)
+		}
+		l[key+i] = true
+	}
+}
+
+// wantTime wants a key of a time, up to 10 ms off.
+func (p *process) wantTime(t testing.TB, key uint64, want time.Time) {
+	t.Helper()
+	tick, _, _ := p.k.Decompose(key)
+	if off := p.k.TimeOf(tick).Sub(want).Abs(); off > 10*time.Millisecond {
+		t.Errorf("the key %d is of %v, want %v", key, p.k.TimeOf(tick), want)
+	}
+}
+
+func TestKeysHaveTheTimeAndRise(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := newTable(), ledger{}
+		a, b := newProcess(t, r, layout()), newProcess(t, r, layout())
+		defer a.stop()
+		defer b.stop()
+		var last uint64
+		for i := range 5000 { // more than a tick has
+			key := l.take(t, a, 1)
+			if key <= last {
+				t.Fatalf("behind %d comes %d", last, key)
+			}
+			last = key
+			if i%50 == 0 {
+				a.wantTime(t, key, time.Now())
+				b.wantTime(t, l.take(t, b, 1), time.Now())
+				time.Sleep(700 * time.Microsecond)
+			}
+		}
+		time.Sleep(3 * time.Hour) // idle; and ticks are there
+		r.set(func(r *table) { r.down = errors.New("away") })
+		begin := time.Now()
+		a.wantTime(t, l.take(t, a, 1), begin)
+		if time.Since(begin) != 0 {
+			t.Errorf("after hours a key took %v", time.Since(begin))
+		}
+		if len(r.rows) != 2 {
+			t.Errorf("two processes use %d workers", len(r.rows))
+		}
+	})
+}
+
+func TestATickThatIsFullIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := newTable(), ledger{}
+		p := newProcess(t, r, layout())
+		defer p.stop()
+		l.take(t, p, 1)
+		time.Sleep(time.Millisecond)
+		begin := time.Now()
+		for range 3 {
+			l.take(t, p, 4096)
+		}
+		if took := time.Since(begin); took < 2*time.Millisecond || took > 3*time.Millisecond {
+			t.Errorf("three whole ticks took %v", took)
+		}
+		// Who wants a whole tick gets one, though others take single keys all the time.
+		var group sync.WaitGroup
+		var mu sync.Mutex
+		for range 8 {
+			group.Go(func() {
+				for range 3000 {
+					key, err := p.take(1)
+					mu.Lock()
+					if err != nil {
+						t.Error(err)
+					} else {
+						l.note(t, key, 1)
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		group.Go(func() {
+			for range 3 {
+				key, err := p.take(4096)
+				mu.Lock()
+				if err != nil {
+					t.Error(err)
+				} else {
+					l.note(t, key, 4096)
+				}
+				mu.Unlock()
+			}
+		})
+		group.Wait()
+		var run *RunError
+		if _, err := p.take(4097); !errors.As(err, &run) || run.Most != 4096 {
+			t.Errorf("more than a tick has: %v", err)
+		}
+	})
+}
+
+func TestAnOutageShorterThanTheCoverIsNotNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := newTable(), ledger{}
+		p := newProcess(t, r, layout())
+		defer p.stop()
+		l.take(t, p, 1)
+		for range 5 {
+			time.Sleep(37 * time.Minute)
+			r.set(func(r *table) { r.down = errors.New("away") })
+			for end := time.Now().Add(cover); time.Now().Before(end); time.Sleep(20 * time.Second) {
+				begin := time.Now()
+				l.take(t, p, 1)
+				if took := time.Since(begin); took > 0 {
+					t.Fatalf("a key took %v", took)
+				}
+			}
+			r.set(func(r *table) { r.down = nil })
+		}
+		// a longer one is an error with its cause, and over at once
+		r.set(func(r *table) { r.down = errors.New("the server is away") })
+		time.Sleep(3 * cover)
+		if _, err := p.take(1); err == nil || !strings.Contains(err.Error(), "the server is away") {
+			t.Errorf("behind the cover: %v", err)
+		}
+		r.set(func(r *table) { r.down = nil })
+		time.Sleep(time.Second)
+		p.wantTime(t, l.take(t, p, 1), time.Now())
+	})
+}
+
+// The clock of the machine is set, with that of the server or without.
+func TestAStepOfTheClockGivesNoKeyTwice(t *testing.T) {
+	for _, step := range []time.Duration{-5 * time.Millisecond, -time.Second, -time.Hour, time.Hour, 24 * time.Hour} {
+		for _, agrees := range []bool{false, true} {
+			t.Run(fmt.Sprint(step, agrees), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r, l := newTable(), ledger{}
+					p := newProcess(t, r, layout())
+					defer p.stop()
+					last := l.take(t, p, 1)
+					time.Sleep(time.Minute)
+					p.step.Store(int64(step))
+					if agrees {
+						r.set(func(r *table) { r.off = step })
+					}
+					follows := agrees || step.Abs() <= bounds.Behind
+					refused := false
+					for end := time.Now().Add(2 * time.Hour); time.Now().Before(end); time.Sleep(time.Second) {
+						key, err := p.take(100)
+						var clock *ClockError
+						switch {
+						case err == nil:
+							l.note(t, key, 100)
+						case errors.As(err, &clock) && step == -time.Hour && agrees:
+							refused = true
+							if clock.Behind <= 0 || clock.Behind > time.Hour || !strings.Contains(err.Error(), "behind the time of keys") {
+								t.Fatal(err)
+							}
+							continue
+						default:
+							t.Fatal(err)
+						}
+						if key <= last {
+							t.Fatalf("behind %d comes %d", last, key)
+						}
+						last = key
+					}
+					want := time.Now()
+					if follows {
+						want = want.Add(step)
+					}
+					p.wantTime(t, l.take(t, p, 1), want)
+					if refused != (step == -time.Hour && agrees) {
+						t.Errorf("keys were refused: %v", refused)
+					}
+
+					// the next process has the same clock
+					p.stop()
+					p.End(errors.New("ended"))
+					q := newProcess(t, r, layout(), step)
+					defer q.stop()
+					key, err := q.take(1)
+					var clock *ClockError
+					switch {
+					case agrees || step.Abs() <= bounds.Off:
+						if err != nil {
+							t.Fatal(err)
+						}
+						l.note(t, key, 1)
+						q.wantTime(t, key, time.Now().Add(step))
+					case !errors.As(err, &clock) || clock.Off != step:
+						t.Errorf("a process whose clock is %v off: %d, %v", step, key, err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A machine sleeps: for its processes no time passes, and then its clock is ahead.
+func TestAMachineThatSleptGoesOnAtThePresentTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := newTable(), ledger{}
+		p, q := newProcess(t, r, layout()), newProcess(t, r, layout())
+		defer p.stop()
+		defer q.stop()
+		l.take(t, p, 1)
+		l.take(t, q, 1)
+		time.Sleep(time.Minute)
+		const slept = 10 * time.Hour // longer than all that is reserved
+		p.step.Store(int64(slept))
+		r.set(func(r *table) { r.off = slept })
+		l.take(t, p, 4096) // at once, of a time that is past
+		time.Sleep(bounds.Look + 3*time.Second)
+		p.wantTime(t, l.take(t, p, 1), time.Now().Add(slept))
+		for _, s := range p.later {
+			if s.to < p.tickNow() {
+				t.Errorf("ticks that have passed are kept: %v", s)
+			}
+		}
+	})
+}
+
+// A process stands still for longer than its ticks last (SIGSTOP), while others take over its
+// worker.
+func TestAProcessThatWasStoppedGivesNoKeyTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := newTable(), ledger{}
+		small := layout()
+		small.WorkerBits = 1
+		p := newProcess(t, r, small)
+		l.take(t, p, 1)
+		p.stop() // nobody renews
+		synctest.Wait()
+		time.Sleep(3 * cover)
+		a, b := newProcess(t, r, small), newProcess(t, r, small)
+		defer a.stop()
+		defer b.stop()
+		l.take(t, a, 1000)
+		l.take(t, b, 1000)
+		for range 100 {
+			if key, ok := p.Take(1); ok {
+				t.Fatalf("it gives %d, whose time is over", key)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		// it renews, and finds both workers in use
+		var workers *WorkersError
+		if err := p.Renew(t.Context()); !errors.As(err, &workers) || workers.Free < cover || workers.Free > 2*cover+time.Minute {
+			t.Errorf("with both workers in use: %v", err)
+		}
+		if _, err := p.take(1); err == nil {
+			t.Error("it gives keys of nobody's worker")
+		}
+	})
+}
+
+// Of two processes that claim a worker at the same moment one has it, and the ticks of a worker
+// that others took as well are nobody's twice.
+func TestTwoProcessesOnOneWorkerGiveNoKeyTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := newTable(), ledger{}
+		var once sync.Once
+		p, q := newProcess(t, r, layout()), newProcess(t, r, layout())
+		defer p.stop()
+		defer q.stop()
+		r.meet = func(worker uint64) {
+			once.Do(func() { r.set(func(r *table) { r.rows[worker] += 700_000 }) })
+		}
+		l.take(t, p, 1)
+		l.take(t, q, 1)
+		for range 300 {
+			l.take(t, p, 10)
+			l.take(t, q, 10)
+			// somebody reserves ticks of all workers
+			r.set(func(r *table) {
+				for worker := range r.rows {
+					r.rows[worker] += 20_000
+				}
+			})
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
+// Schedules by chance: processes come and go, clocks are set, the server is away or goes back in
+// time in a way that the engine under it allows: it never gives a tick twice.
+func TestNoScheduleGivesAKeyTwice(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r, l := newTable(), ledger{}
+			small := layout()
+			small.WorkerBits, small.CounterBits, small.TimeBits = 2, 3, 45
+			var all []*process
+			defer func() {
+				for _, p := range all {
+					p.stop()
+				}
+			}()
+			for range rapid.IntRange(1, 60).Draw(rt, "steps") {
+				switch rapid.IntRange(0, 7).Draw(rt, "step") {
+				case 0:
+					if len(all) < 6 {
+						clock := time.Duration(rapid.IntRange(-2000, 2000).Draw(rt, "clock")) * time.Second
+						all = append(all, newProcess(t, r, small, clock))
+					}
+				case 1:
+					if len(all) > 0 { // kill -9, or SIGSTOP for ever
+						rapid.SampledFrom(all).Draw(rt, "killed").dead = true
+					}
+				case 2:
+					if len(all) > 0 {
+						rapid.SampledFrom(all).Draw(rt, "set").step.Add(int64(rapid.IntRange(-5000, 100_000).Draw(rt, "by")) * int64(time.Second))
+					}
+				case 3:
+					away := rapid.Bool().Draw(rt, "away")
+					off := time.Duration(rapid.IntRange(-4000, 4000).Draw(rt, "server's clock")) * time.Second
+					r.set(func(r *table) {
+						r.off = off
+						if r.down = nil; away {
+							r.down = errors.New("away")
+						}
+					})
+				case 4:
+					time.Sleep(time.Duration(rapid.IntRange(1, 4000).Draw(rt, "seconds")) * time.Second)
+				default:
+					for _, p := range all {
+						if p.dead {
+							continue
+						}
+						for range rapid.IntRange(1, 20).Draw(rt, "takes") {
+							n := rapid.Uint64Range(1, 8).Draw(rt, "rows")
+							if key, err := p.take(n); err == nil {
+								l.note(rt, key, n)
+							} else {
+								break
+							}
+						}
+					}
+				}
+			}
+		})
+	})
+}
+
+func TestTheEndOfTheTimeBits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := newTable(), ledger{}
+		small := layout()
+		small.Epoch, small.TimeBits = time.Now().Add(-time.Minute), 20 // 1048 s
+		p := newProcess(t, r, small)
+		defer p.stop()
+		for range 98 {
+			l.take(t, p, 1)
+			time.Sleep(10 * time.Second)
+		}
+		time.Sleep(10 * time.Second)
+		var end *EndError
+		if key, err := p.take(1); !errors.As(err, &end) {
+			t.Errorf("behind the last tick: %d, %v", key, err)
+		}
+	})
+}
+
+func BenchmarkTake(b *testing.B) {
+	r := newTable()
+	l := kind.DefaultLayout()
+	l.Epoch, l.CounterBits, l.WorkerBits = time.Now().Add(-time.Hour).Truncate(time.Millisecond), 20, 2 // never full
+	p := newProcess(b, r, l)
+	defer p.stop()
+	if _, err := p.take(1); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, ok := p.Take(1); !ok {
+				b.Errorf("waits: %+v", p.State())
+				return
+			}
+		}
+	})
+}

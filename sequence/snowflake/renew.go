@@ -1,0 +1,198 @@
+package snowflake
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
+)
+
+// renewal is what renewals know of the worker in use.
+type renewal struct {
+	claimed bool
+	id      uint64
+	last    uint64 // its last tick that was reserved here
+	begun   bool   // the clock was compared with the server's
+	warned  bool   // that a step of the clock is not followed
+}
+
+// claimAhead is how many workers are looked at together, in an order by chance, so that proxies
+// which begin at the same time seldom meet.
+const claimAhead = 16
+
+// maxTries is how many workers a renewal loses to others before it gives up.
+const maxTries = 20
+
+// Renew reserves ticks, so that those of twice the cover are there. Only one runs at a time. After
+// an error it is called again if somebody waits, or at the next KeepUp.
+func (g *Generator) Renew(ctx context.Context) error {
+	err := g.renew(ctx)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.failed = err
+	g.changedLocked()
+	return err
+}
+
+func (g *Generator) renew(ctx context.Context) error {
+	if err := g.adjust(ctx); err != nil {
+		return err
+	}
+	now, end := g.tickNow(), g.o.Kind.MaxCounter()
+	switch {
+	case now > end:
+		return &EndError{g.o.Name}
+	case now == 0: // before the first
+		return &ClockError{Sequence: g.o.Name, Behind: time.Duration(g.o.Kind.TimeOf(1).UnixNano() - g.line.now())}
+	}
+	cover := g.ticksIn(g.o.Cover())
+	want := min(now+2*cover, end)
+	from := min(now+g.ticksIn(g.o.Bounds.Behind), want)
+	for tries := 0; g.covered(from) < want; tries++ {
+		if tries == maxTries {
+			return &WorkersError{Sequence: g.o.Name, Workers: 1 << g.o.Kind.Layout().WorkerBits}
+		}
+		if !g.worker.claimed {
+			if err := g.claim(ctx, now); err != nil {
+				return err
+			}
+		}
+		if err := g.extend(ctx, now, want); err != nil {
+			return err
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.dueAt = now + g.ticksIn(g.o.Bounds.Look)
+	if early := cover + cover/2; want > g.dueAt+early {
+		g.dueAt = want - early
+	}
+	return nil
+}
+
+// extend reserves ticks of the worker in use. Where others have reserved some of it, it is given
+// up.
+func (g *Generator) extend(ctx context.Context, now, want uint64) error {
+	w := &g.worker
+	if w.last < now { // it was free for a while
+		last, busy, err := g.o.Ticks.Last(ctx, w.id, now)
+		if w.claimed = !busy && last == w.last; err != nil || !w.claimed {
+			return err
+		}
+	}
+	n := max(want, w.last+1) - w.last
+	first, err := g.o.Ticks.Reserve(ctx, w.id, n)
+	if err != nil {
+		return err
+	}
+	w.claimed = first == w.last+1
+	w.last = first + n - 1
+	g.add(span{w.id, first, w.last})
+	return nil
+}
+
+func (g *Generator) covered(now uint64) uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.coveredLocked(now)
+}
+
+// claim takes a worker that nobody uses, with a few ticks from now on: if two proxies take it at
+// the same moment, one of them has wasted no more.
+func (g *Generator) claim(ctx context.Context, now uint64) error {
+	workers := uint64(1) << g.o.Kind.Layout().WorkerBits
+	few := min(now+g.ticksIn(g.o.Bounds.Look), g.o.Kind.MaxCounter())
+	soonest := uint64(0)
+	for base := uint64(0); base < workers; base += claimAhead {
+		for _, i := range rand.Perm(int(min(claimAhead, workers-base))) {
+			id := base + uint64(i)
+			last, busy, err := g.o.Ticks.Last(ctx, id, now)
+			switch {
+			case err != nil:
+				return err
+			case busy:
+				continue
+			case last > now+g.ticksIn(g.o.Bounds.Behind):
+				if soonest == 0 || last < soonest {
+					soonest = last
+				}
+				continue
+			}
+			n := max(few, last+1) - last
+			first, err := g.o.Ticks.Reserve(ctx, id, n)
+			if err != nil {
+				return err
+			}
+			if first != last+1 {
+				continue
+			}
+			g.worker.claimed, g.worker.id, g.worker.last = true, id, last+n
+			g.add(span{id, first, last + n})
+			return nil
+		}
+	}
+	free := time.Duration(0)
+	if soonest > 0 {
+		free = time.Duration(g.o.Kind.TimeOf(soonest).UnixNano() - g.line.now())
+	}
+	return &WorkersError{Sequence: g.o.Name, Workers: workers, Free: free}
+}
+
+// add takes over ticks that were reserved, and forgets those that have passed.
+func (g *Generator) add(s span) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.tickNow()
+	kept := g.later[:0]
+	for _, old := range g.later {
+		if old.to >= now {
+			kept = append(kept, old)
+		}
+	}
+	g.later = kept
+	if g.now.worker == s.worker && g.now.to+1 == s.from {
+		g.now.to = s.to
+		return
+	}
+	for i := range g.later {
+		if old := &g.later[i]; old.worker == s.worker && old.to+1 == s.from {
+			old.to = s.to
+			return
+		}
+	}
+	g.later = append(g.later, s)
+}
+
+// adjust compares the clock of this machine with that of the sequence server. A small difference to
+// the time as it is counted here is followed. A large one, as the clock was set or the machine
+// slept, is followed if the server agrees.
+func (g *Generator) adjust(ctx context.Context) error {
+	asked := time.Now()
+	server, err := g.o.Ticks.Time(ctx)
+	if err != nil {
+		return err
+	}
+	server = server.Add(time.Since(asked) / 2)
+	w, most := &g.worker, g.o.Bounds.Off
+	wall := g.line.wall()
+	off, ahead := wall.Sub(server), g.line.off()
+	agreed := off.Abs() <= most
+	switch {
+	case !w.begun && !agreed:
+		return &ClockError{Sequence: g.o.Name, Off: off, Most: most}
+	case agreed, ahead.Abs() <= g.o.Bounds.Behind:
+		if ahead.Abs() > g.o.Bounds.Behind {
+			g.o.Log.Warn("clock was set, which keys follow", logfield.Sequence(g.o.Name), zap.Duration("step", ahead))
+		}
+		g.line.set(wall.UnixNano())
+		w.warned = false
+	case !w.warned:
+		w.warned = true
+		g.o.Log.Warn("clock was set, which keys do not follow", logfield.Sequence(g.o.Name), zap.Duration("step", ahead), zap.Duration("ahead_of_server", off))
+	}
+	w.begun = true
+	return nil
+}
