@@ -150,6 +150,9 @@ func (of *lockedName) lower(ctx context.Context, r *row) error {
 	if _, err := of.ExecContext(ctx, "UPDATE "+of.v.table.full+" SET `id` = ? WHERE `name` = ?", r.id, r.name); err != nil {
 		return fmt.Errorf("write the row: %w", err)
 	}
+	if err := of.v.limits.wants(ctx, of.Tx, r.name, r.id); err != nil { // FORCE may raise it, too
+		return err
+	}
 	if err := of.v.limits.lowered(ctx, of.Tx, r.name, r.id); err != nil {
 		return err
 	}

@@ -257,21 +257,12 @@ func (st *store) tryRaise(ctx context.Context, name string, n, floor, end uint64
 	}
 	// By another plan the row may not stand there.
 	text, args := st.table.raise()+st.table.underPlan(h.Plan), []any{n, floor, more, name, max(floor, min(end, highest))}
-	var result sql.Result
-	for attempt := 1; ; attempt++ {
-		result, err = st.pool().ExecContext(ctx, text, args...)
-		if !isConflict(err) || !st.mayRetry(ctx, attempt) {
-			break
-		}
-	}
+	at, moved, err := st.move(ctx, name, text, args)
 	if err != nil {
 		return 0, nil, fmt.Errorf("raise the counter of %q to %d: %w", name, floor, err)
 	}
-	if n, err := result.RowsAffected(); err != nil {
-		return 0, nil, err
-	} else if n > 0 {
-		id, err := result.LastInsertId() // the packet's 64 bits in an int64
-		return uint64(id), nil, err
+	if moved {
+		return at, nil, nil
 	}
 	// It stood above; or it is frozen at the end of its column, and may go on below.
 	stored, err := st.find(ctx, name)
@@ -284,4 +275,36 @@ func (st *store) tryRaise(ctx context.Context, name string, n, floor, end uint64
 		return 0, &stored, nil
 	}
 	return floor, nil, nil
+}
+
+// move runs an UPDATE that moves a row, and returns where it stands then, unless it is not moved.
+func (st *store) move(ctx context.Context, name, text string, args []any) (at uint64, moved bool, err error) {
+	run := func(on querier) error {
+		result, err := on.ExecContext(ctx, text, args...)
+		if err != nil {
+			return err
+		}
+		n, err := result.RowsAffected()
+		if err != nil || n == 0 {
+			moved = false
+			return err
+		}
+		id, err := result.LastInsertId() // the packet's 64 bits in an int64
+		at, moved = uint64(id), true
+		return err
+	}
+	if st.grouped() {
+		err = st.transact(ctx, func(tx *sql.Tx) error {
+			if err := run(tx); err != nil || !moved {
+				return err
+			}
+			return st.limits.wants(ctx, tx, name, at)
+		})
+		return at, moved, err
+	}
+	for attempt := 1; ; attempt++ {
+		if err = run(st.pool()); !isConflict(err) || !st.mayRetry(ctx, attempt) {
+			return at, moved, err
+		}
+	}
 }

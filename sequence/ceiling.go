@@ -27,7 +27,7 @@ import (
 // Every holder has rows of its own, so that changes of an old primary which arrive late touch no
 // row of the new one. If they touch the counter, it is below the `floor` at which the holder
 // began, and gives nothing. Where they bring what this holder did not know of when it began, it
-// has to begin again.
+// has to begin again. So a row never stands above what the node wants that has moved it there.
 
 // ceilings are how far the sequences of a group may go, by what its other nodes know: its rows, and
 // what is remembered of those of the node in use.

@@ -271,7 +271,13 @@ func (of *lockedName) write(ctx context.Context, to *entry, name string, at uint
 	if err != nil {
 		return fmt.Errorf("write the row on %s: %w", v.name(), err)
 	}
+	moved := id != of.id
 	of.id, of.hasRow = id, true
+	if moved {
+		if err := v.limits.wants(ctx, of.Tx, name, id); err != nil {
+			return err
+		}
+	}
 	return of.writeEntry(ctx, to, name)
 }
 

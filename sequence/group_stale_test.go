@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -325,5 +326,70 @@ func TestWhereAHolderBeforeBeganMayArriveLate(t *testing.T) {
 	var term int
 	if err := e.pools[1].QueryRow("SELECT MAX(term) FROM sequence_holder WHERE complete = 1").Scan(&term); err != nil || term != 3 {
 		t.Errorf("the term is %d, %v, want 3", term, err)
+	}
+}
+
+// A proxy moves a sequence ahead on the primary, above all that was wanted there, and both die. The
+// replica has received that, becomes the holder, and gives numbers beyond. Then it applies what it
+// has received, and its counter goes back to where it was moved. The simulation shows the same; see
+// limitTable.wants.
+func TestWhatAPrimaryBeforeMovedAheadMayArriveLate(t *testing.T) {
+	for what, move := range map[string]func(s *Sequences, n uint64) error{
+		"SETVAL, REPAIR, RESTART": func(s *Sequences, n uint64) error {
+			return s.servers.under(t.Context(), func(w *view) error {
+				_, err := w.change(t.Context(), "photos", func(*agreed, *row) (uint64, bool, error) { return n, true, nil })
+				return err
+			})
+		},
+		"a key that was chosen": func(s *Sequences, n uint64) error {
+			_, err := s.servers.first().raiseTo(t.Context(), "photos", n, n, math.MaxUint64)
+			return err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			const above = 100_000
+			e := startEstate(t, 3, "photos")
+			all := &given{}
+			a, mover := e.join(t, "a", all), e.join(t, "mover", all)
+			a.take(t, "a", "photos", 5)
+			if err := a.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			for _, i := range []int{1, 2} {
+				e.CatchUp(t, i, 0)
+				e.Cut(t, i)
+			}
+			if err := move(mover.Sequences, above); err != nil {
+				t.Fatal(err)
+			}
+			if err := mover.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			e.PromoteLate(t, 1, 0)
+			if err := e.Nodes[0].Kill(); err != nil {
+				t.Fatal(err)
+			}
+			e.Follow(t, 2, 1)
+			b := e.join(t, "b", all)
+			highest := uint64(0)
+			for highest < above+5000 {
+				n, err := b.Take(t.Context(), []byte("photos"), 1000)
+				if err != nil {
+					t.Fatal(err)
+				}
+				highest = n + 999
+			}
+			if err := b.Close(t.Context()); err != nil { // nobody is left who knows
+				t.Error(err)
+			}
+			e.ApplyLate(t, 1)
+			var stands uint64
+			if err := e.pools[1].QueryRow("SELECT id FROM sequence WHERE name = 'photos'").Scan(&stands); err != nil || stands != above {
+				t.Fatalf("the row is at %d (%v), want %d, or this shows nothing", stands, err, above)
+			}
+			if n, err := e.join(t, "c", all).Take(t.Context(), []byte("photos"), 1); err != nil || n <= highest {
+				t.Errorf("got %d, %v, where %d was given before", n, err, highest)
+			}
+		})
 	}
 }

@@ -257,84 +257,14 @@ func (r *realGroup) promote(at int, late bool) {
 	if !late {
 		r.Promote(r.t, at)
 	} else {
-		if r.Nodes[at].IsMariaDB() { // by global transaction ids it forgets what it has received
-			line := r.line(at, "SHOW SLAVE STATUS")
-			r.exec(at, fmt.Sprintf("CHANGE MASTER TO MASTER_USE_GTID = no, MASTER_LOG_FILE = '%s', MASTER_LOG_POS = %s", line["Relay_Master_Log_File"], line["Exec_Master_Log_Pos"]))
-		}
-		r.exec(at, "START "+r.replica()+" IO_THREAD")
-		file, position := r.logs(r.source[at])
-		r.await(at, "Log_File", "Read_%s_Log_Pos", file, position)
-		r.exec(at, "STOP "+r.replica()+" IO_THREAD", "SET GLOBAL read_only = 0")
+		r.PromoteLate(r.t, at, r.source[at])
 	}
 	r.source[at], r.closed[at] = -1, false
 }
 
-// logs is how far the binary log of a node goes.
-func (r *realGroup) logs(at int) (file, position string) {
-	r.t.Helper()
-	text := "SHOW BINARY LOG STATUS"
-	if r.Nodes[at].IsMariaDB() {
-		text = "SHOW MASTER STATUS"
-	}
-	line := r.line(at, text)
-	return line["File"], line["Position"]
-}
-
-// line is what a SHOW statement says in one row.
-func (r *realGroup) line(at int, text string) map[string]string {
-	r.t.Helper()
-	rows, err := r.pools[at].Query(text)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	defer rows.Close() //nolint:errcheck // Err tells
-	columns, err := rows.Columns()
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	values, into := make([]sql.NullString, len(columns)), make([]any, len(columns))
-	for i := range values {
-		into[i] = &values[i]
-	}
-	line := make(map[string]string)
-	for rows.Next() {
-		if err := rows.Scan(into...); err != nil {
-			r.t.Fatal(err)
-		}
-		for i, column := range columns {
-			line[column] = values[i].String
-		}
-	}
-	if err := rows.Err(); err != nil {
-		r.t.Fatal(err)
-	}
-	return line
-}
-
-// await waits until the replication of a node has come to a place of its source.
-func (r *realGroup) await(at int, fileColumn, positionColumn, file, position string) {
-	r.t.Helper()
-	source := "Source"
-	if r.Nodes[at].IsMariaDB() {
-		source = "Master"
-	}
-	fileColumn, positionColumn = strings.Replace(fileColumn, "Log_File", source+"_Log_File", 1), fmt.Sprintf(positionColumn, source)
-	eventually(r.t, "replication has come to "+file+" "+position, func() bool {
-		line := r.line(at, "SHOW "+r.replica()+" STATUS")
-		return line[fileColumn] == file && line[positionColumn] == position
-	})
-}
-
 func (r *realGroup) applyLate(at int) {
 	r.t.Helper()
-	source := "Source"
-	if r.Nodes[at].IsMariaDB() {
-		source = "Master"
-	}
-	line := r.line(at, "SHOW "+r.replica()+" STATUS")
-	r.exec(at, "START "+r.replica()+" SQL_THREAD")
-	r.await(at, "Relay_Log_File", "Exec_%s_Log_Pos", line[source+"_Log_File"], line["Read_"+source+"_Log_Pos"])
-	r.exec(at, "STOP "+r.replica()+" SQL_THREAD")
+	r.ApplyLate(r.t, at)
 }
 
 func (r *realGroup) follow(at, source int) {
@@ -541,7 +471,7 @@ func (c *groupScript) next(ctx context.Context) groupDeed {
 	}
 	rng, at := c.rng, c.node()
 	name := []string{"photos", "albums", "end", "late", "late", "none"}[rng.IntN(6)]
-	if rng.IntN(2) == 0 {
+	if rng.IntN(3) > 0 {
 		name = "photos"
 	}
 	counters, known := c.model.Nodes[at].Holds()
@@ -582,7 +512,7 @@ func (c *groupScript) next(ctx context.Context) groupDeed {
 			})
 		}}
 	}
-	x := rng.IntN(34)
+	x, often := rng.IntN(34), c.alone || rng.IntN(3) == 0
 	if c.alone {
 		x = []int{2, 2, 5, 5, 8, 9, 20, 20, 20, 26}[rng.IntN(10)]
 		switch {
@@ -591,8 +521,12 @@ func (c *groupScript) next(ctx context.Context) groupDeed {
 		case name == "none":
 			name = "photos"
 		}
-	} else if c.done == 2 { // a row that has no limit yet
-		name, x = "late", 26
+	} else if c.done < 5 { // a row without a limit, and two that it does not get
+		name, x, at = "late", 26, 0
+		if c.done > 2 {
+			x, mine = 2, limit.Holder{ID: c.model.Nodes[0].ID, Term: uint64(5 - c.done)}
+			position = counters[name] + 1000*uint64(c.done-3)
+		}
 	} else if c.done == 1 { // the first time all nodes are there
 		x = 10
 	}
@@ -620,7 +554,7 @@ func (c *groupScript) next(ctx context.Context) groupDeed {
 	case x < 8:
 		end := own.Wanted + uint64(rng.IntN(3)) - min(own.Wanted, 1)
 		return inGroup(fmt.Sprintf("grant %d", end)+what, func(g *limit.Group) string { return outcomeInGroup(g.Store.Grant(ctx, mine, name, end)) })
-	case x < 9:
+	case x == 8 && often:
 		claimed := limit.Holder{ID: mine.ID, Term: top.Term + uint64(rng.IntN(2)), Complete: rng.IntN(2) == 0}
 		undone := rng.IntN(4) == 0
 		return inGroup(fmt.Sprintf("claim %+v, undone %v", claimed, undone)+what, func(g *limit.Group) string {
@@ -636,7 +570,7 @@ func (c *groupScript) next(ctx context.Context) groupDeed {
 			})
 			return fmt.Sprint(outcomeInGroup(err), recordText(seen))
 		})
-	case x < 10:
+	case x == 9 && often:
 		b := &limit.Beginning{Holder: mine.ID, Term: top.Term, Open: rng.IntN(2) == 0, Wanted: make(map[string]uint64)}
 		for _, l := range known.Limits {
 			b.Wanted[l.Name] = max(b.Wanted[l.Name], l.Wanted+uint64(rng.IntN(2)*rng.IntN(500)))
@@ -651,7 +585,7 @@ func (c *groupScript) next(ctx context.Context) groupDeed {
 			})
 			return fmt.Sprint(outcomeInGroup(err), sequences)
 		})
-	case x < 14:
+	case x < 12:
 		over := limit.Holder{}
 		if rng.IntN(4) == 0 {
 			over = limit.Holder{ID: c.model.Nodes[rng.IntN(modelledNodes)].ID, Term: top.Term + uint64(rng.IntN(2))}

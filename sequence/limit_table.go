@@ -100,6 +100,23 @@ func (t limitTable) belowSQL(now *choice, id string) string {
 		"AND NOT EXISTS (SELECT 1 FROM " + t.table.holder + " AS o WHERE o.`term` > h.`term` OR o.`term` = h.`term` AND o.`holder` > h.`holder`))"
 }
 
+// wants has this node want to go up to id at least, in the transaction that moves a row of a group
+// there, whether or not it is the holder. Another node may become the holder, give numbers beyond,
+// and apply late what it has received of this one: by what this one wanted it notices.
+func (t limitTable) wants(ctx context.Context, tx *sql.Tx, name string, id uint64) error {
+	if !t.grouped() {
+		return nil
+	}
+	now := t.nodes.current.Load()
+	if now == nil {
+		return errUnchosen
+	}
+	_, err := tx.ExecContext(ctx, "INSERT INTO "+t.table.limit+" (`name`, `giver`, `term`, `wanted`, `floor`) SELECT ?, "+now.holderSQL()+", IFNULL(MAX(h.`term`), 0), ?, ? "+
+		"FROM "+t.table.holder+" AS h WHERE h.`holder` = "+now.holderSQL()+" AND h.`complete` = 1 "+
+		"ON DUPLICATE KEY UPDATE `wanted` = GREATEST("+t.table.limit+".`wanted`, VALUES(`wanted`))", name, id, id)
+	return wrote(t.table.limit, err)
+}
+
 // lowered has the holder's floor follow a counter that goes down on purpose.
 func (t limitTable) lowered(ctx context.Context, tx *sql.Tx, name string, id uint64) error {
 	now := t.nodes.current.Load()

@@ -88,13 +88,107 @@ func (g *Group) Promote(t testing.TB, i int) {
 	t.Helper()
 	g.exec(t, i, "STOP "+g.replica(i))
 	if g.Nodes[i].IsMariaDB() {
-		var position string
-		if err := g.pools[i].QueryRow("SELECT @@global.gtid_binlog_pos").Scan(&position); err != nil {
-			t.Fatal(err)
-		}
-		g.began[i] = position
+		g.noteBegin(t, i)
 	}
 	g.exec(t, i, "RESET "+g.replica(i)+" ALL", "SET GLOBAL read_only = 0")
+}
+
+// noteBegin takes note of where a node of MariaDB stands that becomes a primary.
+func (g *Group) noteBegin(t testing.TB, i int) {
+	t.Helper()
+	var position string
+	if err := g.pools[i].QueryRow("SELECT @@global.gtid_binlog_pos").Scan(&position); err != nil {
+		t.Fatal(err)
+	}
+	g.began[i] = position
+}
+
+// PromoteLate is Promote of a replica, cut off from its source, that first receives all that the
+// source has, and has not applied it. ApplyLate has it do that.
+func (g *Group) PromoteLate(t testing.TB, i, source int) {
+	t.Helper()
+	status := "SHOW BINARY LOG STATUS"
+	if g.Nodes[i].IsMariaDB() {
+		status = "SHOW MASTER STATUS"
+		// by global transaction ids it forgets what it has received
+		at := g.line(t, i, "SHOW SLAVE STATUS")
+		g.exec(t, i, fmt.Sprintf("CHANGE MASTER TO MASTER_USE_GTID = no, MASTER_LOG_FILE = '%s', MASTER_LOG_POS = %s", at["Relay_Master_Log_File"], at["Exec_Master_Log_Pos"]))
+	}
+	g.exec(t, i, "START "+g.replica(i)+" IO_THREAD")
+	has := g.line(t, source, status)
+	word := g.sourceWord(i)
+	g.await(t, i, func(at map[string]string) bool {
+		return at[word+"_Log_File"] == has["File"] && at["Read_"+word+"_Log_Pos"] == has["Position"]
+	})
+	g.exec(t, i, "STOP "+g.replica(i)+" IO_THREAD")
+	if g.Nodes[i].IsMariaDB() {
+		g.noteBegin(t, i)
+	}
+	g.exec(t, i, "SET GLOBAL read_only = 0")
+}
+
+// ApplyLate has a node apply what it had received when it was promoted; see PromoteLate.
+func (g *Group) ApplyLate(t testing.TB, i int) {
+	t.Helper()
+	word := g.sourceWord(i)
+	g.exec(t, i, "START "+g.replica(i)+" SQL_THREAD")
+	g.await(t, i, func(at map[string]string) bool {
+		return at["Relay_"+word+"_Log_File"] == at[word+"_Log_File"] && at["Exec_"+word+"_Log_Pos"] == at["Read_"+word+"_Log_Pos"]
+	})
+	g.exec(t, i, "STOP "+g.replica(i)+" SQL_THREAD")
+}
+
+// sourceWord is the word that columns of SHOW REPLICA STATUS have for the source.
+func (g *Group) sourceWord(i int) string {
+	if g.Nodes[i].IsMariaDB() {
+		return "Master"
+	}
+	return "Source"
+}
+
+// await waits until the replication of node i has come so far.
+func (g *Group) await(t testing.TB, i int, ok func(status map[string]string) bool) {
+	t.Helper()
+	for deadline := time.Now().Add(replicationPatience); ; time.Sleep(2 * time.Millisecond) {
+		at := g.line(t, i, "SHOW "+g.replica(i)+" STATUS")
+		if ok(at) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the replication of node %d stays at %v", i, at)
+		}
+	}
+}
+
+// line is the one row that a SHOW statement has, by column.
+func (g *Group) line(t testing.TB, i int, text string) map[string]string {
+	t.Helper()
+	rows, err := g.pools[i].Query(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close() //nolint:errcheck // Err tells
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, into := make([]sql.NullString, len(columns)), make([]any, len(columns))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	line := make(map[string]string)
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			t.Fatal(err)
+		}
+		for i, column := range columns {
+			line[column] = values[i].String
+		}
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return line
 }
 
 // CatchUp waits until node i has applied all that another has committed.

@@ -20,6 +20,10 @@ type GroupFaults struct {
 	BeginsBelow   bool
 	GrantsUnseen  bool // a window is used before any other node has shown it
 	ForgetsOthers bool // nobody looks, before a sequence is used, at what other holders wanted
+	// a row is moved above what its holder wants, which is written afterwards
+	MovesUnwanted bool
+	OrderUnseen   bool // an ORDER number is answered before others have shown who the holder is
+	SetUnseen     bool // SETVAL is answered before others have shown how far the holder wants to go
 }
 
 // seen is what the chosen node is seen to have recorded.
@@ -44,13 +48,19 @@ type Group struct {
 	order   []*commit // of a cluster: what all its nodes commit, in this order
 	present string    // configuration of the cluster; empty: there is none
 	views   int       // so many configurations there were
+
+	answered map[string]uint64 // the highest number that somebody got, by sequence
+	passed   map[string]passed
 }
+
+// passed is what a sequence was moved above, and since which term everybody knows that.
+type passed struct{ n, term uint64 }
 
 // NewGroup has n nodes: the first is the primary of the others, or all are a cluster. forgetful are
 // nodes whose crash loses what they committed.
 func NewGroup(n int, cluster bool, seed uint64, name string, forgetful ...int) *Group {
 	random := rand.New(rand.NewPCG(seed, 11))
-	g := &Group{World: &World{given: make(map[number]giver), Random: random}, Cluster: cluster, Highest: 1500}
+	g := &Group{World: &World{given: make(map[number]giver), Random: random}, Cluster: cluster, Highest: 1500, answered: make(map[string]uint64), passed: make(map[string]passed)}
 	first := &commit{counters: map[string]uint64{name: 0}}
 	for i := range n {
 		node := &Node{Address: fmt.Sprintf("10.0.1.%d:3306", i+1), ID: fmt.Sprint("server ", i+1), Up: true, Forgets: slices.Contains(forgetful, i)}

@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"seqproxy/sequence/limit"
@@ -17,6 +18,14 @@ type GroupProxy struct {
 	last     *choice           // the one before
 	ceilings map[string]uint64 // on the node in use
 	Given    int
+	// Order has its numbers be of an ORDER sequence: higher than any that somebody got before it
+	// asked.
+	Order bool
+	// Ahead has it open the next window before it is needed.
+	Ahead bool
+	// Moves is by how much it moves the sequence ahead after each number that it takes, as SETVAL,
+	// REPAIR and RESTART do; 0: not at all.
+	Moves uint64
 }
 
 // NewGroupProxy returns a proxy that takes n numbers at a time of a sequence, so many times, each
@@ -30,6 +39,9 @@ func (g *Group) NewGroupProxy(id, name string, n uint64, times int) *GroupProxy 
 				if err = p.take(name, n); err == nil || a.killed {
 					break
 				}
+			}
+			if p.Moves > 0 && !a.killed {
+				_ = p.move(name, p.Moves) // where it fails, nothing was promised
 			}
 		}
 		return err
@@ -174,10 +186,14 @@ func (p *GroupProxy) take(name string, n uint64) error {
 			return err
 		}
 	}
-	now := p.now
+	now, answered := p.now, p.group.answered[name]
 	ceiling, err := p.upTo(name)
-	var last, term uint64
+	var last, term, above uint64
 	if err == nil {
+		above = p.group.passed[name].n
+		if since := p.group.passed[name].term; since > now.node.rows.holders[now.Holder].Term {
+			above = 0 // it was moved by a later holder
+		}
 		last, term, err = p.group.reserve(p.Actor, now, name, ceiling, n)
 	}
 	switch {
@@ -200,9 +216,94 @@ func (p *GroupProxy) take(name string, n uint64) error {
 			return p.failed(err) // the numbers are given to nobody
 		}
 	}
-	for x := last - n + 1; x <= last; x++ {
+	if p.Order && !p.group.Cluster && !p.group.Faults.OrderUnseen {
+		if err := p.of(now).StillHolds(context.Background()); err != nil {
+			return p.failed(err) // the numbers are given to nobody
+		}
+	}
+	first := last - n + 1
+	if first <= above {
+		p.group.Twice = append(p.group.Twice, fmt.Sprintf("%s gives %d of %s, which was moved above %d", p.Name, first, name, above))
+	}
+	if p.Order && first <= answered {
+		p.group.Twice = append(p.group.Twice, fmt.Sprintf("%s gives %d of %s, after %d was given", p.Name, first, name, answered))
+	}
+	for x := first; x <= last; x++ {
 		p.group.give(name, x, giver{p.Name, now.Address, term})
 		p.Given++
+	}
+	p.group.answered[name] = max(p.group.answered[name], last)
+	if p.Ahead && limit.WindowLow(last, n, ceiling, p.group.Highest) {
+		_ = p.open(name, n) // whoever reaches the ceiling is told again
+	}
+	return nil
+}
+
+// move has a sequence go on that much further, whatever fails over.
+func (p *GroupProxy) move(name string, by uint64) error {
+	if p.now == nil {
+		if err := p.choose(); err != nil {
+			return err
+		}
+	}
+	g, now := p.group, p.now
+	var to uint64
+	err := g.at(p.Actor, now.node, "move", func() error {
+		r := &now.node.rows
+		position, ok := r.counters[name]
+		switch {
+		case !g.Cluster && now.node.ReadOnly:
+			return errReadOnly
+		case g.holder(now.node) != now.Holder:
+			return errChosen
+		case !ok:
+			return errNoRow
+		case by > g.Highest-position:
+			return limit.ErrNoRoom
+		}
+		to = position + by
+		c := &commit{counters: map[string]uint64{name: to}}
+		if !g.Faults.MovesUnwanted {
+			c.limits = map[limitKey]limit.Limit{{name, now.Holder}: r.wants(name, now.Holder, to)}
+		}
+		return g.commit(now.node, c, len(now.node.commits))
+	})
+	if err != nil {
+		return p.failed(err)
+	}
+	for range 4 {
+		if g.Faults.SetUnseen {
+			break
+		}
+		var ceiling uint64
+		ceiling, err = p.upTo(name)
+		switch {
+		case errors.Is(err, limit.ErrNotHolder):
+			err = p.adopt(name, limit.Holder{})
+		case err == nil && ceiling < to, errors.Is(err, errAtCeiling):
+			delete(p.ceilings, name)
+			err = errors.Join(errAtCeiling, p.open(name, 1))
+		}
+		if err == nil && ceiling >= to || p.now == nil {
+			break
+		}
+	}
+	if err == nil && p.now == nil {
+		err = errAway
+	}
+	if err != nil {
+		return p.failed(err)
+	}
+	now = p.now
+	counter, err := p.of(now).Store.Counter(context.Background(), name, 0)
+	if err == nil && counter.Position < to {
+		err = errors.New("it has taken over")
+	}
+	if err != nil {
+		return p.failed(err)
+	}
+	if was, term := g.passed[name], now.node.rows.holders[now.Holder].Term; to > was.n {
+		g.passed[name] = passed{to, max(term, was.term)}
 	}
 	return nil
 }

@@ -190,6 +190,19 @@ var (
 	errTwoPrimaries = errors.New("two nodes can be written to, and are in no configuration of a cluster that is the same")
 )
 
+// wants is the limit of a holder that is to want to go up to a number, where its row is moved to.
+func (r *rows) wants(name, holder string, to uint64) limit.Limit {
+	l, ok := r.limits[limitKey{name, holder}]
+	if !ok {
+		l = limit.Limit{Name: name, Giver: holder, Floor: to}
+		if h := r.holders[holder]; h.Complete {
+			l.Term = h.Term
+		}
+	}
+	l.Wanted = max(l.Wanted, to)
+	return l
+}
+
 // Knows reports whether it knows of any holder. One that does not has never been a copy.
 func (n *Node) Knows() bool { return len(n.rows.holders) > 0 }
 
