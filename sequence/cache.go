@@ -84,7 +84,7 @@ type cache struct {
 	cached uint64            // numbers in cur and queue
 	low    uint64            // below this many held, the next segment is fetched
 	given  uint64            // numbers handed out since the cache was made
-	passed uint64            // keys that took no number, since then
+	passed uint64            // keys that took no number, since then; they count as reserved and given
 	end    error             // not nil: gives nothing any more
 	flying bool              // a reservation is in flight; its goroutine clears this
 	first  *waiter           // callers without a number, in the order they came

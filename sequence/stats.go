@@ -96,7 +96,7 @@ func (c *cache) tallyLocked() tally {
 	case c.countsTicks():
 		return tally{}
 	}
-	return tally{reserved: c.reserved, cached: c.cached + c.leaving, given: c.given + c.passed, waits: c.waits, fetches: c.fetches, gaps: c.gaps}
+	return tally{reserved: c.reserved + c.passed, cached: c.cached + c.leaving, given: c.given + c.passed, waits: c.waits, fetches: c.fetches, gaps: c.gaps}
 }
 
 // info describes the cache. r is its row, nil if that was not read.
