@@ -5,13 +5,14 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"sync/atomic"
 
 	keykind "seqproxy/sequence/kind"
 )
 
 // kindClauses are the kinds of keys that are measured. Each has a sequence, and a line in the
 // table.
-var kindClauses = []string{"", "BIT_REVERSED", "ROTATE 1 DIGITS 18", "SHARD BITS 5"}
+var kindClauses = []string{"", "BIT_REVERSED", "ROTATE 1 DIGITS 18", "SHARD BITS 5", "FORMAT 'P-{n:12}'", "UUID"}
 
 // plainKind is the line that the others are compared with.
 const plainKind = "plain"
@@ -23,7 +24,11 @@ func kindSequence(i int) string { return fmt.Sprintf("kind%d", i) }
 // createKinds makes a sequence of each kind, whose counters begin with first.
 func createKinds(ctx context.Context, db *sql.DB, first int) error {
 	for i, clause := range kindClauses {
-		if _, err := db.ExecContext(ctx, fmt.Sprintf("CREATE SEQUENCE IF NOT EXISTS %s START WITH %d %s", kindSequence(i), first, clause)); err != nil {
+		create := "CREATE SEQUENCE IF NOT EXISTS " + kindSequence(i) + " " + clause
+		if k, err := keykind.Parse(clause); err == nil && k.Counts() {
+			create += fmt.Sprintf(" START WITH %d", first)
+		}
+		if _, err := db.ExecContext(ctx, create); err != nil {
 			return fmt.Errorf("a sequence of kind %q: %w", clause, err)
 		}
 	}
@@ -48,9 +53,28 @@ func kinds(conns int, pinned bool, given *counters) workload {
 // are dense.
 func counterOf(clause string) func(c *client) (uint64, error) {
 	k, err := keykind.Parse(clause)
+	var uuids atomic.Uint64 // a UUID has no counter: they are counted, and no more
 	return func(c *client) (uint64, error) {
 		if err != nil {
 			return 0, err
+		}
+		if k.IsText() {
+			row, err := c.readRow()
+			if err != nil {
+				return 0, err
+			}
+			value, err := textValue(row)
+			if err != nil {
+				return 0, err
+			}
+			counter, _, ok := k.Origin(string(value))
+			switch {
+			case !ok:
+				return 0, fmt.Errorf("%q is no key of kind %q", value, clause)
+			case !k.Counts():
+				return uuids.Add(1), nil
+			}
+			return counter, nil
 		}
 		key, err := numberFromRow(c)
 		if err != nil {

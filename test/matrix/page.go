@@ -116,12 +116,12 @@ func kindTable(runs []Kind) (Table, error) {
 			if !slices.Contains(forms, form) {
 				return nil, fmt.Errorf("form %s is none of the page's", form)
 			}
-			if cell != "yes" && cell != "1235" {
+			if cell != "yes" && cell != "none" && cell != "1235" {
 				return nil, fmt.Errorf("%s of %s with kind %q on %s: %s", form, r.Client, r.Kind, r.Server, cell)
 			}
 			key := [3]string{r.Kind, r.Client, form}
 			if cells[key] == nil {
-				cells[key] = map[string]map[string]bool{"yes": {}, "1235": {}}
+				cells[key] = map[string]map[string]bool{"yes": {}, "none": {}, "1235": {}}
 			}
 			cells[key][cell][r.Server] = true
 		}
@@ -139,6 +139,9 @@ func kindTable(runs []Kind) (Table, error) {
 				refused = "1235"
 			case refused != "":
 				refused = "1235 on " + refused
+			}
+			if where(cell["none"]) != "" {
+				works = "none"
 			}
 			row = append(row, strings.Trim(works+"; "+refused, "; "))
 		}

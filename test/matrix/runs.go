@@ -32,7 +32,7 @@ type Kind struct {
 	Client string            `json:"client"`
 	Server string            `json:"server"`
 	Kind   string            `json:"kind"`  // its clause, "" of a plain sequence
-	Cells  map[string]string `json:"cells"` // of each form: "yes", or the number of the error
+	Cells  map[string]string `json:"cells"` // of each form: "yes", "none" or the number of the error
 }
 
 func (c Client) ok() bool {
