@@ -3,6 +3,10 @@ package proxy
 import (
 	"context"
 	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
@@ -11,9 +15,6 @@ import (
 	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 	"seqproxy/statement/lex"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"go.uber.org/zap"
 )
