@@ -45,12 +45,16 @@ func readCounts(path string) (c counts, err error) {
 		if torn != nil {
 			return c, torn
 		}
-		var e ended
+		var e struct {
+			ended
+			Sequence string `json:"sequence"`
+		}
 		switch err := json.Unmarshal(lines.Bytes(), &e); {
 		case err != nil:
 			torn = fmt.Errorf("%s: %w", lines.Text(), err)
 		case stopped:
-			c.end = &e
+			c.end = &e.ended
+		case strings.HasPrefix(e.Sequence, snow): // ticks, and no keys
 		default:
 			c.logged += e.Reserved
 		}
@@ -58,9 +62,9 @@ func readCounts(path string) (c counts, err error) {
 	return c, lines.Err()
 }
 
-// receipts are what clients had of a process: so many numbers, and so many that they asked for
-// without an answer.
-type receipts struct{ numbers, unsure uint64 }
+// receipts are what clients had of a process: so many numbers, how many of these were reserved as
+// ticks, and so many that they asked for without an answer.
+type receipts struct{ numbers, ofTicks, unsure uint64 }
 
 // receiptsOf are those of all processes.
 func receiptsOf(ops []op) map[process]receipts {
@@ -73,6 +77,9 @@ func receiptsOf(ops []op) map[process]receipts {
 		r := got[process{o.proxy, o.life}]
 		if o.first > 0 {
 			r.numbers += o.n
+			if o.kind.sequence == snow {
+				r.ofTicks += o.n
+			}
 		} else {
 			r.unsure += o.n
 		}
@@ -85,8 +92,8 @@ func receiptsOf(ops []op) map[process]receipts {
 // numbers that no client has.
 func (c *counts) wrong(got receipts) (found []string) {
 	blame := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
-	if got.numbers > c.logged {
-		blame("clients received %d numbers, and it logged reservations of %d", got.numbers, c.logged)
+	if numbers := got.numbers - got.ofTicks; numbers > c.logged {
+		blame("clients received %d numbers, and it logged reservations of %d", numbers, c.logged)
 	}
 	e := c.end
 	if e == nil {

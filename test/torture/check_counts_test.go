@@ -14,6 +14,7 @@ import (
 func TestCountersThatDoNotAddUpAreFound(t *testing.T) {
 	reserved := `{"event":"numbers reserved","sequence":"photos","first":1,"reserved_up_to":10,"reserved":10}`
 	again := `{"event":"numbers reserved","sequence":"users","first":11,"reserved_up_to":15,"reserved":5}`
+	ticks := `{"event":"numbers reserved","sequence":"snow#w3","first":1,"reserved_up_to":2000,"reserved":2000}`
 	end := func(counts string) string { return `{"event":"stopped",` + counts + `}` }
 	for _, c := range []struct {
 		name  string
@@ -21,17 +22,18 @@ func TestCountersThatDoNotAddUpAreFound(t *testing.T) {
 		got   receipts
 		want  string
 	}{
-		{"all is said", []string{reserved, again, end(`"reserved":15,"given":3,"given_back":7,"passed_over":4,"outcome_unknown":1`)}, receipts{3, 0}, ""},
-		{"more than was logged, as of unknown outcome", []string{reserved, end(`"reserved":15,"given":3,"given_back":7,"passed_over":0,"outcome_unknown":5`)}, receipts{3, 0}, ""},
-		{"an answer that did not arrive", []string{reserved, end(`"reserved":10,"given":4,"given_back":6`)}, receipts{3, 1}, ""},
-		{"a number that is nowhere", []string{reserved, end(`"reserved":10,"given":3,"given_back":6`)}, receipts{3, 0}, "that makes 9"},
-		{"one too many", []string{reserved, end(`"reserved":10,"given":3,"given_back":8`)}, receipts{3, 0}, "that makes 11"},
-		{"a reservation that is not counted", []string{reserved, again, end(`"reserved":10,"given":3,"given_back":7`)}, receipts{3, 0}, "logged reservations of 15"},
-		{"given to nobody", []string{reserved, end(`"reserved":10,"given":5,"given_back":5`)}, receipts{3, 1}, "it gave 5 numbers"},
-		{"received and not given", []string{reserved, end(`"reserved":10,"given":2,"given_back":8`)}, receipts{3, 1}, "it gave 2 numbers"},
-		{"killed", []string{reserved, again}, receipts{3, 1}, ""},
-		{"killed in the middle of a line", []string{reserved, again[:60]}, receipts{3, 1}, ""},
-		{"killed, and gave what it did not have", []string{reserved}, receipts{11, 0}, "clients received 11 numbers"},
+		{"all is said", []string{reserved, again, end(`"reserved":15,"given":3,"given_back":7,"passed_over":4,"outcome_unknown":1`)}, receipts{numbers: 3}, ""},
+		{"more than was logged, as of unknown outcome", []string{reserved, end(`"reserved":15,"given":3,"given_back":7,"passed_over":0,"outcome_unknown":5`)}, receipts{numbers: 3}, ""},
+		{"an answer that did not arrive", []string{reserved, end(`"reserved":10,"given":4,"given_back":6`)}, receipts{numbers: 3, unsure: 1}, ""},
+		{"a number that is nowhere", []string{reserved, end(`"reserved":10,"given":3,"given_back":6`)}, receipts{numbers: 3}, "that makes 9"},
+		{"one too many", []string{reserved, end(`"reserved":10,"given":3,"given_back":8`)}, receipts{numbers: 3}, "that makes 11"},
+		{"a reservation that is not counted", []string{reserved, again, end(`"reserved":10,"given":3,"given_back":7`)}, receipts{numbers: 3}, "logged reservations of 15"},
+		{"given to nobody", []string{reserved, end(`"reserved":10,"given":5,"given_back":5`)}, receipts{numbers: 3, unsure: 1}, "it gave 5 numbers"},
+		{"received and not given", []string{reserved, end(`"reserved":10,"given":2,"given_back":8`)}, receipts{numbers: 3, unsure: 1}, "it gave 2 numbers"},
+		{"keys of reserved ticks", []string{reserved, ticks, end(`"reserved":14,"given":7,"given_back":7`)}, receipts{numbers: 7, ofTicks: 4}, ""},
+		{"killed", []string{reserved, again}, receipts{numbers: 3, unsure: 1}, ""},
+		{"killed in the middle of a line", []string{reserved, again[:60]}, receipts{numbers: 3, unsure: 1}, ""},
+		{"killed, and gave what it did not have", []string{reserved}, receipts{numbers: 11}, "clients received 11 numbers"},
 	} {
 		path := filepath.Join(t.TempDir(), "log")
 		if err := os.WriteFile(path, []byte(`{"event":"listening"}`+"\n"+strings.Join(c.lines, "\n")), 0o600); err != nil {

@@ -36,6 +36,12 @@ func (t *trouble) judge(o *op, w *world) string {
 		own = []part{proxyPart(o.proxy)}
 		sequences = w.sequenceParts(o.proxy)
 	}
+	if o.kind.sequence == snow {
+		// A proxy begins to give such keys only where the server's clock agrees with its own.
+		for _, s := range w.nodes {
+			sequences = append(sequences, s.clockPart())
+		}
+	}
 	if o.shard >= 0 {
 		s := w.shards[o.shard]
 		shards = []part{s.part(), linkPart(o.proxy, s)}

@@ -115,13 +115,13 @@ func (w *world) sequences() []string {
 	all := slices.Clone(sharedSequences)
 	switch {
 	case w.estate.interleave == "step":
-		return slices.DeleteFunc(all, func(name string) bool { return name == fives })
+		return slices.DeleteFunc(all, func(name string) bool { return name == fives || name == snow })
 	case w.several():
-		return all
+		return slices.DeleteFunc(all, func(name string) bool { return name == snow })
 	case !w.plain():
 		return append(all, restarted)
 	}
-	return append(slices.Clone(plainSequences), "small", ordered, fives, reversed, sharded, formatted)
+	return append(slices.Clone(plainSequences), "small", ordered, fives, reversed, sharded, formatted, snow)
 }
 
 // possible are the kinds that work there.

@@ -32,7 +32,7 @@ type taken struct {
 
 // sharedSequences are those that several sequence servers give numbers of; the first three have no
 // options. Tickets, and what sets a row back, are for one server.
-var sharedSequences = []string{"photos", "users", "videos", "small", ordered, fives, reversed, sharded, formatted}
+var sharedSequences = []string{"photos", "users", "videos", "small", ordered, fives, reversed, sharded, formatted, snow}
 
 // plainSequences have rows like those that people make by hand.
 var plainSequences = []string{"photos", "users", "videos", "tickets", "again", "lone"}
@@ -60,6 +60,7 @@ func kinds() []*kind {
 		{name: "BIT_REVERSED", sequence: reversed, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + reversed + " BIT_REVERSED", writers: 2, take: value("SELECT NEXTVAL('" + reversed + "')")},
 		{name: "SHARD BITS", sequence: sharded, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + sharded + " SHARD BITS 5", writers: 1, take: value("SELECT NEXTVAL('" + sharded + "')")},
 		{name: "FORMAT", sequence: formatted, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + formatted + " FORMAT 'PO-{yyyyMMdd}-{n:9}'", writers: 1, take: formattedValue},
+		{name: "SNOWFLAKE", sequence: snow, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + snow + " SNOWFLAKE", writers: 2, take: value("SELECT NEXTVAL('" + snow + "')")},
 		{name: "restarted", sequence: restarted, n: 1, shard: -1, proxy: -1, writers: 3, take: value("SELECT NEXTVAL('" + restarted + "')")},
 		{name: "restored", sequence: restored, n: 1, shard: -1, proxy: 0, writers: 1, take: value("SELECT NEXTVAL('" + restored + "')")},
 	}
@@ -73,6 +74,7 @@ const (
 	reversed  = "reversed"
 	sharded   = "sharded"
 	formatted = "formatted"
+	snow      = "snow" // its keys have a time; several servers cannot give them
 	restored  = "lone" // its row is set back; one proxy alone gives its numbers
 )
 
