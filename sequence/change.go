@@ -61,6 +61,7 @@ type Created struct {
 	Given uint64
 
 	above uint64 // the rows stand there, or above; 0 if that is not to be kept
+	row   string // the name of the rows
 	// it is not an ORDER sequence yet, because numbers of the one before may be held somewhere
 	unordered bool
 }
@@ -114,7 +115,7 @@ func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error
 	s.unknown.clear()
 	var lost error
 	if made.above > 0 {
-		if lost = s.servers.keepMade(r.ctx, o.Name, made.above); lost != nil {
+		if lost = s.servers.keepMade(r.ctx, made.row, made.above); lost != nil {
 			without := ""
 			if made.unordered {
 				without = ", without ORDER"
@@ -238,7 +239,7 @@ func (o *CreateOptions) existing(r *row) (Created, error) {
 	}
 	first, _ := r.rule().Next(r.position(), r.max)
 	// whoever made it may not know whether it stays
-	return Created{Existed: true, First: first, above: r.position()}, nil
+	return Created{Existed: true, First: first, above: r.position(), row: r.name}, nil
 }
 
 // outcome is that of a transaction that should have made the sequence.

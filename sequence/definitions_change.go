@@ -130,7 +130,7 @@ func (g *agreed) create(ctx context.Context, o *CreateOptions, def define.Defini
 	if e.def.Order {
 		e.home = g.newHome()
 	}
-	made.above, made.Raised = max(used, def.Start-1), used >= def.Start
+	made.row, made.above, made.Raised = g.name, max(used, def.Start-1), used >= def.Start
 	if made.Raised && used > o.Floor {
 		made.Given = used
 	}

@@ -493,6 +493,17 @@ func TestSequencesOfAGroupAreMadeSetRestartedAndDroppedAsElsewhere(t *testing.T)
 	if _, err := s.Take(ctx, []byte("short"), 1); !errors.Is(err, ErrExhausted) {
 		t.Errorf("beyond the end: got %v, want ErrExhausted", err)
 	}
+	// A kind counts in a row of another name.
+	for range 2 {
+		made, err := s.Create(ctx, CreateOptions{Name: "reversed", Kind: kindOf(t, "BIT_REVERSED"), Start: 100, IfNotExists: true})
+		if err != nil || made.First != 100 {
+			t.Fatal(made, err)
+		}
+	}
+	next("reversed", kindOf(t, "BIT_REVERSED").Key(100, 0))
+	if made, err := s.Create(ctx, CreateOptions{Name: "reversed", IfNotExists: true}); err != nil || !made.Existed {
+		t.Error(made, err)
+	}
 	// Far beyond the ceiling, and back below where this holder began.
 	if _, _, err := s.SetValue(ctx, []byte("photos"), 5_000_000_000, true); err != nil {
 		t.Fatal(err)
