@@ -12,7 +12,7 @@ import (
 
 // kindClauses are the kinds of keys that are measured. Each has a sequence, and a line in the
 // table.
-var kindClauses = []string{"", "BIT_REVERSED", "ROTATE 1 DIGITS 18", "SHARD BITS 5", "FORMAT 'P-{n:12}'", "UUID"}
+var kindClauses = []string{"", "BIT_REVERSED", "ROTATE 1 DIGITS 18", "SHARD BITS 5", "SNOWFLAKE", "FORMAT 'P-{n:12}'", "UUID"}
 
 // plainKind is the line that the others are compared with.
 const plainKind = "plain"
@@ -53,7 +53,7 @@ func kinds(conns int, pinned bool, given *counters) workload {
 // are dense.
 func counterOf(clause string) func(c *client) (uint64, error) {
 	k, err := keykind.Parse(clause)
-	var uuids atomic.Uint64 // a UUID has no counter: they are counted, and no more
+	var others atomic.Uint64 // keys whose counters are not dense, or that have none, are only counted
 	return func(c *client) (uint64, error) {
 		if err != nil {
 			return 0, err
@@ -72,13 +72,16 @@ func counterOf(clause string) func(c *client) (uint64, error) {
 			case !ok:
 				return 0, fmt.Errorf("%q is no key of kind %q", value, clause)
 			case !k.Counts():
-				return uuids.Add(1), nil
+				return others.Add(1), nil
 			}
 			return counter, nil
 		}
 		key, err := numberFromRow(c)
 		if err != nil {
 			return 0, err
+		}
+		if k.HasClock() {
+			return others.Add(1), nil
 		}
 		counter, _, ok := k.Counter(key)
 		if !ok {

@@ -33,6 +33,7 @@ var keyKinds = []struct {
 	{clause: "BIT_REVERSED JSON_SAFE"},
 	{clause: "ROTATE 1 DIGITS 12"},
 	{clause: "SHARD BITS 4", steady: true},
+	{clause: "SNOWFLAKE", steady: true},
 	{clause: "FORMAT 'P-{n:6}'", text: "VARCHAR(20)"},
 	{clause: "UUID", text: "CHAR(36)"},
 }
