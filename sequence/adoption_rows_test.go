@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -112,6 +113,26 @@ func TestASequenceThatWasMovedAheadStaysThereInAFailOver(t *testing.T) {
 	for name, want := range map[string]uint64{"set": above, "repaired": above, "restarted": above, "near": 2000} {
 		if n, err := fresh.Take(ctx, []byte(name), 1); err != nil || n <= want {
 			t.Errorf("%s: after the fail-over got %d, %v; want a number above %d", name, n, err, want)
+		}
+	}
+}
+
+// A row that is moved on a node that nobody has adopted yet says how far that wants to go. That is
+// no window of which numbers were given: the sequence goes on where it was moved, and skips none.
+func TestASequenceThatIsMovedBeforeTheAdoptionSkipsNothing(t *testing.T) {
+	e := startEstate(t, 2, "set")
+	ctx := t.Context()
+	maker := e.join(t, "maker", &given{})
+	if at, err := maker.servers.first().raiseTo(ctx, "set", 500, 500, math.MaxUint64); err != nil || at != 500 {
+		t.Fatalf("moved to %d, %v", at, err)
+	}
+	if terms := maker.logs.FilterMessage("sequences held by a node").Len(); terms != 0 {
+		t.Fatal("the node is adopted already, and this shows nothing")
+	}
+	mustCreate(t, maker.Sequences, CreateOptions{Name: "made", Start: 100})
+	for name, want := range map[string]uint64{"made": 100, "set": 501} {
+		if n, err := maker.Take(ctx, []byte(name), 1); err != nil || n != want {
+			t.Errorf("%s: got %d, %v, want %d", name, n, err, want)
 		}
 	}
 }
