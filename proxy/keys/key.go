@@ -55,10 +55,14 @@ func (t *Taker) key(k *plan.FilledKey) error {
 		}
 	}
 	t.name = append(t.name[:0], b.Sequence...)
+	k.Further = k.Further[:0] // a statement that is sent again has those of before
 	if len(k.Filled) == 1 {
 		return t.eachAlone(k)
 	}
 	err := t.apart(k)
+	if err == nil {
+		return nil // what looks for a kind of error takes memory
+	}
 	if t.firstAlone && (errors.As(err, new(*sequence.KindError)) || errors.As(err, new(*apartError))) {
 		return t.eachAlone(k)
 	}

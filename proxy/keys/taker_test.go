@@ -185,6 +185,36 @@ func TestRowsWhoseKeysAreNotAStepApartGetThemWhereTheInsertIDTellsOneAlone(t *te
 	}
 }
 
+// A statement that a server refused, as its columns had changed, is sent again with other keys.
+func TestAStatementThatIsSentAgainHasNoKeyOfBefore(t *testing.T) {
+	taker, seqs := newTaker(t)
+	taker.firstAlone = true
+	k := plan.FilledKey{Binding: &plan.Binding{Sequence: "spread"}, Filled: make([]plan.FilledRow, 3), Step: 1}
+	seqs.step = map[string]uint64{"spread": 7}
+	for _, want := range [][]uint64{{7, 14, 21}, {28, 35, 42}} {
+		if err := taker.key(&k); err != nil {
+			t.Fatal(err)
+		}
+		if got := []uint64{k.Number(0), k.Number(1), k.Number(2)}; !slices.Equal(got, want) {
+			t.Errorf("got %d, want %d", got, want)
+		}
+	}
+}
+
+func TestTheKeysOfSeveralRowsTakeNoMemory(t *testing.T) {
+	taker, c := newTaker(t)
+	c.taken = make([]string, 0, 1000)
+	k := plan.FilledKey{Binding: &plan.Binding{Sequence: "a"}, Filled: make([]plan.FilledRow, 3), Step: 1}
+	if err := taker.key(&k); err != nil {
+		t.Fatal(err)
+	}
+	before := testing.AllocsPerRun(100, func() { c.taken = c.taken[:0]; _, _ = c.TakeRun(t.Context(), []byte("a"), 3) })
+	after := testing.AllocsPerRun(100, func() { c.taken = c.taken[:0]; _ = taker.key(&k) })
+	if after > before {
+		t.Errorf("got %v allocations, the sequences alone make %v", after, before)
+	}
+}
+
 func TestANoticeIsGivenOnce(t *testing.T) {
 	taker, c := newTaker(t)
 	c.notice = "75% are used"
