@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"seqproxy/sequence/kind"
 	"seqproxy/test/mysqltest"
 )
 
@@ -452,6 +453,29 @@ func TestTheFirstSequenceOfAGroupBeginsAtItsStart(t *testing.T) {
 	}
 	if got := mustTake(t, s, "photos", 1); got != 1000 {
 		t.Errorf("got %d, want 1000", got)
+	}
+}
+
+// The row of a sequence with a kind has another name.
+func TestWhatASequenceWithAKindIsMadeAboveOutlivesAFailOver(t *testing.T) {
+	e := startEstate(t, 2, "photos")
+	a := e.join(t, "a", &given{}, func(o *Options) { o.AllocateTimeout = 3 * time.Second })
+	anew := CreateOptions{Name: "users", Kind: kind.NewBitReversed(false), Start: 5_000_001}
+	mustCreate(t, a.Sequences, anew)
+	anew.OrReplace, anew.Start = true, 9_000_001
+	e.CatchUp(t, 1, 0)
+	e.Cut(t, 1)
+	_, err := a.Create(t.Context(), anew)
+	wantText(t, err, `sequence "users" was replaced, but a fail-over could`)
+	e.Mend(t, 1)
+	mustCreate(t, a.Sequences, anew)
+	if err := e.Nodes[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	e.Promote(t, 1)
+	key := mustTake(t, e.join(t, "new", &given{}).Sequences, "users", 1)
+	if counter, _, _ := anew.Kind.Counter(key); counter <= 9_000_000 {
+		t.Errorf("got the counter %d of a sequence that was made to begin at 9000001", counter)
 	}
 }
 
