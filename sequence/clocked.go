@@ -135,7 +135,7 @@ func (c *cache) ofClock(err error, waited time.Duration) error {
 		return err
 	case !errors.Is(wait.Cause, errPatience):
 		return wait.Cause
-	case errors.Is(wait.Err, ErrUnfit), errors.Is(wait.Err, ErrExhausted), errors.Is(wait.Err, ErrSeveral):
+	case errors.As(wait.Err, new(*snowflake.FullError)), errors.Is(wait.Err, ErrUnfit), errors.Is(wait.Err, ErrExhausted), errors.Is(wait.Err, ErrSeveral):
 		return wait.Err
 	case wait.Err != nil:
 		err = wait.Err

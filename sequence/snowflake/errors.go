@@ -55,6 +55,18 @@ func (e *RunError) Error() string {
 	return fmt.Sprintf("%d consecutive keys of sequence %q are not supported, as a tick has %d: use fewer rows in one statement", e.Wanted, e.Sequence, e.Most)
 }
 
+// FullError: more keys are wanted than the ticks have.
+type FullError struct {
+	Sequence string
+	Keys     uint64 // of a tick
+	Tick     time.Duration
+}
+
+func (e *FullError) Error() string {
+	return fmt.Sprintf("sequence %q gives a proxy %d keys in each %v, and more are asked for: ask again later, or use a sequence with more COUNTER BITS or a shorter TICK",
+		e.Sequence, e.Keys, e.Tick)
+}
+
 // EndError: the bits of the time do not hold the present time.
 type EndError struct{ Sequence string }
 

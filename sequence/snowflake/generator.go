@@ -160,9 +160,14 @@ func (g *Generator) ticksIn(d time.Duration) uint64 {
 	return max(uint64(d/g.o.Kind.Layout().Tick), 1)
 }
 
+// until is how long it is until a tick begins. Ticks far ahead are after all others.
+func (g *Generator) until(tick uint64) time.Duration {
+	return g.o.Kind.TimeOf(tick).Sub(time.Unix(0, g.line.now()))
+}
+
 // Wait is Take for who has to wait, until ctx is done. Callers go in the order in which they came,
 // or single keys would starve those who want a whole tick. Errors: *ClockError, *WorkersError,
-// *RunError, *EndError, *WaitError, and that of End.
+// *FullError, *RunError, *EndError, *WaitError, and that of End.
 func (g *Generator) Wait(ctx context.Context, n uint64) (uint64, error) {
 	if n > g.size {
 		return 0, &RunError{Sequence: g.o.Name, Wanted: n, Most: g.size}
@@ -193,7 +198,7 @@ func (g *Generator) Wait(ctx context.Context, n uint64) (uint64, error) {
 			asked = true
 			g.o.RenewSoon()
 		default:
-			pause = time.Duration(g.o.Kind.TimeOf(again).UnixNano() - g.line.now())
+			pause = g.until(again)
 			if pause <= 0 {
 				continue
 			}
@@ -247,11 +252,16 @@ func (g *Generator) PassOver(tick uint64) {
 	}
 }
 
-// why is the error of a caller whose ctx is done: why there are no ticks, if that is known.
+// why is the error of a caller whose ctx is done: why there are no ticks, if that is known, or that
+// those which are there have too few keys.
 func (g *Generator) why(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return &WaitError{Cause: context.Cause(ctx), Err: g.failed}
+	err := g.failed
+	if now := g.tickNow(); err == nil && g.coveredLocked(now) >= now {
+		err = &FullError{Sequence: g.o.Name, Keys: g.size, Tick: g.o.Kind.Layout().Tick}
+	}
+	return &WaitError{Cause: context.Cause(ctx), Err: err}
 }
 
 // End has every Take fail with err from now on.

@@ -518,6 +518,85 @@ func TestTheEndOfTheTimeBits(t *testing.T) {
 	})
 }
 
+// A column has keys that are so high that no clock of this machine comes to their time.
+func TestATimeThatNoClockComesToIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		long := layout()
+		long.Tick, long.TimeBits = time.Second, 41
+		p := newProcess(t, newTable(), long)
+		defer p.stop()
+		for _, tick := range []uint64{12_000_000_000, 430_000_000_000, p.k.MaxCounter()} {
+			p.PassOver(tick)
+			failed := make(chan error, 1)
+			go func() {
+				_, err := p.take(1)
+				failed <- err
+			}()
+			select {
+			case err := <-failed:
+				var clock *ClockError
+				if !errors.As(err, &clock) || clock.Behind < 200*365*24*time.Hour {
+					t.Errorf("behind the tick %d: %v", tick, err)
+				}
+			case <-time.After(time.Minute):
+				t.Fatalf("behind the tick %d nobody is told anything", tick)
+			}
+		}
+	})
+}
+
+// Who waits in vain for a tick that has keys is told how many keys there are.
+func TestTooFewKeysInATickAreAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		few := layout()
+		few.Tick, few.CounterBits = time.Second, 1
+		p := newProcess(t, newTable(), few)
+		defer p.stop()
+		var group sync.WaitGroup
+		var given, refused atomic.Int64
+		for range 20 {
+			group.Go(func() {
+				_, err := p.take(1)
+				var full *FullError
+				var wait *WaitError
+				switch {
+				case err == nil:
+					given.Add(1)
+				case errors.As(err, &wait) && errors.As(wait.Err, &full) && full.Keys == 2 && full.Tick == time.Second:
+					refused.Add(1)
+				default:
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if given.Load() < 4 || refused.Load() < 10 {
+			t.Errorf("within three seconds %d got a key of 2 in each, %d did not", given.Load(), refused.Load())
+		}
+	})
+}
+
+// A process begins while its clock is ahead, as the server's is, and gives no key before that is set
+// right. The ticks that it has are of no use then, and other workers are free.
+func TestWhoBeganAheadHasTicksWhenTheClockIsSetRight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := newTable(), ledger{}
+		p := newProcess(t, r, layout(), 50*time.Second)
+		defer p.stop()
+		if err := p.Renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p.step.Store(0)
+		if err := p.Renew(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if workers := len(r.rows); workers != 2 {
+			t.Errorf("it has %d workers, want 2", workers)
+		}
+		p.wantTime(t, l.take(t, p, 1), time.Now())
+	})
+}
+
 func BenchmarkTake(b *testing.B) {
 	r := newTable()
 	l := kind.DefaultLayout()

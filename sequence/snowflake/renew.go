@@ -46,7 +46,7 @@ func (g *Generator) renew(ctx context.Context) error {
 	case now > end:
 		return &EndError{g.o.Name}
 	case now == 0: // before the first
-		return &ClockError{Sequence: g.o.Name, Behind: time.Duration(g.o.Kind.TimeOf(1).UnixNano() - g.line.now())}
+		return &ClockError{Sequence: g.o.Name, Behind: g.until(1)}
 	}
 	cover := g.ticksIn(g.o.Cover())
 	want := min(now+2*cover, end)
@@ -54,6 +54,9 @@ func (g *Generator) renew(ctx context.Context) error {
 	for tries := 0; g.covered(from) < want; tries++ {
 		if tries == maxTries {
 			return &WorkersError{Sequence: g.o.Name, Workers: 1 << g.o.Kind.Layout().WorkerBits}
+		}
+		if g.worker.last >= want { // the clock was set back to before the first of these
+			g.worker.claimed = false
 		}
 		if !g.worker.claimed {
 			if err := g.claim(ctx, now); err != nil {
@@ -136,7 +139,7 @@ func (g *Generator) claim(ctx context.Context, now uint64) error {
 	}
 	free := time.Duration(0)
 	if soonest > 0 {
-		free = time.Duration(g.o.Kind.TimeOf(soonest).UnixNano() - g.line.now())
+		free = g.until(soonest)
 	}
 	return &WorkersError{Sequence: g.o.Name, Workers: workers, Free: free}
 }
