@@ -95,6 +95,9 @@ func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error
 	if isCounter(o.Name) {
 		return Created{}, define.BadOption("sequence name %q ends in %s, as the rows of sequences with a kind of keys do", o.Name, counterSuffix)
 	}
+	if _, ok := workerOf(o.Name); ok && !o.Kind.IsPlain() && o.Kind != kind.NewTicks() {
+		return Created{}, define.BadOption("sequence name %q ends as the rows of the workers of SNOWFLAKE do, in %s and a number", o.Name, workerMark)
+	}
 	def := o.definition()
 	if err := def.Check(math.MaxUint64); err != nil {
 		return Created{}, err

@@ -233,9 +233,18 @@ func (k clocked) Last(ctx context.Context, worker, first uint64) (last uint64, b
 
 // Reserve reserves ticks of a worker.
 func (k clocked) Reserve(ctx context.Context, worker, n uint64) (uint64, error) {
-	s := k.c.owner
-	_, first, _, err := s.count(ctx, []byte(workerName(shownName(k.c.name), worker)), n)
-	return first, err
+	s, name := k.c.owner, []byte(workerName(shownName(k.c.name), worker))
+	for again := true; ; again = false {
+		c, err := s.findAny(ctx, name, s.patience(ctx))
+		if err != nil {
+			return 0, err
+		}
+		first, _, err := c.takeRun(ctx, n, time.Time{})
+		if err == nil || !again || !errors.Is(err, ErrUnknown) {
+			return first, err
+		}
+		s.forget(name, c) // somebody has deleted the row; perhaps there is a new one
+	}
 }
 
 // Time is what the clock of the sequence server says.
@@ -263,10 +272,7 @@ func (st *store) clock(ctx context.Context) (time.Time, error) {
 
 // mayAlter refuses to set the time of keys.
 func (c *cache) mayAlter(a *Alteration) error {
-	switch {
-	case c.countsTicks():
-		return &NameError{Name: shownName(c.name), Err: ErrUnknown}
-	case a.Restart != nil && c.clocked != nil:
+	if a.Restart != nil && c.clocked != nil {
 		return c.refused("RESTART", "its keys begin with the time")
 	}
 	return nil

@@ -106,16 +106,26 @@ func TestASnowflakeIsGivenOnce(t *testing.T) {
 	}
 	for worker := range workers {
 		name := workerName("photos", worker)
+		stands := p.id(t, name+counterSuffix)
 		for _, spelled := range []string{name, name + counterSuffix} {
 			if key, err := a.Take(ctx, []byte(spelled), 1); !errors.Is(err, ErrUnknown) {
 				t.Errorf("%s gives %d, %v", spelled, key, err)
+			}
+			if known, err := a.Exists(ctx, []byte(spelled)); known || err != nil {
+				t.Errorf("%s exists: %v, %v", spelled, known, err)
+			}
+			if _, err := a.Alter(ctx, []byte(spelled), Alteration{Restart: ref(uint64(1)), Force: true}); !errors.Is(err, ErrUnknown) {
+				t.Errorf("%s is restarted: %v", spelled, err)
+			}
+			if _, err := a.Drop(ctx, []byte(spelled), false); !errors.Is(err, ErrUnknown) {
+				t.Errorf("%s is dropped: %v", spelled, err)
 			}
 			if d, _, err := a.Describe(ctx, []byte(spelled)); !errors.Is(err, ErrUnknown) {
 				t.Errorf("%s is %+v, %v", spelled, d, err)
 			}
 		}
-		if _, err := a.Alter(ctx, []byte(name), Alteration{Restart: ref(uint64(1)), Force: true}); !errors.Is(err, ErrUnknown) {
-			t.Errorf("%s is restarted: %v", name, err)
+		if now := p.id(t, name+counterSuffix); now != stands {
+			t.Errorf("who asked for %s has moved it from %d to %d", name, stands, now)
 		}
 	}
 
@@ -178,6 +188,9 @@ func TestWhatASnowflakeDoesNotGoWithIsRefused(t *testing.T) {
 	mustCreate(t, s, CreateOptions{Name: strings.Repeat("p", 37), Kind: k})
 	if _, err := s.Create(ctx, CreateOptions{Name: strings.Repeat("p", 38), Kind: k}); !errors.Is(err, define.ErrBadOption) || !strings.Contains(err.Error(), "at most 37") {
 		t.Errorf("a long name: %v", err)
+	}
+	if _, err := s.Create(ctx, CreateOptions{Name: "photos#w3", Kind: kindOf(t, "UUID")}); !errors.Is(err, define.ErrBadOption) {
+		t.Errorf("the name of a worker's row: %v", err)
 	}
 	mustCreate(t, s, CreateOptions{Name: "photos", Kind: k})
 	mustTake(t, s, "photos", 4096)

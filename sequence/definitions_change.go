@@ -11,6 +11,7 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/kind"
 	"seqproxy/sequence/segment"
 )
 
@@ -181,8 +182,11 @@ func (a *servers) drop(ctx context.Context, name string) (stored string, err err
 		// A row that was made again under another spelling has the mark of the old one from then
 		// on.
 		found, err := a.findAll(ctx, w, name)
-		if err != nil && !errors.Is(err, ErrExhausted) {
+		switch {
+		case err != nil && !errors.Is(err, ErrExhausted):
 			return err
+		case found.def.Kind == kind.NewTicks(): // it says which ticks were used
+			return &NameError{Name: name, Err: ErrUnknown}
 		}
 		err = w.amend(ctx, storedName(name, found.def.Kind), func(g *agreed) error {
 			stored = g.name

@@ -137,11 +137,8 @@ func (s *Sequences) take(ctx context.Context, name []byte, n uint64) (c *cache, 
 		if c, first, step, err = s.count(ctx, name, n); err != nil || c.kind.IsPlain() {
 			return c, first, step, err
 		}
-		switch {
-		case c.clocked != nil: // it makes keys itself
+		if c.clocked != nil { // it makes keys itself
 			return c, first, step, nil
-		case c.countsTicks():
-			return nil, 0, 0, &NameError{Name: shownName(c.name), Err: ErrUnknown}
 		}
 		if first, err = c.key(first); err != nil || !c.kind.Skips(first) {
 			return c, first, step, err
@@ -151,7 +148,7 @@ func (s *Sequences) take(ctx context.Context, name []byte, n uint64) (c *cache, 
 
 // count is take of the counters.
 func (s *Sequences) count(ctx context.Context, name []byte, n uint64) (c *cache, first, step uint64, err error) {
-	if c = s.names.get(name); c != nil && (n == 1 || n != 0 && c.kind.Steady()) {
+	if c = s.names.get(name); c != nil && !c.countsTicks() && (n == 1 || n != 0 && c.kind.Steady()) {
 		if first, step, err = c.counters(ctx, n, time.Time{}); err == nil || !errors.Is(err, ErrUnknown) {
 			return c, first, step, err
 		}
@@ -228,8 +225,18 @@ func (s *Sequences) Stored(ctx context.Context, name []byte) (stored string, kno
 	return shownName(c.name), true, nil
 }
 
-// find returns the live cache of name, asking the server if the spelling is new.
+// find returns the live cache of name, asking the server if the spelling is new. Nobody is told of
+// those that count ticks.
 func (s *Sequences) find(ctx context.Context, name []byte, patience time.Duration) (*cache, error) {
+	c, err := s.findAny(ctx, name, patience)
+	if err == nil && c.countsTicks() {
+		return nil, &NameError{Name: string(name), Err: ErrUnknown}
+	}
+	return c, err
+}
+
+// findAny is find of any row.
+func (s *Sequences) findAny(ctx context.Context, name []byte, patience time.Duration) (*cache, error) {
 	if c := s.names.get(name); c != nil {
 		err := c.ended()
 		if err == nil {
