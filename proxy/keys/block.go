@@ -179,9 +179,9 @@ func errNotCounted(name []byte) error {
 // smaller is how many rows to try after there were not so many numbers in a row: as many as there
 // are, if the error says that.
 func smaller(err error, n *Block) uint64 {
-	var fits interface{ Fits() uint64 }
-	if errors.As(err, &fits) && fits.Fits()/n.Count < n.Size {
-		return max(fits.Fits()/n.Count, 1)
+	var few fits
+	if errors.As(err, &few) && few.Fits()/n.Count < n.Size {
+		return max(few.Fits()/n.Count, 1)
 	}
 	return max(n.Size/blockGrowth, 1)
 }

@@ -63,7 +63,7 @@ func (t *Taker) key(k *plan.FilledKey) error {
 	if err == nil {
 		return nil // what looks for a kind of error takes memory
 	}
-	if t.firstAlone && (errors.As(err, new(*sequence.KindError)) || errors.As(err, new(*apartError))) {
+	if t.firstAlone && (errors.As(err, new(*sequence.KindError)) || errors.As(err, new(*apartError)) || errors.As(err, new(fits))) {
 		return t.eachAlone(k)
 	}
 	return forDrivers(b, err)

@@ -197,7 +197,7 @@ func (t *Taker) takeNext(asks []plan.Slot) (values []Number, err error) {
 			continue
 		}
 		next, step, err := t.Run(name, total)
-		if errors.As(err, new(*sequence.KindError)) { // its keys are not a step apart
+		if errors.As(err, new(*sequence.KindError)) || errors.As(err, new(fits)) { // its keys are not a step apart, or not so many
 			for _, j := range places {
 				if values[j], err = t.next(name); err != nil {
 					return nil, err
@@ -216,6 +216,10 @@ func (t *Taker) takeNext(asks []plan.Slot) (values []Number, err error) {
 	}
 	return values, nil
 }
+
+// fits is the error of a sequence of which fewer keys in a row can be had, and any number of single
+// ones.
+type fits interface{ Fits() uint64 }
 
 // takeInOrder is Take for a text with SETVAL, which changes what the calls behind it give.
 func (t *Taker) takeInOrder(asks []plan.Slot) (values []Number, err error) {

@@ -36,6 +36,9 @@ func (c *counters) TakeRun(_ context.Context, name []byte, n uint64) (sequence.T
 	if (key == "spread" || key == "texts") && n > 1 {
 		return sequence.Taken{}, &sequence.KindError{Sequence: key}
 	}
+	if key == "ticks" && n > 2 {
+		return sequence.Taken{}, tickError{}
+	}
 	step := max(c.step[key], 1)
 	t := sequence.Taken{First: c.last[key] + step, Step: step, Notice: c.notice}
 	c.last[key] += n * step
@@ -261,6 +264,29 @@ func TestKeysThatAreNotConsecutiveAreTakenOneByOne(t *testing.T) {
 }
 
 // Texts are taken one by one, and where a number is wanted they are refused.
+// tickError is that of a sequence of which two keys in a row can be had.
+type tickError struct{}
+
+func (tickError) Error() string { return "two at a time" }
+func (tickError) Fits() uint64  { return 2 }
+
+func TestWhoNeedsNoKeysInARowGetsMoreOfThem(t *testing.T) {
+	taker, c := newTaker(t)
+	slots := []plan.Slot{nextval("ticks", 1), nextval("ticks", 1), nextval("ticks", 1)}
+	if values, err := taker.Take(slots); err != nil || values[0].Value != 1 || values[1].Value != 2 || values[2].Value != 3 {
+		t.Errorf("NEXTVAL in each row gives %+v, %v", values, err)
+	}
+	k := plan.FilledKey{Binding: &plan.Binding{Table: "t", Column: "id", Sequence: "ticks"}, Step: 1, Filled: make([]plan.FilledRow, 3)}
+	if _, err := taker.All(plan.Numbers{Lead: -1, Fill: &plan.Filling{Keys: []plan.FilledKey{k}}}, nil); !errors.Is(err, tickError{}) {
+		t.Errorf("rows whose keys drivers tell from the first: %v", err)
+	}
+	taker.From(c, nil, true)
+	f := plan.Filling{Keys: []plan.FilledKey{k}}
+	if _, err := taker.All(plan.Numbers{Lead: -1, Fill: &f}, nil); err != nil || f.Keys[0].First != 4 || f.Keys[0].Number(2) != 6 {
+		t.Errorf("rows of which the insert id tells the first alone get %+v, %v", f.Keys[0], err)
+	}
+}
+
 func TestTextsAreNoNumbers(t *testing.T) {
 	taker, c := newTaker(t)
 	for range 2 {
