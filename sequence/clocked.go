@@ -55,10 +55,15 @@ func scoredName(stored string) string {
 	return name
 }
 
-// fitWorkers refuses a name that is too long for the rows of its workers. The server was asked.
+// fitWorkers refuses a name that is too long for the rows of its workers, and ticks that are too many
+// for them. The server was asked.
 func (st *store) fitWorkers(d *define.Definition) error {
 	if !d.Kind.HasClock() {
 		return nil
+	}
+	if most := st.seen.Load().max; d.Kind.MaxCounter() > most {
+		return define.BadOption("sequence %q: the ticks of its workers go up to %d, and the id column of table %s holds up to %d: make that a BIGINT UNSIGNED",
+			d.Name, d.Kind.MaxCounter(), st.table.full, most)
 	}
 	longest := counterName(workerName("", 1<<d.Kind.Layout().WorkerBits-1))
 	var width int
@@ -135,7 +140,11 @@ func (c *cache) ofClock(err error, waited time.Duration) error {
 		return err
 	case !errors.Is(wait.Cause, errPatience):
 		return wait.Cause
-	case errors.As(wait.Err, new(*snowflake.FullError)), errors.Is(wait.Err, ErrUnfit), errors.Is(wait.Err, ErrExhausted), errors.Is(wait.Err, ErrSeveral):
+	case errors.Is(wait.Err, ErrExhausted): // of the worker
+		return &NameError{Name: shownName(c.name), Err: ErrExhausted}
+	case errors.Is(wait.Err, ErrUnfit):
+		return &aboutError{shownName(c.name), wait.Err}
+	case errors.As(wait.Err, new(*snowflake.FullError)), errors.Is(wait.Err, ErrSeveral):
 		return wait.Err
 	case wait.Err != nil:
 		err = wait.Err

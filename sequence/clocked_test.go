@@ -223,6 +223,19 @@ func TestWhatASnowflakeDoesNotGoWithIsRefused(t *testing.T) {
 	wantNow(t, k, mustTake(t, s, "photos", 1))
 }
 
+// The id column holds small numbers.
+func TestTicksThatTheTableDoesNotHoldAreRefused(t *testing.T) {
+	p := newPlace(t)
+	mustCreate(t, p.open(t), CreateOptions{Name: "users"})
+	p.exec(t, "ALTER TABLE sequence MODIFY id INT UNSIGNED NOT NULL")
+	s := p.open(t)
+	mustTake(t, s, "users", 1)
+	_, err := s.Create(context.Background(), CreateOptions{Name: "photos", Kind: snow(t)})
+	wantText(t, err, `sequence "photos"`, fmt.Sprint(snow(t).MaxCounter()), "4294967295", "BIGINT UNSIGNED")
+	mustCreate(t, s, CreateOptions{Name: "photos", Kind: kindOf(t, "SNOWFLAKE EPOCH '"+time.Now().UTC().Format(time.DateOnly)+"' TICK '1s' TIME BITS 32 WORKER BITS 4")})
+	mustTake(t, s, "photos", 1)
+}
+
 func second[T any](_ T, err error) error { return err }
 
 // A column has keys of a time that is to come: there are none before.
