@@ -545,6 +545,25 @@ func TestATimeThatNoClockComesToIsAnError(t *testing.T) {
 	})
 }
 
+// A cover that is shorter than the time between two renewals is there, too.
+func TestAShortCoverIsThereAtAllTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProcess(t, newTable(), layout())
+		defer p.stop()
+		const short = 5 * time.Second
+		p.o.Cover = func() time.Duration { return short }
+		for range 120 {
+			if _, err := p.take(1); err != nil {
+				t.Fatal(err)
+			}
+			if covered := p.State().Covered; covered < short {
+				t.Fatalf("ticks are there for %v, want %v", covered, short)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
+
 // Who waits in vain for a tick that has keys is told how many keys there are.
 func TestTooFewKeysInATickAreAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -48,7 +48,7 @@ func (g *Generator) renew(ctx context.Context) error {
 	case now == 0: // before the first
 		return &ClockError{Sequence: g.o.Name, Behind: g.until(1)}
 	}
-	cover := g.ticksIn(g.o.Cover())
+	cover := g.ticksIn(max(g.o.Cover(), g.o.Bounds.Look)) // ticks are reserved each Look at most
 	want := min(now+2*cover, end)
 	from := min(now+g.ticksIn(g.o.Bounds.Behind), want)
 	for tries := 0; g.covered(from) < want; tries++ {
