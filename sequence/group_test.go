@@ -479,6 +479,33 @@ func TestWhatASequenceWithAKindIsMadeAboveOutlivesAFailOver(t *testing.T) {
 	}
 }
 
+// Ticks that were reserved are not lost in a fail-over, though the node that takes over lags.
+func TestSnowflakesAreGivenOnceOverAFailOver(t *testing.T) {
+	e := startEstate(t, 3, "users")
+	l, k := new(keyLedger), snow(t)
+	a := e.join(t, "a", &given{}, patience(20*time.Second))
+	mustCreate(t, a.Sequences, CreateOptions{Name: "photos", Kind: k, Cover: 20})
+	for range 50 {
+		l.take(t, a.Sequences, "photos", 1000)
+	}
+	e.CatchUp(t, 1, 0)
+	e.CatchUp(t, 2, 0)
+	e.Cut(t, 1)
+	for range 50 {
+		l.take(t, a.Sequences, "photos", 1000)
+	}
+	if err := e.Nodes[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	e.Promote(t, 1)
+	e.Follow(t, 2, 1)
+	b := e.join(t, "b", &given{}, patience(20*time.Second))
+	for range 200 {
+		l.take(t, a.Sequences, "photos", 500)
+		l.take(t, b.Sequences, "photos", 500)
+	}
+}
+
 // At its end there is no room for a window, and one of three nodes may lag and be promoted.
 func TestThatASequenceOfAGroupIsAtItsEndOutlivesAFailOver(t *testing.T) {
 	e := startEstate(t, 3, "photos")
