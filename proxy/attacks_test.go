@@ -157,11 +157,11 @@ func TestServersThatStandStillTakeNobodyAlong(t *testing.T) {
 		},
 	})
 	createSequence(t, e, "photos")
-	if _, err := e.Sequences.Create(t.Context(), sequence.CreateOptions{Name: "albums", Cache: 1}); err != nil {
-		t.Fatal(err)
-	}
+	create(t, e, sequence.CreateOptions{Name: "albums", Cache: 1})
 	on0, on1 := e.Conn(t, e.Schemas[0], nil), e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[1]})
-	exec(t, on0, "SELECT NEXTVAL('photos')", "SELECT NEXTVAL('albums')")
+	for _, name := range []string{"photos", "albums"} {
+		eventually(t, "a number of "+name, func() bool { return run(t.Context(), on0, "text", "SELECT NEXTVAL('"+name+"')") == nil })
+	}
 	on1.query("SET @x = 5")
 	stop := func(s *mysqltest.Server) (goOn func()) {
 		if err := syscall.Kill(s.PID(), syscall.SIGSTOP); err != nil {

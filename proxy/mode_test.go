@@ -2,9 +2,11 @@ package proxy_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"seqproxy/protocol"
 	"seqproxy/proxy"
@@ -12,9 +14,24 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
+// createSequence makes a sequence with nothing but a name.
 func createSequence(t testing.TB, e *env, name string) {
 	t.Helper()
-	if _, err := e.Sequences.Create(context.Background(), sequence.CreateOptions{Name: name}); err != nil {
+	create(t, e, sequence.CreateOptions{Name: name})
+}
+
+// create makes a sequence. It tries again, as the proxy of a test may have little patience, and the
+// machine be busy.
+func create(t testing.TB, e *env, o sequence.CreateOptions) {
+	t.Helper()
+	o.IfNotExists = true
+	var err error
+	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); {
+		if _, err = e.Sequences.Create(context.Background(), o); !errors.As(err, new(*sequence.UnavailableError)) {
+			break
+		}
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -18,9 +18,7 @@ func TestRowsGoOnAfterTheSequenceServerHasDiedAmongThem(t *testing.T) {
 		opts.Servers[0].Database = numbers.Schema(t)
 		opts.AllocateTimeout = 500 * time.Millisecond
 	}}, countedTables(rows)...)
-	if _, err := o.Sequences.Create(t.Context(), sequence.CreateOptions{Name: "few", Start: 1, Cache: 3000}); err != nil {
-		t.Fatal(err)
-	}
+	create(t, o.env, sequence.CreateOptions{Name: "few", Start: 1, Cache: 3000})
 	o.fresh(t)
 	w := o.Wire(t, o.Addr(), wireLogin{Schema: o.Schemas[0]})
 	seen := map[string]bool{}

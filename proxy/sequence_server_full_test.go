@@ -19,11 +19,11 @@ func TestASequenceServerWithoutConnectionsToGive(t *testing.T) {
 		o.AllocateTimeout = 300 * time.Millisecond
 	}})
 	createSequence(t, e, "photos")
-	if _, err := e.Sequences.Create(t.Context(), sequence.CreateOptions{Name: "albums", Cache: 1}); err != nil {
-		t.Fatal(err)
-	}
+	create(t, e, sequence.CreateOptions{Name: "albums", Cache: 1})
 	c := e.Conn(t, e.Schemas[0], nil)
-	exec(t, c, "SELECT NEXTVAL('photos')", "SELECT NEXTVAL('albums')")
+	for _, name := range []string{"photos", "albums"} {
+		eventually(t, "a number of "+name, func() bool { return run(t.Context(), c, "text", "SELECT NEXTVAL('"+name+"')") == nil })
+	}
 
 	own, err := numbers.DB(t, "").Conn(t.Context())
 	if err != nil {

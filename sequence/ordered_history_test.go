@@ -79,7 +79,7 @@ func TestOrderedNumbersAreLinearizableWhateverFails(t *testing.T) {
 		links = append(links, link)
 		proxies = append(proxies, p.open(t, quick, func(o *Options) { o.Servers[0].Addr = link.Addr() }))
 	}
-	mustCreate(t, proxies[0], CreateOptions{Name: "photos", Order: true})
+	mustCreate(t, p.open(t), CreateOptions{Name: "photos", Order: true}) // which has more patience
 
 	var h history.History
 	ctx, stop := context.WithTimeout(context.Background(), 4*time.Second)
