@@ -19,8 +19,8 @@ type replica struct {
 	t testing.TB
 }
 
-// replicate makes a new server the replica of the one behind addr, over an account of
-// the env's.
+// replicate makes a new server the replica of the one behind addr, over an account of the env's. A
+// heartbeat tells the source when the replica has gone.
 func (e *env) replicate(t testing.TB, addr string, args ...string) *replica {
 	t.Helper()
 	r := &replica{Server: mysqltest.Start(t, append([]string{"--server-id=2", "--log-bin=replica"}, args...)...), t: t}
@@ -30,13 +30,13 @@ func (e *env) replicate(t testing.TB, addr string, args ...string) *replica {
 	}
 	if r.IsMariaDB() {
 		r.Exec(t, "SET GLOBAL rpl_semi_sync_slave_enabled = 1",
-			fmt.Sprintf("CHANGE MASTER TO MASTER_HOST = '%s', MASTER_PORT = %s, MASTER_USER = '%s', MASTER_PASSWORD = '%s', MASTER_SSL = 0, MASTER_CONNECT_RETRY = 1", host, port, e.User, e.Password),
+			fmt.Sprintf("CHANGE MASTER TO MASTER_HOST = '%s', MASTER_PORT = %s, MASTER_USER = '%s', MASTER_PASSWORD = '%s', MASTER_SSL = 0, MASTER_CONNECT_RETRY = 1, MASTER_HEARTBEAT_PERIOD = 0.5", host, port, e.User, e.Password),
 			"START SLAVE")
 		t.Cleanup(func() { r.Exec(t, "STOP SLAVE") })
 		return r
 	}
 	r.Exec(t, "INSTALL PLUGIN rpl_semi_sync_replica SONAME 'semisync_replica.so'", "SET GLOBAL rpl_semi_sync_replica_enabled = 1",
-		fmt.Sprintf("CHANGE REPLICATION SOURCE TO SOURCE_HOST = '%s', SOURCE_PORT = %s, SOURCE_USER = '%s', SOURCE_PASSWORD = '%s', SOURCE_SSL = 0, GET_SOURCE_PUBLIC_KEY = 1, SOURCE_AUTO_POSITION = 1, SOURCE_CONNECT_RETRY = 1", host, port, e.User, e.Password),
+		fmt.Sprintf("CHANGE REPLICATION SOURCE TO SOURCE_HOST = '%s', SOURCE_PORT = %s, SOURCE_USER = '%s', SOURCE_PASSWORD = '%s', SOURCE_SSL = 0, GET_SOURCE_PUBLIC_KEY = 1, SOURCE_AUTO_POSITION = 1, SOURCE_CONNECT_RETRY = 1, SOURCE_HEARTBEAT_PERIOD = 0.5", host, port, e.User, e.Password),
 		"START REPLICA")
 	t.Cleanup(func() { r.Exec(t, "STOP REPLICA") })
 	return r
