@@ -224,6 +224,8 @@ func (k clocked) Last(ctx context.Context, worker, first uint64) (last uint64, b
 		return 0, true, nil // somebody has given a sequence of his that name
 	case err == nil:
 		return found.position(), false, nil
+	case isUnfitRow(err):
+		return 0, true, nil // a fail-over has lost what its row is
 	case !errors.Is(err, ErrUnknown):
 		return 0, false, err
 	}
@@ -238,6 +240,12 @@ func (k clocked) Last(ctx context.Context, worker, first uint64) (last uint64, b
 		return 0, false, err
 	}
 	return made.First - 1, made.First == 0, nil
+}
+
+// isUnfitRow reports whether an error is about the row of one sequence alone.
+func isUnfitRow(err error) bool {
+	var unfit *UnfitError
+	return errors.As(err, &unfit) && unfit.ofSequence
 }
 
 // Reserve reserves ticks of a worker.

@@ -174,6 +174,22 @@ func TestARestoredTableGivesNoSnowflakeTwice(t *testing.T) {
 	wantNow(t, k, l.take(t, a, "photos", 1))
 }
 
+// A fail-over may lose what the row of a worker is, and keep the row. Others do not use that worker.
+func TestAWorkerWhoseRowIsUnfitIsPassedOver(t *testing.T) {
+	p := newPlace(t)
+	k, l := snow(t), new(keyLedger)
+	a := p.open(t)
+	mustCreate(t, a, CreateOptions{Name: "photos", Kind: k, Cover: 2})
+	l.take(t, a, "photos", 10)
+	for worker := range 32 { // more than are looked at together
+		p.exec(t, fmt.Sprintf("INSERT IGNORE INTO sequence (name, id) VALUES ('photos#w%d#counter', 1)", worker))
+	}
+	p.exec(t, "DELETE FROM sequence_options WHERE name LIKE 'photos#w%'")
+	for range 3 {
+		l.take(t, p.open(t), "photos", 10)
+	}
+}
+
 // What a sequence with a clock does not go with.
 func TestWhatASnowflakeDoesNotGoWithIsRefused(t *testing.T) {
 	p := newPlace(t)

@@ -189,15 +189,16 @@ func (k kindColumn) Value() (driver.Value, error) { return k.String(), nil }
 // fitsKind refuses a row whose kind cannot be told: its options were lost, or it was renamed by
 // hand.
 func (st *store) fitsKind(found *row) error {
+	var finding string
 	switch plain := found.def.Kind.IsPlain(); {
 	case isCounter(found.name) && plain:
-		return st.unfit(st.table.full, fmt.Sprintf("the row %q counts for a sequence with a kind of keys, and table %s does not say which", found.name, st.table.options),
-			"restore both tables from the same backup")
+		finding = fmt.Sprintf("the row %q counts for a sequence with a kind of keys, and table %s does not say which", found.name, st.table.options)
 	case !isCounter(found.name) && !plain:
-		return st.unfit(st.table.full, fmt.Sprintf("the row %q has no name that ends in %s, and its sequence has keys of kind %v", found.name, counterSuffix, found.def.Kind),
-			"restore both tables from the same backup")
+		finding = fmt.Sprintf("the row %q has no name that ends in %s, and its sequence has keys of kind %v", found.name, counterSuffix, found.def.Kind)
+	default:
+		return nil
 	}
-	return nil
+	return &UnfitError{Server: st.at(), Table: st.table.full, Finding: finding, Remedy: "restore both tables from the same backup", ofSequence: true}
 }
 
 // refuseOtherKind refuses to make a sequence under a name that has, or had, another kind of keys.

@@ -333,7 +333,6 @@ func (a *servers) reserveWithAny(ctx context.Context, w *view, name string, want
 			a.mu.Unlock()
 			return g, nil
 		}
-		var unfit *UnfitError
 		switch {
 		case errors.Is(err, ErrExhausted):
 			exhausted = err
@@ -346,7 +345,7 @@ func (a *servers) reserveWithAny(ctx context.Context, w *view, name string, want
 			v.leaveOut(err)
 			continue
 		case errors.Is(err, ErrUnknown), errors.Is(err, ErrSeveral), errors.Is(err, define.ErrBadOption), errors.Is(err, ErrClosed),
-			errors.Is(err, outcomeNotHome), errors.As(err, &unfit) && unfit.ofSequence, ctx.Err() != nil:
+			errors.Is(err, outcomeNotHome), isUnfitRow(err), ctx.Err() != nil:
 			return grant{}, err
 		}
 		if !errors.Is(failed, outcomeUnwitnessed) { // which says more than that the others are away
