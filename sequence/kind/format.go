@@ -3,6 +3,7 @@ package kind
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,15 +18,18 @@ type Format struct {
 	parts []part
 	at    int // the counter's place in parts
 	width int // digits that the counter is padded to; 0: not at all
+	fixed int // characters beside the counter
 	widen bool
 	zone  *time.Location
 	named string // the zone, "" for UTC
+
+	number bool // keys are numbers: all are digits, always the same count of them
 }
 
 // part is one of a format: a literal, a part of the date or the counter.
 type part struct {
 	literal string
-	date    string // one of dateParts
+	date    *datePart
 	counter bool
 }
 
@@ -35,11 +39,13 @@ type FormatOptions struct {
 	Widen    bool   // a counter with more digits than its width makes the key longer
 }
 
-// dateParts are the parts of a date, what time.Format calls them, and how many characters each has.
-var dateParts = [...]struct {
-	name, layout string
-	width        int
-}{
+// datePart is a part of a date.
+type datePart struct {
+	name, layout string // here, and in time.Format
+	width        int    // characters
+}
+
+var dateParts = [...]datePart{
 	{"yyyy", "2006", 4}, {"yy", "06", 2}, {"MM", "01", 2}, {"dd", "02", 2}, {"HH", "15", 2}, {"mm", "04", 2}, {"ss", "05", 2},
 }
 
@@ -48,9 +54,9 @@ const (
 	maxFormat   = 64 // characters
 	maxZone     = 32 // of its name; the longest there is has 32
 	maxLength   = 64 // characters of a key
-	maxWidth    = 19 // digits that each uint64 below 10^19 has
-	maxDigits   = 19 // of a key that is a number, which a BIGINT UNSIGNED holds
+	maxWidth    = 19 // digits of a counter, or of a key that is a number: a BIGINT UNSIGNED holds them all
 	growsTo     = 20 // digits of the greatest uint64
+	digits      = "0123456789"
 	dateAllowed = "yyyy, yy, MM, dd, HH, mm and ss"
 )
 
@@ -64,11 +70,9 @@ func ParseFormat(text string, o FormatOptions) (*Format, error) {
 	if strings.TrimSpace(text) != text {
 		return nil, fmt.Errorf("FORMAT '%s': want no blank at an end, which a column of type CHAR cuts off", text)
 	}
-	if err := f.read(text); err != nil {
-		return nil, fmt.Errorf("FORMAT '%s': %w", text, err)
-	}
-	var err error
+	err := f.read(text)
 	switch {
+	case err != nil:
 	case f.at < 0:
 		err = fmt.Errorf("it has no counter: want {n:6} or {n} in it")
 	case f.widen && f.width == 0:
@@ -85,6 +89,7 @@ func ParseFormat(text string, o FormatOptions) (*Format, error) {
 	if f.zone, err = time.LoadLocation(o.TimeZone); err != nil {
 		return nil, fmt.Errorf("TIME ZONE '%s': want one of the IANA data base, as 'Asia/Shanghai': %w", o.TimeZone, err)
 	}
+	f.number = f.hasDigitsAlone() && f.width > 0 && !f.widen && f.Length() <= maxWidth
 	return f, nil
 }
 
@@ -123,6 +128,7 @@ func (f *Format) read(text string) error {
 }
 
 func (f *Format) literal(text string) {
+	f.fixed += len(text)
 	if n := len(f.parts); n > 0 && f.parts[n-1].literal != "" {
 		f.parts[n-1].literal += text
 		return
@@ -152,12 +158,14 @@ func (f *Format) field(text string) error {
 	}
 next:
 	for rest := text; rest != ""; {
-		for _, d := range dateParts {
+		for i := range dateParts {
+			d := &dateParts[i]
 			if strings.HasPrefix(rest, d.name) {
-				if f.has(d.name) {
+				if slices.Contains(f.parts, part{date: d}) {
 					return fmt.Errorf("{%s}: %s stands there twice", text, d.name)
 				}
-				f.parts = append(f.parts, part{date: d.name})
+				f.parts = append(f.parts, part{date: d})
+				f.fixed += d.width
 				rest = rest[len(d.name):]
 				continue next
 			}
@@ -165,15 +173,6 @@ next:
 		return fmt.Errorf("{%s}: '%s' is no part of a date: want {n:6}, or %s", text, rest, dateAllowed)
 	}
 	return nil
-}
-
-func (f *Format) has(date string) bool {
-	for _, p := range f.parts {
-		if p.date == date {
-			return true
-		}
-	}
-	return false
 }
 
 // String is the format as it was written.
@@ -184,11 +183,7 @@ func (f *Format) MaxCounter() uint64 {
 	if f.width == 0 || f.widen {
 		return math.MaxUint64
 	}
-	n := uint64(1)
-	for range f.width {
-		n *= 10
-	}
-	return n - 1
+	return powers[f.width] - 1
 }
 
 // Length is how many characters the longest key has.
@@ -197,35 +192,20 @@ func (f *Format) Length() int {
 	if f.width == 0 || f.widen {
 		n = growsTo
 	}
-	return n + f.fixed()
-}
-
-// fixed is how many characters stand beside the counter.
-func (f *Format) fixed() (n int) {
-	for _, p := range f.parts {
-		n += p.length()
-	}
-	return n
+	return n + f.fixed
 }
 
 // length is how many characters a part has; 0 of the counter.
 func (p *part) length() int {
-	for _, d := range dateParts {
-		if d.name == p.date {
-			return d.width
-		}
+	if p.date != nil {
+		return p.date.width
 	}
 	return len(p.literal)
 }
 
-// isNumber reports whether keys are numbers: all are digits, always the same count of them.
-func (f *Format) isNumber() bool {
-	for _, p := range f.parts {
-		if strings.Trim(p.literal, "0123456789") != "" {
-			return false
-		}
-	}
-	return f.width > 0 && !f.widen && f.Length() <= maxDigits
+// hasDigitsAlone reports whether no letter stands in a key.
+func (f *Format) hasDigitsAlone() bool {
+	return !slices.ContainsFunc(f.parts, func(p part) bool { return strings.Trim(p.literal, digits) != "" })
 }
 
 // behind is how many characters stand behind the counter.
@@ -267,8 +247,8 @@ func (f *Format) Key(counter uint64, at time.Time) (string, error) {
 				key = append(key, '0')
 			}
 			key = append(key, digits...)
-		case p.date != "":
-			key = at.AppendFormat(key, layoutOf(p.date))
+		case p.date != nil:
+			key = at.AppendFormat(key, p.date.layout)
 		default:
 			key = append(key, p.literal...)
 		}
@@ -276,30 +256,18 @@ func (f *Format) Key(counter uint64, at time.Time) (string, error) {
 	return string(key), nil
 }
 
-func layoutOf(date string) string {
-	for _, d := range dateParts {
-		if d.name == date {
-			return d.layout
-		}
-	}
-	return ""
-}
-
 // Counter returns the counter of a key, and the parts of its date one after the other, in the order of
 // the format. ok is false where it is none of its keys.
 func (f *Format) Counter(key string) (counter uint64, date string, ok bool) {
-	digits := len(key) - f.fixed()
+	count := len(key) - f.fixed // of the counter's digits
 	switch {
-	case digits < 1, digits > growsTo, digits < f.width, f.width > 0 && digits > f.width && !f.widen:
+	case count < 1, count > growsTo, count < f.width, f.width > 0 && count > f.width && !f.widen:
 		return 0, "", false
 	}
 	for _, p := range f.parts {
-		size := len(p.literal)
-		switch {
-		case p.counter:
-			size = digits
-		case p.date != "":
-			size = p.length()
+		size := p.length()
+		if p.counter {
+			size = count
 		}
 		if size > len(key) {
 			return 0, "", false
@@ -309,11 +277,11 @@ func (f *Format) Counter(key string) (counter uint64, date string, ok bool) {
 		switch {
 		case p.counter:
 			var err error
-			if counter, err = strconv.ParseUint(text, 10, 64); err != nil || text[0] == '+' || digits > max(f.width, 1) && text[0] == '0' {
+			if counter, err = strconv.ParseUint(text, 10, 64); err != nil || text[0] == '+' || count > max(f.width, 1) && text[0] == '0' {
 				return 0, "", false
 			}
-		case p.date != "":
-			if strings.Trim(text, "0123456789") != "" {
+		case p.date != nil:
+			if strings.Trim(text, digits) != "" {
 				return 0, "", false
 			}
 			date += text

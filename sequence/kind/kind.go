@@ -242,7 +242,7 @@ func (k Kind) CounterSQL(column string) (counter, condition string) {
 }
 
 // powers of ten.
-var powers = func() (p [maxDigits + 1]uint64) {
+var powers = func() (p [maxWidth + 1]uint64) {
 	p[0] = 1
 	for i := 1; i < len(p); i++ {
 		p[i] = 10 * p[i-1]

@@ -11,6 +11,7 @@ import (
 )
 
 // formats are those that were ever parsed here, by their clauses: two kinds with one clause are equal.
+// Only admins make sequences, so there are few.
 var formats sync.Map
 
 // NewFormatted is FORMAT 'text' with its options: the counter, padded, between literals and parts of
@@ -23,6 +24,9 @@ func NewFormatted(text string, o FormatOptions) (Kind, error) {
 	one, _ := formats.LoadOrStore(f.clause(), f)
 	return Kind{name: Formatted, format: one.(*Format)}, nil
 }
+
+// TimeLayout shows the time of a key, which is UTC.
+const TimeLayout = "2006-01-02 15:04:05.000"
 
 // NewUUID is UUID VERSION version, in 36 characters, or with binary in 16 bytes.
 //
@@ -38,7 +42,7 @@ func NewUUID(version uint64, binary bool) (Kind, error) {
 }
 
 // IsText reports whether keys are texts or bytes, which Text makes, and no numbers.
-func (k Kind) IsText() bool { return k.name == UUID || k.name == Formatted && !k.format.isNumber() }
+func (k Kind) IsText() bool { return k.name == UUID || k.name == Formatted && !k.format.number }
 
 // IsBinary reports whether keys are bytes.
 func (k Kind) IsBinary() bool { return k.binary }
@@ -104,7 +108,7 @@ func (k Kind) Origin(key string) (counter uint64, date string, ok bool) {
 	}
 	if k.version == 7 {
 		milli := int64(id[0])<<40 | int64(id[1])<<32 | int64(id[2])<<24 | int64(id[3])<<16 | int64(id[4])<<8 | int64(id[5])
-		date = time.UnixMilli(milli).UTC().Format("2006-01-02 15:04:05.000")
+		date = time.UnixMilli(milli).UTC().Format(TimeLayout)
 	}
 	return 0, date, true
 }
@@ -117,10 +121,9 @@ func (k Kind) Fits(columnType string) error {
 	size, _ := strconv.Atoi(digits)
 	length := k.Length()
 	ok, want := false, fmt.Sprintf("CHAR(%d) or VARCHAR(%[1]d)", length)
-	switch {
-	case k.binary:
+	if k.binary {
 		ok, want = name == "binary" && size == length || name == "varbinary" && size >= length, "BINARY(16)"
-	default:
+	} else {
 		ok = (name == "char" || name == "varchar" || name == "varbinary") && size >= length || name == "binary" && size == length && k.fixed()
 	}
 	if k.name == UUID {
