@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"time"
 
@@ -98,7 +97,7 @@ func snowflakeOf(asked *ddl.Kind, jsonSafe bool) (k kind.Kind, err error) {
 		to    *uint64
 	}{{asked.TimeBits, &l.TimeBits}, {asked.WorkerBits, &l.WorkerBits}, {asked.CounterBits, &l.CounterBits}} {
 		if bits.given.Given {
-			*bits.to = min(bits.given.Value, math.MaxUint8) // more is refused, too
+			*bits.to = bits.given.Value
 		}
 	}
 	if k, err = kind.NewSnowflake(l, jsonSafe); err != nil {
@@ -168,9 +167,6 @@ var decodeColumns = []protocol.Column{
 	number("worker", 0),
 }
 
-// timeLayout shows the time of a key, which is UTC.
-const timeLayout = "2006-01-02 15:04:05.000"
-
 // decode answers with the parts of a sequence's key, or NULL if the number is none of its keys.
 // The time is that of a UUID, in UTC, or the parts of a date one after the other.
 func (s *Sequences) decode(ctx context.Context, asked *ddl.Sequence, by proxy.Caller) (*protocol.Table, error) {
@@ -202,7 +198,7 @@ func (s *Sequences) decode(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 	case !ok:
 	case d.Kind.HasClock():
 		tick, worker, n := d.Kind.Decompose(asked.Key)
-		row[0], row[2], row[4] = n, d.Kind.TimeOf(tick).Format(timeLayout), worker
+		row[0], row[2], row[4] = n, d.Kind.TimeOf(tick).Format(kind.TimeLayout), worker
 	default:
 		row[0] = counter
 		if d.Kind.Name() == kind.ShardBits {

@@ -227,7 +227,7 @@ func TestBadKindsAreRefused(t *testing.T) {
 		{1210, "SNOWFLAKE EPOCH 'soon'", []string{"EPOCH 'soon'", "'2026-01-01'"}},
 		{1210, "SNOWFLAKE TICK '2s'", []string{"TICK '2s'", "'1ms' to '1s'"}},
 		{1210, "SNOWFLAKE TIME BITS 42", []string{"TIME BITS 42", "add up to 64", "at most 63"}},
-		{1210, "SNOWFLAKE WORKER BITS 300", []string{"WORKER BITS 255", "1 to 16"}},
+		{1210, "SNOWFLAKE WORKER BITS 300", []string{"WORKER BITS 300", "1 to 16"}},
 		{1210, "SNOWFLAKE COUNTER BITS 0", []string{"COUNTER BITS 0", "1 to 22"}},
 		{1210, "SNOWFLAKE EPOCH '2020-01-01' TIME BITS 30", []string{"TIME BITS 30", "ended at 2020-01-13"}},
 		{1210, "SNOWFLAKE JSON_SAFE", []string{"at most 53", "WORKER BITS 5"}},

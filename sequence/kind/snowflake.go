@@ -143,7 +143,7 @@ func parseSnowflake(words []string, jsonSafe bool) (Kind, error) {
 		case len(words) < size, bits != nil && words[1] != "BITS":
 			return Kind{}, fmt.Errorf("SNOWFLAKE %s: want EPOCH '2026-01-01', TICK '1ms', TIME BITS n, WORKER BITS n and COUNTER BITS n behind it", strings.Join(words, " "))
 		case bits != nil:
-			if *bits, err = strconv.ParseUint(words[2], 10, 8); err != nil {
+			if *bits, err = strconv.ParseUint(words[2], 10, 64); err != nil {
 				return Kind{}, fmt.Errorf("%s BITS %s: want a number of bits", option, words[2])
 			}
 		case option == "EPOCH":
