@@ -129,7 +129,9 @@ func TestASequenceThatIsMovedBeforeTheAdoptionSkipsNothing(t *testing.T) {
 	if terms := maker.logs.FilterMessage("sequences held by a node").Len(); terms != 0 {
 		t.Fatal("the node is adopted already, and this shows nothing")
 	}
-	mustCreate(t, maker.Sequences, CreateOptions{Name: "made", Start: 100})
+	if made := mustCreate(t, maker.Sequences, CreateOptions{Name: "made", Start: 100}); made.First != 100 {
+		t.Errorf("it is said to begin at %d", made.First)
+	}
 	for name, want := range map[string]uint64{"made": 100, "set": 501} {
 		if n, err := maker.Take(ctx, []byte(name), 1); err != nil || n != want {
 			t.Errorf("%s: got %d, %v, want %d", name, n, err, want)

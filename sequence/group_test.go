@@ -443,19 +443,6 @@ func TestWhatASequenceOfAGroupIsMadeAboveOutlivesAFailOver(t *testing.T) {
 	}
 }
 
-// The first statement of all, before any node is the holder, makes a sequence that begins where it
-// is to.
-func TestTheFirstSequenceOfAGroupBeginsAtItsStart(t *testing.T) {
-	e := startEstate(t, 2)
-	s := e.join(t, "s", &given{}).Sequences
-	if made := mustCreate(t, s, CreateOptions{Name: "photos", Start: 1000}); made.First != 1000 {
-		t.Errorf("it is said to begin at %d", made.First)
-	}
-	if got := mustTake(t, s, "photos", 1); got != 1000 {
-		t.Errorf("got %d, want 1000", got)
-	}
-}
-
 // The row of a sequence with a kind has another name.
 func TestWhatASequenceWithAKindIsMadeAboveOutlivesAFailOver(t *testing.T) {
 	e := startEstate(t, 2, "photos")

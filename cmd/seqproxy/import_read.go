@@ -152,14 +152,9 @@ func behind(last, _ uint64) (uint64, bool) { return last + 1, last < math.MaxUin
 // readMariaDB reads MariaDB's own sequences: next_not_cached_value is the first number that its
 // server does not have in memory.
 func readMariaDB(ctx context.Context, s *source, schema string, tables []string) ([]counter, error) {
-	if len(tables) == 0 {
-		err := s.rows(ctx, func() []any {
-			tables = append(tables, "")
-			return []any{&tables[len(tables)-1]}
-		}, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_TYPE = 'SEQUENCE' ORDER BY TABLE_NAME", schema)
-		if err != nil {
-			return nil, err
-		}
+	tables, err := s.tablesOr(ctx, tables, schema, "TABLE_TYPE = 'SEQUENCE'")
+	if err != nil {
+		return nil, err
 	}
 	var all []counter
 	for _, given := range tables {
@@ -207,6 +202,18 @@ func oneTable(tables []string, own string) []string {
 	return tables
 }
 
+// tablesOr returns the user's tables, or those of a schema for which a condition holds.
+func (s *source) tablesOr(ctx context.Context, tables []string, schema, condition string) ([]string, error) {
+	if len(tables) > 0 {
+		return tables, nil
+	}
+	err := s.rows(ctx, func() []any {
+		tables = append(tables, "")
+		return []any{&tables[len(tables)-1]}
+	}, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND "+condition+" ORDER BY TABLE_NAME", schema)
+	return tables, err
+}
+
 // readRows reads tables that have a counter in each row. step may be "".
 func (s *source) readRows(ctx context.Context, schema string, tables []string, name, value, step string, next func(value, step uint64) (uint64, bool)) ([]counter, error) {
 	var all []counter
@@ -250,14 +257,9 @@ func (s *source) readRows(ctx context.Context, schema string, tables []string, n
 // readVitess reads Vitess's sequence tables, which have a comment that says so. next_id is the
 // first number of the next range, and cache is the range's size.
 func readVitess(ctx context.Context, s *source, schema string, tables []string) ([]counter, error) {
-	if len(tables) == 0 {
-		err := s.rows(ctx, func() []any {
-			tables = append(tables, "")
-			return []any{&tables[len(tables)-1]}
-		}, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND LOWER(TABLE_COMMENT) LIKE '%vitess_sequence%' ORDER BY TABLE_NAME", schema)
-		if err != nil {
-			return nil, err
-		}
+	tables, err := s.tablesOr(ctx, tables, schema, "LOWER(TABLE_COMMENT) LIKE '%vitess_sequence%'")
+	if err != nil {
+		return nil, err
 	}
 	var all []counter
 	for _, given := range tables {

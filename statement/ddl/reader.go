@@ -196,11 +196,8 @@ func (r *Reader) option() bool {
 		return r.kind("FORMAT")
 	case r.word("uuid"):
 		return r.kind("UUID")
-	}
-	for _, later := range [...]string{"SLOTTED"} {
-		if r.word(later) {
-			return r.notYet(later)
-		}
+	case r.word("slotted"):
+		return r.notYet("SLOTTED")
 	}
 	option := r.Kw
 	r.Next()
@@ -374,7 +371,6 @@ func (r *Reader) format(k *Kind) bool {
 
 // snowflake reads the options behind SNOWFLAKE, in any order.
 func (r *Reader) snowflake(k *Kind) bool {
-	k.Epoch, k.Tick, k.TimeBits, k.WorkerBits, k.CounterBits = nil, nil, Number{}, Number{}, Number{}
 	for {
 		var bits *Number
 		var text *[]byte
