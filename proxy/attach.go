@@ -7,16 +7,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.uber.org/zap"
+
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
 	"seqproxy/proxy/kill"
-	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 	"seqproxy/statement"
-	"seqproxy/statement/lex"
-
-	"go.uber.org/zap"
 )
 
 // attachment says on which connection a session's commands run. It attaches the session to a
@@ -102,44 +100,6 @@ func (a *attachment) Attach() (*backend.Conn, error) {
 	return c, nil
 }
 
-// current makes a connection the one that statements run on.
-func (b *backends) current(c *backend.Conn) {
-	first, hello := b.cur == nil, c.Hello()
-	if b.cur != c {
-		b.state.StartMode(serverOf(hello), b.login.Collation)
-	}
-	b.cur = c
-	b.state.Observe(c.Answer.Status, hello.MariaDB)
-	if first {
-		b.state.TrustStatus(hello.MariaDB)
-		b.state.EscapesUnknown = hello.InitConnect
-	}
-}
-
-// serverOf is what the session's state has to know of a server.
-func serverOf(h *backend.Hello) state.Server {
-	reads := lex.MySQL(h.Number())
-	if h.MariaDB {
-		reads = lex.MariaDB(h.Number())
-	}
-	major, _ := h.Numbers()
-	return state.Server{
-		Reads: reads, MariaDB: h.MariaDB, Major: major, SQLMode: h.SQLMode, InitConnect: h.InitConnect, OwnCollation: h.OwnCollation,
-	}
-}
-
-// release gives a connection back after the answer to a command, of which it takes
-// note of what the answer said.
-func (b *backends) release(c *backend.Conn) {
-	c.Release()
-	c.Used = true
-	b.tally.Counted(c)
-	if c == b.cur {
-		b.state.Observe(c.Answer.Status, c.Hello().MariaDB)
-	}
-	b.noteEffect(c)
-}
-
 // open opens the session's connection to a shard, with the client's own framing.
 func (a *attachment) open(shard *backend.Shard, schema string) (*backend.Conn, error) {
 	account := a.login.Account
@@ -187,49 +147,6 @@ func (a *attachment) Dial(shard *backend.Shard, with backend.Login) (*backend.Co
 		a.state.Synced(idOfConn(c), 0)
 	}
 	return c, nil
-}
-
-// idOfConn is what the session's state calls a connection.
-func idOfConn(c *backend.Conn) state.ConnID { return state.ConnID(c.Tag) }
-
-// connBy is the connection that the session's state calls so; nil for 0.
-func (o *outside) connBy(id state.ConnID) *backend.Conn {
-	if id == 0 {
-		return nil
-	}
-	for _, c := range o.conns {
-		if idOfConn(c) == id {
-			return c
-		}
-	}
-	return nil
-}
-
-// forget drops a connection that was closed.
-func (b *backends) forget(c *backend.Conn) {
-	b.mu.Lock()
-	delete(b.conns, c.Shard())
-	b.mu.Unlock()
-	b.state.Forget(idOfConn(c))
-	if b.cur == c {
-		b.cur = nil
-	}
-	b.prepared.forget(c)
-	b.tally.Counted(c)
-}
-
-// closeBackends ends every backend connection of the session.
-func (b *backends) closeBackends() {
-	b.mu.Lock()
-	conns := b.conns
-	b.conns = nil
-	b.mu.Unlock()
-	for _, c := range conns {
-		c.Quit()
-		b.state.Forget(idOfConn(c))
-		b.tally.Counted(c)
-	}
-	b.cur = nil
 }
 
 // connForSchema returns the session's connection to the shard that a schema is on: the

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"seqproxy/backend"
+	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
 	"seqproxy/proxy/kill"
@@ -366,4 +367,33 @@ func (r *relay) passPackets(c *backend.Conn, writeErr *error) error {
 		}
 		r.scanFrom = protocol.HeaderSize
 	}
+}
+
+// reply answers the command being handled with OK.
+func (r *relay) reply(ok protocol.OK) {
+	ok.Status = r.at.state.Status
+	r.at.client.out = protocol.AppendOK(r.at.client.out, r.at.client.packetNum, ok)
+}
+
+// refuse answers the command being handled with an error.
+func (r *relay) refuse(err error) {
+	e := r.at.client.fail(err)
+	if _, ok := hidden(err); ok {
+		r.at.log().Info("client told of no number", logfield.Code(e.Code), logfield.Err(err))
+	}
+	r.at.state.LastAnswer = state.OurError
+	r.at.state.LastError = e
+	r.slow.code = e.Code
+}
+
+// outOfOrder ends the session as a server does, where a packet should have had number num.
+// What came before is answered first.
+func (r *relay) outOfOrder(num uint8) error {
+	if err := r.settle(); err != nil {
+		return err
+	}
+	r.at.client.packetNum = num
+	r.refuse(errOutOfOrder)
+	_ = r.at.client.flush() // the session ends either way
+	return errPacketOrder
 }

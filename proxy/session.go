@@ -155,18 +155,6 @@ func (s *session) nextCommand() (payload []byte, ok bool, err error) {
 	return payload, ok, err
 }
 
-// outOfOrder ends the session as a server does, where a packet should have had number num.
-// What came before is answered first.
-func (r *relay) outOfOrder(num uint8) error {
-	if err := r.settle(); err != nil {
-		return err
-	}
-	r.at.client.packetNum = num
-	r.refuse(errOutOfOrder)
-	_ = r.at.client.flush() // the session ends either way
-	return errPacketOrder
-}
-
 // await waits until more of the client's bytes are there. A command too long to
 // be held is handled on the way.
 func (s *session) await() error {
@@ -261,34 +249,6 @@ func (s *session) trim() {
 	}
 	if cap(s.scratch) > maxKept {
 		s.scratch = nil
-	}
-}
-
-// reply answers the command being handled with OK.
-func (r *relay) reply(ok protocol.OK) {
-	ok.Status = r.at.state.Status
-	r.at.client.out = protocol.AppendOK(r.at.client.out, r.at.client.packetNum, ok)
-}
-
-// refuse answers the command being handled with an error.
-func (r *relay) refuse(err error) {
-	e := r.at.client.fail(err)
-	if _, ok := hidden(err); ok {
-		r.at.log().Info("client told of no number", logfield.Code(e.Code), logfield.Err(err))
-	}
-	r.at.state.LastAnswer = state.OurError
-	r.at.state.LastError = e
-	r.slow.code = e.Code
-}
-
-// Cut ends the session from outside: everything it may wait for fails.
-func (b *backends) Cut() {
-	b.client.Abort()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.cancel()
-	for _, c := range b.conns {
-		c.Abort()
 	}
 }
 
