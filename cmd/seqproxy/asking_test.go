@@ -231,8 +231,8 @@ func TestTheProxyIsAskedByEveryClient(t *testing.T) {
 		questions += fmt.Sprintf("| %s | `%s` |\n", q.question, q.ask)
 	}
 	options := "| option | meaning |\n|---|---|\n"
-	for _, o := range ddl.SequenceOptions() {
-		options += fmt.Sprintf("| `%s` | %s |\n", strings.Join(o.Texts, "`, `"), o.Help)
+	for _, o := range optionTexts {
+		options += fmt.Sprintf("| `%s` | %s |\n", strings.Join(o.spellings, "`, `"), o.meaning)
 	}
 	keepPage(t, "statements.md", map[string]string{"statements": table, "questions": questions, "options": options})
 	want(t, "VERSION", inquire(t, text, true, "SHOW SEQPROXY VERSION").rows[0], map[string]string{"version": "devel", "commit": "unknown"})
