@@ -35,6 +35,27 @@ func keepPage(t *testing.T, name string, tables map[string]string) {
 	}
 }
 
+// keepTable compares a table that stands between two marks on a page written by hand, or writes it
+// there with -update.
+func keepTable(t *testing.T, name, table, text string) {
+	t.Helper()
+	page, begins, ends := repositoryFile(t, "docs/"+name), "<!-- "+table+", made by make docs -->\n", "<!-- end -->\n"
+	before, rest, found := strings.Cut(page, begins)
+	is, after, closed := strings.Cut(rest, ends)
+	if !found || !closed {
+		t.Fatalf("docs/%s has no table between %sand %s", name, begins, ends)
+	}
+	if is == text {
+		return
+	}
+	if !*updatePages {
+		t.Fatalf("docs/%s is not up to date: run make docs", name)
+	}
+	if err := os.WriteFile("../../docs/"+name, []byte(before+begins+text+ends+after), 0o644); err != nil { //nolint:gosec // everybody reads it
+		t.Fatal(err)
+	}
+}
+
 // backQuote writes a list of names for a cell, followed by a space.
 func backQuote(names []string) string {
 	if len(names) == 0 {
