@@ -80,7 +80,7 @@ func (c *cache) key(counter uint64) (uint64, error) {
 	case c.kind.IsPlain() || c.kind.IsText():
 		return counter, nil
 	case c.kind.Dated():
-		key, err := c.kind.Number(counter, time.Now())
+		key, err := c.kind.Number(counter, c.owner.opts.wall())
 		return key, c.noKey(err)
 	case c.kind.Name() == kind.ShardBits:
 		return c.kind.Key(counter, rand.Uint64()), nil
@@ -90,7 +90,7 @@ func (c *cache) key(counter uint64) (uint64, error) {
 
 // text is the key of a counter where keys are texts.
 func (c *cache) text(counter uint64) (string, error) {
-	text, err := c.kind.Text(counter, time.Now())
+	text, err := c.kind.Text(counter, c.owner.opts.wall())
 	return text, c.noKey(err)
 }
 

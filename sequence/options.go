@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"seqproxy/internal/planted"
 	"seqproxy/internal/tlsfiles"
 	"seqproxy/sequence/define"
 )
@@ -84,7 +85,7 @@ type Options struct {
 	Logger *zap.Logger
 
 	timing *timing          // nil: standardTiming
-	wall   func() time.Time // the clock of the machine; nil: time.Now
+	wall   func() time.Time // the clock of the machine; nil: planted.Now
 }
 
 // ServerOptions is the way to one sequence server.
@@ -166,6 +167,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
+	}
+	if o.wall == nil {
+		o.wall = planted.Now
 	}
 	clocks := standardTiming()
 	if o.timing != nil {

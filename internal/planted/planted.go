@@ -1,8 +1,8 @@
 // Package planted removes, one at a time, the checks that keep a number from being given twice. A
 // check whose absence no test notices proves nothing. So tests build the program with the tag
-// seqproxy_faults and choose a fault by the environment variable SEQPROXY_FAULT. Without the tag
-// there
-// are no faults. Never use a proxy built with it.
+// seqproxy_faults and choose a fault by the environment variable SEQPROXY_FAULT. Such a build has a
+// clock, too, that tests can set. Without the tag there are no faults, and the clock is the
+// machine's. Never use a proxy built with it.
 //
 // Start from [Fault].
 package planted
@@ -36,6 +36,10 @@ const (
 
 // Variable is the environment variable that chooses the fault.
 const Variable = "SEQPROXY_FAULT"
+
+// ClockVariable is the environment variable that names a file. There stands how far the time of day
+// is ahead of the machine's, as "-1h".
+const ClockVariable = "SEQPROXY_FAULT_CLOCK"
 
 // Tag is the build tag that makes faults possible.
 const Tag = "seqproxy_faults"

@@ -3,7 +3,9 @@ package planted_test
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"seqproxy/internal/planted"
 )
@@ -13,7 +15,7 @@ var all = []planted.Name{
 	planted.Ballot, planted.Freeze,
 }
 
-// The environment chooses a fault in a build with the tag, and in no other.
+// The environment chooses a fault, and sets the clock, in a build with the tag and in no other.
 func TestANormalBuildHasNoFaults(t *testing.T) {
 	if os.Getenv("SEQPROXY_TEST_FAULT_CHILD") != "" {
 		for _, f := range all {
@@ -21,7 +23,14 @@ func TestANormalBuildHasNoFaults(t *testing.T) {
 				os.Exit(3)
 			}
 		}
+		if time.Until(planted.Now()).Abs() > time.Minute {
+			os.Exit(4)
+		}
 		os.Exit(0)
+	}
+	lead := filepath.Join(t.TempDir(), "lead")
+	if err := os.WriteFile(lead, []byte("1h"), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	program, err := os.Executable()
 	if err != nil {
@@ -29,9 +38,9 @@ func TestANormalBuildHasNoFaults(t *testing.T) {
 	}
 	for _, f := range all {
 		cmd := exec.CommandContext(t.Context(), program, "-test.run", "^TestANormalBuildHasNoFaults$")
-		cmd.Env = append(os.Environ(), "SEQPROXY_TEST_FAULT_CHILD=1", planted.Variable+"="+string(f))
+		cmd.Env = append(os.Environ(), "SEQPROXY_TEST_FAULT_CHILD=1", planted.Variable+"="+string(f), planted.ClockVariable+"="+lead)
 		if err := cmd.Run(); err != nil {
-			t.Errorf("%s=%s: got %v, want no fault", planted.Variable, f, err)
+			t.Errorf("%s=%s: got %v, want no fault, and the time of the machine", planted.Variable, f, err)
 		}
 	}
 }
