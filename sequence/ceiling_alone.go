@@ -1,7 +1,6 @@
 package sequence
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -14,44 +13,26 @@ import (
 // there since it became the primary: its counters may stand below what the holder gave, and as it
 // is alone now nobody would raise them above the windows. A former holder does not know that
 // another was adopted while it was away, so that one is not seen.
-func (l *link) checkLeftAlone(ctx context.Context, c rawConn) error {
-	if l.grouped() || planted.Fault(planted.CeilingReplica) {
+func (s *schema) checkLeftAlone(ctx context.Context, c rawConn) error {
+	if s.grouped() || planted.Fault(planted.CeilingReplica) {
 		return nil
 	}
-	rows, err := c.query(ctx, "SELECT `holder`, `complete` FROM "+l.holderTable+" ORDER BY `term` DESC, `holder` DESC")
+	rows, err := c.query(ctx, "SELECT `holder`, `complete` FROM "+s.table.holder+" ORDER BY `term` DESC, `holder` DESC")
 	switch {
 	case hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_COLUMNACCESS_DENIED_ERROR):
 		return nil // in a group it would need to read that, and its own one
 	case isBroken(err):
-		return l.unfit(l.holderTable, fmt.Sprintf("it cannot be read: %v", err),
-			"restore it from a backup; or, if the server was never one of a group, or all rows were raised above what is in use (docs: Backup and restore), DROP TABLE "+l.holderTable)
+		return s.unfit(s.table.holder, fmt.Sprintf("it cannot be read: %v", err),
+			"restore it from a backup; or, if the server was never one of a group, or all rows were raised above what is in use (docs: Backup and restore), DROP TABLE "+s.table.holder)
 	case err != nil:
-		return fmt.Errorf("read table %s: %w", l.holderTable, err)
+		return fmt.Errorf("read table %s: %w", s.table.holder, err)
 	case len(rows) == 0:
 		return nil
 	}
 	holder, complete, first := rows[0][0], rows[0][1] == "1", len(rows) == 1
-	rows, err = c.query(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'version', 'wsrep_on', 'group_replication_group_name')")
+	identity, err := c.holder(ctx)
 	if err != nil {
-		return fmt.Errorf("ask what the server calls itself: %w", err)
-	}
-	variables := make(map[string]string)
-	for _, row := range rows {
-		variables[row[0]] = row[1]
-	}
-	_, identity := identityOf(variables)
-	view, views := "", ""
-	switch {
-	case variables["wsrep_on"] == "ON":
-		view, views = galeraView, galeraViews
-	case variables["group_replication_group_name"] != "":
-		view, views = groupView, groupViews
-	}
-	if view != "" { // it may have been bootstrapped from an older state
-		if rows, err = c.query(ctx, "SELECT "+view); err != nil {
-			return unread(err, views)
-		}
-		identity = cmp.Or(rows[0][0], identity)
+		return err
 	}
 	switch {
 	case holder == identity && (complete || first):
@@ -60,8 +41,8 @@ func (l *link) checkLeftAlone(ctx context.Context, c rawConn) error {
 	case holder == identity:
 		holder = "another"
 	}
-	return l.unfit(l.holderTable, fmt.Sprintf("it belongs to a group, whose numbers %q gave last; it is %q, which may lack them and would give them again", holder, identity),
-		"list the group's servers under nodes until the log says that its sequences are held here; or raise all rows above what is in use (docs: Backup and restore), and then DELETE FROM "+l.holderTable)
+	return s.unfit(s.table.holder, fmt.Sprintf("it belongs to a group, whose numbers %q gave last; it is %q, which may lack them and would give them again", holder, identity),
+		"list the group's servers under nodes until the log says that its sequences are held here; or raise all rows above what is in use (docs: Backup and restore), and then DELETE FROM "+s.table.holder)
 }
 
 // isBroken reports whether a table is there, but not what belongs to it in the storage engine.

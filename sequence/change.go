@@ -2,8 +2,6 @@ package sequence
 
 import (
 	"context"
-	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math"
@@ -260,77 +258,4 @@ func (o *CreateOptions) outcome(made Created, err error) (Created, error) {
 		return Created{}, fmt.Errorf("create sequence %q: %w", o.Name, err)
 	}
 	return made, nil
-}
-
-// transact runs f in a transaction, again if it conflicts with another or its connection turns out
-// to be of no use.
-func (l *link) transact(ctx context.Context, f func(tx *sql.Tx) error) error {
-	return again(ctx, []*link{l}, func() error { return l.transactOnce(ctx, f) })
-}
-
-// again calls f, which writes on servers, until it meets no other transaction and no connection
-// that turns out to be of no use, at most maxAttempts times.
-func again(ctx context.Context, links []*link, f func() error) error {
-	var conflict error
-	for attempt := 1; ; attempt++ {
-		err := f()
-		if conflict != nil && ctx.Err() != nil && err != nil && !errors.Is(err, errOutcome) {
-			return conflict // what it waited for says more than that the wait ended
-		}
-		// ErrBadConn: nothing was done. The checks of the next connection say why, such as that the
-		// server is read only now.
-		retry := isConflict(err) || errors.Is(err, driver.ErrBadConn)
-		for _, l := range links {
-			if l.isMoved(err) {
-				l.moved() // the next attempt is on the node that can be written to by then
-				retry = true
-			}
-		}
-		if !retry || attempt == maxAttempts {
-			return err
-		}
-		conflict = err
-		links[0].retries.Add(1)
-		if !links[0].mayRetry(ctx, attempt) {
-			return conflict
-		}
-	}
-}
-
-func (l *link) transactOnce(ctx context.Context, f func(tx *sql.Tx) error) error {
-	conn, err := l.conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close() }()
-	if err := l.writable(ctx, conn); err != nil {
-		return err
-	}
-	tx, err := conn.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("begin: %w", err)
-	}
-	if err := f(tx); err != nil {
-		return errors.Join(err, tx.Rollback())
-	}
-	if err := commit(ctx, tx); err != nil {
-		return fmt.Errorf("%w: %w", errOutcome, err)
-	}
-	return nil
-}
-
-// errOutcome: it is not known whether what was asked for was done.
-var errOutcome = errors.New("the commit's outcome is unknown: look whether it was done before you say it again")
-
-// commit is tx.Commit for callers whose time is bounded: a server that cannot commit, as in a
-// cluster that has lost its majority, may not answer, and Commit knows of no context.
-func commit(ctx context.Context, tx *sql.Tx) error {
-	if _, err := tx.ExecContext(ctx, "COMMIT"); err != nil {
-		// gives the connection back. What it says is not of the commit: above all not that nothing
-		// was done
-		_ = tx.Rollback()
-		return err
-	}
-	_ = tx.Commit() // nothing is left to commit
-	return nil
 }

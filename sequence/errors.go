@@ -3,7 +3,6 @@ package sequence
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"seqproxy/sequence/floor"
@@ -138,53 +137,6 @@ func Public(err error) (text string, ok bool) {
 	}
 	return "", false
 }
-
-// UnfitError names a finding on a sequence server that could make numbers repeat, and what mends
-// it. It wraps ErrUnfit.
-type UnfitError struct {
-	// "10.0.0.5:3306"; empty if the finding is about a table of another server, which the caller
-	// names
-	Server  string
-	Table   string // "`app`.`sequence`", or empty if the finding is about the server
-	Finding string
-	Remedy  string // a statement or setting that mends it
-
-	// ofSequence: it is about one sequence, and no other server can make up for it.
-	ofSequence bool
-	// momentary: it may also be that somebody changed the row in the same moment, so one finding is
-	// not enough.
-	momentary bool
-}
-
-func (e *UnfitError) Error() string {
-	where := "sequence server " + e.Server + " table " + e.Table
-	switch "" {
-	case e.Table:
-		where = "sequence server " + e.Server
-	case e.Server:
-		where = "table " + e.Table
-	}
-	return fmt.Sprintf("%s: %s; to mend it: %s", where, e.Finding, e.Remedy)
-}
-
-// Statement is the SQL statement that the Remedy begins with, to be run on the server; "" if it
-// begins with something else.
-func (e *UnfitError) Statement() string {
-	verb, _, _ := strings.Cut(e.Remedy, " ")
-	switch verb {
-	case "ALTER", "CREATE", "DROP", "SET", "STOP":
-	default:
-		return ""
-	}
-	statement, _, _ := strings.Cut(e.Remedy, ", or ")
-	for _, end := range []string{", and GRANT", " there", " on the one that"} {
-		statement, _, _ = strings.Cut(statement, end)
-	}
-	return statement
-}
-
-// Unwrap returns ErrUnfit.
-func (e *UnfitError) Unwrap() error { return ErrUnfit }
 
 // needsOneServer builds an error that wraps ErrSeveral.
 func needsOneServer(format string, args ...any) error {

@@ -172,7 +172,7 @@ func (v *server) examine(ctx context.Context, c rawConn, found *ExaminedNode) er
 		return err
 	}
 	found.Findings = append(found.Findings, findings...)
-	found.Lacking, found.Missing = len(tables.missing), tables.lacksFirst(v.link)
+	found.Lacking, found.Missing = len(tables.missing), tables.lacksFirst(v.schema)
 	if found.Missing {
 		found.Findings = append(found.Findings, v.eachMissing(tables.missing, plainNameType)...)
 		return nil

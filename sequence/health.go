@@ -2,26 +2,8 @@ package sequence
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
-	"sync"
-	"time"
 )
-
-// answered is whether a sequence server answered when it was asked for just that.
-type answered struct {
-	asking lock // held while it is asked
-
-	mu  sync.Mutex
-	at  time.Time // guarded by mu; zero: it was not asked
-	err error     // guarded by mu
-}
-
-func (a *answered) last(within time.Duration) (err error, fresh bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.err, !a.at.IsZero() && time.Since(a.at) < within
-}
 
 // Usable says why no keys can be given; nil: numbers are in memory, or a sequence server answers.
 // It asks one at most every two seconds, whoever calls, and until ctx is done.
@@ -105,60 +87,4 @@ func (c *cache) givesNow() (held bool, err error) {
 		return false, &NameError{Name: shownName(c.name), Err: ErrExhausted}
 	}
 	return false, nil
-}
-
-// answers says why the server cannot be reserved from; nil: it answered when it was asked last.
-func (l *link) answers(ctx context.Context) error {
-	if err, fresh := l.answered.last(l.timing.answered); fresh {
-		return err
-	}
-	if l.answered.asking.acquire(ctx) != nil {
-		return errPatience
-	}
-	defer l.answered.asking.release()
-	if err, fresh := l.answered.last(l.timing.answered); fresh {
-		return err // somebody else has asked meanwhile
-	}
-	err := l.ping(ctx)
-	if ctx.Err() != nil {
-		err = errPatience
-	}
-	l.answered.mu.Lock()
-	defer l.answered.mu.Unlock()
-	l.answered.at, l.answered.err = time.Now(), err
-	return err
-}
-
-// maxPings bounds the connections that are found broken, or to lead to a node that has lost its
-// cluster, before one is made.
-const maxPings = 3
-
-// ping connects, which checks the server, or asks over a connection that is there.
-func (l *link) ping(ctx context.Context) (err error) {
-	for range maxPings {
-		if err = l.pingOnce(ctx); !errors.Is(err, driver.ErrBadConn) && !hasCode(err, wsrepNotReady) {
-			break
-		}
-	}
-	return err
-}
-
-func (l *link) pingOnce(ctx context.Context) error {
-	conn, err := l.conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close() }() // gives it back; a broken one is closed by the pool
-	if err := conn.PingContext(ctx); err != nil {
-		return err
-	}
-	if err := l.writable(ctx, conn); err != nil {
-		return err
-	}
-	if now := l.nodes.current.Load(); now == nil || now.cluster == "" {
-		return nil
-	}
-	// a node that has lost its cluster answers what asks for no table
-	_, err = conn.ExecContext(ctx, "SELECT 1 FROM "+l.full+" LIMIT 0")
-	return err
 }

@@ -25,12 +25,11 @@ type link struct {
 	opts    ServerOptions
 	timing  *timing
 	relaxed bool // keys may repeat after a crash
-	tuning  *atomic.Pointer[Tuning]
+	tables  checkedTables
 	log     *zap.Logger
 	retries *atomic.Uint64 // counts what is tried again after a conflict
 
-	full        string // the table of the sequences, "`app`.`sequence`"
-	holderTable string
+	probe string // a statement that reads no row of a table
 
 	nodes    nodes
 	answered answered
@@ -43,12 +42,19 @@ type link struct {
 	failed   error     // guarded by mu; why the last connection could not be made, nil if it could
 	failedAt time.Time // guarded by mu
 
-	seen   atomic.Pointer[layout] // what the last check found; nil before the first
-	making lock                   // of tables that are missing
+	passed atomic.Bool // a connection has passed the checks
 }
 
-// newLink does no I/O.
-func newLink(opts Options, o ServerOptions, retries *atomic.Uint64) (*link, error) {
+// checkedTables are what the server is asked about behind a connection, once its settings have
+// passed.
+type checkedTables interface {
+	// checkTables is called of each new connection, whose session is set up. What could make
+	// numbers repeat is an *UnfitError.
+	checkTables(ctx context.Context, c rawConn) error
+}
+
+// newLink does no I/O. tables are asked once a connection is made.
+func newLink(opts Options, o ServerOptions, retries *atomic.Uint64, tables checkedTables, probe string) (*link, error) {
 	cfg := mysql.NewConfig()
 	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = o.DialTimeout, o.IOTimeout, o.IOTimeout
 	// one round trip instead of three; safe because the connection's charset is utf8mb4
@@ -67,13 +73,9 @@ func newLink(opts Options, o ServerOptions, retries *atomic.Uint64) (*link, erro
 		}
 		all = append(all, n)
 	}
-	tuning := new(atomic.Pointer[Tuning]) // until whoever owns it has one
-	tuning.Store(opts.tuning())
-	tables := newTable(o.Database, o.Table)
 	return &link{
-		opts: o, relaxed: opts.Durability == DurabilityRelaxed, timing: opts.timing, tuning: tuning, log: opts.Logger.With(zap.String("server", o.Addr)), retries: retries,
-		full: tables.full, holderTable: tables.holder,
-		nodes: nodes{all: all, choose: newLock()}, answered: answered{asking: newLock()}, making: newLock(),
+		opts: o, relaxed: opts.Durability == DurabilityRelaxed, timing: opts.timing, tables: tables, probe: probe, log: opts.Logger.With(zap.String("server", o.Addr)), retries: retries,
+		nodes: nodes{all: all, choose: newLock()}, answered: answered{asking: newLock()},
 	}, nil
 }
 
@@ -199,12 +201,7 @@ func (l *link) prepare(ctx context.Context, raw driver.Conn) error {
 	if err := c.setUp(ctx, l.timing.silence); err != nil {
 		return err
 	}
-	found, err := l.check(ctx, c)
-	if err != nil {
-		return err
-	}
-	l.seen.Store(found)
-	return nil
+	return l.check(ctx, c)
 }
 
 // querier is a connection, a transaction on one, or a pool.

@@ -12,15 +12,6 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// maxAttempts bounds what one reservation does by itself before its caller's backoff takes over.
-const maxAttempts = 6
-
-// mayRetry waits before a further attempt, after the attempt-th has failed. It is false if that was
-// the last one, or ctx is done.
-func (l *link) mayRetry(ctx context.Context, attempt int) bool {
-	return attempt < maxAttempts && pause(ctx, jitter(l.timing.conflict<<attempt))
-}
-
 // reserveOn reserves numbers on one of the members in use. Each attempt ends with an outcome, and
 // each outcome has a remedy.
 func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, need uint64) (grant, error) {

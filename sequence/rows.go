@@ -128,7 +128,7 @@ func (st *store) comparable(ctx context.Context, conn *sql.Conn) error {
 	if !hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
 		return err
 	}
-	if _, err := st.checkAgain(ctx, conn); err != nil {
+	if err := st.checkAgain(ctx, conn); err != nil {
 		// the column has been changed, perhaps since this connection was made
 		return err
 	}

@@ -24,11 +24,11 @@ type server struct {
 
 // newServer does no I/O.
 func newServer(opts Options, o ServerOptions, counters *counters, marks *floor.Marks) (*server, error) {
-	to, err := newLink(opts, o, &counters.retries)
+	of, err := newSchema(opts, o, &counters.retries)
 	if err != nil {
 		return nil, err
 	}
-	tables := newStore(to, marks)
+	tables := newStore(of, marks)
 	return &server{
 		store: tables, counters: counters, ceilings: &ceilings{store: tables, adopting: newLock()},
 	}, nil

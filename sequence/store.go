@@ -1,16 +1,44 @@
 package sequence
 
 import (
+	"context"
 	"sync/atomic"
 
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/segment"
 )
 
-// schema is the way to one sequence server, and how its tables are called.
+// schema is the way to one sequence server, and its tables: how they are called, whether they are
+// there, and whether they are fit.
 type schema struct {
 	*link
-	table table
+	table  table
+	tuning *atomic.Pointer[Tuning]
+
+	seen   atomic.Pointer[layout] // what the last check found; nil before the first
+	making lock                   // of tables that are missing
+}
+
+// newSchema does no I/O.
+func newSchema(opts Options, o ServerOptions, retries *atomic.Uint64) (*schema, error) {
+	s := &schema{table: newTable(o.Database, o.Table), tuning: new(atomic.Pointer[Tuning]), making: newLock()}
+	s.tuning.Store(opts.tuning()) // until whoever owns it has one
+	var err error
+	s.link, err = newLink(opts, o, retries, s, "SELECT 1 FROM "+s.table.full+" LIMIT 0")
+	return s, err
+}
+
+// checked is what the last check found out, of a connection that is made for that if there was
+// none.
+func (s *schema) checked(ctx context.Context) (*layout, error) {
+	if seen := s.seen.Load(); seen != nil {
+		return seen, nil
+	}
+	conn, err := s.conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.seen.Load(), conn.Close()
 }
 
 // store is the rows of one sequence server, and what this process has read there. It reads and
@@ -31,8 +59,7 @@ type store struct {
 	ordered orderedRows
 }
 
-func newStore(to *link, marks *floor.Marks) *store {
-	of := &schema{link: to, table: newTable(to.opts.Database, to.opts.Table)}
+func newStore(of *schema, marks *floor.Marks) *store {
 	return &store{
 		schema: of, limits: limitTable{of}, options: optionTable{of}, plans: planTable{of}, proxies: proxyTable{of}, registry: newRegistry(), marks: marks,
 	}

@@ -342,3 +342,30 @@ func pairs(ctx context.Context, conn *sql.Conn, text string) (map[string]string,
 	}
 	return all, rows.Err()
 }
+
+// holder is whom the server is as one that gives numbers; see standing.holder.
+func (c rawConn) holder(ctx context.Context) (string, error) {
+	rows, err := c.query(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'version', 'wsrep_on', 'group_replication_group_name')")
+	if err != nil {
+		return "", fmt.Errorf("ask what the server calls itself: %w", err)
+	}
+	variables := make(map[string]string)
+	for _, row := range rows {
+		variables[row[0]] = row[1]
+	}
+	_, identity := identityOf(variables)
+	view, views := "", ""
+	switch {
+	case variables["wsrep_on"] == "ON":
+		view, views = galeraView, galeraViews
+	case variables["group_replication_group_name"] != "":
+		view, views = groupView, groupViews
+	}
+	if view != "" { // it may have been bootstrapped from an older state
+		if rows, err = c.query(ctx, "SELECT "+view); err != nil {
+			return "", unread(err, views)
+		}
+		identity = cmp.Or(rows[0][0], identity)
+	}
+	return identity, nil
+}

@@ -81,131 +81,144 @@ type tables struct {
 }
 
 // names are those of all tables; the first one is that of the sequences.
-func (l *link) names() []string {
-	all := []string{l.opts.Table}
+func (s *schema) names() []string {
+	all := []string{s.opts.Table}
 	for i := range otherTables {
-		all = append(all, l.opts.Table+otherTables[i].suffix)
+		all = append(all, s.opts.Table+otherTables[i].suffix)
 	}
 	return all
 }
 
 // inTables is the condition on information_schema for all tables.
-func (l *link) inTables() string {
-	names := l.names()
+func (s *schema) inTables() string {
+	names := s.names()
 	for i, name := range names {
 		names[i] = literal(name)
 	}
-	return fmt.Sprintf("TABLE_SCHEMA = %s AND TABLE_NAME IN (%s)", literal(l.opts.Database), strings.Join(names, ", "))
+	return fmt.Sprintf("TABLE_SCHEMA = %s AND TABLE_NAME IN (%s)", literal(s.opts.Database), strings.Join(names, ", "))
 }
 
 // lookForTables says which tables are missing, and returns all that is wrong with those that are
 // there: what does not keep a committed number.
-func (l *link) lookForTables(ctx context.Context, c rawConn) (found tables, findings []error, err error) {
-	rows, err := c.query(ctx, "SELECT TABLE_NAME, TABLE_TYPE, IFNULL(ENGINE, '') FROM information_schema.TABLES WHERE "+l.inTables())
+func (s *schema) lookForTables(ctx context.Context, c rawConn) (found tables, findings []error, err error) {
+	rows, err := c.query(ctx, "SELECT TABLE_NAME, TABLE_TYPE, IFNULL(ENGINE, '') FROM information_schema.TABLES WHERE "+s.inTables())
 	if err != nil {
-		return found, nil, fmt.Errorf("look for table %s and those beside it: %w", l.full, err)
+		return found, nil, fmt.Errorf("look for table %s and those beside it: %w", s.table.full, err)
 	}
-	for _, name := range l.names() {
-		full := quote(l.opts.Database) + "." + quote(name)
+	for _, name := range s.names() {
+		full := quote(s.opts.Database) + "." + quote(name)
 		at := slices.IndexFunc(rows, func(r []string) bool { return strings.EqualFold(r[0], name) })
 		switch {
 		case at < 0:
 			found.missing = append(found.missing, name)
 		case rows[at][1] != "BASE TABLE":
-			findings = append(findings, l.unfit(full, "it is a "+rows[at][1]+", not a table", "name the table behind it"))
+			findings = append(findings, s.unfit(full, "it is a "+rows[at][1]+", not a table", "name the table behind it"))
 		case !strings.EqualFold(rows[at][2], "InnoDB"):
-			findings = append(findings, l.unfit(full, "its engine is "+rows[at][2]+", which does not keep what was committed through a crash", "ALTER TABLE "+full+" ENGINE=InnoDB"))
+			findings = append(findings, s.unfit(full, "its engine is "+rows[at][2]+", which does not keep what was committed through a crash", "ALTER TABLE "+full+" ENGINE=InnoDB"))
 		}
 	}
 	return found, findings, nil
 }
 
 // lacksFirst reports whether the first table is missing.
-func (t *tables) lacksFirst(l *link) bool { return slices.Contains(t.missing, l.opts.Table) }
+func (t *tables) lacksFirst(s *schema) bool { return slices.Contains(t.missing, s.opts.Table) }
 
 // tablesMissing is the finding about tables that are not there.
-func (l *link) tablesMissing(missing []string) error {
+func (s *schema) tablesMissing(missing []string) error {
 	full := make([]string, len(missing))
 	for i, name := range missing {
-		full[i] = quote(l.opts.Database) + "." + quote(name)
+		full[i] = quote(s.opts.Database) + "." + quote(name)
 	}
-	remedy := schemaWayOut + ", or set create_table = true; or " + l.grants()
+	remedy := schemaWayOut + ", or set create_table = true; or " + s.grants()
 	if len(missing) == 1 {
-		return l.unfit(full[0], "it does not exist, or the user may not see it", remedy)
+		return s.unfit(full[0], "it does not exist, or the user may not see it", remedy)
 	}
-	return l.unfit(full[0], "it does not exist, or the user may not see it, and so it is with "+strings.Join(full[1:], ", "), remedy)
+	return s.unfit(full[0], "it does not exist, or the user may not see it, and so it is with "+strings.Join(full[1:], ", "), remedy)
 }
 
 // eachMissing are the findings about tables that are not there and that a proxy does not make, with
 // the statement that makes each.
-func (l *link) eachMissing(missing []string, nameType string) (findings []error) {
-	if l.tuning.Load().CreateTable {
+func (s *schema) eachMissing(missing []string, nameType string) (findings []error) {
+	if s.tuning.Load().CreateTable {
 		return nil
 	}
-	statements := map[string]string{l.opts.Table: createFirst(l.opts.Database, l.opts.Table)}
+	statements := map[string]string{s.opts.Table: createFirst(s.opts.Database, s.opts.Table)}
 	for i := range otherTables {
-		statements[l.opts.Table+otherTables[i].suffix] = otherTables[i].statement(l.opts.Database, l.opts.Table, nameType)
+		statements[s.opts.Table+otherTables[i].suffix] = otherTables[i].statement(s.opts.Database, s.opts.Table, nameType)
 	}
 	for _, name := range missing {
-		findings = append(findings, l.unfit(quote(l.opts.Database)+"."+quote(name), "it does not exist, or the user may not see it",
+		findings = append(findings, s.unfit(quote(s.opts.Database)+"."+quote(name), "it does not exist, or the user may not see it",
 			statements[name]+", or set create_table = true; `seqproxy schema` prints this for all tables"))
 	}
 	return findings
 }
 
 // soundTables is lookForTables that ends with the first finding.
-func (l *link) soundTables(ctx context.Context, c rawConn) (tables, error) {
-	found, findings, err := l.lookForTables(ctx, c)
+func (s *schema) soundTables(ctx context.Context, c rawConn) (tables, error) {
+	found, findings, err := s.lookForTables(ctx, c)
 	if err == nil && len(findings) > 0 {
 		err = findings[0]
 	}
 	return found, err
 }
 
-// checkTables creates the tables that are missing if that is allowed, and looks at their columns.
-func (l *link) checkTables(ctx context.Context, c rawConn) (*layout, error) {
-	found, err := l.soundTables(ctx, c)
+// checkTables implements [checkedTables], and keeps what it has found.
+func (s *schema) checkTables(ctx context.Context, c rawConn) error {
+	found, err := s.completeTables(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := s.checkLeftAlone(ctx, c); err != nil {
+		return err
+	}
+	s.seen.Store(found)
+	return nil
+}
+
+// completeTables creates the tables that are missing if that is allowed, and looks at their columns.
+func (s *schema) completeTables(ctx context.Context, c rawConn) (*layout, error) {
+	found, err := s.soundTables(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	if len(found.missing) > 0 {
-		if !l.tuning.Load().CreateTable {
-			return nil, l.tablesMissing(found.missing)
+		if !s.tuning.Load().CreateTable {
+			return nil, s.tablesMissing(found.missing)
 		}
 		// Another connection may make them.
-		if err := l.making.acquire(ctx); err != nil {
+		if err := s.making.acquire(ctx); err != nil {
 			return nil, err
 		}
-		defer l.making.release()
-		if found, err = l.soundTables(ctx, c); err != nil {
-			return nil, err
-		}
-	}
-	if found.lacksFirst(l) {
-		if err := l.createOne(ctx, c, l.opts.Table, createFirst(l.opts.Database, l.opts.Table)); err != nil {
+		defer s.making.release()
+		if found, err = s.soundTables(ctx, c); err != nil {
 			return nil, err
 		}
 	}
-	seen, err := l.checkColumns(ctx, c)
+	if found.lacksFirst(s) {
+		if err := s.createOne(ctx, c, s.opts.Table, createFirst(s.opts.Database, s.opts.Table)); err != nil {
+			return nil, err
+		}
+	}
+	seen, err := s.checkColumns(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	made := found.lacksFirst(l)
+	made := found.lacksFirst(s)
 	for i := range otherTables {
-		name := l.opts.Table + otherTables[i].suffix
+		name := s.opts.Table + otherTables[i].suffix
 		if !slices.Contains(found.missing, name) {
 			continue
 		}
-		if err := l.createOne(ctx, c, name, otherTables[i].statement(l.opts.Database, l.opts.Table, seen.nameType)); err != nil {
+		if err := s.createOne(ctx, c, name, otherTables[i].statement(s.opts.Database, s.opts.Table, seen.nameType)); err != nil {
 			return nil, err
 		}
 		made = true
 	}
 	if made {
-		l.log.Info("sequence tables created", zap.Strings("tables", found.missing))
-		if found, _, err := l.lookForTables(ctx, c); err != nil || len(found.missing) > 0 {
+		s.log.Info("sequence tables created", zap.Strings("tables", found.missing))
+		if found, _, err := s.lookForTables(ctx, c); err != nil || len(found.missing) > 0 {
 			if err == nil {
-				err = l.tablesMissing(found.missing)
+				err = s.tablesMissing(found.missing)
 			}
 			return nil, err
 		}
@@ -215,20 +228,20 @@ func (l *link) checkTables(ctx context.Context, c rawConn) (*layout, error) {
 
 // createOne creates a table, and the schema if that is missing too. Rights on the schema alone are
 // enough where the schema is there.
-func (l *link) createOne(ctx context.Context, c rawConn, name, create string) error {
+func (s *schema) createOne(ctx context.Context, c rawConn, name, create string) error {
 	err := c.exec(ctx, create)
 	if hasCode(err, gomysql.ER_BAD_DB_ERROR) {
-		if err = c.exec(ctx, "CREATE DATABASE IF NOT EXISTS "+quote(l.opts.Database)); err == nil {
-			l.log.Info("schema created", zap.String("schema", l.opts.Database))
+		if err = c.exec(ctx, "CREATE DATABASE IF NOT EXISTS "+quote(s.opts.Database)); err == nil {
+			s.log.Info("schema created", zap.String("schema", s.opts.Database))
 			err = c.exec(ctx, create)
 		}
 	}
-	full := quote(l.opts.Database) + "." + quote(name)
+	full := quote(s.opts.Database) + "." + quote(name)
 	switch {
 	case hasCode(err, gomysql.ER_DBACCESS_DENIED_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_ACCESS_DENIED_ERROR):
-		return l.unfit(full, fmt.Sprintf("it does not exist, or the user may not see it, and the user may not create it: %v", err),
+		return s.unfit(full, fmt.Sprintf("it does not exist, or the user may not see it, and the user may not create it: %v", err),
 			fmt.Sprintf("%s; or CREATE DATABASE %s, and %s; or name a schema where it may, by `database` under [sequence] in a configuration file",
-				schemaWayOut, quote(l.opts.Database), l.grants()))
+				schemaWayOut, quote(s.opts.Database), s.grants()))
 	case err != nil:
 		return fmt.Errorf("create table %s: %w", full, err)
 	}
@@ -237,20 +250,20 @@ func (l *link) createOne(ctx context.Context, c rawConn, name, create string) er
 
 // lacking returns what tables beside the first one, as information_schema has their columns, lack.
 // They are not ours.
-func (l *link) lacking(columns [][]string) (findings []error) {
+func (s *schema) lacking(columns [][]string) (findings []error) {
 	has := make(map[string]bool, len(columns))
 	there := make(map[string]bool)
 	for _, r := range columns {
 		has[strings.ToLower(r[0]+"."+r[1])], there[strings.ToLower(r[0])] = true, true
 	}
 	for i := range otherTables {
-		name := l.opts.Table + otherTables[i].suffix
+		name := s.opts.Table + otherTables[i].suffix
 		if !there[strings.ToLower(name)] {
 			continue
 		}
 		lost := slices.DeleteFunc(otherTables[i].columns(), func(column string) bool { return has[strings.ToLower(name+"."+column)] })
 		if len(lost) > 0 {
-			findings = append(findings, l.unfit(quote(l.opts.Database)+"."+quote(name), "it lacks the columns "+strings.Join(lost, ", ")+", so it is none of seqproxy's",
+			findings = append(findings, s.unfit(quote(s.opts.Database)+"."+quote(name), "it lacks the columns "+strings.Join(lost, ", ")+", so it is none of seqproxy's",
 				"name another `table` under [sequence], or move that one away"))
 		}
 	}

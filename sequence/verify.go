@@ -3,7 +3,6 @@ package sequence
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"fmt"
 
 	"seqproxy/internal/planted"
@@ -11,8 +10,8 @@ import (
 )
 
 // doubt is a finding about a row that somebody may just have changed, or dropped and made again.
-func (l *link) doubt(finding, remedy string) error {
-	return &UnfitError{Server: l.name(), Table: l.full, Finding: finding, Remedy: remedy, momentary: true}
+func (s *schema) doubt(finding, remedy string) error {
+	return &UnfitError{Server: s.name(), Table: s.table.full, Finding: finding, Remedy: remedy, momentary: true}
 }
 
 // verify makes sure that numbers which were taken were stored as such, without a warning. told is
@@ -53,7 +52,7 @@ func (st *store) unverified(err error) attempt {
 func (st *store) judge(ctx context.Context, conn *sql.Conn, t *take, told, last uint64, warnings int, stored row) (did attempt) {
 	if last > stored.max {
 		// The column may have been widened since this connection was made.
-		if _, err := st.checkAgain(ctx, conn); err != nil {
+		if err := st.checkAgain(ctx, conn); err != nil {
 			return st.unverified(err)
 		}
 		st.complete(&stored)
@@ -81,18 +80,6 @@ func (st *store) judge(ctx context.Context, conn *sql.Conn, t *take, told, last 
 			"look for triggers on the table, and for rows whose id is negative"))
 	}
 	return attempt{}
-}
-
-// checkAgain repeats the checks of a connection and returns the highest number of the id column.
-func (l *link) checkAgain(ctx context.Context, conn *sql.Conn) (uint64, error) {
-	err := conn.Raw(func(raw any) error {
-		found, err := l.check(ctx, rawConn{raw.(driver.Conn)})
-		if err == nil {
-			l.seen.Store(found)
-		}
-		return err
-	})
-	return l.seen.Load().max, err
 }
 
 // obeys makes sure that the server is the member that it should be, and under the plan that this

@@ -2,6 +2,8 @@ package sequence
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
@@ -12,40 +14,24 @@ import (
 	"seqproxy/internal/planted"
 )
 
-// layout is what the checks found out about the table.
-type layout struct {
-	max      uint64 // the highest number of the id column
-	idType   string // type of the id column
-	nameType string // type, charset and collation of the name column, as CREATE TABLE takes them
-}
-
 func isEnd(err error) bool { return errors.Is(err, io.EOF) }
 
 // check looks at the server and the table behind a connection whose session is set up. What could
-// make numbers repeat is an
-// *UnfitError.
-func (l *link) check(ctx context.Context, c rawConn) (*layout, error) {
+// make numbers repeat is an *UnfitError.
+func (l *link) check(ctx context.Context, c rawConn) error {
 	if err := l.checkServer(ctx, c); err != nil {
-		return nil, err
+		return err
 	}
-	found, err := l.checkTables(ctx, c)
-	if err != nil {
-		return nil, err
+	if err := l.tables.checkTables(ctx, c); err != nil {
+		return err
 	}
-	return found, l.checkLeftAlone(ctx, c)
+	l.passed.Store(true)
+	return nil
 }
 
-// checked is what the last check found out, of a connection that is made for that if there was
-// none.
-func (l *link) checked(ctx context.Context) (*layout, error) {
-	if seen := l.seen.Load(); seen != nil {
-		return seen, nil
-	}
-	conn, err := l.conn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return l.seen.Load(), conn.Close()
+// checkAgain repeats the checks of a connection.
+func (l *link) checkAgain(ctx context.Context, conn *sql.Conn) error {
+	return conn.Raw(func(raw any) error { return l.check(ctx, rawConn{raw.(driver.Conn)}) })
 }
 
 func (l *link) unfit(table, finding, remedy string) error {
@@ -62,7 +48,7 @@ func (l *link) checkServer(ctx context.Context, c rawConn) error {
 		return findings[0]
 	}
 	// Said once, not at every connection. Of the nodes of a cluster noteFlush says it.
-	if (flush == "0" || flush == "2") && l.seen.Load() == nil && !l.clustered() {
+	if (flush == "0" || flush == "2") && !l.passed.Load() && !l.clustered() {
 		l.log.Warn("reservations not durable",
 			zap.String("value", flush), zap.String("remedy", "SET GLOBAL innodb_flush_log_at_trx_commit = 1"))
 	}
@@ -141,68 +127,3 @@ func (l *link) startedReadOnly(option string) error {
 
 // isOff understands a variable that is a number on some servers and a word on others.
 func isOff(value string) bool { return value == "0" || value == "OFF" }
-
-// checkColumns looks at the two columns and at the key, and at the columns of the tables beside.
-func (l *link) checkColumns(ctx context.Context, c rawConn) (*layout, error) {
-	found, findings, err := l.columns(ctx, c)
-	if err == nil && len(findings) > 0 {
-		err = findings[0]
-	}
-	if err != nil {
-		return nil, err
-	}
-	if found.max != 1<<64-1 && l.seen.Load() == nil {
-		l.log.Warn("id column ends early", zap.String("table", l.full),
-			zap.String("type", found.idType), zap.Uint64("maximum", found.max))
-	}
-	return found, nil
-}
-
-// columns reads the columns and the key, and returns all that is wrong with them.
-func (l *link) columns(ctx context.Context, c rawConn) (found *layout, findings []error, err error) {
-	where := fmt.Sprintf("TABLE_SCHEMA = %s AND TABLE_NAME = %s", literal(l.opts.Database), literal(l.opts.Table))
-	rows, err := c.query(ctx, "SELECT TABLE_NAME, LOWER(COLUMN_NAME), COLUMN_TYPE, IFNULL(CHARACTER_SET_NAME, ''), IFNULL(COLLATION_NAME, '') "+
-		"FROM information_schema.COLUMNS WHERE "+l.inTables())
-	if err != nil {
-		return nil, nil, fmt.Errorf("read columns of %s: %w", l.full, err)
-	}
-	columns := make(map[string][]string, len(rows))
-	for _, r := range rows {
-		if strings.EqualFold(r[0], l.opts.Table) {
-			columns[r[1]] = r[2:]
-		}
-	}
-	id, name := columns["id"], columns["name"]
-	if id == nil || name == nil {
-		return nil, []error{l.unfit(l.full, "it has no columns `name` and `id`", "name a table like: "+fmt.Sprintf(createTable, l.full))}, nil
-	}
-	findings = l.lacking(rows)
-	found = &layout{nameType: name[0], idType: id[0]}
-	if name[1] != "" {
-		found.nameType += " CHARACTER SET " + name[1] + " COLLATE " + name[2]
-	}
-	var ok bool
-	if found.max, ok = columnMax(id[0]); !ok {
-		findings = append(findings, l.unfit(l.full, "its column `id` is "+id[0]+", which does not count in whole numbers",
-			"ALTER TABLE "+l.full+" MODIFY `id` BIGINT UNSIGNED NOT NULL DEFAULT 0"))
-	}
-	keys, err := c.query(ctx, "SELECT INDEX_NAME FROM information_schema.STATISTICS WHERE "+where+
-		" GROUP BY INDEX_NAME HAVING COUNT(*) = 1 AND MAX(NON_UNIQUE) = 0 AND MAX(LOWER(COLUMN_NAME)) = 'name' AND MAX(IFNULL(SUB_PART, 0)) = 0")
-	if err != nil {
-		return nil, nil, fmt.Errorf("read keys of %s: %w", l.full, err)
-	}
-	if len(keys) == 0 {
-		findings = append(findings, l.unfit(l.full, "no unique key is on `name` alone, so two rows could count for one sequence",
-			"ALTER TABLE "+l.full+" ADD PRIMARY KEY (`name`)"))
-	}
-	return found, findings, nil
-}
-
-// literal quotes a configured name for a statement without arguments. Hexadecimal cannot be broken
-// out of, whatever the sql_mode.
-func literal(s string) string {
-	if s == "" {
-		return "''"
-	}
-	return fmt.Sprintf("_utf8mb4 X'%X'", s)
-}
