@@ -66,6 +66,7 @@ var setLater = map[string]string{
 	"protocol.socket.readFn":            "a method of itself, in its constructor: a method value would be an allocation for each read",
 	"protocol.socket.writeFn":           "as readFn",
 	"proxy.session.afterAnswer":         "a statement about the proxy asks for what is done once its answer is sent",
+	"sequence.Options.wall":             "the default of an option, in a copy that nobody else has yet",
 	"sequence.take.numbers":             "a statement of one reservation is put together by who knows how its servers count",
 }
 
