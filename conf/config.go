@@ -245,14 +245,14 @@ type Sequence struct {
 	// nodes. `false`: they go on up to the ceiling, and a fail-over may break their order
 	OrderRequiresReplica bool `toml:"order_requires_replica" reload:"now"`
 	// `"strict"` refuses a server with `innodb_flush_log_at_trx_commit` = 0 and warns of 2; in a
-	// [cluster](sequence-servers.md#what-a-cluster-can-lose) a majority needs 1. `"relaxed"`: keys
+	// [cluster](cluster.md#what-a-cluster-can-lose) a majority needs 1. `"relaxed"`: keys
 	// may repeat after a crash
 	Durability Durability `toml:"durability" oneof:"strict,relaxed" reload:"restart"`
 	// whether applications count in the table themselves. With `true`, [ADD and REMOVE SEQUENCE
-	// SERVER](sequence-servers.md#changing-their-number) want to hear that they are stopped
+	// SERVER](members.md#changing-their-number) want to hear that they are stopped
 	DirectWriters bool `toml:"direct_writers" reload:"now"`
 
-	// how [several servers](sequence-servers.md#several-servers) divide the numbers: a `"block"` in
+	// how [several servers](members.md) divide the numbers: a `"block"` in
 	// turn, or one number in turn (`"step"`). It counts when the second server is added, and not
 	// later
 	Interleave Interleave `toml:"interleave" oneof:"block,step" reload:"restart"`

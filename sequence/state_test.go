@@ -99,7 +99,7 @@ func TestRestoredBackupGivesNoNumberAgainAfterAKill(t *testing.T) {
 
 // A proxy knows of its own numbers only: of several on one server the one that had come furthest
 // has to be there, or somebody raises the row. This is no fault that could be mended here, but what
-// docs/sequence-servers.md says of a server without replicas.
+// docs/one-server.md says.
 func TestRestoredBackupIsRaisedByWhatAProxyKnowsItself(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 100})
 	dir := filepath.Join(t.TempDir(), "state")

@@ -48,7 +48,7 @@ var alarmTexts = []struct {
 	},
 	{
 		[]string{"SeqproxyOrderHomeDown"},
-		"an ORDER sequence gives no number without its home", "bring that server back (in a group, its replicas), or [take it out](sequence-servers.md#a-member-is-gone-for-good)",
+		"an ORDER sequence gives no number without its home", "bring that server back (in a group, its replicas), or [take it out](members.md#a-member-is-gone-for-good)",
 	},
 	{
 		[]string{"SeqproxyPlansDiffer"},

@@ -13,7 +13,7 @@ import (
 	"seqproxy/admin"
 )
 
-// helpTexts are the short forms of docs/operations.md and docs/sequence-servers.md, for an operator
+// helpTexts are the short forms of docs/operations.md and docs/members.md, for an operator
 // without a network. The first line of each is its title.
 //
 //go:embed help/*.txt

@@ -294,11 +294,11 @@ password = "change me too"
 		t.Fatal(err)
 	}
 	s.begin("seqproxy -config seqproxy.toml")
-	s.follow("sequence-servers.md", "Changing their number")
+	s.follow("members.md", "Changing their number")
 	if err := servers[2].Stop(); err != nil {
 		t.Fatal(err)
 	}
-	s.follow("sequence-servers.md", "A member is gone for good")
+	s.follow("members.md", "A member is gone for good")
 	if s.ran < 7 {
 		t.Errorf("the page has %d commands, want more", s.ran)
 	}
@@ -378,7 +378,7 @@ password = "change me too"
 	if err := servers[0].Stop(); err != nil {
 		t.Fatal(err)
 	}
-	s.follow("sequence-servers.md", "The only one is gone for good")
+	s.follow("one-server.md", "The only one is gone for good")
 	if s.ran != 5 {
 		t.Errorf("the page has %d commands, want 5", s.ran)
 	}
