@@ -48,7 +48,7 @@ fmt: go-version ## format the code
 
 docs: go-version ## write the pages that are made of the program: config, metrics, errors, log events, alarms, statements, insert ids
 	$(GO) generate ./conf
-	$(GO) test -count=1 ./cmd/seqproxy -run 'TestThePageOf(Errors|LogEvents)|TestMetricsAreThoseOfThePage|TestThePageOf(TheArchitecture|Security)Has|TestTheProxyIsAskedByEveryClient' -update
+	$(GO) test -count=1 ./cmd/seqproxy -run 'TestThePageOf|TestMetricsAreThoseOfThePage|TestTheProxyIsAskedByEveryClient' -update
 	$(GO) test -count=1 ./proxy -run TestThePageOfInsertIDs -update
 
 check: lint build test ## lint, build, test: what to run before a commit

@@ -4,6 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -102,18 +103,31 @@ func TestTheArchitectureAllowsTheseImports(t *testing.T) {
 	}
 }
 
-// TestThePageOfTheArchitectureHasTheTableOfImports compares docs/architecture.md with the table, or
-// writes it with -update.
-func TestThePageOfTheArchitectureHasTheTableOfImports(t *testing.T) {
-	table := "\n| package | may import |\n|---|---|\n"
-	for _, row := range mayImport {
-		to := "nothing"
-		if row.to != "" {
-			to = "`" + strings.ReplaceAll(row.to, " ", "`, `") + "`"
-		}
-		table += "| `" + row.from + "` | " + to + " |\n"
+// TestThePageOfPackagesIsMadeOfTheCode makes docs/packages.md of the table and of what each package
+// says of itself, or compares them.
+func TestThePageOfPackagesIsMadeOfTheCode(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}}\t{{.Doc}}", "seqproxy/...").Output()
+	if err != nil {
+		t.Fatal(err)
 	}
-	keepTable(t, "architecture.md", "imports", table+"\n")
+	is := make(map[string]string)
+	for line := range strings.Lines(string(out)) {
+		name, doc, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		words := strings.SplitN(doc, " ", 3)
+		if len(words) < 3 || words[0] != "Package" && words[0] != "Command" {
+			t.Fatalf("the comment of %s is %q, want one that begins with Package and its name", name, doc)
+		}
+		is[strings.TrimPrefix(name, "seqproxy/")] = strings.TrimSuffix(words[2], ".")
+	}
+	table := "| package | what it does | may import |\n|---|---|---|\n"
+	for _, row := range mayImport {
+		to := ""
+		if row.to != "" {
+			to = "`" + strings.ReplaceAll(row.to, " ", "`, `") + "` "
+		}
+		table += "| `" + row.from + "` | " + is[row.from] + " | " + to + "|\n"
+	}
+	keepPage(t, "packages.md", map[string]string{"packages": table})
 }
 
 // packagesImported returns, for each package of the module, the packages of the module that

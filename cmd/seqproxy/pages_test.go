@@ -83,8 +83,8 @@ func TestEveryLinkOfThePagesLeadsSomewhere(t *testing.T) {
 	}
 }
 
-// byProgram matches pages with tables that a program makes, and the page with the table of imports.
-var byProgram = regexp.MustCompile(`^(?:<!-- Made by |# Compatibility, command by command|# Architecture\n)`)
+// byProgram matches pages with tables that a program makes.
+var byProgram = regexp.MustCompile(`^(?:<!-- Made by |# Compatibility, command by command)`)
 
 // TestNoLineOfAPageIsTooLong ignores blocks of code, since output may be long, and tables that a
 // program makes.
