@@ -42,7 +42,7 @@ func (c *AccountChange) Try(ctx context.Context) error {
 		return nil
 	}
 	a := c.s.servers
-	if err := a.changing.acquire(ctx); err != nil {
+	if err := a.changing.Acquire(ctx); err != nil {
 		return fmt.Errorf("wait for the plan of the sequence servers: %w", err)
 	}
 	var trials []*server
@@ -68,7 +68,7 @@ func (c *AccountChange) Try(ctx context.Context) error {
 		trial.place.Store(v.place.Load())
 		trials = append(trials, trial)
 	}
-	a.changing.release()
+	a.changing.Release()
 	defer func() {
 		for _, trial := range trials {
 			_ = trial.close()
@@ -145,8 +145,8 @@ func (c *AccountChange) Apply() {
 		l.now.Store(next)
 	}
 	a := c.s.servers
-	a.changing.mustAcquire()
-	defer a.changing.release()
+	a.changing.MustAcquire()
+	defer a.changing.Release()
 	for _, v := range a.all {
 		if c.next[v.opts.login] != nil {
 			v.renew()

@@ -135,10 +135,10 @@ func (s *Sequences) alter(r request, name []byte, a Alteration) (changed row, er
 func (s *Sequences) alterHere(ctx context.Context, c *cache, a Alteration) (changed row, err error) {
 	// What is reserved here before the change is seen would be of no use, and leave a gap behind a
 	// restart.
-	if err := c.reserving.acquire(ctx); err != nil {
+	if err := c.reserving.Acquire(ctx); err != nil {
 		return row{}, err
 	}
-	defer c.reserving.release()
+	defer c.reserving.Release()
 	if changed, err = s.servers.alter(ctx, c.name, a); err == nil {
 		s.obeyOwn(ctx, &changed)
 	}

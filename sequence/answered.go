@@ -6,11 +6,13 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"seqproxy/internal/await"
 )
 
 // answered is whether a sequence server answered when it was asked for just that.
 type answered struct {
-	asking lock // held while it is asked
+	asking await.Lock // held while it is asked
 
 	mu  sync.Mutex
 	at  time.Time // guarded by mu; zero: it was not asked
@@ -28,16 +30,16 @@ func (l *link) answers(ctx context.Context) error {
 	if err, fresh := l.answered.last(l.timing.answered); fresh {
 		return err
 	}
-	if l.answered.asking.acquire(ctx) != nil {
-		return errPatience
+	if l.answered.asking.Acquire(ctx) != nil {
+		return await.ErrPatience
 	}
-	defer l.answered.asking.release()
+	defer l.answered.asking.Release()
 	if err, fresh := l.answered.last(l.timing.answered); fresh {
 		return err // somebody else has asked meanwhile
 	}
 	err := l.ping(ctx)
 	if ctx.Err() != nil {
-		err = errPatience
+		err = await.ErrPatience
 	}
 	l.answered.mu.Lock()
 	defer l.answered.mu.Unlock()

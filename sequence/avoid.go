@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"seqproxy/internal/await"
 	"seqproxy/sequence/segment"
 )
 
@@ -65,10 +66,10 @@ func (s *Sequences) avoid(ctx context.Context, c *cache, numbers []uint64, deadl
 	// While this is held no reservation is in flight: the caches have all that was reserved here.
 	r, stop := s.requestWithin(ctx, time.Until(deadline))
 	defer stop()
-	if err := c.reserving.acquire(r.ctx); err != nil {
+	if err := c.reserving.Acquire(r.ctx); err != nil {
 		return r.failed(c.name, err)
 	}
-	defer c.reserving.release()
+	defer c.reserving.Release()
 	if highest <= takeOut(caches, numbers) {
 		return nil
 	}
@@ -232,7 +233,7 @@ func (st *store) raiseTo(ctx context.Context, name string, n, floor, end uint64)
 		if frozen = nil; low.frozen { // else it went on in this moment
 			frozen, wait = outcomeFrozen, st.timing.frozenBackoff
 		}
-		if !pause(ctx, jitter(wait)) {
+		if !await.Pause(ctx, await.Jitter(wait)) {
 			return 0, fmt.Errorf("raise the counter of %q to %d: %w", name, floor, cmp.Or(frozen, context.Cause(ctx)))
 		}
 	}

@@ -79,7 +79,7 @@ func TestANumberThatSomebodyChoseIsNotGivenToWhoWaits(t *testing.T) {
 		t.Fatal(known, err)
 	}
 	c := s.names.get([]byte("photos"))
-	c.reserving.mustAcquire() // the reservation that a caller waits for stands behind this
+	c.reserving.MustAcquire() // the reservation that a caller waits for stands behind this
 	taken := make(chan uint64)
 	for range 3 {
 		go func() {
@@ -93,7 +93,7 @@ func TestANumberThatSomebodyChoseIsNotGivenToWhoWaits(t *testing.T) {
 		return c.waits == 3
 	})
 	err := s.moveAbove(t.Context(), c, 103)
-	c.reserving.release()
+	c.reserving.Release()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
 	"seqproxy/internal/planted"
 	"seqproxy/sequence/floor"
@@ -252,7 +253,7 @@ func (a *servers) witness(ctx context.Context, v *server, name string) {
 	if end, ok := ctx.Deadline(); ok {
 		patience = time.Until(end) / 2 // one that stands still does not keep this one from serving
 	}
-	limited, stop := context.WithTimeoutCause(ctx, patience, errPatience)
+	limited, stop := context.WithTimeoutCause(ctx, patience, await.ErrPatience)
 	defer stop()
 	eachOther(a.members(), v, there, func(o *server) {
 		found, err := o.look(limited, name)

@@ -236,7 +236,7 @@ func TestARowThatIsSetBackBetweenTwoLooksIsRaisedByWhoGaveMore(t *testing.T) {
 				fleet{p}.seenBy(t, s)
 			}
 			before := p.id(t, "photos")
-			if err := idle.follow.work.acquire(t.Context()); err != nil { // it does not look
+			if err := idle.follow.work.Acquire(t.Context()); err != nil { // it does not look
 				t.Fatal(err)
 			}
 			for range 100 {
@@ -248,7 +248,7 @@ func TestARowThatIsSetBackBetweenTwoLooksIsRaisedByWhoGaveMore(t *testing.T) {
 				cutOff(t, idle)
 			}
 			p.exec(t, "UPDATE sequence SET id = ? WHERE name = 'photos'", before)
-			idle.follow.work.release()
+			idle.follow.work.Release()
 			if restarted {
 				idle = p.open(t, steadySize(10), state)
 				idle.startFollowing()

@@ -3,13 +3,13 @@ package sequence
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 
+	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
@@ -72,7 +72,7 @@ type cache struct {
 	// reserving is held during a reservation: those of one counter must come back in order,
 	// whichever cache they are for, or the later one would be taken for a row gone back. The next
 	// cache of the name has the same one.
-	reserving lock
+	reserving await.Lock
 	exact     uint64        // guarded by mu; the typed CACHE n, or 0 for adaptive
 	replaced  atomic.Uint64 // how often CREATE OR REPLACE here made another sequence of it
 	waiters   sync.Pool     // those that nobody uses
@@ -140,7 +140,7 @@ type cache struct {
 // newCache makes the cache of a sequence whose row was read as found. It starts nothing.
 func newCache(owner *Sequences, found row) *cache {
 	c := &cache{
-		name: found.name, owner: owner, score: owner.scores.of(found.name), reserver: owner.reserver, reserving: newLock(),
+		name: found.name, owner: owner, score: owner.scores.of(found.name), reserver: owner.reserver, reserving: await.NewLock(),
 		exact: found.exact, top: found.position(), max: found.max,
 		rule: found.common(), limits: limitsOf(&found), past: found.past, version: found.version, order: found.def.Order, cycle: found.def.Cycle,
 		cover: define.CoverOf(&found.def), kind: found.def.Kind,
@@ -326,7 +326,7 @@ func (c *cache) fly() {
 		}
 		c.mu.Unlock()
 
-		c.reserving.mustAcquire()
+		c.reserving.MustAcquire()
 		c.mu.Lock()
 		generation := c.generation
 		var boarded time.Time
@@ -339,7 +339,7 @@ func (c *cache) fly() {
 		}
 		c.mu.Unlock()
 		if want == 0 { // everybody has gone
-			c.reserving.release()
+			c.reserving.Release()
 			continue
 		}
 		g, err := c.reserver.reserve(c.owner.ctx, c.name, want, need)
@@ -353,7 +353,7 @@ func (c *cache) fly() {
 				c.missLocked(c.overtaken, g.seg.Remaining())
 			}
 		}
-		c.reserving.release() // only now: who holds it knows of every number that was reserved
+		c.reserving.Release() // only now: who holds it knows of every number that was reserved
 		if err == nil {
 			if g.due.server != nil {
 				c.owner.spawnBounded(func(ctx context.Context) { c.owner.servers.goAhead(ctx, c.name, g.due) })
@@ -369,15 +369,9 @@ func (c *cache) fly() {
 		pause := c.failLocked(err, need)
 		c.mu.Unlock()
 		if pause > 0 {
-			c.owner.sleep(jitter(pause)) // cut short by closing, which the next round sees
+			c.owner.sleep(await.Jitter(pause)) // cut short by closing, which the next round sees
 		}
 	}
-}
-
-// jitter spreads d over its upper half, so that proxies which failed together do not come back
-// together.
-func jitter(d time.Duration) time.Duration {
-	return d/2 + rand.N(d/2+1)
 }
 
 // installLocked adds a reserved segment behind what is held and serves those who wait.

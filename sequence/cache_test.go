@@ -506,7 +506,7 @@ func TestExhaustionIsNotToldToWhoCameAfterTheOneItIsAbout(t *testing.T) {
 				s, c := scripted(t, sc)
 				defer closeNow(t, s)
 				// until all of them wait: those of an ORDER sequence are one batch
-				c.reserving.mustAcquire()
+				c.reserving.MustAcquire()
 				ctx, leave := context.WithCancelCause(context.Background())
 				gone := errors.New("its client has gone")
 				var wg sync.WaitGroup
@@ -524,7 +524,7 @@ func TestExhaustionIsNotToldToWhoCameAfterTheOneItIsAbout(t *testing.T) {
 					})
 				}
 				synctest.Wait()
-				c.reserving.release()
+				c.reserving.Release()
 				synctest.Wait()
 				leave(gone)
 				synctest.Wait()

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"seqproxy/internal/await"
 	"seqproxy/internal/planted"
 	"seqproxy/sequence/limit"
 )
@@ -33,7 +34,7 @@ import (
 // what is remembered of those of the node in use.
 type ceilings struct {
 	*store
-	adopting lock // held during an adoption
+	adopting await.Lock // held during an adoption
 	// that the node still holds the sequences was not seen on others, for ORDER
 	unseen atomic.Bool
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"seqproxy/internal/await"
 	"seqproxy/sequence/limit"
 )
 
@@ -100,7 +101,7 @@ func (o others) watch(ctx context.Context, n *node, w *limit.Witness, of limit.S
 				w.Err = err
 			}
 		}
-		if !pause(ctx, wait) {
+		if !await.Pause(ctx, wait) {
 			return
 		}
 	}

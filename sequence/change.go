@@ -11,6 +11,7 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-sql-driver/mysql"
 
+	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
@@ -201,7 +202,7 @@ func (s *Sequences) request(ctx context.Context) (r request, stop func()) {
 func (s *Sequences) requestWithin(ctx context.Context, patience time.Duration) (r request, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })
-	ctx, stopTimer := context.WithTimeoutCause(ctx, patience, errPatience)
+	ctx, stopTimer := context.WithTimeoutCause(ctx, patience, await.ErrPatience)
 	return request{s: s, ctx: ctx, begin: time.Now()}, func() {
 		stopTimer()
 		unhook()
@@ -223,7 +224,7 @@ func (r request) failed(name string, err error) error {
 	}
 	s.counters.errors.Add(1)
 	if cause := context.Cause(r.ctx); cause != nil {
-		if !errors.Is(cause, errPatience) {
+		if !errors.Is(cause, await.ErrPatience) {
 			return cause
 		}
 		if !errors.As(err, new(*mysql.MySQLError)) && !errors.As(err, new(*unheardError)) && !errors.As(err, new(*limit.SeenError)) && !errors.Is(err, errOutcome) && !errors.Is(err, errEnlisting) && !errors.Is(err, errUnlisted) {

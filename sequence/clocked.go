@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
@@ -115,7 +116,7 @@ func (c *cache) counters(ctx context.Context, n uint64, deadline time.Time) (fir
 	if deadline.IsZero() {
 		deadline = begin.Add(c.owner.patience(ctx))
 	}
-	ctx, stop := context.WithDeadlineCause(ctx, deadline, errPatience)
+	ctx, stop := context.WithDeadlineCause(ctx, deadline, await.ErrPatience)
 	defer stop()
 	if first, err = c.clocked.Wait(ctx, n); err != nil {
 		err = c.ofClock(err, time.Since(begin))
@@ -138,7 +139,7 @@ func (c *cache) ofClock(err error, waited time.Duration) error {
 		return runError{run}
 	case !errors.As(err, &wait):
 		return err
-	case !errors.Is(wait.Cause, errPatience):
+	case !errors.Is(wait.Cause, await.ErrPatience):
 		return wait.Cause
 	case errors.Is(wait.Err, ErrExhausted): // of the worker
 		return &NameError{Name: shownName(c.name), Err: ErrExhausted}
@@ -178,7 +179,7 @@ func (c *cache) renewSoon() {
 func (c *cache) renew() {
 	c.owner.startFollowing() // who keeps ticks reserved
 	for {
-		ctx, stop := context.WithTimeoutCause(c.owner.ctx, c.owner.timing.clockRenewal, errPatience)
+		ctx, stop := context.WithTimeoutCause(c.owner.ctx, c.owner.timing.clockRenewal, await.ErrPatience)
 		err := c.clocked.Renew(ctx)
 		stop()
 		c.mu.Lock()
@@ -200,7 +201,7 @@ func (c *cache) renew() {
 		if !again {
 			return
 		}
-		c.owner.sleep(jitter(pause))
+		c.owner.sleep(await.Jitter(pause))
 	}
 }
 

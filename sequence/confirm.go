@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"seqproxy/internal/await"
 )
 
 // CachedError: a sequence is not confirmed as an ORDER sequence, because proxies may still hold
@@ -91,11 +93,11 @@ func (s *Sequences) waitForProxies(ctx context.Context, version uint64) error {
 				return &CachedError{Proxies: late, Several: s.servers.view.Load().several()}
 			}
 		}
-		if !pause(ctx, s.timing.confirmPoll) {
+		if !await.Pause(ctx, s.timing.confirmPoll) {
 			if unlisted != nil {
 				return unlisted
 			}
-			if len(late) > 0 && errors.Is(context.Cause(ctx), errPatience) {
+			if len(late) > 0 && errors.Is(context.Cause(ctx), await.ErrPatience) {
 				return &CachedError{Proxies: late, Several: s.servers.view.Load().several()}
 			}
 			return context.Cause(ctx)

@@ -16,8 +16,8 @@ func TestCloseDoesNotMindConnectionsThatAreClosedAlready(t *testing.T) {
 	const conns = 4
 	s := p.open(t, steadySize(20), func(o *Options) { o.Servers[0].Addr, o.Servers[0].MaxConns = link.Addr(), conns })
 	mustTake(t, s, "photos", 1)
-	s.follow.work.mustAcquire() // nobody asks from here on, which would find out
-	defer s.follow.work.release()
+	s.follow.work.MustAcquire() // nobody asks from here on, which would find out
+	defer s.follow.work.Release()
 	pool := s.servers.first().pool()
 	var kept []*sql.Conn
 	for range conns {
@@ -55,8 +55,8 @@ func TestAConnectionWhoseCallerLeftAtTheLastMomentIsNobodyElses(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t)
 	mustTake(t, s, "photos", 1)
-	s.follow.work.mustAcquire() // nobody else takes a connection
-	defer s.follow.work.release()
+	s.follow.work.MustAcquire() // nobody else takes a connection
+	defer s.follow.work.Release()
 	ask := func(ctx context.Context, conn *sql.Conn) {
 		t.Helper()
 		if _, err := conn.ExecContext(ctx, "DO 1"); err != nil {

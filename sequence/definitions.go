@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"seqproxy/internal/await"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/segment"
 )
@@ -153,7 +154,7 @@ func (w *view) begin(ctx context.Context, v *server) (*edit, error) {
 // tryTime at most. What follows has the caller's time, as a transaction ends with its context.
 func (w *view) connect(ctx context.Context, v *server) (*sql.Conn, error) {
 	if w.several() {
-		try, stop := context.WithTimeoutCause(ctx, v.tryTime(), errPatience)
+		try, stop := context.WithTimeoutCause(ctx, v.tryTime(), await.ErrPatience)
 		defer stop()
 		ctx = try
 	}

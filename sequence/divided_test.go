@@ -29,8 +29,8 @@ func TestWhetherSeveralServersDivideTheNumbersIsAskedEachTime(t *testing.T) {
 				}
 			}
 			still := func() { // as one that has heard of nothing since
-				idle.follow.work.mustAcquire()
-				t.Cleanup(idle.follow.work.release)
+				idle.follow.work.MustAcquire()
+				t.Cleanup(idle.follow.work.Release)
 			}
 			want("one server", idle, false, 1)
 			e.change(t, s, PlanChange{Add: e.addr(1)})
@@ -47,8 +47,8 @@ func TestWhetherSeveralServersDivideTheNumbersIsAskedEachTime(t *testing.T) {
 			moved := e.open(t, f, withDirectWriters)
 			want("the first one was removed", moved, true, 2)
 			e.change(t, s, PlanChange{Remove: e.addr(2)})
-			moved.follow.work.mustAcquire()
-			defer moved.follow.work.release()
+			moved.follow.work.MustAcquire()
+			defer moved.follow.work.Release()
 			if interleave == InterleaveStep {
 				// what is known of blocks is refused without a question
 				want("one is left, which is another", moved, false, 1)
@@ -113,8 +113,8 @@ func TestWhetherSeveralServersDivideTheNumbersIsNotSaidByOneThatWasTakenOut(t *t
 	mustTake(t, s, "photos", 1)
 	e.change(t, s, PlanChange{Add: e.addr(1)})
 	e.change(t, s, PlanChange{Add: e.addr(2)})
-	asked.follow.work.mustAcquire() // it hears of nothing
-	t.Cleanup(asked.follow.work.release)
+	asked.follow.work.MustAcquire() // it hears of nothing
+	t.Cleanup(asked.follow.work.Release)
 	if _, turns, err := asked.Divided(t.Context()); turns != 3 || err != nil {
 		t.Fatalf("of three: got %d, %v", turns, err)
 	}

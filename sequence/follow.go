@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
 )
 
@@ -16,7 +17,7 @@ import (
 // moved, for the options that changed.
 type follower struct {
 	begun atomic.Bool
-	work  lock // held during one round
+	work  await.Lock // held during one round
 
 	started bool   // guarded by Sequences.mu; its goroutine runs
 	changes uint64 // guarded by Sequences.mu; rises when a change is heard, and when it is obeyed
@@ -35,7 +36,7 @@ type follower struct {
 
 func newFollower() follower {
 	known := make(chan struct{})
-	return follower{work: newLock(), loaded: known, markLoaded: sync.OnceFunc(func() { close(known) })}
+	return follower{work: await.NewLock(), loaded: known, markLoaded: sync.OnceFunc(func() { close(known) })}
 }
 
 // following is what was heard from one sequence server, and told to it.
@@ -89,7 +90,7 @@ func (s *Sequences) followChanges() {
 		}
 	})
 	failing := false
-	for wait := s.timing.follow; s.sleep(jitter(wait)); {
+	for wait := s.timing.follow; s.sleep(await.Jitter(wait)); {
 		err := s.round(ctx)
 		if ctx.Err() != nil {
 			return
@@ -110,7 +111,7 @@ func (s *Sequences) followChanges() {
 
 // round asks once, and gives a sign of life when it is due.
 func (s *Sequences) round(ctx context.Context) error {
-	ctx, stop := context.WithTimeoutCause(ctx, s.timing.round, errPatience)
+	ctx, stop := context.WithTimeoutCause(ctx, s.timing.round, await.ErrPatience)
 	defer stop()
 	if err := s.refresh(ctx); err != nil {
 		return err
@@ -142,10 +143,10 @@ func (s *Sequences) obeyOwn(ctx context.Context, changed *row) {
 // refresh asks for changes and obeys them.
 func (s *Sequences) refresh(ctx context.Context) error {
 	f := &s.follow
-	if err := f.work.acquire(ctx); err != nil {
+	if err := f.work.Acquire(ctx); err != nil {
 		return err
 	}
-	defer f.work.release()
+	defer f.work.Release()
 	w, err := s.servers.ready(ctx)
 	if err != nil {
 		return err
@@ -178,7 +179,7 @@ func (s *Sequences) refresh(ctx context.Context) error {
 			continue
 		}
 		v.follow.failures++
-		v.follow.again = time.Now().Add(jitter(min(s.timing.follow<<min(v.follow.failures, 4), s.timing.followRarely)))
+		v.follow.again = time.Now().Add(await.Jitter(min(s.timing.follow<<min(v.follow.failures, 4), s.timing.followRarely)))
 		v.leaveOut(errs[i])
 	}
 	if len(failed) == len(due) {

@@ -21,10 +21,10 @@ const limitBatch = 200
 // adopt makes the chosen node the holder of all sequences, unless it is that already as far as name
 // is concerned, and no claim that somebody has seen on another node counts more.
 func (g *ceilings) adopt(ctx context.Context, name string, over limit.Holder) error {
-	if err := g.adopting.acquire(ctx); err != nil {
+	if err := g.adopting.Acquire(ctx); err != nil {
 		return fmt.Errorf("wait for an adoption: %w", err)
 	}
-	defer g.adopting.release()
+	defer g.adopting.Release()
 	conn, err := g.conn(ctx)
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"go.uber.org/zap"
 
+	"seqproxy/internal/await"
 	"seqproxy/internal/planted"
 	"seqproxy/sequence/define"
 )
@@ -75,7 +76,7 @@ func newLink(opts Options, o ServerOptions, retries *atomic.Uint64, tables check
 	}
 	return &link{
 		opts: o, relaxed: opts.Durability == DurabilityRelaxed, timing: opts.timing, tables: tables, probe: probe, log: opts.Logger.With(zap.String("server", o.Addr)), retries: retries,
-		nodes: nodes{all: all, choose: newLock()}, answered: answered{asking: newLock()},
+		nodes: nodes{all: all, choose: await.NewLock()}, answered: answered{asking: await.NewLock()},
 	}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"net"
+	"seqproxy/internal/await"
 	"seqproxy/internal/tlsfiles"
 	"sync/atomic"
 
@@ -58,7 +59,7 @@ func (n *node) way() *way {
 func isUnreached(err error) bool {
 	var dial *net.OpError
 	var waited net.Error
-	return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, &waited) && waited.Timeout() || errors.Is(err, errPatience) ||
+	return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, &waited) && waited.Timeout() || errors.Is(err, await.ErrPatience) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysql.ErrInvalidConn)
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"go.uber.org/zap"
 
+	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
 	"seqproxy/internal/rawio"
 	"seqproxy/internal/tlsfiles"
@@ -46,7 +47,7 @@ type node struct {
 // nodes are those of one sequence server. Numbers are reserved on the chosen one.
 type nodes struct {
 	all     []*node
-	choose  lock                   // held while one is chosen
+	choose  await.Lock             // held while one is chosen
 	current atomic.Pointer[choice] // nil: none was found yet, or it failed
 	last    atomic.Pointer[choice] // the one before, for the log
 	// rises when another node is chosen than the one before; what is remembered of a node counts
@@ -182,10 +183,10 @@ func (l *link) reach(ctx context.Context) (driver.Conn, error) {
 			return raw, err
 		}
 	}
-	if err := l.nodes.choose.acquire(ctx); err != nil {
+	if err := l.nodes.choose.Acquire(ctx); err != nil {
 		return nil, fmt.Errorf("wait for the choice of the node that can be written to: %w", err)
 	}
-	defer l.nodes.choose.release()
+	defer l.nodes.choose.Release()
 	if next := l.nodes.current.Load(); next != nil && next != now { // somebody else was faster
 		return l.openChosen(ctx, next)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
 )
 
@@ -46,7 +47,7 @@ func (s *Sequences) makeOrdered(ctx context.Context, name []byte, a Alteration) 
 // have been told that it is an ORDER sequence.
 func (s *Sequences) takeBackOrder(ctx context.Context, r *row) string {
 	// The caller's patience may be over.
-	ctx, stop := context.WithTimeoutCause(context.WithoutCancel(ctx), s.timing.takeBack, errPatience)
+	ctx, stop := context.WithTimeoutCause(context.WithoutCancel(ctx), s.timing.takeBack, await.ErrPatience)
 	defer stop()
 	now, err := s.servers.alter(ctx, r.name, Alteration{Order: &r.wasOrder, only: r.version})
 	s.seeChanges(ctx)

@@ -17,13 +17,13 @@ func TestNumbersAreNotGivenBackToTheHomeOfAnORDERSequence(t *testing.T) {
 	createOn(t, a, "photos")
 	mustTake(t, a, "photos", 1)
 	settled(t, a, "photos")
-	a.follow.work.mustAcquire() // it hears nothing
+	a.follow.work.MustAcquire() // it hears nothing
 	if _, err := b.servers.alter(t.Context(), "photos", Alteration{Order: ref(true)}); err != nil {
 		t.Fatal(err)
 	}
 	before := f.ids(t, "photos")
 	err := a.Flush(t.Context(), []byte("photos"))
-	a.follow.work.release()
+	a.follow.work.Release()
 	if err != nil {
 		t.Fatal(err)
 	}

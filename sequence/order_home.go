@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"seqproxy/internal/await"
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/segment"
 )
@@ -71,7 +72,7 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, among []*server,
 	if end, ok := ctx.Deadline(); ok {
 		patience = min(patience, time.Until(end)/2)
 	}
-	limited, stop := context.WithTimeoutCause(ctx, patience, errPatience)
+	limited, stop := context.WithTimeoutCause(ctx, patience, await.ErrPatience)
 	defer stop()
 	var mu sync.Mutex
 	heard, left, leaving := 0, false, false

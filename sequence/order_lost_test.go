@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"seqproxy/internal/await"
 )
 
 // isOrdered reads that on the node in use, once there is one.
@@ -25,7 +27,7 @@ func TestThatASequenceIsOrderedOutlivesAFailOver(t *testing.T) {
 	a := p.join(t, "a", &given{}, patience(time.Minute))
 	lax := p.join(t, "lax", &given{}, patience(time.Minute), func(o *Options) { o.OrderWithoutReplica = true })
 	order := func(m *member, name string) error {
-		ctx, stop := context.WithTimeoutCause(t.Context(), 4*time.Second, errPatience)
+		ctx, stop := context.WithTimeoutCause(t.Context(), 4*time.Second, await.ErrPatience)
 		defer stop()
 		_, err := m.Alter(ctx, []byte(name), Alteration{Order: new(true)})
 		return err
@@ -106,7 +108,7 @@ func TestORDERIsTakenBackWhereTheRESTARTBesideItIsNotConfirmed(t *testing.T) {
 		if _, err := a.servers.alter(t.Context(), "photos", Alteration{Order: ref(false)}); err != nil {
 			t.Fatal(err)
 		}
-		ctx, stop := context.WithTimeoutCause(t.Context(), 4*time.Second, errPatience)
+		ctx, stop := context.WithTimeoutCause(t.Context(), 4*time.Second, await.ErrPatience)
 		defer stop()
 		_, err := a.Alter(ctx, []byte("photos"), Alteration{Order: ref(true), Restart: &to})
 		if err == nil {
@@ -127,7 +129,7 @@ func TestThatASequenceIsOrderedIsNotLostByALaggingNode(t *testing.T) {
 	e.CatchUp(t, 1, 0)
 	e.CatchUp(t, 2, 0)
 	e.Cut(t, 2)
-	ctx, stop := context.WithTimeoutCause(t.Context(), 5*time.Second, errPatience)
+	ctx, stop := context.WithTimeoutCause(t.Context(), 5*time.Second, await.ErrPatience)
 	defer stop()
 	if _, err := a.Alter(ctx, []byte("photos"), Alteration{Order: ref(true)}); err == nil {
 		t.Error("it is an ORDER sequence, though the next primary may not know that")

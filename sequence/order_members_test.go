@@ -50,8 +50,8 @@ func TestAnOrderedNumberIsOfItsHomeWhateverTheProxyHasHeard(t *testing.T) {
 		mustTake(t, a, "photos", 1)
 	}
 	settled(t, a, "photos")
-	a.follow.work.mustAcquire() // it hears of nothing from now on
-	defer a.follow.work.release()
+	a.follow.work.MustAcquire() // it hears of nothing from now on
+	defer a.follow.work.Release()
 	if _, err := b.servers.alter(t.Context(), "photos", Alteration{Order: new(true)}); err != nil {
 		t.Fatal(err)
 	}

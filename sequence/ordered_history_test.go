@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/internal/await"
 	"seqproxy/test/history"
 	"seqproxy/test/mysqltest"
 )
@@ -40,7 +41,7 @@ func recordTakes(ctx context.Context, wg *sync.WaitGroup, h *history.History, pr
 					})
 					stop()
 					if err != nil {
-						_ = pause(ctx, time.Millisecond)
+						_ = await.Pause(ctx, time.Millisecond)
 					}
 				}
 			})
@@ -59,7 +60,7 @@ func recordIdiom(ctx context.Context, h *history.History, p place) {
 			id, err := result.LastInsertId()
 			return uint64(id), uint64(id), err
 		})
-		_ = pause(ctx, 2*time.Millisecond)
+		_ = await.Pause(ctx, 2*time.Millisecond)
 	}
 }
 
@@ -87,12 +88,12 @@ func TestOrderedNumbersAreLinearizableWhateverFails(t *testing.T) {
 	var wg sync.WaitGroup
 	recordTakes(ctx, &wg, &h, proxies, 6)
 	wg.Go(func() { recordIdiom(ctx, &h, p) })
-	for round := 0; pause(ctx, time.Duration(50+rand.IntN(150))*time.Millisecond); round++ {
+	for round := 0; await.Pause(ctx, time.Duration(50+rand.IntN(150))*time.Millisecond); round++ {
 		switch round % 5 {
 		case 0, 2, 3:
 			for _, link := range links {
 				link.Cut()
-				_ = pause(ctx, rand.N(5*time.Millisecond))
+				_ = await.Pause(ctx, rand.N(5*time.Millisecond))
 				link.Mend()
 			}
 		case 1:
@@ -101,7 +102,7 @@ func TestOrderedNumbersAreLinearizableWhateverFails(t *testing.T) {
 				t.Fatal(err)
 			}
 			// in part longer than anybody waits for an answer
-			_ = pause(ctx, time.Duration(100+rand.IntN(400))*time.Millisecond)
+			_ = await.Pause(ctx, time.Duration(100+rand.IntN(400))*time.Millisecond)
 			if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 				t.Fatal(err)
 			}
@@ -207,7 +208,7 @@ type lateBoarding struct {
 
 func (r lateBoarding) reserve(ctx context.Context, name string, want, need uint64) (grant, error) {
 	g, err := r.reserver.reserve(ctx, name, want+3, need)
-	_ = pause(ctx, 2*time.Millisecond)
+	_ = await.Pause(ctx, 2*time.Millisecond)
 	r.of.mu.Lock()
 	defer r.of.mu.Unlock()
 	for w := r.of.first; w != nil; w = w.next {

@@ -117,7 +117,7 @@ func TestAHomeThatWasTakenOutWhileItWasOffGivesNoLowerNumbers(t *testing.T) {
 		} else {
 			last = n
 		}
-		b.servers.changing.mustAcquire()
+		b.servers.changing.MustAcquire()
 		b.servers.view.Store(old) // it has not looked yet
 		for k, v := range old.members {
 			v.place.Store(places[k])
@@ -129,7 +129,7 @@ func TestAHomeThatWasTakenOutWhileItWasOffGivesNoLowerNumbers(t *testing.T) {
 				}
 			}
 		}
-		b.servers.changing.release()
+		b.servers.changing.Release()
 		if n := mustTake(t, b, "photos", 1); n <= last {
 			t.Fatalf("a proxy with the old view got %d after %d", n, last)
 		} else {
@@ -199,8 +199,8 @@ func TestWhatIsSaidOfAnOrderSequenceDoesNotMoveItsHome(t *testing.T) {
 		next(a, "a proxy")
 		next(b, "the other proxy")
 		func() {
-			b.follow.work.mustAcquire()
-			defer b.follow.work.release()
+			b.follow.work.MustAcquire()
+			defer b.follow.work.Release()
 			mustAlter(t, a, "albums", Alteration{Comment: ref("of pictures")})
 			next(a, "the proxy that said it")
 			next(b, "one that has not heard of it")

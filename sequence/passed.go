@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"seqproxy/internal/await"
 	"seqproxy/sequence/limit"
 )
 
@@ -69,7 +70,7 @@ func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
 	if !ok {
 		return ctx, func() {}
 	}
-	return context.WithTimeoutCause(ctx, time.Until(until)/2, errPatience)
+	return context.WithTimeoutCause(ctx, time.Until(until)/2, await.ErrPatience)
 }
 
 // onNodes waits for what was committed on groups among the members to be on their other nodes. all:

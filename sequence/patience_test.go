@@ -15,6 +15,7 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-sql-driver/mysql"
 
+	"seqproxy/internal/await"
 	"seqproxy/sequence/limit"
 	"seqproxy/test/mysqltest"
 )
@@ -73,8 +74,8 @@ func TestWaitForALockEndsInTimeAndIsToldAsSuch(t *testing.T) {
 func TestWhoAsksForOwnersDoesNotWaitForAnotherThatDoes(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	s := p.open(t, patience(50*time.Millisecond))
-	s.follow.work.mustAcquire()
-	defer s.follow.work.release()
+	s.follow.work.MustAcquire()
+	defer s.follow.work.Release()
 	answer := make(chan error, 1)
 	go func() {
 		_, err := s.LoadOwners(context.Background())
@@ -130,8 +131,8 @@ func TestEachCallerWaitsForAsLongAsItsOwnPatience(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.reserving.mustAcquire() // no number comes until the end of the test
-	defer c.reserving.release()
+	c.reserving.MustAcquire() // no number comes until the end of the test
+	defer c.reserving.Release()
 	var wg sync.WaitGroup
 	begin := time.Now()
 	for _, patience := range []time.Duration{1600, 100, 900, 100} {
@@ -255,7 +256,7 @@ func TestNobodyWaitsInLineLongerThanItsOwnTime(t *testing.T) {
 	group := openWith(t, Options{Servers: []ServerOptions{{Nodes: []Node{{Addr: "127.0.0.1:1"}, {Addr: "127.0.0.1:2"}}, Database: "none"}}})
 	v := group.servers.first()
 	for what, one := range map[string]struct {
-		turn lock
+		turn await.Lock
 		ask  func(ctx context.Context) error
 	}{
 		"the choice of a node": {v.nodes.choose, func(ctx context.Context) error { _, err := v.reach(ctx); return err }},
@@ -264,20 +265,20 @@ func TestNobodyWaitsInLineLongerThanItsOwnTime(t *testing.T) {
 		"another plan":         {s.servers.changing, func(ctx context.Context) error { return s.servers.reread(ctx, s.servers.view.Load()) }},
 		"a round":              {s.follow.work, s.refresh},
 	} {
-		one.turn.mustAcquire()
-		ctx, stop := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errPatience)
+		one.turn.MustAcquire()
+		ctx, stop := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, await.ErrPatience)
 		answer := make(chan error, 1)
 		go func() { answer <- one.ask(ctx) }()
 		select {
 		case err := <-answer:
-			if !errors.Is(err, errPatience) {
+			if !errors.Is(err, await.ErrPatience) {
 				t.Errorf("%s: got %v, want that the time is over", what, err)
 			}
 		case <-time.After(30 * time.Second):
 			t.Errorf("%s: it waits for ever", what)
 		}
 		stop()
-		one.turn.release()
+		one.turn.Release()
 	}
 }
 
@@ -312,7 +313,7 @@ func TestACommitThatHangsEndsInTime(t *testing.T) {
 		t.Fatalf("the transaction ended with %v, want that it waits", err)
 	case <-time.After(200 * time.Millisecond):
 	}
-	stop(errPatience)
+	stop(await.ErrPatience)
 	select {
 	case err := <-answer:
 		if err == nil || errors.Is(err, driver.ErrBadConn) { // which means that nothing was done
@@ -351,7 +352,7 @@ func TestACommitThatHangsIsOfUnknownOutcomeToItsCaller(t *testing.T) {
 			_, err := tx.ExecContext(r.ctx, "UPDATE "+v.table.full+" SET id = id + 1000 WHERE name = 'photos'")
 			// no commit gets beyond it
 			_, errLock := conn.ExecContext(t.Context(), "FLUSH TABLES WITH READ LOCK")
-			time.AfterFunc(200*time.Millisecond, func() { stop(errPatience) })
+			time.AfterFunc(200*time.Millisecond, func() { stop(await.ErrPatience) })
 			return errors.Join(err, errLock)
 		})
 		if told := r.failed("photos", err); !errors.As(told, new(*UnavailableError)) || !strings.Contains(told.Error(), "outcome is unknown") {

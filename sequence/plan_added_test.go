@@ -108,11 +108,11 @@ func TestAServerThatIsSetUpAnewAndAddedAgainVoidsNothing(t *testing.T) {
 	eventually(t, "the proxy is registered with the second server", told)
 	now := e.change(t, s, PlanChange{Remove: e.addr(1)})
 	eventually(t, "it knows that this one has left", func() bool { return holder.servers.view.Load().plan.Number == now.Number })
-	if err := holder.follow.work.acquire(t.Context()); err != nil {
+	if err := holder.follow.work.Acquire(t.Context()); err != nil {
 		// nor has it a heartbeat on its way there, to which a missing entry would mean something
 		t.Fatal(err)
 	}
-	holder.follow.work.release()
+	holder.follow.work.Release()
 	for _, table := range []string{"sequence_plan", "sequence_plan_start", "sequence_member", "sequence_options", "sequence_version", "sequence_proxy", "sequence"} {
 		e.places[1].exec(t, "DROP TABLE "+table)
 	}

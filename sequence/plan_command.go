@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/define"
@@ -138,7 +139,7 @@ func (p planServers) Reach(ctx context.Context, addresses []string) ([]change.St
 				return
 			}
 			stores[i] = v.planStore()
-			limited, stop := context.WithTimeoutCause(ctx, v.opts.DialTimeout+time.Second, errPatience)
+			limited, stop := context.WithTimeoutCause(ctx, v.opts.DialTimeout+time.Second, await.ErrPatience)
 			defer stop()
 			conn, err := v.conn(limited)
 			if err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"seqproxy/internal/await"
 	"seqproxy/sequence/change"
 )
 
@@ -28,7 +29,7 @@ func (p planServers) Fill(ctx context.Context, members []change.Store) {
 			for i := range all {
 				waiting = waiting || all[i].Version < version && !all[i].stale()
 			}
-			if !waiting || !pause(ctx, p.s.timing.fillPoll) {
+			if !waiting || !await.Pause(ctx, p.s.timing.fillPoll) {
 				break
 			}
 		}
@@ -55,7 +56,7 @@ func (s *Sequences) fillFor(ctx context.Context, v *server) {
 		}
 		return more
 	}
-	for filling() && pause(ctx, s.timing.fillPoll/10) {
+	for filling() && await.Pause(ctx, s.timing.fillPoll/10) {
 	}
 }
 

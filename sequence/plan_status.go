@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"seqproxy/internal/await"
 	"seqproxy/sequence/change"
 )
 
@@ -35,7 +36,7 @@ func (s *Sequences) SequenceServers(ctx context.Context) (all []SequenceServer, 
 	_, err = s.asCoordinator(ctx, func(c *change.Coordinator) error {
 		now, open, err := c.Current()
 		if err != nil {
-			if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errPatience) {
+			if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, await.ErrPatience) {
 				return cause
 			}
 			if why := new(PlanError); !errors.As(err, &why) || !why.Unreached {

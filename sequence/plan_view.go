@@ -24,10 +24,10 @@ func (a *servers) ready(ctx context.Context) (*view, error) {
 	if w := a.view.Load(); w.settled {
 		return w, nil
 	}
-	if err := a.changing.acquire(ctx); err != nil {
+	if err := a.changing.Acquire(ctx); err != nil {
 		return nil, fmt.Errorf("wait for the plan of the sequence servers: %w", err)
 	}
-	defer a.changing.release()
+	defer a.changing.Release()
 	if w := a.view.Load(); w.settled {
 		return w, nil
 	}
@@ -37,10 +37,10 @@ func (a *servers) ready(ctx context.Context) (*view, error) {
 // reread asks the servers again which plan is in force, after one of them obeyed another plan than
 // old.
 func (a *servers) reread(ctx context.Context, old *view) error {
-	if err := a.changing.acquire(ctx); err != nil {
+	if err := a.changing.Acquire(ctx); err != nil {
 		return fmt.Errorf("wait for the plan of the sequence servers: %w", err)
 	}
-	defer a.changing.release()
+	defer a.changing.Release()
 	if a.view.Load() != old {
 		return nil // somebody else did
 	}
@@ -136,10 +136,10 @@ func (a *servers) reconcile(ctx context.Context, probes []probe, plan *Plan) {
 
 // settle is reconcile after servers have answered again.
 func (a *servers) settle(ctx context.Context) error {
-	if err := a.changing.acquire(ctx); err != nil {
+	if err := a.changing.Acquire(ctx); err != nil {
 		return err
 	}
-	defer a.changing.release()
+	defer a.changing.Release()
 	a.reconcile(ctx, a.probe(ctx, a.all), &a.view.Load().plan)
 	return nil
 }

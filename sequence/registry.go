@@ -14,6 +14,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"go.uber.org/zap"
 
+	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
 )
 
@@ -31,7 +32,7 @@ type registry struct {
 	host     string
 	anywhere *atomic.Bool // this process has registered with any of them: then it does with all
 
-	making  lock        // held while the entry is made
+	making  await.Lock  // held while the entry is made
 	listed  atomic.Bool // the entry was made: numbers may be reserved
 	missing atomic.Bool // a reservation found no entry
 	// the node that has the entry, as nodes.changes. Another one may have lost it.
@@ -43,7 +44,7 @@ func newRegistry() registry {
 	if err != nil {
 		host = "unknown host"
 	}
-	return registry{making: newLock(), id: rand.Text(), anywhere: new(atomic.Bool), host: fmt.Sprintf("%s, process %d", host, os.Getpid())}
+	return registry{making: await.NewLock(), id: rand.Text(), anywhere: new(atomic.Bool), host: fmt.Sprintf("%s, process %d", host, os.Getpid())}
 }
 
 // entry is the id of the entry, empty before it was made.
@@ -87,10 +88,10 @@ func (v *server) enlist(ctx context.Context) error {
 	if g.listed.Load() && g.on.Load() == v.nodes.changes.Load() {
 		return nil
 	}
-	if err := g.making.acquire(ctx); err != nil {
+	if err := g.making.Acquire(ctx); err != nil {
 		return fmt.Errorf("wait for this proxy to be registered: %w", err)
 	}
-	defer g.making.release()
+	defer g.making.Release()
 	node := v.nodes.changes.Load()
 	if g.listed.Load() && g.on.Load() == node {
 		return nil
@@ -154,11 +155,11 @@ func (v *server) beat(ctx context.Context, seen moment, sequences int, held uint
 	if err != nil || listed {
 		return told, true, err
 	}
-	if err := g.making.acquire(ctx); err != nil {
+	if err := g.making.Acquire(ctx); err != nil {
 		return false, true, err
 	}
 	g.listed.Store(false)
-	g.making.release()
+	g.making.Release()
 	if g.on.Load() != v.nodes.changes.Load() {
 		// a fail-over lost it; a restart there since was obeyed just now
 		return false, true, v.enlist(ctx)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/internal/await"
 	"seqproxy/sequence/change"
 )
 
@@ -27,7 +28,7 @@ func registeredOn(t *testing.T, p place, s *Sequences) bool {
 // proxy.
 func wantHeld(t *testing.T, s *Sequences, name string, a Alteration, by *Sequences) {
 	t.Helper()
-	ctx, stop := context.WithTimeoutCause(t.Context(), 2*time.Second, errPatience)
+	ctx, stop := context.WithTimeoutCause(t.Context(), 2*time.Second, await.ErrPatience)
 	defer stop()
 	_, err := s.Alter(ctx, []byte(name), a)
 	var held *CachedError
@@ -113,11 +114,11 @@ func TestAProxyThatDoesNotHearOfOtherServersIsWaitedFor(t *testing.T) {
 				wantTaken(t, b, name, 1)
 				settled(t, b, name)
 			}
-			b.follow.work.mustAcquire() // it hears nothing
+			b.follow.work.MustAcquire() // it hears nothing
 			hears := false
 			defer func() {
 				if !hears {
-					b.follow.work.release()
+					b.follow.work.Release()
 				}
 			}()
 			c.move(t, e, a)
@@ -128,7 +129,7 @@ func TestAProxyThatDoesNotHearOfOtherServersIsWaitedFor(t *testing.T) {
 			wantHeld(t, a, "users", Alteration{Order: new(true)}, b)
 			wantTaken(t, b, "photos", 2)
 			hears = true
-			b.follow.work.release()
+			b.follow.work.Release()
 			alterAtLast(t, a, "users", Alteration{Order: new(true)})
 			h, last := newGivenEver(), uint64(0)
 			for range 30 {
@@ -173,7 +174,7 @@ func TestAProxyIsRegisteredWithAllServersUntilItStops(t *testing.T) {
 	}
 	settled(t, b, "photos")
 
-	b.follow.work.mustAcquire() // it stops without hearing of the next
+	b.follow.work.MustAcquire() // it stops without hearing of the next
 	e.change(t, a, PlanChange{Add: e.addr(2)})
 	if !registeredOn(t, e.places[2], b) {
 		t.Error("the third server does not know of the proxy")
@@ -181,7 +182,7 @@ func TestAProxyIsRegisteredWithAllServersUntilItStops(t *testing.T) {
 	if err := b.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	b.follow.work.release()
+	b.follow.work.Release()
 	for i, p := range e.places {
 		if registeredOn(t, p, b) {
 			t.Errorf("server %d waits for a proxy that has stopped", i)
@@ -208,7 +209,7 @@ func TestAServerThatIsAddedAgainKnowsTheProxiesOfToday(t *testing.T) {
 				members := b.servers.members()
 				return len(members) == 1 && members[0].name() == e.addr(1)
 			})
-			b.follow.work.mustAcquire()
+			b.follow.work.MustAcquire()
 			e.places[0].exec(t, "UPDATE sequence_proxy SET version = 1 << 62")
 			e.places[0].exec(t, "INSERT INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('gone', 'web7, process 12', UTC_TIMESTAMP(), UTC_TIMESTAMP() - INTERVAL 1 HOUR, 3)")
 			e.change(t, a, PlanChange{Add: e.addr(0)})
@@ -216,7 +217,7 @@ func TestAServerThatIsAddedAgainKnowsTheProxiesOfToday(t *testing.T) {
 				t.Error("it does not know of the proxy")
 			}
 			wantHeld(t, a, "photos", Alteration{Order: new(true)}, b)
-			b.follow.work.release()
+			b.follow.work.Release()
 			alterAtLast(t, a, "photos", Alteration{Order: new(true)})
 			if all, err := a.Proxies(t.Context()); err != nil || len(all) != 1 {
 				t.Errorf("got %+v, %v; want the one that runs", all, err)
@@ -235,7 +236,7 @@ func TestAServerThatIsLeftOutIsAskedWhoHoldsNumbers(t *testing.T) {
 		mustTake(t, b, name, 1)
 		settled(t, b, name)
 	}
-	b.follow.work.mustAcquire()
+	b.follow.work.MustAcquire()
 	only := b.servers.members()[1]
 	for i, v := range b.servers.members() {
 		switch there := registeredOn(t, f[i], b); {
@@ -247,13 +248,13 @@ func TestAServerThatIsLeftOutIsAskedWhoHoldsNumbers(t *testing.T) {
 			f[i].exec(t, "DELETE FROM sequence_proxy") // it has not come so far
 		}
 	}
-	a.follow.work.mustAcquire()
+	a.follow.work.MustAcquire()
 	out := a.servers.members()[1]
 	out.follow.again = time.Now().Add(time.Hour)
 	out.leaveOut(errors.New("it was away"))
-	a.follow.work.release()
+	a.follow.work.Release()
 	wantHeld(t, a, "photos", Alteration{Order: new(true)}, b)
-	b.follow.work.release()
+	b.follow.work.Release()
 	alterAtLast(t, a, "photos", Alteration{Order: new(true)})
 }
 

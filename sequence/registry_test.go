@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"seqproxy/internal/await"
 )
 
 // A proxy that was killed is not waited for once another was started on its machine. One elsewhere
@@ -96,9 +98,9 @@ func TestNobodyWaitsForTheEntryLongerThanItsOwnTime(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- v.enlist(first) }()
 	eventually(t, "the entry is being made", func() bool { return len(v.registry.making) == 1 })
-	hurry, stopHurry := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errPatience)
+	hurry, stopHurry := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, await.ErrPatience)
 	defer stopHurry()
-	if err := v.enlist(hurry); !errors.Is(err, errPatience) {
+	if err := v.enlist(hurry); !errors.Is(err, await.ErrPatience) {
 		t.Errorf("who waits for another's attempt is told %v, want that his time is over", err)
 	}
 	select {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"seqproxy/internal/await"
 	"seqproxy/internal/planted"
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/segment"
@@ -68,7 +69,7 @@ func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, n
 		if do == remedyAwait {
 			wait = v.timing.follow
 		}
-		if !pause(ctx, jitter(wait)) {
+		if !await.Pause(ctx, await.Jitter(wait)) {
 			return grant{}, context.Cause(ctx)
 		}
 		begin = time.Now()
@@ -305,16 +306,4 @@ func (v *server) fit(ctx context.Context, name string, want, need uint64) (uint6
 	}
 	n := max(need, min(want, left/segment.CeilingShare))
 	return n - n%need, nil // whole steps, where somebody counts in steps
-}
-
-// pause waits for d and reports false if ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

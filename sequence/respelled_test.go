@@ -21,12 +21,12 @@ func TestASequenceThatWasMadeAgainInOtherLettersEndsWhatIsHeld(t *testing.T) {
 			settled(t, b, "Photos")
 			// From here on b hears nothing, until both are done.
 			work := b.follow.work
-			work.mustAcquire()
+			work.MustAcquire()
 			if _, err := a.Drop(context.Background(), []byte("Photos"), false); err != nil {
 				t.Fatal(err)
 			}
 			mustCreate(t, a, CreateOptions{Name: again})
-			work.release()
+			work.Release()
 			mustAlter(t, a, again, Alteration{Order: ref(true)})
 			last := mustTake(t, a, again, 1)
 			if got := mustTake(t, b, "Photos", 1); got <= last {
@@ -36,12 +36,12 @@ func TestASequenceThatWasMadeAgainInOtherLettersEndsWhatIsHeld(t *testing.T) {
 			mustTake(t, b, "PHOTOS", 1)
 
 			// And once more, as something that gives its numbers again.
-			work.mustAcquire()
+			work.MustAcquire()
 			if _, err := a.Drop(context.Background(), []byte(again), false); err != nil {
 				t.Fatal(err)
 			}
 			mustCreate(t, a, CreateOptions{Name: "PHOTOS"})
-			work.release()
+			work.Release()
 			beginAgain(t, p.db, a, "PHOTOS", 1)
 			eventually(t, "the other proxy has heard of it", func() bool { return b.servers.marks.Epoch("PHOTOS") == a.servers.marks.Epoch("PHOTOS") })
 			var book ledger

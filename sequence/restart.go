@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/kind"
 )
@@ -38,7 +39,7 @@ func (s *Sequences) restart(ctx context.Context, name string, a Alteration) (Alt
 
 	seen := make(map[*server]tenure)
 	for !s.servers.enlisted(seen) {
-		if !pause(r.ctx, s.timing.follow) {
+		if !await.Pause(r.ctx, s.timing.follow) {
 			return Altered{}, r.failed(name, errEnlisting)
 		}
 	}

@@ -167,13 +167,13 @@ func TestAProxyWithoutAnEntryReservesNothing(t *testing.T) {
 			settled(t, s, "photos")
 			v := s.servers.first()
 			for range 2 { // once more, when it knows the ORDER sequence
-				s.follow.work.mustAcquire() // so that no sign of life finds out
+				s.follow.work.MustAcquire() // so that no sign of life finds out
 				p.exec(t, "DELETE FROM sequence_proxy")
 				g, err := s.servers.reserveOn(t.Context(), v, "photos", 5, 5)
 				if !errors.Is(err, outcomeUnlisted) || g.seg.Remaining() > 0 {
 					t.Errorf("got %+v, %v; want that the entry is gone", g, err)
 				}
-				s.follow.work.release()
+				s.follow.work.Release()
 				eventually(t, "what it held is given up, and it is registered again", func() bool {
 					return registeredOn(t, p, s) && s.names.get([]byte("photos")).tally().cached == 0
 				})

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
 )
 
@@ -32,7 +33,7 @@ type lacked struct {
 // missing is the error of a reservation of name with a member that lacks the row, of which others
 // have found. It is not asked again for a while.
 func (a *servers) missing(ctx context.Context, v *server, name string, found *row) error {
-	ctx, stop := context.WithTimeoutCause(ctx, v.tryTime(), errPatience)
+	ctx, stop := context.WithTimeoutCause(ctx, v.tryTime(), await.ErrPatience)
 	defer stop()
 	finding, err := v.rowDeleted(ctx, v.pool(), name, max(a.marks.Of(name), found.position(), found.past))
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/singleflight"
 
+	"seqproxy/internal/await"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/floor"
 )
@@ -45,7 +46,7 @@ type Sequences struct {
 	caches map[string]*cache // guarded by mu; by the table's spelling
 	steps  map[step]*cache   // guarded by mu; see Advance
 	// guarded by mu; of caches that have ended while they were reserving; see removeLocked
-	ending map[string]lock
+	ending map[string]await.Lock
 
 	ticketTables []*TicketTable // guarded by mu
 	// held while this process changes the set of sequence servers
@@ -67,7 +68,7 @@ func New(opts Options) (*Sequences, error) {
 	}
 	s := &Sequences{
 		opts: opts, log: opts.Logger, names: newNames(), follow: newFollower(),
-		stopping: make(chan struct{}), caches: make(map[string]*cache), ending: make(map[string]lock), scores: newScores(),
+		stopping: make(chan struct{}), caches: make(map[string]*cache), ending: make(map[string]await.Lock), scores: newScores(),
 		timing: opts.timing,
 	}
 	s.counters.scores = s.scores
@@ -178,7 +179,7 @@ func (s *Sequences) count(ctx context.Context, name []byte, n uint64) (c *cache,
 
 // createUnknown makes a sequence that somebody waits for until deadline.
 func (s *Sequences) createUnknown(ctx context.Context, name []byte, deadline time.Time) error {
-	ctx, stop := context.WithDeadlineCause(ctx, deadline, errPatience)
+	ctx, stop := context.WithDeadlineCause(ctx, deadline, await.ErrPatience)
 	defer stop()
 	_, err := s.Create(ctx, CreateOptions{Name: string(name), IfNotExists: true})
 	return err
@@ -250,7 +251,7 @@ func (s *Sequences) findAny(ctx context.Context, name []byte, patience time.Dura
 	if len(name) == 0 || len(name) > maxNameBytes || s.unknown.has(name, time.Now()) {
 		return nil, &NameError{Name: string(name), Err: ErrUnknown}
 	}
-	ctx, stop := context.WithTimeoutCause(ctx, patience, errPatience)
+	ctx, stop := context.WithTimeoutCause(ctx, patience, await.ErrPatience)
 	defer stop()
 	begin := time.Now()
 	// the lookup may begin after a caller that gave up has used name's memory for something else
@@ -264,7 +265,7 @@ func (s *Sequences) findAny(ctx context.Context, name []byte, patience time.Dura
 		return r.Val.(*cache), nil
 	case <-ctx.Done():
 		err := context.Cause(ctx)
-		if errors.Is(err, errPatience) {
+		if errors.Is(err, await.ErrPatience) {
 			err = &UnavailableError{Sequence: asked, Server: s.serverName(), Waited: time.Since(begin), Err: s.whyNot()}
 		}
 		return nil, err
@@ -276,11 +277,8 @@ func (s *Sequences) whyNot() error {
 	if err := s.servers.lastFailure(); err != nil {
 		return err
 	}
-	return errPatience
+	return await.ErrPatience
 }
-
-// errPatience is the cause when a wait ends by the allocate timeout rather than by its caller.
-var errPatience = errors.New("no answer in time")
 
 // lookUp asks the server for the row that name means and makes its cache. It runs once for all
 // callers that want the same name at the same time, so it listens to none of their contexts; it is
@@ -291,7 +289,7 @@ func (s *Sequences) lookUp(name string) (any, error) {
 	}
 	defer s.tasks.Done()
 	patience := s.patience(s.ctx)
-	ctx, stop := context.WithTimeoutCause(s.ctx, patience, errPatience)
+	ctx, stop := context.WithTimeoutCause(s.ctx, patience, await.ErrPatience)
 	defer stop()
 	begin := time.Now()
 	var found row
@@ -321,7 +319,7 @@ func (s *Sequences) lookUp(name string) (any, error) {
 		if errors.Is(err, outcomeFrozen) {
 			s.startFollowing() // who hears when the change has ended
 		}
-		if time.Since(begin)+backoff > patience || !s.sleep(jitter(backoff)) {
+		if time.Since(begin)+backoff > patience || !s.sleep(await.Jitter(backoff)) {
 			break
 		}
 	}
@@ -383,8 +381,8 @@ func (s *Sequences) removeLocked(c *cache) {
 		delete(s.caches, c.name)
 		s.dropStepsLocked(c)
 		// Whoever takes this turn from here on sees that his cache has ended.
-		maps.DeleteFunc(s.ending, func(_ string, t lock) bool { return !t.taken() })
-		if c.reserving.taken() {
+		maps.DeleteFunc(s.ending, func(_ string, t await.Lock) bool { return !t.Taken() })
+		if c.reserving.Taken() {
 			s.ending[c.name] = c.reserving
 		}
 		s.names.drop(c.name, c)
@@ -426,7 +424,7 @@ func (s *Sequences) spawn(f func()) {
 // much as one of them at most.
 func (s *Sequences) spawnBounded(f func(ctx context.Context)) {
 	s.spawn(func() {
-		ctx, stop := context.WithTimeoutCause(s.ctx, s.patience(s.ctx), errPatience)
+		ctx, stop := context.WithTimeoutCause(s.ctx, s.patience(s.ctx), await.ErrPatience)
 		defer stop()
 		f(ctx)
 	})
@@ -505,8 +503,8 @@ func (s *Sequences) giveBack(ctx context.Context, caches []*cache) error {
 		}
 		group.Go(func() error {
 			// held by no reservation any more; the caches of one row follow each other
-			c.reserving.mustAcquire()
-			defer c.reserving.release()
+			c.reserving.MustAcquire()
+			defer c.reserving.Release()
 			done, err := c.reserver.giveBack(ctx, c.name, epoch, seg)
 			if done || errors.Is(err, errOutcome) {
 				// where that is not known the row may stand there, which is no row gone back

@@ -3,6 +3,7 @@ package sequence
 import (
 	"sync/atomic"
 
+	"seqproxy/internal/await"
 	"seqproxy/sequence/floor"
 )
 
@@ -30,6 +31,6 @@ func newServer(opts Options, o ServerOptions, counters *counters, marks *floor.M
 	}
 	tables := newStore(of, marks)
 	return &server{
-		store: tables, counters: counters, ceilings: &ceilings{store: tables, adopting: newLock()},
+		store: tables, counters: counters, ceilings: &ceilings{store: tables, adopting: await.NewLock()},
 	}, nil
 }

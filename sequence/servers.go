@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"seqproxy/internal/await"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/segment"
 )
@@ -36,7 +37,7 @@ type servers struct {
 	view atomic.Pointer[view]
 	// that has the ticket tables: the first of the configuration, whatever the plan
 	tickets  *server
-	changing lock // held while another view is made
+	changing await.Lock // held while another view is made
 	// guarded by changing: all that ever were in a view, and those of the configuration, which come
 	// first
 	all    []*server
@@ -75,7 +76,7 @@ func newServers(opts Options, counters *counters) (*servers, error) {
 	a := &servers{
 		opts: opts, timing: opts.timing, log: opts.Logger, counters: counters, marks: floor.NewMarks(),
 		lastUsed: make(map[string]int), homes: make(map[string]string), lacks: make(map[lack]lacked),
-		ahead: ceilingAhead, changing: newLock(), id: rand.Text(),
+		ahead: ceilingAhead, changing: await.NewLock(), id: rand.Text(),
 	}
 	for _, o := range opts.Servers {
 		if _, err := a.addLocked(o); err != nil {
@@ -152,8 +153,8 @@ func (a *servers) lastFailure() error {
 }
 
 func (a *servers) close() error {
-	a.changing.mustAcquire()
-	defer a.changing.release()
+	a.changing.MustAcquire()
+	defer a.changing.Release()
 	a.closed = true
 	var all []error
 	for _, member := range a.all {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
@@ -56,7 +57,7 @@ func (a *servers) each(ctx context.Context, members []*server, f func(ctx contex
 	one := f
 	if len(members) > 1 {
 		one = func(ctx context.Context, i int, v *server) error {
-			ctx, stop := context.WithTimeoutCause(ctx, v.tryTime(), errPatience)
+			ctx, stop := context.WithTimeoutCause(ctx, v.tryTime(), await.ErrPatience)
 			defer stop()
 			return f(ctx, i, v)
 		}
@@ -145,7 +146,7 @@ func (s *Sequences) Divided(ctx context.Context) (several bool, turns uint64, er
 			if errors.Is(failed, outcomeFrozen) || errors.Is(failed, outcomeOldPlan) {
 				s.startFollowing() // who leaves out a server that obeys another plan
 			}
-			if err == nil || errors.Is(err, ErrUnfit) || errors.Is(err, ErrClosed) || !pause(r.ctx, jitter(backoff)) {
+			if err == nil || errors.Is(err, ErrUnfit) || errors.Is(err, ErrClosed) || !await.Pause(r.ctx, await.Jitter(backoff)) {
 				break
 			}
 		}
@@ -368,7 +369,7 @@ func (a *servers) anyLive(w *view) bool {
 // reserveWith reserves with one member. A row that it lacks is made.
 func (a *servers) reserveWith(ctx context.Context, w *view, v *server, name string, want, need uint64) (grant, error) {
 	try := func() (grant, error) {
-		ctx, stop := context.WithTimeoutCause(ctx, v.tryTime(), errPatience)
+		ctx, stop := context.WithTimeoutCause(ctx, v.tryTime(), await.ErrPatience)
 		defer stop()
 		return a.reserveOn(ctx, v, name, want, need)
 	}

@@ -36,8 +36,8 @@ func TestReservationsAreSpreadAndADeadServerIsAskedMoreRarely(t *testing.T) {
 	dead := s.servers.view.Load().members[1]
 	eventually(t, "it is left out, and not asked for a while", func() bool {
 		takeAll(t, s, h, "photos", 1)
-		s.follow.work.mustAcquire()
-		defer s.follow.work.release()
+		s.follow.work.MustAcquire()
+		defer s.follow.work.Release()
 		return dead.away.Load() && time.Until(dead.follow.again) > 3*s.timing.follow
 	})
 	before := reserved()[1]

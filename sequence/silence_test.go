@@ -77,8 +77,8 @@ func TestAConnectionThatTheServerHasEndedMeanwhileIsNotUsed(t *testing.T) {
 	s := p.open(t, func(o *Options) { o.Servers[0].User = account })
 	mustCreate(t, s, CreateOptions{Name: "photos", Order: true}) // each number is a reservation
 	// nobody else asks from here on, who would find out
-	s.follow.work.mustAcquire()
-	defer s.follow.work.release()
+	s.follow.work.MustAcquire()
+	defer s.follow.work.Release()
 	for want := uint64(1); want <= 20; want++ {
 		if got := mustTake(t, s, "photos", 1); got != want {
 			t.Fatalf("got %d, want %d", got, want)

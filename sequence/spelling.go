@@ -11,6 +11,8 @@ import (
 	"time"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/internal/await"
 )
 
 // ErrNoText is a name whose bytes are no text in the character set that they are in, or
@@ -59,7 +61,7 @@ func (s *Sequences) InUTF8(ctx context.Context, charset string, name []byte) ([]
 		return nil, ErrClosed
 	}
 	defer s.tasks.Done()
-	ctx, stop := context.WithTimeoutCause(ctx, s.patience(ctx), errPatience)
+	ctx, stop := context.WithTimeoutCause(ctx, s.patience(ctx), await.ErrPatience)
 	defer stop()
 	begin := time.Now()
 	text, err := s.servers.first().inUTF8(ctx, charset, name)

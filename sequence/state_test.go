@@ -236,8 +236,8 @@ func TestOwnersAreKeptForAStartWithoutTheServer(t *testing.T) {
 	}
 	place.restart(t)
 	eventually(t, "the server is asked", func() bool {
-		second.follow.work.mustAcquire()
-		defer second.follow.work.release()
+		second.follow.work.MustAcquire()
+		defer second.follow.work.Release()
 		return second.servers.first().follow.loaded
 	})
 	if now := second.Owners(); now != got {

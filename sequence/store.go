@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
+	"seqproxy/internal/await"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/segment"
 )
@@ -16,12 +17,12 @@ type schema struct {
 	tuning *atomic.Pointer[Tuning]
 
 	seen   atomic.Pointer[layout] // what the last check found; nil before the first
-	making lock                   // of tables that are missing
+	making await.Lock             // of tables that are missing
 }
 
 // newSchema does no I/O.
 func newSchema(opts Options, o ServerOptions, retries *atomic.Uint64) (*schema, error) {
-	s := &schema{table: newTable(o.Database, o.Table), tuning: new(atomic.Pointer[Tuning]), making: newLock()}
+	s := &schema{table: newTable(o.Database, o.Table), tuning: new(atomic.Pointer[Tuning]), making: await.NewLock()}
 	s.tuning.Store(opts.tuning()) // until whoever owns it has one
 	var err error
 	s.link, err = newLink(opts, o, retries, s, "SELECT 1 FROM "+s.table.full+" LIMIT 0")

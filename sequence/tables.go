@@ -186,10 +186,10 @@ func (s *schema) completeTables(ctx context.Context, c rawConn) (*layout, error)
 			return nil, s.tablesMissing(found.missing)
 		}
 		// Another connection may make them.
-		if err := s.making.acquire(ctx); err != nil {
+		if err := s.making.Acquire(ctx); err != nil {
 			return nil, err
 		}
-		defer s.making.release()
+		defer s.making.Release()
 		if found, err = s.soundTables(ctx, c); err != nil {
 			return nil, err
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"seqproxy/internal/await"
 )
 
 // errEnlisting: a fail-over was a moment ago, or this process does not know that none was.
@@ -63,7 +65,7 @@ func (s *Sequences) waitForAll(ctx context.Context, version uint64) error {
 		if s.servers.enlisted(seen) { // still: the list was of these nodes
 			return nil
 		}
-		if !pause(ctx, s.timing.follow) {
+		if !await.Pause(ctx, s.timing.follow) {
 			return errEnlisting
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"seqproxy/internal/await"
 )
 
 // A proxy registers with the primary, and takes numbers, when the replica does not hear of it any
@@ -30,7 +32,7 @@ func TestThatAProxyIsRegisteredIsNotForgottenInAFailOver(t *testing.T) {
 	fresh.timing.tenure = time.Hour // a moment ago
 	for name, a := range map[string]Alteration{"photos": down(1), "users": {Order: new(true)}} {
 		within(t, 2*time.Minute, name+" is not changed, as other proxies may hold numbers", func() bool {
-			ctx, stop := context.WithTimeoutCause(t.Context(), 2*time.Second, errPatience)
+			ctx, stop := context.WithTimeoutCause(t.Context(), 2*time.Second, await.ErrPatience)
 			defer stop()
 			_, err := fresh.Alter(ctx, []byte(name), a)
 			if err == nil {

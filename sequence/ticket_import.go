@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"seqproxy/internal/await"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
 )
@@ -196,7 +197,7 @@ func (m *ticketImport) carryOut(ctx context.Context, table *ticketRef, conn *sql
 	waiting, stop := halfOf(ctx) // the rest of the time is for what comes next
 	defer stop()
 	l, err := table.lock(waiting, conn, layout)
-	for wait := m.s.timing.importAgain; isConflict(err) && pause(waiting, jitter(wait)); wait = min(2*wait, time.Second) {
+	for wait := m.s.timing.importAgain; isConflict(err) && await.Pause(waiting, await.Jitter(wait)); wait = min(2*wait, time.Second) {
 		l, err = table.lock(waiting, conn, layout)
 	}
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/singleflight"
 
+	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
 )
 
@@ -237,7 +238,7 @@ func (t *TicketTable) touch(ctx context.Context, layout *ticketLayout, stub []by
 				// a counter does not go back where the statement is undone
 				t.s.servers.tickets.counters.lose(t.cache.name, UnusedUnknownCommit, 1)
 			}
-			if isConflict(err) && attempt < maxAttempts && pause(r.ctx, jitter(t.s.timing.conflict<<attempt)) {
+			if isConflict(err) && attempt < maxAttempts && await.Pause(r.ctx, await.Jitter(t.s.timing.conflict<<attempt)) {
 				t.s.counters.retries.Add(1)
 				continue
 			}

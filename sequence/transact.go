@@ -6,6 +6,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+
+	"seqproxy/internal/await"
 )
 
 // transact runs f in a transaction, again if it conflicts with another or its connection turns out
@@ -87,5 +89,5 @@ const maxAttempts = 6
 // mayRetry waits before a further attempt, after the attempt-th has failed. It is false if that was
 // the last one, or ctx is done.
 func (l *link) mayRetry(ctx context.Context, attempt int) bool {
-	return attempt < maxAttempts && pause(ctx, jitter(l.timing.conflict<<attempt))
+	return attempt < maxAttempts && await.Pause(ctx, await.Jitter(l.timing.conflict<<attempt))
 }

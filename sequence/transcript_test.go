@@ -332,11 +332,11 @@ func recordChange(t *testing.T, r *recorder) {
 	s.planHook = func(step, address string) (err error) {
 		switch {
 		case step == change.Accepted && obey == nil:
-			obey, err = make(map[string]bool), s.follow.work.acquire(t.Context())
+			obey, err = make(map[string]bool), s.follow.work.Acquire(t.Context())
 		case step == PlanInForce && obey != nil:
 			if obey[address] = true; len(obey) == 2 {
 				obey = nil
-				s.follow.work.release()
+				s.follow.work.Release()
 			}
 		}
 		return err

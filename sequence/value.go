@@ -40,10 +40,10 @@ func (s *Sequences) SetValue(ctx context.Context, name []byte, n uint64, used bo
 
 func (s *Sequences) setValue(ctx context.Context, c *cache, n uint64, used bool) (changed row, ok bool, err error) {
 	// A reservation that is under way meanwhile would be of no use, and leave a gap behind n.
-	if err := c.reserving.acquire(ctx); err != nil {
+	if err := c.reserving.Acquire(ctx); err != nil {
 		return row{}, false, err
 	}
-	defer c.reserving.release()
+	defer c.reserving.Release()
 	if changed, ok, err = s.servers.setValue(ctx, c.name, n, used, c.next()); ok && err == nil {
 		s.obeyOwn(ctx, &changed)
 	}
@@ -95,10 +95,10 @@ func (s *Sequences) Raise(ctx context.Context, name []byte, floor uint64) (raise
 }
 
 func (s *Sequences) raise(ctx context.Context, c *cache, floor uint64) (changed row, raised bool, err error) {
-	if err := c.reserving.acquire(ctx); err != nil {
+	if err := c.reserving.Acquire(ctx); err != nil {
 		return row{}, false, err
 	}
-	defer c.reserving.release()
+	defer c.reserving.Release()
 	if changed, raised, err = s.servers.raiseAbove(ctx, c.name, floor); err == nil {
 		s.obeyOwn(ctx, &changed)
 	}
@@ -155,10 +155,10 @@ func (s *Sequences) Flush(ctx context.Context, name []byte) error {
 // flush gives up what c holds. While the upper end is given back nothing is reserved, so that what
 // is reserved next may begin at it again.
 func (s *Sequences) flush(ctx context.Context, c *cache) error {
-	if err := c.reserving.acquire(ctx); err != nil {
+	if err := c.reserving.Acquire(ctx); err != nil {
 		return err
 	}
-	defer c.reserving.release()
+	defer c.reserving.Release()
 	epoch := s.epoch(c.name)
 	seg := c.flushUnused()
 	if seg.Remaining() == 0 {

@@ -247,12 +247,12 @@ func TestWhatWasPassedOverIsGivenUpHereThoughTheServerAnswersNoMore(t *testing.T
 	for name, pass := range passOver(t.Context(), a) {
 		wantTaken(t, a, name, 1)
 		settled(t, a, name)
-		a.follow.work.mustAcquire() // nobody looks
+		a.follow.work.MustAcquire() // nobody looks
 		a.follow.begun.Store(false)
 		err := pass(5000)
 		next := a.names.get([]byte(name)).next()
 		a.follow.begun.Store(true)
-		a.follow.work.release()
+		a.follow.work.Release()
 		if err != nil || next != 0 && next <= 5000 {
 			t.Errorf("%s: %v; goes on at %d, want above 5000", name, err, next)
 		}

@@ -57,8 +57,8 @@ func (e *lossy) run(t *testing.T, node int, text string, args ...any) {
 
 // stopRounds has b see no change until the returned function is called.
 func (e *lossy) stopRounds() (goOn func()) {
-	e.b.follow.work.mustAcquire()
-	return e.b.follow.work.release
+	e.b.follow.work.MustAcquire()
+	return e.b.follow.work.Release
 }
 
 // failOver ends the old primary, and returns a proxy that knows nothing of it.
@@ -242,7 +242,7 @@ func TestAVersionThatWasToldBeforeTheTableWasRestoredCountsForNothing(t *testing
 			b.servers.first().registry.id).Scan(&told)
 		return err == nil && told == 1
 	})
-	b.follow.work.mustAcquire()
+	b.follow.work.MustAcquire()
 	p.exec(t, "REPLACE INTO sequence_options SELECT * FROM old_options")
 	p.exec(t, "REPLACE INTO sequence_version SELECT * FROM old_version")
 	limited, stop := context.WithTimeoutCause(t.Context(), 3*time.Second, errors.New("waited long enough"))
@@ -250,7 +250,7 @@ func TestAVersionThatWasToldBeforeTheTableWasRestoredCountsForNothing(t *testing
 	if _, err := a.Alter(limited, []byte("photos"), Alteration{Order: ref(true)}); err == nil {
 		t.Error("ORDER was confirmed before all proxies knew")
 	}
-	b.follow.work.release()
+	b.follow.work.Release()
 	if err := confirmOrder(t, a); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,30 @@
+package await
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+// Pause waits for d and reports false if ctx ended first.
+func Pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Jitter spreads d over its upper half, so that proxies which failed together do not come back
+// together.
+func Jitter(d time.Duration) time.Duration {
+	return d/2 + rand.N(d/2+1)
+}
+
+// ErrPatience is the cause of a context's end when a wait was as long as it may be, and its caller
+// has not gone away.
+var ErrPatience = errors.New("no answer in time")
