@@ -40,6 +40,21 @@ func TestThePageOfTheArchitectureNamesWhatIsThere(t *testing.T) {
 	}
 }
 
+// TestThePageOfTheArchitectureTellsTheHistories compares docs/architecture.md with the comments of
+// the schedules that are tried, or writes them there with -update.
+func TestThePageOfTheArchitectureTellsTheHistories(t *testing.T) {
+	var list strings.Builder
+	list.WriteString("\n")
+	code := repositoryFile(t, "sequence/change/histories_test.go")
+	for _, m := range regexp.MustCompile(`(?m)((?:^\t\t// .*\n)+)^\t\t\{"([^"]+)"`).FindAllStringSubmatch(code, -1) {
+		wrapAt(&list, 120, "* ", "*"+strings.ToUpper(m[2][:1])+m[2][1:]+".* "+strings.ReplaceAll(m[1], "\t\t// ", ""))
+	}
+	if n := strings.Count(list.String(), "\n* "); n < 10 {
+		t.Fatalf("found %d histories, want more: the test does not see them", n)
+	}
+	keepTable(t, "architecture.md", "histories", list.String()+"\n")
+}
+
 // TestTheArchitectureKeepsWhatIsForTestsOutOfTheProgram checks all packages that the program is
 // built from.
 func TestTheArchitectureKeepsWhatIsForTestsOutOfTheProgram(t *testing.T) {

@@ -31,7 +31,7 @@ func wantText(t *testing.T, err error, words ...string) {
 	}
 }
 
-// The histories that broke earlier designs; see docs/architecture.md.
+// The histories that broke earlier designs. docs/architecture.md has those with a comment.
 func TestHistories(t *testing.T) {
 	blocks := func(servers, members int) *estate {
 		s := &scenario{name: "history", servers: servers, members: members}
@@ -47,6 +47,8 @@ func TestHistories(t *testing.T) {
 		what string
 		run  func(t *testing.T) *estate
 	}{
+		// A, B, C in blocks; C is slow. A and B go on as two members, and some proxies go on at C. So C
+		// must accept, too. It is frozen first.
 		{"a slow member that stays is not left behind", func(t *testing.T) *estate {
 			e := blocks(4, 3)
 			e.asked = change.Change{Add: address(3)}
@@ -60,6 +62,8 @@ func TestHistories(t *testing.T) {
 			}
 			return e
 		}},
+		// Of five, A alone has recorded how far E may go. E dies, A is cut off, and B, C, D remove E. A
+		// stays, so A must be there.
 		{"who alone has recorded how far the lost one goes must be there", func(t *testing.T) *estate {
 			e := blocks(5, 5)
 			e.asked = change.Change{Remove: address(4)}
@@ -73,6 +77,8 @@ func TestHistories(t *testing.T) {
 			proxy(e)
 			return e
 		}},
+		// X proposes on A; its write to C times out and commits late. Y proposes on B. There is one plan
+		// per number and member. A change needs all that stay, so Y meets the plan of X on one of them.
 		{"a proposal that comes late meets another", func(t *testing.T) *estate {
 			e := blocks(4, 3)
 			e.asked = change.Change{Add: address(3)}
@@ -88,6 +94,8 @@ func TestHistories(t *testing.T) {
 			}
 			return e
 		}},
+		// The coordinator dies after the freeze. One proxy aborts, another finishes. Who takes over raises
+		// the ballot on each member first. If none had accepted, the change was not decided, and never is.
 		{"one aborts what another would finish", func(t *testing.T) *estate {
 			e := blocks(3, 2)
 			e.asked = change.Change{Add: address(2)}
@@ -102,6 +110,8 @@ func TestHistories(t *testing.T) {
 			}
 			return e
 		}},
+		// C, cut off, has A record a higher ceiling after A was read. So A is frozen, and records none until
+		// it obeys a plan; then none of an older plan.
 		{"a frozen member records no ceiling of the one that is away", func(t *testing.T) *estate {
 			e := blocks(3, 3)
 			e.asked = change.Change{Remove: address(2)}
@@ -118,6 +128,8 @@ func TestHistories(t *testing.T) {
 			proxy(e, 2)
 			return e
 		}},
+		// Of two members one is dead. Removing it takes FORCE. Said on both sides of a cut network it gives
+		// keys twice, and the text says so.
 		{"of two members none is taken out without a word", func(t *testing.T) *estate {
 			e := blocks(2, 2)
 			e.asked = change.Change{Remove: address(1), Force: true}
@@ -145,6 +157,8 @@ func TestHistories(t *testing.T) {
 			}
 			return e
 		}},
+		// The dead one is the home of an ORDER sequence. Removing it takes FORCE. A home that comes back asks
+		// the others before it gives.
 		{"the home of an ORDER sequence is not taken out without a word", func(t *testing.T) *estate {
 			e := blocks(3, 3)
 			e.asked = change.Change{Remove: address(2), Force: true}
@@ -157,6 +171,8 @@ func TestHistories(t *testing.T) {
 			wantText(t, c.Err, "home of ORDER", "FORCE")
 			return e
 		}},
+		// A job of every hour adds the old step after the change. So the operator says that direct writers
+		// are stopped, `id + n` is error 1690 while frozen, and each reservation checks the residue.
 		{"a job that counts by the old step finds its row frozen, and is found afterwards", func(t *testing.T) *estate {
 			s := &scenario{name: "steps", servers: 3, members: 2, interleave: change.InterleaveStep}
 			e := s.start(simulation.Faults{})
@@ -190,6 +206,7 @@ func TestHistories(t *testing.T) {
 			e.Members[0].Rows[name] = stood // as the error says how
 			return e
 		}},
+		// Direct writers are cut off together with the dead member, so FORCE ABOVE n is asked for.
 		{"applications that count beside the dead member know no ceiling", func(t *testing.T) *estate {
 			s := &scenario{name: "steps", servers: 3, members: 3, interleave: change.InterleaveStep}
 			e := s.start(simulation.Faults{})
@@ -201,6 +218,8 @@ func TestHistories(t *testing.T) {
 			wantText(t, c.Err, "FORCE ABOVE n")
 			return e
 		}},
+		// A leaves, and B, which accepted, was not told. C is added. B is brought to the plan before anything
+		// else is changed. The simulated members found this one.
 		{"a member that accepted and was not told obeys before anything else is changed", func(t *testing.T) *estate {
 			e := blocks(3, 2)
 			e.asked = change.Change{Add: address(2)}
@@ -285,6 +304,8 @@ func TestHistories(t *testing.T) {
 			}
 			return e
 		}},
+		// C was away. It goes on only if a member that had to accept has aborted. Else it is brought to the
+		// plan in force before it gives a number.
 		{"a member comes back frozen from a change that was aborted", func(t *testing.T) *estate {
 			e := blocks(4, 3)
 			e.asked = change.Change{Add: address(3)}
