@@ -21,7 +21,7 @@ var helpTexts embed.FS
 
 // topics returns the texts of help by topic: the files, and tables of the pages.
 func topics() map[string]string {
-	all := map[string]string{"errors": helpOnErrors(), "events": helpOnEvents(), "questions": helpOnQuestions(), "statements": helpOnStatements()}
+	all := map[string]string{"errors": helpOnErrors(), "events": helpOnEvents(), "jumped": helpOnGaps(), "questions": helpOnQuestions(), "statements": helpOnStatements()}
 	files, err := fs.ReadDir(helpTexts, "help")
 	if err != nil {
 		panic(err) // the files are embedded in the program
@@ -55,6 +55,22 @@ func helpOnAlarms() string {
 		writeEntry(&out, strings.Join(a.alerts, ", "), a.meaning)
 		wrap(&out, "      do: ", withoutLinks(a.do))
 	}
+	return out.String()
+}
+
+func helpOnGaps() string {
+	var out strings.Builder
+	out.WriteString("why keys jump, and how far\n\nKeys are unique and rising, but have gaps. Causes, how far, and how to see it:\n\n")
+	for _, g := range gapTexts {
+		writeEntry(&out, g.cause, g.far+" ("+g.see+")")
+	}
+	out.WriteString(`
+A segment lasts for 15 minutes (outage_cover) at the rate of the last minute.
+Smaller gaps: ALTER SEQUENCE name CACHE n, or OUTAGE_COVER seconds. Then keys
+last for a shorter time without the sequence server. ORDER keeps none in
+memory. How many were lost, by reason:
+  SHOW SEQPROXY STATUS LIKE 'sequence_numbers_unused%'
+`)
 	return out.String()
 }
 

@@ -127,6 +127,16 @@ func TestTheDocumentedStatementsOnTheTableWork(t *testing.T) {
 	}
 }
 
+// TestThePageOfOperationsTellsWhyKeysJump compares docs/operations.md with gapTexts, or writes them
+// with -update.
+func TestThePageOfOperationsTellsWhyKeysJump(t *testing.T) {
+	table := "\n| cause | how far | how to see it |\n|---|---|---|\n"
+	for _, g := range gapTexts {
+		table += "| " + g.cause + " | " + g.far + " | " + g.see + " |\n"
+	}
+	keepTable(t, "operations.md", "gaps", table+"\n")
+}
+
 func TestTheDocumentedWayToBeginAgainWorks(t *testing.T) {
 	s := mysqltest.Start(t)
 	blocks := documentedSQL(t, "operations.md", "Beginning again")
