@@ -19,6 +19,11 @@ type scenario struct {
 	interleave       string  // blocks, if it is empty
 	cut              []int   // from the coordinators
 	proxies          [][]int // what each is cut from
+
+	order bool // the last server is the home of the sequence, which is one with ORDER
+	off   int  // so many of the last servers are off, and come back at the end
+	// what a proxy does meanwhile, in place of a second coordinator
+	does func(e *estate) *simulation.Actor
 }
 
 const name = "photos"
@@ -32,7 +37,22 @@ var scenarios = []scenario{
 	{name: "one is removed", servers: 3, members: 3, asked: change.Change{Remove: address(2)}, proxies: [][]int{nil, nil}},
 	{name: "one is added in steps", servers: 3, members: 2, interleave: change.InterleaveStep, asked: change.Change{Add: address(2)}, proxies: [][]int{nil, nil}},
 	{name: "one of two is left", servers: 2, members: 2, asked: change.Change{Remove: address(1)}, proxies: [][]int{nil, nil}},
+	{name: "the home of an ORDER sequence is removed", servers: 3, members: 3, order: true, asked: change.Change{Remove: address(2)}, proxies: [][]int{nil, {0}}},
+	{name: "the home of an ORDER sequence is lost", servers: 3, members: 3, order: true, off: 1, asked: change.Change{Remove: address(2), Force: true}, proxies: [][]int{nil, {0}}},
+	{name: "a sequence is moved ahead while one is added", servers: 3, members: 2, asked: change.Change{Add: address(2)}, proxies: [][]int{nil, {0}}, does: sets},
+	{name: "a sequence is moved ahead in steps while one is added", servers: 3, members: 2, interleave: change.InterleaveStep, asked: change.Change{Add: address(2)}, proxies: [][]int{nil}, does: sets},
+	{name: "a sequence is moved ahead while one is removed", servers: 3, members: 3, asked: change.Change{Remove: address(2)}, proxies: [][]int{nil, {0}}, does: sets},
+	{name: "a sequence becomes one with ORDER while one is added", servers: 3, members: 2, asked: change.Change{Add: address(2)}, proxies: [][]int{nil, nil}, does: orders},
+	{name: "a sequence becomes one with ORDER while its home is removed", servers: 3, members: 3, asked: change.Change{Remove: address(1)}, proxies: [][]int{nil, nil}, does: orders},
+	{name: "a sequence begins again while the first one is added", servers: 2, members: 1, asked: change.Change{Add: address(1)}, proxies: [][]int{nil}, does: restarts},
+	{name: "a sequence begins again while another proxy is there", servers: 2, members: 1, asked: change.Change{Add: address(1)}, proxies: [][]int{nil, nil}, does: restarts},
+	{name: "a sequence begins again while one of two is removed", servers: 2, members: 2, asked: change.Change{Remove: address(1)}, proxies: [][]int{nil}, does: restarts},
 }
+
+// What the first proxy does, over a connection of its own.
+func sets(e *estate) *simulation.Actor     { return e.proxies[0].SetValue(name, 1000) }
+func orders(e *estate) *simulation.Actor   { return e.proxies[0].MakeOrdered(name, 1) }
+func restarts(e *estate) *simulation.Actor { return e.proxies[0].Restart(name, 1) }
 
 // estate is a scenario that runs.
 type estate struct {
@@ -49,7 +69,21 @@ func (s *scenario) start(faults simulation.Faults) *estate {
 		p.TakeAll(name, 2)
 		e.proxies = append(e.proxies, p)
 	}
+	if s.order {
+		e.Ordered(name, s.servers-1)
+	}
+	for i := s.servers - s.off; i < s.servers; i++ {
+		e.Off(i)
+	}
 	return e
+}
+
+// two are the actors that a schedule switches between.
+func (e *estate) two() (first, second *simulation.Actor) {
+	if first = e.coordinator(1); e.does != nil {
+		return first, e.does(e)
+	}
+	return first, e.coordinator(2)
 }
 
 func (e *estate) coordinator(i int) *simulation.Actor {
@@ -59,7 +93,7 @@ func (e *estate) coordinator(i int) *simulation.Actor {
 // writes reports whether a step of a coordinator changes anything.
 func writes(step string) bool {
 	switch step {
-	case "report", "identify", "sequences", "knowledge", "reserve", "record":
+	case "report", "identify", "sequences", "knowledge", "reserve", "record", "lock", "find", "agree", "ask", "give", "await":
 		return false
 	}
 	return true
@@ -94,6 +128,9 @@ func (e *estate) giveAfter() {
 func (e *estate) end() error {
 	e.Seen = nil
 	e.scenario.cut = nil
+	for i := range e.Members {
+		e.On(i)
+	}
 	for _, p := range e.proxies {
 		clear(p.Actor.Cut)
 	}
@@ -103,13 +140,23 @@ func (e *estate) end() error {
 		// it was made before
 		return fmt.Errorf("the same again: %w", err)
 	}
+	if e.does != nil {
+		again := e.does(e)
+		if again.Run(); again.Err != nil && !simulation.IsRefused(again.Err) {
+			return fmt.Errorf("%s again: %w", again.Name, again.Err)
+		}
+	}
 	for range 3 {
 		for i, p := range e.proxies {
 			if err := p.Read(); err != nil {
 				return fmt.Errorf("proxy %d: %w", i, err)
 			}
 			members := p.Plan().Members
-			if got := p.TakeAll(name, 9); got != len(members) {
+			want := len(members)
+			if e.IsOrdered(name) {
+				want = 1
+			}
+			if got := p.TakeAll(name, 9); got != want {
 				return fmt.Errorf("proxy %d: %d of %d members give", i, got, len(members))
 			}
 		}
@@ -165,7 +212,7 @@ func (s *scenario) schedules(steps int, faults simulation.Faults) (tried int, er
 		for j := range 2 * steps {
 			over := false
 			if !try(fmt.Sprintf("switched after %d and %d steps", i, j), func(e *estate) {
-				first, second := e.coordinator(1), e.coordinator(2)
+				first, second := e.two()
 				run(first, i+1)
 				over = !run(second, j+1)
 				first.Run()
@@ -184,7 +231,7 @@ func (s *scenario) schedules(steps int, faults simulation.Faults) (tried int, er
 		for j, on := 1, true; on; j++ {
 			for k, goes := 1, true; goes; k++ {
 				if !try(fmt.Sprintf("switched at writes %d and %d, killed at %d", i, j, k), func(e *estate) {
-					first, second := e.coordinator(1), e.coordinator(2)
+					first, second := e.two()
 					more = runWrites(first, i)
 					on = runWrites(second, j)
 					goes = runWrites(first, k)
@@ -198,7 +245,7 @@ func (s *scenario) schedules(steps int, faults simulation.Faults) (tried int, er
 	}
 	// The first is killed before its i-th step that writes. Then two end what it left, which reach
 	// some of the members each.
-	for i, more := 1, true; more; i++ {
+	for i, more := 1, s.does == nil && !s.order; more; i++ {
 		for reach := range 1 << (2 * s.servers) {
 			for j, on := 1, true; on; j++ {
 				if !try(fmt.Sprintf("killed at write %d, ended by two who reach %b, switched at %d", i, reach, j), func(e *estate) {
@@ -222,7 +269,7 @@ func (s *scenario) schedules(steps int, faults simulation.Faults) (tried int, er
 		for j := range 2 * steps {
 			over := false
 			if !try(fmt.Sprintf("killed after %d and %d steps", i, j), func(e *estate) {
-				first, second := e.coordinator(1), e.coordinator(2)
+				first, second := e.two()
 				run(first, i+1)
 				first.Kill()
 				over = !run(second, j+1)
@@ -241,7 +288,7 @@ func (s *scenario) schedules(steps int, faults simulation.Faults) (tried int, er
 			for at := 0; at <= 2*steps; at++ {
 				over := false
 				if !try(fmt.Sprintf("answer %d lost (unsent %v), switched after %d steps", lose, unsent, at), func(e *estate) {
-					first, second := e.coordinator(1), e.coordinator(2)
+					first, second := e.two()
 					first.Lose, first.Unsent = lose, unsent
 					over = !run(first, at+1)
 					second.Run()
@@ -287,27 +334,48 @@ func (s *scenario) random(seed uint64, faults simulation.Faults) error {
 	e.giveAfter()
 	var actors []*simulation.Actor
 	for i := range 2 + rng.IntN(2) {
-		a := e.coordinator(i)
+		a, steps := e.coordinator(i), 40
+		if i > 0 && s.does != nil {
+			if a, steps = s.does(e), 8; rng.IntN(4) == 0 {
+				a.Cut[rng.IntN(s.servers)] = true
+			}
+		}
 		if rng.IntN(3) == 0 {
-			a.Lose, a.Unsent = 1+rng.IntN(40), rng.IntN(2) == 0
+			a.Lose, a.Unsent = 1+rng.IntN(steps), rng.IntN(2) == 0
 		}
 		actors = append(actors, a)
 	}
+	takes := e.proxies[0]
+	if len(e.proxies) > 1 && rng.IntN(2) == 0 {
+		takes = e.NewProxy("another") // which knows nothing besides
+	}
+	actors = append(actors, takes.Taker(name, 3, 20))
+	forced := s.off > 0 // who is out has to stay out
 	for range 300 {
 		a := actors[rng.IntN(len(actors))]
 		for range 1 + rng.IntN(12) {
 			a.Resume()
 		}
-		switch rng.IntN(25) {
+		switch at := rng.IntN(s.servers); rng.IntN(25) {
 		case 0:
 			a.Kill()
 		case 1:
-			at := rng.IntN(s.servers)
-			a.Cut[at] = !a.Cut[at]
+			if !forced {
+				a.Cut[at] = !a.Cut[at]
+			}
 		case 2:
 			p := e.proxies[rng.IntN(len(e.proxies))]
-			at := rng.IntN(s.servers)
-			p.Actor.Cut[at] = !p.Actor.Cut[at]
+			if !forced {
+				p.Actor.Cut[at] = !p.Actor.Cut[at]
+			}
+		case 3:
+			if !forced {
+				e.Off(at)
+			}
+		case 4:
+			if !forced {
+				e.On(at)
+			}
 		}
 	}
 	for _, a := range actors {
@@ -333,23 +401,47 @@ func TestRandomSchedules(t *testing.T) {
 	}
 }
 
-// Without one of the rules the schedules give a number twice, or leave a member frozen.
+// Without one of the rules the schedules give a number twice, out of order, or in spite of a SETVAL,
+// or leave a member frozen.
 func TestSchedulesFindWhatIsMissing(t *testing.T) {
-	for what, faults := range map[string]simulation.Faults{
-		"an older coordinator may write":         {NoBallot: true},
-		"rows thaw before the vote":              {ThawsBeforeVote: true},
-		"a member that is away counts as frozen": {ForgetsMissing: true},
-		"a ceiling is recorded under any plan":   {RecordsForAnyPlan: true},
+	for what, missing := range map[string]struct {
+		among  string // scenarios whose names have this word
+		faults simulation.Faults
+	}{
+		"an older coordinator may write":                          {"one is", simulation.Faults{NoBallot: true}},
+		"rows thaw before the vote":                               {"one is", simulation.Faults{ThawsBeforeVote: true}},
+		"a member that is away counts as frozen":                  {"one is", simulation.Faults{ForgetsMissing: true}},
+		"a ceiling is recorded under any plan":                    {"one is", simulation.Faults{RecordsForAnyPlan: true}},
+		"a member gives numbers of an ORDER sequence at any time": {"ORDER", simulation.Faults{AnyHome: true}},
+		"a member that is added does not hear of ORDER":           {"becomes one with ORDER while one is added", simulation.Faults{KeepsOptions: true}},
+		"SETVAL is answered without a member":                     {"moved ahead", simulation.Faults{SetsSome: true}},
+		"SETVAL goes on while rows are frozen":                    {"moved ahead", simulation.Faults{SetsFrozen: true}},
+		"RESTART ... FORCE does not look for other proxies":       {"begins again", simulation.Faults{RestartsBeside: true}},
+		"a proxy gives what it reserved before RESTART ... FORCE": {"begins again", simulation.Faults{KeepsEpoch: true}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			total := 0
-			for i := range scenarios {
-				s := &scenarios[i]
-				tried, err := s.schedules(s.length(t), faults)
-				total += tried
+			found := func(err error) bool {
 				if err != nil {
 					t.Logf("found by schedule %d: %.300s", total, err)
+				}
+				return err != nil
+			}
+			for i := range scenarios {
+				s := &scenarios[i]
+				if !strings.Contains(s.name, missing.among) {
+					continue
+				}
+				for seed := range uint64(200) {
+					total++
+					if found(s.random(seed, missing.faults)) {
+						return
+					}
+				}
+				tried, err := s.schedules(s.length(t), missing.faults)
+				total += tried
+				if found(err) {
 					return
 				}
 			}

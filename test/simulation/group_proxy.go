@@ -229,7 +229,7 @@ func (p *GroupProxy) take(name string, n uint64) error {
 		p.group.Twice = append(p.group.Twice, fmt.Sprintf("%s gives %d of %s, after %d was given", p.Name, first, name, answered))
 	}
 	for x := first; x <= last; x++ {
-		p.group.give(name, x, giver{p.Name, now.Address, term})
+		p.group.give(name, x, giver{proxy: p.Name, member: now.Address, plan: term})
 		p.Given++
 	}
 	p.group.answered[name] = max(p.group.answered[name], last)

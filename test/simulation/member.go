@@ -15,13 +15,26 @@ const End = 1<<64 - 1
 type Member struct {
 	Address string
 	change.Membership
-	Rows   map[string]uint64 // the last number given, by name
-	Homes  map[string]string // of ORDER sequences: id of the member that gives its numbers
-	Floors map[string]uint64 // what dropped sequences gave
-	Plans  map[uint64]*change.Plan
-	Starts map[Start]*Begin
-	Others map[uint64]uint64 // floor of the names that a plan did not know, by plan
-	Limits map[LimitOf]*Limit
+	Rows    map[string]uint64 // the last number given, by name
+	Options map[string]Options
+	Proxies map[string]bool   // that are registered, by name
+	Floors  map[string]uint64 // what dropped sequences gave
+	Plans   map[uint64]*change.Plan
+	Starts  map[Start]*Begin
+	Others  map[uint64]uint64 // floor of the names that a plan did not know, by plan
+	Limits  map[LimitOf]*Limit
+
+	off    bool
+	starts int    // so many times it was started: who was connected before is not any more
+	locked *Actor // whose transaction has locked its rows
+}
+
+// Options are what a sequence is besides its row.
+type Options struct {
+	Version uint64 // of the last change
+	Order   bool
+	Home    string // of an ORDER sequence: id of the member that gives its numbers
+	Epoch   uint64 // since RESTART ... FORCE
 }
 
 // LimitOf names how far a member, of an id, may go with a name.
@@ -48,7 +61,7 @@ type Begin struct {
 // NewMember is an empty server.
 func NewMember(address string) *Member {
 	return &Member{
-		Address: address, Membership: change.Membership{ID: "id-" + address}, Rows: make(map[string]uint64), Homes: make(map[string]string), Floors: make(map[string]uint64),
+		Address: address, Membership: change.Membership{ID: "id-" + address}, Rows: make(map[string]uint64), Options: make(map[string]Options), Proxies: make(map[string]bool), Floors: make(map[string]uint64),
 		Plans: make(map[uint64]*change.Plan), Starts: make(map[Start]*Begin),
 		Others: make(map[uint64]uint64), Limits: make(map[LimitOf]*Limit),
 	}
@@ -61,6 +74,8 @@ var (
 	errNoRow     = errors.New("no such sequence")
 	errRange     = errors.New("BIGINT UNSIGNED value is out of range")
 	errResidue   = errors.New("the row does not stand at a number of the member's")
+	errLocked    = errors.New("Lock wait timeout exceeded")
+	errNotHome   = errors.New("another member gives its numbers")
 )
 
 func (m *Member) report() change.Report {
@@ -229,10 +244,12 @@ func (m *Member) letGo(p *change.Plan) {
 }
 
 // knowledge is what a member tells another besides floors: where its rows stand, by name, and the
-// ceilings that it has recorded.
+// ceilings that it has recorded. Options are of those that were members so far.
 type knowledge struct {
-	rows   map[string]uint64
-	limits map[LimitOf]uint64
+	rows    map[string]uint64
+	limits  map[LimitOf]uint64
+	options map[string]Options
+	proxies map[string]bool
 }
 
 func (m *Member) knowledge(p *change.Plan) (all change.Knowledge) {
@@ -244,7 +261,13 @@ func (m *Member) knowledge(p *change.Plan) (all change.Knowledge) {
 			all.Floors.Named = append(all.Floors.Named, change.Floor{Name: at.Name, Floor: b.Floor, Ceiling: b.Ceiling})
 		}
 	}
-	known := knowledge{make(map[string]uint64), make(map[LimitOf]uint64)}
+	known := knowledge{rows: make(map[string]uint64), limits: make(map[LimitOf]uint64)}
+	if change.HasMember(p.Previous, m.ID) || m.Plan == p.Number {
+		known.options = maps.Clone(m.Options)
+	}
+	if m.Plan >= p.Number || !m.LeftBefore(p) {
+		known.proxies = maps.Clone(m.Proxies)
+	}
 	for name, id := range m.Rows {
 		if id == End {
 			id = 0 // it is frozen
@@ -306,12 +329,22 @@ func (m *Member) follow(p *change.Plan, id string, frozen bool, known []change.K
 		m.Membership = change.Membership{ID: id, Plan: p.Number}
 		return
 	}
+	if m.LeftBefore(p) {
+		clear(m.Proxies)
+	}
 	for _, k := range known {
-		for name, id := range k.More.(knowledge).rows {
+		theirs := k.More.(knowledge)
+		for name, id := range theirs.rows {
 			if _, ok := m.Rows[name]; !ok {
 				m.Rows[name] = id
 			}
 		}
+		for name, o := range theirs.options {
+			if o.Version > m.Options[name].Version {
+				m.Options[name] = o
+			}
+		}
+		maps.Copy(m.Proxies, theirs.proxies)
 	}
 	owns := owner(p, at)
 	other := m.Others[p.Number]
@@ -375,12 +408,20 @@ func (m *Member) limit(of LimitOf, plan, wanted, granted uint64) {
 	l.Wanted, l.Granted = max(l.Wanted, wanted), max(l.Granted, granted)
 }
 
+// changing reports whether the rows are frozen for a change.
+func (m *Member) changing() bool {
+	for _, p := range m.Plans {
+		if p.State == change.Frozen || p.State == change.Accepted {
+			return true
+		}
+	}
+	return false
+}
+
 // record writes down how far a member may go with a name: another one, or with granted this one.
 func (m *Member) record(plan uint64, of LimitOf, wanted, granted uint64, faults *Faults) error {
-	for _, p := range m.Plans {
-		if (p.State == change.Frozen || p.State == change.Accepted) && !faults.RecordsForAnyPlan {
-			return errFrozen
-		}
+	if m.changing() && !faults.RecordsForAnyPlan {
+		return errFrozen
 	}
 	if m.Plan != plan && !faults.RecordsForAnyPlan {
 		return errPlan
@@ -439,7 +480,8 @@ func (m *Member) Copy() *Member {
 	c := NewMember(m.Address)
 	c.Membership = m.Membership
 	maps.Copy(c.Rows, m.Rows)
-	maps.Copy(c.Homes, m.Homes)
+	maps.Copy(c.Options, m.Options)
+	maps.Copy(c.Proxies, m.Proxies)
 	maps.Copy(c.Floors, m.Floors)
 	for number, p := range m.Plans {
 		own := *p

@@ -12,18 +12,64 @@ import (
 // Proxy reserves numbers, and gives each at once.
 type Proxy struct {
 	Actor *Actor // whose steps are not waited for, unless it is run as one
+	name  string // by which it is registered
 	plan  change.Plan
 	read  bool
 	mark  map[string]uint64 // the highest number that it ever got, by name
+	epoch map[string]uint64 // in which that was
+	out   map[int]bool      // members that it has left out
+	lines map[int]line      // its connections
+	taken *int              // so many callers wait for what it has reserved
+}
+
+// line is a connection to a member.
+type line struct {
+	starts int // of the member, when it was made
+	// under which plan others were asked, and said, that the member is still the home of ORDER
+	// sequences
+	asked, noted uint64
 }
 
 // NewProxy returns a proxy that cannot reach some members.
 func (w *World) NewProxy(name string, cut ...int) *Proxy {
-	p := &Proxy{Actor: w.Client(name), mark: make(map[string]uint64)}
+	p := &Proxy{
+		Actor: w.Client(name), name: name, mark: make(map[string]uint64), epoch: make(map[string]uint64), out: make(map[int]bool), lines: make(map[int]line),
+		taken: new(int),
+	}
 	for _, i := range cut {
 		p.Actor.Cut[i] = true
 	}
+	w.proxies = append(w.proxies, p)
 	return p
+}
+
+// Taker returns an actor that asks all members for n numbers, so many times, for a proxy.
+func (p *Proxy) Taker(name string, n uint64, times int) *Actor {
+	return p.acts("takes", func(p *Proxy) error {
+		for range times {
+			p.TakeAll(name, n)
+		}
+		return nil
+	})
+}
+
+// acts returns an actor that does something for a proxy, over connections of its own.
+func (p *Proxy) acts(what string, f func(p *Proxy) error) *Actor {
+	return p.Actor.World.NewActor(p.name+" "+what, func(a *Actor) error {
+		as := *p
+		as.Actor, as.lines, as.out = a, make(map[int]line), make(map[int]bool)
+		return f(&as)
+	})
+}
+
+// Stop ends a proxy in order: it leaves the lists of the members.
+func (p *Proxy) Stop() {
+	for _, m := range p.Actor.World.Members {
+		_ = p.Actor.do(m, "leave", func() error { // one that it does not reach keeps it
+			delete(m.Proxies, p.name)
+			return nil
+		})
+	}
 }
 
 // Read has it learn which plan is in force, bring members to it that are behind, and let those go
@@ -36,6 +82,7 @@ func (p *Proxy) Read() error {
 		s := Store{p.Actor, m}
 		t, err := s.Report(context.Background())
 		if err != nil {
+			p.leaveOut(i)
 			away = away || change.HasMember(p.plan.Members, w.Members[i].ID)
 			continue
 		}
@@ -51,6 +98,7 @@ func (p *Proxy) Read() error {
 	if number == 0 {
 		p.plan = change.Plan{Members: []change.Member{{ID: w.Members[0].ID, Address: w.Members[0].Address}}}
 		p.read = true
+		delete(p.out, 0)
 		return nil
 	}
 	var plan *change.Plan
@@ -64,22 +112,39 @@ func (p *Proxy) Read() error {
 	if plan == nil {
 		return fmt.Errorf("nobody knows plan %d", number)
 	}
-	change.Reconcile(context.Background(), all, plan)
+	_, failed := change.Reconcile(context.Background(), all, plan)
+	for i := range all {
+		if at := slices.Index(w.Members, all[i].Store.(Store).Member); failed[i] == nil {
+			delete(p.out, at)
+		} else {
+			p.leaveOut(at)
+		}
+	}
 	p.plan, p.read = *plan, true
 	return nil
+}
+
+func (p *Proxy) leaveOut(at int) {
+	p.out[at] = true
+	delete(p.lines, at)
 }
 
 // Take has it reserve n numbers of a name on the member at a position of the world, and give
 // them.
 func (p *Proxy) Take(at int, name string, n uint64) error {
-	w := p.Actor.World
+	waits := p.Actor.World.promised[name] // what its caller could know
+	return p.underPlan(func() error { return p.take(at, name, n, waits) })
+}
+
+// underPlan runs f again once the proxy knows the plan in force.
+func (p *Proxy) underPlan(f func() error) error {
 	if !p.read {
 		if err := p.Read(); err != nil {
 			return err
 		}
 	}
 	for range 3 {
-		err := p.take(w.Members[at], name, n)
+		err := f()
 		if !errors.Is(err, errPlan) {
 			return err
 		}
@@ -90,34 +155,143 @@ func (p *Proxy) Take(at int, name string, n uint64) error {
 	return errPlan
 }
 
-func (p *Proxy) take(m *Member, name string, n uint64) error {
+func (p *Proxy) take(at int, name string, n uint64, waits promised) error {
 	w := p.Actor.World
+	m := w.Members[at]
 	if !change.HasMember(p.plan.Members, m.ID) {
 		return errors.New("it is no member")
 	}
-	for range 2 {
+	*p.taken++
+	defer func() { *p.taken-- }()
+	for range 3 {
 		var numbers []uint64
-		var needs uint64
-		err := p.Actor.do(m, "reserve", func() (err error) {
-			numbers, needs, err = m.reserve(&p.plan, name, p.mark[name], n)
+		var needs, passed uint64
+		var of Options
+		plan, epoch := p.plan, p.epoch[name]
+		err := p.Actor.write(m, "reserve", func() (err error) {
+			m.Proxies[p.name] = true
+			floor := p.mark[name]
+			if len(plan.Members) == 1 { // its row says all
+				floor = 0
+			}
+			numbers, needs, err = m.reserve(&plan, name, floor, n)
+			of, passed = m.Options[name], w.promised[name].passed
 			return err
 		})
-		if errors.Is(err, errAtCeiling) {
+		switch {
+		case errors.Is(err, errAtCeiling):
 			if err := p.raise(m, name, needs); err != nil {
 				return err
 			}
 			continue
+		case errors.Is(err, errAway), errors.Is(err, errUnknown), errors.Is(err, errPlan):
+			p.leaveOut(at)
 		}
 		if err != nil {
 			return err
 		}
-		for _, x := range numbers {
-			w.give(name, x, giver{p.Actor.Name, m.Address, p.plan.Number})
+		if of.Order {
+			if err := p.mayGive(at, m, &plan, &of, name); err != nil {
+				return err
+			}
 		}
-		p.mark[name] = max(p.mark[name], numbers[len(numbers)-1])
+		if err := p.Actor.pause("give"); err != nil {
+			return err
+		}
+		p.enter(name, of.Epoch)
+		if epoch != p.epoch[name] && !w.Faults.KeepsEpoch {
+			continue // it was restarted meanwhile
+		}
+		if numbers[0] <= p.mark[name] {
+			return errors.New("the row has gone back")
+		}
+		p.mark[name] = max(p.mark[name], numbers[n-1])
+		p.give(name, numbers, passed, waits, giver{p.name, m.Address, plan.Number, of.Epoch})
 		return nil
 	}
 	return errAtCeiling
+}
+
+// enter takes note that a sequence has begun again.
+func (p *Proxy) enter(name string, epoch uint64) {
+	if epoch > p.epoch[name] {
+		p.epoch[name], p.mark[name] = epoch, 0
+	}
+}
+
+// give has numbers leave that were reserved when the name had been moved above passed. waits is
+// what the caller was told before it asked.
+func (p *Proxy) give(name string, numbers []uint64, passed uint64, waits promised, by giver) {
+	w := p.Actor.World
+	first, last := numbers[0], numbers[len(numbers)-1]
+	if first <= passed {
+		w.broken("%s %d by %s, after it was moved above %d", name, first, by, passed)
+	}
+	if waits.order && waits.epoch == by.epoch && first <= waits.answered {
+		w.broken("%s %d by %s, out of order: its caller knew of %d", name, first, by, waits.answered)
+	}
+	for _, x := range numbers {
+		w.give(name, x, by)
+	}
+	if by.epoch == w.promised[name].epoch {
+		w.promise(name, func(to *promised) { to.answered = max(to.answered, last) })
+	}
+}
+
+// mayGive makes sure, after numbers of an ORDER sequence were taken, that the member is its home.
+func (p *Proxy) mayGive(at int, m *Member, plan *change.Plan, of *Options, name string) error {
+	if len(plan.Members) < 2 {
+		return nil
+	}
+	faults := &p.Actor.World.Faults
+	if of.Home != m.ID && (m.Position != 0 || change.HasMember(plan.Members, of.Home)) && !faults.AnyHome {
+		p.agree(name)
+		return errNotHome
+	}
+	if faults.HomeUnasked {
+		return nil
+	}
+	return p.stillHome(at, m, plan)
+}
+
+// stillHome makes sure that the home of ORDER sequences was not taken out while it was off.
+func (p *Proxy) stillHome(at int, m *Member, plan *change.Plan) error {
+	w := p.Actor.World
+	l := p.lines[at]
+	if l.starts != m.starts {
+		l = line{starts: m.starts}
+	}
+	if l.noted == plan.Number {
+		return nil
+	}
+	heard, left, leaving := 0, false, false
+	for i, o := range w.Members {
+		if o == m || !change.HasMember(plan.Members, o.ID) || p.out[i] && (l.asked == plan.Number || w.Faults.AsksThoseThere) {
+			continue
+		}
+		err := p.Actor.do(o, "ask", func() error {
+			left = left || o.Plan > plan.Number
+			for _, known := range o.Plans {
+				leaving = leaving || known.Number > plan.Number && known.State == change.Accepted
+			}
+			return nil
+		})
+		if err == nil {
+			heard++
+		}
+	}
+	switch {
+	case left:
+		return errPlan
+	case leaving:
+		return errFrozen
+	}
+	l.asked = plan.Number
+	if heard > 0 {
+		l.noted = plan.Number
+	}
+	p.lines[at] = l
+	return nil
 }
 
 // raise writes down how far a member may go, on all others of which one is enough, and then on

@@ -37,8 +37,8 @@ func (s Store) Report(context.Context) (t change.Report, err error) {
 func (s Store) Sequences(context.Context) (all []change.Sequence, err error) {
 	err = s.Actor.do(s.Member, "sequences", func() error {
 		for name := range s.Member.Rows {
-			home, order := s.Member.Homes[name]
-			all = append(all, change.Sequence{Name: name, Order: order, Home: home})
+			o := s.Member.Options[name]
+			all = append(all, change.Sequence{Name: name, Order: o.Order && !s.faults().HidesHomes, Home: o.Home})
 		}
 		return nil
 	})
@@ -49,6 +49,9 @@ func (s Store) Sequences(context.Context) (all []change.Sequence, err error) {
 func (s Store) Knowledge(_ context.Context, p *change.Plan) (known change.Knowledge, err error) {
 	err = s.Actor.do(s.Member, "knowledge", func() error {
 		known = s.Member.knowledge(p)
+		if s.faults().KeepsOptions {
+			known.More = knowledge{rows: known.More.(knowledge).rows, limits: known.More.(knowledge).limits}
+		}
 		return nil
 	})
 	return known, err
@@ -68,7 +71,7 @@ func (s Store) Promise(_ context.Context, p *change.Plan, base, ballot uint64) (
 
 // Freeze implements [change.Stepper].
 func (s Store) Freeze(_ context.Context, p *change.Plan, ballot uint64) error {
-	return s.Actor.do(s.Member, "freeze", func() error { return s.Member.freeze(p, ballot, s.faults()) })
+	return s.Actor.write(s.Member, "freeze", func() error { return s.Member.freeze(p, ballot, s.faults()) })
 }
 
 // Gave implements [change.Stepper].
@@ -76,7 +79,7 @@ func (s Store) Gave(_ context.Context, p *change.Plan, ballot uint64, missing st
 	if s.faults().ForgetsMissing {
 		missing = ""
 	}
-	err = s.Actor.do(s.Member, "read what it gave", func() (err error) {
+	err = s.Actor.write(s.Member, "read what it gave", func() (err error) {
 		given, err = s.Member.gave(p, ballot, missing, s.faults())
 		return err
 	})
@@ -85,12 +88,12 @@ func (s Store) Gave(_ context.Context, p *change.Plan, ballot uint64, missing st
 
 // Accept implements [change.Stepper].
 func (s Store) Accept(_ context.Context, p *change.Plan, ballot uint64, all change.Floors) error {
-	return s.Actor.do(s.Member, "accept", func() error { return s.Member.accept(p, ballot, all, s.faults()) })
+	return s.Actor.write(s.Member, "accept", func() error { return s.Member.accept(p, ballot, all, s.faults()) })
 }
 
 // Obey implements [change.Settler].
 func (s Store) Obey(_ context.Context, p *change.Plan, id string, floors change.Floors, known []change.Knowledge) (brought bool, err error) {
-	err = s.Actor.do(s.Member, "obey", func() (err error) {
+	err = s.Actor.write(s.Member, "obey", func() (err error) {
 		brought, err = s.Member.obey(p, id, floors, known)
 		return err
 	})
@@ -99,7 +102,7 @@ func (s Store) Obey(_ context.Context, p *change.Plan, id string, floors change.
 
 // LetGo implements [change.Settler].
 func (s Store) LetGo(_ context.Context, p *change.Plan) error {
-	return s.Actor.do(s.Member, "let go", func() error {
+	return s.Actor.write(s.Member, "let go", func() error {
 		s.Member.letGo(p)
 		return nil
 	})

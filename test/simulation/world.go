@@ -20,6 +20,16 @@ type Faults struct {
 	RecordsForAnyPlan bool // a member writes down how far another may go, whatever plan that obeys
 	ThawsBeforeVote   bool // a coordinator aborts a change without asking whether it is decided
 	ForgetsMissing    bool // a coordinator takes a member that is away for one that gave nothing
+
+	HidesHomes     bool // a coordinator does not know which member gives the numbers of an ORDER sequence
+	AnyHome        bool // a member gives numbers of an ORDER sequence whatever its home is
+	HomeUnasked    bool // the home of an ORDER sequence does not ask the others whether it still is
+	AsksThoseThere bool // it never asks those that its proxy has left out
+	KeepsOptions   bool // a member that is brought to a plan does not hear of options, nor of proxies
+	SetsSome       bool // SETVAL is answered although a member cannot be reached
+	SetsFrozen     bool // SETVAL goes on while rows are frozen
+	RestartsBeside bool // RESTART ... FORCE does not look for other proxies
+	KeepsEpoch     bool // a proxy gives what it reserved before a RESTART ... FORCE of its own
 }
 
 // World is some members, and all that was given.
@@ -36,8 +46,19 @@ type World struct {
 	Seen func(step string)
 
 	given map[number]giver
-	Twice []string // what was given twice, and by whom
+	Twice []string // what was given twice, or in spite of a promise, and by whom
 	steps []step
+
+	promised map[string]promised // by name
+	proxies  []*Proxy
+}
+
+// promised is what somebody was told of a sequence.
+type promised struct {
+	order    bool   // it is an ORDER sequence
+	answered uint64 // the highest number that somebody got
+	passed   uint64 // SETVAL moved it above
+	epoch    uint64 // of the last RESTART ... FORCE
 }
 
 type number struct {
@@ -47,7 +68,7 @@ type number struct {
 
 type giver struct {
 	proxy, member string
-	plan          uint64
+	plan, epoch   uint64
 }
 
 func (g giver) String() string {
@@ -77,7 +98,9 @@ func (w *World) Steps() string {
 // NewWorld has n servers, of which the first some are members of plan 1, with a row of each name.
 // With one there is no plan.
 func NewWorld(n, members int, interleave string, names ...string) *World {
-	w := &World{Interleave: interleave, given: make(map[number]giver), Random: rand.New(rand.NewPCG(1, 2))}
+	w := &World{
+		Interleave: interleave, given: make(map[number]giver), Random: rand.New(rand.NewPCG(1, 2)), promised: make(map[string]promised),
+	}
 	for i := range n {
 		w.Members = append(w.Members, NewMember(fmt.Sprintf("10.0.0.%d:3306", i+1)))
 	}
@@ -104,11 +127,57 @@ func NewWorld(n, members int, interleave string, names ...string) *World {
 
 // give takes note of a number that leaves.
 func (w *World) give(name string, n uint64, by giver) {
+	if by.epoch < w.promised[name].epoch {
+		w.broken("%s %d by %s, which was reserved before RESTART ... FORCE", name, n, by)
+	}
 	key := number{name, n}
 	if before, ok := w.given[key]; ok {
 		w.Twice = append(w.Twice, fmt.Sprintf("%s %d by %s and %s", name, n, before, by))
 	}
 	w.given[key] = by
+}
+
+// broken takes note of a promise that was not kept.
+func (w *World) broken(format string, args ...any) {
+	w.Twice = append(w.Twice, fmt.Sprintf(format, args...))
+}
+
+// Off stops a member, until On starts it again.
+func (w *World) Off(at int) { w.Members[at].off = true }
+
+// On starts a member again.
+func (w *World) On(at int) {
+	if m := w.Members[at]; m.off {
+		m.off = false
+		m.starts++
+	}
+}
+
+// Ordered has a sequence be one with ORDER from here on, of which a member is the home. Members
+// divide the numbers in blocks.
+func (w *World) Ordered(name string, home int) {
+	top := uint64(0)
+	for _, m := range w.Members {
+		top = max(top, m.Rows[name])
+	}
+	for _, m := range w.Members {
+		if _, ok := m.Rows[name]; ok {
+			m.Rows[name], m.Options[name] = top, Options{Version: 1, Order: true, Home: w.Members[home].ID}
+		}
+	}
+	w.promise(name, func(p *promised) { p.order = true })
+}
+
+// IsOrdered reports whether one member gives the numbers of a sequence.
+func (w *World) IsOrdered(name string) bool {
+	return slices.ContainsFunc(w.Members, func(m *Member) bool { return m.Options[name].Order })
+}
+
+// promise takes note of what somebody was told.
+func (w *World) promise(name string, f func(p *promised)) {
+	p := w.promised[name]
+	f(&p)
+	w.promised[name] = p
 }
 
 // Actor does one thing after the other, and stands still before each until it is resumed.
@@ -192,7 +261,32 @@ var (
 
 // do runs one step on a member.
 func (a *Actor) do(m *Member, what string, f func() error) error {
-	return a.step(slices.Index(a.World.Members, m), m.Address, what, f)
+	return a.step(slices.Index(a.World.Members, m), m.Address, what, func() error {
+		if m.off {
+			return errAway
+		}
+		return f()
+	})
+}
+
+// write is do for a step that waits for somebody else's lock on the rows. It does not get it.
+func (a *Actor) write(m *Member, what string, f func() error) error {
+	return a.do(m, what, func() error {
+		if by := m.locked; by != nil && by != a && !by.killed && !by.Ended {
+			return errLocked
+		}
+		return f()
+	})
+}
+
+// pause has an actor stand still before something that is no step on a machine.
+func (a *Actor) pause(what string) error {
+	a.Next, a.At = what, -1
+	if a.killed || a.yield != nil && !a.yield(struct{}{}) {
+		a.killed = true
+		return errKilled
+	}
+	return nil
 }
 
 // step runs one step on the machine at a position.
@@ -251,7 +345,7 @@ func (s servers) Reach(_ context.Context, addresses []string) ([]change.Store, [
 	stores, errs := make([]change.Store, len(addresses)), make([]error, len(addresses))
 	for i, address := range addresses {
 		at := slices.IndexFunc(s.a.World.Members, func(m *Member) bool { return m.Address == address })
-		if at < 0 || s.a.Cut[at] {
+		if at < 0 || s.a.Cut[at] || s.a.World.Members[at].off {
 			errs[i] = errAway
 			continue
 		}
