@@ -15,8 +15,8 @@ import (
 // mayImport says which packages of this module each package may import, in files that are no
 // tests. It begins at the top: a package imports none that stands above it.
 var mayImport = []struct{ from, to string }{
-	{"test/torture/cmd", "internal/mysqld test/torture"},
-	{"test/torture", "internal/child internal/mysqld test/network"},
+	{"test/torture/cmd", "internal/mysqld internal/planted test/torture"},
+	{"test/torture", "internal/child internal/mysqld internal/planted test/network"},
 	{"test/bench", "internal/child internal/mysqld internal/rawio sequence/kind"},
 	{"test/transcript", "protocol test/mysqltest"},
 	{"test/mysqltest", "internal/child internal/mysqld test/network"},

@@ -62,9 +62,9 @@ func readCounts(path string) (c counts, err error) {
 	return c, lines.Err()
 }
 
-// receipts are what clients had of a process: so many numbers, how many of these were reserved as
-// ticks, and so many that they asked for without an answer.
-type receipts struct{ numbers, ofTicks, unsure uint64 }
+// receipts are what clients had of a process: so many keys, how many of these were made of no number
+// that was reserved, as of ticks or UUIDs, and so many that they asked for without an answer.
+type receipts struct{ numbers, uncounted, unsure uint64 }
 
 // receiptsOf are those of all processes.
 func receiptsOf(ops []op) map[process]receipts {
@@ -77,8 +77,8 @@ func receiptsOf(ops []op) map[process]receipts {
 		r := got[process{o.proxy, o.life}]
 		if o.first > 0 {
 			r.numbers += o.n
-			if o.kind.sequence == snow {
-				r.ofTicks += o.n
+			if o.kind.sequence == snow || hasUUIDs(o.kind.sequence) {
+				r.uncounted += o.n
 			}
 		} else {
 			r.unsure += o.n
@@ -92,7 +92,7 @@ func receiptsOf(ops []op) map[process]receipts {
 // numbers that no client has.
 func (c *counts) wrong(got receipts) (found []string) {
 	blame := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
-	if numbers := got.numbers - got.ofTicks; numbers > c.logged {
+	if numbers := got.numbers - got.uncounted; numbers > c.logged {
 		blame("clients received %d numbers, and it logged reservations of %d", numbers, c.logged)
 	}
 	e := c.end

@@ -30,7 +30,7 @@ func TestCountersThatDoNotAddUpAreFound(t *testing.T) {
 		{"a reservation that is not counted", []string{reserved, again, end(`"reserved":10,"given":3,"given_back":7`)}, receipts{numbers: 3}, "logged reservations of 15"},
 		{"given to nobody", []string{reserved, end(`"reserved":10,"given":5,"given_back":5`)}, receipts{numbers: 3, unsure: 1}, "it gave 5 numbers"},
 		{"received and not given", []string{reserved, end(`"reserved":10,"given":2,"given_back":8`)}, receipts{numbers: 3, unsure: 1}, "it gave 2 numbers"},
-		{"keys of reserved ticks", []string{reserved, ticks, end(`"reserved":14,"given":7,"given_back":7`)}, receipts{numbers: 7, ofTicks: 4}, ""},
+		{"keys of reserved ticks", []string{reserved, ticks, end(`"reserved":14,"given":7,"given_back":7`)}, receipts{numbers: 7, uncounted: 4}, ""},
 		{"killed", []string{reserved, again}, receipts{numbers: 3, unsure: 1}, ""},
 		{"killed in the middle of a line", []string{reserved, again[:60]}, receipts{numbers: 3, unsure: 1}, ""},
 		{"killed, and gave what it did not have", []string{reserved}, receipts{numbers: 11}, "clients received 11 numbers"},

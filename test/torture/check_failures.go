@@ -41,6 +41,9 @@ func (t *trouble) judge(o *op, w *world) string {
 		for _, s := range w.nodes {
 			sequences = append(sequences, s.clockPart())
 		}
+		if o.proxy >= 0 {
+			sequences = append(sequences, w.proxies[o.proxy].clockPart())
+		}
 	}
 	if o.shard >= 0 {
 		s := w.shards[o.shard]
@@ -128,5 +131,5 @@ func namesSequence(text, name string) bool {
 // saysWhy reports whether an error says what is in the way of a number. Which server that is stands
 // in the proxy's log.
 func saysWhy(text string) bool {
-	return slices.ContainsFunc([]string{"sequence server", "ORDER sequence", "state file"}, func(why string) bool { return strings.Contains(text, why) })
+	return slices.ContainsFunc([]string{"sequence server", "ORDER sequence", "state file", "the clock is "}, func(why string) bool { return strings.Contains(text, why) })
 }

@@ -58,19 +58,26 @@ func epochOf(o *op, epochs []epochChange) (epoch int, sure bool) {
 	return epoch, true
 }
 
-// duplicates finds numbers that were received twice.
+// duplicates finds keys that were received twice.
 func duplicates(s sequenceOps) (found []string) {
-	slices.SortFunc(s.ops, func(a, b *op) int { return cmp.Compare(a.first, b.first) })
+	slices.SortFunc(s.ops, func(a, b *op) int { return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.text, b.text)) })
 	var highest *op
 	for _, o := range s.ops {
-		if highest != nil && o.first <= highest.last() {
-			found = append(found, fmt.Sprintf("DUPLICATE: %d of %s\n    %s\n    %s", o.first, s.name, highest, o))
+		if highest != nil && o.first <= highest.last() && o.text == highest.text {
+			found = append(found, fmt.Sprintf("DUPLICATE: %d%s of %s\n    %s\n    %s", o.first, inHex(o.text), s.name, highest, o))
 		}
-		if highest == nil || o.last() > highest.last() {
+		if highest == nil || o.last() >= highest.last() {
 			highest = o
 		}
 	}
 	return found
+}
+
+func inHex(text string) string {
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (%x)", text)
 }
 
 // disorder finds keys that came after a higher one, among the requests that groups puts together. A
@@ -113,12 +120,10 @@ func anywhere(*op) ([3]int, bool)      { return [3]int{}, true }
 // checkKeys looks at all numbers that clients received.
 func checkKeys(ops []op, epochs []epochChange) (wrong []string) {
 	for _, s := range bySequence(ops, epochs) {
-		for _, found := range [][]string{
-			duplicates(s),
-			disorder(s, "on the same connection", sameSession),
-			disorder(s, "from the same proxy", sameProxy),
-		} {
-			wrong = append(wrong, few(found)...)
+		wrong = append(wrong, few(duplicates(s))...)
+		if s.name != random {
+			wrong = append(wrong, few(disorder(s, "on the same connection", sameSession))...)
+			wrong = append(wrong, few(disorder(s, "from the same proxy", sameProxy))...)
 		}
 		if s.name == ordered {
 			wrong = append(wrong, few(disorder(s, "in time", anywhere))...)

@@ -27,6 +27,13 @@ func from(proxy int, o op) op {
 	return o
 }
 
+// uuidOf is a request that brought a UUID whose first bytes are 7.
+func uuidOf(begin time.Duration, text string) op {
+	o := took(begin, begin+1, 1, 7, 1)
+	o.text = text
+	return o
+}
+
 func TestEveryWrongHistoryIsFound(t *testing.T) {
 	restart := []epochChange{{begin: 10, end: 12, done: true}}
 	for _, c := range []struct {
@@ -37,6 +44,10 @@ func TestEveryWrongHistoryIsFound(t *testing.T) {
 	}{
 		{"nothing wrong", []op{took(1, 2, 1, 1, 1), took(3, 4, 1, 2, 7), took(3, 4, 2, 9, 1)}, nil, ""},
 		{"one number twice", []op{from(1, took(1, 2, 1, 5, 1)), took(3, 4, 2, 5, 1)}, nil, "DUPLICATE: 5 of photos"},
+		{"two UUIDs that begin alike", []op{on(random, uuidOf(1, "a")), on(random, uuidOf(3, "b")), on(random, uuidOf(5, "c"))}, nil, ""},
+		{"one UUID twice", []op{on(random, uuidOf(1, "a")), on(random, uuidOf(3, "b")), on(random, uuidOf(5, "a"))}, nil, "DUPLICATE: 7 (61) of random"},
+		{"UUIDs that fall", []op{on(timed, uuidOf(1, "a")), on(timed, took(3, 4, 2, 6, 1))}, nil, "from the same proxy"},
+		{"UUIDs that may fall", []op{on(random, uuidOf(1, "a")), on(random, took(3, 4, 2, 6, 1))}, nil, ""},
 		{"within a run", []op{from(1, took(1, 2, 1, 5, 7)), took(3, 4, 2, 11, 1)}, nil, "DUPLICATE: 11 of photos"},
 		{"run that holds others", []op{from(1, took(1, 2, 1, 1, 100)), took(3, 4, 2, 5, 1), from(2, took(3, 4, 3, 50, 1))}, nil, "DUPLICATE: 50 of photos"},
 		{"one number of two sequences", []op{took(1, 2, 1, 5, 1), on("users", took(3, 4, 2, 5, 1))}, nil, ""},

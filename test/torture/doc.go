@@ -36,8 +36,9 @@
 // missing no clock jumps, and the report says so. Nor do those of a Galera cluster, in whose logs
 // is read when nodes took each other for dead, and of shards, which count nothing.
 //
-// The clocks of proxies do not jump. What a proxy measures it measures by Go's monotonic clock,
-// which no jump moves; a time of day is in what it tells people, in its log among that, and in
-// nothing that is compared or kept. (libfaketime would not reach it either: it asks the kernel by
-// itself.)
+// The clocks of proxies jump by a second, an hour or a day, also together with those of the servers,
+// as on a machine that is set. libfaketime does not reach a Go program, which asks the kernel by
+// itself. So the program is one with a clock that can be set (package planted), and keys show that it
+// was. Only keys with a time depend on it. What else a proxy measures it measures by Go's monotonic
+// clock; a time of day is in what it tells people, and in nothing that is compared or kept.
 package torture

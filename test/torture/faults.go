@@ -19,6 +19,7 @@ func faults() []fault {
 		{name: "kill -9 of a proxy", weight: 4, run: killProxy},
 		{name: "stop of a proxy in order", weight: 1, run: stopProxy},
 		{name: "SIGSTOP of a proxy", weight: 2, run: freezeProxy},
+		{name: "SIGSTOP of a proxy for longer than it has ticks", weight: 1, takes: 30 * time.Second, run: freezeProxyForLong},
 		{name: "full disk of a proxy's state", weight: 2, takes: 3 * time.Second, where: (*world).smallDisks, run: fillDisk},
 		{name: "kill -9 of the sequence server", weight: 3, where: (*world).noGalera, run: killSequenceServer},
 		{name: "kill -9 of a Galera node", weight: 3, takes: 8 * time.Second, where: (*world).galera, run: killSequenceServer},
@@ -36,6 +37,8 @@ func faults() []fault {
 		{name: "packets in pieces", weight: 1, run: weatherFault(sliced, 2*time.Second)},
 		{name: "connections are refused", weight: 1, run: weatherFault(steady(network.Refuse), 3*time.Second)},
 		{name: clockJumps, weight: 3, takes: 5 * time.Second, background: true, where: (*world).clocksJump, run: jumpClock},
+		{name: proxyClockJumps, weight: 3, takes: 8 * time.Second, background: true, where: (*world).proxyClocksJump, run: jumpProxyClock},
+		{name: "the clocks of a proxy and of the sequence servers are set back together", weight: 1, takes: 25 * time.Second, background: true, where: (*world).allClocksJump, run: setClocksBack},
 	}, append(groupFaults(), adminFaults()...)...)
 }
 
@@ -86,6 +89,16 @@ func stopProxy(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 }
 
 func freezeProxy(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	return n.freeze(ctx, rng, 200*time.Millisecond, 3*time.Second)
+}
+
+// freezeProxyForLong stops a process until all that it has reserved of time is over, which for a
+// short outage_cover is 20 seconds, and others may have its worker of SNOWFLAKE.
+func freezeProxyForLong(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	return n.freeze(ctx, rng, 21*time.Second, 26*time.Second)
+}
+
+func (n *nemesis) freeze(ctx context.Context, rng *rand.Rand, shortest, longest time.Duration) error {
 	p := n.someProxy(rng)
 	heal, err := n.hurt("SIGSTOP", proxyPart(p.number))
 	if err != nil {
@@ -95,7 +108,7 @@ func freezeProxy(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	if err := p.signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	sleep(ctx, between(rng, 200*time.Millisecond, 3*time.Second))
+	sleep(ctx, between(rng, shortest, longest))
 	return p.signal(syscall.SIGCONT)
 }
 
@@ -322,21 +335,22 @@ func (n *nemesis) probe(ctx context.Context, p *proxy, sequence string) (op, err
 	w := n.world
 	_, life := p.current()
 	o := op{kind: &kind{name: "probe", sequence: sequence, n: 1}, client: -1, conn: -int(w.probes.Add(1)), proxy: p.number, life: life, shard: -1, n: 1, begin: w.clock.now()}
-	o.first, o.err = oneNumber(ctx, p, sequence)
-	o.end = w.clock.now()
+	var got taken
+	got, o.err = oneKey(ctx, p, sequence)
+	o.first, o.text, o.dated, o.end = counterOf(sequence, got.first), got.text, got.dated, w.clock.now()
 	return o, o.err
 }
 
-func oneNumber(ctx context.Context, p *proxy, sequence string) (number uint64, err error) {
+func oneKey(ctx context.Context, p *proxy, sequence string) (got taken, err error) {
 	db, err := open(p.addr, "", false)
 	if err != nil {
-		return 0, err
+		return got, err
 	}
-	defer db.Close() //nolint:errcheck // the number is there
-	if number, err = numberFrom(db.QueryRowContext(ctx, "SELECT NEXTVAL('"+sequence+"')"), sequence); err != nil {
-		err = fmt.Errorf("proxy %d: a number of %s: %w", p.number, sequence, err)
+	defer db.Close() //nolint:errcheck // the key is there
+	if got, err = scan(db.QueryRowContext(ctx, "SELECT NEXTVAL('"+sequence+"')"), sequence); err != nil {
+		err = fmt.Errorf("proxy %d: a key of %s: %w", p.number, sequence, err)
 	}
-	return counterOf(sequence, number), err
+	return got, err
 }
 
 // eventually tries until there is no error, for at most a time, and returns the last one.

@@ -20,6 +20,7 @@ func adminFaults() []fault {
 		{name: "RESTART ... FORCE in a group", weight: 1, takes: 17 * time.Second, alone: true, where: (*world).slowRestart, run: force},
 		{name: "an old copy of a row is restored", weight: 2, where: (*world).plain, run: restoreRow},
 		{name: "an old copy of a row is restored while its proxy is dead", weight: 2, takes: 2 * time.Second, where: (*world).plain, run: restoreRowUnseen},
+		{name: "the sequence table is restored from a backup", weight: 1, takes: 6 * time.Second, alone: true, where: (*world).plain, run: restoreTable},
 		{name: "ALTER SEQUENCE ... CACHE", weight: 1, run: alterCache},
 		{name: "a sequence server is removed and added again", weight: 1, takes: 6 * time.Second, alone: true, where: (*world).several, run: changeMembers},
 		{name: "a dead sequence server is taken out", weight: 1, takes: 8 * time.Second, alone: true, where: (*world).several, run: removeDead},
@@ -173,6 +174,45 @@ func restoreRowUnseen(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 		sleep(ctx, between(rng, 0, 500*time.Millisecond))
 		return errors.Join(err, p.start(context.WithoutCancel(ctx)))
 	})
+}
+
+// restoreTable restores all rows as they were some seconds ago, as docs/operations.md says: no proxy
+// runs meanwhile, and the rows are raised above all keys. Those of the workers of SNOWFLAKE are not:
+// their ticks have passed.
+func restoreTable(ctx context.Context, n *nemesis, rng *rand.Rand) (err error) {
+	heal, err := n.hurt("a restored table", n.everywhere()...)
+	if err != nil {
+		return err
+	}
+	defer heal()
+	ctx = context.WithoutCancel(ctx)
+	db := n.world.sequence.db
+	if _, err := db.ExecContext(ctx, "CREATE TABLE seqproxy.backup AS SELECT * FROM seqproxy.sequence"); err != nil {
+		return err
+	}
+	sleep(ctx, between(rng, time.Second, 3*time.Second))
+	for _, p := range n.world.proxies {
+		signal := []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM}[rng.IntN(2)]
+		if err := errors.Join(p.crashed(), p.end(signal, endsWithin)); err != nil {
+			return err
+		}
+	}
+	for _, text := range []string{
+		// applications count on in rows without a kind, and no row is lower than the keys of its sequence
+		"UPDATE seqproxy.sequence JOIN seqproxy.backup USING (name) SET sequence.id = backup.id WHERE name LIKE '" + snow + "#w%'",
+		"DELETE FROM seqproxy.sequence_options WHERE name LIKE '" + snow + "#w%' AND name NOT IN (SELECT name FROM seqproxy.backup)",
+		"DELETE FROM seqproxy.sequence WHERE name LIKE '" + snow + "#w%' AND name NOT IN (SELECT name FROM seqproxy.backup)",
+		"DELETE FROM seqproxy.sequence_proxy",
+		"DROP TABLE seqproxy.backup",
+	} {
+		if _, err := db.ExecContext(ctx, text); err != nil {
+			return fmt.Errorf("%s: %w", text, err)
+		}
+	}
+	for _, p := range n.world.proxies {
+		err = errors.Join(err, p.start(ctx))
+	}
+	return err
 }
 
 // setBack has the row of one sequence set back, when at sees fit, and looks whether its proxy

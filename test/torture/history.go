@@ -17,10 +17,12 @@ type op struct {
 	shard  int // that the session has a connection to, -1 if none
 	begin  time.Duration
 	end    time.Duration
-	first  uint64 // 0 if none came
-	n      uint64 // how many were asked for, first, first+1 ...
-	tag    string // of the row that it wrote
-	kept   bool   // the row was committed
+	first  uint64    // 0 if none came
+	n      uint64    // how many were asked for, first, first+1 ...
+	text   string    // the key, if that is no number; see taken
+	dated  time.Time // the time in the key of a format
+	tag    string    // of the row that it wrote
+	kept   bool      // the row was committed
 	err    error
 }
 

@@ -3,9 +3,13 @@ package torture
 import (
 	"context"
 	"database/sql"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/bits"
+	"time"
+
+	"github.com/google/uuid"
 )
 
 // kind is a way to take keys.
@@ -26,13 +30,15 @@ type kind struct {
 
 // taken is an answer.
 type taken struct {
-	first uint64
-	kept  bool // the row with the tag is committed
+	first uint64    // of a UUID the first eight bytes, by which those of version 7 rise
+	text  string    // of a UUID all of it
+	dated time.Time // in a key of FORMAT
+	kept  bool      // the row with the tag is committed
 }
 
 // sharedSequences are those that several sequence servers give numbers of; the first three have no
 // options. Tickets, and what sets a row back, are for one server.
-var sharedSequences = []string{"photos", "users", "videos", "small", ordered, fives, reversed, sharded, formatted, snow}
+var sharedSequences = []string{"photos", "users", "videos", "small", ordered, fives, reversed, rotated, sharded, formatted, numbered, timed, random, snow}
 
 // plainSequences have rows like those that people make by hand.
 var plainSequences = []string{"photos", "users", "videos", "tickets", "again", "lone"}
@@ -59,7 +65,11 @@ func kinds() []*kind {
 		{name: "ORDER", sequence: ordered, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + ordered + " ORDER", writers: 3, take: value("SELECT NEXTVAL('" + ordered + "')")},
 		{name: "BIT_REVERSED", sequence: reversed, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + reversed + " BIT_REVERSED", writers: 2, take: value("SELECT NEXTVAL('" + reversed + "')")},
 		{name: "SHARD BITS", sequence: sharded, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + sharded + " SHARD BITS 5", writers: 1, take: value("SELECT NEXTVAL('" + sharded + "')")},
-		{name: "FORMAT", sequence: formatted, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + formatted + " FORMAT 'PO-{yyyyMMdd}-{n:9}'", writers: 1, take: formattedValue},
+		{name: "ROTATE", sequence: rotated, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + rotated + " ROTATE 2 DIGITS 12", writers: 1, take: key(rotated)},
+		{name: "FORMAT", sequence: formatted, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + formatted + " FORMAT 'PO-{yyyyMMddHHmmss}-{n:9}'", writers: 1, take: key(formatted)},
+		{name: "FORMAT of digits", sequence: numbered, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + numbered + " FORMAT '{yyyyMMdd}{n:9}'", writers: 1, take: key(numbered)},
+		{name: "UUID", sequence: timed, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + timed + " UUID", writers: 1, take: key(timed)},
+		{name: "UUID VERSION 4 BINARY", sequence: random, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + random + " UUID VERSION 4 BINARY", writers: 1, take: key(random)},
 		{name: "SNOWFLAKE", sequence: snow, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + snow + " SNOWFLAKE", writers: 2, take: value("SELECT NEXTVAL('" + snow + "')")},
 		{name: "restarted", sequence: restarted, n: 1, shard: -1, proxy: -1, writers: 3, take: value("SELECT NEXTVAL('" + restarted + "')")},
 		{name: "restored", sequence: restored, n: 1, shard: -1, proxy: 0, writers: 1, take: value("SELECT NEXTVAL('" + restored + "')")},
@@ -72,11 +82,20 @@ const (
 	fives     = "fives" // servers that count in steps cannot divide it
 	restarted = "again" // begins again by ALTER SEQUENCE ... RESTART ... FORCE
 	reversed  = "reversed"
+	rotated   = "rotated"
 	sharded   = "sharded"
 	formatted = "formatted"
-	snow      = "snow" // its keys have a time; several servers cannot give them
-	restored  = "lone" // its row is set back; one proxy alone gives its numbers
+	numbered  = "numbered" // keys of a format that are numbers
+	timed     = "timed"    // UUIDs that rise in a process
+	random    = "random"   // UUIDs in any order
+	snow      = "snow"     // its keys have a time; several servers cannot give them
+	restored  = "lone"     // its row is set back; one proxy alone gives its numbers
 )
+
+// timeOfSnow is the time in a key of SNOWFLAKE without options.
+func timeOfSnow(key uint64) time.Time {
+	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(key>>22) * time.Millisecond)
+}
 
 // counterOf is the counter of a key, by which the keys of a sequence rise and are told apart: each
 // counter has one key, but for the shard.
@@ -84,11 +103,18 @@ func counterOf(sequence string, key uint64) uint64 {
 	switch sequence {
 	case reversed:
 		return bits.Reverse64(key) >> 1
+	case rotated:
+		return key%1e10*100 + key/1e10
 	case sharded:
 		return key & (1<<58 - 1)
+	case numbered:
+		return key % 1e9
 	}
 	return key
 }
+
+// hasUUIDs: no counter, so no number is reserved.
+func hasUUIDs(sequence string) bool { return sequence == timed || sequence == random }
 
 // value takes a number as the result of a query.
 func value(text string, args ...any) func(context.Context, *sql.Conn, string) (taken, error) {
@@ -98,27 +124,49 @@ func value(text string, args ...any) func(context.Context, *sql.Conn, string) (t
 	}
 }
 
-// formattedValue takes the counter of a text.
-func formattedValue(ctx context.Context, c *sql.Conn, _ string) (t taken, err error) {
-	t.first, err = numberFrom(c.QueryRowContext(ctx, "SELECT NEXTVAL('"+formatted+"')"), formatted)
+// key takes one key of a sequence.
+func key(sequence string) func(context.Context, *sql.Conn, string) (taken, error) {
+	return func(ctx context.Context, c *sql.Conn, _ string) (taken, error) {
+		return scan(c.QueryRowContext(ctx, "SELECT NEXTVAL('"+sequence+"')"), sequence)
+	}
+}
+
+// scan reads the key of a sequence; of a text with a counter it is the counter.
+func scan(row *sql.Row, sequence string) (t taken, err error) {
+	switch {
+	case sequence == formatted:
+		t.dated, t.first, err = scanDated(row)
+	case hasUUIDs(sequence):
+		if err = row.Scan(&t.text); err != nil {
+			return t, err
+		}
+		id, errParse := uuid.Parse(t.text)
+		if sequence == random {
+			id, errParse = uuid.FromBytes([]byte(t.text))
+		}
+		if t.first = binary.BigEndian.Uint64(id[:]); errParse != nil || t.first == 0 {
+			err = fmt.Errorf("%w: %q is no UUID of sequence %s: %w", errWrong, t.text, sequence, errParse)
+		}
+	default:
+		err = row.Scan(&t.first)
+	}
 	return t, err
 }
 
-// numberFrom reads the key of a sequence; of a text it is the counter, which stands behind the date.
-func numberFrom(row *sql.Row, sequence string) (number uint64, err error) {
-	if sequence != formatted {
-		err = row.Scan(&number)
-		return number, err
-	}
-	var text string
-	var date uint64
+// scanDated reads a key that has a date in front of its counter.
+func scanDated(row *sql.Row) (at time.Time, counter uint64, err error) {
+	var text, date string
 	if err = row.Scan(&text); err != nil {
-		return 0, err
+		return at, 0, err
 	}
-	if _, err = fmt.Sscanf(text, "PO-%8d-%9d", &date, &number); err != nil {
-		err = fmt.Errorf("%w: %q is no key of a format", errWrong, text)
+	_, err = fmt.Sscanf(text, "PO-%14s-%9d", &date, &counter)
+	if err == nil {
+		at, err = time.Parse("20060102150405", date)
 	}
-	return number, err
+	if err != nil {
+		err = fmt.Errorf("%w: %q is no key of a format: %w", errWrong, text, err)
+	}
+	return at, counter, err
 }
 
 // insert takes the keys that rows were stored with.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"seqproxy/internal/child"
+	"seqproxy/internal/planted"
 )
 
 // proxy is one seqproxy that is started, killed and started again at one address with one
@@ -23,6 +24,7 @@ type proxy struct {
 	config string
 	dir    string
 	state  string // its state directory
+	clock  string // the file that says how far its clock is ahead; "" if that is the machine's
 	addr   string
 
 	mu   sync.Mutex
@@ -45,7 +47,11 @@ func (p *proxy) start(ctx context.Context) error {
 	p.life++
 	number := p.life
 	p.mu.Unlock()
-	process, err := child.Start(exec.Command(p.binary, "-config", p.config), filepath.Join(p.dir, logName(p.number, number)))
+	cmd := exec.Command(p.binary, "-config", p.config)
+	if p.clock != "" {
+		cmd.Env = append(os.Environ(), planted.ClockVariable+"="+p.clock)
+	}
+	process, err := child.Start(cmd, filepath.Join(p.dir, logName(p.number, number)))
 	if err != nil {
 		return fmt.Errorf("start proxy %d: %w", p.number, err)
 	}

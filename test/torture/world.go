@@ -58,6 +58,7 @@ type world struct {
 	estate   estate
 	remark   string // on what is not as it should be
 	clocks   string // the library by which the clocks of sequence servers jump; "" if they do not
+	settable bool   // the clocks of proxies can be set
 	dir      string
 	clock    clock
 	trouble  *trouble
@@ -150,6 +151,12 @@ func newWorld(ctx context.Context, o Options, dir string, rng *rand.Rand) (w *wo
 	for i := range o.Proxies {
 		p := &proxy{
 			number: i, binary: o.Seqproxy, dir: dir, config: filepath.Join(dir, fmt.Sprintf("proxy%d.toml", i)), state: filepath.Join(dir, fmt.Sprintf("state%d", i)),
+		}
+		if w.settable {
+			p.clock = filepath.Join(dir, fmt.Sprintf("clock%d", i))
+			if err := p.setClock(0); err != nil {
+				return w, err
+			}
 		}
 		small, err := smallDisk(p.state)
 		if err != nil {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"seqproxy/internal/mysqld"
+	"seqproxy/internal/planted"
 	"seqproxy/test/torture"
 )
 
@@ -44,7 +45,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	fs.IntVar(&o.Proxies, "proxies", 3, "how many proxies there are")
 	fs.StringVar(&o.Estate, "estate", "", "what the sequence servers are: "+strings.Join(torture.Estates(), ", ")+" (default: the seed chooses)")
 	fs.DurationVar(&o.Pause, "pause", 20*time.Millisecond, "between two requests of a client")
-	fs.StringVar(&o.Seqproxy, "seqproxy", "", "the program (default: build the one of this repository)")
+	fs.StringVar(&o.Seqproxy, "seqproxy", "", "the program (default: build the one of this repository, with a clock that can be set)")
 	server := fs.String("server", os.Getenv("SEQPROXY_TEST_SERVER"), "the server program (default: the one that is found)")
 	only := fs.String("only", "", "make only the faults whose names match this regular expression")
 	logs := fs.String("logs", "", "an existing directory: keep the proxies' logs there")
@@ -66,7 +67,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	defer func() { err = errors.Join(err, os.RemoveAll(o.Dir)) }()
 	if o.Seqproxy == "" {
 		o.Seqproxy = filepath.Join(o.Dir, "seqproxy")
-		if out, err := exec.CommandContext(ctx, "go", "build", "-o", o.Seqproxy, "seqproxy/cmd/seqproxy").CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(ctx, "go", "build", "-tags", planted.Tag, "-o", o.Seqproxy, "seqproxy/cmd/seqproxy").CombinedOutput(); err != nil {
 			return fmt.Errorf("build seqproxy: %w\n%s", err, out)
 		}
 	}
