@@ -39,7 +39,7 @@ func readOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.K
 		}
 		if k.IsText() {
 			if err := k.Fits(h.Type); err != nil {
-				return o, wrongKind(columnName(c), "shard %s, table %s: %v", h.Shard, h.Table, err)
+				return o, wrongColumn(c, "shard %s, table %s: %v", h.Shard, h.Table, err)
 			}
 			continue
 		}
@@ -49,7 +49,7 @@ func readOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.K
 		o.limit = min(o.limit, h.Limit)
 	}
 	if !k.IsPlain() && !k.IsText() && o.limit < k.MaxKey() {
-		return o, wrongKind(columnName(c), "this column holds numbers up to %d, and keys of kind %v go up to %d: make it wider", o.limit, k, k.MaxKey())
+		return o, wrongColumn(c, "it holds numbers up to %d, and keys of kind %v go up to %d: make it wider", o.limit, k, k.MaxKey())
 	}
 	return o, nil
 }

@@ -18,6 +18,8 @@ func refused(asked *ddl.Sequence) error {
 	switch {
 	case asked.Problem != "":
 		return protocol.Errorf(mysql.ER_PARSE_ERROR, "42000", "You have an error in your SQL syntax near '%s'", asked.Problem)
+	case asked.WayOut != "":
+		return protocol.NotSupported("%s is not supported for sequences: %s", asked.Unsupported, asked.WayOut)
 	case asked.Unsupported != "":
 		return notSupported(asked.Unsupported)
 	case asked.Twice != "":

@@ -25,7 +25,7 @@ func kindOf(name string, asked *ddl.Sequence) (k kind.Kind, err error) {
 	switch asked.Kind.Word {
 	case "":
 		if asked.Kind.SkipTo.Given {
-			return k, wrongKind(name, "SKIP RANGE goes with BIT_REVERSED and ROTATE")
+			return k, wrongKind(name, "SKIP RANGE goes with BIT_REVERSED and ROTATE; others begin above the keys that are there")
 		}
 		return k, nil
 	case "BIT_REVERSED":
@@ -118,6 +118,11 @@ func wrongKind(name, format string, args ...any) error {
 	return protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "seqproxy: sequence '%s': %s", name, fmt.Sprintf(format, args...))
 }
 
+// wrongColumn is the error for a column that keys of a kind do not go into.
+func wrongColumn(c sequence.Column, format string, args ...any) error {
+	return protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "seqproxy: column '%s': %s", columnName(c), fmt.Sprintf(format, args...))
+}
+
 // ends returns the highest number of a sequence that the column can store. It is 0 if only keys are
 // stored and all keys of the kind fit.
 func (o *owned) ends(k kind.Kind) uint64 {
@@ -142,6 +147,10 @@ func readNewlyOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k k
 	if err != nil {
 		return o, k, err
 	}
+	if n := k.Name(); n != kind.BitReversed && n != kind.Rotate {
+		return o, k, wrongColumn(c, "it has keys up to %d that are not of kind %v, and above them the sequence would end soon, at %d: want BIT_REVERSED or ROTATE, which pass over keys that are there",
+			plain.floor, k, k.MaxKey())
+	}
 	skips, err := k.Skip(1, plain.floor)
 	if err == nil {
 		if o, err = readOwned(ctx, by, c, skips); err != nil {
@@ -152,7 +161,7 @@ func readNewlyOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k k
 		}
 	}
 	if err != nil {
-		return o, k, wrongKind(columnName(c), "this column has keys up to %d that are not of kind %v: %v", plain.floor, k, err)
+		return o, k, wrongColumn(c, "it has keys up to %d that are not of kind %v: %v", plain.floor, k, err)
 	}
 	o.skipped, o.where = plain.floor, plain.where
 	return o, skips, nil

@@ -244,7 +244,7 @@ func (s *Sequences) alter(ctx context.Context, asked *ddl.Sequence, by proxy.Cal
 			return nil, err
 		}
 		if keys.foreign(d.Kind) {
-			return nil, wrongKind(columnName(*a.OwnedBy), "this column has keys that are not of kind %v: %s, and at %d the sequence ends. "+
+			return nil, wrongColumn(*a.OwnedBy, "it has keys that are not of kind %v: %s, and at %d the sequence ends: "+
 				"CREATE a SEQUENCE of another name OWNED BY the column, which passes over them", d.Kind, keys.where, d.Kind.MaxCounter())
 		}
 		*a.OwnerMax = keys.ends(d.Kind)

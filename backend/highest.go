@@ -90,7 +90,7 @@ func (r *Routes) highestOn(ctx context.Context, shard *Shard, creds func(*Shard)
 		switch {
 		case of == nil:
 		case h.Limit == 0:
-			h.Err = fmt.Errorf("column %s is of the type %s, which is no integer", r[2], r[3])
+			h.Err = fmt.Errorf("column %s is of the type %s, which is no integer: want a BIGINT", r[2], r[3])
 		default:
 			h.Value, h.Err = greatest(c, r[0], r[1], r[2], of)
 		}

@@ -190,8 +190,12 @@ func TestBadKindsAreRefused(t *testing.T) {
 		{1064, "ROTATE 1", []string{"needs DIGITS w"}},
 		{1064, "ROTATE DIGITS 9", []string{"whole number"}},
 		{1064, "SHARD 5", []string{"needs BITS s"}},
-		{1064, "DIGITS 5", []string{"unknown option"}},
-		{1235, "BIT_REVERSED SHARD BITS 5", []string{"SHARD BITS beside BIT_REVERSED", "one kind"}},
+		{1064, "DIGITS 5", []string{"DIGITS, which stands behind a kind of keys, as in ROTATE 1 DIGITS 12"}},
+		{1064, "EPOCH '2026-01-01'", []string{"EPOCH, which stands behind", "SNOWFLAKE EPOCH '2026-01-01'"}},
+		{1064, "TIME ZONE 'UTC'", []string{"TIME, which stands behind", "FORMAT '{yyyyMMdd}{n:6}' TIME ZONE"}},
+		{1064, "RESET DAILY", []string{"RESET, which stands behind", "FORMAT"}},
+		{1064, "VERSION 4", []string{"UUID VERSION 4"}},
+		{1235, "BIT_REVERSED SHARD BITS 5", []string{"SHARD BITS beside BIT_REVERSED", "one kind", "leave one of them away"}},
 		{1225, "BIT_REVERSED BIT_REVERSED", []string{"BIT_REVERSED", "twice"}},
 		{1235, "FORMAT 'PO-{yyyyMMdd}-{n:6}' RESET DAILY", []string{"FORMAT with RESET"}},
 		{1210, "UUID VERSION 5", []string{"UUID VERSION 5: want 7", "or 4"}},
@@ -216,7 +220,7 @@ func TestBadKindsAreRefused(t *testing.T) {
 		{1064, "FORMAT '{n:6}' TIME 'UTC'", []string{"TIME needs ZONE"}},
 		{1064, "FORMAT '{n:6}' TIME ZONE UTC", []string{"TIME ZONE needs a string"}},
 		{1225, "FORMAT '{n:6}' WIDEN WIDEN", []string{"WIDEN", "twice"}},
-		{1210, "UUID OWNED BY narrow.id", []string{"narrow", "of the type int", "CHAR(36)"}},
+		{1210, "UUID OWNED BY narrow.id", []string{"column 'narrow.id'", "of the type int", "CHAR(36)"}},
 		{1210, "UUID OWNED BY words.id", []string{"varchar(20)", "CHAR(36)"}},
 		{1210, "UUID OWNED BY bytes.id", []string{"binary(16)", "CHAR(36)"}},
 		{1210, "UUID BINARY OWNED BY words.id", []string{"BINARY(16)"}},
@@ -241,7 +245,7 @@ func TestBadKindsAreRefused(t *testing.T) {
 		{1235, "SNOWFLAKE ORDER", []string{"ORDER", "leave it away"}},
 		{1210, "SNOWFLAKE SKIP RANGE 1 TO 5", []string{"goes with BIT_REVERSED and ROTATE"}},
 		{1210, "SNOWFLAKE OWNED BY narrow.id", []string{"2147483647", "wider"}},
-		{1210, "SNOWFLAKE OWNED BY far.id", []string{"keys up to 9000000000000000001", "not of kind SNOWFLAKE"}},
+		{1210, "SNOWFLAKE OWNED BY far.id", []string{"column 'far.id'", "keys up to 9000000000000000001", "not of kind SNOWFLAKE", "want BIT_REVERSED or ROTATE"}},
 		{1235, "SLOTTED", []string{"SLOTTED"}},
 		{1210, "BIT_REVERSED SKIP RANGE 9 TO 1", []string{"SKIP RANGE 9 TO 1", "the lower one first"}},
 		{1210, "SHARD BITS 5 SKIP RANGE 1 TO 9", []string{"goes with BIT_REVERSED and ROTATE"}},
@@ -255,7 +259,7 @@ func TestBadKindsAreRefused(t *testing.T) {
 		{1210, "AS INT BIT_REVERSED", []string{"AS"}},
 		{1210, "BIT_REVERSED OWNED BY narrow.id", []string{"2147483647", "wider"}},
 		{1210, "BIT_REVERSED OWNED BY far.id", []string{"keys up to 9000000000000000001", "not of kind BIT_REVERSED", "less than half"}},
-		{1105, "BIT_REVERSED OWNED BY words.id", []string{"no integer"}},
+		{1105, "BIT_REVERSED OWNED BY words.id", []string{"no integer", "want a BIGINT"}},
 	} {
 		wantError(t, c, test.code, "CREATE SEQUENCE bad "+test.text, test.words...)
 	}
@@ -265,6 +269,59 @@ func TestBadKindsAreRefused(t *testing.T) {
 	if got := value(t, c, "SELECT NEXTVAL('good')"); got != "4611686018427387904" {
 		t.Errorf("the first key is %s", got)
 	}
+}
+
+// What is said of a sequence that is there names the sequence, what is not done, and the way out.
+func TestWhatAKindRefusesHasAWayOut(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE r (id BIGINT PRIMARY KEY, n INT)", "CREATE TABLE f (id VARCHAR(40) PRIMARY KEY, n INT)")
+	c := e.Conn(t, e.Schemas[0], nil)
+	kinds := map[string]string{
+		"r": "BIT_REVERSED OWNED BY r.id", "o": "ROTATE 1 DIGITS 6", "h": "SHARD BITS 4", "f": "FORMAT 'PO-{n:6}' OWNED BY f.id", "d": "FORMAT '{n:12}'",
+		"s": "SNOWFLAKE", "u": "UUID", "b": "UUID VERSION 4 BINARY",
+	}
+	for name, clause := range kinds {
+		exec(t, c, "CREATE SEQUENCE "+name+" "+clause)
+		named := fmt.Sprintf("%q, a sequence of kind %s", name, strings.Fields(clause)[0])
+		wantError(t, c, 1235, "SELECT NEXTVAL('"+name+"', 3)", named, "NEXTVAL with a count", "write NEXTVAL in each row")
+		for _, test := range []struct{ what, said string }{
+			{"INCREMENT BY 2", "INCREMENT BY 2"}, {"CYCLE", "CYCLE"},
+		} {
+			wantError(t, c, 1235, "ALTER SEQUENCE "+name+" "+test.what, named, test.said, "leave it away")
+		}
+		for _, what := range []string{
+			"BIT_REVERSED", "ROTATE 2 DIGITS 6", "SHARD BITS 5", "FORMAT 'x{n}'", "UUID VERSION 4", "SNOWFLAKE", "SKIP RANGE 1 TO 9",
+			"DIGITS 7", "BITS 5", "WIDEN", "RESET DAILY", "TIME ZONE 'UTC'", "EPOCH '2020-01-01'", "TICK '1s'", "TIME BITS 40", "WORKER BITS 4", "COUNTER BITS 4", "VERSION 4", "BINARY",
+		} {
+			wantError(t, c, 1235, "ALTER SEQUENCE "+name+" "+what, strings.Fields(what)[0], "in ALTER SEQUENCE", "create a sequence of another name")
+		}
+		setval := map[byte]string{'s': "its keys begin with the time", 'u': "its keys are of no counter", 'b': "its keys are of no counter"}[name[0]]
+		if setval == "" {
+			setval = "ALTER SEQUENCE ... RESTART WITH n raises its counter"
+		}
+		wantError(t, c, 1235, "SELECT SETVAL('"+name+"', 5)", named, "SETVAL", setval)
+		wantError(t, c, 1235, "CREATE OR REPLACE SEQUENCE "+name+" ROTATE 2 DIGITS 7", named, "another kind", "create a sequence of another name")
+	}
+	for _, what := range []string{"RESTART WITH 5", "START WITH 5", "MINVALUE 5", "MAXVALUE 5", "CACHE 5", "OUTAGE_COVER 5", "ORDER"} {
+		wantError(t, c, 1235, "ALTER SEQUENCE u "+what, `"u", a sequence of kind UUID VERSION 7`, strings.Fields(what)[0], "of no counter; leave it away")
+	}
+	for _, what := range []string{"RESTART WITH 5", "START WITH 5", "MINVALUE 5", "MAXVALUE 5", "CACHE 5", "ORDER"} {
+		wantError(t, c, 1235, "ALTER SEQUENCE s "+what, `"s", a sequence of kind SNOWFLAKE`, strings.Fields(what)[0], "leave it away")
+	}
+	wantError(t, c, 4085, "ALTER SEQUENCE f MAXVALUE 1000000", `"f"`, "MAXVALUE 1000000 is above 999999")
+	wantError(t, c, 1210, "ALTER SEQUENCE f RESTART WITH 1000000", `sequence "f"`, "RESTART WITH 1000000", "the maximum 999999")
+	exec(t, c, "ALTER SEQUENCE r RESTART WITH 100")
+	wantError(t, c, 1210, "ALTER SEQUENCE r RESTART WITH 50", `sequence "r": RESTART WITH 50 is not above 99`, "ALTER SEQUENCE `r` RESTART WITH 50 FORCE")
+	for _, name := range []string{"r", "f"} {
+		wantError(t, c, 1235, "INSERT INTO "+name+" (n) VALUES (1), (2)", "several rows into "+name, "write NEXTVAL in each row", `multi_row = "first"`)
+	}
+	wantError(t, c, 1235, "INSERT INTO f (n) SELECT 1", "INSERT ... SELECT into f", "write NEXTVAL in each row of VALUES")
+	for _, name := range []string{"f", "u"} {
+		wantError(t, c, 1235, "SELECT LASTVAL('"+name+"')", "LASTVAL of sequence "+name, "keep the key that NEXTVAL gave")
+		wantError(t, c, 1235, "SELECT NEXTVAL('"+name+"') FROM r", "sequence "+name, "take the keys one by one")
+	}
+	exec(t, c, "CREATE SEQUENCE one FORMAT '{n:1}' START WITH 9", "SELECT NEXTVAL('one')")
+	wantError(t, c, 4084, "SELECT NEXTVAL('one')", "'one' has run out")
 }
 
 // What a ticket server is asked is refused, and finds no row where it is asked past the proxy.

@@ -288,13 +288,30 @@ func (st *store) clock(ctx context.Context) (time.Time, error) {
 	return time.UnixMicro(micros), nil
 }
 
-// mayAlter refuses to set the time of keys.
+// mayAlter refuses to set the time of keys, or a counter that there is not.
 func (c *cache) mayAlter(a *Alteration) error {
 	if a.Restart != nil && c.clocked != nil {
-		return c.refused("RESTART", "its keys begin with the time")
+		return c.refused("RESTART", ofTime)
+	}
+	if c.kind.Counts() {
+		return nil
+	}
+	for _, o := range [...]struct {
+		name  string
+		given bool
+	}{{"RESTART", a.Restart != nil}, {"START", a.Start != nil}, {"MINVALUE", a.Min != nil}, {"MAXVALUE", a.Max != nil}, {"CACHE", a.Cache != nil}, {"OUTAGE_COVER", a.Cover != nil}} {
+		if o.given {
+			return c.refused(o.name, ofNoCounter)
+		}
 	}
 	return nil
 }
+
+// Why a counter cannot be set.
+const (
+	ofTime      = "its keys begin with the time; leave it away"
+	ofNoCounter = "its keys are of no counter; leave it away"
+)
 
 // countsTicks reports whether the numbers are the ticks of a worker, which no client is given.
 func (c *cache) countsTicks() bool { return c.kind.Name() == kind.Ticks }

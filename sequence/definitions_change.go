@@ -238,23 +238,23 @@ func (a *servers) alter(ctx context.Context, name string, change Alteration) (ch
 			if first <= g.top {
 				force := ""
 				if !w.several() {
-					force = fmt.Sprintf(". ALTER SEQUENCE %s RESTART WITH %d FORCE does that, while no other proxy is registered", quote(g.name), first)
+					force = fmt.Sprintf(". ALTER SEQUENCE %s RESTART WITH %d FORCE does that, while no other proxy is registered", quote(shownName(g.name)), first)
 				}
 				return 0, false, define.BadOption("sequence %q: RESTART WITH %d is not above %d, the last number that was given or reserved: it would repeat numbers%s",
-					g.name, first, g.top, force)
+					shownName(g.name), first, g.top, force)
 			}
 			r.anchor, r.past = first, max(r.past, first-1)
 			return first - 1, true, nil
 		})
 		if hasCode(err, gomysql.ER_DATA_TOO_LONG, gomysql.ER_TRUNCATED_WRONG_VALUE_FOR_FIELD) || isNoSuchText(err) {
 			changed = row{}
-			return define.BadOption("sequence %q: the comment or the owner is too long, or no text: %v", name, err)
+			return define.BadOption("sequence %q: the comment or the owner is too long, or no text: %v", shownName(name), err)
 		}
 		if err != nil {
 			if !errors.Is(err, errOutcome) {
 				changed = row{}
 			}
-			return fmt.Errorf("alter sequence %q: %w", name, err)
+			return fmt.Errorf("alter sequence %q: %w", shownName(name), err)
 		}
 		if change.Restart != nil {
 			err = a.keepAbove(ctx, w, changed.name, changed.past)
@@ -281,7 +281,7 @@ func restartAt(r *row, first uint64) (uint64, error) {
 		first = r.def.Start
 	}
 	if first < r.def.Min || first > r.max {
-		return 0, define.BadOption("sequence %q values are conflicting: RESTART WITH %d is not between MINVALUE %d and the maximum %d", r.name, first, r.def.Min, r.max)
+		return 0, define.BadOption("sequence %q values are conflicting: RESTART WITH %d is not between MINVALUE %d and the maximum %d", shownName(r.name), first, r.def.Min, r.max)
 	}
 	return first, nil
 }

@@ -25,7 +25,12 @@ func (s *Sequences) SetValue(ctx context.Context, name []byte, n uint64, used bo
 	if err != nil {
 		return 0, false, err
 	}
-	if !c.kind.IsPlain() {
+	switch {
+	case c.clocked != nil:
+		return 0, false, c.refused("SETVAL", ofTime)
+	case !c.kind.Counts():
+		return 0, false, c.refused("SETVAL", ofNoCounter)
+	case !c.kind.IsPlain():
 		return 0, false, c.refused("SETVAL", "ALTER SEQUENCE ... RESTART WITH n raises its counter")
 	}
 	changed, ok, err := s.setValue(r.ctx, c, n, used)

@@ -165,12 +165,51 @@ func (r *Reader) word(text string) bool {
 // options reads all options of CREATE and ALTER.
 func (r *Reader) options() {
 	for !r.ended() {
+		token := r.Src[r.Start:r.End]
 		if !r.option() {
-			r.error("unknown option")
+			r.error(unknown(token))
 			return
 		}
 	}
 }
+
+// unknown says of a token that it is no option.
+func unknown(token []byte) string {
+	if word, example := partOfKind(token); word != "" {
+		return word + ", which stands behind a kind of keys, as in " + example
+	}
+	return "unknown option"
+}
+
+// partOfKind is the word that a token is, if that is an option of a kind, with an example.
+func partOfKind(token []byte) (word, example string) {
+	for _, part := range partsOfKinds {
+		if bytes.EqualFold(token, part.word) {
+			return string(part.word), part.example
+		}
+	}
+	return "", ""
+}
+
+var partsOfKinds = [...]struct {
+	word    []byte
+	example string
+}{
+	{[]byte("DIGITS"), "ROTATE 1 DIGITS 12"},
+	{[]byte("BITS"), "SHARD BITS 4"},
+	{[]byte("WIDEN"), "FORMAT '{n:6}' WIDEN"},
+	{[]byte("RESET"), "FORMAT '{yyyyMMdd}{n:6}' RESET DAILY"},
+	{[]byte("TIME"), "FORMAT '{yyyyMMdd}{n:6}' TIME ZONE 'Asia/Shanghai' or SNOWFLAKE TIME BITS 41"},
+	{[]byte("EPOCH"), "SNOWFLAKE EPOCH '2026-01-01'"},
+	{[]byte("TICK"), "SNOWFLAKE TICK '10ms'"},
+	{[]byte("WORKER"), "SNOWFLAKE WORKER BITS 10"},
+	{[]byte("COUNTER"), "SNOWFLAKE COUNTER BITS 12"},
+	{[]byte("VERSION"), "UUID VERSION 4"},
+	{[]byte("BINARY"), "UUID BINARY"},
+}
+
+// kindStays is why nothing that keys are made by can be altered.
+const kindStays = "the kind of its keys never changes; create a sequence of another name"
 
 // option reads one option; false if it is none.
 func (r *Reader) option() bool {
@@ -199,6 +238,10 @@ func (r *Reader) option() bool {
 	case r.word("slotted"):
 		return r.notYet("SLOTTED")
 	}
+	if word, _ := partOfKind(r.Src[r.Start:r.End]); r.alters && word != "" {
+		r.refuse(word+" in ALTER SEQUENCE", kindStays)
+		return r.goPast()
+	}
 	option := r.Kw
 	r.Next()
 	switch option {
@@ -214,14 +257,14 @@ func (r *Reader) option() bool {
 		r.optionally(lex.KwBy)
 		ok := r.number(&s.Increment, "INCREMENT")
 		if s.Increment.Given && s.Increment.Value == 0 && s.Problem == "" {
-			r.unsupported("INCREMENT 0, by which numbers follow auto_increment_increment,")
+			r.refuse("INCREMENT 0", "by it numbers would follow auto_increment_increment; want 1 or more")
 		}
 		return ok
 	case lex.KwMinvalue:
 		r.equals()
 		ok := r.number(&s.Min, "MINVALUE")
 		if s.Min.Given && s.Min.Value == 0 && s.Problem == "" {
-			r.unsupported("MINVALUE 0, as 0 is no key,")
+			r.refuse("MINVALUE 0", "0 is no key; want 1 or more")
 		}
 		return ok
 	case lex.KwMaxvalue:
@@ -278,7 +321,7 @@ func (r *Reader) cover() bool {
 	}
 	ok := r.number(&s.Cover, "OUTAGE_COVER")
 	if s.Cover.Given && s.Cover.Value == 0 && s.Problem == "" {
-		r.unsupported("OUTAGE_COVER 0, for which there is CACHE n,")
+		r.refuse("OUTAGE_COVER 0", "say CACHE n instead")
 	}
 	return ok
 }
@@ -288,11 +331,11 @@ func (r *Reader) kind(word string) bool {
 	k := &r.To.Kind
 	switch {
 	case r.alters:
-		r.unsupported(word + " in ALTER SEQUENCE, as the kind of its keys never changes (create a sequence of another name),")
+		r.refuse(word+" in ALTER SEQUENCE", kindStays)
 	case k.Word == word:
 		r.twice(word)
 	case k.Word != "":
-		r.unsupported(word + " beside " + k.Word + ", as a sequence has one kind of keys,")
+		r.refuse(word+" beside "+k.Word, "a sequence has one kind of keys; leave one of them away")
 	}
 	*k = Kind{Word: word, SkipFrom: k.SkipFrom, SkipTo: k.SkipTo}
 	r.Next()
@@ -415,7 +458,7 @@ func (r *Reader) snowflake(k *Kind) bool {
 func (r *Reader) skipRange() bool {
 	k := &r.To.Kind
 	if r.alters {
-		r.unsupported("SKIP RANGE in ALTER SEQUENCE, as the kind of its keys never changes (create a sequence of another name),")
+		r.refuse("SKIP RANGE in ALTER SEQUENCE", kindStays)
 	}
 	if r.Next(); !r.word("range") {
 		r.error("SKIP needs RANGE a TO b")
@@ -436,6 +479,11 @@ func (r *Reader) skipRange() bool {
 // notYet refuses a clause, whose words it goes past.
 func (r *Reader) notYet(word string) bool {
 	r.unsupported(word)
+	return r.goPast()
+}
+
+// goPast goes to the end of the statement.
+func (r *Reader) goPast() bool {
 	for !r.ended() {
 		r.Next()
 	}
@@ -642,6 +690,13 @@ func (r *Reader) equals() {
 func (r *Reader) unsupported(option string) {
 	if r.To.Unsupported == "" {
 		r.To.Unsupported = option
+	}
+}
+
+// refuse is unsupported, and says why or what to do.
+func (r *Reader) refuse(option, wayOut string) {
+	if r.To.Unsupported == "" {
+		r.To.Unsupported, r.To.WayOut = option, wayOut
 	}
 }
 

@@ -74,6 +74,8 @@ type Sequence struct {
 	// Unsupported names the first thing that MariaDB knows and that is not done here
 	// ("TEMPORARY", "INCREMENT with a negative number"), else "".
 	Unsupported string
+	// WayOut says what to do instead of what is Unsupported, or why it is; "" if nothing is said.
+	WayOut string
 	// Twice names the first option that is given twice.
 	Twice string
 	// Problem says what is wrong with the statement, in words that fit behind
