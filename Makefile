@@ -14,7 +14,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 COMMIT  := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
-.PHONY: help build run test servers test-kind test-matrix torture lint fmt docs check fuzz bench deps deps-test deps-torture deps-clients deps-bench clean go-version
+.PHONY: help build run test servers test-kind test-matrix torture lint fmt docs check fuzz bench trip deps deps-test deps-torture deps-clients deps-bench clean go-version
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -58,6 +58,9 @@ fuzz: go-version ## every fuzz target for FUZZTIME (60s); FUZZ=name for one
 
 bench: deps-bench build ## compare with a direct connection and with HAProxy
 	$(GO) run -buildvcs=false ./test/bench $(ARGS)
+
+trip: deps-test ## count the functions that run for one command; ARGS=-list names them
+	@GO='$(GO)' scripts/trip.sh $(ARGS)
 
 deps: ## install what `make run` needs beside Go: a MariaDB server and client
 	@scripts/deps.sh server client

@@ -17,6 +17,7 @@ import (
 var mayImport = []struct{ from, to string }{
 	{"test/torture/cmd", "internal/mysqld internal/planted test/torture"},
 	{"test/torture", "internal/child internal/mysqld internal/planted test/network"},
+	{"test/trip", "admin backend internal/mysqld protocol proxy sequence"},
 	{"test/bench", "internal/child internal/mysqld internal/rawio sequence/kind"},
 	{"test/transcript", "protocol test/mysqltest"},
 	{"test/mysqltest", "internal/child internal/mysqld test/network"},
