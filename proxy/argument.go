@@ -20,7 +20,7 @@ func (x *executor) fillCalls(st *statement.Statement, p *prepared, payload []byt
 	if err != nil {
 		return err
 	}
-	values := p.Arguments(&e)
+	values := p.Arguments(&e, 0)
 	for i := range st.Calls {
 		call := &st.Calls[i]
 		from := params.ArgumentOf(call)

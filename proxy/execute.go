@@ -42,11 +42,9 @@ func (s *session) execute(payload []byte) error {
 		return s.answerAlone(func() error { return s.executeTicket(p, payload) })
 	case p.local != nil:
 		return s.answerAlone(func() error { return s.executeLocal(p, payload) })
-	case p.counts != nil:
-		return s.answerAlone(func() error { return refusedCount(p.counts, s.executeCounted(p, payload)) })
 	case len(p.Hidden) > 0:
-		return s.answerAlone(func() error { return s.executeHidden(p, payload) })
-	case p.rows != nil:
+		return s.answerAlone(func() error { return refusedCount(p.numbers.Block, s.executeNumbered(p, payload)) })
+	case p.numbers.Rows != nil:
 		return s.answerAlone(func() error { return s.executeRows(p, payload) })
 	case p.looks != nil:
 		return s.answerAlone(func() error { return s.executeLooking(p, payload) })
@@ -95,7 +93,7 @@ func (x *executor) passExecution(p *prepared, payload []byte) error {
 // passable says whether an execution may be passed on without being held whole: all
 // that is needed of it is the statement.
 func (p *prepared) passable() bool {
-	return p.conn != nil && len(p.Hidden) == 0 && p.rows == nil && p.set == nil && p.kill == nil && p.use == ""
+	return p.conn != nil && len(p.Hidden) == 0 && p.numbers.Rows == nil && p.set == nil && p.kill == nil && p.use == ""
 }
 
 // noteExecuted is noteDone for an execution.

@@ -5,11 +5,9 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
-	"seqproxy/statement"
 )
 
 // refusedQuery tells of which column an error of the kind "not supported" is.
@@ -24,7 +22,7 @@ func refusedQuery(b *plan.Binding, err error) error {
 
 // refusedCount is refusedQuery of an error when n is executed.
 func refusedCount(n *keys.Block, err error) error {
-	if n.Key == nil || err == nil {
+	if n == nil || n.Key == nil || err == nil {
 		return err
 	}
 	return refusedQuery(n.Key, err)
@@ -34,15 +32,10 @@ func refusedCount(n *keys.Block, err error) error {
 func (d *delivery) fillQuery(q *plan.FilledQuery) error {
 	d.planning.stmt.Analyze(q.Text, d.state.Mode)
 	a, err := d.planning.planQuery(q, q.Text, plan.Now)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case a.Do == plan.Count:
-		err = d.countRows(q.Text, a)
-	default:
-		err = d.rewrite(q.Text, a)
 	}
-	return refusedFor(q, err)
+	return refusedFor(q, d.rewrite(q.Text, a))
 }
 
 // refusedFor is refusedQuery of an error in the text of q, which may be nil.
@@ -61,16 +54,4 @@ func (p *planning) planQuery(q *plan.FilledQuery, sql []byte, at plan.Moment) (*
 	}
 	a, err := p.plan(sql)
 	return a, refusedFor(q, err)
-}
-
-// stepKey has the numbers of a key be as far apart as drivers think that they are.
-func (p *planning) stepKey(c *backend.Conn, n *keys.Block, words statement.Words) error {
-	if n.Key == nil {
-		return nil
-	}
-	modes, err := p.at.insertModes(c, words)
-	if err != nil {
-		return err
-	}
-	return p.numbers.Space(n, modes.Increment)
 }

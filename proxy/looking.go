@@ -99,8 +99,7 @@ func (x *executor) executeLooking(p *prepared, payload []byte) error {
 		p.toServer(payload[1:])
 		return x.passExecution(p, payload)
 	}
-	attributes := x.at.login.Capabilities.Has(protocol.QueryAttributes)
-	e, err := p.cutExecution(payload, x.at.likeMariaDB(), attributes)
+	e, err := x.cut(p, payload)
 	if errors.Is(err, params.ErrMalformed) {
 		err = malformed(x.at.likeMariaDB())
 	}
@@ -117,14 +116,9 @@ func (x *executor) executeLooking(p *prepared, payload []byte) error {
 	if err := x.at.prepareConn(c, p); err != nil {
 		return err
 	}
-	if p.Size(&e, attributes) >= protocol.MaxFragment {
-		return params.ErrTooLong
-	}
-	x.relay.scratch = append(x.relay.scratch[:0], 0, 0, 0, 0)
-	if x.relay.scratch, err = p.AppendExecute(x.relay.scratch, p.backendID, &e, attributes, nil); err != nil {
+	if err := x.encode(p, &e, nil); err != nil {
 		return err
 	}
-	protocol.PutHeader(x.relay.scratch, len(x.relay.scratch)-protocol.HeaderSize, 0)
 	if err := x.relay.sendScratch(c); err != nil {
 		return err
 	}

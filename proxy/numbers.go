@@ -41,9 +41,12 @@ func (d *delivery) rewrite(sql []byte, a *plan.Action) error {
 	if err != nil {
 		return err
 	}
-	rows := keys.RowsOf(a)
-	c, err := d.attachWith(st, rows.Traits(plan.TraitsOf(st)))
+	c, err := d.attachWith(st, a.Traits(plan.TraitsOf(st)))
 	if err != nil {
+		return err
+	}
+	n := keys.Of(&a.Numbers)
+	if err := d.planning.countable(c, n.Block, st.Words); err != nil {
 		return err
 	}
 	subs := a.Substitutions(st, d.state, d.at.id, protocol.Placeholder)
@@ -55,14 +58,38 @@ func (d *delivery) rewrite(sql []byte, a *plan.Action) error {
 			return params.ErrTooLong
 		}
 	}
-	values, err := d.numbers.All(a.Numbers(), rows)
-	if err != nil {
-		return err
+	if st.Kind == statement.Set {
+		sql = bytes.Clone(sql) // which lies in the buffer that the client fills
 	}
+	for {
+		values, err := d.numbers.All(&n)
+		if err != nil {
+			return err
+		}
+		if err := d.write(sql, a, subs, values, previous); err != nil {
+			return err
+		}
+		if len(subs) > 0 {
+			d.at.tally.Sends(c, stats.KindRewrite)
+		}
+		switch r, err := d.relay.sendNumbered(c, &n, false); {
+		case err != nil:
+			return err
+		case r == noRemedy:
+			d.noteDone(c, sql)
+			return nil
+		case r != largerBlock:
+			return d.refill(c, sql, a, r)
+		}
+	}
+}
+
+// write writes the command with the text in s.stmt and its numbers to s.scratch.
+func (d *delivery) write(sql []byte, a *plan.Action, subs []statement.Substitution, values []keys.Number, previous uint64) error {
 	if a.Fill != nil {
 		a.Fill.Spell()
 	}
-	keys.Substitute(subs, st.Calls, values, previous)
+	keys.Substitute(subs, d.planning.stmt.Calls, values, previous)
 	if err := keys.Bind(a.Late, subs); err != nil {
 		return err
 	}
@@ -71,26 +98,6 @@ func (d *delivery) rewrite(sql []byte, a *plan.Action) error {
 		return params.ErrTooLong
 	}
 	protocol.PutHeader(d.relay.scratch, size, 0)
-	if st.Kind == statement.Set {
-		sql = bytes.Clone(sql) // which lies in the buffer that the client fills
-	}
-	if rows != nil {
-		if err := d.relay.sendRows(c, rows, false); err != nil {
-			return err
-		}
-		d.noteDone(c, sql)
-		return nil
-	}
-	if len(subs) > 0 {
-		d.at.tally.Sends(c, stats.KindRewrite)
-	}
-	switch r, err := d.relay.sendFilled(c, a.Fill); {
-	case err != nil:
-		return err
-	case r != noRemedy:
-		return d.refill(c, sql, a, r)
-	}
-	d.noteDone(c, sql)
 	return nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
 	"seqproxy/proxy/kill"
-	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 )
 
@@ -19,16 +18,6 @@ import (
 func (b *backends) digitsInRows() (bool, error) {
 	row, err := b.AskRow(b.cur, "SELECT 1", 1, "a number")
 	return err == nil && string(row[0]) == "1", err
-}
-
-// sendRows is sendScratch for a statement whose rows get numbers, if r is not nil. binary
-// says that they are those of an execution.
-func (r *relay) sendRows(c *backend.Conn, rows *keys.Rows, binary bool) error {
-	if rows == nil {
-		return r.sendScratch(c)
-	}
-	r.at.state.LastAnswer = state.ByServer
-	return r.exchangeRows(c, r.scratch, rows, binary)
 }
 
 // exchangeRows is exchange for a statement whose rows get numbers. binary says that they
@@ -200,35 +189,4 @@ func (x *rowExchange) kill() error {
 		return nil
 	}
 	return err // an order that may still be carried out
-}
-
-// executeRows executes a statement whose rows get numbers, and that has no parameters of
-// ours.
-func (x *executor) executeRows(p *prepared, payload []byte) error {
-	if err := p.rowsExecutable(payload, x.answers.mayOmitMetadata()); err != nil {
-		return x.at.dropLongData(p.conn, p, err)
-	}
-	p.toServer(payload[1:])
-	c, err := x.at.connFor(p)
-	if err != nil {
-		return x.at.dropLongData(p.conn, p, err)
-	}
-	p.LongSent = false
-	x.state.LastAnswer = state.ByServer
-	if err := x.relay.exchangeRows(c, x.relay.batch.command(), p.rows, true); err != nil {
-		return err
-	}
-	x.noteExecuted(c, p)
-	return nil
-}
-
-// rowsExecutable is an error if the rows of an execution cannot get numbers.
-func (p *prepared) rowsExecutable(payload []byte, mayOmit bool) error {
-	switch {
-	case payload[5]&protocol.CursorReadOnly != 0:
-		return protocol.NotSupported("NEXTVAL in SELECT ... FROM with a cursor is not supported: fetch all rows at once")
-	case len(p.rows.Types) == 0 && mayOmit:
-		return protocol.NotSupported("NEXTVAL in a prepared SELECT ... FROM with resultset_metadata = NONE is not supported")
-	}
-	return nil
 }

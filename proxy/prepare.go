@@ -65,8 +65,8 @@ func (x *executor) prepare(sql []byte) error {
 		return err
 	}
 	defer func() { x.planning.fill = nil }()
-	text, hidden, rows, key := sql, []params.Hidden(nil), (*keys.Rows)(nil), (*params.Key)(nil)
-	var counts *keys.Block
+	text, hidden, key, shape := sql, []params.Hidden(nil), (*params.Key)(nil), plan.TraitsOf(st)
+	var numbers keys.Numbers
 	if x.planning.fill != nil || len(st.Calls) > 0 && st.Kind != statement.Kill || st.Refusal != "" {
 		if err := x.planning.convertNames(st, x.state.Charset); err != nil {
 			return err
@@ -78,9 +78,12 @@ func (x *executor) prepare(sql []byte) error {
 		switch a.Do {
 		case plan.Reply:
 			return x.prepareLocal(sql, alone.Columns(st, sql, alone.AtPrepare, nil, alone.TextsOf(a.Slots), x.at.likeMariaDB()), st.Params)
-		case plan.Rewrite, plan.PerRow, plan.Count:
+		case plan.Rewrite:
 			text, hidden, key = params.Hide(st, sql, a, a.Substitutions(st, x.state, x.at.id, protocol.Placeholder))
-			rows, counts = keys.RowsOf(a).Keep(), keys.BlockOf(a)
+			numbers, shape = keys.Kept(&a.Numbers), a.Traits(shape)
+			if numbers.Rows != nil {
+				numbers.Rows.Lead = params.Lead(hidden)
+			}
 		}
 	}
 	if key != nil && len(hidden) == 0 { // numbers of the text's own, the same at each execution
@@ -105,10 +108,10 @@ func (x *executor) prepare(sql []byte) error {
 		return err
 	}
 	p := &prepared{
-		List: params.List{Hidden: hidden, Key: key}, conn: c, shape: rows.Traits(counts.Traits(plan.TraitsOf(st))), rows: rows, counts: counts, ticket: asked, looks: looks,
+		List: params.List{Hidden: hidden, Key: key}, conn: c, shape: shape, numbers: numbers, ticket: asked, looks: looks,
 		inserts: inserts, mode: x.state.Mode, charset: x.state.Charset,
 	}
-	if len(hidden) > 0 || rows != nil || asked != nil || looks != nil {
+	if len(hidden) > 0 || numbers.Rows != nil || asked != nil || looks != nil {
 		p.shape.Plain = false
 	}
 	if st.Kind == statement.Set {
@@ -273,7 +276,7 @@ func (a *prepareAnswer) relay() error {
 		if b, err = a.read(); err != nil {
 			return err
 		}
-		if err := a.p.rows.Define(b, a.c.Capabilities); err != nil {
+		if err := a.p.numbers.Rows.Define(b, a.c.Capabilities); err != nil {
 			return err
 		}
 		a.pass(b)

@@ -54,8 +54,7 @@ type prepared struct {
 	ticket  *ticket.Ticket // that it is
 	looks   *looking       // for sequences; nil if it does not
 	inserts insertsInto
-	rows    *keys.Rows  // columns that the proxy fills; nil if there are none
-	counts  *keys.Block // what the server counts off; nil if it counts nothing
+	numbers keys.Numbers // each execution says the rest
 }
 
 // kept is how many bytes of its text are kept.

@@ -423,11 +423,9 @@ func (d *delivery) keys(sql []byte) (passOn bool, err error) {
 		return false, err
 	}
 	switch a.Do {
-	case plan.Count:
-		return false, d.countRows(sql, a)
 	case plan.Reply:
 		return false, d.answers.answerSelect(st, sql, a, nil)
-	case plan.Rewrite, plan.PerRow:
+	case plan.Rewrite:
 		return false, d.rewrite(sql, a)
 	}
 	return true, nil

@@ -9,13 +9,14 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 )
 
-// remedy is why a text that was filled in failed, if that can be mended.
+// remedy is why a statement with numbers failed, if that can be mended.
 type remedy uint8
 
 const (
@@ -23,16 +24,28 @@ const (
 	newNumbers         // somebody has used a number that was not his
 	newColumns         // the table's columns are not what they were
 	notTheTable        // the table has no such column
+	largerBlock        // the server has counted off more than the block has
 )
 
-// sendFilled sends the command in s.scratch, in the place of the client's, and relays the
-// answer, unless that is an error for which there is a remedy: the server has done
-// nothing then, and the command waits to be sent again. A text is repeated once.
-func (r *relay) sendFilled(c *backend.Conn, f *plan.Filling) (remedy, error) {
+// sendNumbered sends the command in s.scratch, into which its numbers are written, in the place of
+// the client's. It relays the answer, unless that is an error for which there is a remedy: the
+// server has done nothing then, the client has got nothing, and the command waits to be sent again.
+// binary says that it is an execution.
+func (r *relay) sendNumbered(c *backend.Conn, n *keys.Numbers, binary bool) (remedy, error) {
 	r.at.state.LastAnswer = state.ByServer
-	if f == nil || f.Several {
-		return noRemedy, r.sendScratch(c)
+	switch {
+	case n.Block != nil:
+		return r.exchangeCounted(c, n.Block)
+	case n.Rows != nil:
+		return noRemedy, r.exchangeRows(c, r.scratch, n.Rows, binary)
+	case n.Fill != nil && !n.Fill.Several:
+		return r.exchangeFilled(c, n.Fill)
 	}
+	return noRemedy, r.sendScratch(c)
+}
+
+// exchangeFilled is exchange for the statement in s.scratch, which is filled in. It is repeated once.
+func (r *relay) exchangeFilled(c *backend.Conn, f *plan.Filling) (remedy, error) {
 	if err := r.at.client.flush(); err != nil {
 		return noRemedy, err
 	}
@@ -152,7 +165,7 @@ func duplicateOf(message string, k *plan.FilledKey) bool {
 	return to >= 0 && string(b[:to]) == key
 }
 
-// refill handles the text once more that sendFilled has found a remedy for.
+// refill handles the text once more that sendNumbered has found a remedy for.
 func (d *delivery) refill(c *backend.Conn, sql []byte, a *plan.Action, r remedy) error {
 	switch r {
 	case newColumns:

@@ -294,9 +294,6 @@ func (e *explanation) placeholders(st *statement.Statement, sql []byte, a *plan.
 			continue
 		}
 		subs[i].Param = true
-		if a.Do == plan.Count && a.Slots[i].Served() {
-			subs[i].Replacement = statement.AsCounted
-		}
 	}
 	if a.Fill != nil {
 		a.Fill.Placeholders = true

@@ -79,8 +79,8 @@ func (x *executor) executeTicket(p *prepared, payload []byte) error {
 		return x.passExecution(p, payload)
 	}
 	// The server may not have seen the types that were bound last; this binds them anew.
-	p.Unbind(&e) // executeHidden takes it apart again
-	return x.executeHidden(p, payload)
+	p.Unbind(&e) // executeNumbered takes it apart again
+	return x.executeNumbered(p, payload)
 }
 
 // leavePreparedToServer is leaveToServer for a ticket that was prepared there.

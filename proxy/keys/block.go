@@ -1,7 +1,6 @@
 package keys
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
@@ -14,7 +13,6 @@ import (
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/sequence"
-	"seqproxy/statement"
 )
 
 // INSERT ... SELECT and UPDATE with a number for each row, of which the server alone knows
@@ -36,7 +34,11 @@ import (
 // Block is such a statement, and the block that it counts off.
 type Block struct {
 	plan.Counts
-	generates bool // the table has an AUTO_INCREMENT column, and may generate values for it
+	// Of the server that counts, once it is Countable.
+	ask       Asker
+	conn      *backend.Conn
+	lastID    *state.LastInsertID // the session's
+	generates bool                // the table has an AUTO_INCREMENT column, and may generate values for it
 
 	taken             sequence.Taken
 	first, last, step uint64 // values
@@ -54,58 +56,12 @@ type Asker interface {
 	BringLastID(c *backend.Conn, keep bool) error
 }
 
-// BlockOf returns that of a text that is prepared, which it outlives; nil if nothing is counted.
-func BlockOf(a *plan.Action) *Block {
-	if a.Do != plan.Count {
-		return nil
-	}
-	n := &Block{Counts: a.Counts}
-	n.Sequence, n.Table.Name = bytes.Clone(n.Sequence), bytes.Clone(n.Table.Name)
-	return n
-}
-
-// Traits returns those of the statement as it is sent.
-func (n *Block) Traits(t plan.Traits) plan.Traits {
-	if n == nil {
-		return t
-	}
-	return n.Counts.Traits(t)
-}
-
 // blockGrowth is how much larger a block is than one that was too small.
 const blockGrowth = 10
 
-// Part is a part of a block, as a parameter of a prepared statement.
-type Part uint8
-
-// The parts.
-const (
-	NoPart Part = iota
-	Before
-	Bound
-	Step
-)
-
-// Part returns a part of the block as AsCounted has it.
-func (n *Block) Part(p Part) uint64 {
-	switch p {
-	case Before:
-		return n.first - n.step
-	case Bound:
-		return n.last - n.step
-	}
-	return n.step
-}
-
-// Substitute has the calls that are served count the block off.
-func (n *Block) Substitute(subs []statement.Substitution, slots []plan.Slot) {
-	for i := range subs {
-		if slots[i].Served() {
-			subs[i] = statement.Substitution{
-				Replacement: statement.AsCounted, Value: n.Part(Before), Bound: n.Part(Bound), Step: n.Part(Step),
-			}
-		}
-	}
+// number is the block as statement.AsCounted has it.
+func (n *Block) number() Number {
+	return Number{Value: n.first - n.step, Last: n.last - n.step, Step: n.step}
 }
 
 // Space has the numbers of the key be increment apart, as drivers think that they are.
@@ -122,9 +78,9 @@ func (t *Taker) Space(n *Block, increment uint64) error {
 	return nil
 }
 
-// Block takes a block of n.Size numbers and has c count from it. l is the session's
-// LAST_INSERT_ID().
-func (t *Taker) Block(ask Asker, c *backend.Conn, n *Block, l *state.LastInsertID) error {
+// block takes a block of n.Size numbers and has the server count from it.
+func (t *Taker) block(n *Block) error {
+	l := n.lastID
 	got, err := t.sequences.TakeRun(&t.Patience, n.Sequence, n.Size*n.Count)
 	for (errors.Is(err, sequence.ErrExhausted) || errors.Is(err, sequence.ErrSeveral)) && n.Size > 1 {
 		// there may be enough for the rows
@@ -144,24 +100,24 @@ func (t *Taker) Block(ask Asker, c *backend.Conn, n *Block, l *state.LastInsertI
 	n.last = n.first + (n.Size-1)*n.step
 	if n.first < n.step { // there is no number a step before it
 		if n.Size == 1 {
-			return t.Block(ask, c, n, l) // the next is larger
+			return t.block(n) // the next is larger
 		}
 		n.first += n.step
 	}
 	if !l.Pending {
-		if err := ask.BringLastID(c, false); err != nil {
+		if err := n.ask.BringLastID(n.conn, false); err != nil {
 			return err
 		}
 	}
 	before := strconv.FormatUint(n.first-n.step, 10)
-	row, err := ask.AskRow(c, "SELECT LAST_INSERT_ID(), LAST_INSERT_ID("+before+")", 2, "LAST_INSERT_ID()")
+	row, err := n.ask.AskRow(n.conn, "SELECT LAST_INSERT_ID(), LAST_INSERT_ID("+before+")", 2, "LAST_INSERT_ID()")
 	if err != nil {
 		return err
 	}
 	if !l.Pending {
 		previous, err := strconv.ParseUint(string(row[0]), 10, 64)
 		if err != nil {
-			return fmt.Errorf("LAST_INSERT_ID() of shard %s: %w", c.Shard().Name(), err)
+			return fmt.Errorf("LAST_INSERT_ID() of shard %s: %w", n.conn.Shard().Name(), err)
 		}
 		// It stays what it was unless the statement tells of another: the server's is
 		// a number of nobody's now.
@@ -206,15 +162,17 @@ func (n *Block) Grow() error {
 	return nil
 }
 
-// Answered appends to b the packet of a server's answer for the client, with a number, and takes
-// note of what the statement has done to l, which is on the connection on then: what it was if no
-// number was given, else the last number, as with LAST_INSERT_ID(n). INSERT and REPLACE tell the
-// first, as with keys that the server generates for many rows: that is what drivers count from.
-func (t *Taker) Answered(b, payload []byte, num uint8, n *Block, l *state.LastInsertID, on state.ConnID) []byte {
+// Answered appends to b the packet of a server's answer for the client, with a number. It takes note
+// of what the statement has done to LAST_INSERT_ID(), which is on the connection on then: what it
+// was if no number was given, else the last number, as with LAST_INSERT_ID(n). INSERT and REPLACE
+// tell the first, as with keys that the server generates for many rows: that is what drivers count
+// from.
+func (t *Taker) Answered(b, payload []byte, num uint8, n *Block, on state.ConnID) []byte {
 	if payload[0] != 0 {
 		b, _ = protocol.AppendPacket(b, payload, num)
 		return b
 	}
+	l := n.lastID
 	affected, k, _ := protocol.ReadLenEncInt(payload[1:])
 	id, size, _ := protocol.ReadLenEncInt(payload[1+k:])
 	given := id >= n.first && id <= n.last

@@ -9,29 +9,6 @@ import (
 	"seqproxy/sequence"
 )
 
-// All takes the numbers that a statement needs: it returns the values of the slots, and puts
-// the first number of each key into n.Fill. rows are those of which the first has its numbers
-// then, if there is a Lead.
-func (t *Taker) All(n plan.Numbers, rows *Rows) (values []Number, err error) {
-	if values, err = t.Take(n.Slots); err != nil {
-		return nil, err
-	}
-	if n.Lead >= 0 {
-		if values[n.Lead].Value, err = t.ahead(rows); err != nil {
-			return nil, err
-		}
-	}
-	if n.Fill == nil {
-		return values, nil
-	}
-	for i := range n.Fill.Keys {
-		if err = t.key(&n.Fill.Keys[i]); err != nil {
-			return nil, err
-		}
-	}
-	return values, nil
-}
-
 // Avoid takes numbers that a statement gives itself out of what is handed out for a column.
 func (t *Taker) Avoid(b *plan.Binding, explicit []uint64) error {
 	if len(explicit) == 0 {

@@ -1,7 +1,6 @@
 package keys
 
 import (
-	"bytes"
 	"errors"
 
 	"seqproxy/protocol"
@@ -14,32 +13,6 @@ type Rows struct {
 	plan.Rows
 	Types []uint8  // of all columns of a prepared statement, as last defined
 	first []uint64 // the numbers of the first row, if they were taken already
-}
-
-// RowsOf returns those of a text that was planned; nil if there are none.
-func RowsOf(a *plan.Action) *Rows {
-	if a.Do != plan.PerRow {
-		return nil
-	}
-	return &Rows{Rows: a.Rows}
-}
-
-// Keep returns r with names that stay what they are.
-func (r *Rows) Keep() *Rows {
-	if r != nil {
-		for i := range r.Slots {
-			r.Slots[i].Sequence = bytes.Clone(r.Slots[i].Sequence)
-		}
-	}
-	return r
-}
-
-// Traits returns those of the statement as it is sent.
-func (r *Rows) Traits(t plan.Traits) plan.Traits {
-	if r == nil {
-		return t
-	}
-	return r.Rows.Traits(t)
 }
 
 // Define takes note of the definition of a prepared statement's next column.
@@ -61,14 +34,15 @@ func (t *Taker) ahead(r *Rows) (first uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	r.first = make([]uint64, len(values))
+	numbers := make([]uint64, len(values))
 	for i, v := range values {
 		if v.Text != "" {
 			return 0, errNotCounted(r.Slots[i].Sequence)
 		}
-		r.first[i] = v.Value
+		numbers[i] = v.Value
 	}
-	return r.first[0], nil
+	r.first = numbers
+	return numbers[0], nil
 }
 
 // RowTaker takes the numbers of one result, as its rows come.

@@ -24,6 +24,8 @@ func Substitute(subs []statement.Substitution, calls []statement.FuncCall, value
 				}
 				subs[i] = statement.Substitution{Replacement: statement.AsText, Text: v.Text, Binary: v.Binary}
 				continue
+			case was == statement.AsCounted:
+				subs[i].Bound, subs[i].Step = v.Last, v.Step
 			case led == calls[i].Statement && calls[i].Func == statement.Nextval && was != statement.AsLate:
 				led = -1
 				subs[i].Replacement = statement.AsLastInsertID

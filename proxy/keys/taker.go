@@ -89,6 +89,7 @@ func (t *Taker) note(text string) {
 type Number struct {
 	Value uint64
 	Last  uint64 // of the numbers that a NEXTVAL takes
+	Step  uint64 // of a block, which the server counts off from Value up to Last; else 0
 	Null  bool
 	// Text is the key where keys are texts, or with Binary bytes; else empty
 	Text   string

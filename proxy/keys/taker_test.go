@@ -277,12 +277,12 @@ func TestWhoNeedsNoKeysInARowGetsMoreOfThem(t *testing.T) {
 		t.Errorf("NEXTVAL in each row gives %+v, %v", values, err)
 	}
 	k := plan.FilledKey{Binding: &plan.Binding{Table: "t", Column: "id", Sequence: "ticks"}, Step: 1, Filled: make([]plan.FilledRow, 3)}
-	if _, err := taker.All(plan.Numbers{Lead: -1, Fill: &plan.Filling{Keys: []plan.FilledKey{k}}}, nil); !errors.Is(err, tickError{}) {
+	if _, err := taker.All(&Numbers{Fill: &plan.Filling{Keys: []plan.FilledKey{k}}}); !errors.Is(err, tickError{}) {
 		t.Errorf("rows whose keys drivers tell from the first: %v", err)
 	}
 	taker.From(c, nil, true)
 	f := plan.Filling{Keys: []plan.FilledKey{k}}
-	if _, err := taker.All(plan.Numbers{Lead: -1, Fill: &f}, nil); err != nil || f.Keys[0].First != 4 || f.Keys[0].Number(2) != 6 {
+	if _, err := taker.All(&Numbers{Fill: &f}); err != nil || f.Keys[0].First != 4 || f.Keys[0].Number(2) != 6 {
 		t.Errorf("rows of which the insert id tells the first alone get %+v, %v", f.Keys[0], err)
 	}
 }

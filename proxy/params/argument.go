@@ -149,8 +149,11 @@ func (v *Value) integer() (n uint64, negative, ok bool) {
 	return n, v.kind.Type&unsignedBit == 0 && signed < 0, true
 }
 
-// Arguments reads the values of an execution that is complete. They are asked for in order.
-func (p *List) Arguments(e *Execution) func(at int) Value {
+// Arguments reads the values of a row of an execution that is complete. They are asked for in order.
+func (p *List) Arguments(e *Execution, row int) func(at int) Value {
+	if e.Bulk() {
+		return p.argumentsInRow(e.bulk[row])
+	}
 	i, rest := 0, e.Values
 	return func(at int) Value {
 		for ; ; i++ {
@@ -169,8 +172,8 @@ func (p *List) Arguments(e *Execution) func(at int) Value {
 	}
 }
 
-// ArgumentsInRow is arguments for a row of a bulk execution.
-func (p *List) ArgumentsInRow(row []byte) func(at int) Value {
+// argumentsInRow is Arguments for a row of a bulk execution.
+func (p *List) argumentsInRow(row []byte) func(at int) Value {
 	i := 0
 	return func(at int) Value {
 		for ; ; i++ {
@@ -185,14 +188,17 @@ func (p *List) ArgumentsInRow(row []byte) func(at int) Value {
 	}
 }
 
-// Asks says what the hidden parameters of an execution ask for. argument gives the value of
-// the client's parameter i, and inUTF8 a name in its text.
-func (p *List) Asks(argument func(i int) Value, inUTF8 func(name []byte) ([]byte, error)) ([]plan.Slot, error) {
-	asks := make([]plan.Slot, len(p.Hidden))
-	for i := range p.Hidden {
-		asks[i] = p.Hidden[i].Slot
-		if err := FillIn(&asks[i], p.Hidden[i].From, argument, inUTF8); err != nil {
-			return nil, err
+// Asks says what the hidden parameters of an execution ask for, row by row. inUTF8 gives a name in
+// its text.
+func (p *List) Asks(e *Execution, inUTF8 func(name []byte) ([]byte, error)) ([]plan.Slot, error) {
+	asks := make([]plan.Slot, 0, e.rows()*len(p.Hidden))
+	for row := range e.rows() {
+		argument := p.Arguments(e, row)
+		for i := range p.Hidden {
+			asks = append(asks, p.Hidden[i].Slot)
+			if err := FillIn(&asks[len(asks)-1], p.Hidden[i].From, argument, inUTF8); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return asks, nil

@@ -30,23 +30,24 @@ var errBulkArguments = protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incor
 // CutBulk cuts a bulk execution of a statement with hidden parameters into rows, and
 // takes note of the types that it binds. What would become too long with its numbers is
 // refused here: there may be more of them than there is memory for.
-func (p *List) CutBulk(payload []byte) (rows [][]byte, err error) {
+func (p *List) CutBulk(payload []byte) (e Execution, err error) {
 	switch {
 	case p.Params == 0: // nothing would tell how many rows there are
-		return nil, ErrNotInBulk
+		return e, ErrNotInBulk
 	case p.LongSent:
-		return nil, protocol.NotSupported("NEXTVAL in a statement that is executed for many rows at once, with data sent before: execute it row by row")
+		return e, protocol.NotSupported("NEXTVAL in a statement that is executed for many rows at once, with data sent before: execute it row by row")
 	case p.Previous():
-		return nil, protocol.NotSupported("NEXTVAL and LAST_INSERT_ID() in a statement that is executed for many rows at once: execute it row by row")
+		return e, protocol.NotSupported("NEXTVAL and LAST_INSERT_ID() in a statement that is executed for many rows at once: execute it row by row")
 	}
+	e.head = payload[:BulkHead]
 	rest := payload[BulkHead:]
 	switch {
 	case binary.LittleEndian.Uint16(payload[5:])&bulkSendTypes == 0:
 		if len(p.Types) != p.Params {
-			return nil, errBulkArguments
+			return e, errBulkArguments
 		}
 	case len(rest) < 2*p.Params:
-		return nil, ErrMalformed
+		return e, ErrMalformed
 	default:
 		p.Types = p.Types[:0]
 		for i := range p.Params {
@@ -63,19 +64,19 @@ func (p *List) CutBulk(payload []byte) (rows [][]byte, err error) {
 		for i := range p.Params {
 			var ok bool
 			if rest, ok = p.cutBulkValue(i, rest); !ok {
-				return nil, errBulkArguments
+				return e, errBulkArguments
 			}
 		}
 		row = row[:len(row)-len(rest)]
 		if size += len(row) + numbers; size >= protocol.MaxFragment {
-			return nil, ErrTooLong
+			return e, ErrTooLong
 		}
-		rows = append(rows, row)
+		e.bulk = append(e.bulk, row)
 	}
-	if len(rows) == 0 {
-		return nil, errBulkArguments
+	if len(e.bulk) == 0 {
+		return e, errBulkArguments
 	}
-	return rows, nil
+	return e, nil
 }
 
 // cutBulkValue reads the client's parameter i with its indicator.
@@ -94,10 +95,9 @@ func (p *List) cutBulkValue(i int, b []byte) (rest []byte, ok bool) {
 	return b[size:], true
 }
 
-// AppendBulk is appendExecute for rows that cutBulk has cut; values are those of all
-// rows.
-func (p *List) AppendBulk(b []byte, id uint32, payload []byte, rows [][]byte, values []keys.Number) ([]byte, error) {
-	b = append(b, payload[:BulkHead]...)
+// appendBulk is appendExecute for many rows.
+func (p *List) appendBulk(b []byte, id uint32, e *Execution, values []keys.Number) ([]byte, error) {
+	b = append(b, e.head...)
 	head := b[len(b)-BulkHead:]
 	binary.LittleEndian.PutUint32(head[1:], id)
 	binary.LittleEndian.PutUint16(head[5:], binary.LittleEndian.Uint16(head[5:])|bulkSendTypes)
@@ -109,7 +109,7 @@ func (p *List) AppendBulk(b []byte, id uint32, payload []byte, rows [][]byte, va
 			b = binary.LittleEndian.AppendUint16(b, p.Types[own].Type)
 		}
 	}
-	for r, row := range rows {
+	for r, row := range e.bulk {
 		of := values[r*len(p.Hidden):] // the values of this row
 		for w := (walk{p: p}); w.at < total; {
 			h, own := w.next()

@@ -22,10 +22,24 @@ type Hidden struct {
 	At        int  // the server's index of the parameter
 	plan.Slot      // of a sequence
 	Previous  bool // the value is the previous LAST_INSERT_ID()
-	Part      keys.Part
+	part      part // of a block, if it is Counted
 	Leads     bool // it is the first number of the first row that is returned
 	From      Argument
 }
+
+// Lead is which of the parameters is the first number of the first row; -1: none.
+func Lead(hidden []Hidden) int {
+	return slices.IndexFunc(hidden, func(h Hidden) bool { return h.Leads })
+}
+
+// part is which number of a block a parameter is; see statement.AsCounted.
+type part uint8
+
+const (
+	partBefore part = iota // that in front of the first: the value
+	partBound
+	partStep
+)
 
 // paramType is the type that the parameter is bound with. A LASTVAL is bound in digits:
 // where a number is, MariaDB makes the column one longer than LASTVAL's own.
@@ -138,12 +152,25 @@ const (
 )
 
 // Execution is a client's COM_STMT_EXECUTE of a statement with hidden parameters, taken
-// apart. It shares the command's memory.
+// apart, or its COM_STMT_BULK_EXECUTE. It shares the command's memory.
 type Execution struct {
-	head   []byte // up to the count of parameters
+	head   []byte // up to the count of parameters, or up to the types
 	count  int    // parameters, with the attributes behind those of the statement
 	Params protocol.Parameters
 	Values []byte
+
+	bulk [][]byte // the rows of a bulk execution, which has no Params and Values; else nil
+}
+
+// Bulk says whether it may have many rows.
+func (e *Execution) Bulk() bool { return e.bulk != nil }
+
+// rows is how many it has.
+func (e *Execution) rows() int {
+	if e.bulk != nil {
+		return len(e.bulk)
+	}
+	return 1
 }
 
 // Cut takes an execution apart, and takes note of the types that it binds. attributes
@@ -214,8 +241,14 @@ func (p *List) Complete(e *Execution) bool {
 	return true
 }
 
-// Size is the size of the payload that appendExecute appends, or a little more.
-func (p *List) Size(e *Execution, attributes bool) int {
+// TooLong says whether the payload that Append appends may be too long, however few digits the
+// numbers have. A bulk execution that would be is no execution.
+func (p *List) TooLong(e *Execution, attributes bool) bool {
+	return !e.Bulk() && p.size(e, attributes) >= protocol.MaxFragment
+}
+
+// size is the size of that payload, or a little more.
+func (p *List) size(e *Execution, attributes bool) int {
 	const count, typ, name = 9, 2, 1
 	size := ExecuteHead + count + (e.count+len(p.Hidden)+7)/8 + 1 + len(e.Params.Types) + len(e.Values) + typ*p.Params + typ*len(p.Hidden)
 	for i := range p.Hidden {
@@ -233,11 +266,17 @@ func (p *List) Size(e *Execution, attributes bool) int {
 	return size
 }
 
-// AppendExecute appends the payload of an execution with the hidden parameters' values in their
-// places, for a server that knows the statement by id. values belong to p.Hidden, in order. The
-// types are always bound anew, also where the client relied on those of its last execution. cut
-// must have made e.
-func (p *List) AppendExecute(b []byte, id uint32, e *Execution, attributes bool, values []keys.Number) ([]byte, error) {
+// Append appends the payload of an execution with the hidden parameters' values in their places, for
+// a server that knows the statement by id. values belong to p.Hidden, in order, for each row. The
+// types are always bound anew, also where the client relied on those of its last execution.
+func (p *List) Append(b []byte, id uint32, e *Execution, attributes bool, values []keys.Number) ([]byte, error) {
+	if e.Bulk() {
+		return p.appendBulk(b, id, e, values)
+	}
+	return p.appendExecute(b, id, e, attributes, values)
+}
+
+func (p *List) appendExecute(b []byte, id uint32, e *Execution, attributes bool, values []keys.Number) ([]byte, error) {
 	b = append(b, e.head...)
 	binary.LittleEndian.PutUint32(b[len(b)-ExecuteHead+1:], id)
 	arguments := p.argumentCount()

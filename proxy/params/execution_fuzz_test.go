@@ -45,16 +45,16 @@ func FuzzExecution(f *testing.F) {
 			p.Hidden[0].Func, values[0].Null = statement.Lastval, true
 		}
 
-		if rows, err := p.CutBulk(payload); err == nil {
-			many := slices.Repeat(values, len(rows))
-			b, err := p.AppendBulk(nil, 7, payload, rows, many)
+		if e, err := p.CutBulk(payload); err == nil {
+			many := slices.Repeat(values, e.rows())
+			b, err := p.Append(nil, 7, &e, false, many)
 			if err != nil {
 				t.Fatal(err)
 			}
 			server := &List{Params: p.Params - arguments + len(p.Hidden)}
 			again, err := server.CutBulk(b)
-			if err != nil || len(again) != len(rows) {
-				t.Errorf("bulk: the server reads %d rows, %v, of %x, want %d", len(again), err, b, len(rows))
+			if err != nil || again.rows() != e.rows() {
+				t.Errorf("bulk: the server reads %d rows, %v, of %x, want %d", again.rows(), err, b, e.rows())
 			}
 		}
 
@@ -63,7 +63,7 @@ func FuzzExecution(f *testing.F) {
 		if err != nil {
 			return
 		}
-		b, err := p.AppendExecute(nil, 7, &e, attributes, values)
+		b, err := p.Append(nil, 7, &e, attributes, values)
 		if err != nil {
 			return
 		}

@@ -29,9 +29,6 @@ type Key struct {
 	plain    bool     // the number is made LAST_INSERT_ID() here
 }
 
-// Rows is how many rows may be given a number.
-func (k *Key) Rows() int { return len(k.rows) }
-
 // keyRow is a row that is given a number, perhaps.
 type keyRow struct {
 	param int // the client's parameter that tells; -1: it is, always
@@ -183,23 +180,8 @@ func floatKey(f float64) (statement.ValueKind, uint64) {
 	return statement.ValueExplicit, 0
 }
 
-// NewFilling begins what an execution is given.
-func (p *List) NewFilling(words statement.Words) *plan.Filling {
-	if p.Filling == nil {
-		p.Filling = &plan.Filling{Words: words, Keys: make([]plan.FilledKey, 1)}
-	}
-	p.Filling.Repeated = p.LongSent // the data would have to be sent again
-	k := &p.Filling.Keys[0]
-	*k = plan.FilledKey{Binding: p.Key.Binding, Rows: len(p.Key.rows), Plain: p.Key.plain, Step: 1, Explicit: k.Explicit[:0], Filled: k.Filled[:0], Further: k.Further[:0], Texts: k.Texts[:0]}
-	return p.Filling
-}
-
-// PlaceKeys writes the numbers of the keys to values, which are those of the hidden parameters of
-// so many rows.
-func (p *List) PlaceKeys(values []keys.Number, rows int) {
-	if p.Key == nil {
-		return
-	}
+// assignKeys is Assign for the keys that are filled in.
+func (p *List) assignKeys(values []keys.Number, rows int) {
 	width := len(p.Key.rows)
 	p.emptied = append(p.emptied[:0], make([]bool, rows*p.Params)...)
 	for row := range rows {
@@ -277,10 +259,32 @@ func hideKeys(st *statement.Statement, subs []statement.Substitution, hidden []H
 	return key, hidden
 }
 
-// AddKeys adds to the filling of an execution which of its rows are given a number, where rows is
-// how many came before, and the numbers that it gives itself. modes asks what the server does
-// with keys.
-func (p *List) AddKeys(rows int, argument func(at int) Value, modes func() (state.InsertModes, error)) error {
+// FillKeys says what an execution is given for its key, which is that of a statement with such words:
+// which rows get a number, and how far apart these are. modes asks what the server does with keys.
+func (p *List) FillKeys(e *Execution, words statement.Words, modes func() (state.InsertModes, error)) (*plan.Filling, error) {
+	if p.Filling == nil {
+		p.Filling = &plan.Filling{Words: words, Keys: make([]plan.FilledKey, 1)}
+	}
+	p.Filling.Repeated = p.LongSent // the data would have to be sent again
+	k := &p.Filling.Keys[0]
+	*k = plan.FilledKey{Binding: p.Key.Binding, Rows: len(p.Key.rows), Plain: p.Key.plain, Step: 1, Explicit: k.Explicit[:0], Filled: k.Filled[:0], Further: k.Further[:0], Texts: k.Texts[:0]}
+	for row := range e.rows() {
+		if err := p.addRow(row, p.Arguments(e, row), modes); err != nil {
+			return nil, err
+		}
+	}
+	k.Explicit = append(k.Explicit, p.Key.Explicit...)
+	if len(k.Filled) <= 1 {
+		return p.Filling, nil
+	}
+	m, err := modes()
+	k.Step = m.Increment
+	return p.Filling, err
+}
+
+// addRow adds to the filling what one row of an execution is given, and the numbers that it gives
+// itself.
+func (p *List) addRow(row int, argument func(at int) Value, modes func() (state.InsertModes, error)) error {
 	k := &p.Filling.Keys[0]
 	for i := range p.Key.rows {
 		r := &p.Key.rows[i]
@@ -307,22 +311,10 @@ func (p *List) AddKeys(rows int, argument func(at int) Value, modes func() (stat
 			}
 		}
 		if empty {
-			k.Filled = append(k.Filled, plan.FilledRow{Row: rows + i})
+			k.Filled = append(k.Filled, plan.FilledRow{Row: row*len(p.Key.rows) + i})
 		}
 	}
 	return nil
-}
-
-// SpaceKeys adds how far apart the numbers are, once all rows are known.
-func (p *List) SpaceKeys(modes func() (state.InsertModes, error)) error {
-	k := &p.Filling.Keys[0]
-	k.Explicit = append(k.Explicit, p.Key.Explicit...)
-	if len(k.Filled) <= 1 {
-		return nil
-	}
-	m, err := modes()
-	k.Step = m.Increment
-	return err
 }
 
 // Hide writes the text of a prepared statement with parameters of ours where
@@ -338,9 +330,10 @@ func Hide(st *statement.Statement, sql []byte, a *plan.Action, subs []statement.
 			hidden = append(hidden, Hidden{Leads: true})
 			continue
 		}
-		if a.Do == plan.Count && slot.Served() {
-			subs[i].Replacement = statement.AsCounted
-			hidden = append(hidden, Hidden{Part: keys.Before}, Hidden{Part: keys.Bound}, Hidden{Part: keys.Step})
+		if subs[i].Replacement == statement.AsCounted {
+			for _, of := range []part{partBefore, partBound, partStep} {
+				hidden = append(hidden, Hidden{Slot: plan.Slot{When: plan.Counted}, part: of})
+			}
 			continue
 		}
 		h := Hidden{Previous: true}

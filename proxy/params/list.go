@@ -42,11 +42,21 @@ func (p *List) ForgetLong() {
 	p.longArgs = nil
 }
 
-// PlacePrevious puts LAST_INSERT_ID() into the values of the hidden parameters that are it.
-func (p *List) PlacePrevious(values []keys.Number, previous uint64) {
-	for i := range p.Hidden {
-		if p.Hidden[i].Previous {
-			values[i].Value = previous
+// Assign completes the values of the hidden parameters, for each row of an execution: with
+// LAST_INSERT_ID() as it was before, the parts of a block, and the keys that are filled in.
+func (p *List) Assign(e *Execution, values []keys.Number, previous uint64) {
+	for i := range values {
+		h, v := &p.Hidden[i%len(p.Hidden)], &values[i]
+		switch {
+		case h.Previous:
+			v.Value = previous
+		case h.part == partBound:
+			v.Value = v.Last
+		case h.part == partStep:
+			v.Value = v.Step
 		}
+	}
+	if p.Key != nil {
+		p.assignKeys(values, e.rows())
 	}
 }

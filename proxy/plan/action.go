@@ -12,22 +12,17 @@ type Do uint8
 const (
 	Relay   Do = iota // it goes to the server as it is
 	Reply             // the proxy answers it
-	Rewrite           // some calls are replaced by numbers
-	PerRow            // the same, and some numbers are written into the rows of the answer
-	Count             // the server counts numbers off
+	Rewrite           // it goes there with its Numbers in it
 )
 
 // Action is what is done with a text. A session has one, whose memory the next plan uses again.
 type Action struct {
-	Do    Do
-	Slots []Slot // of the calls of the text, in their order
+	Do Do
+	Numbers
 	Reads bool   // a statement behind the first takes numbers and reads LAST_INSERT_ID()
 	Late  []Late // what becomes of these, unless the text is prepared
 	// Previous: the first statement takes numbers and reads LAST_INSERT_ID().
 	Previous bool
-	Fill     *Filling // what is filled in; nil: nothing
-	Rows     Rows     // of PerRow
-	Counts   Counts   // of Count
 
 	subs []statement.Substitution
 }
@@ -36,29 +31,6 @@ type Action struct {
 // LAST_INSERT_ID(): the server makes the number of the call Leader that, when it comes to
 // the call At, behind which nothing reads it.
 type Late struct{ Leader, At int }
-
-// Rows are the columns of a statement's result that are numbers of sequences. The server is
-// asked for a placeholder in their place, which is constant, so that nothing it does with the
-// rows depends on how often it evaluates it; the numbers are written over it as the rows pass.
-// So there is one for each row that the client gets, and none for others.
-type Rows struct {
-	Columns []int  // as protocol.FillOptions has them
-	Slots   []Slot // by column, taken once for each row
-
-	// Inserts: they are those of RETURNING of INSERT or REPLACE, after which the server
-	// itself knows best what LAST_INSERT_ID() is. Leads: the first number of the first
-	// row is made that on the server, unless the statement generates one of its own.
-	Inserts, Leads bool
-}
-
-// Traits returns those of the statement as it is sent: what it asks the server for does
-// not move LAST_INSERT_ID() there.
-func (r *Rows) Traits(t Traits) Traits {
-	if r != nil && !r.Inserts {
-		t.MovesLastID = false
-	}
-	return t
-}
 
 // maxKept is how many elements of a slice are kept from one text to the next.
 const maxKept = 16
@@ -69,7 +41,7 @@ func (a *Action) clear(calls int, fill *Filling) {
 	for range calls {
 		slots = append(slots, Slot{})
 	}
-	*a = Action{Slots: slots, Late: a.Late[:0], Fill: fill, subs: a.subs}
+	*a = Action{Numbers: Numbers{Slots: slots, Fill: fill}, Late: a.Late[:0], subs: a.subs}
 }
 
 // Substitutions says what stands in each call's place: in each statement the first
@@ -101,12 +73,14 @@ func (a *Action) Substitutions(st *statement.Statement, s *state.State, id uint3
 			subs[i].Replacement = statement.AsNullable
 		case slot.Texts:
 			subs[i].Replacement, subs[i].Binary = statement.AsText, slot.Bytes
-		case a.Do == PerRow && slot.When == EachRow:
+		case slot.When == EachRow && a.Rows != nil:
 			subs[i] = statement.Substitution{Replacement: statement.AsUnsigned, Value: placeholder}
-			if a.Rows.Leads && first < 0 {
+			if i == a.Rows.Lead {
 				first = call.Statement
 				subs[i] = statement.Substitution{Replacement: statement.AsLeading, Bound: placeholder}
 			}
+		case slot.When == Counted && a.Counts != nil:
+			subs[i].Replacement = statement.AsCounted
 		case slot.Served() && call.Statement != first && !a.Fill.Leads(call.Statement):
 			first = call.Statement
 			subs[i].Replacement = statement.AsLastInsertID

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"seqproxy/statement"
@@ -22,11 +23,10 @@ func (t *planning) counts() bool {
 // per row (statement.PlaceRow, PlaceSource, PlaceChange), so that one number spliced in
 // its place would be that of many rows.
 func (t *planning) perRow() Verdict {
+	t.a.Do = Rewrite
 	if t.counts() {
-		t.a.Do = Count
 		return t.counted()
 	}
-	t.a.Do = PerRow
 	return t.rows()
 }
 
@@ -56,11 +56,10 @@ func (t *planning) rows() Verdict {
 			return notSupported("NEXTVAL in SELECT ... FROM is not supported with a character_set_results that writes digits unlike ASCII")
 		}
 	}
-	r := &t.a.Rows
-	r.Inserts = st.Kind == statement.Insert || st.Kind == statement.Replace
-	r.Leads = r.Inserts
-	for i := range slots {
-		r.Leads = r.Leads && (!slots[i].Served() || slots[i].When == EachRow)
+	r := &Rows{Lead: -1, Inserts: st.Kind == statement.Insert || st.Kind == statement.Replace}
+	t.a.Rows = r
+	if r.Inserts && !slices.ContainsFunc(slots, func(s Slot) bool { return s.Served() && s.When != EachRow }) {
+		r.Lead = slices.IndexFunc(slots, func(s Slot) bool { return s.When == EachRow })
 	}
 	for _, c := range columns {
 		slot := slots[c.Call]
@@ -77,50 +76,10 @@ func (t *planning) rows() Verdict {
 	return Verdict{}
 }
 
-// Counts is what is known of a statement whose numbers the server counts off.
-type Counts struct {
-	Sequence []byte
-	Calls    uint64 // in a row
-	Count    uint64 // of numbers that a call takes, its value being the first of them
-	Size     uint64 // of the next block, in values
-	Insert   bool
-	Given    statement.Given // columns that are numbered as a whole
-	Updates  bool            // ON DUPLICATE KEY UPDATE
-	Routines bool            // stored functions may run in it
-	// whose numbers these are, in steps of auto_increment_increment; nil: of a NEXTVAL
-	Key   *Binding
-	Table CountedTable
-}
-
-// CountedTable is the table of such a statement.
-type CountedTable struct {
-	Text   string // as the server takes it
-	Schema string // empty: the current one
-	Name   []byte
-}
-
-// Bounds of a block.
-const (
-	firstBlock = 1000
-	LastBlock  = 10_000_000
-)
-
-// Most is the size of the largest block.
-func (n *Counts) Most() uint64 { return LastBlock / n.Count }
-
-// Traits returns those of the statement as it is sent: what LAST_INSERT_ID() was is
-// brought by the statement that begins to count.
-func (n *Counts) Traits(t Traits) Traits {
-	if n != nil {
-		t.MovesLastID = false
-	}
-	return t
-}
-
 // counted looks at what the text alone tells.
 func (t *planning) counted() Verdict {
-	st, f, n := t.st, t.f, &t.a.Counts
-	*n = Counts{Insert: st.Kind != statement.Update, Key: f.Key}
+	st, f, n := t.st, t.f, &Counts{Insert: t.st.Kind != statement.Update, Key: t.f.Key}
+	t.a.Counts = n
 	for i := range st.Calls {
 		slot := &t.a.Slots[i]
 		switch {
@@ -186,7 +145,7 @@ func (t *planning) counted() Verdict {
 // countedTable says which table is changed. That of a text which is prepared is in the schema that
 // is the current one now.
 func (t *planning) countedTable() Verdict {
-	n, table := &t.a.Counts, t.st.Table()
+	n, table := t.a.Counts, t.st.Table()
 	n.Table = CountedTable{Text: string(t.sql[table.Start:table.End]), Schema: string(table.Schema), Name: table.Name}
 	if n.Table.Schema != "" && !ASCII(table.Schema) && t.s.Mode.Charset != lex.UTF8 {
 		return notSupportedForm("NEXTVAL for each row of a table whose schema's name is not in UTF-8")

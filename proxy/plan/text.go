@@ -27,7 +27,7 @@ func (p *Planner) Small() bool {
 	clear(a.Slots[:cap(a.Slots)])
 	clear(f.Names[:cap(f.Names)])
 	clear(p.needs[:cap(p.needs)])
-	*a, *f = Action{Slots: a.Slots[:0], subs: a.subs[:0]}, Facts{Names: f.Names[:0]}
+	*a, *f = Action{Numbers: Numbers{Slots: a.Slots[:0]}, subs: a.subs[:0]}, Facts{Names: f.Names[:0]}
 	if p.insertion != nil {
 		p.insertion.Trim()
 	}
@@ -63,7 +63,7 @@ func (p *Planner) Text(st *statement.Statement, sql []byte, s *state.State) Verd
 
 // Nothing is the plan of a text of which no call is replaced.
 func Nothing(st *statement.Statement) *Action {
-	return &Action{Do: Rewrite, Slots: make([]Slot, len(st.Calls))}
+	return &Action{Do: Rewrite, Numbers: Numbers{Slots: make([]Slot, len(st.Calls))}}
 }
 
 // whole goes on until something is refused, or has to be known first.
@@ -108,7 +108,7 @@ func (t *planning) whole() Verdict {
 			t.a.Do = Rewrite
 		}
 	}
-	if t.a.Reads && (t.a.Do == Rewrite || t.a.Do == PerRow) && t.f.At != AtPrepare {
+	if t.a.Reads && t.a.Do == Rewrite && t.a.Counts == nil && t.f.At != AtPrepare {
 		return t.late()
 	}
 	return Verdict{}

@@ -65,6 +65,7 @@ func all(f Facts) Facts {
 }
 
 func TestATextIsPlanned(t *testing.T) {
+	const perRow, counted = "for each row", "by the server"
 	relay, limited := Facts{Unknown: UnknownRelay}, Facts{Limited: true}
 	nobody, inUTF16 := state.State{}, state.State{Sysvars: map[string]int{"character_set_results": 1}}
 	holder := state.State{LastID: state.LastInsertID{Holder: 7}}
@@ -76,6 +77,7 @@ func TestATextIsPlanned(t *testing.T) {
 		st     state.State
 		world  world
 		do     Do
+		how    string // numbers are taken that are not taken once
 		names  string // of the sequences that are asked
 		rounds int
 		why    Why
@@ -108,16 +110,16 @@ func TestATextIsPlanned(t *testing.T) {
 		{name: "unknown when it is prepared", text: "INSERT INTO t VALUES (NEXTVAL('a'))", facts: Facts{At: AtPrepare}, why: UnknownSequence, says: "a", rounds: 1},
 		{name: "created when it is executed", text: "INSERT INTO t VALUES (NEXTVAL('a'))", facts: Facts{At: AtPrepare, Unknown: UnknownCreate}, do: Rewrite, names: "a", rounds: 1},
 		{name: "unknown, but for EXPLAIN", text: "SELECT NEXTVAL('a')", facts: Facts{At: Explained}, why: UnknownSequence, says: "a", rounds: 1},
-		{name: "for each row", text: "SELECT NEXTVAL('a'), b FROM t", world: world{sequences: "a"}, do: PerRow, names: "a", rounds: 1},
-		{name: "for each row, in ASCII", text: "SELECT NEXTVAL('a') FROM t", st: inUTF16, world: world{sequences: "a", digits: true}, do: PerRow, names: "a", rounds: 2},
+		{name: "for each row", text: "SELECT NEXTVAL('a'), b FROM t", world: world{sequences: "a"}, do: Rewrite, how: perRow, names: "a", rounds: 1},
+		{name: "for each row, in ASCII", text: "SELECT NEXTVAL('a') FROM t", st: inUTF16, world: world{sequences: "a", digits: true}, do: Rewrite, how: perRow, names: "a", rounds: 2},
 		{name: "for each row, in UTF-16", text: "SELECT NEXTVAL('a') FROM t", st: inUTF16, world: world{sequences: "a"}, why: NotSupported, says: "character_set_results", rounds: 2},
 		{name: "for each row, beside LASTVAL", text: "SELECT NEXTVAL('a'), LASTVAL('a') FROM t", why: NotSupported, says: "LASTVAL beside"},
-		{name: "counted", text: "INSERT INTO t SELECT NEXTVAL('a'), b FROM u", world: world{sequences: "a"}, do: Count, names: "a", rounds: 2},
+		{name: "counted", text: "INSERT INTO t SELECT NEXTVAL('a'), b FROM u", world: world{sequences: "a"}, do: Rewrite, how: counted, names: "a", rounds: 2},
 		{name: "texts for each row", text: "SELECT NEXTVAL('a'), b FROM t", world: world{sequences: "a", ofTexts: "a"}, why: NotSupported, says: "whose keys are texts", rounds: 1},
 		{name: "texts, counted", text: "INSERT INTO t SELECT NEXTVAL('a'), b FROM u", world: world{sequences: "a", ofTexts: "a"}, why: NotSupported, says: "whose keys are texts", rounds: 1},
 		{name: "a text", text: "INSERT INTO t VALUES (NEXTVAL('a'))", world: world{sequences: "a", ofTexts: "a"}, do: Rewrite, names: "a"},
 		{name: "counted, of two", text: "INSERT INTO t SELECT NEXTVAL('a'), NEXTVAL('b') FROM u", why: NotSupported, says: "two sequences", rounds: 1},
-		{name: "counted, of two spellings", text: "INSERT INTO t SELECT NEXTVAL('a'), NEXTVAL('A') FROM u", world: world{sequences: "a A", same: true}, do: Count, names: "a A", rounds: 2},
+		{name: "counted, of two spellings", text: "INSERT INTO t SELECT NEXTVAL('a'), NEXTVAL('A') FROM u", world: world{sequences: "a A", same: true}, do: Rewrite, how: counted, names: "a A", rounds: 2},
 		{name: "a form of no number", text: "SELECT DISTINCT NEXTVAL('a') FROM t", why: NotSupported, says: "NEXTVAL in"},
 		{name: "such a form of no name of ours", text: "SELECT DISTINCT NEXTVAL('a') FROM t", facts: relay, do: Relay, rounds: 1},
 		{name: "the client's id", text: "SELECT CONNECTION_ID()", do: Reply},
@@ -143,6 +145,16 @@ func TestATextIsPlanned(t *testing.T) {
 		}
 		if got := strings.Join(names, " "); v.Kind != Go || p.Action.Do != c.do || got != c.names || rounds != c.rounds {
 			t.Errorf("%s: got %d %+v, %d, of %q after %d rounds, want %d, of %q after %d", c.name, v.Kind, v.Refusal, p.Action.Do, got, rounds, c.do, c.names, c.rounds)
+		}
+		how := ""
+		if p.Action.Rows != nil {
+			how += perRow
+		}
+		if p.Action.Counts != nil {
+			how += counted
+		}
+		if how != c.how {
+			t.Errorf("%s: numbers are taken %s, want %s", c.name, how, c.how)
 		}
 		if c.st.LastID != before {
 			t.Errorf("%s: the state has changed", c.name)
@@ -224,8 +236,12 @@ func TestTheFirstRowsNumberLeads(t *testing.T) {
 	} {
 		p, w := Planner{Facts: all(Facts{MariaDB: true})}, world{sequences: "a"}
 		v, _ := w.decide(&p, text, &state.State{})
-		if n := p.Action.Numbers(); v.Kind != Go || n.Lead != want || len(n.Slots) != 1 {
-			t.Errorf("%s: got %+v, lead %d, want %d", text, v, n.Lead, want)
+		lead := -1
+		if p.Action.Rows != nil {
+			lead = p.Action.Rows.Lead
+		}
+		if v.Kind != Go || lead != want || len(p.Action.Slots) != 1 {
+			t.Errorf("%s: got %+v, lead %d, want %d", text, v, lead, want)
 		}
 	}
 }
