@@ -21,7 +21,7 @@ var helpTexts embed.FS
 
 // topics returns the texts of help by topic: the files, and tables of the pages.
 func topics() map[string]string {
-	all := map[string]string{"errors": helpOnErrors(), "events": helpOnEvents(), "jumped": helpOnGaps(), "questions": helpOnQuestions(), "statements": helpOnStatements()}
+	all := map[string]string{"errors": helpOnErrors(), "events": helpOnEvents(), "import-kinds": helpOnImportKinds(), "jumped": helpOnGaps(), "questions": helpOnQuestions(), "statements": helpOnStatements()}
 	files, err := fs.ReadDir(helpTexts, "help")
 	if err != nil {
 		panic(err) // the files are embedded in the program
@@ -44,7 +44,7 @@ func listTopics() string {
 	all := topics()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		about, _, _ := strings.Cut(all[name], "\n")
-		_, _ = fmt.Fprintf(&out, "  %-10s %s\n", name, about)
+		_, _ = fmt.Fprintf(&out, "  %-12s %s\n", name, about)
 	}
 	return out.String()
 }
@@ -54,6 +54,15 @@ func helpOnAlarms() string {
 	for _, a := range alarmTexts {
 		writeEntry(&out, strings.Join(a.alerts, ", "), a.meaning)
 		wrap(&out, "      do: ", withoutLinks(a.do))
+	}
+	return out.String()
+}
+
+func helpOnImportKinds() string {
+	var out strings.Builder
+	out.WriteString("what import makes a sequence of, where it begins, and its CACHE\n\n")
+	for _, i := range importTexts {
+		writeEntry(&out, "-from "+i.kind, "each "+i.counter+"; from "+i.begins+"; CACHE "+i.cache)
 	}
 	return out.String()
 }

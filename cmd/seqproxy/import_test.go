@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -469,4 +471,20 @@ func TestAnImportThatCannotBeSaysWhy(t *testing.T) {
 	if got := counters(t, s, target); got != "ok=5 too=7" {
 		t.Errorf("got %s, want those that could be made", got)
 	}
+}
+
+// TestThePageOfComingFromHasTheKinds compares docs/coming-from.md with importTexts, which have all
+// kinds, or writes them with -update.
+func TestThePageOfComingFromHasTheKinds(t *testing.T) {
+	kinds := make([]string, 0, len(importTexts))
+	table := "\n| `-from` | makes a sequence of each | which begins at | CACHE |\n|---|---|---|---|\n"
+	for _, i := range importTexts {
+		kinds = append(kinds, i.kind)
+		table += "| `" + i.kind + "` | " + i.counter + " | " + i.begins + " | " + i.cache + " |\n"
+	}
+	slices.Sort(kinds)
+	if want := slices.Sorted(maps.Keys(readers)); !slices.Equal(kinds, want) {
+		t.Errorf("the texts are about %q, want %q", kinds, want)
+	}
+	keepTable(t, "coming-from.md", "kinds", table+"\n")
 }
