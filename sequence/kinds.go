@@ -227,6 +227,9 @@ func (g *agreed) refuseOtherKind(ctx context.Context, name string, k kind.Kind) 
 			return fmt.Errorf("look for %q on %s: %w", other, v.name(), err)
 		}
 		if exists || floor > 0 || !past.IsPlain() || g.marks.Of(other) > 0 {
+			if k.IsPlain() && past.IsPlain() {
+				return &define.KindError{Sequence: name, KindLost: true, Refused: "a plain sequence", WayOut: "it could give the same keys; create it with the kind that it had, or create a sequence of another name"}
+			}
 			return &define.KindError{Sequence: name, Kind: past, Refused: "another kind of keys", WayOut: wayOut}
 		}
 	}

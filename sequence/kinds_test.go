@@ -290,6 +290,10 @@ func TestAKindSurvivesWhatIsDoneByHand(t *testing.T) {
 	if key, err := third.Take(ctx, []byte("k"), 1); !errors.Is(err, ErrUnfit) {
 		t.Errorf("without options: got %d, %v", key, err)
 	}
+
+	p.exec(t, "DELETE FROM sequence")
+	_, err := s.Create(ctx, CreateOptions{Name: "k"}) // who has given keys
+	wantKindError(t, "a plain one after both tables were lost", err, "not known any more", "with the kind that it had")
 }
 
 // A sequence with a kind ends with its kind, and warns before.

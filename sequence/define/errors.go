@@ -20,13 +20,17 @@ var (
 type KindError struct {
 	Sequence string
 	Kind     kind.Kind
+	KindLost bool   // it had a kind, which only a table knew that is lost
 	Refused  string // what is not done
 	WayOut   string
 }
 
 func (e *KindError) Error() string {
 	of := "a plain sequence"
-	if !e.Kind.IsPlain() {
+	switch {
+	case e.KindLost:
+		of = "a sequence whose kind of keys is not known any more"
+	case !e.Kind.IsPlain():
 		of = "a sequence of kind " + e.Kind.String()
 	}
 	return fmt.Sprintf("%s is not supported for %q, %s: %s", e.Refused, e.Sequence, of, e.WayOut)
