@@ -1,6 +1,8 @@
 package proxy_test
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -386,53 +388,106 @@ func TestAKeyIsDecoded(t *testing.T) {
 	wantError(t, c, 1064, "SELECT SEQUENCE_DECODE('plain')", "a name and a key")
 }
 
-// A table is divided into eight ranges of its key, and 16 connections insert rows.
-func TestKindsSpreadRowsOverRanges(t *testing.T) {
-	const connections, each, ranges = 16, 50, 8
-	e := newEnv(t, setup{})
-	c := e.Conn(t, e.Schemas[0], nil)
-	for i, test := range []struct {
-		clause      string
-		size        uint64 // of a partition
-		least, most int    // rows in one
-	}{
-		{"", 1 << 60, 0, connections * each},
-		{"bit_reversed", 1 << 60, 90, 110},
-		{"rotate 2 digits 12", 125_000_000_000, 70, 130},
-		{"shard bits 6", 1 << 60, 50, 150},
-	} {
-		name := fmt.Sprintf("t%d", i)
-		create := "CREATE TABLE " + name + " (id BIGINT PRIMARY KEY, n INT) PARTITION BY RANGE (id) ("
-		for p := range ranges - 1 {
-			create += fmt.Sprintf("PARTITION p%d VALUES LESS THAN (%d), ", p, uint64(p+1)*test.size)
-		}
-		e.Servers[0].Exec(t, "USE "+e.Schemas[0], create+"PARTITION p7 VALUES LESS THAN MAXVALUE)")
-		exec(t, c, "CREATE SEQUENCE "+name+" "+test.clause)
-		db := e.DB(t, e.Schemas[0], nil)
-		db.SetMaxOpenConns(connections)
-		var group sync.WaitGroup
-		for range connections {
-			group.Go(func() {
-				for range each {
-					if _, err := db.ExecContext(t.Context(), "INSERT INTO "+name+" VALUES (NEXTVAL('"+name+"'), 1)"); err != nil {
-						t.Error(err)
-						return
-					}
+// rangedTable is a table in eight ranges of its key, and the kind that makes its keys.
+type rangedTable struct {
+	clause      string
+	size        uint64 // of a range
+	least, most int    // rows in one, of 800
+}
+
+// ranges is how many a rangedTable has, and connections how many insert into it.
+const ranges, connections = 8, 16
+
+var rangedTables = []rangedTable{
+	{"", 1 << 60, 0, 800},
+	{"bit_reversed", 1 << 60, 90, 110},
+	{"rotate 2 digits 12", 125_000_000_000, 70, 130},
+	{"rotate 1 digits 12", 125_000_000_000, 70, 170},
+	{"shard bits 6", 1 << 60, 50, 150},
+	{"uuid version 4", 0, 50, 150},
+}
+
+// create makes the table, and its sequence.
+func (r *rangedTable) create(t testing.TB, e *env, name string) {
+	t.Helper()
+	create := "CREATE TABLE " + name + " (id BIGINT PRIMARY KEY, n INT) PARTITION BY RANGE (id) ("
+	bound := func(p int) string { return fmt.Sprint(uint64(p) * r.size) }
+	if r.size == 0 {
+		create = "CREATE TABLE " + name + " (id CHAR(36) CHARACTER SET ascii PRIMARY KEY, n INT) PARTITION BY RANGE COLUMNS (id) ("
+		bound = func(p int) string { return fmt.Sprintf("'%x'", 2*p) }
+	}
+	for p := range ranges - 1 {
+		create += fmt.Sprintf("PARTITION p%d VALUES LESS THAN (%s), ", p, bound(p+1))
+	}
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0], create+"PARTITION p7 VALUES LESS THAN (MAXVALUE))")
+	if _, err := e.DB(t, e.Schemas[0], nil).ExecContext(context.Background(), "CREATE SEQUENCE "+name+" "+r.clause); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fill has all connections insert rows while more says so, and returns how many are in each range.
+func (r *rangedTable) fill(t testing.TB, e *env, name string, more func(row int) bool) (rows [ranges]int) {
+	t.Helper()
+	db := e.DB(t, e.Schemas[0], nil)
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
+	var group sync.WaitGroup
+	for range connections {
+		group.Go(func() {
+			for row := 0; more(row); row++ {
+				if _, err := db.ExecContext(context.Background(), "INSERT INTO "+name+" VALUES (NEXTVAL('"+name+"'), 1)"); err != nil {
+					t.Error(err)
+					return
 				}
-			})
+			}
+		})
+	}
+	group.Wait()
+	for p := range rows {
+		if err := db.QueryRowContext(context.Background(), fmt.Sprintf("SELECT COUNT(*) FROM %s PARTITION (p%d)", name, p)).Scan(&rows[p]); err != nil {
+			t.Fatal(err)
 		}
-		group.Wait()
-		var rows [ranges]int
-		for p := range rows {
-			rows[p], _ = strconv.Atoi(value(t, c, fmt.Sprintf("SELECT COUNT(*) FROM %s PARTITION (p%d)", name, p)))
-			if rows[p] < test.least || rows[p] > test.most {
-				t.Errorf("%q has %d rows in a range, want %d to %d", test.clause, rows[p], test.least, test.most)
+	}
+	return rows
+}
+
+// Rows of kinds that spread go to all ranges of a table, and plain ones to one.
+func TestKindsSpreadRowsOverRanges(t *testing.T) {
+	e := newEnv(t, setup{})
+	for i, r := range rangedTables {
+		name := fmt.Sprintf("t%d", i)
+		r.create(t, e, name)
+		rows := r.fill(t, e, name, func(row int) bool { return row < 800/connections })
+		for _, n := range rows {
+			if n < r.least || n > r.most {
+				t.Errorf("%q has %d rows in a range, want %d to %d", r.clause, n, r.least, r.most)
 			}
 		}
-		t.Logf("%-20s %v", test.clause, rows)
-		if test.clause == "" && rows[0] != connections*each {
+		t.Logf("%-20s %v", r.clause, rows)
+		if r.clause == "" && rows[0] != 800 {
 			t.Errorf("a plain sequence fills the ranges with %v rows, want one of them", rows)
 		}
+	}
+}
+
+// How many rows a second go to each range, for docs/kinds.md.
+func BenchmarkRowsOverRanges(b *testing.B) {
+	e := newEnv(b, setup{})
+	for i, r := range rangedTables {
+		b.Run(cmp.Or(r.clause, "plain"), func(b *testing.B) {
+			name := fmt.Sprintf("t%d", i)
+			r.create(b, e, name)
+			begin := time.Now()
+			rows := r.fill(b, e, name, func(int) bool { return time.Since(begin) < 4*time.Second })
+			took := time.Since(begin).Seconds()
+			all := 0
+			for p, n := range rows {
+				all += n
+				b.ReportMetric(float64(n)/took, fmt.Sprintf("p%d/s", p))
+			}
+			b.ReportMetric(float64(all)/took, "rows/s")
+			b.ReportMetric(0, "ns/op")
+		})
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 // What reserves and gives numbers does not know of kinds. So with a clause in SEQPROXY_TEST_KIND the
 // sequences that tests make are of that kind, and the tests see their counters. `make test-kind`
-// runs them. Tests that take several numbers at once need a kind whose keys are one apart.
+// runs them. Kinds whose keys are not one apart give several numbers one by one.
 var kindOfTests = os.Getenv("SEQPROXY_TEST_KIND")
 
 // Without -run the tests of a kind are those of numbers that must not come twice or out of order.
@@ -50,10 +50,10 @@ func triedRow(name string) string {
 	return counterName(name)
 }
 
-// triedCounter is the counter of a key that a sequence of a test gave.
+// triedCounter is the counter of a key that a sequence of a test gave. Of a text Take gives it.
 func triedCounter(t testing.TB, s *Sequences, name string, key uint64) uint64 {
 	t.Helper()
-	if kindOfTests == "" {
+	if kindOfTests == "" || triedKind(t).IsText() {
 		return key
 	}
 	counter, _, ok := triedKind(t).Counter(key)
@@ -61,4 +61,25 @@ func triedCounter(t testing.TB, s *Sequences, name string, key uint64) uint64 {
 		t.Fatalf("%s: %d is no key of kind %s", name, key, kindOfTests)
 	}
 	return counter
+}
+
+// takesSeveral reports whether several numbers can be taken at once.
+func takesSeveral(t testing.TB) bool {
+	t.Helper()
+	return kindOfTests == "" || triedKind(t).Steady()
+}
+
+// oneByOne takes n numbers that have to be in a row.
+func oneByOne(t testing.TB, s *Sequences, name string, n uint64) (first uint64) {
+	t.Helper()
+	for i := range n {
+		one := mustTake(t, s, name, 1)
+		if i == 0 {
+			first = one
+		}
+		if one != first+i {
+			t.Fatalf("%s: behind %d numbers from %d on comes %d: want them in a row", name, i, first, one)
+		}
+	}
+	return first
 }

@@ -170,6 +170,9 @@ func patience(d time.Duration) func(*Options) {
 // mustTake fails the test if there is no number.
 func mustTake(t testing.TB, s *Sequences, name string, n uint64) uint64 {
 	t.Helper()
+	if n > 1 && !takesSeveral(t) {
+		return oneByOne(t, s, name, n)
+	}
 	first, err := s.Take(context.Background(), []byte(name), n)
 	if err != nil {
 		t.Fatalf("Take(%q, %d): %v", name, n, err)

@@ -4,9 +4,13 @@ import (
 	"context"
 	"net"
 	"os/exec"
+	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"seqproxy/test/mysqltest"
 )
 
 // hibernateJars are Hibernate as Debian's libhibernate3-java has it, and what it needs.
@@ -27,6 +31,7 @@ func TestHibernateMakesTheSameIDs(t *testing.T) {
 	if what := missing("Hibernate", "javac", "hibernate/Hibernate.java"); what != "" {
 		lacking(t, what)
 	}
+	second := mysqltest.Start(t)
 	p := start(t)
 	p.server.OnMariaDB(t, "sequences to compare with")
 	// Hibernate looks for classes by name, which those of a source file that is run have not.
@@ -35,22 +40,30 @@ func TestHibernateMakesTheSameIDs(t *testing.T) {
 		t.Fatalf("javac: %v\n%s", err, out)
 	}
 	const schema = "hibernate"
-	var told [2]transcript
-	for i, addr := range [...]string{p.server.Addr(), p.proxy} {
-		p.empty(t, schema, nil)
+	hibernate := func(addr string, more ...string) transcript {
 		host, port, err := net.SplitHostPort(addr)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 120*time.Second)
 		defer cancel()
-		out, err := run(ctx, t, p, target{}, "", "java", "-XX:TieredStopAtLevel=1", "-cp", hibernateJars+":"+classes, "Hibernate",
-			host, port, user, password, schema)
+		out, err := run(ctx, t, p, target{}, "", append([]string{"java", "-XX:TieredStopAtLevel=1", "-cp", hibernateJars + ":" + classes, "Hibernate",
+			host, port, user, password, schema}, more...)...)
 		if err != nil {
-			t.Fatalf("%s: %v\n%s", addr, err, tail(string(out)))
+			t.Errorf("%s: %v\n%s", addr, err, tail(string(out)))
+			return transcript{}
 		}
-		if told[i], err = parse(out); err != nil {
-			t.Fatal(err)
+		told, err := parse(out)
+		if err != nil {
+			t.Error(err)
+		}
+		return told
+	}
+	var told [2]transcript
+	for i, addr := range [...]string{p.server.Addr(), p.proxy} {
+		p.empty(t, schema, nil)
+		if told[i] = hibernate(addr); t.Failed() {
+			return
 		}
 	}
 	direct, through := told[0], told[1]
@@ -58,9 +71,45 @@ func TestHibernateMakesTheSameIDs(t *testing.T) {
 	if got, want := text(through), text(direct); got != want {
 		t.Errorf("through the proxy: %s", difference(got, want))
 	}
-	for step, want := range map[string]string{"before": "Missing", "valid": "yes", "pooled 0": "] true", "pooled 1": "] true", "made again": "[]"} {
+	for step, want := range map[string]string{"before": "Missing", "valid": "yes", "pooled round0": "] true", "pooled round1": "] true", "low round0": "] true", "low round1": "] true", "made again": "[]"} {
 		if got, _ := through.value(step).(string); !strings.Contains(got, want) {
 			t.Errorf("%s: got %q, want %s", step, got, want)
 		}
+	}
+
+	// Two sequence servers divide the numbers, and two applications make ids at the same time. As the
+	// page says, whoever has the first number of "pooled" needs the second, too.
+	db := p.open(t, p.proxy, schema, nil)
+	for _, text := range []string{"SEQPROXY ADD SEQUENCE SERVER '" + second.Addr() + "' WITH DIRECT WRITERS STOPPED", "DO NEXTVAL(pooled_seq)"} {
+		if _, err := db.ExecContext(t.Context(), text); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+	var group sync.WaitGroup
+	titles := []string{"a", "b"}
+	made := make([]transcript, len(titles))
+	for i, title := range titles {
+		group.Go(func() { made[i] = hibernate(p.proxy, title) })
+	}
+	group.Wait()
+	for _, table := range []string{"pooled", "low", "single"} {
+		ids := make(map[string]bool)
+		for i, title := range titles {
+			list, _ := made[i].value(table + " " + title).(string)
+			found := regexp.MustCompile(`\d+[,\]]`).FindAllString(list, -1)
+			if len(found) < 3 || table != "single" && (len(found) != 200 || !strings.HasSuffix(list, "] true")) {
+				t.Errorf("%s over two servers: %q", table, list)
+			}
+			for _, id := range found {
+				if id = strings.Trim(id, ",]"); ids[id] {
+					t.Errorf("%s over two servers: the id %s was made twice", table, id)
+				}
+				ids[id] = true
+			}
+		}
+	}
+	var numbers uint64
+	if err := second.DB(t, "seqproxy").QueryRow("SELECT id FROM sequence WHERE name = 'low_seq'").Scan(&numbers); err != nil || numbers == 0 {
+		t.Errorf("the second server stands at %d, %v", numbers, err)
 	}
 }
