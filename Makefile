@@ -31,8 +31,8 @@ test: go-version deps-test ## what a developer waits for, also against real serv
 servers: ## unpack MySQL 9 and MariaDB 11.8 into .servers, for test-matrix
 	@scripts/servers.sh
 
-test-kind: go-version deps-test ## tests of the engine whose sequences have a kind of keys; KIND='SHARD BITS 4'
-	@SEQPROXY_TEST_KIND='$(KIND)' $(GO) test -count=1 -short ./sequence
+test-kind: go-version deps-test ## tests of the engine whose sequences have a kind of keys; KIND=BIT_REVERSED, "ROTATE 2 DIGITS 18", "FORMAT '{n:12}'"
+	@SEQPROXY_TEST_KIND="$(KIND)" $(GO) test -count=1 -short ./sequence
 
 test-matrix: go-version deps-test ## all tests, on each server; MATRIX=all: none may be missing, =update: writes docs/compatibility-tables.md
 	@GO='$(GO)' TESTPROCS='$(TESTPROCS)' TESTTIMEOUT='$(TESTTIMEOUT)' MATRIX='$(MATRIX)' scripts/test-matrix.sh

@@ -183,13 +183,13 @@ func TestDropWhileNumbersAreTakenNeverRepeatsOne(t *testing.T) {
 		for range 3 {
 			wg.Go(func() {
 				for !stop.Load() {
-					n, err := s.Take(context.Background(), []byte("photos"), 1)
+					run, err := s.TakeRun(context.Background(), []byte("photos"), 1)
 					switch {
 					case err == nil:
-						book.add(t, "a proxy", n, 1)
+						book.add(t, "a proxy", run.First, 1)
 						taken.Add(1)
 					case !errors.Is(err, ErrUnknown):
-						t.Errorf("Take: %v", err)
+						t.Errorf("TakeRun: %v", err)
 						return
 					}
 				}

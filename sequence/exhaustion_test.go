@@ -59,6 +59,50 @@ func TestWarningsComeOnceAtEachMarkBeforeTheEnd(t *testing.T) {
 	}
 }
 
+// The warnings count in digits, bits, and time.
+func TestWarningsCountInWhatAKindHas(t *testing.T) {
+	p := newPlace(t)
+	core, logs := observer.New(zap.WarnLevel)
+	s := p.open(t, func(o *Options) { o.Logger = zap.New(core) })
+	const ticks = 1<<20 - 1
+	epoch := time.Now().Add(-0.8 * ticks * time.Second).UTC().Format(time.RFC3339)
+	for name, c := range map[string]struct {
+		clause string
+		takes  int
+		want   string // of each warning, how much is used
+	}{
+		"format":  {"FORMAT '{yyyy}-{n:2}'", 95, "[75 90]"},
+		"number":  {"FORMAT '{yyyy}{n:2}'", 80, "[75]"},
+		"rotated": {"ROTATE 1 DIGITS 2", 95, "[75 90]"},
+		"time":    {"SNOWFLAKE EPOCH '" + epoch + "' TICK '1s' TIME BITS 20 WORKER BITS 4 COUNTER BITS 8", 1, "[80]"},
+		"early":   {"SNOWFLAKE", 1, "[]"},
+	} {
+		o := CreateOptions{Name: name, Kind: kindOf(t, c.clause), Cache: 1}
+		if o.Kind.HasClock() {
+			o.Cache = 0
+		}
+		mustCreate(t, s, o)
+		for range c.takes {
+			if _, err := s.TakeRun(t.Context(), []byte(name), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		settled(t, s, name)
+		used := func() string {
+			said := []uint64{}
+			for _, line := range logs.FilterMessage("sequence nears its end").FilterField(zap.String("sequence", name)).All() {
+				at, end := line.ContextMap()["reserved_up_to"].(uint64), line.ContextMap()["end"].(uint64)
+				if end != 99 && end != ticks {
+					t.Errorf("%s: ends at %d", name, end)
+				}
+				said = append(said, at*100/end)
+			}
+			return fmt.Sprint(said)
+		}
+		eventually(t, fmt.Sprintf("%s warns at %s, and does so at %s", name, c.want, used()), func() bool { return used() == c.want })
+	}
+}
+
 func TestEndIsEstimatedByTheRateOfTheDay(t *testing.T) {
 	begin := time.Unix(1e9, 0)
 	var a advance

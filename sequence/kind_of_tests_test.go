@@ -17,7 +17,7 @@ var kindOfTests = os.Getenv("SEQPROXY_TEST_KIND")
 // The others of these count in the table themselves, choose numbers, or use what kinds refuse.
 const (
 	testsOfKinds = "FailOver|RepeatsNoNumber|RepeatNoNumber|DoNotRepeat|DoesNotRepeat|NeverRepeat|GivenBack|KilledBetween|ManyC|CountsInBlocks|IsOrdered"
-	notOfKinds   = "CompletionType|RowThatVanished|MadeAbove|ORDERSequence|Linearizable|AddedAndRemoved|SomebodyChose|PassedOver"
+	notOfKinds   = "CompletionType|RowThatVanished|MadeAbove|ORDERSequence|Linearizable|AddedAndRemoved|SomebodyChose|PassedOver|Snowflakes|IntColumn"
 )
 
 // chooseTestsOfKind runs those where nothing else is asked for.
@@ -50,7 +50,7 @@ func triedRow(name string) string {
 	return counterName(name)
 }
 
-// triedCounter is the counter of a key that a sequence of a test gave. Of a text Take gives it.
+// triedCounter is the counter of a key that a sequence of a test gave. Of a text TakeRun gives it.
 func triedCounter(t testing.TB, s *Sequences, name string, key uint64) uint64 {
 	t.Helper()
 	if kindOfTests == "" || triedKind(t).IsText() {
