@@ -18,55 +18,55 @@ type answers struct {
 // answerSelect answers such a text. What it stands for is the same SELECT with
 // LAST_INSERT_ID(n) for each number n, the first of which LAST_INSERT_ID() is then.
 // p is the prepared statement that is executed, nil for a text.
-func (o *answers) answerSelect(st *statement.Statement, sql []byte, a *plan.Action, p *prepared) error {
-	o.at.tally.Becomes(kindOf(st))
-	form, err := o.form(p != nil)
+func (a *answers) answerSelect(st *statement.Statement, sql []byte, action *plan.Action, p *prepared) error {
+	a.at.tally.Becomes(kindOf(st))
+	form, err := a.form(p != nil)
 	if err != nil {
 		return err
 	}
-	if p != nil && o.limitsRows() {
-		if none, err := o.limitedToNothing(); err != nil {
+	if p != nil && a.limitsRows() {
+		if none, err := a.limitedToNothing(); err != nil {
 			return err
 		} else if none {
-			columns := alone.Columns(st, sql, alone.AtExecute, nil, nil, o.at.likeMariaDB())
+			columns := alone.Columns(st, sql, alone.AtExecute, nil, nil, a.at.likeMariaDB())
 			p.defines(&form, columns)
-			r := protocol.NewResult(o.client.out, o.client.packetNum, form)
+			r := protocol.NewResult(a.client.out, a.client.packetNum, form)
 			r.Columns(columns)
-			o.client.out = r.End()
-			o.state.LastAnswer = state.OurRows
+			a.client.out = r.End()
+			a.state.LastAnswer = state.OurRows
 			return nil
 		}
 	}
-	values, err := o.numbers.Take(a.Slots)
+	values, err := a.numbers.Take(action.Slots)
 	if err != nil {
 		return err
 	}
-	warning := o.relay.takeNotice()
+	warning := a.relay.takeNotice()
 	if warning != nil {
 		form.Warnings = 1
 	}
 	moved := false
-	before, _ := o.state.LastID.Known()
+	before, _ := a.state.LastID.Known()
 	for i := range st.Calls {
 		switch st.Calls[i].Func {
 		case statement.Nextval:
 			if !moved && values[i].Text == "" {
 				moved = true
-				o.state.LastID.Given(values[i].Value)
+				a.state.LastID.Given(values[i].Value)
 			}
 		case statement.Lastval, statement.Setval:
 		case statement.CallConnectionID:
-			values[i].Value = uint64(o.at.id)
+			values[i].Value = uint64(a.at.id)
 		default:
 			values[i].Value = before
 		}
 	}
-	columns := alone.Columns(st, sql, alone.InText, values, values, o.at.likeMariaDB())
+	columns := alone.Columns(st, sql, alone.InText, values, values, a.at.likeMariaDB())
 	if p != nil {
-		columns = alone.Columns(st, sql, alone.AtExecute, nil, values, o.at.likeMariaDB())
+		columns = alone.Columns(st, sql, alone.AtExecute, nil, values, a.at.likeMariaDB())
 		p.defines(&form, columns)
 	}
-	r := protocol.NewResult(o.client.out, o.client.packetNum, form)
+	r := protocol.NewResult(a.client.out, a.client.packetNum, form)
 	r.Columns(columns)
 	row := make([]any, len(st.Items))
 	for i := range st.Items {
@@ -77,17 +77,17 @@ func (o *answers) answerSelect(st *statement.Statement, sql []byte, a *plan.Acti
 			row[i] = []byte(v.Text)
 		case v.Text != "":
 			row[i] = v.Text
-		case st.Items[i].Func == statement.CallConnectionID && o.at.likeMariaDB():
+		case st.Items[i].Func == statement.CallConnectionID && a.at.likeMariaDB():
 			row[i] = uint32(v.Value) // of the type that columnsOf tells
 		default:
 			row[i] = v.Value
 		}
 	}
 	r.Row(row...)
-	o.client.out = r.End()
-	o.state.LastAnswer, o.state.LastID.Rows = state.OurRows, false
+	a.client.out = r.End()
+	a.state.LastAnswer, a.state.LastID.Rows = state.OurRows, false
 	if warning != nil {
-		o.state.LastAnswer, o.state.LastError = state.OurTableRows, warning
+		a.state.LastAnswer, a.state.LastError = state.OurTableRows, warning
 	}
 	return nil
 }
@@ -108,16 +108,16 @@ func kindOf(st *statement.Statement) stats.Kind {
 
 // form returns the form of an answer of ours: as the server's would be now. binary
 // chooses that of an execution.
-func (o *answers) form(binary bool) (protocol.Form, error) {
-	f := protocol.Form{Capabilities: o.at.login.Capabilities, Status: o.state.Status, Binary: binary}
-	if !o.mayOmitMetadata() {
+func (a *answers) form(binary bool) (protocol.Form, error) {
+	f := protocol.Form{Capabilities: a.at.login.Capabilities, Status: a.state.Status, Binary: binary}
+	if !a.mayOmitMetadata() {
 		return f, nil
 	}
-	c, err := o.at.Attach()
+	c, err := a.at.Attach()
 	if err != nil {
 		return f, err
 	}
-	row, err := o.at.AskRow(c, "SELECT @@resultset_metadata", 1, "resultset_metadata")
+	row, err := a.at.AskRow(c, "SELECT @@resultset_metadata", 1, "resultset_metadata")
 	if err != nil {
 		return f, err
 	}
@@ -126,20 +126,20 @@ func (o *answers) form(binary bool) (protocol.Form, error) {
 }
 
 // mayOmitMetadata says whether resultset_metadata may be NONE, which the server knows.
-func (o *answers) mayOmitMetadata() bool {
-	return o.state.Metadata && o.at.login.Capabilities.Has(protocol.OptionalMetadata)
+func (a *answers) mayOmitMetadata() bool {
+	return a.state.Metadata && a.at.login.Capabilities.Has(protocol.OptionalMetadata)
 }
 
 // limitsRows says whether sql_select_limit is set, and there is a server that obeys it.
-func (o *answers) limitsRows() bool { return plan.LimitsRows(o.state, o.at.routes.Default() != nil) }
+func (a *answers) limitsRows() bool { return plan.LimitsRows(a.state, a.at.routes.Default() != nil) }
 
 // limitedToNothing says whether sql_select_limit, which is set, is 0: a SELECT then
 // gives no row and evaluates nothing. With any other limit a row is one row.
-func (o *answers) limitedToNothing() (bool, error) {
-	c, err := o.at.Attach()
+func (a *answers) limitedToNothing() (bool, error) {
+	c, err := a.at.Attach()
 	if err != nil {
 		return false, err
 	}
-	rows, err := o.at.Ask(c, "SELECT 1") // which is limited, too
+	rows, err := a.at.Ask(c, "SELECT 1") // which is limited, too
 	return len(rows) == 0, err
 }

@@ -111,3 +111,10 @@ func limit(s string, n int) string {
 	}
 	return strings.ToValidUTF8(s[:n], "")
 }
+
+// digitsInRows says whether numbers come in ASCII digits. MariaDB converts them to
+// character_set_results.
+func (b *backends) digitsInRows() (bool, error) {
+	row, err := b.AskRow(b.cur, "SELECT 1", 1, "a number")
+	return err == nil && string(row[0]) == "1", err
+}

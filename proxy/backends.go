@@ -2,12 +2,16 @@ package proxy
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
 	"sync"
 
 	"go.uber.org/zap"
 
 	"seqproxy/backend"
 	"seqproxy/internal/logfield"
+	"seqproxy/protocol"
 	"seqproxy/proxy/kill"
 	"seqproxy/proxy/login"
 	"seqproxy/proxy/state"
@@ -148,4 +152,45 @@ func (b *backends) Cut() {
 	for _, c := range b.conns {
 		c.Abort()
 	}
+}
+
+// closeOn closes a statement that is prepared on c.
+func (b *backends) closeOn(c *backend.Conn, id uint32) error {
+	c.SetPacketNum(0)
+	if err := c.WritePacket(binary.LittleEndian.AppendUint32([]byte{byte(protocol.ComStmtClose)}, id)); err != nil {
+		return b.lost(c, err, false)
+	}
+	return nil
+}
+
+// lost ends a session whose backend connection broke: what it held (transaction,
+// variables, locks) is gone, as after a lost connection to the server itself. The client
+// gets no error, but the end of its connection, as from a server that is gone: drivers and
+// their pools know that, and make another one. The log says why.
+func (b *backends) lost(c *backend.Conn, cause error, midAnswer bool) error {
+	c.Close()
+	b.forget(c)
+	switch b.doom.Why() {
+	case kill.Vanished:
+		return b.abandon(c, errClientGone)
+	case kill.Killed: // a server says nothing either
+		return errKilled
+	}
+	if !b.doom.Is() {
+		c.CountLost(cause)
+	}
+	err := fmt.Errorf("%w: shard %s, node %s: %w", errBackendGone, c.Shard().Name(), c.Node(), cause)
+	if !midAnswer {
+		_ = b.client.flush() // answers to commands before; the session ends either way
+	}
+	return err
+}
+
+// abandon has the server end what it does on c, if err is that the client has gone
+// before the answer. It returns err.
+func (b *backends) abandon(c *backend.Conn, err error) error {
+	if creds, known := b.login.Account.Credentials(c.Shard()); known && errors.Is(err, errClientGone) {
+		b.shared.killer.Abandon(c.Place(), creds)
+	}
+	return err
 }

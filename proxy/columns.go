@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
@@ -172,4 +175,46 @@ func (b *backends) insertModes(c *backend.Conn, words statement.Words) (state.In
 		}
 	}
 	return *m, nil
+}
+
+// notTwice are words of texts that are not repeated: the failed attempt has moved what they
+// read, or changed what they change beside their row.
+const notTwice = statement.ReadsLastInsertID | statement.SetsLastInsertID | statement.SetsUserVariable | statement.UserLock
+
+// remedyFor says what can be done about an error.
+func (cc *columnCache) remedyFor(e *protocol.ServerError, f *plan.Filling) remedy {
+	k := &f.Keys[0]
+	switch e.Code {
+	case mysql.ER_DUP_ENTRY:
+		// Of several rows some may be in a table without transactions.
+		if k.Rows == 1 && len(k.Filled) == 1 && duplicateOf(e.Message, k) && f.Words&notTwice == 0 {
+			return newNumbers
+		}
+	case mysql.ER_WRONG_VALUE_COUNT_ON_ROW, mysql.ER_BAD_FIELD_ERROR, mysql.ER_NO_SUCH_TABLE:
+		cc.forget()
+		switch {
+		case f.ColumnsCached && f.Words&notTwice == 0: // it may be the error of a trigger, too
+			return newColumns
+		case k.Added && e.Code == mysql.ER_BAD_FIELD_ERROR:
+			return notTheTable
+		}
+	}
+	return noRemedy
+}
+
+// duplicateOf says whether the message of error 1062 is about the key: in all
+// languages the first thing in quotes is the value.
+func duplicateOf(message string, k *plan.FilledKey) bool {
+	key := strconv.FormatUint(k.First, 10)
+	if k.Binding.Texts {
+		key = k.Texts[0]
+	}
+	b := []byte(message)
+	from := bytes.IndexByte(b, '\'')
+	if from < 0 {
+		return false
+	}
+	b = b[from+1:]
+	to := bytes.IndexByte(b, '\'')
+	return to >= 0 && string(b[:to]) == key
 }

@@ -9,8 +9,10 @@ import (
 	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
 	"seqproxy/proxy/params"
+	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
+	"seqproxy/statement"
 )
 
 // executeNumbered executes a statement with parameters of ours, of one row or of many. The numbers of
@@ -148,13 +150,30 @@ func (x *executor) executeRows(p *prepared, payload []byte) error {
 	return nil
 }
 
-// rowsExecutable is an error if the rows of an execution cannot get numbers.
-func (p *prepared) rowsExecutable(payload []byte, mayOmit bool) error {
-	switch {
-	case payload[5]&protocol.CursorReadOnly != 0:
-		return protocol.NotSupported("NEXTVAL in SELECT ... FROM with a cursor is not supported: fetch all rows at once")
-	case len(p.numbers.Rows.Types) == 0 && mayOmit:
-		return protocol.NotSupported("NEXTVAL in a prepared SELECT ... FROM with resultset_metadata = NONE is not supported")
+// fillCalls fills in what the parameters of an execution tell of the calls of a statement
+// that is answered here.
+func (x *executor) fillCalls(st *statement.Statement, p *prepared, payload []byte, f *plan.Facts) error {
+	defer p.ForgetLong()
+	e, err := p.cutExecution(payload, x.at.likeMariaDB(), x.at.login.Capabilities.Has(protocol.QueryAttributes))
+	if errors.Is(err, params.ErrMalformed) {
+		return malformed(x.at.likeMariaDB())
+	}
+	if err != nil {
+		return err
+	}
+	values := p.Arguments(&e, 0)
+	for i := range st.Calls {
+		call := &st.Calls[i]
+		from := params.ArgumentOf(call)
+		if !from.Any() {
+			continue
+		}
+		a := plan.Slot{Func: call.Func, Sequence: call.Name, Count: call.Count, Set: call.Set}
+		if err := params.FillIn(&a, from, values, x.planning.nameOf); err != nil {
+			return err
+		}
+		of := f.NameOf(i)
+		of.Given, of.Named = a, from.Named()
 	}
 	return nil
 }

@@ -1,26 +1,9 @@
 package proxy
 
 import (
-	"encoding/binary"
-
-	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/plan"
 )
-
-// filled handles a text that may have to be filled in.
-func (s *session) filled(sql []byte) error {
-	f, err := s.planFilling(sql, false)
-	switch {
-	case err != nil:
-		return err
-	case f != nil && f.Query != nil:
-		return s.fillQuery(f.Query)
-	}
-	s.fill = f
-	defer func() { s.fill = nil }()
-	return s.special(sql)
-}
 
 // beginFilling is filled for who looks at the text further himself: fill is set, and to be
 // reset by the caller, or the text to go on with is another, of query, and analysed.
@@ -74,33 +57,4 @@ func (p *planning) factsOfTables(at plan.Moment) error {
 		f.Bound = b.tables
 	}
 	return nil
-}
-
-// tryPrepare has the server prepare a text and forget it. An error is why it would not.
-func (r *relay) tryPrepare(c *backend.Conn, sql []byte) error {
-	if err := r.at.client.flush(); err != nil {
-		return err
-	}
-	return r.at.bounded(c, func() error {
-		c.SetPacketNum(0)
-		if err := c.WritePacket(append([]byte{byte(protocol.ComStmtPrepare)}, sql...)); err != nil {
-			return err
-		}
-		a := prepareAnswer{client: r.at.client, c: c, p: &prepared{}}
-		err := a.relay()
-		answer := r.at.client.out
-		r.at.client.out = r.at.client.out[:0]
-		if err != nil {
-			return err
-		}
-		if a.refused {
-			return protocol.ParseServerError(answer[protocol.HeaderSize:])
-		}
-		c.SetPacketNum(0)
-		if err := c.WritePacket(binary.LittleEndian.AppendUint32([]byte{byte(protocol.ComStmtClose)}, a.p.backendID)); err != nil {
-			return err
-		}
-		c.Release()
-		return nil
-	})
 }

@@ -28,16 +28,6 @@ func refusedCount(n *keys.Block, err error) error {
 	return refusedQuery(n.Key, err)
 }
 
-// fillQuery handles the text.
-func (d *delivery) fillQuery(q *plan.FilledQuery) error {
-	d.planning.stmt.Analyze(q.Text, d.state.Mode)
-	a, err := d.planning.planQuery(q, q.Text, plan.Now)
-	if err != nil {
-		return err
-	}
-	return refusedFor(q, d.rewrite(q.Text, a))
-}
-
 // refusedFor is refusedQuery of an error in the text of q, which may be nil.
 func refusedFor(q *plan.FilledQuery, err error) error {
 	if q == nil || err == nil {

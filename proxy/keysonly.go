@@ -18,8 +18,8 @@ import (
 // answerLocal answers the text just analysed when there is no shard, p being the prepared statement
 // that is executed with it, nil for a text. What drivers and command-line clients send when they
 // connect works, anything else is an error that says so.
-func (o *answers) answerLocal(sql []byte, p *prepared) error {
-	st, mode := &o.planning.stmt, o.state.Mode
+func (a *answers) answerLocal(sql []byte, p *prepared) error {
+	st, mode := &a.planning.stmt, a.state.Mode
 	if p != nil {
 		mode = p.mode
 	}
@@ -27,58 +27,58 @@ func (o *answers) answerLocal(sql []byte, p *prepared) error {
 	case statement.Empty:
 		return protocol.Errorf(mysql.ER_EMPTY_QUERY, "42000", "Query was empty")
 	case statement.Set:
-		if !alone.Set(o.state, st, sql) {
-			return o.at.noServer()
+		if !alone.Set(a.state, st, sql) {
+			return a.at.noServer()
 		}
-		o.done()
+		a.done()
 		return nil
 	case statement.Begin, statement.Commit, statement.Rollback:
 		// There is nothing that a transaction could change: numbers are never taken back.
-		o.done()
+		a.done()
 		return nil
 	case statement.ShowWarnings:
-		return o.warningsWithoutServer(p)
+		return a.warningsWithoutServer(p)
 	case statement.Select:
-		t, ok := o.alone().Select(sql, mode)
+		t, ok := a.alone().Select(sql, mode)
 		if !ok {
-			return o.at.noServer()
+			return a.at.noServer()
 		}
-		return o.table(t, p)
+		return a.table(t, p)
 	}
-	return o.at.noServer()
+	return a.at.noServer()
 }
 
 // alone is what the proxy knows of the session by itself.
-func (o *answers) alone() *alone.Facts {
+func (a *answers) alone() *alone.Facts {
 	return &alone.Facts{
 		// see setStep
-		State: o.state, Version: o.at.version(), AtAdmin: o.at.login.AtAdmin, Turns: o.at.set.Sequences.Stride(),
-		User: o.at.login.Account.Name, Host: protocol.HostOf(o.client.RemoteAddr()), ID: o.at.id,
+		State: a.state, Version: a.at.version(), AtAdmin: a.at.login.AtAdmin, Turns: a.at.set.Sequences.Stride(),
+		User: a.at.login.Account.Name, Host: protocol.HostOf(a.client.RemoteAddr()), ID: a.at.id,
 	}
 }
 
 // done answers OK for a statement of which the proxy is the whole truth.
-func (o *answers) done() {
-	o.state.LastAnswer = state.OurOK
-	o.relay.reply(protocol.OK{})
+func (a *answers) done() {
+	a.state.LastAnswer = state.OurOK
+	a.relay.reply(protocol.OK{})
 }
 
 // table answers with a result of the proxy's own, p being the prepared statement that
 // is executed, nil for a text.
-func (o *answers) table(t *protocol.Table, p *prepared) error {
-	form, err := o.form(p != nil)
+func (a *answers) table(t *protocol.Table, p *prepared) error {
+	form, err := a.form(p != nil)
 	if err != nil {
 		return err
 	}
 	if p != nil {
 		p.defines(&form, t.Columns)
 	}
-	o.state.LastAnswer = state.OurOK
+	a.state.LastAnswer = state.OurOK
 	if len(t.Columns) > 0 {
-		o.state.LastAnswer = state.OurRows
+		a.state.LastAnswer = state.OurRows
 	}
-	o.warn(&form, t.Warning)
-	o.client.out = t.Append(o.client.out, o.client.packetNum, form)
+	a.warn(&form, t.Warning)
+	a.client.out = t.Append(a.client.out, a.client.packetNum, form)
 	return nil
 }
 

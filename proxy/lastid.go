@@ -7,6 +7,7 @@ import (
 	"seqproxy/protocol"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
+	"seqproxy/statement"
 )
 
 // bring makes true on c what a statement may look at: LAST_INSERT_ID(), and what the
@@ -101,4 +102,33 @@ func (a *attachment) bringLastStatement(c *backend.Conn, selected bool) error {
 	}
 	_, err := a.Ask(c, a.state.StandsFor())
 	return err
+}
+
+// bringBefore brings LAST_INSERT_ID() to the current connection before a statement
+// that may move it, if it is not there.
+func (a *attachment) bringBefore() error {
+	if a.cur != nil && a.state.LastID.Holder == idOfConn(a.cur) && !a.state.LastID.Pending {
+		return nil
+	}
+	if err := a.above.settle(); err != nil {
+		return err
+	}
+	c, err := a.Attach()
+	if err != nil {
+		return err
+	}
+	return a.BringLastID(c, false)
+}
+
+// askPrevious returns LAST_INSERT_ID() for a statement that takes numbers as well. To
+// ask the server changes what it says of the last statement.
+func (a *attachment) askPrevious(words statement.Words) (uint64, error) {
+	if value, ok := a.state.LastID.Known(); ok {
+		return value, nil
+	}
+	if words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 {
+		return 0, protocol.NotSupported("NEXTVAL, LAST_INSERT_ID() and what the last statement left (ROW_COUNT(), FOUND_ROWS(), warnings) " +
+			"in one statement is not supported: keep one of them in a variable first")
+	}
+	return a.askLastID(a.connBy(a.state.LastID.Holder))
 }

@@ -1,6 +1,9 @@
 package proxy
 
 import (
+	"slices"
+
+	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
@@ -145,4 +148,78 @@ func takesNumbers(a *plan.Action) bool {
 func refusedForm(form string) error {
 	r := plan.RefusedForm(form)
 	return protocol.NotSupported("%s", r.Text)
+}
+
+// planCalls plans the text in s.stmt, whose calls the proxy answers or replaces. The plan is valid
+// until the next one.
+func (p *planning) planCalls(sql []byte, at plan.Moment) (*plan.Action, error) {
+	p.factsFor(at)
+	return p.plan(sql)
+}
+
+// countable makes n ready to be counted off by a server, if it is not nil.
+func (p *planning) countable(c *backend.Conn, n *keys.Block, words statement.Words) error {
+	if n == nil {
+		return nil
+	}
+	var same func(name []byte) bool
+	if n.Key != nil {
+		same = p.sameColumn(n.Key.Column)
+	}
+	if err := n.Countable(p.at, c, &p.state.LastID, same); err != nil || n.Key == nil {
+		return err
+	}
+	modes, err := p.at.insertModes(c, words)
+	if err != nil {
+		return err
+	}
+	return p.numbers.Space(n, modes.Increment)
+}
+
+// previousFor is askPrevious where a text's first statement needs it.
+func (p *planning) previousFor(st *statement.Statement, a *plan.Action) (uint64, error) {
+	if !a.Previous {
+		return 0, nil
+	}
+	return p.at.askPrevious(st.Words)
+}
+
+// concernsServer says whether a statement that MariaDB knows, too, is about a sequence that is not
+// served here and is left to the server: always where it only shows it, as dumps do, and otherwise
+// where the configuration says so.
+func (p *planning) concernsServer(st *statement.Statement) (bool, error) {
+	relays := p.at.set.Unknown == UnknownRelay
+	hasOwn := p.at.routes.Default() != nil && p.at.likeMariaDB()
+	switch st.Kind {
+	case statement.AlterSequence, statement.DropSequence:
+	case statement.CreateSequence:
+		relays = relays && hasOwn
+	case statement.ShowCreateSequence:
+		if p.at.routes.Default() != nil {
+			w := p.shown()
+			if listed, err := w.Listed(st.Sequence, p.at.Attach); listed || err != nil {
+				return false, err
+			}
+		}
+		relays = relays || hasOwn
+	default:
+		return false, nil
+	}
+	if !relays || slices.Contains(st.Sequence.Schemas, ofSequenceTable) {
+		return false, nil
+	}
+	for _, name := range st.Sequence.Names {
+		known, err := p.Knows(name)
+		if err != nil {
+			return false, err
+		}
+		if known {
+			continue
+		}
+		if st.Kind == statement.ShowCreateSequence && p.at.set.Unknown != UnknownRelay {
+			return p.Sees(name)
+		}
+		return true, nil
+	}
+	return false, nil
 }

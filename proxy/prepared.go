@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -142,4 +143,44 @@ func (p *prepared) toServer(id []byte) {
 // longData is LongData: what is to be known of the statement for that is here.
 func (p *prepared) longData(index, data []byte) bool {
 	return p.LongData(index, data, p.local != nil, p.ticket != nil)
+}
+
+// defines leaves the definitions out of an execution's answer, where CacheMetadata was
+// agreed on, if the client has them.
+func (p *prepared) defines(form *protocol.Form, columns []protocol.Column) {
+	if form.Capabilities.Has(protocol.CacheMetadata) {
+		form.NoMetadata = slices.Equal(p.columns, columns)
+		p.columns = columns
+	}
+}
+
+// passable says whether an execution may be passed on without being held whole: all
+// that is needed of it is the statement.
+func (p *prepared) passable() bool {
+	return p.conn != nil && len(p.Hidden) == 0 && p.numbers.Rows == nil && p.set == nil && p.kill == nil && p.use == ""
+}
+
+// rowsExecutable is an error if the rows of an execution cannot get numbers.
+func (p *prepared) rowsExecutable(payload []byte, mayOmit bool) error {
+	switch {
+	case payload[5]&protocol.CursorReadOnly != 0:
+		return protocol.NotSupported("NEXTVAL in SELECT ... FROM with a cursor is not supported: fetch all rows at once")
+	case len(p.numbers.Rows.Types) == 0 && mayOmit:
+		return protocol.NotSupported("NEXTVAL in a prepared SELECT ... FROM with resultset_metadata = NONE is not supported")
+	}
+	return nil
+}
+
+// cutExecution takes an execution apart of which all values must be there.
+func (p *prepared) cutExecution(payload []byte, likeMariaDB, attributes bool) (params.Execution, error) {
+	e, err := p.Cut(payload, attributes)
+	switch {
+	case err != nil || p.Complete(&e):
+	case likeMariaDB:
+		err = params.ErrArguments
+	default:
+		p.Unbind(&e)
+		err = params.ErrMalformed
+	}
+	return e, err
 }

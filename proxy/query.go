@@ -1,11 +1,8 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
-	"slices"
 
-	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
@@ -93,22 +90,6 @@ func (s *session) unread() error {
 	return s.settle()
 }
 
-// bringBefore brings LAST_INSERT_ID() to the current connection before a statement
-// that may move it, if it is not there.
-func (a *attachment) bringBefore() error {
-	if a.cur != nil && a.state.LastID.Holder == idOfConn(a.cur) && !a.state.LastID.Pending {
-		return nil
-	}
-	if err := a.above.settle(); err != nil {
-		return err
-	}
-	c, err := a.Attach()
-	if err != nil {
-		return err
-	}
-	return a.BringLastID(c, false)
-}
-
 // special handles a text that is more than one plain statement to be passed on.
 func (s *session) special(sql []byte) error {
 	st := &s.stmt
@@ -172,127 +153,6 @@ func (s *session) several(sql []byte) error {
 	return s.keepStep(s.cur)
 }
 
-// single handles a text that goes to the current shard, if to any.
-func (d *delivery) single(sql []byte) error {
-	st := &d.planning.stmt
-	if d.state.LastAnswer == state.OurChange && st.Words&statement.ReadsRowCount != 0 {
-		if handled, err := d.answers.answerRowCount(sql); handled {
-			return err
-		}
-	}
-	keys := len(st.Calls) > 0 || st.Refusal != "" || d.planning.fill != nil
-	if d.at.routes.Default() == nil && !st.SelfContained && !asksForNumbers(&d.planning.stmt) && d.planning.fill == nil {
-		keys = false // CONNECTION_ID() among others is no server's to know
-	}
-	if keys {
-		if passOn, err := d.keys(sql); !passOn || err != nil {
-			return err
-		}
-	}
-	if d.at.routes.Default() == nil {
-		return d.answers.answerLocal(sql, nil)
-	}
-	return d.passOn(sql)
-}
-
-// attachFor attaches the connection for a statement that is relayed, with all that
-// the statement may look at made true there.
-func (d *delivery) attachFor(st *statement.Statement) (*backend.Conn, error) {
-	return d.attachWith(st, plan.TraitsOf(st))
-}
-
-// attachWith is attachFor for a statement that is sent with other traits than its text's.
-func (d *delivery) attachWith(st *statement.Statement, t plan.Traits) (*backend.Conn, error) {
-	c, err := d.at.Attach()
-	if err != nil {
-		return nil, err
-	}
-	if !st.ReadFor(d.state.Mode.Server) {
-		return nil, errOtherServer
-	}
-	if st.Kind == statement.ShowWarnings && d.state.LastAnswer == state.ByServer && d.state.LastConn != 0 {
-		c = d.at.connBy(d.state.LastConn) // a prepared statement's, even if another shard is current
-	}
-	if err := d.at.bring(c, t); err != nil {
-		return nil, err
-	}
-	d.at.expects(state.Effect{Kind: st.Kind, Words: st.Words, Runs: st.Runs, Procedure: d.state.ProcedureOf(st)})
-	return c, nil
-}
-
-// relayed settles the statement just enqueued and takes note of what it did.
-func (d *delivery) relayed(sql []byte, c *backend.Conn) error {
-	d.state.LastAnswer = state.ByServer
-	// What is needed afterwards must not lie in the buffer that the client fills.
-	var text []byte
-	if d.planning.stmt.Kind == statement.Set {
-		text = append(d.relay.scratch[:0], sql...)
-	}
-	if err := d.relay.settle(); err != nil {
-		return err
-	}
-	d.noteDone(c, text)
-	return d.at.keepStep(c)
-}
-
-// noteDone takes note of what the statement just answered on c has done to the
-// session. sql is the client's text of it, if it is a SET.
-func (d *delivery) noteDone(c *backend.Conn, sql []byte) {
-	if c.Answer.ErrCode != 0 {
-		return
-	}
-	d.state.Transacted(d.planning.stmt.Kind, d.planning.stmt.Words)
-	if changesTables(d.planning.stmt.Kind) {
-		d.at.shared.columns.forget()
-	}
-	if d.planning.stmt.Kind == statement.Set {
-		d.state.SetVariables(&d.planning.stmt, sql)
-		d.state.Synced(idOfConn(c), d.state.Version)
-	}
-}
-
-// schemasInside refuses several statements in one text when one among them would
-// leave the shard (USE), or belongs to another one (CREATE DATABASE and its like). It
-// returns the schema that the last USE names, a copy. Where a part of the text was not
-// read, each piece between semicolons is looked at, too, even if it may lie in a string:
-// there it is hardly ever such a statement and nothing else.
-func (p *planning) schemasInside(sql []byte) (used []byte, err error) {
-	if schema := p.stmt.Schema; len(schema) > 0 && p.at.elsewhere(string(schema)) {
-		return nil, errSchemaInside(schema)
-	}
-	for i := range p.stmt.Parts {
-		part := &p.stmt.Parts[i]
-		if len(part.Schema) > 0 && p.at.elsewhere(string(part.Schema)) {
-			return nil, errSchemaInside(part.Schema)
-		}
-		if part.Kind == statement.Use {
-			used = bytes.Clone(part.Schema)
-		}
-	}
-	if p.stmt.Words&statement.Opaque == 0 || !p.at.routes.Many() && len(p.stmt.Schema) == 0 {
-		return used, nil
-	}
-	var st statement.Statement
-	for piece := range bytes.SplitSeq(sql, []byte(";")) {
-		st.Analyze(piece, p.state.Mode)
-		switch st.Kind {
-		case statement.Use, statement.CreateDatabase, statement.AlterDatabase, statement.DropDatabase:
-			if len(st.Schema) > 0 && p.at.elsewhere(string(st.Schema)) {
-				return nil, errSchemaInside(st.Schema)
-			}
-		}
-		if st.Kind == statement.Use {
-			used = bytes.Clone(st.Schema)
-		}
-	}
-	return used, nil
-}
-
-func errSchemaInside(schema []byte) error {
-	return protocol.NotSupported("USE, CREATE, ALTER or DROP DATABASE of the schema %s, which is on another shard, "+
-		"among several statements in one text: send it alone", schema)
-}
-
 // administer answers a statement about sequences as things.
 func (s *session) administer(sql []byte) error {
 	st := &s.stmt
@@ -332,101 +192,16 @@ func (s *session) administerHere(st *statement.Statement, p *prepared) error {
 	return err
 }
 
-// refuseInside refuses statements about sequences that stand inside a text which goes to
-// the server: MariaDB would make a sequence of its own there.
-func (p *planning) refuseInside(st *statement.Statement, charset, where string) error {
-	if st.Words&statement.SequenceStatement == 0 {
-		return nil
-	}
-	if p.at.set.Unknown == UnknownRelay && st.Proxy == nil {
-		known := false
-		for _, name := range st.Sequence.Names {
-			name, err := p.InUTF8(name, charset)
-			if err != nil {
-				continue // it is no name here
-			}
-			is, err := p.at.set.Sequences.Exists(&p.numbers.Patience, name)
-			if err = p.numbers.Patience.Over(err); err != nil {
-				return err
-			}
-			known = known || is
-		}
-		if !known {
-			return nil
-		}
-	}
-	return protocol.NotSupported("a statement about sequences %s is not supported: send it alone", where)
-}
-
-// concernsServer says whether a statement that MariaDB knows, too, is about a sequence that is not
-// served here and is left to the server: always where it only shows it, as dumps do, and otherwise
-// where the configuration says so.
-func (p *planning) concernsServer(st *statement.Statement) (bool, error) {
-	relays := p.at.set.Unknown == UnknownRelay
-	hasOwn := p.at.routes.Default() != nil && p.at.likeMariaDB()
-	switch st.Kind {
-	case statement.AlterSequence, statement.DropSequence:
-	case statement.CreateSequence:
-		relays = relays && hasOwn
-	case statement.ShowCreateSequence:
-		if p.at.routes.Default() != nil {
-			w := p.shown()
-			if listed, err := w.Listed(st.Sequence, p.at.Attach); listed || err != nil {
-				return false, err
-			}
-		}
-		relays = relays || hasOwn
-	default:
-		return false, nil
-	}
-	if !relays || slices.Contains(st.Sequence.Schemas, ofSequenceTable) {
-		return false, nil
-	}
-	for _, name := range st.Sequence.Names {
-		known, err := p.Knows(name)
-		if err != nil {
-			return false, err
-		}
-		if known {
-			continue
-		}
-		if st.Kind == statement.ShowCreateSequence && p.at.set.Unknown != UnknownRelay {
-			return p.Sees(name)
-		}
-		return true, nil
-	}
-	return false, nil
-}
-
-// passOn relays the text just analysed as it is.
-func (d *delivery) passOn(sql []byte) error {
-	if d.replaced {
-		return d.rewrite(sql, plan.Nothing(&d.planning.stmt))
-	}
-	c, err := d.attachFor(&d.planning.stmt)
-	if err != nil {
+// filled handles a text that may have to be filled in.
+func (s *session) filled(sql []byte) error {
+	f, err := s.planFilling(sql, false)
+	switch {
+	case err != nil:
 		return err
+	case f != nil && f.Query != nil:
+		return s.fillQuery(f.Query)
 	}
-	d.relay.enqueue(c, protocol.ShapeResult)
-	return d.relayed(sql, c)
-}
-
-// keys handles a text with calls that the proxy answers or replaces. passOn is
-// true if nothing of it is the proxy's.
-func (d *delivery) keys(sql []byte) (passOn bool, err error) {
-	st := &d.planning.stmt
-	if err := d.planning.convertNames(st, d.state.Charset); err != nil {
-		return false, err
-	}
-	a, err := d.planning.planCalls(sql, plan.Now)
-	if err != nil {
-		return false, err
-	}
-	switch a.Do {
-	case plan.Reply:
-		return false, d.answers.answerSelect(st, sql, a, nil)
-	case plan.Rewrite:
-		return false, d.rewrite(sql, a)
-	}
-	return true, nil
+	s.fill = f
+	defer func() { s.fill = nil }()
+	return s.special(sql)
 }

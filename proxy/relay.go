@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"errors"
-	"fmt"
 
 	"seqproxy/backend"
 	"seqproxy/internal/logfield"
@@ -59,25 +58,6 @@ func (r *relay) enqueue(c *backend.Conn, shape protocol.Shape) {
 		e.text, e.kind = r.slow.text, r.at.tally.Kind
 	}
 	r.batch.add(c, e)
-}
-
-// answerInOrder handles a command that needs no server, without waiting for the answers
-// to those before it: ours takes its place among them. What the answer says of the
-// session must not depend on them, so it waits all the same in a transaction, which
-// they may end.
-func (s *session) answerInOrder(handle func() error) error {
-	if s.batch.size == 0 || s.state.InTransaction() || !s.state.Status.Has(protocol.Autocommit) || s.batch.full() {
-		return s.answerAlone(handle)
-	}
-	mark := len(s.client.out)
-	err := handle()
-	_ = s.numbers.Notice()
-	if err = s.failed(err); err != nil {
-		return err
-	}
-	s.batch.addOurs(s.client.out[mark:])
-	s.client.out = s.client.out[:mark]
-	return nil
 }
 
 // settle writes the batch in one piece and relays the answers to all of it.
@@ -198,38 +178,6 @@ func (r *relay) relayAnswers(c *backend.Conn, answers []expected) error {
 	}
 	r.at.release(c)
 	return nil
-}
-
-// lost ends a session whose backend connection broke: what it held (transaction,
-// variables, locks) is gone, as after a lost connection to the server itself. The client
-// gets no error, but the end of its connection, as from a server that is gone: drivers and
-// their pools know that, and make another one. The log says why.
-func (b *backends) lost(c *backend.Conn, cause error, midAnswer bool) error {
-	c.Close()
-	b.forget(c)
-	switch b.doom.Why() {
-	case kill.Vanished:
-		return b.abandon(c, errClientGone)
-	case kill.Killed: // a server says nothing either
-		return errKilled
-	}
-	if !b.doom.Is() {
-		c.CountLost(cause)
-	}
-	err := fmt.Errorf("%w: shard %s, node %s: %w", errBackendGone, c.Shard().Name(), c.Node(), cause)
-	if !midAnswer {
-		_ = b.client.flush() // answers to commands before; the session ends either way
-	}
-	return err
-}
-
-// abandon has the server end what it does on c, if err is that the client has gone
-// before the answer. It returns err.
-func (b *backends) abandon(c *backend.Conn, err error) error {
-	if creds, known := b.login.Account.Credentials(c.Shard()); known && errors.Is(err, errClientGone) {
-		b.shared.killer.Abandon(c.Place(), creds)
-	}
-	return err
 }
 
 // sendFile passes on the packets of LOAD DATA LOCAL from the client, up to and

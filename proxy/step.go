@@ -6,8 +6,6 @@ import (
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
-	"seqproxy/proxy/state"
-	"seqproxy/statement"
 )
 
 // setStep tells a new connection that keys are as far apart as the numbers are where sequence
@@ -41,24 +39,4 @@ func (a *attachment) keepStep(c *backend.Conn) error {
 		return err
 	}
 	return a.lost(c, fmt.Errorf("set auto_increment_increment: %w", err), true)
-}
-
-// defaultStepInside says whether several statements in one text, if all go well, leave the
-// session's step at its default; see keepStep.
-func (p *planning) defaultStepInside(sql []byte) (lost bool) {
-	if p.at.set.Sequences.Stride() <= 1 {
-		return false
-	}
-	for i := range p.stmt.Parts {
-		part := &p.stmt.Parts[i]
-		if part.Kind != statement.Set {
-			continue
-		}
-		for _, a := range p.stmt.Assignments[part.From:part.To] {
-			if a.Target == statement.SessionVariable && string(a.Name) == state.StepVariable {
-				lost = state.IsDefault(string(sql[a.Start:a.End]))
-			}
-		}
-	}
-	return lost
 }

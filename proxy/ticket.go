@@ -162,17 +162,17 @@ func (ts *tickets) answerTicket(a *ticket.Answer, more protocol.Status) {
 
 // answerRowCount answers a SELECT of nothing but ROW_COUNT() and LAST_INSERT_ID(), right after
 // a ticket, where no server can be made to say it: 2 rows, the deleted one and the new one.
-func (o *answers) answerRowCount(sql []byte) (handled bool, err error) {
-	if o.state.LastChanged < 2 && o.at.routes.Default() != nil || o.limitsRows() {
+func (a *answers) answerRowCount(sql []byte) (handled bool, err error) {
+	if a.state.LastChanged < 2 && a.at.routes.Default() != nil || a.limitsRows() {
 		return false, nil
 	}
-	t, ok := alone.RowCount(o.state, sql)
+	t, ok := alone.RowCount(a.state, sql)
 	if !ok {
 		return false, nil
 	}
-	if err := o.table(t, nil); err != nil {
+	if err := a.table(t, nil); err != nil {
 		return true, err
 	}
-	o.state.LastID.Rows = false
+	a.state.LastID.Rows = false
 	return true, nil
 }

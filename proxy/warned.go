@@ -48,9 +48,9 @@ func (r *relay) noteNotice(c *backend.Conn, b []byte, whole bool) {
 
 // showNotice answers SHOW WARNINGS after a statement that the server answered and that
 // took numbers of a sequence which nears its end.
-func (o *answers) showNotice() error {
-	c, notice := o.at.connBy(o.state.LastConn), o.state.Notice
-	rows, err := o.at.Ask(c, "SHOW WARNINGS")
+func (a *answers) showNotice() error {
+	c, notice := a.at.connBy(a.state.LastConn), a.state.Notice
+	rows, err := a.at.Ask(c, "SHOW WARNINGS")
 	if err != nil {
 		return err
 	}
@@ -63,10 +63,10 @@ func (o *answers) showNotice() error {
 		t.Rows = append(t.Rows, []any{string(row[0]), code, string(row[2])})
 	}
 	t.Rows = append(t.Rows, []any{"Warning", uint64(notice.Code), notice.Message})
-	if err := o.table(t, nil); err != nil {
+	if err := a.table(t, nil); err != nil {
 		return err
 	}
-	o.state.LastAnswer, o.state.Notice = state.ByServer, notice // SHOW WARNINGS leaves them
+	a.state.LastAnswer, a.state.Notice = state.ByServer, notice // SHOW WARNINGS leaves them
 	return nil
 }
 
@@ -78,15 +78,15 @@ func showsAllWarnings(sql []byte) bool {
 
 // warn says of the statement that was just answered that it began the warnings anew. If
 // it left one, that is counted in the answer, and kept for SHOW WARNINGS.
-func (o *answers) warn(form *protocol.Form, w *protocol.ServerError) {
+func (a *answers) warn(form *protocol.Form, w *protocol.ServerError) {
 	if w != nil {
 		form.Warnings = 1
 	}
-	o.state.LastError = w
-	if o.state.LastAnswer == state.OurRows {
-		o.state.LastAnswer = state.OurTableRows
+	a.state.LastError = w
+	if a.state.LastAnswer == state.OurRows {
+		a.state.LastAnswer = state.OurTableRows
 	} else {
-		o.state.LastAnswer = state.OurTableOK
+		a.state.LastAnswer = state.OurTableOK
 	}
 }
 
@@ -108,11 +108,11 @@ func (b *backends) bringWarning(c *backend.Conn) error {
 }
 
 // warningsWithoutServer answers SHOW WARNINGS where there is no server to keep them.
-func (o *answers) warningsWithoutServer(p *prepared) error {
-	before, last := o.state.LastAnswer, o.state.LastError
-	if err := o.table(alone.Warnings(o.state), p); err != nil {
+func (a *answers) warningsWithoutServer(p *prepared) error {
+	before, last := a.state.LastAnswer, a.state.LastError
+	if err := a.table(alone.Warnings(a.state), p); err != nil {
 		return err
 	}
-	o.state.LastAnswer, o.state.LastError = before, last // SHOW WARNINGS leaves them
+	a.state.LastAnswer, a.state.LastError = before, last // SHOW WARNINGS leaves them
 	return nil
 }

@@ -1,11 +1,7 @@
 package proxy
 
 import (
-	"bytes"
 	"errors"
-	"strconv"
-
-	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/backend"
 	"seqproxy/protocol"
@@ -13,7 +9,6 @@ import (
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
-	"seqproxy/statement"
 )
 
 // remedy is why a statement with numbers failed, if that can be mended.
@@ -42,6 +37,13 @@ func (r *relay) sendNumbered(c *backend.Conn, n *keys.Numbers, binary bool) (rem
 		return r.exchangeFilled(c, n.Fill)
 	}
 	return noRemedy, r.sendScratch(c)
+}
+
+// sendScratch sends the command in s.scratch, in the place of the client's, and relays the
+// answer.
+func (r *relay) sendScratch(c *backend.Conn) error {
+	r.at.state.LastAnswer = state.ByServer
+	return r.exchange(c, r.scratch, protocol.AnswerTo(r.scratch[protocol.HeaderSize:]))
 }
 
 // exchangeFilled is exchange for the statement in s.scratch, which is filled in. It is repeated once.
@@ -123,83 +125,99 @@ func insertedBy(f *plan.Filling, ok []byte) uint64 {
 	return k.First
 }
 
-// notTwice are words of texts that are not repeated: the failed attempt has moved what they
-// read, or changed what they change beside their row.
-const notTwice = statement.ReadsLastInsertID | statement.SetsLastInsertID | statement.SetsUserVariable | statement.UserLock
-
-// remedyFor says what can be done about an error.
-func (cc *columnCache) remedyFor(e *protocol.ServerError, f *plan.Filling) remedy {
-	k := &f.Keys[0]
-	switch e.Code {
-	case mysql.ER_DUP_ENTRY:
-		// Of several rows some may be in a table without transactions.
-		if k.Rows == 1 && len(k.Filled) == 1 && duplicateOf(e.Message, k) && f.Words&notTwice == 0 {
-			return newNumbers
-		}
-	case mysql.ER_WRONG_VALUE_COUNT_ON_ROW, mysql.ER_BAD_FIELD_ERROR, mysql.ER_NO_SUCH_TABLE:
-		cc.forget()
-		switch {
-		case f.ColumnsCached && f.Words&notTwice == 0: // it may be the error of a trigger, too
-			return newColumns
-		case k.Added && e.Code == mysql.ER_BAD_FIELD_ERROR:
-			return notTheTable
-		}
+// exchangeCounted is exchange for the statement in s.scratch, of which the server counts numbers off.
+func (r *relay) exchangeCounted(c *backend.Conn, n *keys.Block) (remedy, error) {
+	r.at.tally.Sends(c, stats.KindRewrite)
+	if err := r.at.client.flush(); err != nil {
+		return noRemedy, err
 	}
-	return noRemedy
+	_, writeErr := c.Write(r.scratch)
+	payload, err := r.onlyPacket(c)
+	if err != nil {
+		return noRemedy, err
+	}
+	size := protocol.HeaderSize + len(payload)
+	if n.TooSmall(payload) {
+		err := n.Grow()
+		c.Discard(size)
+		r.at.release(c)
+		return largerBlock, err
+	}
+	mark := len(r.at.client.out)
+	r.at.client.out = r.numbers.Answered(r.at.client.out, payload, r.at.client.packetNum, n, idOfConn(c))
+	r.noteNotice(c, r.at.client.out[mark:], true)
+	c.Discard(size)
+	r.batch.drop()
+	r.at.state.LastConn = idOfConn(c)
+	if err := r.at.client.flush(); err != nil {
+		return noRemedy, r.at.abandon(c, err)
+	}
+	switch {
+	case writeErr != nil:
+		return noRemedy, r.at.lost(c, writeErr, true)
+	case len(c.Buffered()) > 0:
+		return noRemedy, r.at.lost(c, errors.New("the server said something that nobody asked for"), true)
+	}
+	r.at.release(c)
+	return noRemedy, nil
 }
 
-// duplicateOf says whether the message of error 1062 is about the key: in all
-// languages the first thing in quotes is the value.
-func duplicateOf(message string, k *plan.FilledKey) bool {
-	key := strconv.FormatUint(k.First, 10)
-	if k.Binding.Texts {
-		key = k.Texts[0]
+// onlyPacket waits for an answer of one packet, and leaves it where it is. Progress reports
+// before it are passed on; in s.packetNum is its number then.
+func (r *relay) onlyPacket(c *backend.Conn) (payload []byte, err error) {
+	partly := false
+	for {
+		b := c.Buffered()
+		if len(b) < protocol.HeaderSize || len(b) < protocol.HeaderSize+protocol.PayloadLen(b) {
+			if err := r.at.tally.Fill(c); err != nil {
+				return nil, r.at.lost(c, err, partly)
+			}
+			continue
+		}
+		b = b[:protocol.HeaderSize+protocol.PayloadLen(b)]
+		payload = b[protocol.HeaderSize:]
+		if !c.Capabilities.Has(protocol.Progress) || !protocol.IsProgress(payload) {
+			break
+		}
+		partly = true
+		protocol.PutHeader(b, len(payload), r.at.client.packetNum)
+		r.at.client.packetNum++
+		if err := r.at.client.write(b); err != nil {
+			return nil, r.at.abandon(c, err)
+		}
+		c.Discard(len(b))
 	}
-	b := []byte(message)
-	from := bytes.IndexByte(b, '\'')
-	if from < 0 {
-		return false
+	c.Answer.Begin(protocol.ShapeResult, c.Capabilities)
+	if len(payload) == protocol.MaxFragment {
+		return nil, r.at.lost(c, protocol.ErrMalformed, true)
 	}
-	b = b[from+1:]
-	to := bytes.IndexByte(b, '\'')
-	return to >= 0 && string(b[:to]) == key
+	whole := c.Buffered()[:protocol.HeaderSize+len(payload)]
+	if size, ev := c.Answer.Walk(whole); ev != protocol.Done || size != len(whole) {
+		return nil, r.at.lost(c, protocol.ErrMalformed, true)
+	}
+	noteError(c)
+	return payload, nil
 }
 
-// refill handles the text once more that sendNumbered has found a remedy for.
-func (d *delivery) refill(c *backend.Conn, sql []byte, a *plan.Action, r remedy) error {
-	switch r {
-	case newColumns:
-		f, err := d.planning.planFilling(sql, false)
-		if err != nil {
-			return err
-		}
-		d.planning.fill = f
-	case notTheTable:
-		t, k := d.planning.stmt.Table(), &a.Fill.Keys[0]
-		of, err := d.planning.askColumns(c, string(sql[t.Start:t.End]))
-		if err != nil {
-			return err
-		}
-		same := d.planning.sameColumn(k.Binding.Column)
-		if !plan.ContainsName(of.Names, same) {
-			d.planning.fill = nil // a table of the same name
-		}
-	}
-	if d.planning.fill != nil {
-		d.planning.fill.Repeated = true
-	}
-	if passOn, err := d.keys(sql); !passOn || err != nil {
+// exchangeRows is exchange for a statement whose rows get numbers. binary says that they
+// are those of an execution.
+func (r *relay) exchangeRows(c *backend.Conn, command []byte, rows *keys.Rows, binary bool) error {
+	r.at.tally.Sends(c, stats.KindRewrite)
+	if err := r.at.client.flush(); err != nil {
 		return err
 	}
-	return d.passOn(sql)
-}
-
-// changesTables says whether a statement of a kind may change the columns of a table.
-func changesTables(k statement.Kind) bool {
-	switch k {
-	case statement.OtherDDL, statement.CreateTemporaryTable, statement.CreateStored, statement.DropDatabase, statement.Multi, statement.Other,
-		statement.Call, statement.Execute, statement.ExecuteImmediate:
-		return true
+	_, writeErr := c.Write(command)
+	r.batch.drop()
+	numbers := rows.For(r.numbers, !binary)
+	x := rowExchange{r: r, c: c, numbers: numbers, inserts: rows.Inserts, f: protocol.NewFiller(&c.Answer, c.Capabilities, protocol.FillOptions{
+		Columns: [][]int{rows.Columns}, Binary: binary, Types: rows.Types, Take: numbers.Take,
+	})}
+	err := x.relay()
+	if types := x.f.Types(); len(types) > 0 {
+		rows.Types = types
 	}
-	return false
+	if err == nil && writeErr != nil {
+		err = r.at.lost(c, writeErr, true) // the client has all that it waits for
+	}
+	return err
 }

@@ -10,38 +10,7 @@ import (
 	"seqproxy/protocol"
 	"seqproxy/proxy/keys"
 	"seqproxy/proxy/kill"
-	"seqproxy/proxy/stats"
 )
-
-// digitsInRows says whether numbers come in ASCII digits. MariaDB converts them to
-// character_set_results.
-func (b *backends) digitsInRows() (bool, error) {
-	row, err := b.AskRow(b.cur, "SELECT 1", 1, "a number")
-	return err == nil && string(row[0]) == "1", err
-}
-
-// exchangeRows is exchange for a statement whose rows get numbers. binary says that they
-// are those of an execution.
-func (r *relay) exchangeRows(c *backend.Conn, command []byte, rows *keys.Rows, binary bool) error {
-	r.at.tally.Sends(c, stats.KindRewrite)
-	if err := r.at.client.flush(); err != nil {
-		return err
-	}
-	_, writeErr := c.Write(command)
-	r.batch.drop()
-	numbers := rows.For(r.numbers, !binary)
-	x := rowExchange{r: r, c: c, numbers: numbers, inserts: rows.Inserts, f: protocol.NewFiller(&c.Answer, c.Capabilities, protocol.FillOptions{
-		Columns: [][]int{rows.Columns}, Binary: binary, Types: rows.Types, Take: numbers.Take,
-	})}
-	err := x.relay()
-	if types := x.f.Types(); len(types) > 0 {
-		rows.Types = types
-	}
-	if err == nil && writeErr != nil {
-		err = r.at.lost(c, writeErr, true) // the client has all that it waits for
-	}
-	return err
-}
 
 // rowExchange passes one answer on.
 type rowExchange struct {
