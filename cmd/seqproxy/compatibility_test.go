@@ -48,7 +48,7 @@ var (
 			"INSERT INTO owned (a) VALUES ('x')", "REPLACE INTO owned SET a = 'x'", "INSERT INTO owned VALUES (NULL, 'x')", "INSERT INTO owned VALUES (DEFAULT, 'x')", "INSERT INTO owned VALUES (0, 'x')",
 		}},
 		{"an explicit number", "stays, and [is not given later](sequences.md#keys-that-the-application-chooses)", "rewrite", "NULL", []string{"INSERT INTO owned VALUES (7, 'x')"}},
-		{"`?` in a prepared statement, also in bulk", "each execution tells whether it is NULL or 0", "rewrite", "NULL", []string{"INSERT INTO owned VALUES (?, 'x')"}},
+		{"`?` in a prepared statement, also in bulk", "decided at each execution: NULL and 0 are filled in", "rewrite", "NULL", []string{"INSERT INTO owned VALUES (?, 'x')"}},
 		{"INSERT ... SELECT without the column", "filled in, [with conditions](#a-number-for-each-row)", "rewrite", "o (1 for each row)", []string{"INSERT INTO owned (a) SELECT a FROM t"}},
 		{"INSERT ... SELECT with the column; LOAD DATA with it in the file", "passed on, also NULL and 0", "relay", "NULL", []string{"INSERT INTO owned SELECT id, a FROM t", "LOAD DATA LOCAL INFILE 'x' INTO TABLE owned"}},
 		{"LOAD DATA without the column", "error 1235, which names the way out", "refused", "NULL", []string{"LOAD DATA LOCAL INFILE 'x' INTO TABLE owned (a)"}},
