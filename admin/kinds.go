@@ -17,7 +17,7 @@ import (
 )
 
 // kindLength is the length of the column in the table of options.
-const kindLength = 128
+const kindLength = kind.MaxClause
 
 // kindOf returns the kind of keys that a CREATE SEQUENCE asks for.
 func kindOf(name string, asked *ddl.Sequence) (k kind.Kind, err error) {

@@ -39,7 +39,7 @@ const createOptions = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `cache
 	"`outage_cover` bigint unsigned NOT NULL DEFAULT 0, " +
 	"`ordered` tinyint NOT NULL DEFAULT 0, " +
 	// of keys, as the clause of CREATE SEQUENCE
-	"`kind` varchar(128) CHARACTER SET ascii NOT NULL DEFAULT '', " +
+	"`kind` varchar(160) CHARACTER SET ascii NOT NULL DEFAULT '', " +
 	// of an ORDER sequence: the member that gives its numbers; '': the only one
 	"`home` char(36) CHARACTER SET ascii NOT NULL DEFAULT '', " +
 	"PRIMARY KEY (`name`), KEY `version` (`version`)) ENGINE=InnoDB"

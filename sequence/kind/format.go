@@ -22,6 +22,7 @@ type Format struct {
 	widen bool
 	zone  *time.Location
 	named string // the zone, "" for UTC
+	reset Reset
 
 	number bool // keys are numbers: all are digits, always the same count of them
 }
@@ -37,6 +38,7 @@ type part struct {
 type FormatOptions struct {
 	TimeZone string // of the date, as in the IANA data base; "" is UTC
 	Widen    bool   // a counter with more digits than its width makes the key longer
+	Reset    Reset  // when the counter begins again
 }
 
 // datePart is a part of a date.
@@ -63,7 +65,7 @@ const (
 // ParseFormat reads a format such as PO-{yyyyMMdd}-{n:6}. {n} alone grows; {{ and }} are braces. Errors
 // name the part, and what is allowed.
 func ParseFormat(text string, o FormatOptions) (*Format, error) {
-	f := &Format{text: text, at: -1, widen: o.Widen, named: o.TimeZone}
+	f := &Format{text: text, at: -1, widen: o.Widen, named: o.TimeZone, reset: o.Reset}
 	if len(text) > maxFormat || strings.ContainsFunc(text, notWritable) {
 		return nil, fmt.Errorf("FORMAT %.40q: want at most %d characters, which are printable ASCII without ' and \\", text, maxFormat)
 	}
@@ -79,6 +81,8 @@ func ParseFormat(text string, o FormatOptions) (*Format, error) {
 		err = fmt.Errorf("{n} grows without WIDEN: leave that away, or give a width as in {n:6}")
 	case f.Length() > maxLength:
 		err = fmt.Errorf("its keys have up to %d characters: want at most %d", f.Length(), maxLength)
+	default:
+		err = f.checkReset()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("FORMAT '%s': %w", text, err)
@@ -224,6 +228,9 @@ func (f *Format) clause() string {
 	}
 	if f.named != "" {
 		text += " TIME ZONE '" + f.named + "'"
+	}
+	if f.reset != NoReset {
+		text += " RESET " + f.reset.String()
 	}
 	return text
 }

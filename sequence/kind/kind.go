@@ -46,8 +46,9 @@ type Kind struct {
 
 // Bounds of the options.
 const (
-	MaxShardBits = 15 // as TiDB's AUTO_RANDOM(s) has it
-	MaxDigits    = 18 // what a BIGINT holds, signed or not
+	MaxShardBits = 15  // as TiDB's AUTO_RANDOM(s) has it
+	MaxDigits    = 18  // what a BIGINT holds, signed or not
+	MaxClause    = 160 // characters of String
 
 	// maxSkipped bounds how many counters in a row may have keys that are not given: who takes a
 	// key passes over them.
@@ -344,5 +345,5 @@ func parseFunction(clause string, words []string, jsonSafe bool) (Kind, error) {
 		return NewTicks(), nil
 	}
 	return Kind{}, fmt.Errorf("%q is no kind of key: want BIT_REVERSED, ROTATE d DIGITS w, SHARD BITS s or SNOWFLAKE, and behind it SKIP RANGE a TO b and JSON_SAFE or not; "+
-		"or FORMAT '...' or UUID [VERSION 7 | 4] [BINARY]", clause)
+		"or FORMAT '...' with its options, or UUID [VERSION 7 | 4] [BINARY]", clause)
 }

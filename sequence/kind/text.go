@@ -138,28 +138,37 @@ func (k Kind) Fits(columnType string) error {
 // fixed reports whether all keys have one length.
 func (k Kind) fixed() bool { return k.name == UUID || k.format.width > 0 && !k.format.widen }
 
-// parseFormatted reads FORMAT '...' [WIDEN] [TIME ZONE '...'].
+// parseFormatted reads FORMAT '...' and what may stand behind it, in any order.
 func parseFormatted(clause string) (Kind, error) {
 	parts := strings.Split(strings.TrimSpace(clause), "'")
 	wrong := func() (Kind, error) {
-		return Kind{}, fmt.Errorf("%q is no kind of key: want FORMAT '...', and behind it WIDEN and TIME ZONE '...' or not", clause)
+		return Kind{}, fmt.Errorf("%q is no kind of key: want FORMAT '...', and behind it WIDEN, TIME ZONE '...' and RESET DAILY | MONTHLY | YEARLY or not", clause)
 	}
 	if len(parts) != 3 && len(parts) != 5 || strings.ToUpper(strings.TrimSpace(parts[0])) != "FORMAT" {
 		return wrong()
 	}
 	var o FormatOptions
 	words := strings.Fields(strings.ToUpper(parts[2]))
-	if len(words) > 0 && words[0] == "WIDEN" {
-		o.Widen, words = true, words[1:]
-	}
 	if len(parts) == 5 {
-		if strings.Join(words, " ") != "TIME ZONE" || strings.TrimSpace(parts[4]) != "" || parts[3] == "" {
+		n := len(words) - 2
+		if n < 0 || words[n] != "TIME" || words[n+1] != "ZONE" || parts[3] == "" {
 			return wrong()
 		}
-		o.TimeZone, words = parts[3], nil
+		o.TimeZone, words = parts[3], append(words[:n], strings.Fields(strings.ToUpper(parts[4]))...)
 	}
-	if len(words) > 0 {
-		return wrong()
+	for len(words) > 0 {
+		switch {
+		case words[0] == "WIDEN" && !o.Widen:
+			o.Widen, words = true, words[1:]
+		case words[0] == "RESET" && len(words) > 1 && o.Reset == NoReset:
+			var err error
+			if o.Reset, err = ParseReset(words[1]); err != nil {
+				return Kind{}, err
+			}
+			words = words[2:]
+		default:
+			return wrong()
+		}
 	}
 	return NewFormatted(parts[1], o)
 }

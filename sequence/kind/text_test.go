@@ -28,6 +28,8 @@ func TestATextKindIsReadAsItIsWritten(t *testing.T) {
 		"format 'po-{n:6}'":       "FORMAT 'po-{n:6}'",
 		"FORMAT 'A {n:6}' widen ": "FORMAT 'A {n:6}' WIDEN",
 		"format '{yyyy}{n:6}' widen  time zone 'Asia/Shanghai'": "FORMAT '{yyyy}{n:6}' WIDEN TIME ZONE 'Asia/Shanghai'",
+		"format '{yyyy}{n:6}' reset  yearly widen":              "FORMAT '{yyyy}{n:6}' WIDEN RESET YEARLY",
+		"FORMAT '{yyyyMM}{n:6}' TIME ZONE 'UTC' RESET monthly":  "FORMAT '{yyyyMM}{n:6}' TIME ZONE 'UTC' RESET MONTHLY",
 	} {
 		k := parsed(t, clause)
 		if k.String() != want || parsed(t, want) != k {
@@ -36,11 +38,17 @@ func TestATextKindIsReadAsItIsWritten(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		f := anyFormat(t)
-		k, err := NewFormatted(f.text, FormatOptions{Widen: f.widen, TimeZone: rapid.SampledFrom([]string{"", "Asia/Shanghai", "UTC"}).Draw(t, "zone")})
+		o := FormatOptions{Widen: f.widen}
+		for _, o.Reset = range rapid.Permutation([]Reset{NoReset, Daily, Monthly, Yearly}).Draw(t, "reset") {
+			if _, err := NewFormatted(f.text, o); err == nil {
+				break
+			}
+		}
+		k, err := NewFormatted(f.text, FormatOptions{Widen: o.Widen, Reset: o.Reset, TimeZone: rapid.SampledFrom([]string{"", "Asia/Shanghai", "UTC"}).Draw(t, "zone")})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := Parse(k.String()); err != nil || again != k || len(k.String()) > 128 {
+		if again, err := Parse(k.String()); err != nil || again != k || len(k.String()) > MaxClause {
 			t.Fatalf("%v is read as %v, %v", k, again, err)
 		}
 	})
