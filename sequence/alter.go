@@ -29,6 +29,8 @@ type Alteration struct {
 	// Force lets Restart go down, see [Sequences.Alter].
 	Force bool
 
+	period bool // it is known to be of the counter of a period
+
 	only uint64 // nothing is changed unless this is the version of the row; 0: whichever it is
 }
 
@@ -81,6 +83,9 @@ func (s *Sequences) Alter(ctx context.Context, name []byte, a Alteration) (Alter
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
+	if c, err := s.find(r.ctx, name, s.patience(r.ctx)); err == nil && c.periods != nil {
+		return c.periods.alter(ctx, r, name, a)
+	}
 	switch {
 	case a.Restart != nil && a.Force:
 		c, err := s.find(r.ctx, name, s.patience(r.ctx))

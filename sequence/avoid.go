@@ -36,6 +36,10 @@ func (s *Sequences) Avoid(ctx context.Context, name []byte, numbers []uint64) er
 			if c.kind.HasClock() {
 				return nil // no two keys are of one tick, worker and counter
 			}
+			if c.periods != nil {
+				c.periods.avoid(numbers)
+				return nil // as below
+			}
 			numbers = c.countersOf(numbers)
 			if !c.kind.Rises() {
 				takeOut(s.cachesOf(c), numbers)

@@ -67,6 +67,8 @@ type cache struct {
 	name     string               // as the table spells it
 	kind     kind.Kind            // of the keys that owner makes of the numbers
 	clocked  *snowflake.Generator // of the keys that have a time; nil: the numbers are counters
+	periods  *periods             // whose counters give the keys; nil: the numbers here do
+	hidden   bool                 // it counts for another sequence, and no client reaches it
 	owner    *Sequences
 	reserver reserver
 	// reserving is held during a reservation: those of one counter must come back in order,
@@ -143,9 +145,9 @@ func newCache(owner *Sequences, found row) *cache {
 		name: found.name, owner: owner, score: owner.scores.of(found.name), reserver: owner.reserver, reserving: await.NewLock(),
 		exact: found.exact, top: found.position(), max: found.max,
 		rule: found.common(), limits: limitsOf(&found), past: found.past, version: found.version, order: found.def.Order, cycle: found.def.Cycle,
-		cover: define.CoverOf(&found.def), kind: found.def.Kind,
+		cover: define.CoverOf(&found.def), kind: found.def.Kind, hidden: isHidden(found.name),
 	}
-	c.clocked = c.newClocked()
+	c.clocked, c.periods = c.newClocked(), c.newPeriods()
 	c.replan(time.Now())
 	c.low = 0 // nothing is fetched for a sequence that was only asked about
 	return c
@@ -486,8 +488,11 @@ func (c *cache) goneLocked(err error) {
 	if c.end != nil {
 		return
 	}
-	c.owner.log.Warn("sequence row gone", logfield.Sequence(c.name), zap.Uint64("reserved_up_to", c.top),
-		zap.String("remedy", "CREATE SEQUENCE "+quote(c.name)+" OWNED BY the column of its keys, or START WITH a number above those of all proxies"))
+	remedy := "CREATE SEQUENCE " + quote(shownName(c.name)) + " OWNED BY the column of its keys, or START WITH a number above those of all proxies"
+	if isPeriod(c.name) {
+		remedy = "ALTER SEQUENCE " + quote(shownName(c.name)) + " RESTART WITH a number above the counters of all keys of the present period"
+	}
+	c.owner.log.Warn("sequence row gone", logfield.Sequence(c.name), zap.Uint64("reserved_up_to", c.top), zap.String("remedy", remedy))
 	c.endLocked(err)
 }
 

@@ -39,12 +39,18 @@ type CreateOptions struct {
 	Kind        kind.Kind
 	// Floor: numbers up to this one are in use already, as in the column that owns the sequence.
 	Floor uint64
+
+	period bool // it is the counter of a period of a sequence
+	anew   bool // its row is gone, and whoever says so knows above which numbers it goes on
 }
 
 func (o *CreateOptions) definition() define.Definition {
 	d := define.Definition{
 		Name: o.Name, Increment: o.Increment, Min: o.Min, Max: o.Max, Start: o.Start, Cache: o.Cache, Cycle: o.Cycle,
 		Comment: o.Comment, OwnedBy: o.OwnedBy, OwnerMax: o.OwnerMax, JSONSafe: o.JSONSafe, Cover: o.Cover, Order: o.Order, Kind: o.Kind,
+	}
+	if d.Kind.Resets() && d.Cache == 0 && d.Cover == 0 {
+		d.Cache = 1 // people count these keys, and ask where one is that is missing
 	}
 	return d.Filled()
 }
@@ -96,6 +102,9 @@ func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error
 	}
 	if _, ok := workerOf(o.Name); ok && !o.Kind.IsPlain() && o.Kind != kind.NewTicks() {
 		return Created{}, define.BadOption("sequence name %q ends as the rows of the workers of SNOWFLAKE do, in %s and a number", o.Name, workerMark)
+	}
+	if _, ok := periodOf(o.Name); ok && !o.Kind.IsPlain() && !o.period {
+		return Created{}, define.BadOption("sequence name %q ends as the rows of the periods of FORMAT ... RESET do, in %s and 4, 6 or 8 digits", o.Name, periodMark)
 	}
 	def := o.definition()
 	if err := def.Check(math.MaxUint64); err != nil {

@@ -56,17 +56,24 @@ func scoredName(stored string) string {
 	return name
 }
 
-// fitWorkers refuses a name that is too long for the rows of its workers, and ticks that are too many
-// for them. The server was asked.
-func (st *store) fitWorkers(d *define.Definition) error {
-	if !d.Kind.HasClock() {
+// fitHidden refuses a name that is too long for the rows of its workers or periods, and ticks that
+// are too many for them. The server was asked.
+func (st *store) fitHidden(d *define.Definition) error {
+	var longest string
+	switch {
+	case isPeriod(counterName(d.Name)):
+		return nil // its sequence was asked about
+	case d.Kind.Resets():
+		longest = counterName(periodName("", d.Kind, 0))
+	case d.Kind.HasClock():
+		longest = counterName(workerName("", 1<<d.Kind.Layout().WorkerBits-1))
+	default:
 		return nil
 	}
-	if most := st.seen.Load().max; d.Kind.MaxCounter() > most {
+	if most := st.seen.Load().max; d.Kind.HasClock() && d.Kind.MaxCounter() > most {
 		return define.BadOption("sequence %q: the ticks of its workers go up to %d, and the id column of table %s holds up to %d: make that a BIGINT UNSIGNED",
 			d.Name, d.Kind.MaxCounter(), st.table.full, most)
 	}
-	longest := counterName(workerName("", 1<<d.Kind.Layout().WorkerBits-1))
 	var width int
 	if _, err := fmt.Sscanf(strings.ToLower(st.seen.Load().nameType), "varchar(%d)", &width); err == nil && len([]rune(d.Name+longest)) > width {
 		return define.BadOption("sequence name %q has %d characters, want at most %d: behind it stands up to %s in table %s",
@@ -103,12 +110,27 @@ func (c *cache) coverNow() time.Duration {
 	return c.owner.tuning.Load().OutageCover
 }
 
+// isHidden reports whether a row counts for a sequence that has another row.
+func isHidden(stored string) bool { return isWorker(stored) || isPeriod(stored) }
+
 // counters takes counters for n keys; of SNOWFLAKE, the keys. A deadline of zero is that of the
 // caller's patience.
-func (c *cache) counters(ctx context.Context, n uint64, deadline time.Time) (first, step uint64, err error) {
-	if c.clocked == nil {
-		return c.takeRun(ctx, n, deadline)
+func (c *cache) counters(ctx context.Context, n uint64, deadline time.Time) (took drawn, err error) {
+	switch {
+	case c.clocked != nil:
+		took.first, took.step, err = c.ticked(ctx, n, deadline)
+		return took, err
+	case c.periods != nil:
+		return c.periods.take(ctx, deadline)
+	case c.kind.Dated():
+		took.at = c.owner.wall()
 	}
+	took.first, took.step, err = c.takeRun(ctx, n, deadline)
+	return took, err
+}
+
+// ticked is counters of SNOWFLAKE.
+func (c *cache) ticked(ctx context.Context, n uint64, deadline time.Time) (first, step uint64, err error) {
 	if first, ok := c.clocked.Take(n); ok {
 		return first, 1, nil
 	}
@@ -266,13 +288,7 @@ func (k clocked) Reserve(ctx context.Context, worker, n uint64) (uint64, error) 
 }
 
 // Time is what the clock of the sequence server says.
-func (k clocked) Time(ctx context.Context) (at time.Time, err error) {
-	err = k.c.owner.servers.under(ctx, func(w *view) error {
-		at, err = w.members[0].clock(ctx)
-		return err
-	})
-	return at, err
-}
+func (k clocked) Time(ctx context.Context) (time.Time, error) { return k.c.owner.servers.clock(ctx) }
 
 // clock is what the clock of the server says.
 func (st *store) clock(ctx context.Context) (time.Time, error) {

@@ -11,7 +11,6 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/sequence/define"
-	"seqproxy/sequence/kind"
 	"seqproxy/sequence/segment"
 )
 
@@ -77,6 +76,7 @@ func (a *servers) create(ctx context.Context, o CreateOptions, def define.Defini
 		}
 		found, err := a.findAll(ctx, w, o.Name)
 		switch {
+		case o.period && (err == nil || isUnfitRow(err)): // what its row is may be lost, and is said again
 		case err == nil && (o.IfNotExists || !o.OrReplace):
 			made, err = o.existing(&found)
 			return err
@@ -85,7 +85,7 @@ func (a *servers) create(ctx context.Context, o CreateOptions, def define.Defini
 		case err != nil && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrExhausted):
 			return err
 		}
-		if err := w.members[0].fitWorkers(&def); err != nil {
+		if err := w.members[0].fitHidden(&def); err != nil {
 			return err
 		}
 		stored := storedName(o.Name, def.Kind)
@@ -102,7 +102,12 @@ func (a *servers) create(ctx context.Context, o CreateOptions, def define.Defini
 
 // create makes the rows and their options, unless there is the sequence.
 func (g *agreed) create(ctx context.Context, o *CreateOptions, def define.Definition) (made Created, err error) {
-	if g.live && (o.IfNotExists || !o.OrReplace) {
+	if o.period {
+		if err := g.mayBegin(o); err != nil {
+			return made, err
+		}
+	}
+	if g.live && (o.IfNotExists || !o.OrReplace) && (g.best.hasEntry || !o.period) {
 		r := g.merged()
 		if made, err = o.existing(&r); err == nil {
 			err = g.settle(ctx)
@@ -185,7 +190,7 @@ func (a *servers) drop(ctx context.Context, name string) (stored string, err err
 		switch {
 		case err != nil && !errors.Is(err, ErrExhausted):
 			return err
-		case found.def.Kind == kind.NewTicks(): // it says which ticks were used
+		case isHidden(found.name): // it says which ticks were used, or which numbers of a period
 			return &NameError{Name: name, Err: ErrUnknown}
 		}
 		err = w.amend(ctx, storedName(name, found.def.Kind), func(g *agreed) error {

@@ -87,6 +87,10 @@ func (c *cache) keepUp(now time.Time) {
 		c.clocked.KeepUp()
 		return
 	}
+	if c.periods != nil {
+		c.periods.keepUp()
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.end != nil || c.exact > 0 || c.order || c.cached == 0 {

@@ -2,6 +2,7 @@ package sequence
 
 import (
 	"context"
+	"errors"
 
 	"seqproxy/sequence/define"
 )
@@ -28,11 +29,16 @@ func (s *Sequences) Describe(ctx context.Context, name []byte) (define.Definitio
 	if err != nil {
 		return define.Definition{}, State{}, r.failed(string(name), err)
 	}
-	if isWorker(found.name) {
+	if isHidden(found.name) {
 		return define.Definition{}, State{}, &NameError{Name: string(name), Err: ErrUnknown}
 	}
 	def := found.def
 	def.Name = shownName(found.name)
+	if now, err := s.presentRow(r.ctx, &found); err == nil {
+		found = now
+	} else if !errors.Is(err, ErrUnknown) {
+		return define.Definition{}, State{}, r.failed(string(name), err)
+	}
 	after, ok := found.rule().Next(found.position(), found.max)
 	if !ok || def.Kind.HasClock() {
 		after = 0

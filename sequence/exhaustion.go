@@ -111,7 +111,7 @@ func (c *cache) watchEndLocked(now time.Time) {
 	if crossed > c.warned {
 		c.owner.log.Warn("sequence nears its end", logfield.Sequence(c.name), zap.Float64("used_percent", math.Floor(used*100)/100),
 			zap.Uint64("reserved_up_to", c.top), zap.Uint64("end", c.limits.end), zap.String("at_this_rate", c.estimateLocked(now)))
-		c.owner.notices.put(c.name, c.noticeLocked(now, used))
+		c.owner.notices.put(baseRow(c.name), c.noticeLocked(now, used))
 	}
 	c.warned = crossed
 }

@@ -50,6 +50,7 @@ func (s *Sequences) UsableFor(ctx context.Context, name []byte) error {
 	if err != nil {
 		return err
 	}
+	c = c.now()
 	if held, err := c.givesNow(); held || err != nil {
 		return err
 	}

@@ -41,18 +41,20 @@ func storedName(name string, k kind.Kind) string {
 	return counterName(name)
 }
 
-// shownName is the name of the sequence that has a row, as people know it.
+// shownName is the name of the sequence that has a row, as people know it. The row of a period is
+// that of the sequence that counts in it.
 func shownName(stored string) string {
 	if isCounter(stored) {
-		return stored[:len(stored)-len(counterSuffix)]
+		name, _ := periodOf(stored[:len(stored)-len(counterSuffix)])
+		return name
 	}
 	return stored
 }
 
-// withoutHidden leaves out the rows of workers, and plain rows beside those of counters: see
+// withoutHidden leaves out the rows of workers and periods, and plain rows beside those of counters: see
 // table.either.
 func withoutHidden(rows []row) []row {
-	rows = slices.DeleteFunc(rows, func(r row) bool { return isWorker(r.name) })
+	rows = slices.DeleteFunc(rows, func(r row) bool { return isHidden(r.name) })
 	counters := make(map[string]bool)
 	for i := range rows {
 		if isCounter(rows[i].name) {
@@ -75,12 +77,13 @@ func (c *cache) refused(what, wayOut string) error {
 
 // key is the key of the first of several counters that were taken together. They share a shard. It
 // is the counter where keys are texts.
-func (c *cache) key(counter uint64) (uint64, error) {
+func (c *cache) key(took drawn) (uint64, error) {
+	counter := took.first
 	switch {
 	case c.kind.IsPlain() || c.kind.IsText():
 		return counter, nil
 	case c.kind.Dated():
-		key, err := c.kind.Number(counter, c.owner.opts.wall())
+		key, err := c.kind.Number(counter, took.at)
 		return key, c.noKey(err)
 	case c.kind.Name() == kind.ShardBits:
 		return c.kind.Key(counter, rand.Uint64()), nil
@@ -89,8 +92,8 @@ func (c *cache) key(counter uint64) (uint64, error) {
 }
 
 // text is the key of a counter where keys are texts.
-func (c *cache) text(counter uint64) (string, error) {
-	text, err := c.kind.Text(counter, c.owner.opts.wall())
+func (c *cache) text(took drawn) (string, error) {
+	text, err := c.kind.Text(took.first, took.at)
 	return text, c.noKey(err)
 }
 

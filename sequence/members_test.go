@@ -122,7 +122,8 @@ func TestSeveralServersNeverGiveANumberTwiceWhileOneIsKilled(t *testing.T) {
 						who, last := fmt.Sprintf("proxy %d client %d", proxy, client), uint64(0)
 						for !stop.Load() {
 							n := 1 + rand.Uint64N(7)
-							_, first, step, err := s.take(context.Background(), []byte("photos"), n)
+							took, err := s.TakeRun(context.Background(), []byte("photos"), n)
+							first, step := took.First, took.Step
 							if err != nil {
 								refused.Add(1)
 								t.Errorf("%s: %v", who, err)
@@ -360,7 +361,8 @@ func TestStepsOfTheWrongResidueAreRefused(t *testing.T) {
 	f[1].exec(t, remedy)
 	numbers := make(map[uint64]bool)
 	for range 50 {
-		_, first, step, err := s.take(t.Context(), []byte("photos"), 3)
+		took, err := s.TakeRun(t.Context(), []byte("photos"), 3)
+		first, step := took.First, took.Step
 		if err != nil || step != 2 {
 			t.Fatalf("got step %d, %v", step, err)
 		}

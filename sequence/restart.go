@@ -12,7 +12,6 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
-	"seqproxy/sequence/kind"
 )
 
 // RegisteredError: a sequence is not restarted and continues where it was, because other proxies
@@ -74,7 +73,7 @@ func (a *servers) restart(ctx context.Context, name string, change Alteration, t
 		}
 		err := w.amend(ctx, name, func(g *agreed) error {
 			done = row{}
-			if k := g.merged().def.Kind; k.HasClock() || k == kind.NewTicks() { // by the name of its row
+			if isHidden(g.name) && !change.period || g.merged().def.Kind.HasClock() { // by the name of its row
 				return &NameError{Name: name, Err: ErrUnknown}
 			}
 			if err := g.best.v.refuseOthers(ctx, g.best.Tx, g.name); err != nil {

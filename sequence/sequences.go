@@ -27,13 +27,16 @@ type Sequences struct {
 	log      *zap.Logger
 	servers  *servers
 	reserver reserver // servers, seen by the caches
-	state    *floor.State
+	// the same, seen by sequences whose counter begins again
+	periodRows periodRows
+	state      *floor.State
 
 	names     *names
 	unknown   unknownNames
 	spellings spellings
 	lookups   singleflight.Group
 	counters  counters
+	clock     machineClock
 	notices   notices
 	follow    follower
 
@@ -69,7 +72,7 @@ func New(opts Options) (*Sequences, error) {
 	s := &Sequences{
 		opts: opts, log: opts.Logger, names: newNames(), follow: newFollower(),
 		stopping: make(chan struct{}), caches: make(map[string]*cache), ending: make(map[string]await.Lock), scores: newScores(),
-		timing: opts.timing,
+		timing: opts.timing, clock: machineClock{asking: await.NewLock()},
 	}
 	s.counters.scores = s.scores
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
@@ -81,7 +84,7 @@ func New(opts Options) (*Sequences, error) {
 		return nil, err
 	}
 	s.servers.marks.Load(s.state)
-	s.reserver = s.servers
+	s.reserver, s.periodRows = s.servers, periodServers{s}
 	return s, nil
 }
 
@@ -93,11 +96,11 @@ func New(opts Options) (*Sequences, error) {
 // Errors: ErrUnknown, ErrExhausted, ErrClosed, ErrBadOption (n is 0), ErrUnfit, *UnavailableError,
 // or ctx's cause.
 func (s *Sequences) Take(ctx context.Context, name []byte, n uint64) (first uint64, err error) {
-	c, first, _, err := s.take(ctx, name, n)
+	c, took, err := s.take(ctx, name, n)
 	if err == nil && c.kind.IsText() {
 		return 0, c.refused("a key as a number", eachAlone)
 	}
-	return first, err
+	return took.first, err
 }
 
 // Taken are numbers that were taken: First, First+Step ... With a Step above 1 those in between are
@@ -119,13 +122,13 @@ type Taken struct {
 // TakeRun is Take for callers that use more than the first number, or what there is to say of the
 // sequence.
 func (s *Sequences) TakeRun(ctx context.Context, name []byte, n uint64) (t Taken, err error) {
-	c, first, step, err := s.take(ctx, name, n)
+	c, took, err := s.take(ctx, name, n)
 	if err != nil && (c == nil || !errors.Is(err, ErrExhausted)) {
 		return Taken{}, err
 	}
-	t = Taken{First: first, Step: step, Of: c.identity(), Notice: s.notices.take(c.name)}
+	t = Taken{First: took.first, Step: took.step, Of: c.identity(), Notice: s.notices.take(c.name)}
 	if err == nil && c.kind.IsText() {
-		t.Text, err = c.text(first)
+		t.Text, err = c.text(took)
 		t.Binary = c.kind.IsBinary()
 	}
 	return t, err
@@ -133,29 +136,29 @@ func (s *Sequences) TakeRun(ctx context.Context, name []byte, n uint64) (t Taken
 
 // take returns n keys, and the cache that they are of or that has none. It is the one place where
 // counters become keys; where those are texts, it returns the counters.
-func (s *Sequences) take(ctx context.Context, name []byte, n uint64) (c *cache, first, step uint64, err error) {
+func (s *Sequences) take(ctx context.Context, name []byte, n uint64) (c *cache, took drawn, err error) {
 	for {
-		if c, first, step, err = s.count(ctx, name, n); err != nil || c.kind.IsPlain() {
-			return c, first, step, err
+		if c, took, err = s.count(ctx, name, n); err != nil || c.kind.IsPlain() {
+			return c, took, err
 		}
 		if c.clocked != nil { // it makes keys itself
-			return c, first, step, nil
+			return c, took, nil
 		}
-		if first, err = c.key(first); err != nil || !c.kind.Skips(first) {
-			return c, first, step, err
+		if took.first, err = c.key(took); err != nil || !c.kind.Skips(took.first) {
+			return c, took, err
 		}
 	}
 }
 
 // count is take of the counters.
-func (s *Sequences) count(ctx context.Context, name []byte, n uint64) (c *cache, first, step uint64, err error) {
-	if c = s.names.get(name); c != nil && !c.countsTicks() && (n == 1 || n != 0 && c.kind.Steady()) {
-		if first, step, err = c.counters(ctx, n, time.Time{}); err == nil || !errors.Is(err, ErrUnknown) {
-			return c, first, step, err
+func (s *Sequences) count(ctx context.Context, name []byte, n uint64) (c *cache, took drawn, err error) {
+	if c = s.names.get(name); c != nil && !c.hidden && (n == 1 || n != 0 && c.kind.Steady()) {
+		if took, err = c.counters(ctx, n, time.Time{}); err == nil || !errors.Is(err, ErrUnknown) {
+			return c, took, err
 		}
 	}
 	if n == 0 {
-		return nil, 0, 0, define.BadOption("sequence %q: asked for 0 numbers, want at least 1", name)
+		return nil, took, define.BadOption("sequence %q: asked for 0 numbers, want at least 1", name)
 	}
 	begin := time.Now()
 	deadline := begin.Add(s.patience(ctx))
@@ -165,13 +168,13 @@ func (s *Sequences) count(ctx context.Context, name []byte, n uint64) (c *cache,
 				// nobody knows whether there is such a sequence, so it is one of the others
 				s.scores.find(string(name)).ended(time.Since(begin), err)
 			}
-			return nil, 0, 0, err
+			return nil, took, err
 		}
 		if n > 1 && !c.kind.Steady() {
-			return nil, 0, 0, c.refused("several consecutive numbers", eachAlone)
+			return nil, took, c.refused("several consecutive numbers", eachAlone)
 		}
-		if first, step, err = c.counters(ctx, n, deadline); err == nil || !again || !errors.Is(err, ErrUnknown) {
-			return c, first, step, err
+		if took, err = c.counters(ctx, n, deadline); err == nil || !again || !errors.Is(err, ErrUnknown) {
+			return c, took, err
 		}
 		s.forget(name, c) // the row it was made for is gone; look once whether there is a new one
 	}
@@ -227,10 +230,10 @@ func (s *Sequences) Stored(ctx context.Context, name []byte) (stored string, kno
 }
 
 // find returns the live cache of name, asking the server if the spelling is new. Nobody is told of
-// those that count ticks.
+// those that count for another sequence.
 func (s *Sequences) find(ctx context.Context, name []byte, patience time.Duration) (*cache, error) {
 	c, err := s.findAny(ctx, name, patience)
-	if err == nil && c.countsTicks() {
+	if err == nil && c.hidden {
 		return nil, &NameError{Name: string(name), Err: ErrUnknown}
 	}
 	return c, err
@@ -380,6 +383,7 @@ func (s *Sequences) removeLocked(c *cache) {
 	if s.caches[c.name] == c {
 		delete(s.caches, c.name)
 		s.dropStepsLocked(c)
+		s.dropPeriodsLocked(c)
 		// Whoever takes this turn from here on sees that his cache has ended.
 		maps.DeleteFunc(s.ending, func(_ string, t await.Lock) bool { return !t.Taken() })
 		if c.reserving.Taken() {
@@ -388,7 +392,9 @@ func (s *Sequences) removeLocked(c *cache) {
 		s.names.drop(c.name, c)
 		s.notices.take(c.name)
 		s.bury(c)
-		s.scores.drop(c.name)
+		if !c.hidden { // else its counts are those of another one
+			s.scores.drop(c.name)
+		}
 	}
 }
 

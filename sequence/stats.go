@@ -130,7 +130,7 @@ func (c *cache) info(r *row) Info {
 	i.End, i.Used, i.Rate = c.limits.end, c.limits.used(highest), c.pace.Rate()
 	i.ToEnd = Never
 	if seconds := c.secondsToEndLocked(now); seconds < Never.Seconds() {
-		i.ToEnd = time.Duration(seconds * float64(time.Second))
+		i.ToEnd = c.untilReset(time.Duration(seconds * float64(time.Second)))
 	}
 	i.CachedFor = inSeconds(float64(c.cached), i.Rate)
 	i.Skew = inSeconds(float64(i.Cache), i.Rate)
@@ -150,7 +150,7 @@ func (s *Sequences) Stats() Stats {
 	for _, c := range s.caches {
 		t := c.tally()
 		sum.add(&t)
-		if !c.countsTicks() {
+		if !c.hidden {
 			sequences++
 		}
 	}
@@ -188,7 +188,7 @@ func (s *Sequences) List(ctx context.Context) ([]Info, error) {
 		}
 		return nil, err
 	}
-	rows = withoutHidden(rows)
+	rows = s.presentRows(rows)
 	proxies := s.countProxies(r.ctx)
 	steps := s.steppedBy()
 	all := make([]Info, 0, len(rows))
@@ -236,10 +236,10 @@ func (s *Sequences) listHere() []Info {
 	steps := s.steppedBy()
 	all := make([]Info, 0, len(caches))
 	for _, c := range caches {
-		if c.ended() != nil || c.countsTicks() {
+		if c.ended() != nil || c.hidden {
 			continue
 		}
-		i := c.infoWith(nil, steps[c])
+		i := c.now().infoWith(nil, steps[c])
 		if !i.Order {
 			i.Skew = Never // it takes knowing how many proxies there are
 		}

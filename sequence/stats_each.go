@@ -106,8 +106,8 @@ func (s *Sequences) BySequence() []SequenceStats {
 		if c.countsTicks() {
 			continue
 		}
-		if st := count(c); st.Name != Others {
-			c.describe(st, now)
+		if st := count(c); st.Name != Others && !c.hidden {
+			c.now().describe(st, now)
 			st.Epoch = s.servers.marks.Epoch(c.name)
 			st.HomeUp = st.Order && s.servers.homeUp(c.name)
 		}
@@ -173,7 +173,7 @@ func (c *cache) describe(st *SequenceStats, now time.Time) {
 	st.Order, st.Cycle, st.Used = c.order, c.cycle, c.limits.used(c.top)/100
 	if !c.cycle {
 		if seconds := c.secondsToEndAt(now, rate); seconds < Never.Seconds() {
-			st.ToEnd = time.Duration(seconds * float64(time.Second))
+			st.ToEnd = c.untilReset(time.Duration(seconds * float64(time.Second)))
 		}
 	}
 	if c.order {

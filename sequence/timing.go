@@ -88,6 +88,13 @@ type timing struct {
 	// tick of a worker is waited for if it is no more than clockBehind ahead. A step of the clock is
 	// looked for each clockLook, and ticks are reserved so often at most. That takes clockRenewal.
 	clockOff, clockBehind, clockLook, clockRenewal time.Duration
+	// What the clock was found to be answers for clockAgain, if it is wrong: each caller would ask.
+	clockAgain time.Duration
+	// The counter of the next period of a FORMAT with RESET is made periodAhead before that begins,
+	// and up to periodSpread later, so that not all proxies come at once. That of the last period is
+	// forgotten when the period is over since periodPast. After a failure it is tried again each
+	// periodAgain.
+	periodAhead, periodSpread, periodPast, periodAgain time.Duration
 	// importAgain is the first pause before a table is locked again that somebody else had locked.
 	importAgain time.Duration
 }
@@ -104,7 +111,8 @@ func standardTiming() timing {
 		firstBackoff: 10 * time.Millisecond, lastBackoff: time.Second, frozenBackoff: 100 * time.Millisecond, conflict: 5 * time.Millisecond,
 		shortestTry: 200 * time.Millisecond, leastPatience: 200 * time.Millisecond, alarmRest: 5 * time.Millisecond, alarm: time.Second, peer: time.Second,
 		answered: 2 * time.Second, unknown: time.Second, lack: 10 * time.Second, idle: time.Minute,
-		clockOff: time.Minute, clockBehind: time.Second, clockLook: 10 * time.Second, clockRenewal: 10 * time.Second,
+		clockOff: time.Minute, clockBehind: time.Second, clockLook: 10 * time.Second, clockRenewal: 10 * time.Second, clockAgain: time.Second,
+		periodAhead: time.Hour, periodSpread: 10 * time.Minute, periodPast: 3 * time.Minute, periodAgain: 10 * time.Second,
 		ticketAgain: time.Second, warnAgain: time.Minute, importAgain: 100 * time.Millisecond,
 	}
 }
@@ -139,6 +147,7 @@ func (t *timing) check() error {
 		{t.firstBackoff - 1, t.frozenBackoff, "frozenBackoff: it is the longest pause, and firstBackoff is the first"},
 		{t.frozenBackoff - 1, t.lastBackoff, "lastBackoff: the end of a change is short, and wanted sooner than that of an outage"},
 		{t.confirmPoll, t.confirm, "confirm: proxies are asked more than once"},
+		{t.periodSpread, t.periodAhead, "periodAhead: the next counter is there before its period begins"},
 	} {
 		if rule.more <= rule.less {
 			broken = append(broken, fmt.Errorf("timing: %s: got %v, want more than %v", rule.text, rule.more, rule.less))

@@ -136,7 +136,7 @@ func (s *Sequences) Flush(ctx context.Context, name []byte) error {
 	tables := slices.Clone(s.ticketTables)
 	var caches []*cache
 	for known := range s.caches {
-		if only == "" || known == only {
+		if only == "" || known == only || isPeriod(known) && baseRow(known) == only {
 			caches = append(caches, s.cachesLocked(known)...)
 		}
 	}

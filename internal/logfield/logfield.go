@@ -65,10 +65,14 @@ func Shard(name string) zap.Field { return zap.String(NameShard, name) }
 // Node is the address of a server.
 func Node(address string) zap.Field { return zap.String(NameNode, address) }
 
-// Sequence is the name of a sequence. The name of its counter's row may have a suffix
-// (sequence.counterSuffix).
+// Sequence is the name of a sequence. The name of the row that counts for it may have a suffix, and
+// in front of that a period (sequence.counterSuffix, sequence.periodMark).
 func Sequence(name string) zap.Field {
-	return zap.String(NameSequence, strings.TrimSuffix(name, "#counter"))
+	base, counts := strings.CutSuffix(name, "#counter")
+	if at := strings.LastIndexByte(base, '@'); counts && at > 0 && len(base) > at+1 && strings.Trim(base[at+1:], "0123456789") == "" {
+		base = base[:at]
+	}
+	return zap.String(NameSequence, base)
 }
 
 // Kind is the kind of action, one of a few words.

@@ -113,6 +113,9 @@ func (d *Definition) Check(columnMax uint64) error {
 // CoverOf is for how long the numbers of a sequence should last, if it says so itself; else 0.
 func CoverOf(d *Definition) time.Duration { return time.Duration(d.Cover) * time.Second }
 
+// OrderOfResets is the way out where ORDER is asked for of a sequence whose counter begins again.
+const OrderOfResets = "the clocks of proxies do not end a period at one moment; NOCACHE, which it has by itself, takes each key when it is asked for"
+
 // checkKind refuses what a kind does not go with.
 func (d *Definition) checkKind() error {
 	refused := func(what, wayOut string) error {
@@ -123,6 +126,8 @@ func (d *Definition) checkKind() error {
 		return nil
 	case d.JSONSafe && (d.Kind.IsText() || d.Kind.Dated()):
 		return refused("JSON_SAFE", "leave it away")
+	case d.Order && d.Kind.Resets():
+		return refused("ORDER", OrderOfResets)
 	case d.Order && !d.Kind.Counts():
 		return refused("ORDER", "its keys are of no counter; leave it away")
 	case d.Kind.HasClock() && (d.Start != 1 || d.Min != 1 || d.Max != 0):

@@ -18,7 +18,7 @@ type Ticks interface {
 	// Reserve returns the first of n ticks of a worker in a row, which nobody else has or will
 	// have.
 	Reserve(ctx context.Context, worker, n uint64) (first uint64, err error)
-	// Time is what the server's clock says.
+	// Time is what the server's clock says as this returns.
 	Time(ctx context.Context) (time.Time, error)
 }
 

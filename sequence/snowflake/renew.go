@@ -173,12 +173,10 @@ func (g *Generator) add(s span) {
 // the time as it is counted here is followed. A large one, as the clock was set or the machine
 // slept, is followed if the server agrees.
 func (g *Generator) adjust(ctx context.Context) error {
-	asked := time.Now()
 	server, err := g.o.Ticks.Time(ctx)
 	if err != nil {
 		return err
 	}
-	server = server.Add(time.Since(asked) / 2)
 	w, most := &g.worker, g.o.Bounds.Off
 	wall := g.line.wall()
 	off, ahead := wall.Sub(server), g.line.off()

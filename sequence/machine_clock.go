@@ -1,0 +1,78 @@
+package sequence
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"seqproxy/internal/await"
+	"seqproxy/sequence/snowflake"
+)
+
+// machineClock is how far the clock of this machine was from that of the sequence server when that
+// was last asked. What passes from then on is counted apart from the clock, so that a step of it is
+// seen at once, and without the server.
+type machineClock struct {
+	asking await.Lock // held while the server is asked
+	last   atomic.Pointer[clockReading]
+}
+
+// clockReading is one comparison.
+type clockReading struct {
+	at   time.Time     // by which passed time is counted
+	wall int64         // nanoseconds since 1970, by the machine
+	off  time.Duration // that this was ahead of the server
+}
+
+// offAt is how far the clock is ahead of the server's when it says wall, by what is known.
+func (r *clockReading) offAt(wall time.Time) time.Duration {
+	return r.off + time.Duration(wall.UnixNano()-r.wall) - time.Since(r.at)
+}
+
+// wall is what the clock of the machine says.
+func (s *Sequences) wall() time.Time { return s.opts.wall() }
+
+// clockAgrees reports whether wall, which the clock has just said, is near the time of the sequence
+// server as far as is known. It does no I/O.
+func (s *Sequences) clockAgrees(wall time.Time) bool {
+	r := s.clock.last.Load()
+	return r != nil && r.offAt(wall).Abs() <= s.timing.clockOff
+}
+
+// checkClock asks the sequence server for the time, unless that was done a moment ago. The error
+// is a *ClockError if the machine's clock is too far from it.
+func (s *Sequences) checkClock(ctx context.Context, sequence string) error {
+	if err := s.clock.asking.Acquire(ctx); err != nil {
+		return err
+	}
+	defer s.clock.asking.Release()
+	r := s.clock.last.Load()
+	if r == nil || time.Since(r.at) >= s.timing.clockAgain {
+		server, err := s.periodRows.clock(ctx)
+		if err != nil {
+			return err
+		}
+		wall := s.wall()
+		r = &clockReading{at: time.Now(), wall: wall.UnixNano(), off: wall.Sub(server)}
+		s.clock.last.Store(r)
+	}
+	if off := r.offAt(s.wall()); off.Abs() > s.timing.clockOff {
+		return &snowflake.ClockError{Sequence: sequence, Off: off, Most: s.timing.clockOff}
+	}
+	return nil
+}
+
+// clock is the time of the sequence server, of several that of the first one that answers.
+func (a *servers) clock(ctx context.Context) (at time.Time, err error) {
+	err = a.under(ctx, func(w *view) (err error) {
+		for _, v := range w.live() {
+			asked := time.Now()
+			if at, err = v.clock(ctx); err == nil {
+				at = at.Add(time.Since(asked) / 2)
+				return nil
+			}
+		}
+		return err
+	})
+	return at, err
+}

@@ -1,0 +1,209 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"seqproxy/sequence/define"
+)
+
+// periodServers is the way to the rows of periods on the sequence servers.
+type periodServers struct{ s *Sequences }
+
+// clock implements [periodRows].
+func (p periodServers) clock(ctx context.Context) (time.Time, error) { return p.s.servers.clock(ctx) }
+
+// counter implements [periodRows]. The options of the sequence hold for the counter: what ALTER has
+// changed meanwhile, or could not change there, it has from then on.
+func (p periodServers) counter(ctx context.Context, c *cache, name string) (found row, changes uint64, err error) {
+	s := p.s
+	base, err := s.servers.find(ctx, shownName(c.name))
+	if err == nil && base.def.Kind != c.kind {
+		err = &NameError{Name: shownName(c.name), Err: ErrUnknown}
+	}
+	if err != nil {
+		return row{}, 0, err
+	}
+	changes = s.obeyed()
+	found, err = s.servers.find(ctx, name)
+	if errors.Is(err, ErrUnknown) || isUnfitRow(err) {
+		if _, err := s.createPeriod(ctx, &base, name, 0); err != nil {
+			return row{}, 0, err
+		}
+		changes = s.obeyed()
+		found, err = s.servers.find(ctx, name)
+	}
+	if err != nil {
+		return row{}, 0, ofPeriod(err)
+	}
+	if found.def.Kind != base.def.Kind {
+		return row{}, 0, &define.KindError{Sequence: name, Kind: found.def.Kind, Refused: "the counter of a period of sequence " + shownName(c.name), WayOut: periodNameTaken}
+	}
+	if a := differences(&found.def, &base.def); a != (Alteration{}) {
+		if found, err = s.servers.alter(ctx, found.name, a); err != nil {
+			return row{}, 0, err
+		}
+		s.seeChanges(ctx)
+		changes = s.obeyed()
+	}
+	return found, changes, nil
+}
+
+// periodNameTaken is the way out where somebody has a sequence of the name of a period.
+const periodNameTaken = "the period needs that name; use another name for one of the two sequences"
+
+// ofPeriod is the error of a counter that is not found: the sequence is.
+func ofPeriod(err error) error {
+	if errors.Is(err, ErrUnknown) {
+		return fmt.Errorf("the counter of the period was there a moment ago: %v", err)
+	}
+	return err
+}
+
+// createPeriod makes the counter of a period of a sequence, which has the row base. With first it
+// begins there, or above, also where its row was lost.
+func (s *Sequences) createPeriod(ctx context.Context, base *row, name string, first uint64) (Created, error) {
+	d := &base.def
+	return s.Create(ctx, CreateOptions{
+		Name: name, Kind: d.Kind, Min: d.Min, Max: d.Max, Start: d.Start, Cache: d.Cache, Cover: d.Cover, IfNotExists: true,
+		Comment: "a period of sequence " + shownName(base.name), Floor: max(first, 1) - 1, period: true, anew: first > 0,
+	})
+}
+
+// mayBegin refuses to make the counter of a period where there was one, and its row is gone: others may
+// have given higher numbers than are known. An adoption keeps the numbers of a row that a fail-over
+// lost, by a row or a tombstone of its own, above which it goes on.
+func (g *agreed) mayBegin(o *CreateOptions) error {
+	if o.anew || g.live {
+		return nil
+	}
+	lost, kept := g.marks.Of(g.name) > 0, false
+	for i := range g.all {
+		of := &g.all[i]
+		kept = kept || of.floor > 0
+		lost = lost || of.hasEntry
+	}
+	if !lost || kept {
+		return nil
+	}
+	v, base := g.all[0].v, shownName(g.name)
+	return &UnfitError{
+		Server: v.at(), Table: v.table.full, ofSequence: true,
+		Finding: fmt.Sprintf("the row %q was deleted, which counts in the present period of sequence %q, and nobody knows which keys of it were given", g.name, base),
+		Remedy:  fmt.Sprintf("ALTER SEQUENCE %s RESTART WITH n through a proxy, n above the counters of all keys of this period (SELECT SEQUENCE_DECODE tells that of a key)", quote(base)),
+	}
+}
+
+// differences is what makes of a counter's options those of its sequence.
+func differences(is, want *define.Definition) (a Alteration) {
+	change := func(to **uint64, is, want uint64) {
+		if is != want {
+			*to = &want
+		}
+	}
+	change(&a.Cache, is.Cache, want.Cache)
+	change(&a.Cover, is.Cover, want.Cover)
+	change(&a.Min, is.Min, want.Min)
+	change(&a.Max, is.Max, want.Max)
+	change(&a.Start, is.Start, want.Start)
+	return a
+}
+
+// alter changes a sequence whose counter begins again: its own row, and those of the periods that are
+// there already. RESTART is for the present period alone.
+func (p *periods) alter(ctx context.Context, r request, name []byte, a Alteration) (Altered, error) {
+	s, k := p.c.owner, p.c.kind
+	if a.Order != nil && *a.Order {
+		return Altered{}, p.c.refused("ORDER", define.OrderOfResets)
+	}
+	own := a
+	own.Restart, own.Force = nil, false
+	if own != (Alteration{}) {
+		if _, err := s.alter(r, name, own); err != nil {
+			return Altered{}, err
+		}
+	}
+	now := s.wall()
+	present, ok := k.Period(now)
+	if !ok {
+		_, err := p.at(now)
+		return Altered{}, err
+	}
+	base := shownName(p.c.name)
+	changed, err := p.revise(r.ctx, periodName(base, k, present))
+	if next, ok := k.Period(now.Add(s.timing.periodAhead)); err == nil && ok && next != present {
+		_, err = p.revise(r.ctx, periodName(base, k, next))
+	}
+	if err != nil {
+		return Altered{}, r.failed(base, fmt.Errorf("sequence %q was changed, and the counter of a period was not yet: repeat the statement: %w", base, err))
+	}
+	switch {
+	case a.Restart == nil && changed.name == "":
+		return Altered{Next: p.c.start()}, nil
+	case a.Restart == nil:
+		return changed.altered(), nil
+	}
+	return p.restart(ctx, r, periodName(base, k, present), changed, &a)
+}
+
+// start is the first number of each period.
+func (c *cache) start() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next, _ := c.rule.Next(c.top, c.max)
+	return next
+}
+
+// revise has the counter of a period have the options of the sequence. There may be none: the row is
+// empty then.
+func (p *periods) revise(ctx context.Context, name string) (row, error) {
+	s := p.c.owner
+	found, err := s.servers.find(ctx, name)
+	switch {
+	case errors.Is(err, ErrUnknown), isUnfitRow(err):
+		return row{}, nil
+	case err != nil:
+		return row{}, err
+	}
+	found, _, err = s.periodRows.counter(ctx, p.c, name)
+	return found, err
+}
+
+// restart has the present period go on at a number. stored is its row, which is empty if there is
+// none: it may be lost, and whoever says so knows above which numbers it goes on.
+func (p *periods) restart(ctx context.Context, r request, name string, stored row, a *Alteration) (Altered, error) {
+	s := p.c.owner
+	base, err := s.servers.find(r.ctx, shownName(p.c.name))
+	if err != nil {
+		return Altered{}, r.failed(name, err)
+	}
+	only := Alteration{Restart: a.Restart, Force: a.Force, period: true}
+	if stored.name == "" {
+		first, err := restartAt(&base, *a.Restart)
+		if err != nil {
+			return Altered{}, err
+		}
+		made, err := s.createPeriod(r.ctx, &base, name, first)
+		if err != nil {
+			return Altered{}, r.failed(name, err)
+		}
+		return Altered{Next: made.First}, nil
+	}
+	if a.Force {
+		return s.restart(ctx, stored.name, only)
+	}
+	c, err := s.findAny(r.ctx, []byte(stored.name), s.patience(r.ctx))
+	if err != nil {
+		return Altered{}, r.failed(name, err)
+	}
+	changed, err := s.alterHere(r.ctx, c, only)
+	if err == nil {
+		err = s.passedForGood(r.ctx, &changed)
+	}
+	if err != nil {
+		return Altered{}, r.failed(name, err)
+	}
+	return changed.altered(), nil
+}

@@ -1,0 +1,552 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/singleflight"
+
+	"seqproxy/internal/await"
+	"seqproxy/internal/logfield"
+	"seqproxy/sequence/define"
+	"seqproxy/sequence/kind"
+	"seqproxy/sequence/snowflake"
+)
+
+// This file is how the counter of FORMAT ... RESET begins again. The row of the sequence `po` says
+// what it is, and its counter stands still. For each period there is one more sequence of the same
+// kind: `po@20261125`, in the row `po@20261125#counter`. It is a sequence as any other, so ceilings,
+// floors, groups and fail-overs hold for its numbers; but nobody reaches it by that name. The clock
+// is read once for a key: the name of the counter and the date in the key are made of that. So a
+// wrong clock makes a wrong date, and no key twice.
+
+// periodMark stands in front of a period, in the name of its counter.
+const periodMark = "@"
+
+// periodName is the name of the sequence that counts in a period.
+func periodName(base string, k kind.Kind, p kind.Period) string {
+	return base + periodMark + k.PeriodName(p)
+}
+
+// periodOf returns the sequence whose counter of a period has a name.
+func periodOf(name string) (base string, ok bool) {
+	at := strings.LastIndex(name, periodMark)
+	if at < 1 || strings.Trim(name[at+1:], "0123456789") != "" {
+		return name, false
+	}
+	switch len(name) - at - 1 {
+	case 4, 6, 8:
+		return name[:at], true
+	}
+	return name, false
+}
+
+// isPeriod reports whether a row counts in one period of a sequence.
+func isPeriod(stored string) bool {
+	if !isCounter(stored) {
+		return false
+	}
+	_, ok := periodOf(stored[:len(stored)-len(counterSuffix)])
+	return ok
+}
+
+// baseRow is the name of the row of the sequence that a row counts for.
+func baseRow(stored string) string {
+	if isPeriod(stored) {
+		return counterName(shownName(stored))
+	}
+	return stored
+}
+
+// periodRows is where the counters of periods are, as the sequence servers have them.
+type periodRows interface {
+	// clock is what the server's clock says as this returns.
+	clock(ctx context.Context) (time.Time, error)
+	// counter returns the row of a period of the sequence that c is of, and makes it if it is new.
+	// changes is what obeyed said before it was read.
+	counter(ctx context.Context, c *cache, name string) (found row, changes uint64, err error)
+}
+
+// period is a period whose counter is known here.
+type period struct {
+	is    kind.Period
+	cache *cache
+}
+
+// periods are those of one sequence. It is safe for concurrent use.
+type periods struct {
+	c       *cache        // of the sequence itself, which gives nothing
+	ahead   time.Duration // how long before a period its counter is made
+	present atomic.Pointer[period]
+	meeting singleflight.Group
+
+	mu    sync.Mutex
+	known []*period // guarded by mu; the present one, the next, and the last for a while
+	busy  bool      // guarded by mu; somebody prepares the next one, or forgets the last
+	again time.Time // guarded by mu; not before that
+
+	unfit             error     // guarded by mu; see lastUnfit
+	unfitAt, warnedAt time.Time // guarded by mu
+}
+
+// drawn are numbers that were taken, and what the clock said, where keys have a date.
+type drawn struct {
+	first, step uint64
+	at          time.Time
+}
+
+// newPeriods makes those of a sequence, nil if its counter does not begin again.
+func (c *cache) newPeriods() *periods {
+	if !c.kind.Resets() || isPeriod(c.name) {
+		return nil
+	}
+	t := c.owner.timing
+	return &periods{c: c, ahead: t.periodAhead - rand.N(t.periodSpread)}
+}
+
+// now is the cache that counts in the present period, as far as it is known here; c itself of a
+// sequence whose counter does not begin again.
+func (c *cache) now() *cache {
+	if c.periods == nil {
+		return c
+	}
+	p, ok := c.kind.Period(c.owner.wall())
+	if of := c.periods.of(p); ok && of != nil {
+		return of.cache
+	}
+	return c
+}
+
+// take takes a counter of the present period. A deadline of zero is that of the caller's patience.
+func (p *periods) take(ctx context.Context, deadline time.Time) (t drawn, err error) {
+	s := p.c.owner
+	for tries := 0; ; tries++ {
+		if err = p.c.ended(); err != nil {
+			return t, err
+		}
+		t.at = s.wall()
+		of, err := p.at(t.at)
+		if of == nil || err != nil || !s.clockAgrees(t.at) {
+			if deadline.IsZero() {
+				deadline = time.Now().Add(s.patience(ctx))
+			}
+			if of, t.at, err = p.await(ctx, deadline); err != nil {
+				return t, err
+			}
+		}
+		t.first, t.step, err = of.cache.takeRun(ctx, 1, deadline)
+		if err == nil || tries == maxMeetings || !errors.Is(err, ErrUnknown) {
+			return t, err
+		}
+		p.drop(of) // its row went, or its period was over
+	}
+}
+
+// maxMeetings bounds how often a caller looks for the counter of the period again.
+const maxMeetings = 3
+
+// at is the period of a moment, nil if its counter is not known here.
+func (p *periods) at(moment time.Time) (*period, error) {
+	is, ok := p.c.kind.Period(moment)
+	if !ok {
+		_, err := p.c.kind.Text(1, moment)
+		return nil, p.c.noKey(err)
+	}
+	if now := p.present.Load(); now != nil && now.is == is {
+		return now, nil
+	}
+	of := p.of(is)
+	if of != nil {
+		p.present.Store(of)
+	}
+	return of, nil
+}
+
+// of is a period, nil if its counter is not known here.
+func (p *periods) of(is kind.Period) *period {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, of := range p.known {
+		if of.is == is {
+			return of
+		}
+	}
+	return nil
+}
+
+// await is at for who may wait until deadline. The clock is asked for, and read again.
+func (p *periods) await(ctx context.Context, deadline time.Time) (of *period, at time.Time, err error) {
+	s, begin := p.c.owner, time.Now()
+	ctx, stop := context.WithDeadlineCause(ctx, deadline, await.ErrPatience)
+	defer stop()
+	for backoff := s.timing.firstBackoff; ; backoff = min(2*backoff, s.timing.lastBackoff) {
+		at = s.wall()
+		if of, err = p.at(at); err == nil {
+			switch is, _ := p.c.kind.Period(at); {
+			case of == nil:
+				of, err = p.meet(ctx, is)
+			case !s.clockAgrees(at):
+				err = s.checkClock(ctx, shownName(p.c.name))
+			}
+		}
+		if err == nil && s.clockAgrees(at) {
+			return of, at, nil
+		}
+		if err != nil && final(err) || !await.Pause(ctx, await.Jitter(backoff)) {
+			break
+		}
+	}
+	err = p.failed(ctx, err, time.Since(begin))
+	p.c.score.ended(time.Since(begin), err)
+	return nil, at, err
+}
+
+// failed turns an error into what Take promises.
+func (p *periods) failed(ctx context.Context, err error, waited time.Duration) error {
+	s := p.c.owner
+	if final(err) {
+		return err
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		if !errors.Is(cause, await.ErrPatience) {
+			return cause
+		}
+		if errors.Is(err, cause) {
+			err = s.whyNot()
+		}
+	}
+	var away *UnavailableError
+	if errors.As(err, &away) {
+		err = away.Err
+	}
+	return &UnavailableError{Sequence: shownName(p.c.name), Server: s.servers.nameFor(p.c.name), Waited: waited, Err: err}
+}
+
+// final reports whether waiting does not mend an error.
+func final(err error) bool {
+	for _, known := range []error{ErrUnknown, ErrExhausted, ErrUnfit, ErrClosed, define.ErrBadOption} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return errors.As(err, new(*define.KindError)) || errors.As(err, new(*snowflake.ClockError))
+}
+
+// meet looks for the counter of a period, or makes it, once for all who want it at the same time. It
+// listens to none of their contexts.
+func (p *periods) meet(ctx context.Context, is kind.Period) (*period, error) {
+	answer := p.meeting.DoChan(p.c.kind.PeriodName(is), func() (any, error) {
+		s := p.c.owner
+		if !s.begin() {
+			return nil, ErrClosed
+		}
+		defer s.tasks.Done()
+		ctx, stop := context.WithTimeoutCause(s.ctx, s.patience(s.ctx), await.ErrPatience)
+		defer stop()
+		return p.find(ctx, is)
+	})
+	select {
+	case r := <-answer:
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		return r.Val.(*period), nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// find is meet. The clock is compared with the server's: who meets a period has a clock that is right.
+func (p *periods) find(ctx context.Context, is kind.Period) (*period, error) {
+	s := p.c.owner
+	if err := p.c.ended(); err != nil {
+		return nil, err
+	}
+	if of := p.of(is); of != nil {
+		return of, nil
+	}
+	if err := p.lastUnfit(); err != nil {
+		return nil, err
+	}
+	if err := s.checkClock(ctx, shownName(p.c.name)); err != nil {
+		return nil, err
+	}
+	name := periodName(shownName(p.c.name), p.c.kind, is)
+	found, changes, err := s.periodRows.counter(ctx, p.c, name)
+	if errors.Is(err, ErrUnfit) {
+		err = p.noteUnfit(err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.cacheFor(found.name, found, changes)
+	if err != nil {
+		return nil, err
+	}
+	s.startFollowing() // who has the next period prepared
+	of := &period{is, c}
+	p.mu.Lock()
+	p.known = append(p.known, of)
+	p.mu.Unlock()
+	if err := p.c.ended(); err != nil { // meanwhile; nobody else would end it
+		p.drop(of)
+		s.retire(c)
+		return nil, err
+	}
+	return of, nil
+}
+
+// lastUnfit is the error of a moment ago that waiting does not mend: not every caller asks again.
+func (p *periods) lastUnfit() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Since(p.unfitAt) < p.c.owner.timing.unknown {
+		return p.unfit
+	}
+	return nil
+}
+
+// noteUnfit remembers, and logs now and then, why the counter of a period is not used.
+func (p *periods) noteUnfit(err error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if now.Sub(p.warnedAt) >= p.c.owner.timing.warnAgain {
+		p.warnedAt = now
+		p.c.owner.log.Warn("reserving numbers fails", logfield.Sequence(p.c.name), zap.Uint64("left", 0), logfield.Err(err))
+	}
+	p.unfit, p.unfitAt = &aboutError{shownName(p.c.name), err}, now
+	return p.unfit
+}
+
+// drop forgets a period, so that its counter is looked for again.
+func (p *periods) drop(of *period) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.present.CompareAndSwap(of, nil)
+	for i, other := range p.known {
+		if other == of {
+			p.known = append(p.known[:i:i], p.known[i+1:]...)
+			return
+		}
+	}
+}
+
+// all are the caches of the periods that are known here.
+func (p *periods) all() (all []*cache) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, of := range p.known {
+		all = append(all, of.cache)
+	}
+	return all
+}
+
+// keepUp has the next period prepared when that is due, and those that are over forgotten. It waits
+// for nothing.
+func (p *periods) keepUp() {
+	c := p.c
+	at := c.owner.wall()
+	next, due := p.due(at)
+	past := p.past(at)
+	if !due && len(past) == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.end != nil || !p.begin() {
+		return
+	}
+	c.owner.spawn(func() {
+		for _, of := range past {
+			p.drop(of)
+			c.owner.retire(of.cache)
+		}
+		failed := due && !p.prepare(next)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.busy = false
+		if failed {
+			p.again = time.Now().Add(await.Jitter(c.owner.timing.periodAgain))
+		}
+	})
+}
+
+// begin reports whether nobody else does what it is about to do.
+func (p *periods) begin() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.busy || time.Now().Before(p.again) {
+		return false
+	}
+	p.busy = true
+	return true
+}
+
+// due is the next period, if it is time to prepare it and the present one is in use.
+func (p *periods) due(at time.Time) (next kind.Period, due bool) {
+	present, _ := p.c.kind.Period(at)
+	next, ok := p.c.kind.Period(at.Add(p.ahead))
+	now := p.of(present)
+	if !ok || next == present || now == nil || p.of(next) != nil || !p.c.owner.clockAgrees(at) {
+		return next, false
+	}
+	return next, now.cache.used()
+}
+
+// used reports whether numbers were given.
+func (c *cache) used() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.given > 0
+}
+
+// past are the periods that are over for a while.
+func (p *periods) past(at time.Time) (over []*period) {
+	var kept []kind.Period
+	for _, by := range []time.Duration{-p.c.owner.timing.periodPast, 0, p.c.owner.timing.periodAhead} {
+		if is, ok := p.c.kind.Period(at.Add(by)); ok {
+			kept = append(kept, is)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, of := range p.known {
+		in := false
+		for _, is := range kept {
+			in = in || of.is == is
+		}
+		if !in {
+			over = append(over, of)
+		}
+	}
+	return over
+}
+
+// prepare makes the counter of the next period, with numbers in memory where CACHE asks for some: an
+// outage when it begins is not noticed, if it is shorter than they last.
+func (p *periods) prepare(next kind.Period) (done bool) {
+	of, err := p.meet(p.c.owner.ctx, next)
+	if err != nil {
+		p.c.owner.log.Warn("next period not prepared", logfield.Sequence(p.c.name), zap.String("period", p.c.kind.PeriodName(next)), logfield.Err(err))
+		return errors.Is(err, ErrUnknown) || errors.Is(err, ErrClosed)
+	}
+	of.cache.fillLike(p.c.now())
+	return true
+}
+
+// fillLike fetches numbers as the rate at which another cache is used asks for.
+func (c *cache) fillLike(other *cache) {
+	other.mu.Lock()
+	pace := other.pace
+	other.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.end != nil || c.given > 0 || c.reserved > 0 {
+		return
+	}
+	c.pace = pace
+	if c.replan(time.Now()); c.low > 0 && !c.flying {
+		c.flyLocked()
+	}
+}
+
+// retire forgets the counter of a period that is over. What is left of its numbers is a gap.
+func (s *Sequences) retire(c *cache) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.shut(&NameError{Name: shownName(c.name), Err: ErrUnknown})
+	s.removeLocked(c)
+}
+
+// endsBefore reports whether the present period is over before d has passed: the counter begins
+// again.
+func endsBefore(k kind.Kind, now time.Time, d time.Duration) bool {
+	if !k.Resets() || d == Never {
+		return false
+	}
+	present, _ := k.Period(now)
+	then, ok := k.Period(now.Add(d))
+	return !ok || then != present
+}
+
+// untilReset is d, in which the sequence comes to its end; Never if its counter begins again before
+// that.
+func (c *cache) untilReset(d time.Duration) time.Duration {
+	if endsBefore(c.kind, c.owner.wall(), d) {
+		return Never
+	}
+	return d
+}
+
+// presentRows are the rows of a list that people see. Of a sequence whose counter begins again it is
+// that of the present period, if there is one.
+func (s *Sequences) presentRows(rows []row) []row {
+	var counts map[string]row
+	for i := range rows {
+		if isPeriod(rows[i].name) {
+			if counts == nil {
+				counts = make(map[string]row)
+			}
+			counts[rows[i].name] = rows[i]
+		}
+	}
+	rows = withoutHidden(rows)
+	at := s.wall()
+	for i := range rows {
+		if is, ok := rows[i].present(at); ok {
+			if now, known := counts[is]; known {
+				rows[i] = now
+			}
+		}
+	}
+	return rows
+}
+
+// presentRow is that of one sequence. ErrUnknown: there is none.
+func (s *Sequences) presentRow(ctx context.Context, base *row) (row, error) {
+	is, ok := base.present(s.wall())
+	if !ok {
+		return *base, nil
+	}
+	return s.servers.find(ctx, is)
+}
+
+// present is the name of the row that counts for a sequence at a moment; ok is false if that is its
+// own.
+func (r *row) present(at time.Time) (stored string, ok bool) {
+	if !r.def.Kind.Resets() || isPeriod(r.name) {
+		return "", false
+	}
+	is, ok := r.def.Kind.Period(at)
+	return counterName(periodName(shownName(r.name), r.def.Kind, is)), ok
+}
+
+// avoid takes the counters of keys that somebody chose out of what is held of their periods.
+func (p *periods) avoid(keys []uint64) {
+	for _, key := range keys {
+		counter, _, ok := p.c.kind.Counter(key)
+		is, of := p.c.kind.PeriodOf(strconv.FormatUint(key, 10))
+		if known := p.of(is); ok && of && known != nil {
+			takeOut([]*cache{known.cache}, []uint64{counter})
+		}
+	}
+}
+
+// dropPeriodsLocked ends the counters of a sequence that was dropped. s.mu is held.
+func (s *Sequences) dropPeriodsLocked(c *cache) {
+	if c.periods == nil {
+		return
+	}
+	for _, of := range c.periods.all() {
+		of.shut(&NameError{Name: shownName(c.name), Err: ErrUnknown})
+		s.removeLocked(of)
+	}
+}
