@@ -43,6 +43,9 @@ func readOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.K
 			}
 			continue
 		}
+		if h.Limit == 0 {
+			return o, wrongKind(columnName(c), "shard %s, table %s: this column is of the type %s, which is no integer", h.Shard, h.Table, h.Type)
+		}
 		if h.Value > o.floor {
 			o.floor, o.where = h.Value, fmt.Sprintf("shard %s has %s %d in %s", h.Shard, keysUpTo(k), h.Value, h.Table)
 		}
@@ -54,11 +57,11 @@ func readOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.K
 	return o, nil
 }
 
-// highest reads the greatest key, or counter, on each shard. Of texts it reads the column's type
-// alone.
+// highest reads the greatest key, or counter, on each shard. Where keys are not compared, as
+// texts, it reads the column's type alone.
 func highest(ctx context.Context, by proxy.Caller, c sequence.Column, k kind.Kind) []backend.Highest {
 	of := k.CounterSQL
-	if k.IsText() {
+	if k.IsText() || k.Resets() {
 		of = nil
 	}
 	return by.Highest(ctx, c.Schema, c.Table, c.Column, of)
@@ -172,6 +175,10 @@ func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by pr
 				continue
 			}
 			c.say("note", "shard %s: the keys in %s.%s are texts, which are not compared with the counter", h.Shard, h.Table, d.OwnedBy.Column)
+		case d.Kind.Resets() && h.Limit < d.Kind.MaxKey():
+			c.say("Error", "shard %s, table %s: the column is of the type %s, and keys go up to %d: make it wider", h.Shard, h.Table, h.Type, d.Kind.MaxKey())
+		case d.Kind.Resets():
+			c.say("note", "shard %s: the keys in %s.%s are not compared with the counter, which begins again", h.Shard, h.Table, d.OwnedBy.Column)
 		case !d.Kind.IsPlain() && h.Value > state.Last && h.Value > d.Kind.MaxCounter()/2:
 			c.say("note", "shard %s: %s.%s has a key whose counter would be %d: it is hardly one that the sequence gave, and would end it",
 				h.Shard, h.Table, d.OwnedBy.Column, h.Value)

@@ -27,7 +27,7 @@ const (
 var sequenceHelp = [][3]string{
 	{"SHOW SEQUENCES [LIKE 'pattern']", byOwners, "the sequences: what is in memory, for how long it lasts, and how much is used"},
 	{"SHOW CREATE SEQUENCE name", byOwners, "the statement that makes such a sequence"},
-	{"SELECT SEQUENCE_DECODE('name', key)", byOwners, "the counter, or the time, that a key was made of, where the sequence has a kind of keys"},
+	{"SELECT SEQUENCE_DECODE('name', key)", byOwners, "the counter, the time and the period that a key was made of, where the sequence has a kind of keys"},
 	{"CREATE [OR REPLACE] SEQUENCE [IF NOT EXISTS] name [option ...]", byAdmins, "makes a sequence"},
 	{"ALTER SEQUENCE [IF EXISTS] name option ...", byAdmins, "changes options, on all proxies"},
 	{"DROP SEQUENCE [IF EXISTS] name [, name ...]", byAdmins, "drops sequences; one that is made again goes on above its numbers"},

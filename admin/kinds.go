@@ -35,7 +35,7 @@ func kindOf(name string, asked *ddl.Sequence) (k kind.Kind, err error) {
 	case "SHARD BITS":
 		k, err = kind.NewShardBits(asked.Kind.N.Value, jsonSafe)
 	case "FORMAT":
-		k, err = kind.NewFormatted(string(asked.Kind.Format), kind.FormatOptions{TimeZone: string(asked.Kind.Zone), Widen: asked.Kind.Widen})
+		k, err = formattedOf(&asked.Kind)
 	case "UUID":
 		version := uint64(7)
 		if asked.Kind.N.Given {
@@ -77,6 +77,17 @@ func uncounted(asked *ddl.Sequence) error {
 		}
 	}
 	return nil
+}
+
+// formattedOf is the kind that FORMAT and its options ask for.
+func formattedOf(asked *ddl.Kind) (k kind.Kind, err error) {
+	o := kind.FormatOptions{TimeZone: string(asked.Zone), Widen: asked.Widen}
+	if asked.Reset != "" {
+		if o.Reset, err = kind.ParseReset(asked.Reset); err != nil {
+			return k, err
+		}
+	}
+	return kind.NewFormatted(string(asked.Format), o)
 }
 
 // snowflakeOf is the kind that the options of SNOWFLAKE ask for.
@@ -174,6 +185,7 @@ var decodeColumns = []protocol.Column{
 	text("time", 32, mysql.MYSQL_TYPE_VAR_STRING, 0),
 	text("kind", kindLength, mysql.MYSQL_TYPE_VAR_STRING, 0),
 	number("worker", 0),
+	text("period", 8, mysql.MYSQL_TYPE_VAR_STRING, 0),
 }
 
 // decode answers with the parts of a sequence's key, or NULL if the number is none of its keys.
@@ -184,7 +196,16 @@ func (s *Sequences) decode(ctx context.Context, asked *ddl.Sequence, by proxy.Ca
 	if err != nil {
 		return nil, err
 	}
-	row := []any{nil, nil, nil, kindShown(d.Kind), nil}
+	row := []any{nil, nil, nil, kindShown(d.Kind), nil, nil}
+	if d.Kind.Resets() {
+		key := string(asked.KeyText)
+		if asked.KeyText == nil {
+			key = strconv.FormatUint(asked.Key, 10)
+		}
+		if is, ok := d.Kind.PeriodOf(key); ok {
+			row[5] = d.Kind.PeriodName(is)
+		}
+	}
 	if d.Kind.IsText() {
 		if counter, date, ok := d.Kind.Origin(string(asked.KeyText)); ok {
 			if d.Kind.Counts() {

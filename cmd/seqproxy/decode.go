@@ -26,7 +26,8 @@ func (p *program) decode(args []string) error {
 	}
 	for _, text := range c.Args()[1:] {
 		if k.IsText() {
-			counter, date, ok := k.Origin(text)
+			key := text
+			counter, date, ok := k.Origin(key)
 			if !ok {
 				return usagef("%q is no key of kind %v", text, k)
 			}
@@ -36,7 +37,7 @@ func (p *program) decode(args []string) error {
 			if date != "" {
 				text += " time " + date
 			}
-			p.say("%s\n", text)
+			p.say("%s%s\n", text, periodIn(k, key))
 			continue
 		}
 		key, err := strconv.ParseUint(strings.TrimSpace(text), 10, 64)
@@ -53,8 +54,17 @@ func (p *program) decode(args []string) error {
 		case k.Name() == kind.ShardBits:
 			p.say("%d counter %d shard %d\n", key, counter, shard)
 		default:
-			p.say("%d counter %d\n", key, counter)
+			p.say("%d counter %d%s\n", key, counter, periodIn(k, text))
 		}
 	}
 	return nil
+}
+
+// periodIn says in which period a key was given, where counters begin again.
+func periodIn(k kind.Kind, key string) string {
+	if !k.Resets() {
+		return ""
+	}
+	is, _ := k.PeriodOf(strings.TrimSpace(key)) // it is a key
+	return " period " + k.PeriodName(is)
 }

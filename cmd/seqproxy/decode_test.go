@@ -17,6 +17,8 @@ func TestDecodePrintsCounters(t *testing.T) {
 		{[]string{"bit_reversed json_safe", "9007199254740992"}, 2, "is no key of kind BIT_REVERSED JSON_SAFE, which are from 1 to 9007199254740991"},
 		{[]string{"uuid", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"}, 0, "017f22e2-79b0-7cc3-98c4-dc0c0c07398f time 2022-02-22 19:22:22.000\n"},
 		{[]string{"FORMAT 'PO-{yyyyMMdd}-{n:6}'", "PO-20261125-000042"}, 0, "PO-20261125-000042 counter 42 time 20261125\n"},
+		{[]string{"FORMAT 'PO-{ddMMyyyy}-{n:6}' RESET MONTHLY", "PO-25112026-000042"}, 0, "PO-25112026-000042 counter 42 time 25112026 period 202611\n"},
+		{[]string{"format '{yyyyMMdd}{n:6}' reset daily", "20261125000042"}, 0, "20261125000042 counter 42 period 20261125\n"},
 		{[]string{"format '{yyyyMMdd}{n:6}'", "20261125000042"}, 0, "20261125000042 counter 42\n"},
 		{[]string{"FORMAT 'PO-{yyyyMMdd}-{n:6}'", "PO-1"}, 2, `"PO-1" is no key of kind FORMAT 'PO-{yyyyMMdd}-{n:6}'`},
 		{[]string{"shard bits 99", "5"}, 2, "SHARD BITS 99: want 1 to 15"},

@@ -391,7 +391,13 @@ func (r *Reader) format(k *Kind) bool {
 		case r.word("widen"):
 			r.twice("WIDEN")
 		case r.word("reset"):
-			return r.notYet("FORMAT with RESET, whose counter begins again,")
+			if k.Reset != "" {
+				r.twice("RESET")
+			}
+			if k.Reset = r.period(); k.Reset == "" {
+				r.error("RESET needs DAILY, MONTHLY or YEARLY behind it")
+				return false
+			}
 		case r.word("time"):
 			if k.Zone != nil {
 				r.twice("TIME ZONE")
@@ -410,6 +416,17 @@ func (r *Reader) format(k *Kind) bool {
 		}
 		r.Next()
 	}
+}
+
+// period reads the word behind RESET; "" if it is none.
+func (r *Reader) period() string {
+	r.Next()
+	for _, word := range [...]string{"DAILY", "MONTHLY", "YEARLY"} {
+		if r.word(word) {
+			return word
+		}
+	}
+	return ""
 }
 
 // snowflake reads the options behind SNOWFLAKE, in any order.

@@ -18,14 +18,15 @@ type Number struct {
 }
 
 // Kind is the clause that says which keys are made of the numbers: BIT_REVERSED, ROTATE n DIGITS
-// digits, SHARD BITS n, SNOWFLAKE with its options, FORMAT 'format' [WIDEN] [TIME ZONE 'zone'], or
-// UUID [VERSION n] [BINARY].
+// digits, SHARD BITS n, SNOWFLAKE with its options, FORMAT 'format' [WIDEN] [TIME ZONE 'zone']
+// [RESET DAILY | MONTHLY | YEARLY], or UUID [VERSION n] [BINARY].
 type Kind struct {
 	Word      string // the first word, or "SHARD BITS"; "" without a clause
 	N, Digits Number
 
 	Format, Zone  []byte // decoded, in the client's character set
 	Widen, Binary bool
+	Reset         string // DAILY, MONTHLY or YEARLY; "" without
 
 	SkipFrom, SkipTo Number // of SKIP RANGE, which may stand anywhere
 
