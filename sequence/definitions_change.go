@@ -76,6 +76,11 @@ func (a *servers) create(ctx context.Context, o CreateOptions, def define.Defini
 		}
 		found, err := a.findAll(ctx, w, o.Name)
 		switch {
+		case err == nil && isPeriod(found.name) && !o.period:
+			return &define.KindError{
+				Sequence: o.Name, Kind: found.def.Kind, Refused: "another sequence",
+				WayOut: fmt.Sprintf("it counts in a period of sequence %q; create a sequence of another name", shownName(found.name)),
+			}
 		case o.period && (err == nil || isUnfitRow(err)): // what its row is may be lost, and is said again
 		case err == nil && (o.IfNotExists || !o.OrReplace):
 			made, err = o.existing(&found)

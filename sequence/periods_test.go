@@ -272,9 +272,378 @@ func TestKeysThroughTheEndOfAPeriod(t *testing.T) {
 	}
 }
 
-var (
-	_ = strings.Contains
-	_ = define.ErrBadOption
-	_ snowflake.ClockError
-	_ mysqltest.Server
-)
+// A proxy whose clock is more than a minute off gives no key, and says how far. One whose clock is set
+// while it runs stops at once, and goes on when it is set right.
+func TestAClockThatIsWrongGivesNoDatedKey(t *testing.T) {
+	p := newPlace(t)
+	clock, l := almanacAt(eve), new(textLedger)
+	a := p.openAt(t, clock, clock.now)
+	mustCreate(t, a, CreateOptions{Name: "po", Kind: kindOf(t, daily), Cache: 10})
+	l.take(t, a, "po")
+	for _, by := range []time.Duration{-24 * time.Hour, -2 * time.Minute, 2 * time.Minute, time.Hour, 25 * time.Hour} {
+		var wrong *snowflake.ClockError
+		machine := almanacAt(clock.now().Add(by))
+		b := p.openAt(t, clock, machine.now)
+		for range 2 {
+			took, err := b.TakeRun(context.Background(), []byte("po"), 1)
+			if !errors.As(err, &wrong) || (wrong.Off-by).Abs() > time.Second || !strings.Contains(err.Error(), `sequence "po": the clock of this machine is`) {
+				t.Errorf("a clock that is %v off: %+v, %v", by, took, err)
+			}
+		}
+		machine.set(clock.now().Add(50 * time.Second)) // it is set right, as far as is asked for
+		wantIn(t, a.kindNow("po"), l.take(t, b, "po"), "20261231", 2)
+		machine.set(clock.now().Add(by))
+		if took, err := b.TakeRun(context.Background(), []byte("po"), 1); !errors.As(err, &wrong) {
+			t.Errorf("a clock that is set %v off gives %+v, %v", by, took, err)
+		}
+		machine.set(clock.now())
+		wantIn(t, a.kindNow("po"), l.take(t, b, "po"), "20261231", 2)
+		if rows := p.count(t, "SELECT COUNT(*) FROM sequence WHERE name LIKE 'po@%'"); rows != 1 {
+			t.Errorf("a clock that is %v off has made %d counters", by, rows)
+		}
+	}
+}
+
+func (s *Sequences) kindNow(name string) kind.Kind { return s.names.get([]byte(name)).kind }
+
+func (p place) count(t testing.TB, query string) (n int) {
+	t.Helper()
+	if err := p.db.QueryRow(query).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// The counter of the next day is there an hour before, filled as CACHE says, and an outage over
+// midnight is not noticed for as long as that lasts. Counters of days that are over are forgotten.
+func TestAnOutageOverMidnightIsCovered(t *testing.T) {
+	p := placeOn(t, mysqltest.Start(t))
+	clock, l := almanacAt(eve.Add(-time.Hour)), new(textLedger)
+	s := p.openAt(t, clock, clock.now, patience(time.Second))
+	mustCreate(t, s, CreateOptions{Name: "po", Kind: kindOf(t, daily), Cache: 20})
+	mustCreate(t, s, CreateOptions{Name: "idle", Kind: kindOf(t, daily), Cache: 20})
+	mustCreate(t, s, CreateOptions{Name: "single", Kind: kindOf(t, "FORMAT '{n}/{yyyyMMdd}' RESET DAILY")})
+	for range 30 {
+		l.take(t, s, "po")
+	}
+	wantKey(t, l.take(t, s, "single"), "1/20261231")
+	s.holds()
+	time.Sleep(200 * time.Millisecond)
+	if n := p.count(t, "SELECT COUNT(*) FROM sequence WHERE name LIKE '%@20270101%'"); n != 0 {
+		t.Errorf("two and a half hours before midnight %d counters of the next day are there", n)
+	}
+	clock.set(eve.Add(45 * time.Minute))
+	l.take(t, s, "po")
+	eventually(t, "the counters of the next day are made, and filled", func() bool {
+		c := s.names.get([]byte("po@20270101#counter"))
+		return c != nil && c.heldNow() == 20 && s.names.get([]byte("single@20270101#counter")) != nil
+	})
+	if id := p.id(t, "po@20270101#counter"); id != 20 {
+		t.Errorf("the next day stands at %d", id)
+	}
+	if id := p.id(t, "single@20270101#counter"); id != 0 {
+		t.Errorf("the next day of one with NOCACHE stands at %d", id)
+	}
+	if n := p.count(t, "SELECT COUNT(*) FROM sequence WHERE name LIKE 'idle@%'"); n != 0 {
+		t.Errorf("a sequence that nobody uses has %d counters", n)
+	}
+	clock.set(eve.Add(89*time.Minute + 20*time.Second))
+	l.take(t, s, "po")
+	settled(t, s, "po@20261231#counter")
+	p.kill(t)
+	for range 5 {
+		wantIn(t, s.kindNow("po"), l.take(t, s, "po"), "20261231", 31)
+	}
+	clock.set(eve.Add(90*time.Minute + time.Second)) // no step that one would see
+	for i := range 20 {
+		wantKey(t, l.take(t, s, "po"), fmt.Sprintf("PO-20270101-%06d", i+1))
+	}
+	var away *UnavailableError
+	for _, name := range []string{"po", "single"} {
+		if took, err := s.TakeRun(context.Background(), []byte(name), 1); !errors.As(err, &away) || away.Sequence != name {
+			t.Errorf("without the server %s gives %+v, %v", name, took, err)
+		}
+	}
+	clock.set(eve.Add(36 * time.Hour)) // nobody knows whether that is so
+	if took, err := s.TakeRun(context.Background(), []byte("po"), 1); !errors.As(err, &away) || away.Sequence != "po" {
+		t.Errorf("on a day whose counter is not known it gives %+v, %v", took, err)
+	}
+	p.restart(t)
+	clock.set(eve.Add(2 * time.Hour))
+	eventually(t, "the server is back", func() bool {
+		took, err := s.TakeRun(context.Background(), []byte("po"), 1)
+		if err == nil {
+			l.add(t, took.Text)
+			wantIn(t, s.kindNow("po"), took.Text, "20270101", 21)
+		}
+		return err == nil
+	})
+	for day := range 10 { // and nothing is kept of those that are over
+		clock.set(eve.Add(time.Duration(day+2) * 24 * time.Hour))
+		l.take(t, s, "po")
+		eventually(t, "counters of days that are over are forgotten", func() bool {
+			s.holds()
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			known := 0
+			for name := range s.caches {
+				if strings.HasPrefix(name, "po@") {
+					known++
+				}
+			}
+			return known <= 2
+		})
+	}
+}
+
+// Somebody deletes the row of the present day, alone or with its options. Nobody begins again at 1:
+// an admin says above which keys it goes on.
+func TestADayWhoseRowWasDeletedDoesNotBeginAgain(t *testing.T) {
+	p := newPlace(t)
+	ctx, clock, l := context.Background(), almanacAt(eve), new(textLedger)
+	s := p.openAt(t, clock, clock.now)
+	mustCreate(t, s, CreateOptions{Name: "po", Kind: kindOf(t, daily)})
+	next := 1
+	for _, deleted := range [][]string{{"sequence"}, {"sequence", "sequence_options"}} {
+		for range 5 {
+			wantKey(t, l.take(t, s, "po"), fmt.Sprintf("PO-20261231-%06d", next))
+			next++
+		}
+		for _, table := range deleted {
+			p.exec(t, "DELETE FROM "+table+" WHERE name = 'po@20261231#counter'")
+		}
+		proxies := []*Sequences{s}
+		if len(deleted) == 1 {
+			proxies = append(proxies, p.openAt(t, clock, clock.now)) // it has not given a key of that day
+		}
+		for i, s := range proxies {
+			for range 2 {
+				took, err := s.TakeRun(ctx, []byte("po"), 1)
+				if !errors.Is(err, ErrUnfit) {
+					t.Fatalf("proxy %d gives %+v, %v", i, took, err)
+				}
+				wantText(t, err, `sequence "po"`, "po@20261231#counter", "was deleted", "ALTER SEQUENCE `po` RESTART WITH n")
+			}
+		}
+		done, err := s.Alter(ctx, []byte("po"), Alteration{Restart: ref(uint64(next + 100))})
+		if next += 100; err != nil || done.Next != uint64(next) {
+			t.Fatalf("it is restarted at %d, %v, want %d", done.Next, err, next)
+		}
+		time.Sleep(s.timing.unknown)
+	}
+	wantKey(t, l.take(t, s, "po"), fmt.Sprintf("PO-20261231-%06d", next))
+	// those of days that are over may go
+	clock.set(eve.Add(24 * time.Hour))
+	l.take(t, s, "po")
+	p.exec(t, "DELETE FROM sequence WHERE name LIKE 'po@%#counter' AND name < 'po@2027'")
+	p.exec(t, "DELETE FROM sequence_options WHERE name LIKE 'po@%#counter' AND name < 'po@2027'")
+	wantKey(t, l.take(t, s, "po"), "PO-20270101-000002")
+}
+
+// What ALTER says holds for the present day, the next, and those to come; RESTART for the present
+// one alone.
+func TestAFormatWithResetIsAltered(t *testing.T) {
+	p := newPlace(t)
+	ctx, clock, l := context.Background(), almanacAt(eve.Add(time.Hour)), new(textLedger)
+	s, other := p.openAt(t, clock, clock.now), p.openAt(t, clock, clock.now)
+	mustCreate(t, s, CreateOptions{Name: "po", Kind: kindOf(t, daily)})
+	if done := mustAlter(t, s, "po", Alteration{Comment: ref("before the first")}); done.Next != 1 {
+		t.Errorf("it goes on at %d", done.Next)
+	}
+	wantKey(t, l.take(t, other, "po"), "PO-20261231-000001")
+	wantKey(t, l.take(t, s, "po"), "PO-20261231-000002")
+	eventually(t, "the next day is prepared", func() bool { return s.names.get([]byte("po@20270101#counter")) != nil })
+	mustAlter(t, s, "po", Alteration{Cache: ref(uint64(5)), Max: ref(uint64(50)), Start: ref(uint64(7)), Comment: ref("orders")})
+	for _, day := range []string{"po#counter", "po@20261231#counter", "po@20270101#counter"} {
+		if n := p.count(t, "SELECT COUNT(*) FROM sequence_options WHERE name = '"+day+"' AND cache = 5 AND maximum = 50 AND start = 7"); n != 1 {
+			t.Errorf("%s was not altered", day)
+		}
+	}
+	eventually(t, "the other one hears of it", func() bool {
+		l.take(t, other, "po")
+		return other.names.get([]byte("po@20261231#counter")).heldNow() > 0
+	})
+	if done := mustAlter(t, s, "po", Alteration{Restart: ref(uint64(40))}); done.Next != 40 {
+		t.Errorf("it goes on at %d", done.Next)
+	}
+	wantKey(t, l.take(t, s, "po"), "PO-20261231-000040")
+	if _, err := s.Alter(ctx, []byte("po"), Alteration{Restart: ref(uint64(8))}); !errors.Is(err, define.ErrBadOption) || !strings.Contains(err.Error(), "not above 4") {
+		t.Errorf("it is set back: %v", err)
+	}
+	clock.set(eve.Add(24 * time.Hour))
+	wantIn(t, s.kindNow("po"), l.take(t, s, "po"), "20270101", 1) // that one was made before START was altered
+	clock.set(eve.Add(48 * time.Hour))
+	wantKey(t, l.take(t, s, "po"), "PO-20270102-000007")
+	_, err := s.Alter(ctx, []byte("po"), Alteration{Order: ref(true)})
+	wantKindError(t, "ORDER", err)
+	if err := other.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var done Altered
+	within(t, time.Minute, "nobody else is registered", func() bool {
+		var err error
+		done, err = s.Alter(ctx, []byte("po"), Alteration{Restart: ref(uint64(7)), Force: true})
+		return err == nil
+	})
+	if took, err := s.TakeRun(ctx, []byte("po"), 1); done.Next != 7 || err != nil || took.Text != "PO-20270102-000007" {
+		t.Errorf("set back to %d it gives %+v, %v", done.Next, took, err)
+	}
+}
+
+// Names that periods need, and that people must not have.
+func TestNamesOfPeriodsAreKept(t *testing.T) {
+	p := newPlace(t)
+	ctx, clock, l := context.Background(), almanacAt(eve), new(textLedger)
+	s := p.openAt(t, clock, clock.now)
+	for clause, most := range map[string]int{daily: 33, "FORMAT '{yyyyMM}{n:6}' RESET MONTHLY": 35, "FORMAT '{yyyy}{n:6}' RESET YEARLY": 37} {
+		mustCreate(t, s, CreateOptions{Name: strings.Repeat("p", most), Kind: kindOf(t, clause)})
+		l.take(t, s, strings.Repeat("p", most))
+		_, err := s.Create(ctx, CreateOptions{Name: strings.Repeat("q", most+1), Kind: kindOf(t, clause)})
+		if !errors.Is(err, define.ErrBadOption) || !strings.Contains(err.Error(), fmt.Sprintf("at most %d", most)) {
+			t.Errorf("%s: a long name: %v", clause, err)
+		}
+	}
+	for _, name := range []string{"po@2026", "po@202611", "po@20261125"} {
+		if _, err := s.Create(ctx, CreateOptions{Name: name, Kind: kindOf(t, "UUID")}); !errors.Is(err, define.ErrBadOption) {
+			t.Errorf("a sequence with a kind is named %s: %v", name, err)
+		}
+	}
+	mustCreate(t, s, CreateOptions{Name: "po@123", Kind: kindOf(t, "BIT_REVERSED")})
+	mustCreate(t, s, CreateOptions{Name: "@20261231", Kind: kindOf(t, "BIT_REVERSED")})
+	// a plain one may be there already: the day has none
+	mustCreate(t, s, CreateOptions{Name: "po@20261231"})
+	mustCreate(t, s, CreateOptions{Name: "po", Kind: kindOf(t, daily)})
+	_, err := s.TakeRun(ctx, []byte("po"), 1)
+	wantKindError(t, "a day whose name somebody has", err, "po@20261231")
+	if n := mustTake(t, s, "po@20261231", 1); n != 1 {
+		t.Errorf("the other one gives %d", n)
+	}
+	if _, err := s.Drop(ctx, []byte("po@20261231"), false); err != nil {
+		t.Fatal(err)
+	}
+	clock.set(eve.Add(24 * time.Hour))
+	wantKey(t, l.take(t, s, "po"), "PO-20270101-000001")
+	_, err = s.Create(ctx, CreateOptions{Name: "po@20270101"})
+	wantKindError(t, "a plain one of the name of a day", err)
+}
+
+// Several sequence servers divide the counters of each day, and one that is away at midnight gets its
+// rows when it is back.
+func TestSeveralServersCountEachDay(t *testing.T) {
+	f := newFleet(t, 3)
+	clock, l := almanacAt(eve), new(textLedger)
+	open := func() *Sequences {
+		s := f.open(t, func(o *Options) {
+			o.wall, o.timing.clockAgain = clock.now, time.Nanosecond
+		})
+		s.periodRows = serverAt{s.periodRows, clock}
+		return s
+	}
+	a, b := open(), open()
+	mustCreate(t, a, CreateOptions{Name: "po", Kind: kindOf(t, daily), Cache: 10})
+	take := func(day string) {
+		t.Helper()
+		for range 100 {
+			for _, s := range []*Sequences{a, b} {
+				wantIn(t, a.kindNow("po"), l.take(t, s, "po"), day, 1)
+			}
+		}
+	}
+	l.take(t, a, "po")
+	take("20261231")
+	clock.set(eve.Add(24 * time.Hour))
+	take("20270101")
+	all, err := a.List(context.Background())
+	if err != nil || len(all) != 1 || all[0].Name != "po" {
+		t.Errorf("listed are %+v, %v", all, err)
+	}
+}
+
+// A proxy has given keys of a new day that the node which takes over has not heard of, nor of that
+// day's row. Nobody gives one of them again.
+func TestAFailOverAtMidnightRepeatsNoKey(t *testing.T) {
+	e := startEstate(t, 3, "users")
+	clock, l, k := almanacAt(eve), new(textLedger), kindOf(t, daily)
+	join := func(who string) *Sequences {
+		m := e.join(t, who, &given{}, patience(20*time.Second), func(o *Options) {
+			o.wall, o.timing.clockAgain = clock.now, time.Nanosecond
+		})
+		m.periodRows = serverAt{m.periodRows, clock}
+		return m.Sequences
+	}
+	a, b := join("a"), join("b")
+	mustCreate(t, a, CreateOptions{Name: "po", Kind: k, Cache: 5})
+	for range 20 {
+		wantIn(t, k, l.take(t, a, "po"), "20261231", 1)
+	}
+	e.CatchUp(t, 1, 0)
+	e.CatchUp(t, 2, 0)
+	e.Cut(t, 2)
+	clock.set(eve.Add(2 * time.Hour))
+	for range 40 {
+		wantIn(t, k, l.take(t, a, "po"), "20270101", 1)
+		wantIn(t, k, l.take(t, b, "po"), "20270101", 1)
+	}
+	if err := e.Nodes[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	e.Promote(t, 2)
+	if rows := countOn(t, e, 2, "SELECT COUNT(*) FROM sequence WHERE name LIKE 'po@20270101%'"); rows != 0 {
+		t.Fatal("the node that takes over has the row of the new day: this shows nothing")
+	}
+	e.Follow(t, 1, 2)
+	late := join("late") // it knows nothing
+	for range 40 {
+		for _, s := range []*Sequences{late, a, b} {
+			wantIn(t, k, l.take(t, s, "po"), "20270101", 81)
+		}
+	}
+	clock.set(eve.Add(26 * time.Hour))
+	for range 10 {
+		for _, s := range []*Sequences{b, late, a} {
+			wantIn(t, k, l.take(t, s, "po"), "20270102", 1)
+		}
+	}
+}
+
+func countOn(t testing.TB, e *estate, node int, query string) (n int) {
+	t.Helper()
+	if err := e.pools[node].QueryRow(query).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// The row of a day is made, and the primary dies before another node has heard of it: no number of it
+// was given, and it begins at 1.
+func TestADayThatAFailOverHasLostBeginsWhereNoKeyWasGiven(t *testing.T) {
+	e := startEstate(t, 2, "users")
+	clock, l, k := almanacAt(eve), new(textLedger), kindOf(t, daily)
+	m := e.join(t, "a", &given{}, patience(3*time.Second), func(o *Options) {
+		o.wall, o.timing.clockAgain = clock.now, time.Nanosecond
+	})
+	a := m.Sequences
+	a.periodRows = serverAt{a.periodRows, clock}
+	mustCreate(t, a, CreateOptions{Name: "po", Kind: k})
+	l.take(t, a, "po")
+	e.CatchUp(t, 1, 0)
+	e.Cut(t, 1)
+	clock.set(eve.Add(2 * time.Hour))
+	if took, err := a.TakeRun(t.Context(), []byte("po"), 1); err == nil {
+		t.Fatalf("a key is given that only one node knows of: %+v", took)
+	}
+	if rows := countOn(t, e, 0, "SELECT COUNT(*) FROM sequence WHERE name LIKE 'po@20270101%'"); rows != 1 {
+		t.Errorf("the old primary has %d rows of the new day", rows)
+	}
+	if err := e.Nodes[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	e.Promote(t, 1)
+	eventually(t, "the other node serves", func() bool {
+		took, err := a.TakeRun(t.Context(), []byte("po"), 1)
+		if err == nil {
+			wantIn(t, k, took.Text, "20270101", 1)
+		}
+		return err == nil
+	})
+}
