@@ -50,6 +50,7 @@ docs: go-version ## write the pages that are made of the program: config, metric
 	$(GO) generate ./conf
 	$(GO) test -count=1 ./cmd/seqproxy -run 'TestThePageOf|TestMetricsAreThoseOfThePage|TestTheProxyIsAskedByEveryClient' -update
 	$(GO) test -count=1 ./proxy -run TestThePageOfInsertIDs -update
+	$(GO) test -count=1 ./test/bench -run TestThePageOfPerformance -update
 
 check: lint build test ## lint, build, test: what to run before a commit
 
