@@ -2,7 +2,6 @@ package sequence
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,7 +25,7 @@ func (s *Sequences) ChangeAccounts(accounts []Account) *AccountChange {
 	c := &AccountChange{s: s, next: make(map[*login]*Account)}
 	for i := range s.opts.Servers[:min(len(s.opts.Servers), len(accounts))] {
 		l := s.opts.Servers[i].loginInUse()
-		if next := accounts[i]; *l.now.Load() != next {
+		if next := accounts[i]; *l.Account() != next {
 			c.next[l] = &next
 		}
 	}
@@ -79,7 +78,7 @@ func (c *AccountChange) Try(ctx context.Context) error {
 	}
 	failed := make([]error, len(trials))
 	a.each(ctx, trials, func(ctx context.Context, i int, v *server) error {
-		failed[i] = v.tryAccount(ctx)
+		failed[i] = v.try(ctx, v.mayReserve)
 		return nil
 	})
 	taken := slices.ContainsFunc(failed, func(err error) bool { return err == nil })
@@ -97,39 +96,14 @@ func (c *AccountChange) Try(ctx context.Context) error {
 	return err
 }
 
-// tryAccount connects as for a reservation.
-func (v *server) tryAccount(ctx context.Context) error {
-	if v.grouped() {
-		var unreached []error
-		for _, s := range v.survey(ctx) {
-			switch {
-			case s.err == nil:
-			case isUnreached(s.err):
-				unreached = append(unreached, fmt.Errorf("node %s: %w", s.node.addr, s.err))
-			default:
-				return fmt.Errorf("node %s: %w", s.node.addr, s.err)
-			}
-		}
-		if len(unreached) == len(v.nodes.all) {
-			return errors.Join(unreached...)
-		}
-	}
-	raw, err := v.reach(ctx)
-	if err != nil {
-		return err
-	}
-	err = v.mayReserve(ctx, raw)
-	return errors.Join(err, raw.Close())
-}
-
 // mayReserve makes sure that the account has the right to reserve numbers. The server looks at
 // rights before it explains.
-func (st *store) mayReserve(ctx context.Context, raw driver.Conn) error {
+func (st *store) mayReserve(ctx context.Context, c rawConn) error {
 	text := "EXPLAIN UPDATE " + st.table.full + " SET `id` = `id` WHERE `name` = ''" + st.table.underPlan(0)
 	if st.share().Plan != 0 {
 		text = "EXPLAIN UPDATE " + st.table.full + " AS s JOIN " + st.table.member + " AS m ON m.`one` = 1 SET s.`id` = s.`id` WHERE s.`name` = ''"
 	}
-	if _, err := (rawConn{raw}).query(ctx, text); err != nil {
+	if _, err := c.query(ctx, text); err != nil {
 		return fmt.Errorf("the account may not reserve numbers: %w", err)
 	}
 	return nil
@@ -142,7 +116,7 @@ func (c *AccountChange) Apply() {
 		return
 	}
 	for l, next := range c.next {
-		l.now.Store(next)
+		l.Use(next)
 	}
 	a := c.s.servers
 	a.changing.MustAcquire()

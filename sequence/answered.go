@@ -25,16 +25,19 @@ func (a *answered) last(within time.Duration) (err error, fresh bool) {
 	return a.err, !a.at.IsZero() && time.Since(a.at) < within
 }
 
+// lastAnswer is what answers has said, if that was not long ago. It does no I/O.
+func (l *link) lastAnswer() (err error, fresh bool) { return l.answered.last(l.timing.answered) }
+
 // answers says why the server cannot be reserved from; nil: it answered when it was asked last.
 func (l *link) answers(ctx context.Context) error {
-	if err, fresh := l.answered.last(l.timing.answered); fresh {
+	if err, fresh := l.lastAnswer(); fresh {
 		return err
 	}
 	if l.answered.asking.Acquire(ctx) != nil {
 		return await.ErrPatience
 	}
 	defer l.answered.asking.Release()
-	if err, fresh := l.answered.last(l.timing.answered); fresh {
+	if err, fresh := l.lastAnswer(); fresh {
 		return err // somebody else has asked meanwhile
 	}
 	err := l.ping(ctx)
@@ -77,6 +80,6 @@ func (l *link) pingOnce(ctx context.Context) error {
 		return nil
 	}
 	// a node that has lost its cluster answers what asks for no table
-	_, err = conn.ExecContext(ctx, l.probe)
+	_, err = conn.ExecContext(ctx, l.opts.Probe)
 	return err
 }

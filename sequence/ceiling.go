@@ -55,7 +55,7 @@ func (g *ceilings) forget() {
 
 // ofNode is what is remembered of the node in use: that of another one is forgotten. g.mu is held.
 func (g *ceilings) ofNode() map[string]uint64 {
-	if node := g.nodes.changes.Load(); g.under != node || g.by == nil {
+	if node := g.Changes(); g.under != node || g.by == nil {
 		g.under, g.by = node, make(map[string]uint64)
 	}
 	return g.by
@@ -88,7 +88,7 @@ func (g *ceilings) inForce() bool { return !planted.Fault(planted.CeilingReplica
 // replicates reports whether two nodes may each take themselves for the one that is written to: the
 // server is a group, and no cluster, in which a majority agrees on each commit.
 func (g *ceilings) replicates() bool {
-	now := g.nodes.current.Load()
+	now := g.Current()
 	return g.inForce() && (now == nil || now.cluster == "")
 }
 
@@ -109,7 +109,7 @@ func (g *ceilings) upTo(ctx context.Context, conn *sql.Conn, name string) (upTo,
 	if ceiling, ok := g.ceiling(name); ok {
 		return upTo{grouped: true, ceiling: ceiling}, nil
 	}
-	now := g.nodes.current.Load()
+	now := g.Current()
 	if now == nil {
 		return upTo{}, errUnchosen
 	}
@@ -135,7 +135,7 @@ func (g *ceilings) upTo(ctx context.Context, conn *sql.Conn, name string) (upTo,
 // refused explains why the condition kept a reservation from changing the row: outcomeNotHolder or
 // outcomeAtCeiling.
 func (st *store) refused(ctx context.Context, conn *sql.Conn, name string, stored *row) attempt {
-	now := st.nodes.current.Load()
+	now := st.Current()
 	if now == nil {
 		return st.failedWith(errUnchosen)
 	}

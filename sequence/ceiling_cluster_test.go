@@ -89,7 +89,7 @@ func TestAReservationOverAConnectionOfTheConfigurationBeforeIsGivenToNobody(t *t
 	a.take(t, "a", "photos", 20)
 	settled(t, a.Sequences, "photos")
 	v := a.servers.first()
-	before := v.nodes.current.Load()
+	before := v.Current()
 	var stays [2]*sql.Conn
 	for i := range stays {
 		var err error
@@ -116,7 +116,7 @@ func TestAReservationOverAConnectionOfTheConfigurationBeforeIsGivenToNobody(t *t
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := v.nodes.current.Load()
+	now := v.Current()
 	if now == nil || now.holder == before.holder {
 		t.Errorf("%v was reserved under %s", g.seg, before.holder)
 	}
@@ -134,22 +134,22 @@ func TestANewConnectionIsMadeInTheConfigurationOfTheChoice(t *testing.T) {
 	a.take(t, "a", "photos", 5)
 	settled(t, a.Sequences, "photos")
 	v := a.servers.first()
-	before := v.nodes.current.Load()
+	before := v.Current()
 	if err := e.Nodes[2].Kill(); err != nil {
 		t.Fatal(err)
 	}
 	db := e.Nodes[0].DB(t, "")
 	eventually(t, "the configuration changes", func() bool {
 		var now string
-		return db.QueryRow("SELECT "+galeraView).Scan(&now) == nil && now != before.holder
+		return db.QueryRow("SELECT "+before.self).Scan(&now) == nil && now != before.holder
 	})
 	for _, idle := range []int{0, v.opts.MaxConns} { // all are closed
-		v.db.SetMaxIdleConns(idle)
+		v.pool().SetMaxIdleConns(idle)
 	}
 	if err := v.ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if now := v.nodes.current.Load(); now == nil || now.holder == before.holder {
+	if now := v.Current(); now == nil || now.holder == before.holder {
 		t.Errorf("a connection was made under %s", before.holder)
 	}
 	if seen := make(map[*server]tenure); a.servers.enlisted(seen) {

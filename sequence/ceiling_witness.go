@@ -17,24 +17,12 @@ type others struct {
 }
 
 func (o others) nodes() (all []*node) {
-	for _, n := range o.ceilings.nodes.all {
+	for _, n := range o.ceilings.Nodes() {
 		if n != o.now.node || o.now.cluster != "" {
 			all = append(all, n)
 		}
 	}
 	return all
-}
-
-// says is what matters of what a node says of itself.
-func (s *standing) says() *limit.Standing {
-	said := &limit.Standing{
-		Identity: s.who(), Holder: s.holder(), Apart: s.apart, Forgets: s.flush == "0",
-		Writable: s.unwritable() == "",
-	}
-	if settings := s.unflushed(); len(settings) > 0 {
-		said.Unflushed = flushStatement(settings)
-	}
-	return said
 }
 
 // Sight implements [limit.Nodes].
@@ -50,8 +38,8 @@ func (o others) Sight(ctx context.Context) []limit.Look {
 	nodes := o.nodes()
 	for _, n := range nodes {
 		go func() { // received below
-			found := n.look(ctx)
-			look := limit.Look{Address: n.addr, Standing: *found.says(), Err: found.err}
+			said, err := n.ask(ctx)
+			look := limit.Look{Address: n.addr, Standing: limit.Standing(said), Err: err}
 			if look.Err == nil {
 				look.Known, look.Err = o.limits.read(ctx, n.pool(), limit.Scope{All: true})
 			}
@@ -89,7 +77,7 @@ func (o others) Watch(ctx context.Context, of limit.Scope, start func(address st
 func (o others) watch(ctx context.Context, n *node, w *limit.Witness, of limit.Scope) {
 	for wait := o.timing.firstLook; ; wait = min(2*wait, o.timing.lastLook) {
 		if !w.Identified() {
-			if found := n.look(ctx); !w.Looked(found.says(), found.err) {
+			if said, err := n.ask(ctx); !w.Looked((*limit.Standing)(&said), err) {
 				return
 			}
 		}
@@ -112,7 +100,7 @@ func (g *ceilings) toChosen(ctx context.Context) (conn *sql.Conn, now *choice, e
 	if conn, err = g.conn(ctx); err != nil {
 		return nil, nil, err
 	}
-	if now = g.nodes.current.Load(); now == nil {
+	if now = g.Current(); now == nil {
 		err = errUnchosen
 	} else {
 		err = g.writable(ctx, conn)
@@ -127,7 +115,7 @@ func (g *ceilings) toChosen(ctx context.Context) (conn *sql.Conn, now *choice, e
 // group is the group as one attempt sees it, over a connection to the chosen node.
 func (g *ceilings) group(conn *sql.Conn, now *choice) *limit.Group {
 	return &limit.Group{
-		Store: holderStore{g, conn, now}, Nodes: others{g, now}, Count: len(g.nodes.all), Relaxed: g.relaxed,
+		Store: holderStore{g, conn, now}, Nodes: others{g, now}, Count: len(g.Nodes()), Relaxed: g.relaxed,
 		Chosen: limit.Node{Address: now.addr, Identity: now.identity, Holder: now.holder, Cluster: now.cluster != ""},
 	}
 }

@@ -21,14 +21,9 @@ var (
 	// ErrExhausted: fewer numbers are left below the maximum of the id column than were asked for.
 	// The error is a [*NameError]. MySQL's words: 4084 / HY000.
 	ErrExhausted = errors.New("sequence has run out")
-	// ErrClosed: Close was called.
-	ErrClosed = errors.New("sequences are closed")
 	// ErrSeveral: it needs a single sequence server, and there are several; or larger blocks of
 	// numbers than they have, or more keys than a tick of SNOWFLAKE has.
 	ErrSeveral = errors.New("this needs a single sequence server")
-	// ErrUnfit: the sequence server or its table could repeat numbers, so nothing is reserved
-	// there. The error is an [*UnfitError].
-	ErrUnfit = errors.New("sequence server is unfit")
 )
 
 // NameError says what is wrong with one sequence. It wraps ErrUnknown, ErrExists or ErrExhausted.

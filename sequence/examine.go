@@ -1,10 +1,8 @@
 package sequence
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"slices"
@@ -77,10 +75,10 @@ func (s *Sequences) Examine(ctx context.Context, visit func(ctx context.Context,
 	var tasks sync.WaitGroup
 	for i := range all {
 		v := s.servers.all[i] // those of the configuration come first
-		all[i] = ExaminedServer{Addr: v.name(), Nodes: make([]ExaminedNode, len(v.nodes.all))}
-		standings := make([]standing, len(v.nodes.all))
+		all[i] = ExaminedServer{Addr: v.name(), Nodes: make([]ExaminedNode, len(v.Nodes()))}
+		standings := make([]standing, len(v.Nodes()))
 		var nodes sync.WaitGroup
-		for j, n := range v.nodes.all {
+		for j, n := range v.Nodes() {
 			nodes.Add(1)
 			tasks.Go(func() {
 				defer nodes.Done()
@@ -106,33 +104,27 @@ func (s *Sequences) Examine(ctx context.Context, visit func(ctx context.Context,
 }
 
 func (s *Sequences) examineNode(ctx context.Context, v *server, n *node, visit func(Ask)) (found ExaminedNode, stands standing) {
+	stands, err := v.Examine(ctx, n, func(conn *sql.Conn, is *examined) error {
+		found = ExaminedNode{
+			Identity: is.Identity, Place: is.Place, ReadOnly: is.ReadOnly, Cluster: is.Cluster,
+			Source: is.Source, SourceErr: is.SourceErr, Flush: is.Flush, Findings: is.Findings,
+		}
+		return s.examineOver(ctx, v, n, conn, &found, visit)
+	})
+	if err != nil {
+		found = ExaminedNode{Err: err}
+	}
 	found.Addr = n.addr
-	fail := func(err error) (ExaminedNode, standing) {
-		return ExaminedNode{Addr: n.addr, Err: err}, standing{node: n, err: err}
+	return found, stands
+}
+
+// examineOver looks at the tables.
+func (s *Sequences) examineOver(ctx context.Context, v *server, n *node, conn *sql.Conn, found *ExaminedNode, visit func(Ask)) error {
+	if err := withRaw(conn, func(c rawConn) error { return v.examine(ctx, c, found) }); err != nil {
+		return err
 	}
-	stands = n.look(ctx)
-	if stands.err != nil {
-		return fail(stands.err)
-	}
-	conn, err := n.pool().Conn(ctx)
-	if err != nil {
-		return fail(err)
-	}
-	defer func() { _ = conn.Close() }()
-	found.Identity, found.Place, found.ReadOnly, found.Flush = stands.identity, stands.place, stands.readOnly, stands.flush
-	found.Cluster = cmp.Or(stands.cluster, stands.group)
-	if found.Source, found.SourceErr = stands.source, stands.sourceErr; stands.cluster == "" && stands.readOnly {
-		found.Source, found.SourceErr = stands.replicatesFrom(ctx, conn)
-	}
-	if stands.apart != "" {
-		found.Findings = append(found.Findings, errors.New(stands.apart))
-	}
-	err = conn.Raw(func(raw any) error { return v.examine(ctx, rawConn{raw.(driver.Conn)}, &found) })
-	if err == nil {
-		err = v.examineOtherTables(ctx, conn, &found)
-	}
-	if err != nil {
-		return fail(err)
+	if err := v.examineOtherTables(ctx, conn, found); err != nil {
+		return err
 	}
 	if v == s.servers.tickets {
 		s.mu.Lock()
@@ -150,23 +142,11 @@ func (s *Sequences) examineNode(ctx context.Context, v *server, n *node, visit f
 		}
 	}
 	visit(func(ctx context.Context, text string) ([][]string, error) { return texts(ctx, conn, text) })
-	return found, stands
+	return nil
 }
 
-// examine makes the checks of a connection, and goes on where they would end.
+// examine makes the checks of the tables, and goes on where they would end.
 func (v *server) examine(ctx context.Context, c rawConn, found *ExaminedNode) error {
-	findings, flush, err := v.settings(ctx, c)
-	if err != nil {
-		return err
-	}
-	if found.Cluster == "" || !v.grouped() { // else all of its nodes count together
-		findings = append(findings, v.unflushed(flush)...)
-	}
-	for _, finding := range findings {
-		if !errors.Is(finding, errMoved) { // of a group all but one are read only
-			found.Findings = append(found.Findings, finding)
-		}
-	}
 	tables, findings, err := v.lookForTables(ctx, c)
 	if err != nil {
 		return err
@@ -272,7 +252,7 @@ func (s *Sequences) examineFirstPlan(ctx context.Context, all []ExaminedServer) 
 				continue
 			}
 			tasks.Go(func() {
-				conn, err := v.nodes.all[j].pool().Conn(ctx)
+				conn, err := v.Nodes()[j].pool().Conn(ctx)
 				if err == nil {
 					defer func() { _ = conn.Close() }()
 					err = v.fitsPlan(ctx, conn, s.servers.members(), plan, i, "")

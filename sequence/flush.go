@@ -66,7 +66,7 @@ func (l *link) flushes(all []standing) error {
 			}
 		}
 	}
-	if l.relaxed || 2*flushing > answered || answered == 0 {
+	if l.opts.Relaxed || 2*flushing > answered || answered == 0 {
 		return nil
 	}
 	return &UnfitError{

@@ -9,93 +9,6 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// A node that does not answer counts neither for nor against the others.
-func TestNumbersNeedAMajorityOfTheClustersNodesThatFlushes(t *testing.T) {
-	for _, test := range []struct {
-		nodes string // how each flushes; - does not answer, / and what follows is sync_binlog
-		want  bool
-	}{
-		{"1 1 1", true},
-		{"1 1 0", true},
-		{"0 1 1", true},
-		{"1 0 0", false},
-		{"1 2 2", false},
-		{"1 0 2", false},
-		{"0 0 0", false},
-		{"3 3 0", true},
-		{"1 1", true},
-		{"1 0", false},
-		{"1 1 0 0", false},
-		{"1 1 1 0 0", true},
-		{"1 - -", true},
-		{"0 - -", false},
-		{"1 0 -", false},
-		{"1 1 0 -", true},
-		{"1/1 1/1 1/0", true},
-		{"1/1 1/0 1/0", false},
-		{"1/0 2/1 1/1", false},
-	} {
-		words := strings.Fields(test.nodes)
-		nodes := make([]Node, len(words))
-		for i := range words {
-			nodes[i].Addr = string(rune('a'+i)) + ":1"
-		}
-		for _, durability := range []string{DurabilityStrict, DurabilityRelaxed} {
-			s, err := New(Options{Durability: durability, Servers: []ServerOptions{{Nodes: nodes, User: "x", Database: "app"}}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = s.Close(t.Context()) })
-			v := s.servers.first()
-			var all []standing
-			for i, word := range words {
-				one := standing{node: v.nodes.all[i], place: nodes[i].Addr, group: "Galera u", cluster: "Galera u, configuration 5 of 3", index: nodes[i].Addr}
-				one.flush, one.binlog, _ = strings.Cut(word, "/")
-				if word == "-" {
-					one = standing{node: v.nodes.all[i], err: errors.New("it is off")}
-				}
-				all = append(all, one)
-			}
-			switch _, err := v.fitting(all); {
-			case (err == nil) != (test.want || durability == DurabilityRelaxed):
-				t.Errorf("%s, %s: %v", test.nodes, durability, err)
-			case err != nil && !errors.Is(err, ErrUnfit):
-				t.Errorf("%s: %v is no UnfitError", test.nodes, err)
-			case err != nil:
-				wantText(t, err, "a:1", nodes[len(nodes)-1].Addr, "SET GLOBAL", `durability = "relaxed"`)
-			}
-		}
-	}
-}
-
-// A node that flushes is preferred to one that a connection would be refused on, and one that is in
-// step to a donor.
-func TestTheNodeThatIsWrittenToFlushesIfOneDoes(t *testing.T) {
-	s, err := New(Options{Servers: []ServerOptions{{Nodes: []Node{{Addr: "a:1"}, {Addr: "b:1"}, {Addr: "c:1"}}, User: "x", Database: "app"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close(t.Context()) }()
-	v := s.servers.first()
-	for _, test := range []struct{ flush, donors, want string }{
-		{"1 1 1", "", "a:1"},
-		{"0 1 1", "", "b:1"},
-		{"2 1 1", "", "a:1"},
-		{"0 1 1", "b", "c:1"},
-		{"0 1 1", "bc", "b:1"},
-		{"1 1 0", "ab", "a:1"},
-	} {
-		var all []standing
-		for i, flush := range strings.Fields(test.flush) {
-			name := string(rune('a' + i))
-			all = append(all, standing{node: v.nodes.all[i], place: name, index: name, cluster: "Galera u", flush: flush, donor: strings.Contains(test.donors, name)})
-		}
-		if now, err := v.fitting(all); err != nil || now.addr != test.want {
-			t.Errorf("flush %s, donors %q: got %v, %v, want %s", test.flush, test.donors, now, err, test.want)
-		}
-	}
-}
-
 // wantRefused waits until the cluster gives nothing more because of its settings, and returns the
 // error.
 func (m *member) wantRefused(t *testing.T) (err error) {
@@ -163,7 +76,7 @@ func TestAGaleraClusterOfWhichNoMajorityFlushesIsRefused(t *testing.T) {
 	set("0", "1", "1")
 	moved := e.join(t, "moved", all)
 	moved.take(t, "moved", "photos", 20)
-	if now := moved.servers.first().nodes.current.Load(); now == nil || now.addr != e.linkOf(moved, 1) {
+	if now := moved.servers.first().Current(); now == nil || now.addr != e.linkOf(moved, 1) {
 		t.Errorf("%v is written to, want the second", now)
 	}
 

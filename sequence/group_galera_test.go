@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -234,7 +233,7 @@ func TestANodeThatIsPartitionedFromItsGaleraClusterIsLeftForTheMajority(t *testi
 	}
 	for who, m := range map[string]*member{"a": a, "b": b, "c": c} {
 		m.take(t, who, "photos", 30)
-		if now := m.servers.first().nodes.current.Load(); now == nil || now.addr == e.linkOf(m, 0) {
+		if now := m.servers.first().Current(); now == nil || now.addr == e.linkOf(m, 0) {
 			t.Errorf("%s writes to %v, want another node than the one that is alone", who, now)
 		}
 	}
@@ -345,7 +344,7 @@ func TestAGaleraDonorServesWhereNoOtherNodeDoes(t *testing.T) {
 	desync(e.Nodes[:2]...)
 	first := e.join(t, "first", all, patience(time.Minute))
 	first.take(t, "first", "photos", 50)
-	if now := first.servers.first().nodes.current.Load(); now == nil || now.addr != e.linkOf(first, 2) {
+	if now := first.servers.first().Current(); now == nil || now.addr != e.linkOf(first, 2) {
 		t.Errorf("%v was chosen, want the one that is in step", now)
 	}
 	desync(e.Nodes[2])
@@ -385,73 +384,4 @@ func TestAConnectionThatComesBackAfterItsNodeWasGivenUpIsNotUsedAgain(t *testing
 		t.Errorf("a connection to a node that was given up: got %v, want ErrBadConn", err)
 	}
 	_ = conn.Close() // it is broken
-}
-
-// The members of a cluster may differ for a moment in what they know of it, and parts of it that
-// were both made primary by hand do for good.
-func TestNodesThatAreNotOfOneMindAreNotWrittenTo(t *testing.T) {
-	s, err := New(Options{Servers: []ServerOptions{{Nodes: []Node{{Addr: "a:1"}, {Addr: "b:1"}, {Addr: "c:1"}}, User: "x", Database: "app"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close(t.Context()) }() // nothing was opened
-	v := s.servers.first()
-	member := func(i int, configuration, index string) standing {
-		return standing{
-			node: v.nodes.all[i], place: strconv.Itoa(i), group: "Galera u", cluster: "Galera u, configuration " + configuration, index: index,
-		}
-	}
-	donor := func(s standing) standing { s.donor = true; return s }
-	away := standing{node: v.nodes.all[2], err: errors.New("it is off")}
-	for _, test := range []struct {
-		name string
-		all  []standing
-		want string // the node, or what the error says
-	}{
-		{"all are one", []standing{member(0, "5 of 3", "2"), member(1, "5 of 3", "0"), member(2, "5 of 3", "1")}, "a:1"},
-		{"one knows of a newer configuration", []standing{member(0, "5 of 3", "2"), member(1, "6 of 3", "0"), away}, "have not agreed yet"},
-		{"two parts, each with a first place", []standing{member(0, "5 of 2", "1"), member(1, "5 of 2", "0"), member(2, "5 of 2", "0")}, "b:1 and c:1 have not agreed yet"},
-		{"a donor comes behind", []standing{donor(member(0, "5 of 3", "2")), member(1, "5 of 3", "0"), member(2, "5 of 3", "1")}, "b:1"},
-		{"only donors", []standing{donor(member(0, "5 of 2", "1")), donor(member(1, "5 of 2", "0")), away}, "a:1"},
-		{"another cluster", []standing{member(0, "5 of 3", "2"), {node: v.nodes.all[1], place: "1", group: "Galera w", cluster: "Galera w, configuration 5 of 3"}, away}, "are no cluster"},
-		{"no cluster", []standing{member(0, "5 of 3", "2"), {node: v.nodes.all[1], place: "1"}, away}, "are no cluster"},
-	} {
-		now, err := v.chosen(test.all)
-		switch {
-		case err != nil:
-			if !strings.Contains(err.Error(), test.want) {
-				t.Errorf("%s: %v, want %q", test.name, err, test.want)
-			}
-			// What is over in a moment is waited for.
-			if passing := strings.Contains(test.want, "yet"); passing == errors.Is(err, ErrUnfit) {
-				t.Errorf("%s: %v is an UnfitError: %v", test.name, err, !passing)
-			}
-		case now.addr != test.want:
-			t.Errorf("%s: %s was chosen, want %q", test.name, now.addr, test.want)
-		}
-	}
-}
-
-func TestNodesThatAreMoreThanHalfNeedNotWaitForTheOthers(t *testing.T) {
-	in := standing{cluster: "Galera u, configuration 5 of 3", index: "0"}
-	other := standing{cluster: "Galera u, configuration 6 of 3", index: "1"}
-	single := standing{}
-	for _, test := range []struct {
-		heard []standing
-		n     int
-		want  bool
-	}{
-		{nil, 3, false},
-		{[]standing{in}, 3, false},
-		{[]standing{in, other}, 3, false},
-		{[]standing{in, in}, 3, true},
-		{[]standing{in, other, in}, 3, true},
-		{[]standing{in, in}, 4, false},
-		{[]standing{single, single}, 3, false},
-		{[]standing{in}, 1, true},
-	} {
-		if got := isMajority(test.heard, test.n); got != test.want {
-			t.Errorf("%d of %d: %v, want %v", len(test.heard), test.n, got, test.want)
-		}
-	}
 }

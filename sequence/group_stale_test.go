@@ -35,8 +35,8 @@ func TestAConnectionThatStillLeadsToTheNodeBeforeAdoptsNothingThere(t *testing.T
 	fresh.cut(0)
 	e.Promote(t, 1)
 	for _, s := range v.survey(t.Context()) {
-		if s.node == v.nodes.all[1] { // it has found the new one only
-			v.settle(&choice{node: s.node, identity: s.identity, self: s.self, holder: s.identity})
+		if now := s.choice(); now.node == v.Nodes()[1] { // it has found the new one only
+			v.settle(now)
 		}
 	}
 	for _, conn := range conns { // what they were used for has ended
@@ -210,7 +210,7 @@ func TestAnAdoptionThatWasPreparedFromAnOldViewIsNotMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close() //nolint:errcheck // the test is over
-	now := v.nodes.current.Load()
+	now := v.Current()
 	group := v.ceilings.group(conn, now)
 	group.Store = slowStore{group.Store, func() {
 		// Meanwhile: adopted in term 2, the other node in term 3, which is why somebody claims this
@@ -271,7 +271,7 @@ func TestAFirstWindowBeginsWhereTheSequenceStands(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close() //nolint:errcheck // the test is over
-	now := v.nodes.current.Load()
+	now := v.Current()
 	if _, err := conn.ExecContext(t.Context(), "DELETE FROM "+v.table.limit+" WHERE `name` = 'late'"); err != nil {
 		t.Fatal(err)
 	}

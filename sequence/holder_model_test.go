@@ -135,7 +135,7 @@ func (r *realGroup) begin(rows map[string]uint64) {
 		if is.err != nil {
 			r.t.Fatal(is.err)
 		}
-		r.chosen = append(r.chosen, &choice{node: is.node, identity: is.identity, self: is.self, holder: is.holder()})
+		r.chosen = append(r.chosen, is.choice())
 	}
 }
 
@@ -150,7 +150,7 @@ func (r *realGroup) on(at int, f func(conn *sql.Conn, now *choice) error) error 
 		defer r.exec(at, "SET GLOBAL read_only = 1")
 	}
 	now := r.chosen[at]
-	if r.v.nodes.current.Load() != now {
+	if r.v.Current() != now {
 		r.v.settle(now)
 	}
 	conn, err := r.v.conn(r.t.Context())
@@ -158,7 +158,7 @@ func (r *realGroup) on(at int, f func(conn *sql.Conn, now *choice) error) error 
 		return err
 	}
 	defer conn.Close() //nolint:errcheck // it may be of no use
-	if r.v.nodes.current.Load() != now {
+	if r.v.Current() != now {
 		return errMoved
 	}
 	if r.closed[at] {
@@ -188,8 +188,8 @@ func (o eachOnce) Watch(ctx context.Context, of limit.Scope, start func(address 
 	for _, n := range o.nodes() {
 		w := start(n.addr)
 		if !enough {
-			found := n.look(ctx)
-			w.Looked(found.says(), found.err)
+			said, err := n.ask(ctx)
+			w.Looked((*limit.Standing)(&said), err)
 		}
 		if !enough && w.Identified() {
 			known, err := o.limits.read(ctx, n.pool(), of)
@@ -234,13 +234,12 @@ func (r *realGroup) drop(at int, name string) error {
 }
 
 func (r *realGroup) standing(at int) *limit.Standing {
-	found := r.v.nodes.all[at].look(r.t.Context())
-	if found.err != nil {
+	said, err := r.v.Nodes()[at].ask(r.t.Context())
+	if err != nil {
 		return nil
 	}
-	said := found.says()
 	said.Unflushed = "" // it matters in a cluster
-	return said
+	return (*limit.Standing)(&said)
 }
 
 func (r *realGroup) apply(at int) {

@@ -40,7 +40,7 @@ func (g *ceilings) adopt(ctx context.Context, name string, over limit.Holder) er
 
 // adoptOnce is one attempt of adopt.
 func (g *ceilings) adoptOnce(ctx context.Context, conn *sql.Conn, name string, over limit.Holder) error {
-	now := g.nodes.current.Load()
+	now := g.Current()
 	if now == nil {
 		return nil // the next attempt goes elsewhere
 	}
@@ -131,7 +131,7 @@ func wrote(table string, err error) error {
 
 // Transact implements [limit.Store].
 func (h holderStore) Transact(ctx context.Context, f func(limit.Tx) error) error {
-	return h.transact(ctx, func(tx *sql.Tx) error {
+	return h.ceilings.transact(ctx, func(tx *sql.Tx) error {
 		if err := h.leadsTo(ctx, tx, h.now); err != nil {
 			return err
 		}

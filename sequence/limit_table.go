@@ -107,7 +107,7 @@ func (t limitTable) wants(ctx context.Context, tx *sql.Tx, name string, id uint6
 	if !t.grouped() {
 		return nil
 	}
-	now := t.nodes.current.Load()
+	now := t.Current()
 	if now == nil {
 		return errUnchosen
 	}
@@ -119,7 +119,7 @@ func (t limitTable) wants(ctx context.Context, tx *sql.Tx, name string, id uint6
 
 // lowered has the holder's floor follow a counter that goes down on purpose.
 func (t limitTable) lowered(ctx context.Context, tx *sql.Tx, name string, id uint64) error {
-	now := t.nodes.current.Load()
+	now := t.Current()
 	if !t.grouped() || now == nil {
 		return nil
 	}

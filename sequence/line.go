@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"sync"
 
 	"seqproxy/internal/rawio"
 )
@@ -46,7 +47,7 @@ func lineOf(conn *sql.Conn) (own *line, err error) {
 // IsValid implements [driver.Validator]: a connection of an account that is used no more, or to a
 // node that has lost its cluster, is closed when its user is done with it.
 func (l *line) IsValid() bool {
-	return !l.apart && l.node.login.now.Load() == l.account && l.driven.IsValid()
+	return !l.apart && l.node.login.Account() == l.account && l.driven.IsValid()
 }
 
 // ResetSession implements [driver.SessionResetter]: a connection to another node than the chosen
@@ -105,4 +106,23 @@ func (l *line) noteLostCluster(err error) {
 	if now := l.nodes.current.Load(); now != nil && now.node == l.node {
 		l.nodes.current.CompareAndSwap(now, nil)
 	}
+}
+
+// closeWhenDone has a connection closed when ctx is done, and returns a context that never is, for
+// statements on it. The pool and the driver would each have a goroutine watch every statement,
+// which is a good part of what a short one costs. unwatch ends that, and must be called before the
+// connection is given back: where ctx was done at the last moment, nobody else gets it, whose
+// statement the close would meet.
+func closeWhenDone(ctx context.Context, conn *sql.Conn) (unwatched context.Context, unwatch func(), err error) {
+	own, err := lineOf(conn)
+	if err != nil {
+		return nil, nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = own.socket.Close() })
+	return context.WithoutCancel(ctx), sync.OnceFunc(func() {
+		if !stop() {
+			// has the pool close it; an error says that it has
+			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+		}
+	}), nil
 }

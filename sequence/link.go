@@ -16,21 +16,16 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/internal/planted"
-	"seqproxy/sequence/define"
 )
 
 // link is the way to one sequence server, which is an address or a group of nodes: its connections,
 // and their checks. It knows nothing of segments and of plans. All sessions are our own, never a
 // client's, so that a reservation cannot be part of a client's transaction.
 type link struct {
-	opts    ServerOptions
-	timing  *timing
-	relaxed bool // keys may repeat after a crash
-	tables  checkedTables
-	log     *zap.Logger
-	retries *atomic.Uint64 // counts what is tried again after a conflict
-
-	probe string // a statement that reads no row of a table
+	opts   linkOptions
+	timing *linkTiming
+	tables checkedTables
+	log    *zap.Logger
 
 	nodes    nodes
 	answered answered
@@ -49,13 +44,13 @@ type link struct {
 // checkedTables are what the server is asked about behind a connection, once its settings have
 // passed.
 type checkedTables interface {
-	// checkTables is called of each new connection, whose session is set up. What could make
+	// CheckTables is called of each new connection, whose session is set up. What could make
 	// numbers repeat is an *UnfitError.
-	checkTables(ctx context.Context, c rawConn) error
+	CheckTables(ctx context.Context, c rawConn) error
 }
 
 // newLink does no I/O. tables are asked once a connection is made.
-func newLink(opts Options, o ServerOptions, retries *atomic.Uint64, tables checkedTables, probe string) (*link, error) {
+func newLink(o linkOptions, tables checkedTables) (*link, error) {
 	cfg := mysql.NewConfig()
 	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = o.DialTimeout, o.IOTimeout, o.IOTimeout
 	// one round trip instead of three; safe because the connection's charset is utf8mb4
@@ -67,23 +62,23 @@ func newLink(opts Options, o ServerOptions, retries *atomic.Uint64, tables check
 	cfg.ConnectionAttributes = "program_name:seqproxy"
 	cfg.Logger = &mysql.NopLogger{} // every error is returned too
 	var all []*node
-	for _, one := range o.nodes() {
-		n := newNode(cfg, one.Network, one.Addr, o.loginInUse(), opts.timing)
+	for _, one := range o.Nodes {
+		n := newNode(cfg, one.Network, one.Addr, o.Login, o.Timing)
 		if _, err := mysql.NewConnector(n.dial); err != nil {
-			return nil, define.BadOption("sequence server %s: %v", one.Addr, err)
+			return nil, fmt.Errorf("sequence server %s: %w", one.Addr, err)
 		}
 		all = append(all, n)
 	}
 	return &link{
-		opts: o, relaxed: opts.Durability == DurabilityRelaxed, timing: opts.timing, tables: tables, probe: probe, log: opts.Logger.With(zap.String("server", o.Addr)), retries: retries,
+		opts: o, timing: o.Timing, tables: tables, log: o.Log,
 		nodes: nodes{all: all, choose: await.NewLock()}, answered: answered{asking: await.NewLock()},
 	}, nil
 }
 
 // name is how errors and logs call the server.
-func (l *link) name() string { return l.opts.Addr }
+func (l *link) name() string { return l.opts.Name }
 
-// pool returns the connections.
+// pool returns the connections to the node that is written to; nil after close.
 func (l *link) pool() *sql.DB {
 	l.open.Do(func() {
 		l.db = sql.OpenDB(l)
@@ -95,6 +90,7 @@ func (l *link) pool() *sql.DB {
 	return l.db
 }
 
+// close ends all connections.
 func (l *link) close() error {
 	l.open.Do(func() {}) // no pool from now on
 	var all []error
@@ -184,6 +180,17 @@ func session(silence time.Duration) []string {
 	}
 }
 
+// setUpSession sets the session of a connection to a server that may be none of the sequence
+// servers.
+func setUpSession(ctx context.Context, conn *sql.Conn, silence time.Duration) error {
+	for _, text := range session(silence) {
+		if _, err := conn.ExecContext(ctx, text); err != nil {
+			return fmt.Errorf("set up session: %w", err)
+		}
+	}
+	return nil
+}
+
 // setUp sets the session of a new connection.
 func (c rawConn) setUp(ctx context.Context, silence time.Duration) error {
 	if planted.Fault(planted.Session) {
@@ -215,6 +222,11 @@ type querier interface {
 // rawConn runs the statements of a connection that the pool does not know yet. They have no
 // arguments.
 type rawConn struct{ raw driver.Conn }
+
+// withRaw has f run statements on a connection of the caller's, for as long as it takes.
+func withRaw(conn *sql.Conn, f func(c rawConn) error) error {
+	return conn.Raw(func(raw any) error { return f(rawConn{raw.(driver.Conn)}) })
+}
 
 func (c rawConn) exec(ctx context.Context, text string) error {
 	_, err := c.raw.(driver.ExecerContext).ExecContext(ctx, text, nil)

@@ -4,12 +4,14 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"net"
-	"seqproxy/internal/await"
-	"seqproxy/internal/tlsfiles"
 	"sync/atomic"
 
 	"github.com/go-sql-driver/mysql"
+
+	"seqproxy/internal/await"
+	"seqproxy/internal/tlsfiles"
 )
 
 // Account is what connections to a sequence server are opened with.
@@ -19,23 +21,22 @@ type Account struct {
 	Security *tlsfiles.Client // nil: plain
 }
 
-// login is the account in use of a server, and of all that are reached like it. Copies of its
-// ServerOptions share it.
+// login is the account in use of a server, and of all that are reached like it. It is for
+// concurrent use.
 type login struct{ now atomic.Pointer[Account] }
 
+// newLogin returns one that uses an account.
 func newLogin(a Account) *login {
 	l := new(login)
 	l.now.Store(&a)
 	return l
 }
 
-// loginInUse is the login, which stands there once defaults are set.
-func (o *ServerOptions) loginInUse() *login {
-	if o.login == nil {
-		o.login = newLogin(Account{o.User, o.Password, o.Security})
-	}
-	return o.login
-}
+// Account is the one in use. It is not to be changed.
+func (l *login) Account() *Account { return l.now.Load() }
+
+// Use has connections opened with another account from now on; see renew.
+func (l *login) Use(a *Account) { l.now.Store(a) }
 
 // way is how a node is reached with an account.
 type way struct {
@@ -45,7 +46,7 @@ type way struct {
 
 // way is that of the account in use.
 func (n *node) way() *way {
-	account := n.login.now.Load()
+	account := n.login.Account()
 	if w := n.last.Load(); w != nil && w.account == account {
 		return w
 	}
@@ -81,4 +82,30 @@ func (l *link) renew() {
 			db.SetMaxIdleConns(idleLookers)
 		}
 	}
+}
+
+// try connects as for a reservation, and to all nodes of a group. The error says which of them do
+// not let it; allowed is asked whether the account may do what it is for.
+func (l *link) try(ctx context.Context, allowed func(ctx context.Context, c rawConn) error) error {
+	if l.grouped() {
+		var unreached []error
+		for _, s := range l.survey(ctx) {
+			switch {
+			case s.err == nil:
+			case isUnreached(s.err):
+				unreached = append(unreached, fmt.Errorf("node %s: %w", s.node.addr, s.err))
+			default:
+				return fmt.Errorf("node %s: %w", s.node.addr, s.err)
+			}
+		}
+		if len(unreached) == len(l.nodes.all) {
+			return errors.Join(unreached...)
+		}
+	}
+	raw, err := l.reach(ctx)
+	if err != nil {
+		return err
+	}
+	err = allowed(ctx, rawConn{raw})
+	return errors.Join(err, raw.Close())
 }

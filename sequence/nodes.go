@@ -1,7 +1,6 @@
 package sequence
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -34,7 +33,7 @@ type node struct {
 	addr   string
 	dial   *mysql.Config // all but the account
 	login  *login
-	timing *timing
+	timing *linkTiming
 	last   atomic.Pointer[way] // see way
 
 	// of a node of a cluster: the settings by which it does not flush at commit; nil: not asked yet
@@ -50,9 +49,7 @@ type nodes struct {
 	choose  await.Lock             // held while one is chosen
 	current atomic.Pointer[choice] // nil: none was found yet, or it failed
 	last    atomic.Pointer[choice] // the one before, for the log
-	// rises when another node is chosen than the one before; what is remembered of a node counts
-	// under one of them
-	changes atomic.Uint64
+	changes atomic.Uint64          // see Changes
 }
 
 // choice is a node that can be written to, as it was found. It is never changed.
@@ -77,7 +74,7 @@ func (c *choice) holderSQL() string {
 }
 
 // newNode does no I/O. cfg has what is the same for all nodes.
-func newNode(cfg *mysql.Config, network, addr string, login *login, timing *timing) *node {
+func newNode(cfg *mysql.Config, network, addr string, login *login, timing *linkTiming) *node {
 	cfg = cfg.Clone()
 	cfg.Net, cfg.Addr = network, addr
 	return &node{addr: addr, dial: cfg, login: login, timing: timing}
@@ -152,6 +149,16 @@ func (n *node) close() error {
 	}
 	return n.db.Close()
 }
+
+// Nodes are those of the server: its own address, or all of a group. They are not to be changed.
+func (l *link) Nodes() []*node { return l.nodes.all }
+
+// Current is the node that numbers are reserved on; nil while none was found.
+func (l *link) Current() *choice { return l.nodes.current.Load() }
+
+// Changes rises when another node is chosen than the one before; what is remembered of a node counts
+// under one of them.
+func (l *link) Changes() uint64 { return l.nodes.changes.Load() }
 
 // grouped reports whether the server has several nodes.
 func (l *link) grouped() bool { return len(l.nodes.all) > 1 }
@@ -307,11 +314,11 @@ func (l *link) chosen(all []standing) (*choice, error) {
 		// all proxies write to the first of a cluster, which keeps conflicts away, and stay where
 		// they are
 		stays := now != nil && now.node == s.node
-		if ours, others := s.rank(l.relaxed), best.rank(l.relaxed); ours < others || ours == others && stays {
+		if ours, others := s.rank(l.opts.Relaxed), best.rank(l.opts.Relaxed); ours < others || ours == others && stays {
 			best = s
 		}
 	}
-	return &choice{node: best.node, identity: best.identity, self: cmp.Or(best.view, best.self), cluster: best.cluster, holder: best.holder()}, nil
+	return best.choice(), nil
 }
 
 // contradiction is why two nodes that can both be written to may not be so at once, nil if they

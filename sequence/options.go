@@ -111,6 +111,14 @@ type ServerOptions struct {
 	MaxConns    int           // 0 means 8
 }
 
+// loginInUse is the account in use, which stands there once defaults are set.
+func (o *ServerOptions) loginInUse() *login {
+	if o.login == nil {
+		o.login = newLogin(Account{User: o.User, Password: o.Password, Security: o.Security})
+	}
+	return o.login
+}
+
 // withDefaults returns a copy with the zero values filled in, or an error that wraps ErrBadOption.
 func (o Options) withDefaults() (Options, error) {
 	if len(o.Servers) == 0 || len(o.Servers) > maxMembers {

@@ -19,7 +19,7 @@ func (g *ceilings) stillHolds(ctx context.Context, conn *sql.Conn) error {
 	if err != nil {
 		return err
 	}
-	now := g.nodes.current.Load()
+	now := g.Current()
 	switch {
 	case now == nil:
 		return errUnchosen

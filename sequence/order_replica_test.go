@@ -174,8 +174,8 @@ func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 	e.Promote(t, 1)
 	e.Follow(t, 2, 1)
 	last = mustTake(t, fresh.Sequences, "photos", 1)
-	next := *fresh.servers.first().nodes.current.Load()
-	next.node = v.nodes.all[1]
+	next := *fresh.servers.first().Current()
+	next.node = v.Nodes()[1]
 	v.settle(&next)
 	position := func() (id uint64) {
 		if err := e.pools[0].QueryRow("SELECT id FROM sequence WHERE name = 'photos'").Scan(&id); err != nil {
@@ -193,7 +193,7 @@ func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 	if position() == at {
 		t.Error("nothing was reserved on the node before")
 	}
-	v.nodes.current.Store(nil)
+	v.moved()
 	if err := v.ceilings.stillHolds(t.Context(), before); !v.isMoved(err) {
 		t.Errorf("while another one is looked for: got %v, want an error upon which it is tried again", err)
 	}

@@ -3,7 +3,6 @@ package sequence
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"sync"
@@ -145,25 +144,6 @@ func noRow(rows *sql.Rows) error {
 		return err
 	}
 	return sql.ErrNoRows
-}
-
-// closeWhenDone has a connection closed when ctx is done, and returns a context that never is, for
-// statements on it. The pool and the driver would each have a goroutine watch every statement,
-// which is a good part of what a short one costs. unwatch ends that, and must be called before the
-// connection is given back: where ctx was done at the last moment, nobody else gets it, whose
-// statement the close would meet.
-func closeWhenDone(ctx context.Context, conn *sql.Conn) (unwatched context.Context, unwatch func(), err error) {
-	own, err := lineOf(conn)
-	if err != nil {
-		return nil, nil, err
-	}
-	stop := context.AfterFunc(ctx, func() { _ = own.socket.Close() })
-	return context.WithoutCancel(ctx), sync.OnceFunc(func() {
-		if !stop() {
-			// has the pool close it; an error says that it has
-			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
-		}
-	}), nil
 }
 
 // why is err, and what ended ctx if that did.

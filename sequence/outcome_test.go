@@ -58,7 +58,8 @@ func TestEachOutcomeOfAReservationHasARemedy(t *testing.T) {
 }
 
 func TestTheOutcomeOfAnErrorIsFound(t *testing.T) {
-	single, group := &store{schema: &schema{link: &link{}}}, &store{schema: &schema{link: &link{nodes: nodes{all: make([]*node, 3)}}}}
+	single := openWith(t, Options{Servers: []ServerOptions{{Database: "none", Addr: "127.0.0.1:1"}}}).servers.first()
+	group := openWith(t, Options{Servers: []ServerOptions{{Database: "none", Nodes: []Node{{Addr: "127.0.0.1:1"}, {Addr: "127.0.0.1:2"}}}}}).servers.first()
 	said := func(code uint16) error { return fmt.Errorf("reserve: %w", &mysql.MySQLError{Number: code}) }
 	for _, c := range []struct {
 		err             error

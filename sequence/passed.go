@@ -90,7 +90,7 @@ func (a *servers) onNodes(ctx context.Context, members []*server) (all bool, err
 
 // onNodes is that of one member. What is no group loses nothing.
 func (g *ceilings) onNodes(ctx context.Context) (all bool, err error) {
-	n := len(g.nodes.all)
+	n := len(g.Nodes())
 	if err = g.shownOn(ctx, 0, n); err == nil {
 		return true, nil
 	}

@@ -249,8 +249,8 @@ func TestNoRequestBeginsToWaitAnew(t *testing.T) {
 	}
 }
 
-// Whoever chooses the node of a group, reads the plan or adopts a node may be asking a server that
-// hangs. Those who want the same wait for as long as they may.
+// Whoever reads the plan or adopts a node may be asking a server that hangs. Those who want the
+// same wait for as long as they may.
 func TestNobodyWaitsInLineLongerThanItsOwnTime(t *testing.T) {
 	s := openWith(t, Options{Servers: []ServerOptions{{Addr: "127.0.0.1:1", Database: "none"}, {Addr: "127.0.0.1:2", Database: "none"}}})
 	group := openWith(t, Options{Servers: []ServerOptions{{Nodes: []Node{{Addr: "127.0.0.1:1"}, {Addr: "127.0.0.1:2"}}, Database: "none"}}})
@@ -259,11 +259,10 @@ func TestNobodyWaitsInLineLongerThanItsOwnTime(t *testing.T) {
 		turn await.Lock
 		ask  func(ctx context.Context) error
 	}{
-		"the choice of a node": {v.nodes.choose, func(ctx context.Context) error { _, err := v.reach(ctx); return err }},
-		"an adoption":          {v.ceilings.adopting, func(ctx context.Context) error { return v.ceilings.adopt(ctx, "photos", limit.Holder{}) }},
-		"the plan":             {s.servers.changing, func(ctx context.Context) error { _, err := s.servers.ready(ctx); return err }},
-		"another plan":         {s.servers.changing, func(ctx context.Context) error { return s.servers.reread(ctx, s.servers.view.Load()) }},
-		"a round":              {s.follow.work, s.refresh},
+		"an adoption":  {v.ceilings.adopting, func(ctx context.Context) error { return v.ceilings.adopt(ctx, "photos", limit.Holder{}) }},
+		"the plan":     {s.servers.changing, func(ctx context.Context) error { _, err := s.servers.ready(ctx); return err }},
+		"another plan": {s.servers.changing, func(ctx context.Context) error { return s.servers.reread(ctx, s.servers.view.Load()) }},
+		"a round":      {s.follow.work, s.refresh},
 	} {
 		one.turn.MustAcquire()
 		ctx, stop := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, await.ErrPatience)

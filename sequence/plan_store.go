@@ -25,7 +25,7 @@ type planStore struct{ *store }
 func (st *store) planStore() planStore { return planStore{st} }
 
 // Close implements [change.Store].
-func (s planStore) Close() error { return s.close() }
+func (s planStore) Close() error { return s.store.close() }
 
 // Identify implements [change.Reader].
 func (s planStore) Identify(ctx context.Context) (string, error) {

@@ -85,14 +85,14 @@ func (p *Proxy) early() bool { return p.Silent < -p.timing.beat }
 // made again at once.
 func (v *server) enlist(ctx context.Context) error {
 	g := &v.registry
-	if g.listed.Load() && g.on.Load() == v.nodes.changes.Load() {
+	if g.listed.Load() && g.on.Load() == v.Changes() {
 		return nil
 	}
 	if err := g.making.Acquire(ctx); err != nil {
 		return fmt.Errorf("wait for this proxy to be registered: %w", err)
 	}
 	defer g.making.Release()
-	node := v.nodes.changes.Load()
+	node := v.Changes()
 	if g.listed.Load() && g.on.Load() == node {
 		return nil
 	}
@@ -160,7 +160,7 @@ func (v *server) beat(ctx context.Context, seen moment, sequences int, held uint
 	}
 	g.listed.Store(false)
 	g.making.Release()
-	if g.on.Load() != v.nodes.changes.Load() {
+	if g.on.Load() != v.Changes() {
 		// a fail-over lost it; a restart there since was obeyed just now
 		return false, true, v.enlist(ctx)
 	}
@@ -171,7 +171,7 @@ func (v *server) beat(ctx context.Context, seen moment, sequences int, held uint
 // change that is made there in between has a higher version than what is told.
 func (v *server) beatOnce(ctx context.Context, seen moment, sequences int, held uint64) (told, listed bool, err error) {
 	// before there is a connection, which leads to that node or a later one
-	now, node := v.nodes.current.Load(), v.nodes.changes.Load()
+	now, node := v.Current(), v.Changes()
 	conn, err := v.conn(ctx)
 	if err != nil {
 		return false, false, fmt.Errorf("write the heartbeat: %w", err)

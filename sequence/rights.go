@@ -2,8 +2,6 @@ package sequence
 
 import (
 	"fmt"
-
-	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 )
 
 // Grants is the statement that gives an account of a sequence server the rights that it needs on
@@ -20,14 +18,7 @@ func grantText(rights, schema, account string) string {
 }
 
 // grants is that statement in a message to somebody who knows the account.
-func (l *link) grants() string { return Grants(l.opts.Database, "the user") }
-
-// IsDenied says that the account of a sequence server lacks a right. The error names it in the
-// server's words.
-func IsDenied(err error) bool {
-	return hasCode(err, gomysql.ER_DBACCESS_DENIED_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR,
-		gomysql.ER_COLUMNACCESS_DENIED_ERROR, gomysql.ER_SPECIFIC_ACCESS_DENIED_ERROR)
-}
+func (s *schema) grants() string { return Grants(s.opts.Database, "the user") }
 
 // withGrants adds to the server's error about a missing right what to grant. It returns other
 // errors as they are.

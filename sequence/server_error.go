@@ -51,3 +51,10 @@ func isOutOfRange(err error) bool {
 func isNoSuchText(err error) bool {
 	return hasCode(err, gomysql.ER_INVALID_CHARACTER_STRING, gomysql.ER_CANT_AGGREGATE_2COLLATIONS, cannotConvert, cannotConvertMariaDB)
 }
+
+// IsDenied says that the account of a sequence server lacks a right. The error names it in the
+// server's words.
+func IsDenied(err error) bool {
+	return hasCode(err, gomysql.ER_DBACCESS_DENIED_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR,
+		gomysql.ER_COLUMNACCESS_DENIED_ERROR, gomysql.ER_SPECIFIC_ACCESS_DENIED_ERROR)
+}

@@ -3,7 +3,6 @@ package sequence
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +21,7 @@ func (l *link) check(ctx context.Context, c rawConn) error {
 	if err := l.checkServer(ctx, c); err != nil {
 		return err
 	}
-	if err := l.tables.checkTables(ctx, c); err != nil {
+	if err := l.tables.CheckTables(ctx, c); err != nil {
 		return err
 	}
 	l.passed.Store(true)
@@ -31,7 +30,7 @@ func (l *link) check(ctx context.Context, c rawConn) error {
 
 // checkAgain repeats the checks of a connection.
 func (l *link) checkAgain(ctx context.Context, conn *sql.Conn) error {
-	return conn.Raw(func(raw any) error { return l.check(ctx, rawConn{raw.(driver.Conn)}) })
+	return withRaw(conn, func(c rawConn) error { return l.check(ctx, c) })
 }
 
 func (l *link) unfit(table, finding, remedy string) error {
@@ -88,7 +87,7 @@ func (l *link) settings(ctx context.Context, c rawConn) (findings []error, flush
 // unflushed is the finding about a server that loses commits when it crashes alone, without its
 // machine; none for others.
 func (l *link) unflushed(flush string) []error {
-	if flush != "0" || l.relaxed {
+	if flush != "0" || l.opts.Relaxed {
 		return nil
 	}
 	return []error{l.unfit("", "innodb_flush_log_at_trx_commit is 0: its crash takes the last second's reservations back, and they would be given again",

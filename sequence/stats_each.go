@@ -73,7 +73,7 @@ func (s *Sequences) ServerStats() []ServerStats {
 		for i := range st.Durations {
 			st.Durations[i] = v.trials.durations[i].Read()
 		}
-		switch now := v.nodes.current.Load(); {
+		switch now := v.Current(); {
 		case now != nil:
 			st.Node = now.addr
 		case !v.grouped():
@@ -201,7 +201,7 @@ func (v *server) unusable() error {
 	if err := v.lastFailure(); err != nil {
 		return err
 	}
-	if err, fresh := v.answered.last(v.timing.answered); fresh && err != nil {
+	if err, fresh := v.lastAnswer(); fresh && err != nil {
 		return err
 	}
 	if v.away.Load() {

@@ -4,7 +4,10 @@ import (
 	"context"
 	"sync/atomic"
 
+	"go.uber.org/zap"
+
 	"seqproxy/internal/await"
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/segment"
 )
@@ -13,8 +16,12 @@ import (
 // there, and whether they are fit.
 type schema struct {
 	*link
-	table  table
-	tuning *atomic.Pointer[Tuning]
+	opts    ServerOptions
+	relaxed bool // keys may repeat after a crash
+	timing  *timing
+	log     *zap.Logger
+	table   table
+	tuning  *atomic.Pointer[Tuning]
 
 	seen   atomic.Pointer[layout] // what the last check found; nil before the first
 	making await.Lock             // of tables that are missing
@@ -22,11 +29,21 @@ type schema struct {
 
 // newSchema does no I/O.
 func newSchema(opts Options, o ServerOptions, retries *atomic.Uint64) (*schema, error) {
-	s := &schema{table: newTable(o.Database, o.Table), tuning: new(atomic.Pointer[Tuning]), making: await.NewLock()}
+	s := &schema{
+		opts: o, relaxed: opts.Durability == DurabilityRelaxed, timing: opts.timing, log: opts.Logger.With(zap.String("server", o.Addr)),
+		table: newTable(o.Database, o.Table), tuning: new(atomic.Pointer[Tuning]), making: await.NewLock(),
+	}
 	s.tuning.Store(opts.tuning()) // until whoever owns it has one
 	var err error
-	s.link, err = newLink(opts, o, retries, s, "SELECT 1 FROM "+s.table.full+" LIMIT 0")
-	return s, err
+	s.link, err = newLink(linkOptions{
+		Name: o.Addr, Nodes: o.nodes(), Login: o.loginInUse(), DialTimeout: o.DialTimeout, IOTimeout: o.IOTimeout, MaxConns: o.MaxConns,
+		Relaxed: s.relaxed, Probe: "SELECT 1 FROM " + s.table.full + " LIMIT 0",
+		Timing: &opts.timing.linkTiming, Log: s.log, Retries: retries,
+	}, s)
+	if err != nil {
+		return nil, define.BadOption("%v", err)
+	}
+	return s, nil
 }
 
 // checked is what the last check found out, of a connection that is made for that if there was

@@ -102,6 +102,34 @@ func (s *standing) who() string {
 	return s.identity
 }
 
+// choice is the node as one to reserve numbers on.
+func (s *standing) choice() *choice {
+	return &choice{node: s.node, identity: s.identity, self: cmp.Or(s.view, s.self), cluster: s.cluster, holder: s.holder()}
+}
+
+// nodeSaid is what matters, of what a node says of itself, to those who compare nodes.
+type nodeSaid struct {
+	Identity  string // differs between the nodes of a group
+	Holder    string // who gives numbers by it
+	Apart     string // why a member of a cluster may not commit
+	Forgets   bool   // its crash loses what it committed, however it ends
+	Unflushed string // what would have it flush at commit; empty: it does
+	Writable  bool   // numbers can be reserved on it
+}
+
+// ask asks a node what it is.
+func (n *node) ask(ctx context.Context) (nodeSaid, error) {
+	s := n.look(ctx)
+	all := nodeSaid{
+		Identity: s.who(), Holder: s.holder(), Apart: s.apart, Forgets: s.flush == "0",
+		Writable: s.unwritable() == "",
+	}
+	if settings := s.unflushed(); len(settings) > 0 {
+		all.Unflushed = flushStatement(settings)
+	}
+	return all, s.err
+}
+
 // survey looks at all nodes at once.
 func (l *link) survey(ctx context.Context) []standing {
 	return l.surveyUntil(ctx, func([]standing) bool { return false })

@@ -174,15 +174,6 @@ func (t table) either(proxy string) string {
 // quote makes an identifier of s.
 func quote(s string) string { return "`" + strings.ReplaceAll(s, "`", "``") + "`" }
 
-// literal quotes a configured name for a statement without arguments. Hexadecimal cannot be broken
-// out of, whatever the sql_mode.
-func literal(s string) string {
-	if s == "" {
-		return "''"
-	}
-	return fmt.Sprintf("_utf8mb4 X'%X'", s)
-}
-
 // columnMax is the highest number that a column type holds ("bigint(20) unsigned" as
 // information_schema says it), or false if it is no integer.
 func columnMax(columnType string) (highest uint64, ok bool) {

@@ -162,8 +162,8 @@ func (s *schema) soundTables(ctx context.Context, c rawConn) (tables, error) {
 	return found, err
 }
 
-// checkTables implements [checkedTables], and keeps what it has found.
-func (s *schema) checkTables(ctx context.Context, c rawConn) error {
+// CheckTables implements [checkedTables], and keeps what it has found.
+func (s *schema) CheckTables(ctx context.Context, c rawConn) error {
 	found, err := s.completeTables(ctx, c)
 	if err != nil {
 		return err

@@ -79,7 +79,7 @@ func (st *store) prepareTake(t *take) error {
 		t.text += st.table.underPlan(0)
 	}
 	if upTo.grouped {
-		if t.node = st.nodes.current.Load(); t.node == nil {
+		if t.node = st.Current(); t.node == nil {
 			return errUnchosen
 		}
 		_, id, _ := st.table.taking(planned)

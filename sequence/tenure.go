@@ -21,7 +21,7 @@ type tenure struct {
 // stays takes note of a sign of life that this process has just given to a node. One caller at a
 // time.
 func (v *server) stays(now *choice) {
-	if now == nil || now != v.nodes.current.Load() {
+	if now == nil || now != v.Current() {
 		return
 	}
 	next := tenure{node: now, since: time.Now(), last: time.Now()}
@@ -34,7 +34,7 @@ func (v *server) stays(now *choice) {
 // servingFor is for how long the node in use has been known, by signs of life, or by who asks again
 // and again with the same seen.
 func (v *server) servingFor(seen map[*server]tenure) time.Duration {
-	now := v.nodes.current.Load()
+	now := v.Current()
 	if seen[v].node != now || now == nil {
 		seen[v] = tenure{node: now, since: time.Now()}
 	}

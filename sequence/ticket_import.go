@@ -89,10 +89,8 @@ func (s *Sequences) ImportTickets(ctx context.Context, conn *sql.Conn, o TicketI
 // setUpSource sets the session of a connection to a server that may be none of the sequence
 // servers. lossy says why the server could lose what it has committed.
 func setUpSource(ctx context.Context, conn *sql.Conn, silence time.Duration) (lossy string, err error) {
-	for _, text := range session(silence) {
-		if _, err := conn.ExecContext(ctx, text); err != nil {
-			return "", fmt.Errorf("set up session: %w", err)
-		}
+	if err := setUpSession(ctx, conn, silence); err != nil {
+		return "", err
 	}
 	var readOnly, flush string
 	if err := conn.QueryRowContext(ctx, "SELECT @@GLOBAL.read_only, @@GLOBAL.innodb_flush_log_at_trx_commit").Scan(&readOnly, &flush); err != nil {

@@ -248,10 +248,10 @@ func (b *breaking) ExecContext(ctx context.Context, text string, args []driver.N
 // the numbers that are nobody's then are counted.
 func TestWhatABrokenReservationOfTicketsHasTakenIsCounted(t *testing.T) {
 	p := newPlace(t).withTickets(t)
-	link := mysqltest.NewLink(t, p.server.Addr())
+	path := mysqltest.NewLink(t, p.server.Addr())
 	core, logs := observer.New(zap.DebugLevel)
 	s := p.open(t, steadySize(100), func(o *Options) {
-		o.Servers[0].Addr, o.Servers[0].MaxConns, o.Logger = link.Addr(), 1, zap.New(core)
+		o.Servers[0].Addr, o.Servers[0].MaxConns, o.Logger = path.Addr(), 1, zap.New(core)
 	})
 	direct, err := p.db.Conn(t.Context())
 	if err != nil {
@@ -287,7 +287,7 @@ func TestWhatABrokenReservationOfTicketsHasTakenIsCounted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			b := &breaking{link: link}
+			b := &breaking{link: path}
 			b.after.Store(after)
 			err = conn.Raw(func(raw any) error {
 				own := raw.(*line)
@@ -319,11 +319,11 @@ func TestWhatABrokenReservationOfTicketsHasTakenIsCounted(t *testing.T) {
 	before := counted()
 	table := s.TicketTable(p.schema, "tickets64InnoDB")
 	table.flush()
-	link.LoseAnswers()
+	path.LoseAnswers()
 	if _, err := table.Replace(t.Context(), nil, []byte("stub"), []byte("a")); err == nil {
 		t.Error("a stub got its row though no answer came")
 	}
-	link.Mend()
+	path.Mend()
 	if lost := counted() - before; lost != 1 {
 		t.Errorf("counted %d numbers that the row of a stub may have, want 1", lost)
 	}

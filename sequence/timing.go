@@ -38,28 +38,12 @@ type timing struct {
 	// shown bounds the wait for replicas to show what was written. They are looked at after
 	// firstLook, and ever more rarely up to lastLook.
 	shown, firstLook, lastLook time.Duration
-	// late is for how long a choice of a node waits for others once it has heard enough.
-	late time.Duration
-	// flush is how often the nodes of a cluster are asked whether they flush at commit, apart from
-	// each choice of the one to write to.
-	flush time.Duration
 
-	// silence is for how long a server keeps a connection that says nothing, and with it what that
-	// has locked: the machine of a proxy may vanish in the middle of a transaction, or its network,
-	// and by itself a server notices that after hours. In whole seconds.
-	silence time.Duration
-	// A connection lives for connLife, so that a setting or a table that was changed is checked
-	// again soon. One to look at a node lives for lookLife. Unused ones are closed after connIdle.
-	connLife, lookLife, connIdle time.Duration
-	// redial is for how long a failed dial answers for the next ones too: an outage is not made
-	// worse by every sequence knocking at once.
-	redial time.Duration
+	linkTiming // of connections and of nodes
 
 	// A reservation that failed is tried again after firstBackoff, doubling up to lastBackoff, or
 	// up to frozenBackoff while the members are changed.
 	firstBackoff, lastBackoff, frozenBackoff time.Duration
-	// conflict is the first pause, doubling with each attempt, after a deadlock or the like.
-	conflict time.Duration
 	// A member gets shortestTry at least before the next one is asked.
 	shortestTry time.Duration
 	// leastPatience is how long a caller waits who has waited for other things before, and so long
@@ -73,8 +57,6 @@ type timing struct {
 	// peer bounds the questions to other members beside a reservation on one.
 	peer time.Duration
 
-	// answered is for how long it is believed whether a server answers.
-	answered time.Duration
 	// unknown is for how long a name that was not found is not asked for again.
 	unknown time.Duration
 	// lack is for how long a member is not asked for a row that it lacks.
@@ -106,11 +88,14 @@ func standardTiming() timing {
 		beat: 2 * time.Second, stale: 10 * time.Second, tenure: 10 * time.Second,
 		change: 30 * time.Second, fill: 2 * time.Second, fillPoll: 50 * time.Millisecond,
 		confirm: 15 * time.Second, confirmPoll: 50 * time.Millisecond, takeBack: 3 * time.Second,
-		shown: time.Second, firstLook: time.Millisecond, lastLook: 50 * time.Millisecond, late: 250 * time.Millisecond, flush: 10 * time.Second,
-		silence: 90 * time.Second, connLife: time.Minute, lookLife: time.Minute, connIdle: 5 * time.Minute, redial: 50 * time.Millisecond,
-		firstBackoff: 10 * time.Millisecond, lastBackoff: time.Second, frozenBackoff: 100 * time.Millisecond, conflict: 5 * time.Millisecond,
+		shown: time.Second, firstLook: time.Millisecond, lastLook: 50 * time.Millisecond,
+		linkTiming: linkTiming{
+			late: 250 * time.Millisecond, flush: 10 * time.Second, answered: 2 * time.Second, conflict: 5 * time.Millisecond,
+			silence: 90 * time.Second, connLife: time.Minute, lookLife: time.Minute, connIdle: 5 * time.Minute, redial: 50 * time.Millisecond,
+		},
+		firstBackoff: 10 * time.Millisecond, lastBackoff: time.Second, frozenBackoff: 100 * time.Millisecond,
 		shortestTry: 200 * time.Millisecond, leastPatience: 200 * time.Millisecond, alarmRest: 5 * time.Millisecond, alarm: time.Second, peer: time.Second,
-		answered: 2 * time.Second, unknown: time.Second, lack: 10 * time.Second, idle: time.Minute,
+		unknown: time.Second, lack: 10 * time.Second, idle: time.Minute,
 		clockOff: time.Minute, clockBehind: time.Second, clockLook: 10 * time.Second, clockRenewal: 10 * time.Second, clockAgain: time.Second,
 		periodAhead: time.Hour, periodSpread: 10 * time.Minute, periodPast: 3 * time.Minute, periodAgain: 10 * time.Second,
 		ticketAgain: time.Second, warnAgain: time.Minute, importAgain: 100 * time.Millisecond,
@@ -121,9 +106,12 @@ func standardTiming() timing {
 func (t *timing) check() error {
 	var broken []error
 	fields := reflect.ValueOf(t).Elem()
-	for i := range fields.NumField() {
-		if d := time.Duration(fields.Field(i).Int()); d <= 0 {
-			broken = append(broken, fmt.Errorf("timing: %s is %v, want more than 0", fields.Type().Field(i).Name, d))
+	for _, field := range reflect.VisibleFields(fields.Type()) {
+		if field.Anonymous {
+			continue
+		}
+		if d := time.Duration(fields.FieldByIndex(field.Index).Int()); d <= 0 {
+			broken = append(broken, fmt.Errorf("timing: %s is %v, want more than 0", field.Name, d))
 		}
 	}
 	for _, rule := range []struct {

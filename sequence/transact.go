@@ -38,7 +38,7 @@ func again(ctx context.Context, links []*link, f func() error) error {
 			return err
 		}
 		conflict = err
-		links[0].retries.Add(1)
+		links[0].opts.Retries.Add(1)
 		if !links[0].mayRetry(ctx, attempt) {
 			return conflict
 		}

@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -51,3 +52,12 @@ func (e *UnfitError) Statement() string {
 
 // Unwrap returns ErrUnfit.
 func (e *UnfitError) Unwrap() error { return ErrUnfit }
+
+// Errors that callers tell apart with errors.Is.
+var (
+	// ErrUnfit: the sequence server or its table could repeat numbers, so nothing is reserved
+	// there. The error is an [*UnfitError].
+	ErrUnfit = errors.New("sequence server is unfit")
+	// ErrClosed: Close was called.
+	ErrClosed = errors.New("sequences are closed")
+)

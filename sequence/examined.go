@@ -1,0 +1,72 @@
+package sequence
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+)
+
+// examined is what one node says of itself, for somebody who wants to know before it counts.
+type examined struct {
+	Identity string // what the server calls itself for life
+	Place    string // differs between servers that run at the same time
+	ReadOnly bool
+	// the cluster that it commits in, or the replication group that it is a member of; empty: none
+	Cluster string
+	Source  string // whom it replicates from, if that runs
+	// SourceErr says why Source could not be asked for.
+	SourceErr error
+	Flush     string  // innodb_flush_log_at_trx_commit
+	Findings  []error // all that would keep numbers from being reserved there, but for its tables
+}
+
+// Examine looks at a node as a connection does that reserves, and changes nothing. visit goes on
+// over the same connection. What the node says of itself is for fitting, also where it has failed.
+func (l *link) Examine(ctx context.Context, n *node, visit func(conn *sql.Conn, is *examined) error) (standing, error) {
+	stands := n.look(ctx)
+	if stands.err != nil {
+		return stands, stands.err
+	}
+	if err := l.examine(ctx, &stands, visit); err != nil {
+		return standing{node: n, err: err}, err
+	}
+	return stands, nil
+}
+
+func (l *link) examine(ctx context.Context, s *standing, visit func(conn *sql.Conn, is *examined) error) error {
+	conn, err := s.node.pool().Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	is := &examined{
+		Identity: s.identity, Place: s.place, ReadOnly: s.readOnly, Flush: s.flush, Cluster: cmp.Or(s.cluster, s.group),
+		Source: s.source, SourceErr: s.sourceErr,
+	}
+	if s.cluster == "" && s.readOnly {
+		is.Source, is.SourceErr = s.replicatesFrom(ctx, conn)
+	}
+	if s.apart != "" {
+		is.Findings = append(is.Findings, errors.New(s.apart))
+	}
+	err = withRaw(conn, func(c rawConn) error {
+		findings, flush, err := l.settings(ctx, c)
+		if err != nil {
+			return err
+		}
+		if is.Cluster == "" || !l.grouped() { // else all of its nodes count together
+			findings = append(findings, l.unflushed(flush)...)
+		}
+		for _, finding := range findings {
+			if !errors.Is(finding, errMoved) { // of a group all but one are read only
+				is.Findings = append(is.Findings, finding)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return visit(conn, is)
+}

@@ -1,0 +1,117 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"seqproxy/internal/await"
+)
+
+// groupOf is the way to nodes that are not there.
+func groupOf(t *testing.T, relaxed bool, addrs ...string) *link {
+	t.Helper()
+	o := linkOptions{
+		Name: strings.Join(addrs, ","), Login: newLogin(Account{User: "x"}), MaxConns: 1, Relaxed: relaxed,
+		Timing: new(linkTiming), Log: zap.NewNop(), Retries: new(atomic.Uint64),
+	}
+	for _, addr := range addrs {
+		o.Nodes = append(o.Nodes, Node{Network: "tcp", Addr: addr})
+	}
+	to, err := newLink(o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = to.close() }) // nothing was opened
+	return to
+}
+
+// The members of a cluster may differ for a moment in what they know of it, and parts of it that
+// were both made primary by hand do for good.
+func TestNodesThatAreNotOfOneMindAreNotWrittenTo(t *testing.T) {
+	v := groupOf(t, false, "a:1", "b:1", "c:1")
+	member := func(i int, configuration, index string) standing {
+		return standing{
+			node: v.Nodes()[i], place: strconv.Itoa(i), group: "Galera u", cluster: "Galera u, configuration " + configuration, index: index,
+		}
+	}
+	donor := func(s standing) standing { s.donor = true; return s }
+	away := standing{node: v.Nodes()[2], err: errors.New("it is off")}
+	for _, test := range []struct {
+		name string
+		all  []standing
+		want string // the node, or what the error says
+	}{
+		{"all are one", []standing{member(0, "5 of 3", "2"), member(1, "5 of 3", "0"), member(2, "5 of 3", "1")}, "a:1"},
+		{"one knows of a newer configuration", []standing{member(0, "5 of 3", "2"), member(1, "6 of 3", "0"), away}, "have not agreed yet"},
+		{"two parts, each with a first place", []standing{member(0, "5 of 2", "1"), member(1, "5 of 2", "0"), member(2, "5 of 2", "0")}, "b:1 and c:1 have not agreed yet"},
+		{"a donor comes behind", []standing{donor(member(0, "5 of 3", "2")), member(1, "5 of 3", "0"), member(2, "5 of 3", "1")}, "b:1"},
+		{"only donors", []standing{donor(member(0, "5 of 2", "1")), donor(member(1, "5 of 2", "0")), away}, "a:1"},
+		{"another cluster", []standing{member(0, "5 of 3", "2"), {node: v.Nodes()[1], place: "1", group: "Galera w", cluster: "Galera w, configuration 5 of 3"}, away}, "are no cluster"},
+		{"no cluster", []standing{member(0, "5 of 3", "2"), {node: v.Nodes()[1], place: "1"}, away}, "are no cluster"},
+	} {
+		now, err := v.chosen(test.all)
+		switch {
+		case err != nil:
+			if !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%s: %v, want %q", test.name, err, test.want)
+			}
+			// What is over in a moment is waited for.
+			if passing := strings.Contains(test.want, "yet"); passing == errors.Is(err, ErrUnfit) {
+				t.Errorf("%s: %v is an UnfitError: %v", test.name, err, !passing)
+			}
+		case now.addr != test.want:
+			t.Errorf("%s: %s was chosen, want %q", test.name, now.addr, test.want)
+		}
+	}
+}
+
+func TestNodesThatAreMoreThanHalfNeedNotWaitForTheOthers(t *testing.T) {
+	in := standing{cluster: "Galera u, configuration 5 of 3", index: "0"}
+	other := standing{cluster: "Galera u, configuration 6 of 3", index: "1"}
+	single := standing{}
+	for _, test := range []struct {
+		heard []standing
+		n     int
+		want  bool
+	}{
+		{nil, 3, false},
+		{[]standing{in}, 3, false},
+		{[]standing{in, other}, 3, false},
+		{[]standing{in, in}, 3, true},
+		{[]standing{in, other, in}, 3, true},
+		{[]standing{in, in}, 4, false},
+		{[]standing{single, single}, 3, false},
+		{[]standing{in}, 1, true},
+	} {
+		if got := isMajority(test.heard, test.n); got != test.want {
+			t.Errorf("%d of %d: %v, want %v", len(test.heard), test.n, got, test.want)
+		}
+	}
+}
+
+// Whoever chooses the node of a group may be asking a server that hangs. Those who want the same wait
+// for as long as they may.
+func TestNobodyWaitsForTheChoiceOfANodeLongerThanItsOwnTime(t *testing.T) {
+	v := groupOf(t, false, "127.0.0.1:1", "127.0.0.1:2")
+	v.nodes.choose.MustAcquire()
+	defer v.nodes.choose.Release()
+	ctx, stop := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, await.ErrPatience)
+	defer stop()
+	answer := make(chan error, 1)
+	go func() { _, err := v.reach(ctx); answer <- err }()
+	select {
+	case err := <-answer:
+		if !errors.Is(err, await.ErrPatience) {
+			t.Errorf("got %v, want that the time is over", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("it waits for ever")
+	}
+}
