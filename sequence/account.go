@@ -10,19 +10,23 @@ import (
 
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/floor"
+	"seqproxy/sequence/link"
 )
+
+// Account is what connections to a sequence server are opened with; see package link.
+type Account = link.Account
 
 // AccountChange are other accounts for the sequence servers, which are not in use yet.
 type AccountChange struct {
 	s    *Sequences
-	next map[*login]*Account // of those that differ
+	next map[*link.Login]*Account // of those that differ
 }
 
 // ChangeAccounts prepares other accounts, one for each of the Servers of the options, in their
 // order. It does no I/O. Members of the plan that are none of these are reached with that of the
 // first, as ever. One change at a time may be made and applied.
 func (s *Sequences) ChangeAccounts(accounts []Account) *AccountChange {
-	c := &AccountChange{s: s, next: make(map[*login]*Account)}
+	c := &AccountChange{s: s, next: make(map[*link.Login]*Account)}
 	for i := range s.opts.Servers[:min(len(s.opts.Servers), len(accounts))] {
 		l := s.opts.Servers[i].loginInUse()
 		if next := accounts[i]; *l.Account() != next {
@@ -52,7 +56,7 @@ func (c *AccountChange) Try(ctx context.Context) error {
 			continue
 		}
 		o := v.opts
-		if o.login = newLogin(*next); len(o.Nodes) > 0 {
+		if o.login = link.NewLogin(*next); len(o.Nodes) > 0 {
 			o.Addr = "" // as it is configured
 			err = errors.Join(err, o.setNodes())
 		}
@@ -70,7 +74,7 @@ func (c *AccountChange) Try(ctx context.Context) error {
 	a.changing.Release()
 	defer func() {
 		for _, trial := range trials {
-			_ = trial.close()
+			_ = trial.Close()
 		}
 	}()
 	if err != nil {
@@ -78,7 +82,7 @@ func (c *AccountChange) Try(ctx context.Context) error {
 	}
 	failed := make([]error, len(trials))
 	a.each(ctx, trials, func(ctx context.Context, i int, v *server) error {
-		failed[i] = v.try(ctx, v.mayReserve)
+		failed[i] = v.Try(ctx, v.mayReserve)
 		return nil
 	})
 	taken := slices.ContainsFunc(failed, func(err error) bool { return err == nil })
@@ -86,9 +90,9 @@ func (c *AccountChange) Try(ctx context.Context) error {
 		if why == nil {
 			continue
 		}
-		why = fmt.Errorf("sequence server %s cannot be used: %w", trials[i].name(), why)
-		if taken && isUnreached(why) {
-			c.s.log.Warn("account not tried", zap.String("server", trials[i].name()), logfield.Err(why))
+		why = fmt.Errorf("sequence server %s cannot be used: %w", trials[i].Name(), why)
+		if taken && link.IsUnreached(why) {
+			c.s.log.Warn("account not tried", zap.String("server", trials[i].Name()), logfield.Err(why))
 			continue
 		}
 		err = errors.Join(err, why)
@@ -98,12 +102,12 @@ func (c *AccountChange) Try(ctx context.Context) error {
 
 // mayReserve makes sure that the account has the right to reserve numbers. The server looks at
 // rights before it explains.
-func (st *store) mayReserve(ctx context.Context, c rawConn) error {
+func (st *store) mayReserve(ctx context.Context, c link.Raw) error {
 	text := "EXPLAIN UPDATE " + st.table.full + " SET `id` = `id` WHERE `name` = ''" + st.table.underPlan(0)
 	if st.share().Plan != 0 {
 		text = "EXPLAIN UPDATE " + st.table.full + " AS s JOIN " + st.table.member + " AS m ON m.`one` = 1 SET s.`id` = s.`id` WHERE s.`name` = ''"
 	}
-	if _, err := c.query(ctx, text); err != nil {
+	if _, err := c.Query(ctx, text); err != nil {
 		return fmt.Errorf("the account may not reserve numbers: %w", err)
 	}
 	return nil
@@ -123,7 +127,7 @@ func (c *AccountChange) Apply() {
 	defer a.changing.Release()
 	for _, v := range a.all {
 		if c.next[v.opts.login] != nil {
-			v.renew()
+			v.Renew()
 			v.follow.hurry.Store(true) // the old account may have kept it from serving
 		}
 	}

@@ -72,7 +72,7 @@ func TestAConnectionInUseEndsWithItsWorkAfterItsAccountIsAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := s.servers.all[0]
-	busy, err := v.conn(t.Context())
+	busy, err := v.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

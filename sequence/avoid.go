@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"seqproxy/internal/await"
+	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )
 
@@ -233,7 +234,7 @@ func (st *store) raiseTo(ctx context.Context, name string, n, floor, end uint64)
 		case err != nil || low == nil:
 			return at, err
 		}
-		wait := st.timing.conflict
+		wait := st.timing.Conflict
 		if frozen = nil; low.frozen { // else it went on in this moment
 			frozen, wait = outcomeFrozen, st.timing.frozenBackoff
 		}
@@ -284,7 +285,7 @@ func (st *store) tryRaise(ctx context.Context, name string, n, floor, end uint64
 
 // move runs an UPDATE that moves a row, and returns where it stands then, unless it is not moved.
 func (st *store) move(ctx context.Context, name, text string, args []any) (at uint64, moved bool, err error) {
-	run := func(on querier) error {
+	run := func(on link.Querier) error {
 		result, err := on.ExecContext(ctx, text, args...)
 		if err != nil {
 			return err
@@ -298,8 +299,8 @@ func (st *store) move(ctx context.Context, name, text string, args []any) (at ui
 		at, moved = uint64(id), true
 		return err
 	}
-	if st.grouped() {
-		err = st.transact(ctx, func(tx *sql.Tx) error {
+	if st.Grouped() {
+		err = st.Transact(ctx, func(tx *sql.Tx) error {
 			if err := run(tx); err != nil || !moved {
 				return err
 			}
@@ -308,7 +309,7 @@ func (st *store) move(ctx context.Context, name, text string, args []any) (at ui
 		return at, moved, err
 	}
 	for attempt := 1; ; attempt++ {
-		if err = run(st.pool()); !isConflict(err) || !st.mayRetry(ctx, attempt) {
+		if err = run(st.Pool()); !link.IsConflict(err) || !st.MayRetry(ctx, attempt) {
 			return at, moved, err
 		}
 	}

@@ -220,7 +220,7 @@ func (a *servers) watch(ctx context.Context, v *server, names []string) {
 			low = max(low, before[r.name].High)
 		}
 		// In a group a node that takes over is raised before it serves, and may be seen before.
-		if ok && r.id < low && !v.grouped() {
+		if ok && r.id < low && !v.Grouped() {
 			if err := a.lift(ctx, v, r.name, low, r.id); err != nil {
 				v.log.Debug("row not raised", logfield.Sequence(r.name), logfield.Err(err))
 			}

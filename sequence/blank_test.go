@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/link"
 )
 
 // A name of blanks is refused, as the empty one is. Others that the server takes for the empty one
@@ -23,7 +24,7 @@ func TestANameThatTheServerTakesForTheEmptyOneIsNoOtherOne(t *testing.T) {
 		const name = "\u00ad"
 		if _, err := s.Create(t.Context(), CreateOptions{Name: name}); err == nil {
 			mustTake(t, s, name, 25)
-		} else if !isNoSuchText(err) {
+		} else if !link.IsNoSuchText(err) {
 			t.Errorf("CREATE of %q: %v", name, err)
 		}
 		if n := mustTake(t, f.open(t, steadySize(10)), "photos", 1); n <= last {

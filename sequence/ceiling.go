@@ -9,6 +9,7 @@ import (
 	"seqproxy/internal/await"
 	"seqproxy/internal/planted"
 	"seqproxy/sequence/limit"
+	"seqproxy/sequence/link"
 )
 
 // A group whose replication may lose what was committed gives a number only below a ceiling that
@@ -83,13 +84,13 @@ func (g *ceilings) ceiling(name string) (uint64, bool) {
 }
 
 // inForce reports whether numbers are given below a ceiling only: the server is a group.
-func (g *ceilings) inForce() bool { return !planted.Fault(planted.CeilingReplica) && g.grouped() }
+func (g *ceilings) inForce() bool { return !planted.Fault(planted.CeilingReplica) && g.Grouped() }
 
 // replicates reports whether two nodes may each take themselves for the one that is written to: the
 // server is a group, and no cluster, in which a majority agrees on each commit.
 func (g *ceilings) replicates() bool {
 	now := g.Current()
-	return g.inForce() && (now == nil || now.cluster == "")
+	return g.inForce() && (now == nil || now.Cluster == "")
 }
 
 // upTo is how far the numbers of a sequence may go at present.
@@ -111,7 +112,7 @@ func (g *ceilings) upTo(ctx context.Context, conn *sql.Conn, name string) (upTo,
 	}
 	now := g.Current()
 	if now == nil {
-		return upTo{}, errUnchosen
+		return upTo{}, link.ErrUnchosen
 	}
 	stored, err := g.readRow(ctx, conn, name)
 	if err != nil {
@@ -137,7 +138,7 @@ func (g *ceilings) upTo(ctx context.Context, conn *sql.Conn, name string) (upTo,
 func (st *store) refused(ctx context.Context, conn *sql.Conn, name string, stored *row) attempt {
 	now := st.Current()
 	if now == nil {
-		return st.failedWith(errUnchosen)
+		return st.failedWith(link.ErrUnchosen)
 	}
 	known, err := st.limits.read(ctx, conn, limit.Scope{Name: name})
 	if err != nil {

@@ -7,22 +7,23 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/internal/planted"
+	"seqproxy/sequence/link"
 )
 
 // checkLeftAlone refuses a server without other nodes that was one of a group and was never adopted
 // there since it became the primary: its counters may stand below what the holder gave, and as it
 // is alone now nobody would raise them above the windows. A former holder does not know that
 // another was adopted while it was away, so that one is not seen.
-func (s *schema) checkLeftAlone(ctx context.Context, c rawConn) error {
-	if s.grouped() || planted.Fault(planted.CeilingReplica) {
+func (s *schema) checkLeftAlone(ctx context.Context, c link.Raw) error {
+	if s.Grouped() || planted.Fault(planted.CeilingReplica) {
 		return nil
 	}
-	rows, err := c.query(ctx, "SELECT `holder`, `complete` FROM "+s.table.holder+" ORDER BY `term` DESC, `holder` DESC")
+	rows, err := c.Query(ctx, "SELECT `holder`, `complete` FROM "+s.table.holder+" ORDER BY `term` DESC, `holder` DESC")
 	switch {
-	case hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_COLUMNACCESS_DENIED_ERROR):
+	case link.HasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_COLUMNACCESS_DENIED_ERROR):
 		return nil // in a group it would need to read that, and its own one
 	case isBroken(err):
-		return s.unfit(s.table.holder, fmt.Sprintf("it cannot be read: %v", err),
+		return s.Unfit(s.table.holder, fmt.Sprintf("it cannot be read: %v", err),
 			"restore it from a backup; or, if the server was never one of a group, or all rows were raised above what is in use (docs: Backup and restore), DROP TABLE "+s.table.holder)
 	case err != nil:
 		return fmt.Errorf("read table %s: %w", s.table.holder, err)
@@ -30,7 +31,7 @@ func (s *schema) checkLeftAlone(ctx context.Context, c rawConn) error {
 		return nil
 	}
 	holder, complete, first := rows[0][0], rows[0][1] == "1", len(rows) == 1
-	identity, err := c.holder(ctx)
+	identity, err := c.Holder(ctx)
 	if err != nil {
 		return err
 	}
@@ -41,12 +42,12 @@ func (s *schema) checkLeftAlone(ctx context.Context, c rawConn) error {
 	case holder == identity:
 		holder = "another"
 	}
-	return s.unfit(s.table.holder, fmt.Sprintf("it belongs to a group, whose numbers %q gave last; it is %q, which may lack them and would give them again", holder, identity),
+	return s.Unfit(s.table.holder, fmt.Sprintf("it belongs to a group, whose numbers %q gave last; it is %q, which may lack them and would give them again", holder, identity),
 		"list the group's servers under nodes until the log says that its sequences are held here; or raise all rows above what is in use (docs: Backup and restore), and then DELETE FROM "+s.table.holder)
 }
 
 // isBroken reports whether a table is there, but not what belongs to it in the storage engine.
 func isBroken(err error) bool {
 	const noSuchTableInEngine = 1932
-	return hasCode(err, noSuchTableInEngine, gomysql.ER_TABLESPACE_MISSING, gomysql.ER_TABLESPACE_DISCARDED)
+	return link.HasCode(err, noSuchTableInEngine, gomysql.ER_TABLESPACE_MISSING, gomysql.ER_TABLESPACE_DISCARDED)
 }

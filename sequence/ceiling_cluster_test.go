@@ -12,6 +12,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"seqproxy/sequence/limit"
+	"seqproxy/sequence/link"
 	"seqproxy/test/mysqltest"
 )
 
@@ -93,10 +94,10 @@ func TestAReservationOverAConnectionOfTheConfigurationBeforeIsGivenToNobody(t *t
 	var stays [2]*sql.Conn
 	for i := range stays {
 		var err error
-		if stays[i], err = v.conn(t.Context()); err != nil {
+		if stays[i], err = v.Conn(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := v.leadsTo(t.Context(), stays[i], before); err != nil {
+		if err := v.LeadsTo(t.Context(), stays[i], before); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -105,8 +106,8 @@ func TestAReservationOverAConnectionOfTheConfigurationBeforeIsGivenToNobody(t *t
 	if err := e.Nodes[2].Kill(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the configuration changes", func() bool { return v.leadsTo(t.Context(), stays[0], before) != nil })
-	if err := v.writable(t.Context(), stays[1]); !v.isMoved(err) {
+	eventually(t, "the configuration changes", func() bool { return v.LeadsTo(t.Context(), stays[0], before) != nil })
+	if err := v.Writable(t.Context(), stays[1]); !v.IsMoved(err) {
 		t.Errorf("of a connection to another configuration: %v, want an error by which another node is looked for", err)
 	}
 	if err := stays[0].Close(); err != nil { // others get it now
@@ -117,8 +118,8 @@ func TestAReservationOverAConnectionOfTheConfigurationBeforeIsGivenToNobody(t *t
 		t.Fatal(err)
 	}
 	now := v.Current()
-	if now == nil || now.holder == before.holder {
-		t.Errorf("%v was reserved under %s", g.seg, before.holder)
+	if now == nil || now.Holder == before.Holder {
+		t.Errorf("%v was reserved under %s", g.seg, before.Holder)
 	}
 	if now := v.counters.lost[UnusedRefused].Load(); now == lost {
 		t.Error("what was reserved over the connection before is not counted as lost")
@@ -141,16 +142,16 @@ func TestANewConnectionIsMadeInTheConfigurationOfTheChoice(t *testing.T) {
 	db := e.Nodes[0].DB(t, "")
 	eventually(t, "the configuration changes", func() bool {
 		var now string
-		return db.QueryRow("SELECT "+before.self).Scan(&now) == nil && now != before.holder
+		return db.QueryRow("SELECT "+before.Self).Scan(&now) == nil && now != before.Holder
 	})
 	for _, idle := range []int{0, v.opts.MaxConns} { // all are closed
-		v.pool().SetMaxIdleConns(idle)
+		v.Pool().SetMaxIdleConns(idle)
 	}
-	if err := v.ping(t.Context()); err != nil {
+	if err := v.Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if now := v.Current(); now == nil || now.holder == before.holder {
-		t.Errorf("a connection was made under %s", before.holder)
+	if now := v.Current(); now == nil || now.Holder == before.Holder {
+		t.Errorf("a connection was made under %s", before.Holder)
 	}
 	if seen := make(map[*server]tenure); a.servers.enlisted(seen) {
 		t.Error("all proxies are said to be registered in a configuration that has just begun")
@@ -251,8 +252,8 @@ func TestWhatACrashOfAGaleraClusterCouldLoseIsWaitedFor(t *testing.T) {
 		t.Error(err)
 	}
 	// Who is registered may be lost with the rest.
-	v.moved()
-	if err := v.ping(t.Context()); err != nil {
+	v.Moved()
+	if err := v.Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if seen := make(map[*server]tenure); a.servers.enlisted(seen) {
@@ -284,7 +285,7 @@ func TestAGaleraNodeThatLostItsCeilingsIsNamed(t *testing.T) {
 		t.Fatalf("got %v, want ErrOvertaken", err)
 	}
 	wantText(t, err, "has recorded, it has in a moment, or is no copy")
-	if took := time.Since(begin); took < v.timing.conflict<<maxAttempts/2 {
+	if took := time.Since(begin); took < v.timing.Conflict<<link.MaxAttempts/2 {
 		t.Errorf("six attempts took %v: what comes in a moment was not waited for", took)
 	}
 }
@@ -330,7 +331,7 @@ func TestAWindowThatACommitOnAnotherGaleraNodeForestalledIsOpenedAgain(t *testin
 	met := 0
 	for n := uint64(1) << 20; n < 1<<50 && met < 3; n += n / 4 {
 		err := v.ceilings.tryWindow(t.Context(), "photos", n, false)
-		if isConflict(err) {
+		if link.IsConflict(err) {
 			met++
 			err = v.ceilings.openWindow(t.Context(), "photos", n)
 		}
@@ -344,7 +345,7 @@ func TestAWindowThatACommitOnAnotherGaleraNodeForestalledIsOpenedAgain(t *testin
 }
 
 func TestACommitThatAnotherMemberForestalledIsAConflict(t *testing.T) {
-	if !isConflict(&mysql.MySQLError{Number: 3101, Message: "Plugin instructed the server to rollback the current transaction."}) {
+	if !link.IsConflict(&mysql.MySQLError{Number: 3101, Message: "Plugin instructed the server to rollback the current transaction."}) {
 		t.Error("what a replication group answers is no conflict")
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/limit"
+	"seqproxy/sequence/link"
 )
 
 // windowDue reports whether it is time to open the next window of a sequence, of which n numbers
@@ -35,9 +36,9 @@ func (g *ceilings) openNext(ctx context.Context, name string, n uint64) {
 	if begun {
 		return
 	}
-	if err := g.openWindow(ctx, name, n); g.isMoved(err) {
+	if err := g.openWindow(ctx, name, n); g.IsMoved(err) {
 		// else logged; whoever reaches the ceiling is told again
-		g.moved()
+		g.Moved()
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -78,7 +79,7 @@ func (g *ceilings) openWindow(ctx context.Context, name string, n uint64) error 
 	for attempt := 1; ; attempt++ {
 		err = g.tryWindow(ctx, name, n, false)
 		// A lock wait is long already.
-		if !isConflict(err) || hasCode(err, gomysql.ER_LOCK_WAIT_TIMEOUT) || !g.mayRetry(ctx, attempt) {
+		if !link.IsConflict(err) || link.HasCode(err, gomysql.ER_LOCK_WAIT_TIMEOUT) || !g.MayRetry(ctx, attempt) {
 			break
 		}
 	}
@@ -131,13 +132,13 @@ func (v *server) raiseCeiling(ctx context.Context, name string, d demand) (uint6
 	err := v.ceilings.openWindow(ctx, name, n)
 	lost := new(limit.SeenError)
 	switch {
-	case v.isMoved(err):
-		v.moved()
+	case v.IsMoved(err):
+		v.Moved()
 		return n, nil
 	case errors.As(err, &lost) && lost.Newer.Term != 0:
 		// Another node was adopted after this one. If all nodes, looked at again, say that this is
 		// the primary after all, it is adopted anew.
-		v.moved()
+		v.Moved()
 		return n, v.ceilings.adoptOrMove(ctx, name, lost.Newer)
 	case errors.Is(err, outcomeNotHolder):
 		return n, v.ceilings.adoptOrMove(ctx, name, limit.Holder{})
@@ -161,8 +162,8 @@ func (v *server) raiseCeiling(ctx context.Context, name string, d demand) (uint6
 // adoptOrMove is adopt; where the node turns out to be read only, another is looked for.
 func (g *ceilings) adoptOrMove(ctx context.Context, name string, over limit.Holder) error {
 	err := g.adopt(ctx, name, over)
-	if g.isMoved(err) {
-		g.moved()
+	if g.IsMoved(err) {
+		g.Moved()
 		return nil
 	}
 	return err
@@ -174,16 +175,16 @@ func (g *ceilings) holding(ctx context.Context, name string, f func() error) err
 	for attempt := 1; ; attempt++ {
 		err := f()
 		switch {
-		case g.isMoved(err):
-			g.moved()
+		case g.IsMoved(err):
+			g.Moved()
 		case errors.Is(err, outcomeNotHolder):
 			if failed := g.adoptOrMove(ctx, name, limit.Holder{}); failed != nil {
 				return failed
 			}
-		case !isConflict(err):
+		case !link.IsConflict(err):
 			return err
 		}
-		if !g.mayRetry(ctx, attempt) {
+		if !g.MayRetry(ctx, attempt) {
 			return err
 		}
 	}
@@ -214,7 +215,7 @@ func (g *ceilings) keepAbove(ctx context.Context, name string, n uint64) error {
 		stored, err = g.look(ctx, name)
 	}
 	if err == nil && stored.position() < min(n, g.seen.Load().max) {
-		err = fmt.Errorf("%s has the sequence at %d: %w", g.at(), stored.position(), errWentBelow)
+		err = fmt.Errorf("%s has the sequence at %d: %w", g.At(), stored.position(), errWentBelow)
 	}
 	if err != nil {
 		return fmt.Errorf("a fail-over could lose that sequence %q goes on above %d: %w", name, n, err)
@@ -247,7 +248,7 @@ func (g *ceilings) openTo(ctx context.Context, name string, n, floor uint64) (to
 
 // belowCeiling returns outcomeAtCeiling for a number that a sequence may not give yet.
 func (g *ceilings) belowCeiling(ctx context.Context, name string, n uint64) error {
-	conn, err := g.conn(ctx)
+	conn, err := g.Conn(ctx)
 	if err != nil {
 		return err
 	}

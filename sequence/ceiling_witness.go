@@ -8,17 +8,18 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/sequence/limit"
+	"seqproxy/sequence/link"
 )
 
 // others is the way to the nodes beside the chosen one, of a cluster to all.
 type others struct {
 	*ceilings
-	now *choice
+	now *link.Choice
 }
 
-func (o others) nodes() (all []*node) {
+func (o others) nodes() (all []*link.Node) {
 	for _, n := range o.ceilings.Nodes() {
-		if n != o.now.node || o.now.cluster != "" {
+		if n != o.now.Node || o.now.Cluster != "" {
 			all = append(all, n)
 		}
 	}
@@ -28,7 +29,7 @@ func (o others) nodes() (all []*node) {
 // Sight implements [limit.Nodes].
 func (o others) Sight(ctx context.Context) []limit.Look {
 	patience := o.opts.DialTimeout
-	if o.now.cluster != "" {
+	if o.now.Cluster != "" {
 		// this node has what they have, or a majority did not have it
 		patience = min(patience, o.timing.shown)
 	}
@@ -38,10 +39,10 @@ func (o others) Sight(ctx context.Context) []limit.Look {
 	nodes := o.nodes()
 	for _, n := range nodes {
 		go func() { // received below
-			said, err := n.ask(ctx)
-			look := limit.Look{Address: n.addr, Standing: limit.Standing(said), Err: err}
+			said, err := n.Ask(ctx)
+			look := limit.Look{Address: n.Addr, Standing: limit.Standing(said), Err: err}
 			if look.Err == nil {
-				look.Known, look.Err = o.limits.read(ctx, n.pool(), limit.Scope{All: true})
+				look.Known, look.Err = o.limits.read(ctx, n.Pool(), limit.Scope{All: true})
 			}
 			all <- look
 		}()
@@ -60,7 +61,7 @@ func (o others) Watch(ctx context.Context, of limit.Scope, start func(address st
 	all := make(chan *limit.Witness)
 	nodes := o.nodes()
 	for _, n := range nodes {
-		w := start(n.addr)
+		w := start(n.Addr)
 		go func() { // received below
 			o.watch(ctx, n, w, of)
 			all <- w
@@ -74,15 +75,15 @@ func (o others) Watch(ctx context.Context, of limit.Scope, start func(address st
 }
 
 // watch asks one node until it shows what is wanted, or never will, or ctx ends.
-func (o others) watch(ctx context.Context, n *node, w *limit.Witness, of limit.Scope) {
+func (o others) watch(ctx context.Context, n *link.Node, w *limit.Witness, of limit.Scope) {
 	for wait := o.timing.firstLook; ; wait = min(2*wait, o.timing.lastLook) {
 		if !w.Identified() {
-			if said, err := n.ask(ctx); !w.Looked((*limit.Standing)(&said), err) {
+			if said, err := n.Ask(ctx); !w.Looked((*limit.Standing)(&said), err) {
 				return
 			}
 		}
 		if w.Identified() {
-			switch known, err := o.limits.read(ctx, n.pool(), of); {
+			switch known, err := o.limits.read(ctx, n.Pool(), of); {
 			case err == nil && w.Shown(known):
 				return
 			case err != nil && ctx.Err() == nil:
@@ -96,14 +97,14 @@ func (o others) watch(ctx context.Context, n *node, w *limit.Witness, of limit.S
 }
 
 // toChosen is a connection to the chosen node, which can be written to. The caller closes it.
-func (g *ceilings) toChosen(ctx context.Context) (conn *sql.Conn, now *choice, err error) {
-	if conn, err = g.conn(ctx); err != nil {
+func (g *ceilings) toChosen(ctx context.Context) (conn *sql.Conn, now *link.Choice, err error) {
+	if conn, err = g.Conn(ctx); err != nil {
 		return nil, nil, err
 	}
 	if now = g.Current(); now == nil {
-		err = errUnchosen
+		err = link.ErrUnchosen
 	} else {
-		err = g.writable(ctx, conn)
+		err = g.Writable(ctx, conn)
 	}
 	if err != nil {
 		_ = conn.Close()
@@ -113,10 +114,10 @@ func (g *ceilings) toChosen(ctx context.Context) (conn *sql.Conn, now *choice, e
 }
 
 // group is the group as one attempt sees it, over a connection to the chosen node.
-func (g *ceilings) group(conn *sql.Conn, now *choice) *limit.Group {
+func (g *ceilings) group(conn *sql.Conn, now *link.Choice) *limit.Group {
 	return &limit.Group{
 		Store: holderStore{g, conn, now}, Nodes: others{g, now}, Count: len(g.Nodes()), Relaxed: g.relaxed,
-		Chosen: limit.Node{Address: now.addr, Identity: now.identity, Holder: now.holder, Cluster: now.cluster != ""},
+		Chosen: limit.Node{Address: now.Addr, Identity: now.Identity, Holder: now.Holder, Cluster: now.Cluster != ""},
 	}
 }
 
@@ -141,18 +142,18 @@ func (g *ceilings) shownOn(ctx context.Context, lag time.Duration, need int) err
 		if err := g.adopt(ctx, "", limit.Holder{}); err != nil {
 			return err
 		}
-		again, err := g.conn(ctx)
+		again, err := g.Conn(ctx)
 		if err != nil {
 			return err
 		}
 		conn = again
-		if err := g.leadsTo(ctx, conn, now); err != nil {
+		if err := g.LeadsTo(ctx, conn, now); err != nil {
 			return err
 		}
 	}
 	// Replicas apply changes in the order of their commits, so one that shows this has all before
 	// it.
-	if _, err := conn.ExecContext(ctx, "UPDATE "+g.table.holder+" SET `mark` = `mark` + 1 WHERE `holder` = "+now.holderSQL()); err != nil {
+	if _, err := conn.ExecContext(ctx, "UPDATE "+g.table.holder+" SET `mark` = `mark` + 1 WHERE `holder` = "+now.HolderSQL()); err != nil {
 		return fmt.Errorf("write table %s: %w", g.table.holder, err)
 	}
 	known, err := g.limits.read(ctx, conn, limit.Scope{})
@@ -160,7 +161,7 @@ func (g *ceilings) shownOn(ctx context.Context, lag time.Duration, need int) err
 		return err
 	}
 	marked := known.Holder()
-	if marked.ID != now.holder {
+	if marked.ID != now.Holder {
 		return outcomeNotHolder
 	}
 	_ = conn.Close() // others may need it meanwhile

@@ -16,6 +16,7 @@ import (
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/limit"
+	"seqproxy/sequence/link"
 )
 
 // CreateOptions describes a new sequence. The fields that Definition has too mean the same; 0 is
@@ -236,7 +237,7 @@ func (r request) failed(name string, err error) error {
 		if !errors.Is(cause, await.ErrPatience) {
 			return cause
 		}
-		if !errors.As(err, new(*mysql.MySQLError)) && !errors.As(err, new(*unheardError)) && !errors.As(err, new(*limit.SeenError)) && !errors.Is(err, errOutcome) && !errors.Is(err, errEnlisting) && !errors.Is(err, errUnlisted) {
+		if !errors.As(err, new(*mysql.MySQLError)) && !errors.As(err, new(*unheardError)) && !errors.As(err, new(*limit.SeenError)) && !errors.Is(err, link.ErrOutcome) && !errors.Is(err, errEnlisting) && !errors.Is(err, errUnlisted) {
 			err = s.whyNot() // the end of the wait itself says nothing
 		}
 	}
@@ -256,13 +257,13 @@ func (o *CreateOptions) existing(r *row) (Created, error) {
 // outcome is that of a transaction that should have made the sequence.
 func (o *CreateOptions) outcome(made Created, err error) (Created, error) {
 	switch {
-	case hasCode(err, gomysql.ER_DUP_ENTRY):
+	case link.HasCode(err, gomysql.ER_DUP_ENTRY):
 		// Made by somebody else between the look and the insert.
 		if o.IfNotExists {
 			return Created{Existed: true}, nil
 		}
 		return Created{}, &NameError{Name: o.Name, Err: ErrExists}
-	case hasCode(err, gomysql.ER_DATA_TOO_LONG, gomysql.ER_TRUNCATED_WRONG_VALUE_FOR_FIELD) || isNoSuchText(err):
+	case link.HasCode(err, gomysql.ER_DATA_TOO_LONG, gomysql.ER_TRUNCATED_WRONG_VALUE_FOR_FIELD) || link.IsNoSuchText(err):
 		return Created{}, define.BadOption("sequence name %q does not fit the column `name`, or its comment or owner theirs: %v", o.Name, err)
 	case err != nil:
 		return Created{}, fmt.Errorf("create sequence %q: %w", o.Name, err)

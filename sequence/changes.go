@@ -37,7 +37,7 @@ type hearing struct {
 // changes returns the version of the last change, and the options of all sequences that changed
 // after seen, or of all.
 func (st *store) changes(ctx context.Context, seen moment, all bool) (heard hearing, err error) {
-	conn, err := st.conn(ctx)
+	conn, err := st.Conn(ctx)
 	if err != nil {
 		return heard, err
 	}
@@ -107,7 +107,7 @@ const (
 func (st *store) respelled(ctx context.Context, names []string) (map[string]string, error) {
 	others := make(map[string]string)
 	for some := range slices.Chunk(names, namesAtOnce) {
-		there, err := selectNames(ctx, st.pool(), "SELECT `name` FROM "+st.table.full+" WHERE `name` IN (?"+strings.Repeat(", ?", len(some)-1)+")", asArgs(some)...)
+		there, err := selectNames(ctx, st.Pool(), "SELECT `name` FROM "+st.table.full+" WHERE `name` IN (?"+strings.Repeat(", ?", len(some)-1)+")", asArgs(some)...)
 		if err != nil {
 			return nil, fmt.Errorf("look how sequences are spelled: %w", err)
 		}
@@ -126,7 +126,7 @@ func (st *store) spellingsOf(ctx context.Context, names []string, others map[str
 	for i := range names {
 		parts[i] = fmt.Sprintf("SELECT %d, `name` FROM %s WHERE `name` = ?", i, st.table.full)
 	}
-	rows, err := st.pool().QueryContext(ctx, strings.Join(parts, " UNION ALL "), asArgs(names)...)
+	rows, err := st.Pool().QueryContext(ctx, strings.Join(parts, " UNION ALL "), asArgs(names)...)
 	if err != nil {
 		return err
 	}

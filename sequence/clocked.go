@@ -268,7 +268,7 @@ func (k clocked) Last(ctx context.Context, worker, first uint64) (last uint64, b
 // isUnfitRow reports whether an error is about the row of one sequence alone.
 func isUnfitRow(err error) bool {
 	var unfit *UnfitError
-	return errors.As(err, &unfit) && unfit.ofSequence
+	return errors.As(err, &unfit) && unfit.OfSequence
 }
 
 // Reserve reserves ticks of a worker.
@@ -292,14 +292,14 @@ func (k clocked) Time(ctx context.Context) (time.Time, error) { return k.c.owner
 
 // clock is what the clock of the server says.
 func (st *store) clock(ctx context.Context) (time.Time, error) {
-	conn, err := st.conn(ctx)
+	conn, err := st.Conn(ctx)
 	if err != nil {
 		return time.Time{}, err
 	}
 	defer func() { _ = conn.Close() }()
 	var micros int64
 	if err := conn.QueryRowContext(ctx, "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))").Scan(&micros); err != nil {
-		return time.Time{}, fmt.Errorf("ask the clock of %s: %w", st.name(), err)
+		return time.Time{}, fmt.Errorf("ask the clock of %s: %w", st.Name(), err)
 	}
 	return time.UnixMicro(micros), nil
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.uber.org/zap"
+
+	"seqproxy/sequence/link"
 )
 
 // layout is what the checks found out about the table.
@@ -16,7 +18,7 @@ type layout struct {
 }
 
 // checkColumns looks at the two columns and at the key, and at the columns of the tables beside.
-func (s *schema) checkColumns(ctx context.Context, c rawConn) (*layout, error) {
+func (s *schema) checkColumns(ctx context.Context, c link.Raw) (*layout, error) {
 	found, findings, err := s.columns(ctx, c)
 	if err == nil && len(findings) > 0 {
 		err = findings[0]
@@ -32,9 +34,9 @@ func (s *schema) checkColumns(ctx context.Context, c rawConn) (*layout, error) {
 }
 
 // columns reads the columns and the key, and returns all that is wrong with them.
-func (s *schema) columns(ctx context.Context, c rawConn) (found *layout, findings []error, err error) {
-	where := fmt.Sprintf("TABLE_SCHEMA = %s AND TABLE_NAME = %s", literal(s.opts.Database), literal(s.opts.Table))
-	rows, err := c.query(ctx, "SELECT TABLE_NAME, LOWER(COLUMN_NAME), COLUMN_TYPE, IFNULL(CHARACTER_SET_NAME, ''), IFNULL(COLLATION_NAME, '') "+
+func (s *schema) columns(ctx context.Context, c link.Raw) (found *layout, findings []error, err error) {
+	where := fmt.Sprintf("TABLE_SCHEMA = %s AND TABLE_NAME = %s", link.Literal(s.opts.Database), link.Literal(s.opts.Table))
+	rows, err := c.Query(ctx, "SELECT TABLE_NAME, LOWER(COLUMN_NAME), COLUMN_TYPE, IFNULL(CHARACTER_SET_NAME, ''), IFNULL(COLLATION_NAME, '') "+
 		"FROM information_schema.COLUMNS WHERE "+s.inTables())
 	if err != nil {
 		return nil, nil, fmt.Errorf("read columns of %s: %w", s.table.full, err)
@@ -47,7 +49,7 @@ func (s *schema) columns(ctx context.Context, c rawConn) (found *layout, finding
 	}
 	id, name := columns["id"], columns["name"]
 	if id == nil || name == nil {
-		return nil, []error{s.unfit(s.table.full, "it has no columns `name` and `id`", "name a table like: "+fmt.Sprintf(createTable, s.table.full))}, nil
+		return nil, []error{s.Unfit(s.table.full, "it has no columns `name` and `id`", "name a table like: "+fmt.Sprintf(createTable, s.table.full))}, nil
 	}
 	findings = s.lacking(rows)
 	found = &layout{nameType: name[0], idType: id[0]}
@@ -56,16 +58,16 @@ func (s *schema) columns(ctx context.Context, c rawConn) (found *layout, finding
 	}
 	var ok bool
 	if found.max, ok = columnMax(id[0]); !ok {
-		findings = append(findings, s.unfit(s.table.full, "its column `id` is "+id[0]+", which does not count in whole numbers",
+		findings = append(findings, s.Unfit(s.table.full, "its column `id` is "+id[0]+", which does not count in whole numbers",
 			"ALTER TABLE "+s.table.full+" MODIFY `id` BIGINT UNSIGNED NOT NULL DEFAULT 0"))
 	}
-	keys, err := c.query(ctx, "SELECT INDEX_NAME FROM information_schema.STATISTICS WHERE "+where+
+	keys, err := c.Query(ctx, "SELECT INDEX_NAME FROM information_schema.STATISTICS WHERE "+where+
 		" GROUP BY INDEX_NAME HAVING COUNT(*) = 1 AND MAX(NON_UNIQUE) = 0 AND MAX(LOWER(COLUMN_NAME)) = 'name' AND MAX(IFNULL(SUB_PART, 0)) = 0")
 	if err != nil {
 		return nil, nil, fmt.Errorf("read keys of %s: %w", s.table.full, err)
 	}
 	if len(keys) == 0 {
-		findings = append(findings, s.unfit(s.table.full, "no unique key is on `name` alone, so two rows could count for one sequence",
+		findings = append(findings, s.Unfit(s.table.full, "no unique key is on `name` alone, so two rows could count for one sequence",
 			"ALTER TABLE "+s.table.full+" ADD PRIMARY KEY (`name`)"))
 	}
 	return found, findings, nil

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"testing"
 
+	"seqproxy/sequence/link"
 	"seqproxy/test/mysqltest"
 )
 
@@ -18,7 +19,7 @@ func TestCloseDoesNotMindConnectionsThatAreClosedAlready(t *testing.T) {
 	mustTake(t, s, "photos", 1)
 	s.follow.work.MustAcquire() // nobody asks from here on, which would find out
 	defer s.follow.work.Release()
-	pool := s.servers.first().pool()
+	pool := s.servers.first().Pool()
 	var kept []*sql.Conn
 	for range conns {
 		conn, err := pool.Conn(t.Context())
@@ -64,12 +65,12 @@ func TestAConnectionWhoseCallerLeftAtTheLastMomentIsNobodyElses(t *testing.T) {
 		}
 	}
 	for range 300 {
-		conn, err := s.servers.first().conn(t.Context())
+		conn, err := s.servers.first().Conn(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, leave := context.WithCancel(t.Context())
-		unwatched, unwatch, err := closeWhenDone(ctx, conn)
+		unwatched, unwatch, err := link.CloseWhenDone(ctx, conn)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +78,7 @@ func TestAConnectionWhoseCallerLeftAtTheLastMomentIsNobodyElses(t *testing.T) {
 		leave()
 		unwatch()
 		_ = conn.Close() // it may be closed
-		if conn, err = s.servers.first().conn(t.Context()); err != nil {
+		if conn, err = s.servers.first().Conn(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		ask(t.Context(), conn)

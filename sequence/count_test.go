@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestServerCountsByTheRule(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t)
-	conn, err := s.servers.first().conn(context.Background())
+	conn, err := s.servers.first().Conn(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +61,7 @@ func TestServerCountsByTheRule(t *testing.T) {
 // The server counts as share does, up to the ends of 63 and 64 bits.
 func TestServerCountsInBlocks(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
-	conn, err := p.open(t).servers.first().conn(context.Background())
+	conn, err := p.open(t).servers.first().Conn(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func TestServerCountsInBlocks(t *testing.T) {
 		}
 		_, err := conn.ExecContext(t.Context(), "UPDATE "+newTable(p.schema, "sequence").full+" SET id = "+text, args...)
 		if !ok {
-			if beyond++; !isOutOfRange(err) {
+			if beyond++; !link.IsOutOfRange(err) {
 				t.Fatalf("%+v: %d numbers above %d and %d: got %v, want that they are out of range", h, n, id, floor, err)
 			}
 			continue

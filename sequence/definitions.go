@@ -10,6 +10,7 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/sequence/floor"
+	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )
 
@@ -62,7 +63,7 @@ func (of *lockedName) given() uint64 {
 // edit calls f with what at least need members have of a name, which is locked, and commits. On
 // each member it calls first before. f may be called again after a conflict.
 func (w *view) edit(ctx context.Context, need int, name string, first func(e *edit) error, f func(g *agreed) error) error {
-	return again(ctx, w.links(), func() error { return w.editOnce(ctx, need, name, first, f) })
+	return link.Again(ctx, w.links(), func() error { return w.editOnce(ctx, need, name, first, f) })
 }
 
 // amend is edit of all members, for a sequence that there is.
@@ -87,10 +88,10 @@ func (w *view) editOnce(ctx context.Context, need int, name string, first func(e
 	for _, v := range w.members {
 		e, err := w.begin(ctx, v)
 		if err != nil {
-			if !w.several() || errors.Is(err, outcomeOldPlan) || isConflict(err) || errors.Is(err, ErrUnfit) || ctx.Err() != nil {
+			if !w.several() || errors.Is(err, outcomeOldPlan) || link.IsConflict(err) || errors.Is(err, ErrUnfit) || ctx.Err() != nil {
 				return err
 			}
-			missing = append(missing, fmt.Errorf("sequence server %s is not reached: %w", v.name(), err))
+			missing = append(missing, fmt.Errorf("sequence server %s is not reached: %w", v.Name(), err))
 			continue
 		}
 		edits = append(edits, e)
@@ -118,16 +119,16 @@ func (w *view) editOnce(ctx context.Context, need int, name string, first func(e
 		stamp := newStamp()
 		for _, e := range kept {
 			if _, err := e.ExecContext(ctx, "UPDATE "+e.v.table.version+" SET `version` = GREATEST(`version`, ?), `stamp` = ? WHERE `one` = 1", g.version, stamp); err != nil {
-				return fmt.Errorf("raise the version on %s: %w", e.v.name(), err)
+				return fmt.Errorf("raise the version on %s: %w", e.v.Name(), err)
 			}
 		}
 	}
 	for i, e := range kept {
-		if err := commit(ctx, e.Tx); err != nil {
+		if err := link.Commit(ctx, e.Tx); err != nil {
 			if len(kept) > 1 { // a conflict is not tried again: others may have committed
-				err = fmt.Errorf("on %s, after %d of %d: %v", e.v.name(), i, len(kept), err)
+				err = fmt.Errorf("on %s, after %d of %d: %v", e.v.Name(), i, len(kept), err)
 			}
-			return fmt.Errorf("%w: %w", errOutcome, err)
+			return fmt.Errorf("%w: %w", link.ErrOutcome, err)
 		}
 	}
 	return nil
@@ -158,7 +159,7 @@ func (w *view) connect(ctx context.Context, v *server) (*sql.Conn, error) {
 		defer stop()
 		ctx = try
 	}
-	conn, err := v.conn(ctx)
+	conn, err := v.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +167,7 @@ func (w *view) connect(ctx context.Context, v *server) (*sql.Conn, error) {
 		err = conn.PingContext(ctx)
 	}
 	if err == nil {
-		err = v.writable(ctx, conn)
+		err = v.Writable(ctx, conn)
 	}
 	if err != nil {
 		_ = conn.Close()
@@ -180,7 +181,7 @@ func (w *view) connect(ctx context.Context, v *server) (*sql.Conn, error) {
 func (e *edit) makeRow(ctx context.Context, name string) error {
 	result, err := e.ExecContext(ctx, "INSERT INTO "+e.v.table.full+" (`name`, `id`) VALUES (?, 0) ON DUPLICATE KEY UPDATE `id` = `id`", name)
 	if err != nil {
-		return fmt.Errorf("make the row on %s: %w", e.v.name(), err)
+		return fmt.Errorf("make the row on %s: %w", e.v.Name(), err)
 	}
 	n, err := result.RowsAffected()
 	e.made = n > 0
@@ -194,7 +195,7 @@ func (e *edit) lockDefinitions(ctx context.Context) (next uint64, err error) {
 		err = e.QueryRowContext(ctx, "SELECT GREATEST(`version` + 1, "+micros+") FROM "+e.v.table.version+" WHERE `one` = 1 FOR UPDATE").Scan(&next)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("lock the definitions on %s: %w", e.v.name(), err)
+		return 0, fmt.Errorf("lock the definitions on %s: %w", e.v.Name(), err)
 	}
 	if err := e.v.plans.mustObey(ctx, e.Tx, e.h.Plan); err != nil {
 		return 0, err
@@ -213,10 +214,10 @@ func (e *edit) lockName(ctx context.Context, name string) (of lockedName, next u
 	err = e.QueryRowContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+v.table.full+" WHERE `name` = ? FOR UPDATE", name).Scan(&of.name, &id)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-	case isNoSuchText(err):
+	case link.IsNoSuchText(err):
 		return of, 0, &NameError{Name: shownName(name), Err: ErrUnknown}
 	case err != nil:
-		return of, 0, fmt.Errorf("lock the row on %s: %w", v.name(), err)
+		return of, 0, fmt.Errorf("lock the row on %s: %w", v.Name(), err)
 	default:
 		of.hasRow = !e.made
 		if of.id, err = v.parseID(of.name, id); err != nil {
@@ -228,7 +229,7 @@ func (e *edit) lockName(ctx context.Context, name string) (of lockedName, next u
 	}
 	err = e.QueryRowContext(ctx, "SELECT "+entryOf+" FROM "+v.table.options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(of.fields()...)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return of, 0, fmt.Errorf("read options on %s: %w", v.name(), err)
+		return of, 0, fmt.Errorf("read options on %s: %w", v.Name(), err)
 	}
 	of.hasEntry = err == nil
 	if e.h.Plan != 0 {
@@ -270,7 +271,7 @@ func (of *lockedName) write(ctx context.Context, to *entry, name string, at uint
 		_, err = of.ExecContext(ctx, "UPDATE "+v.table.full+" SET `id` = ? WHERE `name` = ?", id, of.name)
 	}
 	if err != nil {
-		return fmt.Errorf("write the row on %s: %w", v.name(), err)
+		return fmt.Errorf("write the row on %s: %w", v.Name(), err)
 	}
 	moved := id != of.id
 	of.id, of.hasRow = id, true
@@ -289,7 +290,7 @@ func (of *lockedName) writeEntry(ctx context.Context, to *entry, name string) er
 	e.floor, e.past = max(e.floor, of.floor), max(e.past, of.past)
 	if !of.hasEntry {
 		if _, err := of.ExecContext(ctx, "INSERT INTO "+of.v.table.options+" (`name`) VALUES (?)", name); err != nil {
-			return fmt.Errorf("write options on %s: %w", of.v.name(), err)
+			return fmt.Errorf("write options on %s: %w", of.v.Name(), err)
 		}
 		of.hasEntry = true
 	}
@@ -380,7 +381,7 @@ func (g *agreed) bury(ctx context.Context, version uint64) error {
 		}
 		if of.hasRow {
 			if _, err := of.ExecContext(ctx, "DELETE FROM "+of.v.table.full+" WHERE `name` = ?", of.name); err != nil {
-				return fmt.Errorf("delete the row on %s: %w", of.v.name(), err)
+				return fmt.Errorf("delete the row on %s: %w", of.v.Name(), err)
 			}
 		}
 		if err := of.writeEntry(ctx, &tomb, g.name); err != nil {

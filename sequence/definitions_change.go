@@ -11,6 +11,7 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )
 
@@ -256,12 +257,12 @@ func (a *servers) alter(ctx context.Context, name string, change Alteration) (ch
 			r.anchor, r.past = first, max(r.past, first-1)
 			return first - 1, true, nil
 		})
-		if hasCode(err, gomysql.ER_DATA_TOO_LONG, gomysql.ER_TRUNCATED_WRONG_VALUE_FOR_FIELD) || isNoSuchText(err) {
+		if link.HasCode(err, gomysql.ER_DATA_TOO_LONG, gomysql.ER_TRUNCATED_WRONG_VALUE_FOR_FIELD) || link.IsNoSuchText(err) {
 			changed = row{}
 			return define.BadOption("sequence %q: the comment or the owner is too long, or no text: %v", shownName(name), err)
 		}
 		if err != nil {
-			if !errors.Is(err, errOutcome) {
+			if !errors.Is(err, link.ErrOutcome) {
 				changed = row{}
 			}
 			return fmt.Errorf("alter sequence %q: %w", shownName(name), err)

@@ -8,7 +8,7 @@
 // The package is made of parts, each with one reason to change: package segment is arithmetic
 // without lock or I/O; a cache per sequence owns concurrency and prefetch; servers reserve on one
 // of several members; a server keeps numbers from being given twice, by its ceilings and by marks;
-// a store has the SQL of its tables; a link has its connections and their checks. What is below
+// a store has the SQL of its tables; package link has its connections and their checks. What is below
 // calls nothing above. It returns an outcome, or raises a number that the part above compares.
 //
 // What CREATE and ALTER SEQUENCE say stands in a table beside the first one
@@ -18,7 +18,7 @@
 //
 // Beyond that the files go together by their names: servers.go, servers_any.go and segment.Share
 // have several servers divide the numbers; plan*.go are which servers there are, and how that is
-// changed; definitions*.go keep what is defined alike on all of them. nodes.go, survey.go,
+// changed; definitions*.go keep what is defined alike on all of them. package link,
 // ceiling*.go, holder_store.go and package limit are a server that is a group. order*.go are the
 // sequences that rise in the order of time, state.go is what outlives the process, ticket*.go are
 // counters of other shapes.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"seqproxy/sequence/floor"
+	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )
 
@@ -21,10 +22,22 @@ var (
 	// ErrExhausted: fewer numbers are left below the maximum of the id column than were asked for.
 	// The error is a [*NameError]. MySQL's words: 4084 / HY000.
 	ErrExhausted = errors.New("sequence has run out")
+	// ErrClosed: Close was called.
+	ErrClosed = link.ErrClosed
+	// ErrUnfit: the sequence server or its table could repeat numbers, so nothing is reserved
+	// there. The error is an [*UnfitError].
+	ErrUnfit = link.ErrUnfit
 	// ErrSeveral: it needs a single sequence server, and there are several; or larger blocks of
 	// numbers than they have, or more keys than a tick of SNOWFLAKE has.
 	ErrSeveral = errors.New("this needs a single sequence server")
 )
+
+// UnfitError is a finding on a sequence server that could make numbers repeat; see package link.
+type UnfitError = link.UnfitError
+
+// IsDenied says that the account of a sequence server lacks a right. The error names it in the
+// server's words.
+func IsDenied(err error) bool { return link.IsDenied(err) }
 
 // NameError says what is wrong with one sequence. It wraps ErrUnknown, ErrExists or ErrExhausted.
 type NameError struct {

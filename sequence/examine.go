@@ -11,6 +11,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/link"
 )
 
 // This file looks at the sequence servers as a connection of [Sequences] does, for somebody who
@@ -75,8 +76,8 @@ func (s *Sequences) Examine(ctx context.Context, visit func(ctx context.Context,
 	var tasks sync.WaitGroup
 	for i := range all {
 		v := s.servers.all[i] // those of the configuration come first
-		all[i] = ExaminedServer{Addr: v.name(), Nodes: make([]ExaminedNode, len(v.Nodes()))}
-		standings := make([]standing, len(v.Nodes()))
+		all[i] = ExaminedServer{Addr: v.Name(), Nodes: make([]ExaminedNode, len(v.Nodes()))}
+		standings := make([]link.Standing, len(v.Nodes()))
 		var nodes sync.WaitGroup
 		for j, n := range v.Nodes() {
 			nodes.Add(1)
@@ -93,8 +94,8 @@ func (s *Sequences) Examine(ctx context.Context, visit func(ctx context.Context,
 		}
 		tasks.Go(func() {
 			nodes.Wait()
-			if v.grouped() {
-				_, all[i].Err = v.fitting(standings)
+			if v.Grouped() {
+				_, all[i].Err = v.Fitting(standings)
 			}
 		})
 	}
@@ -103,8 +104,8 @@ func (s *Sequences) Examine(ctx context.Context, visit func(ctx context.Context,
 	return all
 }
 
-func (s *Sequences) examineNode(ctx context.Context, v *server, n *node, visit func(Ask)) (found ExaminedNode, stands standing) {
-	stands, err := v.Examine(ctx, n, func(conn *sql.Conn, is *examined) error {
+func (s *Sequences) examineNode(ctx context.Context, v *server, n *link.Node, visit func(Ask)) (found ExaminedNode, stands link.Standing) {
+	stands, err := v.Examine(ctx, n, func(conn *sql.Conn, is *link.Examined) error {
 		found = ExaminedNode{
 			Identity: is.Identity, Place: is.Place, ReadOnly: is.ReadOnly, Cluster: is.Cluster,
 			Source: is.Source, SourceErr: is.SourceErr, Flush: is.Flush, Findings: is.Findings,
@@ -114,13 +115,13 @@ func (s *Sequences) examineNode(ctx context.Context, v *server, n *node, visit f
 	if err != nil {
 		found = ExaminedNode{Err: err}
 	}
-	found.Addr = n.addr
+	found.Addr = n.Addr
 	return found, stands
 }
 
 // examineOver looks at the tables.
-func (s *Sequences) examineOver(ctx context.Context, v *server, n *node, conn *sql.Conn, found *ExaminedNode, visit func(Ask)) error {
-	if err := withRaw(conn, func(c rawConn) error { return v.examine(ctx, c, found) }); err != nil {
+func (s *Sequences) examineOver(ctx context.Context, v *server, n *link.Node, conn *sql.Conn, found *ExaminedNode, visit func(Ask)) error {
+	if err := link.WithRaw(conn, func(c link.Raw) error { return v.examine(ctx, c, found) }); err != nil {
 		return err
 	}
 	if err := v.examineOtherTables(ctx, conn, found); err != nil {
@@ -138,7 +139,7 @@ func (s *Sequences) examineOver(ctx context.Context, v *server, n *node, conn *s
 	}
 	for _, err := range found.Findings {
 		if unfit := new(UnfitError); errors.As(err, &unfit) {
-			unfit.Server = n.addr
+			unfit.Server = n.Addr
 		}
 	}
 	visit(func(ctx context.Context, text string) ([][]string, error) { return texts(ctx, conn, text) })
@@ -146,7 +147,7 @@ func (s *Sequences) examineOver(ctx context.Context, v *server, n *node, conn *s
 }
 
 // examine makes the checks of the tables, and goes on where they would end.
-func (v *server) examine(ctx context.Context, c rawConn, found *ExaminedNode) error {
+func (v *server) examine(ctx context.Context, c link.Raw, found *ExaminedNode) error {
 	tables, findings, err := v.lookForTables(ctx, c)
 	if err != nil {
 		return err
@@ -191,23 +192,23 @@ func (v *server) examineOtherTables(ctx context.Context, conn *sql.Conn, found *
 			nameType += " CHARACTER SET " + r[2] + " COLLATE " + r[3]
 		}
 		if found.NameType != "" && nameType != found.NameType {
-			found.Findings = append(found.Findings, v.unfit(full, fmt.Sprintf("its column `name` is %s, the one of %s is %s: a name may mean different rows in them",
+			found.Findings = append(found.Findings, v.Unfit(full, fmt.Sprintf("its column `name` is %s, the one of %s is %s: a name may mean different rows in them",
 				nameType, v.table.full, found.NameType), "ALTER TABLE "+full+" MODIFY `name` "+found.NameType+" NOT NULL"))
 		}
 	}
 	if !found.Missing {
-		if found.Owners, err = v.options.owners(ctx, conn); IsDenied(err) {
+		if found.Owners, err = v.options.owners(ctx, conn); link.IsDenied(err) {
 			found.Findings = append(found.Findings, err)
 		}
 	}
 	m, ok, err := v.plans.membership(ctx, conn)
-	if IsDenied(err) && !found.Missing {
+	if link.IsDenied(err) && !found.Missing {
 		found.Findings = append(found.Findings, err)
 	}
 	if err == nil && ok {
 		found.Membership = m
 		said := new(mysql.MySQLError)
-		if found.Plans, err = v.plans.all(ctx, conn); IsDenied(err) {
+		if found.Plans, err = v.plans.all(ctx, conn); link.IsDenied(err) {
 			found.Findings = append(found.Findings, err)
 		} else if err != nil && !errors.As(err, &said) {
 			return err
@@ -252,7 +253,7 @@ func (s *Sequences) examineFirstPlan(ctx context.Context, all []ExaminedServer) 
 				continue
 			}
 			tasks.Go(func() {
-				conn, err := v.Nodes()[j].pool().Conn(ctx)
+				conn, err := v.Nodes()[j].Pool().Conn(ctx)
 				if err == nil {
 					defer func() { _ = conn.Close() }()
 					err = v.fitsPlan(ctx, conn, s.servers.members(), plan, i, "")

@@ -70,13 +70,13 @@ func TestAGaleraClusterOfWhichNoMajorityFlushesIsRefused(t *testing.T) {
 	wantText(t, running.wantRefused(t), e.linkOf(running, 1)+" has innodb_flush_log_at_trx_commit = 2")
 	set("1", "1", "1")
 	running.wantAgain(t)
-	within(t, 2*time.Minute, "no node is warned of", func() bool { return running.servers.first().flushWarning() == "" })
+	within(t, 2*time.Minute, "no node is warned of", func() bool { return running.servers.first().FlushWarning() == "" })
 
 	// The node that is written to stops flushing: another one is written to.
 	set("0", "1", "1")
 	moved := e.join(t, "moved", all)
 	moved.take(t, "moved", "photos", 20)
-	if now := moved.servers.first().Current(); now == nil || now.addr != e.linkOf(moved, 1) {
+	if now := moved.servers.first().Current(); now == nil || now.Addr != e.linkOf(moved, 1) {
 		t.Errorf("%v is written to, want the second", now)
 	}
 

@@ -202,8 +202,8 @@ func (s *Sequences) refresh(ctx context.Context) error {
 
 // refreshFrom asks one server. f.work is held.
 func (s *Sequences) refreshFrom(ctx context.Context, w *view, v *server) error {
-	if v.flushDue() {
-		s.spawnBounded(v.lookAtFlush) // nobody waits for it
+	if v.FlushDue() {
+		s.spawnBounded(v.LookAtFlush) // nobody waits for it
 	}
 	heard, err := s.hear(ctx, v)
 	if err != nil {

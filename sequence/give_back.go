@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )
 
@@ -14,7 +15,7 @@ import (
 func (v *server) takeBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) {
 	was := v.marks.Lower(name, seg)
 	done, err := v.giveBack(ctx, name, epoch, seg)
-	if !done && !errors.Is(err, errOutcome) {
+	if !done && !errors.Is(err, link.ErrOutcome) {
 		// else the row may stand there, which is no row gone back
 		v.marks.Restore(name, was)
 	}
@@ -35,9 +36,9 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg se
 	}
 	// Refused in the transaction, too. To ask before spares it, and the lock on the list, where
 	// several proxies are the rule.
-	others, err := v.others(ctx, v.pool(), "")
+	others, err := v.others(ctx, v.Pool(), "")
 	switch {
-	case v.isMoved(err): // on the next node they are a gap
+	case v.IsMoved(err): // on the next node they are a gap
 		return false, nil
 	case err != nil || len(others) > 0:
 		return false, err
@@ -45,7 +46,7 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg se
 	v.lowest.lower(name)
 	defer v.lowest.lower(name)
 	done, hit, err := v.putBack(ctx, h, name, epoch, seg, lowered)
-	if (done || hit && errors.Is(err, errOutcome)) && v.lowest.of(name, epoch, h.Plan) == seg.Last() {
+	if (done || hit && errors.Is(err, link.ErrOutcome)) && v.lowest.of(name, epoch, h.Plan) == seg.Last() {
 		// the row may stand there
 		v.lowest.set(name, epoch, h.Plan, lowered)
 	}
@@ -59,7 +60,7 @@ func (st *store) putBack(ctx context.Context, h segment.Share, name string, epoc
 	if h.Plan != 0 {
 		args = append([]any{h.Plan, h.ID}, args...)
 	}
-	err = st.transactOnce(ctx, func(tx *sql.Tx) error {
+	err = st.TransactOnce(ctx, func(tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx, st.table.giveBack(h.Plan != 0), args...)
 		if err != nil {
 			return err
@@ -89,7 +90,7 @@ func (st *store) putBack(ctx context.Context, h segment.Share, name string, epoc
 	switch {
 	case errors.Is(err, errTombstone), errors.As(err, new(*RegisteredError)):
 		return false, hit, nil
-	case st.isMoved(err) && !errors.Is(err, errOutcome):
+	case st.IsMoved(err) && !errors.Is(err, link.ErrOutcome):
 		// nothing was done, and on the next node they are a gap
 		return false, hit, nil
 	}

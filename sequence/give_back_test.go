@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )
 
@@ -17,7 +18,7 @@ func (u unheard) giveBack(ctx context.Context, name string, epoch uint64, seg se
 	if done, err := u.reserver.giveBack(ctx, name, epoch, seg); !done || err != nil {
 		return done, err
 	}
-	return false, fmt.Errorf("%w: connection lost", errOutcome)
+	return false, fmt.Errorf("%w: connection lost", link.ErrOutcome)
 }
 
 // A row that was lowered by us, as far as can be known, has not gone back: nobody is alarmed.

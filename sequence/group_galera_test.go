@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"seqproxy/sequence/link"
 	"seqproxy/test/mysqltest"
 )
 
@@ -228,12 +229,12 @@ func TestANodeThatIsPartitionedFromItsGaleraClusterIsLeftForTheMajority(t *testi
 	if known, err := b.Exists(t.Context(), []byte("albums")); !known || err != nil {
 		t.Errorf("a name that was not met before: got %v, %v", known, err)
 	}
-	if err := c.servers.first().ping(t.Context()); err != nil {
+	if err := c.servers.first().Ping(t.Context()); err != nil {
 		t.Errorf("asked whether it works: %v", err)
 	}
 	for who, m := range map[string]*member{"a": a, "b": b, "c": c} {
 		m.take(t, who, "photos", 30)
-		if now := m.servers.first().Current(); now == nil || now.addr == e.linkOf(m, 0) {
+		if now := m.servers.first().Current(); now == nil || now.Addr == e.linkOf(m, 0) {
 			t.Errorf("%s writes to %v, want another node than the one that is alone", who, now)
 		}
 	}
@@ -244,7 +245,7 @@ func TestANodeThatIsPartitionedFromItsGaleraClusterIsLeftForTheMajority(t *testi
 	} else {
 		wantText(t, err, `sequence "photos"`, e.linkOf(alone, 0))
 	}
-	if err := alone.servers.first().ping(t.Context()); err == nil {
+	if err := alone.servers.first().Ping(t.Context()); err == nil {
 		t.Error("a node without its cluster is said to be usable")
 	}
 	cluster.Rejoin(t, 0)
@@ -304,7 +305,7 @@ func TestAReservationThatACommitOnAnotherGaleraNodeForestalledIsMadeAgain(t *tes
 		g, err := a.servers.reserveOn(t.Context(), v, "photos", 1, 1)
 		if err == nil {
 			a.given.add(t, "a", g.seg.Next())
-		} else if !isConflict(err) { // each of its attempts was
+		} else if !link.IsConflict(err) { // each of its attempts was
 			t.Fatal(err)
 		}
 		return err == nil && v.counters.retries.Load() > 0
@@ -344,7 +345,7 @@ func TestAGaleraDonorServesWhereNoOtherNodeDoes(t *testing.T) {
 	desync(e.Nodes[:2]...)
 	first := e.join(t, "first", all, patience(time.Minute))
 	first.take(t, "first", "photos", 50)
-	if now := first.servers.first().Current(); now == nil || now.addr != e.linkOf(first, 2) {
+	if now := first.servers.first().Current(); now == nil || now.Addr != e.linkOf(first, 2) {
 		t.Errorf("%v was chosen, want the one that is in step", now)
 	}
 	desync(e.Nodes[2])
@@ -361,25 +362,25 @@ func TestAConnectionThatComesBackAfterItsNodeWasGivenUpIsNotUsedAgain(t *testing
 	a := e.join(t, "a", &given{}, patience(20*time.Second))
 	a.take(t, "a", "photos", 10)
 	v := a.servers.first()
-	conn, err := v.conn(t.Context())
+	conn, err := v.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.moved()
+	v.Moved()
 	if err := conn.Close(); err != nil {
 		t.Fatal(err)
 	}
 	a.take(t, "a", "photos", 50)
 
-	if conn, err = v.conn(t.Context()); err != nil {
+	if conn, err = v.Conn(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	err = conn.Raw(func(raw any) error { return raw.(*line).ResetSession(t.Context()) })
+	err = conn.Raw(func(raw any) error { return raw.(*link.Line).ResetSession(t.Context()) })
 	if err != nil {
 		t.Errorf("a connection to the chosen node: %v", err)
 	}
-	v.moved()
-	err = conn.Raw(func(raw any) error { return raw.(*line).ResetSession(t.Context()) })
+	v.Moved()
+	err = conn.Raw(func(raw any) error { return raw.(*link.Line).ResetSession(t.Context()) })
 	if !errors.Is(err, driver.ErrBadConn) {
 		t.Errorf("a connection to a node that was given up: got %v, want ErrBadConn", err)
 	}

@@ -27,16 +27,16 @@ func TestAConnectionThatStillLeadsToTheNodeBeforeAdoptsNothingThere(t *testing.T
 	var conns [3]*sql.Conn
 	var err error
 	for i := range conns {
-		if conns[i], err = v.conn(t.Context()); err != nil {
+		if conns[i], err = v.Conn(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	old.cut(1)
 	fresh.cut(0)
 	e.Promote(t, 1)
-	for _, s := range v.survey(t.Context()) {
-		if now := s.choice(); now.node == v.Nodes()[1] { // it has found the new one only
-			v.settle(now)
+	for _, s := range v.Survey(t.Context()) {
+		if now := s.Choice(); now.Node == v.Nodes()[1] { // it has found the new one only
+			v.Settle(now)
 		}
 	}
 	for _, conn := range conns { // what they were used for has ended
@@ -117,7 +117,7 @@ func TestANodeIsNotAdoptedOverItsOwnClaim(t *testing.T) {
 	b.take(t, "b", "photos", 5)
 	v := b.servers.first()
 	claim := func() (top limit.Holder) {
-		known, err := v.limits.read(t.Context(), v.pool(), limit.Scope{})
+		known, err := v.limits.read(t.Context(), v.Pool(), limit.Scope{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +205,7 @@ func TestAnAdoptionThatWasPreparedFromAnOldViewIsNotMade(t *testing.T) {
 	e.Promote(t, 1)
 	late := e.join(t, "late", &given{})
 	v := late.servers.first()
-	conn, err := v.conn(t.Context())
+	conn, err := v.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func TestAnAdoptionThatWasPreparedFromAnOldViewIsNotMade(t *testing.T) {
 	group.Store = slowStore{group.Store, func() {
 		// Meanwhile: adopted in term 2, the other node in term 3, which is why somebody claims this
 		// one in term 4.
-		if _, err := conn.ExecContext(t.Context(), "INSERT INTO "+v.table.holder+" (`holder`, `term`) VALUES ("+now.self+", 4)"); err != nil {
+		if _, err := conn.ExecContext(t.Context(), "INSERT INTO "+v.table.holder+" (`holder`, `term`) VALUES ("+now.Self+", 4)"); err != nil {
 			t.Error(err)
 		}
 	}}
@@ -266,7 +266,7 @@ func TestAFirstWindowBeginsWhereTheSequenceStands(t *testing.T) {
 	a := e.join(t, "a", &given{})
 	a.take(t, "a", "photos", 5)
 	v := a.servers.first()
-	conn, err := v.conn(t.Context())
+	conn, err := v.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +275,7 @@ func TestAFirstWindowBeginsWhereTheSequenceStands(t *testing.T) {
 	if _, err := conn.ExecContext(t.Context(), "DELETE FROM "+v.table.limit+" WHERE `name` = 'late'"); err != nil {
 		t.Fatal(err)
 	}
-	if err := v.ceilings.group(conn, now).Store.Want(t.Context(), limit.Holder{ID: now.holder, Term: 1}, "late", 2000, 1000); err != nil {
+	if err := v.ceilings.group(conn, now).Store.Want(t.Context(), limit.Holder{ID: now.Holder, Term: 1}, "late", 2000, 1000); err != nil {
 		// it was at 1000
 		t.Fatal(err)
 	}

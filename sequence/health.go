@@ -24,7 +24,7 @@ func (s *Sequences) Usable(ctx context.Context) error {
 // anyAnswers says why none of the members can be reserved from.
 func (s *Sequences) anyAnswers(ctx context.Context, w *view) error {
 	live := w.live()
-	failed := s.servers.each(ctx, live, func(ctx context.Context, _ int, v *server) error { return v.answers(ctx) })
+	failed := s.servers.each(ctx, live, func(ctx context.Context, _ int, v *server) error { return v.Answers(ctx) })
 	if len(failed) < len(live) {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (s *Sequences) UsableFor(ctx context.Context, name []byte) error {
 		if err = s.anyAnswers(ctx, w); err == nil {
 			return nil
 		}
-	} else if err = home.answers(ctx); err == nil {
+	} else if err = home.Answers(ctx); err == nil {
 		return nil
 	}
 	return &UnavailableError{Sequence: shownName(c.name), Server: s.servers.nameFor(c.name), Ordered: c.ordered(), Err: err}

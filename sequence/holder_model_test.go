@@ -17,6 +17,7 @@ import (
 
 	"seqproxy/internal/mysqld"
 	"seqproxy/sequence/limit"
+	"seqproxy/sequence/link"
 	"seqproxy/test/mysqltest"
 	"seqproxy/test/simulation"
 )
@@ -56,7 +57,7 @@ type realGroup struct {
 	// nodes that do not flush at commit, to which nobody connects anew in order to write
 	forgets []bool
 	v       *server
-	chosen  []*choice // each node as it would be chosen
+	chosen  []*link.Choice // each node as it would be chosen
 }
 
 // modelledAccount is one that cannot write where a node is read only.
@@ -119,7 +120,7 @@ func (r *realGroup) begin(rows map[string]uint64) {
 	}
 	o := Options{Servers: []ServerOptions{server}}
 	quick(&o)
-	o.timing.redial, o.timing.conflict = time.Nanosecond, time.Millisecond
+	o.timing.Redial, o.timing.Conflict = time.Nanosecond, time.Millisecond
 	s, err := New(o)
 	if err != nil {
 		r.t.Fatal(err)
@@ -131,16 +132,16 @@ func (r *realGroup) begin(rows map[string]uint64) {
 	})
 	r.v = s.servers.first()
 	r.chosen = nil
-	for _, is := range r.v.survey(r.t.Context()) {
-		if is.err != nil {
-			r.t.Fatal(is.err)
+	for _, is := range r.v.Survey(r.t.Context()) {
+		if is.Err != nil {
+			r.t.Fatal(is.Err)
 		}
-		r.chosen = append(r.chosen, is.choice())
+		r.chosen = append(r.chosen, is.Choice())
 	}
 }
 
 // on has f use a connection to a node that was made when it was chosen, and could be written to.
-func (r *realGroup) on(at int, f func(conn *sql.Conn, now *choice) error) error {
+func (r *realGroup) on(at int, f func(conn *sql.Conn, now *link.Choice) error) error {
 	if r.forgets[at] {
 		r.flush(at, true)
 		defer r.flush(at, false)
@@ -151,15 +152,15 @@ func (r *realGroup) on(at int, f func(conn *sql.Conn, now *choice) error) error 
 	}
 	now := r.chosen[at]
 	if r.v.Current() != now {
-		r.v.settle(now)
+		r.v.Settle(now)
 	}
-	conn, err := r.v.conn(r.t.Context())
+	conn, err := r.v.Conn(r.t.Context())
 	if err != nil {
 		return err
 	}
 	defer conn.Close() //nolint:errcheck // it may be of no use
 	if r.v.Current() != now {
-		return errMoved
+		return link.ErrMoved
 	}
 	if r.closed[at] {
 		r.exec(at, "SET GLOBAL read_only = 1")
@@ -168,7 +169,7 @@ func (r *realGroup) on(at int, f func(conn *sql.Conn, now *choice) error) error 
 }
 
 func (r *realGroup) of(at int, f func(g *limit.Group) string) (what string) {
-	err := r.on(at, func(conn *sql.Conn, now *choice) error {
+	err := r.on(at, func(conn *sql.Conn, now *link.Choice) error {
 		g := r.v.ceilings.group(conn, now)
 		g.Nodes = eachOnce{others{r.v.ceilings, now}}
 		what = f(g)
@@ -186,13 +187,13 @@ type eachOnce struct{ others }
 func (o eachOnce) Watch(ctx context.Context, of limit.Scope, start func(address string) *limit.Witness, ended func(*limit.Witness) bool) {
 	enough := false
 	for _, n := range o.nodes() {
-		w := start(n.addr)
+		w := start(n.Addr)
 		if !enough {
-			said, err := n.ask(ctx)
+			said, err := n.Ask(ctx)
 			w.Looked((*limit.Standing)(&said), err)
 		}
 		if !enough && w.Identified() {
-			known, err := o.limits.read(ctx, n.pool(), of)
+			known, err := o.limits.read(ctx, n.Pool(), of)
 			if err != nil {
 				w.Err = err
 			} else {
@@ -204,7 +205,7 @@ func (o eachOnce) Watch(ctx context.Context, of limit.Scope, start func(address 
 }
 
 func (r *realGroup) reserve(at int, name string, ceiling, n uint64) (last uint64, err error) {
-	err = r.on(at, func(conn *sql.Conn, _ *choice) error {
+	err = r.on(at, func(conn *sql.Conn, _ *link.Choice) error {
 		if _, err := r.v.readRow(r.t.Context(), conn, name); err != nil { // which learns its rule
 			return err
 		}
@@ -220,21 +221,21 @@ func (r *realGroup) reserve(at int, name string, ceiling, n uint64) (last uint64
 }
 
 func (r *realGroup) set(at int, name string, id uint64) error {
-	return r.on(at, func(conn *sql.Conn, _ *choice) error {
+	return r.on(at, func(conn *sql.Conn, _ *link.Choice) error {
 		_, err := conn.ExecContext(r.t.Context(), "INSERT INTO "+r.v.table.full+" (name, id) VALUES (?, ?) ON DUPLICATE KEY UPDATE id = VALUES(id)", name, id)
 		return err
 	})
 }
 
 func (r *realGroup) drop(at int, name string) error {
-	return r.on(at, func(conn *sql.Conn, _ *choice) error {
+	return r.on(at, func(conn *sql.Conn, _ *link.Choice) error {
 		_, err := conn.ExecContext(r.t.Context(), "DELETE FROM "+r.v.table.full+" WHERE name = ?", name)
 		return err
 	})
 }
 
 func (r *realGroup) standing(at int) *limit.Standing {
-	said, err := r.v.Nodes()[at].ask(r.t.Context())
+	said, err := r.v.Nodes()[at].Ask(r.t.Context())
 	if err != nil {
 		return nil
 	}
@@ -329,7 +330,7 @@ func newModelGroup(r *realGroup, rows map[string]uint64) modelGroup {
 	g.Highest, g.Random = math.MaxUint64, nil
 	m := modelGroup{g, g.Client("model")}
 	for i, is := range r.chosen {
-		g.Nodes[i].ID = is.identity
+		g.Nodes[i].ID = is.Identity
 	}
 	_ = g.Set(m.actor, 0, rows)
 	for g.ApplyAll() {
@@ -414,7 +415,7 @@ func outcomeInGroup(err error) string {
 		return "at the ceiling"
 	case errors.Is(err, limit.ErrNoRoom), errors.Is(err, outcomeNoRoom):
 		return "no room"
-	case isConflict(err):
+	case link.IsConflict(err):
 		return "conflict"
 	case errors.Is(err, ErrUnknown), simulation.IsNoRow(err):
 		return "unknown"

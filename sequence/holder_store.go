@@ -13,6 +13,7 @@ import (
 
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/limit"
+	"seqproxy/sequence/link"
 )
 
 // limitBatch is how many limits one statement writes.
@@ -25,14 +26,14 @@ func (g *ceilings) adopt(ctx context.Context, name string, over limit.Holder) er
 		return fmt.Errorf("wait for an adoption: %w", err)
 	}
 	defer g.adopting.Release()
-	conn, err := g.conn(ctx)
+	conn, err := g.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
 	for attempt := 1; ; attempt++ {
 		err = g.adoptOnce(ctx, conn, name, over)
-		if !errors.Is(err, limit.ErrOvertaken) || !g.mayRetry(ctx, attempt) {
+		if !errors.Is(err, limit.ErrOvertaken) || !g.MayRetry(ctx, attempt) {
 			return err
 		}
 	}
@@ -44,7 +45,7 @@ func (g *ceilings) adoptOnce(ctx context.Context, conn *sql.Conn, name string, o
 	if now == nil {
 		return nil // the next attempt goes elsewhere
 	}
-	if err := g.writable(ctx, conn); err != nil {
+	if err := g.Writable(ctx, conn); err != nil {
 		return err
 	}
 	made, err := g.group(conn, now).Adopt(ctx, name, over)
@@ -52,20 +53,20 @@ func (g *ceilings) adoptOnce(ctx context.Context, conn *sql.Conn, name string, o
 	switch {
 	case errors.As(err, &stranger):
 		err = &UnfitError{
-			Server: now.addr, Table: g.table.full, Finding: stranger.Error(),
+			Server: now.Addr, Table: g.table.full, Finding: stranger.Error(),
 			Remedy: "make a node that replicated from the old primary the new one, or restore this one from a copy of it",
 		}
 	case errors.Is(err, limit.ErrOvertaken):
 		err = fmt.Errorf("%w: %w", err, outcomeNotHolder)
 	}
 	if err != nil {
-		return fmt.Errorf("adopt node %s: %w", now.addr, err)
+		return fmt.Errorf("adopt node %s: %w", now.Addr, err)
 	}
 	if made.Term == 0 {
 		return nil // another proxy was faster
 	}
 	fields := []zap.Field{
-		logfield.Node(now.addr), zap.String("holder", now.holder), zap.Uint64("term", made.Term), zap.Int("sequences", made.Sequences),
+		logfield.Node(now.Addr), zap.String("holder", now.Holder), zap.Uint64("term", made.Term), zap.Int("sequences", made.Sequences),
 		zap.Strings("seen_on", made.SeenOn),
 	}
 	if made.Before == "" {
@@ -81,7 +82,7 @@ func (g *ceilings) adoptOnce(ctx context.Context, conn *sql.Conn, name string, o
 type holderStore struct {
 	*ceilings
 	conn *sql.Conn
-	now  *choice
+	now  *link.Choice
 }
 
 // Record implements [limit.Store].
@@ -105,10 +106,10 @@ func (h holderStore) Counter(ctx context.Context, name string, n uint64) (c limi
 // Want implements [limit.Store].
 func (h holderStore) Want(ctx context.Context, holder limit.Holder, name string, end, position uint64) error {
 	_, err := h.conn.ExecContext(ctx, "INSERT IGNORE INTO "+h.table.limit+" (`name`, `giver`, `term`, `floor`) "+
-		"SELECT s.`name`, h.`holder`, h.`term`, ? FROM "+h.table.full+" AS s JOIN "+h.table.holder+" AS h ON h.`holder` = "+h.now.holderSQL()+
+		"SELECT s.`name`, h.`holder`, h.`term`, ? FROM "+h.table.full+" AS s JOIN "+h.table.holder+" AS h ON h.`holder` = "+h.now.HolderSQL()+
 		" AND h.`term` = ? AND h.`complete` = 1 WHERE s.`name` = ? AND CAST(s.`id` AS UNSIGNED) >= CAST(? AS UNSIGNED)", position, holder.Term, name, position)
 	if err == nil {
-		_, err = h.conn.ExecContext(ctx, "UPDATE "+h.table.limit+" SET `wanted` = GREATEST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` = "+h.now.holderSQL()+
+		_, err = h.conn.ExecContext(ctx, "UPDATE "+h.table.limit+" SET `wanted` = GREATEST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` = "+h.now.HolderSQL()+
 			" AND `term` = ?", end, name, holder.Term)
 	}
 	return wrote(h.table.limit, err)
@@ -116,7 +117,7 @@ func (h holderStore) Want(ctx context.Context, holder limit.Holder, name string,
 
 // Grant implements [limit.Store].
 func (h holderStore) Grant(ctx context.Context, holder limit.Holder, name string, end uint64) error {
-	_, err := h.conn.ExecContext(ctx, "UPDATE "+h.table.limit+" SET `granted` = GREATEST(`granted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` = "+h.now.holderSQL()+
+	_, err := h.conn.ExecContext(ctx, "UPDATE "+h.table.limit+" SET `granted` = GREATEST(`granted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` = "+h.now.HolderSQL()+
 		" AND `term` = ? AND `wanted` >= CAST(? AS UNSIGNED)", end, name, holder.Term, end)
 	return wrote(h.table.limit, err)
 }
@@ -131,8 +132,8 @@ func wrote(table string, err error) error {
 
 // Transact implements [limit.Store].
 func (h holderStore) Transact(ctx context.Context, f func(limit.Tx) error) error {
-	return h.ceilings.transact(ctx, func(tx *sql.Tx) error {
-		if err := h.leadsTo(ctx, tx, h.now); err != nil {
+	return h.ceilings.Transact(ctx, func(tx *sql.Tx) error {
+		if err := h.LeadsTo(ctx, tx, h.now); err != nil {
 			return err
 		}
 		return f(holderTx{h.ceilings, tx, h.now})
@@ -143,7 +144,7 @@ func (h holderStore) Transact(ctx context.Context, f func(limit.Tx) error) error
 type holderTx struct {
 	*ceilings
 	tx  *sql.Tx
-	now *choice
+	now *link.Choice
 }
 
 // Lock implements [limit.Tx].
@@ -155,13 +156,13 @@ func (t holderTx) Claim(ctx context.Context, h limit.Holder) error {
 	if h.Complete {
 		complete = 1
 	}
-	_, err := t.tx.ExecContext(ctx, "REPLACE INTO "+t.table.holder+" (`holder`, `term`, `complete`) VALUES ("+t.now.holderSQL()+", ?, ?)", h.Term, complete)
+	_, err := t.tx.ExecContext(ctx, "REPLACE INTO "+t.table.holder+" (`holder`, `term`, `complete`) VALUES ("+t.now.HolderSQL()+", ?, ?)", h.Term, complete)
 	return wrote(t.table.holder, err)
 }
 
 // Complete implements [limit.Tx].
 func (t holderTx) Complete(ctx context.Context, h limit.Holder) error {
-	_, err := t.tx.ExecContext(ctx, "UPDATE "+t.table.holder+" SET `complete` = 1 WHERE `holder` = "+t.now.holderSQL()+" AND `term` = ?", h.Term)
+	_, err := t.tx.ExecContext(ctx, "UPDATE "+t.table.holder+" SET `complete` = 1 WHERE `holder` = "+t.now.HolderSQL()+" AND `term` = ?", h.Term)
 	return wrote(t.table.holder, err)
 }
 
@@ -222,7 +223,7 @@ func (t holderTx) lockCounters(ctx context.Context) (all []limit.Counter, err er
 // raiseSaved has a sequence that is frozen, for a change of plans, continue above the windows, too.
 func (t holderTx) raiseSaved(ctx context.Context, name string, floor uint64) error {
 	_, err := t.tx.ExecContext(ctx, "UPDATE "+t.table.start+" SET `saved` = GREATEST(`saved`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `saved` IS NOT NULL", floor, name)
-	if err != nil && !hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR) {
+	if err != nil && !link.HasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR) {
 		return fmt.Errorf("write table %s: %w", t.table.start, err)
 	}
 	return nil
@@ -245,7 +246,7 @@ func (t holderTx) windows(ctx context.Context, all map[string]uint64, counters [
 		switch {
 		case err == nil:
 			windows[stored] = max(windows[stored], wanted)
-		case errors.Is(err, sql.ErrNoRows), isNoSuchText(err):
+		case errors.Is(err, sql.ErrNoRows), link.IsNoSuchText(err):
 			lost = append(lost, name)
 		default:
 			return nil, nil, fmt.Errorf("look which sequence is named %q: %w", name, err)
@@ -263,7 +264,7 @@ func (t holderTx) restore(ctx context.Context, name string, wanted uint64) error
 	switch {
 	case err == nil:
 		_, err = t.tx.ExecContext(ctx, "UPDATE "+t.table.options+" SET `floor` = GREATEST(`floor`, CAST(? AS UNSIGNED)) WHERE `name` = ?", id, name)
-	case errors.Is(err, sql.ErrNoRows), hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR):
+	case errors.Is(err, sql.ErrNoRows), link.HasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR):
 		_, err = t.tx.ExecContext(ctx, "INSERT IGNORE INTO "+t.table.full+" (`name`, `id`) VALUES (?, ?)", name, id)
 	}
 	if err != nil {
@@ -275,10 +276,10 @@ func (t holderTx) restore(ctx context.Context, name string, wanted uint64) error
 // write replaces the holder's limits by those of the new term.
 func (t holderTx) write(ctx context.Context, term uint64, limits []limit.Limit) error {
 	table := &t.table
-	if _, err := t.tx.ExecContext(ctx, "DELETE FROM "+table.limit+" WHERE `giver` = "+t.now.holderSQL()); err != nil {
+	if _, err := t.tx.ExecContext(ctx, "DELETE FROM "+table.limit+" WHERE `giver` = "+t.now.HolderSQL()); err != nil {
 		return fmt.Errorf("write table %s: %w", table.limit, err)
 	}
-	if t.now.cluster != "" { // each of its configurations was a holder; this one begins above them
+	if t.now.Cluster != "" { // each of its configurations was a holder; this one begins above them
 		for _, full := range []string{table.holder, table.limit} {
 			if _, err := t.tx.ExecContext(ctx, "DELETE FROM "+full+" WHERE `term` < ?", term); err != nil {
 				return fmt.Errorf("write table %s: %w", full, err)
@@ -295,7 +296,7 @@ func (t holderTx) write(ctx context.Context, term uint64, limits []limit.Limit) 
 			if i > 0 {
 				text.WriteString(", ")
 			}
-			text.WriteString("(?, " + t.now.holderSQL() + ", ?, ?, ?, ?)")
+			text.WriteString("(?, " + t.now.HolderSQL() + ", ?, ?, ?, ?)")
 			args = append(args, l.Name, term, l.Wanted, l.Granted, l.Floor)
 		}
 		if _, err := t.tx.ExecContext(ctx, text.String(), args...); err != nil {

@@ -201,7 +201,7 @@ func (st *store) fitsKind(found *row) error {
 	default:
 		return nil
 	}
-	return &UnfitError{Server: st.at(), Table: st.table.full, Finding: finding, Remedy: "restore both tables from the same backup", ofSequence: true}
+	return &UnfitError{Server: st.At(), Table: st.table.full, Finding: finding, Remedy: "restore both tables from the same backup", OfSequence: true}
 }
 
 // refuseOtherKind refuses to make a sequence under a name that has, or had, another kind of keys.
@@ -227,7 +227,7 @@ func (g *agreed) refuseOtherKind(ctx context.Context, name string, k kind.Kind) 
 			"IFNULL((SELECT o.`floor` FROM "+v.table.options+" AS o WHERE o.`name` = ?), 0), "+
 			"IFNULL((SELECT o.`kind` FROM "+v.table.options+" AS o WHERE o.`name` = ?), '')", other, other, other).Scan(&exists, &floor, kindColumn{&past})
 		if err != nil {
-			return fmt.Errorf("look for %q on %s: %w", other, v.name(), err)
+			return fmt.Errorf("look for %q on %s: %w", other, v.Name(), err)
 		}
 		if exists || floor > 0 || !past.IsPlain() || g.marks.Of(other) > 0 {
 			if k.IsPlain() && past.IsPlain() {

@@ -10,6 +10,7 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/sequence/limit"
+	"seqproxy/sequence/link"
 )
 
 // createLimit makes the table of how far a giver may go with a sequence.
@@ -31,7 +32,7 @@ type limitTable struct{ *schema }
 
 // read reads what a node has recorded, in one statement: a later holder and an older limit
 // would not fit together. Where there are no tables there is nothing.
-func (t limitTable) read(ctx context.Context, on querier, of limit.Scope) (limit.Record, error) {
+func (t limitTable) read(ctx context.Context, on link.Querier, of limit.Scope) (limit.Record, error) {
 	text := "SELECT NULL, `holder`, `term`, `complete`, `mark`, 0 FROM " + t.table.holder
 	var args []any
 	if of.All || of.Name != "" {
@@ -55,9 +56,9 @@ func (t limitTable) lock(ctx context.Context, tx *sql.Tx) (limit.Record, error) 
 }
 
 // scan runs a statement that selects holders, whose name is NULL, and limits.
-func (t limitTable) scan(ctx context.Context, on querier, text string, args ...any) (all limit.Record, err error) {
+func (t limitTable) scan(ctx context.Context, on link.Querier, text string, args ...any) (all limit.Record, err error) {
 	rows, err := on.QueryContext(ctx, text, args...)
-	if hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_DB_ERROR) {
+	if link.HasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_DB_ERROR) {
 		return limit.Record{}, nil
 	}
 	if err != nil {
@@ -82,8 +83,8 @@ func (t limitTable) scan(ctx context.Context, on querier, text string, args ...a
 
 // admitted is how far the node may go with a sequence whose counter stands at position, without a
 // term if there is no row of that yet. The error is outcomeNotHolder.
-func (t limitTable) admitted(known limit.Record, now *choice, position uint64) (limit.Limit, error) {
-	l, ok := known.Admits(now.holder, position, t.seen.Load().max)
+func (t limitTable) admitted(known limit.Record, now *link.Choice, position uint64) (limit.Limit, error) {
+	l, ok := known.Admits(now.Holder, position, t.seen.Load().max)
 	if !ok {
 		return limit.Limit{}, outcomeNotHolder
 	}
@@ -93,9 +94,9 @@ func (t limitTable) admitted(known limit.Record, now *choice, position uint64) (
 // belowSQL is what a reservation that goes up to a ceiling adds to its WHERE (arguments
 // name, ceiling); id is the row's there. The server itself evaluates who it is: whatever the proxy
 // believes, a node that is not the holder changes no row.
-func (t limitTable) belowSQL(now *choice, id string) string {
+func (t limitTable) belowSQL(now *link.Choice, id string) string {
 	return " AND EXISTS (SELECT 1 FROM " + t.table.limit + " AS l JOIN " + t.table.holder + " AS h ON h.`holder` = l.`giver` AND h.`term` = l.`term` " +
-		"WHERE l.`name` = ? AND l.`giver` = " + now.holderSQL() + " AND l.`granted` >= ? AND l.`floor` <= CAST(" + id + " AS UNSIGNED) AND h.`complete` = 1 " +
+		"WHERE l.`name` = ? AND l.`giver` = " + now.HolderSQL() + " AND l.`granted` >= ? AND l.`floor` <= CAST(" + id + " AS UNSIGNED) AND h.`complete` = 1 " +
 		"AND NOT EXISTS (SELECT 1 FROM " + t.table.limit + " AS x WHERE x.`name` = l.`name` AND x.`giver` <> l.`giver` AND x.`wanted` > 0 AND x.`wanted` >= l.`floor`) " +
 		"AND NOT EXISTS (SELECT 1 FROM " + t.table.holder + " AS o WHERE o.`term` > h.`term` OR o.`term` = h.`term` AND o.`holder` > h.`holder`))"
 }
@@ -104,15 +105,15 @@ func (t limitTable) belowSQL(now *choice, id string) string {
 // there, whether or not it is the holder. Another node may become the holder, give numbers beyond,
 // and apply late what it has received of this one: by what this one wanted it notices.
 func (t limitTable) wants(ctx context.Context, tx *sql.Tx, name string, id uint64) error {
-	if !t.grouped() {
+	if !t.Grouped() {
 		return nil
 	}
 	now := t.Current()
 	if now == nil {
-		return errUnchosen
+		return link.ErrUnchosen
 	}
-	_, err := tx.ExecContext(ctx, "INSERT INTO "+t.table.limit+" (`name`, `giver`, `term`, `wanted`, `floor`) SELECT ?, "+now.holderSQL()+", IFNULL(MAX(h.`term`), 0), ?, ? "+
-		"FROM "+t.table.holder+" AS h WHERE h.`holder` = "+now.holderSQL()+" AND h.`complete` = 1 "+
+	_, err := tx.ExecContext(ctx, "INSERT INTO "+t.table.limit+" (`name`, `giver`, `term`, `wanted`, `floor`) SELECT ?, "+now.HolderSQL()+", IFNULL(MAX(h.`term`), 0), ?, ? "+
+		"FROM "+t.table.holder+" AS h WHERE h.`holder` = "+now.HolderSQL()+" AND h.`complete` = 1 "+
 		"ON DUPLICATE KEY UPDATE `wanted` = GREATEST("+t.table.limit+".`wanted`, VALUES(`wanted`))", name, id, id)
 	return wrote(t.table.limit, err)
 }
@@ -120,21 +121,21 @@ func (t limitTable) wants(ctx context.Context, tx *sql.Tx, name string, id uint6
 // lowered has the holder's floor follow a counter that goes down on purpose.
 func (t limitTable) lowered(ctx context.Context, tx *sql.Tx, name string, id uint64) error {
 	now := t.Current()
-	if !t.grouped() || now == nil {
+	if !t.Grouped() || now == nil {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, "UPDATE "+t.table.limit+" SET `floor` = LEAST(`floor`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` = "+now.holderSQL(), id, name)
+	_, err := tx.ExecContext(ctx, "UPDATE "+t.table.limit+" SET `floor` = LEAST(`floor`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` = "+now.HolderSQL(), id, name)
 	if err == nil { // else what holders before wanted would have come late
-		_, err = tx.ExecContext(ctx, "UPDATE "+t.table.limit+" SET `wanted` = LEAST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` <> "+now.holderSQL(), id-min(id, 1), name)
+		_, err = tx.ExecContext(ctx, "UPDATE "+t.table.limit+" SET `wanted` = LEAST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` <> "+now.HolderSQL(), id-min(id, 1), name)
 	}
-	if err != nil && !hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
+	if err != nil && !link.HasCode(err, gomysql.ER_NO_SUCH_TABLE) {
 		return fmt.Errorf("write table %s: %w", t.table.limit, err)
 	}
 	return nil
 }
 
 // of are those that this server has recorded under a plan.
-func (t limitTable) of(ctx context.Context, on querier, plan uint64) ([]limit.Limit, error) {
+func (t limitTable) of(ctx context.Context, on link.Querier, plan uint64) ([]limit.Limit, error) {
 	known, err := t.scan(ctx, on, "SELECT `name`, `giver`, `term`, `wanted`, `granted`, `floor` FROM "+t.table.limit+" WHERE `term` = ?", plan)
 	return known.Limits, err
 }

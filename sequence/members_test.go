@@ -14,6 +14,7 @@ import (
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
+	"seqproxy/sequence/link"
 	"seqproxy/test/mysqltest"
 )
 
@@ -53,7 +54,7 @@ func (f fleet) divide(t testing.TB, s *Sequences) {
 		for _, what := range []string{"sequence_member WHERE plan > 0", "sequence"} {
 			var n int
 			err := p.db.QueryRow("SELECT COUNT(*) FROM " + what).Scan(&n)
-			if n > 0 || err != nil && !hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
+			if n > 0 || err != nil && !link.HasCode(err, gomysql.ER_NO_SUCH_TABLE) {
 				return // it has a plan, or numbers, or is away, and so the others have one
 			}
 		}
@@ -61,14 +62,14 @@ func (f fleet) divide(t testing.TB, s *Sequences) {
 	ctx := context.Background()
 	plan := &Plan{Number: 1, UUID: "11111111-1111-1111-1111-111111111111", State: PlanInForce, Interleave: InterleaveBlock, Block: s.opts.Block}
 	for i, v := range s.servers.all {
-		id, err := v.plans.memberID(ctx, v.pool())
+		id, err := v.plans.memberID(ctx, v.Pool())
 		if err != nil {
 			t.Fatal(err)
 		}
 		plan.Members = append(plan.Members, Member{ID: id, Address: v.opts.Addr, Position: i})
 	}
 	for i, v := range s.servers.all {
-		if err := errors.Join(v.plans.save(ctx, v.pool(), plan), v.plans.saveMembership(ctx, v.pool(), plan.Of(plan.Members[i].ID))); err != nil {
+		if err := errors.Join(v.plans.save(ctx, v.Pool(), plan), v.plans.saveMembership(ctx, v.Pool(), plan.Of(plan.Members[i].ID))); err != nil {
 			t.Fatal(err)
 		}
 	}

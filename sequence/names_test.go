@@ -201,7 +201,7 @@ func TestUnknownNamesAreNotAskedForAgainAndAgain(t *testing.T) {
 	var before, after uint64
 	queries := func(n *uint64) {
 		t.Helper()
-		conn, err := s.servers.first().conn(context.Background())
+		conn, err := s.servers.first().Conn(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +210,7 @@ func TestUnknownNamesAreNotAskedForAgainAndAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.servers.first().pool().SetMaxOpenConns(1) // so that its own count is all of ours
+	s.servers.first().Pool().SetMaxOpenConns(1) // so that its own count is all of ours
 	queries(&before)
 	for range 2000 {
 		if _, err := s.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, ErrUnknown) {

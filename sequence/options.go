@@ -12,6 +12,7 @@ import (
 	"seqproxy/internal/planted"
 	"seqproxy/internal/tlsfiles"
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/link"
 )
 
 // What a sequence server must promise about a committed reservation.
@@ -88,6 +89,9 @@ type Options struct {
 	wall   func() time.Time // the clock of the machine; nil: planted.Now
 }
 
+// Node is one address of a sequence server that is a group; see package link.
+type Node = link.Address
+
 // ServerOptions is the way to one sequence server.
 type ServerOptions struct {
 	Network string // "tcp" (also if empty) or "unix"
@@ -104,7 +108,7 @@ type ServerOptions struct {
 	// Security is how connections are secured; nil: not at all.
 	Security *tlsfiles.Client
 
-	login *login // the account in use; see loginInUse
+	login *link.Login // the account in use; see loginInUse
 
 	DialTimeout time.Duration // connect and login; 0 means 2 seconds
 	IOTimeout   time.Duration // each read and write; 0 means 5 seconds
@@ -112,9 +116,9 @@ type ServerOptions struct {
 }
 
 // loginInUse is the account in use, which stands there once defaults are set.
-func (o *ServerOptions) loginInUse() *login {
+func (o *ServerOptions) loginInUse() *link.Login {
 	if o.login == nil {
-		o.login = newLogin(Account{User: o.User, Password: o.Password, Security: o.Security})
+		o.login = link.NewLogin(Account{User: o.User, Password: o.Password, Security: o.Security})
 	}
 	return o.login
 }

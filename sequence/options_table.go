@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )
 
@@ -146,7 +147,7 @@ func (t optionTable) lock(ctx context.Context, tx *sql.Tx, name string, e *entry
 const micros = "CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS UNSIGNED)"
 
 // moveVersion has all proxies look for changes within a second.
-func (t optionTable) moveVersion(ctx context.Context, on querier) error {
+func (t optionTable) moveVersion(ctx context.Context, on link.Querier) error {
 	_, err := on.ExecContext(ctx, "INSERT INTO "+t.table.version+" (`one`, `version`, `stamp`) VALUES (1, "+micros+", ?) "+
 		"ON DUPLICATE KEY UPDATE `version` = GREATEST(`version` + 1, VALUES(`version`)), `stamp` = VALUES(`stamp`)", newStamp())
 	if err != nil {

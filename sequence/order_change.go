@@ -85,7 +85,7 @@ func (a *servers) orderedForGood(ctx context.Context, r *row) error {
 		// Another node may have taken over since it was written, and have been asked instead.
 		stored, err := v.look(ctx, r.name)
 		if err == nil && (!stored.def.Order || stored.version < r.version) {
-			err = fmt.Errorf("sequence %q is not the ORDER sequence that it was made at %s: a fail-over has lost that, or somebody has changed it since; try again", r.name, v.at())
+			err = fmt.Errorf("sequence %q is not the ORDER sequence that it was made at %s: a fail-over has lost that, or somebody has changed it since; try again", r.name, v.At())
 		}
 		return err
 	})...)

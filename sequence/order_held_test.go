@@ -61,7 +61,7 @@ func TestAHomeGivesNothingWhileAnotherMemberHasDecidedOnALaterPlan(t *testing.T)
 	home := a.servers.home(a.servers.view.Load(), "photos")
 	other := (slices.Index(a.servers.members(), home) + 1) % len(f)
 	f[other].exec(t, "INSERT INTO sequence_plan SELECT number + 1, UUID(), 'accepted', coordinator, begun, changed, interleave, block, members, previous, ballot, floor FROM sequence_plan")
-	home.pool().SetMaxIdleConns(0) // it was off
+	home.Pool().SetMaxIdleConns(0) // it was off
 	if n, err := a.Take(late{t.Context(), time.Hour}, []byte("photos"), 1); !errors.Is(err, outcomeFrozen) {
 		t.Errorf("got %d, %v, want outcomeFrozen", n, err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )
 
@@ -61,11 +62,11 @@ func isHome(among []*server, h segment.Share, home string) outcome {
 // time it asks also those that are left out, since they may be left out for the newer plan. Later
 // it asks only those that are there. Where none is, the sequence goes on.
 func (v *server) stillHome(ctx context.Context, conn *sql.Conn, among []*server, h segment.Share) error {
-	own, err := lineOf(conn)
+	own, err := link.LineOf(conn)
 	if err != nil {
 		return err
 	}
-	if own.noted == h.Plan {
+	if own.Noted == h.Plan {
 		return nil
 	}
 	patience := v.timing.peer
@@ -76,13 +77,13 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, among []*server,
 	defer stop()
 	var mu sync.Mutex
 	heard, left, leaving := 0, false, false
-	others := func(o *server) bool { return own.asked != h.Plan || there(o) }
+	others := func(o *server) bool { return own.Asked != h.Plan || there(o) }
 	eachOther(among, v, others, func(o *server) {
-		is, ok, err := o.plans.membership(limited, o.pool())
+		is, ok, err := o.plans.membership(limited, o.Pool())
 		changing := false
 		if err == nil {
 			// afterwards, as the start of a plan ends the change in the same transaction
-			if changed := o.plans.refuseChange(limited, o.pool(), "`number` > "+strconv.FormatUint(h.Plan, 10)+" AND `state` = '"+change.Accepted+"' AND ", ""); errors.Is(changed, outcomeFrozen) {
+			if changed := o.plans.refuseChange(limited, o.Pool(), "`number` > "+strconv.FormatUint(h.Plan, 10)+" AND `state` = '"+change.Accepted+"' AND ", ""); errors.Is(changed, outcomeFrozen) {
 				changing = true
 			} else {
 				err = changed
@@ -101,9 +102,9 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, among []*server,
 	case leaving:
 		return outcomeFrozen // this one may be out of it
 	}
-	own.asked = h.Plan
+	own.Asked = h.Plan
 	if heard > 0 {
-		own.noted = h.Plan
+		own.Noted = h.Plan
 	}
 	return ctx.Err()
 }

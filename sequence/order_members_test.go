@@ -87,8 +87,8 @@ func TestAnOrderedNumberIsOfItsHomeWhateverTheProxyHasHeard(t *testing.T) {
 		a.servers.mu.Unlock()
 		takes("its home was said to be " + strconv.Quote(other))
 	}
-	if known := a.servers.home(a.servers.view.Load(), "photos"); known.name() != home.name() {
-		t.Errorf("a takes %v for its home at the end, want %v", known.name(), home.name())
+	if known := a.servers.home(a.servers.view.Load(), "photos"); known.Name() != home.Name() {
+		t.Errorf("a takes %v for its home at the end, want %v", known.Name(), home.Name())
 	}
 
 	// One that changed that died before it had told all: the newer word counts, and all have it.

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
+
+	"seqproxy/sequence/link"
 )
 
 // stillHolds makes sure, after an ORDER sequence's reservation in a group, that nobody else has
@@ -15,21 +17,21 @@ func (g *ceilings) stillHolds(ctx context.Context, conn *sql.Conn) error {
 	if g.tuning.Load().OrderWithoutReplica {
 		return nil
 	}
-	own, err := lineOf(conn)
+	own, err := link.LineOf(conn)
 	if err != nil {
 		return err
 	}
 	now := g.Current()
 	switch {
 	case now == nil:
-		return errUnchosen
-	case now.node != own.node:
-		return fmt.Errorf("%s is the node in use by now, in place of %s, and may have given higher numbers: %w", now.addr, own.node.addr, driver.ErrBadConn)
+		return link.ErrUnchosen
+	case now.Node != own.Node:
+		return fmt.Errorf("%s is the node in use by now, in place of %s, and may have given higher numbers: %w", now.Addr, own.Node.Addr, driver.ErrBadConn)
 	}
 	err = g.group(conn, now).StillHolds(ctx)
 	g.unseen.Store(err != nil)
 	if err != nil {
-		return fmt.Errorf("ORDER needs other nodes to see that %s still holds the sequences (order_requires_replica): %w", now.addr, err)
+		return fmt.Errorf("ORDER needs other nodes to see that %s still holds the sequences (order_requires_replica): %w", now.Addr, err)
 	}
 	return nil
 }

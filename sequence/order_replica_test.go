@@ -161,7 +161,7 @@ func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 		}
 		return did.last, did.err
 	}
-	before, err := v.conn(t.Context())
+	before, err := v.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,8 +175,8 @@ func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 	e.Follow(t, 2, 1)
 	last = mustTake(t, fresh.Sequences, "photos", 1)
 	next := *fresh.servers.first().Current()
-	next.node = v.Nodes()[1]
-	v.settle(&next)
+	next.Node = v.Nodes()[1]
+	v.Settle(&next)
 	position := func() (id uint64) {
 		if err := e.pools[0].QueryRow("SELECT id FROM sequence WHERE name = 'photos'").Scan(&id); err != nil {
 			t.Fatal(err)
@@ -187,14 +187,14 @@ func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 	n, err := reserve(before)
 	if err == nil {
 		t.Errorf("got %d after %d", n, last)
-	} else if !v.isMoved(err) {
+	} else if !v.IsMoved(err) {
 		t.Errorf("got %v, want an error upon which it is tried again", err)
 	}
 	if position() == at {
 		t.Error("nothing was reserved on the node before")
 	}
-	v.moved()
-	if err := v.ceilings.stillHolds(t.Context(), before); !v.isMoved(err) {
+	v.Moved()
+	if err := v.ceilings.stillHolds(t.Context(), before); !v.IsMoved(err) {
 		t.Errorf("while another one is looked for: got %v, want an error upon which it is tried again", err)
 	}
 	e.Nodes[0].Exec(t, "SET GLOBAL read_only = 1")

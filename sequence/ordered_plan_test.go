@@ -70,13 +70,13 @@ func TestAnOrderSequenceKeepsItsOrderWhileItsHomeMoves(t *testing.T) {
 		t.Fatal("the sequence has no home")
 	}
 	for i := range e.links {
-		if e.addr(i) == home.name() {
+		if e.addr(i) == home.Name() {
 			e.links[i].Cut()
 		}
 	}
 	_, err := b.Take(context.Background(), []byte("photos"), 1)
-	wantText(t, err, "home of this ORDER sequence, server "+home.name()+" is unavailable")
-	if err != nil && strings.Contains(err.Error(), "server "+home.name()+",") {
+	wantText(t, err, "home of this ORDER sequence, server "+home.Name()+" is unavailable")
+	if err != nil && strings.Contains(err.Error(), "server "+home.Name()+",") {
 		t.Errorf("the error names others, too: %v", err)
 	}
 	mustTake(t, b, "users", 1)
@@ -103,11 +103,11 @@ func TestAHomeThatWasTakenOutWhileItWasOffGivesNoLowerNumbers(t *testing.T) {
 		places[i] = v.place.Load()
 	}
 	for i := range e.links {
-		if e.addr(i) == home.name() {
+		if e.addr(i) == home.Name() {
 			e.links[i].Cut() // which ends connections
 		}
 	}
-	e.change(t, a, PlanChange{Remove: home.name(), Force: true})
+	e.change(t, a, PlanChange{Remove: home.Name(), Force: true})
 	for i := range e.links {
 		e.links[i].Mend()
 	}
@@ -152,7 +152,7 @@ func TestAnOrderSequenceGoesOnAfterAChangeIsUndone(t *testing.T) {
 	}
 	asked := false
 	s.planHook = func(step, address string) error {
-		if step != change.Frozen || address != home.name() {
+		if step != change.Frozen || address != home.Name() {
 			return nil
 		}
 		asked = true

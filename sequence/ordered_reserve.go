@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/sequence/link"
 )
 
 // orderedRows remembers what the rows of ORDER sequences were when they were last read, so that a
@@ -45,7 +47,7 @@ func (o *orderedRows) set(r *row) {
 // because a SELECT from a table clears the number of warnings.
 func (st *store) takeAtOnce(ctx context.Context, conn *sql.Conn, t *take, known row) attempt {
 	text := t.text + "; SELECT ROW_COUNT(), @@warning_count, LAST_INSERT_ID(), @@global.read_only; " + st.table.unchanged()
-	unwatched, unwatch, err := closeWhenDone(ctx, conn)
+	unwatched, unwatch, err := link.CloseWhenDone(ctx, conn)
 	if err != nil {
 		return st.failedWith(err)
 	}
@@ -57,7 +59,7 @@ func (st *store) takeAtOnce(ctx context.Context, conn *sql.Conn, t *take, known 
 	}
 	rows, err := conn.QueryContext(unwatched, text, append(t.args, t.name, t.name, st.registry.id)...)
 	switch {
-	case hasCode(err, gomysql.ER_QUERY_INTERRUPTED):
+	case link.HasCode(err, gomysql.ER_QUERY_INTERRUPTED):
 		// by KILL QUERY: perhaps of a question, behind the UPDATE
 		return mayBeTaken(err)
 	case err != nil:
@@ -85,8 +87,8 @@ func (st *store) takeAtOnce(ctx context.Context, conn *sql.Conn, t *take, known 
 		return a
 	}
 	// From here on the row has moved: whatever goes wrong, the range is not used.
-	if err == nil && !isOff(readOnly) {
-		err = st.readOnly()
+	if err == nil && !link.IsOff(readOnly) {
+		err = st.ReadOnly()
 	}
 	if errors.Is(err, errChanged) {
 		if stored, err = st.readRow(ctx, conn, t.name); err != nil {
@@ -116,7 +118,7 @@ func (t table) unchanged() string {
 // readUnchanged reads the next result, which is that of table.unchanged.
 func (st *store) readUnchanged(rows *sql.Rows, known row) (row, error) {
 	if !rows.NextResultSet() || !rows.Next() {
-		if err := rows.Err(); err != nil && isUnknownOutcome(err) {
+		if err := rows.Err(); err != nil && link.IsUnknownOutcome(err) {
 			return row{}, fmt.Errorf("read back: %w", err)
 		}
 		return row{}, errChanged // the row is gone, or the table of options: to read it says more

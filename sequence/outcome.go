@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/sequence/link"
 )
 
 // outcome is how one attempt to reserve numbers on a server ended. It is an error, too.
@@ -116,15 +118,15 @@ func (st *store) outcomeOf(err error) outcome {
 		return outcomeDone
 	case errors.As(err, &is):
 		return is
-	case isOutOfRange(err):
+	case link.IsOutOfRange(err):
 		return outcomeNoRoom
-	case hasCode(err, gomysql.ER_LOCK_WAIT_TIMEOUT):
+	case link.HasCode(err, gomysql.ER_LOCK_WAIT_TIMEOUT):
 		return outcomeLocked
-	case isConflict(err):
+	case link.IsConflict(err):
 		return outcomeConflict
-	case isMomentary(err):
+	case link.IsMomentary(err):
 		return outcomeDoubtful
-	case st.isMoved(err):
+	case st.IsMoved(err):
 		return outcomeMoved
 	}
 	return outcomeRefused

@@ -11,6 +11,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"seqproxy/sequence/limit"
+	"seqproxy/sequence/link"
 )
 
 // reserveOnce is one attempt on a server that knows no other.
@@ -48,7 +49,7 @@ func TestEachOutcomeOfAReservationHasARemedy(t *testing.T) {
 			t.Errorf("%v: got remedy %d, and another attempt: %v; want %d, %v", o, do, again, want.do, want.again)
 		}
 		// The last attempt does what helps the next caller, and ends.
-		if do, again := next(o, maxAttempts); do != want.do || again {
+		if do, again := next(o, link.MaxAttempts); do != want.do || again {
 			t.Errorf("%v at the last attempt: got remedy %d, and another attempt: %v", o, do, again)
 		}
 		if o.Error() == "" {
@@ -70,10 +71,10 @@ func TestTheOutcomeOfAnErrorIsFound(t *testing.T) {
 		{said(gomysql.ER_DATA_OUT_OF_RANGE), outcomeNoRoom, outcomeNoRoom},
 		{said(gomysql.ER_LOCK_WAIT_TIMEOUT), outcomeLocked, outcomeLocked},
 		{said(gomysql.ER_LOCK_DEADLOCK), outcomeConflict, outcomeConflict},
-		{&UnfitError{momentary: true}, outcomeDoubtful, outcomeDoubtful},
+		{&UnfitError{Momentary: true}, outcomeDoubtful, outcomeDoubtful},
 		{&UnfitError{}, outcomeRefused, outcomeRefused},
 		{driver.ErrBadConn, outcomeRefused, outcomeMoved},
-		{errMoved, outcomeRefused, outcomeMoved},
+		{link.ErrMoved, outcomeRefused, outcomeMoved},
 		{said(gomysql.ER_OPTION_PREVENTS_STATEMENT), outcomeRefused, outcomeMoved},
 		{fmt.Errorf("%w: %w", limit.ErrOvertaken, outcomeNotHolder), outcomeNotHolder, outcomeNotHolder},
 		{&NameError{Err: ErrUnknown}, outcomeRefused, outcomeRefused},

@@ -114,7 +114,7 @@ func (g *ceilings) keepsPast(ctx context.Context, r *row) error {
 	}
 	stored, err := g.look(ctx, r.name)
 	if err == nil && (stored.version < r.version || stored.epoch == r.epoch && stored.past < r.past) {
-		err = fmt.Errorf("%s has taken over, and has not heard that sequence %q goes on above %d: try again", g.at(), r.name, r.past)
+		err = fmt.Errorf("%s has taken over, and has not heard that sequence %q goes on above %d: try again", g.At(), r.name, r.past)
 	}
 	return err
 }

@@ -298,7 +298,7 @@ func TestACommitThatHangsEndsInTime(t *testing.T) {
 	committing := make(chan struct{})
 	go func() {
 		v := s.servers.first()
-		answer <- v.transactOnce(ctx, func(tx *sql.Tx) error {
+		answer <- v.TransactOnce(ctx, func(tx *sql.Tx) error {
 			defer close(committing)
 			_, err := tx.ExecContext(ctx, "UPDATE "+v.table.full+" SET id = id + 1000 WHERE name = 'photos'")
 			// no commit gets beyond it
@@ -344,7 +344,7 @@ func TestACommitThatHangsIsOfUnknownOutcomeToItsCaller(t *testing.T) {
 		defer end()
 		attempt := 0
 		v := s.servers.first()
-		err = v.transact(r.ctx, func(tx *sql.Tx) error {
+		err = v.Transact(r.ctx, func(tx *sql.Tx) error {
 			if attempt++; attempt <= conflicts {
 				return &mysql.MySQLError{Number: gomysql.ER_LOCK_DEADLOCK, Message: "Deadlock found"}
 			}

@@ -90,7 +90,7 @@ func (g *agreed) mayBegin(o *CreateOptions) error {
 	}
 	v, base := g.all[0].v, shownName(g.name)
 	return &UnfitError{
-		Server: v.at(), Table: v.table.full, ofSequence: true,
+		Server: v.At(), Table: v.table.full, OfSequence: true,
 		Finding: fmt.Sprintf("the row %q was deleted, which counts in the present period of sequence %q, and nobody knows which keys of it were given", g.name, base),
 		Remedy:  fmt.Sprintf("ALTER SEQUENCE %s RESTART WITH n through a proxy, n above the counters of all keys of this period (SELECT SEQUENCE_DECODE tells that of a key)", quote(base)),
 	}

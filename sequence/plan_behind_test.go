@@ -6,6 +6,7 @@ import (
 
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/floor"
+	"seqproxy/sequence/link"
 )
 
 // newBehind is an estate of three, and a fourth that was added, of which the third was lost when it
@@ -55,8 +56,8 @@ func TestAMemberIsNotTakenBackByAProcessThatSlept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = v.close() }()
-	conn, err := v.conn(ctx)
+	defer func() { _ = v.Close() }()
+	conn, err := v.Conn(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func TestAMemberIsNotTakenBackByAProcessThatSlept(t *testing.T) {
 	now := e.change(t, s, PlanChange{Remove: e.addr(3)})
 	// as it does before it writes
 	is, err := v.plans.lockMembership(ctx, slept)
-	if err != nil && !isConflict(err) {
+	if err != nil && !link.IsConflict(err) {
 		// MariaDB from 11.6.2 on refuses to lock what has changed since
 		t.Error(err)
 	}

@@ -48,8 +48,8 @@ func (s *Sequences) ChangePlan(ctx context.Context, asked PlanChange) (Plan, err
 	}
 	return s.planned(ctx, func(c *change.Coordinator) error {
 		for _, v := range s.servers.members() {
-			if v.grouped() {
-				return &groupError{v.name()}
+			if v.Grouped() {
+				return &groupError{v.Name()}
 			}
 		}
 		if s.servers.view.Load().plan.Number == 0 && len(s.servers.members()) > 1 {
@@ -141,12 +141,12 @@ func (p planServers) Reach(ctx context.Context, addresses []string) ([]change.St
 			stores[i] = v.planStore()
 			limited, stop := context.WithTimeoutCause(ctx, v.opts.DialTimeout+time.Second, await.ErrPatience)
 			defer stop()
-			conn, err := v.conn(limited)
+			conn, err := v.Conn(limited)
 			if err == nil {
 				err = conn.Close()
 			}
 			if errs[i] = err; err != nil {
-				_ = v.close()
+				_ = v.Close()
 			}
 		})
 	}

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"strconv"
+
+	"seqproxy/sequence/link"
 )
 
 // defined is what one member knows of a name: its options, or a tombstone.
@@ -16,7 +18,7 @@ type defined struct {
 }
 
 // all reads all names that a member knows.
-func (t optionTable) all(ctx context.Context, on querier) (all []defined, err error) {
+func (t optionTable) all(ctx context.Context, on link.Querier) (all []defined, err error) {
 	seen, err := t.checked(ctx)
 	if err != nil {
 		return nil, err
@@ -44,7 +46,7 @@ func (t optionTable) all(ctx context.Context, on querier) (all []defined, err er
 			return rows.Err()
 		}()
 		if err != nil {
-			return nil, fmt.Errorf("read the sequences of %s: %w", t.name(), err)
+			return nil, fmt.Errorf("read the sequences of %s: %w", t.Name(), err)
 		}
 	}
 	return all, nil
@@ -93,12 +95,12 @@ func (t optionTable) copy(ctx context.Context, tx *sql.Tx, theirs []defined, add
 		}
 		if d.live && !known.live {
 			if _, err := tx.ExecContext(ctx, "INSERT IGNORE INTO "+t.table.full+" (`name`, `id`) VALUES (?, ?)", d.name, d.id); err != nil {
-				return fmt.Errorf("make the row of %q on %s: %w", d.name, t.name(), err)
+				return fmt.Errorf("make the row of %q on %s: %w", d.name, t.Name(), err)
 			}
 		}
 		if !d.live && known.live {
 			if _, err := tx.ExecContext(ctx, "DELETE FROM "+t.table.full+" WHERE `name` = ?", d.name); err != nil {
-				return fmt.Errorf("delete the row of %q on %s, which was dropped elsewhere: %w", d.name, t.name(), err)
+				return fmt.Errorf("delete the row of %q on %s, which was dropped elsewhere: %w", d.name, t.Name(), err)
 			}
 		}
 		if d.version == 0 {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 	"seqproxy/test/mysqltest"
 )
@@ -190,7 +191,7 @@ func (e *planEstate) everyoneGives(t testing.TB, h *givenEver, p Plan, names ...
 func (e *planEstate) wantFrozen(t testing.TB, i int, name string) {
 	t.Helper()
 	_, err := e.places[i].db.Exec("UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = ?", name)
-	if !hasCode(err, 1690) {
+	if !link.HasCode(err, 1690) {
 		t.Errorf("server %d, UPDATE ... id + 1 while it is frozen: got %v, want error 1690", i, err)
 	}
 }

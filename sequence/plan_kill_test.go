@@ -14,6 +14,7 @@ import (
 
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/link"
 )
 
 // coordinatorEnv holds what a process of its own is to do as coordinator.
@@ -126,11 +127,11 @@ func (e *planEstate) gives(t *testing.T, h *givenEver, name string) (frozen int)
 	for i := range e.places {
 		got, err := e.reserve(t, i, name, 2)
 		switch {
-		case hasCode(err, 1690):
+		case link.HasCode(err, 1690):
 			frozen++
 		case err == nil:
 			h.add(t, name, got...)
-		case !hasCode(err, 1146) && !strings.Contains(err.Error(), "0 rows"):
+		case !link.HasCode(err, 1146) && !strings.Contains(err.Error(), "0 rows"):
 			t.Fatal(err)
 		}
 	}
@@ -456,7 +457,7 @@ func (e *planEstate) server(t *testing.T, s *Sequences, i int) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = v.close() })
+	t.Cleanup(func() { _ = v.Close() })
 	return v
 }
 

@@ -47,7 +47,7 @@ func TestAMemberThatIsStartedBeforeItsCoordinatorComesGoesOnAlone(t *testing.T) 
 	e.change(t, s, PlanChange{Add: e.addr(1)})
 	e.overtake(t, s, other, PlanChange{Add: e.addr(2)}, func(plan uint64) {
 		v := other.servers.all[2]
-		if ceiling, err := v.recordedCeiling(t.Context(), v.pool(), "photos", plan); err != nil || ceiling != 0 {
+		if ceiling, err := v.recordedCeiling(t.Context(), v.Pool(), "photos", plan); err != nil || ceiling != 0 {
 			t.Errorf("the ceiling of a member that does not obey the plan yet is %d, %v, want none", ceiling, err)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/link"
 )
 
 // This file is how a plan keeps known who may hold numbers. A proxy registers with a member before
@@ -21,12 +22,12 @@ import (
 func (t proxyTable) copy(ctx context.Context, tx *sql.Tx, p *Plan, was *Membership, theirs []Proxy) error {
 	if was.LeftBefore(p) {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM "+t.table.proxies); err != nil {
-			return fmt.Errorf("remove the proxies that %s knew before it was taken out: %w", t.name(), err)
+			return fmt.Errorf("remove the proxies that %s knew before it was taken out: %w", t.Name(), err)
 		}
 	} else if !change.HasMember(p.Previous, was.ID) {
 		// They confirmed versions of its own, which do not compare with the versions of the others.
 		if _, err := tx.ExecContext(ctx, "UPDATE "+t.table.proxies+" SET `version` = 0"); err != nil {
-			return fmt.Errorf("have the proxies that %s knew before it was added confirm anew: %w", t.name(), err)
+			return fmt.Errorf("have the proxies that %s knew before it was added confirm anew: %w", t.Name(), err)
 		}
 	}
 	own, err := t.listOn(ctx, tx, "")
@@ -42,7 +43,7 @@ func (t proxyTable) copy(ctx context.Context, tx *sql.Tx, p *Plan, was *Membersh
 			"TIMESTAMPADD(MICROSECOND, ?, '1970-01-01'), TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(6)), 0, ?, ?) ON DUPLICATE KEY UPDATE `id` = VALUES(`id`)",
 			o.ID, o.Host, o.process, o.Since.UnixMicro(), -o.Silent.Microseconds(), o.Sequences, o.Cached)
 		if err != nil {
-			return fmt.Errorf("enter a proxy on %s that is registered with another sequence server: %w", t.name(), err)
+			return fmt.Errorf("enter a proxy on %s that is registered with another sequence server: %w", t.Name(), err)
 		}
 	}
 	return nil
@@ -51,5 +52,5 @@ func (t proxyTable) copy(ctx context.Context, tx *sql.Tx, p *Plan, was *Membersh
 // isRefused reports whether the account may not use a table, or may not make it, or whether that is
 // another one than ours.
 func isRefused(err error) bool {
-	return hasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_COLUMNACCESS_DENIED_ERROR, gomysql.ER_DBACCESS_DENIED_ERROR)
+	return link.HasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_COLUMNACCESS_DENIED_ERROR, gomysql.ER_DBACCESS_DENIED_ERROR)
 }

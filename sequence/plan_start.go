@@ -49,7 +49,7 @@ func (s planStore) beginRows(ctx context.Context, tx *sql.Tx, p *Plan, was, is *
 		"UPDATE " + s.table.start + " SET `saved` = NULL WHERE `plan` = ?",
 	} {
 		if _, err := tx.ExecContext(ctx, text, p.Number); err != nil {
-			return fmt.Errorf("set the rows of %s above the floors of plan %d: %w", s.name(), p.Number, err)
+			return fmt.Errorf("set the rows of %s above the floors of plan %d: %w", s.Name(), p.Number, err)
 		}
 	}
 	if err := s.proxies.copy(ctx, tx, p, was, theirs.proxies); err != nil {
@@ -67,7 +67,7 @@ func (s planStore) reportAbove(ctx context.Context, tx *sql.Tx, plan uint64) err
 	rows, err := tx.QueryContext(ctx, "SELECT s.`name`, CAST(s.`id` AS CHAR), f.`floor` FROM "+s.table.full+" AS s JOIN "+s.table.start+" AS f ON f.`name` = s.`name` "+
 		"WHERE f.`plan` = ? AND f.`saved` IS NULL AND CAST(s.`id` AS UNSIGNED) > f.`floor`", plan)
 	if err != nil {
-		return fmt.Errorf("compare the rows of %s with the floors of plan %d: %w", s.name(), plan, err)
+		return fmt.Errorf("compare the rows of %s with the floors of plan %d: %w", s.Name(), plan, err)
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {

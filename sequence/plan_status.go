@@ -74,7 +74,7 @@ func (s *Sequences) SequenceServers(ctx context.Context) (all []SequenceServer, 
 func (s *Sequences) serverState(ctx context.Context, c *change.Coordinator, l *SequenceServer, now, open *Plan) {
 	for _, m := range s.servers.members() {
 		if m.opts.Addr == l.Address {
-			l.Warning = m.flushWarning()
+			l.Warning = m.FlushWarning()
 		}
 	}
 	store, err := c.Store(l.Address)

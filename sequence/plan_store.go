@@ -17,6 +17,7 @@ import (
 	"seqproxy/internal/planted"
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/limit"
+	"seqproxy/sequence/link"
 )
 
 // planStore is one server's tables as a change of members sees them: a [change.Store].
@@ -25,25 +26,25 @@ type planStore struct{ *store }
 func (st *store) planStore() planStore { return planStore{st} }
 
 // Close implements [change.Store].
-func (s planStore) Close() error { return s.store.close() }
+func (s planStore) Close() error { return s.store.Close() }
 
 // Identify implements [change.Reader].
 func (s planStore) Identify(ctx context.Context) (string, error) {
-	return s.plans.memberID(ctx, s.pool())
+	return s.plans.memberID(ctx, s.Pool())
 }
 
 // Report implements [change.Reader].
 func (s planStore) Report(ctx context.Context) (change.Report, error) {
-	return s.plans.report(ctx, s.pool())
+	return s.plans.report(ctx, s.Pool())
 }
 
 // Sequences implements [change.Reader].
 func (s planStore) Sequences(ctx context.Context) ([]change.Sequence, error) {
-	return s.sequences(ctx, s.pool())
+	return s.sequences(ctx, s.Pool())
 }
 
 // sequences lists what a change looks at of definitions.
-func (s planStore) sequences(ctx context.Context, on querier) (found []change.Sequence, err error) {
+func (s planStore) sequences(ctx context.Context, on link.Querier) (found []change.Sequence, err error) {
 	all, err := s.options.all(ctx, on)
 	if err != nil {
 		return nil, err
@@ -71,17 +72,17 @@ func (s planStore) Knowledge(ctx context.Context, p *Plan) (known change.Knowled
 	if known.Floors, known.Complete, err = s.floors(ctx, p); err != nil {
 		return known, err
 	}
-	is, _, err := s.plans.membership(ctx, s.pool())
+	is, _, err := s.plans.membership(ctx, s.Pool())
 	if err != nil {
 		return known, err
 	}
 	if change.HasMember(p.Previous, is.ID) || is.Plan == p.Number {
-		if h.definitions, err = s.options.all(ctx, s.pool()); err != nil {
+		if h.definitions, err = s.options.all(ctx, s.Pool()); err != nil {
 			return known, err
 		}
 	}
 	if is.Plan == p.Number {
-		limits, err := s.limits.of(ctx, s.pool(), p.Number)
+		limits, err := s.limits.of(ctx, s.Pool(), p.Number)
 		if err != nil {
 			return known, err
 		}
@@ -100,10 +101,10 @@ func (s planStore) Knowledge(ctx context.Context, p *Plan) (known change.Knowled
 
 // floors reads where a plan begins. complete is false where the server does not have all.
 func (s planStore) floors(ctx context.Context, p *Plan) (all change.Floors, complete bool, err error) {
-	rows, err := s.pool().QueryContext(ctx, "SELECT p.`floor`, f.`name`, IFNULL(f.`floor`, 0), IFNULL(f.`ceiling`, 0) FROM "+s.table.plan+" AS p LEFT JOIN "+s.table.start+
+	rows, err := s.Pool().QueryContext(ctx, "SELECT p.`floor`, f.`name`, IFNULL(f.`floor`, 0), IFNULL(f.`ceiling`, 0) FROM "+s.table.plan+" AS p LEFT JOIN "+s.table.start+
 		" AS f ON f.`plan` = p.`number` WHERE p.`number` = ? AND p.`uuid` = ?", p.Number, p.UUID)
 	if err != nil {
-		return all, false, fmt.Errorf("read the floors of plan %d from %s: %w", p.Number, s.name(), err)
+		return all, false, fmt.Errorf("read the floors of plan %d from %s: %w", p.Number, s.Name(), err)
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
@@ -111,7 +112,7 @@ func (s planStore) floors(ctx context.Context, p *Plan) (all change.Floors, comp
 		var name sql.NullString
 		var f change.Floor
 		if err := rows.Scan(&others, &name, &f.Floor, &f.Ceiling); err != nil {
-			return all, false, fmt.Errorf("read the floors of plan %d from %s: %w", p.Number, s.name(), err)
+			return all, false, fmt.Errorf("read the floors of plan %d from %s: %w", p.Number, s.Name(), err)
 		}
 		all.Others, complete = others.V, others.Valid
 		if f.Name = name.String; name.Valid {
@@ -123,7 +124,7 @@ func (s planStore) floors(ctx context.Context, p *Plan) (all change.Floors, comp
 
 // Promise implements [change.Stepper].
 func (s planStore) Promise(ctx context.Context, p *Plan, base, ballot uint64) (was string, err error) {
-	err = s.transact(ctx, func(tx *sql.Tx) error {
+	err = s.Transact(ctx, func(tx *sql.Tx) error {
 		var promised uint64
 		var err error
 		if was, promised, err = s.lockPlan(ctx, tx, p); err != nil {
@@ -175,7 +176,7 @@ func (s planStore) insertPlan(ctx context.Context, tx *sql.Tx, p *Plan, base, ba
 		if n, err := result.RowsAffected(); err != nil || n == 1 {
 			return err
 		}
-	} else if !hasCode(err, gomysql.ER_DUP_ENTRY) {
+	} else if !link.HasCode(err, gomysql.ER_DUP_ENTRY) {
 		return err
 	}
 	known, err := scanPlan(tx.QueryRowContext(ctx, "SELECT "+planFields+" FROM "+s.table.plan+unknown+" ORDER BY `number` DESC LIMIT 1", base, uint64(math.MaxUint64), p.UUID))
@@ -191,7 +192,7 @@ func (s planStore) insertPlan(ctx context.Context, tx *sql.Tx, p *Plan, base, ba
 // step runs a step of a change in one transaction, on a member where the change is in a state,
 // unless another coordinator has taken over.
 func (s planStore) step(ctx context.Context, p *Plan, ballot uint64, from string, step func(tx *sql.Tx) error) error {
-	return s.transact(ctx, func(tx *sql.Tx) error {
+	return s.Transact(ctx, func(tx *sql.Tx) error {
 		state, promised, err := s.lockPlan(ctx, tx, p)
 		if err != nil {
 			return err
@@ -207,7 +208,7 @@ func (s planStore) step(ctx context.Context, p *Plan, ballot uint64, from string
 func (s planStore) setState(ctx context.Context, tx *sql.Tx, number uint64, state string) error {
 	_, err := tx.ExecContext(ctx, "UPDATE "+s.table.plan+" SET `state` = ?, `changed` = UTC_TIMESTAMP(6) WHERE `number` = ?", state, number)
 	if err != nil {
-		return fmt.Errorf("write the state %q of plan %d to %s: %w", state, number, s.name(), err)
+		return fmt.Errorf("write the state %q of plan %d to %s: %w", state, number, s.Name(), err)
 	}
 	return nil
 }
@@ -282,7 +283,7 @@ func (s planStore) Gave(ctx context.Context, p *Plan, ballot uint64, missing str
 }
 
 // selectNumbers calls f with each name that is read, and the number beside it.
-func selectNumbers(ctx context.Context, on querier, f func(name string, n uint64), text string, args ...any) error {
+func selectNumbers(ctx context.Context, on link.Querier, f func(name string, n uint64), text string, args ...any) error {
 	rows, err := on.QueryContext(ctx, text, args...)
 	if err != nil {
 		return err
@@ -300,7 +301,7 @@ func selectNumbers(ctx context.Context, on querier, f func(name string, n uint64
 }
 
 // selectNames reads names.
-func selectNames(ctx context.Context, on querier, text string, args ...any) (names []string, err error) {
+func selectNames(ctx context.Context, on link.Querier, text string, args ...any) (names []string, err error) {
 	rows, err := on.QueryContext(ctx, text, args...)
 	if err != nil {
 		return nil, err
@@ -317,7 +318,7 @@ func selectNames(ctx context.Context, on querier, text string, args ...any) (nam
 }
 
 // ends reads where the sequences end that a member knows, by folded name.
-func (s planStore) ends(ctx context.Context, on querier) (map[string]uint64, error) {
+func (s planStore) ends(ctx context.Context, on link.Querier) (map[string]uint64, error) {
 	all, err := s.options.all(ctx, on)
 	if err != nil {
 		return nil, err
@@ -338,7 +339,7 @@ const floorBatch = 500
 // writeFloors writes to a member where a plan begins. What is higher stays.
 func (s planStore) writeFloors(ctx context.Context, tx *sql.Tx, plan uint64, all change.Floors) error {
 	if _, err := tx.ExecContext(ctx, "UPDATE "+s.table.plan+" SET `floor` = GREATEST(IFNULL(`floor`, 0), ?) WHERE `number` = ?", all.Others, plan); err != nil {
-		return fmt.Errorf("write the floor of plan %d to %s: %w", plan, s.name(), err)
+		return fmt.Errorf("write the floor of plan %d to %s: %w", plan, s.Name(), err)
 	}
 	for some := range slices.Chunk(all.Named, floorBatch) {
 		var text strings.Builder
@@ -353,7 +354,7 @@ func (s planStore) writeFloors(ctx context.Context, tx *sql.Tx, plan uint64, all
 		}
 		text.WriteString(" ON DUPLICATE KEY UPDATE `floor` = GREATEST(`floor`, VALUES(`floor`)), `ceiling` = GREATEST(`ceiling`, VALUES(`ceiling`))")
 		if _, err := tx.ExecContext(ctx, text.String(), args...); err != nil {
-			return fmt.Errorf("write the floors of plan %d to %s: %w", plan, s.name(), err)
+			return fmt.Errorf("write the floors of plan %d to %s: %w", plan, s.Name(), err)
 		}
 	}
 	return nil
@@ -381,7 +382,7 @@ func (s planStore) Obey(ctx context.Context, p *Plan, id string, floors change.F
 	}
 	theirs.definitions, theirs.proxies = newest(theirs.definitions), mergeProxies(lists)
 	var was Membership
-	err = s.transact(ctx, func(tx *sql.Tx) error {
+	err = s.Transact(ctx, func(tx *sql.Tx) error {
 		state, _, err := s.lockPlan(ctx, tx, p)
 		if err != nil {
 			return err
@@ -431,7 +432,7 @@ func (s planStore) Obey(ctx context.Context, p *Plan, id string, floors change.F
 		return s.setState(ctx, tx, p.Number, change.InForce)
 	})
 	if err != nil {
-		return false, fmt.Errorf("bring sequence server %s to plan %d: %w", s.name(), p.Number, err)
+		return false, fmt.Errorf("bring sequence server %s to plan %d: %w", s.Name(), p.Number, err)
 	}
 	if brought {
 		s.log.Info("plan obeyed", zap.Uint64("plan", p.Number), zap.Uint64("plan_before", was.Plan))
@@ -446,7 +447,7 @@ const openStates = "'" + change.Proposed + "', '" + change.Frozen + "', '" + cha
 // LetGo implements [change.Settler].
 func (s planStore) LetGo(ctx context.Context, p *Plan) error {
 	open := false
-	err := s.transact(ctx, func(tx *sql.Tx) error {
+	err := s.Transact(ctx, func(tx *sql.Tx) error {
 		state, _, err := s.lockPlan(ctx, tx, p)
 		now := Plan{State: state}
 		if open = err == nil && now.Open(); !open {
@@ -455,7 +456,7 @@ func (s planStore) LetGo(ctx context.Context, p *Plan) error {
 		return s.thaw(ctx, tx, p)
 	})
 	if err != nil {
-		return fmt.Errorf("let %s go on after change %s, which was aborted: %w", s.name(), p.UUID, err)
+		return fmt.Errorf("let %s go on after change %s, which was aborted: %w", s.Name(), p.UUID, err)
 	}
 	if open {
 		s.log.Warn("change of sequence servers aborted", zap.String("change", p.UUID), zap.Uint64("plan", p.Number))
@@ -467,7 +468,7 @@ func (s planStore) LetGo(ctx context.Context, p *Plan) error {
 // announce lets all proxies look again within a second. Whatever fails, they notice by themselves
 // later.
 func (s planStore) announce(ctx context.Context) {
-	if err := s.options.moveVersion(ctx, s.pool()); err != nil {
+	if err := s.options.moveVersion(ctx, s.Pool()); err != nil {
 		s.log.Debug("change of plans not announced", logfield.Err(err))
 	}
 }

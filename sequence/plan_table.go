@@ -12,6 +12,7 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/link"
 )
 
 // The tables of the plan beside the first one..
@@ -63,7 +64,7 @@ type planTable struct{ *schema }
 
 // membership reads what this server says of itself; false if it says nothing, or the table is not
 // there.
-func (t planTable) membership(ctx context.Context, on querier) (m Membership, ok bool, err error) {
+func (t planTable) membership(ctx context.Context, on link.Querier) (m Membership, ok bool, err error) {
 	return t.readMembership(ctx, on, "")
 }
 
@@ -74,11 +75,11 @@ func (t planTable) lockMembership(ctx context.Context, tx *sql.Tx) (m Membership
 	return m, err
 }
 
-func (t planTable) readMembership(ctx context.Context, on querier, locking string) (m Membership, ok bool, err error) {
+func (t planTable) readMembership(ctx context.Context, on link.Querier, locking string) (m Membership, ok bool, err error) {
 	err = on.QueryRowContext(ctx, "SELECT `id`, `plan`, `position`, `count`, `interleave`, `block` FROM "+t.table.member+" WHERE `one` = 1"+locking).
 		Scan(&m.ID, &m.Plan, &m.Position, &m.Count, &m.Interleave, &m.Block)
 	switch {
-	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
+	case link.HasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
 		return Membership{}, false, nil
 	case err != nil:
 		return Membership{}, false, fmt.Errorf("read table %s: %w", t.table.member, err)
@@ -88,7 +89,7 @@ func (t planTable) readMembership(ctx context.Context, on querier, locking strin
 
 // saveMembership writes what this server is in a plan, in a transaction. The id of a server that
 // has one stays. Every reservation reads this row. Only changes of members write it.
-func (t planTable) saveMembership(ctx context.Context, on querier, m Membership) error {
+func (t planTable) saveMembership(ctx context.Context, on link.Querier, m Membership) error {
 	_, err := on.ExecContext(ctx, "INSERT INTO "+t.table.member+" (`one`, `id`, `plan`, `position`, `count`, `interleave`, `block`) VALUES (1, ?, ?, ?, ?, ?, ?) "+
 		"ON DUPLICATE KEY UPDATE `plan` = VALUES(`plan`), `position` = VALUES(`position`), `count` = VALUES(`count`), "+
 		"`interleave` = VALUES(`interleave`), `block` = VALUES(`block`)", m.ID, m.Plan, m.Position, m.Count, m.Interleave, m.Block)
@@ -113,7 +114,7 @@ func (t planTable) mustObey(ctx context.Context, tx *sql.Tx, plan uint64) error 
 
 // memberID returns the id of this server, which it gets the first time that it is asked for. The
 // tables of the plan must be there.
-func (t planTable) memberID(ctx context.Context, on querier) (id string, err error) {
+func (t planTable) memberID(ctx context.Context, on link.Querier) (id string, err error) {
 	if _, err = on.ExecContext(ctx, "INSERT IGNORE INTO "+t.table.member+" (`one`, `id`) VALUES (1, UUID())"); err == nil {
 		err = on.QueryRowContext(ctx, "SELECT `id` FROM "+t.table.member+" WHERE `one` = 1").Scan(&id)
 	}
@@ -129,9 +130,9 @@ const planFields = "`number`, `uuid`, `state`, `coordinator`, TIMESTAMPDIFF(MICR
 
 // all reads all plans that this server knows, in the order of their numbers. Without the table
 // there are none.
-func (t planTable) all(ctx context.Context, on querier) ([]Plan, error) {
+func (t planTable) all(ctx context.Context, on link.Querier) ([]Plan, error) {
 	rows, err := on.QueryContext(ctx, "SELECT "+planFields+" FROM "+t.table.plan+" ORDER BY `number`")
-	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
+	if link.HasCode(err, gomysql.ER_NO_SUCH_TABLE) {
 		return nil, nil
 	}
 	if err != nil {
@@ -150,10 +151,10 @@ func (t planTable) all(ctx context.Context, on querier) ([]Plan, error) {
 }
 
 // one reads one plan; false if this server does not know it.
-func (t planTable) one(ctx context.Context, on querier, number uint64) (p Plan, ok bool, err error) {
+func (t planTable) one(ctx context.Context, on link.Querier, number uint64) (p Plan, ok bool, err error) {
 	p, err = scanPlan(on.QueryRowContext(ctx, "SELECT "+planFields+" FROM "+t.table.plan+" WHERE `number` = ?", number))
 	switch {
-	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
+	case link.HasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
 		return Plan{}, false, nil
 	case err != nil:
 		return Plan{}, false, fmt.Errorf("read plan %d of table %s: %w", number, t.table.plan, err)
@@ -176,7 +177,7 @@ func scanPlan(from interface{ Scan(...any) error }) (p Plan, err error) {
 
 // save writes a plan, whatever this server had under its number. Begun is the server's clock if
 // it is zero, and so is Changed always.
-func (t planTable) save(ctx context.Context, on querier, p *Plan) error {
+func (t planTable) save(ctx context.Context, on link.Querier, p *Plan) error {
 	members, err := json.Marshal(p.Members)
 	if err != nil {
 		return err
@@ -212,11 +213,11 @@ func readMembers(text string) (all []Member, err error) {
 // floorOf is the number that no member may give of a name under a plan, nor any below: that of
 // the name, or of all that were not known when the plan was made. It is 0 if the plan says nothing
 // of it.
-func (t planTable) floorOf(ctx context.Context, on querier, plan uint64, name string) (floor uint64, err error) {
+func (t planTable) floorOf(ctx context.Context, on link.Querier, plan uint64, name string) (floor uint64, err error) {
 	err = on.QueryRowContext(ctx, "SELECT COALESCE((SELECT f.`floor` FROM "+t.table.start+" AS f WHERE f.`plan` = p.`number` AND f.`name` = ?), p.`floor`, 0) FROM "+
 		t.table.plan+" AS p WHERE p.`number` = ?", name, plan).Scan(&floor)
 	switch {
-	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows), isNoSuchText(err):
+	case link.HasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows), link.IsNoSuchText(err):
 		return 0, nil
 	case err != nil:
 		return 0, fmt.Errorf("read table %s: %w", t.table.start, err)
@@ -225,7 +226,7 @@ func (t planTable) floorOf(ctx context.Context, on querier, plan uint64, name st
 }
 
 // report is what this server knows of plans.
-func (t planTable) report(ctx context.Context, on querier) (said change.Report, err error) {
+func (t planTable) report(ctx context.Context, on link.Querier) (said change.Report, err error) {
 	if said.Membership, _, err = t.membership(ctx, on); err == nil {
 		said.Plans, err = t.all(ctx, on)
 	}
@@ -234,7 +235,7 @@ func (t planTable) report(ctx context.Context, on querier) (said change.Report, 
 
 // frozen looks at a row whose id is the highest of its column: it may be exhausted, or
 // frozen by a change of plans. Then it is a row frozen where it stood.
-func (t planTable) frozen(ctx context.Context, on querier, r *row) error {
+func (t planTable) frozen(ctx context.Context, on link.Querier, r *row) error {
 	if r.frozen || r.id < t.seen.Load().max {
 		return nil
 	}
@@ -243,7 +244,7 @@ func (t planTable) frozen(ctx context.Context, on querier, r *row) error {
 	err := on.QueryRowContext(ctx, "SELECT CAST(s.`id` AS CHAR), (SELECT f.`saved` FROM "+t.table.start+" AS f WHERE f.`name` = s.`name` AND f.`saved` IS NOT NULL ORDER BY f.`plan` DESC LIMIT 1) FROM "+
 		t.table.full+" AS s WHERE s.`name` = ?", r.name).Scan(&id, &saved)
 	switch {
-	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
+	case link.HasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
 		return nil
 	case err != nil:
 		return fmt.Errorf("read what the row of %q held when it was frozen: %w", r.name, err)
@@ -260,13 +261,13 @@ func (t planTable) frozen(ctx context.Context, on querier, r *row) error {
 
 // isFrozen reports whether a change of plans has frozen the row of a name.
 func (t planTable) isFrozen(ctx context.Context, name string) (frozen bool, err error) {
-	conn, err := t.conn(ctx)
+	conn, err := t.Conn(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = conn.Close() }()
 	err = conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+t.table.start+" WHERE `name` = ? AND `saved` IS NOT NULL)", name).Scan(&frozen)
-	if hasCode(err, gomysql.ER_NO_SUCH_TABLE) {
+	if link.HasCode(err, gomysql.ER_NO_SUCH_TABLE) {
 		return false, nil
 	}
 	if err != nil {
@@ -288,12 +289,12 @@ func (t planTable) refuseWhileChanging(ctx context.Context, tx *sql.Tx) error {
 
 // refuseChange is refuseWhileChanging for the changes that a condition before an AND is true of.
 // locking may be shared.
-func (t planTable) refuseChange(ctx context.Context, on querier, condition, locking string) error {
+func (t planTable) refuseChange(ctx context.Context, on link.Querier, condition, locking string) error {
 	var uuid string
 	err := on.QueryRowContext(ctx, "SELECT `uuid` FROM "+t.table.plan+" WHERE "+condition+"`state` IN ('"+
 		change.Frozen+"', '"+change.Accepted+"') LIMIT 1"+locking).Scan(&uuid)
 	switch {
-	case hasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
+	case link.HasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
 		return nil
 	case err != nil:
 		return fmt.Errorf("look whether the set of sequence servers is being changed: %w", err)

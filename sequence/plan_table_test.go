@@ -6,13 +6,15 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"seqproxy/sequence/link"
 )
 
 func TestAPlanIsReadAsItWasWritten(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	ctx := t.Context()
 	v := p.open(t).servers.first()
-	conn, err := v.conn(ctx)
+	conn, err := v.Conn(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +82,7 @@ func TestAPlanIsReadAsItWasWritten(t *testing.T) {
 }
 
 // savePlanFloor writes a floor of a plan.
-func (v *server) savePlanFloor(ctx context.Context, on querier, plan uint64, name string, floor uint64) error {
+func (v *server) savePlanFloor(ctx context.Context, on link.Querier, plan uint64, name string, floor uint64) error {
 	_, err := on.ExecContext(ctx, "REPLACE INTO "+v.table.start+" (`plan`, `name`, `floor`) VALUES (?, ?, ?)", plan, name, floor)
 	if err != nil {
 		return fmt.Errorf("write table %s: %w", v.table.start, err)

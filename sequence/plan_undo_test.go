@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/link"
 )
 
 // nothingIsLeft makes sure that no change is open, and that exactly the members of the plan in
@@ -117,7 +118,7 @@ func (e *planEstate) opened(t *testing.T) (n int) {
 	for i := range e.places {
 		var here int
 		err := e.places[i].db.QueryRow("SELECT COUNT(*) FROM sequence_plan WHERE state IN (" + openStates + ")").Scan(&here)
-		if err != nil && !hasCode(err, 1146) {
+		if err != nil && !link.HasCode(err, 1146) {
 			t.Fatal(err)
 		}
 		n += here

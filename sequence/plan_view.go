@@ -13,6 +13,7 @@ import (
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )
 
@@ -89,7 +90,7 @@ func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
 		return a.enterLocked(plan, probes)
 	}
 	if plan.Number != number || len(plan.Members) == 0 {
-		return nil, a.all[0].unfit(a.all[0].table.plan, fmt.Sprintf("plan %d is in force, but nobody knows it", number),
+		return nil, a.all[0].Unfit(a.all[0].table.plan, fmt.Sprintf("plan %d is in force, but nobody knows it", number),
 			"restore the table from another sequence server")
 	}
 	for i := range probes {
@@ -97,7 +98,7 @@ func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
 			// The first plan was decided, and then its maker died.
 			if position := slices.IndexFunc(plan.Members, func(m Member) bool { return m.ID == p.ID }); position >= 0 {
 				if err := a.joinFirstPlan(ctx, a.all[i], &plan, position); err != nil {
-					a.log.Warn("sequence server not made a member", zap.String("server", a.all[i].name()), logfield.Err(err))
+					a.log.Warn("sequence server not made a member", zap.String("server", a.all[i].Name()), logfield.Err(err))
 				}
 			}
 		}
@@ -171,13 +172,13 @@ func (a *servers) probe(ctx context.Context, known []*server) []probe {
 	probes := make([]probe, len(known))
 	a.each(ctx, known, func(ctx context.Context, i int, v *server) error {
 		p := &probes[i]
-		conn, err := v.conn(ctx)
+		conn, err := v.Conn(ctx)
 		if err == nil {
 			defer func() { _ = conn.Close() }()
 			p.Report, err = v.plans.report(ctx, conn)
 		}
 		if err != nil {
-			p.err = fmt.Errorf("sequence server %s: %w", v.name(), err)
+			p.err = fmt.Errorf("sequence server %s: %w", v.Name(), err)
 		}
 		return nil
 	})
@@ -204,8 +205,8 @@ func (a *servers) enterLocked(plan *Plan, probes []probe) (*view, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(plan.Members) > 1 && v.grouped() {
-			return nil, &UnfitError{Server: v.name(), Finding: "it is a group, and one of several that divide the numbers", Remedy: groupWayOut}
+		if len(plan.Members) > 1 && v.Grouped() {
+			return nil, &UnfitError{Server: v.Name(), Finding: "it is a group, and one of several that divide the numbers", Remedy: groupWayOut}
 		}
 		is := plan.Of(m.ID)
 		places[i] = shareOf(&is)
@@ -259,12 +260,12 @@ func (a *servers) warnLocked(w *view) {
 	var missing, more []string
 	for _, v := range w.members {
 		if !slices.Contains(a.all[:len(a.opts.Servers)], v) {
-			missing = append(missing, v.name())
+			missing = append(missing, v.Name())
 		}
 	}
 	for _, v := range a.all[:len(a.opts.Servers)] {
 		if !slices.Contains(w.members, v) {
-			more = append(more, v.name())
+			more = append(more, v.Name())
 		}
 	}
 	said := fmt.Sprint(missing, more)
@@ -301,12 +302,12 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 	configured := a.all[:len(probes)]
 	order := make([]int, 0, len(configured))
 	for i, v := range configured {
-		id, err := v.plans.memberID(ctx, v.pool())
+		id, err := v.plans.memberID(ctx, v.Pool())
 		if err != nil {
 			return nil, err
 		}
 		if at := slices.IndexFunc(plan.Members, func(m Member) bool { return m.ID == id }); at >= 0 {
-			return nil, v.unfit(v.table.member, "it is the server that is configured as "+configured[at].name()+", too", "name each sequence server once; if it is a copy of the other, "+
+			return nil, v.Unfit(v.table.member, "it is the server that is configured as "+configured[at].Name()+", too", "name each sequence server once; if it is a copy of the other, "+
 				"DELETE FROM "+v.table.member)
 		}
 		plan.Members = append(plan.Members, Member{ID: id, Address: v.opts.Addr, Position: i})
@@ -322,13 +323,13 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 	}()
 	for _, i := range order {
 		v := configured[i]
-		db := v.pool()
+		db := v.Pool()
 		if db == nil {
 			return nil, ErrClosed
 		}
 		tx, err := db.BeginTx(ctx, nil)
 		if err != nil {
-			return nil, fmt.Errorf("begin on %s: %w", v.name(), err)
+			return nil, fmt.Errorf("begin on %s: %w", v.Name(), err)
 		}
 		txs = append(txs, tx)
 		if err := v.mayJoin(ctx, tx, a.members(), plan, i); err != nil {
@@ -347,8 +348,8 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 		}
 	}
 	for at, tx := range txs {
-		if err := commit(ctx, tx); err != nil {
-			return nil, fmt.Errorf("the first plan on %s: %w: %w", configured[order[at]].name(), errOutcome, err)
+		if err := link.Commit(ctx, tx); err != nil {
+			return nil, fmt.Errorf("the first plan on %s: %w: %w", configured[order[at]].Name(), link.ErrOutcome, err)
 		}
 	}
 	a.log.Info("first plan made", zap.String("change", plan.UUID), zap.String("servers", namesOf(configured)))
@@ -357,7 +358,7 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 
 // joinFirstPlan makes a server a member of the first plan, which was decided already.
 func (a *servers) joinFirstPlan(ctx context.Context, v *server, plan *Plan, position int) error {
-	return v.transact(ctx, func(tx *sql.Tx) error {
+	return v.Transact(ctx, func(tx *sql.Tx) error {
 		err := v.mayJoin(ctx, tx, a.members(), plan, position)
 		if err != nil {
 			if errors.Is(err, outcomeOldPlan) {
@@ -378,7 +379,7 @@ func (v *server) mayJoin(ctx context.Context, tx *sql.Tx, among []*server, plan 
 	var before uint64
 	err := tx.QueryRowContext(ctx, "SELECT `plan` FROM "+v.table.member+" WHERE `one` = 1 FOR UPDATE").Scan(&before)
 	if err != nil {
-		return fmt.Errorf("lock table %s on %s: %w", v.table.member, v.name(), err)
+		return fmt.Errorf("lock table %s on %s: %w", v.table.member, v.Name(), err)
 	}
 	if before != 0 {
 		return outcomeOldPlan
@@ -388,10 +389,10 @@ func (v *server) mayJoin(ctx context.Context, tx *sql.Tx, among []*server, plan 
 
 // fitsPlan makes sure that a server's counters are such that it can be the member at a position of
 // the first plan. locking may be " FOR UPDATE".
-func (v *server) fitsPlan(ctx context.Context, on querier, among []*server, plan *Plan, position int, locking string) error {
+func (v *server) fitsPlan(ctx context.Context, on link.Querier, among []*server, plan *Plan, position int, locking string) error {
 	rows, err := on.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+v.table.full+locking)
 	if err != nil {
-		return fmt.Errorf("read table %s on %s: %w", v.table.full, v.name(), err)
+		return fmt.Errorf("read table %s on %s: %w", v.table.full, v.Name(), err)
 	}
 	defer func() { _ = rows.Close() }()
 	h := segment.Share{Position: uint64(position), Count: uint64(len(plan.Members)), Interleave: plan.Interleave}

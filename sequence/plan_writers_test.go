@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/link"
 )
 
 // counted is what an application gets that adds to a row itself.
@@ -48,7 +49,7 @@ func TestApplicationsThatCountWhileTheRowsAreFrozen(t *testing.T) {
 			n, err := counted(ctx, busy, 2)
 			if err == nil {
 				gotBusy = append(gotBusy, n)
-			} else if !isConflict(err) {
+			} else if !link.IsConflict(err) {
 				end = err
 			}
 		}
@@ -80,7 +81,7 @@ func TestApplicationsThatCountWhileTheRowsAreFrozen(t *testing.T) {
 				}
 			})
 		case step == change.Frozen && address == e.addr(1):
-			if n, err := counted(ctx, before, 2); !hasCode(err, 1690) && !hasCode(err, 1020) {
+			if n, err := counted(ctx, before, 2); !link.HasCode(err, 1690) && !link.HasCode(err, 1020) {
 				// the second where a snapshot is all that may be changed
 				t.Errorf("on a snapshot from before the freeze: got %d, %v, want error 1690", n, err)
 			}
@@ -96,7 +97,7 @@ func TestApplicationsThatCountWhileTheRowsAreFrozen(t *testing.T) {
 	s.planHook = nil
 	over.Store(true)
 	applications.Wait()
-	if !hasCode(end, 1690) || len(gotBusy) == 0 {
+	if !link.HasCode(end, 1690) || len(gotBusy) == 0 {
 		t.Errorf("the application that counts all the time got %d numbers, and then %v, want error 1690", len(gotBusy), end)
 	}
 	if !waited {

@@ -16,6 +16,7 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/link"
 )
 
 // createProxies makes the table of the proxies that may hold numbers. `version` is that of the last
@@ -96,11 +97,11 @@ func (v *server) enlist(ctx context.Context) error {
 	if g.listed.Load() && g.on.Load() == node {
 		return nil
 	}
-	_, err := v.pool().ExecContext(ctx, "INSERT INTO "+v.table.proxies+" (`id`, `host`, `process`, `since`, `heartbeat`, `version`) "+
+	_, err := v.Pool().ExecContext(ctx, "INSERT INTO "+v.table.proxies+" (`id`, `host`, `process`, `since`, `heartbeat`, `version`) "+
 		"VALUES (?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), 0) ON DUPLICATE KEY UPDATE `heartbeat` = VALUES(`heartbeat`)", g.id, g.host, processName())
 	switch {
 	case isRefused(err):
-		err = v.unfit(v.table.proxies, fmt.Sprintf("this proxy cannot enter itself there, and gives no numbers without that: %v", err), v.grants())
+		err = v.Unfit(v.table.proxies, fmt.Sprintf("this proxy cannot enter itself there, and gives no numbers without that: %v", err), v.grants())
 	case err != nil:
 		err = fmt.Errorf("register this proxy: %w", err)
 	}
@@ -127,7 +128,7 @@ func (t proxyTable) removeDead(ctx context.Context) error {
 		if !processIsDead(p.process) {
 			continue
 		}
-		if _, err := t.pool().ExecContext(ctx, "DELETE FROM "+t.table.proxies+" WHERE `id` = ?", p.ID); err != nil {
+		if _, err := t.Pool().ExecContext(ctx, "DELETE FROM "+t.table.proxies+" WHERE `id` = ?", p.ID); err != nil {
 			return err
 		}
 		t.log.Info("dead proxy removed", zap.String("proxy", p.Host), zap.Time("since", p.Since))
@@ -172,7 +173,7 @@ func (v *server) beat(ctx context.Context, seen moment, sequences int, held uint
 func (v *server) beatOnce(ctx context.Context, seen moment, sequences int, held uint64) (told, listed bool, err error) {
 	// before there is a connection, which leads to that node or a later one
 	now, node := v.Current(), v.Changes()
-	conn, err := v.conn(ctx)
+	conn, err := v.Conn(ctx)
 	if err != nil {
 		return false, false, fmt.Errorf("write the heartbeat: %w", err)
 	}
@@ -203,7 +204,7 @@ func (v *server) beatOnce(ctx context.Context, seen moment, sequences int, held 
 // leave removes this process's entry: it holds nothing any more. One that it has not made itself
 // may have been taken over from another member.
 func (v *server) leave(ctx context.Context) error {
-	_, err := v.pool().ExecContext(ctx, "DELETE FROM "+v.table.proxies+" WHERE `id` = ?", v.registry.id)
+	_, err := v.Pool().ExecContext(ctx, "DELETE FROM "+v.table.proxies+" WHERE `id` = ?", v.registry.id)
 	if err == nil || !v.registry.listed.Load() && errors.As(err, new(*mysql.MySQLError)) {
 		return nil
 	}
@@ -230,7 +231,7 @@ func (a *servers) leave(ctx context.Context) (err error) {
 func (a *servers) isOutdated(ctx context.Context, w *view) bool {
 	other := make([]bool, len(w.members))
 	a.each(ctx, w.members, func(ctx context.Context, i int, v *server) error {
-		m, _, err := v.plans.membership(ctx, v.pool())
+		m, _, err := v.plans.membership(ctx, v.Pool())
 		other[i] = err == nil && m.Plan != w.plan.Number
 		return err
 	})
@@ -254,11 +255,11 @@ func (s *Sequences) Proxies(ctx context.Context) ([]Proxy, error) {
 }
 
 func (t proxyTable) list(ctx context.Context) ([]Proxy, error) {
-	return t.listOn(ctx, t.pool(), "")
+	return t.listOn(ctx, t.Pool(), "")
 }
 
 // listOn is proxies on a connection. locking stands behind the question.
-func (t proxyTable) listOn(ctx context.Context, on querier, locking string) ([]Proxy, error) {
+func (t proxyTable) listOn(ctx context.Context, on link.Querier, locking string) ([]Proxy, error) {
 	rows, err := on.QueryContext(ctx, "SELECT `id`, `host`, `process`, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `since`), "+
 		"TIMESTAMPDIFF(MICROSECOND, `heartbeat`, UTC_TIMESTAMP(6)), `version`, `sequences`, `held` FROM "+t.table.proxies+" ORDER BY `since`, `id`"+locking)
 	if err != nil {

@@ -207,7 +207,7 @@ func TestAServerThatIsAddedAgainKnowsTheProxiesOfToday(t *testing.T) {
 			}
 			eventually(t, "the proxy has heard of it", func() bool {
 				members := b.servers.members()
-				return len(members) == 1 && members[0].name() == e.addr(1)
+				return len(members) == 1 && members[0].Name() == e.addr(1)
 			})
 			b.follow.work.MustAcquire()
 			e.places[0].exec(t, "UPDATE sequence_proxy SET version = 1 << 62")

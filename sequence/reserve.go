@@ -10,6 +10,7 @@ import (
 	"seqproxy/internal/await"
 	"seqproxy/internal/planted"
 	"seqproxy/sequence/limit"
+	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )
 
@@ -45,7 +46,7 @@ func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, n
 			t.grant.due = a.due(v, name, n, &t)
 			return t.grant, nil
 		}
-		if isConflict(t.err) {
+		if link.IsConflict(t.err) {
 			v.counters.retries.Add(1)
 		}
 		if do != remedyStop {
@@ -65,7 +66,7 @@ func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, n
 			}
 			return grant{}, fmt.Errorf("reserve %d numbers of sequence %q: %w", n, name, withGrants(err, v.opts.Database))
 		}
-		wait := v.timing.conflict << number
+		wait := v.timing.Conflict << number
 		if do == remedyAwait {
 			wait = v.timing.follow
 		}
@@ -80,7 +81,7 @@ func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, n
 // works.
 func next(o outcome, number int) (do remedy, again bool) {
 	do = remedies[o]
-	return do, do != remedyGive && do != remedyStop && number < maxAttempts
+	return do, do != remedyGive && do != remedyStop && number < link.MaxAttempts
 }
 
 // demand is how many numbers an attempt has asked for, and how many are wanted, and needed at
@@ -125,7 +126,7 @@ func (a *servers) remedy(ctx context.Context, v *server, name string, epoch uint
 	case remedyHold:
 		return d.n, v.ceilings.adoptOrMove(ctx, name, limit.Holder{})
 	case remedyMove:
-		v.moved()
+		v.Moved()
 	}
 	return d.n, nil
 }
@@ -171,7 +172,7 @@ func (v *server) attempt(ctx context.Context, members []*server, name string, n 
 	if err := v.enlist(ctx); err != nil {
 		return v.failedWith(err)
 	}
-	conn, err := v.conn(ctx)
+	conn, err := v.Conn(ctx)
 	if err != nil {
 		return v.failedWith(err)
 	}
@@ -242,8 +243,8 @@ func (v *server) granted(t *take, did *attempt) {
 
 // mayGive makes sure, after numbers were taken, that the server is still the one to give them.
 func (v *server) mayGive(ctx context.Context, conn *sql.Conn, members []*server, t *take, stored *row) error {
-	if t.node != nil && t.node.cluster != "" {
-		if err := v.leadsTo(ctx, conn, t.node); err != nil {
+	if t.node != nil && t.node.Cluster != "" {
+		if err := v.LeadsTo(ctx, conn, t.node); err != nil {
 			return err
 		}
 	}

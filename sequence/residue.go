@@ -17,15 +17,15 @@ func (v *server) wrongResidue(ctx context.Context, members []*server, name strin
 		ctx, stop := context.WithTimeout(ctx, v.timing.peer)
 		defer stop()
 		if found, err := o.look(ctx, name); err == nil {
-			other = fmt.Sprintf(" (those are the numbers of %s, where it is %d)", o.name(), found.position())
+			other = fmt.Sprintf(" (those are the numbers of %s, where it is %d)", o.Name(), found.position())
 		}
 	}
 	return &UnfitError{
-		Server: v.name(), Table: v.table.full, ofSequence: true,
+		Server: v.Name(), Table: v.table.full, OfSequence: true,
 		Finding: fmt.Sprintf("sequence %q: its id is %d there, and %d modulo %d%s; this is server %d of %d, whose numbers are %d modulo %d: others would "+
 			"give the same ones", name, id, id%h.Count, h.Count, other, h.Position+1, h.Count, h.Residue(), h.Count),
 		Remedy: fmt.Sprintf("see that everybody adds %d, and UPDATE %s SET `id` = %d WHERE `name` = '%s' AND `id` = %d on %s", h.Count, v.table.full, rest,
-			strings.ReplaceAll(name, "'", "''"), id, v.name()),
+			strings.ReplaceAll(name, "'", "''"), id, v.Name()),
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/link"
 )
 
 // RegisteredError: a sequence is not restarted and continues where it was, because other proxies
@@ -44,7 +45,7 @@ func (s *Sequences) restart(ctx context.Context, name string, a Alteration) (Alt
 	}
 	done, was, err := s.servers.restart(r.ctx, name, a, func() bool { return s.servers.enlisted(seen) })
 	if err != nil {
-		if errors.Is(err, errOutcome) && done.name != "" {
+		if errors.Is(err, link.ErrOutcome) && done.name != "" {
 			s.voidBefore(done.name, done.epoch) // it may have begun again
 		}
 		var others *RegisteredError
@@ -109,7 +110,7 @@ func (a *servers) restart(ctx context.Context, name string, change Alteration, t
 }
 
 // others are the other proxies that are registered. locking stands behind the question.
-func (st *store) others(ctx context.Context, on querier, locking string) ([]Proxy, error) {
+func (st *store) others(ctx context.Context, on link.Querier, locking string) ([]Proxy, error) {
 	all, err := st.proxies.listOn(ctx, on, locking)
 	return slices.DeleteFunc(all, func(p Proxy) bool { return p.ID == st.registry.id }), err
 }

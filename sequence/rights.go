@@ -2,6 +2,8 @@ package sequence
 
 import (
 	"fmt"
+
+	"seqproxy/sequence/link"
 )
 
 // Grants is the statement that gives an account of a sequence server the rights that it needs on
@@ -23,7 +25,7 @@ func (s *schema) grants() string { return Grants(s.opts.Database, "the user") }
 // withGrants adds to the server's error about a missing right what to grant. It returns other
 // errors as they are.
 func withGrants(err error, schema string) error {
-	if !IsDenied(err) {
+	if !link.IsDenied(err) {
 		return err
 	}
 	return fmt.Errorf("%w; to mend it: %s", err, Grants(schema, "the user"))

@@ -10,6 +10,7 @@ import (
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
+	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )
 
@@ -44,7 +45,7 @@ func (st *store) lookEither(ctx context.Context, name string) (row, error) {
 }
 
 func (st *store) lookBy(ctx context.Context, read func(conn *sql.Conn) (row, error)) (row, error) {
-	conn, err := st.conn(ctx)
+	conn, err := st.Conn(ctx)
 	if err != nil {
 		return row{}, err
 	}
@@ -87,12 +88,12 @@ func (st *store) readRow(ctx context.Context, conn *sql.Conn, name string) (row,
 // readBy reads the row of a name with a statement and its arguments.
 func (st *store) readBy(ctx context.Context, conn *sql.Conn, text, name string, args ...any) (row, error) {
 	found, err := st.scanRow(conn.QueryRowContext(ctx, text, args...))
-	if hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
+	if link.HasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
 		if err := st.comparable(ctx, conn); err != nil {
 			return row{}, err
 		}
 	}
-	if errors.Is(err, sql.ErrNoRows) || isNoSuchText(err) {
+	if errors.Is(err, sql.ErrNoRows) || link.IsNoSuchText(err) {
 		return row{}, &NameError{Name: shownName(name), Err: ErrUnknown, Deleted: st.deleted(ctx, conn, name)}
 	}
 	if err == nil {
@@ -125,14 +126,14 @@ func (st *store) learnAs(name string, r *row) {
 // some text that it cannot.
 func (st *store) comparable(ctx context.Context, conn *sql.Conn) error {
 	_, err := conn.ExecContext(ctx, "SELECT 1 FROM "+st.table.full+" AS s JOIN "+st.table.options+" AS o ON o.`name` = s.`name` LIMIT 0")
-	if !hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
+	if !link.HasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
 		return err
 	}
-	if err := st.checkAgain(ctx, conn); err != nil {
+	if err := st.CheckAgain(ctx, conn); err != nil {
 		// the column has been changed, perhaps since this connection was made
 		return err
 	}
-	return st.unfit(st.table.options, fmt.Sprintf("its column `name` compares otherwise than the one of %s: %v", st.table.full, err),
+	return st.Unfit(st.table.options, fmt.Sprintf("its column `name` compares otherwise than the one of %s: %v", st.table.full, err),
 		"ALTER TABLE "+st.table.options+" MODIFY `name` "+st.seen.Load().nameType+" NOT NULL")
 }
 
@@ -169,12 +170,12 @@ func (r *row) common() segment.Rule { return r.share.Common(r.rule()) }
 // parseID reads the id of a row.
 func (st *store) parseID(name string, id sql.NullString) (uint64, error) {
 	if !id.Valid {
-		return 0, st.unfit(st.table.full, fmt.Sprintf("sequence %q: its id is NULL", name),
+		return 0, st.Unfit(st.table.full, fmt.Sprintf("sequence %q: its id is NULL", name),
 			"UPDATE "+st.table.full+" SET `id` = the last number given")
 	}
 	n, err := strconv.ParseUint(id.String, 10, 64)
 	if err != nil {
-		return 0, st.unfit(st.table.full, fmt.Sprintf("sequence %q: its id is %s, which is not the last number given", name, id.String),
+		return 0, st.Unfit(st.table.full, fmt.Sprintf("sequence %q: its id is %s, which is not the last number given", name, id.String),
 			"UPDATE "+st.table.full+" SET `id` = 0 or the last number given")
 	}
 	return n, nil
@@ -183,7 +184,7 @@ func (st *store) parseID(name string, id sql.NullString) (uint64, error) {
 // rowsOf reads the rows of so many names, without those whose id is none. It does not say whether
 // they are frozen.
 func (st *store) rowsOf(ctx context.Context, names []string) ([]row, error) {
-	conn, err := st.conn(ctx)
+	conn, err := st.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -207,14 +208,14 @@ func (st *store) rowsOf(ctx context.Context, names []string) ([]row, error) {
 
 // list reads all rows.
 func (st *store) list(ctx context.Context) ([]row, error) {
-	conn, err := st.conn(ctx)
+	conn, err := st.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
 	rows, err := conn.QueryContext(ctx, st.table.rows(st.registry.entry()))
 	if err != nil {
-		if hasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
+		if link.HasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
 			err = errors.Join(st.comparable(ctx, conn), err)
 		}
 		return nil, err

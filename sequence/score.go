@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seqproxy/internal/histogram"
+	"seqproxy/sequence/link"
 )
 
 // MaxNamed is how many sequences are counted by their names. What happens to more of them is
@@ -92,7 +93,7 @@ func resultOf(o outcome, err error) Result {
 		return ReservedEnd
 	case errors.Is(err, ErrUnknown):
 		return ReservedNoRow
-	case errors.Is(err, errUnchosen):
+	case errors.Is(err, link.ErrUnchosen):
 		return ReservedNoCeiling
 	case errors.Is(err, ErrUnfit):
 		return ReservedUnfit

@@ -16,6 +16,7 @@ import (
 	"seqproxy/internal/await"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/floor"
+	"seqproxy/sequence/link"
 )
 
 // Sequences hands out numbers by name. It is safe for concurrent use. Connecting is lazy: it works
@@ -512,7 +513,7 @@ func (s *Sequences) giveBack(ctx context.Context, caches []*cache) error {
 			c.reserving.MustAcquire()
 			defer c.reserving.Release()
 			done, err := c.reserver.giveBack(ctx, c.name, epoch, seg)
-			if done || errors.Is(err, errOutcome) {
+			if done || errors.Is(err, link.ErrOutcome) {
 				// where that is not known the row may stand there, which is no row gone back
 				s.servers.marks.Lower(c.name, seg)
 				s.servers.marks.KeepLowered(c.name)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
+
+	"seqproxy/sequence/link"
 )
 
 // The first reservation of each connection ends as a deadlock: it is made again, and nobody
@@ -34,13 +36,13 @@ func TestWhichErrorsAreTriedAgain(t *testing.T) {
 		1146: {}, 1142: {}, 1264: {}, 1690: {},
 	} {
 		err := fmt.Errorf("reserve: %w", &mysql.MySQLError{Number: code})
-		if got := isConflict(err); got != want.conflict {
+		if got := link.IsConflict(err); got != want.conflict {
 			t.Errorf("%d: a conflict: %v", code, got)
 		}
-		if got := group.isMoved(err); got != want.moved {
+		if got := group.IsMoved(err); got != want.moved {
 			t.Errorf("%d: another node of a group is looked for: %v", code, got)
 		}
-		if single.isMoved(err) {
+		if single.IsMoved(err) {
 			t.Errorf("%d: a single server has no other node", code)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/sequence/floor"
+	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )
 
@@ -60,10 +61,10 @@ type view struct {
 }
 
 // links are those of the members.
-func (w *view) links() []*link {
-	all := make([]*link, len(w.members))
+func (w *view) links() []*link.Link {
+	all := make([]*link.Link, len(w.members))
 	for i, v := range w.members {
-		all[i] = v.link
+		all[i] = v.Link
 	}
 	return all
 }
@@ -131,7 +132,7 @@ func (a *servers) name() string { return namesOf(a.members()) }
 func namesOf(members []*server) string {
 	names := make([]string, len(members))
 	for i, member := range members {
-		names[i] = member.name()
+		names[i] = member.Name()
 	}
 	return strings.Join(names, ", ")
 }
@@ -140,7 +141,7 @@ func namesOf(members []*server) string {
 func (a *servers) lastFailure() error {
 	var all []error
 	for _, member := range a.members() {
-		err := member.lastFailure()
+		err := member.LastFailure()
 		if err == nil {
 			return nil
 		}
@@ -158,7 +159,7 @@ func (a *servers) close() error {
 	a.closed = true
 	var all []error
 	for _, member := range a.all {
-		all = append(all, member.close())
+		all = append(all, member.Close())
 	}
 	return errors.Join(all...)
 }
@@ -242,7 +243,7 @@ func (a *servers) keepMade(ctx context.Context, name string, n uint64) error {
 // more, after a fail-over neither.
 func (a *servers) raiseTo(ctx context.Context, name string, n, floor, end uint64) (at uint64, err error) {
 	raise := func(ctx context.Context, v *server) (at uint64, err error) {
-		for range maxAttempts {
+		for range link.MaxAttempts {
 			var to uint64
 			if to, err = v.ceilings.openTo(ctx, name, n, floor); err == nil {
 				at, err = v.raiseTo(ctx, name, n, to, end)

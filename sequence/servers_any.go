@@ -13,6 +13,7 @@ import (
 	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )
 
@@ -45,7 +46,7 @@ func (w *view) notAsked(asked []*server) (why []error) {
 			continue
 		}
 		if err := v.unusable(); err != nil { // it may have been taken in meanwhile
-			why = append(why, fmt.Errorf("%s: %w", v.name(), err))
+			why = append(why, fmt.Errorf("%s: %w", v.Name(), err))
 		}
 	}
 	return why
@@ -78,7 +79,7 @@ func patiently(ctx context.Context, members []*server, f func(ctx context.Contex
 	for i, v := range members {
 		wg.Go(func() {
 			if errs[i] = f(ctx, i, v); errs[i] != nil {
-				errs[i] = fmt.Errorf("%s: %w", v.name(), errs[i])
+				errs[i] = fmt.Errorf("%s: %w", v.Name(), errs[i])
 			}
 		})
 	}
@@ -183,14 +184,14 @@ func (a *servers) hearPlan(ctx context.Context) (w *view, err error) {
 // stillObeys makes sure that a server obeys a plan and none is about to begin there. It waits for
 // nobody who changes that.
 func (st *store) stillObeys(ctx context.Context, plan uint64) error {
-	conn, err := st.conn(ctx)
+	conn, err := st.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	if err := st.writable(ctx, conn); err != nil {
-		if st.isMoved(err) {
-			st.moved()
+	if err := st.Writable(ctx, conn); err != nil {
+		if st.IsMoved(err) {
+			st.Moved()
 		}
 		return err
 	}
@@ -282,7 +283,7 @@ func (a *servers) home(w *view, name string) *server {
 // nameFor is how errors call what gives the numbers of a sequence.
 func (a *servers) nameFor(name string) string {
 	if home := a.home(a.view.Load(), name); home != nil {
-		return home.name()
+		return home.Name()
 	}
 	return a.name()
 }
@@ -323,7 +324,7 @@ func (a *servers) reserveWithAny(ctx context.Context, w *view, name string, want
 		}
 		if v.away.Load() && (failed != nil || exhausted != nil) && a.anyLive(w) {
 			if failed == nil { // it may have numbers left
-				failed = fmt.Errorf("%s: %w", v.name(), cmp.Or(v.unusable(), errLeftOut))
+				failed = fmt.Errorf("%s: %w", v.Name(), cmp.Or(v.unusable(), errLeftOut))
 			}
 			continue
 		}
@@ -352,7 +353,7 @@ func (a *servers) reserveWithAny(ctx context.Context, w *view, name string, want
 		if !errors.Is(failed, outcomeUnwitnessed) { // which says more than that the others are away
 			failed = err
 		}
-		if !errors.Is(err, errLacks) && !errors.Is(err, outcomeUnwitnessed) && !errors.Is(err, outcomeFrozen) && !isConflict(err) && !isMomentary(err) {
+		if !errors.Is(err, errLacks) && !errors.Is(err, outcomeUnwitnessed) && !errors.Is(err, outcomeFrozen) && !link.IsConflict(err) && !link.IsMomentary(err) {
 			v.leaveOut(err)
 		}
 	}
@@ -416,7 +417,7 @@ func (a *servers) findAll(ctx context.Context, w *view, name string) (row, error
 				live[i].leaveOut(err)
 			}
 		case w.several() && !r.frozen && r.id >= live[i].seen.Load().max:
-			failed = append(failed, fmt.Errorf("%s: %w", live[i].name(), live[i].atEnd(ctx, name)))
+			failed = append(failed, fmt.Errorf("%s: %w", live[i].Name(), live[i].atEnd(ctx, name)))
 		case r.plan != r.share.Plan && (!w.several() || r.share.InSteps() && !r.frozen && !r.share.Owns(r.id)):
 			return row{}, outcomeOldPlan // whose numbers these are is not known before the plan is
 		case r.share.InSteps() && !r.frozen && !r.share.Owns(r.id):

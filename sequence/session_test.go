@@ -172,7 +172,7 @@ func TestSessionsAreSetWhateverTheServerHas(t *testing.T) {
 	} else {
 		want["max_execution_time"], want["transaction_isolation"], want["transaction_read_only"] = "0", "REPEATABLE-READ", "0"
 	}
-	for kind, pool := range map[string]*sql.DB{"reserves": v.pool(), "looks": v.Nodes()[0].pool()} {
+	for kind, pool := range map[string]*sql.DB{"reserves": v.Pool(), "looks": v.Nodes()[0].Pool()} {
 		for name, value := range want {
 			var got string
 			if err := pool.QueryRowContext(t.Context(), fmt.Sprintf("SELECT @@SESSION.%s", name)).Scan(&got); err != nil || got != value {

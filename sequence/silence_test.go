@@ -17,7 +17,7 @@ func TestARowThatAVanishedProxyHasLockedIsFreeAgain(t *testing.T) {
 	link := mysqltest.NewLink(t, p.server.Addr())
 	vanishes := p.open(t, steadySize(10), func(o *Options) { o.Servers[0].Addr = link.Addr() })
 	v := vanishes.servers.first()
-	v.timing.silence = time.Second // before its first connection
+	v.timing.Silence = time.Second // before its first connection
 	h := newGivenEver()
 	h.add(t, "photos", mustTake(t, vanishes, "photos", 1))
 	settled(t, vanishes, "photos")
@@ -25,7 +25,7 @@ func TestARowThatAVanishedProxyHasLockedIsFreeAgain(t *testing.T) {
 	locked, mended, ended := make(chan error, 1), make(chan struct{}), make(chan error, 1)
 	back := errors.New("it is back")
 	go func() {
-		ended <- v.transactOnce(context.Background(), func(tx *sql.Tx) error {
+		ended <- v.TransactOnce(context.Background(), func(tx *sql.Tx) error {
 			var id uint64
 			locked <- tx.QueryRow("SELECT `id` FROM " + v.table.full + " WHERE `name` = 'photos' FOR UPDATE").Scan(&id)
 			<-mended
@@ -52,7 +52,7 @@ func TestTheServerEndsConnectionsThatAreSilent(t *testing.T) {
 		p := newPlace(t).withTable(t, nil)
 		p.exec(t, "SET GLOBAL wait_timeout = ?", c.own)
 		defer p.exec(t, "SET GLOBAL wait_timeout = 28800")
-		conn, err := p.open(t).servers.first().conn(t.Context())
+		conn, err := p.open(t).servers.first().Conn(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/internal/await"
+	"seqproxy/sequence/link"
 )
 
 // ErrNoText is a name whose bytes are no text in the character set that they are in, or
@@ -77,7 +78,7 @@ func (s *Sequences) InUTF8(ctx context.Context, charset string, name []byte) ([]
 
 // inUTF8 asks the server for a name in UTF-8.
 func (st *store) inUTF8(ctx context.Context, charset string, name []byte) (string, error) {
-	conn, err := st.conn(ctx)
+	conn, err := st.Conn(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -85,7 +86,7 @@ func (st *store) inUTF8(ctx context.Context, charset string, name []byte) (strin
 	var text sql.NullString
 	err = conn.QueryRowContext(ctx, fmt.Sprintf("SELECT CONVERT(_%s X'%X' USING utf8mb4)", charset, name)).Scan(&text)
 	switch {
-	case hasCode(err, gomysql.ER_UNKNOWN_CHARACTER_SET, gomysql.ER_INVALID_CHARACTER_STRING, gomysql.ER_PARSE_ERROR, cannotConvert, cannotConvertMariaDB):
+	case link.HasCode(err, gomysql.ER_UNKNOWN_CHARACTER_SET, gomysql.ER_INVALID_CHARACTER_STRING, gomysql.ER_PARSE_ERROR, link.CannotConvert, link.CannotConvertMariaDB):
 		return "", fmt.Errorf("%w: %w", ErrNoText, err)
 	case err != nil:
 		return "", fmt.Errorf("convert a name from %s: %w", charset, err)

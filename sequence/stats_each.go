@@ -68,16 +68,16 @@ func (s *Sequences) ServerStats() []ServerStats {
 	members := s.servers.members()
 	all := make([]ServerStats, 0, len(members))
 	for _, v := range members {
-		st := ServerStats{Server: v.name(), Err: v.unusable(), Rewinds: v.trials.rewinds.Load()}
+		st := ServerStats{Server: v.Name(), Err: v.unusable(), Rewinds: v.trials.rewinds.Load()}
 		st.Up = st.Err == nil
 		for i := range st.Durations {
 			st.Durations[i] = v.trials.durations[i].Read()
 		}
 		switch now := v.Current(); {
 		case now != nil:
-			st.Node = now.addr
-		case !v.grouped():
-			st.Node = v.name()
+			st.Node = now.Addr
+		case !v.Grouped():
+			st.Node = v.Name()
 		}
 		all = append(all, st)
 	}
@@ -198,10 +198,10 @@ func (a *servers) homeUp(name string) bool {
 
 // unusable says what is known that keeps numbers from being reserved there, or nil.
 func (v *server) unusable() error {
-	if err := v.lastFailure(); err != nil {
+	if err := v.LastFailure(); err != nil {
 		return err
 	}
-	if err, fresh := v.lastAnswer(); fresh && err != nil {
+	if err, fresh := v.LastAnswer(); fresh && err != nil {
 		return err
 	}
 	if v.away.Load() {

@@ -9,13 +9,14 @@ import (
 	"seqproxy/internal/await"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/floor"
+	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )
 
 // schema is the way to one sequence server, and its tables: how they are called, whether they are
 // there, and whether they are fit.
 type schema struct {
-	*link
+	*link.Link
 	opts    ServerOptions
 	relaxed bool // keys may repeat after a crash
 	timing  *timing
@@ -35,10 +36,10 @@ func newSchema(opts Options, o ServerOptions, retries *atomic.Uint64) (*schema, 
 	}
 	s.tuning.Store(opts.tuning()) // until whoever owns it has one
 	var err error
-	s.link, err = newLink(linkOptions{
+	s.Link, err = link.New(link.Options{
 		Name: o.Addr, Nodes: o.nodes(), Login: o.loginInUse(), DialTimeout: o.DialTimeout, IOTimeout: o.IOTimeout, MaxConns: o.MaxConns,
 		Relaxed: s.relaxed, Probe: "SELECT 1 FROM " + s.table.full + " LIMIT 0",
-		Timing: &opts.timing.linkTiming, Log: s.log, Retries: retries,
+		Timing: &opts.timing.Timing, Log: s.log, Retries: retries,
 	}, s)
 	if err != nil {
 		return nil, define.BadOption("%v", err)
@@ -52,7 +53,7 @@ func (s *schema) checked(ctx context.Context) (*layout, error) {
 	if seen := s.seen.Load(); seen != nil {
 		return seen, nil
 	}
-	conn, err := s.conn(ctx)
+	conn, err := s.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}

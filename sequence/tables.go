@@ -9,6 +9,8 @@ import (
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
+
+	"seqproxy/sequence/link"
 )
 
 // This file is which tables a sequence server has. They are created together, when a proxy first
@@ -93,15 +95,15 @@ func (s *schema) names() []string {
 func (s *schema) inTables() string {
 	names := s.names()
 	for i, name := range names {
-		names[i] = literal(name)
+		names[i] = link.Literal(name)
 	}
-	return fmt.Sprintf("TABLE_SCHEMA = %s AND TABLE_NAME IN (%s)", literal(s.opts.Database), strings.Join(names, ", "))
+	return fmt.Sprintf("TABLE_SCHEMA = %s AND TABLE_NAME IN (%s)", link.Literal(s.opts.Database), strings.Join(names, ", "))
 }
 
 // lookForTables says which tables are missing, and returns all that is wrong with those that are
 // there: what does not keep a committed number.
-func (s *schema) lookForTables(ctx context.Context, c rawConn) (found tables, findings []error, err error) {
-	rows, err := c.query(ctx, "SELECT TABLE_NAME, TABLE_TYPE, IFNULL(ENGINE, '') FROM information_schema.TABLES WHERE "+s.inTables())
+func (s *schema) lookForTables(ctx context.Context, c link.Raw) (found tables, findings []error, err error) {
+	rows, err := c.Query(ctx, "SELECT TABLE_NAME, TABLE_TYPE, IFNULL(ENGINE, '') FROM information_schema.TABLES WHERE "+s.inTables())
 	if err != nil {
 		return found, nil, fmt.Errorf("look for table %s and those beside it: %w", s.table.full, err)
 	}
@@ -112,9 +114,9 @@ func (s *schema) lookForTables(ctx context.Context, c rawConn) (found tables, fi
 		case at < 0:
 			found.missing = append(found.missing, name)
 		case rows[at][1] != "BASE TABLE":
-			findings = append(findings, s.unfit(full, "it is a "+rows[at][1]+", not a table", "name the table behind it"))
+			findings = append(findings, s.Unfit(full, "it is a "+rows[at][1]+", not a table", "name the table behind it"))
 		case !strings.EqualFold(rows[at][2], "InnoDB"):
-			findings = append(findings, s.unfit(full, "its engine is "+rows[at][2]+", which does not keep what was committed through a crash", "ALTER TABLE "+full+" ENGINE=InnoDB"))
+			findings = append(findings, s.Unfit(full, "its engine is "+rows[at][2]+", which does not keep what was committed through a crash", "ALTER TABLE "+full+" ENGINE=InnoDB"))
 		}
 	}
 	return found, findings, nil
@@ -131,9 +133,9 @@ func (s *schema) tablesMissing(missing []string) error {
 	}
 	remedy := schemaWayOut + ", or set create_table = true; or " + s.grants()
 	if len(missing) == 1 {
-		return s.unfit(full[0], "it does not exist, or the user may not see it", remedy)
+		return s.Unfit(full[0], "it does not exist, or the user may not see it", remedy)
 	}
-	return s.unfit(full[0], "it does not exist, or the user may not see it, and so it is with "+strings.Join(full[1:], ", "), remedy)
+	return s.Unfit(full[0], "it does not exist, or the user may not see it, and so it is with "+strings.Join(full[1:], ", "), remedy)
 }
 
 // eachMissing are the findings about tables that are not there and that a proxy does not make, with
@@ -147,14 +149,14 @@ func (s *schema) eachMissing(missing []string, nameType string) (findings []erro
 		statements[s.opts.Table+otherTables[i].suffix] = otherTables[i].statement(s.opts.Database, s.opts.Table, nameType)
 	}
 	for _, name := range missing {
-		findings = append(findings, s.unfit(quote(s.opts.Database)+"."+quote(name), "it does not exist, or the user may not see it",
+		findings = append(findings, s.Unfit(quote(s.opts.Database)+"."+quote(name), "it does not exist, or the user may not see it",
 			statements[name]+", or set create_table = true; `seqproxy schema` prints this for all tables"))
 	}
 	return findings
 }
 
 // soundTables is lookForTables that ends with the first finding.
-func (s *schema) soundTables(ctx context.Context, c rawConn) (tables, error) {
+func (s *schema) soundTables(ctx context.Context, c link.Raw) (tables, error) {
 	found, findings, err := s.lookForTables(ctx, c)
 	if err == nil && len(findings) > 0 {
 		err = findings[0]
@@ -163,7 +165,7 @@ func (s *schema) soundTables(ctx context.Context, c rawConn) (tables, error) {
 }
 
 // CheckTables implements [checkedTables], and keeps what it has found.
-func (s *schema) CheckTables(ctx context.Context, c rawConn) error {
+func (s *schema) CheckTables(ctx context.Context, c link.Raw) error {
 	found, err := s.completeTables(ctx, c)
 	if err != nil {
 		return err
@@ -176,7 +178,7 @@ func (s *schema) CheckTables(ctx context.Context, c rawConn) error {
 }
 
 // completeTables creates the tables that are missing if that is allowed, and looks at their columns.
-func (s *schema) completeTables(ctx context.Context, c rawConn) (*layout, error) {
+func (s *schema) completeTables(ctx context.Context, c link.Raw) (*layout, error) {
 	found, err := s.soundTables(ctx, c)
 	if err != nil {
 		return nil, err
@@ -228,18 +230,18 @@ func (s *schema) completeTables(ctx context.Context, c rawConn) (*layout, error)
 
 // createOne creates a table, and the schema if that is missing too. Rights on the schema alone are
 // enough where the schema is there.
-func (s *schema) createOne(ctx context.Context, c rawConn, name, create string) error {
-	err := c.exec(ctx, create)
-	if hasCode(err, gomysql.ER_BAD_DB_ERROR) {
-		if err = c.exec(ctx, "CREATE DATABASE IF NOT EXISTS "+quote(s.opts.Database)); err == nil {
+func (s *schema) createOne(ctx context.Context, c link.Raw, name, create string) error {
+	err := c.Exec(ctx, create)
+	if link.HasCode(err, gomysql.ER_BAD_DB_ERROR) {
+		if err = c.Exec(ctx, "CREATE DATABASE IF NOT EXISTS "+quote(s.opts.Database)); err == nil {
 			s.log.Info("schema created", zap.String("schema", s.opts.Database))
-			err = c.exec(ctx, create)
+			err = c.Exec(ctx, create)
 		}
 	}
 	full := quote(s.opts.Database) + "." + quote(name)
 	switch {
-	case hasCode(err, gomysql.ER_DBACCESS_DENIED_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_ACCESS_DENIED_ERROR):
-		return s.unfit(full, fmt.Sprintf("it does not exist, or the user may not see it, and the user may not create it: %v", err),
+	case link.HasCode(err, gomysql.ER_DBACCESS_DENIED_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_ACCESS_DENIED_ERROR):
+		return s.Unfit(full, fmt.Sprintf("it does not exist, or the user may not see it, and the user may not create it: %v", err),
 			fmt.Sprintf("%s; or CREATE DATABASE %s, and %s; or name a schema where it may, by `database` under [sequence] in a configuration file",
 				schemaWayOut, quote(s.opts.Database), s.grants()))
 	case err != nil:
@@ -263,7 +265,7 @@ func (s *schema) lacking(columns [][]string) (findings []error) {
 		}
 		lost := slices.DeleteFunc(otherTables[i].columns(), func(column string) bool { return has[strings.ToLower(name+"."+column)] })
 		if len(lost) > 0 {
-			findings = append(findings, s.unfit(quote(s.opts.Database)+"."+quote(name), "it lacks the columns "+strings.Join(lost, ", ")+", so it is none of seqproxy's",
+			findings = append(findings, s.Unfit(quote(s.opts.Database)+"."+quote(name), "it lacks the columns "+strings.Join(lost, ", ")+", so it is none of seqproxy's",
 				"name another `table` under [sequence], or move that one away"))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"seqproxy/internal/logfield"
 	"seqproxy/internal/planted"
+	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )
 
@@ -27,7 +28,7 @@ type take struct {
 	floor   uint64 // no number is at or below it
 	width   uint64 // from before the first number to the last
 	upTo    upTo
-	node    *choice                           // whose ceiling it may go up to; nil: there is none
+	node    *link.Choice                      // whose ceiling it may go up to; nil: there is none
 	full    outcome                           // why there is no room below
 	numbers func(last uint64) segment.Segment // those that end at last
 }
@@ -80,7 +81,7 @@ func (st *store) prepareTake(t *take) error {
 	}
 	if upTo.grouped {
 		if t.node = st.Current(); t.node == nil {
-			return errUnchosen
+			return link.ErrUnchosen
 		}
 		_, id, _ := st.table.taking(planned)
 		t.text, t.args = t.text+st.limits.belowSQL(t.node, id), append(t.args, name, highest)
@@ -110,7 +111,7 @@ func (st *store) take(ctx context.Context, conn *sql.Conn, t *take) attempt {
 	}
 	result, err := conn.ExecContext(ctx, t.text, t.args...)
 	if err != nil {
-		if planted.Fault(planted.Commit) && isUnknownOutcome(err) {
+		if planted.Fault(planted.Commit) && link.IsUnknownOutcome(err) {
 			mark := st.marks.Of(t.name)
 			return attempt{grant: grant{seg: segment.New(mark+1, mark+t.n), max: st.seen.Load().max, rule: st.rules.of(t.name)}}
 		}
@@ -132,7 +133,7 @@ func (st *store) take(ctx context.Context, conn *sql.Conn, t *take) attempt {
 
 // notTaken is the outcome of a statement that should have taken numbers, and failed.
 func (st *store) notTaken(t *take, err error) attempt {
-	if !isUnknownOutcome(err) {
+	if !link.IsUnknownOutcome(err) {
 		return st.failedWith(err)
 	}
 	return attempt{outcome: outcomeUnknown, err: fmt.Errorf("%w: %w", outcomeUnknown, err), lost: t.share.Whole(t.n), why: UnusedUnknownCommit}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"seqproxy/internal/await"
+	"seqproxy/sequence/link"
 )
 
 // errEnlisting: a fail-over was a moment ago, or this process does not know that none was.
@@ -14,13 +15,13 @@ var errEnlisting = errors.New("all proxies register again after a fail-over, and
 // tenure is the time in which this process has known a node of a group as the one that is written
 // to, without a break.
 type tenure struct {
-	node        *choice
+	node        *link.Choice
 	since, last time.Time
 }
 
 // stays takes note of a sign of life that this process has just given to a node. One caller at a
 // time.
-func (v *server) stays(now *choice) {
+func (v *server) stays(now *link.Choice) {
 	if now == nil || now != v.Current() {
 		return
 	}

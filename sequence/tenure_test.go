@@ -73,7 +73,7 @@ func TestTheTimeInWhichAPrimaryIsKnownBeginsWithIt(t *testing.T) {
 	e.Promote(t, 1)
 	v := a.servers.first()
 	within(t, 2*time.Minute, "signs of life are given to the new one", func() bool {
-		return v.tenure.Load().node.node == v.Nodes()[1]
+		return v.tenure.Load().node.Node == v.Nodes()[1]
 	})
 	if since := v.tenure.Load().since; since.Before(before) {
 		t.Errorf("the new primary is known since %v, and began after %v", since, before)

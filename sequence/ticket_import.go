@@ -11,6 +11,7 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )
 
@@ -61,7 +62,7 @@ type TicketsImported struct {
 func (s *Sequences) ImportTickets(ctx context.Context, conn *sql.Conn, o TicketImport) (done TicketsImported, err error) {
 	nameless := func() string { return "" }
 	table := newTicketRef(o.Database, o.Table, nameless, s.opts.Servers[0].IOTimeout)
-	lossy, err := setUpSource(ctx, conn, s.timing.silence)
+	lossy, err := setUpSource(ctx, conn, s.timing.Silence)
 	if err != nil {
 		return done, err
 	}
@@ -89,7 +90,7 @@ func (s *Sequences) ImportTickets(ctx context.Context, conn *sql.Conn, o TicketI
 // setUpSource sets the session of a connection to a server that may be none of the sequence
 // servers. lossy says why the server could lose what it has committed.
 func setUpSource(ctx context.Context, conn *sql.Conn, silence time.Duration) (lossy string, err error) {
-	if err := setUpSession(ctx, conn, silence); err != nil {
+	if err := link.SetUpSession(ctx, conn, silence); err != nil {
 		return "", err
 	}
 	var readOnly, flush string
@@ -97,7 +98,7 @@ func setUpSource(ctx context.Context, conn *sql.Conn, silence time.Duration) (lo
 		return "", fmt.Errorf("read settings: %w", err)
 	}
 	switch {
-	case !isOff(readOnly):
+	case !link.IsOff(readOnly):
 		return "", errors.New("the server is read only: name the primary, where applications take their numbers")
 	case flush != "1":
 		return "innodb_flush_log_at_trx_commit is " + flush, nil
@@ -195,7 +196,7 @@ func (m *ticketImport) carryOut(ctx context.Context, table *ticketRef, conn *sql
 	waiting, stop := halfOf(ctx) // the rest of the time is for what comes next
 	defer stop()
 	l, err := table.lock(waiting, conn, layout)
-	for wait := m.s.timing.importAgain; isConflict(err) && await.Pause(waiting, await.Jitter(wait)); wait = min(2*wait, time.Second) {
+	for wait := m.s.timing.importAgain; link.IsConflict(err) && await.Pause(waiting, await.Jitter(wait)); wait = min(2*wait, time.Second) {
 		l, err = table.lock(waiting, conn, layout)
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"seqproxy/sequence/link"
 	"seqproxy/test/mysqltest"
 )
 
@@ -53,7 +54,7 @@ func newNumbers(t *testing.T) *numbers { return &numbers{t: t, seen: make(map[ui
 func (g *numbers) take(by string, n int, f func() (uint64, error)) (last uint64) {
 	for range n {
 		id, err := f()
-		for isConflict(err) { // InnoDB's, which applications try again
+		for link.IsConflict(err) { // InnoDB's, which applications try again
 			id, err = f()
 		}
 		g.mu.Lock()
@@ -157,11 +158,11 @@ func (m *mortal) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &mortalConn{c.(driven), m}, nil
+	return &mortalConn{c.(link.Driven), m}, nil
 }
 
 type mortalConn struct {
-	driven
+	link.Driven
 	m *mortal
 }
 
@@ -185,14 +186,14 @@ func (c *mortalConn) run(text string, send func() error) error {
 	if end {
 		m.dead = true
 		m.kill()
-		return errors.Join(driver.ErrBadConn, c.driven.Close())
+		return errors.Join(driver.ErrBadConn, c.Driven.Close())
 	}
 	return err
 }
 
 func (c *mortalConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (r driver.Result, err error) {
 	err = c.run(text, func() (err error) {
-		r, err = c.driven.ExecContext(ctx, text, args)
+		r, err = c.Driven.ExecContext(ctx, text, args)
 		return err
 	})
 	return r, err
@@ -200,7 +201,7 @@ func (c *mortalConn) ExecContext(ctx context.Context, text string, args []driver
 
 func (c *mortalConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (r driver.Rows, err error) {
 	err = c.run(text, func() (err error) {
-		r, err = c.driven.QueryContext(ctx, text, args)
+		r, err = c.Driven.QueryContext(ctx, text, args)
 		return err
 	})
 	return r, err

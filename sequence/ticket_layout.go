@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"seqproxy/sequence/link"
 )
 
 // ticketLayout is what a look at a ticket table found.
@@ -43,7 +45,7 @@ func (t *ticketRef) unfit(finding, remedy string) error {
 
 // inspect looks at the table. What keeps it from being served is an *UnfitError.
 func (t *TicketTable) inspect(ctx context.Context) (*ticketLayout, error) {
-	conn, err := t.s.servers.tickets.conn(ctx)
+	conn, err := t.s.servers.tickets.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +68,7 @@ func (t *TicketTable) inspectOn(ctx context.Context, conn *sql.Conn) (*ticketLay
 
 // readLayout looks at the table. What keeps it from being served is an *UnfitError.
 func (t *ticketRef) readLayout(ctx context.Context, conn *sql.Conn) (*ticketLayout, error) {
-	where := fmt.Sprintf("TABLE_SCHEMA = %s AND TABLE_NAME = %s", literal(t.database), literal(t.name))
+	where := fmt.Sprintf("TABLE_SCHEMA = %s AND TABLE_NAME = %s", link.Literal(t.database), link.Literal(t.name))
 	tables, err := texts(ctx, conn, "SELECT TABLE_TYPE, IFNULL(ENGINE, '') FROM information_schema.TABLES WHERE "+where)
 	if err != nil {
 		return nil, fmt.Errorf("look for table %s: %w", t.full, err)
@@ -93,7 +95,7 @@ func (t *ticketRef) readLayout(ctx context.Context, conn *sql.Conn) (*ticketLayo
 		return nil, fmt.Errorf("read keys of %s: %w", t.full, err)
 	}
 	triggers, err := texts(ctx, conn, fmt.Sprintf("SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = %s AND EVENT_OBJECT_TABLE = %s",
-		literal(t.database), literal(t.name)))
+		link.Literal(t.database), link.Literal(t.name)))
 	if err != nil {
 		return nil, fmt.Errorf("read triggers of %s: %w", t.full, err)
 	}

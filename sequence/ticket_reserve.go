@@ -12,6 +12,7 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
 
+	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )
 
@@ -40,12 +41,12 @@ func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (gr
 	case g.seg.Remaining() > 0: // it cannot be remembered, or the table was not unlocked in order
 		v.counters.lose(name, UnusedRefused, g.seg.Remaining())
 	case lost > 0:
-		if (isUnknownOutcome(err) || errors.Is(err, driver.ErrBadConn)) && !errors.Is(err, ErrUnfit) {
+		if (link.IsUnknownOutcome(err) || errors.Is(err, driver.ErrBadConn)) && !errors.Is(err, ErrUnfit) {
 			result = ReservedUnknown
 		}
 		v.counters.lose(name, UnusedUnknownCommit, lost)
 	}
-	if isConflict(err) {
+	if link.IsConflict(err) {
 		v.counters.retries.Add(1)
 	}
 	v.counters.tried(name, &v.trials, result, took)
@@ -63,7 +64,7 @@ func (t *TicketTable) giveBack(context.Context, string, uint64, segment.Segment)
 // reserveOnce is one attempt. lost is how many numbers one that fails has taken at most; they are
 // nobody's then.
 func (t *TicketTable) reserveOnce(ctx context.Context, want uint64) (g grant, lost uint64, err error) {
-	conn, err := t.s.servers.tickets.conn(ctx)
+	conn, err := t.s.servers.tickets.Conn(ctx)
 	if err != nil {
 		return grant{}, 0, err
 	}
@@ -104,7 +105,7 @@ func (t *ticketRef) lock(ctx context.Context, conn *sql.Conn, layout *ticketLayo
 		return nil, err
 	}
 	if _, err := conn.ExecContext(ctx, "LOCK TABLES "+t.full+" WRITE"); err != nil {
-		if hasCode(err, gomysql.ER_DBACCESS_DENIED_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_SPECIFIC_ACCESS_DENIED_ERROR) {
+		if link.HasCode(err, gomysql.ER_DBACCESS_DENIED_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_SPECIFIC_ACCESS_DENIED_ERROR) {
 			err = t.unfit(fmt.Sprintf("the user may not lock it: %v", err), "GRANT SELECT, INSERT, DELETE, LOCK TABLES on its schema to the user")
 		}
 		return nil, err
@@ -131,7 +132,7 @@ func (l *lockedTable) next(ctx context.Context) (uint64, error) {
 		text, args = "REPLACE INTO "+l.full+" ("+quote(l.ticketLayout.stub)+") VALUES (?)", []any{l.stub}
 	}
 	result, err := l.conn.ExecContext(ctx, text, args...)
-	if hasCode(err, gomysql.ER_AUTOINC_READ_FAILED, gomysql.ER_DUP_ENTRY, gomysql.ER_WARN_DATA_OUT_OF_RANGE, counterAtEndMariaDB) {
+	if link.HasCode(err, gomysql.ER_AUTOINC_READ_FAILED, gomysql.ER_DUP_ENTRY, gomysql.ER_WARN_DATA_OUT_OF_RANGE, link.CounterAtEndMariaDB) {
 		return 0, &NameError{Name: l.database + "." + l.name, Err: ErrExhausted}
 	}
 	if err != nil {

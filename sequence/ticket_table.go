@@ -15,6 +15,7 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/link"
 )
 
 // ErrNoTicket is a ticket that is left to the server: its table or statement is not of the kind
@@ -62,7 +63,7 @@ func (s *Sequences) TicketTable(database, name string) *TicketTable {
 		}
 	}
 	v := s.servers.tickets
-	t := &TicketTable{s: s, ticketRef: newTicketRef(database, name, v.at, v.opts.IOTimeout)}
+	t := &TicketTable{s: s, ticketRef: newTicketRef(database, name, v.At, v.opts.IOTimeout)}
 	t.mark = s.state.TicketMark(t.full)
 	t.cache = newCache(s, row{name: database + "." + name})
 	t.cache.reserver = t
@@ -234,11 +235,11 @@ func (t *TicketTable) touch(ctx context.Context, layout *ticketLayout, stub []by
 	err = t.onServer(ctx, func(r request, conn *sql.Conn) error {
 		for attempt := 1; ; attempt++ {
 			result, err := conn.ExecContext(r.ctx, "REPLACE INTO "+t.full+" ("+quote(layout.stub)+") VALUES (?)", string(stub))
-			if err != nil && (isUnknownOutcome(err) || isConflict(err)) {
+			if err != nil && (link.IsUnknownOutcome(err) || link.IsConflict(err)) {
 				// a counter does not go back where the statement is undone
 				t.s.servers.tickets.counters.lose(t.cache.name, UnusedUnknownCommit, 1)
 			}
-			if isConflict(err) && attempt < maxAttempts && await.Pause(r.ctx, await.Jitter(t.s.timing.conflict<<attempt)) {
+			if link.IsConflict(err) && attempt < link.MaxAttempts && await.Pause(r.ctx, await.Jitter(t.s.timing.Conflict<<attempt)) {
 				t.s.counters.retries.Add(1)
 				continue
 			}
@@ -265,7 +266,7 @@ func (t *TicketTable) onServer(ctx context.Context, f func(r request, conn *sql.
 	defer t.s.tasks.Done()
 	r, stop := t.s.request(ctx)
 	defer stop()
-	conn, err := t.s.servers.tickets.conn(r.ctx)
+	conn, err := t.s.servers.tickets.Conn(r.ctx)
 	if err != nil {
 		return r.failed(t.cache.name, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"seqproxy/sequence/link"
 	"seqproxy/test/mysqltest"
 )
 
@@ -125,7 +126,7 @@ func TestTicketsOfProxiesAndOfDirectApplicationsNeverMeet(t *testing.T) {
 					defer c.Close()
 					for range 40 {
 						id, err := app.direct(c)
-						for isConflict(err) { // InnoDB's, which applications try again
+						for link.IsConflict(err) { // InnoDB's, which applications try again
 							id, err = app.direct(c)
 						}
 						if err != nil {
@@ -226,13 +227,13 @@ func TestTicketsSurviveKilledServersAndProxies(t *testing.T) {
 
 // breaking is a connection that breaks after so many statements that write.
 type breaking struct {
-	driven
+	link.Driven
 	after atomic.Int64
 	link  *mysqltest.Link
 }
 
 func (b *breaking) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	result, err := b.driven.ExecContext(ctx, text, args)
+	result, err := b.Driven.ExecContext(ctx, text, args)
 	if strings.HasPrefix(text, "REPLACE") || strings.HasPrefix(text, "INSERT") {
 		if b.after.Add(-1) == 0 {
 			b.link.Cut()
@@ -283,15 +284,15 @@ func TestWhatABrokenReservationOfTicketsHasTakenIsCounted(t *testing.T) {
 			}
 			logs.TakeAll()
 			before := counted()
-			conn, err := s.servers.tickets.conn(t.Context())
+			conn, err := s.servers.tickets.Conn(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			b := &breaking{link: path}
 			b.after.Store(after)
 			err = conn.Raw(func(raw any) error {
-				own := raw.(*line)
-				b.driven, own.driven = own.driven, b
+				own := raw.(*link.Line)
+				b.Driven, own.Driven = own.Driven, b
 				return nil
 			})
 			if err := errors.Join(err, conn.Close()); err != nil {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"reflect"
 	"time"
+
+	"seqproxy/sequence/link"
 )
 
 // timing is every clock of a process: how often it asks, for how long it waits, and after which
@@ -39,7 +41,7 @@ type timing struct {
 	// firstLook, and ever more rarely up to lastLook.
 	shown, firstLook, lastLook time.Duration
 
-	linkTiming // of connections and of nodes
+	link.Timing // of connections and of nodes
 
 	// A reservation that failed is tried again after firstBackoff, doubling up to lastBackoff, or
 	// up to frozenBackoff while the members are changed.
@@ -89,9 +91,9 @@ func standardTiming() timing {
 		change: 30 * time.Second, fill: 2 * time.Second, fillPoll: 50 * time.Millisecond,
 		confirm: 15 * time.Second, confirmPoll: 50 * time.Millisecond, takeBack: 3 * time.Second,
 		shown: time.Second, firstLook: time.Millisecond, lastLook: 50 * time.Millisecond,
-		linkTiming: linkTiming{
-			late: 250 * time.Millisecond, flush: 10 * time.Second, answered: 2 * time.Second, conflict: 5 * time.Millisecond,
-			silence: 90 * time.Second, connLife: time.Minute, lookLife: time.Minute, connIdle: 5 * time.Minute, redial: 50 * time.Millisecond,
+		Timing: link.Timing{
+			Late: 250 * time.Millisecond, Flush: 10 * time.Second, Answered: 2 * time.Second, Conflict: 5 * time.Millisecond,
+			Silence: 90 * time.Second, ConnLife: time.Minute, LookLife: time.Minute, ConnIdle: 5 * time.Minute, Redial: 50 * time.Millisecond,
 		},
 		firstBackoff: 10 * time.Millisecond, lastBackoff: time.Second, frozenBackoff: 100 * time.Millisecond,
 		shortestTry: 200 * time.Millisecond, leastPatience: 200 * time.Millisecond, alarmRest: 5 * time.Millisecond, alarm: time.Second, peer: time.Second,
@@ -126,9 +128,9 @@ func (t *timing) check() error {
 		{2*t.follow + t.fillPoll, t.fill, "fill: proxies hear in that time that they are to fill their caches"},
 		{t.fill, t.change, "change: the wait for caches is a part of it"},
 		{t.takeBack, t.change, "change: to go back is longer than one question that takes long"},
-		{t.connLife, t.silence, "silence: the server ends no connection that the pool would use"},
-		{t.lookLife, t.silence, "silence: the server ends no connection that looks at a node"},
-		{time.Second - 1, t.silence, "silence: it is told to the server in whole seconds"},
+		{t.ConnLife, t.Silence, "silence: the server ends no connection that the pool would use"},
+		{t.LookLife, t.Silence, "silence: the server ends no connection that looks at a node"},
+		{time.Second - 1, t.Silence, "silence: it is told to the server in whole seconds"},
 		{t.follow - 1, t.followRarely, "followRarely: it is the longest pause, and follow is the first"},
 		{t.lastLook, t.shown, "shown: replicas are looked at more than once"},
 		{t.firstLook - 1, t.lastLook, "lastLook: it is the longest pause, and firstLook is the first"},

@@ -15,7 +15,7 @@ func quick(o *Options) {
 	t := standardTiming()
 	t.follow, t.followRarely = 100*time.Millisecond, time.Second
 	t.beat, t.stale, t.tenure = 500*time.Millisecond, 5*time.Second, 4*time.Second
-	t.flush = 2 * time.Second
+	t.Flush = 2 * time.Second
 	t.lack = 2 * time.Second
 	o.timing = &t
 }
@@ -42,7 +42,7 @@ func TestTheClocksKeepTheirRules(t *testing.T) {
 		"stale: ": func(t *timing) { t.stale = 2*t.beat + t.follow + t.round }, "tenure: ": func(t *timing) { t.tenure = t.followRarely },
 		"confirm: ": func(t *timing) { t.confirm = t.tenure },
 		"change: ":  func(t *timing) { t.change = time.Second }, "fill: ": func(t *timing) { t.fill = t.follow },
-		"silence: ":      func(t *timing) { t.silence = t.connLife },
+		"silence: ":      func(t *timing) { t.Silence = t.ConnLife },
 		"followRarely: ": func(t *timing) { t.followRarely = t.follow - 1 }, "shown: ": func(t *timing) { t.shown = t.lastLook },
 		"lastLook: ": func(t *timing) { t.lastLook = t.firstLook - 1 }, "lastBackoff: ": func(t *timing) { t.lastBackoff = t.frozenBackoff - 1 },
 		"frozenBackoff: ": func(t *timing) { t.frozenBackoff = t.firstBackoff - 1 }, "peer is 0s": func(t *timing) { t.peer = 0 },

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
+
+	"seqproxy/sequence/link"
 )
 
 // SetValue has a sequence go on behind n, or at n itself if it was not used, as MariaDB's SETVAL
@@ -177,7 +179,7 @@ func (s *Sequences) flush(ctx context.Context, c *cache) error {
 		c.wentBack(seg.Next() - 1)
 		return nil
 	}
-	if errors.Is(err, errOutcome) {
+	if errors.Is(err, link.ErrOutcome) {
 		// the row may stand there, which is no row gone back; and nobody has the numbers
 		s.servers.marks.KeepLowered(c.name)
 		c.wentBack(seg.Next() - 1)

@@ -6,12 +6,13 @@ import (
 	"fmt"
 
 	"seqproxy/internal/planted"
+	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )
 
 // doubt is a finding about a row that somebody may just have changed, or dropped and made again.
 func (s *schema) doubt(finding, remedy string) error {
-	return &UnfitError{Server: s.name(), Table: s.table.full, Finding: finding, Remedy: remedy, momentary: true}
+	return &UnfitError{Server: s.Name(), Table: s.table.full, Finding: finding, Remedy: remedy, Momentary: true}
 }
 
 // verify makes sure that numbers which were taken were stored as such, without a warning. told is
@@ -25,10 +26,10 @@ func (st *store) verify(ctx context.Context, conn *sql.Conn, t *take, told uint6
 	if err != nil {
 		return st.unverified(fmt.Errorf("read warnings: %w", err))
 	}
-	if !isOff(readOnly) {
+	if !link.IsOff(readOnly) {
 		// An account with SUPER writes there all the same, while another server may be the primary
 		// by now.
-		return st.unverified(st.readOnly())
+		return st.unverified(st.ReadOnly())
 	}
 	stored, err := st.readRow(ctx, conn, t.name)
 	if err != nil {
@@ -52,7 +53,7 @@ func (st *store) unverified(err error) attempt {
 func (st *store) judge(ctx context.Context, conn *sql.Conn, t *take, told, last uint64, warnings int, stored row) (did attempt) {
 	if last > stored.max {
 		// The column may have been widened since this connection was made.
-		if err := st.checkAgain(ctx, conn); err != nil {
+		if err := st.CheckAgain(ctx, conn); err != nil {
 			return st.unverified(err)
 		}
 		st.complete(&stored)
@@ -90,7 +91,7 @@ func (st *store) obeys(ctx context.Context, conn *sql.Conn, h segment.Share) err
 	case err != nil:
 		return err
 	case !ok || m.ID != h.ID:
-		return st.unfit(st.table.member, fmt.Sprintf("it is the member %q of a plan, where %q should be", m.ID, h.ID),
+		return st.Unfit(st.table.member, fmt.Sprintf("it is the member %q of a plan, where %q should be", m.ID, h.ID),
 			"have its address lead to the server that was there; or stop this one, take out the member with SEQPROXY REMOVE SEQUENCE SERVER, and add this one then")
 	case m.Plan != h.Plan:
 		return outcomeOldPlan
@@ -102,7 +103,7 @@ func (st *store) obeys(ctx context.Context, conn *sql.Conn, h segment.Share) err
 func (st *store) notOneRow(ctx context.Context, conn *sql.Conn, affected int64, t *take) attempt {
 	name, h := t.name, t.share
 	if affected > 1 {
-		return st.failedWith(st.unfit(st.table.full, fmt.Sprintf("%d rows are named %q", affected, name), "ALTER TABLE "+st.table.full+" ADD PRIMARY KEY (`name`)"))
+		return st.failedWith(st.Unfit(st.table.full, fmt.Sprintf("%d rows are named %q", affected, name), "ALTER TABLE "+st.table.full+" ADD PRIMARY KEY (`name`)"))
 	}
 	stored, err := st.readRow(ctx, conn, name)
 	if err != nil {

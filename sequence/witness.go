@@ -13,6 +13,7 @@ import (
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/limit"
+	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )
 
@@ -65,7 +66,7 @@ func (r *recorded) learn(plan uint64, name string, ceiling uint64) {
 
 // recordedCeiling is how far this member may go with a sequence under a plan. It is 0 if no witness
 // has recorded that yet.
-func (v *server) recordedCeiling(ctx context.Context, on querier, name string, plan uint64) (ceiling uint64, err error) {
+func (v *server) recordedCeiling(ctx context.Context, on link.Querier, name string, plan uint64) (ceiling uint64, err error) {
 	if ceiling, ok := v.recorded.get(plan, name); ok {
 		return ceiling, nil
 	}
@@ -73,10 +74,10 @@ func (v *server) recordedCeiling(ctx context.Context, on querier, name string, p
 }
 
 // readCeiling is recordedCeiling as it stands now: another process may have raised it.
-func (v *server) readCeiling(ctx context.Context, on querier, name string, plan uint64) (ceiling uint64, err error) {
+func (v *server) readCeiling(ctx context.Context, on link.Querier, name string, plan uint64) (ceiling uint64, err error) {
 	err = on.QueryRowContext(ctx, "SELECT l.`granted` FROM "+v.table.limit+" AS l JOIN "+v.table.member+" AS m ON m.`one` = 1 AND m.`id` = l.`giver` AND m.`plan` = l.`term` "+
 		"WHERE l.`name` = ? AND l.`term` = ?", name, plan).Scan(&ceiling)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) && !isNoSuchText(err) {
+	if err != nil && !errors.Is(err, sql.ErrNoRows) && !link.IsNoSuchText(err) {
 		return 0, fmt.Errorf("read the ceiling of sequence %q from table %s: %w", name, v.table.limit, err)
 	}
 	if ceiling > 0 {
@@ -100,7 +101,7 @@ func (a *servers) raiseByWitness(ctx context.Context, v *server, name string, n 
 		return 0, outcomeNoRoom
 	}
 	before, _ := v.recorded.get(h.Plan, name)
-	known, err := v.readCeiling(ctx, v.pool(), name, h.Plan)
+	known, err := v.readCeiling(ctx, v.Pool(), name, h.Plan)
 	if err != nil {
 		return 0, err
 	}
@@ -146,7 +147,7 @@ func (a *servers) raiseAhead(ctx context.Context, v *server, name string, n uint
 // record writes limits of members under a plan down on this server, if it obeys that and none is
 // being made. Only those of this member itself are granted.
 func (v *store) record(ctx context.Context, plan uint64, all ...limit.Limit) error {
-	return v.transact(ctx, func(tx *sql.Tx) error {
+	return v.Transact(ctx, func(tx *sql.Tx) error {
 		if err := v.plans.refuseWhileChanging(ctx, tx); err != nil {
 			return err
 		}
@@ -171,7 +172,7 @@ func (a *servers) recordCeiling(ctx context.Context, v *server, h segment.Share,
 	failed := a.each(ctx, others, func(ctx context.Context, _ int, o *server) error {
 		err := o.record(ctx, h.Plan, limit.Limit{Name: name, Giver: h.ID, Wanted: ceiling})
 		if err != nil && len(others) == 1 {
-			return fmt.Errorf("%s: %w", o.name(), err)
+			return fmt.Errorf("%s: %w", o.Name(), err)
 		}
 		return err
 	})

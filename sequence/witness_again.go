@@ -38,7 +38,7 @@ func (a *servers) recordAgain(ctx context.Context, w *view) error {
 	live, plan := w.live(), w.plan.Number
 	known := make([][]limit.Limit, len(live))
 	failed := a.each(ctx, live, func(ctx context.Context, i int, v *server) (err error) {
-		known[i], err = v.limits.of(ctx, v.pool(), plan)
+		known[i], err = v.limits.of(ctx, v.Pool(), plan)
 		return err
 	})
 	if len(failed) > 0 {

@@ -142,7 +142,7 @@ func TestACeilingIsRaisedAheadOfNeed(t *testing.T) {
 	e.change(t, s, PlanChange{Add: e.addr(1)})
 	mustTake(t, s, "photos", 1)
 	v, plan := s.servers.members()[0], s.servers.view.Load().plan.Number
-	before, err := v.recordedCeiling(context.Background(), v.pool(), "photos", plan)
+	before, err := v.recordedCeiling(context.Background(), v.Pool(), "photos", plan)
 	if err != nil || before == 0 {
 		t.Fatalf("its ceiling is %d, %v", before, err)
 	}
@@ -156,7 +156,7 @@ func TestACeilingIsRaisedAheadOfNeed(t *testing.T) {
 	}
 	s.servers.goAhead(context.Background(), "photos", g.due)
 	eventually(t, "the ceiling is raised", func() bool {
-		now, err := v.recordedCeiling(context.Background(), v.pool(), "photos", plan)
+		now, err := v.recordedCeiling(context.Background(), v.Pool(), "photos", plan)
 		return err == nil && now > before
 	})
 }
@@ -281,21 +281,21 @@ func TestTheHomeOfAnOrderSequenceIsNotTakenOutByItsCeiling(t *testing.T) {
 
 	home := s.servers.home(s.servers.view.Load(), "albums")
 	for i := range e.links {
-		if e.addr(i) == home.name() {
+		if e.addr(i) == home.Name() {
 			e.links[i].Cut()
 		} else {
 			there.links[i].Cut()
 		}
 	}
-	_, err := s.ChangePlan(context.Background(), PlanChange{Remove: home.name()})
+	_, err := s.ChangePlan(context.Background(), PlanChange{Remove: home.Name()})
 	if err == nil {
 		first := mustTake(t, s, "albums", 1)
 		t.Fatalf("%d was given after %d", mustTake(t, other, "albums", 1), first)
 	}
-	wantText(t, err, home.name(), "albums", "ORDER", "FORCE")
+	wantText(t, err, home.Name(), "albums", "ORDER", "FORCE")
 
 	// With that word it goes on above the ceiling.
-	now := e.change(t, s, PlanChange{Remove: home.name(), Force: true})
+	now := e.change(t, s, PlanChange{Remove: home.Name(), Force: true})
 	if len(now.Members) != 2 {
 		t.Fatalf("got %+v", now)
 	}

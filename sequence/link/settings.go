@@ -1,4 +1,4 @@
-package sequence
+package link
 
 import (
 	"context"
@@ -17,7 +17,7 @@ func isEnd(err error) bool { return errors.Is(err, io.EOF) }
 
 // check looks at the server and the table behind a connection whose session is set up. What could
 // make numbers repeat is an *UnfitError.
-func (l *link) check(ctx context.Context, c rawConn) error {
+func (l *Link) check(ctx context.Context, c Raw) error {
 	if err := l.checkServer(ctx, c); err != nil {
 		return err
 	}
@@ -28,17 +28,18 @@ func (l *link) check(ctx context.Context, c rawConn) error {
 	return nil
 }
 
-// checkAgain repeats the checks of a connection.
-func (l *link) checkAgain(ctx context.Context, conn *sql.Conn) error {
-	return withRaw(conn, func(c rawConn) error { return l.check(ctx, c) })
+// CheckAgain repeats the checks of a connection.
+func (l *Link) CheckAgain(ctx context.Context, conn *sql.Conn) error {
+	return WithRaw(conn, func(c Raw) error { return l.check(ctx, c) })
 }
 
-func (l *link) unfit(table, finding, remedy string) error {
-	return &UnfitError{Server: l.at(), Table: table, Finding: finding, Remedy: remedy}
+// Unfit is a finding about the server, or a table of it.
+func (l *Link) Unfit(table, finding, remedy string) error {
+	return &UnfitError{Server: l.At(), Table: table, Finding: finding, Remedy: remedy}
 }
 
 // checkServer looks at the server alone; see settings.
-func (l *link) checkServer(ctx context.Context, c rawConn) error {
+func (l *Link) checkServer(ctx context.Context, c Raw) error {
 	findings, flush, err := l.settings(ctx, c)
 	if err != nil {
 		return err
@@ -57,8 +58,8 @@ func (l *link) checkServer(ctx context.Context, c rawConn) error {
 // settings reads the session's settings back, because a proxy in between may have swallowed them,
 // and looks at those that are the operator's. It returns all that is wrong with them, and how the
 // server flushes at commit.
-func (l *link) settings(ctx context.Context, c rawConn) (findings []error, flush string, err error) {
-	rows, err := c.query(ctx, "SELECT @@autocommit, @@sql_mode, @@global.read_only, @@global.innodb_flush_log_at_trx_commit, "+
+func (l *Link) settings(ctx context.Context, c Raw) (findings []error, flush string, err error) {
+	rows, err := c.Query(ctx, "SELECT @@autocommit, @@sql_mode, @@global.read_only, @@global.innodb_flush_log_at_trx_commit, "+
 		"@@global.innodb_read_only, @@global.innodb_force_recovery, @@version")
 	if err != nil {
 		return nil, "", fmt.Errorf("read settings: %w", err)
@@ -69,15 +70,15 @@ func (l *link) settings(ctx context.Context, c rawConn) (findings []error, flush
 	autocommit, mode, readOnly := rows[0][0], rows[0][1], rows[0][2]
 	flush = rows[0][3]
 	if autocommit != "1" && !planted.Fault(planted.Session) {
-		findings = append(findings, l.unfit("", "autocommit stays off although it was switched on: numbers would leave before they are committed",
+		findings = append(findings, l.Unfit("", "autocommit stays off although it was switched on: numbers would leave before they are committed",
 			"connect to the server itself, not through something that drops SET"))
 	}
 	if !strings.Contains(mode, "STRICT_ALL_TABLES") && !planted.Fault(planted.Session) {
-		findings = append(findings, l.unfit("", "sql_mode stays lax although it was set: a number above the column's maximum would be given again and again",
+		findings = append(findings, l.Unfit("", "sql_mode stays lax although it was set: a number above the column's maximum would be given again and again",
 			"connect to the server itself, not through something that drops SET"))
 	}
-	if !isOff(readOnly) {
-		findings = append(findings, l.readOnly())
+	if !IsOff(readOnly) {
+		findings = append(findings, l.ReadOnly())
 	} else if option := startedReadOnly(rows[0][4], rows[0][5], rows[0][6]); option != "" {
 		findings = append(findings, l.startedReadOnly(option))
 	}
@@ -86,21 +87,21 @@ func (l *link) settings(ctx context.Context, c rawConn) (findings []error, flush
 
 // unflushed is the finding about a server that loses commits when it crashes alone, without its
 // machine; none for others.
-func (l *link) unflushed(flush string) []error {
+func (l *Link) unflushed(flush string) []error {
 	if flush != "0" || l.opts.Relaxed {
 		return nil
 	}
-	return []error{l.unfit("", "innodb_flush_log_at_trx_commit is 0: its crash takes the last second's reservations back, and they would be given again",
+	return []error{l.Unfit("", "innodb_flush_log_at_trx_commit is 0: its crash takes the last second's reservations back, and they would be given again",
 		"SET GLOBAL innodb_flush_log_at_trx_commit = 1, or set durability = \"relaxed\" where keys may repeat")}
 }
 
-// readOnly is the finding about a server that is no primary, or no longer.
-func (l *link) readOnly() error {
-	if l.grouped() {
-		return fmt.Errorf("%s: %w", l.at(), errMoved) // another will be the primary
+// ReadOnly is the finding about a server that is no primary, or no longer.
+func (l *Link) ReadOnly() error {
+	if l.Grouped() {
+		return fmt.Errorf("%s: %w", l.At(), ErrMoved) // another will be the primary
 	}
 	// No statement: whoever has a replica that lags behind written to gives numbers again.
-	return l.unfit("", "it is read only", "name the primary as the sequence server; if this one has become it, first see that it lacks nothing that the old one had "+
+	return l.Unfit("", "it is read only", "name the primary as the sequence server; if this one has become it, first see that it lacks nothing that the old one had "+
 		"(docs: Backup and restore), then SET GLOBAL read_only = 0")
 }
 
@@ -109,20 +110,20 @@ func (l *link) readOnly() error {
 // takes them, or says that innodb_read_only is on.
 func startedReadOnly(innodbReadOnly, forceRecovery, version string) string {
 	switch {
-	case !isOff(innodbReadOnly):
+	case !IsOff(innodbReadOnly):
 		return "innodb_read_only"
-	case !isOff(forceRecovery) && !strings.Contains(version, "MariaDB"):
+	case !IsOff(forceRecovery) && !strings.Contains(version, "MariaDB"):
 		return "innodb_force_recovery"
 	}
 	return ""
 }
 
-func (l *link) startedReadOnly(option string) error {
-	if l.grouped() {
-		return fmt.Errorf("%s: %w: %s", l.at(), errMoved, option)
+func (l *Link) startedReadOnly(option string) error {
+	if l.Grouped() {
+		return fmt.Errorf("%s: %w: %s", l.At(), ErrMoved, option)
 	}
-	return l.unfit("", "it is read only: it was started with "+option, "start it without, or name the primary as the sequence server")
+	return l.Unfit("", "it is read only: it was started with "+option, "start it without, or name the primary as the sequence server")
 }
 
-// isOff understands a variable that is a number on some servers and a word on others.
-func isOff(value string) bool { return value == "0" || value == "OFF" }
+// IsOff understands a variable that is a number on some servers and a word on others.
+func IsOff(value string) bool { return value == "0" || value == "OFF" }

@@ -1,4 +1,4 @@
-package sequence
+package link
 
 import (
 	"context"
@@ -9,21 +9,24 @@ import (
 	"seqproxy/internal/rawio"
 )
 
-// line is a connection, and the socket below it.
-type line struct {
-	driven
+// Line is a connection, and the socket below it. One goroutine uses it at a time.
+type Line struct {
+	Driven
+	Node    *Node // that it leads to
 	socket  *rawio.Conn
-	node    *node
 	account *Account // that it was opened with
 
 	nodes *nodes // of a group, where numbers are reserved over it; else nil
 	apart bool   // its node has lost its cluster: this is nothing to keep
-	noted uint64 // the plan under which another member has said that this one is in it; see stillHome
-	asked uint64 // the plan under which all of them were asked that
+
+	// What its users have noted, as it has to be found out again over another connection: the plan
+	// under which another member has said that this one is in it, and the one under which all of
+	// them were asked that. Only whoever has the connection may look.
+	Noted, Asked uint64
 }
 
-// driven is what the driver's connections can.
-type driven interface {
+// Driven is what the driver's connections can.
+type Driven interface {
 	driver.Conn
 	driver.ConnBeginTx
 	driver.ConnPrepareContext
@@ -35,10 +38,10 @@ type driven interface {
 	driver.Validator
 }
 
-// lineOf is the line that a connection is, as long as it is the caller's.
-func lineOf(conn *sql.Conn) (own *line, err error) {
+// LineOf is the line that a connection is, as long as it is the caller's.
+func LineOf(conn *sql.Conn) (own *Line, err error) {
 	err = conn.Raw(func(raw any) error {
-		own = raw.(*line)
+		own = raw.(*Line)
 		return nil
 	})
 	return own, err
@@ -46,75 +49,75 @@ func lineOf(conn *sql.Conn) (own *line, err error) {
 
 // IsValid implements [driver.Validator]: a connection of an account that is used no more, or to a
 // node that has lost its cluster, is closed when its user is done with it.
-func (l *line) IsValid() bool {
-	return !l.apart && l.node.login.Account() == l.account && l.driven.IsValid()
+func (l *Line) IsValid() bool {
+	return !l.apart && l.Node.login.Account() == l.account && l.Driven.IsValid()
 }
 
 // ResetSession implements [driver.SessionResetter]: a connection to another node than the chosen
 // one is not used again, where none is chosen that has one looked for; nor one that the server has
 // closed meanwhile, which the driver sees on sockets of the net package only.
-func (l *line) ResetSession(ctx context.Context) error {
+func (l *Line) ResetSession(ctx context.Context) error {
 	if l.nodes != nil {
-		if now := l.nodes.current.Load(); now == nil || now.node != l.node {
+		if now := l.nodes.current.Load(); now == nil || now.Node != l.Node {
 			return driver.ErrBadConn
 		}
 	}
 	if l.socket.Silent() != nil {
 		return driver.ErrBadConn
 	}
-	return l.driven.ResetSession(ctx)
+	return l.Driven.ResetSession(ctx)
 }
 
 // ExecContext implements [driver.ExecerContext].
-func (l *line) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	result, err := l.driven.ExecContext(ctx, text, args)
+func (l *Line) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	result, err := l.Driven.ExecContext(ctx, text, args)
 	l.noteLostCluster(err)
 	return result, err
 }
 
 // QueryContext implements [driver.QueryerContext].
-func (l *line) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
-	rows, err := l.driven.QueryContext(ctx, text, args)
+func (l *Line) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+	rows, err := l.Driven.QueryContext(ctx, text, args)
 	l.noteLostCluster(err)
 	return rows, err
 }
 
 // BeginTx implements [driver.ConnBeginTx].
-func (l *line) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
-	tx, err := l.driven.BeginTx(ctx, o)
+func (l *Line) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	tx, err := l.Driven.BeginTx(ctx, o)
 	l.noteLostCluster(err)
 	return tx, err
 }
 
 // Close implements [driver.Conn]. It is no error if the server has closed the connection before,
 // and cannot be told any more.
-func (l *line) Close() error {
-	_ = l.driven.Close()
+func (l *Line) Close() error {
+	_ = l.Driven.Close()
 	return nil
 }
 
 // noteLostCluster has another node be looked for, whatever the statement was, once the chosen one
 // answers that it has lost its cluster.
-func (l *line) noteLostCluster(err error) {
-	if !hasCode(err, wsrepNotReady) {
+func (l *Line) noteLostCluster(err error) {
+	if !HasCode(err, wsrepNotReady) {
 		return
 	}
 	l.apart = true
 	if l.nodes == nil {
 		return
 	}
-	if now := l.nodes.current.Load(); now != nil && now.node == l.node {
+	if now := l.nodes.current.Load(); now != nil && now.Node == l.Node {
 		l.nodes.current.CompareAndSwap(now, nil)
 	}
 }
 
-// closeWhenDone has a connection closed when ctx is done, and returns a context that never is, for
+// CloseWhenDone has a connection closed when ctx is done, and returns a context that never is, for
 // statements on it. The pool and the driver would each have a goroutine watch every statement,
 // which is a good part of what a short one costs. unwatch ends that, and must be called before the
 // connection is given back: where ctx was done at the last moment, nobody else gets it, whose
 // statement the close would meet.
-func closeWhenDone(ctx context.Context, conn *sql.Conn) (unwatched context.Context, unwatch func(), err error) {
-	own, err := lineOf(conn)
+func CloseWhenDone(ctx context.Context, conn *sql.Conn) (unwatched context.Context, unwatch func(), err error) {
+	own, err := LineOf(conn)
 	if err != nil {
 		return nil, nil, err
 	}

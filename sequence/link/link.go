@@ -1,4 +1,4 @@
-package sequence
+package link
 
 import (
 	"context"
@@ -18,18 +18,18 @@ import (
 	"seqproxy/internal/planted"
 )
 
-// link is the way to one sequence server, which is an address or a group of nodes: its connections,
+// Link is the way to one sequence server, which is an address or a group of nodes: its connections,
 // and their checks. It knows nothing of segments and of plans. All sessions are our own, never a
-// client's, so that a reservation cannot be part of a client's transaction.
-type link struct {
-	opts   linkOptions
-	timing *linkTiming
-	tables checkedTables
+// client's, so that a reservation cannot be part of a client's transaction. It is for concurrent use.
+type Link struct {
+	opts   Options
+	timing *Timing
+	tables Tables
 	log    *zap.Logger
 
 	nodes    nodes
 	answered answered
-	flushed  time.Time // when the nodes of a cluster were last asked how they flush; see flushDue
+	flushed  time.Time // when the nodes of a cluster were last asked how they flush; see FlushDue
 
 	open sync.Once // sql.OpenDB starts a goroutine, so it is left to the first use
 	db   *sql.DB
@@ -41,27 +41,26 @@ type link struct {
 	passed atomic.Bool // a connection has passed the checks
 }
 
-// checkedTables are what the server is asked about behind a connection, once its settings have
-// passed.
-type checkedTables interface {
-	// CheckTables is called of each new connection, whose session is set up. What could make
-	// numbers repeat is an *UnfitError.
-	CheckTables(ctx context.Context, c rawConn) error
+// Tables are what is looked at behind a connection, once the settings of its server have passed.
+type Tables interface {
+	// CheckTables is called for each new connection, by several goroutines, once its session is set
+	// up. What could make numbers repeat is an [*UnfitError]. An error ends the connection.
+	CheckTables(ctx context.Context, c Raw) error
 }
 
-// newLink does no I/O. tables are asked once a connection is made.
-func newLink(o linkOptions, tables checkedTables) (*link, error) {
+// New does no I/O. tables are asked once a connection is made.
+func New(o Options, tables Tables) (*Link, error) {
 	cfg := mysql.NewConfig()
 	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = o.DialTimeout, o.IOTimeout, o.IOTimeout
 	// one round trip instead of three; safe because the connection's charset is utf8mb4
 	cfg.InterpolateParams = true
-	cfg.MultiStatements = true  // see takeAtOnce; every text is our own
+	cfg.MultiStatements = true  // to take numbers and look at them at once; every text is our own
 	cfg.ClientFoundRows = false // affected rows must mean changed rows
 	// such a refusal ends the connection, and the checks of the next one say what is wrong
 	cfg.RejectReadOnly = true
 	cfg.ConnectionAttributes = "program_name:seqproxy"
 	cfg.Logger = &mysql.NopLogger{} // every error is returned too
-	var all []*node
+	var all []*Node
 	for _, one := range o.Nodes {
 		n := newNode(cfg, one.Network, one.Addr, o.Login, o.Timing)
 		if _, err := mysql.NewConnector(n.dial); err != nil {
@@ -69,29 +68,29 @@ func newLink(o linkOptions, tables checkedTables) (*link, error) {
 		}
 		all = append(all, n)
 	}
-	return &link{
+	return &Link{
 		opts: o, timing: o.Timing, tables: tables, log: o.Log,
 		nodes: nodes{all: all, choose: await.NewLock()}, answered: answered{asking: await.NewLock()},
 	}, nil
 }
 
-// name is how errors and logs call the server.
-func (l *link) name() string { return l.opts.Name }
+// Name is how errors and logs call the server.
+func (l *Link) Name() string { return l.opts.Name }
 
-// pool returns the connections to the node that is written to; nil after close.
-func (l *link) pool() *sql.DB {
+// Pool returns the connections to the node that is written to; nil after close.
+func (l *Link) Pool() *sql.DB {
 	l.open.Do(func() {
 		l.db = sql.OpenDB(l)
 		l.db.SetMaxOpenConns(l.opts.MaxConns)
 		l.db.SetMaxIdleConns(l.opts.MaxConns)
-		l.db.SetConnMaxIdleTime(l.timing.connIdle)
-		l.db.SetConnMaxLifetime(l.timing.connLife)
+		l.db.SetConnMaxIdleTime(l.timing.ConnIdle)
+		l.db.SetConnMaxLifetime(l.timing.ConnLife)
 	})
 	return l.db
 }
 
-// close ends all connections.
-func (l *link) close() error {
+// Close ends all connections.
+func (l *Link) Close() error {
 	l.open.Do(func() {}) // no pool from now on
 	var all []error
 	if l.db != nil {
@@ -103,9 +102,9 @@ func (l *link) close() error {
 	return errors.Join(all...)
 }
 
-// conn attaches a connection that has passed the checks.
-func (l *link) conn(ctx context.Context) (*sql.Conn, error) {
-	db := l.pool()
+// Conn attaches a connection that has passed the checks.
+func (l *Link) Conn(ctx context.Context) (*sql.Conn, error) {
+	db := l.Pool()
 	if db == nil {
 		return nil, ErrClosed
 	}
@@ -115,7 +114,7 @@ func (l *link) conn(ctx context.Context) (*sql.Conn, error) {
 // Connect implements [driver.Connector]: it dials, sets the session and checks the server. Every
 // connection is checked, not the first alone: behind one address there may be another server after
 // a fail-over.
-func (l *link) Connect(ctx context.Context) (driver.Conn, error) {
+func (l *Link) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := l.recentFailure(); err != nil {
 		return nil, err
 	}
@@ -131,26 +130,26 @@ func (l *link) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 // Driver implements [driver.Connector].
-func (l *link) Driver() driver.Driver { return mysql.MySQLDriver{} }
+func (l *Link) Driver() driver.Driver { return mysql.MySQLDriver{} }
 
-func (l *link) recentFailure() error {
+func (l *Link) recentFailure() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if time.Since(l.failedAt) < l.timing.redial {
+	if time.Since(l.failedAt) < l.timing.Redial {
 		return l.failed
 	}
 	return nil
 }
 
-// lastFailure is why there is no connection, or nil. It explains a wait that ended before its own
+// LastFailure is why there is no connection, or nil. It explains a wait that ended before its own
 // attempt did.
-func (l *link) lastFailure() error {
+func (l *Link) LastFailure() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.failed
 }
 
-func (l *link) noteFailure(err error) {
+func (l *Link) noteFailure(err error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return // says something about the caller
 	}
@@ -180,9 +179,9 @@ func session(silence time.Duration) []string {
 	}
 }
 
-// setUpSession sets the session of a connection to a server that may be none of the sequence
+// SetUpSession sets the session of a connection to a server that may be none of the sequence
 // servers.
-func setUpSession(ctx context.Context, conn *sql.Conn, silence time.Duration) error {
+func SetUpSession(ctx context.Context, conn *sql.Conn, silence time.Duration) error {
 	for _, text := range session(silence) {
 		if _, err := conn.ExecContext(ctx, text); err != nil {
 			return fmt.Errorf("set up session: %w", err)
@@ -192,11 +191,11 @@ func setUpSession(ctx context.Context, conn *sql.Conn, silence time.Duration) er
 }
 
 // setUp sets the session of a new connection.
-func (c rawConn) setUp(ctx context.Context, silence time.Duration) error {
+func (c Raw) setUp(ctx context.Context, silence time.Duration) error {
 	if planted.Fault(planted.Session) {
 		return nil
 	}
-	if err := c.exec(ctx, strings.Join(session(silence), "; ")); err != nil {
+	if err := c.Exec(ctx, strings.Join(session(silence), "; ")); err != nil {
 		// one round trip: somebody waits for it
 		return fmt.Errorf("set up session: %w", err)
 	}
@@ -204,37 +203,38 @@ func (c rawConn) setUp(ctx context.Context, silence time.Duration) error {
 }
 
 // prepare sets the session of a new connection and checks what it is connected to.
-func (l *link) prepare(ctx context.Context, raw driver.Conn) error {
-	c := rawConn{raw}
-	if err := c.setUp(ctx, l.timing.silence); err != nil {
+func (l *Link) prepare(ctx context.Context, raw driver.Conn) error {
+	c := Raw{raw}
+	if err := c.setUp(ctx, l.timing.Silence); err != nil {
 		return err
 	}
 	return l.check(ctx, c)
 }
 
-// querier is a connection, a transaction on one, or a pool.
-type querier interface {
+// Querier is a connection, a transaction on one, or a pool.
+type Querier interface {
 	ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error)
 	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row
 }
 
-// rawConn runs the statements of a connection that the pool does not know yet. They have no
+// Raw runs the statements of a connection that the pool does not know yet. They have no
 // arguments.
-type rawConn struct{ raw driver.Conn }
+type Raw struct{ raw driver.Conn }
 
-// withRaw has f run statements on a connection of the caller's, for as long as it takes.
-func withRaw(conn *sql.Conn, f func(c rawConn) error) error {
-	return conn.Raw(func(raw any) error { return f(rawConn{raw.(driver.Conn)}) })
+// WithRaw has f run statements on a connection of the caller's, for as long as it takes.
+func WithRaw(conn *sql.Conn, f func(c Raw) error) error {
+	return conn.Raw(func(raw any) error { return f(Raw{raw.(driver.Conn)}) })
 }
 
-func (c rawConn) exec(ctx context.Context, text string) error {
+// Exec runs a statement that has no rows.
+func (c Raw) Exec(ctx context.Context, text string) error {
 	_, err := c.raw.(driver.ExecerContext).ExecContext(ctx, text, nil)
 	return err
 }
 
-// query returns all rows, each value as text; NULL is "".
-func (c rawConn) query(ctx context.Context, text string) ([][]string, error) {
+// Query returns all rows, each value as text; NULL is "".
+func (c Raw) Query(ctx context.Context, text string) ([][]string, error) {
 	rows, err := c.raw.(driver.QueryerContext).QueryContext(ctx, text, nil)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package sequence
+package link
 
 import (
 	"context"
@@ -15,20 +15,20 @@ import (
 )
 
 // groupOf is the way to nodes that are not there.
-func groupOf(t *testing.T, relaxed bool, addrs ...string) *link {
+func groupOf(t *testing.T, relaxed bool, addrs ...string) *Link {
 	t.Helper()
-	o := linkOptions{
-		Name: strings.Join(addrs, ","), Login: newLogin(Account{User: "x"}), MaxConns: 1, Relaxed: relaxed,
-		Timing: new(linkTiming), Log: zap.NewNop(), Retries: new(atomic.Uint64),
+	o := Options{
+		Name: strings.Join(addrs, ","), Login: NewLogin(Account{User: "x"}), MaxConns: 1, Relaxed: relaxed,
+		Timing: new(Timing), Log: zap.NewNop(), Retries: new(atomic.Uint64),
 	}
 	for _, addr := range addrs {
-		o.Nodes = append(o.Nodes, Node{Network: "tcp", Addr: addr})
+		o.Nodes = append(o.Nodes, Address{Network: "tcp", Addr: addr})
 	}
-	to, err := newLink(o, nil)
+	to, err := New(o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = to.close() }) // nothing was opened
+	t.Cleanup(func() { _ = to.Close() }) // nothing was opened
 	return to
 }
 
@@ -36,25 +36,25 @@ func groupOf(t *testing.T, relaxed bool, addrs ...string) *link {
 // were both made primary by hand do for good.
 func TestNodesThatAreNotOfOneMindAreNotWrittenTo(t *testing.T) {
 	v := groupOf(t, false, "a:1", "b:1", "c:1")
-	member := func(i int, configuration, index string) standing {
-		return standing{
+	member := func(i int, configuration, index string) Standing {
+		return Standing{
 			node: v.Nodes()[i], place: strconv.Itoa(i), group: "Galera u", cluster: "Galera u, configuration " + configuration, index: index,
 		}
 	}
-	donor := func(s standing) standing { s.donor = true; return s }
-	away := standing{node: v.Nodes()[2], err: errors.New("it is off")}
+	donor := func(s Standing) Standing { s.donor = true; return s }
+	away := Standing{node: v.Nodes()[2], Err: errors.New("it is off")}
 	for _, test := range []struct {
 		name string
-		all  []standing
+		all  []Standing
 		want string // the node, or what the error says
 	}{
-		{"all are one", []standing{member(0, "5 of 3", "2"), member(1, "5 of 3", "0"), member(2, "5 of 3", "1")}, "a:1"},
-		{"one knows of a newer configuration", []standing{member(0, "5 of 3", "2"), member(1, "6 of 3", "0"), away}, "have not agreed yet"},
-		{"two parts, each with a first place", []standing{member(0, "5 of 2", "1"), member(1, "5 of 2", "0"), member(2, "5 of 2", "0")}, "b:1 and c:1 have not agreed yet"},
-		{"a donor comes behind", []standing{donor(member(0, "5 of 3", "2")), member(1, "5 of 3", "0"), member(2, "5 of 3", "1")}, "b:1"},
-		{"only donors", []standing{donor(member(0, "5 of 2", "1")), donor(member(1, "5 of 2", "0")), away}, "a:1"},
-		{"another cluster", []standing{member(0, "5 of 3", "2"), {node: v.Nodes()[1], place: "1", group: "Galera w", cluster: "Galera w, configuration 5 of 3"}, away}, "are no cluster"},
-		{"no cluster", []standing{member(0, "5 of 3", "2"), {node: v.Nodes()[1], place: "1"}, away}, "are no cluster"},
+		{"all are one", []Standing{member(0, "5 of 3", "2"), member(1, "5 of 3", "0"), member(2, "5 of 3", "1")}, "a:1"},
+		{"one knows of a newer configuration", []Standing{member(0, "5 of 3", "2"), member(1, "6 of 3", "0"), away}, "have not agreed yet"},
+		{"two parts, each with a first place", []Standing{member(0, "5 of 2", "1"), member(1, "5 of 2", "0"), member(2, "5 of 2", "0")}, "b:1 and c:1 have not agreed yet"},
+		{"a donor comes behind", []Standing{donor(member(0, "5 of 3", "2")), member(1, "5 of 3", "0"), member(2, "5 of 3", "1")}, "b:1"},
+		{"only donors", []Standing{donor(member(0, "5 of 2", "1")), donor(member(1, "5 of 2", "0")), away}, "a:1"},
+		{"another cluster", []Standing{member(0, "5 of 3", "2"), {node: v.Nodes()[1], place: "1", group: "Galera w", cluster: "Galera w, configuration 5 of 3"}, away}, "are no cluster"},
+		{"no cluster", []Standing{member(0, "5 of 3", "2"), {node: v.Nodes()[1], place: "1"}, away}, "are no cluster"},
 	} {
 		now, err := v.chosen(test.all)
 		switch {
@@ -66,29 +66,29 @@ func TestNodesThatAreNotOfOneMindAreNotWrittenTo(t *testing.T) {
 			if passing := strings.Contains(test.want, "yet"); passing == errors.Is(err, ErrUnfit) {
 				t.Errorf("%s: %v is an UnfitError: %v", test.name, err, !passing)
 			}
-		case now.addr != test.want:
-			t.Errorf("%s: %s was chosen, want %q", test.name, now.addr, test.want)
+		case now.Addr != test.want:
+			t.Errorf("%s: %s was chosen, want %q", test.name, now.Addr, test.want)
 		}
 	}
 }
 
 func TestNodesThatAreMoreThanHalfNeedNotWaitForTheOthers(t *testing.T) {
-	in := standing{cluster: "Galera u, configuration 5 of 3", index: "0"}
-	other := standing{cluster: "Galera u, configuration 6 of 3", index: "1"}
-	single := standing{}
+	in := Standing{cluster: "Galera u, configuration 5 of 3", index: "0"}
+	other := Standing{cluster: "Galera u, configuration 6 of 3", index: "1"}
+	single := Standing{}
 	for _, test := range []struct {
-		heard []standing
+		heard []Standing
 		n     int
 		want  bool
 	}{
 		{nil, 3, false},
-		{[]standing{in}, 3, false},
-		{[]standing{in, other}, 3, false},
-		{[]standing{in, in}, 3, true},
-		{[]standing{in, other, in}, 3, true},
-		{[]standing{in, in}, 4, false},
-		{[]standing{single, single}, 3, false},
-		{[]standing{in}, 1, true},
+		{[]Standing{in}, 3, false},
+		{[]Standing{in, other}, 3, false},
+		{[]Standing{in, in}, 3, true},
+		{[]Standing{in, other, in}, 3, true},
+		{[]Standing{in, in}, 4, false},
+		{[]Standing{single, single}, 3, false},
+		{[]Standing{in}, 1, true},
 	} {
 		if got := isMajority(test.heard, test.n); got != test.want {
 			t.Errorf("%d of %d: %v, want %v", len(test.heard), test.n, got, test.want)

@@ -1,4 +1,4 @@
-package sequence
+package link
 
 import (
 	"cmp"
@@ -17,11 +17,11 @@ const (
 	idleLookers = 1
 )
 
-// standing is what a node says of itself.
-type standing struct {
-	node     *node
-	err      error  // why it could not be asked
-	identity string // see choice
+// Standing is what a node says of itself.
+type Standing struct {
+	node     *Node
+	Err      error  // why it could not be asked
+	identity string // see Choice
 	self     string
 	// differs between servers that run at the same time, whatever they call themselves
 	place    string
@@ -47,10 +47,10 @@ type standing struct {
 }
 
 // unwritable is why numbers cannot be reserved on the node; empty: they can.
-func (s *standing) unwritable() string {
+func (s *Standing) unwritable() string {
 	switch {
-	case s.err != nil:
-		return s.err.Error()
+	case s.Err != nil:
+		return s.Err.Error()
 	case s.apart != "":
 		return s.apart
 	case s.readOnly:
@@ -61,7 +61,7 @@ func (s *standing) unwritable() string {
 
 // rank is lower for the better of two nodes that can be written to. One that does not flush at all
 // is refused when a connection to it is made, unless relaxed.
-func (s *standing) rank(relaxed bool) (rank int) {
+func (s *Standing) rank(relaxed bool) (rank int) {
 	if s.flush == "0" && !relaxed {
 		rank += 2
 	}
@@ -73,12 +73,12 @@ func (s *standing) rank(relaxed bool) (rank int) {
 
 // together reports whether two nodes are members of one cluster, in one configuration of it. There
 // each has a place of its own.
-func (s *standing) together(other *standing) bool {
+func (s *Standing) together(other *Standing) bool {
 	return s.cluster != "" && s.cluster == other.cluster && (s.index == "" || s.index != other.index)
 }
 
 // stands is how errors tell two members of a cluster apart.
-func (s *standing) stands() string {
+func (s *Standing) stands() string {
 	if s.index == "" {
 		return s.cluster
 	}
@@ -87,7 +87,7 @@ func (s *standing) stands() string {
 
 // holder is who gives numbers by this node: in a cluster the
 // configuration of it, else the server.
-func (s *standing) holder() string {
+func (s *Standing) holder() string {
 	if s.term != "" {
 		return s.term
 	}
@@ -95,20 +95,20 @@ func (s *standing) holder() string {
 }
 
 // who differs between the nodes of a group. The members of a cluster may share a server_id.
-func (s *standing) who() string {
+func (s *Standing) who() string {
 	if s.term != "" {
 		return s.place + " " + s.index
 	}
 	return s.identity
 }
 
-// choice is the node as one to reserve numbers on.
-func (s *standing) choice() *choice {
-	return &choice{node: s.node, identity: s.identity, self: cmp.Or(s.view, s.self), cluster: s.cluster, holder: s.holder()}
+// Choice is the node as one to reserve numbers on.
+func (s *Standing) Choice() *Choice {
+	return &Choice{Node: s.node, Identity: s.identity, Self: cmp.Or(s.view, s.self), Cluster: s.cluster, Holder: s.holder()}
 }
 
-// nodeSaid is what matters, of what a node says of itself, to those who compare nodes.
-type nodeSaid struct {
+// Said is what matters, of what a node says of itself, to those who compare nodes.
+type Said struct {
 	Identity  string // differs between the nodes of a group
 	Holder    string // who gives numbers by it
 	Apart     string // why a member of a cluster may not commit
@@ -117,30 +117,30 @@ type nodeSaid struct {
 	Writable  bool   // numbers can be reserved on it
 }
 
-// ask asks a node what it is.
-func (n *node) ask(ctx context.Context) (nodeSaid, error) {
+// Ask asks a node what it is.
+func (n *Node) Ask(ctx context.Context) (Said, error) {
 	s := n.look(ctx)
-	all := nodeSaid{
+	all := Said{
 		Identity: s.who(), Holder: s.holder(), Apart: s.apart, Forgets: s.flush == "0",
 		Writable: s.unwritable() == "",
 	}
 	if settings := s.unflushed(); len(settings) > 0 {
 		all.Unflushed = flushStatement(settings)
 	}
-	return all, s.err
+	return all, s.Err
 }
 
-// survey looks at all nodes at once.
-func (l *link) survey(ctx context.Context) []standing {
-	return l.surveyUntil(ctx, func([]standing) bool { return false })
+// Survey looks at all nodes at once.
+func (l *Link) Survey(ctx context.Context) []Standing {
+	return l.surveyUntil(ctx, func([]Standing) bool { return false })
 }
 
 // surveyUntil is survey, but once enough is true of what was heard, the other nodes have only a
 // moment left to answer: one may hang.
-func (l *link) surveyUntil(ctx context.Context, enough func(heard []standing) bool) []standing {
+func (l *Link) surveyUntil(ctx context.Context, enough func(heard []Standing) bool) []Standing {
 	ctx, stop := context.WithTimeout(ctx, l.opts.DialTimeout)
 	defer stop()
-	all, heard := make([]standing, len(l.nodes.all)), make([]standing, 0, len(l.nodes.all))
+	all, heard := make([]Standing, len(l.nodes.all)), make([]Standing, 0, len(l.nodes.all))
 	answers := make(chan int)
 	for i, n := range l.nodes.all {
 		go func() { // received below
@@ -154,7 +154,7 @@ func (l *link) surveyUntil(ctx context.Context, enough func(heard []standing) bo
 		case i := <-answers:
 			left--
 			if heard = append(heard, all[i]); over == nil && left > 0 && enough(heard) {
-				timer := time.NewTimer(l.timing.late)
+				timer := time.NewTimer(l.timing.Late)
 				defer timer.Stop()
 				over = timer.C
 			}
@@ -168,7 +168,7 @@ func (l *link) surveyUntil(ctx context.Context, enough func(heard []standing) bo
 
 // isMajority reports whether more than half of n nodes say that they are one cluster. What the
 // others say cannot change that.
-func isMajority(heard []standing, n int) bool {
+func isMajority(heard []Standing, n int) bool {
 	count := make(map[string]int, 1)
 	for i := range heard {
 		if s := &heard[i]; s.cluster != "" && s.unwritable() == "" {
@@ -181,16 +181,16 @@ func isMajority(heard []standing, n int) bool {
 }
 
 // look asks a node what it is.
-func (n *node) look(ctx context.Context) (s standing) {
-	s = standing{node: n, replica: "REPLICA"}
-	db := n.pool()
+func (n *Node) look(ctx context.Context) (s Standing) {
+	s = Standing{node: n, replica: "REPLICA"}
+	db := n.Pool()
 	if db == nil {
-		s.err = ErrClosed
+		s.Err = ErrClosed
 		return s
 	}
 	conn, err := db.Conn(ctx)
 	if err != nil {
-		s.err = err
+		s.Err = err
 		return s
 	}
 	defer func() { _ = conn.Close() }()
@@ -198,10 +198,10 @@ func (n *node) look(ctx context.Context) (s standing) {
 		"'read_only', 'super_read_only', 'wsrep_on', 'group_replication_group_name', 'innodb_flush_log_at_trx_commit', 'log_bin', 'sync_binlog', "+
 		"'innodb_read_only', 'innodb_force_recovery')")
 	if err != nil {
-		s.err = err
+		s.Err = err
 		return s
 	}
-	s.readOnly = !isOff(variables["read_only"]) || variables["super_read_only"] != "" && !isOff(variables["super_read_only"]) ||
+	s.readOnly = !IsOff(variables["read_only"]) || variables["super_read_only"] != "" && !IsOff(variables["super_read_only"]) ||
 		startedReadOnly(cmp.Or(variables["innodb_read_only"], "OFF"), cmp.Or(variables["innodb_force_recovery"], "0"), variables["version"]) != ""
 	s.flush = variables["innodb_flush_log_at_trx_commit"]
 	s.place = fmt.Sprintf("%s:%s %s %s", variables["hostname"], variables["port"], variables["server_id"], variables["server_uuid"])
@@ -211,13 +211,13 @@ func (n *node) look(ctx context.Context) (s standing) {
 	}
 	switch {
 	case variables["wsrep_on"] == "ON":
-		s.err = s.lookAtGalera(ctx, conn)
+		s.Err = s.lookAtGalera(ctx, conn)
 	case variables["group_replication_group_name"] != "":
-		if s.err = s.lookAtGroup(ctx, conn, variables["group_replication_group_name"]); variables["log_bin"] == "ON" {
+		if s.Err = s.lookAtGroup(ctx, conn, variables["group_replication_group_name"]); variables["log_bin"] == "ON" {
 			s.binlog = variables["sync_binlog"]
 		}
 	}
-	if s.err == nil && s.cluster == "" && !s.readOnly {
+	if s.Err == nil && s.cluster == "" && !s.readOnly {
 		s.source, s.sourceErr = s.replicatesFrom(ctx, conn)
 	}
 	return s
@@ -237,7 +237,7 @@ func identityOf(variables map[string]string) (self, identity string) {
 }
 
 // lookAtGalera: https://mariadb.com/kb/en/galera-cluster-status-variables/
-func (s *standing) lookAtGalera(ctx context.Context, conn *sql.Conn) error {
+func (s *Standing) lookAtGalera(ctx context.Context, conn *sql.Conn) error {
 	status, err := pairs(ctx, conn, "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_cluster_status', 'wsrep_local_state', "+
 		"'wsrep_local_state_comment', 'wsrep_local_index', 'wsrep_cluster_state_uuid', 'wsrep_cluster_conf_id', 'wsrep_cluster_size')")
 	if err != nil {
@@ -255,7 +255,7 @@ func (s *standing) lookAtGalera(ctx context.Context, conn *sql.Conn) error {
 	var view string
 	err = conn.QueryRowContext(ctx, "SELECT `view_id`, "+galeraView+" FROM "+galeraViews).Scan(&view, &s.term)
 	switch {
-	case hasCode(err, gomysql.ER_NO_SUCH_TABLE):
+	case HasCode(err, gomysql.ER_NO_SUCH_TABLE):
 		return fmt.Errorf("its cluster does not store its configurations, as Galera does since version 4: upgrade it, or name one address in place of `nodes`: %w", err)
 	case err != nil:
 		return unread(err, galeraViews)
@@ -292,7 +292,7 @@ func unread(err error, tables string) error {
 
 // lookAtGroup:
 // https://dev.mysql.com/doc/refman/8.4/en/performance-schema-replication-group-members-table.html
-func (s *standing) lookAtGroup(ctx context.Context, conn *sql.Conn, group string) error {
+func (s *Standing) lookAtGroup(ctx context.Context, conn *sql.Conn, group string) error {
 	var state, role string
 	var view sql.NullString
 	var online, members int
@@ -317,7 +317,7 @@ func (s *standing) lookAtGroup(ctx context.Context, conn *sql.Conn, group string
 
 // replicatesFrom is the host that the node takes changes from, empty if it takes none. An error
 // says that the account may not see it.
-func (s *standing) replicatesFrom(ctx context.Context, conn *sql.Conn) (string, error) {
+func (s *Standing) replicatesFrom(ctx context.Context, conn *sql.Conn) (string, error) {
 	text, source, threads := "SHOW REPLICA STATUS", "Source_Host", []string{"Replica_IO_Running", "Replica_SQL_Running"}
 	if s.replica == "SLAVE" {
 		text, source, threads = "SHOW ALL SLAVES STATUS", "Master_Host", []string{"Slave_IO_Running", "Slave_SQL_Running"}
@@ -371,9 +371,9 @@ func pairs(ctx context.Context, conn *sql.Conn, text string) (map[string]string,
 	return all, rows.Err()
 }
 
-// holder is whom the server is as one that gives numbers; see standing.holder.
-func (c rawConn) holder(ctx context.Context) (string, error) {
-	rows, err := c.query(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'version', 'wsrep_on', 'group_replication_group_name')")
+// Holder is who the server is to those who record who gives numbers; see [Choice].
+func (c Raw) Holder(ctx context.Context) (string, error) {
+	rows, err := c.Query(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'version', 'wsrep_on', 'group_replication_group_name')")
 	if err != nil {
 		return "", fmt.Errorf("ask what the server calls itself: %w", err)
 	}
@@ -390,7 +390,7 @@ func (c rawConn) holder(ctx context.Context) (string, error) {
 		view, views = groupView, groupViews
 	}
 	if view != "" { // it may have been bootstrapped from an older state
-		if rows, err = c.query(ctx, "SELECT "+view); err != nil {
+		if rows, err = c.Query(ctx, "SELECT "+view); err != nil {
 			return "", unread(err, views)
 		}
 		identity = cmp.Or(rows[0][0], identity)

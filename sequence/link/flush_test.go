@@ -1,4 +1,4 @@
-package sequence
+package link
 
 import (
 	"errors"
@@ -39,16 +39,16 @@ func TestNumbersNeedAMajorityOfTheClustersNodesThatFlushes(t *testing.T) {
 		}
 		for _, relaxed := range []bool{false, true} {
 			v := groupOf(t, relaxed, nodes...)
-			var all []standing
+			var all []Standing
 			for i, word := range words {
-				one := standing{node: v.Nodes()[i], place: nodes[i], group: "Galera u", cluster: "Galera u, configuration 5 of 3", index: nodes[i]}
+				one := Standing{node: v.Nodes()[i], place: nodes[i], group: "Galera u", cluster: "Galera u, configuration 5 of 3", index: nodes[i]}
 				one.flush, one.binlog, _ = strings.Cut(word, "/")
 				if word == "-" {
-					one = standing{node: v.Nodes()[i], err: errors.New("it is off")}
+					one = Standing{node: v.Nodes()[i], Err: errors.New("it is off")}
 				}
 				all = append(all, one)
 			}
-			switch _, err := v.fitting(all); {
+			switch _, err := v.Fitting(all); {
 			case (err == nil) != (test.want || relaxed):
 				t.Errorf("%s, relaxed %v: %v", test.nodes, relaxed, err)
 			case err != nil && !errors.Is(err, ErrUnfit):
@@ -76,12 +76,12 @@ func TestTheNodeThatIsWrittenToFlushesIfOneDoes(t *testing.T) {
 		{"0 1 1", "bc", "b:1"},
 		{"1 1 0", "ab", "a:1"},
 	} {
-		var all []standing
+		var all []Standing
 		for i, flush := range strings.Fields(test.flush) {
 			name := string(rune('a' + i))
-			all = append(all, standing{node: v.Nodes()[i], place: name, index: name, cluster: "Galera u", flush: flush, donor: strings.Contains(test.donors, name)})
+			all = append(all, Standing{node: v.Nodes()[i], place: name, index: name, cluster: "Galera u", flush: flush, donor: strings.Contains(test.donors, name)})
 		}
-		if now, err := v.fitting(all); err != nil || now.addr != test.want {
+		if now, err := v.Fitting(all); err != nil || now.Addr != test.want {
 			t.Errorf("flush %s, donors %q: got %v, %v, want %s", test.flush, test.donors, now, err, test.want)
 		}
 	}

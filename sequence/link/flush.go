@@ -1,4 +1,4 @@
-package sequence
+package link
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 const flushSetting, binlogSetting = "innodb_flush_log_at_trx_commit", "sync_binlog"
 
 // unflushed are the settings by which a node does not flush at commit, each with its value.
-func (s *standing) unflushed() (settings []string) {
+func (s *Standing) unflushed() (settings []string) {
 	if s.flush == "0" || s.flush == "2" { // MariaDB has 3, which flushes more than 1
 		settings = append(settings, flushSetting+" = "+s.flush)
 	}
@@ -43,23 +43,23 @@ func flushStatement(settings []string) string {
 
 // flushes is nil if a cluster keeps what it commits, by what its nodes say: an UnfitError where too
 // few of them flush at commit.
-func (l *link) flushes(all []standing) error {
+func (l *Link) flushes(all []Standing) error {
 	var said, wrong []string
 	answered, flushing := 0, 0
 	for i := range all {
 		s := &all[i]
-		if s.err != nil {
-			said = append(said, s.node.addr+" does not answer")
+		if s.Err != nil {
+			said = append(said, s.node.Addr+" does not answer")
 			continue
 		}
 		answered++
 		settings := s.unflushed()
 		if len(settings) == 0 {
 			flushing++
-			said = append(said, fmt.Sprintf("%s has %s = %s", s.node.addr, flushSetting, s.flush))
+			said = append(said, fmt.Sprintf("%s has %s = %s", s.node.Addr, flushSetting, s.flush))
 			continue
 		}
-		said = append(said, s.node.addr+" has "+strings.Join(settings, " and "))
+		said = append(said, s.node.Addr+" has "+strings.Join(settings, " and "))
 		for _, setting := range settings {
 			if name, _, _ := strings.Cut(setting, " "); !slices.Contains(wrong, name) {
 				wrong = append(wrong, name)
@@ -70,7 +70,7 @@ func (l *link) flushes(all []standing) error {
 		return nil
 	}
 	return &UnfitError{
-		Server: l.name(),
+		Server: l.Name(),
 		Finding: fmt.Sprintf("%d nodes of the cluster flush at commit, no majority (%s): a crash of all of them takes the last reservations back, "+
 			"and they would be given again", flushing, strings.Join(said, ", ")),
 		Remedy: flushStatement(wrong) + " there, or set durability = \"relaxed\" where keys may repeat",
@@ -79,52 +79,52 @@ func (l *link) flushes(all []standing) error {
 
 // noteFlush keeps what nodes say, and logs it of each that does not flush at commit, once as long
 // as it says the same.
-func (l *link) noteFlush(all []standing) {
+func (l *Link) noteFlush(all []Standing) {
 	for i := range all {
 		s := &all[i]
-		if s.err != nil {
+		if s.Err != nil {
 			continue
 		}
 		settings := s.unflushed()
 		now := strings.Join(settings, ", ")
 		if before := s.node.unflushed.Swap(&now); now != "" && (before == nil || *before != now) {
-			l.log.Warn("node of the cluster does not flush at commit", logfield.Node(s.node.addr), zap.String("value", now), zap.String("remedy", flushStatement(settings)))
+			l.log.Warn("node of the cluster does not flush at commit", logfield.Node(s.node.Addr), zap.String("value", now), zap.String("remedy", flushStatement(settings)))
 		}
 	}
 }
 
-// flushWarning is what SHOW tells of the nodes that do not flush at commit; empty: of none.
-func (l *link) flushWarning() string {
+// FlushWarning is what SHOW tells of the nodes that do not flush at commit; empty: of none.
+func (l *Link) FlushWarning() string {
 	if !l.clustered() {
 		return ""
 	}
 	var all []string
 	for _, n := range l.nodes.all {
 		if settings := n.unflushed.Load(); settings != nil && *settings != "" {
-			all = append(all, fmt.Sprintf("%s does not flush at commit (%s): %s", n.addr, *settings, flushStatement(strings.Split(*settings, ", "))))
+			all = append(all, fmt.Sprintf("%s does not flush at commit (%s): %s", n.Addr, *settings, flushStatement(strings.Split(*settings, ", "))))
 		}
 	}
 	return strings.Join(all, "; ")
 }
 
-// flushDue reports whether it is time to look at the nodes of a cluster again. The caller then
+// FlushDue reports whether it is time to look at the nodes of a cluster again. The caller then
 // does. One caller at a time.
-func (l *link) flushDue() bool {
-	if !l.clustered() || time.Since(l.flushed) < l.timing.flush {
+func (l *Link) FlushDue() bool {
+	if !l.clustered() || time.Since(l.flushed) < l.timing.Flush {
 		return false
 	}
 	l.flushed = time.Now()
 	return true
 }
 
-// lookAtFlush has nobody reserve numbers on a cluster any more that does not keep them. Whoever
+// LookAtFlush has nobody reserve numbers on a cluster any more that does not keep them. Whoever
 // wants some looks at its nodes again.
-func (l *link) lookAtFlush(ctx context.Context) {
-	ctx, stop := context.WithTimeout(ctx, l.timing.flush) // one at a time
+func (l *Link) LookAtFlush(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, l.timing.Flush) // one at a time
 	defer stop()
-	all := l.survey(ctx)
+	all := l.Survey(ctx)
 	l.noteFlush(all)
 	if l.flushes(all) != nil {
-		l.moved()
+		l.Moved()
 	}
 }

@@ -1,4 +1,4 @@
-package sequence
+package link
 
 import (
 	"context"
@@ -21,67 +21,67 @@ import (
 	"seqproxy/internal/tlsfiles"
 )
 
-// Node is one address of a sequence server that is a group: a primary and its replicas, a Galera
+// Address is one address of a sequence server that is a group: a primary and its replicas, a Galera
 // cluster, or a replication group.
-type Node struct {
+type Address struct {
 	Network string // "tcp" (also if empty) or "unix"
 	Addr    string // "10.0.0.5:3306", or a socket's path
 }
 
-// node is the way to one of a server's nodes.
-type node struct {
-	addr   string
+// Node is the way to one of a server's nodes.
+type Node struct {
+	Addr   string        // never changed
 	dial   *mysql.Config // all but the account
-	login  *login
-	timing *linkTiming
-	last   atomic.Pointer[way] // see way
+	login  *Login
+	timing *Timing
+	last   atomic.Pointer[way] // for its TLS sessions
 
 	// of a node of a cluster: the settings by which it does not flush at commit; nil: not asked yet
 	unflushed atomic.Pointer[string]
 
-	open sync.Once // as with link.open
+	open sync.Once // as with Link.open
 	db   *sql.DB   // for looking at it, whether or not it is the one that is written to
 }
 
 // nodes are those of one sequence server. Numbers are reserved on the chosen one.
 type nodes struct {
-	all     []*node
+	all     []*Node
 	choose  await.Lock             // held while one is chosen
-	current atomic.Pointer[choice] // nil: none was found yet, or it failed
-	last    atomic.Pointer[choice] // the one before, for the log
+	current atomic.Pointer[Choice] // nil: none was found yet, or it failed
+	last    atomic.Pointer[Choice] // the one before, for the log
 	changes atomic.Uint64          // see Changes
 }
 
-// choice is a node that can be written to, as it was found. It is never changed.
-type choice struct {
-	*node
-	identity string // what the server calls itself for life
-	self     string // the expression that evaluates to holder
+// Choice is a node that can be written to, as it was found. It is never changed.
+type Choice struct {
+	*Node
+	Identity string // what the server calls itself for life
+	Self     string // the expression that evaluates to Holder
 	// the cluster that it belongs to, which commits on a majority; empty: replication may lose what
 	// was committed
-	cluster string
-	holder  string // who gives numbers by this node; see standing.holder
+	Cluster string
+	Holder  string // who gives numbers by this node: in a cluster the configuration of it, else the server
 }
 
-// holderSQL is the expression for the holder. A server that is no member of a cluster evaluates
+// HolderSQL is the expression for the holder. A server that is no member of a cluster evaluates
 // itself who it is. To read the configuration of a cluster in a statement that writes would lock
-// it. So leadsTo reads that afterwards.
-func (c *choice) holderSQL() string {
-	if c.cluster != "" {
-		return literal(c.holder)
+// it. So LeadsTo reads that afterwards.
+func (c *Choice) HolderSQL() string {
+	if c.Cluster != "" {
+		return Literal(c.Holder)
 	}
-	return c.self
+	return c.Self
 }
 
 // newNode does no I/O. cfg has what is the same for all nodes.
-func newNode(cfg *mysql.Config, network, addr string, login *login, timing *linkTiming) *node {
+func newNode(cfg *mysql.Config, network, addr string, login *Login, timing *Timing) *Node {
 	cfg = cfg.Clone()
 	cfg.Net, cfg.Addr = network, addr
-	return &node{addr: addr, dial: cfg, login: login, timing: timing}
+	return &Node{Addr: addr, dial: cfg, login: login, timing: timing}
 }
 
 // connect dials and logs in, with the account, the certificates and keys of this moment.
-func (n *node) connect(ctx context.Context) (*line, error) {
+func (n *Node) connect(ctx context.Context) (*Line, error) {
 	way := n.way()
 	cfg := n.dial.Clone()
 	cfg.User, cfg.Passwd = way.account.User, way.account.Password
@@ -112,37 +112,37 @@ func (n *node) connect(ctx context.Context) (*line, error) {
 	case err != nil:
 		return nil, tlsfiles.Explain(err)
 	}
-	return &line{driven: raw.(driven), socket: socket, node: n, account: way.account}, nil
+	return &Line{Driven: raw.(Driven), socket: socket, Node: n, account: way.account}, nil
 }
 
 // Connect implements [driver.Connector] for looking at the node.
-func (n *node) Connect(ctx context.Context) (driver.Conn, error) {
+func (n *Node) Connect(ctx context.Context) (driver.Conn, error) {
 	l, err := n.connect(ctx)
 	if err != nil {
-		return nil, err // not a nil *line
+		return nil, err // not a nil *Line
 	}
 	// Above all each read is to see what is there by then, and not what was there at the first one.
-	if err := (rawConn{l}).setUp(ctx, n.timing.silence); err != nil {
+	if err := (Raw{l}).setUp(ctx, n.timing.Silence); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
 
 // Driver implements [driver.Connector].
-func (n *node) Driver() driver.Driver { return mysql.MySQLDriver{} }
+func (n *Node) Driver() driver.Driver { return mysql.MySQLDriver{} }
 
-// pool returns connections for looking at the node; nil after close.
-func (n *node) pool() *sql.DB {
+// Pool returns connections for looking at the node; nil after close.
+func (n *Node) Pool() *sql.DB {
 	n.open.Do(func() {
 		n.db = sql.OpenDB(n)
 		n.db.SetMaxOpenConns(lookers)
 		n.db.SetMaxIdleConns(idleLookers)
-		n.db.SetConnMaxLifetime(n.timing.lookLife)
+		n.db.SetConnMaxLifetime(n.timing.LookLife)
 	})
 	return n.db
 }
 
-func (n *node) close() error {
+func (n *Node) close() error {
 	n.open.Do(func() {}) // no pool from now on
 	if n.db == nil {
 		return nil
@@ -151,36 +151,36 @@ func (n *node) close() error {
 }
 
 // Nodes are those of the server: its own address, or all of a group. They are not to be changed.
-func (l *link) Nodes() []*node { return l.nodes.all }
+func (l *Link) Nodes() []*Node { return l.nodes.all }
 
 // Current is the node that numbers are reserved on; nil while none was found.
-func (l *link) Current() *choice { return l.nodes.current.Load() }
+func (l *Link) Current() *Choice { return l.nodes.current.Load() }
 
 // Changes rises when another node is chosen than the one before; what is remembered of a node counts
 // under one of them.
-func (l *link) Changes() uint64 { return l.nodes.changes.Load() }
+func (l *Link) Changes() uint64 { return l.nodes.changes.Load() }
 
-// grouped reports whether the server has several nodes.
-func (l *link) grouped() bool { return len(l.nodes.all) > 1 }
+// Grouped reports whether the server has several nodes.
+func (l *Link) Grouped() bool { return len(l.nodes.all) > 1 }
 
 // clustered reports whether several of its nodes can be written to, which see what is committed on
 // the others a little later.
-func (l *link) clustered() bool {
+func (l *Link) clustered() bool {
 	last := l.nodes.last.Load() // while another one is looked for, too
-	return last != nil && last.cluster != ""
+	return last != nil && last.Cluster != ""
 }
 
-// at is how findings call the node that is looked at.
-func (l *link) at() string {
+// At is how findings call the node that is looked at.
+func (l *Link) At() string {
 	if now := l.nodes.current.Load(); now != nil {
-		return now.addr
+		return now.Addr
 	}
-	return l.name()
+	return l.Name()
 }
 
 // reach connects to the node that numbers are reserved on and makes sure that it is fit for that.
-func (l *link) reach(ctx context.Context) (driver.Conn, error) {
-	if !l.grouped() {
+func (l *Link) reach(ctx context.Context) (driver.Conn, error) {
+	if !l.Grouped() {
 		return l.open1(ctx, l.nodes.all[0])
 	}
 	now := l.nodes.current.Load()
@@ -202,18 +202,18 @@ func (l *link) reach(ctx context.Context) (driver.Conn, error) {
 		l.nodes.current.Store(nil)
 		return nil, err
 	}
-	l.settle(next)
+	l.Settle(next)
 	return l.openChosen(ctx, next)
 }
 
 // openChosen connects to the node that was chosen, if that is what it was. A cluster may have
 // crashed as a whole and begun again from an older state, which is another configuration.
-func (l *link) openChosen(ctx context.Context, now *choice) (driver.Conn, error) {
-	raw, err := l.open1(ctx, now.node)
-	if err != nil || now.cluster == "" {
+func (l *Link) openChosen(ctx context.Context, now *Choice) (driver.Conn, error) {
+	raw, err := l.open1(ctx, now.Node)
+	if err != nil || now.Cluster == "" {
 		return raw, err
 	}
-	rows, err := (rawConn{raw}).query(ctx, "SELECT "+now.self)
+	rows, err := (Raw{raw}).Query(ctx, "SELECT "+now.Self)
 	if err == nil {
 		err = now.isStill(rows[0][0])
 	}
@@ -224,12 +224,12 @@ func (l *link) openChosen(ctx context.Context, now *choice) (driver.Conn, error)
 }
 
 // open1 connects to one node and prepares the connection.
-func (l *link) open1(ctx context.Context, n *node) (driver.Conn, error) {
+func (l *Link) open1(ctx context.Context, n *Node) (driver.Conn, error) {
 	raw, err := n.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if l.grouped() {
+	if l.Grouped() {
 		raw.nodes = &l.nodes
 	}
 	if err := l.prepare(ctx, raw); err != nil {
@@ -238,38 +238,38 @@ func (l *link) open1(ctx context.Context, n *node) (driver.Conn, error) {
 	return raw, nil
 }
 
-// settle has numbers reserved on a node from now on.
-func (l *link) settle(next *choice) {
+// Settle has numbers reserved on a node from now on.
+func (l *Link) Settle(next *Choice) {
 	before := l.nodes.last.Swap(next)
 	l.nodes.current.Store(next)
-	if before != nil && before.identity == next.identity && before.addr == next.addr && before.holder == next.holder {
+	if before != nil && before.Identity == next.Identity && before.Addr == next.Addr && before.Holder == next.Holder {
 		return
 	}
-	fields := []zap.Field{logfield.Node(next.addr), zap.String("identity", next.identity)}
-	if next.cluster != "" {
-		fields = append(fields, zap.String("cluster", next.cluster))
+	fields := []zap.Field{logfield.Node(next.Addr), zap.String("identity", next.Identity)}
+	if next.Cluster != "" {
+		fields = append(fields, zap.String("cluster", next.Cluster))
 	}
 	if before == nil {
 		l.log.Info("sequence node chosen", fields...)
 		return
 	}
 	l.nodes.changes.Add(1)
-	l.log.Warn("sequence node changed", append(fields, zap.String("before", before.addr))...)
+	l.log.Warn("sequence node changed", append(fields, zap.String("before", before.Addr))...)
 	// Connections to the old one end now, or when they would be used next.
 	l.db.SetMaxIdleConns(0)
 	l.db.SetMaxIdleConns(l.opts.MaxConns)
 }
 
 // findWritable looks at all nodes and returns the one to reserve numbers on.
-func (l *link) findWritable(ctx context.Context) (*choice, error) {
-	all := l.surveyUntil(ctx, func(heard []standing) bool { return isMajority(heard, len(l.nodes.all)) && l.flushes(heard) == nil })
-	return l.fitting(all)
+func (l *Link) findWritable(ctx context.Context) (*Choice, error) {
+	all := l.surveyUntil(ctx, func(heard []Standing) bool { return isMajority(heard, len(l.nodes.all)) && l.flushes(heard) == nil })
+	return l.Fitting(all)
 }
 
-// fitting is the node to reserve numbers on, if the cluster that it is of keeps what it commits.
-func (l *link) fitting(all []standing) (*choice, error) {
+// Fitting is the node to reserve numbers on, if the cluster that it is of keeps what it commits.
+func (l *Link) Fitting(all []Standing) (*Choice, error) {
 	next, err := l.chosen(all)
-	if err == nil && next.cluster != "" {
+	if err == nil && next.Cluster != "" {
 		err = l.flushes(all)
 	}
 	if err != nil {
@@ -279,8 +279,8 @@ func (l *link) fitting(all []standing) (*choice, error) {
 }
 
 // chosen is the node to reserve numbers on, by what all of them say.
-func (l *link) chosen(all []standing) (*choice, error) {
-	var writable []*standing
+func (l *Link) chosen(all []Standing) (*Choice, error) {
+	var writable []*Standing
 	var why []string
 	for i := range all {
 		s := &all[i]
@@ -288,7 +288,7 @@ func (l *link) chosen(all []standing) (*choice, error) {
 		case reason == "":
 			writable = append(writable, s)
 		default:
-			why = append(why, s.node.addr+": "+reason)
+			why = append(why, s.node.Addr+": "+reason)
 		}
 	}
 	if len(writable) == 0 {
@@ -304,7 +304,7 @@ func (l *link) chosen(all []standing) (*choice, error) {
 	best := writable[0]
 	if best.cluster == "" && best.source != "" {
 		return nil, &UnfitError{
-			Server:  best.node.addr,
+			Server:  best.node.Addr,
 			Finding: fmt.Sprintf("it can be written to and replicates from %s, whose changes would overwrite the counters", best.source),
 			Remedy:  "STOP " + best.replica + " there, or make it read only if it is not the primary",
 		}
@@ -313,94 +313,94 @@ func (l *link) chosen(all []standing) (*choice, error) {
 	for _, s := range writable {
 		// all proxies write to the first of a cluster, which keeps conflicts away, and stay where
 		// they are
-		stays := now != nil && now.node == s.node
+		stays := now != nil && now.Node == s.node
 		if ours, others := s.rank(l.opts.Relaxed), best.rank(l.opts.Relaxed); ours < others || ours == others && stays {
 			best = s
 		}
 	}
-	return best.choice(), nil
+	return best.Choice(), nil
 }
 
 // contradiction is why two nodes that can both be written to may not be so at once, nil if they
 // may.
-func (l *link) contradiction(a, b *standing) error {
+func (l *Link) contradiction(a, b *Standing) error {
 	switch {
 	case a.place == b.place, a.together(b):
 		return nil // one server by two addresses, or members of one cluster
 	case a.group != "" && a.group == b.group:
 		return fmt.Errorf("%s and %s have not agreed yet on who is in their cluster: %s, and %s. While a node comes or goes that takes a moment; "+
 			"if two parts of it were both made primary by hand, stop one of them: each would give the numbers of the other",
-			a.node.addr, b.node.addr, a.stands(), b.stands())
+			a.node.Addr, b.node.Addr, a.stands(), b.stands())
 	}
 	return &UnfitError{
-		Server:  l.name(),
-		Finding: fmt.Sprintf("%s and %s can both be written to and are no cluster: each would give the numbers of the other", a.node.addr, b.node.addr),
+		Server:  l.Name(),
+		Finding: fmt.Sprintf("%s and %s can both be written to and are no cluster: each would give the numbers of the other", a.node.Addr, b.node.Addr),
 		Remedy:  "SET GLOBAL read_only = 1 on the one that is not the primary",
 	}
 }
 
-// isMoved: the node that numbers were reserved on cannot be written to any more.
-func (l *link) isMoved(err error) bool {
-	return l.grouped() && (errors.Is(err, errMoved) || errors.Is(err, errUnchosen) || errors.Is(err, driver.ErrBadConn) || hasCode(err, wsrepNotReady, gomysql.ER_OPTION_PREVENTS_STATEMENT, gomysql.ER_READ_ONLY_MODE))
+// IsMoved: the node that numbers were reserved on cannot be written to any more.
+func (l *Link) IsMoved(err error) bool {
+	return l.Grouped() && (errors.Is(err, ErrMoved) || errors.Is(err, ErrUnchosen) || errors.Is(err, driver.ErrBadConn) || HasCode(err, wsrepNotReady, gomysql.ER_OPTION_PREVENTS_STATEMENT, gomysql.ER_READ_ONLY_MODE))
 }
 
-// writable makes sure that a connection leads to the node that was chosen, and that this is not
+// Writable makes sure that a connection leads to the node that was chosen, and that this is not
 // read only by now: an account with SUPER writes there all the same.
-func (l *link) writable(ctx context.Context, conn *sql.Conn) error {
-	if !l.grouped() {
+func (l *Link) Writable(ctx context.Context, conn *sql.Conn) error {
+	if !l.Grouped() {
 		return nil
 	}
 	var readOnly string
 	if err := conn.QueryRowContext(ctx, "SELECT @@global.read_only").Scan(&readOnly); err != nil {
 		return err
 	}
-	if !isOff(readOnly) {
-		return l.readOnly()
+	if !IsOff(readOnly) {
+		return l.ReadOnly()
 	}
-	err := l.leadsTo(ctx, conn, l.nodes.current.Load())
+	err := l.LeadsTo(ctx, conn, l.nodes.current.Load())
 	if errors.Is(err, driver.ErrBadConn) {
 		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // nobody gets it again
 	}
 	return err
 }
 
-// leadsTo makes sure that a connection leads to the node that was chosen, and not to one before.
+// LeadsTo makes sure that a connection leads to the node that was chosen, and not to one before.
 // That may live on alone, and what is written there is nothing that the new one knows. Of a cluster
 // any node will do that is in the configuration of the choice: what is committed before that is
 // said, was committed in it. The error is a driver.ErrBadConn.
-func (l *link) leadsTo(ctx context.Context, on querier, now *choice) error {
+func (l *Link) LeadsTo(ctx context.Context, on Querier, now *Choice) error {
 	if now == nil {
-		return fmt.Errorf("%w: %w", errUnchosen, driver.ErrBadConn)
+		return fmt.Errorf("%w: %w", ErrUnchosen, driver.ErrBadConn)
 	}
 	var who sql.NullString
-	if err := on.QueryRowContext(ctx, "SELECT "+now.self).Scan(&who); err != nil {
+	if err := on.QueryRowContext(ctx, "SELECT "+now.Self).Scan(&who); err != nil {
 		return err
 	}
 	return now.isStill(who.String)
 }
 
 // isStill is the error for a server that is not the one that was chosen, but calls itself who.
-func (c *choice) isStill(who string) error {
+func (c *Choice) isStill(who string) error {
 	switch {
-	case who == c.holder:
+	case who == c.Holder:
 		return nil
-	case c.cluster != "":
-		return fmt.Errorf("%s is in %q by now, and not in %s: %w", c.addr, who, c.holder, driver.ErrBadConn)
+	case c.Cluster != "":
+		return fmt.Errorf("%s is in %q by now, and not in %s: %w", c.Addr, who, c.Holder, driver.ErrBadConn)
 	}
-	return fmt.Errorf("a connection leads to %s still, and not to %s at %s: %w", who, c.holder, c.addr, driver.ErrBadConn)
+	return fmt.Errorf("a connection leads to %s still, and not to %s at %s: %w", who, c.Holder, c.Addr, driver.ErrBadConn)
 }
 
 // Errors of one attempt in a group. The next one is on another node, if there is one.
 var (
-	errMoved    = errors.New("the node is read only")
-	errUnchosen = errors.New("the node to write to is being looked for")
+	ErrMoved    = errors.New("the node is read only")
+	ErrUnchosen = errors.New("the node to write to is being looked for")
 )
 
 // wsrepNotReady is what a Galera node answers that has lost its cluster.
 const wsrepNotReady = gomysql.ER_UNKNOWN_COM_ERROR
 
-// moved has the writable node looked for again.
-func (l *link) moved() {
+// Moved has the writable node looked for again.
+func (l *Link) Moved() {
 	l.nodes.current.Store(nil)
 	l.db.SetMaxIdleConns(0)
 	l.db.SetMaxIdleConns(l.opts.MaxConns)

@@ -1,4 +1,4 @@
-package sequence
+package link
 
 import (
 	"cmp"
@@ -7,8 +7,8 @@ import (
 	"errors"
 )
 
-// examined is what one node says of itself, for somebody who wants to know before it counts.
-type examined struct {
+// Examined is what one node says of itself, for somebody who wants to know before it counts.
+type Examined struct {
 	Identity string // what the server calls itself for life
 	Place    string // differs between servers that run at the same time
 	ReadOnly bool
@@ -22,25 +22,25 @@ type examined struct {
 }
 
 // Examine looks at a node as a connection does that reserves, and changes nothing. visit goes on
-// over the same connection. What the node says of itself is for fitting, also where it has failed.
-func (l *link) Examine(ctx context.Context, n *node, visit func(conn *sql.Conn, is *examined) error) (standing, error) {
+// over the same connection. What the node says of itself is for Fitting, also where it has failed.
+func (l *Link) Examine(ctx context.Context, n *Node, visit func(conn *sql.Conn, is *Examined) error) (Standing, error) {
 	stands := n.look(ctx)
-	if stands.err != nil {
-		return stands, stands.err
+	if stands.Err != nil {
+		return stands, stands.Err
 	}
 	if err := l.examine(ctx, &stands, visit); err != nil {
-		return standing{node: n, err: err}, err
+		return Standing{node: n, Err: err}, err
 	}
 	return stands, nil
 }
 
-func (l *link) examine(ctx context.Context, s *standing, visit func(conn *sql.Conn, is *examined) error) error {
-	conn, err := s.node.pool().Conn(ctx)
+func (l *Link) examine(ctx context.Context, s *Standing, visit func(conn *sql.Conn, is *Examined) error) error {
+	conn, err := s.node.Pool().Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	is := &examined{
+	is := &Examined{
 		Identity: s.identity, Place: s.place, ReadOnly: s.readOnly, Flush: s.flush, Cluster: cmp.Or(s.cluster, s.group),
 		Source: s.source, SourceErr: s.sourceErr,
 	}
@@ -50,16 +50,16 @@ func (l *link) examine(ctx context.Context, s *standing, visit func(conn *sql.Co
 	if s.apart != "" {
 		is.Findings = append(is.Findings, errors.New(s.apart))
 	}
-	err = withRaw(conn, func(c rawConn) error {
+	err = WithRaw(conn, func(c Raw) error {
 		findings, flush, err := l.settings(ctx, c)
 		if err != nil {
 			return err
 		}
-		if is.Cluster == "" || !l.grouped() { // else all of its nodes count together
+		if is.Cluster == "" || !l.Grouped() { // else all of its nodes count together
 			findings = append(findings, l.unflushed(flush)...)
 		}
 		for _, finding := range findings {
-			if !errors.Is(finding, errMoved) { // of a group all but one are read only
+			if !errors.Is(finding, ErrMoved) { // of a group all but one are read only
 				is.Findings = append(is.Findings, finding)
 			}
 		}

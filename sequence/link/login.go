@@ -1,4 +1,4 @@
-package sequence
+package link
 
 import (
 	"context"
@@ -21,22 +21,22 @@ type Account struct {
 	Security *tlsfiles.Client // nil: plain
 }
 
-// login is the account in use of a server, and of all that are reached like it. It is for
+// Login is the account in use of a server, and of all that are reached like it. It is for
 // concurrent use.
-type login struct{ now atomic.Pointer[Account] }
+type Login struct{ now atomic.Pointer[Account] }
 
-// newLogin returns one that uses an account.
-func newLogin(a Account) *login {
-	l := new(login)
+// NewLogin returns one that uses an account.
+func NewLogin(a Account) *Login {
+	l := new(Login)
 	l.now.Store(&a)
 	return l
 }
 
 // Account is the one in use. It is not to be changed.
-func (l *login) Account() *Account { return l.now.Load() }
+func (l *Login) Account() *Account { return l.now.Load() }
 
-// Use has connections opened with another account from now on; see renew.
-func (l *login) Use(a *Account) { l.now.Store(a) }
+// Use has connections opened with another account from now on; see [Link.Renew].
+func (l *Login) Use(a *Account) { l.now.Store(a) }
 
 // way is how a node is reached with an account.
 type way struct {
@@ -45,57 +45,57 @@ type way struct {
 }
 
 // way is that of the account in use.
-func (n *node) way() *way {
+func (n *Node) way() *way {
 	account := n.login.Account()
 	if w := n.last.Load(); w != nil && w.account == account {
 		return w
 	}
 	// Two may do this at once, and one's cache of TLS sessions is then lost.
-	w := &way{account, account.Security.To(n.addr)}
+	w := &way{account, account.Security.To(n.Addr)}
 	n.last.Store(w)
 	return w
 }
 
-// isUnreached reports whether nobody has answered, in place of refusing.
-func isUnreached(err error) bool {
+// IsUnreached reports whether nobody has answered, in place of refusing.
+func IsUnreached(err error) bool {
 	var dial *net.OpError
 	var waited net.Error
 	return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, &waited) && waited.Timeout() || errors.Is(err, await.ErrPatience) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysql.ErrInvalidConn)
 }
 
-// renew closes idle connections, and forgets that the old account was refused.
-func (l *link) renew() {
+// Renew closes idle connections, and forgets that the old account was refused.
+func (l *Link) Renew() {
 	l.mu.Lock()
 	l.failed = nil
 	l.mu.Unlock()
-	if db := l.pool(); db != nil {
+	if db := l.Pool(); db != nil {
 		db.SetMaxIdleConns(0)
 		db.SetMaxIdleConns(l.opts.MaxConns)
 	}
-	if !l.grouped() {
+	if !l.Grouped() {
 		return
 	}
 	for _, n := range l.nodes.all {
-		if db := n.pool(); db != nil {
+		if db := n.Pool(); db != nil {
 			db.SetMaxIdleConns(0)
 			db.SetMaxIdleConns(idleLookers)
 		}
 	}
 }
 
-// try connects as for a reservation, and to all nodes of a group. The error says which of them do
+// Try connects as for a reservation, and to all nodes of a group. The error says which of them do
 // not let it; allowed is asked whether the account may do what it is for.
-func (l *link) try(ctx context.Context, allowed func(ctx context.Context, c rawConn) error) error {
-	if l.grouped() {
+func (l *Link) Try(ctx context.Context, allowed func(ctx context.Context, c Raw) error) error {
+	if l.Grouped() {
 		var unreached []error
-		for _, s := range l.survey(ctx) {
+		for _, s := range l.Survey(ctx) {
 			switch {
-			case s.err == nil:
-			case isUnreached(s.err):
-				unreached = append(unreached, fmt.Errorf("node %s: %w", s.node.addr, s.err))
+			case s.Err == nil:
+			case IsUnreached(s.Err):
+				unreached = append(unreached, fmt.Errorf("node %s: %w", s.node.Addr, s.Err))
 			default:
-				return fmt.Errorf("node %s: %w", s.node.addr, s.err)
+				return fmt.Errorf("node %s: %w", s.node.Addr, s.Err)
 			}
 		}
 		if len(unreached) == len(l.nodes.all) {
@@ -106,6 +106,6 @@ func (l *link) try(ctx context.Context, allowed func(ctx context.Context, c rawC
 	if err != nil {
 		return err
 	}
-	err = allowed(ctx, rawConn{raw})
+	err = allowed(ctx, Raw{raw})
 	return errors.Join(err, raw.Close())
 }

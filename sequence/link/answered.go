@@ -1,4 +1,4 @@
-package sequence
+package link
 
 import (
 	"context"
@@ -25,22 +25,22 @@ func (a *answered) last(within time.Duration) (err error, fresh bool) {
 	return a.err, !a.at.IsZero() && time.Since(a.at) < within
 }
 
-// lastAnswer is what answers has said, if that was not long ago. It does no I/O.
-func (l *link) lastAnswer() (err error, fresh bool) { return l.answered.last(l.timing.answered) }
+// LastAnswer is what Answers has said, if that was not long ago. It does no I/O.
+func (l *Link) LastAnswer() (err error, fresh bool) { return l.answered.last(l.timing.Answered) }
 
-// answers says why the server cannot be reserved from; nil: it answered when it was asked last.
-func (l *link) answers(ctx context.Context) error {
-	if err, fresh := l.lastAnswer(); fresh {
+// Answers says why the server cannot be reserved from; nil: it answered when it was asked last.
+func (l *Link) Answers(ctx context.Context) error {
+	if err, fresh := l.LastAnswer(); fresh {
 		return err
 	}
 	if l.answered.asking.Acquire(ctx) != nil {
 		return await.ErrPatience
 	}
 	defer l.answered.asking.Release()
-	if err, fresh := l.lastAnswer(); fresh {
+	if err, fresh := l.LastAnswer(); fresh {
 		return err // somebody else has asked meanwhile
 	}
-	err := l.ping(ctx)
+	err := l.Ping(ctx)
 	if ctx.Err() != nil {
 		err = await.ErrPatience
 	}
@@ -54,18 +54,18 @@ func (l *link) answers(ctx context.Context) error {
 // cluster, before one is made.
 const maxPings = 3
 
-// ping connects, which checks the server, or asks over a connection that is there.
-func (l *link) ping(ctx context.Context) (err error) {
+// Ping connects, which checks the server, or asks over a connection that is there.
+func (l *Link) Ping(ctx context.Context) (err error) {
 	for range maxPings {
-		if err = l.pingOnce(ctx); !errors.Is(err, driver.ErrBadConn) && !hasCode(err, wsrepNotReady) {
+		if err = l.pingOnce(ctx); !errors.Is(err, driver.ErrBadConn) && !HasCode(err, wsrepNotReady) {
 			break
 		}
 	}
 	return err
 }
 
-func (l *link) pingOnce(ctx context.Context) error {
-	conn, err := l.conn(ctx)
+func (l *Link) pingOnce(ctx context.Context) error {
+	conn, err := l.Conn(ctx)
 	if err != nil {
 		return err
 	}
@@ -73,10 +73,10 @@ func (l *link) pingOnce(ctx context.Context) error {
 	if err := conn.PingContext(ctx); err != nil {
 		return err
 	}
-	if err := l.writable(ctx, conn); err != nil {
+	if err := l.Writable(ctx, conn); err != nil {
 		return err
 	}
-	if now := l.nodes.current.Load(); now == nil || now.cluster == "" {
+	if now := l.nodes.current.Load(); now == nil || now.Cluster == "" {
 		return nil
 	}
 	// a node that has lost its cluster answers what asks for no table

@@ -1,4 +1,4 @@
-package sequence
+package link
 
 import (
 	"errors"
@@ -16,11 +16,11 @@ type UnfitError struct {
 	Finding string
 	Remedy  string // a statement or setting that mends it
 
-	// ofSequence: it is about one sequence, and no other server can make up for it.
-	ofSequence bool
-	// momentary: it may also be that somebody changed the row in the same moment, so one finding is
+	// OfSequence: it is about one sequence, and no other server can make up for it.
+	OfSequence bool
+	// Momentary: it may also be that somebody changed the row in the same moment, so one finding is
 	// not enough.
-	momentary bool
+	Momentary bool
 }
 
 func (e *UnfitError) Error() string {

@@ -1,0 +1,12 @@
+package link
+
+import "fmt"
+
+// Literal quotes a configured name for a statement without arguments. Hexadecimal cannot be broken
+// out of, whatever the sql_mode.
+func Literal(s string) string {
+	if s == "" {
+		return "''"
+	}
+	return fmt.Sprintf("_utf8mb4 X'%X'", s)
+}
