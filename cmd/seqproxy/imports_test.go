@@ -54,7 +54,7 @@ var mayImport = []struct{ from, to string }{
 	{"sequence/change", "internal/logfield"},
 	{"sequence/define", "sequence/kind"},
 	{"sequence/floor", "internal/logfield internal/planted internal/statefile sequence/segment"},
-	{"sequence/snowflake", "internal/logfield sequence/kind"},
+	{"sequence/snowflake", "internal/logfield internal/planted sequence/kind"},
 	{"sequence/kind", ""},
 	{"sequence/limit", ""},
 	{"sequence/segment", ""},

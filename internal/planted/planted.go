@@ -30,6 +30,8 @@ const (
 	Verify Name = "verify"
 	// Ballot: a step of a change of members is made although another coordinator has taken over.
 	Ballot Name = "ballot"
+	// Clock: keys that have a time follow the clock of the machine, also back.
+	Clock Name = "clock"
 	// Freeze: the ids of a member are not frozen during a change of members.
 	Freeze Name = "freeze"
 )

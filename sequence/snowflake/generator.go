@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"seqproxy/internal/planted"
 	"seqproxy/sequence/kind"
 )
 
@@ -108,12 +109,17 @@ func (g *Generator) Take(n uint64) (key uint64, ok bool) {
 }
 
 // tickNow is the present tick. Clocks may be behind the last one.
-func (g *Generator) tickNow() uint64 { return g.o.Kind.TickAt(g.line.now()) }
+func (g *Generator) tickNow() uint64 {
+	if planted.Fault(planted.Clock) {
+		return g.o.Kind.TickAt(g.line.wall().UnixNano())
+	}
+	return g.o.Kind.TickAt(g.line.now())
+}
 
 // nextLocked takes n keys. Where it cannot, it says in which tick, soon, to try again; 0 if ticks
 // have to be reserved first.
 func (g *Generator) nextLocked(now, n uint64) (key uint64, ok bool, again uint64) {
-	if now > g.tick {
+	if now > g.tick || planted.Fault(planted.Clock) && now != g.tick {
 		if !g.now.has(now) && !g.advanceLocked(now) {
 			soon := now + g.ticksIn(g.o.Bounds.Behind)
 			for _, s := range g.later {

@@ -22,10 +22,11 @@ const clockJumps = "the clock of a sequence server jumps, and jumps back"
 // chooseClocks decides whether clocks can jump. Those of a cluster do not: when its nodes took each
 // other for dead is read in their logs (suspicions).
 func (w *world) chooseClocks() {
+	w.settable = hasClock(w.opts.Seqproxy)
 	if w.opts.keysOnly {
 		return
 	}
-	if w.settable = hasClock(w.opts.Seqproxy); !w.settable {
+	if !w.settable {
 		w.remarkOn("NO CLOCK OF A PROXY JUMPS: to have one that can be set, seqproxy is built with -tags " + planted.Tag)
 	}
 	if w.galera() {

@@ -50,20 +50,19 @@ func play(t *testing.T, program string, script func(*scenario)) []string {
 	s, end := newScenario(t, program)
 	defer end()
 	script(s)
-	return duplicates(sequenceOps{"photos", pointers(s.ops)})
-}
-
-func pointers(ops []op) (all []*op) {
-	for i := range ops {
-		all = append(all, &ops[i])
+	var found []string
+	for _, of := range bySequence(s.ops, nil) {
+		found = append(found, duplicates(of)...)
 	}
-	return all
+	return found
 }
 
 // take takes numbers one by one from a proxy; what fails brings none.
-func (s *scenario) take(proxy, count int) {
+func (s *scenario) take(proxy, count int) { s.takeOf("photos", proxy, count) }
+
+func (s *scenario) takeOf(sequence string, proxy, count int) {
 	for range count {
-		o, err := s.n.probe(context.Background(), s.w.proxies[proxy], "photos")
+		o, err := s.n.probe(context.Background(), s.w.proxies[proxy], sequence)
 		if err != nil {
 			s.t.Log(&o)
 		} else {
@@ -145,6 +144,20 @@ func undoneByATrigger(s *scenario) {
 	}
 }
 
+// The clock of a proxy is set back by a second, again and again. Without the build tag it cannot be.
+func clockSetBack(s *scenario) {
+	p := s.w.proxies[0]
+	s.must(s.w.admin(context.Background(), p, "CREATE SEQUENCE "+snow+" SNOWFLAKE"))
+	for back := range 3 {
+		if p.clock != "" {
+			s.must(p.setClock(time.Duration(-back) * time.Second))
+		}
+		for until := time.Now().Add(1200 * time.Millisecond); time.Now().Before(until); {
+			s.takeOf(snow, 0, 10)
+		}
+	}
+}
+
 // scripts are what each fault of a single server is found by.
 var scripts = map[planted.Name]func(*scenario){
 	planted.Commit:  lostReservation,
@@ -152,6 +165,7 @@ var scripts = map[planted.Name]func(*scenario){
 	planted.Floor:   restoredBeside,
 	planted.Fsync:   restoredMeanwhile,
 	planted.Verify:  undoneByATrigger,
+	planted.Clock:   clockSetBack,
 }
 
 // Without a fault the scripts give no key twice.
