@@ -61,8 +61,10 @@ func (a *answers) answerSelect(st *statement.Statement, sql []byte, action *plan
 			values[i].Value = before
 		}
 	}
-	columns := alone.Columns(st, sql, alone.InText, values, values, a.at.likeMariaDB())
-	if p != nil {
+	var columns []protocol.Column
+	if p == nil {
+		columns = alone.Columns(st, sql, alone.InText, values, values, a.at.likeMariaDB())
+	} else {
 		columns = alone.Columns(st, sql, alone.AtExecute, nil, values, a.at.likeMariaDB())
 		p.defines(&form, columns)
 	}

@@ -11,7 +11,6 @@ import (
 	"seqproxy/proxy/params"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
-	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 )
 
@@ -55,7 +54,7 @@ func (d *delivery) keys(sql []byte) (passOn bool, err error) {
 	if err := d.planning.convertNames(st, d.state.Charset); err != nil {
 		return false, err
 	}
-	a, err := d.planning.planCalls(sql, plan.Now)
+	a, err := d.planning.planCalls(nil, sql, plan.Now)
 	if err != nil {
 		return false, err
 	}
@@ -150,7 +149,7 @@ func (d *delivery) attachWith(st *statement.Statement, t plan.Traits) (*backend.
 // fillQuery handles the text.
 func (d *delivery) fillQuery(q *plan.FilledQuery) error {
 	d.planning.stmt.Analyze(q.Text, d.state.Mode)
-	a, err := d.planning.planQuery(q, q.Text, plan.Now)
+	a, err := d.planning.planCalls(q, q.Text, plan.Now)
 	if err != nil {
 		return err
 	}
@@ -193,9 +192,6 @@ func (d *delivery) rewrite(sql []byte, a *plan.Action) error {
 		}
 		if err := d.write(sql, a, subs, values, previous); err != nil {
 			return err
-		}
-		if len(subs) > 0 {
-			d.at.tally.Sends(c, stats.KindRewrite)
 		}
 		switch r, err := d.relay.sendNumbered(c, &n, false); {
 		case err != nil:

@@ -34,24 +34,18 @@ func (r *relay) sendNumbered(c *backend.Conn, n *keys.Numbers, binary bool) (rem
 	case n.Rows != nil:
 		return noRemedy, r.exchangeRows(c, r.scratch, n.Rows, binary)
 	case n.Fill != nil && !n.Fill.Several:
-		return r.exchangeFilled(c, n.Fill)
+		return r.exchangeFilled(c, n)
 	}
 	return noRemedy, r.sendScratch(c)
 }
 
-// sendScratch sends the command in s.scratch, in the place of the client's, and relays the
-// answer.
-func (r *relay) sendScratch(c *backend.Conn) error {
-	r.at.state.LastAnswer = state.ByServer
-	return r.exchange(c, r.scratch, protocol.AnswerTo(r.scratch[protocol.HeaderSize:]))
-}
-
-// exchangeFilled is exchange for the statement in s.scratch, which is filled in. It is repeated once.
-func (r *relay) exchangeFilled(c *backend.Conn, f *plan.Filling) (remedy, error) {
+// exchangeFilled is sendScratch for a statement that is filled in. It is repeated once.
+func (r *relay) exchangeFilled(c *backend.Conn, n *keys.Numbers) (remedy, error) {
+	f := n.Fill
 	if err := r.at.client.flush(); err != nil {
 		return noRemedy, err
 	}
-	if f.Fills() {
+	if f.Fills() || len(n.Slots) > 0 {
 		r.at.tally.Sends(c, stats.KindRewrite)
 	} else {
 		r.at.tally.Sends(c, stats.KindRelay)
@@ -125,7 +119,7 @@ func insertedBy(f *plan.Filling, ok []byte) uint64 {
 	return k.First
 }
 
-// exchangeCounted is exchange for the statement in s.scratch, of which the server counts numbers off.
+// exchangeCounted is sendScratch for a statement of which the server counts numbers off.
 func (r *relay) exchangeCounted(c *backend.Conn, n *keys.Block) (remedy, error) {
 	r.at.tally.Sends(c, stats.KindRewrite)
 	if err := r.at.client.flush(); err != nil {
@@ -199,7 +193,7 @@ func (r *relay) onlyPacket(c *backend.Conn) (payload []byte, err error) {
 	return payload, nil
 }
 
-// exchangeRows is exchange for a statement whose rows get numbers. binary says that they
+// exchangeRows sends a statement whose rows get numbers, and relays the answer. binary says that they
 // are those of an execution.
 func (r *relay) exchangeRows(c *backend.Conn, command []byte, rows *keys.Rows, binary bool) error {
 	r.at.tally.Sends(c, stats.KindRewrite)

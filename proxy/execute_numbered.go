@@ -11,7 +11,6 @@ import (
 	"seqproxy/proxy/params"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
-	"seqproxy/proxy/stats"
 	"seqproxy/statement"
 )
 
@@ -42,7 +41,6 @@ func (x *executor) executeNumbered(p *prepared, payload []byte) error {
 			n.Fill.Repeated = true
 		}
 		p.ForgetLong()
-		x.at.tally.Sends(c, stats.KindRewrite)
 		if r, err = x.relay.sendNumbered(c, &n, true); err != nil {
 			return err
 		}

@@ -35,13 +35,3 @@ func refusedFor(q *plan.FilledQuery, err error) error {
 	}
 	return refusedQuery(q.Binding, err)
 }
-
-// planQuery is planCalls for the text in s.stmt, which is that of q if that is not nil.
-func (p *planning) planQuery(q *plan.FilledQuery, sql []byte, at plan.Moment) (*plan.Action, error) {
-	f := p.factsFor(at)
-	if q != nil {
-		f.Key = q.Binding
-	}
-	a, err := p.plan(sql)
-	return a, refusedFor(q, err)
-}

@@ -38,6 +38,17 @@ func (p *planning) factsFor(at plan.Moment) *plan.Facts {
 	return f
 }
 
+// planCalls plans the text in s.stmt, whose calls the proxy answers or replaces; it is that of q if
+// that is not nil. The plan is valid until the next one.
+func (p *planning) planCalls(q *plan.FilledQuery, sql []byte, at plan.Moment) (*plan.Action, error) {
+	f := p.factsFor(at)
+	if q != nil {
+		f.Key = q.Binding
+	}
+	a, err := p.plan(sql)
+	return a, refusedFor(q, err)
+}
+
 // plan has the text in s.stmt planned, and fetches what that has to know.
 func (p *planning) plan(sql []byte) (*plan.Action, error) {
 	for round := 0; ; round++ {
@@ -148,13 +159,6 @@ func takesNumbers(a *plan.Action) bool {
 func refusedForm(form string) error {
 	r := plan.RefusedForm(form)
 	return protocol.NotSupported("%s", r.Text)
-}
-
-// planCalls plans the text in s.stmt, whose calls the proxy answers or replaces. The plan is valid
-// until the next one.
-func (p *planning) planCalls(sql []byte, at plan.Moment) (*plan.Action, error) {
-	p.factsFor(at)
-	return p.plan(sql)
 }
 
 // countable makes n ready to be counted off by a server, if it is not nil.

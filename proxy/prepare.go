@@ -69,7 +69,7 @@ func (x *executor) prepare(sql []byte) error {
 		if err := x.planning.convertNames(st, x.state.Charset); err != nil {
 			return err
 		}
-		a, err := x.planning.planQuery(query, sql, plan.AtPrepare)
+		a, err := x.planning.planCalls(query, sql, plan.AtPrepare)
 		if err != nil {
 			return err
 		}

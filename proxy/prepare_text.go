@@ -120,7 +120,7 @@ func (p *planning) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText
 	if err := p.convertNames(st, p.state.Charset); err != nil {
 		return in, err
 	}
-	a, err := p.planCalls(text, plan.Inside)
+	a, err := p.planCalls(nil, text, plan.Inside)
 	if err != nil {
 		return in, err
 	}

@@ -65,7 +65,7 @@ func (s *session) query(sql []byte) error {
 		return s.relayCommand(protocol.ShapeResult, false)
 	}
 	if st.SelfContained && s.batch.size > 0 && !s.mayOmitMetadata() {
-		a, err := s.planCalls(sql, plan.Now)
+		a, err := s.planCalls(nil, sql, plan.Now)
 		if err != nil || a.Do == plan.Reply {
 			return s.answerInOrder(func() error {
 				if err != nil {

@@ -81,15 +81,16 @@ func (r *relay) settle() error {
 	return err
 }
 
-// exchange sends a command of the proxy's making and relays its answer.
-func (r *relay) exchange(c *backend.Conn, command []byte, answer protocol.Shape) error {
+// sendScratch sends the command in s.scratch, in the place of the client's, and relays the answer.
+func (r *relay) sendScratch(c *backend.Conn) error {
+	r.at.state.LastAnswer = state.ByServer
 	r.at.tally.Sends(c, stats.KindRewrite)
 	if err := r.at.client.flush(); err != nil {
 		return err
 	}
-	_, writeErr := c.Write(command)
-	r.batch.drop() // it took the place of the client's
-	return r.awaitAnswers(c, writeErr, []expected{{shape: answer, text: r.slow.text, kind: r.at.tally.Kind}})
+	_, writeErr := c.Write(r.scratch)
+	r.batch.drop()
+	return r.awaitAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(r.scratch[protocol.HeaderSize:]), text: r.slow.text, kind: r.at.tally.Kind}})
 }
 
 // awaitAnswers relays the answers to what was written with writeErr.

@@ -255,7 +255,7 @@ func (e *explanation) routeCalls(r *route, query *plan.FilledQuery, sql []byte) 
 	if err := e.planning.convertNames(st, e.state.Charset); err != nil {
 		return err
 	}
-	a, err := e.planning.planQuery(query, sql, plan.Explained)
+	a, err := e.planning.planCalls(query, sql, plan.Explained)
 	if err != nil {
 		return err
 	}

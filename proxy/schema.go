@@ -41,7 +41,7 @@ func (s *session) useSchema(schema string, p *prepared) error {
 		s.scratch = append(s.scratch[:0], 0, 0, 0, 0, byte(protocol.ComInitDB))
 		s.scratch = append(s.scratch, schema...)
 		protocol.PutHeader(s.scratch, len(s.scratch)-protocol.HeaderSize, 0)
-		err = s.exchange(c, s.scratch, protocol.ShapeOne)
+		err = s.sendScratch(c)
 	} else {
 		s.enqueue(c, protocol.ShapeResult)
 		err = s.settle()

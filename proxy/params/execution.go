@@ -241,29 +241,26 @@ func (p *List) Complete(e *Execution) bool {
 	return true
 }
 
-// TooLong says whether the payload that Append appends may be too long, however few digits the
-// numbers have. A bulk execution that would be is no execution.
+// TooLong says whether the payload that Append appends would be too long, or nearly so. CutBulk has
+// refused bulk executions that would be.
 func (p *List) TooLong(e *Execution, attributes bool) bool {
-	return !e.Bulk() && p.size(e, attributes) >= protocol.MaxFragment
-}
-
-// size is the size of that payload, or a little more.
-func (p *List) size(e *Execution, attributes bool) int {
+	if e.Bulk() {
+		return false
+	}
 	const count, typ, name = 9, 2, 1
 	size := ExecuteHead + count + (e.count+len(p.Hidden)+7)/8 + 1 + len(e.Params.Types) + len(e.Values) + typ*p.Params + typ*len(p.Hidden)
 	for i := range p.Hidden {
 		size += p.Hidden[i].size()
 	}
-	if !attributes {
-		return size
-	}
-	size += name * len(p.Hidden)
-	for i := range p.Types {
-		if size += name + len(p.Types[i].Name); len(p.Types[i].Name) > 250 {
-			size += count - name
+	if attributes {
+		size += name * len(p.Hidden)
+		for i := range p.Types {
+			if size += name + len(p.Types[i].Name); len(p.Types[i].Name) > 250 {
+				size += count - name
+			}
 		}
 	}
-	return size
+	return size >= protocol.MaxFragment
 }
 
 // Append appends the payload of an execution with the hidden parameters' values in their places, for
