@@ -58,7 +58,7 @@ func (st *store) highest(name string) uint64 {
 // 64 bits.
 func (st *store) width(name string, position, n uint64) (uint64, bool) {
 	rule := st.rules.of(name)
-	h, floor := st.share().By(rule), st.marks.Of(name)
+	h, floor := st.shareOf(name, rule), st.marks.Of(name)
 	if h.InBlocks() {
 		last, ok := h.End(position, floor, n)
 		return last - position, ok && last >= position

@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,8 +44,19 @@ func workerOf(name string) (base string, ok bool) {
 
 // isWorker reports whether a row counts the ticks of a worker.
 func isWorker(stored string) bool {
-	_, ok := workerOf(shownName(stored))
-	return ok && isCounter(stored)
+	_, ok := workerIn(stored)
+	return ok
+}
+
+// workerIn returns the worker whose ticks a row counts. Where there are several members, one gives
+// all ticks of a worker: the one at its number modulo how many there are. Blocks would be of hours.
+func workerIn(stored string) (worker uint64, ok bool) {
+	at := strings.LastIndex(stored, workerMark)
+	if at < 0 || !isCounter(stored) {
+		return 0, false
+	}
+	worker, err := strconv.ParseUint(shownName(stored)[at+len(workerMark):], 10, 16)
+	return worker, err == nil
 }
 
 // scoredName is the name that a row is counted by.
@@ -240,9 +252,17 @@ func (c *cache) noteTickLocked(now time.Time) {
 
 // Last returns the last tick of a worker that anybody has reserved, and makes its row.
 func (k clocked) Last(ctx context.Context, worker, first uint64) (last uint64, busy bool, err error) {
+	if k.away(worker) {
+		return 0, false, snowflake.ErrAway
+	}
 	s, name := k.c.owner, workerName(shownName(k.c.name), worker)
+	if ok, err := s.servers.recordable(ctx, counterName(name), first); !ok {
+		return 0, false, cmp.Or(err, snowflake.ErrAway)
+	}
 	found, err := s.servers.find(ctx, name)
 	switch {
+	case k.away(worker): // that was seen now
+		return 0, false, snowflake.ErrAway
 	case err == nil && found.def.Kind != kind.NewTicks():
 		return 0, true, nil // somebody has given a sequence of his that name
 	case err == nil:
@@ -257,12 +277,34 @@ func (k clocked) Last(ctx context.Context, worker, first uint64) (last uint64, b
 		Comment: "ticks of a worker of sequence " + shownName(k.c.name),
 	})
 	switch {
+	case err != nil && k.away(worker):
+		return 0, false, snowflake.ErrAway
 	case errors.As(err, new(*define.KindError)):
 		return 0, true, nil
 	case err != nil:
 		return 0, false, err
 	}
 	return made.First - 1, made.First == 0, nil
+}
+
+// away reports whether the one of several members that gives the ticks of a worker is left out, and
+// another one is not.
+func (k clocked) away(worker uint64) bool {
+	a := k.c.owner.servers
+	w := a.view.Load()
+	return w.several() && a.anyLive(w) && a.home(w, counterName(workerName(shownName(k.c.name), worker))).away.Load()
+}
+
+// recordable reports whether the ticks of a worker from one on are below its ceiling, or somebody is
+// there to record a higher one. To try would take long.
+func (a *servers) recordable(ctx context.Context, name string, from uint64) (bool, error) {
+	w := a.view.Load()
+	if !w.several() || len(w.live()) > 1 {
+		return true, nil
+	}
+	v := a.home(w, name)
+	ceiling, err := v.recordedCeiling(ctx, v.Pool(), name, v.share().Plan)
+	return ceiling > from, err
 }
 
 // isUnfitRow reports whether an error is about the row of one sequence alone.
@@ -280,11 +322,24 @@ func (k clocked) Reserve(ctx context.Context, worker, n uint64) (uint64, error) 
 			return 0, err
 		}
 		first, _, err := c.takeRun(ctx, n, time.Time{})
-		if err == nil || !again || !errors.Is(err, ErrUnknown) {
-			return first, err
+		switch {
+		case err == nil:
+			return first, nil
+		case k.away(worker):
+			return 0, fmt.Errorf("%w: %w", snowflake.ErrAway, err)
+		case !again || !errors.Is(err, ErrUnknown):
+			return 0, err
 		}
 		s.forget(name, c) // somebody has deleted the row; perhaps there is a new one
 	}
+}
+
+// Homes is how many members there are.
+func (k clocked) Homes() uint64 {
+	if w := k.c.owner.servers.view.Load(); w.several() {
+		return uint64(len(w.members))
+	}
+	return 1
 }
 
 // Time is what the clock of the sequence server says.

@@ -63,8 +63,8 @@ func (w *view) dividable(d *define.Definition) error {
 		return notDivided(w.members[0].share(), d.Name, d.Increment)
 	case d.Cycle:
 		return needsOneServer("sequence %q: CYCLE", d.Name)
-	case d.Kind.HasClock():
-		return needsOneServer("sequence %q: SNOWFLAKE", d.Name)
+	case d.Kind.HasClock() && w.plan.Interleave == InterleaveStep:
+		return needsOneServer("sequence %q: SNOWFLAKE with interleave = \"step\"", d.Name)
 	}
 	return nil
 }
@@ -96,7 +96,11 @@ func (a *servers) create(ctx context.Context, o CreateOptions, def define.Defini
 		}
 		stored := storedName(o.Name, def.Kind)
 		row := func(e *edit) error { return e.makeRow(ctx, stored) }
-		err = w.edit(ctx, majority(len(w.members)), stored, row, func(g *agreed) (err error) {
+		need := majority(len(w.members))
+		if isWorker(stored) {
+			need = 1 // of which one alone gives ticks, and all say the same of it
+		}
+		err = w.edit(ctx, need, stored, row, func(g *agreed) (err error) {
 			made, err = g.create(ctx, &o, def)
 			return err
 		})
@@ -166,7 +170,7 @@ func (g *agreed) first(highest uint64) (first uint64) {
 		case h.InSteps():
 			next, ok = h.Rule(segment.Rule{}, of.id).Next(of.id, highest)
 		case h.InBlocks():
-			h = h.By(of.rule())
+			h = shareIn(h, g.name, of.rule())
 			if next, ok = h.End(of.id, 0, 1); ok && next <= highest {
 				seg := h.Segment(next, 1)
 				next = seg.Next()

@@ -26,7 +26,7 @@ func (v *server) takeBack(ctx context.Context, name string, epoch uint64, seg se
 // did. It does not while another proxy is registered: for that one a row that is lower than it was
 // has gone back.
 func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (done bool, err error) {
-	h := v.share()
+	h := v.shareOf(name, segment.Simple)
 	if seg.Plan != h.Plan || h.Shared() && !h.Owns(seg.Last()) {
 		return false, nil
 	}

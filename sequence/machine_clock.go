@@ -2,6 +2,9 @@ package sequence
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -62,17 +65,28 @@ func (s *Sequences) checkClock(ctx context.Context, sequence string) error {
 	return nil
 }
 
-// clock is the time of the sequence server, of several that of the first one that answers.
+// clock is the time of the sequence server. Of several members it is the middle one of those that
+// answer, as one of three may be wrong.
 func (a *servers) clock(ctx context.Context) (at time.Time, err error) {
-	err = a.under(ctx, func(w *view) (err error) {
-		for _, v := range w.live() {
-			asked := time.Now()
-			if at, err = v.clock(ctx); err == nil {
-				at = at.Add(time.Since(asked) / 2)
-				return nil
+	err = a.under(ctx, func(w *view) error {
+		var mu sync.Mutex
+		var said []time.Time // as it was when they were asked
+		asked := time.Now()
+		failed := a.each(ctx, w.live(), func(ctx context.Context, _ int, v *server) error {
+			now, err := v.clock(ctx)
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				said = append(said, now.Add(-time.Since(asked)/2))
 			}
+			return err
+		})
+		if len(said) == 0 {
+			return errors.Join(failed...)
 		}
-		return err
+		slices.SortFunc(said, time.Time.Compare)
+		at = said[len(said)/2].Add(time.Since(asked))
+		return nil
 	})
 	return at, err
 }

@@ -264,6 +264,7 @@ func (s planStore) Gave(ctx context.Context, p *Plan, ballot uint64, missing str
 			if err == nil {
 				err = selectNumbers(ctx, tx, func(name string, upTo uint64) {
 					like.Name, like.UpTo, like.End = name, upTo, ends[change.Folded(name)]
+					like.Ticks = isWorker(name)
 					given.Names = append(given.Names, like)
 				}, text, args...)
 			}

@@ -158,7 +158,7 @@ func (a *servers) due(v *server, name string, n uint64, t *attempt) due {
 	d := due{
 		server: v, n: n,
 		window:  t.upTo.grouped && v.ceilings.windowDue(name, last, n),
-		witness: t.upTo.witnessed && v.witnessDue(name, h, last, t.grant.max, a.ahead),
+		witness: t.upTo.witnessed && v.witnessDue(name, h, last, t.grant.max, a.aheadOf(name, n)),
 	}
 	if !d.window && !d.witness {
 		return due{}
@@ -179,7 +179,7 @@ func (v *server) attempt(ctx context.Context, members []*server, name string, n 
 	defer func() { _ = conn.Close() }() // gives it back; a broken one is closed by the pool
 
 	used := v.rules.of(name)
-	t := take{name: name, n: n, used: used, share: v.share().By(used)}
+	t := take{name: name, n: n, used: used, share: v.shareOf(name, used)}
 	if t.upTo, err = v.ceilings.upTo(ctx, conn, name); err != nil {
 		return v.failedWith(err)
 	}
@@ -269,9 +269,9 @@ func (v *server) mayGive(ctx context.Context, conn *sql.Conn, members []*server,
 
 // remaining is how many numbers this server has of a sequence, up to highest.
 func (st *store) remaining(name string, stored *row, highest uint64) uint64 {
-	switch h := st.share(); {
+	switch h := st.shareOf(name, stored.rule()); {
 	case h.InBlocks():
-		return h.By(stored.rule()).Remaining(max(stored.id, st.marks.Of(name)), highest)
+		return h.Remaining(max(stored.id, st.marks.Of(name)), highest)
 	case h.InSteps():
 		return h.Rule(stored.rule(), st.marks.Of(name)).Remaining(max(stored.id, st.marks.Of(name)), highest)
 	}

@@ -245,7 +245,7 @@ func asNumber(b bool) int {
 // place in common.
 func (w *view) shareOf(name string) segment.Share {
 	v := w.members[0]
-	return v.share().By(v.rules.of(name))
+	return v.shareOf(name, v.rules.of(name))
 }
 
 // sized rounds the size of a segment that is measured by use, so that little of a block is skipped.
@@ -270,7 +270,11 @@ func (a *servers) settleAt(r *row) {
 // home is the member that gives the numbers of an ORDER sequence, nil if it is none. One that is in
 // the plan no more, and one that was not chosen since there was one server alone, is replaced by
 // the first: for everybody, as all who reserve do so under the plan in force.
+// All ticks of a worker are of one member, too.
 func (a *servers) home(w *view, name string) *server {
+	if worker, ok := workerIn(name); ok {
+		return w.members[worker%uint64(len(w.members))]
+	}
 	a.mu.Lock()
 	home, ordered := a.homes[name]
 	a.mu.Unlock()

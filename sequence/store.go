@@ -91,3 +91,17 @@ func (st *store) share() segment.Share {
 	}
 	return segment.Alone
 }
+
+// shareOf is share of a sequence that goes by a rule, as its row is named.
+func (st *store) shareOf(name string, r segment.Rule) segment.Share {
+	return shareIn(st.share(), name, r)
+}
+
+// shareIn is which numbers of a sequence are of a member. The ticks of a worker are all of one: see
+// clocked.go.
+func shareIn(h segment.Share, name string, r segment.Rule) segment.Share {
+	if worker, ok := workerIn(name); ok {
+		h = h.Home(worker)
+	}
+	return h.By(r)
+}

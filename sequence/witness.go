@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 
@@ -109,12 +110,25 @@ func (a *servers) raiseByWitness(ctx context.Context, v *server, name string, n 
 	if known > before && left >= n {
 		return 0, nil // somebody else has raised it
 	}
-	ceiling := change.CeilingAbove(max(position, stored.position()+width), stored.max, a.ahead)
+	ceiling := change.CeilingAbove(max(position, stored.position()+width), stored.max, a.aheadOf(name, n))
 	if err := a.recordCeiling(ctx, v, h, name, ceiling); err != nil {
 		return left, err
 	}
 	v.recorded.learn(h.Plan, name, ceiling)
 	return 0, nil
+}
+
+// ticksAhead is how far it is set for the ticks of a worker, in reservations. Those are of half the
+// cover, mostly. So a member goes on alone for 64 times the cover at least, and when one is removed
+// that was away, its workers are free after 128 times the cover.
+const ticksAhead = 256
+
+// aheadOf is how far a ceiling is set above a reservation of n numbers, at most.
+func (a *servers) aheadOf(name string, n uint64) uint64 {
+	if isWorker(name) {
+		return min(n, math.MaxUint64/ticksAhead) * ticksAhead
+	}
+	return a.ahead
 }
 
 // witnessDue reports whether it is time to raise the ceiling, after numbers up to last were

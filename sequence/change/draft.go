@@ -172,14 +172,14 @@ func (c *Coordinator) number(now *Plan) error {
 	})
 }
 
-// RefuseSingles refuses sequences that the members cannot divide: CYCLE, SNOWFLAKE, and INCREMENT BY
-// n unless n divides the numbers of a block.
+// RefuseSingles refuses sequences that the members cannot divide: CYCLE, INCREMENT BY n unless n
+// divides the numbers of a block, and with steps SNOWFLAKE.
 func (p *Plan) RefuseSingles(all []Sequence) error {
 	const most = 10
 	var names []string
 	for _, s := range all {
 		divided := s.Increment <= 1 || p.Interleave == InterleaveBlock && p.Block%s.Increment == 0
-		if (s.Cycle || s.Clock || !divided) && len(names) < most {
+		if (s.Cycle || s.Clock && p.Interleave == InterleaveStep || !divided) && len(names) < most {
 			names = append(names, s.Name)
 		}
 	}
@@ -187,13 +187,14 @@ func (p *Plan) RefuseSingles(all []Sequence) error {
 		return nil
 	}
 	slices.Sort(names)
-	which := "INCREMENT"
+	which, drop := "of kind SNOWFLAKE, or with INCREMENT", "DROP those of kind SNOWFLAKE, "
 	if p.Interleave == InterleaveBlock {
-		which = fmt.Sprintf("an INCREMENT that does not divide the %d numbers of a block", p.Block)
+		drop = ""
+		which = fmt.Sprintf("with an INCREMENT that does not divide the %d numbers of a block", p.Block)
 	}
 	return &Error{
-		Finding: "sequences with CYCLE or of kind SNOWFLAKE, or with " + which + ", need a single sequence server: " + strings.Join(names, ", "),
-		Remedy:  "ALTER SEQUENCE ... INCREMENT BY 1 NOCYCLE, DROP those of kind SNOWFLAKE, or leave them to a proxy of their own",
+		Finding: "sequences with CYCLE, or " + which + ", need a single sequence server: " + strings.Join(names, ", "),
+		Remedy:  "ALTER SEQUENCE ... INCREMENT BY 1 NOCYCLE, " + drop + "or leave them to a proxy of their own",
 	}
 }
 

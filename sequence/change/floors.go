@@ -21,12 +21,14 @@ func floorsOf(all []Given, above, ahead uint64) Floors {
 	var floors []Floor
 	rows := make(map[string]bool)
 	ends := make(map[string]uint64) // by folded name
+	ticks := make(map[string]bool)
 	end := uint64(1<<64 - 1)
 	for _, given := range all {
 		end = min(end, given.End)
 		for _, g := range given.Names {
 			name := Folded(g.Name)
 			rows[name] = rows[name] || g.Row
+			ticks[name] = ticks[name] || g.Ticks
 			if known, ok := ends[name]; g.End > 0 && (!ok || g.End < known) {
 				ends[name] = g.End
 			}
@@ -53,7 +55,11 @@ func floorsOf(all []Given, above, ahead uint64) Floors {
 		if !ok {
 			last = end
 		}
-		f.Ceiling = CeilingAbove(f.Floor, last, ahead)
+		far := ahead
+		if ticks[Folded(f.Name)] {
+			far = 0
+		}
+		f.Ceiling = CeilingAbove(f.Floor, last, far)
 	}
 	// Of a name that is not known now no number is given before a witness has recorded a ceiling.
 	return Floors{Named: floors, Others: above}

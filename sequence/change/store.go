@@ -121,6 +121,8 @@ type Gave struct {
 	Row  bool   // it is of a row
 	// there is no row, though numbers were given: it counts if another server has one
 	Missing bool
+	// the numbers are a time, of which nobody has many: no ceiling is ahead of them
+	Ticks bool
 }
 
 // Given is what a frozen server gave.

@@ -55,7 +55,7 @@ func anyLayout(t *rapid.T, bits uint64) Layout {
 	}
 	l.WorkerBits = rapid.Uint64Range(1, 10).Draw(t, "worker bits")
 	l.CounterBits = rapid.Uint64Range(1, 20).Draw(t, "counter bits")
-	l.TimeBits = rapid.Uint64Range(minTimeBits, bits-l.WorkerBits-l.CounterBits).Draw(t, "time bits")
+	l.TimeBits = rapid.Uint64Range(minTimeBits, min(bits-l.WorkerBits-l.CounterBits, maxTimeBits)).Draw(t, "time bits")
 	return l
 }
 
@@ -249,7 +249,7 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		"SNOWFLAKE TIME 41":                                "SNOWFLAKE TIME 41: want",
 		"SNOWFLAKE SPEED 41":                               "SNOWFLAKE has no option SPEED",
 		"SNOWFLAKE TIME BITS 42":                           "TIME BITS 42, WORKER BITS 10 and COUNTER BITS 12 add up to 64: want at most 63",
-		"SNOWFLAKE TIME BITS 19":                           "TIME BITS 19: want 20 to 63",
+		"SNOWFLAKE TIME BITS 19":                           "TIME BITS 19: want 20 to 57",
 		"SNOWFLAKE TIME BITS x":                            "TIME BITS X: want a number of bits",
 		"SNOWFLAKE WORKER BITS 0":                          "WORKER BITS 0: want 1 to 16",
 		"SNOWFLAKE COUNTER BITS 23":                        "COUNTER BITS 23: want 1 to 22",

@@ -25,6 +25,7 @@ func DefaultLayout() Layout {
 // Bounds of a layout.
 const (
 	minTimeBits    = 20
+	maxTimeBits    = 57 // as segment.MostTickBits
 	maxWorkerBits  = 16
 	maxCounterBits = 22
 	maxTick        = time.Second // who finds a tick full waits for the next one
@@ -38,8 +39,8 @@ func NewSnowflake(l Layout, jsonSafe bool) (Kind, error) {
 	}
 	sum := l.TimeBits + l.WorkerBits + l.CounterBits
 	switch epoch := l.Epoch.UnixMilli(); {
-	case l.TimeBits < minTimeBits || l.TimeBits > keyBits:
-		return Kind{}, fmt.Errorf("TIME BITS %d: want %d to %d", l.TimeBits, minTimeBits, most)
+	case l.TimeBits < minTimeBits || l.TimeBits > maxTimeBits:
+		return Kind{}, fmt.Errorf("TIME BITS %d: want %d to %d", l.TimeBits, minTimeBits, min(most, maxTimeBits))
 	case l.WorkerBits < 1 || l.WorkerBits > maxWorkerBits:
 		return Kind{}, fmt.Errorf("WORKER BITS %d: want 1 to %d", l.WorkerBits, maxWorkerBits)
 	case l.CounterBits < 1 || l.CounterBits > maxCounterBits:

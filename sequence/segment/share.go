@@ -52,6 +52,22 @@ func (h Share) By(r Rule) Share {
 	return h
 }
 
+// wholeBlock is a block that no sequence of ticks leaves. MaxMembers of them fit in 64 bits.
+const wholeBlock = 1 << MostTickBits
+
+// MostTickBits is how many bits the numbers of a sequence have at most that one member alone gives.
+const MostTickBits = 57
+
+// Home is the share of a sequence all of whose numbers are of one member, that at a position modulo
+// the count: it has one block, and the others have theirs where no number is.
+func (h Share) Home(position uint64) Share {
+	if h.Shared() {
+		h.Interleave, h.Block = InBlocks, wholeBlock
+		h.Position = (h.Position + h.Count - position%h.Count) % h.Count
+	}
+	return h
+}
+
 // Width is how far n numbers move the row in a block, at most to the end of 64 bits.
 func (h Share) Width(n uint64) uint64 {
 	hi, width := bits.Mul64(n, max(h.counts.Step, 1))

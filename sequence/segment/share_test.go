@@ -162,3 +162,34 @@ func TestARowsRestIsOfItsResidue(t *testing.T) {
 		}
 	}
 }
+
+// A sequence that one member alone gives has its numbers there in a row, and the others have none.
+func TestTheNumbersOfOneMemberAreInARow(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 2))
+	for range 3000 {
+		h := Share{Plan: 3, Count: 2 + random.Uint64N(63), Interleave: InBlocks, Block: 1 + random.Uint64N(10_000)}
+		home, id := random.Uint64N(1<<16), random.Uint64N(1<<MostTickBits-2_000_000)
+		n := 1 + random.Uint64N(1_000_000)
+		for h.Position = range h.Count {
+			of := h.Home(home)
+			owns := of.Owns(id + 1)
+			if owns != (h.Position == home%h.Count) {
+				t.Fatalf("%d of %d members, home %d: it owns %d: %v", h.Position, h.Count, home, id+1, owns)
+			}
+			last, ok := of.End(id, id/2, n)
+			if !owns {
+				if s := of.Segment(last, n); ok && s.Next() <= 1<<MostTickBits {
+					t.Fatalf("%+v gives %d numbers up to %d", of, n, last)
+				}
+				continue
+			}
+			s := of.Segment(last, n)
+			if !ok || s.Next() != id+1 || s.Last() != id+n || s.Remaining() != n || of.Whole(n) != n || of.Remaining(id, id+n) != n {
+				t.Fatalf("%+v: %d numbers above %d are %+v", of, n, id, s)
+			}
+		}
+	}
+	if Alone.Home(3) != Alone {
+		t.Error("a server alone has a home")
+	}
+}

@@ -1,9 +1,14 @@
 package snowflake
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
+
+// ErrAway: the one of several sequence servers that gives the ticks of a worker is away. Others may
+// give those of other workers.
+var ErrAway = errors.New("the sequence server that gives the ticks of the worker is away")
 
 // ClockError: no key is given, as the clock of this machine says a time for which there are none.
 type ClockError struct {
@@ -33,6 +38,7 @@ func (e *ClockError) Error() string {
 type WorkersError struct {
 	Sequence string
 	Workers  uint64
+	Away     uint64        // those that cannot be had as a sequence server is away
 	Free     time.Duration // until the first of them is free; 0: not known
 }
 
@@ -41,8 +47,12 @@ func (e *WorkersError) Error() string {
 	if e.Free > 0 {
 		free = fmt.Sprintf(", the first of them for %v still", rounded(e.Free))
 	}
-	return fmt.Sprintf("sequence %q: all %d workers are in use%s: proxies keep theirs for twice the OUTAGE_COVER after they end, which ALTER SEQUENCE shortens; "+
-		"more WORKER BITS take another sequence", e.Sequence, e.Workers, free)
+	used := fmt.Sprintf("all %d workers are in use", e.Workers)
+	if e.Away > 0 {
+		used = fmt.Sprintf("%d of %d workers cannot be had as a sequence server is away, and the others are in use", e.Away, e.Workers)
+	}
+	return fmt.Sprintf("sequence %q: %s%s: proxies keep theirs for twice the OUTAGE_COVER after they end, which ALTER SEQUENCE shortens; "+
+		"more WORKER BITS take another sequence", e.Sequence, used, free)
 }
 
 // RunError: more consecutive keys were wanted than a tick has.
@@ -89,9 +99,11 @@ func (e *WaitError) Error() string {
 
 // refused reports whether it is of no use to wait after a renewal has failed so.
 func refused(err error) bool {
-	switch err.(type) {
-	case *ClockError, *WorkersError, *EndError:
+	switch err := err.(type) {
+	case *ClockError, *EndError:
 		return true
+	case *WorkersError:
+		return err.Away == 0
 	}
 	return false
 }

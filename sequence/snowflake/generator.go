@@ -2,6 +2,7 @@ package snowflake
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,11 +15,14 @@ import (
 // Ticks is where the ticks of workers are reserved, as a sequence server has them.
 type Ticks interface {
 	// Last returns the last tick of a worker that anybody has reserved. One that is new begins at
-	// first. busy: that worker cannot be had.
+	// first. busy: that worker cannot be had. ErrAway: and not as long as its server is away.
 	Last(ctx context.Context, worker, first uint64) (last uint64, busy bool, err error)
 	// Reserve returns the first of n ticks of a worker in a row, which nobody else has or will
-	// have.
+	// have. Errors are those of Last.
 	Reserve(ctx context.Context, worker, n uint64) (first uint64, err error)
+	// Homes is how many servers there are that can be away without each other. That at the number
+	// of a worker modulo this gives the ticks of the worker.
+	Homes() uint64
 	// Time is what the server's clock says as this returns.
 	Time(ctx context.Context) (time.Time, error)
 }
@@ -67,11 +71,16 @@ type Generator struct {
 	given   uint64
 	waiting int           // callers
 	dueAt   uint64        // the tick in which ticks are to be reserved
-	changed chan struct{} // closed when a renewal has ended, or the generator
+	changed chan struct{} // closed when ticks were reserved, or a renewal or the generator has ended
 	failed  error         // why the last renewal did; nil after a success
 	end     error         // gives nothing any more
 
-	worker renewal // of Renew alone
+	// of Renew alone
+	workers [mostWorkers]renewal
+	clock   struct {
+		begun  bool // it was compared with the server's
+		warned bool // that a step of it is not followed
+	}
 }
 
 // span is ticks of a worker that are reserved here, both ends included.
@@ -304,6 +313,23 @@ func (g *Generator) State() State {
 	}
 	st.Covered = time.Duration(st.Ticks) * g.o.Kind.Layout().Tick
 	return st
+}
+
+// Workers are those whose ticks are reserved now, the one in use first. It does no I/O.
+func (g *Generator) Workers() (all []uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.tickNow()
+	for i := -1; i < len(g.later) && g.end == nil; i++ {
+		s := g.now
+		if i >= 0 {
+			s = g.later[i]
+		}
+		if s.has(now) && !slices.Contains(all, s.worker) {
+			all = append(all, s.worker)
+		}
+	}
+	return all
 }
 
 // coveredLocked is the last tick up to which all from now on are reserved; one before now if that

@@ -24,6 +24,8 @@ type table struct {
 	down   error
 	meet   func(worker uint64) // before a reservation
 	looked int
+	homes  uint64          // 0: 1
+	away   map[uint64]bool // homes
 }
 
 func newTable() *table { return &table{rows: make(map[uint64]uint64)} }
@@ -32,6 +34,9 @@ func (r *table) Last(_ context.Context, worker, first uint64) (uint64, bool, err
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.looked++
+	if r.away[worker%max(r.homes, 1)] {
+		return 0, false, ErrAway
+	}
 	if _, ok := r.rows[worker]; !ok && r.down == nil {
 		r.rows[worker] = first - 1
 	}
@@ -47,9 +52,18 @@ func (r *table) Reserve(_ context.Context, worker, n uint64) (uint64, error) {
 	if r.down != nil {
 		return 0, r.down
 	}
+	if r.away[worker%max(r.homes, 1)] {
+		return 0, ErrAway
+	}
 	first := r.rows[worker] + 1
 	r.rows[worker] += n
 	return first, nil
+}
+
+func (r *table) Homes() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return max(r.homes, 1)
 }
 
 func (r *table) Time(context.Context) (time.Time, error) {
@@ -496,6 +510,64 @@ func TestNoScheduleGivesAKeyTwice(t *testing.T) {
 				}
 			}
 		})
+	})
+}
+
+// Several servers have the workers. One of them may be away for ever, and another one in its place
+// later: nobody waits. Keys rise.
+func TestAServerThatIsAwayIsNotNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := newTable(), ledger{}
+		r.homes = 3
+		p := newProcess(t, r, layout())
+		defer p.stop()
+		last := l.take(t, p, 1)
+		homes := make(map[uint64]bool)
+		for worker := range r.rows {
+			homes[worker%3] = true
+		}
+		if len(r.rows) != 2 || len(homes) != 2 {
+			t.Errorf("it has the workers %v, want two of different servers", r.rows)
+		}
+		for i := range uint64(6) {
+			r.set(func(r *table) { r.away = map[uint64]bool{i % 3: true} })
+			for end := time.Now().Add(4 * cover); time.Now().Before(end); time.Sleep(10 * time.Second) {
+				begin := time.Now()
+				key := l.take(t, p, 3)
+				if took := time.Since(begin); took > time.Millisecond || key <= last {
+					t.Fatalf("server %d is away: behind %d comes %d, after %v", i%3, last, key, took)
+				}
+				last = key
+			}
+		}
+		// one that begins, and with no server
+		q := newProcess(t, r, layout())
+		defer q.stop()
+		q.wantTime(t, l.take(t, q, 1), time.Now())
+		r.set(func(r *table) { r.away = map[uint64]bool{0: true, 1: true, 2: true} })
+		time.Sleep(3 * cover)
+		var workers *WorkersError
+		var wait *WaitError
+		if _, err := p.take(1); !errors.As(err, &wait) || !errors.As(wait.Err, &workers) || workers.Away == 0 || !strings.Contains(err.Error(), "is away") {
+			t.Errorf("with no server: %v", err)
+		}
+	})
+}
+
+// Servers are added and removed, so that workers are at home elsewhere.
+func TestWorkersAreOfTwoServersWhenThoseChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := newTable(), ledger{}
+		p := newProcess(t, r, layout())
+		defer p.stop()
+		for _, homes := range []uint64{1, 2, 3, 2, 5, 1, 4} {
+			r.set(func(r *table) { r.homes = homes })
+			time.Sleep(3 * cover)
+			l.take(t, p, 10)
+			if a, b := p.workers[0], p.workers[1]; homes > 1 && (!a.claimed || !b.claimed || a.id%homes == b.id%homes) {
+				t.Errorf("with %d servers it has the workers %+v", homes, p.workers)
+			}
+		}
 	})
 }
 

@@ -1,7 +1,9 @@
 package snowflake
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -10,14 +12,19 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// renewal is what renewals know of the worker in use.
+// renewal is what renewals know of a worker in use.
 type renewal struct {
-	claimed bool
-	id      uint64
-	last    uint64 // its last tick that was reserved here
-	begun   bool   // the clock was compared with the server's
-	warned  bool   // that a step of the clock is not followed
+	claimed     bool
+	id          uint64
+	first, last uint64 // of its ticks that were reserved here, in a row
 }
+
+// has reports whether ticks are reserved.
+func (w *renewal) has(from, to uint64) bool { return w.claimed && w.first <= from && w.last >= to }
+
+// mostWorkers is how many a Generator has where there are several sequence servers: of different
+// ones, so that one may be away for long.
+const mostWorkers = 2
 
 // claimAhead is how many workers are looked at together, in an order by chance, so that proxies
 // which begin at the same time seldom meet.
@@ -51,21 +58,12 @@ func (g *Generator) renew(ctx context.Context) error {
 	cover := g.ticksIn(max(g.o.Cover(), g.o.Bounds.Look)) // ticks are reserved each Look at most
 	want := min(now+2*cover, end)
 	from := min(now+g.ticksIn(g.o.Bounds.Behind), want)
-	for tries := 0; g.covered(from) < want; tries++ {
-		if tries == maxTries {
-			return &WorkersError{Sequence: g.o.Name, Workers: 1 << g.o.Kind.Layout().WorkerBits}
-		}
-		if g.worker.last >= want { // the clock was set back to before the first of these
-			g.worker.claimed = false
-		}
-		if !g.worker.claimed {
-			if err := g.claim(ctx, now); err != nil {
-				return err
-			}
-		}
-		if err := g.extend(ctx, now, want); err != nil {
-			return err
-		}
+	var failed error
+	for i := range min(g.o.Ticks.Homes(), mostWorkers) {
+		failed = cmp.Or(failed, g.keep(ctx, int(i), now, from, want))
+	}
+	if failed != nil && g.covered(from) < want {
+		return failed
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -76,10 +74,36 @@ func (g *Generator) renew(ctx context.Context) error {
 	return nil
 }
 
-// extend reserves ticks of the worker in use. Where others have reserved some of it, it is given
-// up.
-func (g *Generator) extend(ctx context.Context, now, want uint64) error {
-	w := &g.worker
+// keep has one of the workers in use have ticks.
+func (g *Generator) keep(ctx context.Context, i int, now, from, want uint64) error {
+	w := &g.workers[i]
+	if i > 0 && w.claimed && w.id%g.o.Ticks.Homes() == g.workers[0].id%g.o.Ticks.Homes() {
+		w.claimed = false // the servers were changed
+	}
+	for tries := 0; !w.has(from, want); tries++ {
+		if tries == maxTries {
+			return &WorkersError{Sequence: g.o.Name, Workers: 1 << g.o.Kind.Layout().WorkerBits}
+		}
+		if w.last >= want { // the clock was set back to before the first of these
+			w.claimed = false
+		}
+		if !w.claimed {
+			if err := g.claim(ctx, i, now); err != nil {
+				return err
+			}
+		}
+		switch err := g.extend(ctx, w, now, want); {
+		case errors.Is(err, ErrAway):
+			w.claimed = false
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// extend reserves ticks of a worker in use. Where others have reserved some of it, it is given up.
+func (g *Generator) extend(ctx context.Context, w *renewal, now, want uint64) error {
 	if w.last < now { // it was free for a while
 		last, busy, err := g.o.Ticks.Last(ctx, w.id, now)
 		if w.claimed = !busy && last == w.last; err != nil || !w.claimed {
@@ -105,15 +129,22 @@ func (g *Generator) covered(now uint64) uint64 {
 
 // claim takes a worker that nobody uses, with a few ticks from now on: if two proxies take it at
 // the same moment, one of them has wasted no more.
-func (g *Generator) claim(ctx context.Context, now uint64) error {
+func (g *Generator) claim(ctx context.Context, i int, now uint64) error {
+	homes, other := g.o.Ticks.Homes(), &g.workers[len(g.workers)-1-i]
 	workers := uint64(1) << g.o.Kind.Layout().WorkerBits
 	few := min(now+g.ticksIn(g.o.Bounds.Look), g.o.Kind.MaxCounter())
-	soonest := uint64(0)
+	soonest, away := uint64(0), uint64(0)
 	for base := uint64(0); base < workers; base += claimAhead {
-		for _, i := range rand.Perm(int(min(claimAhead, workers-base))) {
-			id := base + uint64(i)
+		for _, at := range rand.Perm(int(min(claimAhead, workers-base))) {
+			id := base + uint64(at)
+			if other.claimed && homes > 1 && id%homes == other.id%homes {
+				continue
+			}
 			last, busy, err := g.o.Ticks.Last(ctx, id, now)
 			switch {
+			case errors.Is(err, ErrAway):
+				away++
+				continue
 			case err != nil:
 				return err
 			case busy:
@@ -126,13 +157,16 @@ func (g *Generator) claim(ctx context.Context, now uint64) error {
 			}
 			n := max(few, last+1) - last
 			first, err := g.o.Ticks.Reserve(ctx, id, n)
-			if err != nil {
+			switch {
+			case errors.Is(err, ErrAway):
+				away++
+				continue
+			case err != nil:
 				return err
-			}
-			if first != last+1 {
+			case first != last+1:
 				continue
 			}
-			g.worker.claimed, g.worker.id, g.worker.last = true, id, last+n
+			g.workers[i] = renewal{claimed: true, id: id, first: first, last: last + n}
 			g.add(span{id, first, last + n})
 			return nil
 		}
@@ -141,13 +175,15 @@ func (g *Generator) claim(ctx context.Context, now uint64) error {
 	if soonest > 0 {
 		free = g.until(soonest)
 	}
-	return &WorkersError{Sequence: g.o.Name, Workers: workers, Free: free}
+	return &WorkersError{Sequence: g.o.Name, Workers: workers, Away: away, Free: free}
 }
 
-// add takes over ticks that were reserved, and forgets those that have passed.
+// add takes over ticks that were reserved, and forgets those that have passed. Who waits goes on at
+// once: what else a renewal does may take long.
 func (g *Generator) add(s span) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	defer g.changedLocked()
 	now := g.tickNow()
 	kept := g.later[:0]
 	for _, old := range g.later {
@@ -177,23 +213,23 @@ func (g *Generator) adjust(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w, most := &g.worker, g.o.Bounds.Off
+	most := g.o.Bounds.Off
 	wall := g.line.wall()
 	off, ahead := wall.Sub(server), g.line.off()
 	agreed := off.Abs() <= most
 	switch {
-	case !w.begun && !agreed:
+	case !g.clock.begun && !agreed:
 		return &ClockError{Sequence: g.o.Name, Off: off, Most: most}
 	case agreed, ahead.Abs() <= g.o.Bounds.Behind:
 		if ahead.Abs() > g.o.Bounds.Behind {
 			g.o.Log.Warn("clock was set, which keys follow", logfield.Sequence(g.o.Name), zap.Duration("step", ahead))
 		}
 		g.line.set(wall.UnixNano())
-		w.warned = false
-	case !w.warned:
-		w.warned = true
+		g.clock.warned = false
+	case !g.clock.warned:
+		g.clock.warned = true
 		g.o.Log.Warn("clock was set, which keys do not follow", logfield.Sequence(g.o.Name), zap.Duration("step", ahead), zap.Duration("ahead_of_server", off))
 	}
-	w.begun = true
+	g.clock.begun = true
 	return nil
 }

@@ -117,7 +117,7 @@ func (w *world) sequences() []string {
 	case w.estate.interleave == "step":
 		return slices.DeleteFunc(all, func(name string) bool { return name == fives || name == snow })
 	case w.several():
-		return slices.DeleteFunc(all, func(name string) bool { return name == snow })
+		return all
 	case !w.plain():
 		return append(all, restarted)
 	}

@@ -88,7 +88,7 @@ const (
 	numbered  = "numbered" // keys of a format that are numbers
 	timed     = "timed"    // UUIDs that rise in a process
 	random    = "random"   // UUIDs in any order
-	snow      = "snow"     // its keys have a time; several servers cannot give them
+	snow      = "snow"     // its keys have a time; servers that take steps cannot give them
 	restored  = "lone"     // its row is set back; one proxy alone gives its numbers
 )
 

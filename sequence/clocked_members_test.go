@@ -1,0 +1,232 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"seqproxy/sequence/kind"
+	"seqproxy/test/mysqltest"
+)
+
+// snowTakers have processes take keys of "photos" all the time. Those of each rise.
+type snowTakers struct {
+	k    kind.Kind
+	l    keyLedger
+	wg   sync.WaitGroup
+	stop atomic.Bool
+
+	mu      sync.Mutex
+	longest time.Duration // that a key took
+}
+
+// wantWorkers waits until processes have workers of two members.
+func wantWorkers(t testing.TB, all []*Sequences) {
+	t.Helper()
+	for _, s := range all {
+		eventually(t, "a process has workers of two members", func() bool {
+			c := s.names.get([]byte("photos"))
+			return c != nil && len(c.clocked.Workers()) == 2
+		})
+	}
+}
+
+// looksOften has ticks be reserved twice a second, if need be.
+func looksOften(o *Options) {
+	if o.timing == nil {
+		o.timing = ref(standardTiming())
+	}
+	o.timing.clockLook = 500 * time.Millisecond
+}
+
+// begin has one more process take keys.
+func (x *snowTakers) begin(t testing.TB, who string, s *Sequences) {
+	x.wg.Go(func() {
+		last := uint64(0)
+		for i := uint64(0); !x.stop.Load(); i++ {
+			begin := time.Now()
+			key, err := s.Take(context.Background(), []byte("photos"), i%7+1)
+			if errors.Is(err, ErrClosed) {
+				return
+			}
+			took := time.Since(begin)
+			if err != nil || key <= last {
+				t.Errorf("%s: behind %d comes %d, %v", who, last, key, err)
+				return
+			}
+			last = key
+			x.l.note(t, key, i%7+1)
+			x.mu.Lock()
+			x.longest = max(x.longest, took)
+			x.mu.Unlock()
+			time.Sleep(time.Millisecond)
+		}
+	})
+}
+
+// goOn waits for keys, and returns how long one of them took.
+func (x *snowTakers) goOn(t testing.TB, when string) time.Duration {
+	t.Helper()
+	x.mu.Lock()
+	x.longest = 0
+	x.mu.Unlock()
+	before := x.l.count()
+	eventually(t, "keys are given "+when, func() bool { return x.l.count() > before+1500 })
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.longest
+}
+
+// Each worker has its home at one of several members, and a process whose home is away has another
+// worker before its ticks end. One may be killed, and come back.
+func TestSeveralMembersGiveASnowflakeOnce(t *testing.T) {
+	for _, members := range []int{2, 3} {
+		if members > 2 && testing.Short() {
+			continue
+		}
+		t.Run(fmt.Sprint(members), func(t *testing.T) {
+			f := newFleet(t, members)
+			x := &snowTakers{k: snow(t)}
+			open := func() *Sequences { return f.open(t, looksOften, patience(20*time.Second)) }
+			a := open()
+			mustCreate(t, a, CreateOptions{Name: "photos", Kind: x.k, Cover: 4})
+			defer x.wg.Wait()
+			defer x.stop.Store(true)
+			all := []*Sequences{a, open(), open(), open()}
+			for i, s := range all {
+				x.begin(t, fmt.Sprint("proxy ", i), s)
+			}
+			x.goOn(t, "at first")
+			for i := range members {
+				wantWorkers(t, all)
+				f[i].kill(t)
+				// longer than what is reserved
+				for begin := time.Now(); time.Since(begin) < 16*time.Second; {
+					if took := x.goOn(t, "without a member"); took > 5*time.Second {
+						t.Errorf("without member %d a key took %v", i, took)
+					}
+				}
+				// one that begins now
+				late := f.open(t, looksOften, patience(4*time.Second))
+				if members > 2 {
+					within(t, time.Minute, "one that begins has keys", func() bool {
+						key, err := late.Take(t.Context(), []byte("photos"), 1)
+						if err == nil {
+							x.l.note(t, key, 1)
+							wantNow(t, x.k, key)
+						}
+						return err == nil
+					})
+				} else if key, err := late.Take(t.Context(), []byte("photos"), 1); err == nil {
+					x.l.note(t, key, 1) // of a worker that is free again
+				} else if !strings.Contains(err.Error(), "is away") {
+					// nobody is there to record a ceiling of a worker that is new
+					t.Errorf("of two members one is away: %v", err)
+				}
+				if err := late.Close(t.Context()); err != nil {
+					t.Log(err)
+				}
+				f[i].restart(t)
+				x.goOn(t, "with it again")
+			}
+			x.stop.Store(true)
+			x.wg.Wait()
+			x.homes(t, f)
+		})
+	}
+}
+
+// homes makes sure that each worker's ticks were reserved at one member.
+func (x *snowTakers) homes(t testing.TB, f fleet) {
+	t.Helper()
+	now := x.k.TickAt(time.Now().UnixNano())
+	for worker := range uint64(256) {
+		name := counterName(workerName("photos", worker))
+		for i, p := range f {
+			var id uint64
+			if err := p.db.QueryRow("SELECT IFNULL(MAX(id), 0) FROM sequence WHERE name = ?", name).Scan(&id); err != nil {
+				t.Fatal(err)
+			}
+			if int(worker)%len(f) != i && id > now {
+				t.Errorf("worker %d has ticks up to %d at member %d", worker, id, i)
+			}
+			if id >= 1<<57 {
+				t.Errorf("row %s stands at %d", name, id)
+			}
+		}
+	}
+}
+
+// Ticks are not divided in steps, in which applications count themselves.
+func TestMembersInStepsHaveNoSnowflake(t *testing.T) {
+	f := newFleet(t, 2)
+	_, err := f.open(t, inSteps, patience(time.Minute)).Create(context.Background(), CreateOptions{Name: "k", Kind: snow(t)})
+	if !errors.Is(err, ErrSeveral) || !strings.Contains(fmt.Sprint(err), "SNOWFLAKE") {
+		t.Errorf("with two servers: %v", err)
+	}
+}
+
+// Members are added and removed, also one that is away, and with which a proxy goes on where nobody
+// sees it.
+func TestASnowflakeIsGivenOnceWhileMembersChange(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for the ends of ticks")
+	}
+	e := newPlanEstate(t, 3, map[string]uint64{"users": 0})
+	there := e.otherSide(t)
+	patient := patience(20 * time.Second)
+	x := &snowTakers{k: snow(t)}
+	admin := e.open(t, looksOften, patient)
+	mustCreate(t, admin, CreateOptions{Name: "photos", Kind: x.k, Cover: 4})
+	defer x.wg.Wait()
+	defer x.stop.Store(true)
+	for i := range 3 {
+		x.begin(t, fmt.Sprint("proxy ", i), e.open(t, looksOften, patient))
+	}
+	x.goOn(t, "at first")
+	for _, change := range []PlanChange{{Add: e.addr(1)}, {Add: e.addr(2)}, {Remove: e.addr(0)}, {Add: e.addr(0)}} {
+		e.change(t, admin, change)
+		x.goOn(t, "after a change")
+		time.Sleep(2 * time.Second) // a few reservations
+	}
+
+	apart := there.open(t, looksOften, patience(2*time.Second))
+	x.l.take(t, apart, "photos", 10)
+	e.links[2].Cut()
+	there.links[0].Cut()
+	there.links[1].Cut()
+	now := e.change(t, admin, PlanChange{Remove: e.addr(2)})
+	if len(now.Members) != 2 {
+		t.Fatalf("got %+v", now)
+	}
+	// its own ticks, and those up to the ceilings
+	given := 0
+	for begin := time.Now(); time.Since(begin) < 15*time.Second; time.Sleep(10 * time.Millisecond) {
+		if key, err := apart.Take(t.Context(), []byte("photos"), 3); err == nil {
+			x.l.note(t, key, 3)
+			given++
+		}
+	}
+	if given < 100 {
+		t.Errorf("who was cut off has got %d keys", given)
+	}
+	x.goOn(t, "without the one that was removed")
+	for _, l := range []*mysqltest.Link{e.links[2], there.links[0], there.links[1]} {
+		l.Mend()
+	}
+	eventually(t, "who was cut off goes on", func() bool {
+		key, err := apart.Take(t.Context(), []byte("photos"), 1)
+		if err == nil {
+			x.l.note(t, key, 1)
+		}
+		return err == nil && apart.servers.view.Load().plan.Number == now.Number
+	})
+	e.change(t, admin, PlanChange{Remove: e.addr(1)})
+	x.goOn(t, "with one server")
+	wantNow(t, x.k, x.l.take(t, e.open(t, looksOften, patient), "photos", 1))
+}
