@@ -6,10 +6,10 @@ import (
 	"net"
 )
 
-// PacketConn is the part of a connection that a login needs. *Conn implements it.
+// Packets are those of a login, on their way in both directions.
 //
 // The caller sets deadlines: one bounds a whole login.
-type PacketConn interface {
+type Packets interface {
 	// ReadPacket returns one payload, valid until the next read. If it is longer than limit, the
 	// error wraps ErrMalformed.
 	ReadPacket(limit int) ([]byte, error)
@@ -20,6 +20,10 @@ type PacketConn interface {
 	QueuePacket(payload []byte) error
 	// SetPacketNum sets the number of the next packet.
 	SetPacketNum(n uint8)
+}
+
+// Transport is what carries the packets of a login.
+type Transport interface {
 	// StartTLSServer and StartTLSClient shake hands. The rest of the stream is TLS.
 	StartTLSServer(cfg *tls.Config) error
 	StartTLSClient(cfg *tls.Config) error
@@ -27,7 +31,13 @@ type PacketConn interface {
 	RemoteAddr() net.Addr
 }
 
-// ClientConn is the part of a connection that a client's login needs. *Conn implements it.
+// PacketConn is a connection to a server that is logged in to. *Conn implements it.
+type PacketConn interface {
+	Packets
+	Transport
+}
+
+// ClientConn is the connection of a client that logs in. *Conn implements it.
 type ClientConn interface {
 	PacketConn
 	// ReadProxyHeader reads a PROXY header from the front of the stream if one is expected.
@@ -45,7 +55,7 @@ const loginLimit = 128 << 10
 
 // overUnix says whether the peer is on a Unix socket of this machine. Servers and their clients
 // consider that as safe as TLS.
-func overUnix(pc PacketConn) bool {
-	addr := pc.RemoteAddr()
+func overUnix(t Transport) bool {
+	addr := t.RemoteAddr()
 	return addr != nil && addr.Network() == "unix"
 }

@@ -78,7 +78,7 @@ const maxAuthRounds = 16
 // *ServerError for an ERR in its place. If the caller then closes the connection, the server counts
 // it as aborted. MySQL also counts it towards max_connect_errors, and then blocks the host. So a
 // caller with credentials should log in and send COM_QUIT instead.
-func ReadGreeting(pc PacketConn) (*Greeting, error) {
+func ReadGreeting(pc Packets) (*Greeting, error) {
 	payload, err := pc.ReadPacket(loginLimit)
 	if err != nil {
 		return nil, fmt.Errorf("read greeting: %w", err)
@@ -245,7 +245,7 @@ var extendedNames = map[Capability]string{
 
 // run answers the server until it sends OK or ERR. It returns the OK, which is valid until the next
 // read.
-func (p *prover) run(pc PacketConn) (ok []byte, err error) {
+func (p *prover) run(pc Packets) (ok []byte, err error) {
 	for range maxAuthRounds {
 		payload, err := pc.ReadPacket(loginLimit)
 		if err != nil {

@@ -112,14 +112,14 @@ func ParseServerError(payload []byte) error {
 
 // writeERR answers a login with an ERR packet. Without a state the packet has the form for a client
 // with which nothing is negotiated yet.
-func writeERR(pc PacketConn, code uint16, state, message string) error {
+func writeERR(pc Packets, code uint16, state, message string) error {
 	return pc.WritePacket(AppendERR(nil, 0, code, state, message)[HeaderSize:])
 }
 
 // RefuseConnection answers a new connection with an ERR packet in place of a greeting, as servers
 // do with 1040 ("Too many connections"). The packet has no SQLSTATE, since nothing is negotiated
 // yet.
-func RefuseConnection(pc PacketConn, code uint16, message string) error {
+func RefuseConnection(pc Packets, code uint16, message string) error {
 	if err := writeERR(pc, code, "", message); err != nil {
 		return fmt.Errorf("refuse connection: %w", err)
 	}
@@ -128,13 +128,13 @@ func RefuseConnection(pc PacketConn, code uint16, message string) error {
 
 // refuse answers a login of invalid form and returns the matching error. A failed write changes
 // nothing, since the caller closes the connection.
-func refuse(pc PacketConn, code uint16, state, message string, cause error) error {
+func refuse(pc Packets, code uint16, state, message string, cause error) error {
 	_ = writeERR(pc, code, state, message)
 	return &HandshakeError{Code: code, State: state, Err: cause}
 }
 
 // refuseMalformed refuses a packet that cannot be decoded, in the servers' words.
-func refuseMalformed(pc PacketConn, cause error) error {
+func refuseMalformed(pc Packets, cause error) error {
 	if errors.Is(cause, errOldClient) {
 		return refuse(pc, mysql.ER_NOT_SUPPORTED_AUTH_MODE, "",
 			"Client does not support authentication protocol requested by server; consider upgrading MySQL client", cause)

@@ -95,7 +95,7 @@ const (
 // factors returns MultiFactor if several factors can be asked for. Over a Unix socket they cannot:
 // the second one may be auth_socket, and the server would check the proxy's user id and not say so.
 // The server then refuses an account that needs several.
-func (r *RelayedLogin) factors(server PacketConn, greeting *Greeting, wanted Capability) Capability {
+func (r *RelayedLogin) factors(server Transport, greeting *Greeting, wanted Capability) Capability {
 	if overUnix(server) {
 		return 0
 	}

@@ -90,8 +90,8 @@ func unencrypted(given []byte) bool { return !isEmptyAnswer(given) && len(given)
 
 // safe says whether a password may travel in clear to or from a peer. Both sides of a plugin must
 // agree: sha256_password does not consider a Unix socket safe.
-func (r *RelayedLogin) safe(pc PacketConn) bool {
-	return pc.IsTLS() || r.plugin == mysql.AUTH_CACHING_SHA2_PASSWORD && overUnix(pc)
+func (r *RelayedLogin) safe(t Transport) bool {
+	return t.IsTLS() || r.plugin == mysql.AUTH_CACHING_SHA2_PASSWORD && overUnix(t)
 }
 
 // giveClear passes to the server a password that the client sent in clear.

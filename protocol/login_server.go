@@ -219,7 +219,7 @@ func (l *ServerLogin) readResponse(pc PacketConn, offered Capability) (response 
 }
 
 // read reads one packet of the login. It refuses a packet of invalid form.
-func (l *ServerLogin) read(pc PacketConn, what string) ([]byte, error) {
+func (l *ServerLogin) read(pc Packets, what string) ([]byte, error) {
 	payload, err := pc.ReadPacket(loginLimit)
 	if errors.Is(err, ErrMalformed) {
 		return nil, refuseMalformed(pc, fmt.Errorf("%s: %w", what, err))
