@@ -42,7 +42,7 @@ func newBindings(configured []Binding, owners *sequence.Owners) *bindings {
 
 // bound returns the bindings that are in force; nil if nothing is bound.
 func (s *settings) bound() *bindings {
-	owners := s.Sequences.Owners()
+	owners := s.owners.Owners()
 	b := s.bindings.Load()
 	if b == nil || b.owners != owners {
 		b = newBindings(s.Bindings, owners)
@@ -59,20 +59,20 @@ func (s *settings) bound() *bindings {
 // does an INSERT is an error where there are several shards, whose servers could generate the same
 // keys. With one shard the configuration alone counts then.
 func (p *planning) awaitOwners() error {
-	shared, sequences := p.at.shared, p.at.set.Sequences
-	if sequences.Owners() != nil {
+	shared, owners := p.at.shared, p.at.set.owners
+	if owners.Owners() != nil {
 		return nil
 	}
 	begun := stats.Clock()
 	defer func() { p.numbers.Patience.Spend(stats.Clock() - begun) }()
 	shared.ownersAsked.Do(func() {
-		if _, err := sequences.LoadOwners(context.Background()); err != nil {
+		if _, err := owners.LoadOwners(context.Background()); err != nil {
 			shared.ownersUnknown = protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: whether a column of this table is filled from a sequence (OWNED BY) is not known yet, "+
 				"and INSERT and REPLACE wait for that where there are several shards: %s", strings.TrimPrefix(forClient(err).Message, "seqproxy: "))
 			p.at.shared.log.Warn("owned columns not known yet", logfield.Err(err))
 		}
 	})
-	if shared.ownersUnknown == nil || !p.at.routes.Many() || sequences.Owners() != nil {
+	if shared.ownersUnknown == nil || !p.at.routes.Many() || owners.Owners() != nil {
 		return nil
 	}
 	return shared.ownersUnknown
@@ -102,7 +102,7 @@ func (p *planning) insertsOf() insertsInto {
 	}
 	if len(in.names) > 0 {
 		_ = p.awaitOwners() // planFilling tells the client
-		in.set, in.owners = p.at.set, p.at.set.Sequences.Owners()
+		in.set, in.owners = p.at.set, p.at.set.owners.Owners()
 	}
 	return in
 }
@@ -117,7 +117,7 @@ func (s *settings) stillBound(in *insertsInto) error {
 	if len(in.names) == 0 {
 		return nil
 	}
-	owners := s.Sequences.Owners()
+	owners := s.owners.Owners()
 	if owners == in.owners && s == in.set {
 		return nil
 	}

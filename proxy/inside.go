@@ -63,7 +63,7 @@ func (p *planning) refuseInside(st *statement.Statement, charset, where string) 
 			if err != nil {
 				continue // it is no name here
 			}
-			is, err := p.at.set.Sequences.Exists(&p.numbers.Patience, name)
+			is, err := p.at.set.names.Exists(&p.numbers.Patience, name)
 			if err = p.numbers.Patience.Over(err); err != nil {
 				return err
 			}
@@ -79,7 +79,7 @@ func (p *planning) refuseInside(st *statement.Statement, charset, where string) 
 // defaultStepInside says whether several statements in one text, if all go well, leave the
 // session's step at its default; see keepStep.
 func (p *planning) defaultStepInside(sql []byte) (lost bool) {
-	if p.at.set.Sequences.Stride() <= 1 {
+	if p.at.set.steps.Stride() <= 1 {
 		return false
 	}
 	for i := range p.stmt.Parts {

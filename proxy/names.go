@@ -30,7 +30,7 @@ func (p *planning) nameOf(name []byte) ([]byte, error) { return p.InUTF8(name, p
 
 // askUTF8 asks for a name in a character set that only a server knows; is says that it is one.
 func (p *planning) askUTF8(name []byte, charset string) (text []byte, is bool, err error) {
-	text, err = p.at.set.Sequences.InUTF8(&p.numbers.Patience, charset, name)
+	text, err = p.at.set.names.InUTF8(&p.numbers.Patience, charset, name)
 	if err = p.numbers.Patience.Over(err); errors.Is(err, sequence.ErrNoText) {
 		return nil, false, nil
 	}
@@ -50,7 +50,7 @@ func (p *planning) convertNames(st *statement.Statement, charset string) error {
 		return nil
 	}
 	for i := range ddl.Names {
-		if n := ddl.Schemas[i]; n > 0 && string(ddl.Names[i][:n]) == p.at.set.Sequences.Schema() {
+		if n := ddl.Schemas[i]; n > 0 && string(ddl.Names[i][:n]) == p.at.set.names.Schema() {
 			ddl.Names[i], ddl.Schemas[i] = ddl.Names[i][n+1:], ofSequenceTable
 		}
 		if err := p.convert(&ddl.Names[i], charset); err != nil {

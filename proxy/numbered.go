@@ -32,7 +32,7 @@ func (s *settings) numbered(ctx context.Context, creds func(*backend.Shard) ([]b
 	if !s.routes.Many() {
 		return nil, nil
 	}
-	_, _ = s.Sequences.LoadOwners(ctx) // or those that are known
+	_, _ = s.owners.LoadOwners(ctx) // or those that are known
 	bound := s.bound()
 	if bound == nil {
 		return nil, nil

@@ -28,7 +28,7 @@ func (p *planning) factsFor(at plan.Moment) *plan.Facts {
 	}
 	server, f := p.at.routes.Default() != nil, &p.planner.Facts
 	*f = plan.Facts{
-		At: at, Unknown: p.at.set.Unknown, Charset: p.state.Charset, Schema: p.at.set.Sequences.Schema(),
+		At: at, Unknown: p.at.set.Unknown, Charset: p.state.Charset, Schema: p.at.set.names.Schema(),
 		Admin: p.at.login.Account.Admin, Limited: p.at.login.Account.Rights != nil,
 		MariaDB: p.at.likeMariaDB(), Server: server, Attached: p.at.cur != nil,
 		// MySQL warns of that flag at each statement, in its own words.
@@ -95,14 +95,14 @@ func (p *planning) learn(f *plan.Facts, n *plan.Need, sql []byte) (err error) {
 	case plan.NeedKnown:
 		f.NameOf(n.At).Known, err = answer(p.Knows(n.Name))
 	case plan.NeedTexts:
-		form, err := p.at.set.Sequences.FormOf(&p.numbers.Patience, n.Name)
+		form, err := p.at.set.names.FormOf(&p.numbers.Patience, n.Name)
 		of := f.NameOf(n.At)
 		of.Texts, of.Bytes = plan.AnswerOf(form != sequence.Numbers), form == sequence.Bytes
 		return p.numbers.Patience.Over(err)
 	case plan.NeedRight:
 		f.NameOf(n.At).Usable, err = answer(p.numbers.HasRight(n.Name))
 	case plan.NeedSame:
-		same, err := p.at.set.Sequences.Same(&p.numbers.Patience, n.Name, n.Other)
+		same, err := p.at.set.names.Same(&p.numbers.Patience, n.Name, n.Other)
 		f.NameOf(n.At).SameAsFirst = plan.AnswerOf(same)
 		return p.numbers.Patience.Over(err)
 	case plan.NeedDigits:
@@ -141,7 +141,7 @@ func (p *planning) refusal(r *plan.Refusal, sql []byte) error {
 
 // Knows says whether there is a sequence of that name.
 func (p *planning) Knows(name []byte) (bool, error) {
-	known, err := p.at.set.Sequences.Exists(&p.numbers.Patience, name)
+	known, err := p.at.set.names.Exists(&p.numbers.Patience, name)
 	return known, p.numbers.Patience.Over(err)
 }
 

@@ -21,6 +21,7 @@ import (
 	"seqproxy/proxy/kill"
 	"seqproxy/proxy/login"
 	"seqproxy/proxy/plan"
+	"seqproxy/proxy/shown"
 	"seqproxy/proxy/stats"
 	"seqproxy/proxy/ticket"
 	"seqproxy/sequence"
@@ -37,31 +38,55 @@ const (
 	UnknownRelay  = plan.UnknownRelay
 )
 
-// sequencer gives numbers. *sequence.Sequences implements it.
+// sequencer is where keys come from, by what each part of a session sees of it.
+// *sequence.Sequences implements it.
 type sequencer interface {
 	keys.Sequences
 	keys.Names
 	ticket.Sequences
+	shown.Sequences
+	sequenceNames
+	sequenceSteps
+	sequenceSetter
+	columnOwners
+}
+
+// sequenceNames is what planning has to know of names.
+type sequenceNames interface {
 	// Exists says whether a sequence of that name is served.
 	Exists(ctx context.Context, name []byte) (bool, error)
-	// Definitions returns what all sequences are. It asks.
-	Definitions(ctx context.Context) ([]sequence.Definition, error)
-	// Describe returns what a sequence is and where it stands. It asks.
-	Describe(ctx context.Context, name []byte) (sequence.Definition, sequence.State, error)
-	// SetValue has a sequence go on behind n, or at n if that is not used; ok is false if it
-	// is beyond that already.
-	SetValue(ctx context.Context, name []byte, n uint64, used bool) (value uint64, ok bool, err error)
-	// Stride is how far apart the numbers of one sequence server are, where several take turns;
-	// else 1. It does no I/O.
+	// Same says whether two names are spellings of one sequence.
+	Same(ctx context.Context, a, b []byte) (bool, error)
+	// FormOf says what the keys of a sequence are.
+	FormOf(ctx context.Context, name []byte) (sequence.Form, error)
+	// InUTF8 returns a name that is in another character set of MySQL's; sequence.ErrNoText
+	// says that it is no text.
+	InUTF8(ctx context.Context, charset string, name []byte) ([]byte, error)
+	// Schema is the schema of the sequence table.
+	Schema() string
+}
+
+// sequenceSteps tells how far apart numbers are that applications count themselves.
+type sequenceSteps interface {
+	// Stride is how far apart the numbers of one sequence server are, where several divide the
+	// numbers in steps; else 1. It does no I/O.
 	Stride() uint64
 	// Divided says whether several sequence servers divide the numbers, and by multiples of how
 	// many others may move a row of theirs; 1: by none. It asks them.
 	Divided(ctx context.Context) (several bool, turns uint64, err error)
-	// Schema is the schema of the sequence table.
-	Schema() string
-	// InUTF8 returns a name that is in another character set of MySQL's; sequence.ErrNoText
-	// says that it is no text.
-	InUTF8(ctx context.Context, charset string, name []byte) ([]byte, error)
+}
+
+// sequenceSetter sets sequences on.
+type sequenceSetter interface {
+	// Identify returns what tells a sequence from others, however it is spelled.
+	Identify(ctx context.Context, name []byte) (sequence.Identity, error)
+	// SetValue has a sequence go on behind n, or at n if that is not used; ok is false if it
+	// is beyond that already.
+	SetValue(ctx context.Context, name []byte, n uint64, used bool) (value uint64, ok bool, err error)
+}
+
+// columnOwners tells which columns are filled from sequences.
+type columnOwners interface {
 	// Owners returns the columns that own sequences, without I/O; nil if they are not
 	// known. LoadOwners waits until they are.
 	Owners() *sequence.Owners

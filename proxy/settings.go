@@ -17,12 +17,18 @@ type settings struct {
 	tickets ticket.Tables // nil: there are none
 	memory  *statementMemory
 
+	names  sequenceNames
+	steps  sequenceSteps
+	setter sequenceSetter
+	owners columnOwners
+
 	bindings atomic.Pointer[bindings] // nil: see bound
 }
 
 // newSettings makes settings of options; before are those that they replace, or nil.
 func newSettings(opts Options, routes *backend.Routes, before *settings) *settings {
 	s := &settings{Options: opts, routes: routes, tickets: ticket.NewTables(opts.Tickets)}
+	s.names, s.steps, s.setter, s.owners = opts.Sequences, opts.Sequences, opts.Sequences, opts.Sequences
 	s.login = login.Policy{
 		Users: make(map[string]*login.Account), Relay: opts.RelayLogins, Admins: opts.Admins, Monitors: opts.Monitors,
 		MaxUserConnections: opts.MaxUserConnections, Timeout: opts.LoginTimeout,

@@ -31,10 +31,10 @@ func (p *planning) RefuseSetval(a *plan.Slot) error {
 // already.
 func (p *planning) Setval(name []byte, set *statement.SetvalArgs) (keys.Number, error) {
 	if set.Negative { // which is behind, wherever the sequence is
-		_, err := p.at.set.Sequences.Identify(&p.numbers.Patience, name)
+		_, err := p.at.set.setter.Identify(&p.numbers.Patience, name)
 		return keys.Number{Null: true}, p.numbers.Patience.Over(err)
 	}
-	value, ok, err := p.at.set.Sequences.SetValue(&p.numbers.Patience, name, set.Value, !set.Unused)
+	value, ok, err := p.at.set.setter.SetValue(&p.numbers.Patience, name, set.Value, !set.Unused)
 	err = p.numbers.Patience.Over(err)
 	p.at.Audit(fmt.Sprintf("SETVAL(%s, %d)", plan.Quoted(keys.Named(name)), set.Value), err)
 	if err != nil {

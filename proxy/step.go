@@ -11,7 +11,7 @@ import (
 // setStep tells a new connection that keys are as far apart as the numbers are where sequence
 // servers take turns: drivers tell the keys of further rows by that, and AUTO_INCREMENT goes by it.
 func (s *settings) setStep(c *backend.Conn) error {
-	turns := s.Sequences.Stride()
+	turns := s.steps.Stride()
 	if turns <= 1 {
 		return nil
 	}
@@ -29,7 +29,7 @@ func (s *settings) setStep(c *backend.Conn) error {
 // the sequences, too. The client has its answer: what the server refuses now ends the session,
 // without another.
 func (a *attachment) keepStep(c *backend.Conn) error {
-	turns := a.set.Sequences.Stride()
+	turns := a.set.steps.Stride()
 	if lost := a.state.StepLost; !lost || turns <= 1 {
 		return nil
 	}

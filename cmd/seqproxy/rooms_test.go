@@ -82,16 +82,11 @@ func TestNoTypeReachesUp(t *testing.T) {
 func TestNoFunctionIsSetAfterConstruction(t *testing.T) {
 	m := readModule(t)
 	found := make(map[string]bool)
-	for _, folder := range []string{"admin", "admin/web", "backend", "protocol", "proxy", "sequence", "statement"} {
-		for path := range m.found {
-			if path != folder && !strings.HasPrefix(path, folder+"/") {
-				continue
-			}
-			for field, where := range m.setsFunctions(t, path) {
-				found[field] = true
-				if setLater[field] == "" {
-					t.Errorf("%s: %s is a function that is set after construction", where, field)
-				}
+	for _, path := range m.rooms() {
+		for field, where := range m.setsFunctions(t, path) {
+			found[field] = true
+			if setLater[field] == "" {
+				t.Errorf("%s: %s is a function that is set after construction", where, field)
 			}
 		}
 	}
@@ -109,6 +104,16 @@ func TestWhatDecidesIsPure(t *testing.T) {
 	findings := append(m.impure(t, "proxy/plan", "Facts"), m.impure(t, "proxy/state", "State")...)
 	for _, finding := range findings {
 		if finding != "proxy/state imports time" && finding != "State.here is an interface" {
+			t.Error(finding)
+		}
+	}
+}
+
+// TestNoInterfaceAsksForMuch: who needs more of a type names the parts that he gives to others.
+func TestNoInterfaceAsksForMuch(t *testing.T) {
+	m := readModule(t)
+	for _, path := range m.rooms() {
+		for _, finding := range m.largeInterfaces(t, path) {
 			t.Error(finding)
 		}
 	}
@@ -135,6 +140,9 @@ func TestThatEachOfTheseRulesCanBeBroken(t *testing.T) {
 	set := m.setsFunctions(t, planted)
 	if len(set) != 1 || set[planted+".reaches.later"] == "" {
 		t.Errorf("functions that are set after construction: got %v, want the one of reaches", set)
+	}
+	if large := m.largeInterfaces(t, planted); len(large) != 1 || !strings.Contains(large[0], "large lists 6") {
+		t.Errorf("large interfaces: got %q, want the one of 6 methods", large)
 	}
 	impure := m.impure(t, planted, "Facts")
 	for _, want := range []string{"imports context", "Facts.Ask is a function", "Facts.Inner.Any is an interface", "Facts.List is an interface"} {
@@ -207,6 +215,19 @@ func (m *module) Import(path string) (*types.Package, error) {
 		return nil, err
 	}
 	return p.types, nil
+}
+
+// rooms are the folders that the rules are about.
+func (m *module) rooms() (folders []string) {
+	for path := range m.found {
+		top, _, _ := strings.Cut(path, "/")
+		switch top {
+		case "admin", "backend", "protocol", "proxy", "sequence", "statement":
+			folders = append(folders, path)
+		}
+	}
+	slices.Sort(folders)
+	return folders
 }
 
 // check reads a package of the module, without tests, as it is built here without tags.
@@ -415,6 +436,33 @@ func (m *module) setsFunctions(t *testing.T, folder string) map[string]string {
 		})
 	}
 	return found
+}
+
+// largeInterfaces tells of the interfaces of a package that list more methods than a caller should
+// need. One that is put together of others lists none.
+func (m *module) largeInterfaces(t *testing.T, folder string) (findings []string) {
+	t.Helper()
+	for _, file := range m.read(t, folder).files {
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			face, ok := spec.Type.(*ast.InterfaceType)
+			if !ok {
+				return true
+			}
+			methods := 0
+			for _, listed := range face.Methods.List {
+				methods += len(listed.Names)
+			}
+			if methods > mostMethods {
+				findings = append(findings, fmt.Sprintf("%s: %s lists %d methods", m.fset.Position(spec.Pos()), spec.Name.Name, methods))
+			}
+			return true
+		})
+	}
+	return findings
 }
 
 func isNil(e ast.Expr) bool {

@@ -14,14 +14,6 @@ import (
 	"seqproxy/statement"
 )
 
-// Names tells sequences by their names. *sequence.Sequences implements it.
-type Names interface {
-	// Stored returns the name of a sequence as the table spells it, if there is one.
-	Stored(ctx context.Context, name []byte) (stored string, known bool, err error)
-	// Same says whether two names are spellings of one sequence.
-	Same(ctx context.Context, a, b []byte) (bool, error)
-}
-
 // Rights are the sequences that a user may take numbers of. nil: all of them.
 type Rights struct {
 	names    [][]byte

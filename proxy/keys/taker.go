@@ -15,12 +15,6 @@ import (
 type Sequences interface {
 	// TakeRun returns n consecutive numbers, and what there is to say of their sequence.
 	TakeRun(ctx context.Context, name []byte, n uint64) (sequence.Taken, error)
-	// FormOf says what the keys of a sequence are.
-	FormOf(ctx context.Context, name []byte) (sequence.Form, error)
-	// Same says whether two names are spellings of one sequence.
-	Same(ctx context.Context, a, b []byte) (bool, error)
-	// Identify returns what tells a sequence from others, however it is spelled.
-	Identify(ctx context.Context, name []byte) (sequence.Identity, error)
 	// Consecutive refuses that a client counts on from a number of a sequence, whose keys are of a
 	// kind.
 	Consecutive(ctx context.Context, name []byte) error
@@ -28,6 +22,18 @@ type Sequences interface {
 	Step(ctx context.Context, name []byte) (uint64, error)
 	// Avoid says that somebody is about to use numbers that he has chosen himself.
 	Avoid(ctx context.Context, name []byte, numbers []uint64) error
+}
+
+// Names tells sequences by their names. *sequence.Sequences implements it.
+type Names interface {
+	// Stored returns the name of a sequence as the table spells it, if there is one.
+	Stored(ctx context.Context, name []byte) (stored string, known bool, err error)
+	// Same says whether two names are spellings of one sequence.
+	Same(ctx context.Context, a, b []byte) (bool, error)
+	// Identify returns what tells a sequence from others, however it is spelled.
+	Identify(ctx context.Context, name []byte) (sequence.Identity, error)
+	// FormOf says what the keys of a sequence are.
+	FormOf(ctx context.Context, name []byte) (sequence.Form, error)
 }
 
 // Session is what a Taker needs of the session that it takes numbers for.
@@ -179,7 +185,7 @@ func (t *Taker) takeNext(asks []plan.Slot) (values []Number, err error) {
 			same := bytes.Equal(other, name)
 			if !same {
 				var err error
-				if same, err = t.sequences.Same(&t.Patience, name, other); err != nil {
+				if same, err = t.names.Same(&t.Patience, name, other); err != nil {
 					return nil, t.Patience.Over(err)
 				}
 			}
@@ -288,14 +294,14 @@ func (t *Taker) run(name []byte, n uint64) (got sequence.Taken, err error) {
 
 // lastOf is LASTVAL() of a sequence.
 func (t *Taker) lastOf(name []byte) (Number, error) {
-	form, err := t.sequences.FormOf(&t.Patience, name)
+	form, err := t.names.FormOf(&t.Patience, name)
 	if err = t.Patience.Over(err); err != nil {
 		return Number{}, err
 	}
 	if form != sequence.Numbers {
 		return Number{}, protocol.NotSupported("LASTVAL of sequence %s, whose keys are texts, is not supported: keep the key that NEXTVAL gave", name)
 	}
-	of, err := t.sequences.Identify(&t.Patience, name)
+	of, err := t.names.Identify(&t.Patience, name)
 	if err = t.Patience.Over(err); err != nil {
 		return Number{}, err
 	}
@@ -324,7 +330,7 @@ func (t *Taker) fillLast(asks []plan.Slot, values, before []Number) error {
 		if !asks[i].Takes() {
 			continue
 		}
-		of, err := t.sequences.Identify(&t.Patience, asks[i].Sequence)
+		of, err := t.names.Identify(&t.Patience, asks[i].Sequence)
 		if err = t.Patience.Over(err); err != nil {
 			return err
 		}

@@ -52,6 +52,10 @@ func (c *counters) FormOf(_ context.Context, name []byte) (sequence.Form, error)
 	return sequence.Numbers, nil
 }
 
+func (c *counters) Stored(_ context.Context, name []byte) (string, bool, error) {
+	return strings.ToLower(string(name)), true, nil
+}
+
 func (c *counters) Same(_ context.Context, a, b []byte) (bool, error) {
 	return strings.EqualFold(string(a), string(b)), nil
 }
@@ -90,7 +94,7 @@ func newTaker(t *testing.T) (*Taker, *counters) {
 	c := &counters{last: make(map[string]uint64), step: make(map[string]uint64)}
 	taker := new(Taker)
 	taker.For(t.Context(), c)
-	taker.From(c, nil, false)
+	taker.From(c, c, false)
 	return taker, c
 }
 
@@ -180,7 +184,7 @@ func TestRowsWhoseKeysAreNotAStepApartGetThemWhereTheInsertIDTellsOneAlone(t *te
 		if err := taker.key(&k); err == nil || !strings.Contains(err.Error(), `multi_row = "first"`) {
 			t.Errorf("%s: got %v", sequence, err)
 		}
-		taker.From(seqs, nil, true)
+		taker.From(seqs, seqs, true)
 		step := max(seqs.step[sequence], 1)
 		if err := taker.key(&k); err != nil || k.Number(0) != step || k.Number(1) != 2*step || k.Number(2) != 3*step || len(seqs.taken) != 3 {
 			t.Errorf("%s: got %+v, taken %q, %v", sequence, k, seqs.taken, err)
@@ -280,7 +284,7 @@ func TestWhoNeedsNoKeysInARowGetsMoreOfThem(t *testing.T) {
 	if _, err := taker.All(&Numbers{Fill: &plan.Filling{Keys: []plan.FilledKey{k}}}); !errors.Is(err, tickError{}) {
 		t.Errorf("rows whose keys drivers tell from the first: %v", err)
 	}
-	taker.From(c, nil, true)
+	taker.From(c, c, true)
 	f := plan.Filling{Keys: []plan.FilledKey{k}}
 	if _, err := taker.All(&Numbers{Fill: &f}); err != nil || f.Keys[0].First != 4 || f.Keys[0].Number(2) != 6 {
 		t.Errorf("rows of which the insert id tells the first alone get %+v, %v", f.Keys[0], err)
@@ -303,7 +307,7 @@ func TestTextsAreNoNumbers(t *testing.T) {
 	if err := taker.key(&k); err == nil || !strings.Contains(err.Error(), `multi_row = "first"`) {
 		t.Errorf("rows that are filled with texts: got %v", err)
 	}
-	taker.From(c, nil, true)
+	taker.From(c, c, true)
 	if err := taker.key(&k); err != nil || !slices.Equal(k.Texts, []string{"T-5", "T-6"}) {
 		t.Errorf("got %q, %v", k.Texts, err)
 	}
