@@ -11,6 +11,7 @@ import (
 	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
 	"seqproxy/internal/planted"
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/segment"
 )
@@ -292,7 +293,7 @@ func (a *servers) lift(ctx context.Context, v *server, name string, mark, gave u
 		v.counters.wentBack(name, &v.trials)
 		v.log.Error("sequence row went back",
 			logfield.Sequence(name), zap.Uint64("gave", gave), zap.Uint64("given_before", mark),
-			zap.String("remedy", "REPAIR SEQUENCE "+quote(name)))
+			zap.String("remedy", "REPAIR SEQUENCE "+define.Quote(name)))
 	}
 	_, low, err := v.tryRaise(ctx, name, mark, mark, 0)
 	switch {

@@ -488,9 +488,9 @@ func (c *cache) goneLocked(err error) {
 	if c.end != nil {
 		return
 	}
-	remedy := "CREATE SEQUENCE " + quote(shownName(c.name)) + " OWNED BY the column of its keys, or START WITH a number above those of all proxies"
+	remedy := "CREATE SEQUENCE " + define.Quote(shownName(c.name)) + " OWNED BY the column of its keys, or START WITH a number above those of all proxies"
 	if isPeriod(c.name) {
-		remedy = "ALTER SEQUENCE " + quote(shownName(c.name)) + " RESTART WITH a number above the counters of all keys of the present period"
+		remedy = "ALTER SEQUENCE " + define.Quote(shownName(c.name)) + " RESTART WITH a number above the counters of all keys of the present period"
 	}
 	c.owner.log.Warn("sequence row gone", logfield.Sequence(c.name), zap.Uint64("reserved_up_to", c.top), zap.String("remedy", remedy))
 	c.endLocked(err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence/define"
 	"seqproxy/test/mysqltest"
 )
 
@@ -54,7 +55,7 @@ func TestClocksThatJumpBreakNoPromise(t *testing.T) {
 	p := placeOn(t, server).withTable(t, nil)
 	const account = "proxies"
 	p.exec(t, "CREATE USER "+account+" IDENTIFIED BY ''")
-	p.exec(t, "GRANT ALL ON "+quote(p.schema)+".* TO "+account)
+	p.exec(t, "GRANT ALL ON "+define.Quote(p.schema)+".* TO "+account)
 	as := func(o *Options) { o.Servers[0].User = account }
 	a, b := p.open(t, as, steadySize(5), patience(30*time.Second)), p.open(t, as, steadySize(5), patience(30*time.Second))
 	mustCreate(t, a, CreateOptions{Name: "photos"})
@@ -115,7 +116,7 @@ func TestARestartAfterOneThatIsLostAndOfALaterTimeRepeatsNoNumber(t *testing.T) 
 	p := placeOn(t, server).withTable(t, map[string]uint64{"photos": 100})
 	const account = "proxies"
 	p.exec(t, "CREATE USER "+account+" IDENTIFIED BY ''")
-	p.exec(t, "GRANT ALL ON "+quote(p.schema)+".* TO "+account)
+	p.exec(t, "GRANT ALL ON "+define.Quote(p.schema)+".* TO "+account)
 	as := func(o *Options) { o.Servers[0].User = account }
 	a, b := p.open(t, as, steadySize(5), patience(30*time.Second)), p.open(t, as, steadySize(5), patience(30*time.Second))
 	again := func() {

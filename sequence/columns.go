@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 )
 
@@ -57,7 +58,7 @@ func (s *schema) columns(ctx context.Context, c link.Raw) (found *layout, findin
 		found.nameType += " CHARACTER SET " + name[1] + " COLLATE " + name[2]
 	}
 	var ok bool
-	if found.max, ok = columnMax(id[0]); !ok {
+	if found.max, ok = define.ColumnMax(id[0]); !ok {
 		findings = append(findings, s.Unfit(s.table.full, "its column `id` is "+id[0]+", which does not count in whole numbers",
 			"ALTER TABLE "+s.table.full+" MODIFY `id` BIGINT UNSIGNED NOT NULL DEFAULT 0"))
 	}

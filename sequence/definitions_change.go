@@ -253,7 +253,7 @@ func (a *servers) alter(ctx context.Context, name string, change Alteration) (ch
 			if first <= g.top {
 				force := ""
 				if !w.several() {
-					force = fmt.Sprintf(". ALTER SEQUENCE %s RESTART WITH %d FORCE does that, while no other proxy is registered", quote(shownName(g.name)), first)
+					force = fmt.Sprintf(". ALTER SEQUENCE %s RESTART WITH %d FORCE does that, while no other proxy is registered", define.Quote(shownName(g.name)), first)
 				}
 				return 0, false, define.BadOption("sequence %q: RESTART WITH %d is not above %d, the last number that was given or reserved: it would repeat numbers%s",
 					shownName(g.name), first, g.top, force)

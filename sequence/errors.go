@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
@@ -13,15 +14,10 @@ import (
 // Errors that callers tell apart with errors.Is. They arrive wrapped in text that names the
 // sequence.
 var (
-	// ErrUnknown: no sequence of that name. The error is a [*NameError]. MySQL's words for it: 4091
-	// / 42S02.
-	ErrUnknown = errors.New("unknown sequence")
-	// ErrExists: a sequence of that name exists already. The error is a [*NameError]. MySQL's
-	// words: 1050 / 42S01.
-	ErrExists = errors.New("sequence exists already")
-	// ErrExhausted: fewer numbers are left below the maximum of the id column than were asked for.
-	// The error is a [*NameError]. MySQL's words: 4084 / HY000.
-	ErrExhausted = errors.New("sequence has run out")
+	// ErrUnknown, ErrExists and ErrExhausted are those of package define.
+	ErrUnknown   = define.ErrUnknown
+	ErrExists    = define.ErrExists
+	ErrExhausted = define.ErrExhausted
 	// ErrClosed: Close was called.
 	ErrClosed = link.ErrClosed
 	// ErrUnfit: the sequence server or its table could repeat numbers, so nothing is reserved
@@ -39,33 +35,8 @@ type UnfitError = link.UnfitError
 // server's words.
 func IsDenied(err error) bool { return link.IsDenied(err) }
 
-// NameError says what is wrong with one sequence. It wraps ErrUnknown, ErrExists or ErrExhausted.
-type NameError struct {
-	Name string // as the caller or the table spells it
-	Err  error
-	// Deleted, of an ErrUnknown: the row went other than by DROP SEQUENCE, as TRUNCATE of the table
-	// does it, though this proxy reserved numbers up to this one; else 0.
-	Deleted uint64
-}
-
-func (e *NameError) Error() string {
-	text := fmt.Sprintf("sequence %q: %v", e.Name, e.Err)
-	if e.Deleted > 0 {
-		text += "; " + e.Cure()
-	}
-	return text
-}
-
-// Cure says what to do about a row that was Deleted.
-func (e *NameError) Cure() string {
-	name := quote(e.Name)
-	return fmt.Sprintf("its row was deleted, and keys up to %d may be in use, or higher ones that other proxies gave: CREATE SEQUENCE %s continues above %d, "+
-		"with OWNED BY above the column's keys, too, and with START WITH n from there; after that ALTER SEQUENCE %s RESTART WITH 1 FORCE begins again",
-		e.Deleted, name, e.Deleted, name)
-}
-
-// Unwrap returns the sentinel.
-func (e *NameError) Unwrap() error { return e.Err }
+// NameError says what is wrong with one sequence; see package define.
+type NameError = define.NameError
 
 // UnavailableError: the sequence server could not be asked (in time) and no number was left in
 // memory, or an answer was needed that only the server has. Asking again later helps; nothing has

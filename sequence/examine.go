@@ -142,7 +142,7 @@ func (s *Sequences) examineOver(ctx context.Context, v *server, n *link.Node, co
 			unfit.Server = n.Addr
 		}
 	}
-	visit(func(ctx context.Context, text string) ([][]string, error) { return texts(ctx, conn, text) })
+	visit(func(ctx context.Context, text string) ([][]string, error) { return link.Texts(ctx, conn, text) })
 	return nil
 }
 
@@ -180,13 +180,13 @@ func (v *server) examine(ctx context.Context, c link.Raw, found *ExaminedNode) e
 // examineOtherTables looks at the tables beside the first one, as far as they are there and may be
 // seen.
 func (v *server) examineOtherTables(ctx context.Context, conn *sql.Conn, found *ExaminedNode) error {
-	rows, err := texts(ctx, conn, "SELECT TABLE_NAME, COLUMN_TYPE, IFNULL(CHARACTER_SET_NAME, ''), IFNULL(COLLATION_NAME, '') FROM information_schema.COLUMNS "+
+	rows, err := link.Texts(ctx, conn, "SELECT TABLE_NAME, COLUMN_TYPE, IFNULL(CHARACTER_SET_NAME, ''), IFNULL(COLLATION_NAME, '') FROM information_schema.COLUMNS "+
 		"WHERE "+v.inTables()+" AND COLUMN_NAME = 'name' ORDER BY 1")
 	if err != nil {
 		return fmt.Errorf("look for the tables beside %s: %w", v.table.full, err)
 	}
 	for _, r := range rows {
-		full := quote(v.opts.Database) + "." + quote(r[0])
+		full := define.Quote(v.opts.Database) + "." + define.Quote(r[0])
 		nameType := r[1]
 		if r[2] != "" {
 			nameType += " CHARACTER SET " + r[2] + " COLLATE " + r[3]
@@ -224,7 +224,7 @@ func (v *server) examineOtherTables(ctx context.Context, conn *sql.Conn, found *
 
 // owners reads the columns that own sequences.
 func (t optionTable) owners(ctx context.Context, conn *sql.Conn) (all []Owner, err error) {
-	rows, err := texts(ctx, conn, "SELECT s.`name`, o.`owner_schema`, o.`owner_table`, o.`owner_column` FROM "+t.table.full+" AS s JOIN "+t.table.options+
+	rows, err := link.Texts(ctx, conn, "SELECT s.`name`, o.`owner_schema`, o.`owner_table`, o.`owner_column` FROM "+t.table.full+" AS s JOIN "+t.table.options+
 		" AS o ON o.`name` = s.`name` WHERE o.`owner_column` <> '' ORDER BY 1")
 	if err != nil {
 		return nil, err

@@ -157,8 +157,8 @@ func TestStrangeNamesAreData(t *testing.T) {
 func TestNameOfATableNeedsNoCare(t *testing.T) {
 	p := newPlace(t)
 	schema := "odd`sch'ema " + p.schema
-	p.exec(t, "CREATE DATABASE "+quote(schema))
-	defer p.exec(t, "DROP DATABASE "+quote(schema))
+	p.exec(t, "CREATE DATABASE "+define.Quote(schema))
+	defer p.exec(t, "DROP DATABASE "+define.Quote(schema))
 	s := p.open(t, func(o *Options) {
 		o.Servers[0].Database, o.Servers[0].Table, o.CreateTable = schema, "my`seq'table", true
 	})
@@ -281,19 +281,6 @@ func TestOptionsOutOfRangeAreRefused(t *testing.T) {
 	} {
 		if _, err := New(o); !errors.Is(err, define.ErrBadOption) {
 			t.Errorf("%s: got %v, want ErrBadOption", name, err)
-		}
-	}
-}
-
-func TestColumnTypesHaveTheirMaximum(t *testing.T) {
-	for text, want := range map[string]uint64{
-		"tinyint(4)": 127, "tinyint(3) unsigned": 255, "smallint": 32767, "smallint unsigned": 65535,
-		"mediumint(8) unsigned": 16777215, "int(11)": 2147483647, "INT UNSIGNED": 4294967295,
-		"bigint(20)": 9223372036854775807, "bigint(20) unsigned": 18446744073709551615, "bigint unsigned zerofill": 18446744073709551615,
-		"double": 0, "decimal(20,0)": 0, "varchar(20)": 0, "bit(64)": 0, "": 0,
-	} {
-		if got, ok := columnMax(text); got != want || ok != (want != 0) {
-			t.Errorf("columnMax(%q) = %d, %v; want %d", text, got, ok, want)
 		}
 	}
 }

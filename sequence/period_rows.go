@@ -92,7 +92,7 @@ func (g *agreed) mayBegin(o *CreateOptions) error {
 	return &UnfitError{
 		Server: v.At(), Table: v.table.full, OfSequence: true,
 		Finding: fmt.Sprintf("the row %q was deleted, which counts in the present period of sequence %q, and nobody knows which keys of it were given", g.name, base),
-		Remedy:  fmt.Sprintf("ALTER SEQUENCE %s RESTART WITH n through a proxy, n above the counters of all keys of this period (SELECT SEQUENCE_DECODE tells that of a key)", quote(base)),
+		Remedy:  fmt.Sprintf("ALTER SEQUENCE %s RESTART WITH n through a proxy, n above the counters of all keys of this period (SELECT SEQUENCE_DECODE tells that of a key)", define.Quote(base)),
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"seqproxy/sequence/define"
+
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/sequence/change"
@@ -53,9 +55,9 @@ type planTables struct {
 
 func newPlanTables(database, name string) planTables {
 	return planTables{
-		member: quote(database) + "." + quote(name+memberSuffix),
-		plan:   quote(database) + "." + quote(name+planSuffix),
-		start:  quote(database) + "." + quote(name+planStartSuffix),
+		member: define.Quote(database) + "." + define.Quote(name+memberSuffix),
+		plan:   define.Quote(database) + "." + define.Quote(name+planSuffix),
+		start:  define.Quote(database) + "." + define.Quote(name+planStartSuffix),
 	}
 }
 

@@ -3,6 +3,7 @@ package sequence
 import (
 	"fmt"
 
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 )
 
@@ -16,7 +17,7 @@ func GrantsOnTables(schema, account string) string { return grantText(rights, sc
 const rights = "SELECT, INSERT, UPDATE, DELETE"
 
 func grantText(rights, schema, account string) string {
-	return fmt.Sprintf("GRANT %s ON %s.* TO %s", rights, quote(schema), account)
+	return fmt.Sprintf("GRANT %s ON %s.* TO %s", rights, define.Quote(schema), account)
 }
 
 // grants is that statement in a message to somebody who knows the account.

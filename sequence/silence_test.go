@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence/define"
 	"seqproxy/test/mysqltest"
 )
 
@@ -73,7 +74,7 @@ func TestAConnectionThatTheServerHasEndedMeanwhileIsNotUsed(t *testing.T) {
 	const account = "proxies"
 	p.exec(t, "CREATE USER "+account+" IDENTIFIED BY ''")
 	defer p.exec(t, "DROP USER "+account)
-	p.exec(t, "GRANT ALL ON "+quote(p.schema)+".* TO "+account)
+	p.exec(t, "GRANT ALL ON "+define.Quote(p.schema)+".* TO "+account)
 	s := p.open(t, func(o *Options) { o.Servers[0].User = account })
 	mustCreate(t, s, CreateOptions{Name: "photos", Order: true}) // each number is a reservation
 	// nobody else asks from here on, who would find out

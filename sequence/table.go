@@ -2,10 +2,9 @@ package sequence
 
 import (
 	"fmt"
-	"math"
 	"strconv"
-	"strings"
 
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
 )
 
@@ -53,12 +52,12 @@ func (r *row) position() uint64 {
 
 func newTable(database, name string) table {
 	return table{
-		full:    quote(database) + "." + quote(name),
-		options: quote(database) + "." + quote(name+optionsSuffix),
-		version: quote(database) + "." + quote(name+versionSuffix),
-		proxies: quote(database) + "." + quote(name+proxySuffix),
-		holder:  quote(database) + "." + quote(name+holderSuffix),
-		limit:   quote(database) + "." + quote(name+limitSuffix),
+		full:    define.Quote(database) + "." + define.Quote(name),
+		options: define.Quote(database) + "." + define.Quote(name+optionsSuffix),
+		version: define.Quote(database) + "." + define.Quote(name+versionSuffix),
+		proxies: define.Quote(database) + "." + define.Quote(name+proxySuffix),
+		holder:  define.Quote(database) + "." + define.Quote(name+holderSuffix),
+		limit:   define.Quote(database) + "." + define.Quote(name+limitSuffix),
 
 		planTables: newPlanTables(database, name),
 	}
@@ -169,25 +168,4 @@ func (t table) one(proxy string) string { return t.rows(proxy) + " WHERE s.`name
 // counterName, name, counterName).
 func (t table) either(proxy string) string {
 	return t.rows(proxy) + " WHERE s.`name` = ? OR s.`name` = ? AND NOT EXISTS (SELECT 1 FROM " + t.options + " AS k WHERE k.`name` = ? AND k.`kind` <> '') ORDER BY CHAR_LENGTH(s.`name`) DESC LIMIT 1"
-}
-
-// quote makes an identifier of s.
-func quote(s string) string { return "`" + strings.ReplaceAll(s, "`", "``") + "`" }
-
-// columnMax is the highest number that a column type holds ("bigint(20) unsigned" as
-// information_schema says it), or false if it is no integer.
-func columnMax(columnType string) (highest uint64, ok bool) {
-	word, rest, _ := strings.Cut(strings.ToLower(columnType), "(")
-	if word == strings.ToLower(columnType) { // MySQL 8.0.19 and later: no display width
-		word, rest, _ = strings.Cut(word, " ")
-	}
-	bits, ok := map[string]uint{"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "integer": 32, "bigint": 64}[word]
-	if !ok {
-		return 0, false
-	}
-	highest = math.MaxUint64 >> (64 - bits)
-	if !strings.Contains(rest, "unsigned") {
-		highest >>= 1
-	}
-	return highest, true
 }

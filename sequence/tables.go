@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"seqproxy/sequence/define"
+
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
 
@@ -40,7 +42,7 @@ var otherTables = []otherTable{
 // statement makes the table. nameType is that of the column `name` of the first table, so that
 // names compare alike in both.
 func (b *otherTable) statement(database, first, nameType string) string {
-	full := quote(database) + "." + quote(first+b.suffix)
+	full := define.Quote(database) + "." + define.Quote(first+b.suffix)
 	if b.named {
 		return fmt.Sprintf(b.create, full, nameType)
 	}
@@ -63,7 +65,7 @@ const plainNameType = "varchar(50)"
 // Schema are the statements that create the schema and all tables of a sequence server, for an
 // account that may not create them itself.
 func Schema(database, first string) []string {
-	all := []string{"CREATE DATABASE IF NOT EXISTS " + quote(database), createFirst(database, first)}
+	all := []string{"CREATE DATABASE IF NOT EXISTS " + define.Quote(database), createFirst(database, first)}
 	for i := range otherTables {
 		all = append(all, otherTables[i].statement(database, first, plainNameType))
 	}
@@ -71,7 +73,7 @@ func Schema(database, first string) []string {
 }
 
 func createFirst(database, first string) string {
-	return fmt.Sprintf(createTable, quote(database)+"."+quote(first))
+	return fmt.Sprintf(createTable, define.Quote(database)+"."+define.Quote(first))
 }
 
 // schemaWayOut is what mends that tables are missing.
@@ -108,7 +110,7 @@ func (s *schema) lookForTables(ctx context.Context, c link.Raw) (found tables, f
 		return found, nil, fmt.Errorf("look for table %s and those beside it: %w", s.table.full, err)
 	}
 	for _, name := range s.names() {
-		full := quote(s.opts.Database) + "." + quote(name)
+		full := define.Quote(s.opts.Database) + "." + define.Quote(name)
 		at := slices.IndexFunc(rows, func(r []string) bool { return strings.EqualFold(r[0], name) })
 		switch {
 		case at < 0:
@@ -129,7 +131,7 @@ func (t *tables) lacksFirst(s *schema) bool { return slices.Contains(t.missing, 
 func (s *schema) tablesMissing(missing []string) error {
 	full := make([]string, len(missing))
 	for i, name := range missing {
-		full[i] = quote(s.opts.Database) + "." + quote(name)
+		full[i] = define.Quote(s.opts.Database) + "." + define.Quote(name)
 	}
 	remedy := schemaWayOut + ", or set create_table = true; or " + s.grants()
 	if len(missing) == 1 {
@@ -149,7 +151,7 @@ func (s *schema) eachMissing(missing []string, nameType string) (findings []erro
 		statements[s.opts.Table+otherTables[i].suffix] = otherTables[i].statement(s.opts.Database, s.opts.Table, nameType)
 	}
 	for _, name := range missing {
-		findings = append(findings, s.Unfit(quote(s.opts.Database)+"."+quote(name), "it does not exist, or the user may not see it",
+		findings = append(findings, s.Unfit(define.Quote(s.opts.Database)+"."+define.Quote(name), "it does not exist, or the user may not see it",
 			statements[name]+", or set create_table = true; `seqproxy schema` prints this for all tables"))
 	}
 	return findings
@@ -233,17 +235,17 @@ func (s *schema) completeTables(ctx context.Context, c link.Raw) (*layout, error
 func (s *schema) createOne(ctx context.Context, c link.Raw, name, create string) error {
 	err := c.Exec(ctx, create)
 	if link.HasCode(err, gomysql.ER_BAD_DB_ERROR) {
-		if err = c.Exec(ctx, "CREATE DATABASE IF NOT EXISTS "+quote(s.opts.Database)); err == nil {
+		if err = c.Exec(ctx, "CREATE DATABASE IF NOT EXISTS "+define.Quote(s.opts.Database)); err == nil {
 			s.log.Info("schema created", zap.String("schema", s.opts.Database))
 			err = c.Exec(ctx, create)
 		}
 	}
-	full := quote(s.opts.Database) + "." + quote(name)
+	full := define.Quote(s.opts.Database) + "." + define.Quote(name)
 	switch {
 	case link.HasCode(err, gomysql.ER_DBACCESS_DENIED_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_ACCESS_DENIED_ERROR):
 		return s.Unfit(full, fmt.Sprintf("it does not exist, or the user may not see it, and the user may not create it: %v", err),
 			fmt.Sprintf("%s; or CREATE DATABASE %s, and %s; or name a schema where it may, by `database` under [sequence] in a configuration file",
-				schemaWayOut, quote(s.opts.Database), s.grants()))
+				schemaWayOut, define.Quote(s.opts.Database), s.grants()))
 	case err != nil:
 		return fmt.Errorf("create table %s: %w", full, err)
 	}
@@ -265,7 +267,7 @@ func (s *schema) lacking(columns [][]string) (findings []error) {
 		}
 		lost := slices.DeleteFunc(otherTables[i].columns(), func(column string) bool { return has[strings.ToLower(name+"."+column)] })
 		if len(lost) > 0 {
-			findings = append(findings, s.Unfit(quote(s.opts.Database)+"."+quote(name), "it lacks the columns "+strings.Join(lost, ", ")+", so it is none of seqproxy's",
+			findings = append(findings, s.Unfit(define.Quote(s.opts.Database)+"."+define.Quote(name), "it lacks the columns "+strings.Join(lost, ", ")+", so it is none of seqproxy's",
 				"name another `table` under [sequence], or move that one away"))
 		}
 	}

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"seqproxy/internal/await"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/ticket"
 )
 
 // importDistance is how far above its last number a table's counter is raised, at most: more than
@@ -61,19 +61,19 @@ type TicketsImported struct {
 // gave: that is an error.
 func (s *Sequences) ImportTickets(ctx context.Context, conn *sql.Conn, o TicketImport) (done TicketsImported, err error) {
 	nameless := func() string { return "" }
-	table := newTicketRef(o.Database, o.Table, nameless, s.opts.Servers[0].IOTimeout)
-	lossy, err := setUpSource(ctx, conn, s.timing.Silence)
+	table := ticket.NewTable(o.Database, o.Table, nameless, s.opts.Servers[0].IOTimeout)
+	lossy, err := ticket.SetUpSource(ctx, conn, s.timing.Silence)
 	if err != nil {
 		return done, err
 	}
-	layout, err := table.readLayout(ctx, conn)
+	layout, err := table.ReadLayout(ctx, conn)
 	if err != nil {
 		return done, err
 	}
-	if !layout.transactional() {
-		lossy = "its engine is " + layout.engine
+	if !layout.Transactional() {
+		lossy = "its engine is " + layout.Engine
 	}
-	m := ticketImport{TicketImport: o, s: s, max: layout.max}
+	m := ticketImport{TicketImport: o, s: s, max: layout.Max}
 	if o.DryRun {
 		if err := conn.QueryRowContext(ctx, "SELECT @@GLOBAL.auto_increment_increment").Scan(&m.step); err != nil {
 			return done, err
@@ -85,25 +85,6 @@ func (s *Sequences) ImportTickets(ctx context.Context, conn *sql.Conn, o TicketI
 	}
 	done.Lossy = lossy
 	return done, err
-}
-
-// setUpSource sets the session of a connection to a server that may be none of the sequence
-// servers. lossy says why the server could lose what it has committed.
-func setUpSource(ctx context.Context, conn *sql.Conn, silence time.Duration) (lossy string, err error) {
-	if err := link.SetUpSession(ctx, conn, silence); err != nil {
-		return "", err
-	}
-	var readOnly, flush string
-	if err := conn.QueryRowContext(ctx, "SELECT @@GLOBAL.read_only, @@GLOBAL.innodb_flush_log_at_trx_commit").Scan(&readOnly, &flush); err != nil {
-		return "", fmt.Errorf("read settings: %w", err)
-	}
-	switch {
-	case !link.IsOff(readOnly):
-		return "", errors.New("the server is read only: name the primary, where applications take their numbers")
-	case flush != "1":
-		return "innodb_flush_log_at_trx_commit is " + flush, nil
-	}
-	return "", nil
 }
 
 // ticketImport is one import.
@@ -137,15 +118,15 @@ func (m *ticketImport) decide(ctx context.Context) (importStep, TicketsImported,
 		return none, there, err
 	}
 	switch {
-	case m.first > state.Limit && namesSource(def.Comment, m.From):
+	case m.first > state.Limit && ticket.NamesSource(def.Comment, m.From):
 		return none, there, nil
 	case m.first > state.Limit:
 		return none, there, fmt.Errorf("the table's counter is at %d, above %d, where the sequence ends, and the sequence's comment names no import that put it there: "+
 			"the sequence could give again what the table gave. -table %s=NAME makes another sequence; or DROP SEQUENCE %s, and import again all tables that it was made from",
-			m.first, state.Limit, m.Table, quote(def.Name))
+			m.first, state.Limit, m.Table, define.Quote(def.Name))
 	case m.max-min(m.max, state.Limit) < importRoom*m.step:
 		return none, there, fmt.Errorf("the sequence ends at %d, and the table's column at %d, with no room above the sequence: "+
-			"ALTER SEQUENCE %s MAXVALUE n leaves room, -table %s=NAME makes another sequence", state.Limit, m.max, quote(def.Name), m.Table)
+			"ALTER SEQUENCE %s MAXVALUE n leaves room, -table %s=NAME makes another sequence", state.Limit, m.max, define.Quote(def.Name), m.Table)
 	}
 	there.Raised = true
 	if after, ok := (segment.Rule{Step: def.Increment, Anchor: def.Start}).Next(m.first, state.Limit); !ok {
@@ -158,7 +139,7 @@ func (m *ticketImport) decide(ctx context.Context) (importStep, TicketsImported,
 
 // decideNew is decide for a sequence that has to be made.
 func (m *ticketImport) decideNew(ctx context.Context) (importStep, TicketsImported, error) {
-	o := CreateOptions{Name: m.Sequence, Increment: m.step, Comment: withSource("", m.From)}
+	o := CreateOptions{Name: m.Sequence, Increment: m.step, Comment: ticket.WithSource("", m.From)}
 	limit, err := m.s.limitOfNew(ctx, &o)
 	if err != nil {
 		return importStep{}, TicketsImported{}, err
@@ -192,19 +173,19 @@ func (s *Sequences) limitOfNew(ctx context.Context, o *CreateOptions) (limit uin
 }
 
 // carryOut locks the table and makes the import.
-func (m *ticketImport) carryOut(ctx context.Context, table *ticketRef, conn *sql.Conn, layout *ticketLayout) (done TicketsImported, err error) {
+func (m *ticketImport) carryOut(ctx context.Context, table *ticket.Table, conn *sql.Conn, layout *ticket.Layout) (done TicketsImported, err error) {
 	waiting, stop := halfOf(ctx) // the rest of the time is for what comes next
 	defer stop()
-	l, err := table.lock(waiting, conn, layout)
+	l, err := table.Lock(waiting, conn, layout)
 	for wait := m.s.timing.importAgain; link.IsConflict(err) && await.Pause(waiting, await.Jitter(wait)); wait = min(2*wait, time.Second) {
-		l, err = table.lock(waiting, conn, layout)
+		l, err = table.Lock(waiting, conn, layout)
 	}
 	if err != nil {
-		return done, fmt.Errorf("lock %s: %w", table.full, err)
+		return done, fmt.Errorf("lock %s: %w", table.Quoted, err)
 	}
-	defer func() { err = errors.Join(err, l.unlock(ctx)) }()
-	m.step = l.step
-	if m.first, err = l.nextUnnamed(ctx); errors.Is(err, ErrExhausted) {
+	defer func() { err = errors.Join(err, l.Unlock(ctx)) }()
+	m.step = l.Step
+	if m.first, err = l.NextUnnamed(ctx); errors.Is(err, ErrExhausted) {
 		m.first = m.max
 		return done, m.noRoom()
 	} else if err != nil {
@@ -212,17 +193,17 @@ func (m *ticketImport) carryOut(ctx context.Context, table *ticketRef, conn *sql
 	}
 	do, done, err := m.decide(ctx)
 	if err != nil || do.ahead == 0 {
-		return done, errors.Join(err, l.forget(ctx, m.first))
+		return done, errors.Join(err, l.Forget(ctx, m.first))
 	}
 	if do.create == nil {
 		if _, err := m.s.Raise(ctx, []byte(m.Sequence), m.first); err != nil {
 			return done, fmt.Errorf("raise the sequence above what the table gave: %w", err)
 		}
 	}
-	if _, err := l.moveTo(ctx, do.ahead); err != nil {
-		return done, fmt.Errorf("raise the counter of %s: %w", table.full, err)
+	if _, err := l.MoveTo(ctx, do.ahead); err != nil {
+		return done, fmt.Errorf("raise the counter of %s: %w", table.Quoted, err)
 	}
-	if err := l.forget(ctx, m.first); err != nil {
+	if err := l.Forget(ctx, m.first); err != nil {
 		return done, err
 	}
 	if do.create == nil {
@@ -232,58 +213,20 @@ func (m *ticketImport) carryOut(ctx context.Context, table *ticketRef, conn *sql
 	if err != nil {
 		return done, fmt.Errorf("the table's counter was raised above %d, but the sequence could not be made: %w. Nobody gets the numbers between. "+
 			"Another import begins above them; CREATE SEQUENCE %s START WITH %d INCREMENT BY %d MAXVALUE %d uses them",
-			do.ahead, err, quote(m.Sequence), do.create.Start, do.create.Increment, do.create.Max)
+			do.ahead, err, define.Quote(m.Sequence), do.create.Start, do.create.Increment, do.create.Max)
 	}
 	done.Next = made.First
 	return done, nil
 }
 
-// nextUnnamed is next where no stub is at hand: it renews one that the table has.
-func (l *lockedTable) nextUnnamed(ctx context.Context) (first uint64, err error) {
-	if l.ticketLayout.stub == "" {
-		return l.next(ctx)
-	}
-	err = l.conn.QueryRowContext(ctx, "SELECT "+quote(l.ticketLayout.stub)+" FROM "+l.full+" WHERE "+quote(l.ticketLayout.stub)+
-		" IS NOT NULL ORDER BY "+quote(l.id)+" DESC LIMIT 1").Scan(&l.stub)
-	empty := errors.Is(err, sql.ErrNoRows)
-	if err != nil && !empty {
-		return 0, err
-	}
-	first, err = l.next(ctx)
-	if err != nil && empty && !errors.Is(err, ErrExhausted) {
-		err = fmt.Errorf("it has no row yet: take a number of it as applications do, and import it then: %w", err)
-	}
-	return first, err
-}
-
 // name writes into the sequence's comment that the table's counter is above its end.
 func (m *ticketImport) name(ctx context.Context, comment string) error {
-	if namesSource(comment, m.From) {
+	if ticket.NamesSource(comment, m.From) {
 		return nil
 	}
-	comment = withSource(comment, m.From)
+	comment = ticket.WithSource(comment, m.From)
 	if _, err := m.s.Alter(ctx, []byte(m.Sequence), Alteration{Comment: &comment}); err != nil {
 		return fmt.Errorf("the table's counter is above the end of the sequence now, but the sequence's comment does not say so, and another import will need that: %w", err)
 	}
 	return nil
-}
-
-// sourcesBegin is what the tables follow in the comment of a sequence that was made from them.
-const sourcesBegin = "imported from "
-
-// withSource is a comment that names a table, too.
-func withSource(comment, from string) string {
-	switch {
-	case comment == "":
-		return sourcesBegin + from
-	case strings.Contains(comment, sourcesBegin):
-		return comment + ", " + from
-	}
-	return comment + "; " + sourcesBegin + from
-}
-
-// namesSource says whether a comment names a table.
-func namesSource(comment, from string) bool {
-	_, sources, _ := strings.Cut(comment, sourcesBegin)
-	return strings.Contains(", "+sources+",", ", "+from+",")
 }

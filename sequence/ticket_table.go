@@ -15,7 +15,9 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/ticket"
 )
 
 // ErrNoTicket is a ticket that is left to the server: its table or statement is not of the kind
@@ -30,11 +32,11 @@ const maxStubs = 4096
 // stays the table's own, so whoever goes there directly never gets the same number. It is safe for
 // concurrent use.
 type TicketTable struct {
-	ticketRef
+	table  ticket.Table
 	s      *Sequences
 	cache  *cache
 	looks  singleflight.Group
-	layout atomic.Pointer[ticketLayout] // nil before the first look
+	layout atomic.Pointer[ticket.Layout] // nil before the first look
 
 	mu       sync.Mutex
 	stubs    map[string]bool // guarded by mu; whose rows are there
@@ -58,14 +60,14 @@ func (s *Sequences) TicketTable(database, name string) *TicketTable {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.ticketTables {
-		if t.database == database && t.name == name {
+		if t.table.Database == database && t.table.Name == name {
 			return t
 		}
 	}
 	v := s.servers.tickets
-	t := &TicketTable{s: s, ticketRef: newTicketRef(database, name, v.At, v.opts.IOTimeout)}
-	t.mark = s.state.TicketMark(t.full)
-	t.cache = newCache(s, row{name: database + "." + name})
+	t := &TicketTable{s: s, table: ticket.NewTable(database, name, v.At, v.opts.IOTimeout)}
+	t.mark = s.state.TicketMark(t.table.Quoted)
+	t.cache = newCache(s, row{name: t.table.FullName()})
 	t.cache.reserver = t
 	if s.closed {
 		t.cache.shut(ErrClosed)
@@ -80,7 +82,7 @@ func (s *Sequences) ticketTableNamed(name string) *TicketTable {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.ticketTables {
-		if name == t.database+"."+t.name || name == t.name && t.database == s.opts.Servers[0].Database {
+		if name == t.table.FullName() || name == t.table.Name && t.table.Database == s.opts.Servers[0].Database {
 			return t
 		}
 	}
@@ -107,10 +109,10 @@ func (t *TicketTable) Replace(ctx context.Context, id, column, stub []byte) (Tic
 	if err != nil {
 		return Ticket{}, err
 	}
-	if layout.stub == "" || !named(id, layout.id) || !named(column, layout.stub) {
+	if layout.Stub == "" || !named(id, layout.ID) || !named(column, layout.Stub) {
 		return Ticket{}, ErrNoTicket
 	}
-	ticket := Ticket{Replaced: true, Transactional: layout.transactional()}
+	ticket := Ticket{Replaced: true, Transactional: layout.Transactional()}
 	if !t.hasStub(stub) {
 		if ticket.Replaced, err = t.touch(ctx, layout, stub); err != nil {
 			return Ticket{}, err
@@ -124,7 +126,7 @@ func (t *TicketTable) Replace(ctx context.Context, id, column, stub []byte) (Tic
 func (t *TicketTable) take(ctx context.Context) (uint64, error) {
 	number, err := t.cache.take(ctx, 1)
 	var unfit *UnfitError
-	if errors.As(err, &unfit) && unfit.Table == t.full || errors.Is(err, ErrExhausted) {
+	if errors.As(err, &unfit) && unfit.Table == t.table.Quoted || errors.Is(err, ErrExhausted) {
 		err = ErrNoTicket
 	}
 	return number, err
@@ -138,11 +140,11 @@ func (t *TicketTable) Insert(ctx context.Context, id []byte) (Ticket, error) {
 	if err != nil {
 		return Ticket{}, err
 	}
-	if layout.stub != "" || !named(id, layout.id) || id == nil && layout.columns != 1 {
+	if layout.Stub != "" || !named(id, layout.ID) || id == nil && layout.Columns != 1 {
 		return Ticket{}, ErrNoTicket
 	}
 	number, err := t.take(ctx)
-	return Ticket{Number: number, Transactional: layout.transactional()}, err
+	return Ticket{Number: number, Transactional: layout.Transactional()}, err
 }
 
 // named says whether a column that a statement may name is the one of that name.
@@ -151,7 +153,7 @@ func named(column []byte, name string) bool {
 }
 
 // look returns the layout of the table, and looks at it the first time.
-func (t *TicketTable) look(ctx context.Context) (*ticketLayout, error) {
+func (t *TicketTable) look(ctx context.Context) (*ticket.Layout, error) {
 	if layout := t.layout.Load(); layout != nil {
 		return layout, nil
 	}
@@ -170,7 +172,7 @@ func (t *TicketTable) look(ctx context.Context) (*ticketLayout, error) {
 		if r.Err != nil {
 			return nil, r.Err
 		}
-		return r.Val.(*ticketLayout), nil
+		return r.Val.(*ticket.Layout), nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -186,7 +188,7 @@ func (t *TicketTable) recentFailure() error {
 }
 
 // lookOnce asks for all callers that wait at the same time.
-func (t *TicketTable) lookOnce() (*ticketLayout, error) {
+func (t *TicketTable) lookOnce() (*ticket.Layout, error) {
 	if !t.s.begin() {
 		return nil, ErrClosed
 	}
@@ -204,7 +206,7 @@ func (t *TicketTable) lookOnce() (*ticketLayout, error) {
 // once a minute, and the statement is left to the server.
 func (t *TicketTable) leave(r request, err error) error {
 	var unfit *UnfitError
-	if errors.As(err, &unfit) && unfit.Table == t.full {
+	if errors.As(err, &unfit) && unfit.Table == t.table.Quoted {
 		t.mu.Lock()
 		due := time.Since(t.warnedAt) >= t.s.timing.warnAgain
 		if due {
@@ -212,7 +214,7 @@ func (t *TicketTable) leave(r request, err error) error {
 		}
 		t.mu.Unlock()
 		if due {
-			t.s.log.Warn("ticket table not served", zap.String("table", t.full), logfield.Err(err))
+			t.s.log.Warn("ticket table not served", zap.String("table", t.table.Quoted), logfield.Err(err))
 		}
 		return ErrNoTicket
 	}
@@ -231,10 +233,10 @@ func (t *TicketTable) hasStub(stub []byte) bool {
 // touch makes sure that a stub has a row, and reports whether it had one. It costs a number: the
 // one that the row gets. A conflict with applications that go to the table themselves is no reason
 // to leave the statement to the server: its number would be above those in memory, which come next.
-func (t *TicketTable) touch(ctx context.Context, layout *ticketLayout, stub []byte) (had bool, err error) {
+func (t *TicketTable) touch(ctx context.Context, layout *ticket.Layout, stub []byte) (had bool, err error) {
 	err = t.onServer(ctx, func(r request, conn *sql.Conn) error {
 		for attempt := 1; ; attempt++ {
-			result, err := conn.ExecContext(r.ctx, "REPLACE INTO "+t.full+" ("+quote(layout.stub)+") VALUES (?)", string(stub))
+			result, err := conn.ExecContext(r.ctx, "REPLACE INTO "+t.table.Quoted+" ("+define.Quote(layout.Stub)+") VALUES (?)", string(stub))
 			if err != nil && (link.IsUnknownOutcome(err) || link.IsConflict(err)) {
 				// a counter does not go back where the statement is undone
 				t.s.servers.tickets.counters.lose(t.cache.name, UnusedUnknownCommit, 1)

@@ -48,7 +48,7 @@ var floors = []floor{
 	{"proxy.relay", []string{"proxy.attachment", "proxy.backends", "proxy.batch", "proxy.client", "proxy.memoryShare", "proxy.slow", "proxy.idleness"}},
 	{"proxy.attachment", []string{"proxy.backends", "proxy.client", "proxy.outside", "proxy.prepared", "proxy.preparedSet", "proxy.settings"}},
 	{"proxy.backends", []string{"proxy.client", "proxy.outside", "proxy.preparedSet"}},
-	{"sequence.Sequences", []string{"sequence.servers", "sequence.server", "sequence.store", "sequence/link", "sequence/change", "sequence/floor", "sequence/snowflake"}},
+	{"sequence.Sequences", []string{"sequence.servers", "sequence.server", "sequence.store", "sequence/link", "sequence/change", "sequence/floor", "sequence/snowflake", "sequence/ticket"}},
 	{"sequence.servers", []string{"sequence.server", "sequence.store", "sequence/link"}},
 	{"sequence.server", []string{"sequence.store", "sequence/link"}},
 	{"sequence.store", []string{"sequence.limitTable", "sequence.optionTable", "sequence.planTable", "sequence.proxyTable", "sequence.schema", "sequence/link"}},

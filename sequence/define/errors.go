@@ -7,14 +7,52 @@ import (
 	"seqproxy/sequence/kind"
 )
 
-// Errors of a definition.
+// Errors that callers tell apart with errors.Is. They arrive wrapped in text that names the
+// sequence.
 var (
+	// ErrUnknown: no sequence of that name. The error is a [*NameError]. MySQL's words for it: 4091
+	// / 42S02.
+	ErrUnknown = errors.New("unknown sequence")
+	// ErrExists: a sequence of that name exists already. The error is a [*NameError]. MySQL's
+	// words: 1050 / 42S01.
+	ErrExists = errors.New("sequence exists already")
+	// ErrExhausted: fewer numbers are left below the maximum of the id column than were asked for.
+	// The error is a [*NameError]. MySQL's words: 4084 / HY000.
+	ErrExhausted = errors.New("sequence has run out")
 	// ErrBadOption: an argument is out of its range; the text names it and what is allowed.
 	ErrBadOption = errors.New("bad sequence option")
 	// ErrConflict: options contradict each other or the id column. It is an ErrBadOption. MariaDB's
 	// words: 4085 / HY000.
 	ErrConflict = fmt.Errorf("%w: conflicting values", ErrBadOption)
 )
+
+// NameError says what is wrong with one sequence. It wraps ErrUnknown, ErrExists or ErrExhausted.
+type NameError struct {
+	Name string // as the caller or the table spells it
+	Err  error
+	// Deleted, of an ErrUnknown: the row went other than by DROP SEQUENCE, as TRUNCATE of the table
+	// does it, though this proxy reserved numbers up to this one; else 0.
+	Deleted uint64
+}
+
+func (e *NameError) Error() string {
+	text := fmt.Sprintf("sequence %q: %v", e.Name, e.Err)
+	if e.Deleted > 0 {
+		text += "; " + e.Cure()
+	}
+	return text
+}
+
+// Cure says what to do about a row that was Deleted.
+func (e *NameError) Cure() string {
+	name := Quote(e.Name)
+	return fmt.Sprintf("its row was deleted, and keys up to %d may be in use, or higher ones that other proxies gave: CREATE SEQUENCE %s continues above %d, "+
+		"with OWNED BY above the column's keys, too, and with START WITH n from there; after that ALTER SEQUENCE %s RESTART WITH 1 FORCE begins again",
+		e.Deleted, name, e.Deleted, name)
+}
+
+// Unwrap returns the sentinel.
+func (e *NameError) Unwrap() error { return e.Err }
 
 // KindError: a sequence has a kind of keys, for which something is not done.
 type KindError struct {
