@@ -47,8 +47,10 @@ func TestHibernateMakesTheSameIDs(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 120*time.Second)
 		defer cancel()
-		out, err := run(ctx, t, p, target{}, "", append([]string{"java", "-XX:TieredStopAtLevel=1", "-cp", hibernateJars + ":" + classes, "Hibernate",
-			host, port, user, password, schema}, more...)...)
+		out, err := run(ctx, t, p, target{}, "", append([]string{
+			"java", "-XX:TieredStopAtLevel=1", "-cp", hibernateJars + ":" + classes, "Hibernate",
+			host, port, user, password, schema,
+		}, more...)...)
 		if err != nil {
 			t.Errorf("%s: %v\n%s", addr, err, tail(string(out)))
 			return transcript{}
