@@ -34,6 +34,8 @@ func topics() map[string]string {
 		all[strings.TrimSuffix(file.Name(), ".txt")] = string(text)
 	}
 	all["alarms"] += helpOnAlarms()
+	all["lost"] += helpOnLost()
+	all["restore"] += helpOnSteps(restoreSteps)
 	return all
 }
 
@@ -54,6 +56,26 @@ func helpOnAlarms() string {
 	for _, a := range alarmTexts {
 		writeEntry(&out, strings.Join(a.alerts, ", "), a.meaning)
 		wrap(&out, "      do: ", withoutLinks(a.do))
+	}
+	return out.String()
+}
+
+func helpOnLost() string {
+	var out strings.Builder
+	for _, l := range lostMembers {
+		writeEntry(&out, strings.ReplaceAll(l.lost, "`", ""), l.run)
+	}
+	out.WriteString(`
+The only one: keys come from memory meanwhile, as long as seconds_left says.
+With a backup: "seqproxy help restore". Without one:
+`)
+	return out.String() + helpOnSteps(onlyOneSteps)
+}
+
+func helpOnSteps(steps []string) string {
+	var out strings.Builder
+	for i, step := range steps {
+		wrap(&out, fmt.Sprintf("  %d. ", i+1), withoutLinks(step))
 	}
 	return out.String()
 }

@@ -137,6 +137,25 @@ func TestThePageOfOperationsTellsWhyKeysJump(t *testing.T) {
 	keepTable(t, "operations.md", "gaps", table+"\n")
 }
 
+// TestThePageOfWhatToDoHasTheStepsOfHelp compares the pages with the texts that help prints, or
+// writes them with -update.
+func TestThePageOfWhatToDoHasTheStepsOfHelp(t *testing.T) {
+	numbered := func(steps []string) string {
+		var list strings.Builder
+		for i, step := range steps {
+			wrapAt(&list, 120, fmt.Sprintf("%d. ", i+1), step)
+		}
+		return "\n" + list.String() + "\n"
+	}
+	keepTable(t, "operations.md", "restore", numbered(restoreSteps))
+	keepTable(t, "one-server.md", "steps", numbered(onlyOneSteps))
+	table := "\n| what is lost | run |\n|---|---|\n"
+	for _, l := range lostMembers {
+		table += "| " + l.lost + " | " + l.run + " |\n"
+	}
+	keepTable(t, "members.md", "lost", table+"\n")
+}
+
 func TestTheDocumentedWayToBeginAgainWorks(t *testing.T) {
 	s := mysqltest.Start(t)
 	blocks := documentedSQL(t, "operations.md", "Beginning again")
