@@ -160,14 +160,14 @@ func (c *cache) start() uint64 {
 // empty then.
 func (p *periods) revise(ctx context.Context, name string) (row, error) {
 	s := p.c.owner
-	found, err := s.servers.find(ctx, name)
+	_, err := s.servers.find(ctx, name)
 	switch {
 	case errors.Is(err, ErrUnknown), isUnfitRow(err):
 		return row{}, nil
 	case err != nil:
 		return row{}, err
 	}
-	found, _, err = s.periodRows.counter(ctx, p.c, name)
+	found, _, err := s.periodRows.counter(ctx, p.c, name)
 	return found, err
 }
 
