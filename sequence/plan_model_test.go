@@ -122,6 +122,7 @@ func (m *modelled) anyDeed(ctx context.Context, rng *rand.Rand) deed {
 		Named:  []change.Floor{{Name: "photos", Floor: uint64(rng.IntN(400)), Ceiling: 600}, {Name: "albums", Floor: 3, Ceiling: 40}},
 		Others: uint64(rng.IntN(40)),
 	}
+	holders := change.Holders{Unasked: []string{"", "third:3306"}[rng.IntN(2)]}
 	step := func(name string, f func(s change.Stepper) error) deed {
 		return deed{name + what, func(s modelStore) string { return outcomeOf(f(s)) }}
 	}
@@ -150,7 +151,7 @@ func (m *modelled) anyDeed(ctx context.Context, rng *rand.Rand) deed {
 			return fmt.Sprintf("%+v %s", given.Names, outcomeOf(err))
 		}}
 	case 6, 7:
-		return step("accept", func(s change.Stepper) error { return s.Accept(ctx, p, ballot, floors) })
+		return step("accept", func(s change.Stepper) error { return s.Accept(ctx, p, ballot, floors, holders) })
 	case 8:
 		return deed{"let go" + what, func(s modelStore) string { return outcomeOf(s.LetGo(ctx, p)) }}
 	case 9:
@@ -225,6 +226,12 @@ func (m *modelled) held(t *testing.T) *simulation.Member {
 		got.Limits[of] = l
 		return err
 	})
+	m.each(t, "SELECT host FROM sequence_proxy", func(scan func(...any) error) error {
+		var host string
+		err := scan(&host)
+		got.Proxies[strings.Replace(strings.Split(host, " knew")[0], "those that only", "unknown ones of", 1)] = true
+		return err
+	})
 	m.each(t, "SELECT number, floor FROM sequence_plan WHERE floor IS NOT NULL", func(scan func(...any) error) error {
 		var number, floor uint64
 		err := scan(&number, &floor)
@@ -255,6 +262,9 @@ func text(m *simulation.Member) string {
 	}
 	for number, floor := range m.Others {
 		all = append(all, fmt.Sprintf("plan %d floor %d", number, floor))
+	}
+	for proxy := range m.Proxies {
+		all = append(all, "proxy "+proxy)
 	}
 	slices.Sort(all)
 	is := m.Membership

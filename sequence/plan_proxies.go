@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
@@ -14,11 +16,30 @@ import (
 
 // This file is how a plan keeps known who may hold numbers. A proxy registers with a member before
 // it reserves there, and a frozen member gives no numbers: so who is registered with the members so
-// far, once those are frozen, is everybody who holds numbers. Each member of the next plan knows
-// them as of its start, also those that are paused or cut off and do not hear of it for long.
+// far, once those are frozen, is everybody who holds numbers. A member that accepts the next plan
+// knows them, also those that are paused or cut off and do not hear of it for long, and whoever is
+// brought to it takes them over from one of these.
 
-// copy enters proxies on a member that it does not know, in the transaction that starts a
-// plan there. They have yet to tell it what they obey. was is what it was before.
+// enter enters those who may hold numbers, in the transaction in which a member accepts a change.
+// Nobody knows who was registered with a removed member alone that could not be asked: one entry
+// stands for them until an operator deletes it.
+func (t proxyTable) enter(ctx context.Context, tx *sql.Tx, p *Plan, holders change.Holders) error {
+	lists := make([][]Proxy, len(holders.Proxies))
+	for i, list := range holders.Proxies {
+		lists[i] = list.([]Proxy)
+	}
+	if away := holders.Unasked; away != "" {
+		lists = append(lists, []Proxy{{
+			ID:   fmt.Sprintf("%.26s", strings.ReplaceAll(p.UUID, "-", "")),
+			Host: "those that only " + away + " knew, which was away when it was taken out", Since: time.Now(),
+			Silent: 2 * t.timing.stale, // nobody waits for a sign of life
+		}})
+	}
+	return t.add(ctx, tx, mergeProxies(lists))
+}
+
+// copy is add on a member that is brought to a plan, in the transaction that does so. was is what
+// it was before.
 func (t proxyTable) copy(ctx context.Context, tx *sql.Tx, p *Plan, was *Membership, theirs []Proxy) error {
 	if was.LeftBefore(p) {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM "+t.table.proxies); err != nil {
@@ -30,6 +51,11 @@ func (t proxyTable) copy(ctx context.Context, tx *sql.Tx, p *Plan, was *Membersh
 			return fmt.Errorf("have the proxies that %s knew before it was added confirm anew: %w", t.Name(), err)
 		}
 	}
+	return t.add(ctx, tx, theirs)
+}
+
+// add enters proxies that a member does not know. They have yet to tell it what they obey.
+func (t proxyTable) add(ctx context.Context, tx *sql.Tx, theirs []Proxy) error {
 	own, err := t.listOn(ctx, tx, "")
 	if err != nil {
 		return err

@@ -64,9 +64,8 @@ type handover struct {
 	limits      []limit.Limit // of all members, as it has recorded them under the plan
 }
 
-// Knowledge implements [change.Reader]. Definitions count from those that were members so far.
-// The proxies of a member that left by an older plan do not count: the others took them over, and
-// the member does not hear who goes.
+// Knowledge implements [change.Reader]. Definitions count from those that were members so far, and
+// proxies from those that accepted, who have all.
 func (s planStore) Knowledge(ctx context.Context, p *Plan) (known change.Knowledge, err error) {
 	var h handover
 	if known.Floors, known.Complete, err = s.floors(ctx, p); err != nil {
@@ -92,7 +91,7 @@ func (s planStore) Knowledge(ctx context.Context, p *Plan) (known change.Knowled
 			}
 		}
 	}
-	if is.Plan >= p.Number || !is.LeftBefore(p) {
+	if known.Complete || is.Plan == p.Number {
 		h.proxies, err = s.proxies.list(ctx)
 	}
 	known.More = h
@@ -278,6 +277,9 @@ func (s planStore) Gave(ctx context.Context, p *Plan, ballot uint64, missing str
 		if missing != "" {
 			add(change.Gave{}, "SELECT `name`, `wanted` FROM "+s.table.limit+" WHERE `giver` = ? AND `term` = ?", missing, was.Plan)
 		}
+		if err == nil {
+			given.Proxies, err = s.proxies.listOn(ctx, tx, "")
+		}
 		return err
 	})
 	return given, err
@@ -362,9 +364,12 @@ func (s planStore) writeFloors(ctx context.Context, tx *sql.Tx, plan uint64, all
 }
 
 // Accept implements [change.Stepper].
-func (s planStore) Accept(ctx context.Context, p *Plan, ballot uint64, all change.Floors) error {
+func (s planStore) Accept(ctx context.Context, p *Plan, ballot uint64, all change.Floors, holders change.Holders) error {
 	return s.step(ctx, p, ballot, change.Frozen, func(tx *sql.Tx) error {
 		if err := s.writeFloors(ctx, tx, p.Number, all); err != nil {
+			return err
+		}
+		if err := s.proxies.enter(ctx, tx, p, holders); err != nil {
 			return err
 		}
 		return s.setState(ctx, tx, p.Number, change.Accepted)

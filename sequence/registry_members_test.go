@@ -323,3 +323,44 @@ func TestAMemberThatIsHeldUpHoldsUpNoOther(t *testing.T) {
 		t.Error("the one that was held up is not left out")
 	}
 }
+
+// A proxy is registered with one member alone, which is taken out, whether it is there or not. The
+// server that is left in the end does not begin a sequence again.
+func TestWhoIsRegisteredWithAMemberThatIsTakenOutKeepsASequenceFromBeginningAgain(t *testing.T) {
+	for _, away := range []bool{false, true} {
+		t.Run(fmt.Sprintf("away: %t", away), func(t *testing.T) {
+			e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
+			a, b := e.open(t, patience(30*time.Second)), e.open(t, steadySize(10))
+			e.change(t, a, PlanChange{Add: e.addr(1)})
+			e.change(t, a, PlanChange{Add: e.addr(2)})
+			mustTake(t, b, "photos", 1)
+			settled(t, b, "photos")
+			b.follow.work.MustAcquire() // it hears nothing
+			defer b.follow.work.Release()
+			for _, p := range e.places {
+				p.exec(t, "DELETE FROM sequence_proxy") // it has not come so far
+			}
+			e.places[2].exec(t, "INSERT INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('"+b.servers.id+"', 'b', UTC_TIMESTAMP(), UTC_TIMESTAMP() - INTERVAL 1 HOUR, 0)")
+			if away {
+				e.links[2].Cut()
+			}
+			e.change(t, a, PlanChange{Remove: e.addr(2)})
+			e.change(t, a, PlanChange{Remove: e.addr(1)})
+			_, err := a.Alter(t.Context(), []byte("photos"), Alteration{Restart: new(uint64(1)), Force: true})
+			var held *RegisteredError
+			if !errors.As(err, &held) || len(held.Proxies) != 1 {
+				t.Fatalf("got %v, want that one proxy may hold numbers", err)
+			}
+			switch p := held.Proxies[0]; {
+			case !away && p.ID != b.servers.id:
+				t.Errorf("got %v, want an error about that proxy", err)
+			case away && !strings.Contains(err.Error(), e.addr(2)):
+				t.Errorf("got %v, want an error about those that nobody knows", err)
+			}
+			e.places[0].exec(t, "DELETE FROM sequence_proxy WHERE id = '"+held.Proxies[0].ID+"'") // as the error says
+			if _, err := a.Alter(t.Context(), []byte("photos"), Alteration{Restart: new(uint64(1)), Force: true}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -107,13 +107,13 @@ func (c *Coordinator) takeOver() (decided bool, err error) {
 }
 
 // accept has all members that stay accept the change. Then it is decided. Each has the floors by
-// then, and whoever finishes the change gets them from one of these.
-func (c *Coordinator) accept(floors Floors) error {
+// then, and the proxies, and whoever finishes the change gets them from one of these.
+func (c *Coordinator) accept(floors Floors, holders Holders) error {
 	c.accepting = true
 	for _, m := range c.plan.staying() {
 		s, err := c.Store(m.Address)
 		if err == nil {
-			err = s.Accept(c.ctx, &c.plan, c.ballot, floors)
+			err = s.Accept(c.ctx, &c.plan, c.ballot, floors, holders)
 		}
 		if err != nil {
 			return fmt.Errorf("have %s accept plan %d: %w", m.Address, c.plan.Number, err)

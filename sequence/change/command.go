@@ -121,11 +121,11 @@ func (c *Coordinator) decide() error {
 	if err != nil {
 		return err
 	}
-	floors, err := c.floors()
+	floors, holders, err := c.given()
 	if err != nil {
 		return err
 	}
-	return c.accept(floors)
+	return c.accept(floors, holders)
 }
 
 // letProxiesFill waits a little for all proxies to fill their caches.
@@ -140,18 +140,21 @@ func (c *Coordinator) letProxiesFill() {
 	c.servers.Fill(ctx, members)
 }
 
-// floors is where the plan begins, by what all members gave.
-func (c *Coordinator) floors() (Floors, error) {
+// given is where the plan begins, by what all members gave, and to whom.
+func (c *Coordinator) given() (floors Floors, holders Holders, err error) {
 	var all []Given
-	err := c.each(c.plan.everyone(), func(m Member, s Store) error {
+	err = c.each(c.plan.everyone(), func(m Member, s Store) error {
 		given, err := s.Gave(c.ctx, &c.plan, c.ballot, c.missing)
 		if err != nil {
 			return fmt.Errorf("read what %s gave: %w", m.Address, err)
 		}
-		all = append(all, given)
+		all, holders.Proxies = append(all, given), append(holders.Proxies, given.Proxies)
 		return nil
 	})
-	return floorsOf(all, c.asked.Above, c.config.Ahead), err
+	if names, _ := c.awayOf(c.plan.everyone()); len(names) > 0 {
+		holders.Unasked = names[0] // all others are there
+	}
+	return floorsOf(all, c.asked.Above, c.config.Ahead), holders, err
 }
 
 // begin starts the plan, which is decided, on all members that can be reached.

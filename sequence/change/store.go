@@ -58,9 +58,9 @@ type Stepper interface {
 	// Gave reads what the frozen server gave at most of each name, and the ceilings that it has
 	// recorded for a member that is missing, unless the id of that is empty.
 	Gave(ctx context.Context, p *Plan, ballot uint64, missing string) (Given, error)
-	// Accept writes down where the plan begins, and has the server accept it. It never takes that
-	// back.
-	Accept(ctx context.Context, p *Plan, ballot uint64, all Floors) error
+	// Accept writes down where the plan begins, and who may hold numbers then, and has the server
+	// accept it. It never takes that back.
+	Accept(ctx context.Context, p *Plan, ballot uint64, all Floors, holders Holders) error
 }
 
 // Settler brings a server to what was decided. Whoever does that comes to the same, so that no
@@ -79,7 +79,7 @@ type Settler interface {
 type Knowledge struct {
 	Floors   Floors
 	Complete bool // it has all floors of the plan
-	More     any  // definitions and proxies: only stores look into it
+	More     any  // definitions, limits, and proxies: only stores look into it
 }
 
 // OtherPlanError: a server knows another plan than the one that it is asked of.
@@ -127,8 +127,17 @@ type Gave struct {
 
 // Given is what a frozen server gave.
 type Given struct {
-	Names []Gave
-	End   uint64 // the highest number that its column holds
+	Names   []Gave
+	End     uint64 // the highest number that its column holds
+	Proxies any    // that are registered there: only stores look into it
+}
+
+// Holders are the proxies that may hold numbers when the members are frozen.
+type Holders struct {
+	Proxies []any // of each of them
+	// Unasked is the address of a member that is taken out and could not be asked, or "": nobody
+	// knows who was registered with it alone.
+	Unasked string
 }
 
 // Met is a server, and its report.

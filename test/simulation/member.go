@@ -207,6 +207,7 @@ func (m *Member) gave(p *change.Plan, ballot uint64, missing string, faults *Fau
 	for name, floor := range m.Floors {
 		given.Names = append(given.Names, change.Gave{Name: name, UpTo: floor})
 	}
+	given.Proxies = maps.Clone(m.Proxies)
 	return given, nil
 }
 
@@ -218,7 +219,7 @@ func (m *Member) writeFloors(plan uint64, all change.Floors) {
 	}
 }
 
-func (m *Member) accept(p *change.Plan, ballot uint64, all change.Floors, faults *Faults) error {
+func (m *Member) accept(p *change.Plan, ballot uint64, all change.Floors, holders change.Holders, faults *Faults) error {
 	now, err := m.fenced(p, ballot, faults)
 	if err != nil {
 		return err
@@ -227,6 +228,12 @@ func (m *Member) accept(p *change.Plan, ballot uint64, all change.Floors, faults
 		return change.ErrTakenOver
 	}
 	m.writeFloors(p.Number, all)
+	for _, theirs := range holders.Proxies {
+		maps.Copy(m.Proxies, theirs.(map[string]bool))
+	}
+	if holders.Unasked != "" {
+		m.Proxies["unknown ones of "+holders.Unasked] = true
+	}
 	now.State = change.Accepted
 	return nil
 }
@@ -265,7 +272,7 @@ func (m *Member) knowledge(p *change.Plan) (all change.Knowledge) {
 	if change.HasMember(p.Previous, m.ID) || m.Plan == p.Number {
 		known.options = maps.Clone(m.Options)
 	}
-	if m.Plan >= p.Number || !m.LeftBefore(p) {
+	if all.Complete || m.Plan == p.Number {
 		known.proxies = maps.Clone(m.Proxies)
 	}
 	for name, id := range m.Rows {

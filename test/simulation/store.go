@@ -87,8 +87,11 @@ func (s Store) Gave(_ context.Context, p *change.Plan, ballot uint64, missing st
 }
 
 // Accept implements [change.Stepper].
-func (s Store) Accept(_ context.Context, p *change.Plan, ballot uint64, all change.Floors) error {
-	return s.Actor.write(s.Member, "accept", func() error { return s.Member.accept(p, ballot, all, s.faults()) })
+func (s Store) Accept(_ context.Context, p *change.Plan, ballot uint64, all change.Floors, holders change.Holders) error {
+	if s.faults().ForgetsHolders {
+		holders = change.Holders{}
+	}
+	return s.Actor.write(s.Member, "accept", func() error { return s.Member.accept(p, ballot, all, holders, s.faults()) })
 }
 
 // Obey implements [change.Settler].

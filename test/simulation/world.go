@@ -26,6 +26,7 @@ type Faults struct {
 	HomeUnasked    bool // the home of an ORDER sequence does not ask the others whether it still is
 	AsksThoseThere bool // it never asks those that its proxy has left out
 	KeepsOptions   bool // a member that is brought to a plan does not hear of options, nor of proxies
+	ForgetsHolders bool // who accepts a change does not hear who is registered with the others
 	SetsSome       bool // SETVAL is answered although a member cannot be reached
 	SetsFrozen     bool // SETVAL goes on while rows are frozen
 	RestartsBeside bool // RESTART ... FORCE does not look for other proxies
