@@ -145,7 +145,7 @@ func newCache(owner *Sequences, found row) *cache {
 		name: found.name, owner: owner, score: owner.scores.of(found.name), reserver: owner.reserver, reserving: await.NewLock(),
 		exact: found.exact, top: found.position(), max: found.max,
 		rule: found.common(), limits: limitsOf(&found), past: found.past, version: found.version, order: found.def.Order, cycle: found.def.Cycle,
-		cover: define.CoverOf(&found.def), kind: found.def.Kind, hidden: isHidden(found.name),
+		cover: define.CoverOf(&found.def), kind: found.def.Kind, hidden: define.IsHidden(found.name),
 	}
 	c.clocked, c.periods = c.newClocked(), c.newPeriods()
 	c.replan(time.Now())
@@ -185,7 +185,7 @@ func (c *cache) takeRun(ctx context.Context, n uint64, deadline time.Time) (firs
 	if c.flying && errors.Is(c.lastErr, ErrUnfit) {
 		defer c.mu.Unlock()
 		// the reservation in flight pauses; the first take after that tries again
-		return 0, 0, &aboutError{shownName(c.name), c.lastErr}
+		return 0, 0, &aboutError{define.ShownName(c.name), c.lastErr}
 	}
 	if c.order && c.queued >= maxOrderedQueue {
 		defer c.mu.Unlock()
@@ -461,7 +461,7 @@ func (c *cache) failLocked(err error, need uint64) (pause time.Duration) {
 	case errors.Is(err, ErrUnfit):
 		// Waiting does not mend it, so nobody is made to; the operator reads why.
 		for c.first != nil {
-			c.finishLocked(c.first, 0, &aboutError{shownName(c.name), err})
+			c.finishLocked(c.first, 0, &aboutError{define.ShownName(c.name), err})
 		}
 		c.resting = true
 	case c.order && errors.Is(err, outcomeUnknown):
@@ -488,9 +488,9 @@ func (c *cache) goneLocked(err error) {
 	if c.end != nil {
 		return
 	}
-	remedy := "CREATE SEQUENCE " + define.Quote(shownName(c.name)) + " OWNED BY the column of its keys, or START WITH a number above those of all proxies"
-	if isPeriod(c.name) {
-		remedy = "ALTER SEQUENCE " + define.Quote(shownName(c.name)) + " RESTART WITH a number above the counters of all keys of the present period"
+	remedy := "CREATE SEQUENCE " + define.Quote(define.ShownName(c.name)) + " OWNED BY the column of its keys, or START WITH a number above those of all proxies"
+	if define.IsPeriod(c.name) {
+		remedy = "ALTER SEQUENCE " + define.Quote(define.ShownName(c.name)) + " RESTART WITH a number above the counters of all keys of the present period"
 	}
 	c.owner.log.Warn("sequence row gone", logfield.Sequence(c.name), zap.Uint64("reserved_up_to", c.top), zap.String("remedy", remedy))
 	c.endLocked(err)

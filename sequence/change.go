@@ -98,14 +98,14 @@ func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error
 		// Most servers take it for the name without them.
 		return Created{}, define.BadOption("sequence name %q ends in a blank", o.Name)
 	}
-	if isCounter(o.Name) {
-		return Created{}, define.BadOption("sequence name %q ends in %s, as the rows of sequences with a kind of keys do", o.Name, counterSuffix)
+	if define.IsCounter(o.Name) {
+		return Created{}, define.BadOption("sequence name %q ends in %s, as the rows of sequences with a kind of keys do", o.Name, define.CounterSuffix)
 	}
-	if _, ok := workerOf(o.Name); ok && !o.Kind.IsPlain() && o.Kind != kind.NewTicks() {
-		return Created{}, define.BadOption("sequence name %q ends as the rows of the workers of SNOWFLAKE do, in %s and a number", o.Name, workerMark)
+	if _, ok := define.WorkerOf(o.Name); ok && !o.Kind.IsPlain() && o.Kind != kind.NewTicks() {
+		return Created{}, define.BadOption("sequence name %q ends as the rows of the workers of SNOWFLAKE do, in %s and a number", o.Name, define.WorkerMark)
 	}
-	if _, ok := periodOf(o.Name); ok && !o.Kind.IsPlain() && !o.period {
-		return Created{}, define.BadOption("sequence name %q ends as the rows of the periods of FORMAT ... RESET do, in %s and 4, 6 or 8 digits", o.Name, periodMark)
+	if _, ok := define.PeriodOf(o.Name); ok && !o.Kind.IsPlain() && !o.period {
+		return Created{}, define.BadOption("sequence name %q ends as the rows of the periods of FORMAT ... RESET do, in %s and 4, 6 or 8 digits", o.Name, define.PeriodMark)
 	}
 	def := o.definition()
 	if err := def.Check(math.MaxUint64); err != nil {
@@ -190,7 +190,7 @@ func (s *Sequences) end(name string) {
 
 func (s *Sequences) endLocked(name string) {
 	if c := s.caches[name]; c != nil {
-		c.shut(&NameError{Name: shownName(name), Err: ErrUnknown})
+		c.shut(&NameError{Name: define.ShownName(name), Err: ErrUnknown})
 		s.removeLocked(c)
 	}
 }
@@ -241,13 +241,13 @@ func (r request) failed(name string, err error) error {
 			err = s.whyNot() // the end of the wait itself says nothing
 		}
 	}
-	return &UnavailableError{Sequence: shownName(name), Server: s.serverName(), Waited: time.Since(r.begin), Err: withGrants(err, s.opts.Servers[0].Database)}
+	return &UnavailableError{Sequence: define.ShownName(name), Server: s.serverName(), Waited: time.Since(r.begin), Err: withGrants(err, s.opts.Servers[0].Database)}
 }
 
 // existing is the outcome where there is the sequence.
 func (o *CreateOptions) existing(r *row) (Created, error) {
 	if !o.IfNotExists {
-		return Created{}, &NameError{Name: shownName(r.name), Err: ErrExists}
+		return Created{}, &NameError{Name: define.ShownName(r.name), Err: ErrExists}
 	}
 	first, _ := r.rule().Next(r.position(), r.max)
 	// whoever made it may not know whether it stays

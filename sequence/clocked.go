@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,61 +23,17 @@ import (
 // sequence as any other, so ceilings, floors, groups and fail-overs hold for ticks as they do for
 // numbers; but nobody sees it. DROP leaves it: it says which ticks of the name were used.
 
-// workerMark stands in front of the number of a worker, in the name of its sequence.
-const workerMark = "#w"
-
-// workerName is the name of the sequence of a worker's ticks.
-func workerName(base string, worker uint64) string {
-	return base + workerMark + strconv.FormatUint(worker, 10)
-}
-
-// workerOf returns the sequence of which the ticks of a worker are counted under a name.
-func workerOf(name string) (base string, ok bool) {
-	at := strings.LastIndex(name, workerMark)
-	if at < 0 {
-		return name, false
-	}
-	_, err := strconv.ParseUint(name[at+len(workerMark):], 10, 16)
-	return name[:at], err == nil
-}
-
-// isWorker reports whether a row counts the ticks of a worker.
-func isWorker(stored string) bool {
-	_, ok := workerIn(stored)
-	return ok
-}
-
-// workerIn returns the worker whose ticks a row counts. Where there are several members, one gives
-// all ticks of a worker: the one at its number modulo how many there are. Blocks would be of hours.
-func workerIn(stored string) (worker uint64, ok bool) {
-	at := strings.LastIndex(stored, workerMark)
-	if at < 0 || !isCounter(stored) {
-		return 0, false
-	}
-	worker, err := strconv.ParseUint(shownName(stored)[at+len(workerMark):], 10, 16)
-	return worker, err == nil
-}
-
-// scoredName is the name that a row is counted by.
-func scoredName(stored string) string {
-	name := shownName(stored)
-	if isCounter(stored) {
-		name, _ = workerOf(name)
-	}
-	return name
-}
-
 // fitHidden refuses a name that is too long for the rows of its workers or periods, and ticks that
 // are too many for them. The server was asked.
 func (st *store) fitHidden(d *define.Definition) error {
 	var longest string
 	switch {
-	case isPeriod(counterName(d.Name)):
+	case define.IsPeriod(define.CounterName(d.Name)):
 		return nil // its sequence was asked about
 	case d.Kind.Resets():
-		longest = counterName(periodName("", d.Kind, 0))
+		longest = define.CounterName(define.PeriodName("", d.Kind, 0))
 	case d.Kind.HasClock():
-		longest = counterName(workerName("", 1<<d.Kind.Layout().WorkerBits-1))
+		longest = define.CounterName(define.WorkerName("", 1<<d.Kind.Layout().WorkerBits-1))
 	default:
 		return nil
 	}
@@ -104,7 +59,7 @@ func (c *cache) newClocked() *snowflake.Generator {
 	}
 	t := c.owner.timing
 	g := snowflake.New(snowflake.Options{
-		Name: shownName(c.name), Kind: c.kind, Ticks: clocked{c}, Log: c.owner.log, Wall: c.owner.opts.wall,
+		Name: define.ShownName(c.name), Kind: c.kind, Ticks: clocked{c}, Log: c.owner.log, Wall: c.owner.opts.wall,
 		Cover: c.coverNow, RenewSoon: c.renewSoon,
 		Bounds: snowflake.Bounds{Off: t.clockOff, Behind: t.clockBehind, Look: t.clockLook},
 	})
@@ -121,9 +76,6 @@ func (c *cache) coverNow() time.Duration {
 	}
 	return c.owner.tuning.Load().OutageCover
 }
-
-// isHidden reports whether a row counts for a sequence that has another row.
-func isHidden(stored string) bool { return isWorker(stored) || isPeriod(stored) }
 
 // counters takes counters for n keys; of SNOWFLAKE, the keys. A deadline of zero is that of the
 // caller's patience.
@@ -168,7 +120,7 @@ func (c *cache) ofClock(err error, waited time.Duration) error {
 	var run *snowflake.RunError
 	switch {
 	case errors.As(err, new(*snowflake.EndError)):
-		return &NameError{Name: shownName(c.name), Err: ErrExhausted}
+		return &NameError{Name: define.ShownName(c.name), Err: ErrExhausted}
 	case errors.As(err, &run):
 		return runError{run}
 	case !errors.As(err, &wait):
@@ -176,9 +128,9 @@ func (c *cache) ofClock(err error, waited time.Duration) error {
 	case !errors.Is(wait.Cause, await.ErrPatience):
 		return wait.Cause
 	case errors.Is(wait.Err, ErrExhausted): // of the worker
-		return &NameError{Name: shownName(c.name), Err: ErrExhausted}
+		return &NameError{Name: define.ShownName(c.name), Err: ErrExhausted}
 	case errors.Is(wait.Err, ErrUnfit):
-		return &aboutError{shownName(c.name), wait.Err}
+		return &aboutError{define.ShownName(c.name), wait.Err}
 	case errors.As(wait.Err, new(*snowflake.FullError)), errors.Is(wait.Err, ErrSeveral):
 		return wait.Err
 	case wait.Err != nil:
@@ -186,7 +138,7 @@ func (c *cache) ofClock(err error, waited time.Duration) error {
 	default:
 		err = c.owner.whyNot()
 	}
-	return &UnavailableError{Sequence: shownName(c.name), Server: c.owner.servers.nameFor(c.name), Waited: waited, Err: err}
+	return &UnavailableError{Sequence: define.ShownName(c.name), Server: c.owner.servers.nameFor(c.name), Waited: waited, Err: err}
 }
 
 // runError: a tick has fewer keys. It is an ErrSeveral, after which fewer may be asked for.
@@ -255,8 +207,8 @@ func (k clocked) Last(ctx context.Context, worker, first uint64) (last uint64, b
 	if k.away(worker) {
 		return 0, false, snowflake.ErrAway
 	}
-	s, name := k.c.owner, workerName(shownName(k.c.name), worker)
-	if ok, err := s.servers.recordable(ctx, counterName(name), first); !ok {
+	s, name := k.c.owner, define.WorkerName(define.ShownName(k.c.name), worker)
+	if ok, err := s.servers.recordable(ctx, define.CounterName(name), first); !ok {
 		return 0, false, cmp.Or(err, snowflake.ErrAway)
 	}
 	found, err := s.servers.find(ctx, name)
@@ -274,7 +226,7 @@ func (k clocked) Last(ctx context.Context, worker, first uint64) (last uint64, b
 	}
 	made, err := s.Create(ctx, CreateOptions{
 		Name: name, Kind: kind.NewTicks(), Max: k.c.kind.MaxCounter(), Start: first, Cache: 1, IfNotExists: true,
-		Comment: "ticks of a worker of sequence " + shownName(k.c.name),
+		Comment: "ticks of a worker of sequence " + define.ShownName(k.c.name),
 	})
 	switch {
 	case err != nil && k.away(worker):
@@ -292,7 +244,7 @@ func (k clocked) Last(ctx context.Context, worker, first uint64) (last uint64, b
 func (k clocked) away(worker uint64) bool {
 	a := k.c.owner.servers
 	w := a.view.Load()
-	return w.several() && a.anyLive(w) && a.home(w, counterName(workerName(shownName(k.c.name), worker))).away.Load()
+	return w.several() && a.anyLive(w) && a.home(w, define.CounterName(define.WorkerName(define.ShownName(k.c.name), worker))).away.Load()
 }
 
 // recordable reports whether the ticks of a worker from one on are below its ceiling, or somebody is
@@ -315,7 +267,7 @@ func isUnfitRow(err error) bool {
 
 // Reserve reserves ticks of a worker.
 func (k clocked) Reserve(ctx context.Context, worker, n uint64) (uint64, error) {
-	s, name := k.c.owner, []byte(workerName(shownName(k.c.name), worker))
+	s, name := k.c.owner, []byte(define.WorkerName(define.ShownName(k.c.name), worker))
 	for again := true; ; again = false {
 		c, err := s.findAny(ctx, name, s.patience(ctx))
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 	"seqproxy/test/mysqltest"
 )
@@ -146,7 +147,7 @@ func (x *snowTakers) homes(t testing.TB, f fleet) {
 	t.Helper()
 	now := x.k.TickAt(time.Now().UnixNano())
 	for worker := range uint64(256) {
-		name := counterName(workerName("photos", worker))
+		name := define.CounterName(define.WorkerName("photos", worker))
 		for i, p := range f {
 			var id uint64
 			if err := p.db.QueryRow("SELECT IFNULL(MAX(id), 0) FROM sequence WHERE name = ?", name).Scan(&id); err != nil {

@@ -116,9 +116,9 @@ func TestASnowflakeIsGivenOnce(t *testing.T) {
 		}
 	}
 	for worker := range workers {
-		name := workerName("photos", worker)
-		stands := p.id(t, name+counterSuffix)
-		for _, spelled := range []string{name, name + counterSuffix} {
+		name := define.WorkerName("photos", worker)
+		stands := p.id(t, name+define.CounterSuffix)
+		for _, spelled := range []string{name, name + define.CounterSuffix} {
 			if key, err := a.Take(ctx, []byte(spelled), 1); !errors.Is(err, ErrUnknown) {
 				t.Errorf("%s gives %d, %v", spelled, key, err)
 			}
@@ -135,7 +135,7 @@ func TestASnowflakeIsGivenOnce(t *testing.T) {
 				t.Errorf("%s is %+v, %v", spelled, d, err)
 			}
 		}
-		if now := p.id(t, name+counterSuffix); now != stands {
+		if now := p.id(t, name+define.CounterSuffix); now != stands {
 			t.Errorf("who asked for %s has moved it from %d to %d", name, stands, now)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"seqproxy/internal/await"
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
@@ -70,7 +71,7 @@ func (w *view) edit(ctx context.Context, need int, name string, first func(e *ed
 func (w *view) amend(ctx context.Context, name string, f func(g *agreed) error) error {
 	return w.edit(ctx, len(w.members), name, func(*edit) error { return nil }, func(g *agreed) error {
 		if !g.live {
-			return &NameError{Name: shownName(name), Err: ErrUnknown}
+			return &NameError{Name: define.ShownName(name), Err: ErrUnknown}
 		}
 		return f(g)
 	})
@@ -215,7 +216,7 @@ func (e *edit) lockName(ctx context.Context, name string) (of lockedName, next u
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 	case link.IsNoSuchText(err):
-		return of, 0, &NameError{Name: shownName(name), Err: ErrUnknown}
+		return of, 0, &NameError{Name: define.ShownName(name), Err: ErrUnknown}
 	case err != nil:
 		return of, 0, fmt.Errorf("lock the row on %s: %w", v.Name(), err)
 	default:
@@ -261,7 +262,7 @@ func (of *lockedName) write(ctx context.Context, to *entry, name string, at uint
 	}
 	id, ok := of.h.Rest(at)
 	if !ok || id > v.seen.Load().max {
-		return &NameError{Name: shownName(name), Err: ErrExhausted}
+		return &NameError{Name: define.ShownName(name), Err: ErrExhausted}
 	}
 	var err error
 	switch {
@@ -418,7 +419,7 @@ func (w *view) reconcile(ctx context.Context, name string) (found row, err error
 	definitions := func(e *edit) error { _, err := e.lockDefinitions(ctx); return err }
 	err = w.edit(ctx, 1, name, definitions, func(g *agreed) error {
 		if g.best == nil {
-			return &NameError{Name: shownName(name), Err: ErrUnknown}
+			return &NameError{Name: define.ShownName(name), Err: ErrUnknown}
 		}
 		if err := g.settle(ctx); err != nil {
 			return err
@@ -430,7 +431,7 @@ func (w *view) reconcile(ctx context.Context, name string) (found row, err error
 		return nil
 	})
 	if err == nil && found.name == "" {
-		err = &NameError{Name: shownName(name), Err: ErrUnknown}
+		err = &NameError{Name: define.ShownName(name), Err: ErrUnknown}
 	}
 	if err != nil {
 		return row{}, fmt.Errorf("have the sequence servers agree on sequence %q: %w", name, err)

@@ -77,10 +77,10 @@ func (a *servers) create(ctx context.Context, o CreateOptions, def define.Defini
 		}
 		found, err := a.findAll(ctx, w, o.Name)
 		switch {
-		case err == nil && isPeriod(found.name) && !o.period:
+		case err == nil && define.IsPeriod(found.name) && !o.period:
 			return &define.KindError{
 				Sequence: o.Name, Kind: found.def.Kind, Refused: "another sequence",
-				WayOut: fmt.Sprintf("it counts in a period of sequence %q; create a sequence of another name", shownName(found.name)),
+				WayOut: fmt.Sprintf("it counts in a period of sequence %q; create a sequence of another name", define.ShownName(found.name)),
 			}
 		case o.period && (err == nil || isUnfitRow(err)): // what its row is may be lost, and is said again
 		case err == nil && (o.IfNotExists || !o.OrReplace):
@@ -94,10 +94,10 @@ func (a *servers) create(ctx context.Context, o CreateOptions, def define.Defini
 		if err := w.members[0].fitHidden(&def); err != nil {
 			return err
 		}
-		stored := storedName(o.Name, def.Kind)
+		stored := define.StoredName(o.Name, def.Kind)
 		row := func(e *edit) error { return e.makeRow(ctx, stored) }
 		need := majority(len(w.members))
-		if isWorker(stored) {
+		if define.IsWorker(stored) {
 			need = 1 // of which one alone gives ticks, and all say the same of it
 		}
 		err = w.edit(ctx, need, stored, row, func(g *agreed) (err error) {
@@ -156,7 +156,7 @@ func (g *agreed) create(ctx context.Context, o *CreateOptions, def define.Defini
 		}
 	}
 	if made.First = g.first(def.Limit(limit)); made.First == 0 {
-		return made, &NameError{Name: shownName(g.name), Err: ErrExhausted}
+		return made, &NameError{Name: define.ShownName(g.name), Err: ErrExhausted}
 	}
 	return made, nil
 }
@@ -200,10 +200,10 @@ func (a *servers) drop(ctx context.Context, name string) (stored string, err err
 		switch {
 		case err != nil && !errors.Is(err, ErrExhausted):
 			return err
-		case isHidden(found.name): // it says which ticks were used, or which numbers of a period
+		case define.IsHidden(found.name): // it says which ticks were used, or which numbers of a period
 			return &NameError{Name: name, Err: ErrUnknown}
 		}
-		err = w.amend(ctx, storedName(name, found.def.Kind), func(g *agreed) error {
+		err = w.amend(ctx, define.StoredName(name, found.def.Kind), func(g *agreed) error {
 			stored = g.name
 			return g.bury(ctx, g.version)
 		})
@@ -253,23 +253,23 @@ func (a *servers) alter(ctx context.Context, name string, change Alteration) (ch
 			if first <= g.top {
 				force := ""
 				if !w.several() {
-					force = fmt.Sprintf(". ALTER SEQUENCE %s RESTART WITH %d FORCE does that, while no other proxy is registered", define.Quote(shownName(g.name)), first)
+					force = fmt.Sprintf(". ALTER SEQUENCE %s RESTART WITH %d FORCE does that, while no other proxy is registered", define.Quote(define.ShownName(g.name)), first)
 				}
 				return 0, false, define.BadOption("sequence %q: RESTART WITH %d is not above %d, the last number that was given or reserved: it would repeat numbers%s",
-					shownName(g.name), first, g.top, force)
+					define.ShownName(g.name), first, g.top, force)
 			}
 			r.anchor, r.past = first, max(r.past, first-1)
 			return first - 1, true, nil
 		})
 		if link.HasCode(err, gomysql.ER_DATA_TOO_LONG, gomysql.ER_TRUNCATED_WRONG_VALUE_FOR_FIELD) || link.IsNoSuchText(err) {
 			changed = row{}
-			return define.BadOption("sequence %q: the comment or the owner is too long, or no text: %v", shownName(name), err)
+			return define.BadOption("sequence %q: the comment or the owner is too long, or no text: %v", define.ShownName(name), err)
 		}
 		if err != nil {
 			if !errors.Is(err, link.ErrOutcome) {
 				changed = row{}
 			}
-			return fmt.Errorf("alter sequence %q: %w", shownName(name), err)
+			return fmt.Errorf("alter sequence %q: %w", define.ShownName(name), err)
 		}
 		if change.Restart != nil {
 			err = a.keepAbove(ctx, w, changed.name, changed.past)
@@ -284,7 +284,7 @@ func (g *agreed) redefine(w *view, r *row, change *Alteration) error {
 	change.apply(&r.def)
 	r.def = r.def.Filled()
 	named := r.def
-	named.Name = shownName(g.name)
+	named.Name = define.ShownName(g.name)
 	highest := g.highest()
 	r.defined(highest)
 	return errors.Join(w.dividable(&named), named.Check(highest))
@@ -296,7 +296,7 @@ func restartAt(r *row, first uint64) (uint64, error) {
 		first = r.def.Start
 	}
 	if first < r.def.Min || first > r.max {
-		return 0, define.BadOption("sequence %q values are conflicting: RESTART WITH %d is not between MINVALUE %d and the maximum %d", shownName(r.name), first, r.def.Min, r.max)
+		return 0, define.BadOption("sequence %q values are conflicting: RESTART WITH %d is not between MINVALUE %d and the maximum %d", define.ShownName(r.name), first, r.def.Min, r.max)
 	}
 	return first, nil
 }

@@ -29,11 +29,11 @@ func (s *Sequences) Describe(ctx context.Context, name []byte) (define.Definitio
 	if err != nil {
 		return define.Definition{}, State{}, r.failed(string(name), err)
 	}
-	if isHidden(found.name) {
+	if define.IsHidden(found.name) {
 		return define.Definition{}, State{}, &NameError{Name: string(name), Err: ErrUnknown}
 	}
 	def := found.def
-	def.Name = shownName(found.name)
+	def.Name = define.ShownName(found.name)
 	if now, err := s.presentRow(r.ctx, &found); err == nil {
 		found = now
 	} else if !errors.Is(err, ErrUnknown) {

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
 )
 
@@ -98,7 +99,7 @@ func (c *cache) secondsToEndAt(now time.Time, taken float64) float64 {
 // watchEndLocked warns when the numbers that were reserved cross one of the marks, once each.
 func (c *cache) watchEndLocked(now time.Time) {
 	c.advance.observe(now, c.top)
-	if c.limits.end == 0 || c.cycle || isWorker(c.name) {
+	if c.limits.end == 0 || c.cycle || define.IsWorker(c.name) {
 		return
 	}
 	used := c.limits.used(c.top)
@@ -111,7 +112,7 @@ func (c *cache) watchEndLocked(now time.Time) {
 	if crossed > c.warned {
 		c.owner.log.Warn("sequence nears its end", logfield.Sequence(c.name), zap.Float64("used_percent", math.Floor(used*100)/100),
 			zap.Uint64("reserved_up_to", c.top), zap.Uint64("end", c.limits.end), zap.String("at_this_rate", c.estimateLocked(now)))
-		c.owner.notices.put(baseRow(c.name), c.noticeLocked(now, used))
+		c.owner.notices.put(define.BaseRow(c.name), c.noticeLocked(now, used))
 	}
 	c.warned = crossed
 }

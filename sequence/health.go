@@ -3,6 +3,8 @@ package sequence
 import (
 	"context"
 	"errors"
+
+	"seqproxy/sequence/define"
 )
 
 // Usable says why no keys can be given; nil: numbers are in memory, or a sequence server answers.
@@ -67,7 +69,7 @@ func (s *Sequences) UsableFor(ctx context.Context, name []byte) error {
 	} else if err = home.Answers(ctx); err == nil {
 		return nil
 	}
-	return &UnavailableError{Sequence: shownName(c.name), Server: s.servers.nameFor(c.name), Ordered: c.ordered(), Err: err}
+	return &UnavailableError{Sequence: define.ShownName(c.name), Server: s.servers.nameFor(c.name), Ordered: c.ordered(), Err: err}
 }
 
 // givesNow reports whether numbers are in memory, and if not, why none can be reserved, as far as
@@ -85,7 +87,7 @@ func (c *cache) givesNow() (held bool, err error) {
 		return false, c.unavailableLocked(0, c.lastErr)
 	}
 	if _, ok := c.rule.Next(c.top, c.max); !ok && !c.cycle {
-		return false, &NameError{Name: shownName(c.name), Err: ErrExhausted}
+		return false, &NameError{Name: define.ShownName(c.name), Err: ErrExhausted}
 	}
 	return false, nil
 }

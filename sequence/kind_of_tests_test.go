@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 )
 
@@ -44,10 +45,10 @@ func triedKind(t testing.TB) kind.Kind {
 
 // triedRow is the name of the row of a sequence that a test makes.
 func triedRow(name string) string {
-	if kindOfTests == "" || isCounter(name) {
+	if kindOfTests == "" || define.IsCounter(name) {
 		return name
 	}
-	return counterName(name)
+	return define.CounterName(name)
 }
 
 // triedCounter is the counter of a key that a sequence of a test gave. Of a text TakeRun gives it.

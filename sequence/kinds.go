@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"seqproxy/sequence/define"
@@ -20,45 +19,14 @@ import (
 // finds no row, and would not use counters as keys. A kind never changes under one name, not even
 // after DROP: two functions of one counter could give one key.
 
-// counterSuffix ends the names of rows whose sequences have a kind, and no other.
-const counterSuffix = "#counter"
-
-// counterName is the name of the row that counts for a sequence with a kind. Blanks at the end of a
-// name mean nothing to most servers, and would in front of the suffix.
-func counterName(name string) string { return strings.TrimRight(name, " ") + counterSuffix }
-
-// isCounter reports whether a row counts for a sequence with a kind.
-func isCounter(stored string) bool {
-	n := len(stored) - len(counterSuffix)
-	return n >= 0 && strings.EqualFold(stored[n:], counterSuffix)
-}
-
-// storedName is the name of the row of a sequence.
-func storedName(name string, k kind.Kind) string {
-	if k.IsPlain() {
-		return name
-	}
-	return counterName(name)
-}
-
-// shownName is the name of the sequence that has a row, as people know it. The row of a period is
-// that of the sequence that counts in it.
-func shownName(stored string) string {
-	if isCounter(stored) {
-		name, _ := periodOf(stored[:len(stored)-len(counterSuffix)])
-		return name
-	}
-	return stored
-}
-
 // withoutHidden leaves out the rows of workers and periods, and plain rows beside those of counters: see
 // table.either.
 func withoutHidden(rows []row) []row {
-	rows = slices.DeleteFunc(rows, func(r row) bool { return isHidden(r.name) })
+	rows = slices.DeleteFunc(rows, func(r row) bool { return define.IsHidden(r.name) })
 	counters := make(map[string]bool)
 	for i := range rows {
-		if isCounter(rows[i].name) {
-			counters[shownName(rows[i].name)] = true
+		if define.IsCounter(rows[i].name) {
+			counters[define.ShownName(rows[i].name)] = true
 		}
 	}
 	if len(counters) == 0 {
@@ -72,7 +40,7 @@ const eachAlone = "write NEXTVAL in each row, or ask for one number at a time, a
 
 // refused is the error for something that is not done for the sequence.
 func (c *cache) refused(what, wayOut string) error {
-	return &define.KindError{Sequence: shownName(c.name), Kind: c.kind, Refused: what, WayOut: wayOut}
+	return &define.KindError{Sequence: define.ShownName(c.name), Kind: c.kind, Refused: what, WayOut: wayOut}
 }
 
 // key is the key of the first of several counters that were taken together. They share a shard. It
@@ -102,7 +70,7 @@ func (c *cache) noKey(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("sequence %q: %w", shownName(c.name), err)
+	return fmt.Errorf("sequence %q: %w", define.ShownName(c.name), err)
 }
 
 // uncounted is takeRun where keys are made of no counters.
@@ -194,10 +162,10 @@ func (k kindColumn) Value() (driver.Value, error) { return k.String(), nil }
 func (st *store) fitsKind(found *row) error {
 	var finding string
 	switch plain := found.def.Kind.IsPlain(); {
-	case isCounter(found.name) && plain:
+	case define.IsCounter(found.name) && plain:
 		finding = fmt.Sprintf("the row %q counts for a sequence with a kind of keys, and table %s does not say which", found.name, st.table.options)
-	case !isCounter(found.name) && !plain:
-		finding = fmt.Sprintf("the row %q has no name that ends in %s, and its sequence has keys of kind %v", found.name, counterSuffix, found.def.Kind)
+	case !define.IsCounter(found.name) && !plain:
+		finding = fmt.Sprintf("the row %q has no name that ends in %s, and its sequence has keys of kind %v", found.name, define.CounterSuffix, found.def.Kind)
 	default:
 		return nil
 	}
@@ -215,7 +183,7 @@ func (g *agreed) refuseOtherKind(ctx context.Context, name string, k kind.Kind) 
 	}
 	other := name
 	if k.IsPlain() {
-		other = counterName(name)
+		other = define.CounterName(name)
 	}
 	for i := range g.all {
 		v := g.all[i].v

@@ -62,7 +62,7 @@ func TestEachKindGivesEachKeyOnce(t *testing.T) {
 				keys[key], counters[n] = true, true
 			}
 		}
-		if id := p.id(t, name+counterSuffix); id < 200 {
+		if id := p.id(t, name+define.CounterSuffix); id < 200 {
 			t.Errorf("%v: the row stands at %d", k, id)
 		}
 		if result, err := p.db.Exec("UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = ?", name); err != nil {
@@ -96,7 +96,7 @@ func TestEachKindGivesEachKeyOnce(t *testing.T) {
 		}
 	}
 	for _, s := range a.BySequence() {
-		if strings.Contains(s.Name, counterSuffix) {
+		if strings.Contains(s.Name, define.CounterSuffix) {
 			t.Errorf("%s is counted", s.Name)
 		}
 	}
@@ -182,7 +182,7 @@ func TestTheKindOfANameNeverChanges(t *testing.T) {
 	mustCreate(t, s, CreateOptions{Name: "k", Kind: reversed, Cache: 1})
 	wantTaken(t, s, "k", reversed.Key(1, 0), reversed.Key(2, 0))
 	for _, k := range []kind.Kind{{}, reversed, sharded} {
-		if err := create(CreateOptions{Name: "k", Kind: k}); !errors.Is(err, ErrExists) || strings.Contains(err.Error(), counterSuffix) {
+		if err := create(CreateOptions{Name: "k", Kind: k}); !errors.Is(err, ErrExists) || strings.Contains(err.Error(), define.CounterSuffix) {
 			t.Errorf("%v: %v", k, err)
 		}
 		if made, err := s.Create(ctx, CreateOptions{Name: "k", Kind: k, IfNotExists: true}); err != nil || !made.Existed {
@@ -198,7 +198,7 @@ func TestTheKindOfANameNeverChanges(t *testing.T) {
 	if dropped, err := s.Drop(ctx, []byte("k"), false); !dropped || err != nil {
 		t.Fatal(dropped, err)
 	}
-	if _, err := s.Take(ctx, []byte("k"), 1); !errors.Is(err, ErrUnknown) || strings.Contains(err.Error(), counterSuffix) {
+	if _, err := s.Take(ctx, []byte("k"), 1); !errors.Is(err, ErrUnknown) || strings.Contains(err.Error(), define.CounterSuffix) {
 		t.Errorf("after DROP: %v", err)
 	}
 	for _, k := range []kind.Kind{{}, sharded, kindOf(t, "BIT_REVERSED JSON_SAFE")} {

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"seqproxy/sequence/define"
 )
 
 // Bounds of what is remembered about names.
@@ -73,7 +75,7 @@ func (t *names) put(name string, c *cache) {
 
 // isNamed reports whether name is how the table spells c, with or without what it adds to that of a
 // counter.
-func (c *cache) isNamed(name string) bool { return name == c.name || name == shownName(c.name) }
+func (c *cache) isNamed(name string) bool { return name == c.name || name == define.ShownName(c.name) }
 
 // drop forgets name if it still means c.
 func (t *names) drop(name string, c *cache) {

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"seqproxy/sequence/define"
 )
 
 // notices are the warnings that a sequence nears its end, until somebody who takes numbers of it
@@ -42,7 +44,7 @@ func (n *notices) take(name string) string {
 
 // noticeLocked words the warning. c.mu is held.
 func (c *cache) noticeLocked(now time.Time, used float64) string {
-	text := fmt.Sprintf("%.5g%% of the numbers of sequence '%s' are used; the last is %d", math.Floor(used*100)/100, shownName(c.name), c.limits.end)
+	text := fmt.Sprintf("%.5g%% of the numbers of sequence '%s' are used; the last is %d", math.Floor(used*100)/100, define.ShownName(c.name), c.limits.end)
 	if !math.IsInf(c.secondsToEndLocked(now), 1) {
 		text += "; " + c.estimateLocked(now)
 	}

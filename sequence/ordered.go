@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
 )
 
@@ -103,7 +104,7 @@ func (c *cache) obeyOrderLocked(g *grant) {
 
 // unavailableLocked is the error of a caller that gets no number.
 func (c *cache) unavailableLocked(waited time.Duration, cause error) error {
-	return &UnavailableError{Sequence: shownName(c.name), Server: c.owner.servers.nameFor(c.name), Waited: waited, Ordered: c.order, Err: cause}
+	return &UnavailableError{Sequence: define.ShownName(c.name), Server: c.owner.servers.nameFor(c.name), Waited: waited, Ordered: c.order, Err: cause}
 }
 
 // ordered reports whether it is an ORDER sequence.

@@ -81,7 +81,7 @@ func (s *Sequences) publishOwners(afresh bool, changed []changedOptions) {
 	}
 	for i := range changed {
 		c := &changed[i]
-		name, owner := c.name, Owner{shownName(c.name), c.def.OwnedBy, formOf(c.def.Kind)}
+		name, owner := c.name, Owner{define.ShownName(c.name), c.def.OwnedBy, formOf(c.def.Kind)}
 		if c.gone || owner.IsZero() {
 			owner = Owner{}
 		}

@@ -19,9 +19,9 @@ func (p periodServers) clock(ctx context.Context) (time.Time, error) { return p.
 // changed meanwhile, or could not change there, it has from then on.
 func (p periodServers) counter(ctx context.Context, c *cache, name string) (found row, changes uint64, err error) {
 	s := p.s
-	base, err := s.servers.find(ctx, shownName(c.name))
+	base, err := s.servers.find(ctx, define.ShownName(c.name))
 	if err == nil && base.def.Kind != c.kind {
-		err = &NameError{Name: shownName(c.name), Err: ErrUnknown}
+		err = &NameError{Name: define.ShownName(c.name), Err: ErrUnknown}
 	}
 	if err != nil {
 		return row{}, 0, err
@@ -39,7 +39,7 @@ func (p periodServers) counter(ctx context.Context, c *cache, name string) (foun
 		return row{}, 0, ofPeriod(err)
 	}
 	if found.def.Kind != base.def.Kind {
-		return row{}, 0, &define.KindError{Sequence: name, Kind: found.def.Kind, Refused: "the counter of a period of sequence " + shownName(c.name), WayOut: periodNameTaken}
+		return row{}, 0, &define.KindError{Sequence: name, Kind: found.def.Kind, Refused: "the counter of a period of sequence " + define.ShownName(c.name), WayOut: periodNameTaken}
 	}
 	if a := differences(&found.def, &base.def); a != (Alteration{}) {
 		if found, err = s.servers.alter(ctx, found.name, a); err != nil {
@@ -68,7 +68,7 @@ func (s *Sequences) createPeriod(ctx context.Context, base *row, name string, fi
 	d := &base.def
 	return s.Create(ctx, CreateOptions{
 		Name: name, Kind: d.Kind, Min: d.Min, Max: d.Max, Start: d.Start, Cache: d.Cache, Cover: d.Cover, IfNotExists: true,
-		Comment: "a period of sequence " + shownName(base.name), Floor: max(first, 1) - 1, period: true, anew: first > 0,
+		Comment: "a period of sequence " + define.ShownName(base.name), Floor: max(first, 1) - 1, period: true, anew: first > 0,
 	})
 }
 
@@ -88,7 +88,7 @@ func (g *agreed) mayBegin(o *CreateOptions) error {
 	if !lost || kept {
 		return nil
 	}
-	v, base := g.all[0].v, shownName(g.name)
+	v, base := g.all[0].v, define.ShownName(g.name)
 	return &UnfitError{
 		Server: v.At(), Table: v.table.full, OfSequence: true,
 		Finding: fmt.Sprintf("the row %q was deleted, which counts in the present period of sequence %q, and nobody knows which keys of it were given", g.name, base),
@@ -131,10 +131,10 @@ func (p *periods) alter(ctx context.Context, r request, name []byte, a Alteratio
 		_, err := p.at(now)
 		return Altered{}, err
 	}
-	base := shownName(p.c.name)
-	changed, err := p.revise(r.ctx, periodName(base, k, present))
+	base := define.ShownName(p.c.name)
+	changed, err := p.revise(r.ctx, define.PeriodName(base, k, present))
 	if next, ok := k.Period(now.Add(s.timing.periodAhead)); err == nil && ok && next != present {
-		_, err = p.revise(r.ctx, periodName(base, k, next))
+		_, err = p.revise(r.ctx, define.PeriodName(base, k, next))
 	}
 	if err != nil {
 		return Altered{}, r.failed(base, fmt.Errorf("sequence %q was changed, and the counter of a period was not yet: repeat the statement: %w", base, err))
@@ -145,7 +145,7 @@ func (p *periods) alter(ctx context.Context, r request, name []byte, a Alteratio
 	case a.Restart == nil:
 		return changed.altered(), nil
 	}
-	return p.restart(ctx, r, periodName(base, k, present), changed, &a)
+	return p.restart(ctx, r, define.PeriodName(base, k, present), changed, &a)
 }
 
 // start is the first number of each period.
@@ -175,7 +175,7 @@ func (p *periods) revise(ctx context.Context, name string) (row, error) {
 // none: it may be lost, and whoever says so knows above which numbers it goes on.
 func (p *periods) restart(ctx context.Context, r request, name string, stored row, a *Alteration) (Altered, error) {
 	s := p.c.owner
-	base, err := s.servers.find(r.ctx, shownName(p.c.name))
+	base, err := s.servers.find(r.ctx, define.ShownName(p.c.name))
 	if err != nil {
 		return Altered{}, r.failed(name, err)
 	}

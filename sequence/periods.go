@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,44 +25,6 @@ import (
 // floors, groups and fail-overs hold for its numbers; but nobody reaches it by that name. The clock
 // is read once for a key: the name of the counter and the date in the key are made of that. So a
 // wrong clock makes a wrong date, and no key twice.
-
-// periodMark stands in front of a period, in the name of its counter.
-const periodMark = "@"
-
-// periodName is the name of the sequence that counts in a period.
-func periodName(base string, k kind.Kind, p kind.Period) string {
-	return base + periodMark + k.PeriodName(p)
-}
-
-// periodOf returns the sequence whose counter of a period has a name.
-func periodOf(name string) (base string, ok bool) {
-	at := strings.LastIndex(name, periodMark)
-	if at < 1 || strings.Trim(name[at+1:], "0123456789") != "" {
-		return name, false
-	}
-	switch len(name) - at - 1 {
-	case 4, 6, 8:
-		return name[:at], true
-	}
-	return name, false
-}
-
-// isPeriod reports whether a row counts in one period of a sequence.
-func isPeriod(stored string) bool {
-	if !isCounter(stored) {
-		return false
-	}
-	_, ok := periodOf(stored[:len(stored)-len(counterSuffix)])
-	return ok
-}
-
-// baseRow is the name of the row of the sequence that a row counts for.
-func baseRow(stored string) string {
-	if isPeriod(stored) {
-		return counterName(shownName(stored))
-	}
-	return stored
-}
 
 // periodRows is where the counters of periods are, as the sequence servers have them.
 type periodRows interface {
@@ -104,7 +65,7 @@ type drawn struct {
 
 // newPeriods makes those of a sequence, nil if its counter does not begin again.
 func (c *cache) newPeriods() *periods {
-	if !c.kind.Resets() || isPeriod(c.name) {
+	if !c.kind.Resets() || define.IsPeriod(c.name) {
 		return nil
 	}
 	t := c.owner.timing
@@ -193,7 +154,7 @@ func (p *periods) await(ctx context.Context, deadline time.Time) (of *period, at
 			case of == nil:
 				of, err = p.meet(ctx, is)
 			case !s.clockAgrees(at):
-				err = s.checkClock(ctx, shownName(p.c.name))
+				err = s.checkClock(ctx, define.ShownName(p.c.name))
 			}
 		}
 		if err == nil && s.clockAgrees(at) {
@@ -226,7 +187,7 @@ func (p *periods) failed(ctx context.Context, err error, waited time.Duration) e
 	if errors.As(err, &away) {
 		err = away.Err
 	}
-	return &UnavailableError{Sequence: shownName(p.c.name), Server: s.servers.nameFor(p.c.name), Waited: waited, Err: err}
+	return &UnavailableError{Sequence: define.ShownName(p.c.name), Server: s.servers.nameFor(p.c.name), Waited: waited, Err: err}
 }
 
 // final reports whether waiting does not mend an error.
@@ -275,10 +236,10 @@ func (p *periods) find(ctx context.Context, is kind.Period) (*period, error) {
 	if err := p.lastUnfit(); err != nil {
 		return nil, err
 	}
-	if err := s.checkClock(ctx, shownName(p.c.name)); err != nil {
+	if err := s.checkClock(ctx, define.ShownName(p.c.name)); err != nil {
 		return nil, err
 	}
-	name := periodName(shownName(p.c.name), p.c.kind, is)
+	name := define.PeriodName(define.ShownName(p.c.name), p.c.kind, is)
 	found, changes, err := s.periodRows.counter(ctx, p.c, name)
 	if errors.Is(err, ErrUnfit) {
 		err = p.noteUnfit(err)
@@ -322,7 +283,7 @@ func (p *periods) noteUnfit(err error) error {
 		p.warnedAt = now
 		p.c.owner.log.Warn("reserving numbers fails", logfield.Sequence(p.c.name), zap.Uint64("left", 0), logfield.Err(err))
 	}
-	p.unfit, p.unfitAt = &aboutError{shownName(p.c.name), err}, now
+	p.unfit, p.unfitAt = &aboutError{define.ShownName(p.c.name), err}, now
 	return p.unfit
 }
 
@@ -462,7 +423,7 @@ func (c *cache) fillLike(other *cache) {
 func (s *Sequences) retire(c *cache) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.shut(&NameError{Name: shownName(c.name), Err: ErrUnknown})
+	c.shut(&NameError{Name: define.ShownName(c.name), Err: ErrUnknown})
 	s.removeLocked(c)
 }
 
@@ -491,7 +452,7 @@ func (c *cache) untilReset(d time.Duration) time.Duration {
 func (s *Sequences) presentRows(rows []row) []row {
 	var counts map[string]row
 	for i := range rows {
-		if isPeriod(rows[i].name) {
+		if define.IsPeriod(rows[i].name) {
 			if counts == nil {
 				counts = make(map[string]row)
 			}
@@ -522,11 +483,11 @@ func (s *Sequences) presentRow(ctx context.Context, base *row) (row, error) {
 // present is the name of the row that counts for a sequence at a moment; ok is false if that is its
 // own.
 func (r *row) present(at time.Time) (stored string, ok bool) {
-	if !r.def.Kind.Resets() || isPeriod(r.name) {
+	if !r.def.Kind.Resets() || define.IsPeriod(r.name) {
 		return "", false
 	}
 	is, ok := r.def.Kind.Period(at)
-	return counterName(periodName(shownName(r.name), r.def.Kind, is)), ok
+	return define.CounterName(define.PeriodName(define.ShownName(r.name), r.def.Kind, is)), ok
 }
 
 // avoid takes the counters of keys that somebody chose out of what is held of their periods.
@@ -546,7 +507,7 @@ func (s *Sequences) dropPeriodsLocked(c *cache) {
 		return
 	}
 	for _, of := range c.periods.all() {
-		of.shut(&NameError{Name: shownName(c.name), Err: ErrUnknown})
+		of.shut(&NameError{Name: define.ShownName(c.name), Err: ErrUnknown})
 		s.removeLocked(of)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"seqproxy/sequence/define"
+
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
 
@@ -263,7 +265,7 @@ func (s planStore) Gave(ctx context.Context, p *Plan, ballot uint64, missing str
 			if err == nil {
 				err = selectNumbers(ctx, tx, func(name string, upTo uint64) {
 					like.Name, like.UpTo, like.End = name, upTo, ends[change.Folded(name)]
-					like.Ticks = isWorker(name)
+					like.Ticks = define.IsWorker(name)
 					given.Names = append(given.Names, like)
 				}, text, args...)
 			}

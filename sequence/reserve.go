@@ -9,6 +9,7 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/internal/planted"
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
@@ -303,7 +304,7 @@ func (v *server) fit(ctx context.Context, name string, want, need uint64) (uint6
 		}
 	}
 	if left < need {
-		return need, &NameError{Name: shownName(name), Err: ErrExhausted}
+		return need, &NameError{Name: define.ShownName(name), Err: ErrExhausted}
 	}
 	n := max(need, min(want, left/segment.CeilingShare))
 	return n - n%need, nil // whole steps, where somebody counts in steps

@@ -12,6 +12,7 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 )
 
@@ -74,7 +75,7 @@ func (a *servers) restart(ctx context.Context, name string, change Alteration, t
 		}
 		err := w.amend(ctx, name, func(g *agreed) error {
 			done = row{}
-			if isHidden(g.name) && !change.period || g.merged().def.Kind.HasClock() { // by the name of its row
+			if define.IsHidden(g.name) && !change.period || g.merged().def.Kind.HasClock() { // by the name of its row
 				return &NameError{Name: name, Err: ErrUnknown}
 			}
 			if err := g.best.v.refuseOthers(ctx, g.best.Tx, g.name); err != nil {

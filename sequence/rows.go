@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"seqproxy/sequence/define"
+
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/sequence/link"
@@ -32,13 +34,13 @@ func (st *store) look(ctx context.Context, name string) (row, error) {
 // lookEither is look for a sequence of any kind.
 func (st *store) lookEither(ctx context.Context, name string) (row, error) {
 	return st.lookBy(ctx, func(conn *sql.Conn) (row, error) {
-		found, err := st.readBy(ctx, conn, st.table.either(st.registry.entry()), name, counterName(name), name, counterName(name))
+		found, err := st.readBy(ctx, conn, st.table.either(st.registry.entry()), name, define.CounterName(name), name, define.CounterName(name))
 		var unknown *NameError
 		switch {
 		case err == nil:
 			err = st.fitsKind(&found)
 		case errors.As(err, &unknown) && unknown.Deleted == 0:
-			unknown.Deleted = st.deleted(ctx, conn, counterName(name))
+			unknown.Deleted = st.deleted(ctx, conn, define.CounterName(name))
 		}
 		return found, err
 	})
@@ -94,7 +96,7 @@ func (st *store) readBy(ctx context.Context, conn *sql.Conn, text, name string, 
 		}
 	}
 	if errors.Is(err, sql.ErrNoRows) || link.IsNoSuchText(err) {
-		return row{}, &NameError{Name: shownName(name), Err: ErrUnknown, Deleted: st.deleted(ctx, conn, name)}
+		return row{}, &NameError{Name: define.ShownName(name), Err: ErrUnknown, Deleted: st.deleted(ctx, conn, name)}
 	}
 	if err == nil {
 		err = st.plans.frozen(ctx, conn, &found)

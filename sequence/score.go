@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seqproxy/internal/histogram"
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 )
 
@@ -149,7 +150,7 @@ func newScores() *scores {
 // of returns that of a sequence, by the table's spelling, and makes it while there are few. One
 // that bears the name of Others is one of them.
 func (l *scores) of(name string) *score {
-	name = scoredName(name)
+	name = define.ScoredName(name)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if one := l.named[name]; one != nil {
@@ -165,7 +166,7 @@ func (l *scores) of(name string) *score {
 
 // find returns that of a sequence that a cache was made of, or that of the others.
 func (l *scores) find(name string) *score {
-	name = scoredName(name)
+	name = define.ScoredName(name)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if one := l.named[name]; one != nil {
@@ -178,7 +179,7 @@ func (l *scores) find(name string) *score {
 func (l *scores) drop(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.named, scoredName(name))
+	delete(l.named, define.ScoredName(name))
 }
 
 // all are those of named sequences, and that of the others.

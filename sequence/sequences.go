@@ -227,7 +227,7 @@ func (s *Sequences) Stored(ctx context.Context, name []byte) (stored string, kno
 	if err != nil {
 		return "", false, err
 	}
-	return shownName(c.name), true, nil
+	return define.ShownName(c.name), true, nil
 }
 
 // find returns the live cache of name, asking the server if the spelling is new. Nobody is told of
@@ -372,7 +372,7 @@ func (s *Sequences) cacheFor(name string, found row, changes uint64) (*cache, er
 func (s *Sequences) forget(name []byte, c *cache) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.shut(&NameError{Name: shownName(c.name), Err: ErrUnknown})
+	c.shut(&NameError{Name: define.ShownName(c.name), Err: ErrUnknown})
 	s.removeLocked(c)
 	s.names.drop(string(name), c)
 }

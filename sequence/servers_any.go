@@ -272,7 +272,7 @@ func (a *servers) settleAt(r *row) {
 // the first: for everybody, as all who reserve do so under the plan in force.
 // All ticks of a worker are of one member, too.
 func (a *servers) home(w *view, name string) *server {
-	if worker, ok := workerIn(name); ok {
+	if worker, ok := define.WorkerIn(name); ok {
 		return w.members[worker%uint64(len(w.members))]
 	}
 	a.mu.Lock()

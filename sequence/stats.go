@@ -108,7 +108,7 @@ func (c *cache) info(r *row) Info {
 	if c.given == 0 {
 		c.low = low // looking must not make an unused sequence fetch
 	}
-	i := Info{Name: shownName(c.name), Kind: c.kind, Cached: c.cached, Cache: c.size, Order: c.order, Reserved: c.reservedAt, exact: c.exact > 0}
+	i := Info{Name: define.ShownName(c.name), Kind: c.kind, Cached: c.cached, Cache: c.size, Order: c.order, Reserved: c.reservedAt, exact: c.exact > 0}
 	if c.order {
 		i.Cache = 0
 	}
@@ -216,7 +216,7 @@ func (s *Sequences) Definitions(ctx context.Context) ([]define.Definition, error
 	all := make([]define.Definition, 0, len(rows))
 	for i := range rows {
 		d := rows[i].def
-		d.Name = shownName(rows[i].name)
+		d.Name = define.ShownName(rows[i].name)
 		all = append(all, d)
 	}
 	slices.SortFunc(all, func(a, b define.Definition) int { return cmp.Compare(a.Name, b.Name) })
@@ -271,7 +271,7 @@ func (s *Sequences) infoOf(r *row, proxies int, steps map[*cache][]*cache) Info 
 	}
 	ends := limitsOf(r)
 	i := Info{
-		Name: shownName(r.name), Kind: r.def.Kind, Cache: r.exact, Order: r.def.Order, exact: r.exact > 0,
+		Name: define.ShownName(r.name), Kind: r.def.Kind, Cache: r.exact, Order: r.def.Order, exact: r.exact > 0,
 		End: ends.end, Used: ends.used(r.position()), ToEnd: Never, CachedFor: Never, Skew: Never,
 	}
 	if next, ok := r.common().Next(r.position(), r.max); ok {

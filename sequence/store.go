@@ -100,7 +100,7 @@ func (st *store) shareOf(name string, r segment.Rule) segment.Share {
 // shareIn is which numbers of a sequence are of a member. The ticks of a worker are all of one: see
 // clocked.go.
 func shareIn(h segment.Share, name string, r segment.Rule) segment.Share {
-	if worker, ok := workerIn(name); ok {
+	if worker, ok := define.WorkerIn(name); ok {
 		h = h.Home(worker)
 	}
 	return h.By(r)

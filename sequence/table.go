@@ -165,7 +165,7 @@ func (t table) one(proxy string) string { return t.rows(proxy) + " WHERE s.`name
 
 // either is one of a sequence whose kind is not known. A plain row is none of a sequence beside that
 // of a counter, nor after a sequence with a kind was dropped: somebody made it by hand (arguments
-// counterName, name, counterName).
+// CounterName, name, CounterName).
 func (t table) either(proxy string) string {
 	return t.rows(proxy) + " WHERE s.`name` = ? OR s.`name` = ? AND NOT EXISTS (SELECT 1 FROM " + t.options + " AS k WHERE k.`name` = ? AND k.`kind` <> '') ORDER BY CHAR_LENGTH(s.`name`) DESC LIMIT 1"
 }

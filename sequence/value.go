@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 )
 
@@ -138,7 +139,7 @@ func (s *Sequences) Flush(ctx context.Context, name []byte) error {
 	tables := slices.Clone(s.ticketTables)
 	var caches []*cache
 	for known := range s.caches {
-		if only == "" || known == only || isPeriod(known) && baseRow(known) == only {
+		if only == "" || known == only || define.IsPeriod(known) && define.BaseRow(known) == only {
 			caches = append(caches, s.cachesLocked(known)...)
 		}
 	}

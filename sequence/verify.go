@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"seqproxy/internal/planted"
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )
@@ -149,5 +150,5 @@ func (st *store) atEnd(ctx context.Context, name string) error {
 	case frozen:
 		return outcomeFrozen
 	}
-	return &NameError{Name: shownName(name), Err: ErrExhausted}
+	return &NameError{Name: define.ShownName(name), Err: ErrExhausted}
 }

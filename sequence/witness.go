@@ -13,6 +13,7 @@ import (
 
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
@@ -125,7 +126,7 @@ const ticksAhead = 256
 
 // aheadOf is how far a ceiling is set above a reservation of n numbers, at most.
 func (a *servers) aheadOf(name string, n uint64) uint64 {
-	if isWorker(name) {
+	if define.IsWorker(name) {
 		return min(n, math.MaxUint64/ticksAhead) * ticksAhead
 	}
 	return a.ahead
