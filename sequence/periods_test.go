@@ -594,8 +594,9 @@ func TestAFailOverAtMidnightRepeatsNoKey(t *testing.T) {
 	e.Follow(t, 1, 2)
 	late := join("late") // it knows nothing
 	for range 40 {
-		for _, s := range []*Sequences{late, a, b} {
-			wantIn(t, k, l.take(t, s, "po"), "20270101", 81)
+		wantIn(t, k, l.take(t, late, "po"), "20270101", 81)
+		for _, s := range []*Sequences{a, b} { // which may have some left that they reserved before
+			wantIn(t, k, l.take(t, s, "po"), "20270101", 1)
 		}
 	}
 	clock.set(eve.Add(26 * time.Hour))
