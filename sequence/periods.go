@@ -14,6 +14,7 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
+	"seqproxy/internal/planted"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/snowflake"
@@ -103,6 +104,9 @@ func (p *periods) take(ctx context.Context, deadline time.Time) (t drawn, err er
 			}
 		}
 		t.first, t.step, err = of.cache.takeRun(ctx, 1, deadline)
+		if planted.Fault(planted.Date) {
+			t.at = s.wall()
+		}
 		if err == nil || tries == maxMeetings || !errors.Is(err, ErrUnknown) {
 			return t, err
 		}

@@ -32,6 +32,8 @@ const (
 	Ballot Name = "ballot"
 	// Clock: keys that have a time follow the clock of the machine, also back.
 	Clock Name = "clock"
+	// Date: the date in a key is that of the moment when it is made, and not that of its counter.
+	Date Name = "date"
 	// Freeze: the ids of a member are not frozen during a change of members.
 	Freeze Name = "freeze"
 )

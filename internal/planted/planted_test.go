@@ -12,7 +12,7 @@ import (
 
 var all = []planted.Name{
 	planted.Commit, planted.Session, planted.Floor, planted.Fsync, planted.Plan, planted.CeilingMember, planted.CeilingReplica, planted.Verify,
-	planted.Ballot, planted.Freeze, planted.Clock,
+	planted.Ballot, planted.Freeze, planted.Clock, planted.Date,
 }
 
 // The environment chooses a fault, and sets the clock, in a build with the tag and in no other.

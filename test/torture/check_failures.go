@@ -36,8 +36,8 @@ func (t *trouble) judge(o *op, w *world) string {
 		own = []part{proxyPart(o.proxy)}
 		sequences = w.sequenceParts(o.proxy)
 	}
-	if o.kind.sequence == snow {
-		// A proxy begins to give such keys only where the server's clock agrees with its own.
+	if o.kind.sequence == snow || beginsDaily(o.kind.sequence) {
+		// A proxy begins to give such keys, or those of another day, only where the server's clock agrees with its own.
 		for _, s := range w.nodes {
 			sequences = append(sequences, s.clockPart())
 		}

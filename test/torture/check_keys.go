@@ -17,7 +17,8 @@ type sequenceOps struct {
 	ops  []*op
 }
 
-// bySequence sorts the requests that brought keys. Those of a sequence that began again while they
+// bySequence sorts the requests that brought keys, those of each day apart where its counter begins
+// again. Those of a sequence that began again while they
 // lasted may be of either time, and are left out.
 func bySequence(ops []op, epochs []epochChange) []sequenceOps {
 	all := make(map[string][]*op)
@@ -33,6 +34,9 @@ func bySequence(ops []op, epochs []epochChange) []sequenceOps {
 				continue
 			}
 			name = fmt.Sprintf("%s, restarted %d times", name, epoch)
+		}
+		if beginsDaily(name) {
+			name += " of " + o.dated.Format(time.DateOnly)
 		}
 		all[name] = append(all[name], o)
 	}

@@ -34,6 +34,13 @@ func uuidOf(begin time.Duration, text string) op {
 	return o
 }
 
+// dayOf is a request that brought a key of a day of a month.
+func dayOf(day int, counter uint64, begin time.Duration) op {
+	o := took(begin, begin+1, 1, counter, 1)
+	o.dated = time.Date(2026, 11, day, 0, 0, 0, 0, time.UTC)
+	return o
+}
+
 func TestEveryWrongHistoryIsFound(t *testing.T) {
 	restart := []epochChange{{begin: 10, end: 12, done: true}}
 	for _, c := range []struct {
@@ -48,6 +55,9 @@ func TestEveryWrongHistoryIsFound(t *testing.T) {
 		{"one UUID twice", []op{on(random, uuidOf(1, "a")), on(random, uuidOf(3, "b")), on(random, uuidOf(5, "a"))}, nil, "DUPLICATE: 7 (61) of random"},
 		{"UUIDs that fall", []op{on(timed, uuidOf(1, "a")), on(timed, took(3, 4, 2, 6, 1))}, nil, "from the same proxy"},
 		{"UUIDs that may fall", []op{on(random, uuidOf(1, "a")), on(random, took(3, 4, 2, 6, 1))}, nil, ""},
+		{"one counter of two days", []op{on(days, dayOf(1, 7, 1)), on(days, dayOf(2, 7, 3)), on(days, dayOf(1, 8, 5))}, nil, ""},
+		{"one counter of a day twice", []op{on(days, dayOf(1, 7, 1)), on(days, dayOf(2, 7, 3)), on(days, dayOf(1, 7, 5))}, nil, "DUPLICATE: 7 of days of 2026-11-01"},
+		{"a day before comes again, and its counters fall", []op{on(days, dayOf(1, 7, 1)), on(days, dayOf(2, 1, 3)), on(days, dayOf(1, 6, 5))}, nil, "from the same proxy"},
 		{"within a run", []op{from(1, took(1, 2, 1, 5, 7)), took(3, 4, 2, 11, 1)}, nil, "DUPLICATE: 11 of photos"},
 		{"run that holds others", []op{from(1, took(1, 2, 1, 1, 100)), took(3, 4, 2, 5, 1), from(2, took(3, 4, 3, 50, 1))}, nil, "DUPLICATE: 50 of photos"},
 		{"one number of two sequences", []op{took(1, 2, 1, 5, 1), on("users", took(3, 4, 2, 5, 1))}, nil, ""},

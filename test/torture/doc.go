@@ -36,6 +36,11 @@
 // missing no clock jumps, and the report says so. Nor do those of a Galera cluster, in whose logs
 // is read when nodes took each other for dead, and of shards, which count nothing.
 //
+// Days are short: a time zone of the run alone, whose file its proxies read (days.go), has ten or
+// more, and one in five times the day before comes again. So a counter of FORMAT ... RESET DAILY
+// begins again whatever else happens: where clocks differ, while a server is away, and with a
+// fail-over that loses the rows of a day.
+//
 // The clocks of proxies jump by a second, an hour or a day, also together with those of the servers,
 // as on a machine that is set. libfaketime does not reach a Go program, which asks the kernel by
 // itself. So the program is one with a clock that can be set (package planted), and keys show that it

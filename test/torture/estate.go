@@ -121,7 +121,7 @@ func (w *world) sequences() []string {
 	case !w.plain():
 		return append(all, restarted)
 	}
-	return append(slices.Clone(plainSequences), "small", ordered, fives, reversed, rotated, sharded, formatted, numbered, timed, random, snow)
+	return append(slices.Clone(plainSequences), "small", ordered, fives, reversed, rotated, sharded, formatted, numbered, timed, random, snow, days, cachedDays)
 }
 
 // possible are the kinds that work there.

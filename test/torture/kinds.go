@@ -32,13 +32,13 @@ type kind struct {
 type taken struct {
 	first uint64    // of a UUID the first eight bytes, by which those of version 7 rise
 	text  string    // of a UUID all of it
-	dated time.Time // in a key of FORMAT
+	dated time.Time // in a key of FORMAT; of a key that has a day alone, that
 	kept  bool      // the row with the tag is committed
 }
 
 // sharedSequences are those that several sequence servers give numbers of; the first three have no
 // options. Tickets, and what sets a row back, are for one server.
-var sharedSequences = []string{"photos", "users", "videos", "small", ordered, fives, reversed, rotated, sharded, formatted, numbered, timed, random, snow}
+var sharedSequences = []string{"photos", "users", "videos", "small", ordered, fives, reversed, rotated, sharded, formatted, numbered, timed, random, snow, days, cachedDays}
 
 // plainSequences have rows like those that people make by hand.
 var plainSequences = []string{"photos", "users", "videos", "tickets", "again", "lone"}
@@ -68,6 +68,8 @@ func kinds() []*kind {
 		{name: "ROTATE", sequence: rotated, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + rotated + " ROTATE 2 DIGITS 12", writers: 1, take: key(rotated)},
 		{name: "FORMAT", sequence: formatted, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + formatted + " FORMAT 'PO-{yyyyMMddHHmmss}-{n:9}'", writers: 1, take: key(formatted)},
 		{name: "FORMAT of digits", sequence: numbered, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + numbered + " FORMAT '{yyyyMMdd}{n:9}'", writers: 1, take: key(numbered)},
+		{name: "FORMAT with RESET DAILY", sequence: days, n: 1, shard: -1, proxy: -1, admin: createDays(days), writers: 2, take: key(days)},
+		{name: "FORMAT with RESET DAILY CACHE 20", sequence: cachedDays, n: 1, shard: -1, proxy: -1, admin: createDays(cachedDays) + " CACHE 20", writers: 1, take: key(cachedDays)},
 		{name: "UUID", sequence: timed, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + timed + " UUID", writers: 1, take: key(timed)},
 		{name: "UUID VERSION 4 BINARY", sequence: random, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + random + " UUID VERSION 4 BINARY", writers: 1, take: key(random)},
 		{name: "SNOWFLAKE", sequence: snow, n: 1, shard: -1, proxy: -1, admin: "CREATE SEQUENCE IF NOT EXISTS " + snow + " SNOWFLAKE", writers: 2, take: value("SELECT NEXTVAL('" + snow + "')")},
@@ -78,19 +80,29 @@ func kinds() []*kind {
 
 // Sequences that something special happens to.
 const (
-	ordered   = "ordered"
-	fives     = "fives" // servers that count in steps cannot divide it
-	restarted = "again" // begins again by ALTER SEQUENCE ... RESTART ... FORCE
-	reversed  = "reversed"
-	rotated   = "rotated"
-	sharded   = "sharded"
-	formatted = "formatted"
-	numbered  = "numbered" // keys of a format that are numbers
-	timed     = "timed"    // UUIDs that rise in a process
-	random    = "random"   // UUIDs in any order
-	snow      = "snow"     // its keys have a time; servers that take steps cannot give them
-	restored  = "lone"     // its row is set back; one proxy alone gives its numbers
+	ordered    = "ordered"
+	fives      = "fives" // servers that count in steps cannot divide it
+	restarted  = "again" // begins again by ALTER SEQUENCE ... RESTART ... FORCE
+	reversed   = "reversed"
+	rotated    = "rotated"
+	sharded    = "sharded"
+	formatted  = "formatted"
+	numbered   = "numbered" // keys of a format that are numbers
+	days       = "days"     // their counters begin again with each day, and days are short
+	cachedDays = "cached_days"
+	timed      = "timed"  // UUIDs that rise in a process
+	random     = "random" // UUIDs in any order
+	snow       = "snow"   // its keys have a time; servers that take steps cannot give them
+	restored   = "lone"   // its row is set back; one proxy alone gives its numbers
 )
+
+// createDays makes a sequence whose counter begins again with each short day.
+func createDays(name string) string {
+	return "CREATE SEQUENCE IF NOT EXISTS " + name + " FORMAT '{yyyyMMdd}-{n:9}' TIME ZONE '" + shortDays + "' RESET DAILY"
+}
+
+// beginsDaily: the counter of a sequence does, so keys rise and are told apart by it in one day.
+func beginsDaily(sequence string) bool { return sequence == days || sequence == cachedDays }
 
 // timeOfSnow is the time in a key of SNOWFLAKE without options.
 func timeOfSnow(key uint64) time.Time {
@@ -135,7 +147,9 @@ func key(sequence string) func(context.Context, *sql.Conn, string) (taken, error
 func scan(row *sql.Row, sequence string) (t taken, err error) {
 	switch {
 	case sequence == formatted:
-		t.dated, t.first, err = scanDated(row)
+		t.dated, t.first, err = scanDated(row, "PO-%14s-%9d", "20060102150405")
+	case beginsDaily(sequence):
+		t.dated, t.first, err = scanDated(row, "%8s-%9d", "20060102")
 	case hasUUIDs(sequence):
 		if err = row.Scan(&t.text); err != nil {
 			return t, err
@@ -154,14 +168,14 @@ func scan(row *sql.Row, sequence string) (t taken, err error) {
 }
 
 // scanDated reads a key that has a date in front of its counter.
-func scanDated(row *sql.Row) (at time.Time, counter uint64, err error) {
+func scanDated(row *sql.Row, format, layout string) (at time.Time, counter uint64, err error) {
 	var text, date string
 	if err = row.Scan(&text); err != nil {
 		return at, 0, err
 	}
-	_, err = fmt.Sscanf(text, "PO-%14s-%9d", &date, &counter)
+	_, err = fmt.Sscanf(text, format, &date, &counter)
 	if err == nil {
-		at, err = time.Parse("20060102150405", date)
+		at, err = time.Parse(layout, date)
 	}
 	if err != nil {
 		err = fmt.Errorf("%w: %q is no key of a format: %w", errWrong, text, err)

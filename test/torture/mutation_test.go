@@ -158,6 +158,29 @@ func clockSetBack(s *scenario) {
 	}
 }
 
+// A key takes a while at one proxy, so that some are under way at midnight. The other one gives as
+// many of the day that begins.
+func throughMidnight(s *scenario) {
+	midnight := time.Now().Truncate(time.Second).Add(2 * time.Second)
+	s.must(writeZone(s.w.zoneFile(), []dayChange{{midnight, 1}}))
+	s.must(s.w.admin(context.Background(), s.w.proxies[1], createDays(days)))
+	s.takeOf(days, 0, 1)
+	l := s.w.links[linkPart(0, s.w.sequence)]
+	l.Set(network.Slow(10 * time.Millisecond))
+	defer l.Set(network.Fair)
+	var slow sync.WaitGroup
+	for range 4 {
+		slow.Go(func() {
+			for time.Until(midnight) > -time.Second {
+				s.takeOf(days, 0, 1)
+			}
+		})
+	}
+	time.Sleep(time.Until(midnight.Add(100 * time.Millisecond)))
+	s.takeOf(days, 1, 300)
+	slow.Wait()
+}
+
 // scripts are what each fault of a single server is found by.
 var scripts = map[planted.Name]func(*scenario){
 	planted.Commit:  lostReservation,
@@ -166,6 +189,7 @@ var scripts = map[planted.Name]func(*scenario){
 	planted.Fsync:   restoredMeanwhile,
 	planted.Verify:  undoneByATrigger,
 	planted.Clock:   clockSetBack,
+	planted.Date:    throughMidnight,
 }
 
 // Without a fault the scripts give no key twice.

@@ -24,6 +24,7 @@ type proxy struct {
 	config string
 	dir    string
 	state  string // its state directory
+	zones  string // the directory of its time zones
 	clock  string // the file that says how far its clock is ahead; "" if that is the machine's
 	addr   string
 
@@ -48,8 +49,9 @@ func (p *proxy) start(ctx context.Context) error {
 	number := p.life
 	p.mu.Unlock()
 	cmd := exec.Command(p.binary, "-config", p.config)
+	cmd.Env = append(os.Environ(), zonesVariable+"="+p.zones)
 	if p.clock != "" {
-		cmd.Env = append(os.Environ(), planted.ClockVariable+"="+p.clock)
+		cmd.Env = append(cmd.Env, planted.ClockVariable+"="+p.clock)
 	}
 	process, err := child.Start(cmd, filepath.Join(p.dir, logName(p.number, number)))
 	if err != nil {

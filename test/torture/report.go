@@ -29,6 +29,7 @@ type Report struct {
 	possible []string       // the faults that there is time for
 	keys     map[string]uint64
 	requests map[string]int
+	days     int            // in which keys came whose counter begins again
 	failures map[string]int // by what was told
 	longest  time.Duration
 	sums     sums
@@ -70,8 +71,12 @@ func (r *Report) Requests() map[string]int { return r.requests }
 
 func (r *Report) count(ops []op) {
 	r.keys, r.requests, r.failures = make(map[string]uint64), make(map[string]int), make(map[string]int)
+	days := make(map[time.Time]bool)
 	for i := range ops {
 		o := &ops[i]
+		if o.first != 0 && beginsDaily(o.kind.sequence) {
+			days[o.dated] = true
+		}
 		if o.first != 0 {
 			r.keys[o.kind.name] += o.n
 			r.requests[o.kind.name]++
@@ -83,6 +88,7 @@ func (r *Report) count(ops []op) {
 		}
 		r.longest = max(r.longest, o.end-o.begin)
 	}
+	r.days = len(days)
 }
 
 // inShort is the kind of an error.
@@ -108,7 +114,7 @@ func (r *Report) Write(out io.Writer) error {
 	}
 	fmt.Fprintln(&text)
 	perMinute := float64(r.Keys()) / max(r.asked.Minutes(), 1e-9)
-	fmt.Fprintf(&text, "%d keys received, %.0f a minute; the longest request took %v\n", r.Keys(), perMinute, r.longest.Round(time.Millisecond))
+	fmt.Fprintf(&text, "%d keys received, %.0f a minute, in %d short days; the longest request took %v\n", r.Keys(), perMinute, r.days, r.longest.Round(time.Millisecond))
 	for _, name := range slices.Sorted(maps.Keys(r.requests)) {
 		fmt.Fprintf(&text, "%9d  %s\n", r.keys[name], name)
 	}

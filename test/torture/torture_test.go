@@ -99,6 +99,9 @@ func TestNoKeyIsGivenTwiceWhateverBreaks(t *testing.T) {
 			if r.made[proxyClockJumps] == 0 {
 				t.Error("no clock of a proxy jumped")
 			}
+			if r.days < 3 {
+				t.Errorf("keys came in %d short days", r.days)
+			}
 			for name, requests := range r.Requests() {
 				if requests == 0 {
 					t.Errorf("%s: no request brought a key", name)

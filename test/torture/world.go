@@ -58,6 +58,7 @@ type world struct {
 	estate   estate
 	remark   string // on what is not as it should be
 	clocks   string // the library by which the clocks of sequence servers jump; "" if they do not
+	zones    string // the directory of a time zone with short days
 	settable bool   // the clocks of proxies can be set
 	dir      string
 	clock    clock
@@ -106,6 +107,9 @@ func newWorld(ctx context.Context, o Options, dir string, rng *rand.Rand) (w *wo
 		return w, err
 	}
 	w.chooseClocks()
+	if err := w.makeDays(rand.New(rand.NewPCG(o.Seed, 2))); err != nil {
+		return w, err
+	}
 	for i := range w.estate.servers {
 		w.members = append(w.members, &server{name: fmt.Sprintf("sequence%d", i), added: i > 0, schema: schemaOfSequences})
 	}
@@ -150,7 +154,7 @@ func newWorld(ctx context.Context, o Options, dir string, rng *rand.Rand) (w *wo
 	}
 	for i := range o.Proxies {
 		p := &proxy{
-			number: i, binary: o.Seqproxy, dir: dir, config: filepath.Join(dir, fmt.Sprintf("proxy%d.toml", i)), state: filepath.Join(dir, fmt.Sprintf("state%d", i)),
+			number: i, binary: o.Seqproxy, dir: dir, zones: w.zones, config: filepath.Join(dir, fmt.Sprintf("proxy%d.toml", i)), state: filepath.Join(dir, fmt.Sprintf("state%d", i)),
 		}
 		if w.settable {
 			p.clock = filepath.Join(dir, fmt.Sprintf("clock%d", i))

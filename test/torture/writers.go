@@ -148,7 +148,7 @@ func (c *clients) request(ctx context.Context, w *writer, conn *sql.Conn, at op)
 	at.tag = fmt.Sprintf("%d-%d", w.number, len(w.ops))
 	at.begin = c.world.clock.now()
 	got, err := w.kind.take(ctx, conn, at.tag)
-	at.end, at.first, at.text, at.kept, at.err = c.world.clock.now(), counterOf(w.kind.sequence, got.first), got.text, got.kept, err
+	at.end, at.first, at.text, at.dated, at.kept, at.err = c.world.clock.now(), counterOf(w.kind.sequence, got.first), got.text, got.dated, got.kept, err
 	w.ops = append(w.ops, at)
 	if err == nil {
 		w.good.Store(int64(at.end))
