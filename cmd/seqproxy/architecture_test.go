@@ -55,6 +55,20 @@ func TestThePageOfTheArchitectureTellsTheHistories(t *testing.T) {
 	keepTable(t, "architecture.md", "histories", list.String()+"\n")
 }
 
+// TestThePageOfTheArchitectureTellsWhatArrivesLate does the same with schedules of a group.
+func TestThePageOfTheArchitectureTellsWhatArrivesLate(t *testing.T) {
+	var list strings.Builder
+	list.WriteString("\n")
+	code := repositoryFile(t, "sequence/limit/schedules_test.go")
+	for _, m := range regexp.MustCompile(`(?m)((?:^// .*\n)+)^func Test\w+MayArriveLate\(`).FindAllStringSubmatch(code, -1) {
+		wrapAt(&list, 120, "* ", strings.ReplaceAll(m[1], "// ", ""))
+	}
+	if n := strings.Count(list.String(), "\n* "); n != 2 {
+		t.Fatalf("found %d histories, want 2: the test does not see them", n)
+	}
+	keepTable(t, "architecture.md", "late", list.String()+"\n")
+}
+
 // TestTheArchitectureKeepsWhatIsForTestsOutOfTheProgram checks all packages that the program is
 // built from.
 func TestTheArchitectureKeepsWhatIsForTestsOutOfTheProgram(t *testing.T) {

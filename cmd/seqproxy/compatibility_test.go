@@ -5,6 +5,7 @@ import (
 	"syscall"
 	"testing"
 
+	sessions "seqproxy/proxy/state"
 	"seqproxy/test/mysqltest"
 )
 
@@ -94,4 +95,14 @@ func TestThePageOfCompatibilityIsWhatTheProxyDoes(t *testing.T) {
 	}
 	p.signal(syscall.SIGTERM)
 	p.end(0)
+}
+
+// TestThePageOfCompatibilityHasThePins compares docs/compatibility.md with the pins of a session, or
+// writes them with -update.
+func TestThePageOfCompatibilityHasThePins(t *testing.T) {
+	table := "\n| pin | why |\n|---|---|\n"
+	for p := range sessions.PinCount {
+		table += "| `" + p.String() + "` | " + p.Words() + " |\n"
+	}
+	keepTable(t, "compatibility.md", "pins", table+"\n")
 }

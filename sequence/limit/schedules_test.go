@@ -426,9 +426,9 @@ func TestShortSchedules(t *testing.T) {
 	}
 }
 
-// A node is adopted, and dies before its replica has applied where its sequences begin. The replica
-// becomes the holder after it, begins at the same numbers, and applies that then. Random schedules
-// found it, at the 4,400th seed.
+// A holder dies before its replica has applied where its sequences begin. The replica becomes the
+// holder, begins at the same numbers, and applies that row then. So what other holders wanted must
+// be below where the present one began.
 func TestWhereAHolderBeforeBeganMayArriveLate(t *testing.T) {
 	for _, faults := range []simulation.GroupFaults{{}, {ForgetsOthers: true}} {
 		e := kinds[0].start(1, faults)
@@ -453,9 +453,9 @@ func TestWhereAHolderBeforeBeganMayArriveLate(t *testing.T) {
 	}
 }
 
-// A primary moves a sequence ahead, above all that it wanted, and dies. The replica has received
-// that, becomes the holder, and gives numbers beyond. Then it applies what it has received, and its
-// counter goes back to where it was moved. So a row is moved together with what its holder wants.
+// SETVAL moves a row ahead, above all that its primary wanted, and the primary dies. The replica
+// has received that, becomes the holder, and gives numbers beyond. Then it applies what it has
+// received, and the row goes back. So a row is moved together with what its holder wants.
 func TestWhatAPrimaryBeforeMovedAheadMayArriveLate(t *testing.T) {
 	for _, faults := range []simulation.GroupFaults{{}, {MovesUnwanted: true}} {
 		e := kinds[0].start(1, faults)
