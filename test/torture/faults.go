@@ -182,15 +182,32 @@ func killCluster(ctx context.Context, n *nemesis, rng *rand.Rand) (err error) {
 		return err
 	}
 	if flush := rng.IntN(3); flush != 1 {
-		s := n.someSequenceServer(rng)
-		if _, err := s.db.ExecContext(ctx, fmt.Sprintf("SET GLOBAL innodb_flush_log_at_trx_commit = %d", flush)); err != nil {
-			// until it starts again
-			return fmt.Errorf("%s: %w", s.name, err)
+		if err := n.someSequenceServer(rng).flushes(ctx, flush); err != nil {
+			return err
 		}
 	}
+	if err := n.killAll(ctx, p, rng); err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	bounded, done := context.WithTimeout(ctx, backWithin)
+	defer done()
+	if err := mysqld.BootstrapCluster(bounded, w.sequence.cluster); err != nil {
+		return fmt.Errorf("%w: %w", errApart, err)
+	}
+	return p.start(ctx)
+}
+
+// flushes sets how a node flushes at commit, until it starts again.
+func (s *server) flushes(ctx context.Context, how int) error {
+	return s.exec(ctx, fmt.Sprintf("SET GLOBAL innodb_flush_log_at_trx_commit = %d", how))
+}
+
+// killAll kills all nodes within a second, after a while, and a proxy, whose state is lost.
+func (n *nemesis) killAll(ctx context.Context, p *proxy, rng *rand.Rand) error {
 	sleep(ctx, between(rng, 500*time.Millisecond, 2*time.Second))
 	kills := []func() error{func() error { return p.end(syscall.SIGKILL, 5*time.Second) }}
-	for _, s := range w.nodes {
+	for _, s := range n.world.nodes {
 		kills = append(kills, s.Kill)
 	}
 	rng.Shuffle(len(kills), func(i, j int) { kills[i], kills[j] = kills[j], kills[i] })
@@ -209,13 +226,7 @@ func killCluster(ctx context.Context, n *nemesis, rng *rand.Rand) (err error) {
 			return err
 		}
 	}
-	ctx = context.WithoutCancel(ctx)
-	bounded, done := context.WithTimeout(ctx, backWithin)
-	defer done()
-	if err := mysqld.BootstrapCluster(bounded, w.sequence.cluster); err != nil {
-		return fmt.Errorf("%w: %w", errApart, err)
-	}
-	return p.start(ctx)
+	return nil
 }
 
 func freezeServer(ctx context.Context, n *nemesis, rng *rand.Rand) error {

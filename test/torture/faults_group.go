@@ -2,6 +2,7 @@ package torture
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -14,6 +15,7 @@ func groupFaults() []fault {
 		{name: "the primary is killed, and a replica takes over", weight: 2, takes: 5 * time.Second, where: (*world).grouped, run: failOver},
 		{name: "the primary is cut off and lives on, and a replica takes over", weight: 3, takes: 8 * time.Second, where: (*world).grouped, run: splitBrain},
 		{name: "a replica takes over in order", weight: 1, takes: 4 * time.Second, where: (*world).grouped, run: switchOver},
+		{name: "kill -9 of all nodes and a proxy without its state", weight: 1, takes: 15 * time.Second, alone: true, where: (*world).grouped, run: killGroup},
 		{name: "replicas lag", weight: 2, takes: 3 * time.Second, where: (*world).grouped, run: lag},
 	}
 }
@@ -139,6 +141,61 @@ func (g *group) settle(ctx context.Context) error {
 		delete(g.strayed, s)
 	}
 	return g.whole(ctx)
+}
+
+// killGroup kills all nodes within a second, and a proxy whose state is lost. Of three, a replica may
+// not have flushed for a while. Any of them is the primary then, with what it has.
+func killGroup(ctx context.Context, n *nemesis, rng *rand.Rand) error {
+	g, p := n.world.group, n.someProxy(rng)
+	heal, err := n.hurt("kill -9 of all nodes", n.everywhere()...)
+	if err != nil {
+		return err
+	}
+	defer heal()
+	if err := errors.Join(g.whole(ctx), p.crashed()); err != nil {
+		return err
+	}
+	free := context.WithoutCancel(ctx)
+	old, next, forgets := g.primary, n.someSequenceServer(rng), g.next(rng)
+	flush := rng.IntN(3)
+	if len(n.world.nodes) < 3 {
+		flush = 1 // else nobody records how far the primary may go
+	}
+	if err := forgets.flushes(free, flush); err != nil {
+		return err
+	}
+	if next != old && rng.IntN(2) == 0 {
+		if err := g.fallBehind(free, rng, next); err != nil {
+			return err
+		}
+	}
+	if err := n.killAll(free, p, rng); err != nil {
+		return err
+	}
+	if err := next.Restart(free); err != nil {
+		return err
+	}
+	position, err := g.promote(free, next)
+	if err != nil {
+		return err
+	}
+	for _, s := range g.replicas() {
+		if err := s.Restart(free); err != nil {
+			return err
+		}
+	}
+	if next != old {
+		if err := g.followAll(free, position, old); err != nil {
+			return err
+		}
+	}
+	if flush != 1 && forgets != next {
+		g.strayed[forgets] = true // it may have lost what it says that it has
+	}
+	if err := p.start(free); err != nil {
+		return err
+	}
+	return g.settle(free)
 }
 
 // splitBrain cuts the primary off from its replicas, and the proxies from one side or the other,
