@@ -77,6 +77,9 @@ type ServerError struct {
 	Message string
 }
 
+// StateWarning is the SQLSTATE of a warning: SIGNAL with it leaves one, and is no error.
+const StateWarning = "01000"
+
 func (e *ServerError) Error() string {
 	if e.State == "" {
 		return fmt.Sprintf("server error %d: %s", e.Code, e.Message)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/kill"
 	"seqproxy/proxy/login"
@@ -80,17 +79,6 @@ func (s *Server) endAdminAddress(ctx context.Context) (cut int) {
 // adminEndPatience is for how long sessions at the admin address may end by themselves
 // when the time of the others is up.
 const adminEndPatience = 200 * time.Millisecond
-
-// noRoutes lead nowhere.
-var noRoutes = &backend.Routes{}
-
-// routesFor are the ways of a session to servers: none at the admin address.
-func (s *settings) routesFor(atAdmin bool) *backend.Routes {
-	if atAdmin {
-		return noRoutes
-	}
-	return s.routes
-}
 
 // noServer is the error for what needs a server where there is none.
 func (a *attachment) noServer() error {

@@ -41,7 +41,7 @@ func (a *answers) answerSelect(st *statement.Statement, sql []byte, action *plan
 	if err != nil {
 		return err
 	}
-	warning := a.relay.takeNotice()
+	warning := a.numbers.Notice()
 	if warning != nil {
 		form.Warnings = 1
 	}

@@ -97,7 +97,29 @@ func (b *backends) release(c *backend.Conn) {
 	if c == b.cur {
 		b.state.Observe(c.Answer.Status, c.Hello().MariaDB)
 	}
-	b.noteEffect(c)
+	code := c.Answer.ErrCode
+	if c.Answer.Rows || c.Answer.Results > 0 {
+		code = 0
+	}
+	b.state.Left(b.effect, code)
+}
+
+// expects says what the statement that is about to be sent may leave.
+func (b *backends) expects(e state.Effect) {
+	e.Expected = true
+	b.effect = e
+}
+
+// noteRefusal looks at an error that ends an answer for what its code does not tell. whole says that
+// answer is all of it.
+func (b *backends) noteRefusal(c *backend.Conn, answer []byte, whole bool) {
+	if !b.effect.Expected || !whole || len(answer) < protocol.HeaderSize {
+		return
+	}
+	var refused *protocol.ServerError
+	if errors.As(protocol.ParseServerError(answer[protocol.HeaderSize:]), &refused) {
+		b.effect.Refused(refused)
+	}
 }
 
 // idOfConn is what the session's state calls a connection.

@@ -13,7 +13,6 @@ import (
 // beginCommand forgets what is of the command before.
 func (s *session) beginCommand() {
 	s.entered, s.unreached, s.explained, s.effect = nil, false, false, state.Effect{}
-	_ = s.numbers.Patience.Over(nil)
 	s.numbers.Patience.Begin()
 }
 
@@ -74,6 +73,13 @@ func (s *session) command(payload []byte) error {
 	return s.answerAlone(func() error { return unknownCommand() })
 }
 
+// handled counts the command that was in hand. An error is that of the session's end.
+func (s *session) handled(err error) {
+	if k, sentTo := s.tally.Handled(err); k != stats.NoStatement {
+		s.slow.kind, s.slow.sentTo = k, sentTo
+	}
+}
+
 // answerAlone handles a command that is not taken into a batch: what came before
 // is answered first. An error of handle that is not the session's end is told to
 // the client.
@@ -83,14 +89,14 @@ func (s *session) answerAlone(handle func() error) error {
 	}
 	err := handle()
 	_ = s.numbers.Notice() // of an answer that could not tell it
+	if err == nil {
+		return nil
+	}
 	return s.failed(err)
 }
 
 // failed answers the command being handled with err, unless that ends the session.
 func (s *session) failed(err error) error {
-	if err == nil {
-		return nil
-	}
 	if ends(err) {
 		return err
 	}
@@ -260,8 +266,10 @@ func (s *session) answerInOrder(handle func() error) error {
 	mark := len(s.client.out)
 	err := handle()
 	_ = s.numbers.Notice()
-	if err = s.failed(err); err != nil {
-		return err
+	if err != nil {
+		if err = s.failed(err); err != nil {
+			return err
+		}
 	}
 	s.batch.addOurs(s.client.out[mark:])
 	s.client.out = s.client.out[:mark]

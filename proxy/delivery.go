@@ -153,7 +153,10 @@ func (d *delivery) fillQuery(q *plan.FilledQuery) error {
 	if err != nil {
 		return err
 	}
-	return refusedFor(q, d.rewrite(q.Text, a))
+	if err = d.rewrite(q.Text, a); err != nil {
+		err = refusedQuery(q.Binding, err)
+	}
+	return err
 }
 
 // rewrite sends a text with its calls replaced by their values. The first number is
@@ -161,17 +164,22 @@ func (d *delivery) fillQuery(q *plan.FilledQuery) error {
 // if and when it evaluates it; the others as plain numbers of the same type.
 func (d *delivery) rewrite(sql []byte, a *plan.Action) error {
 	st := &d.planning.stmt
-	previous, err := d.planning.previousFor(st, a)
-	if err != nil {
-		return err
+	previous := uint64(0) // LAST_INSERT_ID(), which the text's first statement reads
+	if a.Previous {
+		var err error
+		if previous, err = d.at.askPrevious(st.Words); err != nil {
+			return err
+		}
 	}
 	c, err := d.attachWith(st, a.Traits(plan.TraitsOf(st)))
 	if err != nil {
 		return err
 	}
 	n := keys.Of(&a.Numbers)
-	if err := d.planning.countable(c, n.Block, st.Words); err != nil {
-		return err
+	if n.Block != nil {
+		if err := d.planning.countable(c, n.Block, st.Words); err != nil {
+			return err
+		}
 	}
 	subs := a.Substitutions(st, d.state, d.at.id, protocol.Placeholder)
 	// Before numbers are taken for nothing. They may be as long as they can be.

@@ -87,18 +87,6 @@ func (s *Server) closedTo(atAdmin bool) bool {
 	return s.closed.Load()
 }
 
-// Drains says whether the sessions of the address that this one came to end when they can.
-func (s *session) Drains() bool {
-	if s.login.AtAdmin {
-		return s.srv.adminEnds.Load()
-	}
-	return s.srv.draining.Load()
-}
-
-// leaves says whether the session ends now: the server drains, and nothing is left that
-// the client could not begin anew elsewhere.
-func (s *session) leaves() bool { return s.Drains() && !s.state.InTransaction() }
-
 // drain ends the wait for the next command, from outside. A session that is busy
 // sees the shutdown when it has done its work.
 func (b *backends) drain() {
@@ -121,10 +109,11 @@ func (s *session) leave() {
 		return
 	}
 	for {
-		payload, ok, err := s.nextCommand()
+		payload, ok, err := s.batch.next()
 		if !ok || err != nil {
 			return
 		}
+		s.client.packetNum = 1
 		if len(payload) > 0 {
 			switch cmd := protocol.Command(payload[0]); {
 			case cmd == protocol.ComQuit:

@@ -70,7 +70,7 @@ func (r *relay) exchangeFilled(c *backend.Conn, n *keys.Numbers) (remedy, error)
 	}
 	given := insertedBy(f, first)
 	r.batch.drop()
-	err := r.awaitAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(r.scratch[protocol.HeaderSize:])}})
+	err := r.relayAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(r.scratch[protocol.HeaderSize:])}})
 	if err == nil && given > 0 {
 		r.at.state.LastID.GivenInOK(given)
 		r.at.state.LastID.Inserted = true

@@ -101,7 +101,10 @@ func (x *executor) ready(c *backend.Conn, p *prepared, e *params.Execution, n *k
 			return 0, err
 		}
 	}
-	return previous, x.planning.countable(c, n.Block, p.shape.Words)
+	if n.Block != nil {
+		err = x.planning.countable(c, n.Block, p.shape.Words)
+	}
+	return previous, err
 }
 
 // write takes the numbers of an execution, and writes it with them to s.scratch.

@@ -27,11 +27,3 @@ func refusedCount(n *keys.Block, err error) error {
 	}
 	return refusedQuery(n.Key, err)
 }
-
-// refusedFor is refusedQuery of an error in the text of q, which may be nil.
-func refusedFor(q *plan.FilledQuery, err error) error {
-	if q == nil || err == nil {
-		return err
-	}
-	return refusedQuery(q.Binding, err)
-}

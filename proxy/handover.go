@@ -40,7 +40,7 @@ func (r *relay) dump(c *backend.Conn) error {
 	}
 	if c.Buffered()[protocol.HeaderSize] == 0xff { // ERR; an event begins with 0
 		r.at.state.LastAnswer = state.ByServer
-		err := r.relayAnswers(c, []expected{{shape: protocol.ShapeOne}})
+		err := r.relayAnswers(c, nil, []expected{{shape: protocol.ShapeOne}})
 		switch c.Answer.ErrCode {
 		case mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, mysql.ER_UNKNOWN_COM_ERROR:
 			return err

@@ -17,7 +17,7 @@ func TestAClientThatVanishesIsFoundByKeepalive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(Options{Shards: shards, Logger: zap.NewNop()})
+	s := New(Options{Shards: shards, KeyOptions: KeyOptions{Sequences: unasked{}}, Logger: zap.NewNop()})
 	if err := s.Listen("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}

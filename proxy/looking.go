@@ -7,27 +7,20 @@ import (
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/params"
+	"seqproxy/proxy/plan"
 	"seqproxy/proxy/shown"
-	"seqproxy/statement"
 	"seqproxy/statement/idiom"
 )
 
 // shown writes the proxy's sequences into questions that go to a server.
 func (p *planning) shown() shown.Writer {
-	return shown.Writer{Session: p, Sequences: p.at.set.Sequences, Patience: &p.numbers.Patience, Schema: p.state.Schema}
+	return shown.Writer{Session: p, Sequences: p.at.set.Sequences, Patience: &p.numbers.Patience, Schema: p.state.Schema, Table: p.at.set.sequenceSchema}
 }
 
-// mayLookForSequences says whether the text just analysed may be a question by which programs look
-// for sequences. See [shown.Writer].
-func (p *planning) mayLookForSequences() bool {
-	st := &p.stmt
-	return (st.Kind == statement.Select || st.Kind == statement.Show) && st.Words&(statement.SystemSchema|statement.LooksForSequences) != 0 &&
-		len(st.Calls) == 0 && st.Refusal == "" && p.at.routes.Default() != nil
-}
-
-// lookForSequences answers the text just analysed if it is such a question.
+// lookForSequences answers the text just analysed if it is a question by which programs look for
+// sequences. See [shown.Writer].
 func (d *delivery) lookForSequences(sql []byte) (handled bool, err error) {
-	if !d.planning.mayLookForSequences() {
+	if d.at.routes.Default() == nil {
 		return false, nil
 	}
 	q, ok := idiom.ReadSequenceQuestion(sql, d.state.Mode)
@@ -80,7 +73,7 @@ type looking struct {
 // prepareLooking returns the text that c is to prepare for the one just analysed. looks is nil if
 // that is no such question.
 func (x *executor) prepareLooking(c *backend.Conn, sql []byte) (looks *looking, text []byte, err error) {
-	if !x.planning.mayLookForSequences() {
+	if plan.CourseOf(&x.planning.stmt) != plan.MayLook || x.at.routes.Default() == nil {
 		return nil, sql, nil
 	}
 	q, ok := idiom.ReadSequenceQuestion(sql, x.state.Mode)

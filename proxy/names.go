@@ -50,7 +50,7 @@ func (p *planning) convertNames(st *statement.Statement, charset string) error {
 		return nil
 	}
 	for i := range ddl.Names {
-		if n := ddl.Schemas[i]; n > 0 && string(ddl.Names[i][:n]) == p.at.set.names.Schema() {
+		if n := ddl.Schemas[i]; n > 0 && string(ddl.Names[i][:n]) == p.at.set.sequenceSchema {
 			ddl.Names[i], ddl.Schemas[i] = ddl.Names[i][n+1:], ofSequenceTable
 		}
 		if err := p.convert(&ddl.Names[i], charset); err != nil {

@@ -28,7 +28,7 @@ func (p *planning) factsFor(at plan.Moment) *plan.Facts {
 	}
 	server, f := p.at.routes.Default() != nil, &p.planner.Facts
 	*f = plan.Facts{
-		At: at, Unknown: p.at.set.Unknown, Charset: p.state.Charset, Schema: p.at.set.names.Schema(),
+		At: at, Unknown: p.at.set.Unknown, Charset: p.state.Charset, Schema: p.at.set.sequenceSchema,
 		Admin: p.at.login.Account.Admin, Limited: p.at.login.Account.Rights != nil,
 		MariaDB: p.at.likeMariaDB(), Server: server, Attached: p.at.cur != nil,
 		// MySQL warns of that flag at each statement, in its own words.
@@ -46,7 +46,10 @@ func (p *planning) planCalls(q *plan.FilledQuery, sql []byte, at plan.Moment) (*
 		f.Key = q.Binding
 	}
 	a, err := p.plan(sql)
-	return a, refusedFor(q, err)
+	if q != nil && err != nil {
+		err = refusedQuery(q.Binding, err)
+	}
+	return a, err
 }
 
 // plan has the text in s.stmt planned, and fetches what that has to know.
@@ -161,11 +164,8 @@ func refusedForm(form string) error {
 	return protocol.NotSupported("%s", r.Text)
 }
 
-// countable makes n ready to be counted off by a server, if it is not nil.
+// countable makes n ready to be counted off by a server.
 func (p *planning) countable(c *backend.Conn, n *keys.Block, words statement.Words) error {
-	if n == nil {
-		return nil
-	}
 	var same func(name []byte) bool
 	if n.Key != nil {
 		same = p.sameColumn(n.Key.Column)
@@ -178,14 +178,6 @@ func (p *planning) countable(c *backend.Conn, n *keys.Block, words statement.Wor
 		return err
 	}
 	return p.numbers.Space(n, modes.Increment)
-}
-
-// previousFor is askPrevious where a text's first statement needs it.
-func (p *planning) previousFor(st *statement.Statement, a *plan.Action) (uint64, error) {
-	if !a.Previous {
-		return 0, nil
-	}
-	return p.at.askPrevious(st.Words)
 }
 
 // concernsServer says whether a statement that MariaDB knows, too, is about a sequence that is not

@@ -76,7 +76,7 @@ func (r *relay) settle() error {
 	if r.share.relayed {
 		r.share.give()
 	}
-	err := r.awaitAnswers(c, writeErr, r.batch.answers)
+	err := r.relayAnswers(c, writeErr, r.batch.answers)
 	r.batch.answered()
 	return err
 }
@@ -90,22 +90,13 @@ func (r *relay) sendScratch(c *backend.Conn) error {
 	}
 	_, writeErr := c.Write(r.scratch)
 	r.batch.drop()
-	return r.awaitAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(r.scratch[protocol.HeaderSize:]), text: r.slow.text, kind: r.at.tally.Kind}})
-}
-
-// awaitAnswers relays the answers to what was written with writeErr.
-func (r *relay) awaitAnswers(c *backend.Conn, writeErr error, answers []expected) error {
-	// A server that closes says why before: look for that even if the write failed.
-	err := r.relayAnswers(c, answers)
-	if err == nil && writeErr != nil {
-		err = r.at.lost(c, writeErr, true) // the client has all the answers that it waits for
-	}
-	return err
+	return r.relayAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(r.scratch[protocol.HeaderSize:]), text: r.slow.text, kind: r.at.tally.Kind}})
 }
 
 // relayAnswers passes on what the server sends until it has answered everything
-// that answers lists. Each chunk is written as it was read.
-func (r *relay) relayAnswers(c *backend.Conn, answers []expected) error {
+// that answers lists. Each chunk is written as it was read. writeErr is that of the commands: a
+// server that closes says why before.
+func (r *relay) relayAnswers(c *backend.Conn, writeErr error, answers []expected) error {
 	accepted := 0 // bytes of c's buffer that were walked over and not yet passed on
 	ready := r.batch.ready
 	for i := range answers {
@@ -136,8 +127,10 @@ func (r *relay) relayAnswers(c *backend.Conn, answers []expected) error {
 				r.at.state.LastID.Answered(c.Answer.Rows)
 				// not for commands without an answer: they leave nothing
 				r.at.state.LastConn = idOfConn(c)
-				noteError(c)
-				r.at.noteRefusal(c, c.Buffered()[accepted-n:accepted], whole)
+				if code := c.Answer.ErrCode; code != 0 {
+					c.CountError(code)
+					r.at.noteRefusal(c, c.Buffered()[accepted-n:accepted], whole)
+				}
 				if e.unexplained && c.Answer.InsertID != 0 {
 					r.suspects(c, e)
 				}
@@ -178,7 +171,30 @@ func (r *relay) relayAnswers(c *backend.Conn, answers []expected) error {
 		return r.at.lost(c, errors.New("the server said something that nobody asked for"), true)
 	}
 	r.at.release(c)
+	if writeErr != nil {
+		return r.at.lost(c, writeErr, true) // the client has all the answers that it waits for
+	}
 	return nil
+}
+
+// noteError takes note of the error that a server has answered with, if it has.
+func noteError(c *backend.Conn) {
+	if code := c.Answer.ErrCode; code != 0 {
+		c.CountError(code)
+	}
+}
+
+// noteNotice has a server's answer, of which b holds what came last, tell that a sequence nears its
+// end: an OK that is all of the answer counts the warning, and SHOW WARNINGS has it.
+func (r *relay) noteNotice(c *backend.Conn, b []byte, whole bool) {
+	w := r.numbers.Notice()
+	if c.Answer.ErrCode != 0 {
+		w = nil
+	}
+	r.at.state.Notice = w
+	if w != nil && whole && len(b) > protocol.HeaderSize && len(b) == protocol.HeaderSize+protocol.PayloadLen(b) {
+		protocol.AddWarning(b[protocol.HeaderSize:])
+	}
 }
 
 // sendFile passes on the packets of LOAD DATA LOCAL from the client, up to and
@@ -287,9 +303,9 @@ func (r *relay) passCommand(c *backend.Conn, shape protocol.Shape) error {
 		return errSecondStatement
 	}
 	if shape == protocol.ShapeNone {
-		return r.awaitAnswers(c, writeErr, nil)
+		return r.relayAnswers(c, writeErr, nil)
 	}
-	return r.awaitAnswers(c, writeErr, []expected{{shape: shape, unexplained: !r.explained}})
+	return r.relayAnswers(c, writeErr, []expected{{shape: shape, unexplained: !r.explained}})
 }
 
 // skipCommand takes in and drops a command, all its packets.

@@ -47,6 +47,17 @@ func (s *session) renew(payload []byte) error {
 	return s.follow(routes)
 }
 
+// noRoutes lead nowhere.
+var noRoutes = &backend.Routes{}
+
+// routesFor are the ways of a session to servers: none at the admin address.
+func (s *settings) routesFor(atAdmin bool) *backend.Routes {
+	if atAdmin {
+		return noRoutes
+	}
+	return s.routes
+}
+
 func paused(shard *backend.Shard) bool { return shard != nil && shard.Paused() != nil }
 
 // outwait has a command that needs the current shard, if any, wait now while that is

@@ -135,7 +135,7 @@ func (e *explanation) decide(r *route, sql []byte) error {
 
 // routeLooking is decide for a question by which programs look for sequences.
 func (e *explanation) routeLooking(r *route, sql []byte) error {
-	if !e.planning.mayLookForSequences() {
+	if plan.CourseOf(&e.planning.stmt) != plan.MayLook || e.at.routes.Default() == nil {
 		return nil
 	}
 	q, ok := idiom.ReadSequenceQuestion(sql, e.state.Mode)

@@ -49,6 +49,8 @@ type sequencer interface {
 	sequenceSteps
 	sequenceSetter
 	columnOwners
+	// Schema is the schema of the sequence table.
+	Schema() string
 }
 
 // sequenceNames is what planning has to know of names.
@@ -62,8 +64,6 @@ type sequenceNames interface {
 	// InUTF8 returns a name that is in another character set of MySQL's; sequence.ErrNoText
 	// says that it is no text.
 	InUTF8(ctx context.Context, charset string, name []byte) ([]byte, error)
-	// Schema is the schema of the sequence table.
-	Schema() string
 }
 
 // sequenceSteps tells how far apart numbers are that applications count themselves.

@@ -102,7 +102,7 @@ func (s *session) serve() {
 func (s *session) commands() error {
 	s.tally.Start(s.serial, stats.Clock())
 	for {
-		payload, ok, err := s.nextCommand()
+		payload, ok, err := s.batch.next()
 		if err != nil {
 			return s.outOfOrder(0)
 		}
@@ -121,6 +121,7 @@ func (s *session) commands() error {
 			}
 			continue
 		}
+		s.client.packetNum = 1
 		if err := s.renew(payload); err != nil {
 			return err
 		}
@@ -144,15 +145,6 @@ func (s *session) commands() error {
 			}
 		}
 	}
-}
-
-// nextCommand returns the payload of the next command that has come whole.
-func (s *session) nextCommand() (payload []byte, ok bool, err error) {
-	payload, ok, err = s.batch.next()
-	if ok {
-		s.client.packetNum = 1
-	}
-	return payload, ok, err
 }
 
 // await waits until more of the client's bytes are there. A command too long to
@@ -240,6 +232,27 @@ func (s *session) work(err error) (look bool, _ error) {
 	s.backendClosed, s.idle.woken = false, true
 	return look, s.client.until(time.Time{})
 }
+
+// reportLocked tells what the session has done, and where it is.
+func (s *session) reportLocked(now time.Duration) {
+	at := stats.Standing{Schema: s.state.Schema, Pins: s.state.AllPins()}
+	if s.cur != nil {
+		at.Shard = s.cur.Shard()
+	}
+	s.tally.ReportLocked(now, s.client.Conn, at, s.numbers.Patience.TakeWaited(), &s.srv.counters.Overheads)
+}
+
+// Drains says whether the sessions of the address that this one came to end when they can.
+func (s *session) Drains() bool {
+	if s.login.AtAdmin {
+		return s.srv.adminEnds.Load()
+	}
+	return s.srv.draining.Load()
+}
+
+// leaves says whether the session ends now: the server drains, and nothing is left that
+// the client could not begin anew elsewhere.
+func (s *session) leaves() bool { return s.Drains() && !s.state.InTransaction() }
 
 // trim gives up what an unusually large command left behind, before a wait.
 func (s *session) trim() {

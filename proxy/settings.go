@@ -17,6 +17,8 @@ type settings struct {
 	tickets ticket.Tables // nil: there are none
 	memory  *statementMemory
 
+	sequenceSchema string // of the sequence table
+
 	names  sequenceNames
 	steps  sequenceSteps
 	setter sequenceSetter
@@ -27,7 +29,7 @@ type settings struct {
 
 // newSettings makes settings of options; before are those that they replace, or nil.
 func newSettings(opts Options, routes *backend.Routes, before *settings) *settings {
-	s := &settings{Options: opts, routes: routes, tickets: ticket.NewTables(opts.Tickets)}
+	s := &settings{Options: opts, routes: routes, tickets: ticket.NewTables(opts.Tickets), sequenceSchema: opts.Sequences.Schema()}
 	s.names, s.steps, s.setter, s.owners = opts.Sequences, opts.Sequences, opts.Sequences, opts.Sequences
 	s.login = login.Policy{
 		Users: make(map[string]*login.Account), Relay: opts.RelayLogins, Admins: opts.Admins, Monitors: opts.Monitors,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"seqproxy/backend"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
 )
@@ -43,6 +44,19 @@ func (s *Server) Stats() Stats {
 	}
 	s.mu.Unlock()
 	return g.Done()
+}
+
+// reportEnd tells what the session has done, to the server's totals; Server.mu is held.
+func (s *session) reportEnd() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reportLocked(stats.Clock())
+	s.srv.totals.Add(s.tally.Report)
+}
+
+// dropTallies has the totals keep what is counted of shards that the session has done with.
+func (s *session) dropTallies() {
+	s.tally.Drop(func(shard *backend.Shard) bool { return s.conns[shard] == nil && !s.routes.Has(shard) }, &s.srv.mu, &s.srv.totals)
 }
 
 // BusyNodes returns how many connections to each node sessions have that are busy with a

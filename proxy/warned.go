@@ -5,46 +5,13 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/go-mysql-org/go-mysql/mysql"
-
 	"seqproxy/backend"
 	"seqproxy/protocol"
 	"seqproxy/proxy/alone"
 	"seqproxy/proxy/state"
 )
 
-// stateWarning is the SQLSTATE of a warning: SIGNAL with it leaves one, and is no error.
-const stateWarning = "01000"
-
-func isWarning(e *protocol.ServerError) bool { return e.State == stateWarning }
-
-// newWarning is what SHOW WARNINGS is to tell of a statement that the proxy answered.
-func newWarning(code uint16, text string) *protocol.ServerError {
-	return &protocol.ServerError{Code: code, State: stateWarning, Message: text}
-}
-
-// takeNotice returns the warning that a sequence of which numbers were just taken nears
-// its end; nil: there is none. It is given once.
-func (r *relay) takeNotice() *protocol.ServerError {
-	if text := r.numbers.Notice(); text != "" {
-		return newWarning(mysql.ER_UNKNOWN_ERROR, text)
-	}
-	return nil
-}
-
-// noteNotice tells of it beside a server's answer, of which b holds what came last: an OK
-// that is all of the answer counts it, and SHOW WARNINGS has it.
-func (r *relay) noteNotice(c *backend.Conn, b []byte, whole bool) {
-	r.at.state.Notice = nil
-	w := r.takeNotice()
-	if w == nil || c.Answer.ErrCode != 0 {
-		return
-	}
-	r.at.state.Notice = w
-	if whole && len(b) > protocol.HeaderSize && len(b) == protocol.HeaderSize+protocol.PayloadLen(b) {
-		protocol.AddWarning(b[protocol.HeaderSize:])
-	}
-}
+func isWarning(e *protocol.ServerError) bool { return e.State == protocol.StateWarning }
 
 // showNotice answers SHOW WARNINGS after a statement that the server answered and that
 // took numbers of a sequence which nears its end.

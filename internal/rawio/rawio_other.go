@@ -4,14 +4,24 @@ package rawio
 
 import "syscall"
 
-func read(fd int, b []byte) (int, syscall.Errno) {
-	n, err := syscall.Read(fd, b)
-	return n, errnoOf(err)
+// Read is read(2) on a non-blocking socket. It repeats a call that a signal interrupted.
+func Read(fd int, b []byte) (int, syscall.Errno) {
+	for {
+		n, err := syscall.Read(fd, b)
+		if err != syscall.EINTR {
+			return n, errnoOf(err)
+		}
+	}
 }
 
-func write(fd int, b []byte) (int, syscall.Errno) {
-	n, err := syscall.Write(fd, b)
-	return n, errnoOf(err)
+// Write is write(2) on a non-blocking socket. It repeats a call that a signal interrupted.
+func Write(fd int, b []byte) (int, syscall.Errno) {
+	for {
+		n, err := syscall.Write(fd, b)
+		if err != syscall.EINTR {
+			return n, errnoOf(err)
+		}
+	}
 }
 
 func errnoOf(err error) syscall.Errno {

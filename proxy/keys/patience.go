@@ -129,7 +129,12 @@ func (p *Patience) Spend(took time.Duration) {
 }
 
 // Begin begins a command, which has waited for nothing yet.
-func (p *Patience) Begin() { p.spent = 0 }
+func (p *Patience) Begin() {
+	if p.begun.Load() {
+		_ = p.Over(nil)
+	}
+	p.spent = 0
+}
 
 // Spent is for how long the command has waited in waits that are over, and Restore makes it that
 // again: what came between does not count.

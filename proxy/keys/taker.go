@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/go-mysql-org/go-mysql/mysql"
+
 	"seqproxy/protocol"
 	"seqproxy/proxy/plan"
 	"seqproxy/sequence"
@@ -77,12 +79,15 @@ func (t *Taker) As(rights *Rights, admin bool) { t.rights, t.admin = rights, adm
 // Forget forgets what LASTVAL() gives, as a session that is reset does.
 func (t *Taker) Forget() { t.lasts = nil }
 
-// Notice returns the notice that a sequence of which numbers were taken nears its end; "" if there
+// Notice returns the warning that a sequence of which numbers were taken nears its end; nil: there
 // is none. It is given once.
-func (t *Taker) Notice() string {
-	text := t.notice
+func (t *Taker) Notice() *protocol.ServerError {
+	if t.notice == "" {
+		return nil
+	}
+	w := &protocol.ServerError{Code: mysql.ER_UNKNOWN_ERROR, State: protocol.StateWarning, Message: t.notice}
 	t.notice = ""
-	return text
+	return w
 }
 
 func (t *Taker) note(text string) {
@@ -102,14 +107,10 @@ type Number struct {
 	Binary bool
 }
 
-// takeOne is Take for one NEXTVAL.
-func (t *Taker) takeOne(a *plan.Slot) (values []Number, err error) {
+// takeSeveral is Take for one NEXTVAL('s', n).
+func (t *Taker) takeSeveral(a *plan.Slot) (values []Number, err error) {
 	if err := t.mayCount(a); err != nil {
 		return nil, err
-	}
-	if a.Count == 1 {
-		t.one[0], err = t.next(a.Sequence)
-		return t.one[:], err
 	}
 	first, step, err := t.Run(a.Sequence, a.Count)
 	if err != nil {
@@ -141,7 +142,11 @@ func (t *Taker) mayCount(a *plan.Slot) error {
 // next Take.
 func (t *Taker) Take(asks []plan.Slot) (values []Number, err error) {
 	if len(asks) == 1 && asks[0].Func == statement.Nextval && asks[0].Takes() { // nearly always
-		return t.takeOne(&asks[0])
+		if asks[0].Count != 1 {
+			return t.takeSeveral(&asks[0])
+		}
+		t.one[0], err = t.next(asks[0].Sequence)
+		return t.one[:], err
 	}
 	last := false
 	for i := range asks {

@@ -228,8 +228,8 @@ func TestANoticeIsGivenOnce(t *testing.T) {
 	if _, err := taker.Take([]plan.Slot{nextval("a", 1)}); err != nil {
 		t.Fatal(err)
 	}
-	if first, second := taker.Notice(), taker.Notice(); first != c.notice || second != "" {
-		t.Errorf("got %q and %q", first, second)
+	if first, second := taker.Notice(), taker.Notice(); first == nil || first.Message != c.notice || second != nil {
+		t.Errorf("got %v and %v", first, second)
 	}
 }
 

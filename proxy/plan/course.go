@@ -41,7 +41,9 @@ func CourseOf(st *statement.Statement) Course {
 	case statement.Prepare, statement.Execute, statement.ExecuteImmediate, statement.Deallocate:
 		return PrepareText
 	case statement.Select, statement.Show:
-		return MayLook
+		if st.Words&(statement.SystemSchema|statement.LooksForSequences) != 0 && len(st.Calls) == 0 && st.Refusal == "" {
+			return MayLook
+		}
 	}
 	return Ordinary
 }

@@ -37,8 +37,6 @@ type Sequences interface {
 	Definitions(ctx context.Context) ([]sequence.Definition, error)
 	// Describe returns what a sequence is and where it stands. It asks.
 	Describe(ctx context.Context, name []byte) (sequence.Definition, sequence.State, error)
-	// Schema is the schema of the sequence table.
-	Schema() string
 }
 
 // Writer writes sequences into the questions of a session.
@@ -47,6 +45,7 @@ type Writer struct {
 	Sequences Sequences
 	Patience  *keys.Patience
 	Schema    string // the session's current one
+	Table     string // the schema of the sequence table
 }
 
 // Write returns the text of a question for the server of c, with the proxy's sequences in
@@ -103,7 +102,7 @@ func (w *Writer) all() (all []shownSequence, err error) {
 	if err = w.Patience.Over(err); err != nil {
 		return nil, err
 	}
-	schemas := slices.Compact([]string{w.Sequences.Schema(), w.Schema})
+	schemas := slices.Compact([]string{w.Table, w.Schema})
 	seen := make(map[[2]string]bool)
 	show := func(schema, name string, d *sequence.Definition) {
 		if key := [2]string{schema, name}; schema != "" && !seen[key] {
@@ -301,7 +300,7 @@ func (w *Writer) asTable(c *backend.Conn, source *idiom.SequenceSource, charset 
 		table = plan.Quoted(string(schema)) + "." + table
 		qualified := slices.Concat(schema, []byte("."), name)
 		switch string(schema) {
-		case w.Sequences.Schema():
+		case w.Table:
 		case w.Schema: // where a list shows it
 			names = [][]byte{qualified, name}
 		default:
