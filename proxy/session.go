@@ -257,7 +257,7 @@ func (s *session) leaves() bool { return s.Drains() && !s.state.InTransaction() 
 // trim gives up what an unusually large command left behind, before a wait.
 func (s *session) trim() {
 	s.stmt.Trim()
-	if s.planner != nil && !s.planner.Small() {
+	if s.planner != nil && !s.planner.Trim() {
 		s.planner = nil
 	}
 	if cap(s.scratch) > maxKept {

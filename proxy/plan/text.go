@@ -18,8 +18,8 @@ type Planner struct {
 	spare     *Filling             // memory; nil if nothing was ever filled in
 }
 
-// Small lets go of what the last text has left, and says whether little memory remains.
-func (p *Planner) Small() bool {
+// Trim lets go of what the last text has left, and says whether little memory remains.
+func (p *Planner) Trim() bool {
 	a, f := &p.Action, &p.Facts
 	if cap(a.Slots) > maxKept || cap(a.subs) > maxKept || cap(f.Names) > maxKept || cap(p.needs) > maxKept || cap(p.numbers) > maxKept {
 		return false
@@ -165,7 +165,8 @@ func (t *planning) calls() (alone, rewrites, perRow bool, v Verdict) {
 		call := &st.Calls[i]
 		switch call.Func {
 		case statement.Nextval, statement.Lastval, statement.Setval:
-			served, v := t.serves(i)
+			name, served, v := t.resolve(i)
+			t.a.Slots[i].Sequence = name
 			if v.Kind == Go && served == Yes {
 				served, v = t.mayServe(i)
 			}
@@ -223,49 +224,49 @@ func whenAt(place statement.Place) When {
 // mycatPrefix stands in front of a sequence's name in MyCat's NEXT VALUE FOR.
 var mycatPrefix = []byte("MYCATSEQ_")
 
-// serves says whether what a call asks of its sequence is answered here. The name in its slot is
-// the sequence's own then.
-func (t *planning) serves(i int) (Answer, Verdict) {
-	call, slot, known := &t.st.Calls[i], &t.a.Slots[i], t.f.name(i)
+// resolve says which sequence a call means, and whether what it asks of that is answered here.
+func (t *planning) resolve(i int) (name []byte, served Answer, v Verdict) {
+	call, known := &t.st.Calls[i], t.f.name(i)
+	name = t.a.Slots[i].Sequence
 	switch {
 	case known.Named:
 	case call.Form == statement.FormParam:
-		return Yes, Verdict{} // no server knows that
+		return name, Yes, Verdict{} // no server knows that
 	case call.Form != statement.FormName && call.Form != statement.FormQualified:
-		return AnswerOf(t.f.Unknown != UnknownRelay), Verdict{}
+		return name, AnswerOf(t.f.Unknown != UnknownRelay), Verdict{}
 	}
 	doubtful := call.Spelling == statement.AsColumn || call.Spelling == statement.AsSelectValue
 	relayed := doubtful || t.f.Unknown == UnknownRelay
 	if call.Schema != nil {
 		if schema, _ := t.text(call.Schema); schema != nil && string(schema) != t.f.Schema {
 			// CREATE SEQUENCE db.s makes one that is called so.
-			slot.Sequence = append(append(bytes.Clone(schema), '.'), slot.Sequence...)
-			if is := t.isKnown(i); is != No || relayed {
-				return is, Verdict{}
+			name = append(append(bytes.Clone(schema), '.'), name...)
+			if is := t.isKnown(i, name); is != No || relayed {
+				return name, is, Verdict{}
 			}
-			return No, refuse(Refusal{Why: UnknownSequence, Name: slot.Sequence})
+			return name, No, refuse(Refusal{Why: UnknownSequence, Name: name})
 		}
 	}
-	if n := len(mycatPrefix); call.Spelling == statement.AsValueFor && len(slot.Sequence) > n && bytes.EqualFold(slot.Sequence[:n], mycatPrefix) {
+	if n := len(mycatPrefix); call.Spelling == statement.AsValueFor && len(name) > n && bytes.EqualFold(name[:n], mycatPrefix) {
 		switch known.Whole {
 		case Unasked:
-			t.ask(Need{What: NeedWhole, At: i, Name: slot.Sequence})
-			return Unasked, Verdict{}
+			t.ask(Need{What: NeedWhole, At: i, Name: name})
+			return name, Unasked, Verdict{}
 		case No:
-			slot.Sequence = slot.Sequence[n:]
+			name = name[n:]
 		}
 	}
 	if !relayed {
-		return Yes, Verdict{} // taking the number tells, or creates the sequence
+		return name, Yes, Verdict{} // taking the number tells, or creates the sequence
 	}
-	return t.isKnown(i), Verdict{}
+	return name, t.isKnown(i, name), Verdict{}
 }
 
-// isKnown says whether there is a sequence of a slot's name.
-func (t *planning) isKnown(i int) Answer {
-	is := t.f.name(i).Known
+// isKnown says whether there is a sequence of the name that a call means.
+func (t *planning) isKnown(call int, name []byte) Answer {
+	is := t.f.name(call).Known
 	if is == Unasked {
-		t.ask(Need{What: NeedKnown, At: i, Name: t.a.Slots[i].Sequence})
+		t.ask(Need{What: NeedKnown, At: call, Name: name})
 	}
 	return is
 }
@@ -378,7 +379,7 @@ func (t *planning) known() Verdict {
 		if !slot.Served() || call.Form == statement.FormParam && !t.f.name(i).Named || t.f.Unknown != UnknownError && call.Func == statement.Nextval {
 			continue
 		}
-		if is := t.isKnown(i); is == No && len(t.needs) == 0 {
+		if is := t.isKnown(i, slot.Sequence); is == No && len(t.needs) == 0 {
 			return refuse(Refusal{Why: UnknownSequence, Name: slot.Sequence})
 		}
 	}

@@ -264,11 +264,11 @@ func TestWhatALargeTextHasLeftIsGivenUp(t *testing.T) {
 	p := Planner{Facts: all(Facts{})}
 	w := world{}
 	w.decide(&p, "SELECT NEXTVAL('a')", &state.State{})
-	if !p.Small() || len(p.Action.Slots) != 0 || p.Action.Slots[:1][0].Sequence != nil {
+	if !p.Trim() || len(p.Action.Slots) != 0 || p.Action.Slots[:1][0].Sequence != nil {
 		t.Errorf("got %+v of a small text", p.Action.Slots)
 	}
 	w.decide(&p, "SELECT NEXTVAL('a')"+strings.Repeat(", NEXTVAL('a')", 100), &state.State{})
-	if p.Small() {
+	if p.Trim() {
 		t.Error("a large text's memory is little")
 	}
 }
