@@ -112,7 +112,7 @@ func (x *executor) prepareWithoutServer(sql []byte, t *ticket.Ticket) error {
 func (s *session) executeLocal(p *prepared, payload []byte) error {
 	st := &s.stmt
 	st.Analyze(p.local, p.mode)
-	if err := s.convertNames(st, p.charset); err != nil {
+	if err := s.resolveNames(st, p.charset); err != nil {
 		return err
 	}
 	f := s.factsFor(plan.AtExecute)

@@ -323,6 +323,25 @@ func TestASequenceIsShownInTheSchemasWhereItsNameMeansIt(t *testing.T) {
 	check("another's, read", rows, "error 1146")
 }
 
+// The name in front of which a list shows the session's schema is that of the sequence also where
+// the statement is prepared.
+func TestASequenceOfAListIsShownByAPreparedStatement(t *testing.T) {
+	e := newEnv(t, setup{})
+	c := e.Conn(t, e.Schemas[0], nil)
+	exec(t, c, "CREATE SEQUENCE photos")
+	show, err := c.PrepareContext(t.Context(), "SHOW CREATE SEQUENCE "+e.Schemas[0]+".photos")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer show.Close()
+	for range 2 {
+		var name, text string
+		if err := show.QueryRowContext(t.Context()).Scan(&name, &text); err != nil || name != "photos" {
+			t.Errorf("got %q, %q, %v", name, text, err)
+		}
+	}
+}
+
 // The server's own tables and sequences stay what they are.
 func TestWhatTheServerHasIsShownBesideTheSequences(t *testing.T) {
 	e := newEnv(t, setup{})

@@ -43,8 +43,9 @@ func ascii(b []byte) bool { return plan.ASCII(b) }
 // table in front: it can be no server's.
 const ofSequenceTable = -1
 
-// convertNames is InUTF8 for every name of a statement about sequences, in place.
-func (p *planning) convertNames(st *statement.Statement, charset string) error {
+// resolveNames has every name of a statement about sequences be what is meant by it, in place: in
+// UTF-8, without the schema of the sequence table, or as a list shows it.
+func (p *planning) resolveNames(st *statement.Statement, charset string) error {
 	ddl := st.Sequence
 	if ddl == nil {
 		return nil
@@ -68,7 +69,15 @@ func (p *planning) convertNames(st *statement.Statement, charset string) error {
 		}
 		return p.convert(&st.Proxy.Address, charset)
 	}
-	return nil
+	if st.Kind != statement.ShowCreateSequence || p.at.routes.Default() == nil {
+		return nil
+	}
+	w := p.shown()
+	listed, err := w.Listed(ddl, p.at.Attach)
+	if listed != nil {
+		ddl.Names[0], ddl.Schemas[0] = listed, 0
+	}
+	return err
 }
 
 // convert is InUTF8 in place.

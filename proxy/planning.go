@@ -191,12 +191,6 @@ func (p *planning) concernsServer(st *statement.Statement) (bool, error) {
 	case statement.CreateSequence:
 		relays = relays && hasOwn
 	case statement.ShowCreateSequence:
-		if p.at.routes.Default() != nil {
-			w := p.shown()
-			if listed, err := w.Listed(st.Sequence, p.at.Attach); listed || err != nil {
-				return false, err
-			}
-		}
 		relays = relays || hasOwn
 	default:
 		return false, nil

@@ -48,7 +48,7 @@ func (x *executor) prepare(sql []byte) error {
 	case len(st.Schema) > 0 && x.at.elsewhere(string(st.Schema)): // CREATE DATABASE and its like
 		return protocol.NotSupported("to prepare a statement on the schema %s, which is on another shard: send it as text", st.Schema)
 	case st.AboutSequences():
-		if err := x.planning.convertNames(st, x.state.Charset); err != nil {
+		if err := x.planning.resolveNames(st, x.state.Charset); err != nil {
 			return err
 		}
 		if relay, err := x.planning.concernsServer(st); err != nil {
@@ -66,7 +66,7 @@ func (x *executor) prepare(sql []byte) error {
 	text, hidden, key, shape := sql, []params.Hidden(nil), (*params.Key)(nil), plan.TraitsOf(st)
 	var numbers keys.Numbers
 	if x.planning.fill != nil || len(st.Calls) > 0 && st.Kind != statement.Kill || st.Refusal != "" {
-		if err := x.planning.convertNames(st, x.state.Charset); err != nil {
+		if err := x.planning.resolveNames(st, x.state.Charset); err != nil {
 			return err
 		}
 		a, err := x.planning.planCalls(query, sql, plan.AtPrepare)

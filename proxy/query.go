@@ -156,7 +156,7 @@ func (s *session) several(sql []byte) error {
 // administer answers a statement about sequences as things.
 func (s *session) administer(sql []byte) error {
 	st := &s.stmt
-	if err := s.convertNames(st, s.state.Charset); err != nil {
+	if err := s.resolveNames(st, s.state.Charset); err != nil {
 		return err
 	}
 	if relay, err := s.concernsServer(st); err != nil {

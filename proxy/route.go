@@ -177,7 +177,7 @@ func (e *explanation) routeKind(r *route, sql []byte) (schema string, elsewhere,
 	schema = e.state.Schema
 	switch plan.CourseOf(st) {
 	case plan.Administer:
-		if err := e.planning.convertNames(st, e.state.Charset); err != nil {
+		if err := e.planning.resolveNames(st, e.state.Charset); err != nil {
 			return "", false, true, err
 		}
 		relay, err := e.planning.concernsServer(st)
@@ -252,7 +252,7 @@ func (e *explanation) remarkOnSchemas(r *route, sql []byte) {
 // routeCalls is decide for a text with calls, or with keys that are filled in.
 func (e *explanation) routeCalls(r *route, query *plan.FilledQuery, sql []byte) error {
 	st := &e.planning.stmt
-	if err := e.planning.convertNames(st, e.state.Charset); err != nil {
+	if err := e.planning.resolveNames(st, e.state.Charset); err != nil {
 		return err
 	}
 	a, err := e.planning.planCalls(query, sql, plan.Explained)

@@ -326,32 +326,31 @@ func (w *Writer) asTable(c *backend.Conn, source *idiom.SequenceSource, charset 
 	return "", nil
 }
 
-// Listed says whether the first name in of is no sequence's, but one's with the session's schema in
-// front, as a list shows it. It then becomes the sequence's. attach gives the connection to ask on.
-func (w *Writer) Listed(of *ddl.Sequence, attach func() (*backend.Conn, error)) (bool, error) {
+// Listed returns the name of the sequence that a list shows as the first name in of, with the
+// session's schema in front; nil if there is none. attach gives the connection to ask on.
+func (w *Writer) Listed(of *ddl.Sequence, attach func() (*backend.Conn, error)) ([]byte, error) {
 	if len(of.Names) == 0 { // the text has an error
-		return false, nil
+		return nil, nil
 	}
 	full, n := of.Names[0], of.Schemas[0]
 	if n <= 0 || string(full[:n]) != w.Schema {
-		return false, nil
+		return nil, nil
 	}
 	name := full[n+1:]
 	if known, err := w.Session.Knows(full); known || err != nil {
-		return false, err
+		return nil, err
 	}
 	if known, err := w.Session.Knows(name); !known || err != nil {
-		return false, err
+		return nil, err
 	}
 	c, err := attach()
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	if taken, err := w.hasTable(c, plan.Quoted(string(full[:n]))+"."+plan.Quoted(string(name))); taken || err != nil {
-		return false, err
+		return nil, err
 	}
-	of.Names[0], of.Schemas[0] = name, 0
-	return true, nil
+	return name, nil
 }
 
 // hasTable says whether the server has a table with the columns of a sequence, or may have.
