@@ -26,8 +26,8 @@ func statusRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, err error) {
 		return nil, fmt.Errorf("gather metrics: %w", err)
 	}
 	for _, f := range families {
-		name, own := strings.CutPrefix(f.GetName(), "seqproxy_")
-		if !own && !strings.HasPrefix(name, "process_") {
+		name, ours := strings.CutPrefix(f.GetName(), "seqproxy_")
+		if !ours && !strings.HasPrefix(name, "process_") {
 			continue
 		}
 		for _, m := range f.GetMetric() {

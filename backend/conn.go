@@ -290,7 +290,7 @@ func (c *Conn) askMode(probed bool) error {
 	row := rows[0]
 	hello := *c.hello
 	hello.SQLMode, hello.InitConnect = string(row[0]), len(row[1]) > 0
-	hello.OwnCollation = probed && string(row[2]) != "latin1"
+	hello.IgnoresCollation = probed && string(row[2]) != "latin1"
 	hello.FoldsTables = string(row[6]) != "0"
 	for i, timeout := range []*time.Duration{&hello.WaitTimeout, &hello.InteractiveTimeout, &hello.LoginPatience} {
 		seconds, err := strconv.ParseUint(string(row[3+i]), 10, 32)

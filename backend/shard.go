@@ -55,8 +55,8 @@ type Hello struct {
 	SQLMode string
 	// InitConnect: the server has an init_connect, which may change the initial values of sessions.
 	InitConnect bool
-	// OwnCollation: the server ignores the collation that a login names.
-	OwnCollation bool
+	// IgnoresCollation: the server ignores the collation that a login names.
+	IgnoresCollation bool
 	// FoldsTables: the server does not distinguish upper and lower case in names of schemas and
 	// tables (lower_case_table_names).
 	FoldsTables bool
@@ -183,13 +183,15 @@ func (s *Shard) Name() string { return s.name }
 func (s *Shard) primary() *Node { return s.nodes[0] }
 
 // Credentials returns the shard's own credentials if it has any, else own, which are the client's.
-func (s *Shard) Credentials(own Credentials) Credentials { return s.access.Load().credentials(own) }
+func (s *Shard) Credentials(client Credentials) Credentials {
+	return s.access.Load().credentials(client)
+}
 
-func (a *access) credentials(own Credentials) Credentials {
+func (a *access) credentials(client Credentials) Credentials {
 	if a.creds != nil {
 		return *a.creds
 	}
-	return own
+	return client
 }
 
 // HasCredentials says whether the shard has credentials of its own.
@@ -251,7 +253,7 @@ func (n *Node) learn(h Hello) *Hello {
 	n.unreachable = time.Time{}
 	if n.hello != nil {
 		h.SQLMode, h.DescribesSession = n.hello.SQLMode, n.hello.DescribesSession
-		h.InitConnect, h.OwnCollation = n.hello.InitConnect, n.hello.OwnCollation
+		h.InitConnect, h.IgnoresCollation = n.hello.InitConnect, n.hello.IgnoresCollation
 		h.WaitTimeout, h.InteractiveTimeout = n.hello.WaitTimeout, n.hello.InteractiveTimeout
 		h.FoldsTables, h.LoginPatience = n.hello.FoldsTables, n.hello.LoginPatience
 	}
@@ -284,7 +286,7 @@ func (n *Node) describesSession() bool {
 func (n *Node) learnMode(now Hello) {
 	n.mu.Lock()
 	h := *n.hello // others may be reading the old one
-	h.SQLMode, h.InitConnect, h.OwnCollation = now.SQLMode, now.InitConnect, now.OwnCollation
+	h.SQLMode, h.InitConnect, h.IgnoresCollation = now.SQLMode, now.InitConnect, now.IgnoresCollation
 	h.WaitTimeout, h.InteractiveTimeout, h.FoldsTables = now.WaitTimeout, now.InteractiveTimeout, now.FoldsTables
 	h.LoginPatience = now.LoginPatience
 	n.hello, n.hasMode = &h, true

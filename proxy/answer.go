@@ -46,7 +46,7 @@ func (a *answers) answerSelect(st *statement.Statement, sql []byte, action *plan
 		form.Warnings = 1
 	}
 	moved := false
-	before, _ := a.state.LastID.Known()
+	before, _ := a.state.LastID.Get()
 	for i := range st.Calls {
 		switch st.Calls[i].Func {
 		case statement.Nextval:
@@ -96,7 +96,7 @@ func (a *answers) answerSelect(st *statement.Statement, sql []byte, action *plan
 
 // kindOf is the kind of a text that is answered here.
 func kindOf(st *statement.Statement) stats.Kind {
-	kind := stats.KindOwn
+	kind := stats.KindHere
 	for i := range st.Calls {
 		switch st.Calls[i].Func {
 		case statement.Nextval, statement.Lastval, statement.Setval:

@@ -84,7 +84,7 @@ func serverOf(h *backend.Hello) state.Server {
 	}
 	major, _ := h.Numbers()
 	return state.Server{
-		Reads: reads, MariaDB: h.MariaDB, Major: major, SQLMode: h.SQLMode, InitConnect: h.InitConnect, OwnCollation: h.OwnCollation,
+		Reads: reads, MariaDB: h.MariaDB, Major: major, SQLMode: h.SQLMode, InitConnect: h.InitConnect, IgnoresCollation: h.IgnoresCollation,
 	}
 }
 
@@ -101,7 +101,7 @@ func (b *backends) release(c *backend.Conn) {
 	if c.Answer.Rows || c.Answer.Results > 0 {
 		code = 0
 	}
-	b.state.Left(b.effect, code)
+	b.state.Apply(b.effect, code)
 }
 
 // expects says what the statement that is about to be sent may leave.
@@ -211,7 +211,7 @@ func (b *backends) lost(c *backend.Conn, cause error, midAnswer bool) error {
 // abandon has the server end what it does on c, if err is that the client has gone
 // before the answer. It returns err.
 func (b *backends) abandon(c *backend.Conn, err error) error {
-	if creds, known := b.login.Account.Credentials(c.Shard()); known && errors.Is(err, errClientGone) {
+	if creds, ok := b.login.Account.Credentials(c.Shard()); ok && errors.Is(err, errClientGone) {
 		b.shared.killer.Abandon(c.Place(), creds)
 	}
 	return err

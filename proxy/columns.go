@@ -103,7 +103,7 @@ func (p *planning) columnsOfTable(c *backend.Conn, sql []byte, t *statement.Tabl
 func (p *planning) askColumns(c *backend.Conn, table string) (plan.Columns, error) {
 	of := plan.Columns{Answered: plan.Yes, Now: true}
 	if p.stmt.Words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 {
-		return of, errReadsLeft
+		return of, errReadsLast
 	}
 	if p.state.BeforeTransaction() && !c.Hello().MariaDB {
 		// on MySQL the question would be that transaction
@@ -130,8 +130,8 @@ func (p *planning) askColumns(c *backend.Conn, table string) (plan.Columns, erro
 	return of, nil
 }
 
-// errReadsLeft: to ask the server would change what the statement reads.
-var errReadsLeft = protocol.NotSupported("%s", plan.ReadsLeft)
+// errReadsLast: to ask the server would change what the statement reads.
+var errReadsLast = protocol.NotSupported("%s", plan.ReadsLast)
 
 var errBeforeTransaction = protocol.NotSupported("an INSERT without a list of columns, or with IGNORE or ON DUPLICATE KEY UPDATE, into a table with a bound column " +
 	"between SET TRANSACTION and its transaction is not supported: send START TRANSACTION first")
@@ -150,11 +150,11 @@ func (p *planning) sameColumn(column string) func(name []byte) bool {
 
 // insertModes returns what the server does with keys in this session.
 func (b *backends) insertModes(c *backend.Conn, words statement.Words) (state.InsertModes, error) {
-	switch m, known := plan.Modes(b.state, idOfConn(c), words); known {
+	switch m, is := plan.Modes(b.state, idOfConn(c), words); is {
 	case plan.Yes:
 		return m, nil
 	case plan.No:
-		return m, errReadsLeft
+		return m, errReadsLast
 	}
 	m := &b.state.Inserts
 	row, err := b.AskRow(c, "SELECT @@auto_increment_increment, @@sql_mode", 2, "@@auto_increment_increment")

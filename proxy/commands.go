@@ -147,7 +147,7 @@ func (s *session) setOption(payload []byte) error {
 
 // execute handles COM_STMT_EXECUTE.
 func (s *session) execute(payload []byte) error {
-	s.tally.Kind = stats.KindOwn // until it is more
+	s.tally.Kind = stats.KindHere // until it is more
 	if len(payload) < params.ExecuteHead {
 		return s.answerAlone(func() error { return malformed(s.likeMariaDB()) })
 	}

@@ -59,12 +59,12 @@ func cut(e *protocol.ServerError) *protocol.ServerError {
 
 // asServerError is inFull with a message of any length.
 func asServerError(err error) *protocol.ServerError {
-	var told *protocol.ServerError
+	var refused *protocol.ServerError
 	var name *sequence.NameError
 	var kinds *sequence.KindError
 	switch {
-	case errors.As(err, &told):
-		return withState(told)
+	case errors.As(err, &refused):
+		return withState(refused)
 	case errors.As(err, &name):
 		return forName(name)
 	case errors.Is(err, sequence.ErrClosed):

@@ -77,7 +77,7 @@ func (x *executor) onLocalPrepared(cmd protocol.Command, id uint32, p *prepared,
 
 // executeBulk handles COM_STMT_BULK_EXECUTE: an execution with many rows of parameters.
 func (x *executor) executeBulk(payload []byte) error {
-	x.at.tally.Kind = stats.KindOwn // until it is more
+	x.at.tally.Kind = stats.KindHere // until it is more
 	if len(payload) < params.BulkHead && x.at.likeMariaDB() {
 		return params.ErrMalformed
 	}

@@ -12,12 +12,12 @@ import (
 
 // refusedQuery tells of which column an error of the kind "not supported" is.
 func refusedQuery(b *plan.Binding, err error) error {
-	var told *protocol.ServerError
-	if !errors.As(err, &told) || told.Code != mysql.ER_NOT_SUPPORTED_YET {
+	var refused *protocol.ServerError
+	if !errors.As(err, &refused) || refused.Code != mysql.ER_NOT_SUPPORTED_YET {
 		return err
 	}
 	const prefix = len("seqproxy: ")
-	return protocol.NotSupported("%s", plan.RefusedQuery(b, told.Message[prefix:]))
+	return protocol.NotSupported("%s", plan.RefusedQuery(b, refused.Message[prefix:]))
 }
 
 // refusedCount is refusedQuery of an error when n is executed.

@@ -57,7 +57,7 @@ func (p *planning) refuseInside(st *statement.Statement, charset, where string) 
 		return nil
 	}
 	if p.at.set.Unknown == UnknownRelay && st.Proxy == nil {
-		known := false
+		served := false
 		for _, name := range st.Sequence.Names {
 			name, err := p.InUTF8(name, charset)
 			if err != nil {
@@ -67,9 +67,9 @@ func (p *planning) refuseInside(st *statement.Statement, charset, where string) 
 			if err = p.numbers.Patience.Over(err); err != nil {
 				return err
 			}
-			known = known || is
+			served = served || is
 		}
-		if !known {
+		if !served {
 			return nil
 		}
 	}

@@ -52,7 +52,7 @@ func (a *answers) answerLocal(sql []byte, p *prepared) error {
 func (a *answers) alone() *alone.Facts {
 	return &alone.Facts{
 		// see setStep
-		State: a.state, Version: a.at.version(), AtAdmin: a.at.login.AtAdmin, Turns: a.at.set.steps.Stride(),
+		State: a.state, Version: a.at.version(), AtAdmin: a.at.login.AtAdmin, Stride: a.at.set.steps.Stride(),
 		User: a.at.login.Account.Name, Host: protocol.HostOf(a.client.RemoteAddr()), ID: a.at.id,
 	}
 }

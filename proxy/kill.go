@@ -191,10 +191,10 @@ func (b *backends) Places(by kill.Account) (places []kill.Place, right kill.Righ
 	}
 	account := b.login.Account // which changes only while it is not introduced
 	for shard, c := range b.conns {
-		creds, known := account.Credentials(shard)
+		creds, ok := account.Credentials(shard)
 		places = append(places, kill.Place{
-			Place: c.Place(), User: account.Name, Creds: creds, HasCreds: known,
-			ViaSession: account.PasswordUnknown() && (account.Name == by.Name || !known),
+			Place: c.Place(), User: account.Name, Creds: creds, HasCreds: ok,
+			ViaSession: account.PasswordUnknown() && (account.Name == by.Name || !ok),
 		})
 	}
 	return places, right

@@ -123,7 +123,7 @@ func (a *attachment) bringBefore() error {
 // askPrevious returns LAST_INSERT_ID() for a statement that takes numbers as well. To
 // ask the server changes what it says of the last statement.
 func (a *attachment) askPrevious(words statement.Words) (uint64, error) {
-	if value, ok := a.state.LastID.Known(); ok {
+	if value, ok := a.state.LastID.Get(); ok {
 		return value, nil
 	}
 	if words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 {

@@ -60,9 +60,9 @@ func (s *session) identify(attempt *protocol.Attempt) error {
 }
 
 // introduce says that the user is known, for others to read, or that it changes.
-func (o *outside) introduce(known bool) {
+func (o *outside) introduce(is bool) {
 	o.mu.Lock()
-	o.introduced = known
+	o.introduced = is
 	o.mu.Unlock()
 }
 
@@ -151,13 +151,13 @@ func (s *session) expectsState() bool {
 // clients then make of it what they make of it direct. Nor has any error to an old client.
 func (s *session) RefuseLogin(err error) {
 	s.client.packetNum = s.client.PacketNum()
-	var told *protocol.ServerError
+	var refused *protocol.ServerError
 	switch {
 	case s.login.Old:
 		e := forClient(err)
 		s.client.out = protocol.AppendERR(s.client.out, s.client.packetNum, e.Code, "", e.Message)
-	case errors.As(err, &told) && told.State == "":
-		s.client.out = protocol.AppendERR(s.client.out, s.client.packetNum, told.Code, "", told.Message)
+	case errors.As(err, &refused) && refused.State == "":
+		s.client.out = protocol.AppendERR(s.client.out, s.client.packetNum, refused.Code, "", refused.Message)
 	default:
 		s.refuse(err)
 	}

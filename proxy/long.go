@@ -15,7 +15,7 @@ import (
 // come of it. handled is false if it should be held after all.
 func (s *session) longCommand(b []byte) (handled bool, err error) {
 	size := protocol.PayloadLen(b)
-	held := size < protocol.MaxFragment && size <= s.set.MaxStatement
+	whole := size < protocol.MaxFragment && size <= s.set.MaxStatement
 	if size+protocol.HeaderSize <= protocol.BufferSize {
 		return false, nil
 	}
@@ -42,7 +42,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 		}
 		return true, s.passCommand(p.conn, shape)
 	case protocol.ComStmtExecute, protocol.ComStmtBulkExecute:
-		s.tally.Kind = stats.KindOwn
+		s.tally.Kind = stats.KindHere
 		id := b[protocol.HeaderSize+1:]
 		p := s.preparedAs(binary.LittleEndian.Uint32(id))
 		if cmd == protocol.ComStmtBulkExecute {
@@ -66,16 +66,16 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 				err = s.dropLongData(p.conn, p, err)
 			}
 			p.LongSent = false
-		case held:
+		case whole:
 			return false, nil
 		default:
 			err = params.ErrTooLong
 		}
 	case protocol.ComQuery:
-		if held {
+		if whole {
 			return false, nil
 		}
-		s.tally.Kind = stats.KindOwn
+		s.tally.Kind = stats.KindHere
 		text := b[protocol.HeaderSize+1:]
 		s.scan, s.scanFrom = nil, protocol.HeaderSize+1
 		if s.login.Capabilities.Has(protocol.QueryAttributes) {
@@ -92,7 +92,7 @@ func (s *session) longCommand(b []byte) (handled bool, err error) {
 			c, err = s.attachForUnread(runs)
 		}
 	default:
-		if held {
+		if whole {
 			return false, nil
 		}
 		err = params.ErrTooLong

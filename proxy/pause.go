@@ -196,8 +196,8 @@ func (s *Server) using(shards *backend.ShardSet, but uint32) (n int) {
 }
 
 // Resume lets the statements for a shard go on; "" is all shards. It returns those whose
-// pause it has ended; known is false if there is no shard of that name.
-func (s *Server) Resume(shard string) (resumed []*backend.Shard, known bool) {
+// pause it has ended; exists is false if there is no shard of that name.
+func (s *Server) Resume(shard string) (resumed []*backend.Shard, exists bool) {
 	s.pausing.Lock()
 	defer s.pausing.Unlock()
 	named := s.settings.Load().routes.Named(shard)

@@ -94,9 +94,9 @@ func (p *planning) learn(f *plan.Facts, n *plan.Need, sql []byte) (err error) {
 		f.SetText(n.Name, text, plan.AnswerOf(is))
 		return err
 	case plan.NeedWhole:
-		f.NameOf(n.At).Whole, err = answer(p.Knows(n.Name))
-	case plan.NeedKnown:
-		f.NameOf(n.At).Known, err = answer(p.Knows(n.Name))
+		f.NameOf(n.At).Whole, err = answer(p.Exists(n.Name))
+	case plan.NeedExists:
+		f.NameOf(n.At).Exists, err = answer(p.Exists(n.Name))
 	case plan.NeedTexts:
 		form, err := p.at.set.names.FormOf(&p.numbers.Patience, n.Name)
 		of := f.NameOf(n.At)
@@ -142,10 +142,10 @@ func (p *planning) refusal(r *plan.Refusal, sql []byte) error {
 	return protocol.NotSupported("%s", r.Text)
 }
 
-// Knows says whether there is a sequence of that name.
-func (p *planning) Knows(name []byte) (bool, error) {
-	known, err := p.at.set.names.Exists(&p.numbers.Patience, name)
-	return known, p.numbers.Patience.Over(err)
+// Exists says whether there is a sequence of that name.
+func (p *planning) Exists(name []byte) (bool, error) {
+	exists, err := p.at.set.names.Exists(&p.numbers.Patience, name)
+	return exists, p.numbers.Patience.Over(err)
 }
 
 // takesNumbers says whether a text has calls that are answered here.
@@ -185,13 +185,13 @@ func (p *planning) countable(c *backend.Conn, n *keys.Block, words statement.Wor
 // where the configuration says so.
 func (p *planning) concernsServer(st *statement.Statement) (bool, error) {
 	relays := p.at.set.Unknown == UnknownRelay
-	hasOwn := p.at.routes.Default() != nil && p.at.likeMariaDB()
+	hasSequences := p.at.routes.Default() != nil && p.at.likeMariaDB()
 	switch st.Kind {
 	case statement.AlterSequence, statement.DropSequence:
 	case statement.CreateSequence:
-		relays = relays && hasOwn
+		relays = relays && hasSequences
 	case statement.ShowCreateSequence:
-		relays = relays || hasOwn
+		relays = relays || hasSequences
 	default:
 		return false, nil
 	}
@@ -199,11 +199,11 @@ func (p *planning) concernsServer(st *statement.Statement) (bool, error) {
 		return false, nil
 	}
 	for _, name := range st.Sequence.Names {
-		known, err := p.Knows(name)
+		exists, err := p.Exists(name)
 		if err != nil {
 			return false, err
 		}
-		if known {
+		if exists {
 			continue
 		}
 		if st.Kind == statement.ShowCreateSequence && p.at.set.Unknown != UnknownRelay {

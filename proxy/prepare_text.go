@@ -37,7 +37,7 @@ func (s *session) preparesText(sql []byte) error {
 	d, ok := statement.ReadDynamic(sql, s.state.Mode)
 	switch kind := s.stmt.Kind; {
 	case kind == statement.Execute:
-		if t, known := s.texts[d.Name]; ok && known {
+		if t, exists := s.texts[d.Name]; ok && exists {
 			s.explained = t.explained
 			if err := s.set.stillBound(&t.inserts); err != nil {
 				return err

@@ -13,7 +13,7 @@ import (
 
 // query handles an SQL text, before which there may be attributes.
 func (s *session) query(sql []byte) error {
-	s.tally.Kind = stats.KindOwn // until it is more
+	s.tally.Kind = stats.KindHere // until it is more
 	if s.login.Capabilities.Has(protocol.QueryAttributes) {
 		n, ok := protocol.CutAttributes(sql)
 		if !ok {

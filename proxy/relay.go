@@ -262,10 +262,10 @@ func (r *relay) passPacket(c *backend.Conn, writeErr *error) (size int, err erro
 	header := r.at.client.Buffered()
 	size = protocol.PayloadLen(header)
 	r.at.client.packetNum = header[protocol.HeaderSize-1] + 1
-	left := protocol.HeaderSize + size
+	rest := protocol.HeaderSize + size
 	for {
 		b := r.at.client.Buffered()
-		b = b[:min(len(b), left)]
+		b = b[:min(len(b), rest)]
 		if r.scan != nil && c != nil {
 			if err := r.scanned(c, b); err != nil {
 				*writeErr = err
@@ -275,8 +275,8 @@ func (r *relay) passPacket(c *backend.Conn, writeErr *error) (size int, err erro
 			_, *writeErr = c.Write(b)
 		}
 		r.at.client.Discard(len(b))
-		left -= len(b)
-		if left == 0 {
+		rest -= len(b)
+		if rest == 0 {
 			return size, nil
 		}
 		if err := r.at.client.fill(); err != nil {

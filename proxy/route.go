@@ -128,7 +128,7 @@ func (e *explanation) decide(r *route, sql []byte) error {
 		if r.kind == stats.KindRewrite {
 			return errKeysOnly
 		}
-		r.kind, r.note = stats.KindOwn, "there is no shard: what drivers send when they connect is answered here, all else is an error"
+		r.kind, r.note = stats.KindHere, "there is no shard: what drivers send when they connect is answered here, all else is an error"
 	}
 	return nil
 }
@@ -195,7 +195,7 @@ func (e *explanation) routeKind(r *route, sql []byte) (schema string, elsewhere,
 		}
 	case plan.EndSession:
 		if st.Refusal == "" && (st.Kill.Operand == statement.KillSelf || kill.IsProxyID(st.Kill.ID)) {
-			r.kind = stats.KindOwn
+			r.kind = stats.KindHere
 			return "", false, true, nil
 		}
 	case plan.Several:

@@ -149,8 +149,8 @@ func (x *rowExchange) swallow() (killed bool, err error) {
 // kill has the server end the statement. If it cannot be told, the rest of the rows is
 // waited for.
 func (x *rowExchange) kill() error {
-	creds, known := x.r.at.login.Account.Credentials(x.c.Shard())
-	if !known {
+	creds, ok := x.r.at.login.Account.Credentials(x.c.Shard())
+	if !ok {
 		return nil
 	}
 	err := x.r.at.shared.killer.Run(x.r.at.ctx, x.c.Place(), creds, protocol.ComQuery, "KILL QUERY "+strconv.FormatUint(uint64(x.c.Place().ID()), 10))

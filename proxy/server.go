@@ -73,7 +73,7 @@ type sequenceSteps interface {
 	Stride() uint64
 	// Divided says whether several sequence servers divide the numbers, and by multiples of how
 	// many others may move a row of theirs; 1: by none. It asks them.
-	Divided(ctx context.Context) (several bool, turns uint64, err error)
+	Divided(ctx context.Context) (several bool, multiple uint64, err error)
 }
 
 // sequenceSetter sets sequences on.

@@ -313,7 +313,7 @@ func ending(err error, doom *kill.Doom) (level zapcore.Level, event string) {
 // holds one.
 func errorFields(err error) []zap.Field {
 	fields := []zap.Field{logfield.Err(err)}
-	var told *protocol.ServerError
+	var refused *protocol.ServerError
 	var auth *protocol.AuthError
 	var handshake *protocol.HandshakeError
 	switch {
@@ -328,8 +328,8 @@ func errorFields(err error) []zap.Field {
 		if handshake.State != "" { // old clients are told none
 			fields = append(fields, logfield.SQLState(handshake.State))
 		}
-	case errors.As(err, &told):
-		fields = append(fields, logfield.Code(told.Code), logfield.SQLState(told.State))
+	case errors.As(err, &refused):
+		fields = append(fields, logfield.Code(refused.Code), logfield.SQLState(refused.State))
 	}
 	return fields
 }

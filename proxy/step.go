@@ -11,11 +11,11 @@ import (
 // setStep tells a new connection that keys are as far apart as the numbers are where sequence
 // servers take turns: drivers tell the keys of further rows by that, and AUTO_INCREMENT goes by it.
 func (s *settings) setStep(c *backend.Conn) error {
-	turns := s.steps.Stride()
-	if turns <= 1 {
+	stride := s.steps.Stride()
+	if stride <= 1 {
 		return nil
 	}
-	err := c.Command(protocol.ComQuery, fmt.Sprintf("SET SESSION auto_increment_increment = %d", turns))
+	err := c.Command(protocol.ComQuery, fmt.Sprintf("SET SESSION auto_increment_increment = %d", stride))
 	switch {
 	case err == nil:
 		return nil
@@ -29,12 +29,12 @@ func (s *settings) setStep(c *backend.Conn) error {
 // the sequences, too. The client has its answer: what the server refuses now ends the session,
 // without another.
 func (a *attachment) keepStep(c *backend.Conn) error {
-	turns := a.set.steps.Stride()
-	if lost := a.state.StepLost; !lost || turns <= 1 {
+	stride := a.set.steps.Stride()
+	if lost := a.state.StepLost; !lost || stride <= 1 {
 		return nil
 	}
 	a.state.StepLost = false
-	err := a.runCommand(c, protocol.ComQuery, fmt.Sprintf("SET SESSION auto_increment_increment = %d", turns))
+	err := a.runCommand(c, protocol.ComQuery, fmt.Sprintf("SET SESSION auto_increment_increment = %d", stride))
 	if err == nil || ends(err) {
 		return err
 	}

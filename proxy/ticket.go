@@ -85,11 +85,11 @@ func (ts *tickets) mayLeaveToServer(t *ticket.Ticket) error {
 	if t.Of.Counter != nil {
 		return nil
 	}
-	several, turns, err := ts.at.set.steps.Divided(&ts.numbers.Patience)
+	several, multiple, err := ts.at.set.steps.Divided(&ts.numbers.Patience)
 	if err = ts.numbers.Patience.Over(err); err != nil {
 		return err
 	}
-	if why := t.Refusal(several, turns, ts.at.set.steps.Stride()); why != "" {
+	if why := t.Refusal(several, multiple, ts.at.set.steps.Stride()); why != "" {
 		return protocol.NotSupported("%s", why)
 	}
 	return nil

@@ -96,8 +96,8 @@ func (i *idleness) keep(c *backend.Conn, now time.Time) error {
 		return nil
 	}
 	err := ping(c)
-	var told *protocol.ServerError
-	switch refused := errors.As(err, &told); {
+	var lastWords *protocol.ServerError
+	switch refused := errors.As(err, &lastWords); {
 	case err == nil, refused && !kill.HungUp(c.Conn):
 		c.LastUse = now
 		return nil
@@ -107,7 +107,7 @@ func (i *idleness) keep(c *backend.Conn, now time.Time) error {
 		return nil
 	case refused: // its last words
 		i.at.client.packetNum = 0
-		i.at.client.fail(told)
+		i.at.client.fail(lastWords)
 		_ = i.at.client.flush() // the session ends either way
 	}
 	return i.at.followBackend(c)

@@ -18,7 +18,7 @@ type Facts struct {
 	State   *state.State
 	Version string // what the session says that the server's is
 	AtAdmin bool
-	Turns   uint64 // how far apart numbers are that applications count themselves
+	Stride  uint64 // how far apart numbers are that applications count themselves
 	User    string
 	Host    string // of the client
 	ID      uint32 // what the client holds for its connection id
@@ -100,7 +100,7 @@ func (f *Facts) variable(it *idiom.SimpleItem) (value any, ok bool) {
 	case name == "version_comment" && f.AtAdmin:
 		return "seqproxy, admin address", true
 	case name == state.StepVariable:
-		value = f.Turns
+		value = f.Stride
 	}
 	if it.Global {
 		return value, ok
@@ -112,7 +112,7 @@ func (f *Facts) variable(it *idiom.SimpleItem) (value any, ok bool) {
 		}
 		return uint64(0), true
 	case "last_insert_id", "identity":
-		return f.State.LastID.Known()
+		return f.State.LastID.Get()
 	}
 	return f.State.VariableHere(name, value, ok)
 }
@@ -131,7 +131,7 @@ func (f *Facts) function(name string) (value any, ok bool) {
 	case "connection_id":
 		return uint64(f.ID), true
 	case "last_insert_id":
-		return f.State.LastID.Known()
+		return f.State.LastID.Get()
 	}
 	return nil, false
 }

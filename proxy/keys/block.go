@@ -186,7 +186,7 @@ func (t *Taker) Answered(b, payload []byte, num uint8, n *Block, on state.ConnID
 		last = id
 	}
 	// Behind a stored function the servers do not tell it.
-	untold := id == 0 && n.Routines && !tellsOfNoRows(rest)
+	untold := id == 0 && n.Routines && !foundNoRows(rest)
 	if id != 0 || untold {
 		t.lasts.took(n.taken.Of, last+n.rest)
 		*l = state.LastInsertID{Holder: on}
@@ -208,9 +208,9 @@ func (t *Taker) Answered(b, payload []byte, num uint8, n *Block, on state.ConnID
 	return b
 }
 
-// tellsOfNoRows says whether an OK packet, from its status flags on, has the text that
+// foundNoRows says whether an OK packet, from its status flags on, has the text that
 // tells how many rows a statement found, and that there were none.
-func tellsOfNoRows(b []byte) bool {
+func foundNoRows(b []byte) bool {
 	if len(b) < 5 {
 		return false
 	}

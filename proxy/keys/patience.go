@@ -115,9 +115,9 @@ func (p *Patience) Over(err error) error {
 	}
 	p.begun.Store(false)
 	if late, ok := err.(*sequence.UnavailableError); ok {
-		told := *late // others may have been told of the same
-		told.Waited = max(told.Waited, p.spent)
-		err = &told
+		copied := *late // others may have been told of the same
+		copied.Waited = max(copied.Waited, p.spent)
+		err = &copied
 	}
 	return err
 }

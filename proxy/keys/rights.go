@@ -42,13 +42,13 @@ func NewRights(sequences []string) *Rights {
 
 // Allow says whether a name is among the rights. Names are compared as the sequence
 // table compares them; the beginning of one with how the table spells it.
-func (r *Rights) Allow(ctx context.Context, known Names, name []byte) (bool, error) {
+func (r *Rights) Allow(ctx context.Context, names Names, name []byte) (bool, error) {
 	for _, n := range r.names {
 		if bytes.Equal(n, name) {
 			return true, nil
 		}
 	}
-	stored, exists, err := known.Stored(ctx, name)
+	stored, exists, err := names.Stored(ctx, name)
 	if err != nil {
 		return false, fmt.Errorf("look for the right to use a sequence: %w", err)
 	}
@@ -64,7 +64,7 @@ func (r *Rights) Allow(ctx context.Context, known Names, name []byte) (bool, err
 		return false, nil
 	}
 	for _, n := range r.names {
-		same, err := known.Same(ctx, n, name)
+		same, err := names.Same(ctx, n, name)
 		if same || err != nil {
 			return same, err
 		}

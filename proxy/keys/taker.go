@@ -29,7 +29,7 @@ type Sequences interface {
 // Names tells sequences by their names. *sequence.Sequences implements it.
 type Names interface {
 	// Stored returns the name of a sequence as the table spells it, if there is one.
-	Stored(ctx context.Context, name []byte) (stored string, known bool, err error)
+	Stored(ctx context.Context, name []byte) (stored string, exists bool, err error)
 	// Same says whether two names are spellings of one sequence.
 	Same(ctx context.Context, a, b []byte) (bool, error)
 	// Identify returns what tells a sequence from others, however it is spelled.

@@ -47,7 +47,7 @@ func (a *Account) Looks() bool { return a.Admin || a.Monitor }
 
 // Credentials returns what a shard's server lets another connection in with, to tell it about
 // one of the user's. Of a relayed login the proxy may not know the password.
-func (a *Account) Credentials(shard *backend.Shard) (creds backend.Credentials, known bool) {
+func (a *Account) Credentials(shard *backend.Shard) (creds backend.Credentials, ok bool) {
 	itself := backend.Credentials{User: a.Name, Password: a.Password, OtherPassword: a.OldPassword}
 	if a.relayed && a.secret {
 		return itself, true

@@ -96,7 +96,7 @@ func (l *Login) becomeRelayed(c *backend.Conn, relay *protocol.RelayedLogin) err
 	if err != nil {
 		return fmt.Errorf("ask for the account: %w", err)
 	}
-	if _, known := l.policy.Users[name]; known {
+	if _, exists := l.policy.Users[name]; exists {
 		return relay.Refuse(fmt.Sprintf("the server takes %.100q for the user %q, whom the proxy itself checks", l.Account.Name, name))
 	}
 	// A server that has an anonymous account lets anybody in by any name.

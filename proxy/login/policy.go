@@ -102,11 +102,11 @@ func (p *Policy) fromBalancer(addr net.Addr) bool {
 // verify lets a client prove that it is one of our users. Its Password is then the
 // one that the client gave, for the servers.
 func (p *Policy) verify(attempt *protocol.Attempt) (*Account, error) {
-	a, known := p.Users[attempt.Hello.User]
-	if !known {
+	a, exists := p.Users[attempt.Hello.User]
+	if !exists {
 		a = Nobody
 	}
-	err := attempt.Verify(protocol.Account{Password: a.Password, OldPassword: a.OldPassword, Require: a.Require}, known)
+	err := attempt.Verify(protocol.Account{Password: a.Password, OldPassword: a.OldPassword, Require: a.Require}, exists)
 	if attempt.UsedOld {
 		other := *a
 		other.Password, other.OldPassword = a.OldPassword, a.Password
@@ -121,7 +121,7 @@ func (p *Policy) relays(user string) bool {
 	if !p.Relay {
 		return false
 	}
-	if _, known := p.Users[user]; known {
+	if _, exists := p.Users[user]; exists {
 		return false
 	}
 	// A name that is too long is cut by the server, and must not be a way around what is
@@ -129,15 +129,15 @@ func (p *Policy) relays(user string) bool {
 	// characters.
 	const bytesMySQL, charactersMariaDB = 96, 128
 	if len(user) > bytesMySQL {
-		if _, known := p.Users[user[:bytesMySQL]]; known {
+		if _, exists := p.Users[user[:bytesMySQL]]; exists {
 			return false
 		}
 	}
 	characters := 0
 	for i := range user {
 		if characters++; characters > charactersMariaDB {
-			_, known := p.Users[user[:i]]
-			return !known
+			_, exists := p.Users[user[:i]]
+			return !exists
 		}
 	}
 	return true

@@ -103,17 +103,17 @@ func (p *List) appendBulk(b []byte, id uint32, e *Execution, values []keys.Numbe
 	binary.LittleEndian.PutUint16(head[5:], binary.LittleEndian.Uint16(head[5:])|bulkSendTypes)
 	total := p.Params + len(p.Hidden) - p.argumentCount()
 	for w := (walk{p: p}); w.at < total; {
-		if h, own := w.next(); h != nil {
+		if h, first := w.next(); h != nil {
 			b = binary.LittleEndian.AppendUint16(b, h.paramType())
 		} else {
-			b = binary.LittleEndian.AppendUint16(b, p.Types[own].Type)
+			b = binary.LittleEndian.AppendUint16(b, p.Types[first].Type)
 		}
 	}
 	for r, row := range e.bulk {
 		of := values[r*len(p.Hidden):] // the values of this row
 		for w := (walk{p: p}); w.at < total; {
-			h, own := w.next()
-			for i := own; i < w.own; i++ {
+			h, first := w.next()
+			for i := first; i < w.client; i++ {
 				rest, _ := p.cutBulkValue(i, row)
 				switch {
 				case h != nil:

@@ -98,30 +98,30 @@ func (p *List) Place(total int) {
 type walk struct {
 	p      *List
 	at     int // the next one
-	own    int // the client's next one
+	client int // the client's next one
 	hidden int // the next one in p.Hidden
 }
 
 // next returns the hidden parameter that is next, or nil, and the client's first one in its place.
-func (w *walk) next() (h *Hidden, own int) {
-	own = w.own
+func (w *walk) next() (h *Hidden, first int) {
+	first = w.client
 	if hidden := w.p.Hidden; w.hidden < len(hidden) && hidden[w.hidden].At == w.at {
 		h = &hidden[w.hidden]
 		w.hidden++
-		w.own += h.markers()
+		w.client += h.markers()
 	} else {
-		w.own++
+		w.client++
 	}
 	w.at++
-	return h, own
+	return h, first
 }
 
 // LongData takes note that a parameter comes by COM_STMT_SEND_LONG_DATA, and turns the index in the
 // command into the server's. It is false if the server has no such parameter, and data was kept
-// here. own says that no server has the statement, and kept that it may be answered here.
-func (p *List) LongData(index, data []byte, own, kept bool) bool {
+// here. local says that no server has the statement, and kept that it may be answered here.
+func (p *List) LongData(index, data []byte, local, kept bool) bool {
 	p.LongSent = true
-	if p.place == nil && !kept && !own {
+	if p.place == nil && !kept && !local {
 		return true
 	}
 	i := int(binary.LittleEndian.Uint16(index))
@@ -132,10 +132,10 @@ func (p *List) LongData(index, data []byte, own, kept bool) bool {
 		p.long = make([]bool, p.Params)
 	}
 	p.long[i] = true
-	if !own && p.place == nil {
+	if !local && p.place == nil {
 		return true
 	}
-	if own || p.isArgument(i) {
+	if local || p.isArgument(i) {
 		p.keepArgument(i, data)
 		return false
 	}
@@ -286,7 +286,7 @@ func (p *List) appendExecute(b []byte, id uint32, e *Execution, attributes bool,
 	b = append(b, 1)
 	for w := (walk{p: p}); w.at < count; {
 		i := w.at
-		h, own := w.next()
+		h, first := w.next()
 		null := false
 		if h != nil {
 			v := values[w.hidden-1]
@@ -296,10 +296,10 @@ func (p *List) appendExecute(b []byte, id uint32, e *Execution, attributes bool,
 			}
 			null = v.Null
 		} else {
-			if own < p.Params {
-				b = p.Types[own].Append(b, attributes)
+			if first < p.Params {
+				b = p.Types[first].Append(b, attributes)
 			}
-			null = e.Params.IsNull(own) || p.isEmptied(0, own)
+			null = e.Params.IsNull(first) || p.isEmptied(0, first)
 		}
 		if null {
 			b[nullsAt+i/8] |= 1 << (i % 8)
@@ -308,8 +308,8 @@ func (p *List) appendExecute(b []byte, id uint32, e *Execution, attributes bool,
 	b = append(b, e.Params.Types...)
 	rest := e.Values
 	for w := (walk{p: p}); w.at < p.Params+len(p.Hidden)-arguments; {
-		h, own := w.next()
-		for i := own; i < w.own; i++ {
+		h, first := w.next()
+		for i := first; i < w.client; i++ {
 			if e.Params.IsNull(i) || p.long != nil && p.long[i] {
 				continue
 			}
@@ -351,8 +351,8 @@ func (h *Hidden) takes(v *keys.Number) error {
 func (p *List) Shown(total int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for w := (walk{p: p}); w.at < total; {
-			_, own := w.next()
-			if !yield(w.own - own) {
+			_, first := w.next()
+			if !yield(w.client - first) {
 				return
 			}
 		}

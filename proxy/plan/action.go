@@ -62,7 +62,7 @@ func (a *Action) Substitutions(st *statement.Statement, s *state.State, id uint3
 		// columns that somebody sees
 		further, before = statement.AsFurther, statement.AsPrevious
 	}
-	own := ClientID(st, s)
+	clientID := ClientID(st, s)
 	first := -1 // the statement whose first number is in its place
 	for i := range st.Calls {
 		call, slot := &st.Calls[i], &a.Slots[i]
@@ -92,9 +92,9 @@ func (a *Action) Substitutions(st *statement.Statement, s *state.State, id uint3
 			if subs[i].Replacement = before; call.Item >= 0 {
 				subs[i].Replacement = statement.AsPrevious
 			}
-		case call.Func == statement.CallConnectionID && own:
+		case call.Func == statement.CallConnectionID && clientID:
 			subs[i] = statement.Substitution{Replacement: statement.AsUnsigned, Value: uint64(id)}
-		case call.Func == statement.PseudoThreadID && own:
+		case call.Func == statement.PseudoThreadID && clientID:
 			subs[i] = statement.Substitution{Replacement: statement.AsPrevious, Value: uint64(id)}
 		}
 	}

@@ -91,7 +91,7 @@ type Name struct {
 	Named bool // a parameter has named the sequence, in UTF-8
 
 	Whole       Answer // there is a sequence called so, MyCat's prefix included
-	Known       Answer // there is a sequence of the slot's name
+	Exists      Answer // there is a sequence of the slot's name
 	Usable      Answer // the user may take numbers of it
 	SameAsFirst Answer // it is that of the first number that is taken
 	Texts       Answer // the keys of the sequence are texts or bytes, and no numbers
@@ -137,7 +137,7 @@ type What uint8
 const (
 	NeedText       What = iota + 1 // Name in UTF-8: Texts
 	NeedWhole                      // whether there is a sequence Name: Name.Whole
-	NeedKnown                      // the same: Name.Known
+	NeedExists                     // the same: Name.Exists
 	NeedRight                      // whether the user may use the sequence Name: Name.Usable
 	NeedTexts                      // whether the keys of the sequence Name are texts: Name.Texts
 	NeedSame                       // whether Name and Other are one sequence: Name.SameAsFirst

@@ -144,8 +144,8 @@ func (t *planning) bound(table *statement.TableRef) (*Binding, Verdict) {
 
 // text returns a name in UTF-8.
 func (t *planning) text(name []byte) ([]byte, Answer) {
-	if known, ok := t.f.Texts[string(name)]; ok {
-		return known.UTF8, known.Is
+	if found, ok := t.f.Texts[string(name)]; ok {
+		return found.UTF8, found.Is
 	}
 	converted, is := UTF8(name, t.f.Charset)
 	if is == Unasked {
@@ -322,30 +322,30 @@ func Modes(s *state.State, conn state.ConnID, words statement.Words) (state.Inse
 	switch {
 	case s.Inserts.Conn == conn && s.Inserts.Version == max(s.Sysvars["auto_increment_increment"], s.Sysvars["sql_mode"]):
 		return s.Inserts, Yes
-	case words&readsLeft != 0:
+	case words&readsLast != 0:
 		return s.Inserts, No
 	}
 	return s.Inserts, Unasked
 }
 
-// readsLeft are words of statements that read what the last one left, which a question to the
+// readsLast are words of statements that read what the last one left, which a question to the
 // server would change.
-const readsLeft = statement.ReadsRowCount | statement.ReadsFoundRows | statement.ReadsWarnings
+const readsLast = statement.ReadsRowCount | statement.ReadsFoundRows | statement.ReadsWarnings
 
-// ReadsLeft: to ask the server would change what the statement reads.
-const ReadsLeft = "an INSERT into a table with a bound column that reads what the last statement left (ROW_COUNT(), FOUND_ROWS(), warnings) " +
+// ReadsLast: to ask the server would change what the statement reads.
+const ReadsLast = "an INSERT into a table with a bound column that reads what the last statement left (ROW_COUNT(), FOUND_ROWS(), warnings) " +
 	"is not supported: keep that in a variable first"
 
 // modes is Modes for the text; is says that they are known.
 func (t *filling) modes() (m state.InsertModes, is bool, _ Verdict) {
-	m, known := Modes(t.s, t.f.Conn, t.st.Words)
-	switch known {
+	m, answer := Modes(t.s, t.f.Conn, t.st.Words)
+	switch answer {
 	case Unasked:
 		t.askOnce(Need{What: NeedModes})
 	case No:
-		return m, false, notSupported("%s", ReadsLeft)
+		return m, false, notSupported("%s", ReadsLast)
 	}
-	return m, known == Yes, Verdict{}
+	return m, answer == Yes, Verdict{}
 }
 
 // decideRows decides what becomes of each row of the INSERT just read.

@@ -119,7 +119,7 @@ func (t *planning) counted() Verdict {
 	case t.s.BeforeTransaction():
 		return notSupported("NEXTVAL for each row between SET TRANSACTION and its transaction is not supported: send START TRANSACTION first")
 	}
-	if v := t.known(); v.Kind != Go || len(t.needs) > 0 { // though there may be no row
+	if v := t.checkNames(); v.Kind != Go || len(t.needs) > 0 { // though there may be no row
 		return v
 	}
 	n.Size = min(firstBlock, n.Most())

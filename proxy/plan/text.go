@@ -89,7 +89,7 @@ func (t *planning) whole() Verdict {
 		return v
 	}
 	if t.f.At == AtPrepare && rewrites || t.f.At == Explained || perRow && !t.counts() && t.f.At != AtExecute {
-		if v := t.known(); v.Kind != Go || len(t.needs) > 0 {
+		if v := t.checkNames(); v.Kind != Go || len(t.needs) > 0 {
 			return v
 		}
 	}
@@ -127,12 +127,12 @@ func (t *planning) names() Verdict {
 		default:
 			continue
 		}
-		slot, known := &t.a.Slots[i], t.f.name(i)
+		slot, fact := &t.a.Slots[i], t.f.name(i)
 		*slot = Slot{Func: call.Func, Sequence: call.Name, Count: call.Count, Set: call.Set}
-		if known.Given.Func != 0 {
-			*slot = known.Given
+		if fact.Given.Func != 0 {
+			*slot = fact.Given
 		}
-		if !known.Named {
+		if !fact.Named {
 			name, is := t.text(call.Name)
 			if is == No && t.f.Unknown != UnknownRelay {
 				return notText(call.Name)
@@ -226,10 +226,10 @@ var mycatPrefix = []byte("MYCATSEQ_")
 
 // resolve says which sequence a call means, and whether what it asks of that is answered here.
 func (t *planning) resolve(i int) (name []byte, served Answer, v Verdict) {
-	call, known := &t.st.Calls[i], t.f.name(i)
+	call, fact := &t.st.Calls[i], t.f.name(i)
 	name = t.a.Slots[i].Sequence
 	switch {
-	case known.Named:
+	case fact.Named:
 	case call.Form == statement.FormParam:
 		return name, Yes, Verdict{} // no server knows that
 	case call.Form != statement.FormName && call.Form != statement.FormQualified:
@@ -241,14 +241,14 @@ func (t *planning) resolve(i int) (name []byte, served Answer, v Verdict) {
 		if schema, _ := t.text(call.Schema); schema != nil && string(schema) != t.f.Schema {
 			// CREATE SEQUENCE db.s makes one that is called so.
 			name = append(append(bytes.Clone(schema), '.'), name...)
-			if is := t.isKnown(i, name); is != No || relayed {
+			if is := t.exists(i, name); is != No || relayed {
 				return name, is, Verdict{}
 			}
 			return name, No, refuse(Refusal{Why: UnknownSequence, Name: name})
 		}
 	}
 	if n := len(mycatPrefix); call.Spelling == statement.AsValueFor && len(name) > n && bytes.EqualFold(name[:n], mycatPrefix) {
-		switch known.Whole {
+		switch fact.Whole {
 		case Unasked:
 			t.ask(Need{What: NeedWhole, At: i, Name: name})
 			return name, Unasked, Verdict{}
@@ -259,14 +259,14 @@ func (t *planning) resolve(i int) (name []byte, served Answer, v Verdict) {
 	if !relayed {
 		return name, Yes, Verdict{} // taking the number tells, or creates the sequence
 	}
-	return name, t.isKnown(i, name), Verdict{}
+	return name, t.exists(i, name), Verdict{}
 }
 
-// isKnown says whether there is a sequence of the name that a call means.
-func (t *planning) isKnown(call int, name []byte) Answer {
-	is := t.f.name(call).Known
+// exists says whether there is a sequence of the name that a call means.
+func (t *planning) exists(call int, name []byte) Answer {
+	is := t.f.name(call).Exists
 	if is == Unasked {
-		t.ask(Need{What: NeedKnown, At: call, Name: name})
+		t.ask(Need{What: NeedExists, At: call, Name: name})
 	}
 	return is
 }
@@ -343,7 +343,7 @@ func (t *planning) answerable() bool {
 	for i := range t.st.Calls {
 		switch f := t.st.Calls[i].Func; {
 		case readsID(f):
-			if _, ok := t.s.LastID.Known(); !ok {
+			if _, ok := t.s.LastID.Get(); !ok {
 				return false
 			}
 		case f == statement.CallConnectionID && !ClientID(t.st, t.s):
@@ -372,14 +372,14 @@ func onlyNumbers(st *statement.Statement) bool {
 	return true
 }
 
-// known refuses unknown names where numbers are taken later, or perhaps never, as a server would.
-func (t *planning) known() Verdict {
+// checkNames refuses unknown names where numbers are taken later, or perhaps never, as a server would.
+func (t *planning) checkNames() Verdict {
 	for i := range t.st.Calls {
 		call, slot := &t.st.Calls[i], &t.a.Slots[i]
 		if !slot.Served() || call.Form == statement.FormParam && !t.f.name(i).Named || t.f.Unknown != UnknownError && call.Func == statement.Nextval {
 			continue
 		}
-		if is := t.isKnown(i, slot.Sequence); is == No && len(t.needs) == 0 {
+		if is := t.exists(i, slot.Sequence); is == No && len(t.needs) == 0 {
 			return refuse(Refusal{Why: UnknownSequence, Name: slot.Sequence})
 		}
 	}

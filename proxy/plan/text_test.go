@@ -29,8 +29,8 @@ func (w *world) tell(f *Facts, n *Need) {
 		f.SetText(n.Name, []byte(text), AnswerOf(ok))
 	case NeedWhole:
 		f.NameOf(n.At).Whole = has(w.sequences)
-	case NeedKnown:
-		f.NameOf(n.At).Known = has(w.sequences)
+	case NeedExists:
+		f.NameOf(n.At).Exists = has(w.sequences)
 	case NeedRight:
 		f.NameOf(n.At).Usable = has(w.usable)
 	case NeedTexts:

@@ -22,8 +22,8 @@ import (
 
 // Session is who asks.
 type Session interface {
-	// Knows says whether there is a sequence of a name, and Sees whether the user may look at it.
-	Knows(name []byte) (bool, error)
+	// Exists says whether there is a sequence of a name, and Sees whether the user may look at it.
+	Exists(name []byte) (bool, error)
 	Sees(name []byte) (bool, error)
 	// InUTF8 returns a name that is in another character set.
 	InUTF8(name []byte, charset string) ([]byte, error)
@@ -308,11 +308,11 @@ func (w *Writer) asTable(c *backend.Conn, source *idiom.SequenceSource, charset 
 		}
 	}
 	for _, name := range names {
-		known, err := w.Session.Knows(name)
+		exists, err := w.Session.Exists(name)
 		if err != nil {
 			return "", err
 		}
-		if !known {
+		if !exists {
 			continue
 		}
 		if may, err := w.Session.Sees(name); !may || err != nil {
@@ -337,10 +337,10 @@ func (w *Writer) Listed(of *ddl.Sequence, attach func() (*backend.Conn, error)) 
 		return nil, nil
 	}
 	name := full[n+1:]
-	if known, err := w.Session.Knows(full); known || err != nil {
+	if exists, err := w.Session.Exists(full); exists || err != nil {
 		return nil, err
 	}
-	if known, err := w.Session.Knows(name); !known || err != nil {
+	if exists, err := w.Session.Exists(name); !exists || err != nil {
 		return nil, err
 	}
 	c, err := attach()

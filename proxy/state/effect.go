@@ -43,10 +43,10 @@ func (e *Effect) Refused(by *protocol.ServerError) {
 		strings.Contains(strings.ToLower(by.Message), strings.ToLower("PROCEDURE "+e.Procedure+" does not exist"))
 }
 
-// Left takes note of what a statement has left that was just answered. code is that of its error
+// Apply takes note of what a statement has left that was just answered. code is that of its error
 // where the first thing that the server answered is one, else 0. It may come again for a statement
 // that is sent again.
-func (st *State) Left(e Effect, code uint16) {
+func (st *State) Apply(e Effect, code uint16) {
 	if !e.Expected {
 		return
 	}

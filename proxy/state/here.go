@@ -132,10 +132,10 @@ var Asked = map[string]any{
 
 // VariableHere is what a variable is where there is no server, by HereName: what the session has
 // set it to, or the usual value, if that is known.
-func (st *State) VariableHere(name string, usual any, known bool) (value any, ok bool) {
+func (st *State) VariableHere(name string, usual any, hasUsual bool) (value any, ok bool) {
 	if set, is := st.here[name]; is {
 		return set, set != nil
 	}
 	// else it was set while there was a server
-	return usual, known && st.Sysvars[name] == 0 && st.Sysvars[otherName(name)] == 0
+	return usual, hasUsual && st.Sysvars[name] == 0 && st.Sysvars[otherName(name)] == 0
 }

@@ -34,8 +34,8 @@ func (l *LastInsertID) Answered(rows bool) {
 	l.Inserted = false
 }
 
-// Known returns the value if it is known without asking a server.
-func (l *LastInsertID) Known() (value uint64, ok bool) {
+// Get returns the value if it is known without asking a server.
+func (l *LastInsertID) Get() (value uint64, ok bool) {
 	if l.Pending {
 		return l.Value, true
 	}

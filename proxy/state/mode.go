@@ -30,8 +30,8 @@ type Server struct {
 	SQLMode string
 	// InitConnect: it has an init_connect, which may change what sessions start with.
 	InitConnect bool
-	// OwnCollation: it takes no notice of the collation that a login names.
-	OwnCollation bool
+	// IgnoresCollation: it takes no notice of the collation that a login names.
+	IgnoresCollation bool
 	// Major is the first number of its version.
 	Major int
 }
@@ -57,7 +57,7 @@ func (st *State) StartMode(h Server, collation uint16) {
 // it for certain. Ids that a server does not know stand for its default.
 func (h *Server) hasCollation(id uint16) bool {
 	switch {
-	case h.OwnCollation:
+	case h.IgnoresCollation:
 		return false
 	case lex.EverywhereCollation(id):
 		return true

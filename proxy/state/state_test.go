@@ -20,7 +20,7 @@ func analysed(text string) *statement.Statement {
 // ran has a session's state take note of a statement that a server has answered.
 func (st *State) ran(text string, code uint16) {
 	s := analysed(text)
-	st.Left(Effect{Kind: s.Kind, Words: s.Words, Runs: s.Runs, Procedure: st.ProcedureOf(s), Expected: true}, code)
+	st.Apply(Effect{Kind: s.Kind, Words: s.Words, Runs: s.Runs, Procedure: st.ProcedureOf(s), Expected: true}, code)
 }
 
 func TestWhatAStatementLeavesPinsTheSession(t *testing.T) {
@@ -78,7 +78,7 @@ func TestAProcedureThatIsNotThereHasLeftNothing(t *testing.T) {
 		s := analysed("CALL p()")
 		e := Effect{Kind: s.Kind, Words: s.Words, Runs: s.Runs, Procedure: st.ProcedureOf(s), Expected: true}
 		e.Refused(&protocol.ServerError{Code: mysql.ER_SP_DOES_NOT_EXIST, State: "42000", Message: message})
-		st.Left(e, mysql.ER_SP_DOES_NOT_EXIST)
+		st.Apply(e, mysql.ER_SP_DOES_NOT_EXIST)
 		if st.Pins != want {
 			t.Errorf("%s: got %q, want %q", message, st.Pins.Words(), want.Words())
 		}
@@ -216,15 +216,15 @@ func (l *LastInsertID) answered(rows bool, n uint64) {
 
 func TestANumberTravelsWhereItIsNot(t *testing.T) {
 	var l LastInsertID
-	if value, ok := l.Known(); !ok || value != 0 || l.Travels(1) {
+	if value, ok := l.Get(); !ok || value != 0 || l.Travels(1) {
 		t.Errorf("at the start: got %d, %v, travels %v", value, ok, l.Travels(1))
 	}
 	l.Given(7)
-	if value, ok := l.Known(); !ok || value != 7 || !l.Travels(1) {
+	if value, ok := l.Get(); !ok || value != 7 || !l.Travels(1) {
 		t.Errorf("a number of the proxy's: got %d, %v, travels %v", value, ok, l.Travels(1))
 	}
 	l = LastInsertID{Holder: 1}
-	if _, ok := l.Known(); ok || l.Travels(1) || !l.Travels(2) {
+	if _, ok := l.Get(); ok || l.Travels(1) || !l.Travels(2) {
 		t.Errorf("a server's: known %v, travels to it %v, to another %v", ok, l.Travels(1), l.Travels(2))
 	}
 }

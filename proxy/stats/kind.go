@@ -10,7 +10,7 @@ const (
 	NoStatement      Kind = iota // it is no statement
 	Prepare                      // it is prepared, which counts only if it is refused
 	KindRefused                  // answered with an error of the proxy's; also a PREPARE
-	KindOwn                      // answered here, and none of the following
+	KindHere                     // answered here, and none of the following
 	KindLastInsertID             // SELECT LAST_INSERT_ID() and its like, answered here
 	// numbers given here: SELECT NEXTVAL(...), LASTVAL, SETVAL, tickets
 	KindNextval

@@ -66,11 +66,11 @@ func TestAStatementCountsForTheLastOfWhatItIs(t *testing.T) {
 		{"no statement", func() { s.Becomes(KindRelay) }, nil, NoStatement, 0},
 		{"a PREPARE", func() { s.Kind = Prepare }, nil, Prepare, 0},
 		{"a PREPARE that is refused", func() { s.Kind = Prepare; s.Refused() }, nil, KindRefused, 1},
-		{"answered here", func() { s.Kind = KindOwn }, nil, KindOwn, 1},
-		{"numbers, and then less", func() { s.Kind = KindOwn; s.Becomes(KindNextval); s.Becomes(KindLastInsertID) }, nil, KindNextval, 1},
-		{"sent", func() { s.Kind = KindOwn; s.Becomes(KindRelay); s.sentTo = c }, nil, KindRelay, 1},
+		{"answered here", func() { s.Kind = KindHere }, nil, KindHere, 1},
+		{"numbers, and then less", func() { s.Kind = KindHere; s.Becomes(KindNextval); s.Becomes(KindLastInsertID) }, nil, KindNextval, 1},
+		{"sent", func() { s.Kind = KindHere; s.Becomes(KindRelay); s.sentTo = c }, nil, KindRelay, 1},
 		{"sent as the session ends", func() { s.Kind = KindRelay; s.sentTo = c }, net.ErrClosed, KindRelay, 1},
-		{"not sent as the session ends", func() { s.Kind = KindOwn }, net.ErrClosed, KindOwn, 0},
+		{"not sent as the session ends", func() { s.Kind = KindHere }, net.ErrClosed, KindHere, 0},
 	} {
 		s.Begins(0)
 		step.do()
@@ -122,7 +122,7 @@ func BenchmarkCounting(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		s.Begins(Clock())
-		s.Kind = KindOwn
+		s.Kind = KindHere
 		s.Becomes(KindRelay)
 		s.sentTo = of
 		s.Handled(nil)

@@ -232,12 +232,12 @@ func (t *Tally) ReportLocked(now time.Duration, client *protocol.Conn, at Standi
 	to.Since, to.Standing = now, at
 }
 
-// tellEvery is how many bytes of an answer are told of at once, while it goes on.
-const tellEvery = 1 << 20
+// reportEvery is how many bytes of an answer are told of at once, while it goes on.
+const reportEvery = 1 << 20
 
 // ReportLong tells of an answer's bytes while it goes on, if they are many.
 func (t *Tally) ReportLong(client *protocol.Conn, c *backend.Conn) {
-	if client.Sent() < tellEvery {
+	if client.Sent() < reportEvery {
 		return
 	}
 	received := c.TakeReceived()

@@ -137,18 +137,18 @@ func ServedIn(st *state.State) bool {
 
 // Refusal says why the server may not answer a ticket that cannot be answered here; "": it may.
 // Where there are several sequence servers the number behind a row is another one's, unless they
-// divide the numbers in steps of the width turns and it is passed over. own is the width that is
-// configured; 1: there is none.
-func (t *Ticket) Refusal(several bool, turns, own uint64) string {
+// divide the numbers in steps of that width, multiple, and it is passed over. configured is the width
+// that is configured; 1: there is none.
+func (t *Ticket) Refusal(several bool, multiple, configured uint64) string {
 	switch {
 	case t.Of.Counter != nil || !several:
 		return ""
-	case turns == 1 && own > 1:
+	case multiple == 1 && configured > 1:
 		return ownRow
-	case turns == 1 || t.Kind != idiom.TicketUpdate || t.Step == 0:
+	case multiple == 1 || t.Kind != idiom.TicketUpdate || t.Step == 0:
 		return sharedRow
-	case t.Step%turns != 0:
-		return fmt.Sprintf("%d sequence servers take turns, so what is added to a row has to be a multiple of %[1]d, not %d", turns, t.Step)
+	case t.Step%multiple != 0:
+		return fmt.Sprintf("%d sequence servers take turns, so what is added to a row has to be a multiple of %[1]d, not %d", multiple, t.Step)
 	}
 	return ""
 }
