@@ -366,18 +366,18 @@ func TestAKeyIsDecoded(t *testing.T) {
 	c := e.Conn(t, e.Schemas[0], nil)
 	exec(t, c, "CREATE SEQUENCE plain", "CREATE SEQUENCE rotated ROTATE 1 DIGITS 6", "CREATE SEQUENCE sharded SHARD BITS 5", "CREATE SEQUENCE tweets SNOWFLAKE EPOCH '2010-11-04T01:42:54.657Z'")
 	for query, want := range map[string]string{
-		"SELECT SEQUENCE_DECODE('plain', 70)":                 "[70 NULL NULL NULL NULL]",
-		"select sequence_decode(`rotated`, 100002)":           "[21 NULL NULL ROTATE 1 DIGITS 6 NULL]",
-		"SELECT\nSequence_Decode ('rotated', 1000000);":       "[NULL NULL NULL ROTATE 1 DIGITS 6 NULL]",
-		"SELECT SEQUENCE_DECODE(sharded, 864691128455135233)": "[1 3 NULL SHARD BITS 5 NULL]",
-		"SELECT SEQUENCE_DECODE('rotated', '100002')":         "[21 NULL NULL ROTATE 1 DIGITS 6 NULL]",
-		"SELECT SEQUENCE_DECODE('rotated', 'x')":              "[NULL NULL NULL ROTATE 1 DIGITS 6 NULL]",
-		"SELECT SEQUENCE_DECODE('rotated', 0)":                "[NULL NULL NULL ROTATE 1 DIGITS 6 NULL]",
+		"SELECT SEQUENCE_DECODE('plain', 70)":                 "[70 NULL NULL NULL NULL NULL]",
+		"select sequence_decode(`rotated`, 100002)":           "[21 NULL NULL ROTATE 1 DIGITS 6 NULL NULL]",
+		"SELECT\nSequence_Decode ('rotated', 1000000);":       "[NULL NULL NULL ROTATE 1 DIGITS 6 NULL NULL]",
+		"SELECT SEQUENCE_DECODE(sharded, 864691128455135233)": "[1 3 NULL SHARD BITS 5 NULL NULL]",
+		"SELECT SEQUENCE_DECODE('rotated', '100002')":         "[21 NULL NULL ROTATE 1 DIGITS 6 NULL NULL]",
+		"SELECT SEQUENCE_DECODE('rotated', 'x')":              "[NULL NULL NULL ROTATE 1 DIGITS 6 NULL NULL]",
+		"SELECT SEQUENCE_DECODE('rotated', 0)":                "[NULL NULL NULL ROTATE 1 DIGITS 6 NULL NULL]",
 		"SELECT SEQUENCE_DECODE('tweets', 1541815603606036487)": "[7 NULL 2022-06-28 16:07:40.105 SNOWFLAKE EPOCH '2010-11-04T01:42:54.657Z' TICK '1ms' " +
-			"TIME BITS 41 WORKER BITS 10 COUNTER BITS 12 378]",
+			"TIME BITS 41 WORKER BITS 10 COUNTER BITS 12 378 NULL]",
 	} {
 		columns, rows := table(t, c, query)
-		if len(rows) != 1 || fmt.Sprint(rows[0]) != want || fmt.Sprint(columns) != "[counter shard time kind worker]" {
+		if len(rows) != 1 || fmt.Sprint(rows[0]) != want || fmt.Sprint(columns) != "[counter shard time kind worker period]" {
 			t.Errorf("%s: got %v %v, want %s", query, columns, rows, want)
 		}
 	}
@@ -387,8 +387,8 @@ func TestAKeyIsDecoded(t *testing.T) {
 	}
 	defer p.Close()
 	var counter uint64
-	var shard, moment, clause, worker any
-	if err := p.QueryRowContext(t.Context()).Scan(&counter, &shard, &moment, &clause, &worker); err != nil || counter != 21 {
+	var shard, moment, clause, worker, period any
+	if err := p.QueryRowContext(t.Context()).Scan(&counter, &shard, &moment, &clause, &worker, &period); err != nil || counter != 21 {
 		t.Errorf("prepared: got %d, %v", counter, err)
 	}
 	wantError(t, c, 4091, "SELECT SEQUENCE_DECODE('nobody', 5)", "nobody")
