@@ -648,3 +648,98 @@ func TestADayThatAFailOverHasLostBeginsWhereNoKeyWasGiven(t *testing.T) {
 		return err == nil
 	})
 }
+
+// openAt is place.openAt for several servers.
+func (f fleet) openAt(t testing.TB, server *almanac, machine func() time.Time, change ...func(*Options)) *Sequences {
+	t.Helper()
+	s := f.open(t, append(change, func(o *Options) {
+		o.wall, o.timing.clockAgain = machine, time.Nanosecond
+	})...)
+	s.periodRows = serverAt{s.periodRows, server}
+	return s
+}
+
+// One of several servers is away at midnight. Nobody waits for it; it has the row of the new day when
+// it is back, and gives keys of it that nobody else gives.
+func TestAMemberIsAwayAtMidnight(t *testing.T) {
+	for _, cache := range []uint64{1, 10} {
+		t.Run(fmt.Sprintf("CACHE %d", cache), func(t *testing.T) {
+			f := newFleet(t, 3)
+			clock, l := almanacAt(eve), new(textLedger)
+			a := f.openAt(t, clock, clock.now, blocks(50), patience(20*time.Second))
+			mustCreate(t, a, CreateOptions{Name: "po", Kind: kindOf(t, daily), Cache: cache})
+			b := f.openAt(t, clock, clock.now, blocks(50), patience(20*time.Second))
+			take := func(day string, n int, of ...*Sequences) {
+				t.Helper()
+				for range n {
+					for _, s := range of {
+						wantIn(t, kindOf(t, daily), l.take(t, s, "po"), day, 1)
+					}
+				}
+			}
+			take("20261231", 30, a, b)
+			f[1].kill(t)
+			clock.set(eve.Add(24 * time.Hour))
+			take("20270101", 30, a, b)
+			f[1].restart(t)
+			late := f.openAt(t, clock, clock.now, blocks(50), patience(20*time.Second))
+			within(t, time.Minute, "the member gives keys of the new day", func() bool {
+				take("20270101", 20, late, a, b)
+				var id uint64
+				err := f[1].db.QueryRow("SELECT IFNULL(MAX(id), 0) FROM sequence WHERE name = 'po@20270101#counter'").Scan(&id)
+				return err == nil && id > 0
+			})
+			take("20270101", 120, late, a, b)
+		})
+	}
+}
+
+// An admin deletes the rows of days that are over, as the page says. A proxy whose clock is a day
+// behind gives no key, and makes no row. When all clocks are set back, nobody counts in such a day
+// again: neither who gave keys of it, nor who begins then.
+func TestADayWhoseRowsWereDeletedIsOver(t *testing.T) {
+	for servers, deleted := range map[int][]int{1: {0}, 2: {0, 1}, 3: {1}} {
+		t.Run(fmt.Sprintf("deleted on %d of %d servers", len(deleted), servers), func(t *testing.T) {
+			f := newFleet(t, servers)
+			clock, l := almanacAt(eve), new(textLedger)
+			s := f.openAt(t, clock, clock.now, blocks(50), patience(5*time.Second))
+			mustCreate(t, s, CreateOptions{Name: "po", Kind: kindOf(t, daily)})
+			for range 70 {
+				wantIn(t, kindOf(t, daily), l.take(t, s, "po"), "20261231", 1)
+			}
+			clock.set(eve.Add(24 * time.Hour))
+			wantIn(t, kindOf(t, daily), l.take(t, s, "po"), "20270101", 1)
+			for _, i := range deleted {
+				f[i].exec(t, "DELETE FROM sequence WHERE name LIKE 'po@%#counter' AND name < 'po@2027'")
+				f[i].exec(t, "DELETE FROM sequence_limit WHERE name LIKE 'po@%#counter' AND name < 'po@2027'")
+			}
+			if all, err := s.List(t.Context()); err != nil || len(all) != 1 || all[0].Name != "po" {
+				t.Errorf("listed are %+v, %v", all, err)
+			}
+			behind := f.openAt(t, clock, clock.skewed(-24*time.Hour), blocks(50), patience(5*time.Second))
+			var wrong *snowflake.ClockError
+			if took, err := behind.TakeRun(t.Context(), []byte("po"), 1); !errors.As(err, &wrong) {
+				t.Errorf("a proxy that is a day behind gives %+v, %v", took, err)
+			}
+			left := "SELECT COUNT(*) FROM sequence WHERE name LIKE 'po@2026%'"
+			if n := f[deleted[0]].count(t, left); n != 0 {
+				t.Errorf("a proxy that is a day behind has made %d rows", n)
+			}
+			clock.set(eve.Add(time.Minute))
+			for i, s := range []*Sequences{s, f.openAt(t, clock, clock.now, blocks(50), patience(5*time.Second))} {
+				for range 60 {
+					took, err := s.TakeRun(t.Context(), []byte("po"), 1)
+					if err == nil {
+						l.add(t, took.Text)
+					}
+					if len(deleted) == servers && !errors.Is(err, ErrUnfit) {
+						t.Fatalf("proxy %d gives %+v, %v", i, took, err)
+					}
+				}
+			}
+			if n := f[deleted[0]].count(t, left); n != 0 {
+				t.Errorf("%d rows were made", n)
+			}
+		})
+	}
+}
