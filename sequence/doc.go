@@ -23,6 +23,11 @@
 // sequences that rise in the order of time, state.go is what outlives the process, ticket*.go are
 // counters of other shapes.
 //
+// A lock that stands further left is taken first: Sequences.planning, follower.work,
+// follower.obeying, servers.changing, Sequences.mu, cache.mu, notice.mu. One that is held while a
+// server is asked is an await.Lock: who waits for it gives up with the context. Others guard the
+// fields of one type for a few lines.
+//
 // What a crash loses is the segment in memory (a gap); what it never makes is a duplicate, because
 // a segment is committed before its first number leaves.
 package sequence
