@@ -50,7 +50,7 @@ func (p *program) decode(args []string) error {
 			return usagef("%d is no key of kind %v, which are from 1 to %d", key, k, k.MaxKey())
 		case k.HasClock():
 			tick, worker, n := k.Decompose(key)
-			p.say("%d time %s worker %d counter %d\n", key, k.TimeOf(tick).Format("2006-01-02T15:04:05.000Z"), worker, n)
+			p.say("%d time %s worker %d counter %d\n", key, k.TimeOf(tick).Format(kind.TimeLayout), worker, n)
 		case k.Name() == kind.ShardBits:
 			p.say("%d counter %d shard %d\n", key, counter, shard)
 		default:

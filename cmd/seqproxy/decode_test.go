@@ -24,7 +24,7 @@ func TestDecodePrintsCounters(t *testing.T) {
 		{[]string{"shard bits 99", "5"}, 2, "SHARD BITS 99: want 1 to 15"},
 		{[]string{"slotted", "5"}, 2, "is no kind of key"},
 		{[]string{"snowflake", "5"}, 2, "5 is no key of kind SNOWFLAKE"},
-		{[]string{"snowflake epoch '2010-11-04T01:42:54.657Z'", "1541815603606036487"}, 0, "1541815603606036487 time 2022-06-28T16:07:40.105Z worker 378 counter 7\n"},
+		{[]string{"snowflake epoch '2010-11-04T01:42:54.657Z'", "1541815603606036487"}, 0, "1541815603606036487 time 2022-06-28 16:07:40.105 worker 378 counter 7\n"},
 		{[]string{"bit_reversed", "x"}, 2, `"x" is no key`},
 		{[]string{"bit_reversed"}, 2, "decode 'KIND' KEY"},
 	} {
