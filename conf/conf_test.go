@@ -71,6 +71,7 @@ func TestAMinimalFileGetsTheDefaults(t *testing.T) {
 
 func TestEveryKeyIsRead(t *testing.T) {
 	t.Setenv("CONF_TEST_PASSWORD", "from env")
+	t.Setenv("CONF_TEST_WORKER", "7")
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "p"), []byte("from file\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -129,6 +130,7 @@ create_table = false
 cache = 5
 outage_cover = "0s"
 allocate_timeout = "250ms"
+worker_id_env = "CONF_TEST_WORKER"
 durability = "relaxed"
 interleave = "step"
 block = 77
@@ -176,7 +178,7 @@ address = "[fe80::1]:3306"
 		},
 		Sequence: Sequence{
 			Database: "d", Table: "t", CreateTable: false, Cache: 5, OutageCover: 0,
-			AllocateTimeout: Duration(250 * time.Millisecond), Durability: DurabilityRelaxed, Interleave: InterleaveStep, Block: 77,
+			AllocateTimeout: Duration(250 * time.Millisecond), WorkerID: 7, WorkerIDEnv: "CONF_TEST_WORKER", Durability: DurabilityRelaxed, Interleave: InterleaveStep, Block: 77,
 			Servers: []SequenceServer{{
 				Address: "unix:/run/s.sock", User: "u", Database: "other",
 				Credential: Credential{Password: NewSecret("from env"), PasswordEnv: "CONF_TEST_PASSWORD"},
@@ -214,6 +216,7 @@ func TestOneShardIsTheDefaultShard(t *testing.T) {
 }
 
 func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
+	t.Setenv("CONF_TEST_POD", "proxy-3")
 	const shards = "[[shard]]\nname='a'\nschemas=['x']\n[[shard.node]]\naddress='h:1'\n[[shard]]\nname='b'\nschemas=['y']\n[[shard.node]]\naddress='h:2'\n"
 	for _, test := range []struct{ text, want string }{
 		// form
@@ -296,6 +299,11 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 		{minimal + "[sequence]\ndatabase = '" + strings.Repeat("x", 65) + "'", `sequence.database: must be a name of at most 64 characters that does not end in a space, is "` + strings.Repeat("x", 65) + `"`},
 		{minimal + "[sequence]\ndurability = 'none'", `sequence.durability: must be "strict" or "relaxed", is "none"`},
 		{minimal + "[sequence]\ndirect_writers = 1", "sequence.direct_writers: must be of type boolean, is of type integer"},
+		{minimal + "[sequence]\nworker_id = 65536", "sequence.worker_id: must be 0 to 65535, or -1 for any, is 65536"},
+		{minimal + "[sequence]\nworker_id = -2", "sequence.worker_id: must be 0 to 65535, or -1 for any, is -2"},
+		{minimal + "[sequence]\nworker_id = 1\nworker_id_env = 'X'", "sequence.worker_id_env: at most one of worker_id and worker_id_env is allowed, has both"},
+		{minimal + "[sequence]\nworker_id_env = 'CONF_TEST_UNSET'", "sequence.worker_id_env: the environment variable CONF_TEST_UNSET is not set"},
+		{minimal + "[sequence]\nworker_id_env = 'CONF_TEST_POD'", `sequence.worker_id_env: the environment variable CONF_TEST_POD must be a number from 0 to 65535, is "proxy-3"`},
 		{minimal + "[sequence]\nallocate_timeout = '0s'", "sequence.allocate_timeout: must be >= 1ms, is 0s"},
 		{"[[user]]\nname = 'a'", "sequence.server: one [[sequence.server]] is required: it holds the table that keys are reserved from"},
 		{minimal + "[[sequence.server]]\naddress = '127.0.0.1:3306'\nuser = 'u'", "sequence.server #2.address: \"127.0.0.1:3306\" is the address of sequence.server #1, too"},

@@ -241,6 +241,11 @@ type Sequence struct {
 	// a directory for [what this proxy remembers](operations.md#what-a-proxy-remembers), of this
 	// proxy alone; made if its parent is there. Under systemd `"/var/lib/seqproxy"`
 	StateDir string `toml:"state_dir" reload:"restart"`
+	// the only worker of [SNOWFLAKE](kinds.md#snowflake) sequences that this proxy takes, such as
+	// the ordinal of a pod; another one in each proxy. -1: any that is free
+	WorkerID int64 `toml:"worker_id" reload:"restart"`
+	// the name of an environment variable that holds `worker_id`
+	WorkerIDEnv string `toml:"worker_id_env" reload:"restart"`
 	// [ORDER sequences](sequences.md#order) on a primary with replicas need a majority of the
 	// nodes. `false`: they go on up to the ceiling, and a fail-over may break their order
 	OrderRequiresReplica bool `toml:"order_requires_replica" reload:"now"`
@@ -385,6 +390,7 @@ func Default() *Config {
 			CreateTable:          true,
 			Cache:                1000,
 			OutageCover:          Duration(15 * time.Minute),
+			WorkerID:             -1,
 			OrderRequiresReplica: true,
 			AllocateTimeout:      Duration(3 * time.Second),
 			Durability:           DurabilityStrict,

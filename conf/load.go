@@ -94,6 +94,7 @@ func (c *Config) complete() []string {
 		c.DefaultShard = c.Shards[0].Name
 	}
 	c.Sequence.StateDir = c.path(c.Sequence.StateDir)
+	problems = append(problems, c.Sequence.resolveWorkerID()...)
 	if c.Log.Output != LogStderr {
 		c.Log.Output = c.path(c.Log.Output)
 	}

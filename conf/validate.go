@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -224,6 +225,30 @@ const (
 	maxSequenceServers = 64
 )
 
+// maxWorker is the highest worker that a sequence can have, with the most WORKER BITS.
+const maxWorker = 1<<16 - 1
+
+// resolveWorkerID reads worker_id_env, and returns what is wrong with it.
+func (s *Sequence) resolveWorkerID() []string {
+	if s.WorkerIDEnv == "" {
+		return nil
+	}
+	const key = "sequence.worker_id_env"
+	if s.WorkerID != -1 {
+		return []string{key + ": at most one of worker_id and worker_id_env is allowed, has both"}
+	}
+	value, ok := os.LookupEnv(s.WorkerIDEnv)
+	if !ok {
+		return []string{fmt.Sprintf("%s: the environment variable %s is not set", key, s.WorkerIDEnv)}
+	}
+	worker, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || worker < 0 || worker > maxWorker {
+		return []string{fmt.Sprintf("%s: the environment variable %s must be a number from 0 to %d, is %q", key, s.WorkerIDEnv, maxWorker, value)}
+	}
+	s.WorkerID = worker
+	return nil
+}
+
 func (c *Config) checkSequence(p *checker) {
 	s := &c.Sequence
 	checkIdentifier(p, "sequence.database", s.Database)
@@ -238,6 +263,9 @@ func (c *Config) checkSequence(p *checker) {
 		p.add("sequence.outage_cover", "must not be negative, is %s", s.OutageCover)
 	}
 	checkPositive(p, "sequence.allocate_timeout", s.AllocateTimeout)
+	if s.WorkerID < -1 || s.WorkerID > maxWorker {
+		p.add("sequence.worker_id", "must be 0 to %d, or -1 for any, is %d", maxWorker, s.WorkerID)
+	}
 	checkOneOf(p, "sequence.durability", s.Durability, DurabilityStrict, DurabilityRelaxed)
 
 	checkOneOf(p, "sequence.interleave", s.Interleave, InterleaveBlock, InterleaveStep)

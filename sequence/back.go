@@ -20,7 +20,8 @@ import (
 // backup, a server that lost its last second, or somebody's UPDATE. [marks] knows the numbers that
 // this process had. The row itself shows what other proxies had: the follower looks at it in each
 // round, and nobody lowers it within an epoch while another proxy is registered (see giveBack). So
-// a row that is lower than it was seen has gone back.
+// a row that is lower than it was seen has gone back. The row of a worker's ticks may be lowered by
+// whoever used them last: what others saw of it does not count.
 
 // lowest remembers below which id a row of one server has gone back.
 type lowest struct {
@@ -216,7 +217,7 @@ func (a *servers) watch(ctx context.Context, v *server, names []string) {
 			// at the end it may be frozen
 			continue
 		}
-		low, ok := v.lowest.note(begun, r.name, lowestID{r.epoch, r.plan, r.id}, registered)
+		low, ok := v.lowest.note(begun, r.name, lowestID{r.epoch, r.plan, r.id}, registered && !define.IsWorker(r.name))
 		if !h.Shared() {
 			low = max(low, before[r.name].High)
 		}

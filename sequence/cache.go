@@ -545,6 +545,28 @@ func (c *cache) unused() segment.Segment {
 	return c.unusedLocked()
 }
 
+// regain has numbers that were given, and not used, be held again, in front of those that a last
+// reservation may have brought. They are in one segment.
+func (c *cache) regain(s segment.Segment) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	held := &c.cur
+	if len(c.queue) > 0 {
+		held = &c.queue[len(c.queue)-1]
+	}
+	switch {
+	case held.Remaining() == 0:
+		*held = s
+	case held.Next() == s.Last()+1:
+		*held = segment.New(s.Next(), held.Last())
+		held.Plan = s.Plan
+	default:
+		return
+	}
+	c.cached += s.Remaining()
+	c.given -= min(s.Remaining(), c.given)
+}
+
 func (c *cache) unusedLocked() segment.Segment {
 	tail := &c.cur
 	if n := len(c.queue); n > 0 {

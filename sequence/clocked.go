@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
+	"seqproxy/sequence/segment"
 	"seqproxy/sequence/snowflake"
 )
 
@@ -59,7 +61,7 @@ func (c *cache) newClocked() *snowflake.Generator {
 	}
 	t := c.owner.timing
 	g := snowflake.New(snowflake.Options{
-		Name: define.ShownName(c.name), Kind: c.kind, Ticks: clocked{c}, Log: c.owner.log, Wall: c.owner.opts.wall,
+		Name: define.ShownName(c.name), Kind: c.kind, Ticks: clocked{c}, Worker: c.owner.opts.WorkerID, Log: c.owner.log, Wall: c.owner.opts.wall,
 		Cover: c.coverNow, RenewSoon: c.renewSoon,
 		Bounds: snowflake.Bounds{Off: t.clockOff, Behind: t.clockBehind, Look: t.clockLook},
 	})
@@ -286,6 +288,27 @@ func (k clocked) Reserve(ctx context.Context, worker, n uint64) (uint64, error) 
 	}
 }
 
+// regainTicks has the caches of workers hold the ticks again in which this process, whose caches have
+// ended, gave no key. The next owner of the worker, as this proxy once it is started again, need not
+// wait for those to pass.
+func (s *Sequences) regainTicks(caches []*cache) {
+	for _, c := range caches {
+		if c.clocked == nil {
+			continue
+		}
+		for _, unused := range c.clocked.Unused() {
+			name := define.WorkerName(define.ShownName(c.name), unused.Worker)
+			worker := s.names.get([]byte(name))
+			if worker == nil || !worker.countsTicks() {
+				continue
+			}
+			seg := segment.New(unused.First, unused.Last)
+			seg.Plan = s.servers.home(s.servers.view.Load(), worker.name).share().Plan
+			worker.regain(seg)
+		}
+	}
+}
+
 // Homes is how many members there are.
 func (k clocked) Homes() uint64 {
 	if w := k.c.owner.servers.view.Load(); w.several() {
@@ -293,6 +316,24 @@ func (k clocked) Homes() uint64 {
 	}
 	return 1
 }
+
+// Holders are the proxies that live and have the same worker_id.
+func (k clocked) Holders(ctx context.Context, worker uint64) string {
+	all, err := k.c.owner.servers.proxies(ctx)
+	if err != nil {
+		return "" // not worth another error
+	}
+	var same []string
+	for _, p := range all {
+		if p.ID != k.c.owner.servers.id && !p.stale() && !processIsDead(p.process) && strings.HasSuffix(p.Host, workerInHost(worker)) {
+			same = append(same, p.Host)
+		}
+	}
+	return strings.Join(same, " and ")
+}
+
+// workerInHost ends the name of a proxy with a worker_id among the proxies.
+func workerInHost(worker uint64) string { return ", worker " + strconv.FormatUint(worker, 10) }
 
 // Time is what the clock of the sequence server says.
 func (k clocked) Time(ctx context.Context) (time.Time, error) { return k.c.owner.servers.clock(ctx) }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )
@@ -24,7 +25,7 @@ func (v *server) takeBack(ctx context.Context, name string, epoch uint64, seg se
 
 // giveBack lowers the row to just below seg if nobody has reserved since, and reports whether it
 // did. It does not while another proxy is registered: for that one a row that is lower than it was
-// has gone back.
+// has gone back, unless the row counts the ticks of a worker.
 func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (done bool, err error) {
 	h := v.shareOf(name, segment.Simple)
 	if seg.Plan != h.Plan || h.Shared() && !h.Owns(seg.Last()) {
@@ -36,12 +37,14 @@ func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg se
 	}
 	// Refused in the transaction, too. To ask before spares it, and the lock on the list, where
 	// several proxies are the rule.
-	others, err := v.others(ctx, v.Pool(), "")
-	switch {
-	case v.IsMoved(err): // on the next node they are a gap
-		return false, nil
-	case err != nil || len(others) > 0:
-		return false, err
+	if !define.IsWorker(name) {
+		others, err := v.others(ctx, v.Pool(), "")
+		switch {
+		case v.IsMoved(err): // on the next node they are a gap
+			return false, nil
+		case err != nil || len(others) > 0:
+			return false, err
+		}
 	}
 	v.lowest.lower(name)
 	defer v.lowest.lower(name)
@@ -81,8 +84,10 @@ func (st *store) putBack(ctx context.Context, h segment.Share, name string, epoc
 		if e.floor >= seg.Next() || e.past >= seg.Next() || e.epoch > epoch || e.def.Order && h.Shared() {
 			return errTombstone
 		}
-		if err := st.refuseOthers(ctx, tx, name); err != nil {
-			return err
+		if !define.IsWorker(name) {
+			if err := st.refuseOthers(ctx, tx, name); err != nil {
+				return err
+			}
 		}
 		done = true
 		return nil

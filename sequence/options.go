@@ -74,6 +74,9 @@ type Options struct {
 	// StateDir is a directory of this process alone, where it keeps what the next one has to know:
 	// see docs/operations.md. It is made if its parent is there. Empty: nothing is kept.
 	StateDir string
+	// WorkerID is the only worker whose ticks this process takes, of each sequence of kind
+	// SNOWFLAKE; nil: any that is free.
+	WorkerID *uint64
 	// OrderWithoutReplica lets ORDER sequences of a group give numbers while no majority of its
 	// nodes is seen: see order_replica.go.
 	OrderWithoutReplica bool

@@ -485,6 +485,7 @@ func (s *Sequences) Close(ctx context.Context) error {
 	var err error
 	select {
 	case <-idle:
+		s.regainTicks(caches)
 		err = errors.Join(s.giveBack(ctx, caches), s.servers.leave(ctx))
 	case <-ctx.Done():
 		err = fmt.Errorf("close sequences: %w", context.Cause(ctx))

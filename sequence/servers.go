@@ -98,6 +98,9 @@ func (a *servers) addLocked(o ServerOptions) (*server, error) {
 	}
 	made.tuning = &a.tuning
 	made.registry.id, made.registry.anywhere = a.id, &a.registered
+	if w := a.opts.WorkerID; w != nil {
+		made.registry.host += workerInHost(*w)
+	}
 	a.all = append(a.all, made)
 	return made, nil
 }

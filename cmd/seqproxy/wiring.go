@@ -34,6 +34,9 @@ func sequenceOptions(cfg *conf.Config, files *tlsfiles.Store, log *zap.Logger) (
 		Interleave:          string(q.Interleave),
 		Block:               uint64(q.Block),
 	}
+	if worker := uint64(q.WorkerID); q.WorkerID >= 0 {
+		opts.WorkerID = &worker
+	}
 	for _, server := range q.Servers {
 		security, err := secured(files, sequenceServerFiles, server.Security, server.Addresses()...)
 		if err != nil {

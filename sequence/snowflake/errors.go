@@ -55,6 +55,34 @@ func (e *WorkersError) Error() string {
 		"more WORKER BITS take another sequence", e.Sequence, used, free)
 }
 
+// WorkerError: the only worker that this process may take cannot be had.
+type WorkerError struct {
+	Sequence        string
+	Worker, Workers uint64        // Workers is how many there are, from 0 on
+	Away            bool          // as its sequence server is away
+	Free            time.Duration // until its ticks have passed; 0: not known
+	Holders         string        // other processes that live and take the same one
+}
+
+func (e *WorkerError) Error() string {
+	switch {
+	case e.Worker >= e.Workers:
+		return fmt.Sprintf("sequence %q has workers 0 to %d, and the worker_id of this proxy is %d: configure one of those, or use a sequence with more WORKER BITS",
+			e.Sequence, e.Workers-1, e.Worker)
+	case e.Away:
+		return fmt.Sprintf("sequence %q: the sequence server that gives the ticks of worker %d, which is the worker_id of this proxy, is away", e.Sequence, e.Worker)
+	}
+	free := ""
+	if e.Free > 0 {
+		free = fmt.Sprintf(" for %v still", rounded(e.Free))
+	}
+	if e.Holders != "" {
+		return fmt.Sprintf("sequence %q: worker %d, which is the worker_id of this proxy, is in use%s by %s: give each proxy another worker_id", e.Sequence, e.Worker, free, e.Holders)
+	}
+	return fmt.Sprintf("sequence %q: worker %d, which is the worker_id of this proxy, is in use%s, by a proxy without worker_id or one that was killed, or a fail-over passed over its ticks: "+
+		"wait, or configure another worker_id; a proxy that is killed keeps its worker for twice the OUTAGE_COVER, which ALTER SEQUENCE shortens", e.Sequence, e.Worker, free)
+}
+
 // RunError: more consecutive keys were wanted than a tick has.
 type RunError struct {
 	Sequence     string
@@ -104,6 +132,8 @@ func refused(err error) bool {
 		return true
 	case *WorkersError:
 		return err.Away == 0
+	case *WorkerError:
+		return !err.Away
 	}
 	return false
 }

@@ -25,6 +25,9 @@ type Ticks interface {
 	Homes() uint64
 	// Time is what the server's clock says as this returns.
 	Time(ctx context.Context) (time.Time, error)
+	// Holders are the other processes that live and may take only this worker, for people. It is
+	// empty if that is not known.
+	Holders(ctx context.Context, worker uint64) string
 }
 
 // Options are those of a Generator.
@@ -32,6 +35,8 @@ type Options struct {
 	Name  string // of the sequence, in errors
 	Kind  kind.Kind
 	Ticks Ticks
+	// Worker is the only one whose ticks are taken; nil: any that is free.
+	Worker *uint64
 	// Cover is for how long ticks are reserved ahead, at least.
 	Cover func() time.Duration
 	// RenewSoon has Renew be called soon, unless it runs. It does not wait.
@@ -182,7 +187,7 @@ func (g *Generator) until(tick uint64) time.Duration {
 
 // Wait is Take for who has to wait, until ctx is done. Callers go in the order in which they came,
 // or single keys would starve those who want a whole tick. Errors: *ClockError, *WorkersError,
-// *FullError, *RunError, *EndError, *WaitError, and that of End.
+// *WorkerError, *FullError, *RunError, *EndError, *WaitError, and that of End.
 func (g *Generator) Wait(ctx context.Context, n uint64) (uint64, error) {
 	if n > g.size {
 		return 0, &RunError{Sequence: g.o.Name, Wanted: n, Most: g.size}

@@ -18,14 +18,15 @@ import (
 
 // table is a sequence server with the rows of workers. Its clock is that of the bubble, and off.
 type table struct {
-	mu     sync.Mutex
-	rows   map[uint64]uint64
-	off    time.Duration
-	down   error
-	meet   func(worker uint64) // before a reservation
-	looked int
-	homes  uint64          // 0: 1
-	away   map[uint64]bool // homes
+	mu      sync.Mutex
+	rows    map[uint64]uint64
+	off     time.Duration
+	down    error
+	meet    func(worker uint64) // before a reservation
+	looked  int
+	homes   uint64          // 0: 1
+	away    map[uint64]bool // homes
+	holders string
 }
 
 func newTable() *table { return &table{rows: make(map[uint64]uint64)} }
@@ -72,6 +73,21 @@ func (r *table) Time(context.Context) (time.Time, error) {
 	return time.Now().Add(r.off), r.down
 }
 
+func (r *table) Holders(context.Context, uint64) string { return r.holders }
+
+// putBack lowers the rows of what a process has not used, which has ended.
+func (r *table) putBack(p *process) {
+	p.stop()
+	p.End(errors.New("stopped"))
+	r.set(func(r *table) {
+		for _, u := range p.Unused() {
+			if r.rows[u.Worker] == u.Last {
+				r.rows[u.Worker] = u.First - 1
+			}
+		}
+	})
+}
+
 func (r *table) set(f func(r *table)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,6 +117,12 @@ var bounds = Bounds{Off: time.Minute, Behind: time.Second, Look: 10 * time.Secon
 
 func newProcess(t testing.TB, r *table, l kind.Layout, steps ...time.Duration) *process {
 	t.Helper()
+	return newWorker(t, r, l, nil, steps...)
+}
+
+// newWorker is newProcess that takes one worker alone.
+func newWorker(t testing.TB, r *table, l kind.Layout, worker *uint64, steps ...time.Duration) *process {
+	t.Helper()
 	k, err := kind.NewSnowflake(l, false)
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +138,7 @@ func newProcess(t testing.TB, r *table, l kind.Layout, steps ...time.Duration) *
 		<-ended
 	}
 	p.Generator = New(Options{
-		Name: "photos", Kind: k, Ticks: r, Bounds: bounds, Cover: func() time.Duration { return cover },
+		Name: "photos", Kind: k, Ticks: r, Worker: worker, Bounds: bounds, Cover: func() time.Duration { return cover },
 		Wall: func() time.Time { return time.Now().Add(time.Duration(p.step.Load())) },
 		RenewSoon: func() {
 			select {
@@ -468,16 +490,29 @@ func TestNoScheduleGivesAKeyTwice(t *testing.T) {
 				}
 			}()
 			for range rapid.IntRange(1, 60).Draw(rt, "steps") {
-				switch rapid.IntRange(0, 7).Draw(rt, "step") {
+				switch rapid.IntRange(0, 10).Draw(rt, "step") {
 				case 0:
 					if len(all) < 6 {
 						clock := time.Duration(rapid.IntRange(-2000, 2000).Draw(rt, "clock")) * time.Second
-						all = append(all, newProcess(t, r, small, clock))
+						var worker *uint64
+						if n := rapid.Uint64Range(0, 6).Draw(rt, "worker"); n < 4 {
+							worker = &n
+						}
+						all = append(all, newWorker(t, r, small, worker, clock))
 					}
 				case 1:
 					if len(all) > 0 { // kill -9, or SIGSTOP for ever
 						rapid.SampledFrom(all).Draw(rt, "killed").dead = true
 					}
+				case 8:
+					if len(all) > 0 {
+						p := rapid.SampledFrom(all).Draw(rt, "stopped")
+						p.dead = true
+						r.putBack(p)
+					}
+				case 9: // a fail-over
+					worker, ticks := rapid.Uint64Range(0, 3).Draw(rt, "passed over"), rapid.Uint64Range(1, 4_000_000).Draw(rt, "ticks")
+					r.set(func(r *table) { r.rows[worker] += ticks })
 				case 2:
 					if len(all) > 0 {
 						rapid.SampledFrom(all).Draw(rt, "set").step.Add(int64(rapid.IntRange(-5000, 100_000).Draw(rt, "by")) * int64(time.Second))
@@ -510,6 +545,73 @@ func TestNoScheduleGivesAKeyTwice(t *testing.T) {
 				}
 			}
 		})
+	})
+}
+
+// A process that takes one worker alone goes on with it after a clean stop at once, and after a kill
+// when the ticks that were reserved have passed.
+func TestTheOnlyWorkerOfAProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := newTable(), ledger{}
+		small, three, four := layout(), uint64(3), uint64(4)
+		small.WorkerBits = 2
+		wantError := func(p *process, free time.Duration, words string) {
+			t.Helper()
+			key, err := p.take(1)
+			var worker *WorkerError
+			if !errors.As(err, &worker) || (worker.Free-free).Abs() > 8*time.Minute || !strings.Contains(err.Error(), words) {
+				t.Errorf("it gives %d, %v, want an error with %q and %v", key, err, words, free)
+			}
+		}
+		p := newWorker(t, r, small, &three)
+		last := l.take(t, p, 1)
+		for range 40 {
+			time.Sleep(time.Minute)
+			key := l.take(t, p, 5)
+			if _, worker, _ := p.k.Decompose(key); worker != three || key <= last {
+				t.Fatalf("behind %d comes %d, of worker %d", last, key, worker)
+			}
+			last = key
+		}
+		wrong := newWorker(t, r, small, &four)
+		defer wrong.stop()
+		wantError(wrong, 0, `sequence "photos" has workers 0 to 3, and the worker_id of this proxy is 4`)
+		r.set(func(r *table) { r.holders = "web3, process 7, worker 3" })
+		second := newWorker(t, r, small, &three)
+		wantError(second, 2*cover, "by web3, process 7, worker 3: give each proxy another worker_id")
+		wantError(second, 2*cover, "")
+		r.set(func(r *table) { r.holders = "" })
+		p.wantTime(t, l.take(t, p, 1), time.Now())
+
+		r.putBack(p)
+		l.take(t, second, 1)
+		second.stop() // killed
+		third := newWorker(t, r, small, &three)
+		wantError(third, 2*cover, " still, by a proxy without worker_id or one that was killed")
+		time.Sleep(2 * cover)
+		for range 1000 {
+			key := l.take(t, third, 1)
+			third.wantTime(t, key, time.Now())
+		}
+
+		// a fail-over passes over an hour of ticks
+		r.set(func(r *table) { r.rows[three] += 3_600_000 })
+		left, none, end := 0, 0, time.Now().Add(2*time.Hour)
+		for time.Now().Before(end) {
+			if key, err := third.take(1); err == nil {
+				l.note(t, key, 1)
+				third.wantTime(t, key, time.Now())
+				left++
+			} else {
+				wantError(third, third.until(third.workers[0].first), "in use for ")
+				none++
+			}
+			time.Sleep(time.Minute)
+		}
+		if none < 50 || none > 60 || left < 40 {
+			t.Errorf("in two hours there were %d keys, and %d minutes without", left, none)
+		}
+		r.putBack(third)
 	})
 }
 

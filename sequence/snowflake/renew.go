@@ -59,10 +59,14 @@ func (g *Generator) renew(ctx context.Context) error {
 	want := min(now+2*cover, end)
 	from := min(now+g.ticksIn(g.o.Bounds.Behind), want)
 	var failed error
-	for i := range min(g.o.Ticks.Homes(), mostWorkers) {
+	for i := range g.inUse() {
 		failed = cmp.Or(failed, g.keep(ctx, int(i), now, from, want))
 	}
-	if failed != nil && g.covered(from) < want {
+	covered := g.covered(from)
+	if failed == nil && covered < from { // the only worker has ticks again later
+		failed = g.noWorker(ctx, 0, g.until(g.workers[0].first))
+	}
+	if failed != nil && covered < want {
 		return failed
 	}
 	g.mu.Lock()
@@ -74,15 +78,23 @@ func (g *Generator) renew(ctx context.Context) error {
 	return nil
 }
 
+// inUse is how many workers are to be in use.
+func (g *Generator) inUse() uint64 {
+	if g.o.Worker != nil {
+		return 1
+	}
+	return min(g.o.Ticks.Homes(), mostWorkers)
+}
+
 // keep has one of the workers in use have ticks.
 func (g *Generator) keep(ctx context.Context, i int, now, from, want uint64) error {
 	w := &g.workers[i]
 	if i > 0 && w.claimed && w.id%g.o.Ticks.Homes() == g.workers[0].id%g.o.Ticks.Homes() {
 		w.claimed = false // the servers were changed
 	}
-	for tries := 0; !w.has(from, want); tries++ {
+	for tries := 0; !w.has(from, want) && !g.keepsOn(w, want); tries++ {
 		if tries == maxTries {
-			return &WorkersError{Sequence: g.o.Name, Workers: 1 << g.o.Kind.Layout().WorkerBits}
+			return g.noWorker(ctx, 0, 0)
 		}
 		if w.last >= want { // the clock was set back to before the first of these
 			w.claimed = false
@@ -102,6 +114,12 @@ func (g *Generator) keep(ctx context.Context, i int, now, from, want uint64) err
 	return nil
 }
 
+// keepsOn reports whether the ticks of the only worker there is go as far as is wanted. Between those
+// that were reserved may be others, as after a fail-over: no other worker would fill that gap.
+func (g *Generator) keepsOn(w *renewal, want uint64) bool {
+	return g.o.Worker != nil && w.claimed && w.last >= want
+}
+
 // extend reserves ticks of a worker in use. Where others have reserved some of it, it is given up.
 func (g *Generator) extend(ctx context.Context, w *renewal, now, want uint64) error {
 	if w.last < now { // it was free for a while
@@ -115,10 +133,28 @@ func (g *Generator) extend(ctx context.Context, w *renewal, now, want uint64) er
 	if err != nil {
 		return err
 	}
-	w.claimed = first == w.last+1
+	if first != w.last+1 {
+		w.claimed, w.first = g.o.Worker != nil, first
+	}
 	w.last = first + n - 1
 	g.add(span{w.id, first, w.last})
 	return nil
+}
+
+// Unused is ticks of a worker, both ends included.
+type Unused struct{ Worker, First, Last uint64 }
+
+// Unused returns what is reserved of each worker in use above the last tick that has a key here. It
+// is called after End, when no renewal runs.
+func (g *Generator) Unused() (all []Unused) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := range g.workers {
+		if w := &g.workers[i]; w.claimed && w.last > g.tick {
+			all = append(all, Unused{w.id, max(w.first, g.tick+1), w.last})
+		}
+	}
+	return all
 }
 
 func (g *Generator) covered(now uint64) uint64 {
@@ -131,11 +167,17 @@ func (g *Generator) covered(now uint64) uint64 {
 // the same moment, one of them has wasted no more.
 func (g *Generator) claim(ctx context.Context, i int, now uint64) error {
 	homes, other := g.o.Ticks.Homes(), &g.workers[len(g.workers)-1-i]
-	workers := uint64(1) << g.o.Kind.Layout().WorkerBits
+	begin, end := uint64(0), uint64(1)<<g.o.Kind.Layout().WorkerBits
+	if w := g.o.Worker; w != nil {
+		if *w >= end {
+			return g.noWorker(ctx, 0, 0)
+		}
+		begin, end = *w, *w+1
+	}
 	few := min(now+g.ticksIn(g.o.Bounds.Look), g.o.Kind.MaxCounter())
 	soonest, away := uint64(0), uint64(0)
-	for base := uint64(0); base < workers; base += claimAhead {
-		for _, at := range rand.Perm(int(min(claimAhead, workers-base))) {
+	for base := begin; base < end; base += claimAhead {
+		for _, at := range rand.Perm(int(min(claimAhead, end-base))) {
 			id := base + uint64(at)
 			if other.claimed && homes > 1 && id%homes == other.id%homes {
 				continue
@@ -174,6 +216,15 @@ func (g *Generator) claim(ctx context.Context, i int, now uint64) error {
 	free := time.Duration(0)
 	if soonest > 0 {
 		free = g.until(soonest)
+	}
+	return g.noWorker(ctx, away, free)
+}
+
+// noWorker is the error where no worker can be had.
+func (g *Generator) noWorker(ctx context.Context, away uint64, free time.Duration) error {
+	workers := uint64(1) << g.o.Kind.Layout().WorkerBits
+	if w := g.o.Worker; w != nil {
+		return &WorkerError{Sequence: g.o.Name, Worker: *w, Workers: workers, Away: away > 0, Free: free, Holders: g.o.Ticks.Holders(ctx, *w)}
 	}
 	return &WorkersError{Sequence: g.o.Name, Workers: workers, Away: away, Free: free}
 }

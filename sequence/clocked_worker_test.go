@@ -1,0 +1,94 @@
+package sequence
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"seqproxy/sequence/define"
+	"seqproxy/sequence/snowflake"
+)
+
+func workerID(n uint64) func(*Options) { return func(o *Options) { o.WorkerID = &n } }
+
+// Who stops leaves its worker to whoever comes next, while others run, with a state directory or
+// without one. To nobody has a row gone back.
+func TestACleanStopLeavesTheWorker(t *testing.T) {
+	p := newPlace(t)
+	ctx, k, l := context.Background(), snow(t), new(keyLedger)
+	any := p.open(t)
+	mustCreate(t, any, CreateOptions{Name: "photos", Kind: k})
+	wantWorker := func(s *Sequences, want uint64) {
+		t.Helper()
+		for range 20 {
+			key := l.take(t, s, "photos", 500)
+			wantNow(t, k, key)
+			if _, worker, _ := k.Decompose(key); worker != want {
+				t.Fatalf("the key %d is of worker %d, want %d", key, worker, want)
+			}
+		}
+	}
+	l.take(t, any, "photos", 1)
+	dir := t.TempDir()
+	for round := range 6 {
+		options := []func(*Options){workerID(200)}
+		if round > 1 {
+			options = append(options, stateIn(dir))
+		}
+		s := p.open(t, options...)
+		wantWorker(s, 200)
+		l.take(t, any, "photos", 100)
+		if round%2 == 1 { // else perhaps while ticks are reserved
+			eventually(t, "ticks are reserved", func() bool {
+				return p.id(t, define.CounterName(define.WorkerName("photos", 200))) > k.TickAt(time.Now().Add(14*time.Minute).UnixNano())
+			})
+		}
+		if err := s.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if left := p.id(t, define.CounterName(define.WorkerName("photos", 200))); left > k.TickAt(time.Now().UnixNano()) {
+			t.Errorf("after a clean stop ticks are reserved up to %v", k.TimeOf(left))
+		}
+		if n := s.Stats().Rewinds; n != 0 {
+			t.Errorf("%d rows have gone back", n)
+		}
+	}
+	wantWorker(p.open(t, workerID(200), stateIn(dir)), 200)
+	time.Sleep(2 * standardTiming().follow) // others look at the rows
+	if n := any.Stats().Rewinds; n != 0 {
+		t.Errorf("to others %d rows have gone back", n)
+	}
+}
+
+// Two proxies have one worker_id: the second one gives no key, and says who has it.
+func TestTwoProxiesOfOneWorkerID(t *testing.T) {
+	p := newPlace(t)
+	ctx, k, l := context.Background(), snow(t), new(keyLedger)
+	first, second := p.open(t, workerID(5)), p.open(t, workerID(5))
+	mustCreate(t, first, CreateOptions{Name: "photos", Kind: k})
+	l.take(t, first, "photos", 10)
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var worker *snowflake.WorkerError
+	for range 3 {
+		_, err := second.Take(ctx, []byte("photos"), 1)
+		if !errors.As(err, &worker) || worker.Free < 20*time.Minute {
+			t.Fatalf("the second one: %v", err)
+		}
+		wantText(t, err, "worker 5, which is the worker_id of this proxy, is in use for", " by "+host+", process ", ", worker 5: give each proxy another worker_id")
+		l.take(t, first, "photos", 10)
+	}
+	if _, err := p.open(t, workerID(256)).Take(ctx, []byte("photos"), 1); !errors.As(err, &worker) {
+		t.Errorf("a worker_id that the sequence has not: %v", err)
+	} else {
+		wantText(t, err, `sequence "photos" has workers 0 to 255, and the worker_id of this proxy is 256`, "WORKER BITS")
+	}
+	if err := first.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	wantNow(t, k, l.take(t, second, "photos", 10))
+}
