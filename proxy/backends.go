@@ -76,6 +76,15 @@ func (b *backends) current(c *backend.Conn) {
 	}
 }
 
+// likeMariaDB says whether the session's server is MariaDB: the current shard's, or
+// before there is one the greeting's.
+func (b *backends) likeMariaDB() bool {
+	if b.cur != nil {
+		return b.cur.Hello().MariaDB
+	}
+	return !b.login.LikeMySQL
+}
+
 // serverOf is what the session's state has to know of a server.
 func serverOf(h *backend.Hello) state.Server {
 	reads := lex.MySQL(h.Number())

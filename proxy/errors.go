@@ -134,15 +134,6 @@ func malformed(likeMariaDB bool) error {
 	return protocol.Errorf(mysql.ER_MALFORMED_PACKET, "HY000", "Malformed communication packet.")
 }
 
-// likeMariaDB says whether the session's server is MariaDB: the current shard's, or
-// before there is one the greeting's.
-func (b *backends) likeMariaDB() bool {
-	if b.cur != nil {
-		return b.cur.Hello().MariaDB
-	}
-	return !b.login.LikeMySQL
-}
-
 var (
 	errOutOfOrder = protocol.Errorf(mysql.ER_NET_PACKETS_OUT_OF_ORDER, "08S01", "Got packets out of order")
 	// errKeysOnly is the answer to what needs a server when there is none.

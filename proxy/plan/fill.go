@@ -142,18 +142,6 @@ func (t *planning) bound(table *statement.TableRef) (*Binding, Verdict) {
 	return BindingOf(list, schema, string(name), t.f.Folds), Verdict{}
 }
 
-// text returns a name in UTF-8.
-func (t *planning) text(name []byte) ([]byte, Answer) {
-	if found, ok := t.f.Texts[string(name)]; ok {
-		return found.UTF8, found.Is
-	}
-	converted, is := UTF8(name, t.f.Charset)
-	if is == Unasked {
-		t.ask(Need{What: NeedText, Name: name})
-	}
-	return converted, is
-}
-
 // askOnce is ask for what is the same for all of the text.
 func (t *planning) askOnce(n Need) {
 	if !slices.ContainsFunc(t.needs, func(other Need) bool { return other.What == n.What }) {

@@ -63,3 +63,15 @@ func Literal(s string) string {
 	}
 	return "'" + strings.ReplaceAll(s, "'", "''") + "'"
 }
+
+// text returns a name in UTF-8.
+func (t *planning) text(name []byte) ([]byte, Answer) {
+	if found, ok := t.f.Texts[string(name)]; ok {
+		return found.UTF8, found.Is
+	}
+	converted, is := UTF8(name, t.f.Charset)
+	if is == Unasked {
+		t.ask(Need{What: NeedText, Name: name})
+	}
+	return converted, is
+}
