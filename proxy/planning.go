@@ -56,10 +56,11 @@ func (p *planning) planCalls(q *plan.FilledQuery, sql []byte, at plan.Moment) (*
 func (p *planning) plan(sql []byte) (*plan.Action, error) {
 	for round := 0; ; round++ {
 		v := p.planner.Text(&p.stmt, sql, p.state)
-		if again, err := p.meet(&v, round, sql); err != nil {
-			return nil, err
-		} else if !again {
+		if v.Kind == plan.Go {
 			return &p.planner.Action, nil
+		}
+		if _, err := p.meet(&v, round, sql); err != nil {
+			return nil, err
 		}
 	}
 }

@@ -135,7 +135,7 @@ func (r *relay) relayAnswers(c *backend.Conn, writeErr error, answers []expected
 					r.suspects(c, e)
 				}
 				r.slow.bytes = bytes
-				if awaited && r.slow.timesAnswers(r.batch.more()) {
+				if awaited && r.at.set.SlowStatement > 0 && r.slow.several(r.batch.more()) {
 					r.slow.answered(c, e, bytes)
 				}
 				break

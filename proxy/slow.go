@@ -127,14 +127,14 @@ func (w *slow) takes(text []byte, read reading, more, first bool) {
 	}
 }
 
-// timesAnswers says whether the client has sent more than one statement at a time, so that
-// the time of each is to be measured.
-func (w *slow) timesAnswers(more bool) bool {
+// several says whether the client has sent more than one statement at a time, so that the time of
+// each is to be measured. more says that there is one behind that in hand.
+func (w *slow) several(more bool) bool {
 	n := w.at.tally.Round
 	if w.at.tally.Kind != stats.NoStatement {
 		n++
 	}
-	return w.at.set.SlowStatement > 0 && (n > 1 || more)
+	return n > 1 || more
 }
 
 // answered takes note that a server has answered one of several statements, for which it

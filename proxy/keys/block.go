@@ -94,7 +94,9 @@ func (t *Taker) block(n *Block) error {
 	if got.Text != "" {
 		return errNotCounted(n.Sequence)
 	}
-	t.note(got.Notice)
+	if got.Notice != "" {
+		t.notice = got.Notice
+	}
 	n.taken, n.rest = got, (n.Count-1)*got.Step
 	n.first, n.step = got.First, got.Step*n.Count
 	n.last = n.first + (n.Size-1)*n.step

@@ -90,12 +90,6 @@ func (t *Taker) Notice() *protocol.ServerError {
 	return w
 }
 
-func (t *Taker) note(text string) {
-	if text != "" {
-		t.notice = text
-	}
-}
-
 // Number is the value of a slot.
 type Number struct {
 	Value uint64
@@ -283,14 +277,15 @@ func (t *Taker) Run(name []byte, n uint64) (first, step uint64, err error) {
 // run is Run of any keys.
 func (t *Taker) run(name []byte, n uint64) (got sequence.Taken, err error) {
 	got, err = t.sequences.TakeRun(&t.Patience, name, n)
+	if got.Notice != "" {
+		t.notice = got.Notice
+	}
 	if err = t.Patience.Over(err); err != nil {
 		if errors.Is(err, sequence.ErrExhausted) {
-			t.note(got.Notice)
 			t.lasts.forget(got.Of)
 		}
 		return got, err
 	}
-	t.note(got.Notice)
 	if got.Text == "" {
 		t.lasts.took(got.Of, got.First+(n-1)*got.Step)
 	}

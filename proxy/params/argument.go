@@ -193,10 +193,17 @@ func (p *List) argumentsInRow(row []byte) func(at int) Value {
 func (p *List) Asks(e *Execution, inUTF8 func(name []byte) ([]byte, error)) ([]plan.Slot, error) {
 	asks := make([]plan.Slot, 0, e.rows()*len(p.Hidden))
 	for row := range e.rows() {
-		argument := p.Arguments(e, row)
+		var argument func(at int) Value
 		for i := range p.Hidden {
-			asks = append(asks, p.Hidden[i].Slot)
-			if err := FillIn(&asks[len(asks)-1], p.Hidden[i].From, argument, inUTF8); err != nil {
+			h := &p.Hidden[i]
+			asks = append(asks, h.Slot)
+			if h.From == (Argument{}) {
+				continue
+			}
+			if argument == nil {
+				argument = p.Arguments(e, row)
+			}
+			if err := FillIn(&asks[len(asks)-1], h.From, argument, inUTF8); err != nil {
 				return nil, err
 			}
 		}

@@ -241,12 +241,9 @@ func (p *List) Complete(e *Execution) bool {
 	return true
 }
 
-// TooLong says whether the payload that Append appends would be too long, or nearly so. CutBulk has
-// refused bulk executions that would be.
+// TooLong says whether the payload that Append appends would be too long, or nearly so. e is no bulk
+// execution: CutBulk has refused those that would be.
 func (p *List) TooLong(e *Execution, attributes bool) bool {
-	if e.Bulk() {
-		return false
-	}
 	const count, typ, name = 9, 2, 1
 	size := ExecuteHead + count + (e.count+len(p.Hidden)+7)/8 + 1 + len(e.Params.Types) + len(e.Values) + typ*p.Params + typ*len(p.Hidden)
 	for i := range p.Hidden {

@@ -101,7 +101,7 @@ func (t *Tally) Handled(err error) (k Kind, sentTo *backend.Shard) {
 	switch {
 	case k == Prepare:
 		return k, sentTo
-	case k.Sent():
+	case k >= unsent:
 		of := t.shard(sentTo)
 		if k == KindRelay {
 			of.newRelay++
