@@ -83,6 +83,21 @@ func TestEveryLinkOfThePagesLeadsSomewhere(t *testing.T) {
 	}
 }
 
+// TestThePagesWrittenByHandAreShort does not count docs/kinds.md, nor what a program makes.
+func TestThePagesWrittenByHandAreShort(t *testing.T) {
+	made := regexp.MustCompile(`(?ms)^<!-- [^>]*made by .*?^<!-- end[^>]* -->$`)
+	size := 0
+	for path, text := range pages(t) {
+		if !strings.HasPrefix(path, "docs/") || path == "docs/kinds.md" || path == "docs/config.md" || byProgram.MatchString(text) {
+			continue
+		}
+		size += len(made.ReplaceAllString(text, ""))
+	}
+	if size > 75_000 || size < 50_000 {
+		t.Errorf("the pages of docs written by hand have %d bytes, want 75,000 at most: say it once, or let the program say it", size)
+	}
+}
+
 // byProgram matches pages with tables that a program makes.
 var byProgram = regexp.MustCompile(`^(?:<!-- Made by |# Compatibility, command by command)`)
 

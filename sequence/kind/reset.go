@@ -140,6 +140,6 @@ func (f *Format) checkReset() error {
 			why = " (yy comes again after 100 years)"
 		}
 	}
-	return fmt.Errorf("RESET %v gives the counter again, so the date has to tell keys apart: %s is missing in the format%s",
+	return fmt.Errorf("RESET %v begins the counter again, so the date has to tell keys apart: the format lacks %s%s",
 		f.reset, strings.Join(missing, " and "), why)
 }

@@ -100,11 +100,11 @@ func TestPeriodsFollowEachOther(t *testing.T) {
 
 func TestBadResetsAreNamed(t *testing.T) {
 	for clause, want := range map[string]string{
-		"FORMAT '{yyyyMM}{n:6}' RESET DAILY":                 "RESET DAILY gives the counter again, so the date has to tell keys apart: dd is missing in the format",
-		"FORMAT 'x{n:6}' RESET DAILY":                        "yyyy and MM and dd is missing",
-		"FORMAT '{yyyydd}{n:6}' RESET MONTHLY":               "MM is missing",
-		"FORMAT '{yyMMdd}{n:6}' RESET DAILY":                 "yyyy is missing in the format (yy comes again after 100 years)",
-		"FORMAT '{MMdd}{n:6}' RESET YEARLY":                  "yyyy is missing",
+		"FORMAT '{yyyyMM}{n:6}' RESET DAILY":                 "RESET DAILY begins the counter again, so the date has to tell keys apart: the format lacks dd",
+		"FORMAT 'x{n:6}' RESET DAILY":                        "the format lacks yyyy and MM and dd",
+		"FORMAT '{yyyydd}{n:6}' RESET MONTHLY":               "the format lacks MM",
+		"FORMAT '{yyMMdd}{n:6}' RESET DAILY":                 "the format lacks yyyy (yy comes again after 100 years)",
+		"FORMAT '{MMdd}{n:6}' RESET YEARLY":                  "the format lacks yyyy",
 		"FORMAT '{yyyy}{n:6}' RESET HOURLY":                  "RESET HOURLY: want RESET DAILY, MONTHLY or YEARLY",
 		"FORMAT '{yyyy}{n:6}' RESET":                         "is no kind of key",
 		"FORMAT '{yyyy}{n:6}' RESET YEARLY RESET YEARLY":     "is no kind of key",
