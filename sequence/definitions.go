@@ -3,6 +3,7 @@ package sequence
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math"
@@ -34,9 +35,12 @@ type edit struct {
 	wrote bool // an entry
 }
 
-// end gives the connection back. What is not committed is undone.
+// end undoes what is not committed. The connection is not used again, see begin.
 func (e *edit) end() {
-	_ = e.Rollback()
+	if e.Tx != nil {
+		_ = e.Rollback()
+	}
+	_ = e.conn.Raw(func(any) error { return driver.ErrBadConn })
 	_ = e.conn.Close()
 }
 
@@ -135,7 +139,8 @@ func (w *view) editOnce(ctx context.Context, need int, name string, first func(e
 	return nil
 }
 
-// begin begins the transaction on one member.
+// begin begins the transaction on one member. All changes of definitions wait for it, as long as the
+// server keeps it for a proxy that stands still.
 func (w *view) begin(ctx context.Context, v *server) (*edit, error) {
 	h := v.share()
 	if h.Plan != w.plan.Number {
@@ -145,11 +150,16 @@ func (w *view) begin(ctx context.Context, v *server) (*edit, error) {
 	if err != nil {
 		return nil, err
 	}
-	tx, err := conn.BeginTx(ctx, nil)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("begin: %w", err), conn.Close())
+	e := &edit{conn: conn, v: v, among: w.members, h: h}
+	_, err = conn.ExecContext(ctx, fmt.Sprintf("SET SESSION wait_timeout = CAST(LEAST(@@SESSION.wait_timeout, %d) AS UNSIGNED)", int(v.timing.editSilence.Seconds())))
+	if err == nil {
+		e.Tx, err = conn.BeginTx(ctx, nil)
 	}
-	return &edit{Tx: tx, conn: conn, v: v, among: w.members, h: h}, nil
+	if err != nil {
+		e.end()
+		return nil, fmt.Errorf("begin: %w", err)
+	}
+	return e, nil
 }
 
 // connect attaches a connection to a member that can be written to. If there are others it takes

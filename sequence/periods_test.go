@@ -664,6 +664,9 @@ func (f fleet) openAt(t testing.TB, server *almanac, machine func() time.Time, c
 func TestAMemberIsAwayAtMidnight(t *testing.T) {
 	for _, cache := range []uint64{1, 10} {
 		t.Run(fmt.Sprintf("CACHE %d", cache), func(t *testing.T) {
+			if cache > 1 && testing.Short() {
+				t.Skip("CI runs it")
+			}
 			f := newFleet(t, 3)
 			clock, l := almanacAt(eve), new(textLedger)
 			a := f.openAt(t, clock, clock.now, blocks(50), patience(20*time.Second))
@@ -700,6 +703,9 @@ func TestAMemberIsAwayAtMidnight(t *testing.T) {
 func TestADayWhoseRowsWereDeletedIsOver(t *testing.T) {
 	for servers, deleted := range map[int][]int{1: {0}, 2: {0, 1}, 3: {1}} {
 		t.Run(fmt.Sprintf("deleted on %d of %d servers", len(deleted), servers), func(t *testing.T) {
+			if servers > 2 && testing.Short() {
+				t.Skip("CI runs it")
+			}
 			f := newFleet(t, servers)
 			clock, l := almanacAt(eve), new(textLedger)
 			s := f.openAt(t, clock, clock.now, blocks(50), patience(5*time.Second))

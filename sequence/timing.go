@@ -52,6 +52,9 @@ type timing struct {
 	// that nothing remains of the allocate timeout: what comes at once shall not fail because of
 	// that.
 	leastPatience time.Duration
+	// editSilence is after which silence a server ends a change of definitions, and with it what that
+	// has locked: its proxy stands still, or is gone with its machine. In whole seconds.
+	editSilence time.Duration
 	// alarmRest is the least time from one look at those who wait to the next.
 	alarmRest time.Duration
 	// alarm is for how long it is not said again that the row of a sequence went back.
@@ -96,7 +99,7 @@ func standardTiming() timing {
 			Silence: 90 * time.Second, ConnLife: time.Minute, LookLife: time.Minute, ConnIdle: 5 * time.Minute, Redial: 50 * time.Millisecond,
 		},
 		firstBackoff: 10 * time.Millisecond, lastBackoff: time.Second, frozenBackoff: 100 * time.Millisecond,
-		shortestTry: 200 * time.Millisecond, leastPatience: 200 * time.Millisecond, alarmRest: 5 * time.Millisecond, alarm: time.Second, peer: time.Second,
+		shortestTry: 200 * time.Millisecond, leastPatience: 200 * time.Millisecond, editSilence: 10 * time.Second, alarmRest: 5 * time.Millisecond, alarm: time.Second, peer: time.Second,
 		unknown: time.Second, lack: 10 * time.Second, idle: time.Minute,
 		clockOff: time.Minute, clockBehind: time.Second, clockLook: 10 * time.Second, clockRenewal: 10 * time.Second, clockAgain: time.Second,
 		periodAhead: time.Hour, periodSpread: 10 * time.Minute, periodPast: 3 * time.Minute, periodAgain: 10 * time.Second,
@@ -136,6 +139,7 @@ func (t *timing) check() error {
 		{t.firstLook - 1, t.lastLook, "lastLook: it is the longest pause, and firstLook is the first"},
 		{t.firstBackoff - 1, t.frozenBackoff, "frozenBackoff: it is the longest pause, and firstBackoff is the first"},
 		{t.frozenBackoff - 1, t.lastBackoff, "lastBackoff: the end of a change is short, and wanted sooner than that of an outage"},
+		{3 * time.Second, t.editSilence, "editSilence: a change waits on one member for a lock on another, which takes two seconds at most"},
 		{t.confirmPoll, t.confirm, "confirm: proxies are asked more than once"},
 		{t.periodSpread, t.periodAhead, "periodAhead: the next counter is there before its period begins"},
 	} {

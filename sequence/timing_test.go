@@ -46,6 +46,7 @@ func TestTheClocksKeepTheirRules(t *testing.T) {
 		"followRarely: ": func(t *timing) { t.followRarely = t.follow - 1 }, "shown: ": func(t *timing) { t.shown = t.lastLook },
 		"lastLook: ": func(t *timing) { t.lastLook = t.firstLook - 1 }, "lastBackoff: ": func(t *timing) { t.lastBackoff = t.frozenBackoff - 1 },
 		"frozenBackoff: ": func(t *timing) { t.frozenBackoff = t.firstBackoff - 1 }, "peer is 0s": func(t *timing) { t.peer = 0 },
+		"editSilence: ": func(t *timing) { t.editSilence = 3 * time.Second },
 	} {
 		broken := standardTiming()
 		breakIt(&broken)

@@ -37,7 +37,9 @@ func (t *trouble) judge(o *op, w *world) string {
 		sequences = w.sequenceParts(o.proxy)
 	}
 	if o.kind.sequence == snow || beginsDaily(o.kind.sequence) {
-		// A proxy begins to give such keys, or those of another day, only where the server's clock agrees with its own.
+		// A proxy begins to give such keys, or those of another day, only where the server's clock
+		// agrees with its own, and it may have to make a row.
+		sequences = append(sequences, changePart)
 		for _, s := range w.nodes {
 			sequences = append(sequences, s.clockPart())
 		}

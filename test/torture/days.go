@@ -16,6 +16,13 @@ const zonesVariable = "ZONEINFO"
 // shortDays is a time zone of the run alone, in which a day lasts for seconds.
 const shortDays = "Torture/Short_Days"
 
+// changePart is what the counter of a new day needs, and any change of definitions: that nobody else
+// stands still in one. A server ends such a change after changeSilence.
+const (
+	changePart    part = "changes of definitions"
+	changeSilence      = 10 * time.Second
+)
+
 // dayChange is when another day begins there, and which one: so many days are added to the date.
 type dayChange struct {
 	at   time.Time

@@ -108,7 +108,11 @@ func (n *nemesis) freeze(ctx context.Context, rng *rand.Rand, shortest, longest 
 	if err := p.signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	sleep(ctx, between(rng, shortest, longest))
+	still := between(rng, shortest, longest)
+	change := n.world.trouble.begin("SIGSTOP", changePart)
+	sleep(ctx, min(still, changeSilence))
+	n.world.trouble.over(change)
+	sleep(ctx, still-changeSilence)
 	return p.signal(syscall.SIGCONT)
 }
 
@@ -284,6 +288,8 @@ func weatherFault(choose func(*rand.Rand) network.Weather, longest time.Duration
 			return err
 		}
 		defer heal()
+		change := n.world.trouble.begin("bad network", changePart)
+		defer n.world.trouble.over(change)
 		l.Set(choose(rng))
 		sleep(ctx, between(rng, 200*time.Millisecond, longest))
 		if rng.IntN(2) == 0 {

@@ -1,0 +1,48 @@
+package sequence
+
+import (
+	"testing"
+	"time"
+)
+
+// A proxy stands still in the middle of a change of definitions, as one whose machine is suspended.
+// Others make their changes some seconds later, and what it was about to do it
+// begins anew.
+func TestAProxyThatStandsStillInAChangeHoldsUpOthersForSeconds(t *testing.T) {
+	p := newPlace(t).withTable(t, map[string]uint64{"photos": 7})
+	soon := func(o *Options) {
+		timing := standardTiming()
+		timing.editSilence = 4 * time.Second
+		o.timing = &timing
+	}
+	still, other := p.open(t, soon), p.open(t, soon)
+	w, err := still.servers.ready(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	attempts := 0
+	locked, wake, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- w.edit(t.Context(), 1, "photos", func(*edit) error { return nil }, func(g *agreed) error {
+			if attempts++; attempts == 1 {
+				close(locked)
+				<-wake
+			}
+			return nil
+		})
+	}()
+	select {
+	case <-locked:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	within(t, 40*time.Second, "another proxy makes a sequence", func() bool {
+		_, err := other.Create(t.Context(), CreateOptions{Name: "videos", IfNotExists: true})
+		return err == nil
+	})
+	close(wake)
+	if err := <-ended; err == nil && attempts == 1 {
+		t.Error("the change that stood still is made")
+	}
+	mustCreate(t, still, CreateOptions{Name: "albums"})
+}
