@@ -90,6 +90,9 @@ func (e *explanation) decide(r *route, sql []byte) error {
 			}
 		}
 	}
+	if e.planning.mayBringRows(sql) {
+		return e.planning.unreadRows(sql)
+	}
 	query, sql, err := e.planning.beginFilling(sql, false)
 	if err != nil {
 		return err

@@ -159,6 +159,22 @@ func TestExplainRouteSaysWhatBecomesOfAStatement(t *testing.T) {
 	}
 }
 
+// TestExplainRouteRefusesATextThatIsNotReadToItsEnd where the proxy does: rows could come in there.
+func TestExplainRouteRefusesATextThatIsNotReadToItsEnd(t *testing.T) {
+	e := newEnv(t, bound(proxy.Binding{Table: "t", Column: "id", Sequence: "photos"}))
+	c := e.Conn(t, e.Schemas[0], func(c *mysql.Config) { c.MultiStatements = true })
+	exec(t, c, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE SEQUENCE photos")
+	for _, text := range []string{
+		"HELP 'x'; INSERT INTO t (a) VALUES (1); '",
+		"CREATE PROCEDURE first() SELECT 1; INSERT INTO t (a) VALUES (1)",
+	} {
+		wantError(t, c, 1235, text)
+		if got := explainRoute(t, c, text, false); got.Kind != "refused" || got.Code != "1235" {
+			t.Errorf("%s: got %+v, want it refused", text, got)
+		}
+	}
+}
+
 // TestNoServerKnowsExplainRoute shows that the words shadow nothing.
 func TestNoServerKnowsExplainRoute(t *testing.T) {
 	e := newEnv(t, setup{})
