@@ -121,7 +121,8 @@ func TestThePageOfPackagesIsMadeOfTheCode(t *testing.T) {
 		if len(words) < 3 || words[0] != "Package" && words[0] != "Command" {
 			t.Fatalf("the comment of %s is %q, want one that begins with Package and its name", name, doc)
 		}
-		is[strings.TrimPrefix(name, "seqproxy/")] = strings.TrimSuffix(words[2], ".")
+		phrase, _, _ := strings.Cut(strings.TrimSuffix(words[2], "."), ": ")
+		is[strings.TrimPrefix(name, "seqproxy/")] = phrase
 	}
 	table := "| package | what it does | may import |\n|---|---|---|\n"
 	for _, row := range mayImport {
