@@ -336,7 +336,14 @@ func (k clocked) Holders(ctx context.Context, worker uint64) string {
 func workerInHost(worker uint64) string { return ", worker " + strconv.FormatUint(worker, 10) }
 
 // Time is what the clock of the sequence server says.
-func (k clocked) Time(ctx context.Context) (time.Time, error) { return k.c.owner.servers.clock(ctx) }
+func (k clocked) Time(ctx context.Context) (time.Time, error) {
+	s := k.c.owner
+	server, err := s.servers.clock(ctx)
+	if err == nil {
+		s.noteClock(server)
+	}
+	return server, err
+}
 
 // clock is what the clock of the server says.
 func (st *store) clock(ctx context.Context) (time.Time, error) {

@@ -298,13 +298,29 @@ func TestAClockThatIsWrongGivesNoSnowflake(t *testing.T) {
 	a := p.open(t, clock)
 	mustCreate(t, a, CreateOptions{Name: "photos", Kind: k})
 	l.take(t, a, "photos", 1)
+	steps := func(want uint64, set time.Duration) {
+		t.Helper()
+		st, _ := a.ClockAhead()
+		if got := a.BySequence()[0]; got.ClockSteps != want || got.ClockRefusals != 0 || st.Round(time.Minute) != set {
+			t.Errorf("it counts %d steps of the clock, which is %v ahead, want %d and %v", got.ClockSteps, st, want, set)
+		}
+	}
+	steps(0, 0)
 	for _, by := range []time.Duration{-time.Hour, 24 * time.Hour} {
 		step.Store(int64(by))
 		time.Sleep(3 * time.Second)
+		steps(1, by) // it is wrong since the first one
 		wantNow(t, k, l.take(t, a, "photos", 100))
 		var wrong *snowflake.ClockError
-		if key, err := p.open(t, clock).Take(context.Background(), []byte("photos"), 1); !errors.As(err, &wrong) || wrong.Off.Round(time.Minute) != by {
+		b := p.open(t, clock)
+		if key, err := b.Take(context.Background(), []byte("photos"), 1); !errors.As(err, &wrong) || wrong.Off.Round(time.Minute) != by {
 			t.Errorf("a clock that is %v off: %d, %v", by, key, err)
+		}
+		if st := b.BySequence()[0]; st.Name != "photos" || st.ClockRefusals != 1 || st.Unserved != 1 {
+			t.Errorf("it counts %d keys that were refused because of a clock, and %d in all", st.ClockRefusals, st.Unserved)
+		}
+		if ahead, known := b.ClockAhead(); !known || ahead.Round(time.Minute) != by {
+			t.Errorf("its clock is %v ahead", ahead)
 		}
 	}
 }

@@ -55,14 +55,30 @@ func (s *Sequences) checkClock(ctx context.Context, sequence string) error {
 		if err != nil {
 			return err
 		}
-		wall := s.wall()
-		r = &clockReading{at: time.Now(), wall: wall.UnixNano(), off: wall.Sub(server)}
-		s.clock.last.Store(r)
+		r = s.noteClock(server)
 	}
 	if off := r.offAt(s.wall()); off.Abs() > s.timing.clockOff {
 		return &snowflake.ClockError{Sequence: sequence, Off: off, Most: s.timing.clockOff}
 	}
 	return nil
+}
+
+// noteClock compares the clock with that of the sequence server, which has just said a time.
+func (s *Sequences) noteClock(server time.Time) *clockReading {
+	wall := s.wall()
+	r := &clockReading{at: time.Now(), wall: wall.UnixNano(), off: wall.Sub(server)}
+	s.clock.last.Store(r)
+	return r
+}
+
+// ClockAhead is how far the clock of this machine is ahead of the sequence server's, as far as is
+// known: keys with a time or a date ask for that. It does no I/O.
+func (s *Sequences) ClockAhead() (ahead time.Duration, known bool) {
+	r := s.clock.last.Load()
+	if r == nil {
+		return 0, false
+	}
+	return r.offAt(s.wall()), true
 }
 
 // clock is the time of the sequence server. Of several members it is the middle one of those that

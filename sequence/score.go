@@ -9,6 +9,7 @@ import (
 	"seqproxy/internal/histogram"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/snowflake"
 )
 
 // MaxNamed is how many sequences are counted by their names. What happens to more of them is
@@ -26,6 +27,7 @@ type score struct {
 	waits    atomic.Uint64 // that have ended
 	waited   atomic.Int64  // how long they took together
 	unserved atomic.Uint64 // of them, those that ended without a number, and not by their callers
+	clocks   atomic.Uint64 // of these, those because of a clock
 
 	attempts [results]atomic.Uint64 // to reserve numbers
 	rewinds  atomic.Uint64
@@ -121,12 +123,22 @@ func (l *score) ended(after time.Duration, err error) {
 	if unserved(err) {
 		l.unserved.Add(1)
 	}
+	if errors.As(err, new(*snowflake.ClockError)) {
+		l.clocks.Add(1)
+	}
 }
 
 // unserved says whether a wait ended without a number, and not by its caller or because there is no
 // such sequence.
 func unserved(err error) bool {
-	return errors.As(err, new(*UnavailableError)) || errors.Is(err, ErrExhausted) || errors.Is(err, ErrUnfit)
+	for _, known := range []any{
+		new(*UnavailableError), new(*snowflake.ClockError), new(*snowflake.WorkersError), new(*snowflake.WorkerError), new(*snowflake.FullError),
+	} {
+		if errors.As(err, known) {
+			return true
+		}
+	}
+	return errors.Is(err, ErrExhausted) || errors.Is(err, ErrUnfit)
 }
 
 // bury keeps the counts of a cache that was dropped, with the numbers that it held.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"seqproxy/internal/histogram"
+	"seqproxy/sequence/kind"
 )
 
 // SequenceStats is what is known of one sequence without asking, and what was counted since New, or
@@ -24,6 +25,11 @@ type SequenceStats struct {
 	Waited time.Duration // by all of them
 	// of them, those that ended without a number, and not because their callers had gone
 	Unserved uint64
+
+	Kind          kind.Kind
+	ClockRefusals uint64   // of Unserved, those because of a clock
+	ClockSteps    uint64   // of the machine's clock, as SNOWFLAKE has seen
+	Workers       []uint64 // of SNOWFLAKE, whose ticks are reserved; the one in use first
 
 	Order bool
 	Cycle bool   // it begins again at its end
@@ -138,7 +144,7 @@ func (s *Sequences) BySequence() []SequenceStats {
 func (o *score) stats() *SequenceStats {
 	st := &SequenceStats{
 		Name: o.name, Rewinds: o.rewinds.Load(),
-		Waits: o.waits.Load(), Waited: time.Duration(o.waited.Load()), Unserved: o.unserved.Load(),
+		Waits: o.waits.Load(), Waited: time.Duration(o.waited.Load()), Unserved: o.unserved.Load(), ClockRefusals: o.clocks.Load(),
 		CachedFor: Never, Skew: Never, ToEnd: Never,
 	}
 	for i := range st.Attempts {
@@ -170,6 +176,7 @@ func (c *cache) describe(st *SequenceStats, now time.Time) {
 	pace := c.pace // a copy
 	pace.Observe(now, c.given-min(c.measured, c.given))
 	rate := pace.Rate()
+	st.Kind = c.kind
 	st.Order, st.Cycle, st.Used = c.order, c.cycle, c.limits.used(c.top)/100
 	if !c.cycle {
 		if seconds := c.secondsToEndAt(now, rate); seconds < Never.Seconds() {
@@ -184,7 +191,9 @@ func (c *cache) describe(st *SequenceStats, now time.Time) {
 	st.CachedFor = inSeconds(float64(c.cached), rate)
 	st.Skew = inSeconds(float64(c.size), rate)
 	if c.clocked != nil {
-		st.Size, st.CachedFor, st.Skew = 0, c.clocked.State().Covered, Never
+		now := c.clocked.State()
+		st.Size, st.CachedFor, st.Skew, st.ClockSteps = 0, now.Covered, Never, now.Steps
+		st.Workers = c.clocked.Workers()
 	}
 }
 

@@ -16,7 +16,7 @@ var (
 	unusedDesc   = desc("sequence", "numbers_unused_total", "Reserved numbers that nobody gets, by reason. All but the returned ones are gaps.", "sequence", "reason")
 	cachedDesc   = desc("sequence", "cached_numbers", "Numbers in memory, reserved and not given yet.", "sequence")
 	sizeDesc     = desc("sequence", "cache_size", "Numbers that one reservation takes now. Absent for ORDER sequences.", "sequence")
-	coverDesc    = desc("sequence", "cover_seconds", "How long keys last without a sequence server at the present rate; +Inf at rate 0. Absent for ORDER sequences.", "sequence")
+	coverDesc    = desc("sequence", "cover_seconds", "How long keys last without a sequence server at the present rate; +Inf at rate 0. Of SNOWFLAKE, how far its time is reserved. Absent for ORDER sequences.", "sequence")
 	skewDesc     = desc("sequence", "order_skew_seconds", "How far this proxy's numbers may be out of order; add up all proxies. 0 for ORDER sequences; absent at rate 0.", "sequence")
 	waitDesc     = desc("sequence", "wait_seconds", "Waiting times of callers that found no number in memory. For ORDER sequences every caller waits.", "sequence")
 	unservedDesc = desc("sequence", "waits_failed_total", "Waits that ended without a number, as after allocate_timeout. Callers that left do not count.", "sequence")
@@ -26,6 +26,9 @@ var (
 	rewindsDesc  = desc("sequence", "rewinds_total", "How often the sequence's row has gone back.", "sequence")
 	epochDesc    = desc("sequence", "epoch", "Changes when RESTART ... FORCE makes the sequence begin again.", "sequence")
 	homeDesc     = desc("sequence", "order_home_up", "ORDER sequences only: 1 if the sequence's server can be used, in a group if it was last seen as the holder.", "sequence")
+	workerDesc   = desc("sequence", "worker", "SNOWFLAKE only: the worker in use. Absent while no ticks are reserved.", "sequence")
+	refusalsDesc = desc("sequence", "clock_refusals_total", "SNOWFLAKE and RESET only: keys that were refused because of a clock.", "sequence")
+	stepsDesc    = desc("sequence", "clock_steps_total", "SNOWFLAKE only: times that the machine's clock was set by more than a second, or the machine slept.", "sequence")
 	countDesc    = desc("", "sequences", "Sequences that this proxy has used or looked up.")
 
 	serverUpDesc      = desc("sequence_server", "up", "1 if numbers can be reserved there, as far as the proxy knows.", "server")
@@ -33,6 +36,7 @@ var (
 	serverTimesDesc   = desc("sequence_server", "reservation_duration_seconds", "Duration of attempts to reserve numbers, by outcome.", "server", "result")
 	serverRewindsDesc = desc("sequence_server", "rewinds_total", "How often a sequence's row has gone back there.", "server")
 	planDesc          = desc("sequence", "plan_number", "Number of the plan in force; 0 without one. All proxies should have the same.")
+	clockDesc         = desc("clock", "ahead_seconds", "How far the machine's clock is ahead of the sequence server's, last asked for a SNOWFLAKE or RESET key. Absent before.")
 	stateDesc         = desc("state", "file_usable", "1 if state_dir can be written; with 0 nothing is reserved. Absent without state_dir.")
 )
 
@@ -46,6 +50,7 @@ func (sequenceCollector) Describe(all chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		givenDesc, reservedDesc, unusedDesc, cachedDesc, sizeDesc, coverDesc, skewDesc, waitDesc, unservedDesc, attemptsDesc,
 		usedDesc, endDesc, rewindsDesc, epochDesc, homeDesc, countDesc, serverUpDesc, serverNodeDesc, serverTimesDesc, serverRewindsDesc, planDesc, stateDesc,
+		workerDesc, refusalsDesc, stepsDesc, clockDesc,
 	} {
 		all <- d
 	}
@@ -72,6 +77,9 @@ func (c sequenceCollector) Collect(all chan<- prometheus.Metric) {
 		}
 	}
 	all <- prometheus.MustNewConstMetric(planDesc, prometheus.GaugeValue, float64(c.PlanNumber()))
+	if ahead, known := c.ClockAhead(); known {
+		all <- prometheus.MustNewConstMetric(clockDesc, prometheus.GaugeValue, ahead.Seconds())
+	}
 	if failing, kept := c.StateFailing(); kept {
 		all <- prometheus.MustNewConstMetric(stateDesc, prometheus.GaugeValue, boolValue(!failing))
 	}
@@ -104,6 +112,15 @@ func collectSequence(all chan<- prometheus.Metric, st *sequence.SequenceStats, n
 		gauge(usedDesc, st.Used)
 	}
 	gauge(epochDesc, float64(st.Epoch))
+	if st.Kind.HasClock() || st.Kind.Resets() {
+		counter(refusalsDesc, st.ClockRefusals)
+	}
+	if st.Kind.HasClock() {
+		counter(stepsDesc, st.ClockSteps)
+	}
+	if len(st.Workers) > 0 {
+		gauge(workerDesc, float64(st.Workers[0]))
+	}
 	if st.ToEnd != sequence.Never {
 		gauge(endDesc, float64(now.Add(st.ToEnd).UnixMilli())/1e3)
 	}

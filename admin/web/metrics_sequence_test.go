@@ -11,6 +11,7 @@ import (
 
 	"seqproxy/admin/web"
 	"seqproxy/sequence"
+	"seqproxy/sequence/kind"
 	"seqproxy/test/mysqltest"
 )
 
@@ -45,8 +46,23 @@ func TestSequenceMetrics(t *testing.T) {
 			}
 		}
 	}
+	snowflake, err := kind.NewSnowflake(kind.DefaultLayout(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Create(t.Context(), sequence.CreateOptions{Name: "tweets", Kind: snowflake}); err != nil {
+		t.Fatal(err)
+	}
+	key, err := s.Take(t.Context(), []byte("tweets"), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, worker, _ := snowflake.Decompose(key)
 	got := metrics(t, registry)
 	for _, want := range []string{
+		fmt.Sprintf(`seqproxy_sequence_worker{sequence="tweets"} %d`, worker),
+		`seqproxy_sequence_clock_refusals_total{sequence="tweets"} 0`,
+		`seqproxy_sequence_clock_steps_total{sequence="tweets"} 0`,
 		`seqproxy_sequence_numbers_given_total{sequence="photos"} 3`,
 		`seqproxy_sequence_numbers_given_total{sequence="a \"b\\c"} 3`,
 		`seqproxy_sequence_numbers_given_total{sequence="unused"} 0`,
@@ -64,7 +80,7 @@ func TestSequenceMetrics(t *testing.T) {
 		`seqproxy_sequence_rewinds_total{sequence="photos"} 0`,
 		`seqproxy_sequence_epoch{sequence="photos"} 0`,
 		`seqproxy_sequence_plan_number 0`,
-		`seqproxy_sequences 4`,
+		`seqproxy_sequences 5`,
 		fmt.Sprintf(`seqproxy_sequence_server_up{server="%s"} 1`, server.Addr()),
 		fmt.Sprintf(`seqproxy_sequence_server_rewinds_total{server="%s"} 0`, server.Addr()),
 		fmt.Sprintf(`seqproxy_sequence_server_node_info{node="%[1]s",server="%[1]s"} 1`, server.Addr()),
@@ -76,11 +92,18 @@ func TestSequenceMetrics(t *testing.T) {
 	}
 	for _, unwanted := range []string{
 		`seqproxy_sequence_cover_seconds{sequence="strict"}`, `seqproxy_sequence_order_skew_seconds{sequence="unused"}`,
+		`seqproxy_sequence_worker{sequence="photos"}`, `seqproxy_sequence_clock_steps_total{sequence="photos"}`, `seqproxy_sequence_clock_refusals_total{sequence="other"}`,
 		`seqproxy_sequence_exhaustion_timestamp_seconds{sequence="unused"}`, `seqproxy_sequence_used_ratio{sequence="other"}`,
 	} {
 		if strings.Contains(got, unwanted) {
 			t.Errorf("%s is told", unwanted)
 		}
+	}
+	ahead := regexp.MustCompile(`(?m)^seqproxy_clock_ahead_seconds (.*)$`).FindStringSubmatch(got)
+	if ahead == nil {
+		t.Error("how far the clock is ahead is not told")
+	} else if by, err := strconv.ParseFloat(ahead[1], 64); err != nil || by < -5 || by > 5 {
+		t.Errorf("the clock is told to be %v seconds ahead, %v", by, err)
 	}
 	for _, name := range []string{"photos", "strict", "unused"} {
 		sum := func(metric string) (sum float64) {

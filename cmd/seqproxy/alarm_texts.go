@@ -51,6 +51,10 @@ var alarmTexts = []struct {
 		"an ORDER sequence gives no number without its home", "bring that server back (in a group, its replicas), or [take it out](members.md#a-member-is-gone-for-good)",
 	},
 	{
+		[]string{"SeqproxyClockOff"},
+		"the clock of the proxy's machine or of the sequence server is wrong: from a minute on, keys of `SNOWFLAKE` and `RESET` may be refused", "set the one that is wrong, as by NTP. No key comes twice",
+	},
+	{
 		[]string{"SeqproxyPlansDiffer"},
 		"a proxy does not reach the members, or a change of them is unfinished; then applications that count get 1690", "repeat the same `SEQPROXY ADD` or `REMOVE` on any proxy",
 	},

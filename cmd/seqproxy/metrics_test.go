@@ -82,7 +82,8 @@ address = %[1]q
 `, s.Addr()))
 	p := begin(t, "-config", file)
 	clients, address := p.address(), p.httpAddress()
-	query(t, clients, "root", "", `CREATE SEQUENCE photos MAXVALUE 100000; CREATE SEQUENCE strict ORDER; SELECT NEXTVAL('photos'), NEXTVAL('strict');
+	query(t, clients, "root", "", `CREATE SEQUENCE photos MAXVALUE 100000; CREATE SEQUENCE strict ORDER; CREATE SEQUENCE tweets SNOWFLAKE;
+		SELECT NEXTVAL('photos'), NEXTVAL('strict'), NEXTVAL('tweets');
 		CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (NEXTVAL('photos')); SELECT * FROM t; CREATE TEMPORARY TABLE u (a INT); DO GET_LOCK('a', 0)`, schema)
 	for _, c := range [][]string{{"root", "wrong"}, {"nobody", ""}} {
 		if output, err := client(t, clients, c[0], c[1], "-e", "SELECT 1"); err == nil {
@@ -113,7 +114,7 @@ address = %[1]q
 // counts.
 var metricSections = []struct{ table, names string }{
 	{"servers", `sequence_server_|sequence_plan_`},
-	{"sequences", `sequence`},
+	{"sequences", `sequence|clock_`},
 	{"shards", `shard_|node_`},
 	{"clients", `client_|sessions|statement|suspect_|proxy_`},
 	{"proxy", `build_|ready|draining|config_|state_`},

@@ -74,6 +74,7 @@ type Generator struct {
 	now     span   // which tick is of
 	later   []span // reserved, and not begun
 	given   uint64
+	steps   uint64        // of the clock
 	waiting int           // callers
 	dueAt   uint64        // the tick in which ticks are to be reserved
 	changed chan struct{} // closed when ticks were reserved, or a renewal or the generator has ended
@@ -306,13 +307,14 @@ type State struct {
 	Ticks   uint64        // how many from now on are reserved, without a gap
 	Covered time.Duration // how long they last
 	Used    bool          // ticks were reserved here
+	Steps   uint64        // of the clock, of more than Bounds.Behind, that were seen
 }
 
 // State returns where g stands. It does no I/O.
 func (g *Generator) State() State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	st := State{Given: g.given, Tick: g.tickNow(), Used: g.dueAt > 0}
+	st := State{Given: g.given, Tick: g.tickNow(), Used: g.dueAt > 0, Steps: g.steps}
 	if covered := g.coveredLocked(st.Tick); covered >= st.Tick && g.end == nil {
 		st.Ticks = covered + 1 - st.Tick
 	}

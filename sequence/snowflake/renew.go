@@ -273,14 +273,22 @@ func (g *Generator) adjust(ctx context.Context) error {
 		return &ClockError{Sequence: g.o.Name, Off: off, Most: most}
 	case agreed, ahead.Abs() <= g.o.Bounds.Behind:
 		if ahead.Abs() > g.o.Bounds.Behind {
+			g.countStep()
 			g.o.Log.Warn("clock was set, which keys follow", logfield.Sequence(g.o.Name), zap.Duration("step", ahead))
 		}
 		g.line.set(wall.UnixNano())
 		g.clock.warned = false
 	case !g.clock.warned:
 		g.clock.warned = true
+		g.countStep()
 		g.o.Log.Warn("clock was set, which keys do not follow", logfield.Sequence(g.o.Name), zap.Duration("step", ahead), zap.Duration("ahead_of_server", off))
 	}
 	g.clock.begun = true
 	return nil
+}
+
+func (g *Generator) countStep() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.steps++
 }
