@@ -6,8 +6,7 @@ const BackendShard = "default"
 // ForBackend returns the configuration of a proxy in front of one server, without a file.
 // Everything goes to the server at address ("127.0.0.1:3306" or "unix:/path"). Clients log in with
 // the server's accounts. The proxy reserves numbers as user, and user may change sequences. An
-// empty
-// listen means the default. The result is complete, but not validated.
+// empty listen means the default. The result is complete, but not validated.
 //
 // The proxy knows user's password. So clients can log in as user and get keys while the server is
 // away. The exception is a user without a password over a Unix socket: the server may trust the

@@ -3,8 +3,7 @@
 // on.
 //
 // It knows no policy: no shards, no sequences, no configuration. Start at Conn, the byte stream of
-// one
-// connection, and Answer, which finds the end of an answer without decoding it.
+// one connection, and Answer, which finds the end of an answer without decoding it.
 //
 // The rules come from https://dev.mysql.com/doc/dev/mysql-server/latest/PAGE_PROTOCOL.html and
 // https://mariadb.com/kb/en/clientserver-protocol/.

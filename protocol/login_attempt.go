@@ -4,8 +4,7 @@ import "errors"
 
 // Attempt is a client's login, or its COM_CHANGE_USER, that was received and not yet judged. No
 // answer was sent, so the caller may still choose who judges. Verify does so here, against an
-// account
-// that the caller knows.
+// account that the caller knows.
 //
 // Only the connection's goroutine may use it, and only for one verdict.
 type Attempt struct {

@@ -15,8 +15,7 @@ import (
 // value may serve many connections.
 //
 // It knows mysql_native_password, caching_sha2_password, sha256_password, MariaDB's ed25519, and
-// clear
-// text over TLS and Unix sockets. The server may switch between these in any order.
+// clear text over TLS and Unix sockets. The server may switch between these in any order.
 type ClientLogin struct {
 	User     string
 	Password string

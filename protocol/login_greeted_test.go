@@ -6,8 +6,7 @@ import (
 )
 
 // An empty answer to the greeting's own plugin means that there is no password. To another plugin
-// it
-// means that the client waits to be asked. MySQL 9's clients have no mysql_native_password, and
+// it means that the client waits to be asked. MySQL 9's clients have no mysql_native_password, and
 // answer so if the greeting names it.
 //
 // Checklist 6.

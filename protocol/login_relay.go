@@ -16,9 +16,8 @@ import (
 // with a challenge of its own, which the client then answers. But to the server the proxy is the
 // client. The server might accept it for other reasons: the user id at the proxy's end of a Unix
 // socket, or the proxy's host. So a login counts only if a plugin has asked for a password or a
-// key,
-// that plugin is known to judge by nothing else, and the client has answered. Over a Unix socket
-// that is not enough if an account may have several plugins: see backend.Conn.checkTrust.
+// key, that plugin is known to judge by nothing else, and the client has answered. Over a Unix
+// socket that is not enough if an account may have several plugins: see backend.Conn.checkTrust.
 //
 // A password in clear may be safe on one side and not on the other. That exchange ends here: the
 // client sends its password under the proxy's RSA key or over TLS, and the server gets it in the
@@ -49,9 +48,8 @@ type RelayedLogin struct {
 
 // Relay prepares for a server to check the login.
 //
-// A client without plugins has one kind of password, and an empty answer to the greeting says
-// that it has none. So it is not asked. Some could not even be asked: a balancer's check takes
-// every
+// A client without plugins has one kind of password, and an empty answer to the greeting says that
+// it has none. So it is not asked. Some could not even be asked: a balancer's check takes every
 // packet that is no error for a success.
 func (a *Attempt) Relay() *RelayedLogin {
 	return &RelayedLogin{attempt: a, empty: !a.Hello.Capabilities.Has(PluginAuth) && len(a.answer) == 0}

@@ -108,8 +108,8 @@ func (l *ServerLogin) plugin() string {
 // Verify then judges it, or the caller goes another way.
 //
 // After a *HandshakeError the client has its answer, and the caller closes the connection. Any
-// other
-// error comes from the connection itself. The caller sets a deadline: Receive itself has none.
+// other error comes from the connection itself. The caller sets a deadline: Receive itself has
+// none.
 func (l *ServerLogin) Receive(pc ClientConn) (*Attempt, error) {
 	greeting := Greeting{
 		Version: l.Version, ConnectionID: l.ConnectionID, Salt: NewSalt(), Capabilities: l.offered(),

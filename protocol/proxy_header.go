@@ -33,14 +33,11 @@ var (
 )
 
 // ReadProxyHeader reads the PROXY header at the front of the stream, if one is expected. RemoteAddr
-// is
-// then the address in it. A header for anything but a TCP connection (a health check, a Unix
-// socket)
-// leaves the peer's own address. If none is expected, a header is an error.
+// is then the address in it. A header for anything but a TCP connection (a health check, a Unix
+// socket) leaves the peer's own address. If none is expected, a header is an error.
 //
 // Errors about the bytes wrap ErrMalformed. The greeting may be sent before: balancers send the
-// header
-// at once, or with the client's first packet.
+// header at once, or with the client's first packet.
 func (c *Conn) ReadProxyHeader(expected bool) error {
 	for {
 		b := c.Buffered()

@@ -46,7 +46,8 @@ type attachment struct {
 
 // attached is what an attachment needs of the session that it is of.
 type attached interface {
-	// settle sends what waits to be sent, and relays the answers; pending says whether there is any.
+	// settle sends what waits to be sent, and relays the answers; pending says whether there is
+	// any.
 	settle() error
 	pending() bool
 	// readsBehind says whether the command being handled may look at what the one before it left.

@@ -119,8 +119,8 @@ func (b *backends) expects(e state.Effect) {
 	b.effect = e
 }
 
-// noteRefusal looks at an error that ends an answer for what its code does not tell. whole says that
-// answer is all of it.
+// noteRefusal looks at an error that ends an answer for what its code does not tell. whole says
+// that answer is all of it.
 func (b *backends) noteRefusal(c *backend.Conn, answer []byte, whole bool) {
 	if !b.effect.Expected || !whole || len(answer) < protocol.HeaderSize {
 		return

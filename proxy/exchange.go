@@ -193,8 +193,8 @@ func (r *relay) onlyPacket(c *backend.Conn) (payload []byte, err error) {
 	return payload, nil
 }
 
-// exchangeRows sends a statement whose rows get numbers, and relays the answer. binary says that they
-// are those of an execution.
+// exchangeRows sends a statement whose rows get numbers, and relays the answer. binary says that
+// they are those of an execution.
 func (r *relay) exchangeRows(c *backend.Conn, command []byte, rows *keys.Rows, binary bool) error {
 	r.at.tally.Sends(c, stats.KindRewrite)
 	if err := r.at.client.flush(); err != nil {

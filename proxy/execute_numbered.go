@@ -14,8 +14,8 @@ import (
 	"seqproxy/statement"
 )
 
-// executeNumbered executes a statement with parameters of ours, of one row or of many. The numbers of
-// a sequence are consecutive over all rows.
+// executeNumbered executes a statement with parameters of ours, of one row or of many. The numbers
+// of a sequence are consecutive over all rows.
 func (x *executor) executeNumbered(p *prepared, payload []byte) error {
 	c, err := x.at.connOf(p)
 	if err != nil {

@@ -77,8 +77,8 @@ func (m *memoryShare) holdsLocks() bool {
 	return st.InTransaction() || st.Pins.Has(state.PinTableLock) || st.Pins.Has(state.PinGlobalLock) || st.Pins.Has(state.PinUserLock)
 }
 
-// give gives the share back, if there is one, and the memory of the statement, which nobody may need
-// any more.
+// give gives the share back, if there is one, and the memory of the statement, which nobody may
+// need any more.
 func (m *memoryShare) give() {
 	if m.bytes == 0 {
 		return

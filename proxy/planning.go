@@ -11,8 +11,8 @@ import (
 	"seqproxy/statement"
 )
 
-// planning has what becomes of a text decided. It knows the text, and fetches what the planner has to
-// know of sequences, columns and names.
+// planning has what becomes of a text decided. It knows the text, and fetches what the planner has
+// to know of sequences, columns and names.
 type planning struct {
 	*ground
 

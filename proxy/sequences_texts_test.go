@@ -290,7 +290,8 @@ func TestATextThatWasUsedIsPassedOver(t *testing.T) {
 	}
 }
 
-// The column of a SELECT that the proxy answers is that of a text, as of one that goes to the server.
+// The column of a SELECT that the proxy answers is that of a text, as of one that goes to the
+// server.
 func TestColumnsOfTexts(t *testing.T) {
 	e := newEnv(t, setup{})
 	c := e.Conn(t, e.Schemas[0], nil)

@@ -4,10 +4,9 @@ import "seqproxy/statement/lex"
 
 // Late looks at statement index of a text of several statements, which takes numbers and reads
 // LAST_INSERT_ID(). It finds out whether the first number can become LAST_INSERT_ID() after all
-// calls
-// that read it. leader is the call that gets the first number. at is the call that gets the effect;
-// it is leader if nothing reads LAST_INSERT_ID() later. sql is the text that st was analysed from.
-// numbers says which calls are given a number.
+// calls that read it. leader is the call that gets the first number. at is the call that gets the
+// effect; it is leader if nothing reads LAST_INSERT_ID() later. sql is the text that st was
+// analysed from. numbers says which calls are given a number.
 //
 // It works for INSERT and REPLACE with VALUES and SET. Servers evaluate these values in text order,
 // each exactly once if the call is the whole value.

@@ -31,8 +31,7 @@ type Known struct {
 
 // Needs appends the numbers that st takes to dst, one Need per sequence, in the order of first
 // calls. same says whether two names mean one sequence; the sequence table's collation decides
-// that. If
-// it is nil, names are compared without regard to case.
+// that. If it is nil, names are compared without regard to case.
 //
 // st must have no Refusal. All its NEXTVALs then have a name.
 func (st *Statement) Needs(dst []Need, same func(a, b []byte) bool) []Need {

@@ -75,12 +75,9 @@ type Substitution struct {
 }
 
 // Rewrite appends sql to dst with each call replaced by its substitution, and returns the result.
-// sql
-// is the text that st was analysed from. substitutions has one element for each of st.Calls. All
-// other
-// bytes are copied unchanged. If a select item has a replaced call and no alias, its own text
-// becomes
-// its alias. So the column keeps the name that the server would have given it.
+// sql is the text that st was analysed from. substitutions has one element for each of st.Calls.
+// All other bytes are copied unchanged. If a select item has a replaced call and no alias, its own
+// text becomes its alias. So the column keeps the name that the server would have given it.
 //
 // st must have no Refusal.
 func (st *Statement) Rewrite(dst, sql []byte, substitutions []Substitution) []byte {

@@ -1,7 +1,6 @@
 // Package web answers programs that watch the proxy over HTTP: /metrics for Prometheus, /healthz
-// for
-// whether the proxy lives, and /readyz for whether clients should come. There is no login, and no
-// request can change anything.
+// for whether the proxy lives, and /readyz for whether clients should come. There is no login, and
+// no request can change anything.
 //
 // A scrape of /metrics asks no server. /readyz may ask servers, each at most every two seconds.
 package web

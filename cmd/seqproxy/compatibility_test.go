@@ -97,8 +97,8 @@ func TestThePageOfCompatibilityIsWhatTheProxyDoes(t *testing.T) {
 	p.end(0)
 }
 
-// TestThePageOfCompatibilityHasThePins compares docs/compatibility.md with the pins of a session, or
-// writes them with -update.
+// TestThePageOfCompatibilityHasThePins compares docs/compatibility.md with the pins of a session,
+// or writes them with -update.
 func TestThePageOfCompatibilityHasThePins(t *testing.T) {
 	table := "\n| pin | why |\n|---|---|\n"
 	for p := range sessions.PinCount {

@@ -8,8 +8,8 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// optionTexts are the options of CREATE SEQUENCE and ALTER SEQUENCE, for docs/statements.md, but for
-// the kinds, which docs/kinds.md has.
+// optionTexts are the options of CREATE SEQUENCE and ALTER SEQUENCE, for docs/statements.md, but
+// for the kinds, which docs/kinds.md has.
 var optionTexts = []struct {
 	spellings []string // with what may be left out in brackets
 	meaning   string

@@ -19,8 +19,7 @@ import (
 )
 
 // text is the page without its tables. {{keys "log"}} stands for the table of the keys in [log],
-// and
-// {{keys ""}} for the table of keys outside of tables.
+// and {{keys ""}} for the table of keys outside of tables.
 //
 //go:embed config.md.tmpl
 var text string

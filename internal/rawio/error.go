@@ -9,8 +9,7 @@ import (
 )
 
 // Error returns the net package's error for a failed read or write on a connection with addr. err
-// is
-// an error of a [syscall.RawConn] or an [os.File], or the number of a system call's error.
+// is an error of a [syscall.RawConn] or an [os.File], or the number of a system call's error.
 //
 // The difference matters: crypto/tls can continue after a deadline only if the error is a temporary
 // [net.Error]. It keeps any other error and returns it for ever.

@@ -164,11 +164,11 @@ func (n *Block) Grow() error {
 	return nil
 }
 
-// Answered appends to b the packet of a server's answer for the client, with a number. It takes note
-// of what the statement has done to LAST_INSERT_ID(), which is on the connection on then: what it
-// was if no number was given, else the last number, as with LAST_INSERT_ID(n). INSERT and REPLACE
-// tell the first, as with keys that the server generates for many rows: that is what drivers count
-// from.
+// Answered appends to b the packet of a server's answer for the client, with a number. It takes
+// note of what the statement has done to LAST_INSERT_ID(), which is on the connection on then: what
+// it was if no number was given, else the last number, as with LAST_INSERT_ID(n). INSERT and
+// REPLACE tell the first, as with keys that the server generates for many rows: that is what
+// drivers count from.
 func (t *Taker) Answered(b, payload []byte, num uint8, n *Block, on state.ConnID) []byte {
 	if payload[0] != 0 {
 		b, _ = protocol.AppendPacket(b, payload, num)

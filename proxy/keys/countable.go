@@ -13,9 +13,9 @@ import (
 	"seqproxy/proxy/state"
 )
 
-// Countable asks the server c whether the statement leaves nothing if it fails, and whether its rows
-// are what is replicated. Blocks are counted off there then. l is the session's LAST_INSERT_ID().
-// same says whether a name is that of the key's column.
+// Countable asks the server c whether the statement leaves nothing if it fails, and whether its
+// rows are what is replicated. Blocks are counted off there then. l is the session's
+// LAST_INSERT_ID(). same says whether a name is that of the key's column.
 func (n *Block) Countable(ask Asker, c *backend.Conn, l *state.LastInsertID, same func(name []byte) bool) error {
 	n.ask, n.conn, n.lastID = ask, c, l
 	row, err := ask.AskRow(c, "SELECT @@log_bin AND @@sql_log_bin AND @@binlog_format <> 'ROW'", 1, "the binary log's form")

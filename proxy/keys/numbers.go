@@ -93,9 +93,9 @@ func (t *Taker) counted(n *Numbers) ([]Number, error) {
 	return values, nil
 }
 
-// MayTakeAll is what a plan asks of the user's rights, for a statement that was planned before: they
-// may be others since, and parameters may name the sequences. Rights to what rows get are asked for
-// with the first that gets some.
+// MayTakeAll is what a plan asks of the user's rights, for a statement that was planned before:
+// they may be others since, and parameters may name the sequences. Rights to what rows get are
+// asked for with the first that gets some.
 func (t *Taker) MayTakeAll(n *Numbers) error {
 	if err := t.MayTake(n.Slots); err != nil {
 		return err

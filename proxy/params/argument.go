@@ -149,7 +149,8 @@ func (v *Value) integer() (n uint64, negative, ok bool) {
 	return n, v.kind.Type&unsignedBit == 0 && signed < 0, true
 }
 
-// Arguments reads the values of a row of an execution that is complete. They are asked for in order.
+// Arguments reads the values of a row of an execution that is complete. They are asked for in
+// order.
 func (p *List) Arguments(e *Execution, row int) func(at int) Value {
 	if e.Bulk() {
 		return p.argumentsInRow(e.bulk[row])

@@ -241,8 +241,8 @@ func (p *List) Complete(e *Execution) bool {
 	return true
 }
 
-// TooLong says whether the payload that Append appends would be too long, or nearly so. e is no bulk
-// execution: CutBulk has refused those that would be.
+// TooLong says whether the payload that Append appends would be too long, or nearly so. e is no
+// bulk execution: CutBulk has refused those that would be.
 func (p *List) TooLong(e *Execution, attributes bool) bool {
 	const count, typ, name = 9, 2, 1
 	size := ExecuteHead + count + (e.count+len(p.Hidden)+7)/8 + 1 + len(e.Params.Types) + len(e.Values) + typ*p.Params + typ*len(p.Hidden)
@@ -260,9 +260,9 @@ func (p *List) TooLong(e *Execution, attributes bool) bool {
 	return size >= protocol.MaxFragment
 }
 
-// Append appends the payload of an execution with the hidden parameters' values in their places, for
-// a server that knows the statement by id. values belong to p.Hidden, in order, for each row. The
-// types are always bound anew, also where the client relied on those of its last execution.
+// Append appends the payload of an execution with the hidden parameters' values in their places,
+// for a server that knows the statement by id. values belong to p.Hidden, in order, for each row.
+// The types are always bound anew, also where the client relied on those of its last execution.
 func (p *List) Append(b []byte, id uint32, e *Execution, attributes bool, values []keys.Number) ([]byte, error) {
 	if e.Bulk() {
 		return p.appendBulk(b, id, e, values)

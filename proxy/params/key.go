@@ -259,8 +259,9 @@ func hideKeys(st *statement.Statement, subs []statement.Substitution, hidden []H
 	return key, hidden
 }
 
-// FillKeys says what an execution is given for its key, which is that of a statement with such words:
-// which rows get a number, and how far apart these are. modes asks what the server does with keys.
+// FillKeys says what an execution is given for its key, which is that of a statement with such
+// words: which rows get a number, and how far apart these are. modes asks what the server does with
+// keys.
 func (p *List) FillKeys(e *Execution, words statement.Words, modes func() (state.InsertModes, error)) (*plan.Filling, error) {
 	if p.Filling == nil {
 		p.Filling = &plan.Filling{Words: words, Keys: make([]plan.FilledKey, 1)}

@@ -178,8 +178,8 @@ type Slot struct {
 	Sequence []byte // nil: none is named, or a parameter names it. Valid as long as the text
 	Count    uint64 // of numbers, the first of which is the value; 0: a parameter tells
 	Set      *statement.SetvalArgs
-	// Texts: it gets texts, or with Bytes bytes. It is known where they are taken later than the plan is
-	// made.
+	// Texts: it gets texts, or with Bytes bytes. It is known where they are taken later than the
+	// plan is made.
 	Texts, Bytes bool
 }
 

@@ -3,8 +3,8 @@ package plan
 import "seqproxy/statement"
 
 // Numbers are those that a statement needs: how many, of what, and into which slots. How they get
-// into it is the encoder's affair: a text has them spliced in, an execution has parameters for them,
-// a bulk execution as many for each row.
+// into it is the encoder's affair: a text has them spliced in, an execution has parameters for
+// them, a bulk execution as many for each row.
 type Numbers struct {
 	Slots  []Slot   // of the calls, in their order. The When of each says when it gets its value
 	Fill   *Filling // each of its keys gets numbers before the statement is sent; nil: there are none

@@ -372,7 +372,8 @@ func onlyNumbers(st *statement.Statement) bool {
 	return true
 }
 
-// checkNames refuses unknown names where numbers are taken later, or perhaps never, as a server would.
+// checkNames refuses unknown names where numbers are taken later, or perhaps never, as a server
+// would.
 func (t *planning) checkNames() Verdict {
 	for i := range t.st.Calls {
 		call, slot := &t.st.Calls[i], &t.a.Slots[i]

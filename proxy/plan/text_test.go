@@ -212,8 +212,8 @@ func TestAKeyThatIsFilledInDisturbsBesideACallOfTheServers(t *testing.T) {
 	}
 }
 
-// Of a text that is prepared it is known which keys are texts: their parameters are of another type,
-// and the first number behind them is LAST_INSERT_ID().
+// Of a text that is prepared it is known which keys are texts: their parameters are of another
+// type, and the first number behind them is LAST_INSERT_ID().
 func TestTextsArePrepared(t *testing.T) {
 	p, w := Planner{Facts: all(Facts{At: AtPrepare})}, world{sequences: "a b", ofTexts: "a"}
 	const text = "INSERT INTO t VALUES (NEXTVAL('a'), NEXTVAL('b'), NEXTVAL('b'))"

@@ -2,6 +2,6 @@
 // takes over: schema, modes, variables, LAST_INSERT_ID(), what the last statement left, and the
 // reasons that keep a session on its connection. It does no I/O. Connections are numbers here.
 //
-// Start at State. Observe, SetVariables and Apply are its steps: the status of an answer, a SET that
-// a server accepted, a statement that was answered.
+// Start at State. Observe, SetVariables and Apply are its steps: the status of an answer, a SET
+// that a server accepted, a statement that was answered.
 package state

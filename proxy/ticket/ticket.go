@@ -137,8 +137,8 @@ func ServedIn(st *state.State) bool {
 
 // Refusal says why the server may not answer a ticket that cannot be answered here; "": it may.
 // Where there are several sequence servers the number behind a row is another one's, unless they
-// divide the numbers in steps of that width, multiple, and it is passed over. configured is the width
-// that is configured; 1: there is none.
+// divide the numbers in steps of that width, multiple, and it is passed over. configured is the
+// width that is configured; 1: there is none.
 func (t *Ticket) Refusal(several bool, multiple, configured uint64) string {
 	switch {
 	case t.Of.Counter != nil || !several:

@@ -47,8 +47,8 @@ func TestHistories(t *testing.T) {
 		what string
 		run  func(t *testing.T) *estate
 	}{
-		// A, B, C in blocks; C is slow. A and B go on as two members, and some proxies go on at C. So C
-		// must accept, too. It is frozen first.
+		// A, B, C in blocks; C is slow. A and B go on as two members, and some proxies go on at C.
+		// So C must accept, too. It is frozen first.
 		{"a slow member that stays is not left behind", func(t *testing.T) *estate {
 			e := blocks(4, 3)
 			e.asked = change.Change{Add: address(3)}
@@ -62,8 +62,8 @@ func TestHistories(t *testing.T) {
 			}
 			return e
 		}},
-		// Of five, A alone has recorded how far E may go. E dies, A is cut off, and B, C, D remove E. A
-		// stays, so A must be there.
+		// Of five, A alone has recorded how far E may go. E dies, A is cut off, and B, C, D remove
+		// E. A stays, so A must be there.
 		{"who alone has recorded how far the lost one goes must be there", func(t *testing.T) *estate {
 			e := blocks(5, 5)
 			e.asked = change.Change{Remove: address(4)}
@@ -77,8 +77,9 @@ func TestHistories(t *testing.T) {
 			proxy(e)
 			return e
 		}},
-		// X proposes on A; its write to C times out and commits late. Y proposes on B. There is one plan
-		// per number and member. A change needs all that stay, so Y meets the plan of X on one of them.
+		// X proposes on A; its write to C times out and commits late. Y proposes on B. There is one
+		// plan per number and member. A change needs all that stay, so Y meets the plan of X on one
+		// of them.
 		{"a proposal that comes late meets another", func(t *testing.T) *estate {
 			e := blocks(4, 3)
 			e.asked = change.Change{Add: address(3)}
@@ -94,8 +95,9 @@ func TestHistories(t *testing.T) {
 			}
 			return e
 		}},
-		// The coordinator dies after the freeze. One proxy aborts, another finishes. Who takes over raises
-		// the ballot on each member first. If none had accepted, the change was not decided, and never is.
+		// The coordinator dies after the freeze. One proxy aborts, another finishes. Who takes over
+		// raises the ballot on each member first. If none had accepted, the change was not decided,
+		// and never is.
 		{"one aborts what another would finish", func(t *testing.T) *estate {
 			e := blocks(3, 2)
 			e.asked = change.Change{Add: address(2)}
@@ -110,8 +112,8 @@ func TestHistories(t *testing.T) {
 			}
 			return e
 		}},
-		// C, cut off, has A record a higher ceiling after A was read. So A is frozen, and records none until
-		// it obeys a plan; then none of an older plan.
+		// C, cut off, has A record a higher ceiling after A was read. So A is frozen, and records
+		// none until it obeys a plan; then none of an older plan.
 		{"a frozen member records no ceiling of the one that is away", func(t *testing.T) *estate {
 			e := blocks(3, 3)
 			e.asked = change.Change{Remove: address(2)}
@@ -128,8 +130,8 @@ func TestHistories(t *testing.T) {
 			proxy(e, 2)
 			return e
 		}},
-		// Of two members one is dead. Removing it takes FORCE. Said on both sides of a cut network it gives
-		// keys twice, and the text says so.
+		// Of two members one is dead. Removing it takes FORCE. Said on both sides of a cut network
+		// it gives keys twice, and the text says so.
 		{"of two members none is taken out without a word", func(t *testing.T) *estate {
 			e := blocks(2, 2)
 			e.asked = change.Change{Remove: address(1), Force: true}
@@ -157,8 +159,8 @@ func TestHistories(t *testing.T) {
 			}
 			return e
 		}},
-		// The dead one is the home of an ORDER sequence. Removing it takes FORCE. A home that comes back asks
-		// the others before it gives.
+		// The dead one is the home of an ORDER sequence. Removing it takes FORCE. A home that comes
+		// back asks the others before it gives.
 		{"the home of an ORDER sequence is not taken out without a word", func(t *testing.T) *estate {
 			e := blocks(3, 3)
 			e.asked = change.Change{Remove: address(2), Force: true}
@@ -169,8 +171,9 @@ func TestHistories(t *testing.T) {
 			wantText(t, c.Err, "home of ORDER", "FORCE")
 			return e
 		}},
-		// A job of every hour adds the old step after the change. So the operator says that direct writers
-		// are stopped, `id + n` is error 1690 while frozen, and each reservation checks the residue.
+		// A job of every hour adds the old step after the change. So the operator says that direct
+		// writers are stopped, `id + n` is error 1690 while frozen, and each reservation checks the
+		// residue.
 		{"a job that counts by the old step finds its row frozen, and is found afterwards", func(t *testing.T) *estate {
 			s := &scenario{name: "steps", servers: 3, members: 2, interleave: change.InterleaveStep}
 			e := s.start(simulation.Faults{})
@@ -216,8 +219,8 @@ func TestHistories(t *testing.T) {
 			wantText(t, c.Err, "FORCE ABOVE n")
 			return e
 		}},
-		// A leaves, and B, which accepted, was not told. C is added. B is brought to the plan before anything
-		// else is changed. The simulated members found this one.
+		// A leaves, and B, which accepted, was not told. C is added. B is brought to the plan
+		// before anything else is changed. The simulated members found this one.
 		{"a member that accepted and was not told obeys before anything else is changed", func(t *testing.T) *estate {
 			e := blocks(3, 2)
 			e.asked = change.Change{Add: address(2)}
@@ -302,8 +305,8 @@ func TestHistories(t *testing.T) {
 			}
 			return e
 		}},
-		// C was away. It goes on only if a member that had to accept has aborted. Else it is brought to the
-		// plan in force before it gives a number.
+		// C was away. It goes on only if a member that had to accept has aborted. Else it is
+		// brought to the plan in force before it gives a number.
 		{"a member comes back frozen from a change that was aborted", func(t *testing.T) *estate {
 			e := blocks(4, 3)
 			e.asked = change.Change{Add: address(3)}

@@ -8,9 +8,9 @@ import (
 	"seqproxy/test/simulation"
 )
 
-// A proxy that reaches one member alone holds numbers of it. That one is taken out, and then another
-// one, so that a single server is left, on which the sequence begins again: that server has to know
-// of the proxy.
+// A proxy that reaches one member alone holds numbers of it. That one is taken out, and then
+// another one, so that a single server is left, on which the sequence begins again: that server has
+// to know of the proxy.
 func TestWhoHoldsNumbersOfAMemberThatWasTakenOutIsKnown(t *testing.T) {
 	for _, c := range []struct {
 		what   string

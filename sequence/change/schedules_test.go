@@ -401,8 +401,8 @@ func TestRandomSchedules(t *testing.T) {
 	}
 }
 
-// Without one of the rules the schedules give a number twice, out of order, or in spite of a SETVAL,
-// or leave a member frozen.
+// Without one of the rules the schedules give a number twice, out of order, or in spite of a
+// SETVAL, or leave a member frozen.
 func TestSchedulesFindWhatIsMissing(t *testing.T) {
 	for what, missing := range map[string]struct {
 		among  string // scenarios whose names have this word

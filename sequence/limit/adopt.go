@@ -142,8 +142,8 @@ func (a *adoption) collect(known Record) {
 	for _, l := range known.Limits {
 		wanted := l.Wanted
 		if l.Term == 0 && l.Giver == a.g.Chosen.Holder {
-			// The chosen node has moved its row there, and nobody gave numbers by that: the sequence
-			// goes on there, and skips none.
+			// The chosen node has moved its row there, and nobody gave numbers by that: the
+			// sequence goes on there, and skips none.
 			wanted -= min(wanted, 1)
 		}
 		a.wanted[l.Name] = max(a.wanted[l.Name], wanted)

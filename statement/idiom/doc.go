@@ -3,6 +3,5 @@
 // that connect, and s.NEXTVAL. A text of another shape is none of these.
 //
 // Start at MatchTicket, whose result is a Ticket. ReadSequenceQuestion and SimpleSelect also read
-// whole
-// texts. FindDotted helps to analyse a statement.
+// whole texts. FindDotted helps to analyse a statement.
 package idiom

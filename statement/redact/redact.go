@@ -11,8 +11,7 @@ const NotUnderstood = "(not understood)"
 // Append appends sql to dst without anything that may be a secret. It writes a ? for each literal,
 // no comments, and no more than Longest bytes. Of adjacent literals, and of rows, it keeps only the
 // first. It replaces a whole text that it cannot read for certain: unterminated, malformed, or in
-// an
-// unknown character set. cut says that sql is only the beginning of the text.
+// an unknown character set. cut says that sql is only the beginning of the text.
 //
 // The result has keywords, names, operators, and words in places of names.
 func Append(dst, sql []byte, mode lex.Mode, cut bool) []byte {

@@ -79,8 +79,8 @@ func TestHibernateMakesTheSameIDs(t *testing.T) {
 		}
 	}
 
-	// Two sequence servers divide the numbers, and two applications make ids at the same time. As the
-	// page says, whoever has the first number of "pooled" needs the second, too.
+	// Two sequence servers divide the numbers, and two applications make ids at the same time. As
+	// the page says, whoever has the first number of "pooled" needs the second, too.
 	db := p.open(t, p.proxy, schema, nil)
 	for _, text := range []string{"SEQPROXY ADD SEQUENCE SERVER '" + second.Addr() + "' WITH DIRECT WRITERS STOPPED", "DO NEXTVAL(pooled_seq)"} {
 		if _, err := db.ExecContext(t.Context(), text); err != nil {

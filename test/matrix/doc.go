@@ -2,16 +2,13 @@
 // answered as by each server, and which clients can use which login. No cell is written by hand.
 //
 // If the environment variable SEQPROXY_MATRIX_OUT names a directory, the tests of the packages
-// proxy and
-// test/clients write files there, on whichever server they run. `make test-matrix` does that on
-// each
-// server and compares the page. With MATRIX=update it writes the tables, by
+// proxy and test/clients write files there, on whichever server they run. `make test-matrix` does
+// that on each server and compares the page. With MATRIX=update it writes the tables, by
 //
 //	SEQPROXY_MATRIX_OUT=DIR go test ./test/matrix -run TestThePage -update
 //
 // Every run of the proxy's tests compares its server's column.
 //
 // The tests of this package also have the checklist of what a proxy has to do right, and look for a
-// test
-// of each point.
+// test of each point.
 package matrix

@@ -5,11 +5,10 @@
 //	func TestMain(m *testing.M) { mysqltest.Main(m) }
 //
 // It then calls [Shared] if any server will do, with a schema of its own from [Server.Schema]. It
-// calls
-// [Start] for a server that the test configures, kills or restarts. A start takes about 0.2 s.
+// calls [Start] for a server that the test configures, kills or restarts. A start takes about 0.2
+// s.
 //
 // The server is the mariadbd or mysqld in PATH, or the one in the environment variable
 // SEQPROXY_TEST_SERVER. If there is none, tests fail with the command that installs one: a skipped
-// test
-// proves nothing.
+// test proves nothing.
 package mysqltest

@@ -111,9 +111,8 @@ func CheckLeaks(opts ...goleak.Option) Option {
 //	func TestMain(m *testing.M) { mysqltest.Main(m, mysqltest.CheckLeaks()) }
 //
 // It ends the process. The run fails if a server cannot be stopped, or has died by itself. If the
-// process
-// is killed, its servers die, too. Messages of go-sql-driver about broken connections are not
-// printed.
+// process is killed, its servers die, too. Messages of go-sql-driver about broken connections are
+// not printed.
 func Main(m *testing.M, opts ...Option) {
 	var cfg mainConfig
 	for _, opt := range opts {

@@ -27,14 +27,13 @@ const sources = `{{if and .Module .Module.Main}}{{$dir := .Dir}}{{$dir}}
 {{end}}{{end}}`
 
 // Program builds the present seqproxy with flags of `go build` ("-race", "-tags=..."). It returns
-// the
-// program's path, which exists until the test ends. Without flags it may be the one of
+// the program's path, which exists until the test ends. Without flags it may be the one of
 // [ProgramEnv].
 //
 // `go test` uses a cached result unless the test's packages, or files that the test opened, have
 // changed. It does not know which files a compiler has read that the test starts. So Program opens
-// all
-// files of the program, and the tests beside them: some tests run those against a changed program.
+// all files of the program, and the tests beside them: some tests run those against a changed
+// program.
 func Program(t testing.TB, flags ...string) string {
 	t.Helper()
 	if path := os.Getenv(ProgramEnv); path != "" && len(flags) == 0 {

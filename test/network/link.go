@@ -1,22 +1,16 @@
 // Package network is a TCP network for tests that can be cut, slow or silent.
 //
 // toxiproxy, used as a library, handles the bytes: each direction of a connection has a chain of
-// toxics,
-// which can change while in use. Its HTTP interface is never opened. Two toxics are this package's
-// own.
-// One stops everything without a loss. The other swallows answers, and then ends only the
-// connections
-// that lost one.
+// toxics, which can change while in use. Its HTTP interface is never opened. Two toxics are this
+// package's own. One stops everything without a loss. The other swallows answers, and then ends
+// only the connections that lost one.
 //
 // This package accepts, opens and ends connections itself, without toxiproxy's listener. That
-// listener
-// cannot reset an existing connection: its Stop ends it in order, and reset_peer waits for the next
-// bytes
-// and only resets connections opened under it. It also leaves goroutines behind if the receiver of
-// an
-// answer leaves before the last piece (Shopify/toxiproxy 2.12: link.go, write returns and nothing
-// takes
-// what comes). Here the receiver of a stream takes everything, so that each chain ends.
+// listener cannot reset an existing connection: its Stop ends it in order, and reset_peer waits for
+// the next bytes and only resets connections opened under it. It also leaves goroutines behind if
+// the receiver of an answer leaves before the last piece (Shopify/toxiproxy 2.12: link.go, write
+// returns and nothing takes what comes). Here the receiver of a stream takes everything, so that
+// each chain ends.
 package network
 
 import (

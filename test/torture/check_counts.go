@@ -62,8 +62,9 @@ func readCounts(path string) (c counts, err error) {
 	return c, lines.Err()
 }
 
-// receipts are what clients had of a process: so many keys, how many of these were made of no number
-// that was reserved, as of ticks or UUIDs, and so many that they asked for without an answer.
+// receipts are what clients had of a process: so many keys, how many of these were made of no
+// number that was reserved, as of ticks or UUIDs, and so many that they asked for without an
+// answer.
 type receipts struct{ numbers, uncounted, unsure uint64 }
 
 // receiptsOf are those of all processes.

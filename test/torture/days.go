@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// zonesVariable is the environment variable that names a directory of time zones. A Go program looks
-// there first.
+// zonesVariable is the environment variable that names a directory of time zones. A Go program
+// looks there first.
 const zonesVariable = "ZONEINFO"
 
 // shortDays is a time zone of the run alone, in which a day lasts for seconds.
 const shortDays = "Torture/Short_Days"
 
-// changePart is what the counter of a new day needs, and any change of definitions: that nobody else
-// stands still in one. A server ends such a change after changeSilence.
+// changePart is what the counter of a new day needs, and any change of definitions: that nobody
+// else stands still in one. A server ends such a change after changeSilence.
 const (
 	changePart    part = "changes of definitions"
 	changeSilence      = 10 * time.Second

@@ -41,9 +41,10 @@
 // begins again whatever else happens: where clocks differ, while a server is away, and with a
 // fail-over that loses the rows of a day.
 //
-// The clocks of proxies jump by a second, an hour or a day, also together with those of the servers,
-// as on a machine that is set. libfaketime does not reach a Go program, which asks the kernel by
-// itself. So the program is one with a clock that can be set (package planted), and keys show that it
-// was. Only keys with a time depend on it. What else a proxy measures it measures by Go's monotonic
-// clock; a time of day is in what it tells people, and in nothing that is compared or kept.
+// The clocks of proxies jump by a second, an hour or a day, also together with those of the
+// servers, as on a machine that is set. libfaketime does not reach a Go program, which asks the
+// kernel by itself. So the program is one with a clock that can be set (package planted), and keys
+// show that it was. Only keys with a time depend on it. What else a proxy measures it measures by
+// Go's monotonic clock; a time of day is in what it tells people, and in nothing that is compared
+// or kept.
 package torture

@@ -176,9 +176,9 @@ func restoreRowUnseen(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	})
 }
 
-// restoreTable restores all rows as they were some seconds ago, as docs/operations.md says: no proxy
-// runs meanwhile, and the rows are raised above all keys. Those of the workers of SNOWFLAKE are not:
-// their ticks have passed.
+// restoreTable restores all rows as they were some seconds ago, as docs/operations.md says: no
+// proxy runs meanwhile, and the rows are raised above all keys. Those of the workers of SNOWFLAKE
+// are not: their ticks have passed.
 func restoreTable(ctx context.Context, n *nemesis, rng *rand.Rand) (err error) {
 	heal, err := n.hurt("a restored table", n.everywhere()...)
 	if err != nil {
@@ -198,7 +198,8 @@ func restoreTable(ctx context.Context, n *nemesis, rng *rand.Rand) (err error) {
 		}
 	}
 	for _, text := range []string{
-		// applications count on in rows without a kind, and no row is lower than the keys of its sequence
+		// applications count on in rows without a kind, and no row is lower than the keys of its
+		// sequence
 		"UPDATE seqproxy.sequence JOIN seqproxy.backup USING (name) SET sequence.id = backup.id WHERE name LIKE '" + snow + "#w%'",
 		"DELETE FROM seqproxy.sequence_options WHERE name LIKE '" + snow + "#w%' AND name NOT IN (SELECT name FROM seqproxy.backup)",
 		"DELETE FROM seqproxy.sequence WHERE name LIKE '" + snow + "#w%' AND name NOT IN (SELECT name FROM seqproxy.backup)",

@@ -68,8 +68,8 @@ func jumpClock(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 		ahead = -ahead
 	}
 	if (ahead - time.Hour).Abs() < 5*time.Minute {
-		// A proxy whose clock is an hour ahead would believe it, and give no key of SNOWFLAKE for an
-		// hour after that.
+		// A proxy whose clock is an hour ahead would believe it, and give no key of SNOWFLAKE for
+		// an hour after that.
 		ahead += 15 * time.Minute
 	}
 	if err := s.jump(ctx, ahead); err != nil {

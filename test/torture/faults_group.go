@@ -143,8 +143,8 @@ func (g *group) settle(ctx context.Context) error {
 	return g.whole(ctx)
 }
 
-// killGroup kills all nodes within a second, and a proxy whose state is lost. Of three, a replica may
-// not have flushed for a while. Any of them is the primary then, with what it has.
+// killGroup kills all nodes within a second, and a proxy whose state is lost. Of three, a replica
+// may not have flushed for a while. Any of them is the primary then, with what it has.
 func killGroup(ctx context.Context, n *nemesis, rng *rand.Rand) error {
 	g, p := n.world.group, n.someProxy(rng)
 	heal, err := n.hurt("kill -9 of all nodes", n.everywhere()...)

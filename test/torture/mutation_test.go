@@ -144,7 +144,8 @@ func undoneByATrigger(s *scenario) {
 	}
 }
 
-// The clock of a proxy is set back by a second, again and again. Without the build tag it cannot be.
+// The clock of a proxy is set back by a second, again and again. Without the build tag it cannot
+// be.
 func clockSetBack(s *scenario) {
 	p := s.w.proxies[0]
 	s.must(s.w.admin(context.Background(), p, "CREATE SEQUENCE "+snow+" SNOWFLAKE"))
