@@ -62,13 +62,12 @@ func (c *AccountChange) Try(ctx context.Context) error {
 		}
 		policy := a.opts
 		policy.Logger = zap.NewNop()
-		trial, failed := newServer(policy, o, &counters{scores: newScores()}, floor.NewMarks())
+		trial, failed := newServer(policy, o, v.tuning, &counters{scores: newScores()}, floor.NewMarks())
 		if failed != nil {
 			err = errors.Join(err, failed)
 			continue
 		}
-		trial.tuning = v.tuning
-		trial.place.Store(v.place.Load())
+		trial.Place.Store(v.Place.Load())
 		trials = append(trials, trial)
 	}
 	a.changing.Release()
@@ -82,7 +81,7 @@ func (c *AccountChange) Try(ctx context.Context) error {
 	}
 	failed := make([]error, len(trials))
 	a.each(ctx, trials, func(ctx context.Context, i int, v *server) error {
-		failed[i] = v.Try(ctx, v.mayReserve)
+		failed[i] = v.Try(ctx, v.MayReserve)
 		return nil
 	})
 	taken := slices.ContainsFunc(failed, func(err error) bool { return err == nil })
@@ -98,19 +97,6 @@ func (c *AccountChange) Try(ctx context.Context) error {
 		err = errors.Join(err, why)
 	}
 	return err
-}
-
-// mayReserve makes sure that the account has the right to reserve numbers. The server looks at
-// rights before it explains.
-func (st *store) mayReserve(ctx context.Context, c link.Raw) error {
-	text := "EXPLAIN UPDATE " + st.table.full + " SET `id` = `id` WHERE `name` = ''" + st.table.underPlan(0)
-	if st.share().Plan != 0 {
-		text = "EXPLAIN UPDATE " + st.table.full + " AS s JOIN " + st.table.member + " AS m ON m.`one` = 1 SET s.`id` = s.`id` WHERE s.`name` = ''"
-	}
-	if _, err := c.Query(ctx, text); err != nil {
-		return fmt.Errorf("the account may not reserve numbers: %w", err)
-	}
-	return nil
 }
 
 // Apply has connections opened with the new accounts from now on. Idle ones are closed, those in

@@ -78,7 +78,7 @@ func TestAConnectionInUseEndsWithItsWorkAfterItsAccountIsAnother(t *testing.T) {
 	}
 	updated := make(chan error, 1)
 	go func() {
-		_, err := busy.ExecContext(context.Background(), "UPDATE "+v.table.full+" SET id = id + 100 WHERE name = 'locked'")
+		_, err := busy.ExecContext(context.Background(), "UPDATE "+v.Table.Sequence+" SET id = id + 100 WHERE name = 'locked'")
 		updated <- err
 	}()
 	eventually(t, "the statement runs", func() bool {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/store"
 )
 
 // MaxAdvance is the most that Advance adds at once.
@@ -124,7 +125,7 @@ func (s *Sequences) stepped(c *cache, n uint64) (*cache, error) {
 	if steps >= maxSteps {
 		return nil, ErrStep
 	}
-	made := newCache(s, row{name: c.name})
+	made := newCache(s, store.Row{Name: c.name})
 	made.reserver, made.reserving = wholeSteps{c.reserver, n}, c.reserving
 	c.mu.Lock()
 	made.top, made.max, made.exact = c.top, c.max, c.exact

@@ -6,6 +6,7 @@ import (
 
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/store"
 )
 
 // Alteration says what to change; nil leaves an option as it is.
@@ -105,24 +106,24 @@ func (s *Sequences) Alter(ctx context.Context, name []byte, a Alteration) (Alter
 	if err != nil {
 		return Altered{}, err
 	}
-	return changed.altered(), nil
+	return alteredTo(&changed), nil
 }
 
-func (r *row) altered() Altered {
-	next, _ := r.rule().Next(r.id, r.max)
-	return Altered{Next: next, Cycle: r.def.Cycle}
+func alteredTo(r *store.Row) Altered {
+	next, _ := r.Rule().Next(r.ID, r.Max)
+	return Altered{Next: next, Cycle: r.Def.Cycle}
 }
 
 // alter changes the options of a sequence, and has this proxy obey them. If it returns the row with
 // an error, they are changed, and a restart beside them is not confirmed; or they may be, as the
 // outcome is unknown.
-func (s *Sequences) alter(r request, name []byte, a Alteration) (changed row, err error) {
+func (s *Sequences) alter(r request, name []byte, a Alteration) (changed store.Row, err error) {
 	c, err := s.find(r.ctx, name, s.patience(r.ctx))
 	if err == nil {
 		err = c.mayAlter(&a)
 	}
 	if err != nil {
-		return row{}, err
+		return store.Row{}, err
 	}
 	changed, err = s.alterHere(r.ctx, c, a)
 	if err == nil && a.Restart != nil {
@@ -132,16 +133,16 @@ func (s *Sequences) alter(r request, name []byte, a Alteration) (changed row, er
 		return changed, r.failed(string(name), err)
 	}
 	if a.Cycle != nil && *a.Cycle {
-		s.warnOfCycle(changed.name)
+		s.warnOfCycle(changed.Name)
 	}
 	return changed, nil
 }
 
-func (s *Sequences) alterHere(ctx context.Context, c *cache, a Alteration) (changed row, err error) {
+func (s *Sequences) alterHere(ctx context.Context, c *cache, a Alteration) (changed store.Row, err error) {
 	// What is reserved here before the change is seen would be of no use, and leave a gap behind a
 	// restart.
 	if err := c.reserving.Acquire(ctx); err != nil {
-		return row{}, err
+		return store.Row{}, err
 	}
 	defer c.reserving.Release()
 	if changed, err = s.servers.alter(ctx, c.name, a); err == nil {
@@ -151,33 +152,33 @@ func (s *Sequences) alterHere(ctx context.Context, c *cache, a Alteration) (chan
 }
 
 // lower sets the row of a single server, which gives numbers again then.
-func (of *lockedName) lower(ctx context.Context, r *row) error {
-	if _, err := of.ExecContext(ctx, "UPDATE "+of.v.table.full+" SET `id` = ? WHERE `name` = ?", r.id, r.name); err != nil {
+func (of *lockedName) lower(ctx context.Context, r *store.Row) error {
+	if _, err := of.ExecContext(ctx, "UPDATE "+of.v.Table.Sequence+" SET `id` = ? WHERE `name` = ?", r.ID, r.Name); err != nil {
 		return fmt.Errorf("write the row: %w", err)
 	}
-	if err := of.v.limits.wants(ctx, of.Tx, r.name, r.id); err != nil { // FORCE may raise it, too
+	if err := of.v.Limits.Wants(ctx, of.Tx, r.Name, r.ID); err != nil { // FORCE may raise it, too
 		return err
 	}
-	if err := of.v.limits.lowered(ctx, of.Tx, r.name, r.id); err != nil {
+	if err := of.v.Limits.Lowered(ctx, of.Tx, r.Name, r.ID); err != nil {
 		return err
 	}
-	return of.writeEntry(ctx, &r.entry, r.name)
+	return of.writeEntry(ctx, &r.Entry, r.Name)
 }
 
 // cycle lets a sequence that has come to its end begin again at its minimum, and says how many
 // numbers are left then.
 func (v *server) cycle(ctx context.Context, name string, need uint64) (left uint64, err error) {
 	var found segment.Rule
-	w := &view{plan: Plan{Number: v.share().Plan}, members: []*server{v}}
+	w := &view{plan: Plan{Number: v.Share().Plan}, members: []*server{v}}
 	err = w.amend(ctx, name, func(g *agreed) error {
 		r := g.merged()
-		found = r.rule()
-		if left = found.Remaining(r.id, r.max); left >= need || !r.def.Cycle {
+		found = r.Rule()
+		if left = found.Remaining(r.ID, r.Max); left >= need || !r.Def.Cycle {
 			return nil // somebody else was faster
 		}
-		r.id, r.anchor, r.version = r.def.Min-1, r.def.Min, g.version
-		found = r.rule()
-		if left = found.Remaining(r.id, r.max); left < need {
+		r.ID, r.Anchor, r.Version = r.Def.Min-1, r.Def.Min, g.version
+		found = r.Rule()
+		if left = found.Remaining(r.ID, r.Max); left < need {
 			return nil // it never has so many: nothing is saved
 		}
 		return g.best.lower(ctx, &r)
@@ -185,6 +186,6 @@ func (v *server) cycle(ctx context.Context, name string, need uint64) (left uint
 	if err != nil {
 		return 0, fmt.Errorf("begin sequence %q again: %w", name, err)
 	}
-	v.rules.set(name, found)
+	v.Rules.Set(name, found)
 	return left, nil
 }

@@ -14,6 +14,7 @@ import (
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/store"
 )
 
 // This file is how it is noticed that the row of a sequence has gone back: because of a restored
@@ -168,7 +169,7 @@ func (v *server) lowestOf(name string, h segment.Share) uint64 {
 	if !h.Shared() || planted.Fault(planted.Floor) {
 		return 0
 	}
-	return v.lowest.of(name, v.marks.Epoch(name), h.Plan)
+	return v.lowest.of(name, v.Marks.Epoch(name), h.Plan)
 }
 
 // watchRows records how far the rows of sequences in use stand on the members, and raises those
@@ -195,36 +196,36 @@ func (s *Sequences) watchRows(ctx context.Context) {
 
 // watch is watchRows on one server.
 func (a *servers) watch(ctx context.Context, v *server, names []string) {
-	registered := v.registry.entry() != ""
+	registered := v.Registry.ListedID() != ""
 	begun, before := v.lowest.look(), make(map[string]floor.Mark, len(names))
 	for _, name := range names {
 		// now: the row may be read before a reservation that is in flight
-		before[name] = v.marks.Mark(name)
+		before[name] = v.Marks.Mark(name)
 	}
-	rows, err := v.rowsOf(ctx, names)
+	rows, err := v.RowsOf(ctx, names)
 	if err != nil {
-		v.log.Debug("rows not looked at", logfield.Err(err))
+		v.Log.Debug("rows not looked at", logfield.Err(err))
 		return
 	}
-	h := v.share()
+	h := v.Share()
 	for i := range rows {
 		r := &rows[i]
 		switch {
-		case r.def.Cycle:
-			v.lowest.overlook(r.name)
+		case r.Def.Cycle:
+			v.lowest.overlook(r.Name)
 			continue
-		case r.plan != h.Plan || r.epoch != before[r.name].Epoch || r.epoch != v.marks.Epoch(r.name) || r.id >= v.seen.Load().max:
+		case r.Plan != h.Plan || r.Epoch != before[r.Name].Epoch || r.Epoch != v.Marks.Epoch(r.Name) || r.ID >= v.Seen.Load().Max:
 			// at the end it may be frozen
 			continue
 		}
-		low, ok := v.lowest.note(begun, r.name, lowestID{r.epoch, r.plan, r.id}, registered && !define.IsWorker(r.name))
+		low, ok := v.lowest.note(begun, r.Name, lowestID{r.Epoch, r.Plan, r.ID}, registered && !define.IsWorker(r.Name))
 		if !h.Shared() {
-			low = max(low, before[r.name].High)
+			low = max(low, before[r.Name].High)
 		}
 		// In a group a node that takes over is raised before it serves, and may be seen before.
-		if ok && r.id < low && !v.Grouped() {
-			if err := a.lift(ctx, v, r.name, low, r.id); err != nil {
-				v.log.Debug("row not raised", logfield.Sequence(r.name), logfield.Err(err))
+		if ok && r.ID < low && !v.Grouped() {
+			if err := a.lift(ctx, v, r.Name, low, r.ID); err != nil {
+				v.Log.Debug("row not raised", logfield.Sequence(r.Name), logfield.Err(err))
 			}
 		}
 	}
@@ -237,7 +238,7 @@ const rowsAtOnce = 500
 // reserved takes note of a reservation in the given epoch. A single server needs none: [marks] has
 // it.
 func (v *server) reserved(name string, epoch uint64, g *grant) {
-	if h := v.share(); h.Shared() && h.Plan == g.seg.Plan && !g.cycle {
+	if h := v.Share(); h.Shared() && h.Plan == g.seg.Plan && !g.cycle {
 		v.lowest.set(name, epoch, h.Plan, g.seg.Last())
 	}
 }
@@ -247,7 +248,7 @@ func (v *server) reserved(name string, epoch uint64, g *grant) {
 // away: its row may have gone back, as in a backup, from where this process never saw it. The
 // others stand close to that, since nobody takes a number below what he got elsewhere.
 func (a *servers) witness(ctx context.Context, v *server, name string) {
-	h := v.share()
+	h := v.Share()
 	if !h.Shared() || planted.Fault(planted.Floor) || !v.lowest.ask(name, h.Plan) {
 		return
 	}
@@ -258,11 +259,11 @@ func (a *servers) witness(ctx context.Context, v *server, name string) {
 	limited, stop := context.WithTimeoutCause(ctx, patience, await.ErrPatience)
 	defer stop()
 	eachOther(a.members(), v, there, func(o *server) {
-		found, err := o.look(limited, name)
+		found, err := o.Look(limited, name)
 		switch {
-		case err == nil && (found.frozen || found.id < o.seen.Load().max):
+		case err == nil && (found.Frozen || found.ID < o.Seen.Load().Max):
 			// not where nothing is left
-			v.marks.Raise(name, found.position())
+			v.Marks.Raise(name, found.Position())
 		case err != nil && ctx.Err() == nil && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrUnfit):
 			v.lowest.forget() // unless it is left out by then, the next reservation asks it again
 		}
@@ -289,19 +290,19 @@ func (a *servers) lift(ctx context.Context, v *server, name string, mark, gave u
 	v.follow.forgot.Store(true)
 	v.lowest.forget()
 	a.witness(ctx, v, name)
-	mark = max(mark, v.marks.Of(name))
+	mark = max(mark, v.Marks.Of(name))
 	if v.lowest.alarm(name, v.timing.alarm) {
 		v.counters.wentBack(name, &v.trials)
-		v.log.Error("sequence row went back",
+		v.Log.Error("sequence row went back",
 			logfield.Sequence(name), zap.Uint64("gave", gave), zap.Uint64("given_before", mark),
 			zap.String("remedy", "REPAIR SEQUENCE "+define.Quote(name)))
 	}
-	_, low, err := v.tryRaise(ctx, name, mark, mark, 0)
+	_, low, err := v.TryRaise(ctx, name, mark, mark, 0)
 	switch {
 	case err != nil || low == nil:
 		return err
-	case low.frozen:
-		return outcomeFrozen
+	case low.Frozen:
+		return store.OutcomeFrozen
 	}
-	return outcomeNewRule
+	return store.OutcomeNewRule
 }

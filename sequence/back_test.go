@@ -183,7 +183,7 @@ func (f fleet) seenBy(t *testing.T, s *Sequences) {
 	t.Helper()
 	eventually(t, "the rows are seen", func() bool {
 		for i, v := range s.servers.view.Load().members {
-			if v.lowest.seenAt("photos", s.servers.marks.Epoch("photos"), v.share().Plan) < f[i].id(t, "photos") {
+			if v.lowest.seenAt("photos", s.servers.marks.Epoch("photos"), v.Share().Plan) < f[i].id(t, "photos") {
 				return false
 			}
 		}
@@ -295,7 +295,7 @@ func TestARowThatIsLoweredOnPurposeHasNotGoneBack(t *testing.T) {
 	mustTake(t, watcher, "days", 1)
 	mustAlter(t, watcher, "days", Alteration{Cycle: ref(false)})
 	before := mustTake(t, watcher, "days", 1)
-	eventually(t, "it looks once more", func() bool { return v.lowest.seenAt("days", v.marks.Epoch("days"), 0) > 0 })
+	eventually(t, "it looks once more", func() bool { return v.lowest.seenAt("days", v.Marks.Epoch("days"), 0) > 0 })
 	if n := mustTake(t, watcher, "days", 20); n <= before || n > 80 {
 		t.Errorf("a sequence that repeats no more gives %d after %d", n, before)
 	}

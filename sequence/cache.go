@@ -15,6 +15,7 @@ import (
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/snowflake"
+	"seqproxy/sequence/store"
 )
 
 // maxQueued bounds the segments that wait behind the current one without adjoining it.
@@ -140,12 +141,12 @@ type cache struct {
 }
 
 // newCache makes the cache of a sequence whose row was read as found. It starts nothing.
-func newCache(owner *Sequences, found row) *cache {
+func newCache(owner *Sequences, found store.Row) *cache {
 	c := &cache{
-		name: found.name, owner: owner, score: owner.scores.of(found.name), reserver: owner.reserver, reserving: await.NewLock(),
-		exact: found.exact, top: found.position(), max: found.max,
-		rule: found.common(), limits: limitsOf(&found), past: found.past, version: found.version, order: found.def.Order, cycle: found.def.Cycle,
-		cover: define.CoverOf(&found.def), kind: found.def.Kind, hidden: define.IsHidden(found.name),
+		name: found.Name, owner: owner, score: owner.scores.of(found.Name), reserver: owner.reserver, reserving: await.NewLock(),
+		exact: found.Exact, top: found.Position(), max: found.Max,
+		rule: found.Common(), limits: limitsOf(&found), past: found.Past, version: found.Version, order: found.Def.Order, cycle: found.Def.Cycle,
+		cover: define.CoverOf(&found.Def), kind: found.Def.Kind, hidden: define.IsHidden(found.Name),
 	}
 	c.clocked, c.periods = c.newClocked(), c.newPeriods()
 	c.replan(time.Now())
@@ -464,7 +465,7 @@ func (c *cache) failLocked(err error, need uint64) (pause time.Duration) {
 			c.finishLocked(c.first, 0, &aboutError{define.ShownName(c.name), err})
 		}
 		c.resting = true
-	case c.order && errors.Is(err, outcomeUnknown):
+	case c.order && errors.Is(err, store.OutcomeUnknown):
 		c.strandLocked(err)
 	}
 	if c.lastErr == nil {
@@ -475,7 +476,7 @@ func (c *cache) failLocked(err error, need uint64) (pause time.Duration) {
 	c.lastErr = err
 	pause = max(c.backoff, c.owner.timing.firstBackoff)
 	c.backoff = min(2*pause, c.owner.timing.lastBackoff)
-	if errors.Is(err, outcomeFrozen) {
+	if errors.Is(err, store.OutcomeFrozen) {
 		// it is short, and the end of it is wanted
 		c.backoff = min(c.backoff, c.owner.timing.frozenBackoff)
 	}

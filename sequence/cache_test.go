@@ -15,6 +15,7 @@ import (
 
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/store"
 )
 
 // script is a reserver whose answers and moments a test decides: it shows what the cache does in
@@ -123,7 +124,7 @@ func scripted(t *testing.T, sc *script, change ...func(*Options)) (*Sequences, *
 		t.Fatal(err)
 	}
 	s.reserver = sc
-	c, err := s.cacheFor("photos", row{name: "photos", id: sc.last, max: sc.max, exact: sc.exact, entry: entry{def: define.Definition{Order: sc.order}}}, s.obeyed())
+	c, err := s.cacheFor("photos", store.Row{Name: "photos", ID: sc.last, Max: sc.max, Exact: sc.exact, Entry: store.Entry{Def: define.Definition{Order: sc.order}}}, s.obeyed())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"seqproxy/internal/planted"
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/store"
 )
 
 // A group whose replication may lose what was committed gives a number only below a ceiling that
@@ -34,7 +35,9 @@ import (
 // ceilings are how far the sequences of a group may go, by what its other nodes know: its rows, and
 // what is remembered of those of the node in use.
 type ceilings struct {
-	*store
+	*store.Store
+	timing   *timing
+	tuning   *atomic.Pointer[Tuning]
 	adopting await.Lock // held during an adoption
 	// that the node still holds the sequences was not seen on others, for ORDER
 	unseen atomic.Bool
@@ -94,61 +97,32 @@ func (g *ceilings) replicates() bool {
 }
 
 // upTo is how far the numbers of a sequence may go at present.
-type upTo struct {
-	grouped bool // false: as far as the sequence goes
-	ceiling uint64
-	// witnessed: other members have recorded how far this one goes at most.
-	witnessed bool
-	recorded  uint64
-}
-
-// upTo returns that of a sequence.
-func (g *ceilings) upTo(ctx context.Context, conn *sql.Conn, name string) (upTo, error) {
+func (g *ceilings) upTo(ctx context.Context, conn *sql.Conn, name string) (limit.UpTo, error) {
 	if !g.inForce() {
-		return upTo{}, nil
+		return limit.UpTo{}, nil
 	}
 	if ceiling, ok := g.ceiling(name); ok {
-		return upTo{grouped: true, ceiling: ceiling}, nil
+		return limit.UpTo{Grouped: true, Ceiling: ceiling}, nil
 	}
 	now := g.Current()
 	if now == nil {
-		return upTo{}, link.ErrUnchosen
+		return limit.UpTo{}, link.ErrUnchosen
 	}
-	stored, err := g.readRow(ctx, conn, name)
+	stored, err := g.ReadRow(ctx, conn, name)
 	if err != nil {
-		return upTo{}, err
+		return limit.UpTo{}, err
 	}
-	known, err := g.limits.read(ctx, conn, limit.Scope{Name: name})
+	known, err := g.Limits.Read(ctx, conn, limit.Scope{Name: name})
 	if err != nil {
-		return upTo{}, err
+		return limit.UpTo{}, err
 	}
-	l, err := g.limits.admitted(known, now, stored.position())
+	l, err := g.Limits.Admitted(known, now, stored.Position())
 	if err != nil {
-		return upTo{}, err
+		return limit.UpTo{}, err
 	}
 	if l.Granted == 0 {
-		return upTo{}, outcomeAtCeiling
+		return limit.UpTo{}, store.OutcomeAtCeiling
 	}
 	g.learn(name, l.Granted)
-	return upTo{grouped: true, ceiling: l.Granted}, nil
-}
-
-// refused explains why the condition kept a reservation from changing the row: outcomeNotHolder or
-// outcomeAtCeiling.
-func (st *store) refused(ctx context.Context, conn *sql.Conn, name string, stored *row) attempt {
-	now := st.Current()
-	if now == nil {
-		return st.failedWith(link.ErrUnchosen)
-	}
-	known, err := st.limits.read(ctx, conn, limit.Scope{Name: name})
-	if err != nil {
-		return st.failedWith(err)
-	}
-	l, err := st.limits.admitted(known, now, stored.position())
-	if err == nil {
-		err = outcomeAtCeiling
-	}
-	did := st.failedWith(err)
-	did.asked, did.ceiling = true, l.Granted
-	return did
+	return limit.UpTo{Grouped: true, Ceiling: l.Granted}, nil
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"math/bits"
+
+	"seqproxy/sequence/store"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
@@ -19,8 +19,8 @@ import (
 // that end at last were reserved.
 func (g *ceilings) windowDue(name string, last, n uint64) bool {
 	ceiling, ok := g.ceiling(name)
-	width, fits := g.width(name, last, n)
-	return ok && fits && limit.WindowLow(last, width, ceiling, g.highest(name))
+	width, fits := g.Width(name, last, n)
+	return ok && fits && limit.WindowLow(last, width, ceiling, g.Highest(name))
 }
 
 // openNext opens the next window of a sequence that reserves n numbers at a time, unless somebody
@@ -45,33 +45,6 @@ func (g *ceilings) openNext(ctx context.Context, name string, n uint64) {
 	delete(g.opening, name)
 }
 
-// highest is the last number that a sequence may give, as far as it is known.
-func (st *store) highest(name string) uint64 {
-	highest := st.seen.Load().max
-	if r := st.rules.of(name); r.Max != 0 {
-		highest = min(highest, r.Max)
-	}
-	return highest
-}
-
-// width is from position to the last of n numbers that are reserved next; false if they go beyond
-// 64 bits.
-func (st *store) width(name string, position, n uint64) (uint64, bool) {
-	rule := st.rules.of(name)
-	h, floor := st.shareOf(name, rule), st.marks.Of(name)
-	if h.InBlocks() {
-		last, ok := h.End(position, floor, n)
-		return last - position, ok && last >= position
-	}
-	if h.InSteps() {
-		rule = h.Rule(rule, floor)
-	}
-	first, ok := rule.Next(position, math.MaxUint64)
-	hi, rest := bits.Mul64(n-1, rule.Step)
-	width := first - position + rest
-	return width, ok && hi == 0 && width >= rest && width <= math.MaxUint64-position
-}
-
 // openWindow raises the ceiling of a sequence that reserves n numbers at a time, unless somebody
 // else did. outcomeNoRoom: it has not so many left.
 func (g *ceilings) openWindow(ctx context.Context, name string, n uint64) error {
@@ -88,10 +61,10 @@ func (g *ceilings) openWindow(ctx context.Context, name string, n uint64) error 
 	lost := errors.As(err, new(*limit.SeenError))
 	switch {
 	case lost && !g.failing:
-		g.log.Warn("windows not raised", logfield.Sequence(name),
+		g.Log.Warn("windows not raised", logfield.Sequence(name),
 			zap.Uint64("ceiling", g.by[name]), logfield.Err(err))
 	case err == nil && g.failing:
-		g.log.Info("windows raised again", logfield.Sequence(name))
+		g.Log.Info("windows raised again", logfield.Sequence(name))
 	}
 	if lost || err == nil {
 		g.failing = lost
@@ -111,15 +84,15 @@ func (g *ceilings) tryWindow(ctx context.Context, name string, n uint64, closed 
 	switch {
 	case errors.Is(err, limit.ErrNotHolder):
 		g.drop(name)
-		return outcomeNotHolder
+		return store.OutcomeNotHolder
 	case errors.Is(err, limit.ErrNoRoom):
-		err = outcomeNoRoom
+		err = store.OutcomeNoRoom
 	}
 	if w.Granted > 0 {
 		g.learn(name, w.Granted)
 	}
 	if err == nil && !w.Found && !w.Exact {
-		g.log.Info("ceiling raised", logfield.Sequence(name), zap.Uint64("ceiling", w.Granted),
+		g.Log.Info("ceiling raised", logfield.Sequence(name), zap.Uint64("ceiling", w.Granted),
 			zap.Uint64("first", w.First), zap.Strings("seen_on", w.SeenOn))
 	}
 	return err
@@ -140,18 +113,18 @@ func (v *server) raiseCeiling(ctx context.Context, name string, d demand) (uint6
 		// the primary after all, it is adopted anew.
 		v.Moved()
 		return n, v.ceilings.adoptOrMove(ctx, name, lost.Newer)
-	case errors.Is(err, outcomeNotHolder):
+	case errors.Is(err, store.OutcomeNotHolder):
 		return n, v.ceilings.adoptOrMove(ctx, name, limit.Holder{})
-	case errors.Is(err, outcomeNoRoom):
+	case errors.Is(err, store.OutcomeNoRoom):
 		return v.fit(ctx, name, d.want, need)
 	case errors.As(err, new(*limit.SeenError)):
 		// What is left below the ceiling may be given.
-		stored, again := v.find(ctx, name)
+		stored, again := v.Find(ctx, name)
 		if again != nil {
 			return n, again
 		}
 		ceiling, _ := v.ceilings.ceiling(name)
-		left := v.remaining(name, &stored, min(ceiling, stored.max))
+		left := v.Remaining(name, &stored, min(ceiling, stored.Max))
 		if left -= left % need; left >= need && left < n {
 			return left, nil
 		}
@@ -177,7 +150,7 @@ func (g *ceilings) holding(ctx context.Context, name string, f func() error) err
 		switch {
 		case g.IsMoved(err):
 			g.Moved()
-		case errors.Is(err, outcomeNotHolder):
+		case errors.Is(err, store.OutcomeNotHolder):
 			if failed := g.adoptOrMove(ctx, name, limit.Holder{}); failed != nil {
 				return failed
 			}
@@ -202,20 +175,20 @@ func (g *ceilings) keepAbove(ctx context.Context, name string, n uint64) error {
 	}
 	err := g.holding(ctx, name, func() error {
 		err := g.belowCeiling(ctx, name, n)
-		if errors.Is(err, outcomeAtCeiling) {
+		if errors.Is(err, store.OutcomeAtCeiling) {
 			err = g.openWindow(ctx, name, 1)
 		}
-		if errors.Is(err, outcomeNoRoom) {
+		if errors.Is(err, store.OutcomeNoRoom) {
 			err = g.tryWindow(ctx, name, 1, true)
 		}
 		return err
 	})
-	var stored row
+	var stored store.Row
 	if err == nil {
-		stored, err = g.look(ctx, name)
+		stored, err = g.Look(ctx, name)
 	}
-	if err == nil && stored.position() < min(n, g.seen.Load().max) {
-		err = fmt.Errorf("%s has the sequence at %d: %w", g.At(), stored.position(), errWentBelow)
+	if err == nil && stored.Position() < min(n, g.Seen.Load().Max) {
+		err = fmt.Errorf("%s has the sequence at %d: %w", g.At(), stored.Position(), errWentBelow)
 	}
 	if err != nil {
 		return fmt.Errorf("a fail-over could lose that sequence %q goes on above %d: %w", name, n, err)
@@ -233,14 +206,14 @@ func (g *ceilings) openTo(ctx context.Context, name string, n, floor uint64) (to
 	if err = g.holding(ctx, name, func() error { return g.belowCeiling(ctx, name, floor) }); err == nil {
 		return floor, nil
 	}
-	if err := g.belowCeiling(ctx, name, n); !errors.Is(err, outcomeAtCeiling) {
+	if err := g.belowCeiling(ctx, name, n); !errors.Is(err, store.OutcomeAtCeiling) {
 		return n, nil // of any other error keepAbove tells
 	}
-	stored, err := g.look(ctx, name)
-	if err == nil && stored.position() < n {
-		err = g.openWindow(ctx, name, (n-stored.position())/max(stored.rule().Step, 1)+2)
+	stored, err := g.Look(ctx, name)
+	if err == nil && stored.Position() < n {
+		err = g.openWindow(ctx, name, (n-stored.Position())/max(stored.Rule().Step, 1)+2)
 	}
-	if err != nil && !errors.Is(err, outcomeNoRoom) {
+	if err != nil && !errors.Is(err, store.OutcomeNoRoom) {
 		return 0, fmt.Errorf("a fail-over could lose that sequence %q goes on above %d: %w", name, n, err)
 	}
 	return n, nil
@@ -254,8 +227,8 @@ func (g *ceilings) belowCeiling(ctx context.Context, name string, n uint64) erro
 	}
 	defer func() { _ = conn.Close() }()
 	to, err := g.upTo(ctx, conn, name)
-	if err == nil && to.grouped && to.ceiling < n {
-		err = outcomeAtCeiling
+	if err == nil && to.Grouped && to.Ceiling < n {
+		err = store.OutcomeAtCeiling
 	}
 	return err
 }

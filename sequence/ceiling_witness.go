@@ -9,6 +9,7 @@ import (
 	"seqproxy/internal/await"
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/store"
 )
 
 // others is the way to the nodes beside the chosen one, of a cluster to all.
@@ -28,7 +29,7 @@ func (o others) nodes() (all []*link.Node) {
 
 // Sight implements [limit.Nodes].
 func (o others) Sight(ctx context.Context) []limit.Look {
-	patience := o.opts.DialTimeout
+	patience := o.Config.Link.DialTimeout
 	if o.now.Cluster != "" {
 		// this node has what they have, or a majority did not have it
 		patience = min(patience, o.timing.shown)
@@ -42,7 +43,7 @@ func (o others) Sight(ctx context.Context) []limit.Look {
 			said, err := n.Ask(ctx)
 			look := limit.Look{Address: n.Addr, Standing: limit.Standing(said), Err: err}
 			if look.Err == nil {
-				look.Known, look.Err = o.limits.read(ctx, n.Pool(), limit.Scope{All: true})
+				look.Known, look.Err = o.Limits.Read(ctx, n.Pool(), limit.Scope{All: true})
 			}
 			all <- look
 		}()
@@ -83,7 +84,7 @@ func (o others) watch(ctx context.Context, n *link.Node, w *limit.Witness, of li
 			}
 		}
 		if w.Identified() {
-			switch known, err := o.limits.read(ctx, n.Pool(), of); {
+			switch known, err := o.Limits.Read(ctx, n.Pool(), of); {
 			case err == nil && w.Shown(known):
 				return
 			case err != nil && ctx.Err() == nil:
@@ -116,7 +117,7 @@ func (g *ceilings) toChosen(ctx context.Context) (conn *sql.Conn, now *link.Choi
 // group is the group as one attempt sees it, over a connection to the chosen node.
 func (g *ceilings) group(conn *sql.Conn, now *link.Choice) *limit.Group {
 	return &limit.Group{
-		Store: holderStore{g, conn, now}, Nodes: others{g, now}, Count: len(g.Nodes()), Relaxed: g.relaxed,
+		Store: holderStore{g, conn, now}, Nodes: others{g, now}, Count: len(g.Nodes()), Relaxed: g.Config.Link.Relaxed,
 		Chosen: limit.Node{Address: now.Addr, Identity: now.Identity, Holder: now.Holder, Cluster: now.Cluster != ""},
 	}
 }
@@ -153,16 +154,16 @@ func (g *ceilings) shownOn(ctx context.Context, lag time.Duration, need int) err
 	}
 	// Replicas apply changes in the order of their commits, so one that shows this has all before
 	// it.
-	if _, err := conn.ExecContext(ctx, "UPDATE "+g.table.holder+" SET `mark` = `mark` + 1 WHERE `holder` = "+now.HolderSQL()); err != nil {
-		return fmt.Errorf("write table %s: %w", g.table.holder, err)
+	if _, err := conn.ExecContext(ctx, "UPDATE "+g.Table.Holder+" SET `mark` = `mark` + 1 WHERE `holder` = "+now.HolderSQL()); err != nil {
+		return fmt.Errorf("write table %s: %w", g.Table.Holder, err)
 	}
-	known, err := g.limits.read(ctx, conn, limit.Scope{})
+	known, err := g.Limits.Read(ctx, conn, limit.Scope{})
 	if err != nil {
 		return err
 	}
 	marked := known.Holder()
 	if marked.ID != now.Holder {
-		return outcomeNotHolder
+		return store.OutcomeNotHolder
 	}
 	_ = conn.Close() // others may need it meanwhile
 	for begin, again := time.Now(), true; again; {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"seqproxy/sequence/store"
+
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-sql-driver/mysql"
 
@@ -227,7 +229,7 @@ func (r request) failed(name string, err error) error {
 	if errors.As(err, new(*define.KindError)) {
 		return err
 	}
-	for _, known := range []error{ErrUnknown, ErrExists, ErrExhausted, ErrUnfit, ErrClosed, define.ErrBadOption, ErrSeveral, outcomeFrozen} {
+	for _, known := range []error{ErrUnknown, ErrExists, ErrExhausted, ErrUnfit, ErrClosed, define.ErrBadOption, ErrSeveral, store.OutcomeFrozen} {
 		if errors.Is(err, known) {
 			return err
 		}
@@ -241,17 +243,17 @@ func (r request) failed(name string, err error) error {
 			err = s.whyNot() // the end of the wait itself says nothing
 		}
 	}
-	return &UnavailableError{Sequence: define.ShownName(name), Server: s.serverName(), Waited: time.Since(r.begin), Err: withGrants(err, s.opts.Servers[0].Database)}
+	return &UnavailableError{Sequence: define.ShownName(name), Server: s.serverName(), Waited: time.Since(r.begin), Err: store.WithGrants(err, s.opts.Servers[0].Database)}
 }
 
 // existing is the outcome where there is the sequence.
-func (o *CreateOptions) existing(r *row) (Created, error) {
+func (o *CreateOptions) existing(r *store.Row) (Created, error) {
 	if !o.IfNotExists {
-		return Created{}, &NameError{Name: define.ShownName(r.name), Err: ErrExists}
+		return Created{}, &NameError{Name: define.ShownName(r.Name), Err: ErrExists}
 	}
-	first, _ := r.rule().Next(r.position(), r.max)
+	first, _ := r.Rule().Next(r.Position(), r.Max)
 	// whoever made it may not know whether it stays
-	return Created{Existed: true, First: first, above: r.position(), row: r.name}, nil
+	return Created{Existed: true, First: first, above: r.Position(), row: r.Name}, nil
 }
 
 // outcome is that of a transaction that should have made the sequence.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"seqproxy/internal/process"
+
 	"go.uber.org/zap"
 
 	"seqproxy/internal/await"
@@ -27,7 +29,7 @@ import (
 
 // fitHidden refuses a name that is too long for the rows of its workers or periods, and ticks that
 // are too many for them. The server was asked.
-func (st *store) fitHidden(d *define.Definition) error {
+func (v *server) fitHidden(d *define.Definition) error {
 	var longest string
 	switch {
 	case define.IsPeriod(define.CounterName(d.Name)):
@@ -39,14 +41,14 @@ func (st *store) fitHidden(d *define.Definition) error {
 	default:
 		return nil
 	}
-	if most := st.seen.Load().max; d.Kind.HasClock() && d.Kind.MaxCounter() > most {
+	if most := v.Seen.Load().Max; d.Kind.HasClock() && d.Kind.MaxCounter() > most {
 		return define.BadOption("sequence %q: the ticks of its workers go up to %d, and the id column of table %s holds up to %d: make that a BIGINT UNSIGNED",
-			d.Name, d.Kind.MaxCounter(), st.table.full, most)
+			d.Name, d.Kind.MaxCounter(), v.Table.Sequence, most)
 	}
 	var width int
-	if _, err := fmt.Sscanf(strings.ToLower(st.seen.Load().nameType), "varchar(%d)", &width); err == nil && len([]rune(d.Name+longest)) > width {
+	if _, err := fmt.Sscanf(strings.ToLower(v.Seen.Load().NameType), "varchar(%d)", &width); err == nil && len([]rune(d.Name+longest)) > width {
 		return define.BadOption("sequence name %q has %d characters, want at most %d: behind it stands up to %s in table %s",
-			d.Name, len([]rune(d.Name)), width-len(longest), longest, st.table.full)
+			d.Name, len([]rune(d.Name)), width-len(longest), longest, v.Table.Sequence)
 	}
 	return nil
 }
@@ -217,10 +219,10 @@ func (k clocked) Last(ctx context.Context, worker, first uint64) (last uint64, b
 	switch {
 	case k.away(worker): // that was seen now
 		return 0, false, snowflake.ErrAway
-	case err == nil && found.def.Kind != kind.NewTicks():
+	case err == nil && found.Def.Kind != kind.NewTicks():
 		return 0, true, nil // somebody has given a sequence of his that name
 	case err == nil:
-		return found.position(), false, nil
+		return found.Position(), false, nil
 	case isUnfitRow(err):
 		return 0, true, nil // a fail-over has lost what its row is
 	case !errors.Is(err, ErrUnknown):
@@ -257,7 +259,7 @@ func (a *servers) recordable(ctx context.Context, name string, from uint64) (boo
 		return true, nil
 	}
 	v := a.home(w, name)
-	ceiling, err := v.recordedCeiling(ctx, v.Pool(), name, v.share().Plan)
+	ceiling, err := v.recordedCeiling(ctx, v.Pool(), name, v.Share().Plan)
 	return ceiling > from, err
 }
 
@@ -303,7 +305,7 @@ func (s *Sequences) regainTicks(caches []*cache) {
 				continue
 			}
 			seg := segment.New(unused.First, unused.Last)
-			seg.Plan = s.servers.home(s.servers.view.Load(), worker.name).share().Plan
+			seg.Plan = s.servers.home(s.servers.view.Load(), worker.name).Share().Plan
 			worker.regain(seg)
 		}
 	}
@@ -325,7 +327,7 @@ func (k clocked) Holders(ctx context.Context, worker uint64) string {
 	}
 	var same []string
 	for _, p := range all {
-		if p.ID != k.c.owner.servers.id && !p.stale() && !processIsDead(p.process) && strings.HasSuffix(p.Host, workerInHost(worker)) {
+		if p.ID != k.c.owner.servers.id && !p.Stale() && !process.IsDead(p.Process) && strings.HasSuffix(p.Host, workerInHost(worker)) {
 			same = append(same, p.Host)
 		}
 	}
@@ -343,20 +345,6 @@ func (k clocked) Time(ctx context.Context) (time.Time, error) {
 		s.noteClock(server)
 	}
 	return server, err
-}
-
-// clock is what the clock of the server says.
-func (st *store) clock(ctx context.Context) (time.Time, error) {
-	conn, err := st.Conn(ctx)
-	if err != nil {
-		return time.Time{}, err
-	}
-	defer func() { _ = conn.Close() }()
-	var micros int64
-	if err := conn.QueryRowContext(ctx, "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))").Scan(&micros); err != nil {
-		return time.Time{}, fmt.Errorf("ask the clock of %s: %w", st.Name(), err)
-	}
-	return time.UnixMicro(micros), nil
 }
 
 // mayAlter refuses to set the time of keys, or a counter that there is not.

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"seqproxy/internal/await"
+	"seqproxy/sequence/link"
+	"seqproxy/sequence/store"
 )
 
 // CachedError: a sequence is not confirmed as an ORDER sequence, because proxies may still hold
@@ -29,31 +30,7 @@ func (e *CachedError) Error() string {
 
 // list writes which proxies those are.
 func (e *CachedError) list(text *strings.Builder) {
-	listProxies(text, e.Proxies, e.Table, e.Several, "and has not confirmed that it gave them up (try again)")
-}
-
-// listProxies writes which proxies are in the way, and the way out of each. lives is what is said
-// of one that lives.
-func listProxies(text *strings.Builder, proxies []Proxy, table string, several bool, lives string) {
-	for i, p := range proxies {
-		if i > 0 {
-			text.WriteString("; ")
-		}
-		fmt.Fprintf(text, "%s, registered since %s UTC, ", p.Host, p.Since.Format(time.DateTime))
-		remove := fmt.Sprintf("if it is gone for good: DELETE FROM %s WHERE id = '%s'", table, p.ID)
-		if several {
-			remove += ", on each sequence server"
-		}
-		switch {
-		case p.early():
-			fmt.Fprintf(text, "whose last sign of life is %v in the future: the sequence server's clock went back since, and nobody can tell for how long it has been silent "+
-				"(set that clock right, and try again; %s)", -p.Silent.Round(100*time.Millisecond), remove)
-		case p.stale():
-			fmt.Fprintf(text, "silent for %v (%s)", p.Silent.Round(100*time.Millisecond), remove)
-		default:
-			fmt.Fprintf(text, "which lives, or did %v ago, %s", max(p.Silent, 0).Round(100*time.Millisecond), lives)
-		}
-	}
+	store.ListProxies(text, e.Proxies, e.Table, e.Several, "and has not confirmed that it gave them up (try again)")
 }
 
 // errUnlisted: a proxy may be registered with nobody but a sequence server that does not answer.
@@ -68,7 +45,7 @@ func (s *Sequences) waitForProxies(ctx context.Context, version uint64) error {
 		s.seeChanges(ctx)
 		all, err := s.servers.holders(ctx)
 		if err != nil && ctx.Err() == nil {
-			if !s.servers.view.Load().several() || isRefused(err) {
+			if !s.servers.view.Load().several() || link.IsRefused(err) {
 				return err
 			}
 			unlisted = fmt.Errorf("%w: %w", errUnlisted, err) // a member may come back
@@ -81,7 +58,7 @@ func (s *Sequences) waitForProxies(ctx context.Context, version uint64) error {
 					continue
 				}
 				late = append(late, p)
-				if p.stale() {
+				if p.Stale() {
 					stale++
 				}
 			}

@@ -9,6 +9,7 @@ import (
 
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/store"
 )
 
 // The server counts as the rule does, up to the ends of 63 and 64 bits.
@@ -20,7 +21,7 @@ func TestServerCountsByTheRule(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	text := s.servers.first().table.reserveByRule(false)
+	text := s.servers.first().Table.ReserveByRule(false)
 	ends := []uint64{0, 1, 1 << 32, 1 << 53, 1 << 62, 1<<63 - 1, 1 << 63, math.MaxUint64}
 	near := func() uint64 {
 		n := ends[rand.IntN(len(ends))]
@@ -93,7 +94,7 @@ func TestServerCountsInBlocks(t *testing.T) {
 		for i := range args {
 			args[i] = floor
 		}
-		_, err := conn.ExecContext(t.Context(), "UPDATE "+newTable(p.schema, "sequence").full+" SET id = "+text, args...)
+		_, err := conn.ExecContext(t.Context(), "UPDATE "+store.NewTable(p.schema, "sequence").Sequence+" SET id = "+text, args...)
 		if !ok {
 			if beyond++; !link.IsOutOfRange(err) {
 				t.Fatalf("%+v: %d numbers above %d and %d: got %v, want that they are out of range", h, n, id, floor, err)

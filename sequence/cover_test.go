@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"seqproxy/sequence/store"
 )
 
 func TestCoverOfASequenceGoesBeforeTheConfiguredOne(t *testing.T) {
@@ -13,8 +15,8 @@ func TestCoverOfASequenceGoesBeforeTheConfiguredOne(t *testing.T) {
 		const rate = 100
 		use := func(cover uint64, seconds int) {
 			t.Helper()
-			r := changedRow(func(e *entry) { e.def.Cover = cover })
-			r.version = cache.version + 1
+			r := changedRow(func(e *store.Entry) { e.Def.Cover = cover })
+			r.Version = cache.version + 1
 			cache.revise(r)
 			for range seconds {
 				mustTake(t, s, "photos", rate)

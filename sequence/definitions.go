@@ -14,6 +14,7 @@ import (
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/store"
 )
 
 // This file is how definitions are changed. The rows of all members are locked, in the order of
@@ -47,7 +48,7 @@ func (e *edit) end() {
 // lockedName is what a member has of a name, locked.
 type lockedName struct {
 	*edit
-	row                   // its id is 0 and its name empty if there is none
+	store.Row             // its id is 0 and its name empty if there is none
 	hasRow, hasEntry bool // there is a row, and an entry among the options
 	planFloor        uint64
 }
@@ -60,9 +61,9 @@ func (of *lockedName) live() bool { return of.hasRow }
 // FORCE.
 func (of *lockedName) given() uint64 {
 	if of.hasRow && !of.h.Shared() {
-		return of.id
+		return of.ID
 	}
-	return max(of.id, of.floor, of.planFloor)
+	return max(of.ID, of.Floor, of.planFloor)
 }
 
 // edit calls f with what at least need members have of a name, which is locked, and commits. On
@@ -88,12 +89,12 @@ func (w *view) editOnce(ctx context.Context, need int, name string, first func(e
 			e.end()
 		}
 	}()
-	g := &agreed{name: name, marks: w.members[0].marks}
+	g := &agreed{name: name, marks: w.members[0].Marks}
 	var missing []error
 	for _, v := range w.members {
 		e, err := w.begin(ctx, v)
 		if err != nil {
-			if !w.several() || errors.Is(err, outcomeOldPlan) || link.IsConflict(err) || errors.Is(err, ErrUnfit) || ctx.Err() != nil {
+			if !w.several() || errors.Is(err, store.OutcomeOldPlan) || link.IsConflict(err) || errors.Is(err, ErrUnfit) || ctx.Err() != nil {
 				return err
 			}
 			missing = append(missing, fmt.Errorf("sequence server %s is not reached: %w", v.Name(), err))
@@ -121,9 +122,9 @@ func (w *view) editOnce(ctx context.Context, need int, name string, first func(e
 	// again.
 	kept := slices.DeleteFunc(slices.Clone(edits), func(e *edit) bool { return e.made && !e.wrote })
 	if slices.ContainsFunc(kept, func(e *edit) bool { return e.wrote }) {
-		stamp := newStamp()
+		stamp := store.NewStamp()
 		for _, e := range kept {
-			if _, err := e.ExecContext(ctx, "UPDATE "+e.v.table.version+" SET `version` = GREATEST(`version`, ?), `stamp` = ? WHERE `one` = 1", g.version, stamp); err != nil {
+			if _, err := e.ExecContext(ctx, "UPDATE "+e.v.Table.Version+" SET `version` = GREATEST(`version`, ?), `stamp` = ? WHERE `one` = 1", g.version, stamp); err != nil {
 				return fmt.Errorf("raise the version on %s: %w", e.v.Name(), err)
 			}
 		}
@@ -142,9 +143,9 @@ func (w *view) editOnce(ctx context.Context, need int, name string, first func(e
 // begin begins the transaction on one member. All changes of definitions wait for it, as long as the
 // server keeps it for a proxy that stands still.
 func (w *view) begin(ctx context.Context, v *server) (*edit, error) {
-	h := v.share()
+	h := v.Share()
 	if h.Plan != w.plan.Number {
-		return nil, outcomeOldPlan
+		return nil, store.OutcomeOldPlan
 	}
 	conn, err := w.connect(ctx, v)
 	if err != nil {
@@ -190,7 +191,7 @@ func (w *view) connect(ctx context.Context, v *server) (*sql.Conn, error) {
 // makeRow makes the row of a name, unless there is one, and locks it. To look for one that is
 // missing would lock the names around it, and two who make it would wait for each other.
 func (e *edit) makeRow(ctx context.Context, name string) error {
-	result, err := e.ExecContext(ctx, "INSERT INTO "+e.v.table.full+" (`name`, `id`) VALUES (?, 0) ON DUPLICATE KEY UPDATE `id` = `id`", name)
+	result, err := e.ExecContext(ctx, "INSERT INTO "+e.v.Table.Sequence+" (`name`, `id`) VALUES (?, 0) ON DUPLICATE KEY UPDATE `id` = `id`", name)
 	if err != nil {
 		return fmt.Errorf("make the row on %s: %w", e.v.Name(), err)
 	}
@@ -202,16 +203,16 @@ func (e *edit) makeRow(ctx context.Context, name string) error {
 // lockDefinitions keeps other changes of definitions, and those of the plan, from this member, and
 // says which version is the next one there.
 func (e *edit) lockDefinitions(ctx context.Context) (next uint64, err error) {
-	if _, err = e.ExecContext(ctx, "INSERT INTO "+e.v.table.version+" (`one`) VALUES (1) ON DUPLICATE KEY UPDATE `version` = `version`"); err == nil {
-		err = e.QueryRowContext(ctx, "SELECT GREATEST(`version` + 1, "+micros+") FROM "+e.v.table.version+" WHERE `one` = 1 FOR UPDATE").Scan(&next)
+	if _, err = e.ExecContext(ctx, "INSERT INTO "+e.v.Table.Version+" (`one`) VALUES (1) ON DUPLICATE KEY UPDATE `version` = `version`"); err == nil {
+		err = e.QueryRowContext(ctx, "SELECT GREATEST(`version` + 1, "+store.ServerMicros+") FROM "+e.v.Table.Version+" WHERE `one` = 1 FOR UPDATE").Scan(&next)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("lock the definitions on %s: %w", e.v.Name(), err)
 	}
-	if err := e.v.plans.mustObey(ctx, e.Tx, e.h.Plan); err != nil {
+	if err := e.v.Plans.MustObey(ctx, e.Tx, e.h.Plan); err != nil {
 		return 0, err
 	}
-	return next, e.v.plans.refuseWhileChanging(ctx, e.Tx)
+	return next, e.v.Plans.RefuseWhileChanging(ctx, e.Tx)
 }
 
 // lockName locks what a member has of a name. Nothing is read without a lock before: it would be
@@ -219,10 +220,10 @@ func (e *edit) lockDefinitions(ctx context.Context) (next uint64, err error) {
 // On a single server it is above what proxies say that they obey, too, as the table of options
 // alone may have been restored; of several members the others tell.
 func (e *edit) lockName(ctx context.Context, name string) (of lockedName, next uint64, err error) {
-	of = lockedName{edit: e, row: row{name: name, entry: noEntry()}}
+	of = lockedName{edit: e, Row: store.Row{Name: name, Entry: store.NoEntry()}}
 	v := e.v
 	var id sql.NullString
-	err = e.QueryRowContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+v.table.full+" WHERE `name` = ? FOR UPDATE", name).Scan(&of.name, &id)
+	err = e.QueryRowContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+v.Table.Sequence+" WHERE `name` = ? FOR UPDATE", name).Scan(&of.Name, &id)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 	case link.IsNoSuchText(err):
@@ -231,63 +232,63 @@ func (e *edit) lockName(ctx context.Context, name string) (of lockedName, next u
 		return of, 0, fmt.Errorf("lock the row on %s: %w", v.Name(), err)
 	default:
 		of.hasRow = !e.made
-		if of.id, err = v.parseID(of.name, id); err != nil {
+		if of.ID, err = v.ParseID(of.Name, id); err != nil {
 			return of, 0, err
 		}
 	}
 	if next, err = e.lockDefinitions(ctx); err != nil {
 		return of, 0, err
 	}
-	err = e.QueryRowContext(ctx, "SELECT "+entryOf+" FROM "+v.table.options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(of.fields()...)
+	err = e.QueryRowContext(ctx, "SELECT "+store.EntryOf+" FROM "+v.Table.Options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(of.Fields()...)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return of, 0, fmt.Errorf("read options on %s: %w", v.Name(), err)
 	}
 	of.hasEntry = err == nil
 	if e.h.Plan != 0 {
-		if of.planFloor, err = v.plans.floorOf(ctx, e, e.h.Plan, name); err != nil {
+		if of.planFloor, err = v.Plans.FloorOf(ctx, e, e.h.Plan, name); err != nil {
 			return of, 0, err
 		}
 	}
 	told := uint64(0)
 	if !e.h.Shared() {
-		if told, err = v.proxies.highestVersion(ctx, e.Tx); err != nil {
+		if told, err = v.Proxies.HighestVersion(ctx, e.Tx); err != nil {
 			return of, 0, err
 		}
 	}
-	v.complete(&of.row)
-	if of.hasRow && e.h.InSteps() && !e.h.Owns(of.id) && of.id < v.seen.Load().max {
+	v.Complete(&of.Row)
+	if of.hasRow && e.h.InSteps() && !e.h.Owns(of.ID) && of.ID < v.Seen.Load().Max {
 		// at its end it is nobody's
-		return of, 0, v.wrongResidue(ctx, e.among, of.name, of.id, e.h)
+		return of, 0, v.wrongResidue(ctx, e.among, of.Name, of.ID, e.h)
 	}
-	return of, max(next, told+1, of.epoch+1, v.marks.Epoch(of.name)+1), nil
+	return of, max(next, told+1, of.Epoch+1, v.Marks.Epoch(of.Name)+1), nil
 }
 
 // write makes the row and the entry of a name be those of to, with the id at or above at: never
 // below what it is.
-func (of *lockedName) write(ctx context.Context, to *entry, name string, at uint64) error {
+func (of *lockedName) write(ctx context.Context, to *store.Entry, name string, at uint64) error {
 	v := of.v
 	at = max(at, of.given())
 	if !of.hasRow {
-		at = max(at, to.def.Start-1)
+		at = max(at, to.Def.Start-1)
 	}
 	id, ok := of.h.Rest(at)
-	if !ok || id > v.seen.Load().max {
+	if !ok || id > v.Seen.Load().Max {
 		return &NameError{Name: define.ShownName(name), Err: ErrExhausted}
 	}
 	var err error
 	switch {
 	case !of.hasRow && !of.made:
-		_, err = of.ExecContext(ctx, "INSERT INTO "+v.table.full+" (`name`, `id`) VALUES (?, ?)", name, id)
-	case id != of.id:
-		_, err = of.ExecContext(ctx, "UPDATE "+v.table.full+" SET `id` = ? WHERE `name` = ?", id, of.name)
+		_, err = of.ExecContext(ctx, "INSERT INTO "+v.Table.Sequence+" (`name`, `id`) VALUES (?, ?)", name, id)
+	case id != of.ID:
+		_, err = of.ExecContext(ctx, "UPDATE "+v.Table.Sequence+" SET `id` = ? WHERE `name` = ?", id, of.Name)
 	}
 	if err != nil {
 		return fmt.Errorf("write the row on %s: %w", v.Name(), err)
 	}
-	moved := id != of.id
-	of.id, of.hasRow = id, true
+	moved := id != of.ID
+	of.ID, of.hasRow = id, true
 	if moved {
-		if err := v.limits.wants(ctx, of.Tx, name, id); err != nil {
+		if err := v.Limits.Wants(ctx, of.Tx, name, id); err != nil {
 			return err
 		}
 	}
@@ -296,17 +297,17 @@ func (of *lockedName) write(ctx context.Context, to *entry, name string, at uint
 
 // writeEntry makes the entry of a name be that of to, but for the tombstone's floor, which does not
 // go down.
-func (of *lockedName) writeEntry(ctx context.Context, to *entry, name string) error {
+func (of *lockedName) writeEntry(ctx context.Context, to *store.Entry, name string) error {
 	e := *to
-	e.floor, e.past = max(e.floor, of.floor), max(e.past, of.past)
+	e.Floor, e.Past = max(e.Floor, of.Floor), max(e.Past, of.Past)
 	if !of.hasEntry {
-		if _, err := of.ExecContext(ctx, "INSERT INTO "+of.v.table.options+" (`name`) VALUES (?)", name); err != nil {
+		if _, err := of.ExecContext(ctx, "INSERT INTO "+of.v.Table.Options+" (`name`) VALUES (?)", name); err != nil {
 			return fmt.Errorf("write options on %s: %w", of.v.Name(), err)
 		}
 		of.hasEntry = true
 	}
-	of.entry, of.wrote = e, true
-	return of.v.options.write(ctx, of.Tx, name, &e)
+	of.Entry, of.wrote = e, true
+	return of.v.Options.Write(ctx, of.Tx, name, &e)
 }
 
 // agreed is what members have of a name, and what they should have.
@@ -326,25 +327,25 @@ func (g *agreed) agree() {
 	for i := range g.all {
 		of := &g.all[i]
 		if of.hasRow {
-			g.name = of.name
+			g.name = of.Name
 		}
 		g.top = max(g.top, of.given())
 		switch {
 		case !of.hasRow && !of.hasEntry:
-		case g.best == nil, of.version > g.best.version, of.version == g.best.version && of.live() && !g.best.live():
+		case g.best == nil, of.Version > g.best.Version, of.Version == g.best.Version && of.live() && !g.best.live():
 			g.best = of
 		}
 	}
 	g.top = max(g.top, g.marks.Of(g.name))
 	g.live = g.best != nil && g.best.live()
 	if g.live && g.best.h.Shared() {
-		g.top = max(g.top, g.best.past)
+		g.top = max(g.top, g.best.Past)
 	}
 }
 
 // deleted reports whether the row of a member went other than by DROP SEQUENCE.
 func (g *agreed) deleted(of *lockedName) bool {
-	return g.live && !of.hasRow && of.hasEntry && of.version == g.best.version
+	return g.live && !of.hasRow && of.hasEntry && of.Version == g.best.Version
 }
 
 // settle brings all members in line with the newest of them. A single server is, also if its row
@@ -354,18 +355,18 @@ func (g *agreed) settle(ctx context.Context) error {
 		return nil
 	}
 	if !g.live {
-		return g.bury(ctx, g.best.version)
+		return g.bury(ctx, g.best.Version)
 	}
-	to := g.best.entry
-	if to.version == 0 {
-		to.version = g.version // it was made by hand
+	to := g.best.Entry
+	if to.Version == 0 {
+		to.Version = g.version // it was made by hand
 	}
 	for i := range g.all {
 		of := &g.all[i]
-		if g.deleted(of) || of.hasRow && of.version == to.version {
+		if g.deleted(of) || of.hasRow && of.Version == to.Version {
 			continue
 		}
-		at := of.id
+		at := of.ID
 		if !of.hasRow {
 			at = g.top
 		}
@@ -378,20 +379,20 @@ func (g *agreed) settle(ctx context.Context) error {
 
 // bury leaves a tombstone everywhere.
 func (g *agreed) bury(ctx context.Context, version uint64) error {
-	tomb := noEntry()
+	tomb := store.NoEntry()
 	for i := range g.all {
 		of := &g.all[i]
-		tomb.floor, tomb.past, tomb.epoch = max(tomb.floor, of.floor), max(tomb.past, of.past), max(tomb.epoch, of.epoch)
+		tomb.Floor, tomb.Past, tomb.Epoch = max(tomb.Floor, of.Floor), max(tomb.Past, of.Past), max(tomb.Epoch, of.Epoch)
 	}
-	tomb.def.Kind = g.best.def.Kind
-	tomb.floor, tomb.version = max(tomb.floor, g.top), version
+	tomb.Def.Kind = g.best.Def.Kind
+	tomb.Floor, tomb.Version = max(tomb.Floor, g.top), version
 	for i := range g.all {
 		of := &g.all[i]
-		if !of.hasRow && of.hasEntry && of.version == version && of.floor >= tomb.floor {
+		if !of.hasRow && of.hasEntry && of.Version == version && of.Floor >= tomb.Floor {
 			continue
 		}
 		if of.hasRow {
-			if _, err := of.ExecContext(ctx, "DELETE FROM "+of.v.table.full+" WHERE `name` = ?", of.name); err != nil {
+			if _, err := of.ExecContext(ctx, "DELETE FROM "+of.v.Table.Sequence+" WHERE `name` = ?", of.Name); err != nil {
 				return fmt.Errorf("delete the row on %s: %w", of.v.Name(), err)
 			}
 		}
@@ -406,25 +407,25 @@ func (g *agreed) bury(ctx context.Context, version uint64) error {
 func (g *agreed) highest() uint64 {
 	highest := uint64(math.MaxUint64)
 	for i := range g.all {
-		highest = min(highest, g.all[i].v.seen.Load().max)
+		highest = min(highest, g.all[i].v.Seen.Load().Max)
 	}
 	return highest
 }
 
 // merged is the row as it is for all members.
-func (g *agreed) merged() row {
-	r := g.best.row
+func (g *agreed) merged() store.Row {
+	r := g.best.Row
 	for i := range g.all {
 		of := &g.all[i]
-		r.id, r.max = max(r.id, of.id), min(r.max, of.row.max)
+		r.ID, r.Max = max(r.ID, of.ID), min(r.Max, of.Row.Max)
 	}
-	r.name, r.version = g.name, max(r.version, g.best.version)
+	r.Name, r.Version = g.name, max(r.Version, g.best.Version)
 	return r
 }
 
 // reconcile makes members agree on a name that they have differently, and returns its row.
 // ErrUnknown if the newest of them knows that it was dropped.
-func (w *view) reconcile(ctx context.Context, name string) (found row, err error) {
+func (w *view) reconcile(ctx context.Context, name string) (found store.Row, err error) {
 	// Some lack the row, and two who look for it would wait for each other to make it.
 	definitions := func(e *edit) error { _, err := e.lockDefinitions(ctx); return err }
 	err = w.edit(ctx, 1, name, definitions, func(g *agreed) error {
@@ -436,15 +437,15 @@ func (w *view) reconcile(ctx context.Context, name string) (found row, err error
 		}
 		found = g.merged()
 		if !g.live {
-			found = row{}
+			found = store.Row{}
 		}
 		return nil
 	})
-	if err == nil && found.name == "" {
+	if err == nil && found.Name == "" {
 		err = &NameError{Name: define.ShownName(name), Err: ErrUnknown}
 	}
 	if err != nil {
-		return row{}, fmt.Errorf("have the sequence servers agree on sequence %q: %w", name, err)
+		return store.Row{}, fmt.Errorf("have the sequence servers agree on sequence %q: %w", name, err)
 	}
 	return found, nil
 }

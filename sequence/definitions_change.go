@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 
+	"seqproxy/sequence/store"
+
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/sequence/define"
@@ -17,11 +19,11 @@ import (
 
 // change agrees on a sequence that there is, calls f, and writes what f made of its definition and,
 // if at is above, its rows.
-func (w *view) change(ctx context.Context, name string, f func(g *agreed, r *row) (at uint64, write bool, err error)) (changed row, err error) {
+func (w *view) change(ctx context.Context, name string, f func(g *agreed, r *store.Row) (at uint64, write bool, err error)) (changed store.Row, err error) {
 	err = w.amend(ctx, name, func(g *agreed) error {
 		for i := range g.all {
 			if of := &g.all[i]; g.deleted(of) {
-				finding, err := of.v.rowDeleted(ctx, of.Tx, g.name, g.top)
+				finding, err := of.v.RowDeleted(ctx, of.Tx, g.name, g.top)
 				return errors.Join(finding, err)
 			}
 		}
@@ -33,17 +35,17 @@ func (w *view) change(ctx context.Context, name string, f func(g *agreed, r *row
 		if !write {
 			return g.settle(ctx)
 		}
-		changed.version = g.version
+		changed.Version = g.version
 		for i := range g.all {
 			of := &g.all[i]
-			to := max(at, of.id)
+			to := max(at, of.ID)
 			if !of.hasRow {
 				to = max(at, g.top)
 			}
-			if err := of.write(ctx, &changed.entry, g.name, to); err != nil {
+			if err := of.write(ctx, &changed.Entry, g.name, to); err != nil {
 				return err
 			}
-			changed.id = max(changed.id, of.id)
+			changed.ID = max(changed.ID, of.ID)
 		}
 		return nil
 	})
@@ -59,12 +61,12 @@ func (a *servers) keepAbove(ctx context.Context, w *view, name string, n uint64)
 func (w *view) dividable(d *define.Definition) error {
 	switch {
 	case !w.several():
-	case !w.members[0].share().Divides(d.Increment):
-		return notDivided(w.members[0].share(), d.Name, d.Increment)
+	case !w.members[0].Share().Divides(d.Increment):
+		return store.NotDivided(w.members[0].Share(), d.Name, d.Increment)
 	case d.Cycle:
-		return needsOneServer("sequence %q: CYCLE", d.Name)
+		return define.NeedsOneServer("sequence %q: CYCLE", d.Name)
 	case d.Kind.HasClock() && w.plan.Interleave == InterleaveStep:
-		return needsOneServer("sequence %q: SNOWFLAKE with interleave = \"step\"", d.Name)
+		return define.NeedsOneServer("sequence %q: SNOWFLAKE with interleave = \"step\"", d.Name)
 	}
 	return nil
 }
@@ -77,17 +79,17 @@ func (a *servers) create(ctx context.Context, o CreateOptions, def define.Defini
 		}
 		found, err := a.findAll(ctx, w, o.Name)
 		switch {
-		case err == nil && define.IsPeriod(found.name) && !o.period:
+		case err == nil && define.IsPeriod(found.Name) && !o.period:
 			return &define.KindError{
-				Sequence: o.Name, Kind: found.def.Kind, Refused: "another sequence",
-				WayOut: fmt.Sprintf("it counts in a period of sequence %q; create a sequence of another name", define.ShownName(found.name)),
+				Sequence: o.Name, Kind: found.Def.Kind, Refused: "another sequence",
+				WayOut: fmt.Sprintf("it counts in a period of sequence %q; create a sequence of another name", define.ShownName(found.Name)),
 			}
 		case o.period && (err == nil || isUnfitRow(err)): // what its row is may be lost, and is said again
 		case err == nil && (o.IfNotExists || !o.OrReplace):
 			made, err = o.existing(&found)
 			return err
-		case err == nil && found.def.Kind != def.Kind:
-			return &define.KindError{Sequence: o.Name, Kind: found.def.Kind, Refused: "another kind of keys", WayOut: "create a sequence of another name"}
+		case err == nil && found.Def.Kind != def.Kind:
+			return &define.KindError{Sequence: o.Name, Kind: found.Def.Kind, Refused: "another kind of keys", WayOut: "create a sequence of another name"}
 		case err != nil && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrExhausted):
 			return err
 		}
@@ -133,18 +135,18 @@ func (g *agreed) create(ctx context.Context, o *CreateOptions, def define.Defini
 		return made, err
 	}
 	used := max(g.top, o.Floor) // without what the definition before says of its start
-	e := noEntry()
+	e := store.NoEntry()
 	for i := range g.all {
 		of := &g.all[i]
-		used, e.past, e.epoch = max(used, of.floor), max(e.past, of.past), max(e.epoch, of.epoch)
+		used, e.Past, e.Epoch = max(used, of.Floor), max(e.Past, of.Past), max(e.Epoch, of.Epoch)
 	}
-	e.def, e.anchor, e.version, e.past = def, def.Start, g.version, max(e.past, used)
-	e.def.Name = ""
+	e.Def, e.Anchor, e.Version, e.Past = def, def.Start, g.version, max(e.Past, used)
+	e.Def.Name = ""
 	// Other proxies may still give numbers of the sequence before.
 	made.unordered = def.Order && (g.best != nil || g.marks.Of(g.name) > 0)
-	e.def.Order = def.Order && !made.unordered
-	if e.def.Order {
-		e.home = g.newHome()
+	e.Def.Order = def.Order && !made.unordered
+	if e.Def.Order {
+		e.Home = g.newHome()
 	}
 	made.row, made.above, made.Raised = g.name, max(used, def.Start-1), used >= def.Start
 	if made.Raised && used > o.Floor {
@@ -165,13 +167,13 @@ func (g *agreed) create(ctx context.Context, o *CreateOptions, def define.Defini
 func (g *agreed) first(highest uint64) (first uint64) {
 	for i := range g.all {
 		of := &g.all[i]
-		next, ok := of.rule().Next(of.id, highest)
+		next, ok := of.Rule().Next(of.ID, highest)
 		switch h := of.h; {
 		case h.InSteps():
-			next, ok = h.Rule(segment.Rule{}, of.id).Next(of.id, highest)
+			next, ok = h.Rule(segment.Rule{}, of.ID).Next(of.ID, highest)
 		case h.InBlocks():
-			h = shareIn(h, g.name, of.rule())
-			if next, ok = h.End(of.id, 0, 1); ok && next <= highest {
+			h = store.ShareIn(h, g.name, of.Rule())
+			if next, ok = h.End(of.ID, 0, 1); ok && next <= highest {
 				seg := h.Segment(next, 1)
 				next = seg.Next()
 			}
@@ -200,10 +202,10 @@ func (a *servers) drop(ctx context.Context, name string) (stored string, err err
 		switch {
 		case err != nil && !errors.Is(err, ErrExhausted):
 			return err
-		case define.IsHidden(found.name): // it says which ticks were used, or which numbers of a period
+		case define.IsHidden(found.Name): // it says which ticks were used, or which numbers of a period
 			return &NameError{Name: name, Err: ErrUnknown}
 		}
-		err = w.amend(ctx, define.StoredName(name, found.def.Kind), func(g *agreed) error {
+		err = w.amend(ctx, define.StoredName(name, found.Def.Kind), func(g *agreed) error {
 			stored = g.name
 			return g.bury(ctx, g.version)
 		})
@@ -217,30 +219,30 @@ func (a *servers) drop(ctx context.Context, name string) (stored string, err err
 
 // alter changes the options of a sequence, and raises its rows if it is restarted. Where the
 // outcome is unknown it returns the row as it may be, too.
-func (a *servers) alter(ctx context.Context, name string, change Alteration) (changed row, err error) {
+func (a *servers) alter(ctx context.Context, name string, change Alteration) (changed store.Row, err error) {
 	err = a.under(ctx, func(w *view) (err error) {
-		changed, err = w.change(ctx, name, func(g *agreed, r *row) (at uint64, write bool, err error) {
-			if change.only != 0 && r.version != change.only {
+		changed, err = w.change(ctx, name, func(g *agreed, r *store.Row) (at uint64, write bool, err error) {
+			if change.only != 0 && r.Version != change.only {
 				return 0, false, nil
 			}
-			r.wasOrder = r.def.Order
-			repeated := r.def.Cycle
+			r.WasOrder = r.Def.Order
+			repeated := r.Def.Cycle
 			if err := g.redefine(w, r, &change); err != nil {
 				return 0, false, err
 			}
-			if repeated && !r.def.Cycle {
+			if repeated && !r.Def.Cycle {
 				// what was reserved in rounds before says nothing any more of where the row may
 				// stand
-				r.epoch = g.version
+				r.Epoch = g.version
 			}
 			switch {
-			case !r.def.Order:
-				r.home = ""
-			case !r.wasOrder:
+			case !r.Def.Order:
+				r.Home = ""
+			case !r.WasOrder:
 				// else others go on where its home is, chosen or not, until they hear of this
-				r.home = g.newHome()
+				r.Home = g.newHome()
 			}
-			if r.def.Order && w.several() {
+			if r.Def.Order && w.several() {
 				at = g.top // its home goes on above all others
 			}
 			if change.Restart == nil {
@@ -258,21 +260,21 @@ func (a *servers) alter(ctx context.Context, name string, change Alteration) (ch
 				return 0, false, define.BadOption("sequence %q: RESTART WITH %d is not above %d, the last number that was given or reserved: it would repeat numbers%s",
 					define.ShownName(g.name), first, g.top, force)
 			}
-			r.anchor, r.past = first, max(r.past, first-1)
+			r.Anchor, r.Past = first, max(r.Past, first-1)
 			return first - 1, true, nil
 		})
 		if link.HasCode(err, gomysql.ER_DATA_TOO_LONG, gomysql.ER_TRUNCATED_WRONG_VALUE_FOR_FIELD) || link.IsNoSuchText(err) {
-			changed = row{}
+			changed = store.Row{}
 			return define.BadOption("sequence %q: the comment or the owner is too long, or no text: %v", define.ShownName(name), err)
 		}
 		if err != nil {
 			if !errors.Is(err, link.ErrOutcome) {
-				changed = row{}
+				changed = store.Row{}
 			}
 			return fmt.Errorf("alter sequence %q: %w", define.ShownName(name), err)
 		}
 		if change.Restart != nil {
-			err = a.keepAbove(ctx, w, changed.name, changed.past)
+			err = a.keepAbove(ctx, w, changed.Name, changed.Past)
 		}
 		return err
 	})
@@ -280,47 +282,47 @@ func (a *servers) alter(ctx context.Context, name string, change Alteration) (ch
 }
 
 // redefine changes a row's definition and what follows from it.
-func (g *agreed) redefine(w *view, r *row, change *Alteration) error {
-	change.apply(&r.def)
-	r.def = r.def.Filled()
-	named := r.def
+func (g *agreed) redefine(w *view, r *store.Row, change *Alteration) error {
+	change.apply(&r.Def)
+	r.Def = r.Def.Filled()
+	named := r.Def
 	named.Name = define.ShownName(g.name)
 	highest := g.highest()
-	r.defined(highest)
+	r.FillIn(highest)
 	return errors.Join(w.dividable(&named), named.Check(highest))
 }
 
 // restartAt checks the number that a sequence shall continue at.
-func restartAt(r *row, first uint64) (uint64, error) {
+func restartAt(r *store.Row, first uint64) (uint64, error) {
 	if first == 0 {
-		first = r.def.Start
+		first = r.Def.Start
 	}
-	if first < r.def.Min || first > r.max {
-		return 0, define.BadOption("sequence %q values are conflicting: RESTART WITH %d is not between MINVALUE %d and the maximum %d", define.ShownName(r.name), first, r.def.Min, r.max)
+	if first < r.Def.Min || first > r.Max {
+		return 0, define.BadOption("sequence %q values are conflicting: RESTART WITH %d is not between MINVALUE %d and the maximum %d", define.ShownName(r.Name), first, r.Def.Min, r.Max)
 	}
 	return first, nil
 }
 
 // setValue raises the rows if need be, and says which numbers in memory are passed over. next is
 // the next number in memory here, or 0.
-func (a *servers) setValue(ctx context.Context, name string, n uint64, used bool, next uint64) (changed row, ok bool, err error) {
+func (a *servers) setValue(ctx context.Context, name string, n uint64, used bool, next uint64) (changed store.Row, ok bool, err error) {
 	err = a.under(ctx, func(w *view) (err error) {
-		changed, err = w.change(ctx, name, func(g *agreed, r *row) (at uint64, write bool, err error) {
+		changed, err = w.change(ctx, name, func(g *agreed, r *store.Row) (at uint64, write bool, err error) {
 			past, after := min(lastBefore(n, used), g.highest()), n
 			if used {
-				after = n + min(r.rule().Step, math.MaxUint64-n)
+				after = n + min(r.Rule().Step, math.MaxUint64-n)
 			}
 			held := next
 			if held == 0 {
-				held = g.first(r.max)
+				held = g.first(r.Max)
 			}
 			if ok = held != 0 && after >= held; !ok {
 				return 0, false, nil // run out, or behind
 			}
-			if past > r.id {
-				r.anchor = max(n, 1)
+			if past > r.ID {
+				r.Anchor = max(n, 1)
 			}
-			r.past = max(r.past, past)
+			r.Past = max(r.Past, past)
 			return past, true, nil
 		})
 		if err != nil {
@@ -337,23 +339,23 @@ func (a *servers) setValue(ctx context.Context, name string, n uint64, used bool
 // raiseAbove raises the rows to floor, and has the numbers up to there that are in memory given up.
 // It returns the row, unless floor is beyond its end: also where that was above already, as after
 // an attempt that was not answered.
-func (a *servers) raiseAbove(ctx context.Context, name string, floor uint64) (changed row, raised bool, err error) {
+func (a *servers) raiseAbove(ctx context.Context, name string, floor uint64) (changed store.Row, raised bool, err error) {
 	err = a.under(ctx, func(w *view) (err error) {
 		beyond := false
-		changed, err = w.change(ctx, name, func(g *agreed, r *row) (at uint64, write bool, err error) {
-			if beyond = floor > r.max; beyond {
+		changed, err = w.change(ctx, name, func(g *agreed, r *store.Row) (at uint64, write bool, err error) {
+			if beyond = floor > r.Max; beyond {
 				return 0, false, nil
 			}
-			raised = slices.ContainsFunc(g.all, func(of lockedName) bool { return of.id < floor })
-			write = raised || r.past < floor
-			r.past = max(r.past, floor)
+			raised = slices.ContainsFunc(g.all, func(of lockedName) bool { return of.ID < floor })
+			write = raised || r.Past < floor
+			r.Past = max(r.Past, floor)
 			return floor, write, nil
 		})
 		switch {
 		case err != nil:
 			return fmt.Errorf("raise sequence %q: %w", name, err)
 		case beyond:
-			changed = row{}
+			changed = store.Row{}
 			return nil
 		}
 		return a.keepAbove(ctx, w, name, floor)

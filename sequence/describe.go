@@ -29,19 +29,19 @@ func (s *Sequences) Describe(ctx context.Context, name []byte) (define.Definitio
 	if err != nil {
 		return define.Definition{}, State{}, r.failed(string(name), err)
 	}
-	if define.IsHidden(found.name) {
+	if define.IsHidden(found.Name) {
 		return define.Definition{}, State{}, &NameError{Name: string(name), Err: ErrUnknown}
 	}
-	def := found.def
-	def.Name = define.ShownName(found.name)
+	def := found.Def
+	def.Name = define.ShownName(found.Name)
 	if now, err := s.presentRow(r.ctx, &found); err == nil {
 		found = now
 	} else if !errors.Is(err, ErrUnknown) {
 		return define.Definition{}, State{}, r.failed(string(name), err)
 	}
-	after, ok := found.rule().Next(found.position(), found.max)
+	after, ok := found.Rule().Next(found.Position(), found.Max)
 	if !ok || def.Kind.HasClock() {
 		after = 0
 	}
-	return def, State{Last: found.position(), After: after, Limit: found.max, Frozen: found.frozen, Info: s.infoOf(&found, s.countProxies(r.ctx), s.steppedBy())}, nil
+	return def, State{Last: found.Position(), After: after, Limit: found.Max, Frozen: found.Frozen, Info: s.infoOf(&found, s.countProxies(r.ctx), s.steppedBy())}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/store"
 )
 
 // A proxy that takes no numbers follows no changes. It asks each time that it is left to a server
@@ -85,7 +86,7 @@ func TestWhetherSeveralServersDivideTheNumbersIsNotSaidWhileThatIsChanged(t *tes
 				waited <- answer{several, err}
 			}()
 		}
-		if several, _, err := idle.Divided(t.Context()); !errors.Is(err, outcomeFrozen) {
+		if several, _, err := idle.Divided(t.Context()); !errors.Is(err, store.OutcomeFrozen) {
 			t.Errorf("after %s: got %v, %v, want outcomeFrozen", at, several, err)
 		}
 		return nil
@@ -160,7 +161,7 @@ func TestAChangeThatWasLeftIsEndedByWhoIsAskedWhetherThereAreSeveralServers(t *t
 		t.Fatalf("got %v, want the hook's end", err)
 	}
 	idle := e.open(t, patience(2*time.Second))
-	if several, _, err := idle.Divided(t.Context()); !errors.Is(err, outcomeFrozen) {
+	if several, _, err := idle.Divided(t.Context()); !errors.Is(err, store.OutcomeFrozen) {
 		t.Fatalf("got %v, %v; want outcomeFrozen", several, err)
 	}
 	idle.mu.Lock()

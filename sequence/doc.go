@@ -5,23 +5,23 @@
 // it without any I/O, [Sequences.Take] hands out numbers, [Sequences.Close] returns what was not
 // used.
 //
-// The package is made of parts, each with one reason to change: package segment is arithmetic
-// without lock or I/O; a cache per sequence owns concurrency and prefetch; servers reserve on one
-// of several members; a server keeps numbers from being given twice, by its ceilings and by marks;
-// a store has the SQL of its tables; package link has its connections and their checks. What is below
-// calls nothing above. It returns an outcome, or raises a number that the part above compares.
+// The package is made of parts, each with one reason to change. Package segment is arithmetic
+// without lock or I/O. A cache per sequence owns concurrency and prefetch. servers reserve on one
+// of several members. A server keeps numbers from coming twice, by its ceilings and marks. Package
+// store has the SQL of its tables, package link its connections and their checks, package ticket the
+// tables of other shapes. What is below calls nothing above: it returns an outcome, or raises a
+// number that the part above compares.
 //
-// What CREATE and ALTER SEQUENCE say stands in a table beside the first one
-// (options_table.go). Each change there has a version. Every process asks for the last one three
-// times a second, obeys it (follow.go, revise.go) and says so in its entry among the proxies
-// (registry.go), which is what a restart that goes down waits for (restart.go).
+// What CREATE and ALTER SEQUENCE say stands in a table beside the first one (store.OptionTable).
+// Each change there has a version. Every process asks for the last one three times a second, obeys
+// it (follow.go, revise.go) and says so in its entry among the proxies (registry.go), which a
+// restart that goes down waits for (restart.go).
 //
-// Beyond that the files go together by their names: servers.go, servers_any.go and segment.Share
-// have several servers divide the numbers; plan*.go are which servers there are, and how that is
-// changed; definitions*.go keep what is defined alike on all of them. package link,
-// ceiling*.go, holder_store.go and package limit are a server that is a group. order*.go are the
-// sequences that rise in the order of time, state.go is what outlives the process, ticket*.go are
-// counters of other shapes.
+// Beyond that the files go together by their names. servers*.go and segment.Share have several
+// servers divide the numbers. plan*.go are which servers there are, and how that is changed.
+// definitions*.go keep what is defined alike on all of them. ceiling*.go, holder_store.go and
+// package limit are a server that is a group. order*.go are the sequences that rise in the order of
+// time. Package floor is what outlives the process.
 //
 // A lock that stands further left is taken first: Sequences.planning, follower.work,
 // follower.obeying, servers.changing, Sequences.mu, cache.mu, notice.mu. One that is held while a

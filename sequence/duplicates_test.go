@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence/store"
 	"seqproxy/test/mysqltest"
 )
 
@@ -338,7 +339,7 @@ func TestUnfitTablesAreRefusedWithTheStatementThatMendsThem(t *testing.T) {
 			}
 			wantText(t, err, append(c.parts, p.server.Addr())...)
 			var unfit *UnfitError
-			if !errors.As(err, &unfit) || unfit.Remedy == "" || unfit.Table != newTable(p.schema, "sequence").full {
+			if !errors.As(err, &unfit) || unfit.Remedy == "" || unfit.Table != store.NewTable(p.schema, "sequence").Sequence {
 				t.Errorf("got %#v, want the table and a remedy", unfit)
 			}
 			if c.mend == "" {

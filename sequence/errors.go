@@ -8,7 +8,6 @@ import (
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/link"
-	"seqproxy/sequence/segment"
 )
 
 // Errors that callers tell apart with errors.Is. They arrive wrapped in text that names the
@@ -23,9 +22,8 @@ var (
 	// ErrUnfit: the sequence server or its table could repeat numbers, so nothing is reserved
 	// there. The error is an [*UnfitError].
 	ErrUnfit = link.ErrUnfit
-	// ErrSeveral: it needs a single sequence server, and there are several; or larger blocks of
-	// numbers than they have, or more keys than a tick of SNOWFLAKE has.
-	ErrSeveral = errors.New("this needs a single sequence server")
+	// ErrSeveral is that of package define.
+	ErrSeveral = define.ErrSeveral
 )
 
 // UnfitError is a finding on a sequence server that could make numbers repeat; see package link.
@@ -115,20 +113,6 @@ func Public(err error) (text string, ok bool) {
 		return text + ": its sequence server, or the table there, is unfit to give numbers; the proxy's log says what mends that", true
 	}
 	return "", false
-}
-
-// needsOneServer builds an error that wraps ErrSeveral.
-func needsOneServer(format string, args ...any) error {
-	return fmt.Errorf("%s: %w, and there are several", fmt.Sprintf(format, args...), ErrSeveral)
-}
-
-// notDivided is the error for numbers that are so far apart and that members cannot divide; see
-// divides. It is an ErrSeveral.
-func notDivided(h segment.Share, name string, step uint64) error {
-	if !h.InBlocks() {
-		return needsOneServer("sequence %q: INCREMENT BY %d", name, step)
-	}
-	return fmt.Errorf("sequence %q: INCREMENT BY %d: with several servers it has to divide the %d numbers of a block, or the sequence %w", name, step, h.Block, ErrSeveral)
 }
 
 // blockError: a run of numbers is longer than a block. It is an ErrSeveral.

@@ -12,6 +12,7 @@ import (
 
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/store"
 )
 
 // This file looks at the sequence servers as a connection of [Sequences] does, for somebody who
@@ -148,27 +149,27 @@ func (s *Sequences) examineOver(ctx context.Context, v *server, n *link.Node, co
 
 // examine makes the checks of the tables, and goes on where they would end.
 func (v *server) examine(ctx context.Context, c link.Raw, found *ExaminedNode) error {
-	tables, findings, err := v.lookForTables(ctx, c)
+	tables, findings, err := v.LookForTables(ctx, c)
 	if err != nil {
 		return err
 	}
 	found.Findings = append(found.Findings, findings...)
-	found.Lacking, found.Missing = len(tables.missing), tables.lacksFirst(v.schema)
+	found.Lacking, found.Missing = len(tables.Missing), tables.LacksFirst(v.Schema)
 	if found.Missing {
-		found.Findings = append(found.Findings, v.eachMissing(tables.missing, plainNameType)...)
+		found.Findings = append(found.Findings, v.EachMissing(tables.Missing, store.PlainNameType)...)
 		return nil
 	}
-	layout, findings, err := v.columns(ctx, c)
+	layout, findings, err := v.Columns(ctx, c)
 	if err != nil {
 		return err
 	}
 	found.Findings = append(found.Findings, findings...)
 	if layout != nil {
-		found.Maximum, found.NameType = layout.max, layout.nameType
-		found.Findings = append(found.Findings, v.eachMissing(tables.missing, layout.nameType)...)
-		v.seen.Store(layout)
+		found.Maximum, found.NameType = layout.Max, layout.NameType
+		found.Findings = append(found.Findings, v.EachMissing(tables.Missing, layout.NameType)...)
+		v.Seen.Store(layout)
 	}
-	switch err := v.checkLeftAlone(ctx, c); {
+	switch err := v.CheckLeftAlone(ctx, c); {
 	case errors.Is(err, ErrUnfit):
 		found.Findings = append(found.Findings, err)
 	case err != nil:
@@ -181,9 +182,9 @@ func (v *server) examine(ctx context.Context, c link.Raw, found *ExaminedNode) e
 // seen.
 func (v *server) examineOtherTables(ctx context.Context, conn *sql.Conn, found *ExaminedNode) error {
 	rows, err := link.Texts(ctx, conn, "SELECT TABLE_NAME, COLUMN_TYPE, IFNULL(CHARACTER_SET_NAME, ''), IFNULL(COLLATION_NAME, '') FROM information_schema.COLUMNS "+
-		"WHERE "+v.inTables()+" AND COLUMN_NAME = 'name' ORDER BY 1")
+		"WHERE "+v.InTables()+" AND COLUMN_NAME = 'name' ORDER BY 1")
 	if err != nil {
-		return fmt.Errorf("look for the tables beside %s: %w", v.table.full, err)
+		return fmt.Errorf("look for the tables beside %s: %w", v.Table.Sequence, err)
 	}
 	for _, r := range rows {
 		full := define.Quote(v.opts.Database) + "." + define.Quote(r[0])
@@ -193,22 +194,22 @@ func (v *server) examineOtherTables(ctx context.Context, conn *sql.Conn, found *
 		}
 		if found.NameType != "" && nameType != found.NameType {
 			found.Findings = append(found.Findings, v.Unfit(full, fmt.Sprintf("its column `name` is %s, the one of %s is %s: a name may mean different rows in them",
-				nameType, v.table.full, found.NameType), "ALTER TABLE "+full+" MODIFY `name` "+found.NameType+" NOT NULL"))
+				nameType, v.Table.Sequence, found.NameType), "ALTER TABLE "+full+" MODIFY `name` "+found.NameType+" NOT NULL"))
 		}
 	}
 	if !found.Missing {
-		if found.Owners, err = v.options.owners(ctx, conn); link.IsDenied(err) {
+		if found.Owners, err = v.owners(ctx, conn); link.IsDenied(err) {
 			found.Findings = append(found.Findings, err)
 		}
 	}
-	m, ok, err := v.plans.membership(ctx, conn)
+	m, ok, err := v.Plans.Membership(ctx, conn)
 	if link.IsDenied(err) && !found.Missing {
 		found.Findings = append(found.Findings, err)
 	}
 	if err == nil && ok {
 		found.Membership = m
 		said := new(mysql.MySQLError)
-		if found.Plans, err = v.plans.all(ctx, conn); link.IsDenied(err) {
+		if found.Plans, err = v.Plans.All(ctx, conn); link.IsDenied(err) {
 			found.Findings = append(found.Findings, err)
 		} else if err != nil && !errors.As(err, &said) {
 			return err
@@ -223,8 +224,8 @@ func (v *server) examineOtherTables(ctx context.Context, conn *sql.Conn, found *
 }
 
 // owners reads the columns that own sequences.
-func (t optionTable) owners(ctx context.Context, conn *sql.Conn) (all []Owner, err error) {
-	rows, err := link.Texts(ctx, conn, "SELECT s.`name`, o.`owner_schema`, o.`owner_table`, o.`owner_column` FROM "+t.table.full+" AS s JOIN "+t.table.options+
+func (v *server) owners(ctx context.Context, conn *sql.Conn) (all []Owner, err error) {
+	rows, err := link.Texts(ctx, conn, "SELECT s.`name`, o.`owner_schema`, o.`owner_table`, o.`owner_column` FROM "+v.Table.Sequence+" AS s JOIN "+v.Table.Options+
 		" AS o ON o.`name` = s.`name` WHERE o.`owner_column` <> '' ORDER BY 1")
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/store"
 )
 
 // warnAt are the shares of a sequence's numbers, in percent, at which a warning is due.
@@ -24,10 +25,10 @@ type limits struct {
 	end   uint64 // the lowest of MAXVALUE, the id column, the owning column and 2^53-1 if json_safe
 }
 
-func limitsOf(r *row) limits {
-	l := limits{first: max(r.def.Min, 1), end: r.max}
-	if r.def.OwnerMax != 0 {
-		l.end = min(l.end, r.def.OwnerMax)
+func limitsOf(r *store.Row) limits {
+	l := limits{first: max(r.Def.Min, 1), end: r.Max}
+	if r.Def.OwnerMax != 0 {
+		l.end = min(l.end, r.Def.OwnerMax)
 	}
 	return l
 }

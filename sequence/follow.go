@@ -11,6 +11,7 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/store"
 )
 
 // follower sees what others change: it asks for the version of the last change, and if that has
@@ -41,10 +42,10 @@ func newFollower() follower {
 
 // following is what was heard from one sequence server, and told to it.
 type following struct {
-	loaded   bool      // guarded by follower.work; the options were read once
-	seen     moment    // guarded by follower.work; up to where changes are obeyed
-	beaten   time.Time // guarded by follower.work; the last heartbeat
-	reported moment    // guarded by follower.work; that of the last heartbeat which told it
+	loaded   bool         // guarded by follower.work; the options were read once
+	seen     store.Moment // guarded by follower.work; up to where changes are obeyed
+	beaten   time.Time    // guarded by follower.work; the last heartbeat
+	reported store.Moment // guarded by follower.work; that of the last heartbeat which told it
 
 	failures int         // guarded by follower.work; since it answered
 	again    time.Time   // guarded by follower.work; when it is asked again after them
@@ -131,10 +132,10 @@ func (s *Sequences) seeChanges(ctx context.Context) {
 
 // obeyOwn is seeChanges after a row was changed here. What was passed over is given up whether or
 // not the server answers any more.
-func (s *Sequences) obeyOwn(ctx context.Context, changed *row) {
+func (s *Sequences) obeyOwn(ctx context.Context, changed *store.Row) {
 	s.mu.Lock()
-	for _, c := range s.cachesLocked(changed.name) {
-		c.pass(changed.past)
+	for _, c := range s.cachesLocked(changed.Name) {
+		c.pass(changed.Past)
 	}
 	s.mu.Unlock()
 	s.seeChanges(ctx)
@@ -214,9 +215,9 @@ func (s *Sequences) refreshFrom(ctx context.Context, w *view, v *server) error {
 
 // hear asks a server what has changed, and how it spells the sequences whose numbers are held here.
 // f.work is held.
-func (s *Sequences) hear(ctx context.Context, v *server) (hearing, error) {
-	heard, err := v.changes(ctx, v.follow.seen, !v.follow.loaded)
-	if err != nil || len(heard.changed) == 0 {
+func (s *Sequences) hear(ctx context.Context, v *server) (store.Changes, error) {
+	heard, err := v.ChangesSince(ctx, v.follow.seen, !v.follow.loaded)
+	if err != nil || len(heard.Changed) == 0 {
 		return heard, err
 	}
 	s.mu.Lock()
@@ -225,14 +226,14 @@ func (s *Sequences) hear(ctx context.Context, v *server) (hearing, error) {
 	s.follow.changes++
 	names := slices.Collect(maps.Keys(s.caches))
 	s.mu.Unlock()
-	heard.respelled, err = v.respelled(ctx, names)
+	heard.Respelled, err = v.Respelled(ctx, names)
 	return heard, err
 }
 
 // followServer obeys what a server has told, and tells it that. f.work is held.
-func (s *Sequences) followServer(ctx context.Context, w *view, v *server, heard hearing) error {
+func (s *Sequences) followServer(ctx context.Context, w *view, v *server, heard store.Changes) error {
 	own := &v.follow
-	if heard.plan != v.share().Plan {
+	if heard.Plan != v.Share().Plan {
 		err := s.servers.reread(ctx, w)
 		if err == nil {
 			heard, err = s.hear(ctx, v)
@@ -240,15 +241,15 @@ func (s *Sequences) followServer(ctx context.Context, w *view, v *server, heard 
 		if err != nil {
 			return err
 		}
-		if now := s.servers.view.Load(); now == w && heard.plan != v.share().Plan {
-			return outcomeOldPlan
+		if now := s.servers.view.Load(); now == w && heard.Plan != v.Share().Plan {
+			return store.OutcomeOldPlan
 		}
 	}
-	if !own.loaded || heard.moment != own.seen {
+	if !own.loaded || heard.Moment != own.seen {
 		s.obey(v, heard, w.several())
 		s.fillFor(ctx, v)
 	}
-	if own.reported == own.seen && time.Since(own.beaten) < s.timing.beat && !v.registry.missing.Swap(false) {
+	if own.reported == own.seen && time.Since(own.beaten) < s.timing.beat && !v.Registry.Missing.Swap(false) {
 		return nil
 	}
 	sequences, held := s.holds()
@@ -286,27 +287,27 @@ func (s *Sequences) holds() (sequences int, held uint64) {
 
 // obey brings the caches and the owners in line with the changes that a server tells. f.work is
 // held.
-func (s *Sequences) obey(v *server, heard hearing, several bool) {
-	f, changed := &s.follow, heard.changed
+func (s *Sequences) obey(v *server, heard store.Changes, several bool) {
+	f, changed := &s.follow, heard.Changed
 	f.obeying.Lock()
 	defer f.obeying.Unlock()
-	back := heard.back && !several // several tell of each other's changes
+	back := heard.Back && !several // several tell of each other's changes
 	for i := range changed {
-		if c := &changed[i]; !c.gone {
-			v.rules.set(c.name, c.rule())
+		if c := &changed[i]; !c.Gone {
+			v.Rules.Set(c.Name, c.Rule())
 		}
 	}
 	if several {
 		changed = f.news(changed)
 	}
 	for i := range changed {
-		if !changed[i].gone {
-			s.servers.settleAt(&changed[i].row)
+		if !changed[i].Gone {
+			s.servers.settleAt(&changed[i].Row)
 		}
 	}
 	s.mu.Lock()
 	f.changes++
-	for was, is := range heard.respelled { // before the changes, of which one may begin an epoch
+	for was, is := range heard.Respelled { // before the changes, of which one may begin an epoch
 		s.servers.marks.Rename(was, is)
 		s.endLocked(was)
 	}
@@ -319,39 +320,39 @@ func (s *Sequences) obey(v *server, heard hearing, several bool) {
 	}
 	for i := range changed {
 		c := &changed[i]
-		if c.gone {
-			s.endLocked(c.option)
+		if c.Gone {
+			s.endLocked(c.Option)
 			continue
 		}
-		void := s.servers.marks.Enter(c.name, c.epoch)
+		void := s.servers.marks.Enter(c.Name, c.Epoch)
 		if !several && !void {
-			void = s.servers.marks.Reenter(c.name, c.epoch)
+			void = s.servers.marks.Reenter(c.Name, c.Epoch)
 		}
-		for _, cached := range s.cachesLocked(c.name) {
+		for _, cached := range s.cachesLocked(c.Name) {
 			if void {
 				cached.void(UnusedRestart)
 			}
-			cached.revise(&c.row)
+			cached.revise(&c.Row)
 		}
 	}
 	s.mu.Unlock()
 	s.unknown.clear()
 	s.publishOwners(back, changed)
-	v.follow.loaded, v.follow.seen = true, heard.moment
+	v.follow.loaded, v.follow.seen = true, heard.Moment
 }
 
 // news are the changes that no other server has told of. f.obeying is held. One that lacks a row,
 // as others have it, does not mean that the sequence was dropped.
-func (f *follower) news(changed []changedOptions) []changedOptions {
+func (f *follower) news(changed []store.Changed) []store.Changed {
 	if f.newest == nil {
 		f.newest = make(map[string]uint64)
 	}
-	return slices.DeleteFunc(changed, func(c changedOptions) bool {
-		newest, known := f.newest[c.option]
-		if known && (c.version < newest || c.version == newest && c.gone) {
+	return slices.DeleteFunc(changed, func(c store.Changed) bool {
+		newest, known := f.newest[c.Option]
+		if known && (c.Version < newest || c.Version == newest && c.Gone) {
 			return true
 		}
-		f.newest[c.option] = c.version
+		f.newest[c.Option] = c.Version
 		return false
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/store"
 	"seqproxy/test/mysqltest"
 )
 
@@ -29,7 +30,7 @@ func startClusterOf(t *testing.T, n int, names ...string) (*estate, *mysqltest.C
 	t.Helper()
 	c := mysqltest.StartGalera(t, n)
 	e := &estate{Group: &mysqltest.Group{Nodes: c.Nodes}, schema: "app"}
-	statements := []string{"CREATE DATABASE app", fmt.Sprintf(createTable, "app.sequence")}
+	statements := []string{"CREATE DATABASE app", fmt.Sprintf(store.CreateTable, "app.sequence")}
 	for _, name := range names {
 		statements = append(statements, "INSERT INTO app.sequence (name) VALUES ('"+name+"')")
 	}

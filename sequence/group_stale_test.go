@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"seqproxy/sequence/limit"
+	"seqproxy/sequence/store"
 )
 
 // A connection to the node before outlives the choice of another one. What is meant for the new
@@ -117,7 +118,7 @@ func TestANodeIsNotAdoptedOverItsOwnClaim(t *testing.T) {
 	b.take(t, "b", "photos", 5)
 	v := b.servers.first()
 	claim := func() (top limit.Holder) {
-		known, err := v.limits.read(t.Context(), v.Pool(), limit.Scope{})
+		known, err := v.Limits.Read(t.Context(), v.Pool(), limit.Scope{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,7 +216,7 @@ func TestAnAdoptionThatWasPreparedFromAnOldViewIsNotMade(t *testing.T) {
 	group.Store = slowStore{group.Store, func() {
 		// Meanwhile: adopted in term 2, the other node in term 3, which is why somebody claims this
 		// one in term 4.
-		if _, err := conn.ExecContext(t.Context(), "INSERT INTO "+v.table.holder+" (`holder`, `term`) VALUES ("+now.Self+", 4)"); err != nil {
+		if _, err := conn.ExecContext(t.Context(), "INSERT INTO "+v.Table.Holder+" (`holder`, `term`) VALUES ("+now.Self+", 4)"); err != nil {
 			t.Error(err)
 		}
 	}}
@@ -272,7 +273,7 @@ func TestAFirstWindowBeginsWhereTheSequenceStands(t *testing.T) {
 	}
 	defer conn.Close() //nolint:errcheck // the test is over
 	now := v.Current()
-	if _, err := conn.ExecContext(t.Context(), "DELETE FROM "+v.table.limit+" WHERE `name` = 'late'"); err != nil {
+	if _, err := conn.ExecContext(t.Context(), "DELETE FROM "+v.Table.Limit+" WHERE `name` = 'late'"); err != nil {
 		t.Fatal(err)
 	}
 	if err := v.ceilings.group(conn, now).Store.Want(t.Context(), limit.Holder{ID: now.Holder, Term: 1}, "late", 2000, 1000); err != nil {
@@ -337,12 +338,12 @@ func TestWhatAPrimaryBeforeMovedAheadMayArriveLate(t *testing.T) {
 	for what, move := range map[string]func(s *Sequences, n uint64) error{
 		"SETVAL, REPAIR, RESTART": func(s *Sequences, n uint64) error {
 			return s.servers.under(t.Context(), func(w *view) error {
-				_, err := w.change(t.Context(), "photos", func(*agreed, *row) (uint64, bool, error) { return n, true, nil })
+				_, err := w.change(t.Context(), "photos", func(*agreed, *store.Row) (uint64, bool, error) { return n, true, nil })
 				return err
 			})
 		},
 		"a key that was chosen": func(s *Sequences, n uint64) error {
-			_, err := s.servers.first().raiseTo(t.Context(), "photos", n, n, math.MaxUint64)
+			_, err := s.servers.first().RaiseTo(t.Context(), "photos", n, n, math.MaxUint64)
 			return err
 		},
 	} {

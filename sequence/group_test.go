@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"seqproxy/sequence/kind"
+	"seqproxy/sequence/store"
 	"seqproxy/test/mysqltest"
 )
 
@@ -35,7 +36,7 @@ func startEstate(t *testing.T, n int, names ...string) *estate {
 func startEstateWith(t *testing.T, n int, args []string, names ...string) *estate {
 	t.Helper()
 	e := &estate{Group: mysqltest.StartGroup(t, n, args...), schema: "app"}
-	statements := []string{"CREATE DATABASE app", fmt.Sprintf(createTable, "app.sequence")}
+	statements := []string{"CREATE DATABASE app", fmt.Sprintf(store.CreateTable, "app.sequence")}
 	for _, name := range names {
 		statements = append(statements, "INSERT INTO app.sequence (name) VALUES ('"+name+"')")
 	}
@@ -616,7 +617,7 @@ func TestSequencesOfAGroupAreMadeSetRestartedAndDroppedAsElsewhere(t *testing.T)
 // A primary that is killed is expelled by the others, which elect the next one.
 func TestAReplicationGroupOutlivesItsPrimary(t *testing.T) {
 	e := &estate{Group: mysqltest.StartReplicationGroup(t, 3), schema: "app"}
-	e.Nodes[0].Exec(t, "CREATE DATABASE app", fmt.Sprintf(createTable, "app.sequence"), "INSERT INTO app.sequence (name) VALUES ('photos')")
+	e.Nodes[0].Exec(t, "CREATE DATABASE app", fmt.Sprintf(store.CreateTable, "app.sequence"), "INSERT INTO app.sequence (name) VALUES ('photos')")
 	all := &given{}
 	a, b := e.join(t, "a", all, patience(time.Minute)), e.join(t, "b", all, patience(time.Minute))
 	for range 10 {
@@ -637,7 +638,7 @@ func TestAReplicationGroupOutlivesItsPrimary(t *testing.T) {
 // show that, and one is not.
 func TestAReplicationGroupHasAHolderForEachOfItsViews(t *testing.T) {
 	e := &estate{Group: mysqltest.StartReplicationGroup(t, 3), schema: "app"}
-	e.Nodes[0].Exec(t, "CREATE DATABASE app", fmt.Sprintf(createTable, "app.sequence"), "INSERT INTO app.sequence (name) VALUES ('photos')")
+	e.Nodes[0].Exec(t, "CREATE DATABASE app", fmt.Sprintf(store.CreateTable, "app.sequence"), "INSERT INTO app.sequence (name) VALUES ('photos')")
 	all := &given{}
 	a, b := e.join(t, "a", all), e.join(t, "b", all)
 	for range 10 {
@@ -726,7 +727,7 @@ func TestAServerWhoseAdoptionWasNeverCompleteIsServedAloneIfItWasTheFirst(t *tes
 	if err := p.db.QueryRow("SELECT " + said).Scan(&identity); err != nil {
 		t.Fatal(err)
 	}
-	p.exec(t, fmt.Sprintf(createHolder, "sequence_holder"))
+	p.exec(t, fmt.Sprintf(store.CreateHolder, "sequence_holder"))
 	p.exec(t, "INSERT INTO sequence_holder (holder, term, complete) VALUES ('"+identity+"', 2, 0)")
 	if n := mustTake(t, p.open(t), "photos", 1); n != 8 {
 		t.Errorf("got %d, want 8", n)
@@ -754,7 +755,7 @@ func TestATableNamedLikeThatOfAGroupIsToldOf(t *testing.T) {
 		wantText(t, err, "sequence_holder", "lacks the columns holder, term, complete")
 	}
 	p.exec(t, "DROP TABLE sequence_holder")
-	p.exec(t, fmt.Sprintf(createHolder, "sequence_holder"))
+	p.exec(t, fmt.Sprintf(store.CreateHolder, "sequence_holder"))
 	p.exec(t, "ALTER TABLE sequence_holder DISCARD TABLESPACE")
 	n, err := p.open(t).Take(t.Context(), []byte("photos"), 1)
 	if !errors.Is(err, ErrUnfit) {

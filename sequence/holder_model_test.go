@@ -18,6 +18,7 @@ import (
 	"seqproxy/internal/mysqld"
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/store"
 	"seqproxy/test/mysqltest"
 	"seqproxy/test/simulation"
 )
@@ -193,7 +194,7 @@ func (o eachOnce) Watch(ctx context.Context, of limit.Scope, start func(address 
 			w.Looked((*limit.Standing)(&said), err)
 		}
 		if !enough && w.Identified() {
-			known, err := o.limits.read(ctx, n.Pool(), of)
+			known, err := o.Limits.Read(ctx, n.Pool(), of)
 			if err != nil {
 				w.Err = err
 			} else {
@@ -206,30 +207,34 @@ func (o eachOnce) Watch(ctx context.Context, of limit.Scope, start func(address 
 
 func (r *realGroup) reserve(at int, name string, ceiling, n uint64) (last uint64, err error) {
 	err = r.on(at, func(conn *sql.Conn, _ *link.Choice) error {
-		if _, err := r.v.readRow(r.t.Context(), conn, name); err != nil { // which learns its rule
+		if _, err := r.v.ReadRow(r.t.Context(), conn, name); err != nil { // which learns its rule
 			return err
 		}
-		used := r.v.rules.of(name)
-		did := r.v.take(r.t.Context(), conn, &take{name: name, n: n, used: used, share: r.v.share().By(used), upTo: upTo{grouped: true, ceiling: ceiling}})
-		if did.taken {
-			last = did.last
+		used := r.v.Rules.Of(name)
+		taking := store.Taking{Name: name, N: n, Used: used, Share: r.v.Share().By(used), UpTo: limit.UpTo{Grouped: true, Ceiling: ceiling}}
+		if err := r.v.Prepare(&taking); err != nil {
+			return errors.Join(r.v.OutcomeOf(err), err)
+		}
+		did := r.v.Take(r.t.Context(), conn, &taking)
+		if did.Taken {
+			last = did.Last
 			return nil
 		}
-		return errors.Join(did.outcome, did.err)
+		return errors.Join(did.Outcome, did.Err)
 	})
 	return last, err
 }
 
 func (r *realGroup) set(at int, name string, id uint64) error {
 	return r.on(at, func(conn *sql.Conn, _ *link.Choice) error {
-		_, err := conn.ExecContext(r.t.Context(), "INSERT INTO "+r.v.table.full+" (name, id) VALUES (?, ?) ON DUPLICATE KEY UPDATE id = VALUES(id)", name, id)
+		_, err := conn.ExecContext(r.t.Context(), "INSERT INTO "+r.v.Table.Sequence+" (name, id) VALUES (?, ?) ON DUPLICATE KEY UPDATE id = VALUES(id)", name, id)
 		return err
 	})
 }
 
 func (r *realGroup) drop(at int, name string) error {
 	return r.on(at, func(conn *sql.Conn, _ *link.Choice) error {
-		_, err := conn.ExecContext(r.t.Context(), "DELETE FROM "+r.v.table.full+" WHERE name = ?", name)
+		_, err := conn.ExecContext(r.t.Context(), "DELETE FROM "+r.v.Table.Sequence+" WHERE name = ?", name)
 		return err
 	})
 }
@@ -312,7 +317,7 @@ func (r *realGroup) held(at int) string {
 	if err := rows.Err(); err != nil {
 		r.t.Fatal(err)
 	}
-	known, err := r.v.limits.read(r.t.Context(), r.pools[at], limit.Scope{All: true})
+	known, err := r.v.Limits.Read(r.t.Context(), r.pools[at], limit.Scope{All: true})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -409,11 +414,11 @@ func outcomeInGroup(err error) string {
 		return "no copy of " + stranger.Holder
 	case errors.Is(err, limit.ErrOvertaken):
 		return "overtaken"
-	case errors.Is(err, limit.ErrNotHolder), errors.Is(err, outcomeNotHolder):
+	case errors.Is(err, limit.ErrNotHolder), errors.Is(err, store.OutcomeNotHolder):
 		return "not the holder"
-	case errors.Is(err, outcomeAtCeiling), simulation.IsAtCeiling(err):
+	case errors.Is(err, store.OutcomeAtCeiling), simulation.IsAtCeiling(err):
 		return "at the ceiling"
-	case errors.Is(err, limit.ErrNoRoom), errors.Is(err, outcomeNoRoom):
+	case errors.Is(err, limit.ErrNoRoom), errors.Is(err, store.OutcomeNoRoom):
 		return "no room"
 	case link.IsConflict(err):
 		return "conflict"

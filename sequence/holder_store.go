@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"seqproxy/sequence/store"
+
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
 
@@ -53,11 +55,11 @@ func (g *ceilings) adoptOnce(ctx context.Context, conn *sql.Conn, name string, o
 	switch {
 	case errors.As(err, &stranger):
 		err = &UnfitError{
-			Server: now.Addr, Table: g.table.full, Finding: stranger.Error(),
+			Server: now.Addr, Table: g.Table.Sequence, Finding: stranger.Error(),
 			Remedy: "make a node that replicated from the old primary the new one, or restore this one from a copy of it",
 		}
 	case errors.Is(err, limit.ErrOvertaken):
-		err = fmt.Errorf("%w: %w", err, outcomeNotHolder)
+		err = fmt.Errorf("%w: %w", err, store.OutcomeNotHolder)
 	}
 	if err != nil {
 		return fmt.Errorf("adopt node %s: %w", now.Addr, err)
@@ -70,9 +72,9 @@ func (g *ceilings) adoptOnce(ctx context.Context, conn *sql.Conn, name string, o
 		zap.Strings("seen_on", made.SeenOn),
 	}
 	if made.Before == "" {
-		g.log.Info("sequences held by a node", fields...)
+		g.Log.Info("sequences held by a node", fields...)
 	} else {
-		g.log.Warn("sequences held by another node", append(fields, zap.String("before", made.Before))...)
+		g.Log.Warn("sequences held by another node", append(fields, zap.String("before", made.Before))...)
 	}
 	g.forget()
 	return nil
@@ -87,47 +89,39 @@ type holderStore struct {
 
 // Record implements [limit.Store].
 func (h holderStore) Record(ctx context.Context, of limit.Scope) (limit.Record, error) {
-	return h.limits.read(ctx, h.conn, of)
+	return h.Limits.Read(ctx, h.conn, of)
 }
 
 // Counter implements [limit.Store].
 func (h holderStore) Counter(ctx context.Context, name string, n uint64) (c limit.Counter, err error) {
-	stored, err := h.readRow(ctx, h.conn, name)
+	stored, err := h.ReadRow(ctx, h.conn, name)
 	if err != nil {
 		return c, err
 	}
-	c = limit.Counter{Name: stored.name, Position: stored.position(), Max: stored.max, End: h.seen.Load().max}
+	c = limit.Counter{Name: stored.Name, Position: stored.Position(), Max: stored.Max, End: h.Seen.Load().Max}
 	if n > 0 {
-		c.Width, c.Fits = h.width(name, c.Position, n)
+		c.Width, c.Fits = h.Width(name, c.Position, n)
 	}
 	return c, nil
 }
 
 // Want implements [limit.Store].
 func (h holderStore) Want(ctx context.Context, holder limit.Holder, name string, end, position uint64) error {
-	_, err := h.conn.ExecContext(ctx, "INSERT IGNORE INTO "+h.table.limit+" (`name`, `giver`, `term`, `floor`) "+
-		"SELECT s.`name`, h.`holder`, h.`term`, ? FROM "+h.table.full+" AS s JOIN "+h.table.holder+" AS h ON h.`holder` = "+h.now.HolderSQL()+
+	_, err := h.conn.ExecContext(ctx, "INSERT IGNORE INTO "+h.Table.Limit+" (`name`, `giver`, `term`, `floor`) "+
+		"SELECT s.`name`, h.`holder`, h.`term`, ? FROM "+h.Table.Sequence+" AS s JOIN "+h.Table.Holder+" AS h ON h.`holder` = "+h.now.HolderSQL()+
 		" AND h.`term` = ? AND h.`complete` = 1 WHERE s.`name` = ? AND CAST(s.`id` AS UNSIGNED) >= CAST(? AS UNSIGNED)", position, holder.Term, name, position)
 	if err == nil {
-		_, err = h.conn.ExecContext(ctx, "UPDATE "+h.table.limit+" SET `wanted` = GREATEST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` = "+h.now.HolderSQL()+
+		_, err = h.conn.ExecContext(ctx, "UPDATE "+h.Table.Limit+" SET `wanted` = GREATEST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` = "+h.now.HolderSQL()+
 			" AND `term` = ?", end, name, holder.Term)
 	}
-	return wrote(h.table.limit, err)
+	return store.WriteError(h.Table.Limit, err)
 }
 
 // Grant implements [limit.Store].
 func (h holderStore) Grant(ctx context.Context, holder limit.Holder, name string, end uint64) error {
-	_, err := h.conn.ExecContext(ctx, "UPDATE "+h.table.limit+" SET `granted` = GREATEST(`granted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` = "+h.now.HolderSQL()+
+	_, err := h.conn.ExecContext(ctx, "UPDATE "+h.Table.Limit+" SET `granted` = GREATEST(`granted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` = "+h.now.HolderSQL()+
 		" AND `term` = ? AND `wanted` >= CAST(? AS UNSIGNED)", end, name, holder.Term, end)
-	return wrote(h.table.limit, err)
-}
-
-// wrote names the table in an error of writing it.
-func wrote(table string, err error) error {
-	if err != nil {
-		return fmt.Errorf("write table %s: %w", table, err)
-	}
-	return nil
+	return store.WriteError(h.Table.Limit, err)
 }
 
 // Transact implements [limit.Store].
@@ -148,7 +142,7 @@ type holderTx struct {
 }
 
 // Lock implements [limit.Tx].
-func (t holderTx) Lock(ctx context.Context) (limit.Record, error) { return t.limits.lock(ctx, t.tx) }
+func (t holderTx) Lock(ctx context.Context) (limit.Record, error) { return t.Limits.Lock(ctx, t.tx) }
 
 // Claim implements [limit.Tx].
 func (t holderTx) Claim(ctx context.Context, h limit.Holder) error {
@@ -156,14 +150,14 @@ func (t holderTx) Claim(ctx context.Context, h limit.Holder) error {
 	if h.Complete {
 		complete = 1
 	}
-	_, err := t.tx.ExecContext(ctx, "REPLACE INTO "+t.table.holder+" (`holder`, `term`, `complete`) VALUES ("+t.now.HolderSQL()+", ?, ?)", h.Term, complete)
-	return wrote(t.table.holder, err)
+	_, err := t.tx.ExecContext(ctx, "REPLACE INTO "+t.Table.Holder+" (`holder`, `term`, `complete`) VALUES ("+t.now.HolderSQL()+", ?, ?)", h.Term, complete)
+	return store.WriteError(t.Table.Holder, err)
 }
 
 // Complete implements [limit.Tx].
 func (t holderTx) Complete(ctx context.Context, h limit.Holder) error {
-	_, err := t.tx.ExecContext(ctx, "UPDATE "+t.table.holder+" SET `complete` = 1 WHERE `holder` = "+t.now.HolderSQL()+" AND `term` = ?", h.Term)
-	return wrote(t.table.holder, err)
+	_, err := t.tx.ExecContext(ctx, "UPDATE "+t.Table.Holder+" SET `complete` = 1 WHERE `holder` = "+t.now.HolderSQL()+" AND `term` = ?", h.Term)
+	return store.WriteError(t.Table.Holder, err)
 }
 
 // Install implements [limit.Tx].
@@ -180,7 +174,7 @@ func (t holderTx) Install(ctx context.Context, b *limit.Beginning) (int, error) 
 	for _, c := range counters {
 		l, position, frozen := b.Of(c, windows[c.Name])
 		if position != c.Position {
-			if _, err := t.tx.ExecContext(ctx, "UPDATE "+t.table.full+" SET `id` = ? WHERE `name` = ?", position, c.Name); err != nil {
+			if _, err := t.tx.ExecContext(ctx, "UPDATE "+t.Table.Sequence+" SET `id` = ? WHERE `name` = ?", position, c.Name); err != nil {
 				return 0, fmt.Errorf("raise the row of sequence %q to %d: %w", c.Name, position, err)
 			}
 		}
@@ -201,13 +195,13 @@ func (t holderTx) Install(ctx context.Context, b *limit.Beginning) (int, error) 
 
 // lockCounters reads all counters.
 func (t holderTx) lockCounters(ctx context.Context) (all []limit.Counter, err error) {
-	found, err := t.tx.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+t.table.full+" FOR UPDATE")
+	found, err := t.tx.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+t.Table.Sequence+" FOR UPDATE")
 	if err != nil {
-		return nil, fmt.Errorf("read table %s: %w", t.table.full, err)
+		return nil, fmt.Errorf("read table %s: %w", t.Table.Sequence, err)
 	}
 	defer func() { _ = found.Close() }()
 	for found.Next() {
-		c := limit.Counter{End: t.seen.Load().max}
+		c := limit.Counter{End: t.Seen.Load().Max}
 		var id sql.NullString
 		if err := found.Scan(&c.Name, &id); err != nil {
 			return nil, err
@@ -222,9 +216,9 @@ func (t holderTx) lockCounters(ctx context.Context) (all []limit.Counter, err er
 
 // raiseSaved has a sequence that is frozen, for a change of plans, continue above the windows, too.
 func (t holderTx) raiseSaved(ctx context.Context, name string, floor uint64) error {
-	_, err := t.tx.ExecContext(ctx, "UPDATE "+t.table.start+" SET `saved` = GREATEST(`saved`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `saved` IS NOT NULL", floor, name)
+	_, err := t.tx.ExecContext(ctx, "UPDATE "+t.Table.PlanStart+" SET `saved` = GREATEST(`saved`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `saved` IS NOT NULL", floor, name)
 	if err != nil && !link.HasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR) {
-		return fmt.Errorf("write table %s: %w", t.table.start, err)
+		return fmt.Errorf("write table %s: %w", t.Table.PlanStart, err)
 	}
 	return nil
 }
@@ -242,7 +236,7 @@ func (t holderTx) windows(ctx context.Context, all map[string]uint64, counters [
 			continue
 		}
 		var stored string
-		err := t.tx.QueryRowContext(ctx, "SELECT `name` FROM "+t.table.full+" WHERE `name` = ? FOR UPDATE", name).Scan(&stored)
+		err := t.tx.QueryRowContext(ctx, "SELECT `name` FROM "+t.Table.Sequence+" WHERE `name` = ? FOR UPDATE", name).Scan(&stored)
 		switch {
 		case err == nil:
 			windows[stored] = max(windows[stored], wanted)
@@ -258,14 +252,14 @@ func (t holderTx) windows(ctx context.Context, all map[string]uint64, counters [
 // restore keeps the numbers of a lost sequence from being given again: by its tombstone, or by a
 // row where it has none.
 func (t holderTx) restore(ctx context.Context, name string, wanted uint64) error {
-	id := min(limit.Above(wanted), t.seen.Load().max)
+	id := min(limit.Above(wanted), t.Seen.Load().Max)
 	var floor uint64
-	err := t.tx.QueryRowContext(ctx, "SELECT `floor` FROM "+t.table.options+" WHERE `name` = ? FOR UPDATE", name).Scan(&floor)
+	err := t.tx.QueryRowContext(ctx, "SELECT `floor` FROM "+t.Table.Options+" WHERE `name` = ? FOR UPDATE", name).Scan(&floor)
 	switch {
 	case err == nil:
-		_, err = t.tx.ExecContext(ctx, "UPDATE "+t.table.options+" SET `floor` = GREATEST(`floor`, CAST(? AS UNSIGNED)) WHERE `name` = ?", id, name)
+		_, err = t.tx.ExecContext(ctx, "UPDATE "+t.Table.Options+" SET `floor` = GREATEST(`floor`, CAST(? AS UNSIGNED)) WHERE `name` = ?", id, name)
 	case errors.Is(err, sql.ErrNoRows), link.HasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR):
-		_, err = t.tx.ExecContext(ctx, "INSERT IGNORE INTO "+t.table.full+" (`name`, `id`) VALUES (?, ?)", name, id)
+		_, err = t.tx.ExecContext(ctx, "INSERT IGNORE INTO "+t.Table.Sequence+" (`name`, `id`) VALUES (?, ?)", name, id)
 	}
 	if err != nil {
 		return fmt.Errorf("keep the numbers of sequence %q, whose row is lost: %w", name, err)
@@ -275,12 +269,12 @@ func (t holderTx) restore(ctx context.Context, name string, wanted uint64) error
 
 // write replaces the holder's limits by those of the new term.
 func (t holderTx) write(ctx context.Context, term uint64, limits []limit.Limit) error {
-	table := &t.table
-	if _, err := t.tx.ExecContext(ctx, "DELETE FROM "+table.limit+" WHERE `giver` = "+t.now.HolderSQL()); err != nil {
-		return fmt.Errorf("write table %s: %w", table.limit, err)
+	table := &t.Table
+	if _, err := t.tx.ExecContext(ctx, "DELETE FROM "+table.Limit+" WHERE `giver` = "+t.now.HolderSQL()); err != nil {
+		return fmt.Errorf("write table %s: %w", table.Limit, err)
 	}
 	if t.now.Cluster != "" { // each of its configurations was a holder; this one begins above them
-		for _, full := range []string{table.holder, table.limit} {
+		for _, full := range []string{table.Holder, table.Limit} {
 			if _, err := t.tx.ExecContext(ctx, "DELETE FROM "+full+" WHERE `term` < ?", term); err != nil {
 				return fmt.Errorf("write table %s: %w", full, err)
 			}
@@ -290,7 +284,7 @@ func (t holderTx) write(ctx context.Context, term uint64, limits []limit.Limit) 
 		batch := limits[:min(len(limits), limitBatch)]
 		limits = limits[len(batch):]
 		var text strings.Builder
-		text.WriteString("INSERT INTO " + table.limit + " (`name`, `giver`, `term`, `wanted`, `granted`, `floor`) VALUES ")
+		text.WriteString("INSERT INTO " + table.Limit + " (`name`, `giver`, `term`, `wanted`, `granted`, `floor`) VALUES ")
 		args := make([]any, 0, 5*len(batch))
 		for i, l := range batch {
 			if i > 0 {
@@ -300,7 +294,7 @@ func (t holderTx) write(ctx context.Context, term uint64, limits []limit.Limit) 
 			args = append(args, l.Name, term, l.Wanted, l.Granted, l.Floor)
 		}
 		if _, err := t.tx.ExecContext(ctx, text.String(), args...); err != nil {
-			return fmt.Errorf("write table %s: %w", table.limit, err)
+			return fmt.Errorf("write table %s: %w", table.Limit, err)
 		}
 	}
 	return nil

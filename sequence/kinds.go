@@ -2,7 +2,6 @@ package sequence
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -11,6 +10,7 @@ import (
 
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
+	"seqproxy/sequence/store"
 )
 
 // This file is how a sequence has a kind of keys. What reserves and gives numbers knows nothing of
@@ -21,18 +21,18 @@ import (
 
 // withoutHidden leaves out the rows of workers and periods, and plain rows beside those of counters: see
 // table.either.
-func withoutHidden(rows []row) []row {
-	rows = slices.DeleteFunc(rows, func(r row) bool { return define.IsHidden(r.name) })
+func withoutHidden(rows []store.Row) []store.Row {
+	rows = slices.DeleteFunc(rows, func(r store.Row) bool { return define.IsHidden(r.Name) })
 	counters := make(map[string]bool)
 	for i := range rows {
-		if define.IsCounter(rows[i].name) {
-			counters[define.ShownName(rows[i].name)] = true
+		if define.IsCounter(rows[i].Name) {
+			counters[define.ShownName(rows[i].Name)] = true
 		}
 	}
 	if len(counters) == 0 {
 		return rows
 	}
-	return slices.DeleteFunc(rows, func(r row) bool { return counters[r.name] })
+	return slices.DeleteFunc(rows, func(r store.Row) bool { return counters[r.Name] })
 }
 
 // eachAlone is the way out where several numbers would be asked for at once.
@@ -138,47 +138,13 @@ func (s *Sequences) Consecutive(ctx context.Context, name []byte) error {
 	return err
 }
 
-// kindColumn is a kind as the table of options has it.
-type kindColumn struct{ *kind.Kind }
-
-// Scan reads a clause.
-func (k kindColumn) Scan(from any) (err error) {
-	switch text := from.(type) {
-	case []byte:
-		*k.Kind, err = kind.Parse(string(text))
-	case string:
-		*k.Kind, err = kind.Parse(text)
-	default:
-		err = fmt.Errorf("%v is no kind of key", from)
-	}
-	return err
-}
-
-// Value is the clause.
-func (k kindColumn) Value() (driver.Value, error) { return k.String(), nil }
-
-// fitsKind refuses a row whose kind cannot be told: its options were lost, or it was renamed by
-// hand.
-func (st *store) fitsKind(found *row) error {
-	var finding string
-	switch plain := found.def.Kind.IsPlain(); {
-	case define.IsCounter(found.name) && plain:
-		finding = fmt.Sprintf("the row %q counts for a sequence with a kind of keys, and table %s does not say which", found.name, st.table.options)
-	case !define.IsCounter(found.name) && !plain:
-		finding = fmt.Sprintf("the row %q has no name that ends in %s, and its sequence has keys of kind %v", found.name, define.CounterSuffix, found.def.Kind)
-	default:
-		return nil
-	}
-	return &UnfitError{Server: st.At(), Table: st.table.full, Finding: finding, Remedy: "restore both tables from the same backup", OfSequence: true}
-}
-
 // refuseOtherKind refuses to make a sequence under a name that has, or had, another kind of keys.
 // Changes of definitions are locked.
 func (g *agreed) refuseOtherKind(ctx context.Context, name string, k kind.Kind) error {
 	const wayOut = "it could give the same keys; create a sequence of another name"
 	for i := range g.all {
-		if of := &g.all[i]; of.hasEntry && of.def.Kind != k {
-			return &define.KindError{Sequence: name, Kind: of.def.Kind, Refused: "another kind of keys", WayOut: wayOut}
+		if of := &g.all[i]; of.hasEntry && of.Def.Kind != k {
+			return &define.KindError{Sequence: name, Kind: of.Def.Kind, Refused: "another kind of keys", WayOut: wayOut}
 		}
 	}
 	other := name
@@ -191,9 +157,9 @@ func (g *agreed) refuseOtherKind(ctx context.Context, name string, k kind.Kind) 
 		var floor uint64
 		// also of one whose row was deleted by hand, so that there is no tombstone
 		var past kind.Kind
-		err := g.all[i].QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+v.table.full+" WHERE `name` = ?), "+
-			"IFNULL((SELECT o.`floor` FROM "+v.table.options+" AS o WHERE o.`name` = ?), 0), "+
-			"IFNULL((SELECT o.`kind` FROM "+v.table.options+" AS o WHERE o.`name` = ?), '')", other, other, other).Scan(&exists, &floor, kindColumn{&past})
+		err := g.all[i].QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+v.Table.Sequence+" WHERE `name` = ?), "+
+			"IFNULL((SELECT o.`floor` FROM "+v.Table.Options+" AS o WHERE o.`name` = ?), 0), "+
+			"IFNULL((SELECT o.`kind` FROM "+v.Table.Options+" AS o WHERE o.`name` = ?), '')", other, other, other).Scan(&exists, &floor, store.KindColumn{Kind: &past})
 		if err != nil {
 			return fmt.Errorf("look for %q on %s: %w", other, v.Name(), err)
 		}

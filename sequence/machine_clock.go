@@ -89,7 +89,7 @@ func (a *servers) clock(ctx context.Context) (at time.Time, err error) {
 		var said []time.Time // as it was when they were asked
 		asked := time.Now()
 		failed := a.each(ctx, w.live(), func(ctx context.Context, _ int, v *server) error {
-			now, err := v.clock(ctx)
+			now, err := v.Clock(ctx)
 			if err == nil {
 				mu.Lock()
 				defer mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence/store"
 	"seqproxy/test/mysqltest"
 )
 
@@ -38,7 +39,7 @@ func placeOn(t testing.TB, s *mysqltest.Server) place {
 // withTable makes the table as DESIGN has it, with rows name -> last number given.
 func (p place) withTable(t testing.TB, rows map[string]uint64) place {
 	t.Helper()
-	p.exec(t, fmt.Sprintf(createTable, "`sequence`"))
+	p.exec(t, fmt.Sprintf(store.CreateTable, "`sequence`"))
 	for name, id := range rows {
 		p.exec(t, "INSERT INTO sequence (name, id) VALUES (?, ?)", triedRow(name), id)
 	}

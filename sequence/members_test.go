@@ -62,14 +62,14 @@ func (f fleet) divide(t testing.TB, s *Sequences) {
 	ctx := context.Background()
 	plan := &Plan{Number: 1, UUID: "11111111-1111-1111-1111-111111111111", State: PlanInForce, Interleave: InterleaveBlock, Block: s.opts.Block}
 	for i, v := range s.servers.all {
-		id, err := v.plans.memberID(ctx, v.Pool())
+		id, err := v.Plans.MemberID(ctx, v.Pool())
 		if err != nil {
 			t.Fatal(err)
 		}
 		plan.Members = append(plan.Members, Member{ID: id, Address: v.opts.Addr, Position: i})
 	}
 	for i, v := range s.servers.all {
-		if err := errors.Join(v.plans.save(ctx, v.Pool(), plan), v.plans.saveMembership(ctx, v.Pool(), plan.Of(plan.Members[i].ID))); err != nil {
+		if err := errors.Join(v.Plans.Save(ctx, v.Pool(), plan), v.Plans.SaveMembership(ctx, v.Pool(), plan.Of(plan.Members[i].ID))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -231,7 +231,7 @@ func TestAProxyWithAnOldViewGetsNoNumbers(t *testing.T) {
 		top = mustTake(t, both, "photos", 1)
 	}
 	// It believes that there is one server, which counts plainly.
-	lone.servers.first().place.Store(nil)
+	lone.servers.first().Place.Store(nil)
 	lone.servers.view.Store(&view{settled: true, members: lone.servers.all[:1]})
 	var book ledger
 	for range 100 {

@@ -13,6 +13,7 @@ import (
 	"seqproxy/internal/tlsfiles"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/store"
 )
 
 // What a sequence server must promise about a committed reservation.
@@ -144,9 +145,9 @@ func (o Options) withDefaults() (Options, error) {
 		if len(o.Servers) > 1 && len(o.Servers[i].Nodes) > 1 {
 			return o, define.BadOption("servers: %v", &groupError{o.Servers[i].Addr})
 		}
-		if len(o.Servers) > 1 && utf8.RuneCountInString(o.Servers[i].Table+planStartSuffix) > maxIdentifier {
+		if len(o.Servers) > 1 && utf8.RuneCountInString(o.Servers[i].Table+store.PlanStartSuffix) > store.MaxIdentifier {
 			return o, define.BadOption("sequence table %q is longer than %d characters, and so the name of the table beside it, which ends in %s, is too long",
-				o.Servers[i].Table, maxIdentifier-len(planStartSuffix), planStartSuffix)
+				o.Servers[i].Table, store.MaxIdentifier-len(store.PlanStartSuffix), store.PlanStartSuffix)
 		}
 	}
 	switch {
@@ -224,9 +225,9 @@ func (o *ServerOptions) setDefaults() error {
 		return define.BadOption("address of the sequence server is empty")
 	case o.Database == "":
 		return define.BadOption("database of the sequence table is empty")
-	case utf8.RuneCountInString(o.Table+optionsSuffix) > maxIdentifier:
+	case utf8.RuneCountInString(o.Table+store.OptionsSuffix) > store.MaxIdentifier:
 		return define.BadOption("sequence table %q is longer than %d characters, and so the name of the table beside it, which ends in %s, is too long",
-			o.Table, maxIdentifier-len(optionsSuffix), optionsSuffix)
+			o.Table, store.MaxIdentifier-len(store.OptionsSuffix), store.OptionsSuffix)
 	case o.DialTimeout < 0 || o.IOTimeout < 0 || o.MaxConns < 0:
 		return define.BadOption("dial timeout, io timeout and connection limit of %s must not be negative", o.Addr)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/store"
 )
 
 // makeOrdered makes an ORDER sequence of one, and changes whatever else a says. As soon as the
@@ -22,21 +23,21 @@ func (s *Sequences) makeOrdered(ctx context.Context, name []byte, a Alteration) 
 
 	changed, err := s.alter(r, name, a)
 	if err != nil {
-		if changed.name != "" {
-			err = fmt.Errorf("%w; sequence %q %s", err, changed.name, s.takeBackOrder(ctx, &changed))
+		if changed.Name != "" {
+			err = fmt.Errorf("%w; sequence %q %s", err, changed.Name, s.takeBackOrder(ctx, &changed))
 		}
 		return Altered{}, err
 	}
-	if err = s.waitForAll(ctx, changed.version); err == nil {
+	if err = s.waitForAll(ctx, changed.Version); err == nil {
 		err = s.servers.orderedForGood(ctx, &changed)
 	}
 	if err == nil {
-		return changed.altered(), nil
+		return alteredTo(&changed), nil
 	}
 	left := s.takeBackOrder(ctx, &changed)
 	var held *CachedError
 	if errors.As(err, &held) {
-		held.Sequence, held.Table, held.Order = changed.name, s.servers.first().table.proxies, left
+		held.Sequence, held.Table, held.Order = changed.Name, s.servers.first().Table.Proxies, left
 		return Altered{}, held
 	}
 	return Altered{}, r.failed(string(name), err)
@@ -45,24 +46,24 @@ func (s *Sequences) makeOrdered(ctx context.Context, name []byte, a Alteration) 
 // takeBackOrder makes a sequence whose ORDER is not confirmed what it was before r was written, and
 // says what it is then, for people. One that was changed again since stays as it is: somebody may
 // have been told that it is an ORDER sequence.
-func (s *Sequences) takeBackOrder(ctx context.Context, r *row) string {
+func (s *Sequences) takeBackOrder(ctx context.Context, r *store.Row) string {
 	// The caller's patience may be over.
 	ctx, stop := context.WithTimeoutCause(context.WithoutCancel(ctx), s.timing.takeBack, await.ErrPatience)
 	defer stop()
-	now, err := s.servers.alter(ctx, r.name, Alteration{Order: &r.wasOrder, only: r.version})
+	now, err := s.servers.alter(ctx, r.Name, Alteration{Order: &r.WasOrder, only: r.Version})
 	s.seeChanges(ctx)
 	switch {
 	case errors.Is(err, ErrUnknown):
 		return "was dropped meanwhile"
 	case err != nil:
 		s.log.Warn("order not confirmed by all",
-			logfield.Sequence(r.name), logfield.Err(err))
+			logfield.Sequence(r.Name), logfield.Err(err))
 		return "may be an ORDER sequence"
-	case now.def.Order && r.wasOrder:
+	case now.Def.Order && r.WasOrder:
 		return "is an ORDER sequence, as before"
-	case now.def.Order:
+	case now.Def.Order:
 		return "is an ORDER sequence, as it was changed again meanwhile"
-	case r.wasOrder:
+	case r.WasOrder:
 		return "is no ORDER sequence any more, as it was changed again meanwhile"
 	}
 	return "is no ORDER sequence"
@@ -71,7 +72,7 @@ func (s *Sequences) takeBackOrder(ctx context.Context, r *row) string {
 // orderedForGood makes sure that a sequence that was made an ORDER sequence, as r was written,
 // stays one after a fail-over. Where such numbers are given without replicas it is enough that no
 // fail-over has lost that yet. A node may lag for as long as ctx has time.
-func (a *servers) orderedForGood(ctx context.Context, r *row) error {
+func (a *servers) orderedForGood(ctx context.Context, r *store.Row) error {
 	return errors.Join(patiently(ctx, a.members(), func(ctx context.Context, _ int, v *server) error {
 		if !v.ceilings.inForce() {
 			return nil
@@ -83,9 +84,9 @@ func (a *servers) orderedForGood(ctx context.Context, r *row) error {
 			}
 		}
 		// Another node may have taken over since it was written, and have been asked instead.
-		stored, err := v.look(ctx, r.name)
-		if err == nil && (!stored.def.Order || stored.version < r.version) {
-			err = fmt.Errorf("sequence %q is not the ORDER sequence that it was made at %s: a fail-over has lost that, or somebody has changed it since; try again", r.name, v.At())
+		stored, err := v.Look(ctx, r.Name)
+		if err == nil && (!stored.Def.Order || stored.Version < r.Version) {
+			err = fmt.Errorf("sequence %q is not the ORDER sequence that it was made at %s: a fail-over has lost that, or somebody has changed it since; try again", r.Name, v.At())
 		}
 		return err
 	})...)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/store"
 )
 
 // The home of a new ORDER sequence stands above all that was taken from the others, and stays there
@@ -62,7 +63,7 @@ func TestAHomeGivesNothingWhileAnotherMemberHasDecidedOnALaterPlan(t *testing.T)
 	other := (slices.Index(a.servers.members(), home) + 1) % len(f)
 	f[other].exec(t, "INSERT INTO sequence_plan SELECT number + 1, UUID(), 'accepted', coordinator, begun, changed, interleave, block, members, previous, ballot, floor FROM sequence_plan")
 	home.Pool().SetMaxIdleConns(0) // it was off
-	if n, err := a.Take(late{t.Context(), time.Hour}, []byte("photos"), 1); !errors.Is(err, outcomeFrozen) {
+	if n, err := a.Take(late{t.Context(), time.Hour}, []byte("photos"), 1); !errors.Is(err, store.OutcomeFrozen) {
 		t.Errorf("got %d, %v, want outcomeFrozen", n, err)
 	}
 	f[other].exec(t, "DELETE FROM sequence_plan WHERE state = 'accepted'")

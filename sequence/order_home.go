@@ -12,6 +12,7 @@ import (
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/store"
 )
 
 // maxHomes bounds how many members one reservation of an ORDER sequence is made with, each of which
@@ -27,7 +28,7 @@ func (a *servers) askForHome(ctx context.Context, w *view, name string) error {
 	}
 	// its row may have been made again under another spelling than the one that numbers are
 	// reserved by
-	found.name = name
+	found.Name = name
 	a.settleAt(&found)
 	return nil
 }
@@ -35,22 +36,22 @@ func (a *servers) askForHome(ctx context.Context, w *view, name string) error {
 // isHome makes sure that the one of several members with the share h is the home of an ORDER
 // sequence, as its row says once numbers were reserved there: this process may not have heard of
 // that yet. The home is that of [servers.home].
-func isHome(among []*server, h segment.Share, home string) outcome {
+func isHome(among []*server, h segment.Share, home string) store.Outcome {
 	if home == h.ID {
-		return outcomeDone
+		return store.OutcomeDone
 	}
 	if h.Position != 0 {
-		return outcomeNotHome
+		return store.OutcomeNotHome
 	}
 	for _, o := range among {
 		switch {
-		case o.share().Plan != h.Plan:
-			return outcomeOldPlan
-		case o.share().ID == home:
-			return outcomeNotHome
+		case o.Share().Plan != h.Plan:
+			return store.OutcomeOldPlan
+		case o.Share().ID == home:
+			return store.OutcomeNotHome
 		}
 	}
-	return outcomeDone
+	return store.OutcomeDone
 }
 
 // stillHome makes sure, after a reservation of an ORDER sequence on one of several members, that
@@ -79,11 +80,11 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, among []*server,
 	heard, left, leaving := 0, false, false
 	others := func(o *server) bool { return own.Asked != h.Plan || there(o) }
 	eachOther(among, v, others, func(o *server) {
-		is, ok, err := o.plans.membership(limited, o.Pool())
+		is, ok, err := o.Plans.Membership(limited, o.Pool())
 		changing := false
 		if err == nil {
 			// afterwards, as the start of a plan ends the change in the same transaction
-			if changed := o.plans.refuseChange(limited, o.Pool(), "`number` > "+strconv.FormatUint(h.Plan, 10)+" AND `state` = '"+change.Accepted+"' AND ", ""); errors.Is(changed, outcomeFrozen) {
+			if changed := o.Plans.RefuseChange(limited, o.Pool(), "`number` > "+strconv.FormatUint(h.Plan, 10)+" AND `state` = '"+change.Accepted+"' AND ", ""); errors.Is(changed, store.OutcomeFrozen) {
 				changing = true
 			} else {
 				err = changed
@@ -91,16 +92,16 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, among []*server,
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if err == nil && ok && is.ID == o.share().ID { // not one that was set up anew
+		if err == nil && ok && is.ID == o.Share().ID { // not one that was set up anew
 			heard++
 			left, leaving = left || is.Plan > h.Plan, leaving || changing
 		}
 	})
 	switch {
 	case left:
-		return outcomeOldPlan
+		return store.OutcomeOldPlan
 	case leaving:
-		return outcomeFrozen // this one may be out of it
+		return store.OutcomeFrozen // this one may be out of it
 	}
 	own.Asked = h.Plan
 	if heard > 0 {

@@ -7,18 +7,19 @@ import (
 	"time"
 
 	"seqproxy/internal/await"
+	"seqproxy/sequence/store"
 )
 
 // isOrdered reads that on the node in use, once there is one.
 func (m *member) isOrdered(t *testing.T, name string) bool {
 	t.Helper()
-	var stored row
+	var stored store.Row
 	within(t, 2*time.Minute, name+" can be read", func() (ok bool) {
 		var err error
-		stored, err = m.servers.first().look(t.Context(), name)
+		stored, err = m.servers.first().Look(t.Context(), name)
 		return err == nil
 	})
-	return stored.def.Order
+	return stored.Def.Order
 }
 
 // The statement is answered when the replica has not heard of it, and the primary is lost.

@@ -68,7 +68,7 @@ func TestAnOrderedNumberIsOfItsHomeWhateverTheProxyHasHeard(t *testing.T) {
 		for range 7 {
 			for who, s := range map[string]*Sequences{"a": a, "b": b} {
 				n := mustTake(t, s, "photos", 1)
-				if !home.share().Owns(n) {
+				if !home.Share().Owns(n) {
 					t.Errorf("%s: %s got %d, which is none of its home's", what, who, n)
 				}
 				if n <= last {
@@ -79,7 +79,7 @@ func TestAnOrderedNumberIsOfItsHomeWhateverTheProxyHasHeard(t *testing.T) {
 		}
 	}
 	takes("it was no ORDER sequence before")
-	for _, other := range []string{"", "nobody", b.servers.members()[0].share().ID, b.servers.members()[1].share().ID, b.servers.members()[2].share().ID} {
+	for _, other := range []string{"", "nobody", b.servers.members()[0].Share().ID, b.servers.members()[1].Share().ID, b.servers.members()[2].Share().ID} {
 		a.servers.mu.Lock()
 		if a.servers.homes["photos"] = other; other == "" {
 			delete(a.servers.homes, "photos") // as where it was read before, and that came late
@@ -95,14 +95,14 @@ func TestAnOrderedNumberIsOfItsHomeWhateverTheProxyHasHeard(t *testing.T) {
 	at := b.servers.members()
 	i := slices.Index(at, home)
 	other := at[(i+1)%len(at)]
-	f[i].exec(t, "UPDATE sequence_options SET home = ?, version = version + 1 WHERE name = 'photos'", other.share().ID)
-	if n := mustTake(t, a, "photos", 1); !other.share().Owns(n) {
+	f[i].exec(t, "UPDATE sequence_options SET home = ?, version = version + 1 WHERE name = 'photos'", other.Share().ID)
+	if n := mustTake(t, a, "photos", 1); !other.Share().Owns(n) {
 		t.Errorf("a got %d, which is none of the new home's", n)
 	}
 	for i := range f {
 		var stored string
-		if err := f[i].db.QueryRow("SELECT home FROM sequence_options WHERE name = 'photos'").Scan(&stored); err != nil || stored != other.share().ID {
-			t.Errorf("member %d says the home is %q, %v, want %q", i, stored, err, other.share().ID)
+		if err := f[i].db.QueryRow("SELECT home FROM sequence_options WHERE name = 'photos'").Scan(&stored); err != nil || stored != other.Share().ID {
+			t.Errorf("member %d says the home is %q, %v, want %q", i, stored, err, other.Share().ID)
 		}
 	}
 }

@@ -100,7 +100,7 @@ func TestAHomeThatWasTakenOutWhileItWasOffGivesNoLowerNumbers(t *testing.T) {
 	}
 	places := make([]*segment.Share, len(old.members))
 	for i, v := range old.members {
-		places[i] = v.place.Load()
+		places[i] = v.Place.Load()
 	}
 	for i := range e.links {
 		if e.addr(i) == home.Name() {
@@ -120,7 +120,7 @@ func TestAHomeThatWasTakenOutWhileItWasOffGivesNoLowerNumbers(t *testing.T) {
 		b.servers.changing.MustAcquire()
 		b.servers.view.Store(old) // it has not looked yet
 		for k, v := range old.members {
-			v.place.Store(places[k])
+			v.Place.Store(places[k])
 		}
 		if i%2 == 0 {
 			for _, v := range old.members {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"seqproxy/sequence/store"
 )
 
 // taken is what a call on a goroutine of its own brought.
@@ -76,7 +78,7 @@ func TestOrderedNumbersGoToThoseWhoWaitedWhenTheUPDATEWasSent(t *testing.T) {
 
 func TestUnknownOutcomeIsAnErrorToItsBatchOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lost := fmt.Errorf("%w: unexpected EOF", outcomeUnknown)
+		lost := fmt.Errorf("%w: unexpected EOF", store.OutcomeUnknown)
 		sc := &script{hold: make(chan struct{}), order: true, failures: []error{errors.New("refused"), lost}}
 		s, _ := scripted(t, sc)
 		defer closeNow(t, s)
@@ -92,7 +94,7 @@ func TestUnknownOutcomeIsAnErrorToItsBatchOnly(t *testing.T) {
 		for i, call := range batch {
 			got := <-call
 			var away *UnavailableError
-			if !errors.As(got.err, &away) || !errors.Is(got.err, outcomeUnknown) || away.Server != "seq.example:3306" {
+			if !errors.As(got.err, &away) || !errors.Is(got.err, store.OutcomeUnknown) || away.Server != "seq.example:3306" {
 				t.Errorf("call %d of the batch: got %d, %v; want an error that names the server", i, got.first, got.err)
 			}
 			wantText(t, got.err, `sequence "photos"`, "home of this ORDER sequence", "seq.example:3306", "connection lost", "unexpected EOF")

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"testing"
 
+	"seqproxy/sequence/store"
+
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-sql-driver/mysql"
 
@@ -17,33 +19,33 @@ import (
 // reserveOnce is one attempt on a server that knows no other.
 func reserveOnce(ctx context.Context, v *server, name string, n uint64) (grant, error) {
 	did := v.attempt(ctx, []*server{v}, name, n)
-	return did.grant, did.err
+	return did.grant, did.Err
 }
 
 func TestEachOutcomeOfAReservationHasARemedy(t *testing.T) {
-	for o, want := range map[outcome]struct {
+	for o, want := range map[store.Outcome]struct {
 		do    remedy
 		again bool
 	}{
-		outcomeDone:        {remedyGive, false},
-		outcomeConflict:    {remedyRepeat, true},
-		outcomeLocked:      {remedyStop, false},
-		outcomeDoubtful:    {remedyRepeat, true},
-		outcomeUnlisted:    {remedyAwait, true},
-		outcomeNewRule:     {remedyPutBack, true},
-		outcomeRestarted:   {remedyRepeat, true},
-		outcomeWentBack:    {remedyLift, true},
-		outcomeNoRoom:      {remedyFit, true},
-		outcomeAtCeiling:   {remedyCeiling, true},
-		outcomeUnwitnessed: {remedyWitness, true},
-		outcomeNotHolder:   {remedyHold, true},
-		outcomeMoved:       {remedyMove, true},
-		outcomeOldPlan:     {remedyStop, false},
-		outcomeFrozen:      {remedyStop, false},
-		outcomeNotHome:     {remedyStop, false},
-		outcomeForeign:     {remedyStop, false},
-		outcomeUnknown:     {remedyStop, false},
-		outcomeRefused:     {remedyStop, false},
+		store.OutcomeDone:        {remedyGive, false},
+		store.OutcomeConflict:    {remedyRepeat, true},
+		store.OutcomeLocked:      {remedyStop, false},
+		store.OutcomeDoubtful:    {remedyRepeat, true},
+		store.OutcomeUnlisted:    {remedyAwait, true},
+		store.OutcomeNewRule:     {remedyPutBack, true},
+		store.OutcomeRestarted:   {remedyRepeat, true},
+		store.OutcomeWentBack:    {remedyLift, true},
+		store.OutcomeNoRoom:      {remedyFit, true},
+		store.OutcomeAtCeiling:   {remedyCeiling, true},
+		store.OutcomeUnwitnessed: {remedyWitness, true},
+		store.OutcomeNotHolder:   {remedyHold, true},
+		store.OutcomeMoved:       {remedyMove, true},
+		store.OutcomeOldPlan:     {remedyStop, false},
+		store.OutcomeFrozen:      {remedyStop, false},
+		store.OutcomeNotHome:     {remedyStop, false},
+		store.OutcomeForeign:     {remedyStop, false},
+		store.OutcomeUnknown:     {remedyStop, false},
+		store.OutcomeRefused:     {remedyStop, false},
 	} {
 		if do, again := next(o, 1); do != want.do || again != want.again {
 			t.Errorf("%v: got remedy %d, and another attempt: %v; want %d, %v", o, do, again, want.do, want.again)
@@ -64,26 +66,26 @@ func TestTheOutcomeOfAnErrorIsFound(t *testing.T) {
 	said := func(code uint16) error { return fmt.Errorf("reserve: %w", &mysql.MySQLError{Number: code}) }
 	for _, c := range []struct {
 		err             error
-		single, inGroup outcome
+		single, inGroup store.Outcome
 	}{
-		{nil, outcomeDone, outcomeDone},
-		{fmt.Errorf("%w: nobody answers", outcomeUnwitnessed), outcomeUnwitnessed, outcomeUnwitnessed},
-		{said(gomysql.ER_DATA_OUT_OF_RANGE), outcomeNoRoom, outcomeNoRoom},
-		{said(gomysql.ER_LOCK_WAIT_TIMEOUT), outcomeLocked, outcomeLocked},
-		{said(gomysql.ER_LOCK_DEADLOCK), outcomeConflict, outcomeConflict},
-		{&UnfitError{Momentary: true}, outcomeDoubtful, outcomeDoubtful},
-		{&UnfitError{}, outcomeRefused, outcomeRefused},
-		{driver.ErrBadConn, outcomeRefused, outcomeMoved},
-		{link.ErrMoved, outcomeRefused, outcomeMoved},
-		{said(gomysql.ER_OPTION_PREVENTS_STATEMENT), outcomeRefused, outcomeMoved},
-		{fmt.Errorf("%w: %w", limit.ErrOvertaken, outcomeNotHolder), outcomeNotHolder, outcomeNotHolder},
-		{&NameError{Err: ErrUnknown}, outcomeRefused, outcomeRefused},
-		{errors.New("another one"), outcomeRefused, outcomeRefused},
+		{nil, store.OutcomeDone, store.OutcomeDone},
+		{fmt.Errorf("%w: nobody answers", store.OutcomeUnwitnessed), store.OutcomeUnwitnessed, store.OutcomeUnwitnessed},
+		{said(gomysql.ER_DATA_OUT_OF_RANGE), store.OutcomeNoRoom, store.OutcomeNoRoom},
+		{said(gomysql.ER_LOCK_WAIT_TIMEOUT), store.OutcomeLocked, store.OutcomeLocked},
+		{said(gomysql.ER_LOCK_DEADLOCK), store.OutcomeConflict, store.OutcomeConflict},
+		{&UnfitError{Momentary: true}, store.OutcomeDoubtful, store.OutcomeDoubtful},
+		{&UnfitError{}, store.OutcomeRefused, store.OutcomeRefused},
+		{driver.ErrBadConn, store.OutcomeRefused, store.OutcomeMoved},
+		{link.ErrMoved, store.OutcomeRefused, store.OutcomeMoved},
+		{said(gomysql.ER_OPTION_PREVENTS_STATEMENT), store.OutcomeRefused, store.OutcomeMoved},
+		{fmt.Errorf("%w: %w", limit.ErrOvertaken, store.OutcomeNotHolder), store.OutcomeNotHolder, store.OutcomeNotHolder},
+		{&NameError{Err: ErrUnknown}, store.OutcomeRefused, store.OutcomeRefused},
+		{errors.New("another one"), store.OutcomeRefused, store.OutcomeRefused},
 	} {
-		if got := single.outcomeOf(c.err); got != c.single {
+		if got := single.OutcomeOf(c.err); got != c.single {
 			t.Errorf("%v: got %v, want %v", c.err, got, c.single)
 		}
-		if got := group.outcomeOf(c.err); got != c.inGroup {
+		if got := group.OutcomeOf(c.err); got != c.inGroup {
 			t.Errorf("%v in a group: got %v, want %v", c.err, got, c.inGroup)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/store"
 )
 
 // Owner is a column whose keys are those of a sequence.
@@ -72,7 +73,7 @@ func (s *Sequences) LoadOwners(ctx context.Context) (*Owners, error) {
 }
 
 // publishOwners takes over what changed of the owners; afresh if the table was made again.
-func (s *Sequences) publishOwners(afresh bool, changed []changedOptions) {
+func (s *Sequences) publishOwners(afresh bool, changed []store.Changed) {
 	f := &s.follow
 	old := f.owners.Load()
 	differs := old == nil || f.byName == nil || afresh
@@ -81,12 +82,12 @@ func (s *Sequences) publishOwners(afresh bool, changed []changedOptions) {
 	}
 	for i := range changed {
 		c := &changed[i]
-		name, owner := c.name, Owner{define.ShownName(c.name), c.def.OwnedBy, formOf(c.def.Kind)}
-		if c.gone || owner.IsZero() {
+		name, owner := c.Name, Owner{define.ShownName(c.Name), c.Def.OwnedBy, formOf(c.Def.Kind)}
+		if c.Gone || owner.IsZero() {
 			owner = Owner{}
 		}
-		if c.gone {
-			name = c.option
+		if c.Gone {
+			name = c.Option
 		}
 		if f.byName[name] == owner {
 			continue

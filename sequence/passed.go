@@ -9,11 +9,12 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/sequence/limit"
+	"seqproxy/sequence/store"
 )
 
 // unheardError: after a fail-over proxies may go on to give numbers that a sequence was moved past.
 type unheardError struct {
-	row    *row
+	row    *store.Row
 	nodes  error // why a fail-over could lose that
 	silent error // why it is not known that all proxies obey already
 }
@@ -21,7 +22,7 @@ type unheardError struct {
 func (e *unheardError) Error() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "sequence %q goes on above %d, but a fail-over could hide from other proxies that lower numbers which they hold are void: %v; "+
-		"and not all proxies have confirmed that they gave those up: ", e.row.name, e.row.past, e.nodes)
+		"and not all proxies have confirmed that they gave those up: ", e.row.Name, e.row.Past, e.nodes)
 	var held *CachedError
 	if errors.As(e.silent, &held) {
 		held.list(&text)
@@ -37,7 +38,7 @@ func (e *unheardError) Error() string {
 // yet that what it holds was used by somebody else. If all nodes have it, whoever is promoted tells
 // that. If all proxies obey it already, it does not matter who does. Where neither is known a
 // majority of the nodes has to have it, as of all else that must survive a fail-over.
-func (s *Sequences) passedForGood(ctx context.Context, r *row) error {
+func (s *Sequences) passedForGood(ctx context.Context, r *store.Row) error {
 	members := s.servers.members()
 	onAll, lost := func() (bool, error) {
 		// A replica that does not answer may take all the time, which what comes next needs, too.
@@ -52,10 +53,10 @@ func (s *Sequences) passedForGood(ctx context.Context, r *row) error {
 			wait, stop = halfOf(ctx)
 			defer stop()
 		}
-		if silent := s.waitForProxies(wait, r.version); silent != nil && lost != nil {
+		if silent := s.waitForProxies(wait, r.Version); silent != nil && lost != nil {
 			var held *CachedError
 			if errors.As(silent, &held) {
-				held.Table = s.servers.first().table.proxies
+				held.Table = s.servers.first().Table.Proxies
 			}
 			return &unheardError{row: r, nodes: lost, silent: silent}
 		}
@@ -108,13 +109,13 @@ func (g *ceilings) onNodes(ctx context.Context) (all bool, err error) {
 }
 
 // keepsPast makes sure that the node in use has r as it was written, or what came after.
-func (g *ceilings) keepsPast(ctx context.Context, r *row) error {
+func (g *ceilings) keepsPast(ctx context.Context, r *store.Row) error {
 	if !g.inForce() {
 		return nil
 	}
-	stored, err := g.look(ctx, r.name)
-	if err == nil && (stored.version < r.version || stored.epoch == r.epoch && stored.past < r.past) {
-		err = fmt.Errorf("%s has taken over, and has not heard that sequence %q goes on above %d: try again", g.At(), r.name, r.past)
+	stored, err := g.Look(ctx, r.Name)
+	if err == nil && (stored.Version < r.Version || stored.Epoch == r.Epoch && stored.Past < r.Past) {
+		err = fmt.Errorf("%s has taken over, and has not heard that sequence %q goes on above %d: try again", g.At(), r.Name, r.Past)
 	}
 	return err
 }

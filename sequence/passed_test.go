@@ -80,7 +80,7 @@ func TestNumbersThatAreVoidAreVoidAfterAFailOver(t *testing.T) {
 	p := startPassed(t, 2)
 	p.Cut(t, 1)
 	p.b.cut(0) // it asks nobody just now, and nobody expects it to confirm anything
-	p.Nodes[0].Exec(t, "UPDATE app.sequence_proxy SET heartbeat = heartbeat - INTERVAL 1 MINUTE WHERE id = '"+p.b.servers.first().registry.id+"'")
+	p.Nodes[0].Exec(t, "UPDATE app.sequence_proxy SET heartbeat = heartbeat - INTERVAL 1 MINUTE WHERE id = '"+p.b.servers.first().Registry.ID+"'")
 	above := map[string]uint64{}
 	heard := true
 	for name, pass := range passOver(t.Context(), p.a.Sequences) {

@@ -300,7 +300,7 @@ func TestACommitThatHangsEndsInTime(t *testing.T) {
 		v := s.servers.first()
 		answer <- v.TransactOnce(ctx, func(tx *sql.Tx) error {
 			defer close(committing)
-			_, err := tx.ExecContext(ctx, "UPDATE "+v.table.full+" SET id = id + 1000 WHERE name = 'photos'")
+			_, err := tx.ExecContext(ctx, "UPDATE "+v.Table.Sequence+" SET id = id + 1000 WHERE name = 'photos'")
 			// no commit gets beyond it
 			_, errLock := conn.ExecContext(t.Context(), "FLUSH TABLES WITH READ LOCK")
 			return errors.Join(err, errLock)
@@ -348,7 +348,7 @@ func TestACommitThatHangsIsOfUnknownOutcomeToItsCaller(t *testing.T) {
 			if attempt++; attempt <= conflicts {
 				return &mysql.MySQLError{Number: gomysql.ER_LOCK_DEADLOCK, Message: "Deadlock found"}
 			}
-			_, err := tx.ExecContext(r.ctx, "UPDATE "+v.table.full+" SET id = id + 1000 WHERE name = 'photos'")
+			_, err := tx.ExecContext(r.ctx, "UPDATE "+v.Table.Sequence+" SET id = id + 1000 WHERE name = 'photos'")
 			// no commit gets beyond it
 			_, errLock := conn.ExecContext(t.Context(), "FLUSH TABLES WITH READ LOCK")
 			time.AfterFunc(200*time.Millisecond, func() { stop(await.ErrPatience) })

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/store"
 )
 
 // periodServers is the way to the rows of periods on the sequence servers.
@@ -17,33 +18,33 @@ func (p periodServers) clock(ctx context.Context) (time.Time, error) { return p.
 
 // counter implements [periodRows]. The options of the sequence hold for the counter: what ALTER has
 // changed meanwhile, or could not change there, it has from then on.
-func (p periodServers) counter(ctx context.Context, c *cache, name string) (found row, changes uint64, err error) {
+func (p periodServers) counter(ctx context.Context, c *cache, name string) (found store.Row, changes uint64, err error) {
 	s := p.s
 	base, err := s.servers.find(ctx, define.ShownName(c.name))
-	if err == nil && base.def.Kind != c.kind {
+	if err == nil && base.Def.Kind != c.kind {
 		err = &NameError{Name: define.ShownName(c.name), Err: ErrUnknown}
 	}
 	if err != nil {
-		return row{}, 0, err
+		return store.Row{}, 0, err
 	}
 	changes = s.obeyed()
 	found, err = s.servers.find(ctx, name)
 	if errors.Is(err, ErrUnknown) || isUnfitRow(err) {
 		if _, err := s.createPeriod(ctx, &base, name, 0); err != nil {
-			return row{}, 0, err
+			return store.Row{}, 0, err
 		}
 		changes = s.obeyed()
 		found, err = s.servers.find(ctx, name)
 	}
 	if err != nil {
-		return row{}, 0, ofPeriod(err)
+		return store.Row{}, 0, ofPeriod(err)
 	}
-	if found.def.Kind != base.def.Kind {
-		return row{}, 0, &define.KindError{Sequence: name, Kind: found.def.Kind, Refused: "the counter of a period of sequence " + define.ShownName(c.name), WayOut: periodNameTaken}
+	if found.Def.Kind != base.Def.Kind {
+		return store.Row{}, 0, &define.KindError{Sequence: name, Kind: found.Def.Kind, Refused: "the counter of a period of sequence " + define.ShownName(c.name), WayOut: periodNameTaken}
 	}
-	if a := differences(&found.def, &base.def); a != (Alteration{}) {
-		if found, err = s.servers.alter(ctx, found.name, a); err != nil {
-			return row{}, 0, err
+	if a := differences(&found.Def, &base.Def); a != (Alteration{}) {
+		if found, err = s.servers.alter(ctx, found.Name, a); err != nil {
+			return store.Row{}, 0, err
 		}
 		s.seeChanges(ctx)
 		changes = s.obeyed()
@@ -64,11 +65,11 @@ func ofPeriod(err error) error {
 
 // createPeriod makes the counter of a period of a sequence, which has the row base. With first it
 // begins there, or above, also where its row was lost.
-func (s *Sequences) createPeriod(ctx context.Context, base *row, name string, first uint64) (Created, error) {
-	d := &base.def
+func (s *Sequences) createPeriod(ctx context.Context, base *store.Row, name string, first uint64) (Created, error) {
+	d := &base.Def
 	return s.Create(ctx, CreateOptions{
 		Name: name, Kind: d.Kind, Min: d.Min, Max: d.Max, Start: d.Start, Cache: d.Cache, Cover: d.Cover, IfNotExists: true,
-		Comment: "a period of sequence " + define.ShownName(base.name), Floor: max(first, 1) - 1, period: true, anew: first > 0,
+		Comment: "a period of sequence " + define.ShownName(base.Name), Floor: max(first, 1) - 1, period: true, anew: first > 0,
 	})
 }
 
@@ -82,7 +83,7 @@ func (g *agreed) mayBegin(o *CreateOptions) error {
 	lost, kept := g.marks.Of(g.name) > 0, false
 	for i := range g.all {
 		of := &g.all[i]
-		kept = kept || of.floor > 0
+		kept = kept || of.Floor > 0
 		lost = lost || of.hasEntry
 	}
 	if !lost || kept {
@@ -90,7 +91,7 @@ func (g *agreed) mayBegin(o *CreateOptions) error {
 	}
 	v, base := g.all[0].v, define.ShownName(g.name)
 	return &UnfitError{
-		Server: v.At(), Table: v.table.full, OfSequence: true,
+		Server: v.At(), Table: v.Table.Sequence, OfSequence: true,
 		Finding: fmt.Sprintf("the row %q was deleted, which counts in the present period of sequence %q, and nobody knows which keys of it were given", g.name, base),
 		Remedy:  fmt.Sprintf("ALTER SEQUENCE %s RESTART WITH n through a proxy, n above the counters of all keys of this period (SELECT SEQUENCE_DECODE tells that of a key)", define.Quote(base)),
 	}
@@ -140,10 +141,10 @@ func (p *periods) alter(ctx context.Context, r request, name []byte, a Alteratio
 		return Altered{}, r.failed(base, fmt.Errorf("sequence %q was changed, and the counter of a period was not yet: repeat the statement: %w", base, err))
 	}
 	switch {
-	case a.Restart == nil && changed.name == "":
+	case a.Restart == nil && changed.Name == "":
 		return Altered{Next: p.c.start()}, nil
 	case a.Restart == nil:
-		return changed.altered(), nil
+		return alteredTo(&changed), nil
 	}
 	return p.restart(ctx, r, define.PeriodName(base, k, present), changed, &a)
 }
@@ -158,14 +159,14 @@ func (c *cache) start() uint64 {
 
 // revise has the counter of a period have the options of the sequence. There may be none: the row is
 // empty then.
-func (p *periods) revise(ctx context.Context, name string) (row, error) {
+func (p *periods) revise(ctx context.Context, name string) (store.Row, error) {
 	s := p.c.owner
 	_, err := s.servers.find(ctx, name)
 	switch {
 	case errors.Is(err, ErrUnknown), isUnfitRow(err):
-		return row{}, nil
+		return store.Row{}, nil
 	case err != nil:
-		return row{}, err
+		return store.Row{}, err
 	}
 	found, _, err := s.periodRows.counter(ctx, p.c, name)
 	return found, err
@@ -173,14 +174,14 @@ func (p *periods) revise(ctx context.Context, name string) (row, error) {
 
 // restart has the present period go on at a number. stored is its row, which is empty if there is
 // none: it may be lost, and whoever says so knows above which numbers it goes on.
-func (p *periods) restart(ctx context.Context, r request, name string, stored row, a *Alteration) (Altered, error) {
+func (p *periods) restart(ctx context.Context, r request, name string, stored store.Row, a *Alteration) (Altered, error) {
 	s := p.c.owner
 	base, err := s.servers.find(r.ctx, define.ShownName(p.c.name))
 	if err != nil {
 		return Altered{}, r.failed(name, err)
 	}
 	only := Alteration{Restart: a.Restart, Force: a.Force, period: true}
-	if stored.name == "" {
+	if stored.Name == "" {
 		first, err := restartAt(&base, *a.Restart)
 		if err != nil {
 			return Altered{}, err
@@ -192,9 +193,9 @@ func (p *periods) restart(ctx context.Context, r request, name string, stored ro
 		return Altered{Next: made.First}, nil
 	}
 	if a.Force {
-		return s.restart(ctx, stored.name, only)
+		return s.restart(ctx, stored.Name, only)
 	}
-	c, err := s.findAny(r.ctx, []byte(stored.name), s.patience(r.ctx))
+	c, err := s.findAny(r.ctx, []byte(stored.Name), s.patience(r.ctx))
 	if err != nil {
 		return Altered{}, r.failed(name, err)
 	}
@@ -205,5 +206,5 @@ func (p *periods) restart(ctx context.Context, r request, name string, stored ro
 	if err != nil {
 		return Altered{}, r.failed(name, err)
 	}
-	return changed.altered(), nil
+	return alteredTo(&changed), nil
 }

@@ -18,6 +18,7 @@ import (
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/snowflake"
+	"seqproxy/sequence/store"
 )
 
 // This file is how the counter of FORMAT ... RESET begins again. The row of the sequence `po` says
@@ -33,7 +34,7 @@ type periodRows interface {
 	clock(ctx context.Context) (time.Time, error)
 	// counter returns the row of a period of the sequence that c is of, and makes it if it is new.
 	// changes is what obeyed said before it was read.
-	counter(ctx context.Context, c *cache, name string) (found row, changes uint64, err error)
+	counter(ctx context.Context, c *cache, name string) (found store.Row, changes uint64, err error)
 }
 
 // period is a period whose counter is known here.
@@ -251,7 +252,7 @@ func (p *periods) find(ctx context.Context, is kind.Period) (*period, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.cacheFor(found.name, found, changes)
+	c, err := s.cacheFor(found.Name, found, changes)
 	if err != nil {
 		return nil, err
 	}
@@ -453,20 +454,20 @@ func (c *cache) untilReset(d time.Duration) time.Duration {
 
 // presentRows are the rows of a list that people see. Of a sequence whose counter begins again it is
 // that of the present period, if there is one.
-func (s *Sequences) presentRows(rows []row) []row {
-	var counts map[string]row
+func (s *Sequences) presentRows(rows []store.Row) []store.Row {
+	var counts map[string]store.Row
 	for i := range rows {
-		if define.IsPeriod(rows[i].name) {
+		if define.IsPeriod(rows[i].Name) {
 			if counts == nil {
-				counts = make(map[string]row)
+				counts = make(map[string]store.Row)
 			}
-			counts[rows[i].name] = rows[i]
+			counts[rows[i].Name] = rows[i]
 		}
 	}
 	rows = withoutHidden(rows)
 	at := s.wall()
 	for i := range rows {
-		if is, ok := rows[i].present(at); ok {
+		if is, ok := presentName(&rows[i], at); ok {
 			if now, known := counts[is]; known {
 				rows[i] = now
 			}
@@ -476,22 +477,22 @@ func (s *Sequences) presentRows(rows []row) []row {
 }
 
 // presentRow is that of one sequence. ErrUnknown: there is none.
-func (s *Sequences) presentRow(ctx context.Context, base *row) (row, error) {
-	is, ok := base.present(s.wall())
+func (s *Sequences) presentRow(ctx context.Context, base *store.Row) (store.Row, error) {
+	is, ok := presentName(base, s.wall())
 	if !ok {
 		return *base, nil
 	}
 	return s.servers.find(ctx, is)
 }
 
-// present is the name of the row that counts for a sequence at a moment; ok is false if that is its
+// presentName is the name of the row that counts for a sequence at a moment; ok is false if that is its
 // own.
-func (r *row) present(at time.Time) (stored string, ok bool) {
-	if !r.def.Kind.Resets() || define.IsPeriod(r.name) {
+func presentName(r *store.Row, at time.Time) (stored string, ok bool) {
+	if !r.Def.Kind.Resets() || define.IsPeriod(r.Name) {
 		return "", false
 	}
-	is, ok := r.def.Kind.Period(at)
-	return define.CounterName(define.PeriodName(define.ShownName(r.name), r.def.Kind, is)), ok
+	is, ok := r.Def.Kind.Period(at)
+	return define.CounterName(define.PeriodName(define.ShownName(r.Name), r.Def.Kind, is)), ok
 }
 
 // avoid takes the counters of keys that somebody chose out of what is held of their periods.

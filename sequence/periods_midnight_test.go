@@ -14,6 +14,7 @@ import (
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/snowflake"
+	"seqproxy/sequence/store"
 )
 
 // calendar is a sequence server in simulated time, with the counters of the days of one sequence.
@@ -57,12 +58,12 @@ func (c *calendar) clock(ctx context.Context) (at time.Time, err error) {
 	return time.Now(), err
 }
 
-func (c *calendar) counter(ctx context.Context, of *cache, name string) (found row, changes uint64, err error) {
+func (c *calendar) counter(ctx context.Context, of *cache, name string) (found store.Row, changes uint64, err error) {
 	changes = of.owner.obeyed()
 	err = c.ask(ctx, func() error {
 		stored := define.CounterName(name)
 		c.stand[stored] += 0
-		found = row{name: stored, id: c.stand[stored], max: math.MaxUint64, exact: c.def.Cache, entry: entry{def: c.def}}
+		found = store.Row{Name: stored, ID: c.stand[stored], Max: math.MaxUint64, Exact: c.def.Cache, Entry: store.Entry{Def: c.def}}
 		return nil
 	})
 	return found, changes, err
@@ -104,7 +105,7 @@ func (c *calendar) proxy(t *testing.T, ahead time.Duration) *Sequences {
 	}
 	s.reserver, s.periodRows = c, c
 	s.follow.started = true // nothing else is asked of the server
-	_, err = s.cacheFor("po", row{name: define.CounterName("po"), max: math.MaxUint64, exact: c.def.Cache, entry: entry{def: c.def}}, s.obeyed())
+	_, err = s.cacheFor("po", store.Row{Name: define.CounterName("po"), Max: math.MaxUint64, Exact: c.def.Cache, Entry: store.Entry{Def: c.def}}, s.obeyed())
 	if err != nil {
 		t.Fatal(err)
 	}

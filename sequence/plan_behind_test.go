@@ -52,7 +52,7 @@ func TestAMemberIsNotTakenBackByAProcessThatSlept(t *testing.T) {
 	if err := o.setDefaults(); err != nil {
 		t.Fatal(err)
 	}
-	v, err := newServer(s.opts, o, &counters{scores: newScores()}, floor.NewMarks())
+	v, err := newServer(s.opts, o, s.tuning, &counters{scores: newScores()}, floor.NewMarks())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,13 +67,13 @@ func TestAMemberIsNotTakenBackByAProcessThatSlept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = slept.Rollback() }()
-	was, _, err := v.plans.membership(ctx, slept)
+	was, _, err := v.Plans.Membership(ctx, slept)
 	if err != nil || was.Plan >= older.Number {
 		t.Fatalf("got %+v, %v", was, err)
 	}
 	now := e.change(t, s, PlanChange{Remove: e.addr(3)})
 	// as it does before it writes
-	is, err := v.plans.lockMembership(ctx, slept)
+	is, err := v.Plans.LockMembership(ctx, slept)
 	if err != nil && !link.IsConflict(err) {
 		// MariaDB from 11.6.2 on refuses to lock what has changed since
 		t.Error(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/store"
 )
 
 func TestServersAreAddedAndRemovedAndNoNumberComesAgain(t *testing.T) {
@@ -73,7 +74,7 @@ func TestWhatIsAskedForWhileThePlanChanges(t *testing.T) {
 		}
 		_, err := s.Take(ctx, []byte("empty"), 1)
 		var away *UnavailableError
-		if !errors.As(err, &away) || !errors.Is(err, outcomeFrozen) {
+		if !errors.As(err, &away) || !errors.Is(err, store.OutcomeFrozen) {
 			t.Errorf("without numbers in memory: got %v, want that the sequence is frozen", err)
 		}
 		e.wantFrozen(t, 0, "photos")
@@ -89,7 +90,7 @@ func TestWhatIsAskedForWhileThePlanChanges(t *testing.T) {
 				return err
 			},
 		} {
-			if err := f(); !errors.Is(err, outcomeFrozen) {
+			if err := f(); !errors.Is(err, store.OutcomeFrozen) {
 				t.Errorf("a definition: got %v, want that it is frozen", err)
 			}
 		}

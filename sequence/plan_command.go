@@ -100,11 +100,11 @@ func (s *Sequences) asCoordinator(ctx context.Context, f func(*change.Coordinato
 
 // changeConfig is what a coordinator knows of this proxy.
 func (s *Sequences) changeConfig() change.Config {
-	t := &s.servers.first().table
+	t := &s.servers.first().Table
 	config := change.Config{
-		Log: s.log, Host: s.servers.first().registry.host, Interleave: s.opts.Interleave, Block: s.opts.Block, Ahead: s.servers.ahead,
+		Log: s.log, Host: s.servers.first().Registry.Host, Interleave: s.opts.Interleave, Block: s.opts.Block, Ahead: s.servers.ahead,
 		NoWriters: s.servers.tuning.Load().NoDirectWriters, FillTimeout: s.timing.fill, Random: rand.Uint32,
-		Tables: change.Tables{First: t.full, Member: t.member, Plan: t.plan, Start: t.start},
+		Tables: change.Tables{First: t.Sequence, Member: t.Member, Plan: t.Plan, Start: t.PlanStart},
 	}
 	for _, v := range s.servers.members() {
 		config.Known = append(config.Known, v.opts.Addr)
@@ -160,11 +160,7 @@ func (s *Sequences) ownServer(address string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := newServer(s.opts, o, &counters{scores: newScores()}, floor.NewMarks())
-	if err == nil {
-		v.tuning = s.tuning
-	}
-	return v, err
+	return newServer(s.opts, o, s.tuning, &counters{scores: newScores()}, floor.NewMarks())
 }
 
 // Outlive implements [change.Servers]: until Close does not wait any more.

@@ -16,18 +16,18 @@ func (p planServers) Fill(ctx context.Context, members []change.Store) {
 	for _, m := range members {
 		v := m.(planStore)
 		var version uint64
-		if err := v.Pool().QueryRowContext(ctx, "SELECT `version` FROM "+v.table.version+" WHERE `one` = 1").Scan(&version); err != nil {
+		if err := v.Pool().QueryRowContext(ctx, "SELECT `version` FROM "+v.Table.Version+" WHERE `one` = 1").Scan(&version); err != nil {
 			continue
 		}
 		for {
 			p.s.seeChanges(ctx)
-			all, err := v.proxies.list(ctx)
+			all, err := v.Proxies.List(ctx)
 			if err != nil {
 				break
 			}
 			waiting := false
 			for i := range all {
-				waiting = waiting || all[i].Version < version && !all[i].stale()
+				waiting = waiting || all[i].Version < version && !all[i].Stale()
 			}
 			if !waiting || !await.Pause(ctx, p.s.timing.fillPoll) {
 				break
@@ -40,7 +40,7 @@ func (p planServers) Fill(ctx context.Context, members []change.Store) {
 // is proposed.
 func (s *Sequences) fillFor(ctx context.Context, v *server) {
 	var n int
-	err := v.Pool().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+v.table.plan+" WHERE `state` = '"+change.Proposed+"'").Scan(&n)
+	err := v.Pool().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+v.Table.Plan+" WHERE `state` = '"+change.Proposed+"'").Scan(&n)
 	if err != nil || n == 0 {
 		return // most have no such table
 	}

@@ -8,27 +8,28 @@ import (
 
 	"seqproxy/internal/planted"
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/store"
 )
 
 // lockRows locks the table's rows, and the gaps between them.
 func (s planStore) lockRows(ctx context.Context, tx *sql.Tx) error {
-	rows, err := tx.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+s.table.full+" FOR UPDATE")
+	rows, err := tx.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+s.Table.Sequence+" FOR UPDATE")
 	if err != nil {
-		return fmt.Errorf("lock the rows of %s: %w", s.table.full, err)
+		return fmt.Errorf("lock the rows of %s: %w", s.Table.Sequence, err)
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var name string
 		var id sql.NullString
 		if err := rows.Scan(&name, &id); err != nil {
-			return fmt.Errorf("lock the rows of %s: %w", s.table.full, err)
+			return fmt.Errorf("lock the rows of %s: %w", s.Table.Sequence, err)
 		}
-		if _, err := s.parseID(name, id); err != nil {
+		if _, err := s.ParseID(name, id); err != nil {
 			return err
 		}
 	}
 	if err := rows.Err(); err != nil {
-		return fmt.Errorf("lock the rows of %s: %w", s.table.full, err)
+		return fmt.Errorf("lock the rows of %s: %w", s.Table.Sequence, err)
 	}
 	return nil
 }
@@ -38,16 +39,16 @@ func (s planStore) freezeLate(ctx context.Context, tx *sql.Tx, p *Plan) error {
 	if err := s.lockRows(ctx, tx); err != nil {
 		return err
 	}
-	names, err := selectNames(ctx, tx, "SELECT s.`name` FROM "+s.table.full+" AS s LEFT JOIN "+s.table.start+" AS f ON f.`plan` = "+strconv.FormatUint(p.Number, 10)+
+	names, err := store.SelectNames(ctx, tx, "SELECT s.`name` FROM "+s.Table.Sequence+" AS s LEFT JOIN "+s.Table.PlanStart+" AS f ON f.`plan` = "+strconv.FormatUint(p.Number, 10)+
 		" AND f.`name` = s.`name` WHERE f.`saved` IS NULL")
 	if err != nil {
-		return fmt.Errorf("look for rows of %s that are not frozen: %w", s.table.full, err)
+		return fmt.Errorf("look for rows of %s that are not frozen: %w", s.Table.Sequence, err)
 	}
 	for _, name := range names {
-		_, err := tx.ExecContext(ctx, "INSERT INTO "+s.table.start+" (`plan`, `name`, `floor`, `saved`) SELECT ?, s.`name`, 0, CAST(s.`id` AS UNSIGNED) FROM "+s.table.full+" AS s "+
+		_, err := tx.ExecContext(ctx, "INSERT INTO "+s.Table.PlanStart+" (`plan`, `name`, `floor`, `saved`) SELECT ?, s.`name`, 0, CAST(s.`id` AS UNSIGNED) FROM "+s.Table.Sequence+" AS s "+
 			"WHERE s.`name` = ? ON DUPLICATE KEY UPDATE `saved` = VALUES(`saved`)", p.Number, name)
 		if err == nil {
-			_, err = tx.ExecContext(ctx, "UPDATE "+s.table.full+" SET `id` = ? WHERE `name` = ?", s.seen.Load().max, name)
+			_, err = tx.ExecContext(ctx, "UPDATE "+s.Table.Sequence+" SET `id` = ? WHERE `name` = ?", s.Seen.Load().Max, name)
 		}
 		if err != nil {
 			return fmt.Errorf("freeze the row of %q, which was made meanwhile: %w", name, err)
@@ -58,16 +59,16 @@ func (s planStore) freezeLate(ctx context.Context, tx *sql.Tx, p *Plan) error {
 
 // saveRows saves and freezes the rows, which are locked.
 func (s planStore) saveRows(ctx context.Context, tx *sql.Tx, plan uint64) error {
-	_, err := tx.ExecContext(ctx, "INSERT INTO "+s.table.start+" (`plan`, `name`, `floor`, `saved`) SELECT ?, s.`name`, 0, CAST(s.`id` AS UNSIGNED) FROM "+s.table.full+" AS s "+
+	_, err := tx.ExecContext(ctx, "INSERT INTO "+s.Table.PlanStart+" (`plan`, `name`, `floor`, `saved`) SELECT ?, s.`name`, 0, CAST(s.`id` AS UNSIGNED) FROM "+s.Table.Sequence+" AS s "+
 		"ON DUPLICATE KEY UPDATE `saved` = VALUES(`saved`)", plan)
 	if err != nil {
-		return fmt.Errorf("save the rows of %s: %w", s.table.full, err)
+		return fmt.Errorf("save the rows of %s: %w", s.Table.Sequence, err)
 	}
 	if planted.Fault(planted.Freeze) {
 		return nil
 	}
-	if _, err := tx.ExecContext(ctx, "UPDATE "+s.table.full+" SET `id` = ?", s.seen.Load().max); err != nil {
-		return fmt.Errorf("freeze the rows of %s: %w", s.table.full, err)
+	if _, err := tx.ExecContext(ctx, "UPDATE "+s.Table.Sequence+" SET `id` = ?", s.Seen.Load().Max); err != nil {
+		return fmt.Errorf("freeze the rows of %s: %w", s.Table.Sequence, err)
 	}
 	return nil
 }
@@ -75,13 +76,13 @@ func (s planStore) saveRows(ctx context.Context, tx *sql.Tx, plan uint64) error 
 // restoreRows gives the rows back what was saved for a plan. One that does not stand at the end of
 // its column any more was changed by hand, and stays.
 func (s planStore) restoreRows(ctx context.Context, tx *sql.Tx, where string, plan uint64) error {
-	_, err := tx.ExecContext(ctx, "UPDATE "+s.table.full+" AS s JOIN "+s.table.start+" AS f ON f.`name` = s.`name` SET s.`id` = f.`saved` "+
-		"WHERE f.`saved` IS NOT NULL AND s.`id` = ? AND f.`plan` "+where, s.seen.Load().max, plan)
+	_, err := tx.ExecContext(ctx, "UPDATE "+s.Table.Sequence+" AS s JOIN "+s.Table.PlanStart+" AS f ON f.`name` = s.`name` SET s.`id` = f.`saved` "+
+		"WHERE f.`saved` IS NOT NULL AND s.`id` = ? AND f.`plan` "+where, s.Seen.Load().Max, plan)
 	if err == nil {
-		_, err = tx.ExecContext(ctx, "UPDATE "+s.table.start+" SET `saved` = NULL WHERE `saved` IS NOT NULL AND `plan` "+where, plan)
+		_, err = tx.ExecContext(ctx, "UPDATE "+s.Table.PlanStart+" SET `saved` = NULL WHERE `saved` IS NOT NULL AND `plan` "+where, plan)
 	}
 	if err != nil {
-		return fmt.Errorf("give the rows of %s back what they held: %w", s.table.full, err)
+		return fmt.Errorf("give the rows of %s back what they held: %w", s.Table.Sequence, err)
 	}
 	return nil
 }
@@ -91,7 +92,7 @@ func (s planStore) thaw(ctx context.Context, tx *sql.Tx, p *Plan) error {
 	if err := s.lockRows(ctx, tx); err != nil {
 		return err
 	}
-	m, err := s.plans.lockMembership(ctx, tx)
+	m, err := s.Plans.LockMembership(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -100,9 +101,9 @@ func (s planStore) thaw(ctx context.Context, tx *sql.Tx, p *Plan) error {
 		if err := s.restoreRows(ctx, tx, "= ?", p.Number); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, "DELETE FROM "+s.table.start+" WHERE `plan` = ?", p.Number)
+		_, err := tx.ExecContext(ctx, "DELETE FROM "+s.Table.PlanStart+" WHERE `plan` = ?", p.Number)
 		if err == nil {
-			_, err = tx.ExecContext(ctx, "UPDATE "+s.table.plan+" SET `floor` = NULL WHERE `number` = ?", p.Number)
+			_, err = tx.ExecContext(ctx, "UPDATE "+s.Table.Plan+" SET `floor` = NULL WHERE `number` = ?", p.Number)
 		}
 		if err != nil {
 			return fmt.Errorf("remove the floors of plan %d: %w", p.Number, err)

@@ -22,7 +22,7 @@ func TestAGroupIsNoneOfSeveralServers(t *testing.T) {
 
 	// Two servers divided the numbers, and the first one was made a group since.
 	v, ctx := m.servers.first(), context.Background()
-	id, err := v.plans.memberID(ctx, v.Pool())
+	id, err := v.Plans.MemberID(ctx, v.Pool())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestAGroupIsNoneOfSeveralServers(t *testing.T) {
 		Number: 1, UUID: "11111111-1111-1111-1111-111111111111", State: PlanInForce, Interleave: InterleaveBlock, Block: 10,
 		Members: []Member{{ID: id, Address: e.Nodes[0].Addr()}, {ID: "b", Address: other.server.Addr(), Position: 1}},
 	}
-	if err := errors.Join(v.plans.save(ctx, v.Pool(), p), v.plans.saveMembership(ctx, v.Pool(), p.Of(id))); err != nil {
+	if err := errors.Join(v.Plans.Save(ctx, v.Pool(), p), v.Plans.SaveMembership(ctx, v.Pool(), p.Of(id))); err != nil {
 		t.Fatal(err)
 	}
 	fresh := e.join(t, "b", &given{}, func(o *Options) { o.AllocateTimeout = 2 * time.Second })

@@ -34,7 +34,7 @@ func newModelled(t *testing.T, rows map[string]uint64) *modelled {
 	if _, err := s.List(t.Context()); err != nil { // the tables are made
 		t.Fatal(err)
 	}
-	m := &modelled{place: e.places[0], real: planStore{e.server(t, s, 0).store}}
+	m := &modelled{place: e.places[0], real: planStore{e.server(t, s, 0).Store}}
 	id, err := m.real.Identify(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ type modelStore interface {
 
 // Record has a member record how far another one may go, or with granted itself.
 func (s planStore) Record(ctx context.Context, plan uint64, giver, name string, wanted, granted uint64) error {
-	return s.record(ctx, plan, limit.Limit{Name: name, Giver: giver, Wanted: wanted, Granted: granted})
+	return s.Store.Record(ctx, plan, limit.Limit{Name: name, Giver: giver, Wanted: wanted, Granted: granted})
 }
 
 // deed is one step on a member, and what came of it, for comparison.

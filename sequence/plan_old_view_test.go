@@ -15,13 +15,13 @@ func TestAProxyWithAnOldViewOfTheServersGivesNoNumberTwice(t *testing.T) {
 	h.add(t, "photos", mustTake(t, old, "photos", 1))
 	settled(t, old, "photos")
 	v := old.servers.first()
-	before := v.place.Load()
+	before := v.Place.Load()
 
 	s := e.open(t)
 	p := e.change(t, s, PlanChange{Add: e.addr(1)})
 
 	for range 3 {
-		v.place.Store(before) // it has not looked yet
+		v.Place.Store(before) // it has not looked yet
 		g, err := reserveOnce(context.Background(), v, "photos", 30)
 		if err == nil {
 			t.Logf("it reserved %d to %d", g.seg.Next(), g.seg.Last())
@@ -57,7 +57,7 @@ func TestAProxyWithAnOldViewLeavesRowsWhereStepsHaveThem(t *testing.T) {
 			return err
 		}},
 		{"a number that somebody chose", func(v *server, _ segment.Segment) error {
-			_, err := v.raiseTo(context.Background(), "photos", 5000, 5000, 1<<40)
+			_, err := v.RaiseTo(context.Background(), "photos", 5000, 5000, 1<<40)
 			return err
 		}},
 	} {
@@ -78,14 +78,14 @@ func TestAProxyWithAnOldViewLeavesRowsWhereStepsHaveThem(t *testing.T) {
 				g = seg
 				_, _ = g.seg.Take(2) // 7 is left, and is where the first server of two may stand
 			}
-			_, found := v.find(t.Context(), "capped") // so its maximum is known
+			_, found := v.Find(t.Context(), "capped") // so its maximum is known
 			if _, err := reserveOnce(t.Context(), v, "capped", 7); found != nil || err != nil {
 				t.Fatal(found, err)
 			}
-			before := v.place.Load()
+			before := v.Place.Load()
 			s := e.open(t, inSteps)
 			e.change(t, s, PlanChange{Add: e.addr(1)})
-			v.place.Store(before) // it has not looked yet
+			v.Place.Store(before) // it has not looked yet
 			t.Log(c.do(v, g.seg))
 			for _, name := range []string{"photos", "capped"} {
 				if id := e.places[0].id(t, name); id%2 != 1 {
@@ -111,14 +111,14 @@ func TestAProxyWithAnOldViewNeverMovesARowInWhichApplicationsCount(t *testing.T)
 	if _, err := reserveOnce(t.Context(), v, "photos", 3); err != nil {
 		t.Fatal(err)
 	}
-	before := v.place.Load()
+	before := v.Place.Load()
 	e.change(t, e.open(t, inSteps, withDirectWriters), PlanChange{Add: e.addr(1), WritersStopped: true})
 
 	conn, ended := e.places[0].naiveConn(t), make(chan struct{})
 	go func() {
 		defer close(ended)
 		for range 200 {
-			v.place.Store(before) // it has not looked yet
+			v.Place.Store(before) // it has not looked yet
 			if g, err := reserveOnce(context.Background(), v, "photos", 3); err == nil {
 				t.Errorf("it reserved %d to %d", g.seg.Next(), g.seg.Last())
 			}

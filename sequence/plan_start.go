@@ -20,8 +20,8 @@ func shareOf(m *Membership) segment.Share {
 // endRows has the rows, which are locked, stay frozen on a member that leaves.
 func (s planStore) endRows(ctx context.Context, tx *sql.Tx, plan uint64) error {
 	var saved int
-	if err := tx.QueryRowContext(ctx, "SELECT COUNT(`saved`) FROM "+s.table.start+" WHERE `plan` = ?", plan).Scan(&saved); err != nil {
-		return fmt.Errorf("read table %s: %w", s.table.start, err)
+	if err := tx.QueryRowContext(ctx, "SELECT COUNT(`saved`) FROM "+s.Table.PlanStart+" WHERE `plan` = ?", plan).Scan(&saved); err != nil {
+		return fmt.Errorf("read table %s: %w", s.Table.PlanStart, err)
 	}
 	if saved > 0 {
 		return nil
@@ -36,35 +36,35 @@ func (s planStore) endRows(ctx context.Context, tx *sql.Tx, plan uint64) error {
 // beginRows has the rows of a member, which are locked, begin where a plan does, and takes over
 // what other members know. goes tells that the member may go by the ceilings of the plan.
 func (s planStore) beginRows(ctx context.Context, tx *sql.Tx, p *Plan, was, is *Membership, goes bool, theirs *handover) error {
-	if err := s.options.copy(ctx, tx, theirs.definitions, !change.HasMember(p.Previous, is.ID)); err != nil {
+	if err := s.Options.Copy(ctx, tx, theirs.definitions, !change.HasMember(p.Previous, is.ID)); err != nil {
 		return err
 	}
 	share := shareOf(is)
 	for _, text := range []string{
-		"INSERT INTO " + s.table.start + " (`plan`, `name`, `floor`) SELECT p.`number`, s.`name`, p.`floor` FROM " + s.table.full + " AS s JOIN " + s.table.plan + " AS p ON p.`number` = ? " +
-			"ON DUPLICATE KEY UPDATE `floor` = GREATEST(" + s.table.start + ".`floor`, VALUES(`floor`))",
-		"UPDATE " + s.table.start + " AS f JOIN " + s.table.full + " AS s ON s.`name` = f.`name` SET f.`floor` = GREATEST(f.`floor`, IFNULL(f.`saved`, CAST(s.`id` AS UNSIGNED))) " +
+		"INSERT INTO " + s.Table.PlanStart + " (`plan`, `name`, `floor`) SELECT p.`number`, s.`name`, p.`floor` FROM " + s.Table.Sequence + " AS s JOIN " + s.Table.Plan + " AS p ON p.`number` = ? " +
+			"ON DUPLICATE KEY UPDATE `floor` = GREATEST(" + s.Table.PlanStart + ".`floor`, VALUES(`floor`))",
+		"UPDATE " + s.Table.PlanStart + " AS f JOIN " + s.Table.Sequence + " AS s ON s.`name` = f.`name` SET f.`floor` = GREATEST(f.`floor`, IFNULL(f.`saved`, CAST(s.`id` AS UNSIGNED))) " +
 			"WHERE f.`plan` = ?",
-		"UPDATE " + s.table.full + " AS s JOIN " + s.table.start + " AS f ON f.`name` = s.`name` SET s.`id` = " + share.StartSQL(s.seen.Load().max) + " WHERE f.`plan` = ?",
-		"UPDATE " + s.table.start + " SET `saved` = NULL WHERE `plan` = ?",
+		"UPDATE " + s.Table.Sequence + " AS s JOIN " + s.Table.PlanStart + " AS f ON f.`name` = s.`name` SET s.`id` = " + share.StartSQL(s.Seen.Load().Max) + " WHERE f.`plan` = ?",
+		"UPDATE " + s.Table.PlanStart + " SET `saved` = NULL WHERE `plan` = ?",
 	} {
 		if _, err := tx.ExecContext(ctx, text, p.Number); err != nil {
 			return fmt.Errorf("set the rows of %s above the floors of plan %d: %w", s.Name(), p.Number, err)
 		}
 	}
-	if err := s.proxies.copy(ctx, tx, p, was, theirs.proxies); err != nil {
+	if err := s.copyProxies(ctx, tx, p, was, theirs.proxies); err != nil {
 		return err
 	}
-	if err := s.limits.begin(ctx, tx, p, is.ID, goes); err != nil {
+	if err := s.Limits.Begin(ctx, tx, p, is.ID, goes); err != nil {
 		return err
 	}
-	return s.limits.write(ctx, tx, p.Number, theirs.limits)
+	return s.Limits.Write(ctx, tx, p.Number, theirs.limits)
 }
 
 // reportAbove tells of rows that went on above the floors although the member was believed to be
 // gone.
 func (s planStore) reportAbove(ctx context.Context, tx *sql.Tx, plan uint64) error {
-	rows, err := tx.QueryContext(ctx, "SELECT s.`name`, CAST(s.`id` AS CHAR), f.`floor` FROM "+s.table.full+" AS s JOIN "+s.table.start+" AS f ON f.`name` = s.`name` "+
+	rows, err := tx.QueryContext(ctx, "SELECT s.`name`, CAST(s.`id` AS CHAR), f.`floor` FROM "+s.Table.Sequence+" AS s JOIN "+s.Table.PlanStart+" AS f ON f.`name` = s.`name` "+
 		"WHERE f.`plan` = ? AND f.`saved` IS NULL AND CAST(s.`id` AS UNSIGNED) > f.`floor`", plan)
 	if err != nil {
 		return fmt.Errorf("compare the rows of %s with the floors of plan %d: %w", s.Name(), plan, err)
@@ -76,7 +76,7 @@ func (s planStore) reportAbove(ctx context.Context, tx *sql.Tx, plan uint64) err
 		if err := rows.Scan(&name, &id, &floor); err != nil {
 			return err
 		}
-		s.log.Error("numbers given above a floor",
+		s.Log.Error("numbers given above a floor",
 			logfield.Sequence(name), zap.String("gave_up_to", id), zap.Uint64("floor", floor), zap.Uint64("plan", plan))
 	}
 	return rows.Err()

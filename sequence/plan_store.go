@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/store"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
@@ -23,21 +24,21 @@ import (
 )
 
 // planStore is one server's tables as a change of members sees them: a [change.Store].
-type planStore struct{ *store }
+type planStore struct{ *store.Store }
 
-func (st *store) planStore() planStore { return planStore{st} }
+func (v *server) planStore() planStore { return planStore{v.Store} }
 
 // Close implements [change.Store].
-func (s planStore) Close() error { return s.store.Close() }
+func (s planStore) Close() error { return s.Store.Close() }
 
 // Identify implements [change.Reader].
 func (s planStore) Identify(ctx context.Context) (string, error) {
-	return s.plans.memberID(ctx, s.Pool())
+	return s.Plans.MemberID(ctx, s.Pool())
 }
 
 // Report implements [change.Reader].
 func (s planStore) Report(ctx context.Context) (change.Report, error) {
-	return s.plans.report(ctx, s.Pool())
+	return s.Plans.Report(ctx, s.Pool())
 }
 
 // Sequences implements [change.Reader].
@@ -47,13 +48,13 @@ func (s planStore) Sequences(ctx context.Context) ([]change.Sequence, error) {
 
 // sequences lists what a change looks at of definitions.
 func (s planStore) sequences(ctx context.Context, on link.Querier) (found []change.Sequence, err error) {
-	all, err := s.options.all(ctx, on)
+	all, err := s.Options.All(ctx, on)
 	if err != nil {
 		return nil, err
 	}
 	for i := range all {
-		if d := &all[i]; d.live {
-			found = append(found, change.Sequence{Name: d.name, Increment: d.def.Increment, Cycle: d.def.Cycle, Clock: d.def.Kind.HasClock(), Order: d.def.Order, Home: d.home})
+		if d := &all[i]; d.Live {
+			found = append(found, change.Sequence{Name: d.Name, Increment: d.Def.Increment, Cycle: d.Def.Cycle, Clock: d.Def.Kind.HasClock(), Order: d.Def.Order, Home: d.Home})
 		}
 	}
 	return found, nil
@@ -61,7 +62,7 @@ func (s planStore) sequences(ctx context.Context, on link.Querier) (found []chan
 
 // handover is what a member that is brought to a plan takes over from another, besides floors.
 type handover struct {
-	definitions []defined
+	definitions []store.Defined
 	proxies     []Proxy
 	limits      []limit.Limit // of all members, as it has recorded them under the plan
 }
@@ -73,17 +74,17 @@ func (s planStore) Knowledge(ctx context.Context, p *Plan) (known change.Knowled
 	if known.Floors, known.Complete, err = s.floors(ctx, p); err != nil {
 		return known, err
 	}
-	is, _, err := s.plans.membership(ctx, s.Pool())
+	is, _, err := s.Plans.Membership(ctx, s.Pool())
 	if err != nil {
 		return known, err
 	}
 	if change.HasMember(p.Previous, is.ID) || is.Plan == p.Number {
-		if h.definitions, err = s.options.all(ctx, s.Pool()); err != nil {
+		if h.definitions, err = s.Options.All(ctx, s.Pool()); err != nil {
 			return known, err
 		}
 	}
 	if is.Plan == p.Number {
-		limits, err := s.limits.of(ctx, s.Pool(), p.Number)
+		limits, err := s.Limits.Of(ctx, s.Pool(), p.Number)
 		if err != nil {
 			return known, err
 		}
@@ -94,7 +95,7 @@ func (s planStore) Knowledge(ctx context.Context, p *Plan) (known change.Knowled
 		}
 	}
 	if known.Complete || is.Plan == p.Number {
-		h.proxies, err = s.proxies.list(ctx)
+		h.proxies, err = s.Proxies.List(ctx)
 	}
 	known.More = h
 	return known, err
@@ -102,7 +103,7 @@ func (s planStore) Knowledge(ctx context.Context, p *Plan) (known change.Knowled
 
 // floors reads where a plan begins. complete is false where the server does not have all.
 func (s planStore) floors(ctx context.Context, p *Plan) (all change.Floors, complete bool, err error) {
-	rows, err := s.Pool().QueryContext(ctx, "SELECT p.`floor`, f.`name`, IFNULL(f.`floor`, 0), IFNULL(f.`ceiling`, 0) FROM "+s.table.plan+" AS p LEFT JOIN "+s.table.start+
+	rows, err := s.Pool().QueryContext(ctx, "SELECT p.`floor`, f.`name`, IFNULL(f.`floor`, 0), IFNULL(f.`ceiling`, 0) FROM "+s.Table.Plan+" AS p LEFT JOIN "+s.Table.PlanStart+
 		" AS f ON f.`plan` = p.`number` WHERE p.`number` = ? AND p.`uuid` = ?", p.Number, p.UUID)
 	if err != nil {
 		return all, false, fmt.Errorf("read the floors of plan %d from %s: %w", p.Number, s.Name(), err)
@@ -138,7 +139,7 @@ func (s planStore) Promise(ctx context.Context, p *Plan, base, ballot uint64) (w
 		if promised > ballot {
 			return change.ErrTakenOver
 		}
-		_, err = tx.ExecContext(ctx, "UPDATE "+s.table.plan+" SET `ballot` = ?, `coordinator` = ?, `changed` = UTC_TIMESTAMP(6) WHERE `number` = ?",
+		_, err = tx.ExecContext(ctx, "UPDATE "+s.Table.Plan+" SET `ballot` = ?, `coordinator` = ?, `changed` = UTC_TIMESTAMP(6) WHERE `number` = ?",
 			ballot, p.Coordinator, p.Number)
 		return err
 	})
@@ -148,9 +149,9 @@ func (s planStore) Promise(ctx context.Context, p *Plan, base, ballot uint64) (w
 // lockPlan reads how far a change is on a member, and what that has promised, and locks it. The
 // state is "" if the member does not know the change.
 func (s planStore) lockPlan(ctx context.Context, tx *sql.Tx, p *Plan) (state string, ballot uint64, err error) {
-	err = tx.QueryRowContext(ctx, "SELECT `state`, `ballot` FROM "+s.table.plan+" WHERE `number` = ? AND `uuid` = ? FOR UPDATE", p.Number, p.UUID).Scan(&state, &ballot)
+	err = tx.QueryRowContext(ctx, "SELECT `state`, `ballot` FROM "+s.Table.Plan+" WHERE `number` = ? AND `uuid` = ? FOR UPDATE", p.Number, p.UUID).Scan(&state, &ballot)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return "", 0, fmt.Errorf("read plan %d of table %s: %w", p.Number, s.table.plan, err)
+		return "", 0, fmt.Errorf("read plan %d of table %s: %w", p.Number, s.Table.Plan, err)
 	}
 	return state, ballot, nil
 }
@@ -169,9 +170,9 @@ func (s planStore) insertPlan(ctx context.Context, tx *sql.Tx, p *Plan, base, ba
 	// A plan that this one does not know of may have been made since it was drafted, and even have
 	// ended.
 	const unknown = " WHERE `number` > ? AND `number` <= ? AND `uuid` <> ? AND `state` <> '" + change.Aborted + "'"
-	result, err := tx.ExecContext(ctx, "INSERT INTO "+s.table.plan+" (`number`, `uuid`, `state`, `coordinator`, `begun`, `changed`, `interleave`, `block`, `members`, `previous`, "+
+	result, err := tx.ExecContext(ctx, "INSERT INTO "+s.Table.Plan+" (`number`, `uuid`, `state`, `coordinator`, `begun`, `changed`, `interleave`, `block`, `members`, `previous`, "+
 		"`ballot`) SELECT ?, ?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), ?, ?, ?, ?, ? FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM "+
-		s.table.plan+unknown+")", p.Number, p.UUID, change.Proposed, p.Coordinator, p.Interleave, p.Block, string(members), string(previous), ballot,
+		s.Table.Plan+unknown+")", p.Number, p.UUID, change.Proposed, p.Coordinator, p.Interleave, p.Block, string(members), string(previous), ballot,
 		base, uint64(math.MaxUint64), p.UUID)
 	if err == nil {
 		if n, err := result.RowsAffected(); err != nil || n == 1 {
@@ -180,9 +181,9 @@ func (s planStore) insertPlan(ctx context.Context, tx *sql.Tx, p *Plan, base, ba
 	} else if !link.HasCode(err, gomysql.ER_DUP_ENTRY) {
 		return err
 	}
-	known, err := scanPlan(tx.QueryRowContext(ctx, "SELECT "+planFields+" FROM "+s.table.plan+unknown+" ORDER BY `number` DESC LIMIT 1", base, uint64(math.MaxUint64), p.UUID))
+	known, err := store.ScanPlan(tx.QueryRowContext(ctx, "SELECT "+store.PlanFields+" FROM "+s.Table.Plan+unknown+" ORDER BY `number` DESC LIMIT 1", base, uint64(math.MaxUint64), p.UUID))
 	if errors.Is(err, sql.ErrNoRows) {
-		known, _, err = s.plans.one(ctx, tx, p.Number) // an aborted one has the number
+		known, _, err = s.Plans.One(ctx, tx, p.Number) // an aborted one has the number
 	}
 	if err == nil && known.UUID != p.UUID {
 		err = &change.OtherPlanError{Plan: known}
@@ -207,7 +208,7 @@ func (s planStore) step(ctx context.Context, p *Plan, ballot uint64, from string
 
 // setState writes the state of a plan on a member within a step.
 func (s planStore) setState(ctx context.Context, tx *sql.Tx, number uint64, state string) error {
-	_, err := tx.ExecContext(ctx, "UPDATE "+s.table.plan+" SET `state` = ?, `changed` = UTC_TIMESTAMP(6) WHERE `number` = ?", state, number)
+	_, err := tx.ExecContext(ctx, "UPDATE "+s.Table.Plan+" SET `state` = ?, `changed` = UTC_TIMESTAMP(6) WHERE `number` = ?", state, number)
 	if err != nil {
 		return fmt.Errorf("write the state %q of plan %d to %s: %w", state, number, s.Name(), err)
 	}
@@ -252,7 +253,7 @@ func (s planStore) Gave(ctx context.Context, p *Plan, ballot uint64, missing str
 		if err := s.freezeLate(ctx, tx, p); err != nil {
 			return err
 		}
-		was, _, err := s.plans.membership(ctx, tx)
+		was, _, err := s.Plans.Membership(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -260,7 +261,7 @@ func (s planStore) Gave(ctx context.Context, p *Plan, ballot uint64, missing str
 		if err != nil {
 			return err
 		}
-		given.End = s.seen.Load().max
+		given.End = s.Seen.Load().Max
 		add := func(like change.Gave, text string, args ...any) {
 			if err == nil {
 				err = selectNumbers(ctx, tx, func(name string, upTo uint64) {
@@ -270,17 +271,17 @@ func (s planStore) Gave(ctx context.Context, p *Plan, ballot uint64, missing str
 				}, text, args...)
 			}
 		}
-		add(change.Gave{Row: true}, "SELECT `name`, `saved` FROM "+s.table.start+" WHERE `plan` = ? AND `saved` IS NOT NULL", p.Number)
+		add(change.Gave{Row: true}, "SELECT `name`, `saved` FROM "+s.Table.PlanStart+" WHERE `plan` = ? AND `saved` IS NOT NULL", p.Number)
 		if was.Count > 1 { // somebody may have deleted a row, whose numbers proxies hold
-			add(change.Gave{Missing: true}, "SELECT l.`name`, l.`granted` FROM "+s.table.limit+" AS l LEFT JOIN "+s.table.start+
+			add(change.Gave{Missing: true}, "SELECT l.`name`, l.`granted` FROM "+s.Table.Limit+" AS l LEFT JOIN "+s.Table.PlanStart+
 				" AS s ON s.`plan` = ? AND s.`name` = l.`name` AND s.`saved` IS NOT NULL WHERE l.`giver` = ? AND l.`term` = ? AND l.`granted` > 0 AND s.`name` IS NULL", p.Number, was.ID, was.Plan)
 		}
-		add(change.Gave{}, "SELECT `name`, `floor` FROM "+s.table.options+" WHERE `floor` > 0")
+		add(change.Gave{}, "SELECT `name`, `floor` FROM "+s.Table.Options+" WHERE `floor` > 0")
 		if missing != "" {
-			add(change.Gave{}, "SELECT `name`, `wanted` FROM "+s.table.limit+" WHERE `giver` = ? AND `term` = ?", missing, was.Plan)
+			add(change.Gave{}, "SELECT `name`, `wanted` FROM "+s.Table.Limit+" WHERE `giver` = ? AND `term` = ?", missing, was.Plan)
 		}
 		if err == nil {
-			given.Proxies, err = s.proxies.listOn(ctx, tx, "")
+			given.Proxies, err = s.Proxies.ListOn(ctx, tx, "")
 		}
 		return err
 	})
@@ -305,32 +306,15 @@ func selectNumbers(ctx context.Context, on link.Querier, f func(name string, n u
 	return rows.Err()
 }
 
-// selectNames reads names.
-func selectNames(ctx context.Context, on link.Querier, text string, args ...any) (names []string, err error) {
-	rows, err := on.QueryContext(ctx, text, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return nil, err
-		}
-		names = append(names, name)
-	}
-	return names, rows.Err()
-}
-
 // ends reads where the sequences end that a member knows, by folded name.
 func (s planStore) ends(ctx context.Context, on link.Querier) (map[string]uint64, error) {
-	all, err := s.options.all(ctx, on)
+	all, err := s.Options.All(ctx, on)
 	if err != nil {
 		return nil, err
 	}
 	ends := make(map[string]uint64, len(all))
 	for i := range all {
-		name, end := change.Folded(all[i].name), all[i].def.Limit(s.seen.Load().max)
+		name, end := change.Folded(all[i].Name), all[i].Def.Limit(s.Seen.Load().Max)
 		if known, ok := ends[name]; !ok || end < known {
 			ends[name] = end
 		}
@@ -338,17 +322,14 @@ func (s planStore) ends(ctx context.Context, on link.Querier) (map[string]uint64
 	return ends, nil
 }
 
-// floorBatch bounds the rows in one statement.
-const floorBatch = 500
-
 // writeFloors writes to a member where a plan begins. What is higher stays.
 func (s planStore) writeFloors(ctx context.Context, tx *sql.Tx, plan uint64, all change.Floors) error {
-	if _, err := tx.ExecContext(ctx, "UPDATE "+s.table.plan+" SET `floor` = GREATEST(IFNULL(`floor`, 0), ?) WHERE `number` = ?", all.Others, plan); err != nil {
+	if _, err := tx.ExecContext(ctx, "UPDATE "+s.Table.Plan+" SET `floor` = GREATEST(IFNULL(`floor`, 0), ?) WHERE `number` = ?", all.Others, plan); err != nil {
 		return fmt.Errorf("write the floor of plan %d to %s: %w", plan, s.Name(), err)
 	}
-	for some := range slices.Chunk(all.Named, floorBatch) {
+	for some := range slices.Chunk(all.Named, store.FloorBatch) {
 		var text strings.Builder
-		text.WriteString("INSERT INTO " + s.table.start + " (`plan`, `name`, `floor`, `ceiling`) VALUES ")
+		text.WriteString("INSERT INTO " + s.Table.PlanStart + " (`plan`, `name`, `floor`, `ceiling`) VALUES ")
 		args := make([]any, 0, 4*len(some))
 		for i, f := range some {
 			if i > 0 {
@@ -371,7 +352,7 @@ func (s planStore) Accept(ctx context.Context, p *Plan, ballot uint64, all chang
 		if err := s.writeFloors(ctx, tx, p.Number, all); err != nil {
 			return err
 		}
-		if err := s.proxies.enter(ctx, tx, p, holders); err != nil {
+		if err := s.enterProxies(ctx, tx, p, holders); err != nil {
 			return err
 		}
 		return s.setState(ctx, tx, p.Number, change.Accepted)
@@ -388,21 +369,21 @@ func (s planStore) Obey(ctx context.Context, p *Plan, id string, floors change.F
 		theirs.definitions, lists = append(theirs.definitions, h.definitions...), append(lists, h.proxies)
 		theirs.limits = append(theirs.limits, h.limits...)
 	}
-	theirs.definitions, theirs.proxies = newest(theirs.definitions), mergeProxies(lists)
+	theirs.definitions, theirs.proxies = store.Newest(theirs.definitions), mergeProxies(lists)
 	var was Membership
 	err = s.Transact(ctx, func(tx *sql.Tx) error {
 		state, _, err := s.lockPlan(ctx, tx, p)
 		if err != nil {
 			return err
 		}
-		was, err = s.plans.lockMembership(ctx, tx)
+		was, err = s.Plans.LockMembership(ctx, tx)
 		if brought = err == nil && was.Plan < p.Number; !brought {
 			return err
 		}
 		if state == "" {
 			now := *p
 			now.State = change.InForce
-			if err := s.plans.save(ctx, tx, &now); err != nil {
+			if err := s.Plans.Save(ctx, tx, &now); err != nil {
 				return err
 			}
 		}
@@ -429,10 +410,10 @@ func (s planStore) Obey(ctx context.Context, p *Plan, id string, floors change.F
 		if err != nil {
 			return err
 		}
-		if err := s.plans.saveMembership(ctx, tx, is); err != nil {
+		if err := s.Plans.SaveMembership(ctx, tx, is); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, "UPDATE "+s.table.plan+" SET `state` = ? WHERE `number` < ? AND `state` IN ("+openStates+")", change.Overtaken, p.Number)
+		_, err = tx.ExecContext(ctx, "UPDATE "+s.Table.Plan+" SET `state` = ? WHERE `number` < ? AND `state` IN ("+openStates+")", change.Overtaken, p.Number)
 		if err != nil {
 			return fmt.Errorf("end older changes: %w", err)
 		}
@@ -443,7 +424,7 @@ func (s planStore) Obey(ctx context.Context, p *Plan, id string, floors change.F
 		return false, fmt.Errorf("bring sequence server %s to plan %d: %w", s.Name(), p.Number, err)
 	}
 	if brought {
-		s.log.Info("plan obeyed", zap.Uint64("plan", p.Number), zap.Uint64("plan_before", was.Plan))
+		s.Log.Info("plan obeyed", zap.Uint64("plan", p.Number), zap.Uint64("plan_before", was.Plan))
 		s.announce(ctx)
 	}
 	return brought, nil
@@ -467,7 +448,7 @@ func (s planStore) LetGo(ctx context.Context, p *Plan) error {
 		return fmt.Errorf("let %s go on after change %s, which was aborted: %w", s.Name(), p.UUID, err)
 	}
 	if open {
-		s.log.Warn("change of sequence servers aborted", zap.String("change", p.UUID), zap.Uint64("plan", p.Number))
+		s.Log.Warn("change of sequence servers aborted", zap.String("change", p.UUID), zap.Uint64("plan", p.Number))
 		s.announce(ctx)
 	}
 	return nil
@@ -476,7 +457,7 @@ func (s planStore) LetGo(ctx context.Context, p *Plan) error {
 // announce lets all proxies look again within a second. Whatever fails, they notice by themselves
 // later.
 func (s planStore) announce(ctx context.Context) {
-	if err := s.options.moveVersion(ctx, s.Pool()); err != nil {
-		s.log.Debug("change of plans not announced", logfield.Err(err))
+	if err := s.Options.MoveVersion(ctx, s.Pool()); err != nil {
+		s.Log.Debug("change of plans not announced", logfield.Err(err))
 	}
 }

@@ -19,24 +19,24 @@ func TestAPlanIsReadAsItWasWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	if _, ok, err := v.plans.membership(ctx, conn); ok || err != nil {
+	if _, ok, err := v.Plans.Membership(ctx, conn); ok || err != nil {
 		t.Errorf("without a row: got a membership %v, %v", ok, err)
 	}
-	if all, err := v.plans.all(ctx, conn); len(all) != 0 || err != nil {
+	if all, err := v.Plans.All(ctx, conn); len(all) != 0 || err != nil {
 		t.Errorf("without a row: got plans %v, %v", all, err)
 	}
-	if floor, err := v.plans.floorOf(ctx, conn, 1, "photos"); floor != 0 || err != nil {
+	if floor, err := v.Plans.FloorOf(ctx, conn, 1, "photos"); floor != 0 || err != nil {
 		t.Errorf("without a row: got floor %d, %v", floor, err)
 	}
-	id, err := v.plans.memberID(ctx, conn)
-	if again, err2 := v.plans.memberID(ctx, conn); err != nil || err2 != nil || len(id) != 36 || again != id {
+	id, err := v.Plans.MemberID(ctx, conn)
+	if again, err2 := v.Plans.MemberID(ctx, conn); err != nil || err2 != nil || len(id) != 36 || again != id {
 		t.Fatalf("got ids %q and %q, %v %v; want one uuid", id, again, err, err2)
 	}
 	want := Membership{ID: id, Plan: 7, Position: 1, Count: 3, Interleave: InterleaveBlock, Block: 10_000}
-	if err := v.plans.saveMembership(ctx, conn, want); err != nil {
+	if err := v.Plans.SaveMembership(ctx, conn, want); err != nil {
 		t.Fatal(err)
 	}
-	if got, ok, err := v.plans.membership(ctx, conn); got != want || !ok || err != nil {
+	if got, ok, err := v.Plans.Membership(ctx, conn); got != want || !ok || err != nil {
 		t.Errorf("got membership %+v %v %v, want %+v", got, ok, err, want)
 	}
 	plan := Plan{
@@ -47,11 +47,11 @@ func TestAPlanIsReadAsItWasWritten(t *testing.T) {
 	}
 	for _, state := range []string{"begun", PlanInForce} {
 		plan.State = state
-		if err := v.plans.save(ctx, conn, &plan); err != nil {
+		if err := v.Plans.Save(ctx, conn, &plan); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, ok, err := v.plans.one(ctx, conn, 7)
+	got, ok, err := v.Plans.One(ctx, conn, 7)
 	if !ok || err != nil || time.Since(got.Changed).Abs() > time.Hour {
 		t.Fatalf("got %+v %v %v", got, ok, err)
 	}
@@ -59,33 +59,33 @@ func TestAPlanIsReadAsItWasWritten(t *testing.T) {
 	if !reflect.DeepEqual(got, plan) {
 		t.Errorf("got plan %+v, want %+v", got, plan)
 	}
-	if all, err := v.plans.all(ctx, conn); len(all) != 1 || err != nil {
+	if all, err := v.Plans.All(ctx, conn); len(all) != 1 || err != nil {
 		t.Errorf("got plans %+v, %v", all, err)
 	}
-	if _, ok, err := v.plans.one(ctx, conn, 8); ok || err != nil {
+	if _, ok, err := v.Plans.One(ctx, conn, 8); ok || err != nil {
 		t.Errorf("plan 8: got %v %v", ok, err)
 	}
 	if err := v.savePlanFloor(ctx, conn, 7, "photos", 1<<64-2); err != nil {
 		t.Fatal(err)
 	}
-	if floor, err := v.plans.floorOf(ctx, conn, 7, "photos"); floor != 1<<64-2 || err != nil {
+	if floor, err := v.Plans.FloorOf(ctx, conn, 7, "photos"); floor != 1<<64-2 || err != nil {
 		t.Errorf("got floor %d, %v", floor, err)
 	}
 	p.exec(t, "UPDATE sequence_plan SET floor = 12")
-	if floor, err := v.plans.floorOf(ctx, conn, 7, "albums"); floor != 12 || err != nil {
+	if floor, err := v.Plans.FloorOf(ctx, conn, 7, "albums"); floor != 12 || err != nil {
 		t.Errorf("of a name that the plan did not know: got floor %d, %v, want 12", floor, err)
 	}
 	p.exec(t, "UPDATE sequence_plan SET members = '[{\"id\":\"a\",\"position\":3}]'")
-	if _, _, err := v.plans.one(ctx, conn, 7); err == nil {
+	if _, _, err := v.Plans.One(ctx, conn, 7); err == nil {
 		t.Error("a plan whose positions have a gap was read")
 	}
 }
 
 // savePlanFloor writes a floor of a plan.
 func (v *server) savePlanFloor(ctx context.Context, on link.Querier, plan uint64, name string, floor uint64) error {
-	_, err := on.ExecContext(ctx, "REPLACE INTO "+v.table.start+" (`plan`, `name`, `floor`) VALUES (?, ?, ?)", plan, name, floor)
+	_, err := on.ExecContext(ctx, "REPLACE INTO "+v.Table.PlanStart+" (`plan`, `name`, `floor`) VALUES (?, ?, ?)", plan, name, floor)
 	if err != nil {
-		return fmt.Errorf("write table %s: %w", v.table.start, err)
+		return fmt.Errorf("write table %s: %w", v.Table.PlanStart, err)
 	}
 	return nil
 }

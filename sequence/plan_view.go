@@ -15,6 +15,7 @@ import (
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/store"
 )
 
 // This file is how a process learns which plan is in force, and how the first one is made.
@@ -81,7 +82,7 @@ func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
 			return a.enterLocked(&Plan{}, nil)
 		}
 		plan, err := a.firstPlanLocked(ctx, probes[:len(a.opts.Servers)])
-		if errors.Is(err, outcomeOldPlan) && again {
+		if errors.Is(err, store.OutcomeOldPlan) && again {
 			return a.readLocked(ctx, false) // somebody else was faster
 		}
 		if err != nil {
@@ -90,7 +91,7 @@ func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
 		return a.enterLocked(plan, probes)
 	}
 	if plan.Number != number || len(plan.Members) == 0 {
-		return nil, a.all[0].Unfit(a.all[0].table.plan, fmt.Sprintf("plan %d is in force, but nobody knows it", number),
+		return nil, a.all[0].Unfit(a.all[0].Table.Plan, fmt.Sprintf("plan %d is in force, but nobody knows it", number),
 			"restore the table from another sequence server")
 	}
 	for i := range probes {
@@ -175,7 +176,7 @@ func (a *servers) probe(ctx context.Context, known []*server) []probe {
 		conn, err := v.Conn(ctx)
 		if err == nil {
 			defer func() { _ = conn.Close() }()
-			p.Report, err = v.plans.report(ctx, conn)
+			p.Report, err = v.Plans.Report(ctx, conn)
 		}
 		if err != nil {
 			p.err = fmt.Errorf("sequence server %s: %w", v.Name(), err)
@@ -195,7 +196,7 @@ func (a *servers) enterLocked(plan *Plan, probes []probe) (*view, error) {
 	}
 	if plan.Number == 0 {
 		w.members = a.all[:1]
-		a.all[0].place.Store(nil)
+		a.all[0].Place.Store(nil)
 		a.view.Store(w)
 		return w, nil
 	}
@@ -216,7 +217,7 @@ func (a *servers) enterLocked(plan *Plan, probes []probe) (*view, error) {
 		w.members = append(w.members, v)
 	}
 	for i, v := range w.members {
-		v.place.Store(&places[i])
+		v.Place.Store(&places[i])
 	}
 	a.view.Store(w)
 	a.warnLocked(w)
@@ -298,17 +299,17 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 	if a.opts.Interleave != InterleaveStep {
 		return nil, a.errNoPlan()
 	}
-	plan := &Plan{Number: 1, State: PlanInForce, Coordinator: newRegistry().host, Interleave: InterleaveStep}
+	plan := &Plan{Number: 1, State: PlanInForce, Coordinator: store.NewRegistration().Host, Interleave: InterleaveStep}
 	configured := a.all[:len(probes)]
 	order := make([]int, 0, len(configured))
 	for i, v := range configured {
-		id, err := v.plans.memberID(ctx, v.Pool())
+		id, err := v.Plans.MemberID(ctx, v.Pool())
 		if err != nil {
 			return nil, err
 		}
 		if at := slices.IndexFunc(plan.Members, func(m Member) bool { return m.ID == id }); at >= 0 {
-			return nil, v.Unfit(v.table.member, "it is the server that is configured as "+configured[at].Name()+", too", "name each sequence server once; if it is a copy of the other, "+
-				"DELETE FROM "+v.table.member)
+			return nil, v.Unfit(v.Table.Member, "it is the server that is configured as "+configured[at].Name()+", too", "name each sequence server once; if it is a copy of the other, "+
+				"DELETE FROM "+v.Table.Member)
 		}
 		plan.Members = append(plan.Members, Member{ID: id, Address: v.opts.Addr, Position: i})
 		order = append(order, i)
@@ -340,10 +341,10 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 				return nil, err
 			}
 		}
-		if err := v.plans.save(ctx, tx, plan); err != nil {
+		if err := v.Plans.Save(ctx, tx, plan); err != nil {
 			return nil, err
 		}
-		if err := v.plans.saveMembership(ctx, tx, plan.Of(plan.Members[i].ID)); err != nil {
+		if err := v.Plans.SaveMembership(ctx, tx, plan.Of(plan.Members[i].ID)); err != nil {
 			return nil, err
 		}
 	}
@@ -361,15 +362,15 @@ func (a *servers) joinFirstPlan(ctx context.Context, v *server, plan *Plan, posi
 	return v.Transact(ctx, func(tx *sql.Tx) error {
 		err := v.mayJoin(ctx, tx, a.members(), plan, position)
 		if err != nil {
-			if errors.Is(err, outcomeOldPlan) {
+			if errors.Is(err, store.OutcomeOldPlan) {
 				return nil // somebody else was faster
 			}
 			return err
 		}
-		if err := v.plans.save(ctx, tx, plan); err != nil {
+		if err := v.Plans.Save(ctx, tx, plan); err != nil {
 			return err
 		}
-		return v.plans.saveMembership(ctx, tx, plan.Of(plan.Members[position].ID))
+		return v.Plans.SaveMembership(ctx, tx, plan.Of(plan.Members[position].ID))
 	})
 }
 
@@ -377,12 +378,12 @@ func (a *servers) joinFirstPlan(ctx context.Context, v *server, plan *Plan, posi
 // of the first one.
 func (v *server) mayJoin(ctx context.Context, tx *sql.Tx, among []*server, plan *Plan, position int) error {
 	var before uint64
-	err := tx.QueryRowContext(ctx, "SELECT `plan` FROM "+v.table.member+" WHERE `one` = 1 FOR UPDATE").Scan(&before)
+	err := tx.QueryRowContext(ctx, "SELECT `plan` FROM "+v.Table.Member+" WHERE `one` = 1 FOR UPDATE").Scan(&before)
 	if err != nil {
-		return fmt.Errorf("lock table %s on %s: %w", v.table.member, v.Name(), err)
+		return fmt.Errorf("lock table %s on %s: %w", v.Table.Member, v.Name(), err)
 	}
 	if before != 0 {
-		return outcomeOldPlan
+		return store.OutcomeOldPlan
 	}
 	return v.fitsPlan(ctx, tx, among, plan, position, " FOR UPDATE")
 }
@@ -390,9 +391,9 @@ func (v *server) mayJoin(ctx context.Context, tx *sql.Tx, among []*server, plan 
 // fitsPlan makes sure that a server's counters are such that it can be the member at a position of
 // the first plan. locking may be " FOR UPDATE".
 func (v *server) fitsPlan(ctx context.Context, on link.Querier, among []*server, plan *Plan, position int, locking string) error {
-	rows, err := on.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+v.table.full+locking)
+	rows, err := on.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+v.Table.Sequence+locking)
 	if err != nil {
-		return fmt.Errorf("read table %s on %s: %w", v.table.full, v.Name(), err)
+		return fmt.Errorf("read table %s on %s: %w", v.Table.Sequence, v.Name(), err)
 	}
 	defer func() { _ = rows.Close() }()
 	h := segment.Share{Position: uint64(position), Count: uint64(len(plan.Members)), Interleave: plan.Interleave}
@@ -402,7 +403,7 @@ func (v *server) fitsPlan(ctx context.Context, on link.Querier, among []*server,
 		if err := rows.Scan(&name, &text); err != nil {
 			return err
 		}
-		id, err := v.parseID(name, text)
+		id, err := v.ParseID(name, text)
 		switch {
 		case err != nil:
 			return err

@@ -11,6 +11,7 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/store"
 )
 
 // registeredOn reports whether a proxy is among those of a sequence server.
@@ -160,7 +161,7 @@ func TestAProxyIsRegisteredWithAllServersUntilItStops(t *testing.T) {
 	e.change(t, a, PlanChange{Add: e.addr(1)})
 	eventually(t, "it has entered itself", func() bool {
 		for _, v := range b.servers.members() {
-			if !v.registry.listed.Load() {
+			if !v.Registry.Listed.Load() {
 				return false
 			}
 		}
@@ -275,7 +276,7 @@ func TestNothingIsPromisedWhileAServerDoesNotSayWhoHoldsNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	for _, text := range []string{fmt.Sprintf(createProxies, "sequence_proxy"), "LOCK TABLES sequence_proxy WRITE"} {
+	for _, text := range []string{fmt.Sprintf(store.CreateProxies, "sequence_proxy"), "LOCK TABLES sequence_proxy WRITE"} {
 		if _, err := conn.ExecContext(t.Context(), text); err != nil {
 			t.Fatal(err)
 		}

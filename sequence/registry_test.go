@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"seqproxy/internal/await"
+	"seqproxy/internal/process"
+	"seqproxy/sequence/store"
 )
 
 // A proxy that was killed is not waited for once another was started on its machine. One elsewhere
@@ -20,14 +22,14 @@ func TestEntriesOfProxiesThatDiedHereAreRemoved(t *testing.T) {
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	self := processName()
-	started, ok := processStart(child.Process.Pid)
+	self := process.Name()
+	started, ok := process.Started(child.Process.Pid)
 	if self == "" || !ok {
 		t.Fatalf("this process is %q and its child was started at %q, %v", self, started, ok)
 	}
 	fields := strings.Fields(self)
 	living := strings.Join([]string{fields[0], fields[1], strconv.Itoa(child.Process.Pid), started}, " ")
-	if processIsDead(self) || processIsDead(living) {
+	if process.IsDead(self) || process.IsDead(living) {
 		t.Error("a living process is taken for dead")
 	}
 	ended := exec.Command("true")
@@ -42,10 +44,10 @@ func TestEntriesOfProxiesThatDiedHereAreRemoved(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	first := p.open(t)
 	mustTake(t, first, "photos", 1)
-	for id, process := range map[string]string{
+	for id, named := range map[string]string{
 		"living": living, "dead": dead, "again": again, "elsewhere": elsewhere, "unknown": "", "odd": "a b c d",
 	} {
-		p.exec(t, "INSERT INTO sequence_proxy (id, host, process, since, heartbeat, version) VALUES (?, 'here', ?, UTC_TIMESTAMP(), UTC_TIMESTAMP(), 0)", id, process)
+		p.exec(t, "INSERT INTO sequence_proxy (id, host, process, since, heartbeat, version) VALUES (?, 'here', ?, UTC_TIMESTAMP(), UTC_TIMESTAMP(), 0)", id, named)
 	}
 	second := p.open(t)
 	mustTake(t, second, "photos", 1)
@@ -56,13 +58,13 @@ func TestEntriesOfProxiesThatDiedHereAreRemoved(t *testing.T) {
 	left := make(map[string]bool)
 	for _, one := range all {
 		left[one.ID] = true
-		if one.Silent < 0 || one.stale() {
+		if one.Silent < 0 || one.Stale() {
 			t.Errorf("got %+v, want one that was heard of just now", one)
 		}
 	}
 	for id, want := range map[string]bool{
 		"living": true, "dead": false, "again": false, "elsewhere": true, "unknown": true, "odd": true,
-		first.servers.first().registry.id: true, second.servers.first().registry.id: true,
+		first.servers.first().Registry.ID: true, second.servers.first().Registry.ID: true,
 	} {
 		if left[id] != want {
 			t.Errorf("entry %s is there: %v, want %v", id, left[id], want)
@@ -73,7 +75,7 @@ func TestEntriesOfProxiesThatDiedHereAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = child.Wait()
-	if !processIsDead(living) {
+	if !process.IsDead(living) {
 		t.Error("a process that was killed is taken for living")
 	}
 }
@@ -89,7 +91,7 @@ func TestNobodyWaitsForTheEntryLongerThanItsOwnTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	for _, text := range []string{fmt.Sprintf(createProxies, "sequence_proxy"), "LOCK TABLES sequence_proxy WRITE"} {
+	for _, text := range []string{fmt.Sprintf(store.CreateProxies, "sequence_proxy"), "LOCK TABLES sequence_proxy WRITE"} {
 		if _, err := conn.ExecContext(t.Context(), text); err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +99,7 @@ func TestNobodyWaitsForTheEntryLongerThanItsOwnTime(t *testing.T) {
 	first, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- v.enlist(first) }()
-	eventually(t, "the entry is being made", func() bool { return len(v.registry.making) == 1 })
+	eventually(t, "the entry is being made", func() bool { return len(v.Registry.Making) == 1 })
 	hurry, stopHurry := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, await.ErrPatience)
 	defer stopHurry()
 	if err := v.enlist(hurry); !errors.Is(err, await.ErrPatience) {
@@ -109,14 +111,14 @@ func TestNobodyWaitsForTheEntryLongerThanItsOwnTime(t *testing.T) {
 	default:
 	}
 	stop()
-	if err := <-ended; err == nil || v.registry.listed.Load() {
+	if err := <-ended; err == nil || v.Registry.Listed.Load() {
 		t.Errorf("an attempt that was given up ended with %v", err)
 	}
 	if _, err := conn.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
 		t.Fatal(err)
 	}
 	mustTake(t, s, "photos", 1)
-	if !v.registry.listed.Load() {
+	if !v.Registry.Listed.Load() {
 		t.Error("numbers were reserved without an entry")
 	}
 }

@@ -13,12 +13,13 @@ import (
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/store"
 )
 
 // reserveOn reserves numbers on one of the members in use. Each attempt ends with an outcome, and
 // each outcome has a remedy.
 func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, need uint64) (grant, error) {
-	if err := v.marks.Ready(); err != nil {
+	if err := v.Marks.Ready(); err != nil {
 		v.counters.errors.Add(1)
 		v.counters.tried(name, &v.trials, ReservedError, 0)
 		return grant{}, err
@@ -27,45 +28,48 @@ func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, n
 	a.witness(ctx, v, name)
 	n := want
 	for number := 1; ; number++ {
-		epoch := v.marks.Epoch(name)
-		low := v.lowest.seenAt(name, epoch, v.share().Plan)
+		epoch := v.Marks.Epoch(name)
+		low := v.lowest.seenAt(name, epoch, v.Share().Plan)
 		t := v.attempt(ctx, a.members(), name, n)
 		took := time.Since(begin)
-		if t.outcome == outcomeForeign {
-			t.err = v.wrongResidue(ctx, a.members(), name, t.row, v.share())
+		if t.Outcome == store.OutcomeForeign {
+			t.Err = v.wrongResidue(ctx, a.members(), name, t.Row, v.Share())
+		}
+		if t.Doubtful > 0 {
+			v.counters.lose(name, UnusedUnknownCommit, t.Doubtful)
 		}
 		if t.lost > 0 {
 			v.counters.lose(name, t.why, t.lost)
 		}
-		if t.outcome == outcomeDone {
+		if t.Outcome == store.OutcomeDone {
 			t = v.admit(ctx, name, epoch, low, t)
 		}
-		result := resultOf(t.outcome, t.err)
-		do, again := next(t.outcome, number)
+		result := resultOf(t.Outcome, t.Err)
+		do, again := next(t.Outcome, number)
 		if do == remedyGive {
 			v.counters.tried(name, &v.trials, result, took)
 			t.grant.due = a.due(v, name, n, &t)
 			return t.grant, nil
 		}
-		if link.IsConflict(t.err) {
+		if link.IsConflict(t.Err) {
 			v.counters.retries.Add(1)
 		}
 		if do != remedyStop {
 			var failed error
 			if n, failed = a.remedy(ctx, v, name, epoch, demand{n, want, need}, do, &t); failed != nil {
-				again, t.err = false, failed
+				again, t.Err = false, failed
 			}
 		}
-		err := t.err
+		err := t.Err
 		if !again {
-			result = lastResult(result, v.outcomeOf(err), err)
+			result = lastResult(result, v.OutcomeOf(err), err)
 		}
 		v.counters.tried(name, &v.trials, result, took)
 		if !again {
 			if !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrExhausted) {
 				v.counters.errors.Add(1)
 			}
-			return grant{}, fmt.Errorf("reserve %d numbers of sequence %q: %w", n, name, withGrants(err, v.opts.Database))
+			return grant{}, fmt.Errorf("reserve %d numbers of sequence %q: %w", n, name, store.WithGrants(err, v.opts.Database))
 		}
 		wait := v.timing.Conflict << number
 		if do == remedyAwait {
@@ -80,7 +84,7 @@ func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, n
 
 // next decides what comes after an attempt, and whether another one follows it, if the remedy
 // works.
-func next(o outcome, number int) (do remedy, again bool) {
+func next(o store.Outcome, number int) (do remedy, again bool) {
 	do = remedies[o]
 	return do, do != remedyGive && do != remedyStop && number < link.MaxAttempts
 }
@@ -105,20 +109,20 @@ func (a *servers) remedy(ctx context.Context, v *server, name string, epoch uint
 		}
 	case remedyAwait:
 		// the next sign of life finds that out, gives up what is held, and has the entry made again
-		v.registry.missing.Store(true)
+		v.Registry.Missing.Store(true)
 	case remedyLift:
-		return d.n, a.lift(ctx, v, name, max(t.mark, v.marks.Of(name)), t.row)
+		return d.n, a.lift(ctx, v, name, max(t.Mark, v.Marks.Of(name)), t.Row)
 	case remedyFit:
-		t.err = errEndMoves
+		t.Err = errEndMoves
 		return v.fit(ctx, name, d.want, d.need)
 	case remedyWitness:
 		left, err := a.raiseByWitness(ctx, v, name, d.n)
 		switch {
-		case errors.Is(err, outcomeNoRoom):
-			t.err = errEndMoves
+		case errors.Is(err, store.OutcomeNoRoom):
+			t.Err = errEndMoves
 			return v.fit(ctx, name, d.want, d.need)
 		case err != nil && left >= d.need && left-left%d.need < d.n:
-			t.err = err
+			t.Err = err
 			return left - left%d.need, nil // what is below may be given
 		}
 		return d.n, err
@@ -136,30 +140,30 @@ func (a *servers) remedy(ctx context.Context, v *server, name string, epoch uint
 // the row was seen at low, or higher marks are kept.
 func (v *server) admit(ctx context.Context, name string, epoch, low uint64, t attempt) attempt {
 	seg := t.grant.seg
-	mark, ok := v.marks.Admit(name, epoch, low, seg)
+	mark, ok := v.Marks.Admit(name, epoch, low, seg)
 	switch {
 	case ok || t.grant.cycle && mark != 0:
-		if err := v.marks.Keep(name); err != nil {
+		if err := v.Marks.Keep(name); err != nil {
 			v.takeBack(ctx, name, epoch, seg)
-			return attempt{outcome: outcomeRefused, err: err}
+			return attempt{Attempt: store.Attempt{Outcome: store.OutcomeRefused, Err: err}}
 		}
 		v.reserved(name, epoch, &t.grant)
 		return t
 	case mark == 0:
 		v.counters.lose(name, UnusedRestart, seg.Remaining())
-		return ended(outcomeRestarted)
+		return attempt{Attempt: store.Ended(store.OutcomeRestarted)}
 	}
 	v.counters.lose(name, UnusedRewind, seg.Remaining())
-	return attempt{outcome: outcomeWentBack, row: seg.Next(), mark: mark, err: fmt.Errorf("the row keeps going back below %d", mark)}
+	return attempt{Attempt: store.Attempt{Outcome: store.OutcomeWentBack, Row: seg.Next(), Mark: mark, Err: fmt.Errorf("the row keeps going back below %d", mark)}}
 }
 
 // due is what a reservation leaves to be done.
 func (a *servers) due(v *server, name string, n uint64, t *attempt) due {
-	last, h := t.grant.seg.Last(), v.share()
+	last, h := t.grant.seg.Last(), v.Share()
 	d := due{
 		server: v, n: n,
-		window:  t.upTo.grouped && v.ceilings.windowDue(name, last, n),
-		witness: t.upTo.witnessed && v.witnessDue(name, h, last, t.grant.max, a.aheadOf(name, n)),
+		window:  t.upTo.Grouped && v.ceilings.windowDue(name, last, n),
+		witness: t.upTo.Witnessed && v.witnessDue(name, h, last, t.grant.max, a.aheadOf(name, n)),
 	}
 	if !d.window && !d.witness {
 		return due{}
@@ -167,138 +171,144 @@ func (a *servers) due(v *server, name string, n uint64, t *attempt) due {
 	return d
 }
 
+// attempt is an attempt to take numbers, and what they are.
+type attempt struct {
+	store.Attempt
+
+	// grant has the numbers with outcomeDone. With outcomeNewRule it may have numbers that went by
+	// the old one.
+	grant grant
+	upTo  limit.UpTo // what kept them from going on
+
+	lost uint64 // numbers that were taken, and that nobody gives
+	why  Unused // nobody does
+}
+
 // attempt takes n numbers on a server that this process is registered with, and that may go so far.
 // members are all, by position.
 func (v *server) attempt(ctx context.Context, members []*server, name string, n uint64) attempt {
+	failed := func(err error) attempt { return attempt{Attempt: v.FailedWith(err)} }
 	if err := v.enlist(ctx); err != nil {
-		return v.failedWith(err)
+		return failed(err)
 	}
 	conn, err := v.Conn(ctx)
 	if err != nil {
-		return v.failedWith(err)
+		return failed(err)
 	}
 	defer func() { _ = conn.Close() }() // gives it back; a broken one is closed by the pool
 
-	used := v.rules.of(name)
-	t := take{name: name, n: n, used: used, share: v.shareOf(name, used)}
-	if t.upTo, err = v.ceilings.upTo(ctx, conn, name); err != nil {
-		return v.failedWith(err)
+	used := v.Rules.Of(name)
+	t := store.Taking{Name: name, N: n, Used: used, Share: v.ShareOf(name, used)}
+	if t.UpTo, err = v.ceilings.upTo(ctx, conn, name); err != nil {
+		return failed(err)
 	}
-	if t.share.Shared() && !planted.Fault(planted.CeilingMember) {
-		t.upTo.witnessed = true
-		if t.upTo.recorded, err = v.recordedCeiling(ctx, conn, name, t.share.Plan); err != nil {
-			return v.failedWith(err)
+	if t.Share.Shared() && !planted.Fault(planted.CeilingMember) {
+		t.UpTo.Witnessed = true
+		if t.UpTo.Recorded, err = v.recordedCeiling(ctx, conn, name, t.Share.Plan); err != nil {
+			return failed(err)
 		}
 	}
-	if t.share.Shared() && !planted.Fault(planted.Floor) {
-		t.floor = v.marks.Of(name)
+	if t.Share.Shared() && !planted.Fault(planted.Floor) {
+		t.Floor = v.Marks.Of(name)
 	}
-	t.epoch, t.low = v.marks.Epoch(name), v.lowestOf(name, t.share)
-	did := v.take(ctx, conn, &t)
+	t.Epoch, t.Low = v.Marks.Epoch(name), v.lowestOf(name, t.Share)
+	if err := v.Prepare(&t); err != nil {
+		return failed(err)
+	}
+	did := attempt{Attempt: v.Take(ctx, conn, &t)}
 	switch {
-	case did.asked:
+	case did.Asked:
 		v.ceilings.drop(name)
-		if did.outcome == outcomeAtCeiling {
-			v.ceilings.learn(name, did.ceiling)
+		if did.Outcome == store.OutcomeAtCeiling {
+			v.ceilings.learn(name, did.Ceiling)
 		}
-	case did.taken && did.outcome == outcomeDone:
-		if err := v.mayGive(ctx, conn, members, &t, &did.stored); err != nil {
-			did.outcome, did.err = v.outcomeOf(err), err
+	case did.Taken && did.Outcome == store.OutcomeDone:
+		if err := v.mayGive(ctx, conn, members, &t, &did.Stored); err != nil {
+			did.Outcome, did.Err = v.OutcomeOf(err), err
 		}
 	}
-	if did.taken {
+	if did.Taken {
 		v.granted(&t, &did)
 	}
 	return did
 }
 
 // granted makes a grant of numbers that were taken, if the outcome is that they may be given.
-func (v *server) granted(t *take, did *attempt) {
-	h, stored := t.share, &did.stored
-	switch did.outcome {
-	case outcomeDone:
-	case outcomeNewRule:
-		v.logReserved(t.name, t.numbers(did.last), t.floor)
-		did.grant.seg = t.numbers(did.last)
+func (v *server) granted(t *store.Taking, did *attempt) {
+	h, stored := t.Share, &did.Stored
+	switch did.Outcome {
+	case store.OutcomeDone:
+	case store.OutcomeNewRule:
+		v.LogReserved(t.Name, t.Numbers(did.Last), t.Floor)
+		did.grant.seg = t.Numbers(did.Last)
 		return
-	case outcomeOldPlan, outcomeFrozen, outcomeNotHome:
-		did.lost, did.why = h.Whole(t.n), UnusedAlter
+	case store.OutcomeOldPlan, store.OutcomeFrozen, store.OutcomeNotHome:
+		did.lost, did.why = h.Whole(t.N), UnusedAlter
 		return
 	default:
-		did.lost, did.why = h.Whole(t.n), UnusedRefused
+		did.lost, did.why = h.Whole(t.N), UnusedRefused
 		return
 	}
-	v.logReserved(t.name, t.numbers(did.last), t.floor)
+	v.LogReserved(t.Name, t.Numbers(did.Last), t.Floor)
 	g := grant{
-		seg: t.numbers(did.last), max: stored.max, exact: stored.exact, rule: h.Common(stored.rule()), cycle: stored.def.Cycle, order: stored.def.Order,
-		shared: h.Shared(), version: stored.version,
+		seg: t.Numbers(did.Last), max: stored.Max, exact: stored.Exact, rule: h.Common(stored.Rule()), cycle: stored.Def.Cycle, order: stored.Def.Order,
+		shared: h.Shared(), version: stored.Version,
 	}
-	if first := g.seg.Next(); h.Shared() && (first <= t.floor || !h.Owns(first) || !h.Owns(did.last)) {
-		did.outcome = outcomeDoubtful
-		did.err = v.doubt(fmt.Sprintf("sequence %q: it gave %d to %d, which are not its own", t.name, first, did.last), "look for triggers on the table")
-		did.lost, did.why = h.Whole(t.n), UnusedRefused
+	if first := g.seg.Next(); h.Shared() && (first <= t.Floor || !h.Owns(first) || !h.Owns(did.Last)) {
+		did.Outcome = store.OutcomeDoubtful
+		did.Err = v.Doubt(fmt.Sprintf("sequence %q: it gave %d to %d, which are not its own", t.Name, first, did.Last), "look for triggers on the table")
+		did.lost, did.why = h.Whole(t.N), UnusedRefused
 		return
 	}
-	did.grant, did.upTo = g, t.upTo
+	did.grant, did.upTo = g, t.UpTo
 }
 
 // mayGive makes sure, after numbers were taken, that the server is still the one to give them.
-func (v *server) mayGive(ctx context.Context, conn *sql.Conn, members []*server, t *take, stored *row) error {
-	if t.node != nil && t.node.Cluster != "" {
-		if err := v.LeadsTo(ctx, conn, t.node); err != nil {
+func (v *server) mayGive(ctx context.Context, conn *sql.Conn, members []*server, t *store.Taking, stored *store.Row) error {
+	if t.Node != nil && t.Node.Cluster != "" {
+		if err := v.LeadsTo(ctx, conn, t.Node); err != nil {
 			return err
 		}
 	}
-	if !stored.def.Order {
+	if !stored.Def.Order {
 		return nil
 	}
-	if t.share.Shared() {
-		if o := isHome(members, t.share, stored.home); o != outcomeDone {
+	if t.Share.Shared() {
+		if o := isHome(members, t.Share, stored.Home); o != store.OutcomeDone {
 			return o
 		}
 	}
-	if t.upTo.grouped && v.ceilings.replicates() {
+	if t.UpTo.Grouped && v.ceilings.replicates() {
 		if err := v.ceilings.stillHolds(ctx, conn); err != nil {
 			return err
 		}
 	}
-	if t.share.Shared() {
-		return v.stillHome(ctx, conn, members, t.share)
+	if t.Share.Shared() {
+		return v.stillHome(ctx, conn, members, t.Share)
 	}
 	return nil
 }
 
-// remaining is how many numbers this server has of a sequence, up to highest.
-func (st *store) remaining(name string, stored *row, highest uint64) uint64 {
-	switch h := st.shareOf(name, stored.rule()); {
-	case h.InBlocks():
-		return h.Remaining(max(stored.id, st.marks.Of(name)), highest)
-	case h.InSteps():
-		return h.Rule(stored.rule(), st.marks.Of(name)).Remaining(max(stored.id, st.marks.Of(name)), highest)
-	}
-	return stored.rule().Remaining(stored.id, highest)
-}
-
 // fit says how many numbers to reserve after a reservation of want was beyond the column's maximum.
 func (v *server) fit(ctx context.Context, name string, want, need uint64) (uint64, error) {
-	stored, err := v.find(ctx, name)
+	stored, err := v.Find(ctx, name)
 	if err != nil {
 		return need, err
 	}
-	v.learnAs(name, &stored)
-	if stored.frozen {
-		return need, outcomeFrozen
+	v.LearnAs(name, &stored)
+	if stored.Frozen {
+		return need, store.OutcomeFrozen
 	}
-	if stored.plan != v.share().Plan {
-		return need, outcomeOldPlan
+	if stored.Plan != v.Share().Plan {
+		return need, store.OutcomeOldPlan
 	}
-	if stored.id >= v.seen.Load().max {
-		if err := v.atEnd(ctx, name); !errors.Is(err, ErrExhausted) {
+	if stored.ID >= v.Seen.Load().Max {
+		if err := v.AtEnd(ctx, name); !errors.Is(err, ErrExhausted) {
 			return need, err
 		}
 	}
-	left := v.remaining(name, &stored, stored.max)
-	if left < need && stored.def.Cycle {
+	left := v.Remaining(name, &stored, stored.Max)
+	if left < need && stored.Def.Cycle {
 		if left, err = v.cycle(ctx, name, need); err != nil {
 			return need, err
 		}

@@ -16,15 +16,15 @@ func (v *server) wrongResidue(ctx context.Context, members []*server, name strin
 	if o := at(members, (id%h.Count+h.Count-1)%h.Count); o != nil && o != v {
 		ctx, stop := context.WithTimeout(ctx, v.timing.peer)
 		defer stop()
-		if found, err := o.look(ctx, name); err == nil {
-			other = fmt.Sprintf(" (those are the numbers of %s, where it is %d)", o.Name(), found.position())
+		if found, err := o.Look(ctx, name); err == nil {
+			other = fmt.Sprintf(" (those are the numbers of %s, where it is %d)", o.Name(), found.Position())
 		}
 	}
 	return &UnfitError{
-		Server: v.Name(), Table: v.table.full, OfSequence: true,
+		Server: v.Name(), Table: v.Table.Sequence, OfSequence: true,
 		Finding: fmt.Sprintf("sequence %q: its id is %d there, and %d modulo %d%s; this is server %d of %d, whose numbers are %d modulo %d: others would "+
 			"give the same ones", name, id, id%h.Count, h.Count, other, h.Position+1, h.Count, h.Residue(), h.Count),
-		Remedy: fmt.Sprintf("see that everybody adds %d, and UPDATE %s SET `id` = %d WHERE `name` = '%s' AND `id` = %d on %s", h.Count, v.table.full, rest,
+		Remedy: fmt.Sprintf("see that everybody adds %d, and UPDATE %s SET `id` = %d WHERE `name` = '%s' AND `id` = %d on %s", h.Count, v.Table.Sequence, rest,
 			strings.ReplaceAll(name, "'", "''"), id, v.Name()),
 	}
 }

@@ -88,7 +88,7 @@ func TestNamesWithoutARowAreAskedAboutTogether(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	asked := questions(t, p.db)
-	others, err := s.servers.first().respelled(ctx, names)
+	others, err := s.servers.first().Respelled(ctx, names)
 	if err != nil || !maps.Equal(others, map[string]string{"photos": "Photos"}) {
 		t.Errorf("got %v, %v", others, err)
 	}

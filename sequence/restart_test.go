@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/store"
 	"seqproxy/test/mysqltest"
 )
 
@@ -95,7 +96,7 @@ func TestASequenceDoesNotBeginAgainBesideAnotherProxy(t *testing.T) {
 	p.exec(t, "INSERT INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('gone', 'web7, process 12', "+
 		"UTC_TIMESTAMP() - INTERVAL 1 DAY, UTC_TIMESTAMP() - INTERVAL 1 HOUR, 3)")
 	err = wantRefused(t, a, "photos", b.servers.id, "gone")
-	remove := "DELETE FROM " + newTable(p.schema, "sequence").proxies + " WHERE id = 'gone'"
+	remove := "DELETE FROM " + store.NewTable(p.schema, "sequence").Proxies + " WHERE id = 'gone'"
 	wantText(t, err, "web7, process 12", "silent for 1h0m", remove)
 	if got := mustTake(t, a, "photos", 1); got != 2 {
 		t.Errorf("after that got %d, want 2: it continues where it was", got)
@@ -170,7 +171,7 @@ func TestAProxyWithoutAnEntryReservesNothing(t *testing.T) {
 				s.follow.work.MustAcquire() // so that no sign of life finds out
 				p.exec(t, "DELETE FROM sequence_proxy")
 				g, err := s.servers.reserveOn(t.Context(), v, "photos", 5, 5)
-				if !errors.Is(err, outcomeUnlisted) || g.seg.Remaining() > 0 {
+				if !errors.Is(err, store.OutcomeUnlisted) || g.seg.Remaining() > 0 {
 					t.Errorf("got %+v, %v; want that the entry is gone", g, err)
 				}
 				s.follow.work.Release()
@@ -286,7 +287,7 @@ func TestTheErrorAboutAProxyThatMayHoldNumbersNamesTheWayOut(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	a := p.open(t)
 	mustTake(t, a, "photos", 1)
-	remove := "DELETE FROM " + newTable(p.schema, "sequence").proxies + " WHERE id = 'other'"
+	remove := "DELETE FROM " + store.NewTable(p.schema, "sequence").Proxies + " WHERE id = 'other'"
 	for heartbeat, want := range map[string][]string{
 		"UTC_TIMESTAMP(6) + INTERVAL 3 HOUR": {"in the future", "clock went back", "set that clock right", remove},
 		"UTC_TIMESTAMP(6) - INTERVAL 3 HOUR": {"silent for 3h0m", remove},
@@ -298,13 +299,13 @@ func TestTheErrorAboutAProxyThatMayHoldNumbersNamesTheWayOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		held := &CachedError{Sequence: "photos", Table: newTable(p.schema, "sequence").proxies}
+		held := &CachedError{Sequence: "photos", Table: store.NewTable(p.schema, "sequence").Proxies}
 		for i := range all {
 			if all[i].ID == "other" {
 				held.Proxies = append(held.Proxies, all[i])
 			}
 		}
-		if len(held.Proxies) == 1 && held.Proxies[0].stale() && want[0] == "which lives, or did" {
+		if len(held.Proxies) == 1 && held.Proxies[0].Stale() && want[0] == "which lives, or did" {
 			continue
 		}
 		wantText(t, held, append(want, "web7, process 12, registered since 2031-02-03 04:05:06 UTC")...)

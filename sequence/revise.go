@@ -5,6 +5,7 @@ import (
 
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/store"
 )
 
 // This file is what happens to numbers in memory when the sequence is changed. A reservation in
@@ -66,26 +67,26 @@ func (c *cache) unlearn() {
 
 // revise brings the cache in line with the options as they are now, and gives up the numbers that
 // do not conform.
-func (c *cache) revise(r *row) {
+func (c *cache) revise(r *store.Row) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.end != nil || r.version <= c.version {
+	if c.end != nil || r.Version <= c.version {
 		return
 	}
-	c.version = r.version
-	c.dry, c.cycle = false, r.def.Cycle
-	if now := r.common(); !now.Same(c.rule) {
+	c.version = r.Version
+	c.dry, c.cycle = false, r.Def.Cycle
+	if now := r.Common(); !now.Same(c.rule) {
 		c.overtakeLocked(UnusedAlter)
 		if now.Max = c.rule.Max; !now.Same(c.rule) {
 			c.discardLocked(UnusedAlter)
 		}
-		c.rule = r.common()
+		c.rule = r.Common()
 	}
-	c.orderLocked(r.def.Order)
+	c.orderLocked(r.Def.Order)
 	c.limits = limitsOf(r)
-	c.cover = define.CoverOf(&r.def)
-	c.passLocked(r.past)
-	c.past, c.max, c.exact = r.past, r.max, r.exact
+	c.cover = define.CoverOf(&r.Def)
+	c.passLocked(r.Past)
+	c.past, c.max, c.exact = r.Past, r.Max, r.Exact
 	if c.max < c.highestLocked() {
 		c.dropAboveLocked(c.max)
 	}

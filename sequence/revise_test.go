@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/store"
 )
 
 // A reservation that is in flight while its sequence is changed or restarted was made before: what
@@ -13,9 +14,9 @@ import (
 func TestReservationInFlightIsVoidAfterAChange(t *testing.T) {
 	for name, change := range map[string]func(c *cache){
 		"restart":   func(c *cache) { c.void(UnusedRestart) },
-		"increment": func(c *cache) { c.revise(changedRow(func(e *entry) { e.def.Increment = 10 })) },
-		"maximum":   func(c *cache) { c.revise(changedRow(func(e *entry) { e.def.Max = 1000 })) },
-		"past":      func(c *cache) { c.revise(changedRow(func(e *entry) { e.past = 3 })) },
+		"increment": func(c *cache) { c.revise(changedRow(func(e *store.Entry) { e.Def.Increment = 10 })) },
+		"maximum":   func(c *cache) { c.revise(changedRow(func(e *store.Entry) { e.Def.Max = 1000 })) },
+		"past":      func(c *cache) { c.revise(changedRow(func(e *store.Entry) { e.Past = 3 })) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -52,11 +53,11 @@ func TestReservationInFlightIsVoidAfterAChange(t *testing.T) {
 	}
 }
 
-func changedRow(change func(*entry)) *row {
-	r := row{name: "photos", max: 1<<64 - 1, entry: noEntry()}
-	change(&r.entry)
-	r.version = 1
-	r.max, r.exact = r.def.Limit(r.max), r.def.Cache
+func changedRow(change func(*store.Entry)) *store.Row {
+	r := store.Row{Name: "photos", Max: 1<<64 - 1, Entry: store.NoEntry()}
+	change(&r.Entry)
+	r.Version = 1
+	r.Max, r.Exact = r.Def.Limit(r.Max), r.Def.Cache
 	return &r
 }
 
@@ -66,7 +67,7 @@ func TestRevisedCacheKeepsWhatConforms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := newCache(s, row{name: "photos", max: 1<<64 - 1, entry: noEntry()})
+		c := newCache(s, store.Row{Name: "photos", Max: 1<<64 - 1, Entry: store.NoEntry()})
 		c.cur, c.queue, c.cached = cur, queue, cur.Remaining()
 		for _, q := range queue {
 			c.cached += q.Remaining()
@@ -74,21 +75,21 @@ func TestRevisedCacheKeepsWhatConforms(t *testing.T) {
 		return c
 	}
 	for name, c := range map[string]struct {
-		change func(*entry)
+		change func(*store.Entry)
 		want   []uint64
 	}{
-		"comment":         {func(e *entry) { e.def.Comment = "x" }, []uint64{10, 11, 12, 20, 21, 22}},
-		"CACHE":           {func(e *entry) { e.def.Cache = 4 }, []uint64{10, 11, 12, 20}},
-		"CACHE 1":         {func(e *entry) { e.def.Cache = 1 }, []uint64{10}},
-		"MAXVALUE":        {func(e *entry) { e.def.Max = 20 }, []uint64{10, 11, 12, 20}},
-		"low MAXVALUE":    {func(e *entry) { e.def.Max = 10 }, []uint64{10}},
-		"lower MAXVALUE":  {func(e *entry) { e.def.Max = 9 }, nil},
-		"higher MAXVALUE": {func(e *entry) { e.def.Max = 1 << 60 }, []uint64{10, 11, 12, 20, 21, 22}},
-		"INCREMENT":       {func(e *entry) { e.def.Increment = 2 }, nil},
-		"SETVAL":          {func(e *entry) { e.past = 11 }, []uint64{12, 20, 21, 22}},
-		"SETVAL of all":   {func(e *entry) { e.past = 22 }, nil},
-		"JSON":            {func(e *entry) { e.def.JSONSafe = true }, []uint64{10, 11, 12, 20, 21, 22}},
-		"both ends":       {func(e *entry) { e.past, e.def.Max = 12, 21 }, []uint64{20, 21}},
+		"comment":         {func(e *store.Entry) { e.Def.Comment = "x" }, []uint64{10, 11, 12, 20, 21, 22}},
+		"CACHE":           {func(e *store.Entry) { e.Def.Cache = 4 }, []uint64{10, 11, 12, 20}},
+		"CACHE 1":         {func(e *store.Entry) { e.Def.Cache = 1 }, []uint64{10}},
+		"MAXVALUE":        {func(e *store.Entry) { e.Def.Max = 20 }, []uint64{10, 11, 12, 20}},
+		"low MAXVALUE":    {func(e *store.Entry) { e.Def.Max = 10 }, []uint64{10}},
+		"lower MAXVALUE":  {func(e *store.Entry) { e.Def.Max = 9 }, nil},
+		"higher MAXVALUE": {func(e *store.Entry) { e.Def.Max = 1 << 60 }, []uint64{10, 11, 12, 20, 21, 22}},
+		"INCREMENT":       {func(e *store.Entry) { e.Def.Increment = 2 }, nil},
+		"SETVAL":          {func(e *store.Entry) { e.Past = 11 }, []uint64{12, 20, 21, 22}},
+		"SETVAL of all":   {func(e *store.Entry) { e.Past = 22 }, nil},
+		"JSON":            {func(e *store.Entry) { e.Def.JSONSafe = true }, []uint64{10, 11, 12, 20, 21, 22}},
+		"both ends":       {func(e *store.Entry) { e.Past, e.Def.Max = 12, 21 }, []uint64{20, 21}},
 	} {
 		cache := held(segment.New(10, 12), segment.New(20, 22))
 		cache.revise(changedRow(c.change))

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
-	"seqproxy/sequence/link"
+	"seqproxy/sequence/store"
 )
 
 // This file is what becomes of a row that somebody has deleted, other than by DROP SEQUENCE, on one
@@ -33,14 +32,14 @@ type lacked struct {
 
 // missing is the error of a reservation of name with a member that lacks the row, of which others
 // have found. It is not asked again for a while.
-func (a *servers) missing(ctx context.Context, v *server, name string, found *row) error {
+func (a *servers) missing(ctx context.Context, v *server, name string, found *store.Row) error {
 	ctx, stop := context.WithTimeoutCause(ctx, v.tryTime(), await.ErrPatience)
 	defer stop()
-	finding, err := v.rowDeleted(ctx, v.Pool(), name, max(a.marks.Of(name), found.position(), found.past))
+	finding, err := v.RowDeleted(ctx, v.Pool(), name, max(a.marks.Of(name), found.Position(), found.Past))
 	if err != nil {
 		return err
 	}
-	v.log.Warn("sequence row missing on a server", logfield.Sequence(name), logfield.Err(finding))
+	v.Log.Warn("sequence row missing on a server", logfield.Sequence(name), logfield.Err(finding))
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.lacks[lack{v, name}] = lacked{time.Now().Add(a.timing.lack), finding}
@@ -57,24 +56,4 @@ func (a *servers) lacking(v *server, name string) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", errLacks, known.finding)
-}
-
-// rowDeleted is the finding about such a row. top is the highest number that is known to be
-// reserved on any member. Other proxies may hold higher ones of this member, up to its ceiling; and
-// lower than where its plan began are those of plans before.
-func (st *store) rowDeleted(ctx context.Context, on link.Querier, name string, top uint64) (finding, err error) {
-	var reached uint64
-	// Locking, as it may have been raised since the transaction began.
-	err = on.QueryRowContext(ctx, "SELECT GREATEST(IFNULL(MAX(l.`granted`), 0), IFNULL((SELECT MAX(f.`floor`) FROM "+st.table.start+" AS f WHERE f.`name` = ?), 0), "+
-		"IFNULL((SELECT MAX(p.`floor`) FROM "+st.table.plan+" AS p), 0)) FROM "+st.table.limit+" AS l WHERE l.`name` = ?"+shared, name, name).Scan(&reached)
-	if err != nil {
-		return nil, fmt.Errorf("the row of sequence %q was deleted on %s; read how far it went from table %s: %w", name, st.Name(), st.table.limit, err)
-	}
-	rest, _ := st.share().Rest(max(top, reached))
-	return &UnfitError{
-		Server: st.Name(), Table: st.table.full,
-		Finding: fmt.Sprintf("the row of sequence %q was deleted there, and nobody knows which numbers it gave", name),
-		Remedy: fmt.Sprintf("INSERT INTO %s (`name`, `id`) VALUES ('%s', %d) on %s, above which no proxy has got numbers there, or a higher number if keys above it are in use; "+
-			"after FLUSH SEQUENCES on every proxy a lower one will do that is above all keys", st.table.full, strings.ReplaceAll(name, "'", "''"), rest, st.Name()),
-	}, nil
 }

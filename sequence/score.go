@@ -10,6 +10,7 @@ import (
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/snowflake"
+	"seqproxy/sequence/store"
 )
 
 // MaxNamed is how many sequences are counted by their names. What happens to more of them is
@@ -74,21 +75,21 @@ var resultNames = [results]string{"ok", "conflict", "changed", "end", "no_row", 
 func (r Result) String() string { return resultNames[r] }
 
 // resultOf is what is counted of an attempt.
-func resultOf(o outcome, err error) Result {
+func resultOf(o store.Outcome, err error) Result {
 	switch o {
-	case outcomeDone:
+	case store.OutcomeDone:
 		return ReservedOK
-	case outcomeWentBack:
+	case store.OutcomeWentBack:
 		return ReservedRewind
-	case outcomeUnknown:
+	case store.OutcomeUnknown:
 		return ReservedUnknown
-	case outcomeNewRule, outcomeRestarted, outcomeOldPlan, outcomeFrozen, outcomeNotHome, outcomeDoubtful:
+	case store.OutcomeNewRule, store.OutcomeRestarted, store.OutcomeOldPlan, store.OutcomeFrozen, store.OutcomeNotHome, store.OutcomeDoubtful:
 		return ReservedChanged
-	case outcomeNoRoom:
+	case store.OutcomeNoRoom:
 		return ReservedEnd
-	case outcomeConflict, outcomeLocked:
+	case store.OutcomeConflict, store.OutcomeLocked:
 		return ReservedConflict
-	case outcomeNotHolder, outcomeAtCeiling:
+	case store.OutcomeNotHolder, store.OutcomeAtCeiling:
 		return ReservedNoCeiling
 	}
 	switch {
@@ -106,9 +107,9 @@ func resultOf(o outcome, err error) Result {
 
 // lastResult is that of an attempt which no other follows by itself, as err is still there: then it
 // was not somebody's change in that moment, and the ceiling is not to be had.
-func lastResult(result Result, o outcome, err error) Result {
+func lastResult(result Result, o store.Outcome, err error) Result {
 	switch {
-	case o == outcomeDoubtful:
+	case o == store.OutcomeDoubtful:
 		return ReservedUnfit
 	case result == ReservedNoCeiling:
 		return resultOf(o, err)

@@ -17,6 +17,7 @@ import (
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/store"
 )
 
 // Sequences hands out numbers by name. It is safe for concurrent use. Connecting is lazy: it works
@@ -81,7 +82,7 @@ func New(opts Options) (*Sequences, error) {
 		return nil, err
 	}
 	s.tuning = &s.servers.tuning
-	if s.state, err = floor.Open(opts.StateDir, newTable(opts.Servers[0].Database, opts.Servers[0].Table).full, opts.Logger); err != nil {
+	if s.state, err = floor.Open(opts.StateDir, store.NewTable(opts.Servers[0].Database, opts.Servers[0].Table).Sequence, opts.Logger); err != nil {
 		return nil, err
 	}
 	s.servers.marks.Load(s.state)
@@ -296,7 +297,7 @@ func (s *Sequences) lookUp(name string) (any, error) {
 	ctx, stop := context.WithTimeoutCause(s.ctx, patience, await.ErrPatience)
 	defer stop()
 	begin := time.Now()
-	var found row
+	var found store.Row
 	var err error
 	for backoff := s.timing.firstBackoff; ; backoff = min(2*backoff, s.timing.lastBackoff) {
 		changes := s.obeyed()
@@ -320,7 +321,7 @@ func (s *Sequences) lookUp(name string) (any, error) {
 			break
 		}
 		s.counters.errors.Add(1)
-		if errors.Is(err, outcomeFrozen) {
+		if errors.Is(err, store.OutcomeFrozen) {
 			s.startFollowing() // who hears when the change has ended
 		}
 		if time.Since(begin)+backoff > patience || !s.sleep(await.Jitter(backoff)) {
@@ -338,7 +339,7 @@ var errOutdated = errors.New("options were changed each time while it was looked
 
 // cacheFor returns the cache of a row that was found under name, making it if it is new. changes is
 // what obeyed said before; errOutdated: that has risen.
-func (s *Sequences) cacheFor(name string, found row, changes uint64) (*cache, error) {
+func (s *Sequences) cacheFor(name string, found store.Row, changes uint64) (*cache, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -347,21 +348,21 @@ func (s *Sequences) cacheFor(name string, found row, changes uint64) (*cache, er
 	case changes != s.follow.changes:
 		return nil, errOutdated
 	}
-	c := s.caches[found.name]
+	c := s.caches[found.Name]
 	if c != nil && c.ended() != nil {
 		s.removeLocked(c)
 		c = nil
 	}
 	if c == nil {
 		c = newCache(s, found)
-		if held, ok := s.ending[found.name]; ok {
+		if held, ok := s.ending[found.Name]; ok {
 			c.reserving = held
-			delete(s.ending, found.name)
+			delete(s.ending, found.Name)
 		}
-		s.caches[found.name] = c
-		s.names.put(found.name, c)
+		s.caches[found.Name] = c
+		s.names.put(found.Name, c)
 	}
-	if name != found.name {
+	if name != found.Name {
 		s.names.put(name, c)
 	}
 	return c, nil

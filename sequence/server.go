@@ -3,14 +3,21 @@ package sequence
 import (
 	"sync/atomic"
 
+	"go.uber.org/zap"
+
 	"seqproxy/internal/await"
 	"seqproxy/sequence/floor"
+	"seqproxy/sequence/link"
+	"seqproxy/sequence/store"
 )
 
 // server is one sequence server, as those know it who take numbers: its tables, and what keeps
 // numbers from coming twice.
 type server struct {
-	*store
+	*store.Store
+	opts     ServerOptions
+	timing   *timing
+	tuning   *atomic.Pointer[Tuning]
 	counters *counters
 	ceilings *ceilings
 
@@ -24,13 +31,22 @@ type server struct {
 }
 
 // newServer does no I/O.
-func newServer(opts Options, o ServerOptions, counters *counters, marks *floor.Marks) (*server, error) {
-	of, err := newSchema(opts, o, &counters.retries)
+func newServer(opts Options, o ServerOptions, tuning *atomic.Pointer[Tuning], counters *counters, marks *floor.Marks) (*server, error) {
+	t := opts.timing
+	of, err := store.NewSchema(store.Options{
+		Link: link.Options{
+			Name: o.Addr, Nodes: o.nodes(), Login: o.loginInUse(), DialTimeout: o.DialTimeout, IOTimeout: o.IOTimeout, MaxConns: o.MaxConns,
+			Relaxed: opts.Durability == DurabilityRelaxed,
+			Timing:  &t.Timing, Log: opts.Logger.With(zap.String("server", o.Addr)), Retries: &counters.retries,
+		},
+		Database: o.Database, Table: o.Table, MayCreate: func() bool { return tuning.Load().CreateTable },
+		FrozenBackoff: t.frozenBackoff, Beat: t.beat, Stale: t.stale,
+	})
 	if err != nil {
 		return nil, err
 	}
-	tables := newStore(of, marks)
+	tables := store.New(of, marks)
 	return &server{
-		store: tables, counters: counters, ceilings: &ceilings{store: tables, adopting: await.NewLock()},
+		Store: tables, opts: o, timing: t, tuning: tuning, counters: counters, ceilings: &ceilings{Store: tables, timing: t, tuning: tuning, adopting: await.NewLock()},
 	}, nil
 }

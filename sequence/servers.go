@@ -17,6 +17,7 @@ import (
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/store"
 )
 
 // servers is where numbers come from and where definitions are kept: the sequence servers of the
@@ -79,12 +80,12 @@ func newServers(opts Options, counters *counters) (*servers, error) {
 		lastUsed: make(map[string]int), homes: make(map[string]string), lacks: make(map[lack]lacked),
 		ahead: ceilingAhead, changing: await.NewLock(), id: rand.Text(),
 	}
+	a.tuning.Store(opts.tuning())
 	for _, o := range opts.Servers {
 		if _, err := a.addLocked(o); err != nil {
 			return nil, err
 		}
 	}
-	a.tuning.Store(opts.tuning())
 	a.tickets = a.all[0]
 	a.view.Store(&view{settled: len(a.all) == 1, members: a.all})
 	return a, nil
@@ -92,14 +93,13 @@ func newServers(opts Options, counters *counters) (*servers, error) {
 
 // addLocked makes a server known. a.changing is held, or a is not shared yet.
 func (a *servers) addLocked(o ServerOptions) (*server, error) {
-	made, err := newServer(a.opts, o, a.counters, a.marks)
+	made, err := newServer(a.opts, o, &a.tuning, a.counters, a.marks)
 	if err != nil {
 		return nil, err
 	}
-	made.tuning = &a.tuning
-	made.registry.id, made.registry.anywhere = a.id, &a.registered
+	made.Registry.ID, made.Registry.Anywhere = a.id, &a.registered
 	if w := a.opts.WorkerID; w != nil {
-		made.registry.host += workerInHost(*w)
+		made.Registry.Host += workerInHost(*w)
 	}
 	a.all = append(a.all, made)
 	return made, nil
@@ -177,7 +177,7 @@ func (a *servers) under(ctx context.Context, f func(w *view) error) error {
 		if err != nil {
 			return err
 		}
-		if err = f(w); !errors.Is(err, outcomeOldPlan) || attempt == maxPlanChanges {
+		if err = f(w); !errors.Is(err, store.OutcomeOldPlan) || attempt == maxPlanChanges {
 			return err
 		}
 		if errRead := a.reread(ctx, w); errRead != nil {
@@ -199,7 +199,7 @@ func (a *servers) reserve(ctx context.Context, name string, want, need uint64) (
 // they came.
 func (a *servers) giveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error) {
 	for _, member := range a.members() {
-		if h := member.shareOf(name, segment.Simple); h.Plan == seg.Plan && (!h.Shared() || h.Owns(seg.Last())) {
+		if h := member.ShareOf(name, segment.Simple); h.Plan == seg.Plan && (!h.Shared() || h.Owns(seg.Last())) {
 			return member.giveBack(ctx, name, epoch, seg)
 		}
 	}
@@ -207,7 +207,7 @@ func (a *servers) giveBack(ctx context.Context, name string, epoch uint64, seg s
 }
 
 // find reads the row that name means. No such row is ErrUnknown.
-func (a *servers) find(ctx context.Context, name string) (found row, err error) {
+func (a *servers) find(ctx context.Context, name string) (found store.Row, err error) {
 	err = a.under(ctx, func(w *view) (err error) {
 		found, err = a.findAll(ctx, w, name)
 		return err
@@ -216,12 +216,12 @@ func (a *servers) find(ctx context.Context, name string) (found row, err error) 
 }
 
 // list reads all rows, of the members that can be reached.
-func (a *servers) list(ctx context.Context) (all []row, err error) {
+func (a *servers) list(ctx context.Context) (all []store.Row, err error) {
 	err = a.under(ctx, func(w *view) error {
 		live := w.live()
-		lists := make([][]row, len(live))
+		lists := make([][]store.Row, len(live))
 		failed := a.each(ctx, live, func(ctx context.Context, i int, v *server) (err error) {
-			lists[i], err = v.list(ctx)
+			lists[i], err = v.List(ctx)
 			return err
 		})
 		if len(failed) == len(live) {
@@ -249,7 +249,7 @@ func (a *servers) raiseTo(ctx context.Context, name string, n, floor, end uint64
 		for range link.MaxAttempts {
 			var to uint64
 			if to, err = v.ceilings.openTo(ctx, name, n, floor); err == nil {
-				at, err = v.raiseTo(ctx, name, n, to, end)
+				at, err = v.RaiseTo(ctx, name, n, to, end)
 			}
 			if err == nil {
 				err = v.ceilings.keepAbove(ctx, name, n)
@@ -305,8 +305,8 @@ func (a *servers) passOver(ctx context.Context, w *view, live []*server, errs []
 		if errs[i] == nil || errors.Is(errs[i], ErrUnknown) {
 			return nil
 		}
-		switch err := v.stillObeys(within, w.plan.Number); {
-		case err == nil || errors.Is(err, outcomeOldPlan) || errors.Is(err, outcomeFrozen) || ctx.Err() != nil:
+		switch err := v.StillObeys(within, w.plan.Number); {
+		case err == nil || errors.Is(err, store.OutcomeOldPlan) || errors.Is(err, store.OutcomeFrozen) || ctx.Err() != nil:
 			return cmp.Or(err, errs[i])
 		default:
 			v.leaveOut(errs[i])
@@ -341,7 +341,7 @@ func (a *servers) holders(ctx context.Context) ([]Proxy, error) {
 func (a *servers) proxiesOf(ctx context.Context, members []*server) (lists [][]Proxy, failed []error) {
 	lists = make([][]Proxy, len(members))
 	failed = a.each(ctx, members, func(ctx context.Context, i int, v *server) (err error) {
-		lists[i], err = v.proxies.list(ctx)
+		lists[i], err = v.Proxies.List(ctx)
 		return err
 	})
 	return lists, failed

@@ -15,6 +15,7 @@ import (
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/store"
 )
 
 // This file is how several members serve what any of them can.
@@ -94,7 +95,7 @@ var errLeftOut = errors.New("it is left out until it answers again")
 // (see takeNote).
 func (v *server) leaveOut(err error) {
 	if v.away.CompareAndSwap(false, true) {
-		v.log.Warn("sequence server left out", logfield.Err(err))
+		v.Log.Warn("sequence server left out", logfield.Err(err))
 	}
 }
 
@@ -102,7 +103,7 @@ func (v *server) leaveOut(err error) {
 func (v *server) takeIn() bool {
 	back := v.away.CompareAndSwap(true, false)
 	if back {
-		v.log.Info("sequence server taken in again")
+		v.Log.Info("sequence server taken in again")
 		v.follow.forgot.Store(true) // it may be a backup of itself
 		v.lowest.forget()
 	}
@@ -144,7 +145,7 @@ func (s *Sequences) Divided(ctx context.Context) (several bool, turns uint64, er
 				// an attempt that was cut off says less than the one before
 				err = failed
 			}
-			if errors.Is(failed, outcomeFrozen) || errors.Is(failed, outcomeOldPlan) {
+			if errors.Is(failed, store.OutcomeFrozen) || errors.Is(failed, store.OutcomeOldPlan) {
 				s.startFollowing() // who leaves out a server that obeys another plan
 			}
 			if err == nil || errors.Is(err, ErrUnfit) || errors.Is(err, ErrClosed) || !await.Pause(r.ctx, await.Jitter(backoff)) {
@@ -171,42 +172,16 @@ func (a *servers) hearPlan(ctx context.Context) (w *view, err error) {
 	err = a.under(ctx, func(now *view) error {
 		w = now
 		live := now.live()
-		failed := a.each(ctx, live, func(ctx context.Context, _ int, v *server) error { return v.stillObeys(ctx, now.plan.Number) })
-		otherwise := func(err error) bool { return errors.Is(err, outcomeOldPlan) || errors.Is(err, outcomeFrozen) }
+		failed := a.each(ctx, live, func(ctx context.Context, _ int, v *server) error { return v.StillObeys(ctx, now.plan.Number) })
+		otherwise := func(err error) bool {
+			return errors.Is(err, store.OutcomeOldPlan) || errors.Is(err, store.OutcomeFrozen)
+		}
 		if len(failed) == len(live) || ctx.Err() != nil || slices.ContainsFunc(failed, otherwise) {
 			return errors.Join(failed...)
 		}
 		return nil
 	})
 	return w, err
-}
-
-// stillObeys makes sure that a server obeys a plan and none is about to begin there. It waits for
-// nobody who changes that.
-func (st *store) stillObeys(ctx context.Context, plan uint64) error {
-	conn, err := st.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close() }()
-	if err := st.Writable(ctx, conn); err != nil {
-		if st.IsMoved(err) {
-			st.Moved()
-		}
-		return err
-	}
-	// First, as the start of a plan ends the change in the same transaction.
-	if err := st.plans.refuseChange(ctx, conn, "", ""); err != nil && !isRefused(err) {
-		return err
-	}
-	_, obeyed, err := st.options.lastChange(ctx, conn)
-	if err != nil {
-		return err
-	}
-	if obeyed != plan {
-		return outcomeOldPlan
-	}
-	return nil
 }
 
 // order returns the positions in the order in which they are asked for n numbers: while they fit in
@@ -245,26 +220,26 @@ func asNumber(b bool) int {
 // place in common.
 func (w *view) shareOf(name string) segment.Share {
 	v := w.members[0]
-	return v.shareOf(name, v.rules.of(name))
+	return v.ShareOf(name, v.Rules.Of(name))
 }
 
 // sized rounds the size of a segment that is measured by use, so that little of a block is skipped.
 func (a *servers) sized(r segment.Rule, n uint64) uint64 {
 	if w := a.view.Load(); w.several() {
-		return w.members[0].share().By(r).Sized(n)
+		return w.members[0].Share().By(r).Sized(n)
 	}
 	return n
 }
 
 // settleAt takes note of the home of an ORDER sequence: the member that gives all its numbers.
-func (a *servers) settleAt(r *row) {
+func (a *servers) settleAt(r *store.Row) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !r.def.Order {
-		delete(a.homes, r.name)
+	if !r.Def.Order {
+		delete(a.homes, r.Name)
 		return
 	}
-	a.homes[r.name] = r.home
+	a.homes[r.Name] = r.Home
 }
 
 // home is the member that gives the numbers of an ORDER sequence, nil if it is none. One that is in
@@ -307,7 +282,7 @@ func (a *servers) reserveAny(ctx context.Context, w *view, name string, want, ne
 		} else {
 			g, err = a.reserveWithAny(ctx, w, name, want, need)
 		}
-		if !errors.Is(err, outcomeNotHome) {
+		if !errors.Is(err, store.OutcomeNotHome) {
 			return g, err
 		}
 		if err := a.askForHome(ctx, w, name); err != nil {
@@ -343,21 +318,21 @@ func (a *servers) reserveWithAny(ctx context.Context, w *view, name string, want
 		case errors.Is(err, ErrExhausted):
 			exhausted = err
 			continue
-		case errors.Is(err, outcomeOldPlan):
-			if v.share().Plan != w.plan.Number || a.reread(ctx, w) != nil || a.view.Load() != w {
-				return grant{}, outcomeOldPlan
+		case errors.Is(err, store.OutcomeOldPlan):
+			if v.Share().Plan != w.plan.Number || a.reread(ctx, w) != nil || a.view.Load() != w {
+				return grant{}, store.OutcomeOldPlan
 			}
 			failed = err // it obeys another plan than the one in force, and gives nothing
 			v.leaveOut(err)
 			continue
 		case errors.Is(err, ErrUnknown), errors.Is(err, ErrSeveral), errors.Is(err, define.ErrBadOption), errors.Is(err, ErrClosed),
-			errors.Is(err, outcomeNotHome), isUnfitRow(err), ctx.Err() != nil:
+			errors.Is(err, store.OutcomeNotHome), isUnfitRow(err), ctx.Err() != nil:
 			return grant{}, err
 		}
-		if !errors.Is(failed, outcomeUnwitnessed) { // which says more than that the others are away
+		if !errors.Is(failed, store.OutcomeUnwitnessed) { // which says more than that the others are away
 			failed = err
 		}
-		if !errors.Is(err, errLacks) && !errors.Is(err, outcomeUnwitnessed) && !errors.Is(err, outcomeFrozen) && !link.IsConflict(err) && !link.IsMomentary(err) {
+		if !errors.Is(err, errLacks) && !errors.Is(err, store.OutcomeUnwitnessed) && !errors.Is(err, store.OutcomeFrozen) && !link.IsConflict(err) && !link.IsMomentary(err) {
 			v.leaveOut(err)
 		}
 	}
@@ -394,25 +369,25 @@ func (a *servers) reserveWith(ctx context.Context, w *view, v *server, name stri
 
 // seen is what one member says of a name.
 type seen struct {
-	row
+	store.Row
 	err error
 }
 
 // findAll asks all members that can be reached, makes them agree, and returns the row as it is for
 // all of them: its id is the highest. A row of the only member agrees with itself, also one that
 // was made by hand, and counts at the end of its column, where no other member goes on.
-func (a *servers) findAll(ctx context.Context, w *view, name string) (row, error) {
+func (a *servers) findAll(ctx context.Context, w *view, name string) (store.Row, error) {
 	live := w.live()
 	all := make([]seen, len(live))
 	failed := slices.DeleteFunc(a.each(ctx, live, func(ctx context.Context, i int, v *server) error {
-		all[i].row, all[i].err = v.lookEither(ctx, name)
+		all[i].Row, all[i].err = v.LookEither(ctx, name)
 		return all[i].err
 	}), func(err error) bool { return errors.Is(err, ErrUnknown) })
-	var merged *row
+	var merged *store.Row
 	var unknown []error
 	agree := true
 	for i := range all {
-		r := &all[i].row
+		r := &all[i].Row
 		switch err := all[i].err; {
 		case errors.Is(err, ErrUnknown):
 			unknown = append(unknown, err)
@@ -420,31 +395,31 @@ func (a *servers) findAll(ctx context.Context, w *view, name string) (row, error
 			if !errors.Is(err, ErrUnfit) && ctx.Err() == nil && len(live) > 1 {
 				live[i].leaveOut(err)
 			}
-		case w.several() && !r.frozen && r.id >= live[i].seen.Load().max:
-			failed = append(failed, fmt.Errorf("%s: %w", live[i].Name(), live[i].atEnd(ctx, name)))
-		case r.plan != r.share.Plan && (!w.several() || r.share.InSteps() && !r.frozen && !r.share.Owns(r.id)):
-			return row{}, outcomeOldPlan // whose numbers these are is not known before the plan is
-		case r.share.InSteps() && !r.frozen && !r.share.Owns(r.id):
-			return row{}, live[i].wrongResidue(ctx, w.members, r.name, r.id, r.share)
+		case w.several() && !r.Frozen && r.ID >= live[i].Seen.Load().Max:
+			failed = append(failed, fmt.Errorf("%s: %w", live[i].Name(), live[i].AtEnd(ctx, name)))
+		case r.Plan != r.Share.Plan && (!w.several() || r.Share.InSteps() && !r.Frozen && !r.Share.Owns(r.ID)):
+			return store.Row{}, store.OutcomeOldPlan // whose numbers these are is not known before the plan is
+		case r.Share.InSteps() && !r.Frozen && !r.Share.Owns(r.ID):
+			return store.Row{}, live[i].wrongResidue(ctx, w.members, r.Name, r.ID, r.Share)
 		case merged == nil:
 			merged = r
-			agree = r.version != 0 || !w.several()
+			agree = r.Version != 0 || !w.several()
 		default:
-			agree = agree && r.version == merged.version
+			agree = agree && r.Version == merged.Version
 			merged = mergeRows(merged, r)
 		}
 	}
 	switch {
 	case merged == nil && len(unknown) == 0:
-		return row{}, errors.Join(failed...)
+		return store.Row{}, errors.Join(failed...)
 	case merged == nil && len(unknown) < len(w.members)-majority(len(w.members))+1:
-		return row{}, fmt.Errorf("too few sequence servers can be reached to tell whether there is sequence %q: %w", name, errors.Join(append(failed, w.notAsked(live)...)...))
+		return store.Row{}, fmt.Errorf("too few sequence servers can be reached to tell whether there is sequence %q: %w", name, errors.Join(append(failed, w.notAsked(live)...)...))
 	case merged == nil:
-		return row{}, unknown[0]
+		return store.Row{}, unknown[0]
 	case !agree || len(unknown) > 0:
-		found, err := w.reconcile(ctx, merged.name)
+		found, err := w.reconcile(ctx, merged.Name)
 		if err != nil {
-			return row{}, err
+			return store.Row{}, err
 		}
 		merged = &found
 	}
@@ -456,29 +431,29 @@ func (a *servers) findAll(ctx context.Context, w *view, name string) (row, error
 func majority(members int) int { return members/2 + 1 }
 
 // mergeRows is the newer of two definitions, with the higher id and the lower maximum.
-func mergeRows(x, y *row) *row {
-	if y.version > x.version {
+func mergeRows(x, y *store.Row) *store.Row {
+	if y.Version > x.Version {
 		x, y = y, x
 	}
 	merged := *x
-	if y.position() > merged.position() {
-		merged.id, merged.frozen = y.position(), false
+	if y.Position() > merged.Position() {
+		merged.ID, merged.Frozen = y.Position(), false
 	}
-	merged.max = min(merged.max, y.max)
+	merged.Max = min(merged.Max, y.Max)
 	return &merged
 }
 
 // mergeLists lists each row once.
-func mergeLists(lists [][]row) (all []row) {
+func mergeLists(lists [][]store.Row) (all []store.Row) {
 	byName := make(map[string]int)
 	for _, list := range lists {
 		for i := range list {
 			r := &list[i]
-			if at, known := byName[r.name]; known {
+			if at, known := byName[r.Name]; known {
 				all[at] = *mergeRows(&all[at], r)
 				continue
 			}
-			byName[r.name] = len(all)
+			byName[r.Name] = len(all)
 			all = append(all, *r)
 		}
 	}

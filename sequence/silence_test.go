@@ -28,7 +28,7 @@ func TestARowThatAVanishedProxyHasLockedIsFreeAgain(t *testing.T) {
 	go func() {
 		ended <- v.TransactOnce(context.Background(), func(tx *sql.Tx) error {
 			var id uint64
-			locked <- tx.QueryRow("SELECT `id` FROM " + v.table.full + " WHERE `name` = 'photos' FOR UPDATE").Scan(&id)
+			locked <- tx.QueryRow("SELECT `id` FROM " + v.Table.Sequence + " WHERE `name` = 'photos' FOR UPDATE").Scan(&id)
 			<-mended
 			return back
 		})

@@ -1,24 +1,15 @@
 package sequence
 
 import (
-	"bytes"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"time"
 
-	gomysql "github.com/go-mysql-org/go-mysql/mysql"
-
 	"seqproxy/internal/await"
-	"seqproxy/sequence/link"
 )
-
-// ErrNoText is a name whose bytes are no text in the character set that they are in, or
-// a text that UTF-8 has not.
-var ErrNoText = errors.New("is no text in its character set")
 
 // maxSpellings bounds the names of which the spelling in UTF-8 is remembered.
 const maxSpellings = 4096
@@ -65,7 +56,7 @@ func (s *Sequences) InUTF8(ctx context.Context, charset string, name []byte) ([]
 	ctx, stop := context.WithTimeoutCause(ctx, s.patience(ctx), await.ErrPatience)
 	defer stop()
 	begin := time.Now()
-	text, err := s.servers.first().inUTF8(ctx, charset, name)
+	text, err := s.servers.first().InUTF8(ctx, charset, name)
 	switch {
 	case errors.Is(err, ErrNoText), errors.Is(err, ErrUnfit):
 		return nil, err
@@ -74,25 +65,4 @@ func (s *Sequences) InUTF8(ctx context.Context, charset string, name []byte) ([]
 	}
 	s.spellings.put(charset, name, text)
 	return []byte(text), nil
-}
-
-// inUTF8 asks the server for a name in UTF-8.
-func (st *store) inUTF8(ctx context.Context, charset string, name []byte) (string, error) {
-	conn, err := st.Conn(ctx)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = conn.Close() }()
-	var text sql.NullString
-	err = conn.QueryRowContext(ctx, fmt.Sprintf("SELECT CONVERT(_%s X'%X' USING utf8mb4)", charset, name)).Scan(&text)
-	switch {
-	case link.HasCode(err, gomysql.ER_UNKNOWN_CHARACTER_SET, gomysql.ER_INVALID_CHARACTER_STRING, gomysql.ER_PARSE_ERROR, link.CannotConvert, link.CannotConvertMariaDB):
-		return "", fmt.Errorf("%w: %w", ErrNoText, err)
-	case err != nil:
-		return "", fmt.Errorf("convert a name from %s: %w", charset, err)
-	case !text.Valid, strings.Count(text.String, "?") > bytes.Count(name, []byte("?")):
-		// what stands for an unknown character
-		return "", ErrNoText
-	}
-	return text.String, nil
 }

@@ -12,6 +12,7 @@ import (
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/store"
 )
 
 // Stats counts since New. Reserved is Given, Held and Unused together. Only what is Unused, and
@@ -100,7 +101,7 @@ func (c *cache) tallyLocked() tally {
 }
 
 // info describes the cache. r is its row, nil if that was not read.
-func (c *cache) info(r *row) Info {
+func (c *cache) info(r *store.Row) Info {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	low, now := c.low, time.Now()
@@ -117,8 +118,8 @@ func (c *cache) info(r *row) Info {
 	}
 	highest := c.top
 	if r != nil {
-		if highest = max(highest, r.position()); c.cycle {
-			highest = r.position()
+		if highest = max(highest, r.Position()); c.cycle {
+			highest = r.Position()
 		}
 		if i.Next == 0 {
 			if next, ok := c.rule.Next(highest, c.max); ok {
@@ -215,8 +216,8 @@ func (s *Sequences) Definitions(ctx context.Context) ([]define.Definition, error
 	rows = withoutHidden(rows)
 	all := make([]define.Definition, 0, len(rows))
 	for i := range rows {
-		d := rows[i].def
-		d.Name = define.ShownName(rows[i].name)
+		d := rows[i].Def
+		d.Name = define.ShownName(rows[i].Name)
 		all = append(all, d)
 	}
 	slices.SortFunc(all, func(a, b define.Definition) int { return cmp.Compare(a.Name, b.Name) })
@@ -259,8 +260,8 @@ func (s *Sequences) countProxies(ctx context.Context) int {
 }
 
 // infoOf describes the sequence of a row. steps are those of steppedBy.
-func (s *Sequences) infoOf(r *row, proxies int, steps map[*cache][]*cache) Info {
-	if c := s.names.get([]byte(r.name)); c != nil && c.ended() == nil {
+func (s *Sequences) infoOf(r *store.Row, proxies int, steps map[*cache][]*cache) Info {
+	if c := s.names.get([]byte(r.Name)); c != nil && c.ended() == nil {
 		i := c.infoWith(r, steps[c])
 		if i.Skew < Never/time.Duration(proxies) {
 			i.Skew *= time.Duration(proxies)
@@ -271,10 +272,10 @@ func (s *Sequences) infoOf(r *row, proxies int, steps map[*cache][]*cache) Info 
 	}
 	ends := limitsOf(r)
 	i := Info{
-		Name: define.ShownName(r.name), Kind: r.def.Kind, Cache: r.exact, Order: r.def.Order, exact: r.exact > 0,
-		End: ends.end, Used: ends.used(r.position()), ToEnd: Never, CachedFor: Never, Skew: Never,
+		Name: define.ShownName(r.Name), Kind: r.Def.Kind, Cache: r.Exact, Order: r.Def.Order, exact: r.Exact > 0,
+		End: ends.end, Used: ends.used(r.Position()), ToEnd: Never, CachedFor: Never, Skew: Never,
 	}
-	if next, ok := r.common().Next(r.position(), r.max); ok {
+	if next, ok := r.Common().Next(r.Position(), r.Max); ok {
 		i.Next = next
 	}
 	if i.Kind.HasClock() {
@@ -286,7 +287,7 @@ func (s *Sequences) infoOf(r *row, proxies int, steps map[*cache][]*cache) Info 
 	}
 	if !i.exact {
 		p := segment.Pace{Base: s.tuning.Load().CacheSize}
-		i.Cache, _ = p.Plan(r.max - min(r.position(), r.max))
+		i.Cache, _ = p.Plan(r.Max - min(r.Position(), r.Max))
 	}
 	return i
 }

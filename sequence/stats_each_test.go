@@ -345,12 +345,12 @@ func TestReservationsThatNobodyGetsAreCounted(t *testing.T) {
 		return g
 	}
 	g := take()
-	v.takeBack(t.Context(), "photos", v.marks.Epoch("photos"), g.seg)
+	v.takeBack(t.Context(), "photos", v.Marks.Epoch("photos"), g.seg)
 	more("a reservation that is undone", UnusedReturned, 10)
 	g = take()
 	mustTake(t, other, "photos", 1)
 	settled(t, other, "photos")
-	v.takeBack(t.Context(), "photos", v.marks.Epoch("photos"), g.seg)
+	v.takeBack(t.Context(), "photos", v.Marks.Epoch("photos"), g.seg)
 	more("a reservation that cannot be undone", UnusedRefused, 10)
 
 	// Another proxy has changed the rule, and this one has not heard of it.
@@ -359,7 +359,7 @@ func TestReservationsThatNobodyGetsAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	before = s.Stats()
-	v.rules.set("photos", segment.Rule{Step: 1})
+	v.Rules.Set("photos", segment.Rule{Step: 1})
 	if g, err := s.servers.reserveOn(t.Context(), v, "photos", 10, 1); err != nil || g.rule.Step != 2 {
 		t.Fatalf("got numbers by %+v, %v; want the new rule", g.rule, err)
 	}

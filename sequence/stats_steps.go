@@ -1,6 +1,10 @@
 package sequence
 
-import "time"
+import (
+	"time"
+
+	"seqproxy/sequence/store"
+)
 
 // This file is how a sequence is described that is advanced by several numbers at once, too
 // (Advance): those of each step are held apart, and the sequence stands as all of them do together.
@@ -17,7 +21,7 @@ func (s *Sequences) steppedBy() map[*cache][]*cache {
 }
 
 // infoWith is info of the sequence, whose steps have caches of their own.
-func (c *cache) infoWith(r *row, steps []*cache) Info {
+func (c *cache) infoWith(r *store.Row, steps []*cache) Info {
 	i := c.info(r)
 	for _, stepped := range steps {
 		i.fold(stepped.info(r))

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"seqproxy/sequence/store"
 )
 
 // shown are all columns of the place's tables as the server has them, by table.
@@ -83,21 +85,21 @@ func TestMissingTablesThatMayNotBeMadeAreToldWithTheWayOut(t *testing.T) {
 	}
 	p.withAll(t, nil)
 	mustTake(t, p.open(t, p.user(t, "SELECT, INSERT, UPDATE, DELETE")), "photos", 1)
-	for i := range otherTables {
-		p.exec(t, "DROP TABLE sequence"+otherTables[i].suffix)
+	for i := range store.OtherTables {
+		p.exec(t, "DROP TABLE sequence"+store.OtherTables[i].Suffix)
 		_, err := p.open(t, forbidden).Take(t.Context(), []byte("photos"), 1)
-		wantText(t, err, "sequence"+otherTables[i].suffix, "seqproxy schema")
+		wantText(t, err, "sequence"+store.OtherTables[i].Suffix, "seqproxy schema")
 		p.withAll(t, nil)
 	}
 }
 
 // A table beside that keeps nothing through a crash, or is for something else, is refused.
 func TestATableBesideThatIsNotOursIsRefused(t *testing.T) {
-	for i := range otherTables {
-		name := "sequence" + otherTables[i].suffix
+	for i := range store.OtherTables {
+		name := "sequence" + store.OtherTables[i].Suffix
 		for make, want := range map[string]string{
-			"CREATE TABLE " + name + " (x int) ENGINE=InnoDB": "lacks the columns " + strings.Join(otherTables[i].columns(), ", "),
-			strings.Replace(strings.Replace(otherTables[i].statement("", "sequence", plainNameType), "``.", "", 1), "ENGINE=InnoDB", "ENGINE=MyISAM", 1): "engine is MyISAM",
+			"CREATE TABLE " + name + " (x int) ENGINE=InnoDB": "lacks the columns " + strings.Join(store.OtherTables[i].Columns(), ", "),
+			strings.Replace(strings.Replace(store.OtherTables[i].Statement("", "sequence", store.PlainNameType), "``.", "", 1), "ENGINE=InnoDB", "ENGINE=MyISAM", 1): "engine is MyISAM",
 			"CREATE VIEW " + name + " AS SELECT 1 AS x": "it is a VIEW",
 		} {
 			p := newPlace(t).withTable(t, map[string]uint64{"photos": 7})

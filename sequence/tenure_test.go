@@ -23,7 +23,7 @@ func TestThatAProxyIsRegisteredIsNotForgottenInAFailOver(t *testing.T) {
 	fresh := e.failOver(t)
 	registered := func() bool {
 		var n int
-		err := e.pools[1].QueryRow("SELECT COUNT(*) FROM sequence_proxy WHERE id = ?", late.servers.first().registry.id).Scan(&n)
+		err := e.pools[1].QueryRow("SELECT COUNT(*) FROM sequence_proxy WHERE id = ?", late.servers.first().Registry.ID).Scan(&n)
 		return err == nil && n == 1
 	}
 	if registered() {

@@ -162,8 +162,8 @@ func (s *Sequences) limitOfNew(ctx context.Context, o *CreateOptions) (limit uin
 	err = s.servers.under(ctx, func(w *view) error {
 		limit = math.MaxUint64
 		for _, v := range w.members {
-			if seen := v.seen.Load(); seen != nil {
-				limit = min(limit, seen.max)
+			if seen := v.Seen.Load(); seen != nil {
+				limit = min(limit, seen.Max)
 			}
 		}
 		def := o.definition()

@@ -27,7 +27,7 @@ func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (gr
 	}
 	name, begin := t.cache.name, time.Now()
 	g, lost, err := t.reserveOnce(ctx, want)
-	took, result := time.Since(begin), resultOf(v.outcomeOf(err), err)
+	took, result := time.Since(begin), resultOf(v.OutcomeOf(err), err)
 	if err == nil {
 		if err = t.s.state.KeepTicket(t.table.Quoted, g.seg.Last()); err != nil {
 			result = ReservedError
@@ -93,7 +93,7 @@ func (t *TicketTable) reserveOnce(ctx context.Context, want uint64) (g grant, lo
 	t.mu.Lock()
 	t.mark = r.Segment.Last()
 	t.mu.Unlock()
-	t.s.servers.tickets.logReserved(t.cache.name, r.Segment, mark)
+	t.s.servers.tickets.LogReserved(t.cache.name, r.Segment, mark)
 	return grant{seg: r.Segment, max: r.Max, rule: segment.Rule{Step: l.Step}}, 0, nil
 }
 

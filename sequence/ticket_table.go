@@ -17,6 +17,7 @@ import (
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/store"
 	"seqproxy/sequence/ticket"
 )
 
@@ -67,7 +68,7 @@ func (s *Sequences) TicketTable(database, name string) *TicketTable {
 	v := s.servers.tickets
 	t := &TicketTable{s: s, table: ticket.NewTable(database, name, v.At, v.opts.IOTimeout)}
 	t.mark = s.state.TicketMark(t.table.Quoted)
-	t.cache = newCache(s, row{name: t.table.FullName()})
+	t.cache = newCache(s, store.Row{Name: t.table.FullName()})
 	t.cache.reserver = t
 	if s.closed {
 		t.cache.shut(ErrClosed)

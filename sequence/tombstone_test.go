@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"seqproxy/sequence/store"
 )
 
 // withOptions makes the table beside the table, as a proxy would.
 func (p place) withOptions(t testing.TB) {
 	t.Helper()
-	p.exec(t, fmt.Sprintf(createOptions, "`sequence_options`", "varchar(50)"))
+	p.exec(t, fmt.Sprintf(store.CreateOptions, "`sequence_options`", "varchar(50)"))
 }
 
 // lockWait waits until a statement in the place's schema waits for a lock.

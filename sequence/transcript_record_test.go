@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence/store"
 	"seqproxy/test/transcript"
 )
 
@@ -70,7 +71,7 @@ func newRecorder(t *testing.T) *recorder {
 		rounds: make(map[string]int), proxies: make(map[string]*Sequences),
 	}
 	n := &r.names
-	n.Know(entryOf, "{options}")
+	n.Know(store.EntryOf, "{options}")
 	n.Number("<host>", `'([^']*, process \d+)'`)
 	n.Number("<process>", `'([0-9a-f-]{36} pid:[^']*)'`)
 	n.Number("P", `'([A-Z2-7]{26})'`)

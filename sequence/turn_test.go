@@ -3,6 +3,8 @@ package sequence
 import (
 	"testing"
 	"testing/synctest"
+
+	"seqproxy/sequence/store"
 )
 
 // A reservation that outlives its sequence comes back before those of the next sequence of that
@@ -20,7 +22,7 @@ func TestAReservationThatOutlivesItsSequenceIsWaitedFor(t *testing.T) {
 		synctest.Wait()
 		for range 2 { // the next one may end in the same way
 			s.end("photos")
-			if _, err := s.cacheFor("photos", row{name: "photos", max: sc.max, entry: noEntry()}, s.obeyed()); err != nil {
+			if _, err := s.cacheFor("photos", store.Row{Name: "photos", Max: sc.max, Entry: store.NoEntry()}, s.obeyed()); err != nil {
 				t.Fatal(err)
 			}
 		}

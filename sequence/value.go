@@ -10,6 +10,7 @@ import (
 
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/store"
 )
 
 // SetValue has a sequence go on behind n, or at n itself if it was not used, as MariaDB's SETVAL
@@ -46,10 +47,10 @@ func (s *Sequences) SetValue(ctx context.Context, name []byte, n uint64, used bo
 	return n, ok, nil
 }
 
-func (s *Sequences) setValue(ctx context.Context, c *cache, n uint64, used bool) (changed row, ok bool, err error) {
+func (s *Sequences) setValue(ctx context.Context, c *cache, n uint64, used bool) (changed store.Row, ok bool, err error) {
 	// A reservation that is under way meanwhile would be of no use, and leave a gap behind n.
 	if err := c.reserving.Acquire(ctx); err != nil {
-		return row{}, false, err
+		return store.Row{}, false, err
 	}
 	defer c.reserving.Release()
 	if changed, ok, err = s.servers.setValue(ctx, c.name, n, used, c.next()); ok && err == nil {
@@ -93,7 +94,7 @@ func (s *Sequences) Raise(ctx context.Context, name []byte, floor uint64) (raise
 		return false, err
 	}
 	changed, raised, err := s.raise(r.ctx, c, floor)
-	if err == nil && changed.name != "" {
+	if err == nil && changed.Name != "" {
 		err = s.passedForGood(r.ctx, &changed)
 	}
 	if err != nil {
@@ -102,9 +103,9 @@ func (s *Sequences) Raise(ctx context.Context, name []byte, floor uint64) (raise
 	return raised, nil
 }
 
-func (s *Sequences) raise(ctx context.Context, c *cache, floor uint64) (changed row, raised bool, err error) {
+func (s *Sequences) raise(ctx context.Context, c *cache, floor uint64) (changed store.Row, raised bool, err error) {
 	if err := c.reserving.Acquire(ctx); err != nil {
-		return row{}, false, err
+		return store.Row{}, false, err
 	}
 	defer c.reserving.Release()
 	if changed, raised, err = s.servers.raiseAbove(ctx, c.name, floor); err == nil {

@@ -128,7 +128,7 @@ func TestNothingIsGivenBackIntoAnotherEpoch(t *testing.T) {
 	a, b := p.open(t, steadySize(20)), p.open(t, steadySize(20))
 	wantTaken(t, a, "photos", 1)
 	settled(t, a, "photos")
-	epoch := a.servers.first().marks.Epoch("photos")
+	epoch := a.servers.first().Marks.Epoch("photos")
 	old := a.names.get([]byte("photos")).unused()
 	beginAgain(t, p.db, b, "photos", 1)
 	wantTaken(t, b, "photos", 1)
@@ -164,7 +164,7 @@ func TestNothingIsGivenBackThatWasPassedOver(t *testing.T) {
 			settled(t, b, "photos")
 			wantTaken(t, a, "photos", 21)
 			settled(t, a, "photos")
-			epoch := a.servers.first().marks.Epoch("photos")
+			epoch := a.servers.first().Marks.Epoch("photos")
 			old := a.names.get([]byte("photos")).unused()
 			if ok, err := pass(b); !ok || err != nil {
 				t.Fatalf("got %v, %v; want that it goes on above 30", ok, err)

@@ -141,8 +141,8 @@ func TestAVersionThatWasReadOnALostPrimaryIsNotToldToTheNewOne(t *testing.T) {
 	if _, err := e.a.Alter(t.Context(), []byte("users"), Alteration{Cache: &cache}); err != nil {
 		t.Fatal(err)
 	}
-	heard, err := v.changes(t.Context(), v.follow.seen, false)
-	if err != nil || heard.version <= e.version {
+	heard, err := v.ChangesSince(t.Context(), v.follow.seen, false)
+	if err != nil || heard.Version <= e.version {
 		t.Fatalf("read %+v, %v; want a version above %d", heard, err, e.version)
 	}
 	fresh := e.failOver(t)
@@ -173,7 +173,7 @@ func TestAChangeThatHasTheVersionOfALostOneIsObeyed(t *testing.T) {
 	}
 	within(t, time.Minute, "the proxy obeys it", func() bool {
 		var version uint64
-		err := e.pools[0].QueryRow("SELECT version FROM sequence_proxy WHERE id = ?", e.b.servers.first().registry.id).Scan(&version)
+		err := e.pools[0].QueryRow("SELECT version FROM sequence_proxy WHERE id = ?", e.b.servers.first().Registry.ID).Scan(&version)
 		return err == nil && version > e.version
 	})
 	goOn := e.stopRounds()
@@ -201,7 +201,7 @@ func TestAChangeAfterALostOneOfALaterTimeIsObeyed(t *testing.T) {
 			e.run(t, 0, "UPDATE sequence_version SET version = version + ?", 2*ahead)
 			within(t, time.Minute, "the proxy obeys it", func() bool {
 				var version uint64
-				err := e.pools[0].QueryRow("SELECT version FROM sequence_proxy WHERE id = ?", e.b.servers.first().registry.id).Scan(&version)
+				err := e.pools[0].QueryRow("SELECT version FROM sequence_proxy WHERE id = ?", e.b.servers.first().Registry.ID).Scan(&version)
 				return err == nil && version > e.version+ahead
 			})
 			for range 25 {
@@ -239,7 +239,7 @@ func TestAVersionThatWasToldBeforeTheTableWasRestoredCountsForNothing(t *testing
 	within(t, time.Minute, "the proxy obeys it", func() bool {
 		var told int
 		err := p.db.QueryRow("SELECT COUNT(*) FROM sequence_proxy, sequence_version AS o WHERE sequence_proxy.version = o.version AND sequence_proxy.id = ?",
-			b.servers.first().registry.id).Scan(&told)
+			b.servers.first().Registry.ID).Scan(&told)
 		return err == nil && told == 1
 	})
 	b.follow.work.MustAcquire()

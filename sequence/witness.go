@@ -17,6 +17,7 @@ import (
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/store"
 )
 
 // Where there are several members, each gives the numbers of a sequence up to a ceiling only, which
@@ -77,10 +78,10 @@ func (v *server) recordedCeiling(ctx context.Context, on link.Querier, name stri
 
 // readCeiling is recordedCeiling as it stands now: another process may have raised it.
 func (v *server) readCeiling(ctx context.Context, on link.Querier, name string, plan uint64) (ceiling uint64, err error) {
-	err = on.QueryRowContext(ctx, "SELECT l.`granted` FROM "+v.table.limit+" AS l JOIN "+v.table.member+" AS m ON m.`one` = 1 AND m.`id` = l.`giver` AND m.`plan` = l.`term` "+
+	err = on.QueryRowContext(ctx, "SELECT l.`granted` FROM "+v.Table.Limit+" AS l JOIN "+v.Table.Member+" AS m ON m.`one` = 1 AND m.`id` = l.`giver` AND m.`plan` = l.`term` "+
 		"WHERE l.`name` = ? AND l.`term` = ?", name, plan).Scan(&ceiling)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) && !link.IsNoSuchText(err) {
-		return 0, fmt.Errorf("read the ceiling of sequence %q from table %s: %w", name, v.table.limit, err)
+		return 0, fmt.Errorf("read the ceiling of sequence %q from table %s: %w", name, v.Table.Limit, err)
 	}
 	if ceiling > 0 {
 		v.recorded.learn(plan, name, ceiling)
@@ -92,26 +93,26 @@ func (v *server) readCeiling(ctx context.Context, on link.Querier, name string, 
 // those that may be taken at once are below it as things stand, if it fails because no witness can
 // record more.
 func (a *servers) raiseByWitness(ctx context.Context, v *server, name string, n uint64) (left uint64, err error) {
-	h := v.share()
-	stored, err := v.find(ctx, name)
+	h := v.Share()
+	stored, err := v.Find(ctx, name)
 	if err != nil {
 		return 0, err
 	}
-	position := max(stored.position(), v.marks.Of(name))
-	width, ok := v.width(name, stored.position(), n)
+	position := max(stored.Position(), v.Marks.Of(name))
+	width, ok := v.Width(name, stored.Position(), n)
 	if !ok {
-		return 0, outcomeNoRoom
+		return 0, store.OutcomeNoRoom
 	}
 	before, _ := v.recorded.get(h.Plan, name)
 	known, err := v.readCeiling(ctx, v.Pool(), name, h.Plan)
 	if err != nil {
 		return 0, err
 	}
-	left = v.remaining(name, &stored, min(known, stored.max))
+	left = v.Remaining(name, &stored, min(known, stored.Max))
 	if known > before && left >= n {
 		return 0, nil // somebody else has raised it
 	}
-	ceiling := change.CeilingAbove(max(position, stored.position()+width), stored.max, a.aheadOf(name, n))
+	ceiling := change.CeilingAbove(max(position, stored.Position()+width), stored.Max, a.aheadOf(name, n))
 	if err := a.recordCeiling(ctx, v, h, name, ceiling); err != nil {
 		return left, err
 	}
@@ -143,7 +144,7 @@ func (v *server) witnessDue(name string, h segment.Share, last, highest, ahead u
 func (a *servers) raiseAhead(ctx context.Context, v *server, name string, n uint64) {
 	r := &v.recorded
 	r.mu.Lock()
-	r.under(v.share().Plan)
+	r.under(v.Share().Plan)
 	_, begun := r.raising[name]
 	r.raising[name] = struct{}{}
 	r.mu.Unlock()
@@ -152,32 +153,18 @@ func (a *servers) raiseAhead(ctx context.Context, v *server, name string, n uint
 	}
 	if _, err := a.raiseByWitness(ctx, v, name, n); err != nil {
 		// who reaches it gets the error
-		v.log.Debug("ceiling not raised ahead", logfield.Sequence(name), logfield.Err(err))
+		v.Log.Debug("ceiling not raised ahead", logfield.Sequence(name), logfield.Err(err))
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.raising, name)
 }
 
-// record writes limits of members under a plan down on this server, if it obeys that and none is
-// being made. Only those of this member itself are granted.
-func (v *store) record(ctx context.Context, plan uint64, all ...limit.Limit) error {
-	return v.Transact(ctx, func(tx *sql.Tx) error {
-		if err := v.plans.refuseWhileChanging(ctx, tx); err != nil {
-			return err
-		}
-		if err := v.plans.mustObey(ctx, tx, plan); err != nil {
-			return err
-		}
-		return v.limits.write(ctx, tx, plan, all)
-	})
-}
-
 // recordCeiling has other members record a ceiling of v, of which one is enough, and then v itself.
 func (a *servers) recordCeiling(ctx context.Context, v *server, h segment.Share, name string, ceiling uint64) error {
 	w := a.view.Load()
 	if w.plan.Number != h.Plan {
-		return outcomeOldPlan
+		return store.OutcomeOldPlan
 	}
 	isThis := func(o *server) bool { return o == v }
 	others := slices.DeleteFunc(slices.Clone(w.live()), isThis)
@@ -185,7 +172,7 @@ func (a *servers) recordCeiling(ctx context.Context, v *server, h segment.Share,
 		others = slices.DeleteFunc(slices.Clone(w.members), isThis)
 	}
 	failed := a.each(ctx, others, func(ctx context.Context, _ int, o *server) error {
-		err := o.record(ctx, h.Plan, limit.Limit{Name: name, Giver: h.ID, Wanted: ceiling})
+		err := o.Record(ctx, h.Plan, limit.Limit{Name: name, Giver: h.ID, Wanted: ceiling})
 		if err != nil && len(others) == 1 {
 			return fmt.Errorf("%s: %w", o.Name(), err)
 		}
@@ -193,14 +180,14 @@ func (a *servers) recordCeiling(ctx context.Context, v *server, h segment.Share,
 	})
 	if len(failed) == len(others) {
 		all := errors.Join(failed...)
-		if errors.Is(all, outcomeOldPlan) || errors.Is(all, outcomeFrozen) {
+		if errors.Is(all, store.OutcomeOldPlan) || errors.Is(all, store.OutcomeFrozen) {
 			return all
 		}
-		return fmt.Errorf("%w: have one of them answer, or take those that are gone for good out with SEQPROXY REMOVE SEQUENCE SERVER: %w", outcomeUnwitnessed, all)
+		return fmt.Errorf("%w: have one of them answer, or take those that are gone for good out with SEQPROXY REMOVE SEQUENCE SERVER: %w", store.OutcomeUnwitnessed, all)
 	}
-	if err := v.record(ctx, h.Plan, limit.Limit{Name: name, Giver: h.ID, Wanted: ceiling, Granted: ceiling}); err != nil {
+	if err := v.Record(ctx, h.Plan, limit.Limit{Name: name, Giver: h.ID, Wanted: ceiling, Granted: ceiling}); err != nil {
 		return err
 	}
-	v.log.Info("ceiling recorded", logfield.Sequence(name), zap.Uint64("ceiling", ceiling), zap.Uint64("plan", h.Plan))
+	v.Log.Info("ceiling recorded", logfield.Sequence(name), zap.Uint64("ceiling", ceiling), zap.Uint64("plan", h.Plan))
 	return nil
 }

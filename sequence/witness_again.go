@@ -38,7 +38,7 @@ func (a *servers) recordAgain(ctx context.Context, w *view) error {
 	live, plan := w.live(), w.plan.Number
 	known := make([][]limit.Limit, len(live))
 	failed := a.each(ctx, live, func(ctx context.Context, i int, v *server) (err error) {
-		known[i], err = v.limits.of(ctx, v.Pool(), plan)
+		known[i], err = v.Limits.Of(ctx, v.Pool(), plan)
 		return err
 	})
 	if len(failed) > 0 {
@@ -53,7 +53,7 @@ func (a *servers) recordAgain(ctx context.Context, w *view) error {
 		var lacks []limit.Limit
 		for j, o := range live {
 			for _, l := range known[j] {
-				if j != i && l.Giver == o.share().ID && l.Granted > has[of{l.Name, l.Giver}] {
+				if j != i && l.Giver == o.Share().ID && l.Granted > has[of{l.Name, l.Giver}] {
 					lacks = append(lacks, limit.Limit{Name: l.Name, Giver: l.Giver, Wanted: l.Granted})
 				}
 			}
@@ -66,11 +66,11 @@ func (a *servers) recordAgain(ctx context.Context, w *view) error {
 			return cmp.Or(strings.Compare(x.Name, y.Name), strings.Compare(x.Giver, y.Giver))
 		})
 		for some := range slices.Chunk(lacks, recordBatch) {
-			if err := v.record(ctx, plan, some...); err != nil {
+			if err := v.Record(ctx, plan, some...); err != nil {
 				return fmt.Errorf("record the ceilings of others again: %w", err)
 			}
 		}
-		v.log.Warn("ceilings recorded again", logfield.Sequence(lacks[0].Name), zap.Int("ceilings", len(lacks)), zap.Uint64("plan", plan))
+		v.Log.Warn("ceilings recorded again", logfield.Sequence(lacks[0].Name), zap.Int("ceilings", len(lacks)), zap.Uint64("plan", plan))
 		return nil
 	})...)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/store"
 	"seqproxy/test/mysqltest"
 )
 
@@ -46,7 +47,7 @@ func toTheCeiling(t *testing.T, s *Sequences, h *givenEver, name string) (got in
 			got++
 		}
 		end = err
-		return errors.Is(err, outcomeUnwitnessed) || got > 1000
+		return errors.Is(err, store.OutcomeUnwitnessed) || got > 1000
 	})
 	return got, end
 }
@@ -146,7 +147,7 @@ func TestACeilingIsRaisedAheadOfNeed(t *testing.T) {
 	if err != nil || before == 0 {
 		t.Fatalf("its ceiling is %d, %v", before, err)
 	}
-	if _, err := v.raiseTo(context.Background(), "photos", before-3000, before-3000, before); err != nil {
+	if _, err := v.RaiseTo(context.Background(), "photos", before-3000, before-3000, before); err != nil {
 		t.Fatal(err)
 	}
 	// Far from the ceiling still.
@@ -212,7 +213,7 @@ func TestAMemberDoesNotGoByTheCeilingOfAnother(t *testing.T) {
 	w := s.servers.view.Load()
 	e.links[1].Cut()
 	e.links[2].Cut()
-	if err := s.servers.recordCeiling(ctx, w.members[1], w.members[1].share(), "photos", 3000); err == nil {
+	if err := s.servers.recordCeiling(ctx, w.members[1], w.members[1].Share(), "photos", 3000); err == nil {
 		t.Fatal("a ceiling was recorded by a member that cannot be reached")
 	}
 	// A proxy that knows what is written there, and no more.

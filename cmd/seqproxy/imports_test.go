@@ -49,7 +49,8 @@ var mayImport = []struct{ from, to string }{
 	{"statement/idiom", "statement/lex"},
 	{"statement/redact", "statement/lex"},
 	{"statement/lex", ""},
-	{"sequence", "internal/await internal/histogram internal/logfield internal/planted internal/tlsfiles sequence/change sequence/define sequence/floor sequence/kind sequence/limit sequence/link sequence/segment sequence/snowflake sequence/ticket"},
+	{"sequence", "internal/await internal/histogram internal/logfield internal/planted internal/process internal/tlsfiles sequence/change sequence/define sequence/floor sequence/kind sequence/limit sequence/link sequence/segment sequence/snowflake sequence/store sequence/ticket"},
+	{"sequence/store", "internal/await internal/logfield internal/planted internal/process sequence/change sequence/define sequence/floor sequence/kind sequence/limit sequence/link sequence/segment"},
 	{"sequence/ticket", "sequence/define sequence/link sequence/segment"},
 	{"sequence/link", "internal/await internal/logfield internal/planted internal/rawio internal/tlsfiles"},
 	{"sequence/change", "internal/logfield"},
@@ -72,6 +73,7 @@ var mayImport = []struct{ from, to string }{
 	{"internal/histogram", ""},
 	{"internal/logfield", ""},
 	{"internal/planted", ""},
+	{"internal/process", ""},
 	{"internal/rawio", ""},
 }
 

@@ -48,12 +48,14 @@ var floors = []floor{
 	{"proxy.relay", []string{"proxy.attachment", "proxy.backends", "proxy.batch", "proxy.client", "proxy.memoryShare", "proxy.slow", "proxy.idleness"}},
 	{"proxy.attachment", []string{"proxy.backends", "proxy.client", "proxy.outside", "proxy.prepared", "proxy.preparedSet", "proxy.settings"}},
 	{"proxy.backends", []string{"proxy.client", "proxy.outside", "proxy.preparedSet"}},
-	{"sequence.Sequences", []string{"sequence.servers", "sequence.server", "sequence.store", "sequence/link", "sequence/change", "sequence/floor", "sequence/snowflake", "sequence/ticket"}},
-	{"sequence.servers", []string{"sequence.server", "sequence.store", "sequence/link"}},
-	{"sequence.server", []string{"sequence.store", "sequence/link"}},
-	{"sequence.store", []string{"sequence.limitTable", "sequence.optionTable", "sequence.planTable", "sequence.proxyTable", "sequence.schema", "sequence/link"}},
-	{"sequence.planStore", []string{"sequence.store"}},
-	{"sequence.schema", []string{"sequence/link"}},
+	{"sequence.Sequences", []string{"sequence.servers", "sequence.server", "sequence/store", "sequence/link", "sequence/change", "sequence/floor", "sequence/snowflake", "sequence/ticket"}},
+	{"sequence.servers", []string{"sequence.server", "sequence/store", "sequence/link"}},
+	{"sequence.server", []string{"sequence/store", "sequence/link"}},
+	{"sequence.planStore", []string{"sequence/store"}},
+	{"sequence/store.Store", []string{
+		"sequence/store.LimitTable", "sequence/store.OptionTable", "sequence/store.PlanTable", "sequence/store.ProxyTable", "sequence/store.Schema", "sequence/link",
+	}},
+	{"sequence/store.Schema", []string{"sequence/link"}},
 }
 
 // setLater are the fields with functions that are set after construction, and why. What ends a
@@ -67,7 +69,7 @@ var setLater = map[string]string{
 	"protocol.socket.writeFn":           "as readFn",
 	"proxy.session.afterAnswer":         "a statement about the proxy asks for what is done once its answer is sent",
 	"sequence.Options.wall":             "the default of an option, in a copy that nobody else has yet",
-	"sequence.take.numbers":             "a statement of one reservation is put together by who knows how its servers count",
+	"sequence/store.Taking.Numbers":     "a statement of one reservation is put together by who knows how its servers count",
 }
 
 // TestNoTypeReachesUp reads the fields of each type, and what its methods take.

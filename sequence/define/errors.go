@@ -19,6 +19,9 @@ var (
 	// ErrExhausted: fewer numbers are left below the maximum of the id column than were asked for.
 	// The error is a [*NameError]. MySQL's words: 4084 / HY000.
 	ErrExhausted = errors.New("sequence has run out")
+	// ErrSeveral: it needs a single sequence server, and there are several; or larger blocks of
+	// numbers than they have, or more keys than a tick of SNOWFLAKE has.
+	ErrSeveral = errors.New("this needs a single sequence server")
 	// ErrBadOption: an argument is out of its range; the text names it and what is allowed.
 	ErrBadOption = errors.New("bad sequence option")
 	// ErrConflict: options contradict each other or the id column. It is an ErrBadOption. MariaDB's

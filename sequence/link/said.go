@@ -59,3 +59,9 @@ func IsDenied(err error) bool {
 	return HasCode(err, gomysql.ER_DBACCESS_DENIED_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR,
 		gomysql.ER_COLUMNACCESS_DENIED_ERROR, gomysql.ER_SPECIFIC_ACCESS_DENIED_ERROR)
 }
+
+// IsRefused reports whether the account may not use a table, or may not make it, or whether that is
+// another one than ours.
+func IsRefused(err error) bool {
+	return HasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_COLUMNACCESS_DENIED_ERROR, gomysql.ER_DBACCESS_DENIED_ERROR)
+}

@@ -1,4 +1,4 @@
-package sequence
+package store
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 // the schema of the tables. account is written as GRANT takes it.
 func Grants(schema, account string) string { return grantText(rights+", CREATE", schema, account) }
 
-// GrantsOnTables is Grants for an account that does not create the tables.
+// GrantsOnTables is grantsFor for an account that does not create the tables.
 func GrantsOnTables(schema, account string) string { return grantText(rights, schema, account) }
 
 const rights = "SELECT, INSERT, UPDATE, DELETE"
@@ -20,12 +20,12 @@ func grantText(rights, schema, account string) string {
 	return fmt.Sprintf("GRANT %s ON %s.* TO %s", rights, define.Quote(schema), account)
 }
 
-// grants is that statement in a message to somebody who knows the account.
-func (s *schema) grants() string { return Grants(s.opts.Database, "the user") }
+// Grants is that statement in a message to somebody who knows the account.
+func (s *Schema) Grants() string { return Grants(s.Config.Database, "the user") }
 
-// withGrants adds to the server's error about a missing right what to grant. It returns other
+// WithGrants adds to the server's error about a missing right what to grant. It returns other
 // errors as they are.
-func withGrants(err error, schema string) error {
+func WithGrants(err error, schema string) error {
 	if !link.IsDenied(err) {
 		return err
 	}

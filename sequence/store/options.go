@@ -1,24 +1,26 @@
-package sequence
+package store
 
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
 
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/kind"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )
 
-// createOptions makes the table beside the first one, for what `name` and `id` cannot say. Its name
+// CreateOptions makes the table beside the first one, for what `name` and `id` cannot say. Its name
 // column copies the type and the collation of the first table's, so that both compare alike.
 //
 // `cache` is the typed CACHE n, 0 if adaptive, and `floor` the last number given before a DROP. The
 // `version` is that of the last change of this sequence.
-const createOptions = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `cache` bigint unsigned NOT NULL DEFAULT 0, " +
+const CreateOptions = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `cache` bigint unsigned NOT NULL DEFAULT 0, " +
 	"`floor` bigint unsigned NOT NULL DEFAULT 0, " +
 	"`increment` bigint unsigned NOT NULL DEFAULT 1, " +
 	"`minimum` bigint unsigned NOT NULL DEFAULT 1, " +
@@ -52,29 +54,29 @@ const createVersion = "CREATE TABLE IF NOT EXISTS %s (`one` tinyint NOT NULL DEF
 	"`version` bigint unsigned NOT NULL DEFAULT 0, `stamp` bigint unsigned NOT NULL DEFAULT 0, " +
 	"PRIMARY KEY (`one`)) ENGINE=InnoDB"
 
-// entry is one row of the options table; that of a sequence without one is like noEntry.
-type entry struct {
-	def                        define.Definition // its Name is empty
-	floor, anchor, past, epoch uint64
-	version                    uint64
+// Entry is one row of the options table; that of a sequence without one is like noEntry.
+type Entry struct {
+	Def                        define.Definition // its Name is empty
+	Floor, Anchor, Past, Epoch uint64
+	Version                    uint64
 	// of an ORDER sequence: the id of the member that gives its numbers; empty: the first one, as
 	// there was one when it became that
-	home string
+	Home string
 }
 
-func noEntry() entry {
-	return entry{def: define.Definition{}.Filled(), anchor: 1}
+func NoEntry() Entry {
+	return Entry{Def: define.Definition{}.Filled(), Anchor: 1}
 }
 
-// rule is the entry's. Its anchor is the lowest that gives the same numbers, so that a rule which
+// Rule is the entry's. Its anchor is the lowest that gives the same numbers, so that a rule which
 // is out of date for a moment counts on from a row that a restart or CYCLE has lowered.
-func (e *entry) rule() segment.Rule {
-	r := segment.Rule{Step: max(e.def.Increment, 1), Max: e.def.Max}
-	if r.Anchor = e.anchor % r.Step; r.Anchor == 0 {
+func (e *Entry) Rule() segment.Rule {
+	r := segment.Rule{Step: max(e.Def.Increment, 1), Max: e.Def.Max}
+	if r.Anchor = e.Anchor % r.Step; r.Anchor == 0 {
 		r.Anchor = r.Step
 	}
-	if e.def.JSONSafe || !e.def.Kind.IsPlain() {
-		r.Max = e.def.Limit(math.MaxUint64)
+	if e.Def.JSONSafe || !e.Def.Kind.IsPlain() {
+		r.Max = e.Def.Limit(math.MaxUint64)
 	}
 	return r
 }
@@ -107,8 +109,8 @@ var entryColumns = [...]entryColumn{
 	{"kind", "''"},
 }
 
-// entryOf selects an entry that may be missing.
-var entryOf = func() string {
+// EntryOf selects an entry that may be missing.
+var EntryOf = func() string {
 	columns := make([]string, len(entryColumns))
 	for i, c := range entryColumns {
 		columns[i] = fmt.Sprintf("IFNULL(o.`%s`, %s)", c.name, c.absent)
@@ -116,59 +118,78 @@ var entryOf = func() string {
 	return strings.Join(columns, ", ")
 }()
 
-// fields are where selectEntry's columns go.
-func (e *entry) fields() []any {
-	d := &e.def
+// Fields are where selectEntry's columns go.
+func (e *Entry) Fields() []any {
+	d := &e.Def
 	return []any{
-		&d.Cache, &e.floor, &d.Increment, &d.Min, &d.Max, &d.Start, &d.Cycle, &d.Comment, &d.OwnedBy.Schema, &d.OwnedBy.Table,
-		&d.OwnedBy.Column, &d.OwnerMax, &d.JSONSafe, &e.anchor, &e.past, &e.epoch, &e.version, &d.Cover, &d.Order, &e.home,
-		kindColumn{&d.Kind},
+		&d.Cache, &e.Floor, &d.Increment, &d.Min, &d.Max, &d.Start, &d.Cycle, &d.Comment, &d.OwnedBy.Schema, &d.OwnedBy.Table,
+		&d.OwnedBy.Column, &d.OwnerMax, &d.JSONSafe, &e.Anchor, &e.Past, &e.Epoch, &e.Version, &d.Cover, &d.Order, &e.Home,
+		KindColumn{&d.Kind},
 	}
 }
 
-// optionTable is the tables of the options of sequences, and of their last change.
-type optionTable struct{ *schema }
+// OptionTable is the tables of the options of sequences, and of their last change.
+type OptionTable struct{ *Schema }
 
 // lock locks and reads a sequence's options. To write first locks the row alone, where to look
 // for one that is missing would lock the names around it.
-func (t optionTable) lock(ctx context.Context, tx *sql.Tx, name string, e *entry) error {
-	if _, err := tx.ExecContext(ctx, "INSERT INTO "+t.table.options+" (`name`) VALUES (?) ON DUPLICATE KEY UPDATE `floor` = `floor`", name); err != nil {
+func (t OptionTable) lock(ctx context.Context, tx *sql.Tx, name string, e *Entry) error {
+	if _, err := tx.ExecContext(ctx, "INSERT INTO "+t.Table.Options+" (`name`) VALUES (?) ON DUPLICATE KEY UPDATE `floor` = `floor`", name); err != nil {
 		return fmt.Errorf("lock options: %w", err)
 	}
-	err := tx.QueryRowContext(ctx, "SELECT "+entryOf+" FROM "+t.table.options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(e.fields()...)
+	err := tx.QueryRowContext(ctx, "SELECT "+EntryOf+" FROM "+t.Table.Options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(e.Fields()...)
 	if err != nil {
 		return fmt.Errorf("read options: %w", err)
 	}
 	return nil
 }
 
-// micros is the server's clock. Versions and epochs never fall behind it, so that they go on rising
+// ServerMicros is the server's clock. Versions and epochs never fall behind it, so that they go on rising
 // should the table be lost.
-const micros = "CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS UNSIGNED)"
+const ServerMicros = "CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS UNSIGNED)"
 
-// moveVersion has all proxies look for changes within a second.
-func (t optionTable) moveVersion(ctx context.Context, on link.Querier) error {
-	_, err := on.ExecContext(ctx, "INSERT INTO "+t.table.version+" (`one`, `version`, `stamp`) VALUES (1, "+micros+", ?) "+
-		"ON DUPLICATE KEY UPDATE `version` = GREATEST(`version` + 1, VALUES(`version`)), `stamp` = VALUES(`stamp`)", newStamp())
+// MoveVersion has all proxies look for changes within a second.
+func (t OptionTable) MoveVersion(ctx context.Context, on link.Querier) error {
+	_, err := on.ExecContext(ctx, "INSERT INTO "+t.Table.Version+" (`one`, `version`, `stamp`) VALUES (1, "+ServerMicros+", ?) "+
+		"ON DUPLICATE KEY UPDATE `version` = GREATEST(`version` + 1, VALUES(`version`)), `stamp` = VALUES(`stamp`)", NewStamp())
 	if err != nil {
 		return fmt.Errorf("raise the version: %w", err)
 	}
 	return nil
 }
 
-// newStamp is that of a change.
-func newStamp() uint64 { return rand.Uint64() }
+// NewStamp is that of a change.
+func NewStamp() uint64 { return rand.Uint64() }
 
-// write writes the options of a sequence that has an entry, under the version that it has.
-func (t optionTable) write(ctx context.Context, tx *sql.Tx, name string, e *entry) error {
-	d := &e.def
-	_, err := tx.ExecContext(ctx, "UPDATE "+t.table.options+" SET `name` = ?, `cache` = ?, `floor` = ?, `increment` = ?, `minimum` = ?, `maximum` = ?, "+
+// Write writes the options of a sequence that has an entry, under the version that it has.
+func (t OptionTable) Write(ctx context.Context, tx *sql.Tx, name string, e *Entry) error {
+	d := &e.Def
+	_, err := tx.ExecContext(ctx, "UPDATE "+t.Table.Options+" SET `name` = ?, `cache` = ?, `floor` = ?, `increment` = ?, `minimum` = ?, `maximum` = ?, "+
 		"`start` = ?, `cycle` = ?, `comment` = ?, `owner_schema` = ?, `owner_table` = ?, `owner_column` = ?, `owner_maximum` = ?, `json_safe` = ?, "+
 		"`anchor` = ?, `past` = ?, `epoch` = ?, `version` = ?, `outage_cover` = ?, `ordered` = ?, `home` = ?, `kind` = ? WHERE `name` = ?",
-		name, d.Cache, e.floor, d.Increment, d.Min, d.Max, d.Start, d.Cycle, d.Comment, d.OwnedBy.Schema, d.OwnedBy.Table, d.OwnedBy.Column,
-		d.OwnerMax, d.JSONSafe, e.anchor, e.past, e.epoch, e.version, d.Cover, d.Order, e.home, kindColumn{&d.Kind}, name)
+		name, d.Cache, e.Floor, d.Increment, d.Min, d.Max, d.Start, d.Cycle, d.Comment, d.OwnedBy.Schema, d.OwnedBy.Table, d.OwnedBy.Column,
+		d.OwnerMax, d.JSONSafe, e.Anchor, e.Past, e.Epoch, e.Version, d.Cover, d.Order, e.Home, KindColumn{&d.Kind}, name)
 	if err != nil {
 		return fmt.Errorf("write options: %w", err)
 	}
 	return nil
 }
+
+// KindColumn is a kind as the table of options has it.
+type KindColumn struct{ *kind.Kind }
+
+// Scan reads a clause.
+func (k KindColumn) Scan(from any) (err error) {
+	switch text := from.(type) {
+	case []byte:
+		*k.Kind, err = kind.Parse(string(text))
+	case string:
+		*k.Kind, err = kind.Parse(text)
+	default:
+		err = fmt.Errorf("%v is no kind of key", from)
+	}
+	return err
+}
+
+// Value is the clause.
+func (k KindColumn) Value() (driver.Value, error) { return k.String(), nil }

@@ -1,4 +1,4 @@
-package sequence
+package store
 
 import (
 	"sync"
@@ -6,14 +6,14 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// rules remembers by which rule each sequence goes that has one. What is remembered may be out of
+// Rules remembers by which rule each sequence goes that has one. What is remembered may be out of
 // date: a reservation reads the rule back with its result, and is not used if that is another.
-type rules struct {
+type Rules struct {
 	mu sync.Mutex
 	by map[string]segment.Rule // guarded by mu; by the table's spelling
 }
 
-func (r *rules) of(name string) segment.Rule {
+func (r *Rules) Of(name string) segment.Rule {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if known, ok := r.by[name]; ok {
@@ -22,7 +22,7 @@ func (r *rules) of(name string) segment.Rule {
 	return segment.Simple
 }
 
-func (r *rules) set(name string, to segment.Rule) {
+func (r *Rules) Set(name string, to segment.Rule) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if to.Same(segment.Simple) {

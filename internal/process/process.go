@@ -1,4 +1,7 @@
-package sequence
+// Package process names a process so that others on its machine can tell whether it is dead.
+//
+// Start from [Name].
+package process
 
 import (
 	"errors"
@@ -13,20 +16,20 @@ import (
 // same machine can tell that it is dead, and removes the entry, so that a restart that goes down
 // needs nobody's help after a crash.
 
-// processName says which process this is, of all there ever were: the machine's boot, the namespace
+// Name says which process this is, of all there ever were: the machine's boot, the namespace
 // of process numbers, the number, and when it was started, since numbers are used again. It is
 // empty if the system does not tell.
-func processName() string {
-	place, pid := processPlace(), os.Getpid()
-	started, ok := processStart(pid)
-	if place == "" || !ok {
+func Name() string {
+	machine, pid := place(), os.Getpid()
+	started, ok := Started(pid)
+	if machine == "" || !ok {
 		return ""
 	}
-	return fmt.Sprintf("%s %d %s", place, pid, started)
+	return fmt.Sprintf("%s %d %s", machine, pid, started)
 }
 
-// processPlace is where process numbers mean the same.
-func processPlace() string {
+// place is where process numbers mean the same.
+func place() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return ""
@@ -41,9 +44,9 @@ func processPlace() string {
 	return strings.TrimSpace(string(boot)) + " " + namespace
 }
 
-// processStart is when a process was started, by the kernel's clock; false if there is no such
+// Started is when a process was started, by the kernel's clock; false if there is no such
 // process, it has ended, or the system hides it.
-func processStart(pid int) (string, bool) {
+func Started(pid int) (string, bool) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return "", false
@@ -59,11 +62,11 @@ func processStart(pid int) (string, bool) {
 	return fields[started], true
 }
 
-// processIsDead reports whether a process by its processName is certainly dead. It is false of one
+// IsDead reports whether a process by its Name is certainly dead. It is false of one
 // elsewhere.
-func processIsDead(name string) bool {
+func IsDead(name string) bool {
 	fields := strings.Fields(name)
-	if len(fields) != 4 || fields[0]+" "+fields[1] != processPlace() {
+	if len(fields) != 4 || fields[0]+" "+fields[1] != place() {
 		return false
 	}
 	pid, err := strconv.Atoi(fields[2])
@@ -73,6 +76,6 @@ func processIsDead(name string) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return true
 	}
-	started, ok := processStart(pid)
+	started, ok := Started(pid)
 	return ok && started != fields[3] // where it is not ok it may be hidden (hidepid)
 }

@@ -1,4 +1,4 @@
-package sequence
+package store
 
 import (
 	"context"
@@ -17,10 +17,10 @@ import (
 // version.
 type orderedRows struct {
 	mu sync.Mutex
-	by map[string]row // guarded by mu; by the table's spelling
+	by map[string]Row // guarded by mu; by the table's spelling
 }
 
-func (o *orderedRows) of(name string) (row, bool) {
+func (o *orderedRows) of(name string) (Row, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	r, ok := o.by[name]
@@ -29,35 +29,35 @@ func (o *orderedRows) of(name string) (row, bool) {
 
 // set takes note of a row that was read. One that is frozen goes on with the version that it has,
 // if what it is frozen for is undone.
-func (o *orderedRows) set(r *row) {
+func (o *orderedRows) set(r *Row) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !r.def.Order || r.frozen {
-		delete(o.by, r.name)
+	if !r.Def.Order || r.Frozen {
+		delete(o.by, r.Name)
 		return
 	}
 	if o.by == nil {
-		o.by = make(map[string]row)
+		o.by = make(map[string]Row)
 	}
-	o.by[r.name] = *r
+	o.by[r.Name] = *r
 }
 
 // takeAtOnce is take in one round trip, for a caller who waits for each: the statement that takes
 // the numbers, and behind it in one text the questions that make sure of it. That they are two is
 // because a SELECT from a table clears the number of warnings.
-func (st *store) takeAtOnce(ctx context.Context, conn *sql.Conn, t *take, known row) attempt {
-	text := t.text + "; SELECT ROW_COUNT(), @@warning_count, LAST_INSERT_ID(), @@global.read_only; " + st.table.unchanged()
+func (st *Store) takeAtOnce(ctx context.Context, conn *sql.Conn, t *Taking, known Row) Attempt {
+	text := t.text + "; SELECT ROW_COUNT(), @@warning_count, LAST_INSERT_ID(), @@global.read_only; " + st.Table.unchanged()
 	unwatched, unwatch, err := link.CloseWhenDone(ctx, conn)
 	if err != nil {
-		return st.failedWith(err)
+		return st.FailedWith(err)
 	}
 	defer unwatch()
-	mayBeTaken := func(err error) attempt {
+	mayBeTaken := func(err error) Attempt {
 		a := st.notTaken(t, why(ctx, err))
-		a.lost, a.why = t.share.Whole(t.n), UnusedUnknownCommit
+		a.Doubtful = t.Share.Whole(t.N)
 		return a
 	}
-	rows, err := conn.QueryContext(unwatched, text, append(t.args, t.name, t.name, st.registry.id)...)
+	rows, err := conn.QueryContext(unwatched, text, append(t.args, t.Name, t.Name, st.Registry.ID)...)
 	switch {
 	case link.HasCode(err, gomysql.ER_QUERY_INTERRUPTED):
 		// by KILL QUERY: perhaps of a question, behind the UPDATE
@@ -83,7 +83,7 @@ func (st *store) takeAtOnce(ctx context.Context, conn *sql.Conn, t *take, known 
 	if affected != 1 {
 		unwatch() // the connection may be another's soon
 		a := st.notOneRow(ctx, conn, affected, t)
-		a.err = why(ctx, a.err)
+		a.Err = why(ctx, a.Err)
 		return a
 	}
 	// From here on the row has moved: whatever goes wrong, the range is not used.
@@ -91,10 +91,10 @@ func (st *store) takeAtOnce(ctx context.Context, conn *sql.Conn, t *take, known 
 		err = st.ReadOnly()
 	}
 	if errors.Is(err, errChanged) {
-		if stored, err = st.readRow(ctx, conn, t.name); err != nil {
+		if stored, err = st.ReadRow(ctx, conn, t.Name); err != nil {
 			err = fmt.Errorf("read back: %w", err)
 		} else {
-			st.learnAs(t.name, &stored)
+			st.LearnAs(t.Name, &stored)
 		}
 	}
 	if err != nil {
@@ -110,33 +110,33 @@ var errChanged = errors.New("the sequence was changed meanwhile")
 // that is registered: rows found by their keys, where a join would have the server think about it.
 // Without the first, second or last there is no answer. Its arguments are the name, twice, and the
 // proxy's id.
-func (t table) unchanged() string {
-	return "SELECT CAST(s.`id` AS CHAR), o.`version`, " + t.obeyed() + " FROM " + t.full + " AS s, " + t.options + " AS o, " + t.proxies + " AS r " +
+func (t Table) unchanged() string {
+	return "SELECT CAST(s.`id` AS CHAR), o.`version`, " + t.obeyed() + " FROM " + t.Sequence + " AS s, " + t.Options + " AS o, " + t.Proxies + " AS r " +
 		"WHERE s.`name` = ? AND o.`name` = ? AND r.`id` = ?"
 }
 
 // readUnchanged reads the next result, which is that of table.unchanged.
-func (st *store) readUnchanged(rows *sql.Rows, known row) (row, error) {
+func (st *Store) readUnchanged(rows *sql.Rows, known Row) (Row, error) {
 	if !rows.NextResultSet() || !rows.Next() {
 		if err := rows.Err(); err != nil && link.IsUnknownOutcome(err) {
-			return row{}, fmt.Errorf("read back: %w", err)
+			return Row{}, fmt.Errorf("read back: %w", err)
 		}
-		return row{}, errChanged // the row is gone, or the table of options: to read it says more
+		return Row{}, errChanged // the row is gone, or the table of options: to read it says more
 	}
 	var id sql.NullString
 	var version, plan uint64
 	if err := rows.Scan(&id, &version, &plan); err != nil {
-		return row{}, fmt.Errorf("read back: %w", err)
+		return Row{}, fmt.Errorf("read back: %w", err)
 	}
-	if version != known.version || plan != known.plan || version == 0 {
-		return row{}, errChanged
+	if version != known.Version || plan != known.Plan || version == 0 {
+		return Row{}, errChanged
 	}
 	known.registered = true
 	var err error
-	if known.id, err = st.parseID(known.name, id); err != nil {
-		return row{}, err
+	if known.ID, err = st.ParseID(known.Name, id); err != nil {
+		return Row{}, err
 	}
-	st.complete(&known)
+	st.Complete(&known)
 	return known, nil
 }
 

@@ -1,4 +1,4 @@
-package sequence
+package store
 
 import (
 	"context"
@@ -43,132 +43,132 @@ const (
 const (
 	memberSuffix    = "_member"
 	planSuffix      = "_plan"
-	planStartSuffix = "_plan_start"
+	PlanStartSuffix = "_plan_start"
 )
 
 // planTables are their quoted names.
 type planTables struct {
-	member string // "`app`.`sequence_member`"
-	plan   string // "`app`.`sequence_plan`"
-	start  string // "`app`.`sequence_plan_start`"
+	Member    string // "`app`.`sequence_member`"
+	Plan      string // "`app`.`sequence_plan`"
+	PlanStart string // "`app`.`sequence_plan_start`"
 }
 
 func newPlanTables(database, name string) planTables {
 	return planTables{
-		member: define.Quote(database) + "." + define.Quote(name+memberSuffix),
-		plan:   define.Quote(database) + "." + define.Quote(name+planSuffix),
-		start:  define.Quote(database) + "." + define.Quote(name+planStartSuffix),
+		Member:    define.Quote(database) + "." + define.Quote(name+memberSuffix),
+		Plan:      define.Quote(database) + "." + define.Quote(name+planSuffix),
+		PlanStart: define.Quote(database) + "." + define.Quote(name+PlanStartSuffix),
 	}
 }
 
-// planTable is the tables of what a server is, and of the plans that it knows.
-type planTable struct{ *schema }
+// PlanTable is the tables of what a server is, and of the plans that it knows.
+type PlanTable struct{ *Schema }
 
-// membership reads what this server says of itself; false if it says nothing, or the table is not
+// Membership reads what this server says of itself; false if it says nothing, or the table is not
 // there.
-func (t planTable) membership(ctx context.Context, on link.Querier) (m Membership, ok bool, err error) {
+func (t PlanTable) Membership(ctx context.Context, on link.Querier) (m change.Membership, ok bool, err error) {
 	return t.readMembership(ctx, on, "")
 }
 
-// lockMembership is membership for who is about to write it, in a transaction: as it is now,
+// LockMembership is membership for who is about to write it, in a transaction: as it is now,
 // whatever that has read before, and until its end.
-func (t planTable) lockMembership(ctx context.Context, tx *sql.Tx) (m Membership, err error) {
+func (t PlanTable) LockMembership(ctx context.Context, tx *sql.Tx) (m change.Membership, err error) {
 	m, _, err = t.readMembership(ctx, tx, " FOR UPDATE")
 	return m, err
 }
 
-func (t planTable) readMembership(ctx context.Context, on link.Querier, locking string) (m Membership, ok bool, err error) {
-	err = on.QueryRowContext(ctx, "SELECT `id`, `plan`, `position`, `count`, `interleave`, `block` FROM "+t.table.member+" WHERE `one` = 1"+locking).
+func (t PlanTable) readMembership(ctx context.Context, on link.Querier, locking string) (m change.Membership, ok bool, err error) {
+	err = on.QueryRowContext(ctx, "SELECT `id`, `plan`, `position`, `count`, `interleave`, `block` FROM "+t.Table.Member+" WHERE `one` = 1"+locking).
 		Scan(&m.ID, &m.Plan, &m.Position, &m.Count, &m.Interleave, &m.Block)
 	switch {
 	case link.HasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
-		return Membership{}, false, nil
+		return change.Membership{}, false, nil
 	case err != nil:
-		return Membership{}, false, fmt.Errorf("read table %s: %w", t.table.member, err)
+		return change.Membership{}, false, fmt.Errorf("read table %s: %w", t.Table.Member, err)
 	}
 	return m, true, nil
 }
 
-// saveMembership writes what this server is in a plan, in a transaction. The id of a server that
+// SaveMembership writes what this server is in a plan, in a transaction. The id of a server that
 // has one stays. Every reservation reads this row. Only changes of members write it.
-func (t planTable) saveMembership(ctx context.Context, on link.Querier, m Membership) error {
-	_, err := on.ExecContext(ctx, "INSERT INTO "+t.table.member+" (`one`, `id`, `plan`, `position`, `count`, `interleave`, `block`) VALUES (1, ?, ?, ?, ?, ?, ?) "+
+func (t PlanTable) SaveMembership(ctx context.Context, on link.Querier, m change.Membership) error {
+	_, err := on.ExecContext(ctx, "INSERT INTO "+t.Table.Member+" (`one`, `id`, `plan`, `position`, `count`, `interleave`, `block`) VALUES (1, ?, ?, ?, ?, ?, ?) "+
 		"ON DUPLICATE KEY UPDATE `plan` = VALUES(`plan`), `position` = VALUES(`position`), `count` = VALUES(`count`), "+
 		"`interleave` = VALUES(`interleave`), `block` = VALUES(`block`)", m.ID, m.Plan, m.Position, m.Count, m.Interleave, m.Block)
 	if err != nil {
-		return fmt.Errorf("write table %s: %w", t.table.member, err)
+		return fmt.Errorf("write table %s: %w", t.Table.Member, err)
 	}
 	return nil
 }
 
-// mustObey makes sure that the server obeys a plan, and goes on to until the transaction ends.
-func (t planTable) mustObey(ctx context.Context, tx *sql.Tx, plan uint64) error {
+// MustObey makes sure that the server obeys a plan, and goes on to until the transaction ends.
+func (t PlanTable) MustObey(ctx context.Context, tx *sql.Tx, plan uint64) error {
 	var now uint64
-	err := tx.QueryRowContext(ctx, "SELECT `plan` FROM "+t.table.member+" WHERE `one` = 1"+shared).Scan(&now)
+	err := tx.QueryRowContext(ctx, "SELECT `plan` FROM "+t.Table.Member+" WHERE `one` = 1"+shared).Scan(&now)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("read table %s: %w", t.table.member, err)
+		return fmt.Errorf("read table %s: %w", t.Table.Member, err)
 	}
 	if now != plan {
-		return outcomeOldPlan
+		return OutcomeOldPlan
 	}
 	return nil
 }
 
-// memberID returns the id of this server, which it gets the first time that it is asked for. The
+// MemberID returns the id of this server, which it gets the first time that it is asked for. The
 // tables of the plan must be there.
-func (t planTable) memberID(ctx context.Context, on link.Querier) (id string, err error) {
-	if _, err = on.ExecContext(ctx, "INSERT IGNORE INTO "+t.table.member+" (`one`, `id`) VALUES (1, UUID())"); err == nil {
-		err = on.QueryRowContext(ctx, "SELECT `id` FROM "+t.table.member+" WHERE `one` = 1").Scan(&id)
+func (t PlanTable) MemberID(ctx context.Context, on link.Querier) (id string, err error) {
+	if _, err = on.ExecContext(ctx, "INSERT IGNORE INTO "+t.Table.Member+" (`one`, `id`) VALUES (1, UUID())"); err == nil {
+		err = on.QueryRowContext(ctx, "SELECT `id` FROM "+t.Table.Member+" WHERE `one` = 1").Scan(&id)
 	}
 	if err != nil {
-		return "", fmt.Errorf("identify this server in table %s: %w", t.table.member, err)
+		return "", fmt.Errorf("identify this server in table %s: %w", t.Table.Member, err)
 	}
 	return id, nil
 }
 
-// planFields are selected for a plan.
-const planFields = "`number`, `uuid`, `state`, `coordinator`, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `begun`), " +
+// PlanFields are selected for a plan.
+const PlanFields = "`number`, `uuid`, `state`, `coordinator`, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `begun`), " +
 	"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `changed`), `interleave`, `block`, `members`, `previous`, `ballot`"
 
-// all reads all plans that this server knows, in the order of their numbers. Without the table
+// All reads all plans that this server knows, in the order of their numbers. Without the table
 // there are none.
-func (t planTable) all(ctx context.Context, on link.Querier) ([]Plan, error) {
-	rows, err := on.QueryContext(ctx, "SELECT "+planFields+" FROM "+t.table.plan+" ORDER BY `number`")
+func (t PlanTable) All(ctx context.Context, on link.Querier) ([]change.Plan, error) {
+	rows, err := on.QueryContext(ctx, "SELECT "+PlanFields+" FROM "+t.Table.Plan+" ORDER BY `number`")
 	if link.HasCode(err, gomysql.ER_NO_SUCH_TABLE) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read table %s: %w", t.table.plan, err)
+		return nil, fmt.Errorf("read table %s: %w", t.Table.Plan, err)
 	}
 	defer func() { _ = rows.Close() }()
-	var all []Plan
+	var all []change.Plan
 	for rows.Next() {
-		p, err := scanPlan(rows)
+		p, err := ScanPlan(rows)
 		if err != nil {
-			return nil, fmt.Errorf("read table %s: %w", t.table.plan, err)
+			return nil, fmt.Errorf("read table %s: %w", t.Table.Plan, err)
 		}
 		all = append(all, p)
 	}
 	return all, rows.Err()
 }
 
-// one reads one plan; false if this server does not know it.
-func (t planTable) one(ctx context.Context, on link.Querier, number uint64) (p Plan, ok bool, err error) {
-	p, err = scanPlan(on.QueryRowContext(ctx, "SELECT "+planFields+" FROM "+t.table.plan+" WHERE `number` = ?", number))
+// One reads one plan; false if this server does not know it.
+func (t PlanTable) One(ctx context.Context, on link.Querier, number uint64) (p change.Plan, ok bool, err error) {
+	p, err = ScanPlan(on.QueryRowContext(ctx, "SELECT "+PlanFields+" FROM "+t.Table.Plan+" WHERE `number` = ?", number))
 	switch {
 	case link.HasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
-		return Plan{}, false, nil
+		return change.Plan{}, false, nil
 	case err != nil:
-		return Plan{}, false, fmt.Errorf("read plan %d of table %s: %w", number, t.table.plan, err)
+		return change.Plan{}, false, fmt.Errorf("read plan %d of table %s: %w", number, t.Table.Plan, err)
 	}
 	return p, true, nil
 }
 
-func scanPlan(from interface{ Scan(...any) error }) (p Plan, err error) {
+func ScanPlan(from interface{ Scan(...any) error }) (p change.Plan, err error) {
 	var begun, changed int64
 	var members, previous string
 	if err := from.Scan(&p.Number, &p.UUID, &p.State, &p.Coordinator, &begun, &changed, &p.Interleave, &p.Block, &members, &previous, &p.Ballot); err != nil {
-		return Plan{}, err
+		return change.Plan{}, err
 	}
 	p.Begun, p.Changed = time.UnixMicro(begun).UTC(), time.UnixMicro(changed).UTC()
 	if p.Members, err = readMembers(members); err == nil {
@@ -177,9 +177,9 @@ func scanPlan(from interface{ Scan(...any) error }) (p Plan, err error) {
 	return p, err
 }
 
-// save writes a plan, whatever this server had under its number. Begun is the server's clock if
+// Save writes a plan, whatever this server had under its number. Begun is the server's clock if
 // it is zero, and so is Changed always.
-func (t planTable) save(ctx context.Context, on link.Querier, p *Plan) error {
+func (t PlanTable) Save(ctx context.Context, on link.Querier, p *change.Plan) error {
 	members, err := json.Marshal(p.Members)
 	if err != nil {
 		return err
@@ -192,15 +192,15 @@ func (t planTable) save(ctx context.Context, on link.Querier, p *Plan) error {
 	if !p.Begun.IsZero() {
 		begun = "TIMESTAMPADD(MICROSECOND, " + strconv.FormatInt(p.Begun.UnixMicro(), 10) + ", '1970-01-01')"
 	}
-	_, err = on.ExecContext(ctx, "REPLACE INTO "+t.table.plan+" (`number`, `uuid`, `state`, `coordinator`, `begun`, `changed`, `interleave`, `block`, `members`, `previous`) "+
+	_, err = on.ExecContext(ctx, "REPLACE INTO "+t.Table.Plan+" (`number`, `uuid`, `state`, `coordinator`, `begun`, `changed`, `interleave`, `block`, `members`, `previous`) "+
 		"VALUES (?, ?, ?, ?, "+begun+", UTC_TIMESTAMP(6), ?, ?, ?, ?)", p.Number, p.UUID, p.State, p.Coordinator, p.Interleave, p.Block, string(members), string(previous))
 	if err != nil {
-		return fmt.Errorf("write plan %d to table %s: %w", p.Number, t.table.plan, err)
+		return fmt.Errorf("write plan %d to table %s: %w", p.Number, t.Table.Plan, err)
 	}
 	return nil
 }
 
-func readMembers(text string) (all []Member, err error) {
+func readMembers(text string) (all []change.Member, err error) {
 	if err := json.Unmarshal([]byte(text), &all); err != nil {
 		return nil, fmt.Errorf("read the members of a plan: %w", err)
 	}
@@ -212,63 +212,63 @@ func readMembers(text string) (all []Member, err error) {
 	return all, nil
 }
 
-// floorOf is the number that no member may give of a name under a plan, nor any below: that of
+// FloorOf is the number that no member may give of a name under a plan, nor any below: that of
 // the name, or of all that were not known when the plan was made. It is 0 if the plan says nothing
 // of it.
-func (t planTable) floorOf(ctx context.Context, on link.Querier, plan uint64, name string) (floor uint64, err error) {
-	err = on.QueryRowContext(ctx, "SELECT COALESCE((SELECT f.`floor` FROM "+t.table.start+" AS f WHERE f.`plan` = p.`number` AND f.`name` = ?), p.`floor`, 0) FROM "+
-		t.table.plan+" AS p WHERE p.`number` = ?", name, plan).Scan(&floor)
+func (t PlanTable) FloorOf(ctx context.Context, on link.Querier, plan uint64, name string) (floor uint64, err error) {
+	err = on.QueryRowContext(ctx, "SELECT COALESCE((SELECT f.`floor` FROM "+t.Table.PlanStart+" AS f WHERE f.`plan` = p.`number` AND f.`name` = ?), p.`floor`, 0) FROM "+
+		t.Table.Plan+" AS p WHERE p.`number` = ?", name, plan).Scan(&floor)
 	switch {
 	case link.HasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows), link.IsNoSuchText(err):
 		return 0, nil
 	case err != nil:
-		return 0, fmt.Errorf("read table %s: %w", t.table.start, err)
+		return 0, fmt.Errorf("read table %s: %w", t.Table.PlanStart, err)
 	}
 	return floor, nil
 }
 
-// report is what this server knows of plans.
-func (t planTable) report(ctx context.Context, on link.Querier) (said change.Report, err error) {
-	if said.Membership, _, err = t.membership(ctx, on); err == nil {
-		said.Plans, err = t.all(ctx, on)
+// Report is what this server knows of plans.
+func (t PlanTable) Report(ctx context.Context, on link.Querier) (said change.Report, err error) {
+	if said.Membership, _, err = t.Membership(ctx, on); err == nil {
+		said.Plans, err = t.All(ctx, on)
 	}
 	return said, err
 }
 
 // frozen looks at a row whose id is the highest of its column: it may be exhausted, or
 // frozen by a change of plans. Then it is a row frozen where it stood.
-func (t planTable) frozen(ctx context.Context, on link.Querier, r *row) error {
-	if r.frozen || r.id < t.seen.Load().max {
+func (t PlanTable) frozen(ctx context.Context, on link.Querier, r *Row) error {
+	if r.Frozen || r.ID < t.Seen.Load().Max {
 		return nil
 	}
 	var saved sql.NullString
 	var id string
-	err := on.QueryRowContext(ctx, "SELECT CAST(s.`id` AS CHAR), (SELECT f.`saved` FROM "+t.table.start+" AS f WHERE f.`name` = s.`name` AND f.`saved` IS NOT NULL ORDER BY f.`plan` DESC LIMIT 1) FROM "+
-		t.table.full+" AS s WHERE s.`name` = ?", r.name).Scan(&id, &saved)
+	err := on.QueryRowContext(ctx, "SELECT CAST(s.`id` AS CHAR), (SELECT f.`saved` FROM "+t.Table.PlanStart+" AS f WHERE f.`name` = s.`name` AND f.`saved` IS NOT NULL ORDER BY f.`plan` DESC LIMIT 1) FROM "+
+		t.Table.Sequence+" AS s WHERE s.`name` = ?", r.Name).Scan(&id, &saved)
 	switch {
 	case link.HasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
 		return nil
 	case err != nil:
-		return fmt.Errorf("read what the row of %q held when it was frozen: %w", r.name, err)
+		return fmt.Errorf("read what the row of %q held when it was frozen: %w", r.Name, err)
 	case !saved.Valid:
-		if id == strconv.FormatUint(r.id, 10) {
+		if id == strconv.FormatUint(r.ID, 10) {
 			return nil
 		}
 		saved.String = id // the change has ended since it was read
 	}
 	r.before, err = strconv.ParseUint(saved.String, 10, 64)
-	r.frozen = err == nil
+	r.Frozen = err == nil
 	return err
 }
 
 // isFrozen reports whether a change of plans has frozen the row of a name.
-func (t planTable) isFrozen(ctx context.Context, name string) (frozen bool, err error) {
+func (t PlanTable) isFrozen(ctx context.Context, name string) (frozen bool, err error) {
 	conn, err := t.Conn(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = conn.Close() }()
-	err = conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+t.table.start+" WHERE `name` = ? AND `saved` IS NOT NULL)", name).Scan(&frozen)
+	err = conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+t.Table.PlanStart+" WHERE `name` = ? AND `saved` IS NOT NULL)", name).Scan(&frozen)
 	if link.HasCode(err, gomysql.ER_NO_SUCH_TABLE) {
 		return false, nil
 	}
@@ -281,19 +281,19 @@ func (t planTable) isFrozen(ctx context.Context, name string) (frozen bool, err 
 // shared keeps what was read as it is until the transaction ends.
 const shared = " LOCK IN SHARE MODE"
 
-// refuseWhileChanging keeps definitions as they are from the freeze to the start of a plan, within
+// RefuseWhileChanging keeps definitions as they are from the freeze to the start of a plan, within
 // the transaction that would change them, after it has locked its row: a row that was made
 // meanwhile would be in no floor, and the tombstone of one that was dropped at the end of the
 // column.
-func (t planTable) refuseWhileChanging(ctx context.Context, tx *sql.Tx) error {
-	return t.refuseChange(ctx, tx, "", shared)
+func (t PlanTable) RefuseWhileChanging(ctx context.Context, tx *sql.Tx) error {
+	return t.RefuseChange(ctx, tx, "", shared)
 }
 
-// refuseChange is refuseWhileChanging for the changes that a condition before an AND is true of.
+// RefuseChange is refuseWhileChanging for the changes that a condition before an AND is true of.
 // locking may be shared.
-func (t planTable) refuseChange(ctx context.Context, on link.Querier, condition, locking string) error {
+func (t PlanTable) RefuseChange(ctx context.Context, on link.Querier, condition, locking string) error {
 	var uuid string
-	err := on.QueryRowContext(ctx, "SELECT `uuid` FROM "+t.table.plan+" WHERE "+condition+"`state` IN ('"+
+	err := on.QueryRowContext(ctx, "SELECT `uuid` FROM "+t.Table.Plan+" WHERE "+condition+"`state` IN ('"+
 		change.Frozen+"', '"+change.Accepted+"') LIMIT 1"+locking).Scan(&uuid)
 	switch {
 	case link.HasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
@@ -301,5 +301,5 @@ func (t planTable) refuseChange(ctx context.Context, on link.Querier, condition,
 	case err != nil:
 		return fmt.Errorf("look whether the set of sequence servers is being changed: %w", err)
 	}
-	return outcomeFrozen
+	return OutcomeFrozen
 }

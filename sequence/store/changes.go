@@ -1,0 +1,154 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Changed is the options of a sequence, and its row unless that is gone.
+type Changed struct {
+	Option string // the name as the options have it
+	Gone   bool
+	Row
+}
+
+// Moment is the state of all options, as of one change.
+type Moment struct {
+	Version uint64 // of the change
+	// of the change, as another one may have its version after a fail-over that lost it
+	stamp uint64
+}
+
+// Changes is what a server tells of changes.
+type Changes struct {
+	Moment         // of the last one
+	Back    bool   // changes that were seen are lost: these are all that there are
+	Plan    uint64 // that the server obeys
+	Changed []Changed
+
+	// The names of caches that are the server's no more, as it spells that sequence otherwise by
+	// now: it was dropped and made again. The values are the new names.
+	Respelled map[string]string
+}
+
+// ChangesSince returns the version of the last change, and the options of all sequences that changed
+// after seen, or of all.
+func (st *Store) ChangesSince(ctx context.Context, seen Moment, all bool) (heard Changes, err error) {
+	conn, err := st.Conn(ctx)
+	if err != nil {
+		return heard, err
+	}
+	defer func() { _ = conn.Close() }()
+	heard.Moment, heard.Plan, err = st.Options.LastChange(ctx, conn)
+	switch {
+	case err != nil:
+		return heard, err
+	case !all && heard.Moment == seen:
+		return heard, nil
+	}
+	since := seen.Version
+	heard.Back = !all && heard.Version <= seen.Version // or the table was made again
+	if all || heard.Back {
+		since = 0
+	}
+	heard.Changed, err = st.changedSince(ctx, conn, since)
+	return heard, err
+}
+
+// LastChange reads which change was the last, and the plan that the server obeys.
+func (t OptionTable) LastChange(ctx context.Context, conn *sql.Conn) (last Moment, plan uint64, err error) {
+	err = conn.QueryRowContext(ctx, "SELECT IFNULL(MAX(c.`version`), 0), IFNULL(MAX(c.`stamp`), 0), "+t.Table.obeyed()+" FROM "+t.Table.Version+
+		" AS c WHERE c.`one` = 1").Scan(&last.Version, &last.stamp, &plan)
+	if err != nil {
+		return last, plan, fmt.Errorf("read table %s: %w", t.Table.Version, err)
+	}
+	return last, plan, nil
+}
+
+// changedSince reads the options with versions of at least since.
+func (st *Store) changedSince(ctx context.Context, conn *sql.Conn, since uint64) ([]Changed, error) {
+	rows, err := conn.QueryContext(ctx, "SELECT o.`name`, s.`name`, CAST(s.`id` AS CHAR), "+EntryOf+" FROM "+st.Table.Options+" AS o LEFT JOIN "+
+		st.Table.Sequence+" AS s ON s.`name` = o.`name` WHERE o.`version` >= ?", since)
+	if err != nil {
+		return nil, fmt.Errorf("read changes of %s: %w", st.Table.Options, err)
+	}
+	defer func() { _ = rows.Close() }()
+	var all []Changed
+	for rows.Next() {
+		var c Changed
+		var name, id sql.NullString
+		if err := rows.Scan(append([]any{&c.Option, &name, &id}, c.Fields()...)...); err != nil {
+			return nil, fmt.Errorf("read changes of %s: %w", st.Table.Options, err)
+		}
+		if c.Gone = !name.Valid; !c.Gone {
+			c.Name = name.String
+			if c.ID, err = st.ParseID(c.Name, id); err != nil {
+				continue // whoever takes of it is told
+			}
+		}
+		st.Complete(&c.Row)
+		all = append(all, c)
+	}
+	return all, rows.Err()
+}
+
+// How many names are asked about in one statement: each round trip counts, as proxies that do not
+// hear of changes in time are waited for.
+const (
+	namesAtOnce     = 10_000
+	spellingsAtOnce = 200 // which have no row under their own name
+)
+
+// Respelled are those of names that the server takes for a sequence which is spelled otherwise
+// there, with that spelling.
+func (st *Store) Respelled(ctx context.Context, names []string) (map[string]string, error) {
+	others := make(map[string]string)
+	for some := range slices.Chunk(names, namesAtOnce) {
+		there, err := SelectNames(ctx, st.Pool(), "SELECT `name` FROM "+st.Table.Sequence+" WHERE `name` IN (?"+strings.Repeat(", ?", len(some)-1)+")", asArgs(some)...)
+		if err != nil {
+			return nil, fmt.Errorf("look how sequences are spelled: %w", err)
+		}
+		for lost := range slices.Chunk(without(some, there), spellingsAtOnce) {
+			if err := st.spellingsOf(ctx, lost, others); err != nil {
+				return nil, fmt.Errorf("look how sequences are spelled: %w", err)
+			}
+		}
+	}
+	return others, nil
+}
+
+// spellingsOf adds how the server spells names that have rows, to others.
+func (st *Store) spellingsOf(ctx context.Context, names []string, others map[string]string) error {
+	parts := make([]string, len(names))
+	for i := range names {
+		parts[i] = fmt.Sprintf("SELECT %d, `name` FROM %s WHERE `name` = ?", i, st.Table.Sequence)
+	}
+	rows, err := st.Pool().QueryContext(ctx, strings.Join(parts, " UNION ALL "), asArgs(names)...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var i int
+		var is string
+		if err := rows.Scan(&i, &is); err != nil {
+			return err
+		}
+		if is != names[i] { // else it was made a moment ago
+			others[names[i]] = is
+		}
+	}
+	return rows.Err()
+}
+
+// without returns those of names that are not in others.
+func without(names, others []string) []string {
+	known := make(map[string]bool, len(others))
+	for _, name := range others {
+		known[name] = true
+	}
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return known[name] })
+}

@@ -1,0 +1,200 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+
+	"seqproxy/sequence/change"
+
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/sequence/limit"
+	"seqproxy/sequence/link"
+)
+
+// createLimit makes the table of how far a giver may go with a sequence.
+const createLimit = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `giver` varchar(190) CHARACTER SET ascii NOT NULL, " +
+	"`term` bigint unsigned NOT NULL, `wanted` bigint unsigned NOT NULL DEFAULT 0, `granted` bigint unsigned NOT NULL DEFAULT 0, " +
+	"`floor` bigint unsigned NOT NULL DEFAULT 0, PRIMARY KEY (`name`, `giver`)) ENGINE=InnoDB"
+
+// CreateHolder makes the table of who gives, and gave, the numbers of a group.
+const CreateHolder = "CREATE TABLE IF NOT EXISTS %s (`holder` varchar(190) CHARACTER SET ascii NOT NULL, `term` bigint unsigned NOT NULL, " +
+	"`complete` tinyint unsigned NOT NULL DEFAULT 0, `mark` bigint unsigned NOT NULL DEFAULT 0, PRIMARY KEY (`holder`)) ENGINE=InnoDB"
+
+const (
+	limitSuffix  = "_limit"
+	holderSuffix = "_holder"
+)
+
+// LimitTable is the tables of how far givers may go, and of who holds the sequences of a group.
+type LimitTable struct{ *Schema }
+
+// Read reads what a node has recorded, in one statement: a later holder and an older limit
+// would not fit together. Where there are no tables there is nothing.
+func (t LimitTable) Read(ctx context.Context, on link.Querier, of limit.Scope) (limit.Record, error) {
+	text := "SELECT NULL, `holder`, `term`, `complete`, `mark`, 0 FROM " + t.Table.Holder
+	var args []any
+	if of.All || of.Name != "" {
+		text += " UNION ALL SELECT `name`, `giver`, `term`, `wanted`, `granted`, `floor` FROM " + t.Table.Limit
+	}
+	if of.Name != "" {
+		text, args = text+" WHERE `name` = ?", []any{of.Name}
+	}
+	return t.scan(ctx, on, text, args...)
+}
+
+// Lock reads all that a node has recorded, and locks it until tx ends.
+func (t LimitTable) Lock(ctx context.Context, tx *sql.Tx) (limit.Record, error) {
+	known, err := t.scan(ctx, tx, "SELECT NULL, `holder`, `term`, `complete`, `mark`, 0 FROM "+t.Table.Holder+" FOR UPDATE")
+	if err != nil {
+		return known, err
+	}
+	limits, err := t.scan(ctx, tx, "SELECT `name`, `giver`, `term`, `wanted`, `granted`, `floor` FROM "+t.Table.Limit+" FOR UPDATE")
+	known.Limits = limits.Limits
+	return known, err
+}
+
+// scan runs a statement that selects holders, whose name is NULL, and limits.
+func (t LimitTable) scan(ctx context.Context, on link.Querier, text string, args ...any) (all limit.Record, err error) {
+	rows, err := on.QueryContext(ctx, text, args...)
+	if link.HasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_DB_ERROR) {
+		return limit.Record{}, nil
+	}
+	if err != nil {
+		return limit.Record{}, fmt.Errorf("read table %s: %w", t.Table.Limit, err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var name sql.NullString
+		var l limit.Limit
+		if err := rows.Scan(&name, &l.Giver, &l.Term, &l.Wanted, &l.Granted, &l.Floor); err != nil {
+			return limit.Record{}, fmt.Errorf("read table %s: %w", t.Table.Limit, err)
+		}
+		if !name.Valid {
+			all.Holders = append(all.Holders, limit.Holder{ID: l.Giver, Term: l.Term, Complete: l.Wanted == 1, Mark: l.Granted})
+			continue
+		}
+		l.Name = name.String
+		all.Limits = append(all.Limits, l)
+	}
+	return all, rows.Err()
+}
+
+// Admitted is how far the node may go with a sequence whose counter stands at position, without a
+// term if there is no row of that yet. The error is outcomeNotHolder.
+func (t LimitTable) Admitted(known limit.Record, now *link.Choice, position uint64) (limit.Limit, error) {
+	l, ok := known.Admits(now.Holder, position, t.Seen.Load().Max)
+	if !ok {
+		return limit.Limit{}, OutcomeNotHolder
+	}
+	return l, nil
+}
+
+// belowSQL is what a reservation that goes up to a ceiling adds to its WHERE (arguments
+// name, ceiling); id is the row's there. The server itself evaluates who it is: whatever the proxy
+// believes, a node that is not the holder changes no row.
+func (t LimitTable) belowSQL(now *link.Choice, id string) string {
+	return " AND EXISTS (SELECT 1 FROM " + t.Table.Limit + " AS l JOIN " + t.Table.Holder + " AS h ON h.`holder` = l.`giver` AND h.`term` = l.`term` " +
+		"WHERE l.`name` = ? AND l.`giver` = " + now.HolderSQL() + " AND l.`granted` >= ? AND l.`floor` <= CAST(" + id + " AS UNSIGNED) AND h.`complete` = 1 " +
+		"AND NOT EXISTS (SELECT 1 FROM " + t.Table.Limit + " AS x WHERE x.`name` = l.`name` AND x.`giver` <> l.`giver` AND x.`wanted` > 0 AND x.`wanted` >= l.`floor`) " +
+		"AND NOT EXISTS (SELECT 1 FROM " + t.Table.Holder + " AS o WHERE o.`term` > h.`term` OR o.`term` = h.`term` AND o.`holder` > h.`holder`))"
+}
+
+// Wants has this node want to go up to id at least, in the transaction that moves a row of a group
+// there, whether or not it is the holder. Another node may become the holder, give numbers beyond,
+// and apply late what it has received of this one: by what this one wanted it notices.
+func (t LimitTable) Wants(ctx context.Context, tx *sql.Tx, name string, id uint64) error {
+	if !t.Grouped() {
+		return nil
+	}
+	now := t.Current()
+	if now == nil {
+		return link.ErrUnchosen
+	}
+	_, err := tx.ExecContext(ctx, "INSERT INTO "+t.Table.Limit+" (`name`, `giver`, `term`, `wanted`, `floor`) SELECT ?, "+now.HolderSQL()+", IFNULL(MAX(h.`term`), 0), ?, ? "+
+		"FROM "+t.Table.Holder+" AS h WHERE h.`holder` = "+now.HolderSQL()+" AND h.`complete` = 1 "+
+		"ON DUPLICATE KEY UPDATE `wanted` = GREATEST("+t.Table.Limit+".`wanted`, VALUES(`wanted`))", name, id, id)
+	return WriteError(t.Table.Limit, err)
+}
+
+// Lowered has the holder's floor follow a counter that goes down on purpose.
+func (t LimitTable) Lowered(ctx context.Context, tx *sql.Tx, name string, id uint64) error {
+	now := t.Current()
+	if !t.Grouped() || now == nil {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, "UPDATE "+t.Table.Limit+" SET `floor` = LEAST(`floor`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` = "+now.HolderSQL(), id, name)
+	if err == nil { // else what holders before wanted would have come late
+		_, err = tx.ExecContext(ctx, "UPDATE "+t.Table.Limit+" SET `wanted` = LEAST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` <> "+now.HolderSQL(), id-min(id, 1), name)
+	}
+	if err != nil && !link.HasCode(err, gomysql.ER_NO_SUCH_TABLE) {
+		return fmt.Errorf("write table %s: %w", t.Table.Limit, err)
+	}
+	return nil
+}
+
+// Of are those that this server has recorded under a plan.
+func (t LimitTable) Of(ctx context.Context, on link.Querier, plan uint64) ([]limit.Limit, error) {
+	known, err := t.scan(ctx, on, "SELECT `name`, `giver`, `term`, `wanted`, `granted`, `floor` FROM "+t.Table.Limit+" WHERE `term` = ?", plan)
+	return known.Limits, err
+}
+
+// Write is record in the transaction of somebody who has locked the plan.
+func (t LimitTable) Write(ctx context.Context, tx *sql.Tx, plan uint64, all []limit.Limit) error {
+	for some := range slices.Chunk(all, FloorBatch) {
+		args := make([]any, 0, 5*len(some))
+		for _, l := range some {
+			args = append(args, l.Name, l.Giver, plan, l.Wanted, l.Granted)
+		}
+		_, err := tx.ExecContext(ctx, "INSERT INTO "+t.Table.Limit+" (`name`, `giver`, `term`, `wanted`, `granted`) VALUES (?, ?, ?, ?, ?)"+
+			strings.Repeat(", (?, ?, ?, ?, ?)", len(some)-1)+t.higher(), args...)
+		if err != nil {
+			return fmt.Errorf("write ceilings to table %s: %w", t.Table.Limit, err)
+		}
+	}
+	return nil
+}
+
+// higher has an INSERT keep what is higher, if it was written under the same plan. The term
+// comes last, as the others look at what it was.
+func (t LimitTable) higher() string {
+	higher := func(column string) string {
+		return fmt.Sprintf("`%[1]s` = IF(%[2]s.`term` = VALUES(`term`), GREATEST(%[2]s.`%[1]s`, VALUES(`%[1]s`)), VALUES(`%[1]s`)), ", column, t.Table.Limit)
+	}
+	return " ON DUPLICATE KEY UPDATE " + higher("wanted") + higher("granted") + "`term` = VALUES(`term`)"
+}
+
+// Begin writes down how far each member of a plan may go from where it begins, which all
+// of them have recorded. goes tells that the member that this is, of an id, may go by that.
+func (t LimitTable) Begin(ctx context.Context, tx *sql.Tx, p *change.Plan, id string, goes bool) error {
+	var givers string
+	args := []any{goes, id}
+	for i, m := range p.Members {
+		if i > 0 {
+			givers += " UNION ALL "
+		}
+		givers += "SELECT ? AS `id`"
+		args = append(args, m.ID)
+	}
+	_, err := tx.ExecContext(ctx, "INSERT INTO "+t.Table.Limit+" (`name`, `giver`, `term`, `wanted`, `granted`) "+
+		"SELECT f.`name`, g.`id`, f.`plan`, f.`ceiling`, IF(? AND g.`id` = ?, f.`ceiling`, 0) FROM "+t.Table.PlanStart+" AS f JOIN ("+givers+") AS g WHERE f.`plan` = ? AND f.`ceiling` > 0"+
+		t.higher(), append(args, p.Number)...)
+	if err != nil {
+		return fmt.Errorf("write the ceilings of plan %d to table %s: %w", p.Number, t.Table.Limit, err)
+	}
+	return nil
+}
+
+// WriteError names the table in an error of writing it.
+func WriteError(table string, err error) error {
+	if err != nil {
+		return fmt.Errorf("write table %s: %w", table, err)
+	}
+	return nil
+}
+
+// FloorBatch bounds the rows in one statement.
+const FloorBatch = 500

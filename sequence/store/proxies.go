@@ -1,0 +1,187 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"seqproxy/internal/process"
+
+	"go.uber.org/zap"
+
+	"seqproxy/internal/await"
+	"seqproxy/sequence/link"
+)
+
+// CreateProxies makes the table of the proxies that may hold numbers. `version` is that of the last
+// change (of the options table) that the proxy has seen and obeys.
+const CreateProxies = "CREATE TABLE IF NOT EXISTS %s (`id` char(26) CHARACTER SET ascii NOT NULL, `host` varchar(255) CHARACTER SET utf8mb4 NOT NULL, " +
+	"`process` varchar(255) CHARACTER SET ascii NOT NULL DEFAULT '', " +
+	"`since` datetime(6) NOT NULL, `heartbeat` datetime(6) NOT NULL, `version` bigint unsigned NOT NULL, " +
+	"`sequences` int unsigned NOT NULL DEFAULT 0, `held` bigint unsigned NOT NULL DEFAULT 0, PRIMARY KEY (`id`)) ENGINE=InnoDB"
+
+// ProxyTable is the table of the proxies that may hold numbers.
+type ProxyTable struct{ *Schema }
+
+// Proxy is one that may hold numbers in memory.
+type Proxy struct {
+	ID    string
+	Host  string    // "web3, process 4711"
+	Since time.Time // when it registered, UTC by the sequence server's clock
+	// since its last heartbeat; below 0 where the server's clock went back after it
+	Silent    time.Duration
+	Version   uint64 // of the last change that it obeys
+	Sequences uint64 // that it has in use
+	Cached    uint64 // numbers that it held at the heartbeat
+
+	Process          string // process.Name of it
+	beat, staleAfter time.Duration
+}
+
+// Stale reports whether it missed heartbeats: it is gone, or cut off.
+func (p *Proxy) Stale() bool { return p.Silent > p.staleAfter }
+
+// early reports whether its last heartbeat is of a time to come: the server's clock went back, and
+// it has given none since.
+func (p *Proxy) early() bool { return p.Silent < -p.beat }
+
+// RemoveDead removes the entries of proxies that are known to be dead.
+func (t ProxyTable) RemoveDead(ctx context.Context) error {
+	all, err := t.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		if !process.IsDead(p.Process) {
+			continue
+		}
+		if _, err := t.Pool().ExecContext(ctx, "DELETE FROM "+t.Table.Proxies+" WHERE `id` = ?", p.ID); err != nil {
+			return err
+		}
+		t.Log.Info("dead proxy removed", zap.String("proxy", p.Host), zap.Time("since", p.Since))
+	}
+	return nil
+}
+
+func (t ProxyTable) List(ctx context.Context) ([]Proxy, error) {
+	return t.ListOn(ctx, t.Pool(), "")
+}
+
+// ListOn is proxies on a connection. locking stands behind the question.
+func (t ProxyTable) ListOn(ctx context.Context, on link.Querier, locking string) ([]Proxy, error) {
+	rows, err := on.QueryContext(ctx, "SELECT `id`, `host`, `process`, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `since`), "+
+		"TIMESTAMPDIFF(MICROSECOND, `heartbeat`, UTC_TIMESTAMP(6)), `version`, `sequences`, `held` FROM "+t.Table.Proxies+" ORDER BY `since`, `id`"+locking)
+	if err != nil {
+		return nil, fmt.Errorf("read table %s: %w", t.Table.Proxies, err)
+	}
+	defer func() { _ = rows.Close() }()
+	var all []Proxy
+	for rows.Next() {
+		p := Proxy{beat: t.Config.Beat, staleAfter: t.Config.Stale}
+		var since, silent int64
+		if err := rows.Scan(&p.ID, &p.Host, &p.Process, &since, &silent, &p.Version, &p.Sequences, &p.Cached); err != nil {
+			return nil, fmt.Errorf("read table %s: %w", t.Table.Proxies, err)
+		}
+		p.Since, p.Silent = time.UnixMicro(since).UTC(), time.Duration(silent)*time.Microsecond
+		all = append(all, p)
+	}
+	return all, rows.Err()
+}
+
+// HighestVersion is the highest version that a proxy says it obeys: one that was lost, if only the
+// other tables were restored from a backup.
+func (t ProxyTable) HighestVersion(ctx context.Context, tx *sql.Tx) (version uint64, err error) {
+	err = tx.QueryRowContext(ctx, "SELECT IFNULL(MAX(`version`), 0) FROM "+t.Table.Proxies).Scan(&version)
+	if err != nil {
+		return 0, fmt.Errorf("read table %s: %w", t.Table.Proxies, err)
+	}
+	return version, nil
+}
+
+// Registration is this process's entry among the proxies of one server. With all members it has the
+// same id.
+type Registration struct {
+	ID       string
+	Host     string
+	Anywhere *atomic.Bool // this process has registered with any of them: then it does with all
+
+	Making  await.Lock  // held while the entry is made
+	Listed  atomic.Bool // the entry was made: numbers may be reserved
+	Missing atomic.Bool // a reservation found no entry
+	// the node that has the entry, as nodes.changes. Another one may have lost it.
+	On atomic.Uint64
+}
+
+func NewRegistration() Registration {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	return Registration{Making: await.NewLock(), ID: rand.Text(), Anywhere: new(atomic.Bool), Host: fmt.Sprintf("%s, process %d", host, os.Getpid())}
+}
+
+// ListedID is the id of the entry, empty before it was made.
+func (g *Registration) ListedID() string {
+	if g.Listed.Load() {
+		return g.ID
+	}
+	return ""
+}
+
+// ListProxies writes which proxies are in the way, and the way out of each. lives is what is said
+// of one that lives.
+func ListProxies(text *strings.Builder, proxies []Proxy, table string, several bool, lives string) {
+	for i, p := range proxies {
+		if i > 0 {
+			text.WriteString("; ")
+		}
+		fmt.Fprintf(text, "%s, registered since %s UTC, ", p.Host, p.Since.Format(time.DateTime))
+		remove := fmt.Sprintf("if it is gone for good: DELETE FROM %s WHERE id = '%s'", table, p.ID)
+		if several {
+			remove += ", on each sequence server"
+		}
+		switch {
+		case p.early():
+			fmt.Fprintf(text, "whose last sign of life is %v in the future: the sequence server's clock went back since, and nobody can tell for how long it has been silent "+
+				"(set that clock right, and try again; %s)", -p.Silent.Round(100*time.Millisecond), remove)
+		case p.Stale():
+			fmt.Fprintf(text, "silent for %v (%s)", p.Silent.Round(100*time.Millisecond), remove)
+		default:
+			fmt.Fprintf(text, "which lives, or did %v ago, %s", max(p.Silent, 0).Round(100*time.Millisecond), lives)
+		}
+	}
+}
+
+func (e *RegisteredError) Error() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "sequence %q is not restarted and continues where it was, because other proxies are registered and may hold numbers of it: ", e.Sequence)
+	ListProxies(&text, e.Proxies, e.Table, false, "(stop it first: it leaves the list when it ends)")
+	return text.String()
+}
+
+// Add enters proxies that a member does not know. They have yet to tell it what they obey.
+func (t ProxyTable) Add(ctx context.Context, tx *sql.Tx, theirs []Proxy) error {
+	own, err := t.ListOn(ctx, tx, "")
+	if err != nil {
+		return err
+	}
+	for i := range theirs {
+		o := &theirs[i]
+		if slices.ContainsFunc(own, func(known Proxy) bool { return known.ID == o.ID }) {
+			continue // it gives signs of life there, which must not wait for this
+		}
+		_, err := tx.ExecContext(ctx, "INSERT INTO "+t.Table.Proxies+" (`id`, `host`, `process`, `since`, `heartbeat`, `version`, `sequences`, `held`) VALUES (?, ?, ?, "+
+			"TIMESTAMPADD(MICROSECOND, ?, '1970-01-01'), TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(6)), 0, ?, ?) ON DUPLICATE KEY UPDATE `id` = VALUES(`id`)",
+			o.ID, o.Host, o.Process, o.Since.UnixMicro(), -o.Silent.Microseconds(), o.Sequences, o.Cached)
+		if err != nil {
+			return fmt.Errorf("enter a proxy on %s that is registered with another sequence server: %w", t.Name(), err)
+		}
+	}
+	return nil
+}

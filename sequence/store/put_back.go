@@ -1,0 +1,88 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"seqproxy/sequence/define"
+	"seqproxy/sequence/link"
+	"seqproxy/sequence/segment"
+)
+
+// PutBack is the transaction of giveBack: it has the row stand at lowered. hit: the row stood at
+// the end of seg, under the plan of seg.
+func (st *Store) PutBack(ctx context.Context, h segment.Share, name string, epoch uint64, seg segment.Segment, lowered uint64) (done, hit bool, err error) {
+	args := []any{lowered, name, seg.Last()}
+	if h.Plan != 0 {
+		args = append([]any{h.Plan, h.ID}, args...)
+	}
+	err = st.TransactOnce(ctx, func(tx *sql.Tx) error {
+		result, err := tx.ExecContext(ctx, st.Table.giveBack(h.Plan != 0), args...)
+		if err != nil {
+			return err
+		}
+		if n, err := result.RowsAffected(); err != nil || n != 1 {
+			return err
+		}
+		hit = true
+		// The row is locked now. It may be another sequence's, made above the tombstone of the one
+		// that seg is of. Or the sequence was restarted, or goes on above them because they are
+		// somebody's.
+		e := NoEntry()
+		err = tx.QueryRowContext(ctx, "SELECT "+EntryOf+" FROM "+st.Table.Options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(e.Fields()...)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return fmt.Errorf("read tombstone: %w", err)
+		}
+		// The home of an ORDER sequence goes on above all that was taken from the other members.
+		if e.Floor >= seg.Next() || e.Past >= seg.Next() || e.Epoch > epoch || e.Def.Order && h.Shared() {
+			return errTombstone
+		}
+		if !define.IsWorker(name) {
+			if err := st.RefuseOthers(ctx, tx, name); err != nil {
+				return err
+			}
+		}
+		done = true
+		return nil
+	})
+	switch {
+	case errors.Is(err, errTombstone), errors.As(err, new(*RegisteredError)):
+		return false, hit, nil
+	case st.IsMoved(err) && !errors.Is(err, link.ErrOutcome):
+		// nothing was done, and on the next node they are a gap
+		return false, hit, nil
+	}
+	return done && err == nil, hit, err
+}
+
+// errTombstone undoes a giving back: the sequence was dropped since, or goes on above the numbers.
+var errTombstone = errors.New("a tombstone reaches the numbers")
+
+// OtherProxies are the other proxies that are registered. locking stands behind the question.
+func (st *Store) OtherProxies(ctx context.Context, on link.Querier, locking string) ([]Proxy, error) {
+	all, err := st.Proxies.ListOn(ctx, on, locking)
+	return slices.DeleteFunc(all, func(p Proxy) bool { return p.ID == st.Registry.ID }), err
+}
+
+// RefuseOthers keeps others from registering until the transaction ends, and refuses it if one is.
+func (st *Store) RefuseOthers(ctx context.Context, tx *sql.Tx, name string) error {
+	others, err := st.OtherProxies(ctx, tx, " FOR UPDATE")
+	if err != nil {
+		return err
+	}
+	if len(others) > 0 {
+		return &RegisteredError{Sequence: name, Table: st.Table.Proxies, Proxies: others}
+	}
+	return nil
+}
+
+// RegisteredError: a sequence is not restarted and continues where it was, because other proxies
+// are registered and may hold numbers of it.
+type RegisteredError struct {
+	Sequence string
+	Table    string  // "`app`.`sequence_proxy`"
+	Proxies  []Proxy // the others
+}

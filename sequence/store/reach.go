@@ -1,0 +1,44 @@
+package store
+
+import (
+	"math"
+	"math/bits"
+)
+
+// Highest is the last number that a sequence may give, as far as it is known.
+func (st *Store) Highest(name string) uint64 {
+	highest := st.Seen.Load().Max
+	if r := st.Rules.Of(name); r.Max != 0 {
+		highest = min(highest, r.Max)
+	}
+	return highest
+}
+
+// Width is from position to the last of n numbers that are reserved next; false if they go beyond
+// 64 bits.
+func (st *Store) Width(name string, position, n uint64) (uint64, bool) {
+	rule := st.Rules.Of(name)
+	h, floor := st.ShareOf(name, rule), st.Marks.Of(name)
+	if h.InBlocks() {
+		last, ok := h.End(position, floor, n)
+		return last - position, ok && last >= position
+	}
+	if h.InSteps() {
+		rule = h.Rule(rule, floor)
+	}
+	first, ok := rule.Next(position, math.MaxUint64)
+	hi, rest := bits.Mul64(n-1, rule.Step)
+	width := first - position + rest
+	return width, ok && hi == 0 && width >= rest && width <= math.MaxUint64-position
+}
+
+// Remaining is how many numbers this server has of a sequence, up to highest.
+func (st *Store) Remaining(name string, stored *Row, highest uint64) uint64 {
+	switch h := st.ShareOf(name, stored.Rule()); {
+	case h.InBlocks():
+		return h.Remaining(max(stored.ID, st.Marks.Of(name)), highest)
+	case h.InSteps():
+		return h.Rule(stored.Rule(), st.Marks.Of(name)).Remaining(max(stored.ID, st.Marks.Of(name)), highest)
+	}
+	return stored.Rule().Remaining(stored.ID, highest)
+}

@@ -1,0 +1,258 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"seqproxy/sequence/define"
+
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/sequence/link"
+	"seqproxy/sequence/segment"
+)
+
+// Find reads the row that name means. No such row is ErrUnknown, and a server that obeys another
+// plan outcomeOldPlan.
+func (st *Store) Find(ctx context.Context, name string) (Row, error) {
+	found, err := st.Look(ctx, name)
+	if err == nil && found.Plan != found.Share.Plan {
+		return Row{}, OutcomeOldPlan
+	}
+	return found, err
+}
+
+// Look is find whatever plan the server obeys.
+func (st *Store) Look(ctx context.Context, name string) (Row, error) {
+	return st.lookBy(ctx, func(conn *sql.Conn) (Row, error) { return st.ReadRow(ctx, conn, name) })
+}
+
+// LookEither is look for a sequence of any kind.
+func (st *Store) LookEither(ctx context.Context, name string) (Row, error) {
+	return st.lookBy(ctx, func(conn *sql.Conn) (Row, error) {
+		found, err := st.readBy(ctx, conn, st.Table.either(st.Registry.ListedID()), name, define.CounterName(name), name, define.CounterName(name))
+		var unknown *define.NameError
+		switch {
+		case err == nil:
+			err = st.fitsKind(&found)
+		case errors.As(err, &unknown) && unknown.Deleted == 0:
+			unknown.Deleted = st.deleted(ctx, conn, define.CounterName(name))
+		}
+		return found, err
+	})
+}
+
+func (st *Store) lookBy(ctx context.Context, read func(conn *sql.Conn) (Row, error)) (Row, error) {
+	conn, err := st.Conn(ctx)
+	if err != nil {
+		return Row{}, err
+	}
+	defer func() { _ = conn.Close() }()
+	found, err := read(conn)
+	if err != nil {
+		return Row{}, err
+	}
+	// A row made again under another spelling must not escape the mark of the old one.
+	for _, other := range st.Marks.Like(found.Name) {
+		if same, err := st.ReadRow(ctx, conn, other); err == nil && same.Name == found.Name {
+			st.Marks.Carry(other, found.Name)
+		} else if err != nil && !errors.Is(err, define.ErrUnknown) {
+			return Row{}, err
+		}
+	}
+	return found, nil
+}
+
+// deleted returns the mark of a sequence that has no row any more, 0 if it was dropped: then there
+// is a tombstone.
+func (st *Store) deleted(ctx context.Context, conn *sql.Conn, name string) uint64 {
+	mark := st.Marks.Of(name)
+	if mark == 0 {
+		return mark
+	}
+	var floor uint64
+	err := conn.QueryRowContext(ctx, "SELECT `floor` FROM "+st.Table.Options+" WHERE `name` = ?", name).Scan(&floor)
+	if err == nil && floor > 0 || err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return 0
+	}
+	return mark
+}
+
+// ReadRow is find on a connection.
+func (st *Store) ReadRow(ctx context.Context, conn *sql.Conn, name string) (Row, error) {
+	return st.readBy(ctx, conn, st.Table.one(st.Registry.ListedID()), name, name)
+}
+
+// readBy reads the row of a name with a statement and its arguments.
+func (st *Store) readBy(ctx context.Context, conn *sql.Conn, text, name string, args ...any) (Row, error) {
+	found, err := st.scanRow(conn.QueryRowContext(ctx, text, args...))
+	if link.HasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
+		if err := st.comparable(ctx, conn); err != nil {
+			return Row{}, err
+		}
+	}
+	if errors.Is(err, sql.ErrNoRows) || link.IsNoSuchText(err) {
+		return Row{}, &define.NameError{Name: define.ShownName(name), Err: define.ErrUnknown, Deleted: st.deleted(ctx, conn, name)}
+	}
+	if err == nil {
+		err = st.Plans.frozen(ctx, conn, &found)
+	}
+	if err == nil {
+		st.learn(&found)
+	}
+	return found, err
+}
+
+// learn takes over what a row says about how to reserve, and which epoch it is in.
+func (st *Store) learn(r *Row) {
+	st.Rules.Set(r.Name, r.Rule())
+	st.ordered.set(r)
+	st.Marks.Learn(r.Name, r.Epoch)
+}
+
+// LearnAs is learn for a row that is made again under another spelling than the one that numbers
+// are reserved by.
+func (st *Store) LearnAs(name string, r *Row) {
+	if name != r.Name {
+		renamed := *r
+		renamed.Name = name
+		st.learn(&renamed)
+	}
+}
+
+// comparable makes sure that the names of both tables can be compared, after a statement said of
+// some text that it cannot.
+func (st *Store) comparable(ctx context.Context, conn *sql.Conn) error {
+	_, err := conn.ExecContext(ctx, "SELECT 1 FROM "+st.Table.Sequence+" AS s JOIN "+st.Table.Options+" AS o ON o.`name` = s.`name` LIMIT 0")
+	if !link.HasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
+		return err
+	}
+	if err := st.CheckAgain(ctx, conn); err != nil {
+		// the column has been changed, perhaps since this connection was made
+		return err
+	}
+	return st.Unfit(st.Table.Options, fmt.Sprintf("its column `name` compares otherwise than the one of %s: %v", st.Table.Sequence, err),
+		"ALTER TABLE "+st.Table.Options+" MODIFY `name` "+st.Seen.Load().NameType+" NOT NULL")
+}
+
+// scanRow reads what table.rows selects.
+func (st *Store) scanRow(from interface{ Scan(...any) error }) (r Row, err error) {
+	var id sql.NullString
+	if err := from.Scan(append([]any{&r.Name, &id, &r.registered, &r.Plan}, r.Fields()...)...); err != nil {
+		return Row{}, err
+	}
+	if r.ID, err = st.ParseID(r.Name, id); err != nil {
+		return Row{}, err
+	}
+	st.Complete(&r)
+	return r, nil
+}
+
+// Complete fills in what follows from the other fields.
+func (st *Store) Complete(r *Row) {
+	r.Share = st.Share()
+	r.FillIn(st.Seen.Load().Max) // there is a connection, so there was a check
+}
+
+// FillIn fills in what follows from the definition where columns hold numbers up to highest.
+func (r *Row) FillIn(highest uint64) {
+	r.Max = r.Def.Limit(highest)
+	if r.Exact = r.Def.Cache; r.Def.Order {
+		r.Exact = 1
+	}
+}
+
+// Common is the rule that the row's sequence goes by, as caches know it.
+func (r *Row) Common() segment.Rule { return r.Share.Common(r.Rule()) }
+
+// ParseID reads the id of a row.
+func (st *Store) ParseID(name string, id sql.NullString) (uint64, error) {
+	if !id.Valid {
+		return 0, st.Unfit(st.Table.Sequence, fmt.Sprintf("sequence %q: its id is NULL", name),
+			"UPDATE "+st.Table.Sequence+" SET `id` = the last number given")
+	}
+	n, err := strconv.ParseUint(id.String, 10, 64)
+	if err != nil {
+		return 0, st.Unfit(st.Table.Sequence, fmt.Sprintf("sequence %q: its id is %s, which is not the last number given", name, id.String),
+			"UPDATE "+st.Table.Sequence+" SET `id` = 0 or the last number given")
+	}
+	return n, nil
+}
+
+// RowsOf reads the rows of so many names, without those whose id is none. It does not say whether
+// they are frozen.
+func (st *Store) RowsOf(ctx context.Context, names []string) ([]Row, error) {
+	conn, err := st.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	rows, err := conn.QueryContext(ctx, st.Table.rows("")+" WHERE s.`name` IN (?"+strings.Repeat(", ?", len(names)-1)+")", asArgs(names)...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	var all []Row
+	for rows.Next() {
+		switch r, err := st.scanRow(rows); {
+		case err == nil:
+			all = append(all, r)
+		case !errors.Is(err, link.ErrUnfit):
+			return nil, err
+		}
+	}
+	return all, rows.Err()
+}
+
+// List reads all rows.
+func (st *Store) List(ctx context.Context) ([]Row, error) {
+	conn, err := st.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	rows, err := conn.QueryContext(ctx, st.Table.rows(st.Registry.ListedID()))
+	if err != nil {
+		if link.HasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
+			err = errors.Join(st.comparable(ctx, conn), err)
+		}
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	var all []Row
+	for rows.Next() {
+		r, err := st.scanRow(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	for i := range all {
+		if err := st.Plans.frozen(ctx, conn, &all[i]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// fitsKind refuses a row whose kind cannot be told: its options were lost, or it was renamed by
+// hand.
+func (st *Store) fitsKind(found *Row) error {
+	var finding string
+	switch plain := found.Def.Kind.IsPlain(); {
+	case define.IsCounter(found.Name) && plain:
+		finding = fmt.Sprintf("the row %q counts for a sequence with a kind of keys, and table %s does not say which", found.Name, st.Table.Options)
+	case !define.IsCounter(found.Name) && !plain:
+		finding = fmt.Sprintf("the row %q has no name that ends in %s, and its sequence has keys of kind %v", found.Name, define.CounterSuffix, found.Def.Kind)
+	default:
+		return nil
+	}
+	return &link.UnfitError{Server: st.At(), Table: st.Table.Sequence, Finding: finding, Remedy: "restore both tables from the same backup", OfSequence: true}
+}

@@ -1,0 +1,39 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/sequence/link"
+)
+
+// ErrNoText is a name whose bytes are no text in the character set that they are in, or
+// a text that UTF-8 has not.
+var ErrNoText = errors.New("is no text in its character set")
+
+// InUTF8 asks the server for a name in UTF-8.
+func (st *Store) InUTF8(ctx context.Context, charset string, name []byte) (string, error) {
+	conn, err := st.Conn(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close() }()
+	var text sql.NullString
+	err = conn.QueryRowContext(ctx, fmt.Sprintf("SELECT CONVERT(_%s X'%X' USING utf8mb4)", charset, name)).Scan(&text)
+	switch {
+	case link.HasCode(err, gomysql.ER_UNKNOWN_CHARACTER_SET, gomysql.ER_INVALID_CHARACTER_STRING, gomysql.ER_PARSE_ERROR, link.CannotConvert, link.CannotConvertMariaDB):
+		return "", fmt.Errorf("%w: %w", ErrNoText, err)
+	case err != nil:
+		return "", fmt.Errorf("convert a name from %s: %w", charset, err)
+	case !text.Valid, strings.Count(text.String, "?") > bytes.Count(name, []byte("?")):
+		// what stands for an unknown character
+		return "", ErrNoText
+	}
+	return text.String, nil
+}

@@ -1,0 +1,171 @@
+package store
+
+import (
+	"fmt"
+	"strconv"
+
+	"seqproxy/sequence/define"
+	"seqproxy/sequence/segment"
+)
+
+// CreateTable is the table as people already have it; nothing of ours is added to it.
+const CreateTable = "CREATE TABLE IF NOT EXISTS %s (`name` varchar(50) NOT NULL, `id` bigint(20) unsigned NOT NULL DEFAULT '0', " +
+	"PRIMARY KEY (`name`)) ENGINE=InnoDB"
+
+// Table holds the SQL of one sequence table.
+type Table struct {
+	Sequence string // "`app`.`sequence`"
+	Options  string // "`app`.`sequence_options`"
+	Version  string // "`app`.`sequence_version`"
+	Proxies  string // "`app`.`sequence_proxy`"
+	Holder   string // "`app`.`sequence_holder`"
+	Limit    string // "`app`.`sequence_limit`"
+	planTables
+}
+
+// Row is one sequence as the table has it.
+type Row struct {
+	Name string // as stored
+	// the last number given; while the sequence is frozen, the highest that its column holds
+	ID    uint64
+	Max   uint64        // the highest number that it may give
+	Exact uint64        // typed CACHE n, or 0
+	Plan  uint64        // the plan that the server obeyed when it was read
+	Share segment.Share // of the server, as this process believes
+	Entry               // noEntry if it has none
+
+	// this process was when it was read: else what it has just reserved may be anybody's
+	registered bool
+
+	Frozen   bool   // because the set of sequence servers is changed
+	before   uint64 // what its id was then
+	WasOrder bool   // before the Alteration that it is the outcome of: it was an ORDER sequence
+}
+
+// Position is the last number given, whether or not the sequence is frozen.
+func (r *Row) Position() uint64 {
+	if r.Frozen {
+		return r.before
+	}
+	return r.ID
+}
+
+func NewTable(database, name string) Table {
+	return Table{
+		Sequence: define.Quote(database) + "." + define.Quote(name),
+		Options:  define.Quote(database) + "." + define.Quote(name+OptionsSuffix),
+		Version:  define.Quote(database) + "." + define.Quote(name+versionSuffix),
+		Proxies:  define.Quote(database) + "." + define.Quote(name+proxySuffix),
+		Holder:   define.Quote(database) + "." + define.Quote(name+holderSuffix),
+		Limit:    define.Quote(database) + "." + define.Quote(name+limitSuffix),
+
+		planTables: newPlanTables(database, name),
+	}
+}
+
+// Suffixes of the tables that stand beside the first one; the longest counts for how long its name
+// may be.
+const (
+	OptionsSuffix = "_options"
+	versionSuffix = "_version"
+	proxySuffix   = "_proxy"
+)
+
+// MaxIdentifier is the servers' limit for the name of a table, in characters:
+// https://dev.mysql.com/doc/refman/8.4/en/identifier-length.html
+const MaxIdentifier = 64
+
+// taking is the frame of a statement that takes numbers: what stands before the new value of the
+// id, how the id is called in it, and what stands behind. With a plan, the statement changes
+// nothing on a server that obeys another one (arguments plan and id of the member, before all
+// others).
+func (t Table) taking(planned bool) (head, id, tail string) {
+	if !planned {
+		return "UPDATE " + t.Sequence + " SET `id` = LAST_INSERT_ID(", "`id`", ") WHERE `name` = ?"
+	}
+	return "UPDATE " + t.Sequence + " AS s JOIN " + t.Member + " AS m ON m.`one` = 1 AND m.`plan` = ? AND m.`id` = ? SET s.`id` = LAST_INSERT_ID(", "s.`id`",
+		") WHERE s.`name` = ?"
+}
+
+// reserve takes numbers. LAST_INSERT_ID(expr) makes the server keep the new value for this session
+// alone, so that it cannot be mixed up with another's.
+func (t Table) reserve(planned bool) string {
+	head, id, tail := t.taking(planned)
+	return head + id + " + ?" + tail
+}
+
+// ReserveByRule takes numbers that go by steps, or that end before their column does. The id
+// becomes the last one of them, which is the first number after it (arguments anchor, anchor,
+// anchor, anchor, step, step) and a width; and it does that only while it is below a number. So
+// nothing in it goes beyond 64 bits.
+func (t Table) ReserveByRule(planned bool) string {
+	const number = "CAST(? AS UNSIGNED)"
+	head, id, tail := t.taking(planned)
+	id = "CAST(" + id + " AS UNSIGNED)"
+	return head + "IF(" + id + " < " + number + ", " + number + ", " +
+		number + " + ((" + id + " - " + number + ") DIV " + number + " + 1) * " + number + ") + " + number +
+		tail + " AND " + id + " < " + number
+}
+
+// reserveInSteps is reserveByRule where the members take turns: it takes nothing from a row whose
+// id is not of the member's residue (arguments members, residue, behind all others).
+func (t Table) reserveInSteps() string {
+	return t.ReserveByRule(true) + " AND MOD(CAST(s.`id` AS UNSIGNED), ?) = ?"
+}
+
+// reserveInBlocks takes n numbers above a floor, out of the blocks of a member, while the id is
+// below a number.
+func (t Table) reserveInBlocks(h segment.Share, floor, n uint64) string {
+	head, id, tail := t.taking(true)
+	g := fmt.Sprintf("GREATEST(CAST(%s AS UNSIGNED), CAST(%d AS UNSIGNED))", id, floor)
+	return head + h.ReserveBlocks(g, n) + tail + " AND CAST(" + id + " AS UNSIGNED) < CAST(? AS UNSIGNED)"
+}
+
+// raise sets a row that is below the first argument to the second, and moves any other on by the
+// third, while it is below the fifth. The fourth is its name. Without the casts a signed column and
+// a large number would be compared as DECIMAL.
+func (t Table) raise() string {
+	const id = "CAST(`id` AS UNSIGNED)"
+	return "UPDATE " + t.Sequence + " SET `id` = LAST_INSERT_ID(IF(" + id + " < CAST(? AS UNSIGNED), CAST(? AS UNSIGNED), " + id +
+		" + CAST(? AS UNSIGNED))) WHERE `name` = ? AND " + id + " < CAST(? AS UNSIGNED)"
+}
+
+// obeyed is the number of the plan that the server obeys, as an expression; 0: none.
+func (t Table) obeyed() string {
+	return "IFNULL((SELECT m.`plan` FROM " + t.Member + " AS m WHERE m.`one` = 1), 0)"
+}
+
+// underPlan has an UPDATE of one row change nothing while the server obeys another plan; 0: any.
+func (t Table) underPlan(number uint64) string {
+	return " AND " + t.obeyed() + " = " + strconv.FormatUint(number, 10)
+}
+
+// giveBack lowers a row to the first argument if nobody has reserved since it was set to the third,
+// and the server obeys the same plan. Where that is one, the arguments of taking come first.
+func (t Table) giveBack(planned bool) string {
+	if planned {
+		return "UPDATE " + t.Sequence + " AS s JOIN " + t.Member + " AS m ON m.`one` = 1 AND m.`plan` = ? AND m.`id` = ? SET s.`id` = ? WHERE s.`name` = ? AND s.`id` = ?"
+	}
+	return "UPDATE " + t.Sequence + " SET `id` = ? WHERE `name` = ? AND `id` = ?" + t.underPlan(0)
+}
+
+// rows selects name, id (as text, so that a negative one is seen), whether a proxy is registered,
+// of which the id may be empty, the plan in force and options of all rows.
+func (t Table) rows(proxy string) string {
+	registered := "0, "
+	if proxy != "" {
+		registered = "EXISTS (SELECT 1 FROM " + t.Proxies + " AS r WHERE r.`id` = '" + proxy + "'), "
+	}
+	return "SELECT s.`name`, CAST(s.`id` AS CHAR), " + registered + t.obeyed() + ", " + EntryOf +
+		" FROM " + t.Sequence + " AS s LEFT JOIN " + t.Options + " AS o ON o.`name` = s.`name`"
+}
+
+// one selects like rows the row that a name means.
+func (t Table) one(proxy string) string { return t.rows(proxy) + " WHERE s.`name` = ?" }
+
+// either is one of a sequence whose kind is not known. A plain row is none of a sequence beside that
+// of a counter, nor after a sequence with a kind was dropped: somebody made it by hand (arguments
+// CounterName, name, CounterName).
+func (t Table) either(proxy string) string {
+	return t.rows(proxy) + " WHERE s.`name` = ? OR s.`name` = ? AND NOT EXISTS (SELECT 1 FROM " + t.Options + " AS k WHERE k.`name` = ? AND k.`kind` <> '') ORDER BY CHAR_LENGTH(s.`name`) DESC LIMIT 1"
+}

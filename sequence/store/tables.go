@@ -1,0 +1,275 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"seqproxy/sequence/define"
+
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+	"go.uber.org/zap"
+
+	"seqproxy/sequence/link"
+)
+
+// This file is which tables a sequence server has. They are created together, when a proxy first
+// connects, where its account may and the configuration lets it. Else somebody creates them by
+// hand, as [statements] has them.
+
+// OtherTable is a table beside that of the sequences.
+type OtherTable struct {
+	Suffix string // of its name, behind that of the first table
+	// the statement, without the table's name and, if it has names of sequences, the type of those
+	create string
+	named  bool
+}
+
+// OtherTables are all of them. Suffixes count for how long the first table's name may be.
+var OtherTables = []OtherTable{
+	{OptionsSuffix, CreateOptions, true},
+	{versionSuffix, createVersion, false},
+	{proxySuffix, CreateProxies, false},
+	{holderSuffix, CreateHolder, false},
+	{limitSuffix, createLimit, true},
+	{memberSuffix, createMember, false},
+	{planSuffix, createPlan, false},
+	{PlanStartSuffix, createPlanStart, true},
+}
+
+// Statement makes the table. nameType is that of the column `name` of the first table, so that
+// names compare alike in both.
+func (b *OtherTable) Statement(database, first, nameType string) string {
+	full := define.Quote(database) + "." + define.Quote(first+b.Suffix)
+	if b.named {
+		return fmt.Sprintf(b.create, full, nameType)
+	}
+	return fmt.Sprintf(b.create, full)
+}
+
+var columnDefinition = regexp.MustCompile("`([a-z_]+)` [a-z%]")
+
+// Columns are the names of its columns.
+func (b *OtherTable) Columns() (names []string) {
+	for _, found := range columnDefinition.FindAllStringSubmatch(b.create, -1) {
+		names = append(names, found[1])
+	}
+	return names
+}
+
+// PlainNameType is that of a table that seqproxy makes. It has the schema's character set.
+const PlainNameType = "varchar(50)"
+
+// Statements are the statements that create the schema and all tables of a sequence server, for an
+// account that may not create them itself.
+func Statements(database, first string) []string {
+	all := []string{"CREATE DATABASE IF NOT EXISTS " + define.Quote(database), createFirst(database, first)}
+	for i := range OtherTables {
+		all = append(all, OtherTables[i].Statement(database, first, PlainNameType))
+	}
+	return all
+}
+
+func createFirst(database, first string) string {
+	return fmt.Sprintf(CreateTable, define.Quote(database)+"."+define.Quote(first))
+}
+
+// schemaWayOut is what mends that tables are missing.
+const schemaWayOut = "have somebody who may create them run what `seqproxy schema` prints, once"
+
+// Found looks at the tables of a server.
+type Found struct {
+	Missing []string // names
+}
+
+// names are those of all tables; the first one is that of the sequences.
+func (s *Schema) names() []string {
+	all := []string{s.Config.Table}
+	for i := range OtherTables {
+		all = append(all, s.Config.Table+OtherTables[i].Suffix)
+	}
+	return all
+}
+
+// InTables is the condition on information_schema for all tables.
+func (s *Schema) InTables() string {
+	names := s.names()
+	for i, name := range names {
+		names[i] = link.Literal(name)
+	}
+	return fmt.Sprintf("TABLE_SCHEMA = %s AND TABLE_NAME IN (%s)", link.Literal(s.Config.Database), strings.Join(names, ", "))
+}
+
+// LookForTables says which tables are missing, and returns all that is wrong with those that are
+// there: what does not keep a committed number.
+func (s *Schema) LookForTables(ctx context.Context, c link.Raw) (found Found, findings []error, err error) {
+	rows, err := c.Query(ctx, "SELECT TABLE_NAME, TABLE_TYPE, IFNULL(ENGINE, '') FROM information_schema.TABLES WHERE "+s.InTables())
+	if err != nil {
+		return found, nil, fmt.Errorf("look for table %s and those beside it: %w", s.Table.Sequence, err)
+	}
+	for _, name := range s.names() {
+		full := define.Quote(s.Config.Database) + "." + define.Quote(name)
+		at := slices.IndexFunc(rows, func(r []string) bool { return strings.EqualFold(r[0], name) })
+		switch {
+		case at < 0:
+			found.Missing = append(found.Missing, name)
+		case rows[at][1] != "BASE TABLE":
+			findings = append(findings, s.Unfit(full, "it is a "+rows[at][1]+", not a table", "name the table behind it"))
+		case !strings.EqualFold(rows[at][2], "InnoDB"):
+			findings = append(findings, s.Unfit(full, "its engine is "+rows[at][2]+", which does not keep what was committed through a crash", "ALTER TABLE "+full+" ENGINE=InnoDB"))
+		}
+	}
+	return found, findings, nil
+}
+
+// LacksFirst reports whether the first table is missing.
+func (t *Found) LacksFirst(s *Schema) bool { return slices.Contains(t.Missing, s.Config.Table) }
+
+// tablesMissing is the finding about tables that are not there.
+func (s *Schema) tablesMissing(missing []string) error {
+	full := make([]string, len(missing))
+	for i, name := range missing {
+		full[i] = define.Quote(s.Config.Database) + "." + define.Quote(name)
+	}
+	remedy := schemaWayOut + ", or set create_table = true; or " + s.Grants()
+	if len(missing) == 1 {
+		return s.Unfit(full[0], "it does not exist, or the user may not see it", remedy)
+	}
+	return s.Unfit(full[0], "it does not exist, or the user may not see it, and so it is with "+strings.Join(full[1:], ", "), remedy)
+}
+
+// EachMissing are the findings about tables that are not there and that a proxy does not make, with
+// the statement that makes each.
+func (s *Schema) EachMissing(missing []string, nameType string) (findings []error) {
+	if s.Config.MayCreate() {
+		return nil
+	}
+	statements := map[string]string{s.Config.Table: createFirst(s.Config.Database, s.Config.Table)}
+	for i := range OtherTables {
+		statements[s.Config.Table+OtherTables[i].Suffix] = OtherTables[i].Statement(s.Config.Database, s.Config.Table, nameType)
+	}
+	for _, name := range missing {
+		findings = append(findings, s.Unfit(define.Quote(s.Config.Database)+"."+define.Quote(name), "it does not exist, or the user may not see it",
+			statements[name]+", or set create_table = true; `seqproxy schema` prints this for all tables"))
+	}
+	return findings
+}
+
+// soundTables is lookForTables that ends with the first finding.
+func (s *Schema) soundTables(ctx context.Context, c link.Raw) (Found, error) {
+	found, findings, err := s.LookForTables(ctx, c)
+	if err == nil && len(findings) > 0 {
+		err = findings[0]
+	}
+	return found, err
+}
+
+// CheckTables implements [checkedTables], and keeps what it has found.
+func (s *Schema) CheckTables(ctx context.Context, c link.Raw) error {
+	found, err := s.completeTables(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := s.CheckLeftAlone(ctx, c); err != nil {
+		return err
+	}
+	s.Seen.Store(found)
+	return nil
+}
+
+// completeTables creates the tables that are missing if that is allowed, and looks at their columns.
+func (s *Schema) completeTables(ctx context.Context, c link.Raw) (*Layout, error) {
+	found, err := s.soundTables(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if len(found.Missing) > 0 {
+		if !s.Config.MayCreate() {
+			return nil, s.tablesMissing(found.Missing)
+		}
+		// Another connection may make them.
+		if err := s.making.Acquire(ctx); err != nil {
+			return nil, err
+		}
+		defer s.making.Release()
+		if found, err = s.soundTables(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	if found.LacksFirst(s) {
+		if err := s.createOne(ctx, c, s.Config.Table, createFirst(s.Config.Database, s.Config.Table)); err != nil {
+			return nil, err
+		}
+	}
+	seen, err := s.checkColumns(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	made := found.LacksFirst(s)
+	for i := range OtherTables {
+		name := s.Config.Table + OtherTables[i].Suffix
+		if !slices.Contains(found.Missing, name) {
+			continue
+		}
+		if err := s.createOne(ctx, c, name, OtherTables[i].Statement(s.Config.Database, s.Config.Table, seen.NameType)); err != nil {
+			return nil, err
+		}
+		made = true
+	}
+	if made {
+		s.Log.Info("sequence tables created", zap.Strings("tables", found.Missing))
+		if found, _, err := s.LookForTables(ctx, c); err != nil || len(found.Missing) > 0 {
+			if err == nil {
+				err = s.tablesMissing(found.Missing)
+			}
+			return nil, err
+		}
+	}
+	return seen, nil
+}
+
+// createOne creates a table, and the schema if that is missing too. Rights on the schema alone are
+// enough where the schema is there.
+func (s *Schema) createOne(ctx context.Context, c link.Raw, name, create string) error {
+	err := c.Exec(ctx, create)
+	if link.HasCode(err, gomysql.ER_BAD_DB_ERROR) {
+		if err = c.Exec(ctx, "CREATE DATABASE IF NOT EXISTS "+define.Quote(s.Config.Database)); err == nil {
+			s.Log.Info("schema created", zap.String("schema", s.Config.Database))
+			err = c.Exec(ctx, create)
+		}
+	}
+	full := define.Quote(s.Config.Database) + "." + define.Quote(name)
+	switch {
+	case link.HasCode(err, gomysql.ER_DBACCESS_DENIED_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_ACCESS_DENIED_ERROR):
+		return s.Unfit(full, fmt.Sprintf("it does not exist, or the user may not see it, and the user may not create it: %v", err),
+			fmt.Sprintf("%s; or CREATE DATABASE %s, and %s; or name a schema where it may, by `database` under [sequence] in a configuration file",
+				schemaWayOut, define.Quote(s.Config.Database), s.Grants()))
+	case err != nil:
+		return fmt.Errorf("create table %s: %w", full, err)
+	}
+	return nil
+}
+
+// lacking returns what tables beside the first one, as information_schema has their columns, lack.
+// They are not ours.
+func (s *Schema) lacking(columns [][]string) (findings []error) {
+	has := make(map[string]bool, len(columns))
+	there := make(map[string]bool)
+	for _, r := range columns {
+		has[strings.ToLower(r[0]+"."+r[1])], there[strings.ToLower(r[0])] = true, true
+	}
+	for i := range OtherTables {
+		name := s.Config.Table + OtherTables[i].Suffix
+		if !there[strings.ToLower(name)] {
+			continue
+		}
+		lost := slices.DeleteFunc(OtherTables[i].Columns(), func(column string) bool { return has[strings.ToLower(name+"."+column)] })
+		if len(lost) > 0 {
+			findings = append(findings, s.Unfit(define.Quote(s.Config.Database)+"."+define.Quote(name), "it lacks the columns "+strings.Join(lost, ", ")+", so it is none of seqproxy's",
+				"name another `table` under [sequence], or move that one away"))
+		}
+	}
+	return findings
+}

@@ -1,0 +1,145 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
+	"seqproxy/internal/planted"
+	"seqproxy/sequence/limit"
+	"seqproxy/sequence/link"
+	"seqproxy/sequence/segment"
+)
+
+// Taking is a statement that takes numbers.
+type Taking struct {
+	Name  string
+	N     uint64       // numbers
+	Used  segment.Rule // as this process knows it
+	Share segment.Share
+	Epoch uint64 // of the sequence, as this process knows it
+	Low   uint64 // its row is lower only if it has gone back; 0: that is not known
+
+	text    string
+	args    []any
+	below   uint64 // the id must be; 0: it does not matter
+	Floor   uint64 // no number is at or below it
+	width   uint64 // from before the first number to the last
+	UpTo    limit.UpTo
+	Node    *link.Choice                      // whose ceiling it may go up to; nil: there is none
+	full    Outcome                           // why there is no room below
+	Numbers func(last uint64) segment.Segment // those that end at last
+}
+
+// Prepare makes the statement.
+func (st *Store) Prepare(t *Taking) error {
+	name, n, rule, h, upTo := t.Name, t.N, t.Used, t.Share, t.UpTo
+	highest, full := st.Seen.Load().Max, OutcomeNoRoom
+	if rule.Max != 0 {
+		highest = min(highest, rule.Max)
+	}
+	if upTo.Grouped && upTo.Ceiling < highest {
+		highest, full = upTo.Ceiling, OutcomeAtCeiling
+	}
+	if upTo.Witnessed && upTo.Recorded < highest {
+		highest, full = upTo.Recorded, OutcomeUnwitnessed
+	}
+	t.full = full
+	planned := h.Plan != 0 && !planted.Fault(planted.Plan)
+	ok := true
+	switch {
+	case h.Shared() && !h.Divides(rule.Step):
+		return NotDivided(h, name, rule.Step)
+	case h.InBlocks():
+		t.below, ok = h.Room(t.Floor, n, highest)
+		t.below++ // an id at the end of 64 bits never has room
+		t.text, t.args = st.Table.reserveInBlocks(h, t.Floor, n), []any{name, t.below}
+		t.Numbers = func(last uint64) segment.Segment { return h.Segment(last, n) }
+		t.width = h.Far(n)
+	case h.InSteps():
+		rule = h.Rule(rule, t.Floor)
+		t.below, ok = rule.Room(n, highest)
+		t.text, t.args = st.Table.reserveInSteps(), append(rule.Arguments(name, n, t.below), h.Count, h.Residue())
+	case rule.Step != 1 || rule.Max != 0 || upTo.Grouped:
+		t.below, ok = rule.Room(n, highest)
+		t.text, t.args = st.Table.ReserveByRule(planned), rule.Arguments(name, n, t.below)
+	default:
+		t.text, t.args = st.Table.reserve(planned), []any{n, name}
+	}
+	if !ok {
+		return full
+	}
+	if planned {
+		t.args = append([]any{h.Plan, h.ID}, t.args...)
+	}
+	if h.Plan == 0 && !planted.Fault(planted.Plan) {
+		// Who does not know of the first plan yet may not move the row even for a moment: between
+		// its numbers applications may count on.
+		t.text += st.Table.underPlan(0)
+	}
+	if upTo.Grouped {
+		if t.Node = st.Current(); t.Node == nil {
+			return link.ErrUnchosen
+		}
+		_, id, _ := st.Table.taking(planned)
+		t.text, t.args = t.text+st.Limits.belowSQL(t.Node, id), append(t.args, name, highest)
+	}
+	if t.Low > 0 {
+		_, id, _ := st.Table.taking(planned)
+		t.text, t.args = t.text+" AND CAST("+id+" AS UNSIGNED) >= CAST(? AS UNSIGNED)", append(t.args, t.Low)
+	}
+	if t.Numbers == nil {
+		t.width = (n-1)*rule.Step + 1
+		t.Numbers = func(last uint64) segment.Segment {
+			seg := segment.Stepped(last-(n-1)*rule.Step, rule.Step, n)
+			seg.Plan = h.Plan
+			return seg
+		}
+	}
+	return nil
+}
+
+// Take runs the one statement that takes numbers, and then makes sure that it did what it said.
+func (st *Store) Take(ctx context.Context, conn *sql.Conn, t *Taking) Attempt {
+	if known, ok := st.ordered.of(t.Name); ok {
+		return st.takeAtOnce(ctx, conn, t, known)
+	}
+	result, err := conn.ExecContext(ctx, t.text, t.args...)
+	if err != nil {
+		if planted.Fault(planted.Commit) && link.IsUnknownOutcome(err) {
+			stored := Row{Name: t.Name, Max: st.Seen.Load().Max, Entry: NoEntry()}
+			return Attempt{Taken: true, Last: st.Marks.Of(t.Name) + t.N, Stored: stored}
+		}
+		return st.notTaken(t, err)
+	}
+	affected, err := result.RowsAffected()
+	if err != nil {
+		return st.FailedWith(err)
+	}
+	told, err := result.LastInsertId() // the packet's 64 bits in an int64
+	if err != nil {
+		return st.FailedWith(err)
+	}
+	if affected != 1 {
+		return st.notOneRow(ctx, conn, affected, t)
+	}
+	return st.verify(ctx, conn, t, uint64(told))
+}
+
+// notTaken is the outcome of a statement that should have taken numbers, and failed.
+func (st *Store) notTaken(t *Taking, err error) Attempt {
+	if !link.IsUnknownOutcome(err) {
+		return st.FailedWith(err)
+	}
+	return Attempt{Outcome: OutcomeUnknown, Err: fmt.Errorf("%w: %w", OutcomeUnknown, err), Doubtful: t.Share.Whole(t.N)}
+}
+
+// LogReserved tells of numbers whose reservation is known to be stored, on the level debug. A crash
+// between this and their use makes them a gap.
+func (st *Store) LogReserved(name string, seg segment.Segment, above uint64) {
+	st.Log.Debug("numbers reserved", logfield.Sequence(name), zap.Uint64("plan", seg.Plan), zap.Uint64("above", above),
+		zap.Uint64("first", seg.Next()), zap.Uint64("reserved_up_to", seg.Last()), zap.Uint64("reserved", seg.Remaining()))
+}

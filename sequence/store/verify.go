@@ -1,0 +1,175 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"seqproxy/internal/planted"
+	"seqproxy/sequence/define"
+	"seqproxy/sequence/limit"
+	"seqproxy/sequence/link"
+	"seqproxy/sequence/segment"
+)
+
+// Doubt is a finding about a row that somebody may just have changed, or dropped and made again.
+func (s *Schema) Doubt(finding, remedy string) error {
+	return &link.UnfitError{Server: s.Name(), Table: s.Table.Sequence, Finding: finding, Remedy: remedy, Momentary: true}
+}
+
+// verify makes sure that numbers which were taken were stored as such, without a warning. told is
+// the insert id of the OK packet: the last number too, except that a server puts 0 there when the
+// table has a trigger, while the function knows. width is from before the first number to the last.
+func (st *Store) verify(ctx context.Context, conn *sql.Conn, t *Taking, told uint64) Attempt {
+	var warnings int
+	var last uint64
+	var readOnly string
+	err := conn.QueryRowContext(ctx, "SELECT @@warning_count, LAST_INSERT_ID(), @@global.read_only").Scan(&warnings, &last, &readOnly)
+	if err != nil {
+		return st.unverified(fmt.Errorf("read warnings: %w", err))
+	}
+	if !link.IsOff(readOnly) {
+		// An account with SUPER writes there all the same, while another server may be the primary
+		// by now.
+		return st.unverified(st.ReadOnly())
+	}
+	stored, err := st.ReadRow(ctx, conn, t.Name)
+	if err != nil {
+		return st.unverified(fmt.Errorf("read back: %w", err))
+	}
+	st.LearnAs(t.Name, &stored)
+	if planted.Fault(planted.Verify) {
+		return Attempt{Taken: true, Last: last, Stored: stored}
+	}
+	return st.judge(ctx, conn, t, told, last, warnings, stored)
+}
+
+// unverified is an attempt that has moved the row, of which nobody knows whether that is stored as
+// it should be.
+func (st *Store) unverified(err error) Attempt {
+	return Attempt{Taken: true, Outcome: st.OutcomeOf(err), Err: err}
+}
+
+// judge is the part of verify behind the questions: last is the insert id of the session, and
+// stored the row behind that.
+func (st *Store) judge(ctx context.Context, conn *sql.Conn, t *Taking, told, last uint64, warnings int, stored Row) (did Attempt) {
+	if last > stored.Max {
+		// The column may have been widened since this connection was made.
+		if err := st.CheckAgain(ctx, conn); err != nil {
+			return st.unverified(err)
+		}
+		st.Complete(&stored)
+	}
+	defer func() { did.Taken, did.Last, did.Stored = true, last, stored }()
+	switch {
+	case stored.Plan != t.Share.Plan && !planted.Fault(planted.Plan):
+		return Ended(OutcomeOldPlan)
+	case stored.Frozen:
+		return Ended(OutcomeFrozen)
+	case !stored.registered:
+		return Ended(OutcomeUnlisted)
+	case !t.Used.Same(stored.Rule()) && last >= t.width && (told == 0 || told == last):
+		// the next attempt goes by the new one, which readRow has learnt
+		return Ended(OutcomeNewRule)
+
+	case told != 0 && told != last:
+		return st.FailedWith(st.Doubt(fmt.Sprintf("sequence %q: the server answered %d and then %d for one reservation", t.Name, told, last),
+			"connect to the server itself, not through something that spreads statements over connections"))
+	case warnings != 0:
+		return st.FailedWith(st.Doubt(fmt.Sprintf("reserving numbers of %q gave %d warning(s): the row may not hold what was asked for", t.Name, warnings),
+			"look at triggers and column types of the table, then try the UPDATE by hand and SHOW WARNINGS"))
+	case last < t.width || last > stored.Max || stored.ID < last && !stored.Def.Cycle:
+		return st.FailedWith(st.Doubt(fmt.Sprintf("sequence %q: asked for numbers up to %d, the row holds %d", t.Name, last, stored.ID),
+			"look for triggers on the table, and for rows whose id is negative"))
+	}
+	return Attempt{}
+}
+
+// obeys makes sure that the server is the member that it should be, and under the plan that this
+// process believes in.
+func (st *Store) obeys(ctx context.Context, conn *sql.Conn, h segment.Share) error {
+	m, ok, err := st.Plans.Membership(ctx, conn)
+	switch {
+	case err != nil:
+		return err
+	case !ok || m.ID != h.ID:
+		return st.Unfit(st.Table.Member, fmt.Sprintf("it is the member %q of a plan, where %q should be", m.ID, h.ID),
+			"have its address lead to the server that was there; or stop this one, take out the member with SEQPROXY REMOVE SEQUENCE SERVER, and add this one then")
+	case m.Plan != h.Plan:
+		return OutcomeOldPlan
+	}
+	return nil
+}
+
+// notOneRow explains why a statement that takes numbers changed no row, or several.
+func (st *Store) notOneRow(ctx context.Context, conn *sql.Conn, affected int64, t *Taking) Attempt {
+	name, h := t.Name, t.Share
+	if affected > 1 {
+		return st.FailedWith(st.Unfit(st.Table.Sequence, fmt.Sprintf("%d rows are named %q", affected, name), "ALTER TABLE "+st.Table.Sequence+" ADD PRIMARY KEY (`name`)"))
+	}
+	stored, err := st.ReadRow(ctx, conn, name)
+	if err != nil {
+		return st.FailedWith(err) // ErrUnknown: no such row
+	}
+	st.LearnAs(name, &stored)
+	if h.Plan != 0 {
+		if err := st.obeys(ctx, conn, h); err != nil {
+			return st.FailedWith(err)
+		}
+	}
+	switch {
+	case stored.Plan != h.Plan:
+		return Ended(OutcomeOldPlan)
+	case stored.Frozen:
+		return Ended(OutcomeFrozen)
+	case stored.ID < t.Low && stored.Epoch <= t.Epoch:
+		return Attempt{Outcome: OutcomeWentBack, Row: stored.ID, Mark: t.Low, Err: fmt.Errorf("%w from %d to %d", OutcomeWentBack, t.Low, stored.ID)}
+	case h.InSteps() && !h.Owns(stored.ID) && stored.ID < st.Seen.Load().Max:
+		a := Ended(OutcomeForeign)
+		a.Row = stored.ID
+		return a
+	case !t.Used.Same(stored.Rule()):
+		return Ended(OutcomeNewRule)
+	case t.full == OutcomeUnwitnessed && stored.ID >= t.below:
+		return Ended(OutcomeUnwitnessed)
+	case t.UpTo.Grouped:
+		return st.refused(ctx, conn, name, &stored)
+	case t.below != 0 && stored.ID >= t.below:
+		return Ended(OutcomeNoRoom)
+	}
+	return st.FailedWith(st.Doubt(fmt.Sprintf("sequence %q: its id stays at %d although it was raised", name, stored.ID),
+		"look for triggers on the table, and for rows whose id is NULL"))
+}
+
+// AtEnd says why a row is at the end of its column: the sequence has run out, or it is frozen while
+// the plan is changed.
+func (st *Store) AtEnd(ctx context.Context, name string) error {
+	frozen, err := st.Plans.isFrozen(ctx, name)
+	switch {
+	case err != nil:
+		return err
+	case frozen:
+		return OutcomeFrozen
+	}
+	return &define.NameError{Name: define.ShownName(name), Err: define.ErrExhausted}
+}
+
+// refused explains why the condition kept a reservation from changing the row: outcomeNotHolder or
+// outcomeAtCeiling.
+func (st *Store) refused(ctx context.Context, conn *sql.Conn, name string, stored *Row) Attempt {
+	now := st.Current()
+	if now == nil {
+		return st.FailedWith(link.ErrUnchosen)
+	}
+	known, err := st.Limits.Read(ctx, conn, limit.Scope{Name: name})
+	if err != nil {
+		return st.FailedWith(err)
+	}
+	l, err := st.Limits.Admitted(known, now, stored.Position())
+	if err == nil {
+		err = OutcomeAtCeiling
+	}
+	did := st.FailedWith(err)
+	did.Asked, did.Ceiling = true, l.Granted
+	return did
+}
