@@ -3,4 +3,6 @@
 // no request can change anything.
 //
 // A scrape of /metrics asks no server. /readyz may ask servers, each at most every two seconds.
+//
+// Start at Server, which answers; Health, Readiness and Build are what it tells.
 package web

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -117,6 +118,28 @@ func TestNoInterfaceAsksForMuch(t *testing.T) {
 	for _, path := range m.rooms() {
 		for _, finding := range m.largeInterfaces(t, path) {
 			t.Error(finding)
+		}
+	}
+}
+
+// startsAt finds the name in a doc.go that one starts to read at.
+var startsAt = regexp.MustCompile(`\bStart (?:at|from) \[?(\w+)`)
+
+// TestEachRoomSaysWhereToStart: its doc.go names something that is declared there.
+func TestEachRoomSaysWhereToStart(t *testing.T) {
+	m := readModule(t)
+	for _, path := range m.rooms() {
+		text, err := os.ReadFile("../../" + path + "/doc.go")
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		name := startsAt.FindSubmatch(text)
+		switch {
+		case name == nil:
+			t.Errorf("%s/doc.go does not say where to start", path)
+		case m.read(t, path).types.Scope().Lookup(string(name[1])) == nil:
+			t.Errorf("%s/doc.go says to start at %s, which is not there", path, name[1])
 		}
 	}
 }
