@@ -16,7 +16,7 @@ var (
 	unusedDesc   = desc("sequence", "numbers_unused_total", "Reserved numbers that nobody gets, by reason. All but the returned ones are gaps.", "sequence", "reason")
 	cachedDesc   = desc("sequence", "cached_numbers", "Numbers in memory, reserved and not given yet.", "sequence")
 	sizeDesc     = desc("sequence", "cache_size", "Numbers that one reservation takes now. Absent for ORDER sequences.", "sequence")
-	coverDesc    = desc("sequence", "cover_seconds", "How long keys last without a sequence server at the present rate; +Inf at rate 0. Of SNOWFLAKE, how far its time is reserved. Absent for ORDER sequences.", "sequence")
+	coverDesc    = desc("sequence", "cover_seconds", "How long keys last without a sequence server; +Inf at rate 0. Of SNOWFLAKE, the time that is reserved. None with ORDER.", "sequence")
 	skewDesc     = desc("sequence", "order_skew_seconds", "How far this proxy's numbers may be out of order; add up all proxies. 0 for ORDER sequences; absent at rate 0.", "sequence")
 	waitDesc     = desc("sequence", "wait_seconds", "Waiting times of callers that found no number in memory. For ORDER sequences every caller waits.", "sequence")
 	unservedDesc = desc("sequence", "waits_failed_total", "Waits that ended without a number, as after allocate_timeout. Callers that left do not count.", "sequence")
