@@ -199,8 +199,8 @@ func TestBadKindsAreRefused(t *testing.T) {
 		{1064, "VERSION 4", []string{"UUID VERSION 4"}},
 		{1235, "BIT_REVERSED SHARD BITS 5", []string{"SHARD BITS beside BIT_REVERSED", "one kind", "leave one of them away"}},
 		{1225, "BIT_REVERSED BIT_REVERSED", []string{"BIT_REVERSED", "twice"}},
-		{1210, "FORMAT 'PO-{yyMMdd}-{n:6}' RESET DAILY", []string{"RESET DAILY", "yyyy is missing", "yy comes again"}},
-		{1210, "FORMAT '{n:6}' RESET YEARLY", []string{"RESET YEARLY", "yyyy is missing"}},
+		{1210, "FORMAT 'PO-{yyMMdd}-{n:6}' RESET DAILY", []string{"RESET DAILY", "lacks yyyy", "yy comes again"}},
+		{1210, "FORMAT '{n:6}' RESET YEARLY", []string{"RESET YEARLY", "lacks yyyy"}},
 		{1064, "FORMAT '{yyyy}{n:6}' RESET HOURLY", []string{"RESET needs DAILY, MONTHLY or YEARLY"}},
 		{1225, "FORMAT '{yyyy}{n:6}' RESET YEARLY RESET YEARLY", []string{"RESET", "twice"}},
 		{1064, "FORMAT '{yyyy}{n:6}' RESET", []string{"RESET needs DAILY, MONTHLY or YEARLY"}},
@@ -280,6 +280,25 @@ func TestBadKindsAreRefused(t *testing.T) {
 	exec(t, c, "CREATE SEQUENCE good AS BIGINT BIT_REVERSED") // its keys fit
 	if got := value(t, c, "SELECT NEXTVAL('good')"); got != "4611686018427387904" {
 		t.Errorf("the first key is %s", got)
+	}
+}
+
+// A dump of the proxy's sequences makes no plain sequence on a server without the proxy, or with a
+// client that strips comments.
+func TestAServerMakesNoPlainSequenceOfAKind(t *testing.T) {
+	e := newEnv(t, setup{})
+	c, direct := e.Conn(t, e.Schemas[0], nil), e.DirectConn(t, 0, e.Schemas[0], nil)
+	for i, clause := range []string{
+		"BIT_REVERSED", "BIT_REVERSED JSON_SAFE", "BIT_REVERSED SKIP RANGE 1 TO 9", "ROTATE 1 DIGITS 9", "SHARD BITS 4",
+		"FORMAT 'PO-{n:6}'", "FORMAT 'PO-{yyyyMMdd}-{n:6}' TIME ZONE 'Asia/Shanghai' RESET DAILY", "UUID", "UUID VERSION 4 BINARY", "SNOWFLAKE",
+	} {
+		name := fmt.Sprintf("k%d", i)
+		exec(t, c, "CREATE SEQUENCE "+name+" "+clause)
+		text := createOf(t, e, name)
+		if !strings.HasPrefix(text, "CREATE SEQUENCE `"+name+"`") || strings.Contains(text, "/*") || strings.Contains(text, "--") {
+			t.Errorf("%s: SHOW CREATE SEQUENCE prints %s", clause, text)
+		}
+		wantError(t, direct, 1064, text)
 	}
 }
 
