@@ -31,8 +31,9 @@ func TestProgramsThatKnowSequences(t *testing.T) {
 	p.addPlainUser(t)
 	p.ofKinds(t, "CREATE SEQUENCE %s BIT_REVERSED", "CREATE SEQUENCE %s ROTATE 1 DIGITS 9", "CREATE SEQUENCE %s SHARD BITS 4",
 		"CREATE SEQUENCE %s FORMAT 'PO-{yyyyMMdd}-{n:6}' TIME ZONE 'Asia/Shanghai'", "CREATE SEQUENCE %s UUID BINARY",
-		"CREATE SEQUENCE %s FORMAT '{yyyyMMdd}{n:8}'", "CREATE SEQUENCE %s UUID VERSION 4", "CREATE SEQUENCE %s SNOWFLAKE")
-	p.ofKinds(t, slices.Repeat([]string{"SELECT NEXTVAL('%s')"}, len(sequencesOfKinds))...) // a SNOWFLAKE has a row for its worker now
+		"CREATE SEQUENCE %s FORMAT '{yyyyMMdd}{n:8}'", "CREATE SEQUENCE %s UUID VERSION 4", "CREATE SEQUENCE %s SNOWFLAKE",
+		"CREATE SEQUENCE %s FORMAT '{yyyyMMdd}-{n:6}' RESET DAILY")
+	p.ofKinds(t, slices.Repeat([]string{"SELECT NEXTVAL('%s')"}, len(sequencesOfKinds))...) // SNOWFLAKE has a row for its worker now, RESET one for the day
 	t.Run("dumps", func(t *testing.T) { dumpsLeaveSequencesAlone(t, p) })
 	t.Run("mydumper", func(t *testing.T) { mydumperWritesTheSame(t, p) })
 	t.Run("a dump is loaded", func(t *testing.T) { dumpsOfSequencesLoad(t, p) })
@@ -63,7 +64,7 @@ func (p *place) addPlainUser(t *testing.T) {
 }
 
 // sequencesOfKinds have keys that are no counters. One has the name of a table.
-var sequencesOfKinds = []string{"things", "rotated", "sharded", "formatted", "uuids", "dated", "random", "snowflakes"}
+var sequencesOfKinds = []string{"things", "rotated", "sharded", "formatted", "uuids", "dated", "random", "snowflakes", "daily"}
 
 // ofKinds runs a statement about each of them through the proxy.
 func (p *place) ofKinds(t *testing.T, statements ...string) {
