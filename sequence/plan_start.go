@@ -55,10 +55,7 @@ func (s planStore) beginRows(ctx context.Context, tx *sql.Tx, p *Plan, was, is *
 	if err := s.copyProxies(ctx, tx, p, was, theirs.proxies); err != nil {
 		return err
 	}
-	if err := s.Limits.Begin(ctx, tx, p, is.ID, goes); err != nil {
-		return err
-	}
-	return s.Limits.Write(ctx, tx, p.Number, theirs.limits)
+	return s.Limits.Begin(ctx, tx, p, is.ID, goes)
 }
 
 // reportAbove tells of rows that went on above the floors although the member was believed to be

@@ -19,7 +19,6 @@ import (
 	"seqproxy/internal/logfield"
 	"seqproxy/internal/planted"
 	"seqproxy/sequence/change"
-	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
 )
 
@@ -64,7 +63,6 @@ func (s planStore) sequences(ctx context.Context, on link.Querier) (found []chan
 type handover struct {
 	definitions []store.Defined
 	proxies     []Proxy
-	limits      []limit.Limit // of all members, as it has recorded them under the plan
 }
 
 // Knowledge implements [change.Reader]. Definitions count from those that were members so far, and
@@ -81,17 +79,6 @@ func (s planStore) Knowledge(ctx context.Context, p *Plan) (known change.Knowled
 	if change.HasMember(p.Previous, is.ID) || is.Plan == p.Number {
 		if h.definitions, err = s.Options.All(ctx, s.Pool()); err != nil {
 			return known, err
-		}
-	}
-	if is.Plan == p.Number {
-		limits, err := s.Limits.Of(ctx, s.Pool(), p.Number)
-		if err != nil {
-			return known, err
-		}
-		for _, l := range limits {
-			if change.HasMember(p.Members, l.Giver) {
-				h.limits = append(h.limits, limit.Limit{Name: l.Name, Giver: l.Giver, Wanted: l.Wanted})
-			}
 		}
 	}
 	if known.Complete || is.Plan == p.Number {
@@ -367,7 +354,6 @@ func (s planStore) Obey(ctx context.Context, p *Plan, id string, floors change.F
 	for _, k := range known {
 		h := k.More.(handover)
 		theirs.definitions, lists = append(theirs.definitions, h.definitions...), append(lists, h.proxies)
-		theirs.limits = append(theirs.limits, h.limits...)
 	}
 	theirs.definitions, theirs.proxies = store.Newest(theirs.definitions), mergeProxies(lists)
 	var was Membership

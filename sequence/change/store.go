@@ -79,7 +79,7 @@ type Settler interface {
 type Knowledge struct {
 	Floors   Floors
 	Complete bool // it has all floors of the plan
-	More     any  // definitions, limits, and proxies: only stores look into it
+	More     any  // definitions and proxies: only stores look into it
 }
 
 // OtherPlanError: a server knows another plan than the one that it is asked of.

@@ -250,11 +250,10 @@ func (m *Member) letGo(p *change.Plan) {
 	m.Plans[p.Number].State = change.Aborted
 }
 
-// knowledge is what a member tells another besides floors: where its rows stand, by name, and the
-// ceilings that it has recorded. Options are of those that were members so far.
+// knowledge is what a member tells another besides floors: where its rows stand, by name. Options are
+// of those that were members so far.
 type knowledge struct {
 	rows    map[string]uint64
-	limits  map[LimitOf]uint64
 	options map[string]Options
 	proxies map[string]bool
 }
@@ -268,7 +267,7 @@ func (m *Member) knowledge(p *change.Plan) (all change.Knowledge) {
 			all.Floors.Named = append(all.Floors.Named, change.Floor{Name: at.Name, Floor: b.Floor, Ceiling: b.Ceiling})
 		}
 	}
-	known := knowledge{rows: make(map[string]uint64), limits: make(map[LimitOf]uint64)}
+	known := knowledge{rows: make(map[string]uint64)}
 	if change.HasMember(p.Previous, m.ID) || m.Plan == p.Number {
 		known.options = maps.Clone(m.Options)
 	}
@@ -280,11 +279,6 @@ func (m *Member) knowledge(p *change.Plan) (all change.Knowledge) {
 			id = 0 // it is frozen
 		}
 		known.rows[name] = id
-	}
-	for of, l := range m.Limits {
-		if l.Term == p.Number && m.Plan == p.Number {
-			known.limits[of] = l.Wanted
-		}
 	}
 	all.More = known
 	return all
@@ -380,13 +374,6 @@ func (m *Member) follow(p *change.Plan, id string, frozen bool, known []change.K
 			}
 			if b.Ceiling > 0 {
 				m.limit(LimitOf{giver.ID, start.Name}, p.Number, b.Ceiling, granted)
-			}
-		}
-	}
-	for _, k := range known {
-		for of, wanted := range k.More.(knowledge).limits {
-			if change.HasMember(p.Members, of.Giver) {
-				m.limit(of, p.Number, wanted, 0)
 			}
 		}
 	}

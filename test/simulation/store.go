@@ -50,7 +50,7 @@ func (s Store) Knowledge(_ context.Context, p *change.Plan) (known change.Knowle
 	err = s.Actor.do(s.Member, "knowledge", func() error {
 		known = s.Member.knowledge(p)
 		if s.faults().KeepsOptions {
-			known.More = knowledge{rows: known.More.(knowledge).rows, limits: known.More.(knowledge).limits}
+			known.More = knowledge{rows: known.More.(knowledge).rows}
 		}
 		return nil
 	})
