@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"strconv"
 
 	"seqproxy/internal/planted"
 	"seqproxy/sequence/change"
@@ -34,40 +33,19 @@ func (s planStore) lockRows(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// freezeLate freezes rows, too, that somebody made by hand since the others were frozen.
-func (s planStore) freezeLate(ctx context.Context, tx *sql.Tx, p *Plan) error {
-	if err := s.lockRows(ctx, tx); err != nil {
-		return err
-	}
-	names, err := store.SelectNames(ctx, tx, "SELECT s.`name` FROM "+s.Table.Sequence+" AS s LEFT JOIN "+s.Table.PlanStart+" AS f ON f.`plan` = "+strconv.FormatUint(p.Number, 10)+
-		" AND f.`name` = s.`name` WHERE f.`saved` IS NULL")
-	if err != nil {
-		return fmt.Errorf("look for rows of %s that are not frozen: %w", s.Table.Sequence, err)
-	}
-	for _, name := range names {
-		_, err := tx.ExecContext(ctx, "INSERT INTO "+s.Table.PlanStart+" (`plan`, `name`, `floor`, `saved`) SELECT ?, s.`name`, 0, CAST(s.`id` AS UNSIGNED) FROM "+s.Table.Sequence+" AS s "+
-			"WHERE s.`name` = ? ON DUPLICATE KEY UPDATE `saved` = VALUES(`saved`)", p.Number, name)
-		if err == nil {
-			_, err = tx.ExecContext(ctx, "UPDATE "+s.Table.Sequence+" SET `id` = ? WHERE `name` = ?", s.Seen.Load().Max, name)
-		}
-		if err != nil {
-			return fmt.Errorf("freeze the row of %q, which was made meanwhile: %w", name, err)
-		}
-	}
-	return nil
-}
-
-// saveRows saves and freezes the rows, which are locked.
+// saveRows saves and freezes the rows, which are locked: also those that somebody has made or moved by
+// hand since others were.
 func (s planStore) saveRows(ctx context.Context, tx *sql.Tx, plan uint64) error {
+	end, saved := s.Seen.Load().Max, s.Table.PlanStart+".`saved`"
 	_, err := tx.ExecContext(ctx, "INSERT INTO "+s.Table.PlanStart+" (`plan`, `name`, `floor`, `saved`) SELECT ?, s.`name`, 0, CAST(s.`id` AS UNSIGNED) FROM "+s.Table.Sequence+" AS s "+
-		"ON DUPLICATE KEY UPDATE `saved` = VALUES(`saved`)", plan)
+		"ON DUPLICATE KEY UPDATE `saved` = IF("+saved+" IS NOT NULL AND VALUES(`saved`) = ?, "+saved+", GREATEST(IFNULL("+saved+", 0), VALUES(`saved`)))", plan, end)
 	if err != nil {
 		return fmt.Errorf("save the rows of %s: %w", s.Table.Sequence, err)
 	}
 	if planted.Fault(planted.Freeze) {
 		return nil
 	}
-	if _, err := tx.ExecContext(ctx, "UPDATE "+s.Table.Sequence+" SET `id` = ?", s.Seen.Load().Max); err != nil {
+	if _, err := tx.ExecContext(ctx, "UPDATE "+s.Table.Sequence+" SET `id` = ?", end); err != nil {
 		return fmt.Errorf("freeze the rows of %s: %w", s.Table.Sequence, err)
 	}
 	return nil

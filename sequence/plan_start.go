@@ -17,22 +17,6 @@ func shareOf(m *Membership) segment.Share {
 	return segment.Share{Plan: m.Plan, ID: m.ID, Position: uint64(m.Position), Count: uint64(m.Count), Interleave: m.Interleave, Block: m.Block}
 }
 
-// endRows has the rows, which are locked, stay frozen on a member that leaves.
-func (s planStore) endRows(ctx context.Context, tx *sql.Tx, plan uint64) error {
-	var saved int
-	if err := tx.QueryRowContext(ctx, "SELECT COUNT(`saved`) FROM "+s.Table.PlanStart+" WHERE `plan` = ?", plan).Scan(&saved); err != nil {
-		return fmt.Errorf("read table %s: %w", s.Table.PlanStart, err)
-	}
-	if saved > 0 {
-		return nil
-	}
-	// Nobody has frozen it.
-	if err := s.reportAbove(ctx, tx, plan); err != nil {
-		return err
-	}
-	return s.saveRows(ctx, tx, plan)
-}
-
 // beginRows has the rows of a member, which are locked, begin where a plan does, and takes over
 // what other members know. goes tells that the member may go by the ceilings of the plan.
 func (s planStore) beginRows(ctx context.Context, tx *sql.Tx, p *Plan, was, is *Membership, goes bool, theirs *handover) error {
@@ -58,8 +42,8 @@ func (s planStore) beginRows(ctx context.Context, tx *sql.Tx, p *Plan, was, is *
 	return s.Limits.Begin(ctx, tx, p, is.ID, goes)
 }
 
-// reportAbove tells of rows that went on above the floors although the member was believed to be
-// gone.
+// reportAbove tells of rows that nobody has frozen and that went on above the floors: the member was
+// believed to be gone.
 func (s planStore) reportAbove(ctx context.Context, tx *sql.Tx, plan uint64) error {
 	rows, err := tx.QueryContext(ctx, "SELECT s.`name`, CAST(s.`id` AS CHAR), f.`floor` FROM "+s.Table.Sequence+" AS s JOIN "+s.Table.PlanStart+" AS f ON f.`name` = s.`name` "+
 		"WHERE f.`plan` = ? AND f.`saved` IS NULL AND CAST(s.`id` AS UNSIGNED) > f.`floor`", plan)

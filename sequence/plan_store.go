@@ -237,7 +237,10 @@ func (s planStore) Freeze(ctx context.Context, p *Plan, ballot uint64) error {
 func (s planStore) Gave(ctx context.Context, p *Plan, ballot uint64, missing string) (given change.Given, err error) {
 	err = s.step(ctx, p, ballot, change.Frozen, func(tx *sql.Tx) error {
 		given = change.Given{}
-		if err := s.freezeLate(ctx, tx, p); err != nil {
+		if err := s.lockRows(ctx, tx); err != nil {
+			return err
+		}
+		if err := s.saveRows(ctx, tx, p.Number); err != nil {
 			return err
 		}
 		was, _, err := s.Plans.Membership(ctx, tx)
@@ -386,8 +389,8 @@ func (s planStore) Obey(ctx context.Context, p *Plan, id string, floors change.F
 			return err
 		}
 		is := p.Of(id)
-		if is.Count == 0 {
-			err = s.endRows(ctx, tx, p.Number)
+		if is.Count == 0 { // its rows stay frozen
+			err = errors.Join(s.reportAbove(ctx, tx, p.Number), s.saveRows(ctx, tx, p.Number))
 		} else {
 			// One that was not frozen was away, or has forgotten. Perhaps nobody has recorded how
 			// far it may go.

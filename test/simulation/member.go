@@ -154,11 +154,14 @@ func (m *Member) restore(of func(plan uint64) bool) {
 }
 
 // save freezes rows that are not.
-func (m *Member) save(plan uint64, late bool) {
+func (m *Member) save(plan uint64) {
 	for name, id := range m.Rows {
 		b := m.begin(plan, name)
-		if late && b.Saved != nil {
-			continue
+		if b.Saved != nil {
+			if id == End {
+				continue
+			}
+			id = max(id, *b.Saved)
 		}
 		b.Saved = &id
 		m.Rows[name] = End
@@ -174,7 +177,7 @@ func (m *Member) freeze(p *change.Plan, ballot uint64, faults *Faults) error {
 		return change.ErrTakenOver
 	}
 	m.restore(func(plan uint64) bool { return plan != p.Number })
-	m.save(p.Number, false)
+	m.save(p.Number)
 	now.State = change.Frozen
 	return nil
 }
@@ -187,7 +190,7 @@ func (m *Member) gave(p *change.Plan, ballot uint64, missing string, faults *Fau
 	if now.State != change.Frozen {
 		return given, change.ErrTakenOver
 	}
-	m.save(p.Number, true)
+	m.save(p.Number)
 	given.End = End
 	for at, b := range m.Starts {
 		if at.Plan == p.Number && b.Saved != nil {
@@ -320,13 +323,7 @@ func (m *Member) obey(p *change.Plan, id string, floors change.Floors, known []c
 func (m *Member) follow(p *change.Plan, id string, frozen bool, known []change.Knowledge) {
 	at := slices.IndexFunc(p.Members, func(o change.Member) bool { return o.ID == id })
 	if at < 0 {
-		saved := false
-		for start, b := range m.Starts {
-			saved = saved || start.Plan == p.Number && b.Saved != nil
-		}
-		if !saved {
-			m.save(p.Number, false)
-		}
+		m.save(p.Number)
 		m.Membership = change.Membership{ID: id, Plan: p.Number}
 		return
 	}
