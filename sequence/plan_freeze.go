@@ -7,7 +7,6 @@ import (
 
 	"seqproxy/internal/planted"
 	"seqproxy/sequence/change"
-	"seqproxy/sequence/store"
 )
 
 // lockRows locks the table's rows, and the gaps between them.

@@ -211,14 +211,12 @@ func (s planStore) Freeze(ctx context.Context, p *Plan, ballot uint64) error {
 		if err := s.lockRows(ctx, tx); err != nil {
 			return err
 		}
-		if len(p.Members) > 1 {
-			all, err := s.sequences(ctx, tx)
-			if err == nil {
-				err = p.RefuseSingles(all) // made since the change was begun
-			}
-			if err != nil {
-				return err
-			}
+		all, err := s.sequences(ctx, tx)
+		if err == nil {
+			err = p.RefuseSingles(all) // made since the change was begun
+		}
+		if err != nil {
+			return err
 		}
 		// What a member that left was frozen at is none of what it gave.
 		if err := s.restoreRows(ctx, tx, "<> ?", p.Number); err != nil {

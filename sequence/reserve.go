@@ -302,11 +302,6 @@ func (v *server) fit(ctx context.Context, name string, want, need uint64) (uint6
 	if stored.Plan != v.Share().Plan {
 		return need, store.OutcomeOldPlan
 	}
-	if stored.ID >= v.Seen.Load().Max {
-		if err := v.AtEnd(ctx, name); !errors.Is(err, ErrExhausted) {
-			return need, err
-		}
-	}
 	left := v.Remaining(name, &stored, stored.Max)
 	if left < need && stored.Def.Cycle {
 		if left, err = v.cycle(ctx, name, need); err != nil {

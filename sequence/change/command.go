@@ -109,9 +109,6 @@ func (c *Coordinator) decide() error {
 	if err := c.did(StepFilled, c.plan.Previous[0]); err != nil {
 		return err
 	}
-	if err := c.reachable(); err != nil {
-		return err
-	}
 	err := c.each(c.plan.everyone(), func(m Member, s Store) error {
 		if err := s.Freeze(c.ctx, &c.plan, c.ballot); err != nil {
 			return fmt.Errorf("freeze %s: %w", m.Address, err)

@@ -31,20 +31,14 @@ func (c *Coordinator) draft(now *Plan) error {
 		return err
 	}
 	c.plan.UUID = newUUID()
-	c.knowledge() // which the start needs, when nothing can be undone any more
-	if err := c.reachable(); err != nil {
-		return err
-	}
-	if len(c.plan.Members) > 1 {
-		if err := c.each(c.plan.everyone(), func(m Member, s Store) error {
-			all, err := s.Sequences(c.ctx)
-			if err != nil {
-				return err
-			}
-			return c.plan.RefuseSingles(all)
-		}); err != nil {
+	if err := c.each(c.plan.everyone(), func(_ Member, s Store) error {
+		all, err := s.Sequences(c.ctx)
+		if err != nil {
 			return err
 		}
+		return c.plan.RefuseSingles(all)
+	}); err != nil {
+		return err
 	}
 	return c.plan.checkWriters(c.asked, &c.config)
 }

@@ -17,7 +17,7 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// The tables of the plan beside the first one..
+// The tables of the plan beside the first one.
 const (
 	createMember = "CREATE TABLE IF NOT EXISTS %s (`one` tinyint NOT NULL DEFAULT 1, `id` char(36) CHARACTER SET ascii NOT NULL, " +
 		"`plan` bigint unsigned NOT NULL DEFAULT 0, `position` int NOT NULL DEFAULT 0, `count` int NOT NULL DEFAULT 0, " +
@@ -259,23 +259,6 @@ func (t PlanTable) frozen(ctx context.Context, on link.Querier, r *Row) error {
 	r.before, err = strconv.ParseUint(saved.String, 10, 64)
 	r.Frozen = err == nil
 	return err
-}
-
-// isFrozen reports whether a change of plans has frozen the row of a name.
-func (t PlanTable) isFrozen(ctx context.Context, name string) (frozen bool, err error) {
-	conn, err := t.Conn(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = conn.Close() }()
-	err = conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+t.Table.PlanStart+" WHERE `name` = ? AND `saved` IS NOT NULL)", name).Scan(&frozen)
-	if link.HasCode(err, gomysql.ER_NO_SUCH_TABLE) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("look whether the row of %q is frozen: %w", name, err)
-	}
-	return frozen, nil
 }
 
 // shared keeps what was read as it is until the transaction ends.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"seqproxy/internal/planted"
-	"seqproxy/sequence/define"
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
@@ -139,19 +138,6 @@ func (st *Store) notOneRow(ctx context.Context, conn *sql.Conn, affected int64, 
 	}
 	return st.FailedWith(st.Doubt(fmt.Sprintf("sequence %q: its id stays at %d although it was raised", name, stored.ID),
 		"look for triggers on the table, and for rows whose id is NULL"))
-}
-
-// AtEnd says why a row is at the end of its column: the sequence has run out, or it is frozen while
-// the plan is changed.
-func (st *Store) AtEnd(ctx context.Context, name string) error {
-	frozen, err := st.Plans.isFrozen(ctx, name)
-	switch {
-	case err != nil:
-		return err
-	case frozen:
-		return OutcomeFrozen
-	}
-	return &define.NameError{Name: define.ShownName(name), Err: define.ErrExhausted}
 }
 
 // refused explains why the condition kept a reservation from changing the row: outcomeNotHolder or
