@@ -98,7 +98,7 @@ func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
 		if p := &probes[i]; p.err == nil && p.Plan == 0 && len(plan.Previous) == 0 && p.ID != "" {
 			// The first plan was decided, and then its maker died.
 			if position := slices.IndexFunc(plan.Members, func(m Member) bool { return m.ID == p.ID }); position >= 0 {
-				if err := a.joinFirstPlan(ctx, a.all[i], &plan, position); err != nil {
+				if err := a.all[i].joinFirstPlan(ctx, a.members(), &plan, position); err != nil && !errors.Is(err, store.OutcomeOldPlan) {
 					a.log.Warn("sequence server not made a member", zap.String("server", a.all[i].Name()), logfield.Err(err))
 				}
 			}
@@ -314,78 +314,44 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 		plan.Members = append(plan.Members, Member{ID: id, Address: v.opts.Addr, Position: i})
 		order = append(order, i)
 	}
-	// Whoever else makes a first plan with any of these servers locks in the same order.
-	slices.SortFunc(order, func(x, y int) int { return strings.Compare(plan.Members[x].ID, plan.Members[y].ID) })
-	txs := make([]*sql.Tx, 0, len(order))
-	defer func() {
-		for _, tx := range txs {
-			_ = tx.Rollback() // of those that are not committed
-		}
-	}()
-	for _, i := range order {
-		v := configured[i]
-		db := v.Pool()
-		if db == nil {
-			return nil, ErrClosed
-		}
-		tx, err := db.BeginTx(ctx, nil)
-		if err != nil {
-			return nil, fmt.Errorf("begin on %s: %w", v.Name(), err)
-		}
-		txs = append(txs, tx)
-		if err := v.mayJoin(ctx, tx, a.members(), plan, i); err != nil {
-			return nil, err
-		}
-		if plan.UUID == "" {
-			if err := tx.QueryRowContext(ctx, "SELECT UUID()").Scan(&plan.UUID); err != nil {
-				return nil, err
-			}
-		}
-		if err := v.Plans.Save(ctx, tx, plan); err != nil {
-			return nil, err
-		}
-		if err := v.Plans.SaveMembership(ctx, tx, plan.Of(plan.Members[i].ID)); err != nil {
+	if err := a.first().Pool().QueryRowContext(ctx, "SELECT UUID()").Scan(&plan.UUID); err != nil {
+		return nil, err
+	}
+	for i, v := range configured {
+		if err := v.fitsPlan(ctx, v.Pool(), configured, plan, i, ""); err != nil {
 			return nil, err
 		}
 	}
-	for at, tx := range txs {
-		if err := link.Commit(ctx, tx); err != nil {
-			return nil, fmt.Errorf("the first plan on %s: %w: %w", configured[order[at]].Name(), link.ErrOutcome, err)
+	// Whoever else makes a first plan of these servers begins with the same one, and one of the two is
+	// first there. The other finishes that plan, as anybody does if this process dies.
+	slices.SortFunc(order, func(x, y int) int { return strings.Compare(plan.Members[x].ID, plan.Members[y].ID) })
+	for _, i := range order {
+		if err := configured[i].joinFirstPlan(ctx, configured, plan, i); err != nil {
+			return nil, err
 		}
 	}
 	a.log.Info("first plan made", zap.String("change", plan.UUID), zap.String("servers", namesOf(configured)))
 	return plan, nil
 }
 
-// joinFirstPlan makes a server a member of the first plan, which was decided already.
-func (a *servers) joinFirstPlan(ctx context.Context, v *server, plan *Plan, position int) error {
+// joinFirstPlan makes a server the member at a position of the first plan.
+func (v *server) joinFirstPlan(ctx context.Context, among []*server, plan *Plan, position int) error {
 	return v.Transact(ctx, func(tx *sql.Tx) error {
-		err := v.mayJoin(ctx, tx, a.members(), plan, position)
-		if err != nil {
-			if errors.Is(err, store.OutcomeOldPlan) {
-				return nil // somebody else was faster
-			}
-			return err
+		was, err := v.Plans.LockMembership(ctx, tx)
+		if err == nil && was.Plan != 0 {
+			err = store.OutcomeOldPlan
 		}
-		if err := v.Plans.Save(ctx, tx, plan); err != nil {
-			return err
+		if err == nil {
+			err = v.fitsPlan(ctx, tx, among, plan, position, " FOR UPDATE")
 		}
-		return v.Plans.SaveMembership(ctx, tx, plan.Of(plan.Members[position].ID))
+		if err == nil {
+			err = v.Plans.Save(ctx, tx, plan)
+		}
+		if err == nil {
+			err = v.Plans.SaveMembership(ctx, tx, plan.Of(plan.Members[position].ID))
+		}
+		return err
 	})
-}
-
-// mayJoin locks a server's place in plans and its counters, and makes sure that it can be a member
-// of the first one.
-func (v *server) mayJoin(ctx context.Context, tx *sql.Tx, among []*server, plan *Plan, position int) error {
-	var before uint64
-	err := tx.QueryRowContext(ctx, "SELECT `plan` FROM "+v.Table.Member+" WHERE `one` = 1 FOR UPDATE").Scan(&before)
-	if err != nil {
-		return fmt.Errorf("lock table %s on %s: %w", v.Table.Member, v.Name(), err)
-	}
-	if before != 0 {
-		return store.OutcomeOldPlan
-	}
-	return v.fitsPlan(ctx, tx, among, plan, position, " FOR UPDATE")
 }
 
 // fitsPlan makes sure that a server's counters are such that it can be the member at a position of
