@@ -20,9 +20,11 @@ import (
 // Nobody knows who was registered with a removed member alone that could not be asked: one entry
 // stands for them until an operator deletes it.
 func (s planStore) enterProxies(ctx context.Context, tx *sql.Tx, p *Plan, holders change.Holders) error {
-	lists := make([][]Proxy, len(holders.Proxies))
-	for i, list := range holders.Proxies {
-		lists[i] = list.([]Proxy)
+	var lists [][]Proxy
+	for _, list := range holders.Proxies {
+		if known, ok := list.([]Proxy); ok {
+			lists = append(lists, known)
+		}
 	}
 	if away := holders.Unasked; away != "" {
 		lists = append(lists, []Proxy{{

@@ -210,7 +210,9 @@ func (m *Member) gave(p *change.Plan, ballot uint64, missing string, faults *Fau
 	for name, floor := range m.Floors {
 		given.Names = append(given.Names, change.Gave{Name: name, UpTo: floor})
 	}
-	given.Proxies = maps.Clone(m.Proxies)
+	if !m.LeftBefore(p) {
+		given.Proxies = maps.Clone(m.Proxies)
+	}
 	return given, nil
 }
 
@@ -232,7 +234,8 @@ func (m *Member) accept(p *change.Plan, ballot uint64, all change.Floors, holder
 	}
 	m.writeFloors(p.Number, all)
 	for _, theirs := range holders.Proxies {
-		maps.Copy(m.Proxies, theirs.(map[string]bool))
+		known, _ := theirs.(map[string]bool)
+		maps.Copy(m.Proxies, known)
 	}
 	if holders.Unasked != "" {
 		m.Proxies["unknown ones of "+holders.Unasked] = true
