@@ -749,3 +749,54 @@ func TestADayWhoseRowsWereDeletedIsOver(t *testing.T) {
 		})
 	}
 }
+
+// The tables are restored as they were while no proxy runs: in the middle of the day, or before it
+// began. Who gave its keys knows that from the state file, and repeats none: the counter goes on above,
+// or, where nothing is left of the day, an admin says above which keys.
+func TestARestoredTableGivesNoDatedKeyTwice(t *testing.T) {
+	tables := []string{"sequence", "sequence_options", "sequence_version"}
+	for _, gone := range []bool{false, true} {
+		t.Run(fmt.Sprintf("the day had not begun: %v", gone), func(t *testing.T) {
+			p := newPlace(t)
+			clock, l, dir := almanacAt(eve.Add(-24*time.Hour)), new(textLedger), t.TempDir()+"/state"
+			s := p.openAt(t, clock, clock.now, stateIn(dir))
+			mustCreate(t, s, CreateOptions{Name: "po", Kind: kindOf(t, daily)})
+			keep := func() {
+				t.Helper()
+				for _, table := range tables {
+					p.exec(t, "CREATE TABLE kept_"+table+" AS SELECT * FROM "+table)
+				}
+			}
+			if gone {
+				keep()
+			}
+			clock.set(eve)
+			for n := range 40 {
+				if n == 20 && !gone {
+					keep()
+				}
+				wantKey(t, l.take(t, s, "po"), fmt.Sprintf("PO-20261231-%06d", n+1))
+			}
+			cutOff(t, s)
+			for _, table := range tables {
+				p.exec(t, "DELETE FROM "+table)
+				p.exec(t, "INSERT INTO "+table+" SELECT * FROM kept_"+table)
+			}
+			p.exec(t, "DELETE FROM sequence_proxy")
+			again := p.openAt(t, clock, clock.now, stateIn(dir))
+			took, err := again.TakeRun(t.Context(), []byte("po"), 1)
+			switch {
+			case !gone && err == nil:
+				wantKey(t, took.Text, "PO-20261231-000041")
+			case !gone || !errors.Is(err, ErrUnfit):
+				t.Fatalf("it gives %+v, %v", took, err)
+			default:
+				mustAlter(t, again, "po", Alteration{Restart: ref(uint64(100))})
+				time.Sleep(again.timing.unknown)
+				wantKey(t, l.take(t, again, "po"), "PO-20261231-000100")
+			}
+			clock.set(eve.Add(24 * time.Hour))
+			wantKey(t, l.take(t, again, "po"), "PO-20270101-000001")
+		})
+	}
+}
