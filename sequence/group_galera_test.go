@@ -376,12 +376,12 @@ func TestAConnectionThatComesBackAfterItsNodeWasGivenUpIsNotUsedAgain(t *testing
 	if conn, err = v.Conn(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	err = conn.Raw(func(raw any) error { return raw.(*link.Line).ResetSession(t.Context()) })
+	err = conn.Raw(func(raw any) error { return raw.(*link.Conn).ResetSession(t.Context()) })
 	if err != nil {
 		t.Errorf("a connection to the chosen node: %v", err)
 	}
 	v.Moved()
-	err = conn.Raw(func(raw any) error { return raw.(*link.Line).ResetSession(t.Context()) })
+	err = conn.Raw(func(raw any) error { return raw.(*link.Conn).ResetSession(t.Context()) })
 	if !errors.Is(err, driver.ErrBadConn) {
 		t.Errorf("a connection to a node that was given up: got %v, want ErrBadConn", err)
 	}

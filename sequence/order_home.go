@@ -63,11 +63,11 @@ func isHome(among []*server, h segment.Share, home string) store.Outcome {
 // time it asks also those that are left out, since they may be left out for the newer plan. Later
 // it asks only those that are there. Where none is, the sequence goes on.
 func (v *server) stillHome(ctx context.Context, conn *sql.Conn, among []*server, h segment.Share) error {
-	own, err := link.LineOf(conn)
+	own, err := link.ConnOf(conn)
 	if err != nil {
 		return err
 	}
-	if own.Noted == h.Plan {
+	if own.ConfirmedPlan == h.Plan {
 		return nil
 	}
 	patience := v.timing.peer
@@ -78,7 +78,7 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, among []*server,
 	defer stop()
 	var mu sync.Mutex
 	heard, left, leaving := 0, false, false
-	others := func(o *server) bool { return own.Asked != h.Plan || there(o) }
+	others := func(o *server) bool { return own.AskedPlan != h.Plan || there(o) }
 	eachOther(among, v, others, func(o *server) {
 		is, ok, err := o.Plans.Membership(limited, o.Pool())
 		changing := false
@@ -103,9 +103,9 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, among []*server,
 	case leaving:
 		return store.OutcomeFrozen // this one may be out of it
 	}
-	own.Asked = h.Plan
+	own.AskedPlan = h.Plan
 	if heard > 0 {
-		own.Noted = h.Plan
+		own.ConfirmedPlan = h.Plan
 	}
 	return ctx.Err()
 }

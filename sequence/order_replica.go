@@ -17,7 +17,7 @@ func (g *ceilings) stillHolds(ctx context.Context, conn *sql.Conn) error {
 	if g.tuning.Load().OrderWithoutReplica {
 		return nil
 	}
-	own, err := link.LineOf(conn)
+	own, err := link.ConnOf(conn)
 	if err != nil {
 		return err
 	}

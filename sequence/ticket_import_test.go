@@ -158,11 +158,11 @@ func (m *mortal) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &mortalConn{c.(link.Driven), m}, nil
+	return &mortalConn{c.(link.DriverConn), m}, nil
 }
 
 type mortalConn struct {
-	link.Driven
+	link.DriverConn
 	m *mortal
 }
 
@@ -186,14 +186,14 @@ func (c *mortalConn) run(text string, send func() error) error {
 	if end {
 		m.dead = true
 		m.kill()
-		return errors.Join(driver.ErrBadConn, c.Driven.Close())
+		return errors.Join(driver.ErrBadConn, c.DriverConn.Close())
 	}
 	return err
 }
 
 func (c *mortalConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (r driver.Result, err error) {
 	err = c.run(text, func() (err error) {
-		r, err = c.Driven.ExecContext(ctx, text, args)
+		r, err = c.DriverConn.ExecContext(ctx, text, args)
 		return err
 	})
 	return r, err
@@ -201,7 +201,7 @@ func (c *mortalConn) ExecContext(ctx context.Context, text string, args []driver
 
 func (c *mortalConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (r driver.Rows, err error) {
 	err = c.run(text, func() (err error) {
-		r, err = c.Driven.QueryContext(ctx, text, args)
+		r, err = c.DriverConn.QueryContext(ctx, text, args)
 		return err
 	})
 	return r, err

@@ -227,13 +227,13 @@ func TestTicketsSurviveKilledServersAndProxies(t *testing.T) {
 
 // breaking is a connection that breaks after so many statements that write.
 type breaking struct {
-	link.Driven
+	link.DriverConn
 	after atomic.Int64
 	link  *mysqltest.Link
 }
 
 func (b *breaking) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	result, err := b.Driven.ExecContext(ctx, text, args)
+	result, err := b.DriverConn.ExecContext(ctx, text, args)
 	if strings.HasPrefix(text, "REPLACE") || strings.HasPrefix(text, "INSERT") {
 		if b.after.Add(-1) == 0 {
 			b.link.Cut()
@@ -291,8 +291,8 @@ func TestWhatABrokenReservationOfTicketsHasTakenIsCounted(t *testing.T) {
 			b := &breaking{link: path}
 			b.after.Store(after)
 			err = conn.Raw(func(raw any) error {
-				own := raw.(*link.Line)
-				b.Driven, own.Driven = own.Driven, b
+				own := raw.(*link.Conn)
+				b.DriverConn, own.DriverConn = own.DriverConn, b
 				return nil
 			})
 			if err := errors.Join(err, conn.Close()); err != nil {

@@ -81,7 +81,7 @@ func newNode(cfg *mysql.Config, network, addr string, login *Login, timing *Timi
 }
 
 // connect dials and logs in, with the account, the certificates and keys of this moment.
-func (n *Node) connect(ctx context.Context) (*Line, error) {
+func (n *Node) connect(ctx context.Context) (*Conn, error) {
 	way := n.way()
 	cfg := n.dial.Clone()
 	cfg.User, cfg.Passwd = way.account.User, way.account.Password
@@ -112,14 +112,14 @@ func (n *Node) connect(ctx context.Context) (*Line, error) {
 	case err != nil:
 		return nil, tlsfiles.Explain(err)
 	}
-	return &Line{Driven: raw.(Driven), socket: socket, Node: n, account: way.account}, nil
+	return &Conn{DriverConn: raw.(DriverConn), socket: socket, Node: n, account: way.account}, nil
 }
 
 // Connect implements [driver.Connector] for looking at the node.
 func (n *Node) Connect(ctx context.Context) (driver.Conn, error) {
 	l, err := n.connect(ctx)
 	if err != nil {
-		return nil, err // not a nil *Line
+		return nil, err // not a nil *Conn
 	}
 	// Above all each read is to see what is there by then, and not what was there at the first one.
 	if err := (Raw{l}).setUp(ctx, n.timing.Silence); err != nil {

@@ -9,9 +9,9 @@ import (
 	"seqproxy/internal/rawio"
 )
 
-// Line is a connection, and the socket below it. One goroutine uses it at a time.
-type Line struct {
-	Driven
+// Conn is a connection, and the socket below it. One goroutine uses it at a time.
+type Conn struct {
+	DriverConn
 	Node    *Node // that it leads to
 	socket  *rawio.Conn
 	account *Account // that it was opened with
@@ -19,14 +19,14 @@ type Line struct {
 	nodes *nodes // of a group, where numbers are reserved over it; else nil
 	apart bool   // its node has lost its cluster: this is nothing to keep
 
-	// What its users have noted, as it has to be found out again over another connection: the plan
-	// under which another member has said that this one is in it, and the one under which all of
-	// them were asked that. Only whoever has the connection may look.
-	Noted, Asked uint64
+	// What its users found out over this connection, and must ask again over another one: the plan
+	// under which another member confirmed this one, and the plan under which all were asked. Only
+	// the user of the connection reads or writes them.
+	ConfirmedPlan, AskedPlan uint64
 }
 
-// Driven is what the driver's connections can.
-type Driven interface {
+// DriverConn is what the driver's connections can.
+type DriverConn interface {
 	driver.Conn
 	driver.ConnBeginTx
 	driver.ConnPrepareContext
@@ -38,76 +38,76 @@ type Driven interface {
 	driver.Validator
 }
 
-// LineOf is the line that a connection is, as long as it is the caller's.
-func LineOf(conn *sql.Conn) (own *Line, err error) {
+// ConnOf is the Conn below a connection of the pool, as long as that is the caller's.
+func ConnOf(conn *sql.Conn) (c *Conn, err error) {
 	err = conn.Raw(func(raw any) error {
-		own = raw.(*Line)
+		c = raw.(*Conn)
 		return nil
 	})
-	return own, err
+	return c, err
 }
 
 // IsValid implements [driver.Validator]: a connection of an account that is used no more, or to a
 // node that has lost its cluster, is closed when its user is done with it.
-func (l *Line) IsValid() bool {
-	return !l.apart && l.Node.login.Account() == l.account && l.Driven.IsValid()
+func (c *Conn) IsValid() bool {
+	return !c.apart && c.Node.login.Account() == c.account && c.DriverConn.IsValid()
 }
 
 // ResetSession implements [driver.SessionResetter]: a connection to another node than the chosen
 // one is not used again, where none is chosen that has one looked for; nor one that the server has
 // closed meanwhile, which the driver sees on sockets of the net package only.
-func (l *Line) ResetSession(ctx context.Context) error {
-	if l.nodes != nil {
-		if now := l.nodes.current.Load(); now == nil || now.Node != l.Node {
+func (c *Conn) ResetSession(ctx context.Context) error {
+	if c.nodes != nil {
+		if now := c.nodes.current.Load(); now == nil || now.Node != c.Node {
 			return driver.ErrBadConn
 		}
 	}
-	if l.socket.Silent() != nil {
+	if c.socket.Silent() != nil {
 		return driver.ErrBadConn
 	}
-	return l.Driven.ResetSession(ctx)
+	return c.DriverConn.ResetSession(ctx)
 }
 
 // ExecContext implements [driver.ExecerContext].
-func (l *Line) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	result, err := l.Driven.ExecContext(ctx, text, args)
-	l.noteLostCluster(err)
+func (c *Conn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	result, err := c.DriverConn.ExecContext(ctx, text, args)
+	c.noteLostCluster(err)
 	return result, err
 }
 
 // QueryContext implements [driver.QueryerContext].
-func (l *Line) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
-	rows, err := l.Driven.QueryContext(ctx, text, args)
-	l.noteLostCluster(err)
+func (c *Conn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+	rows, err := c.DriverConn.QueryContext(ctx, text, args)
+	c.noteLostCluster(err)
 	return rows, err
 }
 
 // BeginTx implements [driver.ConnBeginTx].
-func (l *Line) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
-	tx, err := l.Driven.BeginTx(ctx, o)
-	l.noteLostCluster(err)
+func (c *Conn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	tx, err := c.DriverConn.BeginTx(ctx, o)
+	c.noteLostCluster(err)
 	return tx, err
 }
 
 // Close implements [driver.Conn]. It is no error if the server has closed the connection before,
 // and cannot be told any more.
-func (l *Line) Close() error {
-	_ = l.Driven.Close()
+func (c *Conn) Close() error {
+	_ = c.DriverConn.Close()
 	return nil
 }
 
 // noteLostCluster has another node be looked for, whatever the statement was, once the chosen one
 // answers that it has lost its cluster.
-func (l *Line) noteLostCluster(err error) {
+func (c *Conn) noteLostCluster(err error) {
 	if !HasCode(err, wsrepNotReady) {
 		return
 	}
-	l.apart = true
-	if l.nodes == nil {
+	c.apart = true
+	if c.nodes == nil {
 		return
 	}
-	if now := l.nodes.current.Load(); now != nil && now.Node == l.Node {
-		l.nodes.current.CompareAndSwap(now, nil)
+	if now := c.nodes.current.Load(); now != nil && now.Node == c.Node {
+		c.nodes.current.CompareAndSwap(now, nil)
 	}
 }
 
@@ -117,11 +117,11 @@ func (l *Line) noteLostCluster(err error) {
 // connection is given back: where ctx was done at the last moment, nobody else gets it, whose
 // statement the close would meet.
 func CloseWhenDone(ctx context.Context, conn *sql.Conn) (unwatched context.Context, unwatch func(), err error) {
-	own, err := LineOf(conn)
+	c, err := ConnOf(conn)
 	if err != nil {
 		return nil, nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = own.socket.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = c.socket.Close() })
 	return context.WithoutCancel(ctx), sync.OnceFunc(func() {
 		if !stop() {
 			// has the pool close it; an error says that it has
