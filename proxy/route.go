@@ -265,27 +265,13 @@ func (e *explanation) routeCalls(r *route, query *plan.FilledQuery, sql []byte) 
 	r.numbersOf(a)
 	switch {
 	case a.Do == plan.Reply:
-		r.kind, r.shard, r.why, r.pins = stats.KindLastInsertID, nil, "", 0
-		if len(r.sequences) > 0 || !onlyIDs(st) {
-			r.kind = stats.KindNextval
-		}
+		r.kind, r.shard, r.why, r.pins = kindOf(st), nil, "", 0
 	case a.Reads:
 		r.kind, r.note = stats.KindRewrite, "statements behind the first read LAST_INSERT_ID(): the text depends on the numbers"
 	case a.Do != plan.Relay:
 		r.kind, r.text = stats.KindRewrite, e.placeholders(st, sql, a)
 	}
 	return nil
-}
-
-// onlyIDs says whether a text has no calls but those of the session's ids.
-func onlyIDs(st *statement.Statement) bool {
-	for i := range st.Calls {
-		switch st.Calls[i].Func {
-		case statement.Nextval, statement.Lastval, statement.Setval:
-			return false
-		}
-	}
-	return true
 }
 
 // placeholders is a text as the server would get it, with ? for what is only known when

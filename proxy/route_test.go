@@ -96,6 +96,7 @@ func TestExplainRouteSaysWhatBecomesOfAStatement(t *testing.T) {
 	}{
 		{"SELECT 1", routed{Kind: "relay", Shard: "s0", Why: own, Node: node[0]}},
 		{"  INSERT INTO t VALUES (7000, 1)", routed{Kind: "relay", Shard: "s0", Why: own, Node: node[0]}},
+		{"SELECT CONNECTION_ID()", routed{Kind: "own"}},
 		{"SELECT NEXTVAL('photos')", routed{Kind: "nextval", Sequences: "photos (1)"}},
 		{"SELECT NEXTVAL('photos', 5)", routed{Kind: "nextval", Sequences: "photos (5)"}},
 		{"SELECT LAST_INSERT_ID()", routed{Kind: "last_insert_id"}},
