@@ -34,7 +34,7 @@ Usage:
                                         ask a proxy that runs here whether it lives (or is ready), for containers
   seqproxy example                      print a configuration with every key explained
   seqproxy import -config FILE -from KIND -schema NAME [-dry-run]
-                                        make sequences of the counters of Leaf, Vitess, MyCat or of ticket tables
+                                        make sequences of the counters of other systems: "seqproxy help import-kinds"
   seqproxy playground [flags]           start two private servers and a proxy in front, to try things out
   seqproxy schema [-config FILE]        print the statements that create the tables of a sequence server
   seqproxy version                      print version, commit and Go version
