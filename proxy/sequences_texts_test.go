@@ -192,6 +192,24 @@ func TestKeysThatAreTexts(t *testing.T) {
 	}
 }
 
+// A text is a literal in the character set of the connection, and 16 bytes are binary.
+func TestTextsAreInTheCharacterSetOfTheConnection(t *testing.T) {
+	e := newEnv(t, setup{})
+	e.Servers[0].Exec(t, "USE "+e.Schemas[0], "CREATE TABLE words (id VARCHAR(40) CHARACTER SET utf8mb4 PRIMARY KEY)")
+	c := e.Conn(t, e.Schemas[0], nil)
+	exec(t, c, "CREATE SEQUENCE words FORMAT 'PO-{n:6}' OWNED BY words.id", "CREATE SEQUENCE bytes UUID BINARY")
+	for i, charset := range []string{"latin1", "gbk", "sjis", "big5", "utf8mb4"} {
+		exec(t, c, "SET NAMES "+charset)
+		if got := value(t, c, "SELECT CONCAT(CHARSET(NEXTVAL('words')), ' ', CHARSET(NEXTVAL('bytes')))"); got != charset+" binary" {
+			t.Errorf("SET NAMES %s: the keys are in %s", charset, got)
+		}
+		exec(t, c, "INSERT INTO words VALUES (NEXTVAL('words'))")
+		if got, want := value(t, c, "SELECT MAX(id) FROM words"), fmt.Sprintf("PO-%06d", 2*i+2); got != want {
+			t.Errorf("SET NAMES %s: the row has the key %s, want %s", charset, got, want)
+		}
+	}
+}
+
 // Several rows have keys of their own where they are asked for, and so has each row of a bulk
 // execution. A column of MariaDB's type UUID takes them in both forms.
 func TestRowsWithTexts(t *testing.T) {
