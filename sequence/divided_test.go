@@ -138,7 +138,7 @@ func TestWhetherSeveralServersDivideTheNumbersIsNotSaidByOneThatWasTakenOut(t *t
 // One server alone may take all the time that a request has: there is no other one to ask.
 func TestWhetherSeveralServersDivideTheNumbersIsAskedOfADistantServer(t *testing.T) {
 	e := newPlanEstate(t, 1, map[string]uint64{"photos": 0})
-	s := e.open(t, patience(8*time.Second))
+	s := e.open(t, patience(16*time.Second))
 	e.links[0].Delay(200 * time.Millisecond)
 	if several, turns, err := s.Divided(t.Context()); several || turns != 1 || err != nil {
 		t.Errorf("got %v, %d, %v; want false, 1", several, turns, err)
