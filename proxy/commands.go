@@ -17,7 +17,7 @@ func (s *session) beginCommand() {
 }
 
 // command handles one command, given as its payload: it takes it into the batch,
-// or answers it. Errors that the client is told of are no errors here; what is
+// or answers it. An error that the client gets is no error here; one that is
 // returned ends the session.
 func (s *session) command(payload []byte) error {
 	s.beginCommand()
@@ -81,8 +81,7 @@ func (s *session) handled(err error) {
 }
 
 // answerAlone handles a command that is not taken into a batch: what came before
-// is answered first. An error of handle that is not the session's end is told to
-// the client.
+// is answered first. The client gets an error of handle, unless it ends the session.
 func (s *session) answerAlone(handle func() error) error {
 	if err := s.settle(); err != nil {
 		return err

@@ -16,7 +16,7 @@ type remedy uint8
 
 const (
 	noRemedy    remedy = iota
-	newNumbers         // somebody has used a number that was not his
+	newNumbers         // a row has a number already, which its writer has chosen
 	newColumns         // the table's columns are not what they were
 	notTheTable        // the table has no such column
 	largerBlock        // the server has counted off more than the block has
@@ -97,7 +97,7 @@ func firstPacket(tally *stats.Tally, c *backend.Conn) []byte {
 			}
 		}
 		if tally.Fill(c) != nil {
-			return nil // which whoever relays the answer meets, too
+			return nil // relayAnswers meets the same error
 		}
 	}
 }

@@ -151,7 +151,7 @@ func (x *executor) executeRows(p *prepared, payload []byte) error {
 	return nil
 }
 
-// fillCalls fills in what the parameters of an execution tell of the calls of a statement
+// fillCalls fills in what the parameters of an execution say about the calls of a statement
 // that is answered here.
 func (x *executor) fillCalls(st *statement.Statement, p *prepared, payload []byte, f *plan.Facts) error {
 	defer p.ForgetLong()

@@ -64,7 +64,7 @@ func (p *planning) factsOfTables(at plan.Moment) error {
 	return nil
 }
 
-// refusedQuery tells of which column an error of the kind "not supported" is.
+// refusedQuery names the column in an error of the kind "not supported".
 func refusedQuery(b *plan.Binding, err error) error {
 	var refused *protocol.ServerError
 	if !errors.As(err, &refused) || refused.Code != mysql.ER_NOT_SUPPORTED_YET {

@@ -148,7 +148,7 @@ func (s *session) commands() error {
 }
 
 // await waits until more of the client's bytes are there. A command too long to
-// be held is handled on the way.
+// be buffered is handled on the way.
 func (s *session) await() error {
 	if err := s.client.flush(); err != nil {
 		return err
@@ -276,7 +276,7 @@ func (s *session) logEnd(err error) {
 	}
 	var auth *protocol.AuthError
 	if s.login.Account.Name == "" && errors.As(err, &auth) {
-		// who the client said it was; nobody was let in as that
+		// the name that the client gave; it was not let in
 		s.login.Account = login.Claimed(auth.User)
 	}
 	s.log().Log(level, event, errorFields(err)...)
@@ -309,7 +309,7 @@ func ending(err error, doom *kill.Doom) (level zapcore.Level, event string) {
 	return zap.InfoLevel, "session ended"
 }
 
-// errorFields are the fields of an error, with the code that the client was told, where err
+// errorFields are the fields of an error, with the code that the client got, where err
 // holds one.
 func errorFields(err error) []zap.Field {
 	fields := []zap.Field{logfield.Err(err)}
@@ -325,7 +325,7 @@ func errorFields(err error) []zap.Field {
 		fields = append(fields, logfield.Code(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR), logfield.SQLState("42000"))
 	case errors.As(err, &handshake):
 		fields = append(fields, logfield.Code(handshake.Code))
-		if handshake.State != "" { // old clients are told none
+		if handshake.State != "" { // old clients get none
 			fields = append(fields, logfield.SQLState(handshake.State))
 		}
 	case errors.As(err, &refused):

@@ -116,7 +116,7 @@ func (e *apartError) Error() string {
 		e.b.Table, e.b.Column, e.b.Sequence, e.apart, e.step)
 }
 
-// forDrivers tells of the option by which rows get keys of which drivers know the first alone.
+// forDrivers adds to an error the option with which drivers know the first key alone.
 func forDrivers(b *plan.Binding, err error) error {
 	const option = `multi_row = "first" (the insert id is the first row's key, and tells nothing of the others)`
 	var apart *apartError

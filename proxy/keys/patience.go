@@ -98,8 +98,7 @@ func (p *Patience) interruptLocked() {
 	}
 }
 
-// Over ends what may have been a wait, with err, and returns the error that the client
-// is told.
+// Over ends what may have been a wait, with err, and returns the error for the client.
 func (p *Patience) Over(err error) error {
 	if !p.begun.Load() {
 		return err
@@ -115,7 +114,7 @@ func (p *Patience) Over(err error) error {
 	}
 	p.begun.Store(false)
 	if late, ok := err.(*sequence.UnavailableError); ok {
-		copied := *late // others may have been told of the same
+		copied := *late // other callers may have the same error
 		copied.Waited = max(copied.Waited, p.spent)
 		err = &copied
 	}

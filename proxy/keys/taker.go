@@ -22,7 +22,7 @@ type Sequences interface {
 	Consecutive(ctx context.Context, name []byte) error
 	// Step returns how far apart the numbers of a sequence are.
 	Step(ctx context.Context, name []byte) (uint64, error)
-	// Avoid says that somebody is about to use numbers that he has chosen himself.
+	// Avoid says that a client is about to use numbers of its own choice.
 	Avoid(ctx context.Context, name []byte, numbers []uint64) error
 }
 
@@ -255,7 +255,7 @@ func (t *Taker) takeInOrder(asks []plan.Slot) (values []Number, err error) {
 	return values, nil
 }
 
-// first takes numbers of a sequence for somebody who needs the n from the first one on, whatever
+// first takes numbers of a sequence for a caller that needs the n from the first one on, whatever
 // the sequence's INCREMENT.
 func (t *Taker) first(name []byte, n uint64) (first uint64, err error) {
 	first, _, err = t.Run(name, n)

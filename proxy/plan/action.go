@@ -59,7 +59,7 @@ func (a *Action) Substitutions(st *statement.Statement, s *state.State, id uint3
 	further, before := statement.AsUnsigned, statement.AsUnsigned
 	switch st.Kind {
 	case statement.Select, statement.With, statement.Values, statement.Multi:
-		// columns that somebody sees
+		// columns of a result
 		further, before = statement.AsFurther, statement.AsPrevious
 	}
 	clientID := ClientID(st, s)

@@ -22,9 +22,9 @@ type Server struct {
 	Exact   bool // LAST_INSERT_ID() has to be there before every statement
 }
 
-// Those refusals, as the client is told them.
+// The texts of those refusals.
 const (
-	ranElsewhere  = "the last statement ran on another shard" // the client is told where
+	ranElsewhere  = "the last statement ran on another shard" // the error names the shard
 	losesWarnings = "the last statement's warnings and a LAST_INSERT_ID() that this server does not know yet cannot be read by one statement: " +
 		"read @@warning_count into a variable first"
 	twoCounts = "ROW_COUNT() and FOUND_ROWS() in one statement, right after an INSERT that might have changed or ignored its row " +

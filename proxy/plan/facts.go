@@ -41,11 +41,11 @@ const (
 	Now       Moment = iota // the text is carried out
 	AtPrepare               // its numbers are taken at each execution
 	AtExecute               // it was prepared, and is answered by the proxy
-	Explained               // nothing: EXPLAIN FORMAT=ROUTE tells of it
+	Explained               // nothing: EXPLAIN FORMAT=ROUTE prints it
 	Inside                  // nothing: it is asked whether a text inside another takes numbers
 )
 
-// Facts are what a plan depends on beside the text and the session's state. They are data: what
+// Facts are what a plan depends on, besides the text and the session's state. They are data: what
 // is missing is asked for by a Need.
 type Facts struct {
 	At      Moment

@@ -10,7 +10,7 @@ import (
 	"seqproxy/statement"
 )
 
-// Columns is what a server tells of a table.
+// Columns is what a server says about a table.
 type Columns struct {
 	Answered Answer   // No: the server did not say
 	Now      bool     // it was asked just now, and the rest is not from memory
@@ -507,7 +507,7 @@ func refusedQuery(b *Binding, text string) Verdict {
 	return refuse(Refusal{Why: NotSupported, Text: RefusedQuery(b, text)})
 }
 
-// RefusedQuery tells of which column a refusal of an INSERT ... SELECT is.
+// RefusedQuery names the column in a refusal of an INSERT ... SELECT.
 func RefusedQuery(b *Binding, text string) string {
 	return fmt.Sprintf("INSERT ... SELECT into %s with numbers of sequence %s for its column %s: %s", b.Table, b.Sequence, b.Column, text)
 }

@@ -299,7 +299,7 @@ func (t *planning) mayServe(i int) (Answer, Verdict) {
 	return Yes, Verdict{}
 }
 
-// together refuses calls that cannot be beside each other, or beside what else is in the text.
+// together refuses calls that cannot stand in one text with each other, or with the rest of it.
 func (t *planning) together(perRow bool) Verdict {
 	st, slots := t.st, t.a.Slots
 	if !t.f.Admin {
@@ -352,12 +352,12 @@ func (t *planning) answerable() bool {
 			return false // a column of the server's
 		}
 	}
-	// Only the server can limit the rows of a text; a prepared one is held to sql_select_limit
+	// Only the server can limit the rows of a text; a prepared one obeys sql_select_limit
 	// when it is executed.
 	return t.f.At == AtPrepare || t.f.At == AtExecute || !LimitsRows(t.s, t.f.Server)
 }
 
-// LimitsRows says whether sql_select_limit is set. Without a server nothing heeds it:
+// LimitsRows says whether sql_select_limit is set. Without a server nothing obeys it:
 // it is what drivers send for a maximum of rows, and an answer of ours has one.
 func LimitsRows(s *state.State, server bool) bool { return s.SelectLimit && server }
 
@@ -391,7 +391,7 @@ func (t *planning) checkNames() Verdict {
 // another type. Those cannot be written into rows, and the server cannot count them off.
 func (t *planning) texts(perRow bool) Verdict {
 	if t.f.At != AtPrepare && t.f.At != Explained && (!perRow || t.f.At == AtExecute) {
-		return Verdict{} // whoever takes them sees it
+		return Verdict{} // the taker of the keys sees it
 	}
 	for i := range t.a.Slots {
 		slot := &t.a.Slots[i]

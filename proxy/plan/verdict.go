@@ -30,7 +30,7 @@ const (
 	NoRight             // 1227, to use the sequence Name
 	NotAdmin            // 1227, of the SETVAL at Call
 	Unread              // 1235: the text may insert rows, and is not understood to its end
-	RanElsewhere        // 1235: the last statement ran on another shard, which the client is told
+	RanElsewhere        // 1235: the last statement ran on another shard, which the error names
 )
 
 // Refusal is why a statement cannot have what it wants.
