@@ -51,9 +51,6 @@ func (d *delivery) single(sql []byte) error {
 // true if nothing of it is the proxy's.
 func (d *delivery) keys(sql []byte) (passOn bool, err error) {
 	st := &d.planning.stmt
-	if err := d.planning.resolveNames(st, d.state.Charset); err != nil {
-		return false, err
-	}
 	a, err := d.planning.planCalls(nil, sql, plan.Now)
 	if err != nil {
 		return false, err

@@ -66,9 +66,6 @@ func (x *executor) prepare(sql []byte) error {
 	text, hidden, key, shape := sql, []params.Hidden(nil), (*params.Key)(nil), plan.TraitsOf(st)
 	var numbers keys.Numbers
 	if x.planning.fill != nil || len(st.Calls) > 0 && st.Kind != statement.Kill || st.Refusal != "" {
-		if err := x.planning.resolveNames(st, x.state.Charset); err != nil {
-			return err
-		}
 		a, err := x.planning.planCalls(query, sql, plan.AtPrepare)
 		if err != nil {
 			return err

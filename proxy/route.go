@@ -255,9 +255,6 @@ func (e *explanation) remarkOnSchemas(r *route, sql []byte) {
 // routeCalls is decide for a text with calls, or with keys that are filled in.
 func (e *explanation) routeCalls(r *route, query *plan.FilledQuery, sql []byte) error {
 	st := &e.planning.stmt
-	if err := e.planning.resolveNames(st, e.state.Charset); err != nil {
-		return err
-	}
 	a, err := e.planning.planCalls(query, sql, plan.Explained)
 	if err != nil {
 		return err
