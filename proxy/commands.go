@@ -166,7 +166,13 @@ func (s *session) execute(payload []byte) error {
 	case p.local != nil:
 		return s.answerAlone(func() error { return s.executeLocal(p, payload) })
 	case len(p.Hidden) > 0:
-		return s.answerAlone(func() error { return refusedCount(p.numbers.Block, s.executeNumbered(p, payload)) })
+		return s.answerAlone(func() error {
+			err := s.executeNumbered(p, payload)
+			if b := p.numbers.Block; err != nil && b != nil && b.Key != nil {
+				err = refusedQuery(b.Key, err)
+			}
+			return err
+		})
 	case p.numbers.Rows != nil:
 		return s.answerAlone(func() error { return s.executeRows(p, payload) })
 	case p.looks != nil:

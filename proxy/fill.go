@@ -6,7 +6,6 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/protocol"
-	"seqproxy/proxy/keys"
 	"seqproxy/proxy/plan"
 )
 
@@ -72,12 +71,4 @@ func refusedQuery(b *plan.Binding, err error) error {
 	}
 	const prefix = len("seqproxy: ")
 	return protocol.NotSupported("%s", plan.RefusedQuery(b, refused.Message[prefix:]))
-}
-
-// refusedCount is refusedQuery of an error when n is executed.
-func refusedCount(n *keys.Block, err error) error {
-	if n == nil || n.Key == nil || err == nil {
-		return err
-	}
-	return refusedQuery(n.Key, err)
 }
