@@ -31,6 +31,18 @@ func (c *Cluster) AwaitWhole(t testing.TB) {
 	}
 }
 
+// AwaitRunning is AwaitWhole for those nodes that run.
+func (c *Cluster) AwaitRunning(t testing.TB) {
+	t.Helper()
+	running := &Cluster{}
+	for _, node := range c.all {
+		if node.Running() {
+			running.all = append(running.all, node)
+		}
+	}
+	running.AwaitWhole(t)
+}
+
 // Bootstrap starts the cluster again. All nodes must be down.
 func (c *Cluster) Bootstrap(t testing.TB) {
 	t.Helper()
@@ -43,6 +55,16 @@ func (c *Cluster) BootstrapFrom(t testing.TB, first int) {
 	ctx, cancel := context.WithTimeout(context.Background(), clusterPatience)
 	defer cancel()
 	if err := mysqld.BootstrapCluster(ctx, c.all[first:]); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// BootstrapOnly begins the cluster again with one node. The others may come back.
+func (c *Cluster) BootstrapOnly(t testing.TB, at int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), clusterPatience)
+	defer cancel()
+	if err := mysqld.BootstrapCluster(ctx, c.all[at:at+1]); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -36,6 +36,13 @@ func (g *Group) Set(a *Actor, at int, counters map[string]uint64) error {
 	return g.at(a, n, "set", func() error { return g.commit(n, &commit{counters: counters}, len(n.commits)) })
 }
 
+// Begin is somebody who has set rows on a node in a transaction, and returns what commits that.
+func (g *Group) Begin(at int, counters map[string]uint64) (commits func() error) {
+	n := g.Nodes[at]
+	held := len(n.commits)
+	return func() error { return g.commit(n, &commit{counters: counters}, held) }
+}
+
 // Drop is somebody who deletes a row on a node by hand. A cluster knows no such step.
 func (g *Group) Drop(a *Actor, at int, name string) error {
 	n := g.Nodes[at]
@@ -49,7 +56,7 @@ func (n *Node) Holds() (counters map[string]uint64, known limit.Record) {
 
 // Clone is a group whose nodes hold the same, and replicate in the same way.
 func (g *Group) Clone() *Group {
-	c := &Group{World: &World{given: make(map[number]giver), Random: g.Random}, Cluster: g.Cluster, Faults: g.Faults, Highest: g.Highest, answered: make(map[string]uint64), passed: make(map[string]passed)}
+	c := &Group{World: &World{given: make(map[number]giver), Random: g.Random}, Cluster: g.Cluster, Faults: g.Faults, Highest: g.Highest, order: slices.Clone(g.order), present: g.present, views: g.views, answered: make(map[string]uint64), passed: make(map[string]passed)}
 	for _, n := range g.Nodes {
 		own := *n
 		own.rows = rows{maps.Clone(n.rows.counters), maps.Clone(n.rows.holders), maps.Clone(n.rows.limits), n.rows.view}
