@@ -117,7 +117,7 @@ func TestASequenceThatWasMovedAheadStaysThereInAFailOver(t *testing.T) {
 	}
 }
 
-// A row that is moved on a node that nobody has adopted yet says how far that wants to go. That is
+// A row that is moved on a node that nobody took over yet says how far that wants to go. That is
 // no window of which numbers were given: the sequence goes on where it was moved, and skips none.
 func TestASequenceThatIsMovedBeforeTheAdoptionSkipsNothing(t *testing.T) {
 	e := startEstate(t, 2, "set")

@@ -146,7 +146,7 @@ func (s *Sequences) alterHere(ctx context.Context, c *cache, a Alteration) (chan
 	}
 	defer c.reserving.Release()
 	if changed, err = s.servers.alter(ctx, c.name, a); err == nil {
-		s.obeyOwn(ctx, &changed)
+		s.obeyHere(ctx, &changed)
 	}
 	return changed, err
 }

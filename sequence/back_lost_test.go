@@ -106,7 +106,7 @@ func TestAMemberThatIsRestoredRepeatsNoNumberOfAProxyThatDied(t *testing.T) {
 				f[restored].exec(t, "UPDATE sequence SET id = ? WHERE name = 'photos'", backup[restored])
 				if knows == "it has, before the backup, and the member was away" {
 					v := lives.servers.members()[restored]
-					v.leaveOut(errLeftOut)
+					v.leaveOut(errExcluded)
 					v.takeIn()
 				}
 				turn(restored)

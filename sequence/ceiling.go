@@ -17,10 +17,10 @@ import (
 // was seen on a second machine. For each sequence, and each node that ever gave its numbers, there
 // are `wanted` and `granted`: a proxy raises `wanted`, sees that on a majority of the nodes, and
 // then raises `granted`. The holder of all sequences is the one with the highest term. A node that
-// becomes the primary is no holder, and gives nothing, until a proxy has adopted it
-// (limit/adopt.go): a new term, in which every sequence begins above all windows that any node has
-// seen. An old primary that lives on without its replicas opens no window any more and ends at its
-// ceiling, below. Package limit decides all that.
+// becomes the primary is no holder, and gives nothing, until a proxy has taken it over
+// (limit/take_over.go): a new term, in which every sequence begins above all windows that any node
+// has seen. An old primary that lives on without its replicas opens no window any more and ends at
+// its ceiling, below. Package limit decides all that.
 //
 // Of a cluster the holder is its present configuration, whichever node a proxy writes to. A crash
 // of all nodes may lose what was committed there, too, and the configuration that is bootstrapped
@@ -36,9 +36,9 @@ import (
 // what is remembered of those of the node in use.
 type ceilings struct {
 	*store.Store
-	timing   *timing
-	tuning   *atomic.Pointer[Tuning]
-	adopting await.Lock // held during an adoption
+	timing     *timing
+	tuning     *atomic.Pointer[Tuning]
+	takingOver await.Lock // held during a takeover
 	// that the node still holds the sequences was not seen on others, for ORDER
 	unseen atomic.Bool
 

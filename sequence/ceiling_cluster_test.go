@@ -280,7 +280,7 @@ func TestAGaleraNodeThatLostItsCeilingsIsNamed(t *testing.T) {
 		return errors.Join(off, limits, holders) == nil
 	})
 	begin := time.Now()
-	err = v.ceilings.adopt(t.Context(), "photos", limit.Holder{})
+	err = v.ceilings.takeOver(t.Context(), "photos", limit.Holder{})
 	if !errors.Is(err, limit.ErrOvertaken) {
 		t.Fatalf("got %v, want ErrOvertaken", err)
 	}

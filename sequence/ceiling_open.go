@@ -109,12 +109,12 @@ func (v *server) raiseCeiling(ctx context.Context, name string, d demand) (uint6
 		v.Moved()
 		return n, nil
 	case errors.As(err, &lost) && lost.Newer.Term != 0:
-		// Another node was adopted after this one. If all nodes, looked at again, say that this is
-		// the primary after all, it is adopted anew.
+		// Another node was taken over after this one. If all nodes, looked at again, say that this
+		// is the primary after all, it is taken over anew.
 		v.Moved()
-		return n, v.ceilings.adoptOrMove(ctx, name, lost.Newer)
+		return n, v.ceilings.takeOverOrMove(ctx, name, lost.Newer)
 	case errors.Is(err, store.OutcomeNotHolder):
-		return n, v.ceilings.adoptOrMove(ctx, name, limit.Holder{})
+		return n, v.ceilings.takeOverOrMove(ctx, name, limit.Holder{})
 	case errors.Is(err, store.OutcomeNoRoom):
 		return v.fit(ctx, name, d.want, need)
 	case errors.As(err, new(*limit.SeenError)):
@@ -132,9 +132,9 @@ func (v *server) raiseCeiling(ctx context.Context, name string, d demand) (uint6
 	return n, err
 }
 
-// adoptOrMove is adopt; where the node turns out to be read only, another is looked for.
-func (g *ceilings) adoptOrMove(ctx context.Context, name string, over limit.Holder) error {
-	err := g.adopt(ctx, name, over)
+// takeOverOrMove is takeOver; where the node turns out to be read only, another is looked for.
+func (g *ceilings) takeOverOrMove(ctx context.Context, name string, over limit.Holder) error {
+	err := g.takeOver(ctx, name, over)
 	if g.IsMoved(err) {
 		g.Moved()
 		return nil
@@ -151,7 +151,7 @@ func (g *ceilings) holding(ctx context.Context, name string, f func() error) err
 		case g.IsMoved(err):
 			g.Moved()
 		case errors.Is(err, store.OutcomeNotHolder):
-			if failed := g.adoptOrMove(ctx, name, limit.Holder{}); failed != nil {
+			if failed := g.takeOverOrMove(ctx, name, limit.Holder{}); failed != nil {
 				return failed
 			}
 		case !link.IsConflict(err):

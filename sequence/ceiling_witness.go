@@ -137,10 +137,10 @@ func (g *ceilings) shownOn(ctx context.Context, lag time.Duration, need int) err
 	if ok, err := g.group(conn, now).Admitted(ctx, ""); err != nil {
 		return err
 	} else if !ok {
-		// an adoption takes others: with as many callers as there are connections they would wait
+		// a takeover takes others: with as many callers as there are connections they would wait
 		// for each other
 		_ = conn.Close()
-		if err := g.adopt(ctx, "", limit.Holder{}); err != nil {
+		if err := g.takeOver(ctx, "", limit.Holder{}); err != nil {
 			return err
 		}
 		again, err := g.Conn(ctx)

@@ -308,7 +308,7 @@ func quietly(what string, f func(s clusterSide)) clusterDeed {
 func adoptOn(at int) clusterDeed {
 	return clusterDeed{fmt.Sprint("adopt on ", at), func(s clusterSide) string {
 		return s.of(at, func(g *limit.Group) string {
-			made, err := g.Adopt(context.Background(), "photos", limit.Holder{})
+			made, err := g.TakeOver(context.Background(), "photos", limit.Holder{})
 			made.SeenOn = nil // addresses
 			return fmt.Sprintf("%s %+v", outcomeInGroup(err), made)
 		})

@@ -169,7 +169,7 @@ func (v *server) examine(ctx context.Context, c link.Raw, found *ExaminedNode) e
 		found.Findings = append(found.Findings, v.EachMissing(tables.Missing, layout.NameType)...)
 		v.Seen.Store(layout)
 	}
-	switch err := v.CheckLeftAlone(ctx, c); {
+	switch err := v.CheckLoneNode(ctx, c); {
 	case errors.Is(err, ErrUnfit):
 		found.Findings = append(found.Findings, err)
 	case err != nil:

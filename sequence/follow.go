@@ -130,9 +130,9 @@ func (s *Sequences) seeChanges(ctx context.Context) {
 	}
 }
 
-// obeyOwn is seeChanges after a row was changed here. What was passed over is given up whether or
+// obeyHere is seeChanges after a row was changed here. What was passed over is given up whether or
 // not the server answers any more.
-func (s *Sequences) obeyOwn(ctx context.Context, changed *store.Row) {
+func (s *Sequences) obeyHere(ctx context.Context, changed *store.Row) {
 	s.mu.Lock()
 	for _, c := range s.cachesLocked(changed.Name) {
 		c.pass(changed.Past)

@@ -45,7 +45,7 @@ func TestAConnectionThatStillLeadsToTheNodeBeforeAdoptsNothingThere(t *testing.T
 			t.Fatal(err)
 		}
 	}
-	err = v.ceilings.adopt(t.Context(), "photos", limit.Holder{})
+	err = v.ceilings.takeOver(t.Context(), "photos", limit.Holder{})
 	t.Log("between:", err)
 
 	var first, second uint64
@@ -103,8 +103,8 @@ func TestTwoProxiesAdoptTheFirstPrimaryAtTheSameTime(t *testing.T) {
 	}
 }
 
-// A proxy sees that the other one of two nodes was adopted after its own, which dies then. The
-// other one is not adopted once more for that, as the dead node would have to see it.
+// A proxy sees that the other one of two nodes was taken over after its own, which dies then. The
+// other one is not taken over once more for that, as the dead node would have to see it.
 func TestANodeIsNotAdoptedOverItsOwnClaim(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
@@ -125,7 +125,7 @@ func TestANodeIsNotAdoptedOverItsOwnClaim(t *testing.T) {
 		return known.Holder()
 	}
 	before := claim()
-	if err := v.ceilings.adopt(t.Context(), "photos", before); err != nil {
+	if err := v.ceilings.takeOver(t.Context(), "photos", before); err != nil {
 		// what was seen there is this
 		t.Error(err)
 	}
@@ -156,7 +156,9 @@ func TestTwoProxiesAdoptTheSurvivorOfTwoAtTheSameTime(t *testing.T) {
 	if err := pool.QueryRow("SELECT `holder` FROM sequence_holder").Scan(&before); err != nil {
 		t.Fatal(err)
 	}
-	adopt := func(m *member) error { return m.servers.first().ceilings.adopt(t.Context(), "photos", limit.Holder{}) }
+	adopt := func(m *member) error {
+		return m.servers.first().ceilings.takeOver(t.Context(), "photos", limit.Holder{})
+	}
 	for _, m := range []*member{a, slow} {
 		eventually(t, "it has found the survivor", func() bool { return adopt(m) == nil })
 	}
@@ -189,8 +191,8 @@ func TestTwoProxiesAdoptTheSurvivorOfTwoAtTheSameTime(t *testing.T) {
 	}
 }
 
-// What an adoption was prepared from may be old when it is written: a proxy stood still meanwhile.
-// This node was adopted by another proxy, and the other node after it. What this one knew of the
+// What a takeover was prepared from may be old when it is written: a proxy stood still meanwhile.
+// This node was taken over by another proxy, and the other node after it. What this one knew of the
 // first is not enough to be the holder alone then, as both would give the same numbers.
 func TestAnAdoptionThatWasPreparedFromAnOldViewIsNotMade(t *testing.T) {
 	e := startEstate(t, 2, "photos")
@@ -214,13 +216,13 @@ func TestAnAdoptionThatWasPreparedFromAnOldViewIsNotMade(t *testing.T) {
 	now := v.Current()
 	group := v.ceilings.group(conn, now)
 	group.Store = slowStore{group.Store, func() {
-		// Meanwhile: adopted in term 2, the other node in term 3, which is why somebody claims this
-		// one in term 4.
+		// Meanwhile: taken over in term 2, the other node in term 3, which is why somebody claims
+		// this one in term 4.
 		if _, err := conn.ExecContext(t.Context(), "INSERT INTO "+v.Table.Holder+" (`holder`, `term`) VALUES ("+now.Self+", 4)"); err != nil {
 			t.Error(err)
 		}
 	}}
-	if _, err := group.Adopt(t.Context(), "", limit.Holder{}); !errors.Is(err, limit.ErrOvertaken) {
+	if _, err := group.TakeOver(t.Context(), "", limit.Holder{}); !errors.Is(err, limit.ErrOvertaken) {
 		t.Errorf("got %v, want that it was overtaken", err)
 	}
 	var term, complete uint64
@@ -243,8 +245,8 @@ func (s slowStore) Transact(ctx context.Context, f func(limit.Tx) error) error {
 	return s.Store.Transact(ctx, f)
 }
 
-// Somebody has seen that the other one of two nodes was adopted after this one, which turns out to
-// be the primary again, and that node dies. Then this one still gives what is left below its
+// Somebody has seen that the other one of two nodes was taken over after this one, which turns out
+// to be the primary again, and that node dies. Then this one still gives what is left below its
 // ceilings.
 func TestANodeDoesNotClaimAgainstAnotherThatCannotBeAsked(t *testing.T) {
 	e := startEstate(t, 2, "photos")
@@ -254,7 +256,7 @@ func TestANodeDoesNotClaimAgainstAnotherThatCannotBeAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := a.servers.first()
-	if err := v.ceilings.adopt(t.Context(), "photos", limit.Holder{ID: "the other one", Term: 2}); err == nil || !strings.Contains(err.Error(), "the other one was adopted after it, in term 2") {
+	if err := v.ceilings.takeOver(t.Context(), "photos", limit.Holder{ID: "the other one", Term: 2}); err == nil || !strings.Contains(err.Error(), "the other one was adopted after it, in term 2") {
 		t.Errorf("got %v, want an error that says why", err)
 	}
 	a.take(t, "a", "photos", 500)
@@ -285,7 +287,7 @@ func TestAFirstWindowBeginsWhereTheSequenceStands(t *testing.T) {
 	}
 }
 
-// A node was adopted, and dies before its replica has applied where its sequences begin. The
+// A node was taken over, and dies before its replica has applied where its sequences begin. The
 // replica becomes the holder after it, begins at the same numbers, and applies that then: its
 // counter goes back to where it began. The simulation found this; see limit.Record.Admits.
 func TestWhereAHolderBeforeBeganMayArriveLate(t *testing.T) {

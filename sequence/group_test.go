@@ -681,7 +681,7 @@ func (e *estate) wantHolder(t *testing.T, node int, term uint64) {
 }
 
 // A replica that was promoted may be all that is left of a group, and be named alone before any
-// proxy has adopted it: its counters are behind.
+// proxy has taken it over: its counters are behind.
 func TestAPromotedReplicaThatIsNamedAloneIsRefusedUntilItWasAdopted(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}

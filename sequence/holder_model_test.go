@@ -596,7 +596,7 @@ func (c *groupScript) next(ctx context.Context) groupDeed {
 			over = limit.Holder{ID: c.model.Nodes[rng.IntN(modelledNodes)].ID, Term: top.Term + uint64(rng.IntN(2))}
 		}
 		return watched(fmt.Sprintf("adopt over %+v", over)+what, func(g *limit.Group) string {
-			made, err := g.Adopt(ctx, name, over)
+			made, err := g.TakeOver(ctx, name, over)
 			made.SeenOn = nil // addresses
 			return fmt.Sprintf("%s %+v", outcomeInGroup(err), made)
 		})
@@ -678,9 +678,9 @@ func (c *groupScript) failOver() groupDeed {
 	}}
 }
 
-// Steps by chance give the same answers on servers and simulated nodes, and leave the same behind on
-// each: while replicas lag, one of them becomes the primary, applies late what it has received, and
-// nodes do not flush or cannot be reached.
+// Steps by chance give the same answers on servers and simulated nodes, and leave the same behind
+// on each: while replicas lag, one of them becomes the primary, applies late what it has received,
+// and nodes do not flush or cannot be reached.
 func TestSimulatedNodesDoWhatServersDo(t *testing.T) {
 	t.Parallel()
 	real := newRealGroup(t)

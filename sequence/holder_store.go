@@ -21,28 +21,28 @@ import (
 // limitBatch is how many limits one statement writes.
 const limitBatch = 200
 
-// adopt makes the chosen node the holder of all sequences, unless it is that already as far as name
-// is concerned, and no claim that somebody has seen on another node counts more.
-func (g *ceilings) adopt(ctx context.Context, name string, over limit.Holder) error {
-	if err := g.adopting.Acquire(ctx); err != nil {
+// takeOver makes the chosen node the holder of all sequences, unless it is that already as far as
+// name is concerned, and no claim that somebody has seen on another node counts more.
+func (g *ceilings) takeOver(ctx context.Context, name string, over limit.Holder) error {
+	if err := g.takingOver.Acquire(ctx); err != nil {
 		return fmt.Errorf("wait for an adoption: %w", err)
 	}
-	defer g.adopting.Release()
+	defer g.takingOver.Release()
 	conn, err := g.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
 	for attempt := 1; ; attempt++ {
-		err = g.adoptOnce(ctx, conn, name, over)
+		err = g.takeOverOnce(ctx, conn, name, over)
 		if !errors.Is(err, limit.ErrOvertaken) || !g.MayRetry(ctx, attempt) {
 			return err
 		}
 	}
 }
 
-// adoptOnce is one attempt of adopt.
-func (g *ceilings) adoptOnce(ctx context.Context, conn *sql.Conn, name string, over limit.Holder) error {
+// takeOverOnce is one attempt of takeOver.
+func (g *ceilings) takeOverOnce(ctx context.Context, conn *sql.Conn, name string, over limit.Holder) error {
 	now := g.Current()
 	if now == nil {
 		return nil // the next attempt goes elsewhere
@@ -50,7 +50,7 @@ func (g *ceilings) adoptOnce(ctx context.Context, conn *sql.Conn, name string, o
 	if err := g.Writable(ctx, conn); err != nil {
 		return err
 	}
-	made, err := g.group(conn, now).Adopt(ctx, name, over)
+	made, err := g.group(conn, now).TakeOver(ctx, name, over)
 	stranger := new(limit.NoCopyError)
 	switch {
 	case errors.As(err, &stranger):
@@ -134,7 +134,7 @@ func (h holderStore) Transact(ctx context.Context, f func(limit.Tx) error) error
 	})
 }
 
-// holderTx is a transaction of an adoption.
+// holderTx is a transaction of a takeover.
 type holderTx struct {
 	*ceilings
 	tx  *sql.Tx

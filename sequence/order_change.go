@@ -78,7 +78,7 @@ func (a *servers) orderedForGood(ctx context.Context, r *store.Row) error {
 			return nil
 		}
 		if !v.tuning.Load().OrderWithoutReplica {
-			// All of them: an adoption brings over how far others have come, and not what they are.
+			// All of them: a takeover brings over how far others have come, and not what they are.
 			if err := v.ceilings.shownOn(ctx, a.timing.confirm, len(v.Nodes())); err != nil {
 				return err
 			}

@@ -125,7 +125,7 @@ func TestAHomeThatWasTakenOutWhileItWasOffGivesNoLowerNumbers(t *testing.T) {
 		if i%2 == 0 {
 			for _, v := range old.members {
 				if v != home {
-					v.leaveOut(errLeftOut) // it cannot tell why
+					v.leaveOut(errExcluded) // it cannot tell why
 				}
 			}
 		}

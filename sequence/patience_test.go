@@ -259,7 +259,7 @@ func TestNobodyWaitsInLineLongerThanItsOwnTime(t *testing.T) {
 		turn await.Lock
 		ask  func(ctx context.Context) error
 	}{
-		"an adoption":  {v.ceilings.adopting, func(ctx context.Context) error { return v.ceilings.adopt(ctx, "photos", limit.Holder{}) }},
+		"an adoption":  {v.ceilings.takingOver, func(ctx context.Context) error { return v.ceilings.takeOver(ctx, "photos", limit.Holder{}) }},
 		"the plan":     {s.servers.changing, func(ctx context.Context) error { _, err := s.servers.ready(ctx); return err }},
 		"another plan": {s.servers.changing, func(ctx context.Context) error { return s.servers.reread(ctx, s.servers.view.Load()) }},
 		"a round":      {s.follow.work, s.refresh},

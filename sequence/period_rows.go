@@ -73,9 +73,9 @@ func (s *Sequences) createPeriod(ctx context.Context, base *store.Row, name stri
 	})
 }
 
-// mayBegin refuses to make the counter of a period where there was one, and its row is gone: others may
-// have given higher numbers than are known. An adoption keeps the numbers of a row that a fail-over
-// lost, by a row or a tombstone of its own, above which it goes on.
+// mayBegin refuses to make the counter of a period where there was one, and its row is gone: others
+// may have given higher numbers than are known. A takeover keeps the numbers of a row that a
+// fail-over lost, by a row or a tombstone of its own, above which it goes on.
 func (g *agreed) mayBegin(o *CreateOptions) error {
 	if o.anew || g.live {
 		return nil
@@ -112,8 +112,8 @@ func differences(is, want *define.Definition) (a Alteration) {
 	return a
 }
 
-// alter changes a sequence whose counter begins again: its own row, and those of the periods that are
-// there already. RESTART is for the present period alone.
+// alter changes a sequence whose counter begins again: its own row, and those of the periods that
+// are there already. RESTART is for the present period alone.
 func (p *periods) alter(ctx context.Context, r request, name []byte, a Alteration) (Altered, error) {
 	s, k := p.c.owner, p.c.kind
 	if a.Order != nil && *a.Order {
@@ -157,8 +157,8 @@ func (c *cache) start() uint64 {
 	return next
 }
 
-// revise has the counter of a period have the options of the sequence. There may be none: the row is
-// empty then.
+// revise has the counter of a period have the options of the sequence. There may be none: the row
+// is empty then.
 func (p *periods) revise(ctx context.Context, name string) (store.Row, error) {
 	s := p.c.owner
 	_, err := s.servers.find(ctx, name)

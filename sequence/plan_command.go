@@ -133,7 +133,7 @@ func (p planServers) Reach(ctx context.Context, addresses []string) ([]change.St
 	var wg sync.WaitGroup
 	for i, address := range addresses {
 		wg.Go(func() {
-			v, err := p.s.ownServer(address)
+			v, err := p.s.separateServer(address)
 			if err != nil {
 				errs[i] = err
 				return
@@ -154,8 +154,8 @@ func (p planServers) Reach(ctx context.Context, addresses []string) ([]change.St
 	return stores, errs
 }
 
-// ownServer is a server with connections of its own, which the caller closes.
-func (s *Sequences) ownServer(address string) (*server, error) {
+// separateServer is a server with connections of its own, which the caller closes.
+func (s *Sequences) separateServer(address string) (*server, error) {
 	o, err := s.serverOptions(address)
 	if err != nil {
 		return nil, err

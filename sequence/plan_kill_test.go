@@ -453,7 +453,7 @@ func TestAServerThatIsAwayNeedsACeiling(t *testing.T) {
 // server is one with connections of the test's own.
 func (e *planEstate) server(t *testing.T, s *Sequences, i int) *server {
 	t.Helper()
-	v, err := s.ownServer(e.addr(i))
+	v, err := s.separateServer(e.addr(i))
 	if err != nil {
 		t.Fatal(err)
 	}

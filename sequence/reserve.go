@@ -129,7 +129,7 @@ func (a *servers) remedy(ctx context.Context, v *server, name string, epoch uint
 	case remedyCeiling:
 		return v.raiseCeiling(ctx, name, d)
 	case remedyHold:
-		return d.n, v.ceilings.adoptOrMove(ctx, name, limit.Holder{})
+		return d.n, v.ceilings.takeOverOrMove(ctx, name, limit.Holder{})
 	case remedyMove:
 		v.Moved()
 	}

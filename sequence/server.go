@@ -47,6 +47,6 @@ func newServer(opts Options, o ServerOptions, tuning *atomic.Pointer[Tuning], co
 	}
 	tables := store.New(of, marks)
 	return &server{
-		Store: tables, opts: o, timing: t, tuning: tuning, counters: counters, ceilings: &ceilings{Store: tables, timing: t, tuning: tuning, adopting: await.NewLock()},
+		Store: tables, opts: o, timing: t, tuning: tuning, counters: counters, ceilings: &ceilings{Store: tables, timing: t, tuning: tuning, takingOver: await.NewLock()},
 	}, nil
 }

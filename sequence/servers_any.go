@@ -88,8 +88,8 @@ func patiently(ctx context.Context, members []*server, f func(ctx context.Contex
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
-// errLeftOut: what kept it from serving may be over, but that was not seen yet.
-var errLeftOut = errors.New("it is left out until it answers again")
+// errExcluded: what kept it from serving may be over, but that was not seen yet.
+var errExcluded = errors.New("it is left out until it answers again")
 
 // leaveOut has a member not be asked until it answers the follower again, which has to run for that
 // (see takeNote).
@@ -303,7 +303,7 @@ func (a *servers) reserveWithAny(ctx context.Context, w *view, name string, want
 		}
 		if v.away.Load() && (failed != nil || exhausted != nil) && a.anyLive(w) {
 			if failed == nil { // it may have numbers left
-				failed = fmt.Errorf("%s: %w", v.Name(), cmp.Or(v.unusable(), errLeftOut))
+				failed = fmt.Errorf("%s: %w", v.Name(), cmp.Or(v.unusable(), errExcluded))
 			}
 			continue
 		}

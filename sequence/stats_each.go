@@ -214,7 +214,7 @@ func (v *server) unusable() error {
 		return err
 	}
 	if v.away.Load() {
-		return errLeftOut
+		return errExcluded
 	}
 	return nil
 }

@@ -146,7 +146,7 @@ func (r *recorder) proxy(name string, o Options, change ...func(*Options)) *Sequ
 	for i := range o.Servers {
 		server := &o.Servers[i]
 		if server.MaxConns = 1; len(server.Nodes) > 0 {
-			server.MaxConns = 2 // an adoption holds one and needs another
+			server.MaxConns = 2 // a takeover holds one and needs another
 		}
 		if server.Addr != "" {
 			server.Addr = r.tap(name, fmt.Sprint("S", i+1), server.Addr)

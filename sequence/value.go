@@ -54,7 +54,7 @@ func (s *Sequences) setValue(ctx context.Context, c *cache, n uint64, used bool)
 	}
 	defer c.reserving.Release()
 	if changed, ok, err = s.servers.setValue(ctx, c.name, n, used, c.next()); ok && err == nil {
-		s.obeyOwn(ctx, &changed)
+		s.obeyHere(ctx, &changed)
 	}
 	return changed, ok, err
 }
@@ -109,7 +109,7 @@ func (s *Sequences) raise(ctx context.Context, c *cache, floor uint64) (changed 
 	}
 	defer c.reserving.Release()
 	if changed, raised, err = s.servers.raiseAbove(ctx, c.name, floor); err == nil {
-		s.obeyOwn(ctx, &changed)
+		s.obeyHere(ctx, &changed)
 	}
 	return changed, raised, err
 }

@@ -3,7 +3,7 @@
 // Each node has a [Record]: who the holders are, and for each sequence how far a holder wants to
 // go, and may go. Numbers are given in three steps:
 //
-//	adopt   a node that is chosen becomes the holder in a new term, and each sequence begins above
+//	hold    a node that is chosen becomes the holder in a new term, and each sequence begins above
 //	        all that any holder wanted before it, as far as any node has seen that
 //	open    the holder writes how far it wants to go with a sequence; once a majority of the nodes
 //	        shows that under its term, it may

@@ -55,7 +55,7 @@ type Store interface {
 	Transact(ctx context.Context, f func(Tx) error) error
 }
 
-// Tx is a transaction of an adoption.
+// Tx is a transaction of a takeover.
 type Tx interface {
 	// Lock reads all that the node has recorded. Nobody else writes there until it ends.
 	Lock(ctx context.Context) (Record, error)
@@ -97,7 +97,7 @@ type Standing struct {
 }
 
 var (
-	// ErrNotHolder: the chosen node has to be adopted.
+	// ErrNotHolder: the chosen node has to be taken over.
 	ErrNotHolder = errors.New("this node of the sequence server was not adopted yet")
 	// ErrNoRoom: so many numbers are not left.
 	ErrNoRoom = errors.New("so many numbers are not left")
@@ -122,7 +122,7 @@ func (g *Group) Admitted(ctx context.Context, name string) (bool, error) {
 }
 
 // StillHolds makes sure that no other node has given numbers up to now. A node that takes over
-// gives some only after a majority of the nodes has shown that (see adoptions): so it has not, if a
+// gives some only after a majority of the nodes has shown that (see takeovers): so it has not, if a
 // majority, the chosen one included, names this one as the holder afterwards. Of two nodes the
 // other one may take over alone; so it has to be seen.
 func (g *Group) StillHolds(ctx context.Context) error {

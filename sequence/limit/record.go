@@ -6,7 +6,7 @@ import "slices"
 type Holder struct {
 	ID       string // of a server, or of a configuration of a cluster
 	Term     uint64 // since when; 0: there is none
-	Complete bool   // its adoption has ended, so its limits count
+	Complete bool   // its takeover has ended, so its limits count
 	Mark     uint64 // rises with each write that other nodes are to show
 }
 

@@ -440,7 +440,7 @@ func TestWhereAHolderBeforeBeganMayArriveLate(t *testing.T) {
 		e.Follow(0, 1)
 		e.Follow(2, 1)
 		e.runWrites(second, 2, 0, 0, 0)
-		second.Resume() // its adoption is complete, which the others have only received
+		second.Resume() // its takeover is complete, which the others have only received
 		e.Crash(1)
 		e.Promote(2, 1)
 		e.Follow(0, 2)

@@ -41,13 +41,13 @@ func WindowLow(position, width, ceiling, highest uint64) bool {
 // given, the primary included.
 func Confirmations(n int) int { return n/2 + 1 }
 
-// adoptions is on how many of n nodes an adoption must have been seen before the new holder gives
+// takeovers is on how many of n nodes a takeover must have been seen before the new holder gives
 // numbers, itself included. Any two of these sets meet, so a later holder knows of each one before
 // it; and each meets all that a window was seen on, so no window of the old holder is opened after
 // it or missed. Of two nodes the new holder is enough where the other one was the holder: it can
 // open no window without the new one, and cannot become the holder again without having seen this
-// adoption.
-func adoptions(n int, afterTheOther bool) int {
+// takeover.
+func takeovers(n int, afterTheOther bool) int {
 	if n == 2 && afterTheOther {
 		return 1
 	}

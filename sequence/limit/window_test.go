@@ -32,18 +32,18 @@ func TestAWindowHoldsManyReservationsAndNeverGoesBeyondTheEnd(t *testing.T) {
 	}
 }
 
-// Whatever sets of nodes confirm a window and show an adoption, a later holder knows of the window,
+// Whatever sets of nodes confirm a window and show a takeover, a later holder knows of the window,
 // and of each holder before.
 func TestAdoptionsMeetWindowsAndEachOther(t *testing.T) {
 	for n := 2; n <= 9; n++ {
-		if c, a := Confirmations(n), adoptions(n, false); c+a <= n || 2*a <= n || c > n || a > n {
+		if c, a := Confirmations(n), takeovers(n, false); c+a <= n || 2*a <= n || c > n || a > n {
 			t.Errorf("%d nodes: windows on %d, adoptions on %d: they need not meet", n, c, a)
 		}
-		if a := adoptions(n, true); n > 2 && a != adoptions(n, false) {
+		if a := takeovers(n, true); n > 2 && a != takeovers(n, false) {
 			t.Errorf("%d nodes: %d are enough after another holder, want as many as always", n, a)
 		}
 	}
-	if a := adoptions(2, true); a != 1 {
+	if a := takeovers(2, true); a != 1 {
 		t.Errorf("of two nodes %d must show an adoption after the other one, want the new holder alone", a)
 	}
 }

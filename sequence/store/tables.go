@@ -172,14 +172,15 @@ func (s *Schema) CheckTables(ctx context.Context, c link.Raw) error {
 	if err != nil {
 		return err
 	}
-	if err := s.CheckLeftAlone(ctx, c); err != nil {
+	if err := s.CheckLoneNode(ctx, c); err != nil {
 		return err
 	}
 	s.Seen.Store(found)
 	return nil
 }
 
-// completeTables creates the tables that are missing if that is allowed, and looks at their columns.
+// completeTables creates the tables that are missing if that is allowed, and looks at their
+// columns.
 func (s *Schema) completeTables(ctx context.Context, c link.Raw) (*Layout, error) {
 	found, err := s.soundTables(ctx, c)
 	if err != nil {

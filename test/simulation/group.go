@@ -16,7 +16,7 @@ type GroupFaults struct {
 	// a node shows an older holder what that wants, as if it knew of no newer one
 	ShowsToOlder    bool
 	CountsForgetful bool // a node counts that does not flush at commit
-	// an adoption looks at the windows that the chosen node knows, and at no others
+	// a takeover looks at the windows that the chosen node knows, and at no others
 	BeginsBelow   bool
 	GrantsUnseen  bool // a window is used before any other node has shown it
 	ForgetsOthers bool // nobody looks, before a sequence is used, at what other holders wanted
@@ -458,7 +458,7 @@ func (s nodeStore) Transact(_ context.Context, f func(limit.Tx) error) error {
 	})
 }
 
-// nodeTx is a transaction of an adoption.
+// nodeTx is a transaction of a takeover.
 type nodeTx struct {
 	s      nodeStore
 	held   int

@@ -98,7 +98,7 @@ func (p *GroupProxy) failed(err error) error {
 
 // adopt makes the node in use the holder.
 func (p *GroupProxy) adopt(name string, over limit.Holder) error {
-	made, err := p.of(p.now).Adopt(context.Background(), name, over)
+	made, err := p.of(p.now).TakeOver(context.Background(), name, over)
 	if err == nil && made.Term > 0 {
 		clear(p.ceilings)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ErrOvertaken: what an adoption was prepared from is so no more.
+// ErrOvertaken: what a takeover was prepared from is so no more.
 var ErrOvertaken = errors.New("another proxy adopts it at the same time")
 
 // NoCopyError: the chosen node does not have what the others have, and can be written to.
@@ -18,19 +18,19 @@ func (e *NoCopyError) Error() string {
 	return fmt.Sprintf("it can be written to and is no copy of the other nodes, where %s holds the sequences", e.Holder)
 }
 
-// Adopted is an adoption that was made; its term is 0 if there was none to make.
-type Adopted struct {
+// TakenOver is a takeover that was made; its term is 0 if there was none to make.
+type TakenOver struct {
 	Term      uint64
 	Before    string // the holder before; empty: nobody was it
 	Sequences int
 	SeenOn    []string
 }
 
-// adoption makes the chosen node the holder. It first claims a new term: once a node shows that, no
+// takeover makes the chosen node the holder. It first claims a new term: once a node shows that, no
 // window that another holder wants counts there any more. When enough nodes show it, what they know
 // of wanted windows is all there is, and every sequence begins above it. Where the new holder alone
 // is enough both are one transaction, so that whoever knows of the term knows of its windows.
-type adoption struct {
+type takeover struct {
 	g        *Group
 	previous Holder
 	local    Holder // the one that counts on the chosen node, as it was read
@@ -41,13 +41,13 @@ type adoption struct {
 	wanted   map[string]uint64
 }
 
-// Adopt is one attempt to make the chosen node the holder of all sequences, unless it is that
+// TakeOver is one attempt to make the chosen node the holder of all sequences, unless it is that
 // already as far as name is concerned, and no claim that somebody has seen on another node, over,
 // counts more.
-func (g *Group) Adopt(ctx context.Context, name string, over Holder) (made Adopted, err error) {
+func (g *Group) TakeOver(ctx context.Context, name string, over Holder) (made TakenOver, err error) {
 	// The others are read before the node itself, which so has all that they have of it: another
-	// proxy may adopt it just now. And what the node knows is read before it is asked whether it
-	// may give numbers: what is prepared from then is of a time before any adoption, or there is
+	// proxy may take it over just now. And what the node knows is read before it is asked whether
+	// it may give numbers: what is prepared from then is of a time before any takeover, or there is
 	// nothing to do.
 	var own Record
 	var others []Look
@@ -62,7 +62,7 @@ func (g *Group) Adopt(ctx context.Context, name string, over Holder) (made Adopt
 			return made, err // another proxy was faster
 		}
 	}
-	a := &adoption{g: g, wanted: make(map[string]uint64)}
+	a := &takeover{g: g, wanted: make(map[string]uint64)}
 	if err := a.prepare(own, others, over); err != nil {
 		return made, err
 	}
@@ -70,7 +70,7 @@ func (g *Group) Adopt(ctx context.Context, name string, over Holder) (made Adopt
 }
 
 // prepare looks at what the nodes know, and decides on the term and on how many nodes must show it.
-func (a *adoption) prepare(own Record, others []Look, over Holder) error {
+func (a *takeover) prepare(own Record, others []Look, over Holder) error {
 	g, cluster := a.g, a.g.Chosen.Cluster
 	a.collect(own)
 	mine := own.Holder()
@@ -124,7 +124,7 @@ func (a *adoption) prepare(own Record, others []Look, over Holder) error {
 		return &NoCopyError{Holder: elsewhere.ID}
 	}
 	// In a cluster another holder was another configuration, perhaps of the same nodes.
-	a.need = adoptions(g.Count, !cluster && a.previous.Term != 0 && a.previous.ID != g.Chosen.Holder)
+	a.need = takeovers(g.Count, !cluster && a.previous.Term != 0 && a.previous.ID != g.Chosen.Holder)
 	if cluster && len(identities) < a.need {
 		// A claim that too few nodes can show would end the ceilings of the holder before, and
 		// begin nothing.
@@ -138,7 +138,7 @@ func (a *adoption) prepare(own Record, others []Look, over Holder) error {
 }
 
 // collect takes note of what a node knows of windows.
-func (a *adoption) collect(known Record) {
+func (a *takeover) collect(known Record) {
 	for _, l := range known.Limits {
 		wanted := l.Wanted
 		if l.Term == 0 && l.Giver == a.g.Chosen.Holder {
@@ -150,7 +150,7 @@ func (a *adoption) collect(known Record) {
 	}
 }
 
-func (a *adoption) run(ctx context.Context) (made Adopted, err error) {
+func (a *takeover) run(ctx context.Context) (made TakenOver, err error) {
 	g := a.g
 	alone := a.need == 1
 	var sequences int
@@ -166,7 +166,7 @@ func (a *adoption) run(ctx context.Context) (made Adopted, err error) {
 			done = true // another proxy was faster
 			return nil
 		} else if top.ID != a.local.ID || top.Term != a.local.Term {
-			return ErrOvertaken // it may have been adopted, and another node after it
+			return ErrOvertaken // it may have been taken over, and another node after it
 		} else if a.claimed {
 			return nil
 		}
@@ -214,10 +214,10 @@ func (a *adoption) run(ctx context.Context) (made Adopted, err error) {
 			return made, err
 		}
 	}
-	return Adopted{Term: a.term, Before: a.previous.ID, Sequences: sequences, SeenOn: addresses(seen)}, nil
+	return TakenOver{Term: a.term, Before: a.previous.ID, Sequences: sequences, SeenOn: addresses(seen)}, nil
 }
 
-func (a *adoption) beginning() *Beginning {
+func (a *takeover) beginning() *Beginning {
 	return &Beginning{Holder: a.g.Chosen.Holder, Term: a.term, Open: a.need == 1, Wanted: a.wanted}
 }
 

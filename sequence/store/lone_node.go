@@ -10,11 +10,11 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// CheckLeftAlone refuses a server without other nodes that was one of a group and was never adopted
-// there since it became the primary: its counters may stand below what the holder gave, and as it
-// is alone now nobody would raise them above the windows. A former holder does not know that
-// another was adopted while it was away, so that one is not seen.
-func (s *Schema) CheckLeftAlone(ctx context.Context, c link.Raw) error {
+// CheckLoneNode refuses a server without other nodes that was one of a group and was never taken
+// over there since it became the primary: its counters may stand below what the holder gave, and as
+// it is alone now nobody would raise them above the windows. A former holder does not know that
+// another was taken over while it was away, so that one is not seen.
+func (s *Schema) CheckLoneNode(ctx context.Context, c link.Raw) error {
 	if s.Grouped() || planted.Fault(planted.CeilingReplica) {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (s *Schema) CheckLeftAlone(ctx context.Context, c link.Raw) error {
 	}
 	switch {
 	case holder == identity && (complete || first):
-		// before the first adoption it served alone, too
+		// before the first takeover it served alone, too
 		return nil
 	case holder == identity:
 		holder = "another"
