@@ -42,6 +42,9 @@ type CreateOptions struct {
 	Kind        kind.Kind
 	// Floor: numbers up to this one are in use already, as in the column that owns the sequence.
 	Floor uint64
+	// DryRun checks what can be known before, and makes nothing: Created is empty unless the sequence
+	// exists.
+	DryRun bool
 
 	period bool // it is the counter of a period of a sequence
 	anew   bool // its row is gone, and whoever says so knows above which numbers it goes on
@@ -122,6 +125,9 @@ func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error
 	made, err := s.servers.create(r.ctx, o, def)
 	if err != nil {
 		return Created{}, r.failed(o.Name, err)
+	}
+	if o.DryRun {
+		return made, nil
 	}
 	if def.Cycle && !made.Existed {
 		s.warnOfCycle(o.Name)

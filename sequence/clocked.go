@@ -27,32 +27,6 @@ import (
 // sequence as any other, so ceilings, floors, groups and fail-overs hold for ticks as they do for
 // numbers; but nobody sees it. DROP leaves it: it says which ticks of the name were used.
 
-// fitHidden refuses a name that is too long for the rows of its workers or periods, and ticks that
-// are too many for them. The server was asked.
-func (v *server) fitHidden(d *define.Definition) error {
-	var longest string
-	switch {
-	case define.IsPeriod(define.CounterName(d.Name)):
-		return nil // its sequence was asked about
-	case d.Kind.Resets():
-		longest = define.CounterName(define.PeriodName("", d.Kind, 0))
-	case d.Kind.HasClock():
-		longest = define.CounterName(define.WorkerName("", 1<<d.Kind.Layout().WorkerBits-1))
-	default:
-		return nil
-	}
-	if most := v.Seen.Load().Max; d.Kind.HasClock() && d.Kind.MaxCounter() > most {
-		return define.BadOption("sequence %q: the ticks of its workers go up to %d, and the id column of table %s holds up to %d: make that a BIGINT UNSIGNED",
-			d.Name, d.Kind.MaxCounter(), v.Table.Sequence, most)
-	}
-	var width int
-	if _, err := fmt.Sscanf(strings.ToLower(v.Seen.Load().NameType), "varchar(%d)", &width); err == nil && len([]rune(d.Name+longest)) > width {
-		return define.BadOption("sequence name %q has %d characters, want at most %d: behind it stands up to %s in table %s",
-			d.Name, len([]rune(d.Name)), width-len(longest), longest, v.Table.Sequence)
-	}
-	return nil
-}
-
 // clocked is a sequence of kind SNOWFLAKE.
 type clocked struct{ c *cache }
 

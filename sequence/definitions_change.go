@@ -93,7 +93,7 @@ func (a *servers) create(ctx context.Context, o CreateOptions, def define.Defini
 		case err != nil && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrExhausted):
 			return err
 		}
-		if err := w.members[0].fitHidden(&def); err != nil {
+		if err := w.fits(&def); err != nil || o.DryRun {
 			return err
 		}
 		stored := define.StoredName(o.Name, def.Kind)

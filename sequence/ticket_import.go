@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -167,7 +168,7 @@ func (s *Sequences) limitOfNew(ctx context.Context, o *CreateOptions) (limit uin
 			}
 		}
 		def := o.definition()
-		return w.dividable(&def)
+		return cmp.Or(w.dividable(&def), w.fits(&def))
 	})
 	return limit, err
 }

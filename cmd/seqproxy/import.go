@@ -320,14 +320,16 @@ func (d *importCount) make(ctx context.Context, sequences *sequence.Sequences, n
 	if err != nil {
 		return "", err
 	}
-	if !exists && dry {
-		d.created++
-		return "would be created", nil
-	}
 	if !exists {
-		made, err := sequences.Create(ctx, sequence.CreateOptions{Name: n.name, Start: n.next, Cache: n.cache, Increment: n.increment, Max: n.max, IfNotExists: true})
+		made, err := sequences.Create(ctx, sequence.CreateOptions{
+			Name: n.name, Start: n.next, Cache: n.cache, Increment: n.increment, Max: n.max, IfNotExists: true, DryRun: dry,
+		})
 		if err != nil {
 			return "", err
+		}
+		if dry && !made.Existed {
+			d.created++
+			return "would be created", nil
 		}
 		if !made.Existed {
 			d.created++

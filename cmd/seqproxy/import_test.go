@@ -255,6 +255,11 @@ func TestSequencesOfMariaDBBecomeSequences(t *testing.T) {
 	if want := "orders_seq 1 5000,photos_seq 50 9223372036854775806"; options != want {
 		t.Errorf("got %s, want %s", options, want)
 	}
+	long := begin(t, append(args, "-table", "own="+strings.Repeat("n", 51), "-dry-run")...)
+	long.end(1)
+	if !strings.Contains(long.stderr(), "has 51 characters, want at most 50") {
+		t.Errorf("of a name that is too long a dry run says %s", long.stderr())
+	}
 	s.Exec(t, "USE "+schema, "DROP SEQUENCE round, down", "DO NEXTVAL(photos_seq)")
 	again := begin(t, append(args, "-table", "photos_seq", "-table", "own=mine")...)
 	again.end(0)
