@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -697,10 +698,12 @@ func TestAMemberIsAwayAtMidnight(t *testing.T) {
 	}
 }
 
-// An admin deletes the rows of days that are over, as the page says. A proxy whose clock is a day
-// behind gives no key, and makes no row. When all clocks are set back, nobody counts in such a day
-// again: neither who gave keys of it, nor who begins then.
+// An admin deletes the rows of days that are over, by the statements on the page. A proxy whose clock
+// is a day behind gives no key, and makes no row. When all clocks are set back, nobody counts in such
+// a day again: neither who gave keys of it, nor who begins then.
 func TestADayWhoseRowsWereDeletedIsOver(t *testing.T) {
+	eve := eve.AddDate(-1, 0, 0) // the page deletes what was before 2026
+	deletes := pageOfKinds(t, "A counter that begins again")
 	for servers, deleted := range map[int][]int{1: {0}, 2: {0, 1}, 3: {1}} {
 		t.Run(fmt.Sprintf("deleted on %d of %d servers", len(deleted), servers), func(t *testing.T) {
 			if servers > 2 && testing.Short() {
@@ -711,13 +714,22 @@ func TestADayWhoseRowsWereDeletedIsOver(t *testing.T) {
 			s := f.openAt(t, clock, clock.now, blocks(50), patience(5*time.Second))
 			mustCreate(t, s, CreateOptions{Name: "po", Kind: kindOf(t, daily)})
 			for range 70 {
-				wantIn(t, kindOf(t, daily), l.take(t, s, "po"), "20261231", 1)
+				wantIn(t, kindOf(t, daily), l.take(t, s, "po"), "20251231", 1)
 			}
 			clock.set(eve.Add(24 * time.Hour))
-			wantIn(t, kindOf(t, daily), l.take(t, s, "po"), "20270101", 1)
+			wantIn(t, kindOf(t, daily), l.take(t, s, "po"), "20260101", 1)
 			for _, i := range deleted {
-				f[i].exec(t, "DELETE FROM sequence WHERE name LIKE 'po@%#counter' AND name < 'po@2027'")
-				f[i].exec(t, "DELETE FROM sequence_limit WHERE name LIKE 'po@%#counter' AND name < 'po@2027'")
+				for table, least := range map[string]int{"sequence": 1, "sequence_limit": min(1, servers-1)} {
+					if n := f[i].count(t, "SELECT COUNT(*) FROM "+table+" WHERE name LIKE 'po@2025%'"); n < least {
+						t.Errorf("%s has %d rows of the day that is over, want some", table, n)
+					}
+				}
+				for _, statement := range deletes {
+					f[i].exec(t, statement)
+				}
+				if n := f[i].count(t, "SELECT COUNT(*) FROM sequence_limit WHERE name LIKE 'po@2025%'"); n != 0 {
+					t.Errorf("%d ceilings of the day that is over are left", n)
+				}
 			}
 			if all, err := s.List(t.Context()); err != nil || len(all) != 1 || all[0].Name != "po" {
 				t.Errorf("listed are %+v, %v", all, err)
@@ -727,7 +739,7 @@ func TestADayWhoseRowsWereDeletedIsOver(t *testing.T) {
 			if took, err := behind.TakeRun(t.Context(), []byte("po"), 1); !errors.As(err, &wrong) {
 				t.Errorf("a proxy that is a day behind gives %+v, %v", took, err)
 			}
-			left := "SELECT COUNT(*) FROM sequence WHERE name LIKE 'po@2026%'"
+			left := "SELECT COUNT(*) FROM sequence WHERE name LIKE 'po@2025%'"
 			if n := f[deleted[0]].count(t, left); n != 0 {
 				t.Errorf("a proxy that is a day behind has made %d rows", n)
 			}
@@ -748,6 +760,23 @@ func TestADayWhoseRowsWereDeletedIsOver(t *testing.T) {
 			}
 		})
 	}
+}
+
+// pageOfKinds has the statements in the sql block of a section of docs/kinds.md.
+func pageOfKinds(t *testing.T, section string) []string {
+	t.Helper()
+	page, err := os.ReadFile("../docs/kinds.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "# "+section+"\n")
+	rest, _, _ = strings.Cut(rest, "\n#")
+	_, block, _ := strings.Cut(rest, "```sql\n")
+	block, _, ok := strings.Cut(block, ";\n```")
+	if !ok {
+		t.Fatalf("kinds.md has no SQL in the section %q", section)
+	}
+	return strings.Split(block, ";\n")
 }
 
 // The tables are restored as they were while no proxy runs: in the middle of the day, or before it
