@@ -16,7 +16,6 @@ func TestRowsGoOnAfterTheSequenceServerHasDiedAmongThem(t *testing.T) {
 	o := newOracle(t, setup{Servers: []*mysqltest.Server{rows, numbers}, Sequence: func(opts *sequence.Options) {
 		opts.Servers[0].Addr = numbers.Addr()
 		opts.Servers[0].Database = numbers.Schema(t)
-		opts.AllocateTimeout = 500 * time.Millisecond
 	}}, countedTables(rows)...)
 	create(t, o.env, sequence.CreateOptions{Name: "few", Start: 1, Cache: 3000})
 	o.fresh(t)
@@ -39,6 +38,7 @@ func TestRowsGoOnAfterTheSequenceServerHasDiedAmongThem(t *testing.T) {
 	if err := numbers.Kill(); err != nil {
 		t.Fatal(err)
 	}
+	o.Sequences.Tune(sequence.Tuning{AllocateTimeout: 500 * time.Millisecond})
 	ranOut := false
 	for range 50 { // there are numbers in memory
 		answer := w.query(text)
@@ -61,6 +61,7 @@ func TestRowsGoOnAfterTheSequenceServerHasDiedAmongThem(t *testing.T) {
 	if got := w.rows("SELECT COUNT(*) FROM dst")[0]; got != "0" {
 		t.Errorf("a block without the server: got %s rows, want none", got)
 	}
+	o.Sequences.Tune(sequence.Tuning{})
 	if err := numbers.Restart(); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +71,6 @@ func TestRowsGoOnAfterTheSequenceServerHasDiedAmongThem(t *testing.T) {
 	if !eventually(t, "a number for every row again", func() bool { return all(w.query(text)) == 6000 }) {
 		return
 	}
-	// On a busy machine a block may take longer than the patience of this test.
 	eventually(t, "a block again", func() bool { return w.query("INSERT INTO dst (id, a) SELECT NEXTVAL('few'), a FROM src")[4] == 0 })
 	if got := strings.Join(w.rows("SELECT COUNT(*), COUNT(DISTINCT id) FROM dst"), " "); got != "1200 1200" {
 		t.Errorf("with the server again: got %s rows and numbers, want 1200 1200", got)
