@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"seqproxy/internal/await"
+	"seqproxy/sequence/store"
 )
 
 // maxSpellings bounds the names of which the spelling in UTF-8 is remembered.
@@ -66,3 +67,7 @@ func (s *Sequences) InUTF8(ctx context.Context, charset string, name []byte) ([]
 	s.spellings.put(charset, name, text)
 	return []byte(text), nil
 }
+
+// ErrNoText is a name whose bytes are no text in the character set that they are in, or
+// a text that UTF-8 has not.
+var ErrNoText = store.ErrNoText

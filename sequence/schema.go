@@ -2,18 +2,6 @@ package sequence
 
 import "seqproxy/sequence/store"
 
-// What the tables of a sequence server say; see package store.
-type (
-	// Proxy is one that may hold numbers in memory.
-	Proxy = store.Proxy
-	// RegisteredError: a sequence is not restarted, as other proxies may hold numbers of it.
-	RegisteredError = store.RegisteredError
-)
-
-// ErrNoText is a name whose bytes are no text in the character set that they are in, or
-// a text that UTF-8 has not.
-var ErrNoText = store.ErrNoText
-
 // Schema are the statements that create the schema and all tables of a sequence server, for an
 // account that may not create them itself.
 func Schema(database, first string) []string { return store.Statements(database, first) }
