@@ -12,7 +12,7 @@ import (
 
 // kindClauses are the kinds of keys that are measured. Each has a sequence, and a line in the
 // table.
-var kindClauses = []string{"", "BIT_REVERSED", "ROTATE 1 DIGITS 18", "SHARD BITS 5", "SNOWFLAKE", "FORMAT 'P-{n:12}'", "UUID"}
+var kindClauses = []string{"", "BIT_REVERSED", "ROTATE 1 DIGITS 18", "SHARD BITS 5", "SNOWFLAKE", "FORMAT 'P-{n:12}'", "FORMAT '{yyyyMMdd}-{n:10}' RESET DAILY", "UUID"}
 
 // plainKind is the line that the others are compared with.
 const plainKind = "plain"
@@ -27,6 +27,9 @@ func createKinds(ctx context.Context, db *sql.DB, first int) error {
 		create := "CREATE SEQUENCE IF NOT EXISTS " + kindSequence(i) + " " + clause
 		if k, err := keykind.Parse(clause); err == nil && k.Counts() {
 			create += fmt.Sprintf(" START WITH %d", first)
+			if k.Resets() {
+				create += " CACHE 1000" // it has NOCACHE else
+			}
 		}
 		if _, err := db.ExecContext(ctx, create); err != nil {
 			return fmt.Errorf("a sequence of kind %q: %w", clause, err)
@@ -71,7 +74,7 @@ func counterOf(clause string) func(c *client) (uint64, error) {
 			switch {
 			case !ok:
 				return 0, fmt.Errorf("%q is no key of kind %q", value, clause)
-			case !k.Counts():
+			case !k.Counts(), k.Resets(): // midnight may pass
 				return others.Add(1), nil
 			}
 			return counter, nil
