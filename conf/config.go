@@ -143,7 +143,7 @@ type Admin struct {
 	// `admin_users` or `monitor_users`. `""` for none, port 0 for any. `-admin-listen` overrides it
 	Listen string `toml:"listen" reload:"restart"`
 	// whether statements to the proxy are answered where clients connect, too. With `false` they
-	// are an error there
+	// are an error there; those about sequences are answered all the same
 	DataPort bool `toml:"data_port" reload:"now"`
 }
 

@@ -122,7 +122,7 @@ func loginFailed(err error, user, schema, key string, add func(check, text, hint
 	code, message := codeOf(err)
 	text := fmt.Sprintf("as %q: %v", user, err)
 	const (
-		tooMany, noRight, denied, noSchema, blocked, noHost = 1040, 1044, 1045, 1049, 1129, 1130
+		tooMany, noRight, denied, noSchema, blocked, noHost, noTable = 1040, 1044, 1045, 1049, 1129, 1130, 1142
 	)
 	switch code {
 	case denied, noHost:
@@ -134,6 +134,8 @@ func loginFailed(err error, user, schema, key string, add func(check, text, hint
 			fmt.Sprintf("CREATE USER IF NOT EXISTS %s IDENTIFIED BY '<the password>'", account), fmt.Sprintf("ALTER USER %s IDENTIFIED BY '<the password>'", account))
 	case noRight:
 		add("login", text, "or name another schema in "+key, fmt.Sprintf("GRANT SELECT ON %s.* TO %s", quoted(schema), account))
+	case noTable:
+		add("login", text, "run the GRANT in this text, for "+account)
 	case noSchema:
 		add("login", text, "or name another schema in "+key, "CREATE DATABASE "+quoted(schema))
 	case tooMany:

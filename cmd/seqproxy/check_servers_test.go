@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
 	"seqproxy/internal/inspect"
 	"seqproxy/test/mysqltest"
 )
@@ -402,4 +404,14 @@ func TestCheckIsCancelled(t *testing.T) {
 	if err == nil || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want that something is wrong", err)
 	}
+}
+
+func TestALoginThatLacksARightOnATableIsNotBlamedOnTheNetwork(t *testing.T) {
+	denied := &mysql.MySQLError{Number: 1142, Message: "SELECT command denied to user 'seq'@'%' for table `mysql`.`wsrep_cluster`"}
+	loginFailed(fmt.Errorf("read the configuration of its cluster: %w; to mend it: GRANT", denied), "seq", "", "sequence.server #1",
+		func(check, text, hint string, mend ...string) {
+			if check != "login" || !strings.Contains(text, "GRANT") || hint != "run the GRANT in this text, for 'seq'@'%'" || len(mend) > 0 {
+				t.Errorf("got %s: %q, with the hint %q and %q", check, text, hint, mend)
+			}
+		})
 }

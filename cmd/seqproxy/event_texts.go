@@ -92,7 +92,7 @@ var eventTexts = []eventEntry{
 	{[]string{"bound column has AUTO_INCREMENT on several shards"}, `at the start, for each shard: [keys that a server gives itself](sequences.md#keys-that-a-server-gives-itself)`},
 	{[]string{"bound columns not looked at"}, "a shard could not be asked about AUTO_INCREMENT; the proxy tries again"},
 	{[]string{"insert id not explained"}, `a server may have given a key itself: [keys of a server](sequences.md#keys-that-a-server-gives-itself)`},
-	{[]string{"slow statement"}, "it took `slow_statement` or longer; `code` is its error, `bytes` the size of its answer"},
+	{[]string{"slow statement"}, "it took `slow_statement` or longer, with its waits; `code` is its error, `bytes` the size of its answer"},
 	{[]string{"login without its shard"}, "the shard of the schema is away: keys work, statements get error 1429"},
 	{[]string{"login refused"}, `a wrong user or password, TLS or a certificate is missing, or [a login that does not count](security.md#accounts-that-the-server-checks)`},
 	{[]string{"login refused by a limit"}, "by `max_user_connections`, a user's `max_connections`, `max_logins` or `failed_logins`; the error says which"},

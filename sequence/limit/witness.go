@@ -139,7 +139,7 @@ func (e *SeenError) Error() string {
 		"but not before the log says that the present primary holds the sequences"
 	if e.Cluster {
 		nodes, remedy = "nodes", "have them be members of the cluster that are in step and flush at commit; nodes that are gone for good may be replaced in "+
-			"`nodes` of every proxy by others that have joined it (docs: Galera and group replication)"
+			"`nodes` of every proxy by others that have joined it (docs: A cluster)"
 	}
 	fmt.Fprintf(&text, "it is seen on %d %s of the sequence server, and must be on %d", e.Seen, nodes, e.Need)
 	for i, w := range e.Missing {
