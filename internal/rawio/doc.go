@@ -5,7 +5,7 @@
 // that happens whenever the kernel wakes the peer during the call. But these calls never wait, so
 // it gains nothing. There is a second cost: if a process is often idle for a moment, the monitor
 // goes to sleep each time, and the next call that it knows of wakes it to look as often as it can.
-// docs/performance.md has the figures.
+// With such calls a relayed SELECT 1 cost 1.66 times the CPU of HAProxy, and without them 1.26.
 //
 // The price: while the monitor sleeps it does not interrupt a goroutine that computes for longer
 // than 10 ms. If others wait on all processors, they wait until the next timer or call that the
