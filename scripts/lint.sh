@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Usage: scripts/lint.sh
-# Formatting and static checks with the tools that tools/go.mod pins.
+# Formatting, what scripts name, and static checks with the tools that tools/go.mod pins.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tool() {
 	go tool -modfile=tools/go.mod "$@"
 }
+
+scripts/test-matrix.sh -check
 
 echo "gofumpt"
 unformatted=$(tool gofumpt -l .)
