@@ -73,7 +73,11 @@ func (r *table) Time(context.Context) (time.Time, error) {
 	return time.Now().Add(r.off), r.down
 }
 
-func (r *table) Holders(context.Context, uint64) string { return r.holders }
+func (r *table) Holders(context.Context, uint64) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.holders
+}
 
 // putBack lowers the rows of what a process has not used, which has ended.
 func (r *table) putBack(p *process) {
@@ -666,6 +670,8 @@ func TestWorkersAreOfTwoServersWhenThoseChange(t *testing.T) {
 			r.set(func(r *table) { r.homes = homes })
 			time.Sleep(3 * cover)
 			l.take(t, p, 10)
+			time.Sleep(time.Second) // a renewal ends
+			synctest.Wait()
 			if a, b := p.workers[0], p.workers[1]; homes > 1 && (!a.claimed || !b.claimed || a.id%homes == b.id%homes) {
 				t.Errorf("with %d servers it has the workers %+v", homes, p.workers)
 			}
