@@ -36,14 +36,12 @@ func (s *session) query(sql []byte) error {
 	if s.login.AtAdmin {
 		return s.answerAlone(func() error { return s.atAdminAddress(sql) })
 	}
-	if s.set.tickets != nil {
-		if t := s.set.tickets.In(st, sql, &s.state); t != nil {
-			return s.answerAlone(func() error {
-				if handled, err := s.ticketText(t, sql); handled || err != nil {
-					return err
-				}
-				return s.special(sql)
-			})
+	if t := s.ticketIn(sql); t != nil {
+		if err := s.settle(); err != nil {
+			return err
+		}
+		if handled, err := s.ticketText(t, sql); handled || err != nil {
+			return s.answerAlone(func() error { return err })
 		}
 	}
 	if s.mayBringRows(sql) {

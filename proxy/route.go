@@ -79,15 +79,13 @@ func (e *explanation) decide(r *route, sql []byte) error {
 	if st.Kind == statement.Empty {
 		return protocol.Errorf(mysql.ER_PARSE_ERROR, "42000", "You have an error in your SQL syntax: EXPLAIN FORMAT=ROUTE needs a statement")
 	}
-	if e.at.set.tickets != nil {
-		if t := e.at.set.tickets.In(st, sql, e.state); t != nil {
-			var then statement.Statement
-			if _, _, served := e.tickets.ticketServed(t, sql, &then); served {
-				return e.routeTicket(r, t)
-			}
-			if err := e.tickets.mayLeaveToServer(t); err != nil {
-				return err
-			}
+	if t := e.tickets.ticketIn(sql); t != nil {
+		var then statement.Statement
+		if _, _, served := e.tickets.ticketServed(t, sql, &then); served {
+			return e.routeTicket(r, t)
+		}
+		if err := e.tickets.mayLeaveToServer(t); err != nil {
+			return err
 		}
 	}
 	if e.planning.mayBringRows(sql) {

@@ -22,8 +22,16 @@ type tickets struct {
 	answers  *answers
 }
 
+// ticketIn returns the ticket that the text just analysed is, or begins with; nil if there is none.
+func (ts *tickets) ticketIn(sql []byte) *ticket.Ticket {
+	if ts.at.set.tickets == nil {
+		return nil
+	}
+	return ts.at.set.tickets.In(&ts.planning.stmt, sql, ts.state)
+}
+
 // ticketText answers a text that is a ticket, or a ticket and a SELECT of the number.
-// It is false if the text has to be relayed. Nothing is in flight.
+// It is false if the text is to be handled as any other. Nothing is in flight.
 func (ts *tickets) ticketText(t *ticket.Ticket, sql []byte) (handled bool, err error) {
 	var then statement.Statement
 	rest, alone, served := ts.ticketServed(t, sql, &then)

@@ -15,10 +15,10 @@ import (
 // ticketPrepared returns the ticket that a text to be prepared is, or nil: a copy,
 // which does not alias the text.
 func (ts *tickets) ticketPrepared(st *statement.Statement, sql []byte) *ticket.Ticket {
-	if ts.at.set.tickets == nil || st.Kind == statement.Multi {
+	if st.Kind == statement.Multi {
 		return nil
 	}
-	t := ts.at.set.tickets.In(st, sql, ts.state)
+	t := ts.ticketIn(sql)
 	if t == nil {
 		return nil
 	}

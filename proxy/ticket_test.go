@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
 	"seqproxy/protocol"
 	"seqproxy/proxy"
 	"seqproxy/sequence"
@@ -427,6 +429,36 @@ func TestTicketsHeedTheUsersRights(t *testing.T) {
 	wantError(t, c, 1227, "UPDATE sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'users'", "users")
 	wantError(t, c, 1227, "INSERT INTO sequence (name) VALUES ('new') ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id + 1)", "new")
 	wantError(t, c, 1227, "INSERT INTO ids VALUES (NULL)", "ids")
+}
+
+// What stands behind a ticket in one text is handled as it is without one, and explained so.
+func TestWhatStandsBehindATicketIsHandledAsWithoutOne(t *testing.T) {
+	var schema string
+	e := newEnv(t, setup{
+		Sequence: func(o *sequence.Options) { schema = o.Servers[0].Database },
+		Proxy: func(o *proxy.Options) {
+			o.Tickets = []proxy.TicketTable{{Schema: schema, Table: "sequence"}}
+			o.Bindings = []proxy.Binding{{Table: "photos", Column: "id", Sequence: "photos"}}
+		},
+	})
+	c := e.Conn(t, e.Schemas[0], func(c *mysql.Config) { c.MultiStatements = true })
+	exec(t, c, "CREATE SEQUENCE albums", "CREATE SEQUENCE photos START WITH 1000", "CREATE TABLE photos (id BIGINT AUTO_INCREMENT PRIMARY KEY, title VARCHAR(9))")
+	ticket := "UPDATE " + schema + ".sequence SET id = LAST_INSERT_ID(id + 1) WHERE name = 'albums'; "
+	for _, insert := range []string{"INSERT INTO photos (title) VALUES ('sea')", "REPLACE INTO photos SET title = 'sea'", "INSERT INTO photos VALUES (NULL, 'sea')"} {
+		if got := explainRoute(t, c, ticket+insert, false); got.Kind != "rewrite" || got.Sequences != "photos (1)" {
+			t.Errorf("%s: got %+v, want it rewritten with a number of photos", ticket+insert, got)
+		}
+		exec(t, c, ticket+insert)
+	}
+	if got := value(t, c, "SELECT GROUP_CONCAT(id ORDER BY id) FROM photos"); got != "1000,1001,1002" {
+		t.Errorf("got the keys %s, want those of the sequence", got)
+	}
+	other := e.Conn(t, e.Schemas[0], nil)
+	exec(t, c, ticket+"KILL "+value(t, other, "SELECT CONNECTION_ID()"))
+	if err := other.PingContext(t.Context()); err == nil {
+		t.Error("the session lives on that a KILL behind a ticket is of")
+	}
+	wantError(t, c, 1235, ticket+"HELP 'x'; INSERT INTO photos (title) VALUES ('sea'); '", "not understood to its end")
 }
 
 // TestFlushSequencesMeansTicketTables: what was in memory is a gap.
