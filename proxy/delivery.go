@@ -32,11 +32,7 @@ func (d *delivery) single(sql []byte) error {
 			return err
 		}
 	}
-	keys := len(st.Calls) > 0 || st.Refusal != "" || d.planning.fill != nil
-	if d.at.routes.Default() == nil && !st.SelfContained && !asksForNumbers(&d.planning.stmt) && d.planning.fill == nil {
-		keys = false // CONNECTION_ID() among others is no server's to know
-	}
-	if keys {
+	if d.planning.concernsProxy() {
 		if passOn, err := d.keys(sql); !passOn || err != nil {
 			return err
 		}
@@ -143,9 +139,8 @@ func (d *delivery) attachWith(st *statement.Statement, t plan.Traits) (*backend.
 	return c, nil
 }
 
-// fillQuery handles the text.
+// fillQuery handles the text, which is analysed.
 func (d *delivery) fillQuery(q *plan.FilledQuery) error {
-	d.planning.stmt.Analyze(q.Text, d.state.Mode)
 	a, err := d.planning.planCalls(q, q.Text, plan.Now)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -9,12 +10,9 @@ import (
 	"seqproxy/proxy/plan"
 )
 
-// beginFilling is filled for who looks at the text further himself: fill is set, and to be
-// reset by the caller, or the text to go on with is another, of query, and analysed.
+// beginFilling plans what of a text with bound tables is filled in: fill is set, and to be reset by
+// the caller, or the text to go on with is another, of query, and analysed.
 func (p *planning) beginFilling(sql []byte, prepared bool) (query *plan.FilledQuery, text []byte, err error) {
-	if len(p.stmt.Tables) == 0 || !p.boundTables() {
-		return nil, sql, nil
-	}
 	f, err := p.planFilling(sql, prepared)
 	if err != nil {
 		return nil, nil, err
@@ -69,6 +67,5 @@ func refusedQuery(b *plan.Binding, err error) error {
 	if !errors.As(err, &refused) || refused.Code != mysql.ER_NOT_SUPPORTED_YET {
 		return err
 	}
-	const prefix = len("seqproxy: ")
-	return protocol.NotSupported("%s", plan.RefusedQuery(b, refused.Message[prefix:]))
+	return protocol.NotSupported("%s", plan.RefusedQuery(b, strings.TrimPrefix(refused.Message, "seqproxy: ")))
 }

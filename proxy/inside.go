@@ -8,6 +8,15 @@ import (
 	"seqproxy/statement"
 )
 
+// mayPassSeveral is an error where a text of several statements, or of one that may hide others,
+// cannot go to the session's shard. It returns the schema that the last USE among them names.
+func (p *planning) mayPassSeveral(sql []byte) (used []byte, err error) {
+	if used, err = p.schemasInside(sql); err != nil {
+		return nil, err
+	}
+	return used, p.refuseInside(&p.stmt, p.state.Charset, "among several statements in one text")
+}
+
 // schemasInside refuses several statements in one text when one among them would
 // leave the shard (USE), or belongs to another one (CREATE DATABASE and its like). It
 // returns the schema that the last USE names, a copy. Where a part of the text was not

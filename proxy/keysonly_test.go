@@ -52,6 +52,11 @@ func TestWithoutAShardKeysAreServedAndAllElseIsAClearError(t *testing.T) {
 	} {
 		wantError(t, c, 1235, sql, "only keys are served here", "[[shard]]")
 	}
+	const id = "SELECT @@max_allowed_packet, CONNECTION_ID()"
+	if got := explainRoute(t, c, id, false); got.Kind != "own" {
+		t.Errorf("%s: got %+v, want it answered here", id, got)
+	}
+	exec(t, c, id)
 	wantError(t, c, 4091, "SELECT NEXTVAL('nothing')", "Unknown SEQUENCE: 'nothing'")
 	if err := c.PingContext(context.Background()); err != nil {
 		t.Errorf("ping: %v", err)

@@ -16,18 +16,9 @@ import (
 // kill handles a text that is a KILL.
 func (s *session) kill(sql []byte) error {
 	st := &s.stmt
-	if st.Refusal != "" { // there is a NEXTVAL in it
-		return s.single(sql)
-	}
-	id := st.Kill.ID
-	switch st.Kill.Operand {
-	case statement.KillVariable:
-		var err error
-		if id, err = s.userVariable(string(sql[st.Kill.Start:st.Kill.End])); err != nil {
-			return err
-		}
-	case statement.KillSelf:
-		id = uint64(s.id)
+	id, err := s.killed(&st.Kill, string(sql[st.Kill.Start:st.Kill.End]))
+	if err != nil {
+		return err
 	}
 	if kill.IsProxyID(id) {
 		return s.killHere(uint32(id), kill.WishOf(&st.Kill))
@@ -36,6 +27,18 @@ func (s *session) kill(sql []byte) error {
 		return s.answerLocal(sql, nil)
 	}
 	return s.passOn(sql) // CONNECTION_ID() in an expression is then the server's, as it is there
+}
+
+// killed returns the id that a KILL names, by the user variable that it may have for it; 0 if that
+// is none.
+func (a *attachment) killed(k *statement.KillTarget, variable string) (uint64, error) {
+	switch k.Operand {
+	case statement.KillVariable:
+		return a.userVariable(variable)
+	case statement.KillSelf:
+		return uint64(a.id), nil
+	}
+	return k.ID, nil
 }
 
 // userVariable asks for the value of a user variable, "@x": 0 if it is no id.
@@ -118,15 +121,12 @@ type killPrepared struct {
 
 // executeKill executes a prepared KILL if it is one of an id that a proxy gave.
 func (s *session) executeKill(p *prepared, payload []byte) (handled bool, err error) {
-	k, id := p.kill, p.kill.ID
-	switch k.Operand {
-	case statement.KillVariable:
-		if id, err = s.userVariable(k.variable); err != nil {
-			return false, err
-		}
-	case statement.KillSelf:
-		id = uint64(s.id)
-	case statement.KillParam:
+	k := p.kill
+	id, err := s.killed(&k.KillTarget, k.variable)
+	if err != nil {
+		return false, err
+	}
+	if k.Operand == statement.KillParam {
 		e, err := p.Cut(payload, s.login.Capabilities.Has(protocol.QueryAttributes))
 		if err != nil {
 			return false, err

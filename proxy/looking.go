@@ -17,26 +17,37 @@ func (p *planning) shown() shown.Writer {
 	return shown.Writer{Session: p, Sequences: p.at.set.Sequences, Patience: &p.numbers.Patience, Schema: p.state.Schema, Table: p.at.set.sequenceSchema}
 }
 
-// lookForSequences answers the text just analysed if it is a question by which programs look for
-// sequences. See [shown.Writer].
-func (d *delivery) lookForSequences(sql []byte) (handled bool, err error) {
-	if d.at.routes.Default() == nil {
-		return false, nil
+// withSequences is a question by which programs look for sequences, as it goes to the server: with
+// the proxy's in it. It is nil where the text is no such question, or goes there as it is. See
+// [shown.Writer].
+func (p *planning) withSequences(sql []byte) (text []byte, err error) {
+	if p.at.routes.Default() == nil {
+		return nil, nil
 	}
-	q, ok := idiom.ReadSequenceQuestion(sql, d.state.Mode)
+	q, ok := idiom.ReadSequenceQuestion(sql, p.state.Mode)
 	if !ok {
-		return false, nil
+		return nil, nil
 	}
-	c, err := d.at.Attach()
+	c, err := p.at.Attach()
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	w := d.planning.shown()
-	text, err := w.Write(c, q, sql, d.state.Charset)
+	w := p.shown()
+	text, err = w.Write(c, q, sql, p.state.Charset)
 	if err != nil || bytes.Equal(text, sql) {
+		return nil, err
+	}
+	return text, nil
+}
+
+// lookForSequences answers the text just analysed if it is such a question.
+func (d *delivery) lookForSequences(sql []byte) (handled bool, err error) {
+	text, err := d.planning.withSequences(sql)
+	if text == nil || err != nil {
 		return false, err
 	}
-	if c, err = d.attachFor(&d.planning.stmt); err != nil {
+	c, err := d.attachFor(&d.planning.stmt)
+	if err != nil {
 		return false, err
 	}
 	d.relay.scratch = append(d.relay.scratch[:0], 0, 0, 0, 0, byte(protocol.ComQuery))

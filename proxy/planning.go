@@ -21,6 +21,52 @@ type planning struct {
 	planner *plan.Planner       // nil if nothing was ever planned
 }
 
+// analyze finds out what a text asks for. Where comments in it are code for some servers, the
+// session's is met first.
+func (p *planning) analyze(sql []byte) {
+	p.at.shared.texts.Analyze(&p.stmt, sql, p.state.Mode)
+	if p.stmt.Words&statement.VersionedComment != 0 && p.meetServer() {
+		p.at.shared.texts.Analyze(&p.stmt, sql, p.state.Mode)
+	}
+}
+
+// treatment is what is done with a text before it is planned.
+type treatment uint8
+
+const (
+	ordinary treatment = iota // it goes by its course
+	unread                    // it is refused: it may insert rows, and is not understood to its end
+	kills                     // the ids in its KILLs are replaced
+	fills                     // it has tables that may have columns to be filled in
+	plain                     // it is relayed, with those behind it
+)
+
+// treatmentOf says what is done with the text just analysed. EXPLAIN FORMAT=ROUTE goes by it, too.
+func (p *planning) treatmentOf(sql []byte) treatment {
+	st := &p.stmt
+	switch {
+	case p.mayBringRows(sql):
+		return unread
+	case len(st.Kills) > 0 && p.at.routes.Default() != nil:
+		return kills
+	case len(st.Tables) > 0 && p.boundTables():
+		return fills
+	case st.Plain() && !p.state.NextTransaction && !p.at.set.LastInsertIDExact && p.at.routes.Default() != nil:
+		return plain
+	}
+	return ordinary
+}
+
+// concernsProxy says whether the text just analysed has calls that the proxy may answer or replace,
+// or keys that it fills in.
+func (p *planning) concernsProxy() bool {
+	st := &p.stmt
+	if p.fill == nil && p.at.routes.Default() == nil && !st.SelfContained {
+		return asksForNumbers(st) // CONNECTION_ID() among others is no server's to know
+	}
+	return len(st.Calls) > 0 || st.Refusal != "" || p.fill != nil
+}
+
 // factsFor begins what the planning of a text has to know.
 func (p *planning) factsFor(at plan.Moment) *plan.Facts {
 	if p.planner == nil {
@@ -183,8 +229,11 @@ func (p *planning) countable(c *backend.Conn, n *keys.Block, words statement.Wor
 
 // concernsServer says whether a statement that MariaDB knows, too, is about a sequence that is not
 // served here and is left to the server: always where it only shows it, as dumps do, and otherwise
-// where the configuration says so.
+// where the configuration says so. The names in the statement are resolved then.
 func (p *planning) concernsServer(st *statement.Statement) (bool, error) {
+	if err := p.resolveNames(st, p.state.Charset); err != nil {
+		return false, err
+	}
 	relays := p.at.set.Unknown == UnknownRelay
 	hasSequences := p.at.routes.Default() != nil && p.at.likeMariaDB()
 	switch st.Kind {

@@ -32,10 +32,7 @@ func (x *executor) prepare(sql []byte) error {
 		}
 	}()
 	st := &x.planning.stmt
-	x.at.shared.texts.Analyze(st, sql, x.state.Mode)
-	if st.Words&statement.VersionedComment != 0 && x.planning.meetServer() {
-		x.at.shared.texts.Analyze(st, sql, x.state.Mode)
-	}
+	x.planning.analyze(sql)
 	if !x.at.login.AtAdmin && x.planning.mayBringRows(sql) {
 		return x.planning.unreadRows(sql)
 	}
@@ -48,9 +45,6 @@ func (x *executor) prepare(sql []byte) error {
 	case len(st.Schema) > 0 && x.at.elsewhere(string(st.Schema)): // CREATE DATABASE and its like
 		return protocol.NotSupported("to prepare a statement on the schema %s, which is on another shard: send it as text", st.Schema)
 	case st.AboutSequences():
-		if err := x.planning.resolveNames(st, x.state.Charset); err != nil {
-			return err
-		}
 		if relay, err := x.planning.concernsServer(st); err != nil {
 			return err
 		} else if !relay {
@@ -58,9 +52,12 @@ func (x *executor) prepare(sql []byte) error {
 		}
 	}
 	inserts := x.planning.insertsOf()
-	query, sql, err := x.planning.beginFilling(sql, true)
-	if err != nil {
-		return err
+	var query *plan.FilledQuery
+	if len(st.Tables) > 0 && x.planning.boundTables() {
+		var err error
+		if query, sql, err = x.planning.beginFilling(sql, true); err != nil {
+			return err
+		}
 	}
 	defer func() { x.planning.fill = nil }()
 	text, hidden, key, shape := sql, []params.Hidden(nil), (*params.Key)(nil), plan.TraitsOf(st)

@@ -117,9 +117,6 @@ func (p *planning) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText
 	if len(st.Calls) == 0 && st.Refusal == "" {
 		return in, nil
 	}
-	if err := p.resolveNames(st, p.state.Charset); err != nil {
-		return in, err
-	}
 	a, err := p.planCalls(nil, text, plan.Inside)
 	if err != nil {
 		return in, err

@@ -28,10 +28,7 @@ func (s *session) query(sql []byte) error {
 	}
 	s.takes(sql, false)
 	st := &s.stmt
-	s.shared.texts.Analyze(st, sql, s.state.Mode)
-	if st.Words&statement.VersionedComment != 0 && s.meetServer() {
-		s.shared.texts.Analyze(st, sql, s.state.Mode)
-	}
+	s.analyze(sql)
 	s.explained = plan.ExplainsID(st)
 	if s.login.AtAdmin {
 		return s.answerAlone(func() error { return s.atAdminAddress(sql) })
@@ -44,16 +41,14 @@ func (s *session) query(sql []byte) error {
 			return s.answerAlone(func() error { return err })
 		}
 	}
-	if s.mayBringRows(sql) {
+	switch s.treatmentOf(sql) {
+	case unread:
 		return s.answerAlone(func() error { return s.unreadRows(sql) })
-	}
-	if len(st.Kills) > 0 && s.routes.Default() != nil {
+	case kills:
 		return s.answerAlone(func() error { return s.killsAmong(sql) })
-	}
-	if len(st.Tables) > 0 && s.boundTables() {
+	case fills:
 		return s.answerAlone(func() error { return s.filled(sql) })
-	}
-	if st.Plain() && !s.state.NextTransaction && !s.set.LastInsertIDExact && s.routes.Default() != nil {
+	case plain:
 		if st.MayChangeLastInsertID() {
 			if err := s.bringBefore(); err != nil {
 				return s.failed(err)
@@ -130,10 +125,7 @@ func (s *session) several(sql []byte) error {
 	if err := s.outwait(); err != nil {
 		return err
 	}
-	schema, err := s.schemasInside(sql)
-	if err == nil {
-		err = s.refuseInside(&s.stmt, s.state.Charset, "among several statements in one text")
-	}
+	schema, err := s.mayPassSeveral(sql)
 	if err != nil {
 		return err
 	}
@@ -154,9 +146,6 @@ func (s *session) several(sql []byte) error {
 // administer answers a statement about sequences as things.
 func (s *session) administer(sql []byte) error {
 	st := &s.stmt
-	if err := s.resolveNames(st, s.state.Charset); err != nil {
-		return err
-	}
 	if relay, err := s.concernsServer(st); err != nil {
 		return err
 	} else if relay {
@@ -192,14 +181,13 @@ func (s *session) administerHere(st *statement.Statement, p *prepared) error {
 
 // filled handles a text that may have to be filled in.
 func (s *session) filled(sql []byte) error {
-	f, err := s.planFilling(sql, false)
+	query, sql, err := s.beginFilling(sql, false)
 	switch {
 	case err != nil:
 		return err
-	case f != nil && f.Query != nil:
-		return s.fillQuery(f.Query)
+	case query != nil:
+		return s.fillQuery(query)
 	}
-	s.fill = f
 	defer func() { s.fill = nil }()
 	return s.special(sql)
 }

@@ -17,7 +17,6 @@ import (
 	"seqproxy/proxy/stats"
 	"seqproxy/proxy/ticket"
 	"seqproxy/statement"
-	"seqproxy/statement/idiom"
 )
 
 // EXPLAIN FORMAT=ROUTE tells what would become of a statement here. It prints the plan that the
@@ -75,27 +74,38 @@ func (s *session) explainRoute(sql []byte, p *prepared) error {
 // why it would be refused.
 func (e *explanation) decide(r *route, sql []byte) error {
 	st := &e.planning.stmt
-	e.at.shared.texts.Analyze(st, sql, e.state.Mode)
+	e.planning.analyze(sql)
 	if st.Kind == statement.Empty {
 		return protocol.Errorf(mysql.ER_PARSE_ERROR, "42000", "You have an error in your SQL syntax: EXPLAIN FORMAT=ROUTE needs a statement")
 	}
 	if t := e.tickets.ticketIn(sql); t != nil {
-		var then statement.Statement
-		if _, _, served := e.tickets.ticketServed(t, sql, &then); served {
-			return e.routeTicket(r, t)
-		}
-		if err := e.tickets.mayLeaveToServer(t); err != nil {
+		if served, err := e.routeTicket(r, t, sql); served || err != nil {
 			return err
 		}
 	}
-	if e.planning.mayBringRows(sql) {
+	replaced := false
+	switch e.planning.treatmentOf(sql) {
+	case unread:
 		return e.planning.unreadRows(sql)
+	case kills:
+		text, err := e.relay.kills.Replace(sql, st.Kills, e.at.id, e.at.likeMariaDB())
+		e.relay.kills.Drop()
+		if err != nil {
+			return err
+		}
+		if replaced = text != nil; replaced {
+			sql = text
+			e.planning.analyze(sql)
+		}
 	}
-	query, sql, err := e.planning.beginFilling(sql, false)
-	if err != nil {
-		return err
+	var query *plan.FilledQuery
+	if len(st.Tables) > 0 && e.planning.boundTables() {
+		var err error
+		if query, sql, err = e.planning.beginFilling(sql, false); err != nil {
+			return err
+		}
+		defer func() { e.planning.fill = nil }()
 	}
-	defer func() { e.planning.fill = nil }()
 	schema, elsewhere, done, err := e.routeKind(r, sql)
 	if done || err != nil {
 		return err
@@ -112,15 +122,22 @@ func (e *explanation) decide(r *route, sql []byte) error {
 		probe.SetVariables(st, sql)
 	}
 	r.pins = probe.Pins
-	if len(st.Calls) > 0 || st.Refusal != "" || e.planning.fill != nil {
+	if plan.CourseOf(st) != plan.EndSession && e.planning.concernsProxy() {
 		if err := e.routeCalls(r, query, sql); err != nil {
 			return err
 		}
 	}
-	if r.kind == stats.KindRelay {
-		if err := e.routeLooking(r, sql); err != nil {
+	if plan.CourseOf(st) == plan.MayLook {
+		text, err := e.planning.withSequences(sql)
+		if err != nil {
 			return err
 		}
+		if text != nil {
+			r.kind, r.text = stats.KindRewrite, text
+		}
+	}
+	if replaced && r.kind == stats.KindRelay {
+		r.kind, r.text = stats.KindRewrite, sql
 	}
 	if r.shard != nil && r.kind.Sent() {
 		e.remarkOnSchemas(r, sql)
@@ -134,40 +151,24 @@ func (e *explanation) decide(r *route, sql []byte) error {
 	return nil
 }
 
-// routeLooking is decide for a question by which programs look for sequences.
-func (e *explanation) routeLooking(r *route, sql []byte) error {
-	if plan.CourseOf(&e.planning.stmt) != plan.MayLook || e.at.routes.Default() == nil {
-		return nil
-	}
-	q, ok := idiom.ReadSequenceQuestion(sql, e.state.Mode)
-	if !ok {
-		return nil
-	}
-	c, err := e.at.Attach()
-	if err != nil {
-		return err
-	}
-	w := e.planning.shown()
-	text, err := w.Write(c, q, sql, e.state.Charset)
-	if err == nil && !bytes.Equal(text, sql) {
-		r.kind, r.text = stats.KindRewrite, text
-	}
-	return err
-}
-
-// routeTicket is decide for a ticket.
-func (e *explanation) routeTicket(r *route, t *ticket.Ticket) error {
-	key, err := e.planning.InUTF8(t.Key, e.state.Charset)
-	if err != nil && t.Of.Counter == nil {
-		return err
+// routeTicket is decide for a ticket. served is false if the text is handled as any other.
+func (e *explanation) routeTicket(r *route, t *ticket.Ticket, sql []byte) (served bool, err error) {
+	var then statement.Statement
+	_, alone, served := e.tickets.ticketServed(t, sql, &then)
+	key, ok := e.tickets.keyOf(t, e.state.Charset)
+	switch {
+	case !served && !alone && !e.planning.severalAgreed():
+		return false, nil // an error there
+	case !served || !ok:
+		return false, e.tickets.mayLeaveToServer(t)
 	}
 	name := t.Right(key)
 	if err := e.numbers.MayUse(name); err != nil {
-		return err
+		return true, err
 	}
 	r.kind, r.note = stats.KindNextval, "a ticket"
 	r.addNumbers(name, max(t.Step, 1), false)
-	return nil
+	return true, nil
 }
 
 // routeKind looks at what kind of statement it is: done is true if no server gets it.
@@ -178,9 +179,6 @@ func (e *explanation) routeKind(r *route, sql []byte) (schema string, elsewhere,
 	schema = e.state.Schema
 	switch plan.CourseOf(st) {
 	case plan.Administer:
-		if err := e.planning.resolveNames(st, e.state.Charset); err != nil {
-			return "", false, true, err
-		}
 		relay, err := e.planning.concernsServer(st)
 		if err != nil || relay {
 			return schema, false, false, err
@@ -195,15 +193,22 @@ func (e *explanation) routeKind(r *route, sql []byte) (schema string, elsewhere,
 			return string(st.Schema), true, false, nil
 		}
 	case plan.EndSession:
-		if st.Refusal == "" && (st.Kill.Operand == statement.KillSelf || kill.IsProxyID(st.Kill.ID)) {
+		id, err := e.at.killed(&st.Kill, string(sql[st.Kill.Start:st.Kill.End]))
+		switch {
+		case err != nil:
+			return "", false, true, err
+		case id == uint64(e.at.id) && e.at.routes.Default() != nil:
+			c, err := e.at.Attach()
+			if err != nil {
+				return "", false, true, err
+			}
+			r.kind, r.text = stats.KindRewrite, []byte(kill.WishOf(&st.Kill).Text(c.ID))
+		case kill.IsProxyID(id):
 			r.kind = stats.KindHere
 			return "", false, true, nil
 		}
 	case plan.Several:
-		if _, err := e.planning.schemasInside(sql); err != nil {
-			return "", false, true, err
-		}
-		if err := e.planning.refuseInside(st, e.state.Charset, "among several statements in one text"); err != nil {
+		if _, err := e.planning.mayPassSeveral(sql); err != nil {
 			return "", false, true, err
 		}
 	case plan.PrepareText:

@@ -176,6 +176,32 @@ func TestExplainRouteRefusesATextThatIsNotReadToItsEnd(t *testing.T) {
 	}
 }
 
+// TestExplainRouteOfAKill: what becomes of it depends on whose the id is.
+func TestExplainRouteOfAKill(t *testing.T) {
+	e := newEnv(t, setup{})
+	c, other := e.Conn(t, e.Schemas[0], func(c *mysql.Config) { c.MultiStatements = true }), e.Conn(t, e.Schemas[0], nil)
+	id := value(t, other, "SELECT CONNECTION_ID()")
+	exec(t, c, "SET @other = "+id)
+	for _, test := range []struct{ sql, kind, text string }{
+		{"KILL " + id, "own", ""},
+		{"KILL @other", "own", ""},
+		{"KILL CONNECTION_ID() + 0", "relay", ""},
+		{"KILL 7", "relay", ""},
+		{"DO 1; KILL " + id + "; DO 2", "rewrite", "DO 1; DO 0; DO 2"},
+	} {
+		if got := explainRoute(t, c, test.sql, false); got.Kind != test.kind || got.Text != test.text {
+			t.Errorf("%s: got %+v, want it %s as %q", test.sql, got, test.kind, test.text)
+		}
+	}
+	if got := explainRoute(t, c, "KILL QUERY CONNECTION_ID()", false); got.Kind != "rewrite" || got.Shard != "s0" ||
+		!strings.HasPrefix(got.Text, "KILL QUERY ") || strings.HasSuffix(got.Text, value(t, c, "SELECT CONNECTION_ID()")) {
+		t.Errorf("got %+v, want it sent with the server's id", got)
+	}
+	if err := other.PingContext(t.Context()); err != nil {
+		t.Errorf("a KILL that was explained was carried out: %v", err)
+	}
+}
+
 // TestNoServerKnowsExplainRoute shows that the words shadow nothing.
 func TestNoServerKnowsExplainRoute(t *testing.T) {
 	e := newEnv(t, setup{})

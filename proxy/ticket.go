@@ -125,8 +125,8 @@ func (p *planning) severalAgreed() bool {
 // takeTicket takes the number of a ticket, whose key is in a character set. handled is
 // false if the server has to answer.
 func (ts *tickets) takeTicket(t *ticket.Ticket, charset string) (a ticket.Answer, handled bool, err error) {
-	key, err := ts.planning.InUTF8(t.Key, charset)
-	if err != nil || t.Of.Counter == nil && len(key) == 0 {
+	key, ok := ts.keyOf(t, charset)
+	if !ok {
 		return a, false, nil
 	}
 	if err := ts.numbers.MayUse(t.Right(key)); err != nil {
@@ -137,6 +137,13 @@ func (ts *tickets) takeTicket(t *ticket.Ticket, charset string) (a ticket.Answer
 		return a, false, nil
 	}
 	return a, true, err
+}
+
+// keyOf returns the key of a ticket, which is in a character set, in UTF-8; ok is false if it is
+// none of which a number is taken here.
+func (ts *tickets) keyOf(t *ticket.Ticket, charset string) (key []byte, ok bool) {
+	key, err := ts.planning.InUTF8(t.Key, charset)
+	return key, err == nil && (t.Of.Counter != nil || len(key) > 0)
 }
 
 // beginImplied begins the transaction that a server would begin with the statement,

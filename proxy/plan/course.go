@@ -31,7 +31,9 @@ func CourseOf(st *statement.Statement) Course {
 	case statement.CreateDatabase, statement.AlterDatabase, statement.DropDatabase:
 		return OnSchema
 	case statement.Kill:
-		return EndSession
+		if st.Refusal == "" { // else there is a NEXTVAL in it
+			return EndSession
+		}
 	case statement.ExplainRoute:
 		return ExplainRoute
 	case statement.ShowWarnings:
