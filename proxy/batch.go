@@ -31,6 +31,7 @@ type expected struct {
 	kind  stats.Kind
 
 	unexplained bool // it is no statement of which an insert id is to be expected
+	awaited     bool // the server was waited for already
 }
 
 // Bounds of what waits for answers before it: bytes of our answers, and answers in all.

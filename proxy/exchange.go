@@ -70,7 +70,7 @@ func (r *relay) exchangeFilled(c *backend.Conn, n *keys.Numbers) (remedy, error)
 	}
 	given := insertedBy(f, first)
 	r.batch.drop()
-	err := r.relayAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(r.scratch[protocol.HeaderSize:])}})
+	err := r.relayAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(r.scratch[protocol.HeaderSize:]), text: r.slow.text, kind: r.at.tally.Kind, awaited: true}})
 	if err == nil && given > 0 {
 		r.at.state.LastID.GivenInOK(given)
 		r.at.state.LastID.Inserted = true
@@ -143,6 +143,7 @@ func (r *relay) exchangeCounted(c *backend.Conn, n *keys.Block) (remedy, error) 
 	c.Discard(size)
 	r.batch.drop()
 	r.at.state.LastConn = idOfConn(c)
+	r.timed(c, uint64(size))
 	if err := r.at.client.flush(); err != nil {
 		return noRemedy, r.at.abandon(c, err)
 	}

@@ -112,7 +112,7 @@ func (r *relay) relayAnswers(c *backend.Conn, writeErr error, answers []expected
 		}
 		c.Answer.Begin(e.shape, c.Capabilities)
 		partly := false // some of this answer was passed on
-		awaited, bytes := false, uint64(0)
+		awaited, bytes := e.awaited, uint64(0)
 		for {
 			n, ev := c.Answer.Walk(c.Buffered()[accepted:])
 			accepted += n

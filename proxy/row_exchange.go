@@ -18,7 +18,8 @@ type rowExchange struct {
 	c       *backend.Conn
 	f       *protocol.Filler
 	numbers *keys.RowTaker
-	inserts bool // see plan.Rows
+	inserts bool   // see plan.Rows
+	bytes   uint64 // of the answer
 }
 
 // relay passes on what the server sends until its answer has ended.
@@ -27,6 +28,7 @@ func (x *rowExchange) relay() error {
 	partly := false // some of the answer was passed on
 	for {
 		n, w, ev := x.f.Walk(c.Buffered())
+		x.bytes += uint64(n)
 		partly = partly || n > 0
 		if err := x.pass(c.Buffered()[:w]); err != nil {
 			return r.at.abandon(c, err)
@@ -65,6 +67,7 @@ func (x *rowExchange) ended() error {
 	r.at.state.LastConn = idOfConn(c)
 	noteError(c)
 	r.noteNotice(c, nil, false)
+	r.timed(c, x.bytes)
 	r.at.state.LastID.Answered(c.Answer.Rows)
 	if last, ok := x.numbers.Last(); ok && !x.inserts { // as LAST_INSERT_ID(n) in each row would
 		r.at.state.LastID.Given(last)

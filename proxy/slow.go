@@ -148,6 +148,15 @@ func (w *slow) answered(c *backend.Conn, e *expected, bytes uint64) {
 	}
 }
 
+// timed takes note of a server's answer, of so many bytes, to the statement in hand, which was sent
+// alone.
+func (r *relay) timed(c *backend.Conn, bytes uint64) {
+	r.slow.bytes = bytes
+	if r.at.set.SlowStatement > 0 && r.slow.several(r.batch.more()) {
+		r.slow.answered(c, &expected{text: r.slow.text, kind: r.at.tally.Kind}, bytes)
+	}
+}
+
 // round looks, when all statements in hand are answered or the session ends, whether
 // the last of them was slow.
 func (w *slow) round(now time.Duration) {

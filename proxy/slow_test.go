@@ -154,6 +154,28 @@ func TestOneOfSeveralStatementsIsSlow(t *testing.T) {
 	}
 }
 
+// TestASlowStatementWithNumbersIsLoggedAsItself, and not as the one behind it.
+func TestASlowStatementWithNumbersIsLoggedAsItself(t *testing.T) {
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
+		o.SlowStatement, o.Bindings = slowEnough, []proxy.Binding{{Table: "photos", Column: "id", Sequence: "photos"}}
+	}})
+	exec(t, e.Conn(t, e.Schemas[0], nil), "CREATE SEQUENCE photos", "CREATE TABLE photos (id BIGINT PRIMARY KEY, a INT)",
+		"CREATE TABLE one (id BIGINT PRIMARY KEY, a BIGINT)", "INSERT INTO one VALUES (1, 1)")
+	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+	for sql, text := range map[string]string{
+		"INSERT INTO photos (a) VALUES (SLEEP(0.3))":            "INSERT INTO photos (a) VALUES (SLEEP(?))",
+		"SELECT NEXTVAL('photos'), SLEEP(0.3) FROM one":         "SELECT NEXTVAL(?), SLEEP(?) FROM one",
+		"UPDATE one SET id = NEXTVAL('photos'), a = SLEEP(0.3)": "UPDATE one SET id = NEXTVAL(?), a = SLEEP(?)",
+	} {
+		w.pipeline([]piped{asText(sql), asText("SELECT 1 AS behind")})
+		for _, line := range e.slowLines(t, text) {
+			if f := line.ContextMap(); f["kind"] != "rewrite" || f["bytes"] == uint64(0) {
+				t.Errorf("%s: got %v, want the kind rewrite and its bytes", text, f)
+			}
+		}
+	}
+}
+
 func TestAStatementIsSlowWhoseClientGivesUp(t *testing.T) {
 	e := newEnv(t, slowLimit(time.Millisecond))
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
