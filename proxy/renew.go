@@ -74,7 +74,10 @@ func (a *attachment) outwait() error {
 // lead: nodes are changed during a pause. Nothing of the command being handled was sent.
 func (a *attachment) rejoin() error {
 	a.waited = false
-	routes := a.shared.settings.Load().routesFor(a.login.AtAdmin)
+	if a.login.AtAdmin {
+		return nil // it has routes while it explains a statement
+	}
+	routes := a.shared.settings.Load().routes
 	if a.routes == routes || a.above.pending() || a.state.InTransaction() || a.state.NextTransaction {
 		return nil
 	}

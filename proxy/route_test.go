@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"seqproxy/protocol"
 	"seqproxy/proxy"
 )
 
@@ -257,6 +258,20 @@ func TestExplainRouteAtTheAdminAddress(t *testing.T) {
 		if s.AtAdmin && len(s.Shards) > 0 {
 			t.Errorf("the session at the admin address keeps connections: %+v", s)
 		}
+	}
+}
+
+// What is explained at the admin address may wait for a shard that is paused, and is told then.
+func TestExplainRouteAtTheAdminAddressWaitsForAPausedShard(t *testing.T) {
+	e := newEnv(t, setup{AdminAddress: true})
+	exec(t, e.Conn(t, e.Schemas[0], nil), "CREATE TABLE bound (id BIGINT PRIMARY KEY, a INT)", "CREATE SEQUENCE photos OWNED BY "+e.Schemas[0]+".bound.id")
+	w := e.Wire(t, e.AdminAddr(), wireLogin{Schema: e.Schemas[0]})
+	e.pause(t, "")
+	w.sendText("EXPLAIN FORMAT=ROUTE INSERT INTO bound (a) VALUES (1)")
+	e.awaitHeld(t, 1)
+	e.resume(t, "")
+	if got := w.receive(protocol.ShapeResult, nil); !strings.Contains(string(got), "rewrite") {
+		t.Errorf("got %q, want it rewritten", got)
 	}
 }
 
