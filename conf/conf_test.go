@@ -303,7 +303,7 @@ func TestProblemsNameKeyValueAndWhatIsAllowed(t *testing.T) {
 		{minimal + "[sequence]\nworker_id = -2", "sequence.worker_id: must be 0 to 65535, or -1 for any, is -2"},
 		{minimal + "[sequence]\nworker_id = 1\nworker_id_env = 'X'", "sequence.worker_id_env: at most one of worker_id and worker_id_env is allowed, has both"},
 		{minimal + "[sequence]\nworker_id_env = 'CONF_TEST_UNSET'", "sequence.worker_id_env: the environment variable CONF_TEST_UNSET is not set"},
-		{minimal + "[sequence]\nworker_id_env = 'CONF_TEST_POD'", `sequence.worker_id_env: the environment variable CONF_TEST_POD must be a number from 0 to 65535, is "proxy-3"`},
+		{minimal + "[sequence]\nworker_id_env = 'CONF_TEST_POD'", "sequence.worker_id_env: the environment variable CONF_TEST_POD must be a number from 0 to 65535, and is not"},
 		{minimal + "[sequence]\nallocate_timeout = '0s'", "sequence.allocate_timeout: must be >= 1ms, is 0s"},
 		{"[[user]]\nname = 'a'", "sequence.server: one [[sequence.server]] is required: it holds the table that keys are reserved from"},
 		{minimal + "[[sequence.server]]\naddress = '127.0.0.1:3306'\nuser = 'u'", "sequence.server #2.address: \"127.0.0.1:3306\" is the address of sequence.server #1, too"},

@@ -243,7 +243,8 @@ func (s *Sequence) resolveWorkerID() []string {
 	}
 	worker, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || worker < 0 || worker > maxWorker {
-		return []string{fmt.Sprintf("%s: the environment variable %s must be a number from 0 to %d, is %q", key, s.WorkerIDEnv, maxWorker, value)}
+		// A wrong name may be that of a secret: its value is not told.
+		return []string{fmt.Sprintf("%s: the environment variable %s must be a number from 0 to %d, and is not", key, s.WorkerIDEnv, maxWorker)}
 	}
 	s.WorkerID = worker
 	return nil
