@@ -252,9 +252,9 @@ func (a *servers) witness(ctx context.Context, v *server, name string) {
 	if !h.Shared() || planted.Fault(planted.Floor) || !v.lowest.ask(name, h.Plan) {
 		return
 	}
-	patience := v.timing.peer
+	patience := v.tryTime() / 2 // one that stands still does not keep this one from serving
 	if end, ok := ctx.Deadline(); ok {
-		patience = time.Until(end) / 2 // one that stands still does not keep this one from serving
+		patience = min(patience, time.Until(end)/2)
 	}
 	limited, stop := context.WithTimeoutCause(ctx, patience, await.ErrPatience)
 	defer stop()

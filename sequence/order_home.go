@@ -70,7 +70,7 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, among []*server,
 	if own.ConfirmedPlan == h.Plan {
 		return nil
 	}
-	patience := v.timing.peer
+	patience := min(v.timing.peer, v.tryTime()/2)
 	if end, ok := ctx.Deadline(); ok {
 		patience = min(patience, time.Until(end)/2)
 	}

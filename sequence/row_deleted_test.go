@@ -69,7 +69,7 @@ func TestTheRowThatIsProposedForADeletedOneRepeatsNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 				reserve := func() error {
-					_, err := late.servers.reserveWith(t.Context(), w, w.members[1], "photos", 5, 1)
+					_, err := late.servers.reserveWith(t.Context(), w, w.members[1], "photos", 5, 1, v.tryTime())
 					return err
 				}
 				switch said {
@@ -90,7 +90,7 @@ func TestTheRowThatIsProposedForADeletedOneRepeatsNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 				for range 3 {
-					g, err := last.servers.reserveWith(t.Context(), w, w.members[1], "photos", 40, 1)
+					g, err := last.servers.reserveWith(t.Context(), w, w.members[1], "photos", 40, 1, v.tryTime())
 					if err != nil {
 						t.Fatal(err)
 					}

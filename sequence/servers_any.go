@@ -26,6 +26,12 @@ func (v *server) tryTime() time.Duration {
 	return max(v.tuning.Load().AllocateTimeout/4, v.timing.shortestTry)
 }
 
+// homeTime is tryTime where there is nobody else to turn to: a server that is slow is not asked again
+// and again, which makes it slower. Who comes meanwhile has the time for an attempt of his own.
+func (v *server) homeTime() time.Duration {
+	return max(v.tuning.Load().AllocateTimeout/2, v.timing.shortestTry)
+}
+
 // live are the members that are not left out; all of them if each is.
 func (w *view) live() []*server {
 	live := make([]*server, 0, len(w.members))
@@ -278,7 +284,7 @@ func (a *servers) reserveAny(ctx context.Context, w *view, name string, want, ne
 	}
 	for range maxHomes {
 		if home := a.home(w, name); home != nil {
-			g, err = a.reserveWith(ctx, w, home, name, want, need)
+			g, err = a.reserveWith(ctx, w, home, name, want, need, home.homeTime())
 		} else {
 			g, err = a.reserveWithAny(ctx, w, name, want, need)
 		}
@@ -307,7 +313,7 @@ func (a *servers) reserveWithAny(ctx context.Context, w *view, name string, want
 			}
 			continue
 		}
-		g, err := a.reserveWith(ctx, w, v, name, want, need)
+		g, err := a.reserveWith(ctx, w, v, name, want, need, v.tryTime())
 		if err == nil {
 			a.mu.Lock()
 			a.lastUsed[name] = position
@@ -346,10 +352,10 @@ func (a *servers) anyLive(w *view) bool {
 	return slices.ContainsFunc(w.members, func(v *server) bool { return !v.away.Load() })
 }
 
-// reserveWith reserves with one member. A row that it lacks is made.
-func (a *servers) reserveWith(ctx context.Context, w *view, v *server, name string, want, need uint64) (grant, error) {
+// reserveWith reserves with one member, which has so long for that. A row that it lacks is made.
+func (a *servers) reserveWith(ctx context.Context, w *view, v *server, name string, want, need uint64, within time.Duration) (grant, error) {
 	try := func() (grant, error) {
-		ctx, stop := context.WithTimeoutCause(ctx, v.tryTime(), await.ErrPatience)
+		ctx, stop := context.WithTimeoutCause(ctx, within, await.ErrPatience)
 		defer stop()
 		return a.reserveOn(ctx, v, name, want, need)
 	}

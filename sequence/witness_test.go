@@ -151,7 +151,7 @@ func TestACeilingIsRaisedAheadOfNeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Far from the ceiling still.
-	g, err := s.servers.reserveWith(context.Background(), s.servers.view.Load(), v, "photos", 5, 1)
+	g, err := s.servers.reserveWith(context.Background(), s.servers.view.Load(), v, "photos", 5, 1, v.tryTime())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,33 @@
+package sequence
+
+import (
+	"testing"
+	"time"
+)
+
+// The home of an ORDER sequence is slow, as others wait for the disk, or for the row. There is
+// nobody else to turn to, so it is not given up as early as one of several that can serve.
+func TestTheHomeOfAnOrderSequenceMayBeSlow(t *testing.T) {
+	f := newFleet(t, 2)
+	s := f.open(t, blocks(10), patience(4*time.Second))
+	mustCreate(t, s, CreateOptions{Name: "photos", Order: true})
+	mustTake(t, s, "photos", 1)
+	home := s.servers.home(s.servers.view.Load(), "photos")
+	for i, v := range s.servers.members() {
+		if v != home {
+			continue
+		}
+		tx, err := f[i].db.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback() }()
+		if _, err := tx.Exec("UPDATE sequence SET id = id WHERE name = 'photos'"); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(home.tryTime()+300*time.Millisecond, func() { _ = tx.Rollback() })
+	}
+	if _, err := s.Take(t.Context(), []byte("photos"), 1); err != nil {
+		t.Error(err)
+	}
+}
