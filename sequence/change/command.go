@@ -115,6 +115,9 @@ func (c *Coordinator) decide() error {
 		}
 		return c.did(Frozen, m)
 	})
+	if err == nil {
+		err = c.ordersAway() // made since the change was begun; from here on none is
+	}
 	if err != nil {
 		return err
 	}

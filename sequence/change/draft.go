@@ -250,16 +250,19 @@ func (c *Coordinator) mayMiss(m Member, why error) error {
 		}
 	}
 	c.missing = m.ID
-	if c.asked.Force {
-		return nil
-	}
-	return c.ordersAway(m, why)
+	return c.ordersAway()
 }
 
-// ordersAway makes sure that a member that is away is the home of no ORDER sequence. Numbers that
-// it gives on are below those that others begin with: not the same, but in no order.
-func (c *Coordinator) ordersAway(away Member, cause error) error {
-	return c.each(c.plan.Previous, func(_ Member, s Store) error {
+// ordersAway makes sure that a member that is missing is the home of no ORDER sequence. Numbers that
+// it gives on are below those that others begin with: not the same, but in no order. The operator may
+// have said that it gives none.
+func (c *Coordinator) ordersAway() error {
+	p := &c.plan
+	missing := slices.IndexFunc(p.Previous, func(m Member) bool { return m.ID == c.missing })
+	if missing < 0 || c.asked.Force {
+		return nil
+	}
+	return c.each(p.Previous, func(_ Member, s Store) error {
 		all, err := s.Sequences(c.ctx)
 		if err != nil {
 			return err
@@ -268,11 +271,12 @@ func (c *Coordinator) ordersAway(away Member, cause error) error {
 			if !one.Order {
 				continue
 			}
-			home := c.plan.Previous[max(0, slices.IndexFunc(c.plan.Previous, func(m Member) bool { return m.ID == one.Home }))]
-			if home.ID == away.ID {
+			home := max(0, slices.IndexFunc(p.Previous, func(m Member) bool { return m.ID == one.Home }))
+			if home == missing {
+				address := p.Previous[home].Address
 				return &Error{
-					Finding: fmt.Sprintf("%s is the home of ORDER sequence %q, and cannot be reached: it may give lower numbers after others give higher ones", home.Address, one.Name),
-					Remedy:  "bring it back; or make sure that it stays off, and say FORCE", Err: cause,
+					Finding: fmt.Sprintf("%s is the home of ORDER sequence %q, and cannot be reached: it may give lower numbers after others give higher ones", address, one.Name),
+					Remedy:  "bring it back; or make sure that it stays off, and say FORCE", Err: c.away[address],
 				}
 			}
 		}
