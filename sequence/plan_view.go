@@ -95,10 +95,20 @@ func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
 			"restore the table from another sequence server")
 	}
 	for i := range probes {
+		if probes[i].ObeysAnother(&plan) {
+			return nil, a.all[i].errTwoPlans(&plan)
+		}
+	}
+	for i := range probes {
 		if p := &probes[i]; p.err == nil && p.Plan == 0 && len(plan.Previous) == 0 && p.ID != "" {
 			// The first plan was decided, and then its maker died.
 			if position := slices.IndexFunc(plan.Members, func(m Member) bool { return m.ID == p.ID }); position >= 0 {
-				if err := a.all[i].joinFirstPlan(ctx, a.members(), &plan, position); err != nil && !errors.Is(err, store.OutcomeOldPlan) {
+				switch err := a.all[i].joinFirstPlan(ctx, a.members(), &plan, position); {
+				case errors.Is(err, store.OutcomeOldPlan) && again:
+					return a.readLocked(ctx, false) // it may have joined another one
+				case errors.Is(err, store.OutcomeOldPlan):
+					return nil, err
+				case err != nil:
 					a.log.Warn("sequence server not made a member", zap.String("server", a.all[i].Name()), logfield.Err(err))
 				}
 			}
@@ -286,6 +296,14 @@ func (a *servers) errNoPlan() error {
 		Remedy: "configure the one that has the rows, or any one of them if none has, start with that, and say SEQPROXY ADD SEQUENCE SERVER for each of the others; " +
 			"then all may be configured",
 	}
+}
+
+// errTwoPlans is the finding about a member of a plan that obeys another one of its number. By the two
+// a number may be of two members.
+func (v *server) errTwoPlans(plan *Plan) error {
+	return v.Unfit(v.Table.Plan, fmt.Sprintf("its plan %d is another one than that of %s: proxies whose configurations name different sequence servers have each made one", plan.Number, change.Addresses(plan.Members)),
+		"name the same sequence servers in all configurations, stop all proxies, raise all rows above what is in use (docs: Backup and restore), DELETE FROM "+v.Table.Plan+" and "+v.Table.Member+
+			" on each server, and start the proxies")
 }
 
 // firstPlanLocked makes the first plan of the servers that are configured, whose rows show that

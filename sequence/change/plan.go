@@ -194,6 +194,14 @@ func (t *Report) change(uuid string) *Plan {
 	return &t.Plans[i]
 }
 
+// ObeysAnother reports whether a member of a plan in force obeys another one of its number. First
+// plans can be two, where proxies have made them at one moment of servers that are not all the same.
+func (t *Report) ObeysAnother(p *Plan) bool {
+	return t.Plan == p.Number && HasMember(p.Members, t.ID) && slices.ContainsFunc(t.Plans, func(known Plan) bool {
+		return known.Number == p.Number && known.State == InForce && known.UUID != p.UUID
+	})
+}
+
 // HasMember reports whether a member is among some, by its id.
 func HasMember(members []Member, id string) bool {
 	return slices.ContainsFunc(members, func(m Member) bool { return m.ID == id })
