@@ -491,7 +491,7 @@ func (c *cache) goneLocked(err error) {
 	}
 	remedy := "CREATE SEQUENCE " + define.Quote(define.ShownName(c.name)) + " OWNED BY the column of its keys, or START WITH a number above those of all proxies"
 	if define.IsPeriod(c.name) {
-		remedy = "ALTER SEQUENCE " + define.Quote(define.ShownName(c.name)) + " RESTART WITH a number above the counters of all keys of the present period"
+		remedy = "FLUSH SEQUENCES on every proxy, and then ALTER SEQUENCE " + define.Quote(define.ShownName(c.name)) + " RESTART WITH a number above the counters of all keys of the present period"
 	}
 	c.owner.log.Warn("sequence row gone", logfield.Sequence(c.name), zap.Uint64("reserved_up_to", c.top), zap.String("remedy", remedy))
 	c.endLocked(err)

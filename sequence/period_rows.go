@@ -75,7 +75,8 @@ func (s *Sequences) createPeriod(ctx context.Context, base *store.Row, name stri
 
 // mayBegin refuses to make the counter of a period where there was one, and its row is gone: others
 // may have given higher numbers than are known. A takeover keeps the numbers of a row that a
-// fail-over lost, by a row or a tombstone of its own, above which it goes on.
+// fail-over lost, by a row or a tombstone of its own, above which it goes on. One above which the
+// counter has gone on already says nothing of a row that is deleted after that.
 func (g *agreed) mayBegin(o *CreateOptions) error {
 	if o.anew || g.live {
 		return nil
@@ -83,7 +84,7 @@ func (g *agreed) mayBegin(o *CreateOptions) error {
 	lost, kept := g.marks.Of(g.name) > 0, false
 	for i := range g.all {
 		of := &g.all[i]
-		kept = kept || of.Floor > 0
+		kept = kept || of.Floor > of.Past
 		lost = lost || of.hasEntry
 	}
 	if !lost || kept {
@@ -93,7 +94,8 @@ func (g *agreed) mayBegin(o *CreateOptions) error {
 	return &UnfitError{
 		Server: v.At(), Table: v.Table.Sequence, OfSequence: true,
 		Finding: fmt.Sprintf("the row %q was deleted, which counts in the present period of sequence %q, and nobody knows which keys of it were given", g.name, base),
-		Remedy:  fmt.Sprintf("ALTER SEQUENCE %s RESTART WITH n through a proxy, n above the counters of all keys of this period (SELECT SEQUENCE_DECODE tells that of a key)", define.Quote(base)),
+		Remedy: fmt.Sprintf("FLUSH SEQUENCES %s on every proxy, and then ALTER SEQUENCE %s RESTART WITH n on one, n above the counters of all keys of this period (SELECT SEQUENCE_DECODE tells that of a key)",
+			base, define.Quote(base)),
 	}
 }
 

@@ -423,7 +423,7 @@ func TestADayWhoseRowWasDeletedDoesNotBeginAgain(t *testing.T) {
 				if !errors.Is(err, ErrUnfit) {
 					t.Fatalf("proxy %d gives %+v, %v", i, took, err)
 				}
-				wantText(t, err, `sequence "po"`, "po@20261231#counter", "was deleted", "ALTER SEQUENCE `po` RESTART WITH n")
+				wantText(t, err, `sequence "po"`, "po@20261231#counter", "was deleted", "FLUSH SEQUENCES po on every proxy", "ALTER SEQUENCE `po` RESTART WITH n")
 			}
 		}
 		done, err := s.Alter(ctx, []byte("po"), Alteration{Restart: ref(uint64(next + 100))})
@@ -439,6 +439,29 @@ func TestADayWhoseRowWasDeletedDoesNotBeginAgain(t *testing.T) {
 	p.exec(t, "DELETE FROM sequence WHERE name LIKE 'po@%#counter' AND name < 'po@2027'")
 	p.exec(t, "DELETE FROM sequence_options WHERE name LIKE 'po@%#counter' AND name < 'po@2027'")
 	wantKey(t, l.take(t, s, "po"), "PO-20270101-000002")
+}
+
+// A takeover has kept the numbers of a day whose row a fail-over lost. If somebody deletes the row
+// that was made after that, the day does not begin again where that one did.
+func TestADayThatWentOnAfterAFailOverDoesNotBeginThereAgain(t *testing.T) {
+	p := newPlace(t)
+	clock, l := almanacAt(eve), new(textLedger)
+	s := p.openAt(t, clock, clock.now)
+	mustCreate(t, s, CreateOptions{Name: "po", Kind: kindOf(t, daily)})
+	l.take(t, s, "po")
+	closeNow(t, s)
+	const row = " WHERE name = 'po@20261231#counter'"
+	p.exec(t, "DELETE FROM sequence"+row)
+	p.exec(t, "UPDATE sequence_options SET floor = 100"+row)
+	s = p.openAt(t, clock, clock.now)
+	for n := range 3 {
+		wantKey(t, l.take(t, s, "po"), fmt.Sprintf("PO-20261231-%06d", 101+n))
+	}
+	closeNow(t, s)
+	p.exec(t, "DELETE FROM sequence"+row)
+	if took, err := p.openAt(t, clock, clock.now).TakeRun(t.Context(), []byte("po"), 1); !errors.Is(err, ErrUnfit) {
+		t.Errorf("got %+v, %v, want ErrUnfit", took, err)
+	}
 }
 
 // What ALTER says holds for the present day, the next, and those to come; RESTART for the present
