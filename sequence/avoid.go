@@ -160,7 +160,7 @@ func (c *cache) cutLocked(n uint64) {
 	}
 }
 
-// moveAbove moves a counter to n and a segment further. outcomeRestarted: the sequence may have
+// moveAbove moves a counter to n and a segment further. OutcomeRestarted: the sequence may have
 // begun again meanwhile, and the counter may be below. c.reserving is held.
 func (s *Sequences) moveAbove(ctx context.Context, c *cache, n uint64) error {
 	c.mu.Lock()

@@ -46,7 +46,7 @@ func (g *ceilings) openNext(ctx context.Context, name string, n uint64) {
 }
 
 // openWindow raises the ceiling of a sequence that reserves n numbers at a time, unless somebody
-// else did. outcomeNoRoom: it has not so many left.
+// else did. OutcomeNoRoom: it has not so many left.
 func (g *ceilings) openWindow(ctx context.Context, name string, n uint64) error {
 	var err error
 	for attempt := 1; ; attempt++ {
@@ -219,7 +219,7 @@ func (g *ceilings) openTo(ctx context.Context, name string, n, floor uint64) (to
 	return n, nil
 }
 
-// belowCeiling returns outcomeAtCeiling for a number that a sequence may not give yet.
+// belowCeiling returns OutcomeAtCeiling for a number that a sequence may not give yet.
 func (g *ceilings) belowCeiling(ctx context.Context, name string, n uint64) error {
 	conn, err := g.Conn(ctx)
 	if err != nil {

@@ -76,7 +76,7 @@ func (a *advance) rate(now time.Time, position uint64) (float64, bool) {
 	return float64(position-a.from.position) / span.Seconds(), true
 }
 
-// secondsToEnd estimates when the sequence runs out; +Inf if it is not used. c.mu is held.
+// secondsToEndLocked estimates when the sequence runs out; +Inf if it is not used. c.mu is held.
 func (c *cache) secondsToEndLocked(now time.Time) float64 {
 	return c.secondsToEndAt(now, c.pace.Rate())
 }

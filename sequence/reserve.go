@@ -175,7 +175,7 @@ func (a *servers) due(v *server, name string, n uint64, t *attempt) due {
 type attempt struct {
 	store.Attempt
 
-	// grant has the numbers with outcomeDone. With outcomeNewRule it may have numbers that went by
+	// grant has the numbers with OutcomeDone. With OutcomeNewRule it may have numbers that went by
 	// the old one.
 	grant grant
 	upTo  limit.UpTo // what kept them from going on

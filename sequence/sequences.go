@@ -56,7 +56,7 @@ type Sequences struct {
 	ticketTables []*TicketTable // guarded by mu
 	// held while this process changes the set of sequence servers
 	planning sync.Mutex
-	planHook func(step, address string) error // see planRun.did
+	planHook func(step, address string) error // see planServers.Did
 	closed   bool                             // guarded by mu
 	gone     tally                            // guarded by mu; of caches that were dropped
 

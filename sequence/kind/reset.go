@@ -83,9 +83,6 @@ func (k Kind) PeriodName(p Period) string {
 	return fmt.Sprintf("%0*d", k.format.reset.digits(), p)
 }
 
-// PeriodDigits is how many digits PeriodName has.
-func (k Kind) PeriodDigits() int { return k.format.reset.digits() }
-
 // PeriodOf is the period that stands in a key, of a kind that Resets.
 func (k Kind) PeriodOf(key string) (p Period, ok bool) {
 	if !k.IsText() { // it has lost its zeros in front

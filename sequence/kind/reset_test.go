@@ -47,7 +47,7 @@ func TestThePeriodIsThatOfThePrintedDate(t *testing.T) {
 				t.Fatal(err)
 			}
 			p, ok := k.Period(at)
-			if want := at.In(k.format.zone).Format(layouts[reset]); !ok || k.PeriodName(p) != want || len(want) != k.PeriodDigits() {
+			if want := at.In(k.format.zone).Format(layouts[reset]); !ok || k.PeriodName(p) != want || len(want) != k.format.reset.digits() {
 				t.Fatalf("the period of %v is %s, want %s", at, k.PeriodName(p), want)
 			}
 			if !k.IsText() {

@@ -52,7 +52,7 @@ func (r Rule) Remaining(id, highest uint64) uint64 {
 	return math.MaxUint64
 }
 
-// Arguments are those of table.reserveByRule, for n numbers and what room gives.
+// Arguments are those of Table.ReserveByRule, of package store, for n numbers and what room gives.
 func (r Rule) Arguments(name string, n, below uint64) []any {
 	anchor := r.Anchor
 	if r.Step == 1 {

@@ -23,7 +23,7 @@ type Pace struct {
 	Base  uint64        // the smallest size
 	Cover time.Duration // how long the numbers held should last
 
-	Recent float64 // numbers given, decayed with paceWindow
+	Recent float64 // numbers given, decayed with PaceWindow
 	Peak   float64 // size before rounding, decaying with cover while the rate falls
 	at     time.Time
 }

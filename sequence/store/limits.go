@@ -84,7 +84,7 @@ func (t LimitTable) scan(ctx context.Context, on link.Querier, text string, args
 }
 
 // Admitted is how far the node may go with a sequence whose counter stands at position, without a
-// term if there is no row of that yet. The error is outcomeNotHolder.
+// term if there is no row of that yet. The error is OutcomeNotHolder.
 func (t LimitTable) Admitted(known limit.Record, now *link.Choice, position uint64) (limit.Limit, error) {
 	l, ok := known.Admits(now.Holder, position, t.Seen.Load().Max)
 	if !ok {
@@ -142,7 +142,7 @@ func (t LimitTable) Of(ctx context.Context, on link.Querier, plan uint64) ([]lim
 	return known.Limits, err
 }
 
-// Write is record in the transaction of somebody who has locked the plan.
+// Write is Store.Record in the transaction of somebody who has locked the plan.
 func (t LimitTable) Write(ctx context.Context, tx *sql.Tx, plan uint64, all []limit.Limit) error {
 	for some := range slices.Chunk(all, FloorBatch) {
 		args := make([]any, 0, 5*len(some))

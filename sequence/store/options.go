@@ -54,7 +54,7 @@ const createVersion = "CREATE TABLE IF NOT EXISTS %s (`one` tinyint NOT NULL DEF
 	"`version` bigint unsigned NOT NULL DEFAULT 0, `stamp` bigint unsigned NOT NULL DEFAULT 0, " +
 	"PRIMARY KEY (`one`)) ENGINE=InnoDB"
 
-// Entry is one row of the options table; that of a sequence without one is like noEntry.
+// Entry is one row of the options table; that of a sequence without one is like NoEntry.
 type Entry struct {
 	Def                        define.Definition // its Name is empty
 	Floor, Anchor, Past, Epoch uint64
@@ -118,7 +118,7 @@ var EntryOf = func() string {
 	return strings.Join(columns, ", ")
 }()
 
-// Fields are where selectEntry's columns go.
+// Fields are where EntryOf's columns go.
 func (e *Entry) Fields() []any {
 	d := &e.Def
 	return []any{

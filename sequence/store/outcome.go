@@ -83,7 +83,7 @@ func (o Outcome) Error() string { return outcomeTexts[o] }
 // Attempt is one attempt to take numbers, as it ended.
 type Attempt struct {
 	Outcome Outcome
-	Err     error // nil with outcomeDone
+	Err     error // nil with OutcomeDone
 
 	Taken  bool // the row has moved: whatever the outcome is, its numbers are used by nobody else
 	Last   uint64
@@ -91,8 +91,8 @@ type Attempt struct {
 
 	Doubtful uint64 // numbers that may be taken, if the row has moved, and that nobody gives
 
-	// with outcomeWentBack: what the row, or the first of its numbers, is, and what it was; with
-	// outcomeForeign: the row
+	// with OutcomeWentBack: what the row, or the first of its numbers, is, and what it was; with
+	// OutcomeForeign: the row
 	Row, Mark uint64
 	Asked     bool // how far the holder may go was read: up to ceiling
 	Ceiling   uint64

@@ -70,7 +70,7 @@ func (t PlanTable) Membership(ctx context.Context, on link.Querier) (m change.Me
 	return t.readMembership(ctx, on, "")
 }
 
-// LockMembership is membership for who is about to write it, in a transaction: as it is now,
+// LockMembership is Membership for who is about to write it, in a transaction: as it is now,
 // whatever that has read before, and until its end.
 func (t PlanTable) LockMembership(ctx context.Context, tx *sql.Tx) (m change.Membership, err error) {
 	m, _, err = t.readMembership(ctx, tx, " FOR UPDATE")
@@ -272,7 +272,7 @@ func (t PlanTable) RefuseWhileChanging(ctx context.Context, tx *sql.Tx) error {
 	return t.RefuseChange(ctx, tx, "", shared)
 }
 
-// RefuseChange is refuseWhileChanging for the changes that a condition before an AND is true of.
+// RefuseChange is RefuseWhileChanging for the changes that a condition before an AND is true of.
 // locking may be shared.
 func (t PlanTable) RefuseChange(ctx context.Context, on link.Querier, condition, locking string) error {
 	var uuid string

@@ -73,7 +73,7 @@ func (t ProxyTable) List(ctx context.Context) ([]Proxy, error) {
 	return t.ListOn(ctx, t.Pool(), "")
 }
 
-// ListOn is proxies on a connection. locking stands behind the question.
+// ListOn is List on a connection. locking stands behind the question.
 func (t ProxyTable) ListOn(ctx context.Context, on link.Querier, locking string) ([]Proxy, error) {
 	rows, err := on.QueryContext(ctx, "SELECT `id`, `host`, `process`, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `since`), "+
 		"TIMESTAMPDIFF(MICROSECOND, `heartbeat`, UTC_TIMESTAMP(6)), `version`, `sequences`, `held` FROM "+t.Table.Proxies+" ORDER BY `since`, `id`"+locking)

@@ -34,7 +34,7 @@ func (st *Store) RaiseTo(ctx context.Context, name string, n, floor, end uint64)
 	}
 }
 
-// TryRaise is raiseTo that awaits nothing: low is the row where it is frozen, or below floor all
+// TryRaise is RaiseTo that awaits nothing: low is the row where it is frozen, or below floor all
 // the same.
 func (st *Store) TryRaise(ctx context.Context, name string, n, floor, end uint64) (at uint64, low *Row, err error) {
 	h := st.Share()

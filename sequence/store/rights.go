@@ -11,7 +11,7 @@ import (
 // the schema of the tables. account is written as GRANT takes it.
 func Grants(schema, account string) string { return grantText(rights+", CREATE", schema, account) }
 
-// GrantsOnTables is grantsFor for an account that does not create the tables.
+// GrantsOnTables is Grants for an account that does not create the tables.
 func GrantsOnTables(schema, account string) string { return grantText(rights, schema, account) }
 
 const rights = "SELECT, INSERT, UPDATE, DELETE"

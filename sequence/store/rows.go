@@ -17,7 +17,7 @@ import (
 )
 
 // Find reads the row that name means. No such row is ErrUnknown, and a server that obeys another
-// plan outcomeOldPlan.
+// plan OutcomeOldPlan.
 func (st *Store) Find(ctx context.Context, name string) (Row, error) {
 	found, err := st.Look(ctx, name)
 	if err == nil && found.Plan != found.Share.Plan {
@@ -26,12 +26,12 @@ func (st *Store) Find(ctx context.Context, name string) (Row, error) {
 	return found, err
 }
 
-// Look is find whatever plan the server obeys.
+// Look is Find whatever plan the server obeys.
 func (st *Store) Look(ctx context.Context, name string) (Row, error) {
 	return st.lookBy(ctx, func(conn *sql.Conn) (Row, error) { return st.ReadRow(ctx, conn, name) })
 }
 
-// LookEither is look for a sequence of any kind.
+// LookEither is Look for a sequence of any kind.
 func (st *Store) LookEither(ctx context.Context, name string) (Row, error) {
 	return st.lookBy(ctx, func(conn *sql.Conn) (Row, error) {
 		found, err := st.readBy(ctx, conn, st.Table.either(st.Registry.ListedID()), name, define.CounterName(name), name, define.CounterName(name))
@@ -82,7 +82,7 @@ func (st *Store) deleted(ctx context.Context, conn *sql.Conn, name string) uint6
 	return mark
 }
 
-// ReadRow is find on a connection.
+// ReadRow is Find on a connection.
 func (st *Store) ReadRow(ctx context.Context, conn *sql.Conn, name string) (Row, error) {
 	return st.readBy(ctx, conn, st.Table.one(st.Registry.ListedID()), name, name)
 }

@@ -32,7 +32,7 @@ type Row struct {
 	Exact uint64        // typed CACHE n, or 0
 	Plan  uint64        // the plan that the server obeyed when it was read
 	Share segment.Share // of the server, as this process believes
-	Entry               // noEntry if it has none
+	Entry               // NoEntry if it has none
 
 	// this process was when it was read: else what it has just reserved may be anybody's
 	registered bool
@@ -107,7 +107,7 @@ func (t Table) ReserveByRule(planned bool) string {
 		tail + " AND " + id + " < " + number
 }
 
-// reserveInSteps is reserveByRule where the members take turns: it takes nothing from a row whose
+// reserveInSteps is ReserveByRule where the members take turns: it takes nothing from a row whose
 // id is not of the member's residue (arguments members, residue, behind all others).
 func (t Table) reserveInSteps() string {
 	return t.ReserveByRule(true) + " AND MOD(CAST(s.`id` AS UNSIGNED), ?) = ?"

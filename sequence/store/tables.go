@@ -17,7 +17,7 @@ import (
 
 // This file is which tables a sequence server has. They are created together, when a proxy first
 // connects, where its account may and the configuration lets it. Else somebody creates them by
-// hand, as [statements] has them.
+// hand, as [Statements] has them.
 
 // OtherTable is a table beside that of the sequences.
 type OtherTable struct {
@@ -157,7 +157,7 @@ func (s *Schema) EachMissing(missing []string, nameType string) (findings []erro
 	return findings
 }
 
-// soundTables is lookForTables that ends with the first finding.
+// soundTables is LookForTables that ends with the first finding.
 func (s *Schema) soundTables(ctx context.Context, c link.Raw) (Found, error) {
 	found, findings, err := s.LookForTables(ctx, c)
 	if err == nil && len(findings) > 0 {
@@ -166,7 +166,7 @@ func (s *Schema) soundTables(ctx context.Context, c link.Raw) (Found, error) {
 	return found, err
 }
 
-// CheckTables implements [checkedTables], and keeps what it has found.
+// CheckTables implements [link.Tables], and keeps what it has found.
 func (s *Schema) CheckTables(ctx context.Context, c link.Raw) error {
 	found, err := s.completeTables(ctx, c)
 	if err != nil {

@@ -42,7 +42,7 @@ func (o *orderedRows) set(r *Row) {
 	o.by[r.Name] = *r
 }
 
-// takeAtOnce is take in one round trip, for a caller who waits for each: the statement that takes
+// takeAtOnce is Take in one round trip, for a caller who waits for each: the statement that takes
 // the numbers, and behind it in one text the questions that make sure of it. That they are two is
 // because a SELECT from a table clears the number of warnings.
 func (st *Store) takeAtOnce(ctx context.Context, conn *sql.Conn, t *Taking, known Row) Attempt {
@@ -115,7 +115,7 @@ func (t Table) unchanged() string {
 		"WHERE s.`name` = ? AND o.`name` = ? AND r.`id` = ?"
 }
 
-// readUnchanged reads the next result, which is that of table.unchanged.
+// readUnchanged reads the next result, which is that of Table.unchanged.
 func (st *Store) readUnchanged(rows *sql.Rows, known Row) (Row, error) {
 	if !rows.NextResultSet() || !rows.Next() {
 		if err := rows.Err(); err != nil && link.IsUnknownOutcome(err) {

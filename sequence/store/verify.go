@@ -68,7 +68,7 @@ func (st *Store) judge(ctx context.Context, conn *sql.Conn, t *Taking, told, las
 	case !stored.registered:
 		return Ended(OutcomeUnlisted)
 	case !t.Used.Same(stored.Rule()) && last >= t.width && (told == 0 || told == last):
-		// the next attempt goes by the new one, which readRow has learnt
+		// the next attempt goes by the new one, which ReadRow has learnt
 		return Ended(OutcomeNewRule)
 
 	case told != 0 && told != last:
@@ -140,8 +140,8 @@ func (st *Store) notOneRow(ctx context.Context, conn *sql.Conn, affected int64, 
 		"look for triggers on the table, and for rows whose id is NULL"))
 }
 
-// refused explains why the condition kept a reservation from changing the row: outcomeNotHolder or
-// outcomeAtCeiling.
+// refused explains why the condition kept a reservation from changing the row: OutcomeNotHolder or
+// OutcomeAtCeiling.
 func (st *Store) refused(ctx context.Context, conn *sql.Conn, name string, stored *Row) Attempt {
 	now := st.Current()
 	if now == nil {

@@ -92,7 +92,7 @@ func (l *Locked) MoveTo(ctx context.Context, id uint64) (sent bool, err error) {
 	return true, err
 }
 
-// Forget deletes the row of a number that next has taken, where moveTo has not.
+// Forget deletes the row of a number that next has taken, where MoveTo has not.
 func (l *Locked) Forget(ctx context.Context, id uint64) error {
 	if l.Layout.Stub != "" {
 		return nil
