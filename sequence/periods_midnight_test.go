@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"sync"
@@ -27,6 +28,13 @@ type calendar struct {
 }
 
 var errAway = errors.New("the server is away")
+
+// counters is where the rows stand.
+func (c *calendar) counters() map[string]uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.stand)
+}
 
 // ask is a question to the server, which may be away when it comes.
 func (c *calendar) ask(ctx context.Context, answer func() error) error {
@@ -176,7 +184,7 @@ func TestKeysOnBothSidesOfMidnight(t *testing.T) {
 				given[strings.Split(key, "-")[1]]++
 			}
 			for _, day := range []string{next.Add(-time.Hour).Format("20060102"), next.Format("20060102")} {
-				reserved := c.stand["po@"+day+"#counter"]
+				reserved := c.counters()["po@"+day+"#counter"]
 				if n := given[day]; n < 3000 || n > reserved || cache == 1 && n != reserved {
 					t.Errorf("CACHE %d: of %s %d keys were given, and %d reserved", cache, day, n, reserved)
 				}
@@ -214,8 +222,8 @@ func TestAClockIsBelievedUpToAMinute(t *testing.T) {
 					}
 					time.Sleep(2 * time.Second)
 				}
-				if more > 0 && len(c.stand) > 0 {
-					t.Errorf("a clock that is off by %v has made the counters %v", ahead, c.stand)
+				if made := c.counters(); more > 0 && len(made) > 0 {
+					t.Errorf("a clock that is off by %v has made the counters %v", ahead, made)
 				}
 			})
 		}
