@@ -309,12 +309,15 @@ func TestARightToReadTheConfigurationOfAGaleraClusterIsNamed(t *testing.T) {
 
 // Somebody writes the row of a ceiling on another node. Who raises it tries again.
 func TestAWindowThatACommitOnAnotherGaleraNodeForestalledIsOpenedAgain(t *testing.T) {
-	e, _ := startCluster(t, "photos")
+	names := []string{"photos", "albums", "tags", "likes", "users"} // each has a few windows, and few meet a commit
+	e, _ := startCluster(t, names...)
 	// or the server itself would try again
 	e.Nodes[0].Exec(t, "SET GLOBAL wsrep_retry_autocommit = 0")
 	a := e.join(t, "a", &given{}, patience(time.Minute))
-	a.take(t, "a", "photos", 1)
-	settled(t, a.Sequences, "photos")
+	for _, name := range names {
+		mustTake(t, a.Sequences, name, 1)
+		settled(t, a.Sequences, name)
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	var writer sync.WaitGroup
 	defer writer.Wait()
@@ -323,20 +326,22 @@ func TestAWindowThatACommitOnAnotherGaleraNodeForestalledIsOpenedAgain(t *testin
 	writer.Go(func() {
 		for ctx.Err() == nil {
 			// it may be forestalled, too
-			_, _ = elsewhere.ExecContext(ctx, "UPDATE sequence_limit SET `floor` = 1 - `floor` WHERE `name` = 'photos' AND `floor` <= 1")
-			time.Sleep(15 * time.Millisecond)
+			_, _ = elsewhere.ExecContext(ctx, "UPDATE sequence_limit SET `floor` = 1 - `floor` WHERE `floor` <= 1")
+			time.Sleep(10 * time.Millisecond)
 		}
 	})
 	v := a.servers.first()
 	met := 0
-	for n := uint64(1) << 20; n < 1<<50 && met < 3; n += n / 4 {
-		err := v.ceilings.tryWindow(t.Context(), "photos", n, false)
-		if link.IsConflict(err) {
-			met++
-			err = v.ceilings.openWindow(t.Context(), "photos", n)
-		}
-		if err != nil {
-			t.Fatalf("a window for %d: %v", n, err)
+	for n := uint64(1) << 20; n < 1<<50 && met < 3; n *= 2 {
+		for _, name := range names {
+			err := v.ceilings.tryWindow(t.Context(), name, n, false)
+			if link.IsConflict(err) {
+				met++
+				err = v.ceilings.openWindow(t.Context(), name, n)
+			}
+			if err != nil {
+				t.Fatalf("a window of %s for %d: %v", name, n, err)
+			}
 		}
 	}
 	if met == 0 {
