@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 
-	"seqproxy/sequence/store"
-
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
 
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/store"
 )
 
 // windowDue reports whether it is time to open the next window of a sequence, of which n numbers

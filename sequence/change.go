@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"seqproxy/sequence/store"
-
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-sql-driver/mysql"
 
@@ -19,6 +17,7 @@ import (
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/store"
 )
 
 // CreateOptions describes a new sequence. The fields that Definition has too mean the same; 0 is

@@ -9,12 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"seqproxy/internal/process"
-
 	"go.uber.org/zap"
 
 	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
+	"seqproxy/internal/process"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/segment"

@@ -8,13 +8,12 @@ import (
 	"math"
 	"slices"
 
-	"seqproxy/sequence/store"
-
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/store"
 )
 
 // change agrees on a sequence that there is, calls f, and writes what f made of its definition and,

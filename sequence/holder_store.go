@@ -8,14 +8,13 @@ import (
 	"strconv"
 	"strings"
 
-	"seqproxy/sequence/store"
-
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
 
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/store"
 )
 
 // limitBatch is how many limits one statement writes.

@@ -7,13 +7,12 @@ import (
 	"fmt"
 	"testing"
 
-	"seqproxy/sequence/store"
-
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-sql-driver/mysql"
 
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/store"
 )
 
 // reserveOnce is one attempt on a server that knows no other.

@@ -10,16 +10,15 @@ import (
 	"slices"
 	"strings"
 
-	"seqproxy/sequence/define"
-	"seqproxy/sequence/store"
-
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
 
 	"seqproxy/internal/logfield"
 	"seqproxy/internal/planted"
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/store"
 )
 
 // planStore is one server's tables as a change of members sees them: a [change.Store].

@@ -7,10 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"seqproxy/sequence/change"
-
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
+	"seqproxy/sequence/change"
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
 )

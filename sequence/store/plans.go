@@ -9,11 +9,10 @@ import (
 	"strconv"
 	"time"
 
-	"seqproxy/sequence/define"
-
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 )
 

@@ -11,11 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"seqproxy/internal/process"
-
 	"go.uber.org/zap"
 
 	"seqproxy/internal/await"
+	"seqproxy/internal/process"
 	"seqproxy/sequence/link"
 )
 

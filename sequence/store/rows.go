@@ -8,10 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"seqproxy/sequence/define"
-
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )

@@ -7,11 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"seqproxy/sequence/define"
-
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
 
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 )
 
