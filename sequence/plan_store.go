@@ -3,7 +3,6 @@ package sequence
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -145,11 +144,7 @@ func (s planStore) lockPlan(ctx context.Context, tx *sql.Tx, p *Plan) (state str
 // insertPlan writes a plan that a member does not know yet, under a ballot. An *OtherPlanError
 // tells of another one above base that the member has.
 func (s planStore) insertPlan(ctx context.Context, tx *sql.Tx, p *Plan, base, ballot uint64) error {
-	members, err := json.Marshal(p.Members)
-	if err != nil {
-		return err
-	}
-	previous, err := json.Marshal(p.Previous)
+	members, previous, err := store.MembersOf(p)
 	if err != nil {
 		return err
 	}
@@ -158,7 +153,7 @@ func (s planStore) insertPlan(ctx context.Context, tx *sql.Tx, p *Plan, base, ba
 	const unknown = " WHERE `number` > ? AND `number` <= ? AND `uuid` <> ? AND `state` <> '" + change.Aborted + "'"
 	result, err := tx.ExecContext(ctx, "INSERT INTO "+s.Table.Plan+" (`number`, `uuid`, `state`, `coordinator`, `begun`, `changed`, `interleave`, `block`, `members`, `previous`, "+
 		"`ballot`) SELECT ?, ?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), ?, ?, ?, ?, ? FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM "+
-		s.Table.Plan+unknown+")", p.Number, p.UUID, change.Proposed, p.Coordinator, p.Interleave, p.Block, string(members), string(previous), ballot,
+		s.Table.Plan+unknown+")", p.Number, p.UUID, change.Proposed, p.Coordinator, p.Interleave, p.Block, members, previous, ballot,
 		base, uint64(math.MaxUint64), p.UUID)
 	if err == nil {
 		if n, err := result.RowsAffected(); err != nil || n == 1 {

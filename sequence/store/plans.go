@@ -163,6 +163,17 @@ func (t PlanTable) One(ctx context.Context, on link.Querier, number uint64) (p c
 	return p, true, nil
 }
 
+// MembersOf is what the table has of the members of a plan, and of those before.
+func MembersOf(p *change.Plan) (members, previous string, err error) {
+	is, err := json.Marshal(p.Members)
+	if err != nil {
+		return "", "", err
+	}
+	was, err := json.Marshal(p.Previous)
+	return string(is), string(was), err
+}
+
+// ScanPlan reads a plan from a row of the table.
 func ScanPlan(from interface{ Scan(...any) error }) (p change.Plan, err error) {
 	var begun, changed int64
 	var members, previous string
@@ -179,11 +190,7 @@ func ScanPlan(from interface{ Scan(...any) error }) (p change.Plan, err error) {
 // Save writes a plan, whatever this server had under its number. Begun is the server's clock if
 // it is zero, and so is Changed always.
 func (t PlanTable) Save(ctx context.Context, on link.Querier, p *change.Plan) error {
-	members, err := json.Marshal(p.Members)
-	if err != nil {
-		return err
-	}
-	previous, err := json.Marshal(p.Previous)
+	members, previous, err := MembersOf(p)
 	if err != nil {
 		return err
 	}
@@ -192,7 +199,7 @@ func (t PlanTable) Save(ctx context.Context, on link.Querier, p *change.Plan) er
 		begun = "TIMESTAMPADD(MICROSECOND, " + strconv.FormatInt(p.Begun.UnixMicro(), 10) + ", '1970-01-01')"
 	}
 	_, err = on.ExecContext(ctx, "REPLACE INTO "+t.Table.Plan+" (`number`, `uuid`, `state`, `coordinator`, `begun`, `changed`, `interleave`, `block`, `members`, `previous`) "+
-		"VALUES (?, ?, ?, ?, "+begun+", UTC_TIMESTAMP(6), ?, ?, ?, ?)", p.Number, p.UUID, p.State, p.Coordinator, p.Interleave, p.Block, string(members), string(previous))
+		"VALUES (?, ?, ?, ?, "+begun+", UTC_TIMESTAMP(6), ?, ?, ?, ?)", p.Number, p.UUID, p.State, p.Coordinator, p.Interleave, p.Block, members, previous)
 	if err != nil {
 		return fmt.Errorf("write plan %d to table %s: %w", p.Number, t.Table.Plan, err)
 	}
