@@ -8,41 +8,79 @@ import (
 	"testing"
 )
 
-// TestThePageOfTheArchitectureNamesWhatIsThere checks docs/architecture.md against the code: each
-// file that it names exists, and so does each function that it names with a file.
+// TestThePageOfTheArchitectureNamesWhatIsThere checks the map and docs/safety.md against the code:
+// each file that they name exists, and so does each function that they name with a file.
 func TestThePageOfTheArchitectureNamesWhatIsThere(t *testing.T) {
-	page, err := os.ReadFile("../../docs/architecture.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(page)
+	text := repositoryFile(t, "docs/architecture.md") + repositoryFile(t, "docs/safety.md")
 	source := make(map[string]string)
 	for _, file := range regexp.MustCompile(`[a-z]+(?:/[a-z_]+)+\.go`).FindAllString(text, -1) {
 		code, err := os.ReadFile("../../" + file)
 		if err != nil {
-			t.Errorf("the page names a file that is not there: %v", err)
+			t.Errorf("a page names a file that is not there: %v", err)
 		}
 		source[file] = string(code)
 	}
 	if len(source) < 10 {
-		t.Errorf("found %d files on the page, want more: the test does not see them", len(source))
+		t.Errorf("found %d files on the pages, want more: the test does not see them", len(source))
 	}
 	found := 0
 	for _, match := range regexp.MustCompile("`(\\w+)`,?\\s*\\(?`([a-z/_]+\\.go)`").FindAllStringSubmatch(strings.ReplaceAll(text, "`,\n", "`, "), -1) {
 		name, file := match[1], match[2]
 		found++
 		if !regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + name + `\(`).MatchString(source[file]) {
-			t.Errorf("the page says that %s is in %s, where it is not", name, file)
+			t.Errorf("a page says that %s is in %s, where it is not", name, file)
 		}
 	}
 	if found < 15 {
-		t.Errorf("found %d functions with their files on the page, want more: the test does not see them", found)
+		t.Errorf("found %d functions with their files on the pages, want more: the test does not see them", found)
 	}
 }
 
-// TestThePageOfTheArchitectureTellsTheHistories compares docs/architecture.md with the comments of
+// rooms are the folders on the map, from the bottom up.
+var rooms = []string{
+	"protocol", "backend", "statement", "sequence/segment", "sequence/limit", "sequence/change", "sequence/link", "sequence/store",
+	"sequence", "proxy/state", "proxy/plan", "proxy/keys", "proxy", "admin",
+}
+
+// TestThePageOfTheArchitectureHasTheRooms makes the map of what the doc.go of each room says: what
+// the room does, and the type to start at.
+func TestThePageOfTheArchitectureHasTheRooms(t *testing.T) {
+	table := "| folder | what it does | start at |\n|---|---|---|\n"
+	for _, room := range rooms {
+		doc := docOf(t, room)
+		says := regexp.MustCompile(`^Package \w+ (.*?)[.,:;] `).FindStringSubmatch(doc)
+		start := regexp.MustCompile(`Start (?:at|from) \[?([A-Za-z.]+\w)\b`).FindStringSubmatch(doc)
+		if says == nil || start == nil {
+			t.Fatalf("the comment of %s is %q, want what the package does, and where to start", room, doc)
+		}
+		table += "| `" + room + "` | " + says[1] + " | `" + start[1] + "` |\n"
+	}
+	keepTable(t, "architecture.md", "rooms", table)
+}
+
+// TestThePageOfTheArchitectureHasTheOrderOfLocks copies it from the two packages that have one.
+func TestThePageOfTheArchitectureHasTheOrderOfLocks(t *testing.T) {
+	var list strings.Builder
+	for _, room := range []string{"proxy", "sequence"} {
+		order := regexp.MustCompile(`A lock that stands further left is taken first: ([^.]+(?:\.[^ ][^.]*)*)\. `).FindStringSubmatch(docOf(t, room) + " ")
+		if order == nil {
+			t.Fatalf("the comment of %s has no order of locks", room)
+		}
+		wrapAt(&list, 120, "* ", "`"+room+"`: "+order[1])
+	}
+	keepTable(t, "architecture.md", "locks", list.String())
+}
+
+// docOf returns the comment of a package in its doc.go, on one line.
+func docOf(t *testing.T, folder string) string {
+	t.Helper()
+	comment, _, _ := strings.Cut(repositoryFile(t, folder+"/doc.go"), "\npackage ")
+	return strings.Join(strings.Fields(strings.ReplaceAll(comment, "//", " ")), " ")
+}
+
+// TestThePageOfSafetyHasTheHistories compares docs/safety.md with the comments of
 // the schedules that are tried, or writes them there with -update.
-func TestThePageOfTheArchitectureTellsTheHistories(t *testing.T) {
+func TestThePageOfSafetyHasTheHistories(t *testing.T) {
 	var list strings.Builder
 	list.WriteString("\n")
 	code := repositoryFile(t, "sequence/change/histories_test.go")
@@ -52,11 +90,11 @@ func TestThePageOfTheArchitectureTellsTheHistories(t *testing.T) {
 	if n := strings.Count(list.String(), "\n* "); n < 10 {
 		t.Fatalf("found %d histories, want more: the test does not see them", n)
 	}
-	keepTable(t, "architecture.md", "histories", list.String()+"\n")
+	keepTable(t, "safety.md", "histories", list.String()+"\n")
 }
 
-// TestThePageOfTheArchitectureTellsWhatArrivesLate does the same with schedules of a group.
-func TestThePageOfTheArchitectureTellsWhatArrivesLate(t *testing.T) {
+// TestThePageOfSafetyHasWhatArrivesLate does the same with schedules of a group.
+func TestThePageOfSafetyHasWhatArrivesLate(t *testing.T) {
 	var list strings.Builder
 	list.WriteString("\n")
 	code := repositoryFile(t, "sequence/limit/schedules_test.go")
@@ -66,7 +104,7 @@ func TestThePageOfTheArchitectureTellsWhatArrivesLate(t *testing.T) {
 	if n := strings.Count(list.String(), "\n* "); n != 2 {
 		t.Fatalf("found %d histories, want 2: the test does not see them", n)
 	}
-	keepTable(t, "architecture.md", "late", list.String()+"\n")
+	keepTable(t, "safety.md", "late", list.String()+"\n")
 }
 
 // TestTheArchitectureKeepsWhatIsForTestsOutOfTheProgram checks all packages that the program is

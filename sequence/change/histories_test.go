@@ -31,7 +31,7 @@ func wantText(t *testing.T, err error, words ...string) {
 	}
 }
 
-// The histories that broke earlier designs. docs/architecture.md has those with a comment.
+// The histories that broke earlier designs. docs/safety.md has those with a comment.
 func TestHistories(t *testing.T) {
 	blocks := func(servers, members int) *estate {
 		s := &scenario{name: "history", servers: servers, members: members}
