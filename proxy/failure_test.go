@@ -255,21 +255,22 @@ func TestShutdownLetsARunningStatementEnd(t *testing.T) {
 	exec(t, pool, "DO 1")
 	never := dialTCP(t, e.Addr()) // has not logged in
 	busy := e.Wire(t, e.Addr(), wireLogin{})
+	const statement = "SELECT GET_LOCK('shutdown', 100), 'a'"
+	locked := e.DirectConn(t, 0, "", nil)
+	exec(t, locked, "DO GET_LOCK('shutdown', 0)")
 	// A pipeline: the statement that runs ends, what was read with it too.
-	busy.send(append(packet(command(protocol.ComQuery, "SELECT SLEEP(1.5), 'a'")), packet(command(protocol.ComQuery, "SELECT 'b'"))...))
-	e.awaitStatement(e.Servers[0], "SELECT SLEEP(1.5), 'a'")
+	busy.send(append(packet(command(protocol.ComQuery, statement)), packet(command(protocol.ComQuery, "SELECT 'b'"))...))
+	e.awaitStatement(e.Servers[0], statement)
 
 	done := make(chan error, 1)
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 3*wireTimeout)
 		defer cancel()
 		done <- e.Shutdown(ctx)
 	}()
 	idle.ended()
 	readToEnd(t, never)
-	if left := e.connections(e.Servers[0]); !strings.Contains(left, "SLEEP(1.5)") {
-		t.Errorf("idle sessions were ended only after the running statement; left is %q", left)
-	}
+	exec(t, locked, "DO RELEASE_LOCK('shutdown')") // only now the statement can end
 	for _, want := range []string{"a", "b"} {
 		got := split(busy.receive(protocol.ShapeResult, nil))
 		if row := got[len(got)-2]; !strings.Contains(string(row), want) {
@@ -288,9 +289,12 @@ func TestShutdownLetsARunningStatementEnd(t *testing.T) {
 func TestShutdownIsBounded(t *testing.T) {
 	server, client := testTLS()
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.TLS = server }})
-	busy := e.Wire(t, e.Addr(), wireLogin{})
-	busy.send(packet(command(protocol.ComQuery, "SELECT SLEEP(3)")))
-	e.awaitStatement(e.Servers[0], "SELECT SLEEP(3)")
+	const statement = "SELECT * FROM locked FOR UPDATE"
+	locked := e.DirectConn(t, 0, e.Schemas[0], nil)
+	exec(t, locked, "CREATE TABLE locked (a INT PRIMARY KEY) ENGINE=InnoDB", "INSERT INTO locked VALUES (1)", "BEGIN", statement)
+	busy := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
+	busy.send(packet(command(protocol.ComQuery, statement)))
+	e.awaitStatement(e.Servers[0], statement)
 	var slow [2]*wire // do not read
 	for i, config := range []*tls.Config{nil, client} {
 		slow[i] = e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], TLS: config})
@@ -305,9 +309,10 @@ func TestShutdownIsBounded(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "3 sessions") {
 		t.Errorf("got error %v, want one of 3 sessions", err)
 	}
-	if left := e.connections(e.Servers[0]); !strings.Contains(left, "SLEEP(3)") {
+	if left := e.connections(e.Servers[0]); !strings.Contains(left, statement) {
 		t.Errorf("the shutdown waited for the statement; left is %q", left)
 	}
+	exec(t, locked, "ROLLBACK")
 	busy.ended()
 	for _, w := range slow {
 		w.ended()
@@ -383,7 +388,7 @@ func TestShutdownLetsAFileThatIsBeingSentArrive(t *testing.T) {
 
 	done := make(chan error, 1)
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 3*wireTimeout)
 		defer cancel()
 		done <- e.Shutdown(ctx)
 	}()

@@ -87,7 +87,7 @@ func TestAnIdleConnectionToAnotherShardMayEndWithoutTheSession(t *testing.T) {
 	w.query("USE " + e.Schemas[0])
 	time.Sleep(400 * time.Millisecond)
 	e.Servers[1].Exec(t, "KILL "+gone)
-	time.Sleep(100 * time.Millisecond)
+	eventually(t, "the connection is gone", func() bool { return !strings.Contains(","+e.connections(e.Servers[1]), ","+gone+" ") })
 	w.ping("the end of the other connection")
 	w.query("USE " + e.Schemas[1])
 	if got := w.rows("SELECT @x, @@port"); fmt.Sprint(got) != fmt.Sprint([]string{"7", e.port(1)}) {

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,12 +29,28 @@ func (e *env) loginFrom(t testing.TB, ip string, change func(*mysql.Config)) (ti
 // awaitRefused waits until the log tells of n logins that were refused.
 func (e *env) awaitRefused(t testing.TB, n int) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if e.Logs.FilterMessage("login refused").Len() >= n {
-			return
-		}
+	eventually(t, fmt.Sprintf("the log tells of %d logins that were refused", n), func() bool {
+		return e.Logs.FilterMessage("login refused").Len() >= n
+	})
+}
+
+// slowDown fails so many logins from an address that the next one waits for the longest time.
+// One failure must be enough for a wait.
+func (e *env) slowDown(t testing.TB, ip string) {
+	t.Helper()
+	fail := func() {
+		_, err := e.loginFrom(t, ip, wrongPassword)
+		checkError(t, "wrong password", err, 1045)
 	}
-	t.Errorf("the log does not tell of %d logins that were refused", n)
+	fail()
+	e.awaitRefused(t, 1)
+	const further = 10
+	var all sync.WaitGroup
+	for range further { // side by side they wait for the shortest time
+		all.Go(fail)
+	}
+	all.Wait()
+	e.awaitRefused(t, 1+further)
 }
 
 func wrongPassword(c *mysql.Config) { c.Passwd = "wrong" }
@@ -43,20 +58,20 @@ func wrongPassword(c *mysql.Config) { c.Passwd = "wrong" }
 func TestLoginsAreDelayedWhereManyHaveFailed(t *testing.T) {
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
 		o.FailedLogins, o.FailedLoginDelay = 3, 400*time.Millisecond
-		o.FailedLoginExempt = []netip.Prefix{netip.MustParsePrefix("127.0.0.4/32")}
-		o.MaxLogins = 1 // a login that is delayed must not be in the others' way
 	}})
-	var refused atomic.Int32
-	const guesser, other, exempt = "127.0.0.2", "127.0.0.3", "127.0.0.4"
-	fail := func(ip string) time.Duration {
+	const guesser, other = "127.0.0.2", "127.0.0.3"
+	refused := 0
+	fail := func() time.Duration {
 		t.Helper()
-		took, err := e.loginFrom(t, ip, wrongPassword)
-		checkError(t, "wrong password", err, 1045, "'"+ip+"'")
-		e.awaitRefused(t, int(refused.Add(1))) // it counts a moment after the answer
+		took, err := e.loginFrom(t, guesser, wrongPassword)
+		checkError(t, "wrong password", err, 1045, "'"+guesser+"'")
+		refused++
+		e.awaitRefused(t, refused) // it counts a moment after the answer
 		return took
 	}
+	delayed := func() int { return e.Logs.FilterMessage("logins delayed").Len() }
 	for range 3 {
-		fail(guesser)
+		fail()
 	}
 	// Checks that come and go are no failures.
 	for range 20 {
@@ -68,47 +83,34 @@ func TestLoginsAreDelayedWhereManyHaveFailed(t *testing.T) {
 	}
 	var waited []time.Duration
 	for range 4 {
-		waited = append(waited, fail(guesser))
+		waited = append(waited, fail())
 	}
 	for i, least := range []time.Duration{100, 200, 400, 400} {
 		if least *= time.Millisecond; waited[i] < least {
 			t.Errorf("failure %d: got its answer after %s, want %s or more", 3+i+1, waited[i], least)
 		}
 	}
-	// While one of the guesser's waits, others do not.
-	var wg sync.WaitGroup
-	wg.Go(func() { fail(guesser) })
-	time.Sleep(100 * time.Millisecond)
-	if took, err := e.loginFrom(t, other, nil); err != nil || took >= 300*time.Millisecond {
-		t.Errorf("login from another address: got error %v after %s, want none, at once", err, took)
-	}
-	wg.Wait()
-	for range 6 {
-		fail(exempt)
-	}
-	if took, err := e.loginFrom(t, exempt, nil); err != nil || took >= 100*time.Millisecond {
-		t.Errorf("login from an exempt address: got error %v after %s, want none, at once", err, took)
-	}
 	// The right password waits as well, or the wait would tell which it is; and ends it.
 	if took, err := e.loginFrom(t, guesser, nil); err != nil || took < 400*time.Millisecond {
 		t.Errorf("right password: got error %v after %s, want none, after 400ms", err, took)
 	}
-	if took, err := e.loginFrom(t, guesser, nil); err != nil || took >= 400*time.Millisecond {
-		t.Errorf("after a login that succeeded: got error %v after %s, want none, at once", err, took)
-	}
-	if n := e.Logs.FilterMessage("logins delayed").Len(); n != 1 {
+	if n := delayed(); n != 1 {
 		t.Errorf("the log tells of an address whose logins are delayed %d times, want once", n)
+	}
+	for range 3 {
+		fail()
+	}
+	if n := delayed(); n != 2 {
+		t.Errorf("after a login that succeeded, and as many failures as at first, the log tells of delays %d times, want twice", n)
 	}
 }
 
 func TestTooManyDelayedLoginsOfAnAddressAreRefused(t *testing.T) {
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
-		o.FailedLogins, o.FailedLoginDelay = 1, 2*time.Second
+		o.FailedLogins, o.FailedLoginDelay = 1, 5*time.Second // in which all of them come
 	}})
 	const guesser = "127.0.0.2"
-	for range 6 { // up to 1.6 seconds
-		_, _ = e.loginFrom(t, guesser, wrongPassword)
-	}
+	e.slowDown(t, guesser)
 	var wg sync.WaitGroup
 	errs := make(chan error, 24)
 	for range cap(errs) {
@@ -163,25 +165,54 @@ func TestChangesOfUserCountAsLogins(t *testing.T) {
 	}
 }
 
-func TestADelayedLoginEndsWithItsClientAndWithTheProxy(t *testing.T) {
+func TestADelayedLoginIsInNobodysWayAndEndsWithItsClientAndWithTheProxy(t *testing.T) {
+	const guesser, other, exempt = "127.0.0.2", "127.0.0.3", "127.0.0.4"
 	e := newEnv(t, setup{Proxy: func(o *proxy.Options) {
-		o.LoginTimeout = 60 * time.Second
-		o.FailedLogins, o.FailedLoginDelay = 1, 30*time.Second
+		o.LoginTimeout = 2 * time.Minute
+		o.FailedLogins, o.FailedLoginDelay = 1, time.Minute
+		o.FailedLoginExempt = []netip.Prefix{netip.MustParsePrefix(exempt + "/32")}
+		o.MaxLogins = 1
 	}})
-	for range 8 { // then it is 12.8 seconds
-		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-		pool := e.DB(t, "", wrongPassword)
-		_ = pool.PingContext(ctx) // the client gives up
-		cancel()
-		e.awaitSessions(t, 0)
+	e.slowDown(t, guesser)
+	from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(guesser)}}
+	pool := e.DB(t, "", func(c *mysql.Config) {
+		wrongPassword(c)
+		c.DialFunc = from.DialContext
+	})
+	pool.SetMaxOpenConns(1)
+	login := func(ctx context.Context) <-chan error {
+		done := make(chan error, 1)
+		go func() { done <- pool.PingContext(ctx) }()
+		e.awaitSessions(t, 1)
+		return done
 	}
-	nc := dialTCP(t, e.Addr())
-	defer nc.Close()
-	go func() { _, _ = e.loginFrom(t, "127.0.0.1", wrongPassword) }()
-	time.Sleep(50 * time.Millisecond)
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, giveUp := context.WithCancel(t.Context())
+	defer giveUp()
+	done := login(ctx)
+	if _, err := e.loginFrom(t, other, nil); err != nil {
+		t.Errorf("login from another address: %v", err)
+	}
+	for range 12 {
+		_, err := e.loginFrom(t, exempt, wrongPassword)
+		checkError(t, "wrong password", err, 1045, "'"+exempt+"'")
+	}
+	if _, err := e.loginFrom(t, exempt, nil); err != nil {
+		t.Errorf("login from an exempt address: %v", err)
+	}
+	select {
+	case err := <-done:
+		t.Errorf("a login that waits for a minute has ended before others that do not wait, with %v", err)
+	default:
+	}
+	giveUp()
+	e.awaitSessions(t, 0)
+	done = login(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), wireTimeout)
 	defer cancel()
 	if err := e.Shutdown(ctx); err != nil {
 		t.Error(err)
+	}
+	if err := <-done; err == nil {
+		t.Error("a login that was delayed has succeeded with a wrong password")
 	}
 }

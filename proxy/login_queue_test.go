@@ -23,7 +23,7 @@ func silent(t *testing.T, addr string) net.Conn {
 
 // Checklist 2.
 func TestLoginsAboveTheLimitWaitForTheirTurn(t *testing.T) {
-	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.MaxLogins, o.LoginTimeout = 2, 5*time.Second }})
+	e := newEnv(t, setup{Proxy: func(o *proxy.Options) { o.MaxLogins, o.LoginTimeout = 2, time.Minute }})
 	e.Wire(t, e.Addr(), wireLogin{}).ping("a login") // sessions are not counted
 	a, _ := silent(t, e.Addr()), silent(t, e.Addr())
 	done := make(chan error, 1)
@@ -39,7 +39,7 @@ func TestLoginsAboveTheLimitWaitForTheirTurn(t *testing.T) {
 		if err != nil {
 			t.Errorf("login after its turn has come: %v", err)
 		}
-	case <-time.After(4 * time.Second):
+	case <-time.After(wireTimeout):
 		t.Error("the third login goes on waiting though one of the others has ended")
 	}
 }
@@ -49,7 +49,7 @@ func TestALoginThatWaitsForItsTurnEndsWithTheProxy(t *testing.T) {
 	silent(t, e.Addr())
 	dialTCP(t, e.Addr())
 	e.awaitSessions(t, 2)
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), wireTimeout)
 	defer cancel()
 	if err := e.Shutdown(ctx); err != nil {
 		t.Error(err)

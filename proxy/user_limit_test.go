@@ -26,7 +26,7 @@ func (e *env) refusal(t testing.TB, addr string, l wireLogin) *protocol.ServerEr
 func (e *env) reconnect(t testing.TB, addr string, l wireLogin) *wire {
 	t.Helper()
 	var err error
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(wireTimeout); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		var w *wire
 		if w, err = e.tryWire(t, addr, l); err == nil {
 			return w
