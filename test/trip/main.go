@@ -1,4 +1,5 @@
-// Command trip counts the files and functions of this module that run for one command of a client.
+// Command trip counts the files and functions of this module that run for one command of a client,
+// and those of them that one reads who follows it.
 // It must be built with counters: scripts/trip.sh does that.
 //
 // The proxy runs in this process, before a private server. A command is counted from its first byte
@@ -13,9 +14,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"io"
 	"os"
 	"os/exec"
@@ -38,7 +36,7 @@ import (
 )
 
 func main() {
-	list := flag.Bool("list", false, "print the names of the functions, too")
+	list := flag.Bool("list", false, "print the names of the functions, too, with a dash behind those that one need not read")
 	flag.Parse()
 	if err := run(context.Background(), os.Stdout, *list); err != nil {
 		fmt.Fprintln(os.Stderr, "trip:", err)
@@ -88,19 +86,25 @@ func run(ctx context.Context, out io.Writer, list bool) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "| command | files | functions | of %d lines or more |\n| --- | --- | --- | --- |\n", longer)
+	calls, err := readCalls(ctx, "./test/trip")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "| command | files read | functions read | files | functions |\n| --- | --- | --- | --- | --- |")
 	for i, t := range trips {
 		functions, err := t.functions(ctx, filepath.Join(dir, strconv.Itoa(i)))
 		if err != nil {
 			return fmt.Errorf("%s: %w", t.name, err)
 		}
-		files, long, err := measure(functions)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(out, "| %s | %d | %d | %d |\n", t.name, files, len(functions), long)
-		if list {
-			fmt.Fprintln(out, strings.Join(functions, "\n"))
+		read, readFiles := calls.reader(functions)
+		fmt.Fprintf(out, "| %s | %d | %d | %d | %d |\n", t.name, readFiles, len(read), filesOf(functions), len(functions))
+		for _, f := range functions {
+			switch {
+			case list && read[f]:
+				fmt.Fprintln(out, f)
+			case list:
+				fmt.Fprintln(out, f, "-")
+			}
 		}
 	}
 	return nil
@@ -237,43 +241,15 @@ func (t *trip) count(ctx context.Context, to string) error {
 	return errors.Join(coverage.WriteCountersDir(to), coverage.WriteMetaDir(to))
 }
 
-// longer is from how many lines on a function is no mere accessor.
-const longer = 6
-
-// measure counts the files of functions, and those of them that are longer.
-func measure(functions []string) (files, long int, err error) {
-	lengths := make(map[string]int) // by "file:line"
+// filesOf counts the files of functions, which are in order.
+func filesOf(functions []string) (files int) {
 	last := ""
 	for _, f := range functions {
-		at, _, _ := strings.Cut(f, " ")
-		name, _, _ := strings.Cut(at, ":")
-		if name != last {
+		if name, _, _ := strings.Cut(f, ":"); name != last {
 			files, last = files+1, name
-			if err := readLengths(lengths, name); err != nil {
-				return 0, 0, err
-			}
-		}
-		if lengths[at] >= longer {
-			long++
 		}
 	}
-	return files, long, nil
-}
-
-// readLengths adds the lines of each function in a file.
-func readLengths(lengths map[string]int, name string) error {
-	set := token.NewFileSet()
-	file, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
-	if err != nil {
-		return err
-	}
-	for _, d := range file.Decls {
-		if f, ok := d.(*ast.FuncDecl); ok {
-			from, to := set.Position(f.Pos()).Line, set.Position(f.End()).Line
-			lengths[name+":"+strconv.Itoa(from)] = to - from + 1
-		}
-	}
-	return nil
+	return files
 }
 
 // functionsIn returns the functions that have run, but for those of this program itself.
