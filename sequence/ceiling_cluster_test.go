@@ -158,6 +158,24 @@ func TestANewConnectionIsMadeInTheConfigurationOfTheChoice(t *testing.T) {
 	}
 }
 
+// openWindow raises a ceiling, in one attempt.
+func openWindow(t *testing.T, v *server, name string, n uint64) error {
+	t.Helper()
+	conn, err := v.Conn(t.Context())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := v.Writable(t.Context(), conn); err != nil {
+		return err
+	}
+	w, err := v.ceilings.Group(conn, v.Current()).Open(t.Context(), name, n, false)
+	if w.Granted > 0 {
+		v.ceilings.Learn(name, w.Granted)
+	}
+	return err
+}
+
 // The node that is written to does not flush any more, and one of the others shows nothing. The
 // third is no majority.
 func TestANodeThatDoesNotFlushIsNoWitnessOfWhatIsWrittenToIt(t *testing.T) {
@@ -170,7 +188,7 @@ func TestANodeThatDoesNotFlushIsNoWitnessOfWhatIsWrittenToIt(t *testing.T) {
 	const many = 1 << 20
 	eventually(t, "the node says that it does not flush", func() bool {
 		// on a busy machine it may not say anything in time
-		err := v.ceilings.tryWindow(t.Context(), "photos", many, false)
+		err := openWindow(t, v, "photos", many)
 		lost := new(limit.SeenError)
 		if !errors.As(err, &lost) || lost.Seen != 1 || lost.Need != 2 {
 			t.Fatalf("got %v, want that it is seen on 1 and must be on 2", err)
@@ -178,7 +196,7 @@ func TestANodeThatDoesNotFlushIsNoWitnessOfWhatIsWrittenToIt(t *testing.T) {
 		return strings.Contains(err.Error(), limit.ErrUnflushed.Error()) && strings.Contains(err.Error(), "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
 	})
 	e.Nodes[0].Exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
-	if err := v.ceilings.tryWindow(t.Context(), "photos", many, false); err != nil {
+	if err := openWindow(t, v, "photos", many); err != nil {
 		t.Error(err)
 	}
 }
@@ -215,7 +233,7 @@ func TestASequenceIsMovedAheadInEachConfigurationOfAGaleraCluster(t *testing.T) 
 	}
 	cluster.AwaitWhole(t)
 	e.Nodes[0].Exec(t, "UPDATE app.sequence SET id = 5000000 WHERE name = 'albums'")
-	if err := a.servers.first().ceilings.keepAbove(t.Context(), "albums", 5_000_000); err != nil {
+	if err := a.servers.first().ceilings.KeepAbove(t.Context(), "albums", 5_000_000); err != nil {
 		// over connections of the configuration before
 		t.Errorf("a sequence that stands above its ceiling: %v", err)
 	}
@@ -236,19 +254,19 @@ func TestWhatACrashOfAGaleraClusterCouldLoseIsWaitedFor(t *testing.T) {
 	a := e.join(t, "a", &given{}, patience(time.Minute))
 	a.take(t, "a", "photos", 5)
 	v := a.servers.first()
-	if all, err := v.ceilings.onNodes(t.Context()); !all || err != nil {
+	if all, err := v.ceilings.OnNodes(t.Context()); !all || err != nil {
 		t.Errorf("with all nodes in step: %v, %v", all, err)
 	}
 	release := holdUp(t, e.Nodes[2])
-	if all, err := v.ceilings.onNodes(t.Context()); all || err != nil {
+	if all, err := v.ceilings.OnNodes(t.Context()); all || err != nil {
 		t.Errorf("with one that lags: on all is %v, %v; want a majority", all, err)
 	}
 	holdUp(t, e.Nodes[1])
-	if all, err := v.ceilings.onNodes(t.Context()); all || !errors.As(err, new(*limit.SeenError)) {
+	if all, err := v.ceilings.OnNodes(t.Context()); all || !errors.As(err, new(*limit.SeenError)) {
 		t.Errorf("with two that lag: %v, %v; want that no majority has it", all, err)
 	}
 	release()
-	if err := v.ceilings.shownOn(t.Context(), 0, 2); err != nil {
+	if err := v.ceilings.ShownOn(t.Context(), 0, 2); err != nil {
 		t.Error(err)
 	}
 	// Who is registered may be lost with the rest.
@@ -280,7 +298,7 @@ func TestAGaleraNodeThatLostItsCeilingsIsNamed(t *testing.T) {
 		return errors.Join(off, limits, holders) == nil
 	})
 	begin := time.Now()
-	err = v.ceilings.takeOver(t.Context(), "photos", limit.Holder{})
+	err = v.ceilings.TakeOver(t.Context(), "photos", limit.Holder{})
 	if !errors.Is(err, limit.ErrOvertaken) {
 		t.Fatalf("got %v, want ErrOvertaken", err)
 	}
@@ -334,10 +352,10 @@ func TestAWindowThatACommitOnAnotherGaleraNodeForestalledIsOpenedAgain(t *testin
 	met := 0
 	for n := uint64(1) << 20; n < 1<<50 && met < 3; n *= 2 {
 		for _, name := range names {
-			err := v.ceilings.tryWindow(t.Context(), name, n, false)
+			err := openWindow(t, v, name, n)
 			if link.IsConflict(err) {
 				met++
-				err = v.ceilings.openWindow(t.Context(), name, n)
+				_, err = v.ceilings.MakeRoom(t.Context(), name, n, n)
 			}
 			if err != nil {
 				t.Fatalf("a window of %s for %d: %v", name, n, err)

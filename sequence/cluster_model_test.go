@@ -96,7 +96,7 @@ func (r *realCluster) on(at int, f func(conn *sql.Conn, now *link.Choice) error)
 
 func (r *realCluster) of(at int, f func(g *limit.Group) string) (what string) {
 	_ = r.on(at, func(conn *sql.Conn, now *link.Choice) error {
-		if what = f(r.v.ceilings.group(conn, now)); strings.HasPrefix(what, "failed") {
+		if what = f(r.v.ceilings.Group(conn, now)); strings.HasPrefix(what, "failed") {
 			return errors.New(what)
 		}
 		return nil

@@ -53,7 +53,7 @@ func (w *view) change(ctx context.Context, name string, f func(g *agreed, r *sto
 
 // keepAbove is that of each member.
 func (a *servers) keepAbove(ctx context.Context, w *view, name string, n uint64) error {
-	return errors.Join(a.each(ctx, w.members, func(ctx context.Context, _ int, v *server) error { return v.ceilings.keepAbove(ctx, name, n) })...)
+	return errors.Join(a.each(ctx, w.members, func(ctx context.Context, _ int, v *server) error { return v.ceilings.KeepAbove(ctx, name, n) })...)
 }
 
 // dividable refuses a definition whose numbers several members cannot divide.

@@ -19,9 +19,9 @@
 //
 // Beyond that the files go together by their names. servers*.go and segment.Share have several
 // servers divide the numbers. plan*.go are which servers there are, and how that is changed.
-// definitions*.go keep what is defined alike on all of them. ceiling*.go, holder_store.go and
-// package limit are a server that is a group. order*.go are the sequences that rise in the order of
-// time. Package floor is what outlives the process.
+// definitions*.go keep what is defined alike on all of them. Packages group and limit are a server
+// that is a group. order*.go are the sequences that rise in the order of time. Package floor is
+// what outlives the process.
 //
 // A lock that stands further left is taken first: Sequences.planning, follower.work,
 // follower.obeying, servers.changing, Sequences.mu, cache.mu, notice.mu. One that is held while a

@@ -45,7 +45,7 @@ func TestAConnectionThatStillLeadsToTheNodeBeforeAdoptsNothingThere(t *testing.T
 			t.Fatal(err)
 		}
 	}
-	err = v.ceilings.takeOver(t.Context(), "photos", limit.Holder{})
+	err = v.ceilings.TakeOver(t.Context(), "photos", limit.Holder{})
 	t.Log("between:", err)
 
 	var first, second uint64
@@ -125,7 +125,7 @@ func TestANodeIsNotAdoptedOverItsOwnClaim(t *testing.T) {
 		return known.Holder()
 	}
 	before := claim()
-	if err := v.ceilings.takeOver(t.Context(), "photos", before); err != nil {
+	if err := v.ceilings.TakeOver(t.Context(), "photos", before); err != nil {
 		// what was seen there is this
 		t.Error(err)
 	}
@@ -157,7 +157,7 @@ func TestTwoProxiesAdoptTheSurvivorOfTwoAtTheSameTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	adopt := func(m *member) error {
-		return m.servers.first().ceilings.takeOver(t.Context(), "photos", limit.Holder{})
+		return m.servers.first().ceilings.TakeOver(t.Context(), "photos", limit.Holder{})
 	}
 	for _, m := range []*member{a, slow} {
 		eventually(t, "it has found the survivor", func() bool { return adopt(m) == nil })
@@ -214,7 +214,7 @@ func TestAnAdoptionThatWasPreparedFromAnOldViewIsNotMade(t *testing.T) {
 	}
 	defer conn.Close() //nolint:errcheck // the test is over
 	now := v.Current()
-	group := v.ceilings.group(conn, now)
+	group := v.ceilings.Group(conn, now)
 	group.Store = slowStore{group.Store, func() {
 		// Meanwhile: taken over in term 2, the other node in term 3, which is why somebody claims
 		// this one in term 4.
@@ -256,7 +256,7 @@ func TestANodeDoesNotClaimAgainstAnotherThatCannotBeAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := a.servers.first()
-	if err := v.ceilings.takeOver(t.Context(), "photos", limit.Holder{ID: "the other one", Term: 2}); err == nil || !strings.Contains(err.Error(), "the other one was adopted after it, in term 2") {
+	if err := v.ceilings.TakeOver(t.Context(), "photos", limit.Holder{ID: "the other one", Term: 2}); err == nil || !strings.Contains(err.Error(), "the other one was adopted after it, in term 2") {
 		t.Errorf("got %v, want an error that says why", err)
 	}
 	a.take(t, "a", "photos", 500)
@@ -278,11 +278,11 @@ func TestAFirstWindowBeginsWhereTheSequenceStands(t *testing.T) {
 	if _, err := conn.ExecContext(t.Context(), "DELETE FROM "+v.Table.Limit+" WHERE `name` = 'late'"); err != nil {
 		t.Fatal(err)
 	}
-	if err := v.ceilings.group(conn, now).Store.Want(t.Context(), limit.Holder{ID: now.Holder, Term: 1}, "late", 2000, 1000); err != nil {
+	if err := v.ceilings.Group(conn, now).Store.Want(t.Context(), limit.Holder{ID: now.Holder, Term: 1}, "late", 2000, 1000); err != nil {
 		// it was at 1000
 		t.Fatal(err)
 	}
-	if ok, err := v.ceilings.group(conn, now).Admitted(t.Context(), "late"); !ok || err != nil {
+	if ok, err := v.ceilings.Group(conn, now).Admitted(t.Context(), "late"); !ok || err != nil {
 		t.Errorf("it gives no numbers of the sequence (%v)", err)
 	}
 }

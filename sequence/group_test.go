@@ -375,7 +375,7 @@ func TestANumberThatSomebodyChoseLeavesOthersWhatIsBelowTheCeiling(t *testing.T)
 	a.take(t, "a", "photos", 25)
 	e.CatchUp(t, 1, 0)
 	e.Cut(t, 1)
-	ceiling, ok := a.servers.first().ceilings.ceiling("photos")
+	ceiling, ok := a.servers.first().ceilings.Ceiling("photos")
 	if !ok {
 		t.Fatal("there is no ceiling")
 	}
@@ -589,14 +589,14 @@ func TestSequencesOfAGroupAreMadeSetRestartedAndDroppedAsElsewhere(t *testing.T)
 	if n, err := impatient.Take(ctx, []byte("unseen"), 1); err == nil || !strings.Contains(err.Error(), "replication") {
 		t.Errorf("got %d, %v; want an error that names replication", n, err)
 	}
-	if err := s.servers.first().ceilings.shownOn(ctx, 0, 2); err == nil {
+	if err := s.servers.first().ceilings.ShownOn(ctx, 0, 2); err == nil {
 		t.Error("what no replica has is said to survive a fail-over")
 	}
 	e.Mend(t, 1)
 	if _, err := s.Take(ctx, []byte("unseen"), 1); err != nil {
 		t.Error(err)
 	}
-	if err := s.servers.first().ceilings.shownOn(ctx, 0, 2); err != nil {
+	if err := s.servers.first().ceilings.ShownOn(ctx, 0, 2); err != nil {
 		t.Error(err)
 	}
 

@@ -171,8 +171,8 @@ func (r *realGroup) on(at int, f func(conn *sql.Conn, now *link.Choice) error) e
 
 func (r *realGroup) of(at int, f func(g *limit.Group) string) (what string) {
 	err := r.on(at, func(conn *sql.Conn, now *link.Choice) error {
-		g := r.v.ceilings.group(conn, now)
-		g.Nodes = eachOnce{others{r.v.ceilings, now}}
+		g := r.v.ceilings.Group(conn, now)
+		g.Nodes = eachOnce{g.Nodes, r.v.Store, now}
 		what = f(g)
 		return nil
 	})
@@ -183,11 +183,18 @@ func (r *realGroup) of(at int, f func(g *limit.Group) string) (what string) {
 }
 
 // eachOnce looks at each node once, one after the other: nothing changes meanwhile.
-type eachOnce struct{ others }
+type eachOnce struct {
+	limit.Nodes
+	*store.Store
+	now *link.Choice
+}
 
 func (o eachOnce) Watch(ctx context.Context, of limit.Scope, start func(address string) *limit.Witness, ended func(*limit.Witness) bool) {
 	enough := false
-	for _, n := range o.nodes() {
+	for _, n := range o.Store.Nodes() {
+		if n == o.now.Node {
+			continue
+		}
 		w := start(n.Addr)
 		if !enough {
 			said, err := n.Ask(ctx)

@@ -79,7 +79,7 @@ type Options struct {
 	// SNOWFLAKE; nil: any that is free.
 	WorkerID *uint64
 	// OrderWithoutReplica lets ORDER sequences of a group give numbers while no majority of its
-	// nodes is seen: see order_replica.go.
+	// nodes is seen: see group.Ceilings.StillHolds.
 	OrderWithoutReplica bool
 	// NoDirectWriters: no application counts in the table itself, which matters when the set of
 	// sequence servers is changed.

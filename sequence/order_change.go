@@ -74,12 +74,12 @@ func (s *Sequences) takeBackOrder(ctx context.Context, r *store.Row) string {
 // fail-over has lost that yet. A node may lag for as long as ctx has time.
 func (a *servers) orderedForGood(ctx context.Context, r *store.Row) error {
 	return errors.Join(patiently(ctx, a.members(), func(ctx context.Context, _ int, v *server) error {
-		if !v.ceilings.inForce() {
+		if !v.ceilings.InForce() {
 			return nil
 		}
 		if !v.tuning.Load().OrderWithoutReplica {
 			// All of them: a takeover brings over how far others have come, and not what they are.
-			if err := v.ceilings.shownOn(ctx, a.timing.confirm, len(v.Nodes())); err != nil {
+			if err := v.ceilings.ShownOn(ctx, a.timing.confirm, len(v.Nodes())); err != nil {
 				return err
 			}
 		}

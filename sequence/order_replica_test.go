@@ -146,7 +146,7 @@ func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 	e.CatchUp(t, 1, 0)
 	e.CatchUp(t, 2, 0)
 	v := m.servers.first()
-	ceiling, _ := v.ceilings.ceiling("photos")
+	ceiling, _ := v.ceilings.Ceiling("photos")
 	if ceiling <= last {
 		t.Fatalf("after %d its ceiling is %d", last, ceiling)
 	}
@@ -195,7 +195,7 @@ func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 		t.Error("nothing was reserved on the node before")
 	}
 	v.Moved()
-	if err := v.ceilings.stillHolds(t.Context(), before); !v.IsMoved(err) {
+	if err := v.ceilings.StillHolds(t.Context(), before); !v.IsMoved(err) {
 		t.Errorf("while another one is looked for: got %v, want an error upon which it is tried again", err)
 	}
 	e.Nodes[0].Exec(t, "SET GLOBAL read_only = 1")

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"seqproxy/internal/await"
-	"seqproxy/sequence/limit"
 	"seqproxy/sequence/store"
 )
 
@@ -62,7 +61,7 @@ func (s *Sequences) passedForGood(ctx context.Context, r *store.Row) error {
 		}
 	}
 	// Another node may have taken over since it was written, and have been asked instead.
-	return errors.Join(s.servers.each(ctx, members, func(ctx context.Context, _ int, v *server) error { return v.ceilings.keepsPast(ctx, r) })...)
+	return errors.Join(s.servers.each(ctx, members, func(ctx context.Context, _ int, v *server) error { return v.ceilings.KeepsPast(ctx, r) })...)
 }
 
 // halfOf ends when half of the time that is left of ctx is over.
@@ -79,7 +78,7 @@ func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
 func (a *servers) onNodes(ctx context.Context, members []*server) (all bool, err error) {
 	on := make([]bool, len(members))
 	failed := a.each(ctx, members, func(ctx context.Context, i int, v *server) (err error) {
-		on[i], err = v.ceilings.onNodes(ctx)
+		on[i], err = v.ceilings.OnNodes(ctx)
 		return err
 	})
 	all = true
@@ -87,35 +86,4 @@ func (a *servers) onNodes(ctx context.Context, members []*server) (all bool, err
 		all = all && each
 	}
 	return all, errors.Join(failed...)
-}
-
-// onNodes is that of one member. What is no group loses nothing.
-func (g *ceilings) onNodes(ctx context.Context) (all bool, err error) {
-	n := len(g.Nodes())
-	if err = g.shownOn(ctx, 0, n); err == nil {
-		return true, nil
-	}
-	lost := new(limit.SeenError)
-	if !errors.As(err, &lost) {
-		return false, err
-	}
-	if lost.Need = limit.Confirmations(n); !lost.Cluster {
-		lost.Need-- // see limit.Group.Await
-	}
-	if lost.Seen >= lost.Need {
-		return false, nil
-	}
-	return false, err
-}
-
-// keepsPast makes sure that the node in use has r as it was written, or what came after.
-func (g *ceilings) keepsPast(ctx context.Context, r *store.Row) error {
-	if !g.inForce() {
-		return nil
-	}
-	stored, err := g.Look(ctx, r.Name)
-	if err == nil && (stored.Version < r.Version || stored.Epoch == r.Epoch && stored.Past < r.Past) {
-		err = fmt.Errorf("%s has taken over, and has not heard that sequence %q goes on above %d: try again", g.At(), r.Name, r.Past)
-	}
-	return err
 }

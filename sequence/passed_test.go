@@ -184,7 +184,7 @@ func TestThatNumbersAreVoidIsNotSaidByANodeThatDoesNotKnow(t *testing.T) {
 func TestNumbersAreMovedPastInLessTimeThanAReplicaIsWaitedFor(t *testing.T) {
 	p := startPassed(t, 3)
 	p.Cut(t, 2)
-	p.a.Tune(Tuning{AllocateTimeout: p.a.timing.shown * 9 / 10})
+	p.a.Tune(Tuning{AllocateTimeout: p.a.timing.Shown * 9 / 10})
 	n := uint64(5000)
 	eventually(t, "a sequence is moved", func() bool {
 		n += 1000

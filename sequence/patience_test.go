@@ -16,7 +16,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"seqproxy/internal/await"
-	"seqproxy/sequence/limit"
 	"seqproxy/test/mysqltest"
 )
 
@@ -249,17 +248,14 @@ func TestNoRequestBeginsToWaitAnew(t *testing.T) {
 	}
 }
 
-// Whoever reads the plan or adopts a node may be asking a server that hangs. Those who want the
-// same wait for as long as they may.
+// Whoever reads the plan may be asking a server that hangs. Those who want the same wait for as long
+// as they may.
 func TestNobodyWaitsInLineLongerThanItsOwnTime(t *testing.T) {
 	s := openWith(t, Options{Servers: []ServerOptions{{Addr: "127.0.0.1:1", Database: "none"}, {Addr: "127.0.0.1:2", Database: "none"}}})
-	group := openWith(t, Options{Servers: []ServerOptions{{Nodes: []Node{{Addr: "127.0.0.1:1"}, {Addr: "127.0.0.1:2"}}, Database: "none"}}})
-	v := group.servers.first()
 	for what, one := range map[string]struct {
 		turn await.Lock
 		ask  func(ctx context.Context) error
 	}{
-		"an adoption":  {v.ceilings.takingOver, func(ctx context.Context) error { return v.ceilings.takeOver(ctx, "photos", limit.Holder{}) }},
 		"the plan":     {s.servers.changing, func(ctx context.Context) error { _, err := s.servers.ready(ctx); return err }},
 		"another plan": {s.servers.changing, func(ctx context.Context) error { return s.servers.reread(ctx, s.servers.view.Load()) }},
 		"a round":      {s.follow.work, s.refresh},

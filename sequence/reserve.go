@@ -127,9 +127,13 @@ func (a *servers) remedy(ctx context.Context, v *server, name string, epoch uint
 		}
 		return d.n, err
 	case remedyCeiling:
-		return v.raiseCeiling(ctx, name, d)
+		n, err := v.ceilings.MakeRoom(ctx, name, d.n, d.need)
+		if errors.Is(err, store.OutcomeNoRoom) {
+			return v.fit(ctx, name, d.want, d.need)
+		}
+		return n, err
 	case remedyHold:
-		return d.n, v.ceilings.takeOverOrMove(ctx, name, limit.Holder{})
+		return d.n, v.ceilings.TakeOver(ctx, name, limit.Holder{})
 	case remedyMove:
 		v.Moved()
 	}
@@ -162,7 +166,7 @@ func (a *servers) due(v *server, name string, n uint64, t *attempt) due {
 	last, h := t.grant.seg.Last(), v.Share()
 	d := due{
 		server: v, n: n,
-		window:  t.upTo.Grouped && v.ceilings.windowDue(name, last, n),
+		window:  t.upTo.Grouped && v.ceilings.WindowDue(name, last, n),
 		witness: t.upTo.Witnessed && v.witnessDue(name, h, last, t.grant.max, a.aheadOf(name, n)),
 	}
 	if !d.window && !d.witness {
@@ -199,7 +203,7 @@ func (v *server) attempt(ctx context.Context, members []*server, name string, n 
 
 	used := v.Rules.Of(name)
 	t := store.Taking{Name: name, N: n, Used: used, Share: v.ShareOf(name, used)}
-	if t.UpTo, err = v.ceilings.upTo(ctx, conn, name); err != nil {
+	if t.UpTo, err = v.ceilings.UpTo(ctx, conn, name); err != nil {
 		return failed(err)
 	}
 	if t.Share.Shared() && !planted.Fault(planted.CeilingMember) {
@@ -218,9 +222,9 @@ func (v *server) attempt(ctx context.Context, members []*server, name string, n 
 	did := attempt{Attempt: v.Take(ctx, conn, &t)}
 	switch {
 	case did.Asked:
-		v.ceilings.drop(name)
+		v.ceilings.Drop(name)
 		if did.Outcome == store.OutcomeAtCeiling {
-			v.ceilings.learn(name, did.Ceiling)
+			v.ceilings.Learn(name, did.Ceiling)
 		}
 	case did.Taken && did.Outcome == store.OutcomeDone:
 		if err := v.mayGive(ctx, conn, members, &t, &did.Stored); err != nil {
@@ -278,8 +282,8 @@ func (v *server) mayGive(ctx context.Context, conn *sql.Conn, members []*server,
 			return o
 		}
 	}
-	if t.UpTo.Grouped && v.ceilings.replicates() {
-		if err := v.ceilings.stillHolds(ctx, conn); err != nil {
+	if t.UpTo.Grouped && !v.tuning.Load().OrderWithoutReplica {
+		if err := v.ceilings.StillHolds(ctx, conn); err != nil {
 			return err
 		}
 	}

@@ -5,8 +5,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"seqproxy/internal/await"
 	"seqproxy/sequence/floor"
+	"seqproxy/sequence/group"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/store"
 )
@@ -19,7 +19,7 @@ type server struct {
 	timing   *timing
 	tuning   *atomic.Pointer[Tuning]
 	counters *counters
-	ceilings *ceilings
+	ceilings *group.Ceilings
 
 	tenure atomic.Pointer[tenure] // on which node signs of life are given
 
@@ -47,6 +47,6 @@ func newServer(opts Options, o ServerOptions, tuning *atomic.Pointer[Tuning], co
 	}
 	tables := store.New(of, marks)
 	return &server{
-		Store: tables, opts: o, timing: t, tuning: tuning, counters: counters, ceilings: &ceilings{Store: tables, timing: t, tuning: tuning, takingOver: await.NewLock()},
+		Store: tables, opts: o, timing: t, tuning: tuning, counters: counters, ceilings: group.New(tables, t.Patience),
 	}, nil
 }

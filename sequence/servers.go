@@ -115,7 +115,7 @@ func (a *servers) inUse() bool {
 // fails here.
 func (a *servers) goAhead(ctx context.Context, name string, what due) {
 	if what.window {
-		what.server.ceilings.openNext(ctx, name, what.n)
+		what.server.ceilings.OpenNext(ctx, name, what.n)
 	}
 	if what.witness {
 		a.raiseAhead(ctx, what.server, name, what.n)
@@ -237,7 +237,7 @@ func (a *servers) list(ctx context.Context) (all []store.Row, err error) {
 // above n.
 func (a *servers) keepMade(ctx context.Context, name string, n uint64) error {
 	return a.under(ctx, func(w *view) error {
-		return a.onLive(ctx, w, func(ctx context.Context, v *server) error { return v.ceilings.keepAbove(ctx, name, n) })
+		return a.onLive(ctx, w, func(ctx context.Context, v *server) error { return v.ceilings.KeepAbove(ctx, name, n) })
 	})
 }
 
@@ -245,29 +245,11 @@ func (a *servers) keepMade(ctx context.Context, name string, n uint64) error {
 // reached, and at least of one. at is n or above, and none of them gives a number up to there any
 // more, after a fail-over neither.
 func (a *servers) raiseTo(ctx context.Context, name string, n, floor, end uint64) (at uint64, err error) {
-	raise := func(ctx context.Context, v *server) (at uint64, err error) {
-		for range link.MaxAttempts {
-			var to uint64
-			if to, err = v.ceilings.openTo(ctx, name, n, floor); err == nil {
-				at, err = v.RaiseTo(ctx, name, n, to, end)
-			}
-			if err == nil {
-				err = v.ceilings.keepAbove(ctx, name, n)
-			}
-			if !errors.Is(err, errWentBelow) {
-				break
-			}
-		}
-		if ceiling, ok := v.ceilings.ceiling(name); ok && v.ceilings.inForce() {
-			at = min(at, max(ceiling, n)) // above the ceiling a fail-over may lose it
-		}
-		return at, err
-	}
 	err = a.under(ctx, func(w *view) error {
 		var mu sync.Mutex
 		at = math.MaxUint64
 		err := a.onLive(ctx, w, func(ctx context.Context, v *server) error {
-			to, err := raise(ctx, v)
+			to, err := v.ceilings.MoveAhead(ctx, name, n, floor, end)
 			if err == nil {
 				mu.Lock()
 				at = min(at, to)

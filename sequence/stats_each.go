@@ -202,7 +202,7 @@ func (c *cache) describe(st *SequenceStats, now time.Time) {
 func (a *servers) homeUp(name string) bool {
 	w := a.view.Load()
 	home := cmp.Or(a.home(w, name), w.members[0])
-	return home.unusable() == nil && !home.ceilings.unseen.Load()
+	return home.unusable() == nil && !home.ceilings.Unseen()
 }
 
 // unusable says what is known that keeps numbers from being reserved there, or nil.

@@ -51,7 +51,7 @@ func (v *server) servingFor(seen map[*server]tenure) time.Duration {
 func (a *servers) enlisted(seen map[*server]tenure) bool {
 	all := true
 	for _, v := range a.view.Load().live() {
-		all = (!v.ceilings.inForce() || v.servingFor(seen) >= a.timing.tenure) && all
+		all = (!v.ceilings.InForce() || v.servingFor(seen) >= a.timing.tenure) && all
 	}
 	return all
 }

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"time"
 
+	"seqproxy/sequence/group"
 	"seqproxy/sequence/link"
 )
 
@@ -37,11 +38,8 @@ type timing struct {
 	// confirmPoll. A caller's context may be shorter. To take ORDER back takes takeBack at most.
 	confirm, confirmPoll, takeBack time.Duration
 
-	// shown bounds the wait for replicas to show what was written. They are looked at after
-	// firstLook, and ever more rarely up to lastLook.
-	shown, firstLook, lastLook time.Duration
-
-	link.Timing // of connections and of nodes
+	link.Timing    // of connections and of nodes
+	group.Patience // with the other nodes of a group
 
 	// A reservation that failed is tried again after firstBackoff, doubling up to lastBackoff, or
 	// up to frozenBackoff while the members are changed.
@@ -93,7 +91,7 @@ func standardTiming() timing {
 		beat: 2 * time.Second, stale: 10 * time.Second, tenure: 10 * time.Second,
 		change: 30 * time.Second, fill: 2 * time.Second, fillPoll: 50 * time.Millisecond,
 		confirm: 15 * time.Second, confirmPoll: 50 * time.Millisecond, takeBack: 3 * time.Second,
-		shown: time.Second, firstLook: time.Millisecond, lastLook: 50 * time.Millisecond,
+		Patience: group.Patience{Shown: time.Second, FirstLook: time.Millisecond, LastLook: 50 * time.Millisecond},
 		Timing: link.Timing{
 			Late: 250 * time.Millisecond, Flush: 10 * time.Second, Answered: 2 * time.Second, Conflict: 5 * time.Millisecond,
 			Silence: 90 * time.Second, ConnLife: time.Minute, LookLife: time.Minute, ConnIdle: 5 * time.Minute, Redial: 50 * time.Millisecond,
@@ -135,8 +133,8 @@ func (t *timing) check() error {
 		{t.LookLife, t.Silence, "silence: the server ends no connection that looks at a node"},
 		{time.Second - 1, t.Silence, "silence: it is told to the server in whole seconds"},
 		{t.follow - 1, t.followRarely, "followRarely: it is the longest pause, and follow is the first"},
-		{t.lastLook, t.shown, "shown: replicas are looked at more than once"},
-		{t.firstLook - 1, t.lastLook, "lastLook: it is the longest pause, and firstLook is the first"},
+		{t.LastLook, t.Shown, "shown: replicas are looked at more than once"},
+		{t.FirstLook - 1, t.LastLook, "lastLook: it is the longest pause, and firstLook is the first"},
 		{t.firstBackoff - 1, t.frozenBackoff, "frozenBackoff: it is the longest pause, and firstBackoff is the first"},
 		{t.frozenBackoff - 1, t.lastBackoff, "lastBackoff: the end of a change is short, and wanted sooner than that of an outage"},
 		{3 * time.Second, t.editSilence, "editSilence: a change waits on one member for a lock on another, which takes two seconds at most"},

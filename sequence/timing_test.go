@@ -43,8 +43,8 @@ func TestTheClocksKeepTheirRules(t *testing.T) {
 		"confirm: ": func(t *timing) { t.confirm = t.tenure },
 		"change: ":  func(t *timing) { t.change = time.Second }, "fill: ": func(t *timing) { t.fill = t.follow },
 		"silence: ":      func(t *timing) { t.Silence = t.ConnLife },
-		"followRarely: ": func(t *timing) { t.followRarely = t.follow - 1 }, "shown: ": func(t *timing) { t.shown = t.lastLook },
-		"lastLook: ": func(t *timing) { t.lastLook = t.firstLook - 1 }, "lastBackoff: ": func(t *timing) { t.lastBackoff = t.frozenBackoff - 1 },
+		"followRarely: ": func(t *timing) { t.followRarely = t.follow - 1 }, "shown: ": func(t *timing) { t.Shown = t.LastLook },
+		"lastLook: ": func(t *timing) { t.LastLook = t.FirstLook - 1 }, "lastBackoff: ": func(t *timing) { t.lastBackoff = t.frozenBackoff - 1 },
 		"frozenBackoff: ": func(t *timing) { t.frozenBackoff = t.firstBackoff - 1 }, "peer is 0s": func(t *timing) { t.peer = 0 },
 		"editSilence: ": func(t *timing) { t.editSilence = 3 * time.Second },
 	} {

@@ -49,9 +49,10 @@ var floors = []floor{
 	{"proxy.relay", []string{"proxy.attachment", "proxy.backends", "proxy.batch", "proxy.client", "proxy.memoryShare", "proxy.slow", "proxy.idleness"}},
 	{"proxy.attachment", []string{"proxy.backends", "proxy.client", "proxy.outside", "proxy.prepared", "proxy.preparedSet", "proxy.settings"}},
 	{"proxy.backends", []string{"proxy.client", "proxy.outside", "proxy.preparedSet"}},
-	{"sequence.Sequences", []string{"sequence.servers", "sequence.server", "sequence/store", "sequence/link", "sequence/change", "sequence/floor", "sequence/snowflake", "sequence/ticket"}},
-	{"sequence.servers", []string{"sequence.server", "sequence/store", "sequence/link"}},
-	{"sequence.server", []string{"sequence/store", "sequence/link"}},
+	{"sequence.Sequences", []string{"sequence.servers", "sequence.server", "sequence/group", "sequence/store", "sequence/link", "sequence/change", "sequence/floor", "sequence/snowflake", "sequence/ticket"}},
+	{"sequence.servers", []string{"sequence.server", "sequence/group", "sequence/store", "sequence/link"}},
+	{"sequence.server", []string{"sequence/group", "sequence/store", "sequence/link"}},
+	{"sequence/group.Ceilings", []string{"sequence/store", "sequence/link"}},
 	{"sequence.planStore", []string{"sequence/store"}},
 	{"sequence/store.Store", []string{
 		"sequence/store.LimitTable", "sequence/store.OptionTable", "sequence/store.PlanTable", "sequence/store.ProxyTable", "sequence/store.Schema", "sequence/link",

@@ -1,10 +1,11 @@
-package sequence
+package group
 
 import (
 	"context"
 	"database/sql"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"seqproxy/internal/await"
 	"seqproxy/internal/planted"
@@ -32,12 +33,11 @@ import (
 // began, and gives nothing. Where they bring what this holder did not know of when it began, it
 // has to begin again. So a row never stands above what the node wants that has moved it there.
 
-// ceilings are how far the sequences of a group may go, by what its other nodes know: its rows, and
+// Ceilings are how far the sequences of a group may go, by what its other nodes know: its rows, and
 // what is remembered of those of the node in use.
-type ceilings struct {
+type Ceilings struct {
 	*store.Store
-	timing     *timing
-	tuning     *atomic.Pointer[Tuning]
+	patience   Patience
 	takingOver await.Lock // held during a takeover
 	// that the node still holds the sequences was not seen on others, for ORDER
 	unseen atomic.Bool
@@ -50,58 +50,72 @@ type ceilings struct {
 	failing bool
 }
 
+// Patience says for how long, and how often, other nodes are looked at.
+type Patience struct {
+	// Shown bounds the wait for replicas to show what was written. They are looked at after
+	// FirstLook, and ever more rarely up to LastLook.
+	Shown, FirstLook, LastLook time.Duration
+}
+
+// New makes the ceilings of the server that has the tables. It does no I/O.
+func New(tables *store.Store, patience Patience) *Ceilings {
+	return &Ceilings{Store: tables, patience: patience, takingOver: await.NewLock()}
+}
+
 // forget is for another holder.
-func (g *ceilings) forget() {
+func (g *Ceilings) forget() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.by = nil
 }
 
 // ofNode is what is remembered of the node in use: that of another one is forgotten. g.mu is held.
-func (g *ceilings) ofNode() map[string]uint64 {
+func (g *Ceilings) ofNode() map[string]uint64 {
 	if node := g.Changes(); g.under != node || g.by == nil {
 		g.under, g.by = node, make(map[string]uint64)
 	}
 	return g.by
 }
 
-func (g *ceilings) learn(name string, ceiling uint64) {
+// Learn takes note of a ceiling on the node in use.
+func (g *Ceilings) Learn(name string, ceiling uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	by := g.ofNode()
 	by[name] = max(by[name], ceiling)
 }
 
-func (g *ceilings) drop(name string) {
+// Drop is for a sequence whose ceiling turned out to be another one.
+func (g *Ceilings) Drop(name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.by, name)
 }
 
-// ceiling is that of a sequence on the node in use.
-func (g *ceilings) ceiling(name string) (uint64, bool) {
+// Ceiling is that of a sequence on the node in use.
+func (g *Ceilings) Ceiling(name string) (uint64, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	ceiling, ok := g.ofNode()[name]
 	return ceiling, ok
 }
 
-// inForce reports whether numbers are given below a ceiling only: the server is a group.
-func (g *ceilings) inForce() bool { return !planted.Fault(planted.CeilingReplica) && g.Grouped() }
+// InForce reports whether numbers are given below a ceiling only: the server is a group.
+func (g *Ceilings) InForce() bool { return !planted.Fault(planted.CeilingReplica) && g.Grouped() }
 
 // replicates reports whether two nodes may each take themselves for the one that is written to: the
 // server is a group, and no cluster, in which a majority agrees on each commit.
-func (g *ceilings) replicates() bool {
+func (g *Ceilings) replicates() bool {
 	now := g.Current()
-	return g.inForce() && (now == nil || now.Cluster == "")
+	return g.InForce() && (now == nil || now.Cluster == "")
 }
 
-// upTo is how far the numbers of a sequence may go at present.
-func (g *ceilings) upTo(ctx context.Context, conn *sql.Conn, name string) (limit.UpTo, error) {
-	if !g.inForce() {
+// UpTo is how far the numbers of a sequence may go at present.
+func (g *Ceilings) UpTo(ctx context.Context, conn *sql.Conn, name string) (limit.UpTo, error) {
+	if !g.InForce() {
 		return limit.UpTo{}, nil
 	}
-	if ceiling, ok := g.ceiling(name); ok {
+	if ceiling, ok := g.Ceiling(name); ok {
 		return limit.UpTo{Grouped: true, Ceiling: ceiling}, nil
 	}
 	now := g.Current()
@@ -123,6 +137,6 @@ func (g *ceilings) upTo(ctx context.Context, conn *sql.Conn, name string) (limit
 	if l.Granted == 0 {
 		return limit.UpTo{}, store.OutcomeAtCeiling
 	}
-	g.learn(name, l.Granted)
+	g.Learn(name, l.Granted)
 	return limit.UpTo{Grouped: true, Ceiling: l.Granted}, nil
 }

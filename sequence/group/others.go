@@ -1,8 +1,9 @@
-package sequence
+package group
 
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,12 +15,12 @@ import (
 
 // others is the way to the nodes beside the chosen one, of a cluster to all.
 type others struct {
-	*ceilings
+	*Ceilings
 	now *link.Choice
 }
 
 func (o others) nodes() (all []*link.Node) {
-	for _, n := range o.ceilings.Nodes() {
+	for _, n := range o.Ceilings.Nodes() {
 		if n != o.now.Node || o.now.Cluster != "" {
 			all = append(all, n)
 		}
@@ -32,7 +33,7 @@ func (o others) Sight(ctx context.Context) []limit.Look {
 	patience := o.Config.Link.DialTimeout
 	if o.now.Cluster != "" {
 		// this node has what they have, or a majority did not have it
-		patience = min(patience, o.timing.shown)
+		patience = min(patience, o.patience.Shown)
 	}
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
@@ -57,7 +58,7 @@ func (o others) Sight(ctx context.Context) []limit.Look {
 
 // Watch implements [limit.Nodes].
 func (o others) Watch(ctx context.Context, of limit.Scope, start func(address string) *limit.Witness, ended func(*limit.Witness) bool) {
-	ctx, stop := context.WithTimeout(ctx, o.timing.shown)
+	ctx, stop := context.WithTimeout(ctx, o.patience.Shown)
 	defer stop()
 	all := make(chan *limit.Witness)
 	nodes := o.nodes()
@@ -77,7 +78,7 @@ func (o others) Watch(ctx context.Context, of limit.Scope, start func(address st
 
 // watch asks one node until it shows what is wanted, or never will, or ctx ends.
 func (o others) watch(ctx context.Context, n *link.Node, w *limit.Witness, of limit.Scope) {
-	for wait := o.timing.firstLook; ; wait = min(2*wait, o.timing.lastLook) {
+	for wait := o.patience.FirstLook; ; wait = min(2*wait, o.patience.LastLook) {
 		if !w.Identified() {
 			if said, err := n.Ask(ctx); !w.Looked((*limit.Standing)(&said), err) {
 				return
@@ -98,7 +99,7 @@ func (o others) watch(ctx context.Context, n *link.Node, w *limit.Witness, of li
 }
 
 // toChosen is a connection to the chosen node, which can be written to. The caller closes it.
-func (g *ceilings) toChosen(ctx context.Context) (conn *sql.Conn, now *link.Choice, err error) {
+func (g *Ceilings) toChosen(ctx context.Context) (conn *sql.Conn, now *link.Choice, err error) {
 	if conn, err = g.Conn(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -114,19 +115,19 @@ func (g *ceilings) toChosen(ctx context.Context) (conn *sql.Conn, now *link.Choi
 	return conn, now, nil
 }
 
-// group is the group as one attempt sees it, over a connection to the chosen node.
-func (g *ceilings) group(conn *sql.Conn, now *link.Choice) *limit.Group {
+// Group is the group as one attempt sees it, over a connection to the chosen node.
+func (g *Ceilings) Group(conn *sql.Conn, now *link.Choice) *limit.Group {
 	return &limit.Group{
 		Store: holderStore{g, conn, now}, Nodes: others{g, now}, Count: len(g.Nodes()), Relaxed: g.Config.Link.Relaxed,
 		Chosen: limit.Node{Address: now.Addr, Identity: now.Identity, Holder: now.Holder, Cluster: now.Cluster != ""},
 	}
 }
 
-// shownOn returns once need nodes have what was committed on this server before the call, the
+// ShownOn returns once need nodes have what was committed on this server before the call, the
 // chosen one included: a majority of them makes it survive a fail-over, or a crash of all nodes of
 // a cluster. Those that answer may lag for so long. Where there is one node, it returns at once.
-func (g *ceilings) shownOn(ctx context.Context, lag time.Duration, need int) error {
-	if !g.inForce() {
+func (g *Ceilings) ShownOn(ctx context.Context, lag time.Duration, need int) error {
+	if !g.InForce() {
 		return nil
 	}
 	conn, now, err := g.toChosen(ctx)
@@ -134,13 +135,13 @@ func (g *ceilings) shownOn(ctx context.Context, lag time.Duration, need int) err
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	if ok, err := g.group(conn, now).Admitted(ctx, ""); err != nil {
+	if ok, err := g.Group(conn, now).Admitted(ctx, ""); err != nil {
 		return err
 	} else if !ok {
 		// a takeover takes others: with as many callers as there are connections they would wait
 		// for each other
 		_ = conn.Close()
-		if err := g.takeOver(ctx, "", limit.Holder{}); err != nil {
+		if err := g.takeOverChosen(ctx, "", limit.Holder{}); err != nil {
 			return err
 		}
 		again, err := g.Conn(ctx)
@@ -167,7 +168,7 @@ func (g *ceilings) shownOn(ctx context.Context, lag time.Duration, need int) err
 	}
 	_ = conn.Close() // others may need it meanwhile
 	for begin, again := time.Now(), true; again; {
-		_, failed := g.group(nil, now).Await(ctx, marked, need, limit.Scope{}, func(known limit.Record) bool {
+		_, failed := g.Group(nil, now).Await(ctx, marked, need, limit.Scope{}, func(known limit.Record) bool {
 			top := known.Holder()
 			return top.ID == marked.ID && top.Term == marked.Term && top.Mark >= marked.Mark
 		})
@@ -181,4 +182,36 @@ func (g *ceilings) shownOn(ctx context.Context, lag time.Duration, need int) err
 		return fmt.Errorf("a fail-over could lose what was written: %w", err)
 	}
 	return nil
+}
+
+// OnNodes waits for what was committed to be on the other nodes. all: it is on each of them; err: on no
+// majority. What is no group loses nothing.
+func (g *Ceilings) OnNodes(ctx context.Context) (all bool, err error) {
+	n := len(g.Nodes())
+	if err = g.ShownOn(ctx, 0, n); err == nil {
+		return true, nil
+	}
+	lost := new(limit.SeenError)
+	if !errors.As(err, &lost) {
+		return false, err
+	}
+	if lost.Need = limit.Confirmations(n); !lost.Cluster {
+		lost.Need-- // see limit.Group.Await
+	}
+	if lost.Seen >= lost.Need {
+		return false, nil
+	}
+	return false, err
+}
+
+// KeepsPast makes sure that the node in use has r as it was written, or what came after.
+func (g *Ceilings) KeepsPast(ctx context.Context, r *store.Row) error {
+	if !g.InForce() {
+		return nil
+	}
+	stored, err := g.Look(ctx, r.Name)
+	if err == nil && (stored.Version < r.Version || stored.Epoch == r.Epoch && stored.Past < r.Past) {
+		err = fmt.Errorf("%s has taken over, and has not heard that sequence %q goes on above %d: try again", g.At(), r.Name, r.Past)
+	}
+	return err
 }

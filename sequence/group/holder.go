@@ -1,4 +1,4 @@
-package sequence
+package group
 
 import (
 	"context"
@@ -20,9 +20,8 @@ import (
 // limitBatch is how many limits one statement writes.
 const limitBatch = 200
 
-// takeOver makes the chosen node the holder of all sequences, unless it is that already as far as
-// name is concerned, and no claim that somebody has seen on another node counts more.
-func (g *ceilings) takeOver(ctx context.Context, name string, over limit.Holder) error {
+// takeOverChosen is TakeOver of a node that is not read only.
+func (g *Ceilings) takeOverChosen(ctx context.Context, name string, over limit.Holder) error {
 	if err := g.takingOver.Acquire(ctx); err != nil {
 		return fmt.Errorf("wait for an adoption: %w", err)
 	}
@@ -40,8 +39,8 @@ func (g *ceilings) takeOver(ctx context.Context, name string, over limit.Holder)
 	}
 }
 
-// takeOverOnce is one attempt of takeOver.
-func (g *ceilings) takeOverOnce(ctx context.Context, conn *sql.Conn, name string, over limit.Holder) error {
+// takeOverOnce is one attempt of takeOverChosen.
+func (g *Ceilings) takeOverOnce(ctx context.Context, conn *sql.Conn, name string, over limit.Holder) error {
 	now := g.Current()
 	if now == nil {
 		return nil // the next attempt goes elsewhere
@@ -49,11 +48,11 @@ func (g *ceilings) takeOverOnce(ctx context.Context, conn *sql.Conn, name string
 	if err := g.Writable(ctx, conn); err != nil {
 		return err
 	}
-	made, err := g.group(conn, now).TakeOver(ctx, name, over)
+	made, err := g.Group(conn, now).TakeOver(ctx, name, over)
 	stranger := new(limit.NoCopyError)
 	switch {
 	case errors.As(err, &stranger):
-		err = &UnfitError{
+		err = &link.UnfitError{
 			Server: now.Addr, Table: g.Table.Sequence, Finding: stranger.Error(),
 			Remedy: "make a node that replicated from the old primary the new one, or restore this one from a copy of it",
 		}
@@ -81,7 +80,7 @@ func (g *ceilings) takeOverOnce(ctx context.Context, conn *sql.Conn, name string
 
 // holderStore is the tables of the chosen node, over one connection.
 type holderStore struct {
-	*ceilings
+	*Ceilings
 	conn *sql.Conn
 	now  *link.Choice
 }
@@ -125,17 +124,17 @@ func (h holderStore) Grant(ctx context.Context, holder limit.Holder, name string
 
 // Transact implements [limit.Store].
 func (h holderStore) Transact(ctx context.Context, f func(limit.Tx) error) error {
-	return h.ceilings.Transact(ctx, func(tx *sql.Tx) error {
+	return h.Ceilings.Transact(ctx, func(tx *sql.Tx) error {
 		if err := h.LeadsTo(ctx, tx, h.now); err != nil {
 			return err
 		}
-		return f(holderTx{h.ceilings, tx, h.now})
+		return f(holderTx{h.Ceilings, tx, h.now})
 	})
 }
 
 // holderTx is a transaction of a takeover.
 type holderTx struct {
-	*ceilings
+	*Ceilings
 	tx  *sql.Tx
 	now *link.Choice
 }

@@ -1,4 +1,4 @@
-package sequence
+package group
 
 import (
 	"context"
@@ -14,17 +14,17 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// windowDue reports whether it is time to open the next window of a sequence, of which n numbers
+// WindowDue reports whether it is time to open the next window of a sequence, of which n numbers
 // that end at last were reserved.
-func (g *ceilings) windowDue(name string, last, n uint64) bool {
-	ceiling, ok := g.ceiling(name)
+func (g *Ceilings) WindowDue(name string, last, n uint64) bool {
+	ceiling, ok := g.Ceiling(name)
 	width, fits := g.Width(name, last, n)
 	return ok && fits && limit.WindowLow(last, width, ceiling, g.Highest(name))
 }
 
-// openNext opens the next window of a sequence that reserves n numbers at a time, unless somebody
+// OpenNext opens the next window of a sequence that reserves n numbers at a time, unless somebody
 // does.
-func (g *ceilings) openNext(ctx context.Context, name string, n uint64) {
+func (g *Ceilings) OpenNext(ctx context.Context, name string, n uint64) {
 	g.mu.Lock()
 	if g.opening == nil {
 		g.opening = make(map[string]struct{})
@@ -46,7 +46,7 @@ func (g *ceilings) openNext(ctx context.Context, name string, n uint64) {
 
 // openWindow raises the ceiling of a sequence that reserves n numbers at a time, unless somebody
 // else did. OutcomeNoRoom: it has not so many left.
-func (g *ceilings) openWindow(ctx context.Context, name string, n uint64) error {
+func (g *Ceilings) openWindow(ctx context.Context, name string, n uint64) error {
 	var err error
 	for attempt := 1; ; attempt++ {
 		err = g.tryWindow(ctx, name, n, false)
@@ -73,22 +73,22 @@ func (g *ceilings) openWindow(ctx context.Context, name string, n uint64) error 
 
 // tryWindow is openWindow that logs nothing. closed has a sequence that has not so many left get a
 // window that ends where it stands: so nobody begins below after a fail-over.
-func (g *ceilings) tryWindow(ctx context.Context, name string, n uint64, closed bool) error {
+func (g *Ceilings) tryWindow(ctx context.Context, name string, n uint64, closed bool) error {
 	conn, now, err := g.toChosen(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	w, err := g.group(conn, now).Open(ctx, name, n, closed)
+	w, err := g.Group(conn, now).Open(ctx, name, n, closed)
 	switch {
 	case errors.Is(err, limit.ErrNotHolder):
-		g.drop(name)
+		g.Drop(name)
 		return store.OutcomeNotHolder
 	case errors.Is(err, limit.ErrNoRoom):
 		err = store.OutcomeNoRoom
 	}
 	if w.Granted > 0 {
-		g.learn(name, w.Granted)
+		g.Learn(name, w.Granted)
 	}
 	if err == nil && !w.Found && !w.Exact {
 		g.Log.Info("ceiling raised", logfield.Sequence(name), zap.Uint64("ceiling", w.Granted),
@@ -97,33 +97,31 @@ func (g *ceilings) tryWindow(ctx context.Context, name string, n uint64, closed 
 	return err
 }
 
-// raiseCeiling has the next attempt find room below the ceiling, and says how many numbers that
-// asks for.
-func (v *server) raiseCeiling(ctx context.Context, name string, d demand) (uint64, error) {
-	n, need := d.n, d.need
-	err := v.ceilings.openWindow(ctx, name, n)
+// MakeRoom has the next attempt find room below the ceiling for n numbers, and says how many that may
+// ask for: some are left where no more windows are opened, in steps of need. OutcomeNoRoom: the sequence
+// has not so many left.
+func (g *Ceilings) MakeRoom(ctx context.Context, name string, n, need uint64) (uint64, error) {
+	err := g.openWindow(ctx, name, n)
 	lost := new(limit.SeenError)
 	switch {
-	case v.IsMoved(err):
-		v.Moved()
+	case g.IsMoved(err):
+		g.Moved()
 		return n, nil
 	case errors.As(err, &lost) && lost.Newer.Term != 0:
 		// Another node was taken over after this one. If all nodes, looked at again, say that this
 		// is the primary after all, it is taken over anew.
-		v.Moved()
-		return n, v.ceilings.takeOverOrMove(ctx, name, lost.Newer)
+		g.Moved()
+		return n, g.TakeOver(ctx, name, lost.Newer)
 	case errors.Is(err, store.OutcomeNotHolder):
-		return n, v.ceilings.takeOverOrMove(ctx, name, limit.Holder{})
-	case errors.Is(err, store.OutcomeNoRoom):
-		return v.fit(ctx, name, d.want, need)
+		return n, g.TakeOver(ctx, name, limit.Holder{})
 	case errors.As(err, new(*limit.SeenError)):
 		// What is left below the ceiling may be given.
-		stored, again := v.Find(ctx, name)
+		stored, again := g.Find(ctx, name)
 		if again != nil {
 			return n, again
 		}
-		ceiling, _ := v.ceilings.ceiling(name)
-		left := v.Remaining(name, &stored, min(ceiling, stored.Max))
+		ceiling, _ := g.Ceiling(name)
+		left := g.Remaining(name, &stored, min(ceiling, stored.Max))
 		if left -= left % need; left >= need && left < n {
 			return left, nil
 		}
@@ -131,9 +129,11 @@ func (v *server) raiseCeiling(ctx context.Context, name string, d demand) (uint6
 	return n, err
 }
 
-// takeOverOrMove is takeOver; where the node turns out to be read only, another is looked for.
-func (g *ceilings) takeOverOrMove(ctx context.Context, name string, over limit.Holder) error {
-	err := g.takeOver(ctx, name, over)
+// TakeOver makes the chosen node the holder of all sequences, unless it is that already as far as
+// name is concerned, and no claim that somebody has seen on another node counts more. Where the node
+// turns out to be read only, another is looked for.
+func (g *Ceilings) TakeOver(ctx context.Context, name string, over limit.Holder) error {
+	err := g.takeOverChosen(ctx, name, over)
 	if g.IsMoved(err) {
 		g.Moved()
 		return nil
@@ -143,14 +143,14 @@ func (g *ceilings) takeOverOrMove(ctx context.Context, name string, over limit.H
 
 // holding calls f, which needs the chosen node to be the holder, and again where it was not, or was
 // not to be written to, or another commit was first.
-func (g *ceilings) holding(ctx context.Context, name string, f func() error) error {
+func (g *Ceilings) holding(ctx context.Context, name string, f func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := f()
 		switch {
 		case g.IsMoved(err):
 			g.Moved()
 		case errors.Is(err, store.OutcomeNotHolder):
-			if failed := g.takeOverOrMove(ctx, name, limit.Holder{}); failed != nil {
+			if failed := g.TakeOver(ctx, name, limit.Holder{}); failed != nil {
 				return failed
 			}
 		case !link.IsConflict(err):
@@ -165,11 +165,11 @@ func (g *ceilings) holding(ctx context.Context, name string, f func() error) err
 // errWentBelow: what was moved ahead is not there any more.
 var errWentBelow = errors.New("it has taken over, or the sequence was set back meanwhile; try again")
 
-// keepAbove makes sure that a sequence which was moved ahead, to go on above n, does so after a
+// KeepAbove makes sure that a sequence which was moved ahead, to go on above n, does so after a
 // fail-over, too: either n is below a window that a majority of the nodes has seen, above which the
 // next holder begins, or they have the row itself.
-func (g *ceilings) keepAbove(ctx context.Context, name string, n uint64) error {
-	if !g.inForce() {
+func (g *Ceilings) KeepAbove(ctx context.Context, name string, n uint64) error {
+	if !g.InForce() {
 		return nil
 	}
 	err := g.holding(ctx, name, func() error {
@@ -195,18 +195,39 @@ func (g *ceilings) keepAbove(ctx context.Context, name string, n uint64) error {
 	return nil
 }
 
+// MoveAhead moves a counter to floor, which is n or above, if it stands below, and is KeepAbove of n.
+// at is n or above: up to there no number is given any more, after a fail-over neither.
+func (g *Ceilings) MoveAhead(ctx context.Context, name string, n, floor, end uint64) (at uint64, err error) {
+	for range link.MaxAttempts {
+		var to uint64
+		if to, err = g.openTo(ctx, name, n, floor); err == nil {
+			at, err = g.RaiseTo(ctx, name, n, to, end)
+		}
+		if err == nil {
+			err = g.KeepAbove(ctx, name, n)
+		}
+		if !errors.Is(err, errWentBelow) {
+			break
+		}
+	}
+	if ceiling, ok := g.Ceiling(name); ok && g.InForce() {
+		at = min(at, max(ceiling, n)) // above the ceiling a fail-over may lose it
+	}
+	return at, err
+}
+
 // openTo makes sure that a sequence may be moved to n, and returns how far it may be moved: to
 // floor, or to n alone where the ceiling is below floor. Above the ceiling it would give nothing to
 // anybody until other nodes answer.
-func (g *ceilings) openTo(ctx context.Context, name string, n, floor uint64) (to uint64, err error) {
-	if !g.inForce() {
+func (g *Ceilings) openTo(ctx context.Context, name string, n, floor uint64) (to uint64, err error) {
+	if !g.InForce() {
 		return floor, nil
 	}
 	if err = g.holding(ctx, name, func() error { return g.belowCeiling(ctx, name, floor) }); err == nil {
 		return floor, nil
 	}
 	if err := g.belowCeiling(ctx, name, n); !errors.Is(err, store.OutcomeAtCeiling) {
-		return n, nil // of any other error keepAbove tells
+		return n, nil // of any other error KeepAbove tells
 	}
 	stored, err := g.Look(ctx, name)
 	if err == nil && stored.Position() < n {
@@ -219,13 +240,13 @@ func (g *ceilings) openTo(ctx context.Context, name string, n, floor uint64) (to
 }
 
 // belowCeiling returns OutcomeAtCeiling for a number that a sequence may not give yet.
-func (g *ceilings) belowCeiling(ctx context.Context, name string, n uint64) error {
+func (g *Ceilings) belowCeiling(ctx context.Context, name string, n uint64) error {
 	conn, err := g.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	to, err := g.upTo(ctx, conn, name)
+	to, err := g.UpTo(ctx, conn, name)
 	if err == nil && to.Grouped && to.Ceiling < n {
 		err = store.OutcomeAtCeiling
 	}

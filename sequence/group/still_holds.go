@@ -1,4 +1,4 @@
-package sequence
+package group
 
 import (
 	"context"
@@ -9,12 +9,12 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// stillHolds makes sure, after an ORDER sequence's reservation in a group, that nobody else has
+// StillHolds makes sure, after an ORDER sequence's reservation in a group, that nobody else has
 // given higher numbers before it. A cluster that commits on a majority has no need of that. Another
 // request may have found another node since: what is seen of that says nothing about numbers that
 // were reserved over a connection to this one.
-func (g *ceilings) stillHolds(ctx context.Context, conn *sql.Conn) error {
-	if g.tuning.Load().OrderWithoutReplica {
+func (g *Ceilings) StillHolds(ctx context.Context, conn *sql.Conn) error {
+	if !g.replicates() {
 		return nil
 	}
 	own, err := link.ConnOf(conn)
@@ -28,10 +28,13 @@ func (g *ceilings) stillHolds(ctx context.Context, conn *sql.Conn) error {
 	case now.Node != own.Node:
 		return fmt.Errorf("%s is the node in use by now, in place of %s, and may have given higher numbers: %w", now.Addr, own.Node.Addr, driver.ErrBadConn)
 	}
-	err = g.group(conn, now).StillHolds(ctx)
+	err = g.Group(conn, now).StillHolds(ctx)
 	g.unseen.Store(err != nil)
 	if err != nil {
 		return fmt.Errorf("ORDER needs other nodes to see that %s still holds the sequences (order_requires_replica): %w", now.Addr, err)
 	}
 	return nil
 }
+
+// Unseen reports whether the last StillHolds has failed.
+func (g *Ceilings) Unseen() bool { return g.unseen.Load() }
