@@ -11,6 +11,7 @@ import (
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/stats"
 )
 
 // Account is what connections to a sequence server are opened with; see package link.
@@ -62,7 +63,7 @@ func (c *AccountChange) Try(ctx context.Context) error {
 		}
 		policy := a.opts
 		policy.Logger = zap.NewNop()
-		trial, failed := newServer(policy, o, v.tuning, &counters{scores: newScores()}, floor.NewMarks())
+		trial, failed := newServer(policy, o, v.tuning, &stats.Counters{Scores: stats.NewScores()}, floor.NewMarks())
 		if failed != nil {
 			err = errors.Join(err, failed)
 			continue

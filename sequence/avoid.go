@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 )
 
@@ -120,7 +121,7 @@ func takeOut(caches []*cache, numbers []uint64) uint64 {
 			case i == 0:
 				c.cutLocked(n)
 			default:
-				c.discardLocked(UnusedChosen) // its numbers are good in whole steps only
+				c.discardLocked(stats.UnusedChosen) // its numbers are good in whole steps only
 			}
 		}
 		spent = max(spent, c.spent)
@@ -148,7 +149,7 @@ func (c *cache) cutLocked(n uint64) {
 		before = segment.Segment{}
 	}
 	c.cached -= lost
-	c.gaps[UnusedChosen] += lost
+	c.gaps[stats.UnusedChosen] += lost
 	if *whole = before; before.Remaining() == 0 {
 		*whole = behind
 	} else if behind.Remaining() > 0 {

@@ -292,7 +292,7 @@ func (a *servers) lift(ctx context.Context, v *server, name string, mark, gave u
 	a.witness(ctx, v, name)
 	mark = max(mark, v.Marks.Of(name))
 	if v.lowest.alarm(name, v.timing.alarm) {
-		v.counters.wentBack(name, &v.trials)
+		v.counters.WentBack(name, &v.trials)
 		v.Log.Error("sequence row went back",
 			logfield.Sequence(name), zap.Uint64("gave", gave), zap.Uint64("given_before", mark),
 			zap.String("remedy", "REPAIR SEQUENCE "+define.Quote(name)))

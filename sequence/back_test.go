@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence/stats"
+
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 )
@@ -68,8 +70,8 @@ func TestARowThatWentBackOnOneOfSeveralServersIsToldOfThatServer(t *testing.T) {
 				if i == back {
 					want = 1
 				}
-				if st.Server != f[i].server.Addr() || st.Rewinds != want || st.Durations[ReservedRewind].Count() > want {
-					t.Errorf("server %d: got %s with %d rewinds and %d such attempts, want %d, and not more attempts", i, st.Server, st.Rewinds, st.Durations[ReservedRewind].Count(), want)
+				if st.Server != f[i].server.Addr() || st.Rewinds != want || st.Durations[stats.ReservedRewind].Count() > want {
+					t.Errorf("server %d: got %s with %d rewinds and %d such attempts, want %d, and not more attempts", i, st.Server, st.Rewinds, st.Durations[stats.ReservedRewind].Count(), want)
 				}
 			}
 			told := logs.FilterMessage("sequence row went back").All()
@@ -97,8 +99,8 @@ func TestNumbersGivenBackToOneOfSeveralServersAreNoRewind(t *testing.T) {
 			}
 		}
 	}
-	if got := s.Stats(); got.Rewinds != 0 || got.Unused[UnusedReturned] == 0 {
-		t.Errorf("got %d rewinds and %d numbers given back, want none and some", got.Rewinds, got.Unused[UnusedReturned])
+	if got := s.Stats(); got.Rewinds != 0 || got.Unused[stats.UnusedReturned] == 0 {
+		t.Errorf("got %d rewinds and %d numbers given back, want none and some", got.Rewinds, got.Unused[stats.UnusedReturned])
 	}
 }
 
@@ -136,7 +138,7 @@ func TestARowThatIsSetBackUnderThreeProxiesIsNoticedByAnyOfThem(t *testing.T) {
 			for _, s := range all { // what was reserved since the last look nobody else knows
 				f.seenBy(t, s)
 			}
-			all[2].names.get([]byte("photos")).void(UnusedFlush) // what it has in memory is sound
+			all[2].names.get([]byte("photos")).void(stats.UnusedFlush) // what it has in memory is sound
 			before := f.ids(t, "photos")
 			for i, id := range before {
 				f[i].exec(t, "UPDATE sequence SET id = ? WHERE name = 'photos'", id-200)

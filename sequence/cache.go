@@ -15,6 +15,7 @@ import (
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/snowflake"
+	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 )
 
@@ -79,7 +80,7 @@ type cache struct {
 	exact     uint64        // guarded by mu; the typed CACHE n, or 0 for adaptive
 	replaced  atomic.Uint64 // how often CREATE OR REPLACE here made another sequence of it
 	waiters   sync.Pool     // those that nobody uses
-	score     *score        // of all caches of the sequence
+	score     *stats.Score  // of all caches of the sequence
 
 	mu     sync.Mutex
 	cur    segment.Segment   // numbers are taken from here
@@ -115,9 +116,9 @@ type cache struct {
 
 	gathering gathering // of an ORDER sequence; see ordered_gather.go
 
-	generation uint64 // moves when a reservation that is in flight is void
-	overtaken  Unused // why it moved last
-	top        uint64 // the highest number reserved, or where the row was found
+	generation uint64       // moves when a reservation that is in flight is void
+	overtaken  stats.Unused // why it moved last
+	top        uint64       // the highest number reserved, or where the row was found
 	// no server gives a number up to this one any more, but to who has it in memory: this proxy has
 	// reserved up to it, or moved the counter there
 	spent uint64
@@ -134,7 +135,7 @@ type cache struct {
 	// unused
 	reserved uint64
 	leaving  uint64 // numbers that are held no more, and are being given back
-	gaps     UnusedCounts
+	gaps     stats.UnusedCounts
 	buried   bool // its counts are kept elsewhere
 	waits    uint64
 	fetches  uint64 // reservations begun while nobody waited
@@ -143,7 +144,7 @@ type cache struct {
 // newCache makes the cache of a sequence whose row was read as found. It starts nothing.
 func newCache(owner *Sequences, found store.Row) *cache {
 	c := &cache{
-		name: found.Name, owner: owner, score: owner.scores.of(found.Name), reserver: owner.reserver, reserving: await.NewLock(),
+		name: found.Name, owner: owner, score: owner.scores.Of(found.Name), reserver: owner.reserver, reserving: await.NewLock(),
 		exact: found.Exact, top: found.Position(), max: found.Max,
 		rule: found.Common(), limits: limitsOf(&found), past: found.Past, version: found.Version, order: found.Def.Order, cycle: found.Def.Cycle,
 		cover: define.CoverOf(&found.Def), kind: found.Def.Kind, hidden: define.IsHidden(found.Name),
@@ -207,7 +208,7 @@ func (c *cache) takeRun(ctx context.Context, n uint64, deadline time.Time) (firs
 	}
 	c.mu.Unlock()
 	first, step, err = c.wait(ctx, w)
-	c.score.ended(time.Since(begin), err)
+	c.score.Ended(time.Since(begin), endOf(err))
 	return first, step, err
 }
 
@@ -230,7 +231,7 @@ func (c *cache) takeLocked(n uint64) (uint64, bool) {
 // the current one. It changes nothing if there is none.
 func (c *cache) advanceLocked(n uint64) bool {
 	if skip, ok := c.cur.Skip(n); ok {
-		c.gaps[UnusedRun] += skip
+		c.gaps[stats.UnusedRun] += skip
 		c.cached -= skip
 		return true
 	}
@@ -243,7 +244,7 @@ func (c *cache) advanceLocked(n uint64) bool {
 		for j := range i {
 			skip += c.queue[j].Remaining()
 		}
-		c.gaps[UnusedRun] += skip
+		c.gaps[stats.UnusedRun] += skip
 		c.cached -= skip
 		c.cur = c.queue[i]
 		c.queue = append(c.queue[:0], c.queue[i+1:]...)
@@ -253,15 +254,15 @@ func (c *cache) advanceLocked(n uint64) bool {
 }
 
 // discardLocked gives up all that is held.
-func (c *cache) discardLocked(why Unused) {
+func (c *cache) discardLocked(why stats.Unused) {
 	c.gaps[why] += c.cached
 	c.cached, c.cur, c.queue = 0, segment.Segment{}, c.queue[:0]
 }
 
 // missLocked counts numbers that came, and that are not held.
-func (c *cache) missLocked(why Unused, n uint64) {
+func (c *cache) missLocked(why stats.Unused, n uint64) {
 	if c.buried {
-		c.owner.counters.lose(c.name, why, n)
+		c.owner.counters.Lose(c.name, why, n)
 		return
 	}
 	c.reserved += n
@@ -270,36 +271,36 @@ func (c *cache) missLocked(why Unused, n uint64) {
 
 // settle counts n numbers that were to be given back, unless the cache was dropped meanwhile, and
 // they are counted.
-func (c *cache) settle(why Unused, n uint64) {
+func (c *cache) settle(why stats.Unused, n uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.settleLocked(why, min(n, c.leaving))
 }
 
-func (c *cache) settleLocked(why Unused, n uint64) {
+func (c *cache) settleLocked(why stats.Unused, n uint64) {
 	c.leaving -= n
 	c.gaps[why] += n
 }
 
 // empty gives up all that is in memory, of a cache that has ended.
-func (c *cache) empty(why Unused) {
+func (c *cache) empty(why stats.Unused) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.emptyLocked(why)
 }
 
-func (c *cache) emptyLocked(why Unused) {
+func (c *cache) emptyLocked(why stats.Unused) {
 	c.settleLocked(why, c.leaving)
 	c.discardLocked(why)
 }
 
 // bury is empty for a cache that was dropped, and returns its counts. A reservation in flight is
-// counted as [counters.lose] does.
-func (c *cache) bury() tally {
+// counted as [stats.Counters.Lose] does.
+func (c *cache) bury() stats.Tally {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.emptyLocked(UnusedDrop)
-	c.overtakeLocked(UnusedDrop)
+	c.emptyLocked(stats.UnusedDrop)
+	c.overtakeLocked(stats.UnusedDrop)
 	c.buried = true
 	return c.tallyLocked()
 }
@@ -431,7 +432,7 @@ func (c *cache) trimLocked(n uint64) {
 		have := tail.Remaining()
 		cut := tail.Trim(have - min(have, c.cached-n))
 		c.cached -= cut
-		c.gaps[UnusedCache] += cut
+		c.gaps[stats.UnusedCache] += cut
 		if len(c.queue) > 0 && tail.Remaining() == 0 {
 			c.queue = c.queue[:len(c.queue)-1]
 		}

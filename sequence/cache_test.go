@@ -139,7 +139,7 @@ func closeNow(t *testing.T, s *Sequences) {
 	checkSums(t, s)
 }
 
-func (c *cache) heldNow() uint64 { return c.tally().cached }
+func (c *cache) heldNow() uint64 { return c.tally().Cached }
 
 // checkHeld fails the test if the count of held numbers is not what the segments hold.
 func checkHeld(t *testing.T, c *cache) {
@@ -287,7 +287,7 @@ func TestRunCrossesIntoTheNextSegmentOnlyIfItAdjoins(t *testing.T) {
 					t.Errorf("a run of 4 begins at %d, want %d", got, c.first)
 				}
 				checkHeld(t, cache)
-				if got := cache.tally().gaps; got.Sum() != c.skipped {
+				if got := cache.tally().Unused; got.Sum() != c.skipped {
 					t.Errorf("got %d numbers skipped, want %d", got.Sum(), c.skipped)
 				}
 				if got := mustTake(t, s, "photos", 1); got != c.next {

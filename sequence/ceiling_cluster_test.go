@@ -13,6 +13,7 @@ import (
 
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/stats"
 	"seqproxy/test/mysqltest"
 )
 
@@ -102,7 +103,7 @@ func TestAReservationOverAConnectionOfTheConfigurationBeforeIsGivenToNobody(t *t
 		}
 	}
 	defer func() { _ = stays[1].Close() }() // it is broken
-	lost := v.counters.lost[UnusedRefused].Load()
+	lost := v.counters.Lost[stats.UnusedRefused].Load()
 	if err := e.Nodes[2].Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +122,7 @@ func TestAReservationOverAConnectionOfTheConfigurationBeforeIsGivenToNobody(t *t
 	if now == nil || now.Holder == before.Holder {
 		t.Errorf("%v was reserved under %s", g.seg, before.Holder)
 	}
-	if now := v.counters.lost[UnusedRefused].Load(); now == lost {
+	if now := v.counters.Lost[stats.UnusedRefused].Load(); now == lost {
 		t.Error("what was reserved over the connection before is not counted as lost")
 	}
 	e.wantHolder(t, 0, 2)

@@ -239,7 +239,7 @@ func (r request) failed(name string, err error) error {
 			return err
 		}
 	}
-	s.counters.errors.Add(1)
+	s.counters.Errors.Add(1)
 	if cause := context.Cause(r.ctx); cause != nil {
 		if !errors.Is(cause, await.ErrPatience) {
 			return cause

@@ -93,7 +93,7 @@ func TestClocksThatJumpBreakNoPromise(t *testing.T) {
 			return c.exact == cache
 		})
 		beginAgain(t, p.db, b, "photos", 1)
-		within(t, time.Minute, "the other proxy has heard of it", func() bool { return registeredOn(t, p, a) && a.names.get([]byte("photos")).tally().cached == 0 })
+		within(t, time.Minute, "the other proxy has heard of it", func() bool { return registeredOn(t, p, a) && a.names.get([]byte("photos")).tally().Cached == 0 })
 		h = newGivenEver()
 		take()
 	}
@@ -122,7 +122,7 @@ func TestARestartAfterOneThatIsLostAndOfALaterTimeRepeatsNoNumber(t *testing.T) 
 	again := func() {
 		t.Helper()
 		beginAgain(t, p.db, a, "photos", 1)
-		within(t, time.Minute, "the other proxy has heard of it", func() bool { return registeredOn(t, p, b) && b.names.get([]byte("photos")).tally().cached == 0 })
+		within(t, time.Minute, "the other proxy has heard of it", func() bool { return registeredOn(t, p, b) && b.names.get([]byte("photos")).tally().Cached == 0 })
 	}
 	take := func() {
 		t.Helper()

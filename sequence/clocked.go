@@ -18,6 +18,7 @@ import (
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/snowflake"
+	"seqproxy/sequence/stats"
 )
 
 // This file is how a sequence of kind SNOWFLAKE has its keys. Its own row says what it is, and up to
@@ -87,7 +88,7 @@ func (c *cache) ticked(ctx context.Context, n uint64, deadline time.Time) (first
 	c.mu.Lock()
 	c.waits++
 	c.mu.Unlock()
-	c.score.ended(time.Since(begin), err)
+	c.score.Ended(time.Since(begin), endOf(err))
 	return first, 1, err
 }
 
@@ -349,9 +350,9 @@ const (
 func (c *cache) countsTicks() bool { return c.kind.Name() == kind.Ticks }
 
 // clockedTally counts keys, and ticks as what is held.
-func (c *cache) clockedTally() tally {
+func (c *cache) clockedTally() stats.Tally {
 	st := c.clocked.State()
-	return tally{reserved: st.Given + st.Ticks, cached: st.Ticks, given: st.Given, waits: c.waits}
+	return stats.Tally{Reserved: st.Given + st.Ticks, Cached: st.Ticks, Given: st.Given, Waits: c.waits}
 }
 
 // clockedInfo is what the present time says of a sequence of kind SNOWFLAKE.

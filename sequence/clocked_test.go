@@ -13,6 +13,7 @@ import (
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/snowflake"
+	"seqproxy/sequence/stats"
 	"seqproxy/test/mysqltest"
 )
 
@@ -111,7 +112,7 @@ func TestASnowflakeIsGivenOnce(t *testing.T) {
 		t.Errorf("it counts %+v", st)
 	}
 	for _, st := range a.BySequence() {
-		if st.Name != "photos" && st.Name != Others || st.Name == "photos" && (st.Given != 6000 || st.CachedFor < 15*time.Minute || st.Attempts[ReservedOK] == 0) {
+		if st.Name != "photos" && st.Name != stats.Others || st.Name == "photos" && (st.Given != 6000 || st.CachedFor < 15*time.Minute || st.Attempts[stats.ReservedOK] == 0) {
 			t.Errorf("it is counted as %+v", st)
 		}
 	}

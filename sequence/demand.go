@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/stats"
 )
 
 // demandLocked says how many numbers to reserve now: want ideally, need at least; want 0 means
@@ -48,7 +49,7 @@ func (c *cache) demandExactLocked() (want, need uint64) {
 		// What is missing to n may adjoin the rest and complete the run.
 		return c.exact - c.cached, 1
 	}
-	c.discardLocked(UnusedRun)
+	c.discardLocked(stats.UnusedRun)
 	return c.exact, w.n
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 )
 
@@ -276,11 +277,11 @@ func (s *Sequences) holds() (sequences int, held uint64) {
 	now := time.Now()
 	for _, c := range s.caches {
 		c.keepUp(now)
-		held += c.tally().cached
+		held += c.tally().Cached
 	}
 	for _, c := range s.steps {
 		c.keepUp(now)
-		held += c.tally().cached
+		held += c.tally().Cached
 	}
 	return len(s.caches), held
 }
@@ -330,7 +331,7 @@ func (s *Sequences) obey(v *server, heard store.Changes, several bool) {
 		}
 		for _, cached := range s.cachesLocked(c.Name) {
 			if void {
-				cached.void(UnusedRestart)
+				cached.void(stats.UnusedRestart)
 			}
 			cached.revise(&c.Row)
 		}
@@ -372,7 +373,7 @@ func (s *Sequences) takeNote() {
 func (s *Sequences) voidBegunLocked() {
 	for _, name := range s.servers.marks.TakeBegun() {
 		for _, c := range s.cachesLocked(name) {
-			c.void(UnusedRestart)
+			c.void(stats.UnusedRestart)
 		}
 	}
 }
@@ -398,7 +399,7 @@ func (s *Sequences) voidBefore(name string, epoch uint64) {
 		return
 	}
 	for _, c := range s.cachesLocked(name) {
-		c.void(UnusedRestart)
+		c.void(stats.UnusedRestart)
 	}
 }
 
@@ -423,7 +424,7 @@ func (s *Sequences) voidAll() {
 	defer s.mu.Unlock()
 	for name := range s.caches {
 		for _, c := range s.cachesLocked(name) {
-			c.void(UnusedRestart)
+			c.void(stats.UnusedRestart)
 		}
 	}
 }

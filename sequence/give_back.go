@@ -7,6 +7,7 @@ import (
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/stats"
 )
 
 // takeBack undoes a reservation that cannot be remembered, so that nobody may have its numbers. If
@@ -18,7 +19,7 @@ func (v *server) takeBack(ctx context.Context, name string, epoch uint64, seg se
 		// else the row may stand there, which is no row gone back
 		v.Marks.Restore(name, was)
 	}
-	v.counters.lose(name, returnedOr(UnusedRefused, done), seg.Remaining())
+	v.counters.Lose(name, stats.ReturnedOr(stats.UnusedRefused, done), seg.Remaining())
 }
 
 // giveBack lowers the row to just below seg if nobody has reserved since, and reports whether it

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"seqproxy/sequence/stats"
+
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 )
@@ -109,9 +111,9 @@ func TestCountsOfACacheWhoseNameIsGone(t *testing.T) {
 	s := p.open(t)
 	mustTake(t, s, "photos", 1)
 	settled(t, s, "photos")
-	s.scores.drop("photos")
+	s.scores.Drop("photos")
 	all := s.BySequence()
-	if len(all) != 1 || all[0].Name != Others || all[0].Given != 1 {
+	if len(all) != 1 || all[0].Name != stats.Others || all[0].Given != 1 {
 		t.Errorf("got %+v, want one number given by others", all)
 	}
 }

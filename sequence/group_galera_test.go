@@ -309,7 +309,7 @@ func TestAReservationThatACommitOnAnotherGaleraNodeForestalledIsMadeAgain(t *tes
 		} else if !link.IsConflict(err) { // each of its attempts was
 			t.Fatal(err)
 		}
-		return err == nil && v.counters.retries.Load() > 0
+		return err == nil && v.counters.Retries.Load() > 0
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/stats"
 	"seqproxy/test/mysqltest"
 )
 
@@ -215,7 +216,7 @@ func TestAProxyWithAnOldViewGetsNoNumbers(t *testing.T) {
 	createOn(t, lone, "photos")
 	mustTake(t, lone, "photos", 10)
 	settled(t, lone, "photos")
-	lone.names.get([]byte("photos")).void(UnusedRestart)
+	lone.names.get([]byte("photos")).void(stats.UnusedRestart)
 	both := f.open(t, blocks(10), steadySize(10))
 	_, err := both.Take(t.Context(), []byte("photos"), 1)
 	if !errors.Is(err, ErrUnfit) {

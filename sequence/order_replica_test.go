@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"seqproxy/sequence/limit"
+	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 	"seqproxy/test/history"
 )
@@ -129,7 +130,7 @@ func TestOrderedNumbersThatMustNotBeGivenAreCountedAsUnused(t *testing.T) {
 		reserved += line.ContextMap()["reserved"].(uint64)
 	}
 	st := statsOf(t, m.Sequences, "photos")
-	unseen := st.Unused[UnusedRefused] + st.Unused[UnusedUnknownCommit]
+	unseen := st.Unused[stats.UnusedRefused] + st.Unused[stats.UnusedUnknownCommit]
 	if reserved == 0 || unseen == 0 || reserved+unseen != st.Reserved {
 		t.Errorf("reservations of %d numbers were logged, %d are counted as not made sure of, and %d as reserved", reserved, unseen, st.Reserved)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/stats"
 )
 
 // This file is how numbers of ORDER sequences are given: strictly rising in real time over all
@@ -66,14 +67,14 @@ func (c *cache) landLocked(s segment.Segment) {
 		if !ok {
 			break
 		}
-		c.gaps[UnusedRun] += gap
+		c.gaps[stats.UnusedRun] += gap
 		number, _ := s.Take(w.n)
 		c.given += w.n
 		w.step = s.Step
 		c.finishLocked(w, number, nil)
 		c.served++
 	}
-	c.gaps[UnusedCallerGone] += s.Remaining()
+	c.gaps[stats.UnusedCallerGone] += s.Remaining()
 }
 
 // strandLocked tells a batch that nobody knows what became of its reservation.
@@ -91,8 +92,8 @@ func (c *cache) orderLocked(on bool) {
 	c.order = on
 	c.boarded++ // nobody is in a batch any more
 	// what a reservation in flight brings was asked for by other rules
-	c.overtakeLocked(UnusedAlter)
-	c.discardLocked(UnusedAlter)
+	c.overtakeLocked(stats.UnusedAlter)
+	c.discardLocked(stats.UnusedAlter)
 }
 
 // obeyOrderLocked is orderLocked by what a reservation found, unless something newer is known.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"seqproxy/internal/await"
+	"seqproxy/sequence/stats"
 	"seqproxy/test/history"
 	"seqproxy/test/mysqltest"
 )
@@ -115,10 +116,10 @@ func TestOrderedNumbersAreLinearizableWhateverFails(t *testing.T) {
 	given, failed := h.Count()
 	var lost, skipped uint64
 	for i, s := range proxies {
-		stats := s.Stats()
-		lost, skipped = lost+stats.Unused[UnusedUnknownCommit], skipped+stats.Unused[UnusedCallerGone]
-		if stats.Cached != 0 || stats.Rewinds != 0 {
-			t.Errorf("proxy %d: got %+v, want nothing held and no rewind", i, stats)
+		st := s.Stats()
+		lost, skipped = lost+st.Unused[stats.UnusedUnknownCommit], skipped+st.Unused[stats.UnusedCallerGone]
+		if st.Cached != 0 || st.Rewinds != 0 {
+			t.Errorf("proxy %d: got %+v, want nothing held and no rewind", i, st)
 		}
 	}
 	t.Logf("%d calls got numbers, %d failed; %d numbers lost, %d of callers that had gone", given, failed, lost, skipped)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 )
 
@@ -57,7 +58,7 @@ func TestOrderedNumbersGoToThoseWhoWaitedWhenTheUPDATEWasSent(t *testing.T) {
 		}
 		sc.hold <- struct{}{}
 		synctest.Wait()
-		if got := s.Stats(); got.Unused[UnusedCallerGone] != 5 || got.Cached != 0 {
+		if got := s.Stats(); got.Unused[stats.UnusedCallerGone] != 5 || got.Cached != 0 {
 			t.Errorf("got %+v, want the 5 numbers skipped, and none held", got)
 		}
 		last := takeLater(ctx, s, 2)

@@ -82,7 +82,7 @@ func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 		c.mu.Unlock()
 		eventually(t, "the cover of "+name+" is held", func() bool {
 			numbers.add(t, name+" before", hash(name)+mustTake(t, s, name, 1), 1)
-			return float64(c.tally().cached) >= rate*covers[name]
+			return float64(c.tally().Cached) >= rate*covers[name]
 		})
 		settled(t, s, name)
 	}
@@ -97,7 +97,7 @@ func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 	}
 	p.kill(t)
 	for name, rate := range rates {
-		held := s.names.get([]byte(name)).tally().cached
+		held := s.names.get([]byte(name)).tally().Cached
 		if float64(held) < rate*covers[name] {
 			t.Errorf("%s: %d numbers are held, want %v", name, held, rate*covers[name])
 		}
@@ -117,7 +117,7 @@ func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 	}
 	p.restart(t)
 	for name := range rates {
-		eventually(t, name+" is there again", func() bool { return s.names.get([]byte(name)).tally().cached > 0 })
+		eventually(t, name+" is there again", func() bool { return s.names.get([]byte(name)).tally().Cached > 0 })
 		numbers.add(t, name+" after the outage", hash(name)+mustTake(t, s, name, 1), 1)
 	}
 }
@@ -142,13 +142,13 @@ func TestSeveralDeadServersAreNotNoticedForTheCover(t *testing.T) {
 				c.pace.Recent = rate * segment.PaceWindow.Seconds() // as after an hour at this rate
 				c.mu.Unlock()
 				h.add(t, "photos", mustTake(t, s, "photos", 1))
-				return c.tally().cached >= rate*cover
+				return c.tally().Cached >= rate*cover
 			})
 			settled(t, s, "photos")
 			for _, p := range f {
 				p.kill(t)
 			}
-			held, waits := c.tally().cached, s.Stats().Waits
+			held, waits := c.tally().Cached, s.Stats().Waits
 			if held < rate*cover {
 				t.Errorf("%d numbers are held, want %d", held, rate*cover)
 			}

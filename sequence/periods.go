@@ -170,7 +170,7 @@ func (p *periods) await(ctx context.Context, deadline time.Time) (of *period, at
 		}
 	}
 	err = p.failed(ctx, err, time.Since(begin))
-	p.c.score.ended(time.Since(begin), err)
+	p.c.score.Ended(time.Since(begin), endOf(err))
 	return nil, at, err
 }
 

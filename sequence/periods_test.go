@@ -14,6 +14,7 @@ import (
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/snowflake"
+	"seqproxy/sequence/stats"
 	"seqproxy/test/mysqltest"
 )
 
@@ -149,7 +150,7 @@ func TestTheCounterOfAFormatBeginsAgain(t *testing.T) {
 		t.Errorf("it counts %+v", st)
 	}
 	for _, st := range s.BySequence() {
-		if st.Name != "po" && st.Name != Others || st.Name == "po" && (st.Given != 5 || st.Attempts[ReservedOK] != 7 && st.Attempts[ReservedOK] != 5) {
+		if st.Name != "po" && st.Name != stats.Others || st.Name == "po" && (st.Given != 5 || st.Attempts[stats.ReservedOK] != 7 && st.Attempts[stats.ReservedOK] != 5) {
 			t.Errorf("it is counted as %+v", st)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/stats"
 )
 
 // newBehind is an estate of three, and a fourth that was added, of which the third was lost when it
@@ -52,7 +53,7 @@ func TestAMemberIsNotTakenBackByAProcessThatSlept(t *testing.T) {
 	if err := o.setDefaults(); err != nil {
 		t.Fatal(err)
 	}
-	v, err := newServer(s.opts, o, s.tuning, &counters{scores: newScores()}, floor.NewMarks())
+	v, err := newServer(s.opts, o, s.tuning, &stats.Counters{Scores: stats.NewScores()}, floor.NewMarks())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/floor"
+	"seqproxy/sequence/stats"
 )
 
 // What a change of the set of sequence servers is about; see package change.
@@ -160,7 +161,7 @@ func (s *Sequences) separateServer(address string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newServer(s.opts, o, s.tuning, &counters{scores: newScores()}, floor.NewMarks())
+	return newServer(s.opts, o, s.tuning, &stats.Counters{Scores: stats.NewScores()}, floor.NewMarks())
 }
 
 // Outlive implements [change.Servers]: until Close does not wait any more.

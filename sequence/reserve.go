@@ -13,6 +13,7 @@ import (
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 )
 
@@ -20,8 +21,8 @@ import (
 // each outcome has a remedy.
 func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, need uint64) (grant, error) {
 	if err := v.Marks.Ready(); err != nil {
-		v.counters.errors.Add(1)
-		v.counters.tried(name, &v.trials, ReservedError, 0)
+		v.counters.Errors.Add(1)
+		v.counters.Tried(name, &v.trials, stats.ReservedError, 0)
 		return grant{}, err
 	}
 	begin := time.Now()
@@ -36,10 +37,10 @@ func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, n
 			t.Err = v.wrongResidue(ctx, a.members(), name, t.Row, v.Share())
 		}
 		if t.Doubtful > 0 {
-			v.counters.lose(name, UnusedUnknownCommit, t.Doubtful)
+			v.counters.Lose(name, stats.UnusedUnknownCommit, t.Doubtful)
 		}
 		if t.lost > 0 {
-			v.counters.lose(name, t.why, t.lost)
+			v.counters.Lose(name, t.why, t.lost)
 		}
 		if t.Outcome == store.OutcomeDone {
 			t = v.admit(ctx, name, epoch, low, t)
@@ -47,12 +48,12 @@ func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, n
 		result := resultOf(t.Outcome, t.Err)
 		do, again := next(t.Outcome, number)
 		if do == remedyGive {
-			v.counters.tried(name, &v.trials, result, took)
+			v.counters.Tried(name, &v.trials, result, took)
 			t.grant.due = a.due(v, name, n, &t)
 			return t.grant, nil
 		}
 		if link.IsConflict(t.Err) {
-			v.counters.retries.Add(1)
+			v.counters.Retries.Add(1)
 		}
 		if do != remedyStop {
 			var failed error
@@ -64,10 +65,10 @@ func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, n
 		if !again {
 			result = lastResult(result, v.OutcomeOf(err), err)
 		}
-		v.counters.tried(name, &v.trials, result, took)
+		v.counters.Tried(name, &v.trials, result, took)
 		if !again {
 			if !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrExhausted) {
-				v.counters.errors.Add(1)
+				v.counters.Errors.Add(1)
 			}
 			return grant{}, fmt.Errorf("reserve %d numbers of sequence %q: %w", n, name, store.WithGrants(err, v.opts.Database))
 		}
@@ -105,7 +106,7 @@ func (a *servers) remedy(ctx context.Context, v *server, name string, epoch uint
 			// Those numbers were given to nobody. If they cannot be given back either they are a
 			// gap.
 			done, _ := v.giveBack(ctx, name, epoch, seg)
-			v.counters.lose(name, returnedOr(UnusedAlter, done), seg.Remaining())
+			v.counters.Lose(name, stats.ReturnedOr(stats.UnusedAlter, done), seg.Remaining())
 		}
 	case remedyAwait:
 		// the next sign of life finds that out, gives up what is held, and has the entry made again
@@ -154,10 +155,10 @@ func (v *server) admit(ctx context.Context, name string, epoch, low uint64, t at
 		v.reserved(name, epoch, &t.grant)
 		return t
 	case mark == 0:
-		v.counters.lose(name, UnusedRestart, seg.Remaining())
+		v.counters.Lose(name, stats.UnusedRestart, seg.Remaining())
 		return attempt{Attempt: store.Ended(store.OutcomeRestarted)}
 	}
-	v.counters.lose(name, UnusedRewind, seg.Remaining())
+	v.counters.Lose(name, stats.UnusedRewind, seg.Remaining())
 	return attempt{Attempt: store.Attempt{Outcome: store.OutcomeWentBack, Row: seg.Next(), Mark: mark, Err: fmt.Errorf("the row keeps going back below %d", mark)}}
 }
 
@@ -184,8 +185,8 @@ type attempt struct {
 	grant grant
 	upTo  limit.UpTo // what kept them from going on
 
-	lost uint64 // numbers that were taken, and that nobody gives
-	why  Unused // nobody does
+	lost uint64       // numbers that were taken, and that nobody gives
+	why  stats.Unused // nobody does
 }
 
 // attempt takes n numbers on a server that this process is registered with, and that may go so far.
@@ -247,10 +248,10 @@ func (v *server) granted(t *store.Taking, did *attempt) {
 		did.grant.seg = t.Numbers(did.Last)
 		return
 	case store.OutcomeOldPlan, store.OutcomeFrozen, store.OutcomeNotHome:
-		did.lost, did.why = h.Whole(t.N), UnusedAlter
+		did.lost, did.why = h.Whole(t.N), stats.UnusedAlter
 		return
 	default:
-		did.lost, did.why = h.Whole(t.N), UnusedRefused
+		did.lost, did.why = h.Whole(t.N), stats.UnusedRefused
 		return
 	}
 	v.LogReserved(t.Name, t.Numbers(did.Last), t.Floor)
@@ -261,7 +262,7 @@ func (v *server) granted(t *store.Taking, did *attempt) {
 	if first := g.seg.Next(); h.Shared() && (first <= t.Floor || !h.Owns(first) || !h.Owns(did.Last)) {
 		did.Outcome = store.OutcomeDoubtful
 		did.Err = v.Doubt(fmt.Sprintf("sequence %q: it gave %d to %d, which are not its own", t.Name, first, did.Last), "look for triggers on the table")
-		did.lost, did.why = h.Whole(t.N), UnusedRefused
+		did.lost, did.why = h.Whole(t.N), stats.UnusedRefused
 		return
 	}
 	did.grant, did.upTo = g, t.UpTo

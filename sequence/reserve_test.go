@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"seqproxy/sequence/stats"
 	"seqproxy/test/mysqltest"
 )
 
@@ -220,7 +221,7 @@ func TestReservationWithUnknownOutcomeIsNeverUsed(t *testing.T) {
 	if first := <-answer; first <= lostUpTo {
 		t.Errorf("got %d, want more than %d: the lost range may not be used", first, lostUpTo)
 	}
-	if got := s.Stats().Unused[UnusedUnknownCommit]; got < held+50 {
+	if got := s.Stats().Unused[stats.UnusedUnknownCommit]; got < held+50 {
 		t.Errorf("got %d numbers counted as lost, want %d or more", got, held+50)
 	}
 }
@@ -277,7 +278,7 @@ func TestCloseGivesBackOnlyWhereNobodyReservedAfter(t *testing.T) {
 			t.Errorf("after Close the row of %q is at %d, want %d", name, got, want)
 		}
 	}
-	if got := s.Stats().Unused[UnusedReturned]; got != 97 {
+	if got := s.Stats().Unused[stats.UnusedReturned]; got != 97 {
 		t.Errorf("got %d numbers counted as returned, want 97", got)
 	}
 	// Nothing is lost, nothing is given twice.

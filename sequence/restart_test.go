@@ -176,7 +176,7 @@ func TestAProxyWithoutAnEntryReservesNothing(t *testing.T) {
 				}
 				s.follow.work.Release()
 				eventually(t, "what it held is given up, and it is registered again", func() bool {
-					return registeredOn(t, p, s) && s.names.get([]byte("photos")).tally().cached == 0
+					return registeredOn(t, p, s) && s.names.get([]byte("photos")).tally().Cached == 0
 				})
 				mustTake(t, s, "photos", 1)
 				settled(t, s, "photos")

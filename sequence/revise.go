@@ -5,6 +5,7 @@ import (
 
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 )
 
@@ -12,20 +13,20 @@ import (
 // flight may have been made before the change, so what it brings is not used: generation tells it.
 
 // overtakeLocked makes what a reservation in flight brings void.
-func (c *cache) overtakeLocked(why Unused) {
+func (c *cache) overtakeLocked(why stats.Unused) {
 	c.generation++
 	c.overtaken = why
 }
 
 // void gives up all that is held, as a new epoch has begun.
-func (c *cache) void(why Unused) {
+func (c *cache) void(why stats.Unused) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.voidLocked(why)
 	c.top = 0 // the next reservation tells
 }
 
-func (c *cache) voidLocked(why Unused) {
+func (c *cache) voidLocked(why stats.Unused) {
 	c.discardLocked(why)
 	c.overtakeLocked(why)
 	c.spent = 0 // the row may be lower now
@@ -37,7 +38,7 @@ func (c *cache) voidLocked(why Unused) {
 func (c *cache) flush() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.voidLocked(UnusedFlush)
+	c.voidLocked(stats.UnusedFlush)
 }
 
 // flushUnused is flush, but for the segment at the upper end, which it returns as unused does. It
@@ -46,7 +47,7 @@ func (c *cache) flushUnused() segment.Segment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	seg := c.unusedLocked()
-	c.voidLocked(UnusedFlush)
+	c.voidLocked(stats.UnusedFlush)
 	return seg
 }
 
@@ -76,9 +77,9 @@ func (c *cache) revise(r *store.Row) {
 	c.version = r.Version
 	c.dry, c.cycle = false, r.Def.Cycle
 	if now := r.Common(); !now.Same(c.rule) {
-		c.overtakeLocked(UnusedAlter)
+		c.overtakeLocked(stats.UnusedAlter)
 		if now.Max = c.rule.Max; !now.Same(c.rule) {
-			c.discardLocked(UnusedAlter)
+			c.discardLocked(stats.UnusedAlter)
 		}
 		c.rule = r.Common()
 	}
@@ -112,14 +113,14 @@ func (c *cache) passLocked(n uint64) {
 		if c.clocked != nil {
 			c.clocked.PassOver(n)
 		}
-		c.overtakeLocked(UnusedRestart)
+		c.overtakeLocked(stats.UnusedRestart)
 		c.dropUpToLocked(n)
 	}
 }
 
 // dropUpToLocked gives up the numbers up to n.
 func (c *cache) dropUpToLocked(n uint64) {
-	c.sweepLocked(UnusedRestart, func(s *segment.Segment) uint64 {
+	c.sweepLocked(stats.UnusedRestart, func(s *segment.Segment) uint64 {
 		cut := s.UpTo(n)
 		s.Drop(cut)
 		return cut
@@ -128,12 +129,12 @@ func (c *cache) dropUpToLocked(n uint64) {
 
 // dropAboveLocked gives up the numbers above n.
 func (c *cache) dropAboveLocked(n uint64) {
-	c.sweepLocked(UnusedAlter, func(s *segment.Segment) uint64 { return s.Trim(s.UpTo(n)) })
+	c.sweepLocked(stats.UnusedAlter, func(s *segment.Segment) uint64 { return s.Trim(s.UpTo(n)) })
 }
 
 // sweepLocked applies cut, which takes numbers out of a segment and says how many, to all that is
 // held.
-func (c *cache) sweepLocked(why Unused, cut func(*segment.Segment) uint64) {
+func (c *cache) sweepLocked(why stats.Unused, cut func(*segment.Segment) uint64) {
 	gone := cut(&c.cur)
 	kept := c.queue[:0]
 	for _, s := range c.queue {

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 )
 
@@ -13,7 +14,7 @@ import (
 // it brings is not given.
 func TestReservationInFlightIsVoidAfterAChange(t *testing.T) {
 	for name, change := range map[string]func(c *cache){
-		"restart":   func(c *cache) { c.void(UnusedRestart) },
+		"restart":   func(c *cache) { c.void(stats.UnusedRestart) },
 		"increment": func(c *cache) { c.revise(changedRow(func(e *store.Entry) { e.Def.Increment = 10 })) },
 		"maximum":   func(c *cache) { c.revise(changedRow(func(e *store.Entry) { e.Def.Max = 1000 })) },
 		"past":      func(c *cache) { c.revise(changedRow(func(e *store.Entry) { e.Past = 3 })) },
@@ -93,8 +94,8 @@ func TestRevisedCacheKeepsWhatConforms(t *testing.T) {
 	} {
 		cache := held(segment.New(10, 12), segment.New(20, 22))
 		cache.revise(changedRow(c.change))
-		if got := cache.tally(); got.cached != uint64(len(c.want)) || got.gaps.Sum() != 6-got.cached {
-			t.Errorf("%s: holds %d and has given up %d, want %d and %d", name, got.cached, got.gaps.Sum(), len(c.want), 6-len(c.want))
+		if got := cache.tally(); got.Cached != uint64(len(c.want)) || got.Unused.Sum() != 6-got.Cached {
+			t.Errorf("%s: holds %d and has given up %d, want %d and %d", name, got.Cached, got.Unused.Sum(), len(c.want), 6-len(c.want))
 		}
 		for _, want := range c.want {
 			if got, ok := cache.takeLocked(1); !ok || got != want {

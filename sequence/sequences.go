@@ -17,6 +17,7 @@ import (
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 )
 
@@ -37,7 +38,7 @@ type Sequences struct {
 	unknown   unknownNames
 	spellings spellings
 	lookups   singleflight.Group
-	counters  counters
+	counters  stats.Counters
 	clock     machineClock
 	notices   notices
 	follow    follower
@@ -58,9 +59,9 @@ type Sequences struct {
 	planning sync.Mutex
 	planHook func(step, address string) error // see planServers.Did
 	closed   bool                             // guarded by mu
-	gone     tally                            // guarded by mu; of caches that were dropped
+	gone     stats.Tally                      // guarded by mu; of caches that were dropped
 
-	scores *scores
+	scores *stats.Scores
 }
 
 // New makes Sequences. It starts nothing, and does no I/O but for the StateDir. An error wraps
@@ -73,10 +74,10 @@ func New(opts Options) (*Sequences, error) {
 	}
 	s := &Sequences{
 		opts: opts, log: opts.Logger, names: newNames(), follow: newFollower(),
-		stopping: make(chan struct{}), caches: make(map[string]*cache), ending: make(map[string]await.Lock), scores: newScores(),
+		stopping: make(chan struct{}), caches: make(map[string]*cache), ending: make(map[string]await.Lock), scores: stats.NewScores(),
 		timing: opts.timing, clock: machineClock{asking: await.NewLock()},
 	}
-	s.counters.scores = s.scores
+	s.counters.Scores = s.scores
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	if s.servers, err = newServers(opts, &s.counters); err != nil {
 		return nil, err
@@ -168,7 +169,7 @@ func (s *Sequences) count(ctx context.Context, name []byte, n uint64) (c *cache,
 		if c, err = s.findOrCreate(ctx, name, deadline); err != nil {
 			if unserved(err) {
 				// nobody knows whether there is such a sequence, so it is one of the others
-				s.scores.find(string(name)).ended(time.Since(begin), err)
+				s.scores.Find(string(name)).Ended(time.Since(begin), endOf(err))
 			}
 			return nil, took, err
 		}
@@ -320,7 +321,7 @@ func (s *Sequences) lookUp(name string) (any, error) {
 		if errors.Is(err, ErrUnfit) {
 			break
 		}
-		s.counters.errors.Add(1)
+		s.counters.Errors.Add(1)
 		if errors.Is(err, store.OutcomeFrozen) {
 			s.startFollowing() // who hears when the change has ended
 		}
@@ -395,7 +396,7 @@ func (s *Sequences) removeLocked(c *cache) {
 		s.notices.take(c.name)
 		s.bury(c)
 		if !c.hidden { // else its counts are those of another one
-			s.scores.drop(c.name)
+			s.scores.Drop(c.name)
 		}
 	}
 }
@@ -403,8 +404,8 @@ func (s *Sequences) removeLocked(c *cache) {
 // bury keeps the counts of a cache that was dropped. s.mu is held.
 func (s *Sequences) bury(c *cache) {
 	t := c.bury()
-	s.gone.add(&t)
-	c.score.bury(&t)
+	s.gone.Add(&t)
+	c.score.Bury(&t)
 }
 
 // begin counts a task that Close waits for; it reports false if Close has begun.
@@ -494,7 +495,7 @@ func (s *Sequences) Close(ctx context.Context) error {
 	s.cancel(ErrClosed)
 	<-idle // quick now: every task runs under s.ctx
 	for _, c := range caches {
-		c.empty(UnusedFlush)
+		c.empty(stats.UnusedFlush)
 	}
 	return errors.Join(err, s.servers.close(), s.state.Close())
 }
@@ -521,10 +522,10 @@ func (s *Sequences) giveBack(ctx context.Context, caches []*cache) error {
 				s.servers.marks.KeepLowered(c.name)
 			}
 			if done {
-				c.settle(UnusedReturned, seg.Remaining())
+				c.settle(stats.UnusedReturned, seg.Remaining())
 				return nil
 			}
-			c.settle(UnusedFlush, seg.Remaining())
+			c.settle(stats.UnusedFlush, seg.Remaining())
 			if err != nil {
 				return fmt.Errorf("give back numbers of sequence %q, which are a gap now: %w", c.name, err)
 			}
@@ -536,36 +537,3 @@ func (s *Sequences) giveBack(ctx context.Context, caches []*cache) error {
 
 // serverName is how errors call the sequence server.
 func (s *Sequences) serverName() string { return s.servers.name() }
-
-// counters are what the server part counts, and what no cache owns.
-type counters struct {
-	reservations, retries, errors, rewinds atomic.Uint64
-	lost                                   lost // of all sequences
-
-	scores *scores
-}
-
-// score is that of a sequence which a cache was made of.
-func (c *counters) score(name string) *score { return c.scores.find(name) }
-
-// tried counts an attempt to reserve numbers on a server.
-func (c *counters) tried(name string, on *trials, result Result, took time.Duration) {
-	c.score(name).attempts[result].Add(1)
-	on.durations[result].Add(took)
-	if result == ReservedOK {
-		c.reservations.Add(1)
-	}
-}
-
-// lose counts numbers that were reserved, or may have been, and that no cache has seen.
-func (c *counters) lose(name string, why Unused, n uint64) {
-	c.lost[why].Add(n)
-	c.score(name).lost[why].Add(n)
-}
-
-// wentBack counts a row that has gone back on a server.
-func (c *counters) wentBack(name string, on *trials) {
-	c.rewinds.Add(1)
-	c.score(name).rewinds.Add(1)
-	on.rewinds.Add(1)
-}

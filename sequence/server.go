@@ -8,6 +8,7 @@ import (
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/group"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 )
 
@@ -18,26 +19,26 @@ type server struct {
 	opts     ServerOptions
 	timing   *timing
 	tuning   *atomic.Pointer[Tuning]
-	counters *counters
+	counters *stats.Counters
 	ceilings *group.Ceilings
 
 	tenure atomic.Pointer[tenure] // on which node signs of life are given
 
 	away     atomic.Bool // it is left out while others serve
-	trials   trials
+	trials   stats.Trials
 	lowest   lowest
 	follow   following
 	recorded recorded
 }
 
 // newServer does no I/O.
-func newServer(opts Options, o ServerOptions, tuning *atomic.Pointer[Tuning], counters *counters, marks *floor.Marks) (*server, error) {
+func newServer(opts Options, o ServerOptions, tuning *atomic.Pointer[Tuning], counters *stats.Counters, marks *floor.Marks) (*server, error) {
 	t := opts.timing
 	of, err := store.NewSchema(store.Options{
 		Link: link.Options{
 			Name: o.Addr, Nodes: o.nodes(), Login: o.loginInUse(), DialTimeout: o.DialTimeout, IOTimeout: o.IOTimeout, MaxConns: o.MaxConns,
 			Relaxed: opts.Durability == DurabilityRelaxed,
-			Timing:  &t.Timing, Log: opts.Logger.With(zap.String("server", o.Addr)), Retries: &counters.retries,
+			Timing:  &t.Timing, Log: opts.Logger.With(zap.String("server", o.Addr)), Retries: &counters.Retries,
 		},
 		Database: o.Database, Table: o.Table, MayCreate: func() bool { return tuning.Load().CreateTable },
 		FrozenBackoff: t.frozenBackoff, Beat: t.beat, Stale: t.stale,

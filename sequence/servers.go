@@ -17,6 +17,7 @@ import (
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 )
 
@@ -27,7 +28,7 @@ type servers struct {
 	timing   *timing
 	tuning   atomic.Pointer[Tuning]
 	log      *zap.Logger
-	counters *counters
+	counters *stats.Counters
 	// of all of them: no number at or below the highest that this process ever got anywhere is
 	// taken again
 	marks *floor.Marks
@@ -74,7 +75,7 @@ func (w *view) links() []*link.Link {
 func (w *view) several() bool { return w.plan.Number != 0 && len(w.members) > 1 }
 
 // newServers does no I/O.
-func newServers(opts Options, counters *counters) (*servers, error) {
+func newServers(opts Options, counters *stats.Counters) (*servers, error) {
 	a := &servers{
 		opts: opts, timing: opts.timing, log: opts.Logger, counters: counters, marks: floor.NewMarks(),
 		lastUsed: make(map[string]int), homes: make(map[string]string), lacks: make(map[lack]lacked),

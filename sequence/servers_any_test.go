@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"seqproxy/sequence/stats"
 )
 
 // Reservations go to all servers in turn. One that is dead is asked more and more rarely whether it
@@ -15,7 +17,7 @@ func TestReservationsAreSpreadAndADeadServerIsAskedMoreRarely(t *testing.T) {
 	h := newGivenEver()
 	reserved := func() (all []uint64) {
 		for _, v := range s.servers.view.Load().members {
-			h := v.trials.durations[ReservedOK].Read()
+			h := v.trials.Durations[stats.ReservedOK].Read()
 			all = append(all, h.Count())
 		}
 		return all

@@ -12,6 +12,7 @@ import (
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 )
 
@@ -22,7 +23,7 @@ type Stats struct {
 	Cached       uint64 // numbers in memory, not given yet, also while they are given back
 	Given        uint64 // numbers handed out
 	Reserved     uint64 // numbers reserved, also those of which that is not known
-	Unused       UnusedCounts
+	Unused       stats.UnusedCounts
 	Reservations uint64 // segments reserved
 	Prefetches   uint64 // reservations begun while nobody waited
 	Waits        uint64 // takes that found nothing in memory
@@ -69,35 +70,20 @@ func inSeconds(n, rate float64) time.Duration {
 	return Never
 }
 
-// tally is the part of Stats that each cache counts for itself.
-type tally struct {
-	reserved, cached, given, waits, fetches uint64
-	gaps                                    UnusedCounts
-}
-
-func (t *tally) add(o *tally) {
-	t.reserved += o.reserved
-	t.cached += o.cached
-	t.given += o.given
-	t.gaps.add(&o.gaps)
-	t.waits += o.waits
-	t.fetches += o.fetches
-}
-
-func (c *cache) tally() tally {
+func (c *cache) tally() stats.Tally {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.tallyLocked()
 }
 
-func (c *cache) tallyLocked() tally {
+func (c *cache) tallyLocked() stats.Tally {
 	switch {
 	case c.clocked != nil:
 		return c.clockedTally()
 	case c.countsTicks():
-		return tally{}
+		return stats.Tally{}
 	}
-	return tally{reserved: c.reserved + c.passed, cached: c.cached + c.leaving, given: c.given + c.passed, waits: c.waits, fetches: c.fetches, gaps: c.gaps}
+	return stats.Tally{Reserved: c.reserved + c.passed, Cached: c.cached + c.leaving, Given: c.given + c.passed, Waits: c.waits, Fetches: c.fetches, Unused: c.gaps}
 }
 
 // info describes the cache. r is its row, nil if that was not read.
@@ -150,25 +136,25 @@ func (s *Sequences) Stats() Stats {
 	sum, sequences := s.gone, 0
 	for _, c := range s.caches {
 		t := c.tally()
-		sum.add(&t)
+		sum.Add(&t)
 		if !c.hidden {
 			sequences++
 		}
 	}
 	for _, c := range s.steps {
 		t := c.tally()
-		sum.add(&t)
+		sum.Add(&t)
 	}
 	for _, table := range s.ticketTables {
 		t := table.cache.tally()
-		sum.add(&t)
+		sum.Add(&t)
 	}
-	lost := s.counters.lost.read()
-	sum.gaps.add(&lost)
+	lost := s.counters.Lost.Read()
+	sum.Unused.Add(&lost)
 	return Stats{
 		Sequences: sequences,
-		Cached:    sum.cached, Given: sum.given, Reserved: sum.reserved + lost.Sum(), Unused: sum.gaps, Waits: sum.waits, Prefetches: sum.fetches,
-		Reservations: s.counters.reservations.Load(), Retries: s.counters.retries.Load(), Errors: s.counters.errors.Load(), Rewinds: s.counters.rewinds.Load(),
+		Cached:    sum.Cached, Given: sum.Given, Reserved: sum.Reserved + lost.Sum(), Unused: sum.Unused, Waits: sum.Waits, Prefetches: sum.Fetches,
+		Reservations: s.counters.Reservations.Load(), Retries: s.counters.Retries.Load(), Errors: s.counters.Errors.Load(), Rewinds: s.counters.Rewinds.Load(),
 	}
 }
 

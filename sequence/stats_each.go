@@ -7,6 +7,7 @@ import (
 
 	"seqproxy/internal/histogram"
 	"seqproxy/sequence/kind"
+	"seqproxy/sequence/stats"
 )
 
 // SequenceStats is what is known of one sequence without asking, and what was counted since New, or
@@ -17,9 +18,9 @@ type SequenceStats struct {
 	Cached   uint64 // numbers in memory
 	Given    uint64 // numbers handed out
 	Reserved uint64 // numbers; as in Stats
-	Unused   UnusedCounts
-	Attempts [results]uint64 // to reserve
-	Rewinds  uint64          // times that its row was found to have gone back
+	Unused   stats.UnusedCounts
+	Attempts [stats.Results]uint64 // to reserve
+	Rewinds  uint64                // times that its row was found to have gone back
 
 	Waits  uint64        // takes that found nothing in memory and have ended
 	Waited time.Duration // by all of them
@@ -54,9 +55,9 @@ type ServerStats struct {
 	Node   string // the address that numbers are reserved at; "" if that is not known
 	// Up: nothing is known that keeps numbers from being reserved there.
 	Up        bool
-	Err       error                        // why not
-	Durations [results]histogram.Histogram // of attempts to reserve, by their result
-	Rewinds   uint64                       // rows that were found to have gone back
+	Err       error                              // why not
+	Durations [stats.Results]histogram.Histogram // of attempts to reserve, by their result
+	Rewinds   uint64                             // rows that were found to have gone back
 }
 
 // PlanNumber is that of the plan of the sequence servers, 0 if there is none or it is not known
@@ -74,11 +75,9 @@ func (s *Sequences) ServerStats() []ServerStats {
 	members := s.servers.members()
 	all := make([]ServerStats, 0, len(members))
 	for _, v := range members {
-		st := ServerStats{Server: v.Name(), Err: v.unusable(), Rewinds: v.trials.rewinds.Load()}
+		st := ServerStats{Server: v.Name(), Err: v.unusable()}
 		st.Up = st.Err == nil
-		for i := range st.Durations {
-			st.Durations[i] = v.trials.durations[i].Read()
-		}
+		st.Durations, st.Rewinds = v.trials.Read()
 		switch now := v.Current(); {
 		case now != nil:
 			st.Node = now.Addr
@@ -94,16 +93,16 @@ func (s *Sequences) ServerStats() []ServerStats {
 // all others. It does no I/O, and has no sequence fetch numbers.
 func (s *Sequences) BySequence() []SequenceStats {
 	now := time.Now()
-	by := make(map[*score]*SequenceStats)
+	by := make(map[*stats.Score]*SequenceStats)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, one := range s.scores.all() {
-		by[one] = one.stats()
+	for _, one := range s.scores.All() {
+		by[one] = countedBy(one.Read())
 	}
 	count := func(c *cache) *SequenceStats {
 		st := by[c.score]
 		if st == nil { // a sequence was dropped that had the name of a ticket table
-			st = by[&s.scores.others]
+			st = by[&s.scores.Others]
 		}
 		st.count(c.tally())
 		return st
@@ -112,21 +111,21 @@ func (s *Sequences) BySequence() []SequenceStats {
 		if c.countsTicks() {
 			continue
 		}
-		if st := count(c); st.Name != Others && !c.hidden {
+		if st := count(c); st.Name != stats.Others && !c.hidden {
 			c.now().describe(st, now)
 			st.Epoch = s.servers.marks.Epoch(c.name)
 			st.HomeUp = st.Order && s.servers.homeUp(c.name)
 		}
 	}
 	for _, c := range s.steps {
-		if st := count(c); st.Name != Others {
+		if st := count(c); st.Name != stats.Others {
 			stepped := SequenceStats{CachedFor: Never, Skew: Never, ToEnd: Never}
 			c.describe(&stepped, now)
 			st.fold(&stepped)
 		}
 	}
 	for _, t := range s.ticketTables {
-		if st := count(t.cache); st.Name != Others {
+		if st := count(t.cache); st.Name != stats.Others {
 			t.cache.describe(st, now)
 		}
 	}
@@ -135,35 +134,29 @@ func (s *Sequences) BySequence() []SequenceStats {
 		all = append(all, *st)
 	}
 	slices.SortFunc(all, func(a, b SequenceStats) int {
-		return cmp.Or(cmp.Compare(asNumber(a.Name == Others), asNumber(b.Name == Others)), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(asNumber(a.Name == stats.Others), asNumber(b.Name == stats.Others)), cmp.Compare(a.Name, b.Name))
 	})
 	return all
 }
 
-// stats are what it has counted.
-func (o *score) stats() *SequenceStats {
+// countedBy are the stats of what a score has counted.
+func countedBy(c *stats.Counts) *SequenceStats {
 	st := &SequenceStats{
-		Name: o.name, Rewinds: o.rewinds.Load(),
-		Waits: o.waits.Load(), Waited: time.Duration(o.waited.Load()), Unserved: o.unserved.Load(), ClockRefusals: o.clocks.Load(),
+		Name: c.Name, Attempts: c.Attempts, Rewinds: c.Rewinds,
+		Waits: c.Waits, Waited: c.Waited, Unserved: c.Unserved, ClockRefusals: c.ClockRefusals,
+		Unused: c.Lost, Reserved: c.Lost.Sum(),
 		CachedFor: Never, Skew: Never, ToEnd: Never,
 	}
-	for i := range st.Attempts {
-		st.Attempts[i] = o.attempts[i].Load()
-	}
-	st.Unused = o.lost.read()
-	st.Reserved = st.Unused.Sum()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	st.count(o.gone)
+	st.count(c.Gone)
 	return st
 }
 
 // count adds what one of its caches has counted.
-func (st *SequenceStats) count(t tally) {
-	st.Reserved += t.reserved
-	st.Cached += t.cached
-	st.Given += t.given
-	st.Unused.add(&t.gaps)
+func (st *SequenceStats) count(t stats.Tally) {
+	st.Reserved += t.Reserved
+	st.Cached += t.Cached
+	st.Given += t.Given
+	st.Unused.Add(&t.Unused)
 }
 
 // describe tells how the sequence stands. Unlike info it changes nothing.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/stats"
 	"seqproxy/test/mysqltest"
 )
 
@@ -37,7 +38,7 @@ func TestStatsOfOneSequence(t *testing.T) {
 	if st.Given != 7 || st.Cached+7 != st.Reserved || st.Reserved != p.id(t, "photos") {
 		t.Errorf("got %d given, %d held, %d reserved, want 7 and as many reserved as the row has, %d", st.Given, st.Cached, st.Reserved, p.id(t, "photos"))
 	}
-	if st.Waits != 1 || st.Waited <= 0 || st.Unserved != 0 || st.Attempts[ReservedOK] != st.Reserved/10 {
+	if st.Waits != 1 || st.Waited <= 0 || st.Unserved != 0 || st.Attempts[stats.ReservedOK] != st.Reserved/10 {
 		t.Errorf("got %d waits of %v, %d of them for nothing, and %v attempts, want one wait, and one good attempt for 10 numbers", st.Waits, st.Waited, st.Unserved, st.Attempts)
 	}
 	if st.Size != 10 || st.CachedFor == Never || st.CachedFor == 0 || st.Skew == Never || st.Order {
@@ -61,7 +62,7 @@ func TestStatsOfOneSequence(t *testing.T) {
 	}
 
 	servers := s.ServerStats()
-	if len(servers) != 1 || servers[0].Server != p.server.Addr() || servers[0].Node != p.server.Addr() || !servers[0].Up || servers[0].Durations[ReservedOK].Count() != st.Attempts[ReservedOK] {
+	if len(servers) != 1 || servers[0].Server != p.server.Addr() || servers[0].Node != p.server.Addr() || !servers[0].Up || servers[0].Durations[stats.ReservedOK].Count() != st.Attempts[stats.ReservedOK] {
 		t.Errorf("the server: got %+v", servers)
 	}
 }
@@ -72,41 +73,41 @@ func TestWhyNumbersAreNotUsedIsCounted(t *testing.T) {
 	s := p.open(t, steadySize(10), seldomHearing)
 	ctx := t.Context()
 	for i, c := range []struct {
-		why Unused
+		why stats.Unused
 		do  func(name string) error
 	}{
-		{UnusedRun, func(name string) error {
+		{stats.UnusedRun, func(name string) error {
 			// the next segment does not adjoin
 			p.exec(t, "UPDATE sequence SET id = id + 1000 WHERE name = ?", name)
 			mustTake(t, s, name, 30)
 			return nil
 		}},
-		{UnusedAlter, func(name string) error {
+		{stats.UnusedAlter, func(name string) error {
 			two := uint64(2)
 			_, err := s.Alter(ctx, []byte(name), Alteration{Increment: &two})
 			return err
 		}},
-		{UnusedCache, func(name string) error {
+		{stats.UnusedCache, func(name string) error {
 			one := uint64(1)
 			_, err := s.Alter(ctx, []byte(name), Alteration{Cache: &one})
 			return err
 		}},
-		{UnusedRestart, func(name string) error {
+		{stats.UnusedRestart, func(name string) error {
 			at := uint64(5000)
 			_, err := s.Alter(ctx, []byte(name), Alteration{Restart: &at})
 			return err
 		}},
-		{UnusedChosen, func(name string) error {
+		{stats.UnusedChosen, func(name string) error {
 			st := p.id(t, name)
 			return s.Avoid(ctx, []byte(name), []uint64{st - 2})
 		}},
-		{UnusedFlush, func(name string) error {
+		{stats.UnusedFlush, func(name string) error {
 			// what is held cannot be given back
 			p.exec(t, "UPDATE sequence SET id = id + 1 WHERE name = ?", name)
 			return s.Flush(ctx, []byte(name))
 		}},
-		{UnusedReturned, func(name string) error { return s.Flush(ctx, []byte(name)) }},
-		{UnusedRewind, func(name string) error {
+		{stats.UnusedReturned, func(name string) error { return s.Flush(ctx, []byte(name)) }},
+		{stats.UnusedRewind, func(name string) error {
 			p.exec(t, "UPDATE sequence SET id = 0 WHERE name = ?", name)
 			mustTake(t, s, name, 30)
 			return nil
@@ -129,11 +130,11 @@ func TestWhyNumbersAreNotUsedIsCounted(t *testing.T) {
 	createOn(t, s, "dropped")
 	mustTake(t, s, "dropped", 1)
 	settled(t, s, "dropped")
-	before := s.Stats().Unused[UnusedDrop]
+	before := s.Stats().Unused[stats.UnusedDrop]
 	if _, err := s.Drop(ctx, []byte("dropped"), false); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Stats().Unused[UnusedDrop] - before; got != 9 {
+	if got := s.Stats().Unused[stats.UnusedDrop] - before; got != 9 {
 		t.Errorf("a dropped sequence: got %d numbers passed over, want 9", got)
 	}
 }
@@ -155,7 +156,7 @@ func TestWaitsForNothingAreCounted(t *testing.T) {
 	}
 	eventually(t, "an attempt has failed", func() bool {
 		for result, n := range statsOf(t, s, "photos").Attempts {
-			if Result(result) != ReservedOK && n > 0 {
+			if stats.Result(result) != stats.ReservedOK && n > 0 {
 				return true
 			}
 		}
@@ -169,38 +170,38 @@ func TestOnlySoManySequencesAreNamed(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	const more = 30
 	text := "INSERT INTO sequence (name) VALUES ('other')"
-	for i := range MaxNamed + more {
+	for i := range stats.MaxNamed + more {
 		text += fmt.Sprintf(", ('s%d')", i)
 	}
 	p.exec(t, text)
 	s := p.open(t, steadySize(2))
 	mustTake(t, s, "other", 1) // a name that stands for others
-	for i := range MaxNamed + more {
+	for i := range stats.MaxNamed + more {
 		if _, err := s.Exists(t.Context(), fmt.Appendf(nil, "s%d", i)); err != nil {
 			t.Fatal(err)
 		}
-		if i >= MaxNamed {
+		if i >= stats.MaxNamed {
 			mustTake(t, s, fmt.Sprintf("s%d", i), 1)
 		}
 	}
 	all := s.BySequence()
-	if len(all) != MaxNamed+1 || all[MaxNamed].Name != Others {
-		t.Fatalf("got %d, the last of them %s, want %d and the others", len(all), all[len(all)-1].Name, MaxNamed)
+	if len(all) != stats.MaxNamed+1 || all[stats.MaxNamed].Name != stats.Others {
+		t.Fatalf("got %d, the last of them %s, want %d and the others", len(all), all[len(all)-1].Name, stats.MaxNamed)
 	}
-	if got := all[MaxNamed].Given; got != more+1 {
+	if got := all[stats.MaxNamed].Given; got != more+1 {
 		t.Errorf("the others: got %d numbers, want %d", got, more+1)
 	}
 
 	// One of the others is dropped: their count does not fall. One with a name is dropped: another
 	// one gets a name.
-	for _, name := range []string{fmt.Sprintf("s%d", MaxNamed+1), "s0"} {
+	for _, name := range []string{fmt.Sprintf("s%d", stats.MaxNamed+1), "s0"} {
 		if _, err := s.Drop(t.Context(), []byte(name), false); err != nil {
 			t.Fatal(err)
 		}
 	}
 	p.exec(t, "INSERT INTO sequence (name) VALUES ('new')")
 	mustTake(t, s, "new", 1)
-	if got := statsOf(t, s, Others).Given; got != more+1 {
+	if got := statsOf(t, s, stats.Others).Given; got != more+1 {
 		t.Errorf("the others after one was dropped: got %d numbers, want %d", got, more+1)
 	}
 	if got := statsOf(t, s, "new").Given; got != 1 {
@@ -228,7 +229,7 @@ func TestWaitsForASequenceThatIsNotKnownYetAreCounted(t *testing.T) {
 	if _, err := s.Take(gone, []byte("photos"), 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want that the caller has gone", err)
 	}
-	if st := statsOf(t, s, Others); st.Waits != 2 || st.Unserved != 2 || st.Waited <= 0 {
+	if st := statsOf(t, s, stats.Others); st.Waits != 2 || st.Unserved != 2 || st.Waited <= 0 {
 		t.Errorf("got %d waits of %v, %d of them for nothing, want 2", st.Waits, st.Waited, st.Unserved)
 	}
 	link.Mend()
@@ -236,11 +237,11 @@ func TestWaitsForASequenceThatIsNotKnownYetAreCounted(t *testing.T) {
 		_, err := s.Take(t.Context(), []byte("photos"), 1)
 		return err == nil
 	})
-	unknown := statsOf(t, s, Others).Unserved
+	unknown := statsOf(t, s, stats.Others).Unserved
 	if _, err := s.Take(t.Context(), []byte("nobody"), 1); !errors.Is(err, ErrUnknown) {
 		t.Errorf("got %v, want ErrUnknown", err)
 	}
-	if st := statsOf(t, s, Others); st.Unserved != unknown {
+	if st := statsOf(t, s, stats.Others); st.Unserved != unknown {
 		t.Errorf("a sequence that is not there counts as %d waits for nothing", st.Unserved-unknown)
 	}
 }
@@ -299,7 +300,7 @@ func TestCountersAddUpAtAnyMoment(t *testing.T) {
 					return
 				}
 				if k%100 == 99 {
-					c.void(UnusedRestart)
+					c.void(stats.UnusedRestart)
 				}
 			}
 		})
@@ -310,7 +311,7 @@ func TestCountersAddUpAtAnyMoment(t *testing.T) {
 		select {
 		case <-done:
 			st := statsOf(t, s, "photos")
-			if st.Given == 0 || st.Unused[UnusedRun] == 0 || st.Unused[UnusedRestart] == 0 {
+			if st.Given == 0 || st.Unused[stats.UnusedRun] == 0 || st.Unused[stats.UnusedRestart] == 0 {
 				t.Errorf("that shows little: %+v", st)
 			}
 			return
@@ -327,7 +328,7 @@ func TestReservationsThatNobodyGetsAreCounted(t *testing.T) {
 	mustTake(t, s, "photos", 1)
 	settled(t, s, "photos")
 	v, before := s.servers.first(), s.Stats()
-	more := func(what string, why Unused, want uint64) {
+	more := func(what string, why stats.Unused, want uint64) {
 		t.Helper()
 		after := s.Stats()
 		if n, reserved := after.Unused[why]-before.Unused[why], after.Reserved-before.Reserved; n != want || reserved != want {
@@ -346,12 +347,12 @@ func TestReservationsThatNobodyGetsAreCounted(t *testing.T) {
 	}
 	g := take()
 	v.takeBack(t.Context(), "photos", v.Marks.Epoch("photos"), g.seg)
-	more("a reservation that is undone", UnusedReturned, 10)
+	more("a reservation that is undone", stats.UnusedReturned, 10)
 	g = take()
 	mustTake(t, other, "photos", 1)
 	settled(t, other, "photos")
 	v.takeBack(t.Context(), "photos", v.Marks.Epoch("photos"), g.seg)
-	more("a reservation that cannot be undone", UnusedRefused, 10)
+	more("a reservation that cannot be undone", stats.UnusedRefused, 10)
 
 	// Another proxy has changed the rule, and this one has not heard of it.
 	two := uint64(2)
@@ -363,5 +364,5 @@ func TestReservationsThatNobodyGetsAreCounted(t *testing.T) {
 	if g, err := s.servers.reserveOn(t.Context(), v, "photos", 10, 1); err != nil || g.rule.Step != 2 {
 		t.Fatalf("got numbers by %+v, %v; want the new rule", g.rule, err)
 	}
-	more("a changed rule", UnusedAlter, 10) // another proxy is registered
+	more("a changed rule", stats.UnusedAlter, 10) // another proxy is registered
 }

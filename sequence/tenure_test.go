@@ -47,7 +47,7 @@ func TestThatAProxyIsRegisteredIsNotForgottenInAFailOver(t *testing.T) {
 	fresh.timing.tenure = 0 // it is long ago
 	wantRefused(t, fresh.Sequences, "photos", late.servers.id, e.a.servers.id, e.b.servers.id)
 	beginAgain(t, e.pools[1], fresh.Sequences, "photos", 1)
-	within(t, time.Minute, "the other proxy has heard of it", func() bool { return late.names.get([]byte("photos")).tally().cached == 0 })
+	within(t, time.Minute, "the other proxy has heard of it", func() bool { return late.names.get([]byte("photos")).tally().Cached == 0 })
 	h := newGivenEver()
 	for range 60 {
 		h.add(t, "photos", mustTake(t, fresh.Sequences, "photos", 1))

@@ -12,6 +12,7 @@ import (
 
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
+	"seqproxy/sequence/stats"
 	"seqproxy/sequence/ticket"
 )
 
@@ -22,7 +23,7 @@ import (
 func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (grant, error) {
 	v := t.s.servers.tickets
 	if err := t.s.state.Ready(); err != nil {
-		v.counters.errors.Add(1)
+		v.counters.Errors.Add(1)
 		return grant{}, err
 	}
 	name, begin := t.cache.name, time.Now()
@@ -30,27 +31,27 @@ func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (gr
 	took, result := time.Since(begin), resultOf(v.OutcomeOf(err), err)
 	if err == nil {
 		if err = t.s.state.KeepTicket(t.table.Quoted, g.seg.Last()); err != nil {
-			result = ReservedError
+			result = stats.ReservedError
 		}
 	}
 	switch {
 	case err == nil:
-		v.counters.tried(name, &v.trials, ReservedOK, took)
+		v.counters.Tried(name, &v.trials, stats.ReservedOK, took)
 		return g, nil
 	case g.seg.Remaining() > 0: // it cannot be remembered, or the table was not unlocked in order
-		v.counters.lose(name, UnusedRefused, g.seg.Remaining())
+		v.counters.Lose(name, stats.UnusedRefused, g.seg.Remaining())
 	case lost > 0:
 		if (link.IsUnknownOutcome(err) || errors.Is(err, driver.ErrBadConn)) && !errors.Is(err, ErrUnfit) {
-			result = ReservedUnknown
+			result = stats.ReservedUnknown
 		}
-		v.counters.lose(name, UnusedUnknownCommit, lost)
+		v.counters.Lose(name, stats.UnusedUnknownCommit, lost)
 	}
 	if link.IsConflict(err) {
-		v.counters.retries.Add(1)
+		v.counters.Retries.Add(1)
 	}
-	v.counters.tried(name, &v.trials, result, took)
+	v.counters.Tried(name, &v.trials, result, took)
 	if !errors.Is(err, ErrExhausted) {
-		v.counters.errors.Add(1)
+		v.counters.Errors.Add(1)
 	}
 	return grant{}, fmt.Errorf("reserve numbers of %s: %w", t.table.Quoted, err)
 }
@@ -83,7 +84,7 @@ func (t *TicketTable) reserveOnce(ctx context.Context, want uint64) (g grant, lo
 	t.mu.Unlock()
 	r, err := l.Reserve(ctx, want, mark)
 	if r.WentBack {
-		t.s.counters.wentBack(t.cache.name, &t.s.servers.tickets.trials)
+		t.s.counters.WentBack(t.cache.name, &t.s.servers.tickets.trials)
 		t.s.log.Error("ticket counter went back", zap.String("table", t.table.Quoted),
 			zap.Uint64("gave", r.Gave), zap.Uint64("given_before", mark))
 	}

@@ -17,6 +17,7 @@ import (
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 	"seqproxy/sequence/ticket"
 )
@@ -240,10 +241,10 @@ func (t *TicketTable) touch(ctx context.Context, layout *ticket.Layout, stub []b
 			result, err := conn.ExecContext(r.ctx, "REPLACE INTO "+t.table.Quoted+" ("+define.Quote(layout.Stub)+") VALUES (?)", string(stub))
 			if err != nil && (link.IsUnknownOutcome(err) || link.IsConflict(err)) {
 				// a counter does not go back where the statement is undone
-				t.s.servers.tickets.counters.lose(t.cache.name, UnusedUnknownCommit, 1)
+				t.s.servers.tickets.counters.Lose(t.cache.name, stats.UnusedUnknownCommit, 1)
 			}
 			if link.IsConflict(err) && attempt < link.MaxAttempts && await.Pause(r.ctx, await.Jitter(t.s.timing.Conflict<<attempt)) {
-				t.s.counters.retries.Add(1)
+				t.s.counters.Retries.Add(1)
 				continue
 			}
 			if err != nil {

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/stats"
 	"seqproxy/test/mysqltest"
 )
 
@@ -267,7 +268,7 @@ func TestWhatABrokenReservationOfTicketsHasTakenIsCounted(t *testing.T) {
 	}
 	counted := func() (n uint64) {
 		for _, st := range s.BySequence() {
-			n += st.Unused[UnusedUnknownCommit]
+			n += st.Unused[stats.UnusedUnknownCommit]
 		}
 		return n
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 )
 
@@ -73,7 +74,7 @@ func TestNothingIsGivenBackBelowATombstone(t *testing.T) {
 		t.Fatalf("Create says %+v, want it raised to 21", made)
 	}
 	closeNow(t, a)
-	if got := a.Stats().Unused[UnusedReturned]; got != 0 {
+	if got := a.Stats().Unused[stats.UnusedReturned]; got != 0 {
 		t.Errorf("%d numbers were given back to a sequence that is another one now, want 0", got)
 	}
 	if got := mustTake(t, b, "photos", 1); got != 21 {

@@ -10,6 +10,7 @@ import (
 
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 )
 
@@ -176,7 +177,7 @@ func (s *Sequences) flush(ctx context.Context, c *cache) error {
 	mark := s.servers.marks.Lower(c.name, seg)
 	done, err := c.reserver.giveBack(ctx, c.name, epoch, seg)
 	if done {
-		c.settle(UnusedReturned, seg.Remaining())
+		c.settle(stats.UnusedReturned, seg.Remaining())
 		s.servers.marks.KeepLowered(c.name)
 		c.wentBack(seg.Next() - 1)
 		return nil
@@ -188,7 +189,7 @@ func (s *Sequences) flush(ctx context.Context, c *cache) error {
 	} else {
 		s.servers.marks.Restore(c.name, mark)
 	}
-	c.settle(UnusedFlush, seg.Remaining())
+	c.settle(stats.UnusedFlush, seg.Remaining())
 	if err != nil {
 		return fmt.Errorf("give back numbers of sequence %q, which are a gap now: %w", c.name, err)
 	}

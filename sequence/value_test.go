@@ -6,6 +6,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"seqproxy/sequence/stats"
 )
 
 func TestSetValueOnlyRaises(t *testing.T) {
@@ -113,7 +115,7 @@ func TestFlushGivesBackWhatNobodyHasReservedAfter(t *testing.T) {
 		t.Errorf("after FLUSH of all got %d, want more than 200", got)
 	}
 	wantTaken(t, a, "photos", 103)
-	if got := a.Stats(); got.Rewinds != 0 || got.Unused[UnusedReturned] != 98 {
+	if got := a.Stats(); got.Rewinds != 0 || got.Unused[stats.UnusedReturned] != 98 {
 		t.Errorf("got %+v, want 98 returned and no rewind", got)
 	}
 	if err := a.Flush(context.Background(), []byte("none")); !errors.Is(err, ErrUnknown) {

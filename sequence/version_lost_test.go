@@ -211,7 +211,7 @@ func TestAChangeAfterALostOneOfALaterTimeIsObeyed(t *testing.T) {
 			fresh := e.failOver(t)
 			if then == "it begins again" {
 				beginAgain(t, e.pools[1], fresh.Sequences, "photos", 1)
-				within(t, time.Minute, "the other proxy has heard of it", func() bool { return e.b.names.get([]byte("photos")).tally().cached == 0 })
+				within(t, time.Minute, "the other proxy has heard of it", func() bool { return e.b.names.get([]byte("photos")).tally().Cached == 0 })
 				e.wantAnew(t, fresh)
 				return
 			}

@@ -1,4 +1,4 @@
-package sequence
+package stats
 
 import "sync/atomic"
 
@@ -36,18 +36,19 @@ const (
 	// gap.
 	UnusedReturned
 
-	unusedReasons
+	// UnusedReasons is how many there are.
+	UnusedReasons
 )
 
-var unusedNames = [unusedReasons]string{
+var unusedNames = [UnusedReasons]string{
 	"restart", "alter", "drop", "flush", "run", "cache", "chosen", "caller_gone", "unknown_commit", "rewind", "refused", "returned",
 }
 
 // String is the reason in a word, as metrics have it.
 func (u Unused) String() string { return unusedNames[u] }
 
-// returnedOr is UnusedReturned for numbers that were given back, and else why.
-func returnedOr(why Unused, done bool) Unused {
+// ReturnedOr is UnusedReturned for numbers that were given back, and else why.
+func ReturnedOr(why Unused, done bool) Unused {
 	if done {
 		return UnusedReturned
 	}
@@ -55,7 +56,7 @@ func returnedOr(why Unused, done bool) Unused {
 }
 
 // UnusedCounts are numbers by why they are not used.
-type UnusedCounts [unusedReasons]uint64
+type UnusedCounts [UnusedReasons]uint64
 
 // Sum is how many they are together.
 func (u *UnusedCounts) Sum() (n uint64) {
@@ -65,17 +66,19 @@ func (u *UnusedCounts) Sum() (n uint64) {
 	return n
 }
 
-func (u *UnusedCounts) add(o *UnusedCounts) {
+// Add counts what o has, too.
+func (u *UnusedCounts) Add(o *UnusedCounts) {
 	for i, n := range o {
 		u[i] += n
 	}
 }
 
-// lost counts numbers that were reserved, or may have been, and that no cache has seen. It is safe
+// Lost counts numbers that were reserved, or may have been, and that no cache has seen. It is safe
 // for concurrent use.
-type lost [unusedReasons]atomic.Uint64
+type Lost [UnusedReasons]atomic.Uint64
 
-func (l *lost) read() (counts UnusedCounts) {
+// Read returns the counts.
+func (l *Lost) Read() (counts UnusedCounts) {
 	for i := range l {
 		counts[i] = l[i].Load()
 	}

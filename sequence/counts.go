@@ -1,0 +1,26 @@
+package sequence
+
+import "seqproxy/sequence/stats"
+
+// What is counted; see package stats.
+type (
+	// Unused says why numbers are given to nobody by this process.
+	Unused = stats.Unused
+	// UnusedCounts are numbers by why they are not used.
+	UnusedCounts = stats.UnusedCounts
+	// Result is how one attempt to reserve numbers ended.
+	Result = stats.Result
+)
+
+// Some of the reasons and results.
+const (
+	UnusedReturned      = stats.UnusedReturned
+	UnusedUnknownCommit = stats.UnusedUnknownCommit
+	ReservedOK          = stats.ReservedOK
+)
+
+// MaxNamed and Others are those of package stats.
+const (
+	MaxNamed = stats.MaxNamed
+	Others   = stats.Others
+)

@@ -1,0 +1,39 @@
+package stats
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Counters are what the server part counts, and what no cache owns.
+type Counters struct {
+	Reservations, Retries, Errors, Rewinds atomic.Uint64
+	Lost                                   Lost // of all sequences
+
+	Scores *Scores
+}
+
+// score is that of a sequence which a cache was made of.
+func (c *Counters) score(name string) *Score { return c.Scores.Find(name) }
+
+// Tried counts an attempt to reserve numbers on a server.
+func (c *Counters) Tried(name string, on *Trials, result Result, took time.Duration) {
+	c.score(name).attempts[result].Add(1)
+	on.Durations[result].Add(took)
+	if result == ReservedOK {
+		c.Reservations.Add(1)
+	}
+}
+
+// Lose counts numbers that were reserved, or may have been, and that no cache has seen.
+func (c *Counters) Lose(name string, why Unused, n uint64) {
+	c.Lost[why].Add(n)
+	c.score(name).lost[why].Add(n)
+}
+
+// WentBack counts a row that has gone back on a server.
+func (c *Counters) WentBack(name string, on *Trials) {
+	c.Rewinds.Add(1)
+	c.score(name).rewinds.Add(1)
+	on.rewinds.Add(1)
+}

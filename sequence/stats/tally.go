@@ -1,0 +1,17 @@
+package stats
+
+// Tally is what each cache counts for itself.
+type Tally struct {
+	Reserved, Cached, Given, Waits, Fetches uint64
+	Unused                                  UnusedCounts
+}
+
+// Add counts what o has, too.
+func (t *Tally) Add(o *Tally) {
+	t.Reserved += o.Reserved
+	t.Cached += o.Cached
+	t.Given += o.Given
+	t.Unused.Add(&o.Unused)
+	t.Waits += o.Waits
+	t.Fetches += o.Fetches
+}
