@@ -8,34 +8,34 @@ import (
 	"strings"
 )
 
-// Changed is the options of a sequence, and its row unless that is gone.
+// Changed is a sequence whose options changed: the options, and its row unless that is gone.
 type Changed struct {
-	Option string // the name as the options have it
+	Option string // the name as the options table spells it
 	Gone   bool
 	Row
 }
 
-// Moment is the state of all options, as of one change.
+// Moment is the state of all options after one change.
 type Moment struct {
 	Version uint64 // of the change
-	// of the change, as another one may have its version after a fail-over that lost it
+	// tells this change from another of the same version, as after a fail-over that lost it
 	stamp uint64
 }
 
-// Changes is what a server tells of changes.
+// Changes is the answer of a server that was asked for changes.
 type Changes struct {
-	Moment         // of the last one
-	Back    bool   // changes that were seen are lost: these are all that there are
-	Plan    uint64 // that the server obeys
+	Moment         // the last change
+	Back    bool   // changes that were seen are lost; Options are all that there are
+	Plan    uint64 // the plan that the server obeys
 	Changed []Changed
 
-	// The names of caches that are the server's no more, as it spells that sequence otherwise by
-	// now: it was dropped and made again. The values are the new names.
+	// Names of caches that the server spells otherwise now, and their new spelling. Such a sequence
+	// was dropped and made again.
 	Respelled map[string]string
 }
 
-// ChangesSince returns the version of the last change, and the options of all sequences that changed
-// after seen, or of all.
+// ChangesSince returns the last change and the options of all sequences that changed after seen, or
+// of all sequences.
 func (st *Store) ChangesSince(ctx context.Context, seen Moment, all bool) (heard Changes, err error) {
 	conn, err := st.Conn(ctx)
 	if err != nil {
@@ -58,7 +58,7 @@ func (st *Store) ChangesSince(ctx context.Context, seen Moment, all bool) (heard
 	return heard, err
 }
 
-// LastChange reads which change was the last, and the plan that the server obeys.
+// LastChange reads the last change and the plan that the server obeys.
 func (t OptionTable) LastChange(ctx context.Context, conn *sql.Conn) (last Moment, plan uint64, err error) {
 	err = conn.QueryRowContext(ctx, "SELECT IFNULL(MAX(c.`version`), 0), IFNULL(MAX(c.`stamp`), 0), "+t.Table.obeyed()+" FROM "+t.Table.Version+
 		" AS c WHERE c.`one` = 1").Scan(&last.Version, &last.stamp, &plan)
@@ -68,7 +68,7 @@ func (t OptionTable) LastChange(ctx context.Context, conn *sql.Conn) (last Momen
 	return last, plan, nil
 }
 
-// changedSince reads the options with versions of at least since.
+// changedSince reads the options whose version is since or higher.
 func (st *Store) changedSince(ctx context.Context, conn *sql.Conn, since uint64) ([]Changed, error) {
 	rows, err := conn.QueryContext(ctx, "SELECT o.`name`, s.`name`, CAST(s.`id` AS CHAR), "+EntryOf+" FROM "+st.Table.Options+" AS o LEFT JOIN "+
 		st.Table.Sequence+" AS s ON s.`name` = o.`name` WHERE o.`version` >= ?", since)
@@ -86,7 +86,7 @@ func (st *Store) changedSince(ctx context.Context, conn *sql.Conn, since uint64)
 		if c.Gone = !name.Valid; !c.Gone {
 			c.Name = name.String
 			if c.ID, err = st.ParseID(c.Name, id); err != nil {
-				continue // whoever takes of it is told
+				continue // the next one that takes from it gets the error
 			}
 		}
 		st.Complete(&c.Row)
@@ -95,15 +95,14 @@ func (st *Store) changedSince(ctx context.Context, conn *sql.Conn, since uint64)
 	return all, rows.Err()
 }
 
-// How many names are asked about in one statement: each round trip counts, as proxies that do not
-// hear of changes in time are waited for.
+// Names in one statement. Proxies that see changes late are waited for, so round trips count.
 const (
 	namesAtOnce     = 10_000
-	spellingsAtOnce = 200 // which have no row under their own name
+	spellingsAtOnce = 200 // names without a row under their own spelling
 )
 
-// Respelled are those of names that the server takes for a sequence which is spelled otherwise
-// there, with that spelling.
+// Respelled returns those of names that the server takes for a sequence of another spelling, with
+// that spelling.
 func (st *Store) Respelled(ctx context.Context, names []string) (map[string]string, error) {
 	others := make(map[string]string)
 	for some := range slices.Chunk(names, namesAtOnce) {
@@ -120,7 +119,7 @@ func (st *Store) Respelled(ctx context.Context, names []string) (map[string]stri
 	return others, nil
 }
 
-// spellingsOf adds how the server spells names that have rows, to others.
+// spellingsOf adds to others the names whose row is spelled otherwise.
 func (st *Store) spellingsOf(ctx context.Context, names []string, others map[string]string) error {
 	parts := make([]string, len(names))
 	for i := range names {
@@ -137,14 +136,14 @@ func (st *Store) spellingsOf(ctx context.Context, names []string, others map[str
 		if err := rows.Scan(&i, &is); err != nil {
 			return err
 		}
-		if is != names[i] { // else it was made a moment ago
+		if is != names[i] { // else the row was made a moment ago
 			others[names[i]] = is
 		}
 	}
 	return rows.Err()
 }
 
-// without returns those of names that are not in others.
+// without returns the names that are not in others.
 func without(names, others []string) []string {
 	known := make(map[string]bool, len(others))
 	for _, name := range others {

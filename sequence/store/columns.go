@@ -11,14 +11,14 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// Layout is what the checks found out about the table.
+// Layout is what the checks found out about the table of the sequences.
 type Layout struct {
 	Max      uint64 // the highest number of the id column
 	idType   string // type of the id column
 	NameType string // type, charset and collation of the name column, as CREATE TABLE takes them
 }
 
-// checkColumns looks at the two columns and at the key, and at the columns of the tables beside.
+// checkColumns checks the columns and the key of the first table, and the columns of the others.
 func (s *Schema) checkColumns(ctx context.Context, c link.Raw) (*Layout, error) {
 	found, findings, err := s.Columns(ctx, c)
 	if err == nil && len(findings) > 0 {
@@ -34,7 +34,8 @@ func (s *Schema) checkColumns(ctx context.Context, c link.Raw) (*Layout, error) 
 	return found, nil
 }
 
-// Columns reads the columns and the key, and returns all that is wrong with them.
+// Columns reads the columns and the key of the first table, and returns all that is wrong with
+// them.
 func (s *Schema) Columns(ctx context.Context, c link.Raw) (found *Layout, findings []error, err error) {
 	where := fmt.Sprintf("TABLE_SCHEMA = %s AND TABLE_NAME = %s", link.Literal(s.Config.Database), link.Literal(s.Config.Table))
 	rows, err := c.Query(ctx, "SELECT TABLE_NAME, LOWER(COLUMN_NAME), COLUMN_TYPE, IFNULL(CHARACTER_SET_NAME, ''), IFNULL(COLLATION_NAME, '') "+

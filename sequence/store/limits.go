@@ -14,12 +14,12 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// createLimit makes the table of how far a giver may go with a sequence.
+// createLimit makes the table that says how far a giver may go with a sequence.
 const createLimit = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `giver` varchar(190) CHARACTER SET ascii NOT NULL, " +
 	"`term` bigint unsigned NOT NULL, `wanted` bigint unsigned NOT NULL DEFAULT 0, `granted` bigint unsigned NOT NULL DEFAULT 0, " +
 	"`floor` bigint unsigned NOT NULL DEFAULT 0, PRIMARY KEY (`name`, `giver`)) ENGINE=InnoDB"
 
-// CreateHolder makes the table of who gives, and gave, the numbers of a group.
+// CreateHolder makes the table of the present holder of a group, and of those before it.
 const CreateHolder = "CREATE TABLE IF NOT EXISTS %s (`holder` varchar(190) CHARACTER SET ascii NOT NULL, `term` bigint unsigned NOT NULL, " +
 	"`complete` tinyint unsigned NOT NULL DEFAULT 0, `mark` bigint unsigned NOT NULL DEFAULT 0, PRIMARY KEY (`holder`)) ENGINE=InnoDB"
 
@@ -28,11 +28,11 @@ const (
 	holderSuffix = "_holder"
 )
 
-// LimitTable is the tables of how far givers may go, and of who holds the sequences of a group.
+// LimitTable is the tables of limits and of holders.
 type LimitTable struct{ *Schema }
 
-// Read reads what a node has recorded, in one statement: a later holder and an older limit
-// would not fit together. Where there are no tables there is nothing.
+// Read reads what a node has recorded. It is one statement, since a later holder and an older limit
+// do not fit together. Without the tables the record is empty.
 func (t LimitTable) Read(ctx context.Context, on link.Querier, of limit.Scope) (limit.Record, error) {
 	text := "SELECT NULL, `holder`, `term`, `complete`, `mark`, 0 FROM " + t.Table.Holder
 	var args []any
@@ -45,7 +45,7 @@ func (t LimitTable) Read(ctx context.Context, on link.Querier, of limit.Scope) (
 	return t.scan(ctx, on, text, args...)
 }
 
-// Lock reads all that a node has recorded, and locks it until tx ends.
+// Lock reads what a node has recorded, and locks it until tx ends.
 func (t LimitTable) Lock(ctx context.Context, tx *sql.Tx) (limit.Record, error) {
 	known, err := t.scan(ctx, tx, "SELECT NULL, `holder`, `term`, `complete`, `mark`, 0 FROM "+t.Table.Holder+" FOR UPDATE")
 	if err != nil {
@@ -56,7 +56,7 @@ func (t LimitTable) Lock(ctx context.Context, tx *sql.Tx) (limit.Record, error) 
 	return known, err
 }
 
-// scan runs a statement that selects holders, whose name is NULL, and limits.
+// scan runs a statement that selects limits, and holders as rows whose name is NULL.
 func (t LimitTable) scan(ctx context.Context, on link.Querier, text string, args ...any) (all limit.Record, err error) {
 	rows, err := on.QueryContext(ctx, text, args...)
 	if link.HasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_DB_ERROR) {
@@ -82,8 +82,8 @@ func (t LimitTable) scan(ctx context.Context, on link.Querier, text string, args
 	return all, rows.Err()
 }
 
-// Admitted is how far the node may go with a sequence whose counter stands at position, without a
-// term if there is no row of that yet. The error is OutcomeNotHolder.
+// Admitted returns how far the node may go with a sequence whose counter stands at position. The
+// limit has no term if there is no row yet. The error is OutcomeNotHolder.
 func (t LimitTable) Admitted(known limit.Record, now *link.Choice, position uint64) (limit.Limit, error) {
 	l, ok := known.Admits(now.Holder, position, t.Seen.Load().Max)
 	if !ok {
@@ -92,9 +92,9 @@ func (t LimitTable) Admitted(known limit.Record, now *link.Choice, position uint
 	return l, nil
 }
 
-// belowSQL is what a reservation that goes up to a ceiling adds to its WHERE (arguments
-// name, ceiling); id is the row's there. The server itself evaluates who it is: whatever the proxy
-// believes, a node that is not the holder changes no row.
+// belowSQL returns what a reservation that goes up to a ceiling adds to its WHERE (arguments name,
+// ceiling); id names the row's there. The server itself compares who it is: a node that is not the
+// holder changes no row, whatever the proxy believes.
 func (t LimitTable) belowSQL(now *link.Choice, id string) string {
 	return " AND EXISTS (SELECT 1 FROM " + t.Table.Limit + " AS l JOIN " + t.Table.Holder + " AS h ON h.`holder` = l.`giver` AND h.`term` = l.`term` " +
 		"WHERE l.`name` = ? AND l.`giver` = " + now.HolderSQL() + " AND l.`granted` >= ? AND l.`floor` <= CAST(" + id + " AS UNSIGNED) AND h.`complete` = 1 " +
@@ -102,9 +102,9 @@ func (t LimitTable) belowSQL(now *link.Choice, id string) string {
 		"AND NOT EXISTS (SELECT 1 FROM " + t.Table.Holder + " AS o WHERE o.`term` > h.`term` OR o.`term` = h.`term` AND o.`holder` > h.`holder`))"
 }
 
-// Wants has this node want to go up to id at least, in the transaction that moves a row of a group
-// there, whether or not it is the holder. Another node may become the holder, give numbers beyond,
-// and apply late what it has received of this one: by what this one wanted it notices.
+// Wants records that this node wants to go up to id at least, in the transaction that moves a row
+// of a group there. The node need not be the holder. Another node may become it, give numbers
+// beyond, and apply this transaction late: what this node wanted shows it that.
 func (t LimitTable) Wants(ctx context.Context, tx *sql.Tx, name string, id uint64) error {
 	if !t.Grouped() {
 		return nil
@@ -119,14 +119,14 @@ func (t LimitTable) Wants(ctx context.Context, tx *sql.Tx, name string, id uint6
 	return WriteError(t.Table.Limit, err)
 }
 
-// Lowered has the holder's floor follow a counter that goes down on purpose.
+// Lowered lowers the holder's floor with a counter that goes down on purpose.
 func (t LimitTable) Lowered(ctx context.Context, tx *sql.Tx, name string, id uint64) error {
 	now := t.Current()
 	if !t.Grouped() || now == nil {
 		return nil
 	}
 	_, err := tx.ExecContext(ctx, "UPDATE "+t.Table.Limit+" SET `floor` = LEAST(`floor`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` = "+now.HolderSQL(), id, name)
-	if err == nil { // else what holders before wanted would have come late
+	if err == nil { // else what earlier holders wanted would look like a late write
 		_, err = tx.ExecContext(ctx, "UPDATE "+t.Table.Limit+" SET `wanted` = LEAST(`wanted`, CAST(? AS UNSIGNED)) WHERE `name` = ? AND `giver` <> "+now.HolderSQL(), id-min(id, 1), name)
 	}
 	if err != nil && !link.HasCode(err, gomysql.ER_NO_SUCH_TABLE) {
@@ -135,13 +135,13 @@ func (t LimitTable) Lowered(ctx context.Context, tx *sql.Tx, name string, id uin
 	return nil
 }
 
-// Of are those that this server has recorded under a plan.
+// Of returns the limits that this server has recorded under a plan.
 func (t LimitTable) Of(ctx context.Context, on link.Querier, plan uint64) ([]limit.Limit, error) {
 	known, err := t.scan(ctx, on, "SELECT `name`, `giver`, `term`, `wanted`, `granted`, `floor` FROM "+t.Table.Limit+" WHERE `term` = ?", plan)
 	return known.Limits, err
 }
 
-// Write is Store.Record in the transaction of somebody who has locked the plan.
+// Write is [Store.Record] in a transaction that has locked the plan.
 func (t LimitTable) Write(ctx context.Context, tx *sql.Tx, plan uint64, all []limit.Limit) error {
 	for some := range slices.Chunk(all, FloorBatch) {
 		args := make([]any, 0, 5*len(some))
@@ -157,8 +157,8 @@ func (t LimitTable) Write(ctx context.Context, tx *sql.Tx, plan uint64, all []li
 	return nil
 }
 
-// higher has an INSERT keep what is higher, if it was written under the same plan. The term
-// comes last, as the others look at what it was.
+// higher lets an INSERT keep the higher value, if it was written under the same plan. The term
+// comes last, since the other columns look at its old value.
 func (t LimitTable) higher() string {
 	higher := func(column string) string {
 		return fmt.Sprintf("`%[1]s` = IF(%[2]s.`term` = VALUES(`term`), GREATEST(%[2]s.`%[1]s`, VALUES(`%[1]s`)), VALUES(`%[1]s`)), ", column, t.Table.Limit)
@@ -166,8 +166,8 @@ func (t LimitTable) higher() string {
 	return " ON DUPLICATE KEY UPDATE " + higher("wanted") + higher("granted") + "`term` = VALUES(`term`)"
 }
 
-// Begin writes down how far each member of a plan may go from where it begins, which all
-// of them have recorded. goes tells that the member that this is, of an id, may go by that.
+// Begin writes down how far each member of a plan may go from where it begins. All of them have
+// recorded that. With goes, the member id, which is this server, may go by it.
 func (t LimitTable) Begin(ctx context.Context, tx *sql.Tx, p *change.Plan, id string, goes bool) error {
 	var givers string
 	args := []any{goes, id}
@@ -187,7 +187,7 @@ func (t LimitTable) Begin(ctx context.Context, tx *sql.Tx, p *change.Plan, id st
 	return nil
 }
 
-// WriteError names the table in an error of writing it.
+// WriteError adds the table's name to an error of writing it.
 func WriteError(table string, err error) error {
 	if err != nil {
 		return fmt.Errorf("write table %s: %w", table, err)

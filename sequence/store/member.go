@@ -10,8 +10,8 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// StillObeys makes sure that a server obeys a plan and none is about to begin there. It waits for
-// nobody who changes that.
+// StillObeys makes sure that a server obeys a plan and that no other plan is about to begin there.
+// It does not wait for a change that is under way.
 func (st *Store) StillObeys(ctx context.Context, plan uint64) error {
 	conn, err := st.Conn(ctx)
 	if err != nil {
@@ -24,7 +24,7 @@ func (st *Store) StillObeys(ctx context.Context, plan uint64) error {
 		}
 		return err
 	}
-	// First, as the start of a plan ends the change in the same transaction.
+	// First, since the start of a plan ends the change in the same transaction.
 	if err := st.Plans.RefuseChange(ctx, conn, "", ""); err != nil && !link.IsRefused(err) {
 		return err
 	}
@@ -38,7 +38,7 @@ func (st *Store) StillObeys(ctx context.Context, plan uint64) error {
 	return nil
 }
 
-// Clock is what the clock of the server says.
+// Clock reads the clock of the server.
 func (st *Store) Clock(ctx context.Context) (time.Time, error) {
 	conn, err := st.Conn(ctx)
 	if err != nil {
@@ -52,8 +52,8 @@ func (st *Store) Clock(ctx context.Context) (time.Time, error) {
 	return time.UnixMicro(micros), nil
 }
 
-// MayReserve makes sure that the account has the right to reserve numbers. The server looks at
-// rights before it explains.
+// MayReserve makes sure that the account has the right to reserve numbers. EXPLAIN is enough, as
+// the server checks rights first.
 func (st *Store) MayReserve(ctx context.Context, c link.Raw) error {
 	text := "EXPLAIN UPDATE " + st.Table.Sequence + " SET `id` = `id` WHERE `name` = ''" + st.Table.underPlan(0)
 	if st.Share().Plan != 0 {
@@ -65,8 +65,8 @@ func (st *Store) MayReserve(ctx context.Context, c link.Raw) error {
 	return nil
 }
 
-// Record writes limits of members under a plan down on this server, if it obeys that and none is
-// being made. Only those of this member itself are granted.
+// Record writes down limits of members under a plan, if this server obeys that plan and none is
+// being made. It grants only those of this member itself.
 func (st *Store) Record(ctx context.Context, plan uint64, all ...limit.Limit) error {
 	return st.Transact(ctx, func(tx *sql.Tx) error {
 		if err := st.Plans.RefuseWhileChanging(ctx, tx); err != nil {

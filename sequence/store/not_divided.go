@@ -7,8 +7,8 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// NotDivided is the error for numbers that are so far apart and that members cannot divide; see
-// divides. It is an ErrSeveral.
+// NotDivided is the error for numbers that are so far apart that members cannot divide them. It is
+// an ErrSeveral.
 func NotDivided(h segment.Share, name string, step uint64) error {
 	if !h.InBlocks() {
 		return define.NeedsOneServer("sequence %q: INCREMENT BY %d", name, step)

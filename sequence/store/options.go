@@ -15,11 +15,10 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// CreateOptions makes the table beside the first one, for what `name` and `id` cannot say. Its name
-// column copies the type and the collation of the first table's, so that both compare alike.
-//
-// `cache` is the typed CACHE n, 0 if adaptive, and `floor` the last number given before a DROP. The
-// `version` is that of the last change of this sequence.
+// CreateOptions makes the table for what `name` and `id` cannot say. Its name column has the type
+// and the collation of the first table's, so that both compare alike. ¶`cache` is the typed CACHE
+// n, 0 if adaptive. `floor` is the last number given before a DROP. `version` is the last change of
+// this sequence.
 const CreateOptions = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `cache` bigint unsigned NOT NULL DEFAULT 0, " +
 	"`floor` bigint unsigned NOT NULL DEFAULT 0, " +
 	"`increment` bigint unsigned NOT NULL DEFAULT 1, " +
@@ -34,33 +33,33 @@ const CreateOptions = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `cache
 	"`owner_maximum` bigint unsigned NOT NULL DEFAULT 0, " + // 0: not known
 	"`json_safe` tinyint NOT NULL DEFAULT 0, " +
 	"`anchor` bigint unsigned NOT NULL DEFAULT 1, " + // the numbers are anchor + k * increment
-	// numbers up to this one are not given from memory any more
+	// numbers up to this one are no longer given from memory
 	"`past` bigint unsigned NOT NULL DEFAULT 0, " +
-	"`epoch` bigint unsigned NOT NULL DEFAULT 0, " + // moves when all numbers in memory are void
+	"`epoch` bigint unsigned NOT NULL DEFAULT 0, " + // moves when all numbers in memory become void
 	"`version` bigint unsigned NOT NULL DEFAULT 0, " +
 	// in seconds; 0: that of the configuration
 	"`outage_cover` bigint unsigned NOT NULL DEFAULT 0, " +
 	"`ordered` tinyint NOT NULL DEFAULT 0, " +
-	// of keys, as the clause of CREATE SEQUENCE
+	// the clause of CREATE SEQUENCE
 	"`kind` varchar(160) CHARACTER SET ascii NOT NULL DEFAULT '', " +
-	// of an ORDER sequence: the member that gives its numbers; '': the only one
+	// the member that gives the numbers of an ORDER sequence; '': the only one
 	"`home` char(36) CHARACTER SET ascii NOT NULL DEFAULT '', " +
 	"PRIMARY KEY (`name`), KEY `version` (`version`)) ENGINE=InnoDB"
 
-// createVersion makes the table that says in its one row which change of definitions was the last.
-// Every change writes it, and proxies ask for it. No reservation reads it, so none waits for a
-// change. The `stamp` tells a change from one that was lost and had the same version.
+// createVersion makes the table whose one row says which change of definitions was the last. Every
+// change writes it, and proxies poll it. No reservation reads it, so none waits for a change.
+// `stamp` tells a change from one that was lost and had the same version.
 const createVersion = "CREATE TABLE IF NOT EXISTS %s (`one` tinyint NOT NULL DEFAULT 1, " +
 	"`version` bigint unsigned NOT NULL DEFAULT 0, `stamp` bigint unsigned NOT NULL DEFAULT 0, " +
 	"PRIMARY KEY (`one`)) ENGINE=InnoDB"
 
-// Entry is one row of the options table; that of a sequence without one is like NoEntry.
+// Entry is one row of the options table. A sequence without a row has NoEntry.
 type Entry struct {
 	Def                        define.Definition // its Name is empty
 	Floor, Anchor, Past, Epoch uint64
 	Version                    uint64
-	// of an ORDER sequence: the id of the member that gives its numbers; empty: the first one, as
-	// there was one when it became that
+	// The id of the member that gives the numbers of an ORDER sequence. Empty: the first member,
+	// which was the only one when the sequence became ORDER.
 	Home string
 }
 
@@ -68,8 +67,8 @@ func NoEntry() Entry {
 	return Entry{Def: define.Definition{}.Filled(), Anchor: 1}
 }
 
-// Rule is the entry's. Its anchor is the lowest that gives the same numbers, so that a rule which
-// is out of date for a moment counts on from a row that a restart or CYCLE has lowered.
+// Rule returns the rule of the entry. Its anchor is the lowest that gives the same numbers: a rule
+// that is out of date for a moment still counts on from a row that a restart or CYCLE has lowered.
 func (e *Entry) Rule() segment.Rule {
 	r := segment.Rule{Step: max(e.Def.Increment, 1), Max: e.Def.Max}
 	if r.Anchor = e.Anchor % r.Step; r.Anchor == 0 {
@@ -81,10 +80,10 @@ func (e *Entry) Rule() segment.Rule {
 	return r
 }
 
-// entryColumn is a column of the options table, and the SQL of its value where there is none.
+// entryColumn is a column of the options table, and the SQL of its value where there is no row.
 type entryColumn struct{ name, absent string }
 
-// entryColumns are selected for an entry, from the options table as o.
+// entryColumns are the columns of an entry, selected from the options table as o.
 var entryColumns = [...]entryColumn{
 	{"cache", "0"},
 	{"floor", "0"},
@@ -109,7 +108,7 @@ var entryColumns = [...]entryColumn{
 	{"kind", "''"},
 }
 
-// EntryOf selects an entry that may be missing.
+// EntryOf selects an entry, whether or not it has a row.
 var EntryOf = func() string {
 	columns := make([]string, len(entryColumns))
 	for i, c := range entryColumns {
@@ -118,7 +117,7 @@ var EntryOf = func() string {
 	return strings.Join(columns, ", ")
 }()
 
-// Fields are where EntryOf's columns go.
+// Fields returns the destinations of EntryOf's columns.
 func (e *Entry) Fields() []any {
 	d := &e.Def
 	return []any{
@@ -128,11 +127,11 @@ func (e *Entry) Fields() []any {
 	}
 }
 
-// OptionTable is the tables of the options of sequences, and of their last change.
+// OptionTable is the tables of the options of sequences and of their last change.
 type OptionTable struct{ *Schema }
 
-// lock locks and reads a sequence's options. To write first locks the row alone, where to look
-// for one that is missing would lock the names around it.
+// lock locks and reads a sequence's options. A write first locks the row alone, where a read of a
+// missing row would lock the names around it.
 func (t OptionTable) lock(ctx context.Context, tx *sql.Tx, name string, e *Entry) error {
 	if _, err := tx.ExecContext(ctx, "INSERT INTO "+t.Table.Options+" (`name`) VALUES (?) ON DUPLICATE KEY UPDATE `floor` = `floor`", name); err != nil {
 		return fmt.Errorf("lock options: %w", err)
@@ -144,11 +143,11 @@ func (t OptionTable) lock(ctx context.Context, tx *sql.Tx, name string, e *Entry
 	return nil
 }
 
-// ServerMicros is the server's clock. Versions and epochs never fall behind it, so that they go on rising
-// should the table be lost.
+// ServerMicros is the server's clock. Versions and epochs are at least that, so they rise even if
+// the table is lost.
 const ServerMicros = "CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS UNSIGNED)"
 
-// MoveVersion has all proxies look for changes within a second.
+// MoveVersion makes all proxies look for changes within a second.
 func (t OptionTable) MoveVersion(ctx context.Context, on link.Querier) error {
 	_, err := on.ExecContext(ctx, "INSERT INTO "+t.Table.Version+" (`one`, `version`, `stamp`) VALUES (1, "+ServerMicros+", ?) "+
 		"ON DUPLICATE KEY UPDATE `version` = GREATEST(`version` + 1, VALUES(`version`)), `stamp` = VALUES(`stamp`)", NewStamp())
@@ -158,10 +157,10 @@ func (t OptionTable) MoveVersion(ctx context.Context, on link.Querier) error {
 	return nil
 }
 
-// NewStamp is that of a change.
+// NewStamp returns the stamp of a new change.
 func NewStamp() uint64 { return rand.Uint64() }
 
-// Write writes the options of a sequence that has an entry, under the version that it has.
+// Write writes the options of a sequence that has an entry, under the entry's version.
 func (t OptionTable) Write(ctx context.Context, tx *sql.Tx, name string, e *Entry) error {
 	d := &e.Def
 	_, err := tx.ExecContext(ctx, "UPDATE "+t.Table.Options+" SET `name` = ?, `cache` = ?, `floor` = ?, `increment` = ?, `minimum` = ?, `maximum` = ?, "+
@@ -175,7 +174,7 @@ func (t OptionTable) Write(ctx context.Context, tx *sql.Tx, name string, e *Entr
 	return nil
 }
 
-// KindColumn is a kind as the table of options has it.
+// KindColumn scans and writes a kind as the options table has it.
 type KindColumn struct{ *kind.Kind }
 
 // Scan reads a clause.

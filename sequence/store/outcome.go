@@ -8,29 +8,29 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// Outcome is how one attempt to reserve numbers on a server ended. It is an error, too.
+// Outcome is how one attempt to reserve numbers ended. It is an error, too.
 type Outcome uint8
 
 const (
-	// OutcomeDone: the numbers are reserved, and it was made sure of that.
+	// OutcomeDone: the numbers are reserved, and that was verified.
 	OutcomeDone Outcome = iota
 	// OutcomeConflict: another transaction was first.
 	OutcomeConflict
 	// OutcomeLocked: another transaction has the row, and the server has waited long enough.
 	OutcomeLocked
-	// OutcomeDoubtful: the row is not what it should be, or somebody changed it in the same moment.
+	// OutcomeDoubtful: the row is not what it should be, or was changed in the same moment.
 	OutcomeDoubtful
-	// OutcomeUnlisted: the server does not know this process, so others do not wait for it.
+	// OutcomeUnlisted: this process is not in the table of proxies, so others do not wait for it.
 	OutcomeUnlisted
-	// OutcomeNewRule: the numbers go by another increment or maximum than this process knew.
+	// OutcomeNewRule: the numbers have another increment or maximum than this process believed.
 	OutcomeNewRule
-	// OutcomeRestarted: the sequence has begun again since.
+	// OutcomeRestarted: the sequence was restarted since.
 	OutcomeRestarted
-	// OutcomeWentBack: the row, or the numbers of it, are lower than this process saw it.
+	// OutcomeWentBack: the row, or its numbers, are lower than this process has seen.
 	OutcomeWentBack
-	// OutcomeNoRoom: so many numbers are not left.
+	// OutcomeNoRoom: fewer numbers remain.
 	OutcomeNoRoom
-	// OutcomeAtCeiling: the numbers would go above what other nodes of the group know of.
+	// OutcomeAtCeiling: the numbers would go above what other nodes of the group have recorded.
 	OutcomeAtCeiling
 	// OutcomeUnwitnessed: the numbers would go above what another member has recorded.
 	OutcomeUnwitnessed
@@ -40,15 +40,15 @@ const (
 	OutcomeMoved
 	// OutcomeOldPlan: the server obeys another plan than this process.
 	OutcomeOldPlan
-	// OutcomeFrozen: the row is frozen, as the set of servers is changed.
+	// OutcomeFrozen: the row is frozen by a change of members.
 	OutcomeFrozen
 	// OutcomeNotHome: another member gives the numbers of the ORDER sequence.
 	OutcomeNotHome
 	// OutcomeForeign: the row stands where another member's numbers follow.
 	OutcomeForeign
-	// OutcomeUnknown: the answer was lost. The numbers may be reserved, and nobody gives them.
+	// OutcomeUnknown: the answer was lost. The numbers may be reserved, and are never given.
 	OutcomeUnknown
-	// OutcomeRefused: for another reason, which the error says.
+	// OutcomeRefused: another reason, which the error names.
 	OutcomeRefused
 
 	Outcomes
@@ -77,34 +77,34 @@ var outcomeTexts = [Outcomes]string{
 	OutcomeRefused: "it was refused",
 }
 
-// Error says what the outcome is, where there is no other error for it.
+// Error describes the outcome, for want of a better error.
 func (o Outcome) Error() string { return outcomeTexts[o] }
 
-// Attempt is one attempt to take numbers, as it ended.
+// Attempt is one attempt to take numbers, after its end.
 type Attempt struct {
 	Outcome Outcome
 	Err     error // nil with OutcomeDone
 
-	Taken  bool // the row has moved: whatever the outcome is, its numbers are used by nobody else
+	Taken  bool // the row has moved: no other process uses its numbers, whatever the outcome
 	Last   uint64
-	Stored Row // as it was read after that
+	Stored Row // the row as it was read after that
 
-	Doubtful uint64 // numbers that may be taken, if the row has moved, and that nobody gives
+	Doubtful uint64 // numbers that may be taken, if the row has moved, and are never given
 
-	// with OutcomeWentBack: what the row, or the first of its numbers, is, and what it was; with
-	// OutcomeForeign: the row
+	// With OutcomeWentBack: where the row or its first number stands, and where it was seen. With
+	// OutcomeForeign: the row.
 	Row, Mark uint64
-	Asked     bool // how far the holder may go was read: up to ceiling
+	Asked     bool // the limit of the holder was read: up to ceiling
 	Ceiling   uint64
 }
 
-// Ended is an attempt of which the outcome says all.
+// Ended is an attempt that its outcome explains.
 func Ended(o Outcome) Attempt { return Attempt{Outcome: o, Err: o} }
 
-// FailedWith is an attempt that ended with an error.
+// FailedWith is an attempt that an error ended.
 func (st *Store) FailedWith(err error) Attempt { return Attempt{Outcome: st.OutcomeOf(err), Err: err} }
 
-// OutcomeOf is the outcome of an attempt that ended with an error, or without one.
+// OutcomeOf classifies the error of an attempt; nil is OutcomeDone.
 func (st *Store) OutcomeOf(err error) Outcome {
 	var is Outcome
 	switch {

@@ -18,8 +18,8 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// CreateProxies makes the table of the proxies that may hold numbers. `version` is that of the last
-// change (of the options table) that the proxy has seen and obeys.
+// CreateProxies makes the table of the proxies that may hold numbers. `version` is the last change
+// of the options table that the proxy obeys.
 const CreateProxies = "CREATE TABLE IF NOT EXISTS %s (`id` char(26) CHARACTER SET ascii NOT NULL, `host` varchar(255) CHARACTER SET utf8mb4 NOT NULL, " +
 	"`process` varchar(255) CHARACTER SET ascii NOT NULL DEFAULT '', " +
 	"`since` datetime(6) NOT NULL, `heartbeat` datetime(6) NOT NULL, `version` bigint unsigned NOT NULL, " +
@@ -28,29 +28,29 @@ const CreateProxies = "CREATE TABLE IF NOT EXISTS %s (`id` char(26) CHARACTER SE
 // ProxyTable is the table of the proxies that may hold numbers.
 type ProxyTable struct{ *Schema }
 
-// Proxy is one that may hold numbers in memory.
+// Proxy is a proxy that may hold numbers in memory.
 type Proxy struct {
 	ID    string
 	Host  string    // "web3, process 4711"
-	Since time.Time // when it registered, UTC by the sequence server's clock
-	// since its last heartbeat; below 0 where the server's clock went back after it
+	Since time.Time // when it registered, in UTC by the sequence server's clock
+	// since its last heartbeat; negative if the server's clock went back after it
 	Silent    time.Duration
-	Version   uint64 // of the last change that it obeys
-	Sequences uint64 // that it has in use
-	Cached    uint64 // numbers that it held at the heartbeat
+	Version   uint64 // the last change that it obeys
+	Sequences uint64 // sequences that it uses
+	Cached    uint64 // numbers in its memory at the heartbeat
 
-	Process          string // process.Name of it
+	Process          string // its [process.Name]
 	beat, staleAfter time.Duration
 }
 
-// Stale reports whether it missed heartbeats: it is gone, or cut off.
+// Stale reports whether the proxy has missed heartbeats: it is gone, or cut off.
 func (p *Proxy) Stale() bool { return p.Silent > p.staleAfter }
 
-// early reports whether its last heartbeat is of a time to come: the server's clock went back, and
-// it has given none since.
+// early reports whether the last heartbeat lies in the future: the server's clock went back, and no
+// heartbeat followed.
 func (p *Proxy) early() bool { return p.Silent < -p.beat }
 
-// RemoveDead removes the entries of proxies that are known to be dead.
+// RemoveDead removes the entries of proxies that are certainly dead.
 func (t ProxyTable) RemoveDead(ctx context.Context) error {
 	all, err := t.List(ctx)
 	if err != nil {
@@ -72,7 +72,7 @@ func (t ProxyTable) List(ctx context.Context) ([]Proxy, error) {
 	return t.ListOn(ctx, t.Pool(), "")
 }
 
-// ListOn is List on a connection. locking stands behind the question.
+// ListOn is List on a connection. The query ends with locking.
 func (t ProxyTable) ListOn(ctx context.Context, on link.Querier, locking string) ([]Proxy, error) {
 	rows, err := on.QueryContext(ctx, "SELECT `id`, `host`, `process`, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `since`), "+
 		"TIMESTAMPDIFF(MICROSECOND, `heartbeat`, UTC_TIMESTAMP(6)), `version`, `sequences`, `held` FROM "+t.Table.Proxies+" ORDER BY `since`, `id`"+locking)
@@ -93,8 +93,8 @@ func (t ProxyTable) ListOn(ctx context.Context, on link.Querier, locking string)
 	return all, rows.Err()
 }
 
-// HighestVersion is the highest version that a proxy says it obeys: one that was lost, if only the
-// other tables were restored from a backup.
+// HighestVersion returns the highest version that a proxy says it obeys. It shows a version that
+// was lost when only the other tables were restored from a backup.
 func (t ProxyTable) HighestVersion(ctx context.Context, tx *sql.Tx) (version uint64, err error) {
 	err = tx.QueryRowContext(ctx, "SELECT IFNULL(MAX(`version`), 0) FROM "+t.Table.Proxies).Scan(&version)
 	if err != nil {
@@ -103,17 +103,17 @@ func (t ProxyTable) HighestVersion(ctx context.Context, tx *sql.Tx) (version uin
 	return version, nil
 }
 
-// Registration is this process's entry among the proxies of one server. With all members it has the
-// same id.
+// Registration is this process's entry among the proxies of one server. All members have the same
+// id for it.
 type Registration struct {
 	ID       string
 	Host     string
-	Anywhere *atomic.Bool // this process has registered with any of them: then it does with all
+	Anywhere *atomic.Bool // set once this process has registered with any of them: then it must with all
 
-	Making  await.Lock  // held while the entry is made
+	Making  await.Lock  // locked while the entry is made
 	Listed  atomic.Bool // the entry was made: numbers may be reserved
 	Missing atomic.Bool // a reservation found no entry
-	// the node that has the entry, as nodes.changes. Another one may have lost it.
+	// The node with the entry, as [link.Nodes] numbers changes. Another node may have lost it.
 	On atomic.Uint64
 }
 
@@ -125,7 +125,7 @@ func NewRegistration() Registration {
 	return Registration{Making: await.NewLock(), ID: rand.Text(), Anywhere: new(atomic.Bool), Host: fmt.Sprintf("%s, process %d", host, os.Getpid())}
 }
 
-// ListedID is the id of the entry, empty before it was made.
+// ListedID returns the id of the entry, empty before it is made.
 func (g *Registration) ListedID() string {
 	if g.Listed.Load() {
 		return g.ID
@@ -133,8 +133,8 @@ func (g *Registration) ListedID() string {
 	return ""
 }
 
-// ListProxies writes which proxies are in the way, and the way out of each. lives is what is said
-// of one that lives.
+// ListProxies writes which proxies are in the way, and the way out for each. lives is the text for
+// a live one.
 func ListProxies(text *strings.Builder, proxies []Proxy, table string, several bool, lives string) {
 	for i, p := range proxies {
 		if i > 0 {
@@ -164,7 +164,7 @@ func (e *RegisteredError) Error() string {
 	return text.String()
 }
 
-// Add enters proxies that a member does not know. They have yet to tell it what they obey.
+// Add enters proxies that a member does not have. They still have to report what they obey.
 func (t ProxyTable) Add(ctx context.Context, tx *sql.Tx, theirs []Proxy) error {
 	own, err := t.ListOn(ctx, tx, "")
 	if err != nil {
@@ -173,7 +173,7 @@ func (t ProxyTable) Add(ctx context.Context, tx *sql.Tx, theirs []Proxy) error {
 	for i := range theirs {
 		o := &theirs[i]
 		if slices.ContainsFunc(own, func(known Proxy) bool { return known.ID == o.ID }) {
-			continue // it gives signs of life there, which must not wait for this
+			continue // it sends heartbeats there, which must not wait for this
 		}
 		_, err := tx.ExecContext(ctx, "INSERT INTO "+t.Table.Proxies+" (`id`, `host`, `process`, `since`, `heartbeat`, `version`, `sequences`, `held`) VALUES (?, ?, ?, "+
 			"TIMESTAMPADD(MICROSECOND, ?, '1970-01-01'), TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(6)), 0, ?, ?) ON DUPLICATE KEY UPDATE `id` = VALUES(`id`)",

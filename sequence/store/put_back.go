@@ -12,8 +12,8 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// PutBack is the transaction of giveBack: it has the row stand at lowered. hit: the row stood at
-// the end of seg, under the plan of seg.
+// PutBack sets the row to lowered, in one transaction with the checks that allow it. hit: the row
+// stood at the end of seg, under the plan of seg.
 func (st *Store) PutBack(ctx context.Context, h segment.Share, name string, epoch uint64, seg segment.Segment, lowered uint64) (done, hit bool, err error) {
 	args := []any{lowered, name, seg.Last()}
 	if h.Plan != 0 {
@@ -28,15 +28,14 @@ func (st *Store) PutBack(ctx context.Context, h segment.Share, name string, epoc
 			return err
 		}
 		hit = true
-		// The row is locked now. It may be another sequence's, made above the tombstone of the one
-		// that seg is of. Or the sequence was restarted, or goes on above them because they are
-		// somebody's.
+		// The row is locked now. It may belong to another sequence, made above the tombstone of
+		// seg's. Or the sequence was restarted, or must not give the numbers again.
 		e := NoEntry()
 		err = tx.QueryRowContext(ctx, "SELECT "+EntryOf+" FROM "+st.Table.Options+" AS o WHERE o.`name` = ? FOR UPDATE", name).Scan(e.Fields()...)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("read tombstone: %w", err)
 		}
-		// The home of an ORDER sequence goes on above all that was taken from the other members.
+		// The home of an ORDER sequence counts above all that was taken from the other members.
 		if e.Floor >= seg.Next() || e.Past >= seg.Next() || e.Epoch > epoch || e.Def.Order && h.Shared() {
 			return errTombstone
 		}
@@ -52,22 +51,23 @@ func (st *Store) PutBack(ctx context.Context, h segment.Share, name string, epoc
 	case errors.Is(err, errTombstone), errors.As(err, new(*RegisteredError)):
 		return false, hit, nil
 	case st.IsMoved(err) && !errors.Is(err, link.ErrOutcome):
-		// nothing was done, and on the next node they are a gap
+		// nothing was done; on the next node the numbers are a gap
 		return false, hit, nil
 	}
 	return done && err == nil, hit, err
 }
 
-// errTombstone undoes a giving back: the sequence was dropped since, or goes on above the numbers.
+// errTombstone rolls back: the sequence was dropped since, or counts above the numbers.
 var errTombstone = errors.New("a tombstone reaches the numbers")
 
-// OtherProxies are the other proxies that are registered. locking stands behind the question.
+// OtherProxies returns the other registered proxies. The query ends with locking.
 func (st *Store) OtherProxies(ctx context.Context, on link.Querier, locking string) ([]Proxy, error) {
 	all, err := st.Proxies.ListOn(ctx, on, locking)
 	return slices.DeleteFunc(all, func(p Proxy) bool { return p.ID == st.Registry.ID }), err
 }
 
-// RefuseOthers keeps others from registering until the transaction ends, and refuses it if one is.
+// RefuseOthers keeps other proxies from registering until the transaction ends. It fails if one is
+// registered.
 func (st *Store) RefuseOthers(ctx context.Context, tx *sql.Tx, name string) error {
 	others, err := st.OtherProxies(ctx, tx, " FOR UPDATE")
 	if err != nil {
@@ -79,8 +79,8 @@ func (st *Store) RefuseOthers(ctx context.Context, tx *sql.Tx, name string) erro
 	return nil
 }
 
-// RegisteredError: a sequence is not restarted and continues where it was, because other proxies
-// are registered and may hold numbers of it.
+// RegisteredError says that a sequence is not restarted, because other proxies are registered and
+// may hold numbers of it.
 type RegisteredError struct {
 	Sequence string
 	Table    string  // "`app`.`sequence_proxy`"

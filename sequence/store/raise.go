@@ -10,22 +10,22 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// RaiseTo moves a counter below n to floor, and any other on by one number, in steps by one step,
-// unless it stands at end. at is where it stands then, or below. Nobody puts numbers back from
-// there. It waits for a frozen one.
+// RaiseTo moves a counter below n to floor, and any other on by one number, or by one step, unless
+// it stands at end. at is a position that the counter has at least; no numbers are put back from
+// there. RaiseTo waits while the row is frozen.
 func (st *Store) RaiseTo(ctx context.Context, name string, n, floor, end uint64) (at uint64, err error) {
 	var frozen error
 	for {
 		at, low, err := st.TryRaise(ctx, name, n, floor, end)
 		switch {
 		case err != nil && ctx.Err() != nil:
-			// an attempt that was cut off says less than the one before
+			// an interrupted attempt says less than the one before
 			return 0, cmp.Or(frozen, err)
 		case err != nil || low == nil:
 			return at, err
 		}
 		wait := st.Config.Link.Timing.Conflict
-		if frozen = nil; low.Frozen { // else it went on in this moment
+		if frozen = nil; low.Frozen { // else it thawed in this moment
 			frozen, wait = OutcomeFrozen, st.Config.FrozenBackoff
 		}
 		if !await.Pause(ctx, await.Jitter(wait)) {
@@ -34,8 +34,7 @@ func (st *Store) RaiseTo(ctx context.Context, name string, n, floor, end uint64)
 	}
 }
 
-// TryRaise is RaiseTo that awaits nothing: low is the row where it is frozen, or below floor all
-// the same.
+// TryRaise is RaiseTo without waiting. low is the row if it is frozen, or below floor all the same.
 func (st *Store) TryRaise(ctx context.Context, name string, n, floor, end uint64) (at uint64, low *Row, err error) {
 	h := st.Share()
 	seen, err := st.checked(ctx)
@@ -45,13 +44,13 @@ func (st *Store) TryRaise(ctx context.Context, name string, n, floor, end uint64
 	highest := seen.Max
 	floor, ok := h.Rest(floor)
 	if !ok || floor > highest {
-		floor = highest // one of several of which none of the numbers left is
+		floor = highest // none of the numbers that remain belongs to this member
 	}
 	more := uint64(1)
 	if h.InSteps() {
 		more = h.Count // the row keeps its residue
 	}
-	// By another plan the row may not stand there.
+	// Under another plan the row may not stand there.
 	text, args := st.Table.raise()+st.Table.underPlan(h.Plan), []any{n, floor, more, name, max(floor, min(end, highest))}
 	at, moved, err := st.move(ctx, name, text, args)
 	if err != nil {
@@ -60,7 +59,7 @@ func (st *Store) TryRaise(ctx context.Context, name string, n, floor, end uint64
 	if moved {
 		return at, nil, nil
 	}
-	// It stood above; or it is frozen at the end of its column, and may go on below.
+	// It stood above, or is frozen at the end of its column and may go on below.
 	stored, err := st.Find(ctx, name)
 	switch {
 	case err != nil:
@@ -73,7 +72,7 @@ func (st *Store) TryRaise(ctx context.Context, name string, n, floor, end uint64
 	return floor, nil, nil
 }
 
-// move runs an UPDATE that moves a row, and returns where it stands then, unless it is not moved.
+// move runs an UPDATE that moves a row, and returns where the row stands then.
 func (st *Store) move(ctx context.Context, name, text string, args []any) (at uint64, moved bool, err error) {
 	run := func(on link.Querier) error {
 		result, err := on.ExecContext(ctx, text, args...)

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// Highest is the last number that a sequence may give, as far as it is known.
+// Highest returns the last number that a sequence may give, by the latest rule read.
 func (st *Store) Highest(name string) uint64 {
 	highest := st.Seen.Load().Max
 	if r := st.Rules.Of(name); r.Max != 0 {
@@ -14,7 +14,7 @@ func (st *Store) Highest(name string) uint64 {
 	return highest
 }
 
-// Width is from position to the last of n numbers that are reserved next; false if they go beyond
+// Width returns the distance from position to the last of the next n numbers; false if they exceed
 // 64 bits.
 func (st *Store) Width(name string, position, n uint64) (uint64, bool) {
 	rule := st.Rules.Of(name)
@@ -32,7 +32,7 @@ func (st *Store) Width(name string, position, n uint64) (uint64, bool) {
 	return width, ok && hi == 0 && width >= rest && width <= math.MaxUint64-position
 }
 
-// Remaining is how many numbers this server has of a sequence, up to highest.
+// Remaining returns how many numbers up to highest this server has of a sequence.
 func (st *Store) Remaining(name string, stored *Row, highest uint64) uint64 {
 	switch h := st.ShareOf(name, stored.Rule()); {
 	case h.InBlocks():

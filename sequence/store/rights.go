@@ -7,8 +7,8 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// Grants is the statement that gives an account of a sequence server the rights that it needs on
-// the schema of the tables. account is written as GRANT takes it.
+// Grants returns the statement that gives an account the rights that it needs on the schema of the
+// tables. account is written as GRANT takes it.
 func Grants(schema, account string) string { return grantText(rights+", CREATE", schema, account) }
 
 // GrantsOnTables is Grants for an account that does not create the tables.
@@ -20,11 +20,11 @@ func grantText(rights, schema, account string) string {
 	return fmt.Sprintf("GRANT %s ON %s.* TO %s", rights, define.Quote(schema), account)
 }
 
-// Grants is that statement in a message to somebody who knows the account.
+// Grants is the statement in a message that does not name the account.
 func (s *Schema) Grants() string { return Grants(s.Config.Database, "the user") }
 
 // WithGrants adds to the server's error about a missing right what to grant. It returns other
-// errors as they are.
+// errors unchanged.
 func WithGrants(err error, schema string) error {
 	if !link.IsDenied(err) {
 		return err

@@ -8,12 +8,12 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// RowDeleted is the finding about such a row. top is the highest number that is known to be
-// reserved on any member. Other proxies may hold higher ones of this member, up to its ceiling; and
-// lower than where its plan began are those of plans before.
+// RowDeleted returns the finding about a deleted row. top is the highest number that is certainly
+// reserved on any member. Other proxies may hold higher numbers of this member, up to its ceiling;
+// lower ones than the start of its plan belong to earlier plans.
 func (st *Store) RowDeleted(ctx context.Context, on link.Querier, name string, top uint64) (finding, err error) {
 	var reached uint64
-	// Locking, as it may have been raised since the transaction began.
+	// A locking read, since the row may have been raised since the transaction began.
 	err = on.QueryRowContext(ctx, "SELECT GREATEST(IFNULL(MAX(l.`granted`), 0), IFNULL((SELECT MAX(f.`floor`) FROM "+st.Table.PlanStart+" AS f WHERE f.`name` = ?), 0), "+
 		"IFNULL((SELECT MAX(p.`floor`) FROM "+st.Table.Plan+" AS p), 0)) FROM "+st.Table.Limit+" AS l WHERE l.`name` = ?"+shared, name, name).Scan(&reached)
 	if err != nil {

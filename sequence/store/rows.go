@@ -15,8 +15,8 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// Find reads the row that name means. No such row is ErrUnknown, and a server that obeys another
-// plan OutcomeOldPlan.
+// Find reads the row that name means. The error is ErrUnknown without a row, and OutcomeOldPlan if
+// the server obeys another plan.
 func (st *Store) Find(ctx context.Context, name string) (Row, error) {
 	found, err := st.Look(ctx, name)
 	if err == nil && found.Plan != found.Share.Plan {
@@ -25,7 +25,7 @@ func (st *Store) Find(ctx context.Context, name string) (Row, error) {
 	return found, err
 }
 
-// Look is Find whatever plan the server obeys.
+// Look is Find under any plan.
 func (st *Store) Look(ctx context.Context, name string) (Row, error) {
 	return st.lookBy(ctx, func(conn *sql.Conn) (Row, error) { return st.ReadRow(ctx, conn, name) })
 }
@@ -66,8 +66,8 @@ func (st *Store) lookBy(ctx context.Context, read func(conn *sql.Conn) (Row, err
 	return found, nil
 }
 
-// deleted returns the mark of a sequence that has no row any more, 0 if it was dropped: then there
-// is a tombstone.
+// deleted returns the mark of a sequence without a row. It is 0 if the sequence was dropped, which
+// leaves a tombstone.
 func (st *Store) deleted(ctx context.Context, conn *sql.Conn, name string) uint64 {
 	mark := st.Marks.Of(name)
 	if mark == 0 {
@@ -106,15 +106,14 @@ func (st *Store) readBy(ctx context.Context, conn *sql.Conn, text, name string, 
 	return found, err
 }
 
-// learn takes over what a row says about how to reserve, and which epoch it is in.
+// learn remembers the rule, the epoch and the place of a row.
 func (st *Store) learn(r *Row) {
 	st.Rules.Set(r.Name, r.Rule())
 	st.ordered.set(r)
 	st.Marks.Learn(r.Name, r.Epoch)
 }
 
-// LearnAs is learn for a row that is made again under another spelling than the one that numbers
-// are reserved by.
+// LearnAs is learn for a row that was made again under another spelling than that of the cache.
 func (st *Store) LearnAs(name string, r *Row) {
 	if name != r.Name {
 		renamed := *r
@@ -123,22 +122,22 @@ func (st *Store) LearnAs(name string, r *Row) {
 	}
 }
 
-// comparable makes sure that the names of both tables can be compared, after a statement said of
-// some text that it cannot.
+// comparable makes sure that the names of both tables can be compared, after a statement failed to
+// compare some text.
 func (st *Store) comparable(ctx context.Context, conn *sql.Conn) error {
 	_, err := conn.ExecContext(ctx, "SELECT 1 FROM "+st.Table.Sequence+" AS s JOIN "+st.Table.Options+" AS o ON o.`name` = s.`name` LIMIT 0")
 	if !link.HasCode(err, gomysql.ER_CANT_AGGREGATE_2COLLATIONS) {
 		return err
 	}
 	if err := st.CheckAgain(ctx, conn); err != nil {
-		// the column has been changed, perhaps since this connection was made
+		// the column was changed, perhaps since this connection was made
 		return err
 	}
 	return st.Unfit(st.Table.Options, fmt.Sprintf("its column `name` compares otherwise than the one of %s: %v", st.Table.Sequence, err),
 		"ALTER TABLE "+st.Table.Options+" MODIFY `name` "+st.Seen.Load().NameType+" NOT NULL")
 }
 
-// scanRow reads what table.rows selects.
+// scanRow reads what [Table.rows] selects.
 func (st *Store) scanRow(from interface{ Scan(...any) error }) (r Row, err error) {
 	var id sql.NullString
 	if err := from.Scan(append([]any{&r.Name, &id, &r.registered, &r.Plan}, r.Fields()...)...); err != nil {
@@ -157,7 +156,7 @@ func (st *Store) Complete(r *Row) {
 	r.FillIn(st.Seen.Load().Max) // there is a connection, so there was a check
 }
 
-// FillIn fills in what follows from the definition where columns hold numbers up to highest.
+// FillIn fills in what follows from the definition, where columns hold numbers up to highest.
 func (r *Row) FillIn(highest uint64) {
 	r.Max = r.Def.Limit(highest)
 	if r.Exact = r.Def.Cache; r.Def.Order {
@@ -165,7 +164,7 @@ func (r *Row) FillIn(highest uint64) {
 	}
 }
 
-// Common is the rule that the row's sequence goes by, as caches know it.
+// Common returns the rule of the row's sequence as caches have it.
 func (r *Row) Common() segment.Rule { return r.Share.Common(r.Rule()) }
 
 // ParseID reads the id of a row.
@@ -182,8 +181,8 @@ func (st *Store) ParseID(name string, id sql.NullString) (uint64, error) {
 	return n, nil
 }
 
-// RowsOf reads the rows of so many names, without those whose id is none. It does not say whether
-// they are frozen.
+// RowsOf reads the rows of these names, without rows whose id is none. It does not say whether they
+// are frozen.
 func (st *Store) RowsOf(ctx context.Context, names []string) ([]Row, error) {
 	conn, err := st.Conn(ctx)
 	if err != nil {
@@ -241,8 +240,7 @@ func (st *Store) List(ctx context.Context) ([]Row, error) {
 	return all, nil
 }
 
-// fitsKind refuses a row whose kind cannot be told: its options were lost, or it was renamed by
-// hand.
+// fitsKind refuses a row whose kind is unclear: its options were lost, or it was renamed by hand.
 func (st *Store) fitsKind(found *Row) error {
 	var finding string
 	switch plain := found.Def.Kind.IsPlain(); {

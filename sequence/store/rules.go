@@ -6,8 +6,8 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// Rules remembers by which rule each sequence goes that has one. What is remembered may be out of
-// date: a reservation reads the rule back with its result, and is not used if that is another.
+// Rules remembers the rules of sequences. A rule may be out of date: each reservation reads the
+// rule back with its result, and is not used if it is another.
 type Rules struct {
 	mu sync.Mutex
 	by map[string]segment.Rule // guarded by mu; by the table's spelling

@@ -6,7 +6,7 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// SelectNames reads names.
+// SelectNames runs a query that selects names.
 func SelectNames(ctx context.Context, on link.Querier, text string, args ...any) (names []string, err error) {
 	rows, err := on.QueryContext(ctx, text, args...)
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// ErrNoText is a name whose bytes are no text in the character set that they are in, or
-// a text that UTF-8 has not.
+// ErrNoText is the error for a name whose bytes are not text in its character set, or that UTF-8
+// cannot hold.
 var ErrNoText = errors.New("is no text in its character set")
 
-// InUTF8 asks the server for a name in UTF-8.
+// InUTF8 lets the server convert a name to UTF-8.
 func (st *Store) InUTF8(ctx context.Context, charset string, name []byte) (string, error) {
 	conn, err := st.Conn(ctx)
 	if err != nil {
@@ -32,7 +32,7 @@ func (st *Store) InUTF8(ctx context.Context, charset string, name []byte) (strin
 	case err != nil:
 		return "", fmt.Errorf("convert a name from %s: %w", charset, err)
 	case !text.Valid, strings.Count(text.String, "?") > bytes.Count(name, []byte("?")):
-		// what stands for an unknown character
+		// the placeholder for an unknown character
 		return "", ErrNoText
 	}
 	return text.String, nil

@@ -14,18 +14,18 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// Options are those of the way to a server and its tables.
+// Options are the settings of a server and its tables.
 type Options struct {
 	Link            link.Options // without its Probe
-	Database, Table string       // the table of the sequences; the others are beside it
-	MayCreate       func() bool  // tables that are missing
+	Database, Table string       // the table of the sequences; the others are named after it
+	MayCreate       func() bool  // whether missing tables may be created
 	FrozenBackoff   time.Duration
-	// A proxy gives a sign of life each Beat, and is stale after so long a silence.
+	// A proxy sends a heartbeat each Beat, and is stale after a silence of Stale.
 	Beat, Stale time.Duration
 }
 
-// Schema is the way to one sequence server, and its tables: how they are called, whether they are
-// there, and whether they are fit.
+// Schema is the way to one sequence server and its tables: their names, whether they exist, and
+// whether they fit.
 type Schema struct {
 	*link.Link
 	Config Options
@@ -33,7 +33,7 @@ type Schema struct {
 	Table  Table
 
 	Seen   atomic.Pointer[Layout] // what the last check found; nil before the first
-	making await.Lock             // of tables that are missing
+	making await.Lock             // locked while missing tables are made
 }
 
 // NewSchema does no I/O.
@@ -48,8 +48,7 @@ func NewSchema(o Options) (*Schema, error) {
 	return s, nil
 }
 
-// checked is what the last check found out, of a connection that is made for that if there was
-// none.
+// checked returns what the last check found. It makes a connection if there was no check yet.
 func (s *Schema) checked(ctx context.Context) (*Layout, error) {
 	if seen := s.Seen.Load(); seen != nil {
 		return seen, nil
@@ -61,9 +60,9 @@ func (s *Schema) checked(ctx context.Context) (*Layout, error) {
 	return s.Seen.Load(), conn.Close()
 }
 
-// Store is the rows of one sequence server, and what this process has read there. It reads and
-// writes rows, and decides nothing: how an attempt to take numbers has ended is an outcome. The
-// tables beside them have types of their own.
+// Store is the rows of one sequence server, and what this process has read there. It decides
+// nothing: an attempt to take numbers ends with an outcome. The other tables have types of their
+// own.
 type Store struct {
 	*Schema
 	Limits   LimitTable
@@ -73,7 +72,7 @@ type Store struct {
 	Registry Registration
 	Marks    *floor.Marks // of all members
 
-	// in the plan that this process believes in; nil: there is none
+	// the share in the plan that this process believes in; nil: no plan
 	Place   atomic.Pointer[segment.Share]
 	Rules   Rules
 	ordered orderedRows
@@ -85,7 +84,7 @@ func New(of *Schema, marks *floor.Marks) *Store {
 	}
 }
 
-// Share is which numbers are the server's, in the plan that this process believes in.
+// Share returns which numbers are the server's, in the plan that this process believes in.
 func (st *Store) Share() segment.Share {
 	if place := st.Place.Load(); place != nil {
 		return *place
@@ -93,13 +92,13 @@ func (st *Store) Share() segment.Share {
 	return segment.Alone
 }
 
-// ShareOf is share of a sequence that goes by a rule, as its row is named.
+// ShareOf is Share for a sequence with a rule. name is the name of its row.
 func (st *Store) ShareOf(name string, r segment.Rule) segment.Share {
 	return ShareIn(st.Share(), name, r)
 }
 
-// ShareIn is which numbers of a sequence are of a member. The ticks of a worker are all of one: see
-// clocked.go.
+// ShareIn returns which numbers of a sequence are a member's. All ticks of a worker belong to one
+// member.
 func ShareIn(h segment.Share, name string, r segment.Rule) segment.Share {
 	if worker, ok := define.WorkerIn(name); ok {
 		h = h.Home(worker)

@@ -8,7 +8,7 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// CreateTable is the table as people already have it; nothing of ours is added to it.
+// CreateTable makes the table of the sequences as people already have it. Nothing is added to it.
 const CreateTable = "CREATE TABLE IF NOT EXISTS %s (`name` varchar(50) NOT NULL, `id` bigint(20) unsigned NOT NULL DEFAULT '0', " +
 	"PRIMARY KEY (`name`)) ENGINE=InnoDB"
 
@@ -26,23 +26,24 @@ type Table struct {
 // Row is one sequence as the table has it.
 type Row struct {
 	Name string // as stored
-	// the last number given; while the sequence is frozen, the highest that its column holds
+	// the last number given; if the sequence is frozen, the highest that its column holds
 	ID    uint64
 	Max   uint64        // the highest number that it may give
 	Exact uint64        // typed CACHE n, or 0
-	Plan  uint64        // the plan that the server obeyed when it was read
-	Share segment.Share // of the server, as this process believes
+	Plan  uint64        // the plan that the server obeyed at the read
+	Share segment.Share // the server's share, as this process believes
 	Entry               // NoEntry if it has none
 
-	// this process was when it was read: else what it has just reserved may be anybody's
+	// This process was registered at the read. Else numbers that it has just reserved may be given
+	// by others, too.
 	registered bool
 
-	Frozen   bool   // because the set of sequence servers is changed
-	before   uint64 // what its id was then
-	WasOrder bool   // before the Alteration that it is the outcome of: it was an ORDER sequence
+	Frozen   bool   // by a change of members
+	before   uint64 // its id before the freeze
+	WasOrder bool   // it was an ORDER sequence before the Alteration that made it
 }
 
-// Position is the last number given, whether or not the sequence is frozen.
+// Position is the last number given, frozen or not.
 func (r *Row) Position() uint64 {
 	if r.Frozen {
 		return r.before
@@ -63,8 +64,7 @@ func NewTable(database, name string) Table {
 	}
 }
 
-// Suffixes of the tables that stand beside the first one; the longest counts for how long its name
-// may be.
+// Suffixes of the tables' names. The longest bounds the length of the first table's name.
 const (
 	OptionsSuffix = "_options"
 	versionSuffix = "_version"
@@ -75,10 +75,9 @@ const (
 // https://dev.mysql.com/doc/refman/8.4/en/identifier-length.html
 const MaxIdentifier = 64
 
-// taking is the frame of a statement that takes numbers: what stands before the new value of the
-// id, how the id is called in it, and what stands behind. With a plan, the statement changes
-// nothing on a server that obeys another one (arguments plan and id of the member, before all
-// others).
+// taking returns the frame of a statement that takes numbers: the text before the new value of the
+// id, the id's name in it, and the text behind. With a plan, the statement changes nothing on a
+// server that obeys another one (arguments plan and member id, before all others).
 func (t Table) taking(planned bool) (head, id, tail string) {
 	if !planned {
 		return "UPDATE " + t.Sequence + " SET `id` = LAST_INSERT_ID(", "`id`", ") WHERE `name` = ?"
@@ -88,16 +87,16 @@ func (t Table) taking(planned bool) (head, id, tail string) {
 }
 
 // reserve takes numbers. LAST_INSERT_ID(expr) makes the server keep the new value for this session
-// alone, so that it cannot be mixed up with another's.
+// alone.
 func (t Table) reserve(planned bool) string {
 	head, id, tail := t.taking(planned)
 	return head + id + " + ?" + tail
 }
 
-// ReserveByRule takes numbers that go by steps, or that end before their column does. The id
-// becomes the last one of them, which is the first number after it (arguments anchor, anchor,
-// anchor, anchor, step, step) and a width; and it does that only while it is below a number. So
-// nothing in it goes beyond 64 bits.
+// ReserveByRule takes numbers in steps, or numbers that end before their column does. The id
+// becomes the last of them: the first number after it (arguments anchor, anchor, anchor, anchor,
+// step, step), plus a width. It does so only while the id is below a bound, so nothing exceeds 64
+// bits.
 func (t Table) ReserveByRule(planned bool) string {
 	const number = "CAST(? AS UNSIGNED)"
 	head, id, tail := t.taking(planned)
@@ -107,14 +106,14 @@ func (t Table) ReserveByRule(planned bool) string {
 		tail + " AND " + id + " < " + number
 }
 
-// reserveInSteps is ReserveByRule where the members take turns: it takes nothing from a row whose
-// id is not of the member's residue (arguments members, residue, behind all others).
+// reserveInSteps is ReserveByRule for members that divide by steps: it takes nothing from a row
+// whose id is not of the member's residue (arguments members, residue, behind all others).
 func (t Table) reserveInSteps() string {
 	return t.ReserveByRule(true) + " AND MOD(CAST(s.`id` AS UNSIGNED), ?) = ?"
 }
 
-// reserveInBlocks takes n numbers above a floor, out of the blocks of a member, while the id is
-// below a number.
+// reserveInBlocks takes n numbers above a floor out of the blocks of a member, while the id is
+// below a bound.
 func (t Table) reserveInBlocks(h segment.Share, floor, n uint64) string {
 	head, id, tail := t.taking(true)
 	g := fmt.Sprintf("GREATEST(CAST(%s AS UNSIGNED), CAST(%d AS UNSIGNED))", id, floor)
@@ -122,7 +121,7 @@ func (t Table) reserveInBlocks(h segment.Share, floor, n uint64) string {
 }
 
 // raise sets a row that is below the first argument to the second, and moves any other on by the
-// third, while it is below the fifth. The fourth is its name. Without the casts a signed column and
+// third while it is below the fifth. The fourth is its name. Without the casts a signed column and
 // a large number would be compared as DECIMAL.
 func (t Table) raise() string {
 	const id = "CAST(`id` AS UNSIGNED)"
@@ -130,18 +129,18 @@ func (t Table) raise() string {
 		" + CAST(? AS UNSIGNED))) WHERE `name` = ? AND " + id + " < CAST(? AS UNSIGNED)"
 }
 
-// obeyed is the number of the plan that the server obeys, as an expression; 0: none.
+// obeyed is an expression for the number of the plan that the server obeys; 0: none.
 func (t Table) obeyed() string {
 	return "IFNULL((SELECT m.`plan` FROM " + t.Member + " AS m WHERE m.`one` = 1), 0)"
 }
 
-// underPlan has an UPDATE of one row change nothing while the server obeys another plan; 0: any.
+// underPlan makes an UPDATE of one row change nothing while the server obeys another plan; 0: any.
 func (t Table) underPlan(number uint64) string {
 	return " AND " + t.obeyed() + " = " + strconv.FormatUint(number, 10)
 }
 
-// giveBack lowers a row to the first argument if nobody has reserved since it was set to the third,
-// and the server obeys the same plan. Where that is one, the arguments of taking come first.
+// giveBack lowers a row to the first argument if nothing was reserved since it was set to the
+// third, under the same plan. With a plan, the arguments of taking come first.
 func (t Table) giveBack(planned bool) string {
 	if planned {
 		return "UPDATE " + t.Sequence + " AS s JOIN " + t.Member + " AS m ON m.`one` = 1 AND m.`plan` = ? AND m.`id` = ? SET s.`id` = ? WHERE s.`name` = ? AND s.`id` = ?"
@@ -149,8 +148,8 @@ func (t Table) giveBack(planned bool) string {
 	return "UPDATE " + t.Sequence + " SET `id` = ? WHERE `name` = ? AND `id` = ?" + t.underPlan(0)
 }
 
-// rows selects name, id (as text, so that a negative one is seen), whether a proxy is registered,
-// of which the id may be empty, the plan in force and options of all rows.
+// rows selects from all rows: name, id (as text, which shows a negative one), whether a proxy is
+// registered (its id may be empty), the plan in force, and the options.
 func (t Table) rows(proxy string) string {
 	registered := "0, "
 	if proxy != "" {
@@ -160,11 +159,11 @@ func (t Table) rows(proxy string) string {
 		" FROM " + t.Sequence + " AS s LEFT JOIN " + t.Options + " AS o ON o.`name` = s.`name`"
 }
 
-// one selects like rows the row that a name means.
+// one selects the row that a name means, as rows does.
 func (t Table) one(proxy string) string { return t.rows(proxy) + " WHERE s.`name` = ?" }
 
-// either is one of a sequence whose kind is not known. A plain row is none of a sequence beside that
-// of a counter, nor after a sequence with a kind was dropped: somebody made it by hand (arguments
+// either selects the row of a sequence whose kind is unknown. A plain row does not count beside
+// that of a counter, nor after a sequence with a kind was dropped: it was made by hand (arguments
 // CounterName, name, CounterName).
 func (t Table) either(proxy string) string {
 	return t.rows(proxy) + " WHERE s.`name` = ? OR s.`name` = ? AND NOT EXISTS (SELECT 1 FROM " + t.Options + " AS k WHERE k.`name` = ? AND k.`kind` <> '') ORDER BY CHAR_LENGTH(s.`name`) DESC LIMIT 1"

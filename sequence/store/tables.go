@@ -14,19 +14,19 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// This file is which tables a sequence server has. They are created together, when a proxy first
-// connects, where its account may and the configuration lets it. Else somebody creates them by
-// hand, as [Statements] has them.
+// The tables of a sequence server are created together when a proxy first connects, if its account
+// and the configuration allow that. Else an operator creates them with [Statements].
 
-// OtherTable is a table beside that of the sequences.
+// OtherTable is a table named after that of the sequences.
 type OtherTable struct {
-	Suffix string // of its name, behind that of the first table
-	// the statement, without the table's name and, if it has names of sequences, the type of those
+	Suffix string // of its name, after that of the first table
+	// the statement, with places for the table's name and, if it has names of sequences, for their
+	// type
 	create string
 	named  bool
 }
 
-// OtherTables are all of them. Suffixes count for how long the first table's name may be.
+// OtherTables are all of them. Their suffixes bound the length of the first table's name.
 var OtherTables = []OtherTable{
 	{OptionsSuffix, CreateOptions, true},
 	{versionSuffix, createVersion, false},
@@ -38,8 +38,8 @@ var OtherTables = []OtherTable{
 	{PlanStartSuffix, createPlanStart, true},
 }
 
-// Statement makes the table. nameType is that of the column `name` of the first table, so that
-// names compare alike in both.
+// Statement makes the table. nameType is the type of `name` in the first table, so that names
+// compare alike in both.
 func (b *OtherTable) Statement(database, first, nameType string) string {
 	full := define.Quote(database) + "." + define.Quote(first+b.Suffix)
 	if b.named {
@@ -50,7 +50,7 @@ func (b *OtherTable) Statement(database, first, nameType string) string {
 
 var columnDefinition = regexp.MustCompile("`([a-z_]+)` [a-z%]")
 
-// Columns are the names of its columns.
+// Columns returns the names of its columns.
 func (b *OtherTable) Columns() (names []string) {
 	for _, found := range columnDefinition.FindAllStringSubmatch(b.create, -1) {
 		names = append(names, found[1])
@@ -58,11 +58,12 @@ func (b *OtherTable) Columns() (names []string) {
 	return names
 }
 
-// PlainNameType is that of a table that seqproxy makes. It has the schema's character set.
+// PlainNameType is the type of `name` in a table that seqproxy makes, in the schema's character
+// set.
 const PlainNameType = "varchar(50)"
 
-// Statements are the statements that create the schema and all tables of a sequence server, for an
-// account that may not create them itself.
+// Statements create the schema and all tables of a sequence server, for an account that may not
+// create them itself.
 func Statements(database, first string) []string {
 	all := []string{"CREATE DATABASE IF NOT EXISTS " + define.Quote(database), createFirst(database, first)}
 	for i := range OtherTables {
@@ -75,15 +76,15 @@ func createFirst(database, first string) string {
 	return fmt.Sprintf(CreateTable, define.Quote(database)+"."+define.Quote(first))
 }
 
-// schemaWayOut is what mends that tables are missing.
+// schemaWayOut is the way out when tables are missing.
 const schemaWayOut = "have somebody who may create them run what `seqproxy schema` prints, once"
 
-// Found looks at the tables of a server.
+// Found is the result of a look at the tables of a server.
 type Found struct {
 	Missing []string // names
 }
 
-// names are those of all tables; the first one is that of the sequences.
+// names returns the names of all tables, that of the sequences first.
 func (s *Schema) names() []string {
 	all := []string{s.Config.Table}
 	for i := range OtherTables {
@@ -92,7 +93,7 @@ func (s *Schema) names() []string {
 	return all
 }
 
-// InTables is the condition on information_schema for all tables.
+// InTables is the condition on information_schema that selects all tables.
 func (s *Schema) InTables() string {
 	names := s.names()
 	for i, name := range names {
@@ -101,8 +102,8 @@ func (s *Schema) InTables() string {
 	return fmt.Sprintf("TABLE_SCHEMA = %s AND TABLE_NAME IN (%s)", link.Literal(s.Config.Database), strings.Join(names, ", "))
 }
 
-// LookForTables says which tables are missing, and returns all that is wrong with those that are
-// there: what does not keep a committed number.
+// LookForTables says which tables are missing, and returns the faults of the others that could lose
+// a committed number.
 func (s *Schema) LookForTables(ctx context.Context, c link.Raw) (found Found, findings []error, err error) {
 	rows, err := c.Query(ctx, "SELECT TABLE_NAME, TABLE_TYPE, IFNULL(ENGINE, '') FROM information_schema.TABLES WHERE "+s.InTables())
 	if err != nil {
@@ -126,7 +127,7 @@ func (s *Schema) LookForTables(ctx context.Context, c link.Raw) (found Found, fi
 // LacksFirst reports whether the first table is missing.
 func (t *Found) LacksFirst(s *Schema) bool { return slices.Contains(t.Missing, s.Config.Table) }
 
-// tablesMissing is the finding about tables that are not there.
+// tablesMissing is the finding about missing tables.
 func (s *Schema) tablesMissing(missing []string) error {
 	full := make([]string, len(missing))
 	for i, name := range missing {
@@ -139,8 +140,8 @@ func (s *Schema) tablesMissing(missing []string) error {
 	return s.Unfit(full[0], "it does not exist, or the user may not see it, and so it is with "+strings.Join(full[1:], ", "), remedy)
 }
 
-// EachMissing are the findings about tables that are not there and that a proxy does not make, with
-// the statement that makes each.
+// EachMissing returns a finding for each missing table that a proxy does not make, with the
+// statement that makes it.
 func (s *Schema) EachMissing(missing []string, nameType string) (findings []error) {
 	if s.Config.MayCreate() {
 		return nil
@@ -156,7 +157,7 @@ func (s *Schema) EachMissing(missing []string, nameType string) (findings []erro
 	return findings
 }
 
-// soundTables is LookForTables that ends with the first finding.
+// soundTables is LookForTables up to the first finding.
 func (s *Schema) soundTables(ctx context.Context, c link.Raw) (Found, error) {
 	found, findings, err := s.LookForTables(ctx, c)
 	if err == nil && len(findings) > 0 {
@@ -178,8 +179,7 @@ func (s *Schema) CheckTables(ctx context.Context, c link.Raw) error {
 	return nil
 }
 
-// completeTables creates the tables that are missing if that is allowed, and looks at their
-// columns.
+// completeTables creates the missing tables if that is allowed, and checks the columns.
 func (s *Schema) completeTables(ctx context.Context, c link.Raw) (*Layout, error) {
 	found, err := s.soundTables(ctx, c)
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *Schema) completeTables(ctx context.Context, c link.Raw) (*Layout, error
 		if !s.Config.MayCreate() {
 			return nil, s.tablesMissing(found.Missing)
 		}
-		// Another connection may make them.
+		// Another connection may be making them.
 		if err := s.making.Acquire(ctx); err != nil {
 			return nil, err
 		}
@@ -230,8 +230,8 @@ func (s *Schema) completeTables(ctx context.Context, c link.Raw) (*Layout, error
 	return seen, nil
 }
 
-// createOne creates a table, and the schema if that is missing too. Rights on the schema alone are
-// enough where the schema is there.
+// createOne creates a table, and the schema if that is missing, too. Where the schema exists,
+// rights on it are enough.
 func (s *Schema) createOne(ctx context.Context, c link.Raw, name, create string) error {
 	err := c.Exec(ctx, create)
 	if link.HasCode(err, gomysql.ER_BAD_DB_ERROR) {
@@ -252,8 +252,8 @@ func (s *Schema) createOne(ctx context.Context, c link.Raw, name, create string)
 	return nil
 }
 
-// lacking returns what tables beside the first one, as information_schema has their columns, lack.
-// They are not ours.
+// lacking returns which columns our tables lack, by the columns that information_schema has: such
+// tables are not ours.
 func (s *Schema) lacking(columns [][]string) (findings []error) {
 	has := make(map[string]bool, len(columns))
 	there := make(map[string]bool)

@@ -18,20 +18,20 @@ import (
 type Taking struct {
 	Name  string
 	N     uint64       // numbers
-	Used  segment.Rule // as this process knows it
+	Used  segment.Rule // the rule as this process knows it
 	Share segment.Share
-	Epoch uint64 // of the sequence, as this process knows it
-	Low   uint64 // its row is lower only if it has gone back; 0: that is not known
+	Epoch uint64 // the epoch as this process knows it
+	Low   uint64 // a row below this has gone back; 0: unknown
 
 	text    string
 	args    []any
-	below   uint64 // the id must be; 0: it does not matter
+	below   uint64 // the id must be below it; 0: any
 	Floor   uint64 // no number is at or below it
 	width   uint64 // from before the first number to the last
 	UpTo    limit.UpTo
-	Node    *link.Choice                      // whose ceiling it may go up to; nil: there is none
+	Node    *link.Choice                      // the node whose ceiling bounds the numbers; nil: none
 	full    Outcome                           // why there is no room below
-	Numbers func(last uint64) segment.Segment // those that end at last
+	Numbers func(last uint64) segment.Segment // the numbers that end at last
 }
 
 // Prepare makes the statement.
@@ -76,8 +76,8 @@ func (st *Store) Prepare(t *Taking) error {
 		t.args = append([]any{h.Plan, h.ID}, t.args...)
 	}
 	if h.Plan == 0 && !planted.Fault(planted.Plan) {
-		// Who does not know of the first plan yet may not move the row even for a moment: between
-		// its numbers applications may count on.
+		// A process that does not know the first plan yet may not move the row even for a moment:
+		// applications may count between its numbers.
 		t.text += st.Table.underPlan(0)
 	}
 	if upTo.Grouped {
@@ -102,7 +102,7 @@ func (st *Store) Prepare(t *Taking) error {
 	return nil
 }
 
-// Take runs the one statement that takes numbers, and then makes sure that it did what it said.
+// Take runs the one statement that takes numbers, and then verifies what it did.
 func (st *Store) Take(ctx context.Context, conn *sql.Conn, t *Taking) Attempt {
 	if known, ok := st.ordered.of(t.Name); ok {
 		return st.takeAtOnce(ctx, conn, t, known)
@@ -129,7 +129,7 @@ func (st *Store) Take(ctx context.Context, conn *sql.Conn, t *Taking) Attempt {
 	return st.verify(ctx, conn, t, uint64(told))
 }
 
-// notTaken is the outcome of a statement that should have taken numbers, and failed.
+// notTaken is the outcome of a statement that failed.
 func (st *Store) notTaken(t *Taking, err error) Attempt {
 	if !link.IsUnknownOutcome(err) {
 		return st.FailedWith(err)
@@ -137,8 +137,8 @@ func (st *Store) notTaken(t *Taking, err error) Attempt {
 	return Attempt{Outcome: OutcomeUnknown, Err: fmt.Errorf("%w: %w", OutcomeUnknown, err), Doubtful: t.Share.Whole(t.N)}
 }
 
-// LogReserved tells of numbers whose reservation is known to be stored, on the level debug. A crash
-// between this and their use makes them a gap.
+// LogReserved logs a verified reservation, on the level debug. After a crash its unused numbers are
+// a gap.
 func (st *Store) LogReserved(name string, seg segment.Segment, above uint64) {
 	st.Log.Debug("numbers reserved", logfield.Sequence(name), zap.Uint64("plan", seg.Plan), zap.Uint64("above", above),
 		zap.Uint64("first", seg.Next()), zap.Uint64("reserved_up_to", seg.Last()), zap.Uint64("reserved", seg.Remaining()))

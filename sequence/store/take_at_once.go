@@ -12,9 +12,8 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// orderedRows remembers what the rows of ORDER sequences were when they were last read, so that a
-// reservation has to ask only whether they still are: every change of the options has another
-// version.
+// orderedRows remembers the rows of ORDER sequences as they were last read. A reservation asks only
+// whether they have changed, which another version shows.
 type orderedRows struct {
 	mu sync.Mutex
 	by map[string]Row // guarded by mu; by the table's spelling
@@ -27,8 +26,7 @@ func (o *orderedRows) of(name string) (Row, bool) {
 	return r, ok
 }
 
-// set takes note of a row that was read. One that is frozen goes on with the version that it has,
-// if what it is frozen for is undone.
+// set remembers a row that was read. A frozen one keeps its version if the freeze is undone.
 func (o *orderedRows) set(r *Row) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -42,9 +40,9 @@ func (o *orderedRows) set(r *Row) {
 	o.by[r.Name] = *r
 }
 
-// takeAtOnce is Take in one round trip, for a caller who waits for each: the statement that takes
-// the numbers, and behind it in one text the questions that make sure of it. That they are two is
-// because a SELECT from a table clears the number of warnings.
+// takeAtOnce is Take in one round trip, for a caller that waits for each: one text with the
+// statement that takes the numbers and the queries that verify it. They are two, since a SELECT
+// from a table clears the number of warnings.
 func (st *Store) takeAtOnce(ctx context.Context, conn *sql.Conn, t *Taking, known Row) Attempt {
 	text := t.text + "; SELECT ROW_COUNT(), @@warning_count, LAST_INSERT_ID(), @@global.read_only; " + st.Table.unchanged()
 	unwatched, unwatch, err := link.CloseWhenDone(ctx, conn)
@@ -60,7 +58,7 @@ func (st *Store) takeAtOnce(ctx context.Context, conn *sql.Conn, t *Taking, know
 	rows, err := conn.QueryContext(unwatched, text, append(t.args, t.Name, t.Name, st.Registry.ID)...)
 	switch {
 	case link.HasCode(err, gomysql.ER_QUERY_INTERRUPTED):
-		// by KILL QUERY: perhaps of a question, behind the UPDATE
+		// by KILL QUERY, perhaps of a query behind the UPDATE
 		return mayBeTaken(err)
 	case err != nil:
 		return st.notTaken(t, why(ctx, err))
@@ -71,7 +69,7 @@ func (st *Store) takeAtOnce(ctx context.Context, conn *sql.Conn, t *Taking, know
 	var last uint64
 	var readOnly string
 	if !rows.Next() {
-		return mayBeTaken(noRow(rows)) // the questions failed, but not the UPDATE
+		return mayBeTaken(noRow(rows)) // the queries failed, but not the UPDATE
 	}
 	if err := rows.Scan(&affected, &warnings, &last, &readOnly); err != nil {
 		return st.notTaken(t, why(ctx, err))
@@ -81,12 +79,12 @@ func (st *Store) takeAtOnce(ctx context.Context, conn *sql.Conn, t *Taking, know
 		err = closed
 	}
 	if affected != 1 {
-		unwatch() // the connection may be another's soon
+		unwatch() // the connection may soon serve another caller
 		a := st.notOneRow(ctx, conn, affected, t)
 		a.Err = why(ctx, a.Err)
 		return a
 	}
-	// From here on the row has moved: whatever goes wrong, the range is not used.
+	// From here on the row has moved: after any fault the numbers are not used.
 	if err == nil && !link.IsOff(readOnly) {
 		err = st.ReadOnly()
 	}
@@ -103,25 +101,24 @@ func (st *Store) takeAtOnce(ctx context.Context, conn *sql.Conn, t *Taking, know
 	return st.judge(ctx, conn, t, 0, last, warnings, stored)
 }
 
-// errChanged: a row is not as it was, but for its id.
+// errChanged says that a row differs in more than its id.
 var errChanged = errors.New("the sequence was changed meanwhile")
 
-// unchanged asks for the id of a row, the version of its options and the plan in force, of a proxy
-// that is registered: rows found by their keys, where a join would have the server think about it.
-// Without the first, second or last there is no answer. Its arguments are the name, twice, and the
-// proxy's id.
+// unchanged selects the id of a row, the version of its options and the plan in force, for a
+// registered proxy. It finds rows by their keys, which a server plans faster than a join. There is
+// no answer without the row, the version or the proxy (arguments name, name, proxy id).
 func (t Table) unchanged() string {
 	return "SELECT CAST(s.`id` AS CHAR), o.`version`, " + t.obeyed() + " FROM " + t.Sequence + " AS s, " + t.Options + " AS o, " + t.Proxies + " AS r " +
 		"WHERE s.`name` = ? AND o.`name` = ? AND r.`id` = ?"
 }
 
-// readUnchanged reads the next result, which is that of Table.unchanged.
+// readUnchanged reads the result of [Table.unchanged], which comes next.
 func (st *Store) readUnchanged(rows *sql.Rows, known Row) (Row, error) {
 	if !rows.NextResultSet() || !rows.Next() {
 		if err := rows.Err(); err != nil && link.IsUnknownOutcome(err) {
 			return Row{}, fmt.Errorf("read back: %w", err)
 		}
-		return Row{}, errChanged // the row is gone, or the table of options: to read it says more
+		return Row{}, errChanged // the row or the options table is gone: reading it says more
 	}
 	var id sql.NullString
 	var version, plan uint64
@@ -140,7 +137,7 @@ func (st *Store) readUnchanged(rows *sql.Rows, known Row) (Row, error) {
 	return known, nil
 }
 
-// noRow is why there is no row where there must be one.
+// noRow returns why there is no row where there must be one.
 func noRow(rows *sql.Rows) error {
 	if err := rows.Err(); err != nil {
 		return err
@@ -148,7 +145,7 @@ func noRow(rows *sql.Rows) error {
 	return sql.ErrNoRows
 }
 
-// why is err, and what ended ctx if that did.
+// why returns err, and what ended ctx if that did.
 func why(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", context.Cause(ctx), err)

@@ -11,14 +11,14 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// Doubt is a finding about a row that somebody may just have changed, or dropped and made again.
+// Doubt is a finding about a row that may just have been changed, or dropped and made again.
 func (s *Schema) Doubt(finding, remedy string) error {
 	return &link.UnfitError{Server: s.Name(), Table: s.Table.Sequence, Finding: finding, Remedy: remedy, Momentary: true}
 }
 
-// verify makes sure that numbers which were taken were stored as such, without a warning. told is
-// the insert id of the OK packet: the last number too, except that a server puts 0 there when the
-// table has a trigger, while the function knows. width is from before the first number to the last.
+// verify makes sure that the numbers are stored as taken, without a warning. answered is the insert
+// id of the OK packet: the last number, or 0 if the table has a trigger, in which case the function
+// knows it. width is from before the first number to the last.
 func (st *Store) verify(ctx context.Context, conn *sql.Conn, t *Taking, told uint64) Attempt {
 	var warnings int
 	var last uint64
@@ -28,8 +28,8 @@ func (st *Store) verify(ctx context.Context, conn *sql.Conn, t *Taking, told uin
 		return st.unverified(fmt.Errorf("read warnings: %w", err))
 	}
 	if !link.IsOff(readOnly) {
-		// An account with SUPER writes there all the same, while another server may be the primary
-		// by now.
+		// An account with SUPER can write there all the same, while another server may already be
+		// the primary.
 		return st.unverified(st.ReadOnly())
 	}
 	stored, err := st.ReadRow(ctx, conn, t.Name)
@@ -43,14 +43,14 @@ func (st *Store) verify(ctx context.Context, conn *sql.Conn, t *Taking, told uin
 	return st.judge(ctx, conn, t, told, last, warnings, stored)
 }
 
-// unverified is an attempt that has moved the row, of which nobody knows whether that is stored as
-// it should be.
+// unverified is an attempt that has moved the row, without certainty that it is stored as it should
+// be.
 func (st *Store) unverified(err error) Attempt {
 	return Attempt{Taken: true, Outcome: st.OutcomeOf(err), Err: err}
 }
 
-// judge is the part of verify behind the questions: last is the insert id of the session, and
-// stored the row behind that.
+// judge is the part of verify after the queries. last is the insert id of the session, and stored
+// the row as read after that.
 func (st *Store) judge(ctx context.Context, conn *sql.Conn, t *Taking, told, last uint64, warnings int, stored Row) (did Attempt) {
 	if last > stored.Max {
 		// The column may have been widened since this connection was made.
@@ -68,7 +68,7 @@ func (st *Store) judge(ctx context.Context, conn *sql.Conn, t *Taking, told, las
 	case !stored.registered:
 		return Ended(OutcomeUnlisted)
 	case !t.Used.Same(stored.Rule()) && last >= t.width && (told == 0 || told == last):
-		// the next attempt goes by the new one, which ReadRow has learnt
+		// the next attempt uses the new rule, which ReadRow has learned
 		return Ended(OutcomeNewRule)
 
 	case told != 0 && told != last:
@@ -84,8 +84,8 @@ func (st *Store) judge(ctx context.Context, conn *sql.Conn, t *Taking, told, las
 	return Attempt{}
 }
 
-// obeys makes sure that the server is the member that it should be, and under the plan that this
-// process believes in.
+// obeys makes sure that the server is the expected member, under the plan that this process
+// believes in.
 func (st *Store) obeys(ctx context.Context, conn *sql.Conn, h segment.Share) error {
 	m, ok, err := st.Plans.Membership(ctx, conn)
 	switch {
@@ -140,7 +140,7 @@ func (st *Store) notOneRow(ctx context.Context, conn *sql.Conn, affected int64, 
 		"look for triggers on the table, and for rows whose id is NULL"))
 }
 
-// refused explains why the condition kept a reservation from changing the row: OutcomeNotHolder or
+// refused explains why the condition of a reservation matched no row: OutcomeNotHolder or
 // OutcomeAtCeiling.
 func (st *Store) refused(ctx context.Context, conn *sql.Conn, name string, stored *Row) Attempt {
 	now := st.Current()
