@@ -36,26 +36,26 @@ type Changes struct {
 
 // ChangesSince returns the last change and the options of all sequences that changed after seen, or
 // of all sequences.
-func (st *Store) ChangesSince(ctx context.Context, seen Moment, all bool) (heard Changes, err error) {
+func (st *Store) ChangesSince(ctx context.Context, seen Moment, all bool) (changes Changes, err error) {
 	conn, err := st.Conn(ctx)
 	if err != nil {
-		return heard, err
+		return changes, err
 	}
 	defer func() { _ = conn.Close() }()
-	heard.Moment, heard.Plan, err = st.Options.LastChange(ctx, conn)
+	changes.Moment, changes.Plan, err = st.Options.LastChange(ctx, conn)
 	switch {
 	case err != nil:
-		return heard, err
-	case !all && heard.Moment == seen:
-		return heard, nil
+		return changes, err
+	case !all && changes.Moment == seen:
+		return changes, nil
 	}
 	since := seen.Version
-	heard.Back = !all && heard.Version <= seen.Version // or the table was made again
-	if all || heard.Back {
+	changes.Back = !all && changes.Version <= seen.Version // or the table was made again
+	if all || changes.Back {
 		since = 0
 	}
-	heard.Changed, err = st.changedSince(ctx, conn, since)
-	return heard, err
+	changes.Changed, err = st.changedSince(ctx, conn, since)
+	return changes, err
 }
 
 // LastChange reads the last change and the plan that the server obeys.
@@ -145,9 +145,9 @@ func (st *Store) spellingsOf(ctx context.Context, names []string, others map[str
 
 // without returns the names that are not in others.
 func without(names, others []string) []string {
-	known := make(map[string]bool, len(others))
+	found := make(map[string]bool, len(others))
 	for _, name := range others {
-		known[name] = true
+		found[name] = true
 	}
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return known[name] })
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return found[name] })
 }

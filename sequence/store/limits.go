@@ -47,13 +47,13 @@ func (t LimitTable) Read(ctx context.Context, on link.Querier, of limit.Scope) (
 
 // Lock reads what a node has recorded, and locks it until tx ends.
 func (t LimitTable) Lock(ctx context.Context, tx *sql.Tx) (limit.Record, error) {
-	known, err := t.scan(ctx, tx, "SELECT NULL, `holder`, `term`, `complete`, `mark`, 0 FROM "+t.Table.Holder+" FOR UPDATE")
+	record, err := t.scan(ctx, tx, "SELECT NULL, `holder`, `term`, `complete`, `mark`, 0 FROM "+t.Table.Holder+" FOR UPDATE")
 	if err != nil {
-		return known, err
+		return record, err
 	}
 	limits, err := t.scan(ctx, tx, "SELECT `name`, `giver`, `term`, `wanted`, `granted`, `floor` FROM "+t.Table.Limit+" FOR UPDATE")
-	known.Limits = limits.Limits
-	return known, err
+	record.Limits = limits.Limits
+	return record, err
 }
 
 // scan runs a statement that selects limits, and holders as rows whose name is NULL.
@@ -84,8 +84,8 @@ func (t LimitTable) scan(ctx context.Context, on link.Querier, text string, args
 
 // Admitted returns how far the node may go with a sequence whose counter stands at position. The
 // limit has no term if there is no row yet. The error is OutcomeNotHolder.
-func (t LimitTable) Admitted(known limit.Record, now *link.Choice, position uint64) (limit.Limit, error) {
-	l, ok := known.Admits(now.Holder, position, t.Seen.Load().Max)
+func (t LimitTable) Admitted(record limit.Record, now *link.Choice, position uint64) (limit.Limit, error) {
+	l, ok := record.Admits(now.Holder, position, t.Seen.Load().Max)
 	if !ok {
 		return limit.Limit{}, OutcomeNotHolder
 	}
@@ -137,8 +137,8 @@ func (t LimitTable) Lowered(ctx context.Context, tx *sql.Tx, name string, id uin
 
 // Of returns the limits that this server has recorded under a plan.
 func (t LimitTable) Of(ctx context.Context, on link.Querier, plan uint64) ([]limit.Limit, error) {
-	known, err := t.scan(ctx, on, "SELECT `name`, `giver`, `term`, `wanted`, `granted`, `floor` FROM "+t.Table.Limit+" WHERE `term` = ?", plan)
-	return known.Limits, err
+	record, err := t.scan(ctx, on, "SELECT `name`, `giver`, `term`, `wanted`, `granted`, `floor` FROM "+t.Table.Limit+" WHERE `term` = ?", plan)
+	return record.Limits, err
 }
 
 // Write is [Store.Record] in a transaction that has locked the plan.

@@ -166,13 +166,13 @@ func (e *RegisteredError) Error() string {
 
 // Add enters proxies that a member does not have. They still have to report what they obey.
 func (t ProxyTable) Add(ctx context.Context, tx *sql.Tx, theirs []Proxy) error {
-	own, err := t.ListOn(ctx, tx, "")
+	present, err := t.ListOn(ctx, tx, "")
 	if err != nil {
 		return err
 	}
 	for i := range theirs {
 		o := &theirs[i]
-		if slices.ContainsFunc(own, func(known Proxy) bool { return known.ID == o.ID }) {
+		if slices.ContainsFunc(present, func(p Proxy) bool { return p.ID == o.ID }) {
 			continue // it sends heartbeats there, which must not wait for this
 		}
 		_, err := tx.ExecContext(ctx, "INSERT INTO "+t.Table.Proxies+" (`id`, `host`, `process`, `since`, `heartbeat`, `version`, `sequences`, `held`) VALUES (?, ?, ?, "+

@@ -16,8 +16,8 @@ type Rules struct {
 func (r *Rules) Of(name string) segment.Rule {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if known, ok := r.by[name]; ok {
-		return known
+	if rule, ok := r.by[name]; ok {
+		return rule
 	}
 	return segment.Simple
 }

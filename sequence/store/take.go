@@ -104,8 +104,8 @@ func (st *Store) Prepare(t *Taking) error {
 
 // Take runs the one statement that takes numbers, and then verifies what it did.
 func (st *Store) Take(ctx context.Context, conn *sql.Conn, t *Taking) Attempt {
-	if known, ok := st.ordered.of(t.Name); ok {
-		return st.takeAtOnce(ctx, conn, t, known)
+	if before, ok := st.ordered.of(t.Name); ok {
+		return st.takeAtOnce(ctx, conn, t, before)
 	}
 	result, err := conn.ExecContext(ctx, t.text, t.args...)
 	if err != nil {
@@ -119,14 +119,14 @@ func (st *Store) Take(ctx context.Context, conn *sql.Conn, t *Taking) Attempt {
 	if err != nil {
 		return st.FailedWith(err)
 	}
-	told, err := result.LastInsertId() // the packet's 64 bits in an int64
+	answered, err := result.LastInsertId() // the packet's 64 bits in an int64
 	if err != nil {
 		return st.FailedWith(err)
 	}
 	if affected != 1 {
 		return st.notOneRow(ctx, conn, affected, t)
 	}
-	return st.verify(ctx, conn, t, uint64(told))
+	return st.verify(ctx, conn, t, uint64(answered))
 }
 
 // notTaken is the outcome of a statement that failed.

@@ -43,7 +43,7 @@ func (o *orderedRows) set(r *Row) {
 // takeAtOnce is Take in one round trip, for a caller that waits for each: one text with the
 // statement that takes the numbers and the queries that verify it. They are two, since a SELECT
 // from a table clears the number of warnings.
-func (st *Store) takeAtOnce(ctx context.Context, conn *sql.Conn, t *Taking, known Row) Attempt {
+func (st *Store) takeAtOnce(ctx context.Context, conn *sql.Conn, t *Taking, before Row) Attempt {
 	text := t.text + "; SELECT ROW_COUNT(), @@warning_count, LAST_INSERT_ID(), @@global.read_only; " + st.Table.unchanged()
 	unwatched, unwatch, err := link.CloseWhenDone(ctx, conn)
 	if err != nil {
@@ -74,7 +74,7 @@ func (st *Store) takeAtOnce(ctx context.Context, conn *sql.Conn, t *Taking, know
 	if err := rows.Scan(&affected, &warnings, &last, &readOnly); err != nil {
 		return st.notTaken(t, why(ctx, err))
 	}
-	stored, err := st.readUnchanged(rows, known)
+	stored, err := st.readUnchanged(rows, before)
 	if closed := rows.Close(); err == nil {
 		err = closed
 	}
@@ -113,7 +113,7 @@ func (t Table) unchanged() string {
 }
 
 // readUnchanged reads the result of [Table.unchanged], which comes next.
-func (st *Store) readUnchanged(rows *sql.Rows, known Row) (Row, error) {
+func (st *Store) readUnchanged(rows *sql.Rows, before Row) (Row, error) {
 	if !rows.NextResultSet() || !rows.Next() {
 		if err := rows.Err(); err != nil && link.IsUnknownOutcome(err) {
 			return Row{}, fmt.Errorf("read back: %w", err)
@@ -125,16 +125,16 @@ func (st *Store) readUnchanged(rows *sql.Rows, known Row) (Row, error) {
 	if err := rows.Scan(&id, &version, &plan); err != nil {
 		return Row{}, fmt.Errorf("read back: %w", err)
 	}
-	if version != known.Version || plan != known.Plan || version == 0 {
+	if version != before.Version || plan != before.Plan || version == 0 {
 		return Row{}, errChanged
 	}
-	known.registered = true
+	before.registered = true
 	var err error
-	if known.ID, err = st.ParseID(known.Name, id); err != nil {
+	if before.ID, err = st.ParseID(before.Name, id); err != nil {
 		return Row{}, err
 	}
-	st.Complete(&known)
-	return known, nil
+	st.Complete(&before)
+	return before, nil
 }
 
 // noRow returns why there is no row where there must be one.

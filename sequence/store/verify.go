@@ -19,7 +19,7 @@ func (s *Schema) Doubt(finding, remedy string) error {
 // verify makes sure that the numbers are stored as taken, without a warning. answered is the insert
 // id of the OK packet: the last number, or 0 if the table has a trigger, in which case the function
 // knows it. width is from before the first number to the last.
-func (st *Store) verify(ctx context.Context, conn *sql.Conn, t *Taking, told uint64) Attempt {
+func (st *Store) verify(ctx context.Context, conn *sql.Conn, t *Taking, answered uint64) Attempt {
 	var warnings int
 	var last uint64
 	var readOnly string
@@ -40,7 +40,7 @@ func (st *Store) verify(ctx context.Context, conn *sql.Conn, t *Taking, told uin
 	if planted.Fault(planted.Verify) {
 		return Attempt{Taken: true, Last: last, Stored: stored}
 	}
-	return st.judge(ctx, conn, t, told, last, warnings, stored)
+	return st.judge(ctx, conn, t, answered, last, warnings, stored)
 }
 
 // unverified is an attempt that has moved the row, without certainty that it is stored as it should
@@ -51,7 +51,7 @@ func (st *Store) unverified(err error) Attempt {
 
 // judge is the part of verify after the queries. last is the insert id of the session, and stored
 // the row as read after that.
-func (st *Store) judge(ctx context.Context, conn *sql.Conn, t *Taking, told, last uint64, warnings int, stored Row) (did Attempt) {
+func (st *Store) judge(ctx context.Context, conn *sql.Conn, t *Taking, answered, last uint64, warnings int, stored Row) (did Attempt) {
 	if last > stored.Max {
 		// The column may have been widened since this connection was made.
 		if err := st.CheckAgain(ctx, conn); err != nil {
@@ -67,12 +67,12 @@ func (st *Store) judge(ctx context.Context, conn *sql.Conn, t *Taking, told, las
 		return Ended(OutcomeFrozen)
 	case !stored.registered:
 		return Ended(OutcomeUnlisted)
-	case !t.Used.Same(stored.Rule()) && last >= t.width && (told == 0 || told == last):
+	case !t.Used.Same(stored.Rule()) && last >= t.width && (answered == 0 || answered == last):
 		// the next attempt uses the new rule, which ReadRow has learned
 		return Ended(OutcomeNewRule)
 
-	case told != 0 && told != last:
-		return st.FailedWith(st.Doubt(fmt.Sprintf("sequence %q: the server answered %d and then %d for one reservation", t.Name, told, last),
+	case answered != 0 && answered != last:
+		return st.FailedWith(st.Doubt(fmt.Sprintf("sequence %q: the server answered %d and then %d for one reservation", t.Name, answered, last),
 			"connect to the server itself, not through something that spreads statements over connections"))
 	case warnings != 0:
 		return st.FailedWith(st.Doubt(fmt.Sprintf("reserving numbers of %q gave %d warning(s): the row may not hold what was asked for", t.Name, warnings),
@@ -147,11 +147,11 @@ func (st *Store) refused(ctx context.Context, conn *sql.Conn, name string, store
 	if now == nil {
 		return st.FailedWith(link.ErrUnchosen)
 	}
-	known, err := st.Limits.Read(ctx, conn, limit.Scope{Name: name})
+	record, err := st.Limits.Read(ctx, conn, limit.Scope{Name: name})
 	if err != nil {
 		return st.FailedWith(err)
 	}
-	l, err := st.Limits.Admitted(known, now, stored.Position())
+	l, err := st.Limits.Admitted(record, now, stored.Position())
 	if err == nil {
 		err = OutcomeAtCeiling
 	}
