@@ -10,32 +10,29 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// Marks remember the highest number ever reserved by this process, per sequence, and by those
-// before it with the same state directory. A reservation at or below it proves that the row went
-// back (a restored backup, a fail-over that lost its last second) and that its numbers were given
-// before.
-//
-// Where somebody has a sequence go back on purpose, a new epoch begins: what was reserved before is
-// given by nobody any more, and the mark is gone.
+// Marks remember the highest number that this process ever reserved of each sequence, and those
+// before it with the same state directory. A reservation at or below the mark proves that the row
+// went back (a restored backup, a fail-over that lost its last second) and that its numbers were
+// given before. ¶When a sequence goes back on purpose, a new epoch begins. What was reserved in the
+// old one is never given, and its mark is gone.
 type Marks struct {
 	mu   sync.Mutex
 	high map[string]uint64 // guarded by mu; by the table's spelling
-	// guarded by mu; by the table's spelling, of each sequence whose row was read
+	// guarded by mu; by the table's spelling, for each sequence whose row was read
 	epochs map[string]uint64
-	// guarded by mu; those that have begun again, of which the caches have not heard; see TakeBegun
+	// guarded by mu; restarted sequences for TakeBegun
 	begun map[string]bool
-	state *State // where they are kept
+	state *State // where marks are kept
 }
 
 func NewMarks() *Marks {
 	return &Marks{high: make(map[string]uint64), epochs: make(map[string]uint64), begun: make(map[string]bool), state: new(State)}
 }
 
-// Ready is nil unless marks cannot be kept. Errors wrap ErrNotKept.
+// Ready returns nil unless marks cannot be kept. Errors wrap ErrNotKept.
 func (m *Marks) Ready() error { return m.state.Ready() }
 
-// Learn takes note of a sequence's epoch, as its row has it. If a new one has begun, TakeBegun
-// tells whoever holds numbers of the one before.
+// Learn notes the epoch in a sequence's row. TakeBegun returns the sequence if the epoch is new.
 func (m *Marks) Learn(name string, epoch uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -44,8 +41,8 @@ func (m *Marks) Learn(name string, epoch uint64) {
 	}
 }
 
-// TakeBegun returns the sequences in a new epoch that nobody has returned yet. The caller gives up
-// what is held of them, before anybody may say that nothing is.
+// TakeBegun returns, once, the sequences in a new epoch. The caller discards their numbers before
+// it reports that none are left.
 func (m *Marks) TakeBegun() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -54,7 +51,8 @@ func (m *Marks) TakeBegun() []string {
 	return names
 }
 
-// Enter is Learn for a caller who gives up what is held if it returns true: a new epoch has begun.
+// Enter is Learn for a caller that discards the numbers in memory itself: it returns true if a new
+// epoch has begun.
 func (m *Marks) Enter(name string, epoch uint64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,7 +61,7 @@ func (m *Marks) Enter(name string, epoch uint64) bool {
 	return m.enterLocked(name, epoch) || begun
 }
 
-// enterLocked reports whether a new epoch has begun. m.mu is held.
+// enterLocked reports whether a new epoch has begun. The caller has locked m.mu.
 func (m *Marks) enterLocked(name string, epoch uint64) bool {
 	old, known := m.epochs[name]
 	if known && epoch <= old {
@@ -76,16 +74,15 @@ func (m *Marks) enterLocked(name string, epoch uint64) bool {
 	delete(m.high, name)
 	for other := range m.high {
 		if alike(other, name) {
-			delete(m.high, other) // would count for name again when it is looked up
+			delete(m.high, other) // it would count for name again at the next lookup
 		}
 	}
 	return true
 }
 
-// Reenter takes note that a sequence is in an earlier epoch than was known: a later one is lost, as
-// by a fail-over. It reports whether that is so. What was reserved in the lost one still counts,
-// but what is held of it may be given again, as nobody knows by now whether the sequence has begun
-// again since.
+// Reenter notes that a sequence is in an earlier epoch than seen before, and reports whether that
+// is so: the later one was lost, as by a fail-over. What was reserved in the lost one still counts.
+// Its numbers in memory may be given again, since the sequence may have restarted since.
 func (m *Marks) Reenter(name string, epoch uint64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,15 +93,15 @@ func (m *Marks) Reenter(name string, epoch uint64) bool {
 	return true
 }
 
-// Epoch is the one that name is in.
+// Epoch returns the epoch of name.
 func (m *Marks) Epoch(name string) uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.epochs[name]
 }
 
-// Admit records s, whose reservation began in the given epoch. The row was seen at low, if that is
-// not 0. It reports the mark that s violates, or 0 if the epoch is over.
+// Admit records s, whose reservation began in the given epoch. The row was seen at low, unless low
+// is 0. Without ok, mark is the mark that s violates, or 0 if the epoch is over.
 func (m *Marks) Admit(name string, epoch, low uint64, s segment.Segment) (mark uint64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,8 +125,8 @@ func (m *Marks) Mark(name string) Mark {
 	return Mark{m.epochs[name], m.high[name]}
 }
 
-// Lower makes the numbers of s, which are about to be given back and were given to nobody, as if
-// they had not been reserved.
+// Lower takes back the reservation of s, whose numbers were never given and are about to be put
+// back.
 func (m *Marks) Lower(name string, s segment.Segment) Mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -149,21 +146,21 @@ func (m *Marks) Restore(name string, was Mark) {
 	}
 }
 
-// Raise has numbers up to n count as reserved.
+// Raise makes numbers up to n count as reserved.
 func (m *Marks) Raise(name string, n uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.high[name] = max(m.high[name], n)
 }
 
-// Of returns the mark of name, 0 if there is none.
+// Of returns the mark of name, 0 if it has none.
 func (m *Marks) Of(name string) uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.high[name]
 }
 
-// Carry makes the mark of from count for to as well: the server said that both mean the same
+// Carry makes the mark of from count for to as well: the server said that both name the same
 // sequence.
 func (m *Marks) Carry(from, to string) {
 	m.mu.Lock()
@@ -173,8 +170,7 @@ func (m *Marks) Carry(from, to string) {
 	}
 }
 
-// Rename is Carry, after which from is nothing any more. Its epoch is that of to, unless that is
-// known.
+// Rename is Carry that forgets from. The epoch is that of to, if it has one.
 func (m *Marks) Rename(from, to string) {
 	m.Carry(from, to)
 	m.mu.Lock()
@@ -188,8 +184,7 @@ func (m *Marks) Rename(from, to string) {
 	delete(m.epochs, from)
 }
 
-// Like returns marked names that a server may take for name, other than name itself. They are
-// candidates only.
+// Like returns the other marked names that a server may take for name. They are only candidates.
 func (m *Marks) Like(name string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,21 +15,19 @@ import (
 
 // State is what outlives the process, in a directory of its own: the highest number ever reserved
 // of each sequence and ticket table, on disk before the first number of a segment leaves, and the
-// columns that own sequences. Without a directory nothing is kept.
-//
-// Its keys name the table and not the server: a backup is mostly brought back on another one, and
-// that is when the marks count.
+// columns with sequences. Without a directory nothing is kept. ¶Its keys name the table and not the
+// server: a backup is usually restored on another server, and then the marks must count.
 type State struct {
 	File  *statefile.File // nil: nothing is kept
 	table string          // "`app`.`sequence`"
 	log   *zap.Logger
 }
 
-// ErrNotKept: what has to be remembered cannot be written.
+// ErrNotKept: the state file cannot be written.
 var ErrNotKept = errors.New("no numbers are reserved until it can be, since after a crash they could be given again")
 
-// Open reads what an earlier process left in a directory, which is this one's from now on.
-// table is the quoted name of the table of sequences. Without a directory nothing is kept.
+// Open reads what an earlier process wrote to a directory, which now belongs to this one. table is
+// the quoted name of the table of sequences. Without a directory nothing is kept.
 func Open(dir, table string, log *zap.Logger) (*State, error) {
 	s := &State{table: table, log: log}
 	if dir == "" {
@@ -45,7 +43,7 @@ func Open(dir, table string, log *zap.Logger) (*State, error) {
 	return s, nil
 }
 
-// check makes sure that everything that was kept can be read.
+// check makes sure that all entries can be read.
 func (s *State) check() error {
 	for key, value := range s.File.All() {
 		var err error
@@ -64,17 +62,17 @@ func (s *State) check() error {
 	return nil
 }
 
-// Kinds of what is kept; a key begins with one.
+// Kinds of entries; a key begins with one.
 const (
 	stateMark   = "mark"
 	stateTicket = "ticket"
 	stateOwners = "owners"
 )
 
-// key is the key of a kind and a name, which may be empty.
+// key returns the key of a kind and a name, which may be empty.
 func (s *State) key(kind, name string) string { return kind + "\t" + s.table + "\t" + name }
 
-// put begins to keep a value; nil if nothing is kept.
+// put begins to write a value; nil if nothing is kept.
 func (s *State) put(kind, name, value string) *statefile.Write {
 	if s.File == nil {
 		return nil
@@ -93,7 +91,8 @@ func (s *State) wait(w *statefile.Write) error {
 	return nil
 }
 
-// Ready is nil unless the last write failed and the next would, too. Errors wrap ErrNotKept.
+// Ready returns nil unless the last write failed and the next would fail, too. Errors wrap
+// ErrNotKept.
 func (s *State) Ready() error {
 	if s.File == nil {
 		return nil
@@ -104,7 +103,7 @@ func (s *State) Ready() error {
 	return nil
 }
 
-// Close ends the use of the directory.
+// Close releases the directory.
 func (s *State) Close() error {
 	if s.File == nil {
 		return nil
@@ -112,7 +111,7 @@ func (s *State) Close() error {
 	return s.File.Close()
 }
 
-// Load takes over the marks that an earlier process left.
+// Load reads the marks of an earlier process.
 func (m *Marks) Load(from *State) {
 	m.state = from
 	if from.File == nil {
@@ -120,13 +119,13 @@ func (m *Marks) Load(from *State) {
 	}
 	for key, value := range from.File.All() {
 		name, ok := strings.CutPrefix(key, from.key(stateMark, ""))
-		if high, epoch, err := parseMark(value); ok && err == nil { // check has seen it
+		if high, epoch, err := parseMark(value); ok && err == nil { // check has accepted it
 			m.high[name], m.epochs[name] = high, epoch
 		}
 	}
 }
 
-// Keep has the mark of name on disk when it returns. Errors wrap ErrNotKept.
+// Keep returns when the mark of name is on disk. Errors wrap ErrNotKept.
 func (m *Marks) Keep(name string) error {
 	m.mu.Lock()
 	w := m.state.put(stateMark, name, formatMark(m.high[name], m.epochs[name]))
@@ -134,7 +133,7 @@ func (m *Marks) Keep(name string) error {
 	return m.state.wait(w)
 }
 
-// formatMark is how a mark is kept.
+// formatMark formats a mark for the file.
 func formatMark(high, epoch uint64) string {
 	return strconv.FormatUint(high, 10) + " " + strconv.FormatUint(epoch, 10)
 }
@@ -147,8 +146,8 @@ func parseMark(text string) (high, epoch uint64, err error) {
 	return high, epoch, err
 }
 
-// KeepLowered is Keep for a mark that was lowered: if that fails, the next process finds the row
-// below it and raises the row, a gap.
+// KeepLowered is Keep for a lowered mark. If it fails, the next process finds the row below the
+// mark and raises the row: a gap.
 func (m *Marks) KeepLowered(name string) {
 	if err := m.Keep(name); err != nil {
 		m.state.log.Warn("returned numbers not kept",
@@ -156,23 +155,22 @@ func (m *Marks) KeepLowered(name string) {
 	}
 }
 
-// TicketMark is the highest number that an earlier process reserved of a ticket table.
+// TicketMark returns the highest number that an earlier process reserved of a ticket table.
 func (s *State) TicketMark(full string) uint64 {
 	if s.File == nil {
 		return 0
 	}
 	value, _ := s.File.Get(s.key(stateTicket, full))
-	high, _ := strconv.ParseUint(value, 10, 64) // check has seen it
+	high, _ := strconv.ParseUint(value, 10, 64) // check has accepted it
 	return high
 }
 
-// KeepTicket has the mark of a ticket table on disk when it returns. Errors wrap ErrNotKept.
+// KeepTicket returns when the mark of a ticket table is on disk. Errors wrap ErrNotKept.
 func (s *State) KeepTicket(full string, high uint64) error {
 	return s.wait(s.put(stateTicket, full, strconv.FormatUint(high, 10)))
 }
 
-// Owners is the list of columns that owned sequences when an earlier process, or this one, last
-// knew, as JSON; false if none did.
+// Owners returns the last list of columns with sequences, as JSON; false if there is none.
 func (s *State) Owners() (text string, ok bool) {
 	if s.File == nil {
 		return "", false
@@ -180,15 +178,15 @@ func (s *State) Owners() (text string, ok bool) {
 	return s.File.Get(s.key(stateOwners, ""))
 }
 
-// KeepOwners remembers the list of columns that own sequences, as JSON. A failure is logged: they
-// are known here, and only the next process misses them.
+// KeepOwners remembers the list of columns with sequences, as JSON. It only logs a failure: this
+// process has the list, and only the next one lacks it.
 func (s *State) KeepOwners(text string) {
 	if err := s.wait(s.put(stateOwners, "", text)); err != nil {
 		s.log.Warn("owned columns not kept", logfield.Err(err))
 	}
 }
 
-// Failing tells whether the last write failed; kept is false if nothing is kept.
+// Failing reports whether the last write failed; kept is false if nothing is kept.
 func (s *State) Failing() (failing, kept bool) {
 	if s.File == nil {
 		return false, false

@@ -7,16 +7,16 @@ import (
 
 // Window is a window that was opened, or found open.
 type Window struct {
-	Granted uint64 // how far the sequence may go; 0: that is not known
+	Granted uint64 // how far the sequence may go; 0: unknown
 	First   uint64 // where it stood
 	Exact   bool   // the window is for one reservation, as near the end of the sequence
-	Found   bool   // somebody else was faster
+	Found   bool   // another proxy had opened it
 	SeenOn  []string
 }
 
-// Open raises how far a sequence may go that reserves n numbers at a time, unless somebody else
-// did. closed has a sequence that has not so many left get a window that ends where it stands: so
-// nobody begins below after a fail-over. Of an error the window says what was granted before.
+// Open raises how far a sequence that reserves n numbers at a time may go, unless another proxy
+// did. With closed, a sequence with fewer numbers left gets a window that ends where it stands, so
+// that no later holder begins below. With an error, the window says what was granted before.
 func (g *Group) Open(ctx context.Context, name string, n uint64, closed bool) (w Window, err error) {
 	counter, err := g.Store.Counter(ctx, name, n)
 	if err != nil {

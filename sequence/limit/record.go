@@ -2,20 +2,20 @@ package limit
 
 import "slices"
 
-// Holder is who gives, or once gave, the numbers of a group: a row that each node has.
+// Holder is the present or a former giver of a group's numbers: a row on each node.
 type Holder struct {
 	ID       string // of a server, or of a configuration of a cluster
-	Term     uint64 // since when; 0: there is none
-	Complete bool   // its takeover has ended, so its limits count
-	Mark     uint64 // rises with each write that other nodes are to show
+	Term     uint64 // since when; 0: no holder
+	Complete bool   // its take-over has ended, so its limits count
+	Mark     uint64 // rises with each write that other nodes must show
 }
 
-// Over reports whether h counts more than another.
+// Over reports whether h takes precedence over another.
 func (h Holder) Over(other Holder) bool {
 	return h.Term > other.Term || h.Term == other.Term && h.ID > other.ID
 }
 
-// Limit is how far one giver may go with one sequence: a row that each node has.
+// Limit is how far one giver may go with one sequence: a row on each node.
 type Limit struct {
 	Name    string // of the sequence, never empty
 	Giver   string // a holder, or a member
@@ -31,7 +31,7 @@ type Record struct {
 	Limits  []Limit
 }
 
-// Holder is the one that counts; its term is 0 if there is none.
+// Holder returns the holder that counts; its term is 0 if there is none.
 func (r Record) Holder() (top Holder) {
 	for _, h := range r.Holders {
 		if top.Term == 0 || h.Over(top) {
@@ -41,7 +41,7 @@ func (r Record) Holder() (top Holder) {
 	return top
 }
 
-// Of is the limit of a giver with the one sequence that was read; false if there is none.
+// Of returns the limit of a giver with the one sequence that was read; false if there is none.
 func (r Record) Of(giver string) (Limit, bool) {
 	for _, l := range r.Limits {
 		if l.Giver == giver {
@@ -51,13 +51,11 @@ func (r Record) Of(giver string) (Limit, bool) {
 	return Limit{}, false
 }
 
-// Admits looks at the limits of a sequence whose counter stands at position, in a column that holds
-// up to end. It returns the one of the giver, without a term if it has to be made yet. ok is false
-// unless the giver is the holder.
-//
-// The counter of a replica that was made the primary may still be set to what a holder before
-// wrote, who wrote before that how far it wanted to go. As long as all that others wanted is below
-// the floor, such a counter is so, too, and is noticed by that.
+// Admits returns the limit of the giver with a sequence whose counter stands at position, in a
+// column that holds up to end. The limit has no term if it must still be made. ok is false unless
+// the giver is the holder. ¶A replica that became the primary may later apply a write of an earlier
+// holder to the counter. That holder had first written how far it wanted to go. While all that
+// others wanted is below the floor, such a counter is below the floor, too, which reveals it.
 func (r Record) Admits(giver string, position, end uint64) (l Limit, ok bool) {
 	top := r.Holder()
 	if top.Term == 0 || top.ID != giver || !top.Complete {

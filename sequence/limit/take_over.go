@@ -8,47 +8,46 @@ import (
 	"strings"
 )
 
-// ErrOvertaken: what a takeover was prepared from is so no more.
+// ErrOvertaken: the basis of a take-over has changed.
 var ErrOvertaken = errors.New("another proxy adopts it at the same time")
 
-// NoCopyError: the chosen node does not have what the others have, and can be written to.
+// NoCopyError: the chosen node lacks what the others have, and is writable.
 type NoCopyError struct{ Holder string }
 
 func (e *NoCopyError) Error() string {
 	return fmt.Sprintf("it can be written to and is no copy of the other nodes, where %s holds the sequences", e.Holder)
 }
 
-// TakenOver is a takeover that was made; its term is 0 if there was none to make.
+// TakenOver is a take-over; its term is 0 if none was needed.
 type TakenOver struct {
 	Term      uint64
-	Before    string // the holder before; empty: nobody was it
+	Before    string // the previous holder; empty: none
 	Sequences int
 	SeenOn    []string
 }
 
-// takeover makes the chosen node the holder. It first claims a new term: once a node shows that, no
-// window that another holder wants counts there any more. When enough nodes show it, what they know
-// of wanted windows is all there is, and every sequence begins above it. Where the new holder alone
-// is enough both are one transaction, so that whoever knows of the term knows of its windows.
+// takeover makes the chosen node the holder. It first claims a new term: once a node shows that
+// term, no window of another holder counts there any more. The windows that enough nodes show then
+// are all there are, and every sequence begins above them. If the new holder alone is enough, both
+// steps are one transaction, so the term is never seen without its windows.
 type takeover struct {
 	g        *Group
 	previous Holder
-	local    Holder // the one that counts on the chosen node, as it was read
+	local    Holder // the holder that counts on the chosen node, as it was read
 	term     uint64
-	mine     uint64 // the chosen node's own term so far
-	claimed  bool   // an earlier attempt, or another proxy's, has claimed the term
-	need     int    // nodes that must show it, the chosen one included
+	mine     uint64 // the chosen node's term so far
+	claimed  bool   // an earlier attempt, or another proxy, has claimed the term
+	need     int    // nodes that must show it, with the chosen one
 	wanted   map[string]uint64
 }
 
-// TakeOver is one attempt to make the chosen node the holder of all sequences, unless it is that
-// already as far as name is concerned, and no claim that somebody has seen on another node, over,
-// counts more.
+// TakeOver is one attempt to make the chosen node the holder of all sequences. It does nothing if
+// the node is the holder already, as far as name is concerned, and over, a claim seen on another
+// node, does not take precedence.
 func (g *Group) TakeOver(ctx context.Context, name string, over Holder) (made TakenOver, err error) {
-	// The others are read before the node itself, which so has all that they have of it: another
-	// proxy may take it over just now. And what the node knows is read before it is asked whether
-	// it may give numbers: what is prepared from then is of a time before any takeover, or there is
-	// nothing to do.
+	// The others are read before the node itself, so the node has all that they have of it: another
+	// proxy may be taking it over. The node's record is read before the check whether it may give
+	// numbers. So what is prepared is from before any take-over, or there is nothing to do.
 	var own Record
 	var others []Look
 	for _, sighted := range []bool{false, true} {
@@ -69,7 +68,7 @@ func (g *Group) TakeOver(ctx context.Context, name string, over Holder) (made Ta
 	return a.run(ctx)
 }
 
-// prepare looks at what the nodes know, and decides on the term and on how many nodes must show it.
+// prepare decides on the term, and on how many nodes must show it.
 func (a *takeover) prepare(own Record, others []Look, over Holder) error {
 	g, cluster := a.g, a.g.Chosen.Cluster
 	a.collect(own)
@@ -113,8 +112,8 @@ func (a *takeover) prepare(own Record, others []Look, over Holder) error {
 	}
 	switch {
 	case over.Over(a.previous):
-		// What this node may still give is below its ceilings. A claim that is not seen would take
-		// that away.
+		// The node may still give numbers below its ceilings. A claim that is not seen would end
+		// that.
 		return fmt.Errorf("%s was adopted after it, in term %d, and does not say so any more: %s", over.ID, over.Term, strings.Join(away, "; "))
 	case cluster && mine.Term == 0 && elsewhere.Term != 0:
 		return fmt.Errorf("%w: what %s has recorded, it has in a moment, or is no copy", ErrOvertaken, at)
@@ -123,10 +122,10 @@ func (a *takeover) prepare(own Record, others []Look, over Holder) error {
 	case mine.Term == 0 && elsewhere.Term != 0:
 		return &NoCopyError{Holder: elsewhere.ID}
 	}
-	// In a cluster another holder was another configuration, perhaps of the same nodes.
+	// In a cluster another holder is another configuration, perhaps of the same nodes.
 	a.need = takeovers(g.Count, !cluster && a.previous.Term != 0 && a.previous.ID != g.Chosen.Holder)
 	if cluster && len(identities) < a.need {
-		// A claim that too few nodes can show would end the ceilings of the holder before, and
+		// A claim that too few nodes can show would end the ceilings of the previous holder, and
 		// begin nothing.
 		return &SeenError{Cluster: true, Need: a.need, Seen: len(identities), Missing: missing}
 	}
@@ -137,13 +136,13 @@ func (a *takeover) prepare(own Record, others []Look, over Holder) error {
 	return nil
 }
 
-// collect takes note of what a node knows of windows.
+// collect notes which windows a node shows.
 func (a *takeover) collect(known Record) {
 	for _, l := range known.Limits {
 		wanted := l.Wanted
 		if l.Term == 0 && l.Giver == a.g.Chosen.Holder {
-			// The chosen node has moved its row there, and nobody gave numbers by that: the
-			// sequence goes on there, and skips none.
+			// The chosen node has moved its row there, and gave no numbers by that: the sequence
+			// continues there without a gap.
 			wanted -= min(wanted, 1)
 		}
 		a.wanted[l.Name] = max(a.wanted[l.Name], wanted)
@@ -221,19 +220,19 @@ func (a *takeover) beginning() *Beginning {
 	return &Beginning{Holder: a.g.Chosen.Holder, Term: a.term, Open: a.need == 1, Wanted: a.wanted}
 }
 
-// Beginning is a new term, and what was known of windows before it.
+// Beginning is a new term, and the windows before it.
 type Beginning struct {
 	Holder string
 	Term   uint64
 	Open   bool // the holder alone is enough: each sequence gets a window at once
-	// by each spelling of a name; the highest that any node that was read knows
+	// by each spelling of a name: the highest on any node that was read
 	Wanted map[string]uint64
 }
 
-// Of is the limit of a sequence that any holder before wanted to go up to wanted, and where its row
-// is set. A row that stands at the end of its column is frozen for a change of plans, or has ended:
-// it stays there, and says nothing about what was given, nor about what may be; what is saved for
-// it is to be above the floor.
+// Of returns the limit of a sequence that earlier holders wanted to take up to wanted, and the new
+// position of its row. A row at the end of its column is frozen by a change of members, or has
+// ended. It stays there, and says nothing about the numbers given so far or allowed. What is saved
+// for it must be above the floor.
 func (b *Beginning) Of(c Counter, wanted uint64) (l Limit, position uint64, frozen bool) {
 	frozen = c.Position == c.End
 	position = c.Position
@@ -247,8 +246,8 @@ func (b *Beginning) Of(c Counter, wanted uint64) (l Limit, position uint64, froz
 		begin, stood, l.Wanted = l.Floor, l.Floor, max(l.Floor, wanted)
 	}
 	if b.Open {
-		// The old window tells how much is used in a while: it was as long as what is left of it,
-		// and up to twice that.
+		// The old window shows how much is used in a while: it was as long as its rest, and up to
+		// twice that.
 		width := (max(wanted, stood)-stood)*windowsInHand/windowWidths + 1
 		l.Wanted = WindowEnd(begin, width, c.End)
 		l.Granted = l.Wanted
@@ -256,7 +255,7 @@ func (b *Beginning) Of(c Counter, wanted uint64) (l Limit, position uint64, froz
 	return l, position, frozen
 }
 
-// Above is the next number, if there is one.
+// Above returns the next number, if there is one.
 func Above(n uint64) uint64 {
 	if n == math.MaxUint64 {
 		return n

@@ -4,7 +4,7 @@ package limit
 type UpTo struct {
 	Grouped bool // false: as far as the sequence goes
 	Ceiling uint64
-	// Witnessed: other members have recorded how far this one goes at most.
+	// Witnessed: other members have recorded a bound for this one.
 	Witnessed bool
 	Recorded  uint64
 }

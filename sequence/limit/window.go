@@ -1,17 +1,16 @@
 package limit
 
-// The arithmetic of groups. A window is what a sequence may give without asking a second machine.
+// The arithmetic of windows. A window is what a sequence may give without asking a second machine.
 const (
 	leastWindow  = 1 << 16 // of a sequence that is used little
-	windowWidths = 64      // how many reservations fit in one window, at least
-	// a window is at most this part of what is left of the sequence: a fail-over skips the rest of
-	// it
+	windowWidths = 64      // the reservations in one window, at least
+	// a window is at most this part of the rest of the sequence, since a fail-over skips it
 	windowShare   = 256
 	windowsInHand = 2 // the next window is opened when less than this part of one is left
 )
 
-// windowSize is how many numbers the window of a sequence holds that reserves width numbers at a
-// time and has left before its end.
+// windowSize is the size of a window for reservations of width numbers, of a sequence with rest
+// numbers.
 func windowSize(width, left uint64) uint64 {
 	size := uint64(leastWindow)
 	if width > size/windowWidths {
@@ -23,7 +22,7 @@ func windowSize(width, left uint64) uint64 {
 	return min(max(min(size, left/windowShare), width), left)
 }
 
-// WindowEnd is the last number of the window that begins behind position.
+// WindowEnd is the last number of the window that begins after position.
 func WindowEnd(position, width, highest uint64) uint64 {
 	left := highest - min(position, highest)
 	return min(position, highest) + windowSize(width, left)
@@ -32,21 +31,21 @@ func WindowEnd(position, width, highest uint64) uint64 {
 // WindowLow reports whether it is time for the next window.
 func WindowLow(position, width, ceiling, highest uint64) bool {
 	if ceiling >= highest {
-		return false // it goes no further
+		return false // it ends here
 	}
 	return ceiling-min(position, ceiling) < windowSize(width, highest-min(position, highest))/windowsInHand
 }
 
-// Confirmations is on how many of n nodes a window must have been seen before its numbers are
-// given, the primary included.
+// Confirmations is the number of n nodes that must show a window before its numbers are given, with
+// the primary.
 func Confirmations(n int) int { return n/2 + 1 }
 
-// takeovers is on how many of n nodes a takeover must have been seen before the new holder gives
-// numbers, itself included. Any two of these sets meet, so a later holder knows of each one before
-// it; and each meets all that a window was seen on, so no window of the old holder is opened after
-// it or missed. Of two nodes the new holder is enough where the other one was the holder: it can
-// open no window without the new one, and cannot become the holder again without having seen this
-// takeover.
+// takeovers is the number of n nodes that must show a take-over before the new holder gives
+// numbers, with itself. Any two of these sets meet, so a later holder sees each one before it. Each
+// also meets all nodes that showed a window, so no window of the old holder is missed, or opened
+// afterwards. Of two nodes the new holder is enough if the other one was the holder: that one can
+// open no window without the new one, and cannot become the holder again without seeing this
+// take-over.
 func takeovers(n int, afterTheOther bool) int {
 	if n == 2 && afterTheOther {
 		return 1

@@ -27,12 +27,12 @@ type Witness struct {
 
 	group    *Group
 	shows    func(Record) bool
-	identity string // empty: it is not known that it may count
+	identity string // empty: not known to count
 	writable bool
 }
 
-// Looked takes what the node says of itself, or why it does not. again is false if it need not be
-// asked any more.
+// Looked takes what the node says of itself, or why it does not answer. again is false if it need
+// not be asked again.
 func (w *Witness) Looked(s *Standing, err error) (again bool) {
 	if err == nil {
 		err = w.group.noWitness(s)
@@ -42,14 +42,14 @@ func (w *Witness) Looked(s *Standing, err error) (again bool) {
 	} else {
 		w.identity, w.writable = s.Identity, !w.group.Chosen.Cluster && s.Writable
 	}
-	// A node of a cluster may hear of the configuration in a moment.
+	// A node of a cluster may soon see the configuration.
 	return !errors.Is(err, ErrNotKept)
 }
 
-// Identified reports whether what it has recorded may count.
+// Identified reports whether its record may count.
 func (w *Witness) Identified() bool { return w.identity != "" }
 
-// Shown takes what the node has recorded, and reports whether that is what was written.
+// Shown takes the node's record, and reports whether it shows what was written.
 func (w *Witness) Shown(known Record) bool {
 	w.Known, w.Err = known, ErrNotShown
 	switch {
@@ -61,7 +61,7 @@ func (w *Witness) Shown(known Record) bool {
 	return w.Err == nil
 }
 
-// noWitness is why what a node shows does not count, nil if it does.
+// noWitness returns why what a node shows does not count; nil if it does.
 func (g *Group) noWitness(s *Standing) error {
 	switch {
 	case !g.Chosen.Cluster && s.Forgets && !g.Relaxed:
@@ -78,8 +78,8 @@ func (g *Group) noWitness(s *Standing) error {
 	return nil
 }
 
-// Await waits until need nodes show what was written under the holder own, and returns those that
-// were looked at. The chosen node has it, unless it is of a cluster.
+// Await waits until need nodes show what the holder h has written, and returns the nodes that were
+// looked at. The chosen node counts without a look, unless it belongs to a cluster.
 func (g *Group) Await(ctx context.Context, own Holder, need int, of Scope, shows func(Record) bool) (seen []*Witness, err error) {
 	identities := make(map[string]bool)
 	if !g.Chosen.Cluster {
@@ -124,12 +124,12 @@ func addresses(seen []*Witness) []string {
 	return all
 }
 
-// SeenError: what was written is not seen on enough other nodes, or of a cluster on enough nodes.
+// SeenError: too few other nodes show what was written, or in a cluster too few nodes.
 type SeenError struct {
 	Cluster    bool
 	Need, Seen int
 	Missing    []*Witness
-	// that another node knows, and the chosen one does not; its term is 0 if there is none
+	// the holder on another node that the chosen one lacks; its term is 0 if there is none
 	Newer Holder
 }
 
@@ -152,7 +152,7 @@ func (e *SeenError) Error() string {
 	return text.String() + "; to mend it: " + remedy
 }
 
-// IsLagging reports whether what was written may be seen yet: all nodes answer that lack it, and
+// IsLagging reports whether what was written may still appear: all nodes that lack it answer, and
 // none of them has another holder.
 func IsLagging(err error) bool {
 	lost := new(SeenError)

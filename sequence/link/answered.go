@@ -10,12 +10,12 @@ import (
 	"seqproxy/internal/await"
 )
 
-// answered is whether a sequence server answered when it was asked for just that.
+// answered remembers whether a sequence server answered when it was last asked.
 type answered struct {
-	asking await.Lock // held while it is asked
+	asking await.Lock // locked while the server is asked
 
 	mu  sync.Mutex
-	at  time.Time // guarded by mu; zero: it was not asked
+	at  time.Time // guarded by mu; zero: never asked
 	err error     // guarded by mu
 }
 
@@ -25,10 +25,10 @@ func (a *answered) last(within time.Duration) (err error, fresh bool) {
 	return a.err, !a.at.IsZero() && time.Since(a.at) < within
 }
 
-// LastAnswer is what Answers has said, if that was not long ago. It does no I/O.
+// LastAnswer returns the last result of Answers; fresh if it is recent. It does no I/O.
 func (l *Link) LastAnswer() (err error, fresh bool) { return l.answered.last(l.timing.Answered) }
 
-// Answers says why the server cannot be reserved from; nil: it answered when it was asked last.
+// Answers returns why the server cannot be reserved from; nil if it answered when last asked.
 func (l *Link) Answers(ctx context.Context) error {
 	if err, fresh := l.LastAnswer(); fresh {
 		return err
@@ -38,7 +38,7 @@ func (l *Link) Answers(ctx context.Context) error {
 	}
 	defer l.answered.asking.Release()
 	if err, fresh := l.LastAnswer(); fresh {
-		return err // somebody else has asked meanwhile
+		return err // another caller has asked meanwhile
 	}
 	err := l.Ping(ctx)
 	if ctx.Err() != nil {
@@ -50,11 +50,11 @@ func (l *Link) Answers(ctx context.Context) error {
 	return err
 }
 
-// maxPings bounds the connections that are found broken, or to lead to a node that has lost its
-// cluster, before one is made.
+// maxPings bounds the stale connections that are tried before a new one is made: broken ones, and
+// those to a node that has lost its cluster.
 const maxPings = 3
 
-// Ping connects, which checks the server, or asks over a connection that is there.
+// Ping asks over an idle connection, or connects, which checks the server.
 func (l *Link) Ping(ctx context.Context) (err error) {
 	for range maxPings {
 		if err = l.pingOnce(ctx); !errors.Is(err, driver.ErrBadConn) && !HasCode(err, wsrepNotReady) {
@@ -69,7 +69,7 @@ func (l *Link) pingOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }() // gives it back; a broken one is closed by the pool
+	defer func() { _ = conn.Close() }() // returns it; the pool closes a broken one
 	if err := conn.PingContext(ctx); err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (l *Link) pingOnce(ctx context.Context) error {
 	if now := l.nodes.current.Load(); now == nil || now.Cluster == "" {
 		return nil
 	}
-	// a node that has lost its cluster answers what asks for no table
+	// a node that has lost its cluster still answers a statement without tables
 	_, err = conn.ExecContext(ctx, l.opts.Probe)
 	return err
 }

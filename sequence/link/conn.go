@@ -9,23 +9,23 @@ import (
 	"seqproxy/internal/rawio"
 )
 
-// Conn is a connection, and the socket below it. One goroutine uses it at a time.
+// Conn is a connection and its socket. One goroutine uses it at a time.
 type Conn struct {
 	DriverConn
-	Node    *Node // that it leads to
+	Node    *Node // the node that it leads to
 	socket  *rawio.Conn
-	account *Account // that it was opened with
+	account *Account // the account that it was opened with
 
-	nodes *nodes // of a group, where numbers are reserved over it; else nil
-	apart bool   // its node has lost its cluster: this is nothing to keep
+	nodes *nodes // the nodes of a group, if numbers are reserved over it; else nil
+	apart bool   // its node has lost its cluster: the pool must not keep it
 
-	// What its users found out over this connection, and must ask again over another one: the plan
+	// What users found out over this connection, and must ask again over another one: the plan
 	// under which another member confirmed this one, and the plan under which all were asked. Only
 	// the user of the connection reads or writes them.
 	ConfirmedPlan, AskedPlan uint64
 }
 
-// DriverConn is what the driver's connections can.
+// DriverConn is what the driver's connections implement.
 type DriverConn interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -38,7 +38,7 @@ type DriverConn interface {
 	driver.Validator
 }
 
-// ConnOf is the Conn below a connection of the pool, as long as that is the caller's.
+// ConnOf returns the Conn below a connection of the pool. It is the caller's as long as conn is.
 func ConnOf(conn *sql.Conn) (c *Conn, err error) {
 	err = conn.Raw(func(raw any) error {
 		c = raw.(*Conn)
@@ -47,15 +47,15 @@ func ConnOf(conn *sql.Conn) (c *Conn, err error) {
 	return c, err
 }
 
-// IsValid implements [driver.Validator]: a connection of an account that is used no more, or to a
-// node that has lost its cluster, is closed when its user is done with it.
+// IsValid implements [driver.Validator]: the pool closes a connection of a retired account, or to a
+// node that has lost its cluster, when its user is done with it.
 func (c *Conn) IsValid() bool {
 	return !c.apart && c.Node.login.Account() == c.account && c.DriverConn.IsValid()
 }
 
-// ResetSession implements [driver.SessionResetter]: a connection to another node than the chosen
-// one is not used again, where none is chosen that has one looked for; nor one that the server has
-// closed meanwhile, which the driver sees on sockets of the net package only.
+// ResetSession implements [driver.SessionResetter]. It rejects a connection to another node than
+// the chosen one; if none is chosen, the next connection looks for one. It also rejects one that
+// the server has closed, which the driver sees on sockets of the net package only.
 func (c *Conn) ResetSession(ctx context.Context) error {
 	if c.nodes != nil {
 		if now := c.nodes.current.Load(); now == nil || now.Node != c.Node {
@@ -89,15 +89,14 @@ func (c *Conn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, erro
 	return tx, err
 }
 
-// Close implements [driver.Conn]. It is no error if the server has closed the connection before,
-// and cannot be told any more.
+// Close implements [driver.Conn]. A connection that the server has closed before is no error.
 func (c *Conn) Close() error {
 	_ = c.DriverConn.Close()
 	return nil
 }
 
-// noteLostCluster has another node be looked for, whatever the statement was, once the chosen one
-// answers that it has lost its cluster.
+// noteLostCluster discards the choice of a node once that node answers that it has lost its
+// cluster.
 func (c *Conn) noteLostCluster(err error) {
 	if !HasCode(err, wsrepNotReady) {
 		return
@@ -111,11 +110,11 @@ func (c *Conn) noteLostCluster(err error) {
 	}
 }
 
-// CloseWhenDone has a connection closed when ctx is done, and returns a context that never is, for
-// statements on it. The pool and the driver would each have a goroutine watch every statement,
-// which is a good part of what a short one costs. unwatch ends that, and must be called before the
-// connection is given back: where ctx was done at the last moment, nobody else gets it, whose
-// statement the close would meet.
+// CloseWhenDone closes a connection when ctx is done, and returns a context without end for
+// statements on it. The pool and the driver would each start a goroutine to watch every statement,
+// which is much of the cost of a short one. The caller calls unwatch before it returns the
+// connection. If ctx was done at the last moment, unwatch keeps the connection from others, whose
+// statement the close would hit.
 func CloseWhenDone(ctx context.Context, conn *sql.Conn) (unwatched context.Context, unwatch func(), err error) {
 	c, err := ConnOf(conn)
 	if err != nil {
@@ -124,7 +123,7 @@ func CloseWhenDone(ctx context.Context, conn *sql.Conn) (unwatched context.Conte
 	stop := context.AfterFunc(ctx, func() { _ = c.socket.Close() })
 	return context.WithoutCancel(ctx), sync.OnceFunc(func() {
 		if !stop() {
-			// has the pool close it; an error says that it has
+			// the pool closes it; an error says that it has
 			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 		}
 	}), nil

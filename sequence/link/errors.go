@@ -17,15 +17,15 @@ const (
 	rolledBackAtCommit   = 3101
 )
 
-// IsMomentary reports whether a finding is one that somebody's change of the same moment explains.
+// IsMomentary reports whether a concurrent change by another may explain a finding.
 func IsMomentary(err error) bool {
 	var unfit *UnfitError
 	return errors.As(err, &unfit) && unfit.Momentary
 }
 
-// IsUnknownOutcome reports whether a statement may have run although it failed: it was sent and no
-// answer came. An error that the server sent means that it did not run, and driver.ErrBadConn that
-// it was never sent, or that a read-only server refused it.
+// IsUnknownOutcome reports whether a failed statement may have run: it was sent, and no answer
+// came. An error from the server means that it did not run. driver.ErrBadConn means that it was
+// never sent, or that a read-only server refused it.
 func IsUnknownOutcome(err error) bool {
 	var said *mysql.MySQLError
 	return !errors.As(err, &said) && !errors.Is(err, driver.ErrBadConn)
@@ -36,32 +36,32 @@ func HasCode(err error, codes ...uint16) bool {
 	return errors.As(err, &said) && slices.Contains(codes, said.Number)
 }
 
-// IsConflict: deadlock, lock wait timeout, MariaDB's "record has changed since last read", and what
-// a replication group answers where a commit on another member was first.
+// IsConflict: a deadlock, a lock wait timeout, MariaDB's "record has changed since last read", or a
+// replication group's answer to a commit that came second.
 func IsConflict(err error) bool {
 	return HasCode(err, gomysql.ER_LOCK_DEADLOCK, gomysql.ER_LOCK_WAIT_TIMEOUT, gomysql.ER_CHECKREAD, rolledBackAtCommit)
 }
 
-// IsOutOfRange: the number does not fit the column, or not 64 bits.
+// IsOutOfRange: the number does not fit the column, or 64 bits.
 func IsOutOfRange(err error) bool {
 	return HasCode(err, gomysql.ER_WARN_DATA_OUT_OF_RANGE, gomysql.ER_DATA_OUT_OF_RANGE)
 }
 
-// IsNoSuchText: a name that the column's charset cannot hold, or that is no valid text, names no
+// IsNoSuchText: a name that the column's charset cannot hold, or that is no valid text. It names no
 // row.
 func IsNoSuchText(err error) bool {
 	return HasCode(err, gomysql.ER_INVALID_CHARACTER_STRING, gomysql.ER_CANT_AGGREGATE_2COLLATIONS, CannotConvert, CannotConvertMariaDB)
 }
 
-// IsDenied says that the account of a sequence server lacks a right. The error names it in the
-// server's words.
+// IsDenied reports whether the account of a sequence server lacks a right. The error names it in
+// the server's words.
 func IsDenied(err error) bool {
 	return HasCode(err, gomysql.ER_DBACCESS_DENIED_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR,
 		gomysql.ER_COLUMNACCESS_DENIED_ERROR, gomysql.ER_SPECIFIC_ACCESS_DENIED_ERROR)
 }
 
-// IsRefused reports whether the account may not use a table, or may not make it, or whether that is
-// another one than ours.
+// IsRefused reports whether the account may not use or make a table, or a foreign table has its
+// name.
 func IsRefused(err error) bool {
 	return HasCode(err, gomysql.ER_NO_SUCH_TABLE, gomysql.ER_BAD_FIELD_ERROR, gomysql.ER_TABLEACCESS_DENIED_ERROR, gomysql.ER_COLUMNACCESS_DENIED_ERROR, gomysql.ER_DBACCESS_DENIED_ERROR)
 }

@@ -7,22 +7,23 @@ import (
 	"errors"
 )
 
-// Examined is what one node says of itself, for somebody who wants to know before it counts.
+// Examined is what one node reports, for a caller that wants to know before numbers are reserved.
 type Examined struct {
-	Identity string // what the server calls itself for life
+	Identity string // the server's id for life
 	Place    string // differs between servers that run at the same time
 	ReadOnly bool
-	// the cluster that it commits in, or the replication group that it is a member of; empty: none
+	// The cluster that it commits in, or its replication group; empty: none.
 	Cluster string
-	Source  string // whom it replicates from, if that runs
+	Source  string // the host that it replicates from, if replication runs
 	// SourceErr says why Source could not be asked for.
 	SourceErr error
 	Flush     string  // innodb_flush_log_at_trx_commit
-	Findings  []error // all that would keep numbers from being reserved there, but for its tables
+	Findings  []error // all reasons not to reserve numbers there, but for its tables
 }
 
-// Examine looks at a node as a connection does that reserves, and changes nothing. visit goes on
-// over the same connection. What the node says of itself is for Fitting, also where it has failed.
+// Examine looks at a node as a connection for reservations does, and changes nothing. visit
+// continues over the same connection. The Standing is for Fitting, and is valid after an error,
+// too.
 func (l *Link) Examine(ctx context.Context, n *Node, visit func(conn *sql.Conn, is *Examined) error) (Standing, error) {
 	stands := n.look(ctx)
 	if stands.Err != nil {
@@ -59,7 +60,7 @@ func (l *Link) examine(ctx context.Context, s *Standing, visit func(conn *sql.Co
 			findings = append(findings, l.unflushed(flush)...)
 		}
 		for _, finding := range findings {
-			if !errors.Is(finding, ErrMoved) { // of a group all but one are read only
+			if !errors.Is(finding, ErrMoved) { // all nodes of a group but one are read only
 				is.Findings = append(is.Findings, finding)
 			}
 		}

@@ -12,15 +12,15 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// A commit of a cluster is in the memory of a majority of its nodes. When it is on the disk of
-// each, that node's settings say. If all nodes crash, and too few have written what they committed,
-// the cluster begins again without the last reservations, and gives them again. So numbers are
-// reserved only while more than half of the nodes that answer flush at commit. A node that does not
-// answer counts neither for nor against that.
+// A commit of a cluster is in the memory of a majority of its nodes. The settings of each node say
+// when it reaches that node's disk. If all nodes crash, and too few have written what they
+// committed, the cluster starts again without the last reservations, and gives them again. So
+// numbers are reserved only while more than half of the nodes that answer flush at commit. A node
+// that does not answer does not count.
 
 const flushSetting, binlogSetting = "innodb_flush_log_at_trx_commit", "sync_binlog"
 
-// unflushed are the settings by which a node does not flush at commit, each with its value.
+// unflushed returns the settings that keep a node from flushing at commit, with their values.
 func (s *Standing) unflushed() (settings []string) {
 	if s.flush == "0" || s.flush == "2" { // MariaDB has 3, which flushes more than 1
 		settings = append(settings, flushSetting+" = "+s.flush)
@@ -31,7 +31,7 @@ func (s *Standing) unflushed() (settings []string) {
 	return settings
 }
 
-// flushStatement has a node with these settings flush at commit.
+// flushStatement makes a node with these settings flush at commit.
 func flushStatement(settings []string) string {
 	names := make([]string, len(settings))
 	for i, setting := range settings {
@@ -41,8 +41,8 @@ func flushStatement(settings []string) string {
 	return "SET " + strings.Join(names, ", ")
 }
 
-// flushes is nil if a cluster keeps what it commits, by what its nodes say: an UnfitError where too
-// few of them flush at commit.
+// flushes returns nil if the nodes of a cluster say that it keeps what it commits, and an
+// UnfitError if too few of them flush at commit.
 func (l *Link) flushes(all []Standing) error {
 	var said, wrong []string
 	answered, flushing := 0, 0
@@ -77,8 +77,8 @@ func (l *Link) flushes(all []Standing) error {
 	}
 }
 
-// noteFlush keeps what nodes say, and logs it of each that does not flush at commit, once as long
-// as it says the same.
+// noteFlush remembers what nodes say, and logs each node that does not flush at commit, once for
+// each value.
 func (l *Link) noteFlush(all []Standing) {
 	for i := range all {
 		s := &all[i]
@@ -93,7 +93,7 @@ func (l *Link) noteFlush(all []Standing) {
 	}
 }
 
-// FlushWarning is what SHOW tells of the nodes that do not flush at commit; empty: of none.
+// FlushWarning is the text of SHOW about nodes that do not flush at commit; empty: all do.
 func (l *Link) FlushWarning() string {
 	if !l.clustered() {
 		return ""
@@ -107,8 +107,7 @@ func (l *Link) FlushWarning() string {
 	return strings.Join(all, "; ")
 }
 
-// FlushDue reports whether it is time to look at the nodes of a cluster again. The caller then
-// does. One caller at a time.
+// FlushDue reports whether the nodes of a cluster must be looked at again, to one caller at a time.
 func (l *Link) FlushDue() bool {
 	if !l.clustered() || time.Since(l.flushed) < l.timing.Flush {
 		return false
@@ -117,8 +116,8 @@ func (l *Link) FlushDue() bool {
 	return true
 }
 
-// LookAtFlush has nobody reserve numbers on a cluster any more that does not keep them. Whoever
-// wants some looks at its nodes again.
+// LookAtFlush looks at the nodes of a cluster. If the cluster does not keep commits, it discards
+// the choice, so that the next reservation looks again.
 func (l *Link) LookAtFlush(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, l.timing.Flush) // one at a time
 	defer stop()

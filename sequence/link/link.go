@@ -18,9 +18,9 @@ import (
 	"seqproxy/internal/planted"
 )
 
-// Link is the way to one sequence server, which is an address or a group of nodes: its connections,
-// and their checks. It knows nothing of segments and of plans. All sessions are our own, never a
-// client's, so that a reservation cannot be part of a client's transaction. It is for concurrent use.
+// Link is the way to one sequence server, an address or a group of nodes: its connections and their
+// checks. It knows no segments and no plans. All sessions are its own, never a client's, so a
+// reservation is never part of a client's transaction. It is safe for concurrent use.
 type Link struct {
 	opts   Options
 	timing *Timing
@@ -31,35 +31,35 @@ type Link struct {
 	answered answered
 	flushed  time.Time // when the nodes of a cluster were last asked how they flush; see FlushDue
 
-	open sync.Once // sql.OpenDB starts a goroutine, so it is left to the first use
+	open sync.Once // delays sql.OpenDB, which starts a goroutine, to the first use
 	db   *sql.DB
 
 	mu       sync.Mutex
-	failed   error     // guarded by mu; why the last connection could not be made, nil if it could
+	failed   error     // guarded by mu; why the last connection failed, nil if it did not
 	failedAt time.Time // guarded by mu
 
 	passed atomic.Bool // a connection has passed the checks
 }
 
-// Tables are what is looked at behind a connection, once the settings of its server have passed.
+// Tables checks the tables behind a connection, after the settings of its server.
 type Tables interface {
-	// CheckTables is called for each new connection, by several goroutines, once its session is set
-	// up. What could make numbers repeat is an [*UnfitError]. An error ends the connection.
+	// CheckTables is called for each new connection whose session is set up, by several goroutines.
+	// A fault that could make numbers repeat is an [*UnfitError]. An error ends the connection.
 	CheckTables(ctx context.Context, c Raw) error
 }
 
-// New does no I/O. tables are asked once a connection is made.
+// New does no I/O. Each new connection calls tables.
 func New(o Options, tables Tables) (*Link, error) {
 	cfg := mysql.NewConfig()
 	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = o.DialTimeout, o.IOTimeout, o.IOTimeout
 	// one round trip instead of three; safe because the connection's charset is utf8mb4
 	cfg.InterpolateParams = true
-	cfg.MultiStatements = true  // to take numbers and look at them at once; every text is our own
+	cfg.MultiStatements = true  // takes and verifies numbers in one text; all texts are the program's own
 	cfg.ClientFoundRows = false // affected rows must mean changed rows
-	// such a refusal ends the connection, and the checks of the next one say what is wrong
+	// a refusal ends the connection, and the checks of the next one say what is wrong
 	cfg.RejectReadOnly = true
 	cfg.ConnectionAttributes = "program_name:seqproxy"
-	cfg.Logger = &mysql.NopLogger{} // every error is returned too
+	cfg.Logger = &mysql.NopLogger{} // every error is also returned
 	var all []*Node
 	for _, one := range o.Nodes {
 		n := newNode(cfg, one.Network, one.Addr, o.Login, o.Timing)
@@ -74,10 +74,10 @@ func New(o Options, tables Tables) (*Link, error) {
 	}, nil
 }
 
-// Name is how errors and logs call the server.
+// Name returns the server's name in errors and logs.
 func (l *Link) Name() string { return l.opts.Name }
 
-// Pool returns the connections to the node that is written to; nil after close.
+// Pool returns the connections to the writable node; nil after Close.
 func (l *Link) Pool() *sql.DB {
 	l.open.Do(func() {
 		l.db = sql.OpenDB(l)
@@ -102,7 +102,7 @@ func (l *Link) Close() error {
 	return errors.Join(all...)
 }
 
-// Conn attaches a connection that has passed the checks.
+// Conn returns a connection that has passed the checks.
 func (l *Link) Conn(ctx context.Context) (*sql.Conn, error) {
 	db := l.Pool()
 	if db == nil {
@@ -111,9 +111,8 @@ func (l *Link) Conn(ctx context.Context) (*sql.Conn, error) {
 	return db.Conn(ctx)
 }
 
-// Connect implements [driver.Connector]: it dials, sets the session and checks the server. Every
-// connection is checked, not the first alone: behind one address there may be another server after
-// a fail-over.
+// Connect implements [driver.Connector]: it dials, sets the session and checks the server. It
+// checks every connection, since a fail-over can put another server behind the same address.
 func (l *Link) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := l.recentFailure(); err != nil {
 		return nil, err
@@ -141,8 +140,8 @@ func (l *Link) recentFailure() error {
 	return nil
 }
 
-// LastFailure is why there is no connection, or nil. It explains a wait that ended before its own
-// attempt did.
+// LastFailure returns why there is no connection, or nil. It explains a wait that ended before its
+// own attempt.
 func (l *Link) LastFailure() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -151,21 +150,21 @@ func (l *Link) LastFailure() error {
 
 func (l *Link) noteFailure(err error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return // says something about the caller
+		return // it says something about the caller
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failed, l.failedAt = err, time.Now()
 }
 
-// session is what every connection is set to, whatever the server's own values are and its
-// init_connect does. Each setting keeps a number from being given twice or keeps a request short:
-// without autocommit, or in a transaction that the end of another one has begun (completion_type),
-// a number would leave before its reservation is committed; without strict mode a value that does
-// not fit is cut to the column's maximum and given again and again; with a limit, rows would be
-// missing from what is read; in another character set a name would be another one. No statement
-// depends on the isolation level: each commits by itself or reads what it locks. One comment is a
-// statement to MariaDB alone, the other to MySQL alone.
+// session returns the settings of every connection, whatever the server's values and its
+// init_connect are. Each keeps a number from being given twice, or a request short. Without
+// autocommit, or in a transaction that the end of another has begun (completion_type), a number
+// would leave before its reservation is committed. Without strict mode a value that does not fit
+// becomes the column's maximum and is given again and again. With a limit, rows would be missing
+// from results. In another character set a name would be another name. No statement depends on the
+// isolation level: each commits by itself or reads what it locks. One comment is a statement to
+// MariaDB alone, the other to MySQL alone.
 func session(silence time.Duration) []string {
 	return []string{
 		"SET NAMES utf8mb4 COLLATE utf8mb4_general_ci", // as the login asked for
@@ -179,8 +178,7 @@ func session(silence time.Duration) []string {
 	}
 }
 
-// SetUpSession sets the session of a connection to a server that may be none of the sequence
-// servers.
+// SetUpSession sets the session of a connection to any server.
 func SetUpSession(ctx context.Context, conn *sql.Conn, silence time.Duration) error {
 	for _, text := range session(silence) {
 		if _, err := conn.ExecContext(ctx, text); err != nil {
@@ -196,7 +194,7 @@ func (c Raw) setUp(ctx context.Context, silence time.Duration) error {
 		return nil
 	}
 	if err := c.Exec(ctx, strings.Join(session(silence), "; ")); err != nil {
-		// one round trip: somebody waits for it
+		// one round trip: a caller waits
 		return fmt.Errorf("set up session: %w", err)
 	}
 	return nil
@@ -218,16 +216,15 @@ type Querier interface {
 	QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row
 }
 
-// Raw runs the statements of a connection that the pool does not know yet. They have no
-// arguments.
+// Raw runs statements without arguments on a connection that the pool does not have yet.
 type Raw struct{ raw driver.Conn }
 
-// WithRaw has f run statements on a connection of the caller's, for as long as it takes.
+// WithRaw calls f with the statements of a connection that belongs to the caller.
 func WithRaw(conn *sql.Conn, f func(c Raw) error) error {
 	return conn.Raw(func(raw any) error { return f(Raw{raw.(driver.Conn)}) })
 }
 
-// Exec runs a statement that has no rows.
+// Exec runs a statement without rows.
 func (c Raw) Exec(ctx context.Context, text string) error {
 	_, err := c.raw.(driver.ExecerContext).ExecContext(ctx, text, nil)
 	return err

@@ -2,8 +2,8 @@ package link
 
 import "fmt"
 
-// Literal quotes a configured name for a statement without arguments. Hexadecimal cannot be broken
-// out of, whatever the sql_mode.
+// Literal quotes a configured name for a statement without arguments. Hexadecimal allows no escape,
+// whatever the sql_mode.
 func Literal(s string) string {
 	if s == "" {
 		return "''"

@@ -14,28 +14,28 @@ import (
 	"seqproxy/internal/tlsfiles"
 )
 
-// Account is what connections to a sequence server are opened with.
+// Account opens connections to a sequence server.
 type Account struct {
 	User     string
 	Password string
 	Security *tlsfiles.Client // nil: plain
 }
 
-// Login is the account in use of a server, and of all that are reached like it. It is for
+// Login has the account in use of a server, and of all servers with the same login. It is safe for
 // concurrent use.
 type Login struct{ now atomic.Pointer[Account] }
 
-// NewLogin returns one that uses an account.
+// NewLogin returns a Login that uses an account.
 func NewLogin(a Account) *Login {
 	l := new(Login)
 	l.now.Store(&a)
 	return l
 }
 
-// Account is the one in use. It is not to be changed.
+// Account returns the account in use. The caller does not change it.
 func (l *Login) Account() *Account { return l.now.Load() }
 
-// Use has connections opened with another account from now on; see [Link.Renew].
+// Use makes new connections use another account; see [Link.Renew].
 func (l *Login) Use(a *Account) { l.now.Store(a) }
 
 // way is how a node is reached with an account.
@@ -44,19 +44,19 @@ type way struct {
 	target  *tlsfiles.Target
 }
 
-// way is that of the account in use.
+// way returns the way with the account in use.
 func (n *Node) way() *way {
 	account := n.login.Account()
 	if w := n.last.Load(); w != nil && w.account == account {
 		return w
 	}
-	// Two may do this at once, and one's cache of TLS sessions is then lost.
+	// Two callers may do this at once. The TLS sessions of one are then lost.
 	w := &way{account, account.Security.To(n.Addr)}
 	n.last.Store(w)
 	return w
 }
 
-// IsUnreached reports whether nobody has answered, in place of refusing.
+// IsUnreached reports whether there was no answer, rather than a refusal.
 func IsUnreached(err error) bool {
 	var dial *net.OpError
 	var waited net.Error
@@ -84,8 +84,8 @@ func (l *Link) Renew() {
 	}
 }
 
-// Try connects as for a reservation, and to all nodes of a group. The error says which of them do
-// not let it; allowed is asked whether the account may do what it is for.
+// Try connects as for a reservation, and to all nodes of a group. The error names the nodes that
+// refuse; allowed checks whether the account has its rights.
 func (l *Link) Try(ctx context.Context, allowed func(ctx context.Context, c Raw) error) error {
 	if l.Grouped() {
 		var unreached []error

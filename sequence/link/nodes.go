@@ -30,42 +30,42 @@ type Address struct {
 
 // Node is the way to one of a server's nodes.
 type Node struct {
-	Addr   string        // never changed
+	Addr   string        // immutable
 	dial   *mysql.Config // all but the account
 	login  *Login
 	timing *Timing
-	last   atomic.Pointer[way] // for its TLS sessions
+	last   atomic.Pointer[way] // remembers its TLS sessions
 
-	// of a node of a cluster: the settings by which it does not flush at commit; nil: not asked yet
+	// The settings that keep a node of a cluster from flushing at commit; nil: not asked yet.
 	unflushed atomic.Pointer[string]
 
-	open sync.Once // as with Link.open
-	db   *sql.DB   // for looking at it, whether or not it is the one that is written to
+	open sync.Once // as Link.open
+	db   *sql.DB   // to look at it, writable or not
 }
 
-// nodes are those of one sequence server. Numbers are reserved on the chosen one.
+// nodes are the nodes of one sequence server. Numbers are reserved on the chosen one.
 type nodes struct {
 	all     []*Node
-	choose  await.Lock             // held while one is chosen
+	choose  await.Lock             // locked while one is chosen
 	current atomic.Pointer[Choice] // nil: none was found yet, or it failed
-	last    atomic.Pointer[Choice] // the one before, for the log
+	last    atomic.Pointer[Choice] // the previous one, for the log
 	changes atomic.Uint64          // see Changes
 }
 
-// Choice is a node that can be written to, as it was found. It is never changed.
+// Choice is a writable node as it was found. It is immutable.
 type Choice struct {
 	*Node
-	Identity string // what the server calls itself for life
+	Identity string // the server's id for life
 	Self     string // the expression that evaluates to Holder
-	// the cluster that it belongs to, which commits on a majority; empty: replication may lose what
-	// was committed
+	// The cluster that it belongs to, which commits on a majority. Empty: replication may lose
+	// commits.
 	Cluster string
-	Holder  string // who gives numbers by this node: in a cluster the configuration of it, else the server
+	Holder  string // gives the numbers of this node: in a cluster its configuration, else the server
 }
 
-// HolderSQL is the expression for the holder. A server that is no member of a cluster evaluates
-// itself who it is. To read the configuration of a cluster in a statement that writes would lock
-// it. So LeadsTo reads that afterwards.
+// HolderSQL returns the expression for the holder. A server outside a cluster evaluates it itself.
+// To read the configuration of a cluster in a statement that writes would lock it, so LeadsTo reads
+// it afterwards.
 func (c *Choice) HolderSQL() string {
 	if c.Cluster != "" {
 		return Literal(c.Holder)
@@ -73,14 +73,14 @@ func (c *Choice) HolderSQL() string {
 	return c.Self
 }
 
-// newNode does no I/O. cfg has what is the same for all nodes.
+// newNode does no I/O. cfg has what is equal for all nodes.
 func newNode(cfg *mysql.Config, network, addr string, login *Login, timing *Timing) *Node {
 	cfg = cfg.Clone()
 	cfg.Net, cfg.Addr = network, addr
 	return &Node{Addr: addr, dial: cfg, login: login, timing: timing}
 }
 
-// connect dials and logs in, with the account, the certificates and keys of this moment.
+// connect dials and logs in, with the present account, certificates and keys.
 func (n *Node) connect(ctx context.Context) (*Conn, error) {
 	way := n.way()
 	cfg := n.dial.Clone()
@@ -88,8 +88,8 @@ func (n *Node) connect(ctx context.Context) (*Conn, error) {
 	security := way.target.Security()
 	cfg.TLS, cfg.AllowFallbackToPlaintext = security.TLS, security.Optional
 	if security.PublicKey != nil {
-		// The driver takes keys by name only, until it has a connector. This name is nobody
-		// else's meanwhile.
+		// The driver takes keys by name only, until it has a connector. This name is unique
+		// meanwhile.
 		cfg.ServerPubKey = fmt.Sprintf("seqproxy %p", cfg)
 		mysql.RegisterServerPubKey(cfg.ServerPubKey, security.PublicKey)
 		defer mysql.DeregisterServerPubKey(cfg.ServerPubKey)
@@ -115,13 +115,13 @@ func (n *Node) connect(ctx context.Context) (*Conn, error) {
 	return &Conn{DriverConn: raw.(DriverConn), socket: socket, Node: n, account: way.account}, nil
 }
 
-// Connect implements [driver.Connector] for looking at the node.
+// Connect implements [driver.Connector] for a look at the node.
 func (n *Node) Connect(ctx context.Context) (driver.Conn, error) {
 	l, err := n.connect(ctx)
 	if err != nil {
 		return nil, err // not a nil *Conn
 	}
-	// Above all each read is to see what is there by then, and not what was there at the first one.
+	// Above all, each read must see the present, not the state at the first read.
 	if err := (Raw{l}).setUp(ctx, n.timing.Silence); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -131,7 +131,7 @@ func (n *Node) Connect(ctx context.Context) (driver.Conn, error) {
 // Driver implements [driver.Connector].
 func (n *Node) Driver() driver.Driver { return mysql.MySQLDriver{} }
 
-// Pool returns connections for looking at the node; nil after close.
+// Pool returns connections to look at the node; nil after close.
 func (n *Node) Pool() *sql.DB {
 	n.open.Do(func() {
 		n.db = sql.OpenDB(n)
@@ -150,27 +150,26 @@ func (n *Node) close() error {
 	return n.db.Close()
 }
 
-// Nodes are those of the server: its own address, or all of a group. They are not to be changed.
+// Nodes returns the server's own address, or all nodes of a group. The caller does not change them.
 func (l *Link) Nodes() []*Node { return l.nodes.all }
 
-// Current is the node that numbers are reserved on; nil while none was found.
+// Current returns the node that numbers are reserved on; nil while there is none.
 func (l *Link) Current() *Choice { return l.nodes.current.Load() }
 
-// Changes rises when another node is chosen than the one before; what is remembered of a node counts
-// under one of them.
+// Changes counts changes of the chosen node. What is remembered of a node is valid under one count.
 func (l *Link) Changes() uint64 { return l.nodes.changes.Load() }
 
 // Grouped reports whether the server has several nodes.
 func (l *Link) Grouped() bool { return len(l.nodes.all) > 1 }
 
-// clustered reports whether several of its nodes can be written to, which see what is committed on
-// the others a little later.
+// clustered reports whether several of its nodes are writable and see each other's commits a little
+// later.
 func (l *Link) clustered() bool {
-	last := l.nodes.last.Load() // while another one is looked for, too
+	last := l.nodes.last.Load() // also while a new one is looked for
 	return last != nil && last.Cluster != ""
 }
 
-// At is how findings call the node that is looked at.
+// At returns the name of the node under examination, for findings.
 func (l *Link) At() string {
 	if now := l.nodes.current.Load(); now != nil {
 		return now.Addr
@@ -178,7 +177,7 @@ func (l *Link) At() string {
 	return l.Name()
 }
 
-// reach connects to the node that numbers are reserved on and makes sure that it is fit for that.
+// reach connects to the chosen node and checks it.
 func (l *Link) reach(ctx context.Context) (driver.Conn, error) {
 	if !l.Grouped() {
 		return l.open1(ctx, l.nodes.all[0])
@@ -194,7 +193,7 @@ func (l *Link) reach(ctx context.Context) (driver.Conn, error) {
 		return nil, fmt.Errorf("wait for the choice of the node that can be written to: %w", err)
 	}
 	defer l.nodes.choose.Release()
-	if next := l.nodes.current.Load(); next != nil && next != now { // somebody else was faster
+	if next := l.nodes.current.Load(); next != nil && next != now { // another caller was faster
 		return l.openChosen(ctx, next)
 	}
 	next, err := l.findWritable(ctx)
@@ -206,8 +205,8 @@ func (l *Link) reach(ctx context.Context) (driver.Conn, error) {
 	return l.openChosen(ctx, next)
 }
 
-// openChosen connects to the node that was chosen, if that is what it was. A cluster may have
-// crashed as a whole and begun again from an older state, which is another configuration.
+// openChosen connects to the chosen node, if that is still what it was. A cluster that crashed as a
+// whole may have started again from an older state, which is another configuration.
 func (l *Link) openChosen(ctx context.Context, now *Choice) (driver.Conn, error) {
 	raw, err := l.open1(ctx, now.Node)
 	if err != nil || now.Cluster == "" {
@@ -238,7 +237,7 @@ func (l *Link) open1(ctx context.Context, n *Node) (driver.Conn, error) {
 	return raw, nil
 }
 
-// Settle has numbers reserved on a node from now on.
+// Settle makes next the node that numbers are reserved on.
 func (l *Link) Settle(next *Choice) {
 	before := l.nodes.last.Swap(next)
 	l.nodes.current.Store(next)
@@ -255,7 +254,7 @@ func (l *Link) Settle(next *Choice) {
 	}
 	l.nodes.changes.Add(1)
 	l.log.Warn("sequence node changed", append(fields, zap.String("before", before.Addr))...)
-	// Connections to the old one end now, or when they would be used next.
+	// Connections to the old node end now, or before their next use.
 	l.db.SetMaxIdleConns(0)
 	l.db.SetMaxIdleConns(l.opts.MaxConns)
 }
@@ -266,7 +265,7 @@ func (l *Link) findWritable(ctx context.Context) (*Choice, error) {
 	return l.Fitting(all)
 }
 
-// Fitting is the node to reserve numbers on, if the cluster that it is of keeps what it commits.
+// Fitting returns the node to reserve numbers on, if its cluster keeps what it commits.
 func (l *Link) Fitting(all []Standing) (*Choice, error) {
 	next, err := l.chosen(all)
 	if err == nil && next.Cluster != "" {
@@ -278,7 +277,7 @@ func (l *Link) Fitting(all []Standing) (*Choice, error) {
 	return next, nil
 }
 
-// chosen is the node to reserve numbers on, by what all of them say.
+// chosen returns the node to reserve numbers on, by what all nodes say.
 func (l *Link) chosen(all []Standing) (*Choice, error) {
 	var writable []*Standing
 	var why []string
@@ -311,7 +310,7 @@ func (l *Link) chosen(all []Standing) (*Choice, error) {
 	}
 	now := l.nodes.last.Load()
 	for _, s := range writable {
-		// all proxies write to the first of a cluster, which keeps conflicts away, and stay where
+		// all proxies write to the first node of a cluster, which avoids conflicts, and stay where
 		// they are
 		stays := now != nil && now.Node == s.node
 		if ours, others := s.rank(l.opts.Relaxed), best.rank(l.opts.Relaxed); ours < others || ours == others && stays {
@@ -321,8 +320,7 @@ func (l *Link) chosen(all []Standing) (*Choice, error) {
 	return best.Choice(), nil
 }
 
-// contradiction is why two nodes that can both be written to may not be so at once, nil if they
-// may.
+// contradiction returns why two nodes may not both be writable at once; nil if they may.
 func (l *Link) contradiction(a, b *Standing) error {
 	switch {
 	case a.place == b.place, a.together(b):
@@ -339,13 +337,13 @@ func (l *Link) contradiction(a, b *Standing) error {
 	}
 }
 
-// IsMoved: the node that numbers were reserved on cannot be written to any more.
+// IsMoved: the chosen node is no longer writable.
 func (l *Link) IsMoved(err error) bool {
 	return l.Grouped() && (errors.Is(err, ErrMoved) || errors.Is(err, ErrUnchosen) || errors.Is(err, driver.ErrBadConn) || HasCode(err, wsrepNotReady, gomysql.ER_OPTION_PREVENTS_STATEMENT, gomysql.ER_READ_ONLY_MODE))
 }
 
-// Writable makes sure that a connection leads to the node that was chosen, and that this is not
-// read only by now: an account with SUPER writes there all the same.
+// Writable makes sure that a connection leads to the chosen node, and that this node is not read
+// only: an account with SUPER can write there all the same.
 func (l *Link) Writable(ctx context.Context, conn *sql.Conn) error {
 	if !l.Grouped() {
 		return nil
@@ -359,15 +357,15 @@ func (l *Link) Writable(ctx context.Context, conn *sql.Conn) error {
 	}
 	err := l.LeadsTo(ctx, conn, l.nodes.current.Load())
 	if errors.Is(err, driver.ErrBadConn) {
-		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // nobody gets it again
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // the pool drops it
 	}
 	return err
 }
 
-// LeadsTo makes sure that a connection leads to the node that was chosen, and not to one before.
-// That may live on alone, and what is written there is nothing that the new one knows. Of a cluster
-// any node will do that is in the configuration of the choice: what is committed before that is
-// said, was committed in it. The error is a driver.ErrBadConn.
+// LeadsTo makes sure that a connection leads to the chosen node and not to an earlier one, which
+// may live on alone and whose writes the new one never sees. In a cluster any node in the
+// configuration of the choice will do: what was committed before that answer was committed in it.
+// The error is a driver.ErrBadConn.
 func (l *Link) LeadsTo(ctx context.Context, on Querier, now *Choice) error {
 	if now == nil {
 		return fmt.Errorf("%w: %w", ErrUnchosen, driver.ErrBadConn)
@@ -379,7 +377,7 @@ func (l *Link) LeadsTo(ctx context.Context, on Querier, now *Choice) error {
 	return now.isStill(who.String)
 }
 
-// isStill is the error for a server that is not the one that was chosen, but calls itself who.
+// isStill is the error for a server that is not the chosen one, but calls itself who.
 func (c *Choice) isStill(who string) error {
 	switch {
 	case who == c.Holder:
@@ -390,16 +388,16 @@ func (c *Choice) isStill(who string) error {
 	return fmt.Errorf("a connection leads to %s still, and not to %s at %s: %w", who, c.Holder, c.Addr, driver.ErrBadConn)
 }
 
-// Errors of one attempt in a group. The next one is on another node, if there is one.
+// Errors of one attempt in a group. The next attempt is on another node, if there is one.
 var (
 	ErrMoved    = errors.New("the node is read only")
 	ErrUnchosen = errors.New("the node to write to is being looked for")
 )
 
-// wsrepNotReady is what a Galera node answers that has lost its cluster.
+// wsrepNotReady is the answer of a Galera node that has lost its cluster.
 const wsrepNotReady = gomysql.ER_UNKNOWN_COM_ERROR
 
-// Moved has the writable node looked for again.
+// Moved discards the choice, so that the writable node is looked for again.
 func (l *Link) Moved() {
 	l.nodes.current.Store(nil)
 	l.db.SetMaxIdleConns(0)

@@ -15,8 +15,8 @@ import (
 
 func isEnd(err error) bool { return errors.Is(err, io.EOF) }
 
-// check looks at the server and the table behind a connection whose session is set up. What could
-// make numbers repeat is an *UnfitError.
+// check checks the server and the tables behind a connection whose session is set up. A fault that
+// could make numbers repeat is an *UnfitError.
 func (l *Link) check(ctx context.Context, c Raw) error {
 	if err := l.checkServer(ctx, c); err != nil {
 		return err
@@ -33,12 +33,12 @@ func (l *Link) CheckAgain(ctx context.Context, conn *sql.Conn) error {
 	return WithRaw(conn, func(c Raw) error { return l.check(ctx, c) })
 }
 
-// Unfit is a finding about the server, or a table of it.
+// Unfit is a finding about the server, or about a table of it.
 func (l *Link) Unfit(table, finding, remedy string) error {
 	return &UnfitError{Server: l.At(), Table: table, Finding: finding, Remedy: remedy}
 }
 
-// checkServer looks at the server alone; see settings.
+// checkServer checks the server without its tables; see settings.
 func (l *Link) checkServer(ctx context.Context, c Raw) error {
 	findings, flush, err := l.settings(ctx, c)
 	if err != nil {
@@ -47,7 +47,7 @@ func (l *Link) checkServer(ctx context.Context, c Raw) error {
 	if findings = append(findings, l.unflushed(flush)...); len(findings) > 0 {
 		return findings[0]
 	}
-	// Said once, not at every connection. Of the nodes of a cluster noteFlush says it.
+	// Logged once, not for every connection. noteFlush logs it of the nodes of a cluster.
 	if (flush == "0" || flush == "2") && !l.passed.Load() && !l.clustered() {
 		l.log.Warn("reservations not durable",
 			zap.String("value", flush), zap.String("remedy", "SET GLOBAL innodb_flush_log_at_trx_commit = 1"))
@@ -55,9 +55,8 @@ func (l *Link) checkServer(ctx context.Context, c Raw) error {
 	return nil
 }
 
-// settings reads the session's settings back, because a proxy in between may have swallowed them,
-// and looks at those that are the operator's. It returns all that is wrong with them, and how the
-// server flushes at commit.
+// settings reads the session's settings back, since a proxy in between may have swallowed them, and
+// checks the operator's settings. It returns all findings, and how the server flushes at commit.
 func (l *Link) settings(ctx context.Context, c Raw) (findings []error, flush string, err error) {
 	rows, err := c.Query(ctx, "SELECT @@autocommit, @@sql_mode, @@global.read_only, @@global.innodb_flush_log_at_trx_commit, "+
 		"@@global.innodb_read_only, @@global.innodb_force_recovery, @@version")
@@ -85,8 +84,8 @@ func (l *Link) settings(ctx context.Context, c Raw) (findings []error, flush str
 	return findings, flush, nil
 }
 
-// unflushed is the finding about a server that loses commits when it crashes alone, without its
-// machine; none for others.
+// unflushed is the finding about a server that loses commits when it crashes without its machine;
+// nil for others.
 func (l *Link) unflushed(flush string) []error {
 	if flush != "0" || l.opts.Relaxed {
 		return nil
@@ -95,19 +94,19 @@ func (l *Link) unflushed(flush string) []error {
 		"SET GLOBAL innodb_flush_log_at_trx_commit = 1, or set durability = \"relaxed\" where keys may repeat")}
 }
 
-// ReadOnly is the finding about a server that is no primary, or no longer.
+// ReadOnly is the finding about a server that is not the primary, or no longer.
 func (l *Link) ReadOnly() error {
 	if l.Grouped() {
-		return fmt.Errorf("%s: %w", l.At(), ErrMoved) // another will be the primary
+		return fmt.Errorf("%s: %w", l.At(), ErrMoved) // another node will be the primary
 	}
-	// No statement: whoever has a replica that lags behind written to gives numbers again.
+	// No statement: to make a lagging replica writable would give numbers again.
 	return l.Unfit("", "it is read only", "name the primary as the sequence server; if this one has become it, first see that it lacks nothing that the old one had "+
 		"(docs: Backup and restore), then SET GLOBAL read_only = 0")
 }
 
-// startedReadOnly is the option by which a server was started so that nobody can write there,
-// whatever read_only says; empty: none. MySQL takes no changes while it recovers by force; MariaDB
-// takes them, or says that innodb_read_only is on.
+// startedReadOnly returns the option that made a server read only at its start, whatever read_only
+// says; empty: none. MySQL accepts no changes during a forced recovery; MariaDB accepts them, or
+// says that innodb_read_only is on.
 func startedReadOnly(innodbReadOnly, forceRecovery, version string) string {
 	switch {
 	case !IsOff(innodbReadOnly):
@@ -125,5 +124,5 @@ func (l *Link) startedReadOnly(option string) error {
 	return l.Unfit("", "it is read only: it was started with "+option, "start it without, or name the primary as the sequence server")
 }
 
-// IsOff understands a variable that is a number on some servers and a word on others.
+// IsOff reads a variable that is a number on some servers and a word on others.
 func IsOff(value string) bool { return value == "0" || value == "OFF" }

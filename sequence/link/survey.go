@@ -11,7 +11,7 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 )
 
-// Bounds of looking at nodes.
+// Bounds of a survey of nodes.
 const (
 	lookers     = 2 // connections per node
 	idleLookers = 1
@@ -23,30 +23,29 @@ type Standing struct {
 	Err      error  // why it could not be asked
 	identity string // see Choice
 	self     string
-	// differs between servers that run at the same time, whatever they call themselves
+	// Differs between servers that run at the same time, whatever ids they have.
 	place    string
 	readOnly bool
 	flush    string // innodb_flush_log_at_trx_commit
-	// sync_binlog, of a member of a replication group: it recovers by its binary log
+	// sync_binlog of a member of a replication group, which recovers by its binary log
 	binlog  string
-	cluster string // of a member that may commit: which one, and in which configuration
-	view    string // the expression by which it says that, where it is a member of a cluster
-	// the configuration of the cluster that it is in, which holds the sequences; also of a member
-	// that may not commit
+	cluster string // the cluster and configuration of a member that may commit
+	view    string // the expression for that, on a member of a cluster
+	// The configuration of its cluster, which holds the sequences; also on a member that may not
+	// commit.
 	term  string
-	group string // the part of it that outlives configurations
+	group string // the part of term that outlives configurations
 	index string // its place in the configuration, if it has one
-	// it helps another node to join, or is kept from holding the others up, as for a backup: one
-	// that is in step is better
+	// It helps another node to join, or is out of step for a backup: a node in step is better.
 	donor  bool
 	apart  string // why a member of a cluster may not commit
-	source string // whom it replicates from, if that runs
-	// sourceErr says why source could not be asked for.
+	source string // the host that it replicates from, if replication runs
+	// why source could not be read
 	sourceErr error
 	replica   string // the server's word for a replica
 }
 
-// unwritable is why numbers cannot be reserved on the node; empty: they can.
+// unwritable returns why numbers cannot be reserved on the node; empty: they can.
 func (s *Standing) unwritable() string {
 	switch {
 	case s.Err != nil:
@@ -59,8 +58,8 @@ func (s *Standing) unwritable() string {
 	return ""
 }
 
-// rank is lower for the better of two nodes that can be written to. One that does not flush at all
-// is refused when a connection to it is made, unless relaxed.
+// rank is lower for the better of two writable nodes. A node that never flushes is refused at the
+// connection to it, unless relaxed.
 func (s *Standing) rank(relaxed bool) (rank int) {
 	if s.flush == "0" && !relaxed {
 		rank += 2
@@ -71,13 +70,13 @@ func (s *Standing) rank(relaxed bool) (rank int) {
 	return rank
 }
 
-// together reports whether two nodes are members of one cluster, in one configuration of it. There
-// each has a place of its own.
+// together reports whether two nodes are different members of one cluster, in one configuration of
+// it.
 func (s *Standing) together(other *Standing) bool {
 	return s.cluster != "" && s.cluster == other.cluster && (s.index == "" || s.index != other.index)
 }
 
-// stands is how errors tell two members of a cluster apart.
+// stands describes a member of a cluster in errors.
 func (s *Standing) stands() string {
 	if s.index == "" {
 		return s.cluster
@@ -85,8 +84,7 @@ func (s *Standing) stands() string {
 	return s.cluster + ", place " + s.index
 }
 
-// holder is who gives numbers by this node: in a cluster the
-// configuration of it, else the server.
+// holder gives the numbers of this node: in a cluster its configuration, else the server.
 func (s *Standing) holder() string {
 	if s.term != "" {
 		return s.term
@@ -102,22 +100,22 @@ func (s *Standing) who() string {
 	return s.identity
 }
 
-// Choice is the node as one to reserve numbers on.
+// Choice is the node as the one to reserve numbers on.
 func (s *Standing) Choice() *Choice {
 	return &Choice{Node: s.node, Identity: s.identity, Self: cmp.Or(s.view, s.self), Cluster: s.cluster, Holder: s.holder()}
 }
 
-// Said is what matters, of what a node says of itself, to those who compare nodes.
+// Said is the part of a Standing for callers that compare nodes.
 type Said struct {
 	Identity  string // differs between the nodes of a group
-	Holder    string // who gives numbers by it
+	Holder    string // gives the numbers of this node
 	Apart     string // why a member of a cluster may not commit
-	Forgets   bool   // its crash loses what it committed, however it ends
-	Unflushed string // what would have it flush at commit; empty: it does
+	Forgets   bool   // any crash loses commits
+	Unflushed string // the statement that makes it flush at commit; empty: it does
 	Writable  bool   // numbers can be reserved on it
 }
 
-// Ask asks a node what it is.
+// Ask asks a node for its Said.
 func (n *Node) Ask(ctx context.Context) (Said, error) {
 	s := n.look(ctx)
 	all := Said{
@@ -135,8 +133,8 @@ func (l *Link) Survey(ctx context.Context) []Standing {
 	return l.surveyUntil(ctx, func([]Standing) bool { return false })
 }
 
-// surveyUntil is survey, but once enough is true of what was heard, the other nodes have only a
-// moment left to answer: one may hang.
+// surveyUntil is Survey, but once enough is true of the answers, the other nodes have only a moment
+// to answer: one may hang.
 func (l *Link) surveyUntil(ctx context.Context, enough func(heard []Standing) bool) []Standing {
 	ctx, stop := context.WithTimeout(ctx, l.opts.DialTimeout)
 	defer stop()
@@ -166,8 +164,8 @@ func (l *Link) surveyUntil(ctx context.Context, enough func(heard []Standing) bo
 	return all
 }
 
-// isMajority reports whether more than half of n nodes say that they are one cluster. What the
-// others say cannot change that.
+// isMajority reports whether more than half of n nodes say that they are one cluster. The answers
+// of the others cannot change that.
 func isMajority(heard []Standing, n int) bool {
 	count := make(map[string]int, 1)
 	for i := range heard {
@@ -180,7 +178,7 @@ func isMajority(heard []Standing, n int) bool {
 	return false
 }
 
-// look asks a node what it is.
+// look asks a node for its Standing.
 func (n *Node) look(ctx context.Context) (s Standing) {
 	s = Standing{node: n, replica: "REPLICA"}
 	db := n.Pool()
@@ -223,12 +221,12 @@ func (n *Node) look(ctx context.Context) (s Standing) {
 	return s
 }
 
-// mysqlIdentity is the expression for what a MySQL server calls itself for life.
+// mysqlIdentity is the expression for a MySQL server's id for life.
 const mysqlIdentity = "@@server_uuid"
 
-// identityOf is what a server with these variables calls itself for life, and the expression for
-// it. Replicas must differ from their primary in this, or they are refused; and it stays when a
-// server moves to another host, which must not make it another holder.
+// identityOf returns a server's id for life, and the expression for it. Replicas must differ from
+// their primary in it, or replication refuses them. It stays when a server moves to another host,
+// which must not make it another holder.
 func identityOf(variables map[string]string) (self, identity string) {
 	if variables["server_uuid"] != "" && !strings.Contains(variables["version"], "MariaDB") {
 		return mysqlIdentity, variables["server_uuid"]
@@ -249,7 +247,7 @@ func (s *Standing) lookAtGalera(ctx context.Context, conn *sql.Conn) error {
 		s.apart = fmt.Sprintf("it is not part of its Galera cluster: state %s, component %s", status["wsrep_local_state_comment"], status["wsrep_cluster_status"])
 		return nil
 	}
-	// Two halves that were both made primary by hand share the first only.
+	// two halves that were both made primary by hand share the first part only
 	s.group = "Galera " + status["wsrep_cluster_state_uuid"]
 	s.cluster = fmt.Sprintf("%s, configuration %s of %s", s.group, status["wsrep_cluster_conf_id"], status["wsrep_cluster_size"])
 	var view string
@@ -269,10 +267,9 @@ func (s *Standing) lookAtGalera(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// These are the expressions for the configuration of a cluster that a node is in. A cluster that is
-// bootstrapped counts its configurations from 1 again. Galera's have a position among all commits,
-// which is above that of any commit that its tables have. Those of MySQL have a random part that
-// each bootstrap makes anew.
+// The expressions for the configuration of a node's cluster. A cluster that is bootstrapped counts
+// its configurations from 1 again. Those of Galera have a position among all commits, above that of
+// any commit in its tables. Those of MySQL have a random part that each bootstrap makes anew.
 const (
 	galeraViews = "`mysql`.`wsrep_cluster`" // one row
 	galeraView  = "(SELECT CONCAT('Galera ', `cluster_uuid`, ', configuration ', `view_id`, ' at ', `view_seqno`) FROM " + galeraViews + ")"
@@ -282,7 +279,7 @@ const (
 		" WHERE `MEMBER_ID` = @@server_uuid)"
 )
 
-// unread is the error of a member of a cluster whose configuration could not be read from tables.
+// unread is the error for a member of a cluster whose configuration could not be read from tables.
 func unread(err error, tables string) error {
 	if IsDenied(err) {
 		return fmt.Errorf("read the configuration of its cluster: %w; to mend it: GRANT SELECT ON %s TO the user", err, tables)
@@ -315,8 +312,8 @@ func (s *Standing) lookAtGroup(ctx context.Context, conn *sql.Conn, group string
 	return nil
 }
 
-// replicatesFrom is the host that the node takes changes from, empty if it takes none. An error
-// says that the account may not see it.
+// replicatesFrom returns the host that the node replicates from, empty if it is no replica. The
+// error says that the account may not see it.
 func (s *Standing) replicatesFrom(ctx context.Context, conn *sql.Conn) (string, error) {
 	text, source, threads := "SHOW REPLICA STATUS", "Source_Host", []string{"Replica_IO_Running", "Replica_SQL_Running"}
 	if s.replica == "SLAVE" {
@@ -371,7 +368,7 @@ func pairs(ctx context.Context, conn *sql.Conn, text string) (map[string]string,
 	return all, rows.Err()
 }
 
-// Holder is who the server is to those who record who gives numbers; see [Choice].
+// Holder is the server's name as a holder; see [Choice].
 func (c Raw) Holder(ctx context.Context) (string, error) {
 	rows, err := c.Query(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'version', 'wsrep_on', 'group_replication_group_name')")
 	if err != nil {

@@ -10,27 +10,26 @@ import (
 	"seqproxy/internal/await"
 )
 
-// Transact runs f in a transaction, again if it conflicts with another or its connection turns out
-// to be of no use.
+// Transact runs f in a transaction, and again after a conflict or on a useless connection.
 func (l *Link) Transact(ctx context.Context, f func(tx *sql.Tx) error) error {
 	return Again(ctx, []*Link{l}, func() error { return l.TransactOnce(ctx, f) })
 }
 
-// Again calls f, which writes on servers, until it meets no other transaction and no connection
-// that turns out to be of no use, at most MaxAttempts times.
+// Again calls f, which writes on servers, until it meets no conflict and no useless connection, at
+// most MaxAttempts times.
 func Again(ctx context.Context, links []*Link, f func() error) error {
 	var conflict error
 	for attempt := 1; ; attempt++ {
 		err := f()
 		if conflict != nil && ctx.Err() != nil && err != nil && !errors.Is(err, ErrOutcome) {
-			return conflict // what it waited for says more than that the wait ended
+			return conflict // the conflict says more than the end of the wait
 		}
 		// ErrBadConn: nothing was done. The checks of the next connection say why, such as that the
 		// server is read only now.
 		retry := IsConflict(err) || errors.Is(err, driver.ErrBadConn)
 		for _, l := range links {
 			if l.IsMoved(err) {
-				l.Moved() // the next attempt is on the node that can be written to by then
+				l.Moved() // the next attempt is on the node that is writable by then
 				retry = true
 			}
 		}
@@ -67,27 +66,28 @@ func (l *Link) TransactOnce(ctx context.Context, f func(tx *sql.Tx) error) error
 	return nil
 }
 
-// ErrOutcome: it is not known whether what was asked for was done.
+// ErrOutcome: it is unknown whether the request was carried out.
 var ErrOutcome = errors.New("the commit's outcome is unknown: look whether it was done before you say it again")
 
-// Commit is tx.Commit for callers whose time is bounded: a server that cannot commit, as in a
-// cluster that has lost its majority, may not answer, and Commit knows of no context.
+// Commit is tx.Commit within ctx. A server that cannot commit, as in a cluster that has lost its
+// majority, may never answer, and tx.Commit takes no context.
 func Commit(ctx context.Context, tx *sql.Tx) error {
 	if _, err := tx.ExecContext(ctx, "COMMIT"); err != nil {
-		// gives the connection back. What it says is not of the commit: above all not that nothing
-		// was done
+		// returns the connection; its error says nothing about the commit, above all not that
+		// returns the connection; its error says nothing about the commit, above all not that
+		// nothing was done
 		_ = tx.Rollback()
 		return err
 	}
-	_ = tx.Commit() // nothing is left to commit
+	_ = tx.Commit() // returns the connection; nothing remains to commit
 	return nil
 }
 
-// MaxAttempts bounds how often something is tried before its caller's backoff takes over.
+// MaxAttempts bounds the attempts before the caller's backoff begins.
 const MaxAttempts = 6
 
-// MayRetry waits before a further attempt, after the attempt-th has failed. It is false if that was
-// the last one, or ctx is done.
+// MayRetry waits before another attempt, after attempt number attempt has failed. It is false if
+// that was the last one, or ctx is done.
 func (l *Link) MayRetry(ctx context.Context, attempt int) bool {
 	return attempt < MaxAttempts && await.Pause(ctx, await.Jitter(l.timing.Conflict<<attempt))
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// UnfitError names a finding on a sequence server that could make numbers repeat, and what mends
-// it. It wraps ErrUnfit.
+// UnfitError is a fault of a sequence server that could make numbers repeat, and its remedy. It
+// wraps ErrUnfit.
 type UnfitError struct {
 	// "10.0.0.5:3306"; empty if the finding is about a table of another server, which the caller
 	// names
@@ -16,10 +16,9 @@ type UnfitError struct {
 	Finding string
 	Remedy  string // a statement or setting that mends it
 
-	// OfSequence: it is about one sequence, and no other server can make up for it.
+	// OfSequence: it is about one sequence, and another server cannot replace this one.
 	OfSequence bool
-	// Momentary: it may also be that somebody changed the row in the same moment, so one finding is
-	// not enough.
+	// Momentary: a concurrent change of the row may explain it, so one finding is not enough.
 	Momentary bool
 }
 
@@ -34,8 +33,7 @@ func (e *UnfitError) Error() string {
 	return fmt.Sprintf("%s: %s; to mend it: %s", where, e.Finding, e.Remedy)
 }
 
-// Statement is the SQL statement that the Remedy begins with, to be run on the server; "" if it
-// begins with something else.
+// Statement is the SQL statement that the Remedy begins with; "" if it begins with something else.
 func (e *UnfitError) Statement() string {
 	verb, _, _ := strings.Cut(e.Remedy, " ")
 	switch verb {
@@ -53,11 +51,11 @@ func (e *UnfitError) Statement() string {
 // Unwrap returns ErrUnfit.
 func (e *UnfitError) Unwrap() error { return ErrUnfit }
 
-// Errors that callers tell apart with errors.Is.
+// Errors for errors.Is.
 var (
 	// ErrUnfit: the sequence server or its table could repeat numbers, so nothing is reserved
 	// there. The error is an [*UnfitError].
 	ErrUnfit = errors.New("sequence server is unfit")
-	// ErrClosed: Close was called.
+	// ErrClosed: after Close.
 	ErrClosed = errors.New("sequences are closed")
 )
