@@ -63,12 +63,12 @@ func (m *Marks) Enter(name string, epoch uint64) bool {
 
 // enterLocked reports whether a new epoch has begun. The caller has locked m.mu.
 func (m *Marks) enterLocked(name string, epoch uint64) bool {
-	old, known := m.epochs[name]
-	if known && epoch <= old {
+	old, seen := m.epochs[name]
+	if seen && epoch <= old {
 		return false
 	}
 	m.epochs[name] = epoch
-	if !known {
+	if !seen {
 		return false
 	}
 	delete(m.high, name)
@@ -176,7 +176,7 @@ func (m *Marks) Rename(from, to string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if epoch, ok := m.epochs[from]; ok {
-		if _, known := m.epochs[to]; !known {
+		if _, ok := m.epochs[to]; !ok {
 			m.epochs[to] = epoch
 		}
 	}

@@ -44,7 +44,7 @@ func (o others) Sight(ctx context.Context) []limit.Look {
 			said, err := n.Ask(ctx)
 			look := limit.Look{Address: n.Addr, Standing: limit.Standing(said), Err: err}
 			if look.Err == nil {
-				look.Known, look.Err = o.Limits.Read(ctx, n.Pool(), limit.Scope{All: true})
+				look.Record, look.Err = o.Limits.Read(ctx, n.Pool(), limit.Scope{All: true})
 			}
 			all <- look
 		}()

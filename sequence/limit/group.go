@@ -81,8 +81,8 @@ type Nodes interface {
 type Look struct {
 	Address string
 	Standing
-	Known Record
-	Err   error // why it could not be asked
+	Record Record
+	Err    error // why it could not be asked
 }
 
 // Standing is what a node says of itself.
@@ -112,11 +112,11 @@ func (g *Group) Admitted(ctx context.Context, name string) (bool, error) {
 			return false, err
 		}
 	}
-	known, err := g.Store.Record(ctx, Scope{Name: name})
+	record, err := g.Store.Record(ctx, Scope{Name: name})
 	if err != nil {
 		return false, err
 	}
-	_, ok := known.Admits(g.Chosen.Holder, counter.Position, counter.End)
+	_, ok := record.Admits(g.Chosen.Holder, counter.Position, counter.End)
 	return ok, nil
 }
 
@@ -125,9 +125,9 @@ func (g *Group) Admitted(ctx context.Context, name string) (bool, error) {
 // afterwards a majority with the chosen node still names this one as the holder. Of two nodes the
 // other may take over alone, so it must be seen.
 func (g *Group) StillHolds(ctx context.Context) error {
-	own := Holder{ID: g.Chosen.Holder, Term: math.MaxUint64}
-	_, err := g.Await(ctx, own, Confirmations(g.Count), Scope{}, func(known Record) bool {
-		return known.Holder().ID == own.ID
+	self := Holder{ID: g.Chosen.Holder, Term: math.MaxUint64}
+	_, err := g.Await(ctx, self, Confirmations(g.Count), Scope{}, func(record Record) bool {
+		return record.Holder().ID == self.ID
 	})
 	return err
 }

@@ -22,12 +22,12 @@ func (g *Group) Open(ctx context.Context, name string, n uint64, closed bool) (w
 	if err != nil {
 		return w, err
 	}
-	known, err := g.Store.Record(ctx, Scope{Name: name})
+	record, err := g.Store.Record(ctx, Scope{Name: name})
 	if err != nil {
 		return w, err
 	}
 	position := counter.Position
-	l, ok := known.Admits(g.Chosen.Holder, position, counter.End)
+	l, ok := record.Admits(g.Chosen.Holder, position, counter.End)
 	if !ok {
 		return w, ErrNotHolder
 	}
@@ -44,13 +44,13 @@ func (g *Group) Open(ctx context.Context, name string, n uint64, closed bool) (w
 		w.Found = true
 		return w, nil
 	}
-	holder := known.Holder()
+	holder := record.Holder()
 	if err := g.Store.Want(ctx, holder, name, end, position); err != nil {
 		return w, err
 	}
-	seen, err := g.Await(ctx, holder, Confirmations(g.Count), Scope{Name: name}, func(known Record) bool {
-		top := known.Holder()
-		shown, _ := known.Of(holder.ID)
+	seen, err := g.Await(ctx, holder, Confirmations(g.Count), Scope{Name: name}, func(record Record) bool {
+		top := record.Holder()
+		shown, _ := record.Of(holder.ID)
 		return top.ID == holder.ID && top.Term == holder.Term && shown.Term == holder.Term && shown.Wanted >= end
 	})
 	if err != nil {
@@ -59,10 +59,10 @@ func (g *Group) Open(ctx context.Context, name string, n uint64, closed bool) (w
 	if err := g.Store.Grant(ctx, holder, name, end); err != nil {
 		return w, err
 	}
-	if known, err = g.Store.Record(ctx, Scope{Name: name}); err != nil {
+	if record, err = g.Store.Record(ctx, Scope{Name: name}); err != nil {
 		return w, err
 	}
-	if l, ok = known.Admits(g.Chosen.Holder, position, counter.End); !ok || l.Granted < end {
+	if l, ok = record.Admits(g.Chosen.Holder, position, counter.End); !ok || l.Granted < end {
 		return w, ErrNotHolder
 	}
 	w.Granted, w.Exact, w.SeenOn = l.Granted, end-position == width, addresses(seen)

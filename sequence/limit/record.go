@@ -61,8 +61,8 @@ func (r Record) Admits(giver string, position, end uint64) (l Limit, ok bool) {
 	if top.Term == 0 || top.ID != giver || !top.Complete {
 		return Limit{}, false
 	}
-	l, known := r.Of(giver)
-	if !known {
+	l, made := r.Of(giver)
+	if !made {
 		return l, true
 	}
 	late := l.Floor < end && slices.ContainsFunc(r.Limits, func(other Limit) bool {

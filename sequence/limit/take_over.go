@@ -48,31 +48,31 @@ func (g *Group) TakeOver(ctx context.Context, name string, over Holder) (made Ta
 	// The others are read before the node itself, so the node has all that they have of it: another
 	// proxy may be taking it over. The node's record is read before the check whether it may give
 	// numbers. So what is prepared is from before any take-over, or there is nothing to do.
-	var own Record
+	var chosen Record
 	var others []Look
 	for _, sighted := range []bool{false, true} {
 		if sighted {
 			others = g.Nodes.Sight(ctx)
 		}
-		if own, err = g.Store.Record(ctx, Scope{All: sighted}); err != nil {
+		if chosen, err = g.Store.Record(ctx, Scope{All: sighted}); err != nil {
 			return made, err
 		}
-		if ok, err := g.Admitted(ctx, name); ok && !over.Over(own.Holder()) || err != nil {
+		if ok, err := g.Admitted(ctx, name); ok && !over.Over(chosen.Holder()) || err != nil {
 			return made, err // another proxy was faster
 		}
 	}
 	a := &takeover{g: g, wanted: make(map[string]uint64)}
-	if err := a.prepare(own, others, over); err != nil {
+	if err := a.prepare(chosen, others, over); err != nil {
 		return made, err
 	}
 	return a.run(ctx)
 }
 
 // prepare decides on the term, and on how many nodes must show it.
-func (a *takeover) prepare(own Record, others []Look, over Holder) error {
+func (a *takeover) prepare(chosen Record, others []Look, over Holder) error {
 	g, cluster := a.g, a.g.Chosen.Cluster
-	a.collect(own)
-	mine := own.Holder()
+	a.collect(chosen)
+	mine := chosen.Holder()
 	a.previous, a.local = mine, mine
 	if mine.ID == g.Chosen.Holder {
 		a.mine = mine.Term
@@ -98,8 +98,8 @@ func (a *takeover) prepare(own Record, others []Look, over Holder) error {
 		if cluster {
 			unfit = g.noWitness(&s.Standing)
 		}
-		a.collect(s.Known)
-		if top := s.Known.Holder(); top.Term != 0 && (a.previous.Term == 0 || top.Over(a.previous)) {
+		a.collect(s.Record)
+		if top := s.Record.Holder(); top.Term != 0 && (a.previous.Term == 0 || top.Over(a.previous)) {
 			if a.previous = top; !errors.Is(unfit, ErrElsewhere) {
 				elsewhere, at = top, s.Address
 			}
@@ -137,8 +137,8 @@ func (a *takeover) prepare(own Record, others []Look, over Holder) error {
 }
 
 // collect notes which windows a node shows.
-func (a *takeover) collect(known Record) {
-	for _, l := range known.Limits {
+func (a *takeover) collect(record Record) {
+	for _, l := range record.Limits {
 		wanted := l.Wanted
 		if l.Term == 0 && l.Giver == a.g.Chosen.Holder {
 			// The chosen node has moved its row there, and gave no numbers by that: the sequence
@@ -155,12 +155,12 @@ func (a *takeover) run(ctx context.Context) (made TakenOver, err error) {
 	var sequences int
 	done := false
 	err = g.Store.Transact(ctx, func(tx Tx) error {
-		known, err := tx.Lock(ctx)
+		record, err := tx.Lock(ctx)
 		if err != nil {
 			return err
 		}
-		a.collect(known)
-		top := known.Holder()
+		a.collect(record)
+		top := record.Holder()
 		if top.ID == g.Chosen.Holder && top.Complete && (top.Term > a.mine || a.claimed && top.Term == a.term) {
 			done = true // another proxy was faster
 			return nil
@@ -181,8 +181,8 @@ func (a *takeover) run(ctx context.Context) (made TakenOver, err error) {
 	if err != nil || done {
 		return made, err
 	}
-	seen, err := g.Await(ctx, Holder{ID: g.Chosen.Holder, Term: a.term}, a.need, Scope{All: true}, func(known Record) bool {
-		top := known.Holder()
+	seen, err := g.Await(ctx, Holder{ID: g.Chosen.Holder, Term: a.term}, a.need, Scope{All: true}, func(record Record) bool {
+		top := record.Holder()
 		return top.ID == g.Chosen.Holder && top.Term == a.term
 	})
 	if err != nil {
@@ -190,20 +190,20 @@ func (a *takeover) run(ctx context.Context) (made TakenOver, err error) {
 	}
 	if !alone {
 		for _, s := range seen {
-			a.collect(s.Known)
+			a.collect(s.Record)
 		}
 		err := g.Store.Transact(ctx, func(tx Tx) error {
-			known, err := tx.Lock(ctx)
+			record, err := tx.Lock(ctx)
 			if err != nil {
 				return err
 			}
-			if top := known.Holder(); top.ID != g.Chosen.Holder || top.Term != a.term {
+			if top := record.Holder(); top.ID != g.Chosen.Holder || top.Term != a.term {
 				return ErrOvertaken // another proxy began after this one; its term counts
 			} else if top.Complete {
 				done = true // another proxy was faster
 				return nil
 			}
-			a.collect(known)
+			a.collect(record)
 			if sequences, err = tx.Install(ctx, a.beginning()); err != nil {
 				return err
 			}

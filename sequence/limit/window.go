@@ -11,21 +11,21 @@ const (
 
 // windowSize is the size of a window for reservations of width numbers, of a sequence with rest
 // numbers.
-func windowSize(width, left uint64) uint64 {
+func windowSize(width, rest uint64) uint64 {
 	size := uint64(leastWindow)
 	if width > size/windowWidths {
-		size = left
-		if width < left/windowWidths {
+		size = rest
+		if width < rest/windowWidths {
 			size = width * windowWidths
 		}
 	}
-	return min(max(min(size, left/windowShare), width), left)
+	return min(max(min(size, rest/windowShare), width), rest)
 }
 
 // WindowEnd is the last number of the window that begins after position.
 func WindowEnd(position, width, highest uint64) uint64 {
-	left := highest - min(position, highest)
-	return min(position, highest) + windowSize(width, left)
+	rest := highest - min(position, highest)
+	return min(position, highest) + windowSize(width, rest)
 }
 
 // WindowLow reports whether it is time for the next window.

@@ -22,7 +22,7 @@ var (
 // Witness is a node that is asked until it shows what was written.
 type Witness struct {
 	Address string
-	Known   Record // what it has shown last
+	Record  Record // what it has shown last
 	Err     error  // why it does not count; nil: it shows what was written
 
 	group    *Group
@@ -50,10 +50,10 @@ func (w *Witness) Looked(s *Standing, err error) (again bool) {
 func (w *Witness) Identified() bool { return w.identity != "" }
 
 // Shown takes the node's record, and reports whether it shows what was written.
-func (w *Witness) Shown(known Record) bool {
-	w.Known, w.Err = known, ErrNotShown
+func (w *Witness) Shown(record Record) bool {
+	w.Record, w.Err = record, ErrNotShown
 	switch {
-	case w.shows(known):
+	case w.shows(record):
 		w.Err = nil
 	case w.writable:
 		w.Err = ErrStranger
@@ -80,7 +80,7 @@ func (g *Group) noWitness(s *Standing) error {
 
 // Await waits until need nodes show what the holder h has written, and returns the nodes that were
 // looked at. The chosen node counts without a look, unless it belongs to a cluster.
-func (g *Group) Await(ctx context.Context, own Holder, need int, of Scope, shows func(Record) bool) (seen []*Witness, err error) {
+func (g *Group) Await(ctx context.Context, h Holder, need int, of Scope, shows func(Record) bool) (seen []*Witness, err error) {
 	identities := make(map[string]bool)
 	if !g.Chosen.Cluster {
 		identities[g.Chosen.Identity] = true
@@ -109,7 +109,7 @@ func (g *Group) Await(ctx context.Context, own Holder, need int, of Scope, shows
 	}
 	lost := &SeenError{Cluster: g.Chosen.Cluster, Need: need, Seen: len(seen), Missing: missing}
 	for _, w := range missing {
-		if top := w.Known.Holder(); top.ID != g.Chosen.Holder && top.Over(own) && top.Over(lost.Newer) {
+		if top := w.Record.Holder(); top.ID != g.Chosen.Holder && top.Over(h) && top.Over(lost.Newer) {
 			lost.Newer = top
 		}
 	}

@@ -574,7 +574,7 @@ func (s nodeNodes) Sight(context.Context) (all []limit.Look) {
 		said, err := s.look(n)
 		if err == nil {
 			look.Standing = *said
-			look.Known, err = s.read(n, limit.Scope{All: true})
+			look.Record, err = s.read(n, limit.Scope{All: true})
 		}
 		look.Err = err
 		all = append(all, look)
