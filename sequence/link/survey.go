@@ -135,10 +135,10 @@ func (l *Link) Survey(ctx context.Context) []Standing {
 
 // surveyUntil is Survey, but once enough is true of the answers, the other nodes have only a moment
 // to answer: one may hang.
-func (l *Link) surveyUntil(ctx context.Context, enough func(heard []Standing) bool) []Standing {
+func (l *Link) surveyUntil(ctx context.Context, enough func(answered []Standing) bool) []Standing {
 	ctx, stop := context.WithTimeout(ctx, l.opts.DialTimeout)
 	defer stop()
-	all, heard := make([]Standing, len(l.nodes.all)), make([]Standing, 0, len(l.nodes.all))
+	all, answered := make([]Standing, len(l.nodes.all)), make([]Standing, 0, len(l.nodes.all))
 	answers := make(chan int)
 	for i, n := range l.nodes.all {
 		go func() { // received below
@@ -147,11 +147,11 @@ func (l *Link) surveyUntil(ctx context.Context, enough func(heard []Standing) bo
 		}()
 	}
 	var over <-chan time.Time
-	for left := len(all); left > 0; {
+	for awaited := len(all); awaited > 0; {
 		select {
 		case i := <-answers:
-			left--
-			if heard = append(heard, all[i]); over == nil && left > 0 && enough(heard) {
+			awaited--
+			if answered = append(answered, all[i]); over == nil && awaited > 0 && enough(answered) {
 				timer := time.NewTimer(l.timing.Late)
 				defer timer.Stop()
 				over = timer.C
@@ -166,10 +166,10 @@ func (l *Link) surveyUntil(ctx context.Context, enough func(heard []Standing) bo
 
 // isMajority reports whether more than half of n nodes say that they are one cluster. The answers
 // of the others cannot change that.
-func isMajority(heard []Standing, n int) bool {
+func isMajority(answered []Standing, n int) bool {
 	count := make(map[string]int, 1)
-	for i := range heard {
-		if s := &heard[i]; s.cluster != "" && s.unwritable() == "" {
+	for i := range answered {
+		if s := &answered[i]; s.cluster != "" && s.unwritable() == "" {
 			if count[s.cluster]++; 2*count[s.cluster] > n {
 				return true
 			}
