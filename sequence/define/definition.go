@@ -9,34 +9,34 @@ import (
 
 // Definition is what CREATE and ALTER SEQUENCE say about a sequence.
 type Definition struct {
-	Name string // as the table spells it, without what it adds to that of a counter
-	// what becomes of the numbers: they are counters, of which keys are made. It never changes
+	Name string // as the table spells it, without the suffix of a counter
+	// Says which keys are made of the numbers, which are counters. It never changes.
 	Kind      kind.Kind
 	Increment uint64 // the distance between numbers, at least 1
-	Min       uint64 // where CYCLE begins again, at least 1
-	// no number is above; 0: as far as the id column goes, or 2^53-1 if JSONSafe
+	Min       uint64 // CYCLE restarts here; at least 1
+	// No number is above it; 0: the end of the id column, or 2^53-1 if JSONSafe.
 	Max   uint64
 	Start uint64 // the first number, and that of RESTART without one
-	// at most so many unused numbers in memory of a proxy, up to 10^12; 1 is NOCACHE; 0 is adaptive
+	// Unused numbers in the memory of a proxy, at most, up to 10^12; 1 is NOCACHE; 0 is adaptive.
 	Cache    uint64
-	Cycle    bool   // begins again at Min after Max: numbers repeat
+	Cycle    bool   // restarts at Min after Max: numbers repeat
 	Comment  string // at most 2048 characters
 	OwnedBy  Column // the column that the numbers are keys of, if any
-	OwnerMax uint64 // the highest number that OwnedBy holds; 0: not known
-	// numbers rise in the order of time over all proxies, and none is held; Cache is kept for when
-	// it is not
+	OwnerMax uint64 // the highest number that OwnedBy holds; 0: unknown
+	// Numbers rise in the order of time over all proxies, and none is cached. Cache stays for the
+	// time after NOORDER.
 	Order bool
-	// programs keep the numbers in floating point, as JavaScript does: they end at 2^53-1
+	// Programs keep the numbers in floating point, as JavaScript does: they end at 2^53-1.
 	JSONSafe bool
-	// for how many seconds the numbers in memory should last, up to a week, where Cache is
-	// adaptive; 0: as configured
+	// How many seconds the cached numbers should last, up to a week, if Cache is adaptive; 0: as
+	// configured.
 	Cover uint64
 }
 
 // Column names a column.
 type Column struct{ Schema, Table, Column string }
 
-// IsZero reports whether c names none.
+// IsZero reports whether c names no column.
 func (c Column) IsZero() bool { return c == Column{} }
 
 // String is "schema.table.column".
@@ -47,7 +47,7 @@ func (c Column) String() string {
 	return c.Schema + "." + c.Table + "." + c.Column
 }
 
-// maxJSON is the highest number that a double holds together with all below it:
+// maxJSON is the highest number that a double holds together with all below it,
 // Number.MAX_SAFE_INTEGER.
 const maxJSON = 1<<53 - 1
 
@@ -58,7 +58,7 @@ const (
 	maxCover   = 7 * 24 * 3600
 )
 
-// Filled returns d with the defaults of what is 0.
+// Filled returns d with defaults in place of zeros.
 func (d Definition) Filled() Definition {
 	d.Increment, d.Min = max(d.Increment, 1), max(d.Min, 1)
 	if d.Start == 0 {
@@ -67,7 +67,7 @@ func (d Definition) Filled() Definition {
 	return d
 }
 
-// Limit is the highest number that d allows in a column that holds up to columnMax.
+// Limit returns the highest number that d allows in a column that holds up to columnMax.
 func (d *Definition) Limit(columnMax uint64) uint64 {
 	highest := columnMax
 	if d.Max != 0 {
@@ -110,13 +110,14 @@ func (d *Definition) Check(columnMax uint64) error {
 	return nil
 }
 
-// CoverOf is for how long the numbers of a sequence should last, if it says so itself; else 0.
+// CoverOf returns how long the cached numbers of a sequence should last, if its definition says so;
+// else 0.
 func CoverOf(d *Definition) time.Duration { return time.Duration(d.Cover) * time.Second }
 
-// OrderOfResets is the way out where ORDER is asked for of a sequence whose counter begins again.
+// OrderOfResets is the way out for ORDER with a counter that is reset.
 const OrderOfResets = "the clocks of proxies do not end a period at one moment; NOCACHE, which it has by itself, takes each key when it is asked for"
 
-// checkKind refuses what a kind does not go with.
+// checkKind refuses options that contradict the kind.
 func (d *Definition) checkKind() error {
 	refused := func(what, wayOut string) error {
 		return &KindError{Sequence: d.Name, Kind: d.Kind, Refused: what, WayOut: wayOut}
@@ -151,7 +152,7 @@ func (d *Definition) checkKind() error {
 	return nil
 }
 
-// Importable refuses that a counter of elsewhere goes on in a sequence.
+// Importable reports why an imported counter cannot continue in the sequence.
 func (d *Definition) Importable() error {
 	if d.Kind.IsPlain() {
 		return nil

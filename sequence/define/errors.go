@@ -7,34 +7,33 @@ import (
 	"seqproxy/sequence/kind"
 )
 
-// Errors that callers tell apart with errors.Is. They arrive wrapped in text that names the
-// sequence.
+// Errors for errors.Is. They are wrapped in text that names the sequence.
 var (
-	// ErrUnknown: no sequence of that name. The error is a [*NameError]. MySQL's words for it: 4091
-	// / 42S02.
+	// ErrUnknown: no sequence has that name. The error is a [*NameError]. MySQL's code: 4091 /
+	// 42S02.
 	ErrUnknown = errors.New("unknown sequence")
-	// ErrExists: a sequence of that name exists already. The error is a [*NameError]. MySQL's
-	// words: 1050 / 42S01.
+	// ErrExists: a sequence of that name exists. The error is a [*NameError]. MySQL's code: 1050 /
+	// 42S01.
 	ErrExists = errors.New("sequence exists already")
-	// ErrExhausted: fewer numbers are left below the maximum of the id column than were asked for.
-	// The error is a [*NameError]. MySQL's words: 4084 / HY000.
+	// ErrExhausted: fewer numbers remain below the maximum of the id column than were asked for.
+	// The error is a [*NameError]. MySQL's code: 4084 / HY000.
 	ErrExhausted = errors.New("sequence has run out")
-	// ErrSeveral: it needs a single sequence server, and there are several; or larger blocks of
-	// numbers than they have, or more keys than a tick of SNOWFLAKE has.
+	// ErrSeveral: the request needs a single sequence server, and there are several; or larger
+	// blocks of numbers than they have, or more keys than a tick of SNOWFLAKE has.
 	ErrSeveral = errors.New("this needs a single sequence server")
-	// ErrBadOption: an argument is out of its range; the text names it and what is allowed.
+	// ErrBadOption: an argument is out of range. The text names it and the range.
 	ErrBadOption = errors.New("bad sequence option")
 	// ErrConflict: options contradict each other or the id column. It is an ErrBadOption. MariaDB's
-	// words: 4085 / HY000.
+	// code: 4085 / HY000.
 	ErrConflict = fmt.Errorf("%w: conflicting values", ErrBadOption)
 )
 
-// NameError says what is wrong with one sequence. It wraps ErrUnknown, ErrExists or ErrExhausted.
+// NameError is an error about one sequence. It wraps ErrUnknown, ErrExists or ErrExhausted.
 type NameError struct {
 	Name string // as the caller or the table spells it
 	Err  error
-	// Deleted, of an ErrUnknown: the row went other than by DROP SEQUENCE, as TRUNCATE of the table
-	// does it, though this proxy reserved numbers up to this one; else 0.
+	// Deleted, with ErrUnknown: this proxy reserved numbers up to Deleted, and the row went without
+	// DROP SEQUENCE, as by TRUNCATE. Else 0.
 	Deleted uint64
 }
 
@@ -57,12 +56,12 @@ func (e *NameError) Cure() string {
 // Unwrap returns the sentinel.
 func (e *NameError) Unwrap() error { return e.Err }
 
-// KindError: a sequence has a kind of keys, for which something is not done.
+// KindError: the request is not possible for the sequence's kind of keys.
 type KindError struct {
 	Sequence string
 	Kind     kind.Kind
-	KindLost bool   // it had a kind, which only a table knew that is lost
-	Refused  string // what is not done
+	KindLost bool   // it had a kind, which only a lost table knew
+	Refused  string // what is refused
 	WayOut   string
 }
 
@@ -77,7 +76,7 @@ func (e *KindError) Error() string {
 	return fmt.Sprintf("%s is not supported for %q, %s: %s", e.Refused, e.Sequence, of, e.WayOut)
 }
 
-// BadOption builds an error that wraps ErrBadOption.
+// BadOption returns an error that wraps ErrBadOption.
 func BadOption(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrBadOption, fmt.Sprintf(format, args...))
 }

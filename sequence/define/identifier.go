@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Quote makes an identifier of s.
+// Quote quotes an identifier.
 func Quote(s string) string { return "`" + strings.ReplaceAll(s, "`", "``") + "`" }
 
-// ColumnMax is the highest number that a column type holds ("bigint(20) unsigned" as
-// information_schema says it), or false if it is no integer.
+// ColumnMax returns the highest number of a column type ("bigint(20) unsigned", as
+// information_schema has it); false if it is no integer.
 func ColumnMax(columnType string) (highest uint64, ok bool) {
 	word, rest, _ := strings.Cut(strings.ToLower(columnType), "(")
 	if word == strings.ToLower(columnType) { // MySQL 8.0.19 and later: no display width

@@ -7,11 +7,11 @@ import (
 	"seqproxy/sequence/kind"
 )
 
-// CounterSuffix ends the names of rows whose sequences have a kind, and no other.
+// CounterSuffix ends the names of rows whose sequences have a kind, and of no others.
 const CounterSuffix = "#counter"
 
-// CounterName is the name of the row that counts for a sequence with a kind. Blanks at the end of a
-// name mean nothing to most servers, and would in front of the suffix.
+// CounterName returns the name of the row that counts for a sequence with a kind. Most servers
+// ignore blanks at the end of a name, which they would not before the suffix.
 func CounterName(name string) string { return strings.TrimRight(name, " ") + CounterSuffix }
 
 // IsCounter reports whether a row counts for a sequence with a kind.
@@ -20,7 +20,7 @@ func IsCounter(stored string) bool {
 	return n >= 0 && strings.EqualFold(stored[n:], CounterSuffix)
 }
 
-// StoredName is the name of the row of a sequence.
+// StoredName returns the name of the row of a sequence.
 func StoredName(name string, k kind.Kind) string {
 	if k.IsPlain() {
 		return name
@@ -28,8 +28,8 @@ func StoredName(name string, k kind.Kind) string {
 	return CounterName(name)
 }
 
-// ShownName is the name of the sequence that has a row, as people know it. The row of a period is
-// that of the sequence that counts in it.
+// ShownName returns the name of a row's sequence for people. The row of a period belongs to the
+// sequence that counts in it.
 func ShownName(stored string) string {
 	if IsCounter(stored) {
 		name, _ := PeriodOf(stored[:len(stored)-len(CounterSuffix)])
@@ -38,15 +38,15 @@ func ShownName(stored string) string {
 	return stored
 }
 
-// WorkerMark stands in front of the number of a worker, in the name of its sequence.
+// WorkerMark precedes the number of a worker in the name of its sequence.
 const WorkerMark = "#w"
 
-// WorkerName is the name of the sequence of a worker's ticks.
+// WorkerName returns the name of the sequence of a worker's ticks.
 func WorkerName(base string, worker uint64) string {
 	return base + WorkerMark + strconv.FormatUint(worker, 10)
 }
 
-// WorkerOf returns the sequence of which the ticks of a worker are counted under a name.
+// WorkerOf returns the sequence whose worker has its ticks under name.
 func WorkerOf(name string) (base string, ok bool) {
 	at := strings.LastIndex(name, WorkerMark)
 	if at < 0 {
@@ -62,8 +62,8 @@ func IsWorker(stored string) bool {
 	return ok
 }
 
-// WorkerIn returns the worker whose ticks a row counts. Where there are several members, one gives
-// all ticks of a worker: the one at its number modulo how many there are. Blocks would be of hours.
+// WorkerIn returns the worker whose ticks a row counts. Of several members, one gives all ticks of
+// a worker: the one at its number modulo their count. Blocks would span hours.
 func WorkerIn(stored string) (worker uint64, ok bool) {
 	at := strings.LastIndex(stored, WorkerMark)
 	if at < 0 || !IsCounter(stored) {
@@ -73,7 +73,7 @@ func WorkerIn(stored string) (worker uint64, ok bool) {
 	return worker, err == nil
 }
 
-// ScoredName is the name that a row is counted by.
+// ScoredName returns the name under which the use of a row is counted.
 func ScoredName(stored string) string {
 	name := ShownName(stored)
 	if IsCounter(stored) {
@@ -85,15 +85,15 @@ func ScoredName(stored string) string {
 // IsHidden reports whether a row counts for a sequence that has another row.
 func IsHidden(stored string) bool { return IsWorker(stored) || IsPeriod(stored) }
 
-// PeriodMark stands in front of a period, in the name of its counter.
+// PeriodMark precedes a period in the name of its counter.
 const PeriodMark = "@"
 
-// PeriodName is the name of the sequence that counts in a period.
+// PeriodName returns the name of the sequence that counts in a period.
 func PeriodName(base string, k kind.Kind, p kind.Period) string {
 	return base + PeriodMark + k.PeriodName(p)
 }
 
-// PeriodOf returns the sequence whose counter of a period has a name.
+// PeriodOf returns the sequence whose counter of a period has this name.
 func PeriodOf(name string) (base string, ok bool) {
 	at := strings.LastIndex(name, PeriodMark)
 	if at < 1 || strings.Trim(name[at+1:], "0123456789") != "" {
@@ -115,7 +115,7 @@ func IsPeriod(stored string) bool {
 	return ok
 }
 
-// BaseRow is the name of the row of the sequence that a row counts for.
+// BaseRow returns the name of the row of the sequence that a row counts for.
 func BaseRow(stored string) string {
 	if IsPeriod(stored) {
 		return CounterName(ShownName(stored))

@@ -2,18 +2,18 @@ package segment
 
 import "math/bits"
 
-// Segment is a reserved run of numbers that are still to be given out: first, first+step,
-// first+2*step ... Where several sequence servers divide the numbers in blocks, it is the numbers
-// of one server's blocks, and behind each block is a border. The zero value is an empty segment. It
-// has no lock: its owner synchronises.
+// Segment is a reserved run of numbers that are still to be given: first, first+step, first+2*step
+// ... If several members divide the numbers in blocks, it is the numbers of one member's blocks,
+// with a border behind each block. The zero value is an empty segment. It has no lock: its owner
+// synchronises.
 type Segment struct {
-	next      uint64 // the number that leaves next; if left is 0 the one that would
-	remaining uint64 // how many numbers there are: the last one never exceeds 64 bits
+	next      uint64 // the next number; if remaining is 0, the one that would be next
+	remaining uint64 // how many numbers remain; the last one never exceeds 64 bits
 	Step      uint64
-	// numbers in a block, which ends at a multiple of run*step; 0: there are no blocks
+	// Numbers in a block, which ends at a multiple of run*step; 0: no blocks.
 	Run  uint64
 	jump uint64 // from the last number of a block to the first one of the next
-	Plan uint64 // that the numbers were reserved under
+	Plan uint64 // the plan that the numbers were reserved under
 }
 
 // New returns the segment first..last, both inclusive. It is empty if first is 0 or above last.
@@ -25,7 +25,7 @@ func New(first, last uint64) Segment {
 }
 
 // Stepped returns the n numbers first, first+step ... It is empty if first, step or n is 0, or if
-// they go beyond 64 bits.
+// the numbers exceed 64 bits.
 func Stepped(first, step, n uint64) Segment {
 	if first == 0 || step == 0 || n == 0 {
 		return Segment{}
@@ -36,10 +36,10 @@ func Stepped(first, step, n uint64) Segment {
 	return Segment{next: first, remaining: n, Step: step}
 }
 
-// Remaining is how many numbers are left.
+// Remaining returns how many numbers remain.
 func (s *Segment) Remaining() uint64 { return s.remaining }
 
-// Next is the number that Take(1) would give, or 0 if the segment is empty.
+// Next returns the number that Take(1) would take, or 0 if the segment is empty.
 func (s *Segment) Next() uint64 {
 	if s.remaining == 0 {
 		return 0
@@ -47,7 +47,7 @@ func (s *Segment) Next() uint64 {
 	return s.next
 }
 
-// Last is the highest number of the segment, or 0 if it is empty.
+// Last returns the highest number of the segment, or 0 if it is empty.
 func (s *Segment) Last() uint64 {
 	if s.remaining == 0 {
 		return 0
@@ -55,8 +55,8 @@ func (s *Segment) Last() uint64 {
 	return s.at(s.remaining - 1)
 }
 
-// at is the number that i others come before. It may be one behind the last, which then may be
-// wrong if it exceeds 64 bits.
+// at returns the number after i others. It may be the one after the last, which is wrong if it
+// exceeds 64 bits.
 func (s *Segment) at(i uint64) uint64 {
 	if s.Run == 0 {
 		return s.next + i*s.Step
@@ -68,10 +68,10 @@ func (s *Segment) at(i uint64) uint64 {
 	return s.next + i*s.Step + borders*(s.jump-s.Step)
 }
 
-// used is how many numbers of the block come before the next one.
+// used returns how many numbers of the block come before the next one.
 func (s *Segment) used() uint64 { return (s.next - 1) % (s.Run * s.Step) / s.Step }
 
-// inBlock is how many numbers are left up to the next border.
+// inBlock returns how many numbers remain before the next border.
 func (s *Segment) inBlock() uint64 {
 	if s.Run == 0 || s.remaining == 0 {
 		return s.remaining
@@ -79,9 +79,9 @@ func (s *Segment) inBlock() uint64 {
 	return min(s.remaining, s.Run-s.used())
 }
 
-// Take removes n consecutive numbers and returns the first of them; the others follow in steps. It
-// reports false, and takes nothing, if n is 0 or more than remain, or if a border comes before the
-// last of them; see Skip.
+// Take removes n consecutive numbers and returns the first; the others follow in steps. It returns
+// false, and takes nothing, if n is 0 or more than remain, or if a border comes before the last of
+// them; see Skip.
 func (s *Segment) Take(n uint64) (first uint64, ok bool) {
 	if n == 0 || n > s.remaining {
 		return 0, false
@@ -96,12 +96,12 @@ func (s *Segment) Take(n uint64) (first uint64, ok bool) {
 	}
 	first = s.next
 	s.remaining -= n
-	s.next += n * s.Step // beyond 64 bits at most when nothing is left
+	s.next += n * s.Step // beyond 64 bits only if nothing remains
 	return first, true
 }
 
-// Skip gives up numbers until Take(n) succeeds, and returns how many that are. If it never would,
-// nothing is given up.
+// Skip discards numbers until Take(n) succeeds, and returns how many. If it never would, it
+// discards nothing.
 func (s *Segment) Skip(n uint64) (skipped uint64, ok bool) {
 	room := s.inBlock()
 	switch {
@@ -116,13 +116,13 @@ func (s *Segment) Skip(n uint64) (skipped uint64, ok bool) {
 	return room, true
 }
 
-// Drop removes the first n numbers, whatever borders there are. There must be so many.
+// Drop removes the first n numbers, across borders. n must not exceed Remaining.
 func (s *Segment) Drop(n uint64) {
 	s.next, s.remaining = s.at(n), s.remaining-n
 }
 
 // Join appends o if it begins one step after s ends, so that a run of numbers may cross the border,
-// or if s is empty. It reports whether o is now part of s; if not, s is unchanged.
+// or if s is empty. It reports whether it did.
 func (s *Segment) Join(o Segment) bool {
 	switch {
 	case o.remaining == 0:
@@ -137,14 +137,14 @@ func (s *Segment) Join(o Segment) bool {
 	return false
 }
 
-// Trim keeps the first n numbers and returns how many were cut off the end.
+// Trim keeps the first n numbers and returns how many it cut off.
 func (s *Segment) Trim(n uint64) (cut uint64) {
 	cut = s.remaining - min(n, s.remaining)
 	s.remaining -= cut
 	return cut
 }
 
-// UpTo is how many of the numbers are n or lower.
+// UpTo returns how many of the numbers are n or lower.
 func (s *Segment) UpTo(n uint64) uint64 {
 	if s.remaining == 0 || n < s.next {
 		return 0
@@ -164,7 +164,7 @@ func (s *Segment) Has(n uint64) bool {
 	return count > 0 && s.at(count-1) == n
 }
 
-// Around returns the numbers before n and those behind it. n must be one of them.
+// Around returns the numbers before n and those after it. n must be one of them.
 func (s *Segment) Around(n uint64) (before, behind Segment) {
 	before, behind = *s, *s
 	before.remaining = s.UpTo(n) - 1

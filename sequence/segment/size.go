@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// PaceWindow is the time constant of the rate measurement: a burst of a few milliseconds is spread
-// over it, so that it does not reserve a quarter of an hour's worth of numbers, while a steady rate
-// is known after about a minute.
+// PaceWindow is the time constant of the rate measurement. It spreads a burst of a few
+// milliseconds, which must not reserve a quarter of an hour's worth of numbers, and measures a
+// steady rate within about a minute.
 const PaceWindow = time.Minute
 
-// Headroom is what is held beyond the cover.
+// Headroom is the factor on the numbers for Cover.
 const Headroom = 1.1
 
-// CeilingShare: an adaptive segment takes at most this part of what is left to the sequence's
+// CeilingShare: an adaptive segment takes at most this part of what remains to the sequence's
 // maximum.
 const CeilingShare = 1000
 
-// Pace measures how fast a sequence is used and derives from it how many numbers to reserve. It is
-// pure: the clock is an argument. Its owner synchronises.
+// Pace measures the use of a sequence and derives how many numbers to reserve. It is pure: the
+// clock is an argument. Its owner synchronises.
 type Pace struct {
 	Base  uint64        // the smallest size
-	Cover time.Duration // how long the numbers held should last
+	Cover time.Duration // how long the cached numbers should last
 
 	Recent float64 // numbers given, decayed with PaceWindow
-	Peak   float64 // size before rounding, decaying with cover while the rate falls
+	Peak   float64 // size before rounding, decaying with Cover while the rate falls
 	at     time.Time
 }
 
-// Observe accounts for n numbers given since the last call.
+// Observe records n numbers given since the last call.
 func (p *Pace) Observe(now time.Time, n uint64) {
 	if p.at.IsZero() {
 		p.at = now
@@ -38,35 +38,35 @@ func (p *Pace) Observe(now time.Time, n uint64) {
 	windows := dt.Seconds() / PaceWindow.Seconds()
 	recent := float64(n)
 	if windows > 0 {
-		// The n numbers were given all along dt, not just now: the early ones have decayed already.
+		// The n numbers were given all along dt: the early ones have decayed already.
 		recent *= -math.Expm1(-windows) / windows
 	}
 	p.Recent = p.Recent*math.Exp(-windows) + recent
 	p.Peak = max(p.wanted(), p.Peak*math.Exp(-dt.Seconds()/p.Cover.Seconds()))
 }
 
-// Rate is the measured use in numbers per second.
+// Rate returns the measured use in numbers per second.
 func (p *Pace) Rate() float64 { return p.Recent / PaceWindow.Seconds() }
 
-// wanted is how many numbers last for cover at the measured rate, with some to spare because the
-// measurement lags behind a rate that rises.
+// wanted returns how many numbers last for Cover at the measured rate. Headroom makes up for the
+// lag of the measurement behind a rising rate.
 func (p *Pace) wanted() float64 { return p.Rate() * p.Cover.Seconds() * Headroom }
 
-// Plan returns the size of the next segment and the low-water mark: when fewer numbers than that
-// are held, the next segment is fetched. left is how many numbers remain to the sequence's maximum.
+// Plan returns the size of the next segment and the low-water mark: with fewer cached numbers than
+// that, the next segment is reserved. rest is how many numbers remain to the sequence's maximum.
 func (p *Pace) Plan(left uint64) (size, low uint64) {
 	limit := max(left/CeilingShare, 1)
 	size = max(p.Base, clampUint(p.Peak))
 	low = max(p.Base/2, clampUint(p.wanted()))
 	if size > limit {
-		// Near the end (or for a small column) the water mark must not ask for what the size may
-		// not give.
+		// Near the end, or with a small column, the mark must not ask for more than the size may
+		// give.
 		return limit, min(low, limit/2)
 	}
 	return size, low
 }
 
-// clampUint converts without the undefined result that Go gives for floats beyond the range.
+// clampUint converts without Go's undefined result for floats beyond the range.
 func clampUint(f float64) uint64 {
 	if f >= math.MaxUint64/2 {
 		return math.MaxUint64 / 2

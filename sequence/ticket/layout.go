@@ -12,7 +12,7 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// Layout is what a look at a ticket table found.
+// Layout is the shape of a ticket table.
 type Layout struct {
 	ID      string // the AUTO_INCREMENT column
 	Max     uint64 // its highest number
@@ -21,16 +21,16 @@ type Layout struct {
 	Engine  string
 }
 
-// Transactional says whether the table takes part in transactions, and keeps what it has counted
-// through a crash.
+// Transactional reports whether the table takes part in transactions, and keeps its counter through
+// a crash.
 func (l *Layout) Transactional() bool { return strings.EqualFold(l.Engine, "InnoDB") }
 
-// Table is a ticket table on a server. Reservations and imports look at it and lock it alike.
+// Table is a ticket table on a server. Reservations and imports lock it alike.
 type Table struct {
 	Database, Name string
 	Quoted         string        // "`flickr`.`tickets64`"
-	at             func() string // how errors call the server; "" is not at all
-	patience       time.Duration // for UNLOCK TABLES, whatever ended before
+	at             func() string // the server's name in errors; "" leaves it out
+	patience       time.Duration // for UNLOCK TABLES, even after the caller's time
 }
 
 // NewTable does no I/O.
@@ -45,7 +45,7 @@ func (t *Table) unfit(finding, remedy string) error {
 	return &link.UnfitError{Server: t.at(), Table: t.Quoted, Finding: finding, Remedy: remedy}
 }
 
-// ReadLayout looks at the table. What keeps it from being served is a [*link.UnfitError].
+// ReadLayout reads the shape of the table. A reason not to serve it is a [*link.UnfitError].
 func (t *Table) ReadLayout(ctx context.Context, conn *sql.Conn) (*Layout, error) {
 	where := fmt.Sprintf("TABLE_SCHEMA = %s AND TABLE_NAME = %s", link.Literal(t.Database), link.Literal(t.Name))
 	tables, err := link.Texts(ctx, conn, "SELECT TABLE_TYPE, IFNULL(ENGINE, '') FROM information_schema.TABLES WHERE "+where)
@@ -92,7 +92,7 @@ func (t *Table) ReadLayout(ctx context.Context, conn *sql.Conn) (*Layout, error)
 	return l, nil
 }
 
-// read understands the columns: name, type, extra, and whether a new row must give a value.
+// read interprets the columns: name, type, extra, and whether a new row must give a value.
 func (t *Table) read(columns, unique [][]string) (*Layout, error) {
 	isUnique := func(column string) bool {
 		return slices.ContainsFunc(unique, func(u []string) bool { return u[0] == column })

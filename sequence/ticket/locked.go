@@ -21,11 +21,11 @@ type Locked struct {
 	*Layout
 	conn    *sql.Conn
 	Step    uint64 // the distance between the table's numbers
-	AnyStub string // one that has a row
+	AnyStub string // the stub of one of its rows
 }
 
-// Lock locks the table for writing. The session counts as the server's new sessions do. A wait for
-// the table keeps direct applications waiting behind it, so it is short, and ends as a conflict.
+// Lock locks the table for writing. The session counts as new sessions of the server do. While it
+// waits, direct applications wait behind it, so the wait is short, and ends as a conflict.
 func (t *Table) Lock(ctx context.Context, conn *sql.Conn, layout *Layout) (*Locked, error) {
 	l := &Locked{Table: t, Layout: layout, conn: conn}
 	if _, err := conn.ExecContext(ctx, "SET SESSION auto_increment_increment = @@GLOBAL.auto_increment_increment, "+
@@ -44,7 +44,7 @@ func (t *Table) Lock(ctx context.Context, conn *sql.Conn, layout *Layout) (*Lock
 	return l, nil
 }
 
-// Unlock gives up the lock, with the connection if need be.
+// Unlock releases the lock, if need be with the connection.
 func (l *Locked) Unlock(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), l.patience)
 	defer stop()
@@ -52,7 +52,7 @@ func (l *Locked) Unlock(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	_ = l.conn.Raw(func(any) error { return driver.ErrBadConn }) // has the pool close it
+	_ = l.conn.Raw(func(any) error { return driver.ErrBadConn }) // the pool closes it
 	return fmt.Errorf("unlock %s: %w", l.Quoted, err)
 }
 
@@ -73,8 +73,8 @@ func (l *Locked) next(ctx context.Context) (uint64, error) {
 	return uint64(id), err
 }
 
-// MoveTo writes a row with the number id, above which the counter is then. If it was not even sent
-// the counter is where it was.
+// MoveTo writes a row with the number id, after which the counter continues above it. If the
+// statement was not sent, the counter is where it was.
 func (l *Locked) MoveTo(ctx context.Context, id uint64) (sent bool, err error) {
 	number := strconv.FormatUint(id, 10) // the driver takes no uint64 with the high bit
 	text, args := "INSERT INTO "+l.Quoted+" ("+define.Quote(l.ID)+") VALUES (?)", []any{number}
@@ -92,7 +92,7 @@ func (l *Locked) MoveTo(ctx context.Context, id uint64) (sent bool, err error) {
 	return true, err
 }
 
-// Forget deletes the row of a number that next has taken, where MoveTo has not.
+// Forget deletes the row of a number that next has taken, unless MoveTo did.
 func (l *Locked) Forget(ctx context.Context, id uint64) error {
 	if l.Layout.Stub != "" {
 		return nil
@@ -101,7 +101,7 @@ func (l *Locked) Forget(ctx context.Context, id uint64) error {
 	return err
 }
 
-// NextUnnamed is next where no stub is at hand: it renews one that the table has.
+// NextUnnamed is next without a stub: it renews the row of one that the table has.
 func (l *Locked) NextUnnamed(ctx context.Context) (first uint64, err error) {
 	if l.Layout.Stub == "" {
 		return l.next(ctx)
@@ -119,18 +119,18 @@ func (l *Locked) NextUnnamed(ctx context.Context) (first uint64, err error) {
 	return first, err
 }
 
-// Reservation is the numbers that one attempt took.
+// Reservation is the numbers of one attempt.
 type Reservation struct {
 	Segment segment.Segment
 	Max     uint64 // the highest number that the table gives
-	Lost    uint64 // that an attempt which failed has taken at most: nobody gives them
+	Lost    uint64 // numbers that a failed attempt may have taken: they are never given
 
 	WentBack bool   // the counter was below what it gave before, and was raised
 	Gave     uint64 // the number that it gave then
 }
 
 // Reserve takes up to want numbers of a table that has given all up to mark. It is several
-// statements: if something ends it between two of them, what was taken before is lost.
+// statements: if something interrupts them, the numbers taken so far are lost.
 func (l *Locked) Reserve(ctx context.Context, want, mark uint64) (r Reservation, err error) {
 	first, err := l.next(ctx)
 	if err == nil && first <= mark {
@@ -147,7 +147,7 @@ func (l *Locked) Reserve(ctx context.Context, want, mark uint64) (r Reservation,
 		return r, err
 	case err != nil:
 		if !errors.Is(err, driver.ErrBadConn) {
-			// a counter does not go back where the statement is undone
+			// a counter does not go back when the statement is rolled back
 			r.Lost = 1
 		}
 		return r, err

@@ -11,8 +11,8 @@ import (
 	"seqproxy/sequence/link"
 )
 
-// SetUpSource sets the session of a connection to a server that may be none of the sequence
-// servers. lossy says why the server could lose what it has committed.
+// SetUpSource sets the session of a connection to any server. lossy says why the server could lose
+// what it has committed.
 func SetUpSource(ctx context.Context, conn *sql.Conn, silence time.Duration) (lossy string, err error) {
 	if err := link.SetUpSession(ctx, conn, silence); err != nil {
 		return "", err
@@ -30,10 +30,10 @@ func SetUpSource(ctx context.Context, conn *sql.Conn, silence time.Duration) (lo
 	return "", nil
 }
 
-// sourcesBegin is what the tables follow in the comment of a sequence that was made from them.
+// sourcesBegin starts the list of tables in the comment of a sequence that was made from them.
 const sourcesBegin = "imported from "
 
-// WithSource is a comment that names a table, too.
+// WithSource returns the comment with the name of a table added.
 func WithSource(comment, from string) string {
 	switch {
 	case comment == "":
@@ -44,7 +44,7 @@ func WithSource(comment, from string) string {
 	return comment + "; " + sourcesBegin + from
 }
 
-// NamesSource says whether a comment names a table.
+// NamesSource reports whether a comment names a table.
 func NamesSource(comment, from string) bool {
 	_, sources, _ := strings.Cut(comment, sourcesBegin)
 	return strings.Contains(", "+sources+",", ", "+from+",")
