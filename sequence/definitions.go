@@ -256,7 +256,7 @@ func (e *edit) lockName(ctx context.Context, name string) (of lockedName, next u
 		}
 	}
 	v.Complete(&of.Row)
-	if of.hasRow && e.h.InSteps() && !e.h.Owns(of.ID) && of.ID < v.Seen.Load().Max {
+	if of.hasRow && e.h.InSteps() && !e.h.Has(of.ID) && of.ID < v.Seen.Load().Max {
 		// at its end it is nobody's
 		return of, 0, v.wrongResidue(ctx, e.among, of.Name, of.ID, e.h)
 	}

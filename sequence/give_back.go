@@ -27,7 +27,7 @@ func (v *server) takeBack(ctx context.Context, name string, epoch uint64, seg se
 // has gone back, unless the row counts the ticks of a worker.
 func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (done bool, err error) {
 	h := v.ShareOf(name, segment.Simple)
-	if seg.Plan != h.Plan || h.Shared() && !h.Owns(seg.Last()) {
+	if seg.Plan != h.Plan || h.Shared() && !h.Has(seg.Last()) {
 		return false, nil
 	}
 	lowered := seg.Next() - 1

@@ -68,7 +68,7 @@ func TestAnOrderedNumberIsOfItsHomeWhateverTheProxyHasHeard(t *testing.T) {
 		for range 7 {
 			for who, s := range map[string]*Sequences{"a": a, "b": b} {
 				n := mustTake(t, s, "photos", 1)
-				if !home.Share().Owns(n) {
+				if !home.Share().Has(n) {
 					t.Errorf("%s: %s got %d, which is none of its home's", what, who, n)
 				}
 				if n <= last {
@@ -96,7 +96,7 @@ func TestAnOrderedNumberIsOfItsHomeWhateverTheProxyHasHeard(t *testing.T) {
 	i := slices.Index(at, home)
 	other := at[(i+1)%len(at)]
 	f[i].exec(t, "UPDATE sequence_options SET home = ?, version = version + 1 WHERE name = 'photos'", other.Share().ID)
-	if n := mustTake(t, a, "photos", 1); !other.Share().Owns(n) {
+	if n := mustTake(t, a, "photos", 1); !other.Share().Has(n) {
 		t.Errorf("a got %d, which is none of the new home's", n)
 	}
 	for i := range f {

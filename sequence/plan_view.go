@@ -391,7 +391,7 @@ func (v *server) fitsPlan(ctx context.Context, on link.Querier, among []*server,
 		switch {
 		case err != nil:
 			return err
-		case !h.Owns(id):
+		case !h.Has(id):
 			return v.wrongResidue(ctx, among, name, id, h)
 		}
 	}

@@ -259,7 +259,7 @@ func (v *server) granted(t *store.Taking, did *attempt) {
 		seg: t.Numbers(did.Last), max: stored.Max, exact: stored.Exact, rule: h.Common(stored.Rule()), cycle: stored.Def.Cycle, order: stored.Def.Order,
 		shared: h.Shared(), version: stored.Version,
 	}
-	if first := g.seg.Next(); h.Shared() && (first <= t.Floor || !h.Owns(first) || !h.Owns(did.Last)) {
+	if first := g.seg.Next(); h.Shared() && (first <= t.Floor || !h.Has(first) || !h.Has(did.Last)) {
 		did.Outcome = store.OutcomeDoubtful
 		did.Err = v.Doubt(fmt.Sprintf("sequence %q: it gave %d to %d, which are not its own", t.Name, first, did.Last), "look for triggers on the table")
 		did.lost, did.why = h.Whole(t.N), stats.UnusedRefused

@@ -55,7 +55,7 @@ func TestTheRowThatIsProposedForADeletedOneRepeatsNothing(t *testing.T) {
 					c.mu.Lock()
 					highest := c.highestLocked()
 					c.mu.Unlock()
-					if v.Share().Owns(highest) {
+					if v.Share().Has(highest) {
 						break
 					} else if end > 1000 {
 						t.Fatal("it gets none of them")
@@ -121,7 +121,7 @@ func TestAChangeOfTheServersIsAboveTheNumbersOfADeletedRow(t *testing.T) {
 		c := holder.names.get([]byte("photos"))
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return holder.servers.members()[1].Share().Owns(c.highestLocked())
+		return holder.servers.members()[1].Share().Has(c.highestLocked())
 	})
 	e.places[1].exec(t, "DELETE FROM sequence WHERE name = 'photos'")
 	e.change(t, a, PlanChange{Add: e.addr(2)})

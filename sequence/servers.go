@@ -200,7 +200,7 @@ func (a *servers) reserve(ctx context.Context, name string, want, need uint64) (
 // they came.
 func (a *servers) giveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error) {
 	for _, member := range a.members() {
-		if h := member.ShareOf(name, segment.Simple); h.Plan == seg.Plan && (!h.Shared() || h.Owns(seg.Last())) {
+		if h := member.ShareOf(name, segment.Simple); h.Plan == seg.Plan && (!h.Shared() || h.Has(seg.Last())) {
 			return member.giveBack(ctx, name, epoch, seg)
 		}
 	}

@@ -403,9 +403,9 @@ func (a *servers) findAll(ctx context.Context, w *view, name string) (store.Row,
 			}
 		case w.several() && !r.Frozen && r.ID >= live[i].Seen.Load().Max:
 			failed = append(failed, fmt.Errorf("%s: %w", live[i].Name(), &NameError{Name: define.ShownName(name), Err: ErrExhausted}))
-		case r.Plan != r.Share.Plan && (!w.several() || r.Share.InSteps() && !r.Frozen && !r.Share.Owns(r.ID)):
+		case r.Plan != r.Share.Plan && (!w.several() || r.Share.InSteps() && !r.Frozen && !r.Share.Has(r.ID)):
 			return store.Row{}, store.OutcomeOldPlan // whose numbers these are is not known before the plan is
-		case r.Share.InSteps() && !r.Frozen && !r.Share.Owns(r.ID):
+		case r.Share.InSteps() && !r.Frozen && !r.Share.Has(r.ID):
 			return store.Row{}, live[i].wrongResidue(ctx, w.members, r.Name, r.ID, r.Share)
 		case merged == nil:
 			merged = r

@@ -44,8 +44,8 @@ func (r Rule) Remaining(id, highest uint64) uint64 {
 	if !ok {
 		return 0
 	}
-	if left := (highest - first) / r.Step; left < math.MaxUint64 {
-		return left + 1
+	if rest := (highest - first) / r.Step; rest < math.MaxUint64 {
+		return rest + 1
 	}
 	return math.MaxUint64
 }

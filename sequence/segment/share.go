@@ -82,8 +82,8 @@ func (h Share) Divides(step uint64) bool {
 	return step <= 1 || h.InBlocks() && h.Block%step == 0
 }
 
-// Owns reports whether n is one of this member's numbers.
-func (h Share) Owns(n uint64) bool {
+// Has reports whether n is one of this member's numbers.
+func (h Share) Has(n uint64) bool {
 	switch {
 	case !h.Shared():
 		return n > 0

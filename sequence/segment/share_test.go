@@ -19,7 +19,7 @@ func numbersAbove(h Share, id uint64, n int) (all []uint64) {
 // gives says whether x is a number of a sequence that the member gives.
 func (h Share) gives(x uint64) bool {
 	step := max(h.counts.Step, 1)
-	return h.Owns(x) && x%step == h.counts.Anchor%step
+	return h.Has(x) && x%step == h.counts.Anchor%step
 }
 
 func TestBlocksAreDividedAsCountingOneByOneDoes(t *testing.T) {
@@ -147,7 +147,7 @@ func TestARowsRestIsOfItsResidue(t *testing.T) {
 			h := Share{Count: count, Position: position, Interleave: InSteps}
 			for n := uint64(0); n < 40; n++ {
 				want := max(n, position+1)
-				for !h.Owns(want) {
+				for !h.Has(want) {
 					want++
 				}
 				if got, ok := h.Rest(n); !ok || got != want {
@@ -155,7 +155,7 @@ func TestARowsRestIsOfItsResidue(t *testing.T) {
 				}
 			}
 			for n := uint64(math.MaxUint64); n > math.MaxUint64-10; n-- {
-				if got, ok := h.Rest(n); ok && (got < n || !h.Owns(got)) {
+				if got, ok := h.Rest(n); ok && (got < n || !h.Has(got)) {
 					t.Errorf("%d of %d: rest(%d) = %d", position, count, n, got)
 				}
 			}
@@ -172,7 +172,7 @@ func TestTheNumbersOfOneMemberAreInARow(t *testing.T) {
 		n := 1 + random.Uint64N(1_000_000)
 		for h.Position = range h.Count {
 			of := h.Home(home)
-			owns := of.Owns(id + 1)
+			owns := of.Has(id + 1)
 			if owns != (h.Position == home%h.Count) {
 				t.Fatalf("%d of %d members, home %d: it owns %d: %v", h.Position, h.Count, home, id+1, owns)
 			}

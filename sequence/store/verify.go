@@ -123,7 +123,7 @@ func (st *Store) notOneRow(ctx context.Context, conn *sql.Conn, affected int64, 
 		return Ended(OutcomeFrozen)
 	case stored.ID < t.Low && stored.Epoch <= t.Epoch:
 		return Attempt{Outcome: OutcomeWentBack, Row: stored.ID, Mark: t.Low, Err: fmt.Errorf("%w from %d to %d", OutcomeWentBack, t.Low, stored.ID)}
-	case h.InSteps() && !h.Owns(stored.ID) && stored.ID < st.Seen.Load().Max:
+	case h.InSteps() && !h.Has(stored.ID) && stored.ID < st.Seen.Load().Max:
 		a := Ended(OutcomeForeign)
 		a.Row = stored.ID
 		return a

@@ -54,8 +54,8 @@ func (p *Pace) wanted() float64 { return p.Rate() * p.Cover.Seconds() * Headroom
 
 // Plan returns the size of the next segment and the low-water mark: with fewer cached numbers than
 // that, the next segment is reserved. rest is how many numbers remain to the sequence's maximum.
-func (p *Pace) Plan(left uint64) (size, low uint64) {
-	limit := max(left/CeilingShare, 1)
+func (p *Pace) Plan(rest uint64) (size, low uint64) {
+	limit := max(rest/CeilingShare, 1)
 	size = max(p.Base, clampUint(p.Peak))
 	low = max(p.Base/2, clampUint(p.wanted()))
 	if size > limit {
