@@ -150,10 +150,9 @@ func TestServersThatStandStillTakeNobodyAlong(t *testing.T) {
 	numbers, still := mysqltest.Start(t), mysqltest.Start(t)
 	e := newEnv(t, setup{
 		Servers: []*mysqltest.Server{mysqltest.Shared(t), still},
-		Backend: func(o *backend.Options) { o.ConnectTimeout = time.Second },
+		Backend: func(o *backend.Options) { o.ConnectTimeout = 2 * time.Second },
 		Sequence: func(o *sequence.Options) {
 			o.Servers[0] = sequence.ServerOptions{Addr: numbers.Addr(), User: "root", Database: numbers.Schema(t)}
-			o.AllocateTimeout = 300 * time.Millisecond
 		},
 	})
 	createSequence(t, e, "photos")
@@ -176,6 +175,7 @@ func TestServersThatStandStillTakeNobodyAlong(t *testing.T) {
 		return goOn
 	}
 	shardGoesOn, numbersGoOn := stop(still), stop(numbers)
+	e.impatient()
 	on1.send(packet(command(protocol.ComQuery, "SELECT @x")))
 	for range 50 {
 		exec(t, on0, "SELECT NEXTVAL('photos')", "SELECT 1", "DO NEXTVAL('photos')")

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -59,7 +58,6 @@ func TestClientsAreToldNothingOfTheSequenceServer(t *testing.T) {
 						o.Servers = append(o.Servers, sequence.ServerOptions{Addr: s.Addr(), User: "numbers", Password: "n", Database: "numbers"})
 					}
 					divide(t, *o)
-					o.AllocateTimeout = 300 * time.Millisecond
 				},
 			})
 			c := e.Conn(t, e.Schemas[0], nil)
@@ -67,6 +65,7 @@ func TestClientsAreToldNothingOfTheSequenceServer(t *testing.T) {
 			exec(t, c, "CREATE SEQUENCE photos CACHE 1", "CREATE SEQUENCE in_order ORDER", "CREATE TABLE t (id BIGINT UNSIGNED)", "CREATE TABLE filled (id BIGINT UNSIGNED, n INT)",
 				"CREATE SEQUENCE fills OWNED BY filled.id CACHE 1", "SELECT NEXTVAL('photos')", "SELECT NEXTVAL('in_order')", "INSERT INTO filled (n) VALUES (1)")
 			test.breaks(t, servers, account)
+			e.impatient()
 			for _, s := range servers {
 				if s.Running() { // connections that are open go on with what they were let in with
 					for _, id := range strings.Fields(connectionsOf(t, s, "numbers")) {

@@ -3,7 +3,6 @@ package proxy_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"seqproxy/sequence"
 	"seqproxy/test/mysqltest"
@@ -17,7 +16,7 @@ func TestKeptOwnersCountWhileTheSequenceServerIsAwayAtTheStart(t *testing.T) {
 	dir := t.TempDir()
 	change := func(o *sequence.Options) {
 		o.Servers[0].Addr, o.Servers[0].User, o.Servers[0].Password, o.Servers[0].Database = numbers.Addr(), "root", "", "numbers"
-		o.AllocateTimeout, o.StateDir, o.CreateTable = 500*time.Millisecond, dir, true
+		o.StateDir, o.CreateTable = dir, true
 	}
 	o := sequence.Options{Servers: make([]sequence.ServerOptions, 1)}
 	change(&o)
@@ -39,6 +38,7 @@ func TestKeptOwnersCountWhileTheSequenceServerIsAwayAtTheStart(t *testing.T) {
 	}
 
 	e := newEnv(t, setup{Shards: 2, Sequence: change})
+	e.impatient()
 	for i := range 2 {
 		exec(t, e.DirectConn(t, i, e.Schemas[i], nil), "CREATE TABLE photos (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, title TEXT)", "CREATE TABLE tags (name VARCHAR(20) PRIMARY KEY)")
 	}

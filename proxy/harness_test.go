@@ -272,6 +272,12 @@ func eventually(t testing.TB, what string, ok func() bool) bool {
 	return true
 }
 
+// impatient has clients wait hardly at all for a sequence server, which is away from here on. One
+// that is there may take longer than that on a busy machine.
+func (e *env) impatient() {
+	e.Sequences.Tune(sequence.Tuning{CreateTable: true, AllocateTimeout: 300 * time.Millisecond})
+}
+
 // checkLogs fails the test if a password or an error of the proxy's own making was
 // logged.
 func (e *env) checkLogs() {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -378,11 +377,11 @@ func TestAListOfSequencesNeedsTheSequenceServer(t *testing.T) {
 	own := mysqltest.Start(t)
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{mysqltest.Shared(t)}, Sequence: func(o *sequence.Options) {
 		o.Servers[0].Addr, o.Servers[0].User, o.Servers[0].Password, o.Servers[0].Database = own.Addr(), "root", "", own.Schema(t)
-		o.AllocateTimeout = time.Second
 	}})
 	c := e.Conn(t, e.Schemas[0], nil)
 	exec(t, c, "CREATE SEQUENCE photos")
 	own.Kill()
+	e.impatient()
 	const list = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE='SEQUENCE' AND TABLE_SCHEMA=DATABASE()"
 	if _, err := c.ExecContext(t.Context(), list); err == nil || !strings.Contains(err.Error(), "sequence") {
 		t.Errorf("got %v, want an error that says what is away", err)

@@ -3,7 +3,6 @@ package proxy_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"seqproxy/sequence"
 	"seqproxy/test/mysqltest"
@@ -16,7 +15,6 @@ func TestASequenceServerWithoutConnectionsToGive(t *testing.T) {
 	numbers := mysqltest.Start(t, "--max-connections=10", "--connect-timeout=100")
 	e := newEnv(t, setup{Sequence: func(o *sequence.Options) {
 		o.Servers[0] = sequence.ServerOptions{Addr: numbers.Addr(), User: "root", Database: numbers.Schema(t)}
-		o.AllocateTimeout = 300 * time.Millisecond
 	}})
 	createSequence(t, e, "photos")
 	create(t, e, sequence.CreateOptions{Name: "albums", Cache: 1})
@@ -39,6 +37,7 @@ func TestASequenceServerWithoutConnectionsToGive(t *testing.T) {
 		}
 		return ids == ""
 	})
+	e.impatient()
 	for range 50 {
 		exec(t, c, "SELECT NEXTVAL('photos')", "SELECT 1", "DO NEXTVAL('photos')")
 	}

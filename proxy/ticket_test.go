@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -494,7 +493,7 @@ func TestTicketsWithoutAServer(t *testing.T) {
 	server := mysqltest.StartUnsynced(t)
 	e := newEnv(t, setup{
 		Shards: noShards, Servers: []*mysqltest.Server{server},
-		Sequence: func(o *sequence.Options) { o.CacheSize, o.AllocateTimeout = 40, 300*time.Millisecond },
+		Sequence: func(o *sequence.Options) { o.CacheSize = 40 },
 		Proxy:    func(o *proxy.Options) { o.Tickets = []proxy.TicketTable{{Table: "sequence"}} },
 	})
 	if _, err := e.Sequences.Create(t.Context(), sequence.CreateOptions{Name: "photos"}); err != nil {
@@ -529,6 +528,7 @@ func TestTicketsWithoutAServer(t *testing.T) {
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
+	e.impatient()
 	var err error
 	given := int64(4)
 	for ; err == nil && given < 1000; given++ {
