@@ -10,9 +10,10 @@ import (
 )
 
 // StartReplicationGroup starts n nodes with MySQL's group replication for this test only. The first
-// is the primary. It skips the test if the server has no group replication. The nodes have no rows
-// yet.
-func StartReplicationGroup(t *testing.T, n int) *Group {
+// is the primary, or with --loose-group-replication-single-primary-mode=OFF all are. It skips the
+// test if the server has no group replication. The nodes have no rows yet. A node that was killed
+// keeps its options, and begins outside of its group; see Rejoin and BootstrapGroup.
+func StartReplicationGroup(t *testing.T, n int, extraArgs ...string) *Group {
 	t.Helper()
 	bin, err := findBinary()
 	if err != nil {
@@ -28,23 +29,29 @@ func StartReplicationGroup(t *testing.T, n int) *Group {
 		seeds[i] = fmt.Sprintf("127.0.0.1:%d", port)
 	}
 	for i := range n {
-		node := StartUnsynced(t, fmt.Sprintf("--server-id=%d", i+1), "--log-bin=binlog", "--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--sync-binlog=1",
-			"--report-host=127.0.0.1", "--performance-schema=ON")
+		args := []string{
+			fmt.Sprintf("--server-id=%d", i+1), "--log-bin=binlog", "--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--sync-binlog=1",
+			"--report-host=127.0.0.1", "--performance-schema=ON", "--plugin-load-add=group_replication.so",
+			"--loose-group-replication-start-on-boot=OFF",
+			"--loose-group-replication-group-name=11111111-2222-3333-4444-555555555555",
+			"--loose-group-replication-local-address=" + seeds[i],
+			"--loose-group-replication-group-seeds=" + strings.Join(seeds, ","),
+			"--loose-group-replication-ip-allowlist=127.0.0.1/8",
+			"--loose-group-replication-recovery-get-public-key=ON",
+		}
+		node := StartUnsynced(t, append(args, extraArgs...)...)
 		pool := node.DB(t, "")
-		if _, err := pool.Exec("INSTALL PLUGIN group_replication SONAME 'group_replication.so'"); err != nil {
-			t.Skipf("%s has no plugin for group replication: %v", bin, err)
+		var there bool
+		if err := pool.QueryRow("SELECT COUNT(*) FROM information_schema.plugins WHERE plugin_name = 'group_replication'").Scan(&there); err != nil || !there {
+			t.Skipf("%s has no plugin for group replication (%v)", bin, err)
 		}
 		g.Nodes, g.pools = append(g.Nodes, node), append(g.pools, pool)
-		g.exec(t, i,
-			"RESET BINARY LOGS AND GTIDS",
-			"SET GLOBAL group_replication_group_name = '11111111-2222-3333-4444-555555555555'",
-			"SET GLOBAL group_replication_local_address = '"+seeds[i]+"'",
-			"SET GLOBAL group_replication_group_seeds = '"+strings.Join(seeds, ",")+"'",
-			"SET GLOBAL group_replication_ip_allowlist = '127.0.0.1/8'",
-			"SET GLOBAL group_replication_recovery_get_public_key = ON",
-			fmt.Sprintf("SET GLOBAL group_replication_bootstrap_group = %t", i == 0),
-			"START GROUP_REPLICATION USER = 'root'",
-			"SET GLOBAL group_replication_bootstrap_group = OFF")
+		g.exec(t, i, "RESET BINARY LOGS AND GTIDS")
+		if i == 0 {
+			g.BootstrapGroup(t, i)
+		} else {
+			g.startReplication(t, i)
+		}
 	}
 	for i := range n {
 		g.AwaitOnline(t, i, n)
@@ -52,18 +59,39 @@ func StartReplicationGroup(t *testing.T, n int) *Group {
 	return g
 }
 
-// AwaitOnline waits until node i sees that many nodes online, one of them the primary.
+// BootstrapGroup begins the group, or begins it again where it is gone, with one node alone.
+func (g *Group) BootstrapGroup(t *testing.T, i int) {
+	t.Helper()
+	g.exec(t, i, "SET GLOBAL group_replication_bootstrap_group = ON")
+	g.startReplication(t, i)
+	g.exec(t, i, "SET GLOBAL group_replication_bootstrap_group = OFF")
+	g.AwaitOnline(t, i, 1)
+}
+
+// Rejoin has a node come back to its group.
+func (g *Group) Rejoin(t *testing.T, i int) {
+	t.Helper()
+	g.startReplication(t, i)
+}
+
+func (g *Group) startReplication(t *testing.T, i int) {
+	t.Helper()
+	g.exec(t, i, "START GROUP_REPLICATION USER = 'root'")
+}
+
+// AwaitOnline waits until node i sees that many nodes online, and no others. One of them is the
+// primary, or all are.
 func (g *Group) AwaitOnline(t *testing.T, i, nodes int) {
 	t.Helper()
-	var online, primaries int
+	var all, online, primaries int
 	for deadline := time.Now().Add(replicationPatience); ; time.Sleep(20 * time.Millisecond) {
-		err := g.pools[i].QueryRow("SELECT COUNT(*), IFNULL(SUM(MEMBER_ROLE = 'PRIMARY'), 0) FROM performance_schema.replication_group_members "+
-			"WHERE MEMBER_STATE = 'ONLINE'").Scan(&online, &primaries)
-		if err == nil && online == nodes && primaries == 1 {
+		err := g.pools[i].QueryRow("SELECT COUNT(*), IFNULL(SUM(MEMBER_STATE = 'ONLINE'), 0), IFNULL(SUM(MEMBER_STATE = 'ONLINE' AND MEMBER_ROLE = 'PRIMARY'), 0) "+
+			"FROM performance_schema.replication_group_members").Scan(&all, &online, &primaries)
+		if err == nil && all == nodes && online == nodes && (primaries == 1 || primaries == nodes) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("node %d sees %d nodes of its group online, %d of them primary (%v); want %d and 1", i, online, primaries, err, nodes)
+			t.Fatalf("node %d sees %d of %d nodes of its group online, %d of them primary (%v); want %d", i, online, all, primaries, err, nodes)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -23,7 +24,10 @@ type GroupFaults struct {
 	// a row is moved above what its holder wants, which is written afterwards
 	MovesUnwanted bool
 	OrderUnseen   bool // an ORDER number is answered before others have shown who the holder is
-	SetUnseen     bool // SETVAL is answered before others have shown how far the holder wants to go
+	// numbers of a cluster are given without asking, after they were reserved, in which configuration
+	// the node is
+	Unconfirmed bool
+	SetUnseen   bool // SETVAL is answered before others have shown how far the holder wants to go
 }
 
 // seen is what the chosen node is seen to have recorded.
@@ -39,7 +43,12 @@ type Group struct {
 	*World
 	Nodes   []*Node
 	Cluster bool
-	Faults  GroupFaults
+	// Told is a cluster as MySQL's group replication is one: its nodes are told of a configuration
+	// before they have applied what was committed before it, and commit meanwhile.
+	Told bool
+	// Single has one node of a cluster be written to at a time.
+	Single bool
+	Faults GroupFaults
 
 	// Highest is the last number of each sequence. It is low, so that windows are small; see
 	// limit.WindowEnd.
@@ -48,6 +57,7 @@ type Group struct {
 	order   []*commit // of a cluster: what all its nodes commit, in this order
 	present string    // configuration of the cluster; empty: there is none
 	views   int       // so many configurations there were
+	primary int       // of a group that has one
 
 	answered map[string]uint64 // the highest number that somebody got, by sequence
 	passed   map[string]passed
@@ -83,16 +93,21 @@ func NewGroup(n int, cluster bool, seed uint64, name string, forgetful ...int) *
 	return g
 }
 
-// newView begins a configuration of the cluster. Its members know of it at once, and have stored it
-// when they come to it.
+// newView begins a configuration of the cluster. Its members know of it at once. Those of Galera
+// have stored it when they come to it.
 func (g *Group) newView() {
 	g.views++
 	g.present = fmt.Sprint("configuration ", g.views)
-	g.order = append(g.order, &commit{view: g.present})
+	if !g.Told {
+		g.order = append(g.order, &commit{view: g.present})
+	}
 	for _, node := range g.Nodes {
 		if node.member {
 			node.view = g.present
 		}
+	}
+	if g.Single {
+		g.elect()
 	}
 }
 
@@ -104,10 +119,14 @@ func (g *Group) Apply(at int) bool {
 			return false
 		}
 	} else {
-		if !node.Up || !node.member || len(node.commits) == len(g.order) {
+		if !node.Up || !node.member {
 			return false
 		}
-		node.take(g.order[len(node.commits)])
+		next := g.pending(node)
+		if len(next) == 0 {
+			return false
+		}
+		node.take(next[0])
 	}
 	g.steps = append(g.steps, step{actor: "operator", what: "apply", member: node.Address, wrote: node.commits[len(node.commits)-1]})
 	return true
@@ -119,6 +138,17 @@ func (g *Group) ApplyAll() (any bool) {
 		any = g.Apply(i) || any
 	}
 	return any
+}
+
+// pending is what the cluster has committed, and a node of it has not applied.
+func (g *Group) pending(n *Node) []*commit {
+	if !g.Told {
+		return g.order[len(n.commits):]
+	}
+	for n.through < len(g.order) && n.has[g.order[n.through]] {
+		n.through++
+	}
+	return slices.DeleteFunc(slices.Clone(g.order[n.through:]), func(c *commit) bool { return n.has[c] })
 }
 
 // Lag is how many commits a node has not taken over yet.
@@ -150,7 +180,10 @@ func (g *Group) Crash(at int) {
 		return
 	}
 	g.did("kill", node)
-	node.Up, node.late, node.view = false, nil, ""
+	node.Up, node.view = false, ""
+	if !g.Told { // else it keeps what it has received
+		node.late = nil
+	}
 	if left := len(node.commits) - node.flushed; left > 0 {
 		node.become(node.commits[:node.flushed+g.Random.IntN(left+1)])
 	}
@@ -169,15 +202,23 @@ func (g *Group) leave(at int) {
 			before++
 		}
 	}
-	g.Nodes[at].member = false
+	g.leaves(g.Nodes[at])
 	if 2*(before-1) > before {
 		g.newView()
 		return
 	}
 	g.present = ""
 	for _, node := range g.Nodes {
-		node.member = false // the rest has no majority, and commits nothing
+		g.leaves(node) // the rest has no majority, and commits nothing
 	}
+}
+
+// leaves has a node be no member any more. It has received what its cluster has committed so far.
+func (g *Group) leaves(n *Node) {
+	if n.member && g.Told {
+		n.late = g.pending(n)
+	}
+	n.member = false
 }
 
 // Part has a node of a cluster lose the others. It learns of that later; see Notice.
@@ -202,7 +243,7 @@ func (g *Group) Join(at int) {
 	}
 	g.did("join", node)
 	node.become(g.order)
-	node.Up, node.member = true, true
+	node.Up, node.member, node.late = true, true, nil
 	g.newView()
 }
 
@@ -216,6 +257,10 @@ func (g *Group) Bootstrap(a, b int) {
 		node = g.Nodes[b]
 	}
 	g.did("bootstrap", node)
+	for _, c := range node.late {
+		node.take(c)
+	}
+	node.late = nil
 	for _, other := range g.Nodes {
 		other.view = ""
 	}
@@ -289,6 +334,14 @@ func (g *Group) holder(n *Node) string {
 	if !g.Cluster || g.Faults.HolderPerNode {
 		return n.ID
 	}
+	return g.stored(n)
+}
+
+// stored is the configuration of a cluster that a node says it is in.
+func (g *Group) stored(n *Node) string {
+	if g.Told {
+		return cmp.Or(n.view, n.ID)
+	}
 	return n.rows.view
 }
 
@@ -301,7 +354,7 @@ func (g *Group) standing(n *Node) *limit.Standing {
 	if n.Forgets && !g.Faults.CountsForgetful {
 		s.Unflushed = "SET GLOBAL innodb_flush_log_at_trx_commit = 1"
 	}
-	if n.view == "" || n.view != n.rows.view {
+	if n.view == "" || n.view != g.stored(n) {
 		s.Apart, s.Writable = "it is not part of its cluster, or has not stored its configuration so far", false
 	}
 	return s
@@ -309,21 +362,23 @@ func (g *Group) standing(n *Node) *limit.Standing {
 
 // commit has a node commit what it has prepared when it held so many commits.
 func (g *Group) commit(n *Node, c *commit, held int) error {
-	if !g.Cluster {
-		if n.ReadOnly {
-			return errReadOnly
-		}
+	switch {
+	case n.ReadOnly:
+		return errReadOnly
+	case !g.Cluster:
 		n.take(c)
 		return nil
-	}
-	if !n.member {
+	case !n.member:
 		return errNotReady
 	}
-	if slices.ContainsFunc(g.order[held:], c.touches) {
+	pending := g.pending(n)
+	if slices.ContainsFunc(append(slices.Clone(n.commits[held:]), pending...), c.touches) {
 		return errConflict
 	}
-	for len(n.commits) < len(g.order) {
-		n.take(g.order[len(n.commits)])
+	if !g.Told {
+		for _, o := range pending {
+			n.take(o)
+		}
 	}
 	g.order = append(g.order, c)
 	n.take(c)
@@ -376,7 +431,7 @@ func (s nodeStore) Counter(_ context.Context, name string, n uint64) (c limit.Co
 func (s nodeStore) write(what string, f func(r *rows) *commit) error {
 	n := s.now.node
 	return s.g.at(s.a, n, what, func() error {
-		if !s.g.Cluster && n.ReadOnly {
+		if n.ReadOnly {
 			return errReadOnly
 		}
 		if c := f(&n.rows); c != nil {
@@ -430,7 +485,7 @@ func (s nodeStore) Transact(_ context.Context, f func(limit.Tx) error) error {
 		if s.g.holder(n) != s.now.Holder {
 			return errChosen
 		}
-		if !s.g.Cluster && n.ReadOnly {
+		if n.ReadOnly {
 			return errReadOnly
 		}
 		tx.held = len(n.commits)

@@ -159,7 +159,7 @@ func (g *Group) reserve(a *Actor, now *choice, name string, ceiling, n uint64) (
 		if !ok {
 			return errNoRow
 		}
-		if !g.Cluster && now.node.ReadOnly {
+		if now.node.ReadOnly {
 			return errReadOnly
 		}
 		of := limit.Scope{Name: name}
@@ -206,7 +206,7 @@ func (p *GroupProxy) take(name string, n uint64) error {
 	case err != nil:
 		return p.failed(err)
 	}
-	if p.group.Cluster {
+	if p.group.Cluster && !p.group.Faults.Unconfirmed {
 		if err := p.group.at(p.Actor, now.node, "confirm", func() error {
 			if p.group.holder(now.node) != now.Holder {
 				return errChosen
@@ -252,7 +252,7 @@ func (p *GroupProxy) move(name string, by uint64) error {
 		r := &now.node.rows
 		position, ok := r.counters[name]
 		switch {
-		case !g.Cluster && now.node.ReadOnly:
+		case now.node.ReadOnly:
 			return errReadOnly
 		case g.holder(now.node) != now.Holder:
 			return errChosen

@@ -24,6 +24,7 @@ type Node struct {
 	commits []*commit
 	has     map[*commit]bool
 	flushed int // so many of its commits are on disk
+	through int // it has so many commits of its cluster, and perhaps later ones
 
 	source *Node     // whose commits it takes over, as a replica
 	late   []*commit // of an old source, which it has received and not applied yet
@@ -137,7 +138,7 @@ func (n *Node) become(commits []*commit) {
 	for _, c := range commits {
 		n.take(c)
 	}
-	n.flushed = len(n.commits)
+	n.flushed, n.through = len(n.commits), 0
 }
 
 // apply has a replica take over one commit, and reports whether there was one.

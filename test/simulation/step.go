@@ -56,7 +56,10 @@ func (n *Node) Holds() (counters map[string]uint64, known limit.Record) {
 
 // Clone is a group whose nodes hold the same, and replicate in the same way.
 func (g *Group) Clone() *Group {
-	c := &Group{World: &World{given: make(map[number]giver), Random: g.Random}, Cluster: g.Cluster, Faults: g.Faults, Highest: g.Highest, order: slices.Clone(g.order), present: g.present, views: g.views, answered: make(map[string]uint64), passed: make(map[string]passed)}
+	c := &Group{
+		World: &World{given: make(map[number]giver), Random: g.Random}, Cluster: g.Cluster, Told: g.Told, Single: g.Single, Faults: g.Faults, Highest: g.Highest,
+		order: slices.Clone(g.order), present: g.present, views: g.views, primary: g.primary, answered: make(map[string]uint64), passed: make(map[string]passed),
+	}
 	for _, n := range g.Nodes {
 		own := *n
 		own.rows = rows{maps.Clone(n.rows.counters), maps.Clone(n.rows.holders), maps.Clone(n.rows.limits), n.rows.view}

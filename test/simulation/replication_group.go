@@ -1,0 +1,37 @@
+package simulation
+
+import "slices"
+
+// NewReplicationGroup has n nodes of MySQL's group replication. One is the primary, the first of
+// those that are there, or all are.
+func NewReplicationGroup(n int, single bool, seed uint64, name string, forgetful ...int) *Group {
+	g := NewGroup(n, false, seed, name, forgetful...)
+	g.Cluster, g.Told, g.Single = true, true, single
+	g.order = slices.Clone(g.Nodes[0].commits)
+	for _, node := range g.Nodes {
+		node.member, node.ReadOnly, node.source = true, false, nil
+	}
+	g.newView()
+	return g
+}
+
+// elect has one member be written to: the one that was, if it is there.
+func (g *Group) elect() {
+	if !g.Nodes[g.primary].member {
+		g.primary = max(0, slices.IndexFunc(g.Nodes, func(n *Node) bool { return n.member }))
+	}
+	for i, n := range g.Nodes {
+		if n.member {
+			n.ReadOnly = i != g.primary
+		}
+	}
+}
+
+// LoseReceived has a node that was killed lose what it had received and not applied, as a machine
+// does that loses its power.
+func (g *Group) LoseReceived(at int) {
+	if n := g.Nodes[at]; !n.Up && len(n.late) > 0 {
+		g.did("lose what was received", n)
+		n.late = nil
+	}
+}
