@@ -100,11 +100,11 @@ func (a *attachment) version() string {
 }
 
 // atAdminAddress handles a text at the admin address.
-func (s *session) atAdminAddress(sql []byte) error {
-	if asksForNumbers(&s.stmt) {
-		return s.noServer()
+func (t *texts) atAdminAddress(sql []byte) error {
+	if asksForNumbers(&t.planning.stmt) {
+		return t.at.noServer()
 	}
-	return s.special(sql)
+	return t.special(sql)
 }
 
 // asksForNumbers says whether a text is one that sequences give numbers to.

@@ -225,11 +225,11 @@ func (a *attachment) mayLeaveFor(shard *backend.Shard) error {
 }
 
 // mayUse says whether the user may use a sequence.
-func (a *attachment) mayUse(ctx context.Context, name []byte) (bool, error) {
-	if a.login.Account.Rights == nil {
+func (f *facts) mayUse(ctx context.Context, name []byte) (bool, error) {
+	if f.at.login.Account.Rights == nil {
 		return true, nil
 	}
-	return a.login.Account.Rights.Allow(ctx, a.set.Sequences, name)
+	return f.at.login.Account.Rights.Allow(ctx, f.at.set.Sequences, name)
 }
 
 // connOf returns the connection of a prepared statement: the one that it was

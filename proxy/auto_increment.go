@@ -64,8 +64,8 @@ func (s *Server) Numbered(ctx context.Context) ([]Numbered, error) {
 
 // Numbered looks, as the user, which bound columns have AUTO_INCREMENT on more than one shard.
 func (a asker) Numbered(ctx context.Context) ([]Numbered, error) {
-	return a.s.set.numbered(ctx, func(shard *backend.Shard) ([]backend.Credentials, error) {
-		creds, err := a.s.login.Account.Itself(shard)
+	return a.t.at.set.numbered(ctx, func(shard *backend.Shard) ([]backend.Credentials, error) {
+		creds, err := a.t.at.login.Account.Itself(shard)
 		return []backend.Credentials{creds}, err
 	})
 }

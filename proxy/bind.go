@@ -58,21 +58,21 @@ func (s *settings) bound() *bindings {
 // sequence server does not say so in time; that counts among what the command has waited. Until it
 // does an INSERT is an error where there are several shards, whose servers could generate the same
 // keys. With one shard the configuration alone counts then.
-func (p *planning) awaitOwners() error {
-	shared, owners := p.at.shared, p.at.set.owners
+func (f *facts) awaitOwners() error {
+	shared, owners := f.at.shared, f.at.set.owners
 	if owners.Owners() != nil {
 		return nil
 	}
 	begun := stats.Clock()
-	defer func() { p.numbers.Patience.Spend(stats.Clock() - begun) }()
+	defer func() { f.numbers.Patience.Spend(stats.Clock() - begun) }()
 	shared.ownersAsked.Do(func() {
 		if _, err := owners.LoadOwners(context.Background()); err != nil {
 			shared.ownersUnknown = protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: whether a column of this table is filled from a sequence (OWNED BY) is not known yet, "+
 				"and INSERT and REPLACE wait for that where there are several shards: %s", strings.TrimPrefix(forClient(err).Message, "seqproxy: "))
-			p.at.shared.log.Warn("owned columns not known yet", logfield.Err(err))
+			f.at.shared.log.Warn("owned columns not known yet", logfield.Err(err))
 		}
 	})
-	if shared.ownersUnknown == nil || !p.at.routes.Many() || owners.Owners() != nil {
+	if shared.ownersUnknown == nil || !f.at.routes.Many() || owners.Owners() != nil {
 		return nil
 	}
 	return shared.ownersUnknown

@@ -35,27 +35,27 @@ type CallerSession interface {
 }
 
 // caller is the session as a Caller.
-func (s *session) caller() Caller {
-	account := s.login.Account
-	return Caller{ID: s.id, Admin: account.Admin, Monitor: account.Looks(), NoBackslashEscapes: s.state.Mode.NoBackslashEscapes, CallerSession: asker{s}}
+func (t *texts) caller() Caller {
+	account := t.at.login.Account
+	return Caller{ID: t.at.id, Admin: account.Admin, Monitor: account.Looks(), NoBackslashEscapes: t.state.Mode.NoBackslashEscapes, CallerSession: asker{t}}
 }
 
 // asker is a session as a CallerSession.
-type asker struct{ s *session }
+type asker struct{ t *texts }
 
 // AfterAnswer has f run when the client has been sent the answer, or cannot be.
-func (a asker) AfterAnswer(f func()) { a.s.afterAnswer = f }
+func (a asker) AfterAnswer(f func()) { a.t.afterAnswer = f }
 
 // MayUse says whether the user may use a sequence.
 func (a asker) MayUse(ctx context.Context, name []byte) (bool, error) {
-	return a.s.mayUse(ctx, name)
+	return a.t.planning.mayUse(ctx, name)
 }
 
 // Audit logs what the session has changed.
-func (a asker) Audit(statement string, err error) { a.s.Audit(statement, err) }
+func (a asker) Audit(statement string, err error) { a.t.at.Audit(statement, err) }
 
 // Highest reads the greatest number in a column on every shard, as the user: what the
 // user may not read there, nobody reads for it.
 func (a asker) Highest(ctx context.Context, schema, table, column string, of backend.Expression) []backend.Highest {
-	return a.s.set.routes.Highest(ctx, a.s.login.Account.Itself, schema, table, column, of)
+	return a.t.at.set.routes.Highest(ctx, a.t.at.login.Account.Itself, schema, table, column, of)
 }

@@ -68,10 +68,10 @@ func (cc *columnCache) forget() {
 // learnColumns finds out what a plan has to know of a table of the text.
 func (p *planning) learnColumns(of *plan.Columns, what plan.What, t *statement.TableRef, sql []byte) (err error) {
 	if what == plan.NeedColumnsNow {
-		*of, err = p.askColumns(p.at.cur, string(sql[t.Start:t.End]))
+		*of, err = p.askColumns(p.at.cur, string(sql[t.Start:t.End]), p.stmt.Words)
 		return err
 	}
-	*of, err = p.columnsOfTable(p.at.cur, sql, t)
+	*of, err = p.columnsOfTable(p.at.cur, sql, t, p.stmt.Words)
 	if refused := new(protocol.ServerError); what == plan.NeedAuto && errors.As(err, &refused) {
 		of.Answered = plan.No
 		return nil
@@ -80,36 +80,36 @@ func (p *planning) learnColumns(of *plan.Columns, what plan.What, t *statement.T
 }
 
 // columnsOfTable returns what is known of a table's columns, and asks for it if need be.
-func (p *planning) columnsOfTable(c *backend.Conn, sql []byte, t *statement.TableRef) (plan.Columns, error) {
-	at := columnsKey{c.Shard(), p.state.Schema, string(sql[t.Start:t.End])}
+func (f *facts) columnsOfTable(c *backend.Conn, sql []byte, t *statement.TableRef, words statement.Words) (plan.Columns, error) {
+	at := columnsKey{c.Shard(), f.state.Schema, string(sql[t.Start:t.End])}
 	if t.Schema != nil {
 		at.schema = ""
 	}
 	// A temporary table is this session's own.
-	temporary := p.state.Pinned(state.PinTemporaryTable) || p.state.Pinned(state.PinOpaque)
-	if of, ok := p.at.shared.columns.get(at); ok && !temporary {
+	temporary := f.state.Pinned(state.PinTemporaryTable) || f.state.Pinned(state.PinOpaque)
+	if of, ok := f.at.shared.columns.get(at); ok && !temporary {
 		of.Cached, of.Now = true, false
 		return of.Columns, nil
 	}
 	begun := time.Now()
-	of, err := p.askColumns(c, at.table)
+	of, err := f.askColumns(c, at.table, words)
 	if err == nil && !temporary {
-		p.at.shared.columns.put(at, columnsOf{of, begun.Add(columnsFor)})
+		f.at.shared.columns.put(at, columnsOf{of, begun.Add(columnsFor)})
 	}
 	return of, err
 }
 
-// askColumns asks for the columns that an INSERT means which names none.
-func (p *planning) askColumns(c *backend.Conn, table string) (plan.Columns, error) {
+// askColumns asks for the columns that an INSERT means which names none, for a text with such words.
+func (f *facts) askColumns(c *backend.Conn, table string, words statement.Words) (plan.Columns, error) {
 	of := plan.Columns{Answered: plan.Yes, Now: true}
-	if p.stmt.Words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 {
+	if words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 {
 		return of, errReadsLast
 	}
-	if p.state.BeforeTransaction() && !c.Hello().MariaDB {
+	if f.state.BeforeTransaction() && !c.Hello().MariaDB {
 		// on MySQL the question would be that transaction
 		return of, errBeforeTransaction
 	}
-	rows, err := p.at.Ask(c, "SHOW COLUMNS FROM "+table)
+	rows, err := f.at.Ask(c, "SHOW COLUMNS FROM "+table)
 	if err != nil {
 		return of, err
 	}
@@ -137,11 +137,11 @@ var errBeforeTransaction = protocol.NotSupported("an INSERT without a list of co
 	"between SET TRANSACTION and its transaction is not supported: send START TRANSACTION first")
 
 // sameColumn returns what tells whether a name in a text is that of a column.
-func (p *planning) sameColumn(column string) func(name []byte) bool {
+func (f *facts) sameColumn(column string) func(name []byte) bool {
 	return func(name []byte) bool {
-		is := plan.SameColumn(column, name, p.state.Charset)
+		is := plan.SameColumn(column, name, f.state.Charset)
 		if is == plan.Unasked {
-			in, err := p.InUTF8(name, p.state.Charset)
+			in, err := f.InUTF8(name, f.state.Charset)
 			return err == nil && strings.EqualFold(string(in), column)
 		}
 		return is == plan.Yes

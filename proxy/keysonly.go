@@ -109,32 +109,32 @@ func (x *executor) prepareWithoutServer(sql []byte, t *ticket.Ticket) error {
 }
 
 // executeLocal executes a prepared statement that the proxy answers itself.
-func (s *session) executeLocal(p *prepared, payload []byte) error {
-	st := &s.stmt
+func (x *executor) executeLocal(p *prepared, payload []byte) error {
+	st := &x.planning.stmt
 	st.Analyze(p.local, p.mode)
-	if err := s.resolveNames(st, p.charset); err != nil {
+	if err := x.planning.resolveNames(st, p.charset); err != nil {
 		return err
 	}
-	f := s.factsFor(plan.AtExecute)
+	f := x.planning.factsFor(plan.AtExecute)
 	f.Charset = p.charset
 	if p.Params > 0 {
-		if err := s.fillCalls(st, p, payload, f); err != nil {
+		if err := x.fillCalls(st, p, payload, f); err != nil {
 			return err
 		}
 	}
 	if st.AboutSequences() {
-		return s.administerHere(st, p)
+		return x.texts.administerHere(st, p)
 	}
 	switch st.Kind {
 	case statement.ExplainRoute:
-		return s.explainRoute(p.local, p)
+		return x.texts.explainRoute(p.local, p)
 	case statement.Select:
-		a, err := s.plan(p.local)
+		a, err := x.planning.plan(p.local)
 		if err != nil {
 			return err
 		}
 		if a.Do == plan.Reply {
-			return s.answerSelect(st, p.local, a, p)
+			return x.answers.answerSelect(st, p.local, a, p)
 		}
 		for i := range a.Slots {
 			if slot := &a.Slots[i]; slot.Sequence != nil && !slot.Served() {
@@ -143,7 +143,7 @@ func (s *session) executeLocal(p *prepared, payload []byte) error {
 			}
 		}
 	}
-	return s.answerLocal(p.local, p)
+	return x.answers.answerLocal(p.local, p)
 }
 
 // statistics answers COM_STATISTICS, which the status of command-line clients shows, where there is

@@ -14,43 +14,43 @@ import (
 )
 
 // kill handles a text that is a KILL.
-func (s *session) kill(sql []byte) error {
-	st := &s.stmt
-	id, err := s.killed(&st.Kill, string(sql[st.Kill.Start:st.Kill.End]))
+func (t *texts) kill(sql []byte) error {
+	st := &t.planning.stmt
+	id, err := t.planning.killed(&st.Kill, string(sql[st.Kill.Start:st.Kill.End]))
 	if err != nil {
 		return err
 	}
 	if kill.IsProxyID(id) {
-		return s.killHere(uint32(id), kill.WishOf(&st.Kill))
+		return t.killHere(uint32(id), kill.WishOf(&st.Kill))
 	}
-	if s.routes.Default() == nil {
-		return s.answerLocal(sql, nil)
+	if t.at.routes.Default() == nil {
+		return t.answers.answerLocal(sql, nil)
 	}
-	return s.passOn(sql) // CONNECTION_ID() in an expression is then the server's, as it is there
+	return t.delivery.passOn(sql) // CONNECTION_ID() in an expression is then the server's, as it is there
 }
 
 // killed returns the id that a KILL names, by the user variable that it may have for it; 0 if that
 // is none.
-func (a *attachment) killed(k *statement.KillTarget, variable string) (uint64, error) {
+func (f *facts) killed(k *statement.KillTarget, variable string) (uint64, error) {
 	switch k.Operand {
 	case statement.KillVariable:
-		return a.userVariable(variable)
+		return f.userVariable(variable)
 	case statement.KillSelf:
-		return uint64(a.id), nil
+		return uint64(f.at.id), nil
 	}
 	return k.ID, nil
 }
 
 // userVariable asks for the value of a user variable, "@x": 0 if it is no id.
-func (a *attachment) userVariable(name string) (uint64, error) {
-	if a.cur == nil { // nothing was set yet
+func (f *facts) userVariable(name string) (uint64, error) {
+	if f.at.cur == nil { // nothing was set yet
 		return 0, nil
 	}
-	c, err := a.Attach()
+	c, err := f.at.Attach()
 	if err != nil {
 		return 0, err
 	}
-	row, err := a.AskRow(c, "SELECT "+name, 1, "a variable's value")
+	row, err := f.at.AskRow(c, "SELECT "+name, 1, "a variable's value")
 	if err != nil {
 		return 0, err
 	}
@@ -69,41 +69,41 @@ func (s *session) processKill(payload []byte) error {
 }
 
 // killHere carries out a KILL of an id that a proxy gave, and answers it.
-func (s *session) killHere(id uint32, k kill.Wish) error {
-	if id == s.id {
-		return s.killSelf(k)
+func (t *texts) killHere(id uint32, k kill.Wish) error {
+	if id == t.at.id {
+		return t.killSelf(k)
 	}
-	if err := s.kills.Other(s.id, id, k); err != nil {
+	if err := t.relay.kills.Other(t.at.id, id, k); err != nil {
 		return err
 	}
-	s.state.LastAnswer = state.OurOK
-	s.reply(protocol.OK{})
+	t.state.LastAnswer = state.OurOK
+	t.relay.reply(protocol.OK{})
 	return nil
 }
 
 // killSelf carries out a KILL of the session by itself: on its own connection, whose
 // server then says and does what it does.
-func (s *session) killSelf(k kill.Wish) error {
-	if s.routes.Default() == nil {
+func (t *texts) killSelf(k kill.Wish) error {
+	if t.at.routes.Default() == nil {
 		if !k.Query {
-			s.refuse(keys.ErrInterrupted)
-			_ = s.client.flush() // the session ends either way
+			t.relay.refuse(keys.ErrInterrupted)
+			_ = t.client.flush() // the session ends either way
 			return errKilled
 		}
 		return keys.ErrInterrupted
 	}
-	c, err := s.Attach()
+	c, err := t.at.Attach()
 	if err != nil {
 		return err
 	}
 	cmd, argument := k.Command(c.ID)
-	s.scratch = append(s.scratch[:0], 0, 0, 0, 0, byte(cmd))
+	t.relay.scratch = append(t.relay.scratch[:0], 0, 0, 0, 0, byte(cmd))
 	if cmd == protocol.ComQuery && c.Capabilities.Has(protocol.QueryAttributes) {
-		s.scratch = append(s.scratch, protocol.NoAttributes...)
+		t.relay.scratch = append(t.relay.scratch, protocol.NoAttributes...)
 	}
-	s.scratch = append(s.scratch, argument...)
-	protocol.PutHeader(s.scratch, len(s.scratch)-protocol.HeaderSize, 0)
-	if err := s.sendScratch(c); err != nil {
+	t.relay.scratch = append(t.relay.scratch, argument...)
+	protocol.PutHeader(t.relay.scratch, len(t.relay.scratch)-protocol.HeaderSize, 0)
+	if err := t.relay.sendScratch(c); err != nil {
 		return err
 	}
 	if code := c.Answer.ErrCode; !k.Query && (code == mysql.ER_QUERY_INTERRUPTED || code == erConnectionKilled) {
@@ -120,14 +120,14 @@ type killPrepared struct {
 }
 
 // executeKill executes a prepared KILL if it is one of an id that a proxy gave.
-func (s *session) executeKill(p *prepared, payload []byte) (handled bool, err error) {
+func (x *executor) executeKill(p *prepared, payload []byte) (handled bool, err error) {
 	k := p.kill
-	id, err := s.killed(&k.KillTarget, k.variable)
+	id, err := x.planning.killed(&k.KillTarget, k.variable)
 	if err != nil {
 		return false, err
 	}
 	if k.Operand == statement.KillParam {
-		e, err := p.Cut(payload, s.login.Capabilities.Has(protocol.QueryAttributes))
+		e, err := p.Cut(payload, x.at.login.Capabilities.Has(protocol.QueryAttributes))
 		if err != nil {
 			return false, err
 		}
@@ -139,30 +139,30 @@ func (s *session) executeKill(p *prepared, payload []byte) (handled bool, err er
 	if !kill.IsProxyID(id) {
 		return false, nil
 	}
-	return true, s.killHere(uint32(id), kill.WishOf(&k.KillTarget))
+	return true, x.texts.killHere(uint32(id), kill.WishOf(&k.KillTarget))
 }
 
 // killsAmong handles a text of several statements with KILLs of numbers among them.
-func (s *session) killsAmong(sql []byte) error {
-	text, err := s.kills.Replace(sql, s.stmt.Kills, s.id, s.likeMariaDB())
+func (t *texts) killsAmong(sql []byte) error {
+	text, err := t.relay.kills.Replace(sql, t.planning.stmt.Kills, t.at.id, t.at.likeMariaDB())
 	if err != nil {
 		return err
 	}
 	defer func() {
-		s.kills.Drop()
-		s.replaced = false
+		t.relay.kills.Drop()
+		t.delivery.replaced = false
 	}()
-	if s.replaced = text != nil; s.replaced {
+	if t.delivery.replaced = text != nil; t.delivery.replaced {
 		sql = text
-		s.shared.texts.Analyze(&s.stmt, sql, s.state.Mode)
+		t.at.shared.texts.Analyze(&t.planning.stmt, sql, t.state.Mode)
 	}
-	if len(s.stmt.Tables) > 0 && s.boundTables() {
-		err = s.filled(sql)
+	if len(t.planning.stmt.Tables) > 0 && t.planning.boundTables() {
+		err = t.filled(sql)
 	} else {
-		err = s.special(sql)
+		err = t.special(sql)
 	}
-	if err == nil && s.cur != nil {
-		s.kills.After(s.cur.Answer.Results) // what relayAnswers has not had to do with
+	if err == nil && t.at.cur != nil {
+		t.relay.kills.After(t.at.cur.Answer.Results) // what relayAnswers has not had to do with
 	}
 	return err
 }

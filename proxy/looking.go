@@ -64,15 +64,15 @@ func (d *delivery) lookForSequences(sql []byte) (handled bool, err error) {
 }
 
 // Ask runs a statement of ours, for a Writer.
-func (p *planning) Ask(c *backend.Conn, sql string) ([][][]byte, error) { return p.at.Ask(c, sql) }
+func (f *facts) Ask(c *backend.Conn, sql string) ([][][]byte, error) { return f.at.Ask(c, sql) }
 
 // Sees says whether the user may look at a sequence.
-func (p *planning) Sees(name []byte) (bool, error) {
-	if p.at.login.Account.Looks() {
+func (f *facts) Sees(name []byte) (bool, error) {
+	if f.at.login.Account.Looks() {
 		return true, nil
 	}
-	may, err := p.at.mayUse(&p.numbers.Patience, name)
-	return may, p.numbers.Patience.Over(err)
+	may, err := f.mayUse(&f.numbers.Patience, name)
+	return may, f.numbers.Patience.Over(err)
 }
 
 // looking is a question about sequences that is prepared.

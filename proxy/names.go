@@ -9,13 +9,17 @@ import (
 	"seqproxy/statement"
 )
 
+// facts asks the sequences and the servers for what is to be known of names, columns and variables,
+// whichever text they are in.
+type facts struct{ *ground }
+
 // InUTF8 returns the name of a sequence, as it stands in a client's text, in the
 // character set in which the sequence table is asked. The result is name itself where
 // nothing has to be changed.
-func (p *planning) InUTF8(name []byte, charset string) ([]byte, error) {
+func (f *facts) InUTF8(name []byte, charset string) ([]byte, error) {
 	converted, is := plan.UTF8(name, charset)
 	if is == plan.Unasked {
-		text, isText, err := p.askUTF8(name, charset)
+		text, isText, err := f.askUTF8(name, charset)
 		if isText || err != nil {
 			return text, err
 		}
@@ -26,12 +30,12 @@ func (p *planning) InUTF8(name []byte, charset string) ([]byte, error) {
 }
 
 // nameOf is InUTF8 for a name in a parameter.
-func (p *planning) nameOf(name []byte) ([]byte, error) { return p.InUTF8(name, p.state.Charset) }
+func (f *facts) nameOf(name []byte) ([]byte, error) { return f.InUTF8(name, f.state.Charset) }
 
 // askUTF8 asks for a name in a character set that only a server knows; is says that it is one.
-func (p *planning) askUTF8(name []byte, charset string) (text []byte, is bool, err error) {
-	text, err = p.at.set.names.InUTF8(&p.numbers.Patience, charset, name)
-	if err = p.numbers.Patience.Over(err); errors.Is(err, sequence.ErrNoText) {
+func (f *facts) askUTF8(name []byte, charset string) (text []byte, is bool, err error) {
+	text, err = f.at.set.names.InUTF8(&f.numbers.Patience, charset, name)
+	if err = f.numbers.Patience.Over(err); errors.Is(err, sequence.ErrNoText) {
 		return nil, false, nil
 	}
 	return text, err == nil, err
@@ -81,9 +85,9 @@ func (p *planning) resolveNames(st *statement.Statement, charset string) error {
 }
 
 // convert is InUTF8 in place.
-func (p *planning) convert(name *[]byte, charset string) (err error) {
+func (f *facts) convert(name *[]byte, charset string) (err error) {
 	if len(*name) > 0 {
-		*name, err = p.InUTF8(*name, charset)
+		*name, err = f.InUTF8(*name, charset)
 	}
 	return err
 }

@@ -12,9 +12,9 @@ import (
 )
 
 // planning has what becomes of a text decided. It knows the text, and fetches what the planner has
-// to know of sequences, columns and names.
+// to know.
 type planning struct {
-	*ground
+	facts
 
 	stmt    statement.Statement // the text of the command being handled
 	fill    *plan.Filling       // what of it is filled in; nil: nothing
@@ -190,9 +190,9 @@ func (p *planning) refusal(r *plan.Refusal, sql []byte) error {
 }
 
 // Exists says whether there is a sequence of that name.
-func (p *planning) Exists(name []byte) (bool, error) {
-	exists, err := p.at.set.names.Exists(&p.numbers.Patience, name)
-	return exists, p.numbers.Patience.Over(err)
+func (f *facts) Exists(name []byte) (bool, error) {
+	exists, err := f.at.set.names.Exists(&f.numbers.Patience, name)
+	return exists, f.numbers.Patience.Over(err)
 }
 
 // takesNumbers says whether a text has calls that are answered here.

@@ -30,57 +30,57 @@ type preparedText struct {
 }
 
 // preparesText handles PREPARE, EXECUTE, EXECUTE IMMEDIATE and DEALLOCATE PREPARE.
-func (s *session) preparesText(sql []byte) error {
-	if s.routes.Default() == nil {
-		return s.single(sql)
+func (t *texts) preparesText(sql []byte) error {
+	if t.at.routes.Default() == nil {
+		return t.delivery.single(sql)
 	}
-	d, ok := statement.ReadDynamic(sql, s.state.Mode)
-	switch kind := s.stmt.Kind; {
+	d, ok := statement.ReadDynamic(sql, t.state.Mode)
+	switch kind := t.planning.stmt.Kind; {
 	case kind == statement.Execute:
-		if t, exists := s.texts[d.Name]; ok && exists {
-			s.explained = t.explained
-			if err := s.set.stillBound(&t.inserts); err != nil {
+		if prepared, exists := t.named[d.Name]; ok && exists {
+			t.relay.explained = prepared.explained
+			if err := t.at.set.stillBound(&prepared.inserts); err != nil {
 				return err
 			}
 		}
-		return s.single(sql)
+		return t.delivery.single(sql)
 	case kind == statement.Deallocate:
-		err := s.single(sql)
-		if err == nil && s.cur != nil && s.cur.Answer.ErrCode == 0 {
-			delete(s.texts, d.Name)
+		err := t.delivery.single(sql)
+		if err == nil && t.at.cur != nil && t.at.cur.Answer.ErrCode == 0 {
+			delete(t.named, d.Name)
 		}
 		return err
-	case !ok && s.boundHere():
+	case !ok && t.planning.boundHere():
 		return protocol.NotSupported("this form of PREPARE or EXECUTE IMMEDIATE is not supported where columns are filled from sequences: " +
 			"put the text into a user variable first (SET @q = ...), or let the driver prepare it")
 	case !ok:
-		return s.single(sql)
+		return t.delivery.single(sql)
 	}
-	t, err := s.mayPrepare(sql, &d)
+	prepared, err := t.planning.mayPrepare(sql, &d)
 	if err != nil {
 		return err
 	}
-	s.explained = t.explained
-	s.stmt.Analyze(sql, s.state.Mode)
-	if s.stmt.Kind == statement.ExecuteImmediate {
-		s.stmt.Runs = t.runs
+	t.relay.explained = prepared.explained
+	t.planning.stmt.Analyze(sql, t.state.Mode)
+	if t.planning.stmt.Kind == statement.ExecuteImmediate {
+		t.planning.stmt.Runs = prepared.runs
 	}
-	if len(s.stmt.Calls) > 0 { // in USING
-		err = s.single(sql)
+	if len(t.planning.stmt.Calls) > 0 { // in USING
+		err = t.delivery.single(sql)
 	} else {
-		err = s.passOn(sql)
+		err = t.delivery.passOn(sql)
 	}
-	if err != nil || s.stmt.Kind != statement.Prepare {
+	if err != nil || t.planning.stmt.Kind != statement.Prepare {
 		return err
 	}
-	if s.cur == nil || s.cur.Answer.ErrCode != 0 || len(t.inserts.names) == 0 || len(s.texts) >= maxTexts {
-		delete(s.texts, d.Name) // if it failed the name is nobody's
+	if t.at.cur == nil || t.at.cur.Answer.ErrCode != 0 || len(prepared.inserts.names) == 0 || len(t.named) >= maxTexts {
+		delete(t.named, d.Name) // if it failed the name is nobody's
 		return nil
 	}
-	if s.texts == nil {
-		s.texts = make(preparedTexts)
+	if t.named == nil {
+		t.named = make(preparedTexts)
 	}
-	s.texts[d.Name] = t
+	t.named[d.Name] = prepared
 	return nil
 }
 
@@ -142,7 +142,7 @@ func (p *planning) fillsText(text []byte) (bool, error) {
 		return false, err
 	}
 	// The server says only when it runs the text that it has no such column.
-	of, err := p.columnsOfTable(c, text, t)
+	of, err := p.columnsOfTable(c, text, t, p.stmt.Words)
 	if err != nil {
 		return false, err
 	}
@@ -180,12 +180,12 @@ func (p *planning) variableText(sql []byte, d *statement.Dynamic) ([]byte, error
 }
 
 // textOfVariable returns a user variable's value in UTF-8, nil for NULL.
-func (p *planning) textOfVariable(c *backend.Conn, name []byte) ([]byte, error) {
-	row, err := p.at.AskRow(c, "SELECT HEX(CONVERT("+string(name)+" USING utf8mb4)), "+string(name)+" IS NULL", 2, "a user variable")
+func (f *facts) textOfVariable(c *backend.Conn, name []byte) ([]byte, error) {
+	row, err := f.at.AskRow(c, "SELECT HEX(CONVERT("+string(name)+" USING utf8mb4)), "+string(name)+" IS NULL", 2, "a user variable")
 	switch {
 	case err != nil:
 		return nil, err
-	case row[0] == nil && string(row[1]) == "0" && p.boundHere():
+	case row[0] == nil && string(row[1]) == "0" && f.boundHere():
 		return nil, errUnread // the server reads what cannot be converted
 	case row[0] == nil:
 		return nil, nil

@@ -125,11 +125,11 @@ func (ps *preparedSet) forget(c *backend.Conn) {
 }
 
 // preparedAs returns the statement that a client means by id, or nil.
-func (x *executor) preparedAs(id uint32) *prepared {
-	if id == latestPrepared && x.at.likeMariaDB() {
-		return x.at.prepared.latest
+func (a *attachment) preparedAs(id uint32) *prepared {
+	if id == latestPrepared && a.likeMariaDB() {
+		return a.prepared.latest
 	}
-	return x.at.prepared.byID[id]
+	return a.prepared.byID[id]
 }
 
 // toServer makes a command's statement id the server's. The last one prepared stays

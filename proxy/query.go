@@ -11,183 +11,196 @@ import (
 	"seqproxy/statement"
 )
 
+// texts handles SQL texts, each by what it asks for.
+type texts struct {
+	*ground
+	order    *order
+	planning *planning
+	answers  *answers
+	tickets  *tickets
+	delivery *delivery
+
+	named       preparedTexts // nil if there are none
+	afterAnswer func()        // runs when the answer to the command being handled is sent; nil: nothing does
+}
+
 // query handles an SQL text, before which there may be attributes.
-func (s *session) query(sql []byte) error {
-	s.tally.Kind = stats.KindHere // until it is more
-	if s.login.Capabilities.Has(protocol.QueryAttributes) {
+func (t *texts) query(sql []byte) error {
+	t.at.tally.Kind = stats.KindHere // until it is more
+	if t.at.login.Capabilities.Has(protocol.QueryAttributes) {
 		n, ok := protocol.CutAttributes(sql)
 		if !ok {
-			return s.answerAlone(s.unread)
+			return t.order.answerAlone(t.unread)
 		}
-		s.attributes, sql = sql[:n], sql[n:]
+		t.delivery.attributes, sql = sql[:n], sql[n:]
 	}
-	if s.state.ModeUnknown || s.state.QuotesUnknown {
-		if err := s.readable(sql); err != nil {
-			return s.answerAlone(func() error { return err })
+	if t.state.ModeUnknown || t.state.QuotesUnknown {
+		if err := t.planning.readable(sql); err != nil {
+			return t.order.answerAlone(func() error { return err })
 		}
 	}
-	s.takes(sql, false)
-	st := &s.stmt
-	s.analyze(sql)
-	s.explained = plan.ExplainsID(st)
-	if s.login.AtAdmin {
-		return s.answerAlone(func() error { return s.atAdminAddress(sql) })
+	t.relay.takes(sql, false)
+	st := &t.planning.stmt
+	t.planning.analyze(sql)
+	t.relay.explained = plan.ExplainsID(st)
+	if t.at.login.AtAdmin {
+		return t.order.answerAlone(func() error { return t.atAdminAddress(sql) })
 	}
-	if t := s.ticketIn(sql); t != nil {
-		if err := s.settle(); err != nil {
+	if asked := t.tickets.ticketIn(sql); asked != nil {
+		if err := t.relay.settle(); err != nil {
 			return err
 		}
-		if handled, err := s.ticketText(t, sql); handled || err != nil {
-			return s.answerAlone(func() error { return err })
+		if handled, err := t.tickets.ticketText(asked, sql); handled || err != nil {
+			return t.order.answerAlone(func() error { return err })
 		}
 	}
-	switch s.treatmentOf(sql) {
+	switch t.planning.treatmentOf(sql) {
 	case unread:
-		return s.answerAlone(func() error { return s.unreadRows(sql) })
+		return t.order.answerAlone(func() error { return t.planning.unreadRows(sql) })
 	case kills:
-		return s.answerAlone(func() error { return s.killsAmong(sql) })
+		return t.order.answerAlone(func() error { return t.killsAmong(sql) })
 	case fills:
-		return s.answerAlone(func() error { return s.filled(sql) })
+		return t.order.answerAlone(func() error { return t.filled(sql) })
 	case plain:
 		if st.MayChangeLastInsertID() {
-			if err := s.bringBefore(); err != nil {
-				return s.failed(err)
+			if err := t.at.bringBefore(); err != nil {
+				return t.order.failed(err)
 			}
 		}
-		s.state.LastAnswer = state.ByServer
-		return s.relayCommand(protocol.ShapeResult, false)
+		t.state.LastAnswer = state.ByServer
+		return t.order.relayCommand(protocol.ShapeResult, false)
 	}
-	if st.SelfContained && s.batch.size > 0 && !s.mayOmitMetadata() {
-		a, err := s.planCalls(nil, sql, plan.Now)
+	if st.SelfContained && t.relay.batch.size > 0 && !t.answers.mayOmitMetadata() {
+		a, err := t.planning.planCalls(nil, sql, plan.Now)
 		if err != nil || a.Do == plan.Reply {
-			return s.answerInOrder(func() error {
+			return t.order.answerInOrder(func() error {
 				if err != nil {
 					return err
 				}
-				return s.answerSelect(st, sql, a, nil)
+				return t.answers.answerSelect(st, sql, a, nil)
 			})
 		}
 	}
-	return s.answerAlone(func() error { return s.special(sql) })
+	return t.order.answerAlone(func() error { return t.special(sql) })
 }
 
 // unread passes on a text whose attributes are malformed, or of a kind that no client
 // sends: where it begins is the server's to say, most often with an error.
-func (s *session) unread() error {
-	c, err := s.attachForUnread(statement.RunsOthers)
+func (t *texts) unread() error {
+	c, err := t.at.attachForUnread(statement.RunsOthers)
 	if err != nil {
 		return err
 	}
-	s.state.LastAnswer = state.ByServer
-	s.enqueue(c, protocol.ShapeResult)
-	return s.settle()
+	t.state.LastAnswer = state.ByServer
+	t.relay.enqueue(c, protocol.ShapeResult)
+	return t.relay.settle()
 }
 
 // special handles a text that is more than one plain statement to be passed on.
-func (s *session) special(sql []byte) error {
-	st := &s.stmt
+func (t *texts) special(sql []byte) error {
+	st := &t.planning.stmt
 	switch plan.CourseOf(st) {
 	case plan.Administer:
-		return s.administer(sql)
+		return t.administer(sql)
 	case plan.ChangeSchema:
-		return s.useSchema(string(st.Schema), nil)
+		return t.useSchema(string(st.Schema), nil)
 	case plan.OnSchema:
-		if err := s.outwait(); err != nil {
+		if err := t.at.outwait(); err != nil {
 			return err
 		}
-		if len(st.Schema) > 0 && s.elsewhere(string(st.Schema)) {
-			return s.onSchema(string(st.Schema))
+		if len(st.Schema) > 0 && t.at.elsewhere(string(st.Schema)) {
+			return t.onSchema(string(st.Schema))
 		}
 	case plan.EndSession:
-		return s.kill(sql)
+		return t.kill(sql)
 	case plan.ExplainRoute:
-		return s.explainRoute(sql, nil)
+		return t.explainRoute(sql, nil)
 	case plan.ShowWarnings:
-		if s.state.Notice != nil && s.state.LastAnswer == state.ByServer && showsAllWarnings(sql) {
-			return s.showNotice()
+		if t.state.Notice != nil && t.state.LastAnswer == state.ByServer && showsAllWarnings(sql) {
+			return t.answers.showNotice()
 		}
 	case plan.Several:
-		return s.several(sql)
+		return t.several(sql)
 	case plan.PrepareText:
-		return s.preparesText(sql)
+		return t.preparesText(sql)
 	case plan.MayLook:
-		if handled, err := s.lookForSequences(sql); handled || err != nil {
+		if handled, err := t.delivery.lookForSequences(sql); handled || err != nil {
 			return err
 		}
 	}
-	return s.single(sql)
+	return t.delivery.single(sql)
 }
 
 // several handles a text of several statements, or of one that may hide others. A USE
 // among them has changed the schema if all went well; if not, the shard is the same in
 // any case.
-func (s *session) several(sql []byte) error {
-	if err := s.outwait(); err != nil {
+func (t *texts) several(sql []byte) error {
+	if err := t.at.outwait(); err != nil {
 		return err
 	}
-	schema, err := s.mayPassSeveral(sql)
+	schema, err := t.planning.mayPassSeveral(sql)
 	if err != nil {
 		return err
 	}
-	defaultStep := s.defaultStepInside(sql)
-	if err := s.single(sql); err != nil || s.cur == nil || s.cur.Answer.ErrCode != 0 {
+	defaultStep := t.planning.defaultStepInside(sql)
+	if err := t.delivery.single(sql); err != nil || t.at.cur == nil || t.at.cur.Answer.ErrCode != 0 {
 		return err
 	}
 	if schema != nil {
-		s.state.Schema = string(schema)
+		t.state.Schema = string(schema)
 	}
 	if !defaultStep {
 		return nil
 	}
-	s.state.StepLost = true
-	return s.keepStep(s.cur)
+	t.state.StepLost = true
+	return t.at.keepStep(t.at.cur)
 }
 
 // administer answers a statement about sequences as things.
-func (s *session) administer(sql []byte) error {
-	st := &s.stmt
-	if relay, err := s.concernsServer(st); err != nil {
+func (t *texts) administer(sql []byte) error {
+	st := &t.planning.stmt
+	if relay, err := t.planning.concernsServer(st); err != nil {
 		return err
 	} else if relay {
-		return s.passOn(sql)
+		return t.delivery.passOn(sql)
 	}
-	return s.administerHere(st, nil)
+	return t.administerHere(st, nil)
 }
 
 // administerHere answers such a statement, whose names are converted; p is it if it is
 // prepared.
-func (s *session) administerHere(st *statement.Statement, p *prepared) error {
-	if err := s.notHere(st); err != nil {
+func (t *texts) administerHere(st *statement.Statement, p *prepared) error {
+	if err := t.at.notHere(st); err != nil {
 		return err
 	}
-	s.tally.Becomes(stats.KindAdmin)
-	s.disengage()
+	t.at.tally.Becomes(stats.KindAdmin)
+	t.at.disengage()
 	// Not with what the statement has waited: each sequence that it names has the time for itself.
-	table, err := s.set.Admin.Execute(context.WithValue(&s.numbers.Patience, sequence.WaiterKey{}, nil), st, s.caller())
-	if err = s.numbers.Patience.Over(err); err == nil {
-		err = s.table(table, p)
-	} else if s.login.Account.Looks() && !ends(err) {
+	table, err := t.at.set.Admin.Execute(context.WithValue(&t.numbers.Patience, sequence.WaiterKey{}, nil), st, t.caller())
+	if err = t.numbers.Patience.Over(err); err == nil {
+		err = t.answers.table(table, p)
+	} else if t.at.login.Account.Looks() && !ends(err) {
 		err = inFull(err)
 	}
-	if after := s.afterAnswer; after != nil {
-		s.afterAnswer = nil
+	if after := t.afterAnswer; after != nil {
+		t.afterAnswer = nil
 		defer after()
 		if err == nil {
-			err = s.client.flush()
+			err = t.client.flush()
 		}
 	}
 	return err
 }
 
 // filled handles a text that may have to be filled in.
-func (s *session) filled(sql []byte) error {
-	query, sql, err := s.beginFilling(sql, false)
+func (t *texts) filled(sql []byte) error {
+	query, sql, err := t.planning.beginFilling(sql, false)
 	switch {
 	case err != nil:
 		return err
 	case query != nil:
-		return s.fillQuery(query)
+		return t.delivery.fillQuery(query)
 	}
-	defer func() { s.fill = nil }()
-	return s.special(sql)
+	defer func() { t.planning.fill = nil }()
+	return t.special(sql)
 }

@@ -55,7 +55,7 @@ func (s *session) resetConnection() error {
 // resetState forgets what the client has set.
 func (s *session) resetState() {
 	s.state.Reset()
-	s.texts = nil
+	s.named = nil
 	s.numbers.Forget()
 }
 

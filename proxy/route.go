@@ -42,32 +42,32 @@ type explanation struct {
 }
 
 // explainRoute answers EXPLAIN FORMAT=ROUTE, the text just analysed; p is it if it is prepared.
-func (s *session) explainRoute(sql []byte, p *prepared) error {
-	if !s.login.Account.Admin {
+func (t *texts) explainRoute(sql []byte, p *prepared) error {
+	if !t.at.login.Account.Admin {
 		return protocol.Errorf(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000", "Access denied; you need to be one of the proxy's admin_users for this operation")
 	}
-	if err := s.notHere(&s.stmt); err != nil {
+	if err := t.at.notHere(&t.planning.stmt); err != nil {
 		return err
 	}
-	if s.login.AtAdmin {
+	if t.at.login.AtAdmin {
 		// it is told of a session where clients connect; what a server is asked on the way it is
 		// asked as this user
-		s.routes = s.set.routes
+		t.at.routes = t.at.set.routes
 		defer func() {
-			s.closeBackends()
-			s.routes = noRoutes
+			t.at.closeBackends()
+			t.at.routes = noRoutes
 		}()
 	}
-	s.tally.Becomes(stats.KindAdmin)
-	sql = bytes.Clone(bytes.TrimSpace(sql[s.stmt.Explained:]))
+	t.at.tally.Becomes(stats.KindAdmin)
+	sql = bytes.Clone(bytes.TrimSpace(sql[t.planning.stmt.Explained:]))
 	r := route{kind: stats.KindRelay}
-	e := explanation{ground: &s.ground, planning: &s.planning, tickets: &s.tickets}
+	e := explanation{ground: t.ground, planning: t.planning, tickets: t.tickets}
 	if err := e.decide(&r, sql); ends(err) {
 		return err
 	} else if err != nil {
 		r.kind, r.refused, r.text = stats.KindRefused, forClient(err), nil
 	}
-	return s.table(r.table(), p)
+	return t.answers.table(r.table(), p)
 }
 
 // decide finds out what would become of a text. An error that is not the session's end is
@@ -193,7 +193,7 @@ func (e *explanation) routeKind(r *route, sql []byte) (schema string, elsewhere,
 			return string(st.Schema), true, false, nil
 		}
 	case plan.EndSession:
-		id, err := e.at.killed(&st.Kill, string(sql[st.Kill.Start:st.Kill.End]))
+		id, err := e.planning.killed(&st.Kill, string(sql[st.Kill.Start:st.Kill.End]))
 		switch {
 		case err != nil:
 			return "", false, true, err

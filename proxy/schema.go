@@ -8,53 +8,53 @@ import (
 // useSchema makes a schema the current one, as COM_INIT_DB and USE do: the command just parsed goes
 // to the shard that owns the schema, with the session's state. p is the prepared USE that is
 // executed, nil for others. Another shard than the one that knows p is told by COM_INIT_DB.
-func (s *session) useSchema(schema string, p *prepared) error {
-	shard, err := s.enterFor(schema)
+func (t *texts) useSchema(schema string, p *prepared) error {
+	shard, err := t.at.enterFor(schema)
 	if err != nil {
 		return err
 	}
 	if shard == nil { // only keys: there is nothing that could miss it
-		s.state.Schema = schema
-		s.state.LastAnswer = state.OurOK
-		s.reply(protocol.OK{})
+		t.state.Schema = schema
+		t.state.LastAnswer = state.OurOK
+		t.relay.reply(protocol.OK{})
 		return nil
 	}
-	c := s.cur
+	c := t.at.cur
 	opened := false
 	switch {
 	case c == nil:
-		if c = s.conns[shard]; c == nil { // else it is that of a relayed login
-			c, err = s.open(shard, "")
+		if c = t.at.conns[shard]; c == nil { // else it is that of a relayed login
+			c, err = t.at.open(shard, "")
 			opened = true
 		}
 	case c.Shard() != shard:
-		c, err = s.connForSchema(schema)
+		c, err = t.at.connForSchema(schema)
 	}
 	if err != nil {
 		return err
 	}
-	s.state.LastAnswer = state.ByServer
+	t.state.LastAnswer = state.ByServer
 	if p != nil && p.conn != c {
-		if p.mode.Charset != s.state.Mode.Charset && !ascii([]byte(schema)) {
+		if p.mode.Charset != t.state.Mode.Charset && !ascii([]byte(schema)) {
 			return protocol.NotSupported("the schema of a prepared USE is on another shard, and the character set was another when its name was prepared: send it as text")
 		}
-		s.scratch = append(s.scratch[:0], 0, 0, 0, 0, byte(protocol.ComInitDB))
-		s.scratch = append(s.scratch, schema...)
-		protocol.PutHeader(s.scratch, len(s.scratch)-protocol.HeaderSize, 0)
-		err = s.sendScratch(c)
+		t.relay.scratch = append(t.relay.scratch[:0], 0, 0, 0, 0, byte(protocol.ComInitDB))
+		t.relay.scratch = append(t.relay.scratch, schema...)
+		protocol.PutHeader(t.relay.scratch, len(t.relay.scratch)-protocol.HeaderSize, 0)
+		err = t.relay.sendScratch(c)
 	} else {
-		s.enqueue(c, protocol.ShapeResult)
-		err = s.settle()
+		t.relay.enqueue(c, protocol.ShapeResult)
+		err = t.relay.settle()
 	}
 	if err != nil {
 		return err
 	}
 	switch {
 	case c.Answer.ErrCode == 0:
-		s.current(c)
-		s.state.Schema, s.state.SchemaUnknown = schema, false
+		t.at.current(c)
+		t.state.Schema, t.state.SchemaUnknown = schema, false
 	case opened: // the session stays where it was: nowhere
-		s.forget(c)
+		t.at.forget(c)
 		c.Quit()
 	}
 	return nil
@@ -67,16 +67,16 @@ func (a *attachment) elsewhere(schema string) bool {
 
 // onSchema relays the command just parsed, which creates, alters or drops a schema,
 // to the shard that owns it. The session stays where it is.
-func (s *session) onSchema(schema string) error {
-	c, err := s.connForSchema(schema)
-	s.state.LastAnswer = state.ByServer
-	if s.elsewhere(schema) {
+func (t *texts) onSchema(schema string) error {
+	c, err := t.at.connForSchema(schema)
+	t.state.LastAnswer = state.ByServer
+	if t.at.elsewhere(schema) {
 		// What the statement leaves behind is not where the session will look for it.
-		s.state.LastAnswer = state.OurOK
+		t.state.LastAnswer = state.OurOK
 	}
 	if err != nil {
 		return err
 	}
-	s.enqueue(c, protocol.ShapeResult)
-	return s.settle()
+	t.relay.enqueue(c, protocol.ShapeResult)
+	return t.relay.settle()
 }

@@ -305,7 +305,7 @@ func (s *Server) start(ctx context.Context, nc net.Conn, atAdmin bool) {
 	sess := &session{srv: s, client: client{Conn: conn}}
 	sess.login = login.New(sess, conn, &s.login, atAdmin)
 	sess.connect(ctx, &s.shared, set)
-	sess.numbers.For(sess.ctx, &sess.planning)
+	sess.numbers.For(sess.ctx, &sess.planning.facts)
 	sess.kills = kill.By(sess.ctx, sess, s, s.killer)
 	sess.numbers.From(set.Sequences, set.Sequences, set.MultiRowFirst)
 	sess.connected = stats.Clock()

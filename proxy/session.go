@@ -35,18 +35,17 @@ type session struct {
 	tally   stats.Tally
 
 	prepared preparedSet
-	texts    preparedTexts // nil if there are none
 
 	attachment // to servers
 	relay      // of commands and answers
 	ground     ground
-	planning   // of what becomes of them
+	order      // of answers
+	planning   // of what becomes of commands
 	answers    // of our own
 	tickets
 	delivery // of texts
+	texts    // by what they ask for
 	executor // of prepared statements
-
-	afterAnswer func() // runs when the answer to the command being handled is sent; nil: nothing does
 }
 
 // Why a session ends without anything being wrong.
@@ -69,12 +68,16 @@ func (s *session) connect(ctx context.Context, shared *shared, set *settings) {
 	r.share.at = a
 
 	s.ground = ground{at: a, relay: r, client: &s.client, state: &s.state, numbers: &s.numbers}
-	s.planning.ground = &s.ground
+	s.order.ground = &s.ground
+	s.planning.facts.ground = &s.ground
 	s.answers = answers{ground: &s.ground, planning: &s.planning}
 	s.tickets = tickets{ground: &s.ground, planning: &s.planning, answers: &s.answers}
 	s.delivery = delivery{ground: &s.ground, planning: &s.planning, answers: &s.answers}
+	s.texts = texts{
+		ground: &s.ground, order: &s.order, planning: &s.planning, answers: &s.answers, tickets: &s.tickets, delivery: &s.delivery,
+	}
 	s.executor = executor{
-		ground: &s.ground, planning: &s.planning, answers: &s.answers, tickets: &s.tickets, delivery: &s.delivery,
+		ground: &s.ground, order: &s.order, planning: &s.planning, answers: &s.answers, tickets: &s.tickets, delivery: &s.delivery, texts: &s.texts,
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // RefuseSetval is the error for a SETVAL of one who may not set a sequence on: as with ALTER, only
 // admins may. It is audited.
-func (p *planning) RefuseSetval(a *plan.Slot) error {
+func (f *facts) RefuseSetval(a *plan.Slot) error {
 	err := protocol.Errorf(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000", "Access denied; you need to be one of the proxy's admin_users for this operation")
 	name, value := "?", "?"
 	if a.Sequence != nil {
@@ -23,20 +23,20 @@ func (p *planning) RefuseSetval(a *plan.Slot) error {
 	if a.Set != nil && !a.Set.Param && !a.Set.Negative {
 		value = strconv.FormatUint(a.Set.Value, 10)
 	}
-	p.at.Audit("SETVAL("+name+", "+value+")", err)
+	f.at.Audit("SETVAL("+name+", "+value+")", err)
 	return err
 }
 
 // Setval is SETVAL(), for the taker: it returns the value, or NULL where the sequence is beyond it
 // already.
-func (p *planning) Setval(name []byte, set *statement.SetvalArgs) (keys.Number, error) {
+func (f *facts) Setval(name []byte, set *statement.SetvalArgs) (keys.Number, error) {
 	if set.Negative { // which is behind, wherever the sequence is
-		_, err := p.at.set.setter.Identify(&p.numbers.Patience, name)
-		return keys.Number{Null: true}, p.numbers.Patience.Over(err)
+		_, err := f.at.set.setter.Identify(&f.numbers.Patience, name)
+		return keys.Number{Null: true}, f.numbers.Patience.Over(err)
 	}
-	value, ok, err := p.at.set.setter.SetValue(&p.numbers.Patience, name, set.Value, !set.Unused)
-	err = p.numbers.Patience.Over(err)
-	p.at.Audit(fmt.Sprintf("SETVAL(%s, %d)", plan.Quoted(keys.Named(name)), set.Value), err)
+	value, ok, err := f.at.set.setter.SetValue(&f.numbers.Patience, name, set.Value, !set.Unused)
+	err = f.numbers.Patience.Over(err)
+	f.at.Audit(fmt.Sprintf("SETVAL(%s, %d)", plan.Quoted(keys.Named(name)), set.Value), err)
 	if err != nil {
 		return keys.Number{}, inFull(err) // to an admin
 	}

@@ -115,11 +115,11 @@ func (ts *tickets) asksForID(st *statement.Statement) bool {
 }
 
 // severalAgreed says whether a text may be of several statements.
-func (p *planning) severalAgreed() bool {
-	if len(p.state.Option) == 2 { // of the last COM_SET_OPTION
-		return p.state.Option[0] == 0 && p.state.Option[1] == 0
+func (f *facts) severalAgreed() bool {
+	if len(f.state.Option) == 2 { // of the last COM_SET_OPTION
+		return f.state.Option[0] == 0 && f.state.Option[1] == 0
 	}
-	return p.at.login.Capabilities.Has(protocol.MultiStatements)
+	return f.at.login.Capabilities.Has(protocol.MultiStatements)
 }
 
 // takeTicket takes the number of a ticket, whose key is in a character set. handled is

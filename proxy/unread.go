@@ -16,14 +16,14 @@ import (
 
 // boundHere reports whether a column on the current shard is filled from a sequence, or that is
 // not known yet.
-func (p *planning) boundHere() bool {
-	if p.at.routes.Default() == nil {
+func (f *facts) boundHere() bool {
+	if f.at.routes.Default() == nil {
 		return false
 	}
-	if p.awaitOwners() != nil {
+	if f.awaitOwners() != nil {
 		return true
 	}
-	return p.at.set.bound().bindsOn(p.at.routes.ForSchema(p.state.Schema), p.at.routes)
+	return f.at.set.bound().bindsOn(f.at.routes.ForSchema(f.state.Schema), f.at.routes)
 }
 
 // unreadRows answers a text that could bring rows in and is not read to its end, on a shard with
@@ -49,8 +49,8 @@ var errUnread = protocol.NotSupported("a text that may insert rows and is not un
 	"write INSERT, REPLACE or LOAD DATA as a statement of its own, without control characters and in utf8mb4")
 
 // severalIn reports whether a server may take a text for more than one statement.
-func (p *planning) severalIn(sql []byte) bool {
-	return p.severalAgreed() && bytes.IndexByte(bytes.TrimRight(sql, "; \t\n\v\f\r\x00"), ';') >= 0
+func (f *facts) severalIn(sql []byte) bool {
+	return f.severalAgreed() && bytes.IndexByte(bytes.TrimRight(sql, "; \t\n\v\f\r\x00"), ';') >= 0
 }
 
 // mayBringRows reports whether the text just analysed could put rows into tables that are not
