@@ -37,7 +37,7 @@ func (p place) locked(t *testing.T) {
 func TestWaitForALockEndsInTimeAndIsToldAsSuch(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	p.withOptions(t)
-	const limit = 3200 * time.Millisecond // the server gives up after 2 to 3 seconds
+	const limit = 4800 * time.Millisecond // the server gives up after 2 to 3 seconds
 	s := p.open(t, patience(limit))
 	creating := p.open(t, patience(limit), func(o *Options) { o.CreateUnknown = true })
 	p.locked(t)
