@@ -7,38 +7,38 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	_ "time/tzdata" // machines without zones, as small containers are
+	_ "time/tzdata" // for machines without zones, as small containers are
 )
 
-// Format is FORMAT '...': a text with parts of a date and the counter. Every key can be read back, as
-// all parts but the counter have a fixed width: so no two counters have one key, whatever the date is.
-// It is never changed, and safe for concurrent use.
+// Format is FORMAT '...': a text with parts of a date and the counter. All parts but the counter
+// have a fixed width, so every key can be read back, and no two counters have one key, whatever the
+// date. It is immutable, and safe for concurrent use.
 type Format struct {
 	text  string
 	parts []part
 	at    int // the counter's place in parts
-	width int // digits that the counter is padded to; 0: not at all
-	fixed int // characters beside the counter
+	width int // digits that the counter is padded to; 0: no padding
+	fixed int // characters without the counter
 	widen bool
 	zone  *time.Location
 	named string // the zone, "" for UTC
 	reset Reset
 
-	number bool // keys are numbers: all are digits, always the same count of them
+	number bool // keys are numbers: digits only, and always as many
 }
 
-// part is one of a format: a literal, a part of the date or the counter.
+// part is one part of a format: a literal, a part of the date, or the counter.
 type part struct {
 	literal string
 	date    *datePart
 	counter bool
 }
 
-// FormatOptions stand behind a format.
+// FormatOptions follow a format.
 type FormatOptions struct {
-	TimeZone string // of the date, as in the IANA data base; "" is UTC
+	TimeZone string // of the date, by its IANA name; "" is UTC
 	Widen    bool   // a counter with more digits than its width makes the key longer
-	Reset    Reset  // when the counter begins again
+	Reset    Reset  // when the counter starts again
 }
 
 // datePart is a part of a date.
@@ -62,8 +62,8 @@ const (
 	dateAllowed = "yyyy, yy, MM, dd, HH, mm and ss"
 )
 
-// ParseFormat reads a format such as PO-{yyyyMMdd}-{n:6}. {n} alone grows; {{ and }} are braces. Errors
-// name the part, and what is allowed.
+// ParseFormat reads a format such as PO-{yyyyMMdd}-{n:6}. {n} alone grows; {{ and }} are braces.
+// Errors name the part, and what is allowed.
 func ParseFormat(text string, o FormatOptions) (*Format, error) {
 	f := &Format{text: text, at: -1, widen: o.Widen, named: o.TimeZone, reset: o.Reset}
 	if len(text) > maxFormat || strings.ContainsFunc(text, notWritable) {
@@ -97,11 +97,11 @@ func ParseFormat(text string, o FormatOptions) (*Format, error) {
 	return f, nil
 }
 
-// notWritable reports whether a character is not the same in each character set of a client, or has
-// to be escaped in a literal.
+// notWritable reports whether a character differs between character sets of clients, or must be
+// escaped in a literal.
 func notWritable(r rune) bool { return r < ' ' || r > '~' || r == '\'' || r == '\\' }
 
-// read cuts a text into parts.
+// read splits a text into parts.
 func (f *Format) read(text string) error {
 	for text != "" {
 		next := strings.IndexAny(text, "{}")
@@ -140,7 +140,7 @@ func (f *Format) literal(text string) {
 	f.parts = append(f.parts, part{literal: text})
 }
 
-// field reads what stands between braces.
+// field reads the text between two braces.
 func (f *Format) field(text string) error {
 	if name, width, sized := strings.Cut(text, ":"); name == "n" {
 		if f.at >= 0 {
@@ -182,7 +182,7 @@ next:
 // String is the format as it was written.
 func (f *Format) String() string { return f.text }
 
-// MaxCounter is the highest counter that has a key.
+// MaxCounter returns the highest counter that has a key.
 func (f *Format) MaxCounter() uint64 {
 	if f.width == 0 || f.widen {
 		return math.MaxUint64
@@ -190,7 +190,7 @@ func (f *Format) MaxCounter() uint64 {
 	return powers[f.width] - 1
 }
 
-// Length is how many characters the longest key has.
+// Length returns how many characters the longest key has.
 func (f *Format) Length() int {
 	n := f.width
 	if f.width == 0 || f.widen {
@@ -199,7 +199,7 @@ func (f *Format) Length() int {
 	return n + f.fixed
 }
 
-// length is how many characters a part has; 0 of the counter.
+// length returns how many characters a part has; 0 for the counter.
 func (p *part) length() int {
 	if p.date != nil {
 		return p.date.width
@@ -207,12 +207,12 @@ func (p *part) length() int {
 	return len(p.literal)
 }
 
-// hasDigitsAlone reports whether no letter stands in a key.
+// hasDigitsAlone reports whether keys consist of digits.
 func (f *Format) hasDigitsAlone() bool {
 	return !slices.ContainsFunc(f.parts, func(p part) bool { return strings.Trim(p.literal, digits) != "" })
 }
 
-// behind is how many characters stand behind the counter.
+// behind returns how many characters follow the counter.
 func (f *Format) behind() (n int) {
 	for _, p := range f.parts[f.at+1:] {
 		n += p.length()
@@ -220,7 +220,7 @@ func (f *Format) behind() (n int) {
 	return n
 }
 
-// clause is what CREATE SEQUENCE says for f.
+// clause returns the clause of CREATE SEQUENCE for f.
 func (f *Format) clause() string {
 	text := "FORMAT '" + f.text + "'"
 	if f.widen {
@@ -235,7 +235,7 @@ func (f *Format) clause() string {
 	return text
 }
 
-// Key returns the key of a counter at a moment. It fails where the counter has too many digits, or the
+// Key returns the key of a counter at a moment. It fails if the counter has too many digits, or the
 // year has not four.
 func (f *Format) Key(counter uint64, at time.Time) (string, error) {
 	if counter == 0 || counter > f.MaxCounter() {
@@ -263,8 +263,8 @@ func (f *Format) Key(counter uint64, at time.Time) (string, error) {
 	return string(key), nil
 }
 
-// Counter returns the counter of a key, and the parts of its date one after the other, in the order of
-// the format. ok is false where it is none of its keys.
+// Counter returns the counter of a key, and the parts of its date joined in the order of the
+// format. ok is false for other texts.
 func (f *Format) Counter(key string) (counter uint64, date string, ok bool) {
 	count := len(key) - f.fixed // of the counter's digits
 	switch {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Name is which function of the counter a key is.
+// Name says which function of the counter a key is.
 type Name uint8
 
 // The kinds.
@@ -20,12 +20,12 @@ const (
 	ShardBits        // a shard above it
 	Formatted        // written into a text, with parts of the date
 	UUID             // no counter: a number of RFC 9562
-	Snowflake        // the time, who gave it, and a counter; see Layout
+	Snowflake        // the time, the worker, and a counter; see Layout
 	Ticks            // no keys: the counter is the time of one worker
 )
 
-// Kind is a function from counters, which begin at 1, to keys. It is comparable: two that are equal
-// give the same keys. The zero value is the plain kind. UUID alone is of no counter.
+// Kind is a function from counters, which begin at 1, to keys. It is comparable: equal kinds give
+// equal keys. The zero value is the plain kind, whose key is the counter. UUID has no counter.
 type Kind struct {
 	name     Name
 	bits     uint8 // of a key, of BitReversed and ShardBits; of the time, of Snowflake
@@ -41,32 +41,32 @@ type Kind struct {
 	epoch int64         // milliseconds since 1970, of Snowflake
 	tick  time.Duration // of Snowflake
 
-	skipFrom, skipTo uint64 // keys that are not given; 0: none
+	skipFrom, skipTo uint64 // keys that are never given; 0: none
 }
 
 // Bounds of the options.
 const (
-	MaxShardBits = 15  // as TiDB's AUTO_RANDOM(s) has it
-	MaxDigits    = 18  // what a BIGINT holds, signed or not
+	MaxShardBits = 15  // as in TiDB's AUTO_RANDOM(s)
+	MaxDigits    = 18  // a BIGINT holds them, signed or not
 	MaxClause    = 160 // characters of String
 
-	// maxSkipped bounds how many counters in a row may have keys that are not given: who takes a
-	// key passes over them.
+	// maxSkipped bounds how many counters in a row may have keys that are never given: a caller
+	// skips them one by one.
 	maxSkipped = 1000
 
-	keyBits    = 63 // what a BIGINT holds without its sign
-	jsonBits   = 53 // what a double holds
+	keyBits    = 63 // a BIGINT has these without its sign
+	jsonBits   = 53 // a double has these
 	jsonDigits = 15
 )
 
-// NewBitReversed is BIT_REVERSED: the 63 bits below the sign in reverse order, with jsonSafe the 53
-// that a double holds.
+// NewBitReversed returns BIT_REVERSED: the 63 bits below the sign in reverse order, or with
+// jsonSafe the 53 of a double.
 func NewBitReversed(jsonSafe bool) Kind {
 	return Kind{name: BitReversed, bits: width(jsonSafe), jsonSafe: jsonSafe}
 }
 
-// NewRotate is ROTATE moved DIGITS digits: the counter written with so many digits, the last moved
-// ones in front of the others.
+// NewRotate returns ROTATE moved DIGITS digits: the counter written with so many digits, the last
+// moved ones in front of the others.
 func NewRotate(moved, digits uint64, jsonSafe bool) (Kind, error) {
 	most, why := uint64(MaxDigits), ""
 	if jsonSafe {
@@ -81,7 +81,7 @@ func NewRotate(moved, digits uint64, jsonSafe bool) (Kind, error) {
 	return Kind{name: Rotate, digits: uint8(digits), moved: uint8(moved), jsonSafe: jsonSafe}, nil
 }
 
-// NewShardBits is SHARD BITS n: n bits of a shard below the sign, and the counter in the bits
+// NewShardBits returns SHARD BITS n: n bits of a shard below the sign, and the counter in the bits
 // below.
 func NewShardBits(n uint64, jsonSafe bool) (Kind, error) {
 	if n < 1 || n > MaxShardBits {
@@ -97,7 +97,7 @@ func width(jsonSafe bool) uint8 {
 	return keyBits
 }
 
-// Skip is k without the keys from one to another, as a table has that gets a kind: SKIP RANGE from
+// Skip returns k without a range of keys, for a table whose rows have them already: SKIP RANGE from
 // TO to.
 func (k Kind) Skip(from, to uint64) (Kind, error) {
 	refused := func(format string, args ...any) (Kind, error) {
@@ -117,13 +117,13 @@ func (k Kind) Skip(from, to uint64) (Kind, error) {
 	return k, nil
 }
 
-// WithoutSkip is the kind that passes over no keys.
+// WithoutSkip returns k without skipped keys.
 func (k Kind) WithoutSkip() Kind {
 	k.skipFrom, k.skipTo = 0, 0
 	return k
 }
 
-// Skips reports whether a key is not given.
+// Skips reports whether a key is never given.
 func (k Kind) Skips(key uint64) bool { return k.skipTo != 0 && key >= k.skipFrom && key <= k.skipTo }
 
 // Name returns which function k is.
@@ -132,19 +132,19 @@ func (k Kind) Name() Name { return k.name }
 // IsPlain reports whether keys are the counters.
 func (k Kind) IsPlain() bool { return k.name == Plain }
 
-// JSONSafe reports whether a double holds all keys of a kind other than the plain one.
+// JSONSafe reports whether a double holds all keys, of another kind than the plain one.
 func (k Kind) JSONSafe() bool { return k.jsonSafe }
 
 // Steady reports whether keys that are taken together are one apart.
 func (k Kind) Steady() bool { return k.Rises() || k.name == Snowflake || k.name == Ticks }
 
-// Rises reports whether keys rise with their counter, where they share a shard.
+// Rises reports whether keys of one shard rise with their counter.
 func (k Kind) Rises() bool { return k.name == Plain || k.name == ShardBits }
 
-// HasClock reports whether a key has the time in it, and not the counter of the sequence's row.
+// HasClock reports whether keys contain the time, rather than the counter of the sequence's row.
 func (k Kind) HasClock() bool { return k.name == Snowflake }
 
-// MaxCounter is the highest counter that has a key: with SNOWFLAKE the last tick.
+// MaxCounter returns the highest counter that has a key; with SNOWFLAKE the last tick.
 func (k Kind) MaxCounter() uint64 {
 	switch k.name {
 	case BitReversed:
@@ -161,7 +161,7 @@ func (k Kind) MaxCounter() uint64 {
 	return math.MaxUint64
 }
 
-// MaxKey is the highest key, of a kind whose keys are numbers.
+// MaxKey returns the highest key, for kinds whose keys are numbers.
 func (k Kind) MaxKey() uint64 {
 	switch k.name {
 	case ShardBits:
@@ -174,9 +174,8 @@ func (k Kind) MaxKey() uint64 {
 	return k.MaxCounter()
 }
 
-// Key returns the key of a counter, which must not be above MaxCounter. Only SHARD BITS uses the
-// shard, of which it takes the lowest bits. With SNOWFLAKE it is the first key of a tick, and the
-// shard is the worker.
+// Key returns the key of a counter up to MaxCounter. Only SHARD BITS uses the shard, of which it
+// takes the lowest bits. With SNOWFLAKE it is the first key of a tick, and the shard is the worker.
 func (k Kind) Key(counter, shard uint64) uint64 {
 	switch k.name {
 	case BitReversed:
@@ -193,8 +192,7 @@ func (k Kind) Key(counter, shard uint64) uint64 {
 	return counter
 }
 
-// Counter returns the counter and the shard that a key is of; see Key. ok is false where it is of
-// none.
+// Counter returns the counter and the shard of a key; see Key. ok is false for other numbers.
 func (k Kind) Counter(key uint64) (counter, shard uint64, ok bool) {
 	if k.IsText() || key > k.MaxKey() || k.Skips(key) {
 		return 0, 0, false
@@ -217,8 +215,8 @@ func (k Kind) Counter(key uint64) (counter, shard uint64, ok bool) {
 	return counter, shard, counter != 0
 }
 
-// CounterSQL is the counter of the key in a column, as an expression of SQL, and a condition on
-// what is no key. Both are "" of the plain kind. The keys are numbers.
+// CounterSQL returns an SQL expression for the counter of the key in a column, and a condition for
+// values that are no keys. Both are "" for the plain kind. Keys are numbers.
 func (k Kind) CounterSQL(column string) (counter, condition string) {
 	switch k.name {
 	case Plain, Ticks:
@@ -251,8 +249,8 @@ var powers = func() (p [maxWidth + 1]uint64) {
 	return p
 }()
 
-// String is the clause of CREATE SEQUENCE, with JSON_SAFE if keys are; "" of the plain kind. Parse
-// reads it.
+// String returns the clause of CREATE SEQUENCE, with JSON_SAFE if keys are; "" for the plain kind.
+// Parse reads it.
 func (k Kind) String() string {
 	text := ""
 	switch k.name {
@@ -285,7 +283,7 @@ func (k Kind) String() string {
 	return text
 }
 
-// Parse reads what String has written, in any case and with any blanks.
+// Parse reads a clause as String writes it, in any case and with any blanks.
 func Parse(clause string) (Kind, error) {
 	words := strings.Fields(strings.ToUpper(clause))
 	switch {
@@ -311,7 +309,7 @@ func Parse(clause string) (Kind, error) {
 	return k.Skip(from, to)
 }
 
-// parseFunction reads the words of a clause that say which function it is.
+// parseFunction reads the words of a clause that name the function.
 func parseFunction(clause string, words []string, jsonSafe bool) (Kind, error) {
 	number := func(at int) uint64 {
 		n, err := strconv.ParseUint(words[at], 10, 64)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Reset says when the counter of a format begins again: never, or with each day, month or year.
+// Reset says when the counter of a format starts again: never, or with each day, month or year.
 type Reset uint8
 
 // The resets.
@@ -18,7 +18,7 @@ const (
 	Yearly
 )
 
-// resets are, by Reset: the word behind RESET, and how many of yyyy, MM and dd the format must have.
+// resets are, by Reset: the word after RESET, and how many of yyyy, MM and dd the format needs.
 var resets = [...]struct {
 	word  string
 	parts int
@@ -27,7 +27,7 @@ var resets = [...]struct {
 // periodParts are the parts of a date that a period is made of.
 var periodParts = [...]string{"yyyy", "MM", "dd"}
 
-// ParseReset reads the word behind RESET.
+// ParseReset reads the word after RESET.
 func ParseReset(word string) (Reset, error) {
 	for i := Daily; i <= Yearly; i++ {
 		if strings.EqualFold(word, resets[i].word) {
@@ -37,10 +37,10 @@ func ParseReset(word string) (Reset, error) {
 	return NoReset, fmt.Errorf("RESET %.40s: want RESET DAILY, MONTHLY or YEARLY", word)
 }
 
-// String is the word behind RESET.
+// String returns the word after RESET.
 func (r Reset) String() string { return resets[r].word }
 
-// digits is how many the name of a period has.
+// digits returns how many digits the name of a period has.
 func (r Reset) digits() int {
 	if r == NoReset {
 		return 0
@@ -51,7 +51,7 @@ func (r Reset) digits() int {
 // Period is a day, month or year as a number: 20261125, 202611 or 2026.
 type Period uint32
 
-// periodOf is the period of a date.
+// periodOf returns the period of a date.
 func (r Reset) periodOf(year, month, day int) Period {
 	switch r {
 	case Daily:
@@ -64,12 +64,11 @@ func (r Reset) periodOf(year, month, day int) Period {
 	return 0
 }
 
-// Resets reports whether the counter begins again with each period.
+// Resets reports whether the counter starts again with each period.
 func (k Kind) Resets() bool { return k.name == Formatted && k.format.reset != NoReset }
 
-// Period is the one that a moment is in. It is made of the very date that a key of that moment has,
-// in the zone of the format, so that the two cannot differ. ok is false where the year has not four
-// digits.
+// Period returns the period of a moment. It uses the same date as the key of that moment, in the
+// zone of the format, so the two cannot differ. ok is false if the year has not four digits.
 func (k Kind) Period(at time.Time) (p Period, ok bool) {
 	year, month, day := at.In(k.format.zone).Date()
 	if year < 0 || year > 9999 {
@@ -78,14 +77,14 @@ func (k Kind) Period(at time.Time) (p Period, ok bool) {
 	return k.format.reset.periodOf(year, int(month), day), true
 }
 
-// PeriodName is how a period is written: with 8, 6 or 4 digits.
+// PeriodName returns a period as 8, 6 or 4 digits.
 func (k Kind) PeriodName(p Period) string {
 	return fmt.Sprintf("%0*d", k.format.reset.digits(), p)
 }
 
-// PeriodOf is the period that stands in a key, of a kind that Resets.
+// PeriodOf returns the period in a key, for kinds with Resets.
 func (k Kind) PeriodOf(key string) (p Period, ok bool) {
-	if !k.IsText() { // it has lost its zeros in front
+	if !k.IsText() { // a number has lost its leading zeros
 		n, err := strconv.ParseUint(key, 10, 64)
 		if err != nil {
 			return 0, false
@@ -105,7 +104,7 @@ func (k Kind) PeriodOf(key string) (p Period, ok bool) {
 		}
 		for j, name := range periodParts {
 			if part.date != nil && part.date.name == name {
-				date[j], _ = strconv.Atoi(key[at : at+size]) // Counter has seen that these are digits
+				date[j], _ = strconv.Atoi(key[at : at+size]) // Counter has checked the digits
 			}
 		}
 		at += size
@@ -113,7 +112,7 @@ func (k Kind) PeriodOf(key string) (p Period, ok bool) {
 	return k.format.reset.periodOf(date[0], date[1], date[2]), true
 }
 
-// checkReset is an error if two periods could have one key.
+// checkReset returns an error if two periods could have one key.
 func (f *Format) checkReset() error {
 	if f.reset == NoReset {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Layout is what a key of SNOWFLAKE is made of, from the highest bits to the lowest: the ticks
-// since Epoch, the worker that gave it, and how many keys that worker gave in the same tick before.
+// Layout is the parts of a key of SNOWFLAKE, from the highest bits to the lowest: the ticks since
+// Epoch, the worker, and how many keys that worker gave before in the same tick.
 type Layout struct {
 	Epoch       time.Time // in whole milliseconds, from 1970 on
 	Tick        time.Duration
@@ -17,7 +17,7 @@ type Layout struct {
 	CounterBits uint64
 }
 
-// DefaultLayout is SNOWFLAKE without options.
+// DefaultLayout returns the layout of SNOWFLAKE without options.
 func DefaultLayout() Layout {
 	return Layout{Epoch: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Tick: time.Millisecond, TimeBits: 41, WorkerBits: 10, CounterBits: 12}
 }
@@ -28,10 +28,10 @@ const (
 	maxTimeBits    = 57 // as segment.MostTickBits
 	maxWorkerBits  = 16
 	maxCounterBits = 22
-	maxTick        = time.Second // who finds a tick full waits for the next one
+	maxTick        = time.Second // a caller that finds a tick full waits for the next one
 )
 
-// NewSnowflake is SNOWFLAKE with a layout.
+// NewSnowflake returns SNOWFLAKE with a layout.
 func NewSnowflake(l Layout, jsonSafe bool) (Kind, error) {
 	most, why := uint64(keyBits), ""
 	if jsonSafe {
@@ -59,11 +59,11 @@ func NewSnowflake(l Layout, jsonSafe bool) (Kind, error) {
 	}, nil
 }
 
-// NewTicks is the kind of the rows that count the ticks of one worker. No client is given its
+// NewTicks returns the kind of rows that count the ticks of one worker. Clients never get these
 // numbers.
 func NewTicks() Kind { return Kind{name: Ticks} }
 
-// ParseEpoch reads what stands behind EPOCH: a date, or a time as RFC 3339 has it. It is UTC.
+// ParseEpoch reads the value of EPOCH: a date, or a time in RFC 3339, in UTC.
 func ParseEpoch(text string) (time.Time, error) {
 	upper := strings.ToUpper(text)
 	for _, layout := range [...]string{time.DateOnly, time.RFC3339Nano} {
@@ -74,7 +74,7 @@ func ParseEpoch(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("EPOCH '%.40s': want a date as '2026-01-01', or a time as '2010-11-04T01:42:54.657Z'", text)
 }
 
-// ParseTick reads what stands behind TICK.
+// ParseTick reads the value of TICK.
 func ParseTick(text string) (time.Duration, error) {
 	tick, err := time.ParseDuration(strings.ToLower(text))
 	if err != nil {
@@ -83,7 +83,7 @@ func ParseTick(text string) (time.Duration, error) {
 	return tick, nil
 }
 
-// Layout is that of SNOWFLAKE.
+// Layout returns the layout of SNOWFLAKE.
 func (k Kind) Layout() Layout {
 	return Layout{
 		Epoch: time.UnixMilli(k.epoch).UTC(), Tick: k.tick,
@@ -91,8 +91,8 @@ func (k Kind) Layout() Layout {
 	}
 }
 
-// TickAt is the tick of a moment in nanoseconds since 1970; 0, in which no key is given, before
-// there is one. It may be above MaxCounter.
+// TickAt returns the tick of a moment in nanoseconds since 1970; 0, in which no key is given,
+// before Epoch. It may be above MaxCounter.
 func (k Kind) TickAt(moment int64) uint64 {
 	since := moment - k.epoch*int64(time.Millisecond)
 	if since < 0 {
@@ -101,26 +101,26 @@ func (k Kind) TickAt(moment int64) uint64 {
 	return uint64(since / int64(k.tick))
 }
 
-// TimeOf is when a tick begins.
+// TimeOf returns when a tick begins.
 func (k Kind) TimeOf(tick uint64) time.Time {
 	ms := uint64(k.tick / time.Millisecond)
 	if tick > (1<<62)/ms {
-		tick = (1 << 62) / ms // far beyond the time that anybody prints
+		tick = (1 << 62) / ms // far beyond any time that is printed
 	}
 	return time.UnixMilli(k.epoch + int64(tick*ms)).UTC()
 }
 
-// Compose is the key of SNOWFLAKE for the n-th key, from 0, that a worker gives in a tick.
+// Compose returns the n-th key of SNOWFLAKE, from 0, of a worker in a tick.
 func (k Kind) Compose(tick, worker, n uint64) uint64 {
 	return tick<<(k.shard+k.counter) | worker<<k.counter | n
 }
 
-// Decompose is what a key of SNOWFLAKE was made of.
+// Decompose returns the parts of a key of SNOWFLAKE.
 func (k Kind) Decompose(key uint64) (tick, worker, n uint64) {
 	return key >> (k.shard + k.counter), key >> k.counter & (1<<k.shard - 1), key & (1<<k.counter - 1)
 }
 
-// clause is the clause of SNOWFLAKE, all of its options written out.
+// clause returns the clause of SNOWFLAKE with all options.
 func (k Kind) clause() string {
 	l := k.Layout()
 	epoch := l.Epoch.Format(time.DateOnly)
@@ -130,7 +130,7 @@ func (k Kind) clause() string {
 	return fmt.Sprintf("SNOWFLAKE EPOCH '%s' TICK '%v' TIME BITS %d WORKER BITS %d COUNTER BITS %d", epoch, l.Tick, l.TimeBits, l.WorkerBits, l.CounterBits)
 }
 
-// parseSnowflake reads the words behind SNOWFLAKE.
+// parseSnowflake reads the words after SNOWFLAKE.
 func parseSnowflake(words []string, jsonSafe bool) (Kind, error) {
 	l := DefaultLayout()
 	var err error

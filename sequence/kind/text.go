@@ -10,12 +10,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// formats are those that were ever parsed here, by their clauses: two kinds with one clause are equal.
-// Only admins make sequences, so there are few.
+// formats has all parsed formats by their clauses, so that kinds with one clause are equal. Only
+// admins make sequences, so it stays small.
 var formats sync.Map
 
-// NewFormatted is FORMAT 'text' with its options: the counter, padded, between literals and parts of
-// the date.
+// NewFormatted returns FORMAT 'text' with its options: the counter, padded, between literals and
+// parts of the date.
 func NewFormatted(text string, o FormatOptions) (Kind, error) {
 	f, err := ParseFormat(text, o)
 	if err != nil {
@@ -28,12 +28,11 @@ func NewFormatted(text string, o FormatOptions) (Kind, error) {
 // TimeLayout shows the time of a key, which is UTC.
 const TimeLayout = "2006-01-02 15:04:05.000"
 
-// NewUUID is UUID VERSION version, in 36 characters, or with binary in 16 bytes.
-//
-// It takes no numbers of the counter, and needs none to give no key twice: a key of version 4 has 122
-// random bits. One of version 7 has 62 below the time, and the library gives each a later time than
-// the one before, whatever the clock does, so keys of one proxy differ and rise. Two proxies have one
-// key only if both have the same time to a quarter of a microsecond and draw the same 62 bits.
+// NewUUID returns UUID VERSION version, in 36 characters, or with binary in 16 bytes. ¶It takes no
+// numbers of the counter, and needs none for unique keys. A key of version 4 has 122 random bits.
+// One of version 7 has 62 below the time, and the library gives each a later time than the last,
+// whatever the clock does, so keys of one proxy differ and rise. Two proxies give one key only if
+// both have the same time to a quarter of a microsecond and draw the same 62 bits.
 func NewUUID(version uint64, binary bool) (Kind, error) {
 	if version != 4 && version != 7 {
 		return Kind{}, fmt.Errorf("UUID VERSION %d: want 7, whose keys rise, or 4", version)
@@ -41,7 +40,7 @@ func NewUUID(version uint64, binary bool) (Kind, error) {
 	return Kind{name: UUID, version: uint8(version), binary: binary}, nil
 }
 
-// IsText reports whether keys are texts or bytes, which Text makes, and no numbers.
+// IsText reports whether keys are texts or bytes, made by Text, rather than numbers.
 func (k Kind) IsText() bool { return k.name == UUID || k.name == Formatted && !k.format.number }
 
 // IsBinary reports whether keys are bytes.
@@ -53,7 +52,7 @@ func (k Kind) Counts() bool { return k.name != UUID }
 // Dated reports whether the key of a counter depends on the time.
 func (k Kind) Dated() bool { return k.name == Formatted }
 
-// Length is how many characters, or bytes, a text has at most.
+// Length returns how many characters, or bytes, a text has at most.
 func (k Kind) Length() int {
 	switch {
 	case k.name == Formatted:
@@ -64,8 +63,8 @@ func (k Kind) Length() int {
 	return 36
 }
 
-// Text returns the key of a counter at a moment, of a kind whose keys are texts. It fails where the
-// format has no key for that, or the machine has no random numbers.
+// Text returns the key of a counter at a moment, for kinds whose keys are texts. It fails if the
+// format has no such key, or the machine has no random numbers.
 func (k Kind) Text(counter uint64, at time.Time) (string, error) {
 	if k.name == Formatted {
 		return k.format.Key(counter, at)
@@ -84,7 +83,7 @@ func (k Kind) Text(counter uint64, at time.Time) (string, error) {
 	return id.String(), nil
 }
 
-// Number returns the key of a counter at a moment, of Formatted whose keys are numbers.
+// Number returns the key of a counter at a moment, for formats whose keys are numbers.
 func (k Kind) Number(counter uint64, at time.Time) (uint64, error) {
 	text, err := k.format.Key(counter, at)
 	if err != nil {
@@ -94,13 +93,13 @@ func (k Kind) Number(counter uint64, at time.Time) (uint64, error) {
 }
 
 // Origin returns what a text was made of: the counter and the parts of the date, or the time of a
-// UUID of version 7. ok is false where it is no key of the kind.
+// UUID of version 7. ok is false for other texts.
 func (k Kind) Origin(key string) (counter uint64, date string, ok bool) {
 	if k.name == Formatted {
 		return k.format.Counter(key)
 	}
 	id, err := uuid.FromBytes([]byte(key))
-	if !k.binary || err != nil { // people write a binary one in digits, too
+	if !k.binary || err != nil { // a binary one may be written in digits, too
 		id, err = uuid.Parse(key)
 	}
 	if k.name != UUID || err != nil || len(key) != 36 && len(key) != 16 || id.Version() != uuid.Version(k.version) || id.Variant() != uuid.RFC4122 {
@@ -113,8 +112,8 @@ func (k Kind) Origin(key string) (counter uint64, date string, ok bool) {
 	return 0, date, true
 }
 
-// Fits is an error if a column of a type, as information_schema writes it, does not hold all keys as
-// they are, of a kind whose keys are texts.
+// Fits returns an error if a column of a type, as information_schema writes it, cannot hold all
+// keys unchanged, for kinds whose keys are texts.
 func (k Kind) Fits(columnType string) error {
 	name, rest, _ := strings.Cut(strings.ToLower(columnType), "(")
 	digits, _, _ := strings.Cut(rest, ")")
@@ -135,10 +134,10 @@ func (k Kind) Fits(columnType string) error {
 	return fmt.Errorf("this column is of the type %s, which does not hold keys of kind %v as they are: want %s", columnType, k, want)
 }
 
-// fixed reports whether all keys have one length.
+// fixed reports whether all keys have the same length.
 func (k Kind) fixed() bool { return k.name == UUID || k.format.width > 0 && !k.format.widen }
 
-// parseFormatted reads FORMAT '...' and what may stand behind it, in any order.
+// parseFormatted reads FORMAT '...' and its options, in any order.
 func parseFormatted(clause string) (Kind, error) {
 	parts := strings.Split(strings.TrimSpace(clause), "'")
 	wrong := func() (Kind, error) {

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// ErrAway: the one of several sequence servers that gives the ticks of a worker is away. Others may
-// give those of other workers.
+// ErrAway: the sequence server that gives the ticks of the worker is away. Other servers may give
+// those of other workers.
 var ErrAway = errors.New("the sequence server that gives the ticks of the worker is away")
 
-// ClockError: no key is given, as the clock of this machine says a time for which there are none.
+// ClockError: no key is given, since there are none for the time of this machine's clock.
 type ClockError struct {
 	Sequence string
-	// Behind is for how long there will be no keys, as ticks up to then were used: the clock was
-	// ahead before.
+	// Behind is how long there will be no keys, since later ticks were used: the clock was ahead
+	// before.
 	Behind time.Duration
-	// Off is how far it is ahead of the sequence server's, or behind if it is negative; 0: that is
-	// not what is wrong. Most is what it may be.
+	// Off is how far the clock is ahead of the sequence server's, negative if behind; 0 if another
+	// reason applies. Most bounds it.
 	Off, Most time.Duration
 }
 
@@ -38,8 +38,8 @@ func (e *ClockError) Error() string {
 type WorkersError struct {
 	Sequence string
 	Workers  uint64
-	Away     uint64        // those that cannot be had as a sequence server is away
-	Free     time.Duration // until the first of them is free; 0: not known
+	Away     uint64        // workers that are unavailable since a sequence server is away
+	Free     time.Duration // until the first of them is free; 0: unknown
 }
 
 func (e *WorkersError) Error() string {
@@ -55,13 +55,13 @@ func (e *WorkersError) Error() string {
 		"more WORKER BITS take another sequence", e.Sequence, used, free)
 }
 
-// WorkerError: the only worker that this process may take cannot be had.
+// WorkerError: the only worker that this process may take is unavailable.
 type WorkerError struct {
 	Sequence        string
 	Worker, Workers uint64        // Workers is how many there are, from 0 on
-	Away            bool          // as its sequence server is away
-	Free            time.Duration // until its ticks have passed; 0: not known
-	Holders         string        // other processes that live and take the same one
+	Away            bool          // its sequence server is away
+	Free            time.Duration // until its ticks have passed; 0: unknown
+	Holders         string        // other live processes that take the same worker
 }
 
 func (e *WorkerError) Error() string {
@@ -112,10 +112,10 @@ func (e *EndError) Error() string {
 	return fmt.Sprintf("sequence %q has run out of time bits", e.Sequence)
 }
 
-// WaitError: a caller has waited for ticks, and his time was over.
+// WaitError: a caller's time ended while it waited for ticks.
 type WaitError struct {
-	Cause error // of his context
-	Err   error // why there are no ticks; nil: not known
+	Cause error // of its context
+	Err   error // why there are no ticks; nil: unknown
 }
 
 func (e *WaitError) Error() string {
@@ -125,7 +125,7 @@ func (e *WaitError) Error() string {
 	return e.Cause.Error()
 }
 
-// refused reports whether it is of no use to wait after a renewal has failed so.
+// refused reports whether waiting is useless after this error of a renewal.
 func refused(err error) bool {
 	switch err := err.(type) {
 	case *ClockError, *EndError:
@@ -138,7 +138,7 @@ func refused(err error) bool {
 	return false
 }
 
-// rounded is for people.
+// rounded rounds a duration for people.
 func rounded(d time.Duration) time.Duration {
 	if d > 10*time.Second {
 		return d.Round(time.Second)

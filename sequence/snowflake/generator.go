@@ -12,34 +12,34 @@ import (
 	"seqproxy/sequence/kind"
 )
 
-// Ticks is where the ticks of workers are reserved, as a sequence server has them.
+// Ticks reserves the ticks of workers on a sequence server.
 type Ticks interface {
-	// Last returns the last tick of a worker that anybody has reserved. One that is new begins at
-	// first. busy: that worker cannot be had. ErrAway: and not as long as its server is away.
+	// Last returns the last reserved tick of a worker. A new worker begins at first. busy: the
+	// worker cannot be taken. ErrAway: nor until its server is back.
 	Last(ctx context.Context, worker, first uint64) (last uint64, busy bool, err error)
-	// Reserve returns the first of n ticks of a worker in a row, which nobody else has or will
-	// have. Errors are those of Last.
+	// Reserve returns the first of n consecutive ticks of a worker, which no other process has or
+	// will have. Errors are as with Last.
 	Reserve(ctx context.Context, worker, n uint64) (first uint64, err error)
-	// Homes is how many servers there are that can be away without each other. That at the number
-	// of a worker modulo this gives the ticks of the worker.
+	// Homes returns how many servers can be away independently. The server at a worker's number
+	// modulo this gives the ticks of the worker.
 	Homes() uint64
-	// Time is what the server's clock says as this returns.
+	// Time returns the server's clock at the time of the return.
 	Time(ctx context.Context) (time.Time, error)
-	// Holders are the other processes that live and may take only this worker, for people. It is
-	// empty if that is not known.
+	// Holders describes the other live processes that may take only this worker. It is empty if
+	// unknown.
 	Holders(ctx context.Context, worker uint64) string
 }
 
-// Options are those of a Generator.
+// Options are the settings of a Generator.
 type Options struct {
 	Name  string // of the sequence, in errors
 	Kind  kind.Kind
 	Ticks Ticks
-	// Worker is the only one whose ticks are taken; nil: any that is free.
+	// Worker is the only worker to take; nil: any that is free.
 	Worker *uint64
-	// Cover is for how long ticks are reserved ahead, at least.
+	// Cover is how long ticks are reserved ahead, at least.
 	Cover func() time.Duration
-	// RenewSoon has Renew be called soon, unless it runs. It does not wait.
+	// RenewSoon makes Renew be called soon, unless it runs. It does not wait.
 	RenewSoon func()
 	Wall      func() time.Time // the clock of the machine; time.Now if nil
 	Bounds    Bounds
@@ -48,13 +48,11 @@ type Options struct {
 
 // Bounds say how far clocks are believed.
 type Bounds struct {
-	// Off is how far the clock of this machine may be from that of the sequence server to be
-	// believed.
+	// Off bounds the distance of this machine's clock to that of the sequence server.
 	Off time.Duration
-	// Behind is how far the first tick of a worker may be ahead of the time, so that it is waited
-	// for.
+	// Behind bounds how far the first tick of a worker may lie ahead, so that it is waited for.
 	Behind time.Duration
-	// Look is how often a step of the clock is looked for again, and the least time between two
+	// Look is the interval of looks for a step of the clock, and the least time between two
 	// renewals.
 	Look time.Duration
 }
@@ -66,35 +64,35 @@ type Generator struct {
 	size uint64 // keys in a tick
 	line *line
 
-	queue chan struct{} // held by the caller who waits in front of all others
+	queue chan struct{} // a lock for the first caller in the line
 
 	mu      sync.Mutex
 	tick    uint64 // of the last key
-	counter uint64 // of the next key in that tick; size if none is left
-	now     span   // which tick is of
+	counter uint64 // of the next key in that tick; size if none remains
+	now     span   // the span of tick
 	later   []span // reserved, and not begun
 	given   uint64
 	steps   uint64        // of the clock
 	waiting int           // callers
-	dueAt   uint64        // the tick in which ticks are to be reserved
+	dueAt   uint64        // the tick in which ticks must be reserved
 	changed chan struct{} // closed when ticks were reserved, or a renewal or the generator has ended
-	failed  error         // why the last renewal did; nil after a success
-	end     error         // gives nothing any more
+	failed  error         // the error of the last renewal; nil after a success
+	end     error         // why it gives nothing any more
 
 	// of Renew alone
 	workers [mostWorkers]renewal
 	clock   struct {
 		begun  bool // it was compared with the server's
-		warned bool // that a step of it is not followed
+		warned bool // a step that is not followed was logged
 	}
 }
 
-// span is ticks of a worker that are reserved here, both ends included.
+// span is reserved ticks of a worker, both ends included.
 type span struct{ worker, from, to uint64 }
 
 func (s span) has(tick uint64) bool { return tick >= s.from && tick <= s.to }
 
-// New makes a Generator, which has no ticks yet.
+// New returns a Generator without ticks.
 func New(o Options) *Generator {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
@@ -107,7 +105,7 @@ func New(o Options) *Generator {
 	return g
 }
 
-// Take returns the first of n consecutive keys, all of one tick, if it need not wait. Keys rise.
+// Take returns the first of n consecutive keys of one tick, if it need not wait. Keys rise.
 func (g *Generator) Take(n uint64) (key uint64, ok bool) {
 	g.mu.Lock()
 	if g.waiting > 0 || g.end != nil || n > g.size {
@@ -123,7 +121,7 @@ func (g *Generator) Take(n uint64) (key uint64, ok bool) {
 	return key, ok
 }
 
-// tickNow is the present tick. Clocks may be behind the last one.
+// tickNow returns the present tick. The clock may be behind the last tick.
 func (g *Generator) tickNow() uint64 {
 	if planted.Fault(planted.Clock) {
 		return g.o.Kind.TickAt(g.line.wall().UnixNano())
@@ -131,8 +129,8 @@ func (g *Generator) tickNow() uint64 {
 	return g.o.Kind.TickAt(g.line.now())
 }
 
-// nextLocked takes n keys. Where it cannot, it says in which tick, soon, to try again; 0 if ticks
-// have to be reserved first.
+// nextLocked takes n keys. If it cannot, again is the tick in which to try again soon, or 0 if
+// ticks must first be reserved.
 func (g *Generator) nextLocked(now, n uint64) (key uint64, ok bool, again uint64) {
 	if now > g.tick || planted.Fault(planted.Clock) && now != g.tick {
 		if !g.now.has(now) && !g.advanceLocked(now) {
@@ -155,7 +153,7 @@ func (g *Generator) nextLocked(now, n uint64) (key uint64, ok bool, again uint64
 	return key, true, 0
 }
 
-// advanceLocked goes on to ticks that have the present one.
+// advanceLocked moves on to ticks that include the present one.
 func (g *Generator) advanceLocked(now uint64) bool {
 	for i, s := range g.later {
 		if s.has(now) {
@@ -167,7 +165,7 @@ func (g *Generator) advanceLocked(now uint64) bool {
 	return false
 }
 
-// dueLocked reports whether ticks are to be reserved now. It does so once for a while.
+// dueLocked reports, once for a while, that ticks must be reserved.
 func (g *Generator) dueLocked(now uint64) bool {
 	if now < g.dueAt {
 		return false
@@ -176,18 +174,18 @@ func (g *Generator) dueLocked(now uint64) bool {
 	return true
 }
 
-// ticksIn is how many ticks last for d, at least one.
+// ticksIn returns how many ticks last for d, at least one.
 func (g *Generator) ticksIn(d time.Duration) uint64 {
 	return max(uint64(d/g.o.Kind.Layout().Tick), 1)
 }
 
-// until is how long it is until a tick begins. Ticks far ahead are after all others.
+// until returns how long it is until a tick begins. Ticks far ahead come after all others.
 func (g *Generator) until(tick uint64) time.Duration {
 	return g.o.Kind.TimeOf(tick).Sub(time.Unix(0, g.line.now()))
 }
 
-// Wait is Take for who has to wait, until ctx is done. Callers go in the order in which they came,
-// or single keys would starve those who want a whole tick. Errors: *ClockError, *WorkersError,
+// Wait is Take that waits until ctx is done. Callers go in the order in which they came: else
+// single keys would starve a caller that wants a whole tick. Errors: *ClockError, *WorkersError,
 // *WorkerError, *FullError, *RunError, *EndError, *WaitError, and that of End.
 func (g *Generator) Wait(ctx context.Context, n uint64) (uint64, error) {
 	if n > g.size {
@@ -233,7 +231,7 @@ func (g *Generator) Wait(ctx context.Context, n uint64) (uint64, error) {
 	}
 }
 
-// await waits for a time, or without one for changed, which it listens to in any case. It is false
+// await waits for a pause, or without one for changed, which ends the wait in any case. It is false
 // if ctx was done first.
 func await(ctx context.Context, pause time.Duration, changed <-chan struct{}) bool {
 	var over <-chan time.Time
@@ -257,14 +255,14 @@ func (g *Generator) count(n int) {
 	g.waiting += n
 }
 
-// Waited reports whether somebody waits.
+// Waited reports whether a caller waits.
 func (g *Generator) Waited() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.waiting > 0
 }
 
-// PassOver has no key be given in ticks up to one.
+// PassOver skips all ticks up to tick.
 func (g *Generator) PassOver(tick uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -274,7 +272,7 @@ func (g *Generator) PassOver(tick uint64) {
 }
 
 // why is the error of a caller whose ctx is done: why there are no ticks, if that is known, or that
-// those which are there have too few keys.
+// the present ticks have too few keys.
 func (g *Generator) why(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -285,7 +283,7 @@ func (g *Generator) why(ctx context.Context) error {
 	return &WaitError{Cause: context.Cause(ctx), Err: err}
 }
 
-// End has every Take fail with err from now on.
+// End makes every Take fail with err from now on.
 func (g *Generator) End(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -300,17 +298,17 @@ func (g *Generator) changedLocked() {
 	g.changed = make(chan struct{})
 }
 
-// State is where a Generator stands.
+// State describes a Generator.
 type State struct {
 	Given   uint64        // keys
 	Tick    uint64        // the present one
-	Ticks   uint64        // how many from now on are reserved, without a gap
+	Ticks   uint64        // reserved ticks from now on, without a gap
 	Covered time.Duration // how long they last
 	Used    bool          // ticks were reserved here
-	Steps   uint64        // of the clock, of more than Bounds.Behind, that were seen
+	Steps   uint64        // steps of the clock of more than Bounds.Behind
 }
 
-// State returns where g stands. It does no I/O.
+// State returns the present State. It does no I/O.
 func (g *Generator) State() State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -322,7 +320,7 @@ func (g *Generator) State() State {
 	return st
 }
 
-// Workers are those whose ticks are reserved now, the one in use first. It does no I/O.
+// Workers returns the workers whose ticks are reserved now, the one in use first. It does no I/O.
 func (g *Generator) Workers() (all []uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -339,8 +337,8 @@ func (g *Generator) Workers() (all []uint64) {
 	return all
 }
 
-// coveredLocked is the last tick up to which all from now on are reserved; one before now if that
-// is not.
+// coveredLocked returns the last tick up to which all from now on are reserved; one before now if
+// now is not.
 func (g *Generator) coveredLocked(now uint64) uint64 {
 	covered := max(now, 1) - 1
 	for grown := true; grown; {
@@ -358,8 +356,8 @@ func (g *Generator) coveredLocked(now uint64) uint64 {
 	return covered
 }
 
-// KeepUp has ticks be reserved where that is due though nobody takes keys, or where the clock was
-// set: once for a while. It does nothing before the first key was wanted.
+// KeepUp makes ticks be reserved if that is due without callers, or after a step of the clock, once
+// for a while. It does nothing before the first key was wanted.
 func (g *Generator) KeepUp() {
 	g.mu.Lock()
 	due := g.end == nil && g.dueAt > 0 && (g.dueLocked(g.tickNow()) || g.line.stepped(g.o.Bounds))

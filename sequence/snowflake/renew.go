@@ -12,29 +12,29 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// renewal is what renewals know of a worker in use.
+// renewal is what renewals remember of a worker in use.
 type renewal struct {
 	claimed     bool
 	id          uint64
-	first, last uint64 // of its ticks that were reserved here, in a row
+	first, last uint64 // of its ticks that were reserved here, without a gap
 }
 
 // has reports whether ticks are reserved.
 func (w *renewal) has(from, to uint64) bool { return w.claimed && w.first <= from && w.last >= to }
 
-// mostWorkers is how many a Generator has where there are several sequence servers: of different
-// ones, so that one may be away for long.
+// mostWorkers is how many workers a Generator uses with several sequence servers: of different
+// servers, so that one server may be away for long.
 const mostWorkers = 2
 
-// claimAhead is how many workers are looked at together, in an order by chance, so that proxies
-// which begin at the same time seldom meet.
+// claimAhead is how many workers are looked at together, in random order, so that proxies which
+// begin at the same time seldom meet.
 const claimAhead = 16
 
 // maxTries is how many workers a renewal loses to others before it gives up.
 const maxTries = 20
 
-// Renew reserves ticks, so that those of twice the cover are there. Only one runs at a time. After
-// an error it is called again if somebody waits, or at the next KeepUp.
+// Renew reserves ticks for twice the cover. Only one call runs at a time. After an error it is
+// called again when a caller waits, or at the next KeepUp.
 func (g *Generator) Renew(ctx context.Context) error {
 	err := g.renew(ctx)
 	g.mu.Lock()
@@ -52,7 +52,7 @@ func (g *Generator) renew(ctx context.Context) error {
 	switch {
 	case now > end:
 		return &EndError{g.o.Name}
-	case now == 0: // before the first
+	case now == 0: // before the first tick
 		return &ClockError{Sequence: g.o.Name, Behind: g.until(1)}
 	}
 	cover := g.ticksIn(max(g.o.Cover(), g.o.Bounds.Look)) // ticks are reserved each Look at most
@@ -78,7 +78,7 @@ func (g *Generator) renew(ctx context.Context) error {
 	return nil
 }
 
-// inUse is how many workers are to be in use.
+// inUse returns how many workers are to be used.
 func (g *Generator) inUse() uint64 {
 	if g.o.Worker != nil {
 		return 1
@@ -86,7 +86,7 @@ func (g *Generator) inUse() uint64 {
 	return min(g.o.Ticks.Homes(), mostWorkers)
 }
 
-// keep has one of the workers in use have ticks.
+// keep makes sure that a worker in use has ticks.
 func (g *Generator) keep(ctx context.Context, i int, now, from, want uint64) error {
 	w := &g.workers[i]
 	if i > 0 && w.claimed && w.id%g.o.Ticks.Homes() == g.workers[0].id%g.o.Ticks.Homes() {
@@ -114,13 +114,14 @@ func (g *Generator) keep(ctx context.Context, i int, now, from, want uint64) err
 	return nil
 }
 
-// keepsOn reports whether the ticks of the only worker there is go as far as is wanted. Between those
-// that were reserved may be others, as after a fail-over: no other worker would fill that gap.
+// keepsOn reports whether the ticks of the only worker reach as far as wanted. Others may have
+// ticks between its reserved ones, as after a fail-over: no other worker would fill that gap.
 func (g *Generator) keepsOn(w *renewal, want uint64) bool {
 	return g.o.Worker != nil && w.claimed && w.last >= want
 }
 
-// extend reserves ticks of a worker in use. Where others have reserved some of it, it is given up.
+// extend reserves ticks of a worker in use. If another process has reserved some, the worker is
+// given up.
 func (g *Generator) extend(ctx context.Context, w *renewal, now, want uint64) error {
 	if w.last < now { // it was free for a while
 		last, busy, err := g.o.Ticks.Last(ctx, w.id, now)
@@ -144,8 +145,8 @@ func (g *Generator) extend(ctx context.Context, w *renewal, now, want uint64) er
 // Unused is ticks of a worker, both ends included.
 type Unused struct{ Worker, First, Last uint64 }
 
-// Unused returns what is reserved of each worker in use above the last tick that has a key here. It
-// is called after End, when no renewal runs.
+// Unused returns the reserved ticks of each worker in use above the last tick with a key. It is
+// called after End, when no renewal runs.
 func (g *Generator) Unused() (all []Unused) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -163,8 +164,8 @@ func (g *Generator) covered(now uint64) uint64 {
 	return g.coveredLocked(now)
 }
 
-// claim takes a worker that nobody uses, with a few ticks from now on: if two proxies take it at
-// the same moment, one of them has wasted no more.
+// claim takes a free worker, with a few ticks from now on: if two proxies take it at the same
+// moment, one of them has wasted no more.
 func (g *Generator) claim(ctx context.Context, i int, now uint64) error {
 	homes, other := g.o.Ticks.Homes(), &g.workers[len(g.workers)-1-i]
 	begin, end := uint64(0), uint64(1)<<g.o.Kind.Layout().WorkerBits
@@ -220,7 +221,7 @@ func (g *Generator) claim(ctx context.Context, i int, now uint64) error {
 	return g.noWorker(ctx, away, free)
 }
 
-// noWorker is the error where no worker can be had.
+// noWorker is the error when no worker is available.
 func (g *Generator) noWorker(ctx context.Context, away uint64, free time.Duration) error {
 	workers := uint64(1) << g.o.Kind.Layout().WorkerBits
 	if w := g.o.Worker; w != nil {
@@ -229,8 +230,8 @@ func (g *Generator) noWorker(ctx context.Context, away uint64, free time.Duratio
 	return &WorkersError{Sequence: g.o.Name, Workers: workers, Away: away, Free: free}
 }
 
-// add takes over ticks that were reserved, and forgets those that have passed. Who waits goes on at
-// once: what else a renewal does may take long.
+// add takes over reserved ticks, and forgets those that have passed. Waiting callers go on at once,
+// since the rest of a renewal may take long.
 func (g *Generator) add(s span) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -256,9 +257,9 @@ func (g *Generator) add(s span) {
 	g.later = append(g.later, s)
 }
 
-// adjust compares the clock of this machine with that of the sequence server. A small difference to
-// the time as it is counted here is followed. A large one, as the clock was set or the machine
-// slept, is followed if the server agrees.
+// adjust compares the clock of this machine with that of the sequence server. The line follows a
+// small difference. It follows a large one, after a step of the clock or a sleep of the machine, if
+// the server agrees.
 func (g *Generator) adjust(ctx context.Context) error {
 	server, err := g.o.Ticks.Time(ctx)
 	if err != nil {
