@@ -2,14 +2,14 @@ package kill
 
 import "sync/atomic"
 
-// Doom is why a session is being ended from outside. Any goroutine may use it; the first reason
+// Doom is why a session is being ended from outside. Any goroutine may use it. The first reason
 // stays.
 type Doom struct{ why atomic.Uint32 }
 
 // Why a session is being ended.
 const (
 	NotDoomed = iota
-	Killed    // by the KILL of a client, which the server is being told
+	Killed    // by the KILL of a client, which the server still has to carry out
 	Vanished  // the client has gone away
 	Drained   // it was busy for longer than a shutdown waits
 )
@@ -17,11 +17,11 @@ const (
 // Why returns the reason.
 func (d *Doom) Why() uint32 { return d.why.Load() }
 
-// Is says whether the session is being ended.
+// Is reports whether the session is being ended.
 func (d *Doom) Is() bool { return d.why.Load() != NotDoomed }
 
 // Set gives a reason, if there is none.
 func (d *Doom) Set(why uint32) { d.why.CompareAndSwap(NotDoomed, why) }
 
-// Lift takes a reason back, if it is that.
+// Lift removes a reason, if it is the present one.
 func (d *Doom) Lift(why uint32) { d.why.CompareAndSwap(why, NotDoomed) }

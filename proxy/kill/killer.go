@@ -15,29 +15,28 @@ import (
 	"seqproxy/protocol"
 )
 
-// Killer has servers end statements and connections of sessions, over connections of
-// its own: a server reads nothing on the one that is busy. It is safe for concurrent
-// use; Close waits for its goroutines.
+// Killer makes servers end statements and connections of sessions. It uses connections of its own,
+// since a server reads nothing on a busy one. It is safe for concurrent use; Close waits for its
+// goroutines.
 type Killer struct {
 	shards *backend.Shards
 	log    *zap.Logger
 
 	mu     sync.Mutex
-	lines  []*line // guarded by mu; a handful: one for each server that was needed
-	closed bool    // guarded by mu: nothing is taken any more
+	lines  []*line // guarded by mu; one for each server that was needed
+	closed bool    // guarded by mu: no more orders
 	wg     sync.WaitGroup
-	stop   chan struct{} // closed when what waits is to be dropped
+	stop   chan struct{} // closed when waiting orders must be dropped
 }
 
-// line is what waits for one server. One worker says it all, one after the other:
-// MariaDB needs 20 us to end one of many threads that SLEEP, and two seconds for each if
-// it is asked to end two at the same time.
+// line is the orders for one server. One worker gives them one after the other: MariaDB needs 20 us
+// to end one of many threads that SLEEP, and two seconds for each of two at the same time.
 type line struct {
 	place   backend.Place
-	urgent  []*order // a client waits for the answer; guarded by Killer.mu
+	urgent  []*order // a client waits for these; guarded by Killer.mu
 	waiting []*order // guarded by Killer.mu
 	working bool     // it has a worker; guarded by Killer.mu
-	failing bool     // guarded by Killer.mu: that has been logged
+	failing bool     // guarded by Killer.mu: the failure was logged
 }
 
 // order is a command about one connection of a server.
@@ -47,14 +46,14 @@ type order struct {
 	cmd   protocol.Command
 	arg   string
 	tries int
-	done  chan error // has room for the outcome; nil if nobody waits for it
+	done  chan error // has room for the outcome; nil: nothing waits for it
 }
 
-// Bounds of the killer's work.
+// Bounds of the work of a Killer.
 const (
 	timeout   = 5 * time.Second        // for a login, and for a KILL
-	patience  = 10 * time.Second       // for a client's KILL with its turn
-	maxOrders = 1 << 14                // that wait for one server
+	patience  = 10 * time.Second       // for a client's KILL, with the wait in its line
+	maxOrders = 1 << 14                // waiting for one server
 	tries     = 6                      // while the server has no room for another login
 	retry     = 100 * time.Millisecond // before the second; doubles
 )
@@ -62,25 +61,24 @@ const (
 var (
 	errFull   = errors.New("too many connections wait to be ended")
 	errClosed = errors.New("proxy is shutting down")
-	// ErrLogin is why an order was not given to the server at all.
+	// ErrLogin says that an order did not reach the server.
 	ErrLogin = errors.New("no connection to say KILL on")
 )
 
-// New makes a Killer. It does no I/O. Close has to follow.
+// New returns a Killer. It does no I/O. The caller must call Close.
 func New(shards *backend.Shards, log *zap.Logger) *Killer {
 	return &Killer{shards: shards, log: log, stop: make(chan struct{})}
 }
 
-// Abandon ends a connection whose client is gone in the middle of an answer, and with
-// it the statement. The proxy's own end may be closed already: the server notices that
-// only when it writes. It does not wait.
+// Abandon ends a connection, with its statement, whose client left in the middle of an answer. The
+// proxy's end may be closed already: the server notices that only when it writes. Abandon does not
+// wait.
 func (k *Killer) Abandon(place backend.Place, creds backend.Credentials) {
 	k.put(&order{place: place, creds: creds, cmd: protocol.ComQuery, arg: "KILL " + strconv.FormatUint(uint64(place.ID()), 10)})
 }
 
-// Run gives a command to the server of place and waits for its answer. The error is a
-// *protocol.ServerError if the server refused the command, ErrLogin if it was not
-// given to it.
+// Run gives a command to the server of place and waits for the answer. The error is a
+// *protocol.ServerError if the server refused the command, and ErrLogin if it did not get it.
 func (k *Killer) Run(ctx context.Context, place backend.Place, creds backend.Credentials, cmd protocol.Command, arg string) error {
 	o := &order{place: place, creds: creds, cmd: cmd, arg: arg, done: make(chan error, 1)}
 	k.put(o)
@@ -96,7 +94,7 @@ func (k *Killer) Run(ctx context.Context, place backend.Place, creds backend.Cre
 	}
 }
 
-// put gives an order to the worker of its server.
+// put adds an order to the line of its server.
 func (k *Killer) put(o *order) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -130,7 +128,7 @@ func (k *Killer) lineLocked(place backend.Place) *line {
 	return l
 }
 
-// next returns the next order for a line's worker, nil if that may end.
+// next returns the next order for a line's worker, nil if the worker may end.
 func (k *Killer) next(line *line) *order {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -147,8 +145,7 @@ func (k *Killer) next(line *line) *order {
 	return nil
 }
 
-// work carries out orders until none waits. Those of one user that follow each other
-// share a connection.
+// work carries out orders until none waits. Consecutive orders of one user share a connection.
 func (k *Killer) work(line *line) {
 	var c *backend.Conn
 	var as backend.Credentials
@@ -185,7 +182,7 @@ func (k *Killer) dial(o *order) (*backend.Conn, error) {
 		if err == nil {
 			return c, nil
 		}
-		// The room that is missing may be taken by those who are to be killed.
+		// The sessions to be killed may take up the missing room.
 		if o.tries++; !noRoom(err) || o.tries >= tries || !k.pause(ctx, retry<<(o.tries-1)) {
 			return nil, errors.Join(ErrLogin, err)
 		}
@@ -211,7 +208,7 @@ func (k *Killer) kill(c *backend.Conn, o *order) error {
 	return c.Command(o.cmd, o.arg)
 }
 
-// finish tells who waits for it of an order's outcome, or the log.
+// finish reports the outcome of an order to its caller, or to the log.
 func (k *Killer) finish(line *line, o *order, err error) {
 	if o.done != nil {
 		o.ended(err)
@@ -219,7 +216,7 @@ func (k *Killer) finish(line *line, o *order, err error) {
 	}
 	var refused *protocol.ServerError
 	if errors.As(err, &refused) && refused.Code == mysql.ER_NO_SUCH_THREAD {
-		err = nil // it has ended by itself
+		err = nil // the statement has ended by itself
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -231,7 +228,7 @@ func (k *Killer) finish(line *line, o *order, err error) {
 	}
 }
 
-// failedLocked logs that statements go on without their clients: once.
+// failedLocked logs, once, that statements go on without their clients.
 func (k *Killer) failedLocked(line *line, err error) {
 	if line.failing {
 		return
@@ -250,8 +247,8 @@ func (o *order) ended(err error) {
 	}
 }
 
-// Close takes no more orders, lets those that wait be carried out until ctx is done,
-// and waits for the workers: timeout longer at most.
+// Close refuses further orders, lets waiting ones run until ctx is done, and waits for the workers,
+// at most timeout longer.
 func (k *Killer) Close(ctx context.Context) {
 	k.mu.Lock()
 	k.closed = true
@@ -283,7 +280,7 @@ func IsServerError(err error) bool {
 	return errors.As(err, &refused)
 }
 
-// noRoom says whether a login failed because there are too many.
+// noRoom reports whether a login failed because there are too many.
 func noRoom(err error) bool {
 	var refused *protocol.ServerError
 	if !errors.As(err, &refused) {

@@ -14,28 +14,28 @@ import (
 	"seqproxy/statement"
 )
 
-// Target is a session that may be killed. All of it is called from outside.
+// Target is a session that may be killed. Other goroutines call its methods.
 type Target interface {
-	// Places returns the session's connections to servers, and by which right somebody may kill
-	// them.
+	// Places returns the session's connections to servers, and the right by which the account may
+	// kill them.
 	Places(by Account) ([]Place, Right)
-	// Interrupt ends what the session waits for in the proxy itself.
+	// Interrupt ends the session's wait in the proxy itself.
 	Interrupt()
-	// Doomed is why the session is being ended.
+	// Doomed is the reason why the session is being ended.
 	Doomed() *Doom
-	// Cut ends the session: everything that it may wait for fails.
+	// Cut ends the session: everything that it waits for fails.
 	Cut()
 }
 
-// Sessions are those of the proxy.
+// Sessions finds the sessions of the proxy.
 type Sessions interface {
-	// Target returns the session that an id was given to; ok is false if it has ended.
+	// Target returns the session with a connection id; ok is false if it has ended.
 	Target(id uint32) (t Target, ok bool)
 }
 
-// Session is who kills.
+// Session is the session that kills.
 type Session interface {
-	// KillsAs is the user.
+	// KillsAs returns its user.
 	KillsAs() Account
 	// ConnAt returns the session's connection to a shard, nil if it has none.
 	ConnAt(shard *backend.Shard) *backend.Conn
@@ -45,7 +45,7 @@ type Session interface {
 	Audit(statement string, err error)
 }
 
-// Account is a user who kills.
+// Account is the user of a session that kills.
 type Account struct {
 	Name  string
 	Admin bool
@@ -54,50 +54,49 @@ type Account struct {
 // Place is a connection of a session to be killed.
 type Place struct {
 	backend.Place
-	User     string // of the session, which may change its own meanwhile
+	User     string // of the session, which may change its user meanwhile
 	Creds    backend.Credentials
-	HasCreds bool // Creds are there
-	// ViaSession: who kills does it better on the connection of its session, because the
-	// user's password is not known here and Creds are none or another account's.
+	HasCreds bool // Creds are valid
+	// ViaSession: the killing session's own connection is better, since the proxy does not know the
+	// user's password, and Creds are missing or another account's.
 	ViaSession bool
 }
 
-// Right is by which right somebody may kill a session.
+// Right is why a user may kill a session.
 type Right uint8
 
 // The rights.
 const (
 	Denied Right = iota
-	OfSame       // it is the same user's
-	OfAny        // by an admin, of somebody else's
+	OfSame       // both have the same user
+	OfAny        // an admin kills the session of another user
 )
 
-// Kills carries out the KILLs of one session. Only its goroutine uses it.
+// Kills carries out the KILLs of one session. Only the session's goroutine uses it.
 type Kills struct {
 	session  Session
 	sessions Sessions
 	killer   *Killer
 	ctx      context.Context // the session's
-	waiting  []waiting       // of the text being handled
+	waiting  []waiting       // in the present text
 }
 
-// waiting is a KILL of another session that stands among several statements. The server
-// gets a statement without effect in its place; the KILL is carried out when the statements
-// in front of it have succeeded.
+// waiting is a KILL of another session among several statements. The server gets a statement
+// without effect in its place. The KILL is carried out when the statements before it have
+// succeeded.
 type waiting struct {
-	results int // that have come before it, its own included
+	results int // that come before it, with its own
 	id      uint32
 	target  Target
 	wish    Wish
 }
 
-// By makes the kills of a session.
+// By returns the Kills of a session.
 func By(ctx context.Context, s Session, all Sessions, killer *Killer) Kills {
 	return Kills{session: s, sessions: all, killer: killer, ctx: ctx}
 }
 
-// Other carries out a KILL, by a session whose id is by, of another one with an id that a proxy
-// gave.
+// Other carries out a KILL of the session id, by the session by.
 func (k *Kills) Other(by, id uint32, w Wish) error {
 	if !sameProxy(id, by) {
 		return otherProxysThread(id)
@@ -109,9 +108,8 @@ func (k *Kills) Other(by, id uint32, w Wish) error {
 	return k.kill(id, t, w)
 }
 
-// kill carries out a KILL of another session: on its servers, over connections
-// beside its own, which are busy. Only the statement that runs can be ended, so asking
-// each server for it ends no other.
+// kill carries out a KILL of another session on its servers. Since its connections are busy, it
+// uses others. Only a running statement can be ended, so it asks each server without harm.
 func (k *Kills) kill(id uint32, t Target, w Wish) (err error) {
 	places, right := t.Places(k.session.KillsAs())
 	if right != OfSame {
@@ -124,10 +122,10 @@ func (k *Kills) kill(id uint32, t Target, w Wish) (err error) {
 		t.Interrupt()
 		return k.killAll(id, places, w)
 	}
-	t.Doomed().Set(Killed) // before its server says anything to it
+	t.Doomed().Set(Killed) // before a server ends anything
 	if err := k.killAll(id, places, w); err != nil {
-		// A server that does not take the words has done nothing. One that could not be told
-		// finds its connection closed.
+		// A server that refuses has done nothing. One that could not be asked sees its connection
+		// closed.
 		if IsServerError(err) && !errors.Is(err, ErrLogin) {
 			t.Doomed().Lift(Killed)
 			return err
@@ -137,8 +135,8 @@ func (k *Kills) kill(id uint32, t Target, w Wish) (err error) {
 	return nil
 }
 
-// killAll tells the servers of all places. The error is a server's *protocol.ServerError
-// in terms of the session's id, or says why one could not be told, and is ErrLogin.
+// killAll orders the servers of all places. The error is a server's *protocol.ServerError with the
+// session's id, or ErrLogin if a server could not be asked.
 func (k *Kills) killAll(id uint32, places []Place, w Wish) error {
 	var first error
 	for _, p := range places {
@@ -155,7 +153,7 @@ func (k *Kills) killAt(id uint32, p Place, w Wish) error {
 	mine := k.session.ConnAt(p.Shard())
 	switch {
 	case p.ViaSession && mine != nil && mine.Place().SameServer(p.Place):
-		err = mine.Command(cmd, argument) // whose server knows who we are
+		err = mine.Command(cmd, argument) // its server knows this user
 	case p.HasCreds:
 		err = k.killer.Run(k.ctx, p.Place, p.Creds, cmd, argument)
 	default:
@@ -183,10 +181,9 @@ func (k *Kills) killAt(id uint32, p Place, w Wish) error {
 	return &e
 }
 
-// Replace returns a text with those KILLs replaced that name an id which this proxy gave, nil if
-// none does, and takes note of those that are to be carried out. A KILL of an id that is nobody's
-// stays: the server says that it knows no such thread. KILL HARD and SOFT are MariaDB's alone. by
-// is the session's id.
+// Replace returns a text whose KILLs of ids that this proxy gave are replaced; nil if there are
+// none. It remembers the KILLs for After. A KILL of an unknown id stays: the server answers that
+// there is no such thread. KILL HARD and SOFT are MariaDB's alone. by is the session's id.
 func (k *Kills) Replace(sql []byte, all []statement.KillTarget, by uint32, mariaDB bool) (text []byte, err error) {
 	k.waiting = nil
 	from := 0
@@ -210,7 +207,7 @@ func (k *Kills) Replace(sql []byte, all []statement.KillTarget, by uint32, maria
 	return append(text, sql[from:]...), nil
 }
 
-// instead is what the server gets in the place of a KILL; "" leaves that.
+// instead returns what the server gets in place of a KILL; "" keeps the KILL.
 func (k *Kills) instead(t *statement.KillTarget, by uint32) (string, error) {
 	id, w := uint32(t.ID), WishOf(t)
 	if id == by {
@@ -241,11 +238,11 @@ func (k *Kills) instead(t *statement.KillTarget, by uint32) (string, error) {
 	return "DO 0", nil
 }
 
-// Wait says whether KILLs among several statements are still to be carried out.
+// Wait reports whether KILLs among several statements are still waiting.
 func (k *Kills) Wait() bool { return len(k.waiting) > 0 }
 
-// After carries out the KILLs whose time has come, after so many results of the text.
-// A server that cannot be told to end a statement is most likely gone with the statement.
+// After carries out the KILLs that stand after so many results of the text. A server that cannot be
+// asked to end a statement is most likely gone, with the statement.
 func (k *Kills) After(results int) {
 	for len(k.waiting) > 0 && k.waiting[0].results <= results {
 		w := k.waiting[0]
@@ -254,7 +251,7 @@ func (k *Kills) After(results int) {
 	}
 }
 
-// Drop forgets those that are still to be carried out.
+// Drop forgets the waiting KILLs.
 func (k *Kills) Drop() { k.waiting = nil }
 
 // Errors of a KILL, in the servers' words.

@@ -11,33 +11,32 @@ import (
 	"seqproxy/internal/logfield"
 )
 
-// A session reads one side at a time: while it waits for a server it does not see that
-// the client has gone, and while it waits for the client not that the server has. The
-// watch sees both. Putting a connection under watch costs a system call, so young
-// sessions are not: most statements and many sessions are over before that is worth it.
+// A session reads one side at a time: while it waits for a server it does not see its client leave,
+// nor the server while it waits for the client. The watch sees both. To watch a connection costs a
+// system call, so sessions are watched only from a certain age: most statements and many sessions
+// are over before.
 const (
-	// sweepEvery is how often sessions are looked for that are old enough: between one
-	// and two of it.
+	// sweepEvery is the interval of looks for sessions to watch. They are then between one and two
+	// of it old.
 	sweepEvery = 100 * time.Millisecond
-	// clientGrace is how long a statement may go on without its client. A client that
-	// wants no answer, or has only closed its sending side, gets that of a short one done.
+	// clientGrace is how long a statement may go on without its client. So a client that wants no
+	// answer, or has only closed its sending side, gets a short statement done.
 	clientGrace = 400 * time.Millisecond
 )
 
-// A token of the watcher is a session's serial number, which never comes again, and
-// whose end it is.
+// A token of the watcher is a session's serial number, which is unique, and which end it is.
 const (
 	clientEnd  = 0
 	backendEnd = 1
 )
 
-// ClientToken is what a watcher reports the end of a session's client with.
+// ClientToken is the token for the end of a session's client.
 func ClientToken(serial uint64) uint64 { return serial<<1 | clientEnd }
 
-// BackendToken is what a watcher reports the end of a session's server with.
+// BackendToken is the token for the end of a session's server.
 func BackendToken(serial uint64) uint64 { return serial<<1 | backendEnd }
 
-// Watched is a session under watch. All of it is called from outside.
+// Watched is a session under watch. Other goroutines call its methods.
 type Watched interface {
 	// WatchedBy puts the session's connections under watch.
 	WatchedBy(w *Watcher)
@@ -47,35 +46,34 @@ type Watched interface {
 	ClientHungUp()
 }
 
-// Living finds sessions.
+// Living finds living sessions.
 type Living interface {
 	// Watched returns the session with a serial number; ok is false if it has ended.
 	Watched(serial uint64) (s Watched, ok bool)
 }
 
-// Watch looks for sessions whose client or server has hung up. Close ends its goroutines.
+// Watch finds sessions whose client or server has hung up. Close ends its goroutines.
 type Watch struct {
 	sessions Living
 	log      *zap.Logger
 	stopping <-chan struct{}
 	running  sync.WaitGroup
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	on       *Watcher   // nil while no session is watched
-	failed   bool       // there is none to be had: that was logged
-	sweeping bool       // a sweep goes on
+	failed   bool       // a watcher could not be made, which was logged
+	sweeping bool       // a sweep is running
 	latest   uint64     // serial of the last session
 	swept    uint64     // serial up to which sessions are watched
-	settled  uint64     // serial up to which they were there at the last sweep
+	settled  uint64     // serial up to which sessions existed at the last sweep
 }
 
-// NewWatch makes a Watch, of which nothing runs yet. It takes no further sessions once stopping is
-// closed.
+// NewWatch returns a Watch without goroutines. It accepts no more sessions once stopping is closed.
 func NewWatch(sessions Living, log *zap.Logger, stopping <-chan struct{}) *Watch {
 	return &Watch{sessions: sessions, log: log, stopping: stopping}
 }
 
-// Began says that a session has begun. Serial numbers rise.
+// Began registers a new session. Serial numbers rise.
 func (w *Watch) Began(serial uint64) {
 	if !CanWatch {
 		return
@@ -89,7 +87,7 @@ func (w *Watch) Began(serial uint64) {
 	}
 }
 
-// Close ends the watch. stopping has to be closed, and all sessions have ended.
+// Close ends the watch. stopping must be closed before, and all sessions must have ended.
 func (w *Watch) Close() {
 	w.mu.Lock()
 	on := w.on
@@ -101,8 +99,8 @@ func (w *Watch) Close() {
 	w.running.Wait()
 }
 
-// sweep puts sessions under watch as they come of age, until there is none that is
-// younger. Began starts it.
+// sweep puts sessions under watch as they come of age, until no younger one is left. Began starts
+// it.
 func (w *Watch) sweep() {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -138,8 +136,7 @@ func (w *Watch) due() (from, to uint64, more bool) {
 	return from, to, more
 }
 
-// watcher returns the watcher, which it makes for the first session; nil if there is none to be
-// had.
+// watcher returns the watcher, which it makes for the first session; nil if that fails.
 func (w *Watch) watcher() *Watcher {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -163,7 +160,7 @@ type departure struct {
 	until  time.Time // when its statement is ended
 }
 
-// observe hands what the watcher sees to the sessions, until the watcher is closed.
+// observe reports to the sessions what the watcher sees, until the watcher is closed.
 func (w *Watch) observe(on *Watcher) {
 	var tokens []uint64
 	var gone []departure // in the order of their times

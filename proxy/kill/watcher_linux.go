@@ -13,14 +13,13 @@ import (
 	"seqproxy/protocol"
 )
 
-// CanWatch says whether the end of a connection can be seen while nobody reads it.
+// CanWatch reports whether the end of a connection can be seen while no goroutine reads it.
 const CanWatch = true
 
-// Watcher tells which of many connections were closed by their peers, also of those
-// that nobody reads, and whatever of them has not been read. The runtime's poller
-// cannot do that: it wakes readers only.
+// Watcher reports which of many connections their peers have closed, even with unread data and
+// without a reader. The runtime's poller cannot do that: it wakes readers only.
 type Watcher struct {
-	// the epoll descriptor; itself in the runtime's poller, so that a wait holds no thread
+	// The epoll descriptor. It is in the runtime's poller, so a wait holds no thread.
 	file   *os.File
 	raw    syscall.RawConn
 	closed atomic.Bool
@@ -32,7 +31,7 @@ func NewWatcher() (*Watcher, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
 	}
-	// Without this package os would not hand it to the poller.
+	// Otherwise os would not register it with the poller.
 	if err := unix.SetNonblock(fd, true); err != nil {
 		unix.Close(fd)
 		return nil, os.NewSyscallError("fcntl", err)
@@ -49,8 +48,8 @@ func NewWatcher() (*Watcher, error) {
 	return w, nil
 }
 
-// Add has the end of c reported with a token: once, and also if it has come already.
-// Closing c takes it back, but for a report that is on its way.
+// Add reports the end of c with a token, once, even if c has already ended. Closing c ends that,
+// except for a report on its way.
 func (w *Watcher) Add(c *protocol.Conn, token uint64) error {
 	var err error
 	watchErr := w.raw.Control(func(epoll uintptr) {
@@ -68,9 +67,9 @@ func (w *Watcher) Add(c *protocol.Conn, token uint64) error {
 	return err
 }
 
-// Wait appends the tokens of connections that have ended to into. With none it waits
-// until there are some, until the time (zero: for ever), or until close, which is
-// os.ErrClosed. Only one goroutine may wait.
+// Wait appends the tokens of connections that have ended to into. If there are none, it waits for
+// one, for the time until (zero: for ever), or for Close, which is os.ErrClosed. Only one goroutine
+// may wait.
 func (w *Watcher) Wait(into []uint64, until time.Time) ([]uint64, error) {
 	if err := w.file.SetReadDeadline(until); err != nil {
 		return into, w.orClosed(err)
@@ -101,7 +100,7 @@ func (w *Watcher) Close() {
 	_ = w.file.Close()
 }
 
-// orClosed returns os.ErrClosed for what a closed file makes of a wait.
+// orClosed returns os.ErrClosed for the errors of a wait on a closed file.
 func (w *Watcher) orClosed(err error) error {
 	if w.closed.Load() {
 		return os.ErrClosed
@@ -109,7 +108,7 @@ func (w *Watcher) orClosed(err error) error {
 	return err
 }
 
-// HungUp says whether the peer has closed c, or will send nothing more.
+// HungUp reports whether the peer has closed c, or will send nothing more.
 func HungUp(c *protocol.Conn) bool {
 	gone := false
 	err := c.Control(func(fd uintptr) {

@@ -9,11 +9,11 @@ import (
 	"seqproxy/protocol"
 )
 
-// CanWatch says whether the end of a connection can be seen while nobody reads it.
-// Here it is noticed with the next read or write.
+// CanWatch reports whether the end of a connection can be seen while no goroutine reads it. Here
+// the next read or write notices it.
 const CanWatch = false
 
-// Watcher is not there on this system: see watcher_linux.go.
+// Watcher does not exist on this system: see watcher_linux.go.
 type Watcher struct{}
 
 func NewWatcher() (*Watcher, error) { return nil, errors.ErrUnsupported }

@@ -12,13 +12,13 @@ import (
 	"seqproxy/statement"
 )
 
-// Wish is what a KILL asks for, whatever way it came.
+// Wish is the content of a KILL, as a text or as a command.
 type Wish struct {
-	Query bool   // the statement is to end, not the connection
+	Query bool   // ends the statement, not the connection
 	words string // before the id; "" for COM_PROCESS_KILL
 }
 
-// WishOf is what the text of a KILL asks for.
+// WishOf returns the content of a KILL's text.
 func WishOf(t *statement.KillTarget) Wish {
 	words := "KILL "
 	switch {
@@ -33,7 +33,7 @@ func WishOf(t *statement.KillTarget) Wish {
 	return Wish{Query: t.Query, words: words}
 }
 
-// Command is the wish as it is said to a server that knows the connection by id.
+// Command is the wish for a server that knows the connection by id.
 func (k Wish) Command(id uint32) (cmd protocol.Command, argument string) {
 	if k.words == "" {
 		return protocol.ComProcessKill, string(binary.LittleEndian.AppendUint32(nil, id))
@@ -41,7 +41,7 @@ func (k Wish) Command(id uint32) (cmd protocol.Command, argument string) {
 	return protocol.ComQuery, k.Text(id)
 }
 
-// Text is the wish as a statement, whatever way it came.
+// Text is the wish as a statement.
 func (k Wish) Text(id uint32) string {
 	words := k.words
 	if words == "" {
@@ -50,7 +50,7 @@ func (k Wish) Text(id uint32) string {
 	return words + strconv.FormatUint(uint64(id), 10)
 }
 
-// ConnectionID reads a connection id from a value's text: 0 if it is none.
+// ConnectionID parses a connection id; 0 if text is none.
 func ConnectionID(text string) uint64 {
 	whole, fraction, _ := strings.Cut(text, ".")
 	id, err := strconv.ParseUint(whole, 10, 64)
@@ -60,7 +60,7 @@ func ConnectionID(text string) uint64 {
 	return id
 }
 
-// ParameterID reads a connection id from the value of a parameter: 0 if it is none.
+// ParameterID reads a connection id from the value of a parameter; 0 if it is none.
 func ParameterID(typ uint16, b []byte) uint64 {
 	const unsigned = 0x8000
 	size, ok := protocol.BinaryValueSize(uint8(typ), b)
@@ -72,7 +72,7 @@ func ParameterID(typ uint16, b []byte) uint64 {
 	case mysql.MYSQL_TYPE_LONGLONG:
 		return binary.LittleEndian.Uint64(b)
 	case mysql.MYSQL_TYPE_LONG:
-		if typ&unsigned != 0 { // without, it is no id of ours
+		if typ&unsigned != 0 { // a signed value is no id of a proxy
 			return uint64(binary.LittleEndian.Uint32(b))
 		}
 	case mysql.MYSQL_TYPE_DOUBLE:

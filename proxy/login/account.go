@@ -13,40 +13,40 @@ import (
 // User is an account that clients log in with.
 type User struct {
 	Name, Password string
-	OldPassword    string // lets in, too, while the password is changed; "": none
+	OldPassword    string // accepted, too, while the password is being changed; "": none
 	Require        protocol.Requirement
-	Schema         string // the current schema of a login that names none
-	Admin          bool   // may create and drop sequences, and kill the sessions of others
+	Schema         string // of a login that names no schema
+	Admin          bool   // may create and drop sequences, and kill sessions of other users
 	Monitor        bool   // may see all that an admin sees
-	// sessions at the same time, in place of Policy.MaxUserConnections; 0: that
+	// Sessions at the same time, in place of Policy.MaxUserConnections; 0: no limit of its own.
 	MaxConnections int
-	// Sequences are those that the user may take numbers of, by name or by a beginning
-	// with * behind it; nil: all.
+	// Sequences are those that the user may take numbers of, by name or by a beginning followed by
+	// *; nil: all.
 	Sequences []string
 }
 
-// Account is the user that a session is of.
+// Account is the user of a session.
 type Account struct {
 	User
-	Rights  *keys.Rights // of Sequences
-	relayed bool         // a server has checked who it is, and we know only the name
-	secret  bool         // of such a user Password came by all the same, and may be empty
+	Rights  *keys.Rights // for Sequences
+	relayed bool         // a server has checked the user; the proxy knows only the name
+	secret  bool         // Password of such a user is known all the same, and may be empty
 }
 
 // Nobody is the account of a session before its login. It is only read.
 var Nobody = &Account{}
 
-// NewAccount makes the account of a user that the proxy itself checks.
+// NewAccount returns the account of a user that the proxy itself checks.
 func NewAccount(u *User) *Account { return &Account{User: *u, Rights: keys.NewRights(u.Sequences)} }
 
-// Claimed is the account of somebody who was let in as nobody, for the log.
+// Claimed returns the account of an unauthenticated client, for the log.
 func Claimed(name string) *Account { return &Account{User: User{Name: name}} }
 
-// Looks says whether a user may see all of the proxy.
+// Looks reports whether the user may see all of the proxy.
 func (a *Account) Looks() bool { return a.Admin || a.Monitor }
 
-// Credentials returns what a shard's server lets another connection in with, to tell it about
-// one of the user's. Of a relayed login the proxy may not know the password.
+// Credentials returns an account that may end the user's connections on a shard's server. After a
+// relayed login the proxy may not know the user's password.
 func (a *Account) Credentials(shard *backend.Shard) (creds backend.Credentials, ok bool) {
 	itself := backend.Credentials{User: a.Name, Password: a.Password, OtherPassword: a.OldPassword}
 	if a.relayed && a.secret {
@@ -55,10 +55,10 @@ func (a *Account) Credentials(shard *backend.Shard) (creds backend.Credentials, 
 	if !a.relayed || shard.HasCredentials() {
 		return shard.Credentials(itself), true
 	}
-	return shard.Probe() // may have the right to end others' statements
+	return shard.Probe() // may have the right to end statements of other users
 }
 
-// Itself returns what a shard's server lets the user in with.
+// Itself returns the credentials of the user on a shard's server.
 func (a *Account) Itself(shard *backend.Shard) (backend.Credentials, error) {
 	if a.relayed && !a.secret && !shard.HasCredentials() {
 		return backend.Credentials{}, fmt.Errorf("shard %s: the proxy does not know the password of %s, whom the server itself has checked", shard.Name(), a.Name)
@@ -67,12 +67,12 @@ func (a *Account) Itself(shard *backend.Shard) (backend.Credentials, error) {
 	return creds, nil
 }
 
-// PasswordUnknown says that only a server knows the user's password.
+// PasswordUnknown reports whether only a server knows the user's password.
 func (a *Account) PasswordUnknown() bool { return a.relayed && !a.secret }
 
-// AsItself says whether the session has to log in to a shard with its own name and
-// password even if the shard names others: a relayed login is who it is wherever its
-// password is known. checker is the shard whose server has checked the user.
+// AsItself reports whether the session must log in to a shard with its own name and password even
+// if the shard names others: the user of a relayed login stays itself wherever its password is
+// known. checker is the shard whose server has checked the user.
 func (a *Account) AsItself(shard, checker *backend.Shard) (bool, error) {
 	switch {
 	case !a.relayed:

@@ -7,20 +7,19 @@ import (
 	"seqproxy/protocol"
 )
 
-// Connection attributes that a server is told besides the client's own, in
-// performance_schema.session_connect_attrs: its own view ends at the proxy. They come
-// last, since servers keep the first performance_schema_session_connect_attrs_size
-// bytes only.
+// Connection attributes that a server gets in addition to the client's, in
+// performance_schema.session_connect_attrs: the server sees only the proxy as its client. They come
+// last, since servers keep the first performance_schema_session_connect_attrs_size bytes only.
 const (
 	attributePrefix  = "_proxy_"
 	attributeName    = attributePrefix + "name"    // "seqproxy"
 	attributeVersion = attributePrefix + "version" // "1.2.0"
-	// what the client holds for its connection id
+	// the connection id that the client has
 	attributeConnection = attributePrefix + "connection_id"
 	attributeClient     = attributePrefix + "client_host" // "10.0.0.5"
 )
 
-// ProxyAttributes are those that are the same for every session.
+// ProxyAttributes are the attributes that all sessions share.
 func ProxyAttributes(version string) protocol.Attrs {
 	a := protocol.Attrs(nil).With(attributeName, "seqproxy")
 	if version != "" {
@@ -29,9 +28,9 @@ func ProxyAttributes(version string) protocol.Attrs {
 	return a
 }
 
-// connectionAttributes are the client's with the proxy's behind them. Those of the
-// client that bear a name of the proxy's are left out, for what they say is the proxy's to
-// say; and so are the proxy's where all together would be more than servers accept.
+// connectionAttributes returns the client's attributes followed by the proxy's. It omits attributes
+// of the client with names of the proxy's, and the proxy's if all together exceed what servers
+// accept.
 func (l *Login) connectionAttributes() protocol.Attrs {
 	proxys, client := l.gate.Attributes, l.Attrs
 	if bytes.Contains(client, []byte(attributePrefix)) {
@@ -51,7 +50,7 @@ func (l *Login) connectionAttributes() protocol.Attrs {
 	return all
 }
 
-// withoutProxys returns the attributes that bear no name of the proxy's.
+// withoutProxys returns the attributes without names of the proxy's.
 func withoutProxys(attrs protocol.Attrs) (kept protocol.Attrs) {
 	for name, value := range attrs.All() {
 		switch name {

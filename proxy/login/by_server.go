@@ -13,7 +13,7 @@ import (
 	"seqproxy/protocol"
 )
 
-// unquotedUser takes quotes off a name, as servers do with that of a login.
+// unquotedUser removes quotes from a user's name, as servers do at a login.
 func unquotedUser(name string) string {
 	if len(name) > 1 && name[0] == '\'' && name[len(name)-1] == '\'' {
 		return name[1 : len(name)-1]
@@ -21,12 +21,10 @@ func unquotedUser(name string) string {
 	return name
 }
 
-// identifyByServer lets the default shard's server check who the client is, over a
-// connection that then is the session's. A refusal is the server's own word; without
-// the server nobody is let in.
-//
-// The schema is part of the login if it is that shard's, so that the server says what
-// is wrong with it. The connection is returned if the session begins on that shard.
+// identifyByServer lets the default shard's server check the client, over a connection that then
+// becomes the session's. A refusal is in the server's words. Without the server the client is
+// refused. ¶The schema is part of the login if that shard has it, so that the server says what is
+// wrong with it. The connection is returned if the session begins on that shard.
 func (l *Login) identifyByServer(attempt *protocol.Attempt) (*backend.Conn, error) {
 	relay := attempt.Relay()
 	l.ClientHello, l.Account = attempt.Hello, &Account{User: User{Name: attempt.Hello.User}, relayed: true}
@@ -55,19 +53,18 @@ func (l *Login) identifyByServer(attempt *protocol.Attempt) (*backend.Conn, erro
 		}
 	}
 	var clients *protocol.RelayError
-	if errors.As(err, &clients) { // it has been answered, or is gone
+	if errors.As(err, &clients) { // the client has its answer, or is gone
 		return nil, err
 	}
 	l.session.RefuseLogin(err)
 	return nil, l.refusedByServer(&attempt.Hello, err)
 }
 
-// boundDialogue gives a client that a server is to check no more time than that server
-// has patience: a server that gives up first counts a failed connection of the proxy's
-// host.
+// boundDialogue gives a client no more time than the server that checks it has patience: a server
+// that gives up first counts a failed connection of the proxy's host.
 func (l *Login) boundDialogue(shard *backend.Shard) error {
 	hello, _ := shard.Hello()
-	if hello.LoginPatience == 0 { // as servers come
+	if hello.LoginPatience == 0 { // the default of servers
 		hello.LoginPatience = 10 * time.Second
 	}
 	if patience := hello.LoginPatience * 4 / 5; patience < l.policy.Timeout {
@@ -76,7 +73,7 @@ func (l *Login) boundDialogue(shard *backend.Shard) error {
 	return nil
 }
 
-// becomeRelayed makes the session that of the user that the server has let in.
+// becomeRelayed makes the session that of the user that the server has accepted.
 func (l *Login) becomeRelayed(c *backend.Conn, relay *protocol.RelayedLogin) error {
 	l.Account.Password, l.Account.secret = relay.Password()
 	l.Account.secret = l.Account.secret || !l.PasswordUsed
@@ -99,14 +96,14 @@ func (l *Login) becomeRelayed(c *backend.Conn, relay *protocol.RelayedLogin) err
 	if _, exists := l.policy.Users[name]; exists {
 		return relay.Refuse(fmt.Sprintf("the server takes %.100q for the user %q, whom the proxy itself checks", l.Account.Name, name))
 	}
-	// A server that has an anonymous account lets anybody in by any name.
+	// A server with an anonymous account accepts any name.
 	l.Account.Admin, l.Account.Monitor = admin && account == l.Account.Name, monitor && account == l.Account.Name
 	return nil
 }
 
-// isClear says whether a server takes a user's name for that and no other. It converts
-// one that is not ASCII from the client's character set, which MySQL ends at a character
-// that is broken off.
+// isClear reports whether a server surely takes a user's name for that and no other. It converts
+// one that is not ASCII from the client's character set, which MySQL cuts at an incomplete
+// character.
 func isClear(name string) bool {
 	for i := range len(name) {
 		if name[i] >= utf8.RuneSelf {
@@ -116,8 +113,8 @@ func isClear(name string) bool {
 	return true
 }
 
-// askNames asks a server for the name that the session has logged in with, and for that
-// of the account that it has become.
+// askNames asks a server for the name that the session logged in with, and for the account that it
+// got.
 func (l *Login) askNames(c *backend.Conn) (name, account string, err error) {
 	if err := c.SetReadDeadline(time.Now().Add(l.policy.Timeout)); err != nil {
 		return "", "", err
@@ -144,10 +141,10 @@ func (l *Login) askNames(c *backend.Conn) (name, account string, err error) {
 	return name, account, nil
 }
 
-// What servers say when it is who logs in that they refuse.
+// Errors of servers that concern the client itself.
 const (
 	erAccessDenied          = 1045
-	erAccessDeniedNoMention = 1698 // as the first, without a word about passwords
+	erAccessDeniedNoMention = 1698 // as the first, without mention of a password
 	erPasswordExpired       = 1862
 	erAccountLocked         = 3118
 	erAccountBlocked        = 3955 // after failed logins
@@ -155,8 +152,7 @@ const (
 	erMariaDBUserBlocked    = 4150 // after failed logins
 )
 
-// refusedByServer is the end of a session that the server did not let in; the client
-// has been answered.
+// refusedByServer ends a session that the server did not accept; the client has its answer.
 func (l *Login) refusedByServer(hello *protocol.ClientHello, err error) error {
 	var refused *protocol.ServerError
 	if !errors.As(err, &refused) {

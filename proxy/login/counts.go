@@ -9,16 +9,16 @@ import (
 	"seqproxy/protocol"
 )
 
-// Counts is how many sessions each user has. The zero value has none. It has no entry for a user
-// without any.
+// Counts is how many sessions each user has. The zero value has none. A user without sessions has
+// no entry.
 type Counts struct {
 	mu sync.Mutex
 	by map[string]int // guarded by mu
 }
 
-// Count takes one of the connections that the user may have, and gives back that of the user
-// before it, if it has changed: in this order, as MySQL does, so that at the limit a user cannot
-// change to itself; in the other, as MariaDB does. The error is the one that the user gets.
+// Count takes one of the user's connections, and returns that of the previous user after a change.
+// In this order, which is MySQL's, a user at its limit cannot change to itself; in the other,
+// MariaDB's, it can. The error is for the client.
 func (l *Login) Count(likeMariaDB bool) error {
 	if l.AtAdmin {
 		return nil
@@ -41,8 +41,8 @@ func (l *Login) Count(likeMariaDB bool) error {
 	return nil
 }
 
-// Uncount gives back the connection of the user that the session is counted as. Any goroutine may
-// call it, once nobody else uses the login.
+// Uncount returns the connection of the user that the session counts for. Any goroutine may call it
+// once no other uses the login.
 func (l *Login) Uncount() {
 	n := &l.gate.Counts
 	n.mu.Lock()
@@ -61,8 +61,8 @@ func (n *Counts) uncountLocked(l *Login) {
 	}
 }
 
-// exceeded is not nil if a user may not have n connections. The words are the servers':
-// an account's own limit has another error than the one for all.
+// exceeded returns an error if a user may not have n connections, in the servers' words: an
+// account's own limit has another error than the one for all.
 func (p *Policy) exceeded(a *Account, n int) error {
 	switch {
 	case a.MaxConnections > 0 && n > a.MaxConnections:
@@ -75,7 +75,7 @@ func (p *Policy) exceeded(a *Account, n int) error {
 	return nil
 }
 
-// LimitError is a login that a limit of the proxy's does not let in.
+// LimitError is a login that a limit of the proxy refuses.
 type LimitError struct{ answer *protocol.ServerError }
 
 func (e *LimitError) Error() string {

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// Entry is how one login gets in. The zero value has no place.
+// Entry is the place of one login in a queue. The zero value has none.
 type Entry struct {
 	queue *Queue
 	place *place
 }
 
-// In says whether the login has a place.
+// In reports whether the login has a place.
 func (e *Entry) In() bool { return e.queue != nil }
 
-// Enter waits for a place in a queue, nil if there is none to wait in, until a time, or until the
-// proxy stops or the client has gone. After an error the login has no place; else leave has to
-// follow.
+// Enter waits for a place in a queue, until a time, or until the proxy stops or the client has
+// gone. A nil queue has no bound. After an error the login has no place; otherwise the caller must
+// call Leave.
 func (e *Entry) Enter(q *Queue, network netip.Prefix, all bool, until time.Time, stopping, gone <-chan struct{}) error {
 	if q == nil {
 		return nil
@@ -43,7 +43,7 @@ func (e *Entry) Enter(q *Queue, network netip.Prefix, all bool, until time.Time,
 	return err
 }
 
-// Leave lets the next client log in, if this one has a place.
+// Leave frees the place, if the login has one.
 func (e *Entry) Leave() {
 	if e.queue != nil {
 		e.queue.leave(e.place)
@@ -51,5 +51,5 @@ func (e *Entry) Leave() {
 	}
 }
 
-// ErrNoPlace is why a login has got no place in time.
+// ErrNoPlace says that a login got no place in time.
 var ErrNoPlace = errors.New("the turn to log in did not come in time")

@@ -11,65 +11,64 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// Failures slows down whoever guesses passwords: behind a number of failures every
-// login from the same address waits before it is judged, longer after each. A login that
-// succeeds, and time, make up for failures. Other addresses notice nothing.
-//
-// An address of IPv6 stands for its network of 64 bits, which one host may have whole.
+// Failures slows down guessing of passwords: after a number of failures every login from the same
+// address waits before it is judged, longer each time. A successful login, and time, make up for
+// failures. Other addresses are not affected. ¶An address of IPv6 stands for its network of 64
+// bits, since one host may have all of it.
 type Failures struct {
-	some atomic.Bool // there may be an address with failures: else no lock is taken
+	some atomic.Bool // an address may have failures: else no lock is taken
 
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the fields below
 	by *simplelru.LRU[netip.Prefix, *failures]
 }
 
-// Rules say what failures cost.
+// Rules are the cost of failures.
 type Rules struct {
-	free    int           // those that cost nothing; 0: none costs anything
-	longest time.Duration // a wait is never longer
+	free    int           // failures without a cost; 0: none ever costs anything
+	longest time.Duration // bounds a wait
 	exempt  []netip.Prefix
 }
 
-// NewRules are rules by which free failures of an address cost nothing, 0: none ever does. A wait
-// is never longer than longest, and there is none for addresses that are exempt.
+// NewRules returns rules by which free failures of an address cost nothing, 0: none ever does.
+// longest bounds a wait, and exempt addresses never wait.
 func NewRules(free int, longest time.Duration, exempt []netip.Prefix) Rules {
 	return Rules{free: free, longest: longest, exempt: exempt}
 }
 
-// Any says whether any address has failed. It takes no lock.
+// Any reports whether any address has failed. It takes no lock.
 func (f *Failures) Any() bool { return f.some.Load() }
 
-// failures is what an address has done.
+// failures is the record of an address.
 type failures struct {
 	count   int
-	since   time.Time // one is forgotten with each forgetEvery from here on
+	since   time.Time // from here on, each forgetEvery removes a failure
 	waiting int       // logins that wait now
 }
 
 const (
-	// maxFailing bounds the addresses that are remembered; the one that failed longest
-	// ago is forgotten first. It is about a megabyte.
+	// maxFailing bounds the remembered addresses; the one that failed longest ago goes first. They
+	// take about a megabyte.
 	maxFailing = 8192
-	// forgetEvery is how long it takes until one failure of an address is forgotten.
+	// forgetEvery is how long it takes to forget one failure of an address.
 	forgetEvery = time.Minute
 	// maxFailures is where counting ends: an hour without a failure forgets all.
 	maxFailures = 60
 	// firstDelay is the first wait; each further failure doubles it.
 	firstDelay = 100 * time.Millisecond
-	// maxDelayed bounds the logins of one address that wait at the same time. Without it
-	// guesses made side by side would be as many as ever.
+	// maxDelayed bounds the logins of one address that wait at the same time. Otherwise parallel
+	// guesses would be as many as ever.
 	maxDelayed = 16
 )
 
 func NewFailures() *Failures {
 	by, err := simplelru.NewLRU[netip.Prefix, *failures](maxFailing, nil)
 	if err != nil {
-		panic(err) // for a size below 1 only
+		panic(err) // only for a size below 1
 	}
 	return &Failures{by: by}
 }
 
-// Network is what failures of a client are counted for; not valid if they are not.
+// Network is the network that a client's failures count for; invalid if they do not count.
 func (r *Rules) Network(addr net.Addr) netip.Prefix {
 	p, exempt := r.Source(addr)
 	if r.free <= 0 || exempt {
@@ -78,8 +77,8 @@ func (r *Rules) Network(addr net.Addr) netip.Prefix {
 	return p
 }
 
-// Source is the address that a client comes from, or its network, and whether that is
-// exempt; not valid if it is no address of a network.
+// Source is the address that a client comes from, or its network, and whether that is exempt;
+// invalid for other kinds of addresses.
 func (r *Rules) Source(addr net.Addr) (p netip.Prefix, exempt bool) {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {
@@ -94,7 +93,7 @@ func (r *Rules) Source(addr net.Addr) (p netip.Prefix, exempt bool) {
 	return p, slices.ContainsFunc(r.exempt, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
-// forget lets time make up for failures.
+// forget removes failures as time has passed.
 func (e *failures) forget(now time.Time) {
 	if n := int(now.Sub(e.since) / forgetEvery); n > 0 {
 		e.count = max(0, e.count-n)
@@ -102,8 +101,8 @@ func (e *failures) forget(now time.Time) {
 	}
 }
 
-// Delay is how long a login of the address has to wait now. If that is not 0, done has to
-// be called when it has; refused says that there are too many that wait.
+// Delay returns how long a login of the address must wait now. If that is not 0, the caller calls
+// done afterwards; refused says that too many wait already.
 func (f *Failures) Delay(r *Rules, p netip.Prefix, now time.Time) (wait time.Duration, done func(), refused bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -148,7 +147,7 @@ func (f *Failures) Failed(r *Rules, p netip.Prefix, now time.Time) (first bool) 
 	return e.count == r.free
 }
 
-// Succeeded forgets what an address has done.
+// Succeeded forgets the failures of an address.
 func (f *Failures) Succeeded(p netip.Prefix) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

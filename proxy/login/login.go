@@ -18,22 +18,22 @@ import (
 	"seqproxy/proxy/state"
 )
 
-// Session is what a Login needs of the session that logs in.
+// Session is the part of a session that its Login uses.
 type Session interface {
 	// RefuseLogin answers the login with an error.
 	RefuseLogin(err error)
-	// SetDeadline bounds what the client may take, or with the zero time no longer does.
+	// SetDeadline bounds the client's time; the zero time ends the bound.
 	SetDeadline(t time.Time) error
-	// Drains says whether sessions end when they can.
+	// Drains reports whether sessions end when they can.
 	Drains() bool
-	// EnterDefault waits while the default shard is paused. Also with an error it returns the
-	// ways to servers of now.
+	// EnterDefault waits while the default shard is paused. It returns the present routes, also
+	// with an error.
 	EnterDefault() (*backend.Routes, error)
-	// Dial opens a connection that is the session's from then on.
+	// Dial opens a connection that then is the session's.
 	Dial(shard *backend.Shard, with backend.Login) (*backend.Conn, error)
 }
 
-// Gate is what the logins of one proxy share.
+// Gate is shared by the logins of one proxy.
 type Gate struct {
 	Failed     *Failures
 	Counts     Counts
@@ -42,52 +42,53 @@ type Gate struct {
 	Log        *zap.Logger
 }
 
-// Login is one client's login, and who the client is after it. A change of user is another login
-// by the same client. Only the session's goroutine uses it, but for what says otherwise.
+// Login is the login of one client, and its user afterwards. A change of user is another login of
+// the same client. Only the session's goroutine uses it, except where methods say otherwise.
 type Login struct {
 	protocol.ClientHello          // as the server that checked it has taken it
 	Account              *Account // shared; never nil, see Nobody
-	AtAdmin              bool     // it came to the admin address
-	Old                  bool     // it speaks the protocol of before MySQL 4.1
+	AtAdmin              bool     // the client came to the admin address
+	Old                  bool     // the client speaks the protocol before MySQL 4.1
 	Changed              bool     // it is a change of user
-	LikeMySQL            bool     // it was greeted by what is not MariaDB
+	LikeMySQL            bool     // the greeting was not MariaDB's
 
-	proof     string   // that the OK has to bring
-	entry     Entry    // its place among those that log in
-	countedAs *Account // whose sessions it is one of, nil if none; guarded by Counts.mu
+	proof     string   // the text that the OK must have
+	entry     Entry    // its place among the logins
+	countedAs *Account // the account whose sessions it counts for, nil if none; guarded by Counts.mu
 	session   Session
 	client    *protocol.Conn
 	gate      *Gate
 	policy    *Policy // of the last login
-	id        uint32  // what the client holds for its connection id
+	id        uint32  // the connection id that the client has
 }
 
-// New makes a login that has not begun.
+// New returns a login that has not begun.
 func New(s Session, client *protocol.Conn, gate *Gate, atAdmin bool) Login {
 	return Login{Account: Nobody, AtAdmin: atAdmin, session: s, client: client, gate: gate}
 }
 
-// Why a login ends that nobody has refused.
+// Reasons for the end of a login that was not refused.
 var (
 	ErrStopping = errors.New("the proxy stops")
 	ErrGone     = errors.New("the client has gone")
 	ErrQuit     = errors.New("the client has quit")
 )
 
-// ErrRefused is a login, or a change of user, that a server has not let in.
+// ErrRefused is a login, or a change of user, that a server refused.
 var ErrRefused = errors.New("login")
 
-// ErrOnlyAdmins is for a login at the admin address by somebody else.
+// ErrOnlyAdmins is for another user's login at the admin address.
 var ErrOnlyAdmins = errors.New("neither in admin_users nor in monitor_users")
 
-// Receive greets the client and reads its login, under an id and a policy. End has to follow.
+// Receive greets the client and reads its login, under an id and a policy. The caller must call
+// End.
 func (l *Login) Receive(ctx context.Context, id uint32, policy *Policy) (*protocol.Attempt, error) {
 	l.id, l.policy = id, policy
 	until := time.Now().Add(policy.Timeout)
 	if err := l.session.SetDeadline(until); err != nil {
 		return nil, err
 	}
-	if l.session.Drains() { // Shutdown's deadline may just have been overwritten
+	if l.session.Drains() { // the deadline of Shutdown may just have been overwritten
 		_ = RefuseShutdown(l.client) // the session ends either way
 		return nil, ErrStopping
 	}
@@ -101,7 +102,7 @@ func (l *Login) Receive(ctx context.Context, id uint32, policy *Policy) (*protoc
 	var arrived func() error // nil: not behind a balancer
 	if !l.AtAdmin && policy.fromBalancer(l.client.RemoteAddr()) {
 		arrived = func() error {
-			// from now on it counts for the client's address, not for the balancer's
+			// from now on the client's address counts, not the balancer's
 			l.entry.Leave()
 			return l.enter(ctx, until)
 		}
@@ -121,7 +122,7 @@ func (l *Login) Receive(ctx context.Context, id uint32, policy *Policy) (*protoc
 	return attempt, err
 }
 
-// greeting is what the client is greeted with. arrived is ServerLogin.Arrived, not nil behind a
+// greeting returns the greeting of the client. arrived is ServerLogin.Arrived, not nil behind a
 // balancer.
 func (l *Login) greeting(arrived func() error) *protocol.ServerLogin {
 	if l.AtAdmin {
@@ -130,24 +131,23 @@ func (l *Login) greeting(arrived func() error) *protocol.ServerLogin {
 	return l.policy.greeting(l.id, arrived)
 }
 
-// ReceiveChange reads a change of user, which command is, under a policy. End has to follow.
+// ReceiveChange reads a change of user from command, under a policy. The caller must call End.
 func (l *Login) ReceiveChange(command []byte, policy *Policy) (*protocol.Attempt, error) {
 	l.policy = policy
 	return l.greeting(nil).ReceiveChangeUser(l.client, command, &l.ClientHello)
 }
 
-// Leave lets the next client log in, if this one keeps it from that.
+// Leave frees the login's place in the queue.
 func (l *Login) Leave() { l.entry.Leave() }
 
-// End ends the login, however it has gone. Who the client is stays.
+// End ends the login, whatever its result. The user stays.
 func (l *Login) End() {
 	l.entry.Leave()
-	l.policy, l.proof = nil, "" // settings may be others soon
+	l.policy, l.proof = nil, "" // the settings may soon change
 }
 
-// Identify makes the login that of the user that the client proves to be, to us or to the
-// server: over a connection that it returns then, if the client begins on that shard. charset is
-// that of the client.
+// Identify makes the client prove its user to the proxy or to the server. It returns the connection
+// to that server if the client begins on that shard. charset is the client's.
 func (l *Login) Identify(ctx context.Context, attempt *protocol.Attempt, charset string) (*backend.Conn, error) {
 	attempt.Hello.User = unquotedUser(attempt.Hello.User)
 	if err := l.checkCharset(charset); err != nil {
@@ -175,8 +175,8 @@ func (l *Login) Identify(ctx context.Context, attempt *protocol.Attempt, charset
 	return nil, nil
 }
 
-// checkCharset refuses a login in a character set that no client may have, as every server
-// does. A server is not told of it: it counts that as a fault of the proxy's host.
+// checkCharset refuses a login in a character set that no client may have, as every server does.
+// The server is not asked: it would count a fault of the proxy's host.
 func (l *Login) checkCharset(name string) error {
 	if !state.NoClientCharset(name) {
 		return nil
@@ -186,7 +186,7 @@ func (l *Login) checkCharset(name string) error {
 	return fmt.Errorf("login: %w", err)
 }
 
-// Schema is the one that the session begins in.
+// Schema is the schema that the session begins in.
 func (l *Login) Schema() string {
 	if l.Database == "" {
 		return l.Account.Schema
@@ -194,10 +194,10 @@ func (l *Login) Schema() string {
 	return l.Database
 }
 
-// Proof returns the text that the OK has to have; "": none.
+// Proof returns the text that the OK must have; "": none.
 func (l *Login) Proof() string { return l.proof }
 
-// ToServer is what the session logs in to servers with, but for a password.
+// ToServer is the session's login to servers, without a password.
 func (l *Login) ToServer(schema string) backend.Login {
 	return backend.Login{
 		Credentials:  backend.Credentials{User: l.Account.Name},
@@ -209,12 +209,11 @@ func (l *Login) ToServer(schema string) backend.Login {
 	}
 }
 
-// errOldStatement is the end of a client that can be told nothing.
+// errOldStatement ends a client that cannot read an error.
 var errOldStatement = errors.New("the client speaks the protocol of before MySQL 4.1, in which it can log in and nothing else")
 
-// ServeOld answers the login of a client of before MySQL 4.1, and lets it leave: it is a
-// balancer's check. Nothing else can be answered in the form that it reads. The error says how
-// the client has ended.
+// ServeOld answers the login of a client before MySQL 4.1, and lets it leave: it is a balancer's
+// check. No other answer has a form that it reads. The error says how the client has ended.
 func (l *Login) ServeOld() error {
 	if err := l.Count(!l.LikeMySQL); err != nil {
 		l.session.RefuseLogin(err)
@@ -237,10 +236,10 @@ func (l *Login) ServeOld() error {
 	return errOldStatement
 }
 
-// ErrShutdown is what a client gets whose command is not carried out any more.
+// ErrShutdown is the error for a client whose command is no longer carried out.
 var ErrShutdown = protocol.Errorf(mysql.ER_SERVER_SHUTDOWN, "08S01", "Server shutdown in progress")
 
-// RefuseShutdown says so to a client in place of a greeting.
+// RefuseShutdown sends it in place of a greeting.
 func RefuseShutdown(client *protocol.Conn) error {
 	return protocol.RefuseConnection(client, ErrShutdown.Code, ErrShutdown.Message)
 }

@@ -11,38 +11,38 @@ import (
 	"seqproxy/protocol"
 )
 
-// Policy is what settings say of logins. It does not change.
+// Policy is the settings of logins. It is immutable.
 type Policy struct {
-	Users        map[string]*Account // that the proxy itself checks, by name
-	OldPasswords bool                // some user has an old password
-	// Relay has others checked by the default shard's server; of them Admins may change
+	Users        map[string]*Account // checked by the proxy itself, by name
+	OldPasswords bool                // a user has an old password
+	// Relay lets the default shard's server check other users. Of these, Admins may change
 	// sequences, and Monitors see what admins see.
 	Relay            bool
 	Admins, Monitors []string
 
-	MaxUserConnections int           // sessions of one user; 0: any number
+	MaxUserConnections int           // sessions of one user; 0: no limit
 	Timeout            time.Duration // bounds a login, with the wait for a place
-	Queue              *Queue        // nil: unbounded
+	Queue              *Queue        // nil: no bound
 	Failures           Rules
 
-	// Balancers are the addresses from which a connection must begin with a PROXY header, of
-	// IPv4 not written as IPv6.
+	// Balancers are the addresses whose connections must begin with a PROXY header. IPv4 is not
+	// written as IPv6.
 	Balancers []netip.Prefix
 
-	Routes      *backend.Routes // of which the default shard greets
-	Compression bool            // offered to clients, as far as the servers offer it
+	Routes      *backend.Routes // their default shard greets
+	Compression bool            // offered to clients if the servers offer it
 	TLS         *tls.Config     // nil: TLS is not offered
 	RequireTLS  bool            // clients without it get 3159
 	RSA         *protocol.RSAKeys
 }
 
-// What a client is greeted with while no server can be asked.
+// The greeting while no server can be asked.
 const (
 	NoServerVersion   = "8.0.11-seqproxy"
 	noServerCollation = 45 // utf8mb4_general_ci
 )
 
-// plainGreeting is what a client is greeted with while no server can be asked.
+// plainGreeting is the greeting while no server can be asked.
 func (p *Policy) plainGreeting(id uint32, arrived func() error) *protocol.ServerLogin {
 	g := &protocol.ServerLogin{
 		Version: NoServerVersion, ConnectionID: id, Capabilities: protocol.Common, Collation: noServerCollation,
@@ -55,8 +55,8 @@ func (p *Policy) plainGreeting(id uint32, arrived func() error) *protocol.Server
 	return g
 }
 
-// greeting is what a client is greeted with: the default shard's own version and collation,
-// and what all servers can keep.
+// greeting is the greeting of a client: the default shard's version and collation, and what all
+// servers can keep.
 func (p *Policy) greeting(id uint32, arrived func() error) *protocol.ServerLogin {
 	g := p.plainGreeting(id, arrived)
 	if hello, ok := p.Routes.Greeting(); ok {
@@ -67,7 +67,7 @@ func (p *Policy) greeting(id uint32, arrived func() error) *protocol.ServerLogin
 			g.Capabilities |= protocol.MultiFactor & hello.Capabilities
 		}
 	} else if p.Routes.Default() != nil {
-		g.Capabilities &^= protocol.SessionTrack // it can be spared
+		g.Capabilities &^= protocol.SessionTrack // dispensable
 	}
 	if !p.Compression {
 		g.Capabilities &^= protocol.Compressing
@@ -75,8 +75,8 @@ func (p *Policy) greeting(id uint32, arrived func() error) *protocol.ServerLogin
 	return g
 }
 
-// adminGreeting is what a client is greeted with at the admin address: what the default
-// shard's server last said of itself, and what everything can keep.
+// adminGreeting is the greeting at the admin address: what the default shard's server last
+// reported, and what every server can keep.
 func (p *Policy) adminGreeting(id uint32, arrived func() error) *protocol.ServerLogin {
 	g := p.plainGreeting(id, arrived)
 	if hello, ok := p.Routes.Greeting(); ok {
@@ -86,7 +86,7 @@ func (p *Policy) adminGreeting(id uint32, arrived func() error) *protocol.Server
 	return g
 }
 
-// fromBalancer says whether connections from addr begin with a PROXY header.
+// fromBalancer reports whether connections from addr begin with a PROXY header.
 func (p *Policy) fromBalancer(addr net.Addr) bool {
 	if len(p.Balancers) == 0 {
 		return false
@@ -95,12 +95,12 @@ func (p *Policy) fromBalancer(addr net.Addr) bool {
 	if !ok {
 		return false
 	}
-	ip := tcp.AddrPort().Addr().Unmap().WithZone("") // a prefix has none
+	ip := tcp.AddrPort().Addr().Unmap().WithZone("") // a prefix has no zone
 	return slices.ContainsFunc(p.Balancers, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
-// verify lets a client prove that it is one of our users. Its Password is then the
-// one that the client gave, for the servers.
+// verify lets a client prove that it is a user of the proxy. The account's Password is then the one
+// that the client gave, for the servers.
 func (p *Policy) verify(attempt *protocol.Attempt) (*Account, error) {
 	a, exists := p.Users[attempt.Hello.User]
 	if !exists {
@@ -115,8 +115,8 @@ func (p *Policy) verify(attempt *protocol.Attempt) (*Account, error) {
 	return a, err
 }
 
-// relays says whether a user's login is checked by the default shard's server, which
-// is so for all that the configuration does not name, if it says so.
+// relays reports whether the default shard's server checks a user's login: with Relay, all that the
+// configuration does not name.
 func (p *Policy) relays(user string) bool {
 	if !p.Relay {
 		return false
@@ -124,9 +124,8 @@ func (p *Policy) relays(user string) bool {
 	if _, exists := p.Users[user]; exists {
 		return false
 	}
-	// A name that is too long is cut by the server, and must not be a way around what is
-	// demanded of a user that is known here: MySQL cuts at 96 bytes, MariaDB at 128
-	// characters.
+	// The server cuts a name that is too long. This must not be a way around the rules for a
+	// configured user. MySQL cuts at 96 bytes, MariaDB at 128 characters.
 	const bytesMySQL, charactersMariaDB = 96, 128
 	if len(user) > bytesMySQL {
 		if _, exists := p.Users[user[:bytesMySQL]]; exists {

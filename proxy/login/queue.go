@@ -6,41 +6,38 @@ import (
 	"sync"
 )
 
-// Queue bounds how many clients log in at the same time: the others wait before they
-// are greeted. So neither their TLS handshakes nor the checks of their passwords take the
-// processor from those that are ahead, and from the sessions that run. It is nil where there
-// is no bound.
-//
-// Each address has a share of the places: it gets no further one while it has share
-// times as many as are free. So clients that connect and say nothing do not keep those of
-// other addresses out, and an address that is alone may use nearly all. A place that
-// becomes free goes to one address after the other, and in each to who came first.
+// Queue bounds how many clients log in at the same time. The others wait for their greeting, so
+// neither their TLS handshakes nor the checks of their passwords take the processor from those
+// ahead, and from running sessions. A nil Queue has no bound. ¶Each address has a share of the
+// places: it gets no further one while it has share times as many as are free. So silent clients do
+// not keep other addresses out, and a single address may use nearly all. A free place goes to one
+// address after the other, and within each to the first client.
 type Queue struct {
 	size int
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	taken   int
 	sources map[netip.Prefix]*origin // those with places or with waiting clients
 	order   list.List                // *origin, those with waiting clients; the next one first
 }
 
-// share: with 4 an address that is alone gets four fifths of the places.
+// share: with 4, a single address gets four fifths of the places.
 const share = 4
 
-// origin is an address, or a network of IPv6, that clients come from.
+// origin is the address of clients, or their network of IPv6.
 type origin struct {
 	network netip.Prefix
 	all     bool // it may take all places
 	taken   int
 	waiting list.List     // *place
-	in      *list.Element // of Queue.order; nil if nobody waits
+	in      *list.Element // of Queue.order; nil without waiting clients
 }
 
-// place is the place of one login, or what waits for one.
+// place is the place of one login, or its wait for one.
 type place struct {
 	source *origin
-	given  chan struct{} // closed when the place is given; nil if that was at once
-	in     *list.Element // of origin.waiting; nil once the place is given
+	given  chan struct{} // closed when the place is free for it; nil if it was at once
+	in     *list.Element // of origin.waiting; nil once it has the place
 }
 
 func NewQueue(size int) *Queue {
@@ -73,7 +70,7 @@ func (q *Queue) Enter(network netip.Prefix, all bool) *place {
 	return p
 }
 
-// leave gives a place back, or gives up the wait for it.
+// leave frees a place, or ends the wait for one.
 func (q *Queue) leave(p *place) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -100,8 +97,8 @@ func (q *Queue) take(s *origin) {
 	s.taken++
 }
 
-// giveFree gives free places to who waits for one. It looks at few addresses that may not
-// have one: each of these has several.
+// giveFree gives free places to waiting clients. It visits few addresses that may not have one:
+// each of these has several.
 func (q *Queue) giveFree() {
 	for e := q.order.Front(); e != nil && q.taken < q.size; {
 		source, next := e.Value.(*origin), e.Next()
@@ -119,7 +116,7 @@ func (q *Queue) giveFree() {
 	}
 }
 
-// unwait has a client wait no longer.
+// unwait removes a client from the waiting ones.
 func (q *Queue) unwait(p *place) {
 	s := p.source
 	s.waiting.Remove(p.in)

@@ -11,8 +11,8 @@ import (
 	"seqproxy/protocol"
 )
 
-// enter waits until the client may log in, until a time. After an error it may not,
-// and the client has not been answered.
+// enter waits until the client may log in, until a time. After an error it may not, and has no
+// answer yet.
 func (l *Login) enter(ctx context.Context, until time.Time) error {
 	if l.AtAdmin {
 		return nil
@@ -27,11 +27,11 @@ func (l *Login) enter(ctx context.Context, until time.Time) error {
 	return err
 }
 
-// errTooMany is for a client whose time to log in did not come soon enough.
+// errTooMany is for a client that got no place in time.
 var errTooMany = &LimitError{protocol.Errorf(mysql.ER_CON_COUNT_ERROR, "08004", "Too many connections (seqproxy: max_logins of them are logging in)")}
 
-// backOff makes a login wait that was received and not yet judged, if its address has
-// failed too often. An error is the end of the session, and the client has its answer.
+// backOff makes a received login wait before it is judged, if its address has failed too often. An
+// error ends the session, and the client has its answer.
 func (l *Login) backOff(ctx context.Context) error {
 	f, rules := l.gate.Failed, &l.policy.Failures
 	if !f.Any() {
@@ -53,7 +53,7 @@ func (l *Login) backOff(ctx context.Context) error {
 	}
 	defer done()
 	queued := l.entry.In()
-	l.entry.Leave() // others need not wait for this one
+	l.entry.Leave() // other clients need not wait for this one
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -73,7 +73,7 @@ func (l *Login) backOff(ctx context.Context) error {
 	return l.session.SetDeadline(until)
 }
 
-// judged takes note of how a login was judged.
+// judged notes the result of a login.
 func (l *Login) judged(err error) {
 	f, rules := l.gate.Failed, &l.policy.Failures
 	if err == nil && !f.Any() {
@@ -92,8 +92,8 @@ func (l *Login) judged(err error) {
 	}
 }
 
-// isFailure says whether a login failed by what the client has done: a password that was
-// refused, or a dialogue with the server that the client has not gone through with.
+// isFailure reports whether a login failed by the client's doing: a refused password, or a dialogue
+// with the server that the client broke off.
 func isFailure(err error) bool {
 	var auth *protocol.AuthError
 	var relayed *protocol.RelayError
