@@ -13,33 +13,33 @@ import (
 )
 
 // A client's parameter may be the name or the count of a NEXTVAL: NEXTVAL(?), NEXTVAL(?, ?),
-// NEXTVAL('s', ?). The server has a parameter for the number in that place, and none for
-// these, which are read here at each execution.
+// NEXTVAL('s', ?). The server has a parameter for the number in that place, and none for these,
+// which are read here at each execution.
 
-// maxArgument bounds what is kept of a name that comes by COM_STMT_SEND_LONG_DATA: more than
-// any sequence's name has.
+// maxArgument bounds a name that comes by COM_STMT_SEND_LONG_DATA: no sequence has a name that
+// long.
 const maxArgument = 4096
 
-// maxLongArguments bounds the names of one statement that are kept so.
+// maxLongArguments bounds the names of one statement that come that way.
 const maxLongArguments = 256
 
-// tooLong is kept of the others: it is no name. Read-only.
+// tooLong stands for longer ones: it is no name. Read-only.
 var tooLong = make([]byte, maxArgument)
 
-// noPlace is the place on the server of a parameter that is an argument of a call.
+// noPlace is the server's index of a parameter that is an argument of a call.
 const noPlace = 1<<16 - 1
 
-// unsignedBit is the flag beside a parameter's type.
+// unsignedBit is the flag in a parameter's type.
 const unsignedBit = 0x8000
 
-// Argument says which of the client's parameters tell what a hidden parameter is to be,
-// counted from 1; 0: none.
+// Argument says which of the client's parameters determine a hidden parameter, counted from 1; 0:
+// none.
 type Argument struct {
 	name  int
 	count int // or the value of a SETVAL
 }
 
-// ArgumentOf numbers the markers that are arguments of calls.
+// ArgumentOf numbers the markers that are arguments of a call.
 func ArgumentOf(call *statement.FuncCall) Argument {
 	a, next := Argument{}, call.ParamsBefore+1
 	if call.Form == statement.FormParam {
@@ -52,7 +52,7 @@ func ArgumentOf(call *statement.FuncCall) Argument {
 	return a
 }
 
-// markers is how many parameters of the client's stand in the place of a hidden one.
+// markers returns how many parameters of the client stand in the place of a hidden one.
 func (h *Hidden) markers() int {
 	n := 0
 	if h.From.name > 0 {
@@ -64,7 +64,7 @@ func (h *Hidden) markers() int {
 	return n
 }
 
-// argumentCount is how many of the client's parameters the server does not have.
+// argumentCount returns how many of the client's parameters the server does not have.
 func (p *List) argumentCount() int {
 	n := 0
 	for i := range p.Hidden {
@@ -73,10 +73,10 @@ func (p *List) argumentCount() int {
 	return n
 }
 
-// isArgument says whether the client's parameter i is unknown to the server.
+// isArgument reports whether the server does not have the client's parameter i.
 func (p *List) isArgument(i int) bool { return i < len(p.place) && p.place[i] == noPlace }
 
-// keepArgument keeps what came by COM_STMT_SEND_LONG_DATA for the client's parameter i.
+// keepArgument keeps what COM_STMT_SEND_LONG_DATA sent for the client's parameter i.
 func (p *List) keepArgument(i int, data []byte) {
 	if p.longArgs == nil {
 		p.longArgs = make(map[int][]byte)
@@ -90,7 +90,7 @@ func (p *List) keepArgument(i int, data []byte) {
 	p.longArgs[i] = append(p.longArgs[i], data...)
 }
 
-// Value is a parameter of the client's as it was sent.
+// Value is a parameter as the client sent it.
 type Value struct {
 	null bool
 	long bool // it came by COM_STMT_SEND_LONG_DATA: data has no length in front
@@ -98,13 +98,13 @@ type Value struct {
 	data []byte
 }
 
-// errArgument is a server's error for arguments of a function that are none.
+// errArgument is a server's error for bad arguments of a function.
 func errArgument(fn statement.Func) error {
 	name := map[statement.Func]string{statement.Nextval: "NEXTVAL", statement.Lastval: "LASTVAL", statement.Setval: "SETVAL"}[fn]
 	return protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to %s", name)
 }
 
-// text reads a string; false if the value is none. It is not empty.
+// text reads a string; false for other values. It is not empty.
 func (v *Value) text() ([]byte, bool) {
 	switch uint8(v.kind.Type) {
 	case mysql.MYSQL_TYPE_VARCHAR, mysql.MYSQL_TYPE_VAR_STRING, mysql.MYSQL_TYPE_STRING, mysql.MYSQL_TYPE_ENUM, mysql.MYSQL_TYPE_SET,
@@ -119,7 +119,7 @@ func (v *Value) text() ([]byte, bool) {
 	return text, len(text) > 0 && len(text) < maxArgument
 }
 
-// integer reads a whole number, also in digits; n says nothing if it is negative.
+// integer reads a whole number, also in digits; n is undefined if it is negative.
 func (v *Value) integer() (n uint64, negative, ok bool) {
 	if v.null {
 		return 0, false, false
@@ -149,8 +149,7 @@ func (v *Value) integer() (n uint64, negative, ok bool) {
 	return n, v.kind.Type&unsignedBit == 0 && signed < 0, true
 }
 
-// Arguments reads the values of a row of an execution that is complete. They are asked for in
-// order.
+// Arguments reads the values of a row of a complete execution. Callers ask for them in order.
 func (p *List) Arguments(e *Execution, row int) func(at int) Value {
 	if e.Bulk() {
 		return p.argumentsInRow(e.bulk[row])
@@ -189,8 +188,8 @@ func (p *List) argumentsInRow(row []byte) func(at int) Value {
 	}
 }
 
-// Asks says what the hidden parameters of an execution ask for, row by row. inUTF8 gives a name in
-// its text.
+// Asks returns what the hidden parameters of an execution ask for, row by row. inUTF8 converts a
+// name.
 func (p *List) Asks(e *Execution, inUTF8 func(name []byte) ([]byte, error)) ([]plan.Slot, error) {
 	asks := make([]plan.Slot, 0, e.rows()*len(p.Hidden))
 	for row := range e.rows() {
@@ -212,7 +211,7 @@ func (p *List) Asks(e *Execution, inUTF8 func(name []byte) ([]byte, error)) ([]p
 	return asks, nil
 }
 
-// FillIn fills in what parameters tell of what is asked.
+// FillIn completes a slot with the values of parameters.
 func FillIn(a *plan.Slot, from Argument, argument func(i int) Value, inUTF8 func(name []byte) ([]byte, error)) error {
 	if from.name > 0 {
 		v := argument(from.name - 1)
@@ -244,8 +243,8 @@ func FillIn(a *plan.Slot, from Argument, argument func(i int) Value, inUTF8 func
 	return nil
 }
 
-// Named says whether a parameter is the name of the sequence, and Any whether any is an argument.
+// Named reports whether a parameter is the name of the sequence.
 func (a Argument) Named() bool { return a.name > 0 }
 
-// Any is explained at Named.
+// Any reports whether any parameter is an argument.
 func (a Argument) Any() bool { return a != Argument{} }

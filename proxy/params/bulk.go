@@ -17,7 +17,7 @@ const (
 	// Indicators before the values.
 	bulkValue = 0
 	bulkNull  = 1
-	// the last of those that stand for a value: NULL, DEFAULT, and the column left as it is
+	// the last indicator in place of a value: NULL, DEFAULT, and the column left as it is
 	bulkIgnore = 3
 )
 
@@ -27,12 +27,12 @@ var ErrNotInBulk = protocol.Errorf(mysql.ER_UNSUPPORTED_PS, "HY000", "This comma
 // errBulkArguments is the server's error for rows or types that cannot be read.
 var errBulkArguments = protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to mysqld_stmt_bulk_execute")
 
-// CutBulk cuts a bulk execution of a statement with hidden parameters into rows, and
-// takes note of the types that it binds. What would become too long with its numbers is
-// refused here: there may be more of them than there is memory for.
+// CutBulk splits a bulk execution of a statement with hidden parameters into rows, and notes the
+// types that it binds. It refuses an execution that would become too long with its numbers, before
+// they are taken.
 func (p *List) CutBulk(payload []byte) (e Execution, err error) {
 	switch {
-	case p.Params == 0: // nothing would tell how many rows there are
+	case p.Params == 0: // the number of rows would be unknown
 		return e, ErrNotInBulk
 	case p.LongSent:
 		return e, protocol.NotSupported("NEXTVAL in a statement that is executed for many rows at once, with data sent before: execute it row by row")
@@ -95,7 +95,7 @@ func (p *List) cutBulkValue(i int, b []byte) (rest []byte, ok bool) {
 	return b[size:], true
 }
 
-// appendBulk is appendExecute for many rows.
+// appendBulk is Append for many rows.
 func (p *List) appendBulk(b []byte, id uint32, e *Execution, values []keys.Number) ([]byte, error) {
 	b = append(b, e.head...)
 	head := b[len(b)-BulkHead:]

@@ -16,35 +16,35 @@ import (
 	"seqproxy/statement"
 )
 
-// Hidden is a parameter of a prepared statement that the client does not know
-// of: the proxy put it where a call stood, and gives it a value at each execution.
+// Hidden is a parameter of a prepared statement that the client does not see: the proxy put it
+// where a call stood, and gives it a value at each execution.
 type Hidden struct {
 	At        int  // the server's index of the parameter
 	plan.Slot      // of a sequence
 	Previous  bool // the value is the previous LAST_INSERT_ID()
-	part      part // of a block, if it is Counted
+	part      part // of a block, if Counted
 	Leads     bool // it is the first number of the first row that is returned
 	From      Argument
 }
 
-// Lead is which of the parameters is the first number of the first row; -1: none.
+// Lead returns which parameter is the first number of the first row; -1: none.
 func Lead(hidden []Hidden) int {
 	return slices.IndexFunc(hidden, func(h Hidden) bool { return h.Leads })
 }
 
-// part is which number of a block a parameter is; see statement.AsCounted.
+// part says which number of a block a parameter is; see statement.AsCounted.
 type part uint8
 
 const (
-	partBefore part = iota // that in front of the first: the value
+	partBefore part = iota // the one before the first: the value
 	partBound
 	partStep
 )
 
-// paramType is the type that the parameter is bound with. A LASTVAL is bound in digits:
-// where a number is, MariaDB makes the column one longer than LASTVAL's own.
+// paramType returns the type that the parameter is bound with. A LASTVAL is bound in digits: for a
+// number MariaDB makes the column one longer than LASTVAL's own.
 func (h *Hidden) paramType() uint16 {
-	if h.Bytes { // which the server would convert as a text
+	if h.Bytes { // the server would convert them as a text
 		return uint16(mysql.MYSQL_TYPE_BLOB)
 	}
 	if h.Texts || h.Sequence != nil && h.Func != statement.Nextval {
@@ -53,7 +53,7 @@ func (h *Hidden) paramType() uint16 {
 	return typeUnsignedBigint
 }
 
-// size is the size of the parameter's value, or a little more.
+// size bounds the size of the parameter's value.
 func (h *Hidden) size() int {
 	const number, text = 21, 65
 	if h.Texts {
@@ -74,7 +74,7 @@ func appendValue(b []byte, n keys.Number, typ uint16) []byte {
 	return protocol.AppendLenEncBytes(b, strconv.AppendUint(digits[:0], n.Value, 10))
 }
 
-// Place computes where each of the client's parameters is on the server.
+// Place computes the server's index of each of the client's parameters.
 func (p *List) Place(total int) {
 	if len(p.Hidden) == 0 {
 		return
@@ -93,8 +93,8 @@ func (p *List) Place(total int) {
 	}
 }
 
-// walk goes through the parameters of the server's statement in their order: those of the client,
-// and the hidden ones, in the place of which some of the client's may stand.
+// walk visits the parameters of the server's statement in order: the client's, and the hidden ones,
+// which may stand in place of some of the client's.
 type walk struct {
 	p      *List
 	at     int // the next one
@@ -102,7 +102,7 @@ type walk struct {
 	hidden int // the next one in p.Hidden
 }
 
-// next returns the hidden parameter that is next, or nil, and the client's first one in its place.
+// next returns the next hidden parameter, or nil, and the client's first one in its place.
 func (w *walk) next() (h *Hidden, first int) {
 	first = w.client
 	if hidden := w.p.Hidden; w.hidden < len(hidden) && hidden[w.hidden].At == w.at {
@@ -116,9 +116,10 @@ func (w *walk) next() (h *Hidden, first int) {
 	return h, first
 }
 
-// LongData takes note that a parameter comes by COM_STMT_SEND_LONG_DATA, and turns the index in the
-// command into the server's. It is false if the server has no such parameter, and data was kept
-// here. local says that no server has the statement, and kept that it may be answered here.
+// LongData notes that a parameter comes by COM_STMT_SEND_LONG_DATA, and replaces the index in the
+// command by the server's. It is false if the server has no such parameter, and the data was kept
+// here. local: no server has the statement. kept: the data was kept, so the command may be answered
+// here.
 func (p *List) LongData(index, data []byte, local, kept bool) bool {
 	p.LongSent = true
 	if p.place == nil && !kept && !local {
@@ -126,7 +127,7 @@ func (p *List) LongData(index, data []byte, local, kept bool) bool {
 	}
 	i := int(binary.LittleEndian.Uint16(index))
 	if i >= p.Params {
-		return true // the server says what is wrong at the execution
+		return true // the server reports the fault at the execution
 	}
 	if p.long == nil {
 		p.long = make([]bool, p.Params)
@@ -143,7 +144,7 @@ func (p *List) LongData(index, data []byte, local, kept bool) bool {
 	return true
 }
 
-// The beginning of a client's COM_STMT_EXECUTE
+// The start of a client's COM_STMT_EXECUTE
 // (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_execute.html).
 const (
 	ExecuteHead = 10 // command, statement id, flags, iteration count
@@ -151,21 +152,21 @@ const (
 	typeUnsignedBigint = uint16(mysql.MYSQL_TYPE_LONGLONG) | 0x8000
 )
 
-// Execution is a client's COM_STMT_EXECUTE of a statement with hidden parameters, taken
-// apart, or its COM_STMT_BULK_EXECUTE. It shares the command's memory.
+// Execution is a parsed COM_STMT_EXECUTE of a statement with hidden parameters, or a parsed
+// COM_STMT_BULK_EXECUTE. It shares the command's memory.
 type Execution struct {
 	head   []byte // up to the count of parameters, or up to the types
-	count  int    // parameters, with the attributes behind those of the statement
+	count  int    // parameters of the statement, and attributes
 	Params protocol.Parameters
 	Values []byte
 
 	bulk [][]byte // the rows of a bulk execution, which has no Params and Values; else nil
 }
 
-// Bulk says whether it may have many rows.
+// Bulk reports whether it may have many rows.
 func (e *Execution) Bulk() bool { return e.bulk != nil }
 
-// rows is how many it has.
+// rows returns how many rows it has.
 func (e *Execution) rows() int {
 	if e.bulk != nil {
 		return len(e.bulk)
@@ -173,8 +174,8 @@ func (e *Execution) rows() int {
 	return 1
 }
 
-// Cut takes an execution apart, and takes note of the types that it binds. attributes
-// says whether the session has agreed on QueryAttributes.
+// Cut parses an execution, and notes the types that it binds. attributes: the session has agreed on
+// QueryAttributes.
 func (p *List) Cut(payload []byte, attributes bool) (e Execution, err error) {
 	e = Execution{head: payload[:ExecuteHead], count: p.Params, Values: payload[ExecuteHead:]}
 	if attributes && (p.Params > 0 || payload[5]&protocol.ParameterCountAvailable != 0) {
@@ -204,7 +205,7 @@ func (p *List) Cut(payload []byte, attributes bool) (e Execution, err error) {
 			param.Name = bytes.Clone(param.Name)
 			p.Types = append(p.Types, param)
 		}
-		e.Params.Types = types // the attributes'
+		e.Params.Types = types // of the attributes
 	case len(p.Types) != p.Params:
 		return e, ErrArguments
 	case e.count > p.Params: // attributes have no last execution
@@ -213,19 +214,18 @@ func (p *List) Cut(payload []byte, attributes bool) (e Execution, err error) {
 	return e, nil
 }
 
-// ErrArguments is what servers say of an execution without types where none
-// were ever bound.
+// ErrArguments is the servers' error for an execution without types if none were ever bound.
 var ErrArguments = protocol.Errorf(mysql.ER_WRONG_ARGUMENTS, "HY000", "Incorrect arguments to mysqld_stmt_execute")
 
-// Unbind takes the types back that cut has taken note of. MySQL does not keep those of an
-// execution that it refuses as malformed, MariaDB does.
+// Unbind restores the types from before Cut. MySQL forgets those of an execution that it refuses as
+// malformed, MariaDB keeps them.
 func (p *List) Unbind(e *Execution) {
 	if e.Params.Rebound {
 		p.Types, p.before = p.before, p.Types
 	}
 }
 
-// Complete says whether the values of all the client's parameters are there.
+// Complete reports whether the values of all the client's parameters are there.
 func (p *List) Complete(e *Execution) bool {
 	rest := e.Values
 	for i := range p.Params {
@@ -241,8 +241,8 @@ func (p *List) Complete(e *Execution) bool {
 	return true
 }
 
-// TooLong says whether the payload that Append appends would be too long, or nearly so. e is no
-// bulk execution: CutBulk has refused those that would be.
+// TooLong reports whether the payload of Append would be too long, or nearly so. e is not a bulk
+// execution: CutBulk refuses those.
 func (p *List) TooLong(e *Execution, attributes bool) bool {
 	const count, typ, name = 9, 2, 1
 	size := ExecuteHead + count + (e.count+len(p.Hidden)+7)/8 + 1 + len(e.Params.Types) + len(e.Values) + typ*p.Params + typ*len(p.Hidden)
@@ -260,9 +260,9 @@ func (p *List) TooLong(e *Execution, attributes bool) bool {
 	return size >= protocol.MaxFragment
 }
 
-// Append appends the payload of an execution with the hidden parameters' values in their places,
-// for a server that knows the statement by id. values belong to p.Hidden, in order, for each row.
-// The types are always bound anew, also where the client relied on those of its last execution.
+// Append appends the payload of an execution with the values of the hidden parameters, for a server
+// that knows the statement by id. values belong to p.Hidden, in order, for each row. It always
+// binds the types, even if the client relied on those of its last execution.
 func (p *List) Append(b []byte, id uint32, e *Execution, attributes bool, values []keys.Number) ([]byte, error) {
 	if e.Bulk() {
 		return p.appendBulk(b, id, e, values)
@@ -329,8 +329,8 @@ func (p *List) appendExecute(b []byte, id uint32, e *Execution, attributes bool,
 	return b, nil
 }
 
-// takes refuses a value that the parameter cannot be given: a LASTVAL that is no BIGINT, and a text
-// where the statement was prepared for a number, or the other way round.
+// takes refuses a value that the parameter cannot have: a LASTVAL that is no BIGINT, and a text in
+// a statement prepared for a number, or the other way round.
 func (h *Hidden) takes(v *keys.Number) error {
 	switch {
 	case v.Null:
@@ -343,8 +343,8 @@ func (h *Hidden) takes(v *keys.Number) error {
 	return nil
 }
 
-// Shown tells, for each parameter of the server's statement in turn, how many of the client's stand
-// in its place.
+// Shown yields, for each parameter of the server's statement, how many of the client's stand in its
+// place.
 func (p *List) Shown(total int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for w := (walk{p: p}); w.at < total; {
@@ -356,12 +356,12 @@ func (p *List) Shown(total int) iter.Seq[int] {
 	}
 }
 
-// Previous says whether a parameter is the previous LAST_INSERT_ID().
+// Previous reports whether a parameter is the previous LAST_INSERT_ID().
 func (p *List) Previous() bool {
 	return slices.ContainsFunc(p.Hidden, func(h Hidden) bool { return h.Previous })
 }
 
-// ClientParams is how many parameters the client's statement has where the server's has total.
+// ClientParams returns how many parameters the client's statement has if the server's has total.
 func (p *List) ClientParams(total int) int { return total - len(p.Hidden) + p.argumentCount() }
 
 // Errors of an execution, in the servers' words.

@@ -14,39 +14,38 @@ import (
 	"seqproxy/statement"
 )
 
-// A prepared INSERT into a table with a bound column has parameters of the proxy's for
-// the numbers. Where a parameter of the client's is the value of the key, it stays and
-// tells at each execution whether it is one: IFNULL(?, LAST_INSERT_ID(?)), and in the
-// rows behind the first IFNULL(?, IFNULL(?, LAST_INSERT_ID(?))). The second of these is
-// the number, or NULL in the row whose number is the first, which LAST_INSERT_ID() is to
-// be: there, the third is. A 0 that means a number goes to the server as NULL.
+// A prepared INSERT into a table with a bound column has hidden parameters for the numbers. A
+// client's parameter that is the value of the key stays, and each execution decides whether it is
+// one: IFNULL(?, LAST_INSERT_ID(?)), and in later rows IFNULL(?, IFNULL(?, LAST_INSERT_ID(?))). The
+// second of these is the number, or NULL in the row whose number is the first, which
+// LAST_INSERT_ID() must be: there, the third is. A 0 that means a number goes to the server as
+// NULL.
 
 // Key is the bound column of a prepared INSERT.
 type Key struct {
 	Binding  *plan.Binding
 	rows     []keyRow
-	Explicit []uint64 // numbers that the text gives itself
+	Explicit []uint64 // numbers in the text itself
 	plain    bool     // the number is made LAST_INSERT_ID() here
 }
 
-// keyRow is a row that is given a number, perhaps.
+// keyRow is a row that may get a number.
 type keyRow struct {
-	param int // the client's parameter that tells; -1: it is, always
-	// number and first are the hidden parameters for a number as it is, and for the one
-	// that LAST_INSERT_ID() is to be; -1: there is none such.
+	param int // the client's parameter that decides; -1: it always gets one
+	// The hidden parameters for a plain number, and for the one that LAST_INSERT_ID() must be; -1:
+	// none.
 	number, first int
 }
 
-// hiddenKey is a hidden parameter before it has its place.
+// hiddenKey is a hidden parameter without its place.
 type hiddenKey struct {
 	offset int // in the text
-	params int // markers of the client's in front of it, in the text that is sent
+	params int // markers of the client before it, in the text that is sent
 	count  int // parameters
 }
 
-// hideKey writes the numbers of the INSERT's key as parameters into f.Splices, and
-// returns what these parameters are for, with the places of hidden parameters in the
-// order of keys.
+// hideKey writes the numbers of the INSERT's key as parameters into f.Splices. It returns what they
+// are for, with the places of hidden parameters in the order of keys.
 func hideKey(f *plan.Filling, k *plan.FilledKey) (*Key, []hiddenKey) {
 	p := &Key{Binding: k.Binding, Explicit: k.Explicit, plain: k.Plain}
 	var keys []hiddenKey
@@ -109,13 +108,13 @@ func hideKey(f *plan.Filling, k *plan.FilledKey) (*Key, []hiddenKey) {
 	return p, keys
 }
 
-// markersIn counts the markers in the value of a row.
+// markersIn counts the markers in the key of a row.
 func markersIn(k *plan.FilledKey, row int) int {
 	v := &k.Insertion.Rows[row].Value
 	return v.EndParams - v.Params
 }
 
-// key reads what an integer column makes of a parameter's value.
+// key returns what an integer column makes of a parameter's value.
 func (v *Value) key() (statement.ValueKind, uint64) {
 	if v.null {
 		return statement.ValueNull, 0
@@ -180,7 +179,7 @@ func floatKey(f float64) (statement.ValueKind, uint64) {
 	return statement.ValueExplicit, 0
 }
 
-// assignKeys is Assign for the keys that are filled in.
+// assignKeys is Assign for filled keys.
 func (p *List) assignKeys(values []keys.Number, rows int) {
 	width := len(p.Key.rows)
 	p.emptied = append(p.emptied[:0], make([]bool, rows*p.Params)...)
@@ -214,13 +213,13 @@ func (p *List) assignKeys(values []keys.Number, rows int) {
 	}
 }
 
-// hideKeys adds the parameters of the key that f fills to hidden, those of calls, whose
-// places move.
+// hideKeys adds the parameters of the key that f fills to those of calls in hidden, whose places
+// move.
 func hideKeys(st *statement.Statement, subs []statement.Substitution, hidden []Hidden, f *plan.Filling) (*Key, []Hidden) {
 	key, keys := hideKey(f, &f.Keys[0])
 	calls := hidden
 	hidden = make([]Hidden, 0, len(calls)+2*len(keys))
-	moved := 0 // hidden parameters so far, less the client's that calls have taken
+	moved := 0 // hidden parameters so far, minus the client's that calls have replaced
 	place := make([]int, 0, 2*len(keys))
 	call := 0
 	nextCalls := func(limit int) {
@@ -259,9 +258,8 @@ func hideKeys(st *statement.Statement, subs []statement.Substitution, hidden []H
 	return key, hidden
 }
 
-// FillKeys says what an execution is given for its key, which is that of a statement with such
-// words: which rows get a number, and how far apart these are. modes asks what the server does with
-// keys.
+// FillKeys returns which rows of an execution get a key, and how far apart the keys are. words are
+// those of the statement. modes asks what the server does with keys.
 func (p *List) FillKeys(e *Execution, words statement.Words, modes func() (state.InsertModes, error)) (*plan.Filling, error) {
 	if p.Filling == nil {
 		p.Filling = &plan.Filling{Words: words, Keys: make([]plan.FilledKey, 1)}
@@ -283,8 +281,7 @@ func (p *List) FillKeys(e *Execution, words statement.Words, modes func() (state
 	return p.Filling, err
 }
 
-// addRow adds to the filling what one row of an execution is given, and the numbers that it gives
-// itself.
+// addRow adds to the filling what one row of an execution gets, and the numbers in the row itself.
 func (p *List) addRow(row int, argument func(at int) Value, modes func() (state.InsertModes, error)) error {
 	k := &p.Filling.Keys[0]
 	for i := range p.Key.rows {
@@ -294,7 +291,7 @@ func (p *List) addRow(row int, argument func(at int) Value, modes func() (state.
 			v := argument(r.param)
 			kind, n := v.key()
 			empty = kind == statement.ValueNull
-			if k.Binding.Texts { // NULL alone means that there is no key
+			if k.Binding.Texts { // only NULL means that there is no key
 				kind = statement.ValueExplicit
 			}
 			switch kind {
@@ -318,8 +315,8 @@ func (p *List) addRow(row int, argument func(at int) Value, modes func() (state.
 	return nil
 }
 
-// Hide writes the text of a prepared statement with parameters of ours where
-// the calls stood, for which subs are.
+// Hide writes the text of a prepared statement with hidden parameters in place of the calls that
+// subs are for.
 func Hide(st *statement.Statement, sql []byte, a *plan.Action, subs []statement.Substitution) (text []byte, hidden []Hidden, key *Key) {
 	for i := range subs {
 		call, slot := &st.Calls[i], a.Slots[i]

@@ -9,22 +9,22 @@ import (
 	"seqproxy/statement"
 )
 
-// Effect is what the statement being handled may leave on its connection. It is taken note
-// of when the answer has come: what the server refused before it ran leaves nothing.
+// Effect is what the present statement may leave on its connection. Apply records it when the
+// answer has come: what the server refused before it ran leaves nothing.
 type Effect struct {
 	Kind  statement.Kind // with words and runs as in statement.Statement
 	Words statement.Words
 	Runs  statement.Runs
-	// Procedure is what a CALL names, "schema.name"; "": it is not known.
+	// Procedure is the name in a CALL, "schema.name"; "": unknown.
 	Procedure string
-	// unknownProcedure: the server has answered that there is none of that name.
+	// unknownProcedure: the server has no procedure of that name.
 	unknownProcedure bool
-	unparsed         bool // the error is one that the server has raised while it read the text
-	unlocks          bool // LOCK TABLES has failed after it had given up the locks of before
+	unparsed         bool // the server raised the error while it read the text
+	unlocks          bool // LOCK TABLES failed after it had released the earlier locks
 	Expected         bool // there is a statement
 }
 
-// ProcedureOf is the procedure that a text calls first, as servers name it in an error.
+// ProcedureOf returns the procedure that a text calls first, as servers name it in an error.
 func (st *State) ProcedureOf(s *statement.Statement) string {
 	if s.Procedure == nil {
 		return ""
@@ -36,16 +36,15 @@ func (st *State) ProcedureOf(s *statement.Statement) string {
 	return schema + "." + string(s.Procedure)
 }
 
-// Refused takes note of what an error says of the statement beside its code.
+// Refused records what an error says of the statement apart from its code.
 func (e *Effect) Refused(by *protocol.ServerError) {
 	e.unparsed = isUnparsed(by)
 	e.unknownProcedure = e.Procedure != "" && by.Code == mysql.ER_SP_DOES_NOT_EXIST &&
 		strings.Contains(strings.ToLower(by.Message), strings.ToLower("PROCEDURE "+e.Procedure+" does not exist"))
 }
 
-// Apply takes note of what a statement has left that was just answered. code is that of its error
-// where the first thing that the server answered is one, else 0. It may come again for a statement
-// that is sent again.
+// Apply records what an answered statement has left. code is the code of an error that is the first
+// answer, else 0. Apply may be called again for a statement that is sent again.
 func (st *State) Apply(e Effect, code uint16) {
 	if !e.Expected {
 		return
@@ -67,9 +66,9 @@ func (st *State) Apply(e Effect, code uint16) {
 	}
 }
 
-// after is what a statement may leave whose first answer is an error: the first statement
-// of the text has failed, and none behind it was run. Where nothing is expected any more
-// the error proves that there is nothing. In doubt there is.
+// after returns what a statement may leave whose first answer is an error: the first statement of
+// the text has failed, and none after it ran. If nothing is expected, the error proves that nothing
+// was left. In doubt something was.
 func (e Effect) after(code uint16, pinned Pins) Effect {
 	nothing := Effect{}
 	if e.Runs == statement.RunsOthers {
@@ -77,7 +76,7 @@ func (e Effect) after(code uint16, pinned Pins) Effect {
 		case e.unknownProcedure:
 			return nothing
 		case e.Kind == statement.Execute && code == mysql.ER_UNKNOWN_STMT_HANDLER && !pinned.Has(PinSQLPrepare) && !pinned.Has(PinOpaque):
-			return nothing // no statement was ever prepared
+			return nothing // no statement was prepared
 		}
 		return e
 	}
@@ -91,7 +90,7 @@ func (e Effect) after(code uint16, pinned Pins) Effect {
 		if e.Words&state == 0 {
 			return nothing
 		}
-	// What fails as a whole, whatever the reason. What its expressions do stays.
+	// These fail as a whole, for any reason. The effects of their expressions stay.
 	case statement.CreateTemporaryTable, statement.OtherDDL:
 		e.Words &^= statement.TemporaryTable
 	case statement.LockTables:
@@ -107,7 +106,7 @@ func (e Effect) after(code uint16, pinned Pins) Effect {
 		return nothing
 	case statement.Set:
 		if e.Words&(statement.UserLock|statement.ReadsUserVariable) == 0 {
-			// else it may have @x := in it
+			// else it may contain @x :=
 			e.Words &^= statement.SetsUserVariable
 		}
 	}
@@ -115,8 +114,8 @@ func (e Effect) after(code uint16, pinned Pins) Effect {
 }
 
 // unparsed are the errors that servers raise while they read a text, each with the beginning of its
-// message. Routines and triggers can raise any error of their own by SIGNAL: the code alone proves
-// something only where none runs. A message in another language is taken for one of theirs.
+// message. Routines and triggers can raise any error by SIGNAL, so the code alone proves something
+// only without them. A message in another language counts as one of theirs.
 var unparsed = map[uint16]string{
 	mysql.ER_PARSE_ERROR:                    "You have an error in your SQL syntax",
 	mysql.ER_SYNTAX_ERROR:                   "You have an error in your SQL syntax",
@@ -124,14 +123,13 @@ var unparsed = map[uint16]string{
 	mysql.ER_WRONG_PARAMCOUNT_TO_NATIVE_FCT: "Incorrect parameter count in the call to native function",
 }
 
-// isUnparsed says whether a server has raised an error while it read a text.
+// isUnparsed reports whether a server raised an error while it read a text.
 func isUnparsed(e *protocol.ServerError) bool {
 	begin, ok := unparsed[e.Code]
 	return ok && strings.HasPrefix(e.Message, begin)
 }
 
-// unresolved says whether an error is one of those that servers raise while they look for
-// what a text names.
+// unresolved reports whether servers raise an error while they look for what a text names.
 func unresolved(code uint16) bool {
 	switch code {
 	case mysql.ER_NO_DB_ERROR, mysql.ER_BAD_DB_ERROR, mysql.ER_BAD_FIELD_ERROR, mysql.ER_UNKNOWN_TABLE, mysql.ER_NO_SUCH_TABLE,

@@ -8,7 +8,8 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// HereName is the name of a system variable in State.here: that which all servers had first.
+// HereName returns the name of a system variable in State.here: the older one, which all servers
+// had.
 func HereName(name string) string {
 	switch name {
 	case "transaction_isolation":
@@ -19,10 +20,10 @@ func HereName(name string) string {
 	return name
 }
 
-// otherName is the other name of what HereName names, if it has one.
+// otherName returns the other name of a variable, if it has one.
 func otherName(name string) string { return strings.Replace(name, "tx_", "transaction_", 1) }
 
-// SetHere takes note of what a SET gives a system variable, where it is read back as it was typed.
+// SetHere records what a SET gives a system variable, if it is read back as typed.
 func (st *State) SetHere(name, value string) {
 	name = HereName(name)
 	if IsDefault(value) {
@@ -53,7 +54,7 @@ func (st *State) SetHere(name, value string) {
 	}
 }
 
-// keepHere keeps the value of a variable; nil is one that only a server would know.
+// keepHere records the value of a variable; nil is one that only a server would know.
 func (st *State) keepHere(name string, value any) {
 	if st.here == nil {
 		st.here = make(map[string]any)
@@ -61,8 +62,8 @@ func (st *State) keepHere(name string, value any) {
 	st.here[name] = value
 }
 
-// SetNamesHere is SetHere for SET NAMES charset [COLLATE collation], and without words for another
-// SET of these variables.
+// SetNamesHere is SetHere for SET NAMES charset [COLLATE collation]; without words, for another SET
+// of these variables.
 func (st *State) SetNamesHere(words []string) {
 	var charset, collation any
 	if len(words) > 0 && lex.CharsetByName(Unquote(words[0])) != lex.Unsupported {
@@ -80,7 +81,7 @@ func (st *State) SetNamesHere(words []string) {
 var isolationLevels = []string{"READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"}
 
 // SetTransactionHere is SetHere for SET SESSION TRANSACTION, in capital letters with single spaces.
-// What it does not name stays.
+// It keeps what the text does not name.
 func (st *State) SetTransactionHere(sql string) {
 	for _, name := range [...]string{"tx_isolation", "tx_read_only"} {
 		if _, is := st.here[name]; !is {
@@ -99,9 +100,9 @@ func (st *State) SetTransactionHere(sql string) {
 	}
 }
 
-// Asked are those that drivers and command-line clients ask for when they connect, with what they
-// are told where there is no server to ask: the defaults of MySQL 8 and MariaDB 10.11.
-// testdata/connecting.txt says who asks.
+// Asked are the variables that drivers and command-line clients ask for when they connect, with the
+// answers where no server can be asked: the defaults of MySQL 8 and MariaDB 10.11.
+// testdata/connecting.txt says which client asks for which.
 var Asked = map[string]any{
 	StepVariable:               uint64(1),
 	"character_set_client":     "utf8mb4",
@@ -130,8 +131,8 @@ var Asked = map[string]any{
 	"wait_timeout":             uint64(28800),
 }
 
-// VariableHere is what a variable is where there is no server, by HereName: what the session has
-// set it to, or the usual value, if that is known.
+// VariableHere returns a variable where no server can be asked, by HereName: what the session has
+// set, or the usual value, if that is certain.
 func (st *State) VariableHere(name string, usual any, hasUsual bool) (value any, ok bool) {
 	if set, is := st.here[name]; is {
 		return set, set != nil

@@ -4,37 +4,36 @@ import (
 	"strconv"
 )
 
-// LastInsertID is where the session's LAST_INSERT_ID() is. It belongs to the
-// backend connection that ran the last statement which could move it, except for
-// a number that was given by a SELECT which the proxy answered itself: that is
-// pending until a statement may read it, or move it.
+// LastInsertID says where the session's LAST_INSERT_ID() is. It belongs to the backend connection
+// that ran the last statement that could move it. Only a number from a SELECT that the proxy
+// answered itself is pending until a statement may read it, or move it.
 type LastInsertID struct {
 	Pending bool
-	Value   uint64 // of pending
+	Value   uint64 // the pending number
 	Rows    bool   // the server has sent rows since the proxy's last row, and counted them
-	Holder  ConnID // 0: nowhere yet, the value is 0
-	// Inserted: the server's last statement put one row in, whose key value is; ROW_COUNT()
-	// is 1 there.
+	Holder  ConnID // 0: none yet, and the value is 0
+	// Inserted: the server's last statement inserted one row with the key value. ROW_COUNT() is 1
+	// there.
 	Inserted bool
 }
 
-// Given takes note of a number that only the proxy knows.
+// Given records a number that only the proxy knows.
 func (l *LastInsertID) Given(n uint64) {
 	l.Pending, l.Value, l.Rows, l.Inserted = true, n, false, false
 }
 
-// GivenInOK is Given for a number that came in an OK, without a row.
+// GivenInOK is Given for a number in an OK, without a row.
 func (l *LastInsertID) GivenInOK(n uint64) {
 	l.Pending, l.Value, l.Rows, l.Inserted = true, n, l.Rows || !l.Pending, false
 }
 
-// Answered takes note of a server's answer, which may have had rows.
+// Answered records a server's answer, which may have had rows.
 func (l *LastInsertID) Answered(rows bool) {
 	l.Rows = l.Rows || rows
 	l.Inserted = false
 }
 
-// Get returns the value if it is known without asking a server.
+// Get returns the value if no server must be asked for it.
 func (l *LastInsertID) Get() (value uint64, ok bool) {
 	if l.Pending {
 		return l.Value, true
@@ -42,19 +41,17 @@ func (l *LastInsertID) Get() (value uint64, ok bool) {
 	return 0, l.Holder == 0
 }
 
-// rowCountVariable takes a value that nobody asks for: no other statement without a table
-// makes ROW_COUNT() 1. No client's variable is called so.
+// rowCountVariable receives a value that is never read: no other statement without a table makes
+// ROW_COUNT() 1. No client has a variable of that name.
 const rowCountVariable = "@`seqproxy: row count`"
 
-// Travel is what makes LAST_INSERT_ID() on a server what it is for the session: the value in a
-// text, and what is to be run then to keep the rest ("": nothing). With keep, what the last
-// statement left there stays: its row counts and warnings; counts says that it left row counts, as
-// one without rows and without an error does.
-//
-// Neither SELECT nor DO changes the warnings. SELECT makes FOUND_ROWS() 1, which it is if this
-// pending number was the last row sent, and ROW_COUNT() -1, which it is after rows and errors. DO
-// leaves FOUND_ROWS() as it is and makes ROW_COUNT() 0, which it is after other statements that do
-// not move LAST_INSERT_ID(). With MySQL that is SET, and either clears the warnings.
+// Travel returns a text that gives LAST_INSERT_ID() on a server the session's value, and a text to
+// run then that keeps the rest ("": none). With keep, the row counts and warnings of the last
+// statement there stay; counts says that it has row counts, as a statement without rows and errors
+// does. ¶Neither SELECT nor DO changes the warnings. SELECT makes FOUND_ROWS() 1, which it is if
+// this pending number was the last row sent, and ROW_COUNT() -1, which it is after rows and errors.
+// DO leaves FOUND_ROWS() as it is and makes ROW_COUNT() 0, which it is after other statements that
+// do not move LAST_INSERT_ID(). With MySQL that is SET, and either clears the warnings.
 func (l *LastInsertID) Travel(value uint64, keep, counts, mariaDB bool) (text, then string) {
 	number := strconv.FormatUint(value, 10)
 	switch {
@@ -76,14 +73,14 @@ func (l *LastInsertID) Travel(value uint64, keep, counts, mariaDB bool) (text, t
 	return "SELECT LAST_INSERT_ID(" + number + ") LIMIT 1", then // sql_select_limit may be 0
 }
 
-// Travels says whether LAST_INSERT_ID() would have to be brought to a connection.
+// Travels reports whether LAST_INSERT_ID() must be brought to a connection.
 func (l *LastInsertID) Travels(to ConnID) bool {
 	return l.Pending || l.Holder != 0 && l.Holder != to
 }
 
-// StandsFor is a statement that leaves on a server what the session's last one would have left,
-// which was answered here; "" if it was not, or was an error, or is one that begins the warnings
-// anew.
+// StandsFor returns a statement that leaves on a server what the session's last statement would
+// have left, which the proxy answered. It is "" if the server answered it, or it failed, or it
+// resets the warnings itself.
 func (st *State) StandsFor() string {
 	switch st.LastAnswer {
 	case OurRows:
@@ -91,8 +88,8 @@ func (st *State) StandsFor() string {
 	case OurOK:
 		return "DO 0"
 	case OurChange:
-		// A derived table makes both kinds of servers clear the warnings, as a change of a
-		// table does. INTO alone leaves a row count, which is 1.
+		// A derived table makes both kinds of servers clear the warnings, as a change of a table
+		// does. INTO alone leaves the row count 1.
 		if st.LastChanged > 0 {
 			return "SELECT 1 INTO " + rowCountVariable + " FROM (SELECT 1) AS seqproxy LIMIT 1"
 		}

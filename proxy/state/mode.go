@@ -8,10 +8,10 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// ReadByMode says whether a text may be read in more than one way: one with bytes
-// that are not ASCII, or with a sign of which the server does not tell by its status
-// what it means. Those are double quotes with MySQL; with MariaDB brackets, but only
-// beside ANSI_QUOTES, which MSSQL includes and of which it does tell.
+// ReadByMode reports whether a text can be read in several ways: one with bytes that are not ASCII,
+// or with a sign whose meaning the server's status does not show. These are double quotes with
+// MySQL, and brackets with MariaDB, but only with ANSI_QUOTES, which MSSQL includes and the status
+// shows.
 func (st *State) ReadByMode(sql []byte, mariaDB bool) bool {
 	for _, b := range sql {
 		if b >= 0x80 && st.ModeUnknown || b == '\\' && st.EscapesUnknown ||
@@ -22,25 +22,25 @@ func (st *State) ReadByMode(sql []byte, mariaDB bool) bool {
 	return false
 }
 
-// Server is what a server says of itself that tells how it reads the texts of a session.
+// Server is what determines how a server reads the texts of a session.
 type Server struct {
-	Reads   lex.Server // as which it reads version comments
+	Reads   lex.Server // how it reads version comments
 	MariaDB bool
 	// SQLMode is its global sql_mode.
 	SQLMode string
 	// InitConnect: it has an init_connect, which may change what sessions start with.
 	InitConnect bool
-	// IgnoresCollation: it takes no notice of the collation that a login names.
+	// IgnoresCollation: it ignores the collation of a login.
 	IgnoresCollation bool
 	// Major is the first number of its version.
 	Major int
 }
 
-// StartMode takes note of how a server reads the texts of a session that has just logged
-// in there with a collation, or was reset.
+// StartMode records how a server reads the texts of a session that has just logged in there with a
+// collation, or was reset.
 func (st *State) StartMode(h Server, collation uint16) {
 	st.Mode.Server = h.Reads
-	if st.Sysvars["sql_mode"] == 0 { // else it was brought along
+	if st.Sysvars["sql_mode"] == 0 { // else the session has brought it along
 		st.SetSQLMode(h.SQLMode)
 		st.QuotesUnknown = true
 	}
@@ -53,8 +53,8 @@ func (st *State) StartMode(h Server, collation uint16) {
 	}
 }
 
-// hasCollation says whether sessions that log in to a server with a collation's id have
-// it for certain. Ids that a server does not know stand for its default.
+// hasCollation reports whether sessions that log in to a server with a collation's id surely get
+// it. Servers replace an unknown id by their default.
 func (h *Server) hasCollation(id uint16) bool {
 	switch {
 	case h.IgnoresCollation:
@@ -69,7 +69,7 @@ func (h *Server) hasCollation(id uint16) bool {
 	return id == 255 && h.Major >= 8 // utf8mb4_0900_ai_ci
 }
 
-// NoClientCharset says whether a character set is one that no client can have.
+// NoClientCharset reports whether no client can have a character set.
 func NoClientCharset(name string) bool {
 	switch name {
 	case "ucs2", "utf16", "utf16le", "utf32":
@@ -78,7 +78,7 @@ func NoClientCharset(name string) bool {
 	return false
 }
 
-// SetCollation takes note of the character set that a login has asked for.
+// SetCollation records the character set that a login has asked for.
 func (st *State) SetCollation(id uint16) {
 	st.Charset = lex.CharsetOfCollation(id)
 	st.Mode.Charset = lex.CharsetByName(st.Charset)
@@ -87,8 +87,8 @@ func (st *State) SetCollation(id uint16) {
 	}
 }
 
-// ReadsLastStatement says whether a text in small letters may read what the last
-// statement left behind, judged without reading it: as it is mostly written.
+// ReadsLastStatement reports whether a text in small letters may read what the last statement left.
+// It looks for the usual spellings only.
 func ReadsLastStatement(lower []byte) bool {
 	for _, words := range [...]string{
 		"row_count(", "found_rows(", "show warnings", "show errors", "diagnostics", "@@error_count", "@@warning_count",
@@ -100,16 +100,15 @@ func ReadsLastStatement(lower []byte) bool {
 	return false
 }
 
-// SetSQLMode takes note of a sql_mode, a list of words.
+// SetSQLMode records a sql_mode, a list of words.
 func (st *State) SetSQLMode(mode string) {
 	st.Mode.ANSIQuotes = impliesANSIQuotes(mode)
 	st.Mode.Brackets = hasMode(mode, "MSSQL")
 	st.Mode.NoBackslashEscapes = hasMode(mode, "NO_BACKSLASH_ESCAPES")
 }
 
-// plainMode returns the sql_mode that a literal names, if it is written so that no
-// other reading is possible: a bare word, or words between one pair of quotes. ok is
-// false for numbers, strings in pieces and those with escapes.
+// plainMode returns the sql_mode of a literal with only one possible reading: a bare word, or words
+// between one pair of quotes. ok is false for numbers, strings in pieces and those with escapes.
 func plainMode(literal string) (mode string, ok bool) {
 	mode = Unquote(literal)
 	bare := mode == literal
@@ -123,14 +122,14 @@ func plainMode(literal string) (mode string, ok bool) {
 	return mode, !bare || mode != "" && !strings.EqualFold(mode, "default")
 }
 
-// impliesANSIQuotes says whether a sql_mode makes "x" an identifier. The combined
-// modes are those of https://dev.mysql.com/doc/refman/5.7/en/sql-mode.html and
+// impliesANSIQuotes reports whether a sql_mode makes "x" an identifier. The combined modes are
+// those of https://dev.mysql.com/doc/refman/5.7/en/sql-mode.html and
 // https://mariadb.com/kb/en/sql-mode/.
 func impliesANSIQuotes(mode string) bool {
 	return hasMode(mode, "ANSI_QUOTES", "ANSI", "DB2", "MAXDB", "MSSQL", "ORACLE", "POSTGRESQL")
 }
 
-// hasMode says whether a sql_mode has one of some words, which are in capitals.
+// hasMode reports whether a sql_mode has one of some words, which are in capitals.
 func hasMode(mode string, words ...string) bool {
 	for has := range strings.SplitSeq(strings.ToUpper(mode), ",") {
 		for _, word := range words {
@@ -150,16 +149,15 @@ func (st *State) TrustStatus(mariaDB bool) {
 	}
 }
 
-// LoseMode takes note that the mode may be another now. Until it is asked for, only
-// texts that are read in the same way in every mode are analysed in the one assumed
-// here: the session asks the server before it reads another.
+// LoseMode records that the mode may have changed. The session asks the server before it analyses a
+// text that depends on the mode; others are analysed in the assumed mode.
 func (st *State) LoseMode() {
 	st.Metadata, st.QuotesUnknown, st.EscapesUnknown = true, true, true
 	st.Inserts.Conn = 0
 	st.AskMode()
 }
 
-// AskMode is loseMode where it is certain that nothing else was lost.
+// AskMode is LoseMode when certainly nothing else was lost.
 func (st *State) AskMode() {
 	st.ModeUnknown = true
 	if st.Mode.Charset == lex.Unsupported {

@@ -6,15 +6,15 @@ import (
 	"seqproxy/statement"
 )
 
-// Pin is a reason why a session cannot leave its connection: it has something there that
-// cannot be brought along to another. A session keeps its connections until it ends in any
-// case; with a pin it cannot go on to another shard meanwhile.
+// Pin is a reason why a session must keep its connection: it has something there that no other
+// connection can get. A session keeps its connections until its end in any case; with a pin it
+// cannot use another shard.
 type Pin uint8
 
 // The reasons to pin.
 const (
 	PinTransaction     Pin = iota // a transaction is open
-	PinNextTransaction            // SET TRANSACTION was said of the next one
+	PinNextTransaction            // SET TRANSACTION was said for the next one
 	PinTemporaryTable
 	PinUserLock
 	PinTableLock
@@ -54,7 +54,7 @@ var pinWords = [PinCount]struct{ name, words string }{
 // String returns the reason's name in metrics and tables.
 func (p Pin) String() string { return pinWords[p].name }
 
-// Words returns the reason as users are told it.
+// Words returns the reason in words for users.
 func (p Pin) Words() string { return pinWords[p].words }
 
 // Pins is a set of them.
@@ -80,7 +80,7 @@ func (s Pins) Words() string {
 	return strings.Join(all, "; ")
 }
 
-// AllPins are the pins with those that the status tells of.
+// AllPins returns the pins, with those that the status shows.
 func (st *State) AllPins() Pins {
 	p := st.Pins
 	if st.InTransaction() {
@@ -92,16 +92,16 @@ func (st *State) AllPins() Pins {
 	return p
 }
 
-// pin remembers why the session cannot leave its connection.
+// pin adds a reason to keep the connection.
 func (st *State) pin(why Pin) { st.Pins |= 1 << why }
 
-// Pinned says whether it was remembered.
+// Pinned reports whether a reason was added.
 func (st *State) Pinned(why Pin) bool { return st.Pins.Has(why) }
 
-// unpin takes a reason back.
+// unpin removes a reason.
 func (st *State) unpin(why Pin) { st.Pins &^= 1 << why }
 
-// PinFor remembers what a statement that has run may have left on its connection.
+// PinFor adds the reasons that a statement may have made.
 func (st *State) PinFor(kind statement.Kind, words statement.Words) {
 	for _, r := range [...]struct {
 		words statement.Words
@@ -127,7 +127,7 @@ func (st *State) PinFor(kind statement.Kind, words statement.Words) {
 	case statement.Other, statement.Call, statement.Multi, statement.ExecuteImmediate, statement.Execute, statement.XA:
 		st.pin(PinOpaque)
 		st.LoseMode()
-	case statement.Begin: // gives up such locks
+	case statement.Begin: // releases such locks
 		st.unpin(PinTableLock)
 	case statement.UnlockTables:
 		st.unpin(PinTableLock)

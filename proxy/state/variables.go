@@ -16,7 +16,7 @@ type userVariable struct {
 	Version int
 }
 
-// Synced takes note that a connection has all that was set up to a version.
+// Synced records that a connection has all variables up to a version.
 func (st *State) Synced(c ConnID, version int) {
 	for i := range st.synced {
 		if st.synced[i].conn == c {
@@ -27,7 +27,7 @@ func (st *State) Synced(c ConnID, version int) {
 	st.synced = append(st.synced, syncedConn{c, version})
 }
 
-// SyncedTo is the version that a connection has.
+// SyncedTo returns the version that a connection has.
 func (st *State) SyncedTo(c ConnID) int {
 	for _, k := range st.synced {
 		if k.conn == c {
@@ -37,7 +37,7 @@ func (st *State) SyncedTo(c ConnID) int {
 	return 0
 }
 
-// SetVariables takes note of a SET that the server accepted. text is its SQL.
+// SetVariables records a SET that the server accepted. text is its SQL.
 func (st *State) SetVariables(s *statement.Statement, text []byte) {
 	st.Version++
 	if s.Words&statement.VersionedComment != 0 { // some servers skip it
@@ -100,13 +100,13 @@ func (st *State) SetVariables(s *statement.Statement, text []byte) {
 	}
 }
 
-// IsDefault says whether a SET gives a variable its default by this.
+// IsDefault reports whether a SET to value gives a variable its default.
 func IsDefault(value string) bool { return strings.EqualFold(value, "default") }
 
 func (st *State) setSystem(name, value string, literal bool) {
 	switch name {
 	case "last_insert_id", "identity":
-		return // carried as the LAST_INSERT_ID() that it is
+		return // LAST_INSERT_ID() is carried by itself
 	case "insert_id":
 		st.pin(PinInsertID)
 		return
@@ -160,7 +160,7 @@ func (st *State) changed(name string) {
 	}
 }
 
-// SetByNames says whether SET NAMES sets a variable.
+// SetByNames reports whether SET NAMES sets a variable.
 func SetByNames(name string) bool {
 	switch name {
 	case "character_set_client", "character_set_connection", "character_set_results", "collation_connection":
@@ -169,15 +169,15 @@ func SetByNames(name string) bool {
 	return false
 }
 
-// StepVariable is how far apart the keys of a statement's rows are; see setStep.
+// StepVariable is the distance between the keys of a statement's rows; see setStep.
 const StepVariable = "auto_increment_increment"
 
-// UnknownTimeout is a wait_timeout that was set to what only the server knows.
+// UnknownTimeout is a wait_timeout whose value only the server knows.
 const UnknownTimeout = -1
 
 // timeoutOf reads the value of a SET wait_timeout.
 func timeoutOf(value string, literal bool) time.Duration {
-	const longest = 31536000 // of the servers: a year
+	const longest = 31536000 // the limit of servers: a year
 	seconds, err := strconv.ParseUint(strings.TrimSpace(value), 10, 64)
 	if err != nil || !literal {
 		return UnknownTimeout
