@@ -71,7 +71,7 @@ func TestAConnectionInUseEndsWithItsWorkAfterItsAccountIsAnother(t *testing.T) {
 	if _, err := lock.Exec("SELECT id FROM sequence WHERE name = 'locked' FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
-	v := s.servers.all[0]
+	v := Inside(s).Known()[0]
 	busy, err := v.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -123,7 +123,7 @@ func TestASequenceThatIsMovedBeforeTheAdoptionSkipsNothing(t *testing.T) {
 	e := startEstate(t, 2, "set")
 	ctx := t.Context()
 	maker := e.join(t, "maker", &given{})
-	if at, err := maker.servers.first().RaiseTo(ctx, "set", 500, 500, math.MaxUint64); err != nil || at != 500 {
+	if at, err := Inside(maker.Sequences).First().RaiseTo(ctx, "set", 500, 500, math.MaxUint64); err != nil || at != 500 {
 		t.Fatalf("moved to %d, %v", at, err)
 	}
 	if terms := maker.logs.FilterMessage("sequences held by a node").Len(); terms != 0 {

@@ -96,9 +96,9 @@ func TestStepsAndSinglesOfOneSequenceNeverMeet(t *testing.T) {
 	if got := s.Stats(); got.Rewinds != 0 || got.Given != 50*(1+1+4+7+50) {
 		t.Errorf("got %d rewinds and %d numbers given, want 0 and %d", got.Rewinds, got.Given, 50*(1+1+4+7+50))
 	}
-	for n := uint64(1000); n < 1000+maxSteps; n++ {
+	for n := uint64(1000); n < 1000+MostSteps; n++ {
 		_, err := s.Advance(context.Background(), []byte("photos"), n)
-		if full := n >= 1000+maxSteps-3; full != errors.Is(err, ErrStep) || !full && err != nil {
+		if full := n >= 1000+MostSteps-3; full != errors.Is(err, ErrStep) || !full && err != nil {
 			t.Errorf("a step of %d: got error %v", n, err)
 		}
 	}

@@ -71,7 +71,7 @@ func TestSequencesGoByTheirDefinition(t *testing.T) {
 			}
 		}
 		def, state, err := s.Describe(context.Background(), []byte(c.o.Name))
-		if want := c.o.definition(); err != nil || def != want {
+		if want := Defined(&c.o); err != nil || def != want {
 			t.Errorf("Describe says %+v, %v; want %+v", def, err, want)
 		}
 		if !c.o.Cycle && state.Last < c.want[len(c.want)-1] {
@@ -137,7 +137,7 @@ func TestChangesReachOtherProxiesWithinASecond(t *testing.T) {
 			t.Errorf("%s took %v, want a second", what, took)
 		}
 	}
-	held := func() uint64 { return b.names.get([]byte("photos")).tally().Cached }
+	held := func() uint64 { return Inside(b).Cached("photos") }
 
 	mustAlter(t, a, "photos", Alteration{Cache: ref(uint64(3))})
 	within("CACHE 3", func() bool { return held() <= 3 })
@@ -224,7 +224,7 @@ func TestCreateOrReplaceContinuesAboveWhatItReplaces(t *testing.T) {
 		t.Errorf("got %+v, want it replaced and raised to 41", made)
 	}
 	wantTaken(t, a, "photos", 41)
-	eventually(t, "the other proxy gives up what it held", func() bool { return b.names.get([]byte("photos")).tally().Cached == 0 })
+	eventually(t, "the other proxy gives up what it held", func() bool { return Inside(b).Cached("photos") == 0 })
 	if got := mustTake(t, b, "photos", 1); got <= 41 {
 		t.Errorf("got %d, want more than 41", got)
 	}

@@ -57,15 +57,9 @@ func TestANumberThatSomebodyChoseIsNotGiven(t *testing.T) {
 					}
 				}
 			}
-			held := s.names.get([]byte("photos"))
-			held.mu.Lock()
-			defer held.mu.Unlock()
-			sum := held.cur.Remaining()
-			for _, q := range held.queue {
-				sum += q.Remaining()
-			}
-			if sum != held.cached || len(held.queue) > maxQueued+1 {
-				t.Errorf("held: got %d in %d pieces, the pieces sum up to %d", held.cached, len(held.queue), sum)
+			held := Inside(s).Cache("photos")
+			if counted, sum := held.Counted(); counted != sum || held.Pieces() > MostPieces {
+				t.Errorf("held: got %d in %d pieces, the pieces sum up to %d", counted, held.Pieces(), sum)
 			}
 		})
 	}
@@ -78,8 +72,8 @@ func TestANumberThatSomebodyChoseIsNotGivenToWhoWaits(t *testing.T) {
 	if known, err := s.Exists(t.Context(), []byte("photos")); !known || err != nil {
 		t.Fatal(known, err)
 	}
-	c := s.names.get([]byte("photos"))
-	c.reserving.MustAcquire() // the reservation that a caller waits for stands behind this
+	c := Inside(s).Cache("photos")
+	c.HoldUp() // the reservation that a caller waits for stands behind this
 	taken := make(chan uint64)
 	for range 3 {
 		go func() {
@@ -88,12 +82,10 @@ func TestANumberThatSomebodyChoseIsNotGivenToWhoWaits(t *testing.T) {
 		}()
 	}
 	eventually(t, "three who wait", func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.waits == 3
+		return c.HasWaited() == 3
 	})
-	err := s.moveAbove(t.Context(), c, 103)
-	c.reserving.Release()
+	err := Inside(s).MoveAbove(t.Context(), c, 103)
+	c.GoOn()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,14 +171,14 @@ func TestANumberThatTheSequenceNeverGivesMovesNothing(t *testing.T) {
 
 // avoiding has a number avoided while the segment that has it is being put back.
 type avoiding struct {
-	reserver
+	Reserver
 	avoid func() error
 	got   error
 }
 
-func (a *avoiding) giveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error) {
+func (a *avoiding) GiveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error) {
 	a.got = a.avoid()
-	return a.reserver.giveBack(ctx, name, epoch, seg)
+	return a.Reserver.GiveBack(ctx, name, epoch, seg)
 }
 
 // A number that is held by nobody any more, as it is about to be put back, is not taken for one
@@ -213,11 +205,14 @@ func TestANumberThatIsBeingPutBackIsNotTakenForGiven(t *testing.T) {
 					t.Fatalf("advanced by more than there is: got %v, want ErrExhausted", err)
 				}
 			}
-			held := s.names.get([]byte("photos"))
-			a := &avoiding{reserver: held.reserver, avoid: func() error {
-				return s.avoid(context.Background(), held, []uint64{10}, time.Now().Add(200*time.Millisecond))
+			held := Inside(s).Cache("photos")
+			a := &avoiding{avoid: func() error {
+				return Inside(s).Avoid(context.Background(), held, []uint64{10}, time.Now().Add(200*time.Millisecond))
 			}}
-			held.reserver = a // nothing is in flight
+			held.ReserveFrom(func(r Reserver) Reserver {
+				a.Reserver = r
+				return a
+			})
 			if err := c.end(s); err != nil {
 				t.Fatal(err)
 			}

@@ -77,9 +77,7 @@ func TestAMemberThatIsRestoredRepeatsNoNumberOfAProxyThatDied(t *testing.T) {
 				}
 				// turn has the next reservation be with one of them.
 				turn := func(next int) {
-					lives.servers.mu.Lock()
-					defer lives.servers.mu.Unlock()
-					lives.servers.lastUsed["photos"] = 1 - next
+					Inside(lives).LastMember("photos", 1-next)
 				}
 				give("died", died, 35)
 				backup := f.ids(t, "photos")
@@ -105,9 +103,9 @@ func TestAMemberThatIsRestoredRepeatsNoNumberOfAProxyThatDied(t *testing.T) {
 				restored := slices.Index(ids, slices.Min(ids))
 				f[restored].exec(t, "UPDATE sequence SET id = ? WHERE name = 'photos'", backup[restored])
 				if knows == "it has, before the backup, and the member was away" {
-					v := lives.servers.members()[restored]
-					v.leaveOut(errExcluded)
-					v.takeIn()
+					v := Inside(lives).Members()[restored]
+					v.LeaveOut(ErrExcluded)
+					v.TakeIn()
 				}
 				turn(restored)
 				give("lives", lives, 600)

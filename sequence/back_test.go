@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/sequence/stats"
-
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"seqproxy/sequence/stats"
 )
 
 // rising returns what takes a number of photos, each above the one before.
@@ -138,7 +138,7 @@ func TestARowThatIsSetBackUnderThreeProxiesIsNoticedByAnyOfThem(t *testing.T) {
 			for _, s := range all { // what was reserved since the last look nobody else knows
 				f.seenBy(t, s)
 			}
-			all[2].names.get([]byte("photos")).void(stats.UnusedFlush) // what it has in memory is sound
+			Inside(all[2]).Cache("photos").Void(stats.UnusedFlush) // what it has in memory is sound
 			before := f.ids(t, "photos")
 			for i, id := range before {
 				f[i].exec(t, "UPDATE sequence SET id = ? WHERE name = 'photos'", id-200)
@@ -184,8 +184,8 @@ func TestARowThatIsSetBackIsRaisedThoughNobodyTakesOfIt(t *testing.T) {
 func (f fleet) seenBy(t *testing.T, s *Sequences) {
 	t.Helper()
 	eventually(t, "the rows are seen", func() bool {
-		for i, v := range s.servers.view.Load().members {
-			if v.lowest.seenAt("photos", s.servers.marks.Epoch("photos"), v.Share().Plan) < f[i].id(t, "photos") {
+		for i, v := range Inside(s).Members() {
+			if v.SeenAt("photos") < f[i].id(t, "photos") {
 				return false
 			}
 		}
@@ -241,7 +241,7 @@ func TestARowThatIsSetBackBetweenTwoLooksIsRaisedByWhoGaveMore(t *testing.T) {
 				fleet{p}.seenBy(t, s)
 			}
 			before := p.id(t, "photos")
-			if err := idle.follow.work.Acquire(t.Context()); err != nil { // it does not look
+			if err := Inside(idle).Following().Acquire(t.Context()); err != nil { // it does not look
 				t.Fatal(err)
 			}
 			for range 100 {
@@ -253,10 +253,10 @@ func TestARowThatIsSetBackBetweenTwoLooksIsRaisedByWhoGaveMore(t *testing.T) {
 				cutOff(t, idle)
 			}
 			p.exec(t, "UPDATE sequence SET id = ? WHERE name = 'photos'", before)
-			idle.follow.work.Release()
+			Inside(idle).FollowAgain()
 			if restarted {
 				idle = p.open(t, steadySize(10), state)
-				idle.startFollowing()
+				Inside(idle).StartFollowing()
 				if ok, err := idle.Exists(t.Context(), []byte("photos")); !ok || err != nil {
 					t.Fatal(ok, err)
 				}
@@ -273,19 +273,19 @@ func TestARowThatIsLoweredOnPurposeHasNotGoneBack(t *testing.T) {
 	mustTake(t, s, "photos", 1)
 	settled(t, s, "photos")
 	mustCreate(t, s, CreateOptions{Name: "days", Max: 100, Cycle: true, Cache: 10})
-	watcher.startFollowing()
+	Inside(watcher).StartFollowing()
 	for _, name := range []string{"photos", "days"} {
 		if ok, err := watcher.Exists(t.Context(), []byte(name)); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 	}
-	v := watcher.servers.first()
+	v := Inside(watcher).First()
 	for range 125 {
 		mustTake(t, s, "days", 1)
 	}
 	settled(t, s, "days")
-	time.Sleep(3 * v.timing.follow)              // it looks, and keeps nothing
-	if err := s.Close(t.Context()); err != nil { // it gives numbers of photos back
+	time.Sleep(3 * Inside(watcher).Timing().Follow) // it looks, and keeps nothing
+	if err := s.Close(t.Context()); err != nil {    // it gives numbers of photos back
 		t.Fatal(err)
 	}
 	if id := p.id(t, "photos"); id != 1 {
@@ -297,7 +297,7 @@ func TestARowThatIsLoweredOnPurposeHasNotGoneBack(t *testing.T) {
 	mustTake(t, watcher, "days", 1)
 	mustAlter(t, watcher, "days", Alteration{Cycle: ref(false)})
 	before := mustTake(t, watcher, "days", 1)
-	eventually(t, "it looks once more", func() bool { return v.lowest.seenAt("days", v.Marks.Epoch("days"), 0) > 0 })
+	eventually(t, "it looks once more", func() bool { return v.SeenAt("days") > 0 })
 	if n := mustTake(t, watcher, "days", 20); n <= before || n > 80 {
 		t.Errorf("a sequence that repeats no more gives %d after %d", n, before)
 	}
@@ -320,7 +320,7 @@ func TestARowOfAnEarlierEpochThatWentBackIsRaised(t *testing.T) {
 		take()
 	}
 	settled(t, s, "photos")
-	if got := s.servers.marks.Epoch("photos"); got != 5 {
+	if got := Inside(s).Epoch("photos"); got != 5 {
 		t.Fatalf("the proxy knows of epoch %d, want 5", got)
 	}
 	before := f[1].id(t, "photos")

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"seqproxy/sequence/define"
-	"seqproxy/sequence/segment"
 	"seqproxy/test/mysqltest"
 )
 
@@ -133,10 +132,8 @@ func BenchmarkTakeFarAway(b *testing.B) {
 	s := p.open(b, func(o *Options) { o.Servers[0].Addr, o.OutageCover = link.Addr(), time.Second })
 	mustTake(b, s, "photos", 1)
 	settled(b, s, "photos")
-	c := s.names.get([]byte("photos"))
-	c.mu.Lock()
-	c.pace.Recent = rate * segment.PaceWindow.Seconds() // as after an hour at this rate
-	c.mu.Unlock()
+	c := Inside(s).Cache("photos")
+	c.Pace(rate)
 	for s.Stats().Cached < rate {
 		mustTake(b, s, "photos", 1)
 		time.Sleep(time.Millisecond)

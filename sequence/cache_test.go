@@ -37,7 +37,7 @@ type script struct {
 	check    func(want, need uint64)
 }
 
-func (s *script) reserve(ctx context.Context, name string, want, need uint64) (grant, error) {
+func (s *script) Reserve(ctx context.Context, name string, want, need uint64) (Grant, error) {
 	s.mu.Lock()
 	s.inflight++
 	s.most = max(s.most, s.inflight)
@@ -56,19 +56,19 @@ func (s *script) reserve(ctx context.Context, name string, want, need uint64) (g
 		select {
 		case <-hold:
 		case <-ctx.Done():
-			return grant{}, context.Cause(ctx)
+			return Grant{}, context.Cause(ctx)
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down != nil {
-		return grant{}, s.down
+		return Grant{}, s.down
 	}
 	if len(s.failures) > 0 {
 		err := s.failures[0]
 		s.failures = s.failures[1:]
 		if err != nil {
-			return grant{}, err
+			return Grant{}, err
 		}
 	}
 	if len(s.gaps) > 0 {
@@ -77,16 +77,16 @@ func (s *script) reserve(ctx context.Context, name string, want, need uint64) (g
 	}
 	if left := s.max - s.last; left < want {
 		if left < need {
-			return grant{}, &NameError{Name: name, Err: ErrExhausted}
+			return Grant{}, &NameError{Name: name, Err: ErrExhausted}
 		}
 		want = need
 	}
-	g := grant{seg: segment.New(s.last+1, s.last+want), max: s.max, exact: s.exact, order: s.order}
+	g := Grant{Seg: segment.New(s.last+1, s.last+want), Max: s.max, Exact: s.exact, Order: s.order}
 	s.last += want
 	return g, nil
 }
 
-func (s *script) giveBack(_ context.Context, _ string, _ uint64, seg segment.Segment) (bool, error) {
+func (s *script) GiveBack(_ context.Context, _ string, _ uint64, seg segment.Segment) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last != seg.Last() {
@@ -110,7 +110,7 @@ func (s *script) calls() []uint64 {
 
 // scripted makes Sequences that know "photos" and reserve from script. The caller closes them
 // inside its bubble.
-func scripted(t *testing.T, sc *script, change ...func(*Options)) (*Sequences, *cache) {
+func scripted(t *testing.T, sc *script, change ...func(*Options)) (*Sequences, Cache) {
 	t.Helper()
 	if sc.max == 0 {
 		sc.max = math.MaxUint64
@@ -123,8 +123,8 @@ func scripted(t *testing.T, sc *script, change ...func(*Options)) (*Sequences, *
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.reserver = sc
-	c, err := s.cacheFor("photos", store.Row{Name: "photos", ID: sc.last, Max: sc.max, Exact: sc.exact, Entry: store.Entry{Def: define.Definition{Order: sc.order}}}, s.obeyed())
+	Inside(s).ReserveFrom(sc)
+	c, err := Inside(s).Meet("photos", store.Row{Name: "photos", ID: sc.last, Max: sc.max, Exact: sc.exact, Entry: store.Entry{Def: define.Definition{Order: sc.order}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,19 +139,11 @@ func closeNow(t *testing.T, s *Sequences) {
 	checkSums(t, s)
 }
 
-func (c *cache) heldNow() uint64 { return c.tally().Cached }
-
 // checkHeld fails the test if the count of held numbers is not what the segments hold.
-func checkHeld(t *testing.T, c *cache) {
+func checkHeld(t *testing.T, c Cache) {
 	t.Helper()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	sum := c.cur.Remaining()
-	for i := range c.queue {
-		sum += c.queue[i].Remaining()
-	}
-	if c.cached != sum {
-		t.Errorf("%d numbers are counted as held, the segments hold %d", c.cached, sum)
+	if counted, sum := c.Counted(); counted != sum {
+		t.Errorf("%d numbers are counted as held, the segments hold %d", counted, sum)
 	}
 }
 
@@ -161,12 +153,7 @@ func TestNumbersServedInTheMomentOfACancellationAreNotLost(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for number := range uint64(200) {
-		w := c.newWaiter(1, time.Minute)
-		c.mu.Lock()
-		c.pushLocked(w)
-		c.finishLocked(w, number, nil)
-		c.mu.Unlock()
-		if got, _, err := c.wait(ctx, w); err != nil || got != number {
+		if got, err := c.ServeOneWho(ctx, number); err != nil || got != number {
 			t.Fatalf("got %d, %v; want %d, which had been given already", got, err, number)
 		}
 	}
@@ -287,8 +274,8 @@ func TestRunCrossesIntoTheNextSegmentOnlyIfItAdjoins(t *testing.T) {
 					t.Errorf("a run of 4 begins at %d, want %d", got, c.first)
 				}
 				checkHeld(t, cache)
-				if got := cache.tally().Unused; got.Sum() != c.skipped {
-					t.Errorf("got %d numbers skipped, want %d", got.Sum(), c.skipped)
+				if got := cache.Unused(); got != c.skipped {
+					t.Errorf("got %d numbers skipped, want %d", got, c.skipped)
 				}
 				if got := mustTake(t, s, "photos", 1); got != c.next {
 					t.Errorf("got %d after the run, want %d", got, c.next)
@@ -311,7 +298,7 @@ func TestTypedCacheNeverHoldsMoreThanItsNumber(t *testing.T) {
 			sc.gaps = append(sc.gaps, gap)
 		}
 		sc.check = func(want, need uint64) {
-			held := cache.heldNow()
+			held := cache.Cached()
 			if want > exact && want == need {
 				return // a run longer than the cache reserves exactly itself
 			}
@@ -331,7 +318,7 @@ func TestTypedCacheNeverHoldsMoreThanItsNumber(t *testing.T) {
 			}
 			last = first + n - 1
 			checkHeld(t, cache)
-			if held := cache.heldNow(); held > exact {
+			if held := cache.Cached(); held > exact {
 				t.Fatalf("CACHE %d: %d numbers are held after a take", exact, held)
 			}
 		}
@@ -366,7 +353,7 @@ func TestCacheLoweredElsewhereIsObeyedAtTheNextReservation(t *testing.T) {
 		sc.set(func() { sc.exact = 10 })
 		mustTake(t, s, "photos", 200) // below the water mark: fetches ahead
 		synctest.Wait()
-		if held := cache.heldNow(); held != 10 {
+		if held := cache.Cached(); held != 10 {
 			t.Errorf("%d numbers are held after CACHE 10 was learned, want 10", held)
 		}
 		if got := mustTake(t, s, "photos", 1); got != 601 {
@@ -398,9 +385,9 @@ func TestOutageIsToldAfterAllocateTimeoutAndHealsByItself(t *testing.T) {
 			t.Errorf("got %d attempts in an hour, want about one in 0.5 to 1 second", calls)
 		}
 		sc.set(func() { sc.down = nil })
-		time.Sleep(standardTiming().lastBackoff + time.Millisecond)
+		time.Sleep(UsualTiming().LastBackoff + time.Millisecond)
 		synctest.Wait()
-		if held := cache.heldNow(); held != 1000 {
+		if held := cache.Cached(); held != 1000 {
 			t.Errorf("%d numbers are held after the outage, want 1000 without anybody asking", held)
 		}
 	})
@@ -427,7 +414,7 @@ func TestUnfitServerIsToldAtOnce(t *testing.T) {
 			t.Errorf("101 takes in one moment cost %d attempts, want 1", calls)
 		}
 		sc.set(func() { sc.down = nil })
-		time.Sleep(standardTiming().lastBackoff)
+		time.Sleep(UsualTiming().LastBackoff)
 		if got := mustTake(t, s, "photos", 1); got != 1 {
 			t.Errorf("mended, got %d, want 1", got)
 		}
@@ -444,26 +431,26 @@ func TestUnfitServerIsNotAskedAheadWhileNobodyTakes(t *testing.T) {
 		synctest.Wait()
 		sc.set(func() { sc.down = &UnfitError{Finding: "a trigger", Remedy: "DROP TRIGGER"} })
 		before := len(sc.calls())
-		mustTake(t, s, "photos", cache.heldNow()-100) // below the water mark: fetches ahead
+		mustTake(t, s, "photos", cache.Cached()-100) // below the water mark: fetches ahead
 		time.Sleep(time.Hour)
 		if calls := len(sc.calls()) - before; calls != 1 {
 			t.Errorf("got %d attempts in an idle hour, want 1", calls)
 		}
 		for range 100 {
 			mustTake(t, s, "photos", 1)
-			if cache.heldNow() < 10 {
+			if cache.Cached() < 10 {
 				break
 			}
-			time.Sleep(standardTiming().lastBackoff / 100)
+			time.Sleep(UsualTiming().LastBackoff / 100)
 		}
 		if calls := len(sc.calls()) - before; calls > 12 {
 			t.Errorf("got %d attempts in a second of use, want few", calls)
 		}
 		sc.set(func() { sc.down = nil })
-		time.Sleep(standardTiming().lastBackoff)
+		time.Sleep(UsualTiming().LastBackoff)
 		mustTake(t, s, "photos", 1) // from memory
 		synctest.Wait()
-		if held := cache.heldNow(); held < 1000 {
+		if held := cache.Cached(); held < 1000 {
 			t.Errorf("%d numbers are held after the server was mended, want 1000 or more: the next take fetches ahead", held)
 		}
 	})
@@ -507,7 +494,7 @@ func TestExhaustionIsNotToldToWhoCameAfterTheOneItIsAbout(t *testing.T) {
 				s, c := scripted(t, sc)
 				defer closeNow(t, s)
 				// until all of them wait: those of an ORDER sequence are one batch
-				c.reserving.MustAcquire()
+				c.HoldUp()
 				ctx, leave := context.WithCancelCause(context.Background())
 				gone := errors.New("its client has gone")
 				var wg sync.WaitGroup
@@ -525,7 +512,7 @@ func TestExhaustionIsNotToldToWhoCameAfterTheOneItIsAbout(t *testing.T) {
 					})
 				}
 				synctest.Wait()
-				c.reserving.Release()
+				c.GoOn()
 				synctest.Wait()
 				leave(gone)
 				synctest.Wait()
@@ -590,7 +577,7 @@ func TestSequenceInUseHoldsTheOutageCover(t *testing.T) {
 		for second := range 1200 {
 			mustTake(t, s, "photos", rate)
 			time.Sleep(time.Second)
-			if held := cache.heldNow(); second > 300 && held < cover {
+			if held := cache.Cached(); second > 300 && held < cover {
 				t.Fatalf("after %d s at %d/s %d numbers are held, want %d or more", second, rate, held, cover)
 			} else if held > 3*cover {
 				t.Fatalf("after %d s at %d/s %d numbers are held, want at most about twice %d", second, rate, held, cover)
@@ -601,7 +588,7 @@ func TestSequenceInUseHoldsTheOutageCover(t *testing.T) {
 			t.Errorf("got %d reservations in 20 minutes, want few", steady)
 		}
 		// Idle: the size goes back slowly, then all the way.
-		size := func() uint64 { return cache.info(nil).Cache }
+		size := cache.Size
 		busy := size()
 		time.Sleep(5 * time.Minute)
 		if got := size(); got >= busy || got < busy/2 {
@@ -661,17 +648,13 @@ func TestDeadOnesAreForgottenWithTheirSpellings(t *testing.T) {
 	sc := &script{}
 	s, c := scripted(t, sc)
 	defer closeNow(t, s)
-	for i := range 10 * nameShards * maxAliases {
-		s.names.put(strings.Repeat("x", i%7)+string(rune('a'+i%26))+time.Duration(i).String(), c)
+	for i := range 10 * MostSpellings {
+		Inside(s).Spell(strings.Repeat("x", i%7)+string(rune('a'+i%26))+time.Duration(i).String(), c)
 	}
-	count := 0
-	for i := range s.names.shards {
-		count += len(s.names.shards[i].load())
+	if n := Inside(s).Spellings(); n > MostSpellings {
+		t.Errorf("%d spellings are remembered, want at most %d", n, MostSpellings)
 	}
-	if limit := nameShards*(maxAliases+1) + 1; count > limit {
-		t.Errorf("%d spellings are remembered, want at most %d", count, limit)
-	}
-	if s.names.get([]byte("photos")) != c {
+	if Inside(s).Cache("photos") != c {
 		t.Error("the table's own spelling was forgotten")
 	}
 }

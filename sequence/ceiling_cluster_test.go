@@ -77,7 +77,7 @@ func TestOfTwoGaleraNodesOneAloneGivesNothing(t *testing.T) {
 	}
 	cluster.AwaitWhole(t)
 	eventually(t, "numbers are given again", func() bool {
-		_, err := b.servers.reserveOn(t.Context(), b.servers.first(), "photos", 1, 1)
+		_, err := Inside(b.Sequences).First().Reserve(t.Context(), "photos", 1, 1)
 		return err == nil
 	})
 	b.take(t, "b", "photos", 200)
@@ -90,7 +90,7 @@ func TestAReservationOverAConnectionOfTheConfigurationBeforeIsGivenToNobody(t *t
 	a := e.join(t, "a", &given{}, patience(time.Minute))
 	a.take(t, "a", "photos", 20)
 	settled(t, a.Sequences, "photos")
-	v := a.servers.first()
+	v := Inside(a.Sequences).First()
 	before := v.Current()
 	var stays [2]*sql.Conn
 	for i := range stays {
@@ -103,7 +103,7 @@ func TestAReservationOverAConnectionOfTheConfigurationBeforeIsGivenToNobody(t *t
 		}
 	}
 	defer func() { _ = stays[1].Close() }() // it is broken
-	lost := v.counters.Lost[stats.UnusedRefused].Load()
+	lost := v.Lost(stats.UnusedRefused)
 	if err := e.Nodes[2].Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -114,15 +114,15 @@ func TestAReservationOverAConnectionOfTheConfigurationBeforeIsGivenToNobody(t *t
 	if err := stays[0].Close(); err != nil { // others get it now
 		t.Fatal(err)
 	}
-	g, err := a.servers.reserveOn(t.Context(), v, "photos", 10, 10)
+	g, err := v.Reserve(t.Context(), "photos", 10, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := v.Current()
 	if now == nil || now.Holder == before.Holder {
-		t.Errorf("%v was reserved under %s", g.seg, before.Holder)
+		t.Errorf("%v was reserved under %s", g.Seg, before.Holder)
 	}
-	if now := v.counters.Lost[stats.UnusedRefused].Load(); now == lost {
+	if now := v.Lost(stats.UnusedRefused); now == lost {
 		t.Error("what was reserved over the connection before is not counted as lost")
 	}
 	e.wantHolder(t, 0, 2)
@@ -135,7 +135,7 @@ func TestANewConnectionIsMadeInTheConfigurationOfTheChoice(t *testing.T) {
 	a := e.join(t, "a", &given{}, patience(time.Minute))
 	a.take(t, "a", "photos", 5)
 	settled(t, a.Sequences, "photos")
-	v := a.servers.first()
+	v := Inside(a.Sequences).First()
 	before := v.Current()
 	if err := e.Nodes[2].Kill(); err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestANewConnectionIsMadeInTheConfigurationOfTheChoice(t *testing.T) {
 		var now string
 		return db.QueryRow("SELECT "+before.Self).Scan(&now) == nil && now != before.Holder
 	})
-	for _, idle := range []int{0, v.opts.MaxConns} { // all are closed
+	for _, idle := range []int{0, v.MaxConns()} { // all are closed
 		v.Pool().SetMaxIdleConns(idle)
 	}
 	if err := v.Ping(t.Context()); err != nil {
@@ -154,13 +154,13 @@ func TestANewConnectionIsMadeInTheConfigurationOfTheChoice(t *testing.T) {
 	if now := v.Current(); now == nil || now.Holder == before.Holder {
 		t.Errorf("a connection was made under %s", before.Holder)
 	}
-	if seen := make(map[*server]tenure); a.servers.enlisted(seen) {
+	if Inside(a.Sequences).Enlisted() {
 		t.Error("all proxies are said to be registered in a configuration that has just begun")
 	}
 }
 
 // openWindow raises a ceiling, in one attempt.
-func openWindow(t *testing.T, v *server, name string, n uint64) error {
+func openWindow(t *testing.T, v Server, name string, n uint64) error {
 	t.Helper()
 	conn, err := v.Conn(t.Context())
 	if err != nil {
@@ -170,9 +170,9 @@ func openWindow(t *testing.T, v *server, name string, n uint64) error {
 	if err := v.Writable(t.Context(), conn); err != nil {
 		return err
 	}
-	w, err := v.ceilings.Group(conn, v.Current()).Open(t.Context(), name, n, false)
+	w, err := v.Ceilings().Group(conn, v.Current()).Open(t.Context(), name, n, false)
 	if w.Granted > 0 {
-		v.ceilings.Learn(name, w.Granted)
+		v.Ceilings().Learn(name, w.Granted)
 	}
 	return err
 }
@@ -183,7 +183,7 @@ func TestANodeThatDoesNotFlushIsNoWitnessOfWhatIsWrittenToIt(t *testing.T) {
 	e, _ := startCluster(t, "photos")
 	a := e.join(t, "a", &given{})
 	a.take(t, "a", "photos", 20)
-	v := a.servers.first()
+	v := Inside(a.Sequences).First()
 	e.Nodes[0].Exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 2")
 	holdUp(t, e.Nodes[2])
 	const many = 1 << 20
@@ -234,7 +234,7 @@ func TestASequenceIsMovedAheadInEachConfigurationOfAGaleraCluster(t *testing.T) 
 	}
 	cluster.AwaitWhole(t)
 	e.Nodes[0].Exec(t, "UPDATE app.sequence SET id = 5000000 WHERE name = 'albums'")
-	if err := a.servers.first().ceilings.KeepAbove(t.Context(), "albums", 5_000_000); err != nil {
+	if err := Inside(a.Sequences).First().Ceilings().KeepAbove(t.Context(), "albums", 5_000_000); err != nil {
 		// over connections of the configuration before
 		t.Errorf("a sequence that stands above its ceiling: %v", err)
 	}
@@ -254,20 +254,20 @@ func TestWhatACrashOfAGaleraClusterCouldLoseIsWaitedFor(t *testing.T) {
 	e, _ := startCluster(t, "photos")
 	a := e.join(t, "a", &given{}, patience(time.Minute))
 	a.take(t, "a", "photos", 5)
-	v := a.servers.first()
-	if all, err := v.ceilings.OnNodes(t.Context()); !all || err != nil {
+	v := Inside(a.Sequences).First()
+	if all, err := v.Ceilings().OnNodes(t.Context()); !all || err != nil {
 		t.Errorf("with all nodes in step: %v, %v", all, err)
 	}
 	release := holdUp(t, e.Nodes[2])
-	if all, err := v.ceilings.OnNodes(t.Context()); all || err != nil {
+	if all, err := v.Ceilings().OnNodes(t.Context()); all || err != nil {
 		t.Errorf("with one that lags: on all is %v, %v; want a majority", all, err)
 	}
 	holdUp(t, e.Nodes[1])
-	if all, err := v.ceilings.OnNodes(t.Context()); all || !errors.As(err, new(*limit.SeenError)) {
+	if all, err := v.Ceilings().OnNodes(t.Context()); all || !errors.As(err, new(*limit.SeenError)) {
 		t.Errorf("with two that lag: %v, %v; want that no majority has it", all, err)
 	}
 	release()
-	if err := v.ceilings.ShownOn(t.Context(), 0, 2); err != nil {
+	if err := v.Ceilings().ShownOn(t.Context(), 0, 2); err != nil {
 		t.Error(err)
 	}
 	// Who is registered may be lost with the rest.
@@ -275,7 +275,7 @@ func TestWhatACrashOfAGaleraClusterCouldLoseIsWaitedFor(t *testing.T) {
 	if err := v.Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if seen := make(map[*server]tenure); a.servers.enlisted(seen) {
+	if Inside(a.Sequences).Enlisted() {
 		t.Error("all proxies are said to be registered with a choice that was just made")
 	}
 }
@@ -285,7 +285,7 @@ func TestAGaleraNodeThatLostItsCeilingsIsNamed(t *testing.T) {
 	e, _ := startCluster(t, "photos")
 	a := e.join(t, "a", &given{}, patience(3*time.Second))
 	a.take(t, "a", "photos", 5)
-	v := a.servers.first()
+	v := Inside(a.Sequences).First()
 	conn, err := e.Nodes[0].DB(t, "app").Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -299,12 +299,12 @@ func TestAGaleraNodeThatLostItsCeilingsIsNamed(t *testing.T) {
 		return errors.Join(off, limits, holders) == nil
 	})
 	begin := time.Now()
-	err = v.ceilings.TakeOver(t.Context(), "photos", limit.Holder{})
+	err = v.Ceilings().TakeOver(t.Context(), "photos", limit.Holder{})
 	if !errors.Is(err, limit.ErrOvertaken) {
 		t.Fatalf("got %v, want ErrOvertaken", err)
 	}
 	wantText(t, err, "has recorded, it has in a moment, or is no copy")
-	if took := time.Since(begin); took < v.timing.Conflict<<link.MaxAttempts/2 {
+	if took := time.Since(begin); took < Inside(a.Sequences).Timing().Conflict<<link.MaxAttempts/2 {
 		t.Errorf("six attempts took %v: what comes in a moment was not waited for", took)
 	}
 }
@@ -349,14 +349,14 @@ func TestAWindowThatACommitOnAnotherGaleraNodeForestalledIsOpenedAgain(t *testin
 			time.Sleep(10 * time.Millisecond)
 		}
 	})
-	v := a.servers.first()
+	v := Inside(a.Sequences).First()
 	met := 0
 	for n := uint64(1) << 20; n < 1<<50 && met < 3; n *= 2 {
 		for _, name := range names {
 			err := openWindow(t, v, name, n)
 			if link.IsConflict(err) {
 				met++
-				_, err = v.ceilings.MakeRoom(t.Context(), name, n, n)
+				_, err = v.Ceilings().MakeRoom(t.Context(), name, n, n)
 			}
 			if err != nil {
 				t.Fatalf("a window of %s for %d: %v", name, n, err)

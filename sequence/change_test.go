@@ -222,7 +222,7 @@ func TestTypedCacheIsObeyedByEveryProxyAndResetByDrop(t *testing.T) {
 		if err != nil || len(infos) != 1 {
 			t.Fatalf("List = %+v, %v; want one sequence", infos, err)
 		}
-		return infos[0].Cache, infos[0].exact
+		return infos[0].Cache, Typed(&infos[0])
 	}
 	for _, who := range []*Sequences{s, other} {
 		eventually(t, "the sequence is known", func() bool {

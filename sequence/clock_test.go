@@ -87,13 +87,10 @@ func TestClocksThatJumpBreakNoPromise(t *testing.T) {
 		})
 		within(t, time.Minute, "the other proxy obeys a change", func() bool {
 			h.add(t, "photos", mustTake(t, b, "photos", 1))
-			c := b.names.get([]byte("photos"))
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			return c.exact == cache
+			return Inside(b).Cache("photos").Exact() == cache
 		})
 		beginAgain(t, p.db, b, "photos", 1)
-		within(t, time.Minute, "the other proxy has heard of it", func() bool { return registeredOn(t, p, a) && a.names.get([]byte("photos")).tally().Cached == 0 })
+		within(t, time.Minute, "the other proxy has heard of it", func() bool { return registeredOn(t, p, a) && Inside(a).Cached("photos") == 0 })
 		h = newGivenEver()
 		take()
 	}
@@ -122,7 +119,7 @@ func TestARestartAfterOneThatIsLostAndOfALaterTimeRepeatsNoNumber(t *testing.T) 
 	again := func() {
 		t.Helper()
 		beginAgain(t, p.db, a, "photos", 1)
-		within(t, time.Minute, "the other proxy has heard of it", func() bool { return registeredOn(t, p, b) && b.names.get([]byte("photos")).tally().Cached == 0 })
+		within(t, time.Minute, "the other proxy has heard of it", func() bool { return registeredOn(t, p, b) && Inside(b).Cached("photos") == 0 })
 	}
 	take := func() {
 		t.Helper()

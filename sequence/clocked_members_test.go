@@ -31,18 +31,15 @@ func wantWorkers(t testing.TB, all []*Sequences) {
 	t.Helper()
 	for _, s := range all {
 		eventually(t, "a process has workers of two members", func() bool {
-			c := s.names.get([]byte("photos"))
-			return c != nil && len(c.clocked.Workers()) == 2
+			c := Inside(s).Cache("photos")
+			return c.Known() && c.Workers() == 2
 		})
 	}
 }
 
 // looksOften has ticks be reserved twice a second, if need be.
 func looksOften(o *Options) {
-	if o.timing == nil {
-		o.timing = ref(standardTiming())
-	}
-	o.timing.clockLook = 500 * time.Millisecond
+	ChangeTiming(o, func(t *Timing) { t.ClockLook = 500 * time.Millisecond })
 }
 
 // begin has one more process take keys.
@@ -225,7 +222,7 @@ func TestASnowflakeIsGivenOnceWhileMembersChange(t *testing.T) {
 		if err == nil {
 			x.l.note(t, key, 1)
 		}
-		return err == nil && apart.servers.view.Load().plan.Number == now.Number
+		return err == nil && Inside(apart).Plan().Number == now.Number
 	})
 	e.change(t, admin, PlanChange{Remove: e.addr(1)})
 	x.goOn(t, "with one server")

@@ -301,9 +301,9 @@ func TestAClockThatIsWrongGivesNoSnowflake(t *testing.T) {
 	k, l := snow(t), new(keyLedger)
 	var step atomic.Int64
 	clock := func(o *Options) {
-		o.wall = func() time.Time { return time.Now().Add(time.Duration(step.Load())) }
-		o.timing = ref(standardTiming())
-		o.timing.clockLook = 100 * time.Millisecond
+		SetWall(o, func() time.Time { return time.Now().Add(time.Duration(step.Load())) })
+		SetUsualTiming(o)
+		ChangeTiming(o, func(t *Timing) { t.ClockLook = 100 * time.Millisecond })
 	}
 	a := p.open(t, clock)
 	mustCreate(t, a, CreateOptions{Name: "photos", Kind: k})

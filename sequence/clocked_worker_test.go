@@ -56,7 +56,7 @@ func TestACleanStopLeavesTheWorker(t *testing.T) {
 		}
 	}
 	wantWorker(p.open(t, workerID(200), stateIn(dir)), 200)
-	time.Sleep(2 * standardTiming().follow) // others look at the rows
+	time.Sleep(2 * UsualTiming().Follow) // others look at the rows
 	if n := any.Stats().Rewinds; n != 0 {
 		t.Errorf("to others %d rows have gone back", n)
 	}

@@ -45,7 +45,7 @@ type clusterSide interface {
 type realCluster struct {
 	t *testing.T
 	*mysqltest.Cluster
-	v     *server
+	v     Server
 	pools []*sql.DB
 }
 
@@ -61,13 +61,13 @@ func newRealCluster(t *testing.T) *realCluster {
 	}
 	o := Options{Servers: []ServerOptions{server}}
 	quick(&o)
-	o.timing.Redial, o.timing.Conflict = time.Nanosecond, time.Millisecond
+	ChangeTiming(&o, func(t *Timing) { t.Redial, t.Conflict = time.Nanosecond, time.Millisecond })
 	s, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close(context.Background()) }) // nodes are gone
-	r.v = s.servers.first()
+	r.v = Inside(s).First()
 	return r
 }
 
@@ -96,7 +96,7 @@ func (r *realCluster) on(at int, f func(conn *sql.Conn, now *link.Choice) error)
 
 func (r *realCluster) of(at int, f func(g *limit.Group) string) (what string) {
 	_ = r.on(at, func(conn *sql.Conn, now *link.Choice) error {
-		if what = f(r.v.ceilings.Group(conn, now)); strings.HasPrefix(what, "failed") {
+		if what = f(r.v.Ceilings().Group(conn, now)); strings.HasPrefix(what, "failed") {
 			return errors.New(what)
 		}
 		return nil
@@ -190,9 +190,27 @@ func (r *realCluster) write(first, second int) bool {
 	return err == nil
 }
 
+// readNumbers reads where the sequences of a table stand.
+func readNumbers(ctx context.Context, on *sql.DB, table string) (all map[string]uint64, err error) {
+	rows, err := on.QueryContext(ctx, "SELECT name, id FROM "+table)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	all = make(map[string]uint64)
+	for rows.Next() {
+		var name string
+		var n uint64
+		if err := rows.Scan(&name, &n); err != nil {
+			return nil, err
+		}
+		all[name] = n
+	}
+	return all, rows.Err()
+}
+
 func (r *realCluster) held(at int) string {
-	counters := make(map[string]uint64)
-	err := selectNumbers(r.t.Context(), r.pools[at], func(name string, n uint64) { counters[name] = n }, "SELECT name, id FROM app.sequence")
+	counters, err := readNumbers(r.t.Context(), r.pools[at], "app.sequence")
 	if err != nil {
 		return err.Error()
 	}

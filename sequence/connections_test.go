@@ -17,9 +17,9 @@ func TestCloseDoesNotMindConnectionsThatAreClosedAlready(t *testing.T) {
 	const conns = 4
 	s := p.open(t, steadySize(20), func(o *Options) { o.Servers[0].Addr, o.Servers[0].MaxConns = link.Addr(), conns })
 	mustTake(t, s, "photos", 1)
-	s.follow.work.MustAcquire() // nobody asks from here on, which would find out
-	defer s.follow.work.Release()
-	pool := s.servers.first().Pool()
+	Inside(s).StopFollowing() // nobody asks from here on, which would find out
+	defer Inside(s).FollowAgain()
+	pool := Inside(s).First().Pool()
 	var kept []*sql.Conn
 	for range conns {
 		conn, err := pool.Conn(t.Context())
@@ -56,8 +56,8 @@ func TestAConnectionWhoseCallerLeftAtTheLastMomentIsNobodyElses(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t)
 	mustTake(t, s, "photos", 1)
-	s.follow.work.MustAcquire() // nobody else takes a connection
-	defer s.follow.work.Release()
+	Inside(s).StopFollowing() // nobody else takes a connection
+	defer Inside(s).FollowAgain()
 	ask := func(ctx context.Context, conn *sql.Conn) {
 		t.Helper()
 		if _, err := conn.ExecContext(ctx, "DO 1"); err != nil {
@@ -65,7 +65,7 @@ func TestAConnectionWhoseCallerLeftAtTheLastMomentIsNobodyElses(t *testing.T) {
 		}
 	}
 	for range 300 {
-		conn, err := s.servers.first().Conn(t.Context())
+		conn, err := Inside(s).First().Conn(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestAConnectionWhoseCallerLeftAtTheLastMomentIsNobodyElses(t *testing.T) {
 		leave()
 		unwatch()
 		_ = conn.Close() // it may be closed
-		if conn, err = s.servers.first().Conn(t.Context()); err != nil {
+		if conn, err = Inside(s).First().Conn(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		ask(t.Context(), conn)

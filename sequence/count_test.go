@@ -16,12 +16,12 @@ import (
 func TestServerCountsByTheRule(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t)
-	conn, err := s.servers.first().Conn(context.Background())
+	conn, err := Inside(s).First().Conn(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	text := s.servers.first().Table.ReserveByRule(false)
+	text := Inside(s).First().Table.ReserveByRule(false)
 	ends := []uint64{0, 1, 1 << 32, 1 << 53, 1 << 62, 1<<63 - 1, 1 << 63, math.MaxUint64}
 	near := func() uint64 {
 		n := ends[rand.IntN(len(ends))]
@@ -62,7 +62,7 @@ func TestServerCountsByTheRule(t *testing.T) {
 // The server counts as share does, up to the ends of 63 and 64 bits.
 func TestServerCountsInBlocks(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
-	conn, err := p.open(t).servers.first().Conn(context.Background())
+	conn, err := Inside(p.open(t)).First().Conn(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,19 +16,18 @@ func TestCoverOfASequenceGoesBeforeTheConfiguredOne(t *testing.T) {
 		use := func(cover uint64, seconds int) {
 			t.Helper()
 			r := changedRow(func(e *store.Entry) { e.Def.Cover = cover })
-			r.Version = cache.version + 1
-			cache.revise(r)
+			cache.Revise(r)
 			for range seconds {
 				mustTake(t, s, "photos", rate)
 				time.Sleep(time.Second)
 			}
 		}
 		use(60, 600)
-		if held := cache.heldNow(); held < 60*rate || held > 3*60*rate {
+		if held := cache.Cached(); held < 60*rate || held > 3*60*rate {
 			t.Errorf("with a cover of a minute %d numbers are held, want %d to %d", held, 60*rate, 3*60*rate)
 		}
 		use(0, 600)
-		if held := cache.heldNow(); held < 900*rate {
+		if held := cache.Cached(); held < 900*rate {
 			t.Errorf("with the configured cover %d numbers are held, want %d or more", held, 900*rate)
 		}
 	})
@@ -50,11 +49,11 @@ func TestTheCoverIsHeldAsSoonAsDocumented(t *testing.T) {
 					time.Sleep(time.Second / rate)
 				}
 				if second%2 == 0 {
-					s.holds() // as the heartbeat does
+					Inside(s).Beat() // as the heartbeat does
 					synctest.Wait()
 				}
 				least = max(least, percent[second])
-				if held := float64(cache.heldNow()) / full * 100; held < least {
+				if held := float64(cache.Cached()) / full * 100; held < least {
 					t.Fatalf("cover of %v: %d seconds after the first number %.1f %% of it is held, want %v %%", cover, second, held, least)
 				}
 			}
@@ -75,41 +74,32 @@ func TestAnIdleSequenceIsFilledUpToItsCache(t *testing.T) {
 	if known, err := s.Exists(t.Context(), []byte("albums")); !known || err != nil {
 		t.Fatal(known, err)
 	}
-	photos, albums := s.names.get([]byte("photos")), s.names.get([]byte("albums"))
-	held := func(c *cache) (n uint64, busy bool) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.cached, c.flying
+	photos, albums := Inside(s).Cache("photos"), Inside(s).Cache("albums")
+	settled := func(c Cache) (n uint64) {
+		eventually(t, "no reservation", func() bool { return !c.Reserving() })
+		return c.Cached()
 	}
-	settled := func(c *cache) (n uint64) {
-		eventually(t, "no reservation", func() bool {
-			var busy bool
-			n, busy = held(c)
-			return !busy
-		})
-		return n
-	}
-	photos.keepUp(time.Now()) // sees that four were taken
+	photos.KeepUp(time.Now()) // sees that four were taken
 	if n := settled(photos); n != 6 {
 		t.Errorf("a sequence in use holds %d, want the 6 that are left", n)
 	}
-	photos.keepUp(time.Now().Add(s.timing.idle / 2))
+	photos.KeepUp(time.Now().Add(Inside(s).Timing().Idle / 2))
 	if n := settled(photos); n != 6 {
 		t.Errorf("after half a minute it holds %d, want 6", n)
 	}
-	later := time.Now().Add(s.timing.idle)
+	later := time.Now().Add(Inside(s).Timing().Idle)
 	if _, err := s.List(t.Context()); err != nil { // who looks does not use it
 		t.Fatal(err)
 	}
-	photos.keepUp(later)
-	albums.keepUp(later)
+	photos.KeepUp(later)
+	albums.KeepUp(later)
 	if n := settled(photos); n != 16 {
 		t.Errorf("an idle sequence holds %d, want 16: no less than its cache of 10", n)
 	}
 	if n := settled(albums); n != 0 {
 		t.Errorf("one that was only asked about holds %d", n)
 	}
-	photos.keepUp(later.Add(2 * s.timing.idle))
+	photos.KeepUp(later.Add(2 * Inside(s).Timing().Idle))
 	if n := settled(photos); n != 16 || p.id(t, "photos") != 20 {
 		t.Errorf("filled up again it holds %d, and the row is at %d, want 16 and 20", n, p.id(t, "photos"))
 	}

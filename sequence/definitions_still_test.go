@@ -11,19 +11,17 @@ import (
 func TestAProxyThatStandsStillInAChangeHoldsUpOthersForSeconds(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 7})
 	soon := func(o *Options) {
-		timing := standardTiming()
-		timing.editSilence = 4 * time.Second
-		o.timing = &timing
+		SetUsualTiming(o)
+		ChangeTiming(o, func(t *Timing) { t.EditSilence = 4 * time.Second })
 	}
 	still, other := p.open(t, soon), p.open(t, soon)
-	w, err := still.servers.ready(t.Context())
-	if err != nil {
+	if err := Inside(still).MeetPlan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	attempts := 0
 	locked, wake, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
-		ended <- w.edit(t.Context(), 1, "photos", func(*edit) error { return nil }, func(g *agreed) error {
+		ended <- Inside(still).ChangeWith(t.Context(), "photos", func() error {
 			if attempts++; attempts == 1 {
 				close(locked)
 				<-wake

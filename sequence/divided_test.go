@@ -30,8 +30,8 @@ func TestWhetherSeveralServersDivideTheNumbersIsAskedEachTime(t *testing.T) {
 				}
 			}
 			still := func() { // as one that has heard of nothing since
-				idle.follow.work.MustAcquire()
-				t.Cleanup(idle.follow.work.Release)
+				Inside(idle).StopFollowing()
+				t.Cleanup(Inside(idle).FollowAgain)
 			}
 			want("one server", idle, false, 1)
 			e.change(t, s, PlanChange{Add: e.addr(1)})
@@ -48,12 +48,12 @@ func TestWhetherSeveralServersDivideTheNumbersIsAskedEachTime(t *testing.T) {
 			moved := e.open(t, f, withDirectWriters)
 			want("the first one was removed", moved, true, 2)
 			e.change(t, s, PlanChange{Remove: e.addr(2)})
-			moved.follow.work.MustAcquire()
-			defer moved.follow.work.Release()
+			Inside(moved).StopFollowing()
+			defer Inside(moved).FollowAgain()
 			if interleave == InterleaveStep {
 				// what is known of blocks is refused without a question
 				want("one is left, which is another", moved, false, 1)
-			} else if err := moved.servers.reread(t.Context(), moved.servers.view.Load()); err != nil {
+			} else if err := Inside(moved).ReadPlan(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			e.links[0].Cut()
@@ -76,7 +76,7 @@ func TestWhetherSeveralServersDivideTheNumbersIsNotSaidWhileThatIsChanged(t *tes
 	}
 	waited := make(chan answer, 1)
 	asked := 0
-	s.planHook = func(at, _ string) error {
+	Inside(s).OnPlanStep(func(at, _ string) error {
 		if at != change.Frozen && at != change.Accepted {
 			return nil
 		}
@@ -90,7 +90,7 @@ func TestWhetherSeveralServersDivideTheNumbersIsNotSaidWhileThatIsChanged(t *tes
 			t.Errorf("after %s: got %v, %v, want outcomeFrozen", at, several, err)
 		}
 		return nil
-	}
+	})
 	e.change(t, s, PlanChange{Add: e.addr(1)})
 	if asked < 2 {
 		t.Errorf("it was asked %d times", asked)
@@ -114,8 +114,8 @@ func TestWhetherSeveralServersDivideTheNumbersIsNotSaidByOneThatWasTakenOut(t *t
 	mustTake(t, s, "photos", 1)
 	e.change(t, s, PlanChange{Add: e.addr(1)})
 	e.change(t, s, PlanChange{Add: e.addr(2)})
-	asked.follow.work.MustAcquire() // it hears of nothing
-	t.Cleanup(asked.follow.work.Release)
+	Inside(asked).StopFollowing() // it hears of nothing
+	t.Cleanup(Inside(asked).FollowAgain)
 	if _, turns, err := asked.Divided(t.Context()); turns != 3 || err != nil {
 		t.Fatalf("of three: got %d, %v", turns, err)
 	}
@@ -151,12 +151,12 @@ func TestAChangeThatWasLeftIsEndedByWhoIsAskedWhetherThereAreSeveralServers(t *t
 	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
 	s := e.open(t)
 	mustTake(t, s, "photos", 1)
-	s.planHook = func(at, address string) error {
+	Inside(s).OnPlanStep(func(at, address string) error {
 		if at == change.Frozen {
 			return errKilled
 		}
 		return nil
-	}
+	})
 	if _, err := s.ChangePlan(t.Context(), PlanChange{Add: e.addr(1)}); !errors.Is(err, errKilled) {
 		t.Fatalf("got %v, want the hook's end", err)
 	}
@@ -164,9 +164,7 @@ func TestAChangeThatWasLeftIsEndedByWhoIsAskedWhetherThereAreSeveralServers(t *t
 	if several, _, err := idle.Divided(t.Context()); !errors.Is(err, store.OutcomeFrozen) {
 		t.Fatalf("got %v, %v; want outcomeFrozen", several, err)
 	}
-	idle.mu.Lock()
-	defer idle.mu.Unlock()
-	if !idle.follow.started {
+	if !Inside(idle).Follows() {
 		t.Error("nobody ends the change")
 	}
 }

@@ -14,7 +14,7 @@ import (
 func (m *member) wantRefused(t *testing.T) (err error) {
 	t.Helper()
 	within(t, 2*time.Minute, "no numbers are reserved", func() bool {
-		_, err = m.servers.reserveOn(t.Context(), m.servers.first(), "photos", 1, 1)
+		_, err = Inside(m.Sequences).First().Reserve(t.Context(), "photos", 1, 1)
 		return errors.Is(err, ErrUnfit)
 	})
 	return err
@@ -24,7 +24,7 @@ func (m *member) wantRefused(t *testing.T) (err error) {
 func (m *member) wantAgain(t *testing.T) {
 	t.Helper()
 	eventually(t, "numbers are reserved", func() bool {
-		_, err := m.servers.reserveOn(t.Context(), m.servers.first(), "photos", 1, 1)
+		_, err := Inside(m.Sequences).First().Reserve(t.Context(), "photos", 1, 1)
 		return err == nil
 	})
 	m.take(t, "again", "photos", 20)
@@ -70,13 +70,13 @@ func TestAGaleraClusterOfWhichNoMajorityFlushesIsRefused(t *testing.T) {
 	wantText(t, running.wantRefused(t), e.linkOf(running, 1)+" has innodb_flush_log_at_trx_commit = 2")
 	set("1", "1", "1")
 	running.wantAgain(t)
-	within(t, 2*time.Minute, "no node is warned of", func() bool { return running.servers.first().FlushWarning() == "" })
+	within(t, 2*time.Minute, "no node is warned of", func() bool { return Inside(running.Sequences).First().FlushWarning() == "" })
 
 	// The node that is written to stops flushing: another one is written to.
 	set("0", "1", "1")
 	moved := e.join(t, "moved", all)
 	moved.take(t, "moved", "photos", 20)
-	if now := moved.servers.first().Current(); now == nil || now.Addr != e.linkOf(moved, 1) {
+	if now := Inside(moved.Sequences).First().Current(); now == nil || now.Addr != e.linkOf(moved, 1) {
 		t.Errorf("%v is written to, want the second", now)
 	}
 

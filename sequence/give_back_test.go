@@ -12,10 +12,10 @@ import (
 )
 
 // unheard gives back, but nobody hears of it: the connection breaks in the commit.
-type unheard struct{ reserver }
+type unheard struct{ Reserver }
 
-func (u unheard) giveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error) {
-	if done, err := u.reserver.giveBack(ctx, name, epoch, seg); !done || err != nil {
+func (u unheard) GiveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error) {
+	if done, err := u.Reserver.GiveBack(ctx, name, epoch, seg); !done || err != nil {
 		return done, err
 	}
 	return false, fmt.Errorf("%w: connection lost", link.ErrOutcome)
@@ -26,13 +26,16 @@ func TestNumbersThatMayHaveBeenGivenBackAreNoRowGoneBack(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t, steadySize(20))
 	mustTake(t, s, "photos", 1)
-	c := s.names.get([]byte("photos"))
-	sound := c.reserver
-	c.reserver = unheard{sound} // nothing is in flight
+	c := Inside(s).Cache("photos")
+	var sound Reserver
+	c.ReserveFrom(func(r Reserver) Reserver {
+		sound = r
+		return unheard{r}
+	})
 	if err := s.Flush(t.Context(), []byte("photos")); err == nil {
 		t.Error("FLUSH succeeds though its outcome is unknown")
 	}
-	c.reserver = sound
+	c.ReserveFrom(func(Reserver) Reserver { return sound })
 	if id := p.id(t, "photos"); id != 1 {
 		t.Fatalf("the row is at %d, want 1", id)
 	}
@@ -50,8 +53,8 @@ func TestNumbersThatMayHaveBeenGivenBackAtTheEndAreNoRowGoneBack(t *testing.T) {
 	state := t.TempDir()
 	s := p.open(t, steadySize(20), func(o *Options) { o.StateDir = state })
 	mustTake(t, s, "photos", 1)
-	c := s.names.get([]byte("photos"))
-	c.reserver = unheard{c.reserver} // nothing is in flight
+	c := Inside(s).Cache("photos")
+	c.ReserveFrom(func(r Reserver) Reserver { return unheard{r} })
 	if err := s.Close(context.Background()); err == nil {
 		t.Error("Close succeeds though the outcome of giving back is unknown")
 	}
@@ -67,12 +70,12 @@ func TestNumbersThatMayHaveBeenGivenBackAtTheEndAreNoRowGoneBack(t *testing.T) {
 // killed is a process that ends by itself, without a word, when its numbers are back in the row and
 // before its mark is lowered: its state directory is left behind as it is then.
 type killed struct {
-	reserver
+	Reserver
 	state, left string
 }
 
-func (k killed) giveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error) {
-	done, err := k.reserver.giveBack(ctx, name, epoch, seg)
+func (k killed) GiveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error) {
+	done, err := k.Reserver.GiveBack(ctx, name, epoch, seg)
 	return done, errors.Join(err, os.CopyFS(k.left, os.DirFS(k.state)))
 }
 
@@ -86,8 +89,8 @@ func TestAProcessThatIsKilledBetweenGivingBackAndItsMarkLeavesAGap(t *testing.T)
 	mustTake(t, s, "photos", 1)
 	settled(t, s, "photos")
 	reserved := p.id(t, "photos")
-	c := s.names.get([]byte("photos"))
-	c.reserver = killed{c.reserver, state, left} // nothing is in flight
+	c := Inside(s).Cache("photos")
+	c.ReserveFrom(func(r Reserver) Reserver { return killed{r, state, left} })
 	if err := s.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
-
-	"seqproxy/sequence/stats"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"seqproxy/sequence/stats"
 )
 
 // Of a row that went by hand no proxy is told, so the one that finds out gives up all that it
@@ -62,11 +61,11 @@ func TestStepsOfASequenceThatWasDroppedAreNotMade(t *testing.T) {
 	s := p.open(t, steadySize(10))
 	wantTaken(t, s, "photos", 1)
 	settled(t, s, "photos")
-	c := s.names.get([]byte("photos"))
+	c := Inside(s).Cache("photos")
 	if dropped, err := s.Drop(ctx, []byte("photos"), false); err != nil || !dropped {
 		t.Fatal(dropped, err)
 	}
-	if _, err := s.stepped(c, 3); !errors.Is(err, ErrUnknown) {
+	if err := Inside(s).Step(c, 3); !errors.Is(err, ErrUnknown) {
 		t.Errorf("steps of it: got %v, want ErrUnknown", err)
 	}
 	mustCreate(t, s, CreateOptions{Name: "photos"})
@@ -83,9 +82,8 @@ func TestStepsOfASequenceThatWasMadeAgainMeanwhile(t *testing.T) {
 	s := p.open(t, steadySize(10))
 	wantTaken(t, s, "photos", 1)
 	settled(t, s, "photos")
-	s.mu.Lock()
-	unlock := sync.OnceFunc(s.mu.Unlock)
-	defer unlock()
+	end, letGo := Inside(s).Hold()
+	defer letGo()
 	advanced := make(chan error, 1)
 	go func() {
 		_, err := s.Advance(context.Background(), []byte("photos"), 3)
@@ -95,12 +93,12 @@ func TestStepsOfASequenceThatWasMadeAgainMeanwhile(t *testing.T) {
 	eventually(t, "it has found the sequence", func() bool {
 		return strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), ").stepped(")
 	})
-	s.endLocked("photos") // its row is there
-	unlock()
+	end("photos") // its row is there
+	letGo()
 	if err := <-advanced; err != nil {
 		t.Error(err)
 	}
-	if n := len(s.cachesOf(s.names.get([]byte("photos")))); n != 2 {
+	if n := Inside(s).Parts("photos"); n != 2 {
 		t.Errorf("got %d caches of the sequence, want 2: with that of the steps", n)
 	}
 }
@@ -111,7 +109,7 @@ func TestCountsOfACacheWhoseNameIsGone(t *testing.T) {
 	s := p.open(t)
 	mustTake(t, s, "photos", 1)
 	settled(t, s, "photos")
-	s.scores.Drop("photos")
+	Inside(s).ForgetScore("photos")
 	all := s.BySequence()
 	if len(all) != 1 || all[0].Name != stats.Others || all[0].Given != 1 {
 		t.Errorf("got %+v, want one number given by others", all)

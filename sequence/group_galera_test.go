@@ -230,12 +230,12 @@ func TestANodeThatIsPartitionedFromItsGaleraClusterIsLeftForTheMajority(t *testi
 	if known, err := b.Exists(t.Context(), []byte("albums")); !known || err != nil {
 		t.Errorf("a name that was not met before: got %v, %v", known, err)
 	}
-	if err := c.servers.first().Ping(t.Context()); err != nil {
+	if err := Inside(c.Sequences).First().Ping(t.Context()); err != nil {
 		t.Errorf("asked whether it works: %v", err)
 	}
 	for who, m := range map[string]*member{"a": a, "b": b, "c": c} {
 		m.take(t, who, "photos", 30)
-		if now := m.servers.first().Current(); now == nil || now.Addr == e.linkOf(m, 0) {
+		if now := Inside(m.Sequences).First().Current(); now == nil || now.Addr == e.linkOf(m, 0) {
 			t.Errorf("%s writes to %v, want another node than the one that is alone", who, now)
 		}
 	}
@@ -246,7 +246,7 @@ func TestANodeThatIsPartitionedFromItsGaleraClusterIsLeftForTheMajority(t *testi
 	} else {
 		wantText(t, err, `sequence "photos"`, e.linkOf(alone, 0))
 	}
-	if err := alone.servers.first().Ping(t.Context()); err == nil {
+	if err := Inside(alone.Sequences).First().Ping(t.Context()); err == nil {
 		t.Error("a node without its cluster is said to be usable")
 	}
 	cluster.Rejoin(t, 0)
@@ -301,15 +301,15 @@ func TestAReservationThatACommitOnAnotherGaleraNodeForestalledIsMadeAgain(t *tes
 			a.given.add(t, "the application", uint64(number)) //nolint:gosec // no number gets that high
 		}
 	})
-	v := a.servers.first()
+	v := Inside(a.Sequences).First()
 	within(t, 2*time.Minute, "a reservation is refused at its commit and made again", func() bool {
-		g, err := a.servers.reserveOn(t.Context(), v, "photos", 1, 1)
+		g, err := v.Reserve(t.Context(), "photos", 1, 1)
 		if err == nil {
-			a.given.add(t, "a", g.seg.Next())
+			a.given.add(t, "a", g.Seg.Next())
 		} else if !link.IsConflict(err) { // each of its attempts was
 			t.Fatal(err)
 		}
-		return err == nil && v.counters.Retries.Load() > 0
+		return err == nil && v.Retries() > 0
 	})
 }
 
@@ -346,7 +346,7 @@ func TestAGaleraDonorServesWhereNoOtherNodeDoes(t *testing.T) {
 	desync(e.Nodes[:2]...)
 	first := e.join(t, "first", all, patience(time.Minute))
 	first.take(t, "first", "photos", 50)
-	if now := first.servers.first().Current(); now == nil || now.Addr != e.linkOf(first, 2) {
+	if now := Inside(first.Sequences).First().Current(); now == nil || now.Addr != e.linkOf(first, 2) {
 		t.Errorf("%v was chosen, want the one that is in step", now)
 	}
 	desync(e.Nodes[2])
@@ -362,7 +362,7 @@ func TestAConnectionThatComesBackAfterItsNodeWasGivenUpIsNotUsedAgain(t *testing
 	// no connection lives as long as a minute
 	a := e.join(t, "a", &given{}, patience(20*time.Second))
 	a.take(t, "a", "photos", 10)
-	v := a.servers.first()
+	v := Inside(a.Sequences).First()
 	conn, err := v.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)

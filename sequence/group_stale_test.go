@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"seqproxy/sequence/limit"
-	"seqproxy/sequence/store"
 )
 
 // A connection to the node before outlives the choice of another one. What is meant for the new
@@ -24,7 +23,7 @@ func TestAConnectionThatStillLeadsToTheNodeBeforeAdoptsNothingThere(t *testing.T
 	old.take(t, "old", "photos", 25)
 	between.take(t, "between", "photos", 5)
 	e.CatchUp(t, 1, 0)
-	v := between.servers.first()
+	v := Inside(between.Sequences).First()
 	var conns [3]*sql.Conn
 	var err error
 	for i := range conns {
@@ -45,7 +44,7 @@ func TestAConnectionThatStillLeadsToTheNodeBeforeAdoptsNothingThere(t *testing.T
 			t.Fatal(err)
 		}
 	}
-	err = v.ceilings.TakeOver(t.Context(), "photos", limit.Holder{})
+	err = v.Ceilings().TakeOver(t.Context(), "photos", limit.Holder{})
 	t.Log("between:", err)
 
 	var first, second uint64
@@ -116,7 +115,7 @@ func TestANodeIsNotAdoptedOverItsOwnClaim(t *testing.T) {
 	}
 	e.Promote(t, 1)
 	b.take(t, "b", "photos", 5)
-	v := b.servers.first()
+	v := Inside(b.Sequences).First()
 	claim := func() (top limit.Holder) {
 		known, err := v.Limits.Read(t.Context(), v.Pool(), limit.Scope{})
 		if err != nil {
@@ -125,7 +124,7 @@ func TestANodeIsNotAdoptedOverItsOwnClaim(t *testing.T) {
 		return known.Holder()
 	}
 	before := claim()
-	if err := v.ceilings.TakeOver(t.Context(), "photos", before); err != nil {
+	if err := v.Ceilings().TakeOver(t.Context(), "photos", before); err != nil {
 		// what was seen there is this
 		t.Error(err)
 	}
@@ -157,7 +156,7 @@ func TestTwoProxiesAdoptTheSurvivorOfTwoAtTheSameTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	adopt := func(m *member) error {
-		return m.servers.first().ceilings.TakeOver(t.Context(), "photos", limit.Holder{})
+		return Inside(m.Sequences).First().Ceilings().TakeOver(t.Context(), "photos", limit.Holder{})
 	}
 	for _, m := range []*member{a, slow} {
 		eventually(t, "it has found the survivor", func() bool { return adopt(m) == nil })
@@ -207,14 +206,14 @@ func TestAnAdoptionThatWasPreparedFromAnOldViewIsNotMade(t *testing.T) {
 	}
 	e.Promote(t, 1)
 	late := e.join(t, "late", &given{})
-	v := late.servers.first()
+	v := Inside(late.Sequences).First()
 	conn, err := v.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close() //nolint:errcheck // the test is over
 	now := v.Current()
-	group := v.ceilings.Group(conn, now)
+	group := v.Ceilings().Group(conn, now)
 	group.Store = slowStore{group.Store, func() {
 		// Meanwhile: taken over in term 2, the other node in term 3, which is why somebody claims
 		// this one in term 4.
@@ -255,8 +254,8 @@ func TestANodeDoesNotClaimAgainstAnotherThatCannotBeAsked(t *testing.T) {
 	if err := e.Nodes[1].Kill(); err != nil {
 		t.Fatal(err)
 	}
-	v := a.servers.first()
-	if err := v.ceilings.TakeOver(t.Context(), "photos", limit.Holder{ID: "the other one", Term: 2}); err == nil || !strings.Contains(err.Error(), "the other one was adopted after it, in term 2") {
+	v := Inside(a.Sequences).First()
+	if err := v.Ceilings().TakeOver(t.Context(), "photos", limit.Holder{ID: "the other one", Term: 2}); err == nil || !strings.Contains(err.Error(), "the other one was adopted after it, in term 2") {
 		t.Errorf("got %v, want an error that says why", err)
 	}
 	a.take(t, "a", "photos", 500)
@@ -268,7 +267,7 @@ func TestAFirstWindowBeginsWhereTheSequenceStands(t *testing.T) {
 	e := startEstate(t, 2, "photos", "late")
 	a := e.join(t, "a", &given{})
 	a.take(t, "a", "photos", 5)
-	v := a.servers.first()
+	v := Inside(a.Sequences).First()
 	conn, err := v.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -278,11 +277,11 @@ func TestAFirstWindowBeginsWhereTheSequenceStands(t *testing.T) {
 	if _, err := conn.ExecContext(t.Context(), "DELETE FROM "+v.Table.Limit+" WHERE `name` = 'late'"); err != nil {
 		t.Fatal(err)
 	}
-	if err := v.ceilings.Group(conn, now).Store.Want(t.Context(), limit.Holder{ID: now.Holder, Term: 1}, "late", 2000, 1000); err != nil {
+	if err := v.Ceilings().Group(conn, now).Store.Want(t.Context(), limit.Holder{ID: now.Holder, Term: 1}, "late", 2000, 1000); err != nil {
 		// it was at 1000
 		t.Fatal(err)
 	}
-	if ok, err := v.ceilings.Group(conn, now).Admitted(t.Context(), "late"); !ok || err != nil {
+	if ok, err := v.Ceilings().Group(conn, now).Admitted(t.Context(), "late"); !ok || err != nil {
 		t.Errorf("it gives no numbers of the sequence (%v)", err)
 	}
 }
@@ -339,13 +338,10 @@ func TestWhereAHolderBeforeBeganMayArriveLate(t *testing.T) {
 func TestWhatAPrimaryBeforeMovedAheadMayArriveLate(t *testing.T) {
 	for what, move := range map[string]func(s *Sequences, n uint64) error{
 		"SETVAL, REPAIR, RESTART": func(s *Sequences, n uint64) error {
-			return s.servers.under(t.Context(), func(w *view) error {
-				_, err := w.change(t.Context(), "photos", func(*agreed, *store.Row) (uint64, bool, error) { return n, true, nil })
-				return err
-			})
+			return Inside(s).MoveTo(t.Context(), "photos", n)
 		},
 		"a key that was chosen": func(s *Sequences, n uint64) error {
-			_, err := s.servers.first().RaiseTo(t.Context(), "photos", n, n, math.MaxUint64)
+			_, err := Inside(s).First().RaiseTo(t.Context(), "photos", n, n, math.MaxUint64)
 			return err
 		},
 	} {

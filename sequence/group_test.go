@@ -375,7 +375,7 @@ func TestANumberThatSomebodyChoseLeavesOthersWhatIsBelowTheCeiling(t *testing.T)
 	a.take(t, "a", "photos", 25)
 	e.CatchUp(t, 1, 0)
 	e.Cut(t, 1)
-	ceiling, ok := a.servers.first().ceilings.Ceiling("photos")
+	ceiling, ok := Inside(a.Sequences).First().Ceilings().Ceiling("photos")
 	if !ok {
 		t.Fatal("there is no ceiling")
 	}
@@ -562,7 +562,7 @@ func TestSequencesOfAGroupAreMadeSetRestartedAndDroppedAsElsewhere(t *testing.T)
 	}
 	next("photos", 5_000_000_001)
 	one := uint64(1)
-	s.timing.tenure = 0 // no other proxy is there
+	Inside(s.Sequences).ChangeTiming(func(t *Timing) { t.Tenure = 0 }) // no other proxy is there
 	if _, err := s.Alter(ctx, []byte("photos"), Alteration{Restart: &one, Force: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -589,14 +589,14 @@ func TestSequencesOfAGroupAreMadeSetRestartedAndDroppedAsElsewhere(t *testing.T)
 	if n, err := impatient.Take(ctx, []byte("unseen"), 1); err == nil || !strings.Contains(err.Error(), "replication") {
 		t.Errorf("got %d, %v; want an error that names replication", n, err)
 	}
-	if err := s.servers.first().ceilings.ShownOn(ctx, 0, 2); err == nil {
+	if err := Inside(s.Sequences).First().Ceilings().ShownOn(ctx, 0, 2); err == nil {
 		t.Error("what no replica has is said to survive a fail-over")
 	}
 	e.Mend(t, 1)
 	if _, err := s.Take(ctx, []byte("unseen"), 1); err != nil {
 		t.Error(err)
 	}
-	if err := s.servers.first().ceilings.ShownOn(ctx, 0, 2); err != nil {
+	if err := Inside(s.Sequences).First().Ceilings().ShownOn(ctx, 0, 2); err != nil {
 		t.Error(err)
 	}
 
@@ -663,7 +663,7 @@ func TestAReplicationGroupHasAHolderForEachOfItsViews(t *testing.T) {
 	}
 	fresh := e.join(t, "fresh", all, patience(3*time.Second))
 	within(t, time.Minute, "a member that is left alone is no holder", func() bool {
-		_, err := fresh.servers.reserveOn(t.Context(), fresh.servers.first(), "photos", 1, 1)
+		_, err := Inside(fresh.Sequences).First().Reserve(t.Context(), "photos", 1, 1)
 		return err != nil && strings.Contains(err.Error(), "of the sequence server, and must be on 2")
 	})
 }

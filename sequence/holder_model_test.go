@@ -57,7 +57,7 @@ type realGroup struct {
 	closed []bool // nodes that are read only
 	// nodes that do not flush at commit, to which nobody connects anew in order to write
 	forgets []bool
-	v       *server
+	v       Server
 	chosen  []*link.Choice // each node as it would be chosen
 }
 
@@ -121,7 +121,7 @@ func (r *realGroup) begin(rows map[string]uint64) {
 	}
 	o := Options{Servers: []ServerOptions{server}}
 	quick(&o)
-	o.timing.Redial, o.timing.Conflict = time.Nanosecond, time.Millisecond
+	ChangeTiming(&o, func(t *Timing) { t.Redial, t.Conflict = time.Nanosecond, time.Millisecond })
 	s, err := New(o)
 	if err != nil {
 		r.t.Fatal(err)
@@ -131,7 +131,7 @@ func (r *realGroup) begin(rows map[string]uint64) {
 			r.t.Error(err)
 		}
 	})
-	r.v = s.servers.first()
+	r.v = Inside(s).First()
 	r.chosen = nil
 	for _, is := range r.v.Survey(r.t.Context()) {
 		if is.Err != nil {
@@ -171,7 +171,7 @@ func (r *realGroup) on(at int, f func(conn *sql.Conn, now *link.Choice) error) e
 
 func (r *realGroup) of(at int, f func(g *limit.Group) string) (what string) {
 	err := r.on(at, func(conn *sql.Conn, now *link.Choice) error {
-		g := r.v.ceilings.Group(conn, now)
+		g := r.v.Ceilings().Group(conn, now)
 		g.Nodes = eachOnce{g.Nodes, r.v.Store, now}
 		what = f(g)
 		return nil

@@ -157,6 +157,27 @@ func checkSums(t testing.TB, s *Sequences) {
 	}
 }
 
+// quick has a proxy of a test ask and give up sooner. What bounds the answer of a server stays, as
+// a busy machine needs it.
+func quick(o *Options) {
+	SetUsualTiming(o)
+	ChangeTiming(o, func(t *Timing) {
+		t.Follow, t.FollowRarely = 100*time.Millisecond, time.Second
+		t.Beat, t.Stale, t.Tenure = 500*time.Millisecond, 5*time.Second, 4*time.Second
+		t.Flush = 2 * time.Second
+		t.Lack = 2 * time.Second
+	})
+}
+
+// seldomHearing has a proxy not hear of changes within a few seconds, apart from those that it
+// makes itself.
+func seldomHearing(o *Options) {
+	ChangeTiming(o, func(t *Timing) {
+		t.Follow, t.FollowRarely = 4*time.Second, 4*time.Second
+		t.Fill, t.Stale, t.Tenure = 10*time.Second, 15*time.Second, 10*time.Second
+	})
+}
+
 func cacheSize(n uint64) func(*Options) { return func(o *Options) { o.CacheSize = n } }
 
 // steadySize reserves n at a time whatever the rate is.
@@ -210,16 +231,9 @@ func within(t testing.TB, limit time.Duration, what string, ok func() bool) {
 func settled(t testing.TB, s *Sequences, name string) {
 	t.Helper()
 	eventually(t, "reservation of "+name+" ends", func() bool {
-		c := s.names.get([]byte(name))
-		return c != nil && !c.reservesNow()
+		c := Inside(s).Cache(name)
+		return c.Known() && !c.Reserving()
 	})
-}
-
-// reservesNow says whether a reservation is in flight.
-func (c *cache) reservesNow() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.flying
 }
 
 // wantText fails unless err's text has every part.

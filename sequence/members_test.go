@@ -41,7 +41,7 @@ func (f fleet) open(t testing.TB, change ...func(*Options)) *Sequences {
 		o.Servers = append(o.Servers, p.options().Servers...)
 	}
 	s := openWith(t, o, change...)
-	if len(f) > 1 && s.opts.Interleave == InterleaveBlock {
+	if how, _ := Inside(s).Interleave(); len(f) > 1 && how == InterleaveBlock {
 		f.divide(t, s)
 	}
 	return s
@@ -61,15 +61,16 @@ func (f fleet) divide(t testing.TB, s *Sequences) {
 		}
 	}
 	ctx := context.Background()
-	plan := &Plan{Number: 1, UUID: "11111111-1111-1111-1111-111111111111", State: PlanInForce, Interleave: InterleaveBlock, Block: s.opts.Block}
-	for i, v := range s.servers.all {
+	_, block := Inside(s).Interleave()
+	plan := &Plan{Number: 1, UUID: "11111111-1111-1111-1111-111111111111", State: PlanInForce, Interleave: InterleaveBlock, Block: block}
+	for i, v := range Inside(s).Known() {
 		id, err := v.Plans.MemberID(ctx, v.Pool())
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan.Members = append(plan.Members, Member{ID: id, Address: v.opts.Addr, Position: i})
+		plan.Members = append(plan.Members, Member{ID: id, Address: v.Address(), Position: i})
 	}
-	for i, v := range s.servers.all {
+	for i, v := range Inside(s).Known() {
 		if err := errors.Join(v.Plans.Save(ctx, v.Pool(), plan), v.Plans.SaveMembership(ctx, v.Pool(), plan.Of(plan.Members[i].ID))); err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +217,7 @@ func TestAProxyWithAnOldViewGetsNoNumbers(t *testing.T) {
 	createOn(t, lone, "photos")
 	mustTake(t, lone, "photos", 10)
 	settled(t, lone, "photos")
-	lone.names.get([]byte("photos")).void(stats.UnusedRestart)
+	Inside(lone).Cache("photos").Void(stats.UnusedRestart)
 	both := f.open(t, blocks(10), steadySize(10))
 	_, err := both.Take(t.Context(), []byte("photos"), 1)
 	if !errors.Is(err, ErrUnfit) {
@@ -232,15 +233,14 @@ func TestAProxyWithAnOldViewGetsNoNumbers(t *testing.T) {
 		top = mustTake(t, both, "photos", 1)
 	}
 	// It believes that there is one server, which counts plainly.
-	lone.servers.first().Place.Store(nil)
-	lone.servers.view.Store(&view{settled: true, members: lone.servers.all[:1]})
+	Inside(lone).ForgetPlan()
 	var book ledger
 	for range 100 {
 		book.add(t, "one", mustTake(t, lone, "photos", 1), 1)
 		book.add(t, "the other", mustTake(t, both, "photos", 1), 1)
 	}
-	if w := lone.servers.view.Load(); !w.several() || len(w.members) != 2 {
-		t.Errorf("it has not learnt of the plan: %+v", w)
+	if !Inside(lone).Several() || len(Inside(lone).Members()) != 2 {
+		t.Errorf("it has not learnt of the plan: %+v", Inside(lone).Plan())
 	}
 	if next := mustTake(t, lone, "photos", 1); next < top {
 		t.Logf("%d after %d", next, top)

@@ -55,8 +55,8 @@ func TestNamesMeanTheSameSequenceIfTheTableSaysSo(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, i := range infos {
-				if want := map[string]uint64{"Videos": 3, "videos": 4}[i.Name]; want != 0 && (i.Cache != want || !i.exact) {
-					t.Errorf("%q has CACHE %d (typed: %v), want %d", i.Name, i.Cache, i.exact, want)
+				if want := map[string]uint64{"Videos": 3, "videos": 4}[i.Name]; want != 0 && (i.Cache != want || !Typed(&i)) {
+					t.Errorf("%q has CACHE %d (typed: %v), want %d", i.Name, i.Cache, Typed(&i), want)
 				}
 			}
 		})
@@ -109,24 +109,6 @@ func TestSameTellsSpellingsFromSequences(t *testing.T) {
 	closeNow(t, s)
 	if _, err := s.Same(context.Background(), []byte("photos"), []byte("albums")); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: got %v, want ErrClosed", err)
-	}
-}
-
-func TestNameMadeSinceTheServerWasAskedIsNotRememberedAsUnknown(t *testing.T) {
-	var u unknownNames
-	before := u.generation()
-	u.add("albums", time.Now().Add(time.Minute), before)
-	if !u.has([]byte("albums"), time.Now()) {
-		t.Error("an unknown name was not remembered")
-	}
-	u.clear() // CREATE on this proxy, while the answer to a look-up is on its way
-	u.add("photos", time.Now().Add(time.Minute), before)
-	if u.has([]byte("photos"), time.Now()) {
-		t.Error("the answer from before CREATE is remembered after it")
-	}
-	u.add("photos", time.Now().Add(time.Minute), u.generation())
-	if !u.has([]byte("photos"), time.Now()) {
-		t.Error("an answer from after CREATE was not remembered")
 	}
 }
 
@@ -184,8 +166,8 @@ func TestRowInsertedByAnApplicationIsKnownWithinASecond(t *testing.T) {
 		known, err := s.Exists(context.Background(), name)
 		return err == nil && known
 	})
-	if waited := time.Since(inserted); waited > 10*s.timing.unknown {
-		t.Errorf("the row was seen after %v, want about %v at most", waited, s.timing.unknown)
+	if waited := time.Since(inserted); waited > 10*Inside(s).Timing().Unknown {
+		t.Errorf("the row was seen after %v, want about %v at most", waited, Inside(s).Timing().Unknown)
 	}
 	if got := mustTake(t, s, "photos", 1); got != 101 {
 		t.Errorf("got %d, want 101", got)
@@ -201,7 +183,7 @@ func TestUnknownNamesAreNotAskedForAgainAndAgain(t *testing.T) {
 	var before, after uint64
 	queries := func(n *uint64) {
 		t.Helper()
-		conn, err := s.servers.first().Conn(context.Background())
+		conn, err := Inside(s).First().Conn(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +192,7 @@ func TestUnknownNamesAreNotAskedForAgainAndAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.servers.first().Pool().SetMaxOpenConns(1) // so that its own count is all of ours
+	Inside(s).First().Pool().SetMaxOpenConns(1) // so that its own count is all of ours
 	queries(&before)
 	for range 2000 {
 		if _, err := s.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, ErrUnknown) {
@@ -221,11 +203,11 @@ func TestUnknownNamesAreNotAskedForAgainAndAgain(t *testing.T) {
 	if after-before > 20 {
 		t.Errorf("2000 takes of an unknown sequence ran %d statements, want a few", after-before)
 	}
-	for i := range 3 * maxUnknown {
-		s.unknown.add(fmt.Sprint(i), time.Now(), s.unknown.generation())
+	for i := range 3 * MostUnknown {
+		Inside(s).NoSequence(fmt.Sprint(i))
 	}
-	if got := len(s.unknown.until); got > maxUnknown {
-		t.Errorf("%d unknown names are remembered, want at most %d", got, maxUnknown)
+	if got := Inside(s).Unknown(); got > MostUnknown {
+		t.Errorf("%d unknown names are remembered, want at most %d", got, MostUnknown)
 	}
 }
 

@@ -51,7 +51,7 @@ func TestWhatIsLeftOfAnORDERThatIsNotConfirmed(t *testing.T) {
 		a, b := f.open(t, patience(30*time.Second)), f.open(t, patience(30*time.Second))
 		say := func(change Alteration) {
 			t.Helper()
-			if _, err := b.servers.alter(t.Context(), "photos", change); err != nil {
+			if err := Inside(b).Change(t.Context(), "photos", change); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -78,16 +78,14 @@ func TestWhatIsLeftOfAnORDERThatIsNotConfirmed(t *testing.T) {
 		} {
 			mustCreate(t, b, CreateOptions{Name: "photos", OrReplace: true})
 			say(Alteration{Order: &c.before})
-			r, stop := a.request(t.Context())
-			changed, err := a.alter(r, []byte("photos"), Alteration{Order: ref(true)})
+			changed, err := Inside(a).AlterOnly(t.Context(), "photos", Alteration{Order: ref(true)})
 			if err != nil {
 				t.Fatal(err)
 			}
 			c.meanwhile()
-			if got := a.takeBackOrder(r.ctx, &changed); got != c.want {
+			if got := Inside(a).TakeBackOrder(t.Context(), &changed); got != c.want {
 				t.Errorf("%d servers, it was an ORDER sequence: %v; got %q, want %q", servers, c.before, got, c.want)
 			}
-			stop()
 			if c.want != "was dropped meanwhile" {
 				wantOrdered(t, b, "photos", c.after)
 			}

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"seqproxy/sequence/define"
 	"seqproxy/sequence/store"
 )
 
@@ -18,13 +17,13 @@ func TestNumbersAreNotGivenBackToTheHomeOfAnORDERSequence(t *testing.T) {
 	createOn(t, a, "photos")
 	mustTake(t, a, "photos", 1)
 	settled(t, a, "photos")
-	a.follow.work.MustAcquire() // it hears nothing
-	if _, err := b.servers.alter(t.Context(), "photos", Alteration{Order: ref(true)}); err != nil {
+	Inside(a).StopFollowing() // it hears nothing
+	if err := Inside(b).Change(t.Context(), "photos", Alteration{Order: ref(true)}); err != nil {
 		t.Fatal(err)
 	}
 	before := f.ids(t, "photos")
 	err := a.Flush(t.Context(), []byte("photos"))
-	a.follow.work.Release()
+	Inside(a).FollowAgain()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,11 +41,11 @@ func TestAnORDERSequenceInThePlaceOfADeletedRowWaitsForWhoHoldsNumbers(t *testin
 	settled(t, holder, "photos")
 	p.exec(t, "DELETE FROM sequence WHERE name = 'photos'")
 	fresh := p.open(t) // it knows of nothing that was there
-	made, err := fresh.servers.create(t.Context(), CreateOptions{Name: "photos"}, define.Definition{Name: "photos", Start: 5000, Increment: 1, Order: true})
+	ordered, err := Inside(fresh).CreateOrdered(t.Context(), "photos", 5000)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !made.unordered {
+	if ordered {
 		t.Error("it is an ORDER sequence at once, while numbers of the one before are held")
 	}
 }
@@ -59,8 +58,8 @@ func TestAHomeGivesNothingWhileAnotherMemberHasDecidedOnALaterPlan(t *testing.T)
 	createOn(t, a, "photos")
 	mustAlter(t, a, "photos", Alteration{Order: ref(true)})
 	mustTake(t, a, "photos", 1)
-	home := a.servers.home(a.servers.view.Load(), "photos")
-	other := (slices.Index(a.servers.members(), home) + 1) % len(f)
+	home := Inside(a).Home("photos")
+	other := (slices.Index(Inside(a).Members(), *home) + 1) % len(f)
 	f[other].exec(t, "INSERT INTO sequence_plan SELECT number + 1, UUID(), 'accepted', coordinator, begun, changed, interleave, block, members, previous, ballot, floor FROM sequence_plan")
 	home.Pool().SetMaxIdleConns(0) // it was off
 	if n, err := a.Take(late{t.Context(), time.Hour}, []byte("photos"), 1); !errors.Is(err, store.OutcomeFrozen) {

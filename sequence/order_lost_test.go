@@ -16,7 +16,7 @@ func (m *member) isOrdered(t *testing.T, name string) bool {
 	var stored store.Row
 	within(t, 2*time.Minute, name+" can be read", func() (ok bool) {
 		var err error
-		stored, err = m.servers.first().Look(t.Context(), name)
+		stored, err = Inside(m.Sequences).First().Look(t.Context(), name)
 		return err == nil
 	})
 	return stored.Def.Order
@@ -44,7 +44,7 @@ func TestThatASequenceIsOrderedOutlivesAFailOver(t *testing.T) {
 		})
 	}
 	for _, m := range []*member{a, lax} {
-		m.timing.tenure = 0 // both are registered on both nodes
+		Inside(m.Sequences).ChangeTiming(func(t *Timing) { t.Tenure = 0 }) // both are registered on both nodes
 		m.take(t, "before", "photos", 1)
 	}
 	p.CatchUp(t, 1, 0)
@@ -76,20 +76,18 @@ func TestThatASequenceIsOrderedIsNotSaidByANodeThatDoesNotKnow(t *testing.T) {
 	a.take(t, "a", "photos", 1)
 	p.CatchUp(t, 1, 0)
 	p.Cut(t, 1)
-	r, stop := a.requestWithin(t.Context(), time.Minute)
-	defer stop()
-	changed, err := a.alter(r, []byte("photos"), Alteration{Order: new(true)})
+	changed, err := Inside(a.Sequences).AlterOnly(t.Context(), "photos", Alteration{Order: new(true)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.servers.orderedForGood(t.Context(), &changed); err != nil {
+	if err := Inside(a.Sequences).OrderedForGood(t.Context(), &changed); err != nil {
 		t.Fatal(err)
 	}
 	p.failOver(t, 1)
 	if a.isOrdered(t, "photos") {
 		t.Fatal("the replica knows what was written while it was cut off")
 	}
-	wantText(t, a.servers.orderedForGood(t.Context(), &changed), "is not the ORDER sequence that it was made")
+	wantText(t, Inside(a.Sequences).OrderedForGood(t.Context(), &changed), "is not the ORDER sequence that it was made")
 }
 
 // What a statement says beside ORDER is not confirmed: it is no ORDER sequence then, either.
@@ -106,7 +104,7 @@ func TestORDERIsTakenBackWhereTheRESTARTBesideItIsNotConfirmed(t *testing.T) {
 	to := uint64(100)
 	eventually(t, "it is no ORDER sequence after the error", func() bool {
 		to += 100
-		if _, err := a.servers.alter(t.Context(), "photos", Alteration{Order: ref(false)}); err != nil {
+		if err := Inside(a.Sequences).Change(t.Context(), "photos", Alteration{Order: ref(false)}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithTimeoutCause(t.Context(), 4*time.Second, await.ErrPatience)
@@ -125,7 +123,7 @@ func TestORDERIsTakenBackWhereTheRESTARTBesideItIsNotConfirmed(t *testing.T) {
 func TestThatASequenceIsOrderedIsNotLostByALaggingNode(t *testing.T) {
 	e := startEstate(t, 3, "photos")
 	a := e.join(t, "a", &given{}, patience(time.Minute))
-	a.timing.tenure = 0
+	Inside(a.Sequences).ChangeTiming(func(t *Timing) { t.Tenure = 0 })
 	a.take(t, "a", "photos", 1)
 	e.CatchUp(t, 1, 0)
 	e.CatchUp(t, 2, 0)
@@ -153,7 +151,7 @@ func TestANodeThatLagsIsWaitedForBeforeASequenceIsOrdered(t *testing.T) {
 	const name = "photos"
 	e := startEstate(t, 2)
 	s := openWith(t, Options{Servers: []ServerOptions{e.server()}, CreateTable: true})
-	s.timing.tenure = 0
+	Inside(s).ChangeTiming(func(t *Timing) { t.Tenure = 0 })
 	mustCreate(t, s, CreateOptions{Name: name})
 	mustTake(t, s, name, 1)
 	e.CatchUp(t, 1, 0)

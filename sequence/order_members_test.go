@@ -50,15 +50,15 @@ func TestAnOrderedNumberIsOfItsHomeWhateverTheProxyHasHeard(t *testing.T) {
 		mustTake(t, a, "photos", 1)
 	}
 	settled(t, a, "photos")
-	a.follow.work.MustAcquire() // it hears of nothing from now on
-	defer a.follow.work.Release()
-	if _, err := b.servers.alter(t.Context(), "photos", Alteration{Order: new(true)}); err != nil {
+	Inside(a).StopFollowing() // it hears of nothing from now on
+	defer Inside(a).FollowAgain()
+	if err := Inside(b).Change(t.Context(), "photos", Alteration{Order: new(true)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.refresh(t.Context()); err != nil {
+	if err := Inside(b).Look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	home := b.servers.home(b.servers.view.Load(), "photos")
+	home := Inside(b).Home("photos")
 	if home == nil {
 		t.Fatal("the sequence has no home")
 	}
@@ -79,21 +79,17 @@ func TestAnOrderedNumberIsOfItsHomeWhateverTheProxyHasHeard(t *testing.T) {
 		}
 	}
 	takes("it was no ORDER sequence before")
-	for _, other := range []string{"", "nobody", b.servers.members()[0].Share().ID, b.servers.members()[1].Share().ID, b.servers.members()[2].Share().ID} {
-		a.servers.mu.Lock()
-		if a.servers.homes["photos"] = other; other == "" {
-			delete(a.servers.homes, "photos") // as where it was read before, and that came late
-		}
-		a.servers.mu.Unlock()
+	for _, other := range []string{"", "nobody", Inside(b).Members()[0].Share().ID, Inside(b).Members()[1].Share().ID, Inside(b).Members()[2].Share().ID} {
+		Inside(a).SetHome("photos", other) // "": as where it was read before, and that came late
 		takes("its home was said to be " + strconv.Quote(other))
 	}
-	if known := a.servers.home(a.servers.view.Load(), "photos"); known.Name() != home.Name() {
+	if known := Inside(a).Home("photos"); known.Name() != home.Name() {
 		t.Errorf("a takes %v for its home at the end, want %v", known.Name(), home.Name())
 	}
 
 	// One that changed that died before it had told all: the newer word counts, and all have it.
-	at := b.servers.members()
-	i := slices.Index(at, home)
+	at := Inside(b).Members()
+	i := slices.Index(at, *home)
 	other := at[(i+1)%len(at)]
 	f[i].exec(t, "UPDATE sequence_options SET home = ?, version = version + 1 WHERE name = 'photos'", other.Share().ID)
 	if n := mustTake(t, a, "photos", 1); !other.Share().Has(n) {

@@ -146,8 +146,8 @@ func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 	last := mustTake(t, m.Sequences, "photos", 1)
 	e.CatchUp(t, 1, 0)
 	e.CatchUp(t, 2, 0)
-	v := m.servers.first()
-	ceiling, _ := v.ceilings.Ceiling("photos")
+	v := Inside(m.Sequences).First()
+	ceiling, _ := v.Ceilings().Ceiling("photos")
 	if ceiling <= last {
 		t.Fatalf("after %d its ceiling is %d", last, ceiling)
 	}
@@ -159,7 +159,7 @@ func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 		t.Helper()
 		did := v.Take(t.Context(), conn, &taking)
 		if did.Outcome == store.OutcomeDone {
-			did.Err = v.mayGive(t.Context(), conn, nil, &taking, &did.Stored)
+			did.Err = v.MayGive(t.Context(), conn, &taking, &did.Stored)
 		}
 		return did.Last, did.Err
 	}
@@ -176,7 +176,7 @@ func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 	e.Promote(t, 1)
 	e.Follow(t, 2, 1)
 	last = mustTake(t, fresh.Sequences, "photos", 1)
-	next := *fresh.servers.first().Current()
+	next := *Inside(fresh.Sequences).First().Current()
 	next.Node = v.Nodes()[1]
 	v.Settle(&next)
 	position := func() (id uint64) {
@@ -196,7 +196,7 @@ func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 		t.Error("nothing was reserved on the node before")
 	}
 	v.Moved()
-	if err := v.ceilings.StillHolds(t.Context(), before); !v.IsMoved(err) {
+	if err := v.Ceilings().StillHolds(t.Context(), before); !v.IsMoved(err) {
 		t.Errorf("while another one is looked for: got %v, want an error upon which it is tried again", err)
 	}
 	e.Nodes[0].Exec(t, "SET GLOBAL read_only = 1")

@@ -50,7 +50,7 @@ func askAgain(t *testing.T, s *Sequences, callers int, think, d time.Duration) *
 // slowUPDATE is how long a reservation takes in these tests.
 const slowUPDATE = 10 * time.Millisecond
 
-func withSlowUPDATE(t *testing.T) (*Sequences, *cache) {
+func withSlowUPDATE(t *testing.T) (*Sequences, Cache) {
 	return scripted(t, &script{order: true, check: func(uint64, uint64) { time.Sleep(slowUPDATE) }})
 }
 
@@ -68,13 +68,11 @@ func TestCallersWhoComeBackAtOnceShareAnUPDATE(t *testing.T) {
 
 		// They go on, but take their time between: to wait for them costs a part of an UPDATE.
 		got = askAgain(t, s, 8, 40*time.Millisecond, 20*time.Second)
-		if mean := got.waited / time.Duration(got.numbers); mean > 2*slowUPDATE || got.longest > 2*slowUPDATE+gatherTime(slowUPDATE) {
+		if mean := got.waited / time.Duration(got.numbers); mean > 2*slowUPDATE || got.longest > 2*slowUPDATE+GatherTime(slowUPDATE) {
 			t.Errorf("callers who do not come back at once waited for %v on average and %v at most", mean, got.longest)
 		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.gathering.target != 0 {
-			t.Errorf("they are waited for: %+v", &c.gathering)
+		if c.Gathers() {
+			t.Error("they are waited for")
 		}
 	})
 }
@@ -95,7 +93,7 @@ func TestTheWaitCostsLittleWhereOthersCome(t *testing.T) {
 		mean := all.waited / time.Duration(all.numbers)
 		t.Logf("%v each, %v at most", mean, all.longest)
 		// Half an UPDATE for the one that is on its way, half a wait, and one.
-		if mean < slowUPDATE || mean > slowUPDATE*3/2+gatherTime(slowUPDATE) {
+		if mean < slowUPDATE || mean > slowUPDATE*3/2+GatherTime(slowUPDATE) {
 			t.Errorf("a caller waited for %v on average, want about %v", mean, slowUPDATE*3/2)
 		}
 	})
@@ -106,7 +104,7 @@ func TestABatchWaitsWhereAnUpdateIsDear(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{
 		0: 0, ms: 0, 2*ms - 1: 0, 2 * ms: ms, 4 * ms: ms, 8 * ms: 2 * ms, 80 * ms: 20 * ms, time.Second: 20 * ms,
 	} {
-		if got := gatherTime(took); got != want {
+		if got := GatherTime(took); got != want {
 			t.Errorf("after an UPDATE of %v: got %v, want %v", took, got, want)
 		}
 	}

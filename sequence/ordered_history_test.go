@@ -163,8 +163,8 @@ func TestCloseDoesNotWaitForAnORDERReservation(t *testing.T) {
 		_, err := s.Take(context.Background(), []byte("photos"), 1)
 		taken <- err
 	}()
-	c := s.names.get([]byte("photos"))
-	eventually(t, "a reservation is on its way", c.reservesNow)
+	c := Inside(s).Cache("photos")
+	eventually(t, "a reservation is on its way", c.Reserving)
 	time.Sleep(10 * time.Millisecond) // it is sent, mostly
 	closed := make(chan error, 1)
 	go func() {
@@ -203,18 +203,14 @@ func TestNumbersFromMemoryAreNotLinearizable(t *testing.T) {
 // lateBoarding has the fault that the batches are there to prevent: it also gives numbers to those
 // who came after the UPDATE.
 type lateBoarding struct {
-	reserver
-	of *cache
+	Reserver
+	of Cache
 }
 
-func (r lateBoarding) reserve(ctx context.Context, name string, want, need uint64) (grant, error) {
-	g, err := r.reserver.reserve(ctx, name, want+3, need)
+func (r lateBoarding) Reserve(ctx context.Context, name string, want, need uint64) (Grant, error) {
+	g, err := r.Reserver.Reserve(ctx, name, want+3, need)
 	_ = await.Pause(ctx, 2*time.Millisecond)
-	r.of.mu.Lock()
-	defer r.of.mu.Unlock()
-	for w := r.of.first; w != nil; w = w.next {
-		w.batch = r.of.boarded
-	}
+	r.of.BoardAll()
 	return g, err
 }
 
@@ -235,10 +231,8 @@ func TestTheCheckerFindsNumbersOfThoseWhoCameAfterTheUPDATE(t *testing.T) {
 		t.Errorf("without the fault: %v", err)
 	}
 	mustTake(t, a, "photos", 1)
-	c := a.names.get([]byte("photos"))
-	c.mu.Lock()
-	c.reserver = lateBoarding{c.reserver, c}
-	c.mu.Unlock()
+	c := Inside(a).Cache("photos")
+	c.ReserveFrom(func(r Reserver) Reserver { return lateBoarding{r, c} })
 	eventually(t, "it finds the wrong order", func() bool {
 		err := check()
 		return err != nil && strings.Contains(err.Error(), "not in the order of time")

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"seqproxy/sequence/change"
-	"seqproxy/sequence/segment"
 	"seqproxy/test/history"
 )
 
@@ -40,10 +39,7 @@ func TestAnOrderSequenceKeepsItsOrderWhileItsHomeMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, s := range []*Sequences{a, b} {
-		s.servers.mu.Lock()
-		_, known := s.servers.homes["photos"]
-		s.servers.mu.Unlock()
-		if !known {
+		if !Inside(s).HasHome("photos") {
 			t.Errorf("proxy %d would not know the home of photos when a second server comes", i)
 		}
 	}
@@ -56,7 +52,7 @@ func TestAnOrderSequenceKeepsItsOrderWhileItsHomeMoves(t *testing.T) {
 	}
 	for i, s := range []*Sequences{a, b} {
 		for _, name := range []string{"photos", "users"} {
-			if s.servers.home(s.servers.view.Load(), name) == nil {
+			if Inside(s).Home(name) == nil {
 				t.Errorf("proxy %d knows no home of %s, and would take its numbers anywhere", i, name)
 			}
 		}
@@ -64,8 +60,7 @@ func TestAnOrderSequenceKeepsItsOrderWhileItsHomeMoves(t *testing.T) {
 	if _, err := a.Alter(context.Background(), []byte("users"), Alteration{Order: new(false)}); err != nil {
 		t.Fatal(err)
 	}
-	w := a.servers.view.Load()
-	home := a.servers.home(w, "photos")
+	home := Inside(a).Home("photos")
 	if home == nil {
 		t.Fatal("the sequence has no home")
 	}
@@ -93,14 +88,9 @@ func TestAHomeThatWasTakenOutWhileItWasOffGivesNoLowerNumbers(t *testing.T) {
 	}
 	mustCreate(t, a, CreateOptions{Name: "photos", Order: true})
 	last := mustTake(t, b, "photos", 1)
-	old := b.servers.view.Load()
-	home := b.servers.home(old, "photos")
+	old, home := Inside(b).View(), Inside(b).Home("photos")
 	if home == nil {
 		t.Fatal("the sequence has no home")
-	}
-	places := make([]*segment.Share, len(old.members))
-	for i, v := range old.members {
-		places[i] = v.Place.Load()
 	}
 	for i := range e.links {
 		if e.addr(i) == home.Name() {
@@ -117,19 +107,8 @@ func TestAHomeThatWasTakenOutWhileItWasOffGivesNoLowerNumbers(t *testing.T) {
 		} else {
 			last = n
 		}
-		b.servers.changing.MustAcquire()
-		b.servers.view.Store(old) // it has not looked yet
-		for k, v := range old.members {
-			v.Place.Store(places[k])
-		}
-		if i%2 == 0 {
-			for _, v := range old.members {
-				if v != home {
-					v.leaveOut(errExcluded) // it cannot tell why
-				}
-			}
-		}
-		b.servers.changing.Release()
+		// it has not looked yet
+		Inside(b).SeeAgain(old, func(v Server) bool { return i%2 == 0 && v != *home })
 		if n := mustTake(t, b, "photos", 1); n <= last {
 			t.Fatalf("a proxy with the old view got %d after %d", n, last)
 		} else {
@@ -146,12 +125,12 @@ func TestAnOrderSequenceGoesOnAfterAChangeIsUndone(t *testing.T) {
 	e.change(t, s, PlanChange{Add: e.addr(1)})
 	mustCreate(t, s, CreateOptions{Name: "photos", Order: true})
 	last := mustTake(t, other, "photos", 1)
-	home := other.servers.home(other.servers.view.Load(), "photos")
+	home := Inside(other).Home("photos")
 	if home == nil {
 		t.Fatal("the sequence has no home")
 	}
 	asked := false
-	s.planHook = func(step, address string) error {
+	Inside(s).OnPlanStep(func(step, address string) error {
 		if step != change.Frozen || address != home.Name() {
 			return nil
 		}
@@ -160,11 +139,11 @@ func TestAnOrderSequenceGoesOnAfterAChangeIsUndone(t *testing.T) {
 			t.Errorf("got %d while the rows are frozen", n)
 		}
 		return errors.New("the coordinator gives up")
-	}
+	})
 	if _, err := s.ChangePlan(t.Context(), PlanChange{Add: e.addr(2)}); err == nil || !asked {
 		t.Fatalf("the change: %v; the rows were frozen: %v", err, asked)
 	}
-	s.planHook = nil
+	Inside(s).OnPlanStep(nil)
 	if _, err := e.endLeft(t.Context(), s); err != nil && !errors.As(err, new(*PlanError)) {
 		// there may be none any more
 		t.Fatal(err)
@@ -199,8 +178,8 @@ func TestWhatIsSaidOfAnOrderSequenceDoesNotMoveItsHome(t *testing.T) {
 		next(a, "a proxy")
 		next(b, "the other proxy")
 		func() {
-			b.follow.work.MustAcquire()
-			defer b.follow.work.Release()
+			Inside(b).StopFollowing()
+			defer Inside(b).FollowAgain()
 			mustAlter(t, a, "albums", Alteration{Comment: ref("of pictures")})
 			next(a, "the proxy that said it")
 			next(b, "one that has not heard of it")

@@ -12,9 +12,9 @@ func TestTheHomeOfAnOrderSequenceMayBeSlow(t *testing.T) {
 	s := f.open(t, blocks(10), patience(4*time.Second))
 	mustCreate(t, s, CreateOptions{Name: "photos", Order: true})
 	mustTake(t, s, "photos", 1)
-	home := s.servers.home(s.servers.view.Load(), "photos")
-	for i, v := range s.servers.members() {
-		if v != home {
+	home := Inside(s).Home("photos")
+	for i, v := range Inside(s).Members() {
+		if v != *home {
 			continue
 		}
 		tx, err := f[i].db.Begin()
@@ -25,7 +25,7 @@ func TestTheHomeOfAnOrderSequenceMayBeSlow(t *testing.T) {
 		if _, err := tx.Exec("UPDATE sequence SET id = id WHERE name = 'photos'"); err != nil {
 			t.Fatal(err)
 		}
-		time.AfterFunc(home.tryTime()+300*time.Millisecond, func() { _ = tx.Rollback() })
+		time.AfterFunc(home.TryTime()+300*time.Millisecond, func() { _ = tx.Rollback() })
 	}
 	if _, err := s.Take(t.Context(), []byte("photos"), 1); err != nil {
 		t.Error(err)

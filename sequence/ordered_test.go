@@ -88,7 +88,7 @@ func TestUnknownOutcomeIsAnErrorToItsBatchOnly(t *testing.T) {
 		// refused: nothing was reserved, so it is tried again with all who wait now
 		sc.hold <- struct{}{}
 		batch = append(batch, takeLater(ctx, s, 1))
-		time.Sleep(standardTiming().lastBackoff)
+		time.Sleep(UsualTiming().LastBackoff)
 		synctest.Wait()
 		later := takeLater(ctx, s, 4)
 		sc.hold <- struct{}{} // lost
@@ -126,9 +126,7 @@ func TestQueueOfAnOrderSequenceIsBounded(t *testing.T) {
 		defer closeNow(t, s)
 		ctx := context.Background()
 		first := takeLater(ctx, s, 1)
-		c.mu.Lock()
-		c.queued += maxOrderedQueue - 1 // so many others
-		c.mu.Unlock()
+		c.Crowd(MostWaiting - 1) // so many others
 		_, err := s.Take(ctx, []byte("photos"), 1)
 		wantText(t, err, "photos", "seq.example:3306", "too many wait")
 		close(sc.hold)
@@ -136,8 +134,8 @@ func TestQueueOfAnOrderSequenceIsBounded(t *testing.T) {
 		if got := mustTake(t, s, "photos", 1); got != 2 {
 			t.Errorf("got %d, want 2", got)
 		}
-		if c.queued != maxOrderedQueue-1 {
-			t.Errorf("%d are counted as waiting, want the others alone", c.queued)
+		if n := c.Waiting(); n != MostWaiting-1 {
+			t.Errorf("%d are counted as waiting, want the others alone", n)
 		}
 	})
 }

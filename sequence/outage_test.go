@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"seqproxy/sequence/segment"
 	"seqproxy/test/mysqltest"
 )
 
@@ -57,7 +56,7 @@ func TestOutageIsNotNoticedForTheCover(t *testing.T) {
 			}
 			wantText(t, err, `sequence "photos"`, "seq.example:3306", "connection refused")
 			sc.set(func() { sc.down = nil })
-			time.Sleep(standardTiming().lastBackoff + time.Second)
+			time.Sleep(UsualTiming().LastBackoff + time.Second)
 			if waits := second(); waits > 0 {
 				t.Errorf("%d calls waited after the outage", waits)
 			}
@@ -76,13 +75,11 @@ func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 	var numbers ledger
 	for name, rate := range rates {
 		numbers.add(t, name+" at the start", hash(name)+mustTake(t, s, name, 1), 1)
-		c := s.names.get([]byte(name))
-		c.mu.Lock()
-		c.pace.Recent = rate * segment.PaceWindow.Seconds() // as after an hour at this rate
-		c.mu.Unlock()
+		c := Inside(s).Cache(name)
+		c.Pace(rate)
 		eventually(t, "the cover of "+name+" is held", func() bool {
 			numbers.add(t, name+" before", hash(name)+mustTake(t, s, name, 1), 1)
-			return float64(c.tally().Cached) >= rate*covers[name]
+			return float64(c.Cached()) >= rate*covers[name]
 		})
 		settled(t, s, name)
 	}
@@ -97,7 +94,7 @@ func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 	}
 	p.kill(t)
 	for name, rate := range rates {
-		held := s.names.get([]byte(name)).tally().Cached
+		held := Inside(s).Cached(name)
 		if float64(held) < rate*covers[name] {
 			t.Errorf("%s: %d numbers are held, want %v", name, held, rate*covers[name])
 		}
@@ -117,7 +114,7 @@ func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 	}
 	p.restart(t)
 	for name := range rates {
-		eventually(t, name+" is there again", func() bool { return s.names.get([]byte(name)).tally().Cached > 0 })
+		eventually(t, name+" is there again", func() bool { return Inside(s).Cached(name) > 0 })
 		numbers.add(t, name+" after the outage", hash(name)+mustTake(t, s, name, 1), 1)
 	}
 }
@@ -132,23 +129,21 @@ func TestSeveralDeadServersAreNotNoticedForTheCover(t *testing.T) {
 			const rate, cover = 100, 20
 			mustCreate(t, s, CreateOptions{Name: "photos", Cover: cover})
 			h := newGivenEver()
-			c := s.names.get([]byte("photos"))
-			if c == nil {
+			c := Inside(s).Cache("photos")
+			if !c.Known() {
 				h.add(t, "photos", mustTake(t, s, "photos", 1))
-				c = s.names.get([]byte("photos"))
+				c = Inside(s).Cache("photos")
 			}
 			eventually(t, "the cover is held", func() bool {
-				c.mu.Lock()
-				c.pace.Recent = rate * segment.PaceWindow.Seconds() // as after an hour at this rate
-				c.mu.Unlock()
+				c.Pace(rate)
 				h.add(t, "photos", mustTake(t, s, "photos", 1))
-				return c.tally().Cached >= rate*cover
+				return c.Cached() >= rate*cover
 			})
 			settled(t, s, "photos")
 			for _, p := range f {
 				p.kill(t)
 			}
-			held, waits := c.tally().Cached, s.Stats().Waits
+			held, waits := c.Cached(), s.Stats().Waits
 			if held < rate*cover {
 				t.Errorf("%d numbers are held, want %d", held, rate*cover)
 			}
@@ -172,8 +167,8 @@ func TestSeveralDeadServersAreNotNoticedForTheCover(t *testing.T) {
 			}
 			eventually(t, "all are in use again", func() bool {
 				h.add(t, "photos", mustTake(t, s, "photos", 1))
-				for _, v := range s.servers.members() {
-					if v.away.Load() {
+				for _, v := range Inside(s).Members() {
+					if v.Away() {
 						return false
 					}
 				}
@@ -228,8 +223,8 @@ func TestListInAnOutageShowsWhatIsInMemory(t *testing.T) {
 	if all, err := s.List(context.Background()); err != nil || len(all) != 5 {
 		t.Fatalf("got %v, %v, want all five", all, err)
 	}
-	round := s.names.get([]byte("round"))
-	advanced := round.advance
+	round := Inside(s).Cache("round")
+	advanced := round.Progress()
 	p.kill(t)
 	all, err := s.List(context.Background())
 	var away *UnavailableError
@@ -255,8 +250,8 @@ func TestListInAnOutageShowsWhatIsInMemory(t *testing.T) {
 			t.Errorf("%s: got %+v, want its rate, how long its numbers last, and no skew unless it is ordered", w.Name, got)
 		}
 	}
-	if round.advance != advanced {
-		t.Errorf("the list took note of a row that it had not read: %+v became %+v", advanced, round.advance)
+	if round.Progress() != advanced {
+		t.Errorf("the list took note of a row that it had not read: %+v became %+v", advanced, round.Progress())
 	}
 	cause := errors.New("the caller has gone")
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -352,22 +347,22 @@ func TestCoverKeepsUpWithARisingRate(t *testing.T) {
 				mustTake(t, s, "photos", rate)
 				time.Sleep(time.Second)
 				if i%2 == 0 {
-					s.holds() // as the heartbeat does
+					Inside(s).Beat() // as the heartbeat does
 				}
 			}
 			synctest.Wait()
 		}
 		use(100, 10)
 		use(300, 5)
-		if held, want := cache.heldNow(), uint64(300*DefaultOutageCover.Seconds()); held < want {
+		if held, want := cache.Cached(), uint64(300*DefaultOutageCover.Seconds()); held < want {
 			t.Errorf("5 minutes after the rate rose to 300 a second %d numbers are held, want %d", held, want)
 		}
 		if err := s.Flush(context.Background(), []byte("photos")); err != nil {
 			t.Fatal(err)
 		}
-		s.holds()
+		Inside(s).Beat()
 		synctest.Wait()
-		if held := cache.heldNow(); held != 0 {
+		if held := cache.Cached(); held != 0 {
 			t.Errorf("%d numbers are held after FLUSH, although nobody asked", held)
 		}
 	})
@@ -381,10 +376,8 @@ func TestNoCallWaitsAtTheChangeOfSegments(t *testing.T) {
 	link.Delay(25 * time.Millisecond) // each way
 	s := p.open(t, func(o *Options) { o.Servers[0].Addr, o.OutageCover = link.Addr(), time.Second })
 	last := mustTake(t, s, "photos", 1)
-	c := s.names.get([]byte("photos"))
-	c.mu.Lock()
-	c.pace.Recent = 2000 * segment.PaceWindow.Seconds() // as after an hour at this rate
-	c.mu.Unlock()
+	c := Inside(s).Cache("photos")
+	c.Pace(2000)
 	ticks := time.NewTicker(10 * time.Millisecond)
 	defer ticks.Stop()
 	use := func(enough func() bool) {

@@ -63,9 +63,9 @@ func (p *passed) failOver(t *testing.T, to int) {
 // wantAbove waits until b holds nothing up to n, without taking any of it, and takes.
 func (p *passed) wantAbove(t *testing.T, name string, n uint64) {
 	t.Helper()
-	c := p.b.names.get([]byte(name))
+	c := Inside(p.b.Sequences).Cache(name)
 	within(t, 2*time.Minute, "the other proxy gives up what it holds of "+name, func() bool {
-		next := c.next()
+		next := c.Next()
 		return next == 0 || next > n
 	})
 	if got := mustTake(t, p.b.Sequences, name, 1); got <= n {
@@ -80,7 +80,7 @@ func TestNumbersThatAreVoidAreVoidAfterAFailOver(t *testing.T) {
 	p := startPassed(t, 2)
 	p.Cut(t, 1)
 	p.b.cut(0) // it asks nobody just now, and nobody expects it to confirm anything
-	p.Nodes[0].Exec(t, "UPDATE app.sequence_proxy SET heartbeat = heartbeat - INTERVAL 1 MINUTE WHERE id = '"+p.b.servers.first().Registry.ID+"'")
+	p.Nodes[0].Exec(t, "UPDATE app.sequence_proxy SET heartbeat = heartbeat - INTERVAL 1 MINUTE WHERE id = '"+Inside(p.b.Sequences).First().Registry.ID+"'")
 	above := map[string]uint64{}
 	heard := true
 	for name, pass := range passOver(t.Context(), p.a.Sequences) {
@@ -125,7 +125,7 @@ func TestNumbersThatAllProxiesGaveUpNeedNoReplica(t *testing.T) {
 		if err := pass(5000); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if next := p.b.names.get([]byte(name)).next(); next != 0 && next <= 5000 {
+		if next := Inside(p.b.Sequences).Cache(name).Next(); next != 0 && next <= 5000 {
 			t.Errorf("%s: the other proxy gives %d next, and a fail-over would leave it so", name, next)
 		}
 	}
@@ -160,7 +160,7 @@ func TestThatNumbersAreVoidIsNotSaidByANodeThatDoesNotKnow(t *testing.T) {
 	}
 	p.CatchUp(t, 1, 0)
 	p.Cut(t, 1)
-	changed, ok, err := p.a.setValue(t.Context(), p.a.names.get([]byte("set")), 5000, true)
+	changed, ok, err := Inside(p.a.Sequences).SetValueOnly(t.Context(), "set", 5000)
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}
@@ -168,9 +168,7 @@ func TestThatNumbersAreVoidIsNotSaidByANodeThatDoesNotKnow(t *testing.T) {
 	// as after a later change there, which all obey
 	p.Nodes[1].Exec(t, "UPDATE app.sequence_version SET version = version + 1000000000000")
 	within(t, 2*time.Minute, "the new primary says what it lacks", func() bool {
-		r, stop := p.a.requestWithin(t.Context(), time.Minute)
-		defer stop()
-		err := p.a.passedForGood(r.ctx, &changed)
+		err := Inside(p.a.Sequences).PassedForGood(t.Context(), &changed)
 		if err == nil {
 			t.Fatal("it is said that all hear of it")
 		}
@@ -184,7 +182,7 @@ func TestThatNumbersAreVoidIsNotSaidByANodeThatDoesNotKnow(t *testing.T) {
 func TestNumbersAreMovedPastInLessTimeThanAReplicaIsWaitedFor(t *testing.T) {
 	p := startPassed(t, 3)
 	p.Cut(t, 2)
-	p.a.Tune(Tuning{AllocateTimeout: p.a.timing.Shown * 9 / 10})
+	p.a.Tune(Tuning{AllocateTimeout: Inside(p.a.Sequences).Timing().Shown * 9 / 10})
 	n := uint64(5000)
 	eventually(t, "a sequence is moved", func() bool {
 		n += 1000

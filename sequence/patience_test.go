@@ -73,8 +73,8 @@ func TestWaitForALockEndsInTimeAndIsToldAsSuch(t *testing.T) {
 func TestWhoAsksForOwnersDoesNotWaitForAnotherThatDoes(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	s := p.open(t, patience(50*time.Millisecond))
-	s.follow.work.MustAcquire()
-	defer s.follow.work.Release()
+	Inside(s).StopFollowing()
+	defer Inside(s).FollowAgain()
 	answer := make(chan error, 1)
 	go func() {
 		_, err := s.LoadOwners(context.Background())
@@ -126,18 +126,18 @@ func TestCloseDoesNotWaitForALockedRow(t *testing.T) {
 func TestEachCallerWaitsForAsLongAsItsOwnPatience(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t, patience(time.Minute))
-	c, err := s.find(context.Background(), []byte("photos"), time.Minute)
+	c, err := Inside(s).Find(t.Context(), "photos", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.reserving.MustAcquire() // no number comes until the end of the test
-	defer c.reserving.Release()
+	c.HoldUp() // no number comes until the end of the test
+	defer c.GoOn()
 	var wg sync.WaitGroup
 	begin := time.Now()
 	for _, patience := range []time.Duration{1600, 100, 900, 100} {
 		patience *= time.Millisecond
 		wg.Go(func() {
-			_, _, err := c.takeRun(context.Background(), 1, time.Now().Add(patience))
+			err := c.TakeBy(context.Background(), 1, time.Now().Add(patience))
 			var unavailable *UnavailableError
 			if !errors.As(err, &unavailable) || unavailable.Waited < patience || unavailable.Waited > time.Since(begin) {
 				t.Errorf("got %#v, want an UnavailableError that says that it waited %v", err, patience)
@@ -148,10 +148,8 @@ func TestEachCallerWaitsForAsLongAsItsOwnPatience(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.first != nil || c.queued != 0 {
-		t.Errorf("%d callers are waiting yet", c.queued)
+	if n := c.Waiting(); n != 0 {
+		t.Errorf("%d callers are waiting yet", n)
 	}
 }
 
@@ -179,14 +177,14 @@ func TestWhatACallerHasWaitedBeforeCounts(t *testing.T) {
 	}
 	defer func() { _ = s.Close(context.Background()) }()
 	for waited, want := range map[time.Duration]time.Duration{
-		0: 3 * time.Second, time.Second: 2 * time.Second, 2900 * time.Millisecond: s.timing.leastPatience, time.Minute: s.timing.leastPatience,
+		0: 3 * time.Second, time.Second: 2 * time.Second, 2900 * time.Millisecond: Inside(s).Timing().LeastPatience, time.Minute: Inside(s).Timing().LeastPatience,
 	} {
-		if got := s.patience(late{context.Background(), waited}); got != want {
+		if got := Inside(s).Patience(late{context.Background(), waited}); got != want {
 			t.Errorf("after %v: got %v, want %v", waited, got, want)
 		}
 	}
 	s.Tune(Tuning{AllocateTimeout: 100 * time.Millisecond})
-	if got := s.patience(late{context.Background(), time.Hour}); got != 100*time.Millisecond {
+	if got := Inside(s).Patience(late{context.Background(), time.Hour}); got != 100*time.Millisecond {
 		t.Errorf("the least time is %v, want no more than the whole of 100ms", got)
 	}
 }
@@ -256,9 +254,9 @@ func TestNobodyWaitsInLineLongerThanItsOwnTime(t *testing.T) {
 		turn await.Lock
 		ask  func(ctx context.Context) error
 	}{
-		"the plan":     {s.servers.changing, func(ctx context.Context) error { _, err := s.servers.ready(ctx); return err }},
-		"another plan": {s.servers.changing, func(ctx context.Context) error { return s.servers.reread(ctx, s.servers.view.Load()) }},
-		"a round":      {s.follow.work, s.refresh},
+		"the plan":     {Inside(s).ReadingPlan(), Inside(s).MeetPlan},
+		"another plan": {Inside(s).ReadingPlan(), Inside(s).ReadPlan},
+		"a round":      {Inside(s).Following(), Inside(s).Look},
 	} {
 		one.turn.MustAcquire()
 		ctx, stop := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, await.ErrPatience)
@@ -293,7 +291,7 @@ func TestACommitThatHangsEndsInTime(t *testing.T) {
 	answer := make(chan error, 1)
 	committing := make(chan struct{})
 	go func() {
-		v := s.servers.first()
+		v := Inside(s).First()
 		answer <- v.TransactOnce(ctx, func(tx *sql.Tx) error {
 			defer close(committing)
 			_, err := tx.ExecContext(ctx, "UPDATE "+v.Table.Sequence+" SET id = id + 1000 WHERE name = 'photos'")
@@ -336,21 +334,21 @@ func TestACommitThatHangsIsOfUnknownOutcomeToItsCaller(t *testing.T) {
 		}
 		defer func() { _ = conn.Close() }()
 		timed, stop := context.WithCancelCause(t.Context())
-		r, end := s.requestWithin(timed, time.Hour)
+		within, failed, end := Inside(s).Request(timed, time.Hour)
 		defer end()
 		attempt := 0
-		v := s.servers.first()
-		err = v.Transact(r.ctx, func(tx *sql.Tx) error {
+		v := Inside(s).First()
+		err = v.Transact(within, func(tx *sql.Tx) error {
 			if attempt++; attempt <= conflicts {
 				return &mysql.MySQLError{Number: gomysql.ER_LOCK_DEADLOCK, Message: "Deadlock found"}
 			}
-			_, err := tx.ExecContext(r.ctx, "UPDATE "+v.Table.Sequence+" SET id = id + 1000 WHERE name = 'photos'")
+			_, err := tx.ExecContext(within, "UPDATE "+v.Table.Sequence+" SET id = id + 1000 WHERE name = 'photos'")
 			// no commit gets beyond it
 			_, errLock := conn.ExecContext(t.Context(), "FLUSH TABLES WITH READ LOCK")
 			time.AfterFunc(200*time.Millisecond, func() { stop(await.ErrPatience) })
 			return errors.Join(err, errLock)
 		})
-		if told := r.failed("photos", err); !errors.As(told, new(*UnavailableError)) || !strings.Contains(told.Error(), "outcome is unknown") {
+		if told := failed("photos", err); !errors.As(told, new(*UnavailableError)) || !strings.Contains(told.Error(), "outcome is unknown") {
 			t.Errorf("after %d conflicts got %v, want an error of unknown outcome", conflicts, told)
 		}
 		if _, err := conn.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {

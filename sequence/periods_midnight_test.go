@@ -61,36 +61,35 @@ func (c *calendar) ask(ctx context.Context, answer func() error) error {
 	return nil
 }
 
-func (c *calendar) clock(ctx context.Context) (at time.Time, err error) {
+func (c *calendar) Clock(ctx context.Context) (at time.Time, err error) {
 	err = c.ask(ctx, func() error { return nil })
 	return time.Now(), err
 }
 
-func (c *calendar) counter(ctx context.Context, of *cache, name string) (found store.Row, changes uint64, err error) {
-	changes = of.owner.obeyed()
+func (c *calendar) Counter(ctx context.Context, name string) (found store.Row, err error) {
 	err = c.ask(ctx, func() error {
 		stored := define.CounterName(name)
 		c.stand[stored] += 0
 		found = store.Row{Name: stored, ID: c.stand[stored], Max: math.MaxUint64, Exact: c.def.Cache, Entry: store.Entry{Def: c.def}}
 		return nil
 	})
-	return found, changes, err
+	return found, err
 }
 
-func (c *calendar) reserve(ctx context.Context, name string, want, _ uint64) (g grant, err error) {
+func (c *calendar) Reserve(ctx context.Context, name string, want, _ uint64) (g Grant, err error) {
 	err = c.ask(ctx, func() error {
 		last, made := c.stand[name]
 		if !made {
 			return &NameError{Name: name, Err: ErrUnknown}
 		}
 		c.stand[name] = last + want
-		g = grant{seg: segment.New(last+1, last+want), max: math.MaxUint64, exact: c.def.Cache}
+		g = Grant{Seg: segment.New(last+1, last+want), Max: math.MaxUint64, Exact: c.def.Cache}
 		return nil
 	})
 	return g, err
 }
 
-func (c *calendar) giveBack(context.Context, string, uint64, segment.Segment) (bool, error) {
+func (c *calendar) GiveBack(context.Context, string, uint64, segment.Segment) (bool, error) {
 	return false, nil
 }
 
@@ -107,13 +106,16 @@ func newCalendar(t *testing.T, clause string, cache uint64) *calendar {
 // proxy opens one whose clock is ahead. The caller closes it inside its bubble.
 func (c *calendar) proxy(t *testing.T, ahead time.Duration) *Sequences {
 	t.Helper()
-	s, err := New(Options{Servers: []ServerOptions{{Addr: "seq.example:3306", Database: "app"}}, wall: func() time.Time { return time.Now().Add(ahead).Round(0) }})
+	o := Options{Servers: []ServerOptions{{Addr: "seq.example:3306", Database: "app"}}}
+	SetWall(&o, func() time.Time { return time.Now().Add(ahead).Round(0) })
+	s, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.reserver, s.periodRows = c, c
-	s.follow.started = true // nothing else is asked of the server
-	_, err = s.cacheFor("po", store.Row{Name: define.CounterName("po"), Max: math.MaxUint64, Exact: c.def.Cache, Entry: store.Entry{Def: c.def}}, s.obeyed())
+	Inside(s).ReserveFrom(c)
+	Inside(s).SetPeriodRows(c)
+	Inside(s).FollowNothing() // nothing else is asked of the server
+	_, err = Inside(s).Meet("po", store.Row{Name: define.CounterName("po"), Max: math.MaxUint64, Exact: c.def.Cache, Entry: store.Entry{Def: c.def}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +175,7 @@ func TestKeysOnBothSidesOfMidnight(t *testing.T) {
 				}
 				taking.Go(func() {
 					for time.Since(next) < 3*time.Minute {
-						s.holds() // as the heartbeat does
+						Inside(s).Beat() // as the heartbeat does
 						time.Sleep(2 * time.Second)
 					}
 				})
@@ -265,7 +267,7 @@ func TestAServerThatIsAwayAtMidnight(t *testing.T) {
 				default:
 					failed++
 				}
-				s.holds() // as the heartbeat does
+				Inside(s).Beat() // as the heartbeat does
 				time.Sleep(time.Second)
 			}
 			if c.waits != (waited > 0) || c.fails != (failed > 0) {

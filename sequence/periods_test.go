@@ -38,26 +38,19 @@ func (a *almanac) skewed(by time.Duration) func() time.Time {
 	return func() time.Time { return a.now().Add(by) }
 }
 
-// serverAt is sequence servers whose clock is an almanac.
-type serverAt struct {
-	periodRows
-	*almanac
-}
-
-func (s serverAt) clock(ctx context.Context) (time.Time, error) {
-	if _, err := s.periodRows.clock(ctx); err != nil { // it is away
-		return time.Time{}, err
+// jumps has the clock of a machine be the test's, which is looked at anew each time.
+func jumps(now func() time.Time) func(*Options) {
+	return func(o *Options) {
+		SetWall(o, now)
+		ChangeTiming(o, func(t *Timing) { t.ClockAgain = time.Nanosecond })
 	}
-	return s.now(), nil
 }
 
 // openAt opens a proxy whose machine has a clock, and whose sequence server has that of an almanac.
 func (p place) openAt(t testing.TB, server *almanac, machine func() time.Time, change ...func(*Options)) *Sequences {
 	t.Helper()
-	s := p.open(t, append(change, func(o *Options) {
-		o.wall, o.timing.clockAgain = machine, time.Nanosecond // both clocks jump
-	})...)
-	s.periodRows = serverAt{s.periodRows, server}
+	s := p.open(t, append(change, jumps(machine))...)
+	Inside(s).SetPeriodClock(server.now)
 	return s
 }
 
@@ -130,7 +123,7 @@ func TestTheCounterOfAFormatBeginsAgain(t *testing.T) {
 		if err != nil || len(all) != 1 || all[0].Name != "po" || all[0].Kind != k || all[0].Next != next || all[0].Cached != 0 || all[0].Cache != 1 || all[0].ToEnd != Never {
 			t.Errorf("it is listed as %+v, %v, want next %d", all, err, next)
 		}
-		if all := s.listHere(); len(all) != 1 || all[0].Name != "po" || all[0].Kind != k {
+		if all := Inside(s).ListHere(); len(all) != 1 || all[0].Name != "po" || all[0].Kind != k {
 			t.Errorf("known here is %+v", all)
 		}
 		if d, state, err := s.Describe(ctx, []byte("po")); err != nil || d.Name != "po" || d.Comment != "orders" || d.Cache != 1 || state.After != next {
@@ -293,20 +286,20 @@ func TestAClockThatIsWrongGivesNoDatedKey(t *testing.T) {
 			}
 		}
 		machine.set(clock.now().Add(50 * time.Second)) // it is set right, as far as is asked for
-		wantIn(t, a.kindNow("po"), l.take(t, b, "po"), "20261231", 2)
+		wantIn(t, kindNow(a, "po"), l.take(t, b, "po"), "20261231", 2)
 		machine.set(clock.now().Add(by))
 		if took, err := b.TakeRun(context.Background(), []byte("po"), 1); !errors.As(err, &wrong) {
 			t.Errorf("a clock that is set %v off gives %+v, %v", by, took, err)
 		}
 		machine.set(clock.now())
-		wantIn(t, a.kindNow("po"), l.take(t, b, "po"), "20261231", 2)
+		wantIn(t, kindNow(a, "po"), l.take(t, b, "po"), "20261231", 2)
 		if rows := p.count(t, "SELECT COUNT(*) FROM sequence WHERE name LIKE 'po@%'"); rows != 1 {
 			t.Errorf("a clock that is %v off has made %d counters", by, rows)
 		}
 	}
 }
 
-func (s *Sequences) kindNow(name string) kind.Kind { return s.names.get([]byte(name)).kind }
+func kindNow(s *Sequences, name string) kind.Kind { return Inside(s).Cache(name).Kind() }
 
 func (p place) count(t testing.TB, query string) (n int) {
 	t.Helper()
@@ -329,7 +322,7 @@ func TestAnOutageOverMidnightIsCovered(t *testing.T) {
 		l.take(t, s, "po")
 	}
 	wantKey(t, l.take(t, s, "single"), "1/20261231")
-	s.holds()
+	Inside(s).Beat()
 	time.Sleep(200 * time.Millisecond)
 	if n := p.count(t, "SELECT COUNT(*) FROM sequence WHERE name LIKE '%@20270101%'"); n != 0 {
 		t.Errorf("two and a half hours before midnight %d counters of the next day are there", n)
@@ -337,8 +330,8 @@ func TestAnOutageOverMidnightIsCovered(t *testing.T) {
 	clock.set(eve.Add(45 * time.Minute))
 	l.take(t, s, "po")
 	eventually(t, "the counters of the next day are made, and filled", func() bool {
-		c := s.names.get([]byte("po@20270101#counter"))
-		return c != nil && c.heldNow() == 20 && s.names.get([]byte("single@20270101#counter")) != nil
+		c := Inside(s).Cache("po@20270101#counter")
+		return c.Known() && c.Cached() == 20 && Inside(s).Cache("single@20270101#counter").Known()
 	})
 	if id := p.id(t, "po@20270101#counter"); id != 20 {
 		t.Errorf("the next day stands at %d", id)
@@ -354,7 +347,7 @@ func TestAnOutageOverMidnightIsCovered(t *testing.T) {
 	settled(t, s, "po@20261231#counter")
 	p.kill(t)
 	for range 5 {
-		wantIn(t, s.kindNow("po"), l.take(t, s, "po"), "20261231", 31)
+		wantIn(t, kindNow(s, "po"), l.take(t, s, "po"), "20261231", 31)
 	}
 	clock.set(eve.Add(90*time.Minute + time.Second)) // no step that one would see
 	for i := range 20 {
@@ -376,7 +369,7 @@ func TestAnOutageOverMidnightIsCovered(t *testing.T) {
 		took, err := s.TakeRun(context.Background(), []byte("po"), 1)
 		if err == nil {
 			l.add(t, took.Text)
-			wantIn(t, s.kindNow("po"), took.Text, "20270101", 21)
+			wantIn(t, kindNow(s, "po"), took.Text, "20270101", 21)
 		}
 		return err == nil
 	})
@@ -384,11 +377,9 @@ func TestAnOutageOverMidnightIsCovered(t *testing.T) {
 		clock.set(eve.Add(time.Duration(day+2) * 24 * time.Hour))
 		l.take(t, s, "po")
 		eventually(t, "counters of days that are over are forgotten", func() bool {
-			s.holds()
-			s.mu.Lock()
-			defer s.mu.Unlock()
+			Inside(s).Beat()
 			known := 0
-			for name := range s.caches {
+			for _, name := range Inside(s).Names() {
 				if strings.HasPrefix(name, "po@") {
 					known++
 				}
@@ -431,7 +422,7 @@ func TestADayWhoseRowWasDeletedDoesNotBeginAgain(t *testing.T) {
 		if next += 100; err != nil || done.Next != uint64(next) {
 			t.Fatalf("it is restarted at %d, %v, want %d", done.Next, err, next)
 		}
-		time.Sleep(s.timing.unknown)
+		time.Sleep(Inside(s).Timing().Unknown)
 	}
 	wantKey(t, l.take(t, s, "po"), fmt.Sprintf("PO-20261231-%06d", next))
 	// those of days that are over may go
@@ -477,7 +468,7 @@ func TestAFormatWithResetIsAltered(t *testing.T) {
 	}
 	wantKey(t, l.take(t, other, "po"), "PO-20261231-000001")
 	wantKey(t, l.take(t, s, "po"), "PO-20261231-000002")
-	eventually(t, "the next day is prepared", func() bool { return s.names.get([]byte("po@20270101#counter")) != nil })
+	eventually(t, "the next day is prepared", func() bool { return Inside(s).Cache("po@20270101#counter").Known() })
 	mustAlter(t, s, "po", Alteration{Cache: ref(uint64(5)), Max: ref(uint64(50)), Start: ref(uint64(7)), Comment: ref("orders")})
 	for _, day := range []string{"po#counter", "po@20261231#counter", "po@20270101#counter"} {
 		if n := p.count(t, "SELECT COUNT(*) FROM sequence_options WHERE name = '"+day+"' AND cache = 5 AND maximum = 50 AND start = 7"); n != 1 {
@@ -486,7 +477,7 @@ func TestAFormatWithResetIsAltered(t *testing.T) {
 	}
 	eventually(t, "the other one hears of it", func() bool {
 		l.take(t, other, "po")
-		return other.names.get([]byte("po@20261231#counter")).heldNow() > 0
+		return Inside(other).Cache("po@20261231#counter").Cached() > 0
 	})
 	if done := mustAlter(t, s, "po", Alteration{Restart: ref(uint64(40))}); done.Next != 40 {
 		t.Errorf("it goes on at %d", done.Next)
@@ -496,7 +487,7 @@ func TestAFormatWithResetIsAltered(t *testing.T) {
 		t.Errorf("it is set back: %v", err)
 	}
 	clock.set(eve.Add(24 * time.Hour))
-	wantIn(t, s.kindNow("po"), l.take(t, s, "po"), "20270101", 1) // that one was made before START was altered
+	wantIn(t, kindNow(s, "po"), l.take(t, s, "po"), "20270101", 1) // that one was made before START was altered
 	clock.set(eve.Add(48 * time.Hour))
 	wantKey(t, l.take(t, s, "po"), "PO-20270102-000007")
 	_, err := s.Alter(ctx, []byte("po"), Alteration{Order: ref(true)})
@@ -558,10 +549,8 @@ func TestSeveralServersCountEachDay(t *testing.T) {
 	f := newFleet(t, 3)
 	clock, l := almanacAt(eve), new(textLedger)
 	open := func() *Sequences {
-		s := f.open(t, func(o *Options) {
-			o.wall, o.timing.clockAgain = clock.now, time.Nanosecond
-		})
-		s.periodRows = serverAt{s.periodRows, clock}
+		s := f.open(t, jumps(clock.now))
+		Inside(s).SetPeriodClock(clock.now)
 		return s
 	}
 	a, b := open(), open()
@@ -570,7 +559,7 @@ func TestSeveralServersCountEachDay(t *testing.T) {
 		t.Helper()
 		for range 100 {
 			for _, s := range []*Sequences{a, b} {
-				wantIn(t, a.kindNow("po"), l.take(t, s, "po"), day, 1)
+				wantIn(t, kindNow(a, "po"), l.take(t, s, "po"), day, 1)
 			}
 		}
 	}
@@ -590,10 +579,8 @@ func TestAFailOverAtMidnightRepeatsNoKey(t *testing.T) {
 	e := startEstate(t, 3, "users")
 	clock, l, k := almanacAt(eve), new(textLedger), kindOf(t, daily)
 	join := func(who string) *Sequences {
-		m := e.join(t, who, &given{}, patience(20*time.Second), func(o *Options) {
-			o.wall, o.timing.clockAgain = clock.now, time.Nanosecond
-		})
-		m.periodRows = serverAt{m.periodRows, clock}
+		m := e.join(t, who, &given{}, patience(20*time.Second), jumps(clock.now))
+		Inside(m.Sequences).SetPeriodClock(clock.now)
 		return m.Sequences
 	}
 	a, b := join("a"), join("b")
@@ -645,11 +632,9 @@ func countOn(t testing.TB, e *estate, node int, query string) (n int) {
 func TestADayThatAFailOverHasLostBeginsWhereNoKeyWasGiven(t *testing.T) {
 	e := startEstate(t, 2, "users")
 	clock, l, k := almanacAt(eve), new(textLedger), kindOf(t, daily)
-	m := e.join(t, "a", &given{}, patience(3*time.Second), func(o *Options) {
-		o.wall, o.timing.clockAgain = clock.now, time.Nanosecond
-	})
+	m := e.join(t, "a", &given{}, patience(3*time.Second), jumps(clock.now))
 	a := m.Sequences
-	a.periodRows = serverAt{a.periodRows, clock}
+	Inside(a).SetPeriodClock(clock.now)
 	mustCreate(t, a, CreateOptions{Name: "po", Kind: k})
 	l.take(t, a, "po")
 	e.CatchUp(t, 1, 0)
@@ -677,10 +662,8 @@ func TestADayThatAFailOverHasLostBeginsWhereNoKeyWasGiven(t *testing.T) {
 // openAt is place.openAt for several servers.
 func (f fleet) openAt(t testing.TB, server *almanac, machine func() time.Time, change ...func(*Options)) *Sequences {
 	t.Helper()
-	s := f.open(t, append(change, func(o *Options) {
-		o.wall, o.timing.clockAgain = machine, time.Nanosecond
-	})...)
-	s.periodRows = serverAt{s.periodRows, server}
+	s := f.open(t, append(change, jumps(machine))...)
+	Inside(s).SetPeriodClock(server.now)
 	return s
 }
 
@@ -845,7 +828,7 @@ func TestARestoredTableGivesNoDatedKeyTwice(t *testing.T) {
 				t.Fatalf("it gives %+v, %v", took, err)
 			default:
 				mustAlter(t, again, "po", Alteration{Restart: ref(uint64(100))})
-				time.Sleep(again.timing.unknown)
+				time.Sleep(Inside(again).Timing().Unknown)
 				wantKey(t, l.take(t, again, "po"), "PO-20261231-000100")
 			}
 			clock.set(eve.Add(24 * time.Hour))

@@ -21,17 +21,17 @@ func TestAServerThatFailsWhileItIsAddedIsAddedAfterwards(t *testing.T) {
 				for i := 1; i < members; i++ {
 					now = e.change(t, s, PlanChange{Add: e.addr(i)})
 				}
-				s.planHook = func(step, address string) error {
+				Inside(s).OnPlanStep(func(step, address string) error {
 					if step == last && address == e.addr(members) {
 						e.links[members].Cut()
 					}
 					return nil
-				}
+				})
 				add := PlanChange{Add: e.addr(members)}
 				if _, err := s.ChangePlan(context.Background(), add); err == nil {
 					t.Fatal("the change was made")
 				}
-				s.planHook = nil
+				Inside(s).OnPlanStep(nil)
 				e.links[members].Mend()
 				for i := range members {
 					got, err := e.reserve(t, i, "photos", 3)
@@ -101,18 +101,18 @@ func TestAServerThatIsSetUpAnewAndAddedAgainVoidsNothing(t *testing.T) {
 	e.change(t, s, PlanChange{Add: e.addr(1)})
 	told := func() bool { // what it obeys
 		var n int
-		err := e.places[1].db.QueryRow("SELECT COUNT(*) FROM sequence_proxy WHERE id = ? AND version > 0", holder.servers.id).Scan(&n)
+		err := e.places[1].db.QueryRow("SELECT COUNT(*) FROM sequence_proxy WHERE id = ? AND version > 0", Inside(holder).ID()).Scan(&n)
 		return err == nil && n == 1
 	}
 	first := mustTake(t, holder, "photos", 1)
 	eventually(t, "the proxy is registered with the second server", told)
 	now := e.change(t, s, PlanChange{Remove: e.addr(1)})
-	eventually(t, "it knows that this one has left", func() bool { return holder.servers.view.Load().plan.Number == now.Number })
-	if err := holder.follow.work.Acquire(t.Context()); err != nil {
+	eventually(t, "it knows that this one has left", func() bool { return Inside(holder).Plan().Number == now.Number })
+	if err := Inside(holder).Following().Acquire(t.Context()); err != nil {
 		// nor has it a heartbeat on its way there, to which a missing entry would mean something
 		t.Fatal(err)
 	}
-	holder.follow.work.Release()
+	Inside(holder).FollowAgain()
 	for _, table := range []string{"sequence_plan", "sequence_plan_start", "sequence_member", "sequence_options", "sequence_version", "sequence_proxy", "sequence"} {
 		e.places[1].exec(t, "DROP TABLE "+table)
 	}

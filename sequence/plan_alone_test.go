@@ -21,12 +21,12 @@ func TestAMemberThatIsLeftAloneAfterAChangeWasResumedGivesNumbers(t *testing.T) 
 				t.Parallel()
 				e := newPlanEstate(t, 2, map[string]uint64{"photos": 100})
 				died := e.open(t, steadySize(5))
-				died.planHook = func(at, address string) error {
+				Inside(died).OnPlanStep(func(at, address string) error {
 					if at == step {
 						return errKilled
 					}
 					return nil
-				}
+				})
 				if _, err := died.ChangePlan(context.Background(), PlanChange{Add: e.addr(1)}); err == nil {
 					t.Fatal("the coordinator did not die")
 				}
@@ -41,8 +41,8 @@ func TestAMemberThatIsLeftAloneAfterAChangeWasResumedGivesNumbers(t *testing.T) 
 						t.Errorf("member %d goes up to %d by itself, and the other one has recorded %d", i, goes, known)
 					}
 				}
-				s.startFollowing()
-				eventually(t, "the proxy goes by the plan of both", func() bool { return s.servers.view.Load().several() })
+				Inside(s).StartFollowing()
+				eventually(t, "the proxy goes by the plan of both", func() bool { return Inside(s).Several() })
 				e.links[1-alone].Cut()
 				takeAll(t, s, newGivenEver(), "photos", 50)
 			})

@@ -5,9 +5,7 @@ import (
 	"testing"
 
 	"seqproxy/sequence/change"
-	"seqproxy/sequence/floor"
 	"seqproxy/sequence/link"
-	"seqproxy/sequence/stats"
 )
 
 // newBehind is an estate of three, and a fourth that was added, of which the third was lost when it
@@ -27,14 +25,14 @@ func newBehind(t *testing.T) (e *planEstate, h *givenEver, s *Sequences, now Pla
 // when the change is in force on the others, and after what happens meanwhile.
 func (e *planEstate) changeWithout(t *testing.T, s *Sequences, asked PlanChange, i int, meanwhile func()) Plan {
 	t.Helper()
-	s.planHook = func(step, address string) error {
+	Inside(s).OnPlanStep(func(step, address string) error {
 		if step == change.Accepted && address == e.addr(i) {
 			e.links[i].Cut()
 		}
 		return nil
-	}
+	})
 	now := e.change(t, s, asked)
-	s.planHook = nil
+	Inside(s).OnPlanStep(nil)
 	e.wantFrozen(t, i, "photos")
 	meanwhile()
 	e.links[i].Mend()
@@ -49,11 +47,7 @@ func (e *planEstate) changeWithout(t *testing.T, s *Sequences, asked PlanChange,
 func TestAMemberIsNotTakenBackByAProcessThatSlept(t *testing.T) {
 	e, h, s, older := newBehind(t)
 	ctx := context.Background()
-	o := e.options(2)
-	if err := o.setDefaults(); err != nil {
-		t.Fatal(err)
-	}
-	v, err := newServer(s.opts, o, s.tuning, &stats.Counters{Scores: stats.NewScores()}, floor.NewMarks())
+	v, err := Inside(s).Stranger(e.options(2))
 	if err != nil {
 		t.Fatal(err)
 	}

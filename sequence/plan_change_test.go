@@ -65,7 +65,7 @@ func TestWhatIsAskedForWhileThePlanChanges(t *testing.T) {
 	mustTake(t, s, "raised", 1)
 	ctx := context.Background()
 	frozen := make(chan error)
-	admin.planHook = func(step, _ string) error {
+	Inside(admin).OnPlanStep(func(step, _ string) error {
 		if step != change.Frozen || frozen == nil {
 			return nil
 		}
@@ -99,7 +99,7 @@ func TestWhatIsAskedForWhileThePlanChanges(t *testing.T) {
 		}
 		frozen = nil
 		return nil
-	}
+	})
 	p := e.change(t, admin, PlanChange{Add: e.addr(1)})
 	if frozen != nil || len(p.Members) != 2 {
 		t.Fatalf("got %+v", p)
@@ -164,11 +164,12 @@ func TestApplicationsThatCountThemselvesNeedTheOperatorsWord(t *testing.T) {
 // plan before said.
 func TestTheOnlyServerAndTheOneThatIsAddedDivideTheNumbersAsConfigured(t *testing.T) {
 	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 1234}), newGivenEver()
-	for _, how := range []func(*Options){blocks(maxBlock), inSteps, blocks(10), inSteps} {
+	for _, how := range []func(*Options){blocks(MostBlock), inSteps, blocks(10), inSteps} {
 		s := e.open(t, how)
 		p := e.change(t, s, PlanChange{Add: e.addr(1)})
-		if want := s.opts.Block; p.Interleave != s.opts.Interleave || p.Interleave == InterleaveBlock && p.Block != want || p.Interleave == InterleaveStep && p.Block != 0 {
-			t.Errorf("got %s and %d, want %s and %d", p.Interleave, p.Block, s.opts.Interleave, want)
+		want, block := Inside(s).Interleave()
+		if p.Interleave != want || p.Interleave == InterleaveBlock && p.Block != block || p.Interleave == InterleaveStep && p.Block != 0 {
+			t.Errorf("got %s and %d, want %s and %d", p.Interleave, p.Block, want, block)
 		}
 		e.everyoneGives(t, h, p, "photos")
 		e.everyoneGives(t, h, e.change(t, s, PlanChange{Remove: e.addr(1)}), "photos")

@@ -62,11 +62,7 @@ func (e *planEstate) open(t testing.TB, change ...func(*Options)) *Sequences {
 	for i := range e.links {
 		if i > 0 && len(o.Servers) == 1 {
 			more := e.options(i)
-			if err := more.setDefaults(); err != nil {
-				t.Fatal(err)
-			}
-			s.opts.Servers = append(s.opts.Servers, more)
-			if _, err := s.servers.addLocked(more); err != nil {
+			if err := Inside(s).Add(more); err != nil {
 				t.Fatal(err)
 			}
 		}

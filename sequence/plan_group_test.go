@@ -17,11 +17,11 @@ func TestAGroupIsNoneOfSeveralServers(t *testing.T) {
 	if !errors.Is(err, ErrSeveral) {
 		t.Errorf("a server beside the group: got %v, want ErrSeveral", err)
 	}
-	wantText(t, err, "is a group", groupWayOut)
+	wantText(t, err, "is a group", GroupWayOut)
 	m.take(t, "a", "photos", 5)
 
 	// Two servers divided the numbers, and the first one was made a group since.
-	v, ctx := m.servers.first(), context.Background()
+	v, ctx := Inside(m.Sequences).First(), context.Background()
 	id, err := v.Plans.MemberID(ctx, v.Pool())
 	if err != nil {
 		t.Fatal(err)
@@ -38,5 +38,5 @@ func TestAGroupIsNoneOfSeveralServers(t *testing.T) {
 	if !errors.Is(err, ErrUnfit) {
 		t.Errorf("a group that is a member: got %d, %v, want ErrUnfit", n, err)
 	}
-	wantText(t, err, "it is a group", groupWayOut)
+	wantText(t, err, "it is a group", GroupWayOut)
 }

@@ -56,14 +56,14 @@ func TestCoordinatorProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close(context.Background())
-	s.opts.Servers = c.Servers
+	Inside(s).SetServers(c.Servers)
 	steps := 0
-	s.planHook = func(string, string) error {
+	Inside(s).OnPlanStep(func(string, string) error {
 		if steps++; steps == c.KillAt {
 			return syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		}
 		return nil
-	}
+	})
 	if _, err := c.do(context.Background(), s); err != nil {
 		t.Fatal(err)
 	}
@@ -75,12 +75,12 @@ func (e *planEstate) coordinate(t *testing.T, change PlanChange, killAt int, pro
 	t.Helper()
 	if !process {
 		steps, here := 0, e.open(t)
-		here.planHook = func(step, address string) error {
+		Inside(here).OnPlanStep(func(step, address string) error {
 			if steps++; steps == killAt {
 				return errKilled
 			}
 			return nil
-		}
+		})
 		_, err := here.ChangePlan(context.Background(), change)
 		if err != nil && !errors.Is(err, errKilled) {
 			t.Fatal(err)
@@ -95,8 +95,8 @@ func (e *planEstate) coordinate(t *testing.T, change PlanChange, killAt int, pro
 func (e *planEstate) coordinateApart(t *testing.T, c coordinator) (ended bool) {
 	t.Helper()
 	for i := range e.places {
-		o := e.options(i)
-		if err := o.setDefaults(); err != nil {
+		o, err := Completed(e.options(i))
+		if err != nil {
 			t.Fatal(err)
 		}
 		o.Security = nil
@@ -237,13 +237,13 @@ func TestWhoEndsWhatWasLeftIsReplacedAfterEveryStep(t *testing.T) {
 					t.Fatal("it has no end")
 				}
 				first := e.open(t)
-				first.planHook = func(step, address string) error {
+				Inside(first).OnPlanStep(func(step, address string) error {
 					if step == c.left && (step != change.Accepted || address == e.addr(2)) {
 						// the last one: then it is decided
 						return errKilled
 					}
 					return nil
-				}
+				})
 				asked := e.toggled(now, 3)
 				if _, err := first.ChangePlan(t.Context(), asked); !errors.Is(err, errKilled) {
 					t.Fatalf("got %v, want that the first coordinator is killed", err)
@@ -301,7 +301,7 @@ func TestACoordinatorThatSleptChangesNothing(t *testing.T) {
 			now := e.change(t, s, PlanChange{Add: e.addr(1)})
 			e.everyoneGives(t, h, now, "photos")
 			slept := false
-			s.planHook = func(at, _ string) error {
+			Inside(s).OnPlanStep(func(at, _ string) error {
 				if at == step && !slept {
 					slept = true
 					var err error
@@ -311,7 +311,7 @@ func TestACoordinatorThatSleptChangesNothing(t *testing.T) {
 					e.everyoneGives(t, h, now, "photos")
 				}
 				return nil
-			}
+			})
 			_, err := s.ChangePlan(context.Background(), PlanChange{Add: e.addr(2)})
 			if step == PlanInForce && err == nil { // it finds that the others have come to the plan
 				err = change.ErrTakenOver
@@ -391,10 +391,10 @@ func TestTheSecondAdminOfAProxyIsToldOfTheChangeInProgress(t *testing.T) {
 		}
 		clear(told)
 	}
-	s.planHook = second
+	Inside(s).OnPlanStep(second)
 	now := e.change(t, s, PlanChange{Add: e.addr(1)})
 	want(&now, change.Proposed, change.StepFilled, change.Frozen, change.Accepted)
-	s.planHook = nil
+	Inside(s).OnPlanStep(nil)
 }
 
 func TestAServerThatIsAwayNeedsACeiling(t *testing.T) {
@@ -451,9 +451,9 @@ func TestAServerThatIsAwayNeedsACeiling(t *testing.T) {
 }
 
 // server is one with connections of the test's own.
-func (e *planEstate) server(t *testing.T, s *Sequences, i int) *server {
+func (e *planEstate) server(t *testing.T, s *Sequences, i int) Server {
 	t.Helper()
-	v, err := s.separateServer(e.addr(i))
+	v, err := Inside(s).Apart(e.addr(i))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -469,12 +469,12 @@ func (e *planEstate) bringBack(t *testing.T, s *Sequences, i, from int, p Plan) 
 	defer stop()
 	for range 2 { // once more changes nothing
 		var met []change.Met
-		for _, o := range []*server{v, good} {
-			said, err := o.planStore().Report(ctx)
+		for _, o := range []Server{v, good} {
+			said, err := o.PlanStore().Report(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
-			met = append(met, change.Met{Store: o.planStore(), Report: said})
+			met = append(met, change.Met{Store: o.PlanStore(), Report: said})
 		}
 		if _, failed := change.Reconcile(ctx, met, &p); errors.Join(failed...) != nil {
 			t.Fatal(failed)
@@ -514,19 +514,19 @@ func TestAMemberThatMissedAPlanObeysItBeforeItGivesANumber(t *testing.T) {
 // met has a proxy meet the servers, and bring those to the plan in force that are behind.
 func (e *planEstate) met(t *testing.T, s *Sequences) Plan {
 	t.Helper()
-	if err := s.servers.reread(t.Context(), s.servers.view.Load()); err != nil {
+	if err := Inside(s).ReadPlan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	now, err := s.plan(t.Context())
+	now, err := planOf(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return now
 }
 
-// plan is the one in force.
-func (s *Sequences) plan(ctx context.Context) (Plan, error) {
-	return s.planned(ctx, func(c *change.Coordinator) error {
+// planOf is the one in force.
+func planOf(ctx context.Context, s *Sequences) (Plan, error) {
+	return Inside(s).Coordinate(ctx, func(c *change.Coordinator) error {
 		_, _, err := c.Current()
 		return err
 	})

@@ -13,7 +13,7 @@ func TestARowThatIsMadeByHandWhileTheOthersAreFrozenIsKnownToTheNewServer(t *tes
 	s, other := e.open(t), e.open(t)
 	takeAll(t, other, h, "photos", 10)
 	steps := 0
-	s.planHook = func(step, address string) error {
+	Inside(s).OnPlanStep(func(step, address string) error {
 		switch {
 		case step == change.Frozen && address == e.addr(0):
 			e.places[0].exec(t, "INSERT INTO sequence VALUES ('late', 500)")
@@ -25,7 +25,7 @@ func TestARowThatIsMadeByHandWhileTheOthersAreFrozenIsKnownToTheNewServer(t *tes
 			steps++
 		}
 		return nil
-	}
+	})
 	now := e.change(t, s, PlanChange{Add: e.addr(1)})
 	if steps != 2 {
 		t.Errorf("%d steps came, want 2", steps)

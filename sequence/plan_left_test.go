@@ -34,18 +34,17 @@ func TestAProposalThatOneMemberAloneKnowsBlocksNoOtherChange(t *testing.T) {
 		first := e.open(t, func(o *Options) { o.Servers = []ServerOptions{e.options(1)} })
 		for _, i := range []int{2, 3} {
 			more := e.options(i)
-			if err := more.setDefaults(); err != nil {
+			if err := Inside(first).Configure(more); err != nil {
 				t.Fatal(err)
 			}
-			first.opts.Servers = append(first.opts.Servers, more)
 		}
 		steps := 0
-		first.planHook = func(step, address string) error {
+		Inside(first).OnPlanStep(func(step, address string) error {
 			if steps++; steps == killAt {
 				return errKilled
 			}
 			return nil
-		}
+		})
 		_, err := first.ChangePlan(ctx, PlanChange{Remove: e.addr(0)})
 		if ended = err == nil; !ended && !errors.Is(err, errKilled) {
 			t.Fatal(err)
@@ -111,7 +110,7 @@ func TestAProposalIsNotTakenForThePlanInForceOfItsNumber(t *testing.T) {
 	patient := patience(30 * time.Second)
 	for _, other := range []*Sequences{e.open(t, last, patient, steadySize(5)), e.open(t, patient, steadySize(5))} {
 		takeAll(t, other, h, "photos", 100)
-		if got := other.servers.view.Load().plan; got.UUID != now.UUID {
+		if got := Inside(other).Plan(); got.UUID != now.UUID {
 			t.Errorf("the proxy goes by plan %s (%s) of %s, want %s of %s", got.UUID, got.State, change.Addresses(got.Members), now.UUID, change.Addresses(now.Members))
 		}
 	}
@@ -191,7 +190,7 @@ func TestServersThatStandStillAreAskedTogether(t *testing.T) {
 	patient := e.options(0)
 	patient.DialTimeout, patient.IOTimeout = time.Minute, time.Minute
 	other := openWith(t, Options{Servers: []ServerOptions{patient}, NoDirectWriters: true})
-	other.opts.Servers[0].Database = e.places[0].schema
+	Inside(other).Servers()[0].Database = e.places[0].schema
 	for _, l := range e.links[1:] {
 		l.Hold()
 	}

@@ -54,10 +54,8 @@ func TestNobodyWaitsWhileTheSetOfServersChanges(t *testing.T) {
 		}
 	})
 	held := func(s *Sequences) (held, waits uint64) {
-		c := s.names.get([]byte("photos"))
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.cached, c.waits
+		c := Inside(s).Cache("photos")
+		return c.Cached(), c.HasWaited()
 	}
 	// Their rate is known when they hold some seconds' worth.
 	eventually(t, "the caches have filled", func() bool {
@@ -81,7 +79,7 @@ func TestNobodyWaitsWhileTheSetOfServersChanges(t *testing.T) {
 		if _, waits := held(s); waits != before[i] {
 			t.Errorf("proxy %d: %d calls waited", i, waits-before[i])
 		}
-		eventually(t, "the proxy obeys the last plan", func() bool { return s.servers.view.Load().plan.Number == now.Number })
+		eventually(t, "the proxy obeys the last plan", func() bool { return Inside(s).Plan().Number == now.Number })
 	}
 	// From the new plan's server alone.
 	for i := range writers {

@@ -14,8 +14,7 @@ func TestAMemberThatComesBackLearnsNothingFromAServerThatHasLeft(t *testing.T) {
 	e.change(t, s, PlanChange{Add: e.addr(2)})
 	e.change(t, s, PlanChange{Add: e.addr(3)})
 	now := e.changeWithout(t, s, PlanChange{Remove: e.addr(0)}, 3, func() { mustCreate(t, s, CreateOptions{Name: "late"}) })
-	fresh := e.open(t).servers
-	if err := fresh.reread(context.Background(), fresh.view.Load()); err != nil {
+	if err := Inside(e.open(t)).ReadPlan(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	if m := e.member(t, 3); m.Plan != now.Number {

@@ -13,6 +13,7 @@ import (
 
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/limit"
+	"seqproxy/sequence/store"
 	"seqproxy/test/simulation"
 )
 
@@ -22,7 +23,7 @@ import (
 // modelled is one member twice: on a server, and simulated.
 type modelled struct {
 	place place
-	real  planStore
+	real  realMember
 	model simulation.Store
 	plans []*Plan
 }
@@ -34,7 +35,8 @@ func newModelled(t *testing.T, rows map[string]uint64) *modelled {
 	if _, err := s.List(t.Context()); err != nil { // the tables are made
 		t.Fatal(err)
 	}
-	m := &modelled{place: e.places[0], real: planStore{e.server(t, s, 0).Store}}
+	server := e.server(t, s, 0)
+	m := &modelled{place: e.places[0], real: realMember{server.PlanStore(), server.Store}}
 	id, err := m.real.Identify(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -79,9 +81,15 @@ type modelStore interface {
 	Record(ctx context.Context, plan uint64, giver, name string, wanted, granted uint64) error
 }
 
+// realMember is one on a server.
+type realMember struct {
+	change.Store
+	tables *store.Store
+}
+
 // Record has a member record how far another one may go, or with granted itself.
-func (s planStore) Record(ctx context.Context, plan uint64, giver, name string, wanted, granted uint64) error {
-	return s.Store.Record(ctx, plan, limit.Limit{Name: name, Giver: giver, Wanted: wanted, Granted: granted})
+func (s realMember) Record(ctx context.Context, plan uint64, giver, name string, wanted, granted uint64) error {
+	return s.tables.Record(ctx, plan, limit.Limit{Name: name, Giver: giver, Wanted: wanted, Granted: granted})
 }
 
 // deed is one step on a member, and what came of it, for comparison.
@@ -208,8 +216,7 @@ func (m *modelled) held(t *testing.T) *simulation.Member {
 	for i := range report.Plans {
 		got.Plans[report.Plans[i].Number] = &report.Plans[i]
 	}
-	err = selectNumbers(ctx, m.place.db, func(name string, n uint64) { got.Rows[name] = n }, "SELECT name, id FROM sequence")
-	if err != nil {
+	if got.Rows, err = readNumbers(ctx, m.place.db, "sequence"); err != nil {
 		t.Fatal(err)
 	}
 	m.each(t, "SELECT plan, name, floor, ceiling, saved FROM sequence_plan_start", func(scan func(...any) error) error {

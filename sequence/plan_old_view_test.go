@@ -14,7 +14,7 @@ func TestAProxyWithAnOldViewOfTheServersGivesNoNumberTwice(t *testing.T) {
 	old := e.open(t, steadySize(1))
 	h.add(t, "photos", mustTake(t, old, "photos", 1))
 	settled(t, old, "photos")
-	v := old.servers.first()
+	v := Inside(old).First()
 	before := v.Place.Load()
 
 	s := e.open(t)
@@ -22,12 +22,12 @@ func TestAProxyWithAnOldViewOfTheServersGivesNoNumberTwice(t *testing.T) {
 
 	for range 3 {
 		v.Place.Store(before) // it has not looked yet
-		g, err := reserveOnce(context.Background(), v, "photos", 30)
+		g, err := v.ReserveOnce(context.Background(), "photos", 30)
 		if err == nil {
-			t.Logf("it reserved %d to %d", g.seg.Next(), g.seg.Last())
+			t.Logf("it reserved %d to %d", g.Seg.Next(), g.Seg.Last())
 		}
-		for err == nil && g.seg.Remaining() > 0 {
-			number, _ := g.seg.Take(1)
+		for err == nil && g.Seg.Remaining() > 0 {
+			number, _ := g.Seg.Take(1)
 			h.add(t, "photos", number)
 		}
 		if err == nil {
@@ -42,21 +42,21 @@ func TestAProxyWithAnOldViewOfTheServersGivesNoNumberTwice(t *testing.T) {
 func TestAProxyWithAnOldViewLeavesRowsWhereStepsHaveThem(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		do   func(v *server, seg segment.Segment) error
+		do   func(v Server, seg segment.Segment) error
 	}{
-		{"a reservation", func(v *server, _ segment.Segment) error {
-			_, err := reserveOnce(context.Background(), v, "photos", 3)
+		{"a reservation", func(v Server, _ segment.Segment) error {
+			_, err := v.ReserveOnce(context.Background(), "photos", 3)
 			return err
 		}},
-		{"a reservation of a sequence with a maximum", func(v *server, _ segment.Segment) error {
-			_, err := reserveOnce(context.Background(), v, "capped", 3)
+		{"a reservation of a sequence with a maximum", func(v Server, _ segment.Segment) error {
+			_, err := v.ReserveOnce(context.Background(), "capped", 3)
 			return err
 		}},
-		{"numbers given back", func(v *server, seg segment.Segment) error {
-			_, err := v.giveBack(context.Background(), "photos", 0, seg)
+		{"numbers given back", func(v Server, seg segment.Segment) error {
+			_, err := v.GiveBack(context.Background(), "photos", 0, seg)
 			return err
 		}},
-		{"a number that somebody chose", func(v *server, _ segment.Segment) error {
+		{"a number that somebody chose", func(v Server, _ segment.Segment) error {
 			_, err := v.RaiseTo(context.Background(), "photos", 5000, 5000, 1<<40)
 			return err
 		}},
@@ -67,26 +67,26 @@ func TestAProxyWithAnOldViewLeavesRowsWhereStepsHaveThem(t *testing.T) {
 			if _, err := old.Create(t.Context(), CreateOptions{Name: "capped", Max: 1 << 40}); err != nil {
 				t.Fatal(err)
 			}
-			v := old.servers.first()
-			g, err := reserveOnce(t.Context(), v, "photos", 4)
+			v := Inside(old).First()
+			g, err := v.ReserveOnce(t.Context(), "photos", 4)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if seg, err := reserveOnce(t.Context(), v, "photos", 3); err != nil || seg.seg.Last() != 7 {
+			if seg, err := v.ReserveOnce(t.Context(), "photos", 3); err != nil || seg.Seg.Last() != 7 {
 				t.Fatal(seg, err)
 			} else {
 				g = seg
-				_, _ = g.seg.Take(2) // 7 is left, and is where the first server of two may stand
+				_, _ = g.Seg.Take(2) // 7 is left, and is where the first server of two may stand
 			}
 			_, found := v.Find(t.Context(), "capped") // so its maximum is known
-			if _, err := reserveOnce(t.Context(), v, "capped", 7); found != nil || err != nil {
+			if _, err := v.ReserveOnce(t.Context(), "capped", 7); found != nil || err != nil {
 				t.Fatal(found, err)
 			}
 			before := v.Place.Load()
 			s := e.open(t, inSteps)
 			e.change(t, s, PlanChange{Add: e.addr(1)})
 			v.Place.Store(before) // it has not looked yet
-			t.Log(c.do(v, g.seg))
+			t.Log(c.do(v, g.Seg))
 			for _, name := range []string{"photos", "capped"} {
 				if id := e.places[0].id(t, name); id%2 != 1 {
 					t.Errorf("%s stands at %d on the first of two servers, which gives odd numbers", name, id)
@@ -107,8 +107,8 @@ func TestAProxyWithAnOldViewLeavesRowsWhereStepsHaveThem(t *testing.T) {
 func TestAProxyWithAnOldViewNeverMovesARowInWhichApplicationsCount(t *testing.T) {
 	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
 	old := e.open(t, withDirectWriters)
-	v := old.servers.first()
-	if _, err := reserveOnce(t.Context(), v, "photos", 3); err != nil {
+	v := Inside(old).First()
+	if _, err := v.ReserveOnce(t.Context(), "photos", 3); err != nil {
 		t.Fatal(err)
 	}
 	before := v.Place.Load()
@@ -119,8 +119,8 @@ func TestAProxyWithAnOldViewNeverMovesARowInWhichApplicationsCount(t *testing.T)
 		defer close(ended)
 		for range 200 {
 			v.Place.Store(before) // it has not looked yet
-			if g, err := reserveOnce(context.Background(), v, "photos", 3); err == nil {
-				t.Errorf("it reserved %d to %d", g.seg.Next(), g.seg.Last())
+			if g, err := v.ReserveOnce(context.Background(), "photos", 3); err == nil {
+				t.Errorf("it reserved %d to %d", g.Seg.Next(), g.Seg.Last())
 			}
 		}
 	}()

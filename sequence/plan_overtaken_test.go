@@ -11,14 +11,14 @@ import (
 func (e *planEstate) overtake(t *testing.T, s, other *Sequences, change PlanChange, before func(plan uint64)) Plan {
 	t.Helper()
 	begun := false
-	s.planHook = func(step, _ string) error {
+	Inside(s).OnPlanStep(func(step, _ string) error {
 		if step != PlanInForce || begun {
 			return nil
 		}
 		begun = true
 		plan := e.member(t, 0).Plan
 		before(plan)
-		if err := other.servers.reread(context.Background(), other.servers.view.Load()); err != nil {
+		if err := Inside(other).ReadPlan(context.Background()); err != nil {
 			t.Errorf("learn of plan %d: %v", plan, err)
 		}
 		for i := range e.places {
@@ -27,8 +27,8 @@ func (e *planEstate) overtake(t *testing.T, s, other *Sequences, change PlanChan
 			}
 		}
 		return nil
-	}
-	defer func() { s.planHook = nil }()
+	})
+	defer func() { Inside(s).OnPlanStep(nil) }()
 	now := e.change(t, s, change)
 	if !begun {
 		t.Fatal("the coordinator was not overtaken")
@@ -46,8 +46,8 @@ func TestAMemberThatIsStartedBeforeItsCoordinatorComesGoesOnAlone(t *testing.T) 
 	ceilingsAhead(s, 400)
 	e.change(t, s, PlanChange{Add: e.addr(1)})
 	e.overtake(t, s, other, PlanChange{Add: e.addr(2)}, func(plan uint64) {
-		v := other.servers.all[2]
-		if ceiling, err := v.recordedCeiling(t.Context(), v.Pool(), "photos", plan); err != nil || ceiling != 0 {
+		v := Inside(other).Known()[2]
+		if ceiling, err := v.RecordedCeiling(t.Context(), "photos", plan); err != nil || ceiling != 0 {
 			t.Errorf("the ceiling of a member that does not obey the plan yet is %d, %v, want none", ceiling, err)
 		}
 	})

@@ -19,7 +19,7 @@ func TestACoordinatorThatWasReplacedTakesNoStep(t *testing.T) {
 	elder := e.open(t)
 	stands, goOn := make(chan bool), make(chan bool)
 	defer close(goOn)
-	elder.planHook = func(step, address string) error {
+	Inside(elder).OnPlanStep(func(step, address string) error {
 		if step == change.Frozen && address == e.addr(2) || step == PlanInForce && address == e.addr(0) {
 			select {
 			case stands <- true:
@@ -28,7 +28,7 @@ func TestACoordinatorThatWasReplacedTakesNoStep(t *testing.T) {
 			}
 		}
 		return nil
-	}
+	})
 	var ended error
 	go func() {
 		_, ended = elder.ChangePlan(context.Background(), PlanChange{Add: e.addr(2)})
@@ -36,13 +36,13 @@ func TestACoordinatorThatWasReplacedTakesNoStep(t *testing.T) {
 	}()
 	<-stands
 	started, other := false, e.open(t)
-	other.planHook = func(step, _ string) error {
+	Inside(other).OnPlanStep(func(step, _ string) error {
 		if step == change.StepTakenOver {
 			goOn <- true // from here on it cannot be decided
 			started = <-stands
 		}
 		return nil
-	}
+	})
 	_, err := e.endLeft(t.Context(), other)
 	if err != nil {
 		t.Error(err)

@@ -66,7 +66,7 @@ func TestAProxyDoesNotGoBackToAnOlderPlan(t *testing.T) {
 			t.Fatalf("got %v, want an error that tells of the plan in force", err)
 		}
 	}
-	if got := s.servers.view.Load().plan.Number; got != now.Number {
+	if got := Inside(s).Plan().Number; got != now.Number {
 		t.Errorf("it goes by plan %d, want %d", got, now.Number)
 	}
 	e.links[0].Mend()

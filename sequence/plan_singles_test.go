@@ -28,19 +28,19 @@ func TestASequenceThatSeveralServersCannotCountIsMadeWhileTheyBecomeSeveral(t *t
 			s, other := e.open(t), e.open(t)
 			takeAll(t, other, h, "photos", 10)
 			steps := 0
-			s.planHook = func(step, _ string) error {
+			Inside(s).OnPlanStep(func(step, _ string) error {
 				if step == change.StepFilled {
 					steps++
 					make(t, other)
 				}
 				return nil
-			}
+			})
 			_, err := s.ChangePlan(t.Context(), PlanChange{Add: e.addr(1)})
 			if refused := new(PlanError); steps != 1 || !errors.As(err, &refused) {
 				t.Errorf("after %d steps: got %v, want that the change is refused", steps, err)
 			}
 			wantText(t, err, "late", "need a single sequence server", "ALTER SEQUENCE")
-			s.planHook = nil
+			Inside(s).OnPlanStep(nil)
 			takeAll(t, other, h, "late", 10)
 			takeAll(t, s, h, "late", 10)
 			if now := e.nothingIsLeft(t, h, "photos"); now.Number != 0 {

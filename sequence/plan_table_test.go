@@ -13,7 +13,7 @@ import (
 func TestAPlanIsReadAsItWasWritten(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	ctx := t.Context()
-	v := p.open(t).servers.first()
+	v := Inside(p.open(t)).First()
 	conn, err := v.Conn(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestAPlanIsReadAsItWasWritten(t *testing.T) {
 	if _, ok, err := v.Plans.One(ctx, conn, 8); ok || err != nil {
 		t.Errorf("plan 8: got %v %v", ok, err)
 	}
-	if err := v.savePlanFloor(ctx, conn, 7, "photos", 1<<64-2); err != nil {
+	if err := savePlanFloor(ctx, v, conn, 7, "photos", 1<<64-2); err != nil {
 		t.Fatal(err)
 	}
 	if floor, err := v.Plans.FloorOf(ctx, conn, 7, "photos"); floor != 1<<64-2 || err != nil {
@@ -82,7 +82,7 @@ func TestAPlanIsReadAsItWasWritten(t *testing.T) {
 }
 
 // savePlanFloor writes a floor of a plan.
-func (v *server) savePlanFloor(ctx context.Context, on link.Querier, plan uint64, name string, floor uint64) error {
+func savePlanFloor(ctx context.Context, v Server, on link.Querier, plan uint64, name string, floor uint64) error {
 	_, err := on.ExecContext(ctx, "REPLACE INTO "+v.Table.PlanStart+" (`plan`, `name`, `floor`) VALUES (?, ?, ?)", plan, name, floor)
 	if err != nil {
 		return fmt.Errorf("write table %s: %w", v.Table.PlanStart, err)

@@ -15,14 +15,14 @@ func TestTwoFirstPlansAreNotTakenForOne(t *testing.T) {
 
 	three := fleet{f[2], f[0], f[1]}.open(t, inSteps)
 	plan := &Plan{Number: 1, UUID: "22222222-2222-2222-2222-222222222222", State: PlanInForce, Interleave: InterleaveStep}
-	for i, v := range three.servers.all {
+	for i, v := range Inside(three).Known() {
 		id, err := v.Plans.MemberID(t.Context(), v.Pool())
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan.Members = append(plan.Members, Member{ID: id, Address: v.opts.Addr, Position: i})
+		plan.Members = append(plan.Members, Member{ID: id, Address: v.Address(), Position: i})
 	}
-	v := three.servers.all[0]
+	v := Inside(three).Known()[0]
 	if err := errors.Join(v.Plans.Save(t.Context(), v.Pool(), plan), v.Plans.SaveMembership(t.Context(), v.Pool(), plan.Of(plan.Members[0].ID))); err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func (e *planEstate) nothingIsLeft(t *testing.T, h *givenEver, name string) Plan
 // nothingIsOpen is the plan in force, while no change is open.
 func (e *planEstate) nothingIsOpen(t *testing.T, other *Sequences) (now Plan) {
 	t.Helper()
-	_, err := other.asCoordinator(context.Background(), func(c *change.Coordinator) error {
+	_, err := Inside(other).CoordinateHere(context.Background(), func(c *change.Coordinator) error {
 		var open *Plan
 		var err error
 		if now, open, err = c.Current(); err == nil && open != nil {
@@ -45,7 +45,7 @@ func (e *planEstate) nothingIsOpen(t *testing.T, other *Sequences) (now Plan) {
 // endLeft has a proxy end the change that is open, and make none, and returns the plan that is in
 // force then.
 func (e *planEstate) endLeft(ctx context.Context, other *Sequences) (now Plan, err error) {
-	return other.planned(ctx, func(c *change.Coordinator) error {
+	return Inside(other).Coordinate(ctx, func(c *change.Coordinator) error {
 		_, open, err := c.Current()
 		if err == nil && open != nil {
 			_, err = c.End(open)
@@ -80,13 +80,13 @@ func TestAChangeWhoseAdminLeavesIsMadeOrUndone(t *testing.T) {
 				ctx, leave := context.WithCancelCause(context.Background())
 				steps := 0
 				left = false
-				admin.planHook = func(string, string) error {
+				Inside(admin).OnPlanStep(func(string, string) error {
 					if steps++; steps == leaveAt {
 						left = true
 						leave(gone)
 					}
 					return nil
-				}
+				})
 				before := now.Number
 				_, err := admin.ChangePlan(ctx, e.toggled(now, 2))
 				leave(nil)
@@ -117,7 +117,7 @@ func (e *planEstate) opened(t *testing.T) (n int) {
 	t.Helper()
 	for i := range e.places {
 		var here int
-		err := e.places[i].db.QueryRow("SELECT COUNT(*) FROM sequence_plan WHERE state IN (" + openStates + ")").Scan(&here)
+		err := e.places[i].db.QueryRow("SELECT COUNT(*) FROM sequence_plan WHERE state IN (" + OpenStates + ")").Scan(&here)
 		if err != nil && !link.HasCode(err, 1146) {
 			t.Fatal(err)
 		}
@@ -133,16 +133,16 @@ func TestAMemberThatComesBackFrozenGoesOnByItself(t *testing.T) {
 	s := e.open(t)
 	e.change(t, s, PlanChange{Add: e.addr(1)})
 	now := e.change(t, s, PlanChange{Add: e.addr(2)})
-	s.planHook = func(step, address string) error {
+	Inside(s).OnPlanStep(func(step, address string) error {
 		if step == change.Frozen && address == e.addr(1) {
 			e.links[1].Cut()
 		}
 		return nil
-	}
+	})
 	if _, err := s.ChangePlan(context.Background(), PlanChange{Add: e.addr(3)}); err == nil {
 		t.Fatal("the change was made")
 	}
-	s.planHook = nil
+	Inside(s).OnPlanStep(nil)
 	for _, i := range []int{0, 2} { // the others go on
 		got, err := e.reserve(t, i, "photos", 3)
 		if err != nil {
@@ -163,11 +163,7 @@ func TestAMemberThatComesBackFrozenGoesOnByItself(t *testing.T) {
 	}()
 	for _, i := range []int{1, 2} {
 		more := e.options(i)
-		if err := more.setDefaults(); err != nil {
-			t.Fatal(err)
-		}
-		watcher.opts.Servers = append(watcher.opts.Servers, more)
-		if _, err := watcher.servers.addLocked(more); err != nil {
+		if err := Inside(watcher).Add(more); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -188,7 +184,7 @@ func TestAChangeTellsHowFarItIs(t *testing.T) {
 	logs.TakeAll()
 	other := e.open(t)
 	var seen []string
-	s.planHook = func(step, address string) error {
+	Inside(s).OnPlanStep(func(step, address string) error {
 		for who, p := range map[string]*Sequences{"here": s, "elsewhere": other} {
 			all, err := p.SequenceServers(t.Context())
 			if err != nil {
@@ -211,7 +207,7 @@ func TestAChangeTellsHowFarItIs(t *testing.T) {
 		}
 		seen = append(seen, step+" "+address)
 		return nil
-	}
+	})
 	e.change(t, s, PlanChange{Add: e.addr(2)})
 	var logged []string
 	for _, l := range logs.FilterMessage("step of a change of sequence servers").All() {

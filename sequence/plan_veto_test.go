@@ -12,14 +12,14 @@ import (
 func (e *planEstate) cutAtDecision(t *testing.T, asked PlanChange, last int, lost ...int) Plan {
 	t.Helper()
 	s := e.open(t)
-	s.planHook = func(step, address string) error {
+	Inside(s).OnPlanStep(func(step, address string) error {
 		if step == change.Accepted && address == e.addr(last) {
 			for _, i := range lost {
 				e.links[i].Cut()
 			}
 		}
 		return nil
-	}
+	})
 	return e.change(t, s, asked)
 }
 
@@ -28,12 +28,12 @@ func (e *planEstate) cutAtDecision(t *testing.T, asked PlanChange, last int, los
 func (e *planEstate) diesAfter(t *testing.T, asked PlanChange, step string, i int) {
 	t.Helper()
 	s := e.open(t)
-	s.planHook = func(at, address string) error {
+	Inside(s).OnPlanStep(func(at, address string) error {
 		if at == step && address == e.addr(i) {
 			return errKilled
 		}
 		return nil
-	}
+	})
 	_, err := s.ChangePlan(t.Context(), asked)
 	if !errors.Is(err, errKilled) {
 		t.Fatalf("got %v, want that the coordinator ends", err)
@@ -96,7 +96,7 @@ func TestAMemberThatWasOvertakenVetoesNoOlderChange(t *testing.T) {
 	for i := 1; i < 4; i++ {
 		e.change(t, s, PlanChange{Add: e.addr(i)})
 	}
-	now, err := s.plan(t.Context())
+	now, err := planOf(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,26 +124,26 @@ func TestWhoSleptTakesNoMemberThatWasOvertakenForAVeto(t *testing.T) {
 	for i := 1; i < 4; i++ {
 		e.change(t, s, PlanChange{Add: e.addr(i)})
 	}
-	now, err := s.plan(t.Context())
+	now, err := planOf(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e.everyoneGives(t, h, now, "photos")
 	e.diesAfter(t, PlanChange{Remove: e.addr(3)}, change.Accepted, 2)
 	sleeper := e.open(t)
-	_, err = sleeper.planned(t.Context(), func(c *change.Coordinator) error {
+	_, err = Inside(sleeper).Coordinate(t.Context(), func(c *change.Coordinator) error {
 		_, open, err := c.Current()
 		if err != nil || open == nil {
 			t.Fatalf("got %v, %v", open, err)
 		}
 		finisher := e.open(t)
-		finisher.planHook = func(step, address string) error {
+		Inside(finisher).OnPlanStep(func(step, address string) error {
 			if step == PlanInForce && address == e.addr(0) {
 				e.links[1].Cut()
 				e.links[3].Cut()
 			}
 			return nil
-		}
+		})
 		if _, err := e.endLeft(t.Context(), finisher); err == nil {
 			t.Log("the finisher reached all")
 		}

@@ -56,7 +56,7 @@ func TestApplicationsThatCountWhileTheRowsAreFrozen(t *testing.T) {
 	})
 	var gotOpen uint64
 	waited := false
-	s.planHook = func(step, address string) error {
+	Inside(s).OnPlanStep(func(step, address string) error {
 		switch {
 		case step == change.Frozen && address == e.addr(0): // the other one comes next
 			if _, err := open.ExecContext(ctx, "BEGIN"); err != nil {
@@ -92,9 +92,9 @@ func TestApplicationsThatCountWhileTheRowsAreFrozen(t *testing.T) {
 			e.wantFrozen(t, 1, "photos")
 		}
 		return nil
-	}
+	})
 	now := e.change(t, s, PlanChange{Add: e.addr(2), WritersStopped: true})
-	s.planHook = nil
+	Inside(s).OnPlanStep(nil)
 	over.Store(true)
 	applications.Wait()
 	if !link.HasCode(end, 1690) || len(gotBusy) == 0 {
@@ -147,16 +147,16 @@ func TestNumbersGoOnAfterAFirstChangeThatWasUndone(t *testing.T) {
 		}
 	}
 	takes()
-	s.planHook = func(step, _ string) error {
+	Inside(s).OnPlanStep(func(step, _ string) error {
 		if step == change.Frozen {
 			return errors.New("the coordinator gives up")
 		}
 		return nil
-	}
+	})
 	if _, err := s.ChangePlan(t.Context(), PlanChange{Add: e.addr(1), WritersStopped: true}); err == nil {
 		t.Fatal("the change succeeded")
 	}
-	s.planHook = nil
+	Inside(s).OnPlanStep(nil)
 	if _, err := e.endLeft(t.Context(), s); err != nil && !errors.As(err, new(*PlanError)) {
 		// there may be none any more
 		t.Fatal(err)

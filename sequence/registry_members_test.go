@@ -18,7 +18,7 @@ import (
 func registeredOn(t *testing.T, p place, s *Sequences) bool {
 	t.Helper()
 	var n int
-	err := p.db.QueryRow("SELECT COUNT(*) FROM sequence_proxy WHERE id = ?", s.servers.id).Scan(&n)
+	err := p.db.QueryRow("SELECT COUNT(*) FROM sequence_proxy WHERE id = ?", Inside(s).ID()).Scan(&n)
 	if err != nil && !strings.Contains(err.Error(), "1146") {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func wantHeld(t *testing.T, s *Sequences, name string, a Alteration, by *Sequenc
 	switch {
 	case err == nil:
 		t.Errorf("%s is changed while a proxy holds numbers of it", name)
-	case errors.As(err, &held) && !slices.ContainsFunc(held.Proxies, func(p Proxy) bool { return p.ID == by.servers.id }):
+	case errors.As(err, &held) && !slices.ContainsFunc(held.Proxies, func(p Proxy) bool { return p.ID == Inside(by).ID() }):
 		t.Errorf("got %v, want an error about that proxy", err)
 	}
 }
@@ -67,16 +67,16 @@ func TestAProxyThatDoesNotHearOfOtherServersIsWaitedFor(t *testing.T) {
 		{"by changes that others finish", func(t *testing.T, e *planEstate, a *Sequences) {
 			for _, c := range []PlanChange{{Add: e.addr(1)}, {Remove: e.addr(0)}} {
 				died := e.open(t)
-				died.planHook = func(step, address string) error {
+				Inside(died).OnPlanStep(func(step, address string) error {
 					if step == change.Accepted {
 						return errKilled
 					}
 					return nil
-				}
-				if len(a.servers.members()) > 1 {
+				})
+				if len(Inside(a).Members()) > 1 {
 					eventually(t, "the second coordinator knows both", func() bool {
-						w, err := died.servers.ready(t.Context())
-						return err == nil && (len(w.members) > 1 || died.refresh(t.Context()) == nil && len(died.servers.members()) > 1)
+						err := Inside(died).MeetPlan(t.Context())
+						return err == nil && (len(Inside(died).Members()) > 1 || Inside(died).Look(t.Context()) == nil && len(Inside(died).Members()) > 1)
 					})
 				}
 				if _, err := died.ChangePlan(t.Context(), c); err == nil {
@@ -88,20 +88,20 @@ func TestAProxyThatDoesNotHearOfOtherServersIsWaitedFor(t *testing.T) {
 			}
 		}},
 		{"where the new one was away at the start", func(t *testing.T, e *planEstate, a *Sequences) {
-			a.planHook = func(step, address string) error {
+			Inside(a).OnPlanStep(func(step, address string) error {
 				if step == change.Accepted {
 					e.links[1].Cut()
 				}
 				return nil
-			}
+			})
 			e.change(t, a, PlanChange{Add: e.addr(1)})
-			a.planHook = nil
+			Inside(a).OnPlanStep(nil)
 			if e.member(t, 1).Plan != 0 {
 				t.Fatal("it was started")
 			}
 			e.links[1].Mend()
 			eventually(t, "it is brought to the plan", func() bool {
-				_ = a.refresh(t.Context())
+				_ = Inside(a).Look(t.Context())
 				_, _ = a.Take(t.Context(), []byte("users"), 1)
 				return e.member(t, 1).Plan == 1
 			})
@@ -115,22 +115,22 @@ func TestAProxyThatDoesNotHearOfOtherServersIsWaitedFor(t *testing.T) {
 				wantTaken(t, b, name, 1)
 				settled(t, b, name)
 			}
-			b.follow.work.MustAcquire() // it hears nothing
+			Inside(b).StopFollowing() // it hears nothing
 			hears := false
 			defer func() {
 				if !hears {
-					b.follow.work.Release()
+					Inside(b).FollowAgain()
 				}
 			}()
 			c.move(t, e, a)
 			if !registeredOn(t, e.places[1], b) {
 				t.Error("the server does not know of the proxy")
 			}
-			wantRefused(t, a, "photos", b.servers.id)
+			wantRefused(t, a, "photos", Inside(b).ID())
 			wantHeld(t, a, "users", Alteration{Order: new(true)}, b)
 			wantTaken(t, b, "photos", 2)
 			hears = true
-			b.follow.work.Release()
+			Inside(b).FollowAgain()
 			alterAtLast(t, a, "users", Alteration{Order: new(true)})
 			h, last := newGivenEver(), uint64(0)
 			for range 30 {
@@ -157,25 +157,25 @@ func TestAProxyIsRegisteredWithAllServersUntilItStops(t *testing.T) {
 	if known, err := idle.Exists(t.Context(), []byte("photos")); !known || err != nil {
 		t.Fatal(known, err)
 	}
-	idle.startFollowing()
+	Inside(idle).StartFollowing()
 	e.change(t, a, PlanChange{Add: e.addr(1)})
 	eventually(t, "it has entered itself", func() bool {
-		for _, v := range b.servers.members() {
+		for _, v := range Inside(b).Members() {
 			if !v.Registry.Listed.Load() {
 				return false
 			}
 		}
-		return len(b.servers.members()) == 2
+		return len(Inside(b).Members()) == 2
 	})
 	alterAtLast(t, a, "photos", Alteration{Order: new(true)})
 	mustAlter(t, a, "photos", Alteration{Order: new(false)})
 	all, err := a.Proxies(t.Context())
-	if err != nil || len(all) != 1 || all[0].ID != b.servers.id {
+	if err != nil || len(all) != 1 || all[0].ID != Inside(b).ID() {
 		t.Errorf("got %+v, %v; want the one proxy that has taken numbers, once", all, err)
 	}
 	settled(t, b, "photos")
 
-	b.follow.work.MustAcquire() // it stops without hearing of the next
+	Inside(b).StopFollowing() // it stops without hearing of the next
 	e.change(t, a, PlanChange{Add: e.addr(2)})
 	if !registeredOn(t, e.places[2], b) {
 		t.Error("the third server does not know of the proxy")
@@ -183,7 +183,7 @@ func TestAProxyIsRegisteredWithAllServersUntilItStops(t *testing.T) {
 	if err := b.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	b.follow.work.Release()
+	Inside(b).FollowAgain()
 	for i, p := range e.places {
 		if registeredOn(t, p, b) {
 			t.Errorf("server %d waits for a proxy that has stopped", i)
@@ -207,10 +207,10 @@ func TestAServerThatIsAddedAgainKnowsTheProxiesOfToday(t *testing.T) {
 				e.places[0].exec(t, fmt.Sprintf("UPDATE sequence_member SET plan = %d, count = %d", was.Plan, was.Count))
 			}
 			eventually(t, "the proxy has heard of it", func() bool {
-				members := b.servers.members()
+				members := Inside(b).Members()
 				return len(members) == 1 && members[0].Name() == e.addr(1)
 			})
-			b.follow.work.MustAcquire()
+			Inside(b).StopFollowing()
 			e.places[0].exec(t, "UPDATE sequence_proxy SET version = 1 << 62")
 			e.places[0].exec(t, "INSERT INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('gone', 'web7, process 12', UTC_TIMESTAMP(), UTC_TIMESTAMP() - INTERVAL 1 HOUR, 3)")
 			e.change(t, a, PlanChange{Add: e.addr(0)})
@@ -218,7 +218,7 @@ func TestAServerThatIsAddedAgainKnowsTheProxiesOfToday(t *testing.T) {
 				t.Error("it does not know of the proxy")
 			}
 			wantHeld(t, a, "photos", Alteration{Order: new(true)}, b)
-			b.follow.work.Release()
+			Inside(b).FollowAgain()
 			alterAtLast(t, a, "photos", Alteration{Order: new(true)})
 			if all, err := a.Proxies(t.Context()); err != nil || len(all) != 1 {
 				t.Errorf("got %+v, %v; want the one that runs", all, err)
@@ -237,25 +237,25 @@ func TestAServerThatIsLeftOutIsAskedWhoHoldsNumbers(t *testing.T) {
 		mustTake(t, b, name, 1)
 		settled(t, b, name)
 	}
-	b.follow.work.MustAcquire()
-	only := b.servers.members()[1]
-	for i, v := range b.servers.members() {
+	Inside(b).StopFollowing()
+	only := Inside(b).Members()[1]
+	for i, v := range Inside(b).Members() {
 		switch there := registeredOn(t, f[i], b); {
 		case v == only && !there:
-			if err := v.enlist(t.Context()); err != nil {
+			if err := v.Enlist(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		case v != only && there:
 			f[i].exec(t, "DELETE FROM sequence_proxy") // it has not come so far
 		}
 	}
-	a.follow.work.MustAcquire()
-	out := a.servers.members()[1]
-	out.follow.again = time.Now().Add(time.Hour)
-	out.leaveOut(errors.New("it was away"))
-	a.follow.work.Release()
+	Inside(a).StopFollowing()
+	out := Inside(a).Members()[1]
+	out.AskAt(time.Now().Add(time.Hour))
+	out.LeaveOut(errors.New("it was away"))
+	Inside(a).FollowAgain()
 	wantHeld(t, a, "photos", Alteration{Order: new(true)}, b)
-	b.follow.work.Release()
+	Inside(b).FollowAgain()
 	alterAtLast(t, a, "photos", Alteration{Order: new(true)})
 }
 
@@ -287,7 +287,7 @@ func TestNothingIsPromisedWhileAServerDoesNotSayWhoHoldsNumbers(t *testing.T) {
 			t.Fatal("ORDER is promised")
 		}
 		t.Log(err)
-		return errors.Is(err, errUnlisted)
+		return errors.Is(err, ErrUnlisted)
 	})
 	if _, err := conn.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
 		t.Fatal(err)
@@ -308,19 +308,19 @@ func TestAMemberThatIsHeldUpHoldsUpNoOther(t *testing.T) {
 	}
 	defer func() { _ = tx.Rollback() }()
 	var id string
-	if err := tx.QueryRow("SELECT id FROM sequence_proxy WHERE id = ? FOR UPDATE", a.servers.id).Scan(&id); err != nil {
+	if err := tx.QueryRow("SELECT id FROM sequence_proxy WHERE id = ? FOR UPDATE", Inside(a).ID()).Scan(&id); err != nil {
 		t.Fatal(err)
 	}
-	members := a.servers.members()
+	members := Inside(a).Members()
 	for i := range 12 {
 		mustAlter(t, b, "photos", Alteration{Comment: new(fmt.Sprint("no ", i))})
-		members[1].follow.hurry.Store(true)
-		a.seeChanges(t.Context())
-		if members[0].away.Load() {
+		members[1].Hurry()
+		Inside(a).SeeChanges(t.Context())
+		if members[0].Away() {
 			t.Fatalf("round %d: the one that answers is left out", i)
 		}
 	}
-	if !members[1].away.Load() {
+	if !members[1].Away() {
 		t.Error("the one that was held up is not left out")
 	}
 }
@@ -336,12 +336,12 @@ func TestWhoIsRegisteredWithAMemberThatIsTakenOutKeepsASequenceFromBeginningAgai
 			e.change(t, a, PlanChange{Add: e.addr(2)})
 			mustTake(t, b, "photos", 1)
 			settled(t, b, "photos")
-			b.follow.work.MustAcquire() // it hears nothing
-			defer b.follow.work.Release()
+			Inside(b).StopFollowing() // it hears nothing
+			defer Inside(b).FollowAgain()
 			for _, p := range e.places {
 				p.exec(t, "DELETE FROM sequence_proxy") // it has not come so far
 			}
-			e.places[2].exec(t, "INSERT INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('"+b.servers.id+"', 'b', UTC_TIMESTAMP(), UTC_TIMESTAMP() - INTERVAL 1 HOUR, 0)")
+			e.places[2].exec(t, "INSERT INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('"+Inside(b).ID()+"', 'b', UTC_TIMESTAMP(), UTC_TIMESTAMP() - INTERVAL 1 HOUR, 0)")
 			if away {
 				e.links[2].Cut()
 			}
@@ -353,7 +353,7 @@ func TestWhoIsRegisteredWithAMemberThatIsTakenOutKeepsASequenceFromBeginningAgai
 				t.Fatalf("got %v, want that one proxy may hold numbers", err)
 			}
 			switch p := held.Proxies[0]; {
-			case !away && p.ID != b.servers.id:
+			case !away && p.ID != Inside(b).ID():
 				t.Errorf("got %v, want an error about that proxy", err)
 			case away && !strings.Contains(err.Error(), e.addr(2)):
 				t.Errorf("got %v, want an error about those that nobody knows", err)

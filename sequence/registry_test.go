@@ -64,7 +64,7 @@ func TestEntriesOfProxiesThatDiedHereAreRemoved(t *testing.T) {
 	}
 	for id, want := range map[string]bool{
 		"living": true, "dead": false, "again": false, "elsewhere": true, "unknown": true, "odd": true,
-		first.servers.first().Registry.ID: true, second.servers.first().Registry.ID: true,
+		Inside(first).First().Registry.ID: true, Inside(second).First().Registry.ID: true,
 	} {
 		if left[id] != want {
 			t.Errorf("entry %s is there: %v, want %v", id, left[id], want)
@@ -85,7 +85,7 @@ func TestEntriesOfProxiesThatDiedHereAreRemoved(t *testing.T) {
 func TestNobodyWaitsForTheEntryLongerThanItsOwnTime(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t)
-	v := s.servers.first()
+	v := Inside(s).First()
 	conn, err := p.db.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -98,11 +98,11 @@ func TestNobodyWaitsForTheEntryLongerThanItsOwnTime(t *testing.T) {
 	}
 	first, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- v.enlist(first) }()
+	go func() { ended <- v.Enlist(first) }()
 	eventually(t, "the entry is being made", func() bool { return len(v.Registry.Making) == 1 })
 	hurry, stopHurry := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, await.ErrPatience)
 	defer stopHurry()
-	if err := v.enlist(hurry); !errors.Is(err, await.ErrPatience) {
+	if err := v.Enlist(hurry); !errors.Is(err, await.ErrPatience) {
 		t.Errorf("who waits for another's attempt is told %v, want that his time is over", err)
 	}
 	select {

@@ -525,7 +525,7 @@ func TestReservationsNeverUseAClientsSettings(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t)
 	mustTake(t, s, "photos", 1)
-	conn, err := s.servers.first().Conn(context.Background())
+	conn, err := Inside(s).First().Conn(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,13 +20,12 @@ func TestASequenceThatWasMadeAgainInOtherLettersEndsWhatIsHeld(t *testing.T) {
 			mustTake(t, b, "Photos", 1)
 			settled(t, b, "Photos")
 			// From here on b hears nothing, until both are done.
-			work := b.follow.work
-			work.MustAcquire()
+			Inside(b).StopFollowing()
 			if _, err := a.Drop(context.Background(), []byte("Photos"), false); err != nil {
 				t.Fatal(err)
 			}
 			mustCreate(t, a, CreateOptions{Name: again})
-			work.Release()
+			Inside(b).FollowAgain()
 			mustAlter(t, a, again, Alteration{Order: ref(true)})
 			last := mustTake(t, a, again, 1)
 			if got := mustTake(t, b, "Photos", 1); got <= last {
@@ -36,14 +35,14 @@ func TestASequenceThatWasMadeAgainInOtherLettersEndsWhatIsHeld(t *testing.T) {
 			mustTake(t, b, "PHOTOS", 1)
 
 			// And once more, as something that gives its numbers again.
-			work.MustAcquire()
+			Inside(b).StopFollowing()
 			if _, err := a.Drop(context.Background(), []byte(again), false); err != nil {
 				t.Fatal(err)
 			}
 			mustCreate(t, a, CreateOptions{Name: "PHOTOS"})
-			work.Release()
+			Inside(b).FollowAgain()
 			beginAgain(t, p.db, a, "PHOTOS", 1)
-			eventually(t, "the other proxy has heard of it", func() bool { return b.servers.marks.Epoch("PHOTOS") == a.servers.marks.Epoch("PHOTOS") })
+			eventually(t, "the other proxy has heard of it", func() bool { return Inside(b).Epoch("PHOTOS") == Inside(a).Epoch("PHOTOS") })
 			var book ledger
 			for range 60 {
 				book.add(t, "a", mustTake(t, a, "Photos", 1), 1)
@@ -64,14 +63,13 @@ func TestNoCacheIsMadeOfARowThatWasFoundBeforeAChange(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "users": 0})
 	s := p.open(t)
 	mustTake(t, s, "users", 1)
-	before := s.obeyed()
-	found, err := s.servers.find(t.Context(), "photos")
+	meet, err := Inside(s).FindForLater(t.Context(), "photos")
 	if err != nil {
 		t.Fatal(err)
 	}
 	mustAlter(t, s, "photos", Alteration{Order: ref(true)})
-	if _, err := s.cacheFor("photos", found, before); !errors.Is(err, errOutdated) {
-		t.Errorf("got %v, want errOutdated", err)
+	if err := meet(); !errors.Is(err, ErrOutdated) {
+		t.Errorf("got %v, want ErrOutdated", err)
 	}
 }
 
@@ -88,7 +86,7 @@ func TestNamesWithoutARowAreAskedAboutTogether(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	asked := questions(t, p.db)
-	others, err := s.servers.first().Respelled(ctx, names)
+	others, err := Inside(s).First().Respelled(ctx, names)
 	if err != nil || !maps.Equal(others, map[string]string{"photos": "Photos"}) {
 		t.Errorf("got %v, %v", others, err)
 	}

@@ -21,7 +21,7 @@ func down(n uint64) Alteration { return Alteration{Restart: ref(n), Force: true}
 func beginAgain(t *testing.T, db *sql.DB, s *Sequences, name string, n uint64) {
 	t.Helper()
 	within(t, 2*time.Minute, name+" begins again", func() bool {
-		if _, err := db.Exec("DELETE FROM sequence_proxy WHERE id <> ?", s.servers.id); err != nil {
+		if _, err := db.Exec("DELETE FROM sequence_proxy WHERE id <> ?", Inside(s).ID()); err != nil {
 			t.Log(err)
 			return false
 		}
@@ -91,11 +91,11 @@ func TestASequenceDoesNotBeginAgainBesideAnotherProxy(t *testing.T) {
 	mustAlter(t, a, "photos", down(1)) // the other one has registered with nobody: it has no number
 	wantTaken(t, a, "photos", 1)
 	wantTaken(t, b, "photos", 11)
-	err := wantRefused(t, a, "photos", b.servers.id)
+	err := wantRefused(t, a, "photos", Inside(b).ID())
 	wantText(t, err, "not restarted", "which lives", "stop it first")
 	p.exec(t, "INSERT INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('gone', 'web7, process 12', "+
 		"UTC_TIMESTAMP() - INTERVAL 1 DAY, UTC_TIMESTAMP() - INTERVAL 1 HOUR, 3)")
-	err = wantRefused(t, a, "photos", b.servers.id, "gone")
+	err = wantRefused(t, a, "photos", Inside(b).ID(), "gone")
 	remove := "DELETE FROM " + store.NewTable(p.schema, "sequence").Proxies + " WHERE id = 'gone'"
 	wantText(t, err, "web7, process 12", "silent for 1h0m", remove)
 	if got := mustTake(t, a, "photos", 1); got != 2 {
@@ -166,17 +166,17 @@ func TestAProxyWithoutAnEntryReservesNothing(t *testing.T) {
 			}
 			mustTake(t, s, "photos", 1)
 			settled(t, s, "photos")
-			v := s.servers.first()
+			v := Inside(s).First()
 			for range 2 { // once more, when it knows the ORDER sequence
-				s.follow.work.MustAcquire() // so that no sign of life finds out
+				Inside(s).StopFollowing() // so that no sign of life finds out
 				p.exec(t, "DELETE FROM sequence_proxy")
-				g, err := s.servers.reserveOn(t.Context(), v, "photos", 5, 5)
-				if !errors.Is(err, store.OutcomeUnlisted) || g.seg.Remaining() > 0 {
+				g, err := v.Reserve(t.Context(), "photos", 5, 5)
+				if !errors.Is(err, store.OutcomeUnlisted) || g.Seg.Remaining() > 0 {
 					t.Errorf("got %+v, %v; want that the entry is gone", g, err)
 				}
-				s.follow.work.Release()
+				Inside(s).FollowAgain()
 				eventually(t, "what it held is given up, and it is registered again", func() bool {
-					return registeredOn(t, p, s) && s.names.get([]byte("photos")).tally().Cached == 0
+					return registeredOn(t, p, s) && Inside(s).Cached("photos") == 0
 				})
 				mustTake(t, s, "photos", 1)
 				settled(t, s, "photos")

@@ -13,11 +13,11 @@ import (
 // A reservation that is in flight while its sequence is changed or restarted was made before: what
 // it brings is not given.
 func TestReservationInFlightIsVoidAfterAChange(t *testing.T) {
-	for name, change := range map[string]func(c *cache){
-		"restart":   func(c *cache) { c.void(stats.UnusedRestart) },
-		"increment": func(c *cache) { c.revise(changedRow(func(e *store.Entry) { e.Def.Increment = 10 })) },
-		"maximum":   func(c *cache) { c.revise(changedRow(func(e *store.Entry) { e.Def.Max = 1000 })) },
-		"past":      func(c *cache) { c.revise(changedRow(func(e *store.Entry) { e.Past = 3 })) },
+	for name, change := range map[string]func(c Cache){
+		"restart":   func(c Cache) { c.Void(stats.UnusedRestart) },
+		"increment": func(c Cache) { c.Revise(changedRow(func(e *store.Entry) { e.Def.Increment = 10 })) },
+		"maximum":   func(c Cache) { c.Revise(changedRow(func(e *store.Entry) { e.Def.Max = 1000 })) },
+		"past":      func(c Cache) { c.Revise(changedRow(func(e *store.Entry) { e.Past = 3 })) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -63,17 +63,12 @@ func changedRow(change func(*store.Entry)) *store.Row {
 }
 
 func TestRevisedCacheKeepsWhatConforms(t *testing.T) {
-	held := func(cur segment.Segment, queue ...segment.Segment) *cache {
+	held := func(cur segment.Segment, queue ...segment.Segment) Cache {
 		s, err := New(Options{Servers: []ServerOptions{{Addr: "seq.example:3306", Database: "app"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := newCache(s, store.Row{Name: "photos", Max: 1<<64 - 1, Entry: store.NoEntry()})
-		c.cur, c.queue, c.cached = cur, queue, cur.Remaining()
-		for _, q := range queue {
-			c.cached += q.Remaining()
-		}
-		return c
+		return Inside(s).Holding(store.Row{Name: "photos", Max: 1<<64 - 1, Entry: store.NoEntry()}, cur, queue...)
 	}
 	for name, c := range map[string]struct {
 		change func(*store.Entry)
@@ -93,16 +88,16 @@ func TestRevisedCacheKeepsWhatConforms(t *testing.T) {
 		"both ends":       {func(e *store.Entry) { e.Past, e.Def.Max = 12, 21 }, []uint64{20, 21}},
 	} {
 		cache := held(segment.New(10, 12), segment.New(20, 22))
-		cache.revise(changedRow(c.change))
-		if got := cache.tally(); got.Cached != uint64(len(c.want)) || got.Unused.Sum() != 6-got.Cached {
-			t.Errorf("%s: holds %d and has given up %d, want %d and %d", name, got.Cached, got.Unused.Sum(), len(c.want), 6-len(c.want))
+		cache.Revise(changedRow(c.change))
+		if got, gone := cache.Cached(), cache.Unused(); got != uint64(len(c.want)) || gone != 6-got {
+			t.Errorf("%s: holds %d and has given up %d, want %d and %d", name, got, gone, len(c.want), 6-len(c.want))
 		}
 		for _, want := range c.want {
-			if got, ok := cache.takeLocked(1); !ok || got != want {
+			if got, ok := cache.TakeHeld(); !ok || got != want {
 				t.Errorf("%s: got %d, %v; want %d of %v", name, got, ok, want, c.want)
 			}
 		}
-		if got, ok := cache.takeLocked(1); ok {
+		if got, ok := cache.TakeHeld(); ok {
 			t.Errorf("%s: got %d after %v", name, got, c.want)
 		}
 	}

@@ -47,15 +47,11 @@ func TestTheRowThatIsProposedForADeletedOneRepeatsNothing(t *testing.T) {
 				}
 				take("other", other, 1)
 				settled(t, other, "photos")
-				v := holder.servers.members()[1]
+				v := Inside(holder).Members()[1]
 				for end := 0; ; end++ { // it holds numbers of the second one alone
 					take("holder", holder, 1)
 					settled(t, holder, "photos")
-					c := holder.names.get([]byte("photos"))
-					c.mu.Lock()
-					highest := c.highestLocked()
-					c.mu.Unlock()
-					if v.Share().Has(highest) {
+					if v.Share().Has(Inside(holder).Cache("photos").Highest()) {
 						break
 					} else if end > 1000 {
 						t.Fatal("it gets none of them")
@@ -64,12 +60,13 @@ func TestTheRowThatIsProposedForADeletedOneRepeatsNothing(t *testing.T) {
 				f[1].exec(t, "DELETE FROM sequence WHERE name = 'photos'")
 
 				late := open()
-				w, err := late.servers.ready(t.Context())
+				err := Inside(late).MeetPlan(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
+				lacks := Inside(late).Members()[1]
 				reserve := func() error {
-					_, err := late.servers.reserveWith(t.Context(), w, w.members[1], "photos", 5, 1, v.tryTime())
+					_, err := lacks.ReserveAsMember(t.Context(), "photos", 5, 1)
 					return err
 				}
 				switch said {
@@ -77,7 +74,7 @@ func TestTheRowThatIsProposedForADeletedOneRepeatsNothing(t *testing.T) {
 					err = reserve()
 				case "at a reservation again":
 					if err = reserve(); err != nil {
-						err = late.servers.lacking(w.members[1], "photos")
+						err = lacks.Lacks("photos")
 					}
 				default:
 					comment := "of people"
@@ -86,15 +83,15 @@ func TestTheRowThatIsProposedForADeletedOneRepeatsNothing(t *testing.T) {
 				f[1].exec(t, insertOf(t, err))
 
 				last := open() // that has not seen that the row was away
-				if w, err = last.servers.ready(t.Context()); err != nil {
+				if err = Inside(last).MeetPlan(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				for range 3 {
-					g, err := last.servers.reserveWith(t.Context(), w, w.members[1], "photos", 40, 1, v.tryTime())
+					g, err := Inside(last).Members()[1].ReserveAsMember(t.Context(), "photos", 40, 1)
 					if err != nil {
 						t.Fatal(err)
 					}
-					for n, ok := g.seg.Take(1); ok; n, ok = g.seg.Take(1) {
+					for n, ok := g.Seg.Take(1); ok; n, ok = g.Seg.Take(1) {
 						got("last", n)
 					}
 				}
@@ -118,10 +115,7 @@ func TestAChangeOfTheServersIsAboveTheNumbersOfADeletedRow(t *testing.T) {
 	eventually(t, "it holds numbers of the second one", func() bool {
 		given.add(t, "photos", mustTake(t, holder, "photos", 1))
 		settled(t, holder, "photos")
-		c := holder.names.get([]byte("photos"))
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return holder.servers.members()[1].Share().Has(c.highestLocked())
+		return Inside(holder).Members()[1].Share().Has(Inside(holder).Cache("photos").Highest())
 	})
 	e.places[1].exec(t, "DELETE FROM sequence WHERE name = 'photos'")
 	e.change(t, a, PlanChange{Add: e.addr(2)})

@@ -1,12 +1,17 @@
 package sequence
 
 import (
+	"database/sql/driver"
+	"errors"
 	"fmt"
 	"testing"
 
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-sql-driver/mysql"
 
+	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/store"
 )
 
 // The first reservation of each connection ends as a deadlock: it is made again, and nobody
@@ -24,8 +29,8 @@ func TestADeadlockIsTriedAgain(t *testing.T) {
 
 // What has a reservation be made again, and what has it be made on another node of a group.
 func TestWhichErrorsAreTriedAgain(t *testing.T) {
-	group := openWith(t, Options{Servers: []ServerOptions{{User: "nobody", Database: "none", Nodes: []Node{{Addr: "127.0.0.1:1"}, {Addr: "127.0.0.1:2"}}}}}).servers.first()
-	single := openWith(t, Options{Servers: []ServerOptions{{User: "nobody", Database: "none", Addr: "127.0.0.1:1"}}}).servers.first()
+	group := Inside(openWith(t, Options{Servers: []ServerOptions{{User: "nobody", Database: "none", Nodes: []Node{{Addr: "127.0.0.1:1"}, {Addr: "127.0.0.1:2"}}}}})).First()
+	single := Inside(openWith(t, Options{Servers: []ServerOptions{{User: "nobody", Database: "none", Addr: "127.0.0.1:1"}}})).First()
 	for code, want := range map[uint16]struct{ conflict, moved bool }{
 		1213: {conflict: true}, // deadlock
 		1205: {conflict: true}, // lock wait timeout
@@ -44,6 +49,37 @@ func TestWhichErrorsAreTriedAgain(t *testing.T) {
 		}
 		if single.IsMoved(err) {
 			t.Errorf("%d: a single server has no other node", code)
+		}
+	}
+}
+
+func TestTheOutcomeOfAnErrorIsFound(t *testing.T) {
+	single := Inside(openWith(t, Options{Servers: []ServerOptions{{Database: "none", Addr: "127.0.0.1:1"}}})).First()
+	group := Inside(openWith(t, Options{Servers: []ServerOptions{{Database: "none", Nodes: []Node{{Addr: "127.0.0.1:1"}, {Addr: "127.0.0.1:2"}}}}})).First()
+	said := func(code uint16) error { return fmt.Errorf("reserve: %w", &mysql.MySQLError{Number: code}) }
+	for _, c := range []struct {
+		err             error
+		single, inGroup store.Outcome
+	}{
+		{nil, store.OutcomeDone, store.OutcomeDone},
+		{fmt.Errorf("%w: nobody answers", store.OutcomeUnwitnessed), store.OutcomeUnwitnessed, store.OutcomeUnwitnessed},
+		{said(gomysql.ER_DATA_OUT_OF_RANGE), store.OutcomeNoRoom, store.OutcomeNoRoom},
+		{said(gomysql.ER_LOCK_WAIT_TIMEOUT), store.OutcomeLocked, store.OutcomeLocked},
+		{said(gomysql.ER_LOCK_DEADLOCK), store.OutcomeConflict, store.OutcomeConflict},
+		{&UnfitError{Momentary: true}, store.OutcomeDoubtful, store.OutcomeDoubtful},
+		{&UnfitError{}, store.OutcomeRefused, store.OutcomeRefused},
+		{driver.ErrBadConn, store.OutcomeRefused, store.OutcomeMoved},
+		{link.ErrMoved, store.OutcomeRefused, store.OutcomeMoved},
+		{said(gomysql.ER_OPTION_PREVENTS_STATEMENT), store.OutcomeRefused, store.OutcomeMoved},
+		{fmt.Errorf("%w: %w", limit.ErrOvertaken, store.OutcomeNotHolder), store.OutcomeNotHolder, store.OutcomeNotHolder},
+		{&NameError{Err: ErrUnknown}, store.OutcomeRefused, store.OutcomeRefused},
+		{errors.New("another one"), store.OutcomeRefused, store.OutcomeRefused},
+	} {
+		if got := single.OutcomeOf(c.err); got != c.single {
+			t.Errorf("%v: got %v, want %v", c.err, got, c.single)
+		}
+		if got := group.OutcomeOf(c.err); got != c.inGroup {
+			t.Errorf("%v in a group: got %v, want %v", c.err, got, c.inGroup)
 		}
 	}
 }

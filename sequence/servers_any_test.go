@@ -4,8 +4,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"seqproxy/sequence/stats"
 )
 
 // Reservations go to all servers in turn. One that is dead is asked more and more rarely whether it
@@ -15,13 +13,7 @@ func TestReservationsAreSpreadAndADeadServerIsAskedMoreRarely(t *testing.T) {
 	s := f.open(t, inSteps, steadySize(10), patience(30*time.Second))
 	createOn(t, s, "photos")
 	h := newGivenEver()
-	reserved := func() (all []uint64) {
-		for _, v := range s.servers.view.Load().members {
-			h := v.trials.Durations[stats.ReservedOK].Read()
-			all = append(all, h.Count())
-		}
-		return all
-	}
+	reserved := Inside(s).HasReserved
 	// In turn, unless one is slow for a while on a busy machine.
 	spread := func(what string, over ...int) {
 		t.Helper()
@@ -35,12 +27,12 @@ func TestReservationsAreSpreadAndADeadServerIsAskedMoreRarely(t *testing.T) {
 	spread("each server has many reservations", 0, 1, 2)
 
 	f[1].kill(t)
-	dead := s.servers.view.Load().members[1]
+	dead := Inside(s).Members()[1]
 	eventually(t, "it is left out, and not asked for a while", func() bool {
 		takeAll(t, s, h, "photos", 1)
-		s.follow.work.MustAcquire()
-		defer s.follow.work.Release()
-		return dead.away.Load() && time.Until(dead.follow.again) > 3*s.timing.follow
+		Inside(s).StopFollowing()
+		defer Inside(s).FollowAgain()
+		return dead.Away() && time.Until(dead.AskedAt()) > 3*Inside(s).Timing().Follow
 	})
 	before := reserved()[1]
 	spread("each of the others has many reservations", 0, 2)

@@ -161,7 +161,7 @@ func TestValuesOfTheNodesForNewSessionsDoNotMatter(t *testing.T) {
 // on one that looks at a node.
 func TestSessionsAreSetWhateverTheServerHas(t *testing.T) {
 	p := hostilePlaces(t, 1)[0]
-	v := p.open(t, p.user(t, "SELECT, INSERT, UPDATE, DELETE, CREATE"), func(o *Options) { o.CreateTable = true }).servers.first()
+	v := Inside(p.open(t, p.user(t, "SELECT, INSERT, UPDATE, DELETE, CREATE"), func(o *Options) { o.CreateTable = true })).First()
 	want := map[string]string{
 		"autocommit": "1", "completion_type": "NO_CHAIN", "sql_select_limit": "18446744073709551615", "sql_big_selects": "1", "sql_safe_updates": "0",
 		"innodb_lock_wait_timeout": "2", "lock_wait_timeout": "5", "unique_checks": "1", "foreign_key_checks": "1", "sql_warnings": "0",

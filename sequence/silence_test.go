@@ -17,8 +17,8 @@ func TestARowThatAVanishedProxyHasLockedIsFreeAgain(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	link := mysqltest.NewLink(t, p.server.Addr())
 	vanishes := p.open(t, steadySize(10), func(o *Options) { o.Servers[0].Addr = link.Addr() })
-	v := vanishes.servers.first()
-	v.timing.Silence = time.Second // before its first connection
+	v := Inside(vanishes).First()
+	Inside(vanishes).ChangeTiming(func(t *Timing) { t.Silence = time.Second }) // before its first connection
 	h := newGivenEver()
 	h.add(t, "photos", mustTake(t, vanishes, "photos", 1))
 	settled(t, vanishes, "photos")
@@ -53,7 +53,7 @@ func TestTheServerEndsConnectionsThatAreSilent(t *testing.T) {
 		p := newPlace(t).withTable(t, nil)
 		p.exec(t, "SET GLOBAL wait_timeout = ?", c.own)
 		defer p.exec(t, "SET GLOBAL wait_timeout = 28800")
-		conn, err := p.open(t).servers.first().Conn(t.Context())
+		conn, err := Inside(p.open(t)).First().Conn(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,8 +78,8 @@ func TestAConnectionThatTheServerHasEndedMeanwhileIsNotUsed(t *testing.T) {
 	s := p.open(t, func(o *Options) { o.Servers[0].User = account })
 	mustCreate(t, s, CreateOptions{Name: "photos", Order: true}) // each number is a reservation
 	// nobody else asks from here on, who would find out
-	s.follow.work.MustAcquire()
-	defer s.follow.work.Release()
+	Inside(s).StopFollowing()
+	defer Inside(s).FollowAgain()
 	for want := uint64(1); want <= 20; want++ {
 		if got := mustTake(t, s, "photos", 1); got != want {
 			t.Fatalf("got %d, want %d", got, want)

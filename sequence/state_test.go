@@ -24,7 +24,7 @@ func stateIn(dir string) func(*Options) { return func(o *Options) { o.StateDir =
 // keptMark is the mark of a sequence as the file has it at this moment.
 func keptMark(t *testing.T, s *Sequences, name string) (high uint64) {
 	t.Helper()
-	return markIn(t, s.state.File, name)
+	return markIn(t, Inside(s).StateFile(), name)
 }
 
 // markIn is the mark of a sequence in a file, which has one of that name; 0 if there is none.
@@ -80,7 +80,7 @@ func TestRestoredBackupGivesNoNumberAgainAfterAKill(t *testing.T) {
 
 	second := p.open(t, stateIn(dir), steadySize(20), func(o *Options) { o.Logger = zap.New(core) })
 	for _, name := range []string{"photos", "albums"} {
-		mark := second.servers.marks.Of(name)
+		mark := Inside(second).Mark(name)
 		if got := mustTake(t, second, name, 1); got <= given[name] || got != mark+1 {
 			t.Errorf("%s: got %d after %d was given, want %d", name, got, given[name], mark+1)
 		}
@@ -218,7 +218,7 @@ func TestOwnersAreKeptForAStartWithoutTheServer(t *testing.T) {
 	if err != nil || len(want.List) != 1 {
 		t.Fatalf("got %+v, %v", want, err)
 	}
-	eventually(t, "owners are kept", func() bool { kept := first.keptOwners(); return kept != nil && len(kept.List) == 1 })
+	eventually(t, "owners are kept", func() bool { kept := Inside(first).KeptOwners(); return kept != nil && len(kept.List) == 1 })
 	cutOff(t, first)
 	place.kill(t)
 
@@ -236,9 +236,9 @@ func TestOwnersAreKeptForAStartWithoutTheServer(t *testing.T) {
 	}
 	place.restart(t)
 	eventually(t, "the server is asked", func() bool {
-		second.follow.work.MustAcquire()
-		defer second.follow.work.Release()
-		return second.servers.first().follow.loaded
+		Inside(second).StopFollowing()
+		defer Inside(second).FollowAgain()
+		return Inside(second).First().WasRead()
 	})
 	if now := second.Owners(); now != got {
 		t.Errorf("the same owners are told anew: %+v", now)
@@ -247,7 +247,7 @@ func TestOwnersAreKeptForAStartWithoutTheServer(t *testing.T) {
 	eventually(t, "no column owns a sequence", func() bool { return len(second.Owners().List) == 0 })
 	cutOff(t, second)
 	third := place.open(t, stateIn(dir))
-	if kept := third.keptOwners(); kept == nil || len(kept.List) != 0 {
+	if kept := Inside(third).KeptOwners(); kept == nil || len(kept.List) != 0 {
 		t.Errorf("kept are %+v, want none", kept)
 	}
 }
@@ -263,7 +263,7 @@ func TestOwnersAreKeptWhileServersThatFailedAreLeftAlone(t *testing.T) {
 	if want, err := first.LoadOwners(context.Background()); err != nil || len(want.List) != 1 {
 		t.Fatalf("got %+v, %v", want, err)
 	}
-	eventually(t, "owners are kept", func() bool { kept := first.keptOwners(); return kept != nil && len(kept.List) == 1 })
+	eventually(t, "owners are kept", func() bool { kept := Inside(first).KeptOwners(); return kept != nil && len(kept.List) == 1 })
 	cutOff(t, first)
 
 	both := func(o *Options) {
@@ -271,17 +271,17 @@ func TestOwnersAreKeptWhileServersThatFailedAreLeftAlone(t *testing.T) {
 	}
 	forgetful, second := e.open(t, both), e.open(t, both, stateIn(dir))
 	for _, s := range []*Sequences{forgetful, second} {
-		eventually(t, "the plan is read", func() bool { _, err := s.servers.ready(t.Context()); return err == nil })
+		eventually(t, "the plan is read", func() bool { return Inside(s).MeetPlan(t.Context()) == nil })
 	}
 	for _, l := range e.links {
 		l.Cut()
 	}
 	for _, s := range []*Sequences{forgetful, second} {
-		if err := s.refresh(t.Context()); err == nil {
+		if err := Inside(s).Look(t.Context()); err == nil {
 			t.Fatal("the servers answer")
 		}
-		for _, v := range s.servers.view.Load().members {
-			v.follow.again = time.Now().Add(time.Minute)
+		for _, v := range Inside(s).Members() {
+			v.AskAt(time.Now().Add(time.Minute))
 		}
 	}
 	if got, err := forgetful.LoadOwners(t.Context()); err == nil || strings.Contains(err.Error(), "nil") {
@@ -301,7 +301,7 @@ func TestNumbersInMemoryGoOnWhereTheStateFileCannotBeWritten(t *testing.T) {
 	s := p.open(t, stateIn(dir), steadySize(10), patience(2*time.Second))
 	wantTaken(t, s, "photos", 1)
 	settled(t, s, "photos")
-	if err := s.state.File.Close(); err != nil { // every write fails from now on
+	if err := Inside(s).StateFile().Close(); err != nil { // every write fails from now on
 		t.Fatal(err)
 	}
 	held := s.Stats().Cached

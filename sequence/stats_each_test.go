@@ -54,7 +54,7 @@ func TestStatsOfOneSequence(t *testing.T) {
 			t.Errorf("a sequence that is not used: got %+v", st)
 		}
 	}
-	if err := s.round(context.Background()); err != nil {
+	if err := Inside(s).Round(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	if got := p.id(t, "users"); got != 500 {
@@ -253,14 +253,11 @@ func TestOrderSkewIsThatOfAllProxiesTogether(t *testing.T) {
 	a, b := p.open(t), p.open(t)
 	mustTake(t, a, "photos", 1)
 	mustTake(t, b, "photos", 1)
-	c := a.names.get([]byte("photos"))
+	c := Inside(a).Cache("photos")
 	skewed := func(what string, proxies, seconds, numbers float64) {
 		t.Helper()
 		eventually(t, what, func() bool {
-			c.mu.Lock()
-			// as after hours at this rate
-			c.pace.Recent, c.pace.Peak = 1000*segment.PaceWindow.Seconds(), 0
-			c.mu.Unlock()
+			c.Pace(1000)
 			mustTake(t, a, "photos", 1)
 			all, err := a.List(t.Context())
 			if err != nil || len(all) != 1 {
@@ -300,7 +297,7 @@ func TestCountersAddUpAtAnyMoment(t *testing.T) {
 					return
 				}
 				if k%100 == 99 {
-					c.void(stats.UnusedRestart)
+					c.Void(stats.UnusedRestart)
 				}
 			}
 		})
@@ -327,7 +324,7 @@ func TestReservationsThatNobodyGetsAreCounted(t *testing.T) {
 	s, other := p.open(t, steadySize(10), seldomHearing), p.open(t)
 	mustTake(t, s, "photos", 1)
 	settled(t, s, "photos")
-	v, before := s.servers.first(), s.Stats()
+	v, before := Inside(s).First(), s.Stats()
 	more := func(what string, why stats.Unused, want uint64) {
 		t.Helper()
 		after := s.Stats()
@@ -337,21 +334,21 @@ func TestReservationsThatNobodyGetsAreCounted(t *testing.T) {
 		before = after
 	}
 	// As where the state file cannot be written.
-	take := func() grant {
+	take := func() Grant {
 		t.Helper()
-		g, err := reserveOnce(t.Context(), v, "photos", 10)
+		g, err := v.ReserveOnce(t.Context(), "photos", 10)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return g
 	}
 	g := take()
-	v.takeBack(t.Context(), "photos", v.Marks.Epoch("photos"), g.seg)
+	v.TakeBack(t.Context(), "photos", g.Seg)
 	more("a reservation that is undone", stats.UnusedReturned, 10)
 	g = take()
 	mustTake(t, other, "photos", 1)
 	settled(t, other, "photos")
-	v.takeBack(t.Context(), "photos", v.Marks.Epoch("photos"), g.seg)
+	v.TakeBack(t.Context(), "photos", g.Seg)
 	more("a reservation that cannot be undone", stats.UnusedRefused, 10)
 
 	// Another proxy has changed the rule, and this one has not heard of it.
@@ -361,8 +358,8 @@ func TestReservationsThatNobodyGetsAreCounted(t *testing.T) {
 	}
 	before = s.Stats()
 	v.Rules.Set("photos", segment.Rule{Step: 1})
-	if g, err := s.servers.reserveOn(t.Context(), v, "photos", 10, 1); err != nil || g.rule.Step != 2 {
-		t.Fatalf("got numbers by %+v, %v; want the new rule", g.rule, err)
+	if g, err := v.Reserve(t.Context(), "photos", 10, 1); err != nil || g.Rule.Step != 2 {
+		t.Fatalf("got numbers by %+v, %v; want the new rule", g.Rule, err)
 	}
 	more("a changed rule", stats.UnusedAlter, 10) // another proxy is registered
 }

@@ -2,7 +2,6 @@ package sequence
 
 import (
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -22,11 +21,7 @@ func TestStatsOfASequenceThatIsAdvancedBySteps(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		eventually(t, "the reservations end", func() bool {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return !slices.ContainsFunc(s.cachesLocked("photos"), (*cache).reservesNow)
-		})
+		eventually(t, "the reservations end", func() bool { return !Inside(s).Reserving("photos") })
 	}
 	// used compares how much was reserved with the row.
 	used := func(what string, percent float64) {

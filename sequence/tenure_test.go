@@ -23,13 +23,13 @@ func TestThatAProxyIsRegisteredIsNotForgottenInAFailOver(t *testing.T) {
 	fresh := e.failOver(t)
 	registered := func() bool {
 		var n int
-		err := e.pools[1].QueryRow("SELECT COUNT(*) FROM sequence_proxy WHERE id = ?", late.servers.first().Registry.ID).Scan(&n)
+		err := e.pools[1].QueryRow("SELECT COUNT(*) FROM sequence_proxy WHERE id = ?", Inside(late.Sequences).First().Registry.ID).Scan(&n)
 		return err == nil && n == 1
 	}
 	if registered() {
 		t.Fatal("the new primary knows of the proxy")
 	}
-	fresh.timing.tenure = time.Hour // a moment ago
+	Inside(fresh.Sequences).ChangeTiming(func(t *Timing) { t.Tenure = time.Hour }) // a moment ago
 	for name, a := range map[string]Alteration{"photos": down(1), "users": {Order: new(true)}} {
 		within(t, 2*time.Minute, name+" is not changed, as other proxies may hold numbers", func() bool {
 			ctx, stop := context.WithTimeoutCause(t.Context(), 2*time.Second, await.ErrPatience)
@@ -39,15 +39,15 @@ func TestThatAProxyIsRegisteredIsNotForgottenInAFailOver(t *testing.T) {
 				t.Fatalf("%s is changed while a proxy holds numbers that lives", name)
 			}
 			t.Log(err)
-			return strings.Contains(err.Error(), errEnlisting.Error())
+			return strings.Contains(err.Error(), ErrEnlisting.Error())
 		})
 	}
 	late.links[1].Mend()
 	within(t, 2*time.Minute, "the proxy registers again", registered)
-	fresh.timing.tenure = 0 // it is long ago
-	wantRefused(t, fresh.Sequences, "photos", late.servers.id, e.a.servers.id, e.b.servers.id)
+	Inside(fresh.Sequences).ChangeTiming(func(t *Timing) { t.Tenure = 0 }) // it is long ago
+	wantRefused(t, fresh.Sequences, "photos", Inside(late.Sequences).ID(), Inside(e.a.Sequences).ID(), Inside(e.b.Sequences).ID())
 	beginAgain(t, e.pools[1], fresh.Sequences, "photos", 1)
-	within(t, time.Minute, "the other proxy has heard of it", func() bool { return late.names.get([]byte("photos")).tally().Cached == 0 })
+	within(t, time.Minute, "the other proxy has heard of it", func() bool { return Inside(late.Sequences).Cached("photos") == 0 })
 	h := newGivenEver()
 	for range 60 {
 		h.add(t, "photos", mustTake(t, fresh.Sequences, "photos", 1))
@@ -63,7 +63,7 @@ func TestTheTimeInWhichAPrimaryIsKnownBeginsWithIt(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	a := e.join(t, "a", &given{}, patience(time.Minute))
 	a.take(t, "a", "photos", 1)
-	knows := func() bool { return a.servers.enlisted(make(map[*server]tenure)) }
+	knows := func() bool { return Inside(a.Sequences).Enlisted() }
 	within(t, time.Minute, "the primary is known for long", knows)
 	e.CatchUp(t, 1, 0)
 	before := time.Now()
@@ -71,18 +71,20 @@ func TestTheTimeInWhichAPrimaryIsKnownBeginsWithIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.Promote(t, 1)
-	v := a.servers.first()
+	v := Inside(a.Sequences).First()
 	within(t, 2*time.Minute, "signs of life are given to the new one", func() bool {
-		return v.tenure.Load().node.Node == v.Nodes()[1]
+		node, _ := v.KnownSince()
+		return node == v.Nodes()[1]
 	})
-	if since := v.tenure.Load().since; since.Before(before) {
+	if _, since := v.KnownSince(); since.Before(before) {
 		t.Errorf("the new primary is known since %v, and began after %v", since, before)
 	}
 	within(t, time.Minute, "the new one is known for long", knows)
 	alone := newPlace(t)
 	alone.withTable(t, nil)
 	one := alone.open(t)
-	if one.timing.tenure = time.Hour; !one.servers.enlisted(make(map[*server]tenure)) {
+	Inside(one).ChangeTiming(func(t *Timing) { t.Tenure = time.Hour })
+	if !Inside(one).Enlisted() {
 		t.Error("a single server is known from the beginning")
 	}
 }

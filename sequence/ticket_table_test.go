@@ -277,15 +277,15 @@ func TestWhatABrokenReservationOfTicketsHasTakenIsCounted(t *testing.T) {
 			if _, err := app.cached(s, p.schema); err != nil { // and there is a connection
 				t.Fatal(err)
 			}
-			cached := s.TicketTable(p.schema, app.table).cache
-			cached.flush()
+			cached := CachedTickets(s.TicketTable(p.schema, app.table))
+			cached.Flush()
 			begin, err := app.direct(direct)
 			if err != nil {
 				t.Fatal(err)
 			}
 			logs.TakeAll()
 			before := counted()
-			conn, err := s.servers.tickets.Conn(t.Context())
+			conn, err := Inside(s).Tickets().Conn(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -305,7 +305,7 @@ func TestWhatABrokenReservationOfTicketsHasTakenIsCounted(t *testing.T) {
 				}
 				return b.after.Load() <= 0
 			})
-			eventually(t, "no reservation is in flight", func() bool { return !cached.reservesNow() })
+			eventually(t, "no reservation is in flight", func() bool { return !cached.Reserving() })
 			end, err := app.direct(direct)
 			if err != nil {
 				t.Fatal(err)
@@ -320,7 +320,7 @@ func TestWhatABrokenReservationOfTicketsHasTakenIsCounted(t *testing.T) {
 	// The first use of a stub takes a number for its row.
 	before := counted()
 	table := s.TicketTable(p.schema, "tickets64InnoDB")
-	table.flush()
+	FlushTickets(table)
 	path.LoseAnswers()
 	if _, err := table.Replace(t.Context(), nil, []byte("stub"), []byte("a")); err == nil {
 		t.Error("a stub got its row though no answer came")

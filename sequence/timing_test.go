@@ -9,33 +9,9 @@ import (
 	"seqproxy/sequence/define"
 )
 
-// quick has a proxy of a test ask and give up sooner. What bounds the answer of a server stays, as
-// a busy machine needs it.
-func quick(o *Options) {
-	t := standardTiming()
-	t.follow, t.followRarely = 100*time.Millisecond, time.Second
-	t.beat, t.stale, t.tenure = 500*time.Millisecond, 5*time.Second, 4*time.Second
-	t.Flush = 2 * time.Second
-	t.lack = 2 * time.Second
-	o.timing = &t
-}
-
-// seldomHearing has a proxy not hear of changes within a few seconds, apart from those that it
-// makes itself.
-func seldomHearing(o *Options) {
-	t := o.timing
-	t.follow, t.followRarely = 4*time.Second, 4*time.Second
-	t.fill, t.stale, t.tenure = 10*time.Second, 15*time.Second, 10*time.Second
-}
-
 func TestTheClocksKeepTheirRules(t *testing.T) {
 	usual := standardTiming()
 	if err := usual.check(); err != nil {
-		t.Error(err)
-	}
-	var o Options
-	quick(&o)
-	if err := o.timing.check(); err != nil {
 		t.Error(err)
 	}
 	for what, breakIt := range map[string]func(*timing){

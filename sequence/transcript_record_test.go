@@ -173,14 +173,14 @@ func (r *recorder) step(title string, f func()) {
 	r.mu.Unlock()
 	eventually(r.t, title+": all is quiet", func() bool {
 		for _, s := range r.proxies {
-			if s.reservesNow() {
+			if Inside(s).ReservingAny() {
 				return false
 			}
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for name, s := range r.proxies {
-			if s.isOpen() && s.follow.begun.Load() && r.rounds[name] < 2*max(1, len(s.servers.view.Load().members)) {
+			if Inside(s).Open() && Inside(s).Begun() && r.rounds[name] < 2*max(1, len(Inside(s).Members())) {
 				return false
 			}
 		}
@@ -261,25 +261,6 @@ func (r *recorder) write(title string, all []*said) {
 }
 
 var anyVersion = regexp.MustCompile(`>= \S+`)
-
-// reservesNow says whether a reservation is in flight.
-func (s *Sequences) reservesNow() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.caches {
-		if c.reservesNow() {
-			return true
-		}
-	}
-	return false
-}
-
-// isOpen says whether Close was not called yet.
-func (s *Sequences) isOpen() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !s.closed
-}
 
 func (r *recorder) isForNumbers(conn string) bool {
 	r.mu.Lock()

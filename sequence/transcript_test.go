@@ -119,7 +119,7 @@ func recordConnecting(t *testing.T, r *recorder) {
 func recordAgain(t *testing.T, r *recorder) {
 	_, s := r.single(map[string]uint64{"photos": 0})
 	r.take(s, "a proxy takes its first number", 1, 1)
-	r.step(everything, func() { time.Sleep(2*s.timing.beat + s.timing.follow) })
+	r.step(everything, func() { time.Sleep(2*Inside(s).Timing().Beat + Inside(s).Timing().Follow) })
 	r.do("the proxy ends", s.Close)
 }
 
@@ -234,7 +234,7 @@ func recordTwoProxies(t *testing.T, r *recorder) {
 	r.take(a, "A takes a number", 1, 1)
 	r.take(b, "B takes a number", 1, 11)
 	r.alter(a, "A: ALTER SEQUENCE CACHE 5", Alteration{Cache: ref(uint64(5))})
-	r.step("A: RESTART ... FORCE is refused beside B", func() { wantRefused(t, a, "photos", b.servers.id) })
+	r.step("A: RESTART ... FORCE is refused beside B", func() { wantRefused(t, a, "photos", Inside(b).ID()) })
 	r.do("A: the list of proxies", func(ctx context.Context) error { _, err := a.Proxies(ctx); return err })
 	r.alter(a, "A: ALTER SEQUENCE ORDER, for which B gives up what it holds", Alteration{Order: ref(true)})
 	r.do("B ends", b.Close)
@@ -282,10 +282,10 @@ func (r *recorder) several(n int, rows func(i int) map[string]uint64, change ...
 		o.Servers = append(o.Servers, f[i].options().Servers...)
 	}
 	s := r.proxy("A", o, append([]func(*Options){steadySize(10)}, change...)...)
-	if s.opts.Interleave == InterleaveBlock {
+	if how, _ := Inside(s).Interleave(); how == InterleaveBlock {
 		f.divide(r.t, s)
 	}
-	s.servers.lastUsed["photos"] = n - 1 // else any member is the first
+	Inside(s).LastMember("photos", n-1) // else any member is the first
 	return f, s
 }
 
@@ -317,30 +317,26 @@ func recordChange(t *testing.T, r *recorder) {
 	s := r.proxy("A", first.options(), steadySize(10), blocks(10), func(o *Options) { o.NoDirectWriters = true })
 	more := second.options().Servers[0]
 	more.Addr, more.MaxConns = r.tap("A", "S2", more.Addr), 1
-	if err := more.setDefaults(); err != nil {
+	if err := Inside(s).Add(more); err != nil {
 		t.Fatal(err)
 	}
-	s.opts.Servers = append(s.opts.Servers, more)
-	if _, err := s.servers.addLocked(more); err != nil {
-		t.Fatal(err)
-	}
-	s.servers.lastUsed["photos"] = 1
+	Inside(s).LastMember("photos", 1)
 	r.take(s, "a number of the only server", 1, 1235)
 	// Between the first member that obeys and the last one the follower may meet the plan, and
 	// bring it to the others, or not.
 	var obey map[string]bool
-	s.planHook = func(step, address string) (err error) {
+	Inside(s).OnPlanStep(func(step, address string) (err error) {
 		switch {
 		case step == change.Accepted && obey == nil:
-			obey, err = make(map[string]bool), s.follow.work.Acquire(t.Context())
+			obey, err = make(map[string]bool), Inside(s).Following().Acquire(t.Context())
 		case step == PlanInForce && obey != nil:
 			if obey[address] = true; len(obey) == 2 {
 				obey = nil
-				s.follow.work.Release()
+				Inside(s).FollowAgain()
 			}
 		}
 		return err
-	}
+	})
 	change := func(title string, c PlanChange) {
 		r.do(title, func(ctx context.Context) error { _, err := s.ChangePlan(ctx, c); return err })
 	}

@@ -21,8 +21,8 @@ func TestAReservationThatOutlivesItsSequenceIsWaitedFor(t *testing.T) {
 		}()
 		synctest.Wait()
 		for range 2 { // the next one may end in the same way
-			s.end("photos")
-			if _, err := s.cacheFor("photos", store.Row{Name: "photos", Max: sc.max, Entry: store.NoEntry()}, s.obeyed()); err != nil {
+			Inside(s).End("photos")
+			if _, err := Inside(s).Meet("photos", store.Row{Name: "photos", Max: sc.max, Entry: store.NoEntry()}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -43,7 +43,7 @@ func TestAReservationThatOutlivesItsSequenceIsWaitedFor(t *testing.T) {
 		if sc.most != 1 {
 			t.Errorf("got up to %d reservations at a time, want 1", sc.most)
 		}
-		if held := len(s.ending); held != 0 {
+		if held := Inside(s).Ending(); held != 0 {
 			t.Errorf("%d turns are kept", held)
 		}
 	})

@@ -130,15 +130,15 @@ func TestNothingIsGivenBackIntoAnotherEpoch(t *testing.T) {
 	a, b := p.open(t, steadySize(20)), p.open(t, steadySize(20))
 	wantTaken(t, a, "photos", 1)
 	settled(t, a, "photos")
-	epoch := a.servers.first().Marks.Epoch("photos")
-	old := a.names.get([]byte("photos")).unused()
+	epoch := Inside(a).First().Marks.Epoch("photos")
+	old := Inside(a).Cache("photos").TakeUnused()
 	beginAgain(t, p.db, b, "photos", 1)
 	wantTaken(t, b, "photos", 1)
 	settled(t, b, "photos")
 	if got := p.id(t, "photos"); got != old.Last() {
 		t.Fatalf("the row is at %d, not at %d: this shows nothing", got, old.Last())
 	}
-	if done, err := a.servers.first().giveBack(t.Context(), "photos", epoch, old); done || err != nil {
+	if done, err := Inside(a).First().GiveBack(t.Context(), "photos", epoch, old); done || err != nil {
 		t.Errorf("got %v, %v; want it refused", done, err)
 	}
 	if got := mustTake(t, a, "photos", 1); got <= 20 {
@@ -166,15 +166,15 @@ func TestNothingIsGivenBackThatWasPassedOver(t *testing.T) {
 			settled(t, b, "photos")
 			wantTaken(t, a, "photos", 21)
 			settled(t, a, "photos")
-			epoch := a.servers.first().Marks.Epoch("photos")
-			old := a.names.get([]byte("photos")).unused()
+			epoch := Inside(a).First().Marks.Epoch("photos")
+			old := Inside(a).Cache("photos").TakeUnused()
 			if ok, err := pass(b); !ok || err != nil {
 				t.Fatalf("got %v, %v; want that it goes on above 30", ok, err)
 			}
 			if got := p.id(t, "photos"); got != old.Last() {
 				t.Fatalf("the row is at %d, not at %d: this shows nothing", got, old.Last())
 			}
-			if done, err := a.servers.first().giveBack(t.Context(), "photos", epoch, old); done || err != nil {
+			if done, err := Inside(a).First().GiveBack(t.Context(), "photos", epoch, old); done || err != nil {
 				t.Errorf("got %v, %v; want it refused", done, err)
 			}
 			if got := mustTake(t, b, "photos", 1); got <= 30 {
@@ -249,12 +249,12 @@ func TestWhatWasPassedOverIsGivenUpHereThoughTheServerAnswersNoMore(t *testing.T
 	for name, pass := range passOver(t.Context(), a) {
 		wantTaken(t, a, name, 1)
 		settled(t, a, name)
-		a.follow.work.MustAcquire() // nobody looks
-		a.follow.begun.Store(false)
+		Inside(a).StopFollowing() // nobody looks
+		Inside(a).SetBegun(false)
 		err := pass(5000)
-		next := a.names.get([]byte(name)).next()
-		a.follow.begun.Store(true)
-		a.follow.work.Release()
+		next := Inside(a).Cache(name).Next()
+		Inside(a).SetBegun(true)
+		Inside(a).FollowAgain()
 		if err != nil || next != 0 && next <= 5000 {
 			t.Errorf("%s: %v; goes on at %d, want above 5000", name, err, next)
 		}

@@ -57,8 +57,8 @@ func (e *lossy) run(t *testing.T, node int, text string, args ...any) {
 
 // stopRounds has b see no change until the returned function is called.
 func (e *lossy) stopRounds() (goOn func()) {
-	e.b.follow.work.MustAcquire()
-	return e.b.follow.work.Release
+	Inside(e.b.Sequences).StopFollowing()
+	return Inside(e.b.Sequences).FollowAgain
 }
 
 // failOver ends the old primary, and returns a proxy that knows nothing of it.
@@ -70,7 +70,7 @@ func (e *lossy) failOver(t *testing.T) *member {
 	}
 	e.Promote(t, 1)
 	fresh := e.join(t, "fresh", &given{}, e.change...)
-	fresh.timing.tenure = 0 // both others are registered on the replica
+	Inside(fresh.Sequences).ChangeTiming(func(t *Timing) { t.Tenure = 0 }) // both others are registered on the replica
 	within(t, time.Minute, "the new primary serves", func() bool {
 		_, err := fresh.Take(t.Context(), []byte("users"), 1)
 		return err == nil
@@ -136,19 +136,19 @@ func TestAVersionThatWasReadOnALostPrimaryIsNotToldToTheNewOne(t *testing.T) {
 	e := newLossy(t, func(o *Options) { o.OrderWithoutReplica = true })
 	goOn := e.stopRounds()
 	defer func() { goOn() }()
-	v := e.b.servers.first()
+	v := Inside(e.b.Sequences).First()
 	cache := uint64(11)
 	if _, err := e.a.Alter(t.Context(), []byte("users"), Alteration{Cache: &cache}); err != nil {
 		t.Fatal(err)
 	}
-	heard, err := v.ChangesSince(t.Context(), v.follow.seen, false)
+	heard, err := v.Hear(t.Context())
 	if err != nil || heard.Version <= e.version {
 		t.Fatalf("read %+v, %v; want a version above %d", heard, err, e.version)
 	}
 	fresh := e.failOver(t)
 	done := e.orderLater(t, fresh)
 	within(t, time.Minute, "the proxy gives a sign of life to the new primary", func() bool {
-		return e.b.followServer(t.Context(), e.b.servers.view.Load(), v, heard) == nil
+		return v.Obey(t.Context(), heard) == nil
 	})
 	select {
 	case err := <-done:
@@ -173,7 +173,7 @@ func TestAChangeThatHasTheVersionOfALostOneIsObeyed(t *testing.T) {
 	}
 	within(t, time.Minute, "the proxy obeys it", func() bool {
 		var version uint64
-		err := e.pools[0].QueryRow("SELECT version FROM sequence_proxy WHERE id = ?", e.b.servers.first().Registry.ID).Scan(&version)
+		err := e.pools[0].QueryRow("SELECT version FROM sequence_proxy WHERE id = ?", Inside(e.b.Sequences).First().Registry.ID).Scan(&version)
 		return err == nil && version > e.version
 	})
 	goOn := e.stopRounds()
@@ -201,7 +201,7 @@ func TestAChangeAfterALostOneOfALaterTimeIsObeyed(t *testing.T) {
 			e.run(t, 0, "UPDATE sequence_version SET version = version + ?", 2*ahead)
 			within(t, time.Minute, "the proxy obeys it", func() bool {
 				var version uint64
-				err := e.pools[0].QueryRow("SELECT version FROM sequence_proxy WHERE id = ?", e.b.servers.first().Registry.ID).Scan(&version)
+				err := e.pools[0].QueryRow("SELECT version FROM sequence_proxy WHERE id = ?", Inside(e.b.Sequences).First().Registry.ID).Scan(&version)
 				return err == nil && version > e.version+ahead
 			})
 			for range 25 {
@@ -211,7 +211,7 @@ func TestAChangeAfterALostOneOfALaterTimeIsObeyed(t *testing.T) {
 			fresh := e.failOver(t)
 			if then == "it begins again" {
 				beginAgain(t, e.pools[1], fresh.Sequences, "photos", 1)
-				within(t, time.Minute, "the other proxy has heard of it", func() bool { return e.b.names.get([]byte("photos")).tally().Cached == 0 })
+				within(t, time.Minute, "the other proxy has heard of it", func() bool { return Inside(e.b.Sequences).Cached("photos") == 0 })
 				e.wantAnew(t, fresh)
 				return
 			}
@@ -239,10 +239,10 @@ func TestAVersionThatWasToldBeforeTheTableWasRestoredCountsForNothing(t *testing
 	within(t, time.Minute, "the proxy obeys it", func() bool {
 		var told int
 		err := p.db.QueryRow("SELECT COUNT(*) FROM sequence_proxy, sequence_version AS o WHERE sequence_proxy.version = o.version AND sequence_proxy.id = ?",
-			b.servers.first().Registry.ID).Scan(&told)
+			Inside(b).First().Registry.ID).Scan(&told)
 		return err == nil && told == 1
 	})
-	b.follow.work.MustAcquire()
+	Inside(b).StopFollowing()
 	p.exec(t, "REPLACE INTO sequence_options SELECT * FROM old_options")
 	p.exec(t, "REPLACE INTO sequence_version SELECT * FROM old_version")
 	limited, stop := context.WithTimeoutCause(t.Context(), 3*time.Second, errors.New("waited long enough"))
@@ -250,7 +250,7 @@ func TestAVersionThatWasToldBeforeTheTableWasRestoredCountsForNothing(t *testing
 	if _, err := a.Alter(limited, []byte("photos"), Alteration{Order: ref(true)}); err == nil {
 		t.Error("ORDER was confirmed before all proxies knew")
 	}
-	b.follow.work.Release()
+	Inside(b).FollowAgain()
 	if err := confirmOrder(t, a); err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func TestAMemberThatWasRestoredLearnsTheCeilingsOfTheOthersAgain(t *testing.T) {
 				there.links[0].Cut()
 				eventually(t, "it is left out", func() bool {
 					takeAll(t, s, h, name, 1)
-					return s.servers.members()[0].away.Load() && other.servers.members()[0].away.Load()
+					return Inside(s).Members()[0].Away() && Inside(other).Members()[0].Away()
 				})
 			}
 			restored := backed

@@ -23,7 +23,7 @@ func (e *planEstate) otherSide(t *testing.T) *planEstate {
 
 // ceilingsAhead has a proxy set ceilings at most n ahead.
 func ceilingsAhead(s *Sequences, n uint64) {
-	s.servers.ahead = n
+	Inside(s).CeilingsAhead(n)
 }
 
 // takeAll takes n numbers one by one.
@@ -39,10 +39,10 @@ func takeAll(t *testing.T, s *Sequences, h *givenEver, name string, n int) {
 func toTheCeiling(t *testing.T, s *Sequences, h *givenEver, name string) (got int, end error) {
 	t.Helper()
 	eventually(t, "the ceiling is reached", func() bool {
-		g, err := s.servers.reserve(context.Background(), name, 5, 1)
-		for err == nil && g.seg.Remaining() > 0 {
-			_, _ = g.seg.Skip(1) // a border of blocks
-			number, _ := g.seg.Take(1)
+		g, err := Inside(s).Reserve(context.Background(), name, 5, 1)
+		for err == nil && g.Seg.Remaining() > 0 {
+			_, _ = g.Seg.Skip(1) // a border of blocks
+			number, _ := g.Seg.Take(1)
 			h.add(t, name, number)
 			got++
 		}
@@ -142,8 +142,8 @@ func TestACeilingIsRaisedAheadOfNeed(t *testing.T) {
 	ceilingsAhead(s, 10_000)
 	e.change(t, s, PlanChange{Add: e.addr(1)})
 	mustTake(t, s, "photos", 1)
-	v, plan := s.servers.members()[0], s.servers.view.Load().plan.Number
-	before, err := v.recordedCeiling(context.Background(), v.Pool(), "photos", plan)
+	v, plan := Inside(s).Members()[0], Inside(s).Plan().Number
+	before, err := v.RecordedCeiling(context.Background(), "photos", plan)
 	if err != nil || before == 0 {
 		t.Fatalf("its ceiling is %d, %v", before, err)
 	}
@@ -151,13 +151,13 @@ func TestACeilingIsRaisedAheadOfNeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Far from the ceiling still.
-	g, err := s.servers.reserveWith(context.Background(), s.servers.view.Load(), v, "photos", 5, 1, v.tryTime())
+	g, err := v.ReserveAsMember(context.Background(), "photos", 5, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.servers.goAhead(context.Background(), "photos", g.due)
+	v.GoAhead(context.Background(), "photos", g)
 	eventually(t, "the ceiling is raised", func() bool {
-		now, err := v.recordedCeiling(context.Background(), v.Pool(), "photos", plan)
+		now, err := v.RecordedCeiling(context.Background(), "photos", plan)
 		return err == nil && now > before
 	})
 }
@@ -184,12 +184,12 @@ func TestAMemberWithDirectWritersHasNoCeiling(t *testing.T) {
 
 func TestWhereACeilingIsSet(t *testing.T) {
 	for _, c := range []struct{ position, highest, ahead, want uint64 }{
-		{0, 1<<64 - 1, ceilingAhead, ceilingAhead},
-		{1000, 1<<64 - 1, ceilingAhead, 1000 + ceilingAhead},
-		{0, 1<<32 - 1, ceilingAhead, 1<<24 - 1},
-		{1<<32 - 1, 1<<32 - 1, ceilingAhead, 1<<32 - 1},
-		{1 << 40, 1<<32 - 1, ceilingAhead, 1<<32 - 1},
-		{1<<64 - 1, 1<<64 - 1, ceilingAhead, 1<<64 - 1},
+		{0, 1<<64 - 1, CeilingAhead, CeilingAhead},
+		{1000, 1<<64 - 1, CeilingAhead, 1000 + CeilingAhead},
+		{0, 1<<32 - 1, CeilingAhead, 1<<24 - 1},
+		{1<<32 - 1, 1<<32 - 1, CeilingAhead, 1<<32 - 1},
+		{1 << 40, 1<<32 - 1, CeilingAhead, 1<<32 - 1},
+		{1<<64 - 1, 1<<64 - 1, CeilingAhead, 1<<64 - 1},
 	} {
 		if got := change.CeilingAbove(c.position, c.highest, c.ahead); got != c.want {
 			t.Errorf("above %d, up to %d: got %d, want %d", c.position, c.highest, got, c.want)
@@ -210,10 +210,10 @@ func TestAMemberDoesNotGoByTheCeilingOfAnother(t *testing.T) {
 
 	// It raises the ceiling of the second member. Only the first one hears of it.
 	ctx := context.Background()
-	w := s.servers.view.Load()
+	second := Inside(s).Members()[1]
 	e.links[1].Cut()
 	e.links[2].Cut()
-	if err := s.servers.recordCeiling(ctx, w.members[1], w.members[1].Share(), "photos", 3000); err == nil {
+	if err := second.RecordCeiling(ctx, "photos", 3000); err == nil {
 		t.Fatal("a ceiling was recorded by a member that cannot be reached")
 	}
 	// A proxy that knows what is written there, and no more.
@@ -280,7 +280,7 @@ func TestTheHomeOfAnOrderSequenceIsNotTakenOutByItsCeiling(t *testing.T) {
 	mustTake(t, s, "albums", 1)
 	mustTake(t, other, "albums", 1)
 
-	home := s.servers.home(s.servers.view.Load(), "albums")
+	home := Inside(s).Home("albums")
 	for i := range e.links {
 		if e.addr(i) == home.Name() {
 			e.links[i].Cut()
@@ -314,17 +314,17 @@ func TestACeilingOfACoordinatorThatDiedIsNotGoneBy(t *testing.T) {
 	mustTake(t, s, "photos", 1)
 
 	e.links[2].Cut()
-	s.planHook = func(step, address string) error {
+	Inside(s).OnPlanStep(func(step, address string) error {
 		if step == change.Accepted {
 			return errKilled
 		}
 		return nil
-	}
+	})
 	if _, err := s.ChangePlan(context.Background(), PlanChange{Remove: e.addr(2)}); err == nil {
 		t.Fatal("the coordinator did not die")
 	}
 	e.links[2].Mend()
-	s.planHook = nil
+	Inside(s).OnPlanStep(nil)
 	now, err := s.ChangePlan(context.Background(), PlanChange{Remove: e.addr(2)})
 	if err != nil {
 		t.Fatal(err)
