@@ -275,12 +275,20 @@ func changeTiming(t *timing, f func(*Timing)) {
 		field    *time.Duration
 		was, now time.Duration
 	}{
-		{&t.follow, was.Follow, now.Follow}, {&t.followRarely, was.FollowRarely, now.FollowRarely},
-		{&t.beat, was.Beat, now.Beat}, {&t.stale, was.Stale, now.Stale}, {&t.tenure, was.Tenure, now.Tenure},
-		{&t.fill, was.Fill, now.Fill}, {&t.lack, was.Lack, now.Lack},
-		{&t.lastBackoff, was.LastBackoff, now.LastBackoff}, {&t.leastPatience, was.LeastPatience, now.LeastPatience},
-		{&t.editSilence, was.EditSilence, now.EditSilence}, {&t.unknown, was.Unknown, now.Unknown}, {&t.idle, was.Idle, now.Idle},
-		{&t.clockLook, was.ClockLook, now.ClockLook}, {&t.clockAgain, was.ClockAgain, now.ClockAgain},
+		{&t.follow, was.Follow, now.Follow},
+		{&t.followRarely, was.FollowRarely, now.FollowRarely},
+		{&t.beat, was.Beat, now.Beat},
+		{&t.stale, was.Stale, now.Stale},
+		{&t.tenure, was.Tenure, now.Tenure},
+		{&t.fill, was.Fill, now.Fill},
+		{&t.lack, was.Lack, now.Lack},
+		{&t.lastBackoff, was.LastBackoff, now.LastBackoff},
+		{&t.leastPatience, was.LeastPatience, now.LeastPatience},
+		{&t.editSilence, was.EditSilence, now.EditSilence},
+		{&t.unknown, was.Unknown, now.Unknown},
+		{&t.idle, was.Idle, now.Idle},
+		{&t.clockLook, was.ClockLook, now.ClockLook},
+		{&t.clockAgain, was.ClockAgain, now.ClockAgain},
 	} {
 		if d.now != d.was {
 			*d.field = d.now

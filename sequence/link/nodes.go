@@ -261,7 +261,9 @@ func (l *Link) Settle(next *Choice) {
 
 // findWritable looks at all nodes and returns the one to reserve numbers on.
 func (l *Link) findWritable(ctx context.Context) (*Choice, error) {
-	all := l.surveyUntil(ctx, func(answered []Standing) bool { return isMajority(answered, len(l.nodes.all)) && l.flushes(answered) == nil })
+	all := l.surveyUntil(ctx, func(answered []Standing) bool {
+		return isMajority(answered, len(l.nodes.all)) && l.flushes(answered) == nil
+	})
 	return l.Fitting(all)
 }
 
