@@ -14,8 +14,8 @@ import (
 	"seqproxy/statement"
 )
 
-// Moment is when columns are defined. The number is a literal in a text and a
-// parameter in a prepared statement, whose length is only known when it is bound.
+// Moment is when columns are defined. A number is a literal in a text, and a parameter in a
+// prepared statement, whose length is unknown until it is bound.
 type Moment uint8
 
 // The moments.
@@ -35,10 +35,10 @@ const (
 	BinaryCharset = 63
 )
 
-// Columns defines the columns of a SELECT that the proxy answers, as the server
-// defines those of LAST_INSERT_ID(n), LAST_INSERT_ID(), @@last_insert_id and
-// CONNECTION_ID(). values are those of the calls, used in a text only. texts are those of the calls
-// whose keys are texts, as far as they are known; nil: none.
+// Columns defines the columns of a SELECT that the proxy answers, as the server defines those of
+// LAST_INSERT_ID(n), LAST_INSERT_ID(), @@last_insert_id and CONNECTION_ID(). values are the values
+// of the calls, for a text only. texts are the text keys of calls, as far as they are known; nil:
+// none.
 func Columns(st *statement.Statement, sql []byte, when Moment, values, texts []keys.Number, mariaDB bool) []protocol.Column {
 	columns := make([]protocol.Column, len(st.Items))
 	for i := range st.Items {
@@ -83,7 +83,7 @@ func Columns(st *statement.Statement, sql []byte, when Moment, values, texts []k
 	return columns
 }
 
-// keyColumn is the column of a key that is a text: of a literal, or of a parameter.
+// keyColumn is the column of a text key: of a literal, or of a parameter.
 func keyColumn(name string, key *keys.Number, when Moment) protocol.Column {
 	c := textColumn(name, uint32(len(key.Text)))
 	if key.Binary {
@@ -95,8 +95,7 @@ func keyColumn(name string, key *keys.Number, when Moment) protocol.Column {
 	return c
 }
 
-// TextsOf are the texts of a statement that is being prepared, of which nothing is known yet but
-// that they are texts.
+// TextsOf returns stand-ins for the text keys of a statement that is being prepared.
 func TextsOf(slots []plan.Slot) []keys.Number {
 	if !slices.ContainsFunc(slots, func(s plan.Slot) bool { return s.Texts }) {
 		return nil
@@ -113,8 +112,8 @@ func TextsOf(slots []plan.Slot) []keys.Number {
 // longestKey is a text as long as the longest key.
 var longestKey = strings.Repeat("?", 64)
 
-// Params defines the parameters of a statement that is answered here as the server
-// does those of LAST_INSERT_ID(?).
+// Params defines the parameters of a statement that is answered here, as the server does those of
+// LAST_INSERT_ID(?).
 func Params(n int, mariaDB bool) []protocol.Column {
 	c := protocol.Column{Name: "?", Charset: BinaryCharset, Type: mysql.MYSQL_TYPE_NULL, Flags: Binary}
 	if !mariaDB {

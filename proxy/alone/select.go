@@ -13,18 +13,18 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// Facts are what the proxy knows of a session by itself.
+// Facts are what the proxy itself knows of a session.
 type Facts struct {
 	State   *state.State
-	Version string // what the session says that the server's is
+	Version string // the server's version, as the session shows it
 	AtAdmin bool
-	Stride  uint64 // how far apart numbers are that applications count themselves
+	Stride  uint64 // the distance between numbers for applications that count themselves
 	User    string
 	Host    string // of the client
-	ID      uint32 // what the client holds for its connection id
+	ID      uint32 // the connection id that the client has
 }
 
-// WarningColumns are those of SHOW WARNINGS.
+// WarningColumns are the columns of SHOW WARNINGS.
 var WarningColumns = []protocol.Column{
 	textColumn("Level", 7),
 	{Name: "Code", Charset: BinaryCharset, Length: 4, Type: mysql.MYSQL_TYPE_LONGLONG, Flags: NotNull | Unsigned | Binary},
@@ -37,8 +37,8 @@ func textColumn(name string, chars uint32) protocol.Column {
 	return protocol.Column{Name: name, Charset: charsetUTF8MB4, Length: 4 * chars, Type: mysql.MYSQL_TYPE_VAR_STRING, Decimals: 31}
 }
 
-// Select answers a SELECT of system variables, literals and functions without
-// arguments. Of any other ok is false.
+// Select answers a SELECT of system variables, literals and functions without arguments. ok is
+// false for others.
 func (f *Facts) Select(sql []byte, mode lex.Mode) (t *protocol.Table, ok bool) {
 	items, ok := idiom.SimpleSelect(sql, mode)
 	if !ok {
@@ -136,7 +136,7 @@ func (f *Facts) function(name string) (value any, ok bool) {
 	return nil, false
 }
 
-// Set has a SET change a session that has no server; false: it needs one.
+// Set carries out a SET in a session without a server; false: it needs one.
 func Set(s *state.State, st *statement.Statement, sql []byte) bool {
 	for i := range st.Assignments {
 		a := &st.Assignments[i]
@@ -194,7 +194,7 @@ func Warnings(s *state.State) *protocol.Table {
 }
 
 // RowCount answers a SELECT of nothing but ROW_COUNT() and LAST_INSERT_ID(), right after a ticket.
-// Of any other ok is false.
+// ok is false for others.
 func RowCount(s *state.State, sql []byte) (t *protocol.Table, ok bool) {
 	items, ok := idiom.SimpleSelect(sql, s.Mode)
 	if !ok {

@@ -20,22 +20,22 @@ import (
 	"seqproxy/statement/idiom"
 )
 
-// Session is who asks.
+// Session is the session that asks.
 type Session interface {
-	// Exists says whether there is a sequence of a name, and Sees whether the user may look at it.
+	// Exists reports whether a sequence has a name, and Sees whether the user may see it.
 	Exists(name []byte) (bool, error)
 	Sees(name []byte) (bool, error)
-	// InUTF8 returns a name that is in another character set.
+	// InUTF8 converts a name from another character set.
 	InUTF8(name []byte, charset string) ([]byte, error)
-	// Ask runs a statement of ours on a server.
+	// Ask runs a statement of the proxy on a server.
 	Ask(c *backend.Conn, sql string) ([][][]byte, error)
 }
 
-// Sequences tells what there is. *sequence.Sequences implements it.
+// Sequences describes the sequences. *sequence.Sequences implements it.
 type Sequences interface {
-	// Definitions returns what all sequences are. It asks.
+	// Definitions returns the definitions of all sequences. It asks a server.
 	Definitions(ctx context.Context) ([]sequence.Definition, error)
-	// Describe returns what a sequence is and where it stands. It asks.
+	// Describe returns the definition of a sequence and where it stands. It asks a server.
 	Describe(ctx context.Context, name []byte) (sequence.Definition, sequence.State, error)
 }
 
@@ -44,12 +44,12 @@ type Writer struct {
 	Session   Session
 	Sequences Sequences
 	Patience  *keys.Patience
-	Schema    string // the session's current one
+	Schema    string // the session's current schema
 	Table     string // the schema of the sequence table
 }
 
-// Write returns the text of a question for the server of c, with the proxy's sequences in
-// it. It is the text itself where there is none to be written.
+// Write returns the text of a question for the server of c, with the proxy's sequences in it. It
+// returns sql itself if there are none to write.
 func (w *Writer) Write(c *backend.Conn, q *idiom.SequenceQuestion, sql []byte, charset string) (text []byte, err error) {
 	var shown []shownSequence
 	if q.Sources[0].Kind != idiom.SourceOne {
@@ -94,7 +94,7 @@ type shownSequence struct {
 	def          *sequence.Definition
 }
 
-// all are those that the user may use, in each schema in which their names mean them:
+// all returns the sequences that the user may use, in each schema in which their names mean them:
 // "photos" is one of the session's schema, whichever that is, and of the schema of the sequence
 // table; "album0.photos" is photos in album0.
 func (w *Writer) all() (all []shownSequence, err error) {
@@ -128,7 +128,7 @@ func (w *Writer) all() (all []shownSequence, err error) {
 	return all, nil
 }
 
-// viewColumn is a column of a table of information_schema, and what a sequence has there.
+// viewColumn is a column of a table of information_schema, with the value of a sequence.
 type viewColumn struct {
 	name  string
 	value func(*shownSequence) string // as SQL
@@ -138,7 +138,7 @@ func constantly(sql string) func(*shownSequence) string {
 	return func(*shownSequence) string { return sql }
 }
 
-// tablesColumns are those of TABLES. MySQL has no more than the first 21.
+// tablesColumns are the columns of TABLES. MySQL has only the first 21.
 var tablesColumns = []viewColumn{
 	{"TABLE_CATALOG", constantly("'def'")},
 	{"TABLE_SCHEMA", func(q *shownSequence) string { return plan.Literal(q.schema) }},
@@ -167,7 +167,7 @@ var tablesColumns = []viewColumn{
 
 const tablesColumnsOfMySQL = 21
 
-// sequencesColumns are those of SEQUENCES, which MariaDB has since 11.5.
+// sequencesColumns are the columns of SEQUENCES, which MariaDB has since 11.5.
 var sequencesColumns = []viewColumn{
 	{"SEQUENCE_CATALOG", constantly("'def'")},
 	{"SEQUENCE_SCHEMA", func(q *shownSequence) string { return plan.Literal(q.schema) }},
@@ -192,8 +192,8 @@ func zeroOne(is bool) string {
 	return "0"
 }
 
-// maxShown is the greatest number of a sequence as MariaDB would show it. Without MAXVALUE that is
-// what MariaDB makes of it: programs read it as a BIGINT.
+// maxShown is the greatest number of a sequence as MariaDB shows it. Without MAXVALUE it is
+// MariaDB's default: programs read it as a BIGINT.
 func maxShown(d *sequence.Definition) uint64 {
 	const maxOfMariaDB, maxJSON = math.MaxInt64 - 1, 1<<53 - 1
 	switch {
@@ -205,8 +205,8 @@ func maxShown(d *sequence.Definition) uint64 {
 	return maxOfMariaDB
 }
 
-// viewWith is a table of information_schema with sequences added, as far as the question names its
-// columns: of others the server would open every table.
+// viewWith is a table of information_schema with sequences added. It has only the columns that the
+// question names: for others the server would open every table.
 func viewWith(c *backend.Conn, q *idiom.SequenceQuestion, source *idiom.SequenceSource, sql []byte, shown []shownSequence) string {
 	columns := sequencesColumns
 	if source.Kind == idiom.SourceTables {
@@ -217,7 +217,7 @@ func viewWith(c *backend.Conn, q *idiom.SequenceQuestion, source *idiom.Sequence
 	if !q.All {
 		columns = slices.DeleteFunc(slices.Clone(columns), func(v viewColumn) bool { return !slices.Contains(q.Named, v.name) })
 	}
-	if len(columns) == 0 { // as of SELECT 1, or COUNT(*)
+	if len(columns) == 0 { // as in SELECT 1, or COUNT(*)
 		columns = sequencesColumns[1:3]
 	}
 	text := view(string(sql[source.Start:source.End]), columns, shown, c.Hello().MariaDB)
@@ -227,8 +227,8 @@ func viewWith(c *backend.Conn, q *idiom.SequenceQuestion, source *idiom.Sequence
 	return text
 }
 
-// view is such a table, as a table of its own. Where the server has a sequence of the same name
-// that one is shown alone.
+// view is that table as a derived table. If the server has a sequence of the same name, only that
+// is shown.
 func view(table string, columns []viewColumn, shown []shownSequence, mariaDB bool) string {
 	var b strings.Builder
 	b.WriteString("(SELECT ")
@@ -257,7 +257,7 @@ func view(table string, columns []viewColumn, shown []shownSequence, mariaDB boo
 	return b.String()
 }
 
-// showFrom is what stands in front of and behind the condition of SHOW FULL TABLES ... WHERE, whose
+// showFrom returns the texts before and after the condition of SHOW FULL TABLES ... WHERE, whose
 // rows are in the order of the names' bytes.
 func (w *Writer) showFrom(c *backend.Conn, source *idiom.SequenceSource, charset string, shown []shownSequence) (before, behind string, err error) {
 	schema := w.Schema
@@ -271,7 +271,7 @@ func (w *Writer) showFrom(c *backend.Conn, source *idiom.SequenceSource, charset
 	if schema == "" {
 		return "", "", nil
 	}
-	// The server says of which schemas it shows something.
+	// The server decides which schemas it shows.
 	if _, err := w.Session.Ask(c, "SHOW TABLES FROM "+plan.Quoted(schema)+" LIKE ''"); errors.As(err, new(*protocol.ServerError)) {
 		return "", "", nil
 	} else if err != nil {
@@ -283,8 +283,8 @@ func (w *Writer) showFrom(c *backend.Conn, source *idiom.SequenceSource, charset
 	return before, " ORDER BY CAST(" + name + " AS BINARY)", nil
 }
 
-// asTable is a sequence of the proxy as MariaDB's can be read, as a table of its own. It is
-// empty where another thing is meant: no sequence of the proxy, or a table with such columns.
+// asTable is a sequence of the proxy as a derived table, readable like MariaDB's. It is empty if
+// the source means something else: no sequence of the proxy, or a table with such columns.
 func (w *Writer) asTable(c *backend.Conn, source *idiom.SequenceSource, charset string) (string, error) {
 	name, err := w.Session.InUTF8(source.Name, charset)
 	if err != nil {
@@ -301,7 +301,7 @@ func (w *Writer) asTable(c *backend.Conn, source *idiom.SequenceSource, charset 
 		qualified := slices.Concat(schema, []byte("."), name)
 		switch string(schema) {
 		case w.Table:
-		case w.Schema: // where a list shows it
+		case w.Schema: // lists show it there
 			names = [][]byte{qualified, name}
 		default:
 			names = [][]byte{qualified}
@@ -326,7 +326,7 @@ func (w *Writer) asTable(c *backend.Conn, source *idiom.SequenceSource, charset 
 	return "", nil
 }
 
-// Listed returns the name of the sequence that a list shows as the first name in of, with the
+// Listed returns the name of the sequence that lists show under the first name in of, with the
 // session's schema in front; nil if there is none. attach gives the connection to ask on.
 func (w *Writer) Listed(of *ddl.Sequence, attach func() (*backend.Conn, error)) ([]byte, error) {
 	if len(of.Names) == 0 { // the text has an error
@@ -353,7 +353,7 @@ func (w *Writer) Listed(of *ddl.Sequence, attach func() (*backend.Conn, error)) 
 	return name, nil
 }
 
-// hasTable says whether the server has a table with the columns of a sequence, or may have.
+// hasTable reports whether the server has a table with the columns of a sequence, or may have.
 func (w *Writer) hasTable(c *backend.Conn, table string) (bool, error) {
 	rows, err := w.Session.Ask(c, "SHOW COLUMNS FROM "+table+" WHERE Field IN ('minimum_value','next_not_cached_value')")
 	var refused *protocol.ServerError
@@ -363,7 +363,7 @@ func (w *Writer) hasTable(c *backend.Conn, table string) (bool, error) {
 	return len(rows) > 0, err
 }
 
-// rowOf is the row that a sequence is, with MariaDB's columns.
+// rowOf is the row of a sequence, with MariaDB's columns.
 func (w *Writer) rowOf(source *idiom.SequenceSource, name []byte) (string, error) {
 	d, state, err := w.Sequences.Describe(w.Patience, name)
 	if err = w.Patience.Over(err); err != nil {
@@ -391,7 +391,7 @@ func (w *Writer) rowOf(source *idiom.SequenceSource, name []byte) (string, error
 	return text, nil
 }
 
-// bigint is a number as a BIGINT, which it is unsigned only if it has to be.
+// bigint writes a number as a BIGINT, unsigned only if necessary.
 func bigint(n uint64) string {
 	if n > math.MaxInt64 {
 		return fmt.Sprintf("CAST(%d AS UNSIGNED)", n)

@@ -4,12 +4,12 @@ package stats
 type End uint8
 
 const (
-	EndQuit        End = iota // the client has said so
-	EndClientGone             // the client's connection has ended without a word
-	EndBackendGone            // its server, or the connection to it
+	EndQuit        End = iota // the client said so
+	EndClientGone             // the client's connection ended without COM_QUIT
+	EndBackendGone            // its server, or the connection to it, is gone
 	EndAuth                   // the login was refused: see Refusal
 	EndMalformed              // it does not speak the protocol, or its TLS handshake failed
-	// too slow with its login, to read an answer, to send a statement, or idle for wait_timeout
+	// Too slow with its login, to read an answer, to send a statement, or idle for wait_timeout.
 	EndTimeout
 	EndLimit  // too many connections, logins, or failed logins
 	EndDrain  // the proxy shuts down
@@ -27,14 +27,14 @@ var endNames = [endReasons]string{
 type Refusal uint8
 
 const (
-	AuthPassword    Refusal = iota // it is not the user's
-	AuthUnknownUser                // there is none of that name
-	// what the user, or the proxy, demands of connections: TLS, a certificate
+	AuthPassword    Refusal = iota // the password is wrong
+	AuthUnknownUser                // no user has that name
+	// The user, or the proxy, demands something of connections: TLS, a certificate.
 	AuthRequirement
 	AuthByServer // the server refused it
-	// a login that the server is to check, which cannot be relayed safely
+	// The login is one for the server to check, and cannot be relayed safely.
 	AuthRelay
-	// one at the admin address of a user who is neither admin nor monitor
+	// The user at the admin address is neither admin nor monitor.
 	AuthNotAdmin
 	authReasons
 )

@@ -10,9 +10,9 @@ import (
 	"seqproxy/proxy/state"
 )
 
-// Report is what a session has reported of itself. The session's lock guards it.
+// Report is what a session has reported. The session's lock guards it.
 type Report struct {
-	// Since settled.
+	// Since the last Settle.
 	kinds       [unsent]uint32
 	unsettled   uint32 // statements
 	durations   [histogram.Ranges]uint32
@@ -25,17 +25,17 @@ type Report struct {
 	Standing
 }
 
-// Standing is where a session is when it tells.
+// Standing is where a session is at a report.
 type Standing struct {
 	Schema string
 	Shard  *backend.Shard // the current one
 	Pins   state.Pins
 }
 
-// CountedShards is of how many shards the session counts apart what it does there.
+// CountedShards returns for how many shards the session counts separately.
 func (t *Report) CountedShards() int { return len(t.shards) }
 
-// Info is what the session has told of itself.
+// Info returns the reported state of the session.
 func (t *Report) Info() SessionInfo {
 	return SessionInfo{
 		Since: Epoch.Add(t.Since), Statements: t.Statements, Schema: t.Schema, Pins: t.Pins.List(), Received: t.Received, Sent: t.Sent,

@@ -6,14 +6,14 @@ import (
 	"seqproxy/proxy/state"
 )
 
-// SessionState is what a session does.
+// SessionState is what a session is doing.
 type SessionState uint8
 
 // The states of sessions.
 const (
 	SessionLogin SessionState = iota // it logs in, or changes its user
 	SessionIdle                      // it waits for its client
-	SessionBusy                      // it has a command in hand
+	SessionBusy                      // it carries out a command
 	SessionStates
 )
 
@@ -22,13 +22,13 @@ func (s SessionState) String() string {
 	return [SessionStates]string{"login", "idle", "busy"}[s]
 }
 
-// SessionInfo is what one session is at one moment. But for State and Since it is from when
-// the client was last waited for.
+// SessionInfo is one session at one moment. All but State and Since are as of its last wait for the
+// client.
 type SessionInfo struct {
-	ID         uint32 // what the client holds for its connection id
+	ID         uint32 // the connection id that the client has
 	User       string // "" before the login
 	Client     string // its address
-	AtAdmin    bool   // it came to the admin address
+	AtAdmin    bool   // the client came to the admin address
 	Shards     []string
 	Schema     string
 	State      SessionState

@@ -10,30 +10,29 @@ import (
 	"seqproxy/proxy/state"
 )
 
-// Stats is what a Server has done since it was made, and what it does at one moment. It
-// is its reader's own. What a session does counts when it has answered all that its
-// client has sent.
+// Stats is what a Server has done since it was made, and what it does now. Its reader owns it. What
+// a session does counts once it has answered all that its client has sent.
 type Stats struct {
 	Since       time.Time
-	Connections uint64 // clients that were accepted as sessions
+	Connections uint64 // clients accepted as sessions
 
 	Sessions [SessionStates]int // by SessionState
-	// sessions by user, after the login: at most MaxUsers, then OtherUsers
+	// Sessions by user, after the login: at most MaxUsers, then OtherUsers.
 	Users  []Count
 	Pinned []Count // sessions by Pin; one session may count for several
 
-	Disconnects  []Count // by reason, all of them
-	AuthFailures []Count // by reason, all of them
+	Disconnects  []Count // by reason, all reasons
+	AuthFailures []Count // by reason, all reasons
 	Statements   []StatementCount
-	// SuspectIDs is how many answers had an insert id that their statement does not explain, where
-	// columns are bound.
+	// SuspectIDs is how many answers had an insert id that their statement does not explain, with
+	// bound columns.
 	SuspectIDs uint64
 
-	// Durations are those of statements, from when the last of the bytes that the client
-	// sent at a time were read to when all of them were answered.
+	// Durations are those of statements, from the end of a read of the client's bytes to the end of
+	// the answers to all of them.
 	Durations histogram.Histogram
-	// Overheads are the parts of that which the proxy itself took, of a sample: Durations
-	// without what was spent waiting for a server, or for the client to read or send.
+	// Overheads are the proxy's own part of a sample of these: Durations without the waits for a
+	// server, and for the client to read or send.
 	Overheads histogram.Histogram
 
 	// Received and Sent are bytes from and to clients, before compression and TLS.
@@ -41,36 +40,36 @@ type Stats struct {
 	Shards         []ShardTraffic
 }
 
-// Count is how many there are, or were, of something.
+// Count is a number of things with a name.
 type Count struct {
 	Name string
 	N    uint64
 }
 
-// StatementCount is how many statements there were of a kind. Shard is "" for kinds that
-// no server sees.
+// StatementCount is how many statements there were of a kind. Shard is "" for kinds that no server
+// sees.
 type StatementCount struct {
 	Kind  Kind
 	Shard string
 	N     uint64
 }
 
-// ShardTraffic is how many bytes the sessions got from a shard's servers, and sent there.
+// ShardTraffic is how many bytes sessions received from a shard's servers, and sent there.
 type ShardTraffic struct {
 	Shard          string
 	Received, Sent uint64
 }
 
-// NodeName says which node of which shard is meant, as backend.NodeStats does.
+// NodeName names a node of a shard, as backend.NodeStats does.
 type NodeName struct{ Shard, Node string }
 
 // Bounds of what Stats names.
 const (
 	MaxUsers   = 1000
-	OtherUsers = "other" // the user that stands for all beyond MaxUsers
+	OtherUsers = "other" // stands for all users beyond MaxUsers
 )
 
-// Gathering is Stats in the making.
+// Gathering is an unfinished Stats.
 type Gathering struct {
 	Stats  Stats
 	Sum    Totals
@@ -78,12 +77,12 @@ type Gathering struct {
 	pinned [state.PinCount]uint64
 }
 
-// Add adds what a session has told. user is nil before the login.
+// Add adds the report of a session. user is nil before the login.
 func (g *Gathering) Add(t *Report, does SessionState, user *string) {
 	g.Sum.Add(t)
 	g.Stats.Sessions[does]++
 	if user != nil {
-		g.users[strings.ToValidUTF8(*user, "?")]++ // a label of a metric has to be UTF-8
+		g.users[strings.ToValidUTF8(*user, "?")]++ // labels of metrics must be UTF-8
 	}
 	for p := range g.pinned {
 		if t.Pins.Has(state.Pin(p)) {
@@ -114,7 +113,7 @@ func (g *Gathering) Done() Stats {
 	return *st
 }
 
-// boundedUsers are the users with the most sessions, in the order of their names, and all
+// boundedUsers returns the users with the most sessions, in the order of their names, and all
 // others as one.
 func boundedUsers(users map[string]uint64) []Count {
 	list := make([]Count, 0, len(users))
@@ -135,7 +134,7 @@ func boundedUsers(users map[string]uint64) []Count {
 		return list
 	}
 	if i := slices.IndexFunc(list, func(u Count) bool { return u.Name == OtherUsers }); i >= 0 {
-		// a user of that name
+		// there is a user of that name
 		list[i].N += other.N
 		return list
 	}

@@ -10,78 +10,77 @@ import (
 	"seqproxy/protocol"
 )
 
-// Tally is what a session has done since it last told. Only its goroutine touches it: so
-// counting needs no lock and no atomic operation. It is told where the session takes its
-// lock anyway, before it waits for its client.
+// Tally is what a session has done since its last report. Only the session's goroutine uses it, so
+// counting needs no lock and no atomic operation. The session reports when it takes its lock
+// anyway, before it waits for its client.
 type Tally struct {
-	mu     *sync.Mutex // the session's, which guards told
-	Report *Report     // apart, since the two together fill a size of memory badly
+	mu     *sync.Mutex // the session's, which guards Report
+	Report *Report     // allocated separately: both together fill a size class badly
 
-	begun  time.Duration // when what the client sent last was read
-	Mark   time.Duration // when the statement began that is in hand; see slow
+	begun  time.Duration // when the client's last bytes were read
+	Mark   time.Duration // when the present statement began; see slow
 	Round  uint32        // statements since then
 	kinds  [unsent]uint32
-	sentTo *backend.Shard // the command in hand, if servers see its kind
-	Kind   Kind           // of that, so far
+	sentTo *backend.Shard // the shard of the present command, if servers see its kind
+	Kind   Kind           // of the present command, so far
 
-	// Of one round in sampleEvery the overhead is measured.
-	sampled bool          // this is one
+	// In one round of sampleEvery the overhead is measured.
+	sampled bool          // this is such a round
 	skip    uint8         // rounds until the next one
-	waiting time.Duration // in this one: for servers, or for the client
+	waiting time.Duration // in this round: for servers, or for the client
 }
 
-// Epoch is where Clock begins.
+// Epoch is the zero of Clock.
 var Epoch = time.Now()
 
-// Clock is the time since Epoch. It costs half of what time.Now does.
+// Clock returns the time since Epoch. It costs half of time.Now.
 func Clock() time.Duration { return time.Since(Epoch) }
 
-// NewTally is that of a session which begins. mu is the session's lock.
+// NewTally returns the Tally of a new session. mu is the session's lock.
 func NewTally(mu *sync.Mutex, now time.Duration) Tally {
 	return Tally{mu: mu, Report: &Report{Since: now}}
 }
 
-// Start begins the first round of a session, after its login. serial is its number: sessions that
-// begin together do not measure the same rounds.
+// Start begins the first round of a session, after its login. serial is its number, so that
+// sessions that begin together measure different rounds.
 func (t *Tally) Start(serial uint64, now time.Duration) {
 	t.skip = uint8(serial % sampleEvery)
 	t.Begins(now)
 }
 
-// sampleEvery is a prime, so that it does not fall in with the rounds of an application.
+// sampleEvery is a prime, so that it does not match the rounds of an application.
 const sampleEvery = 31
 
-// ofShard is what a session has had done by a shard.
+// ofShard is the work that a shard has done for a session.
 type ofShard struct {
 	shard          *backend.Shard
-	relay, rewrite uint32 // since settled
+	relay, rewrite uint32 // since the last Settle
 	received, sent uint64
 
-	// What is not told yet: only the session's goroutine touches it.
+	// Not reported yet: only the session's goroutine uses it.
 	newRelay, newRewrite uint32
 	newReceived, newSent uint64
 }
 
-// settleEvery is after how many statements of a session its numbers go to the totals:
+// settleEvery is the number of a session's statements after which its counters go to the totals,
 // long before they overflow.
 const settleEvery = 1 << 24
 
-// Becomes takes note of what the command in hand is, unless it is more already, or no
-// statement.
+// Becomes raises the kind of the present command, unless it is no statement.
 func (t *Tally) Becomes(k Kind) {
 	if t.Kind != NoStatement && t.Kind < k {
 		t.Kind = k
 	}
 }
 
-// Refused takes note that the command in hand is answered with an error of the proxy's.
+// Refused records that the proxy answers the present command with an error.
 func (t *Tally) Refused() {
 	if t.Kind != NoStatement {
 		t.Kind = KindRefused
 	}
 }
 
-// Sends takes note that the command in hand was sent to a server.
+// Sends records that the present command was sent to a server.
 func (t *Tally) Sends(c *backend.Conn, k Kind) {
 	if t.Kind > Prepare {
 		t.Kind = max(t.Kind, k)
@@ -89,9 +88,9 @@ func (t *Tally) Sends(c *backend.Conn, k Kind) {
 	}
 }
 
-// Handled counts the command that was in hand, and returns what it was and which shard servers saw
-// it of: NoStatement if it was no statement. An error is that of the session's end: then it counts
-// only if it was sent.
+// Handled counts the present command, and returns its kind and the shard whose servers saw it:
+// NoStatement if it was no statement. After an error, which ends the session, it counts only if it
+// was sent.
 func (t *Tally) Handled(err error) (k Kind, sentTo *backend.Shard) {
 	k, sentTo = t.Kind, t.sentTo
 	if k == NoStatement {
@@ -117,9 +116,9 @@ func (t *Tally) Handled(err error) (k Kind, sentTo *backend.Shard) {
 	return k, sentTo
 }
 
-// shard returns what is counted of a shard.
+// shard returns the counters of a shard.
 func (t *Tally) shard(shard *backend.Shard) *ofShard {
-	shards := t.Report.shards // its slice is only changed here
+	shards := t.Report.shards // only this goroutine changes the slice
 	for i := range shards {
 		if shards[i].shard == shard {
 			return &shards[i]
@@ -131,8 +130,8 @@ func (t *Tally) shard(shard *backend.Shard) *ofShard {
 	return &t.Report.shards[len(t.Report.shards)-1]
 }
 
-// Drop moves what is counted of shards that the session has done with to the totals, which mu
-// guards: each reload may bring others.
+// Drop moves the counters of shards that the session no longer uses to the totals, which mu guards:
+// each reload may bring others.
 func (t *Tally) Drop(past func(*backend.Shard) bool, mu *sync.Mutex, sum *Totals) {
 	if !slices.ContainsFunc(t.Report.shards, func(of ofShard) bool { return past(of.shard) }) {
 		return
@@ -154,7 +153,7 @@ func (t *Tally) Drop(past func(*backend.Shard) bool, mu *sync.Mutex, sum *Totals
 	})
 }
 
-// Counted takes note of the bytes that went over a backend connection.
+// Counted records the bytes that went over a backend connection.
 func (t *Tally) Counted(c *backend.Conn) {
 	of := t.shard(c.Shard())
 	of.newReceived += c.TakeReceived()
@@ -174,7 +173,7 @@ func (t *Tally) Fill(c *backend.Conn) error {
 	return err
 }
 
-// Waits is where a time begins that is not the proxy's own, and Waited where it ends.
+// Waits begins a time that is not the proxy's own, and Waited ends it.
 func (t *Tally) Waits() (begun time.Duration) {
 	if !t.sampled {
 		return 0
@@ -189,7 +188,7 @@ func (t *Tally) Waited(begun time.Duration) {
 	}
 }
 
-// Begins takes note that commands of the client were read.
+// Begins records that commands of the client were read.
 func (t *Tally) Begins(now time.Duration) {
 	t.begun, t.Mark, t.Round, t.waiting, t.sampled = now, now, 0, 0, t.skip == 0
 	if t.sampled {
@@ -198,8 +197,8 @@ func (t *Tally) Begins(now time.Duration) {
 	t.skip--
 }
 
-// ReportLocked tells what the session has done. Its state is what it is from now on. waited is what
-// it has waited for in the proxy itself; overheads has room for what is not explained by a wait.
+// ReportLocked reports what the session has done, and its state from now on. waited is the time of
+// its waits in the proxy itself; overheads receives the time that no wait explains.
 func (t *Tally) ReportLocked(now time.Duration, client *protocol.Conn, at Standing, waited time.Duration, overheads *histogram.Shared) {
 	to := t.Report
 	for k, n := range t.kinds {
@@ -232,10 +231,10 @@ func (t *Tally) ReportLocked(now time.Duration, client *protocol.Conn, at Standi
 	to.Since, to.Standing = now, at
 }
 
-// reportEvery is how many bytes of an answer are told of at once, while it goes on.
+// reportEvery is how many bytes of an answer are reported before its end.
 const reportEvery = 1 << 20
 
-// ReportLong tells of an answer's bytes while it goes on, if they are many.
+// ReportLong reports an answer's bytes before its end, if they are many.
 func (t *Tally) ReportLong(client *protocol.Conn, c *backend.Conn) {
 	if client.Sent() < reportEvery {
 		return

@@ -8,8 +8,8 @@ import (
 	"seqproxy/internal/histogram"
 )
 
-// Totals are what the sessions have counted that have ended, or were relieved of large
-// numbers. The server's lock guards it.
+// Totals are the counters of ended sessions, and the settled ones of others. The server's lock
+// guards it.
 type Totals struct {
 	kinds          [unsent]uint64
 	shards         map[string]*shardTotals
@@ -22,18 +22,18 @@ type shardTotals struct {
 	received, sent uint64
 }
 
-// Counters are those that sessions count with themselves, since that is seldom.
+// Counters are counters that sessions raise directly, since that is seldom.
 type Counters struct {
 	Since     time.Time
 	Ends      [endReasons]atomic.Uint64
 	Auth      [authReasons]atomic.Uint64
 	Overheads histogram.Shared
 	Suspects  atomic.Uint64
-	// MemoryWaits are the large statements that have waited for memory.
+	// MemoryWaits counts large statements that waited for memory.
 	MemoryWaits atomic.Uint64
 }
 
-// Gather begins with what is counted at once, whatever sessions do.
+// Gather starts with the counters that are raised directly.
 func (c *Counters) Gather() *Gathering {
 	g := &Gathering{users: make(map[string]uint64)}
 	g.Stats = Stats{Since: c.Since, Overheads: c.Overheads.Read(), SuspectIDs: c.Suspects.Load()}
@@ -57,7 +57,7 @@ func (t *Totals) Clone() Totals {
 	return c
 }
 
-// Add adds all that a session has told and not settled.
+// Add adds all that a session has reported and not settled.
 func (t *Totals) Add(report *Report) {
 	t.addCounters(report)
 	t.received += report.Received
@@ -70,7 +70,7 @@ func (t *Totals) Add(report *Report) {
 	}
 }
 
-// addCounters is add for what a session settles in the course of its life.
+// addCounters is Add for what a session settles during its life.
 func (t *Totals) addCounters(report *Report) {
 	for k, n := range report.kinds {
 		t.kinds[k] += uint64(n)

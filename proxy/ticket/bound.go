@@ -11,7 +11,7 @@ import (
 )
 
 // Bound returns the ticket with the values of its parameters, which have these types; false if the
-// server has to read them.
+// server must read them.
 func (t *Ticket) Bound(types []protocol.Parameter, params *protocol.Parameters, values []byte) (*Ticket, bool) {
 	if len(types) == 0 {
 		return t, true
@@ -54,7 +54,7 @@ func textParameter(typ uint16, b []byte) ([]byte, bool) {
 	return nil, false // numbers and byte strings compare differently
 }
 
-// stepParameter reads what is to be added to a counter. Some drivers send numbers as text.
+// stepParameter reads what a ticket adds to a counter. Some drivers send numbers as text.
 func stepParameter(typ uint16, b []byte) (n uint64, ok bool) {
 	const unsigned = 0x8000
 	negative := false

@@ -14,21 +14,21 @@ import (
 	"seqproxy/statement/idiom"
 )
 
-// Table is a table whose ticket idioms are answered here: see [idiom.Ticket].
+// Table is a table whose ticket idioms the proxy answers: see [idiom.Ticket].
 type Table struct {
 	// Schema and Table name it as the servers do. Schema "" is every schema, and none.
 	Schema, Table string
-	// Counter gives the numbers of a table with an AUTO_INCREMENT column; nil: the table
-	// has a row for each sequence.
+	// Counter gives the numbers of a table with an AUTO_INCREMENT column; nil: the table has a row
+	// for each sequence.
 	Counter *sequence.TicketTable
-	// Name is what the rights of users call such a counter.
+	// Name is the name of such a counter in the rights of users.
 	Name string
 }
 
-// Tables are those tables, by name.
+// Tables are the listed tables, by name.
 type Tables map[string][]Table
 
-// NewTables makes Tables of those that are listed; nil of none.
+// NewTables returns the Tables of a list; nil for an empty one.
 func NewTables(listed []Table) Tables {
 	if len(listed) == 0 {
 		return nil
@@ -40,7 +40,7 @@ func NewTables(listed []Table) Tables {
 	return tables
 }
 
-// listed returns the table that a statement means which runs in a current schema.
+// listed returns the listed table that a statement means, in the current schema.
 func (tables Tables) listed(schema, table []byte, current string) *Table {
 	candidates := tables[string(table)]
 	for i := range candidates {
@@ -52,13 +52,13 @@ func (tables Tables) listed(schema, table []byte, current string) *Table {
 	return nil
 }
 
-// Ticket is a ticket and the table that it is of.
+// Ticket is a ticket and its table.
 type Ticket struct {
 	idiom.Ticket
 	Of *Table
 }
 
-// In finds the idiom that a text is, or begins with, on a listed table; nil if there is none. st is
+// In finds the idiom of a listed table that a text is, or begins with; nil if there is none. st is
 // the analysis of the text. The ticket aliases the text.
 func (tables Tables) In(st *statement.Statement, sql []byte, s *state.State) *Ticket {
 	switch st.Kind {
@@ -66,7 +66,7 @@ func (tables Tables) In(st *statement.Statement, sql []byte, s *state.State) *Ti
 	default:
 		return nil
 	}
-	// An UPDATE may name its table with an alias, which st.Tables leaves out.
+	// An UPDATE may name its table with an alias, which st.Tables omits.
 	if len(st.Tables) > 0 && tables[string(st.Tables[0].Name)] == nil || len(st.Tables) == 0 && st.Kind != statement.Update {
 		return nil
 	}
@@ -89,20 +89,20 @@ func (tables Tables) In(st *statement.Statement, sql []byte, s *state.State) *Ti
 	return &Ticket{t, table}
 }
 
-// ofSequence says whether a ticket is one of the table that has a row for each
-// sequence, in its columns name and id.
+// ofSequence reports whether a ticket is one of the table that has a row for each sequence, in its
+// columns name and id.
 func ofSequence(t *idiom.Ticket) bool {
 	return (t.Kind == idiom.TicketUpdate || t.Kind == idiom.TicketUpsert) &&
 		bytes.EqualFold(t.ID, []byte("id")) && bytes.EqualFold(t.Column, []byte("name"))
 }
 
-// Rest is what stands behind a ticket in its text; alone says that it is nothing.
+// Rest returns the text behind a ticket; alone says that there is none.
 func (t *Ticket) Rest(sql []byte) (rest []byte, alone bool) {
 	rest = sql[t.End:]
 	return rest, len(bytes.Trim(rest, " \t\r\n;")) == 0
 }
 
-// Keep makes t outlive its text.
+// Keep copies what t needs of its text.
 func (t *Ticket) Keep() {
 	t.Schema, t.Table, t.Key = bytes.Clone(t.Schema), bytes.Clone(t.Table), bytes.Clone(t.Key)
 	t.ID, t.Column = bytes.Clone(t.ID), bytes.Clone(t.Column)
@@ -116,8 +116,8 @@ func (t *Ticket) Right(key []byte) []byte {
 	return key
 }
 
-// ServedIn says whether a session is in a state where a server would take a
-// ticket, and answer it as always. Where it is not, the server answers.
+// ServedIn reports whether a server would take a ticket in the session's state, and answer it as
+// always. Otherwise the server answers.
 func ServedIn(st *state.State) bool {
 	if st.Status.Has(protocol.InReadOnlyTrans) || st.ReadOnly && !st.InTransaction() || st.NextTransaction {
 		return false
@@ -135,10 +135,9 @@ func ServedIn(st *state.State) bool {
 	return true
 }
 
-// Refusal says why the server may not answer a ticket that cannot be answered here; "": it may.
-// Where there are several sequence servers the number behind a row is another one's, unless they
-// divide the numbers in steps of that width, multiple, and it is passed over. configured is the
-// width that is configured; 1: there is none.
+// Refusal returns why the server may not answer a ticket that the proxy cannot answer; "": it may.
+// With several sequence servers the number behind a row belongs to another one, unless they divide
+// the numbers in steps of the same width, multiple. configured is the configured width; 1: none.
 func (t *Ticket) Refusal(several bool, multiple, configured uint64) string {
 	switch {
 	case t.Of.Counter != nil || !several:
@@ -154,10 +153,9 @@ func (t *Ticket) Refusal(several bool, multiple, configured uint64) string {
 }
 
 const (
-	// sharedRow is the answer to a ticket that would have to be left to one of several sequence
-	// servers.
+	// sharedRow answers a ticket that would go to one of several sequence servers.
 	sharedRow = "the number behind this row is another sequence server's, as there are several; " + askForTicket
-	// ownRow is the answer where that server's row may be moved by reservations alone.
+	// ownRow answers one if only reservations may move that server's row.
 	ownRow = "there are several sequence servers and nobody else counts in their rows (direct_writers = false), so this is not left to one of them; " + askForTicket
 
 	askForTicket = "ask with SELECT NEXTVAL('name'), or with this statement where the session has no temporary table, is in no read-only transaction " +
@@ -167,20 +165,20 @@ const (
 // Sequences gives the numbers of a table that has a row for each sequence. *sequence.Sequences
 // implements it.
 type Sequences interface {
-	// Advance adds n to the counter of a sequence and returns it: the n numbers up to
-	// that are the caller's. A sequence of that name is not created.
+	// Advance adds n to the counter of a sequence and returns it: the n numbers up to it are the
+	// caller's. It creates no sequence.
 	Advance(ctx context.Context, name []byte, n uint64) (id uint64, err error)
-	// AdvanceOrCreate is Advance where the sequence may have to be created, from 1.
+	// AdvanceOrCreate is Advance that may create the sequence, from 1.
 	AdvanceOrCreate(ctx context.Context, name []byte, n uint64) (id uint64, created bool, err error)
 }
 
-// Answer is what the OK of a ticket says.
+// Answer is the content of a ticket's OK.
 type Answer struct {
 	Affected      uint64
 	ID            uint64
 	Moved         bool // ID is LAST_INSERT_ID() now
 	Info          string
-	Transactional bool // the server would have made it a part of a transaction
+	Transactional bool // the server would have made it part of a transaction
 }
 
 // Take takes the number of a ticket, whose Key in UTF-8 is key.
@@ -191,7 +189,7 @@ func (t *Ticket) Take(ctx context.Context, from Sequences, key []byte) (Answer, 
 	return t.advance(ctx, from, key)
 }
 
-// NotHere says whether an error of Take means that the server has to answer.
+// NotHere reports whether an error of Take means that the server must answer.
 func NotHere(err error) bool {
 	return errors.Is(err, sequence.ErrNoTicket) || errors.Is(err, sequence.ErrStep) || errors.Is(err, sequence.ErrBadOption)
 }
