@@ -8,7 +8,7 @@ import (
 	"seqproxy/statement/ddl"
 )
 
-// changes says whether a statement changes something.
+// changes reports whether a statement changes something.
 func changes(st *statement.Statement) bool {
 	switch st.Kind {
 	case statement.ShowSequences, statement.ShowCreateSequence, statement.DecodeSequence, statement.CheckSequence:
@@ -19,7 +19,7 @@ func changes(st *statement.Statement) bool {
 	return st.Sequence.Problem == ""
 }
 
-// auditsEach says whether a statement is audited name by name: what was done to one sequence is
+// auditsEach reports whether a statement is audited name by name: what was done to one sequence is
 // done, even if the next name fails.
 func auditsEach(st *statement.Statement) bool {
 	switch st.Kind {

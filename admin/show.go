@@ -141,7 +141,7 @@ func fromMemory(what string, err error) *protocol.ServerError {
 	return warning(mysql.ER_UNKNOWN_ERROR, fmt.Sprintf("only the %s known here are listed: %v", what, err))
 }
 
-// sees says whether a caller may see a sequence.
+// sees reports whether a caller may see a sequence.
 func sees(ctx context.Context, by proxy.Caller, name []byte) (bool, error) {
 	if by.Monitor {
 		return true, nil

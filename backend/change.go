@@ -40,7 +40,7 @@ func (s *Shards) Change(opts Options) (*Change, error) {
 	return c, nil
 }
 
-// same says whether a and b are equal, TLS included.
+// same reports whether a and b are equal, TLS included.
 func (a *access) same(b *access) bool {
 	return (a.creds == nil) == (b.creds == nil) && (a.creds == nil || *a.creds == *b.creds) && a.probe == b.probe && a.client == b.client
 }

@@ -69,7 +69,7 @@ func rawConnect(fd int, to netip.AddrPort) syscall.Errno {
 	return errno
 }
 
-// hasPeer says whether a socket is connected. Unlike package unix's Getpeername it builds no
+// hasPeer reports whether a socket is connected. Unlike package unix's Getpeername it builds no
 // address.
 func hasPeer(fd uintptr) bool {
 	var peer unix.RawSockaddrAny

@@ -60,7 +60,7 @@ func newGate() *gate {
 // counts as the same shard.
 type ShardSet struct{ gates []*gate }
 
-// Has says whether a shard is in the set.
+// Has reports whether a shard is in the set.
 func (s *ShardSet) Has(shard *Shard) bool {
 	return s == shard.gate.alone || s.hasGate(shard.gate)
 }
@@ -78,10 +78,10 @@ func (s *ShardSet) With(shard *Shard) *ShardSet {
 	return &ShardSet{append(slices.Clone(s.gates), shard.gate)}
 }
 
-// Meets says whether some shard is in both sets.
+// Meets reports whether some shard is in both sets.
 func (s *ShardSet) Meets(other *ShardSet) bool {
 	return s != nil && slices.ContainsFunc(s.gates, other.hasGate)
 }
 
-// Many says whether the set has more than one shard.
+// Many reports whether the set has more than one shard.
 func (s *ShardSet) Many() bool { return s != nil && len(s.gates) > 1 }

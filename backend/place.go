@@ -25,7 +25,7 @@ func (p Place) Node() string { return p.node.String() }
 // ID returns the server's own number of the connection.
 func (p Place) ID() uint32 { return p.id }
 
-// SameServer says whether p and q are connections to the same server.
+// SameServer reports whether p and q are connections to the same server.
 func (p Place) SameServer(q Place) bool { return p.node == q.node }
 
 // DialSecond opens a second connection to the server of p, to end the statement that runs on the

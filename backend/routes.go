@@ -98,10 +98,10 @@ func (r *Routes) ForSchema(schema string) *Shard {
 // Default returns the default shard, or nil without shards.
 func (r *Routes) Default() *Shard { return r.fallback }
 
-// Many says whether there is more than one shard, so that a session may have to change shards.
+// Many reports whether there is more than one shard, so that a session may have to change shards.
 func (r *Routes) Many() bool { return len(r.shards) > 1 }
 
-// Has says whether the routes contain the shard.
+// Has reports whether the routes contain the shard.
 func (r *Routes) Has(shard *Shard) bool { return slices.Contains(r.shards, shard) }
 
 func (r *Routes) hasNode(n *Node) bool {

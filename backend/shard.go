@@ -71,8 +71,8 @@ type Hello struct {
 	DescribesSession bool
 }
 
-// ProvesCertificates says whether the server lets clients verify its certificate by their password,
-// as MariaDB does since 11.4.
+// ProvesCertificates reports whether the server lets clients verify its certificate by their
+// password, as MariaDB does since 11.4.
 func (h *Hello) ProvesCertificates() bool {
 	if !h.MariaDB {
 		return false
@@ -194,7 +194,7 @@ func (a *access) credentials(client Credentials) Credentials {
 	return client
 }
 
-// HasCredentials says whether the shard has credentials of its own.
+// HasCredentials reports whether the shard has credentials of its own.
 func (s *Shard) HasCredentials() bool { return s.access.Load().creds != nil }
 
 // Probe returns an account that exists on the shard's servers for certain, if one is known.

@@ -23,8 +23,8 @@ type NodeStats struct {
 	// Version is the server's version, "" if it has never answered.
 	Version string
 
-	// Up says whether the last attempt to connect was answered, by a login or the refusal of one. A
-	// refusal of everybody ("Too many connections") is no answer.
+	// Up reports whether the last attempt to connect was answered, by a login or the refusal of
+	// one. A refusal of everybody ("Too many connections") is no answer.
 	Up    bool
 	Since time.Time // since when Up has its value; zero: never tried
 

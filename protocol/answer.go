@@ -272,9 +272,9 @@ func ParseColumnCount(payload []byte, metadataFlag bool) (columns uint64, follow
 	return columns, true, ok && columns > 0 && len(rest) == 0
 }
 
-// IsProgress says whether a packet is a progress report of MariaDB. Such a report may precede any
-// packet of an answer. It looks like an ERR of code 65535 without an SQLSTATE. head is at least the
-// first four bytes of the payload.
+// IsProgress reports whether a packet is a progress report of MariaDB. Such a report may precede
+// any packet of an answer. It looks like an ERR of code 65535 without an SQLSTATE. head is at least
+// the first four bytes of the payload.
 func IsProgress(head []byte) bool {
 	return len(head) > 3 && head[0] == headerERR && head[1] == 0xff && head[2] == 0xff && head[3] != '#'
 }

@@ -77,8 +77,8 @@ func (x *exchange) instead(plugin string) string {
 	return x.login.plugin()
 }
 
-// speaks says whether the proxy checks a client by the plugin that it names. The proxy never asks
-// for a password in clear where others can read it.
+// speaks reports whether the proxy checks a client by the plugin that it names. The proxy never
+// asks for a password in clear where others can read it.
 func (x *exchange) speaks(plugin string) bool {
 	switch plugin {
 	case mysql.AUTH_NATIVE_PASSWORD, mysql.AUTH_CACHING_SHA2_PASSWORD, mysql.AUTH_SHA256_PASSWORD:

@@ -77,7 +77,7 @@ func (v *verifier) accepts(equal, equalOld int) bool {
 	return right || rightOld
 }
 
-// empty says whether a login without a password is accepted.
+// empty reports whether a login without a password is accepted.
 func (v *verifier) empty() bool { return v.exists && !v.real && !v.denied }
 
 // native checks an answer of mysql_native_password.
@@ -116,7 +116,7 @@ func (v *verifier) compareAll(compare func(password string) int) bool {
 	return v.accepts(equal, equalOld)
 }
 
-// isEmptyAnswer says whether an answer means "no password": it is empty or, as from libmysql, a
+// isEmptyAnswer reports whether an answer means "no password": it is empty or, as from libmysql, a
 // NUL.
 func isEmptyAnswer(answer []byte) bool {
 	return len(answer) == 0 || len(answer) == 1 && answer[0] == 0

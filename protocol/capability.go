@@ -95,10 +95,10 @@ const Compressing = Compress | CompressZstd
 // the meaning of later bytes and must be equal on both sides.
 const PerLogin = ConnectWithDB | PluginAuth | ConnectAttrs | PluginAuthLenEnc | SecureConnection | SSL | MultiFactor
 
-// Has says whether c has all flags of want.
+// Has reports whether c has all flags of want.
 func (c Capability) Has(want Capability) bool { return c&want == want }
 
-// HasAny says whether c has a flag of want.
+// HasAny reports whether c has a flag of want.
 func (c Capability) HasAny(want Capability) bool { return c&want != 0 }
 
 // extendedWord returns MariaDB's extended flags for the reserved bytes of a handshake. MySQL wants
@@ -135,5 +135,5 @@ const (
 	ANSIQuotes         = Status(0x8000)
 )
 
-// Has says whether s has all bits of want.
+// Has reports whether s has all bits of want.
 func (s Status) Has(want Status) bool { return s&want == want }

@@ -67,9 +67,9 @@ func (c *Conn) StartCompression(how Compression) error {
 // firstFrame is the number of a command's first frame.
 const firstFrame = 0
 
-// isNext says whether a client's frame may have this number. Within a packet the number must follow
-// the frame before. Between packets a new command starts at 0, and a dialogue goes on from the
-// proxy's last frame.
+// isNext reports whether a client's frame may have this number. Within a packet the number must
+// follow the frame before. Between packets a new command starts at 0, and a dialogue goes on from
+// the proxy's last frame.
 func (f *frames) isNext(num uint8) bool {
 	if f.duplex || num == f.in.num+1 {
 		return true
@@ -90,7 +90,7 @@ type packetCursor struct {
 	remaining int // bytes still to come of the payload
 }
 
-// between says whether the next byte begins a packet.
+// between reports whether the next byte begins a packet.
 func (p *packetCursor) between() bool { return p.remaining == 0 && p.have == 0 }
 
 func (p *packetCursor) skip(b []byte) {

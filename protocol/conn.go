@@ -70,8 +70,8 @@ func NewConn(nc net.Conn, writeStall time.Duration, readAhead int) (*Conn, error
 	return c, nil
 }
 
-// Compressed says whether the stream consists of compressed frames. Servers then check the numbers
-// of frames and ignore those of the packets inside.
+// Compressed reports whether the stream consists of compressed frames. Servers then check the
+// numbers of frames and ignore those of the packets inside.
 func (c *Conn) Compressed() bool { return c.frames != nil }
 
 // Buffered returns the bytes that were read and not discarded. The slice is valid until the next
@@ -417,7 +417,7 @@ func (p *prefixed) Read(b []byte) (int, error) {
 	return p.Conn.Read(b)
 }
 
-// IsTLS says whether the stream is encrypted.
+// IsTLS reports whether the stream is encrypted.
 func (c *Conn) IsTLS() bool { return c.tls != nil }
 
 // LocalAddr returns the proxy's address of the connection.

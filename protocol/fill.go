@@ -226,7 +226,7 @@ func (f *Filler) first(b []byte, size int) (ok, whole bool) {
 	return true, true
 }
 
-// isRow says whether a packet among the rows is a row, given its head.
+// isRow reports whether a packet among the rows is a row, given its head.
 func (a *Answer) isRow(head []byte, size int) bool {
 	switch {
 	case size == 0:

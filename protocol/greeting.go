@@ -46,7 +46,7 @@ type Greeting struct {
 	Plugin       string // the plugin for Salt; needs PluginAuth
 }
 
-// IsMariaDB says whether the greeting comes from a MariaDB server.
+// IsMariaDB reports whether the greeting comes from a MariaDB server.
 func (g *Greeting) IsMariaDB() bool {
 	return !g.Capabilities.Has(LongPassword) || strings.Contains(g.Version, "MariaDB")
 }

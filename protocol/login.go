@@ -53,7 +53,7 @@ var _ ClientConn = (*Conn)(nil)
 // Anybody who can connect can make the proxy use that much memory.
 const loginLimit = 128 << 10
 
-// overUnix says whether the peer is on a Unix socket of this machine. Servers and their clients
+// overUnix reports whether the peer is on a Unix socket of this machine. Servers and their clients
 // consider that as safe as TLS.
 func overUnix(t Transport) bool {
 	addr := t.RemoteAddr()

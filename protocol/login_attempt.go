@@ -34,7 +34,7 @@ type Attempt struct {
 // Verify lets the client prove that it is the user of account. The caller sends the last OK, or an
 // ERR in its place, such as 1049 for an unknown database. Verify may be called only once.
 //
-// exists says whether there is such an account. If not, account is ignored and the client is
+// exists reports whether there is such an account. If not, account is ignored and the client is
 // refused, with the steps and the time of a wrong password. So the caller's look-up of a user
 // should take the same time for any name.
 //

@@ -12,7 +12,7 @@ import (
 // OldOK is the payload of an OK for such a client.
 var OldOK = []byte{headerOK, 0, 0}
 
-// Old says whether the client is older than MySQL 4.1. Such a client cannot read any answer to a
+// Old reports whether the client is older than MySQL 4.1. Such a client cannot read any answer to a
 // statement.
 func (a *Attempt) Old() bool { return !a.Hello.Capabilities.Has(Protocol41) }
 

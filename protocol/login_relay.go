@@ -61,8 +61,8 @@ func (r *RelayedLogin) Password() (password string, ok bool) {
 	return string(r.password), r.password != nil
 }
 
-// PasswordUsed says whether the client gave an answer. An account without a password accepts only
-// an empty one.
+// PasswordUsed reports whether the client gave an answer. An account without a password accepts
+// only an empty one.
 func (r *RelayedLogin) PasswordUsed() bool { return r.attempt.Hello.PasswordUsed }
 
 // RelayError says that a relayed login failed on the client's side, or that the proxy refused it.

@@ -19,7 +19,7 @@ const (
 	parsecAnswer  = 32 + ed25519Answer // a challenge of the client, and the signature
 )
 
-// fits says whether the client's answer has a form that the server's plugin accepts.
+// fits reports whether the client's answer has a form that the server's plugin accepts.
 func (r *RelayedLogin) fits(answer []byte) bool {
 	switch r.plugin {
 	case mysql.AUTH_NATIVE_PASSWORD:
@@ -60,8 +60,8 @@ func wrongAnswer(plugin string, answers int) []byte {
 	return []byte{0} // an empty password in clear
 }
 
-// IsFault says whether the server may have counted the failed login as a fault of the proxy's host.
-// With parsec a wrong password is one (MariaDB 11.8). err is the login's error.
+// IsFault reports whether the server may have counted the failed login as a fault of the proxy's
+// host. With parsec a wrong password is one (MariaDB 11.8). err is the login's error.
 func (r *RelayedLogin) IsFault(err error) bool {
 	var refused *ServerError
 	if errors.As(err, &refused) {

@@ -84,12 +84,12 @@ func (r *RelayedLogin) underServersKey(payload []byte, requestKey byte) error {
 // shortestRSA is the length in bytes of a text under the shortest RSA keys in use.
 const shortestRSA = 128
 
-// unencrypted says whether a password that should be encrypted is not. MariaDB's clients up to 11.3
-// with optional TLS send it in clear where there is no TLS. Servers refuse that.
+// unencrypted reports whether a password that should be encrypted is not. MariaDB's clients up to
+// 11.3 with optional TLS send it in clear where there is no TLS. Servers refuse that.
 func unencrypted(given []byte) bool { return !isEmptyAnswer(given) && len(given) < shortestRSA }
 
-// safe says whether a password may travel in clear to or from a peer. Both sides of a plugin must
-// agree: sha256_password does not consider a Unix socket safe.
+// safe reports whether a password may travel in clear to or from a peer. Both sides of a plugin
+// must agree: sha256_password does not consider a Unix socket safe.
 func (r *RelayedLogin) safe(t Transport) bool {
 	return t.IsTLS() || r.plugin == mysql.AUTH_CACHING_SHA2_PASSWORD && overUnix(t)
 }

@@ -92,7 +92,7 @@ func (r *HandshakeResponse) Append(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// isSSLRequest says whether payload, the client's first packet, asks for TLS.
+// isSSLRequest reports whether payload, the client's first packet, asks for TLS.
 func isSSLRequest(payload []byte) bool {
 	return len(payload) == responseHead && Capability(binary.LittleEndian.Uint32(payload)).Has(SSL)
 }

@@ -68,7 +68,7 @@ type Parameters struct {
 	Types   []byte // for CutParameter
 }
 
-// IsNull says whether parameter i is NULL. It then has no value.
+// IsNull reports whether parameter i is NULL. It then has no value.
 func (p *Parameters) IsNull(i int) bool { return p.Nulls[i/8]&(1<<(i%8)) != 0 }
 
 // CutParameters reads the part before the values of count parameters, at least one. named says that

@@ -147,7 +147,7 @@ type Form struct {
 	NoMetadata bool
 }
 
-// definitions says whether the answer has column definitions.
+// definitions reports whether the answer has column definitions.
 func (f *Form) definitions() bool {
 	return !f.NoMetadata || !f.Capabilities.HasAny(MetadataFlags)
 }

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// Like says whether text matches a LIKE pattern, ignoring letter case, as SHOW ... LIKE does: % is
-// any text, _ is one character, \ makes the next character literal.
+// Like reports whether text matches a LIKE pattern, ignoring letter case, as SHOW ... LIKE does: %
+// is any text, _ is one character, \ makes the next character literal.
 func Like(pattern, text string) bool {
 	// The position of the last %, and the text to try it with next. A later % can match whatever an
 	// earlier one could, so one position to return to is enough.

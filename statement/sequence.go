@@ -85,8 +85,8 @@ func (a *analyzer) showSequences() bool {
 // decodeFunction is the second word of SELECT SEQUENCE_DECODE.
 var decodeFunction = []byte("SEQUENCE_DECODE")
 
-// decodes says whether SEQUENCE_DECODE follows SELECT, the current token. It runs for each SELECT,
-// so it compares bytes before it reads a token.
+// decodes reports whether SEQUENCE_DECODE follows SELECT, the current token. It runs for each
+// SELECT, so it compares bytes before it reads a token.
 func (a *analyzer) decodes() bool {
 	rest := bytes.TrimLeft(a.Src[a.End:], " \t\r\n")
 	if n := len(decodeFunction); len(rest) <= n || !bytes.EqualFold(rest[:n], decodeFunction) {

@@ -42,7 +42,7 @@ func columns(t *testing.T, db querier, query string) (string, error) {
 	return strings.Join(names, "|"), rows.Err()
 }
 
-// withSequence says whether a query calls one of the server's own sequences. MySQL has none.
+// withSequence reports whether a query calls one of the server's own sequences. MySQL has none.
 func withSequence(query string) bool {
 	return strings.Contains(strings.ReplaceAll(strings.ToLower(query), "/* x */", ""), "nextval(") ||
 		strings.Contains(strings.ToLower(query), "nextval (") || strings.Contains(query, "nextval/**/(")

@@ -11,7 +11,8 @@ import (
 	"seqproxy/sequence"
 )
 
-// Health says whether clients should come. All fields must be set. It is safe for concurrent use.
+// Health reports whether clients should come. All fields must be set. It is safe for concurrent
+// use.
 type Health struct {
 	Server    *proxy.Server
 	Shards    *backend.Shards
@@ -34,7 +35,7 @@ func (r *Readiness) warn(warning string) { r.Warnings = append(r.Warnings, warni
 // errKeysOnly says that there is no shard to use.
 var errKeysOnly = errors.New("no shard is configured")
 
-// Ready says whether clients should come. It may ask servers until ctx is done.
+// Ready reports whether clients should come. It may ask servers until ctx is done.
 func (h *Health) Ready(ctx context.Context) *Readiness {
 	return h.ready(func() (shard, keys error) {
 		// Both at the same time, since the caller has little time.

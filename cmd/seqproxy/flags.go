@@ -35,7 +35,7 @@ func (c *command) parse(args []string, out io.Writer) error {
 	return nil
 }
 
-// given says whether the user has set a flag.
+// given reports whether the user has set a flag.
 func (c *command) given(name string) (typed bool) {
 	c.Visit(func(f *flag.Flag) { typed = typed || f.Name == name })
 	return typed

@@ -204,7 +204,7 @@ func (l *logSource) readFunction(folder string, f *ast.FuncDecl) {
 	})
 }
 
-// isLogger says whether e is a *zap.Logger, judging by its name: s.log, s.log(), l.Logger().
+// isLogger reports whether e is a *zap.Logger, judging by its name: s.log, s.log(), l.Logger().
 func isLogger(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -308,7 +308,7 @@ func (l *logSource) fieldsIn(folder string, f *ast.FuncDecl, id *ast.Ident, fiel
 	})
 }
 
-// makesFields says whether a function returns fields or a logger.
+// makesFields reports whether a function returns fields or a logger.
 func makesFields(f *ast.FuncDecl) bool {
 	if f.Type.Results == nil || f.Body == nil {
 		return false

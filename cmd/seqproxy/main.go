@@ -131,7 +131,7 @@ func (p *program) run(ctx context.Context, args []string) error {
 	return p.serve(ctx, args)
 }
 
-// isCommand says whether help explains a word.
+// isCommand reports whether help explains a word.
 func isCommand(word string) bool {
 	return !strings.HasPrefix(word, "-") && usageOf("seqproxy "+word) != ""
 }

@@ -28,7 +28,7 @@ func (c *changing) accountCases(t *testing.T) []reloadCase {
 	t.Cleanup(func() {
 		c.first.Exec(t, "DROP USER numbers1@'%', numbers2@'%', numbers3@'%', numbers4@'%', numbers5@'%'")
 	})
-	// usable says whether numbers can be reserved.
+	// usable reports whether numbers can be reserved.
 	usable := func(_ *testing.T, _ *subject, running *sql.Conn) string {
 		if valueOf(running, "SELECT IF(NEXTVAL('photos') > 0, 'given', '')") == "given" {
 			return "usable"

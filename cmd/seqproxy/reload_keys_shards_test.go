@@ -27,7 +27,7 @@ func sequenceToTry(name string) sequence.CreateOptions {
 }
 
 func (c *changing) sequenceCases() []reloadCase {
-	// ahead says whether many more numbers are reserved than were given.
+	// ahead reports whether many more numbers are reserved than were given.
 	ahead := func(take int) func(*testing.T, *subject, *sql.Conn) string {
 		return func(t *testing.T, _ *subject, running *sql.Conn) string {
 			given := ""

@@ -88,7 +88,7 @@ func (w *watcher) hangups() <-chan struct{} {
 	return w.reloads
 }
 
-// endsBy says whether a SIGHUP ends the program. Otherwise it passes it on as a wish.
+// endsBy reports whether a SIGHUP ends the program. Otherwise it passes it on as a wish.
 func (w *watcher) endsBy() bool {
 	if !w.reloaded.Load() {
 		return true
@@ -104,8 +104,8 @@ func (w *watcher) endsBy() bool {
 	return false
 }
 
-// hasTerminal says whether the program has a controlling terminal. Other errors in opening it, such
-// as too many open files, do not mean that it is gone.
+// hasTerminal reports whether the program has a controlling terminal. Other errors in opening it,
+// such as too many open files, do not mean that it is gone.
 func hasTerminal() bool {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDONLY|syscall.O_NOCTTY, 0)
 	if err != nil {

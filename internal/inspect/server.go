@@ -83,7 +83,8 @@ func (s *Server) Name() string {
 	return "MySQL " + number
 }
 
-// IsOn says whether a variable is on. On some servers its value is a number and on others a word.
+// IsOn reports whether a variable is on. On some servers its value is a number and on others a
+// word.
 func (s *Server) IsOn(variable string) bool {
 	v := s.Variables[variable]
 	return v != "" && v != "0" && !strings.EqualFold(v, "OFF")

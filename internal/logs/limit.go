@@ -67,7 +67,7 @@ func newLimiter(l limits, write func(zapcore.Entry, []zapcore.Field)) *limiter {
 	return &limiter{limits: l, seed: maphash.MakeSeed(), write: write, events: make(map[limitedEvent]*limitedLines)}
 }
 
-// admits says whether to write a line. about are the fields of its logger.
+// admits reports whether to write a line. about are the fields of its logger.
 func (l *limiter) admits(e zapcore.Entry, about, fields []zapcore.Field) bool {
 	key := limitedEvent{level: e.Level, logger: e.LoggerName, event: e.Message}
 	if e.Message == logfield.EventAudit {

@@ -115,7 +115,7 @@ func (s *Server) launch(ctx context.Context) error {
 	return nil
 }
 
-// bindFailed says whether the server ended because of its port, judging by its log. MariaDB and
+// bindFailed reports whether the server ended because of its port, judging by its log. MariaDB and
 // MySQL write the first text. The number after "Address already in use" depends on the system.
 func bindFailed(log []byte) bool {
 	return bytes.Contains(log, []byte("Bind on TCP/IP port")) && bytes.Contains(log, []byte("already in use"))

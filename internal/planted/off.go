@@ -4,7 +4,7 @@ package planted
 
 import "time"
 
-// Fault says whether a check is removed. Without the build tag it never is.
+// Fault reports whether a check is removed. Without the build tag it never is.
 func Fault(Name) bool { return false }
 
 // Now is the time of day.

@@ -13,7 +13,7 @@ var (
 	lead   = os.Getenv(ClockVariable)
 )
 
-// Fault says whether a check is removed in this process.
+// Fault reports whether a check is removed in this process.
 func Fault(n Name) bool { return n == chosen }
 
 // Now is the time of day, ahead of the machine's by what stands in the file that the environment

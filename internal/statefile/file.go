@@ -165,7 +165,7 @@ func (f *File) Ready() error {
 	return f.write(nil)
 }
 
-// Failing says whether the last write failed. It does not wait.
+// Failing reports whether the last write failed. It does not wait.
 func (f *File) Failing() bool { return f.failing.Load() }
 
 func (f *File) closed() bool {

@@ -28,7 +28,7 @@ const (
 	VerifyIdentity Mode = "VERIFY_IDENTITY"
 )
 
-// verifies says whether the server's certificate is checked.
+// verifies reports whether the server's certificate is checked.
 func (m Mode) verifies() bool { return m == VerifyCA || m == VerifyIdentity }
 
 // ClientFiles describe how connections to a server are secured.

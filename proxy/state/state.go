@@ -29,7 +29,7 @@ type State struct {
 	Charset string
 
 	LastID LastInsertID
-	// LastAnswer says whether the proxy answered the client's last statement. Then the server's
+	// LastAnswer reports whether the proxy answered the client's last statement. Then the server's
 	// warnings and row counts are not those of that statement.
 	LastAnswer Answer
 	LastConn   ConnID // of the last relayed command; 0: none

@@ -334,7 +334,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// The keys of SNOWFLAKE are what the documents of others say, and rise with time, worker and counter.
+// The keys of SNOWFLAKE are what the documents of others say, and rise with time, worker and
+// counter.
 func TestSnowflakesAreComposed(t *testing.T) {
 	// https://en.wikipedia.org/wiki/Snowflake_ID: a post of 28 June 2022
 	twitter, err := Parse("SNOWFLAKE EPOCH '2010-11-04T01:42:54.657Z'")

@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// zones have summer time that begins or ends at midnight, half hours, a day left out, and a date line.
+// zones have summer time that begins or ends at midnight, half hours, a day left out, and a date
+// line.
 var zones = []string{
 	"", "Asia/Shanghai", "America/Sao_Paulo", "America/Havana", "America/St_Johns", "Asia/Beirut", "Pacific/Apia", "Pacific/Kiritimati", "Asia/Kolkata", "Europe/Berlin",
 }

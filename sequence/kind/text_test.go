@@ -112,7 +112,8 @@ func TestAFormatOfDigitsIsANumber(t *testing.T) {
 	})
 }
 
-// Keys of version 7 rise within a process: whoever asks after another has his key gets a greater one.
+// Keys of version 7 rise within a process: whoever asks after another has his key gets a greater
+// one.
 func TestUUIDsDifferAndRise(t *testing.T) {
 	const goroutines, each = 8, 2000
 	for clause, rises := range map[string]bool{"UUID": true, "UUID BINARY": true, "UUID VERSION 4": false, "UUID VERSION 4 BINARY": false} {

@@ -96,8 +96,8 @@ func TestNodesThatAreMoreThanHalfNeedNotWaitForTheOthers(t *testing.T) {
 	}
 }
 
-// Whoever chooses the node of a group may be asking a server that hangs. Those who want the same wait
-// for as long as they may.
+// Whoever chooses the node of a group may be asking a server that hangs. Those who want the same
+// wait for as long as they may.
 func TestNobodyWaitsForTheChoiceOfANodeLongerThanItsOwnTime(t *testing.T) {
 	v := groupOf(t, false, "127.0.0.1:1", "127.0.0.1:2")
 	v.nodes.choose.MustAcquire()

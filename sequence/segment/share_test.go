@@ -16,7 +16,7 @@ func numbersAbove(h Share, id uint64, n int) (all []uint64) {
 	return all
 }
 
-// gives says whether x is a number of a sequence that the member gives.
+// gives reports whether x is a number of a sequence that the member gives.
 func (h Share) gives(x uint64) bool {
 	step := max(h.counts.Step, 1)
 	return h.Has(x) && x%step == h.counts.Anchor%step

@@ -552,8 +552,8 @@ func TestNoScheduleGivesAKeyTwice(t *testing.T) {
 	})
 }
 
-// A process that takes one worker alone goes on with it after a clean stop at once, and after a kill
-// when the ticks that were reserved have passed.
+// A process that takes one worker alone goes on with it after a clean stop at once, and after a
+// kill when the ticks that were reserved have passed.
 func TestTheOnlyWorkerOfAProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, l := newTable(), ledger{}
@@ -775,8 +775,8 @@ func TestTooFewKeysInATickAreAnError(t *testing.T) {
 	})
 }
 
-// A process begins while its clock is ahead, as the server's is, and gives no key before that is set
-// right. The ticks that it has are of no use then, and other workers are free.
+// A process begins while its clock is ahead, as the server's is, and gives no key before that is
+// set right. The ticks that it has are of no use then, and other workers are free.
 func TestWhoBeganAheadHasTicksWhenTheClockIsSetRight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, l := newTable(), ledger{}

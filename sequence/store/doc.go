@@ -3,6 +3,6 @@
 // numbers has ended is an [Outcome], and the package above has the remedy.
 //
 // Start from [Store], the rows of one server. Beside them [OptionTable] has the options of
-// sequences, [LimitTable] how far each may go, [PlanTable] the members, and [ProxyTable] the proxies
-// that may hold numbers. [Schema] makes these tables and checks them.
+// sequences, [LimitTable] how far each may go, [PlanTable] the members, and [ProxyTable] the
+// proxies that may hold numbers. [Schema] makes these tables and checks them.
 package store

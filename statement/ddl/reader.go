@@ -156,7 +156,7 @@ func (r *Reader) ifExists(not bool) bool {
 	return true
 }
 
-// word says whether the current token is a word, given in lower case, that is no
+// word reports whether the current token is a word, given in lower case, that is no
 // keyword elsewhere.
 func (r *Reader) word(text string) bool {
 	return r.Kind == lex.Word && bytes.EqualFold(r.Src[r.Start:r.End], []byte(text))

@@ -85,7 +85,7 @@ type questionReader struct {
 
 func (r *questionReader) isName() bool { return r.Kind == lex.Word || r.Kind == lex.Quoted }
 
-// isSystem says whether the current token is information_schema.
+// isSystem reports whether the current token is information_schema.
 func (r *questionReader) isSystem() bool {
 	return r.Kw == lex.KwInformationSchema || r.Kind == lex.Quoted && bytes.EqualFold(r.arena.Decode(&r.Lexer), []byte("information_schema"))
 }
@@ -220,7 +220,7 @@ func (r *questionReader) table() bool {
 	return len(r.only) <= maxNames
 }
 
-// alias says whether an alias follows.
+// alias reports whether an alias follows.
 func (r *questionReader) alias() bool {
 	return r.Kw == lex.KwAs || r.Kind == lex.Quoted || r.Kind == lex.Word && !lex.Reserved(r.Src[r.Start:r.End])
 }

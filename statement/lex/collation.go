@@ -16,8 +16,8 @@ func CharsetOfCollation(id uint16) string {
 	return collations[i].charset
 }
 
-// EverywhereCollation says whether every server since MySQL 5.6 and MariaDB 10.0 has a collation.
-// If a login names an unknown collation, a server uses its own default.
+// EverywhereCollation reports whether every server since MySQL 5.6 and MariaDB 10.0 has a
+// collation. If a login names an unknown collation, a server uses its own default.
 func EverywhereCollation(id uint16) bool {
 	return id != 76 && id <= 247 && CharsetOfCollation(id) != ""
 }

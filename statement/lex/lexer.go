@@ -493,7 +493,7 @@ func (l *Lexer) NameKeyword() Keyword {
 	return Lookup(l.Src[l.Start:l.End])
 }
 
-// Spells says whether the current token is that word, in any letter case.
+// Spells reports whether the current token is that word, in any letter case.
 func (l *Lexer) Spells(word string) bool {
 	return l.Kind == Word && bytes.EqualFold(l.Src[l.Start:l.End], []byte(word))
 }

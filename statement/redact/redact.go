@@ -165,7 +165,7 @@ func (r *redactor) token() {
 // longestName is more bytes than any name has with its quotes.
 const longestName = 300
 
-// touchesRows says whether a statement that begins with kw only reads and writes rows.
+// touchesRows reports whether a statement that begins with kw only reads and writes rows.
 func touchesRows(kw lex.Keyword) bool {
 	switch kw {
 	case lex.KwSelect, lex.KwInsert, lex.KwUpdate, lex.KwDelete, lex.KwReplace, lex.KwWith, lex.KwValues, lex.KwDo, lex.KwExplain, lex.KwDescribe, lex.KwDesc,
@@ -188,7 +188,7 @@ func notASCII(w []byte) bool {
 	return false
 }
 
-// isPlainName says whether a text in double quotes, under ANSI_QUOTES, is certainly meant as a
+// isPlainName reports whether a text in double quotes, under ANSI_QUOTES, is certainly meant as a
 // name.
 func isPlainName(w []byte) bool {
 	for _, c := range w {
@@ -287,7 +287,7 @@ func (r *redactor) punct() {
 	}
 }
 
-// signs says whether the current - or + is the sign of the next token.
+// signs reports whether the current - or + is the sign of the next token.
 func (r *redactor) signs() bool {
 	switch r.last {
 	case lex.Punct:
