@@ -36,8 +36,8 @@ type Cache struct {
 }
 
 type cachePart struct {
-	mu    sync.Mutex
-	known *simplelru.LRU[uint64, *analysed] // guarded by mu
+	mu      sync.Mutex
+	results *simplelru.LRU[uint64, *analysed] // guarded by mu
 }
 
 // analysed is a text and its result. It is immutable.
@@ -47,13 +47,13 @@ type analysed struct {
 	st   Statement
 }
 
-// NewCache makes a Cache for at least so many texts, each of at most 8 KiB.
+// NewCache returns a Cache for at least this many texts, each of at most 8 KiB.
 func NewCache(texts int) *Cache {
 	c := &Cache{seed: maphash.MakeSeed()}
 	size := max(1, (texts+cacheParts-1)/cacheParts)
 	for i := range c.parts {
 		// The only error is a size below 1.
-		c.parts[i].known, _ = simplelru.NewLRU[uint64, *analysed](size, nil)
+		c.parts[i].results, _ = simplelru.NewLRU[uint64, *analysed](size, nil)
 	}
 	return c
 }
@@ -68,7 +68,7 @@ func (c *Cache) Analyze(st *Statement, sql []byte, mode lex.Mode) {
 	hash := maphash.Bytes(c.seed, sql)
 	part := &c.parts[hash&partMask]
 	part.mu.Lock()
-	found, ok := part.known.Get(hash)
+	found, ok := part.results.Get(hash)
 	part.mu.Unlock()
 	if ok && found.mode == mode && bytes.Equal(found.sql, sql) {
 		st.copy(&found.st)
@@ -82,7 +82,7 @@ func (c *Cache) Analyze(st *Statement, sql []byte, mode lex.Mode) {
 	kept.st.Analyze(kept.sql, mode)
 	kept.st.levels = nil
 	part.mu.Lock()
-	part.known.Add(hash, kept)
+	part.results.Add(hash, kept)
 	part.mu.Unlock()
 }
 

@@ -110,7 +110,7 @@ func TestACacheForgetsWhatIsSeldomAsked(t *testing.T) {
 	}
 	kept := 0
 	for i := range c.parts {
-		kept += c.parts[i].known.Len()
+		kept += c.parts[i].results.Len()
 	}
 	if kept != cacheParts {
 		t.Errorf("%d texts are kept, want %d", kept, cacheParts)

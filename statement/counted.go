@@ -182,8 +182,8 @@ func (st *Statement) refersToNumber(names [][]byte, l, prev *lex.Lexer) bool {
 		return false
 	}
 	name := st.arena.Decode(l)
-	for _, own := range names {
-		if lex.SameName(own, name) || !lex.ASCII(own) {
+	for _, alias := range names {
+		if lex.SameName(alias, name) || !lex.ASCII(alias) {
 			return true
 		}
 	}

@@ -169,8 +169,8 @@ func AppendText(dst []byte, text string, binary bool) []byte {
 }
 
 // TextMarker is the marker of a parameter that is a text, or bytes. MySQL gives a bare one the type
-// of what stands beside it, and 007 may become 7. A text from CONCAT yields to other collations, as
-// a literal does.
+// of its neighbour, and 007 may become 7. A text from CONCAT yields to other collations, as a
+// literal does.
 func TextMarker(binary bool) string {
 	if binary {
 		return "CAST(? AS BINARY(16))"

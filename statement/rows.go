@@ -214,8 +214,8 @@ const errReferred = "NEXTVAL in an item that ORDER BY, GROUP BY or HAVING refers
 // ASCII may.
 func (r *rowReader) reference(name []byte) {
 	for _, c := range r.columns {
-		own := r.st.ColumnName(r.Src, r.st.Items[r.st.Calls[c.Call].Item])
-		if lex.SameName(own, name) || !lex.ASCII(own) {
+		column := r.st.ColumnName(r.Src, r.st.Items[r.st.Calls[c.Call].Item])
+		if lex.SameName(column, name) || !lex.ASCII(column) {
 			r.refusal = errReferred
 		}
 	}

@@ -29,7 +29,7 @@ func (a *analyzer) tableName(name lex.Lexer, k Kind) (last lex.Lexer, named bool
 		name = p
 		parts++
 	}
-	// Nobody knows what the first part of a name in three parts means.
+	// A name in three parts is ambiguous.
 	if parts != 1 && parts != 2 || name.Bad || name.SeenCond && k == Update {
 		return name, true
 	}

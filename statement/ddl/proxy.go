@@ -53,8 +53,8 @@ type ProxyCommand struct {
 	// Force is FORCE, which ABOVE n may follow.
 	Force bool
 	Above Number
-	// WritersStopped is WITH DIRECT WRITERS STOPPED: the operator's word that nobody but
-	// seqproxy counts in the tables.
+	// WritersStopped is WITH DIRECT WRITERS STOPPED: the operator says that only seqproxy counts in
+	// the tables.
 	WritersStopped bool
 	// Shard is the name behind SHARD, decoded as Address is; empty: all shards.
 	Shard []byte
@@ -83,8 +83,8 @@ type proxyForm struct {
 	help    string // what it does, for SHOW SEQPROXY HELP
 }
 
-// What can stand behind SHOW SEQPROXY, and behind SEQPROXY. Of forms that begin alike the
-// longer stands first.
+// What may follow SHOW SEQPROXY, and SEQPROXY. Of two forms with the same beginning the longer
+// comes first.
 var (
 	proxyShows = [...]proxyForm{
 		{ShowHelp, "HELP", 0, "all statements to the proxy"},
@@ -111,15 +111,15 @@ var (
 	}
 )
 
-// ProxyStatement is a form of a statement to the proxy.
+// ProxyStatement describes a form of a statement to the proxy.
 type ProxyStatement struct {
 	Verb ProxyVerb
 	Show bool   // it changes nothing
-	Text string // its words, with what may follow as in a manual
+	Text string // its words and options, as in a manual
 	Help string // what it does
 }
 
-// ProxyStatements lists all of them, those that change something last.
+// ProxyStatements lists all forms, those that change something last.
 func ProxyStatements() (all []ProxyStatement) {
 	list := func(begin string, show bool, forms []proxyForm) {
 		for i := range forms {
@@ -142,7 +142,7 @@ func ProxyStatements() (all []ProxyStatement) {
 }
 
 // Proxy reads what follows the word SEQPROXY, or with show what follows SHOW SEQPROXY. The Verb is
-// 0 if that is nothing that there is.
+// 0 if there is no such statement.
 func (r *Reader) Proxy(show bool) *ProxyCommand {
 	begin, forms := "SEQPROXY", proxyForms[:]
 	if show {
@@ -169,15 +169,15 @@ func (r *Reader) Proxy(show bool) *ProxyCommand {
 		c.Verb = f.verb
 		return c
 	}
-	known := make([]string, len(forms))
+	allowed := make([]string, len(forms))
 	for i := range forms {
-		known[i] = forms[i].words
+		allowed[i] = forms[i].words
 	}
-	r.error("what follows " + begin + "; there is " + strings.Join(known, ", "))
+	r.error("what follows " + begin + "; there is " + strings.Join(allowed, ", "))
 	return c
 }
 
-// proxyOptions reads what follows the words of a form, and returns what is wrong with it.
+// proxyOptions reads the options of a form, and returns what is wrong with them.
 func (r *Reader) proxyOptions(f *proxyForm, c *ProxyCommand) (problem string) {
 	if f.options&proxyAddress != 0 {
 		if !r.plainString() {
@@ -221,7 +221,7 @@ func (r *Reader) proxyOptions(f *proxyForm, c *ProxyCommand) (problem string) {
 	return ""
 }
 
-// proxyOptionTexts are the options as a manual has them.
+// proxyOptionTexts are the options as in a manual.
 var proxyOptionTexts = [...]struct {
 	option proxyOption
 	text   string
@@ -282,7 +282,7 @@ func (r *Reader) proxyWriters(c *ProxyCommand) (problem string) {
 	return ""
 }
 
-// String writes the command without what may be nobody's to know, for a log.
+// String returns the command for a log, without its secrets.
 func (c *ProxyCommand) String() string {
 	begin, forms := "SEQPROXY", proxyForms[:]
 	if c.Show {

@@ -6,17 +6,16 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// Statements about sequences as things: MariaDB's
-// (https://mariadb.com/kb/en/create-sequence/, https://mariadb.com/kb/en/alter-sequence/)
-// and some of our own. What MariaDB knows and seqproxy does not is Unsupported; what
-// nobody knows is a Problem.
+// Statements about sequences: MariaDB's (https://mariadb.com/kb/en/create-sequence/,
+// https://mariadb.com/kb/en/alter-sequence/) and the proxy's own. What MariaDB has and seqproxy
+// does not is Unsupported; what neither has is a Problem.
 
-// Reader reads what follows the first words of a statement: the current token of its Lexer. It ends
-// at the end of the statement, or where it has noted in To what must not be executed.
+// Reader reads a statement after its first words, from the current token of its Lexer. It stops at
+// the end of the statement, or at a part that forbids the execution, which it notes in To.
 type Reader struct {
 	lex.Lexer
-	Memory *lex.Arena // of what is decoded
-	To     *Sequence  // which the statements of a text fill, one after the other
+	Memory *lex.Arena // for decoded names
+	To     *Sequence  // filled by all statements of a text
 
 	alters bool // the statement is ALTER SEQUENCE
 }
@@ -58,13 +57,13 @@ func (r *Reader) Drop(temporary bool) {
 	r.list(false)
 }
 
-// Name reads the name that is all that follows SHOW CREATE SEQUENCE and REPAIR SEQUENCE.
+// Name reads the only name of SHOW CREATE SEQUENCE and REPAIR SEQUENCE.
 func (r *Reader) Name() { r.list(true) }
 
-// Names reads the names that are all that follows CHECK SEQUENCE.
+// Names reads the names of CHECK SEQUENCE.
 func (r *Reader) Names() { r.list(false) }
 
-// NamesIfAny reads the names that may follow FLUSH SEQUENCES.
+// NamesIfAny reads the names of FLUSH SEQUENCES, which may have none.
 func (r *Reader) NamesIfAny() {
 	if !r.ended() {
 		r.list(false)
@@ -120,7 +119,7 @@ func (r *Reader) Decode() {
 	}
 }
 
-// end wants the end of the statement.
+// end expects the end of the statement.
 func (r *Reader) end() {
 	if !r.ended() {
 		r.error("more than the statement")
@@ -156,8 +155,7 @@ func (r *Reader) ifExists(not bool) bool {
 	return true
 }
 
-// word reports whether the current token is a word, given in lower case, that is no
-// keyword elsewhere.
+// word reports whether the current token is a word, given in lower case, that has no keyword.
 func (r *Reader) word(text string) bool {
 	return r.Kind == lex.Word && bytes.EqualFold(r.Src[r.Start:r.End], []byte(text))
 }
@@ -173,7 +171,7 @@ func (r *Reader) options() {
 	}
 }
 
-// unknown says of a token that it is no option.
+// unknown is the problem of a token that is no option.
 func unknown(token []byte) string {
 	if word, example := partOfKind(token); word != "" {
 		return word + ", which stands behind a kind of keys, as in " + example
@@ -181,7 +179,7 @@ func unknown(token []byte) string {
 	return "unknown option"
 }
 
-// partOfKind is the word that a token is, if that is an option of a kind, with an example.
+// partOfKind returns the word of a token that is an option of a kind, with an example.
 func partOfKind(token []byte) (word, example string) {
 	for _, part := range partsOfKinds {
 		if bytes.EqualFold(token, part.word) {
@@ -208,10 +206,10 @@ var partsOfKinds = [...]struct {
 	{[]byte("BINARY"), "UUID BINARY"},
 }
 
-// kindStays is why nothing that keys are made by can be altered.
+// kindStays says why the kind of keys cannot be altered.
 const kindStays = "the kind of its keys never changes; create a sequence of another name"
 
-// option reads one option; false if it is none.
+// option reads one option; false if the token begins none.
 func (r *Reader) option() bool {
 	s := r.To
 	switch {
@@ -326,7 +324,7 @@ func (r *Reader) cover() bool {
 	return ok
 }
 
-// kind reads a clause of which word is the first, or the first two.
+// kind reads a clause that begins with word.
 func (r *Reader) kind(word string) bool {
 	k := &r.To.Kind
 	switch {
@@ -375,7 +373,7 @@ func (r *Reader) kind(word string) bool {
 	return true
 }
 
-// format reads 'format', and what may follow it, after FORMAT.
+// format reads 'format' and its options, after FORMAT.
 func (r *Reader) format(k *Kind) bool {
 	r.equals()
 	if !r.plainString() {
@@ -418,7 +416,7 @@ func (r *Reader) format(k *Kind) bool {
 	}
 }
 
-// period reads the word behind RESET; "" if it is none.
+// period reads the word after RESET; "" if it is none.
 func (r *Reader) period() string {
 	r.Next()
 	for _, word := range [...]string{"DAILY", "MONTHLY", "YEARLY"} {
@@ -429,7 +427,7 @@ func (r *Reader) period() string {
 	return ""
 }
 
-// snowflake reads the options behind SNOWFLAKE, in any order.
+// snowflake reads the options of SNOWFLAKE, in any order.
 func (r *Reader) snowflake(k *Kind) bool {
 	for {
 		var bits *Number
@@ -493,13 +491,13 @@ func (r *Reader) skipRange() bool {
 	return r.number(&k.SkipTo, "SKIP RANGE ... TO")
 }
 
-// notYet refuses a clause, whose words it goes past.
+// notYet refuses a clause, and skips its words.
 func (r *Reader) notYet(word string) bool {
 	r.unsupported(word)
 	return r.goPast()
 }
 
-// goPast goes to the end of the statement.
+// goPast skips the rest of the statement.
 func (r *Reader) goPast() bool {
 	for !r.ended() {
 		r.Next()
@@ -551,7 +549,7 @@ func (r *Reader) restart() bool {
 	return true
 }
 
-// sequenceTypes are the types of AS, and the greatest numbers of each: signed, unsigned.
+// sequenceTypes are the types of AS, with the greatest number of each: signed, unsigned.
 var sequenceTypes = [...]struct {
 	name             string
 	signed, unsigned uint64
@@ -564,8 +562,7 @@ var sequenceTypes = [...]struct {
 	{"bigint", 1<<63 - 1, 1<<64 - 1},
 }
 
-// ofType reads type [SIGNED | UNSIGNED | ZEROFILL] after AS, which MariaDB knows
-// since 11.5.
+// ofType reads type [SIGNED | UNSIGNED | ZEROFILL] after AS, which MariaDB has since 11.5.
 func (r *Reader) ofType() bool {
 	s := r.To
 	if s.TypeMax != 0 {
@@ -661,7 +658,7 @@ func (r *Reader) given(value *Number, n uint64, option string) bool {
 	return true
 }
 
-// toDefault is defaulted for an option whose last word is the current token.
+// toDefault is defaulted, for an option whose last word is the current token.
 func (r *Reader) toDefault(value *Number, option string) bool {
 	r.Next()
 	return r.defaulted(value, option)
@@ -675,7 +672,7 @@ func (r *Reader) defaulted(value *Number, option string) bool {
 	return true
 }
 
-// toggle is toggled for an option whose last word is the current token.
+// toggle is toggled, for an option whose last word is the current token.
 func (r *Reader) toggle(value *Toggle, to Toggle, option string) bool {
 	r.Next()
 	return r.toggled(value, to, option)
@@ -689,7 +686,7 @@ func (r *Reader) toggled(value *Toggle, to Toggle, option string) bool {
 	return true
 }
 
-// optionally goes past a word or an equals sign.
+// optionally skips a word or an equals sign.
 func (r *Reader) optionally(kw lex.Keyword) {
 	if r.Kw == kw {
 		r.Next()
@@ -710,7 +707,7 @@ func (r *Reader) unsupported(option string) {
 	}
 }
 
-// refuse is unsupported, and says why or what to do.
+// refuse is unsupported with a reason or a way out.
 func (r *Reader) refuse(option, wayOut string) {
 	if r.To.Unsupported == "" {
 		r.To.Unsupported, r.To.WayOut = option, wayOut
@@ -729,7 +726,7 @@ func (r *Reader) error(problem string) {
 	}
 }
 
-// list reads a list of names, or with one a single one, and wants the end behind it.
+// list reads a list of names, or with one a single one, and expects the end after it.
 func (r *Reader) list(one bool) {
 	for {
 		if !r.name() {
@@ -749,7 +746,7 @@ func (r *Reader) list(one bool) {
 	}
 }
 
-// name reads a name, quoted in any way or not, and goes past it.
+// name reads a name, quoted in any way or not.
 func (r *Reader) name() bool {
 	if r.Kind != lex.Word && r.Kind != lex.Quoted && !r.plainString() {
 		return false

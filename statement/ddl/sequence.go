@@ -13,7 +13,7 @@ const (
 // Number is an option with a number: at most one of Given and Default is set.
 type Number struct {
 	Given   bool
-	Default bool // NO MINVALUE, NO MAXVALUE, CACHE DEFAULT: as if it had never been said
+	Default bool // NO MINVALUE, NO MAXVALUE, CACHE DEFAULT: the default
 	Value   uint64
 }
 
@@ -30,17 +30,17 @@ type Kind struct {
 
 	SkipFrom, SkipTo Number // of SKIP RANGE, which may stand anywhere
 
-	// The options of SNOWFLAKE; those that are not given are nil.
+	// The options of SNOWFLAKE; nil if absent.
 	Epoch, Tick                       []byte
 	TimeBits, WorkerBits, CounterBits Number
 }
 
-// Sequence is what a statement about sequences asks for. What it names is decoded,
-// in the client's character set, and valid as long as the Reader's Memory.
+// Sequence is what a statement about sequences asks for. Its names are decoded, in the client's
+// character set, and valid as long as the Reader's Memory.
 type Sequence struct {
-	// Names holds the one name of CREATE, ALTER, SHOW CREATE and REPAIR, and at least
-	// one for DROP and CHECK; none for SHOW, and for FLUSH of all. Qualified names
-	// appear as "db.s"; Schemas then has the length of "db", else 0.
+	// Names holds the one name of CREATE, ALTER, SHOW CREATE and REPAIR, and at least one for DROP
+	// and CHECK; none for SHOW, and for FLUSH of all. Qualified names appear as "db.s"; Schemas
+	// then has the length of "db", else 0.
 	Names   [][]byte
 	Schemas []int
 	// IfExists is IF NOT EXISTS for CREATE, and IF EXISTS for ALTER and DROP.
@@ -59,8 +59,8 @@ type Sequence struct {
 	HasComment                 bool
 	Comment                    []byte
 	TypeMax                    uint64 // the greatest number of AS type; 0 without
-	// The owning column of OWNED BY; without a table OWNED BY NONE, without a schema
-	// a table of any.
+	// The owning column of OWNED BY. Without a table it is OWNED BY NONE; without a schema, a table
+	// of any schema.
 	HasOwner                             bool
 	OwnerSchema, OwnerTable, OwnerColumn []byte
 	// Restart is RESTART [WITH n] [FORCE] of ALTER.
@@ -68,16 +68,16 @@ type Sequence struct {
 	RestartWith Number
 	Force       bool
 
-	// Key is that of SEQUENCE_DECODE; KeyText if it is written as a string, and then not nil.
+	// Key is the key of SEQUENCE_DECODE. KeyText is set, and not nil, if it is a string.
 	Key     uint64
 	KeyText []byte
 
-	// Unsupported names the first thing that MariaDB knows and that is not done here
-	// ("TEMPORARY", "INCREMENT with a negative number"), else "".
+	// Unsupported names the first thing that MariaDB has and seqproxy does not ("TEMPORARY",
+	// "INCREMENT with a negative number"), else "".
 	Unsupported string
-	// WayOut says what to do instead of what is Unsupported, or why it is; "" if nothing is said.
+	// WayOut is the way out, or the reason, for what is Unsupported; "" if there is none.
 	WayOut string
-	// Twice names the first option that is given twice.
+	// Twice names the first option that occurs twice.
 	Twice string
 	// Problem says what is wrong with the statement, in words that fit behind
 	// "near"; else "". A statement with any of the three must not be executed.

@@ -1,6 +1,6 @@
 package lex
 
-// Scan follows a text that comes in pieces and that nobody holds as a whole. It finds out whether
+// Scan follows a text that comes in pieces and is never in memory as a whole. It finds out whether
 // the text may have a second statement. It knows quotes and comments only. The zero value with a
 // Mode is ready for use.
 type Scan struct {

@@ -110,8 +110,8 @@ func (r *redactor) step() bool {
 	if r.gap || last == lex.EOF {
 		return true
 	}
-	// it's: with an undoubled quote in a text, the server and this lexer take for literals what the
-	// author meant to stand between two literals.
+	// it's: with an undoubled quote in a text, the server and this lexer read as literals what its
+	// author meant to be between two literals.
 	switch r.Kind {
 	case lex.String:
 		r.malformed = last == lex.Number || last == lex.Quoted || last == lex.UserVar || last == lex.Word && r.lastKw == lex.KwNone && !introduces
