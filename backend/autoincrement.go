@@ -47,7 +47,7 @@ type AutoIncrement struct {
 	place string // identifies the server: no two that run at the same time have the same
 }
 
-// Statements take AUTO_INCREMENT from the column. There are none if Alter is not known.
+// Statements take AUTO_INCREMENT from the column. There are none if Alter is unknown.
 func (a *AutoIncrement) Statements() []string {
 	switch {
 	case a.Alter == "":
@@ -164,7 +164,7 @@ func FindAutoIncrements(ctx context.Context, ask func(ctx context.Context, text 
 					break
 				}
 				if _, invisible := without(definition, " INVISIBLE"); invisible && mariaDB {
-					// MySQL demands a default here. The CHECK keeps anybody from using it.
+					// MySQL demands a default here. The CHECK forbids its use.
 					definition += " DEFAULT 0 CHECK (" + quoted([]byte(row[2])) + " <> 0)"
 				}
 				found.Alter = "ALTER TABLE " + table + " MODIFY " + definition

@@ -14,7 +14,7 @@ type Change struct {
 	shards *Shards
 	routes *Routes
 	access map[*Shard]*access // the new access of shards that stay
-	news   []target           // nodes to which nobody has connected in this way before
+	news   []target           // nodes without an earlier connection of this kind
 }
 
 // Change prepares validated options to replace those in force. It does no I/O. Only one Change may

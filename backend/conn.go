@@ -77,8 +77,8 @@ func (c *Conn) Node() string { return c.node.String() }
 // Hello returns what the server said about itself at the login. It is shared: do not change it.
 func (c *Conn) Hello() *Hello { return c.hello }
 
-// ownAnswerLimit bounds an answer to the proxy's own statements, in bytes.
-const ownAnswerLimit = 1 << 20
+// answerLimit bounds an answer to the proxy's own statements, in bytes.
+const answerLimit = 1 << 20
 
 // answerAhead bounds the bytes of answers that are read while a write of statements is blocked.
 const answerAhead = 1 << 20
@@ -311,7 +311,7 @@ func (c *Conn) Query(sql string) (rows [][][]byte, err error) {
 	if err := c.send(protocol.ComQuery, sql); err != nil {
 		return nil, err
 	}
-	p, err := c.ownPacket()
+	p, err := c.packetOfAnswer()
 	if err != nil {
 		return nil, err
 	}
@@ -324,18 +324,18 @@ func (c *Conn) Query(sql string) (rows [][][]byte, err error) {
 	}
 	if definitions {
 		for range columns {
-			if _, err := c.ownPacket(); err != nil {
+			if _, err := c.packetOfAnswer(); err != nil {
 				return nil, err
 			}
 		}
 	}
 	if !c.Capabilities.Has(protocol.DeprecateEOF) {
-		if _, err := c.ownPacket(); err != nil {
+		if _, err := c.packetOfAnswer(); err != nil {
 			return nil, err
 		}
 	}
 	for {
-		p, err := c.ownPacket()
+		p, err := c.packetOfAnswer()
 		if err != nil {
 			return nil, err
 		}
@@ -355,7 +355,7 @@ func (c *Conn) Command(cmd protocol.Command, argument string) error {
 	if err := c.send(cmd, argument); err != nil {
 		return err
 	}
-	p, err := c.ownPacket()
+	p, err := c.packetOfAnswer()
 	if err != nil {
 		return err
 	}
@@ -372,10 +372,10 @@ func (c *Conn) send(cmd protocol.Command, argument string) error {
 	return c.WritePacket(append(p, argument...))
 }
 
-// ownPacket reads one packet of an answer to the proxy's own statement.
-func (c *Conn) ownPacket() ([]byte, error) {
+// packetOfAnswer reads one packet of an answer to the proxy's own statement.
+func (c *Conn) packetOfAnswer() ([]byte, error) {
 	for {
-		p, err := c.ReadPacket(ownAnswerLimit)
+		p, err := c.ReadPacket(answerLimit)
 		switch {
 		case err != nil:
 			return nil, err

@@ -149,7 +149,7 @@ func (c *ipConn) SetWriteDeadline(t time.Time) error {
 	return c.failed("set", c.file.SetWriteDeadline(t))
 }
 
-// LocalAddr returns an empty address, since nobody asks for it.
+// LocalAddr returns an empty address, which is never read.
 func (c *ipConn) LocalAddr() net.Addr { return &net.TCPAddr{} }
 
 // RemoteAddr implements [net.Conn].

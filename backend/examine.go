@@ -39,21 +39,21 @@ func (r *Routes) Examine(ctx context.Context, accounts []Account, visit func(Exa
 	slots := make(chan struct{}, maxExamined)
 	var tasks sync.WaitGroup
 	for _, t := range r.targets() {
-		own := accounts
+		logins := accounts
 		switch {
 		case t.access.creds != nil:
-			own = []Account{{Credentials: *t.access.creds}}
-		case len(own) == 0 && t.access.probe.User != "":
-			own = []Account{{Credentials: t.access.probe}}
+			logins = []Account{{Credentials: *t.access.creds}}
+		case len(logins) == 0 && t.access.probe.User != "":
+			logins = []Account{{Credentials: t.access.probe}}
 		}
 		tasks.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			if len(own) == 0 {
+			if len(logins) == 0 {
 				visit(r.examineGreeting(ctx, t))
 				return
 			}
-			for i, account := range own {
+			for i, account := range logins {
 				found, end := r.examineLogin(ctx, t, account)
 				visit(found)
 				end()

@@ -53,11 +53,11 @@ func (r *Routes) Highest(ctx context.Context, creds func(*Shard) (Credentials, e
 }
 
 func (r *Routes) highestOn(ctx context.Context, shard *Shard, creds func(*Shard) (Credentials, error), schema, table, column string, of Expression) ([]Highest, error) {
-	own, err := creds(shard)
+	login, err := creds(shard)
 	if err != nil {
 		return nil, err
 	}
-	c, err := r.DialSecond(ctx, Place{shard: shard, node: shard.primary()}, own)
+	c, err := r.DialSecond(ctx, Place{shard: shard, node: shard.primary()}, login)
 	if err != nil {
 		return nil, err
 	}

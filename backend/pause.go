@@ -19,7 +19,7 @@ func (p *Pause) Since() time.Time { return p.since }
 func (p *Pause) Resumed() <-chan struct{} { return p.resumed }
 
 // Pause pauses the shard and returns the pause in force. If the shard is paused already, that pause
-// goes on. Whoever sends statements must look at Paused.
+// goes on. Callers that send statements must look at Paused.
 func (s *Shard) Pause() *Pause {
 	begun := &Pause{since: time.Now(), resumed: make(chan struct{})}
 	for {

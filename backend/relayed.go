@@ -10,7 +10,7 @@ import (
 )
 
 // afterRelay completes a login that the client made itself. It checks by what the server judged the
-// client, and asks the server for what is not known about it yet.
+// client, and asks the server for the rest.
 func (c *Conn) afterRelay(relay *protocol.RelayedLogin) error {
 	if err := relay.AwaitServer(); err != nil {
 		return err

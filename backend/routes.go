@@ -52,7 +52,7 @@ func shardFor(o *ShardOptions, before *Routes, leaving []*Shard) *Shard {
 		all = append(all, before.shards...)
 	}
 	var named *Shard
-	for _, shard := range slices.Backward(all) { // first those of before, then the one that left last
+	for _, shard := range slices.Backward(all) { // first the earlier shards, then the one that left last
 		switch {
 		case shard.name != o.Name:
 		case slices.EqualFunc(shard.nodes, o.Nodes, func(n *Node, address string) bool { return n.String() == address }):
@@ -86,8 +86,8 @@ func (r *Routes) Named(name string) []*Shard {
 	return nil
 }
 
-// ForSchema returns the owner of a schema, or the default shard if nobody owns it, or nil if there
-// are no shards. "" stands for no current schema.
+// ForSchema returns the owner of a schema, or the default shard for one without an owner, or nil if
+// there are no shards. "" stands for no current schema.
 func (r *Routes) ForSchema(schema string) *Shard {
 	if shard, ok := r.bySchema[schema]; ok {
 		return shard

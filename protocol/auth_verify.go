@@ -45,7 +45,7 @@ type verifier struct {
 	passwords [2]string
 	two       bool
 
-	// denied refuses everybody, with the steps of a wrong password, because the connection lacks
+	// denied refuses every client, with the steps of a wrong password, because the connection lacks
 	// what the account demands.
 	denied bool
 

@@ -67,7 +67,7 @@ const (
 const CursorReadOnly = 1
 
 // AnswerTo returns the shape of the answer to a command. payload has at least the command's first
-// six bytes, if there are so many.
+// six bytes, if it has that many.
 func AnswerTo(payload []byte) Shape {
 	if len(payload) == 0 {
 		return ShapeUnknown

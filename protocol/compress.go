@@ -80,7 +80,7 @@ func (f *frames) isNext(num uint8) bool {
 // part makes the two directions independent. From now on all writes answer what was read last.
 func (f *frames) part() {
 	f.duplex = true
-	f.out.heard, f.out.num, f.out.prev, f.out.shift = false, f.in.num+1, 0, 0
+	f.out.received, f.out.num, f.out.prev, f.out.shift = false, f.in.num+1, 0, 0
 }
 
 // packetCursor finds packet borders in a stream that comes in pieces.

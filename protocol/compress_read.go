@@ -87,7 +87,7 @@ func (f *frameReader) begin(n int) error {
 	}
 	f.num = num
 	if !layer.duplex {
-		layer.out.heard = true
+		layer.out.received = true
 	}
 	f.remaining, f.declared, f.got = PayloadLen(f.header[:]), PayloadLen(f.header[4:]), 0
 	if f.remaining == 0 && f.declared > 0 {

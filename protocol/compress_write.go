@@ -22,8 +22,8 @@ type frameWriter struct {
 	conn     *Conn
 	compress func(dst, plain []byte) []byte // appends; nil if the result is not shorter than plain
 
-	num   uint8 // of the next frame
-	heard bool  // the client has sent something since the last packet
+	num      uint8 // of the next frame
+	received bool  // a frame of the client has come since the last packet
 
 	header    [HeaderSize]byte // of a packet whose header is incomplete
 	have      int
@@ -92,8 +92,8 @@ func (f *frameWriter) pack(b []byte) (n int, err error) {
 func (f *frameWriter) begin() error {
 	num := f.header[HeaderSize-1]
 	switch {
-	case f.heard:
-		f.heard = false
+	case f.received:
+		f.received = false
 		f.num = f.conn.frames.in.num + 1
 		f.shift = f.num - num
 	case num != f.prev+1:

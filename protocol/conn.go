@@ -377,7 +377,7 @@ func (c *Conn) SetPacketNum(n uint8) { c.packetNum = n }
 func (c *Conn) PacketNum() uint8 { return c.packetNum }
 
 // StartTLSServer makes the rest of the stream TLS. The peer is the TLS client. Bytes after the
-// client's SSLRequest are read as TLS, so nobody can slip in clear packets.
+// client's SSLRequest are read as TLS, so clear packets cannot be slipped in.
 func (c *Conn) StartTLSServer(cfg *tls.Config) error { return c.startTLS(tls.Server, cfg) }
 
 // StartTLSClient makes the rest of the stream TLS. The peer is the TLS server.

@@ -49,8 +49,8 @@ type ClientConn interface {
 
 var _ ClientConn = (*Conn)(nil)
 
-// loginLimit bounds a packet of a login, in bytes: attributes of MaxAttrs and as much again.
-// Anybody who can connect can make the proxy use that much memory.
+// loginLimit bounds a packet of a login, in bytes: twice the attributes of MaxAttrs. Every client
+// that can connect can make the proxy use that much memory.
 const loginLimit = 128 << 10
 
 // overUnix reports whether the peer is on a Unix socket of this machine. Servers and their clients

@@ -13,9 +13,9 @@ type Attempt struct {
 	Hello ClientHello
 	// UsedOld says after Verify that the client's password is the account's OldPassword.
 	UsedOld bool
-	// Proof is a text for the last OK, valid after Verify. It tells the client that it may trust
-	// the proxy's certificate. It is "" if the client does not look for it or the plugin has no
-	// proof; see ServerLogin.Prove.
+	// Proof is a text for the last OK, valid after Verify. It assures the client of the proxy's
+	// certificate. It is "" if the client does not look for it or the plugin has no proof; see
+	// ServerLogin.Prove.
 	Proof string
 
 	login *ServerLogin

@@ -67,7 +67,7 @@ const clientOnly = LongPassword | LongFlag | ODBC | IgnoreSigpipe | Interactive 
 // ErrNoTLS says that the server does not offer the TLS that is demanded.
 var ErrNoTLS = errors.New("does not offer TLS, which is demanded for it")
 
-// largestPacket is the packet limit that servers are told: the largest possible.
+// largestPacket is the client's packet limit in a login to a server: the largest possible.
 const largestPacket = 1 << 30
 
 // maxAuthRounds bounds how many questions a server may ask.

@@ -23,7 +23,7 @@ type AuthError struct {
 	Reason     string
 	UserExists bool // false: the account does not exist
 	ByServer   bool // Reason is the server's own text
-	// Code and State are what the client was sent; 0 and "" mean 1045 and 28000.
+	// Code and State of the client's ERR packet; 0 and "" mean 1045 and 28000.
 	Code  uint16
 	State string
 	// Gone, if set, is why the client could not be answered: it had given a wrong password and then

@@ -112,8 +112,8 @@ func (r *RelayedLogin) respond(server PacketConn, greeting *Greeting, response *
 }
 
 // run passes on questions and answers until the server ends the login. It returns the server's OK,
-// valid until the next read. An ERR is a *ServerError, and the caller tells the client. A failure
-// on the client's side is a *RelayError.
+// valid until the next read. An ERR is a *ServerError, which the caller sends to the client. A
+// failure on the client's side is a *RelayError.
 func (r *RelayedLogin) run() (ok []byte, err error) {
 	for range maxAuthRounds {
 		payload, err := r.ask()

@@ -152,7 +152,7 @@ func (r *RelayedLogin) give(password []byte, requestKey byte) error {
 	return r.toServer(answer)
 }
 
-// askKey returns the server's RSA key. It asks the server if the key is not known.
+// askKey returns the server's RSA key, which it asks for once.
 func (r *RelayedLogin) askKey(requestKey byte) (*rsa.PublicKey, error) {
 	if r.serverKey != nil {
 		return r.serverKey, nil

@@ -113,7 +113,7 @@ func parseProxyHeader(b []byte) (net.Addr, error) {
 	case *net.TCPAddr:
 		return source, nil
 	case *net.UnixAddr:
-		return nil, nil // refused as an address: nobody may claim to be on this machine's socket
+		return nil, nil // refused as an address: no header may claim this machine's socket
 	}
 	return nil, fmt.Errorf("PROXY header: %w: of a connection that is not TCP", ErrMalformed)
 }
