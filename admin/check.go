@@ -197,7 +197,7 @@ func (s *Sequences) checkOne(ctx context.Context, c *checked, name []byte, by pr
 	}
 	if repair && floor > 0 && !d.Cycle {
 		// This runs even if the counter is above the keys. A proxy may have numbers in memory that
-		// somebody else has used, and drops them now.
+		// were used elsewhere, and drops them now.
 		raised, err := s.sequences.Raise(ctx, name, floor)
 		if err != nil {
 			return err

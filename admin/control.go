@@ -22,8 +22,8 @@ type Control interface {
 	FlushLogs() error
 	// Pause stops new statements for a shard; "" means all shards. It waits a bounded time for the
 	// sessions that use the shards, except for the connection by. It returns the names of the
-	// shards that are paused, of those that somebody has resumed meanwhile, and the number of
-	// sessions that still use the shards. Without any name, the shard does not exist.
+	// paused shards, of those that were resumed meanwhile, and the number of sessions that still
+	// use the shards. Without any name, the shard does not exist.
 	Pause(ctx context.Context, shard string, by uint32) (paused, resumed []string, busy int)
 	// Resume ends the pause of a shard, or of all. It returns the names of shards that were paused.
 	// exists is false if there is no such shard.

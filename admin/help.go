@@ -15,7 +15,7 @@ var helpColumns = []protocol.Column{
 	word("meaning", 160),
 }
 
-// Who may use a statement.
+// The users of a statement.
 const (
 	byMonitors = "monitor_users"
 	byAdmins   = "admin_users"

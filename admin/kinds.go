@@ -66,7 +66,7 @@ func kindOf(name string, asked *ddl.Sequence) (k kind.Kind, err error) {
 	return k, nil
 }
 
-// uncounted refuses options that say something of a counter, for a kind without one.
+// uncounted refuses options of a counter, for a kind without one.
 func uncounted(asked *ddl.Sequence) error {
 	for _, o := range [...]struct {
 		name string
@@ -79,7 +79,7 @@ func uncounted(asked *ddl.Sequence) error {
 	return nil
 }
 
-// formattedOf is the kind that FORMAT and its options ask for.
+// formattedOf returns the kind that FORMAT and its options ask for.
 func formattedOf(asked *ddl.Kind) (k kind.Kind, err error) {
 	o := kind.FormatOptions{TimeZone: string(asked.Zone), Widen: asked.Widen}
 	if asked.Reset != "" {
@@ -90,7 +90,7 @@ func formattedOf(asked *ddl.Kind) (k kind.Kind, err error) {
 	return kind.NewFormatted(string(asked.Format), o)
 }
 
-// snowflakeOf is the kind that the options of SNOWFLAKE ask for.
+// snowflakeOf returns the kind that the options of SNOWFLAKE ask for.
 func snowflakeOf(asked *ddl.Kind, jsonSafe bool) (k kind.Kind, err error) {
 	l := kind.DefaultLayout()
 	if asked.Epoch != nil {
@@ -167,7 +167,7 @@ func readNewlyOwned(ctx context.Context, by proxy.Caller, c sequence.Column, k k
 		if o, err = readOwned(ctx, by, c, skips); err != nil {
 			return o, k, err
 		}
-		if o.foreign(skips) { // somebody still writes such keys
+		if o.foreign(skips) { // such keys are still being written
 			err = fmt.Errorf("the counter of another key would be %d, and at %d the sequence ends", o.floor, k.MaxCounter())
 		}
 	}

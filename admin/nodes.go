@@ -35,7 +35,7 @@ func nodeRows(c Overview, _ *ddl.ProxyCommand) (rows [][]any, _ error) {
 			role = "primary"
 		}
 		var up any
-		if !n.Since.IsZero() { // otherwise nobody has connected yet
+		if !n.Since.IsZero() { // otherwise there was no connection yet
 			up = yes(n.Up)
 		}
 		errors := uint64(0)

@@ -151,7 +151,7 @@ func sees(ctx context.Context, by proxy.Caller, name []byte) (bool, error) {
 
 func decimal(x float64, decimals int) string { return strconv.FormatFloat(x, 'f', decimals, 64) }
 
-// seconds returns NULL for a time that is too long to be known.
+// seconds returns NULL for a time that is unknown, since it is too long.
 func seconds(d time.Duration) any {
 	if d == sequence.Never {
 		return nil
@@ -266,7 +266,7 @@ func createText(d *sequence.Definition, noEscapes bool) string {
 	return b.String()
 }
 
-// clause is that of a kind in MariaDB's letters, but for what stands in quotes.
+// clause returns the clause of a kind in MariaDB's letters, except in quotes.
 func clause(k kind.Kind) string {
 	parts := strings.Split(k.String(), "'")
 	for i := 0; i < len(parts); i += 2 {

@@ -33,7 +33,7 @@ type User struct {
 	MaxConnections int      // 0: the limit in Users
 	Sequences      []string // the sequences that it may use; nil means all
 	Schema         string   // for a login that names none
-	Requires       []string // what a login needs besides the password
+	Requires       []string // what a login needs in addition to the password
 }
 
 // userRows lists the configured users, and other users who are connected or have rights.

@@ -49,7 +49,7 @@ func (h *Health) Ready(ctx context.Context) *Readiness {
 	})
 }
 
-// LastReady is Ready from what is known. It asks no server.
+// LastReady is Ready from what is in memory. It asks no server.
 func (h *Health) LastReady() *Readiness {
 	return h.ready(func() (shard, keys error) {
 		shard = errKeysOnly

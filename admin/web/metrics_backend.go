@@ -47,7 +47,7 @@ func (c backendCollector) Collect(all chan<- prometheus.Metric) {
 		// The two were counted at different moments.
 		active := min(busy[proxy.NodeName{Shard: n.Shard, Node: n.Node}], n.Open)
 		if !n.Leaving {
-			// nobody asks a leaving node whether it is up
+			// a leaving node is no longer asked whether it is up
 			gauge(nodeUpDesc, boolValue(n.Up), n.Shard, n.Node)
 		}
 		gauge(nodePrimaryDesc, boolValue(n.Primary), n.Shard, n.Node)

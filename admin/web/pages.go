@@ -70,7 +70,7 @@ func readyz(w http.ResponseWriter, r *http.Request, health *Health, places chan 
 		writeReadiness(w, http.StatusBadRequest, &Readiness{Reasons: []string{"name one sequence, as in ?sequence=photos"}, Warnings: []string{}})
 		return
 	}
-	// The answer is for all who wait for it, so it continues when one of them leaves.
+	// The answer is for all waiting clients, so it continues when one of them leaves.
 	ctx, stop := context.WithTimeout(context.WithoutCancel(r.Context()), readyPatience)
 	defer stop()
 	select {

@@ -25,6 +25,6 @@ func Jitter(d time.Duration) time.Duration {
 	return d/2 + rand.N(d/2+1)
 }
 
-// ErrPatience is the cause of a context's end when a wait was as long as it may be, and its caller
-// has not gone away.
+// ErrPatience is the cause of a context's end when a wait has reached its bound, and the caller is
+// still there.
 var ErrPatience = errors.New("no answer in time")

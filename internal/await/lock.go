@@ -2,11 +2,11 @@ package await
 
 import "context"
 
-// Lock is held while a server is asked, which may not answer. Who waits for it gives up with his
-// context.
+// Lock is a lock that is kept while a server is asked, which may not answer. A waiting caller gives
+// up with its context.
 type Lock chan struct{}
 
-// NewLock returns one that nobody has.
+// NewLock returns a free lock.
 func NewLock() Lock { return make(Lock, 1) }
 
 // Acquire waits for the lock. The error is the cause of the end of ctx.
@@ -19,11 +19,11 @@ func (l Lock) Acquire(ctx context.Context) error {
 	}
 }
 
-// MustAcquire waits for the lock however long that takes.
+// MustAcquire waits for the lock without a bound.
 func (l Lock) MustAcquire() { l <- struct{}{} }
 
-// Release gives the lock up.
+// Release frees the lock.
 func (l Lock) Release() { <-l }
 
-// Taken reports whether somebody has the lock.
+// Taken reports whether the lock is taken.
 func (l Lock) Taken() bool { return len(l) > 0 }

@@ -15,7 +15,7 @@ const (
 	lastPort  = 32000
 )
 
-// FreePorts returns n ports on 127.0.0.1 on which nobody listens now.
+// FreePorts returns n ports on 127.0.0.1 that are free now.
 func FreePorts(n int) ([]int, error) {
 	ports := make([]int, n)
 	for i := range ports {
@@ -29,7 +29,7 @@ func FreePorts(n int) ([]int, error) {
 	return ports, nil
 }
 
-// FreePort is FreePorts for one.
+// FreePort is FreePorts for one port.
 func FreePort() (int, error) {
 	ports, err := FreePorts(1)
 	if err != nil {

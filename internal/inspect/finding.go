@@ -8,7 +8,7 @@ type Level string
 // The levels.
 const (
 	OK      Level = "ok"      // as it should be
-	Warning Level = "warning" // it works, but somebody should know
+	Warning Level = "warning" // it works, but the operator should know
 	Wrong   Level = "wrong"   // something does not work, or keys could repeat
 )
 
@@ -18,7 +18,7 @@ type Finding struct {
 	Where string `json:"where"` // "sequence server 10.0.0.5:3306"
 	Check string `json:"check"` // one word for the check
 	Text  string `json:"text"`
-	// Mend are the SQL statements that repair it. Somebody with the rights runs them on that
+	// Mend are the SQL statements that repair it. An account with the rights runs them on that
 	// server.
 	Mend []string `json:"mend,omitempty"`
 	// Hint says what else repairs it: a key of the configuration, or something outside of SQL.
@@ -36,7 +36,7 @@ func (f *Findings) OK(check, format string, args ...any) {
 	f.add(Finding{Level: OK, Check: check, Text: fmt.Sprintf(format, args...)})
 }
 
-// Warn adds something that somebody should know.
+// Warn adds a warning.
 func (f *Findings) Warn(check, text, hint string, mend ...string) {
 	f.add(Finding{Level: Warning, Check: check, Text: text, Hint: hint, Mend: mend})
 }

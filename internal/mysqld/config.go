@@ -18,8 +18,8 @@ type Config struct {
 	// used.
 	Dir string
 
-	// Port is the TCP port on 127.0.0.1. 0 picks a free one, and another one if somebody else takes
-	// it first. A given port that is in use is an error.
+	// Port is the TCP port on 127.0.0.1. 0 picks a free one, and another one if that is taken
+	// meanwhile. A given port that is in use is an error.
 	Port int
 
 	// SkipNameResolve starts the server with --skip-name-resolve. Accounts for 127.0.0.1 and '%'

@@ -70,7 +70,7 @@ func complaint(out []byte) string {
 	return lastLines(out, 12)
 }
 
-// refuseUsed returns an error if dataDir is not empty: it may be somebody's data.
+// refuseUsed returns an error if dataDir is not empty: the data may matter.
 func refuseUsed(dataDir string) error {
 	entries, err := os.ReadDir(dataDir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -166,8 +166,8 @@ func (s *Server) Kill() error {
 }
 
 // Restart stops a running server and starts it again with the same port, data and arguments. It
-// returns once the server answers a query. If somebody else has taken the port, it tries until ctx
-// is done or StartTimeout has passed.
+// returns once the server answers a query. If the port is taken meanwhile, it tries until ctx is
+// done or StartTimeout has passed.
 func (s *Server) Restart(ctx context.Context) error {
 	s.change.Lock()
 	defer s.change.Unlock()
@@ -228,8 +228,8 @@ func (s *Server) Wait() error {
 }
 
 // Crashed returns nil while the server runs, and after Stop, Kill or Restart have ended it.
-// Otherwise it returns the error of Wait, or one that says that the server ended in order although
-// nobody asked.
+// Otherwise it returns the error of Wait, or one that says that the server ended in order without a
+// request.
 func (s *Server) Crashed() error {
 	proc := s.process()
 	if proc.running() || proc.wanted.Load() {

@@ -16,7 +16,7 @@ var (
 // Fault reports whether a check is removed in this process.
 func Fault(n Name) bool { return n == chosen }
 
-// Now is the time of day, ahead of the machine's by what stands in the file that the environment
+// Now is the time of day, ahead of the machine's by the contents of the file that the environment
 // names. The file is replaced as a whole.
 func Now() time.Time {
 	if lead == "" {

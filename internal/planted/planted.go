@@ -41,8 +41,8 @@ const (
 // Variable is the environment variable that chooses the fault.
 const Variable = "SEQPROXY_FAULT"
 
-// ClockVariable is the environment variable that names a file. There stands how far the time of day
-// is ahead of the machine's, as "-1h".
+// ClockVariable is the environment variable that names a file with the lead of the time of day over
+// the machine's, as "-1h".
 const ClockVariable = "SEQPROXY_FAULT_CLOCK"
 
 // Tag is the build tag that makes faults possible.

@@ -12,13 +12,12 @@ import (
 	"syscall"
 )
 
-// A proxy that was killed leaves its entry among the proxies. Whoever is started after it on the
-// same machine can tell that it is dead, and removes the entry, so that a restart that goes down
-// needs nobody's help after a crash.
+// A proxy that was killed leaves its entry among the proxies. A later proxy on the same machine
+// recognises that, and removes the entry. So a restart that goes down needs no help after a crash.
 
-// Name says which process this is, of all there ever were: the machine's boot, the namespace
-// of process numbers, the number, and when it was started, since numbers are used again. It is
-// empty if the system does not tell.
+// Name identifies this process among all there ever were: the boot of the machine, the namespace of
+// process numbers, the number, and the time of the start, since numbers are used again. It is empty
+// if the system hides one of them.
 func Name() string {
 	machine, pid := place(), os.Getpid()
 	started, ok := Started(pid)
@@ -28,7 +27,7 @@ func Name() string {
 	return fmt.Sprintf("%s %d %s", machine, pid, started)
 }
 
-// place is where process numbers mean the same.
+// place identifies the boot and the namespace, in which process numbers are unique.
 func place() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -44,7 +43,7 @@ func place() string {
 	return strings.TrimSpace(string(boot)) + " " + namespace
 }
 
-// Started is when a process was started, by the kernel's clock; false if there is no such
+// Started returns when a process was started, by the kernel's clock; false if there is no such
 // process, it has ended, or the system hides it.
 func Started(pid int) (string, bool) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
@@ -52,7 +51,7 @@ func Started(pid int) (string, bool) {
 		return "", false
 	}
 	// https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html: the second field, in brackets,
-	// may hold anything.
+	// may contain anything.
 	_, rest, _ := strings.Cut(string(stat)[strings.LastIndexByte(string(stat), ')')+1:], " ")
 	fields := strings.Fields(rest)
 	const started = 22 - 3
@@ -62,8 +61,8 @@ func Started(pid int) (string, bool) {
 	return fields[started], true
 }
 
-// IsDead reports whether a process by its Name is certainly dead. It is false of one
-// elsewhere.
+// IsDead reports whether a process is certainly dead, by its Name. It is false for one on another
+// machine.
 func IsDead(name string) bool {
 	fields := strings.Fields(name)
 	if len(fields) != 4 || fields[0]+" "+fields[1] != place() {
@@ -77,5 +76,5 @@ func IsDead(name string) bool {
 		return true
 	}
 	started, ok := Started(pid)
-	return ok && started != fields[3] // where it is not ok it may be hidden (hidepid)
+	return ok && started != fields[3] // without ok it may be hidden (hidepid)
 }
