@@ -24,7 +24,7 @@ func dialled(t testing.TB) (c, peer net.Conn) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	if c, err = dialIP(ctx, netip.MustParseAddrPort(l.Addr().String())); err != nil {
 		t.Fatal(err)

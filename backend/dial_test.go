@@ -25,7 +25,7 @@ func TestDialIPMakesAConnectionLikeAnyOther(t *testing.T) {
 		}
 		defer l.Close()
 		to := netip.MustParseAddrPort(l.Addr().String())
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		c, err := dialIP(ctx, to)
 		if err != nil {
@@ -82,7 +82,7 @@ func TestDialIPSaysThatNobodyListens(t *testing.T) {
 	}
 	to := netip.MustParseAddrPort(l.Addr().String())
 	l.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	_, err = dialIP(ctx, to)
 	if !errors.Is(err, syscall.ECONNREFUSED) {

@@ -18,7 +18,7 @@ func TestAServerThatVanishesIsFoundByKeepalive(t *testing.T) {
 	}
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	for _, address := range []string{"127.0.0.1:" + port, "localhost:" + port} {
 		// dialled here, and by package net

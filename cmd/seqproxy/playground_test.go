@@ -320,6 +320,16 @@ func secondCtrlCEndsAtOnce(t *testing.T, home string) {
 	}()
 	awaitStatement(t, address, "SLEEP(30)")
 	p.signal(os.Interrupt)
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) { // it has seen the first
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			break
+		}
+		_ = c.Close()
+		if time.Now().After(deadline) {
+			t.Fatal("it accepts clients yet")
+		}
+	}
 	time.Sleep(2 * sameWish) // the proxy waits for the statement now
 	p.signal(os.Interrupt)
 	p.end(1)

@@ -195,7 +195,7 @@ func TestSilent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			own, peer := wrapped(t, "tcp")
 			test.do(own, peer)
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
 			for { // the peer's action arrives after a moment
 				err := own.Silent()

@@ -220,11 +220,13 @@ func TestEveryPlantedFaultIsFound(t *testing.T) {
 	for name, script := range scripts {
 		t.Run(string(name), func(t *testing.T) {
 			t.Setenv(planted.Variable, string(name))
-			if found := play(t, faulty, script); len(found) == 0 {
-				t.Error("no duplicate was found with the planted fault")
-			} else {
-				t.Log(found[0])
+			for range 3 { // a busy machine may be late for what a script does in time
+				if found := play(t, faulty, script); len(found) > 0 {
+					t.Log(found[0])
+					return
+				}
 			}
+			t.Error("no duplicate was found with the planted fault")
 		})
 	}
 	// These need several sequence servers, or a group: tests of sequence that have to fail. Which
