@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/test/mysqltest"
 )
 
@@ -27,16 +28,16 @@ func (p place) loggedIn(t *testing.T, user string) (n int) {
 	return n
 }
 
-func accounts(user string, n int) (all []Account) {
+func accounts(user string, n int) (all []sequence.Account) {
 	for range n {
-		all = append(all, Account{User: user, Password: "p"})
+		all = append(all, sequence.Account{User: user, Password: "p"})
 	}
 	return all
 }
 
 // asUser has servers be reached with an account of addAccounts.
-func asUser(name string) func(*Options) {
-	return func(o *Options) {
+func asUser(name string) func(*sequence.Options) {
+	return func(o *sequence.Options) {
 		for i := range o.Servers {
 			o.Servers[i].User, o.Servers[i].Password = name, "p"
 		}
@@ -44,7 +45,7 @@ func asUser(name string) func(*Options) {
 }
 
 // mustChangeAccounts tries the change and puts it to use.
-func mustChangeAccounts(t *testing.T, s *Sequences, all []Account) {
+func mustChangeAccounts(t *testing.T, s *sequence.Sequences, all []sequence.Account) {
 	t.Helper()
 	c := s.ChangeAccounts(all)
 	if err := c.Try(context.Background()); err != nil {
@@ -71,7 +72,7 @@ func TestAConnectionInUseEndsWithItsWorkAfterItsAccountIsAnother(t *testing.T) {
 	if _, err := lock.Exec("SELECT id FROM sequence WHERE name = 'locked' FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
-	v := Inside(s).Known()[0]
+	v := sequence.Inside(s).Known()[0]
 	busy, err := v.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -162,9 +163,9 @@ func TestAMemberThatIsNotConfiguredHasTheAccountOfTheFirst(t *testing.T) {
 	for _, p := range f {
 		addAccounts(t, p.server, "acct1", "acct2")
 	}
-	s := f[:1].open(t, asUser("acct1"), blocks(10), steadySize(5), patience(30*time.Second), func(o *Options) { o.CreateTable = true })
+	s := f[:1].open(t, asUser("acct1"), blocks(10), steadySize(5), patience(30*time.Second), func(o *sequence.Options) { o.CreateTable = true })
 	createOn(t, s, "photos")
-	if _, err := s.ChangePlan(t.Context(), PlanChange{Add: f[1].server.Addr(), WritersStopped: true}); err != nil {
+	if _, err := s.ChangePlan(t.Context(), sequence.PlanChange{Add: f[1].server.Addr(), WritersStopped: true}); err != nil {
 		t.Fatal(err)
 	}
 	for range 60 {

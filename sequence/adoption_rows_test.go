@@ -1,10 +1,12 @@
-package sequence
+package sequence_test
 
 import (
 	"math"
 	"strings"
 	"testing"
 	"time"
+
+	"seqproxy/sequence"
 )
 
 // switchOver makes node to the primary, and from its replica, after to has all that from has.
@@ -50,14 +52,14 @@ func TestAFailOverKnowsASequenceByEachOfItsSpellings(t *testing.T) {
 	e := startEstate(t, 2)
 	all := &given{}
 	a := e.join(t, "a", all)
-	if _, err := a.Create(t.Context(), CreateOptions{Name: "eleve"}); err != nil {
+	if _, err := a.Create(t.Context(), sequence.CreateOptions{Name: "eleve"}); err != nil {
 		t.Fatal(err)
 	}
 	a.take(t, "a", "eleve", 25)
 	if _, err := a.Drop(t.Context(), []byte("eleve"), false); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Create(t.Context(), CreateOptions{Name: "élève"}); err != nil {
+	if _, err := a.Create(t.Context(), sequence.CreateOptions{Name: "élève"}); err != nil {
 		t.Fatal(err)
 	}
 	a.take(t, "a", "élève", 25)
@@ -79,7 +81,7 @@ func TestASequenceThatWasMovedAheadStaysThereInAFailOver(t *testing.T) {
 	names := []string{"set", "repaired", "restarted", "near"}
 	e := startEstate(t, 2, names...)
 	ctx := t.Context()
-	a := e.join(t, "a", &given{}, func(o *Options) { o.AllocateTimeout = 4 * time.Second })
+	a := e.join(t, "a", &given{}, func(o *sequence.Options) { o.AllocateTimeout = 4 * time.Second })
 	for _, name := range names {
 		a.takeOf(t, "a", name, &given{})
 	}
@@ -88,7 +90,7 @@ func TestASequenceThatWasMovedAheadStaysThereInAFailOver(t *testing.T) {
 		_, _, set := a.SetValue(ctx, []byte("set"), above, true)
 		_, repaired := a.Raise(ctx, []byte("repaired"), above)
 		next := above + 1
-		_, restarted := a.Alter(ctx, []byte("restarted"), Alteration{Restart: &next})
+		_, restarted := a.Alter(ctx, []byte("restarted"), sequence.Alteration{Restart: &next})
 		_, _, near := a.SetValue(ctx, []byte("near"), 1000, true)
 		return map[string]error{"set": set, "repaired": repaired, "restarted": restarted, "near": near}
 	}
@@ -123,13 +125,13 @@ func TestASequenceThatIsMovedBeforeTheAdoptionSkipsNothing(t *testing.T) {
 	e := startEstate(t, 2, "set")
 	ctx := t.Context()
 	maker := e.join(t, "maker", &given{})
-	if at, err := Inside(maker.Sequences).First().RaiseTo(ctx, "set", 500, 500, math.MaxUint64); err != nil || at != 500 {
+	if at, err := sequence.Inside(maker.Sequences).First().RaiseTo(ctx, "set", 500, 500, math.MaxUint64); err != nil || at != 500 {
 		t.Fatalf("moved to %d, %v", at, err)
 	}
 	if terms := maker.logs.FilterMessage("sequences held by a node").Len(); terms != 0 {
 		t.Fatal("the node is adopted already, and this shows nothing")
 	}
-	if made := mustCreate(t, maker.Sequences, CreateOptions{Name: "made", Start: 100}); made.First != 100 {
+	if made := mustCreate(t, maker.Sequences, sequence.CreateOptions{Name: "made", Start: 100}); made.First != 100 {
 		t.Errorf("it is said to begin at %d", made.First)
 	}
 	for name, want := range map[string]uint64{"made": 100, "set": 501} {

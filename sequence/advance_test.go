@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/define"
 )
 
@@ -96,9 +97,9 @@ func TestStepsAndSinglesOfOneSequenceNeverMeet(t *testing.T) {
 	if got := s.Stats(); got.Rewinds != 0 || got.Given != 50*(1+1+4+7+50) {
 		t.Errorf("got %d rewinds and %d numbers given, want 0 and %d", got.Rewinds, got.Given, 50*(1+1+4+7+50))
 	}
-	for n := uint64(1000); n < 1000+MostSteps; n++ {
+	for n := uint64(1000); n < 1000+sequence.MostSteps; n++ {
 		_, err := s.Advance(context.Background(), []byte("photos"), n)
-		if full := n >= 1000+MostSteps-3; full != errors.Is(err, ErrStep) || !full && err != nil {
+		if full := n >= 1000+sequence.MostSteps-3; full != errors.Is(err, sequence.ErrStep) || !full && err != nil {
 			t.Errorf("a step of %d: got error %v", n, err)
 		}
 	}
@@ -106,11 +107,11 @@ func TestStepsAndSinglesOfOneSequenceNeverMeet(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range []uint64{1, 4} {
-		if _, err := s.Advance(context.Background(), []byte("photos"), n); !errors.Is(err, ErrUnknown) {
+		if _, err := s.Advance(context.Background(), []byte("photos"), n); !errors.Is(err, sequence.ErrUnknown) {
 			t.Errorf("a step of %d after DROP: got %v, want ErrUnknown", n, err)
 		}
 	}
-	for _, n := range []uint64{0, MaxAdvance + 1} {
+	for _, n := range []uint64{0, sequence.MaxAdvance + 1} {
 		if _, err := s.Advance(context.Background(), []byte("photos"), n); !errors.Is(err, define.ErrBadOption) {
 			t.Errorf("a step of %d: got %v, want ErrBadOption", n, err)
 		}
@@ -119,9 +120,9 @@ func TestStepsAndSinglesOfOneSequenceNeverMeet(t *testing.T) {
 
 func TestANewNamesFirstNumberIsItsOwn(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 700})
-	create := func(o *Options) { o.CreateUnknown = true } // which Advance does not heed
-	proxies := []*Sequences{p.open(t, create, patience(2*time.Second)), p.open(t)}
-	if _, err := proxies[0].Advance(context.Background(), []byte("fresh"), 1); !errors.Is(err, ErrUnknown) {
+	create := func(o *sequence.Options) { o.CreateUnknown = true } // which Advance does not heed
+	proxies := []*sequence.Sequences{p.open(t, create, patience(2*time.Second)), p.open(t)}
+	if _, err := proxies[0].Advance(context.Background(), []byte("fresh"), 1); !errors.Is(err, sequence.ErrUnknown) {
 		t.Errorf("an unknown name: got %v, want ErrUnknown", err)
 	}
 	type answer struct {
@@ -158,9 +159,9 @@ func TestANewNamesFirstNumberIsItsOwn(t *testing.T) {
 
 func TestASequenceWithAnIncrementIsAdvancedInMultiplesOfIt(t *testing.T) {
 	p := newPlace(t)
-	s := p.open(t, steadySize(10), func(o *Options) { o.CreateTable = true })
+	s := p.open(t, steadySize(10), func(o *sequence.Options) { o.CreateTable = true })
 	ctx := context.Background()
-	if _, err := s.Create(ctx, CreateOptions{Name: "photos", Start: 3, Increment: 5}); err != nil {
+	if _, err := s.Create(ctx, sequence.CreateOptions{Name: "photos", Start: 3, Increment: 5}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -170,7 +171,7 @@ func TestASequenceWithAnIncrementIsAdvancedInMultiplesOfIt(t *testing.T) {
 	}{{5, 3, false}, {5, 8, false}, {1, 0, true}, {7, 0, true}, {10, 0, false}, {5, 13, false}} {
 		id, err := s.Advance(ctx, []byte("photos"), c.n)
 		switch {
-		case c.refused != errors.Is(err, ErrStep), !c.refused && err != nil:
+		case c.refused != errors.Is(err, sequence.ErrStep), !c.refused && err != nil:
 			t.Errorf("by %d: got error %v", c.n, err)
 		case c.want != 0 && id != c.want, !c.refused && id%5 != 3:
 			t.Errorf("by %d: got %d, want %d", c.n, id, c.want)

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -7,12 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/define"
 )
 
 func ref[T any](v T) *T { return &v }
 
-func mustAlter(t testing.TB, s *Sequences, name string, a Alteration) Altered {
+func mustAlter(t testing.TB, s *sequence.Sequences, name string, a sequence.Alteration) sequence.Altered {
 	t.Helper()
 	done, err := s.Alter(context.Background(), []byte(name), a)
 	if err != nil {
@@ -21,7 +22,7 @@ func mustAlter(t testing.TB, s *Sequences, name string, a Alteration) Altered {
 	return done
 }
 
-func wantTaken(t testing.TB, s *Sequences, name string, want ...uint64) {
+func wantTaken(t testing.TB, s *sequence.Sequences, name string, want ...uint64) {
 	t.Helper()
 	for _, w := range want {
 		if got := mustTake(t, s, name, 1); got != w {
@@ -37,27 +38,27 @@ func TestSequencesGoByTheirDefinition(t *testing.T) {
 	s := p.open(t, seldomHearing)
 	const top = 1<<64 - 1
 	for i, c := range []struct {
-		o    CreateOptions
+		o    sequence.CreateOptions
 		want []uint64
 		end  error // of the take after these
 	}{
-		{CreateOptions{Start: 5, Max: 8}, []uint64{5, 6, 7, 8}, ErrExhausted},
-		{CreateOptions{Increment: 10}, []uint64{1, 11, 21, 31}, nil},
-		{CreateOptions{Increment: 10, Start: 7, Max: 30}, []uint64{7, 17, 27}, ErrExhausted},
-		{CreateOptions{Increment: 10, Start: 7, Max: 27, Cache: 100}, []uint64{7, 17, 27}, ErrExhausted},
-		{CreateOptions{Increment: 3, Min: 2, Start: 6, Max: 10, Cycle: true}, []uint64{6, 9, 2, 5, 8, 2, 5}, nil},
-		{CreateOptions{Min: 3, Max: 5, Cycle: true, Cache: 2}, []uint64{3, 4, 5, 3, 4, 5, 3}, nil},
-		{CreateOptions{Min: 100}, []uint64{100, 101}, nil},
-		{CreateOptions{Start: top - 1}, []uint64{top - 1, top}, ErrExhausted},
-		{CreateOptions{Start: top - 10, Increment: 10}, []uint64{top - 10, top}, ErrExhausted},
-		{CreateOptions{Start: top - 10, Increment: 11}, []uint64{top - 10}, ErrExhausted},
-		{CreateOptions{Start: 1, Increment: top - 1, Cache: 1000}, []uint64{1, top}, ErrExhausted},
-		{CreateOptions{Start: 2, Increment: top, Cache: 1000}, []uint64{2}, ErrExhausted},
-		{CreateOptions{Start: 1<<63 - 2, Increment: 1}, []uint64{1<<63 - 2, 1<<63 - 1, 1 << 63, 1<<63 + 1}, nil},
-		{CreateOptions{Start: 1<<63 - 7, Increment: 5}, []uint64{1<<63 - 7, 1<<63 - 2, 1<<63 + 3}, nil},
-		{CreateOptions{Start: 1<<53 - 2, JSONSafe: true}, []uint64{1<<53 - 2, 1<<53 - 1}, ErrExhausted},
-		{CreateOptions{Floor: 41}, []uint64{42, 43}, nil},
-		{CreateOptions{Floor: 41, Increment: 10}, []uint64{51, 61}, nil},
+		{sequence.CreateOptions{Start: 5, Max: 8}, []uint64{5, 6, 7, 8}, sequence.ErrExhausted},
+		{sequence.CreateOptions{Increment: 10}, []uint64{1, 11, 21, 31}, nil},
+		{sequence.CreateOptions{Increment: 10, Start: 7, Max: 30}, []uint64{7, 17, 27}, sequence.ErrExhausted},
+		{sequence.CreateOptions{Increment: 10, Start: 7, Max: 27, Cache: 100}, []uint64{7, 17, 27}, sequence.ErrExhausted},
+		{sequence.CreateOptions{Increment: 3, Min: 2, Start: 6, Max: 10, Cycle: true}, []uint64{6, 9, 2, 5, 8, 2, 5}, nil},
+		{sequence.CreateOptions{Min: 3, Max: 5, Cycle: true, Cache: 2}, []uint64{3, 4, 5, 3, 4, 5, 3}, nil},
+		{sequence.CreateOptions{Min: 100}, []uint64{100, 101}, nil},
+		{sequence.CreateOptions{Start: top - 1}, []uint64{top - 1, top}, sequence.ErrExhausted},
+		{sequence.CreateOptions{Start: top - 10, Increment: 10}, []uint64{top - 10, top}, sequence.ErrExhausted},
+		{sequence.CreateOptions{Start: top - 10, Increment: 11}, []uint64{top - 10}, sequence.ErrExhausted},
+		{sequence.CreateOptions{Start: 1, Increment: top - 1, Cache: 1000}, []uint64{1, top}, sequence.ErrExhausted},
+		{sequence.CreateOptions{Start: 2, Increment: top, Cache: 1000}, []uint64{2}, sequence.ErrExhausted},
+		{sequence.CreateOptions{Start: 1<<63 - 2, Increment: 1}, []uint64{1<<63 - 2, 1<<63 - 1, 1 << 63, 1<<63 + 1}, nil},
+		{sequence.CreateOptions{Start: 1<<63 - 7, Increment: 5}, []uint64{1<<63 - 7, 1<<63 - 2, 1<<63 + 3}, nil},
+		{sequence.CreateOptions{Start: 1<<53 - 2, JSONSafe: true}, []uint64{1<<53 - 2, 1<<53 - 1}, sequence.ErrExhausted},
+		{sequence.CreateOptions{Floor: 41}, []uint64{42, 43}, nil},
+		{sequence.CreateOptions{Floor: 41, Increment: 10}, []uint64{51, 61}, nil},
 	} {
 		c.o.Name = fmt.Sprintf("s%d", i)
 		made := mustCreate(t, s, c.o)
@@ -71,7 +72,7 @@ func TestSequencesGoByTheirDefinition(t *testing.T) {
 			}
 		}
 		def, state, err := s.Describe(context.Background(), []byte(c.o.Name))
-		if want := Defined(&c.o); err != nil || def != want {
+		if want := sequence.Defined(&c.o); err != nil || def != want {
 			t.Errorf("Describe says %+v, %v; want %+v", def, err, want)
 		}
 		if !c.o.Cycle && state.Last < c.want[len(c.want)-1] {
@@ -84,8 +85,8 @@ func TestDefinitionsThatContradictThemselvesAreRefused(t *testing.T) {
 	p := newPlace(t)
 	p.exec(t, "CREATE TABLE sequence (name varchar(50) PRIMARY KEY, id INT UNSIGNED NOT NULL) ENGINE=InnoDB")
 	s := p.open(t)
-	mustCreate(t, s, CreateOptions{Name: "photos", Min: 5, Max: 100})
-	for _, o := range []CreateOptions{
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Min: 5, Max: 100})
+	for _, o := range []sequence.CreateOptions{
 		{Min: 5, Max: 5},
 		{Min: 5, Start: 4},
 		{Max: 5, Start: 6},
@@ -101,7 +102,7 @@ func TestDefinitionsThatContradictThemselvesAreRefused(t *testing.T) {
 			t.Errorf("Create(%+v) = %+v, %v; want ErrBadOption", o, made, err)
 		}
 	}
-	for _, a := range []Alteration{
+	for _, a := range []sequence.Alteration{
 		{Min: ref(uint64(6))},
 		{Min: ref(uint64(100))},
 		{Max: ref(uint64(5))},
@@ -116,7 +117,7 @@ func TestDefinitionsThatContradictThemselvesAreRefused(t *testing.T) {
 		}
 	}
 	wantTaken(t, s, "photos", 5, 6)
-	if _, err := s.Alter(context.Background(), []byte("albums"), Alteration{}); !errors.Is(err, ErrUnknown) {
+	if _, err := s.Alter(context.Background(), []byte("albums"), sequence.Alteration{}); !errors.Is(err, sequence.ErrUnknown) {
 		t.Errorf("got %v, want ErrUnknown", err)
 	}
 }
@@ -137,34 +138,34 @@ func TestChangesReachOtherProxiesWithinASecond(t *testing.T) {
 			t.Errorf("%s took %v, want a second", what, took)
 		}
 	}
-	held := func() uint64 { return Inside(b).Cached("photos") }
+	held := func() uint64 { return sequence.Inside(b).Cached("photos") }
 
-	mustAlter(t, a, "photos", Alteration{Cache: ref(uint64(3))})
+	mustAlter(t, a, "photos", sequence.Alteration{Cache: ref(uint64(3))})
 	within("CACHE 3", func() bool { return held() <= 3 })
 	next := mustTake(t, b, "photos", 1)
 
-	mustAlter(t, a, "photos", Alteration{Increment: ref(uint64(10)), OwnedBy: &define.Column{Schema: "app", Table: "photos", Column: "id"}})
+	mustAlter(t, a, "photos", sequence.Alteration{Increment: ref(uint64(10)), OwnedBy: &define.Column{Schema: "app", Table: "photos", Column: "id"}})
 	within("INCREMENT 10", func() bool { return held() == 0 })
 	if got := mustTake(t, b, "photos", 1); got%10 != 1 || got <= next {
 		t.Errorf("got %d, want 1 + k*10 above %d", got, next)
 	}
 	within("the owner", func() bool { o := b.Owners(); return o != nil && len(o.List) == 1 })
-	if got := *b.Owners(); got.List[0] != (Owner{Sequence: "photos", Column: define.Column{Schema: "app", Table: "photos", Column: "id"}}) {
+	if got := *b.Owners(); got.List[0] != (sequence.Owner{Sequence: "photos", Column: define.Column{Schema: "app", Table: "photos", Column: "id"}}) {
 		t.Errorf("got owners %+v", got)
 	}
 
-	mustAlter(t, a, "photos", Alteration{Increment: ref(uint64(1)), Cache: ref(uint64(0)), OwnedBy: &define.Column{}})
+	mustAlter(t, a, "photos", sequence.Alteration{Increment: ref(uint64(1)), Cache: ref(uint64(0)), OwnedBy: &define.Column{}})
 	within("no owner", func() bool { return len(b.Owners().List) == 0 })
 	next = mustTake(t, b, "photos", 1)
 	settled(t, b, "photos")
-	mustAlter(t, a, "photos", Alteration{Max: ref(next + 1)})
+	mustAlter(t, a, "photos", sequence.Alteration{Max: ref(next + 1)})
 	within("MAXVALUE", func() bool { return held() == 1 })
 	wantTaken(t, b, "photos", next+1)
-	if got, err := b.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, ErrExhausted) {
+	if got, err := b.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, sequence.ErrExhausted) {
 		t.Errorf("after MAXVALUE got %d, %v; want ErrExhausted", got, err)
 	}
 
-	done := mustAlter(t, a, "photos", Alteration{Max: ref(uint64(0)), Restart: ref(uint64(50000))})
+	done := mustAlter(t, a, "photos", sequence.Alteration{Max: ref(uint64(0)), Restart: ref(uint64(50000))})
 	if done.Next != 50000 {
 		t.Errorf("RESTART says %+v", done)
 	}
@@ -175,15 +176,15 @@ func TestChangesReachOtherProxiesWithinASecond(t *testing.T) {
 	}
 	within("DROP", func() bool {
 		_, err := b.Take(context.Background(), []byte("photos"), 1)
-		return errors.Is(err, ErrUnknown)
+		return errors.Is(err, sequence.ErrUnknown)
 	})
 }
 
 // What repeats is the whole cycle, whoever takes.
 func TestTwoProxiesGoRoundTogether(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
-	proxies := []*Sequences{p.open(t), p.open(t)}
-	mustCreate(t, proxies[0], CreateOptions{Name: "days", Min: 10, Max: 70, Increment: 10, Start: 30, Cycle: true, Cache: 1})
+	proxies := []*sequence.Sequences{p.open(t), p.open(t)}
+	mustCreate(t, proxies[0], sequence.CreateOptions{Name: "days", Min: 10, Max: 70, Increment: 10, Start: 30, Cycle: true, Cache: 1})
 	want := uint64(30)
 	for i := range 40 {
 		if got := mustTake(t, proxies[i%2], "days", 1); got != want {
@@ -196,10 +197,10 @@ func TestTwoProxiesGoRoundTogether(t *testing.T) {
 	if got, err := proxies[1].TakeRun(context.Background(), []byte("days"), 3); err != nil || got.Step != 10 || got.First > 50 {
 		t.Errorf("got %d, %d, %v; want three days in steps of 10", got.First, got.Step, err)
 	}
-	if got, err := proxies[1].Take(context.Background(), []byte("days"), 8); !errors.Is(err, ErrExhausted) {
+	if got, err := proxies[1].Take(context.Background(), []byte("days"), 8); !errors.Is(err, sequence.ErrExhausted) {
 		t.Errorf("eight of seven days: got %d, %v; want ErrExhausted", got, err)
 	}
-	mustAlter(t, proxies[0], "days", Alteration{Cycle: ref(false), Max: ref(uint64(200))})
+	mustAlter(t, proxies[0], "days", sequence.Alteration{Cycle: ref(false), Max: ref(uint64(200))})
 	last := uint64(0)
 	for range 5 {
 		last = max(last, mustTake(t, proxies[1], "days", 1))
@@ -212,19 +213,19 @@ func TestTwoProxiesGoRoundTogether(t *testing.T) {
 func TestCreateOrReplaceContinuesAboveWhatItReplaces(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	a, b := p.open(t, steadySize(20)), p.open(t, steadySize(20))
-	if made := mustCreate(t, a, CreateOptions{Name: "photos", OrReplace: true, Comment: "first"}); made.Replaced || made.First != 1 {
+	if made := mustCreate(t, a, sequence.CreateOptions{Name: "photos", OrReplace: true, Comment: "first"}); made.Replaced || made.First != 1 {
 		t.Errorf("got %+v, want a new one", made)
 	}
 	wantTaken(t, a, "photos", 1)
 	settled(t, a, "photos")
 	wantTaken(t, b, "photos", 21)
 	settled(t, b, "photos")
-	made := mustCreate(t, a, CreateOptions{Name: "PHOTOS", OrReplace: true, Start: 10, Cache: 5})
+	made := mustCreate(t, a, sequence.CreateOptions{Name: "PHOTOS", OrReplace: true, Start: 10, Cache: 5})
 	if !made.Replaced || !made.Raised || made.First != 41 {
 		t.Errorf("got %+v, want it replaced and raised to 41", made)
 	}
 	wantTaken(t, a, "photos", 41)
-	eventually(t, "the other proxy gives up what it held", func() bool { return Inside(b).Cached("photos") == 0 })
+	eventually(t, "the other proxy gives up what it held", func() bool { return sequence.Inside(b).Cached("photos") == 0 })
 	if got := mustTake(t, b, "photos", 1); got <= 41 {
 		t.Errorf("got %d, want more than 41", got)
 	}

@@ -1,10 +1,12 @@
-package sequence
+package sequence_test
 
 import (
 	"errors"
 	"fmt"
 	"math"
 	"testing"
+
+	"seqproxy/sequence"
 )
 
 // A number that somebody chose is given by no server, also where this proxy has numbers of another
@@ -12,7 +14,7 @@ import (
 func TestANumberThatSomebodyChoseIsGivenByNoneOfSeveralServers(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		change func(*Options)
+		change func(*sequence.Options)
 	}{
 		{"blocks", blocks(50)},
 		{"steps", inSteps},
@@ -80,7 +82,7 @@ func TestANumberThatSomebodyChoseIsNotGivenByAMemberThatWasHeldUp(t *testing.T) 
 	f := newFleet(t, 2)
 	a, b := f.open(t, steadySize(20)), f.open(t, steadySize(20))
 	createOn(t, a, "photos")
-	for _, s := range []*Sequences{a, b} {
+	for _, s := range []*sequence.Sequences{a, b} {
 		mustTake(t, s, "photos", 1)
 		settled(t, s, "photos")
 	}
@@ -116,7 +118,7 @@ func TestANumberThatSomebodyChoseIsNotGivenByAMemberThatWasHeldUp(t *testing.T) 
 // A key at the very end, as a sentinel is, leaves no number to those members whose turn does not
 // come any more.
 func TestANumberAtTheEndThatSomebodyChoseIsAvoidedByEachOfSeveralServers(t *testing.T) {
-	for name, change := range map[string]func(*Options){"blocks": blocks(50), "steps": inSteps} {
+	for name, change := range map[string]func(*sequence.Options){"blocks": blocks(50), "steps": inSteps} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 3)
 			a := f.open(t, change, steadySize(20))
@@ -131,7 +133,7 @@ func TestANumberAtTheEndThatSomebodyChoseIsAvoidedByEachOfSeveralServers(t *test
 					t.Errorf("a row stands at %d", id)
 				}
 			}
-			if n, err := f.open(t, change).Take(t.Context(), []byte("photos"), 1); !errors.Is(err, ErrExhausted) && n != math.MaxUint64 {
+			if n, err := f.open(t, change).Take(t.Context(), []byte("photos"), 1); !errors.Is(err, sequence.ErrExhausted) && n != math.MaxUint64 {
 				t.Errorf("behind the end: got %d, %v, want ErrExhausted, or the last number", n, err)
 			}
 		})

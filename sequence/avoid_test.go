@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/segment"
 )
 
@@ -15,7 +16,7 @@ func TestANumberThatSomebodyChoseIsNotGiven(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "large": 0})
 	for _, c := range []struct {
 		name   string
-		change func(*Options)
+		change func(*sequence.Options)
 	}{
 		{"small segments", steadySize(7)},
 		{"segments of 100", steadySize(100)},
@@ -57,8 +58,8 @@ func TestANumberThatSomebodyChoseIsNotGiven(t *testing.T) {
 					}
 				}
 			}
-			held := Inside(s).Cache("photos")
-			if counted, sum := held.Counted(); counted != sum || held.Pieces() > MostPieces {
+			held := sequence.Inside(s).Cache("photos")
+			if counted, sum := held.Counted(); counted != sum || held.Pieces() > sequence.MostPieces {
 				t.Errorf("held: got %d in %d pieces, the pieces sum up to %d", counted, held.Pieces(), sum)
 			}
 		})
@@ -72,7 +73,7 @@ func TestANumberThatSomebodyChoseIsNotGivenToWhoWaits(t *testing.T) {
 	if known, err := s.Exists(t.Context(), []byte("photos")); !known || err != nil {
 		t.Fatal(known, err)
 	}
-	c := Inside(s).Cache("photos")
+	c := sequence.Inside(s).Cache("photos")
 	c.HoldUp() // the reservation that a caller waits for stands behind this
 	taken := make(chan uint64)
 	for range 3 {
@@ -84,7 +85,7 @@ func TestANumberThatSomebodyChoseIsNotGivenToWhoWaits(t *testing.T) {
 	eventually(t, "three who wait", func() bool {
 		return c.HasWaited() == 3
 	})
-	err := Inside(s).MoveAbove(t.Context(), c, 103)
+	err := sequence.Inside(s).MoveAbove(t.Context(), c, 103)
 	c.GoOn()
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +127,7 @@ func TestAnImportMovesTheCounterInSteps(t *testing.T) {
 		t.Errorf("got %d, want a number above the import's", got)
 	}
 	// A sequence of a typed size is moved exactly.
-	if _, err := s.Create(t.Context(), CreateOptions{Name: "exact", Cache: 1}); err != nil {
+	if _, err := s.Create(t.Context(), sequence.CreateOptions{Name: "exact", Cache: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Avoid(t.Context(), []byte("exact"), []uint64{70}); err != nil {
@@ -138,8 +139,8 @@ func TestAnImportMovesTheCounterInSteps(t *testing.T) {
 func TestANumberThatTheSequenceNeverGivesMovesNothing(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	s := p.open(t)
-	mustCreate(t, s, CreateOptions{Name: "photos", Max: 1 << 40, Cache: 5})
-	mustCreate(t, s, CreateOptions{Name: "tens", Increment: 10, Cache: 5})
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Max: 1 << 40, Cache: 5})
+	mustCreate(t, s, sequence.CreateOptions{Name: "tens", Increment: 10, Cache: 5})
 	for _, c := range []struct {
 		name   string
 		chosen []uint64
@@ -171,7 +172,7 @@ func TestANumberThatTheSequenceNeverGivesMovesNothing(t *testing.T) {
 
 // avoiding has a number avoided while the segment that has it is being put back.
 type avoiding struct {
-	Reserver
+	sequence.Reserver
 	avoid func() error
 	got   error
 }
@@ -184,32 +185,32 @@ func (a *avoiding) GiveBack(ctx context.Context, name string, epoch uint64, seg 
 // A number that is held by nobody any more, as it is about to be put back, is not taken for one
 // that was given: whoever reserves next would give it.
 func TestANumberThatIsBeingPutBackIsNotTakenForGiven(t *testing.T) {
-	flush := func(s *Sequences) error { return s.Flush(context.Background(), []byte("photos")) }
+	flush := func(s *sequence.Sequences) error { return s.Flush(context.Background(), []byte("photos")) }
 	for _, c := range []struct {
 		name    string
 		advance bool // a cache of whole steps is there that never had a number
-		end     func(*Sequences) error
+		end     func(*sequence.Sequences) error
 	}{
 		{"FLUSH", false, flush},
-		{"Close", false, func(s *Sequences) error { return s.Close(context.Background()) }},
+		{"Close", false, func(s *sequence.Sequences) error { return s.Close(context.Background()) }},
 		{"FLUSH beside whole steps", true, flush},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 			s := p.open(t, steadySize(20))
-			mustAlter(t, s, "photos", Alteration{Max: ref(uint64(1000))})
+			mustAlter(t, s, "photos", sequence.Alteration{Max: ref(uint64(1000))})
 			mustTake(t, s, "photos", 1)
 			settled(t, s, "photos")
 			if c.advance {
-				if _, err := s.Advance(t.Context(), []byte("photos"), 5000); !errors.Is(err, ErrExhausted) {
+				if _, err := s.Advance(t.Context(), []byte("photos"), 5000); !errors.Is(err, sequence.ErrExhausted) {
 					t.Fatalf("advanced by more than there is: got %v, want ErrExhausted", err)
 				}
 			}
-			held := Inside(s).Cache("photos")
+			held := sequence.Inside(s).Cache("photos")
 			a := &avoiding{avoid: func() error {
-				return Inside(s).Avoid(context.Background(), held, []uint64{10}, time.Now().Add(200*time.Millisecond))
+				return sequence.Inside(s).Avoid(context.Background(), held, []uint64{10}, time.Now().Add(200*time.Millisecond))
 			}}
-			held.ReserveFrom(func(r Reserver) Reserver {
+			held.ReserveFrom(func(r sequence.Reserver) sequence.Reserver {
 				a.Reserver = r
 				return a
 			})
@@ -230,7 +231,7 @@ func TestANumberThatSomebodyChoseIsNotGivenAfterOthersHavePutNumbersBack(t *test
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t).withTable(t, map[string]uint64{"photos": 4000})
 			holder, s := p.open(t, steadySize(1000)), p.open(t, steadySize(1000))
-			mustAlter(t, holder, "photos", Alteration{Cache: &exact})
+			mustAlter(t, holder, "photos", sequence.Alteration{Cache: &exact})
 			for range 40 {
 				// so what it has in memory is of reservations that were made with CACHE n
 				mustTake(t, holder, "photos", 1)
@@ -267,7 +268,7 @@ func TestANumberThatSomebodyChoseIsNotGivenAfterOthersHavePutNumbersBack(t *test
 func TestANumberThatSomebodyChoseBeforeTheEndIsAvoidedWhenOthersAreThere(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	a, b := p.open(t, steadySize(100)), p.open(t, steadySize(100))
-	mustAlter(t, a, "photos", Alteration{Max: ref(uint64(1000))})
+	mustAlter(t, a, "photos", sequence.Alteration{Max: ref(uint64(1000))})
 	mustTake(t, a, "photos", 1)
 	settled(t, a, "photos")
 	if err := b.Avoid(t.Context(), []byte("photos"), []uint64{1000}); err != nil {
@@ -284,7 +285,7 @@ func TestANumberThatSomebodyChoseBeforeTheEndIsAvoidedWhenOthersAreThere(t *test
 func TestANumberThatSomebodyChoseNearTheEndLeavesTheRest(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	s := p.open(t, steadySize(100))
-	mustCreate(t, s, CreateOptions{Name: "photos", Max: 1000})
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Max: 1000})
 	if err := s.Avoid(t.Context(), []byte("photos"), []uint64{998}); err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +295,7 @@ func TestANumberThatSomebodyChoseNearTheEndLeavesTheRest(t *testing.T) {
 // A chosen number of long ago does not have a sequence begin its next round.
 func TestANumberThatSomebodyChoseDoesNotTurnASequenceWithCycle(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
-	mustCreate(t, p.open(t), CreateOptions{Name: "photos", Cache: 5, Max: 5000, Cycle: true})
+	mustCreate(t, p.open(t), sequence.CreateOptions{Name: "photos", Cache: 5, Max: 5000, Cycle: true})
 	if err := p.open(t).Avoid(t.Context(), []byte("photos"), []uint64{5000}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,12 @@
-package sequence
+package sequence_test
 
 import (
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
+
+	"seqproxy/sequence"
 )
 
 // All proxies are killed and what they remember is lost, and one of several members is restored
@@ -12,19 +14,19 @@ import (
 func TestAMemberThatIsRestoredWhenAllProxiesAreLostRepeatsNoNumber(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		divide  func(*Options)
+		divide  func(*sequence.Options)
 		members int
 	}{{"blocks", blocks(10), 2}, {"blocks of three", blocks(10), 3}, {"steps", inSteps, 2}} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFleet(t, c.members)
 			var book ledger
-			open := func() []*Sequences {
+			open := func() []*sequence.Sequences {
 				lost := filepath.Join(t.TempDir(), "state")
-				return []*Sequences{f.open(t, c.divide, steadySize(7), patience(2*time.Minute), stateIn(lost)), f.open(t, c.divide, steadySize(7), patience(2*time.Minute))}
+				return []*sequence.Sequences{f.open(t, c.divide, steadySize(7), patience(2*time.Minute), stateIn(lost)), f.open(t, c.divide, steadySize(7), patience(2*time.Minute))}
 			}
 			first := open()
 			createOn(t, first[0], "photos")
-			use := func(who string, all []*Sequences, n int) {
+			use := func(who string, all []*sequence.Sequences, n int) {
 				t.Helper()
 				for range n {
 					for _, s := range all {
@@ -59,7 +61,7 @@ func TestAMemberThatIsRestoredWhenAllProxiesAreLostRepeatsNoNumber(t *testing.T)
 func TestAMemberThatIsRestoredRepeatsNoNumberOfAProxyThatDied(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		divide func(*Options)
+		divide func(*sequence.Options)
 	}{{"blocks", blocks(10)}, {"steps", inSteps}} {
 		for _, knows := range []string{"it has seen the row", "it has not", "it has, before the backup, and the member was away"} {
 			t.Run(c.name+", "+knows, func(t *testing.T) {
@@ -68,7 +70,7 @@ func TestAMemberThatIsRestoredRepeatsNoNumberOfAProxyThatDied(t *testing.T) {
 				var book ledger
 				lives, died := f.open(t, c.divide, steadySize(10), patience(2*time.Minute)), f.open(t, c.divide, steadySize(10), patience(2*time.Minute))
 				createOn(t, died, "photos")
-				give := func(who string, s *Sequences, n int) {
+				give := func(who string, s *sequence.Sequences, n int) {
 					t.Helper()
 					for range n {
 						book.add(t, who, mustTake(t, s, "photos", 1), 1)
@@ -77,7 +79,7 @@ func TestAMemberThatIsRestoredRepeatsNoNumberOfAProxyThatDied(t *testing.T) {
 				}
 				// turn has the next reservation be with one of them.
 				turn := func(next int) {
-					Inside(lives).LastMember("photos", 1-next)
+					sequence.Inside(lives).LastMember("photos", 1-next)
 				}
 				give("died", died, 35)
 				backup := f.ids(t, "photos")
@@ -103,8 +105,8 @@ func TestAMemberThatIsRestoredRepeatsNoNumberOfAProxyThatDied(t *testing.T) {
 				restored := slices.Index(ids, slices.Min(ids))
 				f[restored].exec(t, "UPDATE sequence SET id = ? WHERE name = 'photos'", backup[restored])
 				if knows == "it has, before the backup, and the member was away" {
-					v := Inside(lives).Members()[restored]
-					v.LeaveOut(ErrExcluded)
+					v := sequence.Inside(lives).Members()[restored]
+					v.LeaveOut(sequence.ErrExcluded)
 					v.TakeIn()
 				}
 				turn(restored)

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"fmt"
@@ -9,11 +9,12 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/stats"
 )
 
 // rising returns what takes a number of photos, each above the one before.
-func rising(t *testing.T, s *Sequences) (take func()) {
+func rising(t *testing.T, s *sequence.Sequences) (take func()) {
 	t.Helper()
 	last := uint64(0)
 	return func() {
@@ -29,12 +30,12 @@ func rising(t *testing.T, s *Sequences) (take func()) {
 // TestARowThatWentBackOnOneOfSeveralServersIsToldOfThatServer lowers the row on one member and
 // takes numbers until it was asked again.
 func TestARowThatWentBackOnOneOfSeveralServersIsToldOfThatServer(t *testing.T) {
-	for name, divide := range map[string]func(*Options){"blocks": blocks(10), "steps": inSteps, "ORDER": blocks(10)} {
+	for name, divide := range map[string]func(*sequence.Options){"blocks": blocks(10), "steps": inSteps, "ORDER": blocks(10)} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 2)
 			core, logs := observer.New(zap.ErrorLevel)
-			s := f.open(t, divide, steadySize(10), func(o *Options) { o.Logger = zap.New(core) })
-			if _, err := s.Create(t.Context(), CreateOptions{Name: "photos", Order: name == "ORDER"}); err != nil {
+			s := f.open(t, divide, steadySize(10), func(o *sequence.Options) { o.Logger = zap.New(core) })
+			if _, err := s.Create(t.Context(), sequence.CreateOptions{Name: "photos", Order: name == "ORDER"}); err != nil {
 				t.Fatal(err)
 			}
 			take := rising(t, s)
@@ -111,13 +112,13 @@ func TestARowThatIsSetBackUnderThreeProxiesIsNoticedByAnyOfThem(t *testing.T) {
 		t.Run(strconv.Itoa(members), func(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t, members)
-			var all []*Sequences
+			var all []*sequence.Sequences
 			for range 3 {
 				all = append(all, f.open(t, blocks(10), steadySize(10)))
 			}
 			createOn(t, all[0], "photos")
 			given := make(map[uint64]bool)
-			take := func(s *Sequences, n int) {
+			take := func(s *sequence.Sequences, n int) {
 				t.Helper()
 				for range n {
 					number := mustTake(t, s, "photos", 1)
@@ -138,7 +139,7 @@ func TestARowThatIsSetBackUnderThreeProxiesIsNoticedByAnyOfThem(t *testing.T) {
 			for _, s := range all { // what was reserved since the last look nobody else knows
 				f.seenBy(t, s)
 			}
-			Inside(all[2]).Cache("photos").Void(stats.UnusedFlush) // what it has in memory is sound
+			sequence.Inside(all[2]).Cache("photos").Void(stats.UnusedFlush) // what it has in memory is sound
 			before := f.ids(t, "photos")
 			for i, id := range before {
 				f[i].exec(t, "UPDATE sequence SET id = ? WHERE name = 'photos'", id-200)
@@ -160,7 +161,7 @@ func TestARowThatIsSetBackIsRaisedThoughNobodyTakesOfIt(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t, members)
 			core, logs := observer.New(zap.ErrorLevel)
-			s := f.open(t, blocks(10), steadySize(10), func(o *Options) { o.Logger = zap.New(core) })
+			s := f.open(t, blocks(10), steadySize(10), func(o *sequence.Options) { o.Logger = zap.New(core) })
 			createOn(t, s, "photos")
 			for range 100 {
 				mustTake(t, s, "photos", 1)
@@ -181,10 +182,10 @@ func TestARowThatIsSetBackIsRaisedThoughNobodyTakesOfIt(t *testing.T) {
 }
 
 // seenBy waits until a proxy has looked at the rows as they are.
-func (f fleet) seenBy(t *testing.T, s *Sequences) {
+func (f fleet) seenBy(t *testing.T, s *sequence.Sequences) {
 	t.Helper()
 	eventually(t, "the rows are seen", func() bool {
-		for i, v := range Inside(s).Members() {
+		for i, v := range sequence.Inside(s).Members() {
 			if v.SeenAt("photos") < f[i].id(t, "photos") {
 				return false
 			}
@@ -236,12 +237,12 @@ func TestARowThatIsSetBackBetweenTwoLooksIsRaisedByWhoGaveMore(t *testing.T) {
 			idle, other := p.open(t, steadySize(10), state), p.open(t, steadySize(10))
 			mustTake(t, idle, "photos", 1)
 			mustTake(t, other, "photos", 1)
-			for _, s := range []*Sequences{idle, other} {
+			for _, s := range []*sequence.Sequences{idle, other} {
 				settled(t, s, "photos")
 				fleet{p}.seenBy(t, s)
 			}
 			before := p.id(t, "photos")
-			if err := Inside(idle).Following().Acquire(t.Context()); err != nil { // it does not look
+			if err := sequence.Inside(idle).Following().Acquire(t.Context()); err != nil { // it does not look
 				t.Fatal(err)
 			}
 			for range 100 {
@@ -253,10 +254,10 @@ func TestARowThatIsSetBackBetweenTwoLooksIsRaisedByWhoGaveMore(t *testing.T) {
 				cutOff(t, idle)
 			}
 			p.exec(t, "UPDATE sequence SET id = ? WHERE name = 'photos'", before)
-			Inside(idle).FollowAgain()
+			sequence.Inside(idle).FollowAgain()
 			if restarted {
 				idle = p.open(t, steadySize(10), state)
-				Inside(idle).StartFollowing()
+				sequence.Inside(idle).StartFollowing()
 				if ok, err := idle.Exists(t.Context(), []byte("photos")); !ok || err != nil {
 					t.Fatal(ok, err)
 				}
@@ -272,20 +273,20 @@ func TestARowThatIsLoweredOnPurposeHasNotGoneBack(t *testing.T) {
 	s, watcher := p.open(t, steadySize(50)), p.open(t, steadySize(50))
 	mustTake(t, s, "photos", 1)
 	settled(t, s, "photos")
-	mustCreate(t, s, CreateOptions{Name: "days", Max: 100, Cycle: true, Cache: 10})
-	Inside(watcher).StartFollowing()
+	mustCreate(t, s, sequence.CreateOptions{Name: "days", Max: 100, Cycle: true, Cache: 10})
+	sequence.Inside(watcher).StartFollowing()
 	for _, name := range []string{"photos", "days"} {
 		if ok, err := watcher.Exists(t.Context(), []byte(name)); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 	}
-	v := Inside(watcher).First()
+	v := sequence.Inside(watcher).First()
 	for range 125 {
 		mustTake(t, s, "days", 1)
 	}
 	settled(t, s, "days")
-	time.Sleep(3 * Inside(watcher).Timing().Follow) // it looks, and keeps nothing
-	if err := s.Close(t.Context()); err != nil {    // it gives numbers of photos back
+	time.Sleep(3 * sequence.Inside(watcher).Timing().Follow) // it looks, and keeps nothing
+	if err := s.Close(t.Context()); err != nil {             // it gives numbers of photos back
 		t.Fatal(err)
 	}
 	if id := p.id(t, "photos"); id != 1 {
@@ -295,7 +296,7 @@ func TestARowThatIsLoweredOnPurposeHasNotGoneBack(t *testing.T) {
 		t.Errorf("the next proxy got %d, want 2", n)
 	}
 	mustTake(t, watcher, "days", 1)
-	mustAlter(t, watcher, "days", Alteration{Cycle: ref(false)})
+	mustAlter(t, watcher, "days", sequence.Alteration{Cycle: ref(false)})
 	before := mustTake(t, watcher, "days", 1)
 	eventually(t, "it looks once more", func() bool { return v.SeenAt("days") > 0 })
 	if n := mustTake(t, watcher, "days", 20); n <= before || n > 80 {
@@ -311,7 +312,7 @@ func TestARowThatIsLoweredOnPurposeHasNotGoneBack(t *testing.T) {
 func TestARowOfAnEarlierEpochThatWentBackIsRaised(t *testing.T) {
 	f := newFleet(t, 2)
 	s := f.open(t, blocks(10), steadySize(10))
-	mustCreate(t, s, CreateOptions{Name: "photos"})
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos"})
 	for i := range f {
 		f[i].exec(t, "UPDATE sequence_options SET epoch = 5 WHERE name = 'photos'")
 	}
@@ -320,7 +321,7 @@ func TestARowOfAnEarlierEpochThatWentBackIsRaised(t *testing.T) {
 		take()
 	}
 	settled(t, s, "photos")
-	if got := Inside(s).Epoch("photos"); got != 5 {
+	if got := sequence.Inside(s).Epoch("photos"); got != 5 {
 		t.Fatalf("the proxy knows of epoch %d, want 5", got)
 	}
 	before := f[1].id(t, "photos")

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"cmp"
@@ -9,13 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/define"
 	"seqproxy/test/mysqltest"
 )
 
 // The benchmarks take from memory: enough numbers are reserved first, so that the server is out of
 // the picture.
-func benchmarkSequences(b *testing.B) *Sequences {
+func benchmarkSequences(b *testing.B) *sequence.Sequences {
 	p := newPlace(b).withTable(b, map[string]uint64{"photos": 0})
 	s := p.open(b, cacheSize(1<<40))
 	mustTake(b, s, "photos", 1)
@@ -46,7 +47,7 @@ func BenchmarkTakeOfEachKind(b *testing.B) {
 	s := p.open(b)
 	for i, clause := range kindsToMeasure {
 		name := []byte(fmt.Sprintf("k%d", i))
-		create := CreateOptions{Name: string(name), Kind: kindOf(b, clause), Cache: define.MaxCache, IfNotExists: true}
+		create := sequence.CreateOptions{Name: string(name), Kind: kindOf(b, clause), Cache: define.MaxCache, IfNotExists: true}
 		if create.Kind.HasClock() {
 			create.Cache = 0
 		}
@@ -96,7 +97,7 @@ func BenchmarkTakeAlias(b *testing.B) {
 func BenchmarkOrderedTake(b *testing.B) {
 	p := newPlace(b).withTable(b, nil)
 	s := p.open(b)
-	mustCreate(b, s, CreateOptions{Name: "photos", Order: true})
+	mustCreate(b, s, sequence.CreateOptions{Name: "photos", Order: true})
 	mustTake(b, s, "photos", 1)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -108,7 +109,7 @@ func BenchmarkOrderedTake(b *testing.B) {
 func BenchmarkOrderedTakeOf64Callers(b *testing.B) {
 	p := newPlace(b).withTable(b, nil)
 	s := p.open(b)
-	mustCreate(b, s, CreateOptions{Name: "photos", Order: true})
+	mustCreate(b, s, sequence.CreateOptions{Name: "photos", Order: true})
 	mustTake(b, s, "photos", 1)
 	before := s.Stats()
 	b.SetParallelism(64 / runtime.GOMAXPROCS(0))
@@ -129,10 +130,10 @@ func BenchmarkTakeFarAway(b *testing.B) {
 	p := newPlace(b).withTable(b, map[string]uint64{"photos": 0})
 	link := mysqltest.NewLink(b, p.server.Addr())
 	link.Delay(25 * time.Millisecond) // each way
-	s := p.open(b, func(o *Options) { o.Servers[0].Addr, o.OutageCover = link.Addr(), time.Second })
+	s := p.open(b, func(o *sequence.Options) { o.Servers[0].Addr, o.OutageCover = link.Addr(), time.Second })
 	mustTake(b, s, "photos", 1)
 	settled(b, s, "photos")
-	c := Inside(s).Cache("photos")
+	c := sequence.Inside(s).Cache("photos")
 	c.Pace(rate)
 	for s.Stats().Cached < rate {
 		mustTake(b, s, "photos", 1)

@@ -1,10 +1,11 @@
-package sequence
+package sequence_test
 
 import (
 	"errors"
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 )
@@ -14,15 +15,15 @@ import (
 func TestANameThatTheServerTakesForTheEmptyOneIsNoOtherOne(t *testing.T) {
 	for _, f := range []fleet{{newPlace(t).withTable(t, nil)}, newFleet(t, 2)} {
 		s := f.open(t, steadySize(10))
-		mustCreate(t, s, CreateOptions{Name: "photos", Max: 1000})
+		mustCreate(t, s, sequence.CreateOptions{Name: "photos", Max: 1000})
 		last := mustTake(t, s, "photos", 1)
 		for _, name := range []string{"", " ", "   "} {
-			if _, err := s.Create(t.Context(), CreateOptions{Name: name}); !errors.Is(err, define.ErrBadOption) {
+			if _, err := s.Create(t.Context(), sequence.CreateOptions{Name: name}); !errors.Is(err, define.ErrBadOption) {
 				t.Errorf("CREATE of %q: got %v, want ErrBadOption", name, err)
 			}
 		}
 		const name = "\u00ad"
-		if _, err := s.Create(t.Context(), CreateOptions{Name: name}); err == nil {
+		if _, err := s.Create(t.Context(), sequence.CreateOptions{Name: name}); err == nil {
 			mustTake(t, s, name, 25)
 		} else if !link.IsNoSuchText(err) {
 			t.Errorf("CREATE of %q: %v", name, err)
@@ -69,7 +70,7 @@ func TestARowThatTheServerTakesForTheEmptyNameKeepsNoGroupFromServing(t *testing
 	a.take(t, "a", "photos", 25)
 	eventually(t, "another sequence is made", func() bool {
 		// the first attempt may be told what was seen of the nodes in the middle of the fail-over
-		_, err := a.Create(t.Context(), CreateOptions{Name: "albums", IfNotExists: true})
+		_, err := a.Create(t.Context(), sequence.CreateOptions{Name: "albums", IfNotExists: true})
 		return err == nil
 	})
 	mustTake(t, a.Sequences, "albums", 1)

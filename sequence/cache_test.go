@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/store"
@@ -37,7 +38,7 @@ type script struct {
 	check    func(want, need uint64)
 }
 
-func (s *script) Reserve(ctx context.Context, name string, want, need uint64) (Grant, error) {
+func (s *script) Reserve(ctx context.Context, name string, want, need uint64) (sequence.Grant, error) {
 	s.mu.Lock()
 	s.inflight++
 	s.most = max(s.most, s.inflight)
@@ -56,19 +57,19 @@ func (s *script) Reserve(ctx context.Context, name string, want, need uint64) (G
 		select {
 		case <-hold:
 		case <-ctx.Done():
-			return Grant{}, context.Cause(ctx)
+			return sequence.Grant{}, context.Cause(ctx)
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down != nil {
-		return Grant{}, s.down
+		return sequence.Grant{}, s.down
 	}
 	if len(s.failures) > 0 {
 		err := s.failures[0]
 		s.failures = s.failures[1:]
 		if err != nil {
-			return Grant{}, err
+			return sequence.Grant{}, err
 		}
 	}
 	if len(s.gaps) > 0 {
@@ -77,11 +78,11 @@ func (s *script) Reserve(ctx context.Context, name string, want, need uint64) (G
 	}
 	if left := s.max - s.last; left < want {
 		if left < need {
-			return Grant{}, &NameError{Name: name, Err: ErrExhausted}
+			return sequence.Grant{}, &sequence.NameError{Name: name, Err: sequence.ErrExhausted}
 		}
 		want = need
 	}
-	g := Grant{Seg: segment.New(s.last+1, s.last+want), Max: s.max, Exact: s.exact, Order: s.order}
+	g := sequence.Grant{Seg: segment.New(s.last+1, s.last+want), Max: s.max, Exact: s.exact, Order: s.order}
 	s.last += want
 	return g, nil
 }
@@ -110,28 +111,28 @@ func (s *script) calls() []uint64 {
 
 // scripted makes Sequences that know "photos" and reserve from script. The caller closes them
 // inside its bubble.
-func scripted(t *testing.T, sc *script, change ...func(*Options)) (*Sequences, Cache) {
+func scripted(t *testing.T, sc *script, change ...func(*sequence.Options)) (*sequence.Sequences, sequence.Cache) {
 	t.Helper()
 	if sc.max == 0 {
 		sc.max = math.MaxUint64
 	}
-	o := Options{Servers: []ServerOptions{{Addr: "seq.example:3306", Database: "app"}}}
+	o := sequence.Options{Servers: []sequence.ServerOptions{{Addr: "seq.example:3306", Database: "app"}}}
 	for _, f := range change {
 		f(&o)
 	}
-	s, err := New(o)
+	s, err := sequence.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	Inside(s).ReserveFrom(sc)
-	c, err := Inside(s).Meet("photos", store.Row{Name: "photos", ID: sc.last, Max: sc.max, Exact: sc.exact, Entry: store.Entry{Def: define.Definition{Order: sc.order}}})
+	sequence.Inside(s).ReserveFrom(sc)
+	c, err := sequence.Inside(s).Meet("photos", store.Row{Name: "photos", ID: sc.last, Max: sc.max, Exact: sc.exact, Entry: store.Entry{Def: define.Definition{Order: sc.order}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s, c
 }
 
-func closeNow(t *testing.T, s *Sequences) {
+func closeNow(t *testing.T, s *sequence.Sequences) {
 	t.Helper()
 	if err := s.Close(context.Background()); err != nil {
 		t.Errorf("Close: %v", err)
@@ -140,7 +141,7 @@ func closeNow(t *testing.T, s *Sequences) {
 }
 
 // checkHeld fails the test if the count of held numbers is not what the segments hold.
-func checkHeld(t *testing.T, c Cache) {
+func checkHeld(t *testing.T, c sequence.Cache) {
 	t.Helper()
 	if counted, sum := c.Counted(); counted != sum {
 		t.Errorf("%d numbers are counted as held, the segments hold %d", counted, sum)
@@ -346,7 +347,7 @@ func TestCacheOfOneFetchesNothingAhead(t *testing.T) {
 func TestCacheLoweredElsewhereIsObeyedAtTheNextReservation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sc := &script{}
-		s, cache := scripted(t, sc, func(o *Options) { o.OutageCover = time.Second })
+		s, cache := scripted(t, sc, func(o *sequence.Options) { o.OutageCover = time.Second })
 		defer closeNow(t, s)
 		mustTake(t, s, "photos", 400)
 		synctest.Wait()
@@ -370,7 +371,7 @@ func TestOutageIsToldAfterAllocateTimeoutAndHealsByItself(t *testing.T) {
 		defer closeNow(t, s)
 		begin := time.Now()
 		_, err := s.Take(context.Background(), []byte("photos"), 1)
-		var unavailable *UnavailableError
+		var unavailable *sequence.UnavailableError
 		if !errors.As(err, &unavailable) || !errors.Is(err, cause) {
 			t.Fatalf("got %v, want an UnavailableError with its cause", err)
 		}
@@ -385,7 +386,7 @@ func TestOutageIsToldAfterAllocateTimeoutAndHealsByItself(t *testing.T) {
 			t.Errorf("got %d attempts in an hour, want about one in 0.5 to 1 second", calls)
 		}
 		sc.set(func() { sc.down = nil })
-		time.Sleep(UsualTiming().LastBackoff + time.Millisecond)
+		time.Sleep(sequence.UsualTiming().LastBackoff + time.Millisecond)
 		synctest.Wait()
 		if held := cache.Cached(); held != 1000 {
 			t.Errorf("%d numbers are held after the outage, want 1000 without anybody asking", held)
@@ -395,18 +396,18 @@ func TestOutageIsToldAfterAllocateTimeoutAndHealsByItself(t *testing.T) {
 
 func TestUnfitServerIsToldAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sc := &script{down: &UnfitError{Server: "seq.example:3306", Finding: "it is read only", Remedy: "SET GLOBAL read_only = 0"}}
+		sc := &script{down: &sequence.UnfitError{Server: "seq.example:3306", Finding: "it is read only", Remedy: "SET GLOBAL read_only = 0"}}
 		s, _ := scripted(t, sc)
 		defer closeNow(t, s)
 		begin := time.Now()
 		_, err := s.Take(context.Background(), []byte("photos"), 1)
-		if !errors.Is(err, ErrUnfit) || time.Since(begin) != 0 {
+		if !errors.Is(err, sequence.ErrUnfit) || time.Since(begin) != 0 {
 			t.Errorf("got %v after %v, want ErrUnfit at once", err, time.Since(begin))
 		}
 		wantText(t, err, "read only", "SET GLOBAL read_only = 0", "seq.example:3306")
 		for range 100 {
 			synctest.Wait()
-			if _, err := s.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, ErrUnfit) || time.Since(begin) != 0 {
+			if _, err := s.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, sequence.ErrUnfit) || time.Since(begin) != 0 {
 				t.Fatalf("asked again got %v after %v, want ErrUnfit at once", err, time.Since(begin))
 			}
 		}
@@ -414,7 +415,7 @@ func TestUnfitServerIsToldAtOnce(t *testing.T) {
 			t.Errorf("101 takes in one moment cost %d attempts, want 1", calls)
 		}
 		sc.set(func() { sc.down = nil })
-		time.Sleep(UsualTiming().LastBackoff)
+		time.Sleep(sequence.UsualTiming().LastBackoff)
 		if got := mustTake(t, s, "photos", 1); got != 1 {
 			t.Errorf("mended, got %d, want 1", got)
 		}
@@ -429,7 +430,7 @@ func TestUnfitServerIsNotAskedAheadWhileNobodyTakes(t *testing.T) {
 		defer closeNow(t, s)
 		mustTake(t, s, "photos", 1)
 		synctest.Wait()
-		sc.set(func() { sc.down = &UnfitError{Finding: "a trigger", Remedy: "DROP TRIGGER"} })
+		sc.set(func() { sc.down = &sequence.UnfitError{Finding: "a trigger", Remedy: "DROP TRIGGER"} })
 		before := len(sc.calls())
 		mustTake(t, s, "photos", cache.Cached()-100) // below the water mark: fetches ahead
 		time.Sleep(time.Hour)
@@ -441,13 +442,13 @@ func TestUnfitServerIsNotAskedAheadWhileNobodyTakes(t *testing.T) {
 			if cache.Cached() < 10 {
 				break
 			}
-			time.Sleep(UsualTiming().LastBackoff / 100)
+			time.Sleep(sequence.UsualTiming().LastBackoff / 100)
 		}
 		if calls := len(sc.calls()) - before; calls > 12 {
 			t.Errorf("got %d attempts in a second of use, want few", calls)
 		}
 		sc.set(func() { sc.down = nil })
-		time.Sleep(UsualTiming().LastBackoff)
+		time.Sleep(sequence.UsualTiming().LastBackoff)
 		mustTake(t, s, "photos", 1) // from memory
 		synctest.Wait()
 		if held := cache.Cached(); held < 1000 {
@@ -476,11 +477,11 @@ func TestExhaustionIsToldToThoseWhoAskForTooMuchOnly(t *testing.T) {
 		if answers[0].first != 1 || answers[2].first != 16 || answers[3].first != 19 {
 			t.Errorf("got %+v, want runs at 1, 16 and 19", answers)
 		}
-		if !errors.Is(answers[1].err, ErrExhausted) {
+		if !errors.Is(answers[1].err, sequence.ErrExhausted) {
 			t.Errorf("10 of 5 numbers: got %v, want ErrExhausted", answers[1].err)
 		}
 		wantText(t, answers[1].err, "photos")
-		if _, err := s.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, ErrExhausted) {
+		if _, err := s.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, sequence.ErrExhausted) {
 			t.Errorf("after the last number: got %v, want ErrExhausted", err)
 		}
 	})
@@ -573,7 +574,7 @@ func TestSequenceInUseHoldsTheOutageCover(t *testing.T) {
 		s, cache := scripted(t, sc)
 		defer closeNow(t, s)
 		const rate = 100
-		cover := uint64(rate * DefaultOutageCover.Seconds())
+		cover := uint64(rate * sequence.DefaultOutageCover.Seconds())
 		for second := range 1200 {
 			mustTake(t, s, "photos", rate)
 			time.Sleep(time.Second)
@@ -595,8 +596,8 @@ func TestSequenceInUseHoldsTheOutageCover(t *testing.T) {
 			t.Errorf("after 5 idle minutes the size is %d of %d, want it to shrink slowly", got, busy)
 		}
 		time.Sleep(3 * time.Hour)
-		if got := size(); got != DefaultCacheSize {
-			t.Errorf("after three idle hours the size is %d, want %d", got, DefaultCacheSize)
+		if got := size(); got != sequence.DefaultCacheSize {
+			t.Errorf("after three idle hours the size is %d, want %d", got, sequence.DefaultCacheSize)
 		}
 	})
 }
@@ -635,10 +636,10 @@ func TestUnansweredReservationDoesNotBlockClose(t *testing.T) {
 		if waited := time.Since(begin); waited != time.Second {
 			t.Errorf("Close took %v, want its second", waited)
 		}
-		if err := <-waiting; !errors.Is(err, ErrClosed) {
+		if err := <-waiting; !errors.Is(err, sequence.ErrClosed) {
 			t.Errorf("the waiting caller got %v, want ErrClosed", err)
 		}
-		if _, err := s.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, ErrClosed) {
+		if _, err := s.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, sequence.ErrClosed) {
 			t.Errorf("after Close: got %v, want ErrClosed", err)
 		}
 	})
@@ -648,13 +649,13 @@ func TestDeadOnesAreForgottenWithTheirSpellings(t *testing.T) {
 	sc := &script{}
 	s, c := scripted(t, sc)
 	defer closeNow(t, s)
-	for i := range 10 * MostSpellings {
-		Inside(s).Spell(strings.Repeat("x", i%7)+string(rune('a'+i%26))+time.Duration(i).String(), c)
+	for i := range 10 * sequence.MostSpellings {
+		sequence.Inside(s).Spell(strings.Repeat("x", i%7)+string(rune('a'+i%26))+time.Duration(i).String(), c)
 	}
-	if n := Inside(s).Spellings(); n > MostSpellings {
-		t.Errorf("%d spellings are remembered, want at most %d", n, MostSpellings)
+	if n := sequence.Inside(s).Spellings(); n > sequence.MostSpellings {
+		t.Errorf("%d spellings are remembered, want at most %d", n, sequence.MostSpellings)
 	}
-	if Inside(s).Cache("photos") != c {
+	if sequence.Inside(s).Cache("photos") != c {
 		t.Error("the table's own spelling was forgotten")
 	}
 }

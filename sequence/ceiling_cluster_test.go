@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/stats"
@@ -77,7 +78,7 @@ func TestOfTwoGaleraNodesOneAloneGivesNothing(t *testing.T) {
 	}
 	cluster.AwaitWhole(t)
 	eventually(t, "numbers are given again", func() bool {
-		_, err := Inside(b.Sequences).First().Reserve(t.Context(), "photos", 1, 1)
+		_, err := sequence.Inside(b.Sequences).First().Reserve(t.Context(), "photos", 1, 1)
 		return err == nil
 	})
 	b.take(t, "b", "photos", 200)
@@ -90,7 +91,7 @@ func TestAReservationOverAConnectionOfTheConfigurationBeforeIsGivenToNobody(t *t
 	a := e.join(t, "a", &given{}, patience(time.Minute))
 	a.take(t, "a", "photos", 20)
 	settled(t, a.Sequences, "photos")
-	v := Inside(a.Sequences).First()
+	v := sequence.Inside(a.Sequences).First()
 	before := v.Current()
 	var stays [2]*sql.Conn
 	for i := range stays {
@@ -135,7 +136,7 @@ func TestANewConnectionIsMadeInTheConfigurationOfTheChoice(t *testing.T) {
 	a := e.join(t, "a", &given{}, patience(time.Minute))
 	a.take(t, "a", "photos", 5)
 	settled(t, a.Sequences, "photos")
-	v := Inside(a.Sequences).First()
+	v := sequence.Inside(a.Sequences).First()
 	before := v.Current()
 	if err := e.Nodes[2].Kill(); err != nil {
 		t.Fatal(err)
@@ -154,13 +155,13 @@ func TestANewConnectionIsMadeInTheConfigurationOfTheChoice(t *testing.T) {
 	if now := v.Current(); now == nil || now.Holder == before.Holder {
 		t.Errorf("a connection was made under %s", before.Holder)
 	}
-	if Inside(a.Sequences).Enlisted() {
+	if sequence.Inside(a.Sequences).Enlisted() {
 		t.Error("all proxies are said to be registered in a configuration that has just begun")
 	}
 }
 
 // openWindow raises a ceiling, in one attempt.
-func openWindow(t *testing.T, v Server, name string, n uint64) error {
+func openWindow(t *testing.T, v sequence.Server, name string, n uint64) error {
 	t.Helper()
 	conn, err := v.Conn(t.Context())
 	if err != nil {
@@ -183,7 +184,7 @@ func TestANodeThatDoesNotFlushIsNoWitnessOfWhatIsWrittenToIt(t *testing.T) {
 	e, _ := startCluster(t, "photos")
 	a := e.join(t, "a", &given{})
 	a.take(t, "a", "photos", 20)
-	v := Inside(a.Sequences).First()
+	v := sequence.Inside(a.Sequences).First()
 	e.Nodes[0].Exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 2")
 	holdUp(t, e.Nodes[2])
 	const many = 1 << 20
@@ -234,12 +235,12 @@ func TestASequenceIsMovedAheadInEachConfigurationOfAGaleraCluster(t *testing.T) 
 	}
 	cluster.AwaitWhole(t)
 	e.Nodes[0].Exec(t, "UPDATE app.sequence SET id = 5000000 WHERE name = 'albums'")
-	if err := Inside(a.Sequences).First().Ceilings().KeepAbove(t.Context(), "albums", 5_000_000); err != nil {
+	if err := sequence.Inside(a.Sequences).First().Ceilings().KeepAbove(t.Context(), "albums", 5_000_000); err != nil {
 		// over connections of the configuration before
 		t.Errorf("a sequence that stands above its ceiling: %v", err)
 	}
 	next := uint64(9_000_000)
-	if _, err := a.Alter(t.Context(), []byte("photos"), Alteration{Restart: &next}); err != nil {
+	if _, err := a.Alter(t.Context(), []byte("photos"), sequence.Alteration{Restart: &next}); err != nil {
 		t.Errorf("RESTART after a node came back: %v", err)
 	}
 	if got := wanted(); got+1 < next {
@@ -254,7 +255,7 @@ func TestWhatACrashOfAGaleraClusterCouldLoseIsWaitedFor(t *testing.T) {
 	e, _ := startCluster(t, "photos")
 	a := e.join(t, "a", &given{}, patience(time.Minute))
 	a.take(t, "a", "photos", 5)
-	v := Inside(a.Sequences).First()
+	v := sequence.Inside(a.Sequences).First()
 	if all, err := v.Ceilings().OnNodes(t.Context()); !all || err != nil {
 		t.Errorf("with all nodes in step: %v, %v", all, err)
 	}
@@ -275,7 +276,7 @@ func TestWhatACrashOfAGaleraClusterCouldLoseIsWaitedFor(t *testing.T) {
 	if err := v.Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if Inside(a.Sequences).Enlisted() {
+	if sequence.Inside(a.Sequences).Enlisted() {
 		t.Error("all proxies are said to be registered with a choice that was just made")
 	}
 }
@@ -285,7 +286,7 @@ func TestAGaleraNodeThatLostItsCeilingsIsNamed(t *testing.T) {
 	e, _ := startCluster(t, "photos")
 	a := e.join(t, "a", &given{}, patience(3*time.Second))
 	a.take(t, "a", "photos", 5)
-	v := Inside(a.Sequences).First()
+	v := sequence.Inside(a.Sequences).First()
 	conn, err := e.Nodes[0].DB(t, "app").Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -304,7 +305,7 @@ func TestAGaleraNodeThatLostItsCeilingsIsNamed(t *testing.T) {
 		t.Fatalf("got %v, want ErrOvertaken", err)
 	}
 	wantText(t, err, "has recorded, it has in a moment, or is no copy")
-	if took := time.Since(begin); took < Inside(a.Sequences).Timing().Conflict<<link.MaxAttempts/2 {
+	if took := time.Since(begin); took < sequence.Inside(a.Sequences).Timing().Conflict<<link.MaxAttempts/2 {
 		t.Errorf("six attempts took %v: what comes in a moment was not waited for", took)
 	}
 }
@@ -313,7 +314,7 @@ func TestAGaleraNodeThatLostItsCeilingsIsNamed(t *testing.T) {
 func TestARightToReadTheConfigurationOfAGaleraClusterIsNamed(t *testing.T) {
 	e, _ := startCluster(t, "photos")
 	e.Nodes[0].Exec(t, "CREATE USER poor@'%'", "GRANT ALL ON app.* TO poor@'%'", "GRANT SLAVE MONITOR ON *.* TO poor@'%'")
-	a := e.join(t, "a", &given{}, patience(3*time.Second), func(o *Options) { o.Servers[0].User = "poor" })
+	a := e.join(t, "a", &given{}, patience(3*time.Second), func(o *sequence.Options) { o.Servers[0].User = "poor" })
 	_, err := a.Take(t.Context(), []byte("photos"), 1)
 	if err == nil {
 		t.Fatal("numbers are given without knowing of which configuration")
@@ -349,7 +350,7 @@ func TestAWindowThatACommitOnAnotherGaleraNodeForestalledIsOpenedAgain(t *testin
 			time.Sleep(10 * time.Millisecond)
 		}
 	})
-	v := Inside(a.Sequences).First()
+	v := sequence.Inside(a.Sequences).First()
 	met := 0
 	for n := uint64(1) << 20; n < 1<<50 && met < 3; n *= 2 {
 		for _, name := range names {

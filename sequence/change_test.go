@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -9,10 +9,11 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/define"
 )
 
-func mustCreate(t testing.TB, s *Sequences, o CreateOptions) Created {
+func mustCreate(t testing.TB, s *sequence.Sequences, o sequence.CreateOptions) sequence.Created {
 	t.Helper()
 	if o.Kind.IsPlain() && kindOfTests != "" {
 		o.Kind = triedKind(t)
@@ -26,11 +27,11 @@ func mustCreate(t testing.TB, s *Sequences, o CreateOptions) Created {
 
 func TestCreatedSequenceBeginsAtItsStart(t *testing.T) {
 	p := newPlace(t)
-	s := p.open(t, func(o *Options) { o.CreateTable = true })
+	s := p.open(t, func(o *sequence.Options) { o.CreateTable = true })
 	create := func(name string, start uint64) {
 		t.Helper()
 		want := max(start, 1)
-		if made := mustCreate(t, s, CreateOptions{Name: name, Start: start}); made.First != want || made.Raised || made.Existed {
+		if made := mustCreate(t, s, sequence.CreateOptions{Name: name, Start: start}); made.First != want || made.Raised || made.Existed {
 			t.Errorf("Create(%q, START %d) says %+v, want first %d", name, start, made, want)
 		}
 		if got := mustTake(t, s, name, 1); got != want {
@@ -59,12 +60,12 @@ func TestCreatedSequenceBeginsAtItsStart(t *testing.T) {
 func TestCreateOfAnExistingSequenceChangesNothing(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 41})
 	s := p.open(t)
-	_, err := s.Create(context.Background(), CreateOptions{Name: "PHOTOS", Start: 1000, Cache: 5})
-	if !errors.Is(err, ErrExists) {
+	_, err := s.Create(context.Background(), sequence.CreateOptions{Name: "PHOTOS", Start: 1000, Cache: 5})
+	if !errors.Is(err, sequence.ErrExists) {
 		t.Errorf("got %v, want ErrExists", err)
 	}
 	wantText(t, err, "photos")
-	if made := mustCreate(t, s, CreateOptions{Name: "PHOTOS", Start: 1000, Cache: 5, IfNotExists: true}); !made.Existed {
+	if made := mustCreate(t, s, sequence.CreateOptions{Name: "PHOTOS", Start: 1000, Cache: 5, IfNotExists: true}); !made.Existed {
 		t.Errorf("IF NOT EXISTS says %+v, want that it existed", made)
 	}
 	if got := mustTake(t, s, "photos", 1); got != 42 {
@@ -76,7 +77,7 @@ func TestCreateRefusesWhatDoesNotFit(t *testing.T) {
 	p := newPlace(t)
 	p.exec(t, "CREATE TABLE sequence (name varchar(8) CHARACTER SET latin1 PRIMARY KEY, id SMALLINT NOT NULL) ENGINE=InnoDB")
 	s := p.open(t)
-	for _, o := range []CreateOptions{
+	for _, o := range []sequence.CreateOptions{
 		{Name: ""},
 		{Name: strings.Repeat("x", 9)},
 		{Name: strings.Repeat("x", 5000)},
@@ -106,11 +107,11 @@ func TestManyCreatorsMakeOneSequence(t *testing.T) {
 		s := p.open(t)
 		for range 6 {
 			wg.Go(func() {
-				_, err := s.Create(context.Background(), CreateOptions{Name: "photos", Cache: 20})
+				_, err := s.Create(context.Background(), sequence.CreateOptions{Name: "photos", Cache: 20})
 				switch {
 				case err == nil:
 					made.Add(1)
-				case errors.Is(err, ErrExists):
+				case errors.Is(err, sequence.ErrExists):
 					existed.Add(1)
 				default:
 					t.Errorf("Create: %v", err)
@@ -134,7 +135,7 @@ func TestDroppedSequenceContinuesAboveItsTombstone(t *testing.T) {
 	if dropped, err := s.Drop(context.Background(), []byte("Photos"), false); err != nil || !dropped {
 		t.Fatalf("Drop = %v, %v; want true", dropped, err)
 	}
-	if _, err := s.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, ErrUnknown) {
+	if _, err := s.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, sequence.ErrUnknown) {
 		t.Errorf("after DROP got %v, want ErrUnknown", err)
 	}
 	if known, err := s.Exists(context.Background(), []byte("photos")); err != nil || known {
@@ -144,14 +145,14 @@ func TestDroppedSequenceContinuesAboveItsTombstone(t *testing.T) {
 		t.Errorf("the other proxy gives %d from memory, want %d", got, theirs+1)
 	}
 
-	made := mustCreate(t, s, CreateOptions{Name: "PHOTOS", Start: 5})
+	made := mustCreate(t, s, sequence.CreateOptions{Name: "PHOTOS", Start: 5})
 	if !made.Raised || made.First <= theirs+99 || made.Given != made.First-1 {
 		t.Errorf("CREATE again says %+v, want it raised above %d", made, theirs+99)
 	}
 	if got := mustTake(t, s, "photos", 1); got != made.First {
 		t.Errorf("the new sequence begins at %d, want %d", got, made.First)
 	}
-	if made := mustCreate(t, s, CreateOptions{Name: "fresh", Start: 5}); made.Raised || made.First != 5 {
+	if made := mustCreate(t, s, sequence.CreateOptions{Name: "fresh", Start: 5}); made.Raised || made.First != 5 {
 		t.Errorf("an unrelated CREATE says %+v, want first 5", made)
 	}
 	var book ledger
@@ -164,7 +165,7 @@ func TestDroppedSequenceContinuesAboveItsTombstone(t *testing.T) {
 func TestDropOfAnUnknownSequence(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	s := p.open(t)
-	if _, err := s.Drop(context.Background(), []byte("photos"), false); !errors.Is(err, ErrUnknown) {
+	if _, err := s.Drop(context.Background(), []byte("photos"), false); !errors.Is(err, sequence.ErrUnknown) {
 		t.Errorf("got %v, want ErrUnknown", err)
 	}
 	if dropped, err := s.Drop(context.Background(), []byte("photos"), true); err != nil || dropped {
@@ -188,7 +189,7 @@ func TestDropWhileNumbersAreTakenNeverRepeatsOne(t *testing.T) {
 					case err == nil:
 						book.add(t, "a proxy", run.First, 1)
 						taken.Add(1)
-					case !errors.Is(err, ErrUnknown):
+					case !errors.Is(err, sequence.ErrUnknown):
 						t.Errorf("TakeRun: %v", err)
 						return
 					}
@@ -203,7 +204,7 @@ func TestDropWhileNumbersAreTakenNeverRepeatsOne(t *testing.T) {
 		if _, err := s.Drop(context.Background(), []byte("photos"), false); err != nil {
 			t.Fatalf("Drop: %v", err)
 		}
-		mustCreate(t, s, CreateOptions{Name: "photos"})
+		mustCreate(t, s, sequence.CreateOptions{Name: "photos"})
 	}
 	stop.Store(true)
 	wg.Wait()
@@ -215,16 +216,16 @@ func TestTypedCacheIsObeyedByEveryProxyAndResetByDrop(t *testing.T) {
 	if known, err := other.Exists(context.Background(), []byte("photos")); err != nil || known {
 		t.Fatalf("Known = %v, %v; want false", known, err)
 	}
-	mustCreate(t, s, CreateOptions{Name: "photos", Cache: 7})
-	cacheOf := func(s *Sequences) (uint64, bool) {
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Cache: 7})
+	cacheOf := func(s *sequence.Sequences) (uint64, bool) {
 		t.Helper()
 		infos, err := s.List(context.Background())
 		if err != nil || len(infos) != 1 {
 			t.Fatalf("List = %+v, %v; want one sequence", infos, err)
 		}
-		return infos[0].Cache, Typed(&infos[0])
+		return infos[0].Cache, sequence.Typed(&infos[0])
 	}
-	for _, who := range []*Sequences{s, other} {
+	for _, who := range []*sequence.Sequences{s, other} {
 		eventually(t, "the sequence is known", func() bool {
 			known, err := who.Exists(context.Background(), []byte("photos"))
 			return err == nil && known
@@ -237,21 +238,21 @@ func TestTypedCacheIsObeyedByEveryProxyAndResetByDrop(t *testing.T) {
 	if _, err := s.Drop(context.Background(), []byte("photos"), false); err != nil {
 		t.Fatal(err)
 	}
-	mustCreate(t, s, CreateOptions{Name: "photos"})
-	if n, exact := cacheOf(s); n != DefaultCacheSize || exact {
-		t.Errorf("created again List says CACHE %d (typed: %v), want %d by default", n, exact, DefaultCacheSize)
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos"})
+	if n, exact := cacheOf(s); n != sequence.DefaultCacheSize || exact {
+		t.Errorf("created again List says CACHE %d (typed: %v), want %d by default", n, exact, sequence.DefaultCacheSize)
 	}
 }
 
 func TestUnknownSequenceIsMadeOnlyIfAllowed(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
-	if _, err := p.open(t).Take(context.Background(), []byte("photos"), 1); !errors.Is(err, ErrUnknown) {
+	if _, err := p.open(t).Take(context.Background(), []byte("photos"), 1); !errors.Is(err, sequence.ErrUnknown) {
 		t.Errorf("got %v, want ErrUnknown", err)
 	}
 	var book ledger
 	var wg sync.WaitGroup
 	for range 2 {
-		s := p.open(t, func(o *Options) { o.CreateUnknown = true })
+		s := p.open(t, func(o *sequence.Options) { o.CreateUnknown = true })
 		for range 4 {
 			wg.Go(func() {
 				first, err := s.Take(context.Background(), []byte("photos"), 3)

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/define"
 	"seqproxy/test/mysqltest"
 )
@@ -56,15 +57,15 @@ func TestClocksThatJumpBreakNoPromise(t *testing.T) {
 	const account = "proxies"
 	p.exec(t, "CREATE USER "+account+" IDENTIFIED BY ''")
 	p.exec(t, "GRANT ALL ON "+define.Quote(p.schema)+".* TO "+account)
-	as := func(o *Options) { o.Servers[0].User = account }
+	as := func(o *sequence.Options) { o.Servers[0].User = account }
 	a, b := p.open(t, as, steadySize(5), patience(30*time.Second)), p.open(t, as, steadySize(5), patience(30*time.Second))
-	mustCreate(t, a, CreateOptions{Name: "photos"})
-	mustCreate(t, a, CreateOptions{Name: "ordered", Order: true})
+	mustCreate(t, a, sequence.CreateOptions{Name: "photos"})
+	mustCreate(t, a, sequence.CreateOptions{Name: "ordered", Order: true})
 	h, last := newGivenEver(), uint64(0)
 	take := func() {
 		t.Helper()
 		for range 12 {
-			for _, s := range []*Sequences{a, b} {
+			for _, s := range []*sequence.Sequences{a, b} {
 				h.add(t, "photos", mustTake(t, s, "photos", 1))
 				n := mustTake(t, s, "ordered", 1)
 				if n <= last {
@@ -82,15 +83,15 @@ func TestClocksThatJumpBreakNoPromise(t *testing.T) {
 		take()
 		cache := uint64(3 + round)
 		within(t, time.Minute, "a change is made", func() bool {
-			_, err := a.Alter(t.Context(), []byte("photos"), Alteration{Cache: &cache})
+			_, err := a.Alter(t.Context(), []byte("photos"), sequence.Alteration{Cache: &cache})
 			return err == nil
 		})
 		within(t, time.Minute, "the other proxy obeys a change", func() bool {
 			h.add(t, "photos", mustTake(t, b, "photos", 1))
-			return Inside(b).Cache("photos").Exact() == cache
+			return sequence.Inside(b).Cache("photos").Exact() == cache
 		})
 		beginAgain(t, p.db, b, "photos", 1)
-		within(t, time.Minute, "the other proxy has heard of it", func() bool { return registeredOn(t, p, a) && Inside(a).Cached("photos") == 0 })
+		within(t, time.Minute, "the other proxy has heard of it", func() bool { return registeredOn(t, p, a) && sequence.Inside(a).Cached("photos") == 0 })
 		h = newGivenEver()
 		take()
 	}
@@ -98,7 +99,7 @@ func TestClocksThatJumpBreakNoPromise(t *testing.T) {
 	if err := p.db.QueryRow("SELECT MAX(`version`) FROM sequence_options").Scan(&version); err != nil || time.UnixMicro(version).Before(time.Now().Add(24*time.Hour)) {
 		t.Errorf("the last version is of %v (%v): the clock did not jump", time.UnixMicro(version), err)
 	}
-	for i, s := range []*Sequences{a, b} {
+	for i, s := range []*sequence.Sequences{a, b} {
 		if got := s.Stats(); got.Rewinds != 0 {
 			t.Errorf("proxy %d: got %+v, want no rewind", i, got)
 		}
@@ -114,18 +115,18 @@ func TestARestartAfterOneThatIsLostAndOfALaterTimeRepeatsNoNumber(t *testing.T) 
 	const account = "proxies"
 	p.exec(t, "CREATE USER "+account+" IDENTIFIED BY ''")
 	p.exec(t, "GRANT ALL ON "+define.Quote(p.schema)+".* TO "+account)
-	as := func(o *Options) { o.Servers[0].User = account }
+	as := func(o *sequence.Options) { o.Servers[0].User = account }
 	a, b := p.open(t, as, steadySize(5), patience(30*time.Second)), p.open(t, as, steadySize(5), patience(30*time.Second))
 	again := func() {
 		t.Helper()
 		beginAgain(t, p.db, a, "photos", 1)
-		within(t, time.Minute, "the other proxy has heard of it", func() bool { return registeredOn(t, p, b) && Inside(b).Cached("photos") == 0 })
+		within(t, time.Minute, "the other proxy has heard of it", func() bool { return registeredOn(t, p, b) && sequence.Inside(b).Cached("photos") == 0 })
 	}
 	take := func() {
 		t.Helper()
 		h := newGivenEver()
 		for range 12 {
-			for _, s := range []*Sequences{a, b} {
+			for _, s := range []*sequence.Sequences{a, b} {
 				h.add(t, "photos", mustTake(t, s, "photos", 1))
 			}
 		}
@@ -157,7 +158,7 @@ func TestARestartAfterOneThatIsLostAndOfALaterTimeRepeatsNoNumber(t *testing.T) 
 	settled(t, b, "photos")
 	again()
 	h := newGivenEver()
-	for _, s := range []*Sequences{a, b} {
+	for _, s := range []*sequence.Sequences{a, b} {
 		for range 12 {
 			h.add(t, "photos", mustTake(t, s, "photos", 1))
 		}

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 	"seqproxy/test/mysqltest"
@@ -27,29 +28,29 @@ type snowTakers struct {
 }
 
 // wantWorkers waits until processes have workers of two members.
-func wantWorkers(t testing.TB, all []*Sequences) {
+func wantWorkers(t testing.TB, all []*sequence.Sequences) {
 	t.Helper()
 	for _, s := range all {
 		eventually(t, "a process has workers of two members", func() bool {
-			c := Inside(s).Cache("photos")
+			c := sequence.Inside(s).Cache("photos")
 			return c.Known() && c.Workers() == 2
 		})
 	}
 }
 
 // looksOften has ticks be reserved twice a second, if need be.
-func looksOften(o *Options) {
-	ChangeTiming(o, func(t *Timing) { t.ClockLook = 500 * time.Millisecond })
+func looksOften(o *sequence.Options) {
+	sequence.ChangeTiming(o, func(t *sequence.Timing) { t.ClockLook = 500 * time.Millisecond })
 }
 
 // begin has one more process take keys.
-func (x *snowTakers) begin(t testing.TB, who string, s *Sequences) {
+func (x *snowTakers) begin(t testing.TB, who string, s *sequence.Sequences) {
 	x.wg.Go(func() {
 		last := uint64(0)
 		for i := uint64(0); !x.stop.Load(); i++ {
 			begin := time.Now()
 			key, err := s.Take(context.Background(), []byte("photos"), i%7+1)
-			if errors.Is(err, ErrClosed) {
+			if errors.Is(err, sequence.ErrClosed) {
 				return
 			}
 			took := time.Since(begin)
@@ -90,12 +91,12 @@ func TestSeveralMembersGiveASnowflakeOnce(t *testing.T) {
 		t.Run(fmt.Sprint(members), func(t *testing.T) {
 			f := newFleet(t, members)
 			x := &snowTakers{k: snow(t)}
-			open := func() *Sequences { return f.open(t, looksOften, patience(20*time.Second)) }
+			open := func() *sequence.Sequences { return f.open(t, looksOften, patience(20*time.Second)) }
 			a := open()
-			mustCreate(t, a, CreateOptions{Name: "photos", Kind: x.k, Cover: 4})
+			mustCreate(t, a, sequence.CreateOptions{Name: "photos", Kind: x.k, Cover: 4})
 			defer x.wg.Wait()
 			defer x.stop.Store(true)
-			all := []*Sequences{a, open(), open(), open()}
+			all := []*sequence.Sequences{a, open(), open(), open()}
 			for i, s := range all {
 				x.begin(t, fmt.Sprint("proxy ", i), s)
 			}
@@ -163,8 +164,8 @@ func (x *snowTakers) homes(t testing.TB, f fleet) {
 // Ticks are not divided in steps, in which applications count themselves.
 func TestMembersInStepsHaveNoSnowflake(t *testing.T) {
 	f := newFleet(t, 2)
-	_, err := f.open(t, inSteps, patience(time.Minute)).Create(context.Background(), CreateOptions{Name: "k", Kind: snow(t)})
-	if !errors.Is(err, ErrSeveral) || !strings.Contains(fmt.Sprint(err), "SNOWFLAKE") {
+	_, err := f.open(t, inSteps, patience(time.Minute)).Create(context.Background(), sequence.CreateOptions{Name: "k", Kind: snow(t)})
+	if !errors.Is(err, sequence.ErrSeveral) || !strings.Contains(fmt.Sprint(err), "SNOWFLAKE") {
 		t.Errorf("with two servers: %v", err)
 	}
 }
@@ -180,14 +181,14 @@ func TestASnowflakeIsGivenOnceWhileMembersChange(t *testing.T) {
 	patient := patience(20 * time.Second)
 	x := &snowTakers{k: snow(t)}
 	admin := e.open(t, looksOften, patient)
-	mustCreate(t, admin, CreateOptions{Name: "photos", Kind: x.k, Cover: 4})
+	mustCreate(t, admin, sequence.CreateOptions{Name: "photos", Kind: x.k, Cover: 4})
 	defer x.wg.Wait()
 	defer x.stop.Store(true)
 	for i := range 3 {
 		x.begin(t, fmt.Sprint("proxy ", i), e.open(t, looksOften, patient))
 	}
 	x.goOn(t, "at first")
-	for _, change := range []PlanChange{{Add: e.addr(1)}, {Add: e.addr(2)}, {Remove: e.addr(0)}, {Add: e.addr(0)}} {
+	for _, change := range []sequence.PlanChange{{Add: e.addr(1)}, {Add: e.addr(2)}, {Remove: e.addr(0)}, {Add: e.addr(0)}} {
 		e.change(t, admin, change)
 		x.goOn(t, "after a change")
 		time.Sleep(2 * time.Second) // a few reservations
@@ -198,7 +199,7 @@ func TestASnowflakeIsGivenOnceWhileMembersChange(t *testing.T) {
 	e.links[2].Cut()
 	there.links[0].Cut()
 	there.links[1].Cut()
-	now := e.change(t, admin, PlanChange{Remove: e.addr(2)})
+	now := e.change(t, admin, sequence.PlanChange{Remove: e.addr(2)})
 	if len(now.Members) != 2 {
 		t.Fatalf("got %+v", now)
 	}
@@ -222,9 +223,9 @@ func TestASnowflakeIsGivenOnceWhileMembersChange(t *testing.T) {
 		if err == nil {
 			x.l.note(t, key, 1)
 		}
-		return err == nil && Inside(apart).Plan().Number == now.Number
+		return err == nil && sequence.Inside(apart).Plan().Number == now.Number
 	})
-	e.change(t, admin, PlanChange{Remove: e.addr(1)})
+	e.change(t, admin, sequence.PlanChange{Remove: e.addr(1)})
 	x.goOn(t, "with one server")
 	wantNow(t, x.k, x.l.take(t, e.open(t, looksOften, patient), "photos", 1))
 }

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/snowflake"
@@ -28,7 +29,7 @@ type keyLedger struct {
 	given map[uint64]bool
 }
 
-func (l *keyLedger) take(t testing.TB, s *Sequences, name string, n uint64) uint64 {
+func (l *keyLedger) take(t testing.TB, s *sequence.Sequences, name string, n uint64) uint64 {
 	t.Helper()
 	first := mustTake(t, s, name, n)
 	l.note(t, first, n)
@@ -72,8 +73,8 @@ func TestASnowflakeIsGivenOnce(t *testing.T) {
 	ctx := context.Background()
 	k, l := snow(t), new(keyLedger)
 	a := p.open(t)
-	mustCreate(t, a, CreateOptions{Name: "photos", Kind: k})
-	proxies := []*Sequences{a, p.open(t), p.open(t)}
+	mustCreate(t, a, sequence.CreateOptions{Name: "photos", Kind: k})
+	proxies := []*sequence.Sequences{a, p.open(t), p.open(t)}
 	workers := make(map[uint64]bool)
 	var group sync.WaitGroup
 	for _, s := range proxies {
@@ -120,19 +121,19 @@ func TestASnowflakeIsGivenOnce(t *testing.T) {
 		name := define.WorkerName("photos", worker)
 		stands := p.id(t, name+define.CounterSuffix)
 		for _, spelled := range []string{name, name + define.CounterSuffix} {
-			if key, err := a.Take(ctx, []byte(spelled), 1); !errors.Is(err, ErrUnknown) {
+			if key, err := a.Take(ctx, []byte(spelled), 1); !errors.Is(err, sequence.ErrUnknown) {
 				t.Errorf("%s gives %d, %v", spelled, key, err)
 			}
 			if known, err := a.Exists(ctx, []byte(spelled)); known || err != nil {
 				t.Errorf("%s exists: %v, %v", spelled, known, err)
 			}
-			if _, err := a.Alter(ctx, []byte(spelled), Alteration{Restart: ref(uint64(1)), Force: true}); !errors.Is(err, ErrUnknown) {
+			if _, err := a.Alter(ctx, []byte(spelled), sequence.Alteration{Restart: ref(uint64(1)), Force: true}); !errors.Is(err, sequence.ErrUnknown) {
 				t.Errorf("%s is restarted: %v", spelled, err)
 			}
-			if _, err := a.Drop(ctx, []byte(spelled), false); !errors.Is(err, ErrUnknown) {
+			if _, err := a.Drop(ctx, []byte(spelled), false); !errors.Is(err, sequence.ErrUnknown) {
 				t.Errorf("%s is dropped: %v", spelled, err)
 			}
-			if d, _, err := a.Describe(ctx, []byte(spelled)); !errors.Is(err, ErrUnknown) {
+			if d, _, err := a.Describe(ctx, []byte(spelled)); !errors.Is(err, sequence.ErrUnknown) {
 				t.Errorf("%s is %+v, %v", spelled, d, err)
 			}
 		}
@@ -148,14 +149,14 @@ func TestASnowflakeIsGivenOnce(t *testing.T) {
 		if _, err := b.Drop(ctx, []byte("photos"), false); err != nil {
 			t.Fatal(err)
 		}
-		if key, err := b.Take(ctx, []byte("photos"), 1); !errors.Is(err, ErrUnknown) {
+		if key, err := b.Take(ctx, []byte("photos"), 1); !errors.Is(err, sequence.ErrUnknown) {
 			t.Errorf("a sequence that was dropped gives %d, %v", key, err)
 		}
 		for _, other := range []kind.Kind{{}, kindOf(t, "SNOWFLAKE EPOCH '2020-01-02'")} {
-			_, err := b.Create(ctx, CreateOptions{Name: "photos", Kind: other})
+			_, err := b.Create(ctx, sequence.CreateOptions{Name: "photos", Kind: other})
 			wantKindError(t, "another kind", err)
 		}
-		mustCreate(t, b, CreateOptions{Name: "photos", Kind: k})
+		mustCreate(t, b, sequence.CreateOptions{Name: "photos", Kind: k})
 		l.take(t, b, "photos", 100)
 		if err := b.Close(ctx); err != nil {
 			t.Fatal(err)
@@ -173,7 +174,7 @@ func TestARestoredTableGivesNoSnowflakeTwice(t *testing.T) {
 	p := newPlace(t)
 	k, l := snow(t), new(keyLedger)
 	a := p.open(t, stateIn(t.TempDir()+"/state"))
-	mustCreate(t, a, CreateOptions{Name: "photos", Kind: k, Cover: 2})
+	mustCreate(t, a, sequence.CreateOptions{Name: "photos", Kind: k, Cover: 2})
 	l.take(t, a, "photos", 10)
 	p.exec(t, "CREATE TABLE kept AS SELECT * FROM sequence")
 	time.Sleep(3 * time.Second)
@@ -191,7 +192,7 @@ func TestAWorkerWhoseRowIsUnfitIsPassedOver(t *testing.T) {
 	p := newPlace(t)
 	k, l := snow(t), new(keyLedger)
 	a := p.open(t)
-	mustCreate(t, a, CreateOptions{Name: "photos", Kind: k, Cover: 2})
+	mustCreate(t, a, sequence.CreateOptions{Name: "photos", Kind: k, Cover: 2})
 	l.take(t, a, "photos", 10)
 	for worker := range 32 { // more than are looked at together
 		p.exec(t, fmt.Sprintf("INSERT IGNORE INTO sequence (name, id) VALUES ('photos#w%d#counter', 1)", worker))
@@ -206,21 +207,21 @@ func TestAWorkerWhoseRowIsUnfitIsPassedOver(t *testing.T) {
 func TestWhatASnowflakeDoesNotGoWithIsRefused(t *testing.T) {
 	p := newPlace(t)
 	s, ctx, k := p.open(t), context.Background(), snow(t)
-	for word, o := range map[string]CreateOptions{
+	for word, o := range map[string]sequence.CreateOptions{
 		"START": {Start: 5}, "MAXVALUE": {Max: 1000}, "MINVALUE": {Min: 3}, "CACHE": {Cache: 1}, "ORDER": {Order: true}, "INCREMENT BY 2": {Increment: 2}, "CYCLE": {Cycle: true},
 	} {
 		o.Name, o.Kind = "bad", k
 		_, err := s.Create(ctx, o)
 		wantKindError(t, word, err, word, "SNOWFLAKE")
 	}
-	mustCreate(t, s, CreateOptions{Name: strings.Repeat("p", 37), Kind: k})
-	if _, err := s.Create(ctx, CreateOptions{Name: strings.Repeat("p", 38), Kind: k}); !errors.Is(err, define.ErrBadOption) || !strings.Contains(err.Error(), "at most 37") {
+	mustCreate(t, s, sequence.CreateOptions{Name: strings.Repeat("p", 37), Kind: k})
+	if _, err := s.Create(ctx, sequence.CreateOptions{Name: strings.Repeat("p", 38), Kind: k}); !errors.Is(err, define.ErrBadOption) || !strings.Contains(err.Error(), "at most 37") {
 		t.Errorf("a long name: %v", err)
 	}
-	if _, err := s.Create(ctx, CreateOptions{Name: "photos#w3", Kind: kindOf(t, "UUID")}); !errors.Is(err, define.ErrBadOption) {
+	if _, err := s.Create(ctx, sequence.CreateOptions{Name: "photos#w3", Kind: kindOf(t, "UUID")}); !errors.Is(err, define.ErrBadOption) {
 		t.Errorf("the name of a worker's row: %v", err)
 	}
-	mustCreate(t, s, CreateOptions{Name: "photos", Kind: k})
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Kind: k})
 	mustTake(t, s, "photos", 4096)
 	var run *snowflake.RunError
 	if _, err := s.TakeRun(ctx, []byte("photos"), 4097); !errors.As(err, &run) {
@@ -229,10 +230,10 @@ func TestWhatASnowflakeDoesNotGoWithIsRefused(t *testing.T) {
 	for what, err := range map[string]error{
 		"NEXTVAL with a count": s.Consecutive(ctx, []byte("photos")),
 		"a ticket":             second(s.Advance(ctx, []byte("photos"), 1)),
-		"RESTART":              second(s.Alter(ctx, []byte("photos"), Alteration{Restart: ref(uint64(70))})),
-		"RESTART FORCE":        second(s.Alter(ctx, []byte("photos"), Alteration{Restart: ref(uint64(70)), Force: true})),
-		"ORDER":                second(s.Alter(ctx, []byte("photos"), Alteration{Order: ref(true)})),
-		"CACHE":                second(s.Alter(ctx, []byte("photos"), Alteration{Cache: ref(uint64(9))})),
+		"RESTART":              second(s.Alter(ctx, []byte("photos"), sequence.Alteration{Restart: ref(uint64(70))})),
+		"RESTART FORCE":        second(s.Alter(ctx, []byte("photos"), sequence.Alteration{Restart: ref(uint64(70)), Force: true})),
+		"ORDER":                second(s.Alter(ctx, []byte("photos"), sequence.Alteration{Order: ref(true)})),
+		"CACHE":                second(s.Alter(ctx, []byte("photos"), sequence.Alteration{Cache: ref(uint64(9))})),
 	} {
 		wantKindError(t, what, err)
 	}
@@ -242,7 +243,7 @@ func TestWhatASnowflakeDoesNotGoWithIsRefused(t *testing.T) {
 	if step, err := s.Step(ctx, []byte("photos")); step != 1 || err != nil {
 		t.Errorf("keys of one statement are %d apart, %v", step, err)
 	}
-	mustAlter(t, s, "photos", Alteration{Cover: ref(uint64(60))})
+	mustAlter(t, s, "photos", sequence.Alteration{Cover: ref(uint64(60))})
 	mustTake(t, s, "photos", 1)
 	// a key that somebody chose is nobody's business
 	if err := s.Avoid(ctx, []byte("photos"), []uint64{k.MaxKey(), 5}); err != nil {
@@ -254,13 +255,13 @@ func TestWhatASnowflakeDoesNotGoWithIsRefused(t *testing.T) {
 // The id column holds small numbers.
 func TestTicksThatTheTableDoesNotHoldAreRefused(t *testing.T) {
 	p := newPlace(t)
-	mustCreate(t, p.open(t), CreateOptions{Name: "users"})
+	mustCreate(t, p.open(t), sequence.CreateOptions{Name: "users"})
 	p.exec(t, "ALTER TABLE sequence MODIFY id INT UNSIGNED NOT NULL")
 	s := p.open(t)
 	mustTake(t, s, "users", 1)
-	_, err := s.Create(context.Background(), CreateOptions{Name: "photos", Kind: snow(t)})
+	_, err := s.Create(context.Background(), sequence.CreateOptions{Name: "photos", Kind: snow(t)})
 	wantText(t, err, `sequence "photos"`, fmt.Sprint(snow(t).MaxCounter()), "4294967295", "BIGINT UNSIGNED")
-	mustCreate(t, s, CreateOptions{Name: "photos", Kind: kindOf(t, "SNOWFLAKE EPOCH '"+time.Now().UTC().Format(time.DateOnly)+"' TICK '1s' TIME BITS 32 WORKER BITS 4")})
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Kind: kindOf(t, "SNOWFLAKE EPOCH '"+time.Now().UTC().Format(time.DateOnly)+"' TICK '1s' TIME BITS 32 WORKER BITS 4")})
 	mustTake(t, s, "photos", 1)
 }
 
@@ -271,8 +272,8 @@ func TestASnowflakeBeginsAboveTheKeysThatAreThere(t *testing.T) {
 	p := newPlace(t)
 	s, k := p.open(t, patience(time.Second)), snow(t)
 	from := func(later time.Duration) uint64 { return k.TickAt(time.Now().Add(later).UnixNano()) }
-	mustCreate(t, s, CreateOptions{Name: "albums", Kind: k, Floor: from(time.Minute)})
-	mustCreate(t, s, CreateOptions{Name: "photos", Kind: k, Floor: from(2 * time.Second)})
+	mustCreate(t, s, sequence.CreateOptions{Name: "albums", Kind: k, Floor: from(time.Minute)})
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Kind: k, Floor: from(2 * time.Second)})
 	var clock *snowflake.ClockError
 	if key, err := s.Take(context.Background(), []byte("albums"), 1); !errors.As(err, &clock) || clock.Behind > time.Minute {
 		t.Errorf("before the keys of the column: %d, %v", key, err)
@@ -300,13 +301,13 @@ func TestAClockThatIsWrongGivesNoSnowflake(t *testing.T) {
 	p := newPlace(t)
 	k, l := snow(t), new(keyLedger)
 	var step atomic.Int64
-	clock := func(o *Options) {
-		SetWall(o, func() time.Time { return time.Now().Add(time.Duration(step.Load())) })
-		SetUsualTiming(o)
-		ChangeTiming(o, func(t *Timing) { t.ClockLook = 100 * time.Millisecond })
+	clock := func(o *sequence.Options) {
+		sequence.SetWall(o, func() time.Time { return time.Now().Add(time.Duration(step.Load())) })
+		sequence.SetUsualTiming(o)
+		sequence.ChangeTiming(o, func(t *sequence.Timing) { t.ClockLook = 100 * time.Millisecond })
 	}
 	a := p.open(t, clock)
-	mustCreate(t, a, CreateOptions{Name: "photos", Kind: k})
+	mustCreate(t, a, sequence.CreateOptions{Name: "photos", Kind: k})
 	l.take(t, a, "photos", 1)
 	steps := func(want uint64, set time.Duration) {
 		t.Helper()
@@ -344,7 +345,7 @@ func TestSnowflakesAreCovered(t *testing.T) {
 	p := placeOn(t, server)
 	k, l := snow(t), new(keyLedger)
 	s := p.open(t, patience(time.Second))
-	mustCreate(t, s, CreateOptions{Name: "photos", Kind: k, Cover: 4})
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Kind: k, Cover: 4})
 	l.take(t, s, "photos", 1)
 	begin := time.Now()
 	if err := server.Kill(); err != nil {
@@ -360,7 +361,7 @@ func TestSnowflakesAreCovered(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	var away *UnavailableError
+	var away *sequence.UnavailableError
 	eventually(t, "no ticks are left", func() bool {
 		_, err := s.Take(context.Background(), []byte("photos"), 1)
 		return errors.As(err, &away) && away.Sequence == "photos"

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -7,11 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/snowflake"
 )
 
-func workerID(n uint64) func(*Options) { return func(o *Options) { o.WorkerID = &n } }
+func workerID(n uint64) func(*sequence.Options) { return func(o *sequence.Options) { o.WorkerID = &n } }
 
 // Who stops leaves its worker to whoever comes next, while others run, with a state directory or
 // without one. To nobody has a row gone back.
@@ -19,8 +20,8 @@ func TestACleanStopLeavesTheWorker(t *testing.T) {
 	p := newPlace(t)
 	ctx, k, l := context.Background(), snow(t), new(keyLedger)
 	any := p.open(t)
-	mustCreate(t, any, CreateOptions{Name: "photos", Kind: k})
-	wantWorker := func(s *Sequences, want uint64) {
+	mustCreate(t, any, sequence.CreateOptions{Name: "photos", Kind: k})
+	wantWorker := func(s *sequence.Sequences, want uint64) {
 		t.Helper()
 		for range 20 {
 			key := l.take(t, s, "photos", 500)
@@ -33,7 +34,7 @@ func TestACleanStopLeavesTheWorker(t *testing.T) {
 	l.take(t, any, "photos", 1)
 	dir := t.TempDir()
 	for round := range 6 {
-		options := []func(*Options){workerID(200)}
+		options := []func(*sequence.Options){workerID(200)}
 		if round > 1 {
 			options = append(options, stateIn(dir))
 		}
@@ -56,7 +57,7 @@ func TestACleanStopLeavesTheWorker(t *testing.T) {
 		}
 	}
 	wantWorker(p.open(t, workerID(200), stateIn(dir)), 200)
-	time.Sleep(2 * UsualTiming().Follow) // others look at the rows
+	time.Sleep(2 * sequence.UsualTiming().Follow) // others look at the rows
 	if n := any.Stats().Rewinds; n != 0 {
 		t.Errorf("to others %d rows have gone back", n)
 	}
@@ -67,7 +68,7 @@ func TestTwoProxiesOfOneWorkerID(t *testing.T) {
 	p := newPlace(t)
 	ctx, k, l := context.Background(), snow(t), new(keyLedger)
 	first, second := p.open(t, workerID(5)), p.open(t, workerID(5))
-	mustCreate(t, first, CreateOptions{Name: "photos", Kind: k})
+	mustCreate(t, first, sequence.CreateOptions{Name: "photos", Kind: k})
 	l.take(t, first, "photos", 10)
 	host, err := os.Hostname()
 	if err != nil {

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"cmp"
@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/store"
@@ -45,7 +46,7 @@ type clusterSide interface {
 type realCluster struct {
 	t *testing.T
 	*mysqltest.Cluster
-	v     Server
+	v     sequence.Server
 	pools []*sql.DB
 }
 
@@ -53,21 +54,21 @@ func newRealCluster(t *testing.T) *realCluster {
 	t.Helper()
 	c := mysqltest.StartGalera(t, modelledNodes)
 	r := &realCluster{t: t, Cluster: c}
-	c.Nodes[0].Exec(t, append(Schema("app", "sequence"), "INSERT INTO app.sequence (name) VALUES ('photos')")...)
-	server := ServerOptions{User: "root", Database: "app"}
+	c.Nodes[0].Exec(t, append(sequence.Schema("app", "sequence"), "INSERT INTO app.sequence (name) VALUES ('photos')")...)
+	server := sequence.ServerOptions{User: "root", Database: "app"}
 	for _, node := range c.Nodes {
-		server.Nodes = append(server.Nodes, Node{Addr: node.Addr()})
+		server.Nodes = append(server.Nodes, sequence.Node{Addr: node.Addr()})
 		r.pools = append(r.pools, node.DB(t, ""))
 	}
-	o := Options{Servers: []ServerOptions{server}}
+	o := sequence.Options{Servers: []sequence.ServerOptions{server}}
 	quick(&o)
-	ChangeTiming(&o, func(t *Timing) { t.Redial, t.Conflict = time.Nanosecond, time.Millisecond })
-	s, err := New(o)
+	sequence.ChangeTiming(&o, func(t *sequence.Timing) { t.Redial, t.Conflict = time.Nanosecond, time.Millisecond })
+	s, err := sequence.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close(context.Background()) }) // nodes are gone
-	r.v = Inside(s).First()
+	r.v = sequence.Inside(s).First()
 	return r
 }
 

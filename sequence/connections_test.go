@@ -1,10 +1,11 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
 	"database/sql"
 	"testing"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/link"
 	"seqproxy/test/mysqltest"
 )
@@ -15,11 +16,11 @@ func TestCloseDoesNotMindConnectionsThatAreClosedAlready(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	link := mysqltest.NewLink(t, p.server.Addr())
 	const conns = 4
-	s := p.open(t, steadySize(20), func(o *Options) { o.Servers[0].Addr, o.Servers[0].MaxConns = link.Addr(), conns })
+	s := p.open(t, steadySize(20), func(o *sequence.Options) { o.Servers[0].Addr, o.Servers[0].MaxConns = link.Addr(), conns })
 	mustTake(t, s, "photos", 1)
-	Inside(s).StopFollowing() // nobody asks from here on, which would find out
-	defer Inside(s).FollowAgain()
-	pool := Inside(s).First().Pool()
+	sequence.Inside(s).StopFollowing() // nobody asks from here on, which would find out
+	defer sequence.Inside(s).FollowAgain()
+	pool := sequence.Inside(s).First().Pool()
 	var kept []*sql.Conn
 	for range conns {
 		conn, err := pool.Conn(t.Context())
@@ -56,8 +57,8 @@ func TestAConnectionWhoseCallerLeftAtTheLastMomentIsNobodyElses(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t)
 	mustTake(t, s, "photos", 1)
-	Inside(s).StopFollowing() // nobody else takes a connection
-	defer Inside(s).FollowAgain()
+	sequence.Inside(s).StopFollowing() // nobody else takes a connection
+	defer sequence.Inside(s).FollowAgain()
 	ask := func(ctx context.Context, conn *sql.Conn) {
 		t.Helper()
 		if _, err := conn.ExecContext(ctx, "DO 1"); err != nil {
@@ -65,7 +66,7 @@ func TestAConnectionWhoseCallerLeftAtTheLastMomentIsNobodyElses(t *testing.T) {
 		}
 	}
 	for range 300 {
-		conn, err := Inside(s).First().Conn(t.Context())
+		conn, err := sequence.Inside(s).First().Conn(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +79,7 @@ func TestAConnectionWhoseCallerLeftAtTheLastMomentIsNobodyElses(t *testing.T) {
 		leave()
 		unwatch()
 		_ = conn.Close() // it may be closed
-		if conn, err = Inside(s).First().Conn(t.Context()); err != nil {
+		if conn, err = sequence.Inside(s).First().Conn(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		ask(t.Context(), conn)

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/store"
@@ -16,12 +17,12 @@ import (
 func TestServerCountsByTheRule(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t)
-	conn, err := Inside(s).First().Conn(context.Background())
+	conn, err := sequence.Inside(s).First().Conn(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	text := Inside(s).First().Table.ReserveByRule(false)
+	text := sequence.Inside(s).First().Table.ReserveByRule(false)
 	ends := []uint64{0, 1, 1 << 32, 1 << 53, 1 << 62, 1<<63 - 1, 1 << 63, math.MaxUint64}
 	near := func() uint64 {
 		n := ends[rand.IntN(len(ends))]
@@ -62,7 +63,7 @@ func TestServerCountsByTheRule(t *testing.T) {
 // The server counts as share does, up to the ends of 63 and 64 bits.
 func TestServerCountsInBlocks(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
-	conn, err := Inside(p.open(t)).First().Conn(context.Background())
+	conn, err := sequence.Inside(p.open(t)).First().Conn(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func TestServerCountsInBlocks(t *testing.T) {
 	}
 	beyond := 0
 	for range 1500 {
-		h := segment.Share{Count: 2 + random.Uint64N(5), Interleave: InterleaveBlock, Block: []uint64{1, 2, 7, 100, 10_000, 1 << 31}[random.IntN(6)]}
+		h := segment.Share{Count: 2 + random.Uint64N(5), Interleave: sequence.InterleaveBlock, Block: []uint64{1, 2, 7, 100, 10_000, 1 << 31}[random.IntN(6)]}
 		h.Position = random.Uint64N(h.Count)
 		if random.IntN(3) == 0 {
 			h.Block *= 5

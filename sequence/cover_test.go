@@ -1,10 +1,11 @@
-package sequence
+package sequence_test
 
 import (
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/store"
 )
 
@@ -38,9 +39,9 @@ func TestCoverOfASequenceGoesBeforeTheConfiguredOne(t *testing.T) {
 func TestTheCoverIsHeldAsSoonAsDocumented(t *testing.T) {
 	const rate = 300
 	percent := map[int]float64{30: 43, 60: 69, 120: 95, 144: 100}
-	for _, cover := range []time.Duration{DefaultOutageCover, 5 * time.Minute, time.Minute, 37 * time.Second, 20 * time.Second} {
+	for _, cover := range []time.Duration{sequence.DefaultOutageCover, 5 * time.Minute, time.Minute, 37 * time.Second, 20 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			s, cache := scripted(t, &script{}, func(o *Options) { o.OutageCover = cover })
+			s, cache := scripted(t, &script{}, func(o *sequence.Options) { o.OutageCover = cover })
 			defer closeNow(t, s)
 			full, least := rate*cover.Seconds(), 0.0
 			for second := 1; second < 1200; second++ {
@@ -49,7 +50,7 @@ func TestTheCoverIsHeldAsSoonAsDocumented(t *testing.T) {
 					time.Sleep(time.Second / rate)
 				}
 				if second%2 == 0 {
-					Inside(s).Beat() // as the heartbeat does
+					sequence.Inside(s).Beat() // as the heartbeat does
 					synctest.Wait()
 				}
 				least = max(least, percent[second])
@@ -74,8 +75,8 @@ func TestAnIdleSequenceIsFilledUpToItsCache(t *testing.T) {
 	if known, err := s.Exists(t.Context(), []byte("albums")); !known || err != nil {
 		t.Fatal(known, err)
 	}
-	photos, albums := Inside(s).Cache("photos"), Inside(s).Cache("albums")
-	settled := func(c Cache) (n uint64) {
+	photos, albums := sequence.Inside(s).Cache("photos"), sequence.Inside(s).Cache("albums")
+	settled := func(c sequence.Cache) (n uint64) {
 		eventually(t, "no reservation", func() bool { return !c.Reserving() })
 		return c.Cached()
 	}
@@ -83,11 +84,11 @@ func TestAnIdleSequenceIsFilledUpToItsCache(t *testing.T) {
 	if n := settled(photos); n != 6 {
 		t.Errorf("a sequence in use holds %d, want the 6 that are left", n)
 	}
-	photos.KeepUp(time.Now().Add(Inside(s).Timing().Idle / 2))
+	photos.KeepUp(time.Now().Add(sequence.Inside(s).Timing().Idle / 2))
 	if n := settled(photos); n != 6 {
 		t.Errorf("after half a minute it holds %d, want 6", n)
 	}
-	later := time.Now().Add(Inside(s).Timing().Idle)
+	later := time.Now().Add(sequence.Inside(s).Timing().Idle)
 	if _, err := s.List(t.Context()); err != nil { // who looks does not use it
 		t.Fatal(err)
 	}
@@ -99,7 +100,7 @@ func TestAnIdleSequenceIsFilledUpToItsCache(t *testing.T) {
 	if n := settled(albums); n != 0 {
 		t.Errorf("one that was only asked about holds %d", n)
 	}
-	photos.KeepUp(later.Add(2 * Inside(s).Timing().Idle))
+	photos.KeepUp(later.Add(2 * sequence.Inside(s).Timing().Idle))
 	if n := settled(photos); n != 16 || p.id(t, "photos") != 20 {
 		t.Errorf("filled up again it holds %d, and the row is at %d, want 16 and 20", n, p.id(t, "photos"))
 	}

@@ -1,8 +1,10 @@
-package sequence
+package sequence_test
 
 import (
 	"testing"
 	"time"
+
+	"seqproxy/sequence"
 )
 
 // A proxy stands still in the middle of a change of definitions, as one whose machine is suspended.
@@ -10,18 +12,18 @@ import (
 // begins anew.
 func TestAProxyThatStandsStillInAChangeHoldsUpOthersForSeconds(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 7})
-	soon := func(o *Options) {
-		SetUsualTiming(o)
-		ChangeTiming(o, func(t *Timing) { t.EditSilence = 4 * time.Second })
+	soon := func(o *sequence.Options) {
+		sequence.SetUsualTiming(o)
+		sequence.ChangeTiming(o, func(t *sequence.Timing) { t.EditSilence = 4 * time.Second })
 	}
 	still, other := p.open(t, soon), p.open(t, soon)
-	if err := Inside(still).MeetPlan(t.Context()); err != nil {
+	if err := sequence.Inside(still).MeetPlan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	attempts := 0
 	locked, wake, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
-		ended <- Inside(still).ChangeWith(t.Context(), "photos", func() error {
+		ended <- sequence.Inside(still).ChangeWith(t.Context(), "photos", func() error {
 			if attempts++; attempts == 1 {
 				close(locked)
 				<-wake
@@ -35,12 +37,12 @@ func TestAProxyThatStandsStillInAChangeHoldsUpOthersForSeconds(t *testing.T) {
 		t.Fatal(err)
 	}
 	within(t, 40*time.Second, "another proxy makes a sequence", func() bool {
-		_, err := other.Create(t.Context(), CreateOptions{Name: "videos", IfNotExists: true})
+		_, err := other.Create(t.Context(), sequence.CreateOptions{Name: "videos", IfNotExists: true})
 		return err == nil
 	})
 	close(wake)
 	if err := <-ended; err == nil && attempts == 1 {
 		t.Error("the change that stood still is made")
 	}
-	mustCreate(t, still, CreateOptions{Name: "albums"})
+	mustCreate(t, still, sequence.CreateOptions{Name: "albums"})
 }

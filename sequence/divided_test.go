@@ -1,10 +1,11 @@
-package sequence
+package sequence_test
 
 import (
 	"errors"
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/store"
 )
@@ -12,15 +13,15 @@ import (
 // A proxy that takes no numbers follows no changes. It asks each time that it is left to a server
 // which number comes next.
 func TestWhetherSeveralServersDivideTheNumbersIsAskedEachTime(t *testing.T) {
-	for interleave, f := range map[string]func(*Options){InterleaveBlock: blocks(10), InterleaveStep: inSteps} {
+	for interleave, f := range map[string]func(*sequence.Options){sequence.InterleaveBlock: blocks(10), sequence.InterleaveStep: inSteps} {
 		t.Run(interleave, func(t *testing.T) {
 			e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
 			s := e.open(t, f)
 			mustTake(t, s, "photos", 1)
 			idle := e.open(t, f, withDirectWriters)
-			want := func(when string, asked *Sequences, several bool, turns uint64) {
+			want := func(when string, asked *sequence.Sequences, several bool, turns uint64) {
 				t.Helper()
-				if interleave == InterleaveBlock {
+				if interleave == sequence.InterleaveBlock {
 					turns = 1
 				}
 				began := time.Now()
@@ -30,35 +31,35 @@ func TestWhetherSeveralServersDivideTheNumbersIsAskedEachTime(t *testing.T) {
 				}
 			}
 			still := func() { // as one that has heard of nothing since
-				Inside(idle).StopFollowing()
-				t.Cleanup(Inside(idle).FollowAgain)
+				sequence.Inside(idle).StopFollowing()
+				t.Cleanup(sequence.Inside(idle).FollowAgain)
 			}
 			want("one server", idle, false, 1)
-			e.change(t, s, PlanChange{Add: e.addr(1)})
+			e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
 			want("a second one was added", e.open(t, f, withDirectWriters), true, 2)
 			want("nobody else may move their rows", e.open(t, f), true, 1)
 			still()
 			want("a second one was added", idle, true, 2)
-			e.change(t, s, PlanChange{Add: e.addr(2)})
+			e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
 			want("a third one was added", idle, true, 3)
 			want("a third one was added", e.open(t, f, withDirectWriters), true, 3)
 
-			e.change(t, s, PlanChange{Remove: e.addr(0)})
+			e.change(t, s, sequence.PlanChange{Remove: e.addr(0)})
 			// it is configured with one that is none of them any more
 			moved := e.open(t, f, withDirectWriters)
 			want("the first one was removed", moved, true, 2)
-			e.change(t, s, PlanChange{Remove: e.addr(2)})
-			Inside(moved).StopFollowing()
-			defer Inside(moved).FollowAgain()
-			if interleave == InterleaveStep {
+			e.change(t, s, sequence.PlanChange{Remove: e.addr(2)})
+			sequence.Inside(moved).StopFollowing()
+			defer sequence.Inside(moved).FollowAgain()
+			if interleave == sequence.InterleaveStep {
 				// what is known of blocks is refused without a question
 				want("one is left, which is another", moved, false, 1)
-			} else if err := Inside(moved).ReadPlan(t.Context()); err != nil {
+			} else if err := sequence.Inside(moved).ReadPlan(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			e.links[0].Cut()
 			want("the one of its configuration is away", moved, false, 1)
-			e.change(t, s, PlanChange{Add: e.addr(2)})
+			e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
 			want("one was added again, of which the one of its configuration never hears", moved, true, 2)
 		})
 	}
@@ -76,7 +77,7 @@ func TestWhetherSeveralServersDivideTheNumbersIsNotSaidWhileThatIsChanged(t *tes
 	}
 	waited := make(chan answer, 1)
 	asked := 0
-	Inside(s).OnPlanStep(func(at, _ string) error {
+	sequence.Inside(s).OnPlanStep(func(at, _ string) error {
 		if at != change.Frozen && at != change.Accepted {
 			return nil
 		}
@@ -91,7 +92,7 @@ func TestWhetherSeveralServersDivideTheNumbersIsNotSaidWhileThatIsChanged(t *tes
 		}
 		return nil
 	})
-	e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
 	if asked < 2 {
 		t.Errorf("it was asked %d times", asked)
 	}
@@ -103,7 +104,7 @@ func TestWhetherSeveralServersDivideTheNumbersIsNotSaidWhileThatIsChanged(t *tes
 	}
 }
 
-func withDirectWriters(o *Options) { o.NoDirectWriters = false }
+func withDirectWriters(o *sequence.Options) { o.NoDirectWriters = false }
 
 // A server that was away when it was taken out says what was true before. Those that are left know
 // better, in whatever order they are asked.
@@ -112,15 +113,15 @@ func TestWhetherSeveralServersDivideTheNumbersIsNotSaidByOneThatWasTakenOut(t *t
 	there := e.otherSide(t)
 	s, asked := e.open(t, inSteps, patience(30*time.Second)), there.open(t, inSteps, withDirectWriters, patience(30*time.Second))
 	mustTake(t, s, "photos", 1)
-	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.change(t, s, PlanChange{Add: e.addr(2)})
-	Inside(asked).StopFollowing() // it hears of nothing
-	t.Cleanup(Inside(asked).FollowAgain)
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
+	sequence.Inside(asked).StopFollowing() // it hears of nothing
+	t.Cleanup(sequence.Inside(asked).FollowAgain)
 	if _, turns, err := asked.Divided(t.Context()); turns != 3 || err != nil {
 		t.Fatalf("of three: got %d, %v", turns, err)
 	}
 	e.links[0].Cut()
-	e.change(t, s, PlanChange{Remove: e.addr(0)})
+	e.change(t, s, sequence.PlanChange{Remove: e.addr(0)})
 	if several, turns, err := asked.Divided(t.Context()); !several || turns != 2 || err != nil {
 		t.Errorf("one was taken out that is back and has heard of nothing: got %v, %d, %v; want true, 2", several, turns, err)
 	}
@@ -151,20 +152,20 @@ func TestAChangeThatWasLeftIsEndedByWhoIsAskedWhetherThereAreSeveralServers(t *t
 	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
 	s := e.open(t)
 	mustTake(t, s, "photos", 1)
-	Inside(s).OnPlanStep(func(at, address string) error {
+	sequence.Inside(s).OnPlanStep(func(at, address string) error {
 		if at == change.Frozen {
 			return errKilled
 		}
 		return nil
 	})
-	if _, err := s.ChangePlan(t.Context(), PlanChange{Add: e.addr(1)}); !errors.Is(err, errKilled) {
+	if _, err := s.ChangePlan(t.Context(), sequence.PlanChange{Add: e.addr(1)}); !errors.Is(err, errKilled) {
 		t.Fatalf("got %v, want the hook's end", err)
 	}
 	idle := e.open(t, patience(2*time.Second))
 	if several, _, err := idle.Divided(t.Context()); !errors.Is(err, store.OutcomeFrozen) {
 		t.Fatalf("got %v, %v; want outcomeFrozen", several, err)
 	}
-	if !Inside(idle).Follows() {
+	if !sequence.Inside(idle).Follows() {
 		t.Error("nobody ends the change")
 	}
 }

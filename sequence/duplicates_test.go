@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/store"
 	"seqproxy/test/mysqltest"
 )
@@ -72,7 +73,7 @@ func TestIntColumnWithLaxModeDoesNotRepeatNumbers(t *testing.T) {
 		}
 		seen[n] = true
 	}
-	if first, err := s.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, ErrExhausted) {
+	if first, err := s.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, sequence.ErrExhausted) {
 		t.Errorf("after the column's maximum got %d, %v; want ErrExhausted", first, err)
 	}
 }
@@ -125,8 +126,8 @@ func TestServerWithCompletionTypeChainDoesNotRepeatNumbers(t *testing.T) {
 		t.Fatalf("the naive way got %d and %d, and so shows no duplicate", got[0], got[1])
 	}
 
-	s := p.open(t, func(o *Options) { o.Servers[0].MaxConns = 1 })
-	mustCreate(t, s, CreateOptions{Name: "photos", Cache: 10})
+	s := p.open(t, func(o *sequence.Options) { o.Servers[0].MaxConns = 1 })
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Cache: 10})
 	mustTake(t, s, "photos", 1) // from here on all tables are there
 	if _, ok, err := s.SetValue(t.Context(), []byte("photos"), 100, true); !ok || err != nil {
 		t.Fatalf("SETVAL: %v, %v", ok, err)
@@ -161,7 +162,7 @@ func TestRowThatVanishedDoesNotRepeatNumbers(t *testing.T) {
 			break
 		}
 	}
-	if !errors.Is(err, ErrUnknown) {
+	if !errors.Is(err, sequence.ErrUnknown) {
 		t.Errorf("got %v, want ErrUnknown", err)
 	}
 	wantText(t, err, "photos")
@@ -182,7 +183,7 @@ func TestServerThatFlushesOncePerSecondIsRefused(t *testing.T) {
 	p.withTable(t, map[string]uint64{"old": 0, "photos": 0})
 	p.exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
 	p.exec(t, "UPDATE sequence SET id = id + 1") // on disk
-	relaxed := p.open(t, steadySize(10), func(o *Options) { o.Durability = DurabilityRelaxed })
+	relaxed := p.open(t, steadySize(10), func(o *sequence.Options) { o.Durability = sequence.DurabilityRelaxed })
 	mustTake(t, relaxed, "photos", 1) // it is registered, which is on disk
 	settled(t, relaxed, "photos")
 	p.exec(t, "SET GLOBAL innodb_flush_log_at_trx_commit = 0")
@@ -217,7 +218,7 @@ func TestServerThatFlushesOncePerSecondIsRefused(t *testing.T) {
 
 	strict := p.open(t)
 	_, err := strict.Take(context.Background(), []byte("photos"), 1)
-	if !errors.Is(err, ErrUnfit) {
+	if !errors.Is(err, sequence.ErrUnfit) {
 		t.Errorf("got %v, want ErrUnfit", err)
 	}
 	wantText(t, err, "innodb_flush_log_at_trx_commit", "SET GLOBAL", p.server.Addr())
@@ -242,7 +243,7 @@ func TestTriggerThatKeepsTheRowBackIsNoticed(t *testing.T) {
 				t.Fatalf("the naive way got %d and %d, and so shows no duplicate", first, second)
 			}
 			s := p.open(t)
-			if n, err := s.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, ErrUnfit) {
+			if n, err := s.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, sequence.ErrUnfit) {
 				t.Errorf("got %d, %v; want ErrUnfit", n, err)
 			}
 		})
@@ -334,11 +335,11 @@ func TestUnfitTablesAreRefusedWithTheStatementThatMendsThem(t *testing.T) {
 			}
 			s := p.open(t, patience(time.Second))
 			_, err := s.Take(context.Background(), []byte("photos"), 1)
-			if !errors.Is(err, ErrUnfit) {
+			if !errors.Is(err, sequence.ErrUnfit) {
 				t.Fatalf("got %v, want ErrUnfit", err)
 			}
 			wantText(t, err, append(c.parts, p.server.Addr())...)
-			var unfit *UnfitError
+			var unfit *sequence.UnfitError
 			if !errors.As(err, &unfit) || unfit.Remedy == "" || unfit.Table != store.NewTable(p.schema, "sequence").Sequence {
 				t.Errorf("got %#v, want the table and a remedy", unfit)
 			}
@@ -361,11 +362,11 @@ func TestUnfitTablesAreRefusedWithTheStatementThatMendsThem(t *testing.T) {
 // there.
 func TestServerThatBecomesReadOnlyIsRefusedOnOpenConnections(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 0, "albums": 0, "old": 0})
-	for name, as := range map[string]func(*Options){
-		"photos": func(*Options) {}, // root
+	for name, as := range map[string]func(*sequence.Options){
+		"photos": func(*sequence.Options) {}, // root
 		"albums": p.user(t, "SELECT, INSERT, UPDATE, DELETE, CREATE"),
 	} {
-		s := p.open(t, as, steadySize(2), patience(time.Minute), func(o *Options) { o.Servers[0].MaxConns = 1 })
+		s := p.open(t, as, steadySize(2), patience(time.Minute), func(o *sequence.Options) { o.Servers[0].MaxConns = 1 })
 		last := mustTake(t, s, name, 1)
 		settled(t, s, name)
 		p.exec(t, "SET GLOBAL read_only = 1")
@@ -376,12 +377,12 @@ func TestServerThatBecomesReadOnlyIsRefusedOnOpenConnections(t *testing.T) {
 				break
 			}
 		}
-		if !errors.Is(err, ErrUnfit) {
+		if !errors.Is(err, sequence.ErrUnfit) {
 			t.Errorf("%s: after numbers up to %d got %v, want ErrUnfit", name, last, err)
 		}
 		wantText(t, err, "read only", p.server.Addr())
 		if name == "albums" {
-			_, err = s.Create(context.Background(), CreateOptions{Name: "new"})
+			_, err = s.Create(context.Background(), sequence.CreateOptions{Name: "new"})
 			wantText(t, err, "read only")
 			_, err = s.Drop(context.Background(), []byte("old"), false)
 			wantText(t, err, "read only")
@@ -402,11 +403,11 @@ func TestReadOnlyServerIsRefusedUntilItIsWritable(t *testing.T) {
 	p.exec(t, "SET GLOBAL read_only = 1")
 	s := p.open(t)
 	_, err := s.Take(context.Background(), []byte("photos"), 1)
-	if !errors.Is(err, ErrUnfit) {
+	if !errors.Is(err, sequence.ErrUnfit) {
 		t.Fatalf("got %v, want ErrUnfit", err)
 	}
 	wantText(t, err, "read only", p.server.Addr(), "name the primary", "first see that it lacks nothing")
-	if unfit := new(UnfitError); !errors.As(err, &unfit) || unfit.Statement() != "" {
+	if unfit := new(sequence.UnfitError); !errors.As(err, &unfit) || unfit.Statement() != "" {
 		t.Errorf("%v: got the statement %q, want none: a replica that lags behind must not be made writable by it", err, unfit.Statement())
 	}
 	if got := p.id(t, "photos"); got != 0 {

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -9,13 +9,14 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/define"
 )
 
 func TestWarningsComeOnceAtEachMarkBeforeTheEnd(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	core, logs := observer.New(zap.WarnLevel)
-	s := p.open(t, func(o *Options) { o.Logger = zap.New(core) })
+	s := p.open(t, func(o *sequence.Options) { o.Logger = zap.New(core) })
 	warned := func(name string) (said []string) {
 		for _, line := range logs.FilterMessage("sequence nears its end").FilterField(zap.String("sequence", name)).All() {
 			said = append(said, fmt.Sprint(line.ContextMap()["reserved_up_to"], " of ", line.ContextMap()["end"]))
@@ -23,17 +24,17 @@ func TestWarningsComeOnceAtEachMarkBeforeTheEnd(t *testing.T) {
 		return said
 	}
 	for _, c := range []struct {
-		o     CreateOptions
+		o     sequence.CreateOptions
 		takes int
 		want  []string
 	}{
-		{CreateOptions{Name: "maximum", Max: 200}, 199, []string{"150 of 200", "180 of 200", "198 of 200"}},
-		{CreateOptions{Name: "between", Min: 1001, Max: 1100}, 80, []string{"1075 of 1100"}},
-		{CreateOptions{Name: "steps", Increment: 10, Max: 1000}, 95, []string{"751 of 1000", "901 of 1000"}},
-		{CreateOptions{Name: "owner", Start: 190, OwnerMax: 255, OwnedBy: define.Column{Schema: "app", Table: "flags", Column: "id"}, Cache: 1}, 3, []string{"192 of 255"}},
-		{CreateOptions{Name: "json", Start: 1<<53 - 100, JSONSafe: true, Cache: 1}, 20, []string{fmt.Sprintf("%d of %d", 1<<53-100, 1<<53-1)}},
-		{CreateOptions{Name: "cycle", Max: 20, Cycle: true}, 50, nil},
-		{CreateOptions{Name: "far", Start: 1 << 62}, 20, nil},
+		{sequence.CreateOptions{Name: "maximum", Max: 200}, 199, []string{"150 of 200", "180 of 200", "198 of 200"}},
+		{sequence.CreateOptions{Name: "between", Min: 1001, Max: 1100}, 80, []string{"1075 of 1100"}},
+		{sequence.CreateOptions{Name: "steps", Increment: 10, Max: 1000}, 95, []string{"751 of 1000", "901 of 1000"}},
+		{sequence.CreateOptions{Name: "owner", Start: 190, OwnerMax: 255, OwnedBy: define.Column{Schema: "app", Table: "flags", Column: "id"}, Cache: 1}, 3, []string{"192 of 255"}},
+		{sequence.CreateOptions{Name: "json", Start: 1<<53 - 100, JSONSafe: true, Cache: 1}, 20, []string{fmt.Sprintf("%d of %d", 1<<53-100, 1<<53-1)}},
+		{sequence.CreateOptions{Name: "cycle", Max: 20, Cycle: true}, 50, nil},
+		{sequence.CreateOptions{Name: "far", Start: 1 << 62}, 20, nil},
 	} {
 		mustCreate(t, s, c.o)
 		for range c.takes {
@@ -50,7 +51,7 @@ func TestWarningsComeOnceAtEachMarkBeforeTheEnd(t *testing.T) {
 	}
 	for _, i := range infos {
 		switch {
-		case i.Name == "maximum" && (i.End != 200 || i.Used < 99.4 || i.Used > 100 || i.ToEnd > time.Hour || i.Rate <= 0 || i.Skew == Never),
+		case i.Name == "maximum" && (i.End != 200 || i.Used < 99.4 || i.Used > 100 || i.ToEnd > time.Hour || i.Rate <= 0 || i.Skew == sequence.Never),
 			i.Name == "between" && (i.End != 1100 || i.Used < 79 || i.Used > 85),
 			i.Name == "far" && (i.Used < 24 || i.Used > 26 || i.ToEnd < 1000*time.Hour):
 			t.Errorf("List says %+v", i)
@@ -62,7 +63,7 @@ func TestWarningsComeOnceAtEachMarkBeforeTheEnd(t *testing.T) {
 func TestWarningsCountInWhatAKindHas(t *testing.T) {
 	p := newPlace(t)
 	core, logs := observer.New(zap.WarnLevel)
-	s := p.open(t, func(o *Options) { o.Logger = zap.New(core) })
+	s := p.open(t, func(o *sequence.Options) { o.Logger = zap.New(core) })
 	const ticks = 1<<20 - 1
 	epoch := time.Now().Add(-0.8 * ticks * time.Second).UTC().Format(time.RFC3339)
 	for name, c := range map[string]struct {
@@ -76,7 +77,7 @@ func TestWarningsCountInWhatAKindHas(t *testing.T) {
 		"time":    {"SNOWFLAKE EPOCH '" + epoch + "' TICK '1s' TIME BITS 20 WORKER BITS 4 COUNTER BITS 8", 1, "[80]"},
 		"early":   {"SNOWFLAKE", 1, "[]"},
 	} {
-		o := CreateOptions{Name: name, Kind: kindOf(t, c.clause), Cache: 1}
+		o := sequence.CreateOptions{Name: name, Kind: kindOf(t, c.clause), Cache: 1}
 		if o.Kind.HasClock() {
 			o.Cache = 0
 		}

@@ -1,10 +1,11 @@
-package sequence
+package sequence_test
 
 import (
 	"errors"
 	"strings"
 	"testing"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/kind"
 )
 
@@ -33,18 +34,18 @@ func TestANameHasToFitTheTable(t *testing.T) {
 		t.Run(c.kind.String(), func(t *testing.T) {
 			name := strings.Repeat("é", c.fits)
 			for _, dry := range []bool{true, false} {
-				_, err := s.Create(t.Context(), CreateOptions{Name: name + "n", Kind: c.kind, DryRun: dry})
-				if !errors.Is(err, ErrBadOption) || !strings.Contains(err.Error(), c.why) {
+				_, err := s.Create(t.Context(), sequence.CreateOptions{Name: name + "n", Kind: c.kind, DryRun: dry})
+				if !errors.Is(err, sequence.ErrBadOption) || !strings.Contains(err.Error(), c.why) {
 					t.Errorf("dry run %t: got %v, want that the name is too long, and why", dry, err)
 				}
 			}
-			if _, err := s.Create(t.Context(), CreateOptions{Name: name, Kind: c.kind, DryRun: true}); err != nil {
+			if _, err := s.Create(t.Context(), sequence.CreateOptions{Name: name, Kind: c.kind, DryRun: true}); err != nil {
 				t.Error(err)
 			}
-			if _, err := s.Take(t.Context(), []byte(name), 1); !errors.Is(err, ErrUnknown) {
+			if _, err := s.Take(t.Context(), []byte(name), 1); !errors.Is(err, sequence.ErrUnknown) {
 				t.Errorf("a dry run: got %v, want that nothing was made", err)
 			}
-			if _, err := s.Create(t.Context(), CreateOptions{Name: name, Kind: c.kind}); err != nil {
+			if _, err := s.Create(t.Context(), sequence.CreateOptions{Name: name, Kind: c.kind}); err != nil {
 				t.Error(err)
 			}
 			if _, err := s.Take(t.Context(), []byte(name), 1); err != nil {

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/test/mysqltest"
 )
 
@@ -14,8 +15,8 @@ import (
 func (m *member) wantRefused(t *testing.T) (err error) {
 	t.Helper()
 	within(t, 2*time.Minute, "no numbers are reserved", func() bool {
-		_, err = Inside(m.Sequences).First().Reserve(t.Context(), "photos", 1, 1)
-		return errors.Is(err, ErrUnfit)
+		_, err = sequence.Inside(m.Sequences).First().Reserve(t.Context(), "photos", 1, 1)
+		return errors.Is(err, sequence.ErrUnfit)
 	})
 	return err
 }
@@ -24,7 +25,7 @@ func (m *member) wantRefused(t *testing.T) (err error) {
 func (m *member) wantAgain(t *testing.T) {
 	t.Helper()
 	eventually(t, "numbers are reserved", func() bool {
-		_, err := Inside(m.Sequences).First().Reserve(t.Context(), "photos", 1, 1)
+		_, err := sequence.Inside(m.Sequences).First().Reserve(t.Context(), "photos", 1, 1)
 		return err == nil
 	})
 	m.take(t, "again", "photos", 20)
@@ -42,21 +43,21 @@ func TestAGaleraClusterOfWhichNoMajorityFlushesIsRefused(t *testing.T) {
 	set("1", "0", "0")
 	refused := e.join(t, "refused", all)
 	_, err := refused.Take(t.Context(), []byte("photos"), 1)
-	if !errors.Is(err, ErrUnfit) {
+	if !errors.Is(err, sequence.ErrUnfit) {
 		t.Fatalf("1, 0 and 0: got %v, want ErrUnfit", err)
 	}
 	wantText(t, err, e.linkOf(refused, 0)+" has innodb_flush_log_at_trx_commit = 1", e.linkOf(refused, 1)+" has innodb_flush_log_at_trx_commit = 0", e.linkOf(refused, 2),
 		"SET GLOBAL innodb_flush_log_at_trx_commit = 1", `durability = "relaxed"`)
 	examined := refused.Examine(t.Context(), nil)
-	if err := examined[0].Err; !errors.Is(err, ErrUnfit) {
+	if err := examined[0].Err; !errors.Is(err, sequence.ErrUnfit) {
 		t.Errorf("the examination says %v, want ErrUnfit", err)
 	}
-	e.join(t, "relaxed", all, func(o *Options) { o.Durability = DurabilityRelaxed }).take(t, "relaxed", "photos", 20)
+	e.join(t, "relaxed", all, func(o *sequence.Options) { o.Durability = sequence.DurabilityRelaxed }).take(t, "relaxed", "photos", 20)
 
 	// It is mended, and breaks again while the proxy runs. No connection is made meanwhile.
 	set("1", "1", "2")
 	refused.wantAgain(t)
-	running := e.join(t, "running", all, func(o *Options) { o.AllocateTimeout = 3 * time.Second })
+	running := e.join(t, "running", all, func(o *sequence.Options) { o.AllocateTimeout = 3 * time.Second })
 	running.take(t, "running", "photos", 20)
 	eventually(t, "the node that does not flush is logged", func() bool {
 		found := running.logs.FilterMessage("node of the cluster does not flush at commit").All()
@@ -70,13 +71,13 @@ func TestAGaleraClusterOfWhichNoMajorityFlushesIsRefused(t *testing.T) {
 	wantText(t, running.wantRefused(t), e.linkOf(running, 1)+" has innodb_flush_log_at_trx_commit = 2")
 	set("1", "1", "1")
 	running.wantAgain(t)
-	within(t, 2*time.Minute, "no node is warned of", func() bool { return Inside(running.Sequences).First().FlushWarning() == "" })
+	within(t, 2*time.Minute, "no node is warned of", func() bool { return sequence.Inside(running.Sequences).First().FlushWarning() == "" })
 
 	// The node that is written to stops flushing: another one is written to.
 	set("0", "1", "1")
 	moved := e.join(t, "moved", all)
 	moved.take(t, "moved", "photos", 20)
-	if now := Inside(moved.Sequences).First().Current(); now == nil || now.Addr != e.linkOf(moved, 1) {
+	if now := sequence.Inside(moved.Sequences).First().Current(); now == nil || now.Addr != e.linkOf(moved, 1) {
 		t.Errorf("%v is written to, want the second", now)
 	}
 
@@ -100,7 +101,7 @@ func TestAReplicationGroupOfWhichNoMajorityFlushesItsBinaryLogIsRefused(t *testi
 	all := &given{}
 	m := e.join(t, "m", all)
 	_, err := m.Take(t.Context(), []byte("photos"), 1)
-	if !errors.Is(err, ErrUnfit) {
+	if !errors.Is(err, sequence.ErrUnfit) {
 		t.Fatalf("got %v, want ErrUnfit", err)
 	}
 	wantText(t, err, e.linkOf(m, 1)+" has sync_binlog = 0", "SET GLOBAL sync_binlog = 1")

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -7,12 +7,13 @@ import (
 	"os"
 	"testing"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )
 
 // unheard gives back, but nobody hears of it: the connection breaks in the commit.
-type unheard struct{ Reserver }
+type unheard struct{ sequence.Reserver }
 
 func (u unheard) GiveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error) {
 	if done, err := u.Reserver.GiveBack(ctx, name, epoch, seg); !done || err != nil {
@@ -26,16 +27,16 @@ func TestNumbersThatMayHaveBeenGivenBackAreNoRowGoneBack(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t, steadySize(20))
 	mustTake(t, s, "photos", 1)
-	c := Inside(s).Cache("photos")
-	var sound Reserver
-	c.ReserveFrom(func(r Reserver) Reserver {
+	c := sequence.Inside(s).Cache("photos")
+	var sound sequence.Reserver
+	c.ReserveFrom(func(r sequence.Reserver) sequence.Reserver {
 		sound = r
 		return unheard{r}
 	})
 	if err := s.Flush(t.Context(), []byte("photos")); err == nil {
 		t.Error("FLUSH succeeds though its outcome is unknown")
 	}
-	c.ReserveFrom(func(Reserver) Reserver { return sound })
+	c.ReserveFrom(func(sequence.Reserver) sequence.Reserver { return sound })
 	if id := p.id(t, "photos"); id != 1 {
 		t.Fatalf("the row is at %d, want 1", id)
 	}
@@ -51,14 +52,14 @@ func TestNumbersThatMayHaveBeenGivenBackAreNoRowGoneBack(t *testing.T) {
 func TestNumbersThatMayHaveBeenGivenBackAtTheEndAreNoRowGoneBack(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	state := t.TempDir()
-	s := p.open(t, steadySize(20), func(o *Options) { o.StateDir = state })
+	s := p.open(t, steadySize(20), func(o *sequence.Options) { o.StateDir = state })
 	mustTake(t, s, "photos", 1)
-	c := Inside(s).Cache("photos")
-	c.ReserveFrom(func(r Reserver) Reserver { return unheard{r} })
+	c := sequence.Inside(s).Cache("photos")
+	c.ReserveFrom(func(r sequence.Reserver) sequence.Reserver { return unheard{r} })
 	if err := s.Close(context.Background()); err == nil {
 		t.Error("Close succeeds though the outcome of giving back is unknown")
 	}
-	next := p.open(t, steadySize(20), func(o *Options) { o.StateDir = state })
+	next := p.open(t, steadySize(20), func(o *sequence.Options) { o.StateDir = state })
 	if n := mustTake(t, next, "photos", 1); n != 2 {
 		t.Errorf("got %d, want 2: numbers that nobody has", n)
 	}
@@ -70,7 +71,7 @@ func TestNumbersThatMayHaveBeenGivenBackAtTheEndAreNoRowGoneBack(t *testing.T) {
 // killed is a process that ends by itself, without a word, when its numbers are back in the row and
 // before its mark is lowered: its state directory is left behind as it is then.
 type killed struct {
-	Reserver
+	sequence.Reserver
 	state, left string
 }
 
@@ -89,8 +90,8 @@ func TestAProcessThatIsKilledBetweenGivingBackAndItsMarkLeavesAGap(t *testing.T)
 	mustTake(t, s, "photos", 1)
 	settled(t, s, "photos")
 	reserved := p.id(t, "photos")
-	c := Inside(s).Cache("photos")
-	c.ReserveFrom(func(r Reserver) Reserver { return killed{r, state, left} })
+	c := sequence.Inside(s).Cache("photos")
+	c.ReserveFrom(func(r sequence.Reserver) sequence.Reserver { return killed{r, state, left} })
 	if err := s.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -10,17 +10,18 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/stats"
 )
 
 // Of a row that went by hand no proxy is told, so the one that finds out gives up all that it
 // holds: a restart that others agree on later would not reach it.
 func TestARowThatIsFoundGoneEndsItsNumbersUnderEverySpelling(t *testing.T) {
-	for name, find := range map[string]func(s *Sequences) error{
-		"by a number that somebody chose": func(s *Sequences) error {
+	for name, find := range map[string]func(s *sequence.Sequences) error{
+		"by a number that somebody chose": func(s *sequence.Sequences) error {
 			return s.Avoid(context.Background(), []byte("photos"), []uint64{12})
 		},
-		"by steps": func(s *Sequences) (err error) {
+		"by steps": func(s *sequence.Sequences) (err error) {
 			for range 100 {
 				if _, err = s.Advance(context.Background(), []byte("photos"), 3); err != nil {
 					break
@@ -32,13 +33,13 @@ func TestARowThatIsFoundGoneEndsItsNumbersUnderEverySpelling(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 			core, logs := observer.New(zap.WarnLevel)
-			s := p.open(t, steadySize(10), func(o *Options) { o.Logger = zap.New(core) })
+			s := p.open(t, steadySize(10), func(o *sequence.Options) { o.Logger = zap.New(core) })
 			other := p.open(t, steadySize(10))
 			wantTaken(t, s, "photos", 1)
 			wantTaken(t, s, "PHOTOS", 2)
 			settled(t, s, "photos")
 			p.exec(t, "DELETE FROM sequence")
-			if err := find(s); !errors.Is(err, ErrUnknown) {
+			if err := find(s); !errors.Is(err, sequence.ErrUnknown) {
 				t.Fatalf("without the row: got %v, want ErrUnknown", err)
 			}
 			if n := logs.FilterMessage("sequence row gone").Len(); n != 1 {
@@ -61,14 +62,14 @@ func TestStepsOfASequenceThatWasDroppedAreNotMade(t *testing.T) {
 	s := p.open(t, steadySize(10))
 	wantTaken(t, s, "photos", 1)
 	settled(t, s, "photos")
-	c := Inside(s).Cache("photos")
+	c := sequence.Inside(s).Cache("photos")
 	if dropped, err := s.Drop(ctx, []byte("photos"), false); err != nil || !dropped {
 		t.Fatal(dropped, err)
 	}
-	if err := Inside(s).Step(c, 3); !errors.Is(err, ErrUnknown) {
+	if err := sequence.Inside(s).Step(c, 3); !errors.Is(err, sequence.ErrUnknown) {
 		t.Errorf("steps of it: got %v, want ErrUnknown", err)
 	}
-	mustCreate(t, s, CreateOptions{Name: "photos"})
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos"})
 	mustTake(t, s, "photos", 1)
 	if dropped, err := s.Drop(ctx, []byte("photos"), false); err != nil || !dropped {
 		t.Fatal(dropped, err)
@@ -82,7 +83,7 @@ func TestStepsOfASequenceThatWasMadeAgainMeanwhile(t *testing.T) {
 	s := p.open(t, steadySize(10))
 	wantTaken(t, s, "photos", 1)
 	settled(t, s, "photos")
-	end, letGo := Inside(s).Hold()
+	end, letGo := sequence.Inside(s).Hold()
 	defer letGo()
 	advanced := make(chan error, 1)
 	go func() {
@@ -98,7 +99,7 @@ func TestStepsOfASequenceThatWasMadeAgainMeanwhile(t *testing.T) {
 	if err := <-advanced; err != nil {
 		t.Error(err)
 	}
-	if n := Inside(s).Parts("photos"); n != 2 {
+	if n := sequence.Inside(s).Parts("photos"); n != 2 {
 		t.Errorf("got %d caches of the sequence, want 2: with that of the steps", n)
 	}
 }
@@ -109,7 +110,7 @@ func TestCountsOfACacheWhoseNameIsGone(t *testing.T) {
 	s := p.open(t)
 	mustTake(t, s, "photos", 1)
 	settled(t, s, "photos")
-	Inside(s).ForgetScore("photos")
+	sequence.Inside(s).ForgetScore("photos")
 	all := s.BySequence()
 	if len(all) != 1 || all[0].Name != stats.Others || all[0].Given != 1 {
 		t.Errorf("got %+v, want one number given by others", all)

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/store"
 	"seqproxy/test/mysqltest"
@@ -130,7 +131,7 @@ func TestAGaleraClusterThatWasStoppedAndBootstrappedGoesOnAboveAllThatWasGiven(t
 			}
 		}
 		err := a.takeAll(t, "a", "photos", 1000) // what is in memory is given first
-		var unavailable *UnavailableError
+		var unavailable *sequence.UnavailableError
 		if !errors.As(err, &unavailable) {
 			t.Errorf("with no node running: got %v, want an UnavailableError", err)
 		}
@@ -199,7 +200,7 @@ func TestAGaleraClusterThatLostItsLastSecondsGoesOnAboveItsCeiling(t *testing.T)
 		t.Fatalf("the second node is at %d, and the first one was at %d: nothing is lost", again, ahead)
 	}
 	// Where a single address is named nobody goes on above the ceilings.
-	alone := e.join(t, "alone", all, patience(3*time.Second), func(o *Options) {
+	alone := e.join(t, "alone", all, patience(3*time.Second), func(o *sequence.Options) {
 		o.Servers[0].Nodes, o.Servers[0].Addr = nil, e.Nodes[1].Addr()
 	})
 	if number, err := alone.Take(t.Context(), []byte("photos"), 1); err == nil || !strings.Contains(err.Error(), "list the group's servers under nodes") {
@@ -230,12 +231,12 @@ func TestANodeThatIsPartitionedFromItsGaleraClusterIsLeftForTheMajority(t *testi
 	if known, err := b.Exists(t.Context(), []byte("albums")); !known || err != nil {
 		t.Errorf("a name that was not met before: got %v, %v", known, err)
 	}
-	if err := Inside(c.Sequences).First().Ping(t.Context()); err != nil {
+	if err := sequence.Inside(c.Sequences).First().Ping(t.Context()); err != nil {
 		t.Errorf("asked whether it works: %v", err)
 	}
 	for who, m := range map[string]*member{"a": a, "b": b, "c": c} {
 		m.take(t, who, "photos", 30)
-		if now := Inside(m.Sequences).First().Current(); now == nil || now.Addr == e.linkOf(m, 0) {
+		if now := sequence.Inside(m.Sequences).First().Current(); now == nil || now.Addr == e.linkOf(m, 0) {
 			t.Errorf("%s writes to %v, want another node than the one that is alone", who, now)
 		}
 	}
@@ -246,7 +247,7 @@ func TestANodeThatIsPartitionedFromItsGaleraClusterIsLeftForTheMajority(t *testi
 	} else {
 		wantText(t, err, `sequence "photos"`, e.linkOf(alone, 0))
 	}
-	if err := Inside(alone.Sequences).First().Ping(t.Context()); err == nil {
+	if err := sequence.Inside(alone.Sequences).First().Ping(t.Context()); err == nil {
 		t.Error("a node without its cluster is said to be usable")
 	}
 	cluster.Rejoin(t, 0)
@@ -301,7 +302,7 @@ func TestAReservationThatACommitOnAnotherGaleraNodeForestalledIsMadeAgain(t *tes
 			a.given.add(t, "the application", uint64(number)) //nolint:gosec // no number gets that high
 		}
 	})
-	v := Inside(a.Sequences).First()
+	v := sequence.Inside(a.Sequences).First()
 	within(t, 2*time.Minute, "a reservation is refused at its commit and made again", func() bool {
 		g, err := v.Reserve(t.Context(), "photos", 1, 1)
 		if err == nil {
@@ -322,7 +323,7 @@ func TestANodeThatHangsKeepsNobodyFromChoosingAnotherOfItsCluster(t *testing.T) 
 		t.Fatal(err)
 	}
 	defer func() { _ = syscall.Kill(sleeper.PID(), syscall.SIGCONT) }()
-	s := e.join(t, "s", &given{}, patience(time.Minute), func(o *Options) {
+	s := e.join(t, "s", &given{}, patience(time.Minute), func(o *sequence.Options) {
 		o.Servers[0].DialTimeout, o.Servers[0].IOTimeout = time.Hour, time.Hour
 	})
 	s.take(t, "s", "photos", 50)
@@ -346,7 +347,7 @@ func TestAGaleraDonorServesWhereNoOtherNodeDoes(t *testing.T) {
 	desync(e.Nodes[:2]...)
 	first := e.join(t, "first", all, patience(time.Minute))
 	first.take(t, "first", "photos", 50)
-	if now := Inside(first.Sequences).First().Current(); now == nil || now.Addr != e.linkOf(first, 2) {
+	if now := sequence.Inside(first.Sequences).First().Current(); now == nil || now.Addr != e.linkOf(first, 2) {
 		t.Errorf("%v was chosen, want the one that is in step", now)
 	}
 	desync(e.Nodes[2])
@@ -362,7 +363,7 @@ func TestAConnectionThatComesBackAfterItsNodeWasGivenUpIsNotUsedAgain(t *testing
 	// no connection lives as long as a minute
 	a := e.join(t, "a", &given{}, patience(20*time.Second))
 	a.take(t, "a", "photos", 10)
-	v := Inside(a.Sequences).First()
+	v := sequence.Inside(a.Sequences).First()
 	conn, err := v.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)

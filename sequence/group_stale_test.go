@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/limit"
 )
 
@@ -18,12 +19,12 @@ import (
 func TestAConnectionThatStillLeadsToTheNodeBeforeAdoptsNothingThere(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
-	impatient := func(o *Options) { o.AllocateTimeout = 3 * time.Second }
+	impatient := func(o *sequence.Options) { o.AllocateTimeout = 3 * time.Second }
 	old, between, fresh := e.join(t, "old", all, impatient), e.join(t, "between", all, impatient), e.join(t, "new", all)
 	old.take(t, "old", "photos", 25)
 	between.take(t, "between", "photos", 5)
 	e.CatchUp(t, 1, 0)
-	v := Inside(between.Sequences).First()
+	v := sequence.Inside(between.Sequences).First()
 	var conns [3]*sql.Conn
 	var err error
 	for i := range conns {
@@ -115,7 +116,7 @@ func TestANodeIsNotAdoptedOverItsOwnClaim(t *testing.T) {
 	}
 	e.Promote(t, 1)
 	b.take(t, "b", "photos", 5)
-	v := Inside(b.Sequences).First()
+	v := sequence.Inside(b.Sequences).First()
 	claim := func() (top limit.Holder) {
 		known, err := v.Limits.Read(t.Context(), v.Pool(), limit.Scope{})
 		if err != nil {
@@ -156,7 +157,7 @@ func TestTwoProxiesAdoptTheSurvivorOfTwoAtTheSameTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	adopt := func(m *member) error {
-		return Inside(m.Sequences).First().Ceilings().TakeOver(t.Context(), "photos", limit.Holder{})
+		return sequence.Inside(m.Sequences).First().Ceilings().TakeOver(t.Context(), "photos", limit.Holder{})
 	}
 	for _, m := range []*member{a, slow} {
 		eventually(t, "it has found the survivor", func() bool { return adopt(m) == nil })
@@ -206,7 +207,7 @@ func TestAnAdoptionThatWasPreparedFromAnOldViewIsNotMade(t *testing.T) {
 	}
 	e.Promote(t, 1)
 	late := e.join(t, "late", &given{})
-	v := Inside(late.Sequences).First()
+	v := sequence.Inside(late.Sequences).First()
 	conn, err := v.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -254,7 +255,7 @@ func TestANodeDoesNotClaimAgainstAnotherThatCannotBeAsked(t *testing.T) {
 	if err := e.Nodes[1].Kill(); err != nil {
 		t.Fatal(err)
 	}
-	v := Inside(a.Sequences).First()
+	v := sequence.Inside(a.Sequences).First()
 	if err := v.Ceilings().TakeOver(t.Context(), "photos", limit.Holder{ID: "the other one", Term: 2}); err == nil || !strings.Contains(err.Error(), "the other one was adopted after it, in term 2") {
 		t.Errorf("got %v, want an error that says why", err)
 	}
@@ -267,7 +268,7 @@ func TestAFirstWindowBeginsWhereTheSequenceStands(t *testing.T) {
 	e := startEstate(t, 2, "photos", "late")
 	a := e.join(t, "a", &given{})
 	a.take(t, "a", "photos", 5)
-	v := Inside(a.Sequences).First()
+	v := sequence.Inside(a.Sequences).First()
 	conn, err := v.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -336,12 +337,12 @@ func TestWhereAHolderBeforeBeganMayArriveLate(t *testing.T) {
 // has received, and its counter goes back to where it was moved. The simulation shows the same; see
 // limitTable.wants.
 func TestWhatAPrimaryBeforeMovedAheadMayArriveLate(t *testing.T) {
-	for what, move := range map[string]func(s *Sequences, n uint64) error{
-		"SETVAL, REPAIR, RESTART": func(s *Sequences, n uint64) error {
-			return Inside(s).MoveTo(t.Context(), "photos", n)
+	for what, move := range map[string]func(s *sequence.Sequences, n uint64) error{
+		"SETVAL, REPAIR, RESTART": func(s *sequence.Sequences, n uint64) error {
+			return sequence.Inside(s).MoveTo(t.Context(), "photos", n)
 		},
-		"a key that was chosen": func(s *Sequences, n uint64) error {
-			_, err := Inside(s).First().RaiseTo(t.Context(), "photos", n, n, math.MaxUint64)
+		"a key that was chosen": func(s *sequence.Sequences, n uint64) error {
+			_, err := sequence.Inside(s).First().RaiseTo(t.Context(), "photos", n, n, math.MaxUint64)
 			return err
 		},
 	} {

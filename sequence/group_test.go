@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/store"
 	"seqproxy/test/mysqltest"
@@ -51,17 +52,17 @@ func startEstateWith(t *testing.T, n int, args []string, names ...string) *estat
 }
 
 // server is the group, named by its nodes.
-func (e *estate) server() ServerOptions {
-	o := ServerOptions{User: "root", Database: e.schema}
+func (e *estate) server() sequence.ServerOptions {
+	o := sequence.ServerOptions{User: "root", Database: e.schema}
 	for _, addr := range e.Addrs() {
-		o.Nodes = append(o.Nodes, Node{Addr: addr})
+		o.Nodes = append(o.Nodes, sequence.Node{Addr: addr})
 	}
 	return o
 }
 
 // member is a Sequences of the estate with links of its own.
 type member struct {
-	*Sequences
+	*sequence.Sequences
 	links []*mysqltest.Link
 	logs  *observer.ObservedLogs
 	given *given
@@ -73,22 +74,22 @@ type given struct {
 	runs map[uint64]string // by the first number of each take of one
 }
 
-func (e *estate) join(t *testing.T, who string, all *given, change ...func(*Options)) *member {
+func (e *estate) join(t *testing.T, who string, all *given, change ...func(*sequence.Options)) *member {
 	t.Helper()
 	core, logs := observer.New(zap.InfoLevel)
 	m := &member{logs: logs, given: all}
-	server := ServerOptions{User: "root", Database: e.schema}
+	server := sequence.ServerOptions{User: "root", Database: e.schema}
 	for _, node := range e.Nodes {
 		link := mysqltest.NewLink(t, node.Addr())
 		m.links = append(m.links, link)
-		server.Nodes = append(server.Nodes, Node{Addr: link.Addr()})
+		server.Nodes = append(server.Nodes, sequence.Node{Addr: link.Addr()})
 	}
-	o := Options{Servers: []ServerOptions{server}, CreateTable: true, Logger: zap.New(core), CacheSize: 10, AllocateTimeout: 15 * time.Second}
+	o := sequence.Options{Servers: []sequence.ServerOptions{server}, CreateTable: true, Logger: zap.New(core), CacheSize: 10, AllocateTimeout: 15 * time.Second}
 	quick(&o)
 	for _, f := range change {
 		f(&o)
 	}
-	s, err := New(o)
+	s, err := sequence.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +215,7 @@ func TestAFailOverThatLosesReservationsWhileTwoProxiesHoldSegmentsRepeatsNoNumbe
 func TestAnIsolatedPrimaryThatLivesOnGivesNothingThatTheNewOneGives(t *testing.T) {
 	e := startEstate(t, 2, "photos", "quiet")
 	all := &given{}
-	impatient := func(o *Options) { o.AllocateTimeout = 3 * time.Second }
+	impatient := func(o *sequence.Options) { o.AllocateTimeout = 3 * time.Second }
 	old, fresh := e.join(t, "old", all, impatient), e.join(t, "new", all)
 	old.take(t, "old", "photos", 25)
 	e.CatchUp(t, 1, 0)
@@ -241,7 +242,7 @@ func TestAnIsolatedPrimaryThatLivesOnGivesNothingThatTheNewOneGives(t *testing.T
 	// It comes back as a stranger that can be written to: refused, and both are named.
 	late := e.join(t, "late", all)
 	_, err = late.Take(t.Context(), []byte("photos"), 1)
-	var unfit *UnfitError
+	var unfit *sequence.UnfitError
 	if !errors.As(err, &unfit) || !strings.Contains(err.Error(), e.linkOf(late, 0)) || !strings.Contains(err.Error(), e.linkOf(late, 1)) ||
 		!strings.Contains(err.Error(), `sequence "photos"`) {
 		t.Errorf("a proxy that sees two primaries got %v, want an UnfitError that names both and the sequence", err)
@@ -267,7 +268,7 @@ func TestOfThreeNodesALaggingOneIsPromotedAndTheOldPrimaryComesBackAsAReplica(t 
 		t.Fatal(err)
 	}
 	b.take(t, "b", "photos", 25)
-	if _, err := a.Create(t.Context(), CreateOptions{Name: "videos"}); err != nil {
+	if _, err := a.Create(t.Context(), sequence.CreateOptions{Name: "videos"}); err != nil {
 		t.Fatal(err)
 	}
 	videos := &given{}
@@ -278,7 +279,7 @@ func TestOfThreeNodesALaggingOneIsPromotedAndTheOldPrimaryComesBackAsAReplica(t 
 	// the windows.
 	e.Nodes[0].Exec(t, "SET GLOBAL read_only = 1")
 	e.Promote(t, 2)
-	late, hasty := e.join(t, "late", all), e.join(t, "hasty", all, func(o *Options) { o.AllocateTimeout = 3 * time.Second })
+	late, hasty := e.join(t, "late", all), e.join(t, "hasty", all, func(o *sequence.Options) { o.AllocateTimeout = 3 * time.Second })
 	if number, err := hasty.Take(t.Context(), []byte("photos"), 1); err == nil {
 		t.Fatalf("the lagging replica gave %d before any other node followed it", number)
 	} else if !strings.Contains(err.Error(), "replication") {
@@ -318,10 +319,10 @@ func TestOfThreeNodesALaggingOneIsPromotedAndTheOldPrimaryComesBackAsAReplica(t 
 func TestANumberThatSomebodyChoseInAGroupIsNotGivenAfterAFailOver(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
-	a := e.join(t, "a", all, steadySize(10), func(o *Options) { o.AllocateTimeout = 5 * time.Second })
+	a := e.join(t, "a", all, steadySize(10), func(o *sequence.Options) { o.AllocateTimeout = 5 * time.Second })
 	a.take(t, "a", "photos", 25)
 	names := []string{"photos", "exact"}
-	mustCreate(t, a.Sequences, CreateOptions{Name: "exact", Cache: 5})
+	mustCreate(t, a.Sequences, sequence.CreateOptions{Name: "exact", Cache: 5})
 	mustTake(t, a.Sequences, "exact", 1)
 	e.CatchUp(t, 1, 0)
 	e.Cut(t, 1)
@@ -351,7 +352,7 @@ func TestANumberThatSomebodyChoseInAGroupIsNotGivenAfterAFailOver(t *testing.T) 
 // Before a group has given any number it has no ceiling: then a replica has to have the row itself.
 func TestANumberThatSomebodyChoseBeforeAGroupGaveAnyIsOnAReplica(t *testing.T) {
 	e := startEstate(t, 2, "photos")
-	a := e.join(t, "a", &given{}, func(o *Options) { o.AllocateTimeout = 3 * time.Second })
+	a := e.join(t, "a", &given{}, func(o *sequence.Options) { o.AllocateTimeout = 3 * time.Second })
 	if known, err := a.Exists(t.Context(), []byte("photos")); !known || err != nil {
 		t.Fatal(known, err)
 	}
@@ -371,15 +372,15 @@ func TestANumberThatSomebodyChoseBeforeAGroupGaveAnyIsOnAReplica(t *testing.T) {
 func TestANumberThatSomebodyChoseLeavesOthersWhatIsBelowTheCeiling(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
-	a := e.join(t, "a", all, steadySize(10), func(o *Options) { o.AllocateTimeout = 3 * time.Second })
+	a := e.join(t, "a", all, steadySize(10), func(o *sequence.Options) { o.AllocateTimeout = 3 * time.Second })
 	a.take(t, "a", "photos", 25)
 	e.CatchUp(t, 1, 0)
 	e.Cut(t, 1)
-	ceiling, ok := Inside(a.Sequences).First().Ceilings().Ceiling("photos")
+	ceiling, ok := sequence.Inside(a.Sequences).First().Ceilings().Ceiling("photos")
 	if !ok {
 		t.Fatal("there is no ceiling")
 	}
-	b := e.join(t, "b", all, steadySize(1000), func(o *Options) { o.AllocateTimeout = 3 * time.Second })
+	b := e.join(t, "b", all, steadySize(1000), func(o *sequence.Options) { o.AllocateTimeout = 3 * time.Second })
 	if err := b.Avoid(t.Context(), []byte("photos"), []uint64{ceiling + 1}); err == nil {
 		t.Error("avoided above the ceiling, where no replica has it")
 	}
@@ -398,7 +399,7 @@ func TestANumberThatSomebodyChoseLeavesOthersWhatIsBelowTheCeiling(t *testing.T)
 func TestANumberIsNotAvoidedByARowThatNoReplicaHas(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
-	brief := func(o *Options) { o.AllocateTimeout = 3 * time.Second }
+	brief := func(o *sequence.Options) { o.AllocateTimeout = 3 * time.Second }
 	a := e.join(t, "a", all, brief)
 	a.take(t, "a", "photos", 25)
 	e.CatchUp(t, 1, 0)
@@ -416,21 +417,21 @@ func TestANumberIsNotAvoidedByARowThatNoReplicaHas(t *testing.T) {
 func TestWhatASequenceOfAGroupIsMadeAboveOutlivesAFailOver(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
-	a := e.join(t, "a", all, func(o *Options) { o.AllocateTimeout = 3 * time.Second })
+	a := e.join(t, "a", all, func(o *sequence.Options) { o.AllocateTimeout = 3 * time.Second })
 	a.take(t, "a", "photos", 25)
 	e.CatchUp(t, 1, 0)
 	e.Cut(t, 1)
-	anew := CreateOptions{Name: "photos", OrReplace: true, Start: 5_000_001}
+	anew := sequence.CreateOptions{Name: "photos", OrReplace: true, Start: 5_000_001}
 	_, err := a.Create(t.Context(), anew)
 	wantText(t, err, `sequence "photos" was replaced, but a fail-over could`)
-	if _, err := a.Take(t.Context(), []byte("users"), 1); !errors.Is(err, ErrUnknown) {
+	if _, err := a.Take(t.Context(), []byte("users"), 1); !errors.Is(err, sequence.ErrUnknown) {
 		t.Fatal(err)
 	}
-	_, err = a.Create(t.Context(), CreateOptions{Name: "users", Start: 100, Order: true})
+	_, err = a.Create(t.Context(), sequence.CreateOptions{Name: "users", Start: 100, Order: true})
 	wantText(t, err, `sequence "users" was created, but a fail-over could`)
 	soon, stop := context.WithTimeout(t.Context(), time.Second)
 	defer stop()
-	if got, err := a.Take(soon, []byte("users"), 1); err == nil || errors.Is(err, ErrUnknown) {
+	if got, err := a.Take(soon, []byte("users"), 1); err == nil || errors.Is(err, sequence.ErrUnknown) {
 		t.Errorf("what was created: got %d, %v", got, err)
 	}
 	e.Mend(t, 1)
@@ -447,8 +448,8 @@ func TestWhatASequenceOfAGroupIsMadeAboveOutlivesAFailOver(t *testing.T) {
 // The row of a sequence with a kind has another name.
 func TestWhatASequenceWithAKindIsMadeAboveOutlivesAFailOver(t *testing.T) {
 	e := startEstate(t, 2, "photos")
-	a := e.join(t, "a", &given{}, func(o *Options) { o.AllocateTimeout = 3 * time.Second })
-	anew := CreateOptions{Name: "users", Kind: kind.NewBitReversed(false), Start: 5_000_001}
+	a := e.join(t, "a", &given{}, func(o *sequence.Options) { o.AllocateTimeout = 3 * time.Second })
+	anew := sequence.CreateOptions{Name: "users", Kind: kind.NewBitReversed(false), Start: 5_000_001}
 	mustCreate(t, a.Sequences, anew)
 	anew.OrReplace, anew.Start = true, 9_000_001
 	e.CatchUp(t, 1, 0)
@@ -472,7 +473,7 @@ func TestSnowflakesAreGivenOnceOverAFailOver(t *testing.T) {
 	e := startEstate(t, 3, "users")
 	l, k := new(keyLedger), snow(t)
 	a := e.join(t, "a", &given{}, patience(20*time.Second))
-	mustCreate(t, a.Sequences, CreateOptions{Name: "photos", Kind: k, Cover: 20})
+	mustCreate(t, a.Sequences, sequence.CreateOptions{Name: "photos", Kind: k, Cover: 20})
 	for range 50 {
 		l.take(t, a.Sequences, "photos", 1000)
 	}
@@ -500,7 +501,7 @@ func TestThatASequenceOfAGroupIsAtItsEndOutlivesAFailOver(t *testing.T) {
 	a := e.join(t, "a", &given{})
 	const end = 1_000_000
 	a.take(t, "a", "photos", 1)
-	mustAlter(t, a.Sequences, "photos", Alteration{Max: ref(uint64(end))})
+	mustAlter(t, a.Sequences, "photos", sequence.Alteration{Max: ref(uint64(end))})
 	e.CatchUp(t, 1, 0)
 	e.CatchUp(t, 2, 0)
 	e.Cut(t, 2)
@@ -512,7 +513,7 @@ func TestThatASequenceOfAGroupIsAtItsEndOutlivesAFailOver(t *testing.T) {
 	}
 	e.Promote(t, 2)
 	e.Follow(t, 1, 2)
-	if got, err := e.join(t, "new", &given{}).Take(t.Context(), []byte("photos"), 1); !errors.Is(err, ErrExhausted) {
+	if got, err := e.join(t, "new", &given{}).Take(t.Context(), []byte("photos"), 1); !errors.Is(err, sequence.ErrExhausted) {
 		t.Errorf("got %d, %v after the end was set as used, want ErrExhausted", got, err)
 	}
 }
@@ -530,30 +531,30 @@ func TestSequencesOfAGroupAreMadeSetRestartedAndDroppedAsElsewhere(t *testing.T)
 		}
 	}
 	next("photos", 1)
-	if _, err := s.Create(ctx, CreateOptions{Name: "stepped", Start: 1_000_000, Increment: 10, Cache: 3}); err != nil {
+	if _, err := s.Create(ctx, sequence.CreateOptions{Name: "stepped", Start: 1_000_000, Increment: 10, Cache: 3}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range uint64(10) {
 		next("stepped", 1_000_000+10*i)
 	}
-	if _, err := s.Create(ctx, CreateOptions{Name: "short", Max: 5}); err != nil {
+	if _, err := s.Create(ctx, sequence.CreateOptions{Name: "short", Max: 5}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range uint64(5) {
 		next("short", i+1)
 	}
-	if _, err := s.Take(ctx, []byte("short"), 1); !errors.Is(err, ErrExhausted) {
+	if _, err := s.Take(ctx, []byte("short"), 1); !errors.Is(err, sequence.ErrExhausted) {
 		t.Errorf("beyond the end: got %v, want ErrExhausted", err)
 	}
 	// A kind counts in a row of another name.
 	for range 2 {
-		made, err := s.Create(ctx, CreateOptions{Name: "reversed", Kind: kindOf(t, "BIT_REVERSED"), Start: 100, IfNotExists: true})
+		made, err := s.Create(ctx, sequence.CreateOptions{Name: "reversed", Kind: kindOf(t, "BIT_REVERSED"), Start: 100, IfNotExists: true})
 		if err != nil || made.First != 100 {
 			t.Fatal(made, err)
 		}
 	}
 	next("reversed", kindOf(t, "BIT_REVERSED").Key(100, 0))
-	if made, err := s.Create(ctx, CreateOptions{Name: "reversed", IfNotExists: true}); err != nil || !made.Existed {
+	if made, err := s.Create(ctx, sequence.CreateOptions{Name: "reversed", IfNotExists: true}); err != nil || !made.Existed {
 		t.Error(made, err)
 	}
 	// Far beyond the ceiling, and back below where this holder began.
@@ -562,8 +563,8 @@ func TestSequencesOfAGroupAreMadeSetRestartedAndDroppedAsElsewhere(t *testing.T)
 	}
 	next("photos", 5_000_000_001)
 	one := uint64(1)
-	Inside(s.Sequences).ChangeTiming(func(t *Timing) { t.Tenure = 0 }) // no other proxy is there
-	if _, err := s.Alter(ctx, []byte("photos"), Alteration{Restart: &one, Force: true}); err != nil {
+	sequence.Inside(s.Sequences).ChangeTiming(func(t *sequence.Timing) { t.Tenure = 0 }) // no other proxy is there
+	if _, err := s.Alter(ctx, []byte("photos"), sequence.Alteration{Restart: &one, Force: true}); err != nil {
 		t.Fatal(err)
 	}
 	// 1, or above numbers that were reserved and given up in the same moment
@@ -574,7 +575,7 @@ func TestSequencesOfAGroupAreMadeSetRestartedAndDroppedAsElsewhere(t *testing.T)
 	if _, err := s.Drop(ctx, []byte("photos"), false); err != nil {
 		t.Fatal(err)
 	}
-	made, err := s.Create(ctx, CreateOptions{Name: "photos"})
+	made, err := s.Create(ctx, sequence.CreateOptions{Name: "photos"})
 	if err != nil || made.First <= low {
 		t.Fatalf("made again at %d, %v; want above what was given", made.First, err)
 	}
@@ -582,21 +583,21 @@ func TestSequencesOfAGroupAreMadeSetRestartedAndDroppedAsElsewhere(t *testing.T)
 
 	// A sequence whose window no other node has seen gives nothing.
 	e.Cut(t, 1)
-	impatient := e.join(t, "impatient", &given{}, func(o *Options) { o.AllocateTimeout = 3 * time.Second })
-	if _, err := impatient.Create(ctx, CreateOptions{Name: "unseen"}); err != nil {
+	impatient := e.join(t, "impatient", &given{}, func(o *sequence.Options) { o.AllocateTimeout = 3 * time.Second })
+	if _, err := impatient.Create(ctx, sequence.CreateOptions{Name: "unseen"}); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := impatient.Take(ctx, []byte("unseen"), 1); err == nil || !strings.Contains(err.Error(), "replication") {
 		t.Errorf("got %d, %v; want an error that names replication", n, err)
 	}
-	if err := Inside(s.Sequences).First().Ceilings().ShownOn(ctx, 0, 2); err == nil {
+	if err := sequence.Inside(s.Sequences).First().Ceilings().ShownOn(ctx, 0, 2); err == nil {
 		t.Error("what no replica has is said to survive a fail-over")
 	}
 	e.Mend(t, 1)
 	if _, err := s.Take(ctx, []byte("unseen"), 1); err != nil {
 		t.Error(err)
 	}
-	if err := Inside(s.Sequences).First().Ceilings().ShownOn(ctx, 0, 2); err != nil {
+	if err := sequence.Inside(s.Sequences).First().Ceilings().ShownOn(ctx, 0, 2); err != nil {
 		t.Error(err)
 	}
 
@@ -606,7 +607,7 @@ func TestSequencesOfAGroupAreMadeSetRestartedAndDroppedAsElsewhere(t *testing.T)
 	e.Nodes[0].Exec(t, "SET GLOBAL read_only = 1")
 	e.Promote(t, 1)
 	e.Follow(t, 0, 1)
-	if _, err := s.Create(ctx, CreateOptions{Name: "later"}); err != nil {
+	if _, err := s.Create(ctx, sequence.CreateOptions{Name: "later"}); err != nil {
 		t.Errorf("a definition after a switch-over: %v", err)
 	}
 	if _, err := s.Take(ctx, []byte("later"), 1); err != nil {
@@ -663,7 +664,7 @@ func TestAReplicationGroupHasAHolderForEachOfItsViews(t *testing.T) {
 	}
 	fresh := e.join(t, "fresh", all, patience(3*time.Second))
 	within(t, time.Minute, "a member that is left alone is no holder", func() bool {
-		_, err := Inside(fresh.Sequences).First().Reserve(t.Context(), "photos", 1, 1)
+		_, err := sequence.Inside(fresh.Sequences).First().Reserve(t.Context(), "photos", 1, 1)
 		return err != nil && strings.Contains(err.Error(), "of the sequence server, and must be on 2")
 	})
 }
@@ -696,9 +697,9 @@ func TestAPromotedReplicaThatIsNamedAloneIsRefusedUntilItWasAdopted(t *testing.T
 		t.Fatal(err)
 	}
 	e.Promote(t, 1)
-	alone := func(o *Options) { o.Servers[0].Nodes = nil; o.Servers[0].Addr = e.Nodes[1].Addr() }
+	alone := func(o *sequence.Options) { o.Servers[0].Nodes = nil; o.Servers[0].Addr = e.Nodes[1].Addr() }
 	early := e.join(t, "early", all, alone)
-	if n, err := early.Take(t.Context(), []byte("photos"), 1); !errors.Is(err, ErrUnfit) {
+	if n, err := early.Take(t.Context(), []byte("photos"), 1); !errors.Is(err, sequence.ErrUnfit) {
 		t.Fatalf("named alone before it was adopted: got %d, %v, want ErrUnfit", n, err)
 	} else {
 		wantText(t, err, "a group", "nodes", "DELETE FROM")
@@ -734,10 +735,10 @@ func TestAServerWhoseAdoptionWasNeverCompleteIsServedAloneIfItWasTheFirst(t *tes
 	}
 	p.exec(t, "INSERT INTO sequence_holder (holder, term, complete) VALUES ('another one', 1, 1)")
 	refused := p.open(t)
-	if n, err := refused.Take(t.Context(), []byte("photos"), 1); !errors.Is(err, ErrUnfit) {
+	if n, err := refused.Take(t.Context(), []byte("photos"), 1); !errors.Is(err, sequence.ErrUnfit) {
 		t.Errorf("another was the holder: got %d, %v, want ErrUnfit", n, err)
 	}
-	examined := refused.Examine(t.Context(), func(context.Context, int, int, Ask) {})
+	examined := refused.Examine(t.Context(), func(context.Context, int, int, sequence.Ask) {})
 	if found := examined[0].Nodes[0].Findings; len(found) != 1 || !strings.Contains(found[0].Error(), "sequence_holder") {
 		t.Errorf("the examination finds %v", found)
 	}
@@ -749,7 +750,7 @@ func TestAServerWhoseAdoptionWasNeverCompleteIsServedAloneIfItWasTheFirst(t *tes
 func TestATableNamedLikeThatOfAGroupIsToldOf(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 7})
 	p.exec(t, "CREATE TABLE sequence_holder (x int)")
-	if n, err := p.open(t).Take(t.Context(), []byte("photos"), 1); !errors.Is(err, ErrUnfit) {
+	if n, err := p.open(t).Take(t.Context(), []byte("photos"), 1); !errors.Is(err, sequence.ErrUnfit) {
 		t.Errorf("got %d, %v, want ErrUnfit", n, err)
 	} else {
 		wantText(t, err, "sequence_holder", "lacks the columns holder, term, complete")
@@ -758,7 +759,7 @@ func TestATableNamedLikeThatOfAGroupIsToldOf(t *testing.T) {
 	p.exec(t, fmt.Sprintf(store.CreateHolder, "sequence_holder"))
 	p.exec(t, "ALTER TABLE sequence_holder DISCARD TABLESPACE")
 	n, err := p.open(t).Take(t.Context(), []byte("photos"), 1)
-	if !errors.Is(err, ErrUnfit) {
+	if !errors.Is(err, sequence.ErrUnfit) {
 		t.Fatalf("got %d, %v, want ErrUnfit", n, err)
 	}
 	wantText(t, err, "sequence_holder", "DROP TABLE")
@@ -776,8 +777,8 @@ func TestASequenceBelowItsWindowIsFoundWithoutAReplica(t *testing.T) {
 	}
 	e.CatchUp(t, 1, 0)
 	e.Cut(t, 1)
-	b := e.join(t, "b", all, func(o *Options) { o.AllocateTimeout = 5 * time.Second })
-	made, err := b.Create(t.Context(), CreateOptions{Name: "photos", IfNotExists: true})
+	b := e.join(t, "b", all, func(o *sequence.Options) { o.AllocateTimeout = 5 * time.Second })
+	made, err := b.Create(t.Context(), sequence.CreateOptions{Name: "photos", IfNotExists: true})
 	if err != nil || !made.Existed {
 		t.Errorf("a sequence that is there: got %+v, %v", made, err)
 	}
@@ -794,7 +795,7 @@ func TestChosenNumbersBelowTheRowOfAGroupCostOneQuestion(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	all := &given{}
 	a := e.join(t, "a", all)
-	mustCreate(t, a.Sequences, CreateOptions{Name: "exact", Cache: 5})
+	mustCreate(t, a.Sequences, sequence.CreateOptions{Name: "exact", Cache: 5})
 	fresh := e.join(t, "fresh", all)
 	for _, name := range []string{"photos", "exact"} {
 		mustTake(t, a.Sequences, name, 1)

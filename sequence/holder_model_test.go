@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"seqproxy/internal/mysqld"
+	"seqproxy/sequence"
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/store"
@@ -57,7 +58,7 @@ type realGroup struct {
 	closed []bool // nodes that are read only
 	// nodes that do not flush at commit, to which nobody connects anew in order to write
 	forgets []bool
-	v       Server
+	v       sequence.Server
 	chosen  []*link.Choice // each node as it would be chosen
 }
 
@@ -104,7 +105,7 @@ func (r *realGroup) begin(rows map[string]uint64) {
 			"SET sql_log_bin = 0", "DROP DATABASE IF EXISTS app",
 		}, reset...)...)
 	}
-	texts := Schema("app", "sequence")
+	texts := sequence.Schema("app", "sequence")
 	for name, id := range rows {
 		texts = append(texts, fmt.Sprintf("INSERT INTO app.sequence (name, id) VALUES ('%s', %d)", name, id))
 	}
@@ -115,14 +116,14 @@ func (r *realGroup) begin(rows map[string]uint64) {
 		r.source[i] = 0
 		r.apply(i)
 	}
-	server := ServerOptions{User: modelledAccount, Database: "app"}
+	server := sequence.ServerOptions{User: modelledAccount, Database: "app"}
 	for _, link := range r.links {
-		server.Nodes = append(server.Nodes, Node{Addr: link.Addr()})
+		server.Nodes = append(server.Nodes, sequence.Node{Addr: link.Addr()})
 	}
-	o := Options{Servers: []ServerOptions{server}}
+	o := sequence.Options{Servers: []sequence.ServerOptions{server}}
 	quick(&o)
-	ChangeTiming(&o, func(t *Timing) { t.Redial, t.Conflict = time.Nanosecond, time.Millisecond })
-	s, err := New(o)
+	sequence.ChangeTiming(&o, func(t *sequence.Timing) { t.Redial, t.Conflict = time.Nanosecond, time.Millisecond })
+	s, err := sequence.New(o)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -131,7 +132,7 @@ func (r *realGroup) begin(rows map[string]uint64) {
 			r.t.Error(err)
 		}
 	})
-	r.v = Inside(s).First()
+	r.v = sequence.Inside(s).First()
 	r.chosen = nil
 	for _, is := range r.v.Survey(r.t.Context()) {
 		if is.Err != nil {
@@ -429,7 +430,7 @@ func outcomeInGroup(err error) string {
 		return "no room"
 	case link.IsConflict(err):
 		return "conflict"
-	case errors.Is(err, ErrUnknown), simulation.IsNoRow(err):
+	case errors.Is(err, sequence.ErrUnknown), simulation.IsNoRow(err):
 		return "unknown"
 	}
 	return "failed"

@@ -1,10 +1,11 @@
-package sequence
+package sequence_test
 
 import (
 	"flag"
 	"os"
 	"testing"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 )
@@ -52,7 +53,7 @@ func triedRow(name string) string {
 }
 
 // triedCounter is the counter of a key that a sequence of a test gave. Of a text TakeRun gives it.
-func triedCounter(t testing.TB, s *Sequences, name string, key uint64) uint64 {
+func triedCounter(t testing.TB, s *sequence.Sequences, name string, key uint64) uint64 {
 	t.Helper()
 	if kindOfTests == "" || triedKind(t).IsText() {
 		return key
@@ -71,7 +72,7 @@ func takesSeveral(t testing.TB) bool {
 }
 
 // oneByOne takes n numbers that have to be in a row.
-func oneByOne(t testing.TB, s *Sequences, name string, n uint64) (first uint64) {
+func oneByOne(t testing.TB, s *sequence.Sequences, name string, n uint64) (first uint64) {
 	t.Helper()
 	for i := range n {
 		one := mustTake(t, s, name, 1)

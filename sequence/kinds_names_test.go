@@ -1,9 +1,10 @@
-package sequence
+package sequence_test
 
 import (
 	"errors"
 	"testing"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/kind"
 )
 
@@ -16,7 +17,7 @@ func TestABlankBehindTheNameOfAKindLeadsToTheSameSequence(t *testing.T) {
 	}
 	p := newPlace(t).withTable(t, nil)
 	s := p.open(t)
-	mustCreate(t, s, CreateOptions{Name: "photos", Kind: k})
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Kind: k})
 	p.exec(t, "INSERT INTO sequence VALUES ('photos', 0)")
 	given := make(map[uint64]string)
 	for range 12 {
@@ -28,8 +29,8 @@ func TestABlankBehindTheNameOfAKindLeadsToTheSameSequence(t *testing.T) {
 			given[key] = name
 		}
 	}
-	for _, o := range []CreateOptions{{Name: "photos "}, {Name: "photos ", Kind: k}, {Name: "photos ", IfNotExists: true}, {Name: "others "}} {
-		if _, err := s.Create(t.Context(), o); !errors.Is(err, ErrBadOption) {
+	for _, o := range []sequence.CreateOptions{{Name: "photos "}, {Name: "photos ", Kind: k}, {Name: "photos ", IfNotExists: true}, {Name: "others "}} {
+		if _, err := s.Create(t.Context(), o); !errors.Is(err, sequence.ErrBadOption) {
 			t.Errorf("%+v: got %v, want that the name is refused", o, err)
 		}
 	}
@@ -44,23 +45,23 @@ func TestARowBesideAKindThatWasDroppedGivesNothing(t *testing.T) {
 	}
 	p := newPlace(t).withTable(t, nil)
 	s, other := p.open(t), p.open(t)
-	mustCreate(t, s, CreateOptions{Name: "photos", Kind: k})
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Kind: k})
 	mustTake(t, s, "photos", 1)
 	p.exec(t, "INSERT INTO sequence VALUES ('photos', 0)")
 	if _, err := s.Drop(t.Context(), []byte("photos"), false); err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []*Sequences{s, other} {
-		if n, err := s.Take(t.Context(), []byte("photos"), 1); !errors.Is(err, ErrUnknown) {
+	for _, s := range []*sequence.Sequences{s, other} {
+		if n, err := s.Take(t.Context(), []byte("photos"), 1); !errors.Is(err, sequence.ErrUnknown) {
 			t.Errorf("got %d, %v, want that the sequence is unknown", n, err)
 		}
 	}
 	p.exec(t, "DELETE FROM sequence WHERE name = 'photos'")
-	refused := new(KindError)
-	if _, err := s.Create(t.Context(), CreateOptions{Name: "photos"}); !errors.As(err, &refused) {
+	refused := new(sequence.KindError)
+	if _, err := s.Create(t.Context(), sequence.CreateOptions{Name: "photos"}); !errors.As(err, &refused) {
 		t.Errorf("a plain one of that name: got %v, want that it is refused", err)
 	}
-	mustCreate(t, s, CreateOptions{Name: "photos", Kind: k})
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Kind: k})
 	if key := mustTake(t, s, "photos", 1); key == 10 {
 		t.Errorf("made again it gives %d again", key)
 	}

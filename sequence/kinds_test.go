@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 )
@@ -50,10 +51,10 @@ func TestEachKindGivesEachKeyOnce(t *testing.T) {
 	a, b := p.open(t, cacheSize(7)), p.open(t, cacheSize(7))
 	for i, k := range kindsOf(t) {
 		name := fmt.Sprintf("s%d", i)
-		mustCreate(t, a, CreateOptions{Name: name, Kind: k, JSONSafe: k.JSONSafe()})
+		mustCreate(t, a, sequence.CreateOptions{Name: name, Kind: k, JSONSafe: k.JSONSafe()})
 		keys, counters := make(map[uint64]bool), make(map[uint64]bool)
 		for range 100 {
-			for _, s := range []*Sequences{a, b} {
+			for _, s := range []*sequence.Sequences{a, b} {
 				key := mustTake(t, s, name, 1)
 				n, _, ok := k.Counter(key)
 				if keys[key] || counters[n] || !ok {
@@ -108,27 +109,27 @@ func TestWhatAKindDoesNotGoWithIsRefused(t *testing.T) {
 	ctx := context.Background()
 	reversed, sharded := kindOf(t, "BIT_REVERSED"), kindOf(t, "SHARD BITS 5")
 	for _, c := range []struct {
-		o    CreateOptions
+		o    sequence.CreateOptions
 		want string
 	}{
-		{CreateOptions{Kind: reversed, Increment: 2}, "INCREMENT BY 2"},
-		{CreateOptions{Kind: sharded, Cycle: true, Max: 10}, "CYCLE"},
-		{CreateOptions{Kind: reversed, JSONSafe: true}, "JSON_SAFE"},
+		{sequence.CreateOptions{Kind: reversed, Increment: 2}, "INCREMENT BY 2"},
+		{sequence.CreateOptions{Kind: sharded, Cycle: true, Max: 10}, "CYCLE"},
+		{sequence.CreateOptions{Kind: reversed, JSONSafe: true}, "JSON_SAFE"},
 	} {
 		c.o.Name = "bad"
 		_, err := s.Create(ctx, c.o)
 		wantKindError(t, c.want, err, c.want)
 	}
-	_, err := s.Create(ctx, CreateOptions{Name: "bad", Kind: sharded, Max: 1 << 58})
+	_, err := s.Create(ctx, sequence.CreateOptions{Name: "bad", Kind: sharded, Max: 1 << 58})
 	if !errors.Is(err, define.ErrConflict) {
 		t.Errorf("MAXVALUE above the last counter: %v", err)
 	}
-	if _, err = s.Create(ctx, CreateOptions{Name: "bad#Counter"}); !errors.Is(err, define.ErrBadOption) {
+	if _, err = s.Create(ctx, sequence.CreateOptions{Name: "bad#Counter"}); !errors.Is(err, define.ErrBadOption) {
 		t.Errorf("the name of a counter: %v", err)
 	}
 
-	mustCreate(t, s, CreateOptions{Name: "r", Kind: reversed})
-	mustCreate(t, s, CreateOptions{Name: "h", Kind: sharded})
+	mustCreate(t, s, sequence.CreateOptions{Name: "r", Kind: reversed})
+	mustCreate(t, s, sequence.CreateOptions{Name: "h", Kind: sharded})
 	_, err = s.TakeRun(ctx, []byte("r"), 2)
 	wantKindError(t, "two numbers", err, "BIT_REVERSED", "NEXTVAL in each row")
 	run, err := s.TakeRun(ctx, []byte("h"), 3)
@@ -148,7 +149,7 @@ func TestWhatAKindDoesNotGoWithIsRefused(t *testing.T) {
 		_, _, err = s.SetValue(ctx, []byte(name), 100, true)
 		wantKindError(t, "SETVAL", err, "RESTART WITH")
 		wantKindError(t, "a count", s.Consecutive(ctx, []byte(name)))
-		for what, a := range map[string]Alteration{
+		for what, a := range map[string]sequence.Alteration{
 			"INCREMENT": {Increment: ref(uint64(2))}, "CYCLE": {Cycle: ref(true), Max: ref(uint64(9))}, "JSON_SAFE": {JSONSafe: ref(true)},
 		} {
 			_, err = s.Alter(ctx, []byte(name), a)
@@ -161,11 +162,11 @@ func TestWhatAKindDoesNotGoWithIsRefused(t *testing.T) {
 		t.Errorf("the step of SHARD BITS: %d, %v", step, err)
 	}
 
-	if done := mustAlter(t, s, "r", Alteration{Restart: ref(uint64(5000)), Cache: ref(uint64(1))}); done.Next != 5000 {
+	if done := mustAlter(t, s, "r", sequence.Alteration{Restart: ref(uint64(5000)), Cache: ref(uint64(1))}); done.Next != 5000 {
 		t.Errorf("RESTART WITH 5000 goes on at %d", done.Next)
 	}
 	wantTaken(t, s, "r", reversed.Key(5000, 0), reversed.Key(5001, 0))
-	if done := mustAlter(t, s, "r", Alteration{Restart: ref(uint64(3)), Force: true}); done.Next != 3 {
+	if done := mustAlter(t, s, "r", sequence.Alteration{Restart: ref(uint64(3)), Force: true}); done.Next != 3 {
 		t.Errorf("RESTART WITH 3 FORCE goes on at %d", done.Next)
 	}
 	wantTaken(t, s, "r", reversed.Key(3, 0))
@@ -177,61 +178,63 @@ func TestTheKindOfANameNeverChanges(t *testing.T) {
 	s := p.open(t)
 	ctx := context.Background()
 	reversed, sharded := kindOf(t, "BIT_REVERSED"), kindOf(t, "SHARD BITS 5")
-	create := func(o CreateOptions) error { _, err := s.Create(ctx, o); return err }
+	create := func(o sequence.CreateOptions) error { _, err := s.Create(ctx, o); return err }
 
-	mustCreate(t, s, CreateOptions{Name: "k", Kind: reversed, Cache: 1})
+	mustCreate(t, s, sequence.CreateOptions{Name: "k", Kind: reversed, Cache: 1})
 	wantTaken(t, s, "k", reversed.Key(1, 0), reversed.Key(2, 0))
 	for _, k := range []kind.Kind{{}, reversed, sharded} {
-		if err := create(CreateOptions{Name: "k", Kind: k}); !errors.Is(err, ErrExists) || strings.Contains(err.Error(), define.CounterSuffix) {
+		if err := create(sequence.CreateOptions{Name: "k", Kind: k}); !errors.Is(err, sequence.ErrExists) || strings.Contains(err.Error(), define.CounterSuffix) {
 			t.Errorf("%v: %v", k, err)
 		}
-		if made, err := s.Create(ctx, CreateOptions{Name: "k", Kind: k, IfNotExists: true}); err != nil || !made.Existed {
+		if made, err := s.Create(ctx, sequence.CreateOptions{Name: "k", Kind: k, IfNotExists: true}); err != nil || !made.Existed {
 			t.Errorf("%v: IF NOT EXISTS: %+v, %v", k, made, err)
 		}
 		if k != reversed {
-			wantKindError(t, "OR REPLACE "+k.String(), create(CreateOptions{Name: "k", Kind: k, OrReplace: true}), "another kind", "another name")
+			wantKindError(t, "OR REPLACE "+k.String(), create(sequence.CreateOptions{Name: "k", Kind: k, OrReplace: true}), "another kind", "another name")
 		}
 	}
-	mustCreate(t, s, CreateOptions{Name: "k", Kind: reversed, OrReplace: true, Cache: 1})
+	mustCreate(t, s, sequence.CreateOptions{Name: "k", Kind: reversed, OrReplace: true, Cache: 1})
 	wantTaken(t, s, "k", reversed.Key(3, 0))
 
 	if dropped, err := s.Drop(ctx, []byte("k"), false); !dropped || err != nil {
 		t.Fatal(dropped, err)
 	}
-	if _, err := s.Take(ctx, []byte("k"), 1); !errors.Is(err, ErrUnknown) || strings.Contains(err.Error(), define.CounterSuffix) {
+	if _, err := s.Take(ctx, []byte("k"), 1); !errors.Is(err, sequence.ErrUnknown) || strings.Contains(err.Error(), define.CounterSuffix) {
 		t.Errorf("after DROP: %v", err)
 	}
 	for _, k := range []kind.Kind{{}, sharded, kindOf(t, "BIT_REVERSED JSON_SAFE")} {
-		wantKindError(t, "after DROP "+k.String(), create(CreateOptions{Name: "k", Kind: k, JSONSafe: k.JSONSafe()}), "another kind")
+		wantKindError(t, "after DROP "+k.String(), create(sequence.CreateOptions{Name: "k", Kind: k, JSONSafe: k.JSONSafe()}), "another kind")
 	}
-	mustCreate(t, s, CreateOptions{Name: "k", Kind: reversed})
+	mustCreate(t, s, sequence.CreateOptions{Name: "k", Kind: reversed})
 	wantTaken(t, s, "k", reversed.Key(4, 0))
 
-	mustCreate(t, s, CreateOptions{Name: "unused"})
+	mustCreate(t, s, sequence.CreateOptions{Name: "unused"})
 	if _, err := s.Drop(ctx, []byte("unused"), false); err != nil {
 		t.Fatal(err)
 	}
 	// nobody has a number of the other one
-	mustCreate(t, s, CreateOptions{Name: "unused", Kind: sharded})
-	mustCreate(t, s, CreateOptions{Name: "plain"})
+	mustCreate(t, s, sequence.CreateOptions{Name: "unused", Kind: sharded})
+	mustCreate(t, s, sequence.CreateOptions{Name: "plain"})
 	wantTaken(t, s, "plain", 1)
 	if _, err := s.Drop(ctx, []byte("plain"), false); err != nil {
 		t.Fatal(err)
 	}
-	wantKindError(t, "a plain one was dropped", create(CreateOptions{Name: "plain", Kind: sharded}), "a plain sequence")
+	wantKindError(t, "a plain one was dropped", create(sequence.CreateOptions{Name: "plain", Kind: sharded}), "a plain sequence")
 }
 
 // Of two proxies that make one name at the same time, with two kinds, one does.
 func TestANameIsMadeWithOneKind(t *testing.T) {
 	p := newPlace(t)
-	proxies := []*Sequences{p.open(t), p.open(t), p.open(t)}
+	proxies := []*sequence.Sequences{p.open(t), p.open(t), p.open(t)}
 	kinds := []kind.Kind{{}, kindOf(t, "BIT_REVERSED"), kindOf(t, "ROTATE 1 DIGITS 9")}
 	for round := range 20 {
 		name := fmt.Sprintf("k%d", round)
 		errs := make([]error, len(proxies))
 		var group sync.WaitGroup
 		for i, s := range proxies {
-			group.Go(func() { _, errs[i] = s.Create(context.Background(), CreateOptions{Name: name, Kind: kinds[i]}) })
+			group.Go(func() {
+				_, errs[i] = s.Create(context.Background(), sequence.CreateOptions{Name: name, Kind: kinds[i]})
+			})
 		}
 		group.Wait()
 		made := 0
@@ -239,7 +242,7 @@ func TestANameIsMadeWithOneKind(t *testing.T) {
 			switch {
 			case err == nil:
 				made++
-			case !errors.As(err, new(*define.KindError)) && !errors.Is(err, ErrExists):
+			case !errors.As(err, new(*define.KindError)) && !errors.Is(err, sequence.ErrExists):
 				t.Errorf("%v: %v", kinds[i], err)
 			}
 		}
@@ -254,7 +257,7 @@ func TestAKindWithORDER(t *testing.T) {
 	p := newPlace(t)
 	a, b := p.open(t), p.open(t)
 	k := kindOf(t, "BIT_REVERSED")
-	mustCreate(t, a, CreateOptions{Name: "k", Kind: k, Order: true})
+	mustCreate(t, a, sequence.CreateOptions{Name: "k", Kind: k, Order: true})
 	for n := uint64(1); n < 20; n += 2 {
 		wantTaken(t, a, "k", k.Key(n, 0))
 		wantTaken(t, b, "k", k.Key(n+1, 0))
@@ -267,7 +270,7 @@ func TestAKindSurvivesWhatIsDoneByHand(t *testing.T) {
 	s := p.open(t)
 	ctx := context.Background()
 	reversed := kindOf(t, "BIT_REVERSED")
-	mustCreate(t, s, CreateOptions{Name: "k", Kind: reversed, Cache: 1})
+	mustCreate(t, s, sequence.CreateOptions{Name: "k", Kind: reversed, Cache: 1})
 	wantTaken(t, s, "k", reversed.Key(1, 0))
 	p.exec(t, "INSERT INTO sequence (name, id) VALUES ('k', 70)")
 	other := p.open(t)
@@ -279,20 +282,20 @@ func TestAKindSurvivesWhatIsDoneByHand(t *testing.T) {
 
 	p.exec(t, "CREATE TABLE kept AS SELECT * FROM sequence")
 	p.exec(t, "DELETE FROM sequence")
-	for _, s := range []*Sequences{s, p.open(t)} { // who has given keys, and who has not
-		_, err := s.Create(ctx, CreateOptions{Name: "k"})
+	for _, s := range []*sequence.Sequences{s, p.open(t)} { // who has given keys, and who has not
+		_, err := s.Create(ctx, sequence.CreateOptions{Name: "k"})
 		wantKindError(t, "a plain one in place of a row that was deleted", err, "BIT_REVERSED")
 	}
 	p.exec(t, "INSERT INTO sequence SELECT * FROM kept")
 
 	p.exec(t, "DELETE FROM sequence_options WHERE name = 'k#counter'")
 	third := p.open(t, patience(time.Second))
-	if key, err := third.Take(ctx, []byte("k"), 1); !errors.Is(err, ErrUnfit) {
+	if key, err := third.Take(ctx, []byte("k"), 1); !errors.Is(err, sequence.ErrUnfit) {
 		t.Errorf("without options: got %d, %v", key, err)
 	}
 
 	p.exec(t, "DELETE FROM sequence")
-	_, err := s.Create(ctx, CreateOptions{Name: "k"}) // who has given keys
+	_, err := s.Create(ctx, sequence.CreateOptions{Name: "k"}) // who has given keys
 	wantKindError(t, "a plain one after both tables were lost", err, "not known any more", "with the kind that it had")
 }
 
@@ -301,7 +304,7 @@ func TestAKindEnds(t *testing.T) {
 	p := newPlace(t)
 	s := p.open(t)
 	k := kindOf(t, "ROTATE 1 DIGITS 2")
-	mustCreate(t, s, CreateOptions{Name: "k", Kind: k})
+	mustCreate(t, s, sequence.CreateOptions{Name: "k", Kind: k})
 	seen := make(map[uint64]bool)
 	for range 99 {
 		seen[mustTake(t, s, "k", 1)] = true
@@ -309,8 +312,8 @@ func TestAKindEnds(t *testing.T) {
 	if len(seen) != 99 {
 		t.Errorf("99 counters of two digits have %d keys", len(seen))
 	}
-	var end *NameError
-	if _, err := s.Take(context.Background(), []byte("k"), 1); !errors.As(err, &end) || !errors.Is(err, ErrExhausted) || end.Name != "k" {
+	var end *sequence.NameError
+	if _, err := s.Take(context.Background(), []byte("k"), 1); !errors.As(err, &end) || !errors.Is(err, sequence.ErrExhausted) || end.Name != "k" {
 		t.Errorf("behind the last: %v", err)
 	}
 	all, err := s.List(context.Background())
@@ -325,8 +328,8 @@ func TestKeysThatWereChosenAreNotGivenInAnyKind(t *testing.T) {
 	s := p.open(t, steadySize(100))
 	ctx := context.Background()
 	sharded, rotated := kindOf(t, "SHARD BITS 5"), kindOf(t, "ROTATE 1 DIGITS 9")
-	mustCreate(t, s, CreateOptions{Name: "h", Kind: sharded})
-	mustCreate(t, s, CreateOptions{Name: "o", Kind: rotated})
+	mustCreate(t, s, sequence.CreateOptions{Name: "h", Kind: sharded})
+	mustCreate(t, s, sequence.CreateOptions{Name: "o", Kind: rotated})
 	if err := s.Avoid(ctx, []byte("h"), []uint64{sharded.Key(5000, 3)}); err != nil {
 		t.Fatal(err)
 	}
@@ -345,10 +348,10 @@ func TestSeveralServersDivideTheCountersOfAKind(t *testing.T) {
 	f := newFleet(t, 2)
 	s, other := f.open(t), f.open(t)
 	k := kindOf(t, "BIT_REVERSED")
-	mustCreate(t, s, CreateOptions{Name: "k", Kind: k})
+	mustCreate(t, s, sequence.CreateOptions{Name: "k", Kind: k})
 	seen := make(map[uint64]bool)
 	for range 50 {
-		for _, s := range []*Sequences{s, other} {
+		for _, s := range []*sequence.Sequences{s, other} {
 			key := mustTake(t, s, "k", 1)
 			if _, _, ok := k.Counter(key); !ok || seen[key] {
 				t.Fatalf("key %d (%v) was given before", key, ok)
@@ -359,6 +362,6 @@ func TestSeveralServersDivideTheCountersOfAKind(t *testing.T) {
 	if _, err := s.Drop(context.Background(), []byte("k"), false); err != nil {
 		t.Fatal(err)
 	}
-	_, err := other.Create(context.Background(), CreateOptions{Name: "k"})
+	_, err := other.Create(context.Background(), sequence.CreateOptions{Name: "k"})
 	wantKindError(t, "a plain one", err)
 }

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/store"
 	"seqproxy/test/mysqltest"
 )
@@ -44,7 +45,7 @@ func (p place) withTable(t testing.TB, rows map[string]uint64) place {
 		p.exec(t, "INSERT INTO sequence (name, id) VALUES (?, ?)", triedRow(name), id)
 	}
 	if kindOfTests != "" && len(rows) > 0 {
-		for _, text := range Schema(p.schema, "sequence") {
+		for _, text := range sequence.Schema(p.schema, "sequence") {
 			p.exec(t, text)
 		}
 		for name := range rows {
@@ -65,14 +66,14 @@ func (p place) trailing() string {
 // withAll makes all tables, as they are made by hand, with rows name -> last number given.
 func (p place) withAll(t testing.TB, rows map[string]uint64) place {
 	t.Helper()
-	for _, text := range Schema(p.schema, "sequence") {
+	for _, text := range sequence.Schema(p.schema, "sequence") {
 		p.exec(t, text)
 	}
 	return p.withTable(t, rows)
 }
 
 // forbidden has a proxy make no table.
-func forbidden(o *Options) { o.CreateTable = false }
+func forbidden(o *sequence.Options) { o.CreateTable = false }
 
 func (p place) exec(t testing.TB, text string, args ...any) {
 	t.Helper()
@@ -108,25 +109,25 @@ func (p place) id(t testing.TB, name string) (id uint64) {
 	return id
 }
 
-func (p place) options() Options {
-	return Options{Servers: []ServerOptions{{Addr: p.server.Addr(), User: "root", Database: p.schema}}}
+func (p place) options() sequence.Options {
+	return sequence.Options{Servers: []sequence.ServerOptions{{Addr: p.server.Addr(), User: "root", Database: p.schema}}}
 }
 
 // open makes Sequences that are closed at the end of the test.
-func (p place) open(t testing.TB, change ...func(*Options)) *Sequences {
+func (p place) open(t testing.TB, change ...func(*sequence.Options)) *sequence.Sequences {
 	t.Helper()
 	return openWith(t, p.options(), change...)
 }
 
 // openWith is open with the options of any servers.
-func openWith(t testing.TB, o Options, change ...func(*Options)) *Sequences {
+func openWith(t testing.TB, o sequence.Options, change ...func(*sequence.Options)) *sequence.Sequences {
 	t.Helper()
 	o.CreateTable = true
 	quick(&o)
 	for _, f := range change {
 		f(&o)
 	}
-	s, err := New(o)
+	s, err := sequence.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +145,7 @@ func openWith(t testing.TB, o Options, change ...func(*Options)) *Sequences {
 
 // checkSums fails the test if the numbers that were reserved are not those that were given, are
 // held, or are unused for a reason.
-func checkSums(t testing.TB, s *Sequences) {
+func checkSums(t testing.TB, s *sequence.Sequences) {
 	t.Helper()
 	if st := s.Stats(); st.Given+st.Cached+st.Unused.Sum() != st.Reserved {
 		t.Errorf("%d numbers were reserved, of which %d were given, %d are held, and these unused: %v", st.Reserved, st.Given, st.Cached, st.Unused)
@@ -159,9 +160,9 @@ func checkSums(t testing.TB, s *Sequences) {
 
 // quick has a proxy of a test ask and give up sooner. What bounds the answer of a server stays, as
 // a busy machine needs it.
-func quick(o *Options) {
-	SetUsualTiming(o)
-	ChangeTiming(o, func(t *Timing) {
+func quick(o *sequence.Options) {
+	sequence.SetUsualTiming(o)
+	sequence.ChangeTiming(o, func(t *sequence.Timing) {
 		t.Follow, t.FollowRarely = 100*time.Millisecond, time.Second
 		t.Beat, t.Stale, t.Tenure = 500*time.Millisecond, 5*time.Second, 4*time.Second
 		t.Flush = 2 * time.Second
@@ -171,26 +172,28 @@ func quick(o *Options) {
 
 // seldomHearing has a proxy not hear of changes within a few seconds, apart from those that it
 // makes itself.
-func seldomHearing(o *Options) {
-	ChangeTiming(o, func(t *Timing) {
+func seldomHearing(o *sequence.Options) {
+	sequence.ChangeTiming(o, func(t *sequence.Timing) {
 		t.Follow, t.FollowRarely = 4*time.Second, 4*time.Second
 		t.Fill, t.Stale, t.Tenure = 10*time.Second, 15*time.Second, 10*time.Second
 	})
 }
 
-func cacheSize(n uint64) func(*Options) { return func(o *Options) { o.CacheSize = n } }
-
-// steadySize reserves n at a time whatever the rate is.
-func steadySize(n uint64) func(*Options) {
-	return func(o *Options) { o.CacheSize, o.OutageCover = n, time.Nanosecond }
+func cacheSize(n uint64) func(*sequence.Options) {
+	return func(o *sequence.Options) { o.CacheSize = n }
 }
 
-func patience(d time.Duration) func(*Options) {
-	return func(o *Options) { o.AllocateTimeout = d }
+// steadySize reserves n at a time whatever the rate is.
+func steadySize(n uint64) func(*sequence.Options) {
+	return func(o *sequence.Options) { o.CacheSize, o.OutageCover = n, time.Nanosecond }
+}
+
+func patience(d time.Duration) func(*sequence.Options) {
+	return func(o *sequence.Options) { o.AllocateTimeout = d }
 }
 
 // mustTake fails the test if there is no number. With a kind of tests it returns the counter.
-func mustTake(t testing.TB, s *Sequences, name string, n uint64) uint64 {
+func mustTake(t testing.TB, s *sequence.Sequences, name string, n uint64) uint64 {
 	t.Helper()
 	if n > 1 && !takesSeveral(t) {
 		return oneByOne(t, s, name, n)
@@ -228,10 +231,10 @@ func within(t testing.TB, limit time.Duration, what string, ok func() bool) {
 }
 
 // settled waits until no reservation of name is in flight.
-func settled(t testing.TB, s *Sequences, name string) {
+func settled(t testing.TB, s *sequence.Sequences, name string) {
 	t.Helper()
 	eventually(t, "reservation of "+name+" ends", func() bool {
-		c := Inside(s).Cache(name)
+		c := sequence.Inside(s).Cache(name)
 		return c.Known() && !c.Reserving()
 	})
 }

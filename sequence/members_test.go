@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/stats"
 	"seqproxy/test/mysqltest"
@@ -34,14 +35,14 @@ func newFleet(t testing.TB, n int) fleet {
 	return f
 }
 
-func (f fleet) open(t testing.TB, change ...func(*Options)) *Sequences {
+func (f fleet) open(t testing.TB, change ...func(*sequence.Options)) *sequence.Sequences {
 	t.Helper()
-	o := Options{NoDirectWriters: true}
+	o := sequence.Options{NoDirectWriters: true}
 	for _, p := range f {
 		o.Servers = append(o.Servers, p.options().Servers...)
 	}
 	s := openWith(t, o, change...)
-	if how, _ := Inside(s).Interleave(); len(f) > 1 && how == InterleaveBlock {
+	if how, _ := sequence.Inside(s).Interleave(); len(f) > 1 && how == sequence.InterleaveBlock {
 		f.divide(t, s)
 	}
 	return s
@@ -49,7 +50,7 @@ func (f fleet) open(t testing.TB, change ...func(*Options)) *Sequences {
 
 // divide has servers that are new divide the numbers in blocks, as SEQPROXY ADD SEQUENCE SERVER
 // does step by step.
-func (f fleet) divide(t testing.TB, s *Sequences) {
+func (f fleet) divide(t testing.TB, s *sequence.Sequences) {
 	t.Helper()
 	for _, p := range f {
 		for _, what := range []string{"sequence_member WHERE plan > 0", "sequence"} {
@@ -61,16 +62,16 @@ func (f fleet) divide(t testing.TB, s *Sequences) {
 		}
 	}
 	ctx := context.Background()
-	_, block := Inside(s).Interleave()
-	plan := &Plan{Number: 1, UUID: "11111111-1111-1111-1111-111111111111", State: PlanInForce, Interleave: InterleaveBlock, Block: block}
-	for i, v := range Inside(s).Known() {
+	_, block := sequence.Inside(s).Interleave()
+	plan := &sequence.Plan{Number: 1, UUID: "11111111-1111-1111-1111-111111111111", State: sequence.PlanInForce, Interleave: sequence.InterleaveBlock, Block: block}
+	for i, v := range sequence.Inside(s).Known() {
 		id, err := v.Plans.MemberID(ctx, v.Pool())
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan.Members = append(plan.Members, Member{ID: id, Address: v.Address(), Position: i})
+		plan.Members = append(plan.Members, sequence.Member{ID: id, Address: v.Address(), Position: i})
 	}
-	for i, v := range Inside(s).Known() {
+	for i, v := range sequence.Inside(s).Known() {
 		if err := errors.Join(v.Plans.Save(ctx, v.Pool(), plan), v.Plans.SaveMembership(ctx, v.Pool(), plan.Of(plan.Members[i].ID))); err != nil {
 			t.Fatal(err)
 		}
@@ -86,18 +87,18 @@ func (f fleet) ids(t testing.TB, name string) (all []uint64) {
 	return all
 }
 
-func blocks(n uint64) func(*Options) { return func(o *Options) { o.Block = n } }
-func inSteps(o *Options)             { o.Interleave = InterleaveStep }
+func blocks(n uint64) func(*sequence.Options) { return func(o *sequence.Options) { o.Block = n } }
+func inSteps(o *sequence.Options)             { o.Interleave = sequence.InterleaveStep }
 
-func createOn(t testing.TB, s *Sequences, name string) Created {
+func createOn(t testing.TB, s *sequence.Sequences, name string) sequence.Created {
 	t.Helper()
-	return mustCreate(t, s, CreateOptions{Name: name})
+	return mustCreate(t, s, sequence.CreateOptions{Name: name})
 }
 
 func TestSeveralServersNeverGiveANumberTwiceWhileOneIsKilled(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		change func(*Options)
+		change func(*sequence.Options)
 		count  int
 		step   uint64
 	}{
@@ -115,7 +116,7 @@ func TestSeveralServersNeverGiveANumberTwiceWhileOneIsKilled(t *testing.T) {
 			for proxy := range 3 {
 				s := f.open(t, c.change, steadySize(20), patience(4*time.Second))
 				if proxy == 0 {
-					made, err := s.Create(t.Context(), CreateOptions{Name: "photos", Increment: c.step})
+					made, err := s.Create(t.Context(), sequence.CreateOptions{Name: "photos", Increment: c.step})
 					if err != nil || made.First > uint64(c.count)+1 {
 						t.Errorf("the first number is %d, %v", made.First, err)
 					}
@@ -203,7 +204,7 @@ func TestAProcessTakesNumbersOnlyAboveAllThatItEverGot(t *testing.T) {
 			t.Errorf("rows at %d, want all near %d", f.ids(t, "photos"), last)
 		}
 	}
-	if _, err := s.Take(t.Context(), []byte("photos"), 11); !errors.Is(err, ErrSeveral) {
+	if _, err := s.Take(t.Context(), []byte("photos"), 11); !errors.Is(err, sequence.ErrSeveral) {
 		t.Errorf("a run that is longer than a block: got %v", err)
 	} else {
 		wantText(t, err, "do not fit in a block of 10", "sequence.block")
@@ -217,10 +218,10 @@ func TestAProxyWithAnOldViewGetsNoNumbers(t *testing.T) {
 	createOn(t, lone, "photos")
 	mustTake(t, lone, "photos", 10)
 	settled(t, lone, "photos")
-	Inside(lone).Cache("photos").Void(stats.UnusedRestart)
+	sequence.Inside(lone).Cache("photos").Void(stats.UnusedRestart)
 	both := f.open(t, blocks(10), steadySize(10))
 	_, err := both.Take(t.Context(), []byte("photos"), 1)
-	if !errors.Is(err, ErrUnfit) {
+	if !errors.Is(err, sequence.ErrUnfit) {
 		t.Fatalf("a first plan over a server that has rows: got %v", err)
 	}
 	wantText(t, err, "photos", "SEQPROXY ADD SEQUENCE SERVER", f[0].server.Addr())
@@ -233,14 +234,14 @@ func TestAProxyWithAnOldViewGetsNoNumbers(t *testing.T) {
 		top = mustTake(t, both, "photos", 1)
 	}
 	// It believes that there is one server, which counts plainly.
-	Inside(lone).ForgetPlan()
+	sequence.Inside(lone).ForgetPlan()
 	var book ledger
 	for range 100 {
 		book.add(t, "one", mustTake(t, lone, "photos", 1), 1)
 		book.add(t, "the other", mustTake(t, both, "photos", 1), 1)
 	}
-	if !Inside(lone).Several() || len(Inside(lone).Members()) != 2 {
-		t.Errorf("it has not learnt of the plan: %+v", Inside(lone).Plan())
+	if !sequence.Inside(lone).Several() || len(sequence.Inside(lone).Members()) != 2 {
+		t.Errorf("it has not learnt of the plan: %+v", sequence.Inside(lone).Plan())
 	}
 	if next := mustTake(t, lone, "photos", 1); next < top {
 		t.Logf("%d after %d", next, top)
@@ -254,7 +255,7 @@ func TestASequenceIsTheSameOnAllServers(t *testing.T) {
 	mustTake(t, b, "photos", 1)
 	ctx := t.Context()
 	text := "of people"
-	if _, err := a.Alter(ctx, []byte("photos"), Alteration{Comment: &text}); err != nil {
+	if _, err := a.Alter(ctx, []byte("photos"), sequence.Alteration{Comment: &text}); err != nil {
 		t.Fatal(err)
 	}
 	versions := func() string {
@@ -274,7 +275,7 @@ func TestASequenceIsTheSameOnAllServers(t *testing.T) {
 	if _, ok, err := a.SetValue(ctx, []byte("photos"), 5000, true); !ok || err != nil {
 		t.Fatalf("SETVAL: %v %v", ok, err)
 	}
-	for _, s := range []*Sequences{a, b} {
+	for _, s := range []*sequence.Sequences{a, b} {
 		eventually(t, "SETVAL holds", func() bool { return mustTake(t, s, "photos", 1) > 5000 })
 	}
 	if raised, err := a.Raise(ctx, []byte("photos"), 9000); !raised || err != nil {
@@ -292,13 +293,13 @@ func TestASequenceIsTheSameOnAllServers(t *testing.T) {
 		}
 	}
 	yes, two, seven := true, uint64(2), uint64(7)
-	for _, c := range []Alteration{{Cycle: &yes}, {Increment: &seven}, {Restart: &two, Force: true}} {
-		if _, err := a.Alter(ctx, []byte("photos"), c); !errors.Is(err, ErrSeveral) {
+	for _, c := range []sequence.Alteration{{Cycle: &yes}, {Increment: &seven}, {Restart: &two, Force: true}} {
+		if _, err := a.Alter(ctx, []byte("photos"), c); !errors.Is(err, sequence.ErrSeveral) {
 			t.Errorf("%+v: got %v, want that it needs a single server", c, err)
 		}
 	}
 	restart := uint64(50_000)
-	if done, err := a.Alter(ctx, []byte("photos"), Alteration{Restart: &restart}); err != nil || done.Next == 0 {
+	if done, err := a.Alter(ctx, []byte("photos"), sequence.Alteration{Restart: &restart}); err != nil || done.Next == 0 {
 		t.Errorf("RESTART: %+v %v", done, err)
 	}
 	if got := mustTake(t, a, "photos", 1); got < 50_000 || got > 50_400 {
@@ -325,7 +326,7 @@ func TestASequenceIsTheSameOnAllServers(t *testing.T) {
 	f[0].exec(t, "UPDATE sequence_options SET version = version + 10, floor = ? WHERE name = 'photos'", f[0].id(t, "photos"))
 	f[0].exec(t, "DELETE FROM sequence WHERE name = 'photos'")
 	c := f.open(t)
-	if _, err := c.Take(ctx, []byte("photos"), 1); !errors.Is(err, ErrUnknown) {
+	if _, err := c.Take(ctx, []byte("photos"), 1); !errors.Is(err, sequence.ErrUnknown) {
 		t.Errorf("half dropped: got %v", err)
 	}
 	if made := createOn(t, c, "photos"); made.First <= top || !made.Raised {
@@ -336,7 +337,7 @@ func TestASequenceIsTheSameOnAllServers(t *testing.T) {
 	}
 	eventually(t, "others hear of it", func() bool {
 		_, err := b.Take(ctx, []byte("photos"), 1)
-		return errors.Is(err, ErrUnknown)
+		return errors.Is(err, sequence.ErrUnknown)
 	})
 
 	// A row deleted by hand is not made again: nobody knows what it gave.
@@ -354,7 +355,7 @@ func TestStepsOfTheWrongResidueAreRefused(t *testing.T) {
 	f[1].exec(t, "INSERT INTO sequence VALUES ('photos', 3)")
 	s := f.open(t, inSteps, steadySize(10))
 	_, err := s.Take(t.Context(), []byte("photos"), 1)
-	if !errors.Is(err, ErrUnfit) {
+	if !errors.Is(err, sequence.ErrUnfit) {
 		t.Fatalf("two servers of one residue: got %v", err)
 	}
 	remedy := err.Error()
@@ -382,9 +383,9 @@ func TestStepsOfTheWrongResidueAreRefused(t *testing.T) {
 		if err != nil {
 			wantText(t, err, f[0].server.Addr(), "0 modulo 2 (those are the numbers of "+f[1].server.Addr()+", where it is ")
 		}
-		return errors.Is(err, ErrUnfit)
+		return errors.Is(err, sequence.ErrUnfit)
 	})
-	if id, err := s.Advance(t.Context(), []byte("photos"), 1); !errors.Is(err, ErrStep) {
+	if id, err := s.Advance(t.Context(), []byte("photos"), 1); !errors.Is(err, sequence.ErrStep) {
 		t.Errorf("advance by 1: got %d, %v", id, err)
 	}
 }
@@ -397,7 +398,7 @@ func TestANameThatTooFewServersCouldTellOfIsNotMadeAgain(t *testing.T) {
 	createOn(t, first, "photos")
 	f[2].kill(t)
 	eventually(t, "the sequence is made on the other two", func() bool {
-		_, err := first.Create(t.Context(), CreateOptions{Name: "late", IfNotExists: true})
+		_, err := first.Create(t.Context(), sequence.CreateOptions{Name: "late", IfNotExists: true})
 		return err == nil
 	})
 	last := uint64(0)
@@ -408,10 +409,10 @@ func TestANameThatTooFewServersCouldTellOfIsNotMadeAgain(t *testing.T) {
 	f[1].kill(t)
 	f[2].restart(t)
 
-	maker := f.open(t, blocks(10), steadySize(10), patience(2*time.Second), func(o *Options) { o.CreateUnknown = true })
+	maker := f.open(t, blocks(10), steadySize(10), patience(2*time.Second), func(o *sequence.Options) { o.CreateUnknown = true })
 	eventually(t, "the error says which servers are missing", func() bool {
 		n, err := maker.Take(t.Context(), []byte("late"), 1)
-		if !errors.As(err, new(*UnavailableError)) {
+		if !errors.As(err, new(*sequence.UnavailableError)) {
 			t.Fatalf("got %d, %v, want an UnavailableError", n, err)
 		}
 		for _, part := range []string{`sequence "late"`, "too few sequence servers can be reached", f[0].server.Addr() + ": ", f[1].server.Addr() + ": "} {
@@ -431,7 +432,7 @@ func TestANameThatTooFewServersCouldTellOfIsNotMadeAgain(t *testing.T) {
 	}
 	f[0].restart(t)
 	f[1].restart(t)
-	for _, s := range []*Sequences{maker, first} {
+	for _, s := range []*sequence.Sequences{maker, first} {
 		eventually(t, "numbers go on", func() bool {
 			n, err := s.Take(t.Context(), []byte("late"), 1)
 			if err == nil && n <= last && s == maker {
@@ -447,7 +448,7 @@ func TestANameThatTooFewServersCouldTellOfIsNotMadeAgain(t *testing.T) {
 func TestASequenceHasNotRunOutWhileAServerIsAway(t *testing.T) {
 	f := newFleet(t, 3)
 	s, h := f.open(t, blocks(10), steadySize(10), patience(time.Second)), newGivenEver()
-	mustCreate(t, s, CreateOptions{Name: "photos", Max: 390}) // the last block is the third's
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Max: 390}) // the last block is the third's
 	h.add(t, "photos", mustTake(t, s, "photos", 1))
 	f[2].kill(t)
 	take := func() error {
@@ -463,13 +464,13 @@ func TestASequenceHasNotRunOutWhileAServerIsAway(t *testing.T) {
 		switch err = take(); {
 		case err == nil:
 			return false
-		case given || errors.Is(err, ErrExhausted):
+		case given || errors.Is(err, sequence.ErrExhausted):
 			return true
 		}
 		given = f[0].id(t, "photos") >= 370 && f[1].id(t, "photos") >= 380
 		return false
 	})
-	if !errors.As(err, new(*UnavailableError)) {
+	if !errors.As(err, new(*sequence.UnavailableError)) {
 		t.Errorf("after %d got %v, want an UnavailableError", h.high["photos"], err)
 	}
 }

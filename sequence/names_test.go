@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/define"
 )
 
@@ -37,7 +38,7 @@ func TestNamesMeanTheSameSequenceIfTheTableSaysSo(t *testing.T) {
 				switch {
 				case c.same && (err != nil || n != last+1):
 					t.Errorf("%q gave %d, %v; want %d from the same segment", name, n, err, last+1)
-				case !c.same && !errors.Is(err, ErrUnknown):
+				case !c.same && !errors.Is(err, sequence.ErrUnknown):
 					t.Errorf("%q gave %d, %v; want ErrUnknown", name, n, err)
 				}
 				last = n
@@ -46,17 +47,17 @@ func TestNamesMeanTheSameSequenceIfTheTableSaysSo(t *testing.T) {
 				t.Errorf("got %d sequences in memory, want 1", got)
 			}
 			// The options beside the table compare alike.
-			mustCreate(t, s, CreateOptions{Name: "Videos", Cache: 3})
+			mustCreate(t, s, sequence.CreateOptions{Name: "Videos", Cache: 3})
 			if !c.same {
-				mustCreate(t, s, CreateOptions{Name: "videos", Cache: 4})
+				mustCreate(t, s, sequence.CreateOptions{Name: "videos", Cache: 4})
 			}
 			infos, err := s.List(context.Background())
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, i := range infos {
-				if want := map[string]uint64{"Videos": 3, "videos": 4}[i.Name]; want != 0 && (i.Cache != want || !Typed(&i)) {
-					t.Errorf("%q has CACHE %d (typed: %v), want %d", i.Name, i.Cache, Typed(&i), want)
+				if want := map[string]uint64{"Videos": 3, "videos": 4}[i.Name]; want != 0 && (i.Cache != want || !sequence.Typed(&i)) {
+					t.Errorf("%q has CACHE %d (typed: %v), want %d", i.Name, i.Cache, sequence.Typed(&i), want)
 				}
 			}
 		})
@@ -70,15 +71,15 @@ func TestTablesThatCompareNamesDifferentlyAreRefusedWithTheRemedy(t *testing.T) 
 	p.exec(t, "ALTER TABLE sequence CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_520_ci")
 	s := p.open(t, patience(time.Second))
 	n, err := s.Take(context.Background(), []byte("photos"), 1)
-	var unfit *UnfitError
+	var unfit *sequence.UnfitError
 	if !errors.As(err, &unfit) {
 		t.Fatalf("got %d, %v; want an UnfitError", n, err)
 	}
 	wantText(t, err, "sequence_options", "MODIFY `name` varchar(50) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_520_ci")
-	if _, err := s.List(context.Background()); !errors.Is(err, ErrUnfit) {
+	if _, err := s.List(context.Background()); !errors.Is(err, sequence.ErrUnfit) {
 		t.Errorf("List: got %v, want ErrUnfit", err)
 	}
-	if _, err := s.Take(context.Background(), []byte("\xff"), 1); errors.Is(err, ErrUnknown) {
+	if _, err := s.Take(context.Background(), []byte("\xff"), 1); errors.Is(err, sequence.ErrUnknown) {
 		t.Errorf("got %v, want what is wrong with the tables", err)
 	}
 	p.exec(t, unfit.Remedy)
@@ -107,7 +108,7 @@ func TestSameTellsSpellingsFromSequences(t *testing.T) {
 		}
 	}
 	closeNow(t, s)
-	if _, err := s.Same(context.Background(), []byte("photos"), []byte("albums")); !errors.Is(err, ErrClosed) {
+	if _, err := s.Same(context.Background(), []byte("photos"), []byte("albums")); !errors.Is(err, sequence.ErrClosed) {
 		t.Errorf("after Close: got %v, want ErrClosed", err)
 	}
 }
@@ -119,7 +120,7 @@ func TestStrangeNamesAreData(t *testing.T) {
 	for _, name := range []string{
 		"it's", `back\slash`, `"double"`, "`tick`", "%", "_", "a;b", "-- x", "' OR '1'='1", "\x00nul", "new\nline", "\u00e9\u4e2d\U0001F4F7", "?", "0",
 	} {
-		mustCreate(t, s, CreateOptions{Name: name, Cache: 3})
+		mustCreate(t, s, sequence.CreateOptions{Name: name, Cache: 3})
 		for want := uint64(1); want <= 5; want++ {
 			if got := mustTake(t, s, name, 1); got != want {
 				t.Errorf("%q gave %d, want %d", name, got, want)
@@ -130,7 +131,7 @@ func TestStrangeNamesAreData(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "\xff", "\xc3(", strings.Repeat("n", 65), strings.Repeat("n", 100000)} {
-		if _, err := s.Take(context.Background(), []byte(name), 1); !errors.Is(err, ErrUnknown) {
+		if _, err := s.Take(context.Background(), []byte(name), 1); !errors.Is(err, sequence.ErrUnknown) {
 			t.Errorf("Take(%.20q): got %v, want ErrUnknown", name, err)
 		}
 	}
@@ -141,10 +142,10 @@ func TestNameOfATableNeedsNoCare(t *testing.T) {
 	schema := "odd`sch'ema " + p.schema
 	p.exec(t, "CREATE DATABASE "+define.Quote(schema))
 	defer p.exec(t, "DROP DATABASE "+define.Quote(schema))
-	s := p.open(t, func(o *Options) {
+	s := p.open(t, func(o *sequence.Options) {
 		o.Servers[0].Database, o.Servers[0].Table, o.CreateTable = schema, "my`seq'table", true
 	})
-	mustCreate(t, s, CreateOptions{Name: "photos", Cache: 4})
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Cache: 4})
 	if got := mustTake(t, s, "photos", 1); got != 1 {
 		t.Errorf("got %d, want 1", got)
 	}
@@ -166,8 +167,8 @@ func TestRowInsertedByAnApplicationIsKnownWithinASecond(t *testing.T) {
 		known, err := s.Exists(context.Background(), name)
 		return err == nil && known
 	})
-	if waited := time.Since(inserted); waited > 10*Inside(s).Timing().Unknown {
-		t.Errorf("the row was seen after %v, want about %v at most", waited, Inside(s).Timing().Unknown)
+	if waited := time.Since(inserted); waited > 10*sequence.Inside(s).Timing().Unknown {
+		t.Errorf("the row was seen after %v, want about %v at most", waited, sequence.Inside(s).Timing().Unknown)
 	}
 	if got := mustTake(t, s, "photos", 1); got != 101 {
 		t.Errorf("got %d, want 101", got)
@@ -183,7 +184,7 @@ func TestUnknownNamesAreNotAskedForAgainAndAgain(t *testing.T) {
 	var before, after uint64
 	queries := func(n *uint64) {
 		t.Helper()
-		conn, err := Inside(s).First().Conn(context.Background())
+		conn, err := sequence.Inside(s).First().Conn(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,10 +193,10 @@ func TestUnknownNamesAreNotAskedForAgainAndAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	Inside(s).First().Pool().SetMaxOpenConns(1) // so that its own count is all of ours
+	sequence.Inside(s).First().Pool().SetMaxOpenConns(1) // so that its own count is all of ours
 	queries(&before)
 	for range 2000 {
-		if _, err := s.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, ErrUnknown) {
+		if _, err := s.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, sequence.ErrUnknown) {
 			t.Fatalf("got %v, want ErrUnknown", err)
 		}
 	}
@@ -203,11 +204,11 @@ func TestUnknownNamesAreNotAskedForAgainAndAgain(t *testing.T) {
 	if after-before > 20 {
 		t.Errorf("2000 takes of an unknown sequence ran %d statements, want a few", after-before)
 	}
-	for i := range 3 * MostUnknown {
-		Inside(s).NoSequence(fmt.Sprint(i))
+	for i := range 3 * sequence.MostUnknown {
+		sequence.Inside(s).NoSequence(fmt.Sprint(i))
 	}
-	if got := Inside(s).Unknown(); got > MostUnknown {
-		t.Errorf("%d unknown names are remembered, want at most %d", got, MostUnknown)
+	if got := sequence.Inside(s).Unknown(); got > sequence.MostUnknown {
+		t.Errorf("%d unknown names are remembered, want at most %d", got, sequence.MostUnknown)
 	}
 }
 
@@ -221,13 +222,13 @@ func TestListShowsTheTableAndWhatIsInMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	const end = 1<<64 - 1
-	want := []Info{
-		{Name: "Albums", Next: 21, Cache: 100, End: end, ToEnd: Never, CachedFor: Never, Skew: Never},
-		{Name: "photos", Next: 14, Cached: 97, Cache: 100, End: end, ToEnd: Never},
-		{Name: "zoo", Cache: 1, End: end, Used: 100, ToEnd: Never, CachedFor: Never, Skew: Never},
+	want := []sequence.Info{
+		{Name: "Albums", Next: 21, Cache: 100, End: end, ToEnd: sequence.Never, CachedFor: sequence.Never, Skew: sequence.Never},
+		{Name: "photos", Next: 14, Cached: 97, Cache: 100, End: end, ToEnd: sequence.Never},
+		{Name: "zoo", Cache: 1, End: end, Used: 100, ToEnd: sequence.Never, CachedFor: sequence.Never, Skew: sequence.Never},
 	}
 	for i := range got {
-		if i == 1 && got[i].Rate > 0 && got[i].CachedFor < got[i].Skew && got[i].Skew < Never {
+		if i == 1 && got[i].Rate > 0 && got[i].CachedFor < got[i].Skew && got[i].Skew < sequence.Never {
 			got[i].Rate, got[i].CachedFor, got[i].Skew = 0, 0, 0 // of this moment
 		}
 		if i == 1 && time.Since(got[i].Reserved) < time.Hour {
@@ -247,21 +248,21 @@ func TestListShowsTheTableAndWhatIsInMemory(t *testing.T) {
 }
 
 func TestOptionsOutOfRangeAreRefused(t *testing.T) {
-	good := ServerOptions{Addr: "127.0.0.1:3306", Database: "app"}
-	for name, o := range map[string]Options{
+	good := sequence.ServerOptions{Addr: "127.0.0.1:3306", Database: "app"}
+	for name, o := range map[string]sequence.Options{
 		"no server":            {},
-		"two servers":          {Servers: []ServerOptions{good, good}},
-		"a group of several":   {Servers: []ServerOptions{good, {Database: "app", Nodes: []Node{{Addr: "127.0.0.1:1"}, {Addr: "127.0.0.1:2"}}}}},
-		"no address":           {Servers: []ServerOptions{{Database: "app"}}},
-		"no database":          {Servers: []ServerOptions{{Addr: "127.0.0.1:3306"}}},
-		"network":              {Servers: []ServerOptions{{Network: "udp", Addr: "127.0.0.1:3306", Database: "app"}}},
-		"negative dial":        {Servers: []ServerOptions{{DialTimeout: -1, Addr: "127.0.0.1:3306", Database: "app"}}},
-		"long table name":      {Servers: []ServerOptions{{Addr: "127.0.0.1:3306", Database: "app", Table: strings.Repeat("t", 57)}}},
-		"negative cover":       {Servers: []ServerOptions{good}, OutageCover: -1},
-		"negative allocate":    {Servers: []ServerOptions{good}, AllocateTimeout: -1},
-		"unheard-of durabilty": {Servers: []ServerOptions{good}, Durability: "eventual"},
+		"two servers":          {Servers: []sequence.ServerOptions{good, good}},
+		"a group of several":   {Servers: []sequence.ServerOptions{good, {Database: "app", Nodes: []sequence.Node{{Addr: "127.0.0.1:1"}, {Addr: "127.0.0.1:2"}}}}},
+		"no address":           {Servers: []sequence.ServerOptions{{Database: "app"}}},
+		"no database":          {Servers: []sequence.ServerOptions{{Addr: "127.0.0.1:3306"}}},
+		"network":              {Servers: []sequence.ServerOptions{{Network: "udp", Addr: "127.0.0.1:3306", Database: "app"}}},
+		"negative dial":        {Servers: []sequence.ServerOptions{{DialTimeout: -1, Addr: "127.0.0.1:3306", Database: "app"}}},
+		"long table name":      {Servers: []sequence.ServerOptions{{Addr: "127.0.0.1:3306", Database: "app", Table: strings.Repeat("t", 57)}}},
+		"negative cover":       {Servers: []sequence.ServerOptions{good}, OutageCover: -1},
+		"negative allocate":    {Servers: []sequence.ServerOptions{good}, AllocateTimeout: -1},
+		"unheard-of durabilty": {Servers: []sequence.ServerOptions{good}, Durability: "eventual"},
 	} {
-		if _, err := New(o); !errors.Is(err, define.ErrBadOption) {
+		if _, err := sequence.New(o); !errors.Is(err, define.ErrBadOption) {
 			t.Errorf("%s: got %v, want ErrBadOption", name, err)
 		}
 	}
@@ -276,7 +277,7 @@ func TestALookupKeepsItsNameWhenItsCallerGivesUp(t *testing.T) {
 		name := []byte(ghost)
 		_, err := s.Take(gone, name, 1)
 		copy(name, "photos") // the caller's memory is used for the next command
-		if !errors.Is(err, context.Canceled) && !errors.Is(err, ErrUnknown) {
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, sequence.ErrUnknown) {
 			t.Fatalf("Take without patience: got %v, want Canceled or ErrUnknown", err)
 		}
 		if known, err := s.Exists(context.Background(), []byte(ghost)); known || err != nil {

@@ -1,13 +1,15 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
 	"testing"
 	"time"
+
+	"seqproxy/sequence"
 )
 
 // wantOrdered checks whether a sequence is an ORDER sequence.
-func wantOrdered(t *testing.T, s *Sequences, name string, want bool) {
+func wantOrdered(t *testing.T, s *sequence.Sequences, name string, want bool) {
 	t.Helper()
 	if def, _, err := s.Describe(t.Context(), []byte(name)); err != nil || def.Order != want {
 		t.Errorf("sequence %s: got ORDER %v, %v; want %v", name, def.Order, err, want)
@@ -26,7 +28,7 @@ func TestORDERThatIsNotConfirmedIsNotTakenBackFromUnderALaterStatement(t *testin
 		defer leave()
 		done := make(chan error)
 		go func() {
-			_, err := a.Alter(ctx, []byte(name), Alteration{Order: ref(true)})
+			_, err := a.Alter(ctx, []byte(name), sequence.Alteration{Order: ref(true)})
 			done <- err
 		}()
 		eventually(t, "the change is made, and waits", func() bool {
@@ -34,7 +36,7 @@ func TestORDERThatIsNotConfirmedIsNotTakenBackFromUnderALaterStatement(t *testin
 			return err == nil && def.Order
 		})
 		if name == "photos" {
-			mustAlter(t, b, name, Alteration{Comment: ref("in order")})
+			mustAlter(t, b, name, sequence.Alteration{Comment: ref("in order")})
 		}
 		leave()
 		if err := <-done; err == nil {
@@ -49,9 +51,9 @@ func TestWhatIsLeftOfAnORDERThatIsNotConfirmed(t *testing.T) {
 	for _, servers := range []int{1, 2} {
 		f := newFleet(t, servers)
 		a, b := f.open(t, patience(30*time.Second)), f.open(t, patience(30*time.Second))
-		say := func(change Alteration) {
+		say := func(change sequence.Alteration) {
 			t.Helper()
-			if err := Inside(b).Change(t.Context(), "photos", change); err != nil {
+			if err := sequence.Inside(b).Change(t.Context(), "photos", change); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -68,28 +70,28 @@ func TestWhatIsLeftOfAnORDERThatIsNotConfirmed(t *testing.T) {
 		}{
 			{false, func() {}, "is no ORDER sequence", false},
 			{true, func() {}, "is an ORDER sequence, as before", true},
-			{false, func() { say(Alteration{Cache: ref(uint64(5))}) }, "is an ORDER sequence, as it was changed again meanwhile", true},
-			{true, func() { say(Alteration{Cache: ref(uint64(6))}) }, "is an ORDER sequence, as before", true},
-			{false, func() { say(Alteration{Order: ref(true)}) }, "is an ORDER sequence, as it was changed again meanwhile", true},
-			{true, func() { say(Alteration{Order: ref(false)}) }, "is no ORDER sequence any more, as it was changed again meanwhile", false},
-			{false, func() { say(Alteration{Order: ref(false)}) }, "is no ORDER sequence", false},
+			{false, func() { say(sequence.Alteration{Cache: ref(uint64(5))}) }, "is an ORDER sequence, as it was changed again meanwhile", true},
+			{true, func() { say(sequence.Alteration{Cache: ref(uint64(6))}) }, "is an ORDER sequence, as before", true},
+			{false, func() { say(sequence.Alteration{Order: ref(true)}) }, "is an ORDER sequence, as it was changed again meanwhile", true},
+			{true, func() { say(sequence.Alteration{Order: ref(false)}) }, "is no ORDER sequence any more, as it was changed again meanwhile", false},
+			{false, func() { say(sequence.Alteration{Order: ref(false)}) }, "is no ORDER sequence", false},
 			{true, drop, "was dropped meanwhile", false},
 			{false, func() { closeNow(t, a) }, "may be an ORDER sequence", true},
 		} {
-			mustCreate(t, b, CreateOptions{Name: "photos", OrReplace: true})
-			say(Alteration{Order: &c.before})
-			changed, err := Inside(a).AlterOnly(t.Context(), "photos", Alteration{Order: ref(true)})
+			mustCreate(t, b, sequence.CreateOptions{Name: "photos", OrReplace: true})
+			say(sequence.Alteration{Order: &c.before})
+			changed, err := sequence.Inside(a).AlterOnly(t.Context(), "photos", sequence.Alteration{Order: ref(true)})
 			if err != nil {
 				t.Fatal(err)
 			}
 			c.meanwhile()
-			if got := Inside(a).TakeBackOrder(t.Context(), &changed); got != c.want {
+			if got := sequence.Inside(a).TakeBackOrder(t.Context(), &changed); got != c.want {
 				t.Errorf("%d servers, it was an ORDER sequence: %v; got %q, want %q", servers, c.before, got, c.want)
 			}
 			if c.want != "was dropped meanwhile" {
 				wantOrdered(t, b, "photos", c.after)
 			}
-			wantText(t, &CachedError{Sequence: "photos", Order: c.want}, `sequence "photos" `+c.want+": ORDER is not confirmed, because proxies may hold numbers of it: ")
+			wantText(t, &sequence.CachedError{Sequence: "photos", Order: c.want}, `sequence "photos" `+c.want+": ORDER is not confirmed, because proxies may hold numbers of it: ")
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/store"
 )
 
@@ -17,13 +18,13 @@ func TestNumbersAreNotGivenBackToTheHomeOfAnORDERSequence(t *testing.T) {
 	createOn(t, a, "photos")
 	mustTake(t, a, "photos", 1)
 	settled(t, a, "photos")
-	Inside(a).StopFollowing() // it hears nothing
-	if err := Inside(b).Change(t.Context(), "photos", Alteration{Order: ref(true)}); err != nil {
+	sequence.Inside(a).StopFollowing() // it hears nothing
+	if err := sequence.Inside(b).Change(t.Context(), "photos", sequence.Alteration{Order: ref(true)}); err != nil {
 		t.Fatal(err)
 	}
 	before := f.ids(t, "photos")
 	err := a.Flush(t.Context(), []byte("photos"))
-	Inside(a).FollowAgain()
+	sequence.Inside(a).FollowAgain()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,12 +37,12 @@ func TestNumbersAreNotGivenBackToTheHomeOfAnORDERSequence(t *testing.T) {
 func TestAnORDERSequenceInThePlaceOfADeletedRowWaitsForWhoHoldsNumbers(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	admin, holder := p.open(t), p.open(t, steadySize(50))
-	mustCreate(t, admin, CreateOptions{Name: "photos", Comment: "so that the options have it"})
+	mustCreate(t, admin, sequence.CreateOptions{Name: "photos", Comment: "so that the options have it"})
 	mustTake(t, holder, "photos", 1)
 	settled(t, holder, "photos")
 	p.exec(t, "DELETE FROM sequence WHERE name = 'photos'")
 	fresh := p.open(t) // it knows of nothing that was there
-	ordered, err := Inside(fresh).CreateOrdered(t.Context(), "photos", 5000)
+	ordered, err := sequence.Inside(fresh).CreateOrdered(t.Context(), "photos", 5000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,10 +57,10 @@ func TestAHomeGivesNothingWhileAnotherMemberHasDecidedOnALaterPlan(t *testing.T)
 	f := newFleet(t, 3)
 	a := f.open(t)
 	createOn(t, a, "photos")
-	mustAlter(t, a, "photos", Alteration{Order: ref(true)})
+	mustAlter(t, a, "photos", sequence.Alteration{Order: ref(true)})
 	mustTake(t, a, "photos", 1)
-	home := Inside(a).Home("photos")
-	other := (slices.Index(Inside(a).Members(), *home) + 1) % len(f)
+	home := sequence.Inside(a).Home("photos")
+	other := (slices.Index(sequence.Inside(a).Members(), *home) + 1) % len(f)
 	f[other].exec(t, "INSERT INTO sequence_plan SELECT number + 1, UUID(), 'accepted', coordinator, begun, changed, interleave, block, members, previous, ballot, floor FROM sequence_plan")
 	home.Pool().SetMaxIdleConns(0) // it was off
 	if n, err := a.Take(late{t.Context(), time.Hour}, []byte("photos"), 1); !errors.Is(err, store.OutcomeFrozen) {

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seqproxy/internal/await"
+	"seqproxy/sequence"
 	"seqproxy/sequence/store"
 )
 
@@ -16,7 +17,7 @@ func (m *member) isOrdered(t *testing.T, name string) bool {
 	var stored store.Row
 	within(t, 2*time.Minute, name+" can be read", func() (ok bool) {
 		var err error
-		stored, err = Inside(m.Sequences).First().Look(t.Context(), name)
+		stored, err = sequence.Inside(m.Sequences).First().Look(t.Context(), name)
 		return err == nil
 	})
 	return stored.Def.Order
@@ -26,11 +27,11 @@ func (m *member) isOrdered(t *testing.T, name string) bool {
 func TestThatASequenceIsOrderedOutlivesAFailOver(t *testing.T) {
 	p := &passed{estate: startEstate(t, 2, "photos", "users")}
 	a := p.join(t, "a", &given{}, patience(time.Minute))
-	lax := p.join(t, "lax", &given{}, patience(time.Minute), func(o *Options) { o.OrderWithoutReplica = true })
+	lax := p.join(t, "lax", &given{}, patience(time.Minute), func(o *sequence.Options) { o.OrderWithoutReplica = true })
 	order := func(m *member, name string) error {
 		ctx, stop := context.WithTimeoutCause(t.Context(), 4*time.Second, await.ErrPatience)
 		defer stop()
-		_, err := m.Alter(ctx, []byte(name), Alteration{Order: new(true)})
+		_, err := m.Alter(ctx, []byte(name), sequence.Alteration{Order: new(true)})
 		return err
 	}
 	becomes := func(m *member, name string) {
@@ -44,7 +45,7 @@ func TestThatASequenceIsOrderedOutlivesAFailOver(t *testing.T) {
 		})
 	}
 	for _, m := range []*member{a, lax} {
-		Inside(m.Sequences).ChangeTiming(func(t *Timing) { t.Tenure = 0 }) // both are registered on both nodes
+		sequence.Inside(m.Sequences).ChangeTiming(func(t *sequence.Timing) { t.Tenure = 0 }) // both are registered on both nodes
 		m.take(t, "before", "photos", 1)
 	}
 	p.CatchUp(t, 1, 0)
@@ -72,22 +73,22 @@ func TestThatASequenceIsOrderedOutlivesAFailOver(t *testing.T) {
 func TestThatASequenceIsOrderedIsNotSaidByANodeThatDoesNotKnow(t *testing.T) {
 	p := &passed{estate: startEstate(t, 2, "photos")}
 	// of two nodes one is left
-	a := p.join(t, "a", &given{}, patience(time.Minute), func(o *Options) { o.OrderWithoutReplica = true })
+	a := p.join(t, "a", &given{}, patience(time.Minute), func(o *sequence.Options) { o.OrderWithoutReplica = true })
 	a.take(t, "a", "photos", 1)
 	p.CatchUp(t, 1, 0)
 	p.Cut(t, 1)
-	changed, err := Inside(a.Sequences).AlterOnly(t.Context(), "photos", Alteration{Order: new(true)})
+	changed, err := sequence.Inside(a.Sequences).AlterOnly(t.Context(), "photos", sequence.Alteration{Order: new(true)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Inside(a.Sequences).OrderedForGood(t.Context(), &changed); err != nil {
+	if err := sequence.Inside(a.Sequences).OrderedForGood(t.Context(), &changed); err != nil {
 		t.Fatal(err)
 	}
 	p.failOver(t, 1)
 	if a.isOrdered(t, "photos") {
 		t.Fatal("the replica knows what was written while it was cut off")
 	}
-	wantText(t, Inside(a.Sequences).OrderedForGood(t.Context(), &changed), "is not the ORDER sequence that it was made")
+	wantText(t, sequence.Inside(a.Sequences).OrderedForGood(t.Context(), &changed), "is not the ORDER sequence that it was made")
 }
 
 // What a statement says beside ORDER is not confirmed: it is no ORDER sequence then, either.
@@ -104,12 +105,12 @@ func TestORDERIsTakenBackWhereTheRESTARTBesideItIsNotConfirmed(t *testing.T) {
 	to := uint64(100)
 	eventually(t, "it is no ORDER sequence after the error", func() bool {
 		to += 100
-		if err := Inside(a.Sequences).Change(t.Context(), "photos", Alteration{Order: ref(false)}); err != nil {
+		if err := sequence.Inside(a.Sequences).Change(t.Context(), "photos", sequence.Alteration{Order: ref(false)}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithTimeoutCause(t.Context(), 4*time.Second, await.ErrPatience)
 		defer stop()
-		_, err := a.Alter(ctx, []byte("photos"), Alteration{Order: ref(true), Restart: &to})
+		_, err := a.Alter(ctx, []byte("photos"), sequence.Alteration{Order: ref(true), Restart: &to})
 		if err == nil {
 			t.Fatal("it is confirmed, though a fail-over could lose it and a proxy is gone")
 		}
@@ -123,18 +124,18 @@ func TestORDERIsTakenBackWhereTheRESTARTBesideItIsNotConfirmed(t *testing.T) {
 func TestThatASequenceIsOrderedIsNotLostByALaggingNode(t *testing.T) {
 	e := startEstate(t, 3, "photos")
 	a := e.join(t, "a", &given{}, patience(time.Minute))
-	Inside(a.Sequences).ChangeTiming(func(t *Timing) { t.Tenure = 0 })
+	sequence.Inside(a.Sequences).ChangeTiming(func(t *sequence.Timing) { t.Tenure = 0 })
 	a.take(t, "a", "photos", 1)
 	e.CatchUp(t, 1, 0)
 	e.CatchUp(t, 2, 0)
 	e.Cut(t, 2)
 	ctx, stop := context.WithTimeoutCause(t.Context(), 5*time.Second, await.ErrPatience)
 	defer stop()
-	if _, err := a.Alter(ctx, []byte("photos"), Alteration{Order: ref(true)}); err == nil {
+	if _, err := a.Alter(ctx, []byte("photos"), sequence.Alteration{Order: ref(true)}); err == nil {
 		t.Error("it is an ORDER sequence, though the next primary may not know that")
 	}
 	e.Mend(t, 2)
-	mustAlter(t, a.Sequences, "photos", Alteration{Order: ref(true)})
+	mustAlter(t, a.Sequences, "photos", sequence.Alteration{Order: ref(true)})
 	e.Cut(t, 2)
 	if err := e.Nodes[0].Kill(); err != nil {
 		t.Fatal(err)
@@ -150,15 +151,15 @@ func TestThatASequenceIsOrderedIsNotLostByALaggingNode(t *testing.T) {
 func TestANodeThatLagsIsWaitedForBeforeASequenceIsOrdered(t *testing.T) {
 	const name = "photos"
 	e := startEstate(t, 2)
-	s := openWith(t, Options{Servers: []ServerOptions{e.server()}, CreateTable: true})
-	Inside(s).ChangeTiming(func(t *Timing) { t.Tenure = 0 })
-	mustCreate(t, s, CreateOptions{Name: name})
+	s := openWith(t, sequence.Options{Servers: []sequence.ServerOptions{e.server()}, CreateTable: true})
+	sequence.Inside(s).ChangeTiming(func(t *sequence.Timing) { t.Tenure = 0 })
+	mustCreate(t, s, sequence.CreateOptions{Name: name})
 	mustTake(t, s, name, 1)
 	e.CatchUp(t, 1, 0)
 	e.Cut(t, 1)
 	altered := make(chan error, 1)
 	go func() {
-		_, err := s.Alter(t.Context(), []byte(name), Alteration{Order: new(true)})
+		_, err := s.Alter(t.Context(), []byte(name), sequence.Alteration{Order: new(true)})
 		altered <- err
 	}()
 	select {

@@ -1,10 +1,12 @@
-package sequence
+package sequence_test
 
 import (
 	"slices"
 	"strconv"
 	"testing"
 	"time"
+
+	"seqproxy/sequence"
 )
 
 // Numbers of the sequence before, which a proxy holds, do not come after those of the ORDER
@@ -21,12 +23,12 @@ func TestAnOrderSequenceOfSeveralServersIsMadeInPlaceOfOneWhoseNumbersAreHeld(t 
 				t.Fatal(err)
 			}
 		}
-		if _, err := a.Create(t.Context(), CreateOptions{Name: name, OrReplace: true, Order: true}); err != nil {
+		if _, err := a.Create(t.Context(), sequence.CreateOptions{Name: name, OrReplace: true, Order: true}); err != nil {
 			t.Fatal(err)
 		}
 		last := uint64(0)
 		for range 20 {
-			for who, s := range map[string]*Sequences{"a": a, "b": b} {
+			for who, s := range map[string]*sequence.Sequences{"a": a, "b": b} {
 				if n := mustTake(t, s, name, 1); n <= last {
 					t.Errorf("%s: %s got %d after %d", name, who, n, last)
 				} else {
@@ -43,22 +45,22 @@ func TestAnOrderedNumberIsOfItsHomeWhateverTheProxyHasHeard(t *testing.T) {
 	f := newFleet(t, 3)
 	a, b := f.open(t, blocks(10), patience(30*time.Second)), f.open(t, blocks(10), patience(30*time.Second))
 	createOn(t, a, "photos")
-	if _, err := a.Alter(t.Context(), []byte("photos"), Alteration{Cache: new(uint64(1))}); err != nil {
+	if _, err := a.Alter(t.Context(), []byte("photos"), sequence.Alteration{Cache: new(uint64(1))}); err != nil {
 		t.Fatal(err)
 	}
 	for range 5 {
 		mustTake(t, a, "photos", 1)
 	}
 	settled(t, a, "photos")
-	Inside(a).StopFollowing() // it hears of nothing from now on
-	defer Inside(a).FollowAgain()
-	if err := Inside(b).Change(t.Context(), "photos", Alteration{Order: new(true)}); err != nil {
+	sequence.Inside(a).StopFollowing() // it hears of nothing from now on
+	defer sequence.Inside(a).FollowAgain()
+	if err := sequence.Inside(b).Change(t.Context(), "photos", sequence.Alteration{Order: new(true)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := Inside(b).Look(t.Context()); err != nil {
+	if err := sequence.Inside(b).Look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	home := Inside(b).Home("photos")
+	home := sequence.Inside(b).Home("photos")
 	if home == nil {
 		t.Fatal("the sequence has no home")
 	}
@@ -66,7 +68,7 @@ func TestAnOrderedNumberIsOfItsHomeWhateverTheProxyHasHeard(t *testing.T) {
 	takes := func(what string) {
 		t.Helper()
 		for range 7 {
-			for who, s := range map[string]*Sequences{"a": a, "b": b} {
+			for who, s := range map[string]*sequence.Sequences{"a": a, "b": b} {
 				n := mustTake(t, s, "photos", 1)
 				if !home.Share().Has(n) {
 					t.Errorf("%s: %s got %d, which is none of its home's", what, who, n)
@@ -79,16 +81,16 @@ func TestAnOrderedNumberIsOfItsHomeWhateverTheProxyHasHeard(t *testing.T) {
 		}
 	}
 	takes("it was no ORDER sequence before")
-	for _, other := range []string{"", "nobody", Inside(b).Members()[0].Share().ID, Inside(b).Members()[1].Share().ID, Inside(b).Members()[2].Share().ID} {
-		Inside(a).SetHome("photos", other) // "": as where it was read before, and that came late
+	for _, other := range []string{"", "nobody", sequence.Inside(b).Members()[0].Share().ID, sequence.Inside(b).Members()[1].Share().ID, sequence.Inside(b).Members()[2].Share().ID} {
+		sequence.Inside(a).SetHome("photos", other) // "": as where it was read before, and that came late
 		takes("its home was said to be " + strconv.Quote(other))
 	}
-	if known := Inside(a).Home("photos"); known.Name() != home.Name() {
+	if known := sequence.Inside(a).Home("photos"); known.Name() != home.Name() {
 		t.Errorf("a takes %v for its home at the end, want %v", known.Name(), home.Name())
 	}
 
 	// One that changed that died before it had told all: the newer word counts, and all have it.
-	at := Inside(b).Members()
+	at := sequence.Inside(b).Members()
 	i := slices.Index(at, *home)
 	other := at[(i+1)%len(at)]
 	f[i].exec(t, "UPDATE sequence_options SET home = ?, version = version + 1 WHERE name = 'photos'", other.Share().ID)

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"database/sql"
@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
@@ -19,11 +20,11 @@ import (
 // the replica has to be seen, it gives none.
 func TestAnIsolatedPrimaryGivesNoOrderedNumberBehindTheNewOnes(t *testing.T) {
 	e := startEstate(t, 3)
-	impatient := func(o *Options) { o.AllocateTimeout = 2 * time.Second }
-	lax := func(o *Options) { o.OrderWithoutReplica = true }
+	impatient := func(o *sequence.Options) { o.AllocateTimeout = 2 * time.Second }
+	lax := func(o *sequence.Options) { o.OrderWithoutReplica = true }
 	all := &given{}
 	old, fresh, careless := e.join(t, "old", all, impatient), e.join(t, "new", all), e.join(t, "careless", all, impatient, lax)
-	mustCreate(t, old.Sequences, CreateOptions{Name: "photos", Order: true})
+	mustCreate(t, old.Sequences, sequence.CreateOptions{Name: "photos", Order: true})
 	var h, broken history.History
 	take := func(m *member, who string) error {
 		t.Helper()
@@ -87,11 +88,11 @@ func TestAnIsolatedPrimaryGivesNoOrderedNumberBehindTheNewOnes(t *testing.T) {
 	}
 
 	// The configuration counts at once, both ways.
-	old.Tune(Tuning{AllocateTimeout: 2 * time.Second, OrderWithoutReplica: true})
+	old.Tune(sequence.Tuning{AllocateTimeout: 2 * time.Second, OrderWithoutReplica: true})
 	if _, err := old.Take(t.Context(), []byte("photos"), 1); err != nil {
 		t.Errorf("a proxy that was told to go on without the replica: %v", err)
 	}
-	old.Tune(Tuning{AllocateTimeout: 2 * time.Second})
+	old.Tune(sequence.Tuning{AllocateTimeout: 2 * time.Second})
 	refused()
 
 	// It is seen again: numbers go on by themselves.
@@ -115,8 +116,8 @@ func TestAnIsolatedPrimaryGivesNoOrderedNumberBehindTheNewOnes(t *testing.T) {
 func TestOrderedNumbersThatMustNotBeGivenAreCountedAsUnused(t *testing.T) {
 	e := startEstate(t, 2)
 	core, logs := observer.New(zap.DebugLevel)
-	m := e.join(t, "m", &given{}, func(o *Options) { o.AllocateTimeout, o.Logger = 2*time.Second, zap.New(core) })
-	mustCreate(t, m.Sequences, CreateOptions{Name: "photos", Order: true})
+	m := e.join(t, "m", &given{}, func(o *sequence.Options) { o.AllocateTimeout, o.Logger = 2*time.Second, zap.New(core) })
+	mustCreate(t, m.Sequences, sequence.CreateOptions{Name: "photos", Order: true})
 	m.take(t, "m", "photos", 5)
 	m.cut(1)
 	if number, err := m.Take(t.Context(), []byte("photos"), 1); err == nil {
@@ -142,11 +143,11 @@ func TestOrderedNumbersThatMustNotBeGivenAreCountedAsUnused(t *testing.T) {
 func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 	e := startEstate(t, 3)
 	m, fresh := e.join(t, "m", &given{}), e.join(t, "new", &given{})
-	mustCreate(t, m.Sequences, CreateOptions{Name: "photos", Order: true})
+	mustCreate(t, m.Sequences, sequence.CreateOptions{Name: "photos", Order: true})
 	last := mustTake(t, m.Sequences, "photos", 1)
 	e.CatchUp(t, 1, 0)
 	e.CatchUp(t, 2, 0)
-	v := Inside(m.Sequences).First()
+	v := sequence.Inside(m.Sequences).First()
 	ceiling, _ := v.Ceilings().Ceiling("photos")
 	if ceiling <= last {
 		t.Fatalf("after %d its ceiling is %d", last, ceiling)
@@ -176,7 +177,7 @@ func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 	e.Promote(t, 1)
 	e.Follow(t, 2, 1)
 	last = mustTake(t, fresh.Sequences, "photos", 1)
-	next := *Inside(fresh.Sequences).First().Current()
+	next := *sequence.Inside(fresh.Sequences).First().Current()
 	next.Node = v.Nodes()[1]
 	v.Settle(&next)
 	position := func() (id uint64) {

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/test/history"
 )
 
@@ -14,17 +15,17 @@ import (
 // proxies. Whoever asks after another was answered has the higher number.
 func TestOrderedNumbersAreLinearizableOverFailOvers(t *testing.T) {
 	e := startEstate(t, 3)
-	patient := func(o *Options) { o.AllocateTimeout = 5 * time.Second }
+	patient := func(o *sequence.Options) { o.AllocateTimeout = 5 * time.Second }
 	all := &given{}
 	a, b := e.join(t, "a", all, patient), e.join(t, "b", all, patient)
-	mustCreate(t, a.Sequences, CreateOptions{Name: "photos", Order: true})
+	mustCreate(t, a.Sequences, sequence.CreateOptions{Name: "photos", Order: true})
 
 	var h history.History
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer stop()
-	recordTakes(ctx, &wg, &h, []*Sequences{a.Sequences, b.Sequences}, 4)
+	recordTakes(ctx, &wg, &h, []*sequence.Sequences{a.Sequences, b.Sequences}, 4)
 	goesOn := func(when string, by ...*member) {
 		t.Helper()
 		for _, m := range by {

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"seqproxy/sequence"
 )
 
 // crowd counts what callers of "photos" get.
@@ -16,7 +18,7 @@ type crowd struct {
 	longest time.Duration
 }
 
-func (c *crowd) take(t *testing.T, s *Sequences) {
+func (c *crowd) take(t *testing.T, s *sequence.Sequences) {
 	begin := time.Now()
 	if _, err := s.Take(context.Background(), []byte("photos"), 1); err != nil {
 		t.Error(err)
@@ -31,7 +33,7 @@ func (c *crowd) take(t *testing.T, s *Sequences) {
 
 // askAgain has callers ask for so long, each a while after the last answer: the first one think,
 // the second 2*think, ...
-func askAgain(t *testing.T, s *Sequences, callers int, think, d time.Duration) *crowd {
+func askAgain(t *testing.T, s *sequence.Sequences, callers int, think, d time.Duration) *crowd {
 	var all crowd
 	var wg sync.WaitGroup
 	end := time.Now().Add(d)
@@ -50,7 +52,7 @@ func askAgain(t *testing.T, s *Sequences, callers int, think, d time.Duration) *
 // slowUPDATE is how long a reservation takes in these tests.
 const slowUPDATE = 10 * time.Millisecond
 
-func withSlowUPDATE(t *testing.T) (*Sequences, Cache) {
+func withSlowUPDATE(t *testing.T) (*sequence.Sequences, sequence.Cache) {
 	return scripted(t, &script{order: true, check: func(uint64, uint64) { time.Sleep(slowUPDATE) }})
 }
 
@@ -68,7 +70,7 @@ func TestCallersWhoComeBackAtOnceShareAnUPDATE(t *testing.T) {
 
 		// They go on, but take their time between: to wait for them costs a part of an UPDATE.
 		got = askAgain(t, s, 8, 40*time.Millisecond, 20*time.Second)
-		if mean := got.waited / time.Duration(got.numbers); mean > 2*slowUPDATE || got.longest > 2*slowUPDATE+GatherTime(slowUPDATE) {
+		if mean := got.waited / time.Duration(got.numbers); mean > 2*slowUPDATE || got.longest > 2*slowUPDATE+sequence.GatherTime(slowUPDATE) {
 			t.Errorf("callers who do not come back at once waited for %v on average and %v at most", mean, got.longest)
 		}
 		if c.Gathers() {
@@ -93,7 +95,7 @@ func TestTheWaitCostsLittleWhereOthersCome(t *testing.T) {
 		mean := all.waited / time.Duration(all.numbers)
 		t.Logf("%v each, %v at most", mean, all.longest)
 		// Half an UPDATE for the one that is on its way, half a wait, and one.
-		if mean < slowUPDATE || mean > slowUPDATE*3/2+GatherTime(slowUPDATE) {
+		if mean < slowUPDATE || mean > slowUPDATE*3/2+sequence.GatherTime(slowUPDATE) {
 			t.Errorf("a caller waited for %v on average, want about %v", mean, slowUPDATE*3/2)
 		}
 	})
@@ -104,7 +106,7 @@ func TestABatchWaitsWhereAnUpdateIsDear(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{
 		0: 0, ms: 0, 2*ms - 1: 0, 2 * ms: ms, 4 * ms: ms, 8 * ms: 2 * ms, 80 * ms: 20 * ms, time.Second: 20 * ms,
 	} {
-		if got := GatherTime(took); got != want {
+		if got := sequence.GatherTime(took); got != want {
 			t.Errorf("after an UPDATE of %v: got %v, want %v", took, got, want)
 		}
 	}

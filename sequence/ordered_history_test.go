@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"seqproxy/internal/await"
+	"seqproxy/sequence"
 	"seqproxy/sequence/stats"
 	"seqproxy/test/history"
 	"seqproxy/test/mysqltest"
@@ -21,7 +22,7 @@ import (
 
 // recordTakes has callers take numbers of "photos" at every proxy until ctx ends, some of them
 // runs, and some with hardly any patience.
-func recordTakes(ctx context.Context, wg *sync.WaitGroup, h *history.History, proxies []*Sequences, callers int) {
+func recordTakes(ctx context.Context, wg *sync.WaitGroup, h *history.History, proxies []*sequence.Sequences, callers int) {
 	for i, s := range proxies {
 		for j := range callers {
 			by := fmt.Sprintf("caller %d of proxy %d", j, i)
@@ -70,18 +71,18 @@ func recordIdiom(ctx context.Context, h *history.History, p place) {
 // Whoever asks after another was answered has the higher number.
 func TestOrderedNumbersAreLinearizableWhateverFails(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, nil)
-	quick := func(o *Options) {
+	quick := func(o *sequence.Options) {
 		o.AllocateTimeout = 400 * time.Millisecond
 		o.Servers[0].IOTimeout = 300 * time.Millisecond
 	}
 	var links []*mysqltest.Link
-	proxies := []*Sequences{p.open(t, quick)}
+	proxies := []*sequence.Sequences{p.open(t, quick)}
 	for range 2 {
 		link := mysqltest.NewLink(t, p.server.Addr())
 		links = append(links, link)
-		proxies = append(proxies, p.open(t, quick, func(o *Options) { o.Servers[0].Addr = link.Addr() }))
+		proxies = append(proxies, p.open(t, quick, func(o *sequence.Options) { o.Servers[0].Addr = link.Addr() }))
 	}
-	mustCreate(t, p.open(t), CreateOptions{Name: "photos", Order: true}) // which has more patience
+	mustCreate(t, p.open(t), sequence.CreateOptions{Name: "photos", Order: true}) // which has more patience
 
 	var h history.History
 	ctx, stop := context.WithTimeout(context.Background(), 4*time.Second)
@@ -150,8 +151,8 @@ func standsStill(t *testing.T, pid int) bool {
 // A server that stands still with a reservation on its way keeps nobody from closing.
 func TestCloseDoesNotWaitForAnORDERReservation(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, nil)
-	s := p.open(t, func(o *Options) { o.Servers[0].IOTimeout, o.AllocateTimeout = time.Hour, time.Hour })
-	mustCreate(t, s, CreateOptions{Name: "photos", Order: true})
+	s := p.open(t, func(o *sequence.Options) { o.Servers[0].IOTimeout, o.AllocateTimeout = time.Hour, time.Hour })
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Order: true})
 	mustTake(t, s, "photos", 1)
 	if err := syscall.Kill(p.server.PID(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -163,7 +164,7 @@ func TestCloseDoesNotWaitForAnORDERReservation(t *testing.T) {
 		_, err := s.Take(context.Background(), []byte("photos"), 1)
 		taken <- err
 	}()
-	c := Inside(s).Cache("photos")
+	c := sequence.Inside(s).Cache("photos")
 	eventually(t, "a reservation is on its way", c.Reserving)
 	time.Sleep(10 * time.Millisecond) // it is sent, mostly
 	closed := make(chan error, 1)
@@ -193,7 +194,7 @@ func TestNumbersFromMemoryAreNotLinearizable(t *testing.T) {
 		ctx, stop := context.WithTimeout(context.Background(), 100*time.Millisecond)
 		defer stop()
 		var wg sync.WaitGroup
-		recordTakes(ctx, &wg, &h, []*Sequences{a, b}, 1)
+		recordTakes(ctx, &wg, &h, []*sequence.Sequences{a, b}, 1)
 		wg.Wait()
 		err := h.Check()
 		return err != nil && strings.Contains(err.Error(), "not in the order of time")
@@ -203,11 +204,11 @@ func TestNumbersFromMemoryAreNotLinearizable(t *testing.T) {
 // lateBoarding has the fault that the batches are there to prevent: it also gives numbers to those
 // who came after the UPDATE.
 type lateBoarding struct {
-	Reserver
-	of Cache
+	sequence.Reserver
+	of sequence.Cache
 }
 
-func (r lateBoarding) Reserve(ctx context.Context, name string, want, need uint64) (Grant, error) {
+func (r lateBoarding) Reserve(ctx context.Context, name string, want, need uint64) (sequence.Grant, error) {
 	g, err := r.Reserver.Reserve(ctx, name, want+3, need)
 	_ = await.Pause(ctx, 2*time.Millisecond)
 	r.of.BoardAll()
@@ -217,13 +218,13 @@ func (r lateBoarding) Reserve(ctx context.Context, name string, want, need uint6
 func TestTheCheckerFindsNumbersOfThoseWhoCameAfterTheUPDATE(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	a, b := p.open(t), p.open(t)
-	mustCreate(t, a, CreateOptions{Name: "photos", Order: true})
+	mustCreate(t, a, sequence.CreateOptions{Name: "photos", Order: true})
 	check := func() error {
 		var h history.History
 		ctx, stop := context.WithTimeout(context.Background(), 300*time.Millisecond)
 		defer stop()
 		var wg sync.WaitGroup
-		recordTakes(ctx, &wg, &h, []*Sequences{a, b}, 4)
+		recordTakes(ctx, &wg, &h, []*sequence.Sequences{a, b}, 4)
 		wg.Wait()
 		return h.Check()
 	}
@@ -231,8 +232,8 @@ func TestTheCheckerFindsNumbersOfThoseWhoCameAfterTheUPDATE(t *testing.T) {
 		t.Errorf("without the fault: %v", err)
 	}
 	mustTake(t, a, "photos", 1)
-	c := Inside(a).Cache("photos")
-	c.ReserveFrom(func(r Reserver) Reserver { return lateBoarding{r, c} })
+	c := sequence.Inside(a).Cache("photos")
+	c.ReserveFrom(func(r sequence.Reserver) sequence.Reserver { return lateBoarding{r, c} })
 	eventually(t, "it finds the wrong order", func() bool {
 		err := check()
 		return err != nil && strings.Contains(err.Error(), "not in the order of time")

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/change"
 	"seqproxy/test/history"
 )
@@ -17,14 +18,14 @@ import (
 func TestAnOrderSequenceKeepsItsOrderWhileItsHomeMoves(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"users": 0})
 	a, b := e.open(t), e.open(t)
-	mustCreate(t, a, CreateOptions{Name: "photos", Order: true})
+	mustCreate(t, a, sequence.CreateOptions{Name: "photos", Order: true})
 	var h history.History
 	more := func() {
 		t.Helper()
 		ctx, stop := context.WithCancel(context.Background())
 		var wg sync.WaitGroup
 		before, _ := h.Count()
-		recordTakes(ctx, &wg, &h, []*Sequences{a, b}, 3)
+		recordTakes(ctx, &wg, &h, []*sequence.Sequences{a, b}, 3)
 		defer wg.Wait()
 		defer stop()
 		time.Sleep(300 * time.Millisecond) // many more, mostly
@@ -35,32 +36,32 @@ func TestAnOrderSequenceKeepsItsOrderWhileItsHomeMoves(t *testing.T) {
 	}
 	more()
 	mustTake(t, b, "users", 1)
-	if _, err := a.Alter(context.Background(), []byte("users"), Alteration{Order: new(true)}); err != nil {
+	if _, err := a.Alter(context.Background(), []byte("users"), sequence.Alteration{Order: new(true)}); err != nil {
 		t.Fatal(err)
 	}
-	for i, s := range []*Sequences{a, b} {
-		if !Inside(s).HasHome("photos") {
+	for i, s := range []*sequence.Sequences{a, b} {
+		if !sequence.Inside(s).HasHome("photos") {
 			t.Errorf("proxy %d would not know the home of photos when a second server comes", i)
 		}
 	}
-	for _, change := range []PlanChange{{Add: e.addr(1)}, {Add: e.addr(2)}, {Remove: e.addr(0)}} {
+	for _, change := range []sequence.PlanChange{{Add: e.addr(1)}, {Add: e.addr(2)}, {Remove: e.addr(0)}} {
 		e.change(t, a, change)
 		more()
 	}
 	if err := h.Check(); err != nil {
 		t.Error(err)
 	}
-	for i, s := range []*Sequences{a, b} {
+	for i, s := range []*sequence.Sequences{a, b} {
 		for _, name := range []string{"photos", "users"} {
-			if Inside(s).Home(name) == nil {
+			if sequence.Inside(s).Home(name) == nil {
 				t.Errorf("proxy %d knows no home of %s, and would take its numbers anywhere", i, name)
 			}
 		}
 	}
-	if _, err := a.Alter(context.Background(), []byte("users"), Alteration{Order: new(false)}); err != nil {
+	if _, err := a.Alter(context.Background(), []byte("users"), sequence.Alteration{Order: new(false)}); err != nil {
 		t.Fatal(err)
 	}
-	home := Inside(a).Home("photos")
+	home := sequence.Inside(a).Home("photos")
 	if home == nil {
 		t.Fatal("the sequence has no home")
 	}
@@ -84,11 +85,11 @@ func TestAHomeThatWasTakenOutWhileItWasOffGivesNoLowerNumbers(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"users": 0})
 	a, b := e.open(t, patience(30*time.Second)), e.open(t, patience(30*time.Second))
 	for _, i := range []int{1, 2} {
-		e.change(t, a, PlanChange{Add: e.addr(i)})
+		e.change(t, a, sequence.PlanChange{Add: e.addr(i)})
 	}
-	mustCreate(t, a, CreateOptions{Name: "photos", Order: true})
+	mustCreate(t, a, sequence.CreateOptions{Name: "photos", Order: true})
 	last := mustTake(t, b, "photos", 1)
-	old, home := Inside(b).View(), Inside(b).Home("photos")
+	old, home := sequence.Inside(b).View(), sequence.Inside(b).Home("photos")
 	if home == nil {
 		t.Fatal("the sequence has no home")
 	}
@@ -97,7 +98,7 @@ func TestAHomeThatWasTakenOutWhileItWasOffGivesNoLowerNumbers(t *testing.T) {
 			e.links[i].Cut() // which ends connections
 		}
 	}
-	e.change(t, a, PlanChange{Remove: home.Name(), Force: true})
+	e.change(t, a, sequence.PlanChange{Remove: home.Name(), Force: true})
 	for i := range e.links {
 		e.links[i].Mend()
 	}
@@ -108,7 +109,7 @@ func TestAHomeThatWasTakenOutWhileItWasOffGivesNoLowerNumbers(t *testing.T) {
 			last = n
 		}
 		// it has not looked yet
-		Inside(b).SeeAgain(old, func(v Server) bool { return i%2 == 0 && v != *home })
+		sequence.Inside(b).SeeAgain(old, func(v sequence.Server) bool { return i%2 == 0 && v != *home })
 		if n := mustTake(t, b, "photos", 1); n <= last {
 			t.Fatalf("a proxy with the old view got %d after %d", n, last)
 		} else {
@@ -122,15 +123,15 @@ func TestAHomeThatWasTakenOutWhileItWasOffGivesNoLowerNumbers(t *testing.T) {
 func TestAnOrderSequenceGoesOnAfterAChangeIsUndone(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"users": 0})
 	s, other := e.open(t), e.open(t, patience(3*time.Second))
-	e.change(t, s, PlanChange{Add: e.addr(1)})
-	mustCreate(t, s, CreateOptions{Name: "photos", Order: true})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Order: true})
 	last := mustTake(t, other, "photos", 1)
-	home := Inside(other).Home("photos")
+	home := sequence.Inside(other).Home("photos")
 	if home == nil {
 		t.Fatal("the sequence has no home")
 	}
 	asked := false
-	Inside(s).OnPlanStep(func(step, address string) error {
+	sequence.Inside(s).OnPlanStep(func(step, address string) error {
 		if step != change.Frozen || address != home.Name() {
 			return nil
 		}
@@ -140,11 +141,11 @@ func TestAnOrderSequenceGoesOnAfterAChangeIsUndone(t *testing.T) {
 		}
 		return errors.New("the coordinator gives up")
 	})
-	if _, err := s.ChangePlan(t.Context(), PlanChange{Add: e.addr(2)}); err == nil || !asked {
+	if _, err := s.ChangePlan(t.Context(), sequence.PlanChange{Add: e.addr(2)}); err == nil || !asked {
 		t.Fatalf("the change: %v; the rows were frozen: %v", err, asked)
 	}
-	Inside(s).OnPlanStep(nil)
-	if _, err := e.endLeft(t.Context(), s); err != nil && !errors.As(err, new(*PlanError)) {
+	sequence.Inside(s).OnPlanStep(nil)
+	if _, err := e.endLeft(t.Context(), s); err != nil && !errors.As(err, new(*sequence.PlanError)) {
 		// there may be none any more
 		t.Fatal(err)
 	}
@@ -163,9 +164,9 @@ func TestAnOrderSequenceGoesOnAfterAChangeIsUndone(t *testing.T) {
 func TestWhatIsSaidOfAnOrderSequenceDoesNotMoveItsHome(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"users": 0})
 	a, b := e.open(t, patience(30*time.Second)), e.open(t, patience(30*time.Second))
-	mustCreate(t, a, CreateOptions{Name: "albums", Order: true})
+	mustCreate(t, a, sequence.CreateOptions{Name: "albums", Order: true})
 	last := uint64(0)
-	next := func(s *Sequences, who string) {
+	next := func(s *sequence.Sequences, who string) {
 		t.Helper()
 		n := mustTake(t, s, "albums", 1)
 		if n <= last {
@@ -173,14 +174,14 @@ func TestWhatIsSaidOfAnOrderSequenceDoesNotMoveItsHome(t *testing.T) {
 		}
 		last = n
 	}
-	for _, change := range []PlanChange{{Add: e.addr(1)}, {Add: e.addr(2)}, {Remove: e.addr(0)}} {
+	for _, change := range []sequence.PlanChange{{Add: e.addr(1)}, {Add: e.addr(2)}, {Remove: e.addr(0)}} {
 		e.change(t, a, change)
 		next(a, "a proxy")
 		next(b, "the other proxy")
 		func() {
-			Inside(b).StopFollowing()
-			defer Inside(b).FollowAgain()
-			mustAlter(t, a, "albums", Alteration{Comment: ref("of pictures")})
+			sequence.Inside(b).StopFollowing()
+			defer sequence.Inside(b).FollowAgain()
+			mustAlter(t, a, "albums", sequence.Alteration{Comment: ref("of pictures")})
 			next(a, "the proxy that said it")
 			next(b, "one that has not heard of it")
 		}()
@@ -192,11 +193,11 @@ func TestTheHomeOfANewOrderSequenceIsAServerThatIsThere(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"users": 0})
 	s := e.open(t, patience(30*time.Second))
 	for _, i := range []int{1, 2} {
-		e.change(t, s, PlanChange{Add: e.addr(i)})
+		e.change(t, s, sequence.PlanChange{Add: e.addr(i)})
 	}
 	e.links[1].Cut()
 	for _, name := range []string{"albums", "likes", "videos"} {
-		mustCreate(t, s, CreateOptions{Name: name, Order: true})
+		mustCreate(t, s, sequence.CreateOptions{Name: name, Order: true})
 		mustTake(t, s, name, 1)
 	}
 }

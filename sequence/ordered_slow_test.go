@@ -1,8 +1,10 @@
-package sequence
+package sequence_test
 
 import (
 	"testing"
 	"time"
+
+	"seqproxy/sequence"
 )
 
 // The home of an ORDER sequence is slow, as others wait for the disk, or for the row. There is
@@ -10,10 +12,10 @@ import (
 func TestTheHomeOfAnOrderSequenceMayBeSlow(t *testing.T) {
 	f := newFleet(t, 2)
 	s := f.open(t, blocks(10), patience(4*time.Second))
-	mustCreate(t, s, CreateOptions{Name: "photos", Order: true})
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Order: true})
 	mustTake(t, s, "photos", 1)
-	home := Inside(s).Home("photos")
-	for i, v := range Inside(s).Members() {
+	home := sequence.Inside(s).Home("photos")
+	for i, v := range sequence.Inside(s).Members() {
 		if v != *home {
 			continue
 		}

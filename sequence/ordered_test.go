@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 )
@@ -21,7 +22,7 @@ type taken struct {
 }
 
 // takeLater takes n numbers of "photos" in the background.
-func takeLater(ctx context.Context, s *Sequences, n uint64) <-chan taken {
+func takeLater(ctx context.Context, s *sequence.Sequences, n uint64) <-chan taken {
 	done := make(chan taken, 1)
 	go func() {
 		first, err := s.Take(ctx, []byte("photos"), n)
@@ -88,13 +89,13 @@ func TestUnknownOutcomeIsAnErrorToItsBatchOnly(t *testing.T) {
 		// refused: nothing was reserved, so it is tried again with all who wait now
 		sc.hold <- struct{}{}
 		batch = append(batch, takeLater(ctx, s, 1))
-		time.Sleep(UsualTiming().LastBackoff)
+		time.Sleep(sequence.UsualTiming().LastBackoff)
 		synctest.Wait()
 		later := takeLater(ctx, s, 4)
 		sc.hold <- struct{}{} // lost
 		for i, call := range batch {
 			got := <-call
-			var away *UnavailableError
+			var away *sequence.UnavailableError
 			if !errors.As(got.err, &away) || !errors.Is(got.err, store.OutcomeUnknown) || away.Server != "seq.example:3306" {
 				t.Errorf("call %d of the batch: got %d, %v; want an error that names the server", i, got.first, got.err)
 			}
@@ -126,7 +127,7 @@ func TestQueueOfAnOrderSequenceIsBounded(t *testing.T) {
 		defer closeNow(t, s)
 		ctx := context.Background()
 		first := takeLater(ctx, s, 1)
-		c.Crowd(MostWaiting - 1) // so many others
+		c.Crowd(sequence.MostWaiting - 1) // so many others
 		_, err := s.Take(ctx, []byte("photos"), 1)
 		wantText(t, err, "photos", "seq.example:3306", "too many wait")
 		close(sc.hold)
@@ -134,7 +135,7 @@ func TestQueueOfAnOrderSequenceIsBounded(t *testing.T) {
 		if got := mustTake(t, s, "photos", 1); got != 2 {
 			t.Errorf("got %d, want 2", got)
 		}
-		if n := c.Waiting(); n != MostWaiting-1 {
+		if n := c.Waiting(); n != sequence.MostWaiting-1 {
 			t.Errorf("%d are counted as waiting, want the others alone", n)
 		}
 	})
@@ -144,7 +145,7 @@ func TestQueueOfAnOrderSequenceIsBounded(t *testing.T) {
 func TestOrderSequenceEnds(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	s := p.open(t)
-	mustCreate(t, s, CreateOptions{Name: "photos", Order: true, Increment: 10, Start: 5, Max: 100})
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Order: true, Increment: 10, Start: 5, Max: 100})
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var given []uint64
@@ -157,7 +158,7 @@ func TestOrderSequenceEnds(t *testing.T) {
 			switch {
 			case err == nil:
 				given = append(given, n)
-			case errors.Is(err, ErrExhausted):
+			case errors.Is(err, sequence.ErrExhausted):
 				refused++
 			default:
 				t.Errorf("got %v, want a number or ErrExhausted", err)
@@ -169,7 +170,7 @@ func TestOrderSequenceEnds(t *testing.T) {
 	if want := []uint64{5, 15, 25, 35, 45, 55, 65, 75, 85, 95}; !slices.Equal(given, want) || refused != 15 {
 		t.Errorf("got %v and %d refusals, want %v and 15", given, refused, want)
 	}
-	mustAlter(t, s, "photos", Alteration{Cycle: ref(true)})
+	mustAlter(t, s, "photos", sequence.Alteration{Cycle: ref(true)})
 	// It begins again. What is on its way when a proxy hears of a change is taken once more, so
 	// that may be at 11.
 	first := mustTake(t, s, "photos", 1)
@@ -187,7 +188,7 @@ func TestALTERToORDERTakesHeldNumbersAwayEverywhere(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	a, b := p.open(t, steadySize(100)), p.open(t, steadySize(100))
 	ctx := context.Background()
-	order := func(on bool) Alteration { return Alteration{Order: &on} }
+	order := func(on bool) sequence.Alteration { return sequence.Alteration{Order: &on} }
 	for round := range 3 {
 		stop := make(chan struct{})
 		var wg sync.WaitGroup
@@ -208,7 +209,7 @@ func TestALTERToORDERTakesHeldNumbersAwayEverywhere(t *testing.T) {
 		mustAlter(t, a, "photos", order(true))
 		last := uint64(0)
 		for range 3 { // one caller, here and there
-			for _, s := range []*Sequences{a, b} {
+			for _, s := range []*sequence.Sequences{a, b} {
 				n := mustTake(t, s, "photos", 1)
 				if n <= last {
 					t.Fatalf("round %d: got %d after %d", round, n, last)
@@ -233,7 +234,7 @@ func TestALTERToORDERTakesHeldNumbersAwayEverywhere(t *testing.T) {
 
 		// Whatever else there is to do with a sequence leaves it one. What is on its way when a
 		// proxy hears of a change is taken once more.
-		next := func(s *Sequences) {
+		next := func(s *sequence.Sequences) {
 			t.Helper()
 			id := p.id(t, "photos")
 			if n := mustTake(t, s, "photos", 1); n <= id || n > id+2 {
@@ -255,7 +256,7 @@ func TestALTERToORDERTakesHeldNumbersAwayEverywhere(t *testing.T) {
 		if err := errors.Join(a.Flush(ctx, []byte("photos")), b.Flush(ctx, nil)); err != nil {
 			t.Fatal(err)
 		}
-		mustAlter(t, b, "photos", Alteration{Restart: ref(p.id(t, "photos") + 10)})
+		mustAlter(t, b, "photos", sequence.Alteration{Restart: ref(p.id(t, "photos") + 10)})
 		next(a)
 		beginAgain(t, p.db, b, "photos", uint64(3+round))
 		eventually(t, "the other one is registered again", func() bool {
@@ -278,7 +279,7 @@ func TestALTERToORDERTakesHeldNumbersAwayEverywhere(t *testing.T) {
 			return a.Stats().Cached > 0 && b.Stats().Cached > 0
 		})
 	}
-	for _, s := range []*Sequences{a, b} {
+	for _, s := range []*sequence.Sequences{a, b} {
 		if got := s.Stats(); got.Rewinds != 0 || got.Errors != 0 {
 			t.Errorf("got %+v, want no rewind and no error", got)
 		}
@@ -290,25 +291,25 @@ func TestORDERIsNotPromisedWhileAProxyMayHoldNumbers(t *testing.T) {
 	a := p.open(t, steadySize(10))
 	ctx := context.Background()
 	// nobody can hold numbers of a new one
-	mustCreate(t, a, CreateOptions{Name: "photos", Order: true})
+	mustCreate(t, a, sequence.CreateOptions{Name: "photos", Order: true})
 	wantTaken(t, a, "photos", 1, 2)
 	p.exec(t, "INSERT INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('gone', 'web7, process 12', "+
 		"UTC_TIMESTAMP() - INTERVAL 1 DAY, UTC_TIMESTAMP() - INTERVAL 1 HOUR, 3)")
-	mustCreate(t, a, CreateOptions{Name: "users", Order: true})
-	mustAlter(t, a, "users", Alteration{Order: ref(false)})
+	mustCreate(t, a, sequence.CreateOptions{Name: "users", Order: true})
+	mustAlter(t, a, "users", sequence.Alteration{Order: ref(false)})
 
 	refused := func(err error, is string) {
 		t.Helper()
-		var held *CachedError
+		var held *sequence.CachedError
 		if !errors.As(err, &held) || len(held.Proxies) != 1 || held.Proxies[0].ID != "gone" || held.Order == "" {
 			t.Errorf("got %v, want a HeldError that names the proxy that is gone", err)
 		}
 		wantText(t, err, is, "web7, process 12", "DELETE FROM")
 	}
-	_, err := a.Alter(ctx, []byte("photos"), Alteration{Order: ref(true), Cache: ref(uint64(10))})
+	_, err := a.Alter(ctx, []byte("photos"), sequence.Alteration{Order: ref(true), Cache: ref(uint64(10))})
 	refused(err, "is an ORDER sequence, as before")
 	wantOrdered(t, a, "photos", true)
-	_, err = a.Alter(ctx, []byte("users"), Alteration{Order: ref(true)})
+	_, err = a.Alter(ctx, []byte("users"), sequence.Alteration{Order: ref(true)})
 	refused(err, "is no ORDER sequence: ")
 	wantOrdered(t, a, "users", false)
 	mustTake(t, a, "users", 1)
@@ -316,22 +317,22 @@ func TestORDERIsNotPromisedWhileAProxyMayHoldNumbers(t *testing.T) {
 	if got := a.Stats().Cached; got == 0 {
 		t.Error("no numbers are held of a sequence that did not become an ORDER sequence")
 	}
-	_, err = a.Create(ctx, CreateOptions{Name: "users", OrReplace: true, Order: true})
+	_, err = a.Create(ctx, sequence.CreateOptions{Name: "users", OrReplace: true, Order: true})
 	refused(err, "is no ORDER sequence: ")
 	wantText(t, err, "was replaced, but its ORDER is not confirmed")
 	wantOrdered(t, a, "users", false)
 	if _, err := a.Drop(ctx, []byte("photos"), false); err != nil {
 		t.Fatal(err)
 	}
-	_, err = a.Create(ctx, CreateOptions{Name: "photos", Order: true})
+	_, err = a.Create(ctx, sequence.CreateOptions{Name: "photos", Order: true})
 	refused(err, "is no ORDER sequence: ")
 	wantOrdered(t, a, "photos", false)
 
 	p.exec(t, "DELETE FROM sequence_proxy WHERE id = 'gone'")
 	for _, name := range []string{"photos", "users"} {
-		mustAlter(t, a, name, Alteration{Order: ref(true)})
+		mustAlter(t, a, name, sequence.Alteration{Order: ref(true)})
 		wantOrdered(t, a, name, true)
 	}
-	mustCreate(t, a, CreateOptions{Name: "users", OrReplace: true, Order: true})
+	mustCreate(t, a, sequence.CreateOptions{Name: "users", OrReplace: true, Order: true})
 	wantOrdered(t, a, "users", true)
 }

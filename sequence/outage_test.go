@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/test/mysqltest"
 )
 
@@ -26,7 +27,7 @@ func TestOutageIsNotNoticedForTheCover(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			sc := slow(&script{}, 100*time.Millisecond)
 			cause := errors.New("connection refused")
-			s, _ := scripted(t, sc, patience(2*time.Second), func(o *Options) { o.OutageCover = cover * time.Second })
+			s, _ := scripted(t, sc, patience(2*time.Second), func(o *sequence.Options) { o.OutageCover = cover * time.Second })
 			defer closeNow(t, s)
 			second := func() (waits uint64) {
 				before := s.Stats().Waits
@@ -56,7 +57,7 @@ func TestOutageIsNotNoticedForTheCover(t *testing.T) {
 			}
 			wantText(t, err, `sequence "photos"`, "seq.example:3306", "connection refused")
 			sc.set(func() { sc.down = nil })
-			time.Sleep(UsualTiming().LastBackoff + time.Second)
+			time.Sleep(sequence.UsualTiming().LastBackoff + time.Second)
 			if waits := second(); waits > 0 {
 				t.Errorf("%d calls waited after the outage", waits)
 			}
@@ -69,13 +70,13 @@ func TestOutageIsNotNoticedForTheCover(t *testing.T) {
 func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"albums": 0})
 	s := p.open(t, cacheSize(10), patience(2*time.Second))
-	mustCreate(t, s, CreateOptions{Name: "photos", Cover: 20})
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Cover: 20})
 	rates := map[string]float64{"photos": 100, "albums": 50}
-	covers := map[string]float64{"photos": 20, "albums": DefaultOutageCover.Seconds()}
+	covers := map[string]float64{"photos": 20, "albums": sequence.DefaultOutageCover.Seconds()}
 	var numbers ledger
 	for name, rate := range rates {
 		numbers.add(t, name+" at the start", hash(name)+mustTake(t, s, name, 1), 1)
-		c := Inside(s).Cache(name)
+		c := sequence.Inside(s).Cache(name)
 		c.Pace(rate)
 		eventually(t, "the cover of "+name+" is held", func() bool {
 			numbers.add(t, name+" before", hash(name)+mustTake(t, s, name, 1), 1)
@@ -94,7 +95,7 @@ func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 	}
 	p.kill(t)
 	for name, rate := range rates {
-		held := Inside(s).Cached(name)
+		held := sequence.Inside(s).Cached(name)
 		if float64(held) < rate*covers[name] {
 			t.Errorf("%s: %d numbers are held, want %v", name, held, rate*covers[name])
 		}
@@ -106,7 +107,7 @@ func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 			t.Errorf("%s: %d of %d calls waited in the outage", name, got, held)
 		}
 		_, err := s.Take(context.Background(), []byte(name), 1)
-		var away *UnavailableError
+		var away *sequence.UnavailableError
 		if !errors.As(err, &away) || away.Sequence != name || away.Waited < 2*time.Second {
 			t.Errorf("%s: got %v, want an UnavailableError of it after the allocate timeout", name, err)
 		}
@@ -114,7 +115,7 @@ func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 	}
 	p.restart(t)
 	for name := range rates {
-		eventually(t, name+" is there again", func() bool { return Inside(s).Cached(name) > 0 })
+		eventually(t, name+" is there again", func() bool { return sequence.Inside(s).Cached(name) > 0 })
 		numbers.add(t, name+" after the outage", hash(name)+mustTake(t, s, name, 1), 1)
 	}
 }
@@ -122,17 +123,17 @@ func TestDeadServerIsNotNoticedForTheCover(t *testing.T) {
 // All of several servers are dead at once: what is held of each server's numbers is given, and when
 // they are back all heals by itself.
 func TestSeveralDeadServersAreNotNoticedForTheCover(t *testing.T) {
-	for name, how := range map[string]func(*Options){"blocks": blocks(100), "steps": inSteps} {
+	for name, how := range map[string]func(*sequence.Options){"blocks": blocks(100), "steps": inSteps} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 3)
 			s := f.open(t, how, cacheSize(10), patience(30*time.Second))
 			const rate, cover = 100, 20
-			mustCreate(t, s, CreateOptions{Name: "photos", Cover: cover})
+			mustCreate(t, s, sequence.CreateOptions{Name: "photos", Cover: cover})
 			h := newGivenEver()
-			c := Inside(s).Cache("photos")
+			c := sequence.Inside(s).Cache("photos")
 			if !c.Known() {
 				h.add(t, "photos", mustTake(t, s, "photos", 1))
-				c = Inside(s).Cache("photos")
+				c = sequence.Inside(s).Cache("photos")
 			}
 			eventually(t, "the cover is held", func() bool {
 				c.Pace(rate)
@@ -150,7 +151,7 @@ func TestSeveralDeadServersAreNotNoticedForTheCover(t *testing.T) {
 			serversAreAway(t, s, f, name)
 			newcomer := f.open(t, how)
 			serversAreAway(t, newcomer, f, "")
-			if all, err := newcomer.List(context.Background()); len(all) != 0 || !errors.As(err, new(*UnavailableError)) {
+			if all, err := newcomer.List(context.Background()); len(all) != 0 || !errors.As(err, new(*sequence.UnavailableError)) {
 				t.Errorf("the list of who has used none: got %v, %v, want an UnavailableError alone", all, err)
 			}
 			for range held {
@@ -167,14 +168,14 @@ func TestSeveralDeadServersAreNotNoticedForTheCover(t *testing.T) {
 			}
 			eventually(t, "all are in use again", func() bool {
 				h.add(t, "photos", mustTake(t, s, "photos", 1))
-				for _, v := range Inside(s).Members() {
+				for _, v := range sequence.Inside(s).Members() {
 					if v.Away() {
 						return false
 					}
 				}
 				return true
 			})
-			if all, err := s.SequenceServers(context.Background()); err != nil || len(all) != 3 || all[0].State != PlanInForce {
+			if all, err := s.SequenceServers(context.Background()); err != nil || len(all) != 3 || all[0].State != sequence.PlanInForce {
 				t.Errorf("the sequence servers at the end: got %+v, %v", all, err)
 			}
 		})
@@ -183,16 +184,16 @@ func TestSeveralDeadServersAreNotNoticedForTheCover(t *testing.T) {
 
 // serversAreAway looks at the sequence servers, none of which can be reached. way is how they
 // divide the numbers, "" if s cannot know.
-func serversAreAway(t *testing.T, s *Sequences, f fleet, way string) {
+func serversAreAway(t *testing.T, s *sequence.Sequences, f fleet, way string) {
 	t.Helper()
 	all, err := s.SequenceServers(context.Background())
-	var why *PlanError
+	var why *sequence.PlanError
 	if !errors.As(err, &why) || len(all) != len(f) {
 		t.Fatalf("got %d sequence servers and %v, want %d and a PlanError", len(all), err, len(f))
 	}
 	wantText(t, err, "no sequence server can be reached", "connect")
 	for i, l := range all {
-		divided := map[string]string{"blocks": InterleaveBlock, "steps": InterleaveStep}[way]
+		divided := map[string]string{"blocks": sequence.InterleaveBlock, "steps": sequence.InterleaveStep}[way]
 		if l.Address != f[i].server.Addr() || l.Position != i || l.State != "away" || l.Err == nil || (l.ID != "") != (way != "") || l.Interleave != divided {
 			t.Errorf("sequence server %d: got %+v, want it to be away", i, l)
 		}
@@ -209,10 +210,10 @@ func serversAreAway(t *testing.T, s *Sequences, f fleet, way string) {
 func TestListInAnOutageShowsWhatIsInMemory(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 10, "unused": 0})
 	s := p.open(t, steadySize(100), patience(30*time.Second))
-	mustCreate(t, s, CreateOptions{Name: "single", Cache: 1})
-	mustCreate(t, s, CreateOptions{Name: "timed", Order: true})
-	mustCreate(t, s, CreateOptions{Name: "round", Cycle: true, Max: 1000, Cache: 10})
-	mustCreate(t, s, CreateOptions{Name: "gone"})
+	mustCreate(t, s, sequence.CreateOptions{Name: "single", Cache: 1})
+	mustCreate(t, s, sequence.CreateOptions{Name: "timed", Order: true})
+	mustCreate(t, s, sequence.CreateOptions{Name: "round", Cycle: true, Max: 1000, Cache: 10})
+	mustCreate(t, s, sequence.CreateOptions{Name: "gone"})
 	for _, name := range []string{"photos", "single", "timed", "round", "gone"} {
 		mustTake(t, s, name, 1)
 		settled(t, s, name)
@@ -223,16 +224,16 @@ func TestListInAnOutageShowsWhatIsInMemory(t *testing.T) {
 	if all, err := s.List(context.Background()); err != nil || len(all) != 5 {
 		t.Fatalf("got %v, %v, want all five", all, err)
 	}
-	round := Inside(s).Cache("round")
+	round := sequence.Inside(s).Cache("round")
 	advanced := round.Progress()
 	p.kill(t)
 	all, err := s.List(context.Background())
-	var away *UnavailableError
+	var away *sequence.UnavailableError
 	if !errors.As(err, &away) {
 		t.Fatalf("got %v, want an UnavailableError", err)
 	}
 	wantText(t, err, p.server.Addr(), "connect")
-	want := []Info{
+	want := []sequence.Info{
 		{Name: "photos", Next: 12, Cached: 99, Cache: 100},
 		{Name: "round", Next: 2, Cached: 9, Cache: 10},
 		{Name: "single", Cache: 1},
@@ -246,7 +247,7 @@ func TestListInAnOutageShowsWhatIsInMemory(t *testing.T) {
 		if got.Name != w.Name || got.Next != w.Next || got.Cached != w.Cached || got.Cache != w.Cache || got.Order != w.Order {
 			t.Errorf("got %+v, want %+v", got, w)
 		}
-		if got.Rate <= 0 || got.CachedFor == Never || (got.CachedFor > 0) != (w.Cached > 0) || got.Reserved.IsZero() || got.End == 0 || (got.Skew == Never) == w.Order {
+		if got.Rate <= 0 || got.CachedFor == sequence.Never || (got.CachedFor > 0) != (w.Cached > 0) || got.Reserved.IsZero() || got.End == 0 || (got.Skew == sequence.Never) == w.Order {
 			t.Errorf("%s: got %+v, want its rate, how long its numbers last, and no skew unless it is ordered", w.Name, got)
 		}
 	}
@@ -347,20 +348,20 @@ func TestCoverKeepsUpWithARisingRate(t *testing.T) {
 				mustTake(t, s, "photos", rate)
 				time.Sleep(time.Second)
 				if i%2 == 0 {
-					Inside(s).Beat() // as the heartbeat does
+					sequence.Inside(s).Beat() // as the heartbeat does
 				}
 			}
 			synctest.Wait()
 		}
 		use(100, 10)
 		use(300, 5)
-		if held, want := cache.Cached(), uint64(300*DefaultOutageCover.Seconds()); held < want {
+		if held, want := cache.Cached(), uint64(300*sequence.DefaultOutageCover.Seconds()); held < want {
 			t.Errorf("5 minutes after the rate rose to 300 a second %d numbers are held, want %d", held, want)
 		}
 		if err := s.Flush(context.Background(), []byte("photos")); err != nil {
 			t.Fatal(err)
 		}
-		Inside(s).Beat()
+		sequence.Inside(s).Beat()
 		synctest.Wait()
 		if held := cache.Cached(); held != 0 {
 			t.Errorf("%d numbers are held after FLUSH, although nobody asked", held)
@@ -374,9 +375,9 @@ func TestNoCallWaitsAtTheChangeOfSegments(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	link := mysqltest.NewLink(t, p.server.Addr())
 	link.Delay(25 * time.Millisecond) // each way
-	s := p.open(t, func(o *Options) { o.Servers[0].Addr, o.OutageCover = link.Addr(), time.Second })
+	s := p.open(t, func(o *sequence.Options) { o.Servers[0].Addr, o.OutageCover = link.Addr(), time.Second })
 	last := mustTake(t, s, "photos", 1)
-	c := Inside(s).Cache("photos")
+	c := sequence.Inside(s).Cache("photos")
 	c.Pace(2000)
 	ticks := time.NewTicker(10 * time.Millisecond)
 	defer ticks.Stop()
@@ -406,7 +407,7 @@ func TestABurstIsServedByFewReservationsOfAFarServer(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	link := mysqltest.NewLink(t, p.server.Addr())
 	link.Delay(25 * time.Millisecond) // each way
-	s := p.open(t, func(o *Options) { o.Servers[0].Addr = link.Addr() })
+	s := p.open(t, func(o *sequence.Options) { o.Servers[0].Addr = link.Addr() })
 	mustTake(t, s, "photos", 1)
 	settled(t, s, "photos")
 	const clients, each = 200, 100

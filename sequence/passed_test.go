@@ -1,15 +1,17 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
 	"strings"
 	"testing"
 	"time"
+
+	"seqproxy/sequence"
 )
 
 // passOver are the statements that make lower numbers void wherever they are held. Each goes on
 // above n.
-func passOver(ctx context.Context, s *Sequences) map[string]func(n uint64) error {
+func passOver(ctx context.Context, s *sequence.Sequences) map[string]func(n uint64) error {
 	return map[string]func(n uint64) error{
 		"set": func(n uint64) error {
 			_, _, err := s.SetValue(ctx, []byte("set"), n, true)
@@ -21,7 +23,7 @@ func passOver(ctx context.Context, s *Sequences) map[string]func(n uint64) error
 		},
 		"restarted": func(n uint64) error {
 			next := n + 1
-			_, err := s.Alter(ctx, []byte("restarted"), Alteration{Restart: &next})
+			_, err := s.Alter(ctx, []byte("restarted"), sequence.Alteration{Restart: &next})
 			return err
 		},
 	}
@@ -63,7 +65,7 @@ func (p *passed) failOver(t *testing.T, to int) {
 // wantAbove waits until b holds nothing up to n, without taking any of it, and takes.
 func (p *passed) wantAbove(t *testing.T, name string, n uint64) {
 	t.Helper()
-	c := Inside(p.b.Sequences).Cache(name)
+	c := sequence.Inside(p.b.Sequences).Cache(name)
 	within(t, 2*time.Minute, "the other proxy gives up what it holds of "+name, func() bool {
 		next := c.Next()
 		return next == 0 || next > n
@@ -80,7 +82,7 @@ func TestNumbersThatAreVoidAreVoidAfterAFailOver(t *testing.T) {
 	p := startPassed(t, 2)
 	p.Cut(t, 1)
 	p.b.cut(0) // it asks nobody just now, and nobody expects it to confirm anything
-	p.Nodes[0].Exec(t, "UPDATE app.sequence_proxy SET heartbeat = heartbeat - INTERVAL 1 MINUTE WHERE id = '"+Inside(p.b.Sequences).First().Registry.ID+"'")
+	p.Nodes[0].Exec(t, "UPDATE app.sequence_proxy SET heartbeat = heartbeat - INTERVAL 1 MINUTE WHERE id = '"+sequence.Inside(p.b.Sequences).First().Registry.ID+"'")
 	above := map[string]uint64{}
 	heard := true
 	for name, pass := range passOver(t.Context(), p.a.Sequences) {
@@ -125,7 +127,7 @@ func TestNumbersThatAllProxiesGaveUpNeedNoReplica(t *testing.T) {
 		if err := pass(5000); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if next := Inside(p.b.Sequences).Cache(name).Next(); next != 0 && next <= 5000 {
+		if next := sequence.Inside(p.b.Sequences).Cache(name).Next(); next != 0 && next <= 5000 {
 			t.Errorf("%s: the other proxy gives %d next, and a fail-over would leave it so", name, next)
 		}
 	}
@@ -160,7 +162,7 @@ func TestThatNumbersAreVoidIsNotSaidByANodeThatDoesNotKnow(t *testing.T) {
 	}
 	p.CatchUp(t, 1, 0)
 	p.Cut(t, 1)
-	changed, ok, err := Inside(p.a.Sequences).SetValueOnly(t.Context(), "set", 5000)
+	changed, ok, err := sequence.Inside(p.a.Sequences).SetValueOnly(t.Context(), "set", 5000)
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}
@@ -168,7 +170,7 @@ func TestThatNumbersAreVoidIsNotSaidByANodeThatDoesNotKnow(t *testing.T) {
 	// as after a later change there, which all obey
 	p.Nodes[1].Exec(t, "UPDATE app.sequence_version SET version = version + 1000000000000")
 	within(t, 2*time.Minute, "the new primary says what it lacks", func() bool {
-		err := Inside(p.a.Sequences).PassedForGood(t.Context(), &changed)
+		err := sequence.Inside(p.a.Sequences).PassedForGood(t.Context(), &changed)
 		if err == nil {
 			t.Fatal("it is said that all hear of it")
 		}
@@ -182,7 +184,7 @@ func TestThatNumbersAreVoidIsNotSaidByANodeThatDoesNotKnow(t *testing.T) {
 func TestNumbersAreMovedPastInLessTimeThanAReplicaIsWaitedFor(t *testing.T) {
 	p := startPassed(t, 3)
 	p.Cut(t, 2)
-	p.a.Tune(Tuning{AllocateTimeout: Inside(p.a.Sequences).Timing().Shown * 9 / 10})
+	p.a.Tune(sequence.Tuning{AllocateTimeout: sequence.Inside(p.a.Sequences).Timing().Shown * 9 / 10})
 	n := uint64(5000)
 	eventually(t, "a sequence is moved", func() bool {
 		n += 1000

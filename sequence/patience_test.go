@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"seqproxy/internal/await"
+	"seqproxy/sequence"
 	"seqproxy/test/mysqltest"
 )
 
@@ -39,7 +40,7 @@ func TestWaitForALockEndsInTimeAndIsToldAsSuch(t *testing.T) {
 	p.withOptions(t)
 	const limit = 4800 * time.Millisecond // the server gives up after 2 to 3 seconds
 	s := p.open(t, patience(limit))
-	creating := p.open(t, patience(limit), func(o *Options) { o.CreateUnknown = true })
+	creating := p.open(t, patience(limit), func(o *sequence.Options) { o.CreateUnknown = true })
 	p.locked(t)
 	ctx := context.Background()
 	var wg sync.WaitGroup
@@ -47,7 +48,7 @@ func TestWaitForALockEndsInTimeAndIsToldAsSuch(t *testing.T) {
 		"Take": func() error { _, err := s.Take(ctx, []byte("photos"), 1); return err },
 		"Drop": func() error { _, err := s.Drop(ctx, []byte("photos"), false); return err },
 		"Create": func() error {
-			_, err := s.Create(ctx, CreateOptions{Name: "albums"})
+			_, err := s.Create(ctx, sequence.CreateOptions{Name: "albums"})
 			return err
 		},
 		"Take that creates": func() error { _, err := creating.Take(ctx, []byte("albums"), 1); return err },
@@ -55,7 +56,7 @@ func TestWaitForALockEndsInTimeAndIsToldAsSuch(t *testing.T) {
 		wg.Go(func() {
 			begin := time.Now()
 			err := f()
-			var unavailable *UnavailableError
+			var unavailable *sequence.UnavailableError
 			if !errors.As(err, &unavailable) || unavailable.Waited < 2*time.Second {
 				t.Errorf("%s: got %v, want an UnavailableError that says how long it waited", what, err)
 			}
@@ -73,8 +74,8 @@ func TestWaitForALockEndsInTimeAndIsToldAsSuch(t *testing.T) {
 func TestWhoAsksForOwnersDoesNotWaitForAnotherThatDoes(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	s := p.open(t, patience(50*time.Millisecond))
-	Inside(s).StopFollowing()
-	defer Inside(s).FollowAgain()
+	sequence.Inside(s).StopFollowing()
+	defer sequence.Inside(s).FollowAgain()
 	answer := make(chan error, 1)
 	go func() {
 		_, err := s.LoadOwners(context.Background())
@@ -82,7 +83,7 @@ func TestWhoAsksForOwnersDoesNotWaitForAnotherThatDoes(t *testing.T) {
 	}()
 	select {
 	case err := <-answer:
-		if unavailable := new(UnavailableError); !errors.As(err, &unavailable) {
+		if unavailable := new(sequence.UnavailableError); !errors.As(err, &unavailable) {
 			t.Errorf("got %v, want an UnavailableError", err)
 		}
 	case <-time.After(30 * time.Second):
@@ -101,7 +102,7 @@ func TestCloseDoesNotWaitForALockedRow(t *testing.T) {
 		answers <- err
 	}()
 	go func() {
-		_, err := s.Create(context.Background(), CreateOptions{Name: "albums"})
+		_, err := s.Create(context.Background(), sequence.CreateOptions{Name: "albums"})
 		answers <- err
 	}()
 	p.lockWait(t)
@@ -115,7 +116,7 @@ func TestCloseDoesNotWaitForALockedRow(t *testing.T) {
 		t.Errorf("Close took %v, want about its 100ms", took)
 	}
 	for range 2 {
-		if err := <-answers; !errors.Is(err, ErrClosed) {
+		if err := <-answers; !errors.Is(err, sequence.ErrClosed) {
 			t.Errorf("got %v, want ErrClosed", err)
 		}
 	}
@@ -126,7 +127,7 @@ func TestCloseDoesNotWaitForALockedRow(t *testing.T) {
 func TestEachCallerWaitsForAsLongAsItsOwnPatience(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t, patience(time.Minute))
-	c, err := Inside(s).Find(t.Context(), "photos", time.Minute)
+	c, err := sequence.Inside(s).Find(t.Context(), "photos", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ func TestEachCallerWaitsForAsLongAsItsOwnPatience(t *testing.T) {
 		patience *= time.Millisecond
 		wg.Go(func() {
 			err := c.TakeBy(context.Background(), 1, time.Now().Add(patience))
-			var unavailable *UnavailableError
+			var unavailable *sequence.UnavailableError
 			if !errors.As(err, &unavailable) || unavailable.Waited < patience || unavailable.Waited > time.Since(begin) {
 				t.Errorf("got %#v, want an UnavailableError that says that it waited %v", err, patience)
 			}
@@ -162,7 +163,7 @@ type late struct {
 func (l late) Waited() time.Duration { return l.waited }
 
 func (l late) Value(key any) any {
-	if key == (WaiterKey{}) {
+	if key == (sequence.WaiterKey{}) {
 		return l
 	}
 	return l.Context.Value(key)
@@ -171,20 +172,20 @@ func (l late) Value(key any) any {
 // One statement may wait for several things: that its sequence is found, for how far its numbers
 // are apart, for a number. All that together is what its caller waits.
 func TestWhatACallerHasWaitedBeforeCounts(t *testing.T) {
-	s, err := New(Options{Servers: []ServerOptions{{Addr: "127.0.0.1:1", Database: "none"}}, AllocateTimeout: 3 * time.Second})
+	s, err := sequence.New(sequence.Options{Servers: []sequence.ServerOptions{{Addr: "127.0.0.1:1", Database: "none"}}, AllocateTimeout: 3 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close(context.Background()) }()
 	for waited, want := range map[time.Duration]time.Duration{
-		0: 3 * time.Second, time.Second: 2 * time.Second, 2900 * time.Millisecond: Inside(s).Timing().LeastPatience, time.Minute: Inside(s).Timing().LeastPatience,
+		0: 3 * time.Second, time.Second: 2 * time.Second, 2900 * time.Millisecond: sequence.Inside(s).Timing().LeastPatience, time.Minute: sequence.Inside(s).Timing().LeastPatience,
 	} {
-		if got := Inside(s).Patience(late{context.Background(), waited}); got != want {
+		if got := sequence.Inside(s).Patience(late{context.Background(), waited}); got != want {
 			t.Errorf("after %v: got %v, want %v", waited, got, want)
 		}
 	}
-	s.Tune(Tuning{AllocateTimeout: 100 * time.Millisecond})
-	if got := Inside(s).Patience(late{context.Background(), time.Hour}); got != 100*time.Millisecond {
+	s.Tune(sequence.Tuning{AllocateTimeout: 100 * time.Millisecond})
+	if got := sequence.Inside(s).Patience(late{context.Background(), time.Hour}); got != 100*time.Millisecond {
 		t.Errorf("the least time is %v, want no more than the whole of 100ms", got)
 	}
 }
@@ -225,7 +226,7 @@ func TestNoRequestBeginsToWaitAnew(t *testing.T) {
 	answers := make(chan string, len(requests))
 	for what, f := range requests {
 		go func() {
-			if err := f(); !errors.As(err, new(*UnavailableError)) {
+			if err := f(); !errors.As(err, new(*sequence.UnavailableError)) {
 				t.Errorf("%s: got %v, want an UnavailableError", what, err)
 			}
 			answers <- what
@@ -249,14 +250,14 @@ func TestNoRequestBeginsToWaitAnew(t *testing.T) {
 // Whoever reads the plan may be asking a server that hangs. Those who want the same wait for as long
 // as they may.
 func TestNobodyWaitsInLineLongerThanItsOwnTime(t *testing.T) {
-	s := openWith(t, Options{Servers: []ServerOptions{{Addr: "127.0.0.1:1", Database: "none"}, {Addr: "127.0.0.1:2", Database: "none"}}})
+	s := openWith(t, sequence.Options{Servers: []sequence.ServerOptions{{Addr: "127.0.0.1:1", Database: "none"}, {Addr: "127.0.0.1:2", Database: "none"}}})
 	for what, one := range map[string]struct {
 		turn await.Lock
 		ask  func(ctx context.Context) error
 	}{
-		"the plan":     {Inside(s).ReadingPlan(), Inside(s).MeetPlan},
-		"another plan": {Inside(s).ReadingPlan(), Inside(s).ReadPlan},
-		"a round":      {Inside(s).Following(), Inside(s).Look},
+		"the plan":     {sequence.Inside(s).ReadingPlan(), sequence.Inside(s).MeetPlan},
+		"another plan": {sequence.Inside(s).ReadingPlan(), sequence.Inside(s).ReadPlan},
+		"a round":      {sequence.Inside(s).Following(), sequence.Inside(s).Look},
 	} {
 		one.turn.MustAcquire()
 		ctx, stop := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, await.ErrPatience)
@@ -280,7 +281,7 @@ func TestNobodyWaitsInLineLongerThanItsOwnTime(t *testing.T) {
 func TestACommitThatHangsEndsInTime(t *testing.T) {
 	server := mysqltest.Start(t)
 	p := placeOn(t, server).withTable(t, map[string]uint64{"photos": 0})
-	s := p.open(t, func(o *Options) { o.Servers[0].IOTimeout = time.Hour })
+	s := p.open(t, func(o *sequence.Options) { o.Servers[0].IOTimeout = time.Hour })
 	mustTake(t, s, "photos", 1)
 	conn, err := p.db.Conn(t.Context())
 	if err != nil {
@@ -291,7 +292,7 @@ func TestACommitThatHangsEndsInTime(t *testing.T) {
 	answer := make(chan error, 1)
 	committing := make(chan struct{})
 	go func() {
-		v := Inside(s).First()
+		v := sequence.Inside(s).First()
 		answer <- v.TransactOnce(ctx, func(tx *sql.Tx) error {
 			defer close(committing)
 			_, err := tx.ExecContext(ctx, "UPDATE "+v.Table.Sequence+" SET id = id + 1000 WHERE name = 'photos'")
@@ -326,7 +327,7 @@ func TestACommitThatHangsEndsInTime(t *testing.T) {
 func TestACommitThatHangsIsOfUnknownOutcomeToItsCaller(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 0})
 	for _, conflicts := range []int{0, 1} {
-		s := p.open(t, func(o *Options) { o.Servers[0].IOTimeout = time.Hour })
+		s := p.open(t, func(o *sequence.Options) { o.Servers[0].IOTimeout = time.Hour })
 		mustTake(t, s, "photos", 1)
 		conn, err := p.db.Conn(t.Context())
 		if err != nil {
@@ -334,10 +335,10 @@ func TestACommitThatHangsIsOfUnknownOutcomeToItsCaller(t *testing.T) {
 		}
 		defer func() { _ = conn.Close() }()
 		timed, stop := context.WithCancelCause(t.Context())
-		within, failed, end := Inside(s).Request(timed, time.Hour)
+		within, failed, end := sequence.Inside(s).Request(timed, time.Hour)
 		defer end()
 		attempt := 0
-		v := Inside(s).First()
+		v := sequence.Inside(s).First()
 		err = v.Transact(within, func(tx *sql.Tx) error {
 			if attempt++; attempt <= conflicts {
 				return &mysql.MySQLError{Number: gomysql.ER_LOCK_DEADLOCK, Message: "Deadlock found"}
@@ -348,7 +349,7 @@ func TestACommitThatHangsIsOfUnknownOutcomeToItsCaller(t *testing.T) {
 			time.AfterFunc(200*time.Millisecond, func() { stop(await.ErrPatience) })
 			return errors.Join(err, errLock)
 		})
-		if told := failed("photos", err); !errors.As(told, new(*UnavailableError)) || !strings.Contains(told.Error(), "outcome is unknown") {
+		if told := failed("photos", err); !errors.As(told, new(*sequence.UnavailableError)) || !strings.Contains(told.Error(), "outcome is unknown") {
 			t.Errorf("after %d conflicts got %v, want an error of unknown outcome", conflicts, told)
 		}
 		if _, err := conn.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/snowflake"
@@ -76,14 +77,14 @@ func (c *calendar) Counter(ctx context.Context, name string) (found store.Row, e
 	return found, err
 }
 
-func (c *calendar) Reserve(ctx context.Context, name string, want, _ uint64) (g Grant, err error) {
+func (c *calendar) Reserve(ctx context.Context, name string, want, _ uint64) (g sequence.Grant, err error) {
 	err = c.ask(ctx, func() error {
 		last, made := c.stand[name]
 		if !made {
-			return &NameError{Name: name, Err: ErrUnknown}
+			return &sequence.NameError{Name: name, Err: sequence.ErrUnknown}
 		}
 		c.stand[name] = last + want
-		g = Grant{Seg: segment.New(last+1, last+want), Max: math.MaxUint64, Exact: c.def.Cache}
+		g = sequence.Grant{Seg: segment.New(last+1, last+want), Max: math.MaxUint64, Exact: c.def.Cache}
 		return nil
 	})
 	return g, err
@@ -104,18 +105,18 @@ func newCalendar(t *testing.T, clause string, cache uint64) *calendar {
 }
 
 // proxy opens one whose clock is ahead. The caller closes it inside its bubble.
-func (c *calendar) proxy(t *testing.T, ahead time.Duration) *Sequences {
+func (c *calendar) proxy(t *testing.T, ahead time.Duration) *sequence.Sequences {
 	t.Helper()
-	o := Options{Servers: []ServerOptions{{Addr: "seq.example:3306", Database: "app"}}}
-	SetWall(&o, func() time.Time { return time.Now().Add(ahead).Round(0) })
-	s, err := New(o)
+	o := sequence.Options{Servers: []sequence.ServerOptions{{Addr: "seq.example:3306", Database: "app"}}}
+	sequence.SetWall(&o, func() time.Time { return time.Now().Add(ahead).Round(0) })
+	s, err := sequence.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	Inside(s).ReserveFrom(c)
-	Inside(s).SetPeriodRows(c)
-	Inside(s).FollowNothing() // nothing else is asked of the server
-	_, err = Inside(s).Meet("po", store.Row{Name: define.CounterName("po"), Max: math.MaxUint64, Exact: c.def.Cache, Entry: store.Entry{Def: c.def}})
+	sequence.Inside(s).ReserveFrom(c)
+	sequence.Inside(s).SetPeriodRows(c)
+	sequence.Inside(s).FollowNothing() // nothing else is asked of the server
+	_, err = sequence.Inside(s).Meet("po", store.Row{Name: define.CounterName("po"), Max: math.MaxUint64, Exact: c.def.Cache, Entry: store.Entry{Def: c.def}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +176,7 @@ func TestKeysOnBothSidesOfMidnight(t *testing.T) {
 				}
 				taking.Go(func() {
 					for time.Since(next) < 3*time.Minute {
-						Inside(s).Beat() // as the heartbeat does
+						sequence.Inside(s).Beat() // as the heartbeat does
 						time.Sleep(2 * time.Second)
 					}
 				})
@@ -255,7 +256,7 @@ func TestAServerThatIsAwayAtMidnight(t *testing.T) {
 				if time.Since(begin) >= time.Second {
 					waited++
 				}
-				var away *UnavailableError
+				var away *sequence.UnavailableError
 				switch {
 				case err == nil:
 					l.add(t, took.Text)
@@ -267,7 +268,7 @@ func TestAServerThatIsAwayAtMidnight(t *testing.T) {
 				default:
 					failed++
 				}
-				Inside(s).Beat() // as the heartbeat does
+				sequence.Inside(s).Beat() // as the heartbeat does
 				time.Sleep(time.Second)
 			}
 			if c.waits != (waited > 0) || c.fails != (failed > 0) {

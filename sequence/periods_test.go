@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/snowflake"
@@ -39,18 +40,18 @@ func (a *almanac) skewed(by time.Duration) func() time.Time {
 }
 
 // jumps has the clock of a machine be the test's, which is looked at anew each time.
-func jumps(now func() time.Time) func(*Options) {
-	return func(o *Options) {
-		SetWall(o, now)
-		ChangeTiming(o, func(t *Timing) { t.ClockAgain = time.Nanosecond })
+func jumps(now func() time.Time) func(*sequence.Options) {
+	return func(o *sequence.Options) {
+		sequence.SetWall(o, now)
+		sequence.ChangeTiming(o, func(t *sequence.Timing) { t.ClockAgain = time.Nanosecond })
 	}
 }
 
 // openAt opens a proxy whose machine has a clock, and whose sequence server has that of an almanac.
-func (p place) openAt(t testing.TB, server *almanac, machine func() time.Time, change ...func(*Options)) *Sequences {
+func (p place) openAt(t testing.TB, server *almanac, machine func() time.Time, change ...func(*sequence.Options)) *sequence.Sequences {
 	t.Helper()
 	s := p.open(t, append(change, jumps(machine))...)
-	Inside(s).SetPeriodClock(server.now)
+	sequence.Inside(s).SetPeriodClock(server.now)
 	return s
 }
 
@@ -73,7 +74,7 @@ func (l *textLedger) add(t testing.TB, key string) {
 	l.given[key] = true
 }
 
-func (l *textLedger) take(t testing.TB, s *Sequences, name string) string {
+func (l *textLedger) take(t testing.TB, s *sequence.Sequences, name string) string {
 	t.Helper()
 	took, err := s.TakeRun(context.Background(), []byte(name), 1)
 	if err != nil {
@@ -113,17 +114,17 @@ func TestTheCounterOfAFormatBeginsAgain(t *testing.T) {
 	p := newPlace(t)
 	ctx, clock, l, k := context.Background(), almanacAt(eve), new(textLedger), kindOf(t, daily)
 	s := p.openAt(t, clock, clock.now)
-	mustCreate(t, s, CreateOptions{Name: "po", Kind: k, Comment: "orders"})
+	mustCreate(t, s, sequence.CreateOptions{Name: "po", Kind: k, Comment: "orders"})
 	for i := range 3 {
 		wantKey(t, l.take(t, s, "po"), fmt.Sprintf("PO-20261231-%06d", i+1))
 	}
 	listed := func(next uint64) {
 		t.Helper()
 		all, err := s.List(ctx)
-		if err != nil || len(all) != 1 || all[0].Name != "po" || all[0].Kind != k || all[0].Next != next || all[0].Cached != 0 || all[0].Cache != 1 || all[0].ToEnd != Never {
+		if err != nil || len(all) != 1 || all[0].Name != "po" || all[0].Kind != k || all[0].Next != next || all[0].Cached != 0 || all[0].Cache != 1 || all[0].ToEnd != sequence.Never {
 			t.Errorf("it is listed as %+v, %v, want next %d", all, err, next)
 		}
-		if all := Inside(s).ListHere(); len(all) != 1 || all[0].Name != "po" || all[0].Kind != k {
+		if all := sequence.Inside(s).ListHere(); len(all) != 1 || all[0].Name != "po" || all[0].Kind != k {
 			t.Errorf("known here is %+v", all)
 		}
 		if d, state, err := s.Describe(ctx, []byte("po")); err != nil || d.Name != "po" || d.Comment != "orders" || d.Cache != 1 || state.After != next {
@@ -155,24 +156,24 @@ func TestTheCounterOfAFormatBeginsAgain(t *testing.T) {
 	}
 	stands := p.id(t, "po@20270101#counter")
 	for _, name := range []string{"po@20270101", "po@20270101#counter", "PO@20270101#COUNTER"} {
-		if key, err := s.TakeRun(ctx, []byte(name), 1); !errors.Is(err, ErrUnknown) {
+		if key, err := s.TakeRun(ctx, []byte(name), 1); !errors.Is(err, sequence.ErrUnknown) {
 			t.Errorf("%s gives %+v, %v", name, key, err)
 		}
 		if known, err := s.Exists(ctx, []byte(name)); known || err != nil {
 			t.Errorf("%s exists: %v, %v", name, known, err)
 		}
 		for _, force := range []bool{false, true} {
-			if _, err := s.Alter(ctx, []byte(name), Alteration{Restart: ref(uint64(1)), Force: force}); !errors.Is(err, ErrUnknown) {
+			if _, err := s.Alter(ctx, []byte(name), sequence.Alteration{Restart: ref(uint64(1)), Force: force}); !errors.Is(err, sequence.ErrUnknown) {
 				t.Errorf("%s is restarted: %v", name, err)
 			}
 		}
-		if _, err := s.Drop(ctx, []byte(name), false); !errors.Is(err, ErrUnknown) {
+		if _, err := s.Drop(ctx, []byte(name), false); !errors.Is(err, sequence.ErrUnknown) {
 			t.Errorf("%s is dropped: %v", name, err)
 		}
-		if d, _, err := s.Describe(ctx, []byte(name)); !errors.Is(err, ErrUnknown) {
+		if d, _, err := s.Describe(ctx, []byte(name)); !errors.Is(err, sequence.ErrUnknown) {
 			t.Errorf("%s is %+v, %v", name, d, err)
 		}
-		if _, err := s.Advance(ctx, []byte(name), 1); !errors.Is(err, ErrUnknown) {
+		if _, err := s.Advance(ctx, []byte(name), 1); !errors.Is(err, sequence.ErrUnknown) {
 			t.Errorf("a ticket of %s: %v", name, err)
 		}
 	}
@@ -183,15 +184,15 @@ func TestTheCounterOfAFormatBeginsAgain(t *testing.T) {
 	if _, err := s.Drop(ctx, []byte("po"), false); err != nil {
 		t.Fatal(err)
 	}
-	if key, err := s.TakeRun(ctx, []byte("po"), 1); !errors.Is(err, ErrUnknown) {
+	if key, err := s.TakeRun(ctx, []byte("po"), 1); !errors.Is(err, sequence.ErrUnknown) {
 		t.Errorf("a sequence that was dropped gives %+v, %v", key, err)
 	}
 	if all, err := s.List(ctx); len(all) != 0 || err != nil {
 		t.Errorf("listed are %+v, %v", all, err)
 	}
-	_, err := s.Create(ctx, CreateOptions{Name: "po", Kind: kindOf(t, "FORMAT 'PO-{yyyyMMdd}-{n:6}'")})
+	_, err := s.Create(ctx, sequence.CreateOptions{Name: "po", Kind: kindOf(t, "FORMAT 'PO-{yyyyMMdd}-{n:6}'")})
 	wantKindError(t, "another kind", err)
-	mustCreate(t, s, CreateOptions{Name: "po", Kind: k})
+	mustCreate(t, s, sequence.CreateOptions{Name: "po", Kind: k})
 	wantKey(t, l.take(t, s, "po"), "PO-20270101-000003")
 	clock.set(eve.Add(24 * time.Hour))
 	wantKey(t, l.take(t, s, "po"), "PO-20270101-000004")
@@ -213,11 +214,11 @@ func TestKeysThroughTheEndOfAPeriod(t *testing.T) {
 		t.Run(fmt.Sprintf("%s CACHE %d", c.clause, c.cache), func(t *testing.T) {
 			p, k, l := newPlace(t), kindOf(t, c.clause), new(textLedger)
 			clock := almanacAt(eve.Add(89*time.Minute - c.zone))
-			var proxies []*Sequences
+			var proxies []*sequence.Sequences
 			for _, skew := range []time.Duration{0, 25 * time.Second, -25 * time.Second} {
 				proxies = append(proxies, p.openAt(t, clock, clock.skewed(skew)))
 			}
-			mustCreate(t, proxies[0], CreateOptions{Name: "po", Kind: k, Cache: c.cache})
+			mustCreate(t, proxies[0], sequence.CreateOptions{Name: "po", Kind: k, Cache: c.cache})
 			var group sync.WaitGroup
 			var over atomic.Bool
 			seen := make(map[string]map[string]bool)
@@ -273,7 +274,7 @@ func TestAClockThatIsWrongGivesNoDatedKey(t *testing.T) {
 	p := newPlace(t)
 	clock, l := almanacAt(eve), new(textLedger)
 	a := p.openAt(t, clock, clock.now)
-	mustCreate(t, a, CreateOptions{Name: "po", Kind: kindOf(t, daily), Cache: 10})
+	mustCreate(t, a, sequence.CreateOptions{Name: "po", Kind: kindOf(t, daily), Cache: 10})
 	l.take(t, a, "po")
 	for _, by := range []time.Duration{-24 * time.Hour, -2 * time.Minute, 2 * time.Minute, time.Hour, 25 * time.Hour} {
 		var wrong *snowflake.ClockError
@@ -299,7 +300,9 @@ func TestAClockThatIsWrongGivesNoDatedKey(t *testing.T) {
 	}
 }
 
-func kindNow(s *Sequences, name string) kind.Kind { return Inside(s).Cache(name).Kind() }
+func kindNow(s *sequence.Sequences, name string) kind.Kind {
+	return sequence.Inside(s).Cache(name).Kind()
+}
 
 func (p place) count(t testing.TB, query string) (n int) {
 	t.Helper()
@@ -315,14 +318,14 @@ func TestAnOutageOverMidnightIsCovered(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t))
 	clock, l := almanacAt(eve.Add(-time.Hour)), new(textLedger)
 	s := p.openAt(t, clock, clock.now, patience(time.Second))
-	mustCreate(t, s, CreateOptions{Name: "po", Kind: kindOf(t, daily), Cache: 20})
-	mustCreate(t, s, CreateOptions{Name: "idle", Kind: kindOf(t, daily), Cache: 20})
-	mustCreate(t, s, CreateOptions{Name: "single", Kind: kindOf(t, "FORMAT '{n}/{yyyyMMdd}' RESET DAILY")})
+	mustCreate(t, s, sequence.CreateOptions{Name: "po", Kind: kindOf(t, daily), Cache: 20})
+	mustCreate(t, s, sequence.CreateOptions{Name: "idle", Kind: kindOf(t, daily), Cache: 20})
+	mustCreate(t, s, sequence.CreateOptions{Name: "single", Kind: kindOf(t, "FORMAT '{n}/{yyyyMMdd}' RESET DAILY")})
 	for range 30 {
 		l.take(t, s, "po")
 	}
 	wantKey(t, l.take(t, s, "single"), "1/20261231")
-	Inside(s).Beat()
+	sequence.Inside(s).Beat()
 	time.Sleep(200 * time.Millisecond)
 	if n := p.count(t, "SELECT COUNT(*) FROM sequence WHERE name LIKE '%@20270101%'"); n != 0 {
 		t.Errorf("two and a half hours before midnight %d counters of the next day are there", n)
@@ -330,8 +333,8 @@ func TestAnOutageOverMidnightIsCovered(t *testing.T) {
 	clock.set(eve.Add(45 * time.Minute))
 	l.take(t, s, "po")
 	eventually(t, "the counters of the next day are made, and filled", func() bool {
-		c := Inside(s).Cache("po@20270101#counter")
-		return c.Known() && c.Cached() == 20 && Inside(s).Cache("single@20270101#counter").Known()
+		c := sequence.Inside(s).Cache("po@20270101#counter")
+		return c.Known() && c.Cached() == 20 && sequence.Inside(s).Cache("single@20270101#counter").Known()
 	})
 	if id := p.id(t, "po@20270101#counter"); id != 20 {
 		t.Errorf("the next day stands at %d", id)
@@ -353,7 +356,7 @@ func TestAnOutageOverMidnightIsCovered(t *testing.T) {
 	for i := range 20 {
 		wantKey(t, l.take(t, s, "po"), fmt.Sprintf("PO-20270101-%06d", i+1))
 	}
-	var away *UnavailableError
+	var away *sequence.UnavailableError
 	for _, name := range []string{"po", "single"} {
 		if took, err := s.TakeRun(context.Background(), []byte(name), 1); !errors.As(err, &away) || away.Sequence != name {
 			t.Errorf("without the server %s gives %+v, %v", name, took, err)
@@ -377,9 +380,9 @@ func TestAnOutageOverMidnightIsCovered(t *testing.T) {
 		clock.set(eve.Add(time.Duration(day+2) * 24 * time.Hour))
 		l.take(t, s, "po")
 		eventually(t, "counters of days that are over are forgotten", func() bool {
-			Inside(s).Beat()
+			sequence.Inside(s).Beat()
 			known := 0
-			for _, name := range Inside(s).Names() {
+			for _, name := range sequence.Inside(s).Names() {
 				if strings.HasPrefix(name, "po@") {
 					known++
 				}
@@ -395,7 +398,7 @@ func TestADayWhoseRowWasDeletedDoesNotBeginAgain(t *testing.T) {
 	p := newPlace(t)
 	ctx, clock, l := context.Background(), almanacAt(eve), new(textLedger)
 	s := p.openAt(t, clock, clock.now)
-	mustCreate(t, s, CreateOptions{Name: "po", Kind: kindOf(t, daily)})
+	mustCreate(t, s, sequence.CreateOptions{Name: "po", Kind: kindOf(t, daily)})
 	next := 1
 	for _, deleted := range [][]string{{"sequence"}, {"sequence", "sequence_options"}} {
 		for range 5 {
@@ -405,24 +408,24 @@ func TestADayWhoseRowWasDeletedDoesNotBeginAgain(t *testing.T) {
 		for _, table := range deleted {
 			p.exec(t, "DELETE FROM "+table+" WHERE name = 'po@20261231#counter'")
 		}
-		proxies := []*Sequences{s}
+		proxies := []*sequence.Sequences{s}
 		if len(deleted) == 1 {
 			proxies = append(proxies, p.openAt(t, clock, clock.now)) // it has not given a key of that day
 		}
 		for i, s := range proxies {
 			for range 2 {
 				took, err := s.TakeRun(ctx, []byte("po"), 1)
-				if !errors.Is(err, ErrUnfit) {
+				if !errors.Is(err, sequence.ErrUnfit) {
 					t.Fatalf("proxy %d gives %+v, %v", i, took, err)
 				}
 				wantText(t, err, `sequence "po"`, "po@20261231#counter", "was deleted", "FLUSH SEQUENCES po on every proxy", "ALTER SEQUENCE `po` RESTART WITH n")
 			}
 		}
-		done, err := s.Alter(ctx, []byte("po"), Alteration{Restart: ref(uint64(next + 100))})
+		done, err := s.Alter(ctx, []byte("po"), sequence.Alteration{Restart: ref(uint64(next + 100))})
 		if next += 100; err != nil || done.Next != uint64(next) {
 			t.Fatalf("it is restarted at %d, %v, want %d", done.Next, err, next)
 		}
-		time.Sleep(Inside(s).Timing().Unknown)
+		time.Sleep(sequence.Inside(s).Timing().Unknown)
 	}
 	wantKey(t, l.take(t, s, "po"), fmt.Sprintf("PO-20261231-%06d", next))
 	// those of days that are over may go
@@ -439,7 +442,7 @@ func TestADayThatWentOnAfterAFailOverDoesNotBeginThereAgain(t *testing.T) {
 	p := newPlace(t)
 	clock, l := almanacAt(eve), new(textLedger)
 	s := p.openAt(t, clock, clock.now)
-	mustCreate(t, s, CreateOptions{Name: "po", Kind: kindOf(t, daily)})
+	mustCreate(t, s, sequence.CreateOptions{Name: "po", Kind: kindOf(t, daily)})
 	l.take(t, s, "po")
 	closeNow(t, s)
 	const row = " WHERE name = 'po@20261231#counter'"
@@ -451,7 +454,7 @@ func TestADayThatWentOnAfterAFailOverDoesNotBeginThereAgain(t *testing.T) {
 	}
 	closeNow(t, s)
 	p.exec(t, "DELETE FROM sequence"+row)
-	if took, err := p.openAt(t, clock, clock.now).TakeRun(t.Context(), []byte("po"), 1); !errors.Is(err, ErrUnfit) {
+	if took, err := p.openAt(t, clock, clock.now).TakeRun(t.Context(), []byte("po"), 1); !errors.Is(err, sequence.ErrUnfit) {
 		t.Errorf("got %+v, %v, want ErrUnfit", took, err)
 	}
 }
@@ -462,14 +465,14 @@ func TestAFormatWithResetIsAltered(t *testing.T) {
 	p := newPlace(t)
 	ctx, clock, l := context.Background(), almanacAt(eve.Add(time.Hour)), new(textLedger)
 	s, other := p.openAt(t, clock, clock.now), p.openAt(t, clock, clock.now)
-	mustCreate(t, s, CreateOptions{Name: "po", Kind: kindOf(t, daily)})
-	if done := mustAlter(t, s, "po", Alteration{Comment: ref("before the first")}); done.Next != 1 {
+	mustCreate(t, s, sequence.CreateOptions{Name: "po", Kind: kindOf(t, daily)})
+	if done := mustAlter(t, s, "po", sequence.Alteration{Comment: ref("before the first")}); done.Next != 1 {
 		t.Errorf("it goes on at %d", done.Next)
 	}
 	wantKey(t, l.take(t, other, "po"), "PO-20261231-000001")
 	wantKey(t, l.take(t, s, "po"), "PO-20261231-000002")
-	eventually(t, "the next day is prepared", func() bool { return Inside(s).Cache("po@20270101#counter").Known() })
-	mustAlter(t, s, "po", Alteration{Cache: ref(uint64(5)), Max: ref(uint64(50)), Start: ref(uint64(7)), Comment: ref("orders")})
+	eventually(t, "the next day is prepared", func() bool { return sequence.Inside(s).Cache("po@20270101#counter").Known() })
+	mustAlter(t, s, "po", sequence.Alteration{Cache: ref(uint64(5)), Max: ref(uint64(50)), Start: ref(uint64(7)), Comment: ref("orders")})
 	for _, day := range []string{"po#counter", "po@20261231#counter", "po@20270101#counter"} {
 		if n := p.count(t, "SELECT COUNT(*) FROM sequence_options WHERE name = '"+day+"' AND cache = 5 AND maximum = 50 AND start = 7"); n != 1 {
 			t.Errorf("%s was not altered", day)
@@ -477,28 +480,28 @@ func TestAFormatWithResetIsAltered(t *testing.T) {
 	}
 	eventually(t, "the other one hears of it", func() bool {
 		l.take(t, other, "po")
-		return Inside(other).Cache("po@20261231#counter").Cached() > 0
+		return sequence.Inside(other).Cache("po@20261231#counter").Cached() > 0
 	})
-	if done := mustAlter(t, s, "po", Alteration{Restart: ref(uint64(40))}); done.Next != 40 {
+	if done := mustAlter(t, s, "po", sequence.Alteration{Restart: ref(uint64(40))}); done.Next != 40 {
 		t.Errorf("it goes on at %d", done.Next)
 	}
 	wantKey(t, l.take(t, s, "po"), "PO-20261231-000040")
-	if _, err := s.Alter(ctx, []byte("po"), Alteration{Restart: ref(uint64(8))}); !errors.Is(err, define.ErrBadOption) || !strings.Contains(err.Error(), "not above 4") {
+	if _, err := s.Alter(ctx, []byte("po"), sequence.Alteration{Restart: ref(uint64(8))}); !errors.Is(err, define.ErrBadOption) || !strings.Contains(err.Error(), "not above 4") {
 		t.Errorf("it is set back: %v", err)
 	}
 	clock.set(eve.Add(24 * time.Hour))
 	wantIn(t, kindNow(s, "po"), l.take(t, s, "po"), "20270101", 1) // that one was made before START was altered
 	clock.set(eve.Add(48 * time.Hour))
 	wantKey(t, l.take(t, s, "po"), "PO-20270102-000007")
-	_, err := s.Alter(ctx, []byte("po"), Alteration{Order: ref(true)})
+	_, err := s.Alter(ctx, []byte("po"), sequence.Alteration{Order: ref(true)})
 	wantKindError(t, "ORDER", err)
 	if err := other.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
-	var done Altered
+	var done sequence.Altered
 	within(t, time.Minute, "nobody else is registered", func() bool {
 		var err error
-		done, err = s.Alter(ctx, []byte("po"), Alteration{Restart: ref(uint64(7)), Force: true})
+		done, err = s.Alter(ctx, []byte("po"), sequence.Alteration{Restart: ref(uint64(7)), Force: true})
 		return err == nil
 	})
 	if took, err := s.TakeRun(ctx, []byte("po"), 1); done.Next != 7 || err != nil || took.Text != "PO-20270102-000007" {
@@ -512,23 +515,23 @@ func TestNamesOfPeriodsAreKept(t *testing.T) {
 	ctx, clock, l := context.Background(), almanacAt(eve), new(textLedger)
 	s := p.openAt(t, clock, clock.now)
 	for clause, most := range map[string]int{daily: 33, "FORMAT '{yyyyMM}{n:6}' RESET MONTHLY": 35, "FORMAT '{yyyy}{n:6}' RESET YEARLY": 37} {
-		mustCreate(t, s, CreateOptions{Name: strings.Repeat("p", most), Kind: kindOf(t, clause)})
+		mustCreate(t, s, sequence.CreateOptions{Name: strings.Repeat("p", most), Kind: kindOf(t, clause)})
 		l.take(t, s, strings.Repeat("p", most))
-		_, err := s.Create(ctx, CreateOptions{Name: strings.Repeat("q", most+1), Kind: kindOf(t, clause)})
+		_, err := s.Create(ctx, sequence.CreateOptions{Name: strings.Repeat("q", most+1), Kind: kindOf(t, clause)})
 		if !errors.Is(err, define.ErrBadOption) || !strings.Contains(err.Error(), fmt.Sprintf("at most %d", most)) {
 			t.Errorf("%s: a long name: %v", clause, err)
 		}
 	}
 	for _, name := range []string{"po@2026", "po@202611", "po@20261125"} {
-		if _, err := s.Create(ctx, CreateOptions{Name: name, Kind: kindOf(t, "UUID")}); !errors.Is(err, define.ErrBadOption) {
+		if _, err := s.Create(ctx, sequence.CreateOptions{Name: name, Kind: kindOf(t, "UUID")}); !errors.Is(err, define.ErrBadOption) {
 			t.Errorf("a sequence with a kind is named %s: %v", name, err)
 		}
 	}
-	mustCreate(t, s, CreateOptions{Name: "po@123", Kind: kindOf(t, "BIT_REVERSED")})
-	mustCreate(t, s, CreateOptions{Name: "@20261231", Kind: kindOf(t, "BIT_REVERSED")})
+	mustCreate(t, s, sequence.CreateOptions{Name: "po@123", Kind: kindOf(t, "BIT_REVERSED")})
+	mustCreate(t, s, sequence.CreateOptions{Name: "@20261231", Kind: kindOf(t, "BIT_REVERSED")})
 	// a plain one may be there already: the day has none
-	mustCreate(t, s, CreateOptions{Name: "po@20261231"})
-	mustCreate(t, s, CreateOptions{Name: "po", Kind: kindOf(t, daily)})
+	mustCreate(t, s, sequence.CreateOptions{Name: "po@20261231"})
+	mustCreate(t, s, sequence.CreateOptions{Name: "po", Kind: kindOf(t, daily)})
 	_, err := s.TakeRun(ctx, []byte("po"), 1)
 	wantKindError(t, "a day whose name somebody has", err, "po@20261231")
 	if n := mustTake(t, s, "po@20261231", 1); n != 1 {
@@ -539,7 +542,7 @@ func TestNamesOfPeriodsAreKept(t *testing.T) {
 	}
 	clock.set(eve.Add(24 * time.Hour))
 	wantKey(t, l.take(t, s, "po"), "PO-20270101-000001")
-	_, err = s.Create(ctx, CreateOptions{Name: "po@20270101"})
+	_, err = s.Create(ctx, sequence.CreateOptions{Name: "po@20270101"})
 	wantKindError(t, "a plain one of the name of a day", err)
 }
 
@@ -548,17 +551,17 @@ func TestNamesOfPeriodsAreKept(t *testing.T) {
 func TestSeveralServersCountEachDay(t *testing.T) {
 	f := newFleet(t, 3)
 	clock, l := almanacAt(eve), new(textLedger)
-	open := func() *Sequences {
+	open := func() *sequence.Sequences {
 		s := f.open(t, jumps(clock.now))
-		Inside(s).SetPeriodClock(clock.now)
+		sequence.Inside(s).SetPeriodClock(clock.now)
 		return s
 	}
 	a, b := open(), open()
-	mustCreate(t, a, CreateOptions{Name: "po", Kind: kindOf(t, daily), Cache: 10})
+	mustCreate(t, a, sequence.CreateOptions{Name: "po", Kind: kindOf(t, daily), Cache: 10})
 	take := func(day string) {
 		t.Helper()
 		for range 100 {
-			for _, s := range []*Sequences{a, b} {
+			for _, s := range []*sequence.Sequences{a, b} {
 				wantIn(t, kindNow(a, "po"), l.take(t, s, "po"), day, 1)
 			}
 		}
@@ -578,13 +581,13 @@ func TestSeveralServersCountEachDay(t *testing.T) {
 func TestAFailOverAtMidnightRepeatsNoKey(t *testing.T) {
 	e := startEstate(t, 3, "users")
 	clock, l, k := almanacAt(eve), new(textLedger), kindOf(t, daily)
-	join := func(who string) *Sequences {
+	join := func(who string) *sequence.Sequences {
 		m := e.join(t, who, &given{}, patience(20*time.Second), jumps(clock.now))
-		Inside(m.Sequences).SetPeriodClock(clock.now)
+		sequence.Inside(m.Sequences).SetPeriodClock(clock.now)
 		return m.Sequences
 	}
 	a, b := join("a"), join("b")
-	mustCreate(t, a, CreateOptions{Name: "po", Kind: k, Cache: 5})
+	mustCreate(t, a, sequence.CreateOptions{Name: "po", Kind: k, Cache: 5})
 	for range 20 {
 		wantIn(t, k, l.take(t, a, "po"), "20261231", 1)
 	}
@@ -607,13 +610,13 @@ func TestAFailOverAtMidnightRepeatsNoKey(t *testing.T) {
 	late := join("late") // it knows nothing
 	for range 40 {
 		wantIn(t, k, l.take(t, late, "po"), "20270101", 81)
-		for _, s := range []*Sequences{a, b} { // which may have some left that they reserved before
+		for _, s := range []*sequence.Sequences{a, b} { // which may have some left that they reserved before
 			wantIn(t, k, l.take(t, s, "po"), "20270101", 1)
 		}
 	}
 	clock.set(eve.Add(26 * time.Hour))
 	for range 10 {
-		for _, s := range []*Sequences{b, late, a} {
+		for _, s := range []*sequence.Sequences{b, late, a} {
 			wantIn(t, k, l.take(t, s, "po"), "20270102", 1)
 		}
 	}
@@ -634,8 +637,8 @@ func TestADayThatAFailOverHasLostBeginsWhereNoKeyWasGiven(t *testing.T) {
 	clock, l, k := almanacAt(eve), new(textLedger), kindOf(t, daily)
 	m := e.join(t, "a", &given{}, patience(3*time.Second), jumps(clock.now))
 	a := m.Sequences
-	Inside(a).SetPeriodClock(clock.now)
-	mustCreate(t, a, CreateOptions{Name: "po", Kind: k})
+	sequence.Inside(a).SetPeriodClock(clock.now)
+	mustCreate(t, a, sequence.CreateOptions{Name: "po", Kind: k})
 	l.take(t, a, "po")
 	e.CatchUp(t, 1, 0)
 	e.Cut(t, 1)
@@ -660,10 +663,10 @@ func TestADayThatAFailOverHasLostBeginsWhereNoKeyWasGiven(t *testing.T) {
 }
 
 // openAt is place.openAt for several servers.
-func (f fleet) openAt(t testing.TB, server *almanac, machine func() time.Time, change ...func(*Options)) *Sequences {
+func (f fleet) openAt(t testing.TB, server *almanac, machine func() time.Time, change ...func(*sequence.Options)) *sequence.Sequences {
 	t.Helper()
 	s := f.open(t, append(change, jumps(machine))...)
-	Inside(s).SetPeriodClock(server.now)
+	sequence.Inside(s).SetPeriodClock(server.now)
 	return s
 }
 
@@ -678,9 +681,9 @@ func TestAMemberIsAwayAtMidnight(t *testing.T) {
 			f := newFleet(t, 3)
 			clock, l := almanacAt(eve), new(textLedger)
 			a := f.openAt(t, clock, clock.now, blocks(50), patience(20*time.Second))
-			mustCreate(t, a, CreateOptions{Name: "po", Kind: kindOf(t, daily), Cache: cache})
+			mustCreate(t, a, sequence.CreateOptions{Name: "po", Kind: kindOf(t, daily), Cache: cache})
 			b := f.openAt(t, clock, clock.now, blocks(50), patience(20*time.Second))
-			take := func(day string, n int, of ...*Sequences) {
+			take := func(day string, n int, of ...*sequence.Sequences) {
 				t.Helper()
 				for range n {
 					for _, s := range of {
@@ -719,7 +722,7 @@ func TestADayWhoseRowsWereDeletedIsOver(t *testing.T) {
 			f := newFleet(t, servers)
 			clock, l := almanacAt(eve), new(textLedger)
 			s := f.openAt(t, clock, clock.now, blocks(50), patience(5*time.Second))
-			mustCreate(t, s, CreateOptions{Name: "po", Kind: kindOf(t, daily)})
+			mustCreate(t, s, sequence.CreateOptions{Name: "po", Kind: kindOf(t, daily)})
 			for range 70 {
 				wantIn(t, kindOf(t, daily), l.take(t, s, "po"), "20251231", 1)
 			}
@@ -751,13 +754,13 @@ func TestADayWhoseRowsWereDeletedIsOver(t *testing.T) {
 				t.Errorf("a proxy that is a day behind has made %d rows", n)
 			}
 			clock.set(eve.Add(time.Minute))
-			for i, s := range []*Sequences{s, f.openAt(t, clock, clock.now, blocks(50), patience(5*time.Second))} {
+			for i, s := range []*sequence.Sequences{s, f.openAt(t, clock, clock.now, blocks(50), patience(5*time.Second))} {
 				for range 60 {
 					took, err := s.TakeRun(t.Context(), []byte("po"), 1)
 					if err == nil {
 						l.add(t, took.Text)
 					}
-					if len(deleted) == servers && !errors.Is(err, ErrUnfit) {
+					if len(deleted) == servers && !errors.Is(err, sequence.ErrUnfit) {
 						t.Fatalf("proxy %d gives %+v, %v", i, took, err)
 					}
 				}
@@ -796,7 +799,7 @@ func TestARestoredTableGivesNoDatedKeyTwice(t *testing.T) {
 			p := newPlace(t)
 			clock, l, dir := almanacAt(eve.Add(-24*time.Hour)), new(textLedger), t.TempDir()+"/state"
 			s := p.openAt(t, clock, clock.now, stateIn(dir))
-			mustCreate(t, s, CreateOptions{Name: "po", Kind: kindOf(t, daily)})
+			mustCreate(t, s, sequence.CreateOptions{Name: "po", Kind: kindOf(t, daily)})
 			keep := func() {
 				t.Helper()
 				for _, table := range tables {
@@ -824,11 +827,11 @@ func TestARestoredTableGivesNoDatedKeyTwice(t *testing.T) {
 			switch {
 			case !gone && err == nil:
 				wantKey(t, took.Text, "PO-20261231-000041")
-			case !gone || !errors.Is(err, ErrUnfit):
+			case !gone || !errors.Is(err, sequence.ErrUnfit):
 				t.Fatalf("it gives %+v, %v", took, err)
 			default:
-				mustAlter(t, again, "po", Alteration{Restart: ref(uint64(100))})
-				time.Sleep(Inside(again).Timing().Unknown)
+				mustAlter(t, again, "po", sequence.Alteration{Restart: ref(uint64(100))})
+				time.Sleep(sequence.Inside(again).Timing().Unknown)
 				wantKey(t, l.take(t, again, "po"), "PO-20261231-000100")
 			}
 			clock.set(eve.Add(24 * time.Hour))

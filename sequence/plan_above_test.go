@@ -1,10 +1,12 @@
-package sequence
+package sequence_test
 
 import (
 	"testing"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"seqproxy/sequence"
 )
 
 // The operator says FORCE with a number that is too low: the server that he takes out has gone on
@@ -13,12 +15,12 @@ import (
 func TestNumbersAboveWhatTheOperatorSaidAreTold(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100, "quiet": 100}), newGivenEver()
 	core, logs := observer.New(zap.ErrorLevel)
-	s := e.open(t, func(o *Options) { o.Logger = zap.New(core) })
-	e.change(t, s, PlanChange{Add: e.addr(1)})
-	now := e.change(t, s, PlanChange{Add: e.addr(2)})
+	s := e.open(t, func(o *sequence.Options) { o.Logger = zap.New(core) })
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	now := e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
 	e.everyoneGives(t, h, now, "photos", "quiet")
 	e.links[1].Cut()
-	now = e.change(t, s, PlanChange{Remove: e.addr(1), Force: true, Above: 500})
+	now = e.change(t, s, sequence.PlanChange{Remove: e.addr(1), Force: true, Above: 500})
 	// so far it has gone meanwhile
 	e.places[1].exec(t, "UPDATE sequence SET id = 900 WHERE name = 'photos'")
 	e.links[1].Mend()
@@ -30,7 +32,7 @@ func TestNumbersAboveWhatTheOperatorSaidAreTold(t *testing.T) {
 	if got := told[0].ContextMap(); got["sequence"] != "photos" || got["gave_up_to"] != "900" || got["floor"] != uint64(500) || got["plan"] != now.Number {
 		t.Errorf("got %v, want photos, 900, 500 and plan %d", got, now.Number)
 	}
-	e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
 	for i := range e.places {
 		if m := e.member(t, i); m.Count == 0 {
 			continue

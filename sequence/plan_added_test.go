@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/change"
 )
 
@@ -17,21 +18,21 @@ func TestAServerThatFailsWhileItIsAddedIsAddedAfterwards(t *testing.T) {
 			t.Run(fmt.Sprintf("%d members, %s", members, last), func(t *testing.T) {
 				t.Parallel()
 				e, h := newPlanEstate(t, members+1, map[string]uint64{"photos": 100}), newGivenEver()
-				s, now := e.open(t), Plan{}
+				s, now := e.open(t), sequence.Plan{}
 				for i := 1; i < members; i++ {
-					now = e.change(t, s, PlanChange{Add: e.addr(i)})
+					now = e.change(t, s, sequence.PlanChange{Add: e.addr(i)})
 				}
-				Inside(s).OnPlanStep(func(step, address string) error {
+				sequence.Inside(s).OnPlanStep(func(step, address string) error {
 					if step == last && address == e.addr(members) {
 						e.links[members].Cut()
 					}
 					return nil
 				})
-				add := PlanChange{Add: e.addr(members)}
+				add := sequence.PlanChange{Add: e.addr(members)}
 				if _, err := s.ChangePlan(context.Background(), add); err == nil {
 					t.Fatal("the change was made")
 				}
-				Inside(s).OnPlanStep(nil)
+				sequence.Inside(s).OnPlanStep(nil)
 				e.links[members].Mend()
 				for i := range members {
 					got, err := e.reserve(t, i, "photos", 3)
@@ -57,10 +58,10 @@ func TestAServerThatFailsWhileItIsAddedIsAddedAfterwards(t *testing.T) {
 func TestAServerThatIsAddedDropsNoSequence(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t, steadySize(5), patience(30*time.Second))
-	mustCreate(t, s, CreateOptions{Name: "albums", Comment: "of photos"})
-	elsewhere := openWith(t, Options{Servers: []ServerOptions{e.options(1)}, CreateTable: true})
+	mustCreate(t, s, sequence.CreateOptions{Name: "albums", Comment: "of photos"})
+	elsewhere := openWith(t, sequence.Options{Servers: []sequence.ServerOptions{e.options(1)}, CreateTable: true})
 	for _, name := range []string{"photos", "albums"} {
-		mustCreate(t, elsewhere, CreateOptions{Name: name, Start: 5000})
+		mustCreate(t, elsewhere, sequence.CreateOptions{Name: name, Start: 5000})
 		if got := mustTake(t, elsewhere, name, 1); got != 5000 {
 			t.Fatalf("got %d, want 5000", got)
 		}
@@ -71,7 +72,7 @@ func TestAServerThatIsAddedDropsNoSequence(t *testing.T) {
 	if err := elsewhere.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, change := range []PlanChange{{Add: e.addr(1)}, {Add: e.addr(2)}, {Remove: e.addr(0)}} {
+	for _, change := range []sequence.PlanChange{{Add: e.addr(1)}, {Add: e.addr(2)}, {Remove: e.addr(0)}} {
 		now := e.change(t, s, change)
 		other := e.open(t, steadySize(5), patience(30*time.Second), e.first(1))
 		for _, name := range []string{"photos", "albums"} {
@@ -98,25 +99,25 @@ func TestAServerThatIsAddedDropsNoSequence(t *testing.T) {
 func TestAServerThatIsSetUpAnewAndAddedAgainVoidsNothing(t *testing.T) {
 	e := newPlanEstate(t, 2, map[string]uint64{"photos": 100})
 	s, holder := e.open(t, patience(30*time.Second)), e.open(t, steadySize(1000), patience(30*time.Second))
-	e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
 	told := func() bool { // what it obeys
 		var n int
-		err := e.places[1].db.QueryRow("SELECT COUNT(*) FROM sequence_proxy WHERE id = ? AND version > 0", Inside(holder).ID()).Scan(&n)
+		err := e.places[1].db.QueryRow("SELECT COUNT(*) FROM sequence_proxy WHERE id = ? AND version > 0", sequence.Inside(holder).ID()).Scan(&n)
 		return err == nil && n == 1
 	}
 	first := mustTake(t, holder, "photos", 1)
 	eventually(t, "the proxy is registered with the second server", told)
-	now := e.change(t, s, PlanChange{Remove: e.addr(1)})
-	eventually(t, "it knows that this one has left", func() bool { return Inside(holder).Plan().Number == now.Number })
-	if err := Inside(holder).Following().Acquire(t.Context()); err != nil {
+	now := e.change(t, s, sequence.PlanChange{Remove: e.addr(1)})
+	eventually(t, "it knows that this one has left", func() bool { return sequence.Inside(holder).Plan().Number == now.Number })
+	if err := sequence.Inside(holder).Following().Acquire(t.Context()); err != nil {
 		// nor has it a heartbeat on its way there, to which a missing entry would mean something
 		t.Fatal(err)
 	}
-	Inside(holder).FollowAgain()
+	sequence.Inside(holder).FollowAgain()
 	for _, table := range []string{"sequence_plan", "sequence_plan_start", "sequence_member", "sequence_options", "sequence_version", "sequence_proxy", "sequence"} {
 		e.places[1].exec(t, "DROP TABLE "+table)
 	}
-	now = e.change(t, s, PlanChange{Add: e.addr(1)})
+	now = e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
 	eventually(t, "it is registered with the new one", told)
 	if next := mustTake(t, holder, "photos", 1); next != first+1 {
 		t.Errorf("got %d after %d, want the next one from memory", next, first)

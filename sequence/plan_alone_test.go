@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/limit"
 )
@@ -15,23 +16,23 @@ import (
 // proxy finishes it. Each member then knows how far the other may go, so that the one that is left
 // alone before its first reservation gives numbers.
 func TestAMemberThatIsLeftAloneAfterAChangeWasResumedGivesNumbers(t *testing.T) {
-	for _, step := range []string{change.Accepted, PlanInForce} {
+	for _, step := range []string{change.Accepted, sequence.PlanInForce} {
 		for alone := range 2 {
 			t.Run(step+", "+[]string{"the first", "the second"}[alone], func(t *testing.T) {
 				t.Parallel()
 				e := newPlanEstate(t, 2, map[string]uint64{"photos": 100})
 				died := e.open(t, steadySize(5))
-				Inside(died).OnPlanStep(func(at, address string) error {
+				sequence.Inside(died).OnPlanStep(func(at, address string) error {
 					if at == step {
 						return errKilled
 					}
 					return nil
 				})
-				if _, err := died.ChangePlan(context.Background(), PlanChange{Add: e.addr(1)}); err == nil {
+				if _, err := died.ChangePlan(context.Background(), sequence.PlanChange{Add: e.addr(1)}); err == nil {
 					t.Fatal("the coordinator did not die")
 				}
 				s := e.open(t, steadySize(5), patience(30*time.Second))
-				now, err := s.ChangePlan(context.Background(), PlanChange{Add: e.addr(1)})
+				now, err := s.ChangePlan(context.Background(), sequence.PlanChange{Add: e.addr(1)})
 				if err != nil || len(now.Members) != 2 {
 					t.Fatalf("got %+v, %v; want a plan of both", now, err)
 				}
@@ -41,8 +42,8 @@ func TestAMemberThatIsLeftAloneAfterAChangeWasResumedGivesNumbers(t *testing.T) 
 						t.Errorf("member %d goes up to %d by itself, and the other one has recorded %d", i, goes, known)
 					}
 				}
-				Inside(s).StartFollowing()
-				eventually(t, "the proxy goes by the plan of both", func() bool { return Inside(s).Several() })
+				sequence.Inside(s).StartFollowing()
+				eventually(t, "the proxy goes by the plan of both", func() bool { return sequence.Inside(s).Several() })
 				e.links[1-alone].Cut()
 				takeAll(t, s, newGivenEver(), "photos", 50)
 			})

@@ -1,38 +1,39 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
 	"testing"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/link"
 )
 
 // newBehind is an estate of three, and a fourth that was added, of which the third was lost when it
 // had accepted that, and is back: it obeys the plan before.
-func newBehind(t *testing.T) (e *planEstate, h *givenEver, s *Sequences, now Plan) {
+func newBehind(t *testing.T) (e *planEstate, h *givenEver, s *sequence.Sequences, now sequence.Plan) {
 	t.Helper()
 	e, h = newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s = e.open(t)
-	e.change(t, s, PlanChange{Add: e.addr(1)})
-	now = e.change(t, s, PlanChange{Add: e.addr(2)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	now = e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
 	e.everyoneGives(t, h, now, "photos")
-	now = e.changeWithout(t, s, PlanChange{Add: e.addr(3)}, 2, func() {})
+	now = e.changeWithout(t, s, sequence.PlanChange{Add: e.addr(3)}, 2, func() {})
 	return e, h, s, now
 }
 
 // changeWithout makes a change in which a member that stays is lost when it has accepted, and back
 // when the change is in force on the others, and after what happens meanwhile.
-func (e *planEstate) changeWithout(t *testing.T, s *Sequences, asked PlanChange, i int, meanwhile func()) Plan {
+func (e *planEstate) changeWithout(t *testing.T, s *sequence.Sequences, asked sequence.PlanChange, i int, meanwhile func()) sequence.Plan {
 	t.Helper()
-	Inside(s).OnPlanStep(func(step, address string) error {
+	sequence.Inside(s).OnPlanStep(func(step, address string) error {
 		if step == change.Accepted && address == e.addr(i) {
 			e.links[i].Cut()
 		}
 		return nil
 	})
 	now := e.change(t, s, asked)
-	Inside(s).OnPlanStep(nil)
+	sequence.Inside(s).OnPlanStep(nil)
 	e.wantFrozen(t, i, "photos")
 	meanwhile()
 	e.links[i].Mend()
@@ -47,7 +48,7 @@ func (e *planEstate) changeWithout(t *testing.T, s *Sequences, asked PlanChange,
 func TestAMemberIsNotTakenBackByAProcessThatSlept(t *testing.T) {
 	e, h, s, older := newBehind(t)
 	ctx := context.Background()
-	v, err := Inside(s).Stranger(e.options(2))
+	v, err := sequence.Inside(s).Stranger(e.options(2))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func TestAMemberIsNotTakenBackByAProcessThatSlept(t *testing.T) {
 	if err != nil || was.Plan >= older.Number {
 		t.Fatalf("got %+v, %v", was, err)
 	}
-	now := e.change(t, s, PlanChange{Remove: e.addr(3)})
+	now := e.change(t, s, sequence.PlanChange{Remove: e.addr(3)})
 	// as it does before it writes
 	is, err := v.Plans.LockMembership(ctx, slept)
 	if err != nil && !link.IsConflict(err) {

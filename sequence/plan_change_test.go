@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -6,29 +6,30 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/store"
 )
 
 func TestServersAreAddedAndRemovedAndNoNumberComesAgain(t *testing.T) {
-	for _, how := range []string{InterleaveBlock, InterleaveStep} {
+	for _, how := range []string{sequence.InterleaveBlock, sequence.InterleaveStep} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			e := newPlanEstate(t, 4, map[string]uint64{"photos": 1234, "albums": 0, "old": 1<<64 - 1})
-			s, h := e.open(t, func(o *Options) { o.Interleave = how }), newGivenEver()
-			e.everyoneGives(t, h, Plan{}, "photos")
+			s, h := e.open(t, func(o *sequence.Options) { o.Interleave = how }), newGivenEver()
+			e.everyoneGives(t, h, sequence.Plan{}, "photos")
 			for _, step := range []struct {
-				change  PlanChange
+				change  sequence.PlanChange
 				members []int
 			}{
-				{PlanChange{Add: e.addr(1)}, []int{0, 1}},
-				{PlanChange{Add: e.addr(2)}, []int{0, 1, 2}},
-				{PlanChange{Add: e.addr(3)}, []int{0, 1, 2, 3}},
-				{PlanChange{Remove: e.addr(0)}, []int{1, 2, 3}},
-				{PlanChange{Remove: e.addr(3)}, []int{1, 2}},
-				{PlanChange{Add: e.addr(0)}, []int{1, 2, 0}},
-				{PlanChange{Remove: e.addr(2)}, []int{1, 0}},
-				{PlanChange{Remove: e.addr(1)}, []int{0}},
+				{sequence.PlanChange{Add: e.addr(1)}, []int{0, 1}},
+				{sequence.PlanChange{Add: e.addr(2)}, []int{0, 1, 2}},
+				{sequence.PlanChange{Add: e.addr(3)}, []int{0, 1, 2, 3}},
+				{sequence.PlanChange{Remove: e.addr(0)}, []int{1, 2, 3}},
+				{sequence.PlanChange{Remove: e.addr(3)}, []int{1, 2}},
+				{sequence.PlanChange{Add: e.addr(0)}, []int{1, 2, 0}},
+				{sequence.PlanChange{Remove: e.addr(2)}, []int{1, 0}},
+				{sequence.PlanChange{Remove: e.addr(1)}, []int{0}},
 			} {
 				p := e.change(t, s, step.change)
 				if len(p.Members) != len(step.members) {
@@ -65,7 +66,7 @@ func TestWhatIsAskedForWhileThePlanChanges(t *testing.T) {
 	mustTake(t, s, "raised", 1)
 	ctx := context.Background()
 	frozen := make(chan error)
-	Inside(admin).OnPlanStep(func(step, _ string) error {
+	sequence.Inside(admin).OnPlanStep(func(step, _ string) error {
 		if step != change.Frozen || frozen == nil {
 			return nil
 		}
@@ -73,7 +74,7 @@ func TestWhatIsAskedForWhileThePlanChanges(t *testing.T) {
 			t.Errorf("from memory: got %d", first)
 		}
 		_, err := s.Take(ctx, []byte("empty"), 1)
-		var away *UnavailableError
+		var away *sequence.UnavailableError
 		if !errors.As(err, &away) || !errors.Is(err, store.OutcomeFrozen) {
 			t.Errorf("without numbers in memory: got %v, want that the sequence is frozen", err)
 		}
@@ -82,11 +83,11 @@ func TestWhatIsAskedForWhileThePlanChanges(t *testing.T) {
 			t.Errorf("it is described as %+v, %v", st, err)
 		}
 		for _, f := range []func() error{
-			func() error { _, err := s.Create(ctx, CreateOptions{Name: "new"}); return err },
+			func() error { _, err := s.Create(ctx, sequence.CreateOptions{Name: "new"}); return err },
 			func() error { _, err := s.Drop(ctx, []byte("photos"), false); return err },
 			func() error {
 				c := uint64(5)
-				_, err := s.Alter(ctx, []byte("photos"), Alteration{Cache: &c})
+				_, err := s.Alter(ctx, []byte("photos"), sequence.Alteration{Cache: &c})
 				return err
 			},
 		} {
@@ -100,7 +101,7 @@ func TestWhatIsAskedForWhileThePlanChanges(t *testing.T) {
 		frozen = nil
 		return nil
 	})
-	p := e.change(t, admin, PlanChange{Add: e.addr(1)})
+	p := e.change(t, admin, sequence.PlanChange{Add: e.addr(1)})
 	if frozen != nil || len(p.Members) != 2 {
 		t.Fatalf("got %+v", p)
 	}
@@ -116,14 +117,14 @@ func TestWhatIsAskedForWhileThePlanChanges(t *testing.T) {
 func TestApplicationsThatCountThemselvesNeedTheOperatorsWord(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 100})
 	s := e.open(t, inSteps, withDirectWriters)
-	refused := func(change PlanChange, want ...string) {
+	refused := func(change sequence.PlanChange, want ...string) {
 		t.Helper()
 		_, err := s.ChangePlan(context.Background(), change)
 		wantText(t, err, append(want, "may count in the table", "WITH DIRECT WRITERS STOPPED", "direct_writers = false")...)
 	}
-	refused(PlanChange{Add: e.addr(1)}, "id + 1", "count by 2")
-	p := e.change(t, s, PlanChange{Add: e.addr(1), WritersStopped: true})
-	if p.Interleave != InterleaveStep {
+	refused(sequence.PlanChange{Add: e.addr(1)}, "id + 1", "count by 2")
+	p := e.change(t, s, sequence.PlanChange{Add: e.addr(1), WritersStopped: true})
+	if p.Interleave != sequence.InterleaveStep {
 		t.Errorf("got %+v", p)
 	}
 	// From now on both are right who count by two: applications, in the servers' rows, and proxies.
@@ -138,11 +139,11 @@ func TestApplicationsThatCountThemselvesNeedTheOperatorsWord(t *testing.T) {
 		}
 		h.add(t, "photos", mustTake(t, s, "photos", 1))
 	}
-	refused(PlanChange{Remove: e.addr(1)}, "id + 2", "count by 1")
+	refused(sequence.PlanChange{Remove: e.addr(1)}, "id + 2", "count by 1")
 	// The configuration says it, too, and counts at once.
 	for _, none := range []bool{false, true} {
-		s.Tune(Tuning{NoDirectWriters: none})
-		if change := (PlanChange{Add: e.addr(2)}); !none {
+		s.Tune(sequence.Tuning{NoDirectWriters: none})
+		if change := (sequence.PlanChange{Add: e.addr(2)}); !none {
 			refused(change, "id + 2", "count by 3")
 		} else if _, err := s.ChangePlan(context.Background(), change); err != nil {
 			t.Error(err)
@@ -151,12 +152,12 @@ func TestApplicationsThatCountThemselvesNeedTheOperatorsWord(t *testing.T) {
 	// Where the numbers are divided in blocks nobody else can count.
 	blocked := newPlanEstate(t, 3, map[string]uint64{"photos": 100})
 	admin := blocked.open(t, withDirectWriters)
-	blocked.change(t, admin, PlanChange{Add: blocked.addr(1), WritersStopped: true})
-	blocked.change(t, admin, PlanChange{Add: blocked.addr(2)})
-	blocked.change(t, admin, PlanChange{Remove: blocked.addr(0)})
-	blocked.change(t, admin, PlanChange{Remove: blocked.addr(2)})
+	blocked.change(t, admin, sequence.PlanChange{Add: blocked.addr(1), WritersStopped: true})
+	blocked.change(t, admin, sequence.PlanChange{Add: blocked.addr(2)})
+	blocked.change(t, admin, sequence.PlanChange{Remove: blocked.addr(0)})
+	blocked.change(t, admin, sequence.PlanChange{Remove: blocked.addr(2)})
 	// one that is alone counts for everybody
-	_, err := admin.ChangePlan(t.Context(), PlanChange{Add: blocked.addr(2)})
+	_, err := admin.ChangePlan(t.Context(), sequence.PlanChange{Add: blocked.addr(2)})
 	wantText(t, err, "WITH DIRECT WRITERS STOPPED")
 }
 
@@ -164,15 +165,15 @@ func TestApplicationsThatCountThemselvesNeedTheOperatorsWord(t *testing.T) {
 // plan before said.
 func TestTheOnlyServerAndTheOneThatIsAddedDivideTheNumbersAsConfigured(t *testing.T) {
 	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 1234}), newGivenEver()
-	for _, how := range []func(*Options){blocks(MostBlock), inSteps, blocks(10), inSteps} {
+	for _, how := range []func(*sequence.Options){blocks(sequence.MostBlock), inSteps, blocks(10), inSteps} {
 		s := e.open(t, how)
-		p := e.change(t, s, PlanChange{Add: e.addr(1)})
-		want, block := Inside(s).Interleave()
-		if p.Interleave != want || p.Interleave == InterleaveBlock && p.Block != block || p.Interleave == InterleaveStep && p.Block != 0 {
+		p := e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+		want, block := sequence.Inside(s).Interleave()
+		if p.Interleave != want || p.Interleave == sequence.InterleaveBlock && p.Block != block || p.Interleave == sequence.InterleaveStep && p.Block != 0 {
 			t.Errorf("got %s and %d, want %s and %d", p.Interleave, p.Block, want, block)
 		}
 		e.everyoneGives(t, h, p, "photos")
-		e.everyoneGives(t, h, e.change(t, s, PlanChange{Remove: e.addr(1)}), "photos")
+		e.everyoneGives(t, h, e.change(t, s, sequence.PlanChange{Remove: e.addr(1)}), "photos")
 	}
 }
 
@@ -185,12 +186,12 @@ func TestASequenceThatIsMadeWhileAMemberIsAwayBeginsAboveThePlansFloor(t *testin
 	if _, err := s.Drop(context.Background(), []byte("gone"), false); err != nil {
 		t.Fatal(err)
 	}
-	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.change(t, s, PlanChange{Add: e.addr(2)})
-	e.change(t, s, PlanChange{Add: e.addr(3)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(3)})
 	e.links[3].Cut()
 	// Nobody else knows which sequences that one had.
-	e.change(t, s, PlanChange{Remove: e.addr(3), Force: true, Above: 3000})
+	e.change(t, s, sequence.PlanChange{Remove: e.addr(3), Force: true, Above: 3000})
 	for i := range 3 { // as if the table of options had been lost: the plan knows it still
 		e.places[i].exec(t, "DELETE FROM sequence_options WHERE name = 'gone'")
 	}
@@ -198,7 +199,7 @@ func TestASequenceThatIsMadeWhileAMemberIsAwayBeginsAboveThePlansFloor(t *testin
 	h.add(t, "photos", mustTake(t, other, "photos", 1)) // it knows the plan
 	e.links[0].Cut()
 	for name, floor := range map[string]uint64{"gone": 5000, "new": 3000} {
-		if made := mustCreate(t, other, CreateOptions{Name: name}); made.First <= floor || made.First > floor+100 {
+		if made := mustCreate(t, other, sequence.CreateOptions{Name: name}); made.First <= floor || made.First > floor+100 {
 			t.Errorf("%s: got %+v, want that it begins above %d", name, made, floor)
 		}
 	}
@@ -235,8 +236,8 @@ func TestServersOfSmallerColumnsAreAddedAndRemoved(t *testing.T) {
 			e := newPlanEstate(t, 3, map[string]uint64{"photos": 1234, "albums": 0, "old": end})
 			e.places[0].exec(t, "ALTER TABLE sequence MODIFY id "+column+" NOT NULL")
 			s, h := e.open(t), newGivenEver()
-			e.everyoneGives(t, h, Plan{}, "photos")
-			for _, change := range []PlanChange{{Add: e.addr(1)}, {Add: e.addr(2)}, {Remove: e.addr(0)}, {Add: e.addr(0)}} {
+			e.everyoneGives(t, h, sequence.Plan{}, "photos")
+			for _, change := range []sequence.PlanChange{{Add: e.addr(1)}, {Add: e.addr(2)}, {Remove: e.addr(0)}, {Add: e.addr(0)}} {
 				p := e.change(t, s, change)
 				e.everyoneGives(t, h, p, "photos", "albums")
 				for range 50 {

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 	"seqproxy/test/mysqltest"
@@ -43,26 +44,26 @@ func newPlanEstate(t testing.TB, n int, rows map[string]uint64) *planEstate {
 
 func (e *planEstate) addr(i int) string { return e.links[i].Addr() }
 
-func (e *planEstate) options(i int) ServerOptions {
-	return ServerOptions{Addr: e.addr(i), User: "root", Database: e.places[i].schema}
+func (e *planEstate) options(i int) sequence.ServerOptions {
+	return sequence.ServerOptions{Addr: e.addr(i), User: "root", Database: e.places[i].schema}
 }
 
 // open makes a proxy that is configured with the first of them, and knows the way to the others.
-func (e *planEstate) open(t testing.TB, change ...func(*Options)) *Sequences {
+func (e *planEstate) open(t testing.TB, change ...func(*sequence.Options)) *sequence.Sequences {
 	t.Helper()
-	o := Options{Servers: []ServerOptions{e.options(0)}, CreateTable: true, NoDirectWriters: true, Block: 10}
+	o := sequence.Options{Servers: []sequence.ServerOptions{e.options(0)}, CreateTable: true, NoDirectWriters: true, Block: 10}
 	quick(&o)
 	for _, f := range change {
 		f(&o)
 	}
-	s, err := New(o)
+	s, err := sequence.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range e.links {
 		if i > 0 && len(o.Servers) == 1 {
 			more := e.options(i)
-			if err := Inside(s).Add(more); err != nil {
+			if err := sequence.Inside(s).Add(more); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -76,7 +77,7 @@ func (e *planEstate) open(t testing.TB, change ...func(*Options)) *Sequences {
 }
 
 // change makes a change that must succeed.
-func (e *planEstate) change(t testing.TB, s *Sequences, c PlanChange) Plan {
+func (e *planEstate) change(t testing.TB, s *sequence.Sequences, c sequence.PlanChange) sequence.Plan {
 	t.Helper()
 	p, err := s.ChangePlan(context.Background(), c)
 	if err != nil {
@@ -125,7 +126,7 @@ func (e *planEstate) reserve(t testing.TB, i int, name string, n uint64) (got []
 	return got, nil
 }
 
-func (e *planEstate) member(t testing.TB, i int) (m Membership) {
+func (e *planEstate) member(t testing.TB, i int) (m sequence.Membership) {
 	t.Helper()
 	err := e.places[i].db.QueryRow("SELECT id, plan, position, count, interleave, block FROM sequence_member").Scan(&m.ID, &m.Plan, &m.Position, &m.Count, &m.Interleave, &m.Block)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) && !strings.Contains(err.Error(), "1146") {
@@ -160,10 +161,10 @@ func (h *givenEver) add(t testing.TB, name string, numbers ...uint64) {
 
 // everyoneGives has every member give a few numbers, over the borders of blocks of 10; those that
 // are none must not give any.
-func (e *planEstate) everyoneGives(t testing.TB, h *givenEver, p Plan, names ...string) {
+func (e *planEstate) everyoneGives(t testing.TB, h *givenEver, p sequence.Plan, names ...string) {
 	t.Helper()
 	for i := range e.places {
-		member := slices.ContainsFunc(p.Members, func(m Member) bool { return m.Address == e.addr(i) })
+		member := slices.ContainsFunc(p.Members, func(m sequence.Member) bool { return m.Address == e.addr(i) })
 		if p.Number == 0 {
 			member = i == 0
 		}

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
@@ -22,9 +23,9 @@ const coordinatorEnv = "SEQPROXY_TEST_COORDINATOR"
 
 // coordinator is what a process of its own does as coordinator.
 type coordinator struct {
-	Servers []ServerOptions
+	Servers []sequence.ServerOptions
 	Way     string // makeChange, which goes on with one that was left, or end
-	Change  PlanChange
+	Change  sequence.PlanChange
 	KillAt  int // after so many steps; 0: never
 }
 
@@ -34,7 +35,7 @@ const (
 )
 
 // do is ChangePlan, or what a proxy does with a change that was left.
-func (c *coordinator) do(ctx context.Context, s *Sequences) (Plan, error) {
+func (c *coordinator) do(ctx context.Context, s *sequence.Sequences) (sequence.Plan, error) {
 	if c.Way == end {
 		return new(planEstate).endLeft(ctx, s)
 	}
@@ -51,14 +52,14 @@ func TestCoordinatorProcess(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Options{Servers: c.Servers[:1], CreateTable: true, NoDirectWriters: true})
+	s, err := sequence.New(sequence.Options{Servers: c.Servers[:1], CreateTable: true, NoDirectWriters: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close(context.Background())
-	Inside(s).SetServers(c.Servers)
+	sequence.Inside(s).SetServers(c.Servers)
 	steps := 0
-	Inside(s).OnPlanStep(func(string, string) error {
+	sequence.Inside(s).OnPlanStep(func(string, string) error {
 		if steps++; steps == c.KillAt {
 			return syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		}
@@ -71,11 +72,11 @@ func TestCoordinatorProcess(t *testing.T) {
 
 // coordinate makes a change that ends after some steps: in a process of its own, by kill -9, or in
 // this one, where nothing is undone either. It reports whether the change came to its end before.
-func (e *planEstate) coordinate(t *testing.T, change PlanChange, killAt int, process bool) (ended bool) {
+func (e *planEstate) coordinate(t *testing.T, change sequence.PlanChange, killAt int, process bool) (ended bool) {
 	t.Helper()
 	if !process {
 		steps, here := 0, e.open(t)
-		Inside(here).OnPlanStep(func(step, address string) error {
+		sequence.Inside(here).OnPlanStep(func(step, address string) error {
 			if steps++; steps == killAt {
 				return errKilled
 			}
@@ -95,7 +96,7 @@ func (e *planEstate) coordinate(t *testing.T, change PlanChange, killAt int, pro
 func (e *planEstate) coordinateApart(t *testing.T, c coordinator) (ended bool) {
 	t.Helper()
 	for i := range e.places {
-		o, err := Completed(e.options(i))
+		o, err := sequence.Completed(e.options(i))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,14 +146,14 @@ func TestAKilledCoordinatorIsReplacedAfterEveryStep(t *testing.T) {
 	for _, c := range []struct {
 		how    string
 		stride int // each how-many-th step
-	}{{InterleaveBlock, 1}, {InterleaveStep, 4}} {
+	}{{sequence.InterleaveBlock, 1}, {sequence.InterleaveStep, 4}} {
 		t.Run(c.how, func(t *testing.T) {
 			t.Parallel()
 			e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 			how, stride := c.how, c.stride
-			s := e.open(t, func(o *Options) { o.Interleave = how })
-			e.change(t, s, PlanChange{Add: e.addr(1)})
-			now := e.change(t, s, PlanChange{Add: e.addr(2)})
+			s := e.open(t, func(o *sequence.Options) { o.Interleave = how })
+			e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+			now := e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
 			ended, repeated, undone, sawFrozen := false, 0, 0, 0
 			for killAt := 1; !ended; killAt += stride {
 				if killAt > 60 {
@@ -160,7 +161,7 @@ func TestAKilledCoordinatorIsReplacedAfterEveryStep(t *testing.T) {
 				}
 				for _, way := range []string{makeChange, end} {
 					change := e.toggled(now, 3)
-					ended = e.coordinate(t, change, killAt, how == InterleaveBlock && way == makeChange)
+					ended = e.coordinate(t, change, killAt, how == sequence.InterleaveBlock && way == makeChange)
 					sawFrozen += e.gives(t, h, "photos")
 					if ended {
 						break
@@ -177,7 +178,7 @@ func TestAKilledCoordinatorIsReplacedAfterEveryStep(t *testing.T) {
 						e.everyoneGives(t, h, now, "photos")
 						continue
 					}
-					second := PlanChange{Remove: e.addr(2)}
+					second := sequence.PlanChange{Remove: e.addr(2)}
 					if _, err := other.ChangePlan(ctx, second); err == nil || !strings.Contains(err.Error(), "change "+begun.UUID+" from "+begun.Coordinator+" in progress, since "+begun.Begun.Format(time.DateTime)+" UTC: ") {
 						t.Fatalf("step %d: a second change: got %v", killAt, err)
 					}
@@ -229,15 +230,15 @@ func TestWhoEndsWhatWasLeftIsReplacedAfterEveryStep(t *testing.T) {
 			t.Parallel()
 			e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 			s := e.open(t)
-			e.change(t, s, PlanChange{Add: e.addr(1)})
-			now := e.change(t, s, PlanChange{Add: e.addr(2)})
+			e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+			now := e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
 			killed, made, undone, sawFrozen := 0, 0, 0, 0
 			for killAt, ended := 1, false; !ended; killAt++ {
 				if killAt > 60 {
 					t.Fatal("it has no end")
 				}
 				first := e.open(t)
-				Inside(first).OnPlanStep(func(step, address string) error {
+				sequence.Inside(first).OnPlanStep(func(step, address string) error {
 					if step == c.left && (step != change.Accepted || address == e.addr(2)) {
 						// the last one: then it is decided
 						return errKilled
@@ -294,26 +295,26 @@ func TestWhoEndsWhatWasLeftIsReplacedAfterEveryStep(t *testing.T) {
 
 // One that only slept, while another took over, changes nothing any more.
 func TestACoordinatorThatSleptChangesNothing(t *testing.T) {
-	for _, step := range []string{change.Proposed, change.Frozen, change.Accepted, PlanInForce} {
+	for _, step := range []string{change.Proposed, change.Frozen, change.Accepted, sequence.PlanInForce} {
 		t.Run(step, func(t *testing.T) {
 			e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
 			s, other := e.open(t), e.open(t)
-			now := e.change(t, s, PlanChange{Add: e.addr(1)})
+			now := e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
 			e.everyoneGives(t, h, now, "photos")
 			slept := false
-			Inside(s).OnPlanStep(func(at, _ string) error {
+			sequence.Inside(s).OnPlanStep(func(at, _ string) error {
 				if at == step && !slept {
 					slept = true
 					var err error
-					if now, err = other.ChangePlan(context.Background(), PlanChange{Add: e.addr(2)}); err != nil {
+					if now, err = other.ChangePlan(context.Background(), sequence.PlanChange{Add: e.addr(2)}); err != nil {
 						t.Errorf("made again: %v", err)
 					}
 					e.everyoneGives(t, h, now, "photos")
 				}
 				return nil
 			})
-			_, err := s.ChangePlan(context.Background(), PlanChange{Add: e.addr(2)})
-			if step == PlanInForce && err == nil { // it finds that the others have come to the plan
+			_, err := s.ChangePlan(context.Background(), sequence.PlanChange{Add: e.addr(2)})
+			if step == sequence.PlanInForce && err == nil { // it finds that the others have come to the plan
 				err = change.ErrTakenOver
 			}
 			if !slept || !errors.Is(err, change.ErrTakenOver) && (step != change.Proposed || err == nil) {
@@ -331,16 +332,16 @@ func TestACoordinatorThatSleptChangesNothing(t *testing.T) {
 func TestOfTwoAdminsExactlyOneGetsTheChange(t *testing.T) {
 	e, h := newPlanEstate(t, 5, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
-	now := e.change(t, s, PlanChange{Add: e.addr(1)})
-	now = e.change(t, s, PlanChange{Add: e.addr(2)})
+	now := e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	now = e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
 	for range 5 {
 		type outcome struct {
-			plan Plan
+			plan sequence.Plan
 			err  error
 		}
-		change := PlanChange{Add: e.addr(3)}
+		change := sequence.PlanChange{Add: e.addr(3)}
 		if len(now.Members) == 4 {
-			change = PlanChange{Remove: now.Members[3].Address}
+			change = sequence.PlanChange{Remove: now.Members[3].Address}
 		}
 		outcomes := make(chan outcome)
 		for range 2 {
@@ -380,36 +381,36 @@ func TestTheSecondAdminOfAProxyIsToldOfTheChangeInProgress(t *testing.T) {
 	told := make(map[string]error) // by step
 	second := func(step, _ string) error {
 		if told[step] == nil {
-			_, told[step] = s.ChangePlan(context.Background(), PlanChange{Add: e.addr(2)})
+			_, told[step] = s.ChangePlan(context.Background(), sequence.PlanChange{Add: e.addr(2)})
 		}
 		return nil
 	}
-	want := func(p *Plan, steps ...string) {
+	want := func(p *sequence.Plan, steps ...string) {
 		t.Helper()
 		for _, step := range steps {
 			wantText(t, told[step], "change "+p.UUID+" from "+p.Coordinator+" in progress, since 2", "wait for it")
 		}
 		clear(told)
 	}
-	Inside(s).OnPlanStep(second)
-	now := e.change(t, s, PlanChange{Add: e.addr(1)})
+	sequence.Inside(s).OnPlanStep(second)
+	now := e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
 	want(&now, change.Proposed, change.StepFilled, change.Frozen, change.Accepted)
-	Inside(s).OnPlanStep(nil)
+	sequence.Inside(s).OnPlanStep(nil)
 }
 
 func TestAServerThatIsAwayNeedsACeiling(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
-	now := e.change(t, s, PlanChange{Add: e.addr(1)})
+	now := e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
 	e.everyoneGives(t, h, now, "photos")
 	e.links[1].Cut()
-	_, err := s.ChangePlan(context.Background(), PlanChange{Add: e.addr(2)})
+	_, err := s.ChangePlan(context.Background(), sequence.PlanChange{Add: e.addr(2)})
 	wantText(t, err, e.addr(1), "all but a removed one")
-	if _, err := s.ChangePlan(t.Context(), PlanChange{Add: e.addr(2), Force: true}); !errors.Is(err, define.ErrBadOption) {
+	if _, err := s.ChangePlan(t.Context(), sequence.PlanChange{Add: e.addr(2), Force: true}); !errors.Is(err, define.ErrBadOption) {
 		t.Errorf("ADD ... FORCE: got %v", err)
 	}
 	// the other one may be about to remove this one
-	_, err = s.ChangePlan(context.Background(), PlanChange{Remove: e.addr(1)})
+	_, err = s.ChangePlan(context.Background(), sequence.PlanChange{Remove: e.addr(1)})
 	wantText(t, err, e.addr(1), "one member alone cannot tell", "FORCE")
 	for i := range 2 { // nothing is left frozen
 		if got, err := e.reserve(t, i, "photos", 3); err != nil {
@@ -418,7 +419,7 @@ func TestAServerThatIsAwayNeedsACeiling(t *testing.T) {
 			h.add(t, "photos", got...)
 		}
 	}
-	now = e.change(t, s, PlanChange{Remove: e.addr(1), Force: true, Above: 5000})
+	now = e.change(t, s, sequence.PlanChange{Remove: e.addr(1), Force: true, Above: 5000})
 	if len(now.Members) != 1 {
 		t.Fatalf("got %+v", now)
 	}
@@ -437,13 +438,13 @@ func TestAServerThatIsAwayNeedsACeiling(t *testing.T) {
 	h.add(t, "photos", got...)
 	// It comes back with the old plan, and obeys the new one before it gives a number.
 	e.links[1].Mend()
-	now = e.change(t, s, PlanChange{Add: e.addr(2)})
+	now = e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
 	r := e.bringBack(t, s, 1, 0, now)
 	if r.Plan == 1 || r.Count != 0 {
 		t.Errorf("the removed server says %+v, want that it has left", r)
 	}
 	e.wantFrozen(t, 1, "photos")
-	now = e.change(t, s, PlanChange{Add: e.addr(1)})
+	now = e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
 	e.everyoneGives(t, h, now, "photos")
 	if len(now.Members) != 3 {
 		t.Fatalf("got %+v", now)
@@ -451,9 +452,9 @@ func TestAServerThatIsAwayNeedsACeiling(t *testing.T) {
 }
 
 // server is one with connections of the test's own.
-func (e *planEstate) server(t *testing.T, s *Sequences, i int) Server {
+func (e *planEstate) server(t *testing.T, s *sequence.Sequences, i int) sequence.Server {
 	t.Helper()
-	v, err := Inside(s).Apart(e.addr(i))
+	v, err := sequence.Inside(s).Apart(e.addr(i))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -462,14 +463,14 @@ func (e *planEstate) server(t *testing.T, s *Sequences, i int) Server {
 }
 
 // bringBack has a server catch up, as proxies do when they meet it.
-func (e *planEstate) bringBack(t *testing.T, s *Sequences, i, from int, p Plan) Membership {
+func (e *planEstate) bringBack(t *testing.T, s *sequence.Sequences, i, from int, p sequence.Plan) sequence.Membership {
 	t.Helper()
 	v, good := e.server(t, s, i), e.server(t, s, from)
 	ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
 	defer stop()
 	for range 2 { // once more changes nothing
 		var met []change.Met
-		for _, o := range []Server{v, good} {
+		for _, o := range []sequence.Server{v, good} {
 			said, err := o.PlanStore().Report(ctx)
 			if err != nil {
 				t.Fatal(err)
@@ -484,14 +485,14 @@ func (e *planEstate) bringBack(t *testing.T, s *Sequences, i, from int, p Plan) 
 }
 
 func TestAMemberThatMissedAPlanObeysItBeforeItGivesANumber(t *testing.T) {
-	for _, how := range []string{InterleaveBlock, InterleaveStep} {
+	for _, how := range []string{sequence.InterleaveBlock, sequence.InterleaveStep} {
 		t.Run(how, func(t *testing.T) {
 			e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
-			s := e.open(t, func(o *Options) { o.Interleave = how })
-			e.change(t, s, PlanChange{Add: e.addr(1)})
-			now := e.change(t, s, PlanChange{Add: e.addr(2)})
+			s := e.open(t, func(o *sequence.Options) { o.Interleave = how })
+			e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+			now := e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
 			e.everyoneGives(t, h, now, "photos")
-			now = e.changeWithout(t, s, PlanChange{Add: e.addr(3)}, 2, func() {
+			now = e.changeWithout(t, s, sequence.PlanChange{Add: e.addr(3)}, 2, func() {
 				for _, i := range []int{0, 1, 3} {
 					got, err := e.reserve(t, i, "photos", 5)
 					if err != nil {
@@ -512,9 +513,9 @@ func TestAMemberThatMissedAPlanObeysItBeforeItGivesANumber(t *testing.T) {
 }
 
 // met has a proxy meet the servers, and bring those to the plan in force that are behind.
-func (e *planEstate) met(t *testing.T, s *Sequences) Plan {
+func (e *planEstate) met(t *testing.T, s *sequence.Sequences) sequence.Plan {
 	t.Helper()
-	if err := Inside(s).ReadPlan(t.Context()); err != nil {
+	if err := sequence.Inside(s).ReadPlan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	now, err := planOf(t.Context(), s)
@@ -525,8 +526,8 @@ func (e *planEstate) met(t *testing.T, s *Sequences) Plan {
 }
 
 // planOf is the one in force.
-func planOf(ctx context.Context, s *Sequences) (Plan, error) {
-	return Inside(s).Coordinate(ctx, func(c *change.Coordinator) error {
+func planOf(ctx context.Context, s *sequence.Sequences) (sequence.Plan, error) {
+	return sequence.Inside(s).Coordinate(ctx, func(c *change.Coordinator) error {
 		_, _, err := c.Current()
 		return err
 	})

@@ -1,8 +1,9 @@
-package sequence
+package sequence_test
 
 import (
 	"testing"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/change"
 )
 
@@ -13,7 +14,7 @@ func TestARowThatIsMadeByHandWhileTheOthersAreFrozenIsKnownToTheNewServer(t *tes
 	s, other := e.open(t), e.open(t)
 	takeAll(t, other, h, "photos", 10)
 	steps := 0
-	Inside(s).OnPlanStep(func(step, address string) error {
+	sequence.Inside(s).OnPlanStep(func(step, address string) error {
 		switch {
 		case step == change.Frozen && address == e.addr(0):
 			e.places[0].exec(t, "INSERT INTO sequence VALUES ('late', 500)")
@@ -26,7 +27,7 @@ func TestARowThatIsMadeByHandWhileTheOthersAreFrozenIsKnownToTheNewServer(t *tes
 		}
 		return nil
 	})
-	now := e.change(t, s, PlanChange{Add: e.addr(1)})
+	now := e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
 	if steps != 2 {
 		t.Errorf("%d steps came, want 2", steps)
 	}

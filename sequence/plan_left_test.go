@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -7,12 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/change"
 )
 
 // killedAt makes a change by a coordinator that ends after so many steps, as if it had been killed.
 // It reports whether the change came to its end before.
-func (e *planEstate) killedAt(t *testing.T, change PlanChange, killAt int) (ended bool) {
+func (e *planEstate) killedAt(t *testing.T, change sequence.PlanChange, killAt int) (ended bool) {
 	t.Helper()
 	return e.coordinate(t, change, killAt, false)
 }
@@ -22,30 +23,30 @@ func (e *planEstate) killedAt(t *testing.T, change PlanChange, killAt int) (ende
 func TestAProposalThatOneMemberAloneKnowsBlocksNoOtherChange(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
-	e.change(t, s, PlanChange{Add: e.addr(1)})
-	now := e.change(t, s, PlanChange{Add: e.addr(2)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	now := e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
 	e.everyoneGives(t, h, now, "photos")
 	ctx := context.Background()
 	for killAt, ended := 1, false; !ended; killAt++ {
-		if e.killedAt(t, PlanChange{Add: e.addr(3)}, 1) {
+		if e.killedAt(t, sequence.PlanChange{Add: e.addr(3)}, 1) {
 			t.Fatal("the change was made")
 		}
 		e.links[0].Cut()
-		first := e.open(t, func(o *Options) { o.Servers = []ServerOptions{e.options(1)} })
+		first := e.open(t, func(o *sequence.Options) { o.Servers = []sequence.ServerOptions{e.options(1)} })
 		for _, i := range []int{2, 3} {
 			more := e.options(i)
-			if err := Inside(first).Configure(more); err != nil {
+			if err := sequence.Inside(first).Configure(more); err != nil {
 				t.Fatal(err)
 			}
 		}
 		steps := 0
-		Inside(first).OnPlanStep(func(step, address string) error {
+		sequence.Inside(first).OnPlanStep(func(step, address string) error {
 			if steps++; steps == killAt {
 				return errKilled
 			}
 			return nil
 		})
-		_, err := first.ChangePlan(ctx, PlanChange{Remove: e.addr(0)})
+		_, err := first.ChangePlan(ctx, sequence.PlanChange{Remove: e.addr(0)})
 		if ended = err == nil; !ended && !errors.Is(err, errKilled) {
 			t.Fatal(err)
 		}
@@ -63,11 +64,11 @@ func TestAProposalThatOneMemberAloneKnowsBlocksNoOtherChange(t *testing.T) {
 			t.Fatalf("%s: two plans are in force", what)
 		}
 		if len(now.Members) == 2 {
-			now = e.change(t, other, PlanChange{Add: e.addr(0)})
+			now = e.change(t, other, sequence.PlanChange{Add: e.addr(0)})
 		}
 		e.everyoneGives(t, h, now, "photos")
 		if now.Members[0].Address != e.addr(0) { // it comes first again
-			for _, c := range []PlanChange{{Remove: e.addr(1)}, {Add: e.addr(1)}, {Remove: e.addr(2)}, {Add: e.addr(2)}} {
+			for _, c := range []sequence.PlanChange{{Remove: e.addr(1)}, {Add: e.addr(1)}, {Remove: e.addr(2)}, {Add: e.addr(2)}} {
 				now = e.change(t, other, c)
 			}
 			e.everyoneGives(t, h, now, "photos")
@@ -84,9 +85,9 @@ func TestAProposalThatOneMemberAloneKnowsBlocksNoOtherChange(t *testing.T) {
 func TestAProposalIsNotTakenForThePlanInForceOfItsNumber(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
-	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.everyoneGives(t, h, e.change(t, s, PlanChange{Add: e.addr(2)}), "photos")
-	if e.killedAt(t, PlanChange{Add: e.addr(3)}, 1) {
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	e.everyoneGives(t, h, e.change(t, s, sequence.PlanChange{Add: e.addr(2)}), "photos")
+	if e.killedAt(t, sequence.PlanChange{Add: e.addr(3)}, 1) {
 		t.Fatal("the change was made")
 	}
 	proposed := func() (plan uint64) {
@@ -98,23 +99,25 @@ func TestAProposalIsNotTakenForThePlanInForceOfItsNumber(t *testing.T) {
 	}
 	left := proposed()
 	e.links[0].Cut()
-	without := func(o *Options) { o.Servers = []ServerOptions{e.options(1), e.options(2)} }
+	without := func(o *sequence.Options) { o.Servers = []sequence.ServerOptions{e.options(1), e.options(2)} }
 	cut := e.open(t, without, patience(30*time.Second))
-	now := e.change(t, cut, PlanChange{Remove: e.addr(0)})
+	now := e.change(t, cut, sequence.PlanChange{Remove: e.addr(0)})
 	if left == 0 || now.Number != left {
 		t.Fatalf("plan %d is in force and plan %d was proposed, want one number", now.Number, left)
 	}
 	e.links[0].Mend()
 
-	last := func(o *Options) { o.Servers = []ServerOptions{e.options(1), e.options(2), e.options(0)} }
+	last := func(o *sequence.Options) {
+		o.Servers = []sequence.ServerOptions{e.options(1), e.options(2), e.options(0)}
+	}
 	patient := patience(30 * time.Second)
-	for _, other := range []*Sequences{e.open(t, last, patient, steadySize(5)), e.open(t, patient, steadySize(5))} {
+	for _, other := range []*sequence.Sequences{e.open(t, last, patient, steadySize(5)), e.open(t, patient, steadySize(5))} {
 		takeAll(t, other, h, "photos", 100)
-		if got := Inside(other).Plan(); got.UUID != now.UUID {
+		if got := sequence.Inside(other).Plan(); got.UUID != now.UUID {
 			t.Errorf("the proxy goes by plan %s (%s) of %s, want %s of %s", got.UUID, got.State, change.Addresses(got.Members), now.UUID, change.Addresses(now.Members))
 		}
 	}
-	now = e.change(t, s, PlanChange{Add: e.addr(0)})
+	now = e.change(t, s, sequence.PlanChange{Add: e.addr(0)})
 	if proposed() != 0 {
 		t.Errorf("plan %d is proposed still, want none", proposed())
 	}
@@ -127,15 +130,15 @@ func TestAProposalIsNotTakenForThePlanInForceOfItsNumber(t *testing.T) {
 func TestAServerInThePlaceOfAMemberCannotTellWhatThatAccepted(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
-	e.change(t, s, PlanChange{Add: e.addr(1)})
-	now := e.change(t, s, PlanChange{Add: e.addr(2)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	now := e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
 	e.everyoneGives(t, h, now, "photos")
-	e.diesAfter(t, PlanChange{Add: e.addr(3)}, change.Accepted, 2)
+	e.diesAfter(t, sequence.PlanChange{Add: e.addr(3)}, change.Accepted, 2)
 	was := e.member(t, 1).ID
 	e.places[1].exec(t, "UPDATE sequence_member SET id = UUID()") // another server
 	other := e.open(t)
 	for range 2 {
-		_, err := other.ChangePlan(t.Context(), PlanChange{Add: e.addr(3)})
+		_, err := other.ChangePlan(t.Context(), sequence.PlanChange{Add: e.addr(3)})
 		wantText(t, err, e.addr(1), "another sequence server", "may be decided", "SEQPROXY ADD SEQUENCE SERVER '"+e.addr(3)+"'")
 	}
 	for i := range 3 {
@@ -152,7 +155,7 @@ func TestAServerInThePlaceOfAMemberCannotTellWhatThatAccepted(t *testing.T) {
 	if p, err := e.endLeft(t.Context(), e.open(t)); err != nil || p.Number != now.Number {
 		t.Fatalf("got %+v, %v; want that it is undone", p, err)
 	}
-	e.everyoneGives(t, h, e.change(t, s, PlanChange{Add: e.addr(3)}), "photos")
+	e.everyoneGives(t, h, e.change(t, s, sequence.PlanChange{Add: e.addr(3)}), "photos")
 }
 
 // A change that was drafted from another plan than the one in force would leave members out that it
@@ -160,13 +163,13 @@ func TestAServerInThePlaceOfAMemberCannotTellWhatThatAccepted(t *testing.T) {
 func TestAChangeFromAnotherPlanThanTheOneInForceIsNotResumed(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
-	e.change(t, s, PlanChange{Add: e.addr(1)})
-	if e.killedAt(t, PlanChange{Add: e.addr(3)}, 1) {
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	if e.killedAt(t, sequence.PlanChange{Add: e.addr(3)}, 1) {
 		t.Fatal("the change was made")
 	}
 	// As if it had got a higher number, and nobody else had seen it.
 	e.places[0].exec(t, "UPDATE sequence_plan SET state = 'aborted' WHERE state = 'proposed'")
-	e.change(t, s, PlanChange{Add: e.addr(2)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
 	e.places[0].exec(t, "UPDATE sequence_plan SET number = number + 100, state = 'proposed' WHERE state = 'aborted'")
 	other := e.open(t)
 	ctx := context.Background()
@@ -175,7 +178,7 @@ func TestAChangeFromAnotherPlanThanTheOneInForceIsNotResumed(t *testing.T) {
 		t.Fatalf("got %+v, %v", now, err)
 	}
 	e.everyoneGives(t, h, now, "photos")
-	now = e.change(t, other, PlanChange{Add: e.addr(3)})
+	now = e.change(t, other, sequence.PlanChange{Add: e.addr(3)})
 	e.everyoneGives(t, h, now, "photos")
 }
 
@@ -185,17 +188,17 @@ func TestServersThatStandStillAreAskedTogether(t *testing.T) {
 	e := newPlanEstate(t, 4, map[string]uint64{"photos": 100})
 	s := e.open(t)
 	for _, i := range []int{1, 2, 3} {
-		e.change(t, s, PlanChange{Add: e.addr(i)})
+		e.change(t, s, sequence.PlanChange{Add: e.addr(i)})
 	}
 	patient := e.options(0)
 	patient.DialTimeout, patient.IOTimeout = time.Minute, time.Minute
-	other := openWith(t, Options{Servers: []ServerOptions{patient}, NoDirectWriters: true})
-	Inside(other).Servers()[0].Database = e.places[0].schema
+	other := openWith(t, sequence.Options{Servers: []sequence.ServerOptions{patient}, NoDirectWriters: true})
+	sequence.Inside(other).Servers()[0].Database = e.places[0].schema
 	for _, l := range e.links[1:] {
 		l.Hold()
 	}
 	type listed struct {
-		all []SequenceServer
+		all []sequence.SequenceServer
 		err error
 	}
 	answer := make(chan listed, 1)
@@ -214,7 +217,7 @@ func TestServersThatStandStillAreAskedTogether(t *testing.T) {
 		t.Fatalf("got %+v, %v, want four servers", got.all, got.err)
 	}
 	for i, server := range got.all {
-		want := PlanInForce
+		want := sequence.PlanInForce
 		if i > 0 {
 			want = "away"
 		}

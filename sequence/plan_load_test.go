@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"seqproxy/sequence"
 )
 
 // Under 20,000 keys a second nobody fails, and nobody waits, while servers are added and removed;
@@ -13,7 +15,7 @@ import (
 func TestNobodyWaitsWhileTheSetOfServersChanges(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
 	admin := e.open(t)
-	proxies := []*Sequences{e.open(t), e.open(t)}
+	proxies := []*sequence.Sequences{e.open(t), e.open(t)}
 	const perTick, tick, writers = 20, 2 * time.Millisecond, 2 // 10,000 a second and writer
 	var failed atomic.Pointer[error]
 	ctx, stop := context.WithCancel(context.Background())
@@ -53,8 +55,8 @@ func TestNobodyWaitsWhileTheSetOfServersChanges(t *testing.T) {
 			others = append(others, number)
 		}
 	})
-	held := func(s *Sequences) (held, waits uint64) {
-		c := Inside(s).Cache("photos")
+	held := func(s *sequence.Sequences) (held, waits uint64) {
+		c := sequence.Inside(s).Cache("photos")
 		return c.Cached(), c.HasWaited()
 	}
 	// Their rate is known when they hold some seconds' worth.
@@ -71,15 +73,15 @@ func TestNobodyWaitsWhileTheSetOfServersChanges(t *testing.T) {
 		_, waits := held(s)
 		before = append(before, waits)
 	}
-	var now Plan
-	for _, change := range []PlanChange{{Add: e.addr(1)}, {Add: e.addr(2)}, {Remove: e.addr(0)}, {Remove: e.addr(2)}} {
+	var now sequence.Plan
+	for _, change := range []sequence.PlanChange{{Add: e.addr(1)}, {Add: e.addr(2)}, {Remove: e.addr(0)}, {Remove: e.addr(2)}} {
 		now = e.change(t, admin, change)
 	}
 	for i, s := range proxies {
 		if _, waits := held(s); waits != before[i] {
 			t.Errorf("proxy %d: %d calls waited", i, waits-before[i])
 		}
-		eventually(t, "the proxy obeys the last plan", func() bool { return Inside(s).Plan().Number == now.Number })
+		eventually(t, "the proxy obeys the last plan", func() bool { return sequence.Inside(s).Plan().Number == now.Number })
 	}
 	// From the new plan's server alone.
 	for i := range writers {

@@ -1,8 +1,10 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
 	"testing"
+
+	"seqproxy/sequence"
 )
 
 // A member that comes back learns what was made meanwhile, also where the first server that obeys
@@ -10,11 +12,11 @@ import (
 func TestAMemberThatComesBackLearnsNothingFromAServerThatHasLeft(t *testing.T) {
 	e := newPlanEstate(t, 4, map[string]uint64{"photos": 100})
 	s := e.open(t)
-	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.change(t, s, PlanChange{Add: e.addr(2)})
-	e.change(t, s, PlanChange{Add: e.addr(3)})
-	now := e.changeWithout(t, s, PlanChange{Remove: e.addr(0)}, 3, func() { mustCreate(t, s, CreateOptions{Name: "late"}) })
-	if err := Inside(e.open(t)).ReadPlan(context.Background()); err != nil {
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(3)})
+	now := e.changeWithout(t, s, sequence.PlanChange{Remove: e.addr(0)}, 3, func() { mustCreate(t, s, sequence.CreateOptions{Name: "late"}) })
+	if err := sequence.Inside(e.open(t)).ReadPlan(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	if m := e.member(t, 3); m.Plan != now.Number {

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/store"
@@ -25,7 +26,7 @@ type modelled struct {
 	place place
 	real  realMember
 	model simulation.Store
-	plans []*Plan
+	plans []*sequence.Plan
 }
 
 func newModelled(t *testing.T, rows map[string]uint64) *modelled {
@@ -41,24 +42,24 @@ func newModelled(t *testing.T, rows map[string]uint64) *modelled {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := simulation.NewWorld(1, 1, InterleaveBlock)
+	w := simulation.NewWorld(1, 1, sequence.InterleaveBlock)
 	w.Members[0].ID = id
 	for name, n := range rows {
 		w.Members[0].Rows[name] = n
 	}
 	m.model = simulation.Store{Actor: w.Client("model"), Member: w.Members[0]}
-	me, other, third := Member{ID: id, Address: "me"}, Member{ID: "other", Address: "other"}, Member{ID: "third", Address: "third"}
+	me, other, third := sequence.Member{ID: id, Address: "me"}, sequence.Member{ID: "other", Address: "other"}, sequence.Member{ID: "third", Address: "third"}
 	for i, p := range []struct {
 		number            uint64
-		members, previous []Member
+		members, previous []sequence.Member
 	}{
-		{2, []Member{me, other}, []Member{me}},
-		{2, []Member{me, third}, []Member{me}},
-		{3, []Member{me}, []Member{me, other}},
-		{3, []Member{me, other, third}, []Member{me, other}},
-		{4, []Member{other}, []Member{me, other}},
-		{4, []Member{other, me}, []Member{other}},
-		{5, []Member{me, third}, []Member{me, other, third}},
+		{2, []sequence.Member{me, other}, []sequence.Member{me}},
+		{2, []sequence.Member{me, third}, []sequence.Member{me}},
+		{3, []sequence.Member{me}, []sequence.Member{me, other}},
+		{3, []sequence.Member{me, other, third}, []sequence.Member{me, other}},
+		{4, []sequence.Member{other}, []sequence.Member{me, other}},
+		{4, []sequence.Member{other, me}, []sequence.Member{other}},
+		{5, []sequence.Member{me, third}, []sequence.Member{me, other, third}},
 	} {
 		members := slices.Clone(p.members)
 		for at := range members {
@@ -68,8 +69,8 @@ func newModelled(t *testing.T, rows map[string]uint64) *modelled {
 		for at := range previous {
 			previous[at].Position = at
 		}
-		m.plans = append(m.plans, &Plan{
-			Number: p.number, UUID: fmt.Sprint("uuid", i), State: change.Proposed, Coordinator: "test", Interleave: InterleaveBlock, Block: 10, Members: members, Previous: previous,
+		m.plans = append(m.plans, &sequence.Plan{
+			Number: p.number, UUID: fmt.Sprint("uuid", i), State: change.Proposed, Coordinator: "test", Interleave: sequence.InterleaveBlock, Block: 10, Members: members, Previous: previous,
 		})
 	}
 	return m
@@ -118,7 +119,7 @@ func (m *modelled) anyDeed(ctx context.Context, rng *rand.Rand) deed {
 	if known := m.model.Member.Plans; len(known) > 0 && rng.IntN(4) > 0 { // one that does something
 		numbers := slices.Sorted(maps.Keys(known))
 		now := known[numbers[rng.IntN(len(numbers))]]
-		at := slices.IndexFunc(m.plans, func(p *Plan) bool { return p.UUID == now.UUID })
+		at := slices.IndexFunc(m.plans, func(p *sequence.Plan) bool { return p.UUID == now.UUID })
 		p, ballot = m.plans[at], now.Ballot
 		fitting := map[string][]int{change.Proposed: {2, 3, 4, 8}, change.Frozen: {5, 6, 7, 8, 9, 11}, change.Accepted: {8, 9, 10, 11}, change.Aborted: {0, 8, 10}, change.Overtaken: {2, 8, 10}, change.InForce: {0, 5, 8, 9}}[now.State]
 		if rng.IntN(3) > 0 {

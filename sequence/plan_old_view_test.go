@@ -1,9 +1,10 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
 	"testing"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/segment"
 )
 
@@ -14,11 +15,11 @@ func TestAProxyWithAnOldViewOfTheServersGivesNoNumberTwice(t *testing.T) {
 	old := e.open(t, steadySize(1))
 	h.add(t, "photos", mustTake(t, old, "photos", 1))
 	settled(t, old, "photos")
-	v := Inside(old).First()
+	v := sequence.Inside(old).First()
 	before := v.Place.Load()
 
 	s := e.open(t)
-	p := e.change(t, s, PlanChange{Add: e.addr(1)})
+	p := e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
 
 	for range 3 {
 		v.Place.Store(before) // it has not looked yet
@@ -42,21 +43,21 @@ func TestAProxyWithAnOldViewOfTheServersGivesNoNumberTwice(t *testing.T) {
 func TestAProxyWithAnOldViewLeavesRowsWhereStepsHaveThem(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		do   func(v Server, seg segment.Segment) error
+		do   func(v sequence.Server, seg segment.Segment) error
 	}{
-		{"a reservation", func(v Server, _ segment.Segment) error {
+		{"a reservation", func(v sequence.Server, _ segment.Segment) error {
 			_, err := v.ReserveOnce(context.Background(), "photos", 3)
 			return err
 		}},
-		{"a reservation of a sequence with a maximum", func(v Server, _ segment.Segment) error {
+		{"a reservation of a sequence with a maximum", func(v sequence.Server, _ segment.Segment) error {
 			_, err := v.ReserveOnce(context.Background(), "capped", 3)
 			return err
 		}},
-		{"numbers given back", func(v Server, seg segment.Segment) error {
+		{"numbers given back", func(v sequence.Server, seg segment.Segment) error {
 			_, err := v.GiveBack(context.Background(), "photos", 0, seg)
 			return err
 		}},
-		{"a number that somebody chose", func(v Server, _ segment.Segment) error {
+		{"a number that somebody chose", func(v sequence.Server, _ segment.Segment) error {
 			_, err := v.RaiseTo(context.Background(), "photos", 5000, 5000, 1<<40)
 			return err
 		}},
@@ -64,10 +65,10 @@ func TestAProxyWithAnOldViewLeavesRowsWhereStepsHaveThem(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
 			old := e.open(t)
-			if _, err := old.Create(t.Context(), CreateOptions{Name: "capped", Max: 1 << 40}); err != nil {
+			if _, err := old.Create(t.Context(), sequence.CreateOptions{Name: "capped", Max: 1 << 40}); err != nil {
 				t.Fatal(err)
 			}
-			v := Inside(old).First()
+			v := sequence.Inside(old).First()
 			g, err := v.ReserveOnce(t.Context(), "photos", 4)
 			if err != nil {
 				t.Fatal(err)
@@ -84,7 +85,7 @@ func TestAProxyWithAnOldViewLeavesRowsWhereStepsHaveThem(t *testing.T) {
 			}
 			before := v.Place.Load()
 			s := e.open(t, inSteps)
-			e.change(t, s, PlanChange{Add: e.addr(1)})
+			e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
 			v.Place.Store(before) // it has not looked yet
 			t.Log(c.do(v, g.Seg))
 			for _, name := range []string{"photos", "capped"} {
@@ -107,12 +108,12 @@ func TestAProxyWithAnOldViewLeavesRowsWhereStepsHaveThem(t *testing.T) {
 func TestAProxyWithAnOldViewNeverMovesARowInWhichApplicationsCount(t *testing.T) {
 	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
 	old := e.open(t, withDirectWriters)
-	v := Inside(old).First()
+	v := sequence.Inside(old).First()
 	if _, err := v.ReserveOnce(t.Context(), "photos", 3); err != nil {
 		t.Fatal(err)
 	}
 	before := v.Place.Load()
-	e.change(t, e.open(t, inSteps, withDirectWriters), PlanChange{Add: e.addr(1), WritersStopped: true})
+	e.change(t, e.open(t, inSteps, withDirectWriters), sequence.PlanChange{Add: e.addr(1), WritersStopped: true})
 
 	conn, ended := e.places[0].naiveConn(t), make(chan struct{})
 	go func() {

@@ -1,24 +1,26 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
 	"testing"
 	"time"
+
+	"seqproxy/sequence"
 )
 
 // overtake makes a change and has another proxy bring all members to the plan as soon as one of
 // them obeys it: the coordinator finds that they do. before is called in between.
-func (e *planEstate) overtake(t *testing.T, s, other *Sequences, change PlanChange, before func(plan uint64)) Plan {
+func (e *planEstate) overtake(t *testing.T, s, other *sequence.Sequences, change sequence.PlanChange, before func(plan uint64)) sequence.Plan {
 	t.Helper()
 	begun := false
-	Inside(s).OnPlanStep(func(step, _ string) error {
-		if step != PlanInForce || begun {
+	sequence.Inside(s).OnPlanStep(func(step, _ string) error {
+		if step != sequence.PlanInForce || begun {
 			return nil
 		}
 		begun = true
 		plan := e.member(t, 0).Plan
 		before(plan)
-		if err := Inside(other).ReadPlan(context.Background()); err != nil {
+		if err := sequence.Inside(other).ReadPlan(context.Background()); err != nil {
 			t.Errorf("learn of plan %d: %v", plan, err)
 		}
 		for i := range e.places {
@@ -28,7 +30,7 @@ func (e *planEstate) overtake(t *testing.T, s, other *Sequences, change PlanChan
 		}
 		return nil
 	})
-	defer func() { Inside(s).OnPlanStep(nil) }()
+	defer func() { sequence.Inside(s).OnPlanStep(nil) }()
 	now := e.change(t, s, change)
 	if !begun {
 		t.Fatal("the coordinator was not overtaken")
@@ -44,9 +46,9 @@ func TestAMemberThatIsStartedBeforeItsCoordinatorComesGoesOnAlone(t *testing.T) 
 	patient := patience(30 * time.Second)
 	s, other := e.open(t, steadySize(5), patient), e.open(t, patient)
 	ceilingsAhead(s, 400)
-	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.overtake(t, s, other, PlanChange{Add: e.addr(2)}, func(plan uint64) {
-		v := Inside(other).Known()[2]
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	e.overtake(t, s, other, sequence.PlanChange{Add: e.addr(2)}, func(plan uint64) {
+		v := sequence.Inside(other).Known()[2]
 		if ceiling, err := v.RecordedCeiling(t.Context(), "photos", plan); err != nil || ceiling != 0 {
 			t.Errorf("the ceiling of a member that does not obey the plan yet is %d, %v, want none", ceiling, err)
 		}
@@ -73,7 +75,7 @@ func TestAMemberThatIsStartedBeforeItsCoordinatorComesGoesOnAlone(t *testing.T) 
 
 	// The others begin above what it gave.
 	e.links[2].Cut()
-	e.change(t, s, PlanChange{Remove: e.addr(2)})
+	e.change(t, s, sequence.PlanChange{Remove: e.addr(2)})
 	takeAll(t, s, h, "photos", 1500)
 }
 
@@ -85,7 +87,7 @@ func TestACeilingThatAnotherProxyRaisedCounts(t *testing.T) {
 	s, other := e.open(t, steadySize(5), patient), e.open(t, steadySize(5), patient)
 	ceilingsAhead(s, 100)
 	ceilingsAhead(other, 5000)
-	e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
 	takeAll(t, s, h, "photos", 40)
 	settled(t, s, "photos")
 	takeAll(t, other, h, "photos", 400)
@@ -95,9 +97,9 @@ func TestACeilingThatAnotherProxyRaisedCounts(t *testing.T) {
 }
 
 // first configures a proxy with all servers, one of them first.
-func (e *planEstate) first(i int) func(*Options) {
-	return func(o *Options) {
-		o.Servers = []ServerOptions{e.options(i)}
+func (e *planEstate) first(i int) func(*sequence.Options) {
+	return func(o *sequence.Options) {
+		o.Servers = []sequence.ServerOptions{e.options(i)}
 		for k := range e.links {
 			if k != i {
 				o.Servers = append(o.Servers, e.options(k))

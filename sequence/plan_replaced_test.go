@@ -1,10 +1,11 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
 	"errors"
 	"testing"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/change"
 )
 
@@ -14,13 +15,13 @@ import (
 func TestACoordinatorThatWasReplacedTakesNoStep(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
-	e.everyoneGives(t, h, e.change(t, s, PlanChange{Add: e.addr(1)}), "photos")
+	e.everyoneGives(t, h, e.change(t, s, sequence.PlanChange{Add: e.addr(1)}), "photos")
 
 	elder := e.open(t)
 	stands, goOn := make(chan bool), make(chan bool)
 	defer close(goOn)
-	Inside(elder).OnPlanStep(func(step, address string) error {
-		if step == change.Frozen && address == e.addr(2) || step == PlanInForce && address == e.addr(0) {
+	sequence.Inside(elder).OnPlanStep(func(step, address string) error {
+		if step == change.Frozen && address == e.addr(2) || step == sequence.PlanInForce && address == e.addr(0) {
 			select {
 			case stands <- true:
 				<-goOn
@@ -31,12 +32,12 @@ func TestACoordinatorThatWasReplacedTakesNoStep(t *testing.T) {
 	})
 	var ended error
 	go func() {
-		_, ended = elder.ChangePlan(context.Background(), PlanChange{Add: e.addr(2)})
+		_, ended = elder.ChangePlan(context.Background(), sequence.PlanChange{Add: e.addr(2)})
 		close(stands)
 	}()
 	<-stands
 	started, other := false, e.open(t)
-	Inside(other).OnPlanStep(func(step, _ string) error {
+	sequence.Inside(other).OnPlanStep(func(step, _ string) error {
 		if step == change.StepTakenOver {
 			goOn <- true // from here on it cannot be decided
 			started = <-stands

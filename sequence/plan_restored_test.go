@@ -1,9 +1,11 @@
-package sequence
+package sequence_test
 
 import (
 	"strings"
 	"testing"
 	"time"
+
+	"seqproxy/sequence"
 )
 
 // memberTables are those that a backup of a member has, beside the list of proxies.
@@ -31,10 +33,10 @@ func (e *planEstate) backUp(t *testing.T, i int) (restore func()) {
 func TestAProxyDoesNotGoBackToAnOlderPlan(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 0}), newGivenEver()
 	admin := e.open(t)
-	e.change(t, admin, PlanChange{Add: e.addr(1)})
-	e.change(t, admin, PlanChange{Add: e.addr(2)})
+	e.change(t, admin, sequence.PlanChange{Add: e.addr(1)})
+	e.change(t, admin, sequence.PlanChange{Add: e.addr(2)})
 	restore := e.backUp(t, 1)
-	now := e.change(t, admin, PlanChange{Remove: e.addr(2)})
+	now := e.change(t, admin, sequence.PlanChange{Remove: e.addr(2)})
 	e.links[2].Cut() // which is gone for good
 
 	s := e.open(t, steadySize(3), patience(time.Second))
@@ -66,7 +68,7 @@ func TestAProxyDoesNotGoBackToAnOlderPlan(t *testing.T) {
 			t.Fatalf("got %v, want an error that tells of the plan in force", err)
 		}
 	}
-	if got := Inside(s).Plan().Number; got != now.Number {
+	if got := sequence.Inside(s).Plan().Number; got != now.Number {
 		t.Errorf("it goes by plan %d, want %d", got, now.Number)
 	}
 	e.links[0].Mend()

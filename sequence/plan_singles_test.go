@@ -1,9 +1,10 @@
-package sequence
+package sequence_test
 
 import (
 	"errors"
 	"testing"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/change"
 )
 
@@ -11,14 +12,16 @@ import (
 // servers has begun: the change is undone, and the sequence goes on as it was made.
 func TestASequenceThatSeveralServersCannotCountIsMadeWhileTheyBecomeSeveral(t *testing.T) {
 	seven, cycle := uint64(7), true
-	for name, make := range map[string]func(t *testing.T, s *Sequences){
-		"created with INCREMENT": func(t *testing.T, s *Sequences) { mustCreate(t, s, CreateOptions{Name: "late", Increment: seven}) },
-		"created with CYCLE": func(t *testing.T, s *Sequences) {
-			mustCreate(t, s, CreateOptions{Name: "late", Cycle: cycle, Max: 100})
+	for name, make := range map[string]func(t *testing.T, s *sequence.Sequences){
+		"created with INCREMENT": func(t *testing.T, s *sequence.Sequences) {
+			mustCreate(t, s, sequence.CreateOptions{Name: "late", Increment: seven})
 		},
-		"altered": func(t *testing.T, s *Sequences) {
-			mustCreate(t, s, CreateOptions{Name: "late"})
-			if _, err := s.Alter(t.Context(), []byte("late"), Alteration{Increment: &seven}); err != nil {
+		"created with CYCLE": func(t *testing.T, s *sequence.Sequences) {
+			mustCreate(t, s, sequence.CreateOptions{Name: "late", Cycle: cycle, Max: 100})
+		},
+		"altered": func(t *testing.T, s *sequence.Sequences) {
+			mustCreate(t, s, sequence.CreateOptions{Name: "late"})
+			if _, err := s.Alter(t.Context(), []byte("late"), sequence.Alteration{Increment: &seven}); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -28,29 +31,29 @@ func TestASequenceThatSeveralServersCannotCountIsMadeWhileTheyBecomeSeveral(t *t
 			s, other := e.open(t), e.open(t)
 			takeAll(t, other, h, "photos", 10)
 			steps := 0
-			Inside(s).OnPlanStep(func(step, _ string) error {
+			sequence.Inside(s).OnPlanStep(func(step, _ string) error {
 				if step == change.StepFilled {
 					steps++
 					make(t, other)
 				}
 				return nil
 			})
-			_, err := s.ChangePlan(t.Context(), PlanChange{Add: e.addr(1)})
-			if refused := new(PlanError); steps != 1 || !errors.As(err, &refused) {
+			_, err := s.ChangePlan(t.Context(), sequence.PlanChange{Add: e.addr(1)})
+			if refused := new(sequence.PlanError); steps != 1 || !errors.As(err, &refused) {
 				t.Errorf("after %d steps: got %v, want that the change is refused", steps, err)
 			}
 			wantText(t, err, "late", "need a single sequence server", "ALTER SEQUENCE")
-			Inside(s).OnPlanStep(nil)
+			sequence.Inside(s).OnPlanStep(nil)
 			takeAll(t, other, h, "late", 10)
 			takeAll(t, s, h, "late", 10)
 			if now := e.nothingIsLeft(t, h, "photos"); now.Number != 0 {
 				t.Errorf("plan %d is in force", now.Number)
 			}
 			one, no := uint64(1), false
-			if _, err := other.Alter(t.Context(), []byte("late"), Alteration{Increment: &one, Cycle: &no}); err != nil {
+			if _, err := other.Alter(t.Context(), []byte("late"), sequence.Alteration{Increment: &one, Cycle: &no}); err != nil {
 				t.Fatal(err)
 			}
-			e.change(t, s, PlanChange{Add: e.addr(1)})
+			e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
 			takeAll(t, other, h, "late", 10)
 			takeAll(t, s, h, "late", 10)
 		})

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -7,13 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/link"
 )
 
 func TestAPlanIsReadAsItWasWritten(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	ctx := t.Context()
-	v := Inside(p.open(t)).First()
+	v := sequence.Inside(p.open(t)).First()
 	conn, err := v.Conn(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -32,20 +33,20 @@ func TestAPlanIsReadAsItWasWritten(t *testing.T) {
 	if again, err2 := v.Plans.MemberID(ctx, conn); err != nil || err2 != nil || len(id) != 36 || again != id {
 		t.Fatalf("got ids %q and %q, %v %v; want one uuid", id, again, err, err2)
 	}
-	want := Membership{ID: id, Plan: 7, Position: 1, Count: 3, Interleave: InterleaveBlock, Block: 10_000}
+	want := sequence.Membership{ID: id, Plan: 7, Position: 1, Count: 3, Interleave: sequence.InterleaveBlock, Block: 10_000}
 	if err := v.Plans.SaveMembership(ctx, conn, want); err != nil {
 		t.Fatal(err)
 	}
 	if got, ok, err := v.Plans.Membership(ctx, conn); got != want || !ok || err != nil {
 		t.Errorf("got membership %+v %v %v, want %+v", got, ok, err, want)
 	}
-	plan := Plan{
-		Number: 7, UUID: id, State: PlanInForce, Coordinator: "web1, process 12", Interleave: InterleaveBlock, Block: 10_000,
+	plan := sequence.Plan{
+		Number: 7, UUID: id, State: sequence.PlanInForce, Coordinator: "web1, process 12", Interleave: sequence.InterleaveBlock, Block: 10_000,
 		Begun:    time.Date(2031, 2, 3, 4, 5, 6, 789_012_000, time.UTC),
-		Members:  []Member{{ID: id, Address: "10.0.0.1:3306"}, {ID: "b", Address: "10.0.0.2:3306", Position: 1}},
-		Previous: []Member{{ID: id, Address: "10.0.0.1:3306"}},
+		Members:  []sequence.Member{{ID: id, Address: "10.0.0.1:3306"}, {ID: "b", Address: "10.0.0.2:3306", Position: 1}},
+		Previous: []sequence.Member{{ID: id, Address: "10.0.0.1:3306"}},
 	}
-	for _, state := range []string{"begun", PlanInForce} {
+	for _, state := range []string{"begun", sequence.PlanInForce} {
 		plan.State = state
 		if err := v.Plans.Save(ctx, conn, &plan); err != nil {
 			t.Fatal(err)
@@ -82,7 +83,7 @@ func TestAPlanIsReadAsItWasWritten(t *testing.T) {
 }
 
 // savePlanFloor writes a floor of a plan.
-func savePlanFloor(ctx context.Context, v Server, on link.Querier, plan uint64, name string, floor uint64) error {
+func savePlanFloor(ctx context.Context, v sequence.Server, on link.Querier, plan uint64, name string, floor uint64) error {
 	_, err := on.ExecContext(ctx, "REPLACE INTO "+v.Table.PlanStart+" (`plan`, `name`, `floor`) VALUES (?, ?, ?)", plan, name, floor)
 	if err != nil {
 		return fmt.Errorf("write table %s: %w", v.Table.PlanStart, err)

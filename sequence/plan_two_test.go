@@ -1,8 +1,10 @@
-package sequence
+package sequence_test
 
 import (
 	"errors"
 	"testing"
+
+	"seqproxy/sequence"
 )
 
 // Two proxies make the first plan, one of them of a server more, and that one dies in between. A
@@ -14,21 +16,21 @@ func TestTwoFirstPlansAreNotTakenForOne(t *testing.T) {
 	mustTake(t, two, "photos", 1)
 
 	three := fleet{f[2], f[0], f[1]}.open(t, inSteps)
-	plan := &Plan{Number: 1, UUID: "22222222-2222-2222-2222-222222222222", State: PlanInForce, Interleave: InterleaveStep}
-	for i, v := range Inside(three).Known() {
+	plan := &sequence.Plan{Number: 1, UUID: "22222222-2222-2222-2222-222222222222", State: sequence.PlanInForce, Interleave: sequence.InterleaveStep}
+	for i, v := range sequence.Inside(three).Known() {
 		id, err := v.Plans.MemberID(t.Context(), v.Pool())
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan.Members = append(plan.Members, Member{ID: id, Address: v.Address(), Position: i})
+		plan.Members = append(plan.Members, sequence.Member{ID: id, Address: v.Address(), Position: i})
 	}
-	v := Inside(three).Known()[0]
+	v := sequence.Inside(three).Known()[0]
 	if err := errors.Join(v.Plans.Save(t.Context(), v.Pool(), plan), v.Plans.SaveMembership(t.Context(), v.Pool(), plan.Of(plan.Members[0].ID))); err != nil {
 		t.Fatal(err)
 	}
 
 	took, err := three.TakeRun(t.Context(), []byte("photos"), 1)
-	if !errors.Is(err, ErrUnfit) {
+	if !errors.Is(err, sequence.ErrUnfit) {
 		t.Fatalf("got %+v, %v, want ErrUnfit", took, err)
 	}
 	wantText(t, err, "configurations name different sequence servers", f[0].server.Addr())

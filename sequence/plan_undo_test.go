@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -10,13 +10,14 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/link"
 )
 
 // nothingIsLeft makes sure that no change is open, and that exactly the members of the plan in
 // force give numbers.
-func (e *planEstate) nothingIsLeft(t *testing.T, h *givenEver, name string) Plan {
+func (e *planEstate) nothingIsLeft(t *testing.T, h *givenEver, name string) sequence.Plan {
 	t.Helper()
 	other := e.open(t)
 	e.met(t, other)
@@ -26,10 +27,10 @@ func (e *planEstate) nothingIsLeft(t *testing.T, h *givenEver, name string) Plan
 }
 
 // nothingIsOpen is the plan in force, while no change is open.
-func (e *planEstate) nothingIsOpen(t *testing.T, other *Sequences) (now Plan) {
+func (e *planEstate) nothingIsOpen(t *testing.T, other *sequence.Sequences) (now sequence.Plan) {
 	t.Helper()
-	_, err := Inside(other).CoordinateHere(context.Background(), func(c *change.Coordinator) error {
-		var open *Plan
+	_, err := sequence.Inside(other).CoordinateHere(context.Background(), func(c *change.Coordinator) error {
+		var open *sequence.Plan
 		var err error
 		if now, open, err = c.Current(); err == nil && open != nil {
 			err = fmt.Errorf("change %s is open", open.UUID)
@@ -44,8 +45,8 @@ func (e *planEstate) nothingIsOpen(t *testing.T, other *Sequences) (now Plan) {
 
 // endLeft has a proxy end the change that is open, and make none, and returns the plan that is in
 // force then.
-func (e *planEstate) endLeft(ctx context.Context, other *Sequences) (now Plan, err error) {
-	return Inside(other).Coordinate(ctx, func(c *change.Coordinator) error {
+func (e *planEstate) endLeft(ctx context.Context, other *sequence.Sequences) (now sequence.Plan, err error) {
+	return sequence.Inside(other).Coordinate(ctx, func(c *change.Coordinator) error {
 		_, open, err := c.Current()
 		if err == nil && open != nil {
 			_, err = c.End(open)
@@ -58,21 +59,21 @@ func (e *planEstate) endLeft(ctx context.Context, other *Sequences) (now Plan, e
 }
 
 // toggled is the change that adds a server to the members, or removes it.
-func (e *planEstate) toggled(now Plan, i int) PlanChange {
-	if slices.ContainsFunc(now.Members, func(m Member) bool { return m.Address == e.addr(i) }) {
-		return PlanChange{Remove: e.addr(i)}
+func (e *planEstate) toggled(now sequence.Plan, i int) sequence.PlanChange {
+	if slices.ContainsFunc(now.Members, func(m sequence.Member) bool { return m.Address == e.addr(i) }) {
+		return sequence.PlanChange{Remove: e.addr(i)}
 	}
-	return PlanChange{Add: e.addr(i)}
+	return sequence.PlanChange{Add: e.addr(i)}
 }
 
 // The admin's connection is cut, or he gives up, after every step in turn. The change is made or
 // undone, and no member stays frozen.
 func TestAChangeWhoseAdminLeavesIsMadeOrUndone(t *testing.T) {
-	for _, how := range []string{InterleaveBlock, InterleaveStep} {
+	for _, how := range []string{sequence.InterleaveBlock, sequence.InterleaveStep} {
 		t.Run(how, func(t *testing.T) {
 			e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
-			s := e.open(t, func(o *Options) { o.Interleave = how })
-			now := e.change(t, s, PlanChange{Add: e.addr(1)})
+			s := e.open(t, func(o *sequence.Options) { o.Interleave = how })
+			now := e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
 			gone := errors.New("the connection was cut")
 			made, undone := 0, 0
 			for leaveAt, left := 1, true; left; leaveAt++ {
@@ -80,7 +81,7 @@ func TestAChangeWhoseAdminLeavesIsMadeOrUndone(t *testing.T) {
 				ctx, leave := context.WithCancelCause(context.Background())
 				steps := 0
 				left = false
-				Inside(admin).OnPlanStep(func(string, string) error {
+				sequence.Inside(admin).OnPlanStep(func(string, string) error {
 					if steps++; steps == leaveAt {
 						left = true
 						leave(gone)
@@ -117,7 +118,7 @@ func (e *planEstate) opened(t *testing.T) (n int) {
 	t.Helper()
 	for i := range e.places {
 		var here int
-		err := e.places[i].db.QueryRow("SELECT COUNT(*) FROM sequence_plan WHERE state IN (" + OpenStates + ")").Scan(&here)
+		err := e.places[i].db.QueryRow("SELECT COUNT(*) FROM sequence_plan WHERE state IN (" + sequence.OpenStates + ")").Scan(&here)
 		if err != nil && !link.HasCode(err, 1146) {
 			t.Fatal(err)
 		}
@@ -131,18 +132,18 @@ func (e *planEstate) opened(t *testing.T) (n int) {
 func TestAMemberThatComesBackFrozenGoesOnByItself(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
-	e.change(t, s, PlanChange{Add: e.addr(1)})
-	now := e.change(t, s, PlanChange{Add: e.addr(2)})
-	Inside(s).OnPlanStep(func(step, address string) error {
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	now := e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
+	sequence.Inside(s).OnPlanStep(func(step, address string) error {
 		if step == change.Frozen && address == e.addr(1) {
 			e.links[1].Cut()
 		}
 		return nil
 	})
-	if _, err := s.ChangePlan(context.Background(), PlanChange{Add: e.addr(3)}); err == nil {
+	if _, err := s.ChangePlan(context.Background(), sequence.PlanChange{Add: e.addr(3)}); err == nil {
 		t.Fatal("the change was made")
 	}
-	Inside(s).OnPlanStep(nil)
+	sequence.Inside(s).OnPlanStep(nil)
 	for _, i := range []int{0, 2} { // the others go on
 		got, err := e.reserve(t, i, "photos", 3)
 		if err != nil {
@@ -152,7 +153,7 @@ func TestAMemberThatComesBackFrozenGoesOnByItself(t *testing.T) {
 	}
 	e.wantFrozen(t, 1, "photos")
 	e.links[1].Mend()
-	watcher, err := New(Options{Servers: []ServerOptions{e.options(0)}, CreateTable: true, NoDirectWriters: true})
+	watcher, err := sequence.New(sequence.Options{Servers: []sequence.ServerOptions{e.options(0)}, CreateTable: true, NoDirectWriters: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +164,7 @@ func TestAMemberThatComesBackFrozenGoesOnByItself(t *testing.T) {
 	}()
 	for _, i := range []int{1, 2} {
 		more := e.options(i)
-		if err := Inside(watcher).Add(more); err != nil {
+		if err := sequence.Inside(watcher).Add(more); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -179,18 +180,18 @@ func TestAMemberThatComesBackFrozenGoesOnByItself(t *testing.T) {
 func TestAChangeTellsHowFarItIs(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 100})
 	core, logs := observer.New(zap.InfoLevel)
-	s := e.open(t, func(o *Options) { o.Logger = zap.New(core) })
-	e.change(t, s, PlanChange{Add: e.addr(1)})
+	s := e.open(t, func(o *sequence.Options) { o.Logger = zap.New(core) })
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
 	logs.TakeAll()
 	other := e.open(t)
 	var seen []string
-	Inside(s).OnPlanStep(func(step, address string) error {
-		for who, p := range map[string]*Sequences{"here": s, "elsewhere": other} {
+	sequence.Inside(s).OnPlanStep(func(step, address string) error {
+		for who, p := range map[string]*sequence.Sequences{"here": s, "elsewhere": other} {
 			all, err := p.SequenceServers(t.Context())
 			if err != nil {
 				return err
 			}
-			i := slices.IndexFunc(all, func(l SequenceServer) bool { return l.Address == address })
+			i := slices.IndexFunc(all, func(l sequence.SequenceServer) bool { return l.Address == address })
 			if i < 0 {
 				t.Fatalf("%s, after %q on %s: it is not among %+v", who, step, address, all)
 			}
@@ -201,14 +202,14 @@ func TestAChangeTellsHowFarItIs(t *testing.T) {
 			if all[i].State != want {
 				t.Errorf("%s, after %q on %s: it is shown as %q, want %q", who, step, address, all[i].State, want)
 			}
-			if c := all[i].Change; step != PlanInForce && (c == nil || c.Begun.IsZero() || c.Coordinator == "" || len(c.Members) != 3) {
+			if c := all[i].Change; step != sequence.PlanInForce && (c == nil || c.Begun.IsZero() || c.Coordinator == "" || len(c.Members) != 3) {
 				t.Errorf("%s, after %q: the change is shown as %+v", who, step, c)
 			}
 		}
 		seen = append(seen, step+" "+address)
 		return nil
 	})
-	e.change(t, s, PlanChange{Add: e.addr(2)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
 	var logged []string
 	for _, l := range logs.FilterMessage("step of a change of sequence servers").All() {
 		logged = append(logged, fmt.Sprint(l.ContextMap()["state"], " ", l.ContextMap()["server"]))

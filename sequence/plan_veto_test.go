@@ -1,18 +1,19 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
 	"errors"
 	"testing"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/change"
 )
 
 // cutAtDecision makes a change in which servers are lost when the last member has accepted.
-func (e *planEstate) cutAtDecision(t *testing.T, asked PlanChange, last int, lost ...int) Plan {
+func (e *planEstate) cutAtDecision(t *testing.T, asked sequence.PlanChange, last int, lost ...int) sequence.Plan {
 	t.Helper()
 	s := e.open(t)
-	Inside(s).OnPlanStep(func(step, address string) error {
+	sequence.Inside(s).OnPlanStep(func(step, address string) error {
 		if step == change.Accepted && address == e.addr(last) {
 			for _, i := range lost {
 				e.links[i].Cut()
@@ -25,10 +26,10 @@ func (e *planEstate) cutAtDecision(t *testing.T, asked PlanChange, last int, los
 
 // diesAfter begins a change whose coordinator ends after a step on a server, as if it had been
 // killed.
-func (e *planEstate) diesAfter(t *testing.T, asked PlanChange, step string, i int) {
+func (e *planEstate) diesAfter(t *testing.T, asked sequence.PlanChange, step string, i int) {
 	t.Helper()
 	s := e.open(t)
-	Inside(s).OnPlanStep(func(at, address string) error {
+	sequence.Inside(s).OnPlanStep(func(at, address string) error {
 		if at == step && address == e.addr(i) {
 			return errKilled
 		}
@@ -71,15 +72,15 @@ func (e *planEstate) whoeverGives(t *testing.T, h *givenEver, times int) {
 func TestAMemberThatWasRemovedStaysFrozenWhereItIsNotAddedAgain(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
-	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.everyoneGives(t, h, e.change(t, s, PlanChange{Add: e.addr(2)}), "photos")
-	e.cutAtDecision(t, PlanChange{Remove: e.addr(2)}, 1, 2)
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	e.everyoneGives(t, h, e.change(t, s, sequence.PlanChange{Add: e.addr(2)}), "photos")
+	e.cutAtDecision(t, sequence.PlanChange{Remove: e.addr(2)}, 1, 2)
 	e.wantFrozen(t, 2, "photos")
-	now := e.change(t, s, PlanChange{Add: e.addr(3)})
+	now := e.change(t, s, sequence.PlanChange{Add: e.addr(3)})
 	e.links[2].Mend()
 	e.wantFrozen(t, 2, "photos")
 
-	e.diesAfter(t, PlanChange{Add: e.addr(2)}, change.Frozen, 2)
+	e.diesAfter(t, sequence.PlanChange{Add: e.addr(2)}, change.Frozen, 2)
 	p, err := e.endLeft(context.Background(), e.open(t))
 	if err != nil || p.Number != now.Number {
 		t.Fatalf("got %+v, %v", p, err)
@@ -94,21 +95,21 @@ func TestAMemberThatWasOvertakenVetoesNoOlderChange(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
 	for i := 1; i < 4; i++ {
-		e.change(t, s, PlanChange{Add: e.addr(i)})
+		e.change(t, s, sequence.PlanChange{Add: e.addr(i)})
 	}
 	now, err := planOf(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e.everyoneGives(t, h, now, "photos")
-	e.cutAtDecision(t, PlanChange{Remove: e.addr(3)}, 2, 1, 3)
+	e.cutAtDecision(t, sequence.PlanChange{Remove: e.addr(3)}, 2, 1, 3)
 	e.wantFrozen(t, 1, "photos")
 	e.wantFrozen(t, 3, "photos")
 	e.give(t, h, 4, 0, 2) // under the plan without server 3
 	admin := e.open(t)
-	e.change(t, admin, PlanChange{Remove: e.addr(1)})
+	e.change(t, admin, sequence.PlanChange{Remove: e.addr(1)})
 	e.links[1].Mend()
-	e.change(t, e.open(t), PlanChange{Add: e.addr(1)})
+	e.change(t, e.open(t), sequence.PlanChange{Add: e.addr(1)})
 	e.wantFrozen(t, 3, "photos")
 	e.links[3].Mend()
 	other := e.open(t)
@@ -122,23 +123,23 @@ func TestWhoSleptTakesNoMemberThatWasOvertakenForAVeto(t *testing.T) {
 	e, h := newPlanEstate(t, 4, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
 	for i := 1; i < 4; i++ {
-		e.change(t, s, PlanChange{Add: e.addr(i)})
+		e.change(t, s, sequence.PlanChange{Add: e.addr(i)})
 	}
 	now, err := planOf(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e.everyoneGives(t, h, now, "photos")
-	e.diesAfter(t, PlanChange{Remove: e.addr(3)}, change.Accepted, 2)
+	e.diesAfter(t, sequence.PlanChange{Remove: e.addr(3)}, change.Accepted, 2)
 	sleeper := e.open(t)
-	_, err = Inside(sleeper).Coordinate(t.Context(), func(c *change.Coordinator) error {
+	_, err = sequence.Inside(sleeper).Coordinate(t.Context(), func(c *change.Coordinator) error {
 		_, open, err := c.Current()
 		if err != nil || open == nil {
 			t.Fatalf("got %v, %v", open, err)
 		}
 		finisher := e.open(t)
-		Inside(finisher).OnPlanStep(func(step, address string) error {
-			if step == PlanInForce && address == e.addr(0) {
+		sequence.Inside(finisher).OnPlanStep(func(step, address string) error {
+			if step == sequence.PlanInForce && address == e.addr(0) {
 				e.links[1].Cut()
 				e.links[3].Cut()
 			}
@@ -148,9 +149,9 @@ func TestWhoSleptTakesNoMemberThatWasOvertakenForAVeto(t *testing.T) {
 			t.Log("the finisher reached all")
 		}
 		e.give(t, h, 4, 0, 2) // under the plan without server 3
-		e.change(t, e.open(t), PlanChange{Remove: e.addr(1)})
+		e.change(t, e.open(t), sequence.PlanChange{Remove: e.addr(1)})
 		e.links[1].Mend()
-		e.change(t, e.open(t), PlanChange{Add: e.addr(1)})
+		e.change(t, e.open(t), sequence.PlanChange{Add: e.addr(1)})
 		e.links[0].Cut()
 		e.links[2].Cut()
 		e.links[3].Mend()
@@ -170,10 +171,10 @@ func TestWhoSleptTakesNoMemberThatWasOvertakenForAVeto(t *testing.T) {
 func TestTheRemovedOneMayTellThatAChangeIsDecided(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t)
-	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.everyoneGives(t, h, e.change(t, s, PlanChange{Add: e.addr(2)}), "photos")
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	e.everyoneGives(t, h, e.change(t, s, sequence.PlanChange{Add: e.addr(2)}), "photos")
 	restore := e.backUp(t, 0)
-	e.cutAtDecision(t, PlanChange{Remove: e.addr(2)}, 1, 1)
+	e.cutAtDecision(t, sequence.PlanChange{Remove: e.addr(2)}, 1, 1)
 	e.give(t, h, 4, 0)
 	restore()
 	e.links[2].Cut() // the operator has switched it off

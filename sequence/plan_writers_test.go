@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/link"
 )
@@ -29,7 +30,7 @@ func counted(ctx context.Context, conn *sql.Conn, step uint64) (uint64, error) {
 func TestApplicationsThatCountWhileTheRowsAreFrozen(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t, steadySize(5), patience(30*time.Second), withDirectWriters, inSteps)
-	e.change(t, s, PlanChange{Add: e.addr(1), WritersStopped: true})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1), WritersStopped: true})
 	takeAll(t, s, h, "photos", 20)
 	settled(t, s, "photos")
 
@@ -56,7 +57,7 @@ func TestApplicationsThatCountWhileTheRowsAreFrozen(t *testing.T) {
 	})
 	var gotOpen uint64
 	waited := false
-	Inside(s).OnPlanStep(func(step, address string) error {
+	sequence.Inside(s).OnPlanStep(func(step, address string) error {
 		switch {
 		case step == change.Frozen && address == e.addr(0): // the other one comes next
 			if _, err := open.ExecContext(ctx, "BEGIN"); err != nil {
@@ -93,8 +94,8 @@ func TestApplicationsThatCountWhileTheRowsAreFrozen(t *testing.T) {
 		}
 		return nil
 	})
-	now := e.change(t, s, PlanChange{Add: e.addr(2), WritersStopped: true})
-	Inside(s).OnPlanStep(nil)
+	now := e.change(t, s, sequence.PlanChange{Add: e.addr(2), WritersStopped: true})
+	sequence.Inside(s).OnPlanStep(nil)
 	over.Store(true)
 	applications.Wait()
 	if !link.HasCode(end, 1690) || len(gotBusy) == 0 {
@@ -113,7 +114,7 @@ func TestApplicationsThatCountWhileTheRowsAreFrozen(t *testing.T) {
 func TestAnApplicationThatCountsByTheWrongStepIsFound(t *testing.T) {
 	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 100}), newGivenEver()
 	s := e.open(t, steadySize(5), patience(30*time.Second), withDirectWriters, inSteps)
-	e.change(t, s, PlanChange{Add: e.addr(1), WritersStopped: true})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1), WritersStopped: true})
 	for i, p := range e.places {
 		takeAll(t, s, h, "photos", 50)
 		settled(t, s, "photos")
@@ -124,7 +125,7 @@ func TestAnApplicationThatCountsByTheWrongStepIsFound(t *testing.T) {
 			if n, err = s.Take(t.Context(), []byte("photos"), 1); err == nil {
 				h.add(t, "photos", n)
 			}
-			return errors.Is(err, ErrUnfit)
+			return errors.Is(err, sequence.ErrUnfit)
 		})
 		wantText(t, err, e.addr(i), "see that everybody adds 2")
 		p.exec(t, "UPDATE sequence SET id = id + 1 WHERE name = 'photos'")
@@ -142,22 +143,22 @@ func TestNumbersGoOnAfterAFirstChangeThatWasUndone(t *testing.T) {
 	h := newGivenEver()
 	takes := func() {
 		t.Helper()
-		for _, proxy := range []*Sequences{s, other, s, other} {
+		for _, proxy := range []*sequence.Sequences{s, other, s, other} {
 			h.add(t, "photos", mustTake(t, proxy, "photos", 1))
 		}
 	}
 	takes()
-	Inside(s).OnPlanStep(func(step, _ string) error {
+	sequence.Inside(s).OnPlanStep(func(step, _ string) error {
 		if step == change.Frozen {
 			return errors.New("the coordinator gives up")
 		}
 		return nil
 	})
-	if _, err := s.ChangePlan(t.Context(), PlanChange{Add: e.addr(1), WritersStopped: true}); err == nil {
+	if _, err := s.ChangePlan(t.Context(), sequence.PlanChange{Add: e.addr(1), WritersStopped: true}); err == nil {
 		t.Fatal("the change succeeded")
 	}
-	Inside(s).OnPlanStep(nil)
-	if _, err := e.endLeft(t.Context(), s); err != nil && !errors.As(err, new(*PlanError)) {
+	sequence.Inside(s).OnPlanStep(nil)
+	if _, err := e.endLeft(t.Context(), s); err != nil && !errors.As(err, new(*sequence.PlanError)) {
 		// there may be none any more
 		t.Fatal(err)
 	}

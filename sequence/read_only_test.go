@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/test/mysqltest"
 )
 
@@ -32,14 +33,14 @@ func TestServerThatWasStartedReadOnlyIsRefusedUntilItIsWritable(t *testing.T) {
 		if err := p.server.RestartWith(way.option); err != nil {
 			t.Fatal(err)
 		}
-		for what, s := range map[string]*Sequences{"in use": s, "new": p.open(t, patience(time.Minute))} {
+		for what, s := range map[string]*sequence.Sequences{"in use": s, "new": p.open(t, patience(time.Minute))} {
 			var err error
 			for begin := time.Now(); err == nil; {
 				if _, err = s.Take(context.Background(), []byte("photos"), 1); time.Since(begin) > 30*time.Second {
 					t.Fatalf("%s, %s: numbers without end", way.option, what)
 				}
 			}
-			if !errors.Is(err, ErrUnfit) {
+			if !errors.Is(err, sequence.ErrUnfit) {
 				t.Errorf("%s, %s: got %v, want ErrUnfit", way.option, what, err)
 			}
 			wantText(t, err, "read only", way.finding, "name the primary", p.server.Addr())
@@ -65,7 +66,7 @@ func TestAPrimaryThatBecomesReadOnlyIsLeft(t *testing.T) {
 	e.Nodes[0].Exec(t, "CREATE USER seq@'%' IDENTIFIED BY 'hush-hush'", "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON app.* TO seq@'%'")
 	e.CatchUp(t, 1, 0)
 	all := &given{}
-	plain := e.join(t, "plain", all, steadySize(10), func(o *Options) { o.Servers[0].User, o.Servers[0].Password = "seq", "hush-hush" })
+	plain := e.join(t, "plain", all, steadySize(10), func(o *sequence.Options) { o.Servers[0].User, o.Servers[0].Password = "seq", "hush-hush" })
 	super := e.join(t, "super", all, steadySize(10))
 
 	primary := 0

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -10,15 +10,16 @@ import (
 	"time"
 
 	"seqproxy/internal/await"
+	"seqproxy/sequence"
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/store"
 )
 
 // registeredOn reports whether a proxy is among those of a sequence server.
-func registeredOn(t *testing.T, p place, s *Sequences) bool {
+func registeredOn(t *testing.T, p place, s *sequence.Sequences) bool {
 	t.Helper()
 	var n int
-	err := p.db.QueryRow("SELECT COUNT(*) FROM sequence_proxy WHERE id = ?", Inside(s).ID()).Scan(&n)
+	err := p.db.QueryRow("SELECT COUNT(*) FROM sequence_proxy WHERE id = ?", sequence.Inside(s).ID()).Scan(&n)
 	if err != nil && !strings.Contains(err.Error(), "1146") {
 		t.Fatal(err)
 	}
@@ -27,22 +28,22 @@ func registeredOn(t *testing.T, p place, s *Sequences) bool {
 
 // wantHeld makes a change that needs that nobody holds numbers, and wants it refused because of one
 // proxy.
-func wantHeld(t *testing.T, s *Sequences, name string, a Alteration, by *Sequences) {
+func wantHeld(t *testing.T, s *sequence.Sequences, name string, a sequence.Alteration, by *sequence.Sequences) {
 	t.Helper()
 	ctx, stop := context.WithTimeoutCause(t.Context(), 2*time.Second, await.ErrPatience)
 	defer stop()
 	_, err := s.Alter(ctx, []byte(name), a)
-	var held *CachedError
+	var held *sequence.CachedError
 	switch {
 	case err == nil:
 		t.Errorf("%s is changed while a proxy holds numbers of it", name)
-	case errors.As(err, &held) && !slices.ContainsFunc(held.Proxies, func(p Proxy) bool { return p.ID == Inside(by).ID() }):
+	case errors.As(err, &held) && !slices.ContainsFunc(held.Proxies, func(p sequence.Proxy) bool { return p.ID == sequence.Inside(by).ID() }):
 		t.Errorf("got %v, want an error about that proxy", err)
 	}
 }
 
 // alterAtLast makes a change as soon as all proxies confirm it, of which one may have been silent.
-func alterAtLast(t *testing.T, s *Sequences, name string, a Alteration) {
+func alterAtLast(t *testing.T, s *sequence.Sequences, name string, a sequence.Alteration) {
 	t.Helper()
 	within(t, 2*time.Minute, name+" is changed", func() bool {
 		_, err := s.Alter(t.Context(), []byte(name), a)
@@ -58,25 +59,25 @@ func alterAtLast(t *testing.T, s *Sequences, name string, a Alteration) {
 func TestAProxyThatDoesNotHearOfOtherServersIsWaitedFor(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		move func(t *testing.T, e *planEstate, a *Sequences)
+		move func(t *testing.T, e *planEstate, a *sequence.Sequences)
 	}{
-		{"by changes", func(t *testing.T, e *planEstate, a *Sequences) {
-			e.change(t, a, PlanChange{Add: e.addr(1)})
-			e.change(t, a, PlanChange{Remove: e.addr(0)})
+		{"by changes", func(t *testing.T, e *planEstate, a *sequence.Sequences) {
+			e.change(t, a, sequence.PlanChange{Add: e.addr(1)})
+			e.change(t, a, sequence.PlanChange{Remove: e.addr(0)})
 		}},
-		{"by changes that others finish", func(t *testing.T, e *planEstate, a *Sequences) {
-			for _, c := range []PlanChange{{Add: e.addr(1)}, {Remove: e.addr(0)}} {
+		{"by changes that others finish", func(t *testing.T, e *planEstate, a *sequence.Sequences) {
+			for _, c := range []sequence.PlanChange{{Add: e.addr(1)}, {Remove: e.addr(0)}} {
 				died := e.open(t)
-				Inside(died).OnPlanStep(func(step, address string) error {
+				sequence.Inside(died).OnPlanStep(func(step, address string) error {
 					if step == change.Accepted {
 						return errKilled
 					}
 					return nil
 				})
-				if len(Inside(a).Members()) > 1 {
+				if len(sequence.Inside(a).Members()) > 1 {
 					eventually(t, "the second coordinator knows both", func() bool {
-						err := Inside(died).MeetPlan(t.Context())
-						return err == nil && (len(Inside(died).Members()) > 1 || Inside(died).Look(t.Context()) == nil && len(Inside(died).Members()) > 1)
+						err := sequence.Inside(died).MeetPlan(t.Context())
+						return err == nil && (len(sequence.Inside(died).Members()) > 1 || sequence.Inside(died).Look(t.Context()) == nil && len(sequence.Inside(died).Members()) > 1)
 					})
 				}
 				if _, err := died.ChangePlan(t.Context(), c); err == nil {
@@ -87,25 +88,25 @@ func TestAProxyThatDoesNotHearOfOtherServersIsWaitedFor(t *testing.T) {
 				}
 			}
 		}},
-		{"where the new one was away at the start", func(t *testing.T, e *planEstate, a *Sequences) {
-			Inside(a).OnPlanStep(func(step, address string) error {
+		{"where the new one was away at the start", func(t *testing.T, e *planEstate, a *sequence.Sequences) {
+			sequence.Inside(a).OnPlanStep(func(step, address string) error {
 				if step == change.Accepted {
 					e.links[1].Cut()
 				}
 				return nil
 			})
-			e.change(t, a, PlanChange{Add: e.addr(1)})
-			Inside(a).OnPlanStep(nil)
+			e.change(t, a, sequence.PlanChange{Add: e.addr(1)})
+			sequence.Inside(a).OnPlanStep(nil)
 			if e.member(t, 1).Plan != 0 {
 				t.Fatal("it was started")
 			}
 			e.links[1].Mend()
 			eventually(t, "it is brought to the plan", func() bool {
-				_ = Inside(a).Look(t.Context())
+				_ = sequence.Inside(a).Look(t.Context())
 				_, _ = a.Take(t.Context(), []byte("users"), 1)
 				return e.member(t, 1).Plan == 1
 			})
-			e.change(t, a, PlanChange{Remove: e.addr(0)})
+			e.change(t, a, sequence.PlanChange{Remove: e.addr(0)})
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -115,26 +116,26 @@ func TestAProxyThatDoesNotHearOfOtherServersIsWaitedFor(t *testing.T) {
 				wantTaken(t, b, name, 1)
 				settled(t, b, name)
 			}
-			Inside(b).StopFollowing() // it hears nothing
+			sequence.Inside(b).StopFollowing() // it hears nothing
 			hears := false
 			defer func() {
 				if !hears {
-					Inside(b).FollowAgain()
+					sequence.Inside(b).FollowAgain()
 				}
 			}()
 			c.move(t, e, a)
 			if !registeredOn(t, e.places[1], b) {
 				t.Error("the server does not know of the proxy")
 			}
-			wantRefused(t, a, "photos", Inside(b).ID())
-			wantHeld(t, a, "users", Alteration{Order: new(true)}, b)
+			wantRefused(t, a, "photos", sequence.Inside(b).ID())
+			wantHeld(t, a, "users", sequence.Alteration{Order: new(true)}, b)
 			wantTaken(t, b, "photos", 2)
 			hears = true
-			Inside(b).FollowAgain()
-			alterAtLast(t, a, "users", Alteration{Order: new(true)})
+			sequence.Inside(b).FollowAgain()
+			alterAtLast(t, a, "users", sequence.Alteration{Order: new(true)})
 			h, last := newGivenEver(), uint64(0)
 			for range 30 {
-				for _, s := range []*Sequences{a, b} {
+				for _, s := range []*sequence.Sequences{a, b} {
 					h.add(t, "photos", mustTake(t, s, "photos", 1))
 					n := mustTake(t, s, "users", 1)
 					if n <= last {
@@ -157,39 +158,39 @@ func TestAProxyIsRegisteredWithAllServersUntilItStops(t *testing.T) {
 	if known, err := idle.Exists(t.Context(), []byte("photos")); !known || err != nil {
 		t.Fatal(known, err)
 	}
-	Inside(idle).StartFollowing()
-	e.change(t, a, PlanChange{Add: e.addr(1)})
+	sequence.Inside(idle).StartFollowing()
+	e.change(t, a, sequence.PlanChange{Add: e.addr(1)})
 	eventually(t, "it has entered itself", func() bool {
-		for _, v := range Inside(b).Members() {
+		for _, v := range sequence.Inside(b).Members() {
 			if !v.Registry.Listed.Load() {
 				return false
 			}
 		}
-		return len(Inside(b).Members()) == 2
+		return len(sequence.Inside(b).Members()) == 2
 	})
-	alterAtLast(t, a, "photos", Alteration{Order: new(true)})
-	mustAlter(t, a, "photos", Alteration{Order: new(false)})
+	alterAtLast(t, a, "photos", sequence.Alteration{Order: new(true)})
+	mustAlter(t, a, "photos", sequence.Alteration{Order: new(false)})
 	all, err := a.Proxies(t.Context())
-	if err != nil || len(all) != 1 || all[0].ID != Inside(b).ID() {
+	if err != nil || len(all) != 1 || all[0].ID != sequence.Inside(b).ID() {
 		t.Errorf("got %+v, %v; want the one proxy that has taken numbers, once", all, err)
 	}
 	settled(t, b, "photos")
 
-	Inside(b).StopFollowing() // it stops without hearing of the next
-	e.change(t, a, PlanChange{Add: e.addr(2)})
+	sequence.Inside(b).StopFollowing() // it stops without hearing of the next
+	e.change(t, a, sequence.PlanChange{Add: e.addr(2)})
 	if !registeredOn(t, e.places[2], b) {
 		t.Error("the third server does not know of the proxy")
 	}
 	if err := b.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	Inside(b).FollowAgain()
+	sequence.Inside(b).FollowAgain()
 	for i, p := range e.places {
 		if registeredOn(t, p, b) {
 			t.Errorf("server %d waits for a proxy that has stopped", i)
 		}
 	}
-	alterAtLast(t, a, "photos", Alteration{Order: new(true)})
+	alterAtLast(t, a, "photos", sequence.Alteration{Order: new(true)})
 }
 
 // What a server knew of proxies before it was taken out is of no use when it is added again.
@@ -200,26 +201,26 @@ func TestAServerThatIsAddedAgainKnowsTheProxiesOfToday(t *testing.T) {
 			a, b := e.open(t, patience(30*time.Second)), e.open(t, steadySize(10))
 			wantTaken(t, b, "photos", 1)
 			settled(t, b, "photos")
-			e.change(t, a, PlanChange{Add: e.addr(1)})
+			e.change(t, a, sequence.PlanChange{Add: e.addr(1)})
 			was := e.member(t, 0)
-			e.change(t, a, PlanChange{Remove: e.addr(0)})
+			e.change(t, a, sequence.PlanChange{Remove: e.addr(0)})
 			if away { // it has not heard of that
 				e.places[0].exec(t, fmt.Sprintf("UPDATE sequence_member SET plan = %d, count = %d", was.Plan, was.Count))
 			}
 			eventually(t, "the proxy has heard of it", func() bool {
-				members := Inside(b).Members()
+				members := sequence.Inside(b).Members()
 				return len(members) == 1 && members[0].Name() == e.addr(1)
 			})
-			Inside(b).StopFollowing()
+			sequence.Inside(b).StopFollowing()
 			e.places[0].exec(t, "UPDATE sequence_proxy SET version = 1 << 62")
 			e.places[0].exec(t, "INSERT INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('gone', 'web7, process 12', UTC_TIMESTAMP(), UTC_TIMESTAMP() - INTERVAL 1 HOUR, 3)")
-			e.change(t, a, PlanChange{Add: e.addr(0)})
+			e.change(t, a, sequence.PlanChange{Add: e.addr(0)})
 			if !registeredOn(t, e.places[0], b) {
 				t.Error("it does not know of the proxy")
 			}
-			wantHeld(t, a, "photos", Alteration{Order: new(true)}, b)
-			Inside(b).FollowAgain()
-			alterAtLast(t, a, "photos", Alteration{Order: new(true)})
+			wantHeld(t, a, "photos", sequence.Alteration{Order: new(true)}, b)
+			sequence.Inside(b).FollowAgain()
+			alterAtLast(t, a, "photos", sequence.Alteration{Order: new(true)})
 			if all, err := a.Proxies(t.Context()); err != nil || len(all) != 1 {
 				t.Errorf("got %+v, %v; want the one that runs", all, err)
 			}
@@ -237,9 +238,9 @@ func TestAServerThatIsLeftOutIsAskedWhoHoldsNumbers(t *testing.T) {
 		mustTake(t, b, name, 1)
 		settled(t, b, name)
 	}
-	Inside(b).StopFollowing()
-	only := Inside(b).Members()[1]
-	for i, v := range Inside(b).Members() {
+	sequence.Inside(b).StopFollowing()
+	only := sequence.Inside(b).Members()[1]
+	for i, v := range sequence.Inside(b).Members() {
 		switch there := registeredOn(t, f[i], b); {
 		case v == only && !there:
 			if err := v.Enlist(t.Context()); err != nil {
@@ -249,14 +250,14 @@ func TestAServerThatIsLeftOutIsAskedWhoHoldsNumbers(t *testing.T) {
 			f[i].exec(t, "DELETE FROM sequence_proxy") // it has not come so far
 		}
 	}
-	Inside(a).StopFollowing()
-	out := Inside(a).Members()[1]
+	sequence.Inside(a).StopFollowing()
+	out := sequence.Inside(a).Members()[1]
 	out.AskAt(time.Now().Add(time.Hour))
 	out.LeaveOut(errors.New("it was away"))
-	Inside(a).FollowAgain()
-	wantHeld(t, a, "photos", Alteration{Order: new(true)}, b)
-	Inside(b).FollowAgain()
-	alterAtLast(t, a, "photos", Alteration{Order: new(true)})
+	sequence.Inside(a).FollowAgain()
+	wantHeld(t, a, "photos", sequence.Alteration{Order: new(true)}, b)
+	sequence.Inside(b).FollowAgain()
+	alterAtLast(t, a, "photos", sequence.Alteration{Order: new(true)})
 }
 
 // While a sequence server does not say who is registered there, nothing is promised that needs that
@@ -282,17 +283,17 @@ func TestNothingIsPromisedWhileAServerDoesNotSayWhoHoldsNumbers(t *testing.T) {
 		}
 	}
 	within(t, 2*time.Minute, "it is said that not all servers answer", func() bool {
-		_, err := a.Alter(t.Context(), []byte("photos"), Alteration{Order: new(true)})
+		_, err := a.Alter(t.Context(), []byte("photos"), sequence.Alteration{Order: new(true)})
 		if err == nil {
 			t.Fatal("ORDER is promised")
 		}
 		t.Log(err)
-		return errors.Is(err, ErrUnlisted)
+		return errors.Is(err, sequence.ErrUnlisted)
 	})
 	if _, err := conn.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
 		t.Fatal(err)
 	}
-	alterAtLast(t, a, "photos", Alteration{Order: new(true)})
+	alterAtLast(t, a, "photos", sequence.Alteration{Order: new(true)})
 }
 
 // What one member cannot be told in time does not keep the others from telling, and being told.
@@ -308,14 +309,14 @@ func TestAMemberThatIsHeldUpHoldsUpNoOther(t *testing.T) {
 	}
 	defer func() { _ = tx.Rollback() }()
 	var id string
-	if err := tx.QueryRow("SELECT id FROM sequence_proxy WHERE id = ? FOR UPDATE", Inside(a).ID()).Scan(&id); err != nil {
+	if err := tx.QueryRow("SELECT id FROM sequence_proxy WHERE id = ? FOR UPDATE", sequence.Inside(a).ID()).Scan(&id); err != nil {
 		t.Fatal(err)
 	}
-	members := Inside(a).Members()
+	members := sequence.Inside(a).Members()
 	for i := range 12 {
-		mustAlter(t, b, "photos", Alteration{Comment: new(fmt.Sprint("no ", i))})
+		mustAlter(t, b, "photos", sequence.Alteration{Comment: new(fmt.Sprint("no ", i))})
 		members[1].Hurry()
-		Inside(a).SeeChanges(t.Context())
+		sequence.Inside(a).SeeChanges(t.Context())
 		if members[0].Away() {
 			t.Fatalf("round %d: the one that answers is left out", i)
 		}
@@ -332,34 +333,34 @@ func TestWhoIsRegisteredWithAMemberThatIsTakenOutKeepsASequenceFromBeginningAgai
 		t.Run(fmt.Sprintf("away: %t", away), func(t *testing.T) {
 			e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
 			a, b := e.open(t, patience(30*time.Second)), e.open(t, steadySize(10))
-			e.change(t, a, PlanChange{Add: e.addr(1)})
-			e.change(t, a, PlanChange{Add: e.addr(2)})
+			e.change(t, a, sequence.PlanChange{Add: e.addr(1)})
+			e.change(t, a, sequence.PlanChange{Add: e.addr(2)})
 			mustTake(t, b, "photos", 1)
 			settled(t, b, "photos")
-			Inside(b).StopFollowing() // it hears nothing
-			defer Inside(b).FollowAgain()
+			sequence.Inside(b).StopFollowing() // it hears nothing
+			defer sequence.Inside(b).FollowAgain()
 			for _, p := range e.places {
 				p.exec(t, "DELETE FROM sequence_proxy") // it has not come so far
 			}
-			e.places[2].exec(t, "INSERT INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('"+Inside(b).ID()+"', 'b', UTC_TIMESTAMP(), UTC_TIMESTAMP() - INTERVAL 1 HOUR, 0)")
+			e.places[2].exec(t, "INSERT INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('"+sequence.Inside(b).ID()+"', 'b', UTC_TIMESTAMP(), UTC_TIMESTAMP() - INTERVAL 1 HOUR, 0)")
 			if away {
 				e.links[2].Cut()
 			}
-			e.change(t, a, PlanChange{Remove: e.addr(2)})
-			e.change(t, a, PlanChange{Remove: e.addr(1)})
-			_, err := a.Alter(t.Context(), []byte("photos"), Alteration{Restart: new(uint64(1)), Force: true})
-			var held *RegisteredError
+			e.change(t, a, sequence.PlanChange{Remove: e.addr(2)})
+			e.change(t, a, sequence.PlanChange{Remove: e.addr(1)})
+			_, err := a.Alter(t.Context(), []byte("photos"), sequence.Alteration{Restart: new(uint64(1)), Force: true})
+			var held *sequence.RegisteredError
 			if !errors.As(err, &held) || len(held.Proxies) != 1 {
 				t.Fatalf("got %v, want that one proxy may hold numbers", err)
 			}
 			switch p := held.Proxies[0]; {
-			case !away && p.ID != Inside(b).ID():
+			case !away && p.ID != sequence.Inside(b).ID():
 				t.Errorf("got %v, want an error about that proxy", err)
 			case away && !strings.Contains(err.Error(), e.addr(2)):
 				t.Errorf("got %v, want an error about those that nobody knows", err)
 			}
 			e.places[0].exec(t, "DELETE FROM sequence_proxy WHERE id = '"+held.Proxies[0].ID+"'") // as the error says
-			if _, err := a.Alter(t.Context(), []byte("photos"), Alteration{Restart: new(uint64(1)), Force: true}); err != nil {
+			if _, err := a.Alter(t.Context(), []byte("photos"), sequence.Alteration{Restart: new(uint64(1)), Force: true}); err != nil {
 				t.Error(err)
 			}
 		})

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/internal/process"
+	"seqproxy/sequence"
 	"seqproxy/sequence/store"
 )
 
@@ -64,7 +65,7 @@ func TestEntriesOfProxiesThatDiedHereAreRemoved(t *testing.T) {
 	}
 	for id, want := range map[string]bool{
 		"living": true, "dead": false, "again": false, "elsewhere": true, "unknown": true, "odd": true,
-		Inside(first).First().Registry.ID: true, Inside(second).First().Registry.ID: true,
+		sequence.Inside(first).First().Registry.ID: true, sequence.Inside(second).First().Registry.ID: true,
 	} {
 		if left[id] != want {
 			t.Errorf("entry %s is there: %v, want %v", id, left[id], want)
@@ -85,7 +86,7 @@ func TestEntriesOfProxiesThatDiedHereAreRemoved(t *testing.T) {
 func TestNobodyWaitsForTheEntryLongerThanItsOwnTime(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t)
-	v := Inside(s).First()
+	v := sequence.Inside(s).First()
 	conn, err := p.db.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/stats"
 	"seqproxy/test/mysqltest"
 )
@@ -112,7 +113,7 @@ func TestKilledServerNeverMakesADuplicateAndHealsByItself(t *testing.T) {
 				last := uint64(0)
 				for !stop.Load() {
 					first, err := s.Take(context.Background(), []byte("photos"), 2)
-					var unavailable *UnavailableError
+					var unavailable *sequence.UnavailableError
 					switch {
 					case errors.As(err, &unavailable):
 						refused.Add(1)
@@ -154,7 +155,7 @@ func TestProxyStartsWhileItsServerIsDown(t *testing.T) {
 	p.kill(t)
 	s := p.open(t, patience(500*time.Millisecond))
 	_, err := s.Take(context.Background(), []byte("photos"), 1)
-	var unavailable *UnavailableError
+	var unavailable *sequence.UnavailableError
 	if !errors.As(err, &unavailable) {
 		t.Fatalf("got %v, want an UnavailableError", err)
 	}
@@ -187,7 +188,7 @@ func TestNumbersGoOnFromMemoryWhileTheServerIsDown(t *testing.T) {
 		}
 	}
 	_, err := s.Take(context.Background(), []byte("photos"), 1)
-	var unavailable *UnavailableError
+	var unavailable *sequence.UnavailableError
 	if !errors.As(err, &unavailable) {
 		t.Errorf("with nothing left got %v, want an UnavailableError", err)
 	}
@@ -204,7 +205,7 @@ func TestNumbersGoOnFromMemoryWhileTheServerIsDown(t *testing.T) {
 func TestReservationWithUnknownOutcomeIsNeverUsed(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	link := mysqltest.NewLink(t, p.server.Addr())
-	s := p.open(t, steadySize(10), patience(5*time.Second), seldomHearing, func(o *Options) { o.Servers[0].Addr = link.Addr() })
+	s := p.open(t, steadySize(10), patience(5*time.Second), seldomHearing, func(o *sequence.Options) { o.Servers[0].Addr = link.Addr() })
 	mustTake(t, s, "photos", 10)
 	settled(t, s, "photos")
 	mustTake(t, s, "photos", 10)
@@ -232,7 +233,7 @@ func TestRowThatGoesBackIsRaisedAndLogged(t *testing.T) {
 			p := newPlace(t).withTable(t, map[string]uint64{"photos": 5000})
 			p.exec(t, "ALTER TABLE sequence MODIFY id "+column+" NOT NULL")
 			core, logs := observer.New(zap.ErrorLevel)
-			s := p.open(t, steadySize(10), func(o *Options) { o.Logger = zap.New(core) })
+			s := p.open(t, steadySize(10), func(o *sequence.Options) { o.Logger = zap.New(core) })
 			last := mustTake(t, s, "photos", 10) + 9
 			settled(t, s, "photos")
 			p.exec(t, "UPDATE sequence SET id = 0")
@@ -292,16 +293,16 @@ func TestCloseGivesBackOnlyWhereNobodyReservedAfter(t *testing.T) {
 	if err := s.Close(context.Background()); err != nil {
 		t.Errorf("a second Close: %v", err)
 	}
-	if _, err := s.Exists(context.Background(), []byte("alone")); !errors.Is(err, ErrClosed) {
+	if _, err := s.Exists(context.Background(), []byte("alone")); !errors.Is(err, sequence.ErrClosed) {
 		t.Errorf("Known after Close: got %v, want ErrClosed", err)
 	}
-	if _, err := s.List(context.Background()); !errors.Is(err, ErrClosed) {
+	if _, err := s.List(context.Background()); !errors.Is(err, sequence.ErrClosed) {
 		t.Errorf("List after Close: got %v, want ErrClosed", err)
 	}
-	if _, err := s.Create(context.Background(), CreateOptions{Name: "late"}); !errors.Is(err, ErrClosed) {
+	if _, err := s.Create(context.Background(), sequence.CreateOptions{Name: "late"}); !errors.Is(err, sequence.ErrClosed) {
 		t.Errorf("Create after Close: got %v, want ErrClosed", err)
 	}
-	if _, err := s.Drop(context.Background(), []byte("alone"), false); !errors.Is(err, ErrClosed) {
+	if _, err := s.Drop(context.Background(), []byte("alone"), false); !errors.Is(err, sequence.ErrClosed) {
 		t.Errorf("Drop after Close: got %v, want ErrClosed", err)
 	}
 }
@@ -320,7 +321,7 @@ func TestCloseGivesBackNothingThatACallerHas(t *testing.T) {
 				for {
 					n, err := s.Take(context.Background(), []byte("photos"), 1)
 					if err != nil {
-						if !errors.Is(err, ErrClosed) {
+						if !errors.Is(err, sequence.ErrClosed) {
 							t.Errorf("got %v, want ErrClosed", err)
 						}
 						return
@@ -343,7 +344,7 @@ func TestCloseGivesBackNothingThatACallerHas(t *testing.T) {
 }
 
 func TestCloseWithoutEverConnectingDoesNothing(t *testing.T) {
-	s, err := New(Options{Servers: []ServerOptions{{Addr: "127.0.0.1:1", Database: "app"}}})
+	s, err := sequence.New(sequence.Options{Servers: []sequence.ServerOptions{{Addr: "127.0.0.1:1", Database: "app"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -399,7 +400,7 @@ func TestNumbersBeyondTheSignedRangeAndUpToTheVeryLast(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if n, err := s.Take(context.Background(), []byte("end"), 1); !errors.Is(err, ErrExhausted) {
+		if n, err := s.Take(context.Background(), []byte("end"), 1); !errors.Is(err, sequence.ErrExhausted) {
 			t.Errorf("after 2^64-1 got %d, %v; want ErrExhausted", n, err)
 		}
 	}
@@ -430,7 +431,7 @@ func TestSmallerColumnIsTheMaximumUntilItIsWidened(t *testing.T) {
 				}
 			}
 			n, err := s.Take(context.Background(), []byte("photos"), 1)
-			if !errors.Is(err, ErrExhausted) {
+			if !errors.Is(err, sequence.ErrExhausted) {
 				t.Fatalf("after the maximum got %d, %v; want ErrExhausted", n, err)
 			}
 			infos, err := s.List(context.Background())
@@ -452,7 +453,7 @@ func TestCrashLosesAtMostTheTypedCache(t *testing.T) {
 	for _, n := range []uint64{1, 2, 10} {
 		p := newPlace(t).withTable(t, nil)
 		s := p.open(t)
-		if _, err := s.Create(context.Background(), CreateOptions{Name: "photos", Cache: n}); err != nil {
+		if _, err := s.Create(context.Background(), sequence.CreateOptions{Name: "photos", Cache: n}); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 40 {
@@ -475,8 +476,8 @@ func TestStalledServerDelaysNobodyBeyondTheAllocateTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	s, err := New(Options{
-		Servers:         []ServerOptions{{Addr: l.Addr().String(), User: "root", Password: "hush-hush", Database: "app", DialTimeout: time.Minute, IOTimeout: time.Minute}},
+	s, err := sequence.New(sequence.Options{
+		Servers:         []sequence.ServerOptions{{Addr: l.Addr().String(), User: "root", Password: "hush-hush", Database: "app", DialTimeout: time.Minute, IOTimeout: time.Minute}},
 		AllocateTimeout: 200 * time.Millisecond,
 	})
 	if err != nil {
@@ -484,14 +485,17 @@ func TestStalledServerDelaysNobodyBeyondTheAllocateTimeout(t *testing.T) {
 	}
 	defer func() { _ = s.Close(context.Background()) }()
 	_, err = s.Take(context.Background(), []byte("photos"), 1)
-	var unavailable *UnavailableError
+	var unavailable *sequence.UnavailableError
 	if !errors.As(err, &unavailable) || unavailable.Waited < 100*time.Millisecond {
 		t.Errorf("got %v, want an UnavailableError after 200ms, of which a busy machine may have taken some before the wait", err)
 	}
 	for what, f := range map[string]func() error{
-		"Create": func() error { _, err := s.Create(context.Background(), CreateOptions{Name: "photos"}); return err },
-		"Drop":   func() error { _, err := s.Drop(context.Background(), []byte("photos"), true); return err },
-		"List":   func() error { _, err := s.List(context.Background()); return err },
+		"Create": func() error {
+			_, err := s.Create(context.Background(), sequence.CreateOptions{Name: "photos"})
+			return err
+		},
+		"Drop": func() error { _, err := s.Drop(context.Background(), []byte("photos"), true); return err },
+		"List": func() error { _, err := s.List(context.Background()); return err },
 	} {
 		begin := time.Now()
 		if err := f(); !errors.As(err, &unavailable) {
@@ -511,7 +515,7 @@ func TestStalledServerDelaysNobodyBeyondTheAllocateTimeout(t *testing.T) {
 
 func TestWrongPasswordIsToldWithoutThePassword(t *testing.T) {
 	p := newPlace(t)
-	s := p.open(t, patience(100*time.Millisecond), func(o *Options) {
+	s := p.open(t, patience(100*time.Millisecond), func(o *sequence.Options) {
 		o.Servers[0].User, o.Servers[0].Password = "nobody", "hush-hush"
 	})
 	_, err := s.Take(context.Background(), []byte("photos"), 1)
@@ -525,7 +529,7 @@ func TestReservationsNeverUseAClientsSettings(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t)
 	mustTake(t, s, "photos", 1)
-	conn, err := Inside(s).First().Conn(context.Background())
+	conn, err := sequence.Inside(s).First().Conn(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -549,7 +553,7 @@ func TestReservationsNeverUseAClientsSettings(t *testing.T) {
 func TestNoReservationWaitsForAChangeOfDefinitions(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t, steadySize(5), patience(20*time.Second))
-	mustCreate(t, s, CreateOptions{Name: "albums"})
+	mustCreate(t, s, sequence.CreateOptions{Name: "albums"})
 	last := uint64(0)
 	for range 20 {
 		last = mustTake(t, s, "photos", 1)

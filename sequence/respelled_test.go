@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"maps"
 	"testing"
 	"time"
+
+	"seqproxy/sequence"
 )
 
 // A proxy hears at one time that a sequence was dropped and made again in other letters, which the
@@ -20,29 +22,29 @@ func TestASequenceThatWasMadeAgainInOtherLettersEndsWhatIsHeld(t *testing.T) {
 			mustTake(t, b, "Photos", 1)
 			settled(t, b, "Photos")
 			// From here on b hears nothing, until both are done.
-			Inside(b).StopFollowing()
+			sequence.Inside(b).StopFollowing()
 			if _, err := a.Drop(context.Background(), []byte("Photos"), false); err != nil {
 				t.Fatal(err)
 			}
-			mustCreate(t, a, CreateOptions{Name: again})
-			Inside(b).FollowAgain()
-			mustAlter(t, a, again, Alteration{Order: ref(true)})
+			mustCreate(t, a, sequence.CreateOptions{Name: again})
+			sequence.Inside(b).FollowAgain()
+			mustAlter(t, a, again, sequence.Alteration{Order: ref(true)})
 			last := mustTake(t, a, again, 1)
 			if got := mustTake(t, b, "Photos", 1); got <= last {
 				t.Errorf("an ORDER sequence: got %d after %d", got, last)
 			}
-			mustAlter(t, a, again, Alteration{Order: ref(false)})
+			mustAlter(t, a, again, sequence.Alteration{Order: ref(false)})
 			mustTake(t, b, "PHOTOS", 1)
 
 			// And once more, as something that gives its numbers again.
-			Inside(b).StopFollowing()
+			sequence.Inside(b).StopFollowing()
 			if _, err := a.Drop(context.Background(), []byte(again), false); err != nil {
 				t.Fatal(err)
 			}
-			mustCreate(t, a, CreateOptions{Name: "PHOTOS"})
-			Inside(b).FollowAgain()
+			mustCreate(t, a, sequence.CreateOptions{Name: "PHOTOS"})
+			sequence.Inside(b).FollowAgain()
 			beginAgain(t, p.db, a, "PHOTOS", 1)
-			eventually(t, "the other proxy has heard of it", func() bool { return Inside(b).Epoch("PHOTOS") == Inside(a).Epoch("PHOTOS") })
+			eventually(t, "the other proxy has heard of it", func() bool { return sequence.Inside(b).Epoch("PHOTOS") == sequence.Inside(a).Epoch("PHOTOS") })
 			var book ledger
 			for range 60 {
 				book.add(t, "a", mustTake(t, a, "Photos", 1), 1)
@@ -63,12 +65,12 @@ func TestNoCacheIsMadeOfARowThatWasFoundBeforeAChange(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0, "users": 0})
 	s := p.open(t)
 	mustTake(t, s, "users", 1)
-	meet, err := Inside(s).FindForLater(t.Context(), "photos")
+	meet, err := sequence.Inside(s).FindForLater(t.Context(), "photos")
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustAlter(t, s, "photos", Alteration{Order: ref(true)})
-	if err := meet(); !errors.Is(err, ErrOutdated) {
+	mustAlter(t, s, "photos", sequence.Alteration{Order: ref(true)})
+	if err := meet(); !errors.Is(err, sequence.ErrOutdated) {
 		t.Errorf("got %v, want ErrOutdated", err)
 	}
 }
@@ -86,7 +88,7 @@ func TestNamesWithoutARowAreAskedAboutTogether(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	asked := questions(t, p.db)
-	others, err := Inside(s).First().Respelled(ctx, names)
+	others, err := sequence.Inside(s).First().Respelled(ctx, names)
 	if err != nil || !maps.Equal(others, map[string]string{"photos": "Photos"}) {
 		t.Errorf("got %v, %v", others, err)
 	}

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -9,19 +9,20 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/store"
 	"seqproxy/test/mysqltest"
 )
 
-func down(n uint64) Alteration { return Alteration{Restart: ref(n), Force: true} }
+func down(n uint64) sequence.Alteration { return sequence.Alteration{Restart: ref(n), Force: true} }
 
 // beginAgain has a sequence begin again at a number although another proxy is registered, which is
 // said to be gone for good and is not. db is where proxies are registered.
-func beginAgain(t *testing.T, db *sql.DB, s *Sequences, name string, n uint64) {
+func beginAgain(t *testing.T, db *sql.DB, s *sequence.Sequences, name string, n uint64) {
 	t.Helper()
 	within(t, 2*time.Minute, name+" begins again", func() bool {
-		if _, err := db.Exec("DELETE FROM sequence_proxy WHERE id <> ?", Inside(s).ID()); err != nil {
+		if _, err := db.Exec("DELETE FROM sequence_proxy WHERE id <> ?", sequence.Inside(s).ID()); err != nil {
 			t.Log(err)
 			return false
 		}
@@ -34,10 +35,10 @@ func beginAgain(t *testing.T, db *sql.DB, s *Sequences, name string, n uint64) {
 }
 
 // wantRefused has a sequence not begin again because of others, of which it returns the error.
-func wantRefused(t *testing.T, s *Sequences, name string, others ...string) error {
+func wantRefused(t *testing.T, s *sequence.Sequences, name string, others ...string) error {
 	t.Helper()
 	_, err := s.Alter(t.Context(), []byte(name), down(1))
-	var refused *RegisteredError
+	var refused *sequence.RegisteredError
 	if !errors.As(err, &refused) {
 		t.Fatalf("got %v, want a RegisteredError", err)
 	}
@@ -59,13 +60,13 @@ func TestRestartOnlyRaisesUnlessItIsForced(t *testing.T) {
 	wantTaken(t, a, "photos", 1, 2, 3)
 	settled(t, a, "photos")
 	for _, n := range []uint64{0, 1, 100} {
-		_, err := a.Alter(t.Context(), []byte("photos"), Alteration{Restart: ref(n)})
+		_, err := a.Alter(t.Context(), []byte("photos"), sequence.Alteration{Restart: ref(n)})
 		if !errors.Is(err, define.ErrBadOption) {
 			t.Errorf("RESTART WITH %d: got %v, want ErrBadOption", n, err)
 		}
 		wantText(t, err, "ALTER SEQUENCE `photos` RESTART WITH", "FORCE")
 	}
-	if got := mustAlter(t, a, "photos", Alteration{Restart: ref(uint64(101))}); got.Next != 101 {
+	if got := mustAlter(t, a, "photos", sequence.Alteration{Restart: ref(uint64(101))}); got.Next != 101 {
 		t.Errorf("got %+v, want 101", got)
 	}
 	wantTaken(t, a, "photos", 101)
@@ -91,11 +92,11 @@ func TestASequenceDoesNotBeginAgainBesideAnotherProxy(t *testing.T) {
 	mustAlter(t, a, "photos", down(1)) // the other one has registered with nobody: it has no number
 	wantTaken(t, a, "photos", 1)
 	wantTaken(t, b, "photos", 11)
-	err := wantRefused(t, a, "photos", Inside(b).ID())
+	err := wantRefused(t, a, "photos", sequence.Inside(b).ID())
 	wantText(t, err, "not restarted", "which lives", "stop it first")
 	p.exec(t, "INSERT INTO sequence_proxy (id, host, since, heartbeat, version) VALUES ('gone', 'web7, process 12', "+
 		"UTC_TIMESTAMP() - INTERVAL 1 DAY, UTC_TIMESTAMP() - INTERVAL 1 HOUR, 3)")
-	err = wantRefused(t, a, "photos", Inside(b).ID(), "gone")
+	err = wantRefused(t, a, "photos", sequence.Inside(b).ID(), "gone")
 	remove := "DELETE FROM " + store.NewTable(p.schema, "sequence").Proxies + " WHERE id = 'gone'"
 	wantText(t, err, "web7, process 12", "silent for 1h0m", remove)
 	if got := mustTake(t, a, "photos", 1); got != 2 {
@@ -129,7 +130,7 @@ func TestAProxyThatRegistersWhileASequenceBeginsAgainTakesNoNumberOfBefore(t *te
 			took <- n
 		}()
 		_, err := a.Alter(t.Context(), []byte("photos"), down(1))
-		var refused *RegisteredError
+		var refused *sequence.RegisteredError
 		n := <-took
 		switch {
 		case err == nil:
@@ -148,7 +149,7 @@ func TestAProxyThatRegistersWhileASequenceBeginsAgainTakesNoNumberOfBefore(t *te
 		if err := b.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		mustAlter(t, a, "photos", Alteration{Restart: ref(p.id(t, "photos") + 5000)})
+		mustAlter(t, a, "photos", sequence.Alteration{Restart: ref(p.id(t, "photos") + 5000)})
 		mustTake(t, a, "photos", 1)
 	}
 	t.Logf("%d of 12 times it began again", restarts)
@@ -162,21 +163,21 @@ func TestAProxyWithoutAnEntryReservesNothing(t *testing.T) {
 			p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 			s := p.open(t, steadySize(10))
 			if order {
-				mustAlter(t, s, "photos", Alteration{Order: ref(true)})
+				mustAlter(t, s, "photos", sequence.Alteration{Order: ref(true)})
 			}
 			mustTake(t, s, "photos", 1)
 			settled(t, s, "photos")
-			v := Inside(s).First()
+			v := sequence.Inside(s).First()
 			for range 2 { // once more, when it knows the ORDER sequence
-				Inside(s).StopFollowing() // so that no sign of life finds out
+				sequence.Inside(s).StopFollowing() // so that no sign of life finds out
 				p.exec(t, "DELETE FROM sequence_proxy")
 				g, err := v.Reserve(t.Context(), "photos", 5, 5)
 				if !errors.Is(err, store.OutcomeUnlisted) || g.Seg.Remaining() > 0 {
 					t.Errorf("got %+v, %v; want that the entry is gone", g, err)
 				}
-				Inside(s).FollowAgain()
+				sequence.Inside(s).FollowAgain()
 				eventually(t, "what it held is given up, and it is registered again", func() bool {
-					return registeredOn(t, p, s) && Inside(s).Cached("photos") == 0
+					return registeredOn(t, p, s) && sequence.Inside(s).Cached("photos") == 0
 				})
 				mustTake(t, s, "photos", 1)
 				settled(t, s, "photos")
@@ -195,7 +196,7 @@ func TestAnAccountThatMayNotRegisterGivesNoNumbers(t *testing.T) {
 	}
 	s := p.open(t, as)
 	_, err := s.Take(t.Context(), []byte("photos"), 1)
-	if !errors.Is(err, ErrUnfit) {
+	if !errors.Is(err, sequence.ErrUnfit) {
 		t.Errorf("got %v, want ErrUnfit", err)
 	}
 	wantText(t, err, "sequence_proxy", "gives no numbers", "GRANT")
@@ -267,12 +268,12 @@ func TestTableEmptiedOrLoweredByHandIsCuredByARestart(t *testing.T) {
 	}
 	settled(t, a, "photos")
 	p.exec(t, "TRUNCATE sequence")
-	if err := drain(); !errors.Is(err, ErrUnknown) {
+	if err := drain(); !errors.Is(err, sequence.ErrUnknown) {
 		t.Errorf("after TRUNCATE got %v, want ErrUnknown", err)
 	} else {
 		wantText(t, err, "its row was deleted", "CREATE SEQUENCE `photos`", "ALTER SEQUENCE `photos` RESTART WITH 1 FORCE")
 	}
-	if made := mustCreate(t, a, CreateOptions{Name: "photos"}); !made.Raised {
+	if made := mustCreate(t, a, sequence.CreateOptions{Name: "photos"}); !made.Raised {
 		t.Errorf("got %+v, want it raised above what was given", made)
 	}
 	mustAlter(t, a, "photos", down(1))
@@ -299,7 +300,7 @@ func TestTheErrorAboutAProxyThatMayHoldNumbersNamesTheWayOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		held := &CachedError{Sequence: "photos", Table: store.NewTable(p.schema, "sequence").Proxies}
+		held := &sequence.CachedError{Sequence: "photos", Table: store.NewTable(p.schema, "sequence").Proxies}
 		for i := range all {
 			if all[i].ID == "other" {
 				held.Proxies = append(held.Proxies, all[i])

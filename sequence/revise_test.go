@@ -1,10 +1,11 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
 	"testing"
 	"testing/synctest"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
@@ -13,11 +14,11 @@ import (
 // A reservation that is in flight while its sequence is changed or restarted was made before: what
 // it brings is not given.
 func TestReservationInFlightIsVoidAfterAChange(t *testing.T) {
-	for name, change := range map[string]func(c Cache){
-		"restart":   func(c Cache) { c.Void(stats.UnusedRestart) },
-		"increment": func(c Cache) { c.Revise(changedRow(func(e *store.Entry) { e.Def.Increment = 10 })) },
-		"maximum":   func(c Cache) { c.Revise(changedRow(func(e *store.Entry) { e.Def.Max = 1000 })) },
-		"past":      func(c Cache) { c.Revise(changedRow(func(e *store.Entry) { e.Past = 3 })) },
+	for name, change := range map[string]func(c sequence.Cache){
+		"restart":   func(c sequence.Cache) { c.Void(stats.UnusedRestart) },
+		"increment": func(c sequence.Cache) { c.Revise(changedRow(func(e *store.Entry) { e.Def.Increment = 10 })) },
+		"maximum":   func(c sequence.Cache) { c.Revise(changedRow(func(e *store.Entry) { e.Def.Max = 1000 })) },
+		"past":      func(c sequence.Cache) { c.Revise(changedRow(func(e *store.Entry) { e.Past = 3 })) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -63,12 +64,12 @@ func changedRow(change func(*store.Entry)) *store.Row {
 }
 
 func TestRevisedCacheKeepsWhatConforms(t *testing.T) {
-	held := func(cur segment.Segment, queue ...segment.Segment) Cache {
-		s, err := New(Options{Servers: []ServerOptions{{Addr: "seq.example:3306", Database: "app"}}})
+	held := func(cur segment.Segment, queue ...segment.Segment) sequence.Cache {
+		s, err := sequence.New(sequence.Options{Servers: []sequence.ServerOptions{{Addr: "seq.example:3306", Database: "app"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return Inside(s).Holding(store.Row{Name: "photos", Max: 1<<64 - 1, Entry: store.NoEntry()}, cur, queue...)
+		return sequence.Inside(s).Holding(store.Row{Name: "photos", Max: 1<<64 - 1, Entry: store.NoEntry()}, cur, queue...)
 	}
 	for name, c := range map[string]struct {
 		change func(*store.Entry)

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -8,11 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/test/mysqltest"
 )
 
 // user makes an account with rights in the place's schema and returns what logs in as it.
-func (p place) user(t testing.TB, rights string) func(*Options) {
+func (p place) user(t testing.TB, rights string) func(*sequence.Options) {
 	t.Helper()
 	name := fmt.Sprintf("u%08x", rand.Uint32())
 	p.exec(t, fmt.Sprintf("CREATE USER '%s'@'%%' IDENTIFIED BY 'hush-hush'", name))
@@ -20,23 +21,23 @@ func (p place) user(t testing.TB, rights string) func(*Options) {
 	if rights != "" {
 		p.exec(t, fmt.Sprintf("GRANT %s ON `%s`.* TO '%s'@'%%'", rights, p.schema, name))
 	}
-	return func(o *Options) { o.Servers[0].User, o.Servers[0].Password = name, "hush-hush" }
+	return func(o *sequence.Options) { o.Servers[0].User, o.Servers[0].Password = name, "hush-hush" }
 }
 
 // grant gives an account of user rights on one table.
-func (p place) grant(t testing.TB, as func(*Options), rights, table string) {
+func (p place) grant(t testing.TB, as func(*sequence.Options), rights, table string) {
 	t.Helper()
-	o := Options{Servers: make([]ServerOptions, 1)}
+	o := sequence.Options{Servers: make([]sequence.ServerOptions, 1)}
 	as(&o)
 	p.exec(t, fmt.Sprintf("GRANT %s ON `%s`.%s TO '%s'@'%%'", rights, p.schema, table, o.Servers[0].User))
 }
 
 func TestOrdinaryRightsAndOneConnectionAreEnough(t *testing.T) {
 	p := newPlace(t)
-	s := p.open(t, p.user(t, "SELECT, INSERT, UPDATE, DELETE, CREATE"), steadySize(4), func(o *Options) {
+	s := p.open(t, p.user(t, "SELECT, INSERT, UPDATE, DELETE, CREATE"), steadySize(4), func(o *sequence.Options) {
 		o.CreateTable, o.Servers[0].MaxConns = true, 1
 	})
-	mustCreate(t, s, CreateOptions{Name: "photos"})
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos"})
 	for want := uint64(1); want <= 20; want++ {
 		if got := mustTake(t, s, "photos", 1); got != want {
 			t.Fatalf("got %d, want %d", got, want)
@@ -49,7 +50,7 @@ func TestOrdinaryRightsAndOneConnectionAreEnough(t *testing.T) {
 			t.Fatalf("got %d again", got)
 		}
 	}
-	mustCreate(t, s, CreateOptions{Name: "albums", Cache: 5})
+	mustCreate(t, s, sequence.CreateOptions{Name: "albums", Cache: 5})
 	mustTake(t, s, "albums", 1)
 	if _, err := s.Drop(context.Background(), []byte("photos"), false); err != nil {
 		t.Errorf("Drop: %v", err)
@@ -67,8 +68,8 @@ func TestReservingNeedsOnlySelectAndUpdate(t *testing.T) {
 	if got := mustTake(t, s, "photos", 1); got != 1 {
 		t.Errorf("got %d, want 1", got)
 	}
-	var unavailable *UnavailableError
-	_, err := s.Create(context.Background(), CreateOptions{Name: "albums", Cache: 5})
+	var unavailable *sequence.UnavailableError
+	_, err := s.Create(context.Background(), sequence.CreateOptions{Name: "albums", Cache: 5})
 	if !errors.As(err, &unavailable) {
 		t.Errorf("CREATE without the right: got %v, want an UnavailableError", err)
 	}
@@ -87,7 +88,7 @@ func TestAReservationWithoutTheRightSaysWhatToGrant(t *testing.T) {
 	p.grant(t, as, "UPDATE, DELETE", "sequence_proxy")
 	s := p.open(t, as, patience(time.Second))
 	_, err := s.Take(context.Background(), []byte("photos"), 1)
-	var unavailable *UnavailableError
+	var unavailable *sequence.UnavailableError
 	if !errors.As(err, &unavailable) {
 		t.Errorf("got %v, want an UnavailableError", err)
 	}
@@ -98,7 +99,7 @@ func TestTableThatTheUserMayNotSeeIsToldAsSuch(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t, p.user(t, ""), patience(time.Second))
 	_, err := s.Take(context.Background(), []byte("photos"), 1)
-	if !errors.Is(err, ErrUnfit) {
+	if !errors.Is(err, sequence.ErrUnfit) {
 		t.Errorf("got %v, want ErrUnfit", err)
 	}
 	wantText(t, err, "may not see it", "GRANT")
@@ -112,14 +113,14 @@ func TestServerThatLogsStatementsIsServed(t *testing.T) {
 			t.Fatalf("got %d, want %d", got, want)
 		}
 	}
-	mustCreate(t, s, CreateOptions{Name: "albums", Start: 10, Cache: 5})
+	mustCreate(t, s, sequence.CreateOptions{Name: "albums", Start: 10, Cache: 5})
 	if got := mustTake(t, s, "albums", 1); got != 10 {
 		t.Errorf("got %d, want 10", got)
 	}
 	if _, err := s.Drop(context.Background(), []byte("albums"), false); err != nil {
 		t.Errorf("Drop: %v", err)
 	}
-	if made := mustCreate(t, s, CreateOptions{Name: "albums"}); !made.Raised {
+	if made := mustCreate(t, s, sequence.CreateOptions{Name: "albums"}); !made.Raised {
 		t.Errorf("Create says %+v, want it raised", made)
 	}
 	closeNow(t, s)
@@ -127,7 +128,7 @@ func TestServerThatLogsStatementsIsServed(t *testing.T) {
 
 func TestServerIsReachedByItsSocket(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
-	s := p.open(t, func(o *Options) { o.Servers[0].Network, o.Servers[0].Addr = "unix", p.server.Socket() })
+	s := p.open(t, func(o *sequence.Options) { o.Servers[0].Network, o.Servers[0].Addr = "unix", p.server.Socket() })
 	if got := mustTake(t, s, "photos", 1); got != 1 {
 		t.Errorf("got %d, want 1", got)
 	}
@@ -137,9 +138,9 @@ func TestOptionsTableThatVanishesIsNoticed(t *testing.T) {
 	p := newPlace(t).withAll(t, nil)
 	// else its next connection makes the table again
 	s := p.open(t, steadySize(10), patience(time.Second), forbidden)
-	mustCreate(t, s, CreateOptions{Name: "photos", Cache: 2})
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Cache: 2})
 	h := newGivenEver()
-	take := func(s *Sequences, n int) error {
+	take := func(s *sequence.Sequences, n int) error {
 		for range n {
 			n, err := s.Take(t.Context(), []byte("photos"), 1)
 			if err != nil {
@@ -167,11 +168,11 @@ func TestSchemaIsCreatedWithItsTable(t *testing.T) {
 	p := newPlace(t)
 	p.exec(t, "DROP DATABASE "+p.schema)
 	without := p.open(t, patience(time.Second), forbidden)
-	if _, err := without.List(context.Background()); !errors.Is(err, ErrUnfit) {
+	if _, err := without.List(context.Background()); !errors.Is(err, sequence.ErrUnfit) {
 		t.Errorf("without create_table: got %v, want ErrUnfit", err)
 	}
-	s := p.open(t, func(o *Options) { o.CreateTable = true })
-	mustCreate(t, s, CreateOptions{Name: "photos"})
+	s := p.open(t, func(o *sequence.Options) { o.CreateTable = true })
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos"})
 	if got := mustTake(t, s, "photos", 1); got != 1 {
 		t.Errorf("got %d, want 1", got)
 	}
@@ -180,10 +181,10 @@ func TestSchemaIsCreatedWithItsTable(t *testing.T) {
 func TestSchemaThatMayNotBeCreatedIsToldWithWhatToGrant(t *testing.T) {
 	p := newPlace(t)
 	p.exec(t, "DROP DATABASE "+p.schema)
-	s := p.open(t, p.user(t, ""), patience(time.Minute), func(o *Options) { o.CreateTable = true })
+	s := p.open(t, p.user(t, ""), patience(time.Minute), func(o *sequence.Options) { o.CreateTable = true })
 	begin := time.Now()
 	_, err := s.Take(context.Background(), []byte("photos"), 1)
-	if !errors.Is(err, ErrUnfit) {
+	if !errors.Is(err, sequence.ErrUnfit) {
 		t.Errorf("got %v, want ErrUnfit", err)
 	}
 	if took := time.Since(begin); took > 10*time.Second {
@@ -193,8 +194,8 @@ func TestSchemaThatMayNotBeCreatedIsToldWithWhatToGrant(t *testing.T) {
 
 	// With that it works.
 	p.exec(t, "CREATE DATABASE "+p.schema)
-	s = p.open(t, p.user(t, "SELECT, INSERT, UPDATE, DELETE, CREATE"), func(o *Options) { o.CreateTable = true })
-	mustCreate(t, s, CreateOptions{Name: "photos"})
+	s = p.open(t, p.user(t, "SELECT, INSERT, UPDATE, DELETE, CREATE"), func(o *sequence.Options) { o.CreateTable = true })
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos"})
 	mustTake(t, s, "photos", 1)
 }
 
@@ -203,7 +204,7 @@ func TestSchemaThatMayNotBeCreatedIsToldWithWhatToGrant(t *testing.T) {
 func TestTombstonesAreNotOverlookedForWantOfRights(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"albums": 0})
 	a := p.open(t)
-	mustCreate(t, a, CreateOptions{Name: "photos"})
+	mustCreate(t, a, sequence.CreateOptions{Name: "photos"})
 	given := mustTake(t, a, "photos", 1)
 	if _, err := a.Drop(context.Background(), []byte("photos"), false); err != nil {
 		t.Fatal(err)
@@ -212,12 +213,12 @@ func TestTombstonesAreNotOverlookedForWantOfRights(t *testing.T) {
 	as := p.user(t, "")
 	p.grant(t, as, "SELECT, INSERT, UPDATE, DELETE", "sequence")
 	b := p.open(t, as, patience(time.Second))
-	if _, err := b.Create(context.Background(), CreateOptions{Name: "photos"}); err == nil {
+	if _, err := b.Create(context.Background(), sequence.CreateOptions{Name: "photos"}); err == nil {
 		if again := mustTake(t, b, "photos", 1); again <= given {
 			t.Fatalf("got %d, which was given before", again)
 		}
 	} else {
-		if !errors.Is(err, ErrUnfit) {
+		if !errors.Is(err, sequence.ErrUnfit) {
 			t.Errorf("got %v, want ErrUnfit", err)
 		}
 		wantText(t, err, "sequence_options", "GRANT SELECT")
@@ -229,7 +230,7 @@ func TestAGroupFailsOverWithoutTheRightToMakeTables(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	e.Nodes[0].Exec(t, "CREATE USER seq@'%' IDENTIFIED BY 'hush-hush'", "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON app.* TO seq@'%'")
 	e.CatchUp(t, 1, 0)
-	as := func(o *Options) { o.Servers[0].User, o.Servers[0].Password = "seq", "hush-hush" }
+	as := func(o *sequence.Options) { o.Servers[0].User, o.Servers[0].Password = "seq", "hush-hush" }
 	given := mustTake(t, e.join(t, "before", nil, as).Sequences, "photos", 1)
 	e.Nodes[0].Exec(t, "REVOKE CREATE ON app.* FROM seq@'%'")
 	e.CatchUp(t, 1, 0)

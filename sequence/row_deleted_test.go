@@ -1,16 +1,18 @@
-package sequence
+package sequence_test
 
 import (
 	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	"seqproxy/sequence"
 )
 
 // insertOf is the statement that a finding about a row that was deleted by hand proposes.
 func insertOf(t *testing.T, err error) string {
 	t.Helper()
-	var unfit *UnfitError
+	var unfit *sequence.UnfitError
 	if !errors.As(err, &unfit) {
 		t.Fatalf("got %v, want a finding", err)
 	}
@@ -24,11 +26,11 @@ func insertOf(t *testing.T, err error) string {
 // Somebody deletes the row on one of several servers, whose numbers another proxy holds, and
 // follows what is said to mend it: by the log, by an error, by both kinds of shares.
 func TestTheRowThatIsProposedForADeletedOneRepeatsNothing(t *testing.T) {
-	for name, kind := range map[string]func(*Options){"blocks": blocks(50), "steps": inSteps} {
+	for name, kind := range map[string]func(*sequence.Options){"blocks": blocks(50), "steps": inSteps} {
 		for _, said := range []string{"at a reservation", "at a reservation again", "by a statement about the sequence"} {
 			t.Run(name+", "+said, func(t *testing.T) {
 				f := newFleet(t, 2)
-				open := func() *Sequences { return f.open(t, kind, steadySize(40), patience(30*time.Second)) }
+				open := func() *sequence.Sequences { return f.open(t, kind, steadySize(40), patience(30*time.Second)) }
 				holder, other := open(), open()
 				createOn(t, holder, "photos")
 				book := make(map[uint64]string)
@@ -39,7 +41,7 @@ func TestTheRowThatIsProposedForADeletedOneRepeatsNothing(t *testing.T) {
 					}
 					book[number] = who
 				}
-				take := func(who string, s *Sequences, n int) {
+				take := func(who string, s *sequence.Sequences, n int) {
 					t.Helper()
 					for range n {
 						got(who, mustTake(t, s, "photos", 1))
@@ -47,11 +49,11 @@ func TestTheRowThatIsProposedForADeletedOneRepeatsNothing(t *testing.T) {
 				}
 				take("other", other, 1)
 				settled(t, other, "photos")
-				v := Inside(holder).Members()[1]
+				v := sequence.Inside(holder).Members()[1]
 				for end := 0; ; end++ { // it holds numbers of the second one alone
 					take("holder", holder, 1)
 					settled(t, holder, "photos")
-					if v.Share().Has(Inside(holder).Cache("photos").Highest()) {
+					if v.Share().Has(sequence.Inside(holder).Cache("photos").Highest()) {
 						break
 					} else if end > 1000 {
 						t.Fatal("it gets none of them")
@@ -60,11 +62,11 @@ func TestTheRowThatIsProposedForADeletedOneRepeatsNothing(t *testing.T) {
 				f[1].exec(t, "DELETE FROM sequence WHERE name = 'photos'")
 
 				late := open()
-				err := Inside(late).MeetPlan(t.Context())
+				err := sequence.Inside(late).MeetPlan(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
-				lacks := Inside(late).Members()[1]
+				lacks := sequence.Inside(late).Members()[1]
 				reserve := func() error {
 					_, err := lacks.ReserveAsMember(t.Context(), "photos", 5, 1)
 					return err
@@ -78,16 +80,16 @@ func TestTheRowThatIsProposedForADeletedOneRepeatsNothing(t *testing.T) {
 					}
 				default:
 					comment := "of people"
-					_, err = late.Alter(t.Context(), []byte("photos"), Alteration{Comment: &comment})
+					_, err = late.Alter(t.Context(), []byte("photos"), sequence.Alteration{Comment: &comment})
 				}
 				f[1].exec(t, insertOf(t, err))
 
 				last := open() // that has not seen that the row was away
-				if err = Inside(last).MeetPlan(t.Context()); err != nil {
+				if err = sequence.Inside(last).MeetPlan(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				for range 3 {
-					g, err := Inside(last).Members()[1].ReserveAsMember(t.Context(), "photos", 40, 1)
+					g, err := sequence.Inside(last).Members()[1].ReserveAsMember(t.Context(), "photos", 40, 1)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -107,7 +109,7 @@ func TestTheRowThatIsProposedForADeletedOneRepeatsNothing(t *testing.T) {
 func TestAChangeOfTheServersIsAboveTheNumbersOfADeletedRow(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 100, "albums": 0})
 	a, holder := e.open(t, blocks(1000), steadySize(5), patience(30*time.Second)), e.open(t, steadySize(500), patience(30*time.Second))
-	e.change(t, a, PlanChange{Add: e.addr(1)})
+	e.change(t, a, sequence.PlanChange{Add: e.addr(1)})
 	if _, err := a.Drop(t.Context(), []byte("albums"), false); err != nil {
 		t.Fatal(err)
 	}
@@ -115,10 +117,10 @@ func TestAChangeOfTheServersIsAboveTheNumbersOfADeletedRow(t *testing.T) {
 	eventually(t, "it holds numbers of the second one", func() bool {
 		given.add(t, "photos", mustTake(t, holder, "photos", 1))
 		settled(t, holder, "photos")
-		return Inside(holder).Members()[1].Share().Has(Inside(holder).Cache("photos").Highest())
+		return sequence.Inside(holder).Members()[1].Share().Has(sequence.Inside(holder).Cache("photos").Highest())
 	})
 	e.places[1].exec(t, "DELETE FROM sequence WHERE name = 'photos'")
-	e.change(t, a, PlanChange{Add: e.addr(2)})
+	e.change(t, a, sequence.PlanChange{Add: e.addr(2)})
 	after := e.open(t, steadySize(500), patience(30*time.Second))
 	for range 3 {
 		first := mustTake(t, after, "photos", 400) // so that each member gives some
@@ -143,7 +145,7 @@ func TestCreateIfNotExistsMakesNoRowAgainThatWasDeleted(t *testing.T) {
 	createOn(t, s, "photos")
 	f[0].exec(t, "UPDATE sequence SET id = 18446744073709551615 WHERE name = 'photos'")
 	f[1].exec(t, "DELETE FROM sequence WHERE name = 'photos'")
-	made, err := s.Create(t.Context(), CreateOptions{Name: "photos", IfNotExists: true})
+	made, err := s.Create(t.Context(), sequence.CreateOptions{Name: "photos", IfNotExists: true})
 	if err != nil || !made.Existed {
 		t.Errorf("got %+v, %v; want what exists", made, err)
 	}

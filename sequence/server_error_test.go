@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"database/sql/driver"
@@ -9,6 +9,7 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-sql-driver/mysql"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/store"
@@ -29,8 +30,8 @@ func TestADeadlockIsTriedAgain(t *testing.T) {
 
 // What has a reservation be made again, and what has it be made on another node of a group.
 func TestWhichErrorsAreTriedAgain(t *testing.T) {
-	group := Inside(openWith(t, Options{Servers: []ServerOptions{{User: "nobody", Database: "none", Nodes: []Node{{Addr: "127.0.0.1:1"}, {Addr: "127.0.0.1:2"}}}}})).First()
-	single := Inside(openWith(t, Options{Servers: []ServerOptions{{User: "nobody", Database: "none", Addr: "127.0.0.1:1"}}})).First()
+	group := sequence.Inside(openWith(t, sequence.Options{Servers: []sequence.ServerOptions{{User: "nobody", Database: "none", Nodes: []sequence.Node{{Addr: "127.0.0.1:1"}, {Addr: "127.0.0.1:2"}}}}})).First()
+	single := sequence.Inside(openWith(t, sequence.Options{Servers: []sequence.ServerOptions{{User: "nobody", Database: "none", Addr: "127.0.0.1:1"}}})).First()
 	for code, want := range map[uint16]struct{ conflict, moved bool }{
 		1213: {conflict: true}, // deadlock
 		1205: {conflict: true}, // lock wait timeout
@@ -54,8 +55,8 @@ func TestWhichErrorsAreTriedAgain(t *testing.T) {
 }
 
 func TestTheOutcomeOfAnErrorIsFound(t *testing.T) {
-	single := Inside(openWith(t, Options{Servers: []ServerOptions{{Database: "none", Addr: "127.0.0.1:1"}}})).First()
-	group := Inside(openWith(t, Options{Servers: []ServerOptions{{Database: "none", Nodes: []Node{{Addr: "127.0.0.1:1"}, {Addr: "127.0.0.1:2"}}}}})).First()
+	single := sequence.Inside(openWith(t, sequence.Options{Servers: []sequence.ServerOptions{{Database: "none", Addr: "127.0.0.1:1"}}})).First()
+	group := sequence.Inside(openWith(t, sequence.Options{Servers: []sequence.ServerOptions{{Database: "none", Nodes: []sequence.Node{{Addr: "127.0.0.1:1"}, {Addr: "127.0.0.1:2"}}}}})).First()
 	said := func(code uint16) error { return fmt.Errorf("reserve: %w", &mysql.MySQLError{Number: code}) }
 	for _, c := range []struct {
 		err             error
@@ -66,13 +67,13 @@ func TestTheOutcomeOfAnErrorIsFound(t *testing.T) {
 		{said(gomysql.ER_DATA_OUT_OF_RANGE), store.OutcomeNoRoom, store.OutcomeNoRoom},
 		{said(gomysql.ER_LOCK_WAIT_TIMEOUT), store.OutcomeLocked, store.OutcomeLocked},
 		{said(gomysql.ER_LOCK_DEADLOCK), store.OutcomeConflict, store.OutcomeConflict},
-		{&UnfitError{Momentary: true}, store.OutcomeDoubtful, store.OutcomeDoubtful},
-		{&UnfitError{}, store.OutcomeRefused, store.OutcomeRefused},
+		{&sequence.UnfitError{Momentary: true}, store.OutcomeDoubtful, store.OutcomeDoubtful},
+		{&sequence.UnfitError{}, store.OutcomeRefused, store.OutcomeRefused},
 		{driver.ErrBadConn, store.OutcomeRefused, store.OutcomeMoved},
 		{link.ErrMoved, store.OutcomeRefused, store.OutcomeMoved},
 		{said(gomysql.ER_OPTION_PREVENTS_STATEMENT), store.OutcomeRefused, store.OutcomeMoved},
 		{fmt.Errorf("%w: %w", limit.ErrOvertaken, store.OutcomeNotHolder), store.OutcomeNotHolder, store.OutcomeNotHolder},
-		{&NameError{Err: ErrUnknown}, store.OutcomeRefused, store.OutcomeRefused},
+		{&sequence.NameError{Err: sequence.ErrUnknown}, store.OutcomeRefused, store.OutcomeRefused},
 		{errors.New("another one"), store.OutcomeRefused, store.OutcomeRefused},
 	} {
 		if got := single.OutcomeOf(c.err); got != c.single {

@@ -1,9 +1,11 @@
-package sequence
+package sequence_test
 
 import (
 	"slices"
 	"testing"
 	"time"
+
+	"seqproxy/sequence"
 )
 
 // Reservations go to all servers in turn. One that is dead is asked more and more rarely whether it
@@ -13,7 +15,7 @@ func TestReservationsAreSpreadAndADeadServerIsAskedMoreRarely(t *testing.T) {
 	s := f.open(t, inSteps, steadySize(10), patience(30*time.Second))
 	createOn(t, s, "photos")
 	h := newGivenEver()
-	reserved := Inside(s).HasReserved
+	reserved := sequence.Inside(s).HasReserved
 	// In turn, unless one is slow for a while on a busy machine.
 	spread := func(what string, over ...int) {
 		t.Helper()
@@ -27,12 +29,12 @@ func TestReservationsAreSpreadAndADeadServerIsAskedMoreRarely(t *testing.T) {
 	spread("each server has many reservations", 0, 1, 2)
 
 	f[1].kill(t)
-	dead := Inside(s).Members()[1]
+	dead := sequence.Inside(s).Members()[1]
 	eventually(t, "it is left out, and not asked for a while", func() bool {
 		takeAll(t, s, h, "photos", 1)
-		Inside(s).StopFollowing()
-		defer Inside(s).FollowAgain()
-		return dead.Away() && time.Until(dead.AskedAt()) > 3*Inside(s).Timing().Follow
+		sequence.Inside(s).StopFollowing()
+		defer sequence.Inside(s).FollowAgain()
+		return dead.Away() && time.Until(dead.AskedAt()) > 3*sequence.Inside(s).Timing().Follow
 	})
 	before := reserved()[1]
 	spread("each of the others has many reservations", 0, 2)

@@ -1,10 +1,11 @@
-package sequence
+package sequence_test
 
 import (
 	"database/sql"
 	"fmt"
 	"testing"
 
+	"seqproxy/sequence"
 	"seqproxy/test/mysqltest"
 )
 
@@ -60,7 +61,7 @@ func hostilePlaces(t *testing.T, n int) (places []place) {
 }
 
 // takeCommitted takes a number, which must be new, and be taken for everybody else.
-func (p place) takeCommitted(t *testing.T, h *givenEver, s *Sequences, name string) {
+func (p place) takeCommitted(t *testing.T, h *givenEver, s *sequence.Sequences, name string) {
 	t.Helper()
 	n := mustTake(t, s, name, 1)
 	h.add(t, name, n)
@@ -75,18 +76,18 @@ func TestValuesOfTheServerForNewSessionsDoNotMatter(t *testing.T) {
 	p := hostilePlaces(t, 1)[0]
 	account, h := p.user(t, "SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER"), newGivenEver()
 	// each sees what the one before has left
-	one := func(o *Options) { o.Servers[0].MaxConns = 1; o.CreateTable = true }
+	one := func(o *sequence.Options) { o.Servers[0].MaxConns = 1; o.CreateTable = true }
 	s := p.open(t, account, one, steadySize(10))
 	const odd = "Größe 'n' \\ \"m\""
-	mustCreate(t, s, CreateOptions{Name: odd, Cache: 5, Comment: "größer"})
-	mustCreate(t, s, CreateOptions{Name: "photos", Increment: 2})
+	mustCreate(t, s, sequence.CreateOptions{Name: odd, Cache: 5, Comment: "größer"})
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Increment: 2})
 	p.takeCommitted(t, h, s, odd)
 	p.takeCommitted(t, h, s, "photos")
 	if n, ok, err := s.SetValue(t.Context(), []byte("photos"), 101, true); err != nil || !ok {
 		t.Errorf("SETVAL: %d, %v, %v", n, ok, err)
 	}
 	p.takeCommitted(t, h, s, "photos")
-	mustAlter(t, s, "photos", Alteration{Order: new(true)})
+	mustAlter(t, s, "photos", sequence.Alteration{Order: new(true)})
 	p.takeCommitted(t, h, s, "photos")
 	if all, err := s.List(t.Context()); err != nil || len(all) != 2 {
 		t.Errorf("it lists %+v, %v, want two sequences", all, err)
@@ -115,7 +116,7 @@ func TestValuesOfTheServerForNewSessionsDoNotMatterWhenServersChange(t *testing.
 	}
 	e.places[0].withTable(t, map[string]uint64{"photos": 7, "albums": 0, "users": 0})
 	s, h := e.open(t), newGivenEver()
-	for _, change := range []PlanChange{{Add: e.addr(1)}, {Remove: e.addr(0)}} {
+	for _, change := range []sequence.PlanChange{{Add: e.addr(1)}, {Remove: e.addr(0)}} {
 		for _, name := range []string{"photos", "albums", "users"} {
 			h.add(t, name, mustTake(t, s, name, 1))
 		}
@@ -134,7 +135,7 @@ func TestValuesOfTheNodesForNewSessionsDoNotMatter(t *testing.T) {
 		all[name] = &given{}
 		a.takeOf(t, "a", name, all[name])
 	}
-	mustCreate(t, a.Sequences, CreateOptions{Name: "late"})
+	mustCreate(t, a.Sequences, sequence.CreateOptions{Name: "late"})
 	all["late"] = &given{}
 	a.takeOf(t, "a", "late", all["late"])
 	e.CatchUp(t, 1, 0)
@@ -161,7 +162,7 @@ func TestValuesOfTheNodesForNewSessionsDoNotMatter(t *testing.T) {
 // on one that looks at a node.
 func TestSessionsAreSetWhateverTheServerHas(t *testing.T) {
 	p := hostilePlaces(t, 1)[0]
-	v := Inside(p.open(t, p.user(t, "SELECT, INSERT, UPDATE, DELETE, CREATE"), func(o *Options) { o.CreateTable = true })).First()
+	v := sequence.Inside(p.open(t, p.user(t, "SELECT, INSERT, UPDATE, DELETE, CREATE"), func(o *sequence.Options) { o.CreateTable = true })).First()
 	want := map[string]string{
 		"autocommit": "1", "completion_type": "NO_CHAIN", "sql_select_limit": "18446744073709551615", "sql_big_selects": "1", "sql_safe_updates": "0",
 		"innodb_lock_wait_timeout": "2", "lock_wait_timeout": "5", "unique_checks": "1", "foreign_key_checks": "1", "sql_warnings": "0",

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/define"
 	"seqproxy/test/mysqltest"
 )
@@ -16,9 +17,9 @@ import (
 func TestARowThatAVanishedProxyHasLockedIsFreeAgain(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	link := mysqltest.NewLink(t, p.server.Addr())
-	vanishes := p.open(t, steadySize(10), func(o *Options) { o.Servers[0].Addr = link.Addr() })
-	v := Inside(vanishes).First()
-	Inside(vanishes).ChangeTiming(func(t *Timing) { t.Silence = time.Second }) // before its first connection
+	vanishes := p.open(t, steadySize(10), func(o *sequence.Options) { o.Servers[0].Addr = link.Addr() })
+	v := sequence.Inside(vanishes).First()
+	sequence.Inside(vanishes).ChangeTiming(func(t *sequence.Timing) { t.Silence = time.Second }) // before its first connection
 	h := newGivenEver()
 	h.add(t, "photos", mustTake(t, vanishes, "photos", 1))
 	settled(t, vanishes, "photos")
@@ -53,7 +54,7 @@ func TestTheServerEndsConnectionsThatAreSilent(t *testing.T) {
 		p := newPlace(t).withTable(t, nil)
 		p.exec(t, "SET GLOBAL wait_timeout = ?", c.own)
 		defer p.exec(t, "SET GLOBAL wait_timeout = 28800")
-		conn, err := Inside(p.open(t)).First().Conn(t.Context())
+		conn, err := sequence.Inside(p.open(t)).First().Conn(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,11 +76,11 @@ func TestAConnectionThatTheServerHasEndedMeanwhileIsNotUsed(t *testing.T) {
 	p.exec(t, "CREATE USER "+account+" IDENTIFIED BY ''")
 	defer p.exec(t, "DROP USER "+account)
 	p.exec(t, "GRANT ALL ON "+define.Quote(p.schema)+".* TO "+account)
-	s := p.open(t, func(o *Options) { o.Servers[0].User = account })
-	mustCreate(t, s, CreateOptions{Name: "photos", Order: true}) // each number is a reservation
+	s := p.open(t, func(o *sequence.Options) { o.Servers[0].User = account })
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Order: true}) // each number is a reservation
 	// nobody else asks from here on, who would find out
-	Inside(s).StopFollowing()
-	defer Inside(s).FollowAgain()
+	sequence.Inside(s).StopFollowing()
+	defer sequence.Inside(s).FollowAgain()
 	for want := uint64(1); want <= 20; want++ {
 		if got := mustTake(t, s, "photos", 1); got != want {
 			t.Fatalf("got %d, want %d", got, want)

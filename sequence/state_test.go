@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -14,17 +14,20 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"seqproxy/internal/statefile"
+	"seqproxy/sequence"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/floor"
 	"seqproxy/test/mysqltest"
 )
 
-func stateIn(dir string) func(*Options) { return func(o *Options) { o.StateDir = dir } }
+func stateIn(dir string) func(*sequence.Options) {
+	return func(o *sequence.Options) { o.StateDir = dir }
+}
 
 // keptMark is the mark of a sequence as the file has it at this moment.
-func keptMark(t *testing.T, s *Sequences, name string) (high uint64) {
+func keptMark(t *testing.T, s *sequence.Sequences, name string) (high uint64) {
 	t.Helper()
-	return markIn(t, Inside(s).StateFile(), name)
+	return markIn(t, sequence.Inside(s).StateFile(), name)
 }
 
 // markIn is the mark of a sequence in a file, which has one of that name; 0 if there is none.
@@ -41,7 +44,7 @@ func markIn(t *testing.T, f *statefile.File, name string) (high uint64) {
 }
 
 // cutOff ends s as kill -9 does: nothing is given back, and its directory is free.
-func cutOff(t *testing.T, s *Sequences) {
+func cutOff(t *testing.T, s *sequence.Sequences) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -65,7 +68,7 @@ func TestRestoredBackupGivesNoNumberAgainAfterAKill(t *testing.T) {
 			t.Errorf("the file has %d for %s, of which %d was given and %d reserved", kept, name, given[name], p.id(t, name))
 		}
 	}
-	if _, err := first.Alter(context.Background(), []byte("restarted"), Alteration{Restart: ref(uint64(5)), Force: true}); err != nil {
+	if _, err := first.Alter(context.Background(), []byte("restarted"), sequence.Alteration{Restart: ref(uint64(5)), Force: true}); err != nil {
 		t.Fatal(err)
 	}
 	cutOff(t, first)
@@ -78,9 +81,9 @@ func TestRestoredBackupGivesNoNumberAgainAfterAKill(t *testing.T) {
 	}
 	cutOff(t, naive)
 
-	second := p.open(t, stateIn(dir), steadySize(20), func(o *Options) { o.Logger = zap.New(core) })
+	second := p.open(t, stateIn(dir), steadySize(20), func(o *sequence.Options) { o.Logger = zap.New(core) })
 	for _, name := range []string{"photos", "albums"} {
-		mark := Inside(second).Mark(name)
+		mark := sequence.Inside(second).Mark(name)
 		if got := mustTake(t, second, name, 1); got <= given[name] || got != mark+1 {
 			t.Errorf("%s: got %d after %d was given, want %d", name, got, given[name], mark+1)
 		}
@@ -199,7 +202,7 @@ func TestSecondProxyOnOneStateDirectoryDoesNotStart(t *testing.T) {
 	first := p.open(t, stateIn(dir))
 	o := p.options()
 	o.StateDir = dir
-	if s, err := New(o); err == nil || !strings.Contains(err.Error(), "is in use by process") {
+	if s, err := sequence.New(o); err == nil || !strings.Contains(err.Error(), "is in use by process") {
 		t.Fatalf("got %v, %v; want that the directory is in use", s, err)
 	}
 	mustTake(t, first, "photos", 1)
@@ -213,12 +216,12 @@ func TestOwnersAreKeptForAStartWithoutTheServer(t *testing.T) {
 	dir := t.TempDir()
 	first := place.open(t, stateIn(dir))
 	column := define.Column{Schema: "app", Table: "photos", Column: "id"}
-	mustAlter(t, first, "photos", Alteration{OwnedBy: &column})
+	mustAlter(t, first, "photos", sequence.Alteration{OwnedBy: &column})
 	want, err := first.LoadOwners(context.Background())
 	if err != nil || len(want.List) != 1 {
 		t.Fatalf("got %+v, %v", want, err)
 	}
-	eventually(t, "owners are kept", func() bool { kept := Inside(first).KeptOwners(); return kept != nil && len(kept.List) == 1 })
+	eventually(t, "owners are kept", func() bool { kept := sequence.Inside(first).KeptOwners(); return kept != nil && len(kept.List) == 1 })
 	cutOff(t, first)
 	place.kill(t)
 
@@ -236,18 +239,18 @@ func TestOwnersAreKeptForAStartWithoutTheServer(t *testing.T) {
 	}
 	place.restart(t)
 	eventually(t, "the server is asked", func() bool {
-		Inside(second).StopFollowing()
-		defer Inside(second).FollowAgain()
-		return Inside(second).First().WasRead()
+		sequence.Inside(second).StopFollowing()
+		defer sequence.Inside(second).FollowAgain()
+		return sequence.Inside(second).First().WasRead()
 	})
 	if now := second.Owners(); now != got {
 		t.Errorf("the same owners are told anew: %+v", now)
 	}
-	mustAlter(t, second, "photos", Alteration{OwnedBy: new(define.Column)})
+	mustAlter(t, second, "photos", sequence.Alteration{OwnedBy: new(define.Column)})
 	eventually(t, "no column owns a sequence", func() bool { return len(second.Owners().List) == 0 })
 	cutOff(t, second)
 	third := place.open(t, stateIn(dir))
-	if kept := Inside(third).KeptOwners(); kept == nil || len(kept.List) != 0 {
+	if kept := sequence.Inside(third).KeptOwners(); kept == nil || len(kept.List) != 0 {
 		t.Errorf("kept are %+v, want none", kept)
 	}
 }
@@ -257,30 +260,30 @@ func TestOwnersAreKeptWhileServersThatFailedAreLeftAlone(t *testing.T) {
 	e := newPlanEstate(t, 2, map[string]uint64{"photos": 100})
 	dir := t.TempDir()
 	first := e.open(t, stateIn(dir), patience(30*time.Second))
-	e.change(t, first, PlanChange{Add: e.addr(1)})
+	e.change(t, first, sequence.PlanChange{Add: e.addr(1)})
 	column := define.Column{Schema: "app", Table: "photos", Column: "id"}
-	mustAlter(t, first, "photos", Alteration{OwnedBy: &column})
+	mustAlter(t, first, "photos", sequence.Alteration{OwnedBy: &column})
 	if want, err := first.LoadOwners(context.Background()); err != nil || len(want.List) != 1 {
 		t.Fatalf("got %+v, %v", want, err)
 	}
-	eventually(t, "owners are kept", func() bool { kept := Inside(first).KeptOwners(); return kept != nil && len(kept.List) == 1 })
+	eventually(t, "owners are kept", func() bool { kept := sequence.Inside(first).KeptOwners(); return kept != nil && len(kept.List) == 1 })
 	cutOff(t, first)
 
-	both := func(o *Options) {
-		o.Servers, o.AllocateTimeout = []ServerOptions{e.options(0), e.options(1)}, 2*time.Second
+	both := func(o *sequence.Options) {
+		o.Servers, o.AllocateTimeout = []sequence.ServerOptions{e.options(0), e.options(1)}, 2*time.Second
 	}
 	forgetful, second := e.open(t, both), e.open(t, both, stateIn(dir))
-	for _, s := range []*Sequences{forgetful, second} {
-		eventually(t, "the plan is read", func() bool { return Inside(s).MeetPlan(t.Context()) == nil })
+	for _, s := range []*sequence.Sequences{forgetful, second} {
+		eventually(t, "the plan is read", func() bool { return sequence.Inside(s).MeetPlan(t.Context()) == nil })
 	}
 	for _, l := range e.links {
 		l.Cut()
 	}
-	for _, s := range []*Sequences{forgetful, second} {
-		if err := Inside(s).Look(t.Context()); err == nil {
+	for _, s := range []*sequence.Sequences{forgetful, second} {
+		if err := sequence.Inside(s).Look(t.Context()); err == nil {
 			t.Fatal("the servers answer")
 		}
-		for _, v := range Inside(s).Members() {
+		for _, v := range sequence.Inside(s).Members() {
 			v.AskAt(time.Now().Add(time.Minute))
 		}
 	}
@@ -301,7 +304,7 @@ func TestNumbersInMemoryGoOnWhereTheStateFileCannotBeWritten(t *testing.T) {
 	s := p.open(t, stateIn(dir), steadySize(10), patience(2*time.Second))
 	wantTaken(t, s, "photos", 1)
 	settled(t, s, "photos")
-	if err := Inside(s).StateFile().Close(); err != nil { // every write fails from now on
+	if err := sequence.Inside(s).StateFile().Close(); err != nil { // every write fails from now on
 		t.Fatal(err)
 	}
 	held := s.Stats().Cached
@@ -324,7 +327,7 @@ func TestEmptiedTicketTableGivesNoNumberAgainAfterAKill(t *testing.T) {
 	dir := t.TempDir()
 	var last []uint64
 	apps := ticketApps()
-	take := func(s *Sequences, app ticketApp) uint64 {
+	take := func(s *sequence.Sequences, app ticketApp) uint64 {
 		t.Helper()
 		n, err := app.cached(s, p.schema)
 		if err != nil {

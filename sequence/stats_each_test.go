@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -9,13 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/stats"
 	"seqproxy/test/mysqltest"
 )
 
 // statsOf returns what is told of one sequence.
-func statsOf(t *testing.T, s *Sequences, name string) SequenceStats {
+func statsOf(t *testing.T, s *sequence.Sequences, name string) sequence.SequenceStats {
 	t.Helper()
 	for _, st := range s.BySequence() {
 		if st.Name == name {
@@ -23,7 +24,7 @@ func statsOf(t *testing.T, s *Sequences, name string) SequenceStats {
 		}
 	}
 	t.Fatalf("nothing is told of %q", name)
-	return SequenceStats{}
+	return sequence.SequenceStats{}
 }
 
 func TestStatsOfOneSequence(t *testing.T) {
@@ -41,7 +42,7 @@ func TestStatsOfOneSequence(t *testing.T) {
 	if st.Waits != 1 || st.Waited <= 0 || st.Unserved != 0 || st.Attempts[stats.ReservedOK] != st.Reserved/10 {
 		t.Errorf("got %d waits of %v, %d of them for nothing, and %v attempts, want one wait, and one good attempt for 10 numbers", st.Waits, st.Waited, st.Unserved, st.Attempts)
 	}
-	if st.Size != 10 || st.CachedFor == Never || st.CachedFor == 0 || st.Skew == Never || st.Order {
+	if st.Size != 10 || st.CachedFor == sequence.Never || st.CachedFor == 0 || st.Skew == sequence.Never || st.Order {
 		t.Errorf("got %+v, want a size of 10 and times", st)
 	}
 
@@ -50,11 +51,11 @@ func TestStatsOfOneSequence(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if st := statsOf(t, s, "users"); st.Cached != 0 || st.Reserved != 0 || st.CachedFor != Never || st.Skew != Never || st.ToEnd != Never {
+		if st := statsOf(t, s, "users"); st.Cached != 0 || st.Reserved != 0 || st.CachedFor != sequence.Never || st.Skew != sequence.Never || st.ToEnd != sequence.Never {
 			t.Errorf("a sequence that is not used: got %+v", st)
 		}
 	}
-	if err := Inside(s).Round(context.Background()); err != nil {
+	if err := sequence.Inside(s).Round(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	if got := p.id(t, "users"); got != 500 {
@@ -84,17 +85,17 @@ func TestWhyNumbersAreNotUsedIsCounted(t *testing.T) {
 		}},
 		{stats.UnusedAlter, func(name string) error {
 			two := uint64(2)
-			_, err := s.Alter(ctx, []byte(name), Alteration{Increment: &two})
+			_, err := s.Alter(ctx, []byte(name), sequence.Alteration{Increment: &two})
 			return err
 		}},
 		{stats.UnusedCache, func(name string) error {
 			one := uint64(1)
-			_, err := s.Alter(ctx, []byte(name), Alteration{Cache: &one})
+			_, err := s.Alter(ctx, []byte(name), sequence.Alteration{Cache: &one})
 			return err
 		}},
 		{stats.UnusedRestart, func(name string) error {
 			at := uint64(5000)
-			_, err := s.Alter(ctx, []byte(name), Alteration{Restart: &at})
+			_, err := s.Alter(ctx, []byte(name), sequence.Alteration{Restart: &at})
 			return err
 		}},
 		{stats.UnusedChosen, func(name string) error {
@@ -146,7 +147,7 @@ func TestWaitsForNothingAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.exec(t, "RENAME TABLE sequence TO hidden")
-	s.Tune(Tuning{AllocateTimeout: 50 * time.Millisecond})
+	s.Tune(sequence.Tuning{AllocateTimeout: 50 * time.Millisecond})
 	if _, err := s.Take(t.Context(), []byte("photos"), 1); err == nil {
 		t.Fatal("got a number without a table")
 	}
@@ -214,10 +215,10 @@ func TestOnlySoManySequencesAreNamed(t *testing.T) {
 func TestWaitsForASequenceThatIsNotKnownYetAreCounted(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	link := mysqltest.NewLink(t, p.server.Addr())
-	s := p.open(t, patience(300*time.Millisecond), func(o *Options) { o.Servers[0].Addr = link.Addr() })
+	s := p.open(t, patience(300*time.Millisecond), func(o *sequence.Options) { o.Servers[0].Addr = link.Addr() })
 	link.Cut()
 	for range 2 {
-		if _, err := s.Take(t.Context(), []byte("photos"), 1); !errors.As(err, new(*UnavailableError)) {
+		if _, err := s.Take(t.Context(), []byte("photos"), 1); !errors.As(err, new(*sequence.UnavailableError)) {
 			t.Errorf("got %v, want *UnavailableError", err)
 		}
 	}
@@ -238,7 +239,7 @@ func TestWaitsForASequenceThatIsNotKnownYetAreCounted(t *testing.T) {
 		return err == nil
 	})
 	unknown := statsOf(t, s, stats.Others).Unserved
-	if _, err := s.Take(t.Context(), []byte("nobody"), 1); !errors.Is(err, ErrUnknown) {
+	if _, err := s.Take(t.Context(), []byte("nobody"), 1); !errors.Is(err, sequence.ErrUnknown) {
 		t.Errorf("got %v, want ErrUnknown", err)
 	}
 	if st := statsOf(t, s, stats.Others); st.Unserved != unknown {
@@ -253,7 +254,7 @@ func TestOrderSkewIsThatOfAllProxiesTogether(t *testing.T) {
 	a, b := p.open(t), p.open(t)
 	mustTake(t, a, "photos", 1)
 	mustTake(t, b, "photos", 1)
-	c := Inside(a).Cache("photos")
+	c := sequence.Inside(a).Cache("photos")
 	skewed := func(what string, proxies, seconds, numbers float64) {
 		t.Helper()
 		eventually(t, what, func() bool {
@@ -271,10 +272,10 @@ func TestOrderSkewIsThatOfAllProxiesTogether(t *testing.T) {
 			return i.Rate > 0 && math.Abs(i.Skew.Seconds()-want) <= want/50
 		})
 	}
-	skewed("the skew is that of two proxies with the usual cover", 2, DefaultOutageCover.Seconds(), 0)
-	mustAlter(t, b, "photos", Alteration{Cover: ref(uint64(60))})
+	skewed("the skew is that of two proxies with the usual cover", 2, sequence.DefaultOutageCover.Seconds(), 0)
+	mustAlter(t, b, "photos", sequence.Alteration{Cover: ref(uint64(60))})
 	skewed("a cover of its own makes it smaller", 2, 60, 0)
-	mustAlter(t, b, "photos", Alteration{Cache: ref(uint64(50))})
+	mustAlter(t, b, "photos", sequence.Alteration{Cache: ref(uint64(50))})
 	skewed("CACHE makes it smaller", 2, 0, 50)
 	closeNow(t, b)
 	skewed("a proxy has left", 1, 0, 50)
@@ -324,7 +325,7 @@ func TestReservationsThatNobodyGetsAreCounted(t *testing.T) {
 	s, other := p.open(t, steadySize(10), seldomHearing), p.open(t)
 	mustTake(t, s, "photos", 1)
 	settled(t, s, "photos")
-	v, before := Inside(s).First(), s.Stats()
+	v, before := sequence.Inside(s).First(), s.Stats()
 	more := func(what string, why stats.Unused, want uint64) {
 		t.Helper()
 		after := s.Stats()
@@ -334,7 +335,7 @@ func TestReservationsThatNobodyGetsAreCounted(t *testing.T) {
 		before = after
 	}
 	// As where the state file cannot be written.
-	take := func() Grant {
+	take := func() sequence.Grant {
 		t.Helper()
 		g, err := v.ReserveOnce(t.Context(), "photos", 10)
 		if err != nil {
@@ -353,7 +354,7 @@ func TestReservationsThatNobodyGetsAreCounted(t *testing.T) {
 
 	// Another proxy has changed the rule, and this one has not heard of it.
 	two := uint64(2)
-	if _, err := other.Alter(t.Context(), []byte("photos"), Alteration{Increment: &two}); err != nil {
+	if _, err := other.Alter(t.Context(), []byte("photos"), sequence.Alteration{Increment: &two}); err != nil {
 		t.Fatal(err)
 	}
 	before = s.Stats()

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"seqproxy/sequence"
 	"seqproxy/test/mysqltest"
 )
 
@@ -19,9 +20,9 @@ import (
 func TestNoNumberComesTwiceWhateverIsChanged(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t)).withTable(t, map[string]uint64{"photos": 0})
 	core, logs := observer.New(zap.WarnLevel)
-	var proxies []*Sequences
+	var proxies []*sequence.Sequences
 	for _, size := range []uint64{5, 50, 300} {
-		proxies = append(proxies, p.open(t, steadySize(size), patience(time.Second), func(o *Options) { o.Logger = zap.New(core) }))
+		proxies = append(proxies, p.open(t, steadySize(size), patience(time.Second), func(o *sequence.Options) { o.Logger = zap.New(core) }))
 	}
 	var mu sync.Mutex
 	given := make(map[uint64]string)
@@ -59,15 +60,15 @@ func TestNoNumberComesTwiceWhateverIsChanged(t *testing.T) {
 				last := state.Last
 				switch option := rand.IntN(9); {
 				case err != nil:
-					_, _ = s.Create(ctx, CreateOptions{Name: "photos", IfNotExists: true, Increment: 1 + rand.Uint64N(3), Start: 1 + rand.Uint64N(20)})
+					_, _ = s.Create(ctx, sequence.CreateOptions{Name: "photos", IfNotExists: true, Increment: 1 + rand.Uint64N(3), Start: 1 + rand.Uint64N(20)})
 				case option == 0:
-					_, _ = s.Alter(ctx, []byte("photos"), Alteration{Increment: ref(1 + rand.Uint64N(10))})
+					_, _ = s.Alter(ctx, []byte("photos"), sequence.Alteration{Increment: ref(1 + rand.Uint64N(10))})
 				case option == 1:
-					_, _ = s.Alter(ctx, []byte("photos"), Alteration{Cache: ref(rand.Uint64N(20))})
+					_, _ = s.Alter(ctx, []byte("photos"), sequence.Alteration{Cache: ref(rand.Uint64N(20))})
 				case option == 2:
-					_, _ = s.Alter(ctx, []byte("photos"), Alteration{Max: ref(last + rand.Uint64N(1000))})
+					_, _ = s.Alter(ctx, []byte("photos"), sequence.Alteration{Max: ref(last + rand.Uint64N(1000))})
 				case option == 3:
-					_, _ = s.Alter(ctx, []byte("photos"), Alteration{Max: ref(uint64(0)), Restart: ref(last + rand.Uint64N(500))})
+					_, _ = s.Alter(ctx, []byte("photos"), sequence.Alteration{Max: ref(uint64(0)), Restart: ref(last + rand.Uint64N(500))})
 				case option == 4:
 					_, _, _ = s.SetValue(ctx, []byte("photos"), last-min(last, rand.Uint64N(400))+rand.Uint64N(500), rand.IntN(2) == 0)
 				case option == 5:
@@ -75,7 +76,7 @@ func TestNoNumberComesTwiceWhateverIsChanged(t *testing.T) {
 				case option == 6:
 					_, _ = s.Raise(ctx, []byte("photos"), last+rand.Uint64N(100))
 				case option == 7:
-					_, _ = s.Create(ctx, CreateOptions{Name: "photos", OrReplace: true, Start: 1 + rand.Uint64N(last+1), Increment: 1 + rand.Uint64N(5)})
+					_, _ = s.Create(ctx, sequence.CreateOptions{Name: "photos", OrReplace: true, Start: 1 + rand.Uint64N(last+1), Increment: 1 + rand.Uint64N(5)})
 				case rand.IntN(3) == 0:
 					_, _ = s.Drop(ctx, []byte("photos"), true)
 				}

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/store"
 )
 
@@ -52,14 +53,14 @@ func TestAllTablesAreMadeTogetherAsTheyArePrinted(t *testing.T) {
 		// and once more does no harm
 		t.Errorf("made again: got %q, want %q", again, printed)
 	}
-	mustCreate(t, byHand.open(t, forbidden), CreateOptions{Name: "photos"})
+	mustCreate(t, byHand.open(t, forbidden), sequence.CreateOptions{Name: "photos"})
 }
 
 // Beside a table that people have already the names are of its type, so that both compare alike.
 func TestTheTablesBesideGoByTheNamesOfTheFirst(t *testing.T) {
 	p := newPlace(t)
 	p.exec(t, "CREATE TABLE sequence (name varchar(80) CHARACTER SET latin1 PRIMARY KEY, id BIGINT UNSIGNED NOT NULL) ENGINE=InnoDB")
-	mustCreate(t, p.open(t), CreateOptions{Name: "photos", Comment: "x"})
+	mustCreate(t, p.open(t), sequence.CreateOptions{Name: "photos", Comment: "x"})
 	var n int
 	err := p.db.QueryRow("SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND COLUMN_NAME = 'name' AND COLUMN_TYPE = 'varchar(80)' AND CHARACTER_SET_NAME = 'latin1'", p.schema).Scan(&n)
 	if err != nil || n != 4 {
@@ -71,11 +72,11 @@ func TestTheTablesBesideGoByTheNamesOfTheFirst(t *testing.T) {
 // names the way out.
 func TestMissingTablesThatMayNotBeMadeAreToldWithTheWayOut(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 7})
-	for name, change := range map[string]func(*Options){
+	for name, change := range map[string]func(*sequence.Options){
 		"create_table = false": forbidden, "no right": p.user(t, "SELECT, INSERT, UPDATE, DELETE"),
 	} {
 		_, err := p.open(t, change).Take(t.Context(), []byte("photos"), 1)
-		if !errors.Is(err, ErrUnfit) {
+		if !errors.Is(err, sequence.ErrUnfit) {
 			t.Errorf("%s: got %v, want ErrUnfit", name, err)
 		}
 		wantText(t, err, "sequence_options", "seqproxy schema", "GRANT")
@@ -105,7 +106,7 @@ func TestATableBesideThatIsNotOursIsRefused(t *testing.T) {
 			p := newPlace(t).withTable(t, map[string]uint64{"photos": 7})
 			p.exec(t, make)
 			_, err := p.open(t).Take(t.Context(), []byte("photos"), 1)
-			if !errors.Is(err, ErrUnfit) {
+			if !errors.Is(err, sequence.ErrUnfit) {
 				t.Errorf("%s: got %v, want ErrUnfit", make, err)
 			}
 			wantText(t, err, name, want)

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"seqproxy/internal/await"
+	"seqproxy/sequence"
 )
 
 // A proxy registers with the primary, and takes numbers, when the replica does not hear of it any
 // more. With the primary its entry is lost, and it comes to the new one later than a statement that
 // needs that nobody holds numbers.
 func TestThatAProxyIsRegisteredIsNotForgottenInAFailOver(t *testing.T) {
-	e := newLossy(t, func(o *Options) { o.OrderWithoutReplica = true })
+	e := newLossy(t, func(o *sequence.Options) { o.OrderWithoutReplica = true })
 	late := e.join(t, "late", &given{}, e.change...)
 	for _, name := range []string{"photos", "users"} {
 		mustTake(t, late.Sequences, name, 1)
@@ -23,14 +24,14 @@ func TestThatAProxyIsRegisteredIsNotForgottenInAFailOver(t *testing.T) {
 	fresh := e.failOver(t)
 	registered := func() bool {
 		var n int
-		err := e.pools[1].QueryRow("SELECT COUNT(*) FROM sequence_proxy WHERE id = ?", Inside(late.Sequences).First().Registry.ID).Scan(&n)
+		err := e.pools[1].QueryRow("SELECT COUNT(*) FROM sequence_proxy WHERE id = ?", sequence.Inside(late.Sequences).First().Registry.ID).Scan(&n)
 		return err == nil && n == 1
 	}
 	if registered() {
 		t.Fatal("the new primary knows of the proxy")
 	}
-	Inside(fresh.Sequences).ChangeTiming(func(t *Timing) { t.Tenure = time.Hour }) // a moment ago
-	for name, a := range map[string]Alteration{"photos": down(1), "users": {Order: new(true)}} {
+	sequence.Inside(fresh.Sequences).ChangeTiming(func(t *sequence.Timing) { t.Tenure = time.Hour }) // a moment ago
+	for name, a := range map[string]sequence.Alteration{"photos": down(1), "users": {Order: new(true)}} {
 		within(t, 2*time.Minute, name+" is not changed, as other proxies may hold numbers", func() bool {
 			ctx, stop := context.WithTimeoutCause(t.Context(), 2*time.Second, await.ErrPatience)
 			defer stop()
@@ -39,15 +40,15 @@ func TestThatAProxyIsRegisteredIsNotForgottenInAFailOver(t *testing.T) {
 				t.Fatalf("%s is changed while a proxy holds numbers that lives", name)
 			}
 			t.Log(err)
-			return strings.Contains(err.Error(), ErrEnlisting.Error())
+			return strings.Contains(err.Error(), sequence.ErrEnlisting.Error())
 		})
 	}
 	late.links[1].Mend()
 	within(t, 2*time.Minute, "the proxy registers again", registered)
-	Inside(fresh.Sequences).ChangeTiming(func(t *Timing) { t.Tenure = 0 }) // it is long ago
-	wantRefused(t, fresh.Sequences, "photos", Inside(late.Sequences).ID(), Inside(e.a.Sequences).ID(), Inside(e.b.Sequences).ID())
+	sequence.Inside(fresh.Sequences).ChangeTiming(func(t *sequence.Timing) { t.Tenure = 0 }) // it is long ago
+	wantRefused(t, fresh.Sequences, "photos", sequence.Inside(late.Sequences).ID(), sequence.Inside(e.a.Sequences).ID(), sequence.Inside(e.b.Sequences).ID())
 	beginAgain(t, e.pools[1], fresh.Sequences, "photos", 1)
-	within(t, time.Minute, "the other proxy has heard of it", func() bool { return Inside(late.Sequences).Cached("photos") == 0 })
+	within(t, time.Minute, "the other proxy has heard of it", func() bool { return sequence.Inside(late.Sequences).Cached("photos") == 0 })
 	h := newGivenEver()
 	for range 60 {
 		h.add(t, "photos", mustTake(t, fresh.Sequences, "photos", 1))
@@ -63,7 +64,7 @@ func TestTheTimeInWhichAPrimaryIsKnownBeginsWithIt(t *testing.T) {
 	e := startEstate(t, 2, "photos")
 	a := e.join(t, "a", &given{}, patience(time.Minute))
 	a.take(t, "a", "photos", 1)
-	knows := func() bool { return Inside(a.Sequences).Enlisted() }
+	knows := func() bool { return sequence.Inside(a.Sequences).Enlisted() }
 	within(t, time.Minute, "the primary is known for long", knows)
 	e.CatchUp(t, 1, 0)
 	before := time.Now()
@@ -71,7 +72,7 @@ func TestTheTimeInWhichAPrimaryIsKnownBeginsWithIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.Promote(t, 1)
-	v := Inside(a.Sequences).First()
+	v := sequence.Inside(a.Sequences).First()
 	within(t, 2*time.Minute, "signs of life are given to the new one", func() bool {
 		node, _ := v.KnownSince()
 		return node == v.Nodes()[1]
@@ -83,8 +84,8 @@ func TestTheTimeInWhichAPrimaryIsKnownBeginsWithIt(t *testing.T) {
 	alone := newPlace(t)
 	alone.withTable(t, nil)
 	one := alone.open(t)
-	Inside(one).ChangeTiming(func(t *Timing) { t.Tenure = time.Hour })
-	if !Inside(one).Enlisted() {
+	sequence.Inside(one).ChangeTiming(func(t *sequence.Timing) { t.Tenure = time.Hour })
+	if !sequence.Inside(one).Enlisted() {
 		t.Error("a single server is known from the beginning")
 	}
 }

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -7,11 +7,12 @@ import (
 	"sync"
 	"testing"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/define"
 )
 
 // takeText takes a key that is a text.
-func takeText(t testing.TB, s *Sequences, name string) string {
+func takeText(t testing.TB, s *sequence.Sequences, name string) string {
 	t.Helper()
 	got, err := s.TakeRun(context.Background(), []byte(name), 1)
 	if err != nil || got.Text == "" {
@@ -24,9 +25,9 @@ func takeText(t testing.TB, s *Sequences, name string) string {
 // numbers are wanted they are refused.
 func TestTextsAreTakenOneByOne(t *testing.T) {
 	p := newPlace(t)
-	proxies := []*Sequences{p.open(t), p.open(t)}
-	mustCreate(t, proxies[0], CreateOptions{Name: "u", Kind: kindOf(t, "UUID")})
-	mustCreate(t, proxies[0], CreateOptions{Name: "f", Kind: kindOf(t, "FORMAT 'a{n}'")})
+	proxies := []*sequence.Sequences{p.open(t), p.open(t)}
+	mustCreate(t, proxies[0], sequence.CreateOptions{Name: "u", Kind: kindOf(t, "UUID")})
+	mustCreate(t, proxies[0], sequence.CreateOptions{Name: "f", Kind: kindOf(t, "FORMAT 'a{n}'")})
 	var mu sync.Mutex
 	seen := make(map[string]bool)
 	var group sync.WaitGroup
@@ -52,7 +53,7 @@ func TestTextsAreTakenOneByOne(t *testing.T) {
 		t.Errorf("the counter of UUIDs stands at %d, %v", state.Last, err)
 	}
 	for _, name := range []string{"u", "f"} {
-		if form, err := s.FormOf(ctx, []byte(name)); form != Texts || err != nil {
+		if form, err := s.FormOf(ctx, []byte(name)); form != sequence.Texts || err != nil {
 			t.Errorf("%s: the form is %d, %v", name, form, err)
 		}
 		var refused *define.KindError
@@ -63,13 +64,13 @@ func TestTextsAreTakenOneByOne(t *testing.T) {
 			t.Errorf("%s: two at once: got %v", name, err)
 		}
 	}
-	if form, err := s.FormOf(ctx, []byte("nobody")); form != Numbers || err != nil {
+	if form, err := s.FormOf(ctx, []byte("nobody")); form != sequence.Numbers || err != nil {
 		t.Errorf("an unknown sequence: the form is %d, %v", form, err)
 	}
 	if _, err := s.Drop(ctx, []byte("u"), false); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.TakeRun(ctx, []byte("u"), 1); !errors.Is(err, ErrUnknown) {
+	if _, err := s.TakeRun(ctx, []byte("u"), 1); !errors.Is(err, sequence.ErrUnknown) {
 		t.Errorf("after DROP: got %v", err)
 	}
 }
@@ -77,13 +78,13 @@ func TestTextsAreTakenOneByOne(t *testing.T) {
 // The last counter that a format has a key for is the end of the sequence.
 func TestAFormatEndsWithItsDigits(t *testing.T) {
 	s := newPlace(t).open(t)
-	mustCreate(t, s, CreateOptions{Name: "f", Kind: kindOf(t, "FORMAT 'a{n:2}'"), Start: 98})
+	mustCreate(t, s, sequence.CreateOptions{Name: "f", Kind: kindOf(t, "FORMAT 'a{n:2}'"), Start: 98})
 	for n := 98; n <= 99; n++ {
 		if got := takeText(t, s, "f"); got != "a"+strconv.Itoa(n) {
 			t.Errorf("got %s, want a%d", got, n)
 		}
 	}
-	if _, err := s.TakeRun(context.Background(), []byte("f"), 1); !errors.Is(err, ErrExhausted) {
+	if _, err := s.TakeRun(context.Background(), []byte("f"), 1); !errors.Is(err, sequence.ErrExhausted) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -12,27 +12,28 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/link"
 	"seqproxy/test/mysqltest"
 )
 
 // importOf is an import of a table into a sequence.
-func importOf(p place, table, sequence string) TicketImport {
-	return TicketImport{Database: p.schema, Table: table, Sequence: sequence, From: p.schema + "." + table}
+func importOf(p place, table, into string) sequence.TicketImport {
+	return sequence.TicketImport{Database: p.schema, Table: table, Sequence: into, From: p.schema + "." + table}
 }
 
 // importInto makes an import over a connection of its own.
-func importInto(p place, s *Sequences, o TicketImport) (TicketsImported, error) {
+func importInto(p place, s *sequence.Sequences, o sequence.TicketImport) (sequence.TicketsImported, error) {
 	conn, err := p.db.Conn(context.Background())
 	if err != nil {
-		return TicketsImported{}, err
+		return sequence.TicketsImported{}, err
 	}
 	defer conn.Close() //nolint:errcheck // its session was changed, and nobody needs it again
 	defer conn.Raw(func(any) error { return driver.ErrBadConn })
 	return s.ImportTickets(context.Background(), conn, o)
 }
 
-func mustImport(t testing.TB, p place, s *Sequences, o TicketImport) TicketsImported {
+func mustImport(t testing.TB, p place, s *sequence.Sequences, o sequence.TicketImport) sequence.TicketsImported {
 	t.Helper()
 	done, err := importInto(p, s, o)
 	if err != nil {
@@ -224,7 +225,7 @@ func openMortal(t *testing.T, p place, m *mortal) *sql.DB {
 
 // importKilled makes an import that is killed at a statement. killed is false if it came to its end
 // before.
-func importKilled(t *testing.T, p place, s *Sequences, o TicketImport, at int, after bool) (killed bool) {
+func importKilled(t *testing.T, p place, s *sequence.Sequences, o sequence.TicketImport, at int, after bool) (killed bool) {
 	t.Helper()
 	ctx, kill := context.WithCancel(context.Background())
 	defer kill()
@@ -280,17 +281,17 @@ func TestAnImportThatIsKilledGivesNoNumberTwice(t *testing.T) {
 		}
 		defer c.Close() //nolint:errcheck // the test is over
 		direct := func() (uint64, error) { return app.direct(c) }
-		sequence := func() (uint64, error) { return s.Take(context.Background(), []byte(name), 1) }
+		taken := func() (uint64, error) { return s.Take(context.Background(), []byte(name), 1) }
 		given.take("direct, before", 3, direct)
 		killed := importKilled(t, p, s, importOf(p, app.table, name), at, after)
 		if _, _, err := s.Describe(context.Background(), []byte(name)); err == nil {
-			given.take("sequence, of an import that was killed", 3, sequence)
+			given.take("sequence, of an import that was killed", 3, taken)
 		} else if !killed {
 			t.Fatal(err)
 		}
 		given.take("direct, after the kill", 3, direct)
 		done := mustImport(t, p, s, importOf(p, app.table, name))
-		given.take("sequence", 7, sequence)
+		given.take("sequence", 7, taken)
 		if id := given.take("direct, after all", 3, direct); id <= done.Last {
 			t.Errorf("direct: got %d, want a number above the sequence's end %d", id, done.Last)
 		}
@@ -388,11 +389,11 @@ func TestTheTablesOfTwoTicketServersBecomeOneSequence(t *testing.T) {
 				defer c.Close() //nolint:errcheck // the test is over
 				conns = append(conns, c)
 			}
-			all := func(when string, sequence bool) (above uint64) {
+			all := func(when string, known bool) (above uint64) {
 				for i, c := range conns {
 					given.take(fmt.Sprintf("server %d, %s", i, when), 5, func() (uint64, error) { return app.direct(c) })
 				}
-				if !sequence {
+				if !known {
 					return 0
 				}
 				return given.take("sequence, "+when, 5, func() (uint64, error) { return s.Take(context.Background(), []byte(name), 1) })
@@ -404,7 +405,7 @@ func TestTheTablesOfTwoTicketServersBecomeOneSequence(t *testing.T) {
 			all("after the first", true)
 			o := importOf(places[1], app.table, name)
 			o.From += " at another"
-			for i, want := range []TicketsImported{{Raised: true}, {}} {
+			for i, want := range []sequence.TicketsImported{{Raised: true}, {}} {
 				done := mustImport(t, places[1], s, o)
 				if done.Created || done.Raised != want.Raised || i == 1 && done.Next == 0 {
 					t.Errorf("the second, %d: got %+v, want %+v", i, done, want)
@@ -413,7 +414,7 @@ func TestTheTablesOfTwoTicketServersBecomeOneSequence(t *testing.T) {
 			all("after both", true)
 			// Both tables count above the sequence, which may give the even numbers, too.
 			one := uint64(1)
-			if _, err := s.Alter(context.Background(), []byte(name), Alteration{Increment: &one}); err != nil {
+			if _, err := s.Alter(context.Background(), []byte(name), sequence.Alteration{Increment: &one}); err != nil {
 				t.Fatal(err)
 			}
 			last := all("with all numbers", true)
@@ -435,8 +436,8 @@ func TestAnImportIsRefusedWhereItCouldRepeatNumbers(t *testing.T) {
 	p.exec(t, "CREATE TABLE numbered (id BIGINT AUTO_INCREMENT PRIMARY KEY, stub INT NOT NULL UNIQUE)")
 	p.exec(t, "CREATE TABLE passed (id BIGINT AUTO_INCREMENT PRIMARY KEY) AUTO_INCREMENT = 5000")
 	p.exec(t, "CREATE TABLE fits (id BIGINT AUTO_INCREMENT PRIMARY KEY) AUTO_INCREMENT = 200")
-	mustCreate(t, s, CreateOptions{Name: "endless"})
-	mustCreate(t, s, CreateOptions{Name: "short", Max: 4000, Comment: "imported from `other`.`passed`, `" + p.schema + "`.`passed_by`"})
+	mustCreate(t, s, sequence.CreateOptions{Name: "endless"})
+	mustCreate(t, s, sequence.CreateOptions{Name: "short", Max: 4000, Comment: "imported from `other`.`passed`, `" + p.schema + "`.`passed_by`"})
 	for _, test := range []struct {
 		table, name string
 		want        []string
@@ -462,7 +463,7 @@ func TestAnImportIsRefusedWhereItCouldRepeatNumbers(t *testing.T) {
 			t.Errorf("%s into %s, a dry run: got %+v, want an error", test.table, test.name, done)
 		}
 	}
-	if _, _, err := s.Describe(context.Background(), []byte("new")); !errors.Is(err, ErrUnknown) {
+	if _, _, err := s.Describe(context.Background(), []byte("new")); !errors.Is(err, sequence.ErrUnknown) {
 		t.Errorf("a sequence that was refused: got %v, want ErrUnknown", err)
 	}
 	for table, want := range map[string]uint64{"fits": 201, "passed": 5001, "small": 65001} {
@@ -480,7 +481,7 @@ func TestAnImportIsRefusedWhereItCouldRepeatNumbers(t *testing.T) {
 	}
 	// With an end that leaves room it is right.
 	end := uint64(1_000_000)
-	if _, err := s.Alter(context.Background(), []byte("endless"), Alteration{Max: &end}); err != nil {
+	if _, err := s.Alter(context.Background(), []byte("endless"), sequence.Alteration{Max: &end}); err != nil {
 		t.Fatal(err)
 	}
 	if done := mustImport(t, p, s, importOf(p, "fits", "endless")); !done.Raised || done.Next <= 201 || done.Last != end {
@@ -524,7 +525,7 @@ func TestATicketTableBecomesASequenceOfSeveralServers(t *testing.T) {
 
 	other := placeOn(t, mysqltest.StartUnsynced(t, "--auto-increment-increment=3"))
 	other.exec(t, "CREATE TABLE ids (id BIGINT AUTO_INCREMENT PRIMARY KEY)")
-	if done, err := importInto(other, s, importOf(other, "ids", "thirds")); !errors.Is(err, ErrSeveral) {
+	if done, err := importInto(other, s, importOf(other, "ids", "thirds")); !errors.Is(err, sequence.ErrSeveral) {
 		t.Errorf("a table that counts by three, with blocks of 10: got %+v, %v, want ErrSeveral", done, err)
 	}
 	result, err := other.db.Exec("INSERT INTO ids VALUES (NULL)")

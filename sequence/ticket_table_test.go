@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/stats"
 	"seqproxy/test/mysqltest"
@@ -37,7 +38,7 @@ var ticketEngines = []string{"InnoDB", "MyISAM"}
 type ticketApp struct {
 	table  string
 	direct func(c *sql.Conn) (uint64, error)
-	cached func(s *Sequences, schema string) (uint64, error)
+	cached func(s *sequence.Sequences, schema string) (uint64, error)
 }
 
 func ticketApps() (apps []ticketApp) {
@@ -55,7 +56,7 @@ func ticketApps() (apps []ticketApp) {
 			if column == "" {
 				apps = append(apps, ticketApp{table, func(c *sql.Conn) (uint64, error) {
 					return exec(c, "INSERT INTO "+table+" VALUES (NULL)")
-				}, func(s *Sequences, schema string) (uint64, error) {
+				}, func(s *sequence.Sequences, schema string) (uint64, error) {
 					t, err := s.TicketTable(schema, table).Insert(context.Background(), nil)
 					return t.Number, err
 				}})
@@ -63,7 +64,7 @@ func ticketApps() (apps []ticketApp) {
 			}
 			apps = append(apps, ticketApp{table, func(c *sql.Conn) (uint64, error) {
 				return exec(c, "REPLACE INTO "+table+" ("+column+") VALUES ('a')")
-			}, func(s *Sequences, schema string) (uint64, error) {
+			}, func(s *sequence.Sequences, schema string) (uint64, error) {
 				t, err := s.TicketTable(schema, table).Replace(context.Background(), nil, []byte(column), []byte("a"))
 				return t.Number, err
 			}})
@@ -252,7 +253,7 @@ func TestWhatABrokenReservationOfTicketsHasTakenIsCounted(t *testing.T) {
 	p := newPlace(t).withTickets(t)
 	path := mysqltest.NewLink(t, p.server.Addr())
 	core, logs := observer.New(zap.DebugLevel)
-	s := p.open(t, steadySize(100), func(o *Options) {
+	s := p.open(t, steadySize(100), func(o *sequence.Options) {
 		o.Servers[0].Addr, o.Servers[0].MaxConns, o.Logger = path.Addr(), 1, zap.New(core)
 	})
 	direct, err := p.db.Conn(t.Context())
@@ -277,7 +278,7 @@ func TestWhatABrokenReservationOfTicketsHasTakenIsCounted(t *testing.T) {
 			if _, err := app.cached(s, p.schema); err != nil { // and there is a connection
 				t.Fatal(err)
 			}
-			cached := CachedTickets(s.TicketTable(p.schema, app.table))
+			cached := sequence.CachedTickets(s.TicketTable(p.schema, app.table))
 			cached.Flush()
 			begin, err := app.direct(direct)
 			if err != nil {
@@ -285,7 +286,7 @@ func TestWhatABrokenReservationOfTicketsHasTakenIsCounted(t *testing.T) {
 			}
 			logs.TakeAll()
 			before := counted()
-			conn, err := Inside(s).Tickets().Conn(t.Context())
+			conn, err := sequence.Inside(s).Tickets().Conn(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -320,7 +321,7 @@ func TestWhatABrokenReservationOfTicketsHasTakenIsCounted(t *testing.T) {
 	// The first use of a stub takes a number for its row.
 	before := counted()
 	table := s.TicketTable(p.schema, "tickets64InnoDB")
-	FlushTickets(table)
+	sequence.FlushTickets(table)
 	path.LoseAnswers()
 	if _, err := table.Replace(t.Context(), nil, []byte("stub"), []byte("a")); err == nil {
 		t.Error("a stub got its row though no answer came")
@@ -369,7 +370,7 @@ func TestATicketSaysWhatTheTableSays(t *testing.T) {
 		"a value too few":         errOf(s.TicketTable(p.schema, "more").Insert(ctx, nil)),
 		"a view":                  errOf(s.TicketTable(p.schema, "seen").Insert(ctx, nil)),
 	} {
-		if !errors.Is(err, ErrNoTicket) {
+		if !errors.Is(err, sequence.ErrNoTicket) {
 			t.Errorf("%s: got %v, want ErrNoTicket", what, err)
 		}
 	}
@@ -382,7 +383,7 @@ func TestATicketSaysWhatTheTableSays(t *testing.T) {
 	last := uint64(0)
 	for {
 		got, err := small.Insert(ctx, nil)
-		if errors.Is(err, ErrNoTicket) {
+		if errors.Is(err, sequence.ErrNoTicket) {
 			break
 		}
 		if err != nil || got.Number != last+1 {
@@ -419,7 +420,7 @@ func TestFlushDropsTheNumbersOfTicketTables(t *testing.T) {
 	s := p.open(t, steadySize(50))
 	ctx := context.Background()
 	stubs := s.TicketTable(p.schema, "tickets64InnoDB")
-	take := func() Ticket {
+	take := func() sequence.Ticket {
 		t.Helper()
 		got, err := stubs.Replace(ctx, nil, []byte("stub"), []byte("a"))
 		if err != nil {
@@ -445,7 +446,7 @@ func TestFlushDropsTheNumbersOfTicketTables(t *testing.T) {
 			t.Errorf("FLUSH of %q: the stub is taken for one that has a row", name)
 		}
 	}
-	if err := s.Flush(ctx, []byte("tickets64")); !errors.Is(err, ErrUnknown) {
+	if err := s.Flush(ctx, []byte("tickets64")); !errors.Is(err, sequence.ErrUnknown) {
 		t.Errorf("a table that nobody asked for: got %v, want ErrUnknown", err)
 	}
 }
@@ -466,7 +467,7 @@ func TestTheFirstTicketOfAStubWaitsForThoseWhoHoldItsRow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := p.open(t, func(o *Options) { o.AllocateTimeout = 20 * time.Second })
+	s := p.open(t, func(o *sequence.Options) { o.AllocateTimeout = 20 * time.Second })
 	table := s.TicketTable(p.schema, "tickets64InnoDB")
 	done := make(chan struct{})
 	go func() {
@@ -489,4 +490,4 @@ func TestTheFirstTicketOfAStubWaitsForThoseWhoHoldItsRow(t *testing.T) {
 	}
 }
 
-func errOf(_ Ticket, err error) error { return err }
+func errOf(_ sequence.Ticket, err error) error { return err }

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 )
@@ -46,8 +47,8 @@ func TestSequenceMadeAndDroppedElsewhereDuringACreateIsNotRepeated(t *testing.T)
 		}
 	}
 	other("INSERT INTO sequence VALUES ('photos', 20)")
-	made := make(chan Created, 1)
-	go func() { made <- mustCreate(t, s, CreateOptions{Name: "photos", Start: 5}) }()
+	made := make(chan sequence.Created, 1)
+	go func() { made <- mustCreate(t, s, sequence.CreateOptions{Name: "photos", Start: 5}) }()
 	p.lockWait(t)
 	other("INSERT INTO sequence_options (name, floor) VALUES ('photos', 20)")
 	other("DELETE FROM sequence")
@@ -70,7 +71,7 @@ func TestNothingIsGivenBackBelowATombstone(t *testing.T) {
 	if _, err := b.Drop(context.Background(), []byte("photos"), false); err != nil {
 		t.Fatal(err)
 	}
-	if made := mustCreate(t, b, CreateOptions{Name: "photos", Start: 4}); made.First != 21 || !made.Raised {
+	if made := mustCreate(t, b, sequence.CreateOptions{Name: "photos", Start: 4}); made.First != 21 || !made.Raised {
 		t.Fatalf("Create says %+v, want it raised to 21", made)
 	}
 	closeNow(t, a)
@@ -89,11 +90,11 @@ func TestTombstoneBeyondTheColumnLeavesNothing(t *testing.T) {
 	p.exec(t, "INSERT INTO sequence_options (name, floor) VALUES ('last', 255), ('beyond', 300), ('below', 254)")
 	s := p.open(t)
 	for _, name := range []string{"last", "beyond"} {
-		if made, err := s.Create(context.Background(), CreateOptions{Name: name}); !errors.Is(err, ErrExhausted) {
+		if made, err := s.Create(context.Background(), sequence.CreateOptions{Name: name}); !errors.Is(err, sequence.ErrExhausted) {
 			t.Errorf("%s: got %+v, %v; want ErrExhausted", name, made, err)
 		}
 	}
-	if made := mustCreate(t, s, CreateOptions{Name: "below"}); made.First != 255 || !made.Raised {
+	if made := mustCreate(t, s, sequence.CreateOptions{Name: "below"}); made.First != 255 || !made.Raised {
 		t.Errorf("got %+v, want it raised to 255", made)
 	}
 	if infos, err := s.List(context.Background()); err != nil || len(infos) != 1 {
@@ -114,8 +115,8 @@ func TestADroppedSequenceIsNotSaidToHaveLostItsRow(t *testing.T) {
 	p.exec(t, "DELETE FROM sequence")
 	for name, want := range map[string]uint64{"photos": 0, "videos": 20} {
 		_, err := a.Take(context.Background(), []byte(name), 100)
-		var said *NameError
-		if !errors.As(err, &said) || !errors.Is(err, ErrUnknown) || said.Deleted != want {
+		var said *sequence.NameError
+		if !errors.As(err, &said) || !errors.Is(err, sequence.ErrUnknown) || said.Deleted != want {
 			t.Errorf("%s: got %v (%+v), want ErrUnknown with Deleted %d", name, err, said, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"encoding/hex"
@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/store"
 	"seqproxy/test/transcript"
 )
@@ -36,7 +37,7 @@ type recorder struct {
 	rounds map[string]int
 	// guarded by mu; when something other than a periodic question was sent last
 	busy    time.Time
-	proxies map[string]*Sequences // by name
+	proxies map[string]*sequence.Sequences // by name
 }
 
 // said is one command.
@@ -68,7 +69,7 @@ var inHex = regexp.MustCompile("X'[0-9A-F]*'")
 func newRecorder(t *testing.T) *recorder {
 	r := &recorder{
 		t: t, shown: make(map[string]bool), open: make(map[string]*said), live: make(map[string]int), checked: make(map[string]bool),
-		rounds: make(map[string]int), proxies: make(map[string]*Sequences),
+		rounds: make(map[string]int), proxies: make(map[string]*sequence.Sequences),
 	}
 	n := &r.names
 	n.Know(store.EntryOf, "{options}")
@@ -141,7 +142,7 @@ func (r *recorder) see(proxy, server, conn string, p transcript.Packet) {
 }
 
 // proxy makes a proxy of a name.
-func (r *recorder) proxy(name string, o Options, change ...func(*Options)) *Sequences {
+func (r *recorder) proxy(name string, o sequence.Options, change ...func(*sequence.Options)) *sequence.Sequences {
 	r.t.Helper()
 	for i := range o.Servers {
 		server := &o.Servers[i]
@@ -173,14 +174,14 @@ func (r *recorder) step(title string, f func()) {
 	r.mu.Unlock()
 	eventually(r.t, title+": all is quiet", func() bool {
 		for _, s := range r.proxies {
-			if Inside(s).ReservingAny() {
+			if sequence.Inside(s).ReservingAny() {
 				return false
 			}
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for name, s := range r.proxies {
-			if Inside(s).Open() && Inside(s).Begun() && r.rounds[name] < 2*max(1, len(Inside(s).Members())) {
+			if sequence.Inside(s).Open() && sequence.Inside(s).Begun() && r.rounds[name] < 2*max(1, len(sequence.Inside(s).Members())) {
 				return false
 			}
 		}

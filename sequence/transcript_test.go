@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/define"
 	"seqproxy/test/mysqltest"
@@ -49,14 +50,14 @@ func (r *recorder) place() place {
 }
 
 // single is a proxy on a schema that has rows of sequences.
-func (r *recorder) single(rows map[string]uint64, change ...func(*Options)) (place, *Sequences) {
+func (r *recorder) single(rows map[string]uint64, change ...func(*sequence.Options)) (place, *sequence.Sequences) {
 	r.t.Helper()
 	p := r.place().withTable(r.t, rows)
-	return p, r.proxy("A", p.options(), append([]func(*Options){steadySize(10)}, change...)...)
+	return p, r.proxy("A", p.options(), append([]func(*sequence.Options){steadySize(10)}, change...)...)
 }
 
 // take is a step that takes n numbers, and says which they are.
-func (r *recorder) take(s *Sequences, title string, n uint64, want uint64) {
+func (r *recorder) take(s *sequence.Sequences, title string, n uint64, want uint64) {
 	r.t.Helper()
 	r.step(title, func() {
 		if got := mustTake(r.t, s, "photos", n); got != want {
@@ -85,7 +86,7 @@ func (r *recorder) refuse(title string, err error, f func(ctx context.Context) e
 	})
 }
 
-func (r *recorder) alter(s *Sequences, title string, a Alteration) {
+func (r *recorder) alter(s *sequence.Sequences, title string, a sequence.Alteration) {
 	r.t.Helper()
 	r.step(title, func() { mustAlter(r.t, s, "photos", a) })
 }
@@ -119,28 +120,28 @@ func recordConnecting(t *testing.T, r *recorder) {
 func recordAgain(t *testing.T, r *recorder) {
 	_, s := r.single(map[string]uint64{"photos": 0})
 	r.take(s, "a proxy takes its first number", 1, 1)
-	r.step(everything, func() { time.Sleep(2*Inside(s).Timing().Beat + Inside(s).Timing().Follow) })
+	r.step(everything, func() { time.Sleep(2*sequence.Inside(s).Timing().Beat + sequence.Inside(s).Timing().Follow) })
 	r.do("the proxy ends", s.Close)
 }
 
 func recordDefinitions(t *testing.T, r *recorder) {
 	_, s := r.single(nil)
-	create := func(o CreateOptions) func(context.Context) error {
+	create := func(o sequence.CreateOptions) func(context.Context) error {
 		o.Name = "photos"
 		return func(ctx context.Context) error { _, err := s.Create(ctx, o); return err }
 	}
-	r.do("CREATE SEQUENCE", create(CreateOptions{}))
-	r.refuse("CREATE SEQUENCE, of one that exists", ErrExists, create(CreateOptions{}))
-	r.do("CREATE SEQUENCE IF NOT EXISTS", create(CreateOptions{IfNotExists: true}))
+	r.do("CREATE SEQUENCE", create(sequence.CreateOptions{}))
+	r.refuse("CREATE SEQUENCE, of one that exists", sequence.ErrExists, create(sequence.CreateOptions{}))
+	r.do("CREATE SEQUENCE IF NOT EXISTS", create(sequence.CreateOptions{IfNotExists: true}))
 	r.do("DESCRIBE", func(ctx context.Context) error { _, _, err := s.Describe(ctx, photos); return err })
 	r.do("SHOW SEQUENCES", func(ctx context.Context) error { _, err := s.List(ctx); return err })
 	r.do("the columns that own sequences", func(ctx context.Context) error { _, err := s.LoadOwners(ctx); return err })
-	r.do("CREATE OR REPLACE SEQUENCE with options", create(CreateOptions{
+	r.do("CREATE OR REPLACE SEQUENCE with options", create(sequence.CreateOptions{
 		OrReplace: true, Increment: 5, Min: 10, Max: 1000, Start: 20, Cache: 7, Cycle: true, Comment: "keys of people", OwnedBy: define.Column{Schema: "app", Table: "people", Column: "id"}, JSONSafe: true, Cover: 60,
 	}))
 	r.do("DROP SEQUENCE", func(ctx context.Context) error { _, err := s.Drop(ctx, photos, false); return err })
-	r.refuse("DROP SEQUENCE, of one that is not there", ErrUnknown, func(ctx context.Context) error { _, err := s.Drop(ctx, photos, false); return err })
-	r.do("CREATE SEQUENCE, of one that was dropped", create(CreateOptions{}))
+	r.refuse("DROP SEQUENCE, of one that is not there", sequence.ErrUnknown, func(ctx context.Context) error { _, err := s.Drop(ctx, photos, false); return err })
+	r.do("CREATE SEQUENCE, of one that was dropped", create(sequence.CreateOptions{}))
 }
 
 func recordNumbers(t *testing.T, r *recorder) {
@@ -150,7 +151,7 @@ func recordNumbers(t *testing.T, r *recorder) {
 	r.take(s, "more than half of what is in memory: the next segment is fetched ahead", 5, 3)
 	r.take(s, "a counted block that is larger than a segment", 25, 8)
 	r.do("numbers of a name that does not exist", func(ctx context.Context) error {
-		if _, err := s.Take(ctx, []byte("nobody"), 1); !errors.Is(err, ErrUnknown) {
+		if _, err := s.Take(ctx, []byte("nobody"), 1); !errors.Is(err, sequence.ErrUnknown) {
 			return fmt.Errorf("got %w", err)
 		}
 		return nil
@@ -188,10 +189,10 @@ func recordMoved(t *testing.T, r *recorder) {
 func recordRestart(t *testing.T, r *recorder) {
 	_, s := r.single(map[string]uint64{"photos": 0})
 	r.take(s, "the first number", 1, 1)
-	r.alter(s, "ALTER SEQUENCE ... RESTART WITH 1000", Alteration{Restart: ref(uint64(1000))})
+	r.alter(s, "ALTER SEQUENCE ... RESTART WITH 1000", sequence.Alteration{Restart: ref(uint64(1000))})
 	r.take(s, "the first number after that", 1, 1000)
 	r.refuse("ALTER SEQUENCE ... RESTART WITH 5, which is behind", define.ErrBadOption, func(ctx context.Context) error {
-		_, err := s.Alter(ctx, photos, Alteration{Restart: ref(uint64(5))})
+		_, err := s.Alter(ctx, photos, sequence.Alteration{Restart: ref(uint64(5))})
 		return err
 	})
 	r.alter(s, "ALTER SEQUENCE ... RESTART WITH 5 FORCE", down(5))
@@ -200,28 +201,28 @@ func recordRestart(t *testing.T, r *recorder) {
 
 func recordOrder(t *testing.T, r *recorder) {
 	_, s := r.single(nil)
-	r.step("CREATE SEQUENCE ORDER", func() { mustCreate(t, s, CreateOptions{Name: "photos", Order: true}) })
+	r.step("CREATE SEQUENCE ORDER", func() { mustCreate(t, s, sequence.CreateOptions{Name: "photos", Order: true}) })
 	r.take(s, "the first number", 1, 1)
 	r.take(s, "the next two", 2, 2)
-	r.alter(s, "ALTER SEQUENCE NOORDER", Alteration{Order: ref(false)})
+	r.alter(s, "ALTER SEQUENCE NOORDER", sequence.Alteration{Order: ref(false)})
 	r.take(s, "a number of a segment", 1, 4)
-	r.alter(s, "ALTER SEQUENCE ORDER, while numbers are in memory", Alteration{Order: ref(true)})
+	r.alter(s, "ALTER SEQUENCE ORDER, while numbers are in memory", sequence.Alteration{Order: ref(true)})
 	r.step("a number in order again", func() { mustTake(t, s, "photos", 1) })
 }
 
 func recordRules(t *testing.T, r *recorder) {
 	_, s := r.single(nil)
-	r.step("CREATE SEQUENCE INCREMENT 10 MAXVALUE 150 CYCLE", func() { mustCreate(t, s, CreateOptions{Name: "photos", Increment: 10, Max: 150, Cycle: true}) })
+	r.step("CREATE SEQUENCE INCREMENT 10 MAXVALUE 150 CYCLE", func() { mustCreate(t, s, sequence.CreateOptions{Name: "photos", Increment: 10, Max: 150, Cycle: true}) })
 	r.take(s, "the first number", 1, 1)
 	r.take(s, "up to the end", 14, 11)
 	r.take(s, "from the beginning", 1, 1)
-	r.alter(s, "ALTER SEQUENCE INCREMENT 1 MAXVALUE 200 NOCYCLE", Alteration{Increment: ref(uint64(1)), Max: ref(uint64(200)), Cycle: ref(false)})
-	r.alter(s, "ALTER SEQUENCE MINVALUE, START, CACHE, COMMENT", Alteration{Min: ref(uint64(1)), Start: ref(uint64(2)), Cache: ref(uint64(20)), Comment: ref("it's")})
-	r.alter(s, "ALTER SEQUENCE OWNED BY", Alteration{OwnedBy: &define.Column{Schema: "app", Table: "people", Column: "id"}, OwnerMax: ref(uint64(255))})
-	r.alter(s, "ALTER SEQUENCE JSON SAFE, OUTAGE COVER", Alteration{JSONSafe: ref(true), Cover: ref(uint64(30))})
+	r.alter(s, "ALTER SEQUENCE INCREMENT 1 MAXVALUE 200 NOCYCLE", sequence.Alteration{Increment: ref(uint64(1)), Max: ref(uint64(200)), Cycle: ref(false)})
+	r.alter(s, "ALTER SEQUENCE MINVALUE, START, CACHE, COMMENT", sequence.Alteration{Min: ref(uint64(1)), Start: ref(uint64(2)), Cache: ref(uint64(20)), Comment: ref("it's")})
+	r.alter(s, "ALTER SEQUENCE OWNED BY", sequence.Alteration{OwnedBy: &define.Column{Schema: "app", Table: "people", Column: "id"}, OwnerMax: ref(uint64(255))})
+	r.alter(s, "ALTER SEQUENCE JSON SAFE, OUTAGE COVER", sequence.Alteration{JSONSafe: ref(true), Cover: ref(uint64(30))})
 	r.do("SETVAL near the end", func(ctx context.Context) error { _, _, err := s.SetValue(ctx, photos, 195, true); return err })
 	r.step("the sequence runs out", func() {
-		if _, err := s.Take(t.Context(), photos, 20); !errors.Is(err, ErrExhausted) {
+		if _, err := s.Take(t.Context(), photos, 20); !errors.Is(err, sequence.ErrExhausted) {
 			t.Errorf("got %v, want that it has run out", err)
 		}
 		settled(t, s, "photos")
@@ -233,10 +234,10 @@ func recordTwoProxies(t *testing.T, r *recorder) {
 	a, b := r.proxy("A", p.options(), steadySize(10)), r.proxy("B", p.options(), steadySize(10))
 	r.take(a, "A takes a number", 1, 1)
 	r.take(b, "B takes a number", 1, 11)
-	r.alter(a, "A: ALTER SEQUENCE CACHE 5", Alteration{Cache: ref(uint64(5))})
-	r.step("A: RESTART ... FORCE is refused beside B", func() { wantRefused(t, a, "photos", Inside(b).ID()) })
+	r.alter(a, "A: ALTER SEQUENCE CACHE 5", sequence.Alteration{Cache: ref(uint64(5))})
+	r.step("A: RESTART ... FORCE is refused beside B", func() { wantRefused(t, a, "photos", sequence.Inside(b).ID()) })
 	r.do("A: the list of proxies", func(ctx context.Context) error { _, err := a.Proxies(ctx); return err })
-	r.alter(a, "A: ALTER SEQUENCE ORDER, for which B gives up what it holds", Alteration{Order: ref(true)})
+	r.alter(a, "A: ALTER SEQUENCE ORDER, for which B gives up what it holds", sequence.Alteration{Order: ref(true)})
 	r.do("B ends", b.Close)
 }
 
@@ -274,18 +275,18 @@ func recordImport(t *testing.T, r *recorder) {
 }
 
 // several is a proxy of several members, which are new, but for rows.
-func (r *recorder) several(n int, rows func(i int) map[string]uint64, change ...func(*Options)) (fleet, *Sequences) {
+func (r *recorder) several(n int, rows func(i int) map[string]uint64, change ...func(*sequence.Options)) (fleet, *sequence.Sequences) {
 	r.t.Helper()
-	f, o := make(fleet, n), Options{NoDirectWriters: true}
+	f, o := make(fleet, n), sequence.Options{NoDirectWriters: true}
 	for i := range f {
 		f[i] = r.place().withTable(r.t, rows(i))
 		o.Servers = append(o.Servers, f[i].options().Servers...)
 	}
-	s := r.proxy("A", o, append([]func(*Options){steadySize(10)}, change...)...)
-	if how, _ := Inside(s).Interleave(); how == InterleaveBlock {
+	s := r.proxy("A", o, append([]func(*sequence.Options){steadySize(10)}, change...)...)
+	if how, _ := sequence.Inside(s).Interleave(); how == sequence.InterleaveBlock {
 		f.divide(r.t, s)
 	}
-	Inside(s).LastMember("photos", n-1) // else any member is the first
+	sequence.Inside(s).LastMember("photos", n-1) // else any member is the first
 	return f, s
 }
 
@@ -294,7 +295,7 @@ func recordBlocks(t *testing.T, r *recorder) {
 	r.step("CREATE SEQUENCE", func() { createOn(t, s, "photos") })
 	r.take(s, "the first number", 1, 1)
 	r.take(s, "numbers of the next member", 8, 2)
-	r.alter(s, "ALTER SEQUENCE COMMENT", Alteration{Comment: ref("of three")})
+	r.alter(s, "ALTER SEQUENCE COMMENT", sequence.Alteration{Comment: ref("of three")})
 	r.do("SETVAL(photos, 500)", func(ctx context.Context) error { _, _, err := s.SetValue(ctx, photos, 500, true); return err })
 	r.do("a key that the client chose", func(ctx context.Context) error { return s.Avoid(ctx, photos, []uint64{5000}) })
 	r.do("the sequence servers", func(ctx context.Context) error { _, err := s.SequenceServers(ctx); return err })
@@ -314,48 +315,48 @@ func recordSteps(t *testing.T, r *recorder) {
 
 func recordChange(t *testing.T, r *recorder) {
 	first, second := r.place().withTable(t, map[string]uint64{"photos": 1234}), r.place()
-	s := r.proxy("A", first.options(), steadySize(10), blocks(10), func(o *Options) { o.NoDirectWriters = true })
+	s := r.proxy("A", first.options(), steadySize(10), blocks(10), func(o *sequence.Options) { o.NoDirectWriters = true })
 	more := second.options().Servers[0]
 	more.Addr, more.MaxConns = r.tap("A", "S2", more.Addr), 1
-	if err := Inside(s).Add(more); err != nil {
+	if err := sequence.Inside(s).Add(more); err != nil {
 		t.Fatal(err)
 	}
-	Inside(s).LastMember("photos", 1)
+	sequence.Inside(s).LastMember("photos", 1)
 	r.take(s, "a number of the only server", 1, 1235)
 	// Between the first member that obeys and the last one the follower may meet the plan, and
 	// bring it to the others, or not.
 	var obey map[string]bool
-	Inside(s).OnPlanStep(func(step, address string) (err error) {
+	sequence.Inside(s).OnPlanStep(func(step, address string) (err error) {
 		switch {
 		case step == change.Accepted && obey == nil:
-			obey, err = make(map[string]bool), Inside(s).Following().Acquire(t.Context())
-		case step == PlanInForce && obey != nil:
+			obey, err = make(map[string]bool), sequence.Inside(s).Following().Acquire(t.Context())
+		case step == sequence.PlanInForce && obey != nil:
 			if obey[address] = true; len(obey) == 2 {
 				obey = nil
-				Inside(s).FollowAgain()
+				sequence.Inside(s).FollowAgain()
 			}
 		}
 		return err
 	})
-	change := func(title string, c PlanChange) {
+	change := func(title string, c sequence.PlanChange) {
 		r.do(title, func(ctx context.Context) error { _, err := s.ChangePlan(ctx, c); return err })
 	}
-	change("ADD SEQUENCE SERVER S2", PlanChange{Add: more.Addr})
+	change("ADD SEQUENCE SERVER S2", sequence.PlanChange{Add: more.Addr})
 	r.step("numbers of both", func() { mustTake(t, s, "photos", 9); mustTake(t, s, "photos", 9) })
-	change("REMOVE SEQUENCE SERVER S2", PlanChange{Remove: more.Addr})
+	change("REMOVE SEQUENCE SERVER S2", sequence.PlanChange{Remove: more.Addr})
 	r.step("numbers of the only one again", func() { mustTake(t, s, "photos", 9); mustTake(t, s, "photos", 9) })
 }
 
 func recordGroup(t *testing.T, r *recorder) {
 	e := startEstate(t, 2, "photos")
-	e.Nodes[0].Exec(t, Schema("app", "sequence")...)
-	s := r.proxy("A", Options{Servers: []ServerOptions{e.server()}}, steadySize(10))
+	e.Nodes[0].Exec(t, sequence.Schema("app", "sequence")...)
+	s := r.proxy("A", sequence.Options{Servers: []sequence.ServerOptions{e.server()}}, steadySize(10))
 	e.CatchUp(t, 1, 0)
 	r.step("the first number: S1 is made the holder, and the first ceiling is recorded on S2", func() { mustTake(t, s, "photos", 1) })
 	r.step("numbers below the ceiling", func() { mustTake(t, s, "photos", 9) })
 	r.step("numbers above the ceiling", func() { mustTake(t, s, "photos", 2000) })
 	r.do("SETVAL above the ceiling", func(ctx context.Context) error { _, _, err := s.SetValue(ctx, photos, 300_000, true); return err })
-	r.alter(s, "ALTER SEQUENCE COMMENT", Alteration{Comment: ref("of a group")})
+	r.alter(s, "ALTER SEQUENCE COMMENT", sequence.Alteration{Comment: ref("of a group")})
 	e.CatchUp(t, 1, 0)
 	r.registered = true // a heartbeat on S2 is as good
 	r.step("S1 is lost, and S2 is the primary", func() {

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"seqproxy/sequence"
 )
 
 func TestSizesFollowTheTuningWhileNumbersAreGiven(t *testing.T) {
@@ -20,17 +22,17 @@ func TestSizesFollowTheTuningWhileNumbersAreGiven(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 		}
-		s.Tune(Tuning{OutageCover: time.Minute})
+		s.Tune(sequence.Tuning{OutageCover: time.Minute})
 		use(600)
 		if held := cache.Cached(); held < 60*rate || held > 3*60*rate {
 			t.Errorf("with a cover of a minute %d numbers are held, want %d to %d", held, 60*rate, 3*60*rate)
 		}
-		s.Tune(Tuning{})
+		s.Tune(sequence.Tuning{})
 		use(600)
 		if held := cache.Cached(); held < 900*rate {
 			t.Errorf("with the default cover %d numbers are held, want %d or more", held, 900*rate)
 		}
-		s.Tune(Tuning{CacheSize: 1_000_000, OutageCover: time.Nanosecond})
+		s.Tune(sequence.Tuning{CacheSize: 1_000_000, OutageCover: time.Nanosecond})
 		for range 3000 { // the low-water mark is the half of it
 			use(1)
 		}
@@ -42,12 +44,12 @@ func TestSizesFollowTheTuningWhileNumbersAreGiven(t *testing.T) {
 
 func TestCallersWaitAsLongAsTheTuningSays(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
-	s := p.open(t, func(o *Options) { o.AllocateTimeout = time.Hour })
+	s := p.open(t, func(o *sequence.Options) { o.AllocateTimeout = time.Hour })
 	p.exec(t, "LOCK TABLES sequence WRITE") // until the end of the connection
-	s.Tune(Tuning{AllocateTimeout: 50 * time.Millisecond, CreateTable: true})
+	s.Tune(sequence.Tuning{AllocateTimeout: 50 * time.Millisecond, CreateTable: true})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	var unavailable *UnavailableError
+	var unavailable *sequence.UnavailableError
 	if _, err := s.Take(ctx, []byte("photos"), 1); !errors.As(err, &unavailable) {
 		t.Errorf("got %v, want that nobody waits longer than it says", err)
 	}
@@ -56,13 +58,13 @@ func TestCallersWaitAsLongAsTheTuningSays(t *testing.T) {
 func TestTheTableIsMadeIfTheTuningSaysSo(t *testing.T) {
 	p := newPlace(t)
 	s := p.open(t, patience(30*time.Second), forbidden)
-	_, err := s.Create(t.Context(), CreateOptions{Name: "photos"})
-	if wantText(t, err, "does not exist", "create_table = true"); !errors.Is(err, ErrUnfit) {
+	_, err := s.Create(t.Context(), sequence.CreateOptions{Name: "photos"})
+	if wantText(t, err, "does not exist", "create_table = true"); !errors.Is(err, sequence.ErrUnfit) {
 		t.Errorf("got %v, want that the table is missing", err)
 	}
-	s.Tune(Tuning{CreateTable: true})
+	s.Tune(sequence.Tuning{CreateTable: true})
 	eventually(t, "it is made", func() bool { // a finding is remembered for a moment
-		_, err := s.Create(t.Context(), CreateOptions{Name: "photos"})
+		_, err := s.Create(t.Context(), sequence.CreateOptions{Name: "photos"})
 		return err == nil
 	})
 	if first := mustTake(t, s, "photos", 1); first != 1 {
@@ -73,17 +75,17 @@ func TestTheTableIsMadeIfTheTuningSaysSo(t *testing.T) {
 func TestUnknownSequencesAreMadeIfTheTuningSaysSo(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	s := p.open(t)
-	if _, err := s.Take(context.Background(), []byte("albums"), 1); !errors.Is(err, ErrUnknown) {
+	if _, err := s.Take(context.Background(), []byte("albums"), 1); !errors.Is(err, sequence.ErrUnknown) {
 		t.Errorf("got %v, want that the sequence is unknown", err)
 	}
-	s.Tune(Tuning{CreateUnknown: true})
+	s.Tune(sequence.Tuning{CreateUnknown: true})
 	deadline := time.Now().Add(30 * time.Second)
 	for { // a name is unknown for a second
 		_, err := s.Take(context.Background(), []byte("albums"), 1)
 		if err == nil {
 			return
 		}
-		if !errors.Is(err, ErrUnknown) || time.Now().After(deadline) {
+		if !errors.Is(err, sequence.ErrUnknown) || time.Now().After(deadline) {
 			t.Fatalf("got %v, want that it is made", err)
 		}
 		time.Sleep(10 * time.Millisecond)

@@ -1,9 +1,10 @@
-package sequence
+package sequence_test
 
 import (
 	"testing"
 	"testing/synctest"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/store"
 )
 
@@ -21,8 +22,8 @@ func TestAReservationThatOutlivesItsSequenceIsWaitedFor(t *testing.T) {
 		}()
 		synctest.Wait()
 		for range 2 { // the next one may end in the same way
-			Inside(s).End("photos")
-			if _, err := Inside(s).Meet("photos", store.Row{Name: "photos", Max: sc.max, Entry: store.NoEntry()}); err != nil {
+			sequence.Inside(s).End("photos")
+			if _, err := sequence.Inside(s).Meet("photos", store.Row{Name: "photos", Max: sc.max, Entry: store.NoEntry()}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -43,7 +44,7 @@ func TestAReservationThatOutlivesItsSequenceIsWaitedFor(t *testing.T) {
 		if sc.most != 1 {
 			t.Errorf("got up to %d reservations at a time, want 1", sc.most)
 		}
-		if held := Inside(s).Ending(); held != 0 {
+		if held := sequence.Inside(s).Ending(); held != 0 {
 			t.Errorf("%d turns are kept", held)
 		}
 	})

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/stats"
 )
 
@@ -46,21 +47,21 @@ func TestSetValueOnlyRaises(t *testing.T) {
 		}
 	}
 	set("photos", 1<<64-1, true, true)
-	if got, err := a.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, ErrExhausted) {
+	if got, err := a.Take(context.Background(), []byte("photos"), 1); !errors.Is(err, sequence.ErrExhausted) {
 		t.Errorf("behind the highest number got %d, %v; want ErrExhausted", got, err)
 	}
 
-	mustAlter(t, a, "tens", Alteration{Increment: ref(uint64(10)), Max: ref(uint64(1000))})
+	mustAlter(t, a, "tens", sequence.Alteration{Increment: ref(uint64(10)), Max: ref(uint64(1000))})
 	wantTaken(t, a, "tens", 1, 11)
 	set("tens", 24, true, true)
 	wantTaken(t, a, "tens", 34)
 	set("tens", 300, false, true)
 	wantTaken(t, a, "tens", 300, 310)
 	set("tens", 995, true, true)
-	if got, err := a.Take(context.Background(), []byte("tens"), 1); !errors.Is(err, ErrExhausted) {
+	if got, err := a.Take(context.Background(), []byte("tens"), 1); !errors.Is(err, sequence.ErrExhausted) {
 		t.Errorf("above MAXVALUE got %d, %v; want ErrExhausted", got, err)
 	}
-	if _, _, err := a.SetValue(context.Background(), []byte("none"), 1, true); !errors.Is(err, ErrUnknown) {
+	if _, _, err := a.SetValue(context.Background(), []byte("none"), 1, true); !errors.Is(err, sequence.ErrUnknown) {
 		t.Errorf("got %v, want ErrUnknown", err)
 	}
 }
@@ -86,7 +87,7 @@ func TestRaiseGoesAboveWhatIsInUse(t *testing.T) {
 	settled(t, b, "photos")
 	raise(5000, true)
 	wantTaken(t, a, "photos", 5001)
-	mustAlter(t, a, "photos", Alteration{Max: ref(uint64(1 << 40))})
+	mustAlter(t, a, "photos", sequence.Alteration{Max: ref(uint64(1 << 40))})
 	raise(1<<50, false)
 	if got := mustTake(t, a, "photos", 1); got > 1<<40 {
 		t.Errorf("got %d above MAXVALUE", got)
@@ -118,7 +119,7 @@ func TestFlushGivesBackWhatNobodyHasReservedAfter(t *testing.T) {
 	if got := a.Stats(); got.Rewinds != 0 || got.Unused[stats.UnusedReturned] != 98 {
 		t.Errorf("got %+v, want 98 returned and no rewind", got)
 	}
-	if err := a.Flush(context.Background(), []byte("none")); !errors.Is(err, ErrUnknown) {
+	if err := a.Flush(context.Background(), []byte("none")); !errors.Is(err, sequence.ErrUnknown) {
 		t.Errorf("got %v, want ErrUnknown", err)
 	}
 }
@@ -130,15 +131,15 @@ func TestNothingIsGivenBackIntoAnotherEpoch(t *testing.T) {
 	a, b := p.open(t, steadySize(20)), p.open(t, steadySize(20))
 	wantTaken(t, a, "photos", 1)
 	settled(t, a, "photos")
-	epoch := Inside(a).First().Marks.Epoch("photos")
-	old := Inside(a).Cache("photos").TakeUnused()
+	epoch := sequence.Inside(a).First().Marks.Epoch("photos")
+	old := sequence.Inside(a).Cache("photos").TakeUnused()
 	beginAgain(t, p.db, b, "photos", 1)
 	wantTaken(t, b, "photos", 1)
 	settled(t, b, "photos")
 	if got := p.id(t, "photos"); got != old.Last() {
 		t.Fatalf("the row is at %d, not at %d: this shows nothing", got, old.Last())
 	}
-	if done, err := Inside(a).First().GiveBack(t.Context(), "photos", epoch, old); done || err != nil {
+	if done, err := sequence.Inside(a).First().GiveBack(t.Context(), "photos", epoch, old); done || err != nil {
 		t.Errorf("got %v, %v; want it refused", done, err)
 	}
 	if got := mustTake(t, a, "photos", 1); got <= 20 {
@@ -149,12 +150,12 @@ func TestNothingIsGivenBackIntoAnotherEpoch(t *testing.T) {
 // A sequence is set behind numbers that another proxy is about to give back, as one that stops
 // before it has heard of that: they are passed over for good.
 func TestNothingIsGivenBackThatWasPassedOver(t *testing.T) {
-	for what, pass := range map[string]func(s *Sequences) (bool, error){
-		"SETVAL": func(s *Sequences) (bool, error) {
+	for what, pass := range map[string]func(s *sequence.Sequences) (bool, error){
+		"SETVAL": func(s *sequence.Sequences) (bool, error) {
 			_, ok, err := s.SetValue(t.Context(), []byte("photos"), 30, true)
 			return ok, err
 		},
-		"REPAIR": func(s *Sequences) (bool, error) {
+		"REPAIR": func(s *sequence.Sequences) (bool, error) {
 			_, err := s.Raise(t.Context(), []byte("photos"), 30)
 			return true, err
 		},
@@ -166,15 +167,15 @@ func TestNothingIsGivenBackThatWasPassedOver(t *testing.T) {
 			settled(t, b, "photos")
 			wantTaken(t, a, "photos", 21)
 			settled(t, a, "photos")
-			epoch := Inside(a).First().Marks.Epoch("photos")
-			old := Inside(a).Cache("photos").TakeUnused()
+			epoch := sequence.Inside(a).First().Marks.Epoch("photos")
+			old := sequence.Inside(a).Cache("photos").TakeUnused()
 			if ok, err := pass(b); !ok || err != nil {
 				t.Fatalf("got %v, %v; want that it goes on above 30", ok, err)
 			}
 			if got := p.id(t, "photos"); got != old.Last() {
 				t.Fatalf("the row is at %d, not at %d: this shows nothing", got, old.Last())
 			}
-			if done, err := Inside(a).First().GiveBack(t.Context(), "photos", epoch, old); done || err != nil {
+			if done, err := sequence.Inside(a).First().GiveBack(t.Context(), "photos", epoch, old); done || err != nil {
 				t.Errorf("got %v, %v; want it refused", done, err)
 			}
 			if got := mustTake(t, b, "photos", 1); got <= 30 {
@@ -189,7 +190,7 @@ func TestNothingIsGivenBackThatWasPassedOver(t *testing.T) {
 func TestFlushDoesNotForgetHowNearTheEndIs(t *testing.T) {
 	p := newPlace(t).withTable(t, nil)
 	a, b := p.open(t, steadySize(10)), p.open(t, steadySize(10))
-	mustCreate(t, a, CreateOptions{Name: "photos", Max: 1000, Cache: 10})
+	mustCreate(t, a, sequence.CreateOptions{Name: "photos", Max: 1000, Cache: 10})
 	if got := mustTake(t, a, "photos", 941); got != 1 {
 		t.Fatalf("got %d, want 1", got)
 	}
@@ -200,7 +201,7 @@ func TestFlushDoesNotForgetHowNearTheEndIs(t *testing.T) {
 			t.Fatal(err)
 		}
 		st := statsOf(t, a, "photos")
-		if want := float64(p.id(t, "photos")) / 1000; math.Abs(st.Used-want) > 1e-9 || st.Cached != 0 || st.ToEnd == Never {
+		if want := float64(p.id(t, "photos")) / 1000; math.Abs(st.Used-want) > 1e-9 || st.Cached != 0 || st.ToEnd == sequence.Never {
 			t.Errorf("after FLUSH got %v used, %d held and %v to the end, want %v of the row, 0, and a time", st.Used, st.Cached, st.ToEnd, want)
 		}
 	}
@@ -231,7 +232,7 @@ func TestFlushDoesNotForgetHowNearTheEndIs(t *testing.T) {
 	if err := a.Flush(t.Context(), []byte("photos")); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.UsableFor(t.Context(), []byte("photos")); !errors.Is(err, ErrExhausted) {
+	if err := a.UsableFor(t.Context(), []byte("photos")); !errors.Is(err, sequence.ErrExhausted) {
 		t.Errorf("after FLUSH of what has run out got %v, want ErrExhausted", err)
 	}
 	if st := statsOf(t, a, "photos"); st.Used != 1 || st.ToEnd != 0 {
@@ -249,12 +250,12 @@ func TestWhatWasPassedOverIsGivenUpHereThoughTheServerAnswersNoMore(t *testing.T
 	for name, pass := range passOver(t.Context(), a) {
 		wantTaken(t, a, name, 1)
 		settled(t, a, name)
-		Inside(a).StopFollowing() // nobody looks
-		Inside(a).SetBegun(false)
+		sequence.Inside(a).StopFollowing() // nobody looks
+		sequence.Inside(a).SetBegun(false)
 		err := pass(5000)
-		next := Inside(a).Cache(name).Next()
-		Inside(a).SetBegun(true)
-		Inside(a).FollowAgain()
+		next := sequence.Inside(a).Cache(name).Next()
+		sequence.Inside(a).SetBegun(true)
+		sequence.Inside(a).FollowAgain()
 		if err != nil || next != 0 && next <= 5000 {
 			t.Errorf("%s: %v; goes on at %d, want above 5000", name, err, next)
 		}

@@ -1,10 +1,12 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
 	"errors"
 	"testing"
 	"time"
+
+	"seqproxy/sequence"
 )
 
 // ahead is by how much the clock of the old primary is wrong, in the unit of versions.
@@ -16,17 +18,17 @@ type lossy struct {
 	*estate
 	a, b    *member // b lives on, and holds numbers
 	version uint64  // that both nodes have
-	change  []func(*Options)
+	change  []func(*sequence.Options)
 }
 
-func newLossy(t *testing.T, change ...func(*Options)) *lossy {
+func newLossy(t *testing.T, change ...func(*sequence.Options)) *lossy {
 	t.Helper()
 	e := &lossy{estate: startEstate(t, 2, "photos", "users"), change: append(change, steadySize(10), patience(time.Minute))}
 	e.a, e.b = e.join(t, "a", &given{}, e.change...), e.join(t, "b", &given{}, e.change...)
 	cache := uint64(10)
 	for _, name := range []string{"photos", "users"} {
 		e.a.take(t, "a", name, 1)
-		if _, err := e.a.Alter(t.Context(), []byte(name), Alteration{Cache: &cache}); err != nil {
+		if _, err := e.a.Alter(t.Context(), []byte(name), sequence.Alteration{Cache: &cache}); err != nil {
 			t.Fatal(err)
 		}
 		e.a.given, e.b.given = &given{}, &given{}
@@ -57,8 +59,8 @@ func (e *lossy) run(t *testing.T, node int, text string, args ...any) {
 
 // stopRounds has b see no change until the returned function is called.
 func (e *lossy) stopRounds() (goOn func()) {
-	Inside(e.b.Sequences).StopFollowing()
-	return Inside(e.b.Sequences).FollowAgain
+	sequence.Inside(e.b.Sequences).StopFollowing()
+	return sequence.Inside(e.b.Sequences).FollowAgain
 }
 
 // failOver ends the old primary, and returns a proxy that knows nothing of it.
@@ -70,7 +72,7 @@ func (e *lossy) failOver(t *testing.T) *member {
 	}
 	e.Promote(t, 1)
 	fresh := e.join(t, "fresh", &given{}, e.change...)
-	Inside(fresh.Sequences).ChangeTiming(func(t *Timing) { t.Tenure = 0 }) // both others are registered on the replica
+	sequence.Inside(fresh.Sequences).ChangeTiming(func(t *sequence.Timing) { t.Tenure = 0 }) // both others are registered on the replica
 	within(t, time.Minute, "the new primary serves", func() bool {
 		_, err := fresh.Take(t.Context(), []byte("users"), 1)
 		return err == nil
@@ -79,10 +81,10 @@ func (e *lossy) failOver(t *testing.T) *member {
 }
 
 // confirmOrder makes a sequence an ORDER sequence, whatever is tried until then.
-func confirmOrder(t *testing.T, s *Sequences) error {
+func confirmOrder(t *testing.T, s *sequence.Sequences) error {
 	var err error
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline) && t.Context().Err() == nil; time.Sleep(50 * time.Millisecond) {
-		if _, err = s.Alter(t.Context(), []byte("photos"), Alteration{Order: ref(true)}); err == nil {
+		if _, err = s.Alter(t.Context(), []byte("photos"), sequence.Alteration{Order: ref(true)}); err == nil {
 			return nil
 		}
 	}
@@ -107,7 +109,7 @@ func (e *lossy) wantOrdered(t *testing.T, fresh *member) {
 	t.Helper()
 	last := uint64(0)
 	for range 10 {
-		for _, s := range []*Sequences{fresh.Sequences, e.b.Sequences} {
+		for _, s := range []*sequence.Sequences{fresh.Sequences, e.b.Sequences} {
 			n := mustTake(t, s, "photos", 1)
 			if n <= last {
 				t.Errorf("got %d after %d", n, last)
@@ -133,12 +135,12 @@ func (e *lossy) wantAnew(t *testing.T, fresh *member) {
 // it obeys that. There a sequence becomes an ORDER sequence under a lower version: that waits until
 // the proxy has heard of that.
 func TestAVersionThatWasReadOnALostPrimaryIsNotToldToTheNewOne(t *testing.T) {
-	e := newLossy(t, func(o *Options) { o.OrderWithoutReplica = true })
+	e := newLossy(t, func(o *sequence.Options) { o.OrderWithoutReplica = true })
 	goOn := e.stopRounds()
 	defer func() { goOn() }()
-	v := Inside(e.b.Sequences).First()
+	v := sequence.Inside(e.b.Sequences).First()
 	cache := uint64(11)
-	if _, err := e.a.Alter(t.Context(), []byte("users"), Alteration{Cache: &cache}); err != nil {
+	if _, err := e.a.Alter(t.Context(), []byte("users"), sequence.Alteration{Cache: &cache}); err != nil {
 		t.Fatal(err)
 	}
 	heard, err := v.Hear(t.Context())
@@ -166,14 +168,14 @@ func TestAVersionThatWasReadOnALostPrimaryIsNotToldToTheNewOne(t *testing.T) {
 // A change of the old primary is lost, which a proxy obeys, and the next one of the new primary has
 // the same version.
 func TestAChangeThatHasTheVersionOfALostOneIsObeyed(t *testing.T) {
-	e := newLossy(t, func(o *Options) { o.OrderWithoutReplica = true })
+	e := newLossy(t, func(o *sequence.Options) { o.OrderWithoutReplica = true })
 	cache := uint64(11)
-	if _, err := e.a.Alter(t.Context(), []byte("users"), Alteration{Cache: &cache}); err != nil {
+	if _, err := e.a.Alter(t.Context(), []byte("users"), sequence.Alteration{Cache: &cache}); err != nil {
 		t.Fatal(err)
 	}
 	within(t, time.Minute, "the proxy obeys it", func() bool {
 		var version uint64
-		err := e.pools[0].QueryRow("SELECT version FROM sequence_proxy WHERE id = ?", Inside(e.b.Sequences).First().Registry.ID).Scan(&version)
+		err := e.pools[0].QueryRow("SELECT version FROM sequence_proxy WHERE id = ?", sequence.Inside(e.b.Sequences).First().Registry.ID).Scan(&version)
 		return err == nil && version > e.version
 	})
 	goOn := e.stopRounds()
@@ -194,14 +196,14 @@ func TestAChangeThatHasTheVersionOfALostOneIsObeyed(t *testing.T) {
 func TestAChangeAfterALostOneOfALaterTimeIsObeyed(t *testing.T) {
 	for _, then := range []string{"it begins again", "it becomes an ORDER sequence"} {
 		t.Run(then, func(t *testing.T) {
-			e := newLossy(t, func(o *Options) { o.OrderWithoutReplica = true })
+			e := newLossy(t, func(o *sequence.Options) { o.OrderWithoutReplica = true })
 			beginAgain(t, e.pools[0], e.a.Sequences, "photos", 1)
 			e.run(t, 0, "UPDATE sequence_options SET epoch = epoch + ? WHERE name = 'photos'", 2*ahead)
 			e.run(t, 0, "UPDATE sequence_options SET version = version + ? WHERE name = 'photos'", 2*ahead)
 			e.run(t, 0, "UPDATE sequence_version SET version = version + ?", 2*ahead)
 			within(t, time.Minute, "the proxy obeys it", func() bool {
 				var version uint64
-				err := e.pools[0].QueryRow("SELECT version FROM sequence_proxy WHERE id = ?", Inside(e.b.Sequences).First().Registry.ID).Scan(&version)
+				err := e.pools[0].QueryRow("SELECT version FROM sequence_proxy WHERE id = ?", sequence.Inside(e.b.Sequences).First().Registry.ID).Scan(&version)
 				return err == nil && version > e.version+ahead
 			})
 			for range 25 {
@@ -211,7 +213,7 @@ func TestAChangeAfterALostOneOfALaterTimeIsObeyed(t *testing.T) {
 			fresh := e.failOver(t)
 			if then == "it begins again" {
 				beginAgain(t, e.pools[1], fresh.Sequences, "photos", 1)
-				within(t, time.Minute, "the other proxy has heard of it", func() bool { return Inside(e.b.Sequences).Cached("photos") == 0 })
+				within(t, time.Minute, "the other proxy has heard of it", func() bool { return sequence.Inside(e.b.Sequences).Cached("photos") == 0 })
 				e.wantAnew(t, fresh)
 				return
 			}
@@ -229,7 +231,7 @@ func TestAChangeAfterALostOneOfALaterTimeIsObeyed(t *testing.T) {
 func TestAVersionThatWasToldBeforeTheTableWasRestoredCountsForNothing(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	a, b := p.open(t, steadySize(10)), p.open(t, steadySize(10))
-	mustAlter(t, a, "photos", Alteration{Cache: ref(uint64(10))})
+	mustAlter(t, a, "photos", sequence.Alteration{Cache: ref(uint64(10))})
 	p.exec(t, "CREATE TABLE old_options AS SELECT * FROM sequence_options")
 	p.exec(t, "CREATE TABLE old_version AS SELECT * FROM sequence_version")
 	mustTake(t, b, "photos", 1)
@@ -239,18 +241,18 @@ func TestAVersionThatWasToldBeforeTheTableWasRestoredCountsForNothing(t *testing
 	within(t, time.Minute, "the proxy obeys it", func() bool {
 		var told int
 		err := p.db.QueryRow("SELECT COUNT(*) FROM sequence_proxy, sequence_version AS o WHERE sequence_proxy.version = o.version AND sequence_proxy.id = ?",
-			Inside(b).First().Registry.ID).Scan(&told)
+			sequence.Inside(b).First().Registry.ID).Scan(&told)
 		return err == nil && told == 1
 	})
-	Inside(b).StopFollowing()
+	sequence.Inside(b).StopFollowing()
 	p.exec(t, "REPLACE INTO sequence_options SELECT * FROM old_options")
 	p.exec(t, "REPLACE INTO sequence_version SELECT * FROM old_version")
 	limited, stop := context.WithTimeoutCause(t.Context(), 3*time.Second, errors.New("waited long enough"))
 	defer stop()
-	if _, err := a.Alter(limited, []byte("photos"), Alteration{Order: ref(true)}); err == nil {
+	if _, err := a.Alter(limited, []byte("photos"), sequence.Alteration{Order: ref(true)}); err == nil {
 		t.Error("ORDER was confirmed before all proxies knew")
 	}
-	Inside(b).FollowAgain()
+	sequence.Inside(b).FollowAgain()
 	if err := confirmOrder(t, a); err != nil {
 		t.Fatal(err)
 	}

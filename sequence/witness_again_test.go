@@ -1,8 +1,10 @@
-package sequence
+package sequence_test
 
 import (
 	"testing"
 	"time"
+
+	"seqproxy/sequence"
 )
 
 // One of two members is restored from a backup that knows of no ceiling that the other one was
@@ -17,10 +19,10 @@ func TestAMemberThatWasRestoredLearnsTheCeilingsOfTheOthersAgain(t *testing.T) {
 			patient := patience(30 * time.Second)
 			before, s, other := e.open(t, steadySize(5), patient), e.open(t, steadySize(5), patient), there.open(t, steadySize(5), patient)
 			ceilingsAhead(before, 300)
-			for _, p := range []*Sequences{s, other} {
+			for _, p := range []*sequence.Sequences{s, other} {
 				ceilingsAhead(p, 1_000_000) // so that none is raised by what is taken later
 			}
-			e.change(t, before, PlanChange{Add: e.addr(1)})
+			e.change(t, before, sequence.PlanChange{Add: e.addr(1)})
 			takeAll(t, before, h, name, 40)
 			backed := []string{"sequence", "sequence_limit"}
 			for _, table := range backed {
@@ -35,7 +37,7 @@ func TestAMemberThatWasRestoredLearnsTheCeilingsOfTheOthersAgain(t *testing.T) {
 				there.links[0].Cut()
 				eventually(t, "it is left out", func() bool {
 					takeAll(t, s, h, name, 1)
-					return Inside(s).Members()[0].Away() && Inside(other).Members()[0].Away()
+					return sequence.Inside(s).Members()[0].Away() && sequence.Inside(other).Members()[0].Away()
 				})
 			}
 			restored := backed
@@ -69,7 +71,7 @@ func TestAMemberThatWasRestoredLearnsTheCeilingsOfTheOthersAgain(t *testing.T) {
 			// The network is cut: on the other side numbers go on up to the ceiling.
 			e.links[1].Cut()
 			there.links[0].Cut()
-			e.change(t, s, PlanChange{Remove: e.addr(1), Force: true})
+			e.change(t, s, sequence.PlanChange{Remove: e.addr(1), Force: true})
 			if got, _ := toTheCeiling(t, other, h, name); got == 0 {
 				t.Error("the member that is cut off gave no number, so this shows nothing")
 			}

@@ -1,4 +1,4 @@
-package sequence
+package sequence_test
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"seqproxy/sequence"
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/store"
 	"seqproxy/test/mysqltest"
@@ -22,12 +23,12 @@ func (e *planEstate) otherSide(t *testing.T) *planEstate {
 }
 
 // ceilingsAhead has a proxy set ceilings at most n ahead.
-func ceilingsAhead(s *Sequences, n uint64) {
-	Inside(s).CeilingsAhead(n)
+func ceilingsAhead(s *sequence.Sequences, n uint64) {
+	sequence.Inside(s).CeilingsAhead(n)
 }
 
 // takeAll takes n numbers one by one.
-func takeAll(t *testing.T, s *Sequences, h *givenEver, name string, n int) {
+func takeAll(t *testing.T, s *sequence.Sequences, h *givenEver, name string, n int) {
 	t.Helper()
 	for range n {
 		h.add(t, name, mustTake(t, s, name, 1))
@@ -36,10 +37,10 @@ func takeAll(t *testing.T, s *Sequences, h *givenEver, name string, n int) {
 
 // toTheCeiling reserves what a proxy can that reaches one member alone, and returns how many
 // numbers that were, and why it ended.
-func toTheCeiling(t *testing.T, s *Sequences, h *givenEver, name string) (got int, end error) {
+func toTheCeiling(t *testing.T, s *sequence.Sequences, h *givenEver, name string) (got int, end error) {
 	t.Helper()
 	eventually(t, "the ceiling is reached", func() bool {
-		g, err := Inside(s).Reserve(context.Background(), name, 5, 1)
+		g, err := sequence.Inside(s).Reserve(context.Background(), name, 5, 1)
 		for err == nil && g.Seg.Remaining() > 0 {
 			_, _ = g.Seg.Skip(1) // a border of blocks
 			number, _ := g.Seg.Take(1)
@@ -62,11 +63,11 @@ func TestAMemberThatIsAwayIsTakenOutByItsCeiling(t *testing.T) {
 	s, other := e.open(t, steadySize(5), patient), there.open(t, steadySize(5), patient)
 	ceilingsAhead(s, 400)
 	ceilingsAhead(other, 400)
-	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.change(t, s, PlanChange{Add: e.addr(2)})
-	mustCreate(t, s, CreateOptions{Name: "albums"})
-	mustCreate(t, s, CreateOptions{Name: "small", Max: 1000})
-	for _, p := range []*Sequences{s, other} {
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
+	mustCreate(t, s, sequence.CreateOptions{Name: "albums"})
+	mustCreate(t, s, sequence.CreateOptions{Name: "small", Max: 1000})
+	for _, p := range []*sequence.Sequences{s, other} {
 		for _, name := range []string{"photos", "albums", "small"} {
 			takeAll(t, p, h, name, 60)
 		}
@@ -75,7 +76,7 @@ func TestAMemberThatIsAwayIsTakenOutByItsCeiling(t *testing.T) {
 	e.links[2].Cut()
 	there.links[0].Cut()
 	there.links[1].Cut()
-	now := e.change(t, s, PlanChange{Remove: e.addr(2)})
+	now := e.change(t, s, sequence.PlanChange{Remove: e.addr(2)})
 	if len(now.Members) != 2 {
 		t.Fatalf("got %+v", now)
 	}
@@ -107,7 +108,7 @@ func TestACeilingIsRaisedWhileAnotherMemberKnowsOfIt(t *testing.T) {
 	e, h := newPlanEstate(t, 2, map[string]uint64{"photos": 0}), newGivenEver()
 	s := e.open(t, steadySize(5), patience(30*time.Second))
 	ceilingsAhead(s, 300)
-	e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
 	takeAll(t, s, h, "photos", 1500)
 	e.links[1].Cut()
 	got, err := toTheCeiling(t, s, h, "photos")
@@ -120,10 +121,10 @@ func TestACeilingIsRaisedWhileAnotherMemberKnowsOfIt(t *testing.T) {
 
 	// Of two each could take out the other, so somebody has to say which. How far it went is known.
 	e.links[1].Cut()
-	if _, err := s.ChangePlan(context.Background(), PlanChange{Remove: e.addr(1)}); err == nil {
+	if _, err := s.ChangePlan(context.Background(), sequence.PlanChange{Remove: e.addr(1)}); err == nil {
 		t.Error("one of two was taken out without FORCE")
 	}
-	e.change(t, s, PlanChange{Remove: e.addr(1), Force: true})
+	e.change(t, s, sequence.PlanChange{Remove: e.addr(1), Force: true})
 	for range 10 { // in steps of what a proxy would reserve there
 		numbers, err := e.reserve(t, 1, "photos", 7)
 		if err != nil {
@@ -140,9 +141,9 @@ func TestACeilingIsRaisedAheadOfNeed(t *testing.T) {
 	e := newPlanEstate(t, 2, map[string]uint64{"photos": 0})
 	s := e.open(t, steadySize(5), patience(30*time.Second))
 	ceilingsAhead(s, 10_000)
-	e.change(t, s, PlanChange{Add: e.addr(1)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
 	mustTake(t, s, "photos", 1)
-	v, plan := Inside(s).Members()[0], Inside(s).Plan().Number
+	v, plan := sequence.Inside(s).Members()[0], sequence.Inside(s).Plan().Number
 	before, err := v.RecordedCeiling(context.Background(), "photos", plan)
 	if err != nil || before == 0 {
 		t.Fatalf("its ceiling is %d, %v", before, err)
@@ -166,7 +167,7 @@ func TestACeilingIsRaisedAheadOfNeed(t *testing.T) {
 func TestAMemberWithDirectWritersHasNoCeiling(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
 	s := e.open(t, inSteps, withDirectWriters)
-	stopped := PlanChange{WritersStopped: true}
+	stopped := sequence.PlanChange{WritersStopped: true}
 	add := func(i int) {
 		c := stopped
 		c.Add = e.addr(i)
@@ -184,12 +185,12 @@ func TestAMemberWithDirectWritersHasNoCeiling(t *testing.T) {
 
 func TestWhereACeilingIsSet(t *testing.T) {
 	for _, c := range []struct{ position, highest, ahead, want uint64 }{
-		{0, 1<<64 - 1, CeilingAhead, CeilingAhead},
-		{1000, 1<<64 - 1, CeilingAhead, 1000 + CeilingAhead},
-		{0, 1<<32 - 1, CeilingAhead, 1<<24 - 1},
-		{1<<32 - 1, 1<<32 - 1, CeilingAhead, 1<<32 - 1},
-		{1 << 40, 1<<32 - 1, CeilingAhead, 1<<32 - 1},
-		{1<<64 - 1, 1<<64 - 1, CeilingAhead, 1<<64 - 1},
+		{0, 1<<64 - 1, sequence.CeilingAhead, sequence.CeilingAhead},
+		{1000, 1<<64 - 1, sequence.CeilingAhead, 1000 + sequence.CeilingAhead},
+		{0, 1<<32 - 1, sequence.CeilingAhead, 1<<24 - 1},
+		{1<<32 - 1, 1<<32 - 1, sequence.CeilingAhead, 1<<32 - 1},
+		{1 << 40, 1<<32 - 1, sequence.CeilingAhead, 1<<32 - 1},
+		{1<<64 - 1, 1<<64 - 1, sequence.CeilingAhead, 1<<64 - 1},
 	} {
 		if got := change.CeilingAbove(c.position, c.highest, c.ahead); got != c.want {
 			t.Errorf("above %d, up to %d: got %d, want %d", c.position, c.highest, got, c.want)
@@ -204,13 +205,13 @@ func TestAMemberDoesNotGoByTheCeilingOfAnother(t *testing.T) {
 	there := e.otherSide(t)
 	s := e.open(t, steadySize(5), patience(30*time.Second))
 	ceilingsAhead(s, 200)
-	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.change(t, s, PlanChange{Add: e.addr(2)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
 	takeAll(t, s, h, "photos", 60)
 
 	// It raises the ceiling of the second member. Only the first one hears of it.
 	ctx := context.Background()
-	second := Inside(s).Members()[1]
+	second := sequence.Inside(s).Members()[1]
 	e.links[1].Cut()
 	e.links[2].Cut()
 	if err := second.RecordCeiling(ctx, "photos", 3000); err == nil {
@@ -230,7 +231,7 @@ func TestAMemberDoesNotGoByTheCeilingOfAnother(t *testing.T) {
 	e.links[0].Cut()
 	e.links[1].Mend()
 	e.links[2].Mend()
-	e.change(t, s, PlanChange{Remove: e.addr(0)})
+	e.change(t, s, sequence.PlanChange{Remove: e.addr(0)})
 	takeAll(t, s, h, "photos", 1500)
 }
 
@@ -241,9 +242,9 @@ func TestAHalfMadeSequenceIsNotGivenAlone(t *testing.T) {
 	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 0}), newGivenEver()
 	there := e.otherSide(t)
 	s := e.open(t, steadySize(5), patience(30*time.Second))
-	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.change(t, s, PlanChange{Add: e.addr(2)})
-	mustCreate(t, s, CreateOptions{Name: "albums"})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
+	mustCreate(t, s, sequence.CreateOptions{Name: "albums"})
 	for _, p := range e.places[1:] { // as if it had died after the first commit
 		for _, table := range []string{"sequence", "sequence_options", "sequence_limit"} {
 			p.exec(t, "DELETE FROM "+table+" WHERE `name` = 'albums'")
@@ -258,10 +259,10 @@ func TestAHalfMadeSequenceIsNotGivenAlone(t *testing.T) {
 	e.links[0].Cut()
 	e.links[1].Mend()
 	e.links[2].Mend()
-	e.change(t, s, PlanChange{Remove: e.addr(0)})
+	e.change(t, s, sequence.PlanChange{Remove: e.addr(0)})
 	rest := &planEstate{places: e.places[1:], links: e.links[1:]}
 	after := rest.open(t, steadySize(5), patience(30*time.Second))
-	mustCreate(t, after, CreateOptions{Name: "albums"})
+	mustCreate(t, after, sequence.CreateOptions{Name: "albums"})
 	takeAll(t, after, h, "albums", 100)
 }
 
@@ -273,14 +274,14 @@ func TestTheHomeOfAnOrderSequenceIsNotTakenOutByItsCeiling(t *testing.T) {
 	there := e.otherSide(t)
 	patient := patience(30 * time.Second)
 	s := e.open(t, steadySize(5), patient)
-	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.change(t, s, PlanChange{Add: e.addr(2)})
-	mustCreate(t, s, CreateOptions{Name: "albums", Order: true})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
+	mustCreate(t, s, sequence.CreateOptions{Name: "albums", Order: true})
 	other := there.open(t, steadySize(5), patient)
 	mustTake(t, s, "albums", 1)
 	mustTake(t, other, "albums", 1)
 
-	home := Inside(s).Home("albums")
+	home := sequence.Inside(s).Home("albums")
 	for i := range e.links {
 		if e.addr(i) == home.Name() {
 			e.links[i].Cut()
@@ -288,7 +289,7 @@ func TestTheHomeOfAnOrderSequenceIsNotTakenOutByItsCeiling(t *testing.T) {
 			there.links[i].Cut()
 		}
 	}
-	_, err := s.ChangePlan(context.Background(), PlanChange{Remove: home.Name()})
+	_, err := s.ChangePlan(context.Background(), sequence.PlanChange{Remove: home.Name()})
 	if err == nil {
 		first := mustTake(t, s, "albums", 1)
 		t.Fatalf("%d was given after %d", mustTake(t, other, "albums", 1), first)
@@ -296,7 +297,7 @@ func TestTheHomeOfAnOrderSequenceIsNotTakenOutByItsCeiling(t *testing.T) {
 	wantText(t, err, home.Name(), "albums", "ORDER", "FORCE")
 
 	// With that word it goes on above the ceiling.
-	now := e.change(t, s, PlanChange{Remove: home.Name(), Force: true})
+	now := e.change(t, s, sequence.PlanChange{Remove: home.Name(), Force: true})
 	if len(now.Members) != 2 {
 		t.Fatalf("got %+v", now)
 	}
@@ -309,23 +310,23 @@ func TestTheHomeOfAnOrderSequenceIsNotTakenOutByItsCeiling(t *testing.T) {
 func TestACeilingOfACoordinatorThatDiedIsNotGoneBy(t *testing.T) {
 	e := newPlanEstate(t, 3, map[string]uint64{"photos": 0})
 	s := e.open(t, steadySize(5), patience(30*time.Second))
-	e.change(t, s, PlanChange{Add: e.addr(1)})
-	e.change(t, s, PlanChange{Add: e.addr(2)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
 	mustTake(t, s, "photos", 1)
 
 	e.links[2].Cut()
-	Inside(s).OnPlanStep(func(step, address string) error {
+	sequence.Inside(s).OnPlanStep(func(step, address string) error {
 		if step == change.Accepted {
 			return errKilled
 		}
 		return nil
 	})
-	if _, err := s.ChangePlan(context.Background(), PlanChange{Remove: e.addr(2)}); err == nil {
+	if _, err := s.ChangePlan(context.Background(), sequence.PlanChange{Remove: e.addr(2)}); err == nil {
 		t.Fatal("the coordinator did not die")
 	}
 	e.links[2].Mend()
-	Inside(s).OnPlanStep(nil)
-	now, err := s.ChangePlan(context.Background(), PlanChange{Remove: e.addr(2)})
+	sequence.Inside(s).OnPlanStep(nil)
+	now, err := s.ChangePlan(context.Background(), sequence.PlanChange{Remove: e.addr(2)})
 	if err != nil {
 		t.Fatal(err)
 	}
