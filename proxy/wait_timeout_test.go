@@ -11,9 +11,16 @@ import (
 	"seqproxy/test/mysqltest"
 )
 
-// hasty starts a server that closes idle connections soon.
-func hasty(t *testing.T) *mysqltest.Server {
-	return mysqltest.Start(t, "--wait-timeout=1", "--interactive-timeout=2")
+// patiently is the wait_timeout of servers to which clients of these tests must not be silent for so
+// long, and pause how long they are silent each time.
+const (
+	patiently = 3 * time.Second
+	pause     = 700 * time.Millisecond
+)
+
+// hasty starts a server that ends connections soon: those that are not interactive, and those that are.
+func hasty(t *testing.T, wait, interactive time.Duration) *mysqltest.Server {
+	return mysqltest.Start(t, fmt.Sprintf("--wait-timeout=%.0f", wait.Seconds()), fmt.Sprintf("--interactive-timeout=%.0f", interactive.Seconds()))
 }
 
 // alone runs a query and nothing behind it: query has the server see a ping.
@@ -24,39 +31,46 @@ func (w *wire) alone(sql string) []byte {
 }
 
 func TestASessionThatNeverNeededItsServerIsClosedAsByTheServer(t *testing.T) {
-	server := hasty(t)
+	const soon, late = time.Second, 10 * wireTimeout // which ended does not wait for
 	serverTLS, clientTLS := testTLS()
-	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}, Proxy: func(o *proxy.Options) { o.TLS = serverTLS }})
-	createSequence(t, e, "photos")
+	start := func(wait, interactive time.Duration) *env {
+		server := hasty(t, wait, interactive)
+		e := newEnv(t, setup{Servers: []*mysqltest.Server{server}, Proxy: func(o *proxy.Options) { o.TLS = serverTLS }})
+		createSequence(t, e, "photos")
+		return e
+	}
+	usual, interactive := start(soon, late), start(late, soon)
 	caps := allFraming &^ protocol.SessionTrack // or MariaDB 11.8 is asked at the login
 	for name, c := range map[string]struct {
+		e           *env
 		login       wireLogin
 		tls, number bool
-		seconds     int
 	}{
-		"wait_timeout":          {login: wireLogin{Capabilities: caps}, seconds: 1},
-		"after a number":        {login: wireLogin{Capabilities: caps}, number: true, seconds: 1},
-		"with TLS":              {login: wireLogin{Capabilities: caps}, number: true, tls: true, seconds: 1},
-		"interactive":           {login: wireLogin{Capabilities: caps | protocol.Interactive}, seconds: 2},
-		"interactive, a number": {login: wireLogin{Capabilities: caps | protocol.Interactive}, number: true, seconds: 2},
+		"wait_timeout":          {e: usual, login: wireLogin{Capabilities: caps}},
+		"after a number":        {e: usual, login: wireLogin{Capabilities: caps}, number: true},
+		"with TLS":              {e: usual, login: wireLogin{Capabilities: caps}, number: true, tls: true},
+		"interactive":           {e: interactive, login: wireLogin{Capabilities: caps | protocol.Interactive}},
+		"interactive, a number": {e: interactive, login: wireLogin{Capabilities: caps | protocol.Interactive}, number: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var said [2][]byte
-			for i, addr := range []string{e.Addr(), server.Addr()} {
+			for i, addr := range []string{c.e.Addr(), c.e.Servers[0].Addr()} {
 				l := c.login
 				if c.tls && i == 0 {
 					l.TLS = clientTLS
 				}
-				w := e.Wire(t, addr, l)
+				begin := time.Now()
+				w := c.e.Wire(t, addr, l)
 				if c.number && i == 0 {
 					time.Sleep(300 * time.Millisecond) // the alarm is not moved by this
+					begin = time.Now()
 					w.alone("SELECT NEXTVAL('photos')")
 				}
-				start := time.Now()
 				said[i] = w.ended()
-				if took := time.Since(start).Round(100 * time.Millisecond); took < time.Duration(c.seconds)*time.Second-100*time.Millisecond || took > time.Duration(c.seconds+1)*time.Second {
-					t.Errorf("%s: closed after %s, want %ds", addr, took, c.seconds)
+				// MySQL counts in parts of a second
+				if took := time.Since(begin); took < soon-100*time.Millisecond {
+					t.Errorf("%s: closed after %s, want %s", addr, took, soon)
 				}
 			}
 			if !bytes.Equal(said[0], said[1]) {
@@ -67,12 +81,12 @@ func TestASessionThatNeverNeededItsServerIsClosedAsByTheServer(t *testing.T) {
 }
 
 func TestAClientThatTakesNumbersKeepsItsConnectionAndWhatIsThere(t *testing.T) {
-	server := hasty(t)
+	server := hasty(t, patiently, patiently)
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}})
 	createSequence(t, e, "photos")
 	busy := func(w *wire) {
-		for range 11 { // three times wait_timeout
-			time.Sleep(300 * time.Millisecond)
+		for range patiently*3/2/pause + 1 {
+			time.Sleep(pause)
 			w.alone("SELECT NEXTVAL('photos')")
 		}
 	}
@@ -80,7 +94,7 @@ func TestAClientThatTakesNumbersKeepsItsConnectionAndWhatIsThere(t *testing.T) {
 		"nothing":           {"SELECT 1", "SELECT 7", "7"},
 		"a transaction":     {"INSERT INTO t VALUES (3)", "SELECT SUM(a) FROM t", "3"},
 		"a temporary table": {"CREATE TEMPORARY TABLE x AS SELECT 5 AS a", "SELECT a FROM x", "5"},
-		"another timeout":   {"SET SESSION wait_timeout = 2", "SELECT @@wait_timeout", "2"},
+		"another timeout":   {"SET SESSION wait_timeout = 4", "SELECT @@wait_timeout", "4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -110,7 +124,7 @@ func TestAClientThatTakesNumbersKeepsItsConnectionAndWhatIsThere(t *testing.T) {
 }
 
 func TestAPingDoesNotChangeWhatTheLastStatementLeft(t *testing.T) {
-	server := hasty(t)
+	server := hasty(t, patiently, patiently)
 	e := newEnv(t, setup{Servers: []*mysqltest.Server{server}})
 	createSequence(t, e, "photos")
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
@@ -122,7 +136,7 @@ func TestAPingDoesNotChangeWhatTheLastStatementLeft(t *testing.T) {
 		{"SELECT 1 + '1x'", "SELECT @@warning_count"},
 	} {
 		var found [2][][]string // without and with a ping
-		for i, pause := range []time.Duration{0, 300 * time.Millisecond} {
+		for i, pause := range []time.Duration{0, patiently/10 + 100*time.Millisecond} {
 			for _, own := range []string{"SELECT NEXTVAL('photos')", "SELECT NEXTVAL('nothing')"} {
 				w.query("DROP TABLE IF EXISTS t")
 				w.query("CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY, b INT)")
@@ -143,7 +157,7 @@ func TestAPingDoesNotChangeWhatTheLastStatementLeft(t *testing.T) {
 }
 
 func TestConnectionsToOtherShardsAreKeptWhileTheSessionIsBusy(t *testing.T) {
-	e := newEnv(t, setup{Servers: []*mysqltest.Server{mysqltest.Shared(t), hasty(t)}})
+	e := newEnv(t, setup{Servers: []*mysqltest.Server{mysqltest.Shared(t), hasty(t, patiently, patiently)}})
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[1]})
 	w.send(packet(command(protocol.ComStmtPrepare, "SELECT @@port")))
 	p, err := w.receivePrepare()
@@ -151,8 +165,8 @@ func TestConnectionsToOtherShardsAreKeptWhileTheSessionIsBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.query("USE " + e.Schemas[0])
-	for range 11 {
-		time.Sleep(300 * time.Millisecond)
+	for range patiently*3/2/pause + 1 {
+		time.Sleep(pause)
 		w.query("SELECT 1")
 	}
 	execute := append([]byte{byte(protocol.ComStmtExecute)}, p[5:9]...)
@@ -165,12 +179,12 @@ func TestConnectionsToOtherShardsAreKeptWhileTheSessionIsBusy(t *testing.T) {
 func TestWaitTimeoutIsFollowedWithoutAnyServer(t *testing.T) {
 	e := newEnv(t, setup{Shards: noShards})
 	w, other := e.Wire(t, e.Addr(), wireLogin{}), e.Wire(t, e.Addr(), wireLogin{})
+	begin := time.Now()
 	w.query("SET wait_timeout = 1")
-	start := time.Now()
 	if got := w.ended(); len(got) > 0 {
 		t.Errorf("got %q before the end, want nothing, as from the MySQL 8.0.11 that the greeting names", got)
 	}
-	if took := time.Since(start); took < 900*time.Millisecond || took > 3*time.Second {
+	if took := time.Since(begin); took < 900*time.Millisecond {
 		t.Errorf("closed after %s, want 1s", took)
 	}
 	other.ping("the end of another session")
@@ -180,14 +194,14 @@ func TestWaitTimeoutIsFollowedWithoutAnyServer(t *testing.T) {
 }
 
 func TestACommandThatComesSlowlyIsNotEndedByWaitTimeout(t *testing.T) {
-	e := newEnv(t, setup{Servers: []*mysqltest.Server{hasty(t)}})
+	e := newEnv(t, setup{Servers: []*mysqltest.Server{hasty(t, patiently, patiently)}})
 	w := e.Wire(t, e.Addr(), wireLogin{Capabilities: allFraming &^ protocol.SessionTrack, Packing: notPacked})
 	w.ping("the login")
 	statement := packet(command(protocol.ComQuery, "SELECT LENGTH('"+string(bytes.Repeat([]byte("x"), 2<<20))+"')"))
 	w.send(statement[:100_000])
 	for part := statement[100_000:]; len(part) > 0; {
-		time.Sleep(400 * time.Millisecond)
-		n := min(len(part), 500_000)
+		time.Sleep(pause)
+		n := min(len(part), 400_000)
 		w.send(part[:n])
 		part = part[n:]
 	}
