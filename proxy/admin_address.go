@@ -5,12 +5,8 @@ import (
 	"net"
 	"time"
 
-	"github.com/go-mysql-org/go-mysql/mysql"
-
-	"seqproxy/protocol"
 	"seqproxy/proxy/kill"
-	"seqproxy/proxy/login"
-	"seqproxy/statement"
+	"seqproxy/proxy/session"
 )
 
 // The admin address is a second one that the Server listens on. Its sessions have no
@@ -29,7 +25,7 @@ func (s *Server) ListenAdmin(address string) error {
 	if err != nil {
 		return err
 	}
-	s.adminListener = l
+	s.adminListener, s.shared.AdminAddress = l, l.Addr()
 	return nil
 }
 
@@ -47,11 +43,11 @@ func (s *Server) endAdminAddress(ctx context.Context) (cut int) {
 	if s.adminListener == nil {
 		return 0
 	}
-	s.mu.Lock()
-	s.adminEnds.Store(true) // under mu: from then on no session is added
-	s.mu.Unlock()
+	s.shared.Mu.Lock()
+	s.shared.AdminEnds.Store(true) // under mu: from then on no session is added
+	s.shared.Mu.Unlock()
 	s.adminListener.Close()
-	s.eachAt(true, (*session).drain)
+	s.eachAt(true, (*session.Session).Drain)
 	ended := make(chan struct{})
 	go func() {
 		s.wg.Wait()
@@ -67,9 +63,9 @@ func (s *Server) endAdminAddress(ctx context.Context) (cut int) {
 		return 0
 	case <-time.After(adminEndPatience):
 	}
-	s.eachAt(true, func(sess *session) {
+	s.eachAt(true, func(sess *session.Session) {
 		cut++
-		sess.doom.Set(kill.Drained)
+		sess.Doomed().Set(kill.Drained)
 		sess.Cut()
 	})
 	<-ended
@@ -79,60 +75,3 @@ func (s *Server) endAdminAddress(ctx context.Context) (cut int) {
 // adminEndPatience is for how long sessions at the admin address may end by themselves
 // when the time of the others is up.
 const adminEndPatience = 200 * time.Millisecond
-
-// noServer is the error for what needs a server where there is none.
-func (a *attachment) noServer() error {
-	if !a.login.AtAdmin {
-		return errKeysOnly
-	}
-	return protocol.NotSupported("this is the admin address, where only SEQPROXY ..., SHOW SEQPROXY ..., EXPLAIN FORMAT=ROUTE and statements about sequences are answered "+
-		"(SHOW SEQPROXY HELP lists them), and what drivers ask when they connect: for all else, as for data and to look around with a tool, connect to %s", a.shared.listener.Addr())
-}
-
-// version is what the session says that the server's is where there is none.
-func (a *attachment) version() string {
-	if a.login.AtAdmin {
-		if hello, ok := a.set.routes.Greeting(); ok {
-			return hello.TrueVersion()
-		}
-	}
-	return login.NoServerVersion
-}
-
-// atAdminAddress handles a text at the admin address.
-func (t *texts) atAdminAddress(sql []byte) error {
-	if asksForNumbers(&t.planning.stmt) {
-		return t.at.noServer()
-	}
-	return t.special(sql)
-}
-
-// asksForNumbers says whether a text is one that sequences give numbers to.
-func asksForNumbers(st *statement.Statement) bool {
-	if st.Refusal != "" {
-		return true
-	}
-	for i := range st.Calls {
-		switch st.Calls[i].Func {
-		case statement.Nextval, statement.Lastval, statement.Setval:
-			return true
-		}
-	}
-	return false
-}
-
-// notHere is the error for a statement to the proxy where clients connect, if it is
-// answered at the admin address alone and the user may give it there.
-func (a *attachment) notHere(st *statement.Statement) error {
-	if st.Kind != statement.Seqproxy && st.Kind != statement.ExplainRoute {
-		return nil
-	}
-	if !a.set.AdminAddressOnly || a.login.AtAdmin || !a.login.Account.Looks() {
-		return nil
-	}
-	where := "the admin address"
-	if l := a.shared.adminListener; l != nil {
-		where += " " + l.Addr().String()
-	}
-	return protocol.Errorf(mysql.ER_NOT_SUPPORTED_YET, "42000", "seqproxy: SEQPROXY, SHOW SEQPROXY and EXPLAIN FORMAT=ROUTE are answered at %s (admin.data_port is false)", where)
-}

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
-	"seqproxy/protocol"
 	"seqproxy/proxy/kill"
-	"seqproxy/proxy/login"
+	"seqproxy/proxy/session"
 )
 
 // A proxy stops in steps, each of which whoever runs it may prolong: Announce,
@@ -26,9 +24,9 @@ func (s *Server) Draining() bool { return s.announced.Load() }
 // StopAccepting refuses every further client but at the admin address. The sessions go on.
 func (s *Server) StopAccepting() {
 	s.Announce()
-	s.mu.Lock()
+	s.shared.Mu.Lock()
 	s.closed.Store(true) // under mu: from then on no session is added
-	s.mu.Unlock()
+	s.shared.Mu.Unlock()
 	s.listener.Close()
 }
 
@@ -56,17 +54,17 @@ func (s *Server) Wait(ctx context.Context) error {
 // many had to be cut.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.StopAccepting()
-	if s.draining.Swap(true) {
+	if s.shared.Draining.Swap(true) {
 		return errors.New("shutdown was asked for already")
 	}
 	defer s.stopWatching(ctx)
-	close(s.stopping)
-	s.eachAt(false, (*session).drain)
+	close(s.shared.Stopping)
+	s.eachAt(false, (*session.Session).Drain)
 	cut := 0
 	if s.Wait(ctx) != nil {
-		s.eachAt(false, func(sess *session) {
+		s.eachAt(false, func(sess *session.Session) {
 			cut++
-			sess.doom.Set(kill.Drained)
+			sess.Doomed().Set(kill.Drained)
 			sess.Cut()
 		})
 		<-s.ended
@@ -82,48 +80,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // closedTo says whether nobody is accepted any more.
 func (s *Server) closedTo(atAdmin bool) bool {
 	if atAdmin {
-		return s.adminEnds.Load()
+		return s.shared.AdminEnds.Load()
 	}
 	return s.closed.Load()
-}
-
-// drain ends the wait for the next command, from outside. A session that is busy
-// sees the shutdown when it has done its work.
-func (b *backends) drain() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.busy {
-		_ = b.client.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
-	}
-}
-
-// lastCommand is for how long a session that a shutdown ends looks for a command that
-// has come meanwhile.
-const lastCommand = 10 * time.Millisecond
-
-// leave tells a client whose command crossed the shutdown that it was not carried out.
-// To one that waits for nothing servers say nothing, either, and so its driver takes the
-// connection for one that has become stale.
-func (s *session) leave() {
-	if s.client.SetReadDeadline(time.Now().Add(lastCommand)) != nil || s.client.Fill() != nil {
-		return
-	}
-	for {
-		payload, ok, err := s.batch.next()
-		if !ok || err != nil {
-			return
-		}
-		s.client.packetNum = 1
-		if len(payload) > 0 {
-			switch cmd := protocol.Command(payload[0]); {
-			case cmd == protocol.ComQuit:
-				return
-			case cmd.AnswerShape() == protocol.ShapeNone:
-				continue
-			}
-		}
-		s.refuse(login.ErrShutdown)
-		_ = s.client.flush() // the session ends either way
-		return
-	}
 }

@@ -7,8 +7,7 @@ import (
 	"time"
 
 	"seqproxy/backend"
-	"seqproxy/protocol"
-	"seqproxy/proxy/login"
+	"seqproxy/proxy/session"
 )
 
 // A paused shard gets no new statement: commands for it wait before they go there, in
@@ -16,104 +15,6 @@ import (
 // takes a lock that both share: a session says which shard it is about to use and looks
 // then whether that is paused; a pause is in force before its maker looks at the sessions.
 // So of the two at least one sees the other.
-
-// enter has the command being handled wait while a shard is paused, unless the session has
-// a transaction open or has begun the command there before. What came before the command
-// may be sent and answered meanwhile.
-func (a *attachment) enter(shard *backend.Shard) error {
-	if engaged := a.engaged.Load(); !engaged.Has(shard) {
-		a.engaged.Store(engaged.With(shard))
-	}
-	if shard.Paused() != nil && !a.entered.Has(shard) {
-		if err := a.above.settle(); err != nil { // it may begin a transaction, or end one
-			return err
-		}
-		if !a.state.InTransaction() {
-			if err := a.awaitResume(shard); err != nil {
-				return err
-			}
-			a.waited = true
-		}
-	}
-	a.entered = a.entered.With(shard)
-	return nil
-}
-
-// enterBoth is enter for a command that needs two shards at the same time.
-func (a *attachment) enterBoth(one, other *backend.Shard) error {
-	for {
-		if err := a.enter(one); err != nil {
-			return err
-		}
-		if err := a.enter(other); err != nil || a.engaged.Load().Has(one) {
-			// or it has waited, and the first may be paused now
-			return err
-		}
-	}
-}
-
-// awaitResume waits until a shard is not paused any more. It ends with the session, by
-// KILL QUERY, by a shutdown, and after Options.PauseTimeout.
-func (a *attachment) awaitResume(shard *backend.Shard) (err error) {
-	if err := a.client.flush(); err != nil { // the answers of our own to what came before
-		return err
-	}
-	a.login.Leave() // others need not wait for it
-	a.shared.held.Add(1)
-	defer a.shared.held.Add(-1)
-	timer := time.NewTimer(a.set.PauseTimeout)
-	defer timer.Stop()
-	spent := a.patience.Spent()
-	defer func() {
-		err = a.patience.Over(err)
-		a.patience.Restore(spent) // it was no sequence server that the command waited for
-		a.unreached = err != nil
-	}()
-	for {
-		p := shard.Paused()
-		if p == nil {
-			return a.prolongLogin()
-		}
-		a.engaged.Store(nil)
-		a.entered = nil
-		select {
-		case <-p.Resumed():
-		case <-a.patience.Done():
-			return a.patience.Err()
-		case <-a.shared.stopping:
-			return login.ErrShutdown
-		case <-timer.C:
-			return protocol.Errorf(erShardLost, "HY000", "seqproxy: shard %s is paused since %s by SEQPROXY PAUSE, and was not resumed within %s",
-				shard.Name(), p.Since().Format("2006-01-02 15:04:05 MST"), a.set.PauseTimeout)
-		}
-		a.engaged.Store(a.entered.With(shard)) // before it is looked at again
-	}
-}
-
-// disengage takes note that what the session does now needs no server. Nothing is in flight.
-func (a *attachment) disengage() {
-	if !a.state.InTransaction() {
-		a.engaged.Store(nil)
-	}
-}
-
-// restLocked takes note that the session waits for a command.
-func (a *attachment) restLocked() {
-	a.resting, a.transacting = true, a.state.InTransaction()
-	if a.engaged.Load().Many() { // of these it can be in a transaction on one alone
-		var one *backend.ShardSet
-		if a.cur != nil {
-			one = one.With(a.cur.Shard())
-		}
-		a.engaged.Store(one)
-	}
-}
-
-// usesLocked says, from outside, whether a session has a statement or a transaction on
-// some shards.
-func (a *attachment) usesLocked(shards *backend.ShardSet) bool {
-	return a.engaged.Load().Meets(shards) && (!a.resting || a.transacting)
-}
 
 const (
 	// pausePatience bounds how long Pause waits for the sessions that use a shard.
@@ -139,7 +40,7 @@ func (s *Server) Pause(ctx context.Context, shard string, by uint32) (out Paused
 	for {
 		before := set
 		s.pausing.Lock()
-		for _, p := range s.settings.Load().routes.Named(shard) {
+		for _, p := range s.shared.Settings.Load().Routes.Named(shard) {
 			if !set.Has(p) {
 				pauses[p.Pause()] = p
 				set = set.With(p)
@@ -175,7 +76,7 @@ func (s *Server) awaitUnused(ctx context.Context, shards *backend.ShardSet, but 
 		}
 		select {
 		case <-tick.C:
-		case <-s.stopping:
+		case <-s.shared.Stopping:
 			return busy
 		case <-ctx.Done():
 			return busy
@@ -185,10 +86,8 @@ func (s *Server) awaitUnused(ctx context.Context, shards *backend.ShardSet, but 
 
 // using counts the sessions but one that use one of some shards.
 func (s *Server) using(shards *backend.ShardSet, but uint32) (n int) {
-	s.eachAt(false, func(sess *session) {
-		sess.mu.Lock()
-		defer sess.mu.Unlock()
-		if sess.id != but && sess.usesLocked(shards) {
+	s.eachAt(false, func(sess *session.Session) {
+		if sess.ID() != but && sess.Uses(shards) {
 			n++
 		}
 	})
@@ -200,7 +99,7 @@ func (s *Server) using(shards *backend.ShardSet, but uint32) (n int) {
 func (s *Server) Resume(shard string) (resumed []*backend.Shard, exists bool) {
 	s.pausing.Lock()
 	defer s.pausing.Unlock()
-	named := s.settings.Load().routes.Named(shard)
+	named := s.shared.Settings.Load().Routes.Named(shard)
 	for _, p := range named {
 		if p.Resume() {
 			resumed = append(resumed, p)
@@ -210,4 +109,4 @@ func (s *Server) Resume(shard string) (resumed []*backend.Shard, exists bool) {
 }
 
 // Held counts the sessions that wait for a shard that is paused.
-func (s *Server) Held() int { return int(s.held.Load()) }
+func (s *Server) Held() int { return int(s.shared.Held.Load()) }

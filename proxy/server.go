@@ -17,90 +17,11 @@ import (
 	"seqproxy/backend"
 	"seqproxy/internal/logfield"
 	"seqproxy/protocol"
-	"seqproxy/proxy/keys"
 	"seqproxy/proxy/kill"
 	"seqproxy/proxy/login"
-	"seqproxy/proxy/plan"
-	"seqproxy/proxy/shown"
+	"seqproxy/proxy/session"
 	"seqproxy/proxy/stats"
-	"seqproxy/proxy/ticket"
-	"seqproxy/sequence"
-	"seqproxy/statement"
 )
-
-// UnknownSequence says what becomes of a NEXTVAL of a name that is not served.
-type UnknownSequence = plan.Unknown
-
-// The policies for unknown names.
-const (
-	UnknownError  = plan.UnknownError
-	UnknownCreate = plan.UnknownCreate
-	UnknownRelay  = plan.UnknownRelay
-)
-
-// sequencer is where keys come from, by what each part of a session sees of it.
-// *sequence.Sequences implements it.
-type sequencer interface {
-	keys.Sequences
-	keys.Names
-	ticket.Sequences
-	shown.Sequences
-	sequenceNames
-	sequenceSteps
-	sequenceSetter
-	columnOwners
-	// Schema is the schema of the sequence table.
-	Schema() string
-}
-
-// sequenceNames is what planning has to know of names.
-type sequenceNames interface {
-	// Exists says whether a sequence of that name is served.
-	Exists(ctx context.Context, name []byte) (bool, error)
-	// Same says whether two names are spellings of one sequence.
-	Same(ctx context.Context, a, b []byte) (bool, error)
-	// FormOf says what the keys of a sequence are.
-	FormOf(ctx context.Context, name []byte) (sequence.Form, error)
-	// InUTF8 returns a name that is in another character set of MySQL's; sequence.ErrNoText
-	// says that it is no text.
-	InUTF8(ctx context.Context, charset string, name []byte) ([]byte, error)
-}
-
-// sequenceSteps tells how far apart numbers are that applications count themselves.
-type sequenceSteps interface {
-	// Stride is how far apart the numbers of one sequence server are, where several divide the
-	// numbers in steps; else 1. It does no I/O.
-	Stride() uint64
-	// Divided says whether several sequence servers divide the numbers, and by multiples of how
-	// many others may move a row of theirs; 1: by none. It asks them.
-	Divided(ctx context.Context) (several bool, multiple uint64, err error)
-}
-
-// sequenceSetter sets sequences on.
-type sequenceSetter interface {
-	// Identify returns what tells a sequence from others, however it is spelled.
-	Identify(ctx context.Context, name []byte) (sequence.Identity, error)
-	// SetValue has a sequence go on behind n, or at n if that is not used; ok is false if it
-	// is beyond that already.
-	SetValue(ctx context.Context, name []byte, n uint64, used bool) (value uint64, ok bool, err error)
-}
-
-// columnOwners tells which columns are filled from sequences.
-type columnOwners interface {
-	// Owners returns the columns that own sequences, without I/O; nil if they are not
-	// known. LoadOwners waits until they are.
-	Owners() *sequence.Owners
-	LoadOwners(ctx context.Context) (*sequence.Owners, error)
-}
-
-// administrator answers statements about sequences as things (CREATE SEQUENCE, SHOW
-// SEQUENCES, ...). *admin.Sequences implements it.
-type administrator interface {
-	// Execute runs an analysed statement of such a kind for a caller.
-	Execute(ctx context.Context, st *statement.Statement, by Caller) (*protocol.Table, error)
-	// Columns returns the columns of the answer to such a statement.
-	Columns(st *statement.Statement) []protocol.Column
-}
 
 // Options is what a Server needs. Users, Shards, Sequences and Admin must be set.
 type Options struct {
@@ -115,23 +36,6 @@ type Options struct {
 	Version string
 
 	Logger *zap.Logger
-}
-
-// KeyOptions say where keys come from, and where they go.
-type KeyOptions struct {
-	Sequences sequencer
-	Admin     administrator
-	Unknown   UnknownSequence
-	// Tickets are the tables whose ticket idioms are answered here.
-	Tickets []TicketTable
-	// Bindings are columns that are filled from sequences.
-	Bindings []Binding
-	// MultiRowFirst fills in several rows also with keys that are not a step apart: the insert id
-	// tells the first one's alone.
-	MultiRowFirst bool
-	// LastInsertIDExact brings a number given by a SELECT of ours to the server
-	// before every statement, for triggers and views that read it.
-	LastInsertIDExact bool
 }
 
 // AccountOptions say who may log in, and what he may do.
@@ -175,37 +79,23 @@ type LoginOptions struct {
 	FailedLoginExempt []netip.Prefix
 }
 
-// StatementOptions bound statements.
-type StatementOptions struct {
-	// PauseTimeout is how long a command waits for a shard that is paused.
-	PauseTimeout time.Duration
-	WriteTimeout time.Duration // how long a client may leave an answer unread
-	// SlowStatement is how long a statement takes at least that is logged for it; 0: none is.
-	SlowStatement time.Duration
-	MaxStatement  int // bytes up to which a statement is held and analysed
-	// StatementMemory is how many bytes statements above 64 KiB may take in all sessions; others
-	// wait. 0: any number.
-	StatementMemory int64
-}
-
 // Server accepts clients and runs their sessions.
 type Server struct {
-	shared
+	shared   *session.Shared
+	options  atomic.Pointer[Options] // those of now
 	instance kill.Instance
 
-	serving   atomic.Bool   // clients are accepted since Serve
-	announced atomic.Bool   // it is about to stop
-	closed    atomic.Bool   // no client is accepted any more; changed under mu
-	draining  atomic.Bool   // sessions of clients end when they can
-	adminEnds atomic.Bool   // the same, both, at the admin address; changed under mu
-	waiting   chan *session // to goroutines that wait for a client
+	listener      net.Listener
+	adminListener net.Listener // nil: there is no admin address
+
+	serving   atomic.Bool           // clients are accepted since Serve
+	announced atomic.Bool           // it is about to stop
+	closed    atomic.Bool           // no client is accepted any more; changed under shared.Mu
+	waiting   chan *session.Session // to goroutines that wait for a client
 	watch     *kill.Watch
 
-	login login.Gate
-
-	mu       sync.Mutex // guards what follows
-	totals   stats.Totals
-	sessions map[uint32]*session
+	// shared.Mu guards what follows.
+	sessions map[uint32]*session.Session
 	atAdmin  int    // of the sessions
 	serial   uint64 // of the last session
 
@@ -218,20 +108,15 @@ type Server struct {
 	wg      sync.WaitGroup // of the sessions, and of the goroutines that serve them
 }
 
-// cachedTexts is how many texts are remembered with what they ask: 8 KiB each at most.
-const cachedTexts = 1024
-
 // New makes a Server. It does no I/O.
 func New(opts Options) *Server {
 	s := &Server{
-		sessions: make(map[uint32]*session),
-		instance: kill.NewInstance(),
-		ended:    make(chan struct{}), waiting: make(chan *session),
-		shared: shared{stopping: make(chan struct{}), killer: kill.New(opts.Shards, opts.Logger), log: opts.Logger, receivePeriod: receivePeriod, counters: stats.Counters{Since: time.Now()}, texts: statement.NewCache(cachedTexts)},
+		shared:   session.NewShared(kill.New(opts.Shards, opts.Logger), opts.Version, opts.Logger),
+		sessions: make(map[uint32]*session.Session), instance: kill.NewInstance(),
+		ended: make(chan struct{}), waiting: make(chan *session.Session),
 	}
-	s.watch = kill.NewWatch(s, opts.Logger, s.stopping)
-	s.login = login.Gate{Failed: login.NewFailures(), Attributes: login.ProxyAttributes(opts.Version), Stopping: s.stopping, Log: opts.Logger}
-	s.settings.Store(newSettings(opts, opts.Shards.Routes(), nil))
+	s.watch = kill.NewWatch(s, opts.Logger, s.shared.Stopping)
+	s.use(opts, opts.Shards.Routes())
 	return s
 }
 
@@ -242,7 +127,7 @@ func (s *Server) Listen(address string) error {
 	if err != nil {
 		return err
 	}
-	s.listener = l
+	s.listener, s.shared.Address = l, l.Addr()
 	return nil
 }
 
@@ -284,7 +169,7 @@ func (s *Server) accept(ctx context.Context, l net.Listener, atAdmin bool) error
 		if errors.Is(err, net.ErrClosed) {
 			return fmt.Errorf("accept clients: %w", err)
 		}
-		s.log.Warn("client not accepted", logfield.Err(err))
+		s.shared.Log.Warn("client not accepted", logfield.Err(err))
 		time.Sleep(delay)
 		delay = min(2*delay, maxDelay)
 	}
@@ -295,21 +180,14 @@ func (s *Server) Accepting() bool { return s.serving.Load() && !s.closed.Load() 
 
 // start runs a client's session in a goroutine of its own, or refuses it.
 func (s *Server) start(ctx context.Context, nc net.Conn, atAdmin bool) {
-	set := s.settings.Load()
+	set := s.shared.Settings.Load()
 	conn, err := protocol.NewConn(nc, set.WriteTimeout, clientAhead)
 	if err != nil {
-		s.counters.Ends[stats.EndError].Add(1)
-		s.log.Error("client connection unusable", logfield.Err(err))
+		s.shared.Counters.Ends[stats.EndError].Add(1)
+		s.shared.Log.Error("client connection unusable", logfield.Err(err))
 		return
 	}
-	sess := &session{srv: s, client: client{Conn: conn}}
-	sess.login = login.New(sess, conn, &s.login, atAdmin)
-	sess.connect(ctx, &s.shared, set)
-	sess.numbers.For(sess.ctx, &sess.planning.facts)
-	sess.kills = kill.By(sess.ctx, sess, s, s.killer)
-	sess.numbers.From(set.Sequences, set.Sequences, set.MultiRowFirst)
-	sess.connected = stats.Clock()
-	sess.tally = stats.NewTally(&sess.mu, sess.connected)
+	sess := session.New(ctx, s, s.shared, conn, atAdmin)
 	if !s.register(sess) {
 		s.countRefused(atAdmin)
 		_ = conn.SetDeadline(time.Now().Add(time.Second))
@@ -318,8 +196,7 @@ func (s *Server) start(ctx context.Context, nc net.Conn, atAdmin bool) {
 		} else {
 			_ = protocol.RefuseConnection(conn, mysql.ER_CON_COUNT_ERROR, "Too many connections")
 		}
-		sess.cancel()
-		conn.Close()
+		sess.Drop()
 		return
 	}
 	select {
@@ -332,7 +209,7 @@ func (s *Server) start(ctx context.Context, nc net.Conn, atAdmin bool) {
 // work serves one session after another. A goroutine is kept a moment for the next
 // client, because its stack has grown to what a login needs: growing it anew is a
 // twentieth of what connecting costs.
-func (s *Server) work(sess *session) {
+func (s *Server) work(sess *session.Session) {
 	var idle *time.Timer
 	for {
 		s.serve(sess)
@@ -346,23 +223,23 @@ func (s *Server) work(sess *session) {
 		case sess = <-s.waiting:
 		case <-idle.C:
 			return
-		case <-s.stopping:
+		case <-s.shared.Stopping:
 			return
 		}
 	}
 }
 
 // serve runs a session to its end. A fault of ours in one must not end the others.
-func (s *Server) serve(sess *session) {
+func (s *Server) serve(sess *session.Session) {
 	defer s.unregister(sess)
 	defer func() {
 		if fault := recover(); fault != nil {
-			s.counters.Ends[stats.EndError].Add(1)
-			s.log.Error("session ended by a fault of the proxy",
-				logfield.Conn(sess.id), zap.Any("fault", fault), zap.Stack("stack"))
+			s.shared.Counters.Ends[stats.EndError].Add(1)
+			s.shared.Log.Error("session ended by a fault of the proxy",
+				logfield.Conn(sess.ID()), zap.Any("fault", fault), zap.Stack("stack"))
 		}
 	}()
-	sess.serve()
+	sess.Serve()
 }
 
 // workerPatience is how long a goroutine waits for another client.
@@ -372,93 +249,18 @@ const workerPatience = 100 * time.Millisecond
 // not read the answers.
 const clientAhead = 4 << 20
 
-// register gives a session its connection id. It fails when there are too many
-// sessions, or the server is shutting down.
-func (s *Server) register(sess *session) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closedTo(sess.login.AtAdmin) || s.fullLocked(sess) {
-		return false
-	}
-	if sess.login.AtAdmin {
-		s.atAdmin++
-	}
-	for {
-		s.serial++
-		id := s.instance.ID(s.serial)
-		if _, taken := s.sessions[id]; !taken {
-			sess.id, sess.serial = id, s.serial
-			s.sessions[id] = sess
-			s.wg.Add(1) // here: Shutdown, once it has seen the sessions, waits for all of them
-			if !sess.login.AtAdmin {
-				s.clients.Add(1)
-			}
-			break
-		}
-	}
-	s.watch.Began(s.serial)
-	return true
-}
-
 // MaxConnections is how many sessions there may be, beside those at the admin address.
-func (s *Server) MaxConnections() int { return s.settings.Load().MaxConnections }
+func (s *Server) MaxConnections() int { return s.options.Load().MaxConnections }
 
 // StatementMemory is how much memory large statements may take, and take now, how many sessions
 // wait for some, and how many have since the start.
 func (s *Server) StatementMemory() (size, used, waiting, waits uint64) {
-	m := s.settings.Load().memory
-	return uint64(m.size), uint64(m.used.Load()), uint64(m.waiting.Load()), s.counters.MemoryWaits.Load()
-}
-
-// fullLocked says whether there is no room for a further session.
-func (s *Server) fullLocked(sess *session) bool {
-	if sess.login.AtAdmin {
-		return s.atAdmin >= maxAtAdmin
-	}
-	return len(s.sessions)-s.atAdmin >= sess.set.MaxConnections
-}
-
-// byConnectionID returns the session that an id was given to, nil if it has ended.
-func (s *Server) byConnectionID(id uint32) *session {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.sessions[id]
-}
-
-func (s *Server) unregister(sess *session) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	sess.reportEnd()
-	delete(s.sessions, sess.id)
-	if sess.login.AtAdmin {
-		s.atAdmin--
-	} else {
-		s.clients.Done()
-	}
-	sess.login.Uncount()
-	s.wg.Done()
+	size, used, waiting = s.shared.Settings.Load().MemoryInUse()
+	return size, used, waiting, s.shared.Counters.MemoryWaits.Load()
 }
 
 // stopWatching ends what runs beside the sessions, all of which have ended.
 func (s *Server) stopWatching(ctx context.Context) {
 	s.watch.Close()
-	s.killer.Close(ctx)
-}
-
-// eachAt calls f with every session at the admin address, or with every other.
-func (s *Server) eachAt(admin bool, f func(*session)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, sess := range s.sessions {
-		if sess.login.AtAdmin == admin {
-			f(sess)
-		}
-	}
-}
-
-// Sessions returns how many clients are connected.
-func (s *Server) Sessions() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.sessions)
+	s.shared.Killer.Close(ctx)
 }

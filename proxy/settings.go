@@ -1,37 +1,49 @@
 package proxy
 
 import (
-	"sync/atomic"
-
 	"seqproxy/backend"
 	"seqproxy/proxy/login"
-	"seqproxy/proxy/ticket"
+	"seqproxy/proxy/session"
 )
 
-// settings are what a reload changes, all at once: a server's are replaced, and never
-// change themselves. Each command of a session sees one of them from begin to end.
-type settings struct {
-	Options
-	routes  *backend.Routes
-	login   login.Policy
-	tickets ticket.Tables // nil: there are none
-	memory  *statementMemory
-
-	sequenceSchema string // of the sequence table
-
-	names  sequenceNames
-	steps  sequenceSteps
-	setter sequenceSetter
-	owners columnOwners
-
-	bindings atomic.Pointer[bindings] // nil: see bound
+// Reload puts other options to use, with the routes that belong to them. Shards, Sequences,
+// Admin, RSA, Version and Logger stay those of New. Clients that connect from then on meet
+// the new ones; a session that runs goes by them from its next command outside a
+// transaction on, but its login, its user and how it talks to its client stay. One reload
+// at a time may run.
+func (s *Server) Reload(opts Options, routes *backend.Routes) {
+	s.pausing.Lock()
+	defer s.pausing.Unlock()
+	before := s.options.Load()
+	opts.Shards, opts.Sequences, opts.Admin = before.Shards, before.Sequences, before.Admin
+	opts.RSA, opts.Version, opts.Logger = before.RSA, before.Version, before.Logger
+	old := s.shared.Settings.Load().Routes
+	s.use(opts, routes)
+	for _, shard := range old.Named("") {
+		if len(routes.Named(shard.Name())) == 0 {
+			shard.Resume() // else what waits for it would, as its name is known no more
+		}
+	}
 }
 
-// newSettings makes settings of options; before are those that they replace, or nil.
-func newSettings(opts Options, routes *backend.Routes, before *settings) *settings {
-	s := &settings{Options: opts, routes: routes, tickets: ticket.NewTables(opts.Tickets), sequenceSchema: opts.Sequences.Schema()}
-	s.names, s.steps, s.setter, s.owners = opts.Sequences, opts.Sequences, opts.Sequences, opts.Sequences
-	s.login = login.Policy{
+// use puts options to use, with the routes that belong to them.
+func (s *Server) use(opts Options, routes *backend.Routes) {
+	before := s.shared.Settings.Load()
+	policy := policyOf(&opts, routes)
+	if before != nil && s.options.Load().MaxLogins == opts.MaxLogins {
+		policy.Queue = before.Login.Queue // whoever logs in now counts
+	} else {
+		policy.Queue = login.NewQueue(opts.MaxLogins)
+	}
+	set := session.NewSettings(opts.KeyOptions, opts.StatementOptions, routes, policy, before)
+	set.AdminAddressOnly = opts.AdminAddressOnly
+	s.options.Store(&opts)
+	s.shared.Settings.Store(set)
+}
+
+// policyOf is what options say of logins.
+func policyOf(opts *Options, routes *backend.Routes) login.Policy {
+	p := login.Policy{
 		Users: make(map[string]*login.Account), Relay: opts.RelayLogins, Admins: opts.Admins, Monitors: opts.Monitors,
 		MaxUserConnections: opts.MaxUserConnections, Timeout: opts.LoginTimeout,
 		Failures:  login.NewRules(opts.FailedLogins, min(opts.FailedLoginDelay, opts.LoginTimeout/2), opts.FailedLoginExempt),
@@ -40,19 +52,28 @@ func newSettings(opts Options, routes *backend.Routes, before *settings) *settin
 	}
 	for i := range opts.Users {
 		u := &opts.Users[i]
-		s.login.Users[u.Name] = login.NewAccount(u)
-		s.login.OldPasswords = s.login.OldPasswords || u.OldPassword != ""
+		p.Users[u.Name] = login.NewAccount(u)
+		p.OldPasswords = p.OldPasswords || u.OldPassword != ""
 	}
-	if before != nil && before.MaxLogins == opts.MaxLogins {
-		s.login.Queue = before.login.Queue // whoever logs in now counts
-	} else {
-		s.login.Queue = login.NewQueue(opts.MaxLogins)
-	}
-	if before != nil && before.StatementMemory == opts.StatementMemory {
-		s.memory = before.memory
-	} else {
-		// what is held of the one before is beside it
-		s.memory = newStatementMemory(opts.StatementMemory)
-	}
-	return s
+	return p
 }
+
+// What options hold that sessions go by is of package session, or of rooms below it.
+type (
+	KeyOptions       = session.KeyOptions
+	StatementOptions = session.StatementOptions
+	UnknownSequence  = session.UnknownSequence
+	User             = session.User
+	Binding          = session.Binding
+	TicketTable      = session.TicketTable
+	Caller           = session.Caller
+	CallerSession    = session.CallerSession
+	Numbered         = session.Numbered
+)
+
+// The policies for unknown names.
+const (
+	UnknownError  = session.UnknownError
+	UnknownCreate = session.UnknownCreate
+	UnknownRelay  = session.UnknownRelay
+)

@@ -27,29 +27,29 @@ const mostMethods = 5
 // floor is a type of a package, and what stands below it there. Packages below it are named by
 // their path, of which all types are meant.
 type floor struct {
-	above string // "proxy.session"
+	above string // "proxy/session.Session"
 	below []string
 }
 
 // floors are those of the module. Each type sees the one above it, if at all, through a small
 // interface that it declares itself.
 var floors = []floor{
-	{"proxy.session", []string{
+	{"proxy/session.Session", []string{
 		"proxy/alone", "proxy/keys", "proxy/kill", "proxy/login", "proxy/params", "proxy/plan", "proxy/shown", "proxy/state", "proxy/stats", "proxy/ticket",
-		"proxy.client", "proxy.batch", "proxy.attachment", "proxy.backends", "proxy.outside", "proxy.idleness", "proxy.relay", "proxy.ground", "proxy.slow", "proxy.memoryShare", "proxy.order", "proxy.facts", "proxy.planning", "proxy.answers", "proxy.tickets", "proxy.explanation", "proxy.delivery", "proxy.texts", "proxy.executor",
-		"proxy.preparedSet", "proxy.prepared", "proxy.settings", "proxy.bindings",
+		"proxy/session.client", "proxy/session.batch", "proxy/session.attachment", "proxy/session.backends", "proxy/session.outside", "proxy/session.idleness", "proxy/session.relay", "proxy/session.ground", "proxy/session.slow", "proxy/session.memoryShare", "proxy/session.order", "proxy/session.facts", "proxy/session.planning", "proxy/session.answers", "proxy/session.tickets", "proxy/session.explanation", "proxy/session.delivery", "proxy/session.texts", "proxy/session.executor",
+		"proxy/session.preparedSet", "proxy/session.prepared", "proxy/session.Settings", "proxy/session.bindings",
 	}},
-	{"proxy.Server", []string{"proxy/keys", "proxy/kill", "proxy/login", "proxy/stats", "proxy.shared", "proxy.settings", "proxy.statementMemory", "proxy.columnCache"}},
-	{"proxy.executor", []string{"proxy.texts", "proxy.delivery", "proxy.tickets", "proxy.answers", "proxy.planning", "proxy.relay", "proxy.attachment", "proxy.prepared"}},
-	{"proxy.texts", []string{"proxy.order", "proxy.explanation", "proxy.delivery", "proxy.tickets", "proxy.answers", "proxy.planning", "proxy.relay", "proxy.attachment"}},
-	{"proxy.delivery", []string{"proxy.answers", "proxy.planning", "proxy.relay", "proxy.attachment"}},
-	{"proxy.explanation", []string{"proxy.tickets", "proxy.planning", "proxy.relay", "proxy.attachment"}},
-	{"proxy.tickets", []string{"proxy.answers", "proxy.planning", "proxy.relay", "proxy.attachment"}},
-	{"proxy.answers", []string{"proxy.planning", "proxy.relay", "proxy.attachment"}},
-	{"proxy.planning", []string{"proxy.facts", "proxy.ground", "proxy.relay", "proxy.attachment", "proxy.backends", "proxy.client"}},
-	{"proxy.relay", []string{"proxy.attachment", "proxy.backends", "proxy.batch", "proxy.client", "proxy.memoryShare", "proxy.slow", "proxy.idleness"}},
-	{"proxy.attachment", []string{"proxy.backends", "proxy.client", "proxy.outside", "proxy.prepared", "proxy.preparedSet", "proxy.settings"}},
-	{"proxy.backends", []string{"proxy.client", "proxy.outside", "proxy.preparedSet"}},
+	{"proxy.Server", []string{"proxy/keys", "proxy/kill", "proxy/login", "proxy/session", "proxy/stats"}},
+	{"proxy/session.executor", []string{"proxy/session.texts", "proxy/session.delivery", "proxy/session.tickets", "proxy/session.answers", "proxy/session.planning", "proxy/session.relay", "proxy/session.attachment", "proxy/session.prepared"}},
+	{"proxy/session.texts", []string{"proxy/session.order", "proxy/session.explanation", "proxy/session.delivery", "proxy/session.tickets", "proxy/session.answers", "proxy/session.planning", "proxy/session.relay", "proxy/session.attachment"}},
+	{"proxy/session.delivery", []string{"proxy/session.answers", "proxy/session.planning", "proxy/session.relay", "proxy/session.attachment"}},
+	{"proxy/session.explanation", []string{"proxy/session.tickets", "proxy/session.planning", "proxy/session.relay", "proxy/session.attachment"}},
+	{"proxy/session.tickets", []string{"proxy/session.answers", "proxy/session.planning", "proxy/session.relay", "proxy/session.attachment"}},
+	{"proxy/session.answers", []string{"proxy/session.planning", "proxy/session.relay", "proxy/session.attachment"}},
+	{"proxy/session.planning", []string{"proxy/session.facts", "proxy/session.ground", "proxy/session.relay", "proxy/session.attachment", "proxy/session.backends", "proxy/session.client"}},
+	{"proxy/session.relay", []string{"proxy/session.attachment", "proxy/session.backends", "proxy/session.batch", "proxy/session.client", "proxy/session.memoryShare", "proxy/session.slow", "proxy/session.idleness"}},
+	{"proxy/session.attachment", []string{"proxy/session.backends", "proxy/session.client", "proxy/session.outside", "proxy/session.prepared", "proxy/session.preparedSet", "proxy/session.Settings"}},
+	{"proxy/session.backends", []string{"proxy/session.client", "proxy/session.outside", "proxy/session.preparedSet"}},
 	{"sequence.Sequences", []string{"sequence.servers", "sequence.server", "sequence/group", "sequence/store", "sequence/link", "sequence/change", "sequence/floor", "sequence/snowflake", "sequence/ticket"}},
 	{"sequence.servers", []string{"sequence.server", "sequence/group", "sequence/store", "sequence/link"}},
 	{"sequence.server", []string{"sequence/group", "sequence/store", "sequence/link"}},
@@ -70,7 +70,7 @@ var setLater = map[string]string{
 	"protocol.socket.onBlocked":         "the reader of the same connection, in its constructor",
 	"protocol.socket.readFn":            "a method of itself, in its constructor: a method value would be an allocation for each read",
 	"protocol.socket.writeFn":           "as readFn",
-	"proxy.texts.afterAnswer":           "a statement about the proxy asks for what is done once its answer is sent",
+	"proxy/session.texts.afterAnswer":   "a statement about the proxy asks for what is done once its answer is sent",
 	"sequence.Options.wall":             "the default of an option, in a copy that nobody else has yet",
 	"sequence/store.Taking.Numbers":     "a statement of one reservation is put together by who knows how its servers count",
 }

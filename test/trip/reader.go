@@ -20,7 +20,7 @@ import (
 
 // hub is the room in which a command lives: there a reader follows it function by function. Of every
 // other room he reads what is called from outside of it, and stops there.
-const hub = "proxy"
+const hub = "proxy/session"
 
 // module is the import path of this module.
 const module = "seqproxy"

@@ -1,0 +1,220 @@
+package session
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
+	"seqproxy/proxy/state"
+	"seqproxy/statement"
+)
+
+const (
+	// columnsFor is how long a table's columns are taken to be what they were: they may
+	// be changed by somebody who does not come through this proxy.
+	columnsFor = time.Second
+	maxColumns = 1024 // tables of which they are remembered
+)
+
+// columnCache remembers the columns of tables with a bound column. It is safe for
+// concurrent use.
+type columnCache struct {
+	mu     sync.Mutex
+	tables map[columnsKey]columnsOf // guarded by mu
+}
+
+type columnsKey struct {
+	shard         *backend.Shard
+	schema, table string // as in the text
+}
+
+type columnsOf struct {
+	plan.Columns
+	until time.Time
+}
+
+func (cc *columnCache) get(k columnsKey) (columnsOf, bool) {
+	cc.mu.Lock()
+	defer cc.mu.Unlock()
+	of, ok := cc.tables[k]
+	return of, ok && time.Now().Before(of.until)
+}
+
+func (cc *columnCache) put(k columnsKey, of columnsOf) {
+	cc.mu.Lock()
+	defer cc.mu.Unlock()
+	if cc.tables == nil || len(cc.tables) >= maxColumns {
+		cc.tables = make(map[columnsKey]columnsOf)
+	}
+	cc.tables[k] = of
+}
+
+// forget drops everything, when a statement may have changed a table.
+func (cc *columnCache) forget() {
+	cc.mu.Lock()
+	clear(cc.tables)
+	cc.mu.Unlock()
+}
+
+// learnColumns finds out what a plan has to know of a table of the text.
+func (p *planning) learnColumns(of *plan.Columns, what plan.What, t *statement.TableRef, sql []byte) (err error) {
+	if what == plan.NeedColumnsNow {
+		*of, err = p.askColumns(p.at.cur, string(sql[t.Start:t.End]), p.stmt.Words)
+		return err
+	}
+	*of, err = p.columnsOfTable(p.at.cur, sql, t, p.stmt.Words)
+	if refused := new(protocol.ServerError); what == plan.NeedAuto && errors.As(err, &refused) {
+		of.Answered = plan.No
+		return nil
+	}
+	return err
+}
+
+// columnsOfTable returns what is known of a table's columns, and asks for it if need be.
+func (f *facts) columnsOfTable(c *backend.Conn, sql []byte, t *statement.TableRef, words statement.Words) (plan.Columns, error) {
+	at := columnsKey{c.Shard(), f.state.Schema, string(sql[t.Start:t.End])}
+	if t.Schema != nil {
+		at.schema = ""
+	}
+	// A temporary table is this session's own.
+	temporary := f.state.Pinned(state.PinTemporaryTable) || f.state.Pinned(state.PinOpaque)
+	if of, ok := f.at.shared.columns.get(at); ok && !temporary {
+		of.Cached, of.Now = true, false
+		return of.Columns, nil
+	}
+	begun := time.Now()
+	of, err := f.askColumns(c, at.table, words)
+	if err == nil && !temporary {
+		f.at.shared.columns.put(at, columnsOf{of, begun.Add(columnsFor)})
+	}
+	return of, err
+}
+
+// askColumns asks for the columns that an INSERT means which names none, for a text with such words.
+func (f *facts) askColumns(c *backend.Conn, table string, words statement.Words) (plan.Columns, error) {
+	of := plan.Columns{Answered: plan.Yes, Now: true}
+	if words&(statement.ReadsRowCount|statement.ReadsFoundRows|statement.ReadsWarnings) != 0 {
+		return of, errReadsLast
+	}
+	if f.state.BeforeTransaction() && !c.Hello().MariaDB {
+		// on MySQL the question would be that transaction
+		return of, errBeforeTransaction
+	}
+	rows, err := f.at.Ask(c, "SHOW COLUMNS FROM "+table)
+	if err != nil {
+		return of, err
+	}
+	for _, row := range rows {
+		if len(row) < 6 || row[0] == nil {
+			return of, fmt.Errorf("shard %s does not tell the columns of %s", c.Shard().Name(), table)
+		}
+		extra := bytes.ToUpper(row[5])
+		if bytes.Contains(extra, []byte("AUTO_INCREMENT")) {
+			of.Auto = string(row[0])
+		}
+		if !bytes.Contains(extra, []byte("INVISIBLE")) {
+			of.Names = append(of.Names, bytes.Clone(row[0]))
+		} else {
+			of.More = append(of.More, bytes.Clone(row[0]))
+		}
+	}
+	return of, nil
+}
+
+// errReadsLast: to ask the server would change what the statement reads.
+var errReadsLast = protocol.NotSupported("%s", plan.ReadsLast)
+
+var errBeforeTransaction = protocol.NotSupported("an INSERT without a list of columns, or with IGNORE or ON DUPLICATE KEY UPDATE, into a table with a bound column " +
+	"between SET TRANSACTION and its transaction is not supported: send START TRANSACTION first")
+
+// sameColumn returns what tells whether a name in a text is that of a column.
+func (f *facts) sameColumn(column string) func(name []byte) bool {
+	return func(name []byte) bool {
+		is := plan.SameColumn(column, name, f.state.Charset)
+		if is == plan.Unasked {
+			in, err := f.InUTF8(name, f.state.Charset)
+			return err == nil && strings.EqualFold(string(in), column)
+		}
+		return is == plan.Yes
+	}
+}
+
+// insertModes returns what the server does with keys in this session.
+func (b *backends) insertModes(c *backend.Conn, words statement.Words) (state.InsertModes, error) {
+	switch m, is := plan.Modes(b.state, idOfConn(c), words); is {
+	case plan.Yes:
+		return m, nil
+	case plan.No:
+		return m, errReadsLast
+	}
+	m := &b.state.Inserts
+	row, err := b.AskRow(c, "SELECT @@auto_increment_increment, @@sql_mode", 2, "@@auto_increment_increment")
+	if err != nil {
+		return *m, err
+	}
+	var increment uint64
+	if _, err := fmt.Sscan(string(row[0]), &increment); err != nil || increment == 0 {
+		return *m, fmt.Errorf("shard %s: auto_increment_increment is %q", c.Shard().Name(), row[0])
+	}
+	*m = state.InsertModes{Conn: idOfConn(c), Version: max(b.state.Sysvars["auto_increment_increment"], b.state.Sysvars["sql_mode"]), Increment: increment}
+	for mode := range strings.SplitSeq(string(row[1]), ",") {
+		switch mode {
+		case "NO_AUTO_VALUE_ON_ZERO":
+			m.ZeroStays = true
+		case "STRICT_TRANS_TABLES", "STRICT_ALL_TABLES":
+			m.Strict = true
+		}
+	}
+	return *m, nil
+}
+
+// notTwice are words of texts that are not repeated: the failed attempt has moved what they
+// read, or changed what they change beside their row.
+const notTwice = statement.ReadsLastInsertID | statement.SetsLastInsertID | statement.SetsUserVariable | statement.UserLock
+
+// remedyFor says what can be done about an error.
+func (cc *columnCache) remedyFor(e *protocol.ServerError, f *plan.Filling) remedy {
+	k := &f.Keys[0]
+	switch e.Code {
+	case mysql.ER_DUP_ENTRY:
+		// Of several rows some may be in a table without transactions.
+		if k.Rows == 1 && len(k.Filled) == 1 && duplicateOf(e.Message, k) && f.Words&notTwice == 0 {
+			return newNumbers
+		}
+	case mysql.ER_WRONG_VALUE_COUNT_ON_ROW, mysql.ER_BAD_FIELD_ERROR, mysql.ER_NO_SUCH_TABLE:
+		cc.forget()
+		switch {
+		case f.ColumnsCached && f.Words&notTwice == 0: // it may be the error of a trigger, too
+			return newColumns
+		case k.Added && e.Code == mysql.ER_BAD_FIELD_ERROR:
+			return notTheTable
+		}
+	}
+	return noRemedy
+}
+
+// duplicateOf says whether the message of error 1062 is about the key: in all
+// languages the first thing in quotes is the value.
+func duplicateOf(message string, k *plan.FilledKey) bool {
+	key := strconv.FormatUint(k.First, 10)
+	if k.Binding.Texts {
+		key = k.Texts[0]
+	}
+	b := []byte(message)
+	from := bytes.IndexByte(b, '\'')
+	if from < 0 {
+		return false
+	}
+	b = b[from+1:]
+	to := bytes.IndexByte(b, '\'')
+	return to >= 0 && string(b[:to]) == key
+}

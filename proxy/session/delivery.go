@@ -1,0 +1,263 @@
+package session
+
+import (
+	"bytes"
+	"math"
+	"slices"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
+	"seqproxy/proxy/params"
+	"seqproxy/proxy/plan"
+	"seqproxy/proxy/state"
+	"seqproxy/statement"
+)
+
+// delivery sends a text to its server: as it is, or with what the proxy puts into it.
+type delivery struct {
+	*ground
+	planning *planning
+	answers  *answers
+
+	attributes []byte // before the text, with QueryAttributes; in the client's buffer
+	replaced   bool   // the KILLs of the text are not what the client sent
+}
+
+// single handles a text that goes to the current shard, if to any.
+func (d *delivery) single(sql []byte) error {
+	st := &d.planning.stmt
+	if d.state.LastAnswer == state.OurChange && st.Words&statement.ReadsRowCount != 0 {
+		if handled, err := d.answers.answerRowCount(sql); handled {
+			return err
+		}
+	}
+	if d.planning.concernsProxy() {
+		if passOn, err := d.keys(sql); !passOn || err != nil {
+			return err
+		}
+	}
+	if d.at.routes.Default() == nil {
+		return d.answers.answerLocal(sql, nil)
+	}
+	return d.passOn(sql)
+}
+
+// keys handles a text with calls that the proxy answers or replaces. passOn is
+// true if nothing of it is the proxy's.
+func (d *delivery) keys(sql []byte) (passOn bool, err error) {
+	st := &d.planning.stmt
+	a, err := d.planning.planCalls(nil, sql, plan.Now)
+	if err != nil {
+		return false, err
+	}
+	switch a.Do {
+	case plan.Reply:
+		return false, d.answers.answerSelect(st, sql, a, nil)
+	case plan.Rewrite:
+		return false, d.rewrite(sql, a)
+	}
+	return true, nil
+}
+
+// passOn relays the text just analysed as it is.
+func (d *delivery) passOn(sql []byte) error {
+	if d.replaced {
+		return d.rewrite(sql, plan.Nothing(&d.planning.stmt))
+	}
+	c, err := d.attachFor(&d.planning.stmt)
+	if err != nil {
+		return err
+	}
+	d.relay.enqueue(c, protocol.ShapeResult)
+	return d.relayed(sql, c)
+}
+
+// relayed settles the statement just enqueued and takes note of what it did.
+func (d *delivery) relayed(sql []byte, c *backend.Conn) error {
+	d.state.LastAnswer = state.ByServer
+	// What is needed afterwards must not lie in the buffer that the client fills.
+	var text []byte
+	if d.planning.stmt.Kind == statement.Set {
+		text = append(d.relay.scratch[:0], sql...)
+	}
+	if err := d.relay.settle(); err != nil {
+		return err
+	}
+	d.noteDone(c, text)
+	return d.at.keepStep(c)
+}
+
+// noteDone takes note of what the statement just answered on c has done to the
+// session. sql is the client's text of it, if it is a SET.
+func (d *delivery) noteDone(c *backend.Conn, sql []byte) {
+	if c.Answer.ErrCode != 0 {
+		return
+	}
+	d.state.Transacted(d.planning.stmt.Kind, d.planning.stmt.Words)
+	if changesTables(d.planning.stmt.Kind) {
+		d.at.shared.columns.forget()
+	}
+	if d.planning.stmt.Kind == statement.Set {
+		d.state.SetVariables(&d.planning.stmt, sql)
+		d.state.Synced(idOfConn(c), d.state.Version)
+	}
+}
+
+// changesTables says whether a statement of a kind may change the columns of a table.
+func changesTables(k statement.Kind) bool {
+	switch k {
+	case statement.OtherDDL, statement.CreateTemporaryTable, statement.CreateStored, statement.DropDatabase, statement.Multi, statement.Other,
+		statement.Call, statement.Execute, statement.ExecuteImmediate:
+		return true
+	}
+	return false
+}
+
+// attachFor attaches the connection for a statement that is relayed, with all that
+// the statement may look at made true there.
+func (d *delivery) attachFor(st *statement.Statement) (*backend.Conn, error) {
+	return d.attachWith(st, plan.TraitsOf(st))
+}
+
+// attachWith is attachFor for a statement that is sent with other traits than its text's.
+func (d *delivery) attachWith(st *statement.Statement, t plan.Traits) (*backend.Conn, error) {
+	c, err := d.at.Attach()
+	if err != nil {
+		return nil, err
+	}
+	if !st.ReadFor(d.state.Mode.Server) {
+		return nil, errOtherServer
+	}
+	if st.Kind == statement.ShowWarnings && d.state.LastAnswer == state.ByServer && d.state.LastConn != 0 {
+		c = d.at.connBy(d.state.LastConn) // a prepared statement's, even if another shard is current
+	}
+	if err := d.at.bring(c, t); err != nil {
+		return nil, err
+	}
+	d.at.expects(state.Effect{Kind: st.Kind, Words: st.Words, Runs: st.Runs, Procedure: d.state.ProcedureOf(st)})
+	return c, nil
+}
+
+// fillQuery handles the text, which is analysed.
+func (d *delivery) fillQuery(q *plan.FilledQuery) error {
+	a, err := d.planning.planCalls(q, q.Text, plan.Now)
+	if err != nil {
+		return err
+	}
+	if err = d.rewrite(q.Text, a); err != nil {
+		err = refusedQuery(q.Binding, err)
+	}
+	return err
+}
+
+// rewrite sends a text with its calls replaced by their values. The first number is
+// spliced as LAST_INSERT_ID(n), so that the server itself makes it the session's,
+// if and when it evaluates it; the others as plain numbers of the same type.
+func (d *delivery) rewrite(sql []byte, a *plan.Action) error {
+	st := &d.planning.stmt
+	previous := uint64(0) // LAST_INSERT_ID(), which the text's first statement reads
+	if a.Previous {
+		var err error
+		if previous, err = d.at.askPrevious(st.Words); err != nil {
+			return err
+		}
+	}
+	c, err := d.attachWith(st, a.Traits(plan.TraitsOf(st)))
+	if err != nil {
+		return err
+	}
+	n := keys.Of(&a.Numbers)
+	if n.Block != nil {
+		if err := d.planning.countable(c, n.Block, st.Words); err != nil {
+			return err
+		}
+	}
+	subs := a.Substitutions(st, d.state, d.at.id, protocol.Placeholder)
+	// Before numbers are taken for nothing. They may be as long as they can be.
+	const call, alias = len("IF(1,CAST(18446744073709551615 AS UNSIGNED),LAST_INSERT_ID(18446744073709551615))"), 1 << 10
+	if len(d.attributes)+len(sql)+call*len(st.Calls)+alias*len(st.Items) >= protocol.MaxFragment {
+		keys.Substitute(subs, st.Calls, slices.Repeat([]keys.Number{{Value: math.MaxUint64}}, len(subs)), math.MaxUint64)
+		if d.splice(sql, subs, nil) >= protocol.MaxFragment {
+			return params.ErrTooLong
+		}
+	}
+	if st.Kind == statement.Set {
+		sql = bytes.Clone(sql) // which lies in the buffer that the client fills
+	}
+	for {
+		values, err := d.numbers.All(&n)
+		if err != nil {
+			return err
+		}
+		if err := d.write(sql, a, subs, values, previous); err != nil {
+			return err
+		}
+		switch r, err := d.relay.sendNumbered(c, &n, false); {
+		case err != nil:
+			return err
+		case r == noRemedy:
+			d.noteDone(c, sql)
+			return nil
+		case r != largerBlock:
+			return d.refill(c, sql, a, r)
+		}
+	}
+}
+
+// write writes the command with the text in s.stmt and its numbers to s.scratch.
+func (d *delivery) write(sql []byte, a *plan.Action, subs []statement.Substitution, values []keys.Number, previous uint64) error {
+	if a.Fill != nil {
+		a.Fill.Spell()
+	}
+	keys.Substitute(subs, d.planning.stmt.Calls, values, previous)
+	if err := keys.Bind(a.Late, subs); err != nil {
+		return err
+	}
+	size := d.splice(sql, subs, a.Fill.Texts())
+	if size >= protocol.MaxFragment { // by what was filled in
+		return params.ErrTooLong
+	}
+	protocol.PutHeader(d.relay.scratch, size, 0)
+	return nil
+}
+
+// splice writes the command with the text in s.stmt rewritten, and splices in it, to s.scratch, but
+// for its header, and returns its size without that.
+func (d *delivery) splice(sql []byte, subs []statement.Substitution, splices []statement.Splice) int {
+	// or a long text is copied many times
+	d.relay.scratch = slices.Grow(d.relay.scratch[:0], len(d.attributes)+len(sql)+64*(1+len(subs)))
+	d.relay.scratch = append(d.relay.scratch, 0, 0, 0, 0, byte(protocol.ComQuery))
+	d.relay.scratch = append(d.relay.scratch, d.attributes...)
+	d.relay.scratch = d.planning.stmt.Splice(d.relay.scratch, sql, subs, splices)
+	return len(d.relay.scratch) - protocol.HeaderSize
+}
+
+// refill handles the text once more that sendNumbered has found a remedy for.
+func (d *delivery) refill(c *backend.Conn, sql []byte, a *plan.Action, r remedy) error {
+	switch r {
+	case newColumns:
+		f, err := d.planning.planFilling(sql, false)
+		if err != nil {
+			return err
+		}
+		d.planning.fill = f
+	case notTheTable:
+		t, k := d.planning.stmt.Table(), &a.Fill.Keys[0]
+		of, err := d.planning.askColumns(c, string(sql[t.Start:t.End]), d.planning.stmt.Words)
+		if err != nil {
+			return err
+		}
+		same := d.planning.sameColumn(k.Binding.Column)
+		if !plan.ContainsName(of.Names, same) {
+			d.planning.fill = nil // a table of the same name
+		}
+	}
+	if d.planning.fill != nil {
+		d.planning.fill.Repeated = true
+	}
+	if passOn, err := d.keys(sql); !passOn || err != nil {
+		return err
+	}
+	return d.passOn(sql)
+}

@@ -1,0 +1,218 @@
+package session
+
+import (
+	"errors"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
+	"seqproxy/proxy/plan"
+	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
+)
+
+// remedy is why a statement with numbers failed, if that can be mended.
+type remedy uint8
+
+const (
+	noRemedy    remedy = iota
+	newNumbers         // a row has a number already, which its writer has chosen
+	newColumns         // the table's columns are not what they were
+	notTheTable        // the table has no such column
+	largerBlock        // the server has counted off more than the block has
+)
+
+// sendNumbered sends the command in s.scratch, into which its numbers are written, in the place of
+// the client's. It relays the answer, unless that is an error for which there is a remedy: the
+// server has done nothing then, the client has got nothing, and the command waits to be sent again.
+// binary says that it is an execution.
+func (r *relay) sendNumbered(c *backend.Conn, n *keys.Numbers, binary bool) (remedy, error) {
+	r.at.state.LastAnswer = state.ByServer
+	switch {
+	case n.Block != nil:
+		return r.exchangeCounted(c, n.Block)
+	case n.Rows != nil:
+		return noRemedy, r.exchangeRows(c, r.scratch, n.Rows, binary)
+	case n.Fill != nil && !n.Fill.Several:
+		return r.exchangeFilled(c, n)
+	}
+	return noRemedy, r.sendScratch(c)
+}
+
+// exchangeFilled is sendScratch for a statement that is filled in. It is repeated once.
+func (r *relay) exchangeFilled(c *backend.Conn, n *keys.Numbers) (remedy, error) {
+	f := n.Fill
+	if err := r.at.client.flush(); err != nil {
+		return noRemedy, err
+	}
+	if f.Fills() || len(n.Slots) > 0 {
+		r.at.tally.Sends(c, stats.KindRewrite)
+	} else {
+		r.at.tally.Sends(c, stats.KindRelay)
+	}
+	_, writeErr := c.Write(r.scratch)
+	var first []byte
+	if writeErr == nil {
+		first = firstPacket(r.at.tally, c)
+	}
+	if len(first) > 0 && first[0] == 0xff && !f.Repeated {
+		var e *protocol.ServerError
+		if errors.As(protocol.ParseServerError(first), &e) {
+			if can := r.at.shared.columns.remedyFor(e, f); can != noRemedy {
+				c.Answer.Begin(protocol.ShapeResult, c.Capabilities)
+				n, _ := c.Answer.Walk(c.Buffered()[:protocol.HeaderSize+len(first)])
+				noteError(c)
+				c.Discard(n)
+				r.at.release(c)
+				return can, nil
+			}
+		}
+	}
+	given := insertedBy(f, first)
+	r.batch.drop()
+	err := r.relayAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(r.scratch[protocol.HeaderSize:]), text: r.slow.text, kind: r.at.tally.Kind, awaited: true}})
+	if err == nil && given > 0 {
+		r.at.state.LastID.GivenInOK(given)
+		r.at.state.LastID.Inserted = true
+	}
+	return noRemedy, err
+}
+
+// firstPacket waits for the beginning of an answer, and leaves it where it is. It
+// returns the payload of the first packet if that is an error or an OK.
+func firstPacket(tally *stats.Tally, c *backend.Conn) []byte {
+	for {
+		b := c.Buffered()
+		if len(b) > protocol.HeaderSize {
+			size := protocol.PayloadLen(b)
+			if b[protocol.HeaderSize] != 0xff && b[protocol.HeaderSize] != 0 {
+				return nil
+			}
+			if len(b) >= protocol.HeaderSize+size {
+				payload := b[protocol.HeaderSize : protocol.HeaderSize+size]
+				if c.Capabilities.Has(protocol.Progress) && protocol.IsProgress(payload) {
+					return nil
+				}
+				return payload
+			}
+		}
+		if tally.Fill(c) != nil {
+			return nil // relayAnswers meets the same error
+		}
+	}
+}
+
+// insertedBy returns the number of a row that was given it as it is, if an OK says that
+// the row is in the table: then it is LAST_INSERT_ID().
+func insertedBy(f *plan.Filling, ok []byte) uint64 {
+	k := &f.Keys[0]
+	if !k.Plain || len(k.Filled) == 0 || len(ok) < 3 || ok[0] != 0 {
+		return 0
+	}
+	_, n, whole := protocol.ReadLenEncInt(ok[1:])
+	if !whole {
+		return 0
+	}
+	if id, _, whole := protocol.ReadLenEncInt(ok[1+n:]); !whole || id != k.First {
+		return 0
+	}
+	return k.First
+}
+
+// exchangeCounted is sendScratch for a statement of which the server counts numbers off.
+func (r *relay) exchangeCounted(c *backend.Conn, n *keys.Block) (remedy, error) {
+	r.at.tally.Sends(c, stats.KindRewrite)
+	if err := r.at.client.flush(); err != nil {
+		return noRemedy, err
+	}
+	_, writeErr := c.Write(r.scratch)
+	payload, err := r.onlyPacket(c)
+	if err != nil {
+		return noRemedy, err
+	}
+	size := protocol.HeaderSize + len(payload)
+	if n.TooSmall(payload) {
+		err := n.Grow()
+		c.Discard(size)
+		r.at.release(c)
+		return largerBlock, err
+	}
+	mark := len(r.at.client.out)
+	r.at.client.out = r.numbers.Answered(r.at.client.out, payload, r.at.client.packetNum, n, idOfConn(c))
+	r.noteNotice(c, r.at.client.out[mark:], true)
+	c.Discard(size)
+	r.batch.drop()
+	r.at.state.LastConn = idOfConn(c)
+	r.timed(c, uint64(size))
+	if err := r.at.client.flush(); err != nil {
+		return noRemedy, r.at.abandon(c, err)
+	}
+	switch {
+	case writeErr != nil:
+		return noRemedy, r.at.lost(c, writeErr, true)
+	case len(c.Buffered()) > 0:
+		return noRemedy, r.at.lost(c, errors.New("the server said something that nobody asked for"), true)
+	}
+	r.at.release(c)
+	return noRemedy, nil
+}
+
+// onlyPacket waits for an answer of one packet, and leaves it where it is. Progress reports
+// before it are passed on; in s.packetNum is its number then.
+func (r *relay) onlyPacket(c *backend.Conn) (payload []byte, err error) {
+	partly := false
+	for {
+		b := c.Buffered()
+		if len(b) < protocol.HeaderSize || len(b) < protocol.HeaderSize+protocol.PayloadLen(b) {
+			if err := r.at.tally.Fill(c); err != nil {
+				return nil, r.at.lost(c, err, partly)
+			}
+			continue
+		}
+		b = b[:protocol.HeaderSize+protocol.PayloadLen(b)]
+		payload = b[protocol.HeaderSize:]
+		if !c.Capabilities.Has(protocol.Progress) || !protocol.IsProgress(payload) {
+			break
+		}
+		partly = true
+		protocol.PutHeader(b, len(payload), r.at.client.packetNum)
+		r.at.client.packetNum++
+		if err := r.at.client.write(b); err != nil {
+			return nil, r.at.abandon(c, err)
+		}
+		c.Discard(len(b))
+	}
+	c.Answer.Begin(protocol.ShapeResult, c.Capabilities)
+	if len(payload) == protocol.MaxFragment {
+		return nil, r.at.lost(c, protocol.ErrMalformed, true)
+	}
+	whole := c.Buffered()[:protocol.HeaderSize+len(payload)]
+	if size, ev := c.Answer.Walk(whole); ev != protocol.Done || size != len(whole) {
+		return nil, r.at.lost(c, protocol.ErrMalformed, true)
+	}
+	noteError(c)
+	return payload, nil
+}
+
+// exchangeRows sends a statement whose rows get numbers, and relays the answer. binary says that
+// they are those of an execution.
+func (r *relay) exchangeRows(c *backend.Conn, command []byte, rows *keys.Rows, binary bool) error {
+	r.at.tally.Sends(c, stats.KindRewrite)
+	if err := r.at.client.flush(); err != nil {
+		return err
+	}
+	_, writeErr := c.Write(command)
+	r.batch.drop()
+	numbers := rows.For(r.numbers, !binary)
+	x := rowExchange{r: r, c: c, numbers: numbers, inserts: rows.Inserts, f: protocol.NewFiller(&c.Answer, c.Capabilities, protocol.FillOptions{
+		Columns: [][]int{rows.Columns}, Binary: binary, Types: rows.Types, Take: numbers.Take,
+	})}
+	err := x.relay()
+	if types := x.f.Types(); len(types) > 0 {
+		rows.Types = types
+	}
+	if err == nil && writeErr != nil {
+		err = r.at.lost(c, writeErr, true) // the client has all that it waits for
+	}
+	return err
+}

@@ -1,0 +1,180 @@
+package session
+
+import (
+	"errors"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
+	"seqproxy/proxy/params"
+	"seqproxy/proxy/plan"
+	"seqproxy/proxy/state"
+	"seqproxy/statement"
+)
+
+// executeNumbered executes a statement with parameters of ours, of one row or of many. The numbers
+// of a sequence are consecutive over all rows.
+func (x *executor) executeNumbered(p *prepared, payload []byte) error {
+	c, err := x.at.connOf(p)
+	if err != nil {
+		return x.at.dropLongData(p.conn, p, err)
+	}
+	// Before anything is taken or asked: the client may have sent nonsense.
+	e, err := x.cut(p, payload)
+	n, previous, r := p.numbers.Again(), uint64(0), noRemedy
+	for first := true; ; first = false {
+		if err == nil && r != largerBlock {
+			previous, err = x.ready(c, p, &e, &n)
+		}
+		if err == nil {
+			err = x.write(p, &e, &n, previous)
+		}
+		if errors.Is(err, params.ErrMalformed) {
+			err = malformed(x.at.likeMariaDB())
+		}
+		if err != nil {
+			return x.at.dropLongData(c, p, err)
+		}
+		if n.Fill != nil && !first {
+			n.Fill.Repeated = true
+		}
+		p.ForgetLong()
+		if r, err = x.relay.sendNumbered(c, &n, true); err != nil {
+			return err
+		}
+		if r == noRemedy {
+			break
+		}
+	}
+	if c.Answer.ErrCode == mysql.ER_MALFORMED_PACKET && !c.Hello().MariaDB { // an attribute
+		p.Unbind(&e)
+	}
+	x.noteExecuted(c, p)
+	return nil
+}
+
+// cut takes an execution apart. What would become too long with its numbers is refused.
+func (x *executor) cut(p *prepared, payload []byte) (params.Execution, error) {
+	if protocol.Command(payload[0]) == protocol.ComStmtBulkExecute {
+		return p.CutBulk(payload)
+	}
+	attributes := x.at.login.Capabilities.Has(protocol.QueryAttributes)
+	e, err := p.cutExecution(payload, x.at.likeMariaDB(), attributes)
+	switch {
+	case err != nil:
+		return e, err
+	case p.numbers.Block != nil && p.LongSent:
+		return e, refusedForm("NEXTVAL for each row in an execution with long data, which the server forgets with the first try,")
+	case p.numbers.Rows != nil:
+		if err := p.rowsExecutable(payload, x.answers.mayOmitMetadata()); err != nil {
+			return e, err
+		}
+	}
+	if p.TooLong(&e, attributes) {
+		return e, params.ErrTooLong
+	}
+	return e, nil
+}
+
+// ready says what an execution needs, and makes c ready for it. It returns LAST_INSERT_ID(), if a
+// parameter is that.
+func (x *executor) ready(c *backend.Conn, p *prepared, e *params.Execution, n *keys.Numbers) (previous uint64, err error) {
+	if n.Slots, err = p.Asks(e, x.planning.nameOf); err != nil {
+		return 0, err
+	}
+	if p.Previous() {
+		if previous, err = x.at.askPrevious(p.shape.Words); err != nil {
+			return 0, err
+		}
+	}
+	if err := x.at.prepareConn(c, p); err != nil {
+		return 0, err
+	}
+	if err := x.numbers.MayTakeAll(n); err != nil {
+		return 0, err
+	}
+	if p.Key != nil {
+		modes := func() (state.InsertModes, error) { return x.at.insertModes(c, p.shape.Words) }
+		if n.Fill, err = p.FillKeys(e, p.shape.Words, modes); err != nil {
+			return 0, err
+		}
+	}
+	if n.Block != nil {
+		err = x.planning.countable(c, n.Block, p.shape.Words)
+	}
+	return previous, err
+}
+
+// write takes the numbers of an execution, and writes it with them to s.scratch.
+func (x *executor) write(p *prepared, e *params.Execution, n *keys.Numbers, previous uint64) error {
+	values, err := x.numbers.All(n)
+	if err != nil {
+		return err
+	}
+	p.Assign(e, values, previous)
+	if e.Bulk() {
+		p.Filling, n.Fill = nil, nil // which may be of very many rows, and is not repeated
+	}
+	return x.encode(p, e, values)
+}
+
+// encode writes an execution with the values of the hidden parameters to s.scratch.
+func (x *executor) encode(p *prepared, e *params.Execution, values []keys.Number) (err error) {
+	attributes := x.at.login.Capabilities.Has(protocol.QueryAttributes)
+	x.relay.scratch, err = p.Append(append(x.relay.scratch[:0], 0, 0, 0, 0), p.backendID, e, attributes, values)
+	if err != nil {
+		return err
+	}
+	protocol.PutHeader(x.relay.scratch, len(x.relay.scratch)-protocol.HeaderSize, 0)
+	return nil
+}
+
+// executeRows executes a statement whose rows get numbers, and that has no parameters of
+// ours.
+func (x *executor) executeRows(p *prepared, payload []byte) error {
+	if err := p.rowsExecutable(payload, x.answers.mayOmitMetadata()); err != nil {
+		return x.at.dropLongData(p.conn, p, err)
+	}
+	p.toServer(payload[1:])
+	c, err := x.at.connFor(p)
+	if err != nil {
+		return x.at.dropLongData(p.conn, p, err)
+	}
+	p.LongSent = false
+	x.state.LastAnswer = state.ByServer
+	if err := x.relay.exchangeRows(c, x.relay.batch.command(), p.numbers.Rows, true); err != nil {
+		return err
+	}
+	x.noteExecuted(c, p)
+	return nil
+}
+
+// fillCalls fills in what the parameters of an execution say about the calls of a statement
+// that is answered here.
+func (x *executor) fillCalls(st *statement.Statement, p *prepared, payload []byte, f *plan.Facts) error {
+	defer p.ForgetLong()
+	e, err := p.cutExecution(payload, x.at.likeMariaDB(), x.at.login.Capabilities.Has(protocol.QueryAttributes))
+	if errors.Is(err, params.ErrMalformed) {
+		return malformed(x.at.likeMariaDB())
+	}
+	if err != nil {
+		return err
+	}
+	values := p.Arguments(&e, 0)
+	for i := range st.Calls {
+		call := &st.Calls[i]
+		from := params.ArgumentOf(call)
+		if !from.Any() {
+			continue
+		}
+		a := plan.Slot{Func: call.Func, Sequence: call.Name, Count: call.Count, Set: call.Set}
+		if err := params.FillIn(&a, from, values, x.planning.nameOf); err != nil {
+			return err
+		}
+		of := f.NameOf(i)
+		of.Given, of.Named = a, from.Named()
+	}
+	return nil
+}

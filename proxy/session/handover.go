@@ -1,0 +1,85 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/proxy/state"
+)
+
+// handOver relays a command whose answer never ends (replication) until one side
+// closes. A session without the right to it goes on, as on the server.
+func (s *Session) handOver() error {
+	if err := s.settle(); err != nil {
+		return err
+	}
+	c, err := s.Attach()
+	if err != nil {
+		return s.failed(err)
+	}
+	return s.dump(c)
+}
+
+// dump relays such a command to c, and what comes of it.
+func (r *relay) dump(c *backend.Conn) error {
+	if err := r.at.client.flush(); err != nil {
+		return err
+	}
+	if _, err := c.Write(r.batch.command()); err != nil {
+		return r.at.lost(c, err, false)
+	}
+	r.batch.drop()
+	for len(c.Buffered()) <= protocol.HeaderSize {
+		if err := c.Fill(); err != nil {
+			return r.at.lost(c, err, false)
+		}
+	}
+	if c.Buffered()[protocol.HeaderSize] == 0xff { // ERR; an event begins with 0
+		r.at.state.LastAnswer = state.ByServer
+		err := r.relayAnswers(c, nil, []expected{{shape: protocol.ShapeOne}})
+		switch c.Answer.ErrCode {
+		case mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, mysql.ER_UNKNOWN_COM_ERROR:
+			return err
+		}
+		return fmt.Errorf("%w: %w", errQuit, errDumpRefused) // the server closes then
+	}
+	if err := r.at.client.disarm(); err != nil {
+		return err
+	}
+	r.at.client.FullDuplex()
+	c.FullDuplex()
+	ended := make(chan error, 1)
+	go func() {
+		// what the client says: acknowledgements, its end
+		err := copyStream(c.Conn, r.at.client.Conn, func() {})
+		c.Abort()
+		ended <- err
+	}()
+	err := copyStream(r.at.client.Conn, c.Conn, func() { r.at.tally.ReportLong(r.at.client.Conn, c) })
+	r.at.client.Abort()
+	<-ended
+	_ = r.at.abandon(c, errClientGone) // the server may wait for what there is to send, and not notice
+	return fmt.Errorf("%w: %w", errQuit, err)
+}
+
+var errDumpRefused = errors.New("the server has refused a dump")
+
+// copyStream passes bytes on as they come, until from ends. It calls passed after each.
+func copyStream(to, from *protocol.Conn, passed func()) error {
+	for {
+		if b := from.Buffered(); len(b) > 0 {
+			if _, err := to.Write(b); err != nil {
+				return err
+			}
+			from.Discard(len(b))
+			passed()
+		}
+		if err := from.Fill(); err != nil {
+			return err
+		}
+	}
+}

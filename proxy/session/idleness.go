@@ -1,0 +1,187 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/proxy/kill"
+	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
+)
+
+// A server closes a connection that has said nothing for wait_timeout (of an interactive
+// client, interactive_timeout), and the session goes with its connection: watched.go. Two
+// things are left to do here. A session without a connection is closed by the proxy, when
+// the server would have done so. And a connection must not be closed while its client is
+// busy with what the proxy answers itself, such as NEXTVAL: the server is told by a
+// ping that somebody is there.
+//
+// Rounds of which the server sees every command cost nothing here.
+type idleness struct {
+	at *attachment
+
+	// since is when the client's last round ended that the current shard's server saw
+	// nothing of.
+	since time.Time
+	// woken: the wait that ended brought no command.
+	woken bool
+}
+
+const (
+	// defaultWaitTimeout is that of all servers, for where none can be asked.
+	defaultWaitTimeout = 28800 * time.Second
+	// maxPingAfter bounds how long a server hears nothing of a client that is busy; it
+	// is never more than a tenth of wait_timeout.
+	maxPingAfter = 30 * time.Second
+	// minPingAfter is that tenth of the shortest wait_timeout there is.
+	minPingAfter = 100 * time.Millisecond
+)
+
+// errIdle is the end of a session whose client has said nothing for wait_timeout.
+var errIdle = errors.New("client was idle for wait_timeout")
+
+// erClientInteractionTimeout is what MySQL 8.0.24 and later say before they close.
+const erClientInteractionTimeout = 4031
+
+// rested takes note, before a wait for the client, that it has had all its answers.
+func (i *idleness) rested(at time.Duration) error {
+	if i.woken {
+		i.woken = false
+		return nil
+	}
+	if c := i.at.cur; c != nil && len(i.at.conns) == 1 && c.Used {
+		c.Used, c.UsedBefore = false, true
+		return nil
+	}
+	now := stats.Epoch.Add(at)
+	for _, c := range i.at.conns {
+		if err := i.keep(c, now); err != nil {
+			return err
+		}
+	}
+	i.since = now
+	// An alarm that is set is early enough, unless wait_timeout may have become shorter.
+	if i.at.cur != nil || !i.at.client.alarm.IsZero() && i.at.state.WaitTimeout == 0 {
+		return nil
+	}
+	due := now.Add(i.clientTimeout())
+	if i.at.client.alarm.IsZero() || due.Before(i.at.client.alarm) {
+		if err := i.at.client.until(due); err != nil {
+			return err
+		}
+		i.at.client.alarm = due
+	}
+	return nil
+}
+
+// keep pings a connection if its server may have heard nothing of it for a while. When it
+// was used last is known from below.
+func (i *idleness) keep(c *backend.Conn, now time.Time) error {
+	switch {
+	case c.Used:
+		c.LastUse = now
+	case c.UsedBefore && c.LastUse.Before(i.since):
+		c.LastUse = i.since
+	}
+	c.Used, c.UsedBefore = false, false
+	if idle := now.Sub(c.LastUse); idle < minPingAfter || idle < i.pingAfter(c) {
+		return nil
+	}
+	if i.at.state.LastAnswer == state.ByServer && i.at.state.LastConn == idOfConn(c) {
+		// the client may ask for its last statement's ROW_COUNT(), which a ping would change
+		return nil
+	}
+	err := ping(c)
+	var lastWords *protocol.ServerError
+	switch refused := errors.As(err, &lastWords); {
+	case err == nil, refused && !kill.HungUp(c.Conn):
+		c.LastUse = now
+		return nil
+	case c != i.at.cur && !i.at.needs(c):
+		c.Close()
+		i.at.forget(c)
+		return nil
+	case refused: // its last words
+		i.at.client.packetNum = 0
+		i.at.client.fail(lastWords)
+		_ = i.at.client.flush() // the session ends either way
+	}
+	return i.at.followBackend(c)
+}
+
+// ping lets a server know that the client of a connection is there.
+func ping(c *backend.Conn) error {
+	if err := c.SetDeadline(time.Now().Add(askTimeout)); err != nil {
+		return err
+	}
+	err := c.Command(protocol.ComPing, "")
+	c.Release()
+	return errors.Join(err, c.SetDeadline(time.Time{})) // a server that refuses it may be used on
+}
+
+// pingAfter is for how long a connection may be left alone while its client is busy.
+func (i *idleness) pingAfter(c *backend.Conn) time.Duration {
+	timeout := i.at.state.WaitTimeout
+	switch timeout {
+	case 0:
+		timeout = i.timeoutAt(c.Hello())
+	case state.UnknownTimeout:
+		timeout = time.Second
+	}
+	return min(timeout/10, maxPingAfter)
+}
+
+// clientTimeout is for how long the client of a session without a connection may say nothing.
+func (i *idleness) clientTimeout() time.Duration {
+	if i.at.state.WaitTimeout > 0 {
+		return i.at.state.WaitTimeout
+	}
+	if shard := i.at.routes.Default(); shard != nil {
+		if hello, ok := shard.Hello(); ok {
+			return i.timeoutAt(&hello)
+		}
+	}
+	return defaultWaitTimeout
+}
+
+// timeoutAt is the wait_timeout that a server gives to a new session of the client.
+func (i *idleness) timeoutAt(hello *backend.Hello) time.Duration {
+	timeout := hello.WaitTimeout
+	if i.at.login.Capabilities.Has(protocol.Interactive) {
+		timeout = hello.InteractiveTimeout
+	}
+	if timeout <= 0 { // nobody could ask it
+		return defaultWaitTimeout
+	}
+	return timeout
+}
+
+// awoken says what an end of the wait for the client means that the alarm may have
+// brought: err if it was something else, errIdle if the time is up.
+func (i *idleness) awoken(err error) error {
+	if i.at.client.alarm.IsZero() || !errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	i.woken = true
+	if err := i.at.client.until(time.Time{}); err != nil || i.at.cur != nil {
+		return err
+	}
+	timeout := i.clientTimeout()
+	due := i.since.Add(timeout)
+	if time.Now().Before(due) {
+		err := i.at.client.until(due)
+		i.at.client.alarm = due
+		return err
+	}
+	if i.at.login.LikeMySQL {
+		i.at.client.packetNum = 0
+		i.at.client.fail(protocol.Errorf(erClientInteractionTimeout, "HY000", "The client was disconnected by the server because of inactivity. "+
+			"See wait_timeout and interactive_timeout for configuring this behavior."))
+		_ = i.at.client.flush() // the session ends either way
+	}
+	return fmt.Errorf("%w of %s", errIdle, timeout)
+}

@@ -1,0 +1,106 @@
+package session
+
+import (
+	"bytes"
+
+	"seqproxy/protocol"
+	"seqproxy/proxy/state"
+	"seqproxy/statement"
+)
+
+// mayPassSeveral is an error where a text of several statements, or of one that may hide others,
+// cannot go to the session's shard. It returns the schema that the last USE among them names.
+func (p *planning) mayPassSeveral(sql []byte) (used []byte, err error) {
+	if used, err = p.schemasInside(sql); err != nil {
+		return nil, err
+	}
+	return used, p.refuseInside(&p.stmt, p.state.Charset, "among several statements in one text")
+}
+
+// schemasInside refuses several statements in one text when one among them would
+// leave the shard (USE), or belongs to another one (CREATE DATABASE and its like). It
+// returns the schema that the last USE names, a copy. Where a part of the text was not
+// read, each piece between semicolons is looked at, too, even if it may lie in a string:
+// there it is hardly ever such a statement and nothing else.
+func (p *planning) schemasInside(sql []byte) (used []byte, err error) {
+	if schema := p.stmt.Schema; len(schema) > 0 && p.at.elsewhere(string(schema)) {
+		return nil, errSchemaInside(schema)
+	}
+	for i := range p.stmt.Parts {
+		part := &p.stmt.Parts[i]
+		if len(part.Schema) > 0 && p.at.elsewhere(string(part.Schema)) {
+			return nil, errSchemaInside(part.Schema)
+		}
+		if part.Kind == statement.Use {
+			used = bytes.Clone(part.Schema)
+		}
+	}
+	if p.stmt.Words&statement.Opaque == 0 || !p.at.routes.Many() && len(p.stmt.Schema) == 0 {
+		return used, nil
+	}
+	var st statement.Statement
+	for piece := range bytes.SplitSeq(sql, []byte(";")) {
+		st.Analyze(piece, p.state.Mode)
+		switch st.Kind {
+		case statement.Use, statement.CreateDatabase, statement.AlterDatabase, statement.DropDatabase:
+			if len(st.Schema) > 0 && p.at.elsewhere(string(st.Schema)) {
+				return nil, errSchemaInside(st.Schema)
+			}
+		}
+		if st.Kind == statement.Use {
+			used = bytes.Clone(st.Schema)
+		}
+	}
+	return used, nil
+}
+
+func errSchemaInside(schema []byte) error {
+	return protocol.NotSupported("USE, CREATE, ALTER or DROP DATABASE of the schema %s, which is on another shard, "+
+		"among several statements in one text: send it alone", schema)
+}
+
+// refuseInside refuses statements about sequences that stand inside a text which goes to
+// the server: MariaDB would make a sequence of its own there.
+func (p *planning) refuseInside(st *statement.Statement, charset, where string) error {
+	if st.Words&statement.SequenceStatement == 0 {
+		return nil
+	}
+	if p.at.set.Unknown == UnknownRelay && st.Proxy == nil {
+		served := false
+		for _, name := range st.Sequence.Names {
+			name, err := p.InUTF8(name, charset)
+			if err != nil {
+				continue // it is no name here
+			}
+			is, err := p.at.set.names.Exists(&p.numbers.Patience, name)
+			if err = p.numbers.Patience.Over(err); err != nil {
+				return err
+			}
+			served = served || is
+		}
+		if !served {
+			return nil
+		}
+	}
+	return protocol.NotSupported("a statement about sequences %s is not supported: send it alone", where)
+}
+
+// defaultStepInside says whether several statements in one text, if all go well, leave the
+// session's step at its default; see keepStep.
+func (p *planning) defaultStepInside(sql []byte) (lost bool) {
+	if p.at.set.steps.Stride() <= 1 {
+		return false
+	}
+	for i := range p.stmt.Parts {
+		part := &p.stmt.Parts[i]
+		if part.Kind != statement.Set {
+			continue
+		}
+		for _, a := range p.stmt.Assignments[part.From:part.To] {
+			if a.Target == statement.SessionVariable && string(a.Name) == state.StepVariable {
+				lost = state.IsDefault(string(sql[a.Start:a.End]))
+			}
+		}
+	}
+	return lost
+}

@@ -1,0 +1,161 @@
+package session
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/protocol"
+	"seqproxy/proxy/alone"
+	"seqproxy/proxy/plan"
+	"seqproxy/proxy/state"
+	"seqproxy/proxy/ticket"
+	"seqproxy/sequence"
+	"seqproxy/statement"
+)
+
+// answerLocal answers the text just analysed when there is no shard, p being the prepared statement
+// that is executed with it, nil for a text. What drivers and command-line clients send when they
+// connect works, anything else is an error that says so.
+func (a *answers) answerLocal(sql []byte, p *prepared) error {
+	st, mode := &a.planning.stmt, a.state.Mode
+	if p != nil {
+		mode = p.mode
+	}
+	switch st.Kind {
+	case statement.Empty:
+		return protocol.Errorf(mysql.ER_EMPTY_QUERY, "42000", "Query was empty")
+	case statement.Set:
+		if !alone.Set(a.state, st, sql) {
+			return a.at.noServer()
+		}
+		a.done()
+		return nil
+	case statement.Begin, statement.Commit, statement.Rollback:
+		// There is nothing that a transaction could change: numbers are never taken back.
+		a.done()
+		return nil
+	case statement.ShowWarnings:
+		return a.warningsWithoutServer(p)
+	case statement.Select:
+		t, ok := a.alone().Select(sql, mode)
+		if !ok {
+			return a.at.noServer()
+		}
+		return a.table(t, p)
+	}
+	return a.at.noServer()
+}
+
+// alone is what the proxy knows of the session by itself.
+func (a *answers) alone() *alone.Facts {
+	return &alone.Facts{
+		// see setStep
+		State: a.state, Version: a.at.version(), AtAdmin: a.at.login.AtAdmin, Stride: a.at.set.steps.Stride(),
+		User: a.at.login.Account.Name, Host: protocol.HostOf(a.client.RemoteAddr()), ID: a.at.id,
+	}
+}
+
+// done answers OK for a statement of which the proxy is the whole truth.
+func (a *answers) done() {
+	a.state.LastAnswer = state.OurOK
+	a.relay.reply(protocol.OK{})
+}
+
+// table answers with a result of the proxy's own, p being the prepared statement that
+// is executed, nil for a text.
+func (a *answers) table(t *protocol.Table, p *prepared) error {
+	form, err := a.form(p != nil)
+	if err != nil {
+		return err
+	}
+	if p != nil {
+		p.defines(&form, t.Columns)
+	}
+	a.state.LastAnswer = state.OurOK
+	if len(t.Columns) > 0 {
+		a.state.LastAnswer = state.OurRows
+	}
+	a.warn(&form, t.Warning)
+	a.client.out = t.Append(a.client.out, a.client.packetNum, form)
+	return nil
+}
+
+// prepareWithoutServer prepares a text when there is no shard.
+func (x *executor) prepareWithoutServer(sql []byte, t *ticket.Ticket) error {
+	st := &x.planning.stmt
+	if t != nil {
+		return x.prepareTicket(sql, t)
+	}
+	if st.Kind == statement.Select {
+		if st.SelfContained {
+			return x.prepareLocal(sql, alone.Columns(st, sql, alone.AtPrepare, nil, nil, x.at.likeMariaDB()), st.Params)
+		}
+	}
+	switch st.Kind {
+	case statement.Set, statement.Begin, statement.Commit, statement.Rollback:
+		return x.prepareLocal(sql, nil, 0)
+	case statement.Select:
+		t, ok := x.answers.alone().Select(sql, x.state.Mode)
+		if !ok {
+			return x.at.noServer()
+		}
+		return x.prepareLocal(sql, t.Columns, 0)
+	case statement.ShowWarnings:
+		return x.prepareLocal(sql, alone.WarningColumns, 0)
+	}
+	return x.at.noServer()
+}
+
+// executeLocal executes a prepared statement that the proxy answers itself.
+func (x *executor) executeLocal(p *prepared, payload []byte) error {
+	st := &x.planning.stmt
+	st.Analyze(p.local, p.mode)
+	if err := x.planning.resolveNames(st, p.charset); err != nil {
+		return err
+	}
+	f := x.planning.factsFor(plan.AtExecute)
+	f.Charset = p.charset
+	if p.Params > 0 {
+		if err := x.fillCalls(st, p, payload, f); err != nil {
+			return err
+		}
+	}
+	if st.AboutSequences() {
+		return x.texts.administerHere(st, p)
+	}
+	switch st.Kind {
+	case statement.ExplainRoute:
+		return x.texts.explainRoute(p.local, p)
+	case statement.Select:
+		a, err := x.planning.plan(p.local)
+		if err != nil {
+			return err
+		}
+		if a.Do == plan.Reply {
+			return x.answers.answerSelect(st, p.local, a, p)
+		}
+		for i := range a.Slots {
+			if slot := &a.Slots[i]; slot.Sequence != nil && !slot.Served() {
+				// dropped since, and no server has the text
+				return &sequence.NameError{Name: string(slot.Sequence), Err: sequence.ErrUnknown}
+			}
+		}
+	}
+	return x.answers.answerLocal(p.local, p)
+}
+
+// statistics answers COM_STATISTICS, which the status of command-line clients shows, where there is
+// no server.
+func (s *Session) statistics() error {
+	stats := s.srv.Stats()
+	var statements uint64
+	for _, c := range stats.Statements {
+		statements += c.N
+	}
+	up := time.Since(stats.Since).Seconds()
+	text := fmt.Sprintf("Uptime: %.0f  Threads: %d  Questions: %d  Queries per second avg: %.3f", up, s.srv.Sessions(), statements, float64(statements)/max(up, 1))
+	s.client.out, _ = protocol.AppendPacket(s.client.out, []byte(text), s.client.packetNum)
+	return nil
+}

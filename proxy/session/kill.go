@@ -1,0 +1,207 @@
+package session
+
+import (
+	"encoding/binary"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
+	"seqproxy/proxy/kill"
+	"seqproxy/proxy/state"
+	"seqproxy/statement"
+)
+
+// kill handles a text that is a KILL.
+func (t *texts) kill(sql []byte) error {
+	st := &t.planning.stmt
+	id, err := t.planning.killed(&st.Kill, string(sql[st.Kill.Start:st.Kill.End]))
+	if err != nil {
+		return err
+	}
+	if kill.IsProxyID(id) {
+		return t.killHere(uint32(id), kill.WishOf(&st.Kill))
+	}
+	if t.at.routes.Default() == nil {
+		return t.answers.answerLocal(sql, nil)
+	}
+	return t.delivery.passOn(sql) // CONNECTION_ID() in an expression is then the server's, as it is there
+}
+
+// killed returns the id that a KILL names, by the user variable that it may have for it; 0 if that
+// is none.
+func (f *facts) killed(k *statement.KillTarget, variable string) (uint64, error) {
+	switch k.Operand {
+	case statement.KillVariable:
+		return f.userVariable(variable)
+	case statement.KillSelf:
+		return uint64(f.at.id), nil
+	}
+	return k.ID, nil
+}
+
+// userVariable asks for the value of a user variable, "@x": 0 if it is no id.
+func (f *facts) userVariable(name string) (uint64, error) {
+	if f.at.cur == nil { // nothing was set yet
+		return 0, nil
+	}
+	c, err := f.at.Attach()
+	if err != nil {
+		return 0, err
+	}
+	row, err := f.at.AskRow(c, "SELECT "+name, 1, "a variable's value")
+	if err != nil {
+		return 0, err
+	}
+	return kill.ConnectionID(string(row[0])), nil
+}
+
+// processKill handles COM_PROCESS_KILL.
+func (s *Session) processKill(payload []byte) error {
+	if len(payload) == 5 {
+		if id := binary.LittleEndian.Uint32(payload[1:]); kill.IsProxyID(uint64(id)) {
+			return s.killHere(id, kill.Wish{})
+		}
+	}
+	s.state.LastAnswer = state.ByServer
+	return s.relayCommand(protocol.ComProcessKill.AnswerShape(), true)
+}
+
+// killHere carries out a KILL of an id that a proxy gave, and answers it.
+func (t *texts) killHere(id uint32, k kill.Wish) error {
+	if id == t.at.id {
+		return t.killSelf(k)
+	}
+	if err := t.relay.kills.Other(t.at.id, id, k); err != nil {
+		return err
+	}
+	t.state.LastAnswer = state.OurOK
+	t.relay.reply(protocol.OK{})
+	return nil
+}
+
+// killSelf carries out a KILL of the session by itself: on its own connection, whose
+// server then says and does what it does.
+func (t *texts) killSelf(k kill.Wish) error {
+	if t.at.routes.Default() == nil {
+		if !k.Query {
+			t.relay.refuse(keys.ErrInterrupted)
+			_ = t.client.flush() // the session ends either way
+			return errKilled
+		}
+		return keys.ErrInterrupted
+	}
+	c, err := t.at.Attach()
+	if err != nil {
+		return err
+	}
+	cmd, argument := k.Command(c.ID)
+	t.relay.scratch = append(t.relay.scratch[:0], 0, 0, 0, 0, byte(cmd))
+	if cmd == protocol.ComQuery && c.Capabilities.Has(protocol.QueryAttributes) {
+		t.relay.scratch = append(t.relay.scratch, protocol.NoAttributes...)
+	}
+	t.relay.scratch = append(t.relay.scratch, argument...)
+	protocol.PutHeader(t.relay.scratch, len(t.relay.scratch)-protocol.HeaderSize, 0)
+	if err := t.relay.sendScratch(c); err != nil {
+		return err
+	}
+	if code := c.Answer.ErrCode; !k.Query && (code == mysql.ER_QUERY_INTERRUPTED || code == erConnectionKilled) {
+		return errKilled
+	}
+	return nil
+}
+
+// killPrepared is a KILL that was prepared.
+type killPrepared struct {
+	statement.KillTarget
+	variable string
+	long     bool // the parameter came by COM_STMT_SEND_LONG_DATA, past us
+}
+
+// executeKill executes a prepared KILL if it is one of an id that a proxy gave.
+func (x *executor) executeKill(p *prepared, payload []byte) (handled bool, err error) {
+	k := p.kill
+	id, err := x.planning.killed(&k.KillTarget, k.variable)
+	if err != nil {
+		return false, err
+	}
+	if k.Operand == statement.KillParam {
+		e, err := p.Cut(payload, x.at.login.Capabilities.Has(protocol.QueryAttributes))
+		if err != nil {
+			return false, err
+		}
+		if id = 0; p.Params == 1 && !k.long && !e.Params.IsNull(0) {
+			id = kill.ParameterID(p.Types[0].Type, e.Values)
+		}
+		k.long = false
+	}
+	if !kill.IsProxyID(id) {
+		return false, nil
+	}
+	return true, x.texts.killHere(uint32(id), kill.WishOf(&k.KillTarget))
+}
+
+// killsAmong handles a text of several statements with KILLs of numbers among them.
+func (t *texts) killsAmong(sql []byte) error {
+	text, err := t.relay.kills.Replace(sql, t.planning.stmt.Kills, t.at.id, t.at.likeMariaDB())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		t.relay.kills.Drop()
+		t.delivery.replaced = false
+	}()
+	if t.delivery.replaced = text != nil; t.delivery.replaced {
+		sql = text
+		t.at.shared.texts.Analyze(&t.planning.stmt, sql, t.state.Mode)
+	}
+	if len(t.planning.stmt.Tables) > 0 && t.planning.boundTables() {
+		err = t.filled(sql)
+	} else {
+		err = t.special(sql)
+	}
+	if err == nil && t.at.cur != nil {
+		t.relay.kills.After(t.at.cur.Answer.Results) // what relayAnswers has not had to do with
+	}
+	return err
+}
+
+// KillsAs is the user.
+func (s *Session) KillsAs() kill.Account {
+	return kill.Account{Name: s.login.Account.Name, Admin: s.login.Account.Admin}
+}
+
+// ConnAt returns the connection to a shard, nil if there is none.
+func (o *outside) ConnAt(shard *backend.Shard) *backend.Conn { return o.conns[shard] }
+
+// Places returns the session's connections to servers, from outside, and by which
+// right somebody may kill them.
+func (b *backends) Places(by kill.Account) (places []kill.Place, right kill.Right) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.introduced && b.login.Account.Name == by.Name:
+		right = kill.OfSame
+	case by.Admin:
+		right = kill.OfAny
+	}
+	if !b.introduced || right == kill.Denied { // it is nobody's yet
+		return nil, right
+	}
+	account := b.login.Account // which changes only while it is not introduced
+	for shard, c := range b.conns {
+		creds, ok := account.Credentials(shard)
+		places = append(places, kill.Place{
+			Place: c.Place(), User: account.Name, Creds: creds, HasCreds: ok,
+			ViaSession: account.PasswordUnknown() && (account.Name == by.Name || !ok),
+		})
+	}
+	return places, right
+}
+
+// Interrupt ends, from outside, what the session waits for in the proxy itself.
+func (s *Session) Interrupt() { s.numbers.Patience.Interrupt() }
+
+// Doomed is why the session is being ended from outside.
+func (s *Session) Doomed() *kill.Doom { return &s.doom }

@@ -1,0 +1,165 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"seqproxy/backend"
+	"seqproxy/internal/logfield"
+	"seqproxy/protocol"
+	"seqproxy/proxy/login"
+)
+
+// User is an account that clients log in with.
+type User = login.User
+
+// logIn checks the client's login and answers it.
+func (s *Session) logIn() error {
+	s.state.Reset()
+	defer s.login.End()
+	attempt, err := s.login.Receive(s.ctx, s.id, &s.set.Login)
+	if err != nil {
+		return loginEnd(err)
+	}
+	if err := s.identify(attempt); err != nil {
+		return err
+	}
+	if s.login.Old {
+		return loginEnd(s.login.ServeOld())
+	}
+	return s.begin()
+}
+
+// loginEnd is the end of the session with that of its login.
+func loginEnd(err error) error {
+	switch {
+	case errors.Is(err, login.ErrStopping):
+		return errShutdown
+	case errors.Is(err, login.ErrGone):
+		return fmt.Errorf("%w: %w", errClientGone, err)
+	case errors.Is(err, login.ErrQuit):
+		return errQuit
+	}
+	return err
+}
+
+// identify makes the session that of the user that the client proves to be.
+func (s *Session) identify(attempt *protocol.Attempt) error {
+	s.state.SetCollation(attempt.Hello.Collation)
+	c, err := s.login.Identify(s.ctx, attempt, s.state.Charset)
+	if err != nil {
+		return loginEnd(err)
+	}
+	s.client.packetNum = s.client.PacketNum()
+	s.numbers.As(s.login.Account.Rights, s.login.Account.Admin)
+	if c != nil {
+		s.current(c)
+	}
+	return nil
+}
+
+// introduce says that the user is known, for others to read, or that it changes.
+func (o *outside) introduce(is bool) {
+	o.mu.Lock()
+	o.introduced = is
+	o.mu.Unlock()
+}
+
+// SetDeadline bounds, or with the zero time no longer bounds, what a client that logs in may take.
+func (s *Session) SetDeadline(t time.Time) error { return s.client.until(t) }
+
+// prolongLogin gives a client that is logging in the whole time again, of which a pause has
+// used some.
+func (a *attachment) prolongLogin() error {
+	if a.introduced { // nothing more is expected of it
+		return nil
+	}
+	return a.client.until(time.Now().Add(a.set.Login.Timeout))
+}
+
+// EnterDefault has the login wait while the default shard is paused. The routes are those of
+// afterwards.
+func (a *attachment) EnterDefault() (*backend.Routes, error) {
+	_, err := a.enterFor("")
+	return a.routes, err
+}
+
+// begin starts a session of a user that has proved who it is, and answers the login. Its schema
+// must exist, which only the server knows; if that cannot be reached, keys are given all the same.
+func (s *Session) begin() error {
+	if err := s.login.Count(s.likeMariaDB()); err != nil {
+		s.RefuseLogin(err)
+		return err
+	}
+	s.introduce(true)
+	s.state.Schema = s.login.Schema()
+	s.state.SetCollation(s.login.Collation)
+	if s.state.Charset != "" && s.expectsState() {
+		_, _ = s.Attach() // what is wrong is told when a statement needs the server
+	} else if (s.state.Schema != "" || s.state.Charset == "") && s.routes.Default() != nil {
+		_, err := s.Attach()
+		var unreachable *backend.UnreachableError
+		switch {
+		case errors.As(err, &unreachable):
+			s.log().Warn("login without its shard", logfield.Err(err))
+		case err != nil:
+			s.RefuseLogin(err)
+			return fmt.Errorf("%w: %w", login.ErrRefused, err)
+		}
+	}
+	proof := s.login.Proof()
+	if c := s.cur; c != nil && c.LoginOK != nil {
+		// the server tells what it has made of the session
+		ok := c.LoginOK
+		if proof != "" {
+			ok = protocol.WithText(ok, proof)
+		}
+		s.client.out, _ = protocol.AppendPacket(s.client.out, ok, s.client.packetNum)
+		c.LoginOK = nil
+	} else {
+		s.reply(protocol.OK{Info: proof})
+	}
+	if err := s.client.flush(); err != nil {
+		return err
+	}
+	if !s.login.Changed {
+		if err := s.client.StartCompression(s.login.Compression); err != nil {
+			return err
+		}
+	}
+	// if that was Shutdown's, the session sees before it waits that it has to leave
+	return s.client.until(time.Time{})
+}
+
+// expectsState says whether the client expects of the login's OK what only the server
+// knows, though it names no schema.
+func (s *Session) expectsState() bool {
+	if s.state.Schema != "" || !s.login.Capabilities.Has(protocol.SessionTrack) {
+		return false
+	}
+	shard := s.routes.Default()
+	if shard == nil {
+		return false
+	}
+	hello, _ := shard.Hello()
+	return hello.DescribesSession
+}
+
+// RefuseLogin answers the login with an error, and the session ends. What a server says
+// in place of its greeting (1040, 1129, 1130) has no SQLSTATE and goes on without one:
+// clients then make of it what they make of it direct. Nor has any error to an old client.
+func (s *Session) RefuseLogin(err error) {
+	s.client.packetNum = s.client.PacketNum()
+	var refused *protocol.ServerError
+	switch {
+	case s.login.Old:
+		e := forClient(err)
+		s.client.out = protocol.AppendERR(s.client.out, s.client.packetNum, e.Code, "", e.Message)
+	case errors.As(err, &refused) && refused.State == "":
+		s.client.out = protocol.AppendERR(s.client.out, s.client.packetNum, refused.Code, "", refused.Message)
+	default:
+		s.refuse(err)
+	}
+	_ = s.client.flush() // the session ends either way
+}

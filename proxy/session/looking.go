@@ -1,0 +1,160 @@
+package session
+
+import (
+	"bytes"
+	"errors"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/proxy/params"
+	"seqproxy/proxy/plan"
+	"seqproxy/proxy/shown"
+	"seqproxy/statement/idiom"
+)
+
+// shown writes the proxy's sequences into questions that go to a server.
+func (p *planning) shown() shown.Writer {
+	return shown.Writer{Session: p, Sequences: p.at.set.Sequences, Patience: &p.numbers.Patience, Schema: p.state.Schema, Table: p.at.set.sequenceSchema}
+}
+
+// withSequences is a question by which programs look for sequences, as it goes to the server: with
+// the proxy's in it. It is nil where the text is no such question, or goes there as it is. See
+// [shown.Writer].
+func (p *planning) withSequences(sql []byte) (text []byte, err error) {
+	if p.at.routes.Default() == nil {
+		return nil, nil
+	}
+	q, ok := idiom.ReadSequenceQuestion(sql, p.state.Mode)
+	if !ok {
+		return nil, nil
+	}
+	c, err := p.at.Attach()
+	if err != nil {
+		return nil, err
+	}
+	w := p.shown()
+	text, err = w.Write(c, q, sql, p.state.Charset)
+	if err != nil || bytes.Equal(text, sql) {
+		return nil, err
+	}
+	return text, nil
+}
+
+// lookForSequences answers the text just analysed if it is such a question.
+func (d *delivery) lookForSequences(sql []byte) (handled bool, err error) {
+	text, err := d.planning.withSequences(sql)
+	if text == nil || err != nil {
+		return false, err
+	}
+	c, err := d.attachFor(&d.planning.stmt)
+	if err != nil {
+		return false, err
+	}
+	d.relay.scratch = append(d.relay.scratch[:0], 0, 0, 0, 0, byte(protocol.ComQuery))
+	d.relay.scratch = append(append(d.relay.scratch, d.attributes...), text...)
+	if len(d.relay.scratch)-protocol.HeaderSize >= protocol.MaxFragment {
+		return false, params.ErrTooLong
+	}
+	protocol.PutHeader(d.relay.scratch, len(d.relay.scratch)-protocol.HeaderSize, 0)
+	if err := d.relay.sendScratch(c); err != nil {
+		return false, err
+	}
+	d.noteDone(c, nil)
+	return true, nil
+}
+
+// Ask runs a statement of ours, for a Writer.
+func (f *facts) Ask(c *backend.Conn, sql string) ([][][]byte, error) { return f.at.Ask(c, sql) }
+
+// Sees says whether the user may look at a sequence.
+func (f *facts) Sees(name []byte) (bool, error) {
+	if f.at.login.Account.Looks() {
+		return true, nil
+	}
+	may, err := f.mayUse(&f.numbers.Patience, name)
+	return may, f.numbers.Patience.Over(err)
+}
+
+// looking is a question about sequences that is prepared.
+type looking struct {
+	question []byte // the client's
+	text     []byte // what the server has for it
+}
+
+// prepareLooking returns the text that c is to prepare for the one just analysed. looks is nil if
+// that is no such question.
+func (x *executor) prepareLooking(c *backend.Conn, sql []byte) (looks *looking, text []byte, err error) {
+	if plan.CourseOf(&x.planning.stmt) != plan.MayLook || x.at.routes.Default() == nil {
+		return nil, sql, nil
+	}
+	q, ok := idiom.ReadSequenceQuestion(sql, x.state.Mode)
+	if !ok {
+		return nil, sql, nil
+	}
+	w := x.planning.shown()
+	text, err = w.Write(c, q, sql, x.state.Charset)
+	return &looking{bytes.Clone(sql), bytes.Clone(text)}, text, err
+}
+
+// executeLooking executes such a question with the sequences that there are now: where they are
+// others than in the text that the server has, it prepares another.
+func (x *executor) executeLooking(p *prepared, payload []byte) error {
+	if p.LongSent { // what the server has got of it would be lost
+		p.toServer(payload[1:])
+		return x.passExecution(p, payload)
+	}
+	e, err := x.cut(p, payload)
+	if errors.Is(err, params.ErrMalformed) {
+		err = malformed(x.at.likeMariaDB())
+	}
+	if err != nil {
+		return err
+	}
+	c, err := x.at.connOf(p)
+	if err != nil {
+		return err
+	}
+	if refused, err := x.renewLooking(c, p); refused || err != nil {
+		return err
+	}
+	if err := x.at.prepareConn(c, p); err != nil {
+		return err
+	}
+	if err := x.encode(p, &e, nil); err != nil {
+		return err
+	}
+	if err := x.relay.sendScratch(c); err != nil {
+		return err
+	}
+	x.noteExecuted(c, p)
+	return nil
+}
+
+// renewLooking brings the text that the server has for a question up to date. If the server refuses
+// it, that is the client's answer.
+func (x *executor) renewLooking(c *backend.Conn, p *prepared) (refused bool, err error) {
+	q, ok := idiom.ReadSequenceQuestion(p.looks.question, p.mode)
+	if !ok {
+		return false, nil
+	}
+	w := x.planning.shown()
+	text, err := w.Write(c, q, p.looks.question, p.charset)
+	if err != nil || bytes.Equal(text, p.looks.text) {
+		return false, err
+	}
+	fresh := &prepared{}
+	a, err := x.relay.askToPrepare(c, fresh, text)
+	if err != nil || a.refused {
+		return a.refused, err
+	}
+	x.client.out = x.client.out[:0]
+	if err := x.at.closeOn(c, p.backendID); err != nil {
+		return false, err
+	}
+	c.Release()
+	p.backendID, p.looks.text = fresh.backendID, text
+	if x.at.prepared.latest != p { // for the server it is p now
+		x.at.prepared.latest = nil
+	}
+	return false, nil
+}

@@ -1,0 +1,98 @@
+package session
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/proxy/state"
+	"seqproxy/statement"
+	"seqproxy/statement/lex"
+)
+
+// readable asks the server how it reads texts, if that is not known and this text is
+// one in which it makes a difference. Where asking would change what the text reads
+// (row counts, warnings), or is not possible now, the text is passed on unread, but
+// not if it may ask for a number: that no server can give.
+func (p *planning) readable(sql []byte) error {
+	st := p.state
+	if st.Mode.Charset == lex.Unsupported { // the text before was passed on unread
+		st.LoseMode()
+	}
+	if !st.ModeUnknown && !st.EscapesUnknown && bytes.IndexByte(sql, '"') < 0 && !(st.Mode.ANSIQuotes && bytes.IndexByte(sql, '[') >= 0) {
+		return nil
+	}
+	c := p.at.cur
+	if c == nil && st.ModeUnknown && !ascii(sql) {
+		if err := p.relay.settle(); err != nil {
+			return err
+		}
+		c, _ = p.at.Attach() // what is wrong is told when a statement needs the server
+	}
+	if c == nil || !st.ReadByMode(sql, c.Hello().MariaDB) {
+		return nil
+	}
+	lower := bytes.ToLower(sql)
+	number := bytes.Contains(lower, []byte("nextval"))
+	if !number && state.ReadsLastStatement(lower) {
+		p.state.Mode.Charset = lex.Unsupported
+		return nil
+	}
+	if err := p.relay.settle(); err != nil {
+		return err
+	}
+	c, err := p.at.Attach()
+	if err != nil {
+		return err
+	}
+	err = p.at.askMode(c)
+	var refused *protocol.ServerError
+	switch {
+	case err == nil && number:
+		return p.undisturbed(sql)
+	case errors.As(err, &refused) && !number: // it may take the text all the same
+		p.state.Mode.Charset = lex.Unsupported
+		return nil
+	}
+	return err
+}
+
+// meetServer attaches a connection if that tells which server reads the session's texts, and
+// reports whether it is known now. What is wrong is told when a statement needs the server.
+func (p *planning) meetServer() bool {
+	if p.state.Mode.Server.Identified() || p.at.cur != nil || p.at.routes.Default() == nil || p.relay.settle() != nil {
+		return false
+	}
+	_, err := p.at.Attach()
+	return err == nil
+}
+
+// errOtherServer: a fail-over to another version came between reading a text and sending it.
+var errOtherServer = protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: the server of this shard has just changed to another version, which "+
+	"may read the version comments of this statement in another way: send it again")
+
+// askMode asks a server how it reads texts.
+func (b *backends) askMode(c *backend.Conn) error {
+	row, err := b.AskRow(c, "SELECT @@character_set_client, @@sql_mode", 2, "the session's character set")
+	if err != nil {
+		return err
+	}
+	b.state.ModeUnknown, b.state.QuotesUnknown, b.state.EscapesUnknown = false, false, false
+	b.state.Charset = string(row[0])
+	b.state.Mode.Charset = lex.CharsetByName(b.state.Charset)
+	b.state.SetSQLMode(string(row[1]))
+	return nil
+}
+
+// undisturbed refuses a text that reads row counts, which asking for the mode has
+// changed. SELECT leaves the warnings.
+func (p *planning) undisturbed(sql []byte) error {
+	p.stmt.Analyze(sql, p.state.Mode)
+	if p.state.LastAnswer != state.ByServer || p.stmt.Words&(statement.ReadsRowCount|statement.ReadsFoundRows) == 0 {
+		return nil
+	}
+	return protocol.NotSupported("NEXTVAL beside ROW_COUNT() or FOUND_ROWS() is not supported here, after %s: send SET NAMES first", state.PinOpaque)
+}

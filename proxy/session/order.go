@@ -1,0 +1,135 @@
+package session
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"seqproxy/protocol"
+	"seqproxy/proxy/params"
+	"seqproxy/proxy/plan"
+	"seqproxy/statement"
+)
+
+// order has the client get its answers in the order of its commands.
+type order struct{ *ground }
+
+// answerAlone handles a command that is not taken into a batch: what came before
+// is answered first. The client gets an error of handle, unless it ends the session.
+func (o *order) answerAlone(handle func() error) error {
+	if err := o.relay.settle(); err != nil {
+		return err
+	}
+	err := handle()
+	_ = o.numbers.Notice() // of an answer that could not tell it
+	if err == nil {
+		return nil
+	}
+	return o.failed(err)
+}
+
+// failed answers the command being handled with err, unless that ends the session.
+func (o *order) failed(err error) error {
+	if ends(err) {
+		return err
+	}
+	o.at.tally.Refused()
+	o.relay.refuse(err)
+	if o.at.unreached && o.othersDepend() && o.sentBehind() {
+		_ = o.client.flush() // the session ends either way
+		return fmt.Errorf("%w: %w", errSentBehind, err)
+	}
+	return nil
+}
+
+// relayCommand passes the command just parsed on to the current shard. alone commands are
+// answered before any later one is looked at, since they may change how that is
+// understood.
+func (o *order) relayCommand(answer protocol.Shape, alone bool) error {
+	c, err := o.at.Attach()
+	if err != nil {
+		return o.answerAlone(func() error { return err })
+	}
+	if alone || o.relay.batch.elsewhere(c) {
+		if err := o.relay.settle(); err != nil {
+			return err
+		}
+	}
+	o.relay.enqueue(c, answer)
+	if !alone {
+		return nil
+	}
+	return o.relay.settle()
+}
+
+// answerInOrder handles a command that needs no server, without waiting for the answers
+// to those before it: ours takes its place among them. What the answer says of the
+// session must not depend on them, so it waits all the same in a transaction, which
+// they may end.
+func (o *order) answerInOrder(handle func() error) error {
+	if o.relay.batch.size == 0 || o.state.InTransaction() || !o.state.Status.Has(protocol.Autocommit) || o.relay.batch.full() {
+		return o.answerAlone(handle)
+	}
+	mark := len(o.client.out)
+	err := handle()
+	_ = o.numbers.Notice()
+	if err != nil {
+		if err = o.failed(err); err != nil {
+			return err
+		}
+	}
+	o.relay.batch.addOurs(o.client.out[mark:])
+	o.client.out = o.client.out[:mark]
+	return nil
+}
+
+// errSentBehind is the end of a session whose client has sent on behind a command that did
+// not come to its server, without waiting for the answer. A server does not fail BEGIN: to
+// go on would run what was meant to be in a transaction outside of it.
+var errSentBehind = errors.New("client had sent on behind a command that did not come to its server")
+
+// othersDepend says whether what comes behind the command being handled may do something
+// else without it.
+func (o *order) othersDepend() bool {
+	if len(o.relay.batch.payload) == 0 { // it was too long to be read
+		return true
+	}
+	kind, words := statement.Other, statement.Words(0)
+	switch protocol.Command(o.relay.batch.payload[0]) {
+	case protocol.ComQuery:
+		if sql, ok := textOf(o.relay.batch.payload, o.at.login.Capabilities.Has(protocol.QueryAttributes)); ok {
+			var st statement.Statement
+			st.Analyze(sql, o.state.Mode)
+			kind, words = st.Kind, st.Words
+		}
+	case protocol.ComStmtExecute, protocol.ComStmtBulkExecute:
+		if len(o.relay.batch.payload) < params.ExecuteHead {
+			return false
+		}
+		if p := o.at.preparedAs(binary.LittleEndian.Uint32(o.relay.batch.payload[1:])); p != nil {
+			kind, words = p.shape.Kind, p.shape.Words
+		}
+	case protocol.ComStmtPrepare, protocol.ComPing, protocol.ComStatistics, protocol.ComFieldList, protocol.ComProcessInfo:
+		return false
+	}
+	shape := plan.Traits{Kind: kind, Words: words}
+	return !shape.LeavesNothing()
+}
+
+// sentBehind says whether the client is known to have sent on behind the command being handled:
+// what is there before the answer is sent was sent without it. What was sent without it and arrives
+// later cannot be told from what the client sends after it has read the answer, by nothing in the
+// protocol (nor by what TCP has acknowledged, which is what the client's machine has received, not
+// what the client has read). So this looks only for a moment.
+func (o *order) sentBehind() bool {
+	if o.relay.batch.more() {
+		return true
+	}
+	if o.client.until(time.Now().Add(lastCommand)) != nil {
+		return false // it has ended, as is seen soon
+	}
+	_ = o.client.Fill() // likewise
+	_ = o.client.until(time.Time{})
+	return o.relay.batch.more()
+}

@@ -1,0 +1,265 @@
+package session
+
+import (
+	"slices"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
+	"seqproxy/proxy/plan"
+	"seqproxy/sequence"
+	"seqproxy/statement"
+)
+
+// planning has what becomes of a text decided. It knows the text, and fetches what the planner has
+// to know.
+type planning struct {
+	facts
+
+	stmt    statement.Statement // the text of the command being handled
+	fill    *plan.Filling       // what of it is filled in; nil: nothing
+	planner *plan.Planner       // nil if nothing was ever planned
+}
+
+// analyze finds out what a text asks for. Where comments in it are code for some servers, the
+// session's is met first.
+func (p *planning) analyze(sql []byte) {
+	p.at.shared.texts.Analyze(&p.stmt, sql, p.state.Mode)
+	if p.stmt.Words&statement.VersionedComment != 0 && p.meetServer() {
+		p.at.shared.texts.Analyze(&p.stmt, sql, p.state.Mode)
+	}
+}
+
+// treatment is what is done with a text before it is planned.
+type treatment uint8
+
+const (
+	ordinary treatment = iota // it goes by its course
+	unread                    // it is refused: it may insert rows, and is not understood to its end
+	kills                     // the ids in its KILLs are replaced
+	fills                     // it has tables that may have columns to be filled in
+	plain                     // it is relayed, with those behind it
+)
+
+// treatmentOf says what is done with the text just analysed. EXPLAIN FORMAT=ROUTE goes by it, too.
+func (p *planning) treatmentOf(sql []byte) treatment {
+	st := &p.stmt
+	switch {
+	case p.mayBringRows(sql):
+		return unread
+	case len(st.Kills) > 0 && p.at.routes.Default() != nil:
+		return kills
+	case len(st.Tables) > 0 && p.boundTables():
+		return fills
+	case st.Plain() && !p.state.NextTransaction && !p.at.set.LastInsertIDExact && p.at.routes.Default() != nil:
+		return plain
+	}
+	return ordinary
+}
+
+// concernsProxy says whether the text just analysed has calls that the proxy may answer or replace,
+// or keys that it fills in.
+func (p *planning) concernsProxy() bool {
+	st := &p.stmt
+	if p.fill == nil && p.at.routes.Default() == nil && !st.SelfContained {
+		return asksForNumbers(st) // CONNECTION_ID() among others is no server's to know
+	}
+	return len(st.Calls) > 0 || st.Refusal != "" || p.fill != nil
+}
+
+// factsFor begins what the planning of a text has to know.
+func (p *planning) factsFor(at plan.Moment) *plan.Facts {
+	if p.planner == nil {
+		p.planner = new(plan.Planner)
+	}
+	server, f := p.at.routes.Default() != nil, &p.planner.Facts
+	*f = plan.Facts{
+		At: at, Unknown: p.at.set.Unknown, Charset: p.state.Charset, Schema: p.at.set.sequenceSchema,
+		Admin: p.at.login.Account.Admin, Limited: p.at.login.Account.Rights != nil,
+		MariaDB: p.at.likeMariaDB(), Server: server, Attached: p.at.cur != nil,
+		// MySQL warns of that flag at each statement, in its own words.
+		Warns: server && p.at.login.Capabilities.Has(protocol.NoSchema),
+		Fill:  p.fill, Names: f.Names[:0],
+	}
+	return f
+}
+
+// planCalls plans the text in s.stmt, whose calls the proxy answers or replaces; it is that of q if
+// that is not nil. The plan is valid until the next one.
+func (p *planning) planCalls(q *plan.FilledQuery, sql []byte, at plan.Moment) (*plan.Action, error) {
+	f := p.factsFor(at)
+	if q != nil {
+		f.Key = q.Binding
+	}
+	a, err := p.plan(sql)
+	if q != nil && err != nil {
+		err = refusedQuery(q.Binding, err)
+	}
+	return a, err
+}
+
+// plan has the text in s.stmt planned, and fetches what that has to know.
+func (p *planning) plan(sql []byte) (*plan.Action, error) {
+	for round := 0; ; round++ {
+		v := p.planner.Text(&p.stmt, sql, p.state)
+		if v.Kind == plan.Go {
+			return &p.planner.Action, nil
+		}
+		if _, err := p.meet(&v, round, sql); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// meet fetches what a plan asks for, in such a round. again says that it is to be made again; an
+// error is why the client does not get what it wants.
+func (p *planning) meet(v *plan.Verdict, round int, sql []byte) (again bool, err error) {
+	switch {
+	case v.Kind == plan.Go:
+		return false, nil
+	case v.Kind == plan.Refuse:
+		return false, p.refusal(&v.Refusal, sql)
+	case round == plan.Rounds:
+		return false, protocol.NotSupported("what this statement needs of sequences and columns is too much for one: send it in parts")
+	}
+	for i := range v.Needs {
+		if err := p.learn(&p.planner.Facts, &v.Needs[i], sql); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// learn finds out what a plan of a text has to know.
+func (p *planning) learn(f *plan.Facts, n *plan.Need, sql []byte) (err error) {
+	switch n.What {
+	case plan.NeedText:
+		text, is, err := p.askUTF8(n.Name, f.Charset)
+		if f.Unknown == plan.UnknownRelay || f.Bound != nil {
+			err = nil // what cannot be read is no name there
+		}
+		f.SetText(n.Name, text, plan.AnswerOf(is))
+		return err
+	case plan.NeedWhole:
+		f.NameOf(n.At).Whole, err = answer(p.Exists(n.Name))
+	case plan.NeedExists:
+		f.NameOf(n.At).Exists, err = answer(p.Exists(n.Name))
+	case plan.NeedTexts:
+		form, err := p.at.set.names.FormOf(&p.numbers.Patience, n.Name)
+		of := f.NameOf(n.At)
+		of.Texts, of.Bytes = plan.AnswerOf(form != sequence.Numbers), form == sequence.Bytes
+		return p.numbers.Patience.Over(err)
+	case plan.NeedRight:
+		f.NameOf(n.At).Usable, err = answer(p.numbers.HasRight(n.Name))
+	case plan.NeedSame:
+		same, err := p.at.set.names.Same(&p.numbers.Patience, n.Name, n.Other)
+		f.NameOf(n.At).SameAsFirst = plan.AnswerOf(same)
+		return p.numbers.Patience.Over(err)
+	case plan.NeedDigits:
+		f.Digits, err = answer(p.at.digitsInRows())
+	case plan.NeedDatabase:
+		return p.at.askSchema()
+	case plan.NeedModes:
+		_, err = p.at.insertModes(p.at.cur, p.stmt.Words)
+	default:
+		return p.learnColumns(f.TableOf(n.At), n.What, &p.stmt.Tables[n.At], sql)
+	}
+	return err
+}
+
+func answer(yes bool, err error) (plan.Answer, error) { return plan.AnswerOf(yes), err }
+
+// refusal is the error for what the plan of a text refuses.
+func (p *planning) refusal(r *plan.Refusal, sql []byte) error {
+	if r.ServerFirst {
+		if err := p.relay.tryPrepare(p.at.cur, sql); err != nil {
+			return err
+		}
+	}
+	switch r.Why {
+	case plan.Unread:
+		return p.unreadRows(sql)
+	case plan.UnknownSequence:
+		return &sequence.NameError{Name: string(r.Name), Err: sequence.ErrUnknown}
+	case plan.NoRight:
+		return keys.ErrNoRight(r.Name)
+	case plan.NotAdmin:
+		return p.RefuseSetval(&p.planner.Action.Slots[r.Call])
+	}
+	return protocol.NotSupported("%s", r.Text)
+}
+
+// Exists says whether there is a sequence of that name.
+func (f *facts) Exists(name []byte) (bool, error) {
+	exists, err := f.at.set.names.Exists(&f.numbers.Patience, name)
+	return exists, f.numbers.Patience.Over(err)
+}
+
+// takesNumbers says whether a text has calls that are answered here.
+func takesNumbers(a *plan.Action) bool {
+	for i := range a.Slots {
+		if a.Slots[i].Served() {
+			return true
+		}
+	}
+	return false
+}
+
+// refusedForm is the error for a form of NEXTVAL that cannot be given a number.
+func refusedForm(form string) error {
+	r := plan.RefusedForm(form)
+	return protocol.NotSupported("%s", r.Text)
+}
+
+// countable makes n ready to be counted off by a server.
+func (p *planning) countable(c *backend.Conn, n *keys.Block, words statement.Words) error {
+	var same func(name []byte) bool
+	if n.Key != nil {
+		same = p.sameColumn(n.Key.Column)
+	}
+	if err := n.Countable(p.at, c, &p.state.LastID, same); err != nil || n.Key == nil {
+		return err
+	}
+	modes, err := p.at.insertModes(c, words)
+	if err != nil {
+		return err
+	}
+	return p.numbers.Space(n, modes.Increment)
+}
+
+// concernsServer says whether a statement that MariaDB knows, too, is about a sequence that is not
+// served here and is left to the server: always where it only shows it, as dumps do, and otherwise
+// where the configuration says so. The names in the statement are resolved then.
+func (p *planning) concernsServer(st *statement.Statement) (bool, error) {
+	if err := p.resolveNames(st, p.state.Charset); err != nil {
+		return false, err
+	}
+	relays := p.at.set.Unknown == UnknownRelay
+	hasSequences := p.at.routes.Default() != nil && p.at.likeMariaDB()
+	switch st.Kind {
+	case statement.AlterSequence, statement.DropSequence:
+	case statement.CreateSequence:
+		relays = relays && hasSequences
+	case statement.ShowCreateSequence:
+		relays = relays || hasSequences
+	default:
+		return false, nil
+	}
+	if !relays || slices.Contains(st.Sequence.Schemas, ofSequenceTable) {
+		return false, nil
+	}
+	for _, name := range st.Sequence.Names {
+		exists, err := p.Exists(name)
+		if err != nil {
+			return false, err
+		}
+		if exists {
+			continue
+		}
+		if st.Kind == statement.ShowCreateSequence && p.at.set.Unknown != UnknownRelay {
+			return p.Sees(name)
+		}
+		return true, nil
+	}
+	return false, nil
+}

@@ -1,0 +1,165 @@
+package session
+
+import (
+	"encoding/binary"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/proxy/alone"
+	"seqproxy/proxy/keys"
+	"seqproxy/proxy/params"
+	"seqproxy/proxy/plan"
+	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
+	"seqproxy/proxy/ticket"
+	"seqproxy/statement"
+)
+
+// prepare handles COM_STMT_PREPARE.
+func (x *executor) prepare(sql []byte) error {
+	x.at.prepared.latest = nil // until this one is prepared
+	x.at.tally.Kind = stats.Prepare
+	if x.state.ModeUnknown || x.state.QuotesUnknown {
+		if err := x.planning.readable(sql); err != nil {
+			return err
+		}
+	}
+	x.relay.takes(sql, false)
+	begins := x.relay.slow.headOf(sql)
+	defer func() {
+		if p := x.at.prepared.latest; p != nil {
+			p.head = begins
+		}
+	}()
+	st := &x.planning.stmt
+	x.planning.analyze(sql)
+	if !x.at.login.AtAdmin && x.planning.mayBringRows(sql) {
+		return x.planning.unreadRows(sql)
+	}
+	switch {
+	case x.at.login.AtAdmin && asksForNumbers(&x.planning.stmt):
+		return x.at.noServer()
+	case st.Kind == statement.ExplainRoute:
+		return x.prepareLocal(sql, routeColumns, 0)
+	case st.Kind == statement.Use: // each execution goes where it leads
+	case len(st.Schema) > 0 && x.at.elsewhere(string(st.Schema)): // CREATE DATABASE and its like
+		return protocol.NotSupported("to prepare a statement on the schema %s, which is on another shard: send it as text", st.Schema)
+	case st.AboutSequences():
+		if relay, err := x.planning.concernsServer(st); err != nil {
+			return err
+		} else if !relay {
+			return x.prepareLocal(sql, x.at.set.Admin.Columns(st), 0)
+		}
+	}
+	inserts := x.planning.insertsOf()
+	var query *plan.FilledQuery
+	if len(st.Tables) > 0 && x.planning.boundTables() {
+		var err error
+		if query, sql, err = x.planning.beginFilling(sql, true); err != nil {
+			return err
+		}
+	}
+	defer func() { x.planning.fill = nil }()
+	text, hidden, key, shape := sql, []params.Hidden(nil), (*params.Key)(nil), plan.TraitsOf(st)
+	var numbers keys.Numbers
+	if x.planning.fill != nil || len(st.Calls) > 0 && st.Kind != statement.Kill || st.Refusal != "" {
+		a, err := x.planning.planCalls(query, sql, plan.AtPrepare)
+		if err != nil {
+			return err
+		}
+		switch a.Do {
+		case plan.Reply:
+			return x.prepareLocal(sql, alone.Columns(st, sql, alone.AtPrepare, nil, alone.TextsOf(a.Slots), x.at.likeMariaDB()), st.Params)
+		case plan.Rewrite:
+			text, hidden, key = params.Hide(st, sql, a, a.Substitutions(st, x.state, x.at.id, protocol.Placeholder))
+			numbers, shape = keys.Kept(&a.Numbers), a.Traits(shape)
+			if numbers.Rows != nil {
+				numbers.Rows.Lead = params.Lead(hidden)
+			}
+		}
+	}
+	if key != nil && len(hidden) == 0 { // numbers of the text's own, the same at each execution
+		if err := x.numbers.Avoid(key.Binding, key.Explicit); err != nil {
+			return err
+		}
+		key = nil
+	}
+	var asked *ticket.Ticket
+	if !x.at.login.AtAdmin {
+		asked = x.tickets.ticketPrepared(st, sql)
+	}
+	if x.at.routes.Default() == nil {
+		return x.prepareWithoutServer(sql, asked)
+	}
+	c, err := x.at.Attach()
+	if err != nil {
+		return err
+	}
+	looks, text, err := x.prepareLooking(c, text)
+	if err != nil {
+		return err
+	}
+	p := &prepared{
+		List: params.List{Hidden: hidden, Key: key}, conn: c, shape: shape, numbers: numbers, ticket: asked, looks: looks,
+		inserts: inserts, mode: x.state.Mode, charset: x.state.Charset,
+	}
+	if len(hidden) > 0 || numbers.Rows != nil || asked != nil || looks != nil {
+		p.shape.Plain = false
+	}
+	if st.Kind == statement.Set {
+		p.set = append([]byte(nil), sql...)
+	}
+	if st.Kind == statement.Use {
+		p.use = string(st.Schema)
+	}
+	if k := st.Kill; st.Kind == statement.Kill && k.Operand != statement.KillOther {
+		p.kill = &killPrepared{KillTarget: k, variable: string(sql[k.Start:k.End])}
+	}
+	return x.prepareOn(c, p, text)
+}
+
+// prepareLocal answers COM_STMT_PREPARE for a statement with so many parameters that the proxy
+// answers.
+func (x *executor) prepareLocal(sql []byte, columns []protocol.Column, n int) error {
+	form, err := x.answers.form(true)
+	if err != nil {
+		return err
+	}
+	p := &prepared{local: append([]byte(nil), sql...), columns: columns, List: params.List{Params: n}, mode: x.state.Mode, charset: x.state.Charset}
+	if err := x.at.prepared.add(p); err != nil {
+		return err
+	}
+	// What the last statement left stays, as a server leaves it at a PREPARE.
+	x.client.out = protocol.AppendPrepareOK(x.client.out, x.client.packetNum, form, p.id, len(columns), p.Params)
+	if len(columns) > 0 {
+		r := protocol.NewResult(x.client.out, x.client.packetNum+1, form)
+		r.Definitions(alone.Params(p.Params, x.at.likeMariaDB()))
+		r.Definitions(columns)
+		x.client.out = r.Bytes()
+	}
+	return nil
+}
+
+// prepareOn prepares text on c and passes the answer on, with the client's
+// statement id and without the hidden parameters.
+func (x *executor) prepareOn(c *backend.Conn, p *prepared, text []byte) error {
+	a, err := x.relay.askToPrepare(c, p, text)
+	if err != nil {
+		return err
+	}
+	if a.refused {
+		// its error is the last; else a PREPARE leaves all as it is
+		x.state.LastAnswer = state.ByServer
+		return nil
+	}
+	if err := x.at.prepared.add(p); err != nil {
+		x.client.out = x.client.out[:0]
+		if closeErr := x.at.closeOn(c, p.backendID); closeErr != nil {
+			return closeErr
+		}
+		return err
+	}
+	binary.LittleEndian.PutUint32(x.client.out[a.idAt:], p.id)
+	c.Release()
+	return nil
+}

@@ -1,0 +1,194 @@
+package session
+
+import (
+	"encoding/hex"
+	"errors"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/proxy/plan"
+	"seqproxy/statement"
+	"seqproxy/statement/lex"
+)
+
+// Statements that are prepared as SQL text (PREPARE s FROM '...', EXECUTE IMMEDIATE) go to the
+// server as they are. Those that would take numbers are refused: the driver can prepare them.
+
+// maxTexts bounds the statements that a session has prepared as text and of which it remembers
+// the tables.
+const maxTexts = 256
+
+// preparedTexts are the statements with tables that a session has prepared as text, by their names
+// in small letters.
+type preparedTexts map[string]preparedText
+
+// preparedText is such a statement.
+type preparedText struct {
+	inserts   insertsInto // see stillBound
+	explained bool        // see plan.ExplainsID
+	runs      statement.Runs
+}
+
+// preparesText handles PREPARE, EXECUTE, EXECUTE IMMEDIATE and DEALLOCATE PREPARE.
+func (t *texts) preparesText(sql []byte) error {
+	if t.at.routes.Default() == nil {
+		return t.delivery.single(sql)
+	}
+	d, ok := statement.ReadDynamic(sql, t.state.Mode)
+	switch kind := t.planning.stmt.Kind; {
+	case kind == statement.Execute:
+		if prepared, exists := t.named[d.Name]; ok && exists {
+			t.relay.explained = prepared.explained
+			if err := t.at.set.stillBound(&prepared.inserts); err != nil {
+				return err
+			}
+		}
+		return t.delivery.single(sql)
+	case kind == statement.Deallocate:
+		err := t.delivery.single(sql)
+		if err == nil && t.at.cur != nil && t.at.cur.Answer.ErrCode == 0 {
+			delete(t.named, d.Name)
+		}
+		return err
+	case !ok && t.planning.boundHere():
+		return protocol.NotSupported("this form of PREPARE or EXECUTE IMMEDIATE is not supported where columns are filled from sequences: " +
+			"put the text into a user variable first (SET @q = ...), or let the driver prepare it")
+	case !ok:
+		return t.delivery.single(sql)
+	}
+	prepared, err := t.planning.mayPrepare(sql, &d)
+	if err != nil {
+		return err
+	}
+	t.relay.explained = prepared.explained
+	t.planning.stmt.Analyze(sql, t.state.Mode)
+	if t.planning.stmt.Kind == statement.ExecuteImmediate {
+		t.planning.stmt.Runs = prepared.runs
+	}
+	if len(t.planning.stmt.Calls) > 0 { // in USING
+		err = t.delivery.single(sql)
+	} else {
+		err = t.delivery.passOn(sql)
+	}
+	if err != nil || t.planning.stmt.Kind != statement.Prepare {
+		return err
+	}
+	if t.at.cur == nil || t.at.cur.Answer.ErrCode != 0 || len(prepared.inserts.names) == 0 || len(t.named) >= maxTexts {
+		delete(t.named, d.Name) // if it failed the name is nobody's
+		return nil
+	}
+	if t.named == nil {
+		t.named = make(preparedTexts)
+	}
+	t.named[d.Name] = prepared
+	return nil
+}
+
+// mayPrepare refuses a text inside another that takes numbers, or may bring rows in unread.
+func (p *planning) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText, err error) {
+	text, mode := d.Text, p.state.Mode
+	if d.Variable {
+		if text, err = p.variableText(sql, d); text == nil || err != nil {
+			return preparedText{runs: statement.RunsOthers}, err
+		}
+		if !ascii(text) && !plan.UTF8Charset(p.state.Charset) {
+			mode.Charset = lex.Unsupported
+		}
+	}
+	st := &p.stmt
+	st.Analyze(text, mode)
+	const where = "in a text prepared with PREPARE or EXECUTE IMMEDIATE"
+	if err := p.refuseInside(st, p.state.Charset, where); err != nil {
+		return in, err
+	}
+	if p.mayBringRows(text) {
+		return in, errUnread
+	}
+	in.inserts, in.explained, in.runs = p.insertsOf(), plan.ExplainsID(st), st.Runs
+	if len(st.Tables) > 0 && p.boundTables() {
+		fills, err := p.fillsText(text)
+		if err != nil {
+			return in, err
+		}
+		if fills {
+			return in, protocol.NotSupported("an INSERT into a table whose column is filled from a sequence, %s, is not supported: send it as a statement, or let the driver prepare it", where)
+		}
+	}
+	if len(st.Calls) == 0 && st.Refusal == "" {
+		return in, nil
+	}
+	a, err := p.planCalls(nil, text, plan.Inside)
+	if err != nil {
+		return in, err
+	}
+	if takesNumbers(a) {
+		return in, protocol.NotSupported("NEXTVAL, LASTVAL or SETVAL %s is not supported: send it as a statement, or let the driver prepare it", where)
+	}
+	return in, nil
+}
+
+// fillsText reports whether the text just analysed would be filled in.
+func (p *planning) fillsText(text []byte) (bool, error) {
+	f, err := p.planFilling(text, false)
+	if f == nil || err != nil {
+		return false, err
+	}
+	t := p.stmt.Table()
+	if t == nil || len(f.Keys) == 0 {
+		return true, nil
+	}
+	c, err := p.at.Attach()
+	if err != nil {
+		return false, err
+	}
+	// The server says only when it runs the text that it has no such column.
+	of, err := p.columnsOfTable(c, text, t, p.stmt.Words)
+	if err != nil {
+		return false, err
+	}
+	same := p.sameColumn(f.Keys[0].Binding.Column)
+	return plan.ContainsName(of.Names, same) || plan.ContainsName(of.More, same), nil
+}
+
+// variableText returns the text in a user variable, nil where the server is to say what it makes
+// of it. To ask for it changes FOUND_ROWS(). So where no column is bound it is asked for only if
+// the server cannot prepare it, as none can with NEXTVAL('s') in it.
+func (p *planning) variableText(sql []byte, d *statement.Dynamic) ([]byte, error) {
+	c, err := p.at.Attach()
+	if err != nil {
+		return nil, err
+	}
+	if !p.boundHere() {
+		if p.stmt.Kind == statement.ExecuteImmediate {
+			return nil, nil
+		}
+		var refused *protocol.ServerError
+		if _, err := p.at.Ask(c, string(sql)); err == nil || !errors.As(err, &refused) {
+			return nil, err
+		}
+	}
+	text, err := p.textOfVariable(c, sql[d.TextStart:d.TextEnd])
+	if err != nil || text == nil {
+		return nil, err
+	}
+	if p.state.ModeUnknown || p.state.QuotesUnknown {
+		if err := p.readable(text); err != nil {
+			return nil, err
+		}
+	}
+	return text, nil
+}
+
+// textOfVariable returns a user variable's value in UTF-8, nil for NULL.
+func (f *facts) textOfVariable(c *backend.Conn, name []byte) ([]byte, error) {
+	row, err := f.at.AskRow(c, "SELECT HEX(CONVERT("+string(name)+" USING utf8mb4)), "+string(name)+" IS NULL", 2, "a user variable")
+	switch {
+	case err != nil:
+		return nil, err
+	case row[0] == nil && string(row[1]) == "0" && f.boundHere():
+		return nil, errUnread // the server reads what cannot be converted
+	case row[0] == nil:
+		return nil, nil
+	}
+	return hex.DecodeString(string(row[0]))
+}

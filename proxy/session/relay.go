@@ -1,0 +1,364 @@
+package session
+
+import (
+	"errors"
+
+	"seqproxy/backend"
+	"seqproxy/internal/logfield"
+	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
+	"seqproxy/proxy/kill"
+	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
+	"seqproxy/statement/lex"
+)
+
+// Which side of a session failed. A client that went away is no event worth a
+// warning; a backend that went away is.
+var (
+	errClientGone  = errors.New("client is gone")
+	errBackendGone = errors.New("backend is gone")
+)
+
+// relay sends commands to servers, and passes on what these answer. It knows nothing of what the
+// commands are about.
+type relay struct {
+	at      *attachment
+	numbers *keys.Taker
+	kills   *kill.Kills // that wait for the answers to be relayed
+
+	batch   batch // of commands
+	slow    slow
+	share   memoryShare // for the command that is parsed, if it is a large one
+	scratch []byte      // a command of our making
+	// an insert id in the answer is to be expected, see plan.ExplainsID
+	explained bool
+
+	// scan follows a text that is not held, nil if that need not be; scanFrom is how many bytes
+	// come before more of the text.
+	scan     *lex.Scan
+	scanFrom int
+}
+
+// ground is what those parts of a session stand on that know what its commands are about.
+type ground struct {
+	at      *attachment
+	relay   *relay
+	client  *client
+	state   *state.State
+	numbers *keys.Taker
+}
+
+// enqueue takes the command just parsed into the batch that goes to the current
+// backend connection with the next settle.
+func (r *relay) enqueue(c *backend.Conn, shape protocol.Shape) {
+	r.at.tally.Sends(c, stats.KindRelay)
+	e := expected{shape: shape, unexplained: !r.explained}
+	if r.at.tally.Kind != stats.NoStatement {
+		e.text, e.kind = r.slow.text, r.at.tally.Kind
+	}
+	r.batch.add(c, e)
+}
+
+// settle writes the batch in one piece and relays the answers to all of it.
+func (r *relay) settle() error {
+	if r.batch.size == 0 {
+		return nil
+	}
+	if err := r.at.client.flush(); err != nil {
+		return err
+	}
+	c := r.batch.conn
+	var all []byte
+	all, r.scratch = r.batch.bytes(r.scratch)
+	_, writeErr := c.Write(all)
+	r.batch.sent()
+	if r.share.relayed {
+		r.share.give()
+	}
+	err := r.relayAnswers(c, writeErr, r.batch.answers)
+	r.batch.answered()
+	return err
+}
+
+// sendScratch sends the command in s.scratch, in the place of the client's, and relays the answer.
+func (r *relay) sendScratch(c *backend.Conn) error {
+	r.at.state.LastAnswer = state.ByServer
+	r.at.tally.Sends(c, stats.KindRewrite)
+	if err := r.at.client.flush(); err != nil {
+		return err
+	}
+	_, writeErr := c.Write(r.scratch)
+	r.batch.drop()
+	return r.relayAnswers(c, writeErr, []expected{{shape: protocol.AnswerTo(r.scratch[protocol.HeaderSize:]), text: r.slow.text, kind: r.at.tally.Kind}})
+}
+
+// relayAnswers passes on what the server sends until it has answered everything
+// that answers lists. Each chunk is written as it was read. writeErr is that of the commands: a
+// server that closes says why before.
+func (r *relay) relayAnswers(c *backend.Conn, writeErr error, answers []expected) error {
+	accepted := 0 // bytes of c's buffer that were walked over and not yet passed on
+	ready := r.batch.ready
+	for i := range answers {
+		e := &answers[i]
+		if e.ours > 0 { // behind what came before it, to be written with that
+			r.at.state.LastID.Rows = false // those before it
+			r.at.client.out = append(r.at.client.out, c.Buffered()[:accepted]...)
+			c.Discard(accepted)
+			accepted = 0
+			r.at.client.out = append(r.at.client.out, ready[:e.ours]...)
+			ready = ready[e.ours:]
+			continue
+		}
+		c.Answer.Begin(e.shape, c.Capabilities)
+		partly := false // some of this answer was passed on
+		awaited, bytes := e.awaited, uint64(0)
+		for {
+			n, ev := c.Answer.Walk(c.Buffered()[accepted:])
+			accepted += n
+			bytes += uint64(n)
+			if r.kills.Wait() {
+				r.kills.After(c.Answer.Results)
+			}
+			whole := !partly
+			partly = partly || n > 0
+			if ev == protocol.Done {
+				r.noteNotice(c, c.Buffered()[accepted-n:accepted], whole)
+				r.at.state.LastID.Answered(c.Answer.Rows)
+				// not for commands without an answer: they leave nothing
+				r.at.state.LastConn = idOfConn(c)
+				if code := c.Answer.ErrCode; code != 0 {
+					c.CountError(code)
+					r.at.noteRefusal(c, c.Buffered()[accepted-n:accepted], whole)
+				}
+				if e.unexplained && c.Answer.InsertID != 0 {
+					r.suspects(c, e)
+				}
+				r.slow.bytes = bytes
+				if awaited && r.at.set.SlowStatement > 0 && r.slow.several(r.batch.more()) {
+					r.slow.answered(c, e, bytes)
+				}
+				break
+			}
+			if err := r.at.client.pass(c, accepted); err != nil {
+				return r.at.abandon(c, err)
+			}
+			accepted = 0
+			switch ev {
+			case protocol.NeedMore:
+				r.at.tally.ReportLong(r.at.client.Conn, c)
+				awaited = true
+				if err := r.at.tally.Fill(c); err != nil {
+					return r.at.lost(c, err, partly)
+				}
+			case protocol.WantsFile:
+				if r.batch.parsed > 0 { // what the client sent next is a command, no file
+					return r.at.lost(c, errors.New("the server asks for a file that no statement named"), true)
+				}
+				if err := r.sendFile(c); err != nil {
+					return r.at.abandon(c, err)
+				}
+				c.Answer.FileSent()
+			default:
+				return r.at.lost(c, protocol.ErrMalformed, true)
+			}
+		}
+	}
+	if err := r.at.client.pass(c, accepted); err != nil {
+		return err
+	}
+	if len(c.Buffered()) > 0 { // it would be taken for the answer to the next command
+		return r.at.lost(c, errors.New("the server said something that nobody asked for"), true)
+	}
+	r.at.release(c)
+	if writeErr != nil {
+		return r.at.lost(c, writeErr, true) // the client has all the answers that it waits for
+	}
+	return nil
+}
+
+// noteError takes note of the error that a server has answered with, if it has.
+func noteError(c *backend.Conn) {
+	if code := c.Answer.ErrCode; code != 0 {
+		c.CountError(code)
+	}
+}
+
+// noteNotice has a server's answer, of which b holds what came last, tell that a sequence nears its
+// end: an OK that is all of the answer counts the warning, and SHOW WARNINGS has it.
+func (r *relay) noteNotice(c *backend.Conn, b []byte, whole bool) {
+	w := r.numbers.Notice()
+	if c.Answer.ErrCode != 0 {
+		w = nil
+	}
+	r.at.state.Notice = w
+	if w != nil && whole && len(b) > protocol.HeaderSize && len(b) == protocol.HeaderSize+protocol.PayloadLen(b) {
+		protocol.AddWarning(b[protocol.HeaderSize:])
+	}
+}
+
+// sendFile passes on the packets of LOAD DATA LOCAL from the client, up to and
+// with the empty one that ends them.
+func (r *relay) sendFile(c *backend.Conn) error {
+	if err := r.at.client.disarm(); err != nil {
+		return err
+	}
+	var writeErr error
+	defer r.at.tally.Waited(r.at.tally.Waits()) // for the client
+	continued := false
+	num := c.Answer.PacketNum + 1
+	for {
+		b := r.at.client.Buffered()
+		n, ended := 0, false
+		for len(b)-n >= protocol.HeaderSize {
+			size := protocol.PayloadLen(b[n:])
+			if len(b)-n < protocol.HeaderSize+size {
+				break
+			}
+			r.batch.number(b[n:], num)
+			num++
+			n += protocol.HeaderSize + size
+			ended = size == 0 && !continued
+			continued = size == protocol.MaxFragment
+			if ended {
+				break
+			}
+		}
+		if n > 0 {
+			// A server that refuses the file closes; its answer says why.
+			if writeErr == nil {
+				_, writeErr = c.Write(b[:n])
+			}
+			r.at.client.Discard(n)
+		}
+		if ended {
+			return nil
+		}
+		if len(r.at.client.Buffered()) > protocol.BufferSize {
+			r.batch.number(r.at.client.Buffered(), num)
+			num++
+			sent, err := r.passPacket(c, &writeErr)
+			if err != nil {
+				return err
+			}
+			continued = sent == protocol.MaxFragment
+			continue
+		}
+		if err := r.at.client.fill(); err != nil {
+			return err
+		}
+	}
+}
+
+// passPacket passes on one packet of the client that is longer than is worth
+// holding, as its bytes come; the header must be buffered. It returns the
+// payload's length. Once a write failed the rest is only taken in: the server's
+// answer tells why.
+func (r *relay) passPacket(c *backend.Conn, writeErr *error) (size int, err error) {
+	if err := r.at.client.disarm(); err != nil {
+		return 0, err
+	}
+	defer r.at.tally.Waited(r.at.tally.Waits()) // for the client
+	header := r.at.client.Buffered()
+	size = protocol.PayloadLen(header)
+	r.at.client.packetNum = header[protocol.HeaderSize-1] + 1
+	rest := protocol.HeaderSize + size
+	for {
+		b := r.at.client.Buffered()
+		b = b[:min(len(b), rest)]
+		if r.scan != nil && c != nil {
+			if err := r.scanned(c, b); err != nil {
+				*writeErr = err
+			}
+		}
+		if *writeErr == nil && len(b) > 0 {
+			_, *writeErr = c.Write(b)
+		}
+		r.at.client.Discard(len(b))
+		rest -= len(b)
+		if rest == 0 {
+			return size, nil
+		}
+		if err := r.at.client.fill(); err != nil {
+			return size, err
+		}
+	}
+}
+
+// passCommand passes on a command that is not held whole, all its packets, and
+// relays the answer. The command's first bytes are buffered, nothing is in flight.
+func (r *relay) passCommand(c *backend.Conn, shape protocol.Shape) error {
+	if err := r.at.client.flush(); err != nil {
+		return err
+	}
+	var writeErr error
+	err := r.passPackets(c, &writeErr)
+	r.scan = nil
+	if err != nil {
+		return err
+	}
+	if errors.Is(writeErr, errSecondStatement) {
+		r.refuse(r.at.set.errLongUnread())
+		_ = r.at.client.flush() // the session ends either way
+		return errSecondStatement
+	}
+	if shape == protocol.ShapeNone {
+		return r.relayAnswers(c, writeErr, nil)
+	}
+	return r.relayAnswers(c, writeErr, []expected{{shape: shape, unexplained: !r.explained}})
+}
+
+// skipCommand takes in and drops a command, all its packets.
+func (r *relay) skipCommand() error {
+	dropped := errors.New("dropped")
+	return r.passPackets(nil, &dropped)
+}
+
+// passPackets is passPacket for all packets of a command.
+func (r *relay) passPackets(c *backend.Conn, writeErr *error) error {
+	for {
+		size, err := r.passPacket(c, writeErr)
+		if err != nil || size < protocol.MaxFragment {
+			return err
+		}
+		for len(r.at.client.Buffered()) < protocol.HeaderSize {
+			if err := r.at.client.fill(); err != nil {
+				return err
+			}
+		}
+		r.batch.number(r.at.client.Buffered(), r.at.client.packetNum)
+		if r.at.client.Buffered()[3] != r.at.client.packetNum {
+			return r.outOfOrder(r.at.client.packetNum)
+		}
+		r.scanFrom = protocol.HeaderSize
+	}
+}
+
+// reply answers the command being handled with OK.
+func (r *relay) reply(ok protocol.OK) {
+	ok.Status = r.at.state.Status
+	r.at.client.out = protocol.AppendOK(r.at.client.out, r.at.client.packetNum, ok)
+}
+
+// refuse answers the command being handled with an error.
+func (r *relay) refuse(err error) {
+	e := r.at.client.fail(err)
+	if _, ok := hidden(err); ok {
+		r.at.log().Info("client told of no number", logfield.Code(e.Code), logfield.Err(err))
+	}
+	r.at.state.LastAnswer = state.OurError
+	r.at.state.LastError = e
+	r.slow.code = e.Code
+}
+
+// outOfOrder ends the session as a server does, where a packet should have had number num.
+// What came before is answered first.
+func (r *relay) outOfOrder(num uint8) error {
+	if err := r.settle(); err != nil {
+		return err
+	}
+	r.at.client.packetNum = num
+	r.refuse(errOutOfOrder)
+	_ = r.at.client.flush() // the session ends either way
+	return errPacketOrder
+}

@@ -1,0 +1,232 @@
+package session
+
+import (
+	"strings"
+	"time"
+
+	"seqproxy/backend"
+	"seqproxy/internal/logfield"
+	"seqproxy/protocol"
+	"seqproxy/statement"
+)
+
+// renew has the session go by the server's settings of now, before a command, if it can.
+// payload is that of the command, nil if it is not held whole. An error is the end of the
+// session.
+func (s *Session) renew(payload []byte) error {
+	s.batch.payload = payload
+	now := s.shared.Settings.Load()
+	if s.set == now && s.routes == now.routesFor(s.login.AtAdmin) || s.batch.size > 0 || s.state.InTransaction() || s.state.NextTransaction {
+		return nil
+	}
+	s.set = now
+	s.numbers.From(now.Sequences, now.Sequences, now.MultiRowFirst)
+	routes := s.set.routesFor(s.login.AtAdmin)
+	if s.routes == routes || s.cur != nil && (paused(s.cur.Shard()) || paused(routes.ForSchema(s.state.Schema))) {
+		return nil // the command may need no server; else see rejoin
+	}
+	return s.follow(routes)
+}
+
+// noRoutes lead nowhere.
+var noRoutes = &backend.Routes{}
+
+// routesFor are the ways of a session to servers: none at the admin address.
+func (s *Settings) routesFor(atAdmin bool) *backend.Routes {
+	if atAdmin {
+		return noRoutes
+	}
+	return s.Routes
+}
+
+func paused(shard *backend.Shard) bool { return shard != nil && shard.Paused() != nil }
+
+// outwait has a command that needs the current shard, if any, wait now while that is
+// paused: to which shard it belongs is decided afterwards.
+func (a *attachment) outwait() error {
+	if !paused(a.routes.ForSchema(a.state.Schema)) {
+		return nil
+	}
+	_, err := a.Attach()
+	return err
+}
+
+// rejoin has a session that waited for a shard which was paused go where the routes of now
+// lead: nodes are changed during a pause. Nothing of the command being handled was sent.
+func (a *attachment) rejoin() error {
+	a.waited = false
+	if a.login.AtAdmin {
+		return nil // it has routes while it explains a statement
+	}
+	routes := a.shared.Settings.Load().Routes
+	if a.routes == routes || a.above.pending() || a.state.InTransaction() || a.state.NextTransaction {
+		return nil
+	}
+	return a.follow(routes)
+}
+
+// enterFor is enter for the shard that a schema is on, which it returns; nil if there is none.
+func (a *attachment) enterFor(schema string) (*backend.Shard, error) {
+	for {
+		shard := a.routes.ForSchema(schema)
+		if shard == nil {
+			return nil, nil
+		}
+		if err := a.enter(shard); err != nil || !a.waited {
+			return shard, err
+		}
+		if err := a.rejoin(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// moveAgain is how long a session waits that could not move, before it tries again.
+const moveAgain = 5 * time.Second
+
+// follow brings the session where routes send it. What keeps it on a connection keeps it on
+// all that it has, until that is over or the session ends: half of its statements must not
+// go to one server, and half to that which took its place.
+func (a *attachment) follow(routes *backend.Routes) error {
+	if a.isAt(routes) {
+		a.routes = routes
+		a.above.dropTallies()
+		return nil
+	}
+	if a.state.Pins != 0 || len(a.prepared.byID) > 0 {
+		a.logKept(routes)
+		return nil
+	}
+	if a.above.readsBehind() || time.Now().Before(a.moveAfter) {
+		return nil
+	}
+	before := a.routes
+	a.routes = routes
+	err := a.move()
+	if err == nil {
+		a.above.dropTallies()
+		return nil
+	}
+	if ends(err) {
+		return err
+	}
+	a.unreached = false // the command goes where it did
+	a.routes, a.moveAfter = before, time.Now().Add(moveAgain)
+	a.log().Warn("session not moved", logfield.Err(err))
+	return nil
+}
+
+// logKept logs, once for the routes, what keeps the session from them.
+func (a *attachment) logKept(routes *backend.Routes) {
+	if a.keptFrom == routes {
+		return
+	}
+	a.keptFrom = routes
+	var names []string
+	for _, p := range a.state.Pins.List() {
+		names = append(names, p.String())
+	}
+	if len(a.prepared.byID) > 0 {
+		names = append(names, "prepared_statement")
+	}
+	a.log().Info("session kept where it is", logfield.Pin(strings.Join(names, ", ")))
+}
+
+// isAt says whether routes lead to the connections that the session has.
+func (a *attachment) isAt(routes *backend.Routes) bool {
+	if a.cur != nil && routes.ForSchema(a.state.Schema) != a.cur.Shard() {
+		return false
+	}
+	for shard := range a.conns {
+		if !routes.Has(shard) {
+			return false
+		}
+	}
+	return true
+}
+
+// readsBehind says whether the command being handled may look at what the statement before
+// it has left on its connection: it has to run there.
+func (s *Session) readsBehind() bool {
+	if len(s.batch.payload) == 0 {
+		return true
+	}
+	sql, ok := textOf(s.batch.payload, s.login.Capabilities.Has(protocol.QueryAttributes))
+	if !ok {
+		return true
+	}
+	var st statement.Statement
+	st.Analyze(sql, s.state.Mode)
+	return st.MayReadLastStatement()
+}
+
+// pending says whether commands wait to be sent.
+func (r *relay) pending() bool { return r.batch.size > 0 }
+
+// textOf returns the text in a command, if it is one that has a text; attributes may be before it.
+func textOf(payload []byte, attributes bool) (sql []byte, ok bool) {
+	switch command := protocol.Command(payload[0]); {
+	case command == protocol.ComStmtPrepare, command == protocol.ComQuery && !attributes:
+		return payload[1:], true
+	case command != protocol.ComQuery:
+		return nil, false
+	}
+	n, ok := protocol.CutAttributes(payload[1:])
+	if !ok {
+		return nil, false
+	}
+	return payload[1+n:], true
+}
+
+// move opens a connection where the current schema is now, brings along what the session
+// has set, and closes those to servers that are not there any more. After an error nothing
+// has changed. It may wait for a shard that is paused, and sets waited then.
+func (a *attachment) move() error {
+	if a.cur != nil {
+		shard := a.routes.ForSchema(a.state.Schema)
+		if shard == nil {
+			return errKeysOnly
+		}
+		if err := a.enterBoth(a.cur.Shard(), shard); err != nil {
+			return err
+		}
+		c := a.conns[shard]
+		opened := c == nil
+		if opened {
+			var err error
+			if c, err = a.open(shard, a.state.Schema); err != nil {
+				return err
+			}
+		} else if a.state.Schema != "" {
+			if err := a.runCommand(c, protocol.ComInitDB, a.state.Schema); err != nil {
+				return err
+			}
+		}
+		if err := a.bringAll(c); err != nil {
+			if opened {
+				a.forget(c)
+				c.Quit()
+			}
+			return err
+		}
+		a.current(c)
+	}
+	for shard, c := range a.conns {
+		if !a.routes.Has(shard) {
+			a.forget(c)
+			c.Quit()
+		}
+	}
+	return nil
+}
+
+// bringAll makes c what the current connection is to the session.
+func (a *attachment) bringAll(c *backend.Conn) error {
+	if err := a.carryVariables(c); err != nil {
+		return err
+	}
+	if a.state.LastID.Pending { // nowhere yet
+		return nil
+	}
+	return a.BringLastID(c, false)
+}

@@ -1,0 +1,106 @@
+package session
+
+import (
+	"time"
+
+	"seqproxy/backend"
+	"seqproxy/protocol"
+	"seqproxy/proxy/state"
+)
+
+// resetConnection makes the session like a new one of the same user: one
+// connection is reset by its server, the others are closed.
+func (s *Session) resetConnection() error {
+	if s.cur != nil {
+		if _, err := s.Attach(); err != nil {
+			return err
+		}
+	}
+	cur := s.cur
+	s.prepared.clear()
+	for _, c := range s.conns {
+		if c != cur && !s.resetInPlace(c) {
+			s.forget(c)
+			c.Quit()
+		}
+	}
+	if cur == nil {
+		s.resetState()
+		s.reply(protocol.OK{})
+		return nil
+	}
+	s.enqueue(cur, protocol.ShapeOne)
+	if err := s.settle(); err != nil {
+		return err
+	}
+	if cur.Answer.ErrCode == 0 {
+		if err := s.set.setStep(cur); err != nil {
+			return err
+		}
+		s.resetState()
+		hello := cur.Hello()
+		s.state.SetCollation(s.login.Collation)
+		s.state.StartMode(serverOf(hello), s.login.Collation)
+		if !hello.MariaDB { // the character set is the server's default, whatever the login said
+			s.state.AskMode()
+		}
+		s.state.Synced(idOfConn(cur), 0)
+		s.release(cur)
+		s.state.TrustStatus(hello.MariaDB)
+		s.state.EscapesUnknown = false
+	}
+	return nil
+}
+
+// resetState forgets what the client has set.
+func (s *Session) resetState() {
+	s.state.Reset()
+	s.named = nil
+	s.numbers.Forget()
+}
+
+// resetInPlace resets a connection that could not be opened again, for want of a
+// password.
+func (s *Session) resetInPlace(c *backend.Conn) bool {
+	_, err := s.login.Account.AsItself(c.Shard(), s.routes.Default())
+	return err != nil && c.Command(protocol.ComResetConn, "") == nil && s.set.setStep(c) == nil
+}
+
+// changeUser checks the new user as a login does; the session then starts anew.
+func (s *Session) changeUser(payload []byte) error {
+	if err := s.settle(); err != nil {
+		return err
+	}
+	if err := s.client.flush(); err != nil {
+		return err
+	}
+	// The dialogue reads packets from the same buffer: the command must be out of it.
+	command := append([]byte(nil), payload...)
+	s.batch.drop()
+	if err := s.client.until(time.Now().Add(s.set.Login.Timeout)); err != nil {
+		return err
+	}
+	s.client.SetPacketNum(s.client.packetNum)
+	s.set = s.shared.Settings.Load()
+	s.numbers.From(s.set.Sequences, s.set.Sequences, s.set.MultiRowFirst)
+	defer s.login.End()
+	attempt, err := s.login.ReceiveChange(command, &s.set.Login)
+	if err != nil {
+		return err
+	}
+	// Whatever comes of it, the session that was is over.
+	s.closeBackends()
+	s.routes = s.set.routesFor(s.login.AtAdmin)
+	s.dropTallies()
+	s.prepared.clear()
+	s.introduce(false)
+	salt := s.login.Salt
+	s.login.Changed = true
+	s.state = state.State{}
+	s.resetState()
+	if err := s.identify(attempt); err != nil {
+		return err
+	}
+	s.login.Salt = salt
+	return s.begin()
+}

@@ -1,0 +1,358 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"seqproxy/backend"
+	"seqproxy/internal/logfield"
+	"seqproxy/protocol"
+	"seqproxy/proxy/keys"
+	"seqproxy/proxy/kill"
+	"seqproxy/proxy/login"
+	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
+)
+
+// Session is one client's connection and its state. Its goroutine is the only
+// one that touches it, but for what is done from outside under mu.
+type Session struct {
+	srv       Server
+	connected time.Duration // when, by clock
+	doom      kill.Doom     // why the session is being ended from outside
+
+	client  client
+	login   login.Login
+	state   state.State
+	numbers keys.Taker // of sequences
+	kills   kill.Kills // that its client asks for
+	idle    idleness
+	tally   stats.Tally
+
+	prepared preparedSet
+
+	attachment // to servers
+	relay      // of commands and answers
+	ground     ground
+	order      // of answers
+	planning   // of what becomes of commands
+	answers    // of our own
+	tickets
+	delivery // of texts
+	texts    // by what they ask for
+	executor // of prepared statements
+}
+
+// Why a session ends without anything being wrong.
+var (
+	errQuit     = errors.New("client quit")
+	errShutdown = errors.New("proxy is shutting down")
+	errKilled   = errors.New("killed by a client's KILL")
+)
+
+// New makes the session of a client that has connected. It ends with ctx, or is to be dropped if it
+// is not served.
+func New(ctx context.Context, srv Server, shared *Shared, conn *protocol.Conn, atAdmin bool) *Session {
+	set := shared.Settings.Load()
+	s := &Session{srv: srv, client: client{Conn: conn}, connected: stats.Clock()}
+	s.login = login.New(s, conn, &shared.Gate, atAdmin)
+	s.connect(ctx, shared, set)
+	s.numbers.For(s.ctx, &s.planning.facts)
+	s.numbers.From(set.Sequences, set.Sequences, set.MultiRowFirst)
+	s.kills = kill.By(s.ctx, s, srv, shared.Killer)
+	s.tally = stats.NewTally(&s.mu, s.connected)
+	return s
+}
+
+// connect gives the rooms of a session what they see of each other.
+func (s *Session) connect(ctx context.Context, shared *Shared, set *Settings) {
+	a, r := &s.attachment, &s.relay
+	a.shared, a.above, a.patience, a.set, a.routes = shared, s, &s.numbers.Patience, set, set.routesFor(s.login.AtAdmin)
+	a.client, a.login, a.state, a.tally, a.prepared, a.doom = &s.client, &s.login, &s.state, &s.tally, &s.prepared, &s.doom
+	a.ctx, a.cancel = context.WithCancel(ctx)
+	s.idle.at = a
+
+	r.at, r.numbers, r.kills, r.batch.client = a, &s.numbers, &s.kills, s.client.Conn
+	r.slow.at = a
+	r.share.at = a
+
+	s.ground = ground{at: a, relay: r, client: &s.client, state: &s.state, numbers: &s.numbers}
+	s.order.ground = &s.ground
+	s.planning.facts.ground = &s.ground
+	s.answers = answers{ground: &s.ground, planning: &s.planning}
+	s.tickets = tickets{ground: &s.ground, planning: &s.planning, answers: &s.answers}
+	s.delivery = delivery{ground: &s.ground, planning: &s.planning, answers: &s.answers}
+	s.texts = texts{
+		ground: &s.ground, order: &s.order, planning: &s.planning, answers: &s.answers, tickets: &s.tickets, delivery: &s.delivery,
+	}
+	s.executor = executor{
+		ground: &s.ground, order: &s.order, planning: &s.planning, answers: &s.answers, tickets: &s.tickets, delivery: &s.delivery, texts: &s.texts,
+	}
+}
+
+// Serve runs one client from greeting to close. It owns the client's connection
+// and every backend connection, and closes them however it returns.
+func (s *Session) Serve() {
+	defer s.cancel()
+	defer s.client.Close()
+	defer s.share.give()
+	defer s.client.Drop()
+	defer s.closeBackends()
+
+	err := s.logIn()
+	if err == nil {
+		if err = s.commands(); errors.Is(err, errShutdown) {
+			s.leave()
+		}
+		s.slow.round(stats.Clock())
+	}
+	s.countEnd(err)
+	s.logEnd(err)
+}
+
+// commands is the loop from command to answer.
+func (s *Session) commands() error {
+	s.tally.Start(s.serial, stats.Clock())
+	for {
+		payload, ok, err := s.batch.next()
+		if err != nil {
+			return s.outOfOrder(0)
+		}
+		if !ok {
+			// Everything that has come is understood: get the answers, then wait.
+			if s.share.bytes > 0 {
+				s.share.relayed = true
+				s.batch.payload = nil
+				s.trim()
+			}
+			if err := s.settle(); err != nil {
+				return err
+			}
+			if err := s.await(); err != nil {
+				return err
+			}
+			continue
+		}
+		s.client.packetNum = 1
+		if err := s.renew(payload); err != nil {
+			return err
+		}
+		err = s.command(payload)
+		s.handled(err)
+		if err != nil {
+			return err
+		}
+		if s.batch.size > 0 { // it is in it
+			continue
+		}
+		s.batch.drop()
+		if s.share.bytes > 0 {
+			s.trim()
+			s.batch.payload = nil
+			s.share.give()
+		}
+		if len(s.client.out) > maxWaiting {
+			if err := s.client.flush(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// await waits until more of the client's bytes are there. A command too long to
+// be buffered is handled on the way.
+func (s *Session) await() error {
+	if err := s.client.flush(); err != nil {
+		return err
+	}
+	if s.leaves() {
+		return errShutdown
+	}
+	s.trim()
+	if b := s.client.Buffered(); len(b) > protocol.BufferSize/2 {
+		if err := s.renew(nil); err != nil {
+			return err
+		}
+		if handled, err := s.longCommand(b); handled || err != nil {
+			s.handled(err)
+			return err
+		}
+		if size := protocol.PayloadLen(b); size > largeStatement {
+			s.slow.round(stats.Clock())
+			return s.share.takeIn(size)
+		}
+	}
+	now := stats.Clock()
+	s.slow.round(now)
+	if err := s.idle.rested(now); err != nil {
+		return err
+	}
+	s.tally.Settle(&s.shared.Mu, &s.shared.Totals)
+	look, err := s.rest(now)
+	if err == nil && !look {
+		err = s.client.fill()
+		if err != nil && s.leaves() {
+			return errShutdown
+		}
+		if look, err = s.work(err); err != nil {
+			err = s.idle.awoken(err)
+		}
+	}
+	if err == nil && look {
+		return s.missBackends()
+	}
+	return err
+}
+
+// rest says that the session waits for a command, which a shutdown or the end of a
+// backend connection may end. If such an end has come already it is an error, or the
+// session is to look for it first.
+func (s *Session) rest(now time.Duration) (look bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reportLocked(now)
+	if s.backendClosed {
+		s.backendClosed = false
+		return true, nil
+	}
+	s.busy = false
+	s.restLocked()
+	if s.leaves() {
+		return false, errShutdown
+	}
+	return false, nil
+}
+
+// work says that the session has something to do, unless err is why it ends: a
+// command, or to look after its backend connections. Reading more of a command must
+// not fail because of what came meanwhile.
+func (s *Session) work(err error) (look bool, _ error) {
+	now := stats.Clock()
+	s.tally.Begins(now)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy, s.resting, s.tally.Report.Since = true, false, now
+	switch {
+	case !s.Drains() && !s.backendClosed:
+		return false, err
+	case err == nil:
+		return false, s.client.until(time.Time{})
+	case s.leaves() || !errors.Is(err, os.ErrDeadlineExceeded):
+		return false, err
+	}
+	look = s.backendClosed
+	s.backendClosed, s.idle.woken = false, true
+	return look, s.client.until(time.Time{})
+}
+
+// reportLocked tells what the session has done, and where it is.
+func (s *Session) reportLocked(now time.Duration) {
+	at := stats.Standing{Schema: s.state.Schema, Pins: s.state.AllPins()}
+	if s.cur != nil {
+		at.Shard = s.cur.Shard()
+	}
+	s.tally.ReportLocked(now, s.client.Conn, at, s.numbers.Patience.TakeWaited(), &s.shared.Counters.Overheads)
+}
+
+// Drains says whether the sessions of the address that this one came to end when they can.
+func (s *Session) Drains() bool {
+	if s.login.AtAdmin {
+		return s.shared.AdminEnds.Load()
+	}
+	return s.shared.Draining.Load()
+}
+
+// leaves says whether the session ends now: the server drains, and nothing is left that
+// the client could not begin anew elsewhere.
+func (s *Session) leaves() bool { return s.Drains() && !s.state.InTransaction() }
+
+// trim gives up what an unusually large command left behind, before a wait.
+func (s *Session) trim() {
+	s.stmt.Trim()
+	if s.planner != nil && !s.planner.Trim() {
+		s.planner = nil
+	}
+	if cap(s.scratch) > maxKept {
+		s.scratch = nil
+	}
+}
+
+// logEnd says once why the session ended.
+func (s *Session) logEnd(err error) {
+	if errors.Is(err, errQuit) && !s.shared.Log.Core().Enabled(zap.DebugLevel) {
+		return // most end so, and what follows allocates
+	}
+	level, event := ending(err, &s.doom)
+	if !s.shared.Log.Core().Enabled(level) {
+		return
+	}
+	var auth *protocol.AuthError
+	if s.login.Account.Name == "" && errors.As(err, &auth) {
+		// the name that the client gave; it was not let in
+		s.login.Account = login.Claimed(auth.User)
+	}
+	s.log().Log(level, event, errorFields(err)...)
+}
+
+// ending is the event that a session ended with err.
+func ending(err error, doom *kill.Doom) (level zapcore.Level, event string) {
+	var auth *protocol.AuthError
+	var handshake *protocol.HandshakeError
+	var limited *login.LimitError
+	switch {
+	case errors.Is(err, protocol.ErrFrameOrder), errors.Is(err, protocol.ErrFrame):
+		return zap.InfoLevel, "session ended by a broken compressed stream"
+	case errors.Is(err, errQuit), errors.Is(err, errClientGone), errors.Is(err, errShutdown), errors.Is(err, errKilled),
+		doom.Is(): // whatever it met then
+		return zap.DebugLevel, "session closed"
+	case errors.Is(err, errIdle):
+		return zap.InfoLevel, "session ended as its client was idle"
+	case errors.Is(err, errBackendClosed):
+		return zap.InfoLevel, "session ended as the server closed its idle connection"
+	case errors.As(err, &auth), errors.Is(err, login.ErrOnlyAdmins):
+		return zap.InfoLevel, "login refused"
+	case errors.As(err, &limited):
+		return zap.InfoLevel, "login refused by a limit"
+	case errors.As(err, &handshake):
+		return zap.InfoLevel, "login malformed"
+	case errors.Is(err, errBackendGone):
+		return zap.WarnLevel, "session ended with its backend connection"
+	}
+	return zap.InfoLevel, "session ended"
+}
+
+// errorFields are the fields of an error, with the code that the client got, where err
+// holds one.
+func errorFields(err error) []zap.Field {
+	fields := []zap.Field{logfield.Err(err)}
+	var refused *protocol.ServerError
+	var auth *protocol.AuthError
+	var handshake *protocol.HandshakeError
+	switch {
+	case errors.As(err, &auth) && auth.Code != 0:
+		fields = append(fields, logfield.Code(auth.Code), logfield.SQLState(auth.State))
+	case errors.As(err, &auth):
+		fields = append(fields, logfield.Code(mysql.ER_ACCESS_DENIED_ERROR), logfield.SQLState("28000"))
+	case errors.Is(err, login.ErrOnlyAdmins):
+		fields = append(fields, logfield.Code(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR), logfield.SQLState("42000"))
+	case errors.As(err, &handshake):
+		fields = append(fields, logfield.Code(handshake.Code))
+		if handshake.State != "" { // old clients get none
+			fields = append(fields, logfield.SQLState(handshake.State))
+		}
+	case errors.As(err, &refused):
+		fields = append(fields, logfield.Code(refused.Code), logfield.SQLState(refused.State))
+	}
+	return fields
+}
+
+// dropTallies has the totals keep what is counted of shards that the session has done with.
+func (s *Session) dropTallies() {
+	s.tally.Drop(func(shard *backend.Shard) bool { return s.conns[shard] == nil && !s.routes.Has(shard) }, &s.shared.Mu, &s.shared.Totals)
+}

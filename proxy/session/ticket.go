@@ -1,0 +1,193 @@
+package session
+
+import (
+	"slices"
+
+	"seqproxy/protocol"
+	"seqproxy/proxy/alone"
+	"seqproxy/proxy/plan"
+	"seqproxy/proxy/state"
+	"seqproxy/proxy/stats"
+	"seqproxy/proxy/ticket"
+	"seqproxy/statement"
+)
+
+// TicketTable is a table whose ticket idioms are answered here.
+type TicketTable = ticket.Table
+
+// tickets answers the statements of ticket servers.
+type tickets struct {
+	*ground
+	planning *planning
+	answers  *answers
+}
+
+// ticketIn returns the ticket that the text just analysed is, or begins with; nil if there is none.
+func (ts *tickets) ticketIn(sql []byte) *ticket.Ticket {
+	if ts.at.set.tickets == nil {
+		return nil
+	}
+	return ts.at.set.tickets.In(&ts.planning.stmt, sql, ts.state)
+}
+
+// ticketText answers a text that is a ticket, or a ticket and a SELECT of the number.
+// It is false if the text is to be handled as any other. Nothing is in flight.
+func (ts *tickets) ticketText(t *ticket.Ticket, sql []byte) (handled bool, err error) {
+	var then statement.Statement
+	rest, alone, served := ts.ticketServed(t, sql, &then)
+	if !served {
+		if !alone && !ts.planning.severalAgreed() {
+			return false, nil // an error there
+		}
+		return false, ts.leaveToServer(t)
+	}
+	answer, handled, err := ts.takeTicket(t, ts.state.Charset)
+	if !handled && err == nil {
+		err = ts.leaveToServer(t)
+	}
+	if !handled || err != nil {
+		return handled, err
+	}
+	if !alone && !answer.Moved {
+		return false, ts.leaveToServer(t) // which number follows is the server's to know
+	}
+	if err := ts.beginImplied(&answer); err != nil {
+		return true, err
+	}
+	if alone {
+		ts.answerTicket(&answer, 0)
+		return true, nil
+	}
+	ts.answerTicket(&answer, protocol.MoreResults)
+	ts.client.packetNum++
+	return true, ts.answers.answerSelect(&then, rest, plan.Nothing(&then), nil)
+}
+
+// ticketServed says whether a text that is a ticket may be answered here. Behind it there
+// may be a rest, which is then a SELECT of the number.
+func (ts *tickets) ticketServed(t *ticket.Ticket, sql []byte, then *statement.Statement) (rest []byte, alone, served bool) {
+	if rest, alone = t.Rest(sql); !alone {
+		if !ts.planning.severalAgreed() {
+			return rest, alone, false
+		}
+		if then.Analyze(rest, ts.state.Mode); !ts.asksForID(then) {
+			return rest, alone, false
+		}
+	}
+	return rest, alone, t.KeyParam < 0 && t.StepParam < 0 && ticket.ServedIn(ts.state)
+}
+
+// leaveToServer prepares for a ticket to be sent that cannot be answered here, if it may. While the
+// shard is paused it waits first, as the set of sequence servers may be changed meanwhile.
+func (ts *tickets) leaveToServer(t *ticket.Ticket) error {
+	if t.Of.Counter == nil && ts.at.routes.Default() != nil {
+		if _, err := ts.at.Attach(); err != nil {
+			return err
+		}
+	}
+	return ts.mayLeaveToServer(t)
+}
+
+// mayLeaveToServer says whether the server may answer a ticket that cannot be answered here.
+func (ts *tickets) mayLeaveToServer(t *ticket.Ticket) error {
+	if t.Of.Counter != nil {
+		return nil
+	}
+	several, multiple, err := ts.at.set.steps.Divided(&ts.numbers.Patience)
+	if err = ts.numbers.Patience.Over(err); err != nil {
+		return err
+	}
+	if why := t.Refusal(several, multiple, ts.at.set.steps.Stride()); why != "" {
+		return protocol.NotSupported("%s", why)
+	}
+	return nil
+}
+
+// asksForID says whether a statement is a SELECT of nothing but LAST_INSERT_ID(), once
+// or more, that is answered here.
+func (ts *tickets) asksForID(st *statement.Statement) bool {
+	if !st.SelfContained || ts.answers.limitsRows() || ts.answers.mayOmitMetadata() || ts.at.login.Capabilities.Has(protocol.NoSchema) {
+		return false
+	}
+	return !slices.ContainsFunc(st.Calls, func(c statement.FuncCall) bool {
+		return c.Func != statement.LastInsertID && c.Func != statement.LastInsertIDVariable
+	})
+}
+
+// severalAgreed says whether a text may be of several statements.
+func (f *facts) severalAgreed() bool {
+	if len(f.state.Option) == 2 { // of the last COM_SET_OPTION
+		return f.state.Option[0] == 0 && f.state.Option[1] == 0
+	}
+	return f.at.login.Capabilities.Has(protocol.MultiStatements)
+}
+
+// takeTicket takes the number of a ticket, whose key is in a character set. handled is
+// false if the server has to answer.
+func (ts *tickets) takeTicket(t *ticket.Ticket, charset string) (a ticket.Answer, handled bool, err error) {
+	key, ok := ts.keyOf(t, charset)
+	if !ok {
+		return a, false, nil
+	}
+	if err := ts.numbers.MayUse(t.Right(key)); err != nil {
+		return a, true, err
+	}
+	a, err = t.Take(&ts.numbers.Patience, ts.at.set.Sequences, key)
+	if err = ts.numbers.Patience.Over(err); ticket.NotHere(err) {
+		return a, false, nil
+	}
+	return a, true, err
+}
+
+// keyOf returns the key of a ticket, which is in a character set, in UTF-8; ok is false if it is
+// none of which a number is taken here.
+func (ts *tickets) keyOf(t *ticket.Ticket, charset string) (key []byte, ok bool) {
+	key, err := ts.planning.InUTF8(t.Key, charset)
+	return key, err == nil && (t.Of.Counter != nil || len(key) > 0)
+}
+
+// beginImplied begins the transaction that a server would begin with the statement,
+// where autocommit is off.
+func (ts *tickets) beginImplied(a *ticket.Answer) error {
+	if !a.Transactional || ts.state.Status.Has(protocol.Autocommit) || ts.state.InTransaction() || ts.at.routes.Default() == nil {
+		return nil
+	}
+	c, err := ts.at.Attach()
+	if err != nil {
+		return err
+	}
+	if _, err := ts.at.Ask(c, "START TRANSACTION"); err != nil {
+		return err
+	}
+	ts.state.Observe(c.Answer.Status, c.Hello().MariaDB)
+	return nil
+}
+
+// answerTicket answers with the OK of a ticket. more are flags beside the session's.
+func (ts *tickets) answerTicket(a *ticket.Answer, more protocol.Status) {
+	ts.at.tally.Becomes(stats.KindNextval)
+	if a.Moved {
+		ts.state.LastID.GivenInOK(a.ID)
+	}
+	ts.state.LastAnswer, ts.state.LastChanged = state.OurChange, a.Affected
+	ts.client.out = protocol.AppendOK(ts.client.out, ts.client.packetNum, protocol.OK{
+		AffectedRows: a.Affected, InsertID: a.ID, Status: ts.state.Status | more, Info: a.Info,
+	})
+}
+
+// answerRowCount answers a SELECT of nothing but ROW_COUNT() and LAST_INSERT_ID(), right after
+// a ticket, where no server can be made to say it: 2 rows, the deleted one and the new one.
+func (a *answers) answerRowCount(sql []byte) (handled bool, err error) {
+	if a.state.LastChanged < 2 && a.at.routes.Default() != nil || a.limitsRows() {
+		return false, nil
+	}
+	t, ok := alone.RowCount(a.state, sql)
+	if !ok {
+		return false, nil
+	}
+	if err := a.table(t, nil); err != nil {
+		return true, err
+	}
+	a.state.LastID.Rows = false
+	return true, nil
+}
