@@ -91,7 +91,7 @@ func TestAShardThatComesBackIsPausedWithTheSessionsThatStayed(t *testing.T) {
 		w.query("DO 0")
 		e.pause(t, "s1")
 		w.sendText("SELECT COUNT(*) FROM tmp")
-		e.awaitHeld(t, 1)
+		e.awaitPausedSessions(t, 1)
 		e.resume(t, "s1")
 		w.answerOK("a statement of a session that stayed")
 		w.quit()

@@ -108,5 +108,5 @@ func (s *Server) Resume(shard string) (resumed []*backend.Shard, exists bool) {
 	return resumed, len(named) > 0
 }
 
-// Held counts the sessions that wait for a shard that is paused.
-func (s *Server) Held() int { return int(s.shared.Held.Load()) }
+// PausedSessions counts the sessions that wait for a shard that is paused.
+func (s *Server) PausedSessions() int { return int(s.shared.PausedSessions.Load()) }

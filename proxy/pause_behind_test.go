@@ -58,7 +58,7 @@ func TestWhatCameBehindABeginThatWasKilledInAPauseDoesNotRun(t *testing.T) {
 	killer := e.Wire(t, e.Addr(), wireLogin{Packing: notPacked})
 	e.pause(t, "s0")
 	w.sendText("BEGIN")
-	e.awaitHeld(t, 1)
+	e.awaitPausedSessions(t, 1)
 	w.sendText("INSERT INTO t VALUES (1)") // not in the proxy's buffer
 	killer.sendText("KILL QUERY " + w.id())
 	killer.answerOK("KILL QUERY")
@@ -108,7 +108,7 @@ func TestAnswersBeforeAStatementThatWaitsAreSent(t *testing.T) {
 	e.pause(t, "s0")
 	w.send(inOnePiece("SELECT NEXTVAL('photos')", "SELECT 1"))
 	w.answerOK("the number")
-	e.awaitHeld(t, 1)
+	e.awaitPausedSessions(t, 1)
 	e.resume(t, "s0")
 	w.answerOK("the statement")
 }
@@ -129,7 +129,7 @@ func TestKillOfAVariableWaitsForAPausedShard(t *testing.T) {
 		w.query("DO 0") // so that the session has used the shard
 		e.pause(t, "s0")
 		w.send(sent)
-		e.awaitHeld(t, 1)
+		e.awaitPausedSessions(t, 1)
 		e.resume(t, "s0")
 		w.answerOK(what)
 	}
@@ -143,7 +143,7 @@ func TestLastInsertIDOfAPausedShardIsWaitedFor(t *testing.T) {
 	w.query("USE " + e.Schemas[1])
 	e.pause(t, "s0")
 	w.sendText("SELECT LAST_INSERT_ID()")
-	e.awaitHeld(t, 1)
+	e.awaitPausedSessions(t, 1)
 	e.resume(t, "s0")
 	if got := string(w.receive(protocol.ShapeResult, nil)); !strings.Contains(got, "77") {
 		t.Errorf("got %q, want 77", got)

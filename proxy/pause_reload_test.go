@@ -50,7 +50,7 @@ func TestASchemaOfAnotherShardIsCreatedWhereItBelongsAfterAPause(t *testing.T) {
 				} else {
 					w.sendText(test.prefix + "CREATE DATABASE " + name)
 				}
-				e.awaitHeld(t, 1)
+				e.awaitPausedSessions(t, 1)
 				e.Reload(t, func(b *backend.Options, _ *proxy.Options) {
 					if test.node {
 						b.Shards[1].Nodes = []string{e.Servers[0].Addr()}
@@ -87,7 +87,7 @@ func TestUSEThatWaitedGoesToTheNewNode(t *testing.T) {
 		w.query("SET @x = 7")
 		e.pause(t, "")
 		w.sendText("USE " + e.Schemas[1])
-		e.awaitHeld(t, 1)
+		e.awaitPausedSessions(t, 1)
 		e.Reload(t, func(b *backend.Options, _ *proxy.Options) { b.Shards[1].Nodes = []string{e.Servers[0].Addr()} })
 		first := map[string]string{"s0": "s1", "s1": "s0"}[second]
 		e.resume(t, first)
@@ -112,13 +112,13 @@ func TestASessionThatMovesToAPausedShardWaits(t *testing.T) {
 	w.query("USE " + e.Schemas[0])
 	e.pause(t, "")
 	w.sendText("SELECT CONCAT('at ', @@port)")
-	e.awaitHeld(t, 1)
+	e.awaitPausedSessions(t, 1)
 	e.Reload(t, func(b *backend.Options, _ *proxy.Options) {
 		b.Shards[0].Schemas, b.Shards[1].Schemas = nil, append([]string{e.Schemas[0]}, b.Shards[1].Schemas...)
 	})
 	e.resume(t, "s0")
 	// It still waits for s1, or its answer would come before that is resumed.
-	e.awaitHeld(t, 1)
+	e.awaitPausedSessions(t, 1)
 	if n := e.active(t, 1); n != "0" {
 		t.Errorf("%s statements run in the pause", n)
 	}
@@ -154,7 +154,7 @@ func TestAPauseDuringAReload(t *testing.T) {
 	eventually(t, "s1 is paused", func() bool { return paused("s1") })
 	w := e.Wire(t, e.Addr(), login(0))
 	w.sendText("USE " + e.Schemas[1])
-	e.awaitHeld(t, 1)
+	e.awaitPausedSessions(t, 1)
 	e.Reload(t, func(b *backend.Options, _ *proxy.Options) { b.Shards = b.Shards[:1] })
 	w.answerOK("USE of a schema whose shard was taken away")
 	busy.sendText("COMMIT") // not query, whose ping would wait
@@ -230,7 +230,7 @@ func TestPausesResumesAndReloadsAtOnce(t *testing.T) {
 	})
 	admins.Wait()
 	e.Proxy.Resume("")
-	e.awaitHeld(t, 0)
+	e.awaitPausedSessions(t, 0)
 	stop.Store(true)
 	clients.Wait()
 }
@@ -252,6 +252,6 @@ func TestOfManyShardsOneIsPaused(t *testing.T) {
 	}
 	w.query("COMMIT")
 	w.query("SELECT 1")
-	e.awaitHeld(t, 0)
+	e.awaitPausedSessions(t, 0)
 	e.resume(t, "")
 }

@@ -31,12 +31,12 @@ func (e *env) resume(t testing.TB, shard string) {
 	}
 }
 
-// awaitHeld waits until a session waits for a shard that is paused.
-func (e *env) awaitHeld(t testing.TB, n int) {
+// awaitPausedSessions waits until a session waits for a shard that is paused.
+func (e *env) awaitPausedSessions(t testing.TB, n int) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); e.Proxy.Held() != n; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); e.Proxy.PausedSessions() != n; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("sessions that wait for a paused shard: got %d, want %d", e.Proxy.Held(), n)
+			t.Fatalf("sessions that wait for a paused shard: got %d, want %d", e.Proxy.PausedSessions(), n)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func TestStatementsForAPausedShardWait(t *testing.T) {
 		"one that may prepare": func(w *wire) { w.sendText("PREPARE p FROM 'SELECT 1'") },
 	} {
 		begin(w)
-		e.awaitHeld(t, 1)
+		e.awaitPausedSessions(t, 1)
 		keys.sendText("SELECT NEXTVAL('photos')")
 		keys.answerOK("a number while the shard is paused")
 		if !eventually(t, "the end of the statements before", func() bool { return e.active(t, 0) == "0" }) {
@@ -91,7 +91,7 @@ func TestStatementsForAPausedShardWait(t *testing.T) {
 		}
 		e.resume(t, "s0")
 		w.answerOK(name)
-		e.awaitHeld(t, 0)
+		e.awaitPausedSessions(t, 0)
 		if name == "BEGIN" {
 			w.query("COMMIT")
 		}
@@ -123,7 +123,7 @@ func TestPreparedAndPipelinedStatementsForAPausedShardWait(t *testing.T) {
 	}
 	e.pause(t, "s0")
 	w.send(packet(execution(1, nil, false)))
-	e.awaitHeld(t, 1)
+	e.awaitPausedSessions(t, 1)
 	e.resume(t, "s0")
 	w.answerOK("an execution")
 
@@ -146,7 +146,7 @@ func TestPreparedAndPipelinedStatementsForAPausedShardWait(t *testing.T) {
 	if busy := <-done; busy > 0 {
 		t.Errorf("%d sessions are busy, want none", busy)
 	}
-	e.awaitHeld(t, 1)
+	e.awaitPausedSessions(t, 1)
 	e.resume(t, "s0")
 	w.answerOK("what came with it")
 }
@@ -183,7 +183,7 @@ func TestAPauseWaitsForTransactions(t *testing.T) {
 		t.Errorf("after COMMIT: got %d busy sessions, want none", busy)
 	}
 	w.sendText("SELECT COUNT(*) FROM t")
-	e.awaitHeld(t, 1)
+	e.awaitPausedSessions(t, 1)
 	e.resume(t, "s0")
 	w.answerOK("behind the transaction")
 }
@@ -212,18 +212,18 @@ func TestAWaitForAPausedShardEnds(t *testing.T) {
 	e.pause(t, "s0")
 	for i, w := range []*wire{killed, queryKilled, gone, drained} {
 		w.sendText("SELECT 1")
-		e.awaitHeld(t, i+1)
+		e.awaitPausedSessions(t, i+1)
 	}
 	killer.sendText("KILL QUERY " + queryKilled.id())
 	killer.answerOK("KILL QUERY")
 	queryKilled.answerError("after KILL QUERY", 1317, "interrupted")
-	e.awaitHeld(t, 3)
+	e.awaitPausedSessions(t, 3)
 	killer.sendText("KILL " + killed.id())
 	killer.answerOK("KILL")
 	killed.ended()
-	e.awaitHeld(t, 2)
+	e.awaitPausedSessions(t, 2)
 	gone.Close()
-	e.awaitHeld(t, 1)
+	e.awaitPausedSessions(t, 1)
 	done := e.drain(wireTimeout)
 	drained.answerError("at a shutdown", 1053, "Server shutdown in progress")
 	drained.ended()
@@ -240,9 +240,9 @@ func TestAnotherShardGoesOnWhileOneIsPaused(t *testing.T) {
 	e.pause(t, "s0")
 	w.query("SELECT 1")
 	w.sendText("USE " + e.Schemas[0])
-	e.awaitHeld(t, 1)
+	e.awaitPausedSessions(t, 1)
 	away.sendText("USE " + e.Schemas[1]) // what it has set is asked from the shard that it leaves
-	e.awaitHeld(t, 2)
+	e.awaitPausedSessions(t, 2)
 	e.resume(t, "s0")
 	w.answerOK("USE")
 	away.answerOK("USE")
@@ -254,9 +254,9 @@ func TestAnotherShardGoesOnWhileOneIsPaused(t *testing.T) {
 	}
 	e.pause(t, "")
 	w.sendText("SELECT 1")
-	e.awaitHeld(t, 1)
+	e.awaitPausedSessions(t, 1)
 	away.sendText("SELECT 1")
-	e.awaitHeld(t, 2)
+	e.awaitPausedSessions(t, 2)
 	e.resume(t, "")
 	w.answerOK("behind a pause of all")
 	away.answerOK("behind a pause of all")
@@ -350,7 +350,7 @@ func TestCommandsTooLongToHoldWaitForAPausedShard(t *testing.T) {
 		w.query("SELECT 1") // so that the session has used the shard
 		e.pause(t, "s0")
 		w.send(sent)
-		e.awaitHeld(t, 1)
+		e.awaitPausedSessions(t, 1)
 		e.resume(t, "s0")
 		w.answerOK(what)
 	}

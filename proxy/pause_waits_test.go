@@ -30,7 +30,7 @@ func TestALoginByTheServerThatWaitedGoesOnAtTheNewNode(t *testing.T) {
 		c, err := pool.Conn(context.Background())
 		done <- connected{c, err}
 	}()
-	e.awaitHeld(t, 1)
+	e.awaitPausedSessions(t, 1)
 	begun := time.Now()
 	e.Reload(t, func(b *backend.Options, _ *proxy.Options) { b.Shards[0].Nodes = []string{e.Servers[1].Addr()} })
 	time.Sleep(limit + limit/10 - time.Since(begun)) // the time is what is tested
@@ -43,7 +43,7 @@ func TestALoginByTheServerThatWaitedGoesOnAtTheNewNode(t *testing.T) {
 	if port := value(t, got.c, "SELECT @@port"); port != e.port(1) {
 		t.Errorf("got port %s, want the new one, %s", port, e.port(1))
 	}
-	e.awaitHeld(t, 0)
+	e.awaitPausedSessions(t, 0)
 }
 
 // A client that gives up, and a stop, end the wait of a login; a change of the user waits, too.
@@ -59,7 +59,7 @@ func TestLoginsWaitInAPause(t *testing.T) {
 			}
 			done <- err
 		}()
-		e.awaitHeld(t, 1)
+		e.awaitPausedSessions(t, 1)
 		return done
 	}
 	w := e.Wire(t, e.Addr(), wireLogin{Packing: notPacked})
@@ -70,15 +70,15 @@ func TestLoginsWaitInAPause(t *testing.T) {
 	if err := <-done; err == nil {
 		t.Error("the login has succeeded in the pause")
 	}
-	e.awaitHeld(t, 0)
+	e.awaitPausedSessions(t, 0)
 
 	resumed := make(chan bool, 1)
 	go func() {
-		for end := time.Now().Add(wireTimeout); e.Proxy.Held() == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(wireTimeout); e.Proxy.PausedSessions() == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		}
-		held := e.Proxy.Held() == 1
+		paused := e.Proxy.PausedSessions() == 1
 		e.Proxy.Resume("s0")
-		resumed <- held
+		resumed <- paused
 	}()
 	if got := w.change(e.User, e.Password, e.Schemas[0], ""); got[protocol.HeaderSize] != 0 {
 		t.Errorf("a change of the user: got %q, want OK", got)
@@ -108,7 +108,7 @@ func TestFilesAndPauses(t *testing.T) {
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0], Packing: notPacked, Capabilities: allFraming | protocol.LocalFiles})
 	e.pause(t, "s0")
 	w.sendText(load)
-	e.awaitHeld(t, 1)
+	e.awaitPausedSessions(t, 1)
 	e.resume(t, "s0")
 	if got := w.receive(protocol.ShapeResult, file("1\n2\n")); got[protocol.HeaderSize] == 0xff {
 		t.Fatalf("a file behind a pause: got %q, want no error", got)
@@ -144,7 +144,7 @@ func TestAWaitOutlastsAResumeWithAPauseBehind(t *testing.T) {
 	for _, w := range all {
 		w.sendText("INSERT INTO t VALUES (1)")
 	}
-	e.awaitHeld(t, len(all))
+	e.awaitPausedSessions(t, len(all))
 	for range 50 {
 		e.resume(t, "s0")
 		e.pause(t, "s0") // fails the test if one is busy
@@ -153,7 +153,7 @@ func TestAWaitOutlastsAResumeWithAPauseBehind(t *testing.T) {
 	for _, w := range all {
 		w.answerOK("an INSERT")
 	}
-	e.awaitHeld(t, 0)
+	e.awaitPausedSessions(t, 0)
 	if got := all[0].rows("SELECT COUNT(*) FROM t")[0]; got != "4" {
 		t.Errorf("got %s rows, want 4", got)
 	}
@@ -168,9 +168,9 @@ func TestAReloadWhileSessionsWait(t *testing.T) {
 	reset.query("SET @x = 1")
 	e.pause(t, "s0")
 	reset.send(packet(command(protocol.ComResetConn, "")))
-	e.awaitHeld(t, 1)
+	e.awaitPausedSessions(t, 1)
 	text.sendText("SELECT @@port")
-	e.awaitHeld(t, 2)
+	e.awaitPausedSessions(t, 2)
 	e.Reload(t, func(_ *backend.Options, o *proxy.Options) { o.Users = nil })
 	move()
 	e.resume(t, "s0")

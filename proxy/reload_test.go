@@ -235,7 +235,7 @@ func TestStatementsThatWaitedGoToTheNewNode(t *testing.T) {
 	for what, work := range waiting {
 		go func() { outcomes <- outcome{what, work()} }()
 	}
-	eventually(t, "three sessions wait", func() bool { return e.Proxy.Held() == 3 })
+	eventually(t, "three sessions wait", func() bool { return e.Proxy.PausedSessions() == 3 })
 	move()
 	if got := value(t, numbers, "SELECT NEXTVAL('photos')"); got != "1" { // needs no server
 		t.Errorf("a number: got %s, want 1", got)
@@ -264,7 +264,7 @@ func TestWhatWaitsForAShardThatIsTakenAwayGoesOn(t *testing.T) {
 	waited, stayed := make(chan string, 1), make(chan string, 1)
 	go func() { waited <- value(t, c, "SELECT @@port") }()
 	go func() { stayed <- value(t, pinned, "SELECT @@port") }()
-	e.awaitHeld(t, 2)
+	e.awaitPausedSessions(t, 2)
 	e.Reload(t, func(b *backend.Options, _ *proxy.Options) { b.Shards = b.Shards[:1] })
 	if got := <-waited; got != e.port(0) {
 		t.Errorf("a session: got port %s, want that of the shard which has its schema now, %s", got, e.port(0))

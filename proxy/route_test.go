@@ -268,7 +268,7 @@ func TestExplainRouteAtTheAdminAddressWaitsForAPausedShard(t *testing.T) {
 	w := e.Wire(t, e.AdminAddr(), wireLogin{Schema: e.Schemas[0]})
 	e.pause(t, "")
 	w.sendText("EXPLAIN FORMAT=ROUTE INSERT INTO bound (a) VALUES (1)")
-	e.awaitHeld(t, 1)
+	e.awaitPausedSessions(t, 1)
 	e.resume(t, "")
 	if got := w.receive(protocol.ShapeResult, nil); !strings.Contains(string(got), "rewrite") {
 		t.Errorf("got %q, want it rewritten", got)

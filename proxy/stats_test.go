@@ -197,7 +197,7 @@ func TestBytesAndTimesAreCounted(t *testing.T) {
 		e.Proxy.Pause(t.Context(), "", 0)
 		var resumed sync.WaitGroup
 		resumed.Go(func() {
-			eventually(t, "the statement is held back", func() bool { return e.Proxy.Held() > 0 })
+			eventually(t, "the statement is held back", func() bool { return e.Proxy.PausedSessions() > 0 })
 			time.Sleep(time.Second)
 			e.Proxy.Resume("")
 		})

@@ -248,7 +248,7 @@ func TestATicketThatWaitedForAPauseIsNotLeftToOneOfSeveralSequenceServers(t *tes
 	for _, c := range all {
 		c.send()
 	}
-	e.awaitHeld(t, len(all))
+	e.awaitPausedSessions(t, len(all))
 	exec(t, admin, "SEQPROXY ADD SEQUENCE SERVER '"+second.Addr()+"'")
 	e.resume(t, "")
 	for _, c := range all {

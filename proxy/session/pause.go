@@ -50,8 +50,8 @@ func (a *attachment) awaitResume(shard *backend.Shard) (err error) {
 		return err
 	}
 	a.login.Leave() // others need not wait for it
-	a.shared.Held.Add(1)
-	defer a.shared.Held.Add(-1)
+	a.shared.PausedSessions.Add(1)
+	defer a.shared.PausedSessions.Add(-1)
 	timer := time.NewTimer(a.set.PauseTimeout)
 	defer timer.Stop()
 	spent := a.patience.Spent()

@@ -16,11 +16,11 @@ import (
 
 // Shared is what the sessions of one Server share.
 type Shared struct {
-	Settings  atomic.Pointer[Settings] // those of now
-	Held      atomic.Int64             // sessions that wait for a paused shard
-	Draining  atomic.Bool              // sessions of clients end when they can
-	AdminEnds atomic.Bool              // the same at the admin address
-	Stopping  chan struct{}            // closed when draining begins
+	Settings       atomic.Pointer[Settings] // those of now
+	PausedSessions atomic.Int64             // sessions that wait for a paused shard
+	Draining       atomic.Bool              // sessions of clients end when they can
+	AdminEnds      atomic.Bool              // the same at the admin address
+	Stopping       chan struct{}            // closed when draining begins
 
 	Gate     login.Gate
 	Killer   *kill.Killer
