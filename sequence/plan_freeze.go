@@ -73,7 +73,7 @@ func (s planStore) thaw(ctx context.Context, tx *sql.Tx, p *Plan) error {
 	if err != nil {
 		return err
 	}
-	if m.Plan < p.Number && !m.LeftBefore(p) {
+	if m.Plan < p.Number && !m.RemovedBefore(p) {
 		// one that has left stays frozen, whether it knows that or not
 		if err := s.restoreRows(ctx, tx, "= ?", p.Number); err != nil {
 			return err

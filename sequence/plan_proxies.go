@@ -39,7 +39,7 @@ func (s planStore) enterProxies(ctx context.Context, tx *sql.Tx, p *Plan, holder
 // copyProxies is enterProxies on a member that is brought to a plan, in the transaction that does so. was is what
 // it was before.
 func (s planStore) copyProxies(ctx context.Context, tx *sql.Tx, p *Plan, was *Membership, theirs []Proxy) error {
-	if was.LeftBefore(p) {
+	if was.RemovedBefore(p) {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM "+s.Table.Proxies); err != nil {
 			return fmt.Errorf("remove the proxies that %s knew before it was taken out: %w", s.Name(), err)
 		}

@@ -262,7 +262,7 @@ func (s planStore) Gave(ctx context.Context, p *Plan, ballot uint64, missing str
 		if missing != "" {
 			add(change.Gave{}, "SELECT `name`, `wanted` FROM "+s.Table.Limit+" WHERE `giver` = ? AND `term` = ?", missing, was.Plan)
 		}
-		if err == nil && !was.LeftBefore(p) { // else the others took them over, and it does not hear who goes
+		if err == nil && !was.RemovedBefore(p) { // else the others took them over, and it does not hear who goes
 			given.Proxies, err = s.Proxies.ListOn(ctx, tx, "")
 		}
 		return err

@@ -77,7 +77,7 @@ func (c sequenceCollector) Collect(all chan<- prometheus.Metric) {
 		}
 	}
 	all <- prometheus.MustNewConstMetric(planDesc, prometheus.GaugeValue, float64(c.PlanNumber()))
-	if ahead, known := c.ClockAhead(); known {
+	if ahead, ok := c.ClockAhead(); ok {
 		all <- prometheus.MustNewConstMetric(clockDesc, prometheus.GaugeValue, ahead.Seconds())
 	}
 	if failing, kept := c.StateFailing(); kept {

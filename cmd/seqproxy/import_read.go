@@ -194,10 +194,10 @@ func readMyCat(ctx context.Context, s *source, schema string, tables []string) (
 	})
 }
 
-// oneTable returns the user's tables, or the kind's own.
-func oneTable(tables []string, own string) []string {
+// oneTable returns the user's tables, or the kind's usual one.
+func oneTable(tables []string, usual string) []string {
 	if len(tables) == 0 {
-		return []string{own}
+		return []string{usual}
 	}
 	return tables
 }

@@ -115,8 +115,8 @@ func (s *screen) look(now time.Time) view {
 	return v
 }
 
-// secondsLeft says how long the numbers in memory last at the present rate.
-func (v *view) secondsLeft() string {
+// cacheLasts says how long the numbers in memory last at the present rate.
+func (v *view) cacheLasts() string {
 	if v.rate < 1 {
 		return "-"
 	}
@@ -130,7 +130,7 @@ func (v *view) page(servers []Server) string {
 	fmt.Fprintf(&b, "  keys/s        %12.0f     keys      %12d     slowest %s (ever %s)\n", v.rate, v.keys, milliseconds(v.slowest), milliseconds(v.slowestEver))
 	fmt.Fprintf(&b, "  duplicates    %12d\n", v.twice)
 	fmt.Fprintf(&b, "  errors        %12d\n", v.keyErrors+v.rowErrors)
-	fmt.Fprintf(&b, "  seconds left  %12s     numbers   %12d     in the proxy's memory, should no server come back\n", v.secondsLeft(), v.cached)
+	fmt.Fprintf(&b, "  seconds left  %12s     numbers   %12d     in the proxy's memory, should no server come back\n", v.cacheLasts(), v.cached)
 	fmt.Fprintf(&b, "  rows/s        %12.0f     rows      %12d     %d failed while a server was down\n\n", v.rowRate, v.rows, v.whileDown)
 	for i, s := range servers {
 		state := &v.servers[i]
@@ -155,7 +155,7 @@ func (v *view) line() string {
 		}
 	}
 	return fmt.Sprintf("%4.0fs  %.0f keys/s  %d keys  %d duplicates  %d errors  %s seconds left  %d rows (%d failed while a server was down)%s\n",
-		v.since.Seconds(), v.rate, v.keys, v.twice, v.keyErrors+v.rowErrors, v.secondsLeft(), v.rows, v.whileDown, down)
+		v.since.Seconds(), v.rate, v.keys, v.twice, v.keyErrors+v.rowErrors, v.cacheLasts(), v.rows, v.whileDown, down)
 }
 
 // summary writes the result.

@@ -60,7 +60,7 @@ type limitedEvent struct {
 type limitedLines struct {
 	written int
 	equal   map[uint64]int // lines written, by hash of their subject
-	left    uint64         // lines left out
+	omitted uint64         // lines left out
 }
 
 func newLimiter(l limits, write func(zapcore.Entry, []zapcore.Field)) *limiter {
@@ -103,7 +103,7 @@ func (l *limiter) admits(e zapcore.Entry, about, fields []zapcore.Field) bool {
 		}
 	}
 	if lines.written >= all || lines.equal[subject] >= equal {
-		lines.left++
+		lines.omitted++
 		if l.timer == nil && !l.closed {
 			l.timer = time.AfterFunc(max(0, time.Until(l.until)), l.flush)
 		}
@@ -159,8 +159,8 @@ func (l *limiter) flushLocked() {
 		l.timer = nil
 	}
 	for key, lines := range l.events {
-		if lines.left > 0 {
-			fields := []zapcore.Field{zap.String("of", key.event), zap.Uint64("lines", lines.left)}
+		if lines.omitted > 0 {
+			fields := []zapcore.Field{zap.String("of", key.event), zap.Uint64("lines", lines.omitted)}
 			if key.user != "" {
 				fields = append(fields, logfield.User(key.user))
 			}

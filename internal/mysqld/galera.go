@@ -414,8 +414,8 @@ func copyGalera(from, to string) error {
 	if err := CopyData(from, to); err != nil {
 		return err
 	}
-	for _, own := range []string{"galera.cache", "gvwstate.dat"} {
-		if err := os.Remove(filepath.Join(to, own)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, name := range []string{"galera.cache", "gvwstate.dat"} {
+		if err := os.Remove(filepath.Join(to, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

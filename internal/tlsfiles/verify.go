@@ -52,9 +52,9 @@ func (e *VerificationError) Unwrap() error { return e.Err }
 // verifyName checks that a certificate is for a host. With configured CAs, a certificate without
 // any list of names may have the host as its common name. MySQL's clients allow that, and many
 // recipes for MySQL servers make such certificates. CAs that the system trusts do not.
-func verifyName(leaf *x509.Certificate, name string, ownCAs bool) error {
+func verifyName(leaf *x509.Certificate, name string, configuredCAs bool) error {
 	listed := len(leaf.DNSNames) + len(leaf.IPAddresses) + len(leaf.EmailAddresses) + len(leaf.URIs)
-	if listed > 0 || !ownCAs || net.ParseIP(name) != nil || leaf.Subject.CommonName == "" {
+	if listed > 0 || !configuredCAs || net.ParseIP(name) != nil || leaf.Subject.CommonName == "" {
 		return leaf.VerifyHostname(name)
 	}
 	byCommonName := &x509.Certificate{Raw: leaf.Raw, DNSNames: []string{leaf.Subject.CommonName}}
@@ -92,13 +92,13 @@ var handshakeFailures = []struct{ text, wayOut string }{
 	{"tls: protocol version not supported", noTLS12},
 	{"tls: server selected unsupported protocol version", noTLS12},
 	{"tls: handshake failure", `it accepts none of our ciphers: update its TLS library, or set tls = "DISABLED"`},
-	{"tls: unknown certificate authority", ownCertificate},
-	{"tls: bad certificate", ownCertificate},
-	{"tls: expired certificate", ownCertificate},
-	{"tls: certificate required", ownCertificate},
+	{"tls: unknown certificate authority", refusedCertificate},
+	{"tls: bad certificate", refusedCertificate},
+	{"tls: expired certificate", refusedCertificate},
+	{"tls: certificate required", refusedCertificate},
 }
 
 const (
-	noTLS12        = `it speaks no TLS 1.2, the oldest version that is spoken here: update it, or set tls = "DISABLED"`
-	ownCertificate = "it does not accept our certificate: see tls_cert_file and tls_key_file"
+	noTLS12            = `it speaks no TLS 1.2, the oldest version that is spoken here: update it, or set tls = "DISABLED"`
+	refusedCertificate = "it does not accept our certificate: see tls_cert_file and tls_key_file"
 )

@@ -143,7 +143,7 @@ func (t *Ticket) Refusal(several bool, multiple, configured uint64) string {
 	case t.Of.Counter != nil || !several:
 		return ""
 	case multiple == 1 && configured > 1:
-		return ownRow
+		return reservedRow
 	case multiple == 1 || t.Kind != idiom.TicketUpdate || t.Step == 0:
 		return sharedRow
 	case t.Step%multiple != 0:
@@ -155,8 +155,8 @@ func (t *Ticket) Refusal(several bool, multiple, configured uint64) string {
 const (
 	// sharedRow answers a ticket that would go to one of several sequence servers.
 	sharedRow = "the number behind this row is another sequence server's, as there are several; " + askForTicket
-	// ownRow answers one if only reservations may move that server's row.
-	ownRow = "there are several sequence servers and nobody else counts in their rows (direct_writers = false), so this is not left to one of them; " + askForTicket
+	// reservedRow answers one if only reservations may move that server's row.
+	reservedRow = "there are several sequence servers and nobody else counts in their rows (direct_writers = false), so this is not left to one of them; " + askForTicket
 
 	askForTicket = "ask with SELECT NEXTVAL('name'), or with this statement where the session has no temporary table, is in no read-only transaction " +
 		"and has set nothing that keeps it from being answered here (docs: Ticket tables)"

@@ -179,9 +179,9 @@ func (p *Plan) statement() string {
 	return "the statement that began it"
 }
 
-// LeftBefore reports whether a server was a member of an older plan, and was taken out before
-// p, whether it has heard of that or was away.
-func (m *Membership) LeftBefore(p *Plan) bool {
+// RemovedBefore reports whether a server was a member of an older plan and was removed before p,
+// even if it was away and has not seen that.
+func (m *Membership) RemovedBefore(p *Plan) bool {
 	return m.Plan > 0 && !HasMember(p.Previous, m.ID)
 }
 

@@ -210,7 +210,7 @@ func (m *Member) gave(p *change.Plan, ballot uint64, missing string, faults *Fau
 	for name, floor := range m.Floors {
 		given.Names = append(given.Names, change.Gave{Name: name, UpTo: floor})
 	}
-	if !m.LeftBefore(p) {
+	if !m.RemovedBefore(p) {
 		given.Proxies = maps.Clone(m.Proxies)
 	}
 	return given, nil
@@ -248,7 +248,7 @@ func (m *Member) letGo(p *change.Plan) {
 	if now := m.Plans[p.Number]; now == nil || now.UUID != p.UUID || !now.Open() {
 		return
 	}
-	if m.Plan < p.Number && !m.LeftBefore(p) {
+	if m.Plan < p.Number && !m.RemovedBefore(p) {
 		m.restore(func(plan uint64) bool { return plan == p.Number })
 		maps.DeleteFunc(m.Starts, func(at Start, _ *Begin) bool { return at.Plan == p.Number })
 		delete(m.Others, p.Number)
@@ -330,7 +330,7 @@ func (m *Member) follow(p *change.Plan, id string, frozen bool, known []change.K
 		m.Membership = change.Membership{ID: id, Plan: p.Number}
 		return
 	}
-	if m.LeftBefore(p) {
+	if m.RemovedBefore(p) {
 		clear(m.Proxies)
 	}
 	for _, k := range known {
