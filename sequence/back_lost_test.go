@@ -1,6 +1,7 @@
 package sequence_test
 
 import (
+	"errors"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -106,7 +107,7 @@ func TestAMemberThatIsRestoredRepeatsNoNumberOfAProxyThatDied(t *testing.T) {
 				f[restored].exec(t, "UPDATE sequence SET id = ? WHERE name = 'photos'", backup[restored])
 				if knows == "it has, before the backup, and the member was away" {
 					v := sequence.Inside(lives).Members()[restored]
-					v.LeaveOut(sequence.ErrExcluded)
+					v.LeaveOut(errors.New("it is away"))
 					v.TakeIn()
 				}
 				turn(restored)

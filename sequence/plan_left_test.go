@@ -193,7 +193,6 @@ func TestServersThatStandStillAreAskedTogether(t *testing.T) {
 	patient := e.options(0)
 	patient.DialTimeout, patient.IOTimeout = time.Minute, time.Minute
 	other := openWith(t, sequence.Options{Servers: []sequence.ServerOptions{patient}, NoDirectWriters: true})
-	sequence.Inside(other).Servers()[0].Database = e.places[0].schema
 	for _, l := range e.links[1:] {
 		l.Hold()
 	}

@@ -118,7 +118,7 @@ func (e *planEstate) opened(t *testing.T) (n int) {
 	t.Helper()
 	for i := range e.places {
 		var here int
-		err := e.places[i].db.QueryRow("SELECT COUNT(*) FROM sequence_plan WHERE state IN (" + sequence.OpenStates + ")").Scan(&here)
+		err := e.places[i].db.QueryRow("SELECT COUNT(*) FROM sequence_plan WHERE state IN (?, ?, ?)", change.Proposed, change.Frozen, change.Accepted).Scan(&here)
 		if err != nil && !link.HasCode(err, 1146) {
 			t.Fatal(err)
 		}

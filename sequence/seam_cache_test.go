@@ -2,6 +2,9 @@ package sequence
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"seqproxy/sequence/kind"
@@ -9,6 +12,133 @@ import (
 	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 )
+
+// Cache is what is in memory of the sequence that a name means.
+func (in Inner) Cache(name string) Cache { return Cache{in.s.names.get([]byte(name))} }
+
+// Cached is how many numbers of it are in memory.
+func (in Inner) Cached(name string) uint64 { return in.Cache(name).Cached() }
+
+// Meet makes the cache of a sequence whose row was read as found.
+func (in Inner) Meet(name string, found store.Row) (Cache, error) {
+	c, err := in.s.cacheFor(name, found, in.s.obeyed())
+	return Cache{c}, err
+}
+
+// Reserving says whether a reservation of a sequence is in flight, or of steps of it.
+func (in Inner) Reserving(name string) bool {
+	in.s.mu.Lock()
+	defer in.s.mu.Unlock()
+	return slices.ContainsFunc(in.s.cachesLocked(name), func(c *cache) bool { return Cache{c}.Reserving() })
+}
+
+// ReservingAny says whether one of any sequence is.
+func (in Inner) ReservingAny() bool {
+	in.s.mu.Lock()
+	defer in.s.mu.Unlock()
+	for _, c := range in.s.caches {
+		if (Cache{c}).Reserving() {
+			return true
+		}
+	}
+	return false
+}
+
+// Names are the sequences and counters that have something in memory.
+func (in Inner) Names() []string {
+	in.s.mu.Lock()
+	defer in.s.mu.Unlock()
+	return slices.Collect(maps.Keys(in.s.caches))
+}
+
+// Parts is how many caches a sequence has, with those of steps.
+func (in Inner) Parts(name string) int { return len(in.s.cachesOf(in.Cache(name).c)) }
+
+// Step makes a cache of whole steps.
+func (in Inner) Step(c Cache, n uint64) error {
+	_, err := in.s.stepped(c.c, n)
+	return err
+}
+
+// End ends what is in memory of a sequence that is gone, and Ending is how many reservations of such
+// ones are in flight.
+func (in Inner) End(name string) { in.s.end(name) }
+
+// Ending is for how many names a reservation outlives its sequence.
+func (in Inner) Ending() int {
+	in.s.mu.Lock()
+	defer in.s.mu.Unlock()
+	return len(in.s.ending)
+}
+
+// Hold has nobody come by a cache until end, which ends that of a sequence, or letGo.
+func (in Inner) Hold() (end func(name string), letGo func()) {
+	in.s.mu.Lock()
+	return in.s.endLocked, sync.OnceFunc(in.s.mu.Unlock)
+}
+
+// MoveAbove moves a counter above a number.
+func (in Inner) MoveAbove(ctx context.Context, c Cache, n uint64) error {
+	return in.s.moveAbove(ctx, c.c, n)
+}
+
+// Avoid has numbers be given to nobody.
+func (in Inner) Avoid(ctx context.Context, c Cache, numbers []uint64, deadline time.Time) error {
+	return in.s.avoid(ctx, c.c, numbers, deadline)
+}
+
+// Spell has a cache be known by one more spelling.
+func (in Inner) Spell(name string, c Cache) { in.s.names.put(name, c.c) }
+
+// Spellings is how many are known, and MostSpellings how many may be.
+func (in Inner) Spellings() (n int) {
+	for i := range in.s.names.shards {
+		n += len(in.s.names.shards[i].load())
+	}
+	return n
+}
+
+// MostSpellings is how many may be known of one sequence.
+const MostSpellings = nameShards*(maxAliases+1) + 1
+
+// NoSequence has a name be remembered as unknown.
+func (in Inner) NoSequence(name string) {
+	in.s.unknown.add(name, time.Now(), in.s.unknown.generation())
+}
+
+// Unknown is how many unknown names are remembered.
+func (in Inner) Unknown() int { return len(in.s.unknown.until) }
+
+// MostUnknown is how many may be.
+const MostUnknown = maxUnknown
+
+// Find finds a sequence as requests do.
+func (in Inner) Find(ctx context.Context, name string, patience time.Duration) (Cache, error) {
+	c, err := in.s.find(ctx, []byte(name), patience)
+	return Cache{c}, err
+}
+
+// FindForLater reads the row of a sequence. What it returns makes a cache of it.
+func (in Inner) FindForLater(ctx context.Context, name string) (meet func() error, err error) {
+	before := in.s.obeyed()
+	found, err := in.s.servers.find(ctx, name)
+	return func() error {
+		_, err := in.s.cacheFor(name, found, before)
+		return err
+	}, err
+}
+
+// ErrOutdated is why no cache is made of a row that was read before a change.
+var ErrOutdated = errOutdated
+
+// FlushTickets gives up what is in memory of a ticket table.
+func FlushTickets(t *TicketTable) { t.flush() }
+
+// CachedTickets is what is in memory of a ticket table.
+func CachedTickets(t *TicketTable) Cache { return Cache{t.cache} }
+
+// ListHere is what is in memory, as SHOW SEQUENCES has it while no server answers.
+func (in Inner) ListHere() []Info { return in.s.listHere() }
 
 // Cache is what is in memory of one sequence.
 type Cache struct{ c *cache }

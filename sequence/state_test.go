@@ -83,7 +83,7 @@ func TestRestoredBackupGivesNoNumberAgainAfterAKill(t *testing.T) {
 
 	second := p.open(t, stateIn(dir), steadySize(20), func(o *sequence.Options) { o.Logger = zap.New(core) })
 	for _, name := range []string{"photos", "albums"} {
-		mark := sequence.Inside(second).Mark(name)
+		mark := keptMark(t, second, name)
 		if got := mustTake(t, second, name, 1); got <= given[name] || got != mark+1 {
 			t.Errorf("%s: got %d after %d was given, want %d", name, got, given[name], mark+1)
 		}

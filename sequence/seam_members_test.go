@@ -1,0 +1,331 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"seqproxy/internal/await"
+	"seqproxy/sequence/change"
+	"seqproxy/sequence/floor"
+	"seqproxy/sequence/group"
+	"seqproxy/sequence/link"
+	"seqproxy/sequence/segment"
+	"seqproxy/sequence/stats"
+	"seqproxy/sequence/store"
+)
+
+// OnPlanStep has f called after each step of a change of members that this process makes. The
+// change ends where f fails, and nothing is undone.
+func (in Inner) OnPlanStep(f func(step, address string) error) { in.s.planHook = f }
+
+// Coordinate has f called as who makes a change of members.
+func (in Inner) Coordinate(ctx context.Context, f func(*change.Coordinator) error) (Plan, error) {
+	return in.s.planned(ctx, f)
+}
+
+// CoordinateHere is Coordinate that leaves this process with its plan.
+func (in Inner) CoordinateHere(ctx context.Context, f func(*change.Coordinator) error) (Plan, error) {
+	return in.s.asCoordinator(ctx, f)
+}
+
+// Interleave and Block are the options that are gone by.
+func (in Inner) Interleave() (how string, block uint64) { return in.s.opts.Interleave, in.s.opts.Block }
+
+// LastMember has the next reservation of a sequence be with the member after one of them.
+func (in Inner) LastMember(name string, position int) {
+	in.s.servers.mu.Lock()
+	defer in.s.servers.mu.Unlock()
+	in.s.servers.lastUsed[name] = position
+}
+
+// Plan is the one that is gone by.
+func (in Inner) Plan() Plan { return in.s.servers.view.Load().plan }
+
+// Members are those in use, by position.
+func (in Inner) Members() (all []Server) {
+	for _, v := range in.s.servers.members() {
+		all = append(all, in.server(v))
+	}
+	return all
+}
+
+// Known are all servers that were ever members or configured. Those of the configuration come first.
+func (in Inner) Known() (all []Server) {
+	for _, v := range in.s.servers.all {
+		all = append(all, in.server(v))
+	}
+	return all
+}
+
+// First is the first member, or the only server.
+func (in Inner) First() Server { return in.server(in.s.servers.first()) }
+
+// Apart is a server with connections of its own. The caller closes it.
+func (in Inner) Apart(address string) (Server, error) {
+	v, err := in.s.separateServer(address)
+	if err != nil {
+		return Server{}, err
+	}
+	return in.server(v), nil
+}
+
+// Add has one more server be known, as if it were configured.
+func (in Inner) Add(o ServerOptions) error {
+	if err := o.setDefaults(); err != nil {
+		return err
+	}
+	in.s.opts.Servers = append(in.s.opts.Servers, o)
+	_, err := in.s.servers.addLocked(o)
+	return err
+}
+
+// Configure has one more server be configured, and not be known by now.
+func (in Inner) Configure(o ServerOptions) error {
+	if err := o.setDefaults(); err != nil {
+		return err
+	}
+	in.s.opts.Servers = append(in.s.opts.Servers, o)
+	return nil
+}
+
+// Home is the member that alone gives numbers of an ORDER sequence, or nil if none is known here.
+func (in Inner) Home(name string) *Server {
+	v := in.s.servers.home(in.s.servers.view.Load(), name)
+	if v == nil {
+		return nil
+	}
+	home := in.server(v)
+	return &home
+}
+
+// ReadPlan asks the members which plan there is.
+func (in Inner) ReadPlan(ctx context.Context) error {
+	return in.s.servers.reread(ctx, in.s.servers.view.Load())
+}
+
+// MeetPlan waits until it is known which plan there is.
+func (in Inner) MeetPlan(ctx context.Context) error {
+	_, err := in.s.servers.ready(ctx)
+	return err
+}
+
+// Reserve takes numbers from any member, as a cache does.
+func (in Inner) Reserve(ctx context.Context, name string, want, need uint64) (Grant, error) {
+	g, err := in.s.servers.reserve(ctx, name, want, need)
+	return granted(g), err
+}
+
+// CeilingsAhead has each ceiling be n numbers above need.
+func (in Inner) CeilingsAhead(n uint64) { in.s.servers.ahead = n }
+
+// HasReserved says of each member how many reservations there were.
+func (in Inner) HasReserved() (all []uint64) {
+	for _, v := range in.s.servers.members() {
+		h := v.trials.Durations[stats.ReservedOK].Read()
+		all = append(all, h.Count())
+	}
+	return all
+}
+
+// Enlisted says whether this process has given signs of life for long, where it takes numbers.
+func (in Inner) Enlisted() bool { return in.s.servers.enlisted(make(map[*server]tenure)) }
+
+// ReadingPlan is held while the plan is read.
+func (in Inner) ReadingPlan() await.Lock { return in.s.servers.changing }
+
+// Several says whether numbers are divided among members, as far as is known.
+func (in Inner) Several() bool { return in.s.servers.view.Load().several() }
+
+// ForgetPlan has it know of no plan, and of the first server alone.
+func (in Inner) ForgetPlan() {
+	in.First().Place.Store(nil)
+	in.s.servers.view.Store(&view{settled: true, members: in.s.servers.all[:1]})
+}
+
+// View is what a process knows of the members at one time.
+type View struct {
+	w      *view
+	places []*segment.Share
+}
+
+// View is what is known now.
+func (in Inner) View() View {
+	w := in.s.servers.view.Load()
+	v := View{w: w}
+	for _, member := range w.members {
+		v.places = append(v.places, member.Place.Load())
+	}
+	return v
+}
+
+// SeeAgain has it know what it knew before, and that some members are left out.
+func (in Inner) SeeAgain(v View, out func(Server) bool) {
+	in.s.servers.changing.MustAcquire()
+	defer in.s.servers.changing.Release()
+	in.s.servers.view.Store(v.w)
+	for i, member := range v.w.members {
+		member.Place.Store(v.places[i])
+	}
+	for _, member := range v.w.members {
+		if out(in.server(member)) {
+			member.leaveOut(errExcluded) // it cannot tell why
+		}
+	}
+}
+
+// SetHome has a member be taken for the home of a sequence; "" forgets it.
+func (in Inner) SetHome(name, id string) {
+	in.s.servers.mu.Lock()
+	defer in.s.servers.mu.Unlock()
+	if in.s.servers.homes[name] = id; id == "" {
+		delete(in.s.servers.homes, name)
+	}
+}
+
+// HasHome says whether a home was heard of.
+func (in Inner) HasHome(name string) bool {
+	in.s.servers.mu.Lock()
+	defer in.s.servers.mu.Unlock()
+	_, known := in.s.servers.homes[name]
+	return known
+}
+
+// Stranger is a server as a process sees it that knows nothing of it. The caller closes it.
+func (in Inner) Stranger(o ServerOptions) (Server, error) {
+	if err := o.setDefaults(); err != nil {
+		return Server{}, err
+	}
+	v, err := newServer(in.s.opts, o, in.s.tuning, &stats.Counters{Scores: stats.NewScores()}, floor.NewMarks())
+	if err != nil {
+		return Server{}, err
+	}
+	return in.server(v), nil
+}
+
+// Server is one sequence server as it is used by a proxy.
+type Server struct {
+	*store.Store
+	s *Sequences
+	v *server
+}
+
+func (in Inner) server(v *server) Server { return Server{v.Store, in.s, v} }
+
+// Address is the one that is configured.
+func (v Server) Address() string { return v.v.opts.Addr }
+
+// Away says whether it is left out while others serve.
+func (v Server) Away() bool { return v.v.away.Load() }
+
+// LeaveOut has it be left out.
+func (v Server) LeaveOut(err error) { v.v.leaveOut(err) }
+
+// TakeIn ends LeaveOut.
+func (v Server) TakeIn() { v.v.takeIn() }
+
+// AskAt has it be asked for changes at a time, after it was away. Nothing is followed meanwhile.
+func (v Server) AskAt(at time.Time) { v.v.follow.again = at }
+
+// AskedAt is when it is asked for changes after it was away. Nothing is followed meanwhile.
+func (v Server) AskedAt() time.Time { return v.v.follow.again }
+
+// TryTime is how long it may take before another one is asked.
+func (v Server) TryTime() time.Duration { return v.v.tryTime() }
+
+// Enlist registers this process there.
+func (v Server) Enlist(ctx context.Context) error { return v.v.enlist(ctx) }
+
+// SeenAt is where the row of a sequence was seen last, or 0.
+func (v Server) SeenAt(name string) uint64 {
+	return v.v.lowest.seenAt(name, v.Marks.Epoch(name), v.Share().Plan)
+}
+
+// Reserve takes numbers there, with what that needs.
+func (v Server) Reserve(ctx context.Context, name string, want, need uint64) (Grant, error) {
+	g, err := v.s.servers.reserveOn(ctx, v.v, name, want, need)
+	return granted(g), err
+}
+
+// ReserveAsMember is Reserve under the plan in use, and takes as long as a member may take.
+func (v Server) ReserveAsMember(ctx context.Context, name string, want, need uint64) (Grant, error) {
+	w := v.s.servers.view.Load()
+	g, err := v.s.servers.reserveWith(ctx, w, v.v, name, want, need, v.v.tryTime())
+	return granted(g), err
+}
+
+// ReserveOnce takes numbers there in one attempt.
+func (v Server) ReserveOnce(ctx context.Context, name string, n uint64) (Grant, error) {
+	did := v.v.attempt(ctx, []*server{v.v}, name, n)
+	return granted(did.grant), did.Err
+}
+
+// GoAhead does what a reservation has left to be done.
+func (v Server) GoAhead(ctx context.Context, name string, g Grant) {
+	v.s.servers.goAhead(ctx, name, g.of.due)
+}
+
+// GiveBack puts numbers back into the row.
+func (v Server) GiveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error) {
+	return v.v.giveBack(ctx, name, epoch, seg)
+}
+
+// TakeBack undoes a reservation that cannot be used.
+func (v Server) TakeBack(ctx context.Context, name string, seg segment.Segment) {
+	v.v.takeBack(ctx, name, v.Marks.Epoch(name), seg)
+}
+
+// MayGive says whether what was taken on a connection may be given.
+func (v Server) MayGive(ctx context.Context, conn *sql.Conn, t *store.Taking, stored *store.Row) error {
+	return v.v.mayGive(ctx, conn, nil, t, stored)
+}
+
+// Ceilings are those of its nodes.
+func (v Server) Ceilings() *group.Ceilings { return v.v.ceilings }
+
+// RecordedCeiling is the one that other members have recorded.
+func (v Server) RecordedCeiling(ctx context.Context, name string, plan uint64) (uint64, error) {
+	return v.v.recordedCeiling(ctx, v.Pool(), name, plan)
+}
+
+// RecordCeiling has the other members record one.
+func (v Server) RecordCeiling(ctx context.Context, name string, ceiling uint64) error {
+	return v.s.servers.recordCeiling(ctx, v.v, v.Share(), name, ceiling)
+}
+
+// PlanStore is what a change of members sees of it.
+func (v Server) PlanStore() change.Store { return v.v.planStore() }
+
+// Retries is how often this process has tried again.
+func (v Server) Retries() uint64 { return v.v.counters.Retries.Load() }
+
+// Hurry has it be asked for changes at once.
+func (v Server) Hurry() { v.v.follow.hurry.Store(true) }
+
+// WasRead says whether all definitions were read there once. Nothing is followed meanwhile.
+func (v Server) WasRead() bool { return v.v.follow.loaded }
+
+// Hear asks what was changed there since.
+func (v Server) Hear(ctx context.Context) (store.Changes, error) {
+	return v.ChangesSince(ctx, v.v.follow.seen, false)
+}
+
+// Obey does what Hear has heard, and tells the server.
+func (v Server) Obey(ctx context.Context, heard store.Changes) error {
+	return v.s.followServer(ctx, v.s.servers.view.Load(), v.v, heard)
+}
+
+// KnownSince is where signs of life are given, and since when.
+func (v Server) KnownSince() (node *link.Node, since time.Time) {
+	t := v.v.tenure.Load()
+	return t.node.Node, t.since
+}
+
+// Lost is how many numbers were lost for a reason.
+func (v Server) Lost(why stats.Unused) uint64 { return v.v.counters.Lost[why].Load() }
+
+// MaxConns is how many connections there may be.
+func (v Server) MaxConns() int { return v.v.opts.MaxConns }
+
+// Lacks says what is known of a row that it lacks.
+func (v Server) Lacks(name string) error { return v.s.servers.lacking(v.v, name) }
