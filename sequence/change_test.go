@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"seqproxy/sequence"
 	"seqproxy/sequence/define"
@@ -179,8 +180,10 @@ func TestDropWhileNumbersAreTakenNeverRepeatsOne(t *testing.T) {
 	var stop atomic.Bool
 	var taken atomic.Int64
 	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop.Store(true)
 	for range 2 {
-		s := p.open(t, steadySize(5))
+		s := p.open(t, steadySize(5), patience(30*time.Second))
 		for range 3 {
 			wg.Go(func() {
 				for !stop.Load() {
@@ -197,7 +200,7 @@ func TestDropWhileNumbersAreTakenNeverRepeatsOne(t *testing.T) {
 			})
 		}
 	}
-	s := p.open(t)
+	s := p.open(t, patience(30*time.Second))
 	for range 5 {
 		before := taken.Load()
 		eventually(t, "numbers are taken", func() bool { return taken.Load() > before+20 })
@@ -206,8 +209,6 @@ func TestDropWhileNumbersAreTakenNeverRepeatsOne(t *testing.T) {
 		}
 		mustCreate(t, s, sequence.CreateOptions{Name: "photos"})
 	}
-	stop.Store(true)
-	wg.Wait()
 }
 
 func TestTypedCacheIsObeyedByEveryProxyAndResetByDrop(t *testing.T) {
