@@ -4,5 +4,5 @@
 //
 // A scrape of /metrics asks no server. /readyz may ask servers, each at most every two seconds.
 //
-// Start at Server, which answers; Health, Readiness and Build are what it tells.
+// Start at Server, which answers with Health, Readiness and Build.
 package web

@@ -1,4 +1,4 @@
-// Package await waits until a context ends, and no longer.
+// Package await has waits that end with a context.
 //
-// Start from [Lock], which is held while a server is asked.
+// Start at [Lock], which is kept while a server is asked.
 package await

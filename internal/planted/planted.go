@@ -4,7 +4,7 @@
 // clock, too, that tests can set. Without the tag there are no faults, and the clock is the
 // machine's. Never use a proxy built with it.
 //
-// Start from [Fault].
+// Start at [Fault].
 package planted
 
 // Name is the name of a fault.

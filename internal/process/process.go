@@ -1,6 +1,6 @@
 // Package process names a process so that others on its machine can tell whether it is dead.
 //
-// Start from [Name].
+// Start at [Name].
 package process
 
 import (

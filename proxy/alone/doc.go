@@ -1,5 +1,6 @@
-// Package alone is what the proxy answers by itself, and how: the columns of a SELECT of keys, and,
-// where there is no server, what drivers and command-line clients ask when they connect.
+// Package alone answers what needs no server: a SELECT of keys, and, if no server is configured,
+// the questions of drivers and command-line clients that connect. It decides from data, and does no
+// I/O.
 //
-// Start at Facts, of which Select makes a table. It decides from data: nothing here waits or asks.
+// Start at [Facts], of which Select makes a table.
 package alone

@@ -1,7 +1,7 @@
-// Package params has the parameters of prepared statements: those that a client knows of, and those
-// that the proxy puts where calls and keys stood and fills at each execution.
+// Package params has the parameters of prepared statements: those of the client, and hidden ones
+// that the proxy puts in place of calls and keys and fills at each execution. It knows bytes, and
+// does no I/O.
 //
-// Start at List, the parameters of one statement. It takes executions apart, of one row or many,
-// and writes them for the server. Hide makes the hidden parameters. It knows bytes: nothing here
-// waits or asks.
+// Start at [List], the parameters of one statement. It parses executions, of one row or many, and
+// writes them for the server. [Hide] makes the hidden parameters.
 package params

@@ -1,7 +1,7 @@
-// Package state is what a client has set, and what is to be known of it where another connection
-// takes over: schema, modes, variables, LAST_INSERT_ID(), what the last statement left, and the
-// reasons that keep a session on its connection. It does no I/O. Connections are numbers here.
+// Package state is what a client has set, and what another connection must get when it takes over:
+// schema, modes, variables, LAST_INSERT_ID(), the effects of the last statement, and the reasons
+// that keep a session on its connection. It does no I/O. Connections are numbers here.
 //
-// Start at State. Observe, SetVariables and Apply are its steps: the status of an answer, a SET
-// that a server accepted, a statement that was answered.
+// Start at [State]. Its steps are Observe, the status of an answer; SetVariables, a SET that a
+// server accepted; and Apply, a statement that was answered.
 package state

@@ -1,6 +1,6 @@
-// Package ticket knows the idioms of ticket servers: which text is one on a table that is listed,
-// when it may be answered by the proxy, and what its answer says.
+// Package ticket recognises the idioms of ticket servers: which text is one for a listed table,
+// when the proxy may answer it, and what the answer is.
 //
-// Start at Tables.In, which finds the Ticket that a text is, and at Ticket.Take, which takes its
+// Start at [Tables.In], which finds the [Ticket] in a text, and at [Ticket.Take], which takes its
 // number. The session sends the answer.
 package ticket

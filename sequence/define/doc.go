@@ -1,5 +1,5 @@
-// Package define is what a sequence is: what CREATE SEQUENCE says, its defaults, and what is
+// Package define is what a sequence is: the content of CREATE SEQUENCE, its defaults, and what is
 // refused. It is pure.
 //
-// Start from [Definition].
+// Start at [Definition].
 package define

@@ -1,6 +1,6 @@
-// Package floor knows what a process has reserved, and never takes again: where a row goes back, as
-// by a restored backup, its numbers are given by nobody. [Marks] remember that in memory, and a
-// [State] on disk, for the next process.
+// Package floor remembers what a process has reserved, so that it never reserves that again: when a
+// row goes back, as after a restored backup, its numbers are not given a second time. [Marks]
+// remember it in memory, and a [State] on disk, for the next process.
 //
-// Start from [Marks].
+// Start at [Marks].
 package floor

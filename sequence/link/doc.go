@@ -1,10 +1,9 @@
-// Package link reaches a sequence server: it dials, sets the session, checks what it is connected
-// to, and knows which node of a group is written to.
+// Package link reaches a sequence server: it dials, sets the session, checks the server, and finds
+// the writable node of a group.
 //
-// Start from [Link], which has the connections of one server. It is an address, or a group of
-// nodes: [Node] is the way to one of them, and [Choice] the one that numbers are reserved on. A
-// [Conn] is a connection. What a link does not know of is sequences, segments and plans. Their
-// tables are looked at behind each new connection by whoever implements [Tables]. What a server may
-// answer is told apart here: [IsConflict], [IsUnknownOutcome], and an [UnfitError] where it could
-// repeat numbers.
+// Start at [Link], the connections to one server, which is an address or a group of nodes. A [Node]
+// is one of these, a [Choice] the node that numbers are reserved on, and a [Conn] a connection. A
+// link has no sequences, segments or plans: an implementation of [Tables] checks the tables behind
+// each new connection. [IsConflict], [IsUnknownOutcome] and [UnfitError] classify what a server
+// answers.
 package link

@@ -1,8 +1,8 @@
 // Package snowflake gives the keys of SNOWFLAKE: time, worker, counter. No clock decides whether a
-// key is unique. The time of each worker is a counter as any other, whose numbers are ticks since
-// the epoch. A process reserves ticks ahead, as segments of that counter, so each tick of a worker
-// belongs to one process for ever; in a tick that process counts. The clock only says which of the
-// ticks that are reserved is the present one.
+// key is unique. The time of each worker is a counter like any other, whose numbers are ticks since
+// the epoch. A process reserves ticks ahead, as segments of that counter. So each tick of a worker
+// belongs to one process for ever, and that process counts within it. The clock only decides which
+// of the reserved ticks is the present one.
 //
-// Start from [Generator].
+// Start at [Generator].
 package snowflake
