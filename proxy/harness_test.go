@@ -156,6 +156,9 @@ func newEnv(t testing.TB, s setup) *env {
 	if s.Sequence != nil {
 		s.Sequence(&seq)
 	}
+	if len(seq.Servers) > 1 && seq.AllocateTimeout == 0 {
+		seq.AllocateTimeout = 16 * time.Second // of which each may take a part, and makes its tables in it
+	}
 	back := backend.Options{
 		Default:        "s0",
 		Probe:          backend.Credentials{User: e.User, Password: e.Password},
