@@ -175,13 +175,17 @@ func TestAClientThatVanishesInAPipelineTakesTheRestAlong(t *testing.T) {
 
 	// Reset before the first answer comes: that cannot be written, while the second
 	// statement runs already.
+	const first = "SELECT * FROM gate FOR UPDATE"
+	gate := e.DirectConn(t, 0, e.Schemas[0], nil)
+	exec(t, gate, "CREATE TABLE gate (a INT PRIMARY KEY) ENGINE=InnoDB", "INSERT INTO gate VALUES (1)", "BEGIN", first)
 	w := e.Wire(t, e.Addr(), wireLogin{Schema: e.Schemas[0]})
-	w.send(append(packet(command(protocol.ComQuery, "SELECT SLEEP(0.2)")), packet(command(protocol.ComQuery, statement))...))
-	e.awaitStatement(e.Servers[0], "SELECT SLEEP(0.2)")
+	w.send(append(packet(command(protocol.ComQuery, first)), packet(command(protocol.ComQuery, statement))...))
+	e.awaitStatement(e.Servers[0], first)
 	if err := w.nc.(*net.TCPConn).SetLinger(0); err != nil {
 		t.Fatal(err)
 	}
 	w.nc.Close()
+	exec(t, gate, "ROLLBACK")
 	e.awaitSessions(t, 0)
 	e.awaitNoStatement(t, e.Servers[0], statement)
 }
