@@ -11,6 +11,7 @@ import (
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/member"
 	"seqproxy/sequence/stats"
 )
 
@@ -52,18 +53,13 @@ func (c *AccountChange) Try(ctx context.Context) error {
 	var trials []*server
 	var err error
 	for _, v := range a.all {
-		next := c.next[v.opts.login]
+		next := c.next[v.Config.Link.Login]
 		if next == nil {
 			continue
 		}
-		o := v.opts
-		if o.login = link.NewLogin(*next); len(o.Nodes) > 0 {
-			o.Addr = "" // as it is configured
-			err = errors.Join(err, o.setNodes())
-		}
-		policy := a.opts
-		policy.Logger = zap.NewNop()
-		trial, failed := newServer(policy, o, v.tuning, &stats.Counters{Scores: stats.NewScores()}, floor.NewMarks())
+		o, counters := v.Config, &stats.Counters{Scores: stats.NewScores()}
+		o.Link.Login, o.Link.Log, o.Link.Retries = link.NewLogin(*next), zap.NewNop(), &counters.Retries
+		trial, failed := serverWith(o, a.timing, &a.tuning, counters, floor.NewMarks())
 		if failed != nil {
 			err = errors.Join(err, failed)
 			continue
@@ -81,7 +77,7 @@ func (c *AccountChange) Try(ctx context.Context) error {
 		return err
 	}
 	failed := make([]error, len(trials))
-	a.each(ctx, trials, func(ctx context.Context, i int, v *server) error {
+	member.Each(ctx, trials, func(ctx context.Context, i int, v *server) error {
 		failed[i] = v.Try(ctx, v.MayReserve)
 		return nil
 	})
@@ -113,9 +109,9 @@ func (c *AccountChange) Apply() {
 	a.changing.MustAcquire()
 	defer a.changing.Release()
 	for _, v := range a.all {
-		if c.next[v.opts.login] != nil {
+		if c.next[v.Config.Link.Login] != nil {
 			v.Renew()
-			v.follow.hurry.Store(true) // the old account may have kept it from serving
+			c.s.follow.of(v).hurry.Store(true) // the old account may have kept it from serving
 		}
 	}
 }

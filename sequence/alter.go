@@ -167,7 +167,7 @@ func (of *lockedName) lower(ctx context.Context, r *store.Row) error {
 
 // cycle lets a sequence that has come to its end begin again at its minimum, and says how many
 // numbers are left then.
-func (v *server) cycle(ctx context.Context, name string, need uint64) (left uint64, err error) {
+func cycle(ctx context.Context, v *server, name string, need uint64) (left uint64, err error) {
 	var found segment.Rule
 	w := &view{plan: Plan{Number: v.Share().Plan}, members: []*server{v}}
 	err = w.amend(ctx, name, func(g *agreed) error {

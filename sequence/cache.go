@@ -13,6 +13,7 @@ import (
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
+	"seqproxy/sequence/member"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/snowflake"
 	"seqproxy/sequence/stats"
@@ -40,10 +41,8 @@ type grant struct {
 // due is what a reservation leaves to be done beside its caller: how far the server may go with the
 // sequence is to be raised before that is needed.
 type due struct {
-	server  *server // nil: there is nothing to do
-	n       uint64  // numbers that are reserved at a time
-	window  bool    // the ceiling that its nodes know of
-	witness bool    // the ceiling that other members have recorded
+	server *server // nil: there is nothing to do
+	member.Due
 }
 
 // reserver takes numbers out of durable storage, and puts back those that were not used.

@@ -286,6 +286,7 @@ func TestAGaleraNodeThatLostItsCeilingsIsNamed(t *testing.T) {
 	e, _ := startCluster(t, "photos")
 	a := e.join(t, "a", &given{}, patience(3*time.Second))
 	a.take(t, "a", "photos", 5)
+	settled(t, a.Sequences, "photos")
 	v := sequence.Inside(a.Sequences).First()
 	conn, err := e.Nodes[0].DB(t, "app").Conn(t.Context())
 	if err != nil {

@@ -222,7 +222,7 @@ func (k clocked) Last(ctx context.Context, worker, first uint64) (last uint64, b
 func (k clocked) away(worker uint64) bool {
 	a := k.c.owner.servers
 	w := a.view.Load()
-	return w.several() && a.anyLive(w) && a.home(w, define.CounterName(define.WorkerName(define.ShownName(k.c.name), worker))).away.Load()
+	return w.several() && a.anyLive(w) && a.home(w, define.CounterName(define.WorkerName(define.ShownName(k.c.name), worker))).Away()
 }
 
 // recordable reports whether the ticks of a worker from one on are below its ceiling, or somebody is
@@ -233,7 +233,7 @@ func (a *servers) recordable(ctx context.Context, name string, from uint64) (boo
 		return true, nil
 	}
 	v := a.home(w, name)
-	ceiling, err := v.recordedCeiling(ctx, v.Pool(), name, v.Share().Plan)
+	ceiling, err := v.RecordedCeiling(ctx, v.Pool(), name, v.Share().Plan)
 	return ceiling > from, err
 }
 

@@ -152,7 +152,7 @@ func (w *view) begin(ctx context.Context, v *server) (*edit, error) {
 		return nil, err
 	}
 	e := &edit{conn: conn, v: v, among: w.members, h: h}
-	_, err = conn.ExecContext(ctx, fmt.Sprintf("SET SESSION wait_timeout = CAST(LEAST(@@SESSION.wait_timeout, %d) AS UNSIGNED)", int(v.timing.editSilence.Seconds())))
+	_, err = conn.ExecContext(ctx, fmt.Sprintf("SET SESSION wait_timeout = CAST(LEAST(@@SESSION.wait_timeout, %d) AS UNSIGNED)", int(v.Config.EditSilence.Seconds())))
 	if err == nil {
 		e.Tx, err = conn.BeginTx(ctx, nil)
 	}
@@ -167,7 +167,7 @@ func (w *view) begin(ctx context.Context, v *server) (*edit, error) {
 // tryTime at most. What follows has the caller's time, as a transaction ends with its context.
 func (w *view) connect(ctx context.Context, v *server) (*sql.Conn, error) {
 	if w.several() {
-		try, stop := context.WithTimeoutCause(ctx, v.tryTime(), await.ErrPatience)
+		try, stop := context.WithTimeoutCause(ctx, v.TryTime(), await.ErrPatience)
 		defer stop()
 		ctx = try
 	}
@@ -258,7 +258,7 @@ func (e *edit) lockName(ctx context.Context, name string) (of lockedName, next u
 	v.Complete(&of.Row)
 	if of.hasRow && e.h.InSteps() && !e.h.Has(of.ID) && of.ID < v.Seen.Load().Max {
 		// at its end it is nobody's
-		return of, 0, v.wrongResidue(ctx, e.among, of.Name, of.ID, e.h)
+		return of, 0, v.WrongResidue(ctx, e.among, of.Name, of.ID, e.h)
 	}
 	return of, max(next, told+1, of.Epoch+1, v.Marks.Epoch(of.Name)+1), nil
 }

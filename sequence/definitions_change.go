@@ -12,6 +12,7 @@ import (
 
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/member"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/store"
 )
@@ -53,7 +54,7 @@ func (w *view) change(ctx context.Context, name string, f func(g *agreed, r *sto
 
 // keepAbove is that of each member.
 func (a *servers) keepAbove(ctx context.Context, w *view, name string, n uint64) error {
-	return errors.Join(a.each(ctx, w.members, func(ctx context.Context, _ int, v *server) error { return v.ceilings.KeepAbove(ctx, name, n) })...)
+	return errors.Join(member.Each(ctx, w.members, func(ctx context.Context, _ int, v *server) error { return v.Ceilings.KeepAbove(ctx, name, n) })...)
 }
 
 // dividable refuses a definition whose numbers several members cannot divide.

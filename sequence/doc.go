@@ -7,15 +7,15 @@
 //
 // The package is made of parts, each with one reason to change. Package segment is arithmetic
 // without lock or I/O. A cache per sequence owns concurrency and prefetch. servers reserve on one
-// of several members. A server keeps numbers from coming twice, by its ceilings and marks. Package
-// store has the SQL of its tables, package link its connections and their checks, package ticket the
-// tables of other shapes. What is below calls nothing above: it returns an outcome, or raises a
-// number that the part above compares.
+// of several members. Package member reserves on that one, and keeps numbers from coming twice.
+// Package store has the SQL of its tables, package link its connections and their checks, package
+// ticket the tables of other shapes. What is below calls nothing above: it returns an outcome, or
+// raises a number that the part above compares.
 //
 // What CREATE and ALTER SEQUENCE say stands in a table beside the first one (store.OptionTable).
 // Each change there has a version. Every process asks for the last one three times a second, obeys
-// it (follow.go, revise.go) and says so in its entry among the proxies (registry.go), which a
-// restart that goes down waits for (restart.go).
+// it (follow.go, revise.go) and says so in its entry among the proxies, which a restart that goes
+// down waits for (restart.go).
 //
 // Beyond that the files go together by their names. servers*.go and segment.Share have several
 // servers divide the numbers. plan*.go are which servers there are, and how that is changed.

@@ -122,10 +122,10 @@ func (s *Sequences) examineNode(ctx context.Context, v *server, n *link.Node, vi
 
 // examineOver looks at the tables.
 func (s *Sequences) examineOver(ctx context.Context, v *server, n *link.Node, conn *sql.Conn, found *ExaminedNode, visit func(Ask)) error {
-	if err := link.WithRaw(conn, func(c link.Raw) error { return v.examine(ctx, c, found) }); err != nil {
+	if err := link.WithRaw(conn, func(c link.Raw) error { return examineTables(ctx, v, c, found) }); err != nil {
 		return err
 	}
-	if err := v.examineOtherTables(ctx, conn, found); err != nil {
+	if err := examineOtherTables(ctx, v, conn, found); err != nil {
 		return err
 	}
 	if v == s.servers.tickets {
@@ -147,8 +147,8 @@ func (s *Sequences) examineOver(ctx context.Context, v *server, n *link.Node, co
 	return nil
 }
 
-// examine makes the checks of the tables, and goes on where they would end.
-func (v *server) examine(ctx context.Context, c link.Raw, found *ExaminedNode) error {
+// examineTables makes the checks of the tables, and goes on where they would end.
+func examineTables(ctx context.Context, v *server, c link.Raw, found *ExaminedNode) error {
 	tables, findings, err := v.LookForTables(ctx, c)
 	if err != nil {
 		return err
@@ -180,14 +180,14 @@ func (v *server) examine(ctx context.Context, c link.Raw, found *ExaminedNode) e
 
 // examineOtherTables looks at the tables beside the first one, as far as they are there and may be
 // seen.
-func (v *server) examineOtherTables(ctx context.Context, conn *sql.Conn, found *ExaminedNode) error {
+func examineOtherTables(ctx context.Context, v *server, conn *sql.Conn, found *ExaminedNode) error {
 	rows, err := link.Texts(ctx, conn, "SELECT TABLE_NAME, COLUMN_TYPE, IFNULL(CHARACTER_SET_NAME, ''), IFNULL(COLLATION_NAME, '') FROM information_schema.COLUMNS "+
 		"WHERE "+v.InTables()+" AND COLUMN_NAME = 'name' ORDER BY 1")
 	if err != nil {
 		return fmt.Errorf("look for the tables beside %s: %w", v.Table.Sequence, err)
 	}
 	for _, r := range rows {
-		full := define.Quote(v.opts.Database) + "." + define.Quote(r[0])
+		full := define.Quote(v.Config.Database) + "." + define.Quote(r[0])
 		nameType := r[1]
 		if r[2] != "" {
 			nameType += " CHARACTER SET " + r[2] + " COLLATE " + r[3]
@@ -198,7 +198,7 @@ func (v *server) examineOtherTables(ctx context.Context, conn *sql.Conn, found *
 		}
 	}
 	if !found.Missing {
-		if found.Owners, err = v.owners(ctx, conn); link.IsDenied(err) {
+		if found.Owners, err = ownersOn(ctx, v, conn); link.IsDenied(err) {
 			found.Findings = append(found.Findings, err)
 		}
 	}
@@ -223,8 +223,8 @@ func (v *server) examineOtherTables(ctx context.Context, conn *sql.Conn, found *
 	return nil
 }
 
-// owners reads the columns that own sequences.
-func (v *server) owners(ctx context.Context, conn *sql.Conn) (all []Owner, err error) {
+// ownersOn reads the columns that own sequences.
+func ownersOn(ctx context.Context, v *server, conn *sql.Conn) (all []Owner, err error) {
 	rows, err := link.Texts(ctx, conn, "SELECT s.`name`, o.`owner_schema`, o.`owner_table`, o.`owner_column` FROM "+v.Table.Sequence+" AS s JOIN "+v.Table.Options+
 		" AS o ON o.`name` = s.`name` WHERE o.`owner_column` <> '' ORDER BY 1")
 	if err != nil {
@@ -257,7 +257,7 @@ func (s *Sequences) examineFirstPlan(ctx context.Context, all []ExaminedServer) 
 				conn, err := v.Nodes()[j].Pool().Conn(ctx)
 				if err == nil {
 					defer func() { _ = conn.Close() }()
-					err = v.fitsPlan(ctx, conn, s.servers.members(), plan, i, "")
+					err = fitsPlan(ctx, v, conn, s.servers.members(), plan, i, "")
 				}
 				if unfit := new(UnfitError); errors.As(err, &unfit) {
 					unfit.Server = node.Addr

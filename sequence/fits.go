@@ -14,7 +14,7 @@ func (w *view) fits(d *define.Definition) error {
 		if v.Seen.Load() == nil {
 			continue
 		}
-		if err := v.fits(d); err != nil {
+		if err := fits(v, d); err != nil {
 			return err
 		}
 	}
@@ -23,7 +23,7 @@ func (w *view) fits(d *define.Definition) error {
 
 // fits refuses a name that is too long for the rows of its sequence, and ticks that are too many for
 // them.
-func (v *server) fits(d *define.Definition) error {
+func fits(v *server, d *define.Definition) error {
 	layout := v.Seen.Load()
 	if most := layout.Max; d.Kind.HasClock() && d.Kind.MaxCounter() > most {
 		return define.BadOption("sequence %q: the ticks of its workers go up to %d, and the id column of table %s holds up to %d: make that a BIGINT UNSIGNED",

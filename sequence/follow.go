@@ -11,6 +11,8 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
+	"seqproxy/internal/planted"
+	"seqproxy/sequence/member"
 	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 )
@@ -20,6 +22,9 @@ import (
 type follower struct {
 	begun atomic.Bool
 	work  await.Lock // held during one round
+
+	mu sync.Mutex
+	by map[*server]*following // guarded by mu
 
 	started bool   // guarded by Sequences.mu; its goroutine runs
 	changes uint64 // guarded by Sequences.mu; rises when a change is heard, and when it is obeyed
@@ -38,7 +43,19 @@ type follower struct {
 
 func newFollower() follower {
 	known := make(chan struct{})
-	return follower{work: await.NewLock(), loaded: known, markLoaded: sync.OnceFunc(func() { close(known) })}
+	return follower{work: await.NewLock(), by: make(map[*server]*following), loaded: known, markLoaded: sync.OnceFunc(func() { close(known) })}
+}
+
+// of is what is known of one server.
+func (f *follower) of(v *server) *following {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	known := f.by[v]
+	if known == nil {
+		known = new(following)
+		f.by[v] = known
+	}
+	return known
 }
 
 // following is what was heard from one sequence server, and told to it.
@@ -51,7 +68,6 @@ type following struct {
 	failures int         // guarded by follower.work; since it answered
 	again    time.Time   // guarded by follower.work; when it is asked again after them
 	hurry    atomic.Bool // it is asked again at once
-	forgot   atomic.Bool // it may have forgotten the ceilings of others
 }
 
 // startFollowing has changes followed from now on.
@@ -123,6 +139,34 @@ func (s *Sequences) round(ctx context.Context) error {
 	return nil
 }
 
+// rowsAtOnce bounds what one look reads. MariaDB makes a table of longer lists
+// (in_predicate_conversion_threshold).
+const rowsAtOnce = 500
+
+// watchRows records how far the rows of sequences in use stand on the members, and raises those
+// that have gone back. The follower calls it after it has applied changes, so that new epochs and
+// rules are known. It returns no error: the next round looks again.
+func (s *Sequences) watchRows(ctx context.Context) {
+	s.mu.Lock()
+	names := make([]string, 0, min(len(s.caches), rowsAtOnce))
+	for name := range s.caches { // at random
+		if len(names) == rowsAtOnce {
+			break
+		}
+		names = append(names, name)
+	}
+	s.mu.Unlock()
+	if len(names) == 0 || planted.Fault(planted.Floor) {
+		return
+	}
+	w := s.servers.view.Load()
+	among := s.servers.among(w)
+	_ = member.Each(ctx, w.live(), func(ctx context.Context, _ int, v *server) error {
+		v.Watch(ctx, among, names)
+		return nil
+	})
+}
+
 // seeChanges obeys at once what was changed here, if anything here depends on it. Whatever fails,
 // the follower repeats.
 func (s *Sequences) seeChanges(ctx context.Context) {
@@ -158,7 +202,7 @@ func (s *Sequences) refresh(ctx context.Context) error {
 	}
 	due := make([]*server, 0, len(w.members))
 	for _, v := range w.members {
-		if v.follow.hurry.Swap(false) || !time.Now().Before(v.follow.again) {
+		if own := f.of(v); own.hurry.Swap(false) || !time.Now().Before(own.again) {
 			due = append(due, v)
 		}
 	}
@@ -166,7 +210,7 @@ func (s *Sequences) refresh(ctx context.Context) error {
 		return nil
 	}
 	errs := make([]error, len(due))
-	failed := s.servers.each(ctx, due, func(ctx context.Context, i int, v *server) error {
+	failed := member.Each(ctx, due, func(ctx context.Context, i int, v *server) error {
 		errs[i] = s.refreshFrom(ctx, w, v)
 		return errs[i]
 	})
@@ -176,13 +220,14 @@ func (s *Sequences) refresh(ctx context.Context) error {
 	back := false
 	for i, v := range due {
 		if errs[i] == nil {
-			v.follow.failures = 0
-			back = v.takeIn() || back
+			f.of(v).failures = 0
+			back = v.TakeIn() || back
 			continue
 		}
-		v.follow.failures++
-		v.follow.again = time.Now().Add(await.Jitter(min(s.timing.follow<<min(v.follow.failures, 4), s.timing.followRarely)))
-		v.leaveOut(errs[i])
+		own := f.of(v)
+		own.failures++
+		own.again = time.Now().Add(await.Jitter(min(s.timing.follow<<min(own.failures, 4), s.timing.followRarely)))
+		v.LeaveOut(errs[i])
 	}
 	if len(failed) == len(due) {
 		return errors.Join(failed...)
@@ -217,7 +262,8 @@ func (s *Sequences) refreshFrom(ctx context.Context, w *view, v *server) error {
 // hear asks a server what has changed, and how it spells the sequences whose numbers are held here.
 // f.work is held.
 func (s *Sequences) hear(ctx context.Context, v *server) (store.Changes, error) {
-	heard, err := v.ChangesSince(ctx, v.follow.seen, !v.follow.loaded)
+	own := s.follow.of(v)
+	heard, err := v.ChangesSince(ctx, own.seen, !own.loaded)
 	if err != nil || len(heard.Changed) == 0 {
 		return heard, err
 	}
@@ -233,7 +279,7 @@ func (s *Sequences) hear(ctx context.Context, v *server) (store.Changes, error) 
 
 // followServer obeys what a server has told, and tells it that. f.work is held.
 func (s *Sequences) followServer(ctx context.Context, w *view, v *server, heard store.Changes) error {
-	own := &v.follow
+	own := s.follow.of(v)
 	if heard.Plan != v.Share().Plan {
 		err := s.servers.reread(ctx, w)
 		if err == nil {
@@ -254,14 +300,14 @@ func (s *Sequences) followServer(ctx context.Context, w *view, v *server, heard 
 		return nil
 	}
 	sequences, held := s.holds()
-	told, listed, err := v.beat(ctx, own.seen, sequences, held)
+	told, listed, err := v.Beat(ctx, own.seen, sequences, held)
 	if err != nil {
 		return err
 	}
 	if !listed {
 		s.log.Warn("proxy removed from the list")
 		s.voidAll()
-		v.lowest.overlookAll() // others may have lowered rows
+		v.OverlookRows() // others may have lowered rows
 	}
 	if own.beaten = time.Now(); told {
 		own.reported = own.seen
@@ -339,7 +385,8 @@ func (s *Sequences) obey(v *server, heard store.Changes, several bool) {
 	s.mu.Unlock()
 	s.unknown.clear()
 	s.publishOwners(back, changed)
-	v.follow.loaded, v.follow.seen = true, heard.Moment
+	own := f.of(v)
+	own.loaded, own.seen = true, heard.Moment
 }
 
 // news are the changes that no other server has told of. f.obeying is held. One that lacks a row,

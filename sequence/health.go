@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/member"
 )
 
 // Usable says why no keys can be given; nil: numbers are in memory, or a sequence server answers.
@@ -26,7 +27,7 @@ func (s *Sequences) Usable(ctx context.Context) error {
 // anyAnswers says why none of the members can be reserved from.
 func (s *Sequences) anyAnswers(ctx context.Context, w *view) error {
 	live := w.live()
-	failed := s.servers.each(ctx, live, func(ctx context.Context, _ int, v *server) error { return v.Answers(ctx) })
+	failed := member.Each(ctx, live, func(ctx context.Context, _ int, v *server) error { return v.Answers(ctx) })
 	if len(failed) < len(live) {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/member"
 	"seqproxy/sequence/store"
 )
 
@@ -73,13 +74,13 @@ func (s *Sequences) takeBackOrder(ctx context.Context, r *store.Row) string {
 // stays one after a fail-over. Where such numbers are given without replicas it is enough that no
 // fail-over has lost that yet. A node may lag for as long as ctx has time.
 func (a *servers) orderedForGood(ctx context.Context, r *store.Row) error {
-	return errors.Join(patiently(ctx, a.members(), func(ctx context.Context, _ int, v *server) error {
-		if !v.ceilings.InForce() {
+	return errors.Join(member.Patiently(ctx, a.members(), func(ctx context.Context, _ int, v *server) error {
+		if !v.Ceilings.InForce() {
 			return nil
 		}
-		if !v.tuning.Load().OrderWithoutReplica {
+		if !a.tuning.Load().OrderWithoutReplica {
 			// All of them: a takeover brings over how far others have come, and not what they are.
-			if err := v.ceilings.ShownOn(ctx, a.timing.confirm, len(v.Nodes())); err != nil {
+			if err := v.Ceilings.ShownOn(ctx, a.timing.confirm, len(v.Nodes())); err != nil {
 				return err
 			}
 		}

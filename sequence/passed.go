@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"seqproxy/internal/await"
+	"seqproxy/sequence/member"
 	"seqproxy/sequence/store"
 )
 
@@ -61,7 +62,7 @@ func (s *Sequences) passedForGood(ctx context.Context, r *store.Row) error {
 		}
 	}
 	// Another node may have taken over since it was written, and have been asked instead.
-	return errors.Join(s.servers.each(ctx, members, func(ctx context.Context, _ int, v *server) error { return v.ceilings.KeepsPast(ctx, r) })...)
+	return errors.Join(member.Each(ctx, members, func(ctx context.Context, _ int, v *server) error { return v.Ceilings.KeepsPast(ctx, r) })...)
 }
 
 // halfOf ends when half of the time that is left of ctx is over.
@@ -77,8 +78,8 @@ func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
 // it is on each of them; err: on no majority.
 func (a *servers) onNodes(ctx context.Context, members []*server) (all bool, err error) {
 	on := make([]bool, len(members))
-	failed := a.each(ctx, members, func(ctx context.Context, i int, v *server) (err error) {
-		on[i], err = v.ceilings.OnNodes(ctx)
+	failed := member.Each(ctx, members, func(ctx context.Context, i int, v *server) (err error) {
+		on[i], err = v.Ceilings.OnNodes(ctx)
 		return err
 	})
 	all = true

@@ -108,7 +108,7 @@ func (s *Sequences) changeConfig() change.Config {
 		Tables: change.Tables{First: t.Sequence, Member: t.Member, Plan: t.Plan, Start: t.PlanStart},
 	}
 	for _, v := range s.servers.members() {
-		config.Known = append(config.Known, v.opts.Addr)
+		config.Known = append(config.Known, v.Config.Link.Name)
 	}
 	return config
 }
@@ -139,8 +139,8 @@ func (p planServers) Reach(ctx context.Context, addresses []string) ([]change.St
 				errs[i] = err
 				return
 			}
-			stores[i] = v.planStore()
-			limited, stop := context.WithTimeoutCause(ctx, v.opts.DialTimeout+time.Second, await.ErrPatience)
+			stores[i] = planStore{v.Store}
+			limited, stop := context.WithTimeoutCause(ctx, v.Config.Link.DialTimeout+time.Second, await.ErrPatience)
 			defer stop()
 			conn, err := v.Conn(limited)
 			if err == nil {

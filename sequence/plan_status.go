@@ -46,7 +46,7 @@ func (s *Sequences) SequenceServers(ctx context.Context) (all []SequenceServer, 
 		}
 		if now.Number == 0 {
 			for i, v := range s.servers.members() {
-				now.Members = append(now.Members, Member{Address: v.opts.Addr, Position: i})
+				now.Members = append(now.Members, Member{Address: v.Config.Link.Name, Position: i})
 			}
 		}
 		members := now.Members
@@ -73,7 +73,7 @@ func (s *Sequences) SequenceServers(ctx context.Context) (all []SequenceServer, 
 // serverState asks a server what it obeys.
 func (s *Sequences) serverState(ctx context.Context, c *change.Coordinator, l *SequenceServer, now, open *Plan) {
 	for _, m := range s.servers.members() {
-		if m.opts.Addr == l.Address {
+		if m.Config.Link.Name == l.Address {
 			l.Warning = m.FlushWarning()
 		}
 	}

@@ -23,8 +23,6 @@ import (
 // planStore is one server's tables as a change of members sees them: a [change.Store].
 type planStore struct{ *store.Store }
 
-func (v *server) planStore() planStore { return planStore{v.Store} }
-
 // Close implements [change.Store].
 func (s planStore) Close() error { return s.Store.Close() }
 

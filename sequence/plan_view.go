@@ -14,6 +14,7 @@ import (
 	"seqproxy/sequence/change"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/member"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/store"
 )
@@ -96,14 +97,14 @@ func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
 	}
 	for i := range probes {
 		if probes[i].ObeysAnother(&plan) {
-			return nil, a.all[i].errTwoPlans(&plan)
+			return nil, errTwoPlans(a.all[i], &plan)
 		}
 	}
 	for i := range probes {
 		if p := &probes[i]; p.err == nil && p.Plan == 0 && len(plan.Previous) == 0 && p.ID != "" {
 			// The first plan was decided, and then its maker died.
 			if position := slices.IndexFunc(plan.Members, func(m Member) bool { return m.ID == p.ID }); position >= 0 {
-				switch err := a.all[i].joinFirstPlan(ctx, a.members(), &plan, position); {
+				switch err := joinFirstPlan(ctx, a.all[i], a.members(), &plan, position); {
 				case errors.Is(err, store.OutcomeOldPlan) && again:
 					return a.readLocked(ctx, false) // it may have joined another one
 				case errors.Is(err, store.OutcomeOldPlan):
@@ -135,13 +136,13 @@ func (a *servers) reconcile(ctx context.Context, probes []probe, plan *Plan) {
 	var of []*server
 	for i := range probes {
 		if v := a.all[i]; probes[i].err == nil {
-			met, of = append(met, change.Met{Store: v.planStore(), Report: probes[i].Report}), append(of, v)
+			met, of = append(met, change.Met{Store: planStore{v.Store}, Report: probes[i].Report}), append(of, v)
 		}
 	}
 	_, failed := change.Reconcile(ctx, met, plan)
 	for i, err := range failed {
 		if err != nil {
-			of[i].leaveOut(err)
+			of[i].LeaveOut(err)
 		}
 	}
 }
@@ -181,7 +182,7 @@ func (a *servers) refuseOlder(number uint64, probes []probe) error {
 // probe asks servers for their plans.
 func (a *servers) probe(ctx context.Context, known []*server) []probe {
 	probes := make([]probe, len(known))
-	a.each(ctx, known, func(ctx context.Context, i int, v *server) error {
+	member.Each(ctx, known, func(ctx context.Context, i int, v *server) error {
 		p := &probes[i]
 		conn, err := v.Conn(ctx)
 		if err == nil {
@@ -254,7 +255,7 @@ func (a *servers) serverLocked(m Member, probes []probe) (*server, error) {
 		return a.all[i], nil
 	}
 	for _, v := range a.all {
-		if slices.ContainsFunc(v.opts.nodes(), func(n Node) bool { return n.Addr == m.Address }) {
+		if slices.ContainsFunc(v.Nodes(), func(n *link.Node) bool { return n.Addr == m.Address }) {
 			return v, nil
 		}
 	}
@@ -300,7 +301,7 @@ func (a *servers) errNoPlan() error {
 
 // errTwoPlans is the finding about a member of a plan that obeys another one of its number. By the two
 // a number may be of two members.
-func (v *server) errTwoPlans(plan *Plan) error {
+func errTwoPlans(v *server, plan *Plan) error {
 	return v.Unfit(v.Table.Plan, fmt.Sprintf("its plan %d is another one than that of %s: proxies whose configurations name different sequence servers have each made one", plan.Number, change.Addresses(plan.Members)),
 		"name the same sequence servers in all configurations, stop all proxies, raise all rows above what is in use (docs: Backup and restore), DELETE FROM "+v.Table.Plan+" and "+v.Table.Member+
 			" on each server, and start the proxies")
@@ -329,14 +330,14 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 			return nil, v.Unfit(v.Table.Member, "it is the server that is configured as "+configured[at].Name()+", too", "name each sequence server once; if it is a copy of the other, "+
 				"DELETE FROM "+v.Table.Member)
 		}
-		plan.Members = append(plan.Members, Member{ID: id, Address: v.opts.Addr, Position: i})
+		plan.Members = append(plan.Members, Member{ID: id, Address: v.Config.Link.Name, Position: i})
 		order = append(order, i)
 	}
 	if err := a.first().Pool().QueryRowContext(ctx, "SELECT UUID()").Scan(&plan.UUID); err != nil {
 		return nil, err
 	}
 	for i, v := range configured {
-		if err := v.fitsPlan(ctx, v.Pool(), configured, plan, i, ""); err != nil {
+		if err := fitsPlan(ctx, v, v.Pool(), configured, plan, i, ""); err != nil {
 			return nil, err
 		}
 	}
@@ -344,7 +345,7 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 	// first there. The other finishes that plan, as anybody does if this process dies.
 	slices.SortFunc(order, func(x, y int) int { return strings.Compare(plan.Members[x].ID, plan.Members[y].ID) })
 	for _, i := range order {
-		if err := configured[i].joinFirstPlan(ctx, configured, plan, i); err != nil {
+		if err := joinFirstPlan(ctx, configured[i], configured, plan, i); err != nil {
 			return nil, err
 		}
 	}
@@ -353,14 +354,14 @@ func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, e
 }
 
 // joinFirstPlan makes a server the member at a position of the first plan.
-func (v *server) joinFirstPlan(ctx context.Context, among []*server, plan *Plan, position int) error {
+func joinFirstPlan(ctx context.Context, v *server, among []*server, plan *Plan, position int) error {
 	return v.Transact(ctx, func(tx *sql.Tx) error {
 		was, err := v.Plans.LockMembership(ctx, tx)
 		if err == nil && was.Plan != 0 {
 			err = store.OutcomeOldPlan
 		}
 		if err == nil {
-			err = v.fitsPlan(ctx, tx, among, plan, position, " FOR UPDATE")
+			err = fitsPlan(ctx, v, tx, among, plan, position, " FOR UPDATE")
 		}
 		if err == nil {
 			err = v.Plans.Save(ctx, tx, plan)
@@ -374,7 +375,7 @@ func (v *server) joinFirstPlan(ctx context.Context, among []*server, plan *Plan,
 
 // fitsPlan makes sure that a server's counters are such that it can be the member at a position of
 // the first plan. locking may be " FOR UPDATE".
-func (v *server) fitsPlan(ctx context.Context, on link.Querier, among []*server, plan *Plan, position int, locking string) error {
+func fitsPlan(ctx context.Context, v *server, on link.Querier, among []*server, plan *Plan, position int, locking string) error {
 	rows, err := on.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+v.Table.Sequence+locking)
 	if err != nil {
 		return fmt.Errorf("read table %s on %s: %w", v.Table.Sequence, v.Name(), err)
@@ -392,7 +393,7 @@ func (v *server) fitsPlan(ctx context.Context, on link.Querier, among []*server,
 		case err != nil:
 			return err
 		case !h.Has(id):
-			return v.wrongResidue(ctx, among, name, id, h)
+			return v.WrongResidue(ctx, among, name, id, h)
 		}
 	}
 	return rows.Err()

@@ -3,129 +3,11 @@ package sequence
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
-	"github.com/go-sql-driver/mysql"
-	"go.uber.org/zap"
-
-	"seqproxy/internal/logfield"
-	"seqproxy/internal/process"
-	"seqproxy/sequence/link"
+	"seqproxy/sequence/member"
 	"seqproxy/sequence/store"
 )
-
-// enlist registers this process before it reserves its first numbers, so that others know who may
-// hold some. Without an entry it reserves nothing. A fail-over may have lost the entry: then it is
-// made again at once.
-func (v *server) enlist(ctx context.Context) error {
-	g := &v.Registry
-	if g.Listed.Load() && g.On.Load() == v.Changes() {
-		return nil
-	}
-	if err := g.Making.Acquire(ctx); err != nil {
-		return fmt.Errorf("wait for this proxy to be registered: %w", err)
-	}
-	defer g.Making.Release()
-	node := v.Changes()
-	if g.Listed.Load() && g.On.Load() == node {
-		return nil
-	}
-	_, err := v.Pool().ExecContext(ctx, "INSERT INTO "+v.Table.Proxies+" (`id`, `host`, `process`, `since`, `heartbeat`, `version`) "+
-		"VALUES (?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), 0) ON DUPLICATE KEY UPDATE `heartbeat` = VALUES(`heartbeat`)", g.ID, g.Host, process.Name())
-	switch {
-	case link.IsRefused(err):
-		err = v.Unfit(v.Table.Proxies, fmt.Sprintf("this proxy cannot enter itself there, and gives no numbers without that: %v", err), v.Grants())
-	case err != nil:
-		err = fmt.Errorf("register this proxy: %w", err)
-	}
-	if err != nil {
-		return err
-	}
-	v.lowest.overlookAll() // others may have lowered rows before
-	g.On.Store(node)
-	g.Listed.Store(true)
-	if err := v.Proxies.RemoveDead(ctx); err != nil {
-		v.Log.Warn("dead proxies not removed", zap.String("table", v.Table.Proxies), logfield.Err(err))
-	}
-	g.Anywhere.Store(true)
-	return nil
-}
-
-// beat tells the others that this process lives, and which changes it obeys. That is told only
-// where they are the last ones: they may have been read on another node, or before the table was
-// restored, and be lost. There they say nothing about what is obeyed of the changes since. It
-// reports as listed false if the entry is gone: then somebody believes that this process holds
-// nothing.
-func (v *server) beat(ctx context.Context, seen store.Moment, sequences int, held uint64) (told, listed bool, err error) {
-	g := &v.Registry
-	if !g.Listed.Load() {
-		if !g.Anywhere.Load() {
-			return true, true, nil // it holds nothing
-		}
-		// A member that it has not used. The one that it has may be taken out.
-		if err := v.enlist(ctx); err != nil {
-			return false, true, err
-		}
-	}
-	told, listed, err = v.beatOnce(ctx, seen, sequences, held)
-	if err != nil || listed {
-		return told, true, err
-	}
-	if err := g.Making.Acquire(ctx); err != nil {
-		return false, true, err
-	}
-	g.Listed.Store(false)
-	g.Making.Release()
-	if g.On.Load() != v.Changes() {
-		// a fail-over lost it; a restart there since was obeyed just now
-		return false, true, v.enlist(ctx)
-	}
-	return false, false, nil
-}
-
-// beatOnce writes the heartbeat of an entry that was made. Both questions go to one server: a
-// change that is made there in between has a higher version than what is told.
-func (v *server) beatOnce(ctx context.Context, seen store.Moment, sequences int, held uint64) (told, listed bool, err error) {
-	// before there is a connection, which leads to that node or a later one
-	now, node := v.Current(), v.Changes()
-	conn, err := v.Conn(ctx)
-	if err != nil {
-		return false, false, fmt.Errorf("write the heartbeat: %w", err)
-	}
-	defer func() { _ = conn.Close() }()
-	if seen != (store.Moment{}) {
-		last, _, err := v.Options.LastChange(ctx, conn)
-		if err != nil {
-			return false, false, err
-		}
-		told = last == seen
-	}
-	version, args := "", []any{sequences, held, v.Registry.ID}
-	if told {
-		version, args = "`version` = ?, ", append([]any{seen.Version}, args...)
-	}
-	result, err := conn.ExecContext(ctx, "UPDATE "+v.Table.Proxies+" SET `heartbeat` = UTC_TIMESTAMP(6), "+version+"`sequences` = ?, `held` = ? WHERE `id` = ?", args...)
-	if err != nil {
-		return false, false, fmt.Errorf("write the heartbeat: %w", err)
-	}
-	n, err := result.RowsAffected()
-	if err == nil && n == 1 {
-		v.Registry.On.Store(node)
-		v.stays(now)
-	}
-	return told, n == 1, err
-}
-
-// leave removes this process's entry: it holds nothing any more. One that it has not made itself
-// may have been taken over from another member.
-func (v *server) leave(ctx context.Context) error {
-	_, err := v.Pool().ExecContext(ctx, "DELETE FROM "+v.Table.Proxies+" WHERE `id` = ?", v.Registry.ID)
-	if err == nil || !v.Registry.Listed.Load() && errors.As(err, new(*mysql.MySQLError)) {
-		return nil
-	}
-	return fmt.Errorf("remove this proxy from table %s; until then ALTER SEQUENCE ... RESTART ... FORCE is refused: %w", v.Table.Proxies, err)
-}
 
 // leave removes this process's entries, also those on members that it has not heard of yet: a plan
 // that was started meanwhile has taken them over.
@@ -135,7 +17,7 @@ func (a *servers) leave(ctx context.Context) (err error) {
 	}
 	for range maxPlanChanges {
 		w := a.view.Load()
-		err = errors.Join(a.each(ctx, w.members, func(ctx context.Context, _ int, v *server) error { return v.leave(ctx) })...)
+		err = errors.Join(member.Each(ctx, w.members, func(ctx context.Context, _ int, v *server) error { return v.Leave(ctx) })...)
 		if !a.isOutdated(ctx, w) || a.reread(ctx, w) != nil || a.view.Load() == w {
 			break
 		}
@@ -146,7 +28,7 @@ func (a *servers) leave(ctx context.Context) (err error) {
 // isOutdated reports whether a member obeys another plan.
 func (a *servers) isOutdated(ctx context.Context, w *view) bool {
 	other := make([]bool, len(w.members))
-	a.each(ctx, w.members, func(ctx context.Context, i int, v *server) error {
+	member.Each(ctx, w.members, func(ctx context.Context, i int, v *server) error {
 		m, _, err := v.Plans.Membership(ctx, v.Pool())
 		other[i] = err == nil && m.Plan != w.plan.Number
 		return err

@@ -11,6 +11,7 @@ import (
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/member"
 	"seqproxy/sequence/store"
 )
 
@@ -21,7 +22,7 @@ func (s *Sequences) restart(ctx context.Context, name string, a Alteration) (Alt
 	defer stop()
 	s.startFollowing()
 
-	seen := make(map[*server]tenure)
+	seen := make(map[*server]member.Tenure)
 	for !s.servers.enlisted(seen) {
 		if !await.Pause(r.ctx, s.timing.follow) {
 			return Altered{}, r.failed(name, errEnlisting)

@@ -33,7 +33,7 @@ type lacked struct {
 // missing is the error of a reservation of name with a member that lacks the row, of which others
 // have found. It is not asked again for a while.
 func (a *servers) missing(ctx context.Context, v *server, name string, found *store.Row) error {
-	ctx, stop := context.WithTimeoutCause(ctx, v.tryTime(), await.ErrPatience)
+	ctx, stop := context.WithTimeoutCause(ctx, v.TryTime(), await.ErrPatience)
 	defer stop()
 	finding, err := v.RowDeleted(ctx, v.Pool(), name, max(a.marks.Of(name), found.Position(), found.Past))
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/group"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/member"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
@@ -122,14 +123,14 @@ func (in Inner) CeilingsAhead(n uint64) { in.s.servers.ahead = n }
 // HasReserved says of each member how many reservations there were.
 func (in Inner) HasReserved() (all []uint64) {
 	for _, v := range in.s.servers.members() {
-		h := v.trials.Durations[stats.ReservedOK].Read()
+		h := v.Trials.Durations[stats.ReservedOK].Read()
 		all = append(all, h.Count())
 	}
 	return all
 }
 
 // Enlisted says whether this process has given signs of life for long, where it takes numbers.
-func (in Inner) Enlisted() bool { return in.s.servers.enlisted(make(map[*server]tenure)) }
+func (in Inner) Enlisted() bool { return in.s.servers.enlisted(make(map[*server]member.Tenure)) }
 
 // ReadingPlan is held while the plan is read.
 func (in Inner) ReadingPlan() await.Lock { return in.s.servers.changing }
@@ -167,9 +168,9 @@ func (in Inner) SeeAgain(v View, out func(Server) bool) {
 	for i, member := range v.w.members {
 		member.Place.Store(v.places[i])
 	}
-	for _, member := range v.w.members {
-		if out(in.server(member)) {
-			member.leaveOut(errExcluded) // it cannot tell why
+	for _, v := range v.w.members {
+		if out(in.server(v)) {
+			v.LeaveOut(member.ErrExcluded) // it cannot tell why
 		}
 	}
 }
@@ -213,32 +214,32 @@ type Server struct {
 func (in Inner) server(v *server) Server { return Server{v.Store, in.s, v} }
 
 // Address is the one that is configured.
-func (v Server) Address() string { return v.v.opts.Addr }
+func (v Server) Address() string { return v.Config.Link.Name }
 
 // Away says whether it is left out while others serve.
-func (v Server) Away() bool { return v.v.away.Load() }
+func (v Server) Away() bool { return v.v.Away() }
 
 // LeaveOut has it be left out.
-func (v Server) LeaveOut(err error) { v.v.leaveOut(err) }
+func (v Server) LeaveOut(err error) { v.v.LeaveOut(err) }
 
 // TakeIn ends LeaveOut.
-func (v Server) TakeIn() { v.v.takeIn() }
+func (v Server) TakeIn() { v.v.TakeIn() }
 
 // AskAt has it be asked for changes at a time, after it was away. Nothing is followed meanwhile.
-func (v Server) AskAt(at time.Time) { v.v.follow.again = at }
+func (v Server) AskAt(at time.Time) { v.s.follow.of(v.v).again = at }
 
 // AskedAt is when it is asked for changes after it was away. Nothing is followed meanwhile.
-func (v Server) AskedAt() time.Time { return v.v.follow.again }
+func (v Server) AskedAt() time.Time { return v.s.follow.of(v.v).again }
 
 // TryTime is how long it may take before another one is asked.
-func (v Server) TryTime() time.Duration { return v.v.tryTime() }
+func (v Server) TryTime() time.Duration { return v.v.TryTime() }
 
 // Enlist registers this process there.
-func (v Server) Enlist(ctx context.Context) error { return v.v.enlist(ctx) }
+func (v Server) Enlist(ctx context.Context) error { return v.v.Enlist(ctx) }
 
 // SeenAt is where the row of a sequence was seen last, or 0.
 func (v Server) SeenAt(name string) uint64 {
-	return v.v.lowest.seenAt(name, v.Marks.Epoch(name), v.Share().Plan)
+	return v.v.SeenAt(name)
 }
 
 // Reserve takes numbers there, with what that needs.
@@ -250,14 +251,14 @@ func (v Server) Reserve(ctx context.Context, name string, want, need uint64) (Gr
 // ReserveAsMember is Reserve under the plan in use, and takes as long as a member may take.
 func (v Server) ReserveAsMember(ctx context.Context, name string, want, need uint64) (Grant, error) {
 	w := v.s.servers.view.Load()
-	g, err := v.s.servers.reserveWith(ctx, w, v.v, name, want, need, v.v.tryTime())
+	g, err := v.s.servers.reserveWith(ctx, w, v.v, name, want, need, v.v.TryTime())
 	return granted(g), err
 }
 
 // ReserveOnce takes numbers there in one attempt.
 func (v Server) ReserveOnce(ctx context.Context, name string, n uint64) (Grant, error) {
-	did := v.v.attempt(ctx, []*server{v.v}, name, n)
-	return granted(did.grant), did.Err
+	did := v.v.Attempt(ctx, []*server{v.v}, name, n)
+	return granted(grantOf(v.v, &did.Grant)), did.Err
 }
 
 // GoAhead does what a reservation has left to be done.
@@ -267,47 +268,47 @@ func (v Server) GoAhead(ctx context.Context, name string, g Grant) {
 
 // GiveBack puts numbers back into the row.
 func (v Server) GiveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error) {
-	return v.v.giveBack(ctx, name, epoch, seg)
+	return v.v.GiveBack(ctx, name, epoch, seg)
 }
 
 // TakeBack undoes a reservation that cannot be used.
 func (v Server) TakeBack(ctx context.Context, name string, seg segment.Segment) {
-	v.v.takeBack(ctx, name, v.Marks.Epoch(name), seg)
+	v.v.TakeBack(ctx, name, v.Marks.Epoch(name), seg)
 }
 
 // MayGive says whether what was taken on a connection may be given.
 func (v Server) MayGive(ctx context.Context, conn *sql.Conn, t *store.Taking, stored *store.Row) error {
-	return v.v.mayGive(ctx, conn, nil, t, stored)
+	return v.v.MayGive(ctx, conn, nil, t, stored)
 }
 
 // Ceilings are those of its nodes.
-func (v Server) Ceilings() *group.Ceilings { return v.v.ceilings }
+func (v Server) Ceilings() *group.Ceilings { return v.v.Ceilings }
 
 // RecordedCeiling is the one that other members have recorded.
 func (v Server) RecordedCeiling(ctx context.Context, name string, plan uint64) (uint64, error) {
-	return v.v.recordedCeiling(ctx, v.Pool(), name, plan)
+	return v.v.RecordedCeiling(ctx, v.Pool(), name, plan)
 }
 
 // RecordCeiling has the other members record one.
 func (v Server) RecordCeiling(ctx context.Context, name string, ceiling uint64) error {
-	return v.s.servers.recordCeiling(ctx, v.v, v.Share(), name, ceiling)
+	return v.v.RecordCeiling(ctx, v.s.servers.among(v.s.servers.view.Load()), v.Share(), name, ceiling)
 }
 
 // PlanStore is what a change of members sees of it.
-func (v Server) PlanStore() change.Store { return v.v.planStore() }
+func (v Server) PlanStore() change.Store { return planStore{v.Store} }
 
 // Retries is how often this process has tried again.
-func (v Server) Retries() uint64 { return v.v.counters.Retries.Load() }
+func (v Server) Retries() uint64 { return v.s.counters.Retries.Load() }
 
 // Hurry has it be asked for changes at once.
-func (v Server) Hurry() { v.v.follow.hurry.Store(true) }
+func (v Server) Hurry() { v.s.follow.of(v.v).hurry.Store(true) }
 
 // WasRead says whether all definitions were read there once. Nothing is followed meanwhile.
-func (v Server) WasRead() bool { return v.v.follow.loaded }
+func (v Server) WasRead() bool { return v.s.follow.of(v.v).loaded }
 
 // Hear asks what was changed there since.
 func (v Server) Hear(ctx context.Context) (store.Changes, error) {
-	return v.ChangesSince(ctx, v.v.follow.seen, false)
+	return v.ChangesSince(ctx, v.s.follow.of(v.v).seen, false)
 }
 
 // Obey does what Hear has heard, and tells the server.
@@ -317,15 +318,14 @@ func (v Server) Obey(ctx context.Context, heard store.Changes) error {
 
 // KnownSince is where signs of life are given, and since when.
 func (v Server) KnownSince() (node *link.Node, since time.Time) {
-	t := v.v.tenure.Load()
-	return t.node.Node, t.since
+	return v.v.KnownSince()
 }
 
 // Lost is how many numbers were lost for a reason.
-func (v Server) Lost(why stats.Unused) uint64 { return v.v.counters.Lost[why].Load() }
+func (v Server) Lost(why stats.Unused) uint64 { return v.s.counters.Lost[why].Load() }
 
 // MaxConns is how many connections there may be.
-func (v Server) MaxConns() int { return v.v.opts.MaxConns }
+func (v Server) MaxConns() int { return v.Config.Link.MaxConns }
 
 // Lacks says what is known of a row that it lacks.
 func (v Server) Lacks(name string) error { return v.s.servers.lacking(v.v, name) }

@@ -7,6 +7,7 @@ import (
 	"seqproxy/internal/await"
 	"seqproxy/internal/statefile"
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/member"
 	"seqproxy/sequence/store"
 )
 
@@ -206,7 +207,7 @@ func SetUsualTiming(o *Options) { o.timing = nil }
 const (
 	MostSteps    = maxSteps
 	MostBlock    = maxBlock
-	CeilingAhead = ceilingAhead
+	CeilingAhead = member.CeilingAhead
 )
 
 // Defined is the definition that CREATE makes.

@@ -16,6 +16,7 @@ import (
 	"seqproxy/internal/await"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/member"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
@@ -32,7 +33,7 @@ type servers struct {
 	// of all of them: no number at or below the highest that this process ever got anywhere is
 	// taken again
 	marks *floor.Marks
-	ahead uint64 // see ceilingAhead
+	ahead uint64 // see member.CeilingAhead
 
 	id         string      // of this process among the proxies
 	registered atomic.Bool // see registry.anywhere
@@ -62,6 +63,9 @@ type view struct {
 	members []*server // by position, at least one
 }
 
+// live are the members that are not left out; all of them if each is.
+func (w *view) live() []*server { return (&member.Among{Members: w.members}).Live() }
+
 // links are those of the members.
 func (w *view) links() []*link.Link {
 	all := make([]*link.Link, len(w.members))
@@ -79,7 +83,7 @@ func newServers(opts Options, counters *stats.Counters) (*servers, error) {
 	a := &servers{
 		opts: opts, timing: opts.timing, log: opts.Logger, counters: counters, marks: floor.NewMarks(),
 		lastUsed: make(map[string]int), homes: make(map[string]string), lacks: make(map[lack]lacked),
-		ahead: ceilingAhead, changing: await.NewLock(), id: rand.Text(),
+		ahead: member.CeilingAhead, changing: await.NewLock(), id: rand.Text(),
 	}
 	a.tuning.Store(opts.tuning())
 	for _, o := range opts.Servers {
@@ -109,18 +113,40 @@ func (a *servers) addLocked(o ServerOptions) (*server, error) {
 // inUse reports whether numbers may be held, or a member has to be asked whether it serves again:
 // then changes are to be followed.
 func (a *servers) inUse() bool {
-	return a.registered.Load() || slices.ContainsFunc(a.members(), func(v *server) bool { return v.away.Load() })
+	return a.registered.Load() || slices.ContainsFunc(a.members(), func(v *server) bool { return v.Away() })
 }
 
 // goAhead does what a reservation of a sequence has left. Whoever reaches the limit is told what
 // fails here.
-func (a *servers) goAhead(ctx context.Context, name string, what due) {
-	if what.window {
-		what.server.ceilings.OpenNext(ctx, name, what.n)
+func (a *servers) goAhead(ctx context.Context, name string, d due) {
+	if d.server != nil {
+		d.server.GoAhead(ctx, a.among(a.view.Load()), name, d.Due)
 	}
-	if what.witness {
-		a.raiseAhead(ctx, what.server, name, what.n)
+}
+
+// reserveOn reserves numbers on one of the members in use.
+func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, need uint64) (grant, error) {
+	g, err := v.Reserve(ctx, a.among(a.view.Load()), name, want, need)
+	if err != nil {
+		return grant{}, err
 	}
+	return grantOf(v, &g), nil
+}
+
+// grantOf is what a server has granted, as caches know it.
+func grantOf(v *server, g *member.Grant) grant {
+	due := due{Due: g.Due}
+	if g.Due != (member.Due{}) {
+		due.server = v
+	}
+	return grant{
+		seg: g.Segment, max: g.Max, exact: g.Exact, rule: g.Rule, cycle: g.Cycle, order: g.Order, shared: g.Shared, version: g.Version, due: due,
+	}
+}
+
+// among is the members in use as each of them knows the others.
+func (a *servers) among(w *view) *member.Among {
+	return &member.Among{Plan: w.plan.Number, Members: w.members, Ahead: a.ahead}
 }
 
 // members are the servers in use, by position.
@@ -201,7 +227,7 @@ func (a *servers) reserve(ctx context.Context, name string, want, need uint64) (
 func (a *servers) giveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error) {
 	for _, member := range a.members() {
 		if h := member.ShareOf(name, segment.Simple); h.Plan == seg.Plan && (!h.Shared() || h.Has(seg.Last())) {
-			return member.giveBack(ctx, name, epoch, seg)
+			return member.GiveBack(ctx, name, epoch, seg)
 		}
 	}
 	return false, nil
@@ -221,7 +247,7 @@ func (a *servers) list(ctx context.Context) (all []store.Row, err error) {
 	err = a.under(ctx, func(w *view) error {
 		live := w.live()
 		lists := make([][]store.Row, len(live))
-		failed := a.each(ctx, live, func(ctx context.Context, i int, v *server) (err error) {
+		failed := member.Each(ctx, live, func(ctx context.Context, i int, v *server) (err error) {
 			lists[i], err = v.List(ctx)
 			return err
 		})
@@ -238,7 +264,7 @@ func (a *servers) list(ctx context.Context) (all []store.Row, err error) {
 // above n.
 func (a *servers) keepMade(ctx context.Context, name string, n uint64) error {
 	return a.under(ctx, func(w *view) error {
-		return a.onLive(ctx, w, func(ctx context.Context, v *server) error { return v.ceilings.KeepAbove(ctx, name, n) })
+		return a.onLive(ctx, w, func(ctx context.Context, v *server) error { return v.Ceilings.KeepAbove(ctx, name, n) })
 	})
 }
 
@@ -250,7 +276,7 @@ func (a *servers) raiseTo(ctx context.Context, name string, n, floor, end uint64
 		var mu sync.Mutex
 		at = math.MaxUint64
 		err := a.onLive(ctx, w, func(ctx context.Context, v *server) error {
-			to, err := v.ceilings.MoveAhead(ctx, name, n, floor, end)
+			to, err := v.Ceilings.MoveAhead(ctx, name, n, floor, end)
 			if err == nil {
 				mu.Lock()
 				at = min(at, to)
@@ -271,7 +297,7 @@ func (a *servers) raiseTo(ctx context.Context, name string, n, floor, end uint64
 func (a *servers) onLive(ctx context.Context, w *view, f func(ctx context.Context, v *server) error) error {
 	live := w.live()
 	errs := make([]error, len(live))
-	failed := a.each(ctx, live, func(ctx context.Context, i int, v *server) error {
+	failed := member.Each(ctx, live, func(ctx context.Context, i int, v *server) error {
 		errs[i] = f(ctx, v)
 		return errs[i]
 	})
@@ -284,7 +310,7 @@ func (a *servers) onLive(ctx context.Context, w *view, f func(ctx context.Contex
 // passOver leaves those members out that failed and cannot be reached. The error is that of one
 // that answers: it goes on giving numbers. One that lacks a row gives none of it.
 func (a *servers) passOver(ctx context.Context, w *view, live []*server, errs []error) error {
-	return errors.Join(a.each(ctx, live, func(within context.Context, i int, v *server) error {
+	return errors.Join(member.Each(ctx, live, func(within context.Context, i int, v *server) error {
 		if errs[i] == nil || errors.Is(errs[i], ErrUnknown) {
 			return nil
 		}
@@ -292,7 +318,7 @@ func (a *servers) passOver(ctx context.Context, w *view, live []*server, errs []
 		case err == nil || errors.Is(err, store.OutcomeOldPlan) || errors.Is(err, store.OutcomeFrozen) || ctx.Err() != nil:
 			return cmp.Or(err, errs[i])
 		default:
-			v.leaveOut(errs[i])
+			v.LeaveOut(errs[i])
 			return nil
 		}
 	})...)
@@ -323,7 +349,7 @@ func (a *servers) holders(ctx context.Context) ([]Proxy, error) {
 // proxiesOf reads the lists of some members.
 func (a *servers) proxiesOf(ctx context.Context, members []*server) (lists [][]Proxy, failed []error) {
 	lists = make([][]Proxy, len(members))
-	failed = a.each(ctx, members, func(ctx context.Context, i int, v *server) (err error) {
+	failed = member.Each(ctx, members, func(ctx context.Context, i int, v *server) (err error) {
 		lists[i], err = v.Proxies.List(ctx)
 		return err
 	})

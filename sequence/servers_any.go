@@ -7,44 +7,17 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 
 	"seqproxy/internal/await"
-	"seqproxy/internal/logfield"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/member"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/store"
 )
 
 // This file is how several members serve what any of them can.
-
-// tryTime is how long one of several members may take: no caller waits for a dead one until his
-// patience is over.
-func (v *server) tryTime() time.Duration {
-	return max(v.tuning.Load().AllocateTimeout/4, v.timing.shortestTry)
-}
-
-// homeTime is tryTime where there is nobody else to turn to: a server that is slow is not asked again
-// and again, which makes it slower. Who comes meanwhile has the time for an attempt of his own.
-func (v *server) homeTime() time.Duration {
-	return max(v.tuning.Load().AllocateTimeout/2, v.timing.shortestTry)
-}
-
-// live are the members that are not left out; all of them if each is.
-func (w *view) live() []*server {
-	live := make([]*server, 0, len(w.members))
-	for _, v := range w.members {
-		if !v.away.Load() {
-			live = append(live, v)
-		}
-	}
-	if len(live) == 0 {
-		return w.members
-	}
-	return live
-}
 
 // notAsked says of each member that is not among those that are asked why it is not.
 func (w *view) notAsked(asked []*server) (why []error) {
@@ -52,68 +25,11 @@ func (w *view) notAsked(asked []*server) (why []error) {
 		if slices.Contains(asked, v) {
 			continue
 		}
-		if err := v.unusable(); err != nil { // it may have been taken in meanwhile
+		if err := v.Unusable(); err != nil { // it may have been taken in meanwhile
 			why = append(why, fmt.Errorf("%s: %w", v.Name(), err))
 		}
 	}
 	return why
-}
-
-// each calls f for members at the same time, each within tryTime if there are several, and returns
-// the errors. i is the place in members.
-func (a *servers) each(ctx context.Context, members []*server, f func(ctx context.Context, i int, v *server) error) (failed []error) {
-	one := f
-	if len(members) > 1 {
-		one = func(ctx context.Context, i int, v *server) error {
-			ctx, stop := context.WithTimeoutCause(ctx, v.tryTime(), await.ErrPatience)
-			defer stop()
-			return f(ctx, i, v)
-		}
-	}
-	return patiently(ctx, members, one)
-}
-
-// patiently is each for what may take as long as ctx has time.
-func patiently(ctx context.Context, members []*server, f func(ctx context.Context, i int, v *server) error) (failed []error) {
-	if len(members) == 1 {
-		if err := f(ctx, 0, members[0]); err != nil {
-			return []error{err}
-		}
-		return nil
-	}
-	errs := make([]error, len(members))
-	var wg sync.WaitGroup
-	for i, v := range members {
-		wg.Go(func() {
-			if errs[i] = f(ctx, i, v); errs[i] != nil {
-				errs[i] = fmt.Errorf("%s: %w", v.Name(), errs[i])
-			}
-		})
-	}
-	wg.Wait()
-	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
-}
-
-// errExcluded: what kept it from serving may be over, but that was not seen yet.
-var errExcluded = errors.New("it is left out until it answers again")
-
-// leaveOut has a member not be asked until it answers the follower again, which has to run for that
-// (see takeNote).
-func (v *server) leaveOut(err error) {
-	if v.away.CompareAndSwap(false, true) {
-		v.Log.Warn("sequence server left out", logfield.Err(err))
-	}
-}
-
-// takeIn undoes leaveOut, and reports whether the member was left out.
-func (v *server) takeIn() bool {
-	back := v.away.CompareAndSwap(true, false)
-	if back {
-		v.Log.Info("sequence server taken in again")
-		v.follow.forgot.Store(true) // it may be a backup of itself
-		v.lowest.forget()
-	}
-	return back
 }
 
 // Stride is how far apart the numbers of one sequence server are: how many servers there are, if
@@ -178,7 +94,7 @@ func (a *servers) hearPlan(ctx context.Context) (w *view, err error) {
 	err = a.under(ctx, func(now *view) error {
 		w = now
 		live := now.live()
-		failed := a.each(ctx, live, func(ctx context.Context, _ int, v *server) error { return v.StillObeys(ctx, now.plan.Number) })
+		failed := member.Each(ctx, live, func(ctx context.Context, _ int, v *server) error { return v.StillObeys(ctx, now.plan.Number) })
 		otherwise := func(err error) bool {
 			return errors.Is(err, store.OutcomeOldPlan) || errors.Is(err, store.OutcomeFrozen)
 		}
@@ -210,7 +126,7 @@ func (a *servers) order(w *view, name string, n uint64) []int {
 		positions[i] = (next + i) % count
 	}
 	slices.SortStableFunc(positions, func(x, y int) int {
-		return cmp.Compare(asNumber(w.members[x].away.Load()), asNumber(w.members[y].away.Load()))
+		return cmp.Compare(asNumber(w.members[x].Away()), asNumber(w.members[y].Away()))
 	})
 	return positions
 }
@@ -273,6 +189,24 @@ func (a *servers) nameFor(name string) string {
 	return a.name()
 }
 
+// maxHomes bounds how many members one reservation of an ORDER sequence is made with, each of which
+// says that another one is its home.
+const maxHomes = 3
+
+// askForHome takes note of what the members say now of a sequence's home, and has them agree on
+// that.
+func (a *servers) askForHome(ctx context.Context, w *view, name string) error {
+	found, err := a.findAll(ctx, w, name)
+	if err != nil {
+		return err
+	}
+	// its row may have been made again under another spelling than the one that numbers are
+	// reserved by
+	found.Name = name
+	a.settleAt(&found)
+	return nil
+}
+
 // reserveAny reserves with the only member, with the home of an ORDER sequence, and else with the
 // first member that can.
 func (a *servers) reserveAny(ctx context.Context, w *view, name string, want, need uint64) (g grant, err error) {
@@ -284,7 +218,7 @@ func (a *servers) reserveAny(ctx context.Context, w *view, name string, want, ne
 	}
 	for range maxHomes {
 		if home := a.home(w, name); home != nil {
-			g, err = a.reserveWith(ctx, w, home, name, want, need, home.homeTime())
+			g, err = a.reserveWith(ctx, w, home, name, want, need, home.HomeTime())
 		} else {
 			g, err = a.reserveWithAny(ctx, w, name, want, need)
 		}
@@ -307,13 +241,13 @@ func (a *servers) reserveWithAny(ctx context.Context, w *view, name string, want
 			failed = err
 			continue
 		}
-		if v.away.Load() && (failed != nil || exhausted != nil) && a.anyLive(w) {
+		if v.Away() && (failed != nil || exhausted != nil) && a.anyLive(w) {
 			if failed == nil { // it may have numbers left
-				failed = fmt.Errorf("%s: %w", v.Name(), cmp.Or(v.unusable(), errExcluded))
+				failed = fmt.Errorf("%s: %w", v.Name(), cmp.Or(v.Unusable(), member.ErrExcluded))
 			}
 			continue
 		}
-		g, err := a.reserveWith(ctx, w, v, name, want, need, v.tryTime())
+		g, err := a.reserveWith(ctx, w, v, name, want, need, v.TryTime())
 		if err == nil {
 			a.mu.Lock()
 			a.lastUsed[name] = position
@@ -329,7 +263,7 @@ func (a *servers) reserveWithAny(ctx context.Context, w *view, name string, want
 				return grant{}, store.OutcomeOldPlan
 			}
 			failed = err // it obeys another plan than the one in force, and gives nothing
-			v.leaveOut(err)
+			v.LeaveOut(err)
 			continue
 		case errors.Is(err, ErrUnknown), errors.Is(err, ErrSeveral), errors.Is(err, define.ErrBadOption), errors.Is(err, ErrClosed),
 			errors.Is(err, store.OutcomeNotHome), isUnfitRow(err), ctx.Err() != nil:
@@ -339,7 +273,7 @@ func (a *servers) reserveWithAny(ctx context.Context, w *view, name string, want
 			failed = err
 		}
 		if !errors.Is(err, errLacks) && !errors.Is(err, store.OutcomeUnwitnessed) && !errors.Is(err, store.OutcomeFrozen) && !link.IsConflict(err) && !link.IsMomentary(err) {
-			v.leaveOut(err)
+			v.LeaveOut(err)
 		}
 	}
 	if failed == nil {
@@ -349,7 +283,7 @@ func (a *servers) reserveWithAny(ctx context.Context, w *view, name string, want
 }
 
 func (a *servers) anyLive(w *view) bool {
-	return slices.ContainsFunc(w.members, func(v *server) bool { return !v.away.Load() })
+	return slices.ContainsFunc(w.members, func(v *server) bool { return !v.Away() })
 }
 
 // reserveWith reserves with one member, which has so long for that. A row that it lacks is made.
@@ -385,7 +319,7 @@ type seen struct {
 func (a *servers) findAll(ctx context.Context, w *view, name string) (store.Row, error) {
 	live := w.live()
 	all := make([]seen, len(live))
-	failed := slices.DeleteFunc(a.each(ctx, live, func(ctx context.Context, i int, v *server) error {
+	failed := slices.DeleteFunc(member.Each(ctx, live, func(ctx context.Context, i int, v *server) error {
 		all[i].Row, all[i].err = v.LookEither(ctx, name)
 		return all[i].err
 	}), func(err error) bool { return errors.Is(err, ErrUnknown) })
@@ -399,14 +333,14 @@ func (a *servers) findAll(ctx context.Context, w *view, name string) (store.Row,
 			unknown = append(unknown, err)
 		case err != nil:
 			if !errors.Is(err, ErrUnfit) && ctx.Err() == nil && len(live) > 1 {
-				live[i].leaveOut(err)
+				live[i].LeaveOut(err)
 			}
 		case w.several() && !r.Frozen && r.ID >= live[i].Seen.Load().Max:
 			failed = append(failed, fmt.Errorf("%s: %w", live[i].Name(), &NameError{Name: define.ShownName(name), Err: ErrExhausted}))
 		case r.Plan != r.Share.Plan && (!w.several() || r.Share.InSteps() && !r.Frozen && !r.Share.Has(r.ID)):
 			return store.Row{}, store.OutcomeOldPlan // whose numbers these are is not known before the plan is
 		case r.Share.InSteps() && !r.Frozen && !r.Share.Has(r.ID):
-			return store.Row{}, live[i].wrongResidue(ctx, w.members, r.Name, r.ID, r.Share)
+			return store.Row{}, live[i].WrongResidue(ctx, w.members, r.Name, r.ID, r.Share)
 		case merged == nil:
 			merged = r
 			agree = r.Version != 0 || !w.several()

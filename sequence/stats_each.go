@@ -75,9 +75,9 @@ func (s *Sequences) ServerStats() []ServerStats {
 	members := s.servers.members()
 	all := make([]ServerStats, 0, len(members))
 	for _, v := range members {
-		st := ServerStats{Server: v.Name(), Err: v.unusable()}
+		st := ServerStats{Server: v.Name(), Err: v.Unusable()}
 		st.Up = st.Err == nil
-		st.Durations, st.Rewinds = v.trials.Read()
+		st.Durations, st.Rewinds = v.Trials.Read()
 		switch now := v.Current(); {
 		case now != nil:
 			st.Node = now.Addr
@@ -195,19 +195,5 @@ func (c *cache) describe(st *SequenceStats, now time.Time) {
 func (a *servers) homeUp(name string) bool {
 	w := a.view.Load()
 	home := cmp.Or(a.home(w, name), w.members[0])
-	return home.unusable() == nil && !home.ceilings.Unseen()
-}
-
-// unusable says what is known that keeps numbers from being reserved there, or nil.
-func (v *server) unusable() error {
-	if err := v.LastFailure(); err != nil {
-		return err
-	}
-	if err, fresh := v.LastAnswer(); fresh && err != nil {
-		return err
-	}
-	if v.away.Load() {
-		return errExcluded
-	}
-	return nil
+	return home.Unusable() == nil && !home.Ceilings.Unseen()
 }

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/member"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/stats"
 	"seqproxy/sequence/ticket"
@@ -23,12 +24,12 @@ import (
 func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (grant, error) {
 	v := t.s.servers.tickets
 	if err := t.s.state.Ready(); err != nil {
-		v.counters.Errors.Add(1)
+		t.s.counters.Errors.Add(1)
 		return grant{}, err
 	}
 	name, begin := t.cache.name, time.Now()
 	g, lost, err := t.reserveOnce(ctx, want)
-	took, result := time.Since(begin), resultOf(v.OutcomeOf(err), err)
+	took, result := time.Since(begin), member.ResultOf(v.OutcomeOf(err), err)
 	if err == nil {
 		if err = t.s.state.KeepTicket(t.table.Quoted, g.seg.Last()); err != nil {
 			result = stats.ReservedError
@@ -36,22 +37,22 @@ func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (gr
 	}
 	switch {
 	case err == nil:
-		v.counters.Tried(name, &v.trials, stats.ReservedOK, took)
+		t.s.counters.Tried(name, &v.Trials, stats.ReservedOK, took)
 		return g, nil
 	case g.seg.Remaining() > 0: // it cannot be remembered, or the table was not unlocked in order
-		v.counters.Lose(name, stats.UnusedRefused, g.seg.Remaining())
+		t.s.counters.Lose(name, stats.UnusedRefused, g.seg.Remaining())
 	case lost > 0:
 		if (link.IsUnknownOutcome(err) || errors.Is(err, driver.ErrBadConn)) && !errors.Is(err, ErrUnfit) {
 			result = stats.ReservedUnknown
 		}
-		v.counters.Lose(name, stats.UnusedUnknownCommit, lost)
+		t.s.counters.Lose(name, stats.UnusedUnknownCommit, lost)
 	}
 	if link.IsConflict(err) {
-		v.counters.Retries.Add(1)
+		t.s.counters.Retries.Add(1)
 	}
-	v.counters.Tried(name, &v.trials, result, took)
+	t.s.counters.Tried(name, &v.Trials, result, took)
 	if !errors.Is(err, ErrExhausted) {
-		v.counters.Errors.Add(1)
+		t.s.counters.Errors.Add(1)
 	}
 	return grant{}, fmt.Errorf("reserve numbers of %s: %w", t.table.Quoted, err)
 }
@@ -84,7 +85,7 @@ func (t *TicketTable) reserveOnce(ctx context.Context, want uint64) (g grant, lo
 	t.mu.Unlock()
 	r, err := l.Reserve(ctx, want, mark)
 	if r.WentBack {
-		t.s.counters.WentBack(t.cache.name, &t.s.servers.tickets.trials)
+		t.s.counters.WentBack(t.cache.name, &t.s.servers.tickets.Trials)
 		t.s.log.Error("ticket counter went back", zap.String("table", t.table.Quoted),
 			zap.Uint64("gave", r.Gave), zap.Uint64("given_before", mark))
 	}

@@ -67,7 +67,7 @@ func (s *Sequences) TicketTable(database, name string) *TicketTable {
 		}
 	}
 	v := s.servers.tickets
-	t := &TicketTable{s: s, table: ticket.NewTable(database, name, v.At, v.opts.IOTimeout)}
+	t := &TicketTable{s: s, table: ticket.NewTable(database, name, v.At, v.Config.Link.IOTimeout)}
 	t.mark = s.state.TicketMark(t.table.Quoted)
 	t.cache = newCache(s, store.Row{Name: t.table.FullName()})
 	t.cache.reserver = t
@@ -241,7 +241,7 @@ func (t *TicketTable) touch(ctx context.Context, layout *ticket.Layout, stub []b
 			result, err := conn.ExecContext(r.ctx, "REPLACE INTO "+t.table.Quoted+" ("+define.Quote(layout.Stub)+") VALUES (?)", string(stub))
 			if err != nil && (link.IsUnknownOutcome(err) || link.IsConflict(err)) {
 				// a counter does not go back where the statement is undone
-				t.s.servers.tickets.counters.Lose(t.cache.name, stats.UnusedUnknownCommit, 1)
+				t.s.counters.Lose(t.cache.name, stats.UnusedUnknownCommit, 1)
 			}
 			if link.IsConflict(err) && attempt < link.MaxAttempts && await.Pause(r.ctx, await.Jitter(t.s.timing.Conflict<<attempt)) {
 				t.s.counters.Retries.Add(1)

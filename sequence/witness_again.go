@@ -12,6 +12,7 @@ import (
 
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/limit"
+	"seqproxy/sequence/member"
 )
 
 // A member that was restored from an old backup may have forgotten ceilings of the others, and be
@@ -26,7 +27,7 @@ const recordBatch = 100
 // mustRecordAgain reports whether a member may lack ceilings of the others. f.work is held.
 func (f *follower) mustRecordAgain(w *view) bool {
 	for _, v := range w.members {
-		if v.follow.forgot.Swap(false) {
+		if v.TakeForgot() {
 			f.recorded = nil
 		}
 	}
@@ -37,14 +38,14 @@ func (f *follower) mustRecordAgain(w *view) bool {
 func (a *servers) recordAgain(ctx context.Context, w *view) error {
 	live, plan := w.live(), w.plan.Number
 	known := make([][]limit.Limit, len(live))
-	failed := a.each(ctx, live, func(ctx context.Context, i int, v *server) (err error) {
+	failed := member.Each(ctx, live, func(ctx context.Context, i int, v *server) (err error) {
 		known[i], err = v.Limits.Of(ctx, v.Pool(), plan)
 		return err
 	})
 	if len(failed) > 0 {
 		return errors.Join(failed...)
 	}
-	return errors.Join(a.each(ctx, live, func(ctx context.Context, i int, v *server) error {
+	return errors.Join(member.Each(ctx, live, func(ctx context.Context, i int, v *server) error {
 		type of struct{ name, giver string }
 		has := make(map[of]uint64, len(known[i]))
 		for _, l := range known[i] {

@@ -50,9 +50,9 @@ var floors = []floor{
 	{"proxy/session.relay", []string{"proxy/session.attachment", "proxy/session.backends", "proxy/session.batch", "proxy/session.client", "proxy/session.memoryShare", "proxy/session.slow", "proxy/session.idleness"}},
 	{"proxy/session.attachment", []string{"proxy/session.backends", "proxy/session.client", "proxy/session.outside", "proxy/session.prepared", "proxy/session.preparedSet", "proxy/session.Settings"}},
 	{"proxy/session.backends", []string{"proxy/session.client", "proxy/session.outside", "proxy/session.preparedSet"}},
-	{"sequence.Sequences", []string{"sequence.servers", "sequence.server", "sequence/group", "sequence/store", "sequence/link", "sequence/change", "sequence/floor", "sequence/snowflake", "sequence/ticket"}},
-	{"sequence.servers", []string{"sequence.server", "sequence/group", "sequence/store", "sequence/link"}},
-	{"sequence.server", []string{"sequence/group", "sequence/store", "sequence/link"}},
+	{"sequence.Sequences", []string{"sequence.servers", "sequence/member", "sequence/group", "sequence/store", "sequence/link", "sequence/change", "sequence/floor", "sequence/snowflake", "sequence/ticket"}},
+	{"sequence.servers", []string{"sequence/member", "sequence/group", "sequence/store", "sequence/link"}},
+	{"sequence/member.Server", []string{"sequence/group", "sequence/store", "sequence/link"}},
 	{"sequence/group.Ceilings", []string{"sequence/store", "sequence/link"}},
 	{"sequence.planStore", []string{"sequence/store"}},
 	{"sequence/store.Store", []string{

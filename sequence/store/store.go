@@ -20,6 +20,7 @@ type Options struct {
 	Database, Table string       // the table of the sequences; the others are named after it
 	MayCreate       func() bool  // whether missing tables may be created
 	FrozenBackoff   time.Duration
+	EditSilence     time.Duration // after which the server ends a change of definitions
 	// A proxy sends a heartbeat each Beat, and is stale after a silence of Stale.
 	Beat, Stale time.Duration
 }

@@ -1,4 +1,4 @@
-package sequence
+package member
 
 import (
 	"context"
@@ -17,24 +17,24 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// reserveOn reserves numbers on one of the members in use. Each attempt ends with an outcome, and
-// each outcome has a remedy.
-func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, need uint64) (grant, error) {
+// Reserve reserves numbers: as many as are wanted, or as are needed at least. Each attempt ends with
+// an outcome, and each outcome has a remedy.
+func (v *Server) Reserve(ctx context.Context, among *Among, name string, want, need uint64) (Grant, error) {
 	if err := v.Marks.Ready(); err != nil {
 		v.counters.Errors.Add(1)
-		v.counters.Tried(name, &v.trials, stats.ReservedError, 0)
-		return grant{}, err
+		v.counters.Tried(name, &v.Trials, stats.ReservedError, 0)
+		return Grant{}, err
 	}
 	begin := time.Now()
-	a.witness(ctx, v, name)
+	v.witness(ctx, among, name)
 	n := want
 	for number := 1; ; number++ {
 		epoch := v.Marks.Epoch(name)
 		low := v.lowest.seenAt(name, epoch, v.Share().Plan)
-		t := v.attempt(ctx, a.members(), name, n)
+		t := v.Attempt(ctx, among.Members, name, n)
 		took := time.Since(begin)
 		if t.Outcome == store.OutcomeForeign {
-			t.Err = v.wrongResidue(ctx, a.members(), name, t.Row, v.Share())
+			t.Err = v.WrongResidue(ctx, among.Members, name, t.Row, v.Share())
 		}
 		if t.Doubtful > 0 {
 			v.counters.Lose(name, stats.UnusedUnknownCommit, t.Doubtful)
@@ -45,19 +45,19 @@ func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, n
 		if t.Outcome == store.OutcomeDone {
 			t = v.admit(ctx, name, epoch, low, t)
 		}
-		result := resultOf(t.Outcome, t.Err)
+		result := ResultOf(t.Outcome, t.Err)
 		do, again := next(t.Outcome, number)
 		if do == remedyGive {
-			v.counters.Tried(name, &v.trials, result, took)
-			t.grant.due = a.due(v, name, n, &t)
-			return t.grant, nil
+			v.counters.Tried(name, &v.Trials, result, took)
+			t.Grant.Due = v.due(among, name, n, &t)
+			return t.Grant, nil
 		}
 		if link.IsConflict(t.Err) {
 			v.counters.Retries.Add(1)
 		}
 		if do != remedyStop {
 			var failed error
-			if n, failed = a.remedy(ctx, v, name, epoch, demand{n, want, need}, do, &t); failed != nil {
+			if n, failed = v.remedy(ctx, among, name, epoch, demand{n, want, need}, do, &t); failed != nil {
 				again, t.Err = false, failed
 			}
 		}
@@ -65,19 +65,19 @@ func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, n
 		if !again {
 			result = lastResult(result, v.OutcomeOf(err), err)
 		}
-		v.counters.Tried(name, &v.trials, result, took)
+		v.counters.Tried(name, &v.Trials, result, took)
 		if !again {
-			if !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrExhausted) {
+			if !errors.Is(err, define.ErrUnknown) && !errors.Is(err, define.ErrExhausted) {
 				v.counters.Errors.Add(1)
 			}
-			return grant{}, fmt.Errorf("reserve %d numbers of sequence %q: %w", n, name, store.WithGrants(err, v.opts.Database))
+			return Grant{}, fmt.Errorf("reserve %d numbers of sequence %q: %w", n, name, store.WithGrants(err, v.Config.Database))
 		}
-		wait := v.timing.Conflict << number
+		wait := v.Config.Link.Timing.Conflict << number
 		if do == remedyAwait {
-			wait = v.timing.follow
+			wait = v.timing.Follow
 		}
 		if !await.Pause(ctx, await.Jitter(wait)) {
-			return grant{}, context.Cause(ctx)
+			return Grant{}, context.Cause(ctx)
 		}
 		begin = time.Now()
 	}
@@ -99,25 +99,25 @@ var errEndMoves = errors.New("the end of the sequence moves")
 
 // remedy does what an attempt needs before the next one, and says how many numbers that asks for.
 // t.err is told if there is none.
-func (a *servers) remedy(ctx context.Context, v *server, name string, epoch uint64, d demand, do remedy, t *attempt) (n uint64, err error) {
+func (v *Server) remedy(ctx context.Context, among *Among, name string, epoch uint64, d demand, do remedy, t *Attempt) (n uint64, err error) {
 	switch do {
 	case remedyPutBack:
-		if seg := t.grant.seg; seg.Remaining() > 0 {
+		if seg := t.Grant.Segment; seg.Remaining() > 0 {
 			// Those numbers were given to nobody. If they cannot be given back either they are a
 			// gap.
-			done, _ := v.giveBack(ctx, name, epoch, seg)
+			done, _ := v.GiveBack(ctx, name, epoch, seg)
 			v.counters.Lose(name, stats.ReturnedOr(stats.UnusedAlter, done), seg.Remaining())
 		}
 	case remedyAwait:
 		// the next sign of life finds that out, gives up what is held, and has the entry made again
 		v.Registry.Missing.Store(true)
 	case remedyLift:
-		return d.n, a.lift(ctx, v, name, max(t.Mark, v.Marks.Of(name)), t.Row)
+		return d.n, v.lift(ctx, among, name, max(t.Mark, v.Marks.Of(name)), t.Row)
 	case remedyFit:
 		t.Err = errEndMoves
 		return v.fit(ctx, name, d.want, d.need)
 	case remedyWitness:
-		left, err := a.raiseByWitness(ctx, v, name, d.n)
+		left, err := v.raiseByWitness(ctx, among, name, d.n)
 		switch {
 		case errors.Is(err, store.OutcomeNoRoom):
 			t.Err = errEndMoves
@@ -128,13 +128,13 @@ func (a *servers) remedy(ctx context.Context, v *server, name string, epoch uint
 		}
 		return d.n, err
 	case remedyCeiling:
-		n, err := v.ceilings.MakeRoom(ctx, name, d.n, d.need)
+		n, err := v.Ceilings.MakeRoom(ctx, name, d.n, d.need)
 		if errors.Is(err, store.OutcomeNoRoom) {
 			return v.fit(ctx, name, d.want, d.need)
 		}
 		return n, err
 	case remedyHold:
-		return d.n, v.ceilings.TakeOver(ctx, name, limit.Holder{})
+		return d.n, v.Ceilings.TakeOver(ctx, name, limit.Holder{})
 	case remedyMove:
 		v.Moved()
 	}
@@ -143,57 +143,57 @@ func (a *servers) remedy(ctx context.Context, v *server, name string, epoch uint
 
 // admit has the numbers of an attempt count as reserved by this process, if none was given before:
 // the row was seen at low, or higher marks are kept.
-func (v *server) admit(ctx context.Context, name string, epoch, low uint64, t attempt) attempt {
-	seg := t.grant.seg
+func (v *Server) admit(ctx context.Context, name string, epoch, low uint64, t Attempt) Attempt {
+	seg := t.Grant.Segment
 	mark, ok := v.Marks.Admit(name, epoch, low, seg)
 	switch {
-	case ok || t.grant.cycle && mark != 0:
+	case ok || t.Grant.Cycle && mark != 0:
 		if err := v.Marks.Keep(name); err != nil {
-			v.takeBack(ctx, name, epoch, seg)
-			return attempt{Attempt: store.Attempt{Outcome: store.OutcomeRefused, Err: err}}
+			v.TakeBack(ctx, name, epoch, seg)
+			return Attempt{Attempt: store.Attempt{Outcome: store.OutcomeRefused, Err: err}}
 		}
-		v.reserved(name, epoch, &t.grant)
+		v.reserved(name, epoch, &t.Grant)
 		return t
 	case mark == 0:
 		v.counters.Lose(name, stats.UnusedRestart, seg.Remaining())
-		return attempt{Attempt: store.Ended(store.OutcomeRestarted)}
+		return Attempt{Attempt: store.Ended(store.OutcomeRestarted)}
 	}
 	v.counters.Lose(name, stats.UnusedRewind, seg.Remaining())
-	return attempt{Attempt: store.Attempt{Outcome: store.OutcomeWentBack, Row: seg.Next(), Mark: mark, Err: fmt.Errorf("the row keeps going back below %d", mark)}}
+	return Attempt{Attempt: store.Attempt{Outcome: store.OutcomeWentBack, Row: seg.Next(), Mark: mark, Err: fmt.Errorf("the row keeps going back below %d", mark)}}
 }
 
 // due is what a reservation leaves to be done.
-func (a *servers) due(v *server, name string, n uint64, t *attempt) due {
-	last, h := t.grant.seg.Last(), v.Share()
-	d := due{
-		server: v, n: n,
-		window:  t.upTo.Grouped && v.ceilings.WindowDue(name, last, n),
-		witness: t.upTo.Witnessed && v.witnessDue(name, h, last, t.grant.max, a.aheadOf(name, n)),
+func (v *Server) due(among *Among, name string, n uint64, t *Attempt) Due {
+	last, h := t.Grant.Segment.Last(), v.Share()
+	d := Due{
+		N:       n,
+		Window:  t.UpTo.Grouped && v.Ceilings.WindowDue(name, last, n),
+		Witness: t.UpTo.Witnessed && v.witnessDue(name, h, last, t.Grant.Max, among.aheadOf(name, n)),
 	}
-	if !d.window && !d.witness {
-		return due{}
+	if !d.Window && !d.Witness {
+		return Due{}
 	}
 	return d
 }
 
-// attempt is an attempt to take numbers, and what they are.
-type attempt struct {
+// Attempt is an attempt to take numbers, and what they are.
+type Attempt struct {
 	store.Attempt
 
-	// grant has the numbers with OutcomeDone. With OutcomeNewRule it may have numbers that went by
+	// Grant has the numbers with OutcomeDone. With OutcomeNewRule it may have numbers that went by
 	// the old one.
-	grant grant
-	upTo  limit.UpTo // what kept them from going on
+	Grant Grant
+	UpTo  limit.UpTo // what kept them from going on
 
 	lost uint64       // numbers that were taken, and that nobody gives
 	why  stats.Unused // nobody does
 }
 
-// attempt takes n numbers on a server that this process is registered with, and that may go so far.
+// Attempt takes n numbers on a server that this process is registered with, and that may go so far.
 // members are all, by position.
-func (v *server) attempt(ctx context.Context, members []*server, name string, n uint64) attempt {
-	failed := func(err error) attempt { return attempt{Attempt: v.FailedWith(err)} }
-	if err := v.enlist(ctx); err != nil {
+func (v *Server) Attempt(ctx context.Context, members []*Server, name string, n uint64) Attempt {
+	failed := func(err error) Attempt { return Attempt{Attempt: v.FailedWith(err)} }
+	if err := v.Enlist(ctx); err != nil {
 		return failed(err)
 	}
 	conn, err := v.Conn(ctx)
@@ -204,12 +204,12 @@ func (v *server) attempt(ctx context.Context, members []*server, name string, n 
 
 	used := v.Rules.Of(name)
 	t := store.Taking{Name: name, N: n, Used: used, Share: v.ShareOf(name, used)}
-	if t.UpTo, err = v.ceilings.UpTo(ctx, conn, name); err != nil {
+	if t.UpTo, err = v.Ceilings.UpTo(ctx, conn, name); err != nil {
 		return failed(err)
 	}
 	if t.Share.Shared() && !planted.Fault(planted.CeilingMember) {
 		t.UpTo.Witnessed = true
-		if t.UpTo.Recorded, err = v.recordedCeiling(ctx, conn, name, t.Share.Plan); err != nil {
+		if t.UpTo.Recorded, err = v.RecordedCeiling(ctx, conn, name, t.Share.Plan); err != nil {
 			return failed(err)
 		}
 	}
@@ -220,15 +220,15 @@ func (v *server) attempt(ctx context.Context, members []*server, name string, n 
 	if err := v.Prepare(&t); err != nil {
 		return failed(err)
 	}
-	did := attempt{Attempt: v.Take(ctx, conn, &t)}
+	did := Attempt{Attempt: v.Take(ctx, conn, &t)}
 	switch {
 	case did.Asked:
-		v.ceilings.Drop(name)
+		v.Ceilings.Drop(name)
 		if did.Outcome == store.OutcomeAtCeiling {
-			v.ceilings.Learn(name, did.Ceiling)
+			v.Ceilings.Learn(name, did.Ceiling)
 		}
 	case did.Taken && did.Outcome == store.OutcomeDone:
-		if err := v.mayGive(ctx, conn, members, &t, &did.Stored); err != nil {
+		if err := v.MayGive(ctx, conn, members, &t, &did.Stored); err != nil {
 			did.Outcome, did.Err = v.OutcomeOf(err), err
 		}
 	}
@@ -239,13 +239,13 @@ func (v *server) attempt(ctx context.Context, members []*server, name string, n 
 }
 
 // granted makes a grant of numbers that were taken, if the outcome is that they may be given.
-func (v *server) granted(t *store.Taking, did *attempt) {
+func (v *Server) granted(t *store.Taking, did *Attempt) {
 	h, stored := t.Share, &did.Stored
 	switch did.Outcome {
 	case store.OutcomeDone:
 	case store.OutcomeNewRule:
 		v.LogReserved(t.Name, t.Numbers(did.Last), t.Floor)
-		did.grant.seg = t.Numbers(did.Last)
+		did.Grant.Segment = t.Numbers(did.Last)
 		return
 	case store.OutcomeOldPlan, store.OutcomeFrozen, store.OutcomeNotHome:
 		did.lost, did.why = h.Whole(t.N), stats.UnusedAlter
@@ -255,21 +255,21 @@ func (v *server) granted(t *store.Taking, did *attempt) {
 		return
 	}
 	v.LogReserved(t.Name, t.Numbers(did.Last), t.Floor)
-	g := grant{
-		seg: t.Numbers(did.Last), max: stored.Max, exact: stored.Exact, rule: h.Common(stored.Rule()), cycle: stored.Def.Cycle, order: stored.Def.Order,
-		shared: h.Shared(), version: stored.Version,
+	g := Grant{
+		Segment: t.Numbers(did.Last), Max: stored.Max, Exact: stored.Exact, Rule: h.Common(stored.Rule()), Cycle: stored.Def.Cycle, Order: stored.Def.Order,
+		Shared: h.Shared(), Version: stored.Version,
 	}
-	if first := g.seg.Next(); h.Shared() && (first <= t.Floor || !h.Has(first) || !h.Has(did.Last)) {
+	if first := g.Segment.Next(); h.Shared() && (first <= t.Floor || !h.Has(first) || !h.Has(did.Last)) {
 		did.Outcome = store.OutcomeDoubtful
 		did.Err = v.Doubt(fmt.Sprintf("sequence %q: it gave %d to %d, which are not its own", t.Name, first, did.Last), "look for triggers on the table")
 		did.lost, did.why = h.Whole(t.N), stats.UnusedRefused
 		return
 	}
-	did.grant, did.upTo = g, t.UpTo
+	did.Grant, did.UpTo = g, t.UpTo
 }
 
-// mayGive makes sure, after numbers were taken, that the server is still the one to give them.
-func (v *server) mayGive(ctx context.Context, conn *sql.Conn, members []*server, t *store.Taking, stored *store.Row) error {
+// MayGive makes sure, after numbers were taken, that the server is still the one to give them.
+func (v *Server) MayGive(ctx context.Context, conn *sql.Conn, members []*Server, t *store.Taking, stored *store.Row) error {
 	if t.Node != nil && t.Node.Cluster != "" {
 		if err := v.LeadsTo(ctx, conn, t.Node); err != nil {
 			return err
@@ -283,8 +283,8 @@ func (v *server) mayGive(ctx context.Context, conn *sql.Conn, members []*server,
 			return o
 		}
 	}
-	if t.UpTo.Grouped && !v.tuning.Load().OrderWithoutReplica {
-		if err := v.ceilings.StillHolds(ctx, conn); err != nil {
+	if t.UpTo.Grouped && !v.options.OrderWithoutReplica() {
+		if err := v.Ceilings.StillHolds(ctx, conn); err != nil {
 			return err
 		}
 	}
@@ -295,7 +295,7 @@ func (v *server) mayGive(ctx context.Context, conn *sql.Conn, members []*server,
 }
 
 // fit says how many numbers to reserve after a reservation of want was beyond the column's maximum.
-func (v *server) fit(ctx context.Context, name string, want, need uint64) (uint64, error) {
+func (v *Server) fit(ctx context.Context, name string, want, need uint64) (uint64, error) {
 	stored, err := v.Find(ctx, name)
 	if err != nil {
 		return need, err
@@ -309,12 +309,12 @@ func (v *server) fit(ctx context.Context, name string, want, need uint64) (uint6
 	}
 	left := v.Remaining(name, &stored, stored.Max)
 	if left < need && stored.Def.Cycle {
-		if left, err = v.cycle(ctx, name, need); err != nil {
+		if left, err = v.options.BeginAgain(ctx, v, name, need); err != nil {
 			return need, err
 		}
 	}
 	if left < need {
-		return need, &NameError{Name: define.ShownName(name), Err: ErrExhausted}
+		return need, &define.NameError{Name: define.ShownName(name), Err: define.ErrExhausted}
 	}
 	n := max(need, min(want, left/segment.CeilingShare))
 	return n - n%need, nil // whole steps, where somebody counts in steps

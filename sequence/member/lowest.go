@@ -1,4 +1,4 @@
-package sequence
+package member
 
 import (
 	"context"
@@ -13,12 +13,13 @@ import (
 	"seqproxy/internal/planted"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/floor"
+	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/store"
 )
 
 // This file is how it is noticed that the row of a sequence has gone back: because of a restored
-// backup, a server that lost its last second, or somebody's UPDATE. [marks] knows the numbers that
+// backup, a server that lost its last second, or somebody's UPDATE. [floor.Marks] knows the numbers that
 // this process had. The row itself shows what other proxies had: the follower looks at it in each
 // round, and nobody lowers it within an epoch while another proxy is registered (see giveBack). So
 // a row that is lower than it was seen has gone back. The row of a worker's ticks may be lowered by
@@ -163,39 +164,27 @@ func (l *lowest) alarm(name string, rest time.Duration) bool {
 	return true
 }
 
+// SeenAt is where the row of a sequence was seen last in its epoch, 0 if it was not.
+func (v *Server) SeenAt(name string) uint64 {
+	return v.lowest.seenAt(name, v.Marks.Epoch(name), v.Share().Plan)
+}
+
+// OverlookRows forgets where rows were seen: others may have lowered them.
+func (v *Server) OverlookRows() { v.lowest.overlookAll() }
+
 // lowestOf is the lowest id that the row of a sequence may have on this one of several servers, 0
 // if any.
-func (v *server) lowestOf(name string, h segment.Share) uint64 {
+func (v *Server) lowestOf(name string, h segment.Share) uint64 {
 	if !h.Shared() || planted.Fault(planted.Floor) {
 		return 0
 	}
 	return v.lowest.of(name, v.Marks.Epoch(name), h.Plan)
 }
 
-// watchRows records how far the rows of sequences in use stand on the members, and raises those
-// that have gone back. The follower calls it after it has applied changes, so that new epochs and
-// rules are known. It returns no error: the next round looks again.
-func (s *Sequences) watchRows(ctx context.Context) {
-	s.mu.Lock()
-	names := make([]string, 0, min(len(s.caches), rowsAtOnce))
-	for name := range s.caches { // at random
-		if len(names) == rowsAtOnce {
-			break
-		}
-		names = append(names, name)
-	}
-	s.mu.Unlock()
-	if len(names) == 0 || planted.Fault(planted.Floor) {
-		return
-	}
-	_ = s.servers.each(ctx, s.servers.view.Load().live(), func(ctx context.Context, _ int, v *server) error {
-		s.servers.watch(ctx, v, names)
-		return nil
-	})
-}
-
-// watch is watchRows on one server.
-func (a *servers) watch(ctx context.Context, v *server, names []string) {
+// Watch records how far rows stand here, and raises those that have gone back. It is called after
+// changes were obeyed, so that new epochs and rules are known. It returns no error: the next round
+// looks again.
+func (v *Server) Watch(ctx context.Context, among *Among, names []string) {
 	registered := v.Registry.ListedID() != ""
 	begun, before := v.lowest.look(), make(map[string]floor.Mark, len(names))
 	for _, name := range names {
@@ -224,22 +213,18 @@ func (a *servers) watch(ctx context.Context, v *server, names []string) {
 		}
 		// In a group a node that takes over is raised before it serves, and may be seen before.
 		if ok && r.ID < low && !v.Grouped() {
-			if err := a.lift(ctx, v, r.Name, low, r.ID); err != nil {
+			if err := v.lift(ctx, among, r.Name, low, r.ID); err != nil {
 				v.Log.Debug("row not raised", logfield.Sequence(r.Name), logfield.Err(err))
 			}
 		}
 	}
 }
 
-// rowsAtOnce bounds what one look reads. MariaDB makes a table of longer lists
-// (in_predicate_conversion_threshold).
-const rowsAtOnce = 500
-
-// reserved takes note of a reservation in the given epoch. A single server needs none: [marks] has
+// reserved takes note of a reservation in the given epoch. A single server needs none: [floor.Marks] has
 // it.
-func (v *server) reserved(name string, epoch uint64, g *grant) {
-	if h := v.Share(); h.Shared() && h.Plan == g.seg.Plan && !g.cycle {
-		v.lowest.set(name, epoch, h.Plan, g.seg.Last())
+func (v *Server) reserved(name string, epoch uint64, g *Grant) {
+	if h := v.Share(); h.Shared() && h.Plan == g.Segment.Plan && !g.Cycle {
+		v.lowest.set(name, epoch, h.Plan, g.Segment.Last())
 	}
 }
 
@@ -247,35 +232,35 @@ func (v *server) reserved(name string, epoch uint64, g *grant) {
 // that can be reached. It asks them before its first reservation on v, and again when that one was
 // away: its row may have gone back, as in a backup, from where this process never saw it. The
 // others stand close to that, since nobody takes a number below what he got elsewhere.
-func (a *servers) witness(ctx context.Context, v *server, name string) {
+func (v *Server) witness(ctx context.Context, among *Among, name string) {
 	h := v.Share()
 	if !h.Shared() || planted.Fault(planted.Floor) || !v.lowest.ask(name, h.Plan) {
 		return
 	}
-	patience := v.tryTime() / 2 // one that stands still does not keep this one from serving
+	patience := v.TryTime() / 2 // one that stands still does not keep this one from serving
 	if end, ok := ctx.Deadline(); ok {
 		patience = min(patience, time.Until(end)/2)
 	}
 	limited, stop := context.WithTimeoutCause(ctx, patience, await.ErrPatience)
 	defer stop()
-	eachOther(a.members(), v, there, func(o *server) {
+	eachOther(among.Members, v, there, func(o *Server) {
 		found, err := o.Look(limited, name)
 		switch {
 		case err == nil && (found.Frozen || found.ID < o.Seen.Load().Max):
 			// not where nothing is left
 			v.Marks.Raise(name, found.Position())
-		case err != nil && ctx.Err() == nil && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrUnfit):
+		case err != nil && ctx.Err() == nil && !errors.Is(err, define.ErrUnknown) && !errors.Is(err, link.ErrUnfit):
 			v.lowest.forget() // unless it is left out by then, the next reservation asks it again
 		}
 	})
 }
 
 // there reports whether a member is not left out.
-func there(o *server) bool { return !o.away.Load() }
+func there(o *Server) bool { return !o.Away() }
 
 // eachOther calls f for the members other than v that which chooses, at the same time, and waits
 // for all of them.
-func eachOther(members []*server, v *server, which func(o *server) bool, f func(o *server)) {
+func eachOther(members []*Server, v *Server, which func(o *Server) bool, f func(o *Server)) {
 	var wg sync.WaitGroup
 	for _, o := range members {
 		if o != v && which(o) {
@@ -286,13 +271,13 @@ func eachOther(members []*server, v *server, which func(o *server) bool, f func(
 }
 
 // lift raises a row of v that has gone back to the mark. gave is what it gave, or where it stands.
-func (a *servers) lift(ctx context.Context, v *server, name string, mark, gave uint64) error {
-	v.follow.forgot.Store(true)
+func (v *Server) lift(ctx context.Context, among *Among, name string, mark, gave uint64) error {
+	v.forgot.Store(true)
 	v.lowest.forget()
-	a.witness(ctx, v, name)
+	v.witness(ctx, among, name)
 	mark = max(mark, v.Marks.Of(name))
-	if v.lowest.alarm(name, v.timing.alarm) {
-		v.counters.WentBack(name, &v.trials)
+	if v.lowest.alarm(name, v.timing.Alarm) {
+		v.counters.WentBack(name, &v.Trials)
 		v.Log.Error("sequence row went back",
 			logfield.Sequence(name), zap.Uint64("gave", gave), zap.Uint64("given_before", mark),
 			zap.String("remedy", "REPAIR SEQUENCE "+define.Quote(name)))

@@ -1,4 +1,4 @@
-package sequence
+package member
 
 import (
 	"context"
@@ -15,28 +15,10 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// maxHomes bounds how many members one reservation of an ORDER sequence is made with, each of which
-// says that another one is its home.
-const maxHomes = 3
-
-// askForHome takes note of what the members say now of a sequence's home, and has them agree on
-// that.
-func (a *servers) askForHome(ctx context.Context, w *view, name string) error {
-	found, err := a.findAll(ctx, w, name)
-	if err != nil {
-		return err
-	}
-	// its row may have been made again under another spelling than the one that numbers are
-	// reserved by
-	found.Name = name
-	a.settleAt(&found)
-	return nil
-}
-
 // isHome makes sure that the one of several members with the share h is the home of an ORDER
 // sequence, as its row says once numbers were reserved there: this process may not have heard of
-// that yet. The home is that of [servers.home].
-func isHome(among []*server, h segment.Share, home string) store.Outcome {
+// that yet. The home of one that was never chosen is the first.
+func isHome(among []*Server, h segment.Share, home string) store.Outcome {
 	if home == h.ID {
 		return store.OutcomeDone
 	}
@@ -62,7 +44,7 @@ func isHome(among []*server, h segment.Share, home string) store.Outcome {
 // has answered: no newer plan is decided before all members that stay have accepted it. The first
 // time it asks also those that are left out, since they may be left out for the newer plan. Later
 // it asks only those that are there. Where none is, the sequence goes on.
-func (v *server) stillHome(ctx context.Context, conn *sql.Conn, among []*server, h segment.Share) error {
+func (v *Server) stillHome(ctx context.Context, conn *sql.Conn, among []*Server, h segment.Share) error {
 	own, err := link.ConnOf(conn)
 	if err != nil {
 		return err
@@ -70,7 +52,7 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, among []*server,
 	if own.ConfirmedPlan == h.Plan {
 		return nil
 	}
-	patience := min(v.timing.peer, v.tryTime()/2)
+	patience := min(v.timing.Peer, v.TryTime()/2)
 	if end, ok := ctx.Deadline(); ok {
 		patience = min(patience, time.Until(end)/2)
 	}
@@ -78,8 +60,8 @@ func (v *server) stillHome(ctx context.Context, conn *sql.Conn, among []*server,
 	defer stop()
 	var mu sync.Mutex
 	heard, left, leaving := 0, false, false
-	others := func(o *server) bool { return own.AskedPlan != h.Plan || there(o) }
-	eachOther(among, v, others, func(o *server) {
+	others := func(o *Server) bool { return own.AskedPlan != h.Plan || there(o) }
+	eachOther(among, v, others, func(o *Server) {
 		is, ok, err := o.Plans.Membership(limited, o.Pool())
 		changing := false
 		if err == nil {

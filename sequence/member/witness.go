@@ -1,4 +1,4 @@
-package sequence
+package member
 
 import (
 	"context"
@@ -33,9 +33,9 @@ import (
 // A ceiling is far away, so that a member goes on alone for long. What is skipped when it is
 // removed is at most that.
 
-// ceilingAhead is how far above the last number a member's ceiling is set, at most: weeks at 20,000
+// CeilingAhead is how far above the last number a member's ceiling is set, at most: weeks at 20,000
 // numbers a second.
-const ceilingAhead = 1 << 36
+const CeilingAhead = 1 << 36
 
 // recorded is what is remembered of a member's ceilings under one plan. They only rise.
 type recorded struct {
@@ -67,17 +67,17 @@ func (r *recorded) learn(plan uint64, name string, ceiling uint64) {
 	r.of[name] = max(r.of[name], ceiling)
 }
 
-// recordedCeiling is how far this member may go with a sequence under a plan. It is 0 if no witness
+// RecordedCeiling is how far this member may go with a sequence under a plan. It is 0 if no witness
 // has recorded that yet.
-func (v *server) recordedCeiling(ctx context.Context, on link.Querier, name string, plan uint64) (ceiling uint64, err error) {
+func (v *Server) RecordedCeiling(ctx context.Context, on link.Querier, name string, plan uint64) (ceiling uint64, err error) {
 	if ceiling, ok := v.recorded.get(plan, name); ok {
 		return ceiling, nil
 	}
 	return v.readCeiling(ctx, on, name, plan)
 }
 
-// readCeiling is recordedCeiling as it stands now: another process may have raised it.
-func (v *server) readCeiling(ctx context.Context, on link.Querier, name string, plan uint64) (ceiling uint64, err error) {
+// readCeiling is RecordedCeiling as it stands now: another process may have raised it.
+func (v *Server) readCeiling(ctx context.Context, on link.Querier, name string, plan uint64) (ceiling uint64, err error) {
 	err = on.QueryRowContext(ctx, "SELECT l.`granted` FROM "+v.Table.Limit+" AS l JOIN "+v.Table.Member+" AS m ON m.`one` = 1 AND m.`id` = l.`giver` AND m.`plan` = l.`term` "+
 		"WHERE l.`name` = ? AND l.`term` = ?", name, plan).Scan(&ceiling)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) && !link.IsNoSuchText(err) {
@@ -92,7 +92,7 @@ func (v *server) readCeiling(ctx context.Context, on link.Querier, name string, 
 // raiseByWitness has n more numbers of a sequence be below the ceiling of v. It says how many of
 // those that may be taken at once are below it as things stand, if it fails because no witness can
 // record more.
-func (a *servers) raiseByWitness(ctx context.Context, v *server, name string, n uint64) (left uint64, err error) {
+func (v *Server) raiseByWitness(ctx context.Context, among *Among, name string, n uint64) (left uint64, err error) {
 	h := v.Share()
 	stored, err := v.Find(ctx, name)
 	if err != nil {
@@ -112,8 +112,8 @@ func (a *servers) raiseByWitness(ctx context.Context, v *server, name string, n 
 	if known > before && left >= n {
 		return 0, nil // somebody else has raised it
 	}
-	ceiling := change.CeilingAbove(max(position, stored.Position()+width), stored.Max, a.aheadOf(name, n))
-	if err := a.recordCeiling(ctx, v, h, name, ceiling); err != nil {
+	ceiling := change.CeilingAbove(max(position, stored.Position()+width), stored.Max, among.aheadOf(name, n))
+	if err := v.RecordCeiling(ctx, among, h, name, ceiling); err != nil {
 		return left, err
 	}
 	v.recorded.learn(h.Plan, name, ceiling)
@@ -126,22 +126,22 @@ func (a *servers) raiseByWitness(ctx context.Context, v *server, name string, n 
 const ticksAhead = 256
 
 // aheadOf is how far a ceiling is set above a reservation of n numbers, at most.
-func (a *servers) aheadOf(name string, n uint64) uint64 {
+func (a *Among) aheadOf(name string, n uint64) uint64 {
 	if define.IsWorker(name) {
 		return min(n, math.MaxUint64/ticksAhead) * ticksAhead
 	}
-	return a.ahead
+	return a.Ahead
 }
 
 // witnessDue reports whether it is time to raise the ceiling, after numbers up to last were
 // reserved.
-func (v *server) witnessDue(name string, h segment.Share, last, highest, ahead uint64) bool {
+func (v *Server) witnessDue(name string, h segment.Share, last, highest, ahead uint64) bool {
 	ceiling, ok := v.recorded.get(h.Plan, name)
 	return ok && ceiling < highest && ceiling-min(last, ceiling) <= (change.CeilingAbove(last, highest, ahead)-min(last, highest))/2
 }
 
 // raiseAhead raises the ceiling of v for n numbers more, unless somebody does.
-func (a *servers) raiseAhead(ctx context.Context, v *server, name string, n uint64) {
+func (v *Server) raiseAhead(ctx context.Context, among *Among, name string, n uint64) {
 	r := &v.recorded
 	r.mu.Lock()
 	r.under(v.Share().Plan)
@@ -151,7 +151,7 @@ func (a *servers) raiseAhead(ctx context.Context, v *server, name string, n uint
 	if begun {
 		return
 	}
-	if _, err := a.raiseByWitness(ctx, v, name, n); err != nil {
+	if _, err := v.raiseByWitness(ctx, among, name, n); err != nil {
 		// who reaches it gets the error
 		v.Log.Debug("ceiling not raised ahead", logfield.Sequence(name), logfield.Err(err))
 	}
@@ -160,18 +160,17 @@ func (a *servers) raiseAhead(ctx context.Context, v *server, name string, n uint
 	delete(r.raising, name)
 }
 
-// recordCeiling has other members record a ceiling of v, of which one is enough, and then v itself.
-func (a *servers) recordCeiling(ctx context.Context, v *server, h segment.Share, name string, ceiling uint64) error {
-	w := a.view.Load()
-	if w.plan.Number != h.Plan {
+// RecordCeiling has other members record a ceiling of v, of which one is enough, and then v itself.
+func (v *Server) RecordCeiling(ctx context.Context, among *Among, h segment.Share, name string, ceiling uint64) error {
+	if among.Plan != h.Plan {
 		return store.OutcomeOldPlan
 	}
-	isThis := func(o *server) bool { return o == v }
-	others := slices.DeleteFunc(slices.Clone(w.live()), isThis)
+	isThis := func(o *Server) bool { return o == v }
+	others := slices.DeleteFunc(slices.Clone(among.Live()), isThis)
 	if len(others) == 0 {
-		others = slices.DeleteFunc(slices.Clone(w.members), isThis)
+		others = slices.DeleteFunc(slices.Clone(among.Members), isThis)
 	}
-	failed := a.each(ctx, others, func(ctx context.Context, _ int, o *server) error {
+	failed := Each(ctx, others, func(ctx context.Context, _ int, o *Server) error {
 		err := o.Record(ctx, h.Plan, limit.Limit{Name: name, Giver: h.ID, Wanted: ceiling})
 		if err != nil && len(others) == 1 {
 			return fmt.Errorf("%s: %w", o.Name(), err)

@@ -1,4 +1,4 @@
-package sequence
+package member
 
 import (
 	"context"
@@ -10,11 +10,11 @@ import (
 	"seqproxy/sequence/stats"
 )
 
-// takeBack undoes a reservation that cannot be remembered, so that nobody may have its numbers. If
+// TakeBack undoes a reservation that cannot be remembered, so that nobody may have its numbers. If
 // it cannot be undone they are a gap.
-func (v *server) takeBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) {
+func (v *Server) TakeBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) {
 	was := v.Marks.Lower(name, seg)
-	done, err := v.giveBack(ctx, name, epoch, seg)
+	done, err := v.GiveBack(ctx, name, epoch, seg)
 	if !done && !errors.Is(err, link.ErrOutcome) {
 		// else the row may stand there, which is no row gone back
 		v.Marks.Restore(name, was)
@@ -22,10 +22,10 @@ func (v *server) takeBack(ctx context.Context, name string, epoch uint64, seg se
 	v.counters.Lose(name, stats.ReturnedOr(stats.UnusedRefused, done), seg.Remaining())
 }
 
-// giveBack lowers the row to just below seg if nobody has reserved since, and reports whether it
+// GiveBack lowers the row to just below seg if nobody has reserved since, and reports whether it
 // did. It does not while another proxy is registered: for that one a row that is lower than it was
 // has gone back, unless the row counts the ticks of a worker.
-func (v *server) giveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (done bool, err error) {
+func (v *Server) GiveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (done bool, err error) {
 	h := v.ShareOf(name, segment.Simple)
 	if seg.Plan != h.Plan || h.Shared() && !h.Has(seg.Last()) {
 		return false, nil

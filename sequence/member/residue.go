@@ -1,26 +1,27 @@
-package sequence
+package member
 
 import (
 	"context"
 	"fmt"
 	"strings"
 
+	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )
 
-// wrongResidue is the finding about a row that the numbers of another one of members would follow.
+// WrongResidue is the finding about a row that the numbers of another one of members would follow.
 // The row of that one is named with it, if it can be asked.
-func (v *server) wrongResidue(ctx context.Context, members []*server, name string, id uint64, h segment.Share) error {
+func (v *Server) WrongResidue(ctx context.Context, members []*Server, name string, id uint64, h segment.Share) error {
 	rest, _ := h.Rest(id)
 	other := ""
 	if o := at(members, (id%h.Count+h.Count-1)%h.Count); o != nil && o != v {
-		ctx, stop := context.WithTimeout(ctx, v.timing.peer)
+		ctx, stop := context.WithTimeout(ctx, v.timing.Peer)
 		defer stop()
 		if found, err := o.Look(ctx, name); err == nil {
 			other = fmt.Sprintf(" (those are the numbers of %s, where it is %d)", o.Name(), found.Position())
 		}
 	}
-	return &UnfitError{
+	return &link.UnfitError{
 		Server: v.Name(), Table: v.Table.Sequence, OfSequence: true,
 		Finding: fmt.Sprintf("sequence %q: its id is %d there, and %d modulo %d%s; this is server %d of %d, whose numbers are %d modulo %d: others would "+
 			"give the same ones", name, id, id%h.Count, h.Count, other, h.Position+1, h.Count, h.Residue(), h.Count),
@@ -30,7 +31,7 @@ func (v *server) wrongResidue(ctx context.Context, members []*server, name strin
 }
 
 // at is the member at a position, nil if there is none.
-func at(members []*server, position uint64) *server {
+func at(members []*Server, position uint64) *Server {
 	if position < uint64(len(members)) {
 		return members[position]
 	}

@@ -1,0 +1,66 @@
+package member
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"seqproxy/internal/await"
+)
+
+// Among is the members in use at one time. It is never changed.
+type Among struct {
+	Plan    uint64    // the number of the plan, 0 if there is none
+	Members []*Server // by position, at least one
+	Ahead   uint64    // see CeilingAhead
+}
+
+// Live are the members that are not left out; all of them if each is.
+func (a *Among) Live() []*Server {
+	live := make([]*Server, 0, len(a.Members))
+	for _, v := range a.Members {
+		if !v.Away() {
+			live = append(live, v)
+		}
+	}
+	if len(live) == 0 {
+		return a.Members
+	}
+	return live
+}
+
+// Each calls f for members at the same time, each within TryTime if there are several, and returns
+// the errors. i is the place in members.
+func Each(ctx context.Context, members []*Server, f func(ctx context.Context, i int, v *Server) error) (failed []error) {
+	one := f
+	if len(members) > 1 {
+		one = func(ctx context.Context, i int, v *Server) error {
+			ctx, stop := context.WithTimeoutCause(ctx, v.TryTime(), await.ErrPatience)
+			defer stop()
+			return f(ctx, i, v)
+		}
+	}
+	return Patiently(ctx, members, one)
+}
+
+// Patiently is Each for what may take as long as ctx has time.
+func Patiently(ctx context.Context, members []*Server, f func(ctx context.Context, i int, v *Server) error) (failed []error) {
+	if len(members) == 1 {
+		if err := f(ctx, 0, members[0]); err != nil {
+			return []error{err}
+		}
+		return nil
+	}
+	errs := make([]error, len(members))
+	var wg sync.WaitGroup
+	for i, v := range members {
+		wg.Go(func() {
+			if errs[i] = f(ctx, i, v); errs[i] != nil {
+				errs[i] = fmt.Errorf("%s: %w", v.Name(), errs[i])
+			}
+		})
+	}
+	wg.Wait()
+	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+}

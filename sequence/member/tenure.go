@@ -1,0 +1,49 @@
+package member
+
+import (
+	"time"
+
+	"seqproxy/sequence/link"
+)
+
+// Tenure is the time in which this process has known a node of a group as the one that is written
+// to, without a break.
+type Tenure struct {
+	node        *link.Choice
+	since, last time.Time
+}
+
+// stays takes note of a sign of life that this process has just given to a node. One caller at a
+// time.
+func (v *Server) stays(now *link.Choice) {
+	if now == nil || now != v.Current() {
+		return
+	}
+	next := Tenure{node: now, since: time.Now(), last: time.Now()}
+	if t := v.tenure.Load(); t != nil && t.node == now && next.last.Sub(t.last) < v.timing.Stale {
+		next.since = t.since
+	}
+	v.tenure.Store(&next)
+}
+
+// ServingFor is for how long the node in use has been known, by signs of life, or by who asks again
+// and again with the same seen.
+func (v *Server) ServingFor(seen map[*Server]Tenure) time.Duration {
+	now := v.Current()
+	if seen[v].node != now || now == nil {
+		seen[v] = Tenure{node: now, since: time.Now()}
+	}
+	since := seen[v].since
+	if t := v.tenure.Load(); t != nil && t.node == now && time.Since(t.last) < v.timing.Stale && t.since.Before(since) {
+		since = t.since
+	}
+	return time.Since(since)
+}
+
+// KnownSince is the node that signs of life are given to, and since when that is the one.
+func (v *Server) KnownSince() (node *link.Node, since time.Time) {
+	if t := v.tenure.Load(); t != nil {
+		return t.node.Node, t.since
+	}
+	return nil, time.Time{}
+}
