@@ -318,7 +318,7 @@ type Ticket struct {
 	Table string `toml:"table" reload:"now"`
 }
 
-// Names splits Table. schema is "" where it does not name it.
+// Names splits Table. schema is "" if Table has none.
 func (t Ticket) Names() (schema, table string) {
 	if schema, table, found := strings.Cut(t.Table, "."); found {
 		return schema, table
@@ -346,7 +346,7 @@ type Node struct {
 	Address Address `toml:"address" reload:"now"`
 }
 
-// Addresses are those of the nodes.
+// Addresses returns the addresses of the nodes.
 func (s *Shard) Addresses() []Address {
 	addresses := make([]Address, len(s.Nodes))
 	for i, n := range s.Nodes {
@@ -404,8 +404,7 @@ func Default() *Config {
 // File is the name of the file that the configuration was read from, or "".
 func (c *Config) File() string { return c.file }
 
-// Warnings are remarks on a valid configuration that somebody should read, each a
-// line with file and key.
+// Warnings returns remarks on a valid configuration, each a line with file and key.
 func (c *Config) Warnings() []string { return c.warnings }
 
 // Shard returns the shard with this name, or nil.
@@ -429,8 +428,8 @@ func (c *Config) User(name string) *User {
 	return nil
 }
 
-// IsAdmin tells whether the user may change sequences.
+// IsAdmin reports whether the user may change sequences.
 func (c *Config) IsAdmin(user string) bool { return slices.Contains(c.AdminUsers, user) }
 
-// IsMonitor tells whether the user is one of MonitorUsers.
+// IsMonitor reports whether the user is one of MonitorUsers.
 func (c *Config) IsMonitor(user string) bool { return slices.Contains(c.MonitorUsers, user) }

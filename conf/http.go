@@ -7,7 +7,7 @@ type HTTP struct {
 	Listen string `toml:"listen" reload:"restart"`
 }
 
-// check reports what is wrong with the table. listen is the address for clients.
+// check reports the problems of the table. listen is the address for clients.
 func (h *HTTP) check(p *checker, listen string) {
 	if h.Listen == "" {
 		return

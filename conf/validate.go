@@ -180,7 +180,7 @@ func (c *Config) checkUsers(p *checker) {
 	}
 }
 
-// checkRequired checks what a user's logins need besides the password.
+// checkRequired checks what a user's logins need in addition to the password.
 func (c *Config) checkRequired(p *checker, key string, user *User) {
 	switch {
 	case user.NeedsCertificate() && c.TLS.ClientCAFile == "":
@@ -243,7 +243,7 @@ func (s *Sequence) resolveWorkerID() []string {
 	}
 	worker, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || worker < 0 || worker > maxWorker {
-		// A wrong name may be that of a secret: its value is not told.
+		// A wrong name may be that of a secret, so the message omits the value.
 		return []string{fmt.Sprintf("%s: the environment variable %s must be a number from 0 to %d, and is not", key, s.WorkerIDEnv, maxWorker)}
 	}
 	s.WorkerID = worker
@@ -388,8 +388,8 @@ func (c *Config) checkDefaultShard(p *checker, names []string) {
 	}
 }
 
-// The next three name an element of a list for messages. They use its own name if it has one, since
-// nobody counts tables in a file.
+// The next three name an element of a list for messages. They use its own name if it has one,
+// rather than its position in the file.
 
 func userKey(c *Config, i int) string { return elementKey("user", i, c.Users[i].Name) }
 
