@@ -23,8 +23,10 @@ func unquotedUser(name string) string {
 
 // identifyByServer lets the default shard's server check the client, over a connection that then
 // becomes the session's. A refusal is in the server's words. Without the server the client is
-// refused. ¶The schema is part of the login if that shard has it, so that the server says what is
-// wrong with it. The connection is returned if the session begins on that shard.
+// refused.
+//
+// The schema is part of the login if that shard has it, so that the server says what is wrong with
+// it. The connection is returned if the session begins on that shard.
 func (l *Login) identifyByServer(attempt *protocol.Attempt) (*backend.Conn, error) {
 	relay := attempt.Relay()
 	l.ClientHello, l.Account = attempt.Hello, &Account{User: User{Name: attempt.Hello.User}, relayed: true}

@@ -13,8 +13,9 @@ import (
 
 // Failures slows down guessing of passwords: after a number of failures every login from the same
 // address waits before it is judged, longer each time. A successful login, and time, make up for
-// failures. Other addresses are not affected. ¶An address of IPv6 stands for its network of 64
-// bits, since one host may have all of it.
+// failures. Other addresses are not affected.
+//
+// An address of IPv6 stands for its network of 64 bits, since one host may have all of it.
 type Failures struct {
 	some atomic.Bool // an address may have failures: else no lock is taken
 

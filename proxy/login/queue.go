@@ -8,10 +8,12 @@ import (
 
 // Queue bounds how many clients log in at the same time. The others wait for their greeting, so
 // neither their TLS handshakes nor the checks of their passwords take the processor from those
-// ahead, and from running sessions. A nil Queue has no bound. ¶Each address has a share of the
-// places: it gets no further one while it has share times as many as are free. So silent clients do
-// not keep other addresses out, and a single address may use nearly all. A free place goes to one
-// address after the other, and within each to the first client.
+// ahead, and from running sessions. A nil Queue has no bound.
+//
+// Each address has a share of the places: it gets no further one while it has share times as many
+// as are free. So silent clients do not keep other addresses out, and a single address may use
+// nearly all. A free place goes to one address after the other, and within each to the first
+// client.
 type Queue struct {
 	size int
 

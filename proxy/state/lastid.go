@@ -48,10 +48,12 @@ const rowCountVariable = "@`seqproxy: row count`"
 // Travel returns a text that gives LAST_INSERT_ID() on a server the session's value, and a text to
 // run then that keeps the rest ("": none). With keep, the row counts and warnings of the last
 // statement there stay; counts says that it has row counts, as a statement without rows and errors
-// does. ¶Neither SELECT nor DO changes the warnings. SELECT makes FOUND_ROWS() 1, which it is if
-// this pending number was the last row sent, and ROW_COUNT() -1, which it is after rows and errors.
-// DO leaves FOUND_ROWS() as it is and makes ROW_COUNT() 0, which it is after other statements that
-// do not move LAST_INSERT_ID(). With MySQL that is SET, and either clears the warnings.
+// does.
+//
+// Neither SELECT nor DO changes the warnings. SELECT makes FOUND_ROWS() 1, which it is if this
+// pending number was the last row sent, and ROW_COUNT() -1, which it is after rows and errors. DO
+// leaves FOUND_ROWS() as it is and makes ROW_COUNT() 0, which it is after other statements that do
+// not move LAST_INSERT_ID(). With MySQL that is SET, and either clears the warnings.
 func (l *LastInsertID) Travel(value uint64, keep, counts, mariaDB bool) (text, then string) {
 	number := strconv.FormatUint(value, 10)
 	switch {

@@ -13,8 +13,10 @@ import (
 // Marks remember the highest number that this process ever reserved of each sequence, and those
 // before it with the same state directory. A reservation at or below the mark proves that the row
 // went back (a restored backup, a fail-over that lost its last second) and that its numbers were
-// given before. ¶When a sequence goes back on purpose, a new epoch begins. What was reserved in the
-// old one is never given, and its mark is gone.
+// given before.
+//
+// When a sequence goes back on purpose, a new epoch begins. What was reserved in the old one is
+// never given, and its mark is gone.
 type Marks struct {
 	mu   sync.Mutex
 	high map[string]uint64 // guarded by mu; by the table's spelling

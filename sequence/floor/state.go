@@ -15,8 +15,10 @@ import (
 
 // State is what outlives the process, in a directory of its own: the highest number ever reserved
 // of each sequence and ticket table, on disk before the first number of a segment leaves, and the
-// columns with sequences. Without a directory nothing is kept. ¶Its keys name the table and not the
-// server: a backup is usually restored on another server, and then the marks must count.
+// columns with sequences. Without a directory nothing is kept.
+//
+// Its keys name the table and not the server: a backup is usually restored on another server, and
+// then the marks must count.
 type State struct {
 	File  *statefile.File // nil: nothing is kept
 	table string          // "`app`.`sequence`"

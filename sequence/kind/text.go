@@ -28,11 +28,12 @@ func NewFormatted(text string, o FormatOptions) (Kind, error) {
 // TimeLayout shows the time of a key, which is UTC.
 const TimeLayout = "2006-01-02 15:04:05.000"
 
-// NewUUID returns UUID VERSION version, in 36 characters, or with binary in 16 bytes. ¶It takes no
-// numbers of the counter, and needs none for unique keys. A key of version 4 has 122 random bits.
-// One of version 7 has 62 below the time, and the library gives each a later time than the last,
-// whatever the clock does, so keys of one proxy differ and rise. Two proxies give one key only if
-// both have the same time to a quarter of a microsecond and draw the same 62 bits.
+// NewUUID returns UUID VERSION version, in 36 characters, or with binary in 16 bytes.
+//
+// It takes no numbers of the counter, and needs none for unique keys. A key of version 4 has 122
+// random bits. One of version 7 has 62 below the time, and the library gives each a later time than
+// the last, whatever the clock does, so keys of one proxy differ and rise. Two proxies give one key
+// only if both have the same time to a quarter of a microsecond and draw the same 62 bits.
 func NewUUID(version uint64, binary bool) (Kind, error) {
 	if version != 4 && version != 7 {
 		return Kind{}, fmt.Errorf("UUID VERSION %d: want 7, whose keys rise, or 4", version)

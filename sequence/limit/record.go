@@ -53,9 +53,11 @@ func (r Record) Of(giver string) (Limit, bool) {
 
 // Admits returns the limit of the giver with a sequence whose counter stands at position, in a
 // column that holds up to end. The limit has no term if it must still be made. ok is false unless
-// the giver is the holder. ¶A replica that became the primary may later apply a write of an earlier
-// holder to the counter. That holder had first written how far it wanted to go. While all that
-// others wanted is below the floor, such a counter is below the floor, too, which reveals it.
+// the giver is the holder.
+//
+// A replica that became the primary may later apply a write of an earlier holder to the counter.
+// That holder had first written how far it wanted to go. While all that others wanted is below the
+// floor, such a counter is below the floor, too, which reveals it.
 func (r Record) Admits(giver string, position, end uint64) (l Limit, ok bool) {
 	top := r.Holder()
 	if top.Term == 0 || top.ID != giver || !top.Complete {

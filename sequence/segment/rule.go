@@ -6,8 +6,10 @@ import (
 )
 
 // Rule says which numbers follow the row's id, the last number given: anchor + k*step, up to max.
-// It is pure. ¶An application of old that counts in the same row by steps of one moves the id
-// between two of these numbers. The next number is the lowest above it.
+// It is pure.
+//
+// An application of old that counts in the same row by steps of one moves the id between two of
+// these numbers. The next number is the lowest above it.
 type Rule struct {
 	Step   uint64 // at least 1
 	Anchor uint64 // the lowest number

@@ -16,9 +16,10 @@ import (
 )
 
 // CreateOptions makes the table for what `name` and `id` cannot say. Its name column has the type
-// and the collation of the first table's, so that both compare alike. ¶`cache` is the typed CACHE
-// n, 0 if adaptive. `floor` is the last number given before a DROP. `version` is the last change of
-// this sequence.
+// and the collation of the first table's, so that both compare alike.
+//
+// `cache` is the typed CACHE n, 0 if adaptive. `floor` is the last number given before a DROP.
+// `version` is the last change of this sequence.
 const CreateOptions = "CREATE TABLE IF NOT EXISTS %s (`name` %s NOT NULL, `cache` bigint unsigned NOT NULL DEFAULT 0, " +
 	"`floor` bigint unsigned NOT NULL DEFAULT 0, " +
 	"`increment` bigint unsigned NOT NULL DEFAULT 1, " +
