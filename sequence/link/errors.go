@@ -4,6 +4,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"slices"
+	"strings"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-sql-driver/mysql"
@@ -16,6 +17,10 @@ const (
 	CounterAtEndMariaDB  = 167 // AUTO_INCREMENT
 	rolledBackAtCommit   = 3101
 )
+
+// lockDeadlock is the storage engine's error in ER_ERROR_DURING_COMMIT where a replication group has
+// applied another member's commit meanwhile.
+const lockDeadlock = " 149 "
 
 // IsMomentary reports whether a concurrent change by another may explain a finding.
 func IsMomentary(err error) bool {
@@ -39,6 +44,10 @@ func HasCode(err error, codes ...uint16) bool {
 // IsConflict: a deadlock, a lock wait timeout, MariaDB's "record has changed since last read", or a
 // replication group's answer to a commit that came second.
 func IsConflict(err error) bool {
+	var said *mysql.MySQLError
+	if errors.As(err, &said) && said.Number == gomysql.ER_ERROR_DURING_COMMIT {
+		return strings.Contains(said.Message, lockDeadlock)
+	}
 	return HasCode(err, gomysql.ER_LOCK_DEADLOCK, gomysql.ER_LOCK_WAIT_TIMEOUT, gomysql.ER_CHECKREAD, rolledBackAtCommit)
 }
 
