@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+
 	"seqproxy/sequence"
 	"seqproxy/sequence/limit"
 	"seqproxy/sequence/link"
@@ -23,40 +25,43 @@ import (
 	"seqproxy/test/simulation"
 )
 
-// The simulated clusters of test/simulation, beside a Galera cluster: both are done the same to, and
-// what they answer, and what each node holds, is compared.
+// The simulated clusters of test/simulation, beside a Galera cluster and a replication group: both
+// are done the same to, and what they answer, and what each node holds, is compared.
 
 // clusterSide is a cluster that steps are done on.
 type clusterSide interface {
 	// of has f decide about the cluster as somebody sees it who writes to a node.
 	of(at int, f func(g *limit.Group) string) string
 	reserve(at int, ceiling, n uint64) (last uint64, err error)
-	holdUp(nodes ...int)          // they apply nothing until they are killed
+	holdUp(nodes ...int)          // they apply nothing until they are killed, or let go
+	letGo(nodes ...int)           //
 	flush(at, how int)            // as innodb_flush_log_at_trx_commit
 	killAll()                     // all nodes, at once
+	loseReceived(at int)          // one that was killed, what it has not applied
 	begin(at int)                 // the cluster, with one node alone
 	beginFrom(first int)          // the cluster, with a node and those after it
 	kill(at int)                  // one node
 	join(at int)                  // one comes back
 	write(first, second int) bool // both write one row at the same time; whether the second one may
+	says(at int) string           // what a node says of itself and of the cluster
 	held(at int) string
 }
 
-// realCluster is one of servers.
+// realCluster is one of servers, whichever it is.
 type realCluster struct {
-	t *testing.T
-	*mysqltest.Cluster
+	t     *testing.T
+	nodes []*mysqltest.Server
 	v     sequence.Server
 	pools []*sql.DB
+	locks map[int]*sql.Conn // of nodes that are held up
 }
 
-func newRealCluster(t *testing.T) *realCluster {
+func newRealCluster(t *testing.T, nodes []*mysqltest.Server) *realCluster {
 	t.Helper()
-	c := mysqltest.StartGalera(t, modelledNodes)
-	r := &realCluster{t: t, Cluster: c}
-	c.Nodes[0].Exec(t, append(sequence.Schema("app", "sequence"), "INSERT INTO app.sequence (name) VALUES ('photos')")...)
+	r := &realCluster{t: t, nodes: nodes, locks: make(map[int]*sql.Conn)}
+	nodes[0].Exec(t, append(sequence.Schema("app", "sequence"), "INSERT INTO app.sequence (name) VALUES ('photos')", "CREATE TABLE app.other (id int PRIMARY KEY AUTO_INCREMENT)")...)
 	server := sequence.ServerOptions{User: "root", Database: "app"}
-	for _, node := range c.Nodes {
+	for _, node := range nodes {
 		server.Nodes = append(server.Nodes, sequence.Node{Addr: node.Addr()})
 		r.pools = append(r.pools, node.DB(t, ""))
 	}
@@ -72,12 +77,19 @@ func newRealCluster(t *testing.T) *realCluster {
 	return r
 }
 
+// errSecondary: nobody writes to a node that is no primary.
+var errSecondary = errors.New("the node is read only")
+
 // on has f use a connection to a node, once that takes part in the cluster.
 func (r *realCluster) on(at int, f func(conn *sql.Conn, now *link.Choice) error) (err error) {
 	eventually(r.t, "a node takes part in the cluster", func() bool {
 		is := r.v.Survey(r.t.Context())[at]
 		if is.Err != nil {
 			return false
+		}
+		if said, failed := r.v.Nodes()[at].Ask(r.t.Context()); failed == nil && said.Apart == "" && !said.Writable {
+			err = errSecondary
+			return true
 		}
 		now := is.Choice()
 		r.v.Settle(now)
@@ -96,12 +108,15 @@ func (r *realCluster) on(at int, f func(conn *sql.Conn, now *link.Choice) error)
 }
 
 func (r *realCluster) of(at int, f func(g *limit.Group) string) (what string) {
-	_ = r.on(at, func(conn *sql.Conn, now *link.Choice) error {
+	err := r.on(at, func(conn *sql.Conn, now *link.Choice) error {
 		if what = f(r.v.Ceilings().Group(conn, now)); strings.HasPrefix(what, "failed") {
 			return errors.New(what)
 		}
 		return nil
 	})
+	if errors.Is(err, errSecondary) {
+		return "failed"
+	}
 	return what
 }
 
@@ -124,27 +139,12 @@ func (r *realCluster) reserve(at int, ceiling, n uint64) (last uint64, err error
 	return last, err
 }
 
-func (r *realCluster) holdUp(nodes ...int) {
-	for _, at := range nodes {
-		conn, err := r.pools[at].Conn(r.t.Context())
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		r.t.Cleanup(func() { _ = conn.Close() }) // the node was killed
-		for _, text := range []string{"SET GLOBAL wsrep_desync = ON", "FLUSH TABLES WITH READ LOCK"} {
-			if _, err := conn.ExecContext(r.t.Context(), text); err != nil {
-				r.t.Fatalf("%s: %v", text, err)
-			}
-		}
-	}
-}
-
 func (r *realCluster) flush(at, how int) {
-	r.Nodes[at].Exec(r.t, fmt.Sprint("SET GLOBAL innodb_flush_log_at_trx_commit = ", how))
+	r.nodes[at].Exec(r.t, fmt.Sprint("SET GLOBAL innodb_flush_log_at_trx_commit = ", how))
 }
 
 func (r *realCluster) killAll() {
-	for _, node := range r.Nodes {
+	for _, node := range r.nodes {
 		if !node.Running() {
 			continue
 		}
@@ -154,21 +154,27 @@ func (r *realCluster) killAll() {
 	}
 }
 
-func (r *realCluster) begin(at int)        { r.BootstrapOnly(r.t, at) }
-func (r *realCluster) beginFrom(first int) { r.BootstrapFrom(r.t, first) }
-
-func (r *realCluster) kill(at int) {
-	if err := r.Nodes[at].Kill(); err != nil {
+// lock has somebody hold a lock on a node until letGo.
+func (r *realCluster) lock(at int, texts ...string) {
+	conn, err := r.pools[at].Conn(r.t.Context())
+	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.AwaitRunning(r.t)
+	r.t.Cleanup(func() { _ = conn.Close() }) // the node was killed
+	for _, text := range texts {
+		if _, err := conn.ExecContext(r.t.Context(), text); err != nil {
+			r.t.Fatalf("%s: %v", text, err)
+		}
+	}
+	r.locks[at] = conn
 }
 
-func (r *realCluster) join(at int) {
-	if err := r.Nodes[at].Restart(); err != nil {
-		r.t.Fatal(err)
+func (r *realCluster) letGo(nodes ...int) {
+	for _, at := range nodes {
+		if _, err := r.locks[at].ExecContext(r.t.Context(), "COMMIT"); err != nil {
+			r.t.Fatal(err)
+		}
 	}
-	r.AwaitRunning(r.t)
 }
 
 func (r *realCluster) write(first, second int) bool {
@@ -181,7 +187,9 @@ func (r *realCluster) write(first, second int) bool {
 	if _, err := tx.Exec(text); err != nil {
 		r.t.Fatal(err)
 	}
-	if _, err := r.pools[second].Exec(text); err != nil {
+	if _, err := r.pools[second].Exec(text); link.HasCode(err, gomysql.ER_OPTION_PREVENTS_STATEMENT) {
+		return false // read only
+	} else if err != nil {
 		r.t.Fatal(err)
 	}
 	err = tx.Commit()
@@ -222,6 +230,170 @@ func (r *realCluster) held(at int) string {
 	return nodeText(counters, known)
 }
 
+// saysText is what both have to agree on of what a node says.
+func saysText(holder, apart string, writable bool, members int) string {
+	return fmt.Sprintf("holder %s, apart %v, writable %v, of %d", holder, apart != "", writable, members)
+}
+
+// says asks a node, which sees so many others.
+func (r *realCluster) says(at, members int) string {
+	said, err := r.v.Nodes()[at].Ask(r.t.Context())
+	if err != nil {
+		return err.Error()
+	}
+	return saysText(said.Holder, said.Apart, said.Writable, members)
+}
+
+// galeraCluster is one of Galera.
+type galeraCluster struct {
+	*realCluster
+	cluster *mysqltest.Cluster
+}
+
+func newGaleraCluster(t *testing.T) galeraCluster {
+	t.Helper()
+	c := mysqltest.StartGalera(t, modelledNodes)
+	return galeraCluster{newRealCluster(t, c.Nodes), c}
+}
+
+func (r galeraCluster) holdUp(nodes ...int) {
+	for _, at := range nodes {
+		r.lock(at, "SET GLOBAL wsrep_desync = ON", "FLUSH TABLES WITH READ LOCK")
+	}
+}
+
+func (galeraCluster) loseReceived(int)      {} // it keeps nothing that it has not applied
+func (r galeraCluster) begin(at int)        { r.cluster.BootstrapOnly(r.t, at) }
+func (r galeraCluster) beginFrom(first int) { r.cluster.BootstrapFrom(r.t, first) }
+
+func (r galeraCluster) kill(at int) {
+	if err := r.nodes[at].Kill(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.cluster.AwaitRunning(r.t)
+}
+
+func (r galeraCluster) join(at int) {
+	if err := r.nodes[at].Restart(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.cluster.AwaitRunning(r.t)
+}
+
+func (r galeraCluster) says(at int) string {
+	_, size, err := r.nodes[at].Component(r.t.Context())
+	if err != nil {
+		return err.Error()
+	}
+	return r.realCluster.says(at, size)
+}
+
+// replicationGroup is one of MySQL's group replication.
+type replicationGroup struct {
+	*realCluster
+	group *mysqltest.Group
+}
+
+func newReplicationGroup(t *testing.T, single bool) replicationGroup {
+	t.Helper()
+	g := mysqltest.StartReplicationGroup(t, modelledNodes, "--loose-group-replication-single-primary-mode="+map[bool]string{true: "ON", false: "OFF"}[single],
+		// a primary does not wait until it has applied what the one before has committed
+		"--loose-group-replication-consistency=EVENTUAL", "--loose-group-replication-member-expel-timeout=0", "--replica-parallel-workers=1")
+	return replicationGroup{newRealCluster(t, g.Nodes), g}
+}
+
+// holdUp has them wait for somebody who reads a table that was altered. They may still be written to.
+func (r replicationGroup) holdUp(nodes ...int) {
+	for _, at := range nodes {
+		r.lock(at, "BEGIN", "SELECT * FROM app.other")
+	}
+	for i, node := range r.nodes {
+		if slices.Contains(nodes, i) || !node.Running() {
+			continue
+		}
+		if _, err := r.pools[i].Exec("ALTER TABLE app.other COMMENT = 'another'"); err == nil {
+			return
+		} else if !link.HasCode(err, gomysql.ER_OPTION_PREVENTS_STATEMENT) {
+			r.t.Fatal(err)
+		}
+	}
+	r.t.Fatal("no node can be written to")
+}
+
+func (r replicationGroup) loseReceived(at int) {
+	if err := r.nodes[at].Restart(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.nodes[at].Exec(r.t, "RESET REPLICA ALL FOR CHANNEL 'group_replication_applier'")
+}
+
+func (r replicationGroup) start(at int) {
+	if r.nodes[at].Running() {
+		return
+	}
+	if err := r.nodes[at].Restart(); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r replicationGroup) begin(at int) {
+	r.start(at)
+	r.group.BootstrapGroup(r.t, at)
+}
+
+func (r replicationGroup) beginFrom(first int) {
+	r.begin(first)
+	for i := first + 1; i < len(r.nodes); i++ {
+		r.join(i)
+	}
+}
+
+func (r replicationGroup) kill(at int) {
+	if err := r.nodes[at].Kill(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.await(at)
+}
+
+// await waits until the members agree on who they are, of which one is not a node.
+func (r replicationGroup) await(besides int) {
+	var members []int
+	for i := range r.nodes {
+		if i != besides && r.state(i) == "ONLINE" {
+			members = append(members, i)
+		}
+	}
+	for _, i := range members {
+		r.group.AwaitOnline(r.t, i, len(members))
+	}
+}
+
+// state is what a node says of itself as a member.
+func (r replicationGroup) state(at int) (state string) {
+	if !r.nodes[at].Running() {
+		return ""
+	}
+	if err := r.pools[at].QueryRow("SELECT MEMBER_STATE FROM performance_schema.replication_group_members WHERE MEMBER_ID = @@server_uuid").Scan(&state); err != nil {
+		return err.Error()
+	}
+	return state
+}
+
+func (r replicationGroup) join(at int) {
+	r.start(at)
+	r.group.Rejoin(r.t, at)
+	eventually(r.t, "the node is a member", func() bool { return r.state(at) == "ONLINE" })
+	r.await(-1)
+}
+
+func (r replicationGroup) says(at int) string {
+	var online int
+	if err := r.pools[at].QueryRow("SELECT COUNT(*) FROM performance_schema.replication_group_members WHERE MEMBER_STATE = 'ONLINE'").Scan(&online); err != nil {
+		return err.Error()
+	}
+	return r.realCluster.says(at, online)
+}
+
 // modelCluster is a simulated one.
 type modelCluster struct {
 	*simulation.Group
@@ -229,8 +401,7 @@ type modelCluster struct {
 	lags  map[int]bool // nodes that apply nothing
 }
 
-func newModelCluster() *modelCluster {
-	g := simulation.NewGroup(modelledNodes, true, 1, "photos")
+func newModelCluster(g *simulation.Group) *modelCluster {
 	g.Highest = math.MaxUint64
 	return &modelCluster{g, g.Client("model"), make(map[int]bool)}
 }
@@ -260,6 +431,25 @@ func (m *modelCluster) holdUp(nodes ...int) {
 	for _, at := range nodes {
 		m.lags[at] = true
 	}
+}
+
+func (m *modelCluster) letGo(nodes ...int) {
+	for _, at := range nodes {
+		delete(m.lags, at)
+	}
+	m.apply()
+}
+
+func (m *modelCluster) loseReceived(at int) { m.LoseReceived(at) }
+
+func (m *modelCluster) says(at int) string {
+	members, said := 0, m.Standing(at)
+	for i := range m.Nodes {
+		if m.IsMember(at) && m.IsMember(i) {
+			members++
+		}
+	}
+	return saysText(said.Holder, said.Apart, said.Writable, members)
 }
 
 func (m *modelCluster) flush(at, how int) {
@@ -297,7 +487,7 @@ func (m *modelCluster) write(first, second int) bool {
 func (m *modelCluster) held(at int) string { return nodeText(m.Nodes[at].Holds()) }
 
 // configuration is how either side calls a holder.
-var configuration = regexp.MustCompile(`(Galera [0-9a-f-]+, )?configuration [0-9a-f-]+( at \d+)?`)
+var configuration = regexp.MustCompile(`(Galera [0-9a-f-]+, )?configuration [0-9a-f-]+( at \d+)?|replication group [0-9a-f-]+, view \d+:\d+`)
 
 // anonymous calls the holders of one side by the order in which they were met.
 type anonymous map[string]string
@@ -316,16 +506,17 @@ func (a anonymous) text(s string) string {
 
 // clusterDeed is a step, and what comes of it.
 type clusterDeed struct {
-	what string
-	do   func(s clusterSide) string
+	what  string
+	do    func(s clusterSide) string
+	takes uint64 // so many numbers
 }
 
 func quietly(what string, f func(s clusterSide)) clusterDeed {
-	return clusterDeed{what, func(s clusterSide) string { f(s); return "" }}
+	return clusterDeed{what: what, do: func(s clusterSide) string { f(s); return "" }}
 }
 
 func adoptOn(at int) clusterDeed {
-	return clusterDeed{fmt.Sprint("adopt on ", at), func(s clusterSide) string {
+	return clusterDeed{what: fmt.Sprint("adopt on ", at), do: func(s clusterSide) string {
 		return s.of(at, func(g *limit.Group) string {
 			made, err := g.TakeOver(context.Background(), "photos", limit.Holder{})
 			made.SeenOn = nil // addresses
@@ -335,7 +526,7 @@ func adoptOn(at int) clusterDeed {
 }
 
 func openOn(at int, n uint64) clusterDeed {
-	return clusterDeed{fmt.Sprintf("open on %d for %d", at, n), func(s clusterSide) string {
+	return clusterDeed{what: fmt.Sprintf("open on %d for %d", at, n), do: func(s clusterSide) string {
 		return s.of(at, func(g *limit.Group) string {
 			w, err := g.Open(context.Background(), "photos", n, false)
 			w.SeenOn = nil // addresses
@@ -346,7 +537,7 @@ func openOn(at int, n uint64) clusterDeed {
 
 // takeOn reserves up to what is granted there.
 func takeOn(at int, n uint64) clusterDeed {
-	return clusterDeed{fmt.Sprintf("take %d on %d", n, at), func(s clusterSide) string {
+	return clusterDeed{takes: n, what: fmt.Sprintf("take %d on %d", n, at), do: func(s clusterSide) string {
 		granted := uint64(0)
 		s.of(at, func(g *limit.Group) string {
 			known, _ := g.Store.Record(context.Background(), limit.Scope{All: true})
@@ -360,60 +551,104 @@ func takeOn(at int, n uint64) clusterDeed {
 	}}
 }
 
+// writeOn has somebody write one row on two nodes at the same time.
+func writeOn(first, second int) clusterDeed {
+	return clusterDeed{what: fmt.Sprintf("write one row on %d and %d", first, second), do: func(s clusterSide) string { return fmt.Sprint(s.write(first, second)) }}
+}
+
+// clusterPair is a cluster of servers and a simulated one.
+type clusterPair struct {
+	t     *testing.T
+	real  clusterSide
+	model *modelCluster
+	names [2]anonymous
+	up    []int // nodes that run
+	done  []string
+	given map[uint64]bool
+}
+
+func newClusterPair(t *testing.T, real clusterSide, model *simulation.Group) *clusterPair {
+	t.Helper()
+	return &clusterPair{t: t, real: real, model: newModelCluster(model), names: [2]anonymous{{}, {}}, up: []int{0, 1, 2}, given: make(map[uint64]bool)}
+}
+
+// run does steps on both, and compares what they answer and hold.
+func (p *clusterPair) run(deeds ...clusterDeed) {
+	p.t.Helper()
+	for _, d := range deeds {
+		got, want := p.names[0].text(d.do(p.real)), p.names[1].text(d.do(p.model))
+		if strings.HasPrefix(got, "failed") && strings.HasPrefix(want, "failed") {
+			got = want // on a server there is no connection
+		}
+		p.done = append(p.done, d.what+": "+got)
+		if got != want {
+			p.t.Fatalf("%s\nthe servers say %q, the model %q", strings.Join(p.done, "\n"), got, want)
+		}
+		if last := uint64(0); d.takes > 0 {
+			if _, err := fmt.Sscanf(got, "done %d", &last); err == nil {
+				for n := last - d.takes + 1; n <= last; n++ {
+					if p.given[n] {
+						p.t.Fatalf("%s\n%d comes twice", strings.Join(p.done, "\n"), n)
+					}
+					p.given[n] = true
+				}
+			}
+		}
+		for _, at := range p.up {
+			p.same(fmt.Sprintf("node %d holds", at), func() string { return p.real.held(at) }, func() string { return p.model.held(at) })
+			p.same(fmt.Sprintf("node %d says", at), func() string { return p.real.says(at) }, func() string { return p.model.says(at) })
+		}
+	}
+}
+
+// same compares what two say until they say the same: a node applies in a moment what another has
+// committed.
+func (p *clusterPair) same(what string, real, model func() string) {
+	p.t.Helper()
+	var got, want string
+	for range 500 {
+		p.model.apply()
+		if got, want = p.names[0].text(real()), p.names[1].text(model()); got == want {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	p.t.Fatalf("%s\n%s\n%s\n\nof the model\n%s", strings.Join(p.done, "\n"), what, got, want)
+}
+
+// goesOn has a node that was written to before be the holder, and give numbers.
+func goesOn(at int) []clusterDeed {
+	return []clusterDeed{takeOn(at, 5), adoptOn(at), openOn(at, 10), takeOn(at, 5)}
+}
+
 // Nodes of a simulated cluster do what those of a Galera cluster do when they die, come back, lag,
 // and have not flushed.
 func TestSimulatedClustersDoWhatGaleraDoes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it kills a cluster several times")
 	}
-	real, model := newRealCluster(t), newModelCluster()
-	names := [2]anonymous{{}, {}}
-	all := []int{0, 1, 2}
-	up := all
-	var done []string
-	run := func(deeds ...clusterDeed) {
-		t.Helper()
-		for _, d := range deeds {
-			got, want := names[0].text(d.do(real)), names[1].text(d.do(model))
-			done = append(done, d.what+": "+got)
-			if got != want {
-				t.Fatalf("%s\nGalera says %q, the model %q", strings.Join(done, "\n"), got, want)
-			}
-			for _, at := range up {
-				var got, want string
-				for range 500 { // a node applies in a moment what another has committed
-					model.apply()
-					if got, want = names[0].text(real.held(at)), names[1].text(model.held(at)); got == want {
-						break
-					}
-					time.Sleep(10 * time.Millisecond)
-				}
-				if got != want {
-					t.Fatalf("%s\nnode %d of Galera holds\n%s\n\nof the model\n%s", strings.Join(done, "\n"), at, got, want)
-				}
-			}
-		}
-	}
-	run(takeOn(0, 5), adoptOn(0), openOn(0, 10), takeOn(0, 5), takeOn(1, 5), adoptOn(2), takeOn(2, 5))
+	p := newClusterPair(t, newGaleraCluster(t), simulation.NewGroup(modelledNodes, true, 1, "photos"))
+	all := p.up
+	p.run(takeOn(0, 5), adoptOn(0), openOn(0, 10), takeOn(0, 5), takeOn(1, 5), adoptOn(2), takeOn(2, 5))
 	// Of two who write one row on two nodes, one is first.
-	run(clusterDeed{"write one row on 0 and 1", func(s clusterSide) string { return fmt.Sprint(s.write(0, 1)) }})
+	p.run(writeOn(0, 1))
 	// A node goes and comes back. Each time another configuration is the holder.
-	up = all[:2]
-	run(quietly("kill 2", func(s clusterSide) { s.kill(2) }), takeOn(0, 5), adoptOn(0), openOn(0, 10), takeOn(0, 5), takeOn(1, 7))
-	up = all
-	run(quietly("2 comes back", func(s clusterSide) { s.join(2) }), takeOn(2, 5), adoptOn(2), openOn(2, 10), takeOn(2, 5), takeOn(0, 5))
+	p.up = all[:2]
+	p.run(quietly("kill 2", func(s clusterSide) { s.kill(2) }), takeOn(0, 5), adoptOn(0), openOn(0, 10), takeOn(0, 5), takeOn(1, 7))
+	p.up = all
+	p.run(quietly("2 comes back", func(s clusterSide) { s.join(2) }), takeOn(2, 5), adoptOn(2), openOn(2, 10), takeOn(2, 5), takeOn(0, 5))
 	// All die. Two of them lag, and begin again.
-	run(quietly("1 and 2 are held up", func(s clusterSide) { s.holdUp(1, 2) }), takeOn(0, 50), takeOn(0, 60), takeOn(0, 70))
-	up = all[1:]
-	run(quietly("all are killed, and 1 and 2 begin again", func(s clusterSide) { s.killAll(); s.beginFrom(1) }),
+	p.run(quietly("1 and 2 are held up", func(s clusterSide) { s.holdUp(1, 2) }), takeOn(0, 50), takeOn(0, 60), takeOn(0, 70))
+	p.up = all[1:]
+	p.run(quietly("all are killed, and 1 and 2 begin again", func(s clusterSide) { s.killAll(); s.beginFrom(1) }),
 		takeOn(1, 5), adoptOn(1), openOn(1, 10), takeOn(1, 5), takeOn(2, 5))
 	// Both die. The one that begins again had not flushed at commit: where the system had what was
 	// written, nothing is lost; else it has what it had at some moment. Alone it gives nothing.
 	for _, how := range []int{2, 0} {
-		run(quietly(fmt.Sprint("2 flushes as ", how), func(s clusterSide) { s.flush(2, how) }), takeOn(1, 10), takeOn(1, 20), takeOn(1, 30), takeOn(1, 40))
-		real.killAll()
-		real.begin(2)
-		before, could := model.Group, make(map[string]*modelCluster)
+		p.run(quietly(fmt.Sprint("2 flushes as ", how), func(s clusterSide) { s.flush(2, how) }), takeOn(1, 10), takeOn(1, 20), takeOn(1, 30), takeOn(1, 40))
+		p.real.killAll()
+		p.real.begin(2)
+		before, could := p.model.Group, make(map[string]*modelCluster)
 		for seed := range uint64(64) { // what it lost is left to chance
 			g := before.Clone()
 			g.Random = rand.New(rand.NewPCG(seed, 1))
@@ -422,20 +657,107 @@ func TestSimulatedClustersDoWhatGaleraDoes(t *testing.T) {
 			m.begin(2)
 			m.Nodes[2].Forgets = false
 			m.apply()
-			could[names[1].text(m.held(2))] = m
+			could[p.names[1].text(m.held(2))] = m
 		}
-		has := names[0].text(real.held(2))
-		if model = could[has]; model == nil || how == 2 && len(could) != 1 {
-			t.Fatalf("%s\nafter a crash Galera holds\n%s\n\nthe model could hold\n%s", strings.Join(done, "\n"), has, strings.Join(slices.Sorted(maps.Keys(could)), "\n\n"))
+		has := p.names[0].text(p.real.held(2))
+		if p.model = could[has]; p.model == nil || how == 2 && len(could) != 1 {
+			t.Fatalf("%s\nafter a crash Galera holds\n%s\n\nthe model could hold\n%s", strings.Join(p.done, "\n"), has, strings.Join(slices.Sorted(maps.Keys(could)), "\n\n"))
 		}
 		t.Logf("flush %d: it holds one of %d states", how, len(could))
-		up = all[2:]
-		run(takeOn(2, 5), adoptOn(2))
+		p.up = all[2:]
+		p.run(takeOn(2, 5), adoptOn(2))
 		if how == 0 {
 			break // the other one has more, and does not come back
 		}
-		up = all[1:]
-		run(quietly("1 comes back", func(s clusterSide) { s.join(1) }), adoptOn(2), openOn(2, 10), takeOn(2, 5), takeOn(1, 5))
+		p.up = all[1:]
+		p.run(quietly("1 comes back", func(s clusterSide) { s.join(1) }), adoptOn(2), openOn(2, 10), takeOn(2, 5), takeOn(1, 5))
 	}
-	t.Log(strings.Join(done, "\n"))
+	t.Log(strings.Join(p.done, "\n"))
+}
+
+// The same of MySQL's group replication, in which one node is the primary.
+func TestSimulatedClustersDoWhatAReplicationGroupWithAPrimaryDoes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it kills a group several times")
+	}
+	t.Parallel()
+	p := newClusterPair(t, newReplicationGroup(t, true), simulation.NewReplicationGroup(modelledNodes, true, 1, "photos"))
+	all := p.up
+	p.run(goesOn(0)...)
+	p.run(takeOn(1, 5), writeOn(0, 1))
+	// The primary dies. The next one is the first of the others, and stays it.
+	p.up = all[1:]
+	p.run(quietly("kill 0", func(s clusterSide) { s.kill(0) }))
+	p.run(goesOn(1)...)
+	p.up = all
+	p.run(quietly("0 comes back", func(s clusterSide) { s.join(0) }))
+	p.run(goesOn(1)...)
+	p.run(takeOn(0, 5))
+	// The next primary has not applied what the one before has committed, and gives nothing of that.
+	p.run(quietly("0 and 2 are held up", func(s clusterSide) { s.holdUp(0, 2) }), takeOn(1, 50), takeOn(1, 60))
+	p.up = []int{0, 2}
+	p.run(quietly("kill 1", func(s clusterSide) { s.kill(1) }), takeOn(0, 5), adoptOn(0),
+		quietly("they are let go", func(s clusterSide) { s.letGo(0, 2) }))
+	p.run(goesOn(0)...)
+	p.up = all
+	p.run(quietly("1 comes back", func(s clusterSide) { s.join(1) }))
+	p.run(goesOn(0)...)
+	p.crash(0, 2, 1, false)
+	p.up = all
+	p.run(quietly("0 comes back", func(s clusterSide) { s.join(0) }))
+	p.run(goesOn(2)...)
+	p.crash(2, 0, 1, true) // 2 has more, and does not come back
+	t.Log(strings.Join(p.done, "\n"))
+}
+
+// The same of one in which all nodes are primaries.
+func TestSimulatedClustersDoWhatAReplicationGroupOfPrimariesDoes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it kills a group several times")
+	}
+	t.Parallel()
+	p := newClusterPair(t, newReplicationGroup(t, false), simulation.NewReplicationGroup(modelledNodes, false, 1, "photos"))
+	all := p.up
+	p.run(goesOn(0)...)
+	p.run(takeOn(1, 5), adoptOn(2), takeOn(2, 5), writeOn(0, 1))
+	// One that lags takes no number that another one has taken.
+	p.run(quietly("1 is held up", func(s clusterSide) { s.holdUp(1) }), takeOn(0, 7), takeOn(1, 5), takeOn(2, 5),
+		quietly("it is let go", func(s clusterSide) { s.letGo(1) }), takeOn(1, 5))
+	// Nor does it where it lags in the next configuration.
+	p.run(quietly("1 is held up", func(s clusterSide) { s.holdUp(1) }), takeOn(0, 7), takeOn(2, 7))
+	p.up = all[1:]
+	p.run(quietly("kill 0", func(s clusterSide) { s.kill(0) }), takeOn(1, 5), adoptOn(1),
+		quietly("it is let go", func(s clusterSide) { s.letGo(1) }))
+	p.run(goesOn(1)...)
+	p.run(takeOn(2, 5))
+	p.up = all
+	p.run(quietly("0 comes back", func(s clusterSide) { s.join(0) }))
+	p.run(goesOn(0)...)
+	p.crash(0, 2, 1, false)
+	p.up = all
+	p.run(quietly("0 comes back", func(s clusterSide) { s.join(0) }))
+	p.run(goesOn(2)...)
+	p.crash(2, 0, 1, true) // 2 has more, and does not come back
+	t.Log(strings.Join(p.done, "\n"))
+}
+
+// crash has all nodes of a replication group die at once, while one that is written to has applied
+// what the others have only received. One of these begins again, alone, and another one comes back.
+func (p *clusterPair) crash(written, again, other int, loses bool) {
+	p.t.Helper()
+	p.run(quietly(fmt.Sprintf("%d and %d are held up", again, other), func(s clusterSide) { s.holdUp(again, other) }),
+		takeOn(written, 50), takeOn(written, 60), takeOn(written, 70))
+	p.up = []int{again}
+	p.run(quietly(fmt.Sprintf("all are killed, what was received is lost: %v, and %d begins again", loses, again), func(s clusterSide) {
+		s.killAll()
+		if loses {
+			s.loseReceived(again)
+			s.loseReceived(other)
+		}
+		s.begin(again)
+	}), takeOn(again, 5), adoptOn(again)) // alone it gives nothing
+	p.up = append(p.up, other)
+	p.run(quietly(fmt.Sprint(other, " comes back"), func(s clusterSide) { s.join(other) }))
+	p.run(goesOn(again)...)
+	p.run(takeOn(other, 5))
 }

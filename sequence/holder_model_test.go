@@ -428,7 +428,7 @@ func outcomeInGroup(err error) string {
 		return "at the ceiling"
 	case errors.Is(err, limit.ErrNoRoom), errors.Is(err, store.OutcomeNoRoom):
 		return "no room"
-	case link.IsConflict(err):
+	case link.IsConflict(err), simulation.IsConflict(err):
 		return "conflict"
 	case errors.Is(err, sequence.ErrUnknown), simulation.IsNoRow(err):
 		return "unknown"

@@ -10,8 +10,9 @@ import (
 )
 
 // StartReplicationGroup starts n nodes with MySQL's group replication for this test only. The first
-// is the primary, or with --loose-group-replication-single-primary-mode=OFF all are. It skips the
-// test if the server has no group replication. The nodes have no rows yet. A node that was killed
+// is the primary, and where it is gone the next one, or with
+// --loose-group-replication-single-primary-mode=OFF all are. It skips the test if the server has no
+// group replication. The nodes have no rows yet. A node that was killed
 // keeps its options, and begins outside of its group; see Rejoin and BootstrapGroup.
 func StartReplicationGroup(t *testing.T, n int, extraArgs ...string) *Group {
 	t.Helper()
@@ -38,6 +39,7 @@ func StartReplicationGroup(t *testing.T, n int, extraArgs ...string) *Group {
 			"--loose-group-replication-group-seeds=" + strings.Join(seeds, ","),
 			"--loose-group-replication-ip-allowlist=127.0.0.1/8",
 			"--loose-group-replication-recovery-get-public-key=ON",
+			fmt.Sprintf("--loose-group-replication-member-weight=%d", 90-10*i),
 		}
 		node := StartUnsynced(t, append(args, extraArgs...)...)
 		pool := node.DB(t, "")

@@ -127,6 +127,9 @@ func (g *Group) Apply(at int) bool {
 			return false
 		}
 		node.take(next[0])
+		if g.Single {
+			g.open(node)
+		}
 	}
 	g.steps = append(g.steps, step{actor: "operator", what: "apply", member: node.Address, wrote: node.commits[len(node.commits)-1]})
 	return true

@@ -20,12 +20,15 @@ func (g *Group) elect() {
 	if !g.Nodes[g.primary].member {
 		g.primary = max(0, slices.IndexFunc(g.Nodes, func(n *Node) bool { return n.member }))
 	}
-	for i, n := range g.Nodes {
+	for _, n := range g.Nodes {
 		if n.member {
-			n.ReadOnly = i != g.primary
+			g.open(n)
 		}
 	}
 }
+
+// open has the primary be written to once it has applied what the one before has committed.
+func (g *Group) open(n *Node) { n.ReadOnly = n != g.Nodes[g.primary] || len(g.pending(n)) > 0 }
 
 // LoseReceived has a node that was killed lose what it had received and not applied, as a machine
 // does that loses its power.

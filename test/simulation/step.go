@@ -23,8 +23,10 @@ func (g *Group) chosen(at int) *choice {
 
 // Reserve takes n numbers up to a ceiling on a node, and returns the last one.
 func (g *Group) Reserve(a *Actor, at int, name string, ceiling, n uint64) (last uint64, err error) {
-	last, _, err = g.reserve(a, g.chosen(at), name, ceiling, n)
-	return last, err
+	if last, _, err = g.reserve(a, g.chosen(at), name, ceiling, n); err != nil {
+		return 0, err
+	}
+	return last, nil
 }
 
 // Standing is what a node says of itself.
@@ -73,6 +75,12 @@ func (g *Group) Clone() *Group {
 	}
 	return c
 }
+
+// IsMember reports whether a node is of the present configuration of the cluster.
+func (g *Group) IsMember(at int) bool { return g.Nodes[at].member }
+
+// IsConflict: another transaction was first.
+func IsConflict(err error) bool { return errors.Is(err, errConflict) }
 
 // IsAtCeiling: the numbers would go above the ceiling.
 func IsAtCeiling(err error) bool { return errors.Is(err, errAtCeiling) }
