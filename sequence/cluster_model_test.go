@@ -320,6 +320,28 @@ func (r replicationGroup) holdUp(nodes ...int) {
 	r.t.Fatal("no node can be written to")
 }
 
+// killAll lets each node have received what is committed. Else it may lose that.
+func (r replicationGroup) killAll() {
+	for j, from := range r.nodes {
+		for i, to := range r.nodes {
+			if !from.Running() || !to.Running() {
+				continue
+			}
+			eventually(r.t, "a node has received what another has committed", func() bool {
+				var committed string
+				if err := r.pools[j].QueryRow("SELECT @@global.gtid_executed").Scan(&committed); err != nil {
+					r.t.Fatal(err)
+				}
+				var has bool
+				err := r.pools[i].QueryRow("SELECT GTID_SUBSET(?, CONCAT(@@global.gtid_executed, ',', RECEIVED_TRANSACTION_SET)) "+
+					"FROM performance_schema.replication_connection_status WHERE CHANNEL_NAME = 'group_replication_applier'", committed).Scan(&has)
+				return err == nil && has
+			})
+		}
+	}
+	r.realCluster.killAll()
+}
+
 func (r replicationGroup) loseReceived(at int) {
 	if err := r.nodes[at].Restart(); err != nil {
 		r.t.Fatal(err)
