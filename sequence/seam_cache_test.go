@@ -25,14 +25,14 @@ func (in Inner) Meet(name string, found store.Row) (Cache, error) {
 	return Cache{c}, err
 }
 
-// Reserving says whether a reservation of a sequence is in flight, or of steps of it.
+// Reserving reports whether a reservation of a sequence is in flight, or of steps of it.
 func (in Inner) Reserving(name string) bool {
 	in.s.mu.Lock()
 	defer in.s.mu.Unlock()
 	return slices.ContainsFunc(in.s.cachesLocked(name), func(c *cache) bool { return Cache{c}.Reserving() })
 }
 
-// ReservingAny says whether one of any sequence is.
+// ReservingAny reports whether one of any sequence is.
 func (in Inner) ReservingAny() bool {
 	in.s.mu.Lock()
 	defer in.s.mu.Unlock()
@@ -143,7 +143,7 @@ func (in Inner) ListHere() []Info { return in.s.listHere() }
 // Cache is what is in memory of one sequence.
 type Cache struct{ c *cache }
 
-// Known says whether there is one.
+// Known reports whether there is one.
 func (c Cache) Known() bool { return c.c != nil }
 
 // Cached is how many numbers are in memory.
@@ -154,7 +154,7 @@ func (c Cache) Cached() uint64 {
 	return c.c.tally().Cached
 }
 
-// Reserving says whether a reservation is in flight.
+// Reserving reports whether a reservation is in flight.
 func (c Cache) Reserving() bool {
 	c.c.mu.Lock()
 	defer c.c.mu.Unlock()
@@ -203,7 +203,7 @@ func (c Cache) Exact() uint64 {
 	return c.c.exact
 }
 
-// Typed says whether the CACHE of a row of SHOW SEQUENCES was typed.
+// Typed reports whether the CACHE of a row of SHOW SEQUENCES was typed.
 func Typed(i *Info) bool { return i.exact }
 
 // Grant is a reserved segment.
@@ -367,7 +367,7 @@ func (c Cache) Crowd(n int) {
 // MostWaiting is how many may wait for an ORDER sequence.
 const MostWaiting = maxOrderedQueue
 
-// Gathers says whether those who were served last are waited for.
+// Gathers reports whether those who were served last are waited for.
 func (c Cache) Gathers() bool {
 	c.c.mu.Lock()
 	defer c.c.mu.Unlock()

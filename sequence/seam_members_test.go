@@ -129,13 +129,13 @@ func (in Inner) HasReserved() (all []uint64) {
 	return all
 }
 
-// Enlisted says whether this process has given signs of life for long, where it takes numbers.
+// Enlisted reports whether this process has given signs of life for long, where it takes numbers.
 func (in Inner) Enlisted() bool { return in.s.servers.enlisted(make(map[*server]member.Tenure)) }
 
 // ReadingPlan is held while the plan is read.
 func (in Inner) ReadingPlan() await.Lock { return in.s.servers.changing }
 
-// Several says whether numbers are divided among members, as far as is known.
+// Several reports whether numbers are divided among members, as far as is known.
 func (in Inner) Several() bool { return in.s.servers.view.Load().several() }
 
 // ForgetPlan has it know of no plan, and of the first server alone.
@@ -184,7 +184,7 @@ func (in Inner) SetHome(name, id string) {
 	}
 }
 
-// HasHome says whether a home was heard of.
+// HasHome reports whether a home was heard of.
 func (in Inner) HasHome(name string) bool {
 	in.s.servers.mu.Lock()
 	defer in.s.servers.mu.Unlock()
@@ -216,7 +216,7 @@ func (in Inner) server(v *server) Server { return Server{v.Store, in.s, v} }
 // Address is the one that is configured.
 func (v Server) Address() string { return v.Config.Link.Name }
 
-// Away says whether it is left out while others serve.
+// Away reports whether it is left out while others serve.
 func (v Server) Away() bool { return v.v.Away() }
 
 // LeaveOut has it be left out.
@@ -276,7 +276,7 @@ func (v Server) TakeBack(ctx context.Context, name string, seg segment.Segment) 
 	v.v.TakeBack(ctx, name, v.Marks.Epoch(name), seg)
 }
 
-// MayGive says whether what was taken on a connection may be given.
+// MayGive reports whether what was taken on a connection may be given.
 func (v Server) MayGive(ctx context.Context, conn *sql.Conn, t *store.Taking, stored *store.Row) error {
 	return v.v.MayGive(ctx, conn, nil, t, stored)
 }
@@ -303,7 +303,7 @@ func (v Server) Retries() uint64 { return v.s.counters.Retries.Load() }
 // Hurry has it be asked for changes at once.
 func (v Server) Hurry() { v.s.follow.of(v.v).hurry.Store(true) }
 
-// WasRead says whether all definitions were read there once. Nothing is followed meanwhile.
+// WasRead reports whether all definitions were read there once. Nothing is followed meanwhile.
 func (v Server) WasRead() bool { return v.s.follow.of(v.v).loaded }
 
 // Hear asks what was changed there since.

@@ -20,7 +20,7 @@ type Inner struct{ s *Sequences }
 // Inside is the way in.
 func Inside(s *Sequences) Inner { return Inner{s} }
 
-// StopFollowing returns when no changes are followed, until FollowAgain.
+// StopFollowing waits for the round that runs. No change is heard of from then on, until FollowAgain.
 func (in Inner) StopFollowing() { in.s.follow.work.MustAcquire() }
 
 // FollowAgain ends StopFollowing.
@@ -110,7 +110,7 @@ func (in Inner) Open() bool {
 // Begun says whether it was ever begun to follow changes.
 func (in Inner) Begun() bool { return in.s.follow.begun.Load() }
 
-// SetBegun has it seem so.
+// SetBegun has it seem so, or not.
 func (in Inner) SetBegun(begun bool) { in.s.follow.begun.Store(begun) }
 
 // FollowNothing has nothing be followed, ever.
@@ -147,19 +147,19 @@ func (in Inner) AlterOnly(ctx context.Context, name string, a Alteration) (chang
 	return in.s.alter(r, []byte(name), a)
 }
 
-// SetValueOnly is SetValue without that.
+// SetValueOnly is SetValue without what is made sure of afterwards.
 func (in Inner) SetValueOnly(ctx context.Context, name string, n uint64) (changed store.Row, ok bool, err error) {
 	return in.s.setValue(ctx, in.Cache(name).c, n, true)
 }
 
-// PassedForGood makes sure of it for SetValueOnly, within a minute.
+// PassedForGood makes sure of it, within a minute.
 func (in Inner) PassedForGood(ctx context.Context, changed *store.Row) error {
 	r, stop := in.s.requestWithin(ctx, time.Minute)
 	defer stop()
 	return in.s.passedForGood(r.ctx, changed)
 }
 
-// OrderedForGood does for ORDER.
+// OrderedForGood makes sure that ORDER is known of wherever a fail-over may lead.
 func (in Inner) OrderedForGood(ctx context.Context, changed *store.Row) error {
 	return in.s.servers.orderedForGood(ctx, changed)
 }
@@ -194,14 +194,11 @@ func (in Inner) ChangeWith(ctx context.Context, name string, f func() error) err
 	return w.edit(ctx, 1, name, func(*edit) error { return nil }, func(*agreed) error { return f() })
 }
 
-// Following is held during a round of following, and ReadingPlan while the plan is read.
+// Following is held during a round of following.
 func (in Inner) Following() await.Lock { return in.s.follow.work }
 
 // Tickets is the server that has the ticket tables.
 func (in Inner) Tickets() *store.Store { return in.s.servers.tickets.Store }
-
-// SetUsualTiming undoes what quick has set.
-func SetUsualTiming(o *Options) { o.timing = nil }
 
 // Bounds of the program.
 const (

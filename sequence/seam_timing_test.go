@@ -80,6 +80,9 @@ func ChangeTiming(o *Options, f func(*Timing)) {
 	o.timing = &t
 }
 
+// SetUsualTiming undoes ChangeTiming.
+func SetUsualTiming(o *Options) { o.timing = nil }
+
 // Timing is that of this process.
 func (in Inner) Timing() Timing { return timingOf(in.s.timing) }
 
