@@ -15,7 +15,6 @@ import (
 var seesInside = []string{
 	"exhaustion_rate_test.go",
 	"names_unknown_test.go",
-	"outcome_test.go",
 	"seam_cache_test.go",
 	"seam_members_test.go",
 	"seam_test.go",
