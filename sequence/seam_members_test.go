@@ -258,7 +258,7 @@ func (v Server) ReserveAsMember(ctx context.Context, name string, want, need uin
 // ReserveOnce takes numbers there in one attempt.
 func (v Server) ReserveOnce(ctx context.Context, name string, n uint64) (Grant, error) {
 	did := v.v.Attempt(ctx, []*server{v.v}, name, n)
-	return granted(grantOf(v.v, &did.Grant)), did.Err
+	return granted(grantOf(v.v, &did.Grant, member.Due{})), did.Err
 }
 
 // GoAhead does what a reservation has left to be done.

@@ -126,21 +126,21 @@ func (a *servers) goAhead(ctx context.Context, name string, d due) {
 
 // reserveOn reserves numbers on one of the members in use.
 func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, need uint64) (grant, error) {
-	g, err := v.Reserve(ctx, a.among(a.view.Load()), name, want, need)
+	g, due, err := v.Reserve(ctx, a.among(a.view.Load()), name, want, need)
 	if err != nil {
 		return grant{}, err
 	}
-	return grantOf(v, &g), nil
+	return grantOf(v, &g, due), nil
 }
 
 // grantOf is what a server has granted, as caches know it.
-func grantOf(v *server, g *member.Grant) grant {
-	due := due{Due: g.Due}
-	if g.Due != (member.Due{}) {
-		due.server = v
+func grantOf(v *server, g *store.Grant, d member.Due) grant {
+	left := due{Due: d}
+	if d != (member.Due{}) {
+		left.server = v
 	}
 	return grant{
-		seg: g.Segment, max: g.Max, exact: g.Exact, rule: g.Rule, cycle: g.Cycle, order: g.Order, shared: g.Shared, version: g.Version, due: due,
+		seg: g.Segment, max: g.Max, exact: g.Exact, rule: g.Rule, cycle: g.Cycle, order: g.Order, shared: g.Shared, version: g.Version, due: left,
 	}
 }
 

@@ -222,7 +222,7 @@ func (v *Server) Watch(ctx context.Context, among *Among, names []string) {
 
 // reserved takes note of a reservation in the given epoch. A single server needs none: [floor.Marks] has
 // it.
-func (v *Server) reserved(name string, epoch uint64, g *Grant) {
+func (v *Server) reserved(name string, epoch uint64, g *store.Grant) {
 	if h := v.Share(); h.Shared() && h.Plan == g.Segment.Plan && !g.Cycle {
 		v.lowest.set(name, epoch, h.Plan, g.Segment.Last())
 	}

@@ -17,13 +17,13 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// Reserve reserves numbers: as many as are wanted, or as are needed at least. Each attempt ends with
-// an outcome, and each outcome has a remedy.
-func (v *Server) Reserve(ctx context.Context, among *Among, name string, want, need uint64) (Grant, error) {
+// Reserve reserves numbers: as many as are wanted, or as are needed at least, and says what is to be
+// done after that. Each attempt ends with an outcome, and each outcome has a remedy.
+func (v *Server) Reserve(ctx context.Context, among *Among, name string, want, need uint64) (store.Grant, Due, error) {
 	if err := v.Marks.Ready(); err != nil {
 		v.counters.Errors.Add(1)
 		v.counters.Tried(name, &v.Trials, stats.ReservedError, 0)
-		return Grant{}, err
+		return store.Grant{}, Due{}, err
 	}
 	begin := time.Now()
 	v.witness(ctx, among, name)
@@ -49,8 +49,7 @@ func (v *Server) Reserve(ctx context.Context, among *Among, name string, want, n
 		do, again := next(t.Outcome, number)
 		if do == remedyGive {
 			v.counters.Tried(name, &v.Trials, result, took)
-			t.Grant.Due = v.due(among, name, n, &t)
-			return t.Grant, nil
+			return t.Grant, v.due(among, name, n, &t), nil
 		}
 		if link.IsConflict(t.Err) {
 			v.counters.Retries.Add(1)
@@ -70,14 +69,14 @@ func (v *Server) Reserve(ctx context.Context, among *Among, name string, want, n
 			if !errors.Is(err, define.ErrUnknown) && !errors.Is(err, define.ErrExhausted) {
 				v.counters.Errors.Add(1)
 			}
-			return Grant{}, fmt.Errorf("reserve %d numbers of sequence %q: %w", n, name, store.WithGrants(err, v.Config.Database))
+			return store.Grant{}, Due{}, fmt.Errorf("reserve %d numbers of sequence %q: %w", n, name, store.WithGrants(err, v.Config.Database))
 		}
 		wait := v.Config.Link.Timing.Conflict << number
 		if do == remedyAwait {
 			wait = v.timing.Follow
 		}
 		if !await.Pause(ctx, await.Jitter(wait)) {
-			return Grant{}, context.Cause(ctx)
+			return store.Grant{}, Due{}, context.Cause(ctx)
 		}
 		begin = time.Now()
 	}
@@ -182,7 +181,7 @@ type Attempt struct {
 
 	// Grant has the numbers with OutcomeDone. With OutcomeNewRule it may have numbers that went by
 	// the old one.
-	Grant Grant
+	Grant store.Grant
 	UpTo  limit.UpTo // what kept them from going on
 
 	lost uint64       // numbers that were taken, and that nobody gives
@@ -255,7 +254,7 @@ func (v *Server) granted(t *store.Taking, did *Attempt) {
 		return
 	}
 	v.LogReserved(t.Name, t.Numbers(did.Last), t.Floor)
-	g := Grant{
+	g := store.Grant{
 		Segment: t.Numbers(did.Last), Max: stored.Max, Exact: stored.Exact, Rule: h.Common(stored.Rule()), Cycle: stored.Def.Cycle, Order: stored.Def.Order,
 		Shared: h.Shared(), Version: stored.Version,
 	}

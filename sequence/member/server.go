@@ -9,7 +9,6 @@ import (
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/group"
-	"seqproxy/sequence/segment"
 	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 )
@@ -71,21 +70,6 @@ func New(o Options) (*Server, error) {
 	}
 	tables := store.New(of, o.Marks)
 	return &Server{Store: tables, Ceilings: group.New(tables, o.Group), options: o, timing: &o.Timing, counters: o.Counters}, nil
-}
-
-// Grant is a reserved segment, and what the table said about its sequence.
-type Grant struct {
-	Segment segment.Segment
-	Max     uint64       // the highest number that the id column holds
-	Exact   uint64       // the typed CACHE n, or 0 for adaptive
-	Rule    segment.Rule // which numbers may follow
-	Cycle   bool         // the sequence begins again at its end
-
-	Order   bool   // the sequence is an ORDER sequence
-	Shared  bool   // other sequence servers give numbers of it, too
-	Version uint64 // of the options that say all this
-
-	Due Due
 }
 
 // Due is what a reservation leaves to be done beside its caller: how far the server may go with the
