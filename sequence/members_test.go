@@ -29,7 +29,8 @@ func newFleet(t testing.TB, n int) fleet {
 	var wg sync.WaitGroup
 	for i := range f {
 		server := mysqltest.Start(t)
-		wg.Go(func() { f[i] = placeOn(t, server).withTable(t, nil) })
+		// with all tables: a busy server needs longer for them than a caller waits for a number
+		wg.Go(func() { f[i] = placeOn(t, server).withAll(t, nil) })
 	}
 	wg.Wait()
 	return f
