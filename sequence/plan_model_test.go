@@ -121,7 +121,7 @@ func (m *modelled) anyDeed(ctx context.Context, rng *rand.Rand) deed {
 		now := known[numbers[rng.IntN(len(numbers))]]
 		at := slices.IndexFunc(m.plans, func(p *sequence.Plan) bool { return p.UUID == now.UUID })
 		p, ballot = m.plans[at], now.Ballot
-		fitting := map[string][]int{change.Proposed: {2, 3, 4, 8}, change.Frozen: {5, 6, 7, 8, 9, 11}, change.Accepted: {8, 9, 10, 11}, change.Aborted: {0, 8, 10}, change.Overtaken: {2, 8, 10}, change.InForce: {0, 5, 8, 9}}[now.State]
+		fitting := map[string][]int{change.Proposed: {2, 3, 4, 8}, change.Frozen: {6, 7, 8, 9, 11}, change.Accepted: {8, 9, 10, 11}, change.Aborted: {0, 8, 10}, change.Overtaken: {2, 8, 10}, change.InForce: {0, 8, 9}}[now.State]
 		if rng.IntN(3) > 0 {
 			kind = fitting[rng.IntN(len(fitting))]
 		}
@@ -147,12 +147,10 @@ func (m *modelled) anyDeed(ctx context.Context, rng *rand.Rand) deed {
 			}
 			return was
 		}}
-	case 3, 4:
-		return step("freeze", func(s change.Stepper) error { return s.Freeze(ctx, p, ballot) })
-	case 5:
+	case 3, 4, 5:
 		missing := []string{"", "other", "third"}[rng.IntN(3)]
-		return deed{"gave" + what, func(s modelStore) string {
-			given, err := s.Gave(ctx, p, ballot, missing)
+		return deed{"freeze" + what, func(s modelStore) string {
+			given, err := s.Freeze(ctx, p, ballot, missing)
 			slices.SortFunc(given.Names, func(a, b change.Gave) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 			for i := range given.Names {
 				given.Names[i].End = 0 // the model does not know where a sequence ends
@@ -177,11 +175,7 @@ func (m *modelled) anyDeed(ctx context.Context, rng *rand.Rand) deed {
 		}}
 	}
 	return deed{"obey" + what, func(s modelStore) string {
-		id, err := s.Identify(ctx)
-		if err != nil {
-			return err.Error()
-		}
-		brought, err := s.Obey(ctx, p, id, floors, nil)
+		brought, err := s.Obey(ctx, p, floors, nil)
 		return fmt.Sprint(brought, outcomeOf(err))
 	}}
 }

@@ -196,9 +196,11 @@ func (s planStore) setState(ctx context.Context, tx *sql.Tx, number uint64, stat
 
 // Freeze implements [change.Stepper]. The end of the column stops everybody, on whatever snapshot
 // he reads: a number added to it is error 1690, for applications that count in the table as for
-// proxies that know of no plan.
-func (s planStore) Freeze(ctx context.Context, p *Plan, ballot uint64) error {
-	return s.step(ctx, p, ballot, change.Proposed, func(tx *sql.Tx) error {
+// proxies that know of no plan. From then on all is as it is read here: what the rows held, how far
+// a name without a row may have gone, the tombstones of what was dropped, and the ceilings that
+// this one has recorded for a member that is missing.
+func (s planStore) Freeze(ctx context.Context, p *Plan, ballot uint64, missing string) (given change.Given, err error) {
+	err = s.step(ctx, p, ballot, change.Proposed, func(tx *sql.Tx) error {
 		// First, so that nobody is waited for who waits for this.
 		if err := s.lockRows(ctx, tx); err != nil {
 			return err
@@ -217,54 +219,46 @@ func (s planStore) Freeze(ctx context.Context, p *Plan, ballot uint64) error {
 		if err := s.saveRows(ctx, tx, p.Number); err != nil {
 			return err
 		}
+		if given, err = s.gave(ctx, tx, p, missing); err != nil {
+			return err
+		}
 		return s.setState(ctx, tx, p.Number, change.Frozen)
 	})
+	return given, err
 }
 
-// Gave implements [change.Stepper]: what the rows held, how far a name without a row may have gone,
-// the tombstones of what was dropped, and the ceilings that this one has recorded for a member that
-// is missing.
-func (s planStore) Gave(ctx context.Context, p *Plan, ballot uint64, missing string) (given change.Given, err error) {
-	err = s.step(ctx, p, ballot, change.Frozen, func(tx *sql.Tx) error {
-		given = change.Given{}
-		if err := s.lockRows(ctx, tx); err != nil {
-			return err
+// gave reads what a member gave, whose rows are frozen.
+func (s planStore) gave(ctx context.Context, tx *sql.Tx, p *Plan, missing string) (given change.Given, err error) {
+	was, _, err := s.Plans.Membership(ctx, tx)
+	if err != nil {
+		return given, err
+	}
+	ends, err := s.ends(ctx, tx)
+	if err != nil {
+		return given, err
+	}
+	given.End = s.Seen.Load().Max
+	add := func(like change.Gave, text string, args ...any) {
+		if err == nil {
+			err = selectNumbers(ctx, tx, func(name string, upTo uint64) {
+				like.Name, like.UpTo, like.End = name, upTo, ends[change.Folded(name)]
+				like.Ticks = define.IsWorker(name)
+				given.Names = append(given.Names, like)
+			}, text, args...)
 		}
-		if err := s.saveRows(ctx, tx, p.Number); err != nil {
-			return err
-		}
-		was, _, err := s.Plans.Membership(ctx, tx)
-		if err != nil {
-			return err
-		}
-		ends, err := s.ends(ctx, tx)
-		if err != nil {
-			return err
-		}
-		given.End = s.Seen.Load().Max
-		add := func(like change.Gave, text string, args ...any) {
-			if err == nil {
-				err = selectNumbers(ctx, tx, func(name string, upTo uint64) {
-					like.Name, like.UpTo, like.End = name, upTo, ends[change.Folded(name)]
-					like.Ticks = define.IsWorker(name)
-					given.Names = append(given.Names, like)
-				}, text, args...)
-			}
-		}
-		add(change.Gave{Row: true}, "SELECT `name`, `saved` FROM "+s.Table.PlanStart+" WHERE `plan` = ? AND `saved` IS NOT NULL", p.Number)
-		if was.Count > 1 { // somebody may have deleted a row, whose numbers proxies hold
-			add(change.Gave{Missing: true}, "SELECT l.`name`, l.`granted` FROM "+s.Table.Limit+" AS l LEFT JOIN "+s.Table.PlanStart+
-				" AS s ON s.`plan` = ? AND s.`name` = l.`name` AND s.`saved` IS NOT NULL WHERE l.`giver` = ? AND l.`term` = ? AND l.`granted` > 0 AND s.`name` IS NULL", p.Number, was.ID, was.Plan)
-		}
-		add(change.Gave{}, "SELECT `name`, `floor` FROM "+s.Table.Options+" WHERE `floor` > 0")
-		if missing != "" {
-			add(change.Gave{}, "SELECT `name`, `wanted` FROM "+s.Table.Limit+" WHERE `giver` = ? AND `term` = ?", missing, was.Plan)
-		}
-		if err == nil && !was.RemovedBefore(p) { // else the others took them over, and it does not hear who goes
-			given.Proxies, err = s.Proxies.ListOn(ctx, tx, "")
-		}
-		return err
-	})
+	}
+	add(change.Gave{Row: true}, "SELECT `name`, `saved` FROM "+s.Table.PlanStart+" WHERE `plan` = ? AND `saved` IS NOT NULL", p.Number)
+	if was.Count > 1 { // somebody may have deleted a row, whose numbers proxies hold
+		add(change.Gave{Missing: true}, "SELECT l.`name`, l.`granted` FROM "+s.Table.Limit+" AS l LEFT JOIN "+s.Table.PlanStart+
+			" AS s ON s.`plan` = ? AND s.`name` = l.`name` AND s.`saved` IS NOT NULL WHERE l.`giver` = ? AND l.`term` = ? AND l.`granted` > 0 AND s.`name` IS NULL", p.Number, was.ID, was.Plan)
+	}
+	add(change.Gave{}, "SELECT `name`, `floor` FROM "+s.Table.Options+" WHERE `floor` > 0")
+	if missing != "" {
+		add(change.Gave{}, "SELECT `name`, `wanted` FROM "+s.Table.Limit+" WHERE `giver` = ? AND `term` = ?", missing, was.Plan)
+	}
+	if err == nil && !was.RemovedBefore(p) { // else the others took them over, and it does not hear who goes
+		given.Proxies, err = s.Proxies.ListOn(ctx, tx, "")
+	}
 	return given, err
 }
 
@@ -341,7 +335,7 @@ func (s planStore) Accept(ctx context.Context, p *Plan, ballot uint64, all chang
 
 // Obey implements [change.Settler]. Each row is set to the member's first position above the
 // floors, and above what it gave itself: saved where it was frozen for the plan, else as it stands.
-func (s planStore) Obey(ctx context.Context, p *Plan, id string, floors change.Floors, known []change.Knowledge) (brought bool, err error) {
+func (s planStore) Obey(ctx context.Context, p *Plan, floors change.Floors, known []change.Knowledge) (brought bool, err error) {
 	var theirs handover
 	var lists [][]Proxy
 	for _, k := range known {
@@ -378,7 +372,7 @@ func (s planStore) Obey(ctx context.Context, p *Plan, id string, floors change.F
 		if err := s.restoreRows(ctx, tx, "<> ?", p.Number); err != nil {
 			return err
 		}
-		is := p.Of(id)
+		is := p.Of(was.ID)
 		if is.Count == 0 { // its rows stay frozen
 			err = errors.Join(s.reportAbove(ctx, tx, p.Number), s.saveRows(ctx, tx, p.Number))
 		} else {

@@ -139,7 +139,7 @@ func (a *servers) reconcile(ctx context.Context, probes []probe, plan *Plan) {
 			met, of = append(met, change.Met{Store: planStore{v.Store}, Report: probes[i].Report}), append(of, v)
 		}
 	}
-	_, failed := change.Reconcile(ctx, met, plan)
+	_, failed := change.Reconcile(ctx, met, plan, nil, nil)
 	for i, err := range failed {
 		if err != nil {
 			of[i].LeaveOut(err)

@@ -3,6 +3,7 @@ package change
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -36,23 +37,11 @@ func (c *Coordinator) propose() error {
 // sameServers passes over servers that stand at the address of a member and are another one, set
 // up in its place since: they know nothing of what that has accepted and given.
 func (c *Coordinator) sameServers() (highest uint64) {
-	for _, m := range c.plan.everyone() {
-		s, err := c.Store(m.Address)
-		if err != nil {
-			continue
-		}
-		is, err := s.Report(c.ctx)
-		if err == nil && m.ID != "" && is.ID != m.ID {
-			err = fmt.Errorf("at %s there is another sequence server than the plan's: %q, not %s", m.Address, is.ID, m.ID)
-		}
-		if err != nil {
-			c.away[m.Address] = err
-			continue
-		}
-		for i := range is.Plans {
-			if is.Plans[i].Number == c.plan.Number {
-				highest = max(highest, is.Plans[i].Ballot)
-			}
+	for _, m := range c.reports(c.plan.everyone()) {
+		if m.Member.ID != "" && m.ID != m.Member.ID {
+			c.away[m.Member.Address] = fmt.Errorf("at %s there is another sequence server than the plan's: %q, not %s", m.Member.Address, m.ID, m.Member.ID)
+		} else if known := m.change(c.plan.UUID); known != nil {
+			highest = max(highest, known.Ballot)
 		}
 	}
 	return highest
@@ -130,26 +119,18 @@ func (c *Coordinator) accept(floors Floors, holders Holders) error {
 // that nobody who comes later takes the change for decided.
 func (c *Coordinator) abort() error {
 	defer c.outlive()()
-	noted := false
-	var frozen []string
-	var failed error
-	err := c.each(c.plan.everyone(), func(m Member, s Store) error {
-		if err := s.LetGo(c.ctx, &c.plan); err != nil {
-			frozen, failed = append(frozen, m.Address), errors.Join(failed, fmt.Errorf("let %s go on: %w", m.Address, err))
-			return nil
-		}
-		noted = noted || c.plan.stays(m.ID)
-		return c.did(Aborted, m)
-	})
-	if err != nil {
+	missing, _ := c.awayOf(c.plan.everyone())
+	done, err := c.settle(&Plan{}, &c.plan)
+	away, why := c.awayOf(c.plan.everyone())
+	frozen := slices.DeleteFunc(away, func(address string) bool { return slices.Contains(missing, address) })
+	switch {
+	case err != nil:
 		return err
-	}
-	if !noted {
-		return &Error{Finding: fmt.Sprintf("change %s is neither done nor undone", c.plan.UUID), Remedy: "say " + c.plan.statement() + " again", Err: failed}
-	}
-	if len(frozen) > 0 {
+	case !slices.ContainsFunc(done, func(m Met) bool { return c.plan.stays(m.ID) }):
+		return &Error{Finding: fmt.Sprintf("change %s is neither done nor undone", c.plan.UUID), Remedy: "say " + c.plan.statement() + " again", Err: why}
+	case len(frozen) > 0:
 		return &Error{
-			Finding: fmt.Sprintf("change %s is aborted, but %s may stay frozen", c.plan.UUID, strings.Join(frozen, ", ")), Remedy: "a proxy lets it go on once it can be reached", Err: failed,
+			Finding: fmt.Sprintf("change %s is aborted, but %s may stay frozen", c.plan.UUID, strings.Join(frozen, ", ")), Remedy: "a proxy lets it go on once it can be reached", Err: why,
 		}
 	}
 	return nil

@@ -109,23 +109,14 @@ func (c *Coordinator) decide() error {
 	if err := c.did(StepFilled, c.plan.Previous[0]); err != nil {
 		return err
 	}
-	err := c.each(c.plan.everyone(), func(m Member, s Store) error {
-		if err := s.Freeze(c.ctx, &c.plan, c.ballot); err != nil {
-			return fmt.Errorf("freeze %s: %w", m.Address, err)
-		}
-		return c.did(Frozen, m)
-	})
+	all, holders, err := c.freeze()
 	if err == nil {
 		err = c.ordersAway() // made since the change was begun; from here on none is
 	}
 	if err != nil {
 		return err
 	}
-	floors, holders, err := c.given()
-	if err != nil {
-		return err
-	}
-	return c.accept(floors, holders)
+	return c.accept(floorsOf(all, c.asked.Above, c.config.Ahead), holders)
 }
 
 // letProxiesFill waits a little for all proxies to fill their caches.
@@ -140,79 +131,58 @@ func (c *Coordinator) letProxiesFill() {
 	c.servers.Fill(ctx, members)
 }
 
-// given is where the plan begins, by what all members gave, and to whom.
-func (c *Coordinator) given() (floors Floors, holders Holders, err error) {
-	var all []Given
+// freeze freezes all members, and returns what they gave, and to whom.
+func (c *Coordinator) freeze() (all []Given, holders Holders, err error) {
 	err = c.each(c.plan.everyone(), func(m Member, s Store) error {
-		given, err := s.Gave(c.ctx, &c.plan, c.ballot, c.missing)
+		given, err := s.Freeze(c.ctx, &c.plan, c.ballot, c.missing)
 		if err != nil {
-			return fmt.Errorf("read what %s gave: %w", m.Address, err)
+			return fmt.Errorf("freeze %s: %w", m.Address, err)
 		}
 		all, holders.Proxies = append(all, given), append(holders.Proxies, given.Proxies)
-		return nil
+		return c.did(Frozen, m)
 	})
 	if names, _ := c.awayOf(c.plan.everyone()); len(names) > 0 {
 		holders.Unasked = names[0] // all others are there
 	}
-	return floorsOf(all, c.asked.Above, c.config.Ahead), holders, err
+	return all, holders, err
 }
 
-// begin starts the plan, which is decided, on all members that can be reached.
+// begin starts the plan, which is decided, on all members that can be reached. One that is away
+// obeys it when it is met again, as long as another one knows it.
 func (c *Coordinator) begin() error {
 	defer c.outlive()()
-	known := c.knowledge()
-	has := slices.IndexFunc(known, func(k Knowledge) bool { return k.Complete })
-	if has < 0 {
-		return c.undone(fmt.Errorf("no member that has the floors of plan %d can be reached", c.plan.Number))
-	}
-	started, away := 0, []string(nil)
-	var failed error
-	for _, m := range c.plan.everyone() {
-		s, err := c.Store(m.Address)
-		if err == nil {
-			_, err = s.Obey(c.ctx, &c.plan, m.ID, known[has].Floors, known)
+	done, err := c.settle(&c.plan, nil)
+	away, why := c.awayOf(c.plan.everyone())
+	switch {
+	case err != nil:
+		return err
+	case len(done) == 0:
+		return &Error{
+			Finding: fmt.Sprintf("change %s is decided, but was not finished", c.plan.UUID), Remedy: "say " + c.plan.statement() + " again", Err: why,
 		}
-		if err != nil { // it obeys the plan when it is met again, as long as another one knows it
-			away, failed = append(away, m.Address), errors.Join(failed, err)
-			continue
-		}
-		started++
-		if err := c.did(InForce, m); err != nil {
-			return err
-		}
-	}
-	if started == 0 {
-		return c.undone(failed)
 	}
 	c.plan.State = InForce
 	c.config.Log.Info("change of sequence servers done", zap.String("change", c.plan.UUID), zap.Uint64("plan", c.plan.Number),
-		zap.String("servers", Addresses(c.plan.Members)), zap.Strings("away", away), logfield.Err(failed))
+		zap.String("servers", Addresses(c.plan.Members)), zap.Strings("away", away), logfield.Err(why))
 	return nil
 }
 
-// knowledge reads what the members know of definitions and proxies. Those that do not answer count
-// as away: what one knows others know, too.
-func (c *Coordinator) knowledge() (all []Knowledge) {
-	for _, m := range c.plan.everyone() {
-		s, err := c.Store(m.Address)
-		if err != nil {
-			continue
+// settle brings the members that can be reached to what became of the change, and returns those
+// with which that went well.
+func (c *Coordinator) settle(now, void *Plan) (done []Met, err error) {
+	met := c.reports(c.plan.everyone())
+	_, failed := Reconcile(c.ctx, met, now, void, func(step string, m *Met) error { return c.did(step, m.Member) })
+	for i, why := range failed {
+		switch {
+		case why == nil:
+			done = append(done, met[i])
+		case isOver(why):
+			return nil, why
+		default:
+			c.away[met[i].Member.Address] = why
 		}
-		known, err := s.Knowledge(c.ctx, &c.plan)
-		if err != nil {
-			c.away[m.Address] = err
-			continue
-		}
-		all = append(all, known)
 	}
-	return all
-}
-
-// undone is the error after the decision.
-func (c *Coordinator) undone(err error) error {
-	return &Error{
-		Finding: fmt.Sprintf("change %s is decided, but was not finished", c.plan.UUID), Remedy: "say " + c.plan.statement() + " again", Err: err,
-	}
+	return done, nil
 }
 
 // undo aborts a change that failed before it was known to be decided, and returns why it failed.
@@ -242,21 +212,13 @@ func (c *Coordinator) undo(why error) error {
 // that a change left which came to nothing. add is the address of a server that may have seen one
 // of these, or "". brought tells that one of them was behind.
 func (c *Coordinator) reconcile(now *Plan, add string) (brought bool, err error) {
-	var ask []string
-	for _, m := range slices.Concat(now.Members, now.Previous) {
-		ask = append(ask, m.Address)
-	}
+	ask := slices.Concat(now.Members, now.Previous)
 	if now.Number == 0 {
-		ask = append(ask, c.config.Known[0])
+		ask = append(ask, Member{Address: c.config.Known[0]})
 	}
 	if add != "" {
-		ask = append(ask, add)
+		ask = append(ask, Member{Address: add})
 	}
-	slices.Sort(ask)
-	all, _, err := c.reports(slices.Compact(ask))
-	if err != nil {
-		return false, err
-	}
-	brought, failed := Reconcile(c.ctx, all, now)
+	brought, failed := Reconcile(c.ctx, c.reports(ask), now, nil, nil)
 	return brought, errors.Join(failed...)
 }

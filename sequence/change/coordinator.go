@@ -77,7 +77,7 @@ func (c *Coordinator) Store(address string) (Store, error) {
 
 // reach connects to servers, all at the same time.
 func (c *Coordinator) reach(addresses ...string) {
-	news := slices.DeleteFunc(slices.Clone(addresses), func(address string) bool {
+	news := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(addresses))), func(address string) bool {
 		return c.away[address] != nil || c.stores[address] != nil
 	})
 	if len(news) == 0 {
@@ -152,18 +152,16 @@ func (c *Coordinator) outlive() (end func()) {
 // Current reads the plan in force, and the change that is open if there is one, from all servers
 // that are known here, and those that these know.
 func (c *Coordinator) Current() (now Plan, open *Plan, err error) {
-	var why error
 	var all []Report
-	var asked []string
-	for ask := slices.Clone(c.config.Known); len(ask) > 0; {
-		more, away, err := c.reports(ask)
-		if err != nil {
-			return now, nil, err
+	var asked, ask []Member
+	for _, address := range c.config.Known {
+		ask = append(ask, Member{Address: address})
+	}
+	for len(ask) > 0 {
+		for _, m := range c.reports(ask) {
+			all = append(all, m.Report)
 		}
-		for _, t := range more {
-			all = append(all, t.Report)
-		}
-		why, asked = errors.Join(why, away), append(asked, ask...)
+		asked = append(asked, ask...)
 		now, open = Latest(all)
 		ask = nil
 		known := slices.Concat(now.Members, now.Previous)
@@ -171,33 +169,36 @@ func (c *Coordinator) Current() (now Plan, open *Plan, err error) {
 			known = slices.Concat(known, open.Members, open.Previous)
 		}
 		for _, m := range known {
-			if !slices.Contains(asked, m.Address) && !slices.Contains(ask, m.Address) {
-				ask = append(ask, m.Address)
+			if !slices.ContainsFunc(slices.Concat(asked, ask), func(o Member) bool { return o.Address == m.Address }) {
+				ask = append(ask, m)
 			}
 		}
 	}
 	if len(all) == 0 {
+		_, why := c.awayOf(asked)
 		return now, nil, &Error{Finding: "no sequence server can be reached", Err: why, Unreached: true}
 	}
 	c.plan = now
 	return now, open, nil
 }
 
-// reports asks servers which plans they know. Those that cannot be reached are left out; why is
-// the reason.
-func (c *Coordinator) reports(addresses []string) (all []Met, why, err error) {
+// reports asks members which plans they know, each once. One that does not answer is away.
+func (c *Coordinator) reports(members []Member) (all []Met) {
+	var addresses []string
+	for _, m := range members {
+		addresses = append(addresses, m.Address)
+	}
 	c.reach(addresses...)
-	for _, address := range addresses {
-		s, away := c.Store(address)
-		if away != nil {
-			why = errors.Join(why, away)
+	for i, m := range members {
+		s, err := c.Store(m.Address)
+		if err != nil || slices.Contains(addresses[:i], m.Address) {
 			continue
 		}
-		t, err := s.Report(c.ctx)
-		if err != nil {
-			return nil, why, err
+		if said, err := s.Report(c.ctx); err != nil {
+			c.away[m.Address] = err
+		} else {
+			all = append(all, Met{Store: s, Report: said, Member: m})
 		}
-		all = append(all, Met{s, t})
 	}
-	return all, why, nil
+	return all
 }

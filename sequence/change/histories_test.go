@@ -258,7 +258,7 @@ func TestHistories(t *testing.T) {
 				t.Fatal(c.Err, other.Err)
 			}
 			c = e.Change("adds it again", e.asked)
-			reach(t, c, "read what it gave", 0)
+			reach(t, c, "accept", 0)
 			c.Kill()
 			ends := e.Change("ends that", change.Change{Add: address(2)})
 			reach(t, ends, "promise", 0)

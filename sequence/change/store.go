@@ -53,11 +53,10 @@ type Stepper interface {
 	// ErrTakenOver if it has promised a higher ballot, *OtherPlanError if it knows another plan
 	// above base, or of that number.
 	Promise(ctx context.Context, p *Plan, base, ballot uint64) (was string, err error)
-	// Freeze has all rows stand at the end of their column, and saves where they stood.
-	Freeze(ctx context.Context, p *Plan, ballot uint64) error
-	// Gave reads what the frozen server gave at most of each name, and the ceilings that it has
-	// recorded for a member that is missing, unless the id of that is empty.
-	Gave(ctx context.Context, p *Plan, ballot uint64, missing string) (Given, error)
+	// Freeze has all rows stand at the end of their column, and saves where they stood. It returns
+	// what the server gave at most of each name, and the ceilings that it has recorded for a member
+	// that is missing, unless the id of that is empty.
+	Freeze(ctx context.Context, p *Plan, ballot uint64, missing string) (Given, error)
 	// Accept writes down where the plan begins, and who may hold numbers then, and has the server
 	// accept it. It never takes that back.
 	Accept(ctx context.Context, p *Plan, ballot uint64, all Floors, holders Holders) error
@@ -66,10 +65,10 @@ type Stepper interface {
 // Settler brings a server to what was decided. Whoever does that comes to the same, so that no
 // ballot is needed.
 type Settler interface {
-	// Obey has the server with an id obey a plan that is decided. Its rows begin above the floors,
-	// and above what it gave itself. From then on it has a ceiling of each member recorded. brought
-	// is false if it obeyed already.
-	Obey(ctx context.Context, p *Plan, id string, floors Floors, known []Knowledge) (brought bool, err error)
+	// Obey has the server obey a plan that is decided. Its rows begin above the floors, and above
+	// what it gave itself. From then on it has a ceiling of each member recorded. brought is false if
+	// it obeyed already.
+	Obey(ctx context.Context, p *Plan, floors Floors, known []Knowledge) (brought bool, err error)
 	// LetGo has the server go on as before a change that is never decided, and never accept it. A
 	// server that does not know the change, or has ended it, stays as it is.
 	LetGo(ctx context.Context, p *Plan) error
@@ -144,31 +143,59 @@ type Holders struct {
 type Met struct {
 	Store
 	Report
+	Member Member // as the plan has it, for who goes by that
 }
 
-// Reconcile brings those of some servers to the plan in force that are behind it, and has those go
-// on that a change left frozen which came to nothing, by their own reports. It does what it can.
-// brought tells that one of them was behind, failed what could not be done, by position.
-func Reconcile(ctx context.Context, met []Met, now *Plan) (brought bool, failed []error) {
-	failed = make([]error, len(met))
-	// One that has left knows nothing of what was made since, but it may be all that obeys the
-	// plan.
-	from := slices.IndexFunc(met, func(m Met) bool { return m.Plan == now.Number && m.Count > 0 })
-	if from < 0 {
-		from = slices.IndexFunc(met, func(m Met) bool { return m.Plan == now.Number })
+// Reconcile brings those of some servers to the plan in force, or decided, that are behind it, and
+// has those go on that a change left which came to nothing, by their own reports, or as its
+// coordinator says of void, which may be nil. It does what it can. brought tells that one of them
+// was behind, failed what could not be done, by position. did is called after each step, and ends
+// all with an error; it may be nil.
+func Reconcile(ctx context.Context, met []Met, now, void *Plan, did func(step string, m *Met) error) (brought bool, failed []error) {
+	if did == nil {
+		did = func(string, *Met) error { return nil }
 	}
-	all := make([]Report, len(met))
-	for i, m := range met {
-		all[i] = m.Report
-		if now.Number > 0 && from >= 0 && m.behind(now) {
-			caught, err := catchUp(ctx, m, met[from], now)
-			brought, failed[i] = brought || caught, err
+	failed = make([]error, len(met))
+	var known []Knowledge
+	var unknown error
+	// First those that stay: what is made there by hand until they obey the others hear of.
+	for _, stays := range []bool{true, false} {
+		for i := range met {
+			m := &met[i]
+			if !m.behind(now) || now.stays(m.ID) != stays {
+				continue
+			}
+			if known == nil {
+				known, unknown = knowledge(ctx, met, now)
+			}
+			caught, why := obey(ctx, m, now, known, unknown)
+			if brought, failed[i] = brought || caught, why; why != nil {
+				continue
+			}
+			if failed[i] = did(InForce, m); failed[i] != nil {
+				return brought, failed
+			}
+		}
+		if brought {
+			known = nil
 		}
 	}
-	for i, m := range met {
+	all := make([]Report, len(met))
+	for i := range met {
+		all[i] = met[i].Report
+	}
+	for i := range met {
+		m := &met[i]
 		for j := range m.Plans {
-			if p := &m.Plans[j]; p.Open() && p.UUID != now.UUID && p.Vetoed(all) {
-				failed[i] = errors.Join(failed[i], m.LetGo(ctx, p))
+			p := &m.Plans[j]
+			isVoid := void != nil && p.UUID == void.UUID
+			if !p.Open() || p.UUID == now.UUID || !isVoid && !p.Vetoed(all) {
+				continue
+			}
+			if why := m.LetGo(ctx, p); why != nil {
+				failed[i] = errors.Join(failed[i], why)
+			} else if failed[i] = did(Aborted, m); failed[i] != nil {
+				return brought, failed
 			}
 		}
 	}
@@ -181,14 +208,28 @@ func (m *Met) behind(now *Plan) bool {
 	return m.Plan < now.Number && (m.Plan > 0 || len(now.Previous) > 0) && (HasMember(now.Members, m.ID) || HasMember(now.Previous, m.ID))
 }
 
-// catchUp brings a member that is behind to the plan in force, which another one obeys.
-func catchUp(ctx context.Context, behind, from Met, now *Plan) (brought bool, err error) {
-	known, err := from.Knowledge(ctx, now)
-	if err != nil {
-		return false, err
+// knowledge reads what servers know that one takes over which is brought to a plan. Those that do
+// not answer are passed over: what one knows others know, too.
+func knowledge(ctx context.Context, met []Met, p *Plan) (all []Knowledge, failed error) {
+	for _, m := range met {
+		if known, err := m.Knowledge(ctx, p); err != nil {
+			failed = errors.Join(failed, err)
+		} else {
+			all = append(all, known)
+		}
 	}
-	if !known.Complete && len(now.Previous) > 0 { // the first plan has none
-		return false, fmt.Errorf("sequence server %s does not have the floors of plan %d", from.ID, now.Number)
+	return all, failed
+}
+
+// obey brings a server that is behind to a plan, by what others know. unknown is why some did not
+// tell.
+func obey(ctx context.Context, m *Met, p *Plan, known []Knowledge, unknown error) (brought bool, err error) {
+	has := slices.IndexFunc(known, func(k Knowledge) bool { return k.Complete })
+	switch {
+	case has >= 0:
+		return m.Obey(ctx, p, known[has].Floors, known)
+	case len(p.Previous) == 0: // the first plan has none
+		return m.Obey(ctx, p, Floors{}, known)
 	}
-	return behind.Obey(ctx, now, behind.ID, known.Floors, []Knowledge{known})
+	return false, errors.Join(fmt.Errorf("no member that has the floors of plan %d can be reached", p.Number), unknown)
 }

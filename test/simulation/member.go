@@ -168,29 +168,22 @@ func (m *Member) save(plan uint64) {
 	}
 }
 
-func (m *Member) freeze(p *change.Plan, ballot uint64, faults *Faults) error {
-	now, err := m.fenced(p, ballot, faults)
-	if err != nil {
-		return err
-	}
-	if now.State != change.Proposed {
-		return change.ErrTakenOver
-	}
-	m.restore(func(plan uint64) bool { return plan != p.Number })
-	m.save(p.Number)
-	now.State = change.Frozen
-	return nil
-}
-
-func (m *Member) gave(p *change.Plan, ballot uint64, missing string, faults *Faults) (given change.Given, err error) {
+func (m *Member) freeze(p *change.Plan, ballot uint64, missing string, faults *Faults) (given change.Given, err error) {
 	now, err := m.fenced(p, ballot, faults)
 	if err != nil {
 		return given, err
 	}
-	if now.State != change.Frozen {
+	if now.State != change.Proposed {
 		return given, change.ErrTakenOver
 	}
+	m.restore(func(plan uint64) bool { return plan != p.Number })
 	m.save(p.Number)
+	now.State = change.Frozen
+	return m.gave(p, missing), nil
+}
+
+// gave is what a frozen member gave.
+func (m *Member) gave(p *change.Plan, missing string) (given change.Given) {
 	given.End = End
 	for at, b := range m.Starts {
 		if at.Plan == p.Number && b.Saved != nil {
@@ -213,7 +206,7 @@ func (m *Member) gave(p *change.Plan, ballot uint64, missing string, faults *Fau
 	if !m.RemovedBefore(p) {
 		given.Proxies = maps.Clone(m.Proxies)
 	}
-	return given, nil
+	return given
 }
 
 func (m *Member) writeFloors(plan uint64, all change.Floors) {
@@ -290,7 +283,7 @@ func (m *Member) knowledge(p *change.Plan) (all change.Knowledge) {
 	return all
 }
 
-func (m *Member) obey(p *change.Plan, id string, floors change.Floors, known []change.Knowledge) (brought bool, err error) {
+func (m *Member) obey(p *change.Plan, floors change.Floors, known []change.Knowledge) (brought bool, err error) {
 	state := ""
 	if now := m.Plans[p.Number]; now != nil && now.UUID == p.UUID {
 		state = now.State
@@ -306,7 +299,7 @@ func (m *Member) obey(p *change.Plan, id string, floors change.Floors, known []c
 		m.writeFloors(p.Number, floors)
 	}
 	m.restore(func(plan uint64) bool { return plan != p.Number })
-	m.follow(p, id, frozen, known)
+	m.follow(p, frozen, known)
 	for _, older := range m.Plans {
 		if older.Number < p.Number && older.Open() {
 			older.State = change.Overtaken
@@ -323,11 +316,11 @@ func (m *Member) obey(p *change.Plan, id string, floors change.Floors, known []c
 }
 
 // follow makes the member what it is in a plan.
-func (m *Member) follow(p *change.Plan, id string, frozen bool, known []change.Knowledge) {
-	at := slices.IndexFunc(p.Members, func(o change.Member) bool { return o.ID == id })
+func (m *Member) follow(p *change.Plan, frozen bool, known []change.Knowledge) {
+	at := slices.IndexFunc(p.Members, func(o change.Member) bool { return o.ID == m.ID })
 	if at < 0 {
 		m.save(p.Number)
-		m.Membership = change.Membership{ID: id, Plan: p.Number}
+		m.Membership = change.Membership{ID: m.ID, Plan: p.Number}
 		return
 	}
 	if m.RemovedBefore(p) {
@@ -369,7 +362,7 @@ func (m *Member) follow(p *change.Plan, id string, frozen bool, known []change.K
 		b.Saved = nil
 		for _, giver := range p.Members {
 			granted := uint64(0)
-			if frozen && giver.ID == id { // else nobody may have recorded it
+			if frozen && giver.ID == m.ID { // else nobody may have recorded it
 				granted = b.Ceiling
 			}
 			if b.Ceiling > 0 {
@@ -377,7 +370,7 @@ func (m *Member) follow(p *change.Plan, id string, frozen bool, known []change.K
 			}
 		}
 	}
-	m.Membership = change.Membership{ID: id, Plan: p.Number, Position: at, Count: len(p.Members), Interleave: p.Interleave, Block: p.Block}
+	m.Membership = change.Membership{ID: m.ID, Plan: p.Number, Position: at, Count: len(p.Members), Interleave: p.Interleave, Block: p.Block}
 }
 
 // owner returns which numbers belong to the member at a position of a plan.

@@ -70,17 +70,12 @@ func (s Store) Promise(_ context.Context, p *change.Plan, base, ballot uint64) (
 }
 
 // Freeze implements [change.Stepper].
-func (s Store) Freeze(_ context.Context, p *change.Plan, ballot uint64) error {
-	return s.Actor.write(s.Member, "freeze", func() error { return s.Member.freeze(p, ballot, s.faults()) })
-}
-
-// Gave implements [change.Stepper].
-func (s Store) Gave(_ context.Context, p *change.Plan, ballot uint64, missing string) (given change.Given, err error) {
+func (s Store) Freeze(_ context.Context, p *change.Plan, ballot uint64, missing string) (given change.Given, err error) {
 	if s.faults().ForgetsMissing {
 		missing = ""
 	}
-	err = s.Actor.write(s.Member, "read what it gave", func() (err error) {
-		given, err = s.Member.gave(p, ballot, missing, s.faults())
+	err = s.Actor.write(s.Member, "freeze", func() (err error) {
+		given, err = s.Member.freeze(p, ballot, missing, s.faults())
 		return err
 	})
 	return given, err
@@ -95,9 +90,9 @@ func (s Store) Accept(_ context.Context, p *change.Plan, ballot uint64, all chan
 }
 
 // Obey implements [change.Settler].
-func (s Store) Obey(_ context.Context, p *change.Plan, id string, floors change.Floors, known []change.Knowledge) (brought bool, err error) {
+func (s Store) Obey(_ context.Context, p *change.Plan, floors change.Floors, known []change.Knowledge) (brought bool, err error) {
 	err = s.Actor.write(s.Member, "obey", func() (err error) {
-		brought, err = s.Member.obey(p, id, floors, known)
+		brought, err = s.Member.obey(p, floors, known)
 		return err
 	})
 	return brought, err
