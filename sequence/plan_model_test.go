@@ -38,17 +38,17 @@ func newModelled(t *testing.T, rows map[string]uint64) *modelled {
 	}
 	server := e.server(t, s, 0)
 	m := &modelled{place: e.places[0], real: realMember{server.PlanStore(), server.Store}}
-	id, err := m.real.Identify(t.Context())
+	is, err := m.real.Look(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := simulation.NewWorld(1, 1, sequence.InterleaveBlock)
-	w.Members[0].ID = id
+	w.Members[0].ID = is.ID
 	for name, n := range rows {
 		w.Members[0].Rows[name] = n
 	}
 	m.model = simulation.Store{Actor: w.Client("model"), Member: w.Members[0]}
-	me, other, third := sequence.Member{ID: id, Address: "me"}, sequence.Member{ID: "other", Address: "other"}, sequence.Member{ID: "third", Address: "third"}
+	me, other, third := sequence.Member{ID: is.ID, Address: "me"}, sequence.Member{ID: "other", Address: "other"}, sequence.Member{ID: "third", Address: "third"}
 	for i, p := range []struct {
 		number            uint64
 		members, previous []sequence.Member
@@ -152,9 +152,6 @@ func (m *modelled) anyDeed(ctx context.Context, rng *rand.Rand) deed {
 		return deed{"freeze" + what, func(s modelStore) string {
 			given, err := s.Freeze(ctx, p, ballot, missing)
 			slices.SortFunc(given.Names, func(a, b change.Gave) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
-			for i := range given.Names {
-				given.Names[i].End = 0 // the model does not know where a sequence ends
-			}
 			return fmt.Sprintf("%+v %s", given.Names, outcomeOf(err))
 		}}
 	case 6, 7:

@@ -26,19 +26,20 @@ type planStore struct{ *store.Store }
 // Close implements [change.Store].
 func (s planStore) Close() error { return s.Store.Close() }
 
-// Identify implements [change.Reader].
-func (s planStore) Identify(ctx context.Context) (string, error) {
-	return s.Plans.MemberID(ctx, s.Pool())
-}
-
 // Report implements [change.Reader].
 func (s planStore) Report(ctx context.Context) (change.Report, error) {
 	return s.Plans.Report(ctx, s.Pool())
 }
 
-// Sequences implements [change.Reader].
-func (s planStore) Sequences(ctx context.Context) ([]change.Sequence, error) {
-	return s.sequences(ctx, s.Pool())
+// Look implements [change.Reader].
+func (s planStore) Look(ctx context.Context) (is change.Look, err error) {
+	if _, err = s.Plans.MemberID(ctx, s.Pool()); err != nil {
+		return is, err
+	}
+	if is.Report, err = s.Report(ctx); err == nil {
+		is.Sequences, err = s.sequences(ctx, s.Pool())
+	}
+	return is, err
 }
 
 // sequences lists what a change looks at of definitions.
@@ -49,7 +50,9 @@ func (s planStore) sequences(ctx context.Context, on link.Querier) (found []chan
 	}
 	for i := range all {
 		if d := &all[i]; d.Live {
-			found = append(found, change.Sequence{Name: d.Name, Increment: d.Def.Increment, Cycle: d.Def.Cycle, Clock: d.Def.Kind.HasClock(), Order: d.Def.Order, Home: d.Home})
+			found = append(found, change.Sequence{
+				Name: d.Name, End: d.Def.Limit(s.Seen.Load().Max), Increment: d.Def.Increment, Cycle: d.Def.Cycle, Clock: d.Def.Kind.HasClock(), Order: d.Def.Order, Home: d.Home,
+			})
 		}
 	}
 	return found, nil
@@ -205,13 +208,6 @@ func (s planStore) Freeze(ctx context.Context, p *Plan, ballot uint64, missing s
 		if err := s.lockRows(ctx, tx); err != nil {
 			return err
 		}
-		all, err := s.sequences(ctx, tx)
-		if err == nil {
-			err = p.RefuseSingles(all) // made since the change was begun
-		}
-		if err != nil {
-			return err
-		}
 		// What a member that left was frozen at is none of what it gave.
 		if err := s.restoreRows(ctx, tx, "<> ?", p.Number); err != nil {
 			return err
@@ -233,16 +229,14 @@ func (s planStore) gave(ctx context.Context, tx *sql.Tx, p *Plan, missing string
 	if err != nil {
 		return given, err
 	}
-	ends, err := s.ends(ctx, tx)
-	if err != nil {
+	if given.Sequences, err = s.sequences(ctx, tx); err != nil {
 		return given, err
 	}
 	given.End = s.Seen.Load().Max
 	add := func(like change.Gave, text string, args ...any) {
 		if err == nil {
 			err = selectNumbers(ctx, tx, func(name string, upTo uint64) {
-				like.Name, like.UpTo, like.End = name, upTo, ends[change.Folded(name)]
-				like.Ticks = define.IsWorker(name)
+				like.Name, like.UpTo, like.Ticks = name, upTo, define.IsWorker(name)
 				given.Names = append(given.Names, like)
 			}, text, args...)
 		}
@@ -278,22 +272,6 @@ func selectNumbers(ctx context.Context, on link.Querier, f func(name string, n u
 		f(name, n)
 	}
 	return rows.Err()
-}
-
-// ends reads where the sequences end that a member knows, by folded name.
-func (s planStore) ends(ctx context.Context, on link.Querier) (map[string]uint64, error) {
-	all, err := s.Options.All(ctx, on)
-	if err != nil {
-		return nil, err
-	}
-	ends := make(map[string]uint64, len(all))
-	for i := range all {
-		name, end := change.Folded(all[i].Name), all[i].Def.Limit(s.Seen.Load().Max)
-		if known, ok := ends[name]; !ok || end < known {
-			ends[name] = end
-		}
-	}
-	return ends, nil
 }
 
 // writeFloors writes to a member where a plan begins. What is higher stays.

@@ -110,9 +110,6 @@ func (c *Coordinator) decide() error {
 		return err
 	}
 	all, holders, err := c.freeze()
-	if err == nil {
-		err = c.ordersAway() // made since the change was begun; from here on none is
-	}
 	if err != nil {
 		return err
 	}
@@ -131,18 +128,26 @@ func (c *Coordinator) letProxiesFill() {
 	c.servers.Fill(ctx, members)
 }
 
-// freeze freezes all members, and returns what they gave, and to whom.
+// freeze freezes all members, and returns what they gave, and to whom. From then on no sequence is
+// made or altered: those that were since the change was begun are looked at again.
 func (c *Coordinator) freeze() (all []Given, holders Holders, err error) {
+	var ordered []Sequence
 	err = c.each(c.plan.everyone(), func(m Member, s Store) error {
 		given, err := s.Freeze(c.ctx, &c.plan, c.ballot, c.missing)
 		if err != nil {
 			return fmt.Errorf("freeze %s: %w", m.Address, err)
 		}
 		all, holders.Proxies = append(all, given), append(holders.Proxies, given.Proxies)
-		return c.did(Frozen, m)
+		if HasMember(c.plan.Previous, m.ID) {
+			ordered = append(ordered, given.Sequences...)
+		}
+		return errors.Join(c.did(Frozen, m), c.plan.refuseSingles(given.Sequences))
 	})
 	if names, _ := c.awayOf(c.plan.everyone()); len(names) > 0 {
 		holders.Unasked = names[0] // all others are there
+	}
+	if err == nil {
+		err = c.ordersAway(ordered)
 	}
 	return all, holders, err
 }

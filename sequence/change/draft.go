@@ -7,38 +7,32 @@ import (
 	"strings"
 )
 
-// draft makes the plan that the change leads to, refuses what cannot be done, and has the
-// servers ready.
-func (c *Coordinator) draft(now *Plan) error {
+// draft makes the plan that the change leads to, and refuses what cannot be done.
+func (c *Coordinator) draft(now *Plan) (err error) {
 	c.base = now.Number
-	p, err := draft(now, c.asked, &c.config)
-	if err != nil {
-		return err
-	}
-	c.plan = p
-	if err := c.reachable(); err != nil {
-		return err
-	}
-	if c.asked.Add != "" {
-		if _, err := c.Store(c.asked.Add); err != nil {
-			return &Error{Finding: fmt.Sprintf("sequence server %s cannot be added", c.asked.Add), Err: err}
-		}
-	}
-	if err := c.identify(); err != nil {
-		return err
-	}
-	if err := c.number(now); err != nil {
+	if c.plan, err = draft(now, c.asked, &c.config); err != nil {
 		return err
 	}
 	c.plan.UUID = newUUID()
-	if err := c.each(c.plan.everyone(), func(_ Member, s Store) error {
-		all, err := s.Sequences(c.ctx)
-		if err != nil {
+	looks := make(map[string]Look)
+	for _, m := range slices.Concat(c.plan.Members, c.plan.Previous) {
+		s, err := c.Store(m.Address)
+		if _, looked := looks[m.Address]; err == nil && !looked {
+			looks[m.Address], err = s.Look(c.ctx)
+		}
+		if err != nil && c.away[m.Address] == nil {
 			return err
 		}
-		return c.plan.RefuseSingles(all)
-	}); err != nil {
-		return err
+	}
+	for _, check := range []func(map[string]Look) error{c.reachable, c.identify, c.number} {
+		if err := check(looks); err != nil {
+			return err
+		}
+	}
+	for _, m := range c.plan.everyone() {
+		if err := c.plan.refuseSingles(looks[m.Address].Sequences); err != nil {
+			return err
+		}
 	}
 	return c.plan.checkWriters(c.asked, &c.config)
 }
@@ -91,26 +85,22 @@ func draft(now *Plan, asked Change, config *Config) (p Plan, err error) {
 	return p, nil
 }
 
-// identify asks the servers who they are.
-func (c *Coordinator) identify() error {
+// identify enters who the servers say they are.
+func (c *Coordinator) identify(looks map[string]Look) error {
 	p := &c.plan
 	for _, list := range [][]Member{p.Previous, p.Members} {
 		for i := range list {
-			s, err := c.Store(list[i].Address)
-			if err != nil {
-				continue
-			}
-			id, err := s.Identify(c.ctx)
-			if err != nil {
-				return err
-			}
-			if list[i].ID != "" && list[i].ID != id {
+			m := &list[i]
+			is, there := looks[m.Address]
+			switch {
+			case there && m.ID != "" && m.ID != is.ID:
 				return &Error{
-					Finding: fmt.Sprintf("at %s there is another sequence server than the plan's: %s, not %s", list[i].Address, id, list[i].ID),
+					Finding: fmt.Sprintf("at %s there is another sequence server than the plan's: %s, not %s", m.Address, is.ID, m.ID),
 					Remedy:  "bring the one back that was there, or remove it by SEQPROXY REMOVE SEQUENCE SERVER ... FORCE while that address does not answer, and add the new one",
 				}
+			case there:
+				m.ID = is.ID
 			}
-			list[i].ID = id
 		}
 	}
 	for i, m := range p.Members {
@@ -126,11 +116,11 @@ func (c *Coordinator) identify() error {
 
 // number makes the number of the plan one that no server has seen. A server that comes from
 // elsewhere is refused.
-func (c *Coordinator) number(now *Plan) error {
-	return c.each(c.plan.everyone(), func(m Member, s Store) error {
-		t, err := s.Report(c.ctx)
-		if err != nil {
-			return err
+func (c *Coordinator) number(looks map[string]Look) error {
+	for _, m := range c.plan.everyone() {
+		t, there := looks[m.Address]
+		if !there {
+			continue
 		}
 		old := HasMember(c.plan.Previous, m.ID)
 		if old && t.Plan != c.base { // what others gave before that is not among what it gave
@@ -142,17 +132,10 @@ func (c *Coordinator) number(now *Plan) error {
 		mine := old || len(t.Plans) == 0
 		for i := range t.Plans {
 			p := &t.Plans[i]
-			c.plan.Number = max(c.plan.Number, p.Number+1)
-			if p.Number > c.base && p.State == Proposed && !p.follows(now) {
-				// its coordinator died, and another plan was made since
-				if err := s.LetGo(c.ctx, p); err != nil {
-					return err
-				}
-				p.State = Aborted
-			}
 			if p.Number > c.base && p.State != Aborted && old {
 				return inProgress(p)
 			}
+			c.plan.Number = max(c.plan.Number, p.Number+1)
 			mine = mine || slices.ContainsFunc(slices.Concat(p.Members, p.Previous), func(o Member) bool { return HasMember(c.plan.Previous, o.ID) })
 		}
 		if !mine {
@@ -162,13 +145,13 @@ func (c *Coordinator) number(now *Plan) error {
 				Remedy:  "remove it there first, and then DROP TABLE " + names.Plan + ", " + names.Start + ", " + names.Member + " on it",
 			}
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
-// RefuseSingles refuses sequences that the members cannot divide: CYCLE, INCREMENT BY n unless n
+// refuseSingles refuses sequences that the members cannot divide: CYCLE, INCREMENT BY n unless n
 // divides the numbers of a block, and with steps SNOWFLAKE.
-func (p *Plan) RefuseSingles(all []Sequence) error {
+func (p *Plan) refuseSingles(all []Sequence) error {
 	const most = 10
 	var names []string
 	for _, s := range all {
@@ -211,20 +194,27 @@ func (p *Plan) checkWriters(asked Change, config *Config) error {
 // reachable makes sure that all members can be reached but for one that is removed, and that it
 // is known how far that one went: from the operator's word, or from the ceilings that others
 // have recorded for it. Applications that count in the table itself have none.
-func (c *Coordinator) reachable() error {
-	for _, m := range c.plan.everyone() {
+func (c *Coordinator) reachable(looks map[string]Look) error {
+	for _, m := range slices.Concat(c.plan.Members, c.plan.Previous) {
 		_, err := c.Store(m.Address)
-		if err == nil {
-			continue
-		}
-		if HasMember(c.plan.Members, m.ID) {
+		switch {
+		case err == nil:
+		case m.Address == c.asked.Add:
+			return &Error{Finding: fmt.Sprintf("sequence server %s cannot be added", m.Address), Err: err}
+		case HasAddress(c.plan.Members, m.Address):
 			return &Error{
 				Finding: fmt.Sprintf("sequence server %s cannot be reached, and a change needs all but a removed one", m.Address),
 				Remedy:  "bring it back, or remove it first", Err: err,
 			}
-		}
-		if err := c.mayMiss(m, err); err != nil {
-			return err
+		default:
+			if err := c.mayMiss(m, err); err != nil {
+				return err
+			}
+			var all []Sequence
+			for _, is := range looks {
+				all = append(all, is.Sequences...)
+			}
+			return c.ordersAway(all)
 		}
 	}
 	return nil
@@ -250,38 +240,29 @@ func (c *Coordinator) mayMiss(m Member, why error) error {
 		}
 	}
 	c.missing = m.ID
-	return c.ordersAway()
+	return nil
 }
 
 // ordersAway makes sure that a member that is missing is the home of no ORDER sequence. Numbers that
 // it gives on are below those that others begin with: not the same, but in no order. The operator may
 // have said that it gives none.
-func (c *Coordinator) ordersAway() error {
+func (c *Coordinator) ordersAway(all []Sequence) error {
 	p := &c.plan
 	missing := slices.IndexFunc(p.Previous, func(m Member) bool { return m.ID == c.missing })
 	if missing < 0 || c.asked.Force {
 		return nil
 	}
-	return c.each(p.Previous, func(_ Member, s Store) error {
-		all, err := s.Sequences(c.ctx)
-		if err != nil {
-			return err
-		}
-		for _, one := range all {
-			if !one.Order {
-				continue
-			}
-			home := max(0, slices.IndexFunc(p.Previous, func(m Member) bool { return m.ID == one.Home }))
-			if home == missing {
-				address := p.Previous[home].Address
-				return &Error{
-					Finding: fmt.Sprintf("%s is the home of ORDER sequence %q, and cannot be reached: it may give lower numbers after others give higher ones", address, one.Name),
-					Remedy:  "bring it back; or make sure that it stays off, and say FORCE", Err: c.away[address],
-				}
+	for _, one := range all {
+		home := max(0, slices.IndexFunc(p.Previous, func(m Member) bool { return m.ID == one.Home }))
+		if one.Order && home == missing {
+			address := p.Previous[home].Address
+			return &Error{
+				Finding: fmt.Sprintf("%s is the home of ORDER sequence %q, and cannot be reached: it may give lower numbers after others give higher ones", address, one.Name),
+				Remedy:  "bring it back; or make sure that it stays off, and say FORCE", Err: c.away[address],
 			}
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // newUUID is a random one (RFC 9562, version 4).

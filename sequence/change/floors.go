@@ -29,8 +29,11 @@ func floorsOf(all []Given, above, ahead uint64) Floors {
 			name := Folded(g.Name)
 			rows[name] = rows[name] || g.Row
 			ticks[name] = ticks[name] || g.Ticks
-			if known, ok := ends[name]; g.End > 0 && (!ok || g.End < known) {
-				ends[name] = g.End
+		}
+		for _, one := range given.Sequences {
+			name := Folded(one.Name)
+			if known, ok := ends[name]; !ok || one.End < known {
+				ends[name] = one.End
 			}
 		}
 	}

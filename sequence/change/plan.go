@@ -113,13 +113,10 @@ func (p *Plan) Open() bool {
 
 // makes reports whether p is the plan that a change leads to.
 func (p *Plan) makes(change Change) bool {
-	has := func(members []Member, address string) bool {
-		return slices.ContainsFunc(members, func(m Member) bool { return m.Address == address })
-	}
 	if change.Add != "" {
-		return has(p.Members, change.Add) && !has(p.Previous, change.Add)
+		return HasAddress(p.Members, change.Add) && !HasAddress(p.Previous, change.Add)
 	}
-	return has(p.Previous, change.Remove) && !has(p.Members, change.Remove)
+	return HasAddress(p.Previous, change.Remove) && !HasAddress(p.Members, change.Remove)
 }
 
 // follows reports whether p was made from now.
@@ -205,6 +202,11 @@ func (t *Report) ObeysAnother(p *Plan) bool {
 // HasMember reports whether a member is among some, by its id.
 func HasMember(members []Member, id string) bool {
 	return slices.ContainsFunc(members, func(m Member) bool { return m.ID == id })
+}
+
+// HasAddress is HasMember by the address.
+func HasAddress(members []Member, address string) bool {
+	return slices.ContainsFunc(members, func(m Member) bool { return m.Address == address })
 }
 
 // Addresses of members, for people.

@@ -93,7 +93,7 @@ func (e *estate) coordinator(i int) *simulation.Actor {
 // writes reports whether a step of a coordinator changes anything.
 func writes(step string) bool {
 	switch step {
-	case "report", "identify", "sequences", "knowledge", "reserve", "record", "lock", "find", "agree", "ask", "give", "await":
+	case "report", "look", "knowledge", "reserve", "record", "lock", "find", "agree", "ask", "give", "await":
 		return false
 	}
 	return true

@@ -35,12 +35,9 @@ type Store interface {
 
 // Reader reads what a server knows.
 type Reader interface {
-	// Identify returns the server's id, which it gets the first time.
-	Identify(ctx context.Context) (string, error)
 	Report(ctx context.Context) (Report, error)
-	// Sequences lists the sequences, at least those that several servers cannot count, and those
-	// that have a home.
-	Sequences(ctx context.Context) ([]Sequence, error)
+	// Look reads what matters before a change. A server gets its id the first time.
+	Look(ctx context.Context) (Look, error)
 	// Knowledge reads what a member that is brought to a plan takes over from this one.
 	Knowledge(ctx context.Context, p *Plan) (Knowledge, error)
 }
@@ -88,9 +85,16 @@ func (e *OtherPlanError) Error() string {
 	return fmt.Sprintf("it knows another plan, %d, of change %s", e.Plan.Number, e.Plan.UUID)
 }
 
+// Look is what a server knows before a change.
+type Look struct {
+	Report
+	Sequences []Sequence
+}
+
 // Sequence is what a change looks at of a definition.
 type Sequence struct {
 	Name      string
+	End       uint64 // its last number
 	Increment uint64 // 1 and more
 	Cycle     bool
 	Clock     bool   // its keys have the time
@@ -116,8 +120,7 @@ type Floor struct {
 type Gave struct {
 	Name string
 	UpTo uint64
-	End  uint64 // last number of the sequence, as the server knows it; 0: it does not
-	Row  bool   // it is of a row
+	Row  bool // it is of a row
 	// there is no row, though numbers were given: it counts if another server has one
 	Missing bool
 	// the numbers are a time, of which nobody has many: no ceiling is ahead of them
@@ -126,9 +129,10 @@ type Gave struct {
 
 // Given is what a frozen server gave.
 type Given struct {
-	Names   []Gave
-	End     uint64 // the highest number that its column holds
-	Proxies any    // that are registered there: only stores look into it
+	Names     []Gave
+	Sequences []Sequence
+	End       uint64 // the highest number that its column holds
+	Proxies   any    // that are registered there: only stores look into it
 }
 
 // Holders are the proxies that may hold numbers when the members are frozen.
@@ -189,7 +193,8 @@ func Reconcile(ctx context.Context, met []Met, now, void *Plan, did func(step st
 		for j := range m.Plans {
 			p := &m.Plans[j]
 			isVoid := void != nil && p.UUID == void.UUID
-			if !p.Open() || p.UUID == now.UUID || !isVoid && !p.Vetoed(all) {
+			isLeft := p.State == Proposed && !p.follows(now) // another plan was made since
+			if !p.Open() || p.UUID == now.UUID || !isVoid && !isLeft && !p.Vetoed(all) {
 				continue
 			}
 			if why := m.LetGo(ctx, p); why != nil {

@@ -179,7 +179,18 @@ func (m *Member) freeze(p *change.Plan, ballot uint64, missing string, faults *F
 	m.restore(func(plan uint64) bool { return plan != p.Number })
 	m.save(p.Number)
 	now.State = change.Frozen
-	return m.gave(p, missing), nil
+	given = m.gave(p, missing)
+	given.Sequences = m.sequences(faults)
+	return given, nil
+}
+
+// sequences lists what a coordinator looks at.
+func (m *Member) sequences(faults *Faults) (all []change.Sequence) {
+	for name := range m.Rows {
+		o := m.Options[name]
+		all = append(all, change.Sequence{Name: name, End: End, Order: o.Order && !faults.HidesHomes, Home: o.Home})
+	}
+	return all
 }
 
 // gave is what a frozen member gave.
@@ -187,7 +198,7 @@ func (m *Member) gave(p *change.Plan, missing string) (given change.Given) {
 	given.End = End
 	for at, b := range m.Starts {
 		if at.Plan == p.Number && b.Saved != nil {
-			given.Names = append(given.Names, change.Gave{Name: at.Name, UpTo: *b.Saved, End: End, Row: true})
+			given.Names = append(given.Names, change.Gave{Name: at.Name, UpTo: *b.Saved, Row: true})
 		}
 	}
 	for of, l := range m.Limits {

@@ -15,15 +15,6 @@ type Store struct {
 // Close implements [change.Store].
 func (Store) Close() error { return nil }
 
-// Identify implements [change.Reader].
-func (s Store) Identify(context.Context) (id string, err error) {
-	err = s.Actor.do(s.Member, "identify", func() error {
-		id = s.Member.ID
-		return nil
-	})
-	return id, err
-}
-
 // Report implements [change.Reader].
 func (s Store) Report(context.Context) (t change.Report, err error) {
 	err = s.Actor.do(s.Member, "report", func() error {
@@ -33,16 +24,13 @@ func (s Store) Report(context.Context) (t change.Report, err error) {
 	return t, err
 }
 
-// Sequences implements [change.Reader].
-func (s Store) Sequences(context.Context) (all []change.Sequence, err error) {
-	err = s.Actor.do(s.Member, "sequences", func() error {
-		for name := range s.Member.Rows {
-			o := s.Member.Options[name]
-			all = append(all, change.Sequence{Name: name, Order: o.Order && !s.faults().HidesHomes, Home: o.Home})
-		}
+// Look implements [change.Reader].
+func (s Store) Look(context.Context) (is change.Look, err error) {
+	err = s.Actor.do(s.Member, "look", func() error {
+		is = change.Look{Report: s.Member.report(), Sequences: s.Member.sequences(s.faults())}
 		return nil
 	})
-	return all, err
+	return is, err
 }
 
 // Knowledge implements [change.Reader].
