@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -41,7 +40,7 @@ const (
 // Whatever fails before the change is decided is undone as far as members can be reached.
 func (s *Sequences) ChangePlan(ctx context.Context, asked PlanChange) (Plan, error) {
 	if asked.Add != "" {
-		o, err := s.serverOptions(asked.Add)
+		o, err := s.servers.optionsAt(asked.Add)
 		if err != nil {
 			return Plan{}, err
 		}
@@ -113,18 +112,6 @@ func (s *Sequences) changeConfig() change.Config {
 	return config
 }
 
-// serverOptions is the way to a server: as it is configured, or like the first one that is.
-func (s *Sequences) serverOptions(address string) (ServerOptions, error) {
-	for _, o := range s.opts.Servers {
-		if slices.ContainsFunc(o.nodes(), func(n Node) bool { return n.Addr == address }) || o.Addr == address {
-			return o, nil
-		}
-	}
-	o := s.opts.Servers[0]
-	o.Network, o.Addr, o.Nodes = "tcp", address, nil
-	return o, o.setDefaults()
-}
-
 // planServers is the way of a change to the servers.
 type planServers struct{ s *Sequences }
 
@@ -157,7 +144,7 @@ func (p planServers) Reach(ctx context.Context, addresses []string) ([]change.St
 
 // separateServer is a server with connections of its own, which the caller closes.
 func (s *Sequences) separateServer(address string) (*server, error) {
-	o, err := s.serverOptions(address)
+	o, err := s.servers.optionsAt(address)
 	if err != nil {
 		return nil, err
 	}

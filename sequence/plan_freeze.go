@@ -7,29 +7,36 @@ import (
 
 	"seqproxy/internal/planted"
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/link"
 )
 
 // lockRows locks the table's rows, and the gaps between them.
 func (s planStore) lockRows(ctx context.Context, tx *sql.Tx) error {
-	rows, err := tx.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+s.Table.Sequence+" FOR UPDATE")
+	return s.eachRow(ctx, tx, " FOR UPDATE", func(string, uint64) error { return nil })
+}
+
+// eachRow calls f with each row of the table. locking may be " FOR UPDATE".
+func (s planStore) eachRow(ctx context.Context, on link.Querier, locking string, f func(name string, id uint64) error) error {
+	rows, err := on.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+s.Table.Sequence+locking)
 	if err != nil {
-		return fmt.Errorf("lock the rows of %s: %w", s.Table.Sequence, err)
+		return fmt.Errorf("read the rows of %s on %s: %w", s.Table.Sequence, s.Name(), err)
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var name string
-		var id sql.NullString
-		if err := rows.Scan(&name, &id); err != nil {
-			return fmt.Errorf("lock the rows of %s: %w", s.Table.Sequence, err)
+		var text sql.NullString
+		if err := rows.Scan(&name, &text); err != nil {
+			return fmt.Errorf("read the rows of %s on %s: %w", s.Table.Sequence, s.Name(), err)
 		}
-		if _, err := s.ParseID(name, id); err != nil {
+		id, err := s.ParseID(name, text)
+		if err == nil {
+			err = f(name, id)
+		}
+		if err != nil {
 			return err
 		}
 	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("lock the rows of %s: %w", s.Table.Sequence, err)
-	}
-	return nil
+	return rows.Err()
 }
 
 // saveRows saves and freezes the rows, which are locked: also those that somebody has made or moved by

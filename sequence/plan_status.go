@@ -62,7 +62,7 @@ func (s *Sequences) SequenceServers(ctx context.Context) (all []SequenceServer, 
 			if i < len(now.Members) {
 				l.Position = i
 			}
-			s.serverState(ctx, c, &l, &now, open)
+			s.serverState(c, &l, &now, open)
 			all = append(all, l)
 		}
 		return err
@@ -70,18 +70,14 @@ func (s *Sequences) SequenceServers(ctx context.Context) (all []SequenceServer, 
 	return all, err
 }
 
-// serverState asks a server what it obeys.
-func (s *Sequences) serverState(ctx context.Context, c *change.Coordinator, l *SequenceServer, now, open *Plan) {
+// serverState enters what a server has said.
+func (s *Sequences) serverState(c *change.Coordinator, l *SequenceServer, now, open *Plan) {
 	for _, m := range s.servers.members() {
 		if m.Config.Link.Name == l.Address {
 			l.Warning = m.FlushWarning()
 		}
 	}
-	store, err := c.Store(l.Address)
-	var t change.Report
-	if err == nil {
-		t, err = store.Report(ctx)
-	}
+	t, err := c.Said(l.Address)
 	if err != nil {
 		l.State, l.Err = "away", err
 		return

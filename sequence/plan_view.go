@@ -26,15 +26,10 @@ import (
 func (a *servers) ready(ctx context.Context) (*view, error) {
 	if w := a.view.Load(); w.settled {
 		return w, nil
+	} else if err := a.reread(ctx, w); err != nil {
+		return nil, err
 	}
-	if err := a.changing.Acquire(ctx); err != nil {
-		return nil, fmt.Errorf("wait for the plan of the sequence servers: %w", err)
-	}
-	defer a.changing.Release()
-	if w := a.view.Load(); w.settled {
-		return w, nil
-	}
-	return a.readLocked(ctx, true)
+	return a.view.Load(), nil
 }
 
 // reread asks the servers again which plan is in force, after one of them obeyed another plan than
@@ -47,102 +42,79 @@ func (a *servers) reread(ctx context.Context, old *view) error {
 	if a.view.Load() != old {
 		return nil // somebody else did
 	}
-	_, err := a.readLocked(ctx, true)
-	return err
-}
-
-// probe is what a server says of plans.
-type probe struct {
-	change.Report
-	err error
+	return a.readLocked(ctx, true)
 }
 
 // readLocked asks all known servers which plan is in force, and takes it over. a.changing is held.
-func (a *servers) readLocked(ctx context.Context, again bool) (*view, error) {
+func (a *servers) readLocked(ctx context.Context, again bool) error {
 	if a.closed {
-		return nil, ErrClosed
+		return ErrClosed
 	}
-	probes := a.probe(ctx, a.all)
+	met := a.meet(ctx)
 	var failed []error
-	plan, _ := change.Latest(reports(probes))
+	plan, _ := change.Latest(met)
 	number := plan.Number
-	for i := range probes {
-		if probes[i].err != nil {
-			failed = append(failed, probes[i].err)
+	for i := range met {
+		if met[i].Err != nil {
+			failed = append(failed, met[i].Err)
 		}
-		number = max(number, probes[i].Plan)
+		number = max(number, met[i].Plan)
 	}
-	if len(failed) == len(probes) {
-		return nil, errors.Join(failed...)
+	if len(failed) == len(met) {
+		return errors.Join(failed...)
 	}
-	if err := a.refuseOlder(number, probes); err != nil {
-		return nil, err
+	if err := a.refuseOlder(number, met); err != nil {
+		return err
 	}
 	if number == 0 {
 		if len(a.opts.Servers) == 1 {
 			return a.enterLocked(&Plan{}, nil)
 		}
-		plan, err := a.firstPlanLocked(ctx, probes[:len(a.opts.Servers)])
+		plan, err := a.firstPlanLocked(ctx, met[:len(a.opts.Servers)])
 		if errors.Is(err, store.OutcomeOldPlan) && again {
 			return a.readLocked(ctx, false) // somebody else was faster
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		return a.enterLocked(plan, probes)
+		return a.enterLocked(plan, met)
 	}
 	if plan.Number != number || len(plan.Members) == 0 {
-		return nil, a.all[0].Unfit(a.all[0].Table.Plan, fmt.Sprintf("plan %d is in force, but nobody knows it", number),
+		return a.all[0].Unfit(a.all[0].Table.Plan, fmt.Sprintf("plan %d is in force, but nobody knows it", number),
 			"restore the table from another sequence server")
 	}
-	for i := range probes {
-		if probes[i].ObeysAnother(&plan) {
-			return nil, errTwoPlans(a.all[i], &plan)
+	for i := range met {
+		if met[i].ObeysAnother(&plan) {
+			return errTwoPlans(a.all[i], &plan)
 		}
 	}
-	for i := range probes {
-		if p := &probes[i]; p.err == nil && p.Plan == 0 && len(plan.Previous) == 0 && p.ID != "" {
+	for i := range met {
+		if m := &met[i]; m.Plan == 0 && len(plan.Previous) == 0 && m.ID != "" {
 			// The first plan was decided, and then its maker died.
-			if position := slices.IndexFunc(plan.Members, func(m Member) bool { return m.ID == p.ID }); position >= 0 {
+			if position := slices.IndexFunc(plan.Members, func(o Member) bool { return o.ID == m.ID }); position >= 0 {
 				switch err := joinFirstPlan(ctx, a.all[i], a.members(), &plan, position); {
 				case errors.Is(err, store.OutcomeOldPlan) && again:
 					return a.readLocked(ctx, false) // it may have joined another one
 				case errors.Is(err, store.OutcomeOldPlan):
-					return nil, err
+					return err
 				case err != nil:
 					a.log.Warn("sequence server not made a member", zap.String("server", a.all[i].Name()), logfield.Err(err))
 				}
 			}
 		}
 	}
-	a.reconcile(ctx, probes, &plan)
-	return a.enterLocked(&plan, probes)
-}
-
-// reports are what the servers said that answered.
-func reports(probes []probe) []change.Report {
-	all := make([]change.Report, len(probes))
-	for i := range probes {
-		all[i] = probes[i].Report // of one that did not answer there is nothing in it
-	}
-	return all
+	a.reconcile(ctx, met, &plan)
+	return a.enterLocked(&plan, met)
 }
 
 // reconcile brings servers to a plan that are behind it, and lets those go on that a change left
 // frozen which came to nothing, as those that were asked tell. One with which that fails is left
 // out. a.changing is held.
-func (a *servers) reconcile(ctx context.Context, probes []probe, plan *Plan) {
-	var met []change.Met
-	var of []*server
-	for i := range probes {
-		if v := a.all[i]; probes[i].err == nil {
-			met, of = append(met, change.Met{Store: planStore{v.Store}, Report: probes[i].Report}), append(of, v)
-		}
-	}
+func (a *servers) reconcile(ctx context.Context, met []change.Met, plan *Plan) {
 	_, failed := change.Reconcile(ctx, met, plan, nil, nil)
 	for i, err := range failed {
 		if err != nil {
-			of[i].LeaveOut(err)
+			a.all[i].LeaveOut(err)
 		}
 	}
 }
@@ -153,7 +125,7 @@ func (a *servers) settle(ctx context.Context) error {
 		return err
 	}
 	defer a.changing.Release()
-	a.reconcile(ctx, a.probe(ctx, a.all), &a.view.Load().plan)
+	a.reconcile(ctx, a.meet(ctx), &a.view.Load().plan)
 	return nil
 }
 
@@ -161,15 +133,15 @@ func (a *servers) settle(ctx context.Context) error {
 // member would give the numbers of others, while some members of the newer one cannot be asked:
 // those that can were restored from a backup, and take that plan over from one of the others. Where
 // all say so all were restored, and there is no newer one any more.
-func (a *servers) refuseOlder(number uint64, probes []probe) error {
+func (a *servers) refuseOlder(number uint64, met []change.Met) error {
 	now := a.view.Load()
 	if !now.settled || number >= now.plan.Number {
 		return nil
 	}
 	var away []error
-	for i := range probes {
-		if probes[i].err != nil && slices.Contains(now.members, a.all[i]) {
-			away = append(away, probes[i].err)
+	for i := range met {
+		if met[i].Err != nil && slices.Contains(now.members, a.all[i]) {
+			away = append(away, met[i].Err)
 		}
 	}
 	if len(away) == 0 {
@@ -179,51 +151,54 @@ func (a *servers) refuseOlder(number uint64, probes []probe) error {
 		"they give no numbers until one that knows it is back: %w", now.plan.Number, number, errors.Join(away...))
 }
 
-// probe asks servers for their plans.
-func (a *servers) probe(ctx context.Context, known []*server) []probe {
-	probes := make([]probe, len(known))
-	member.Each(ctx, known, func(ctx context.Context, i int, v *server) error {
-		p := &probes[i]
+// meet asks all known servers for their plans.
+func (a *servers) meet(ctx context.Context) []change.Met {
+	met := make([]change.Met, len(a.all))
+	member.Each(ctx, a.all, func(ctx context.Context, i int, v *server) error {
+		met[i].Store = planStore{v.Store}
+		var said change.Report
 		conn, err := v.Conn(ctx)
 		if err == nil {
 			defer func() { _ = conn.Close() }()
-			p.Report, err = v.Plans.Report(ctx, conn)
+			said, err = v.Plans.Report(ctx, conn)
 		}
 		if err != nil {
-			p.err = fmt.Errorf("sequence server %s: %w", v.Name(), err)
+			met[i].Err = fmt.Errorf("sequence server %s: %w", v.Name(), err)
+			return nil
 		}
+		met[i].Report = said
 		return nil
 	})
-	return probes
+	return met
 }
 
 // enterLocked takes over a plan. Each member learns its place before anybody sees the plan.
 // a.changing is held.
-func (a *servers) enterLocked(plan *Plan, probes []probe) (*view, error) {
+func (a *servers) enterLocked(plan *Plan, met []change.Met) error {
 	now := a.view.Load()
 	w := &view{settled: true, plan: *plan}
 	if now.settled && now.plan.Number == plan.Number {
-		return now, nil
+		return nil
 	}
 	if plan.Number == 0 {
 		w.members = a.all[:1]
 		a.all[0].Place.Store(nil)
 		a.view.Store(w)
-		return w, nil
+		return nil
 	}
 	places := make([]segment.Share, len(plan.Members))
 	for i, m := range plan.Members {
-		v, err := a.serverLocked(m, probes)
+		v, err := a.serverLocked(m, met)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if len(plan.Members) > 1 && v.Grouped() {
-			return nil, &UnfitError{Server: v.Name(), Finding: "it is a group, and one of several that divide the numbers", Remedy: groupWayOut}
+			return &UnfitError{Server: v.Name(), Finding: "it is a group, and one of several that divide the numbers", Remedy: groupWayOut}
 		}
 		is := plan.Of(m.ID)
 		places[i] = shareOf(&is)
 		if err := checkShare(&places[i]); err != nil {
-			return nil, err
+			return err
 		}
 		w.members = append(w.members, v)
 	}
@@ -234,7 +209,7 @@ func (a *servers) enterLocked(plan *Plan, probes []probe) (*view, error) {
 	a.warnLocked(w)
 	a.log.Info("plan in force", zap.Uint64("plan", plan.Number), zap.String("interleave", plan.Interleave),
 		zap.String("servers", namesOf(w.members)))
-	return w, nil
+	return nil
 }
 
 // checkShare refuses what nobody can count by.
@@ -250,8 +225,8 @@ func checkShare(h *segment.Share) error {
 
 // serverLocked is the server of a member: the one that says so, the one of the configuration at one
 // of its addresses, or one that is reached with the account of the first.
-func (a *servers) serverLocked(m Member, probes []probe) (*server, error) {
-	if i := slices.IndexFunc(probes, func(p probe) bool { return p.ID == m.ID }); i >= 0 {
+func (a *servers) serverLocked(m Member, met []change.Met) (*server, error) {
+	if i := slices.IndexFunc(met, func(o change.Met) bool { return o.ID == m.ID }); i >= 0 {
 		return a.all[i], nil
 	}
 	for _, v := range a.all {
@@ -259,12 +234,26 @@ func (a *servers) serverLocked(m Member, probes []probe) (*server, error) {
 			return v, nil
 		}
 	}
-	o := a.opts.Servers[0]
-	o.Network, o.Addr, o.Nodes = "tcp", m.Address, nil
-	if strings.HasPrefix(m.Address, "/") {
-		o.Network = "unix"
+	o, err := a.optionsAt(m.Address)
+	if err != nil {
+		return nil, err
 	}
 	return a.addLocked(o)
+}
+
+// optionsAt is the way to a server: as it is configured, or like the first one that is.
+func (a *servers) optionsAt(address string) (ServerOptions, error) {
+	for _, o := range a.opts.Servers {
+		if slices.ContainsFunc(o.nodes(), func(n Node) bool { return n.Addr == address }) || o.Addr == address {
+			return o, nil
+		}
+	}
+	o := a.opts.Servers[0]
+	o.Network, o.Addr, o.Nodes = "tcp", address, nil
+	if strings.HasPrefix(address, "/") {
+		o.Network = "unix"
+	}
+	return o, o.setDefaults()
 }
 
 // warnLocked says once how the plan differs from the configuration. a.changing is held.
@@ -309,17 +298,17 @@ func errTwoPlans(v *server, plan *Plan) error {
 
 // firstPlanLocked makes the first plan of the servers that are configured, whose rows show that
 // they count in steps. a.changing is held.
-func (a *servers) firstPlanLocked(ctx context.Context, probes []probe) (*Plan, error) {
-	for i := range probes {
-		if probes[i].err != nil {
-			return nil, fmt.Errorf("no plan is in force on the sequence servers that can be reached, but all must say so: %w", probes[i].err)
+func (a *servers) firstPlanLocked(ctx context.Context, met []change.Met) (*Plan, error) {
+	for i := range met {
+		if met[i].Err != nil {
+			return nil, fmt.Errorf("no plan is in force on the sequence servers that can be reached, but all must say so: %w", met[i].Err)
 		}
 	}
 	if a.opts.Interleave != InterleaveStep {
 		return nil, a.errNoPlan()
 	}
 	plan := &Plan{Number: 1, State: PlanInForce, Coordinator: store.NewRegistration().Host, Interleave: InterleaveStep}
-	configured := a.all[:len(probes)]
+	configured := a.all[:len(met)]
 	order := make([]int, 0, len(configured))
 	for i, v := range configured {
 		id, err := v.Plans.MemberID(ctx, v.Pool())
@@ -376,25 +365,11 @@ func joinFirstPlan(ctx context.Context, v *server, among []*server, plan *Plan, 
 // fitsPlan makes sure that a server's counters are such that it can be the member at a position of
 // the first plan. locking may be " FOR UPDATE".
 func fitsPlan(ctx context.Context, v *server, on link.Querier, among []*server, plan *Plan, position int, locking string) error {
-	rows, err := on.QueryContext(ctx, "SELECT `name`, CAST(`id` AS CHAR) FROM "+v.Table.Sequence+locking)
-	if err != nil {
-		return fmt.Errorf("read table %s on %s: %w", v.Table.Sequence, v.Name(), err)
-	}
-	defer func() { _ = rows.Close() }()
 	h := segment.Share{Position: uint64(position), Count: uint64(len(plan.Members)), Interleave: plan.Interleave}
-	for rows.Next() {
-		var name string
-		var text sql.NullString
-		if err := rows.Scan(&name, &text); err != nil {
-			return err
-		}
-		id, err := v.ParseID(name, text)
-		switch {
-		case err != nil:
-			return err
-		case !h.Has(id):
+	return planStore{v.Store}.eachRow(ctx, on, locking, func(name string, id uint64) error {
+		if !h.Has(id) {
 			return v.WrongResidue(ctx, among, name, id, h)
 		}
-	}
-	return rows.Err()
+		return nil
+	})
 }

@@ -19,22 +19,17 @@ import (
 func (c *Coordinator) Change(asked Change) error {
 	c.asked = asked
 	now, open, err := c.Current()
-	if err != nil {
-		return err
-	}
-	if open != nil {
-		if !open.makes(asked) {
-			return inProgress(open)
-		}
+	if err == nil && open != nil && open.makes(asked) {
 		if made, err := c.End(open); made || err != nil {
 			return err
 		}
-		if now, open, err = c.Again(); err != nil {
-			return err
-		}
-		if open != nil {
-			return inProgress(open)
-		}
+		now, open, err = c.Again()
+	}
+	switch {
+	case err != nil:
+		return err
+	case open != nil:
+		return inProgress(open)
 	}
 	brought, err := c.reconcile(&now, asked.Add)
 	if err != nil {

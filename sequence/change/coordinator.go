@@ -44,13 +44,14 @@ type Coordinator struct {
 	// id of a member that is taken out and cannot be reached: the others have recorded its ceilings
 	missing string
 
-	stores map[string]Store // by address
-	away   map[string]error // servers that cannot be reached, and why
+	stores map[string]Store  // by address
+	said   map[string]Report // by address, as they were last asked
+	away   map[string]error  // servers that cannot be reached, and why
 }
 
 // New returns a coordinator for a command that ends with ctx. Close it.
 func New(ctx context.Context, servers Servers, config Config) *Coordinator {
-	return &Coordinator{servers: servers, config: config, ctx: ctx, stores: make(map[string]Store), away: make(map[string]error)}
+	return &Coordinator{servers: servers, config: config, ctx: ctx, stores: make(map[string]Store), said: make(map[string]Report), away: make(map[string]error)}
 }
 
 // Close closes its connections.
@@ -152,16 +153,13 @@ func (c *Coordinator) outlive() (end func()) {
 // Current reads the plan in force, and the change that is open if there is one, from all servers
 // that are known here, and those that these know.
 func (c *Coordinator) Current() (now Plan, open *Plan, err error) {
-	var all []Report
+	var all []Met
 	var asked, ask []Member
 	for _, address := range c.config.Known {
 		ask = append(ask, Member{Address: address})
 	}
 	for len(ask) > 0 {
-		for _, m := range c.reports(ask) {
-			all = append(all, m.Report)
-		}
-		asked = append(asked, ask...)
+		all, asked = append(all, c.reports(ask)...), append(asked, ask...)
 		now, open = Latest(all)
 		ask = nil
 		known := slices.Concat(now.Members, now.Previous)
@@ -169,7 +167,7 @@ func (c *Coordinator) Current() (now Plan, open *Plan, err error) {
 			known = slices.Concat(known, open.Members, open.Previous)
 		}
 		for _, m := range known {
-			if !slices.ContainsFunc(slices.Concat(asked, ask), func(o Member) bool { return o.Address == m.Address }) {
+			if !HasAddress(slices.Concat(asked, ask), m.Address) {
 				ask = append(ask, m)
 			}
 		}
@@ -180,6 +178,11 @@ func (c *Coordinator) Current() (now Plan, open *Plan, err error) {
 	}
 	c.plan = now
 	return now, open, nil
+}
+
+// Said is what a server said when it was last asked, or why it is away.
+func (c *Coordinator) Said(address string) (Report, error) {
+	return c.said[address], c.away[address]
 }
 
 // reports asks members which plans they know, each once. One that does not answer is away.
@@ -197,6 +200,7 @@ func (c *Coordinator) reports(members []Member) (all []Met) {
 		if said, err := s.Report(c.ctx); err != nil {
 			c.away[m.Address] = err
 		} else {
+			c.said[m.Address] = said
 			all = append(all, Met{Store: s, Report: said, Member: m})
 		}
 	}

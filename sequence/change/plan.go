@@ -127,8 +127,8 @@ func (p *Plan) follows(now *Plan) bool {
 
 // Vetoed reports whether a change was aborted by a member that stays, so that it is never
 // decided. all is what servers know.
-func (p *Plan) Vetoed(all []Report) bool {
-	return slices.ContainsFunc(all, func(t Report) bool {
+func (p *Plan) Vetoed(all []Met) bool {
+	return slices.ContainsFunc(all, func(t Met) bool {
 		known := t.change(p.UUID)
 		return known != nil && known.State == Aborted && p.stays(t.ID)
 	})
@@ -220,7 +220,7 @@ func Addresses(members []Member) string {
 
 // Latest is the plan in force, and the change that is open, by the reports of servers. The
 // number of the first is 0 where there is none; the second is nil then.
-func Latest(all []Report) (now Plan, open *Plan) {
+func Latest(all []Met) (now Plan, open *Plan) {
 	for _, t := range all {
 		for _, p := range t.Plans {
 			if p.State == InForce && p.Number > now.Number {

@@ -143,11 +143,12 @@ type Holders struct {
 	Unasked string
 }
 
-// Met is a server, and its report.
+// Met is a server, and its report, in which there is nothing if it did not answer.
 type Met struct {
 	Store
 	Report
 	Member Member // as the plan has it, for who goes by that
+	Err    error  // why it did not answer
 }
 
 // Reconcile brings those of some servers to the plan in force, or decided, that are behind it, and
@@ -184,17 +185,13 @@ func Reconcile(ctx context.Context, met []Met, now, void *Plan, did func(step st
 			known = nil
 		}
 	}
-	all := make([]Report, len(met))
-	for i := range met {
-		all[i] = met[i].Report
-	}
 	for i := range met {
 		m := &met[i]
 		for j := range m.Plans {
 			p := &m.Plans[j]
 			isVoid := void != nil && p.UUID == void.UUID
 			isLeft := p.State == Proposed && !p.follows(now) // another plan was made since
-			if !p.Open() || p.UUID == now.UUID || !isVoid && !isLeft && !p.Vetoed(all) {
+			if !p.Open() || p.UUID == now.UUID || !isVoid && !isLeft && !p.Vetoed(met) {
 				continue
 			}
 			if why := m.LetGo(ctx, p); why != nil {
@@ -217,11 +214,15 @@ func (m *Met) behind(now *Plan) bool {
 // not answer are passed over: what one knows others know, too.
 func knowledge(ctx context.Context, met []Met, p *Plan) (all []Knowledge, failed error) {
 	for _, m := range met {
-		if known, err := m.Knowledge(ctx, p); err != nil {
-			failed = errors.Join(failed, err)
-		} else {
+		var known Knowledge
+		err := m.Err
+		if err == nil {
+			known, err = m.Knowledge(ctx, p)
+		}
+		if err == nil {
 			all = append(all, known)
 		}
+		failed = errors.Join(failed, err)
 	}
 	return all, failed
 }
