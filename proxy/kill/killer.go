@@ -23,15 +23,16 @@ type Killer struct {
 	log    *zap.Logger
 
 	mu     sync.Mutex
-	lines  []*line // guarded by mu; one for each server that was needed
-	closed bool    // guarded by mu: no more orders
+	queues []*serverQueue // guarded by mu; one for each server that was needed
+	closed bool           // guarded by mu: no more orders
 	wg     sync.WaitGroup
 	stop   chan struct{} // closed when waiting orders must be dropped
 }
 
-// line is the orders for one server. One worker gives them one after the other: MariaDB needs 20 us
-// to end one of many threads that SLEEP, and two seconds for each of two at the same time.
-type line struct {
+// serverQueue is the orders for one server. One worker gives them one after the other: MariaDB
+// needs 20 us to end one of many threads that SLEEP, and two seconds for each of two at the same
+// time.
+type serverQueue struct {
 	place   backend.Place
 	urgent  []*order // a client waits for these; guarded by Killer.mu
 	waiting []*order // guarded by Killer.mu
@@ -52,7 +53,7 @@ type order struct {
 // Bounds of the work of a Killer.
 const (
 	timeout   = 5 * time.Second        // for a login, and for a KILL
-	patience  = 10 * time.Second       // for a client's KILL, with the wait in its line
+	patience  = 10 * time.Second       // for a client's KILL, with the wait in its queue
 	maxOrders = 1 << 14                // waiting for one server
 	tries     = 6                      // while the server has no room for another login
 	retry     = 100 * time.Millisecond // before the second; doubles
@@ -94,45 +95,45 @@ func (k *Killer) Run(ctx context.Context, place backend.Place, creds backend.Cre
 	}
 }
 
-// put adds an order to the line of its server.
+// put adds an order to the queue of its server.
 func (k *Killer) put(o *order) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	line := k.lineLocked(o.place)
+	queue := k.queueLocked(o.place)
 	switch {
 	case k.closed:
 		o.ended(errClosed)
 		return
 	case o.done != nil:
-		line.urgent = append(line.urgent, o) // bounded by the sessions that wait
-	case len(line.waiting) < maxOrders:
-		line.waiting = append(line.waiting, o)
+		queue.urgent = append(queue.urgent, o) // bounded by the sessions that wait
+	case len(queue.waiting) < maxOrders:
+		queue.waiting = append(queue.waiting, o)
 	default:
-		k.failedLocked(line, errFull)
+		k.failedLocked(queue, errFull)
 		return
 	}
-	if !line.working {
-		line.working = true
-		k.wg.Go(func() { k.work(line) })
+	if !queue.working {
+		queue.working = true
+		k.wg.Go(func() { k.work(queue) })
 	}
 }
 
-func (k *Killer) lineLocked(place backend.Place) *line {
-	for _, l := range k.lines {
+func (k *Killer) queueLocked(place backend.Place) *serverQueue {
+	for _, l := range k.queues {
 		if l.place.SameServer(place) {
 			return l
 		}
 	}
-	l := &line{place: place}
-	k.lines = append(k.lines, l)
+	l := &serverQueue{place: place}
+	k.queues = append(k.queues, l)
 	return l
 }
 
-// next returns the next order for a line's worker, nil if the worker may end.
-func (k *Killer) next(line *line) *order {
+// next returns the next order for the worker of a queue, nil if the worker may end.
+func (k *Killer) next(server *serverQueue) *order {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, queue := range []*[]*order{&line.urgent, &line.waiting} {
+	for _, queue := range []*[]*order{&server.urgent, &server.waiting} {
 		if q := *queue; len(q) > 0 {
 			o := q[0]
 			q[0] = nil
@@ -140,17 +141,17 @@ func (k *Killer) next(line *line) *order {
 			return o
 		}
 	}
-	line.urgent, line.waiting = nil, nil
-	line.working = false
+	server.urgent, server.waiting = nil, nil
+	server.working = false
 	return nil
 }
 
 // work carries out orders until none waits. Consecutive orders of one user share a connection.
-func (k *Killer) work(line *line) {
+func (k *Killer) work(server *serverQueue) {
 	var c *backend.Conn
 	var as backend.Credentials
 	for {
-		o := k.next(line)
+		o := k.next(server)
 		if c != nil && (o == nil || o.creds != as) {
 			c.Quit()
 			c = nil
@@ -170,7 +171,7 @@ func (k *Killer) work(line *line) {
 				c = nil
 			}
 		}
-		k.finish(line, o, err)
+		k.finish(server, o, err)
 	}
 }
 
@@ -209,7 +210,7 @@ func (k *Killer) kill(c *backend.Conn, o *order) error {
 }
 
 // finish reports the outcome of an order to its caller, or to the log.
-func (k *Killer) finish(line *line, o *order, err error) {
+func (k *Killer) finish(server *serverQueue, o *order, err error) {
 	if o.done != nil {
 		o.ended(err)
 		return
@@ -221,23 +222,23 @@ func (k *Killer) finish(line *line, o *order, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err != nil {
-		k.failedLocked(line, err)
-	} else if line.failing {
-		line.failing = false
-		k.log.Info("statements of lost clients ended again", line.fields()...)
+		k.failedLocked(server, err)
+	} else if server.failing {
+		server.failing = false
+		k.log.Info("statements of lost clients ended again", server.fields()...)
 	}
 }
 
 // failedLocked logs, once, that statements go on without their clients.
-func (k *Killer) failedLocked(line *line, err error) {
-	if line.failing {
+func (k *Killer) failedLocked(server *serverQueue, err error) {
+	if server.failing {
 		return
 	}
-	line.failing = true
-	k.log.Warn("statement of a lost client goes on", append(line.fields(), logfield.Err(err))...)
+	server.failing = true
+	k.log.Warn("statement of a lost client goes on", append(server.fields(), logfield.Err(err))...)
 }
 
-func (l *line) fields() []zap.Field {
+func (l *serverQueue) fields() []zap.Field {
 	return []zap.Field{logfield.Shard(l.place.Shard().Name()), logfield.Node(l.place.Node())}
 }
 
@@ -265,11 +266,11 @@ func (k *Killer) Close(ctx context.Context) {
 	}
 	close(k.stop)
 	k.mu.Lock()
-	for _, line := range k.lines {
-		for _, o := range line.urgent {
+	for _, queue := range k.queues {
+		for _, o := range queue.urgent {
 			o.ended(errClosed)
 		}
-		line.urgent, line.waiting = nil, nil
+		queue.urgent, queue.waiting = nil, nil
 	}
 	k.mu.Unlock()
 	<-ended

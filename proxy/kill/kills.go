@@ -91,8 +91,8 @@ type waiting struct {
 	wish    Wish
 }
 
-// By returns the Kills of a session.
-func By(ctx context.Context, s Session, all Sessions, killer *Killer) Kills {
+// NewKills returns the Kills of a session.
+func NewKills(ctx context.Context, s Session, all Sessions, killer *Killer) Kills {
 	return Kills{session: s, sessions: all, killer: killer, ctx: ctx}
 }
 

@@ -46,15 +46,15 @@ type Watched interface {
 	ClientHungUp()
 }
 
-// Living finds living sessions.
-type Living interface {
+// LiveSessions finds living sessions.
+type LiveSessions interface {
 	// Watched returns the session with a serial number; ok is false if it has ended.
 	Watched(serial uint64) (s Watched, ok bool)
 }
 
 // Watch finds sessions whose client or server has hung up. Close ends its goroutines.
 type Watch struct {
-	sessions Living
+	sessions LiveSessions
 	log      *zap.Logger
 	stopping <-chan struct{}
 	running  sync.WaitGroup
@@ -69,7 +69,7 @@ type Watch struct {
 }
 
 // NewWatch returns a Watch without goroutines. It accepts no more sessions once stopping is closed.
-func NewWatch(sessions Living, log *zap.Logger, stopping <-chan struct{}) *Watch {
+func NewWatch(sessions LiveSessions, log *zap.Logger, stopping <-chan struct{}) *Watch {
 	return &Watch{sessions: sessions, log: log, stopping: stopping}
 }
 

@@ -33,17 +33,17 @@ type Account struct {
 	secret  bool         // Password of such a user is known all the same, and may be empty
 }
 
-// Nobody is the account of a session before its login. It is only read.
-var Nobody = &Account{}
+// NoAccount is the account of a session before its login. It is only read.
+var NoAccount = &Account{}
 
 // NewAccount returns the account of a user that the proxy itself checks.
 func NewAccount(u *User) *Account { return &Account{User: *u, Rights: keys.NewRights(u.Sequences)} }
 
-// Claimed returns the account of an unauthenticated client, for the log.
-func Claimed(name string) *Account { return &Account{User: User{Name: name}} }
+// Unauthenticated returns the account of an unauthenticated client, for the log.
+func Unauthenticated(name string) *Account { return &Account{User: User{Name: name}} }
 
-// Looks reports whether the user may see all of the proxy.
-func (a *Account) Looks() bool { return a.Admin || a.Monitor }
+// MaySee reports whether the user may see all of the proxy.
+func (a *Account) MaySee() bool { return a.Admin || a.Monitor }
 
 // Credentials returns an account that may end the user's connections on a shard's server. After a
 // relayed login the proxy may not know the user's password.
@@ -58,8 +58,8 @@ func (a *Account) Credentials(shard *backend.Shard) (creds backend.Credentials, 
 	return shard.Probe() // may have the right to end statements of other users
 }
 
-// Itself returns the credentials of the user on a shard's server.
-func (a *Account) Itself(shard *backend.Shard) (backend.Credentials, error) {
+// UserCredentials returns the credentials of the user on a shard's server.
+func (a *Account) UserCredentials(shard *backend.Shard) (backend.Credentials, error) {
 	if a.relayed && !a.secret && !shard.HasCredentials() {
 		return backend.Credentials{}, fmt.Errorf("shard %s: the proxy does not know the password of %s, whom the server itself has checked", shard.Name(), a.Name)
 	}
@@ -70,10 +70,10 @@ func (a *Account) Itself(shard *backend.Shard) (backend.Credentials, error) {
 // PasswordUnknown reports whether only a server knows the user's password.
 func (a *Account) PasswordUnknown() bool { return a.relayed && !a.secret }
 
-// AsItself reports whether the session must log in to a shard with its own name and password even
-// if the shard names others: the user of a relayed login stays itself wherever its password is
-// known. checker is the shard whose server has checked the user.
-func (a *Account) AsItself(shard, checker *backend.Shard) (bool, error) {
+// UsesUserCredentials reports whether the session must log in to a shard with its own name and
+// password even if the shard names others: the user of a relayed login stays itself wherever its
+// password is known. checker is the shard whose server has checked the user.
+func (a *Account) UsesUserCredentials(shard, checker *backend.Shard) (bool, error) {
 	switch {
 	case !a.relayed:
 		return false, nil

@@ -80,7 +80,7 @@ func (l *Login) becomeRelayed(c *backend.Conn, relay *protocol.RelayedLogin) err
 	l.Account.Password, l.Account.secret = relay.Password()
 	l.Account.secret = l.Account.secret || !l.PasswordUsed
 	admin, monitor := slices.Contains(l.policy.Admins, l.Account.Name), slices.Contains(l.policy.Monitors, l.Account.Name)
-	clear := len(l.policy.Users) == 0 || isClear(l.Account.Name)
+	clear := len(l.policy.Users) == 0 || isUnambiguous(l.Account.Name)
 	if !admin && !monitor && clear {
 		return nil
 	}
@@ -103,10 +103,10 @@ func (l *Login) becomeRelayed(c *backend.Conn, relay *protocol.RelayedLogin) err
 	return nil
 }
 
-// isClear reports whether a server surely takes a user's name for that and no other. It converts
-// one that is not ASCII from the client's character set, which MySQL cuts at an incomplete
+// isUnambiguous reports whether a server surely takes a user's name for that and no other. It
+// converts one that is not ASCII from the client's character set, which MySQL cuts at an incomplete
 // character.
-func isClear(name string) bool {
+func isUnambiguous(name string) bool {
 	for i := range len(name) {
 		if name[i] >= utf8.RuneSelf {
 			return false

@@ -46,7 +46,7 @@ type Gate struct {
 // the same client. Only the session's goroutine uses it, except where methods say otherwise.
 type Login struct {
 	protocol.ClientHello          // as the server that checked it has taken it
-	Account              *Account // shared; never nil, see Nobody
+	Account              *Account // shared; never nil, see NoAccount
 	AtAdmin              bool     // the client came to the admin address
 	Old                  bool     // the client speaks the protocol before MySQL 4.1
 	Changed              bool     // it is a change of user
@@ -64,7 +64,7 @@ type Login struct {
 
 // New returns a login that has not begun.
 func New(s Session, client *protocol.Conn, gate *Gate, atAdmin bool) Login {
-	return Login{Account: Nobody, AtAdmin: atAdmin, session: s, client: client, gate: gate}
+	return Login{Account: NoAccount, AtAdmin: atAdmin, session: s, client: client, gate: gate}
 }
 
 // Reasons for the end of a login that was not refused.
@@ -167,7 +167,7 @@ func (l *Login) Identify(ctx context.Context, attempt *protocol.Attempt, charset
 		return nil, err
 	}
 	l.ClientHello, l.Account, l.proof = attempt.Hello, account, attempt.Proof
-	if l.AtAdmin && !account.Looks() {
+	if l.AtAdmin && !account.MaySee() {
 		l.session.RefuseLogin(protocol.Errorf(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "42000",
 			"Access denied; you need to be one of the proxy's admin_users or monitor_users for this operation"))
 		return nil, fmt.Errorf("login at the admin address: %w", ErrOnlyAdmins)

@@ -104,7 +104,7 @@ func (p *Policy) fromBalancer(addr net.Addr) bool {
 func (p *Policy) verify(attempt *protocol.Attempt) (*Account, error) {
 	a, exists := p.Users[attempt.Hello.User]
 	if !exists {
-		a = Nobody
+		a = NoAccount
 	}
 	err := attempt.Verify(protocol.Account{Password: a.Password, OldPassword: a.OldPassword, Require: a.Require}, exists)
 	if attempt.UsedOld {

@@ -55,7 +55,7 @@ func (a *attachment) notHere(st *statement.Statement) error {
 	if st.Kind != statement.Seqproxy && st.Kind != statement.ExplainRoute {
 		return nil
 	}
-	if !a.set.AdminAddressOnly || a.login.AtAdmin || !a.login.Account.Looks() {
+	if !a.set.AdminAddressOnly || a.login.AtAdmin || !a.login.Account.MaySee() {
 		return nil
 	}
 	where := "the admin address"

@@ -79,7 +79,7 @@ func (a *attachment) Attach() (*backend.Conn, error) {
 // open opens the session's connection to a shard, with the client's own framing.
 func (a *attachment) open(shard *backend.Shard, schema string) (*backend.Conn, error) {
 	account := a.login.Account
-	itself, err := account.AsItself(shard, a.routes.Default())
+	itself, err := account.UsesUserCredentials(shard, a.routes.Default())
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func (s *Settings) Numbered(ctx context.Context, creds func(*backend.Shard) ([]b
 // Numbered looks, as the user, which bound columns have AUTO_INCREMENT on more than one shard.
 func (a asker) Numbered(ctx context.Context) ([]Numbered, error) {
 	return a.t.at.set.Numbered(ctx, func(shard *backend.Shard) ([]backend.Credentials, error) {
-		creds, err := a.t.at.login.Account.Itself(shard)
+		creds, err := a.t.at.login.Account.UserCredentials(shard)
 		return []backend.Credentials{creds}, err
 	})
 }

@@ -37,7 +37,7 @@ type CallerSession interface {
 // caller is the session as a Caller.
 func (t *texts) caller() Caller {
 	account := t.at.login.Account
-	return Caller{ID: t.at.id, Admin: account.Admin, Monitor: account.Looks(), NoBackslashEscapes: t.state.Mode.NoBackslashEscapes, CallerSession: asker{t}}
+	return Caller{ID: t.at.id, Admin: account.Admin, Monitor: account.MaySee(), NoBackslashEscapes: t.state.Mode.NoBackslashEscapes, CallerSession: asker{t}}
 }
 
 // asker is a session as a CallerSession.
@@ -57,5 +57,5 @@ func (a asker) Audit(statement string, err error) { a.t.at.Audit(statement, err)
 // Highest reads the greatest number in a column on every shard, as the user: what the
 // user may not read there, nobody reads for it.
 func (a asker) Highest(ctx context.Context, schema, table, column string, of backend.Expression) []backend.Highest {
-	return a.t.at.set.Routes.Highest(ctx, a.t.at.login.Account.Itself, schema, table, column, of)
+	return a.t.at.set.Routes.Highest(ctx, a.t.at.login.Account.UserCredentials, schema, table, column, of)
 }

@@ -68,7 +68,7 @@ func (f *facts) Ask(c *backend.Conn, sql string) ([][][]byte, error) { return f.
 
 // Sees says whether the user may look at a sequence.
 func (f *facts) Sees(name []byte) (bool, error) {
-	if f.at.login.Account.Looks() {
+	if f.at.login.Account.MaySee() {
 		return true, nil
 	}
 	may, err := f.mayUse(&f.numbers.Patience, name)

@@ -179,7 +179,7 @@ func (t *texts) administerHere(st *statement.Statement, p *prepared) error {
 	table, err := t.at.set.Admin.Execute(context.WithValue(&t.numbers.Patience, sequence.WaiterKey{}, nil), st, t.caller())
 	if err = t.numbers.Patience.Over(err); err == nil {
 		err = t.answers.table(table, p)
-	} else if t.at.login.Account.Looks() && !ends(err) {
+	} else if t.at.login.Account.MaySee() && !ends(err) {
 		err = inFull(err)
 	}
 	if after := t.afterAnswer; after != nil {

@@ -62,7 +62,7 @@ func (s *Session) resetState() {
 // resetInPlace resets a connection that could not be opened again, for want of a
 // password.
 func (s *Session) resetInPlace(c *backend.Conn) bool {
-	_, err := s.login.Account.AsItself(c.Shard(), s.routes.Default())
+	_, err := s.login.Account.UsesUserCredentials(c.Shard(), s.routes.Default())
 	return err != nil && c.Command(protocol.ComResetConn, "") == nil && s.set.setStep(c) == nil
 }
 

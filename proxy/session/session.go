@@ -65,7 +65,7 @@ func New(ctx context.Context, srv Server, shared *Shared, conn *protocol.Conn, a
 	s.connect(ctx, shared, set)
 	s.numbers.For(s.ctx, &s.planning.facts)
 	s.numbers.From(set.Sequences, set.Sequences, set.MultiRowFirst)
-	s.kills = kill.By(s.ctx, s, srv, shared.Killer)
+	s.kills = kill.NewKills(s.ctx, s, srv, shared.Killer)
 	s.tally = stats.NewTally(&s.mu, s.connected)
 	return s
 }
@@ -295,7 +295,7 @@ func (s *Session) logEnd(err error) {
 	var auth *protocol.AuthError
 	if s.login.Account.Name == "" && errors.As(err, &auth) {
 		// the name that the client gave; it was not let in
-		s.login.Account = login.Claimed(auth.User)
+		s.login.Account = login.Unauthenticated(auth.User)
 	}
 	s.log().Log(level, event, errorFields(err)...)
 }

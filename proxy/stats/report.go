@@ -18,7 +18,7 @@ type Report struct {
 	durations   [histogram.Ranges]uint32
 	durationSum time.Duration
 
-	shards         []ofShard // one for each that it had a connection to
+	shards         []shardTally // one for each that it had a connection to
 	Received, Sent uint64    // bytes from and to the client
 	Statements     uint64
 	Since          time.Duration // of the session's state

@@ -51,8 +51,8 @@ func (t *Tally) Start(serial uint64, now time.Duration) {
 // sampleEvery is a prime, so that it does not match the rounds of an application.
 const sampleEvery = 31
 
-// ofShard is the work that a shard has done for a session.
-type ofShard struct {
+// shardTally is the work that a shard has done for a session.
+type shardTally struct {
 	shard          *backend.Shard
 	relay, rewrite uint32 // since the last Settle
 	received, sent uint64
@@ -117,7 +117,7 @@ func (t *Tally) Handled(err error) (k Kind, sentTo *backend.Shard) {
 }
 
 // shard returns the counters of a shard.
-func (t *Tally) shard(shard *backend.Shard) *ofShard {
+func (t *Tally) shard(shard *backend.Shard) *shardTally {
 	shards := t.Report.shards // only this goroutine changes the slice
 	for i := range shards {
 		if shards[i].shard == shard {
@@ -126,21 +126,21 @@ func (t *Tally) shard(shard *backend.Shard) *ofShard {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.Report.shards = append(t.Report.shards, ofShard{shard: shard})
+	t.Report.shards = append(t.Report.shards, shardTally{shard: shard})
 	return &t.Report.shards[len(t.Report.shards)-1]
 }
 
 // Drop moves the counters of shards that the session no longer uses to the totals, which mu guards:
 // each reload may bring others.
 func (t *Tally) Drop(past func(*backend.Shard) bool, mu *sync.Mutex, sum *Totals) {
-	if !slices.ContainsFunc(t.Report.shards, func(of ofShard) bool { return past(of.shard) }) {
+	if !slices.ContainsFunc(t.Report.shards, func(of shardTally) bool { return past(of.shard) }) {
 		return
 	}
 	mu.Lock()
 	defer mu.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.Report.shards = slices.DeleteFunc(t.Report.shards, func(of ofShard) bool {
+	t.Report.shards = slices.DeleteFunc(t.Report.shards, func(of shardTally) bool {
 		if !past(of.shard) {
 			return false
 		}
