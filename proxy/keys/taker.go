@@ -79,6 +79,9 @@ func (t *Taker) As(rights *Rights, admin bool) { t.rights, t.admin = rights, adm
 // Forget forgets what LASTVAL() gives, as a session that is reset does.
 func (t *Taker) Forget() { t.lasts = nil }
 
+// HasNotice reports whether there is a warning for Notice to give.
+func (t *Taker) HasNotice() bool { return t.notice != "" }
+
 // Notice returns the warning that a sequence of which numbers were taken nears its end; nil: there
 // is none. It is given once.
 func (t *Taker) Notice() *protocol.ServerError {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -38,10 +39,11 @@ type backends struct {
 
 // outside is what other goroutines see of a session, and tell it.
 type outside struct {
-	id     uint32          // what the client holds for its connection id
-	serial uint64          // of all the server's sessions, never given again
-	ctx    context.Context // ends when the session is cut
-	cancel context.CancelFunc
+	id        uint32          // what the client holds for its connection id
+	serial    uint64          // of all the server's sessions, never given again
+	connected time.Duration   // when, by clock
+	ctx       context.Context // ends when the session is cut
+	cancel    context.CancelFunc
 
 	// guards what follows, tally.Report, and changes of conns, which others read
 	mu          sync.Mutex
@@ -105,6 +107,9 @@ func (b *backends) release(c *backend.Conn) {
 	b.tally.Counted(c)
 	if c == b.cur {
 		b.state.Observe(c.Answer.Status, c.Hello().MariaDB)
+	}
+	if !b.effect.Expected {
+		return
 	}
 	code := c.Answer.ErrCode
 	if c.Answer.Rows || c.Answer.Results > 0 {

@@ -54,7 +54,9 @@ func (b *batch) next() (payload []byte, ok bool, err error) {
 	if len(packet) < protocol.HeaderSize {
 		return nil, false, nil
 	}
-	b.number(packet, 0)
+	if b.client.Compressed() {
+		b.number(packet, 0)
+	}
 	if packet[3] != 0 {
 		return nil, false, errPacketOrder
 	}
@@ -111,29 +113,29 @@ func (b *batch) addOurs(answer []byte) {
 	b.size = b.parsed
 }
 
-// bytes returns what the server gets: a part of the client's buffer, unless some of the commands
-// are answered here. Then it is in scratch, which may be another after it.
-func (b *batch) bytes(scratch []byte) (all, after []byte) {
-	all = b.client.Buffered()[:b.size]
-	if len(b.unsent) == 0 {
-		return all, scratch
+// send sends the commands in one piece. What follows in the client's buffer may belong to the last of
+// them: a file. scratch may be another after it.
+func (b *batch) send(scratch []byte) (after []byte, err error) {
+	all := b.client.Buffered()[:b.size]
+	if len(b.unsent) > 0 {
+		scratch = b.forServer(scratch[:0], all)
+		all = scratch
 	}
-	scratch = scratch[:0]
-	from := 0
-	for _, u := range b.unsent {
-		scratch = append(scratch, all[from:u.from]...)
-		from = u.to
-	}
-	scratch = append(scratch, all[from:]...)
-	return scratch, scratch
-}
-
-// sent takes note that the server has got the commands. What follows in the client's buffer may
-// belong to the last of them: a file.
-func (b *batch) sent() {
+	_, err = b.conn.Write(all)
 	b.client.Discard(b.size)
 	b.parsed -= b.size
 	b.size, b.unsent = 0, b.unsent[:0]
+	return scratch, err
+}
+
+// forServer appends those of the commands that are not answered here.
+func (b *batch) forServer(to, all []byte) []byte {
+	from := 0
+	for _, u := range b.unsent {
+		to = append(to, all[from:u.from]...)
+		from = u.to
+	}
+	return append(to, all[from:]...)
 }
 
 // answered takes note that the client has got the answers.

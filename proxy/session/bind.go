@@ -54,28 +54,33 @@ func (s *Settings) bound() *bindings {
 	return b
 }
 
-// awaitOwners waits at the first INSERT until it is known which columns own a sequence, or the
-// sequence server does not say so in time; that counts among what the command has waited. Until it
-// does an INSERT is an error where there are several shards, whose servers could generate the same
-// keys. With one shard the configuration alone counts then.
-func (f *facts) awaitOwners() error {
+// awaitOwners waits, before the first INSERT, until it is known which columns own a sequence, or the
+// sequence server does not answer in time; that counts among what the command has waited.
+func (f *facts) awaitOwners() {
 	shared, owners := f.at.shared, f.at.set.owners
 	if owners.Owners() != nil {
-		return nil
+		return
 	}
 	begun := stats.Clock()
 	defer func() { f.numbers.Patience.Spend(stats.Clock() - begun) }()
 	shared.ownersAsked.Do(func() {
 		if _, err := owners.LoadOwners(context.Background()); err != nil {
-			shared.ownersUnknown = protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: whether a column of this table is filled from a sequence (OWNED BY) is not known yet, "+
-				"and INSERT and REPLACE wait for that where there are several shards: %s", strings.TrimPrefix(forClient(err).Message, "seqproxy: "))
-			f.at.shared.Log.Warn("owned columns not known yet", logfield.Err(err))
+			shared.ownersUnknown.Store(protocol.Errorf(mysql.ER_UNKNOWN_ERROR, "HY000", "seqproxy: whether a column of this table is filled from a sequence (OWNED BY) is not known yet, "+
+				"and INSERT and REPLACE wait for that where there are several shards: %s", strings.TrimPrefix(forClient(err).Message, "seqproxy: ")))
+			shared.Log.Warn("owned columns not known yet", logfield.Err(err))
 		}
 	})
-	if shared.ownersUnknown == nil || !f.at.routes.Many() || owners.Owners() != nil {
+}
+
+// ownersUnknown is an error as long as it is not known, in spite of awaitOwners, which columns own a
+// sequence, where there are several shards, whose servers could generate the same keys. With one
+// shard the configuration alone counts then.
+func (f *facts) ownersUnknown() error {
+	unknown := f.at.shared.ownersUnknown.Load()
+	if unknown == nil || !f.at.routes.Many() || f.at.set.owners.Owners() != nil {
 		return nil
 	}
-	return shared.ownersUnknown
+	return unknown
 }
 
 // insertsInto is the tables that a prepared statement puts rows into, and what was bound
@@ -101,7 +106,6 @@ func (p *planning) insertsOf() insertsInto {
 		}
 	}
 	if len(in.names) > 0 {
-		_ = p.awaitOwners() // planFilling tells the client
 		in.set, in.owners = p.at.set, p.at.set.owners.Owners()
 	}
 	return in

@@ -3,20 +3,12 @@ package session
 import (
 	"seqproxy/protocol"
 	"seqproxy/proxy/state"
-	"seqproxy/proxy/stats"
 )
-
-// beginCommand forgets what is of the command before.
-func (s *Session) beginCommand() {
-	s.entered, s.unreached, s.explained, s.effect = nil, false, false, state.Effect{}
-	s.numbers.Patience.Begin()
-}
 
 // command handles one command, given as its payload: it takes it into the batch,
 // or answers it. An error that the client gets is no error here; one that is
 // returned ends the session.
 func (s *Session) command(payload []byte) error {
-	s.beginCommand()
 	if len(payload) == 0 {
 		return s.answerAlone(func() error { return unknownCommand() })
 	}
@@ -67,13 +59,6 @@ func (s *Session) command(payload []byte) error {
 		return s.handOver()
 	}
 	return s.answerAlone(func() error { return unknownCommand() })
-}
-
-// handled counts the command that was in hand. An error is that of the session's end.
-func (s *Session) handled(err error) {
-	if k, sentTo := s.tally.Handled(err); k != stats.NoStatement {
-		s.slow.kind, s.slow.sentTo = k, sentTo
-	}
 }
 
 // setOption relays COM_SET_OPTION and remembers it for further shards.

@@ -24,7 +24,8 @@ type delivery struct {
 	replaced   bool   // the KILLs of the text are not what the client sent
 }
 
-// single handles a text that goes to the current shard, if to any.
+// single handles a text that goes to the current shard, if to any. Its calls are answered here or
+// replaced.
 func (d *delivery) single(sql []byte) error {
 	st := &d.planning.stmt
 	if d.state.LastAnswer == state.OurChange && st.Words&statement.ReadsRowCount != 0 {
@@ -33,31 +34,20 @@ func (d *delivery) single(sql []byte) error {
 		}
 	}
 	if d.planning.concernsProxy() {
-		if passOn, err := d.keys(sql); !passOn || err != nil {
+		a, err := d.planning.planCalls(nil, sql, plan.Now)
+		switch {
+		case err != nil:
 			return err
+		case a.Do == plan.Reply:
+			return d.answers.answerSelect(st, sql, a, nil)
+		case a.Do == plan.Rewrite:
+			return d.rewrite(sql, a)
 		}
 	}
 	if d.at.routes.Default() == nil {
 		return d.answers.answerLocal(sql, nil)
 	}
 	return d.passOn(sql)
-}
-
-// keys handles a text with calls that the proxy answers or replaces. passOn is
-// true if nothing of it is the proxy's.
-func (d *delivery) keys(sql []byte) (passOn bool, err error) {
-	st := &d.planning.stmt
-	a, err := d.planning.planCalls(nil, sql, plan.Now)
-	if err != nil {
-		return false, err
-	}
-	switch a.Do {
-	case plan.Reply:
-		return false, d.answers.answerSelect(st, sql, a, nil)
-	case plan.Rewrite:
-		return false, d.rewrite(sql, a)
-	}
-	return true, nil
 }
 
 // passOn relays the text just analysed as it is.
@@ -256,8 +246,5 @@ func (d *delivery) refill(c *backend.Conn, sql []byte, a *plan.Action, r remedy)
 	if d.planning.fill != nil {
 		d.planning.fill.Repeated = true
 	}
-	if passOn, err := d.keys(sql); !passOn || err != nil {
-		return err
-	}
-	return d.passOn(sql)
+	return d.single(sql)
 }

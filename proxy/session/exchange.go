@@ -53,7 +53,7 @@ func (r *relay) exchangeFilled(c *backend.Conn, n *keys.Numbers) (remedy, error)
 	_, writeErr := c.Write(r.scratch)
 	var first []byte
 	if writeErr == nil {
-		first = firstPacket(r.at.tally, c)
+		first = r.firstPacket(c)
 	}
 	if len(first) > 0 && first[0] == 0xff && !f.Repeated {
 		var e *protocol.ServerError
@@ -80,7 +80,7 @@ func (r *relay) exchangeFilled(c *backend.Conn, n *keys.Numbers) (remedy, error)
 
 // firstPacket waits for the beginning of an answer, and leaves it where it is. It
 // returns the payload of the first packet if that is an error or an OK.
-func firstPacket(tally *stats.Tally, c *backend.Conn) []byte {
+func (r *relay) firstPacket(c *backend.Conn) []byte {
 	for {
 		b := c.Buffered()
 		if len(b) > protocol.HeaderSize {
@@ -96,7 +96,7 @@ func firstPacket(tally *stats.Tally, c *backend.Conn) []byte {
 				return payload
 			}
 		}
-		if tally.Fill(c) != nil {
+		if r.at.tally.Fill(r.at.client.Conn, c) != nil {
 			return nil // relayAnswers meets the same error
 		}
 	}
@@ -164,7 +164,7 @@ func (r *relay) onlyPacket(c *backend.Conn) (payload []byte, err error) {
 	for {
 		b := c.Buffered()
 		if len(b) < protocol.HeaderSize || len(b) < protocol.HeaderSize+protocol.PayloadLen(b) {
-			if err := r.at.tally.Fill(c); err != nil {
+			if err := r.at.tally.Fill(r.at.client.Conn, c); err != nil {
 				return nil, r.at.lost(c, err, partly)
 			}
 			continue

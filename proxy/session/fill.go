@@ -46,7 +46,7 @@ func (p *planning) planFilling(sql []byte, prepared bool) (*plan.Filling, error)
 // factsOfTables is factsFor where it matters what is bound in tables, on the server that the text
 // goes to.
 func (p *planning) factsOfTables(at plan.Moment) error {
-	if err := p.awaitOwners(); err != nil {
+	if err := p.ownersUnknown(); err != nil {
 		return err
 	}
 	c, err := p.at.Attach()

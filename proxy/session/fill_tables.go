@@ -25,7 +25,7 @@ func (p *planning) boundTables() bool {
 			continue
 		}
 		if bound == nil {
-			if p.awaitOwners() != nil {
+			if p.ownersUnknown() != nil {
 				return true // planFilling tells the client
 			}
 			if bound = p.at.set.bound(); bound == nil {
@@ -68,10 +68,13 @@ func (b *backends) askSchema() error {
 // boundLong refuses a text too long to be analysed that may put rows into a table with a bound
 // column. sql is its beginning.
 func (s *Session) boundLong(sql []byte) error {
+	if s.routes.Default() != nil {
+		s.awaitOwners()
+	}
 	if !s.boundHere() {
 		return nil
 	}
-	if err := s.awaitOwners(); err != nil {
+	if err := s.ownersUnknown(); err != nil {
 		return err
 	}
 	c, err := s.Attach()

@@ -73,7 +73,7 @@ func (t *texts) killHere(id uint32, k kill.Wish) error {
 	if id == t.at.id {
 		return t.killSelf(k)
 	}
-	if err := t.relay.kills.Other(t.at.id, id, k); err != nil {
+	if err := t.kills.Other(t.at.id, id, k); err != nil {
 		return err
 	}
 	t.state.LastAnswer = state.OurOK
@@ -144,12 +144,16 @@ func (x *executor) executeKill(p *prepared, payload []byte) (handled bool, err e
 
 // killsAmong handles a text of several statements with KILLs of numbers among them.
 func (t *texts) killsAmong(sql []byte) error {
-	text, err := t.relay.kills.Replace(sql, t.planning.stmt.Kills, t.at.id, t.at.likeMariaDB())
+	text, err := t.kills.Replace(sql, t.planning.stmt.Kills, t.at.id, t.at.likeMariaDB())
 	if err != nil {
 		return err
 	}
+	if t.kills.Wait() {
+		t.relay.kills = t.kills
+	}
 	defer func() {
-		t.relay.kills.Drop()
+		t.kills.Drop()
+		t.relay.kills = nil
 		t.delivery.replaced = false
 	}()
 	if t.delivery.replaced = text != nil; t.delivery.replaced {
@@ -162,7 +166,7 @@ func (t *texts) killsAmong(sql []byte) error {
 		err = t.special(sql)
 	}
 	if err == nil && t.at.cur != nil {
-		t.relay.kills.After(t.at.cur.Answer.Results) // what relayAnswers has not had to do with
+		t.kills.After(t.at.cur.Answer.Results) // what relayAnswers has not had to do with
 	}
 	return err
 }

@@ -19,7 +19,6 @@ func (s *Session) longCommand(b []byte) (handled bool, err error) {
 	if size+protocol.HeaderSize <= protocol.BufferSize {
 		return false, nil
 	}
-	s.beginCommand()
 	s.scan = nil
 	s.batch.number(b, 0)
 	s.client.packetNum = b[3] + 1
@@ -83,7 +82,9 @@ func (s *Session) longCommand(b []byte) (handled bool, err error) {
 			text = text[n:]
 			s.scanFrom += n
 		}
-		s.takes(text, true)
+		if s.set.keepsTexts() {
+			s.takes(text, true)
+		}
 		if err = s.boundLong(text); err == nil {
 			runs := statement.RunsFunctions
 			if statement.MayRunOthers(text, s.state.Mode) {

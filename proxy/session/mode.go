@@ -13,17 +13,14 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// readable asks the server how it reads texts, if that is not known and this text is
-// one in which it makes a difference. Where asking would change what the text reads
+// readable asks the server how it reads a text in which that makes a difference, and is not known
+// (see state.ReadsAlike). Where asking would change what the text reads
 // (row counts, warnings), or is not possible now, the text is passed on unread, but
 // not if it may ask for a number: that no server can give.
 func (p *planning) readable(sql []byte) error {
 	st := p.state
 	if st.Mode.Charset == lex.Unsupported { // the text before was passed on unread
 		st.LoseMode()
-	}
-	if !st.ModeUnknown && !st.EscapesUnknown && bytes.IndexByte(sql, '"') < 0 && !(st.Mode.ANSIQuotes && bytes.IndexByte(sql, '[') >= 0) {
-		return nil
 	}
 	c := p.at.cur
 	if c == nil && st.ModeUnknown && !ascii(sql) {

@@ -17,7 +17,7 @@ func (o *outside) ID() uint32 { return o.id }
 func (o *outside) Serial() uint64 { return o.serial }
 
 // AtAdmin says whether the client came to the admin address.
-func (s *Session) AtAdmin() bool { return s.login.AtAdmin }
+func (b *backends) AtAdmin() bool { return b.login.AtAdmin }
 
 // Drop ends a session that is not served.
 func (s *Session) Drop() {
@@ -54,21 +54,21 @@ func (o *outside) AddBusy(busy map[stats.NodeName]int) {
 }
 
 // CountedShards is of how many shards is counted apart what the session does there.
-func (s *Session) CountedShards() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.tally.Report.CountedShards()
+func (b *backends) CountedShards() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.tally.Report.CountedShards()
 }
 
 // Count adds what the session has told, from outside; Shared.Mu is held.
-func (s *Session) Count(g *stats.Gathering) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (b *backends) Count(g *stats.Gathering) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	var user *string
-	if s.introduced {
-		user = &s.login.Account.Name
+	if b.introduced {
+		user = &b.login.Account.Name
 	}
-	g.Add(s.tally.Report, s.stateLocked(), user)
+	g.Add(b.tally.Report, b.stateLocked(), user)
 }
 
 func (o *outside) stateLocked() stats.SessionState {
@@ -82,19 +82,19 @@ func (o *outside) stateLocked() stats.SessionState {
 }
 
 // Info describes the session, from outside.
-func (s *Session) Info() stats.SessionInfo {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := s.tally.Report.Info()
-	i.ID, i.AtAdmin, i.State, i.Connected = s.id, s.login.AtAdmin, s.stateLocked(), stats.Epoch.Add(s.connected)
+func (b *backends) Info() stats.SessionInfo {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := b.tally.Report.Info()
+	i.ID, i.AtAdmin, i.State, i.Connected = b.id, b.login.AtAdmin, b.stateLocked(), stats.Epoch.Add(b.connected)
 	if i.State == stats.SessionLogin {
-		i.Client = s.client.PeerAddr().String()
+		i.Client = b.client.PeerAddr().String()
 		return i
 	}
-	i.User, i.Client = s.login.Account.Name, s.client.RemoteAddr().String()
-	for shard := range s.conns {
+	i.User, i.Client = b.login.Account.Name, b.client.RemoteAddr().String()
+	for shard := range b.conns {
 		i.Shards = append(i.Shards, shard.Name())
 	}
-	s.tally.Report.SortShards(i.Shards)
+	b.tally.Report.SortShards(i.Shards)
 	return i
 }

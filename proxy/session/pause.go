@@ -88,14 +88,12 @@ func (a *attachment) disengage() {
 	}
 }
 
-// restLocked takes note that the session waits for a command.
-func (a *attachment) restLocked() {
-	a.resting, a.transacting = true, a.state.InTransaction()
-	if a.engaged.Load().Many() { // of these it can be in a transaction on one alone
-		var one *backend.ShardSet
-		if a.cur != nil {
-			one = one.With(a.cur.Shard())
-		}
-		a.engaged.Store(one)
+// narrow takes note, of a session that waits for a command, that it can be in a transaction on the
+// current shard alone.
+func (a *attachment) narrow() {
+	var one *backend.ShardSet
+	if a.cur != nil {
+		one = one.With(a.cur.Shard())
 	}
+	a.engaged.Store(one)
 }

@@ -45,7 +45,7 @@ const (
 func (p *planning) treatmentOf(sql []byte) treatment {
 	st := &p.stmt
 	switch {
-	case p.mayBringRows(sql):
+	case st.Words&statement.MayBringRows != 0 && p.mayBringRows(sql) && p.boundHere():
 		return unread
 	case len(st.Kills) > 0 && p.at.routes.Default() != nil:
 		return kills

@@ -19,12 +19,14 @@ import (
 func (x *executor) prepare(sql []byte) error {
 	x.at.prepared.latest = nil // until this one is prepared
 	x.at.tally.Kind = stats.Prepare
-	if x.state.ModeUnknown || x.state.QuotesUnknown {
+	if !x.state.ReadsAlike(sql) {
 		if err := x.planning.readable(sql); err != nil {
 			return err
 		}
 	}
-	x.relay.takes(sql, false)
+	if x.at.set.keepsTexts() {
+		x.relay.takes(sql, false)
+	}
 	begins := x.relay.slow.headOf(sql)
 	defer func() {
 		if p := x.at.prepared.latest; p != nil {
@@ -33,7 +35,8 @@ func (x *executor) prepare(sql []byte) error {
 	}()
 	st := &x.planning.stmt
 	x.planning.analyze(sql)
-	if !x.at.login.AtAdmin && x.planning.mayBringRows(sql) {
+	x.planning.meetOwners(sql)
+	if !x.at.login.AtAdmin && x.planning.mayBringRows(sql) && x.planning.boundHere() {
 		return x.planning.unreadRows(sql)
 	}
 	switch {

@@ -50,11 +50,12 @@ func (t *texts) preparesText(sql []byte) error {
 			delete(t.named, d.Name)
 		}
 		return err
-	case !ok && t.planning.boundHere():
+	case !ok:
+		if t.planning.awaitOwners(); !t.planning.boundHere() {
+			return t.delivery.single(sql)
+		}
 		return protocol.NotSupported("this form of PREPARE or EXECUTE IMMEDIATE is not supported where columns are filled from sequences: " +
 			"put the text into a user variable first (SET @q = ...), or let the driver prepare it")
-	case !ok:
-		return t.delivery.single(sql)
 	}
 	prepared, err := t.planning.mayPrepare(sql, &d)
 	if err != nil {
@@ -101,7 +102,8 @@ func (p *planning) mayPrepare(sql []byte, d *statement.Dynamic) (in preparedText
 	if err := p.refuseInside(st, p.state.Charset, where); err != nil {
 		return in, err
 	}
-	if p.mayBringRows(text) {
+	p.meetOwners(text)
+	if p.mayBringRows(text) && p.boundHere() {
 		return in, errUnread
 	}
 	in.inserts, in.explained, in.runs = p.insertsOf(), plan.ExplainsID(st), st.Runs
@@ -158,6 +160,7 @@ func (p *planning) variableText(sql []byte, d *statement.Dynamic) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
+	p.awaitOwners()
 	if !p.boundHere() {
 		if p.stmt.Kind == statement.ExecuteImmediate {
 			return nil, nil
@@ -171,7 +174,7 @@ func (p *planning) variableText(sql []byte, d *statement.Dynamic) ([]byte, error
 	if err != nil || text == nil {
 		return nil, err
 	}
-	if p.state.ModeUnknown || p.state.QuotesUnknown {
+	if !p.state.ReadsAlike(text) {
 		if err := p.readable(text); err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"seqproxy/protocol"
+	"seqproxy/proxy/kill"
 	"seqproxy/proxy/plan"
 	"seqproxy/proxy/state"
 	"seqproxy/proxy/stats"
@@ -19,6 +20,7 @@ type texts struct {
 	answers  *answers
 	tickets  *tickets
 	delivery *delivery
+	kills    *kill.Kills // that the client asks for
 
 	named       preparedTexts // nil if there are none
 	afterAnswer func()        // runs when the answer to the command being handled is sent; nil: nothing does
@@ -34,25 +36,32 @@ func (t *texts) query(sql []byte) error {
 		}
 		t.delivery.attributes, sql = sql[:n], sql[n:]
 	}
-	if t.state.ModeUnknown || t.state.QuotesUnknown {
+	if !t.state.ReadsAlike(sql) {
 		if err := t.planning.readable(sql); err != nil {
 			return t.order.answerAlone(func() error { return err })
 		}
 	}
-	t.relay.takes(sql, false)
+	if t.at.set.keepsTexts() {
+		t.relay.takes(sql, false)
+	}
 	st := &t.planning.stmt
 	t.planning.analyze(sql)
 	t.relay.explained = plan.ExplainsID(st)
 	if t.at.login.AtAdmin {
 		return t.order.answerAlone(func() error { return t.atAdminAddress(sql) })
 	}
-	if asked := t.tickets.ticketIn(sql); asked != nil {
-		if err := t.relay.settle(); err != nil {
-			return err
+	if t.at.set.tickets != nil {
+		if asked := t.tickets.ticketIn(sql); asked != nil {
+			if err := t.relay.settle(); err != nil {
+				return err
+			}
+			if handled, err := t.tickets.ticketText(asked, sql); handled || err != nil {
+				return t.order.answerAlone(func() error { return err })
+			}
 		}
-		if handled, err := t.tickets.ticketText(asked, sql); handled || err != nil {
-			return t.order.answerAlone(func() error { return err })
-		}
+	}
+	if len(st.Tables) > 0 || st.Words&statement.MayBringRows != 0 {
+		t.planning.meetOwners(sql)
 	}
 	switch t.planning.treatmentOf(sql) {
 	case unread:

@@ -25,7 +25,7 @@ var (
 type relay struct {
 	at      *attachment
 	numbers *keys.Taker
-	kills   *kill.Kills // that wait for the answers to be relayed
+	kills   *kill.Kills // that wait for the answers to be relayed; nil: none do
 
 	batch   batch // of commands
 	slow    slow
@@ -69,10 +69,8 @@ func (r *relay) settle() error {
 		return err
 	}
 	c := r.batch.conn
-	var all []byte
-	all, r.scratch = r.batch.bytes(r.scratch)
-	_, writeErr := c.Write(all)
-	r.batch.sent()
+	var writeErr error
+	r.scratch, writeErr = r.batch.send(r.scratch)
 	if r.share.relayed {
 		r.share.give()
 	}
@@ -117,16 +115,16 @@ func (r *relay) relayAnswers(c *backend.Conn, writeErr error, answers []expected
 			n, ev := c.Answer.Walk(c.Buffered()[accepted:])
 			accepted += n
 			bytes += uint64(n)
-			if r.kills.Wait() {
+			if r.kills != nil {
 				r.kills.After(c.Answer.Results)
 			}
 			whole := !partly
 			partly = partly || n > 0
 			if ev == protocol.Done {
-				r.noteNotice(c, c.Buffered()[accepted-n:accepted], whole)
-				r.at.state.LastID.Answered(c.Answer.Rows)
-				// not for commands without an answer: they leave nothing
-				r.at.state.LastConn = idOfConn(c)
+				if r.numbers.HasNotice() || r.at.state.Notice != nil {
+					r.noteNotice(c, c.Buffered()[accepted-n:accepted], whole)
+				}
+				r.at.state.Answered(idOfConn(c), c.Answer.Rows)
 				if code := c.Answer.ErrCode; code != 0 {
 					c.CountError(code)
 					r.at.noteRefusal(c, c.Buffered()[accepted-n:accepted], whole)
@@ -146,9 +144,8 @@ func (r *relay) relayAnswers(c *backend.Conn, writeErr error, answers []expected
 			accepted = 0
 			switch ev {
 			case protocol.NeedMore:
-				r.at.tally.ReportLong(r.at.client.Conn, c)
 				awaited = true
-				if err := r.at.tally.Fill(c); err != nil {
+				if err := r.at.tally.Fill(r.at.client.Conn, c); err != nil {
 					return r.at.lost(c, err, partly)
 				}
 			case protocol.WantsFile:

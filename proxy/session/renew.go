@@ -10,13 +10,10 @@ import (
 	"seqproxy/statement"
 )
 
-// renew has the session go by the server's settings of now, before a command, if it can.
-// payload is that of the command, nil if it is not held whole. An error is the end of the
-// session.
-func (s *Session) renew(payload []byte) error {
-	s.batch.payload = payload
-	now := s.shared.Settings.Load()
-	if s.set == now && s.routes == now.routesFor(s.login.AtAdmin) || s.batch.size > 0 || s.state.InTransaction() || s.state.NextTransaction {
+// renew has the session go by the server's settings of now, before a command, if it can. An error is
+// the end of the session.
+func (s *Session) renew(now *Settings) error {
+	if s.batch.size > 0 || s.state.InTransaction() || s.state.NextTransaction {
 		return nil
 	}
 	s.set = now

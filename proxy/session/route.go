@@ -39,6 +39,7 @@ type explanation struct {
 	*ground
 	planning *planning
 	tickets  *tickets
+	kills    *kill.Kills
 }
 
 // explainRoute answers EXPLAIN FORMAT=ROUTE, the text just analysed; p is it if it is prepared.
@@ -61,7 +62,7 @@ func (t *texts) explainRoute(sql []byte, p *prepared) error {
 	t.at.tally.Becomes(stats.KindAdmin)
 	sql = bytes.Clone(bytes.TrimSpace(sql[t.planning.stmt.Explained:]))
 	r := route{kind: stats.KindRelay}
-	e := explanation{ground: t.ground, planning: t.planning, tickets: t.tickets}
+	e := explanation{ground: t.ground, planning: t.planning, tickets: t.tickets, kills: t.kills}
 	if err := e.decide(&r, sql); ends(err) {
 		return err
 	} else if err != nil {
@@ -83,13 +84,14 @@ func (e *explanation) decide(r *route, sql []byte) error {
 			return err
 		}
 	}
+	e.planning.meetOwners(sql)
 	replaced := false
 	switch e.planning.treatmentOf(sql) {
 	case unread:
 		return e.planning.unreadRows(sql)
 	case kills:
-		text, err := e.relay.kills.Replace(sql, st.Kills, e.at.id, e.at.likeMariaDB())
-		e.relay.kills.Drop()
+		text, err := e.kills.Replace(sql, st.Kills, e.at.id, e.at.likeMariaDB())
+		e.kills.Drop()
 		if err != nil {
 			return err
 		}

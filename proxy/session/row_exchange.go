@@ -38,8 +38,7 @@ func (x *rowExchange) relay() error {
 		case protocol.Done:
 			return x.ended()
 		case protocol.NeedMore:
-			r.at.tally.ReportLong(r.at.client.Conn, c)
-			if err := r.at.tally.Fill(c); err != nil {
+			if err := r.at.tally.Fill(r.at.client.Conn, c); err != nil {
 				return r.at.lost(c, err, partly)
 			}
 		case protocol.Stored:
@@ -64,11 +63,10 @@ func (x *rowExchange) pass(b []byte) error {
 // ended takes note of what the statement has left.
 func (x *rowExchange) ended() error {
 	r, c := x.r, x.c
-	r.at.state.LastConn = idOfConn(c)
 	noteError(c)
 	r.noteNotice(c, nil, false)
 	r.timed(c, x.bytes)
-	r.at.state.LastID.Answered(c.Answer.Rows)
+	r.at.state.Answered(idOfConn(c), c.Answer.Rows)
 	if last, ok := x.numbers.Last(); ok && !x.inserts { // as LAST_INSERT_ID(n) in each row would
 		r.at.state.LastID.Given(last)
 		r.at.state.LastID.Rows = true // the server has counted them
@@ -135,7 +133,7 @@ func (x *rowExchange) swallow() (killed bool, err error) {
 		default:
 			return killed, r.at.lost(c, protocol.ErrMalformed, true)
 		}
-		err := r.at.tally.Fill(c)
+		err := r.at.tally.Fill(r.at.client.Conn, c)
 		if !killed && (errors.Is(err, os.ErrDeadlineExceeded) || err == nil && time.Now().After(until)) {
 			killed = true
 			if err := x.kill(); err != nil {

@@ -23,9 +23,8 @@ import (
 // Session is one client's connection and its state. Its goroutine is the only
 // one that touches it, but for what is done from outside under mu.
 type Session struct {
-	srv       Server
-	connected time.Duration // when, by clock
-	doom      kill.Doom     // why the session is being ended from outside
+	srv  Server
+	doom kill.Doom // why the session is being ended from outside
 
 	client  client
 	login   login.Login
@@ -60,7 +59,8 @@ var (
 // is not served.
 func New(ctx context.Context, srv Server, shared *Shared, conn *protocol.Conn, atAdmin bool) *Session {
 	set := shared.Settings.Load()
-	s := &Session{srv: srv, client: client{Conn: conn}, connected: stats.Clock()}
+	s := &Session{srv: srv, client: client{Conn: conn}}
+	s.connected = stats.Clock()
 	s.login = login.New(s, conn, &shared.Gate, atAdmin)
 	s.connect(ctx, shared, set)
 	s.numbers.For(s.ctx, &s.planning.facts)
@@ -78,7 +78,7 @@ func (s *Session) connect(ctx context.Context, shared *Shared, set *Settings) {
 	a.ctx, a.cancel = context.WithCancel(ctx)
 	s.idle.at = a
 
-	r.at, r.numbers, r.kills, r.batch.client = a, &s.numbers, &s.kills, s.client.Conn
+	r.at, r.numbers, r.batch.client = a, &s.numbers, s.client.Conn
 	r.slow.at = a
 	r.share.at = a
 
@@ -89,7 +89,7 @@ func (s *Session) connect(ctx context.Context, shared *Shared, set *Settings) {
 	s.tickets = tickets{ground: &s.ground, planning: &s.planning, answers: &s.answers}
 	s.delivery = delivery{ground: &s.ground, planning: &s.planning, answers: &s.answers}
 	s.texts = texts{
-		ground: &s.ground, order: &s.order, planning: &s.planning, answers: &s.answers, tickets: &s.tickets, delivery: &s.delivery,
+		ground: &s.ground, order: &s.order, planning: &s.planning, answers: &s.answers, tickets: &s.tickets, delivery: &s.delivery, kills: &s.kills,
 	}
 	s.executor = executor{
 		ground: &s.ground, order: &s.order, planning: &s.planning, answers: &s.answers, tickets: &s.tickets, delivery: &s.delivery, texts: &s.texts,
@@ -140,11 +140,11 @@ func (s *Session) commands() error {
 			continue
 		}
 		s.client.packetNum = 1
-		if err := s.renew(payload); err != nil {
+		if err := s.beginCommand(payload); err != nil {
 			return err
 		}
 		err = s.command(payload)
-		s.handled(err)
+		s.tally.Handled(err)
 		if err != nil {
 			return err
 		}
@@ -165,6 +165,21 @@ func (s *Session) commands() error {
 	}
 }
 
+// beginCommand begins a command: it forgets what is of the one before, and goes by the settings of
+// now. payload is that of the command, nil if it is not held whole. An error is the end of the
+// session.
+func (s *Session) beginCommand(payload []byte) error {
+	s.batch.payload = payload
+	if now := s.shared.Settings.Load(); s.set != now || s.routes != now.Routes && !s.login.AtAdmin {
+		if err := s.renew(now); err != nil {
+			return err
+		}
+	}
+	s.entered, s.unreached, s.explained, s.effect = nil, false, false, state.Effect{}
+	s.numbers.Patience.Begin()
+	return nil
+}
+
 // await waits until more of the client's bytes are there. A command too long to
 // be buffered is handled on the way.
 func (s *Session) await() error {
@@ -176,11 +191,11 @@ func (s *Session) await() error {
 	}
 	s.trim()
 	if b := s.client.Buffered(); len(b) > protocol.BufferSize/2 {
-		if err := s.renew(nil); err != nil {
+		if err := s.beginCommand(nil); err != nil {
 			return err
 		}
 		if handled, err := s.longCommand(b); handled || err != nil {
-			s.handled(err)
+			s.tally.Handled(err)
 			return err
 		}
 		if size := protocol.PayloadLen(b); size > largeStatement {
@@ -221,8 +236,10 @@ func (s *Session) rest(now time.Duration) (look bool, err error) {
 		s.backendClosed = false
 		return true, nil
 	}
-	s.busy = false
-	s.restLocked()
+	s.busy, s.resting, s.transacting = false, true, s.state.InTransaction()
+	if s.engaged.Load().Many() {
+		s.narrow()
+	}
 	if s.leaves() {
 		return false, errShutdown
 	}

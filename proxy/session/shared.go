@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"seqproxy/protocol"
 	"seqproxy/proxy/kill"
 	"seqproxy/proxy/login"
 	"seqproxy/proxy/stats"
@@ -37,7 +38,7 @@ type Shared struct {
 
 	texts         *statement.Cache // of all sessions
 	ownersAsked   sync.Once
-	ownersUnknown error // why the first answer did not come; set by ownersAsked
+	ownersUnknown atomic.Pointer[protocol.ServerError] // why the first answer did not come
 	columns       columnCache
 	// ReceivePeriod is the constant of that name, but in tests.
 	ReceivePeriod time.Duration

@@ -28,13 +28,11 @@ const (
 type slow struct {
 	at *attachment
 
-	text   head           // of the last that was taken
-	inHand bool           // a statement was taken and is not done with
-	kind   stats.Kind     // of the last that was handled
-	code   uint16         // of the error of the proxy's own that the last was answered with; 0 if with none
-	sentTo *backend.Shard // that one, if servers see its kind
-	bytes  uint64         // of the last answer of a server
-	texts  []byte         // the beginnings of texts
+	text   head   // of the last that was taken
+	inHand bool   // a statement was taken and is not done with
+	code   uint16 // of the error of the proxy's own that the last was answered with; 0 if with none
+	bytes  uint64 // of the last answer of a server
+	texts  []byte // the beginnings of texts
 }
 
 // head is the beginning of a text in slow.texts.
@@ -98,12 +96,10 @@ func (w *slow) headOf(sql []byte) textHead {
 	return textHead{append([]byte(nil), sql[:n]...), n < len(sql), w.reading()}
 }
 
-// takes takes note of a statement that begins to be handled. more says that text is only
-// its beginning.
+// takes takes note of a statement that begins to be handled, where texts are kept. more says that
+// text is only its beginning.
 func (r *relay) takes(text []byte, more bool) {
-	if r.at.set.keepsTexts() {
-		r.slow.takes(text, r.slow.reading(), more, r.batch.size == 0)
-	}
+	r.slow.takes(text, r.slow.reading(), more, r.batch.size == 0)
 }
 
 // takesPrepared is takes for an execution.
@@ -175,12 +171,12 @@ func (w *slow) round(now time.Duration) {
 
 // logLast logs the last statement.
 func (w *slow) logLast(took time.Duration) {
-	shard := w.sentTo
-	if !w.kind.Sent() {
+	kind, shard := w.at.tally.Last, w.at.tally.LastSentTo
+	if !kind.Sent() {
 		shard = nil
 	}
 	// only this goroutine changes them
-	w.logSlow(took, w.kind, w.text, w.bytes, shard, w.at.conns[shard], w.code)
+	w.logSlow(took, kind, w.text, w.bytes, shard, w.at.conns[shard], w.code)
 }
 
 // serverFields say who has answered, and with which error if it was one: here if that is

@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"errors"
+	"slices"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
@@ -20,7 +21,7 @@ func (f *facts) boundHere() bool {
 	if f.at.routes.Default() == nil {
 		return false
 	}
-	if f.awaitOwners() != nil {
+	if f.ownersUnknown() != nil {
 		return true
 	}
 	return f.at.set.bound().bindsOn(f.at.routes.ForSchema(f.state.Schema), f.at.routes)
@@ -29,7 +30,7 @@ func (f *facts) boundHere() bool {
 // unreadRows answers a text that could bring rows in and is not read to its end, on a shard with
 // bound columns. The error is the server's if it does not take the text at all.
 func (p *planning) unreadRows(sql []byte) error {
-	if err := p.awaitOwners(); err != nil {
+	if err := p.ownersUnknown(); err != nil {
 		return err
 	}
 	if !p.severalIn(sql) {
@@ -54,11 +55,19 @@ func (f *facts) severalIn(sql []byte) bool {
 }
 
 // mayBringRows reports whether the text just analysed could put rows into tables that are not
-// known, where that matters.
+// known. That matters where boundHere says so.
 func (p *planning) mayBringRows(sql []byte) bool {
 	st := &p.stmt
-	if st.Words&statement.MayBringRows == 0 || st.Kind == statement.CreateStored && !p.severalIn(sql) {
-		return false
+	return st.Words&statement.MayBringRows != 0 && (st.Kind != statement.CreateStored || p.severalIn(sql))
+}
+
+// meetOwners is awaitOwners if the text just analysed may put rows into tables.
+func (p *planning) meetOwners(sql []byte) {
+	if p.at.routes.Default() == nil {
+		return
 	}
-	return p.boundHere()
+	into := func(t statement.TableRef) bool { return t.Kind != statement.Update }
+	if slices.ContainsFunc(p.stmt.Tables, into) || p.mayBringRows(sql) {
+		p.awaitOwners()
+	}
 }

@@ -27,12 +27,6 @@ func (l *LastInsertID) GivenInOK(n uint64) {
 	l.Pending, l.Value, l.Rows, l.Inserted = true, n, l.Rows || !l.Pending, false
 }
 
-// Answered records a server's answer, which may have had rows.
-func (l *LastInsertID) Answered(rows bool) {
-	l.Rows = l.Rows || rows
-	l.Inserted = false
-}
-
 // Get returns the value if no server must be asked for it.
 func (l *LastInsertID) Get() (value uint64, ok bool) {
 	if l.Pending {

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"slices"
 	"time"
 
@@ -143,6 +144,22 @@ func (st *State) Needs(c ConnID) bool { return st.LastID.Holder == c || st.LastC
 
 // InTransaction reports whether a transaction is open on the connection.
 func (st *State) InTransaction() bool { return st.Status.Has(protocol.InTransaction) }
+
+// ReadsAlike reports whether a text is read the same by all that is possible of how the server reads.
+func (st *State) ReadsAlike(sql []byte) bool {
+	if !st.ModeUnknown && !st.QuotesUnknown {
+		return true
+	}
+	return !st.ModeUnknown && !st.EscapesUnknown && st.Mode.Charset != lex.Unsupported && bytes.IndexByte(sql, '"') < 0 &&
+		!(st.Mode.ANSIQuotes && bytes.IndexByte(sql, '[') >= 0)
+}
+
+// Answered records that a server has answered on a connection, perhaps with rows.
+func (st *State) Answered(c ConnID, rows bool) {
+	st.LastConn = c
+	st.LastID.Rows = st.LastID.Rows || rows
+	st.LastID.Inserted = false
+}
 
 // BeforeTransaction reports whether SET TRANSACTION was said for a transaction that has not begun:
 // a statement of the proxy could become it.

@@ -210,8 +210,10 @@ func TestLastInsertIDTravelsInAStatementThatKeepsTheRest(t *testing.T) {
 
 // answered gives a number, and has a server send rows then or not.
 func (l *LastInsertID) answered(rows bool, n uint64) {
-	l.Given(n)
-	l.Answered(rows)
+	st := State{}
+	st.LastID.Given(n)
+	st.Answered(1, rows)
+	*l = st.LastID
 }
 
 func TestANumberTravelsWhereItIsNot(t *testing.T) {

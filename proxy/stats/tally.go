@@ -23,6 +23,9 @@ type Tally struct {
 	kinds  [unsent]uint32
 	sentTo *backend.Shard // the shard of the present command, if servers see its kind
 	Kind   Kind           // of the present command, so far
+	// Last is the kind of the last statement, and LastSentTo the shard that it was sent to.
+	Last       Kind
+	LastSentTo *backend.Shard
 
 	// In one round of sampleEvery the overhead is measured.
 	sampled bool          // this is such a round
@@ -88,32 +91,30 @@ func (t *Tally) Sends(c *backend.Conn, k Kind) {
 	}
 }
 
-// Handled counts the present command, and returns its kind and the shard whose servers saw it:
-// NoStatement if it was no statement. After an error, which ends the session, it counts only if it
-// was sent.
-func (t *Tally) Handled(err error) (k Kind, sentTo *backend.Shard) {
-	k, sentTo = t.Kind, t.sentTo
+// Handled counts the present command, if it is a statement. After an error, which ends the session,
+// it counts only if it was sent.
+func (t *Tally) Handled(err error) {
+	k := t.Kind
 	if k == NoStatement {
-		return k, nil
+		return
 	}
-	t.Kind = NoStatement
+	t.Kind, t.Last, t.LastSentTo = NoStatement, k, t.sentTo
 	switch {
 	case k == Prepare:
-		return k, sentTo
+		return
 	case k >= unsent:
-		of := t.shard(sentTo)
+		of := t.shard(t.sentTo)
 		if k == KindRelay {
 			of.newRelay++
 		} else {
 			of.newRewrite++
 		}
 	case err != nil:
-		return k, sentTo
+		return
 	default:
 		t.kinds[k]++
 	}
 	t.Round++
-	return k, sentTo
 }
 
 // shard returns the counters of a shard.
@@ -162,8 +163,11 @@ func (t *Tally) Counted(c *backend.Conn) {
 	t.waiting += stalled
 }
 
-// Fill is c.Fill, which waits for the server.
-func (t *Tally) Fill(c *backend.Conn) error {
+// Fill is c.Fill, which waits for the server. Before it, the bytes of a long answer are reported.
+func (t *Tally) Fill(client *protocol.Conn, c *backend.Conn) error {
+	if client.Sent() >= reportEvery {
+		t.ReportLong(client, c)
+	}
 	if !t.sampled {
 		return c.Fill()
 	}
