@@ -156,10 +156,10 @@ func (of *lockedName) lower(ctx context.Context, r *store.Row) error {
 	if _, err := of.ExecContext(ctx, "UPDATE "+of.v.Table.Sequence+" SET `id` = ? WHERE `name` = ?", r.ID, r.Name); err != nil {
 		return fmt.Errorf("write the row: %w", err)
 	}
-	if err := of.v.Limits.Wants(ctx, of.Tx, r.Name, r.ID); err != nil { // FORCE may raise it, too
+	if err := of.v.Limits.Want(ctx, of.Tx, r.Name, r.ID); err != nil { // FORCE may raise it, too
 		return err
 	}
-	if err := of.v.Limits.Lowered(ctx, of.Tx, r.Name, r.ID); err != nil {
+	if err := of.v.Limits.Lower(ctx, of.Tx, r.Name, r.ID); err != nil {
 		return err
 	}
 	return of.writeEntry(ctx, &r.Entry, r.Name)

@@ -140,8 +140,8 @@ func (w *view) editOnce(ctx context.Context, need int, name string, first func(e
 	return nil
 }
 
-// begin begins the transaction on one member. All changes of definitions wait for it, as long as the
-// server keeps it for a proxy that stands still.
+// begin begins the transaction on one member. All changes of definitions wait for it, as long as
+// the server keeps it for a proxy that stands still.
 func (w *view) begin(ctx context.Context, v *server) (*edit, error) {
 	h := v.Share()
 	if h.Plan != w.plan.Number {
@@ -288,7 +288,7 @@ func (of *lockedName) write(ctx context.Context, to *store.Entry, name string, a
 	moved := id != of.ID
 	of.ID, of.hasRow = id, true
 	if moved {
-		if err := v.Limits.Wants(ctx, of.Tx, name, id); err != nil {
+		if err := v.Limits.Want(ctx, of.Tx, name, id); err != nil {
 			return err
 		}
 	}

@@ -28,7 +28,7 @@ type Link struct {
 	log    *zap.Logger
 
 	nodes    nodes
-	answered answered
+	answered lastAnswer
 	flushed  time.Time // when the nodes of a cluster were last asked how they flush; see FlushDue
 
 	open sync.Once // delays sql.OpenDB, which starts a goroutine, to the first use
@@ -70,7 +70,7 @@ func New(o Options, tables Tables) (*Link, error) {
 	}
 	return &Link{
 		opts: o, timing: o.Timing, tables: tables, log: o.Log,
-		nodes: nodes{all: all, choose: await.NewLock()}, answered: answered{asking: await.NewLock()},
+		nodes: nodes{all: all, choose: await.NewLock()}, answered: lastAnswer{asking: await.NewLock()},
 	}, nil
 }
 

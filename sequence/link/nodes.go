@@ -180,7 +180,7 @@ func (l *Link) At() string {
 // reach connects to the chosen node and checks it.
 func (l *Link) reach(ctx context.Context) (driver.Conn, error) {
 	if !l.Grouped() {
-		return l.open1(ctx, l.nodes.all[0])
+		return l.openNode(ctx, l.nodes.all[0])
 	}
 	now := l.nodes.current.Load()
 	if now != nil {
@@ -208,7 +208,7 @@ func (l *Link) reach(ctx context.Context) (driver.Conn, error) {
 // openChosen connects to the chosen node, if that is still what it was. A cluster that crashed as a
 // whole may have started again from an older state, which is another configuration.
 func (l *Link) openChosen(ctx context.Context, now *Choice) (driver.Conn, error) {
-	raw, err := l.open1(ctx, now.Node)
+	raw, err := l.openNode(ctx, now.Node)
 	if err != nil || now.Cluster == "" {
 		return raw, err
 	}
@@ -222,8 +222,8 @@ func (l *Link) openChosen(ctx context.Context, now *Choice) (driver.Conn, error)
 	return raw, nil
 }
 
-// open1 connects to one node and prepares the connection.
-func (l *Link) open1(ctx context.Context, n *Node) (driver.Conn, error) {
+// openNode connects to one node and prepares the connection.
+func (l *Link) openNode(ctx context.Context, n *Node) (driver.Conn, error) {
 	raw, err := n.connect(ctx)
 	if err != nil {
 		return nil, err

@@ -92,8 +92,8 @@ func (s *Standing) holder() string {
 	return s.identity
 }
 
-// who differs between the nodes of a group. The members of a cluster may share a server_id.
-func (s *Standing) who() string {
+// id differs between the nodes of a group. The members of a cluster may share a server_id.
+func (s *Standing) id() string {
 	if s.term != "" {
 		return s.place + " " + s.index
 	}
@@ -119,7 +119,7 @@ type Said struct {
 func (n *Node) Ask(ctx context.Context) (Said, error) {
 	s := n.look(ctx)
 	all := Said{
-		Identity: s.who(), Holder: s.holder(), Apart: s.apart, Forgets: s.flush == "0",
+		Identity: s.id(), Holder: s.holder(), Apart: s.apart, Forgets: s.flush == "0",
 		Writable: s.unwritable() == "",
 	}
 	if settings := s.unflushed(); len(settings) > 0 {

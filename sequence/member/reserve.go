@@ -17,8 +17,8 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// Reserve reserves numbers: as many as are wanted, or as are needed at least, and says what is to be
-// done after that. Each attempt ends with an outcome, and each outcome has a remedy.
+// Reserve reserves numbers: as many as are wanted, or as are needed at least, and says what is to
+// be done after that. Each attempt ends with an outcome, and each outcome has a remedy.
 func (v *Server) Reserve(ctx context.Context, among *Among, name string, want, need uint64) (store.Grant, Due, error) {
 	if err := v.Marks.Ready(); err != nil {
 		v.counters.Errors.Add(1)
@@ -260,7 +260,7 @@ func (v *Server) granted(t *store.Taking, did *Attempt) {
 	}
 	if first := g.Segment.Next(); h.Shared() && (first <= t.Floor || !h.Has(first) || !h.Has(did.Last)) {
 		did.Outcome = store.OutcomeDoubtful
-		did.Err = v.Doubt(fmt.Sprintf("sequence %q: it gave %d to %d, which are not its own", t.Name, first, did.Last), "look for triggers on the table")
+		did.Err = v.Momentary(fmt.Sprintf("sequence %q: it gave %d to %d, which are not its own", t.Name, first, did.Last), "look for triggers on the table")
 		did.lost, did.why = h.Whole(t.N), stats.UnusedRefused
 		return
 	}

@@ -170,8 +170,8 @@ func (h Share) Whole(n uint64) uint64 {
 	return n
 }
 
-// Far returns how far a reservation of n numbers moves the row, from before the first to the last.
-func (h Share) Far(n uint64) uint64 {
+// Span returns how far a reservation of n numbers moves the row, from before the first to the last.
+func (h Share) Span(n uint64) uint64 {
 	if n > h.Run() {
 		return h.Block * ((h.blocks(n)-1)*h.Count + 1)
 	}
@@ -213,7 +213,7 @@ func (h Share) Room(floor, n, highest uint64) (uint64, bool) {
 func (h Share) Segment(last, n uint64) Segment {
 	step := max(h.counts.Step, 1)
 	s := Segment{remaining: h.Whole(n), Step: step, Run: h.Run(), jump: (h.Count-1)*h.Block + step, Plan: h.Plan}
-	s.next = last - h.Far(n) + 1
+	s.next = last - h.Span(n) + 1
 	if step > 1 {
 		s.next, _ = h.counts.Next(s.next-1, math.MaxUint64)
 	}

@@ -60,11 +60,11 @@ type Bounds struct {
 // Generator gives the keys of one sequence in one process. It is safe for concurrent use. It starts
 // no goroutine.
 type Generator struct {
-	o    Options
-	size uint64 // keys in a tick
-	line *line
+	o     Options
+	size  uint64 // keys in a tick
+	clock *steadyClock
 
-	queue chan struct{} // a lock for the first caller in the line
+	queue chan struct{} // a lock for the first waiting caller
 
 	mu      sync.Mutex
 	tick    uint64 // of the last key
@@ -100,7 +100,7 @@ func New(o Options) *Generator {
 	size := uint64(1) << o.Kind.Layout().CounterBits
 	g := &Generator{
 		o: o, size: size, queue: make(chan struct{}, 1), changed: make(chan struct{}),
-		counter: size, now: span{from: 1}, line: newLine(o.Wall),
+		counter: size, now: span{from: 1}, clock: newSteadyClock(o.Wall),
 	}
 	return g
 }
@@ -124,9 +124,9 @@ func (g *Generator) Take(n uint64) (key uint64, ok bool) {
 // tickNow returns the present tick. The clock may be behind the last tick.
 func (g *Generator) tickNow() uint64 {
 	if planted.Fault(planted.Clock) {
-		return g.o.Kind.TickAt(g.line.wall().UnixNano())
+		return g.o.Kind.TickAt(g.clock.wall().UnixNano())
 	}
-	return g.o.Kind.TickAt(g.line.now())
+	return g.o.Kind.TickAt(g.clock.now())
 }
 
 // nextLocked takes n keys. If it cannot, again is the tick in which to try again soon, or 0 if
@@ -181,7 +181,7 @@ func (g *Generator) ticksIn(d time.Duration) uint64 {
 
 // until returns how long it is until a tick begins. Ticks far ahead come after all others.
 func (g *Generator) until(tick uint64) time.Duration {
-	return g.o.Kind.TimeOf(tick).Sub(time.Unix(0, g.line.now()))
+	return g.o.Kind.TimeOf(tick).Sub(time.Unix(0, g.clock.now()))
 }
 
 // Wait is Take that waits until ctx is done. Callers go in the order in which they came: else
@@ -360,7 +360,7 @@ func (g *Generator) coveredLocked(now uint64) uint64 {
 // for a while. It does nothing before the first key was wanted.
 func (g *Generator) KeepUp() {
 	g.mu.Lock()
-	due := g.end == nil && g.dueAt > 0 && (g.dueLocked(g.tickNow()) || g.line.stepped(g.o.Bounds))
+	due := g.end == nil && g.dueAt > 0 && (g.dueLocked(g.tickNow()) || g.clock.stepped(g.o.Bounds))
 	if g.mu.Unlock(); due {
 		g.o.RenewSoon()
 	}

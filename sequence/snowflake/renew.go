@@ -257,17 +257,17 @@ func (g *Generator) add(s span) {
 	g.later = append(g.later, s)
 }
 
-// adjust compares the clock of this machine with that of the sequence server. The line follows a
-// small difference. It follows a large one, after a step of the clock or a sleep of the machine, if
-// the server agrees.
+// adjust compares the clock of this machine with that of the sequence server. The steady clock
+// follows a small difference. It follows a large one, after a step of the clock or a sleep of the
+// machine, if the server agrees.
 func (g *Generator) adjust(ctx context.Context) error {
 	server, err := g.o.Ticks.Time(ctx)
 	if err != nil {
 		return err
 	}
 	most := g.o.Bounds.Off
-	wall := g.line.wall()
-	off, ahead := wall.Sub(server), g.line.off()
+	wall := g.clock.wall()
+	off, ahead := wall.Sub(server), g.clock.off()
 	agreed := off.Abs() <= most
 	switch {
 	case !g.clock.begun && !agreed:
@@ -277,7 +277,7 @@ func (g *Generator) adjust(ctx context.Context) error {
 			g.countStep()
 			g.o.Log.Warn("clock was set, which keys follow", logfield.Sequence(g.o.Name), zap.Duration("step", ahead))
 		}
-		g.line.set(wall.UnixNano())
+		g.clock.set(wall.UnixNano())
 		g.clock.warned = false
 	case !g.clock.warned:
 		g.clock.warned = true

@@ -102,10 +102,10 @@ func (t LimitTable) belowSQL(now *link.Choice, id string) string {
 		"AND NOT EXISTS (SELECT 1 FROM " + t.Table.Holder + " AS o WHERE o.`term` > h.`term` OR o.`term` = h.`term` AND o.`holder` > h.`holder`))"
 }
 
-// Wants records that this node wants to go up to id at least, in the transaction that moves a row
+// Want records that this node wants to go up to id at least, in the transaction that moves a row
 // of a group there. The node need not be the holder. Another node may become it, give numbers
 // beyond, and apply this transaction late: what this node wanted shows it that.
-func (t LimitTable) Wants(ctx context.Context, tx *sql.Tx, name string, id uint64) error {
+func (t LimitTable) Want(ctx context.Context, tx *sql.Tx, name string, id uint64) error {
 	if !t.Grouped() {
 		return nil
 	}
@@ -119,8 +119,8 @@ func (t LimitTable) Wants(ctx context.Context, tx *sql.Tx, name string, id uint6
 	return WriteError(t.Table.Limit, err)
 }
 
-// Lowered lowers the holder's floor with a counter that goes down on purpose.
-func (t LimitTable) Lowered(ctx context.Context, tx *sql.Tx, name string, id uint64) error {
+// Lower lowers the holder's floor with a counter that goes down on purpose.
+func (t LimitTable) Lower(ctx context.Context, tx *sql.Tx, name string, id uint64) error {
 	now := t.Current()
 	if !t.Grouped() || now == nil {
 		return nil

@@ -93,7 +93,7 @@ func (st *Store) move(ctx context.Context, name, text string, args []any) (at ui
 			if err := run(tx); err != nil || !moved {
 				return err
 			}
-			return st.Limits.Wants(ctx, tx, name, at)
+			return st.Limits.Want(ctx, tx, name, at)
 		})
 		return at, moved, err
 	}

@@ -58,7 +58,7 @@ func (st *Store) Prepare(t *Taking) error {
 		t.below++ // an id at the end of 64 bits never has room
 		t.text, t.args = st.Table.reserveInBlocks(h, t.Floor, n), []any{name, t.below}
 		t.Numbers = func(last uint64) segment.Segment { return h.Segment(last, n) }
-		t.width = h.Far(n)
+		t.width = h.Span(n)
 	case h.InSteps():
 		rule = h.Rule(rule, t.Floor)
 		t.below, ok = rule.Room(n, highest)

@@ -11,8 +11,8 @@ import (
 	"seqproxy/sequence/segment"
 )
 
-// Doubt is a finding about a row that may just have been changed, or dropped and made again.
-func (s *Schema) Doubt(finding, remedy string) error {
+// Momentary is a finding about a row that may just have been changed, or dropped and made again.
+func (s *Schema) Momentary(finding, remedy string) error {
 	return &link.UnfitError{Server: s.Name(), Table: s.Table.Sequence, Finding: finding, Remedy: remedy, Momentary: true}
 }
 
@@ -72,13 +72,13 @@ func (st *Store) judge(ctx context.Context, conn *sql.Conn, t *Taking, answered,
 		return Ended(OutcomeNewRule)
 
 	case answered != 0 && answered != last:
-		return st.FailedWith(st.Doubt(fmt.Sprintf("sequence %q: the server answered %d and then %d for one reservation", t.Name, answered, last),
+		return st.FailedWith(st.Momentary(fmt.Sprintf("sequence %q: the server answered %d and then %d for one reservation", t.Name, answered, last),
 			"connect to the server itself, not through something that spreads statements over connections"))
 	case warnings != 0:
-		return st.FailedWith(st.Doubt(fmt.Sprintf("reserving numbers of %q gave %d warning(s): the row may not hold what was asked for", t.Name, warnings),
+		return st.FailedWith(st.Momentary(fmt.Sprintf("reserving numbers of %q gave %d warning(s): the row may not hold what was asked for", t.Name, warnings),
 			"look at triggers and column types of the table, then try the UPDATE by hand and SHOW WARNINGS"))
 	case last < t.width || last > stored.Max || stored.ID < last && !stored.Def.Cycle:
-		return st.FailedWith(st.Doubt(fmt.Sprintf("sequence %q: asked for numbers up to %d, the row holds %d", t.Name, last, stored.ID),
+		return st.FailedWith(st.Momentary(fmt.Sprintf("sequence %q: asked for numbers up to %d, the row holds %d", t.Name, last, stored.ID),
 			"look for triggers on the table, and for rows whose id is negative"))
 	}
 	return Attempt{}
@@ -136,7 +136,7 @@ func (st *Store) notOneRow(ctx context.Context, conn *sql.Conn, affected int64, 
 	case t.below != 0 && stored.ID >= t.below:
 		return Ended(OutcomeNoRoom)
 	}
-	return st.FailedWith(st.Doubt(fmt.Sprintf("sequence %q: its id stays at %d although it was raised", name, stored.ID),
+	return st.FailedWith(st.Momentary(fmt.Sprintf("sequence %q: its id stays at %d although it was raised", name, stored.ID),
 		"look for triggers on the table, and for rows whose id is NULL"))
 }
 

@@ -5,36 +5,36 @@ import (
 	"time"
 )
 
-// line is the time of a Generator: one reading of the machine's clock, and the time that has passed
-// since. So it goes on evenly when the clock is set; adjust decides when it follows.
-type line struct {
+// steadyClock is the time of a Generator: one reading of the machine's clock, and the time that has
+// passed since. So it goes on evenly when the clock is set; adjust decides when it follows.
+type steadyClock struct {
 	wall   func() time.Time
 	begin  time.Time    // used only for the time since then
 	offset atomic.Int64 // nanoseconds since 1970 at begin
 	looked atomic.Int64 // nanoseconds since begin at the last comparison with the clock
 }
 
-func newLine(wall func() time.Time) *line {
+func newSteadyClock(wall func() time.Time) *steadyClock {
 	if wall == nil {
 		wall = time.Now
 	}
-	l := &line{wall: wall, begin: time.Now()}
+	l := &steadyClock{wall: wall, begin: time.Now()}
 	l.offset.Store(wall().UnixNano())
 	return l
 }
 
 // now returns nanoseconds since 1970.
-func (l *line) now() int64 { return int64(time.Since(l.begin)) + l.offset.Load() }
+func (l *steadyClock) now() int64 { return int64(time.Since(l.begin)) + l.offset.Load() }
 
 // off returns how far the clock of the machine is ahead.
-func (l *line) off() time.Duration { return time.Duration(l.wall().UnixNano() - l.now()) }
+func (l *steadyClock) off() time.Duration { return time.Duration(l.wall().UnixNano() - l.now()) }
 
-// set moves the line to a moment.
-func (l *line) set(to int64) { l.offset.Add(to - l.now()) }
+// set sets it to a moment.
+func (l *steadyClock) set(to int64) { l.offset.Add(to - l.now()) }
 
 // stepped reports whether the clock was set or the machine slept since the last comparison. It
 // compares only once each Look.
-func (l *line) stepped(b Bounds) bool {
+func (l *steadyClock) stepped(b Bounds) bool {
 	since := int64(time.Since(l.begin))
 	if since-l.looked.Load() < int64(b.Look) {
 		return false

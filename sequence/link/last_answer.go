@@ -10,8 +10,8 @@ import (
 	"seqproxy/internal/await"
 )
 
-// answered remembers whether a sequence server answered when it was last asked.
-type answered struct {
+// lastAnswer remembers whether a sequence server answered when it was last asked.
+type lastAnswer struct {
 	asking await.Lock // locked while the server is asked
 
 	mu  sync.Mutex
@@ -19,7 +19,7 @@ type answered struct {
 	err error     // guarded by mu
 }
 
-func (a *answered) last(within time.Duration) (err error, fresh bool) {
+func (a *lastAnswer) last(within time.Duration) (err error, fresh bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.err, !a.at.IsZero() && time.Since(a.at) < within
