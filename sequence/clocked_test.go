@@ -270,7 +270,7 @@ func second[T any](_ T, err error) error { return err }
 // A column has keys of a time that is to come: there are none before.
 func TestASnowflakeBeginsAboveTheKeysThatAreThere(t *testing.T) {
 	p := newPlace(t)
-	s, k := p.open(t, patience(time.Second)), snow(t)
+	s, k := p.open(t, patience(20*time.Second)), snow(t)
 	from := func(later time.Duration) uint64 { return k.TickAt(time.Now().Add(later).UnixNano()) }
 	mustCreate(t, s, sequence.CreateOptions{Name: "albums", Kind: k, Floor: from(time.Minute)})
 	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Kind: k, Floor: from(2 * time.Second)})
@@ -344,9 +344,10 @@ func TestSnowflakesAreCovered(t *testing.T) {
 	server := mysqltest.Start(t)
 	p := placeOn(t, server)
 	k, l := snow(t), new(keyLedger)
-	s := p.open(t, patience(time.Second))
+	s := p.open(t, patience(20*time.Second))
 	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Kind: k, Cover: 4})
 	l.take(t, s, "photos", 1)
+	s.Tune(sequence.Tuning{AllocateTimeout: time.Second, CreateTable: true})
 	begin := time.Now()
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)

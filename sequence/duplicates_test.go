@@ -333,7 +333,7 @@ func TestUnfitTablesAreRefusedWithTheStatementThatMendsThem(t *testing.T) {
 				p.exec(t, "UPDATE sequence SET id = -5")
 				c.parts = []string{"photos", "-5", "UPDATE"}
 			}
-			s := p.open(t, patience(time.Second))
+			s := p.open(t, patience(20*time.Second))
 			_, err := s.Take(context.Background(), []byte("photos"), 1)
 			if !errors.Is(err, sequence.ErrUnfit) {
 				t.Fatalf("got %v, want ErrUnfit", err)

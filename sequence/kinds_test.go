@@ -289,7 +289,7 @@ func TestAKindSurvivesWhatIsDoneByHand(t *testing.T) {
 	p.exec(t, "INSERT INTO sequence SELECT * FROM kept")
 
 	p.exec(t, "DELETE FROM sequence_options WHERE name = 'k#counter'")
-	third := p.open(t, patience(time.Second))
+	third := p.open(t, patience(20*time.Second))
 	if key, err := third.Take(ctx, []byte("k"), 1); !errors.Is(err, sequence.ErrUnfit) {
 		t.Errorf("without options: got %d, %v", key, err)
 	}

@@ -448,10 +448,11 @@ func TestANameThatTooFewServersCouldTellOfIsNotMadeAgain(t *testing.T) {
 // run out, as that one may have some.
 func TestASequenceHasNotRunOutWhileAServerIsAway(t *testing.T) {
 	f := newFleet(t, 3)
-	s, h := f.open(t, blocks(10), steadySize(10), patience(time.Second)), newGivenEver()
+	s, h := f.open(t, blocks(10), steadySize(10), patience(20*time.Second)), newGivenEver()
 	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Max: 390}) // the last block is the third's
 	h.add(t, "photos", mustTake(t, s, "photos", 1))
 	f[2].kill(t)
+	s.Tune(sequence.Tuning{CacheSize: 10, OutageCover: time.Nanosecond, AllocateTimeout: time.Second, CreateTable: true, NoDirectWriters: true})
 	take := func() error {
 		n, err := s.Take(t.Context(), []byte("photos"), 1)
 		if err == nil {

@@ -69,7 +69,7 @@ func TestTablesThatCompareNamesDifferentlyAreRefusedWithTheRemedy(t *testing.T) 
 	p.withOptions(t)
 	p.exec(t, "ALTER TABLE sequence_options CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
 	p.exec(t, "ALTER TABLE sequence CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_520_ci")
-	s := p.open(t, patience(time.Second))
+	s := p.open(t, patience(20*time.Second))
 	n, err := s.Take(context.Background(), []byte("photos"), 1)
 	var unfit *sequence.UnfitError
 	if !errors.As(err, &unfit) {

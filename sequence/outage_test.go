@@ -406,10 +406,10 @@ func TestNoCallWaitsAtTheChangeOfSegments(t *testing.T) {
 func TestABurstIsServedByFewReservationsOfAFarServer(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
 	link := mysqltest.NewLink(t, p.server.Addr())
-	link.Delay(25 * time.Millisecond) // each way
 	s := p.open(t, func(o *sequence.Options) { o.Servers[0].Addr = link.Addr() })
 	mustTake(t, s, "photos", 1)
 	settled(t, s, "photos")
+	link.Delay(25 * time.Millisecond) // each way
 	const clients, each = 200, 100
 	begin := s.Stats().Reservations
 	taken := make([][]uint64, clients)

@@ -317,7 +317,7 @@ func (p place) count(t testing.TB, query string) (n int) {
 func TestAnOutageOverMidnightIsCovered(t *testing.T) {
 	p := placeOn(t, mysqltest.Start(t))
 	clock, l := almanacAt(eve.Add(-time.Hour)), new(textLedger)
-	s := p.openAt(t, clock, clock.now, patience(time.Second))
+	s := p.openAt(t, clock, clock.now, patience(20*time.Second))
 	mustCreate(t, s, sequence.CreateOptions{Name: "po", Kind: kindOf(t, daily), Cache: 20})
 	mustCreate(t, s, sequence.CreateOptions{Name: "idle", Kind: kindOf(t, daily), Cache: 20})
 	mustCreate(t, s, sequence.CreateOptions{Name: "single", Kind: kindOf(t, "FORMAT '{n}/{yyyyMMdd}' RESET DAILY")})
@@ -349,6 +349,7 @@ func TestAnOutageOverMidnightIsCovered(t *testing.T) {
 	l.take(t, s, "po")
 	settled(t, s, "po@20261231#counter")
 	p.kill(t)
+	s.Tune(sequence.Tuning{AllocateTimeout: time.Second, CreateTable: true})
 	for range 5 {
 		wantIn(t, kindNow(s, "po"), l.take(t, s, "po"), "20261231", 31)
 	}

@@ -39,9 +39,10 @@ func TestAProxyDoesNotGoBackToAnOlderPlan(t *testing.T) {
 	now := e.change(t, admin, sequence.PlanChange{Remove: e.addr(2)})
 	e.links[2].Cut() // which is gone for good
 
-	s := e.open(t, steadySize(3), patience(time.Second))
+	s := e.open(t, steadySize(3), patience(20*time.Second))
 	h.add(t, "photos", mustTake(t, s, "photos", 1))
 	settled(t, s, "photos")
+	s.Tune(sequence.Tuning{CacheSize: 3, OutageCover: time.Nanosecond, AllocateTimeout: time.Second, CreateTable: true, NoDirectWriters: true})
 	for range 4 { // other proxies are served by the first one
 		got, err := e.reserve(t, 0, "photos", 40)
 		if err != nil {

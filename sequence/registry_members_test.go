@@ -264,14 +264,11 @@ func TestAServerThatIsLeftOutIsAskedWhoHoldsNumbers(t *testing.T) {
 // nobody holds numbers.
 func TestNothingIsPromisedWhileAServerDoesNotSayWhoHoldsNumbers(t *testing.T) {
 	f := newFleet(t, 2)
-	// the first number, on busy servers, may take longer
-	a := f.open(t, blocks(50), steadySize(20), patience(time.Second))
+	a := f.open(t, blocks(50), steadySize(20), patience(20*time.Second))
 	createOn(t, a, "photos")
-	eventually(t, "it has numbers", func() bool {
-		_, err := a.Take(t.Context(), []byte("photos"), 1)
-		return err == nil
-	})
+	mustTake(t, a, "photos", 1)
 	settled(t, a, "photos")
+	a.Tune(sequence.Tuning{CacheSize: 20, OutageCover: time.Nanosecond, AllocateTimeout: time.Second, CreateTable: true, NoDirectWriters: true})
 	conn, err := f[1].db.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -176,11 +176,12 @@ func TestProxyStartsWhileItsServerIsDown(t *testing.T) {
 func TestNumbersGoOnFromMemoryWhileTheServerIsDown(t *testing.T) {
 	server := mysqltest.Start(t)
 	p := placeOn(t, server).withTable(t, map[string]uint64{"photos": 0})
-	s := p.open(t, steadySize(500), patience(time.Second))
+	s := p.open(t, steadySize(500))
 	mustTake(t, s, "photos", 1)
 	mustTake(t, s, "PHOTOS", 1)
 	settled(t, s, "photos")
 	p.kill(t)
+	s.Tune(sequence.Tuning{CacheSize: 500, OutageCover: time.Nanosecond, AllocateTimeout: time.Second, CreateTable: true})
 	for want := uint64(3); want <= 500; want++ {
 		name := []string{"photos", "PHOTOS"}[want%2]
 		if got := mustTake(t, s, name, 1); got != want {
@@ -515,7 +516,7 @@ func TestStalledServerDelaysNobodyBeyondTheAllocateTimeout(t *testing.T) {
 
 func TestWrongPasswordIsToldWithoutThePassword(t *testing.T) {
 	p := newPlace(t)
-	s := p.open(t, patience(100*time.Millisecond), func(o *sequence.Options) {
+	s := p.open(t, patience(2*time.Second), func(o *sequence.Options) {
 		o.Servers[0].User, o.Servers[0].Password = "nobody", "hush-hush"
 	})
 	_, err := s.Take(context.Background(), []byte("photos"), 1)

@@ -86,7 +86,7 @@ func TestAReservationWithoutTheRightSaysWhatToGrant(t *testing.T) {
 	p := newPlace(t).withAll(t, map[string]uint64{"photos": 0})
 	as := p.user(t, "SELECT, INSERT")
 	p.grant(t, as, "UPDATE, DELETE", "sequence_proxy")
-	s := p.open(t, as, patience(time.Second))
+	s := p.open(t, as, patience(3*time.Second))
 	_, err := s.Take(context.Background(), []byte("photos"), 1)
 	var unavailable *sequence.UnavailableError
 	if !errors.As(err, &unavailable) {
@@ -97,7 +97,7 @@ func TestAReservationWithoutTheRightSaysWhatToGrant(t *testing.T) {
 
 func TestTableThatTheUserMayNotSeeIsToldAsSuch(t *testing.T) {
 	p := newPlace(t).withTable(t, map[string]uint64{"photos": 0})
-	s := p.open(t, p.user(t, ""), patience(time.Second))
+	s := p.open(t, p.user(t, ""), patience(20*time.Second))
 	_, err := s.Take(context.Background(), []byte("photos"), 1)
 	if !errors.Is(err, sequence.ErrUnfit) {
 		t.Errorf("got %v, want ErrUnfit", err)
@@ -137,7 +137,7 @@ func TestServerIsReachedByItsSocket(t *testing.T) {
 func TestOptionsTableThatVanishesIsNoticed(t *testing.T) {
 	p := newPlace(t).withAll(t, nil)
 	// else its next connection makes the table again
-	s := p.open(t, steadySize(10), patience(time.Second), forbidden)
+	s := p.open(t, steadySize(10), forbidden)
 	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Cache: 2})
 	h := newGivenEver()
 	take := func(s *sequence.Sequences, n int) error {
@@ -155,6 +155,7 @@ func TestOptionsTableThatVanishesIsNoticed(t *testing.T) {
 	}
 	settled(t, s, "photos")
 	p.exec(t, "DROP TABLE sequence_options")
+	s.Tune(sequence.Tuning{CacheSize: 10, OutageCover: time.Nanosecond, AllocateTimeout: time.Second})
 	if err := take(s, 1000); err == nil {
 		t.Error("numbers are given for ever although the table of options is gone")
 	}
@@ -167,7 +168,7 @@ func TestOptionsTableThatVanishesIsNoticed(t *testing.T) {
 func TestSchemaIsCreatedWithItsTable(t *testing.T) {
 	p := newPlace(t)
 	p.exec(t, "DROP DATABASE "+p.schema)
-	without := p.open(t, patience(time.Second), forbidden)
+	without := p.open(t, patience(20*time.Second), forbidden)
 	if _, err := without.List(context.Background()); !errors.Is(err, sequence.ErrUnfit) {
 		t.Errorf("without create_table: got %v, want ErrUnfit", err)
 	}
@@ -212,7 +213,7 @@ func TestTombstonesAreNotOverlookedForWantOfRights(t *testing.T) {
 
 	as := p.user(t, "")
 	p.grant(t, as, "SELECT, INSERT, UPDATE, DELETE", "sequence")
-	b := p.open(t, as, patience(time.Second))
+	b := p.open(t, as, patience(20*time.Second))
 	if _, err := b.Create(context.Background(), sequence.CreateOptions{Name: "photos"}); err == nil {
 		if again := mustTake(t, b, "photos", 1); again <= given {
 			t.Fatalf("got %d, which was given before", again)

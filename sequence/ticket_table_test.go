@@ -334,7 +334,7 @@ func TestWhatABrokenReservationOfTicketsHasTakenIsCounted(t *testing.T) {
 
 func TestATicketSaysWhatTheTableSays(t *testing.T) {
 	p := placeOn(t, mysqltest.StartUnsynced(t)).withTickets(t)
-	s := p.open(t, steadySize(50), patience(2*time.Second))
+	s := p.open(t, steadySize(50), patience(20*time.Second))
 	ctx := context.Background()
 	stubs := s.TicketTable(p.schema, "tickets64InnoDB")
 	for _, c := range []struct {
