@@ -40,7 +40,7 @@ const (
 // Whatever fails before the change is decided is undone as far as members can be reached.
 func (s *Sequences) ChangePlan(ctx context.Context, asked PlanChange) (Plan, error) {
 	if asked.Add != "" {
-		o, err := s.servers.optionsAt(asked.Add)
+		o, err := s.opts.serverAt(asked.Add)
 		if err != nil {
 			return Plan{}, err
 		}
@@ -144,7 +144,7 @@ func (p planServers) Reach(ctx context.Context, addresses []string) ([]change.St
 
 // separateServer is a server with connections of its own, which the caller closes.
 func (s *Sequences) separateServer(address string) (*server, error) {
-	o, err := s.servers.optionsAt(address)
+	o, err := s.opts.serverAt(address)
 	if err != nil {
 		return nil, err
 	}

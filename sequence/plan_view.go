@@ -234,21 +234,21 @@ func (a *servers) serverLocked(m Member, met []change.Met) (*server, error) {
 			return v, nil
 		}
 	}
-	o, err := a.optionsAt(m.Address)
+	o, err := a.opts.serverAt(m.Address)
 	if err != nil {
 		return nil, err
 	}
 	return a.addLocked(o)
 }
 
-// optionsAt is the way to a server: as it is configured, or like the first one that is.
-func (a *servers) optionsAt(address string) (ServerOptions, error) {
-	for _, o := range a.opts.Servers {
+// serverAt is the way to a server: as it is configured, or like the first one that is.
+func (all *Options) serverAt(address string) (ServerOptions, error) {
+	for _, o := range all.Servers {
 		if slices.ContainsFunc(o.nodes(), func(n Node) bool { return n.Addr == address }) || o.Addr == address {
 			return o, nil
 		}
 	}
-	o := a.opts.Servers[0]
+	o := all.Servers[0]
 	o.Network, o.Addr, o.Nodes = "tcp", address, nil
 	if strings.HasPrefix(address, "/") {
 		o.Network = "unix"
