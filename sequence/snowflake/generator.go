@@ -80,8 +80,8 @@ type Generator struct {
 	end     error         // why it gives nothing any more
 
 	// of Renew alone
-	workers [mostWorkers]renewal
-	clock   struct {
+	workers  [mostWorkers]renewal
+	compared struct {
 		begun  bool // it was compared with the server's
 		warned bool // a step that is not followed was logged
 	}

@@ -270,7 +270,7 @@ func (g *Generator) adjust(ctx context.Context) error {
 	off, ahead := wall.Sub(server), g.clock.off()
 	agreed := off.Abs() <= most
 	switch {
-	case !g.clock.begun && !agreed:
+	case !g.compared.begun && !agreed:
 		return &ClockError{Sequence: g.o.Name, Off: off, Most: most}
 	case agreed, ahead.Abs() <= g.o.Bounds.Behind:
 		if ahead.Abs() > g.o.Bounds.Behind {
@@ -278,13 +278,13 @@ func (g *Generator) adjust(ctx context.Context) error {
 			g.o.Log.Warn("clock was set, which keys follow", logfield.Sequence(g.o.Name), zap.Duration("step", ahead))
 		}
 		g.clock.set(wall.UnixNano())
-		g.clock.warned = false
-	case !g.clock.warned:
-		g.clock.warned = true
+		g.compared.warned = false
+	case !g.compared.warned:
+		g.compared.warned = true
 		g.countStep()
 		g.o.Log.Warn("clock was set, which keys do not follow", logfield.Sequence(g.o.Name), zap.Duration("step", ahead), zap.Duration("ahead_of_server", off))
 	}
-	g.clock.begun = true
+	g.compared.begun = true
 	return nil
 }
 
