@@ -35,14 +35,7 @@ type grant struct {
 	shared  bool   // other sequence servers give numbers of it, too
 	version uint64 // of the options that say all this
 
-	due due
-}
-
-// due is what a reservation leaves to be done beside its caller: how far the server may go with the
-// sequence is to be raised before that is needed.
-type due struct {
-	server *server // nil: there is nothing to do
-	member.Due
+	due member.Due // beside its caller
 }
 
 // reserver takes numbers out of durable storage, and puts back those that were not used.
@@ -358,7 +351,7 @@ func (c *cache) fly() {
 		}
 		c.reserving.Release() // only now: who holds it knows of every number that was reserved
 		if err == nil {
-			if g.due.server != nil {
+			if g.due.Server != nil {
 				c.owner.spawnBounded(func(ctx context.Context) { c.owner.servers.goAhead(ctx, c.name, g.due) })
 			}
 			most := c.gatherLocked(boarded)

@@ -16,6 +16,7 @@ import (
 	"seqproxy/internal/process"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
+	"seqproxy/sequence/member"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/snowflake"
 	"seqproxy/sequence/stats"
@@ -197,7 +198,7 @@ func (k clocked) Last(ctx context.Context, worker, first uint64) (last uint64, b
 		return 0, true, nil // somebody has given a sequence of his that name
 	case err == nil:
 		return found.Position(), false, nil
-	case isUnfitRow(err):
+	case member.IsUnfitRow(err):
 		return 0, true, nil // a fail-over has lost what its row is
 	case !errors.Is(err, ErrUnknown):
 		return 0, false, err
@@ -222,7 +223,7 @@ func (k clocked) Last(ctx context.Context, worker, first uint64) (last uint64, b
 func (k clocked) away(worker uint64) bool {
 	a := k.c.owner.servers
 	w := a.view.Load()
-	return w.several() && a.anyLive(w) && a.home(w, define.CounterName(define.WorkerName(define.ShownName(k.c.name), worker))).Away()
+	return w.several() && a.among(w).AnyLive() && a.next.Home(a.among(w), define.CounterName(define.WorkerName(define.ShownName(k.c.name), worker))).Away()
 }
 
 // recordable reports whether the ticks of a worker from one on are below its ceiling, or somebody is
@@ -232,15 +233,9 @@ func (a *servers) recordable(ctx context.Context, name string, from uint64) (boo
 	if !w.several() || len(w.live()) > 1 {
 		return true, nil
 	}
-	v := a.home(w, name)
+	v := a.next.Home(a.among(w), name)
 	ceiling, err := v.RecordedCeiling(ctx, v.Pool(), name, v.Share().Plan)
 	return ceiling > from, err
-}
-
-// isUnfitRow reports whether an error is about the row of one sequence alone.
-func isUnfitRow(err error) bool {
-	var unfit *UnfitError
-	return errors.As(err, &unfit) && unfit.OfSequence
 }
 
 // Reserve reserves ticks of a worker.
@@ -279,7 +274,7 @@ func (s *Sequences) regainTicks(caches []*cache) {
 				continue
 			}
 			seg := segment.New(unused.First, unused.Last)
-			seg.Plan = s.servers.home(s.servers.view.Load(), worker.name).Share().Plan
+			seg.Plan = s.servers.next.Home(s.servers.among(s.servers.view.Load()), worker.name).Share().Plan
 			worker.regain(seg)
 		}
 	}

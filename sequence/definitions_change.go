@@ -84,7 +84,7 @@ func (a *servers) create(ctx context.Context, o CreateOptions, def define.Defini
 				Sequence: o.Name, Kind: found.Def.Kind, Refused: "another sequence",
 				WayOut: fmt.Sprintf("it counts in a period of sequence %q; create a sequence of another name", define.ShownName(found.Name)),
 			}
-		case o.period && (err == nil || isUnfitRow(err)): // what its row is may be lost, and is said again
+		case o.period && (err == nil || member.IsUnfitRow(err)): // what its row is may be lost, and is said again
 		case err == nil && (o.IfNotExists || !o.OrReplace):
 			made, err = o.existing(&found)
 			return err

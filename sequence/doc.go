@@ -6,8 +6,8 @@
 // used.
 //
 // The package is made of parts, each with one reason to change. Package segment is arithmetic
-// without lock or I/O. A cache per sequence owns concurrency and prefetch. servers reserve on one
-// of several members. Package member reserves on that one, and keeps numbers from coming twice.
+// without lock or I/O. A cache per sequence owns concurrency and prefetch. Package member reserves on
+// one of several servers, and keeps numbers from coming twice. servers are those of the plan in force.
 // Package store has the SQL of its tables, package link its connections and their checks, package
 // ticket the tables of other shapes. What is below calls nothing above: it returns an outcome, or
 // raises a number that the part above compares.

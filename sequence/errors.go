@@ -115,20 +115,6 @@ func Public(err error) (text string, ok bool) {
 	return "", false
 }
 
-// blockError: a run of numbers is longer than a block. It is an ErrSeveral.
-type blockError struct {
-	name        string
-	need, block uint64
-}
-
-func (e *blockError) Error() string {
-	return fmt.Sprintf("sequence %q: %d consecutive numbers do not fit in a block of %d: take fewer rows in one statement, or larger blocks, "+
-		"for which all sequence servers but one are removed and added again with another sequence.block", e.name, e.need, e.block)
-}
-
-// Unwrap returns ErrSeveral.
-func (e *blockError) Unwrap() error { return ErrSeveral }
-
 // groupError: a server that is a group would be one of several. It is an ErrSeveral.
 type groupError struct{ name string }
 

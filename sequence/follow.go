@@ -349,7 +349,7 @@ func (s *Sequences) obey(v *server, heard store.Changes, several bool) {
 	}
 	for i := range changed {
 		if !changed[i].Gone {
-			s.servers.settleAt(&changed[i].Row)
+			s.servers.next.SettleAt(&changed[i].Row)
 		}
 	}
 	s.mu.Lock()

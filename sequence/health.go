@@ -62,7 +62,7 @@ func (s *Sequences) UsableFor(ctx context.Context, name []byte) error {
 	}
 	defer s.tasks.Done()
 	w := s.servers.view.Load()
-	home := s.servers.home(w, c.name)
+	home := s.servers.next.Home(s.servers.among(w), c.name)
 	if home == nil {
 		if err = s.anyAnswers(ctx, w); err == nil {
 			return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/member"
 	"seqproxy/sequence/store"
 )
 
@@ -29,7 +30,7 @@ func (p periodServers) counter(ctx context.Context, c *cache, name string) (foun
 	}
 	changes = s.obeyed()
 	found, err = s.servers.find(ctx, name)
-	if errors.Is(err, ErrUnknown) || isUnfitRow(err) {
+	if errors.Is(err, ErrUnknown) || member.IsUnfitRow(err) {
 		if _, err := s.createPeriod(ctx, &base, name, 0); err != nil {
 			return store.Row{}, 0, err
 		}
@@ -165,7 +166,7 @@ func (p *periods) revise(ctx context.Context, name string) (store.Row, error) {
 	s := p.c.owner
 	_, err := s.servers.find(ctx, name)
 	switch {
-	case errors.Is(err, ErrUnknown), isUnfitRow(err):
+	case errors.Is(err, ErrUnknown), member.IsUnfitRow(err):
 		return store.Row{}, nil
 	case err != nil:
 		return store.Row{}, err

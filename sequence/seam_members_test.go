@@ -35,9 +35,7 @@ func (in Inner) Interleave() (how string, block uint64) { return in.s.opts.Inter
 
 // LastMember has the next reservation of a sequence be with the member after one of them.
 func (in Inner) LastMember(name string, position int) {
-	in.s.servers.mu.Lock()
-	defer in.s.servers.mu.Unlock()
-	in.s.servers.lastUsed[name] = position
+	in.s.servers.next.AskedLast(name, position)
 }
 
 // Plan is the one that is gone by.
@@ -92,7 +90,7 @@ func (in Inner) Configure(o ServerOptions) error {
 
 // Home is the member that alone gives numbers of an ORDER sequence, or nil if none is known here.
 func (in Inner) Home(name string) *Server {
-	v := in.s.servers.home(in.s.servers.view.Load(), name)
+	v := in.s.servers.next.Home(in.s.servers.among(in.s.servers.view.Load()), name)
 	if v == nil {
 		return nil
 	}
@@ -177,18 +175,14 @@ func (in Inner) SeeAgain(v View, out func(Server) bool) {
 
 // SetHome has a member be taken for the home of a sequence; "" forgets it.
 func (in Inner) SetHome(name, id string) {
-	in.s.servers.mu.Lock()
-	defer in.s.servers.mu.Unlock()
-	if in.s.servers.homes[name] = id; id == "" {
-		delete(in.s.servers.homes, name)
-	}
+	home := store.Row{Name: name}
+	home.Def.Order, home.Home = id != "", id
+	in.s.servers.next.SettleAt(&home)
 }
 
 // HasHome reports whether a home was heard of.
 func (in Inner) HasHome(name string) bool {
-	in.s.servers.mu.Lock()
-	defer in.s.servers.mu.Unlock()
-	_, known := in.s.servers.homes[name]
+	_, known := in.s.servers.next.HomeOf(name)
 	return known
 }
 
@@ -244,21 +238,21 @@ func (v Server) SeenAt(name string) uint64 {
 
 // Reserve takes numbers there, with what that needs.
 func (v Server) Reserve(ctx context.Context, name string, want, need uint64) (Grant, error) {
-	g, err := v.s.servers.reserveOn(ctx, v.v, name, want, need)
-	return granted(g), err
+	g, due, err := v.v.Reserve(ctx, v.s.servers.among(v.s.servers.view.Load()), name, want, need)
+	return granted(grantOf(&g, due)), err
 }
 
 // ReserveAsMember is Reserve under the plan in use, and takes as long as a member may take.
 func (v Server) ReserveAsMember(ctx context.Context, name string, want, need uint64) (Grant, error) {
 	w := v.s.servers.view.Load()
-	g, err := v.s.servers.reserveWith(ctx, w, v.v, name, want, need, v.v.TryTime())
-	return granted(g), err
+	g, due, err := v.s.servers.next.ReserveWith(ctx, v.s.servers.among(w), v.v, name, want, need, v.v.TryTime())
+	return granted(grantOf(&g, due)), err
 }
 
 // ReserveOnce takes numbers there in one attempt.
 func (v Server) ReserveOnce(ctx context.Context, name string, n uint64) (Grant, error) {
 	did := v.v.Attempt(ctx, []*server{v.v}, name, n)
-	return granted(grantOf(v.v, &did.Grant, member.Due{})), did.Err
+	return granted(grantOf(&did.Grant, member.Due{})), did.Err
 }
 
 // GoAhead does what a reservation has left to be done.
@@ -328,4 +322,4 @@ func (v Server) Lost(why stats.Unused) uint64 { return v.s.counters.Lost[why].Lo
 func (v Server) MaxConns() int { return v.Config.Link.MaxConns }
 
 // Lacks says what is known of a row that it lacks.
-func (v Server) Lacks(name string) error { return v.s.servers.lacking(v.v, name) }
+func (v Server) Lacks(name string) error { return v.s.servers.next.Lacks(v.v, name) }

@@ -33,7 +33,8 @@ type servers struct {
 	// of all of them: no number at or below the highest that this process ever got anywhere is
 	// taken again
 	marks *floor.Marks
-	ahead uint64 // see member.CeilingAhead
+	next  *member.Several // which of them is asked for numbers
+	ahead uint64          // see member.CeilingAhead
 
 	id         string      // of this process among the proxies
 	registered atomic.Bool // see registry.anywhere
@@ -48,11 +49,6 @@ type servers struct {
 	closed bool // guarded by changing
 	// guarded by changing: how the plan differed from the configuration when that was said
 	warned string
-
-	mu       sync.Mutex
-	lastUsed map[string]int    // guarded by mu; the position whose turn it was last, by sequence
-	homes    map[string]string // guarded by mu; the id of the home of each ORDER sequence
-	lacks    map[lack]lacked   // guarded by mu; rows that members lack
 }
 
 // view is the members in use at one time. It is never changed.
@@ -82,10 +78,10 @@ func (w *view) several() bool { return w.plan.Number != 0 && len(w.members) > 1 
 func newServers(opts Options, counters *stats.Counters) (*servers, error) {
 	a := &servers{
 		opts: opts, timing: opts.timing, log: opts.Logger, counters: counters, marks: floor.NewMarks(),
-		lastUsed: make(map[string]int), homes: make(map[string]string), lacks: make(map[lack]lacked),
 		ahead: member.CeilingAhead, changing: await.NewLock(), id: rand.Text(),
 	}
 	a.tuning.Store(opts.tuning())
+	a.next = member.NewSeveral(a, a.marks, opts.timing.lack)
 	for _, o := range opts.Servers {
 		if _, err := a.addLocked(o); err != nil {
 			return nil, err
@@ -118,35 +114,20 @@ func (a *servers) inUse() bool {
 
 // goAhead does what a reservation of a sequence has left. Whoever reaches the limit is told what
 // fails here.
-func (a *servers) goAhead(ctx context.Context, name string, d due) {
-	if d.server != nil {
-		d.server.GoAhead(ctx, a.among(a.view.Load()), name, d.Due)
-	}
-}
-
-// reserveOn reserves numbers on one of the members in use.
-func (a *servers) reserveOn(ctx context.Context, v *server, name string, want, need uint64) (grant, error) {
-	g, due, err := v.Reserve(ctx, a.among(a.view.Load()), name, want, need)
-	if err != nil {
-		return grant{}, err
-	}
-	return grantOf(v, &g, due), nil
+func (a *servers) goAhead(ctx context.Context, name string, due member.Due) {
+	due.GoAhead(ctx, a.among(a.view.Load()), name)
 }
 
 // grantOf is what a server has granted, as caches know it.
-func grantOf(v *server, g *store.Grant, d member.Due) grant {
-	left := due{Due: d}
-	if d != (member.Due{}) {
-		left.server = v
-	}
+func grantOf(g *store.Grant, due member.Due) grant {
 	return grant{
-		seg: g.Segment, max: g.Max, exact: g.Exact, rule: g.Rule, cycle: g.Cycle, order: g.Order, shared: g.Shared, version: g.Version, due: left,
+		seg: g.Segment, max: g.Max, exact: g.Exact, rule: g.Rule, cycle: g.Cycle, order: g.Order, shared: g.Shared, version: g.Version, due: due,
 	}
 }
 
 // among is the members in use as each of them knows the others.
 func (a *servers) among(w *view) *member.Among {
-	return &member.Among{Plan: w.plan.Number, Members: w.members, Ahead: a.ahead}
+	return &member.Among{Plan: w.plan, Members: w.members, Ahead: a.ahead}
 }
 
 // members are the servers in use, by position.
@@ -215,8 +196,11 @@ func (a *servers) under(ctx context.Context, f func(w *view) error) error {
 
 // reserve implements [reserver].
 func (a *servers) reserve(ctx context.Context, name string, want, need uint64) (g grant, err error) {
-	err = a.under(ctx, func(w *view) (err error) {
-		g, err = a.reserveAny(ctx, w, name, want, need)
+	err = a.under(ctx, func(w *view) error {
+		got, due, err := a.next.Reserve(ctx, a.among(w), name, want, need)
+		if err == nil {
+			g = grantOf(&got, due)
+		}
 		return err
 	})
 	return g, err

@@ -1,17 +1,13 @@
 package sequence
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
-	"time"
 
 	"seqproxy/internal/await"
 	"seqproxy/sequence/define"
-	"seqproxy/sequence/link"
 	"seqproxy/sequence/member"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/store"
@@ -106,45 +102,6 @@ func (a *servers) hearPlan(ctx context.Context) (w *view, err error) {
 	return w, err
 }
 
-// order returns the positions in the order in which they are asked for n numbers: while they fit in
-// the block that was begun last, its member comes first, and else the one whose turn it is.
-func (a *servers) order(w *view, name string, n uint64) []int {
-	count := len(w.members)
-	floor := a.marks.Of(name)
-	a.mu.Lock()
-	turn, ok := a.lastUsed[name]
-	a.mu.Unlock()
-	next := (turn + 1) % count
-	if !ok {
-		next = rand.IntN(count)
-	}
-	if b := w.plan.Block; w.plan.Interleave == InterleaveBlock && floor%b != 0 && w.shareOf(name).Width(n) <= b-floor%b {
-		next = int(floor / b % uint64(count))
-	}
-	positions := make([]int, count)
-	for i := range positions {
-		positions[i] = (next + i) % count
-	}
-	slices.SortStableFunc(positions, func(x, y int) int {
-		return cmp.Compare(asNumber(w.members[x].Away()), asNumber(w.members[y].Away()))
-	})
-	return positions
-}
-
-func asNumber(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// shareOf is the first member's share of a sequence: with those of the others it has all but the
-// place in common.
-func (w *view) shareOf(name string) segment.Share {
-	v := w.members[0]
-	return v.ShareOf(name, v.Rules.Of(name))
-}
-
 // sized rounds the size of a segment that is measured by use, so that little of a block is skipped.
 func (a *servers) sized(r segment.Rule, n uint64) uint64 {
 	if w := a.view.Load(); w.several() {
@@ -153,158 +110,23 @@ func (a *servers) sized(r segment.Rule, n uint64) uint64 {
 	return n
 }
 
-// settleAt takes note of the home of an ORDER sequence: the member that gives all its numbers.
-func (a *servers) settleAt(r *store.Row) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !r.Def.Order {
-		delete(a.homes, r.Name)
-		return
-	}
-	a.homes[r.Name] = r.Home
-}
-
-// home is the member that gives the numbers of an ORDER sequence, nil if it is none. One that is in
-// the plan no more, and one that was not chosen since there was one server alone, is replaced by
-// the first: for everybody, as all who reserve do so under the plan in force.
-// All ticks of a worker are of one member, too.
-func (a *servers) home(w *view, name string) *server {
-	if worker, ok := define.WorkerIn(name); ok {
-		return w.members[worker%uint64(len(w.members))]
-	}
-	a.mu.Lock()
-	home, ordered := a.homes[name]
-	a.mu.Unlock()
-	if !ordered {
-		return nil
-	}
-	return w.members[max(0, slices.IndexFunc(w.plan.Members, func(m Member) bool { return m.ID == home }))]
-}
-
 // nameFor is how errors call what gives the numbers of a sequence.
 func (a *servers) nameFor(name string) string {
-	if home := a.home(a.view.Load(), name); home != nil {
+	if home := a.next.Home(a.among(a.view.Load()), name); home != nil {
 		return home.Name()
 	}
 	return a.name()
 }
 
-// maxHomes bounds how many members one reservation of an ORDER sequence is made with, each of which
-// says that another one is its home.
-const maxHomes = 3
-
-// askForHome takes note of what the members say now of a sequence's home, and has them agree on
-// that.
-func (a *servers) askForHome(ctx context.Context, w *view, name string) error {
-	found, err := a.findAll(ctx, w, name)
-	if err != nil {
-		return err
-	}
-	// its row may have been made again under another spelling than the one that numbers are
-	// reserved by
-	found.Name = name
-	a.settleAt(&found)
-	return nil
+// FindAll implements [member.Agreement].
+func (a *servers) FindAll(ctx context.Context, among *member.Among, name string) (store.Row, error) {
+	return a.findAll(ctx, &view{settled: true, plan: among.Plan, members: among.Members}, name)
 }
 
-// reserveAny reserves with the only member, with the home of an ORDER sequence, and else with the
-// first member that can.
-func (a *servers) reserveAny(ctx context.Context, w *view, name string, want, need uint64) (g grant, err error) {
-	if !w.several() { // there is nobody to turn to if it takes long
-		return a.reserveOn(ctx, w.members[0], name, want, need)
-	}
-	if h := w.shareOf(name); h.InBlocks() && need > h.Run() {
-		return grant{}, &blockError{name: name, need: need, block: h.Run()}
-	}
-	for range maxHomes {
-		if home := a.home(w, name); home != nil {
-			g, err = a.reserveWith(ctx, w, home, name, want, need, home.HomeTime())
-		} else {
-			g, err = a.reserveWithAny(ctx, w, name, want, need)
-		}
-		if !errors.Is(err, store.OutcomeNotHome) {
-			return g, err
-		}
-		if err := a.askForHome(ctx, w, name); err != nil {
-			return grant{}, err
-		}
-	}
-	return grant{}, err
-}
-
-// reserveWithAny reserves with the first member that can.
-func (a *servers) reserveWithAny(ctx context.Context, w *view, name string, want, need uint64) (grant, error) {
-	var exhausted, failed error
-	for _, position := range a.order(w, name, want) {
-		v := w.members[position]
-		if err := a.lacking(v, name); err != nil {
-			failed = err
-			continue
-		}
-		if v.Away() && (failed != nil || exhausted != nil) && a.anyLive(w) {
-			if failed == nil { // it may have numbers left
-				failed = fmt.Errorf("%s: %w", v.Name(), cmp.Or(v.Unusable(), member.ErrExcluded))
-			}
-			continue
-		}
-		g, err := a.reserveWith(ctx, w, v, name, want, need, v.TryTime())
-		if err == nil {
-			a.mu.Lock()
-			a.lastUsed[name] = position
-			a.mu.Unlock()
-			return g, nil
-		}
-		switch {
-		case errors.Is(err, ErrExhausted):
-			exhausted = err
-			continue
-		case errors.Is(err, store.OutcomeOldPlan):
-			if v.Share().Plan != w.plan.Number || a.reread(ctx, w) != nil || a.view.Load() != w {
-				return grant{}, store.OutcomeOldPlan
-			}
-			failed = err // it obeys another plan than the one in force, and gives nothing
-			v.LeaveOut(err)
-			continue
-		case errors.Is(err, ErrUnknown), errors.Is(err, ErrSeveral), errors.Is(err, define.ErrBadOption), errors.Is(err, ErrClosed),
-			errors.Is(err, store.OutcomeNotHome), isUnfitRow(err), ctx.Err() != nil:
-			return grant{}, err
-		}
-		if !errors.Is(failed, store.OutcomeUnwitnessed) { // which says more than that the others are away
-			failed = err
-		}
-		if !errors.Is(err, errLacks) && !errors.Is(err, store.OutcomeUnwitnessed) && !errors.Is(err, store.OutcomeFrozen) && !link.IsConflict(err) && !link.IsMomentary(err) {
-			v.LeaveOut(err)
-		}
-	}
-	if failed == nil {
-		failed = exhausted
-	}
-	return grant{}, failed
-}
-
-func (a *servers) anyLive(w *view) bool {
-	return slices.ContainsFunc(w.members, func(v *server) bool { return !v.Away() })
-}
-
-// reserveWith reserves with one member, which has so long for that. A row that it lacks is made.
-func (a *servers) reserveWith(ctx context.Context, w *view, v *server, name string, want, need uint64, within time.Duration) (grant, error) {
-	try := func() (grant, error) {
-		ctx, stop := context.WithTimeoutCause(ctx, within, await.ErrPatience)
-		defer stop()
-		return a.reserveOn(ctx, v, name, want, need)
-	}
-	g, err := try()
-	if !errors.Is(err, ErrUnknown) {
-		return g, err
-	}
-	found, err := a.findAll(ctx, w, name)
-	if err != nil {
-		return grant{}, err
-	}
-	if g, err = try(); !errors.Is(err, ErrUnknown) {
-		return g, err
-	}
-	return grant{}, a.missing(ctx, v, name, &found)
+// StaysInForce implements [member.Agreement].
+func (a *servers) StaysInForce(ctx context.Context, plan uint64) bool {
+	w := a.view.Load()
+	return w.plan.Number == plan && a.reread(ctx, w) == nil && a.view.Load() == w
 }
 
 // seen is what one member says of a name.
@@ -363,7 +185,7 @@ func (a *servers) findAll(ctx context.Context, w *view, name string) (store.Row,
 		}
 		merged = &found
 	}
-	a.settleAt(merged)
+	a.next.SettleAt(merged)
 	return *merged, nil
 }
 

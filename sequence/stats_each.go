@@ -194,6 +194,13 @@ func (c *cache) describe(st *SequenceStats, now time.Time) {
 // is known.
 func (a *servers) homeUp(name string) bool {
 	w := a.view.Load()
-	home := cmp.Or(a.home(w, name), w.members[0])
+	home := cmp.Or(a.next.Home(a.among(w), name), w.members[0])
 	return home.Unusable() == nil && !home.Ceilings.Unseen()
+}
+
+func asNumber(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -7,13 +7,30 @@ import (
 	"sync"
 
 	"seqproxy/internal/await"
+	"seqproxy/sequence/change"
+	"seqproxy/sequence/segment"
 )
 
 // Among is the members in use at one time. It is never changed.
 type Among struct {
-	Plan    uint64    // the number of the plan, 0 if there is none
-	Members []*Server // by position, at least one
-	Ahead   uint64    // see CeilingAhead
+	Plan    change.Plan // Number 0: there is none, and one server
+	Members []*Server   // by position, at least one
+	Ahead   uint64      // see CeilingAhead
+}
+
+// Several reports whether numbers are divided among members.
+func (a *Among) Several() bool { return a.Plan.Number != 0 && len(a.Members) > 1 }
+
+// ShareOf is the first member's share of a sequence: with those of the others it has all but the
+// place in common.
+func (a *Among) ShareOf(name string) segment.Share {
+	v := a.Members[0]
+	return v.ShareOf(name, v.Rules.Of(name))
+}
+
+// AnyLive reports whether a member is not left out.
+func (a *Among) AnyLive() bool {
+	return slices.ContainsFunc(a.Members, func(v *Server) bool { return !v.Away() })
 }
 
 // Live are the members that are not left out; all of them if each is.

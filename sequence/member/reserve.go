@@ -165,6 +165,7 @@ func (v *Server) admit(ctx context.Context, name string, epoch, low uint64, t At
 func (v *Server) due(among *Among, name string, n uint64, t *Attempt) Due {
 	last, h := t.Grant.Segment.Last(), v.Share()
 	d := Due{
+		Server:  v,
 		N:       n,
 		Window:  t.UpTo.Grouped && v.Ceilings.WindowDue(name, last, n),
 		Witness: t.UpTo.Witnessed && v.witnessDue(name, h, last, t.Grant.Max, among.aheadOf(name, n)),

@@ -75,19 +75,20 @@ func New(o Options) (*Server, error) {
 // Due is what a reservation leaves to be done beside its caller: how far the server may go with the
 // sequence is to be raised before that is needed.
 type Due struct {
-	N       uint64 // numbers that are reserved at a time
-	Window  bool   // the ceiling that its nodes know of
-	Witness bool   // the ceiling that other members have recorded
+	Server  *Server // nil: there is nothing to do
+	N       uint64  // numbers that are reserved at a time
+	Window  bool    // the ceiling that its nodes know of
+	Witness bool    // the ceiling that other members have recorded
 }
 
 // GoAhead does what a reservation of a sequence has left. Whoever reaches the limit is told what
 // fails here.
-func (v *Server) GoAhead(ctx context.Context, among *Among, name string, d Due) {
+func (d Due) GoAhead(ctx context.Context, among *Among, name string) {
 	if d.Window {
-		v.Ceilings.OpenNext(ctx, name, d.N)
+		d.Server.Ceilings.OpenNext(ctx, name, d.N)
 	}
 	if d.Witness {
-		v.raiseAhead(ctx, among, name, d.N)
+		d.Server.raiseAhead(ctx, among, name, d.N)
 	}
 }
 

@@ -162,7 +162,7 @@ func (v *Server) raiseAhead(ctx context.Context, among *Among, name string, n ui
 
 // RecordCeiling has other members record a ceiling of v, of which one is enough, and then v itself.
 func (v *Server) RecordCeiling(ctx context.Context, among *Among, h segment.Share, name string, ceiling uint64) error {
-	if among.Plan != h.Plan {
+	if among.Plan.Number != h.Plan {
 		return store.OutcomeOldPlan
 	}
 	isThis := func(o *Server) bool { return o == v }

@@ -1,4 +1,4 @@
-package sequence
+package member
 
 import (
 	"context"
@@ -20,7 +20,7 @@ var errLacks = errors.New("one of the sequence servers cannot serve it")
 
 // lack is a row that a member lacks and cannot be given.
 type lack struct {
-	v    *server
+	v    *Server
 	name string
 }
 
@@ -32,27 +32,27 @@ type lacked struct {
 
 // missing is the error of a reservation of name with a member that lacks the row, of which others
 // have found. It is not asked again for a while.
-func (a *servers) missing(ctx context.Context, v *server, name string, found *store.Row) error {
+func (s *Several) missing(ctx context.Context, v *Server, name string, found *store.Row) error {
 	ctx, stop := context.WithTimeoutCause(ctx, v.TryTime(), await.ErrPatience)
 	defer stop()
-	finding, err := v.RowDeleted(ctx, v.Pool(), name, max(a.marks.Of(name), found.Position(), found.Past))
+	finding, err := v.RowDeleted(ctx, v.Pool(), name, max(s.marks.Of(name), found.Position(), found.Past))
 	if err != nil {
 		return err
 	}
 	v.Log.Warn("sequence row missing on a server", logfield.Sequence(name), logfield.Err(finding))
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.lacks[lack{v, name}] = lacked{time.Now().Add(a.timing.lack), finding}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lacks[lack{v, name}] = lacked{time.Now().Add(s.lack), finding}
 	return fmt.Errorf("%w: %w", errLacks, finding)
 }
 
-// lacking says that v was found to lack the row a moment ago.
-func (a *servers) lacking(v *server, name string) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	known, ok := a.lacks[lack{v, name}]
+// Lacks says that v was found to lack the row a moment ago.
+func (s *Several) Lacks(v *Server, name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, ok := s.lacks[lack{v, name}]
 	if !ok || time.Now().After(known.until) {
-		delete(a.lacks, lack{v, name})
+		delete(s.lacks, lack{v, name})
 		return nil
 	}
 	return fmt.Errorf("%w: %w", errLacks, known.finding)

@@ -1,0 +1,249 @@
+package member
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"seqproxy/internal/await"
+	"seqproxy/sequence/change"
+	"seqproxy/sequence/define"
+	"seqproxy/sequence/floor"
+	"seqproxy/sequence/link"
+	"seqproxy/sequence/store"
+)
+
+// Agreement has the members agree, on which plan is in force and on what a sequence is.
+type Agreement interface {
+	// FindAll reads the row that a name means, as it is for all of some members. What these say of
+	// the home of an ORDER sequence is told to SettleAt.
+	FindAll(ctx context.Context, among *Among, name string) (store.Row, error)
+	// StaysInForce asks whether the plan of that number is in force still, after a member obeyed
+	// another one.
+	StaysInForce(ctx context.Context, plan uint64) bool
+}
+
+// Several reserves on one of the members in use: on the only one, on the home of an ORDER sequence,
+// and else on the first that can. It is safe for concurrent use.
+type Several struct {
+	agreement Agreement
+	marks     *floor.Marks
+	lack      time.Duration // for so long a member is not asked for a row that it lacks
+
+	mu    sync.Mutex
+	last  map[string]int    // guarded by mu; the position that was asked last, by sequence
+	homes map[string]string // guarded by mu; the id of the home of each ORDER sequence
+	lacks map[lack]lacked   // guarded by mu; rows that members lack
+}
+
+// NewSeveral makes Several. marks are those of all members.
+func NewSeveral(agreement Agreement, marks *floor.Marks, lackFor time.Duration) *Several {
+	return &Several{
+		agreement: agreement, marks: marks, lack: lackFor, last: make(map[string]int), homes: make(map[string]string), lacks: make(map[lack]lacked),
+	}
+}
+
+// BlockError: a run of numbers is longer than a block. It is a define.ErrSeveral.
+type BlockError struct {
+	Name        string
+	Need, Block uint64
+}
+
+func (e *BlockError) Error() string {
+	return fmt.Sprintf("sequence %q: %d consecutive numbers do not fit in a block of %d: take fewer rows in one statement, or larger blocks, "+
+		"for which all sequence servers but one are removed and added again with another sequence.block", e.Name, e.Need, e.Block)
+}
+
+// Unwrap returns define.ErrSeveral.
+func (e *BlockError) Unwrap() error { return define.ErrSeveral }
+
+// order returns the positions in the order in which they are asked for n numbers: while they fit in
+// the block that was begun last, its member comes first, and else the one behind that which was
+// asked last.
+func (s *Several) order(among *Among, name string, n uint64) []int {
+	count := len(among.Members)
+	floor := s.marks.Of(name)
+	s.mu.Lock()
+	last, ok := s.last[name]
+	s.mu.Unlock()
+	next := (last + 1) % count
+	if !ok {
+		next = rand.IntN(count)
+	}
+	if b := among.Plan.Block; among.Plan.Interleave == change.InterleaveBlock && floor%b != 0 && among.ShareOf(name).Width(n) <= b-floor%b {
+		next = int(floor / b % uint64(count))
+	}
+	live, away := make([]int, 0, count), []int(nil)
+	for i := range count {
+		if position := (next + i) % count; among.Members[position].Away() {
+			away = append(away, position)
+		} else {
+			live = append(live, position)
+		}
+	}
+	return append(live, away...)
+}
+
+// AskedLast takes note of the position that gave numbers of a sequence.
+func (s *Several) AskedLast(name string, position int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last[name] = position
+}
+
+// SettleAt takes note of the home of an ORDER sequence: the member that gives all its numbers.
+func (s *Several) SettleAt(r *store.Row) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !r.Def.Order {
+		delete(s.homes, r.Name)
+		return
+	}
+	s.homes[r.Name] = r.Home
+}
+
+// HomeOf is the id of the member that an ORDER sequence was settled at. ok is false if it is none,
+// as far as this process has heard.
+func (s *Several) HomeOf(name string) (id string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, ok = s.homes[name]
+	return id, ok
+}
+
+// Home is the member that gives the numbers of an ORDER sequence, nil if it is none. One that is in
+// the plan no more, and one that was not chosen since there was one server alone, is replaced by
+// the first: for everybody, as all who reserve do so under the plan in force. All ticks of a worker
+// are of one member, too.
+func (s *Several) Home(among *Among, name string) *Server {
+	if worker, ok := define.WorkerIn(name); ok {
+		return among.Members[worker%uint64(len(among.Members))]
+	}
+	home, ordered := s.HomeOf(name)
+	if !ordered {
+		return nil
+	}
+	return among.Members[max(0, slices.IndexFunc(among.Plan.Members, func(m change.Member) bool { return m.ID == home }))]
+}
+
+// maxHomes bounds how many members one reservation of an ORDER sequence is made with, each of which
+// says that another one is its home.
+const maxHomes = 3
+
+// askForHome takes note of what the members say now of a sequence's home, and has them agree on
+// that.
+func (s *Several) askForHome(ctx context.Context, among *Among, name string) error {
+	found, err := s.agreement.FindAll(ctx, among, name)
+	if err != nil {
+		return err
+	}
+	// its row may have been made again under another spelling than the one that numbers are
+	// reserved by
+	found.Name = name
+	s.SettleAt(&found)
+	return nil
+}
+
+// Reserve reserves numbers, as [Server.Reserve] does.
+func (s *Several) Reserve(ctx context.Context, among *Among, name string, want, need uint64) (g store.Grant, d Due, err error) {
+	if !among.Several() { // there is nobody to turn to if it takes long
+		return among.Members[0].Reserve(ctx, among, name, want, need)
+	}
+	if h := among.ShareOf(name); h.InBlocks() && need > h.Run() {
+		return store.Grant{}, Due{}, &BlockError{Name: name, Need: need, Block: h.Run()}
+	}
+	for range maxHomes {
+		if home := s.Home(among, name); home != nil {
+			g, d, err = s.ReserveWith(ctx, among, home, name, want, need, home.HomeTime())
+		} else {
+			g, d, err = s.reserveWithAny(ctx, among, name, want, need)
+		}
+		if !errors.Is(err, store.OutcomeNotHome) {
+			return g, d, err
+		}
+		if err := s.askForHome(ctx, among, name); err != nil {
+			return store.Grant{}, Due{}, err
+		}
+	}
+	return store.Grant{}, Due{}, err
+}
+
+// reserveWithAny reserves with the first member that can.
+func (s *Several) reserveWithAny(ctx context.Context, among *Among, name string, want, need uint64) (store.Grant, Due, error) {
+	var exhausted, failed error
+	for _, position := range s.order(among, name, want) {
+		v := among.Members[position]
+		if err := s.Lacks(v, name); err != nil {
+			failed = err
+			continue
+		}
+		if v.Away() && (failed != nil || exhausted != nil) && among.AnyLive() {
+			if failed == nil { // it may have numbers left
+				failed = fmt.Errorf("%s: %w", v.Name(), cmp.Or(v.Unusable(), ErrExcluded))
+			}
+			continue
+		}
+		g, d, err := s.ReserveWith(ctx, among, v, name, want, need, v.TryTime())
+		if err == nil {
+			s.AskedLast(name, position)
+			return g, d, nil
+		}
+		switch {
+		case errors.Is(err, define.ErrExhausted):
+			exhausted = err
+			continue
+		case errors.Is(err, store.OutcomeOldPlan):
+			if v.Share().Plan != among.Plan.Number || !s.agreement.StaysInForce(ctx, among.Plan.Number) {
+				return store.Grant{}, Due{}, store.OutcomeOldPlan
+			}
+			failed = err // it obeys another plan than the one in force, and gives nothing
+			v.LeaveOut(err)
+			continue
+		case errors.Is(err, define.ErrUnknown), errors.Is(err, define.ErrSeveral), errors.Is(err, define.ErrBadOption), errors.Is(err, link.ErrClosed),
+			errors.Is(err, store.OutcomeNotHome), IsUnfitRow(err), ctx.Err() != nil:
+			return store.Grant{}, Due{}, err
+		}
+		if !errors.Is(failed, store.OutcomeUnwitnessed) { // which says more than that the others are away
+			failed = err
+		}
+		if !errors.Is(err, errLacks) && !errors.Is(err, store.OutcomeUnwitnessed) && !errors.Is(err, store.OutcomeFrozen) && !link.IsConflict(err) && !link.IsMomentary(err) {
+			v.LeaveOut(err)
+		}
+	}
+	if failed == nil {
+		failed = exhausted
+	}
+	return store.Grant{}, Due{}, failed
+}
+
+// IsUnfitRow reports whether an error is about the row of one sequence alone.
+func IsUnfitRow(err error) bool {
+	var unfit *link.UnfitError
+	return errors.As(err, &unfit) && unfit.OfSequence
+}
+
+// ReserveWith reserves with one member, which has so long for that. A row that it lacks is made.
+func (s *Several) ReserveWith(ctx context.Context, among *Among, v *Server, name string, want, need uint64, within time.Duration) (store.Grant, Due, error) {
+	try := func() (store.Grant, Due, error) {
+		ctx, stop := context.WithTimeoutCause(ctx, within, await.ErrPatience)
+		defer stop()
+		return v.Reserve(ctx, among, name, want, need)
+	}
+	g, d, err := try()
+	if !errors.Is(err, define.ErrUnknown) {
+		return g, d, err
+	}
+	found, err := s.agreement.FindAll(ctx, among, name)
+	if err != nil {
+		return store.Grant{}, Due{}, err
+	}
+	if g, d, err = try(); !errors.Is(err, define.ErrUnknown) {
+		return g, d, err
+	}
+	return store.Grant{}, Due{}, s.missing(ctx, v, name, &found)
+}
