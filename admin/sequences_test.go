@@ -11,14 +11,14 @@ import (
 	"seqproxy/statement/lex"
 )
 
-// told is an engine with prepared answers to CREATE. The tests of the real engine show its own
+// prepared is an engine with prepared answers to CREATE. The tests of the real engine show its own
 // answers.
-type told struct {
+type prepared struct {
 	engine
 	made sequence.Created
 }
 
-func (e told) Create(context.Context, sequence.CreateOptions) (sequence.Created, error) {
+func (e prepared) Create(context.Context, sequence.CreateOptions) (sequence.Created, error) {
 	return e.made, nil
 }
 
@@ -40,7 +40,7 @@ func TestCreateTellsWhatIsNotAsItWasAskedFor(t *testing.T) {
 	} {
 		var st statement.Statement
 		st.Analyze([]byte("CREATE SEQUENCE photos"), lex.Mode{})
-		table, err := NewSequences(told{made: made}, nil).Execute(t.Context(), &st, root(unaudited{}))
+		table, err := NewSequences(prepared{made: made}, nil).Execute(t.Context(), &st, root(unaudited{}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -453,11 +453,11 @@ func TestTheExampleNamesEveryKeyAndNoOther(t *testing.T) {
 			named[section+match[2]] = true
 		}
 	}
-	var known []string
+	var keys []string
 	for _, key := range Keys() {
-		known = append(known, key.Name)
+		keys = append(keys, key.Name)
 	}
-	for _, key := range known {
+	for _, key := range keys {
 		if !named[key] {
 			t.Errorf("the example does not name %s", key)
 		}
@@ -466,8 +466,8 @@ func TestTheExampleNamesEveryKeyAndNoOther(t *testing.T) {
 	for key := range named {
 		t.Errorf("the example names %s, which does not exist", key)
 	}
-	if !slices.Contains(known, "sequence.server.password_file") || !slices.Contains(known, "shard.node.address") {
-		t.Errorf("the list of keys is not complete: %q", known)
+	if !slices.Contains(keys, "sequence.server.password_file") || !slices.Contains(keys, "shard.node.address") {
+		t.Errorf("the list of keys is not complete: %q", keys)
 	}
 }
 

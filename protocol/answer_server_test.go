@@ -122,8 +122,8 @@ func (r *recorder) do(name string, cmd Command, argument, file string) record {
 	if p := r.packet(); len(p) != HeaderSize+7 && !r.caps.Has(SessionTrack) || p[3] != 1 || p[4] != 0 {
 		r.t.Fatalf("%s: behind the answer came %x, want the OK of a ping\nanswer: %x", name, p, rec.bytes[:min(256, len(rec.bytes))])
 	}
-	if left := r.conn.Buffered(); len(left) != 0 {
-		r.t.Fatalf("%s: behind the ping's answer came %x", name, left[:min(64, len(left))])
+	if rest := r.conn.Buffered(); len(rest) != 0 {
+		r.t.Fatalf("%s: behind the ping's answer came %x", name, rest[:min(64, len(rest))])
 	}
 	return rec
 }

@@ -83,8 +83,8 @@ func TestAnOldPasswordLetsInBesideTheNewOne(t *testing.T) {
 func TestEveryAnswerIsComparedWithAsManyPasswords(t *testing.T) {
 	for _, two := range []bool{false, true} {
 		for _, user := range []string{"app", "one", "opn", "non"} {
-			account, known := lookupRotating(user)
-			v := newVerifier(account, known, two)
+			account, exists := lookupRotating(user)
+			v := newVerifier(account, exists, two)
 			n := 0
 			v.compareAll(func(string) int { n++; return 0 })
 			if want := map[bool]int{false: 1, true: 2}[two]; n != want {
@@ -96,8 +96,8 @@ func TestEveryAnswerIsComparedWithAsManyPasswords(t *testing.T) {
 
 func TestTheDecoyIsNoOldPassword(t *testing.T) {
 	for _, user := range []string{"app", "one", "opn", "non"} {
-		account, known := lookupRotating(user)
-		v := newVerifier(account, known, true)
+		account, exists := lookupRotating(user)
+		v := newVerifier(account, exists, true)
 		if v.clear([]byte(decoyPassword())) {
 			t.Errorf("%s: the decoy was accepted", user)
 		}

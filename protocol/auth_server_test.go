@@ -341,11 +341,11 @@ func TestAnUnknownUserWalksTheStepsOfAWrongPassword(t *testing.T) {
 
 func TestTheDecoyIsNoPassword(t *testing.T) {
 	salt := NewSalt()
-	for user, known := range map[string]bool{"nobody": false, "open": true} {
+	for user, exists := range map[string]bool{"nobody": false, "open": true} {
 		account, is := lookupTestUser(user)
 		v := newVerifier(account, is, true)
 		decoy := decoyPassword()
-		if v.exists != known || v.native(salt, native(salt, decoy)) || v.sha2(salt, sha2(salt, decoy)) || v.clear([]byte(decoy)) || v.clear(nil) {
+		if v.exists != exists || v.native(salt, native(salt, decoy)) || v.sha2(salt, sha2(salt, decoy)) || v.clear([]byte(decoy)) || v.clear(nil) {
 			t.Errorf("%s: the password that stands in for none was accepted", user)
 		}
 	}

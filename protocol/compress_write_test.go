@@ -233,9 +233,9 @@ func TestFullDuplexCompressesBothDirections(t *testing.T) {
 			written <- err
 		}()
 		ack := packetOf("acknowledged " + strings.Repeat(".", 100))
-		heard := make(chan struct{})
+		answered := make(chan struct{})
 		go func() {
-			defer close(heard)
+			defer close(answered)
 			if got := p.hear(50 * len(ack)); !bytes.Equal(got, bytes.Repeat(ack, 50)) {
 				t.Error("other acknowledgements came out than went in")
 			}
@@ -259,6 +259,6 @@ func TestFullDuplexCompressesBothDirections(t *testing.T) {
 		if err := <-written; err != nil {
 			t.Error(err)
 		}
-		<-heard
+		<-answered
 	})
 }

@@ -144,7 +144,7 @@ func (c *fillCase) status() byte {
 }
 
 // fill lets f walk over b in pieces of the sizes that next gives.
-func fill(f *Filler, b []byte, next func() int) (out []byte, left int, ev Event) {
+func fill(f *Filler, b []byte, next func() int) (out []byte, rest int, ev Event) {
 	b = bytes.Clone(b)
 	end := min(next(), len(b))
 	for {
@@ -210,10 +210,10 @@ func TestRowsAreFilledHoweverTheyAreCut(t *testing.T) {
 						given[result] += k
 						return want[result][given[result]-k : given[result]], nil
 					}})
-					got, left, ev := fill(f, a.server, func() int { return 1 + rng.IntN(size) })
+					got, rest, ev := fill(f, a.server, func() int { return 1 + rng.IntN(size) })
 					name := fmt.Sprintf("case %d, capabilities %x, %s, pieces of %d bytes", i, caps, end, size)
-					if ev != Done || left != 0 {
-						t.Fatalf("%s: got event %d with %d bytes left", name, ev, left)
+					if ev != Done || rest != 0 {
+						t.Fatalf("%s: got event %d with %d bytes left", name, ev, rest)
 					}
 					if !bytes.Equal(got, a.client) {
 						t.Fatalf("%s: got\n%x\nwant\n%x", name, got, a.client)
@@ -257,10 +257,10 @@ func TestRowsOfManyPacketsAreFilled(t *testing.T) {
 					defer func() { want = want[k:] }()
 					return want[:k], nil
 				}})
-				got, left, ev := fill(f, a.server, func() int { return BufferSize })
-				if ev != Done || left != 0 || !bytes.Equal(got, a.client) {
+				got, rest, ev := fill(f, a.server, func() int { return BufferSize })
+				if ev != Done || rest != 0 || !bytes.Equal(got, a.client) {
 					t.Errorf("a row of %d bytes, column %d, binary %v: got event %d, %d bytes left, %d bytes, want %d, or others",
-						row, columns[0], bin, ev, left, len(got), len(a.client))
+						row, columns[0], bin, ev, rest, len(got), len(a.client))
 				}
 				if f.hold != nil {
 					t.Errorf("a row of %d bytes: %d are held at the end", row, cap(f.hold))
@@ -284,7 +284,7 @@ func TestARowWithoutANumberIsRefused(t *testing.T) {
 		defer func() { want = want[1:] }()
 		return want[:1], nil
 	}})
-	got, left, ev := fill(f, a.server, func() int { return 40 })
+	got, rest, ev := fill(f, a.server, func() int { return 40 })
 	if ev != Refused || !errors.Is(f.Err(), ranOut) {
 		t.Fatalf("got event %d, %v", ev, f.Err())
 	}
@@ -294,8 +294,8 @@ func TestARowWithoutANumberIsRefused(t *testing.T) {
 	if f.PacketNum() != 1+3+3 {
 		t.Errorf("the next packet's number: got %d, want 7", f.PacketNum())
 	}
-	if n, ev := answer.Walk(a.server[len(a.server)-left:]); ev != Done || n != left {
-		t.Errorf("the rest: got event %d, %d of %d bytes", ev, n, left)
+	if n, ev := answer.Walk(a.server[len(a.server)-rest:]); ev != Done || n != rest {
+		t.Errorf("the rest: got event %d, %d of %d bytes", ev, n, rest)
 	}
 }
 

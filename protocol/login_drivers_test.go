@@ -107,7 +107,7 @@ func wantRefusal(t *testing.T, client, server error, user, host, using string) {
 	if !errors.As(server, &ae) {
 		t.Fatalf("server got %v, want an *AuthError", server)
 	}
-	if _, known := lookupTestUser(user); ae.User != user || ae.Host != host || ae.UsingPassword != (using == "YES") || ae.UserExists != known {
+	if _, exists := lookupTestUser(user); ae.User != user || ae.Host != host || ae.UsingPassword != (using == "YES") || ae.UserExists != exists {
 		t.Errorf("server got %+v", ae)
 	}
 }

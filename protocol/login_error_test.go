@@ -27,10 +27,10 @@ func TestErrorsTellTheLogWhatTheClientIsNotTold(t *testing.T) {
 }
 
 func TestTheClientIsToldTheSameForEveryRefusal(t *testing.T) {
-	known := &AuthError{User: "app", Host: "h", UsingPassword: true, UserExists: true, Plugin: "a"}
+	user := &AuthError{User: "app", Host: "h", UsingPassword: true, UserExists: true, Plugin: "a"}
 	unknown := &AuthError{User: "app", Host: "h", UsingPassword: true, Plugin: "b"}
-	if known.message() != unknown.message() || !strings.Contains(known.message(), "'app'@'h' (using password: YES)") {
-		t.Errorf("got %q and %q", known.message(), unknown.message())
+	if user.message() != unknown.message() || !strings.Contains(user.message(), "'app'@'h' (using password: YES)") {
+		t.Errorf("got %q and %q", user.message(), unknown.message())
 	}
 }
 

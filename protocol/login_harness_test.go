@@ -146,8 +146,8 @@ func judged(lookup func(user string) (Account, bool)) func(*Attempt, error) (*Cl
 		if err != nil {
 			return nil, err
 		}
-		account, known := lookup(a.Hello.User)
-		if err := a.Verify(account, known); err != nil {
+		account, exists := lookup(a.Hello.User)
+		if err := a.Verify(account, exists); err != nil {
 			return nil, err
 		}
 		return &a.Hello, nil

@@ -36,12 +36,12 @@ func BenchmarkRewrite(b *testing.B) {
 		subs  []Substitution
 		out   []byte
 	)
-	known := Known{Taken: []Taken{{First: 1001}}}
+	values := Known{Taken: []Taken{{First: 1001}}}
 	b.ReportAllocs()
 	for b.Loop() {
 		st.Analyze(sql, lex.Mode{})
 		needs = st.Needs(needs[:0], nil)
-		subs = st.Substitutions(subs[:0], needs, nil, known)
+		subs = st.Substitutions(subs[:0], needs, nil, values)
 		out = st.Rewrite(out[:0], sql, subs)
 	}
 }
@@ -62,13 +62,13 @@ func TestASteadyStatementAllocatesNothing(t *testing.T) {
 		subs  []Substitution
 		out   []byte
 	)
-	known := Known{Taken: []Taken{{First: 1}, {First: 1}}, ConnectionID: 5}
+	values := Known{Taken: []Taken{{First: 1}, {First: 1}}, ConnectionID: 5}
 	for _, text := range texts {
 		sql := []byte(text)
 		work := func() {
 			st.Analyze(sql, lex.Mode{})
 			needs = st.Needs(needs[:0], nil)
-			subs = st.Substitutions(subs[:0], needs, nil, known)
+			subs = st.Substitutions(subs[:0], needs, nil, values)
 			out = st.Rewrite(out[:0], sql, subs)
 		}
 		work()

@@ -164,13 +164,13 @@ func checkDotted(t *testing.T, sql []byte, st *Statement) {
 func checkRewrite(t *testing.T, sql []byte, st *Statement) {
 	t.Helper()
 	needs := st.Needs(nil, bytes.Equal)
-	known := Known{LastInsertID: 77, ConnectionID: 1 << 31, Params: true}
+	values := Known{LastInsertID: 77, ConnectionID: 1 << 31, Params: true}
 	total := 0
 	for _, n := range needs {
-		known.Taken = append(known.Taken, Taken{First: 1000})
+		values.Taken = append(values.Taken, Taken{First: 1000})
 		total += n.Count
 	}
-	subs := st.Substitutions(nil, needs, bytes.Equal, known)
+	subs := st.Substitutions(nil, needs, bytes.Equal, values)
 	if len(subs) != len(st.Calls) {
 		t.Fatalf("got %d substitutions for %d calls", len(subs), len(st.Calls))
 	}

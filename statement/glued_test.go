@@ -130,13 +130,13 @@ func (g *glued) check(text string) (read bool, problem string) {
 		return false, ""
 	}
 	needs := st.Needs(nil, nil)
-	known := statement.Known{LastInsertID: 7, ConnectionID: 8}
+	values := statement.Known{LastInsertID: 7, ConnectionID: 8}
 	next := uint64(firstNumber)
 	for _, n := range needs {
-		known.Taken = append(known.Taken, statement.Taken{First: next, Step: step})
+		values.Taken = append(values.Taken, statement.Taken{First: next, Step: step})
 		next += uint64(n.Count) * step
 	}
-	sent := string(st.Rewrite(nil, []byte(text), st.Substitutions(nil, needs, nil, known)))
+	sent := string(st.Rewrite(nil, []byte(text), st.Substitutions(nil, needs, nil, values)))
 	rows, columns, err := g.ask(sent)
 	if err != nil {
 		return false, ""

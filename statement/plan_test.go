@@ -63,7 +63,7 @@ func find(needs []Need, name []byte, same func(a, b []byte) bool) int {
 // in text order. With a NEXTVAL in the text, LAST_INSERT_ID() becomes its value before the
 // statement; without one it stays. needs and same are those of Needs, and known.Taken belongs to
 // needs.
-func (st *Statement) Substitutions(dst []Substitution, needs []Need, same func(a, b []byte) bool, known Known) []Substitution {
+func (st *Statement) Substitutions(dst []Substitution, needs []Need, same func(a, b []byte) bool, values Known) []Substitution {
 	var few [8]int
 	given := few[:0] // numbers used, per need
 	for range needs {
@@ -72,15 +72,15 @@ func (st *Statement) Substitutions(dst []Substitution, needs []Need, same func(a
 	first := true
 	for i := range st.Calls {
 		c := &st.Calls[i]
-		s := Substitution{Param: known.Params}
+		s := Substitution{Param: values.Params}
 		switch c.Func {
 		case Nextval:
 			n := find(needs, c.Name, same)
 			if n < 0 {
 				break
 			}
-			step := max(known.Taken[n].Step, 1)
-			s.Value = known.Taken[n].First + uint64(given[n])*step
+			step := max(values.Taken[n].Step, 1)
+			s.Value = values.Taken[n].First + uint64(given[n])*step
 			given[n]++
 			s.Replacement = AsUnsigned
 			if first {
@@ -88,11 +88,11 @@ func (st *Statement) Substitutions(dst []Substitution, needs []Need, same func(a
 			}
 		case LastInsertID, LastInsertIDVariable:
 			if len(needs) > 0 {
-				s.Replacement, s.Value = AsUnsigned, known.LastInsertID
+				s.Replacement, s.Value = AsUnsigned, values.LastInsertID
 			}
 		case CallConnectionID, PseudoThreadID:
-			if known.ConnectionID != 0 {
-				s.Replacement, s.Value = AsUnsigned, known.ConnectionID
+			if values.ConnectionID != 0 {
+				s.Replacement, s.Value = AsUnsigned, values.ConnectionID
 			}
 		}
 		if s.Replacement == Keep {

@@ -20,11 +20,11 @@ func fill(t *testing.T, sql string, mode lex.Mode, params bool) (text string, ne
 		t.Fatalf("%q: refused: %s", sql, st.Refusal)
 	}
 	needs = st.Needs(nil, nil)
-	known := Known{LastInsertID: 77, ConnectionID: 2147483650, Params: params}
+	values := Known{LastInsertID: 77, ConnectionID: 2147483650, Params: params}
 	for i := range needs {
-		known.Taken = append(known.Taken, Taken{First: uint64(i+1)*1000 + 1})
+		values.Taken = append(values.Taken, Taken{First: uint64(i+1)*1000 + 1})
 	}
-	subs := st.Substitutions(nil, needs, nil, known)
+	subs := st.Substitutions(nil, needs, nil, values)
 	return string(st.Rewrite(nil, []byte(sql), subs)), needs, st.HiddenParams(nil, subs)
 }
 

@@ -128,8 +128,8 @@ func TestRewrittenQueriesKeepTheirColumnNames(t *testing.T) {
 			continue
 		}
 		needs := st.Needs(nil, nil)
-		known := statement.Known{Taken: []statement.Taken{{First: 1001}, {First: 2001}}, LastInsertID: 7, ConnectionID: 1 << 31}
-		text := string(st.Rewrite(nil, []byte(q), st.Substitutions(nil, needs, nil, known)))
+		values := statement.Known{Taken: []statement.Taken{{First: 1001}, {First: 2001}}, LastInsertID: 7, ConnectionID: 1 << 31}
+		text := string(st.Rewrite(nil, []byte(q), st.Substitutions(nil, needs, nil, values)))
 		if text == q {
 			t.Errorf("%s: not rewritten", q)
 		}
@@ -371,8 +371,8 @@ func TestNoServerKnowsAStatementToTheProxy(t *testing.T) {
 		_, err := db.Exec(text)
 		_, prepared := db.Prepare(text)
 		for _, err := range []error{err, prepared} {
-			var told *mysql.MySQLError
-			if !errors.As(err, &told) || told.Number != 1064 {
+			var refusal *mysql.MySQLError
+			if !errors.As(err, &refusal) || refusal.Number != 1064 {
 				t.Errorf("%s: got %v from the server, want 1064", text, err)
 			}
 		}

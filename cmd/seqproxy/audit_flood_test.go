@@ -34,8 +34,8 @@ func TestRefusedStatementsDoNotFillTheLog(t *testing.T) {
 			"CREATE SEQUENCE t OWNED BY `" + long + "`.`" + long + "`", "SEQPROXY PAUSE SHARD '" + long + "'", "SEQPROXY ADD SEQUENCE SERVER '" + long + "'",
 		} {
 			_, err := conn.ExecContext(context.Background(), text)
-			var told *mysql.MySQLError
-			if !errors.As(err, &told) || told.Number != 1227 {
+			var refusal *mysql.MySQLError
+			if !errors.As(err, &refusal) || refusal.Number != 1227 {
 				t.Fatalf("%.100s: got %v, want error 1227", text, err)
 			}
 			tried++
@@ -51,7 +51,7 @@ func TestRefusedStatementsDoNotFillTheLog(t *testing.T) {
 	c.signal(syscall.SIGTERM)
 	c.end(0)
 	log := c.stderr()
-	written, left := 0, 0
+	written, omitted := 0, 0
 	count := regexp.MustCompile(`"of": "audit", "lines": (\d+), "user": "app"`)
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, `"user": "app", "statement"`) {
@@ -62,11 +62,11 @@ func TestRefusedStatementsDoNotFillTheLog(t *testing.T) {
 		}
 		if found := count.FindStringSubmatch(line); found != nil {
 			n, _ := strconv.Atoi(found[1])
-			left += n
+			omitted += n
 		}
 	}
-	if written+left != tried || left == 0 {
-		t.Errorf("%d refusals are written, and %d counted, of %d", written, left, tried)
+	if written+omitted != tried || omitted == 0 {
+		t.Errorf("%d refusals are written, and %d counted, of %d", written, omitted, tried)
 	}
 	if done := strings.Count(log, "\"statement\": \"CREATE SEQUENCE `made"); done != 150 {
 		t.Errorf("%d of 150 statements that were carried out are in the log", done)

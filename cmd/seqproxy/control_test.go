@@ -60,8 +60,8 @@ name = "app"
 func fails(t *testing.T, db *sql.DB, statement string, code uint16, text string) {
 	t.Helper()
 	_, err := db.Exec(statement)
-	var told *mysql.MySQLError
-	if !errors.As(err, &told) || told.Number != code || !strings.Contains(told.Message, text) {
+	var answer *mysql.MySQLError
+	if !errors.As(err, &answer) || answer.Number != code || !strings.Contains(answer.Message, text) {
 		t.Errorf("%s: got %v, want error %d with %q", statement, err, code, text)
 	}
 }
@@ -82,8 +82,8 @@ func both(t *testing.T, db *sql.DB, statement string) {
 	}
 }
 
-// heard waits for a value.
-func heard[T any](t *testing.T, what string, from <-chan T) (v T) {
+// receive waits for a value.
+func receive[T any](t *testing.T, what string, from <-chan T) (v T) {
 	t.Helper()
 	select {
 	case v = <-from:
@@ -113,7 +113,7 @@ func TestAShardIsPausedAndResumedBySQL(t *testing.T) {
 			case <-time.After(200 * time.Millisecond):
 			}
 			both(t, db, "SEQPROXY RESUME SHARD photos")
-			if err := heard(t, "the statement", inserted); err != nil {
+			if err := receive(t, "the statement", inserted); err != nil {
 				t.Errorf("the statement: %v", err)
 			}
 			both(t, db, "SEQPROXY RESUME")
@@ -172,7 +172,7 @@ func TestPauseTellsOfTheSessionsThatAreStillBusy(t *testing.T) {
 	if err := tx.Commit(); err != nil {
 		t.Errorf("COMMIT: %v", err)
 	}
-	if err := heard(t, "PAUSE", paused); err != nil {
+	if err := receive(t, "PAUSE", paused); err != nil {
 		t.Errorf("PAUSE: %v", err)
 	}
 	c.signal(syscall.SIGTERM)
@@ -275,8 +275,8 @@ func TestDuringGraceItIsNotReadyAndServes(t *testing.T) {
 	awaitReady(t, web, "", http.StatusOK)
 	c.signal(syscall.SIGTERM)
 	c.await("not ready any more")
-	if told := awaitReady(t, web, "", http.StatusServiceUnavailable); told.Reasons[0] != "the proxy is stopping" {
-		t.Errorf("/readyz: got %+v", told)
+	if answer := awaitReady(t, web, "", http.StatusServiceUnavailable); answer.Reasons[0] != "the proxy is stopping" {
+		t.Errorf("/readyz: got %+v", answer)
 	}
 	if got := query(t, c.data, "app", "", "SELECT 7"); got != "7" {
 		t.Errorf("a new client during grace: got %q, want 7", got)
@@ -414,11 +414,11 @@ func TestEveryStatementToTheProxyThatChangesSomethingIsAudited(t *testing.T) {
 	all = append(all, "SEQPROXY SHUTDOWN") // it ends the session
 	for _, sql := range all {
 		_, err := c.adm.Exec(sql)
-		var told *mysql.MySQLError
+		var answer *mysql.MySQLError
 		switch {
-		case errors.As(err, &told) && (told.Number == 1064 || told.Number == 1235):
+		case errors.As(err, &answer) && (answer.Number == 1064 || answer.Number == 1235):
 			t.Errorf("%s is not understood: %v", sql, err)
-		case err != nil && told == nil:
+		case err != nil && answer == nil:
 			t.Errorf("%s: %v", sql, err)
 		}
 	}

@@ -139,10 +139,10 @@ func TestTheDashboardShowsWhatIsTold(t *testing.T) {
 
 // hasSeries reports whether each part of an expression selects a series of told. Labels from
 // variables, and those that Prometheus adds, do not count.
-func hasSeries(told, expr string) bool {
+func hasSeries(metrics, expr string) bool {
 	for _, match := range regexp.MustCompile(`([a-z_:]+)\{([^}]*)\}`).FindAllStringSubmatch(expr, -1) {
 		found := false
-		for line := range strings.SplitSeq(told, "\n") {
+		for line := range strings.SplitSeq(metrics, "\n") {
 			if rest, ok := strings.CutPrefix(line, match[1]); !ok || rest == "" || rest[0] != '{' && rest[0] != ' ' {
 				continue
 			}

@@ -151,8 +151,8 @@ func (d *day) asks(t *testing.T, question string) answer {
 func (d *day) refuses(t *testing.T, c *sql.Conn, question string, code uint16, text string) {
 	t.Helper()
 	_, err := c.ExecContext(t.Context(), d.ask(t, question))
-	var told *mysql.MySQLError
-	if !errors.As(err, &told) || told.Number != code || !strings.Contains(told.Message, text) {
+	var reply *mysql.MySQLError
+	if !errors.As(err, &reply) || reply.Number != code || !strings.Contains(reply.Message, text) {
 		t.Errorf("%s: got %v, want error %d with %q", question, err, code, text)
 	}
 }
@@ -344,7 +344,7 @@ func TestTheDayOfADBA(t *testing.T) {
 	d.monitors(t, watch)
 	d.audits(t)
 	cease()
-	if err := heard(t, "the end of the application that worked all day", worked); err != nil {
+	if err := receive(t, "the end of the application that worked all day", worked); err != nil {
 		t.Errorf("the application that worked all day: %v", err)
 	}
 	d.stops(t)
@@ -430,7 +430,7 @@ func (d *day) looks(t *testing.T) {
 		t.Errorf("SEQUENCE SERVERS: got %v", got.rows)
 	}
 	photos := d.asks(t, "For how long do keys last").find(t, "name", "photos")
-	if left, err := strconv.ParseFloat(photos["seconds_left"], 64); err != nil || left <= 0 {
+	if seconds, err := strconv.ParseFloat(photos["seconds_left"], 64); err != nil || seconds <= 0 {
 		t.Errorf("SHOW SEQUENCES: seconds_left: got %q", photos["seconds_left"])
 	}
 	if _, there := photos["runway"]; !there {
@@ -473,8 +473,8 @@ func (d *day) breaksANode(t *testing.T) {
 	if err := d.take(t.Context(), c); err != nil {
 		t.Errorf("a key with the shard's server dead: %v", err)
 	}
-	var told *mysql.MySQLError
-	if err := d.insert(t.Context(), c, 1); !errors.As(err, &told) || told.Number != 1429 {
+	var reply *mysql.MySQLError
+	if err := d.insert(t.Context(), c, 1); !errors.As(err, &reply) || reply.Number != 1429 {
 		t.Errorf("an INSERT with the shard's server dead: got %v, want 1429", err)
 	}
 	a := d.awaits(t, "Which server does not answer", func(a answer) bool {
@@ -506,7 +506,7 @@ func (d *day) breaksANode(t *testing.T) {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		if _, told := askReady(t, d.http, ""); len(told.Warnings) == 0 {
+		if _, reply := askReady(t, d.http, ""); len(reply.Warnings) == 0 {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -559,14 +559,14 @@ func (d *day) losesTheSequenceServer(t *testing.T) {
 		return len(a.rows) == 1 && a.rows[0]["state"] == "away" && strings.Contains(a.rows[0]["error"], "refused")
 	})
 	want(t, "SEQUENCE SERVERS", a.rows[0], map[string]string{"server": server})
-	var told *mysql.MySQLError
+	var reply *mysql.MySQLError
 	var err error
 	for range 100 { // more than are in memory
 		if err = takeInvoice(); err != nil {
 			break
 		}
 	}
-	if !errors.As(err, &told) || told.Number != 1105 || !strings.Contains(told.Message, `sequence "invoices"`) || strings.Contains(told.Message, server) {
+	if !errors.As(err, &reply) || reply.Number != 1105 || !strings.Contains(reply.Message, `sequence "invoices"`) || strings.Contains(reply.Message, server) {
 		t.Errorf("NEXTVAL with no number in memory: got %v, want 1105 with the sequence, and without the server's address", err)
 	}
 	if err := d.canary(t.Context(), c, 1); err != nil {
@@ -579,11 +579,11 @@ func (d *day) losesTheSequenceServer(t *testing.T) {
 	if status, body := d.curl(t, "Does this sequence give keys"); status != http.StatusOK {
 		t.Errorf("/readyz of photos: got %d %s, want 200: it has numbers in memory", status, body)
 	}
-	if told := awaitReady(t, d.http, "?sequence=invoices", http.StatusServiceUnavailable); len(told.Reasons) != 1 || !strings.Contains(told.Reasons[0], server) {
-		t.Errorf("/readyz of invoices: got %+v, want the server as the reason", told)
+	if reply := awaitReady(t, d.http, "?sequence=invoices", http.StatusServiceUnavailable); len(reply.Reasons) != 1 || !strings.Contains(reply.Reasons[0], server) {
+		t.Errorf("/readyz of invoices: got %+v, want the server as the reason", reply)
 	}
 	photos := d.asks(t, "For how long do keys last").find(t, "name", "photos")
-	if left, err := strconv.ParseFloat(photos["seconds_left"], 64); err != nil || left <= 0 {
+	if seconds, err := strconv.ParseFloat(photos["seconds_left"], 64); err != nil || seconds <= 0 {
 		t.Errorf("SHOW SEQUENCES in the outage: seconds_left of photos: got %q", photos["seconds_left"])
 	}
 	warnings := inquire(t, d.dba, false, "SHOW WARNINGS")
@@ -735,7 +735,7 @@ func (d *day) pauses(t *testing.T) {
 	default:
 	}
 	d.asks(t, "It is back")
-	if err := heard(t, "the statement that waited", inserted); err != nil {
+	if err := receive(t, "the statement that waited", inserted); err != nil {
 		t.Errorf("the statement that waited: %v", err)
 	}
 }
@@ -800,8 +800,8 @@ func (d *day) stops(t *testing.T) {
 	}
 	insert("before the stop")
 	d.asks(t, "without cutting anybody")
-	if told := awaitReady(t, d.http, "", http.StatusServiceUnavailable); len(told.Reasons) != 1 || told.Reasons[0] != "the proxy is stopping" {
-		t.Errorf("/readyz: got %+v", told)
+	if reply := awaitReady(t, d.http, "", http.StatusServiceUnavailable); len(reply.Reasons) != 1 || reply.Reasons[0] != "the proxy is stopping" {
+		t.Errorf("/readyz: got %+v", reply)
 	}
 	d.awaitLines(t, `"event":"waiting for all clients to leave"`, 1)
 	if got := d.metric(t, "draining"); got != "1" {

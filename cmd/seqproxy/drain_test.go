@@ -119,8 +119,8 @@ func isEnded(t *testing.T, what string, c *sql.Conn) {
 	t.Helper()
 	// a row of that key would be one too many
 	_, err := c.ExecContext(context.Background(), "INSERT INTO t VALUES (0)")
-	var told *mysql.MySQLError
-	if !errors.Is(err, driver.ErrBadConn) && !errors.Is(err, mysql.ErrInvalidConn) && !(errors.As(err, &told) && told.Number == 1053) {
+	var answer *mysql.MySQLError
+	if !errors.Is(err, driver.ErrBadConn) && !errors.Is(err, mysql.ErrInvalidConn) && !(errors.As(err, &answer) && answer.Number == 1053) {
 		t.Errorf("%s: got %v, want its connection closed, or 1053", what, err)
 	}
 }
@@ -175,7 +175,7 @@ func (d *drained) rows(t *testing.T) {
 		}
 	}
 	for i, key := range there {
-		if _, told := slices.BinarySearch(d.keys, key); !told || i > 0 && there[i-1] == key {
+		if _, answer := slices.BinarySearch(d.keys, key); !answer || i > 0 && there[i-1] == key {
 			t.Errorf("there is a row %d too many", key)
 		}
 	}
@@ -273,8 +273,8 @@ func graceRunsOut(t *testing.T, grace string) error {
 
 	d.signal(syscall.SIGTERM)
 	d.await("not ready any more")
-	if status, told := askReady(t, d.web, ""); status != http.StatusServiceUnavailable || !slices.Equal(told.Reasons, []string{"the proxy is stopping"}) {
-		t.Errorf("/readyz: got %d %+v, want 503 at once, with the reason alone", status, told)
+	if status, answer := askReady(t, d.web, ""); status != http.StatusServiceUnavailable || !slices.Equal(answer.Reasons, []string{"the proxy is stopping"}) {
+		t.Errorf("/readyz: got %d %+v, want 503 at once, with the reason alone", status, answer)
 	}
 	inTransaction("in grace")
 	fresh, err := d.dial()
@@ -311,13 +311,13 @@ func graceRunsOut(t *testing.T, grace string) error {
 		isEnded(t, what, c)
 	}
 	d.server.Exec(t, "INSERT INTO d.other VALUES (1)")
-	if status, told := askReady(t, d.web, ""); status != http.StatusServiceUnavailable || !slices.Equal(told.Reasons, []string{"the proxy is stopping"}) {
-		t.Errorf("/readyz after grace: got %d %+v", status, told)
+	if status, answer := askReady(t, d.web, ""); status != http.StatusServiceUnavailable || !slices.Equal(answer.Reasons, []string{"the proxy is stopping"}) {
+		t.Errorf("/readyz after grace: got %d %+v", status, answer)
 	}
 	if _, err := lock.ExecContext(context.Background(), "DO RELEASE_LOCK('held')"); err != nil {
 		t.Fatal(err)
 	}
-	if err := heard(t, "the answer of the statement that ran", answered); err != nil {
+	if err := receive(t, "the answer of the statement that ran", answered); err != nil {
 		t.Errorf("the statement that ran: %v", err)
 	}
 	isEnded(t, "the session whose statement ran", running)

@@ -134,18 +134,18 @@ func TestThePageOfErrorsIsMadeOfTheCode(t *testing.T) {
 	for _, s := range errorTexts {
 		table := "| error | state | cause | cure |\n|---|---|---|---|\n"
 		for _, e := range s.errors {
-			told := fmt.Sprintf("%d | %s", e.code, e.state)
-			documented[told] = true
-			if source.told[told] == "" || e.cause == "" || e.cure == "" {
-				t.Errorf("errorTexts has the error %s, which the code does not make, or without cause or cure", told)
+			code := fmt.Sprintf("%d | %s", e.code, e.state)
+			documented[code] = true
+			if source.told[code] == "" || e.cause == "" || e.cure == "" {
+				t.Errorf("errorTexts has the error %s, which the code does not make, or without cause or cure", code)
 			}
-			table += fmt.Sprintf("| %s | %s | %s |\n", told, e.cause, e.cure)
+			table += fmt.Sprintf("| %s | %s | %s |\n", code, e.cause, e.cure)
 		}
 		tables[s.section] = table
 	}
-	for told, at := range source.told {
-		if !documented[told] {
-			t.Errorf("errorTexts does not have the error %s of %s", told, at)
+	for code, at := range source.told {
+		if !documented[code] {
+			t.Errorf("errorTexts does not have the error %s of %s", code, at)
 		}
 	}
 	for _, s := range wordTexts {

@@ -56,28 +56,28 @@ func ask(t *testing.T, method, address, path string) (status int, body string) {
 }
 
 // askReady asks /readyz with a query.
-func askReady(t *testing.T, address, query string) (status int, told web.Readiness) {
+func askReady(t *testing.T, address, query string) (status int, answer web.Readiness) {
 	t.Helper()
 	status, body := get(t, address, "/readyz"+query)
-	if err := json.Unmarshal([]byte(body), &told); err != nil || told.Reasons == nil || told.Warnings == nil {
+	if err := json.Unmarshal([]byte(body), &answer); err != nil || answer.Reasons == nil || answer.Warnings == nil {
 		t.Fatalf("/readyz%s: got %q, %v, want JSON with reasons and warnings", query, body, err)
 	}
-	if told.Ready != (status == http.StatusOK) || told.Ready != (len(told.Reasons) == 0) {
+	if answer.Ready != (status == http.StatusOK) || answer.Ready != (len(answer.Reasons) == 0) {
 		t.Fatalf("/readyz%s: got %d with %q", query, status, body)
 	}
-	return status, told
+	return status, answer
 }
 
 // awaitReady asks until the status is want.
-func awaitReady(t *testing.T, address, query string, want int) (told web.Readiness) {
+func awaitReady(t *testing.T, address, query string, want int) (answer web.Readiness) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		status, told := askReady(t, address, query)
+		status, answer := askReady(t, address, query)
 		if status == want {
-			return told
+			return answer
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("/readyz%s: got %d %+v for %v, want %d", query, status, told, patience, want)
+			t.Fatalf("/readyz%s: got %d %+v for %v, want %d", query, status, answer, patience, want)
 		}
 	}
 }
@@ -116,17 +116,17 @@ func TestHealthAndMetricsOverHTTP(t *testing.T) {
 		}
 	}
 
-	if status, told := askReady(t, address, ""); status != http.StatusOK || len(told.Warnings) > 0 {
-		t.Errorf("ready: got %d %+v, want 200 without warnings", status, told)
+	if status, answer := askReady(t, address, ""); status != http.StatusOK || len(answer.Warnings) > 0 {
+		t.Errorf("ready: got %d %+v, want 200 without warnings", status, answer)
 	}
-	if status, told := askReady(t, address, "?sequence=photos"); status != http.StatusNotFound || told.Reasons[0] != `there is no sequence "photos"` {
-		t.Errorf("an unknown sequence: got %d %+v, want 404 naming it", status, told)
+	if status, answer := askReady(t, address, "?sequence=photos"); status != http.StatusNotFound || answer.Reasons[0] != `there is no sequence "photos"` {
+		t.Errorf("an unknown sequence: got %d %+v, want 404 naming it", status, answer)
 	}
 	query(t, sql, "root", "", "CREATE SEQUENCE photos; SELECT NEXTVAL('photos'); CREATE SEQUENCE unused; CREATE SEQUENCE ending MAXVALUE 2; SELECT NEXTVAL('ending'), NEXTVAL('ending')")
 	awaitReady(t, address, "?sequence=photos", http.StatusOK)
 	awaitReady(t, address, "?sequence=unused", http.StatusOK)
-	if told := awaitReady(t, address, "?sequence=ending", http.StatusServiceUnavailable); told.Reasons[0] != `sequence "ending": sequence has run out` {
-		t.Errorf("a sequence at its end: got %+v", told)
+	if answer := awaitReady(t, address, "?sequence=ending", http.StatusServiceUnavailable); answer.Reasons[0] != `sequence "ending": sequence has run out` {
+		t.Errorf("a sequence at its end: got %+v", answer)
 	}
 	if got := query(t, s.Addr(), "root", "", "SELECT id FROM seqproxy.sequence WHERE name = 'unused'"); got != "0" {
 		t.Errorf("the row of the sequence that was only asked about: got %s, want 0", got)
@@ -136,17 +136,17 @@ func TestHealthAndMetricsOverHTTP(t *testing.T) {
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if told := awaitReady(t, address, "?sequence=unused", http.StatusServiceUnavailable); !strings.Contains(told.Reasons[0], `sequence "unused": sequence server `+s.Addr()+" is unavailable") {
-		t.Errorf("a sequence without numbers in memory: got %+v", told)
+	if answer := awaitReady(t, address, "?sequence=unused", http.StatusServiceUnavailable); !strings.Contains(answer.Reasons[0], `sequence "unused": sequence server `+s.Addr()+" is unavailable") {
+		t.Errorf("a sequence without numbers in memory: got %+v", answer)
 	}
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		// a server is asked every 2 s
-		status, told := askReady(t, address, "?sequence=photos")
-		if status == http.StatusOK && len(told.Warnings) == 1 && strings.Contains(told.Warnings[0], "shard default: node "+s.Addr()+" cannot be used") {
+		status, answer := askReady(t, address, "?sequence=photos")
+		if status == http.StatusOK && len(answer.Warnings) == 1 && strings.Contains(answer.Warnings[0], "shard default: node "+s.Addr()+" cannot be used") {
 			break
 		}
 		if status != http.StatusOK || time.Now().After(deadline) {
-			t.Fatalf("with keys in memory alone: got %d %+v, want 200 and a warning that names the shard", status, told)
+			t.Fatalf("with keys in memory alone: got %d %+v, want 200 and a warning that names the shard", status, answer)
 		}
 	}
 	if err := s.Restart(); err != nil {
@@ -154,7 +154,7 @@ func TestHealthAndMetricsOverHTTP(t *testing.T) {
 	}
 	awaitReady(t, address, "?sequence=unused", http.StatusOK)
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		if _, told := askReady(t, address, ""); len(told.Warnings) == 0 {
+		if _, answer := askReady(t, address, ""); len(answer.Warnings) == 0 {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -172,11 +172,11 @@ func TestNotReadyWithoutAnyServerAndWhileStopping(t *testing.T) {
 	}
 	p := begin(t, "-backend", s.Addr(), "-user", "root", "-listen", "127.0.0.1:0")
 	sql, address := p.address(), p.httpAddress()
-	var told web.Readiness
-	for deadline := time.Now().Add(patience); len(told.Reasons) != 2; time.Sleep(50 * time.Millisecond) {
+	var answer web.Readiness
+	for deadline := time.Now().Add(patience); len(answer.Reasons) != 2; time.Sleep(50 * time.Millisecond) {
 		// it may not accept clients yet
-		if told = awaitReady(t, address, "", http.StatusServiceUnavailable); time.Now().After(deadline) {
-			t.Fatalf("without a server: got %+v, want a reason for the shard and one for the keys", told)
+		if answer = awaitReady(t, address, "", http.StatusServiceUnavailable); time.Now().After(deadline) {
+			t.Fatalf("without a server: got %+v, want a reason for the shard and one for the keys", answer)
 		}
 	}
 	if status, _ := get(t, address, "/healthz"); status != http.StatusOK {
@@ -207,8 +207,8 @@ func TestNotReadyWithoutAnyServerAndWhileStopping(t *testing.T) {
 	awaitStatement(t, s.Addr(), "SELECT GET_LOCK")
 	p.signal(syscall.SIGTERM)
 	p.await("stopping")
-	if told := awaitReady(t, address, "", http.StatusServiceUnavailable); told.Reasons[0] != "the proxy is stopping" {
-		t.Errorf("while it stops: got %+v", told)
+	if answer := awaitReady(t, address, "", http.StatusServiceUnavailable); answer.Reasons[0] != "the proxy is stopping" {
+		t.Errorf("while it stops: got %+v", answer)
 	}
 	if _, metrics := get(t, address, "/metrics"); !strings.Contains(metrics, "\nseqproxy_draining 1\n") {
 		t.Error("seqproxy_draining is not 1 while it stops")

@@ -100,11 +100,11 @@ address = %q
 	primary := func(n *mysqltest.Server) (row string, metrics []string) {
 		return "s " + n.Addr() + " primary", []string{"seqproxy_node_primary 1 " + n.Addr() + " s", "seqproxy_node_up 1 " + n.Addr() + " s"}
 	}
-	id := told(pinned, "SELECT CONNECTION_ID()")
+	id := firstValue(pinned, "SELECT CONNECTION_ID()")
 	row, metrics := primary(first)
 	await("before", []string{row}, metrics)
 	s.reload(config(second.Addr()))
-	if got := told(asker, "SELECT 'moved'"); got != "moved" {
+	if got := firstValue(asker, "SELECT 'moved'"); got != "moved" {
 		t.Fatalf("got %s", got)
 	}
 	row, metrics = primary(second)

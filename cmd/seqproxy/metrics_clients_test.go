@@ -87,7 +87,7 @@ max_connections = 1
 	})
 	m.moves("QUIT", ends, series{reason("quit"): 1}, func() { query(t, m.clients, "root", "", "DO 1") })
 	m.moves("KILL", ends, series{reason("killed"): 1, reason("quit"): 1}, func() {
-		query(t, m.clients, "root", "", "KILL "+told(few, "SELECT CONNECTION_ID()"))
+		query(t, m.clients, "root", "", "KILL "+firstValue(few, "SELECT CONNECTION_ID()"))
 	})
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		// the user may have one connection
@@ -118,12 +118,12 @@ max_connections = 1
 		{"refused", "", "SELECT NEXTVAL('nobody')"},
 	} {
 		m.moves(c.statement, []string{"statements_total", "statement_duration_seconds_count"},
-			series{fmt.Sprintf(`statements_total{kind="%s",shard="%s"}`, c.kind, c.shard): 1, "statement_duration_seconds_count": 1}, func() { told(root, c.statement) })
+			series{fmt.Sprintf(`statements_total{kind="%s",shard="%s"}`, c.kind, c.shard): 1, "statement_duration_seconds_count": 1}, func() { firstValue(root, c.statement) })
 	}
 	const size = 1 << 20
 	statement := fmt.Sprintf("SELECT REPEAT('x', %d)", size)
 	before := m.read()
-	m.moves("a long answer", []string{"statements_total"}, series{`statements_total{kind="relay",shard="main"}`: 1}, func() { told(root, statement) })
+	m.moves("a long answer", []string{"statements_total"}, series{`statements_total{kind="relay",shard="main"}`: 1}, func() { firstValue(root, statement) })
 	moved := m.read().since(before)
 	if got, want := moved[`client_bytes_total{direction="received"}`], float64(len(statement)+5); got != want || moved[`shard_bytes_total{direction="sent",shard="main"}`] != want {
 		t.Errorf("a statement of %v bytes: %v", want, moved.family("client_bytes_total", "shard_bytes_total"))
@@ -154,7 +154,7 @@ max_connections = 1
 	p.signal(syscall.SIGTERM)
 	m.awaits("the proxy stops", series{"draining": 1, "ready": 0, reason("drain"): 1})
 	must(t, lock, "DO RELEASE_LOCK('metered')")
-	if err := heard(t, "the statement", answered); err != nil {
+	if err := receive(t, "the statement", answered); err != nil {
 		t.Error(err)
 	}
 	p.end(0)

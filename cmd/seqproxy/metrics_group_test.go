@@ -22,8 +22,8 @@ func TestMetricsOfAGroup(t *testing.T) {
 	c := s.mustConnect(t, "root", "")
 	must(t, c, "CREATE SEQUENCE photos CACHE 10", "SELECT NEXTVAL('photos')")
 	name := ""
-	for told := range m.read().family("sequence_server_up") {
-		name = strings.TrimSuffix(strings.TrimPrefix(told, `sequence_server_up{server="`), `"}`)
+	for series := range m.read().family("sequence_server_up") {
+		name = strings.TrimSuffix(strings.TrimPrefix(series, `sequence_server_up{server="`), `"}`)
 	}
 	for _, link := range links {
 		if !strings.Contains(name, link.Addr()) {
@@ -55,7 +55,7 @@ func TestMetricsOfAGroup(t *testing.T) {
 		}
 	}
 	links[1].Mend()
-	if err := heard(t, "the numbers", answered); err != nil {
+	if err := receive(t, "the numbers", answered); err != nil {
 		t.Fatal(err)
 	}
 	m.awaits("with the replica", lines("photos", map[string]float64{"given": 1000001, "failed": 0}))

@@ -101,7 +101,7 @@ func TestMetricsOfNodes(t *testing.T) {
 	}
 	m.awaits("a session with a command in hand", want)
 	must(t, lock, "DO RELEASE_LOCK('metered')")
-	if err := heard(t, "the lock", answered); err != nil {
+	if err := receive(t, "the lock", answered); err != nil {
 		t.Fatal(err)
 	}
 	m.awaits("it rests again", before)

@@ -28,7 +28,7 @@ func TestMetricsTellHowReservationsEnd(t *testing.T) {
 		}
 	}
 	release()
-	if err := heard(t, "the number", answered); err != nil {
+	if err := receive(t, "the number", answered); err != nil {
 		t.Fatal(err)
 	}
 	n.awaits("after the lock", lines("locked", map[string]float64{"given": 1, "reservations ok": 1, "failed": 0, "waits": 1}))
@@ -43,7 +43,7 @@ func TestMetricsTellHowReservationsEnd(t *testing.T) {
 	n.awaits("all is reserved", lines("ending", map[string]float64{"cached": 10, "reservations ok": 2, "reservations end": 0}))
 	n.moves("the last ones", reservations, lines("ending", map[string]float64{"reservations end": 1}), func() { must(t, n.c, next("ending", 10)) })
 	n.moves("none are left", reservations, lines("ending", map[string]float64{"reservations end": 1, "failed": 1}), func() {
-		if got := told(n.c, next("ending", 1)); !strings.Contains(got, "Error 4084") {
+		if got := firstValue(n.c, next("ending", 1)); !strings.Contains(got, "Error 4084") {
 			t.Errorf("got %s, want error 4084", got)
 		}
 	})
@@ -54,12 +54,12 @@ func TestMetricsTellHowReservationsEnd(t *testing.T) {
 	ends := []string{"sequence_server_reservation_duration_seconds_count"}
 	n.moves("a row that is deleted", ends, series{fmt.Sprintf(`%s{result="no_row",server="%s"}`, ends[0], n.link.Addr()): 1}, func() {
 		n.exec("DELETE FROM sequence WHERE name = 'deleted'")
-		if got := told(n.c, next("deleted", 20)); !strings.Contains(got, "Error 4091") {
+		if got := firstValue(n.c, next("deleted", 20)); !strings.Contains(got, "Error 4091") {
 			t.Errorf("got %s, want error 4091", got)
 		}
 	})
-	if left := n.read().of("deleted"); len(left) > 0 {
-		t.Errorf("of a sequence that is no more is told %v", left)
+	if rest := n.read().of("deleted"); len(rest) > 0 {
+		t.Errorf("of a sequence that is no more is told %v", rest)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestMetricsOfAnOutageOfTheSequenceServer(t *testing.T) {
 	}
 	for i := range 3 {
 		for _, name := range []string{"photos", "strict"} {
-			if got := told(n.c, "SELECT NEXTVAL('"+name+"')"); !strings.Contains(got, "Error 1105") {
+			if got := firstValue(n.c, "SELECT NEXTVAL('"+name+"')"); !strings.Contains(got, "Error 1105") {
 				t.Errorf("%s: got %s, want error 1105", name, got)
 			}
 			all = n.awaits("no number", lines(name, map[string]float64{"waits": float64(i + 2), "failed": float64(i + 1), "unused unknown_commit": 0}))
@@ -154,7 +154,7 @@ func TestMetricsOfHowLongNumbersLast(t *testing.T) {
 	for range 5 {
 		must(t, n.c, "SELECT NEXTVAL('photos')")
 	}
-	if got := told(n.c, "SELECT NEXTVAL('photos')"); !strings.Contains(got, "Error 4084") {
+	if got := firstValue(n.c, "SELECT NEXTVAL('photos')"); !strings.Contains(got, "Error 4084") {
 		t.Fatalf("got %s, want error 4084", got)
 	}
 	begin = time.Now()
@@ -185,7 +185,7 @@ func TestMetricsOfANewEpoch(t *testing.T) {
 			t.Fatalf("the table has the epoch %v, %v", epoch, err)
 		}
 		n.awaits("restarted", series{line("photos", "cached"): 0, line("photos", "unused restart"): restarted, `sequence_epoch{sequence="photos"}`: epoch})
-		if got := told(n.c, "SELECT NEXTVAL('photos')"); got != "1" {
+		if got := firstValue(n.c, "SELECT NEXTVAL('photos')"); got != "1" {
 			t.Errorf("got %s, want 1", got)
 		}
 		n.awaits("it goes on", lines("photos", map[string]float64{"cached": 9, "given": float64(i + 2), "rewinds": 0}))
@@ -217,14 +217,14 @@ func TestMetricsNameAThousandSequences(t *testing.T) {
 	if got := all["sequences"]; got != named+more {
 		t.Errorf("sequences: got %v, want %d", got, named+more)
 	}
-	if given, held, reserved := total(all, "numbers_given_total"), total(all, "cached_numbers"), total(all, "numbers_reserved_total"); given != named+more || given+held != reserved {
-		t.Errorf("got %v given, %v in memory, %v reserved, want %d, and the sum of both", given, held, reserved, named+more)
+	if given, cached, reserved := total(all, "numbers_given_total"), total(all, "cached_numbers"), total(all, "numbers_reserved_total"); given != named+more || given+cached != reserved {
+		t.Errorf("got %v given, %v in memory, %v reserved, want %d, and the sum of both", given, cached, reserved, named+more)
 	}
 	n.agrees("other")
-	for told := range all.of("other") {
+	for series := range all.of("other") {
 		for _, metric := range []string{"cache_size", "cover_seconds", "order_skew_seconds", "used_ratio", "exhaustion", "epoch", "order_home_up"} {
-			if strings.HasPrefix(told, "sequence_"+metric) {
-				t.Errorf("%s is told, which cannot be added up", told)
+			if strings.HasPrefix(series, "sequence_"+metric) {
+				t.Errorf("%s is told, which cannot be added up", series)
 			}
 		}
 	}

@@ -121,12 +121,12 @@ var metricSections = []struct{ table, names string }{
 }
 
 // metricTables makes the tables of the page from a proxy's metrics.
-func metricTables(t *testing.T, told map[string]metric) map[string]string {
+func metricTables(t *testing.T, metrics map[string]metric) map[string]string {
 	t.Helper()
 	tables := make(map[string]string)
-	for _, name := range slices.Sorted(maps.Keys(told)) {
-		short, own := strings.CutPrefix(name, "seqproxy_")
-		if !own {
+	for _, name := range slices.Sorted(maps.Keys(metrics)) {
+		short, ours := strings.CutPrefix(name, "seqproxy_")
+		if !ours {
 			if !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") {
 				t.Errorf("%s is told, whose name is of nobody", name)
 			}
@@ -139,7 +139,7 @@ func metricTables(t *testing.T, told map[string]metric) map[string]string {
 			t.Errorf("%s belongs to no section of docs/metrics.md", name)
 			continue
 		}
-		table, is := metricSections[at].table, told[name]
+		table, is := metricSections[at].table, metrics[name]
 		if tables[table] == "" {
 			tables[table] = "| metric | type | labels | meaning |\n|---|---|---|---|\n"
 		}
@@ -161,8 +161,8 @@ func repositoryFile(t *testing.T, path string) string {
 // dashboard must use no others.
 func TestMetricsAreThoseOfThePageTheAlertsAndTheDashboard(t *testing.T) {
 	address := eventful(t)
-	told, text := scrape(t, address)
-	keepPage(t, "metrics.md", metricTables(t, told))
+	metrics, text := scrape(t, address)
+	keepPage(t, "metrics.md", metricTables(t, metrics))
 
 	var rules struct {
 		Groups []struct {
@@ -176,7 +176,7 @@ func TestMetricsAreThoseOfThePageTheAlertsAndTheDashboard(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(alerts), &rules); err != nil {
 		t.Fatal(err)
 	}
-	known := queried{told}
+	known := queried{metrics}
 	found := 0
 	described := make(map[string]bool)
 	var list strings.Builder
@@ -340,7 +340,7 @@ func findPromtool() string {
 
 // promtool checks the alerts, their tests and a scrape with Prometheus's own tool, if that is
 // installed.
-func promtool(t *testing.T, told string) {
+func promtool(t *testing.T, metrics string) {
 	t.Helper()
 	tool := findPromtool()
 	if tool == "" {
@@ -353,7 +353,7 @@ func promtool(t *testing.T, told string) {
 		{"test", "rules", "testdata/alerts_test.yml"},
 	} {
 		cmd := exec.Command(tool, args...)
-		cmd.Stdin = strings.NewReader(told)
+		cmd.Stdin = strings.NewReader(metrics)
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
 		if err := cmd.Run(); err != nil {

@@ -42,7 +42,7 @@ func (n *numbered) config(first, rest string) string {
 func (n *numbered) eventually(statement string) {
 	n.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		got := told(n.c, statement)
+		got := firstValue(n.c, statement)
 		if !strings.Contains(got, "Error") {
 			return
 		}
@@ -110,13 +110,13 @@ func (all series) disagreeOn(name string) string {
 func (all series) disagreeOnServer(address string) (wrong string) {
 	for _, result := range []string{"ok", "conflict", "changed", "end", "no_row", "no_ceiling", "rewind", "unknown", "unfit", "error"} {
 		sum := 0.0
-		for told, value := range all.family("sequence_reservations_total") {
-			if strings.HasPrefix(told, `sequence_reservations_total{result="`+result+`",`) {
+		for series, value := range all.family("sequence_reservations_total") {
+			if strings.HasPrefix(series, `sequence_reservations_total{result="`+result+`",`) {
 				sum += value
 			}
 		}
-		if told := fmt.Sprintf(`sequence_server_reservation_duration_seconds_count{result="%s",server="%s"}`, result, address); all[told] != sum {
-			wrong += fmt.Sprintf("%s: got %v, and %v of all sequences\n", told, all[told], sum)
+		if series := fmt.Sprintf(`sequence_server_reservation_duration_seconds_count{result="%s",server="%s"}`, result, address); all[series] != sum {
+			wrong += fmt.Sprintf("%s: got %v, and %v of all sequences\n", series, all[series], sum)
 		}
 	}
 	return wrong
@@ -234,8 +234,8 @@ func TestMetricsTellWhyNumbersAreNotUsed(t *testing.T) {
 			continue
 		}
 		must(t, n.c, "DROP SEQUENCE `"+name+"`")
-		if left := n.read().of(name); len(left) > 0 {
-			t.Errorf("%s was dropped, and %v is told of it", name, left)
+		if rest := n.read().of(name); len(rest) > 0 {
+			t.Errorf("%s was dropped, and %v is told of it", name, rest)
 		}
 	}
 }
@@ -266,7 +266,7 @@ func TestMetricsOfAReservationWhoseConnectionBreaks(t *testing.T) {
 		}
 		release()
 		n.link.Mend()
-		if err := heard(t, "the numbers", answered); err != nil {
+		if err := receive(t, "the numbers", answered); err != nil {
 			t.Fatal(err)
 		}
 		all := n.awaits("the numbers that came after all", lines("photos", map[string]float64{"given": given, "failed": 0, "unused refused": 0}))
@@ -287,7 +287,7 @@ func TestMetricsOfAReservationThatCannotBeTrusted(t *testing.T) {
 	// Another client might have changed the row at that moment. So there are six attempts of 20
 	// numbers each.
 	n.moves("the trigger", counts, lines("photos", map[string]float64{"reserved": 120, "unused refused": 120, "reservations changed": 5, "reservations unfit": 1, "waits": 1, "failed": 1}), func() {
-		if got := told(n.c, "SELECT NEXTVAL('photos', 20)"); !strings.Contains(got, "unfit to give numbers") {
+		if got := firstValue(n.c, "SELECT NEXTVAL('photos', 20)"); !strings.Contains(got, "unfit to give numbers") {
 			// the way out is in the log
 			t.Errorf("got %s, want an error that says that the table is unfit", got)
 		}
@@ -318,7 +318,7 @@ func TestMetricsOfNumbersWhoseCallerHasGone(t *testing.T) {
 		}()
 		n.awaitUpdate()
 		leave() // it closes the connection
-		if err := heard(t, "the client's own end", answered); !errors.Is(err, context.Canceled) {
+		if err := receive(t, "the client's own end", answered); !errors.Is(err, context.Canceled) {
 			t.Fatalf("got %v", err)
 		}
 		n.awaits("the proxy has seen that it is gone", lines("strict", map[string]float64{"waits": waits + 1, "failed": 0}))

@@ -138,38 +138,38 @@ func (o *outage) number(row map[string]string, column string) float64 {
 	return n
 }
 
-// told returns what SHOW SEQUENCES says about a flow's sequence: numbers in memory, for how many
+// row returns what SHOW SEQUENCES says about a flow's sequence: numbers in memory, for how many
 // seconds, at which rate. These three must agree. All are 0 before the first number.
-func (o *outage) told(all answer, f *flow) (cached, left, rate float64) {
+func (o *outage) row(all answer, f *flow) (cached, remaining, rate float64) {
 	o.t.Helper()
 	row := all.find(o.t, "name", f.name)
 	if row["seconds_left"] == "NULL" {
 		return 0, 0, 0
 	}
-	cached, left, rate = o.number(row, "cached"), o.number(row, "seconds_left"), o.number(row, "rate")
-	if wrong := math.Abs(left*rate - cached); wrong > 0.06*(left+rate)+1 {
+	cached, remaining, rate = o.number(row, "cached"), o.number(row, "seconds_left"), o.number(row, "rate")
+	if wrong := math.Abs(remaining*rate - cached); wrong > 0.06*(remaining+rate)+1 {
 		// rate and seconds are rounded to one decimal
-		o.t.Errorf("%s: %v seconds are left, of %v numbers at %v a second", f.name, left, cached, rate)
+		o.t.Errorf("%s: %v seconds are left, of %v numbers at %v a second", f.name, remaining, cached, rate)
 	}
-	return cached, left, rate
+	return cached, remaining, rate
 }
 
-// held waits until memory has all numbers for the cover and a few seconds more, at a rate that is
+// awaitFilled waits until memory has all numbers for the cover and a few seconds more, at a rate that is
 // measured well.
-func (o *outage) held(limit time.Duration) {
+func (o *outage) awaitFilled(limit time.Duration) {
 	o.t.Helper()
 	begin, spare := time.Now(), min(o.cover/2, 5*time.Second).Seconds()
-	held := make(map[string]bool)
+	filled := make(map[string]bool)
 	for deadline := begin.Add(limit); ; time.Sleep(50 * time.Millisecond) {
 		all, missing := inquire(o.t, o.dba, false, "SHOW SEQUENCES"), ""
 		for _, f := range o.flows {
-			cached, left, rate := o.told(all, f)
-			if cached < float64(f.rate)*(o.cover.Seconds()+spare) || left < o.cover.Seconds() || 1.1*rate < float64(f.rate) {
-				missing += fmt.Sprintf("%s: %v are held, for %v s at %v a second, want %d a second for %v\n", f.name, cached, left, rate, f.rate, o.cover)
+			cached, remaining, rate := o.row(all, f)
+			if cached < float64(f.rate)*(o.cover.Seconds()+spare) || remaining < o.cover.Seconds() || 1.1*rate < float64(f.rate) {
+				missing += fmt.Sprintf("%s: %v are filled, for %v s at %v a second, want %d a second for %v\n", f.name, cached, remaining, rate, f.rate, o.cover)
 			}
-			if !held[f.name] && cached >= float64(f.rate)*o.cover.Seconds() {
-				held[f.name] = true
-				o.t.Logf("%s: %v numbers were held for the first time %.0f s after the first", f.name, cached, time.Since(begin).Seconds())
+			if !filled[f.name] && cached >= float64(f.rate)*o.cover.Seconds() {
+				filled[f.name] = true
+				o.t.Logf("%s: %v numbers were filled for the first time %.0f s after the first", f.name, cached, time.Since(begin).Seconds())
 			}
 		}
 		if missing == "" {
@@ -233,7 +233,7 @@ func TestKeysFlowForTheWholeCover(t *testing.T) {
 		clients.Wait()
 	}
 	t.Cleanup(stop)
-	o.held(cover + 5*time.Minute)
+	o.awaitFilled(cover + 5*time.Minute)
 	warm := o.waits()
 	for _, s := range o.servers {
 		if err := s.Kill(); err != nil {
@@ -280,18 +280,18 @@ func (o *outage) during(base series, killed time.Time, taken map[*flow]int64, fi
 			last = true
 		case <-time.After(every):
 		}
-		all, told := o.metered.read(), inquire(o.t, o.dba, false, "SHOW SEQUENCES")
+		all, shown := o.metered.read(), inquire(o.t, o.dba, false, "SHOW SEQUENCES")
 		for _, f := range o.flows {
 			total := f.of(base, "cached_numbers") + f.of(base, "numbers_given_total")
 			if got := f.of(all, "cached_numbers") + f.of(all, "numbers_given_total"); got != total {
 				o.t.Errorf("%s: %v numbers were given or are held, want %v as in the beginning", f.name, got, total)
 			}
 			seconds, held := f.of(all, "cover_seconds"), f.of(all, "cached_numbers")
-			cached, left, rate := o.told(told, f)
+			cached, remaining, rate := o.row(shown, f)
 			if cached > held || seconds <= 0 || seconds > held/rate*2 {
-				o.t.Errorf("%s: /metrics told of %v numbers for %v s, then SHOW SEQUENCES of %v for %v s", f.name, held, seconds, cached, left)
+				o.t.Errorf("%s: /metrics told of %v numbers for %v s, then SHOW SEQUENCES of %v for %v s", f.name, held, seconds, cached, remaining)
 			}
-			o.t.Logf("%6.1f s: %-6s %6d given since the kill, %6.0f cached, seconds_left %6.1f", time.Since(killed).Seconds(), f.name, f.taken.Load()-taken[f], cached, left)
+			o.t.Logf("%6.1f s: %-6s %6d given since the kill, %6.0f cached, seconds_left %6.1f", time.Since(killed).Seconds(), f.name, f.taken.Load()-taken[f], cached, remaining)
 		}
 	}
 }
@@ -301,7 +301,7 @@ func (o *outage) during(base series, killed time.Time, taken map[*flow]int64, fi
 func (o *outage) runsOut(f *flow) {
 	t := o.t
 	t.Helper()
-	held := f.of(o.metered.read(), "cached_numbers")
+	cached := f.of(o.metered.read(), "cached_numbers")
 	before, begin := f.taken.Load(), time.Now()
 	var err error
 	for err == nil {
@@ -309,16 +309,16 @@ func (o *outage) runsOut(f *flow) {
 		err = f.take()
 	}
 	took := time.Since(begin)
-	if got := float64(f.taken.Load() - before); got != held {
-		t.Errorf("%s: %v numbers were given, of %v that were held", f.name, got, held)
+	if got := float64(f.taken.Load() - before); got != cached {
+		t.Errorf("%s: %v numbers were given, of %v that were held", f.name, got, cached)
 	}
-	var told *mysql.MySQLError
-	if !errors.As(err, &told) || told.Number != 1105 || took > patience {
+	var refusal *mysql.MySQLError
+	if !errors.As(err, &refusal) || refusal.Number != 1105 || took > patience {
 		t.Fatalf("%s: got %v after %v, want error 1105", f.name, err, took)
 	}
 	for _, part := range []string{`sequence "` + f.name + `"`, "its sequence server is unavailable (waited ", "try again"} {
-		if !strings.Contains(told.Message, part) {
-			t.Errorf("%s: got %q, want %q in it", f.name, told.Message, part)
+		if !strings.Contains(refusal.Message, part) {
+			t.Errorf("%s: got %q, want %q in it", f.name, refusal.Message, part)
 		}
 	}
 	t.Logf("%s: after %d more, and %v of waiting: %v", f.name, f.taken.Load()-before, took.Round(time.Millisecond), err)
@@ -363,7 +363,7 @@ func (o *outage) heals() {
 	}
 	defer clients.Wait()
 	defer enough.Store(true)
-	o.held(patience)
+	o.awaitFilled(patience)
 	enough.Store(true)
 	clients.Wait()
 	if err := errors.Join(ended...); err != nil {
@@ -392,28 +392,28 @@ func TestAKilledProxyLosesWhatItHeld(t *testing.T) {
 	var enough atomic.Bool
 	used := make(chan error, 1)
 	go func() { used <- f.steadily(enough.Load) }()
-	o.held(patience)
+	o.awaitFilled(patience)
 	enough.Store(true)
-	if err := heard(t, "the end of the client", used); err != nil {
+	if err := receive(t, "the end of the client", used); err != nil {
 		t.Fatal(err)
 	}
-	db, held, size := o.servers[0].DB(t, "seqproxy"), 0.0, 0.0
+	db, cached, size := o.servers[0].DB(t, "seqproxy"), 0.0, 0.0
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		// a reservation may be on its way
 		all, id := o.metered.read(), 0.0
-		held, size = f.of(all, "cached_numbers"), f.of(all, "cache_size")
+		cached, size = f.of(all, "cached_numbers"), f.of(all, "cache_size")
 		if err := db.QueryRowContext(t.Context(), "SELECT id FROM sequence WHERE name = 'photos'").Scan(&id); err != nil {
 			t.Fatal(err)
 		}
-		if id == float64(f.last)+held {
+		if id == float64(f.last)+cached {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d was given last, %v are held, and the row has %v", f.last, held, id)
+			t.Fatalf("%d was given last, %v are held, and the row has %v", f.last, cached, id)
 		}
 	}
-	if held > 2*size || size > 1.5*1.1*rate*cover.Seconds() {
-		t.Errorf("%v numbers are held, in segments of %v: want two segments at most, of the rate times the cover and a tenth", held, size)
+	if cached > 2*size || size > 1.5*1.1*rate*cover.Seconds() {
+		t.Errorf("%v numbers are held, in segments of %v: want two segments at most, of the rate times the cover and a tenth", cached, size)
 	}
 	o.signal(syscall.SIGKILL)
 	o.end(-1)
@@ -423,8 +423,8 @@ func TestAKilledProxyLosesWhatItHeld(t *testing.T) {
 	if err := f.take(); err != nil {
 		t.Fatal(err)
 	}
-	if lost := float64(f.last - last - 1); lost != held {
-		t.Errorf("%v numbers were lost, of %v that were held", lost, held)
+	if lost := float64(f.last - last - 1); lost != cached {
+		t.Errorf("%v numbers were lost, of %v that were held", lost, cached)
 	}
-	t.Logf("%d keys a second, %v of cover: %v numbers were lost", rate, cover, held)
+	t.Logf("%d keys a second, %v of cover: %v numbers were lost", rate, cover, cached)
 }

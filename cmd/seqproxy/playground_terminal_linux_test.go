@@ -251,8 +251,8 @@ func TestTheDemoIsOnePageInATerminal(t *testing.T) {
 			w.resize(34, 8)
 			page := w.awaits(p, "keys in a narrow window", func(text string) bool {
 				rate, _ := shownNumber(text, "keys/s")
-				left, _ := shownNumber(text, "seconds left")
-				return rate > 0 && left > 0
+				seconds, _ := shownNumber(text, "seconds left")
+				return rate > 0 && seconds > 0
 			})
 			if twice, there := shownNumber(page, "duplicates"); !there || twice != 0 {
 				t.Errorf("duplicates in a narrow window: got %d, %v:\n%s", twice, there, page)

@@ -133,8 +133,8 @@ func TestANewUserTriesThePlayground(t *testing.T) {
 			t.Errorf("server with pid %d after Ctrl-C: got %v, want it gone", pid, err)
 		}
 	}
-	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
-		t.Errorf("left in the temporary directory: got %v, %v, want nothing", left, err)
+	if remains, err := os.ReadDir(tmp); err != nil || len(remains) > 0 {
+		t.Errorf("left in the temporary directory: got %v, %v, want nothing", remains, err)
 	}
 	if got := p.stderr(); got != "" {
 		t.Errorf("stderr: got %q, want nothing", got)
@@ -360,8 +360,8 @@ func TestCtrlCDuringTheStartEndsEverything(t *testing.T) {
 	if want := "Stopped before everything was ready."; !strings.Contains(p.stdout(), want) {
 		t.Errorf("stdout does not hold %q", want)
 	}
-	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
-		t.Errorf("left in the temporary directory: got %v, %v, want nothing", left, err)
+	if remains, err := os.ReadDir(tmp); err != nil || len(remains) > 0 {
+		t.Errorf("left in the temporary directory: got %v, %v, want nothing", remains, err)
 	}
 }
 
@@ -478,8 +478,8 @@ func TestWhatKeepsThePlaygroundFromStarting(t *testing.T) {
 			if got, want := p.stderr(), "seqproxy: "+test.want+"\n"; got != want {
 				t.Errorf("stderr: got %q, want %q", got, want)
 			}
-			if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
-				t.Errorf("left in the temporary directory: got %v, %v, want nothing", left, err)
+			if remains, err := os.ReadDir(tmp); err != nil || len(remains) > 0 {
+				t.Errorf("left in the temporary directory: got %v, %v, want nothing", remains, err)
 			}
 		})
 	}

@@ -170,12 +170,12 @@ func pass(a, b net.Conn) {
 
 // outcomeWord returns "ok" or the number of an error.
 func outcomeWord(err error) string {
-	var told *mysql.MySQLError
+	var refusal *mysql.MySQLError
 	switch {
 	case err == nil:
 		return "ok"
-	case errors.As(err, &told):
-		return strconv.Itoa(int(told.Number))
+	case errors.As(err, &refusal):
+		return strconv.Itoa(int(refusal.Number))
 	}
 	return err.Error()
 }

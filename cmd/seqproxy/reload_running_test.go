@@ -124,8 +124,8 @@ func (s *subject) mustConnect(t *testing.T, user, password string) *sql.Conn {
 	return c
 }
 
-// told returns the first value of the first row, or the error.
-func told(c *sql.Conn, query string) string {
+// firstValue returns the first value of the first row, or the error.
+func firstValue(c *sql.Conn, query string) string {
 	var value sql.NullString
 	if err := c.QueryRowContext(context.Background(), query).Scan(&value); err != nil {
 		return err.Error()
@@ -225,7 +225,7 @@ func TestAReloadIsAllOrNothing(t *testing.T) {
 	if _, err := s.connect(t, "alice", "a", nil); err == nil || !strings.Contains(err.Error(), "1045") {
 		t.Errorf("a removed user: got %v, want 1045", err)
 	}
-	if got := told(running, "SELECT 7"); got != "7" {
+	if got := firstValue(running, "SELECT 7"); got != "7" {
 		t.Errorf("the session of a removed user: got %s, want 7", got)
 	}
 	if strings.Contains(s.logged(), "'a'") {

@@ -139,11 +139,11 @@ func allowedCalls(t *testing.T, filters []string) string {
 	for _, m := range regexp.MustCompile(`(?m)^\s+SYS_(\w+)\s+= (\d+)$`).FindAllStringSubmatch(string(source), -1) {
 		numbers[strings.ToLower(m[1])] = m[2]
 	}
-	left := make(map[string]bool)
+	remaining := make(map[string]bool)
 	var set func(name string, allowed bool)
 	set = func(name string, allowed bool) {
-		if number, known := numbers[name]; known {
-			left[number] = allowed
+		if number, ok := numbers[name]; ok {
+			remaining[number] = allowed
 		}
 		for _, member := range groups[name] {
 			set(member, allowed)
@@ -158,7 +158,7 @@ func allowedCalls(t *testing.T, filters []string) string {
 		set(name, !denied)
 	}
 	var b strings.Builder
-	for number, allowed := range left {
+	for number, allowed := range remaining {
 		if allowed {
 			fmt.Fprintln(&b, number)
 		}

@@ -28,9 +28,9 @@ func openLimited(t *testing.T, l limits) (log *Log, path string) {
 }
 
 // written counts the lines of each event, and those left out.
-func written(t *testing.T, path string) (lines, left map[string]int) {
+func written(t *testing.T, path string) (lines, omitted map[string]int) {
 	t.Helper()
-	lines, left = make(map[string]int), make(map[string]int)
+	lines, omitted = make(map[string]int), make(map[string]int)
 	for line := range strings.Lines(read(t, path)) {
 		if !strings.HasSuffix(line, "\n") {
 			break // the line is incomplete
@@ -43,12 +43,12 @@ func written(t *testing.T, path string) (lines, left map[string]int) {
 			t.Errorf("%q: %v", line, err)
 		}
 		if fields.Event == "lines left out" {
-			left[fields.Level+" "+fields.Logger+" "+fields.Of] += fields.Lines
+			omitted[fields.Level+" "+fields.Logger+" "+fields.Of] += fields.Lines
 			continue
 		}
 		lines[fields.Event]++
 	}
-	return lines, left
+	return lines, omitted
 }
 
 func TestEqualLinesAreLeftOutAndCounted(t *testing.T) {
@@ -70,15 +70,15 @@ func TestEqualLinesAreLeftOutAndCounted(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	lines, left := written(t, path)
+	lines, omitted := written(t, path)
 	for event, want := range map[string]int{"equal": 4, "many": 10, "codes": 10, "debug": 20, logfield.EventAudit: 20, "error": 30} {
 		if lines[event] != want {
 			t.Errorf("%s: got %d lines, want %d", event, lines[event], want)
 		}
 	}
 	want := map[string]int{"warn proxy equal": 17, "info proxy many": 10, "info proxy codes": 10, "error  error": 20}
-	if fmt.Sprint(left) != fmt.Sprint(want) {
-		t.Errorf("left out: got %v, want %v", left, want)
+	if fmt.Sprint(omitted) != fmt.Sprint(want) {
+		t.Errorf("left out: got %v, want %v", omitted, want)
 	}
 }
 
@@ -91,11 +91,11 @@ func TestWhatWasLeftOutIsToldWithoutAnotherLine(t *testing.T) {
 		l.Logger().Warn("equal")
 	}
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		lines, left := written(t, path)
-		if sum := lines["equal"] + left["warn  equal"]; sum == all && left["warn  equal"] > 0 {
+		lines, omitted := written(t, path)
+		if sum := lines["equal"] + omitted["warn  equal"]; sum == all && omitted["warn  equal"] > 0 {
 			break
 		} else if time.Now().After(end) {
-			t.Fatalf("got %v and %v left out, want %d in all", lines, left, all)
+			t.Fatalf("got %v and %v left out, want %d in all", lines, omitted, all)
 		}
 	}
 	before, _ := written(t, path)
@@ -130,8 +130,8 @@ func TestTheLimiterIsBounded(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, left := written(t, path); left["info  guessed"] != 100_000-10 || left["info  others"] == 0 {
-		t.Errorf("left out: got %v", left)
+	if _, omitted := written(t, path); omitted["info  guessed"] != 100_000-10 || omitted["info  others"] == 0 {
+		t.Errorf("left out: got %v", omitted)
 	}
 }
 
@@ -151,9 +151,9 @@ func TestNoLineIsLostBetweenWindows(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	lines, left := written(t, path)
-	if sum := lines["line"] + left["warn  line"]; sum != writers*each {
-		t.Errorf("got %d lines and %d left out, want %d in all", lines["line"], left["warn  line"], writers*each)
+	lines, omitted := written(t, path)
+	if sum := lines["line"] + omitted["warn  line"]; sum != writers*each {
+		t.Errorf("got %d lines and %d left out, want %d in all", lines["line"], omitted["warn  line"], writers*each)
 	}
 }
 

@@ -343,12 +343,12 @@ func TestACancelledInitLeavesNothing(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("got %v, want context.DeadlineExceeded", err)
 	}
-	left, err := os.ReadDir(dir)
+	remains, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(left) != 0 {
-		t.Errorf("left behind: %v", left)
+	if len(remains) != 0 {
+		t.Errorf("left behind: %v", remains)
 	}
 }
 

@@ -171,8 +171,8 @@ func TestTornEndIsLeftOutAndDamageIsRefused(t *testing.T) {
 		if got := f.All(); !maps.Equal(got, want) {
 			t.Fatalf("%s: got %q, want %q", what, got, want)
 		}
-		if told := logs.FilterMessage("state file had a torn end").Len() == 1; told != (len(want) > 0 && want["b"] == "2") {
-			t.Fatalf("%s: it was logged: %v", what, told)
+		if logged := logs.FilterMessage("state file had a torn end").Len() == 1; logged != (len(want) > 0 && want["b"] == "2") {
+			t.Fatalf("%s: it was logged: %v", what, logged)
 		}
 		put(t, f, "c", "5")
 		if got := onDisk(t, dir); got["c"] != "5" || got["b"] != want["b"] {

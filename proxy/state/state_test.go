@@ -232,13 +232,13 @@ func TestANumberTravelsWhereItIsNot(t *testing.T) {
 }
 
 func TestAPingResetsRowCounts(t *testing.T) {
-	for own, want := range map[Answer]string{
+	for answer, want := range map[Answer]string{
 		OurRows: "", OurOK: "", OurError: "", OurChange: "DO (SELECT 1 FROM (SELECT 1) AS seqproxy)",
 	} {
-		st := State{LastAnswer: own, LastChanged: 1}
+		st := State{LastAnswer: answer, LastChanged: 1}
 		st.Pinged()
 		if got := st.StandsFor(); got != want {
-			t.Errorf("%d: got %q, want %q", own, got, want)
+			t.Errorf("%d: got %q, want %q", answer, got, want)
 		}
 	}
 }

@@ -26,25 +26,25 @@ func TestSettlingChangesNoSum(t *testing.T) {
 	var counters Counters
 	var totals Totals
 	s := NewTally(&session, 0)
-	of, told := s.shard(shard(t)), s.Report
+	of, report := s.shard(shard(t)), s.Report
 	of.relay, of.rewrite, of.received, of.sent = 5, 6, 7, 8
-	told.kinds[KindNextval], told.durations[3], told.durationSum, told.Received, told.Sent = 1, 2, time.Second, 3, 4
-	told.Statements, told.unsettled = settleEvery, settleEvery-1
+	report.kinds[KindNextval], report.durations[3], report.durationSum, report.Received, report.Sent = 1, 2, time.Second, 3, 4
+	report.Statements, report.unsettled = settleEvery, settleEvery-1
 	sum := func() Stats {
 		g := counters.Gather()
 		g.Sum = totals.Clone()
-		g.Add(told, SessionIdle, nil)
+		g.Add(report, SessionIdle, nil)
 		return g.Done()
 	}
 	before := sum()
 	s.Settle(&server, &totals)
-	if told.kinds[KindNextval] == 0 {
+	if report.kinds[KindNextval] == 0 {
 		t.Error("settled though it is not much yet")
 	}
-	told.unsettled++
+	report.unsettled++
 	s.Settle(&server, &totals)
-	if told.kinds[KindNextval] != 0 || told.durations[3] != 0 || told.unsettled != 0 || told.shards[0].relay != 0 || told.Statements != settleEvery {
-		t.Errorf("settled: left %+v", *told)
+	if report.kinds[KindNextval] != 0 || report.durations[3] != 0 || report.unsettled != 0 || report.shards[0].relay != 0 || report.Statements != settleEvery {
+		t.Errorf("settled: left %+v", *report)
 	}
 	if after := sum(); !reflect.DeepEqual(before, after) {
 		t.Errorf("got\n%+v, want\n%+v", after, before)

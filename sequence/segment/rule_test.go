@@ -33,25 +33,25 @@ func checkRule(t *testing.T, r Rule, id, highest, n uint64) {
 	if ok != (first != nil) || ok && new(big.Int).SetUint64(next).Cmp(first) != 0 {
 		t.Fatalf("%+v up to %d: after %d comes %d, %v; want %v", r, highest, id, next, ok, first)
 	}
-	left := r.Remaining(id, highest)
+	rest := r.Remaining(id, highest)
 	last := new(big.Int)
 	if ok {
-		last.SetUint64(left - 1)
+		last.SetUint64(rest - 1)
 		last.Mul(last, new(big.Int).SetUint64(r.Step)).Add(last, first)
 		if gap := new(big.Int).Sub(new(big.Int).SetUint64(highest), last); gap.Sign() < 0 || gap.Cmp(new(big.Int).SetUint64(r.Step)) >= 0 {
-			t.Fatalf("%+v up to %d: %d numbers are left after %d, which end at %v", r, highest, left, id, last)
+			t.Fatalf("%+v up to %d: %d numbers are left after %d, which end at %v", r, highest, rest, id, last)
 		}
-	} else if left != 0 {
-		t.Fatalf("%+v up to %d: %d numbers are left after %d, want none", r, highest, left, id)
+	} else if rest != 0 {
+		t.Fatalf("%+v up to %d: %d numbers are left after %d, want none", r, highest, rest, id)
 	}
 	if n == 0 {
 		return
 	}
 	bound, ok := r.Room(n, highest)
-	if fits := ok && id < bound; fits != (left >= n) {
-		t.Fatalf("%+v up to %d: with %d left after %d there is room for %d: %v (below %d)", r, highest, left, id, n, fits, bound)
+	if fits := ok && id < bound; fits != (rest >= n) {
+		t.Fatalf("%+v up to %d: with %d left after %d there is room for %d: %v (below %d)", r, highest, rest, id, n, fits, bound)
 	}
-	if left >= n {
+	if rest >= n {
 		seg := Stepped(next, r.Step, n)
 		if seg.Remaining() != n || seg.Last() > highest || seg.Last() < next {
 			t.Fatalf("%+v up to %d: %d numbers from %d are %+v", r, highest, n, next, seg)

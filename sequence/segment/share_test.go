@@ -172,12 +172,12 @@ func TestTheNumbersOfOneMemberAreInARow(t *testing.T) {
 		n := 1 + random.Uint64N(1_000_000)
 		for h.Position = range h.Count {
 			of := h.Home(home)
-			owns := of.Has(id + 1)
-			if owns != (h.Position == home%h.Count) {
-				t.Fatalf("%d of %d members, home %d: it owns %d: %v", h.Position, h.Count, home, id+1, owns)
+			has := of.Has(id + 1)
+			if has != (h.Position == home%h.Count) {
+				t.Fatalf("%d of %d members, home %d: it owns %d: %v", h.Position, h.Count, home, id+1, has)
 			}
 			last, ok := of.End(id, id/2, n)
-			if !owns {
+			if !has {
 				if s := of.Segment(last, n); ok && s.Next() <= 1<<MostTickBits {
 					t.Fatalf("%+v gives %d numbers up to %d", of, n, last)
 				}

@@ -600,20 +600,20 @@ func TestTheOnlyWorkerOfAProcess(t *testing.T) {
 
 		// a fail-over passes over an hour of ticks
 		r.set(func(r *table) { r.rows[three] += 3_600_000 })
-		left, none, end := 0, 0, time.Now().Add(2*time.Hour)
+		remaining, none, end := 0, 0, time.Now().Add(2*time.Hour)
 		for time.Now().Before(end) {
 			if key, err := third.take(1); err == nil {
 				l.note(t, key, 1)
 				third.wantTime(t, key, time.Now())
-				left++
+				remaining++
 			} else {
 				wantError(third, third.until(third.workers[0].first), "in use for ")
 				none++
 			}
 			time.Sleep(time.Minute)
 		}
-		if none < 50 || none > 60 || left < 40 {
-			t.Errorf("in two hours there were %d keys, and %d minutes without", left, none)
+		if none < 50 || none > 60 || remaining < 40 {
+			t.Errorf("in two hours there were %d keys, and %d minutes without", remaining, none)
 		}
 		r.putBack(third)
 	})
