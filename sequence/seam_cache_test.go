@@ -186,11 +186,11 @@ func (c Cache) Next() uint64 { return c.c.next() }
 // TakeUnused takes the upper end out of memory, to give it back.
 func (c Cache) TakeUnused() segment.Segment { return c.c.unused() }
 
-// Pace has it be as after an hour at a rate.
+// Pace has it be as after hours at a rate, and none above.
 func (c Cache) Pace(rate float64) {
 	c.c.mu.Lock()
 	defer c.c.mu.Unlock()
-	c.c.pace.Recent = rate * segment.PaceWindow.Seconds()
+	c.c.pace.Recent, c.c.pace.Peak = rate*segment.PaceWindow.Seconds(), 0
 }
 
 // KeepUp is what each sign of life does for it.
