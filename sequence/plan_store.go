@@ -5,11 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
-	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"go.uber.org/zap"
 
 	"seqproxy/internal/logfield"
@@ -113,16 +111,19 @@ func (s planStore) floors(ctx context.Context, p *Plan) (all change.Floors, comp
 // Promise implements [change.Stepper].
 func (s planStore) Promise(ctx context.Context, p *Plan, base, ballot uint64) (was string, err error) {
 	err = s.Transact(ctx, func(tx *sql.Tx) error {
-		var promised uint64
-		var err error
-		if was, promised, err = s.lockPlan(ctx, tx, p); err != nil {
+		now, all, err := s.lockPlan(ctx, tx, p)
+		if err != nil {
 			return err
 		}
-		if was == "" {
-			// a conflict is that with another coordinator: whose plan is there then decides
-			return s.insertPlan(ctx, tx, p, base, ballot)
+		if was = now.State; was == "" {
+			if other := p.Meets(all, base); other != nil {
+				return &change.OtherPlanError{Plan: *other}
+			}
+			proposed := *p
+			proposed.State, proposed.Ballot = change.Proposed, ballot
+			return s.Plans.Insert(ctx, tx, &proposed)
 		}
-		if promised > ballot {
+		if now.Ballot > ballot {
 			return change.ErrTakenOver
 		}
 		_, err = tx.ExecContext(ctx, "UPDATE "+s.Table.Plan+" SET `ballot` = ?, `coordinator` = ?, `changed` = UTC_TIMESTAMP(6) WHERE `number` = ?",
@@ -132,56 +133,25 @@ func (s planStore) Promise(ctx context.Context, p *Plan, base, ballot uint64) (w
 	return was, err
 }
 
-// lockPlan reads how far a change is on a member, and what that has promised, and locks it. The
-// state is "" if the member does not know the change.
-func (s planStore) lockPlan(ctx context.Context, tx *sql.Tx, p *Plan) (state string, ballot uint64, err error) {
-	err = tx.QueryRowContext(ctx, "SELECT `state`, `ballot` FROM "+s.Table.Plan+" WHERE `number` = ? AND `uuid` = ? FOR UPDATE", p.Number, p.UUID).Scan(&state, &ballot)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return "", 0, fmt.Errorf("read plan %d of table %s: %w", p.Number, s.Table.Plan, err)
+// lockPlan reads all that a member knows of plans, and locks it. now is what it knows of a change, in
+// which there is nothing if it does not know that.
+func (s planStore) lockPlan(ctx context.Context, tx *sql.Tx, p *Plan) (now Plan, all []Plan, err error) {
+	all, err = s.Plans.Lock(ctx, tx)
+	if known := change.Find(all, p.UUID); known != nil {
+		now = *known
 	}
-	return state, ballot, nil
-}
-
-// insertPlan writes a plan that a member does not know yet, under a ballot. An *OtherPlanError
-// tells of another one above base that the member has.
-func (s planStore) insertPlan(ctx context.Context, tx *sql.Tx, p *Plan, base, ballot uint64) error {
-	members, previous, err := store.MembersOf(p)
-	if err != nil {
-		return err
-	}
-	// A plan that this one does not know of may have been made since it was drafted, and even have
-	// ended.
-	const unknown = " WHERE `number` > ? AND `number` <= ? AND `uuid` <> ? AND `state` <> '" + change.Aborted + "'"
-	result, err := tx.ExecContext(ctx, "INSERT INTO "+s.Table.Plan+" (`number`, `uuid`, `state`, `coordinator`, `begun`, `changed`, `interleave`, `block`, `members`, `previous`, "+
-		"`ballot`) SELECT ?, ?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), ?, ?, ?, ?, ? FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM "+
-		s.Table.Plan+unknown+")", p.Number, p.UUID, change.Proposed, p.Coordinator, p.Interleave, p.Block, members, previous, ballot,
-		base, uint64(math.MaxUint64), p.UUID)
-	if err == nil {
-		if n, err := result.RowsAffected(); err != nil || n == 1 {
-			return err
-		}
-	} else if !link.HasCode(err, gomysql.ER_DUP_ENTRY) {
-		return err
-	}
-	known, err := store.ScanPlan(tx.QueryRowContext(ctx, "SELECT "+store.PlanFields+" FROM "+s.Table.Plan+unknown+" ORDER BY `number` DESC LIMIT 1", base, uint64(math.MaxUint64), p.UUID))
-	if errors.Is(err, sql.ErrNoRows) {
-		known, _, err = s.Plans.One(ctx, tx, p.Number) // an aborted one has the number
-	}
-	if err == nil && known.UUID != p.UUID {
-		err = &change.OtherPlanError{Plan: known}
-	}
-	return err
+	return now, all, err
 }
 
 // step runs a step of a change in one transaction, on a member where the change is in a state,
 // unless another coordinator has taken over.
 func (s planStore) step(ctx context.Context, p *Plan, ballot uint64, from string, step func(tx *sql.Tx) error) error {
 	return s.Transact(ctx, func(tx *sql.Tx) error {
-		state, promised, err := s.lockPlan(ctx, tx, p)
+		now, _, err := s.lockPlan(ctx, tx, p)
 		if err != nil {
 			return err
 		}
-		if state != from || promised != ballot && !planted.Fault(planted.Ballot) {
+		if now.State != from || now.Ballot != ballot && !planted.Fault(planted.Ballot) {
 			return change.ErrTakenOver
 		}
 		return step(tx)
@@ -323,17 +293,18 @@ func (s planStore) Obey(ctx context.Context, p *Plan, floors change.Floors, know
 	theirs.definitions, theirs.proxies = store.Newest(theirs.definitions), mergeProxies(lists)
 	var was Membership
 	err = s.Transact(ctx, func(tx *sql.Tx) error {
-		state, _, err := s.lockPlan(ctx, tx, p)
+		now, _, err := s.lockPlan(ctx, tx, p)
 		if err != nil {
 			return err
 		}
+		state := now.State
 		was, err = s.Plans.LockMembership(ctx, tx)
 		if brought = err == nil && was.Plan < p.Number; !brought {
 			return err
 		}
 		if state == "" {
-			now := *p
-			now.State = change.InForce
+			now = *p
+			now.State, now.Ballot = change.InForce, 0
 			if err := s.Plans.Save(ctx, tx, &now); err != nil {
 				return err
 			}
@@ -388,8 +359,7 @@ const openStates = "'" + change.Proposed + "', '" + change.Frozen + "', '" + cha
 func (s planStore) LetGo(ctx context.Context, p *Plan) error {
 	open := false
 	err := s.Transact(ctx, func(tx *sql.Tx) error {
-		state, _, err := s.lockPlan(ctx, tx, p)
-		now := Plan{State: state}
+		now, _, err := s.lockPlan(ctx, tx, p)
 		if open = err == nil && now.Open(); !open {
 			return err
 		}

@@ -48,11 +48,10 @@ type Plan struct {
 	State       string // on the member that says so
 	Coordinator string // who makes the change
 	Begun       time.Time
-	Changed     time.Time // when State was written
-	Interleave  string    // InterleaveBlock or InterleaveStep
-	Block       uint64    // numbers in a block; 0 with InterleaveStep
-	Members     []Member  // by position
-	Previous    []Member  // of the plan before, by position
+	Interleave  string   // InterleaveBlock or InterleaveStep
+	Block       uint64   // numbers in a block; 0 with InterleaveStep
+	Members     []Member // by position
+	Previous    []Member // of the plan before, by position
 	// Ballot is the highest that the member has promised. Who writes under a lower one changes
 	// nothing there any more.
 	Ballot uint64
@@ -183,12 +182,33 @@ func (m *Membership) RemovedBefore(p *Plan) bool {
 }
 
 // change returns a change by its uuid; nil if the server does not know it.
-func (t *Report) change(uuid string) *Plan {
-	i := slices.IndexFunc(t.Plans, func(p Plan) bool { return p.UUID == uuid })
+func (t *Report) change(uuid string) *Plan { return Find(t.Plans, uuid) }
+
+// Find returns a change by its uuid; nil if it is not among some.
+func Find(all []Plan, uuid string) *Plan {
+	i := slices.IndexFunc(all, func(p Plan) bool { return p.UUID == uuid })
 	if i < 0 {
 		return nil
 	}
-	return &t.Plans[i]
+	return &all[i]
+}
+
+// Meets returns the plan beside which p must not be written on a server that knows some: one above
+// base, which who drafted p may not know of, even if it has ended, or an aborted one that has the
+// number; nil if there is none.
+func (p *Plan) Meets(all []Plan, base uint64) (other *Plan) {
+	for i := range all {
+		switch o := &all[i]; {
+		case o.UUID == p.UUID:
+		case o.Number > base && o.State != Aborted:
+			if other == nil || other.State == Aborted || o.Number > other.Number {
+				other = o
+			}
+		case o.Number == p.Number && other == nil:
+			other = o
+		}
+	}
+	return other
 }
 
 // ObeysAnother reports whether a member of a plan in force obeys another one of its number. First

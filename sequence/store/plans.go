@@ -125,14 +125,21 @@ func (t PlanTable) MemberID(ctx context.Context, on link.Querier) (id string, er
 	return id, nil
 }
 
-// PlanFields are selected for a plan.
-const PlanFields = "`number`, `uuid`, `state`, `coordinator`, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `begun`), " +
-	"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `changed`), `interleave`, `block`, `members`, `previous`, `ballot`"
-
 // All reads all plans that this server knows, in the order of their numbers. Without the table
 // there are none.
 func (t PlanTable) All(ctx context.Context, on link.Querier) ([]change.Plan, error) {
-	rows, err := on.QueryContext(ctx, "SELECT "+PlanFields+" FROM "+t.Table.Plan+" ORDER BY `number`")
+	return t.read(ctx, on, "")
+}
+
+// Lock is All for who is about to write one, in a transaction: as they are now, whatever that has
+// read before, and until its end.
+func (t PlanTable) Lock(ctx context.Context, tx *sql.Tx) ([]change.Plan, error) {
+	return t.read(ctx, tx, " FOR UPDATE")
+}
+
+func (t PlanTable) read(ctx context.Context, on link.Querier, locking string) ([]change.Plan, error) {
+	rows, err := on.QueryContext(ctx, "SELECT `number`, `uuid`, `state`, `coordinator`, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `begun`), "+
+		"`interleave`, `block`, `members`, `previous`, `ballot` FROM "+t.Table.Plan+" ORDER BY `number`"+locking)
 	if link.HasCode(err, gomysql.ER_NO_SUCH_TABLE) {
 		return nil, nil
 	}
@@ -142,7 +149,7 @@ func (t PlanTable) All(ctx context.Context, on link.Querier) ([]change.Plan, err
 	defer func() { _ = rows.Close() }()
 	var all []change.Plan
 	for rows.Next() {
-		p, err := ScanPlan(rows)
+		p, err := scanPlan(rows)
 		if err != nil {
 			return nil, fmt.Errorf("read table %s: %w", t.Table.Plan, err)
 		}
@@ -151,46 +158,36 @@ func (t PlanTable) All(ctx context.Context, on link.Querier) ([]change.Plan, err
 	return all, rows.Err()
 }
 
-// One reads one plan; false if this server does not know it.
-func (t PlanTable) One(ctx context.Context, on link.Querier, number uint64) (p change.Plan, ok bool, err error) {
-	p, err = ScanPlan(on.QueryRowContext(ctx, "SELECT "+PlanFields+" FROM "+t.Table.Plan+" WHERE `number` = ?", number))
-	switch {
-	case link.HasCode(err, gomysql.ER_NO_SUCH_TABLE), errors.Is(err, sql.ErrNoRows):
-		return change.Plan{}, false, nil
-	case err != nil:
-		return change.Plan{}, false, fmt.Errorf("read plan %d of table %s: %w", number, t.Table.Plan, err)
-	}
-	return p, true, nil
-}
-
-// MembersOf is what the table has of the members of a plan, and of those before.
-func MembersOf(p *change.Plan) (members, previous string, err error) {
-	is, err := json.Marshal(p.Members)
-	if err != nil {
-		return "", "", err
-	}
-	was, err := json.Marshal(p.Previous)
-	return string(is), string(was), err
-}
-
-// ScanPlan reads a plan from a row of the table.
-func ScanPlan(from interface{ Scan(...any) error }) (p change.Plan, err error) {
-	var begun, changed int64
+func scanPlan(from *sql.Rows) (p change.Plan, err error) {
+	var begun int64
 	var members, previous string
-	if err := from.Scan(&p.Number, &p.UUID, &p.State, &p.Coordinator, &begun, &changed, &p.Interleave, &p.Block, &members, &previous, &p.Ballot); err != nil {
+	if err := from.Scan(&p.Number, &p.UUID, &p.State, &p.Coordinator, &begun, &p.Interleave, &p.Block, &members, &previous, &p.Ballot); err != nil {
 		return change.Plan{}, err
 	}
-	p.Begun, p.Changed = time.UnixMicro(begun).UTC(), time.UnixMicro(changed).UTC()
+	p.Begun = time.UnixMicro(begun).UTC()
 	if p.Members, err = readMembers(members); err == nil {
 		p.Previous, err = readMembers(previous)
 	}
 	return p, err
 }
 
-// Save writes a plan, whatever this server had under its number. Begun is the server's clock if
-// it is zero, and so is Changed always.
+// Insert writes a plan of whose number this server has none.
+func (t PlanTable) Insert(ctx context.Context, on link.Querier, p *change.Plan) error {
+	return t.write(ctx, on, "INSERT", p)
+}
+
+// Save writes a plan, whatever this server had under its number.
 func (t PlanTable) Save(ctx context.Context, on link.Querier, p *change.Plan) error {
-	members, previous, err := MembersOf(p)
+	return t.write(ctx, on, "REPLACE", p)
+}
+
+// write has Begun be the server's clock if it is zero.
+func (t PlanTable) write(ctx context.Context, on link.Querier, verb string, p *change.Plan) error {
+	members, err := json.Marshal(p.Members)
+	if err != nil {
+		return err
+	}
+	previous, err := json.Marshal(p.Previous)
 	if err != nil {
 		return err
 	}
@@ -198,8 +195,8 @@ func (t PlanTable) Save(ctx context.Context, on link.Querier, p *change.Plan) er
 	if !p.Begun.IsZero() {
 		begun = "TIMESTAMPADD(MICROSECOND, " + strconv.FormatInt(p.Begun.UnixMicro(), 10) + ", '1970-01-01')"
 	}
-	_, err = on.ExecContext(ctx, "REPLACE INTO "+t.Table.Plan+" (`number`, `uuid`, `state`, `coordinator`, `begun`, `changed`, `interleave`, `block`, `members`, `previous`) "+
-		"VALUES (?, ?, ?, ?, "+begun+", UTC_TIMESTAMP(6), ?, ?, ?, ?)", p.Number, p.UUID, p.State, p.Coordinator, p.Interleave, p.Block, members, previous)
+	_, err = on.ExecContext(ctx, verb+" INTO "+t.Table.Plan+" (`number`, `uuid`, `state`, `coordinator`, `begun`, `changed`, `interleave`, `block`, `members`, `previous`, `ballot`) "+
+		"VALUES (?, ?, ?, ?, "+begun+", UTC_TIMESTAMP(6), ?, ?, ?, ?, ?)", p.Number, p.UUID, p.State, p.Coordinator, p.Interleave, p.Block, string(members), string(previous), p.Ballot)
 	if err != nil {
 		return fmt.Errorf("write plan %d to table %s: %w", p.Number, t.Table.Plan, err)
 	}

@@ -95,35 +95,17 @@ func (m *Member) begin(plan uint64, name string) *Begin {
 	return b
 }
 
-func (m *Member) insertPlan(p *change.Plan, base, ballot uint64) *change.Plan {
-	var other *change.Plan
-	for _, known := range m.Plans {
-		if known.Number > base && known.UUID != p.UUID && known.State != change.Aborted && (other == nil || known.Number > other.Number) {
-			other = known
-		}
-	}
-	known := m.Plans[p.Number]
-	switch {
-	case other != nil:
-		return other
-	case known != nil && known.UUID != p.UUID: // an aborted one has the number
-		return known
-	case known == nil:
-		made := *p
-		made.State, made.Ballot = change.Proposed, ballot
-		m.Plans[p.Number] = &made
-	}
-	return nil
-}
-
 func (m *Member) promise(p *change.Plan, base, ballot uint64) (was string, err error) {
 	now := m.Plans[p.Number]
 	switch {
 	case now == nil || now.UUID != p.UUID:
-		if other := m.insertPlan(p, base, ballot); other != nil {
-			err = &change.OtherPlanError{Plan: *other}
+		if other := p.Meets(m.report().Plans, base); other != nil {
+			return "", &change.OtherPlanError{Plan: *other}
 		}
-		return "", err
+		made := *p
+		made.State, made.Ballot = change.Proposed, ballot
+		m.Plans[p.Number] = &made
+		return "", nil
 	case now.Ballot > ballot:
 		return "", change.ErrTakenOver
 	}
