@@ -202,7 +202,7 @@ func (f *facts) mayUse(ctx context.Context, name []byte) (bool, error) {
 	if f.at.login.Account.Rights == nil {
 		return true, nil
 	}
-	return f.at.login.Account.Rights.Allow(ctx, f.at.set.Sequences, name)
+	return f.at.login.Account.Rights.Allow(ctx, f.at.set.right, name)
 }
 
 // connOf returns the connection of a prepared statement: the one that it was

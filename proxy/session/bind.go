@@ -45,7 +45,7 @@ func (s *Settings) bound() *bindings {
 	owners := s.owners.Owners()
 	b := s.bindings.Load()
 	if b == nil || b.owners != owners {
-		b = newBindings(s.Bindings, owners)
+		b = newBindings(s.configured, owners)
 		s.bindings.Store(b)
 	}
 	if len(b.tables) == 0 {
@@ -125,7 +125,7 @@ func (s *Settings) stillBound(in *insertsInto) error {
 	if owners == in.owners && s == in.set {
 		return nil
 	}
-	before, now := newBindings(in.set.Bindings, in.owners), newBindings(s.Bindings, owners)
+	before, now := newBindings(in.set.configured, in.owners), newBindings(s.configured, owners)
 	for _, name := range in.names {
 		if !slices.Equal(before.tables.Named(name), now.tables.Named(name)) {
 			return errRebound

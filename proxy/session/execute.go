@@ -58,7 +58,7 @@ func (x *executor) execute(payload []byte) error {
 		return x.order.answerAlone(func() error { return x.executeLooking(p, payload) })
 	}
 	p.toServer(payload[1:])
-	if p.shape.Plain && p.conn == x.at.cur && !x.state.NextTransaction && !x.at.set.LastInsertIDExact {
+	if p.shape.Plain && p.conn == x.at.cur && !x.state.NextTransaction && !x.at.set.lastInsertIDExact {
 		if p.shape.MovesLastID {
 			if err := x.at.bringBefore(); err != nil {
 				return x.order.failed(err)

@@ -65,7 +65,7 @@ func (p *planning) refuseInside(st *statement.Statement, charset, where string) 
 	if st.Words&statement.SequenceStatement == 0 {
 		return nil
 	}
-	if p.at.set.Unknown == UnknownRelay && st.Proxy == nil {
+	if p.at.set.unknown == UnknownRelay && st.Proxy == nil {
 		served := false
 		for _, name := range st.Sequence.Names {
 			name, err := p.InUTF8(name, charset)

@@ -14,7 +14,7 @@ import (
 // session's last statement left (warnings, row counts), if the proxy answered that.
 func (a *attachment) bring(c *backend.Conn, t plan.Traits) error {
 	b, refusal := plan.Bring(&t, a.state, plan.Server{
-		Conn: idOfConn(c), MariaDB: c.Hello().MariaDB, Warned: c.Answer.Warnings > 0 || c.Answer.ErrCode != 0, Exact: a.set.LastInsertIDExact,
+		Conn: idOfConn(c), MariaDB: c.Hello().MariaDB, Warned: c.Answer.Warnings > 0 || c.Answer.ErrCode != 0, Exact: a.set.lastInsertIDExact,
 	})
 	switch {
 	case refusal.Why == plan.RanElsewhere:

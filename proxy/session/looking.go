@@ -14,7 +14,7 @@ import (
 
 // shown writes the proxy's sequences into questions that go to a server.
 func (p *planning) shown() shown.Writer {
-	return shown.Writer{Session: p, Sequences: p.at.set.Sequences, Patience: &p.numbers.Patience, Schema: p.state.Schema, Table: p.at.set.sequenceSchema}
+	return shown.Writer{Session: p, Sequences: p.at.set.shown, Patience: &p.numbers.Patience, Schema: p.state.Schema, Table: p.at.set.sequenceSchema}
 }
 
 // withSequences is a question by which programs look for sequences, as it goes to the server: with

@@ -51,7 +51,7 @@ func (p *planning) treatmentOf(sql []byte) treatment {
 		return kills
 	case len(st.Tables) > 0 && p.boundTables():
 		return fills
-	case st.Plain() && !p.state.NextTransaction && !p.at.set.LastInsertIDExact && p.at.routes.Default() != nil:
+	case st.Plain() && !p.state.NextTransaction && !p.at.set.lastInsertIDExact && p.at.routes.Default() != nil:
 		return plain
 	}
 	return ordinary
@@ -74,7 +74,7 @@ func (p *planning) factsFor(at plan.Moment) *plan.Facts {
 	}
 	server, f := p.at.routes.Default() != nil, &p.planner.Facts
 	*f = plan.Facts{
-		At: at, Unknown: p.at.set.Unknown, Charset: p.state.Charset, Schema: p.at.set.sequenceSchema,
+		At: at, Unknown: p.at.set.unknown, Charset: p.state.Charset, Schema: p.at.set.sequenceSchema,
 		Admin: p.at.login.Account.Admin, Limited: p.at.login.Account.Rights != nil,
 		MariaDB: p.at.likeMariaDB(), Server: server, Attached: p.at.cur != nil,
 		// MySQL warns of that flag at each statement, in its own words.
@@ -234,7 +234,7 @@ func (p *planning) concernsServer(st *statement.Statement) (bool, error) {
 	if err := p.resolveNames(st, p.state.Charset); err != nil {
 		return false, err
 	}
-	relays := p.at.set.Unknown == UnknownRelay
+	relays := p.at.set.unknown == UnknownRelay
 	hasSequences := p.at.routes.Default() != nil && p.at.likeMariaDB()
 	switch st.Kind {
 	case statement.AlterSequence, statement.DropSequence:
@@ -256,7 +256,7 @@ func (p *planning) concernsServer(st *statement.Statement) (bool, error) {
 		if exists {
 			continue
 		}
-		if st.Kind == statement.ShowCreateSequence && p.at.set.Unknown != UnknownRelay {
+		if st.Kind == statement.ShowCreateSequence && p.at.set.unknown != UnknownRelay {
 			return p.Sees(name)
 		}
 		return true, nil

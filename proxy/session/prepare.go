@@ -51,7 +51,7 @@ func (x *executor) prepare(sql []byte) error {
 		if relay, err := x.planning.concernsServer(st); err != nil {
 			return err
 		} else if !relay {
-			return x.prepareLocal(sql, x.at.set.Admin.Columns(st), 0)
+			return x.prepareLocal(sql, x.at.set.admin.Columns(st), 0)
 		}
 	}
 	inserts := x.planning.insertsOf()

@@ -185,7 +185,7 @@ func (t *texts) administerHere(st *statement.Statement, p *prepared) error {
 	t.at.tally.Becomes(stats.KindAdmin)
 	t.at.disengage()
 	// Not with what the statement has waited: each sequence that it names has the time for itself.
-	table, err := t.at.set.Admin.Execute(context.WithValue(&t.numbers.Patience, sequence.WaiterKey{}, nil), st, t.caller())
+	table, err := t.at.set.admin.Execute(context.WithValue(&t.numbers.Patience, sequence.WaiterKey{}, nil), st, t.caller())
 	if err = t.numbers.Patience.Over(err); err == nil {
 		err = t.answers.table(table, p)
 	} else if t.at.login.Account.MaySee() && !ends(err) {

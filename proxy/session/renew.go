@@ -17,7 +17,7 @@ func (s *Session) renew(now *Settings) error {
 		return nil
 	}
 	s.set = now
-	s.numbers.From(now.Sequences, now.Sequences, now.MultiRowFirst)
+	s.numbers.From(now.numbers, now.right, now.multiRowFirst)
 	routes := s.set.routesFor(s.login.AtAdmin)
 	if s.routes == routes || s.cur != nil && (paused(s.cur.Shard()) || paused(routes.ForSchema(s.state.Schema))) {
 		return nil // the command may need no server; else see rejoin

@@ -82,7 +82,7 @@ func (s *Session) changeUser(payload []byte) error {
 	}
 	s.client.SetPacketNum(s.client.packetNum)
 	s.set = s.shared.Settings.Load()
-	s.numbers.From(s.set.Sequences, s.set.Sequences, s.set.MultiRowFirst)
+	s.numbers.From(s.set.numbers, s.set.right, s.set.multiRowFirst)
 	defer s.login.End()
 	attempt, err := s.login.ReceiveChange(command, &s.set.Login)
 	if err != nil {

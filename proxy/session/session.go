@@ -64,7 +64,7 @@ func New(ctx context.Context, srv Server, shared *Shared, conn *protocol.Conn, a
 	s.login = login.New(s, conn, &shared.Gate, atAdmin)
 	s.connect(ctx, shared, set)
 	s.numbers.For(s.ctx, &s.planning.facts)
-	s.numbers.From(set.Sequences, set.Sequences, set.MultiRowFirst)
+	s.numbers.From(set.numbers, set.right, set.multiRowFirst)
 	s.kills = kill.NewKills(s.ctx, s, srv, shared.Killer)
 	s.tally = stats.NewTally(&s.mu, s.connected)
 	return s

@@ -123,7 +123,6 @@ type StatementOptions struct {
 // Settings are what a reload changes, all at once: a server's are replaced, and never
 // change themselves. Each command of a session sees one of them from begin to end.
 type Settings struct {
-	KeyOptions
 	StatementOptions
 	// AdminAddressOnly has statements to the proxy answered at the admin address alone.
 	AdminAddressOnly bool
@@ -131,23 +130,39 @@ type Settings struct {
 	Routes *backend.Routes
 	Login  login.Policy
 
-	tickets ticket.Tables // nil: there are none
-	memory  *statementMemory
+	// As KeyOptions say.
+	admin             administrator
+	unknown           UnknownSequence
+	configured        []Binding
+	multiRowFirst     bool
+	lastInsertIDExact bool
+
+	// The sequences, by what each part of a session sees of them.
+	numbers  keys.Sequences
+	right    keys.Names // to which a user has
+	counters ticket.Sequences
+	shown    shown.Sequences
+	names    sequenceNames
+	steps    sequenceSteps
+	setter   sequenceSetter
+	owners   columnOwners
 
 	sequenceSchema string // of the sequence table
 
-	names  sequenceNames
-	steps  sequenceSteps
-	setter sequenceSetter
-	owners columnOwners
-
+	tickets  ticket.Tables // nil: there are none
+	memory   *statementMemory
 	bindings atomic.Pointer[bindings] // nil: see bound
 }
 
 // NewSettings makes settings; before are those that they replace, or nil.
 func NewSettings(keys KeyOptions, statements StatementOptions, routes *backend.Routes, policy login.Policy, before *Settings) *Settings {
-	s := &Settings{KeyOptions: keys, StatementOptions: statements, Routes: routes, Login: policy, tickets: ticket.NewTables(keys.Tickets), sequenceSchema: keys.Sequences.Schema()}
-	s.names, s.steps, s.setter, s.owners = keys.Sequences, keys.Sequences, keys.Sequences, keys.Sequences
+	from := keys.Sequences
+	s := &Settings{
+		StatementOptions: statements, Routes: routes, Login: policy,
+		admin: keys.Admin, unknown: keys.Unknown, configured: keys.Bindings, multiRowFirst: keys.MultiRowFirst, lastInsertIDExact: keys.LastInsertIDExact,
+		numbers: from, right: from, counters: from, shown: from, names: from, steps: from, setter: from, owners: from, sequenceSchema: from.Schema(),
+		tickets: ticket.NewTables(keys.Tickets),
+	}
 	if before != nil && before.StatementMemory == statements.StatementMemory {
 		s.memory = before.memory
 	} else {

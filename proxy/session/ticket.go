@@ -132,7 +132,7 @@ func (ts *tickets) takeTicket(t *ticket.Ticket, charset string) (a ticket.Answer
 	if err := ts.numbers.MayUse(t.Right(key)); err != nil {
 		return a, true, err
 	}
-	a, err = t.Take(&ts.numbers.Patience, ts.at.set.Sequences, key)
+	a, err = t.Take(&ts.numbers.Patience, ts.at.set.counters, key)
 	if err = ts.numbers.Patience.Over(err); ticket.NotHere(err) {
 		return a, false, nil
 	}
