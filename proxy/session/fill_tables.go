@@ -25,7 +25,7 @@ func (p *planning) boundTables() bool {
 			continue
 		}
 		if bound == nil {
-			if p.ownersUnknown() != nil {
+			if p.at.set.owners.Owners() == nil && p.ownersUnknown() != nil {
 				return true // planFilling tells the client
 			}
 			if bound = p.at.set.bound(); bound == nil {
