@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+
 	"seqproxy/internal/mysqld"
 	"seqproxy/sequence"
 	"seqproxy/sequence/limit"
@@ -32,7 +34,7 @@ import (
 type groupSide interface {
 	// of has f decide about the group as somebody sees it who writes to a node.
 	of(at int, f func(g *limit.Group) string) string
-	reserve(at int, name string, ceiling, n uint64) (last uint64, err error)
+	reserve(at int, name string, ceiling, n uint64, before ...func()) (last uint64, err error)
 	set(at int, name string, id uint64) error
 	drop(at int, name string) error
 	standing(at int) *limit.Standing
@@ -43,6 +45,17 @@ type groupSide interface {
 	readOnly(at int)
 	flush(at int, yes bool)
 	cut(at int, yes bool) // whether it can be reached
+
+	// hold is somebody who has written a row in a transaction, until that ends.
+	hold(at int, name string, id uint64) (ends func(commits bool))
+	// deadlock is hold of somebody who then wants what f has locked, and commits. Whoever has no
+	// locks commits when f says that it has claimed.
+	deadlock(at int, name string, id uint64, f func(claimed func()) string) string
+	// loses has the next step on a node get no answer, until it is mended: the node has not heard
+	// of it, or it was done. A commit is the next step once it is in hand.
+	loses(at int, done bool) (inHand func(), mends func())
+	stalls(at int) (mends func()) // the node stands still
+	restart(at int)               // it is killed, and starts again
 }
 
 // modelledNodes is how many nodes a group has.
@@ -60,6 +73,8 @@ type realGroup struct {
 	forgets []bool
 	v       sequence.Server
 	chosen  []*link.Choice // each node as it would be chosen
+	// how long a reservation is waited for; 0: as long as it takes
+	patience time.Duration
 }
 
 // modelledAccount is one that cannot write where a node is read only.
@@ -213,7 +228,7 @@ func (o eachOnce) Watch(ctx context.Context, of limit.Scope, start func(address 
 	}
 }
 
-func (r *realGroup) reserve(at int, name string, ceiling, n uint64) (last uint64, err error) {
+func (r *realGroup) reserve(at int, name string, ceiling, n uint64, before ...func()) (last uint64, err error) {
 	err = r.on(at, func(conn *sql.Conn, _ *link.Choice) error {
 		if _, err := r.v.ReadRow(r.t.Context(), conn, name); err != nil { // which learns its rule
 			return err
@@ -223,7 +238,16 @@ func (r *realGroup) reserve(at int, name string, ceiling, n uint64) (last uint64
 		if err := r.v.Prepare(&taking); err != nil {
 			return errors.Join(r.v.OutcomeOf(err), err)
 		}
-		did := r.v.Take(r.t.Context(), conn, &taking)
+		for _, f := range before {
+			f()
+		}
+		ctx := r.t.Context()
+		if r.patience > 0 {
+			short, stop := context.WithTimeout(ctx, r.patience)
+			defer stop()
+			ctx = short
+		}
+		did := r.v.Take(ctx, conn, &taking)
 		if did.Taken {
 			last = did.Last
 			return nil
@@ -353,7 +377,10 @@ func newModelGroup(r *realGroup, rows map[string]uint64) modelGroup {
 
 func (m modelGroup) of(at int, f func(g *limit.Group) string) string { return f(m.As(m.actor, at)) }
 
-func (m modelGroup) reserve(at int, name string, ceiling, n uint64) (uint64, error) {
+func (m modelGroup) reserve(at int, name string, ceiling, n uint64, before ...func()) (uint64, error) {
+	for _, f := range before {
+		f()
+	}
 	return m.Reserve(m.actor, at, name, ceiling, n)
 }
 
@@ -428,6 +455,8 @@ func outcomeInGroup(err error) string {
 		return "at the ceiling"
 	case errors.Is(err, limit.ErrNoRoom), errors.Is(err, store.OutcomeNoRoom):
 		return "no room"
+	case link.HasCode(err, gomysql.ER_LOCK_WAIT_TIMEOUT), simulation.IsLocked(err):
+		return "conflict, it is locked"
 	case link.IsConflict(err), simulation.IsConflict(err):
 		return "conflict"
 	case errors.Is(err, sequence.ErrUnknown), simulation.IsNoRow(err):

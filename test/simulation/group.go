@@ -183,7 +183,7 @@ func (g *Group) Crash(at int) {
 		return
 	}
 	g.did("kill", node)
-	node.Up, node.view = false, ""
+	node.Up, node.view, node.open = false, "", nil
 	if !g.Told { // else it keeps what it has received
 		node.late = nil
 	}
@@ -368,6 +368,8 @@ func (g *Group) commit(n *Node, c *commit, held int) error {
 	switch {
 	case n.ReadOnly:
 		return errReadOnly
+	case !g.Cluster && n.open != nil && n.open.touches(c):
+		return errLocked
 	case !g.Cluster:
 		n.take(c)
 		return nil
@@ -430,12 +432,16 @@ func (s nodeStore) Counter(_ context.Context, name string, n uint64) (c limit.Co
 	return c, err
 }
 
-// write commits what f makes of the rows, if it makes anything.
-func (s nodeStore) write(what string, f func(r *rows) *commit) error {
+// write commits what f makes of the rows, if it makes anything. It waits for the row of a counter
+// that it reads.
+func (s nodeStore) write(what, reads string, f func(r *rows) *commit) error {
 	n := s.now.node
 	return s.g.at(s.a, n, what, func() error {
 		if n.ReadOnly {
 			return errReadOnly
+		}
+		if reads != "" && n.locks(reads) {
+			return errLocked
 		}
 		if c := f(&n.rows); c != nil {
 			return s.g.commit(n, c, len(n.commits))
@@ -447,7 +453,7 @@ func (s nodeStore) write(what string, f func(r *rows) *commit) error {
 // Want implements [limit.Store]. A statement each inserts and updates.
 func (s nodeStore) Want(_ context.Context, h limit.Holder, name string, end, position uint64) error {
 	key := limitKey{name, s.now.Holder}
-	if err := s.write("insert limit", func(r *rows) *commit {
+	if err := s.write("insert limit", name, func(r *rows) *commit {
 		now := r.holders[s.now.Holder]
 		stands, ok := r.counters[name]
 		if _, made := r.limits[key]; made || !ok || now.Term != h.Term || !now.Complete || stands < position {
@@ -457,7 +463,7 @@ func (s nodeStore) Want(_ context.Context, h limit.Holder, name string, end, pos
 	}); err != nil {
 		return err
 	}
-	return s.write("want", func(r *rows) *commit {
+	return s.write("want", "", func(r *rows) *commit {
 		l, ok := r.limits[key]
 		if !ok || l.Term != h.Term {
 			return nil
@@ -470,7 +476,7 @@ func (s nodeStore) Want(_ context.Context, h limit.Holder, name string, end, pos
 // Grant implements [limit.Store].
 func (s nodeStore) Grant(_ context.Context, h limit.Holder, name string, end uint64) error {
 	key := limitKey{name, s.now.Holder}
-	return s.write("grant", func(r *rows) *commit {
+	return s.write("grant", "", func(r *rows) *commit {
 		l, ok := r.limits[key]
 		if !ok || l.Term != h.Term || l.Wanted < end {
 			return nil
@@ -546,6 +552,9 @@ func (t *nodeTx) Complete(_ context.Context, h limit.Holder) error {
 // Install implements [limit.Tx].
 func (t *nodeTx) Install(_ context.Context, b *limit.Beginning) (int, error) {
 	r := &t.s.now.node.rows
+	if t.s.now.node.locks("") {
+		return 0, errLocked
+	}
 	for key, l := range r.limits {
 		if key.giver == b.Holder || t.s.g.Cluster && l.Term < b.Term {
 			t.commit.removed = append(t.commit.removed, key)

@@ -26,6 +26,8 @@ type Node struct {
 	flushed int // so many of its commits are on disk
 	through int // it has so many commits of its cluster, and perhaps later ones
 
+	open *commit // of somebody who has written it, and has neither committed nor ended
+
 	source *Node     // whose commits it takes over, as a replica
 	late   []*commit // of an old source, which it has received and not applied yet
 
@@ -121,6 +123,15 @@ func (c *commit) touches(other *commit) bool {
 		_, ok := other.holders[id]
 		return ok || slices.Contains(other.retired, id)
 	})
+}
+
+// locks reports whether somebody has the row of a counter, whichever if it has no name.
+func (n *Node) locks(name string) bool {
+	if n.open == nil {
+		return false
+	}
+	_, ok := n.open.counters[name]
+	return ok || name == ""
 }
 
 func (n *Node) take(c *commit) {

@@ -45,6 +45,21 @@ func (g *Group) Begin(at int, counters map[string]uint64) (commits func() error)
 	return func() error { return g.commit(n, &commit{counters: counters}, held) }
 }
 
+// Hold is somebody who has written a row on a node in a transaction, and returns what ends that.
+func (g *Group) Hold(at int, name string, id uint64) (ends func(commits bool)) {
+	n := g.Nodes[at]
+	mine := &commit{counters: map[string]uint64{name: id}}
+	n.open = mine
+	return func(commits bool) {
+		if n.open != mine { // the node was killed
+			return
+		}
+		if n.open = nil; commits {
+			n.take(mine)
+		}
+	}
+}
+
 // Drop is somebody who deletes a row on a node by hand. A cluster knows no such step.
 func (g *Group) Drop(a *Actor, at int, name string) error {
 	n := g.Nodes[at]
@@ -78,6 +93,9 @@ func (g *Group) Clone() *Group {
 
 // IsMember reports whether a node is of the present configuration of the cluster.
 func (g *Group) IsMember(at int) bool { return g.Nodes[at].member }
+
+// IsLocked: somebody else had a row for too long.
+func IsLocked(err error) bool { return errors.Is(err, errLocked) }
 
 // IsConflict: another transaction was first.
 func IsConflict(err error) bool { return errors.Is(err, errConflict) }
