@@ -39,7 +39,7 @@ func (c *Coordinator) propose() error {
 func (c *Coordinator) sameServers() (highest uint64) {
 	for _, m := range c.reports(c.plan.everyone()) {
 		if m.Member.ID != "" && m.ID != m.Member.ID {
-			c.away[m.Member.Address] = fmt.Errorf("at %s there is another sequence server than the plan's: %q, not %s", m.Member.Address, m.ID, m.Member.ID)
+			c.met[m.Member.Address].Err = fmt.Errorf("at %s there is another sequence server than the plan's: %q, not %s", m.Member.Address, m.ID, m.Member.ID)
 		} else if known := m.change(c.plan.UUID); known != nil {
 			highest = max(highest, known.Ballot)
 		}
@@ -64,7 +64,7 @@ func (c *Coordinator) takeOver() (decided bool, err error) {
 		case errors.Is(err, ErrTakenOver):
 			return false, fmt.Errorf("take over the change on %s: %w", m.Address, err)
 		case err != nil: // what is promised there, if anything is, nobody hears of
-			c.away[m.Address] = fmt.Errorf("take over the change: %w", err)
+			c.met[m.Address].Err = fmt.Errorf("take over the change: %w", err)
 			continue
 		case was == Overtaken:
 			return false, ErrTakenOver

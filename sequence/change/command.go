@@ -64,13 +64,7 @@ func (c *Coordinator) RefuseSecond() error {
 
 // Again is Current after something was ended. A server that was away may be reached by now.
 func (c *Coordinator) Again() (now Plan, open *Plan, err error) {
-	for address := range c.away {
-		if s := c.stores[address]; s != nil {
-			_ = s.Close()
-			delete(c.stores, address)
-		}
-	}
-	clear(c.away)
+	_ = c.Close()
 	c.plan, c.base, c.ballot, c.missing = Plan{}, 0, 0, ""
 	return c.Current()
 }
@@ -179,7 +173,7 @@ func (c *Coordinator) settle(now, void *Plan) (done []Met, err error) {
 		case isOver(why):
 			return nil, why
 		default:
-			c.away[met[i].Member.Address] = why
+			c.met[met[i].Member.Address].Err = why
 		}
 	}
 	return done, nil

@@ -44,22 +44,23 @@ type Coordinator struct {
 	// id of a member that is taken out and cannot be reached: the others have recorded its ceilings
 	missing string
 
-	stores map[string]Store  // by address
-	said   map[string]Report // by address, as they were last asked
-	away   map[string]error  // servers that cannot be reached, and why
+	met map[string]*Met // by address, as they were last asked
 }
 
 // New returns a coordinator for a command that ends with ctx. Close it.
 func New(ctx context.Context, servers Servers, config Config) *Coordinator {
-	return &Coordinator{servers: servers, config: config, ctx: ctx, stores: make(map[string]Store), said: make(map[string]Report), away: make(map[string]error)}
+	return &Coordinator{servers: servers, config: config, ctx: ctx, met: make(map[string]*Met)}
 }
 
 // Close closes its connections.
 func (c *Coordinator) Close() error {
 	var all []error
-	for _, s := range c.stores {
-		all = append(all, s.Close())
+	for _, m := range c.met {
+		if m.Store != nil {
+			all = append(all, m.Close())
+		}
 	}
+	clear(c.met)
 	return errors.Join(all...)
 }
 
@@ -70,24 +71,19 @@ func (c *Coordinator) Plan() Plan { return c.plan }
 // member that comes back in the middle is brought to the plan later.
 func (c *Coordinator) Store(address string) (Store, error) {
 	c.reach(address)
-	if err := c.away[address]; err != nil {
-		return nil, err
-	}
-	return c.stores[address], nil
+	return c.met[address].Store, c.met[address].Err
 }
 
 // reach connects to servers, all at the same time.
 func (c *Coordinator) reach(addresses ...string) {
-	news := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(addresses))), func(address string) bool {
-		return c.away[address] != nil || c.stores[address] != nil
-	})
+	news := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(addresses))), func(address string) bool { return c.met[address] != nil })
 	if len(news) == 0 {
 		return
 	}
 	stores, errs := c.servers.Reach(c.ctx, news)
 	for i, address := range news {
-		if c.away[address] = errs[i]; errs[i] == nil {
-			c.stores[address] = stores[i]
+		if c.met[address] = (&Met{Store: stores[i], Err: errs[i]}); errs[i] != nil {
+			c.met[address].Store = nil
 		}
 	}
 }
@@ -182,7 +178,8 @@ func (c *Coordinator) Current() (now Plan, open *Plan, err error) {
 
 // Said is what a server said when it was last asked, or why it is away.
 func (c *Coordinator) Said(address string) (Report, error) {
-	return c.said[address], c.away[address]
+	c.reach(address)
+	return c.met[address].Report, c.met[address].Err
 }
 
 // reports asks members which plans they know, each once. One that does not answer is away.
@@ -193,15 +190,13 @@ func (c *Coordinator) reports(members []Member) (all []Met) {
 	}
 	c.reach(addresses...)
 	for i, m := range members {
-		s, err := c.Store(m.Address)
-		if err != nil || slices.Contains(addresses[:i], m.Address) {
+		at := c.met[m.Address]
+		if at.Err != nil || slices.Contains(addresses[:i], m.Address) {
 			continue
 		}
-		if said, err := s.Report(c.ctx); err != nil {
-			c.away[m.Address] = err
-		} else {
-			c.said[m.Address] = said
-			all = append(all, Met{Store: s, Report: said, Member: m})
+		if at.Report, at.Err = at.Store.Report(c.ctx); at.Err == nil {
+			at.Member = m
+			all = append(all, *at)
 		}
 	}
 	return all

@@ -20,7 +20,7 @@ func (c *Coordinator) draft(now *Plan) (err error) {
 		if _, looked := looks[m.Address]; err == nil && !looked {
 			looks[m.Address], err = s.Look(c.ctx)
 		}
-		if err != nil && c.away[m.Address] == nil {
+		if err != nil && c.met[m.Address].Err == nil {
 			return err
 		}
 	}
@@ -258,7 +258,7 @@ func (c *Coordinator) ordersAway(all []Sequence) error {
 			address := p.Previous[home].Address
 			return &Error{
 				Finding: fmt.Sprintf("%s is the home of ORDER sequence %q, and cannot be reached: it may give lower numbers after others give higher ones", address, one.Name),
-				Remedy:  "bring it back; or make sure that it stays off, and say FORCE", Err: c.away[address],
+				Remedy:  "bring it back; or make sure that it stays off, and say FORCE", Err: c.met[address].Err,
 			}
 		}
 	}
