@@ -165,11 +165,11 @@ func (o *outage) awaitFilled(limit time.Duration) {
 		for _, f := range o.flows {
 			cached, remaining, rate := o.row(all, f)
 			if cached < float64(f.rate)*(o.cover.Seconds()+spare) || remaining < o.cover.Seconds() || 1.1*rate < float64(f.rate) {
-				missing += fmt.Sprintf("%s: %v are filled, for %v s at %v a second, want %d a second for %v\n", f.name, cached, remaining, rate, f.rate, o.cover)
+				missing += fmt.Sprintf("%s: %v are cached, for %v s at %v a second, want %d a second for %v\n", f.name, cached, remaining, rate, f.rate, o.cover)
 			}
 			if !filled[f.name] && cached >= float64(f.rate)*o.cover.Seconds() {
 				filled[f.name] = true
-				o.t.Logf("%s: %v numbers were filled for the first time %.0f s after the first", f.name, cached, time.Since(begin).Seconds())
+				o.t.Logf("%s: %v numbers were cached for the first time %.0f s after the first", f.name, cached, time.Since(begin).Seconds())
 			}
 		}
 		if missing == "" {

@@ -19,7 +19,7 @@ type Report struct {
 	durationSum time.Duration
 
 	shards         []shardTally // one for each that it had a connection to
-	Received, Sent uint64    // bytes from and to the client
+	Received, Sent uint64       // bytes from and to the client
 	Statements     uint64
 	Since          time.Duration // of the session's state
 	Standing
