@@ -274,7 +274,7 @@ func (s *Sequences) regainTicks(caches []*cache) {
 				continue
 			}
 			seg := segment.New(unused.First, unused.Last)
-			seg.Plan = s.servers.next.Home(s.servers.among(s.servers.view.Load()), worker.name).Share().Plan
+			seg.Plan = s.servers.next.Home(s.servers.now(), worker.name).Share().Plan
 			worker.regain(seg)
 		}
 	}
@@ -290,7 +290,7 @@ func (k clocked) Homes() uint64 {
 
 // Holders are the proxies that live and have the same worker_id.
 func (k clocked) Holders(ctx context.Context, worker uint64) string {
-	all, err := k.c.owner.servers.proxies(ctx)
+	all, err := k.c.owner.servers.now().Proxies(ctx)
 	if err != nil {
 		return "" // not worth another error
 	}

@@ -43,7 +43,7 @@ func (s *Sequences) waitForProxies(ctx context.Context, version uint64) error {
 	var unlisted error
 	for {
 		s.seeChanges(ctx)
-		all, err := s.servers.holders(ctx)
+		all, err := s.servers.now().Holders(ctx)
 		if err != nil && ctx.Err() == nil {
 			if !s.servers.view.Load().several() || link.IsRefused(err) {
 				return err

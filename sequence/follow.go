@@ -238,7 +238,7 @@ func (s *Sequences) refresh(ctx context.Context) error {
 		}
 	}
 	if w == s.servers.view.Load() && f.mustRecordAgain(w) {
-		if err := s.servers.recordAgain(ctx, w); err != nil {
+		if err := s.servers.among(w).RecordAgain(ctx); err != nil {
 			s.log.Debug("ceilings not recorded again", logfield.Err(err)) // the next round does
 			return nil
 		}
@@ -387,6 +387,16 @@ func (s *Sequences) obey(v *server, heard store.Changes, several bool) {
 	s.publishOwners(back, changed)
 	own := f.of(v)
 	own.loaded, own.seen = true, heard.Moment
+}
+
+// mustRecordAgain reports whether a member may lack ceilings of the others. f.work is held.
+func (f *follower) mustRecordAgain(w *view) bool {
+	for _, v := range w.members {
+		if v.TakeForgot() {
+			f.recorded = nil
+		}
+	}
+	return f.recorded != w
 }
 
 // news are the changes that no other server has told of. f.obeying is held. One that lacks a row,

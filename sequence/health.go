@@ -39,7 +39,7 @@ func (s *Sequences) LastUsable() error {
 	if s.Stats().Cached > 0 {
 		return nil
 	}
-	if err := s.servers.lastFailure(); err != nil {
+	if err := s.servers.now().LastFailure(); err != nil {
 		return &UnavailableError{Server: s.serverName(), Err: err}
 	}
 	return nil

@@ -44,7 +44,7 @@ func (s *Sequences) passedForGood(ctx context.Context, r *store.Row) error {
 		// A replica that does not answer may take all the time, which what comes next needs, too.
 		asking, stop := halfOf(ctx)
 		defer stop()
-		return s.servers.onNodes(asking, members)
+		return s.servers.now().OnNodes(asking)
 	}()
 	if !onAll || lost != nil {
 		wait := ctx
@@ -72,19 +72,4 @@ func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
 		return ctx, func() {}
 	}
 	return context.WithTimeoutCause(ctx, time.Until(until)/2, await.ErrPatience)
-}
-
-// onNodes waits for what was committed on groups among the members to be on their other nodes. all:
-// it is on each of them; err: on no majority.
-func (a *servers) onNodes(ctx context.Context, members []*server) (all bool, err error) {
-	on := make([]bool, len(members))
-	failed := member.Each(ctx, members, func(ctx context.Context, i int, v *server) (err error) {
-		on[i], err = v.Ceilings.OnNodes(ctx)
-		return err
-	})
-	all = true
-	for _, each := range on {
-		all = all && each
-	}
-	return all, errors.Join(failed...)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"seqproxy/sequence/change"
+	"seqproxy/sequence/store"
 )
 
 // This file is how a plan keeps known who may hold numbers. A proxy registers with a member before
@@ -33,7 +34,7 @@ func (s planStore) enterProxies(ctx context.Context, tx *sql.Tx, p *Plan, holder
 			Silent: 2 * s.Config.Stale, // nobody waits for a sign of life
 		}})
 	}
-	return s.Proxies.Add(ctx, tx, mergeProxies(lists))
+	return s.Proxies.Add(ctx, tx, store.MergeProxies(lists))
 }
 
 // copyProxies is enterProxies on a member that is brought to a plan, in the transaction that does so. was is what

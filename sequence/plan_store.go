@@ -290,7 +290,7 @@ func (s planStore) Obey(ctx context.Context, p *Plan, floors change.Floors, know
 		h := k.More.(handover)
 		theirs.definitions, lists = append(theirs.definitions, h.definitions...), append(lists, h.proxies)
 	}
-	theirs.definitions, theirs.proxies = store.Newest(theirs.definitions), mergeProxies(lists)
+	theirs.definitions, theirs.proxies = store.Newest(theirs.definitions), store.MergeProxies(lists)
 	var was Membership
 	err = s.Transact(ctx, func(tx *sql.Tx) error {
 		now, _, err := s.lockPlan(ctx, tx, p)

@@ -208,7 +208,7 @@ func (a *servers) enterLocked(plan *Plan, met []change.Met) error {
 	a.view.Store(w)
 	a.warnLocked(w)
 	a.log.Info("plan in force", zap.Uint64("plan", plan.Number), zap.String("interleave", plan.Interleave),
-		zap.String("servers", namesOf(w.members)))
+		zap.String("servers", member.NamesOf(w.members)))
 	return nil
 }
 
@@ -338,7 +338,7 @@ func (a *servers) firstPlanLocked(ctx context.Context, met []change.Met) (*Plan,
 			return nil, err
 		}
 	}
-	a.log.Info("first plan made", zap.String("change", plan.UUID), zap.String("servers", namesOf(configured)))
+	a.log.Info("first plan made", zap.String("change", plan.UUID), zap.String("servers", member.NamesOf(configured)))
 	return plan, nil
 }
 

@@ -45,7 +45,7 @@ func (s *Sequences) Proxies(ctx context.Context) ([]Proxy, error) {
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
-	all, err := s.servers.proxies(r.ctx)
+	all, err := s.servers.now().Proxies(r.ctx)
 	if err != nil {
 		return nil, r.failed("", err)
 	}

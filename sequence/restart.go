@@ -23,12 +23,12 @@ func (s *Sequences) restart(ctx context.Context, name string, a Alteration) (Alt
 	s.startFollowing()
 
 	seen := make(map[*server]member.Tenure)
-	for !s.servers.enlisted(seen) {
+	for !s.servers.now().Enlisted(seen, s.timing.tenure) {
 		if !await.Pause(r.ctx, s.timing.follow) {
 			return Altered{}, r.failed(name, errEnlisting)
 		}
 	}
-	done, was, err := s.servers.restart(r.ctx, name, a, func() bool { return s.servers.enlisted(seen) })
+	done, was, err := s.servers.restart(r.ctx, name, a, func() bool { return s.servers.now().Enlisted(seen, s.timing.tenure) })
 	if err != nil {
 		if errors.Is(err, link.ErrOutcome) && done.Name != "" {
 			s.voidBefore(done.Name, done.Epoch) // it may have begun again

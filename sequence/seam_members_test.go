@@ -90,7 +90,7 @@ func (in Inner) Configure(o ServerOptions) error {
 
 // Home is the member that alone gives numbers of an ORDER sequence, or nil if none is known here.
 func (in Inner) Home(name string) *Server {
-	v := in.s.servers.next.Home(in.s.servers.among(in.s.servers.view.Load()), name)
+	v := in.s.servers.next.Home(in.s.servers.now(), name)
 	if v == nil {
 		return nil
 	}
@@ -128,7 +128,9 @@ func (in Inner) HasReserved() (all []uint64) {
 }
 
 // Enlisted reports whether this process has given signs of life for long, where it takes numbers.
-func (in Inner) Enlisted() bool { return in.s.servers.enlisted(make(map[*server]member.Tenure)) }
+func (in Inner) Enlisted() bool {
+	return in.s.servers.now().Enlisted(make(map[*server]member.Tenure), in.s.timing.tenure)
+}
 
 // ReadingPlan is held while the plan is read.
 func (in Inner) ReadingPlan() await.Lock { return in.s.servers.changing }
@@ -238,7 +240,7 @@ func (v Server) SeenAt(name string) uint64 {
 
 // Reserve takes numbers there, with what that needs.
 func (v Server) Reserve(ctx context.Context, name string, want, need uint64) (Grant, error) {
-	g, due, err := v.v.Reserve(ctx, v.s.servers.among(v.s.servers.view.Load()), name, want, need)
+	g, due, err := v.v.Reserve(ctx, v.s.servers.now(), name, want, need)
 	return granted(grantOf(&g, due)), err
 }
 
@@ -285,7 +287,7 @@ func (v Server) RecordedCeiling(ctx context.Context, name string, plan uint64) (
 
 // RecordCeiling has the other members record one.
 func (v Server) RecordCeiling(ctx context.Context, name string, ceiling uint64) error {
-	return v.v.RecordCeiling(ctx, v.s.servers.among(v.s.servers.view.Load()), v.Share(), name, ceiling)
+	return v.v.RecordCeiling(ctx, v.s.servers.now(), v.Share(), name, ceiling)
 }
 
 // PlanStore is what a change of members sees of it.

@@ -280,7 +280,7 @@ func (s *Sequences) findAny(ctx context.Context, name []byte, patience time.Dura
 
 // whyNot is the cause of a wait that ended by itself.
 func (s *Sequences) whyNot() error {
-	if err := s.servers.lastFailure(); err != nil {
+	if err := s.servers.now().LastFailure(); err != nil {
 		return err
 	}
 	return await.ErrPatience

@@ -1,13 +1,11 @@
 package sequence
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -115,7 +113,7 @@ func (a *servers) inUse() bool {
 // goAhead does what a reservation of a sequence has left. Whoever reaches the limit is told what
 // fails here.
 func (a *servers) goAhead(ctx context.Context, name string, due member.Due) {
-	due.GoAhead(ctx, a.among(a.view.Load()), name)
+	due.GoAhead(ctx, a.now(), name)
 }
 
 // grantOf is what a server has granted, as caches know it.
@@ -130,6 +128,9 @@ func (a *servers) among(w *view) *member.Among {
 	return &member.Among{Plan: w.plan, Members: w.members, Ahead: a.ahead}
 }
 
+// now is among at present.
+func (a *servers) now() *member.Among { return a.among(a.view.Load()) }
+
 // members are the servers in use, by position.
 func (a *servers) members() []*server { return a.view.Load().members }
 
@@ -138,31 +139,7 @@ func (a *servers) members() []*server { return a.view.Load().members }
 func (a *servers) first() *server { return a.members()[0] }
 
 // name is how errors call them.
-func (a *servers) name() string { return namesOf(a.members()) }
-
-func namesOf(members []*server) string {
-	names := make([]string, len(members))
-	for i, member := range members {
-		names[i] = member.Name()
-	}
-	return strings.Join(names, ", ")
-}
-
-// lastFailure is why there is no connection to any of them, or nil.
-func (a *servers) lastFailure() error {
-	var all []error
-	for _, member := range a.members() {
-		err := member.LastFailure()
-		if err == nil {
-			return nil
-		}
-		all = append(all, err)
-	}
-	if len(all) == 1 {
-		return all[0]
-	}
-	return errors.Join(all...)
-}
+func (a *servers) name() string { return member.NamesOf(a.members()) }
 
 func (a *servers) close() error {
 	a.changing.MustAcquire()
@@ -238,7 +215,7 @@ func (a *servers) list(ctx context.Context) (all []store.Row, err error) {
 		if len(failed) == len(live) {
 			return errors.Join(failed...)
 		}
-		all = mergeLists(lists)
+		all = store.MergeLists(lists)
 		return nil
 	})
 	return all, err
@@ -248,7 +225,7 @@ func (a *servers) list(ctx context.Context) (all []store.Row, err error) {
 // above n.
 func (a *servers) keepMade(ctx context.Context, name string, n uint64) error {
 	return a.under(ctx, func(w *view) error {
-		return a.onLive(ctx, w, func(ctx context.Context, v *server) error { return v.Ceilings.KeepAbove(ctx, name, n) })
+		return a.among(w).OnLive(ctx, func(ctx context.Context, v *server) error { return v.Ceilings.KeepAbove(ctx, name, n) })
 	})
 }
 
@@ -259,7 +236,7 @@ func (a *servers) raiseTo(ctx context.Context, name string, n, floor, end uint64
 	err = a.under(ctx, func(w *view) error {
 		var mu sync.Mutex
 		at = math.MaxUint64
-		err := a.onLive(ctx, w, func(ctx context.Context, v *server) error {
+		err := a.among(w).OnLive(ctx, func(ctx context.Context, v *server) error {
 			to, err := v.Ceilings.MoveAhead(ctx, name, n, floor, end)
 			if err == nil {
 				mu.Lock()
@@ -274,68 +251,4 @@ func (a *servers) raiseTo(ctx context.Context, name string, n, floor, end uint64
 		return err
 	})
 	return at, err
-}
-
-// onLive calls f for the members that are not left out. At least one has to succeed, and each that
-// answers.
-func (a *servers) onLive(ctx context.Context, w *view, f func(ctx context.Context, v *server) error) error {
-	live := w.live()
-	errs := make([]error, len(live))
-	failed := member.Each(ctx, live, func(ctx context.Context, i int, v *server) error {
-		errs[i] = f(ctx, v)
-		return errs[i]
-	})
-	if len(failed) == len(live) {
-		return errors.Join(failed...)
-	}
-	return a.passOver(ctx, w, live, errs)
-}
-
-// passOver leaves those members out that failed and cannot be reached. The error is that of one
-// that answers: it goes on giving numbers. One that lacks a row gives none of it.
-func (a *servers) passOver(ctx context.Context, w *view, live []*server, errs []error) error {
-	return errors.Join(member.Each(ctx, live, func(within context.Context, i int, v *server) error {
-		if errs[i] == nil || errors.Is(errs[i], ErrUnknown) {
-			return nil
-		}
-		switch err := v.StillObeys(within, w.plan.Number); {
-		case err == nil || errors.Is(err, store.OutcomeOldPlan) || errors.Is(err, store.OutcomeFrozen) || ctx.Err() != nil:
-			return cmp.Or(err, errs[i])
-		default:
-			v.LeaveOut(errs[i])
-			return nil
-		}
-	})...)
-}
-
-// proxies lists those that are registered, in the order in which they came, as far as members can
-// be asked. Each is registered with every member that it knows of.
-func (a *servers) proxies(ctx context.Context) (all []Proxy, err error) {
-	w := a.view.Load()
-	live := w.live()
-	lists, failed := a.proxiesOf(ctx, live)
-	if len(failed) == len(live) {
-		return nil, errors.Join(failed...)
-	}
-	return mergeProxies(lists), nil
-}
-
-// holders lists all that may hold numbers. One may be registered with any member alone, so all have
-// to answer, also those that are left out.
-func (a *servers) holders(ctx context.Context) ([]Proxy, error) {
-	lists, failed := a.proxiesOf(ctx, a.members())
-	if len(failed) > 0 {
-		return nil, errors.Join(failed...)
-	}
-	return mergeProxies(lists), nil
-}
-
-// proxiesOf reads the lists of some members.
-func (a *servers) proxiesOf(ctx context.Context, members []*server) (lists [][]Proxy, failed []error) {
-	lists = make([][]Proxy, len(members))
-	failed = member.Each(ctx, members, func(ctx context.Context, i int, v *server) (err error) {
-		lists[i], err = v.Proxies.List(ctx)
-		return err
-	})
-	return lists, failed
 }

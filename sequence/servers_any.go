@@ -15,19 +15,6 @@ import (
 
 // This file is how several members serve what any of them can.
 
-// notAsked says of each member that is not among those that are asked why it is not.
-func (w *view) notAsked(asked []*server) (why []error) {
-	for _, v := range w.members {
-		if slices.Contains(asked, v) {
-			continue
-		}
-		if err := v.Unusable(); err != nil { // it may have been taken in meanwhile
-			why = append(why, fmt.Errorf("%s: %w", v.Name(), err))
-		}
-	}
-	return why
-}
-
 // Stride is how far apart the numbers of one sequence server are: how many servers there are, if
 // they take turns with InterleaveStep, else 1. Before the servers were asked for the plan it is
 // what the configuration says. It does no I/O.
@@ -112,7 +99,7 @@ func (a *servers) sized(r segment.Rule, n uint64) uint64 {
 
 // nameFor is how errors call what gives the numbers of a sequence.
 func (a *servers) nameFor(name string) string {
-	if home := a.next.Home(a.among(a.view.Load()), name); home != nil {
+	if home := a.next.Home(a.now(), name); home != nil {
 		return home.Name()
 	}
 	return a.name()
@@ -168,14 +155,14 @@ func (a *servers) findAll(ctx context.Context, w *view, name string) (store.Row,
 			agree = r.Version != 0 || !w.several()
 		default:
 			agree = agree && r.Version == merged.Version
-			merged = mergeRows(merged, r)
+			merged = store.MergeRows(merged, r)
 		}
 	}
 	switch {
 	case merged == nil && len(unknown) == 0:
 		return store.Row{}, errors.Join(failed...)
 	case merged == nil && len(unknown) < len(w.members)-majority(len(w.members))+1:
-		return store.Row{}, fmt.Errorf("too few sequence servers can be reached to tell whether there is sequence %q: %w", name, errors.Join(append(failed, w.notAsked(live)...)...))
+		return store.Row{}, fmt.Errorf("too few sequence servers can be reached to tell whether there is sequence %q: %w", name, errors.Join(append(failed, a.among(w).NotAsked(live)...)...))
 	case merged == nil:
 		return store.Row{}, unknown[0]
 	case !agree || len(unknown) > 0:
@@ -191,56 +178,3 @@ func (a *servers) findAll(ctx context.Context, w *view, name string) (store.Row,
 
 // majority is how many members a new sequence needs.
 func majority(members int) int { return members/2 + 1 }
-
-// mergeRows is the newer of two definitions, with the higher id and the lower maximum.
-func mergeRows(x, y *store.Row) *store.Row {
-	if y.Version > x.Version {
-		x, y = y, x
-	}
-	merged := *x
-	if y.Position() > merged.Position() {
-		merged.ID, merged.Frozen = y.Position(), false
-	}
-	merged.Max = min(merged.Max, y.Max)
-	return &merged
-}
-
-// mergeLists lists each row once.
-func mergeLists(lists [][]store.Row) (all []store.Row) {
-	byName := make(map[string]int)
-	for _, list := range lists {
-		for i := range list {
-			r := &list[i]
-			if at, known := byName[r.Name]; known {
-				all[at] = *mergeRows(&all[at], r)
-				continue
-			}
-			byName[r.Name] = len(all)
-			all = append(all, *r)
-		}
-	}
-	return all
-}
-
-// mergeProxies lists each once. It obeys what it told any member.
-func mergeProxies(lists [][]Proxy) (all []Proxy) {
-	byID := make(map[string]int)
-	for _, list := range lists {
-		for _, p := range list {
-			i, ok := byID[p.ID]
-			switch {
-			case !ok:
-				byID[p.ID] = len(all)
-				all = append(all, p)
-			default:
-				p.Version = max(p.Version, all[i].Version)
-				if p.Silent > all[i].Silent {
-					p.Silent = all[i].Silent
-				}
-				all[i] = p
-			}
-		}
-	}
-	slices.SortStableFunc(all, func(x, y Proxy) int { return x.Since.Compare(y.Since) })
-	return all
-}

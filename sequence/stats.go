@@ -238,7 +238,7 @@ func (s *Sequences) listHere() []Info {
 
 // countProxies is how many proxies are registered, at least 1.
 func (s *Sequences) countProxies(ctx context.Context) int {
-	all, err := s.servers.proxies(ctx)
+	all, err := s.servers.now().Proxies(ctx)
 	if err != nil {
 		return 1 // not worth an error
 	}

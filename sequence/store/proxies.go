@@ -184,3 +184,26 @@ func (t ProxyTable) Add(ctx context.Context, tx *sql.Tx, theirs []Proxy) error {
 	}
 	return nil
 }
+
+// MergeProxies lists each once. It obeys what it told any member.
+func MergeProxies(lists [][]Proxy) (all []Proxy) {
+	byID := make(map[string]int)
+	for _, list := range lists {
+		for _, p := range list {
+			i, ok := byID[p.ID]
+			switch {
+			case !ok:
+				byID[p.ID] = len(all)
+				all = append(all, p)
+			default:
+				p.Version = max(p.Version, all[i].Version)
+				if p.Silent > all[i].Silent {
+					p.Silent = all[i].Silent
+				}
+				all[i] = p
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(x, y Proxy) int { return x.Since.Compare(y.Since) })
+	return all
+}

@@ -253,3 +253,33 @@ func (st *Store) fitsKind(found *Row) error {
 	}
 	return &link.UnfitError{Server: st.At(), Table: st.Table.Sequence, Finding: finding, Remedy: "restore both tables from the same backup", OfSequence: true}
 }
+
+// MergeRows is the newer of two definitions, with the higher id and the lower maximum.
+func MergeRows(x, y *Row) *Row {
+	if y.Version > x.Version {
+		x, y = y, x
+	}
+	merged := *x
+	if y.Position() > merged.Position() {
+		merged.ID, merged.Frozen = y.Position(), false
+	}
+	merged.Max = min(merged.Max, y.Max)
+	return &merged
+}
+
+// MergeLists lists each row once.
+func MergeLists(lists [][]Row) (all []Row) {
+	byName := make(map[string]int)
+	for _, list := range lists {
+		for i := range list {
+			r := &list[i]
+			if at, known := byName[r.Name]; known {
+				all[at] = *MergeRows(&all[at], r)
+				continue
+			}
+			byName[r.Name] = len(all)
+			all = append(all, *r)
+		}
+	}
+	return all
+}

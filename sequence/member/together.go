@@ -1,0 +1,197 @@
+package member
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
+	"seqproxy/sequence/define"
+	"seqproxy/sequence/limit"
+	"seqproxy/sequence/store"
+)
+
+// This file is what members are asked together.
+
+// NamesOf is how errors call members.
+func NamesOf(members []*Server) string {
+	names := make([]string, len(members))
+	for i, v := range members {
+		names[i] = v.Name()
+	}
+	return strings.Join(names, ", ")
+}
+
+// LastFailure is why there is no connection to any of them, or nil.
+func (a *Among) LastFailure() error {
+	var all []error
+	for _, v := range a.Members {
+		err := v.LastFailure()
+		if err == nil {
+			return nil
+		}
+		all = append(all, err)
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	return errors.Join(all...)
+}
+
+// NotAsked says of each member that is not among those that are asked why it is not.
+func (a *Among) NotAsked(asked []*Server) (why []error) {
+	for _, v := range a.Members {
+		if slices.Contains(asked, v) {
+			continue
+		}
+		if err := v.Unusable(); err != nil { // it may have been taken in meanwhile
+			why = append(why, fmt.Errorf("%s: %w", v.Name(), err))
+		}
+	}
+	return why
+}
+
+// OnLive calls f for the members that are not left out. At least one has to succeed, and each that
+// answers.
+func (a *Among) OnLive(ctx context.Context, f func(ctx context.Context, v *Server) error) error {
+	live := a.Live()
+	errs := make([]error, len(live))
+	failed := Each(ctx, live, func(ctx context.Context, i int, v *Server) error {
+		errs[i] = f(ctx, v)
+		return errs[i]
+	})
+	if len(failed) == len(live) {
+		return errors.Join(failed...)
+	}
+	return a.passOver(ctx, live, errs)
+}
+
+// passOver leaves those members out that failed and cannot be reached. The error is that of one
+// that answers: it goes on giving numbers. One that lacks a row gives none of it.
+func (a *Among) passOver(ctx context.Context, live []*Server, errs []error) error {
+	return errors.Join(Each(ctx, live, func(within context.Context, i int, v *Server) error {
+		if errs[i] == nil || errors.Is(errs[i], define.ErrUnknown) {
+			return nil
+		}
+		switch err := v.StillObeys(within, a.Plan.Number); {
+		case err == nil || errors.Is(err, store.OutcomeOldPlan) || errors.Is(err, store.OutcomeFrozen) || ctx.Err() != nil:
+			return cmp.Or(err, errs[i])
+		default:
+			v.LeaveOut(errs[i])
+			return nil
+		}
+	})...)
+}
+
+// Proxies lists those that are registered, in the order in which they came, as far as members can
+// be asked. Each is registered with every member that it knows of.
+func (a *Among) Proxies(ctx context.Context) (all []store.Proxy, err error) {
+	live := a.Live()
+	lists, failed := proxiesOf(ctx, live)
+	if len(failed) == len(live) {
+		return nil, errors.Join(failed...)
+	}
+	return store.MergeProxies(lists), nil
+}
+
+// Holders lists all that may hold numbers. One may be registered with any member alone, so all have
+// to answer, also those that are left out.
+func (a *Among) Holders(ctx context.Context) ([]store.Proxy, error) {
+	lists, failed := proxiesOf(ctx, a.Members)
+	if len(failed) > 0 {
+		return nil, errors.Join(failed...)
+	}
+	return store.MergeProxies(lists), nil
+}
+
+// proxiesOf reads the lists of some members.
+func proxiesOf(ctx context.Context, members []*Server) (lists [][]store.Proxy, failed []error) {
+	lists = make([][]store.Proxy, len(members))
+	failed = Each(ctx, members, func(ctx context.Context, i int, v *Server) (err error) {
+		lists[i], err = v.Proxies.List(ctx)
+		return err
+	})
+	return lists, failed
+}
+
+// Enlisted reports whether all proxies have had the time to be registered on the nodes in use, which
+// is tenure, who asks again and again with the same seen.
+func (a *Among) Enlisted(seen map[*Server]Tenure, tenure time.Duration) bool {
+	all := true
+	for _, v := range a.Live() {
+		all = (!v.Ceilings.InForce() || v.ServingFor(seen) >= tenure) && all
+	}
+	return all
+}
+
+// OnNodes waits for what was committed on groups among the members to be on their other nodes. all:
+// it is on each of them; err: on no majority.
+func (a *Among) OnNodes(ctx context.Context) (all bool, err error) {
+	on := make([]bool, len(a.Members))
+	failed := Each(ctx, a.Members, func(ctx context.Context, i int, v *Server) (err error) {
+		on[i], err = v.Ceilings.OnNodes(ctx)
+		return err
+	})
+	all = true
+	for _, each := range on {
+		all = all && each
+	}
+	return all, errors.Join(failed...)
+}
+
+// A member that was restored from an old backup may have forgotten ceilings of the others, and be
+// the only one that could be asked when another one is taken out. Each knows its own. So a process
+// has it record them again when it meets the members first, when one is back that was away, as any
+// is that was restored, and when one of its rows has gone back.
+
+// recordBatch bounds the ceilings in one transaction. Should the time end, the next round does the
+// rest.
+const recordBatch = 100
+
+// RecordAgain has each member that can be reached record how far the others go, as these say.
+func (a *Among) RecordAgain(ctx context.Context) error {
+	live, plan := a.Live(), a.Plan.Number
+	known := make([][]limit.Limit, len(live))
+	failed := Each(ctx, live, func(ctx context.Context, i int, v *Server) (err error) {
+		known[i], err = v.Limits.Of(ctx, v.Pool(), plan)
+		return err
+	})
+	if len(failed) > 0 {
+		return errors.Join(failed...)
+	}
+	return errors.Join(Each(ctx, live, func(ctx context.Context, i int, v *Server) error {
+		type of struct{ name, giver string }
+		has := make(map[of]uint64, len(known[i]))
+		for _, l := range known[i] {
+			has[of{l.Name, l.Giver}] = l.Wanted
+		}
+		var lacks []limit.Limit
+		for j, o := range live {
+			for _, l := range known[j] {
+				if j != i && l.Giver == o.Share().ID && l.Granted > has[of{l.Name, l.Giver}] {
+					lacks = append(lacks, limit.Limit{Name: l.Name, Giver: l.Giver, Wanted: l.Granted})
+				}
+			}
+		}
+		if len(lacks) == 0 {
+			return nil
+		}
+		// In the order in which others lock them, too.
+		slices.SortFunc(lacks, func(x, y limit.Limit) int {
+			return cmp.Or(strings.Compare(x.Name, y.Name), strings.Compare(x.Giver, y.Giver))
+		})
+		for some := range slices.Chunk(lacks, recordBatch) {
+			if err := v.Record(ctx, plan, some...); err != nil {
+				return fmt.Errorf("record the ceilings of others again: %w", err)
+			}
+		}
+		v.Log.Warn("ceilings recorded again", logfield.Sequence(lacks[0].Name), zap.Int("ceilings", len(lacks)), zap.Uint64("plan", plan))
+		return nil
+	})...)
+}
