@@ -89,6 +89,7 @@ func (g *greeter) serve(c net.Conn, server string) {
 
 // Checklist 9.
 func TestAHandshakeThatFailsIsNeverFollowedByALoginInPlain(t *testing.T) {
+	const limit = 1500 * time.Millisecond // in which TLS must be asked for on a busy machine
 	ca := mysqltest.NewCA(t)
 	s := mysqltest.Start(t, ca.Server(t, "127.0.0.1").ServerArgs(ca)...)
 	for name, answer := range map[string][]byte{
@@ -99,7 +100,7 @@ func TestAHandshakeThatFailsIsNeverFollowedByALoginInPlain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := newGreeter(t, s.Addr(), answer)
 			e := newEnv(t, setup{Servers: []*mysqltest.Server{s}, Backend: func(o *backend.Options) {
-				o.ConnectTimeout = 300 * time.Millisecond
+				o.ConnectTimeout = limit
 				o.Shards[0].Nodes = []string{g.listener.Addr().String()}
 				o.Shards[0].Security = secured(t, tlsfiles.ClientFiles{Mode: tlsfiles.Preferred})
 			}})
@@ -108,7 +109,7 @@ func TestAHandshakeThatFailsIsNeverFollowedByALoginInPlain(t *testing.T) {
 			wantError(t, c, 1429, "SELECT 1", "shard s0: node "+g.listener.Addr().String()+" cannot be used: ")
 			wantError(t, c, 1429, "SELECT 1")
 			if took := time.Since(begin); took > 20*time.Second {
-				t.Errorf("took %v; the connect timeout is 300 ms", took)
+				t.Errorf("took %v; the connect timeout is %v", took, limit)
 			}
 			g.mu.Lock()
 			defer g.mu.Unlock()

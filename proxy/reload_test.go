@@ -189,7 +189,7 @@ func TestASchemaGoesToAnotherShard(t *testing.T) {
 }
 
 func TestAReloadIsRefusedWhoseNewNodeDoesNotAnswer(t *testing.T) {
-	e := newEnv(t, setup{Backend: func(o *backend.Options) { o.ConnectTimeout = 300 * time.Millisecond }})
+	e := newEnv(t, setup{Backend: func(o *backend.Options) { o.ConnectTimeout = 1500 * time.Millisecond }})
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -85,11 +85,21 @@ func TestOrderedNumbersAreLinearizableWhateverFails(t *testing.T) {
 	mustCreate(t, p.open(t), sequence.CreateOptions{Name: "photos", Order: true}) // which has more patience
 
 	var h history.History
-	ctx, stop := context.WithTimeout(context.Background(), 4*time.Second)
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 	var wg sync.WaitGroup
 	recordTakes(ctx, &wg, &h, proxies, 6)
 	wg.Go(func() { recordIdiom(ctx, &h, p) })
+	showsMuch := func() bool {
+		given, failed := h.Count()
+		var lost, skipped uint64
+		for _, s := range proxies {
+			st := s.Stats()
+			lost, skipped = lost+st.Unused[stats.UnusedUnknownCommit], skipped+st.Unused[stats.UnusedCallerGone]
+		}
+		return given >= 500 && failed > 0 && lost > 0 && skipped > 0
+	}
+	begin := time.Now()
 	for round := 0; await.Pause(ctx, time.Duration(50+rand.IntN(150))*time.Millisecond); round++ {
 		switch round % 5 {
 		case 0, 2, 3:
@@ -111,6 +121,9 @@ func TestOrderedNumbersAreLinearizableWhateverFails(t *testing.T) {
 		case 4:
 			p.kill(t)
 			p.restart(t)
+		}
+		if time.Since(begin) > 4*time.Second && showsMuch() {
+			stop()
 		}
 	}
 	wg.Wait()
