@@ -1,10 +1,9 @@
-// Package group has a sequence server that is a group of nodes give no number which a fail-over could
-// repeat: its ceilings.
+// Package group keeps a fail-over in a group of nodes from repeating numbers, by ceilings.
 //
-// Start from [Ceilings]. [Ceilings.UpTo] is how far a reservation may go, and windows.go how that rises,
-// ahead of need or because somebody waits. Package limit decides; what it needs are the tables of the
-// chosen node (holder.go) and what the other nodes show (others.go). What was written that a fail-over
-// must not lose is waited for with [Ceilings.ShownOn] and [Ceilings.OnNodes].
+// Start at [Ceilings]. [Ceilings.UpTo] is how far a reservation may go, and windows.go raises that,
+// ahead of need or when a caller waits. Package limit decides; the tables of the chosen node are in
+// holder.go, and what the other nodes show is in others.go. [Ceilings.ShownOn] and
+// [Ceilings.OnNodes] wait for a write that a fail-over must not lose.
 //
-// A server of one node has no ceiling: all is allowed, and nothing is waited for.
+// A server of one node has no ceiling: every number is allowed, and nothing is waited for.
 package group
