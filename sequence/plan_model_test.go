@@ -18,7 +18,7 @@ import (
 	"seqproxy/test/simulation"
 )
 
-// The simulated members of test/simulation do without SQL what [planStore] does with it. This file
+// The simulated members of test/simulation do without SQL what the program does with it. This file
 // has both do the same, and compares what they answer, and what they hold afterwards.
 
 // modelled is one member twice: on a server, and simulated.
