@@ -305,6 +305,23 @@ func TestHistories(t *testing.T) {
 			}
 			return e
 		}},
+		// A row is made by hand on the only server while that is frozen, and numbers of it are given
+		// until the server obeys. One that is added obeys after it, and begins above them.
+		{"a row that is made by hand while the others are frozen is known to the one that is added", func(t *testing.T) *estate {
+			e := blocks(2, 1)
+			e.asked = change.Change{Add: address(1)}
+			far, near := e.NewProxy("far", 1), proxy(e)
+			c := e.coordinator(1)
+			reach(t, c, "accept", 0)
+			e.Members[0].Rows["late"] = 500
+			for more := true; more; more = c.Resume() {
+				_ = far.Take(0, "late", 30)
+			}
+			if err := errors.Join(c.Err, near.Read(), near.Take(1, "late", 40), near.Take(0, "late", 40)); err != nil {
+				t.Fatal(err)
+			}
+			return e
+		}},
 		// C was away. It goes on only if a member that had to accept has aborted. Else it is
 		// brought to the plan in force before it gives a number.
 		{"a member comes back frozen from a change that was aborted", func(t *testing.T) *estate {
