@@ -338,7 +338,7 @@ func TestARowThatThereIsNoNumberForIsAnErrorInItsPlace(t *testing.T) {
 		if e := protocol.ParseServerError(last); last[0] != 0xff || !strings.Contains(e.Error(), "4084") || given < rows-1 {
 			t.Errorf("%s: got %d rows with numbers and at the end %v, want %d and 4084", test.name, given, e, rows)
 		}
-		if took > 15*time.Second {
+		if took > time.Minute { // all of it would take longer
 			t.Errorf("%s: took %v", test.name, took)
 		}
 		// The session is what it was, and its connection free for the next statement.

@@ -261,7 +261,7 @@ func TestTicksThatTheTableDoesNotHoldAreRefused(t *testing.T) {
 	mustTake(t, s, "users", 1)
 	_, err := s.Create(context.Background(), sequence.CreateOptions{Name: "photos", Kind: snow(t)})
 	wantText(t, err, `sequence "photos"`, fmt.Sprint(snow(t).MaxCounter()), "4294967295", "BIGINT UNSIGNED")
-	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Kind: kindOf(t, "SNOWFLAKE EPOCH '"+time.Now().UTC().Format(time.DateOnly)+"' TICK '1s' TIME BITS 32 WORKER BITS 4")})
+	mustCreate(t, s, sequence.CreateOptions{Name: "photos", Kind: kindOf(t, "SNOWFLAKE EPOCH '"+time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly)+"' TICK '1s' TIME BITS 32 WORKER BITS 4")})
 	mustTake(t, s, "photos", 1)
 }
 
