@@ -84,19 +84,19 @@ func (s *Sequences) Alter(ctx context.Context, name []byte, a Alteration) (Alter
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
-	if c, err := s.find(r.ctx, name, s.patience(r.ctx)); err == nil && c.periods != nil {
-		return c.periods.alter(ctx, r, name, a)
+	if q, err := s.find(r.ctx, name, s.patience(r.ctx)); err == nil && q.periods != nil {
+		return q.periods.alter(ctx, r, name, a)
 	}
 	switch {
 	case a.Restart != nil && a.Force:
-		c, err := s.find(r.ctx, name, s.patience(r.ctx))
+		q, err := s.find(r.ctx, name, s.patience(r.ctx))
 		if err == nil {
-			if err := c.mayAlter(&a); err != nil {
+			if err := q.mayAlter(&a); err != nil {
 				return Altered{}, err
 			}
 		}
-		if err == nil && !c.kind.IsPlain() {
-			return s.restart(ctx, c.name, a)
+		if err == nil && !q.kind.IsPlain() {
+			return s.restart(ctx, q.name, a)
 		}
 		return s.restart(ctx, string(name), a)
 	case a.Order != nil && *a.Order:
@@ -118,14 +118,14 @@ func alteredTo(r *store.Row) Altered {
 // an error, they are changed, and a restart beside them is not confirmed; or they may be, as the
 // outcome is unknown.
 func (s *Sequences) alter(r request, name []byte, a Alteration) (changed store.Row, err error) {
-	c, err := s.find(r.ctx, name, s.patience(r.ctx))
+	q, err := s.find(r.ctx, name, s.patience(r.ctx))
 	if err == nil {
-		err = c.mayAlter(&a)
+		err = q.mayAlter(&a)
 	}
 	if err != nil {
 		return store.Row{}, err
 	}
-	changed, err = s.alterHere(r.ctx, c, a)
+	changed, err = s.alterHere(r.ctx, q, a)
 	if err == nil && a.Restart != nil {
 		err = s.passedForGood(r.ctx, &changed)
 	}
@@ -138,14 +138,14 @@ func (s *Sequences) alter(r request, name []byte, a Alteration) (changed store.R
 	return changed, nil
 }
 
-func (s *Sequences) alterHere(ctx context.Context, c *cache, a Alteration) (changed store.Row, err error) {
+func (s *Sequences) alterHere(ctx context.Context, q *sequence, a Alteration) (changed store.Row, err error) {
 	// What is reserved here before the change is seen would be of no use, and leave a gap behind a
 	// restart.
-	if err := c.reserving.Acquire(ctx); err != nil {
+	if err := q.numbers.Reserving.Acquire(ctx); err != nil {
 		return store.Row{}, err
 	}
-	defer c.reserving.Release()
-	if changed, err = s.servers.alter(ctx, c.name, a); err == nil {
+	defer q.numbers.Reserving.Release()
+	if changed, err = s.servers.alter(ctx, q.name, a); err == nil {
 		s.obeyHere(ctx, &changed)
 	}
 	return changed, err

@@ -3,11 +3,9 @@ package sequence
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
-	"seqproxy/sequence/segment"
-	"seqproxy/sequence/stats"
+	"seqproxy/sequence/cache"
 	"seqproxy/sequence/store"
 )
 
@@ -26,52 +24,50 @@ import (
 func (s *Sequences) Avoid(ctx context.Context, name []byte, numbers []uint64) error {
 	deadline := time.Now().Add(s.patience(ctx))
 	for again := true; ; again = false {
-		c, err := s.findOrCreate(ctx, name, deadline)
+		q, err := s.findOrCreate(ctx, name, deadline)
 		if err != nil {
 			return err
 		}
-		if !c.kind.IsPlain() {
-			if c.kind.HasClock() {
+		if !q.kind.IsPlain() {
+			if q.kind.HasClock() {
 				return nil // no two keys are of one tick, worker and counter
 			}
-			if c.periods != nil {
-				c.periods.avoid(numbers)
+			if q.periods != nil {
+				q.periods.avoid(numbers)
 				return nil // as below
 			}
-			numbers = c.countersOf(numbers)
-			if !c.kind.Rises() {
-				takeOut(s.cachesOf(c), numbers)
+			numbers = q.countersOf(numbers)
+			if !q.kind.Rises() {
+				takeOut(s.cachesOf(q), numbers)
 				return nil // the counter of a key of somebody else's may be anywhere
 			}
 		}
-		err = s.avoid(ctx, c, numbers, deadline)
+		err = s.avoid(ctx, q, numbers, deadline)
 		if !again || !errors.Is(err, ErrUnknown) {
 			return err
 		}
-		s.forget(name, c)
+		s.forget(name, q)
 	}
 }
 
-func (s *Sequences) avoid(ctx context.Context, c *cache, numbers []uint64, deadline time.Time) error {
-	c.mu.Lock()
-	highest, end := uint64(0), c.max
-	c.mu.Unlock()
+func (s *Sequences) avoid(ctx context.Context, q *sequence, numbers []uint64, deadline time.Time) error {
+	highest, end := uint64(0), q.numbers.Highest()
 	for _, n := range numbers {
 		if n <= end { // what is above its maximum the sequence never gives
 			highest = max(highest, n)
 		}
 	}
-	caches := s.cachesOf(c)
+	caches := s.cachesOf(q)
 	if highest <= takeOut(caches, numbers) {
 		return nil
 	}
 	// While this is held no reservation is in flight: the caches have all that was reserved here.
 	r, stop := s.requestWithin(ctx, time.Until(deadline))
 	defer stop()
-	if err := c.reserving.Acquire(r.ctx); err != nil {
-		return r.failed(c.name, err)
+	if err := q.numbers.Reserving.Acquire(r.ctx); err != nil {
+		return r.failed(q.name, err)
 	}
-	defer c.reserving.Release()
+	defer q.numbers.Reserving.Release()
 	if highest <= takeOut(caches, numbers) {
 		return nil
 	}
@@ -80,139 +76,69 @@ func (s *Sequences) avoid(ctx context.Context, c *cache, numbers []uint64, deadl
 	}
 	defer s.tasks.Done()
 	for {
-		err := s.moveAbove(r.ctx, c, highest)
+		err := s.moveAbove(r.ctx, q, highest)
 		switch {
 		case err == nil:
 			return nil
 		case !errors.Is(err, store.OutcomeRestarted):
-			return r.failed(c.name, err)
+			return r.failed(q.name, err)
 		}
 	}
 }
 
-// cachesOf returns the caches of c's counter, c first.
-func (s *Sequences) cachesOf(c *cache) []*cache {
+// cachesOf returns the caches of q's counter, that of single numbers first.
+func (s *Sequences) cachesOf(q *sequence) []*cache.Cache {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := []*cache{c}
-	for key, stepped := range s.steps {
-		if key.of == c {
-			all = append(all, stepped)
-		}
-	}
-	return all
+	return q.cachesLocked()
 }
 
 // takeOut takes numbers out of what the caches of a counter hold, and returns how far the counter
 // is spent. It looks at that twice. What one cache reserves while another one is looked at counts
 // the next time, and so does what is put back meanwhile.
-func takeOut(caches []*cache, numbers []uint64) uint64 {
+func takeOut(caches []*cache.Cache, numbers []uint64) uint64 {
 	before, spent := uint64(0), uint64(0)
 	for _, c := range caches {
-		c.mu.Lock()
-		before = max(before, c.spent)
-		c.mu.Unlock()
+		before = max(before, c.Spent())
 	}
 	for i, c := range caches {
-		c.mu.Lock()
-		for _, n := range numbers {
-			switch {
-			case !c.holdsLocked(n):
-			case i == 0:
-				c.cutLocked(n)
-			default:
-				c.discardLocked(stats.UnusedChosen) // its numbers are good in whole steps only
-			}
-		}
-		spent = max(spent, c.spent)
-		c.mu.Unlock()
+		spent = max(spent, c.TakeOut(numbers, i > 0))
 	}
 	return min(before, spent)
 }
 
-func (c *cache) holdsLocked(n uint64) bool {
-	return c.cur.Has(n) || slices.ContainsFunc(c.queue, func(s segment.Segment) bool { return s.Has(n) })
-}
-
-// cutLocked takes n, which is held, out of what is held. Where that would leave too many pieces,
-// the numbers of its segment that lie before it are given up.
-func (c *cache) cutLocked(n uint64) {
-	at := slices.IndexFunc(c.queue, func(s segment.Segment) bool { return s.Has(n) })
-	whole := &c.cur
-	if at >= 0 {
-		whole = &c.queue[at]
-	}
-	before, behind := whole.Around(n)
-	lost := uint64(1)
-	if before.Remaining() > 0 && behind.Remaining() > 0 && len(c.queue) >= maxQueued {
-		lost += before.Remaining()
-		before = segment.Segment{}
-	}
-	c.cached -= lost
-	c.gaps[stats.UnusedChosen] += lost
-	if *whole = before; before.Remaining() == 0 {
-		*whole = behind
-	} else if behind.Remaining() > 0 {
-		c.queue = slices.Insert(c.queue, at+1, behind)
-	}
-	c.queue = slices.DeleteFunc(c.queue, func(s segment.Segment) bool { return s.Remaining() == 0 })
-	if c.cur.Remaining() == 0 {
-		c.advanceLocked(1)
-	}
-}
-
 // moveAbove moves a counter to n and a segment further. OutcomeRestarted: the sequence may have
-// begun again meanwhile, and the counter may be below. c.reserving is held.
-func (s *Sequences) moveAbove(ctx context.Context, c *cache, n uint64) error {
-	c.mu.Lock()
-	err, generation, end, floor := c.end, c.generation, c.max, n
-	if step := max(c.rule.Step, 1); c.exact == 0 {
-		// near the end of the sequence less than a segment
-		floor += min(c.size, (end-min(n, end))/segment.CeilingShare/step) * step
-	}
-	c.mu.Unlock()
+// begun again meanwhile, and the counter may be below. The counter's lock is held.
+func (s *Sequences) moveAbove(ctx context.Context, q *sequence, n uint64) error {
+	m, err := q.numbers.ToMoveAbove(n)
 	if err != nil {
 		return err
 	}
-	at, err := s.servers.raiseTo(ctx, c.name, n, floor, end)
+	at, err := s.servers.raiseTo(ctx, q.name, n, m.Floor, m.End)
 	s.takeNote()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case errors.Is(err, ErrUnknown):
-		c.goneLocked(err)
-		return err
-	case err != nil:
-		return err
-	case c.generation != generation:
-		return store.OutcomeRestarted
-	}
-	c.top, c.spent = max(c.top, at), max(c.spent, at)
-	return nil
+	return q.numbers.Moved(m, at, err)
 }
 
 // Step returns how far apart the numbers of a sequence are, its INCREMENT. Errors are those of
 // Take.
 func (s *Sequences) Step(ctx context.Context, name []byte) (uint64, error) {
-	c, err := s.findOrCreate(ctx, name, time.Now().Add(s.patience(ctx)))
+	q, err := s.findOrCreate(ctx, name, time.Now().Add(s.patience(ctx)))
 	if err != nil {
 		return 0, err
 	}
-	if !c.kind.Steady() {
-		return 0, c.refused("several rows that are filled in", eachAlone)
+	if !q.kind.Steady() {
+		return 0, q.refused("several rows that are filled in", eachAlone)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return max(c.rule.Step, 1), nil
+	return q.numbers.Increment(), nil
 }
 
 // findOrCreate is find for a sequence that Take would create.
-func (s *Sequences) findOrCreate(ctx context.Context, name []byte, deadline time.Time) (*cache, error) {
-	c, err := s.find(ctx, name, time.Until(deadline))
+func (s *Sequences) findOrCreate(ctx context.Context, name []byte, deadline time.Time) (*sequence, error) {
+	q, err := s.find(ctx, name, time.Until(deadline))
 	if errors.Is(err, ErrUnknown) && s.tuning.Load().CreateUnknown {
 		if err = s.createUnknown(ctx, name, deadline); err == nil {
-			c, err = s.find(ctx, name, time.Until(deadline))
+			q, err = s.find(ctx, name, time.Until(deadline))
 		}
 	}
-	return c, err
+	return q, err
 }

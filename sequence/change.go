@@ -142,8 +142,8 @@ func (s *Sequences) Create(ctx context.Context, o CreateOptions) (Created, error
 			lost = fmt.Errorf("sequence %q %s%s, but a fail-over could undo that: %w", o.Name, made.what(), without, r.failed(o.Name, lost))
 		}
 	}
-	if c := s.names.get([]byte(o.Name)); c != nil && made.Replaced {
-		c.replaced.Add(1)
+	if q := s.names.get([]byte(o.Name)); q != nil && made.Replaced {
+		q.replaced.Add(1)
 	}
 	s.seeChanges(r.ctx)
 	if lost != nil {
@@ -196,9 +196,9 @@ func (s *Sequences) end(name string) {
 }
 
 func (s *Sequences) endLocked(name string) {
-	if c := s.caches[name]; c != nil {
-		c.shut(&NameError{Name: define.ShownName(name), Err: ErrUnknown})
-		s.removeLocked(c)
+	if q := s.sequences[name]; q != nil {
+		q.shut(&NameError{Name: define.ShownName(name), Err: ErrUnknown})
+		s.removeLocked(q)
 	}
 }
 

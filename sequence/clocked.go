@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"go.uber.org/zap"
-
 	"seqproxy/internal/await"
-	"seqproxy/internal/logfield"
 	"seqproxy/internal/process"
+	"seqproxy/sequence/cache"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/member"
@@ -28,78 +28,82 @@ import (
 // sequence as any other, so ceilings, floors, groups and fail-overs hold for ticks as they do for
 // numbers; but nobody sees it. DROP leaves it: it says which ticks of the name were used.
 
-// clocked is a sequence of kind SNOWFLAKE.
-type clocked struct{ c *cache }
+// clocked makes the keys of a sequence of kind SNOWFLAKE, whose own numbers it does not take.
+type clocked struct {
+	seq  *sequence
+	keys *snowflake.Generator
 
-// newClocked makes the generator of a sequence, nil if its keys have no time.
-func (c *cache) newClocked() *snowflake.Generator {
-	if !c.kind.HasClock() {
-		return nil
-	}
-	t := c.owner.timing
-	g := snowflake.New(snowflake.Options{
-		Name: define.ShownName(c.name), Kind: c.kind, Ticks: clocked{c}, Worker: c.owner.opts.WorkerID, Log: c.owner.log, Wall: c.owner.opts.wall,
-		Cover: c.coverNow, RenewSoon: c.renewSoon,
-		Bounds: snowflake.Bounds{Off: t.clockOff, Behind: t.clockBehind, Look: t.clockLook},
-	})
-	g.PassOver(c.top)
-	return g
+	waits atomic.Uint64 // takes that found no tick reserved
+
+	mu         sync.Mutex
+	end        bool // guarded by mu; no renewal begins any more
+	renewing   bool // guarded by mu
+	trouble    cache.Trouble
+	reservedAt time.Time // guarded by mu; when ticks were last reserved
 }
 
-// coverNow is for how long what is held is to last.
-func (c *cache) coverNow() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.cover > 0 {
-		return c.cover
+// newClocked makes the generator of a sequence, nil if its keys have no time. No key is of a tick up
+// to last.
+func newClocked(q *sequence, last uint64) *clocked {
+	if !q.kind.HasClock() {
+		return nil
 	}
-	return c.owner.tuning.Load().OutageCover
+	t, k := q.owner.timing, &clocked{seq: q}
+	k.keys = snowflake.New(snowflake.Options{
+		Name: define.ShownName(q.name), Kind: q.kind, Ticks: k, Worker: q.owner.opts.WorkerID, Log: q.owner.log, Wall: q.owner.opts.wall,
+		Cover: q.numbers.Cover, RenewSoon: k.renewSoon,
+		Bounds: snowflake.Bounds{Off: t.clockOff, Behind: t.clockBehind, Look: t.clockLook},
+	})
+	k.keys.PassOver(last)
+	return k
 }
 
 // counters takes counters for n keys; of SNOWFLAKE, the keys. A deadline of zero is that of the
 // caller's patience.
-func (c *cache) counters(ctx context.Context, n uint64, deadline time.Time) (took drawn, err error) {
+func (q *sequence) counters(ctx context.Context, n uint64, deadline time.Time) (took drawn, err error) {
 	switch {
-	case c.clocked != nil:
-		took.first, took.step, err = c.ticked(ctx, n, deadline)
+	case q.clocked != nil:
+		took.first, took.step, err = q.clocked.take(ctx, n, deadline)
 		return took, err
-	case c.periods != nil:
-		return c.periods.take(ctx, deadline)
-	case c.kind.Dated():
-		took.at = c.owner.wall()
+	case q.periods != nil:
+		return q.periods.take(ctx, deadline)
+	case !q.kind.Counts():
+		took.first, took.step, err = q.makeOne()
+		return took, err
+	case q.kind.Dated():
+		took.at = q.owner.wall()
 	}
-	took.first, took.step, err = c.takeRun(ctx, n, deadline)
+	took.first, took.step, err = q.numbers.Take(ctx, n, deadline)
 	return took, err
 }
 
-// ticked is counters of SNOWFLAKE.
-func (c *cache) ticked(ctx context.Context, n uint64, deadline time.Time) (first, step uint64, err error) {
-	if first, ok := c.clocked.Take(n); ok {
+// take takes n keys, all of one tick.
+func (k *clocked) take(ctx context.Context, n uint64, deadline time.Time) (first, step uint64, err error) {
+	if first, ok := k.keys.Take(n); ok {
 		return first, 1, nil
 	}
 	begin := time.Now()
 	if deadline.IsZero() {
-		deadline = begin.Add(c.owner.patience(ctx))
+		deadline = begin.Add(k.seq.owner.patience(ctx))
 	}
 	ctx, stop := context.WithDeadlineCause(ctx, deadline, await.ErrPatience)
 	defer stop()
-	if first, err = c.clocked.Wait(ctx, n); err != nil {
-		err = c.ofClock(err, time.Since(begin))
+	if first, err = k.keys.Wait(ctx, n); err != nil {
+		err = k.promised(err, time.Since(begin))
 	}
-	c.mu.Lock()
-	c.waits++
-	c.mu.Unlock()
-	c.score.Ended(time.Since(begin), endOf(err))
+	k.waits.Add(1)
+	k.seq.numbers.Score.Ended(time.Since(begin), endOf(err))
 	return first, 1, err
 }
 
-// ofClock turns an error of the generator into what Take promises.
-func (c *cache) ofClock(err error, waited time.Duration) error {
+// promised turns an error of the generator into what Take promises.
+func (k *clocked) promised(err error, waited time.Duration) error {
+	q := k.seq
 	var wait *snowflake.WaitError
 	var run *snowflake.RunError
 	switch {
 	case errors.As(err, new(*snowflake.EndError)):
-		return &NameError{Name: define.ShownName(c.name), Err: ErrExhausted}
+		return &NameError{Name: define.ShownName(q.name), Err: ErrExhausted}
 	case errors.As(err, &run):
 		return runError{run}
 	case !errors.As(err, &wait):
@@ -107,17 +111,17 @@ func (c *cache) ofClock(err error, waited time.Duration) error {
 	case !errors.Is(wait.Cause, await.ErrPatience):
 		return wait.Cause
 	case errors.Is(wait.Err, ErrExhausted): // of the worker
-		return &NameError{Name: define.ShownName(c.name), Err: ErrExhausted}
+		return &NameError{Name: define.ShownName(q.name), Err: ErrExhausted}
 	case errors.Is(wait.Err, ErrUnfit):
-		return &aboutError{define.ShownName(c.name), wait.Err}
+		return &aboutError{Sequence: define.ShownName(q.name), Err: wait.Err}
 	case errors.As(wait.Err, new(*snowflake.FullError)), errors.Is(wait.Err, ErrSeveral):
 		return wait.Err
 	case wait.Err != nil:
 		err = wait.Err
 	default:
-		err = c.owner.whyNot()
+		err = q.owner.whyNot()
 	}
-	return &UnavailableError{Sequence: define.ShownName(c.name), Server: c.owner.servers.nameFor(c.name), Waited: waited, Err: err}
+	return &UnavailableError{Sequence: define.ShownName(q.name), Server: q.owner.servers.nameFor(q.name), Waited: waited, Err: err}
 }
 
 // runError: a tick has fewer keys. It is an ErrSeveral, after which fewer may be asked for.
@@ -130,63 +134,84 @@ func (e runError) Fits() uint64 { return e.Most }
 func (e runError) Unwrap() []error { return []error{ErrSeveral, e.RunError} }
 
 // renewSoon reserves ticks, unless that is under way.
-func (c *cache) renewSoon() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.end != nil || c.flying {
+func (k *clocked) renewSoon() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.end || k.renewing {
 		return
 	}
-	c.flying = true
-	c.owner.spawn(c.renew)
+	k.renewing = true
+	k.seq.owner.spawn(k.renew)
+}
+
+// shut has every take fail with err.
+func (k *clocked) shut(err error) {
+	k.mu.Lock()
+	k.end = true
+	k.mu.Unlock()
+	k.keys.End(err)
 }
 
 // renew reserves ticks, again for as long as it fails and somebody waits.
-func (c *cache) renew() {
-	c.owner.startFollowing() // who keeps ticks reserved
+func (k *clocked) renew() {
+	s, name := k.seq.owner, k.seq.name
+	s.startFollowing() // who keeps ticks reserved
 	for {
-		ctx, stop := context.WithTimeoutCause(c.owner.ctx, c.owner.timing.clockRenewal, await.ErrPatience)
-		err := c.clocked.Renew(ctx)
+		ctx, stop := context.WithTimeoutCause(s.ctx, s.timing.clockRenewal, await.ErrPatience)
+		err := k.keys.Renew(ctx)
 		stop()
-		c.mu.Lock()
-		pause := max(c.backoff, c.owner.timing.firstBackoff)
+		var pause time.Duration
+		k.mu.Lock()
 		if err == nil {
-			c.healedLocked()
-			c.reservedAt = time.Now()
-			c.noteTickLocked(c.reservedAt)
-		} else if c.end == nil {
-			if c.lastErr == nil {
-				c.failedAt = time.Now()
-				c.owner.log.Warn("reserving numbers fails", logfield.Sequence(c.name), zap.Uint64("left", c.clocked.State().Ticks), logfield.Err(err))
-			}
-			c.lastErr, c.backoff = err, min(2*pause, c.owner.timing.lastBackoff)
+			k.trouble.Over(s.log, name)
+			k.reservedAt = time.Now()
+		} else if !k.end {
+			pause = k.trouble.GoesOn(s.log, name, k.keys.State().Ticks, err, &s.common.Timing)
 		}
-		again := err != nil && c.end == nil && c.clocked.Waited()
-		c.flying = again
-		c.mu.Unlock()
+		again := err != nil && !k.end && k.keys.Waited()
+		k.renewing = again
+		k.mu.Unlock()
+		if err == nil {
+			k.note(time.Now())
+		}
 		if !again {
 			return
 		}
-		c.owner.sleep(await.Jitter(pause))
+		s.sleep(await.Jitter(pause))
 	}
 }
 
-// noteTickLocked has the sequence stand at the present tick, which is how near it is to its end, and
-// counts the keys.
-func (c *cache) noteTickLocked(now time.Time) {
-	st := c.clocked.State()
-	c.given, c.reserved = st.Given, st.Given
-	if st.Used && st.Tick > c.top {
-		c.top = st.Tick
-		c.watchEndLocked(now)
+// note has the sequence stand at the present tick, which is how near it is to its end, and counts
+// the keys.
+func (k *clocked) note(now time.Time) {
+	st := k.keys.State()
+	at := uint64(0)
+	if st.Used {
+		at = st.Tick
 	}
+	k.seq.numbers.StandsAt(now, at, st.Given)
+}
+
+// givesNow is that of a sequence.
+func (k *clocked) givesNow() (reserved bool, err error) {
+	reserved = k.keys.State().Ticks > 0
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.end, reserved:
+		return reserved && !k.end, nil
+	case k.renewing && k.trouble.Err != nil:
+		return false, k.seq.unavailable(k.trouble.Err)
+	}
+	return false, nil
 }
 
 // Last returns the last tick of a worker that anybody has reserved, and makes its row.
-func (k clocked) Last(ctx context.Context, worker, first uint64) (last uint64, busy bool, err error) {
+func (k *clocked) Last(ctx context.Context, worker, first uint64) (last uint64, busy bool, err error) {
 	if k.away(worker) {
 		return 0, false, snowflake.ErrAway
 	}
-	s, name := k.c.owner, define.WorkerName(define.ShownName(k.c.name), worker)
+	s, name := k.seq.owner, define.WorkerName(define.ShownName(k.seq.name), worker)
 	if ok, err := s.servers.recordable(ctx, define.CounterName(name), first); !ok {
 		return 0, false, cmp.Or(err, snowflake.ErrAway)
 	}
@@ -204,8 +229,8 @@ func (k clocked) Last(ctx context.Context, worker, first uint64) (last uint64, b
 		return 0, false, err
 	}
 	made, err := s.Create(ctx, CreateOptions{
-		Name: name, Kind: kind.NewTicks(), Max: k.c.kind.MaxCounter(), Start: first, Cache: 1, IfNotExists: true,
-		Comment: "ticks of a worker of sequence " + define.ShownName(k.c.name),
+		Name: name, Kind: kind.NewTicks(), Max: k.seq.kind.MaxCounter(), Start: first, Cache: 1, IfNotExists: true,
+		Comment: "ticks of a worker of sequence " + define.ShownName(k.seq.name),
 	})
 	switch {
 	case err != nil && k.away(worker):
@@ -220,10 +245,10 @@ func (k clocked) Last(ctx context.Context, worker, first uint64) (last uint64, b
 
 // away reports whether the one of several members that gives the ticks of a worker is left out, and
 // another one is not.
-func (k clocked) away(worker uint64) bool {
-	a := k.c.owner.servers
+func (k *clocked) away(worker uint64) bool {
+	a := k.seq.owner.servers
 	w := a.view.Load()
-	return w.several() && a.among(w).AnyLive() && a.next.Home(a.among(w), define.CounterName(define.WorkerName(define.ShownName(k.c.name), worker))).Away()
+	return w.several() && a.among(w).AnyLive() && a.next.Home(a.among(w), define.CounterName(define.WorkerName(define.ShownName(k.seq.name), worker))).Away()
 }
 
 // recordable reports whether the ticks of a worker from one on are below its ceiling, or somebody is
@@ -239,14 +264,14 @@ func (a *servers) recordable(ctx context.Context, name string, from uint64) (boo
 }
 
 // Reserve reserves ticks of a worker.
-func (k clocked) Reserve(ctx context.Context, worker, n uint64) (uint64, error) {
-	s, name := k.c.owner, []byte(define.WorkerName(define.ShownName(k.c.name), worker))
+func (k *clocked) Reserve(ctx context.Context, worker, n uint64) (uint64, error) {
+	s, name := k.seq.owner, []byte(define.WorkerName(define.ShownName(k.seq.name), worker))
 	for again := true; ; again = false {
-		c, err := s.findAny(ctx, name, s.patience(ctx))
+		q, err := s.findAny(ctx, name, s.patience(ctx))
 		if err != nil {
 			return 0, err
 		}
-		first, _, err := c.takeRun(ctx, n, time.Time{})
+		first, _, err := q.numbers.Take(ctx, n, time.Time{})
 		switch {
 		case err == nil:
 			return first, nil
@@ -255,48 +280,48 @@ func (k clocked) Reserve(ctx context.Context, worker, n uint64) (uint64, error) 
 		case !again || !errors.Is(err, ErrUnknown):
 			return 0, err
 		}
-		s.forget(name, c) // somebody has deleted the row; perhaps there is a new one
+		s.forget(name, q) // somebody has deleted the row; perhaps there is a new one
 	}
 }
 
 // regainTicks has the caches of workers hold the ticks again in which this process, whose caches have
 // ended, gave no key. The next owner of the worker, as this proxy once it is started again, need not
 // wait for those to pass.
-func (s *Sequences) regainTicks(caches []*cache) {
-	for _, c := range caches {
-		if c.clocked == nil {
+func (s *Sequences) regainTicks(all []*sequence) {
+	for _, q := range all {
+		if q.clocked == nil {
 			continue
 		}
-		for _, unused := range c.clocked.Unused() {
-			name := define.WorkerName(define.ShownName(c.name), unused.Worker)
+		for _, unused := range q.clocked.keys.Unused() {
+			name := define.WorkerName(define.ShownName(q.name), unused.Worker)
 			worker := s.names.get([]byte(name))
 			if worker == nil || !worker.countsTicks() {
 				continue
 			}
 			seg := segment.New(unused.First, unused.Last)
 			seg.Plan = s.servers.next.Home(s.servers.now(), worker.name).Share().Plan
-			worker.regain(seg)
+			worker.numbers.Regain(seg)
 		}
 	}
 }
 
 // Homes is how many members there are.
-func (k clocked) Homes() uint64 {
-	if w := k.c.owner.servers.view.Load(); w.several() {
+func (k *clocked) Homes() uint64 {
+	if w := k.seq.owner.servers.view.Load(); w.several() {
 		return uint64(len(w.members))
 	}
 	return 1
 }
 
 // Holders are the proxies that live and have the same worker_id.
-func (k clocked) Holders(ctx context.Context, worker uint64) string {
-	all, err := k.c.owner.servers.now().Proxies(ctx)
+func (k *clocked) Holders(ctx context.Context, worker uint64) string {
+	all, err := k.seq.owner.servers.now().Proxies(ctx)
 	if err != nil {
 		return "" // not worth another error
 	}
 	var same []string
 	for _, p := range all {
-		if p.ID != k.c.owner.servers.id && !p.Stale() && !process.IsDead(p.Process) && strings.HasSuffix(p.Host, workerInHost(worker)) {
+		if p.ID != k.seq.owner.servers.id && !p.Stale() && !process.IsDead(p.Process) && strings.HasSuffix(p.Host, workerInHost(worker)) {
 			same = append(same, p.Host)
 		}
 	}
@@ -307,8 +332,8 @@ func (k clocked) Holders(ctx context.Context, worker uint64) string {
 func workerInHost(worker uint64) string { return ", worker " + strconv.FormatUint(worker, 10) }
 
 // Time is what the clock of the sequence server says.
-func (k clocked) Time(ctx context.Context) (time.Time, error) {
-	s := k.c.owner
+func (k *clocked) Time(ctx context.Context) (time.Time, error) {
+	s := k.seq.owner
 	server, err := s.servers.clock(ctx)
 	if err == nil {
 		s.noteClock(server)
@@ -317,11 +342,11 @@ func (k clocked) Time(ctx context.Context) (time.Time, error) {
 }
 
 // mayAlter refuses to set the time of keys, or a counter that there is not.
-func (c *cache) mayAlter(a *Alteration) error {
-	if a.Restart != nil && c.clocked != nil {
-		return c.refused("RESTART", ofTime)
+func (q *sequence) mayAlter(a *Alteration) error {
+	if a.Restart != nil && q.clocked != nil {
+		return q.refused("RESTART", ofTime)
 	}
-	if c.kind.Counts() {
+	if q.kind.Counts() {
 		return nil
 	}
 	for _, o := range [...]struct {
@@ -329,7 +354,7 @@ func (c *cache) mayAlter(a *Alteration) error {
 		given bool
 	}{{"RESTART", a.Restart != nil}, {"START", a.Start != nil}, {"MINVALUE", a.Min != nil}, {"MAXVALUE", a.Max != nil}, {"CACHE", a.Cache != nil}, {"OUTAGE_COVER", a.Cover != nil}} {
 		if o.given {
-			return c.refused(o.name, ofNoCounter)
+			return q.refused(o.name, ofNoCounter)
 		}
 	}
 	return nil
@@ -342,17 +367,34 @@ const (
 )
 
 // countsTicks reports whether the numbers are the ticks of a worker, which no client is given.
-func (c *cache) countsTicks() bool { return c.kind.Name() == kind.Ticks }
+func (q *sequence) countsTicks() bool { return q.kind.Name() == kind.Ticks }
 
-// clockedTally counts keys, and ticks as what is held.
-func (c *cache) clockedTally() stats.Tally {
-	st := c.clocked.State()
-	return stats.Tally{Reserved: st.Given + st.Ticks, Cached: st.Ticks, Given: st.Given, Waits: c.waits}
+// tally counts keys, and ticks as what is cached.
+func (k *clocked) tally() stats.Tally {
+	st := k.keys.State()
+	return stats.Tally{Reserved: st.Given + st.Ticks, Cached: st.Ticks, Given: st.Given, Waits: k.waits.Load()}
 }
 
 // clockedInfo is what the present time says of a sequence of kind SNOWFLAKE.
-func clockedInfo(i *Info, l limits, now time.Time) {
+func clockedInfo(i *Info, l cache.Limits, now time.Time) {
 	tick := i.Kind.TickAt(now.UnixNano())
-	i.Next, i.Cache, i.Used = 0, 0, l.used(tick)
-	i.ToEnd = inSeconds(float64(l.end-min(tick, l.end)), 1/i.Kind.Layout().Tick.Seconds())
+	i.Next, i.Cache, i.Used = 0, 0, l.Used(tick)
+	i.ToEnd = cache.InSeconds(float64(l.End-min(tick, l.End)), 1/i.Kind.Layout().Tick.Seconds())
+}
+
+// info says what the present time and the ticks say of the sequence.
+func (k *clocked) info(i *Info, now time.Time) {
+	clockedInfo(i, k.seq.numbers.Limits(), now)
+	st := k.keys.State()
+	i.Cached, i.CachedFor, i.Skew = st.Ticks, st.Covered, Never
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	i.Reserved = k.reservedAt
+}
+
+// report is info for SequenceStats.
+func (k *clocked) report(st *SequenceStats) {
+	now := k.keys.State()
+	st.Size, st.CachedFor, st.Skew, st.ClockSteps = 0, now.Covered, Never, now.Steps
+	st.Workers = k.keys.Workers()
 }

@@ -43,5 +43,5 @@ func (s *Sequences) Describe(ctx context.Context, name []byte) (define.Definitio
 	if !ok || def.Kind.HasClock() {
 		after = 0
 	}
-	return def, State{Last: found.Position(), After: after, Limit: found.Max, Frozen: found.Frozen, Info: s.infoOf(&found, s.countProxies(r.ctx), s.steppedBy())}, nil
+	return def, State{Last: found.Position(), After: after, Limit: found.Max, Frozen: found.Frozen, Info: s.infoOf(&found, s.countProxies(r.ctx))}, nil
 }

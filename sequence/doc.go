@@ -6,15 +6,16 @@
 // used.
 //
 // The package is made of parts, each with one reason to change. Package segment is arithmetic
-// without lock or I/O. A cache per sequence owns concurrency and prefetch. Package member reserves on
-// one of several servers, and keeps numbers from coming twice. servers are those of the plan in force.
+// without lock or I/O. A sequence is what is known of one here: package cache has its numbers in
+// memory, clocked and periods make keys by the time. Package member reserves on one of several
+// servers, and keeps numbers from coming twice. servers are those of the plan in force.
 // Package store has the SQL of its tables, package link its connections and their checks, package
 // ticket the tables of other shapes. What is below calls nothing above: it returns an outcome, or
 // raises a number that the part above compares.
 //
 // What CREATE and ALTER SEQUENCE say stands in a table beside the first one (store.OptionTable).
 // Each change there has a version. Every process asks for the last one three times a second, obeys
-// it (follow.go, revise.go) and says so in its entry among the proxies, which a restart that goes
+// it (follow.go, cache/revise.go) and says so in its entry among the proxies, which a restart that goes
 // down waits for (restart.go).
 //
 // Beyond that the files go together by their names. servers*.go and segment.Share have several
@@ -24,7 +25,7 @@
 // what outlives the process.
 //
 // A lock that stands further left is taken first: Sequences.planning, follower.work,
-// follower.obeying, servers.changing, Sequences.mu, cache.mu, notice.mu. One that is held while a
+// follower.obeying, servers.changing, Sequences.mu, Cache.mu, Notices.mu. One that is held while a
 // server is asked is an await.Lock: who waits for it gives up with the context. Others guard the
 // fields of one type for a few lines.
 //

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"seqproxy/sequence/cache"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/link"
@@ -36,50 +37,13 @@ func IsDenied(err error) bool { return link.IsDenied(err) }
 // NameError says what is wrong with one sequence; see package define.
 type NameError = define.NameError
 
-// UnavailableError: the sequence server could not be asked (in time) and no number was left in
-// memory, or an answer was needed that only the server has. Asking again later helps; nothing has
-// to be restarted.
-type UnavailableError struct {
-	Sequence string        // empty where all sequences are meant
-	Server   string        // "10.0.0.5:3306"
-	Waited   time.Duration // how long the caller waited; 0 if it did not
-	// Sequence is an ORDER sequence, and Server its home: no other may give its numbers
-	Ordered bool
-	Err     error // the cause
-}
-
-func (e *UnavailableError) Error() string {
-	what := "sequence table"
-	if e.Sequence != "" {
-		what = fmt.Sprintf("sequence %q", e.Sequence)
-	}
-	server := fmt.Sprintf("sequence server %s is unavailable", e.Server)
-	switch {
-	case errors.Is(e.Err, floor.ErrNotKept):
-		server = "no number is left in memory"
-	case e.Ordered:
-		server = fmt.Sprintf("the home of this ORDER sequence, server %s is unavailable", e.Server)
-	}
-	waited := ""
-	if e.Waited > 0 {
-		waited = fmt.Sprintf(" (waited %v)", e.Waited.Round(time.Millisecond))
-	}
-	return fmt.Sprintf("%s: %s%s: %v", what, server, waited, e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *UnavailableError) Unwrap() error { return e.Err }
-
-// aboutError is an error of one sequence.
-type aboutError struct {
-	name string
-	err  error
-}
-
-func (e *aboutError) Error() string { return fmt.Sprintf("sequence %q: %v", e.name, e.err) }
-
-// Unwrap returns the cause.
-func (e *aboutError) Unwrap() error { return e.err }
+type (
+	// UnavailableError: the sequence server could not be asked (in time) and no number was left in
+	// memory; see package cache.
+	UnavailableError = cache.UnavailableError
+	// aboutError is an error of one sequence.
+	aboutError = cache.AboutError
+)
 
 // Public says of an error that is an ErrUnfit or an [*UnavailableError] what whoever asked for
 // numbers may know: the sequence, and what to do. Where its server is, how that is set up, and what
@@ -108,7 +72,7 @@ func Public(err error) (text string, ok bool) {
 	case errors.Is(err, ErrUnfit):
 		text = "the sequence table"
 		if errors.As(err, &about) {
-			text = fmt.Sprintf("sequence %q", about.name)
+			text = fmt.Sprintf("sequence %q", about.Sequence)
 		}
 		return text + ": its sequence server, or the table there, is unfit to give numbers; the proxy's log says what mends that", true
 	}

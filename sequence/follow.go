@@ -148,8 +148,8 @@ const rowsAtOnce = 500
 // rules are known. It returns no error: the next round looks again.
 func (s *Sequences) watchRows(ctx context.Context) {
 	s.mu.Lock()
-	names := make([]string, 0, min(len(s.caches), rowsAtOnce))
-	for name := range s.caches { // at random
+	names := make([]string, 0, min(len(s.sequences), rowsAtOnce))
+	for name := range s.sequences { // at random
 		if len(names) == rowsAtOnce {
 			break
 		}
@@ -179,8 +179,8 @@ func (s *Sequences) seeChanges(ctx context.Context) {
 // not the server answers any more.
 func (s *Sequences) obeyHere(ctx context.Context, changed *store.Row) {
 	s.mu.Lock()
-	for _, c := range s.cachesLocked(changed.Name) {
-		c.pass(changed.Past)
+	if q := s.sequences[changed.Name]; q != nil {
+		q.pass(changed.Past)
 	}
 	s.mu.Unlock()
 	s.seeChanges(ctx)
@@ -271,7 +271,7 @@ func (s *Sequences) hear(ctx context.Context, v *server) (store.Changes, error) 
 	// a cache that is made from here on is not among these, and is of a row that is read from here
 	// on
 	s.follow.changes++
-	names := slices.Collect(maps.Keys(s.caches))
+	names := slices.Collect(maps.Keys(s.sequences))
 	s.mu.Unlock()
 	heard.Respelled, err = v.Respelled(ctx, names)
 	return heard, err
@@ -321,15 +321,15 @@ func (s *Sequences) holds() (sequences int, held uint64) {
 	defer s.mu.Unlock()
 	s.voidBegunLocked() // the heartbeat says that nothing is held of them
 	now := time.Now()
-	for _, c := range s.caches {
-		c.keepUp(now)
-		held += c.tally().Cached
+	for _, q := range s.sequences {
+		q.keepUp(now)
+		t := q.tally()
+		held += t.Cached
+		for _, stepped := range q.steps {
+			held += stepped.Tally().Cached
+		}
 	}
-	for _, c := range s.steps {
-		c.keepUp(now)
-		held += c.tally().Cached
-	}
-	return len(s.caches), held
+	return len(s.sequences), held
 }
 
 // obey brings the caches and the owners in line with the changes that a server tells. f.work is
@@ -359,9 +359,9 @@ func (s *Sequences) obey(v *server, heard store.Changes, several bool) {
 		s.endLocked(was)
 	}
 	if back {
-		for name := range s.caches {
-			for _, cached := range s.cachesLocked(name) {
-				cached.unlearn()
+		for _, known := range s.sequences {
+			for _, cached := range known.cachesLocked() {
+				cached.Unlearn()
 			}
 		}
 	}
@@ -375,11 +375,11 @@ func (s *Sequences) obey(v *server, heard store.Changes, several bool) {
 		if !several && !void {
 			void = s.servers.marks.Reenter(c.Name, c.Epoch)
 		}
-		for _, cached := range s.cachesLocked(c.Name) {
-			if void {
-				cached.void(stats.UnusedRestart)
-			}
-			cached.revise(&c.Row)
+		if void {
+			s.voidLocked(c.Name)
+		}
+		if known := s.sequences[c.Name]; known != nil {
+			known.revise(&c.Row)
 		}
 	}
 	s.mu.Unlock()
@@ -417,6 +417,9 @@ func (f *follower) news(changed []store.Changed) []store.Changed {
 
 // takeNote has the follower and the caches go by what was found out while servers were asked.
 func (s *Sequences) takeNote() {
+	for _, what := range s.servers.takeDue() {
+		s.spawnBounded(func(ctx context.Context) { s.servers.goAhead(ctx, what) })
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.voidBegunLocked()
@@ -429,9 +432,7 @@ func (s *Sequences) takeNote() {
 // epoch. s.mu is held.
 func (s *Sequences) voidBegunLocked() {
 	for _, name := range s.servers.marks.TakeBegun() {
-		for _, c := range s.cachesLocked(name) {
-			c.void(stats.UnusedRestart)
-		}
+		s.voidLocked(name)
 	}
 }
 
@@ -455,33 +456,22 @@ func (s *Sequences) voidBefore(name string, epoch uint64) {
 	if !s.servers.marks.Enter(name, epoch) {
 		return
 	}
-	for _, c := range s.cachesLocked(name) {
-		c.void(stats.UnusedRestart)
-	}
+	s.voidLocked(name)
 }
 
-// cachesLocked returns the caches of a sequence by the table's spelling: that of its numbers, and
-// those for other steps (see Advance). s.mu is held.
-func (s *Sequences) cachesLocked(name string) []*cache {
-	c := s.caches[name]
-	if c == nil {
-		return nil
-	}
-	all := []*cache{c}
-	for key, stepped := range s.steps {
-		if key.of == c {
-			all = append(all, stepped)
+// voidLocked makes the numbers void that are held of a sequence, as it began again. s.mu is held.
+func (s *Sequences) voidLocked(name string) {
+	if q := s.sequences[name]; q != nil {
+		for _, cached := range q.cachesLocked() {
+			cached.Void(stats.UnusedRestart)
 		}
 	}
-	return all
 }
 
 func (s *Sequences) voidAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name := range s.caches {
-		for _, c := range s.cachesLocked(name) {
-			c.void(stats.UnusedRestart)
-		}
+	for name := range s.sequences {
+		s.voidLocked(name)
 	}
 }

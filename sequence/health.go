@@ -49,12 +49,12 @@ func (s *Sequences) LastUsable() error {
 // reserved as far as one can tell without doing it. A name that is not known here yet is asked for.
 // Errors are those of Known, ErrUnknown and ErrExhausted. name is not kept.
 func (s *Sequences) UsableFor(ctx context.Context, name []byte) error {
-	c, err := s.find(ctx, name, s.patience(ctx))
+	q, err := s.find(ctx, name, s.patience(ctx))
 	if err != nil {
 		return err
 	}
-	c = c.now()
-	if held, err := c.givesNow(); held || err != nil {
+	q = q.now()
+	if held, err := q.givesNow(); held || err != nil {
 		return err
 	}
 	if !s.begin() {
@@ -62,7 +62,7 @@ func (s *Sequences) UsableFor(ctx context.Context, name []byte) error {
 	}
 	defer s.tasks.Done()
 	w := s.servers.view.Load()
-	home := s.servers.next.Home(s.servers.among(w), c.name)
+	home := s.servers.next.Home(s.servers.among(w), q.name)
 	if home == nil {
 		if err = s.anyAnswers(ctx, w); err == nil {
 			return nil
@@ -70,25 +70,5 @@ func (s *Sequences) UsableFor(ctx context.Context, name []byte) error {
 	} else if err = home.Answers(ctx); err == nil {
 		return nil
 	}
-	return &UnavailableError{Sequence: define.ShownName(c.name), Server: s.servers.nameFor(c.name), Ordered: c.ordered(), Err: err}
-}
-
-// givesNow reports whether numbers are in memory, and if not, why none can be reserved, as far as
-// it is known.
-func (c *cache) givesNow() (held bool, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case c.end != nil:
-		return false, c.end
-	case c.cached > 0, c.clocked != nil && c.clocked.State().Ticks > 0:
-		return true, nil
-	case c.flying && c.lastErr != nil:
-		// being tried again; what failed and is not tried again says nothing of now
-		return false, c.unavailableLocked(0, c.lastErr)
-	}
-	if _, ok := c.rule.Next(c.top, c.max); !ok && !c.cycle {
-		return false, &NameError{Name: define.ShownName(c.name), Err: ErrExhausted}
-	}
-	return false, nil
+	return &UnavailableError{Sequence: define.ShownName(q.name), Server: s.servers.nameFor(q.name), Ordered: q.numbers.Ordered(), Err: err}
 }

@@ -6,20 +6,20 @@ import "context"
 // sequence. One that was dropped and made again has another, where that was done by this proxy, or
 // it was asked for in between. It is comparable; the zero value is no sequence's.
 type Identity struct {
-	c        *cache
+	seq      *sequence
 	replaced uint64
 }
 
-func (c *cache) identity() Identity { return Identity{c, c.replaced.Load()} }
+func (q *sequence) identity() Identity { return Identity{q, q.replaced.Load()} }
 
 // Identify returns the identity of the sequence that name means. A name that is known here costs no
 // I/O. name is not kept. Errors: ErrUnknown, and those of Known.
 func (s *Sequences) Identify(ctx context.Context, name []byte) (Identity, error) {
-	c, err := s.find(ctx, name, s.patience(ctx))
+	q, err := s.find(ctx, name, s.patience(ctx))
 	if err != nil {
 		return Identity{}, err
 	}
-	return c.identity(), nil
+	return q.identity(), nil
 }
 
 // Schema is the schema that holds the sequence table.

@@ -39,48 +39,47 @@ func withoutHidden(rows []store.Row) []store.Row {
 const eachAlone = "write NEXTVAL in each row, or ask for one number at a time, as the next key is not this one and 1"
 
 // refused is the error for something that is not done for the sequence.
-func (c *cache) refused(what, wayOut string) error {
-	return &define.KindError{Sequence: define.ShownName(c.name), Kind: c.kind, Refused: what, WayOut: wayOut}
+func (q *sequence) refused(what, wayOut string) error {
+	return &define.KindError{Sequence: define.ShownName(q.name), Kind: q.kind, Refused: what, WayOut: wayOut}
 }
 
 // key is the key of the first of several counters that were taken together. They share a shard. It
 // is the counter where keys are texts.
-func (c *cache) key(took drawn) (uint64, error) {
+func (q *sequence) key(took drawn) (uint64, error) {
 	counter := took.first
 	switch {
-	case c.kind.IsPlain() || c.kind.IsText():
+	case q.kind.IsPlain() || q.kind.IsText():
 		return counter, nil
-	case c.kind.Dated():
-		key, err := c.kind.Number(counter, took.at)
-		return key, c.noKey(err)
-	case c.kind.Name() == kind.ShardBits:
-		return c.kind.Key(counter, rand.Uint64()), nil
+	case q.kind.Dated():
+		key, err := q.kind.Number(counter, took.at)
+		return key, q.noKey(err)
+	case q.kind.Name() == kind.ShardBits:
+		return q.kind.Key(counter, rand.Uint64()), nil
 	}
-	return c.kind.Key(counter, 0), nil
+	return q.kind.Key(counter, 0), nil
 }
 
 // text is the key of a counter where keys are texts.
-func (c *cache) text(took drawn) (string, error) {
-	text, err := c.kind.Text(took.first, took.at)
-	return text, c.noKey(err)
+func (q *sequence) text(took drawn) (string, error) {
+	text, err := q.kind.Text(took.first, took.at)
+	return text, q.noKey(err)
 }
 
 // noKey tells of which sequence a counter has no key.
-func (c *cache) noKey(err error) error {
+func (q *sequence) noKey(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("sequence %q: %w", define.ShownName(c.name), err)
+	return fmt.Errorf("sequence %q: %w", define.ShownName(q.name), err)
 }
 
-// uncounted is takeRun where keys are made of no counters.
-func (c *cache) uncounted() (first, step uint64, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.end == nil {
-		c.passed++
+// makeOne is takeRun where keys are made of no counters.
+func (q *sequence) makeOne() (first, step uint64, err error) {
+	if err := q.numbers.Ended(); err != nil {
+		return 0, 0, err
 	}
-	return 0, 1, c.end
+	q.uncounted.Add(1)
+	return 0, 1, nil
 }
 
 // Form is what keys are.
@@ -96,14 +95,14 @@ const (
 // FormOf returns what the keys of a sequence are. TakeRun alone gives those that are no numbers, one
 // by one. A sequence that does not exist has Numbers. Errors are those of Exists.
 func (s *Sequences) FormOf(ctx context.Context, name []byte) (Form, error) {
-	c, err := s.find(ctx, name, s.patience(ctx))
+	q, err := s.find(ctx, name, s.patience(ctx))
 	switch {
 	case errors.Is(err, ErrUnknown):
 		return Numbers, nil
 	case err != nil:
 		return Numbers, err
 	}
-	return formOf(c.kind), nil
+	return formOf(q.kind), nil
 }
 
 func formOf(k kind.Kind) Form {
@@ -117,10 +116,10 @@ func formOf(k kind.Kind) Form {
 }
 
 // countersOf are those of which numbers are keys.
-func (c *cache) countersOf(numbers []uint64) []uint64 {
+func (q *sequence) countersOf(numbers []uint64) []uint64 {
 	counters := make([]uint64, 0, len(numbers))
 	for _, n := range numbers {
-		if counter, _, ok := c.kind.Counter(n); ok {
+		if counter, _, ok := q.kind.Counter(n); ok {
 			counters = append(counters, counter)
 		}
 	}
@@ -131,9 +130,9 @@ func (c *cache) countersOf(numbers []uint64) []uint64 {
 // made of the numbers, as the client cannot be told which of them are his. Other errors are those
 // of Take.
 func (s *Sequences) Consecutive(ctx context.Context, name []byte) error {
-	c, err := s.findOrCreate(ctx, name, time.Now().Add(s.patience(ctx)))
-	if err == nil && !c.kind.IsPlain() {
-		err = c.refused("NEXTVAL with a count", eachAlone)
+	q, err := s.findOrCreate(ctx, name, time.Now().Add(s.patience(ctx)))
+	if err == nil && !q.kind.IsPlain() {
+		err = q.refused("NEXTVAL with a count", eachAlone)
 	}
 	return err
 }

@@ -28,9 +28,9 @@ type names struct {
 // nameShard is copied on write: the table of a proxy with thousands of sequences is filled without
 // quadratic cost, and read without a lock.
 type nameShard struct {
-	mu      sync.Mutex // held by writers
-	caches  atomic.Pointer[map[string]*cache]
-	aliases int // guarded by mu; how many keys are not their cache's own name
+	mu        sync.Mutex // held by writers
+	sequences atomic.Pointer[map[string]*sequence]
+	aliases   int // guarded by mu; how many keys are not their cache's own name
 }
 
 func newNames() *names {
@@ -38,24 +38,24 @@ func newNames() *names {
 }
 
 // get returns the cache of name, or nil if that spelling is not known.
-func (t *names) get(name []byte) *cache {
-	m := t.shards[maphash.Bytes(t.seed, name)%nameShards].caches.Load()
+func (t *names) get(name []byte) *sequence {
+	m := t.shards[maphash.Bytes(t.seed, name)%nameShards].sequences.Load()
 	if m == nil {
 		return nil
 	}
 	return (*m)[string(name)]
 }
 
-// put remembers that name means c. The table's own spellings are always kept, so that numbers in
+// put remembers that name means q. The table's own spellings are always kept, so that numbers in
 // memory can be reached while the server is away; other spellings are bounded, and forgotten
 // together when there are too many.
-func (t *names) put(name string, c *cache) {
+func (t *names) put(name string, q *sequence) {
 	s := t.shard(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.load()
-	forget := !c.isNamed(name) && s.aliases >= maxAliases
-	next := make(map[string]*cache, len(old)+1)
+	forget := !q.isNamed(name) && s.aliases >= maxAliases
+	next := make(map[string]*sequence, len(old)+1)
 	s.aliases = 0
 	for k, v := range old {
 		if !v.isNamed(k) {
@@ -66,27 +66,29 @@ func (t *names) put(name string, c *cache) {
 		}
 		next[k] = v
 	}
-	if _, had := next[name]; !had && !c.isNamed(name) {
+	if _, had := next[name]; !had && !q.isNamed(name) {
 		s.aliases++
 	}
-	next[name] = c
-	s.caches.Store(&next)
+	next[name] = q
+	s.sequences.Store(&next)
 }
 
-// isNamed reports whether name is how the table spells c, with or without what it adds to that of a
+// isNamed reports whether name is how the table spells q, with or without what it adds to that of a
 // counter.
-func (c *cache) isNamed(name string) bool { return name == c.name || name == define.ShownName(c.name) }
+func (q *sequence) isNamed(name string) bool {
+	return name == q.name || name == define.ShownName(q.name)
+}
 
-// drop forgets name if it still means c.
-func (t *names) drop(name string, c *cache) {
+// drop forgets name if it still means q.
+func (t *names) drop(name string, q *sequence) {
 	s := t.shard(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.load()
-	if old[name] != c {
+	if old[name] != q {
 		return
 	}
-	next := make(map[string]*cache, len(old))
+	next := make(map[string]*sequence, len(old))
 	s.aliases = 0
 	for k, v := range old {
 		if k == name {
@@ -97,15 +99,15 @@ func (t *names) drop(name string, c *cache) {
 		}
 		next[k] = v
 	}
-	s.caches.Store(&next)
+	s.sequences.Store(&next)
 }
 
 func (t *names) shard(name string) *nameShard {
 	return &t.shards[maphash.String(t.seed, name)%nameShards]
 }
 
-func (s *nameShard) load() map[string]*cache {
-	if m := s.caches.Load(); m != nil {
+func (s *nameShard) load() map[string]*sequence {
+	if m := s.sequences.Load(); m != nil {
 		return *m
 	}
 	return nil

@@ -224,8 +224,6 @@ func TestListInAnOutageShowsWhatIsInMemory(t *testing.T) {
 	if all, err := s.List(context.Background()); err != nil || len(all) != 5 {
 		t.Fatalf("got %v, %v, want all five", all, err)
 	}
-	round := sequence.Inside(s).Cache("round")
-	advanced := round.Progress()
 	p.kill(t)
 	all, err := s.List(context.Background())
 	var away *sequence.UnavailableError
@@ -250,9 +248,6 @@ func TestListInAnOutageShowsWhatIsInMemory(t *testing.T) {
 		if got.Rate <= 0 || got.CachedFor == sequence.Never || (got.CachedFor > 0) != (w.Cached > 0) || got.Reserved.IsZero() || got.End == 0 || (got.Skew == sequence.Never) == w.Order {
 			t.Errorf("%s: got %+v, want its rate, how long its numbers last, and no skew unless it is ordered", w.Name, got)
 		}
-	}
-	if round.Progress() != advanced {
-		t.Errorf("the list took note of a row that it had not read: %+v became %+v", advanced, round.Progress())
 	}
 	cause := errors.New("the caller has gone")
 	ctx, cancel := context.WithCancelCause(context.Background())

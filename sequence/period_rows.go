@@ -19,11 +19,11 @@ func (p periodServers) clock(ctx context.Context) (time.Time, error) { return p.
 
 // counter implements [periodRows]. The options of the sequence hold for the counter: what ALTER has
 // changed meanwhile, or could not change there, it has from then on.
-func (p periodServers) counter(ctx context.Context, c *cache, name string) (found store.Row, changes uint64, err error) {
+func (p periodServers) counter(ctx context.Context, q *sequence, name string) (found store.Row, changes uint64, err error) {
 	s := p.s
-	base, err := s.servers.find(ctx, define.ShownName(c.name))
-	if err == nil && base.Def.Kind != c.kind {
-		err = &NameError{Name: define.ShownName(c.name), Err: ErrUnknown}
+	base, err := s.servers.find(ctx, define.ShownName(q.name))
+	if err == nil && base.Def.Kind != q.kind {
+		err = &NameError{Name: define.ShownName(q.name), Err: ErrUnknown}
 	}
 	if err != nil {
 		return store.Row{}, 0, err
@@ -41,7 +41,7 @@ func (p periodServers) counter(ctx context.Context, c *cache, name string) (foun
 		return store.Row{}, 0, ofPeriod(err)
 	}
 	if found.Def.Kind != base.Def.Kind {
-		return store.Row{}, 0, &define.KindError{Sequence: name, Kind: found.Def.Kind, Refused: "the counter of a period of sequence " + define.ShownName(c.name), WayOut: periodNameTaken}
+		return store.Row{}, 0, &define.KindError{Sequence: name, Kind: found.Def.Kind, Refused: "the counter of a period of sequence " + define.ShownName(q.name), WayOut: periodNameTaken}
 	}
 	if a := differences(&found.Def, &base.Def); a != (Alteration{}) {
 		if found, err = s.servers.alter(ctx, found.Name, a); err != nil {
@@ -118,9 +118,9 @@ func differences(is, want *define.Definition) (a Alteration) {
 // alter changes a sequence whose counter begins again: its own row, and those of the periods that
 // are there already. RESTART is for the present period alone.
 func (p *periods) alter(ctx context.Context, r request, name []byte, a Alteration) (Altered, error) {
-	s, k := p.c.owner, p.c.kind
+	s, k := p.seq.owner, p.seq.kind
 	if a.Order != nil && *a.Order {
-		return Altered{}, p.c.refused("ORDER", define.OrderOfResets)
+		return Altered{}, p.seq.refused("ORDER", define.OrderOfResets)
 	}
 	own := a
 	own.Restart, own.Force = nil, false
@@ -135,7 +135,7 @@ func (p *periods) alter(ctx context.Context, r request, name []byte, a Alteratio
 		_, err := p.at(now)
 		return Altered{}, err
 	}
-	base := define.ShownName(p.c.name)
+	base := define.ShownName(p.seq.name)
 	changed, err := p.revise(r.ctx, define.PeriodName(base, k, present))
 	if next, ok := k.Period(now.Add(s.timing.periodAhead)); err == nil && ok && next != present {
 		_, err = p.revise(r.ctx, define.PeriodName(base, k, next))
@@ -145,25 +145,17 @@ func (p *periods) alter(ctx context.Context, r request, name []byte, a Alteratio
 	}
 	switch {
 	case a.Restart == nil && changed.Name == "":
-		return Altered{Next: p.c.start()}, nil
+		return Altered{Next: p.seq.numbers.Start()}, nil
 	case a.Restart == nil:
 		return alteredTo(&changed), nil
 	}
 	return p.restart(ctx, r, define.PeriodName(base, k, present), changed, &a)
 }
 
-// start is the first number of each period.
-func (c *cache) start() uint64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	next, _ := c.rule.Next(c.top, c.max)
-	return next
-}
-
 // revise has the counter of a period have the options of the sequence. There may be none: the row
 // is empty then.
 func (p *periods) revise(ctx context.Context, name string) (store.Row, error) {
-	s := p.c.owner
+	s := p.seq.owner
 	_, err := s.servers.find(ctx, name)
 	switch {
 	case errors.Is(err, ErrUnknown), member.IsUnfitRow(err):
@@ -171,15 +163,15 @@ func (p *periods) revise(ctx context.Context, name string) (store.Row, error) {
 	case err != nil:
 		return store.Row{}, err
 	}
-	found, _, err := s.periodRows.counter(ctx, p.c, name)
+	found, _, err := s.periodRows.counter(ctx, p.seq, name)
 	return found, err
 }
 
 // restart has the present period go on at a number. stored is its row, which is empty if there is
 // none: it may be lost, and whoever says so knows above which numbers it goes on.
 func (p *periods) restart(ctx context.Context, r request, name string, stored store.Row, a *Alteration) (Altered, error) {
-	s := p.c.owner
-	base, err := s.servers.find(r.ctx, define.ShownName(p.c.name))
+	s := p.seq.owner
+	base, err := s.servers.find(r.ctx, define.ShownName(p.seq.name))
 	if err != nil {
 		return Altered{}, r.failed(name, err)
 	}
@@ -198,11 +190,11 @@ func (p *periods) restart(ctx context.Context, r request, name string, stored st
 	if a.Force {
 		return s.restart(ctx, stored.Name, only)
 	}
-	c, err := s.findAny(r.ctx, []byte(stored.Name), s.patience(r.ctx))
+	q, err := s.findAny(r.ctx, []byte(stored.Name), s.patience(r.ctx))
 	if err != nil {
 		return Altered{}, r.failed(name, err)
 	}
-	changed, err := s.alterHere(r.ctx, c, only)
+	changed, err := s.alterHere(r.ctx, q, only)
 	if err == nil {
 		err = s.passedForGood(r.ctx, &changed)
 	}

@@ -15,6 +15,7 @@ import (
 	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
 	"seqproxy/internal/planted"
+	"seqproxy/sequence/cache"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/snowflake"
@@ -32,20 +33,20 @@ import (
 type periodRows interface {
 	// clock is what the server's clock says as this returns.
 	clock(ctx context.Context) (time.Time, error)
-	// counter returns the row of a period of the sequence that c is of, and makes it if it is new.
+	// counter returns the row of a period of the sequence that q is, and makes it if it is new.
 	// changes is what obeyed said before it was read.
-	counter(ctx context.Context, c *cache, name string) (found store.Row, changes uint64, err error)
+	counter(ctx context.Context, q *sequence, name string) (found store.Row, changes uint64, err error)
 }
 
 // period is a period whose counter is known here.
 type period struct {
-	is    kind.Period
-	cache *cache
+	is  kind.Period
+	seq *sequence
 }
 
 // periods are those of one sequence. It is safe for concurrent use.
 type periods struct {
-	c       *cache        // of the sequence itself, which gives nothing
+	seq     *sequence     // of the sequence itself, which gives nothing
 	ahead   time.Duration // how long before a period its counter is made
 	present atomic.Pointer[period]
 	meeting singleflight.Group
@@ -66,32 +67,32 @@ type drawn struct {
 }
 
 // newPeriods makes those of a sequence, nil if its counter does not begin again.
-func (c *cache) newPeriods() *periods {
-	if !c.kind.Resets() || define.IsPeriod(c.name) {
+func newPeriods(q *sequence) *periods {
+	if !q.kind.Resets() || define.IsPeriod(q.name) {
 		return nil
 	}
-	t := c.owner.timing
-	return &periods{c: c, ahead: t.periodAhead - rand.N(t.periodSpread)}
+	t := q.owner.timing
+	return &periods{seq: q, ahead: t.periodAhead - rand.N(t.periodSpread)}
 }
 
-// now is the cache that counts in the present period, as far as it is known here; c itself of a
-// sequence whose counter does not begin again.
-func (c *cache) now() *cache {
-	if c.periods == nil {
-		return c
+// now is the sequence that counts in the present period, as far as it is known here; q itself where
+// the counter does not begin again.
+func (q *sequence) now() *sequence {
+	if q.periods == nil {
+		return q
 	}
-	p, ok := c.kind.Period(c.owner.wall())
-	if of := c.periods.of(p); ok && of != nil {
-		return of.cache
+	p, ok := q.kind.Period(q.owner.wall())
+	if of := q.periods.of(p); ok && of != nil {
+		return of.seq
 	}
-	return c
+	return q
 }
 
 // take takes a counter of the present period. A deadline of zero is that of the caller's patience.
 func (p *periods) take(ctx context.Context, deadline time.Time) (t drawn, err error) {
-	s := p.c.owner
+	s := p.seq.owner
 	for tries := 0; ; tries++ {
-		if err = p.c.ended(); err != nil {
+		if err = p.seq.numbers.Ended(); err != nil {
 			return t, err
 		}
 		t.at = s.wall()
@@ -104,7 +105,7 @@ func (p *periods) take(ctx context.Context, deadline time.Time) (t drawn, err er
 				return t, err
 			}
 		}
-		t.first, t.step, err = of.cache.takeRun(ctx, 1, deadline)
+		t.first, t.step, err = of.seq.numbers.Take(ctx, 1, deadline)
 		if planted.Fault(planted.Date) {
 			t.at = s.wall()
 		}
@@ -120,10 +121,10 @@ const maxMeetings = 3
 
 // at is the period of a moment, nil if its counter is not known here.
 func (p *periods) at(moment time.Time) (*period, error) {
-	is, ok := p.c.kind.Period(moment)
+	is, ok := p.seq.kind.Period(moment)
 	if !ok {
-		_, err := p.c.kind.Text(1, moment)
-		return nil, p.c.noKey(err)
+		_, err := p.seq.kind.Text(1, moment)
+		return nil, p.seq.noKey(err)
 	}
 	if now := p.present.Load(); now != nil && now.is == is {
 		return now, nil
@@ -149,17 +150,17 @@ func (p *periods) of(is kind.Period) *period {
 
 // await is at for who may wait until deadline. The clock is asked for, and read again.
 func (p *periods) await(ctx context.Context, deadline time.Time) (of *period, at time.Time, err error) {
-	s, begin := p.c.owner, time.Now()
+	s, begin := p.seq.owner, time.Now()
 	ctx, stop := context.WithDeadlineCause(ctx, deadline, await.ErrPatience)
 	defer stop()
 	for backoff := s.timing.firstBackoff; ; backoff = min(2*backoff, s.timing.lastBackoff) {
 		at = s.wall()
 		if of, err = p.at(at); err == nil {
-			switch is, _ := p.c.kind.Period(at); {
+			switch is, _ := p.seq.kind.Period(at); {
 			case of == nil:
 				of, err = p.meet(ctx, is)
 			case !s.clockAgrees(at):
-				err = s.checkClock(ctx, define.ShownName(p.c.name))
+				err = s.checkClock(ctx, define.ShownName(p.seq.name))
 			}
 		}
 		if err == nil && s.clockAgrees(at) {
@@ -170,13 +171,13 @@ func (p *periods) await(ctx context.Context, deadline time.Time) (of *period, at
 		}
 	}
 	err = p.failed(ctx, err, time.Since(begin))
-	p.c.score.Ended(time.Since(begin), endOf(err))
+	p.seq.numbers.Score.Ended(time.Since(begin), endOf(err))
 	return nil, at, err
 }
 
 // failed turns an error into what Take promises.
 func (p *periods) failed(ctx context.Context, err error, waited time.Duration) error {
-	s := p.c.owner
+	s := p.seq.owner
 	if final(err) {
 		return err
 	}
@@ -192,7 +193,7 @@ func (p *periods) failed(ctx context.Context, err error, waited time.Duration) e
 	if errors.As(err, &away) {
 		err = away.Err
 	}
-	return &UnavailableError{Sequence: define.ShownName(p.c.name), Server: s.servers.nameFor(p.c.name), Waited: waited, Err: err}
+	return &UnavailableError{Sequence: define.ShownName(p.seq.name), Server: s.servers.nameFor(p.seq.name), Waited: waited, Err: err}
 }
 
 // final reports whether waiting does not mend an error.
@@ -208,8 +209,8 @@ func final(err error) bool {
 // meet looks for the counter of a period, or makes it, once for all who want it at the same time. It
 // listens to none of their contexts.
 func (p *periods) meet(ctx context.Context, is kind.Period) (*period, error) {
-	answer := p.meeting.DoChan(p.c.kind.PeriodName(is), func() (any, error) {
-		s := p.c.owner
+	answer := p.meeting.DoChan(p.seq.kind.PeriodName(is), func() (any, error) {
+		s := p.seq.owner
 		if !s.begin() {
 			return nil, ErrClosed
 		}
@@ -231,8 +232,8 @@ func (p *periods) meet(ctx context.Context, is kind.Period) (*period, error) {
 
 // find is meet. The clock is compared with the server's: who meets a period has a clock that is right.
 func (p *periods) find(ctx context.Context, is kind.Period) (*period, error) {
-	s := p.c.owner
-	if err := p.c.ended(); err != nil {
+	s := p.seq.owner
+	if err := p.seq.numbers.Ended(); err != nil {
 		return nil, err
 	}
 	if of := p.of(is); of != nil {
@@ -241,29 +242,29 @@ func (p *periods) find(ctx context.Context, is kind.Period) (*period, error) {
 	if err := p.lastUnfit(); err != nil {
 		return nil, err
 	}
-	if err := s.checkClock(ctx, define.ShownName(p.c.name)); err != nil {
+	if err := s.checkClock(ctx, define.ShownName(p.seq.name)); err != nil {
 		return nil, err
 	}
-	name := define.PeriodName(define.ShownName(p.c.name), p.c.kind, is)
-	found, changes, err := s.periodRows.counter(ctx, p.c, name)
+	name := define.PeriodName(define.ShownName(p.seq.name), p.seq.kind, is)
+	found, changes, err := s.periodRows.counter(ctx, p.seq, name)
 	if errors.Is(err, ErrUnfit) {
 		err = p.noteUnfit(err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.cacheFor(found.Name, found, changes)
+	q, err := s.sequenceFor(found.Name, found, changes)
 	if err != nil {
 		return nil, err
 	}
 	s.startFollowing() // who has the next period prepared
-	of := &period{is, c}
+	of := &period{is, q}
 	p.mu.Lock()
 	p.known = append(p.known, of)
 	p.mu.Unlock()
-	if err := p.c.ended(); err != nil { // meanwhile; nobody else would end it
+	if err := p.seq.numbers.Ended(); err != nil { // meanwhile; nobody else would end it
 		p.drop(of)
-		s.retire(c)
+		s.retire(q)
 		return nil, err
 	}
 	return of, nil
@@ -273,7 +274,7 @@ func (p *periods) find(ctx context.Context, is kind.Period) (*period, error) {
 func (p *periods) lastUnfit() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if time.Since(p.unfitAt) < p.c.owner.timing.unknown {
+	if time.Since(p.unfitAt) < p.seq.owner.timing.unknown {
 		return p.unfit
 	}
 	return nil
@@ -284,11 +285,11 @@ func (p *periods) noteUnfit(err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	if now.Sub(p.warnedAt) >= p.c.owner.timing.warnAgain {
+	if now.Sub(p.warnedAt) >= p.seq.owner.timing.warnAgain {
 		p.warnedAt = now
-		p.c.owner.log.Warn("reserving numbers fails", logfield.Sequence(p.c.name), zap.Uint64("left", 0), logfield.Err(err))
+		p.seq.owner.log.Warn("reserving numbers fails", logfield.Sequence(p.seq.name), zap.Uint64("left", 0), logfield.Err(err))
 	}
-	p.unfit, p.unfitAt = &aboutError{define.ShownName(p.c.name), err}, now
+	p.unfit, p.unfitAt = &aboutError{Sequence: define.ShownName(p.seq.name), Err: err}, now
 	return p.unfit
 }
 
@@ -305,42 +306,40 @@ func (p *periods) drop(of *period) {
 	}
 }
 
-// all are the caches of the periods that are known here.
-func (p *periods) all() (all []*cache) {
+// all are the sequences of the periods that are known here.
+func (p *periods) all() (all []*sequence) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, of := range p.known {
-		all = append(all, of.cache)
+		all = append(all, of.seq)
 	}
 	return all
 }
 
 // keepUp has the next period prepared when that is due, and those that are over forgotten. It waits
-// for nothing.
+// for nothing. Sequences.mu is held, so that Close has not begun to wait.
 func (p *periods) keepUp() {
-	c := p.c
-	at := c.owner.wall()
+	q := p.seq
+	at := q.owner.wall()
 	next, due := p.due(at)
 	past := p.past(at)
 	if !due && len(past) == 0 {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.end != nil || !p.begin() {
+	if q.owner.closed || q.numbers.Ended() != nil || !p.begin() {
 		return
 	}
-	c.owner.spawn(func() {
+	q.owner.spawn(func() {
 		for _, of := range past {
 			p.drop(of)
-			c.owner.retire(of.cache)
+			q.owner.retire(of.seq)
 		}
 		failed := due && !p.prepare(next)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.busy = false
 		if failed {
-			p.again = time.Now().Add(await.Jitter(c.owner.timing.periodAgain))
+			p.again = time.Now().Add(await.Jitter(q.owner.timing.periodAgain))
 		}
 	})
 }
@@ -358,27 +357,20 @@ func (p *periods) begin() bool {
 
 // due is the next period, if it is time to prepare it and the present one is in use.
 func (p *periods) due(at time.Time) (next kind.Period, due bool) {
-	present, _ := p.c.kind.Period(at)
-	next, ok := p.c.kind.Period(at.Add(p.ahead))
+	present, _ := p.seq.kind.Period(at)
+	next, ok := p.seq.kind.Period(at.Add(p.ahead))
 	now := p.of(present)
-	if !ok || next == present || now == nil || p.of(next) != nil || !p.c.owner.clockAgrees(at) {
+	if !ok || next == present || now == nil || p.of(next) != nil || !p.seq.owner.clockAgrees(at) {
 		return next, false
 	}
-	return next, now.cache.used()
-}
-
-// used reports whether numbers were given.
-func (c *cache) used() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.given > 0
+	return next, now.seq.numbers.Used()
 }
 
 // past are the periods that are over for a while.
 func (p *periods) past(at time.Time) (over []*period) {
 	var kept []kind.Period
-	for _, by := range []time.Duration{-p.c.owner.timing.periodPast, 0, p.c.owner.timing.periodAhead} {
-		if is, ok := p.c.kind.Period(at.Add(by)); ok {
+	for _, by := range []time.Duration{-p.seq.owner.timing.periodPast, 0, p.seq.owner.timing.periodAhead} {
+		if is, ok := p.seq.kind.Period(at.Add(by)); ok {
 			kept = append(kept, is)
 		}
 	}
@@ -399,37 +391,23 @@ func (p *periods) past(at time.Time) (over []*period) {
 // prepare makes the counter of the next period, with numbers in memory where CACHE asks for some: an
 // outage when it begins is not noticed, if it is shorter than they last.
 func (p *periods) prepare(next kind.Period) (done bool) {
-	of, err := p.meet(p.c.owner.ctx, next)
+	of, err := p.meet(p.seq.owner.ctx, next)
 	if err != nil {
-		p.c.owner.log.Warn("next period not prepared", logfield.Sequence(p.c.name), zap.String("period", p.c.kind.PeriodName(next)), logfield.Err(err))
+		p.seq.owner.log.Warn("next period not prepared", logfield.Sequence(p.seq.name), zap.String("period", p.seq.kind.PeriodName(next)), logfield.Err(err))
 		return errors.Is(err, ErrUnknown) || errors.Is(err, ErrClosed)
 	}
-	of.cache.fillLike(p.c.now())
+	if !of.seq.numbers.Used() {
+		of.seq.numbers.Expect(p.seq.now().numbers.Pace())
+	}
 	return true
 }
 
-// fillLike fetches numbers as the rate at which another cache is used asks for.
-func (c *cache) fillLike(other *cache) {
-	other.mu.Lock()
-	pace := other.pace
-	other.mu.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.end != nil || c.given > 0 || c.reserved > 0 {
-		return
-	}
-	c.pace = pace
-	if c.replan(time.Now()); c.low > 0 && !c.flying {
-		c.flyLocked()
-	}
-}
-
 // retire forgets the counter of a period that is over. What is left of its numbers is a gap.
-func (s *Sequences) retire(c *cache) {
+func (s *Sequences) retire(q *sequence) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.shut(&NameError{Name: define.ShownName(c.name), Err: ErrUnknown})
-	s.removeLocked(c)
+	q.shut(&NameError{Name: define.ShownName(q.name), Err: ErrUnknown})
+	s.removeLocked(q)
 }
 
 // endsBefore reports whether the present period is over before d has passed: the counter begins
@@ -445,8 +423,8 @@ func endsBefore(k kind.Kind, now time.Time, d time.Duration) bool {
 
 // untilReset is d, in which the sequence comes to its end; Never if its counter begins again before
 // that.
-func (c *cache) untilReset(d time.Duration) time.Duration {
-	if endsBefore(c.kind, c.owner.wall(), d) {
+func (q *sequence) untilReset(d time.Duration) time.Duration {
+	if endsBefore(q.kind, q.owner.wall(), d) {
 		return Never
 	}
 	return d
@@ -498,21 +476,21 @@ func presentName(r *store.Row, at time.Time) (stored string, ok bool) {
 // avoid takes the counters of keys that somebody chose out of what is held of their periods.
 func (p *periods) avoid(keys []uint64) {
 	for _, key := range keys {
-		counter, _, ok := p.c.kind.Counter(key)
-		is, of := p.c.kind.PeriodOf(strconv.FormatUint(key, 10))
+		counter, _, ok := p.seq.kind.Counter(key)
+		is, of := p.seq.kind.PeriodOf(strconv.FormatUint(key, 10))
 		if known := p.of(is); ok && of && known != nil {
-			takeOut([]*cache{known.cache}, []uint64{counter})
+			takeOut([]*cache.Cache{known.seq.numbers}, []uint64{counter})
 		}
 	}
 }
 
 // dropPeriodsLocked ends the counters of a sequence that was dropped. s.mu is held.
-func (s *Sequences) dropPeriodsLocked(c *cache) {
-	if c.periods == nil {
+func (s *Sequences) dropPeriodsLocked(q *sequence) {
+	if q.periods == nil {
 		return
 	}
-	for _, of := range c.periods.all() {
-		of.shut(&NameError{Name: define.ShownName(c.name), Err: ErrUnknown})
+	for _, of := range q.periods.all() {
+		of.shut(&NameError{Name: define.ShownName(q.name), Err: ErrUnknown})
 		s.removeLocked(of)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"seqproxy/internal/await"
+	"seqproxy/sequence/cache"
 	"seqproxy/sequence/change"
 )
 
@@ -45,31 +46,19 @@ func (s *Sequences) fillFor(ctx context.Context, v *server) {
 		return // most have no such table
 	}
 	s.mu.Lock()
-	var all []*cache
-	for name := range s.caches {
-		all = append(all, s.cachesLocked(name)...)
+	var all []*cache.Cache
+	for _, q := range s.sequences {
+		if q.clocked == nil { // else its ticks last as long as they are to last
+			all = append(all, q.cachesLocked()...)
+		}
 	}
 	s.mu.Unlock()
 	filling := func() (more bool) {
 		for _, c := range all {
-			more = c.topUp(time.Now()) || more
+			more = c.TopUp(time.Now()) || more
 		}
 		return more
 	}
 	for filling() && await.Pause(ctx, s.timing.fillPoll/10) {
 	}
-}
-
-// topUp fetches what is missing to the low-water mark, of a sequence in use, and reports whether
-// that goes on.
-func (c *cache) topUp(now time.Time) (filling bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.end != nil || c.clocked != nil || c.given == 0 || c.dry || c.resting || c.lastErr != nil {
-		return false
-	}
-	if c.replan(now); c.cached < c.low && !c.flying {
-		c.flyLocked()
-	}
-	return c.cached < c.low
 }

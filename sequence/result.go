@@ -3,6 +3,7 @@ package sequence
 import (
 	"errors"
 
+	"seqproxy/sequence/cache"
 	"seqproxy/sequence/snowflake"
 	"seqproxy/sequence/stats"
 )
@@ -22,11 +23,11 @@ func endOf(err error) stats.End {
 // such sequence.
 func unserved(err error) bool {
 	for _, known := range []any{
-		new(*UnavailableError), new(*snowflake.ClockError), new(*snowflake.WorkersError), new(*snowflake.WorkerError), new(*snowflake.FullError),
+		new(*snowflake.ClockError), new(*snowflake.WorkersError), new(*snowflake.WorkerError), new(*snowflake.FullError),
 	} {
 		if errors.As(err, known) {
 			return true
 		}
 	}
-	return errors.Is(err, ErrExhausted) || errors.Is(err, ErrUnfit)
+	return cache.Unserved(err)
 }

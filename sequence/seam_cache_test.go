@@ -5,8 +5,10 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"seqproxy/sequence/cache"
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/stats"
@@ -14,30 +16,30 @@ import (
 )
 
 // Cache is what is in memory of the sequence that a name means.
-func (in Inner) Cache(name string) Cache { return Cache{in.s.names.get([]byte(name))} }
+func (in Inner) Cache(name string) Cache { return cacheOf(in.s.names.get([]byte(name))) }
 
 // Cached is how many numbers of it are in memory.
 func (in Inner) Cached(name string) uint64 { return in.Cache(name).Cached() }
 
 // Meet makes the cache of a sequence whose row was read as found.
 func (in Inner) Meet(name string, found store.Row) (Cache, error) {
-	c, err := in.s.cacheFor(name, found, in.s.obeyed())
-	return Cache{c}, err
+	q, err := in.s.sequenceFor(name, found, in.s.obeyed())
+	return cacheOf(q), err
 }
 
 // Reserving reports whether a reservation of a sequence is in flight, or of steps of it.
 func (in Inner) Reserving(name string) bool {
 	in.s.mu.Lock()
 	defer in.s.mu.Unlock()
-	return slices.ContainsFunc(in.s.cachesLocked(name), func(c *cache) bool { return Cache{c}.Reserving() })
+	return slices.ContainsFunc(in.s.sequences[name].cachesLocked(), func(c *cache.Cache) bool { return c.State(time.Now()).Reserving })
 }
 
 // ReservingAny reports whether one of any sequence is.
 func (in Inner) ReservingAny() bool {
 	in.s.mu.Lock()
 	defer in.s.mu.Unlock()
-	for _, c := range in.s.caches {
-		if (Cache{c}).Reserving() {
+	for _, q := range in.s.sequences {
+		if cacheOf(q).Reserving() {
 			return true
 		}
 	}
@@ -48,15 +50,15 @@ func (in Inner) ReservingAny() bool {
 func (in Inner) Names() []string {
 	in.s.mu.Lock()
 	defer in.s.mu.Unlock()
-	return slices.Collect(maps.Keys(in.s.caches))
+	return slices.Collect(maps.Keys(in.s.sequences))
 }
 
 // Parts is how many caches a sequence has, with those of steps.
-func (in Inner) Parts(name string) int { return len(in.s.cachesOf(in.Cache(name).c)) }
+func (in Inner) Parts(name string) int { return len(in.s.cachesOf(in.Cache(name).q)) }
 
 // Step makes a cache of whole steps.
 func (in Inner) Step(c Cache, n uint64) error {
-	_, err := in.s.stepped(c.c, n)
+	_, err := in.s.stepped(c.q, n)
 	return err
 }
 
@@ -79,16 +81,16 @@ func (in Inner) Hold() (end func(name string), letGo func()) {
 
 // MoveAbove moves a counter above a number.
 func (in Inner) MoveAbove(ctx context.Context, c Cache, n uint64) error {
-	return in.s.moveAbove(ctx, c.c, n)
+	return in.s.moveAbove(ctx, c.q, n)
 }
 
 // Avoid has numbers be given to nobody.
 func (in Inner) Avoid(ctx context.Context, c Cache, numbers []uint64, deadline time.Time) error {
-	return in.s.avoid(ctx, c.c, numbers, deadline)
+	return in.s.avoid(ctx, c.q, numbers, deadline)
 }
 
 // Spell has a cache be known by one more spelling.
-func (in Inner) Spell(name string, c Cache) { in.s.names.put(name, c.c) }
+func (in Inner) Spell(name string, c Cache) { in.s.names.put(name, c.q) }
 
 // Spellings is how many are known, and MostSpellings how many may be.
 func (in Inner) Spellings() (n int) {
@@ -114,8 +116,8 @@ const MostUnknown = maxUnknown
 
 // Find finds a sequence as requests do.
 func (in Inner) Find(ctx context.Context, name string, patience time.Duration) (Cache, error) {
-	c, err := in.s.find(ctx, []byte(name), patience)
-	return Cache{c}, err
+	q, err := in.s.find(ctx, []byte(name), patience)
+	return cacheOf(q), err
 }
 
 // FindForLater reads the row of a sequence. What it returns makes a cache of it.
@@ -123,7 +125,7 @@ func (in Inner) FindForLater(ctx context.Context, name string) (meet func() erro
 	before := in.s.obeyed()
 	found, err := in.s.servers.find(ctx, name)
 	return func() error {
-		_, err := in.s.cacheFor(name, found, before)
+		_, err := in.s.sequenceFor(name, found, before)
 		return err
 	}, err
 }
@@ -135,72 +137,78 @@ var ErrOutdated = errOutdated
 func FlushTickets(t *TicketTable) { t.flush() }
 
 // CachedTickets is what is in memory of a ticket table.
-func CachedTickets(t *TicketTable) Cache { return Cache{t.cache} }
+func CachedTickets(t *TicketTable) Cache { return Cache{c: t.cache} }
 
 // ListHere is what is in memory, as SHOW SEQUENCES has it while no server answers.
 func (in Inner) ListHere() []Info { return in.s.listHere() }
 
-// Cache is what is in memory of one sequence.
-type Cache struct{ c *cache }
+// Cache is what is in memory of one sequence, or of a ticket table.
+type Cache struct {
+	c *cache.Cache
+	q *sequence
+}
+
+func cacheOf(q *sequence) Cache {
+	if q == nil {
+		return Cache{}
+	}
+	return Cache{q.numbers, q}
+}
 
 // Known reports whether there is one.
 func (c Cache) Known() bool { return c.c != nil }
 
 // Cached is how many numbers are in memory.
 func (c Cache) Cached() uint64 {
-	if c.c == nil {
+	switch {
+	case c.c == nil:
 		return 0
+	case c.q != nil:
+		return c.q.tally().Cached
 	}
-	return c.c.tally().Cached
+	return c.c.Tally().Cached
 }
 
 // Reserving reports whether a reservation is in flight.
-func (c Cache) Reserving() bool {
-	c.c.mu.Lock()
-	defer c.c.mu.Unlock()
-	return c.c.flying
-}
+func (c Cache) Reserving() bool { return c.c.State(time.Now()).Reserving }
 
 // HoldUp has reservations wait, until GoOn.
-func (c Cache) HoldUp() { c.c.reserving.MustAcquire() }
+func (c Cache) HoldUp() { c.c.Reserving.MustAcquire() }
 
 // GoOn ends HoldUp.
-func (c Cache) GoOn() { c.c.reserving.Release() }
+func (c Cache) GoOn() { c.c.Reserving.Release() }
 
 // Waiting is how many callers wait.
-func (c Cache) Waiting() int {
-	c.c.mu.Lock()
-	defer c.c.mu.Unlock()
-	return c.c.queued
-}
+func (c Cache) Waiting() int { return c.c.State(time.Now()).Waiting }
 
 // HasWaited is how many callers have waited.
-func (c Cache) HasWaited() uint64 { return c.c.tally().Waits }
+func (c Cache) HasWaited() uint64 { return c.c.Tally().Waits }
 
 // Void gives up what is held.
-func (c Cache) Void(why stats.Unused) { c.c.void(why) }
+func (c Cache) Void(why stats.Unused) { c.c.Void(why) }
 
 // Next is the number that the next take gives from memory, or 0.
-func (c Cache) Next() uint64 { return c.c.next() }
+func (c Cache) Next() uint64 { return c.c.Next() }
 
 // TakeUnused takes the upper end out of memory, to give it back.
-func (c Cache) TakeUnused() segment.Segment { return c.c.unused() }
+func (c Cache) TakeUnused() segment.Segment { return c.c.Unused() }
 
 // Pace has it be as after hours at a rate, and none above.
 func (c Cache) Pace(rate float64) {
-	c.c.mu.Lock()
-	defer c.c.mu.Unlock()
-	c.c.pace.Recent, c.c.pace.Peak = rate*segment.PaceWindow.Seconds(), 0
+	pace := c.c.Pace()
+	pace.Recent, pace.Peak = rate*segment.PaceWindow.Seconds(), 0
+	c.c.Expect(pace)
 }
 
 // KeepUp is what each sign of life does for it.
-func (c Cache) KeepUp(now time.Time) { c.c.keepUp(now) }
+func (c Cache) KeepUp(now time.Time) { c.q.keepUp(now) }
 
 // Exact is the CACHE that was typed, or 0.
 func (c Cache) Exact() uint64 {
-	c.c.mu.Lock()
-	defer c.c.mu.Unlock()
-	return c.c.exact
+	if is := c.c.State(time.Now()); is.Exact {
+		return is.Size
+	}
+	return 0
 }
 
 // Typed reports whether the CACHE of a row of SHOW SEQUENCES was typed.
@@ -213,14 +221,14 @@ type Grant struct {
 	Exact uint64
 	Rule  segment.Rule
 	Order bool
-	of    grant
+	of    store.Grant
 }
 
-func granted(g grant) Grant { return Grant{g.seg, g.max, g.exact, g.rule, g.order, g} }
+func granted(g store.Grant) Grant { return Grant{g.Segment, g.Max, g.Exact, g.Rule, g.Order, g} }
 
-func (g *Grant) grant() grant {
+func (g *Grant) grant() store.Grant {
 	of := g.of
-	of.seg, of.max, of.exact, of.rule, of.order = g.Seg, g.Max, g.Exact, g.Rule, g.Order
+	of.Segment, of.Max, of.Exact, of.Rule, of.Order = g.Seg, g.Max, g.Exact, g.Rule, g.Order
 	return of
 }
 
@@ -230,21 +238,20 @@ type Reserver interface {
 	GiveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error)
 }
 
-// ReserveFrom has numbers come from another reserver, which may use the one before. Nothing is in
+// ReserveFrom has all numbers come from another reserver, which may use the one before. Nothing is in
 // flight.
 func (c Cache) ReserveFrom(wrap func(Reserver) Reserver) {
-	c.c.mu.Lock()
-	defer c.c.mu.Unlock()
-	c.c.reserver = inward{wrap(outward{c.c.reserver})}
+	s := c.q.owner
+	s.reserver = inward{wrap(outward{s.reserver})}
 }
 
-// ReserveFrom is that of all caches to come.
+// ReserveFrom is that without the one before.
 func (in Inner) ReserveFrom(r Reserver) { in.s.reserver = inward{r} }
 
 // inward is a reserver of a test.
 type inward struct{ r Reserver }
 
-func (i inward) reserve(ctx context.Context, name string, want, need uint64) (grant, error) {
+func (i inward) reserve(ctx context.Context, name string, want, need uint64) (store.Grant, error) {
 	g, err := i.r.Reserve(ctx, name, want, need)
 	return g.grant(), err
 }
@@ -265,126 +272,38 @@ func (o outward) GiveBack(ctx context.Context, name string, epoch uint64, seg se
 	return o.r.giveBack(ctx, name, epoch, seg)
 }
 
-// Counted is how many numbers are counted as held, and how many there are.
-func (c Cache) Counted() (counted, sum uint64) {
-	c.c.mu.Lock()
-	defer c.c.mu.Unlock()
-	sum = c.c.cur.Remaining()
-	for i := range c.c.queue {
-		sum += c.c.queue[i].Remaining()
-	}
-	return c.c.cached, sum
-}
-
-// Pieces is how many segments wait behind the one that is given from.
-func (c Cache) Pieces() int {
-	c.c.mu.Lock()
-	defer c.c.mu.Unlock()
-	return len(c.c.queue)
-}
-
-// MostPieces is how many there are at most.
-const MostPieces = maxQueued + 1
-
 // Unused is how many numbers were given up.
 func (c Cache) Unused() uint64 {
-	t := c.c.tally()
+	t := c.c.Tally()
 	return t.Unused.Sum()
 }
 
 // Highest is the highest number in memory, or 0.
-func (c Cache) Highest() uint64 {
-	c.c.mu.Lock()
-	defer c.c.mu.Unlock()
-	return c.c.highestLocked()
-}
+func (c Cache) Highest() uint64 { return c.c.State(time.Now()).Last }
 
 // Size is how many numbers are reserved at a time.
-func (c Cache) Size() uint64 { return c.c.info(nil).Cache }
+func (c Cache) Size() uint64 { return c.c.Look(nil).Size }
+
+// revised are the versions of rows that were heard of by Revise.
+var revised atomic.Uint64
 
 // Revise has the row of the sequence be heard of, as a later version.
 func (c Cache) Revise(r *store.Row) {
-	c.c.mu.Lock()
-	r.Version = c.c.version + 1
-	c.c.mu.Unlock()
-	c.c.revise(r)
+	r.Version = revised.Add(1)
+	c.q.revise(r)
 }
 
 // Kind is that of its keys.
-func (c Cache) Kind() kind.Kind { return c.c.kind }
+func (c Cache) Kind() kind.Kind { return c.q.kind }
 
 // Workers is how many workers make keys that have a time.
-func (c Cache) Workers() int { return len(c.c.clocked.Workers()) }
-
-// Holding makes the cache of a row, which has numbers in memory that nobody reserved.
-func (in Inner) Holding(found store.Row, cur segment.Segment, queue ...segment.Segment) Cache {
-	c := newCache(in.s, found)
-	c.cur, c.queue, c.cached = cur, queue, cur.Remaining()
-	for _, q := range queue {
-		c.cached += q.Remaining()
-	}
-	return Cache{c}
-}
-
-// TakeHeld takes a number out of memory.
-func (c Cache) TakeHeld() (n uint64, ok bool) {
-	c.c.mu.Lock()
-	defer c.c.mu.Unlock()
-	return c.c.takeLocked(1)
-}
-
-// Progress is what is known of how fast the sequence goes on.
-func (c Cache) Progress() any {
-	c.c.mu.Lock()
-	defer c.c.mu.Unlock()
-	return c.c.advance
-}
+func (c Cache) Workers() int { return len(c.q.clocked.keys.Workers()) }
 
 // TakeBy is a take that waits until a time.
 func (c Cache) TakeBy(ctx context.Context, n uint64, deadline time.Time) error {
-	_, _, err := c.c.takeRun(ctx, n, deadline)
+	_, _, err := c.c.Take(ctx, n, deadline)
 	return err
 }
 
-// ServeOneWho has a caller be served who then looks at its context.
-func (c Cache) ServeOneWho(ctx context.Context, number uint64) (got uint64, err error) {
-	w := c.c.newWaiter(1, time.Minute)
-	c.c.mu.Lock()
-	c.c.pushLocked(w)
-	c.c.finishLocked(w, number, nil)
-	c.c.mu.Unlock()
-	got, _, err = c.c.wait(ctx, w)
-	return got, err
-}
-
-// Crowd has so many others wait, of whom nothing is heard.
-func (c Cache) Crowd(n int) {
-	c.c.mu.Lock()
-	defer c.c.mu.Unlock()
-	c.c.queued += n
-}
-
-// MostWaiting is how many may wait for an ORDER sequence.
-const MostWaiting = maxOrderedQueue
-
-// Gathers reports whether those who were served last are waited for.
-func (c Cache) Gathers() bool {
-	c.c.mu.Lock()
-	defer c.c.mu.Unlock()
-	return c.c.gathering.target != 0
-}
-
-// GatherTime is how long they are, at most, where a reservation takes so long.
-func GatherTime(took time.Duration) time.Duration { return gatherTime(took) }
-
-// BoardAll has all who wait be of the last batch, which is a fault.
-func (c Cache) BoardAll() {
-	c.c.mu.Lock()
-	defer c.c.mu.Unlock()
-	for w := c.c.first; w != nil; w = w.next {
-		w.batch = c.c.boarded
-	}
-}
-
 // Flush gives up what is held.
-func (c Cache) Flush() { c.c.flush() }
+func (c Cache) Flush() { c.c.Flush() }

@@ -240,26 +240,31 @@ func (v Server) SeenAt(name string) uint64 {
 
 // Reserve takes numbers there, with what that needs.
 func (v Server) Reserve(ctx context.Context, name string, want, need uint64) (Grant, error) {
-	g, due, err := v.v.Reserve(ctx, v.s.servers.now(), name, want, need)
-	return granted(grantOf(&g, due)), err
+	g, _, err := v.v.Reserve(ctx, v.s.servers.now(), name, want, need)
+	return granted(g), err
 }
 
 // ReserveAsMember is Reserve under the plan in use, and takes as long as a member may take.
 func (v Server) ReserveAsMember(ctx context.Context, name string, want, need uint64) (Grant, error) {
 	w := v.s.servers.view.Load()
-	g, due, err := v.s.servers.next.ReserveWith(ctx, v.s.servers.among(w), v.v, name, want, need, v.v.TryTime())
-	return granted(grantOf(&g, due)), err
+	g, left, err := v.s.servers.next.ReserveWith(ctx, v.s.servers.among(w), v.v, name, want, need, v.v.TryTime())
+	if left.Server != nil {
+		v.s.servers.noteDue(due{name, left})
+	}
+	return granted(g), err
 }
 
 // ReserveOnce takes numbers there in one attempt.
 func (v Server) ReserveOnce(ctx context.Context, name string, n uint64) (Grant, error) {
 	did := v.v.Attempt(ctx, []*server{v.v}, name, n)
-	return granted(grantOf(&did.Grant, member.Due{})), did.Err
+	return granted(did.Grant), did.Err
 }
 
-// GoAhead does what a reservation has left to be done.
-func (v Server) GoAhead(ctx context.Context, name string, g Grant) {
-	v.s.servers.goAhead(ctx, name, g.of.due)
+// GoAhead does what reservations have left to be done.
+func (v Server) GoAhead(ctx context.Context) {
+	for _, what := range v.s.servers.takeDue() {
+		v.s.servers.goAhead(ctx, what)
+	}
 }
 
 // GiveBack puts numbers back into the row.

@@ -73,7 +73,7 @@ type periodsOf struct {
 
 func (p periodsOf) clock(ctx context.Context) (time.Time, error) { return p.rows.Clock(ctx) }
 
-func (p periodsOf) counter(ctx context.Context, _ *cache, name string) (found store.Row, changes uint64, err error) {
+func (p periodsOf) counter(ctx context.Context, _ *sequence, name string) (found store.Row, changes uint64, err error) {
 	changes = p.s.obeyed()
 	found, err = p.rows.Counter(ctx, name)
 	return found, changes, err
@@ -149,7 +149,7 @@ func (in Inner) AlterOnly(ctx context.Context, name string, a Alteration) (chang
 
 // SetValueOnly is SetValue without what is made sure of afterwards.
 func (in Inner) SetValueOnly(ctx context.Context, name string, n uint64) (changed store.Row, ok bool, err error) {
-	return in.s.setValue(ctx, in.Cache(name).c, n, true)
+	return in.s.setValue(ctx, in.Cache(name).q, n, true)
 }
 
 // PassedForGood makes sure of it, within a minute.

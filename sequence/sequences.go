@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,12 +15,27 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"seqproxy/internal/await"
+	"seqproxy/sequence/cache"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/floor"
 	"seqproxy/sequence/link"
+	"seqproxy/sequence/segment"
 	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 )
+
+// reserver takes numbers out of durable storage, and puts back those that were not used.
+type reserver interface {
+	// reserve returns a segment of at most want and at least need numbers, which are the caller's
+	// alone. If the outcome of the commit is unknown it returns an error and the range is never
+	// used. Besides what the context brings, errors are ErrUnknown, ErrExhausted (fewer than need
+	// are left), ErrUnfit, or temporary.
+	reserve(ctx context.Context, name string, want, need uint64) (store.Grant, error)
+	// giveBack returns seg, the unused upper end of a reservation, if nobody has reserved since. It
+	// reports whether it did. epoch is the one in which seg was in memory; if it is over, nothing
+	// is given back.
+	giveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error)
+}
 
 // Sequences hands out numbers by name. It is safe for concurrent use. Connecting is lazy: it works
 // as soon as its sequence server does, and again after an outage, without being told.
@@ -40,7 +56,7 @@ type Sequences struct {
 	lookups   singleflight.Group
 	counters  stats.Counters
 	clock     machineClock
-	notices   notices
+	common    cache.Common // to all caches
 	follow    follower
 
 	ctx      context.Context // of reservations and look-ups; cancelled when Close gives up waiting
@@ -48,9 +64,8 @@ type Sequences struct {
 	stopping chan struct{} // closed when Close begins
 	tasks    sync.WaitGroup
 
-	mu     sync.Mutex        // where it nests with a cache's mu, this one is taken first
-	caches map[string]*cache // guarded by mu; by the table's spelling
-	steps  map[step]*cache   // guarded by mu; see Advance
+	mu        sync.Mutex           // where it nests with a cache's mu, this one is taken first
+	sequences map[string]*sequence // guarded by mu; by the table's spelling
 	// guarded by mu; of caches that have ended while they were reserving; see removeLocked
 	ending map[string]await.Lock
 
@@ -74,7 +89,7 @@ func New(opts Options) (*Sequences, error) {
 	}
 	s := &Sequences{
 		opts: opts, log: opts.Logger, names: newNames(), follow: newFollower(),
-		stopping: make(chan struct{}), caches: make(map[string]*cache), ending: make(map[string]await.Lock), scores: stats.NewScores(),
+		stopping: make(chan struct{}), sequences: make(map[string]*sequence), ending: make(map[string]await.Lock), scores: stats.NewScores(),
 		timing: opts.timing, clock: machineClock{asking: await.NewLock()},
 	}
 	s.counters.Scores = s.scores
@@ -88,6 +103,10 @@ func New(opts Options) (*Sequences, error) {
 	}
 	s.servers.marks.Load(s.state)
 	s.reserver, s.periodRows = s.servers, periodServers{s}
+	t := s.timing
+	s.common = cache.Common{Owner: cacheOwner{s}, Log: s.log, Counters: &s.counters, Timing: cache.Timing{
+		FirstBackoff: t.firstBackoff, LastBackoff: t.lastBackoff, FrozenBackoff: t.frozenBackoff, AlarmRest: t.alarmRest, Idle: t.idle,
+	}}
 	return s, nil
 }
 
@@ -99,9 +118,9 @@ func New(opts Options) (*Sequences, error) {
 // Errors: ErrUnknown, ErrExhausted, ErrClosed, ErrBadOption (n is 0), ErrUnfit, *UnavailableError,
 // or ctx's cause.
 func (s *Sequences) Take(ctx context.Context, name []byte, n uint64) (first uint64, err error) {
-	c, took, err := s.take(ctx, name, n)
-	if err == nil && c.kind.IsText() {
-		return 0, c.refused("a key as a number", eachAlone)
+	q, took, err := s.take(ctx, name, n)
+	if err == nil && q.kind.IsText() {
+		return 0, q.refused("a key as a number", eachAlone)
 	}
 	return took.first, err
 }
@@ -125,39 +144,39 @@ type Taken struct {
 // TakeRun is Take for callers that use more than the first number, or what there is to say of the
 // sequence.
 func (s *Sequences) TakeRun(ctx context.Context, name []byte, n uint64) (t Taken, err error) {
-	c, took, err := s.take(ctx, name, n)
-	if err != nil && (c == nil || !errors.Is(err, ErrExhausted)) {
+	q, took, err := s.take(ctx, name, n)
+	if err != nil && (q == nil || !errors.Is(err, ErrExhausted)) {
 		return Taken{}, err
 	}
-	t = Taken{First: took.first, Step: took.step, Of: c.identity(), Notice: s.notices.take(c.name)}
-	if err == nil && c.kind.IsText() {
-		t.Text, err = c.text(took)
-		t.Binary = c.kind.IsBinary()
+	t = Taken{First: took.first, Step: took.step, Of: q.identity(), Notice: s.common.Notices.Take(q.name)}
+	if err == nil && q.kind.IsText() {
+		t.Text, err = q.text(took)
+		t.Binary = q.kind.IsBinary()
 	}
 	return t, err
 }
 
 // take returns n keys, and the cache that they are of or that has none. It is the one place where
 // counters become keys; where those are texts, it returns the counters.
-func (s *Sequences) take(ctx context.Context, name []byte, n uint64) (c *cache, took drawn, err error) {
+func (s *Sequences) take(ctx context.Context, name []byte, n uint64) (q *sequence, took drawn, err error) {
 	for {
-		if c, took, err = s.count(ctx, name, n); err != nil || c.kind.IsPlain() {
-			return c, took, err
+		if q, took, err = s.count(ctx, name, n); err != nil || q.kind.IsPlain() {
+			return q, took, err
 		}
-		if c.clocked != nil { // it makes keys itself
-			return c, took, nil
+		if q.clocked != nil { // it makes keys itself
+			return q, took, nil
 		}
-		if took.first, err = c.key(took); err != nil || !c.kind.Skips(took.first) {
-			return c, took, err
+		if took.first, err = q.key(took); err != nil || !q.kind.Skips(took.first) {
+			return q, took, err
 		}
 	}
 }
 
 // count is take of the counters.
-func (s *Sequences) count(ctx context.Context, name []byte, n uint64) (c *cache, took drawn, err error) {
-	if c = s.names.get(name); c != nil && !c.hidden && (n == 1 || n != 0 && c.kind.Steady()) {
-		if took, err = c.counters(ctx, n, time.Time{}); err == nil || !errors.Is(err, ErrUnknown) {
-			return c, took, err
+func (s *Sequences) count(ctx context.Context, name []byte, n uint64) (q *sequence, took drawn, err error) {
+	if q = s.names.get(name); q != nil && !q.hidden && (n == 1 || n != 0 && q.kind.Steady()) {
+		if took, err = q.counters(ctx, n, time.Time{}); err == nil || !errors.Is(err, ErrUnknown) {
+			return q, took, err
 		}
 	}
 	if n == 0 {
@@ -166,20 +185,20 @@ func (s *Sequences) count(ctx context.Context, name []byte, n uint64) (c *cache,
 	begin := time.Now()
 	deadline := begin.Add(s.patience(ctx))
 	for again := true; ; again = false {
-		if c, err = s.findOrCreate(ctx, name, deadline); err != nil {
+		if q, err = s.findOrCreate(ctx, name, deadline); err != nil {
 			if unserved(err) {
 				// nobody knows whether there is such a sequence, so it is one of the others
 				s.scores.Find(string(name)).Ended(time.Since(begin), endOf(err))
 			}
 			return nil, took, err
 		}
-		if n > 1 && !c.kind.Steady() {
-			return nil, took, c.refused("several consecutive numbers", eachAlone)
+		if n > 1 && !q.kind.Steady() {
+			return nil, took, q.refused("several consecutive numbers", eachAlone)
 		}
-		if took, err = c.counters(ctx, n, deadline); err == nil || !again || !errors.Is(err, ErrUnknown) {
-			return c, took, err
+		if took, err = q.counters(ctx, n, deadline); err == nil || !again || !errors.Is(err, ErrUnknown) {
+			return q, took, err
 		}
-		s.forget(name, c) // the row it was made for is gone; look once whether there is a new one
+		s.forget(name, q) // the row it was made for is gone; look once whether there is a new one
 	}
 }
 
@@ -195,7 +214,7 @@ func (s *Sequences) createUnknown(ctx context.Context, name []byte, deadline tim
 // names that are not known here yet. It is false if one of them does not exist. Errors are those of
 // Known.
 func (s *Sequences) Same(ctx context.Context, a, b []byte) (bool, error) {
-	var caches [2]*cache
+	var caches [2]*sequence
 	deadline := time.Now().Add(s.patience(ctx))
 	for i, name := range [2][]byte{a, b} {
 		var err error
@@ -222,37 +241,37 @@ func (s *Sequences) Exists(ctx context.Context, name []byte) (bool, error) {
 // Stored returns the name of a sequence as the table spells it, without what it adds to that of a
 // counter, and whether there is one. Errors are those of Known.
 func (s *Sequences) Stored(ctx context.Context, name []byte) (stored string, known bool, err error) {
-	c, err := s.find(ctx, name, s.patience(ctx))
+	q, err := s.find(ctx, name, s.patience(ctx))
 	if errors.Is(err, ErrUnknown) {
 		return "", false, nil
 	}
 	if err != nil {
 		return "", false, err
 	}
-	return define.ShownName(c.name), true, nil
+	return define.ShownName(q.name), true, nil
 }
 
 // find returns the live cache of name, asking the server if the spelling is new. Nobody is told of
 // those that count for another sequence.
-func (s *Sequences) find(ctx context.Context, name []byte, patience time.Duration) (*cache, error) {
-	c, err := s.findAny(ctx, name, patience)
-	if err == nil && c.hidden {
+func (s *Sequences) find(ctx context.Context, name []byte, patience time.Duration) (*sequence, error) {
+	q, err := s.findAny(ctx, name, patience)
+	if err == nil && q.hidden {
 		return nil, &NameError{Name: string(name), Err: ErrUnknown}
 	}
-	return c, err
+	return q, err
 }
 
 // findAny is find of any row.
-func (s *Sequences) findAny(ctx context.Context, name []byte, patience time.Duration) (*cache, error) {
-	if c := s.names.get(name); c != nil {
-		err := c.ended()
+func (s *Sequences) findAny(ctx context.Context, name []byte, patience time.Duration) (*sequence, error) {
+	if q := s.names.get(name); q != nil {
+		err := q.numbers.Ended()
 		if err == nil {
-			return c, nil
+			return q, nil
 		}
 		if !errors.Is(err, ErrUnknown) {
 			return nil, err
 		}
-		s.forget(name, c)
+		s.forget(name, q)
 	}
 	if len(name) == 0 || len(name) > maxNameBytes || s.unknown.has(name, time.Now()) {
 		return nil, &NameError{Name: string(name), Err: ErrUnknown}
@@ -268,7 +287,7 @@ func (s *Sequences) findAny(ctx context.Context, name []byte, patience time.Dura
 		if r.Err != nil {
 			return nil, r.Err
 		}
-		return r.Val.(*cache), nil
+		return r.Val.(*sequence), nil
 	case <-ctx.Done():
 		err := context.Cause(ctx)
 		if errors.Is(err, await.ErrPatience) {
@@ -310,9 +329,9 @@ func (s *Sequences) lookUp(name string) (any, error) {
 			return nil, err
 		}
 		if err == nil {
-			var c *cache
-			if c, err = s.cacheFor(name, found, changes); !errors.Is(err, errOutdated) {
-				return c, err
+			var q *sequence
+			if q, err = s.sequenceFor(name, found, changes); !errors.Is(err, errOutdated) {
+				return q, err
 			}
 			if ctx.Err() == nil {
 				continue
@@ -330,7 +349,7 @@ func (s *Sequences) lookUp(name string) (any, error) {
 		}
 	}
 	if errors.Is(err, ErrUnfit) {
-		return nil, &aboutError{name, err}
+		return nil, &aboutError{Sequence: name, Err: err}
 	}
 	return nil, &UnavailableError{Sequence: name, Server: s.serverName(), Waited: time.Since(begin), Err: err}
 }
@@ -338,9 +357,9 @@ func (s *Sequences) lookUp(name string) (any, error) {
 // errOutdated: what was found may be, and its cache would not hear of the change again.
 var errOutdated = errors.New("options were changed each time while it was looked up")
 
-// cacheFor returns the cache of a row that was found under name, making it if it is new. changes is
+// sequenceFor returns the cache of a row that was found under name, making it if it is new. changes is
 // what obeyed said before; errOutdated: that has risen.
-func (s *Sequences) cacheFor(name string, found store.Row, changes uint64) (*cache, error) {
+func (s *Sequences) sequenceFor(name string, found store.Row, changes uint64) (*sequence, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -349,63 +368,62 @@ func (s *Sequences) cacheFor(name string, found store.Row, changes uint64) (*cac
 	case changes != s.follow.changes:
 		return nil, errOutdated
 	}
-	c := s.caches[found.Name]
-	if c != nil && c.ended() != nil {
-		s.removeLocked(c)
-		c = nil
+	q := s.sequences[found.Name]
+	if q != nil && q.numbers.Ended() != nil {
+		s.removeLocked(q)
+		q = nil
 	}
-	if c == nil {
-		c = newCache(s, found)
+	if q == nil {
+		q = newSequence(s, found)
 		if held, ok := s.ending[found.Name]; ok {
-			c.reserving = held
+			q.numbers.Reserving = held
 			delete(s.ending, found.Name)
 		}
-		s.caches[found.Name] = c
-		s.names.put(found.Name, c)
+		s.sequences[found.Name] = q
+		s.names.put(found.Name, q)
 	}
 	if name != found.Name {
-		s.names.put(name, c)
+		s.names.put(name, q)
 	}
-	return c, nil
+	return q, nil
 }
 
 // forget drops a cache whose sequence is gone, and the spelling that led to it. Other spellings may
 // still lead there, so it is ended first.
-func (s *Sequences) forget(name []byte, c *cache) {
+func (s *Sequences) forget(name []byte, q *sequence) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.shut(&NameError{Name: define.ShownName(c.name), Err: ErrUnknown})
-	s.removeLocked(c)
-	s.names.drop(string(name), c)
+	q.shut(&NameError{Name: define.ShownName(q.name), Err: ErrUnknown})
+	s.removeLocked(q)
+	s.names.drop(string(name), q)
 }
 
-// removeLocked takes c, which has ended, off the list and keeps its counts: what is not on the list
+// removeLocked takes q, which has ended, off the list and keeps its counts: what is not on the list
 // hears of no change. A reservation of it that is in flight is waited for by the next cache of that
 // name. s.mu is held.
-func (s *Sequences) removeLocked(c *cache) {
-	if s.caches[c.name] == c {
-		delete(s.caches, c.name)
-		s.dropStepsLocked(c)
-		s.dropPeriodsLocked(c)
+func (s *Sequences) removeLocked(q *sequence) {
+	if s.sequences[q.name] == q {
+		delete(s.sequences, q.name)
+		s.dropPeriodsLocked(q)
 		// Whoever takes this turn from here on sees that his cache has ended.
 		maps.DeleteFunc(s.ending, func(_ string, t await.Lock) bool { return !t.Taken() })
-		if c.reserving.Taken() {
-			s.ending[c.name] = c.reserving
+		if q.numbers.Reserving.Taken() {
+			s.ending[q.name] = q.numbers.Reserving
 		}
-		s.names.drop(c.name, c)
-		s.notices.take(c.name)
-		s.bury(c)
-		if !c.hidden { // else its counts are those of another one
-			s.scores.Drop(c.name)
+		s.names.drop(q.name, q)
+		s.common.Notices.Take(q.name)
+		s.bury(q)
+		if !q.hidden { // else its counts are those of another one
+			s.scores.Drop(q.name)
 		}
 	}
 }
 
-// bury keeps the counts of a cache that was dropped. s.mu is held.
-func (s *Sequences) bury(c *cache) {
-	t := c.bury()
+// bury keeps the counts of a sequence that was dropped. s.mu is held.
+func (s *Sequences) bury(q *sequence) {
+	t := q.bury()
 	s.gone.Add(&t)
-	c.score.Bury(&t)
+	q.numbers.Score.Bury(&t)
 }
 
 // begin counts a task that Close waits for; it reports false if Close has begun.
@@ -420,7 +438,8 @@ func (s *Sequences) begin() bool {
 }
 
 // spawn runs f on a goroutine that Close waits for. The caller holds the lock of a cache that has
-// not ended; Close ends every cache before it waits, so this never races with the wait.
+// not ended, or mu and Close has not begun: Close ends every cache before it waits, so this never
+// races with the wait.
 func (s *Sequences) spawn(f func()) {
 	s.tasks.Add(1)
 	go func() {
@@ -463,20 +482,22 @@ func (s *Sequences) Close(ctx context.Context) error {
 		return nil
 	}
 	s.closed = true
-	caches := make([]*cache, 0, len(s.caches))
-	for _, c := range s.caches {
-		caches = append(caches, c)
+	all := slices.Collect(maps.Values(s.sequences))
+	var caches []*cache.Cache
+	for _, q := range all {
+		caches = append(caches, q.cachesLocked()...)
 	}
-	for _, c := range s.steps {
-		caches = append(caches, c)
-	}
-	for _, t := range s.ticketTables {
-		caches = append(caches, t.cache)
-	}
+	tables := slices.Clone(s.ticketTables)
 	s.mu.Unlock()
 	close(s.stopping)
+	for _, q := range all {
+		q.shut(ErrClosed)
+	}
 	for _, c := range caches {
-		c.shut(ErrClosed)
+		c.Shut(ErrClosed)
+	}
+	for _, t := range tables {
+		t.cache.Shut(ErrClosed)
 	}
 
 	idle := make(chan struct{})
@@ -487,7 +508,7 @@ func (s *Sequences) Close(ctx context.Context) error {
 	var err error
 	select {
 	case <-idle:
-		s.regainTicks(caches)
+		s.regainTicks(all)
 		err = errors.Join(s.giveBack(ctx, caches), s.servers.leave(ctx))
 	case <-ctx.Done():
 		err = fmt.Errorf("close sequences: %w", context.Cause(ctx))
@@ -495,39 +516,42 @@ func (s *Sequences) Close(ctx context.Context) error {
 	s.cancel(ErrClosed)
 	<-idle // quick now: every task runs under s.ctx
 	for _, c := range caches {
-		c.empty(stats.UnusedFlush)
+		c.Empty(stats.UnusedFlush)
+	}
+	for _, t := range tables {
+		t.cache.Empty(stats.UnusedFlush)
 	}
 	return errors.Join(err, s.servers.close(), s.state.Close())
 }
 
 // giveBack returns the unused upper ends, several at a time. It stops at the first failure: the
 // server is away, and a gap is harmless.
-func (s *Sequences) giveBack(ctx context.Context, caches []*cache) error {
+func (s *Sequences) giveBack(ctx context.Context, caches []*cache.Cache) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(s.opts.Servers[0].MaxConns)
 	for _, c := range caches {
-		epoch := s.epoch(c.name)
-		seg := c.unused()
+		epoch := s.epoch(c.Name)
+		seg := c.Unused()
 		if seg.Remaining() == 0 {
 			continue
 		}
 		group.Go(func() error {
 			// held by no reservation any more; the caches of one row follow each other
-			c.reserving.MustAcquire()
-			defer c.reserving.Release()
-			done, err := c.reserver.giveBack(ctx, c.name, epoch, seg)
+			c.Reserving.MustAcquire()
+			defer c.Reserving.Release()
+			done, err := s.reserver.giveBack(ctx, c.Name, epoch, seg)
 			if done || errors.Is(err, link.ErrOutcome) {
 				// where that is not known the row may stand there, which is no row gone back
-				s.servers.marks.Lower(c.name, seg)
-				s.servers.marks.KeepLowered(c.name)
+				s.servers.marks.Lower(c.Name, seg)
+				s.servers.marks.KeepLowered(c.Name)
 			}
 			if done {
-				c.settle(stats.UnusedReturned, seg.Remaining())
+				c.Settle(stats.UnusedReturned, seg.Remaining())
 				return nil
 			}
-			c.settle(stats.UnusedFlush, seg.Remaining())
+			c.Settle(stats.UnusedFlush, seg.Remaining())
 			if err != nil {
-				return fmt.Errorf("give back numbers of sequence %q, which are a gap now: %w", c.name, err)
+				return fmt.Errorf("give back numbers of sequence %q, which are a gap now: %w", c.Name, err)
 			}
 			return nil
 		})

@@ -47,6 +47,9 @@ type servers struct {
 	closed bool // guarded by changing
 	// guarded by changing: how the plan differed from the configuration when that was said
 	warned string
+
+	mu   sync.Mutex
+	dues []due // guarded by mu; what reservations have left to be done
 }
 
 // view is the members in use at one time. It is never changed.
@@ -112,15 +115,8 @@ func (a *servers) inUse() bool {
 
 // goAhead does what a reservation of a sequence has left. Whoever reaches the limit is told what
 // fails here.
-func (a *servers) goAhead(ctx context.Context, name string, due member.Due) {
-	due.GoAhead(ctx, a.now(), name)
-}
-
-// grantOf is what a server has granted, as caches know it.
-func grantOf(g *store.Grant, due member.Due) grant {
-	return grant{
-		seg: g.Segment, max: g.Max, exact: g.Exact, rule: g.Rule, cycle: g.Cycle, order: g.Order, shared: g.Shared, version: g.Version, due: due,
-	}
+func (a *servers) goAhead(ctx context.Context, d due) {
+	d.GoAhead(ctx, a.now(), d.name)
 }
 
 // among is the members in use as each of them knows the others.
@@ -130,6 +126,28 @@ func (a *servers) among(w *view) *member.Among {
 
 // now is among at present.
 func (a *servers) now() *member.Among { return a.among(a.view.Load()) }
+
+// due is what a reservation leaves to be done beside its caller: how far a server may go with a
+// sequence is to be raised before that is needed.
+type due struct {
+	name string
+	member.Due
+}
+
+// noteDue takes note of what a reservation leaves to be done.
+func (a *servers) noteDue(what due) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.dues = append(a.dues, what)
+}
+
+// takeDue returns what reservations have left to be done since it was asked last.
+func (a *servers) takeDue() (all []due) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all, a.dues = a.dues, nil
+	return all
+}
 
 // members are the servers in use, by position.
 func (a *servers) members() []*server { return a.view.Load().members }
@@ -172,11 +190,12 @@ func (a *servers) under(ctx context.Context, f func(w *view) error) error {
 }
 
 // reserve implements [reserver].
-func (a *servers) reserve(ctx context.Context, name string, want, need uint64) (g grant, err error) {
+func (a *servers) reserve(ctx context.Context, name string, want, need uint64) (g store.Grant, err error) {
 	err = a.under(ctx, func(w *view) error {
-		got, due, err := a.next.Reserve(ctx, a.among(w), name, want, need)
-		if err == nil {
-			g = grantOf(&got, due)
+		var left member.Due
+		g, left, err = a.next.Reserve(ctx, a.among(w), name, want, need)
+		if err == nil && left.Server != nil {
+			a.noteDue(due{name, left})
 		}
 		return err
 	})

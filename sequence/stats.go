@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
+	"seqproxy/sequence/cache"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/segment"
@@ -60,73 +60,14 @@ type Info struct {
 }
 
 // Never is a time that is too far off to tell.
-const Never = time.Duration(math.MaxInt64)
+const Never = cache.Never
 
-// inSeconds is n/rate.
-func inSeconds(n, rate float64) time.Duration {
-	if rate > 0 && n/rate < Never.Seconds() {
-		return time.Duration(n / rate * float64(time.Second))
+// infoOfState is what is said of a sequence whose numbers stand so.
+func infoOfState(name string, st cache.State) Info {
+	return Info{
+		Name: define.ShownName(name), Next: st.Next, Cached: st.Cached, Cache: st.Size, Order: st.Order,
+		End: st.End, Used: st.Used, Rate: st.Rate, ToEnd: st.ToEnd, CachedFor: st.CachedFor, Reserved: st.Reserved, Skew: st.Skew, exact: st.Exact,
 	}
-	return Never
-}
-
-func (c *cache) tally() stats.Tally {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.tallyLocked()
-}
-
-func (c *cache) tallyLocked() stats.Tally {
-	switch {
-	case c.clocked != nil:
-		return c.clockedTally()
-	case c.countsTicks():
-		return stats.Tally{}
-	}
-	return stats.Tally{Reserved: c.reserved + c.passed, Cached: c.cached + c.leaving, Given: c.given + c.passed, Waits: c.waits, Fetches: c.fetches, Unused: c.gaps}
-}
-
-// info describes the cache. r is its row, nil if that was not read.
-func (c *cache) info(r *store.Row) Info {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	low, now := c.low, time.Now()
-	c.replan(now)
-	if c.given == 0 {
-		c.low = low // looking must not make an unused sequence fetch
-	}
-	i := Info{Name: define.ShownName(c.name), Kind: c.kind, Cached: c.cached, Cache: c.size, Order: c.order, Reserved: c.reservedAt, exact: c.exact > 0}
-	if c.order {
-		i.Cache = 0
-	}
-	if i.Next = c.cur.Next(); i.Next == 0 && len(c.queue) > 0 {
-		i.Next = c.queue[0].Next()
-	}
-	highest := c.top
-	if r != nil {
-		if highest = max(highest, r.Position()); c.cycle {
-			highest = r.Position()
-		}
-		if i.Next == 0 {
-			if next, ok := c.rule.Next(highest, c.max); ok {
-				i.Next = next
-			}
-		}
-		c.advance.observe(now, highest)
-	}
-	i.End, i.Used, i.Rate = c.limits.end, c.limits.used(highest), c.pace.Rate()
-	i.ToEnd = Never
-	if seconds := c.secondsToEndLocked(now); seconds < Never.Seconds() {
-		i.ToEnd = c.untilReset(time.Duration(seconds * float64(time.Second)))
-	}
-	i.CachedFor = inSeconds(float64(c.cached), i.Rate)
-	i.Skew = inSeconds(float64(i.Cache), i.Rate)
-	if c.clocked != nil {
-		st := c.clocked.State()
-		clockedInfo(&i, c.limits, now)
-		i.Cached, i.CachedFor, i.Skew = st.Ticks, st.Covered, Never
-	}
-	return i
 }
 
 // Stats returns the counts. It does no I/O.
@@ -134,19 +75,19 @@ func (s *Sequences) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sum, sequences := s.gone, 0
-	for _, c := range s.caches {
-		t := c.tally()
+	for _, q := range s.sequences {
+		t := q.tally()
 		sum.Add(&t)
-		if !c.hidden {
+		if !q.hidden {
 			sequences++
 		}
-	}
-	for _, c := range s.steps {
-		t := c.tally()
-		sum.Add(&t)
+		for _, stepped := range q.steps {
+			t := stepped.Tally()
+			sum.Add(&t)
+		}
 	}
 	for _, table := range s.ticketTables {
-		t := table.cache.tally()
+		t := table.cache.Tally()
 		sum.Add(&t)
 	}
 	lost := s.counters.Lost.Read()
@@ -177,10 +118,9 @@ func (s *Sequences) List(ctx context.Context) ([]Info, error) {
 	}
 	rows = s.presentRows(rows)
 	proxies := s.countProxies(r.ctx)
-	steps := s.steppedBy()
 	all := make([]Info, 0, len(rows))
 	for i := range rows {
-		all = append(all, s.infoOf(&rows[i], proxies, steps))
+		all = append(all, s.infoOf(&rows[i], proxies))
 	}
 	sortInfos(all)
 	return all, nil
@@ -218,15 +158,14 @@ func sortInfos(all []Info) {
 // does no I/O.
 func (s *Sequences) listHere() []Info {
 	s.mu.Lock()
-	caches := slices.Collect(maps.Values(s.caches))
+	known := slices.Collect(maps.Values(s.sequences))
 	s.mu.Unlock()
-	steps := s.steppedBy()
-	all := make([]Info, 0, len(caches))
-	for _, c := range caches {
-		if c.ended() != nil || c.hidden {
+	all := make([]Info, 0, len(known))
+	for _, q := range known {
+		if q.numbers.Ended() != nil || q.hidden {
 			continue
 		}
-		i := c.now().infoWith(nil, steps[c])
+		i := q.now().describe(nil)
 		if !i.Order {
 			i.Skew = Never // it takes knowing how many proxies there are
 		}
@@ -245,10 +184,10 @@ func (s *Sequences) countProxies(ctx context.Context) int {
 	return max(len(all), 1)
 }
 
-// infoOf describes the sequence of a row. steps are those of steppedBy.
-func (s *Sequences) infoOf(r *store.Row, proxies int, steps map[*cache][]*cache) Info {
-	if c := s.names.get([]byte(r.Name)); c != nil && c.ended() == nil {
-		i := c.infoWith(r, steps[c])
+// infoOf describes the sequence of a row.
+func (s *Sequences) infoOf(r *store.Row, proxies int) Info {
+	if q := s.names.get([]byte(r.Name)); q != nil && q.numbers.Ended() == nil {
+		i := q.describe(r)
 		if i.Skew < Never/time.Duration(proxies) {
 			i.Skew *= time.Duration(proxies)
 		} else {
@@ -256,10 +195,10 @@ func (s *Sequences) infoOf(r *store.Row, proxies int, steps map[*cache][]*cache)
 		}
 		return i
 	}
-	ends := limitsOf(r)
+	ends := cache.LimitsOf(r)
 	i := Info{
 		Name: define.ShownName(r.Name), Kind: r.Def.Kind, Cache: r.Exact, Order: r.Def.Order, exact: r.Exact > 0,
-		End: ends.end, Used: ends.used(r.Position()), ToEnd: Never, CachedFor: Never, Skew: Never,
+		End: ends.End, Used: ends.Used(r.Position()), ToEnd: Never, CachedFor: Never, Skew: Never,
 	}
 	if next, ok := r.Common().Next(r.Position(), r.Max); ok {
 		i.Next = next

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"seqproxy/internal/histogram"
+	"seqproxy/sequence/cache"
 	"seqproxy/sequence/kind"
 	"seqproxy/sequence/stats"
 )
@@ -99,34 +100,36 @@ func (s *Sequences) BySequence() []SequenceStats {
 	for _, one := range s.scores.All() {
 		by[one] = countedBy(one.Read())
 	}
-	count := func(c *cache) *SequenceStats {
-		st := by[c.score]
+	count := func(of *stats.Score, t stats.Tally) *SequenceStats {
+		st := by[of]
 		if st == nil { // a sequence was dropped that had the name of a ticket table
 			st = by[&s.scores.Others]
 		}
-		st.count(c.tally())
+		st.count(t)
 		return st
 	}
-	for _, c := range s.caches {
-		if c.countsTicks() {
+	for _, q := range s.sequences {
+		if q.countsTicks() {
 			continue
 		}
-		if st := count(c); st.Name != stats.Others && !c.hidden {
-			c.now().describe(st, now)
-			st.Epoch = s.servers.marks.Epoch(c.name)
-			st.HomeUp = st.Order && s.servers.homeUp(c.name)
+		if st := count(q.numbers.Score, q.tally()); st.Name != stats.Others && !q.hidden {
+			q.now().report(st, now)
+			st.Epoch = s.servers.marks.Epoch(q.name)
+			st.HomeUp = st.Order && s.servers.homeUp(q.name)
 		}
 	}
-	for _, c := range s.steps {
-		if st := count(c); st.Name != stats.Others {
-			stepped := SequenceStats{CachedFor: Never, Skew: Never, ToEnd: Never}
-			c.describe(&stepped, now)
-			st.fold(&stepped)
+	for _, q := range s.sequences {
+		for _, stepped := range q.steps {
+			if st := count(stepped.Score, stepped.Tally()); st.Name != stats.Others {
+				in := SequenceStats{CachedFor: Never, Skew: Never, ToEnd: Never}
+				in.report(stepped.State(now))
+				st.fold(&in)
+			}
 		}
 	}
 	for _, t := range s.ticketTables {
-		if st := count(t.cache); st.Name != stats.Others {
-			t.cache.describe(st, now)
+		if st := count(t.cache.Score, t.cache.Tally()); st.Name != stats.Others {
+			st.report(t.cache.State(now))
 		}
 	}
 	all := make([]SequenceStats, 0, len(by))
@@ -159,35 +162,17 @@ func (st *SequenceStats) count(t stats.Tally) {
 	st.Unused.Add(&t.Unused)
 }
 
-// describe tells how the sequence stands. Unlike info it changes nothing.
-func (c *cache) describe(st *SequenceStats, now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.clocked != nil {
-		c.noteTickLocked(now)
+// report tells how a sequence stands whose numbers stand so.
+func (st *SequenceStats) report(is cache.State) {
+	st.Order, st.Cycle, st.Used = is.Order, is.Cycle, is.Used/100
+	if !is.Cycle {
+		st.ToEnd = is.ToEnd
 	}
-	pace := c.pace // a copy
-	pace.Observe(now, c.given-min(c.measured, c.given))
-	rate := pace.Rate()
-	st.Kind = c.kind
-	st.Order, st.Cycle, st.Used = c.order, c.cycle, c.limits.used(c.top)/100
-	if !c.cycle {
-		if seconds := c.secondsToEndAt(now, rate); seconds < Never.Seconds() {
-			st.ToEnd = c.untilReset(time.Duration(seconds * float64(time.Second)))
-		}
-	}
-	if c.order {
+	if is.Order {
 		st.Skew = 0
 		return
 	}
-	st.Size = c.size
-	st.CachedFor = inSeconds(float64(c.cached), rate)
-	st.Skew = inSeconds(float64(c.size), rate)
-	if c.clocked != nil {
-		now := c.clocked.State()
-		st.Size, st.CachedFor, st.Skew, st.ClockSteps = 0, now.Covered, Never, now.Steps
-		st.Workers = c.clocked.Workers()
-	}
+	st.Size, st.CachedFor, st.Skew = is.Size, is.CachedFor, is.Skew
 }
 
 // homeUp says whether the server that gives the numbers of an ORDER sequence can be used, as far as

@@ -9,22 +9,11 @@ import (
 // This file is how a sequence is described that is advanced by several numbers at once, too
 // (Advance): those of each step are held apart, and the sequence stands as all of them do together.
 
-// steppedBy returns the caches of steps, by the caches of their sequences. It does no I/O.
-func (s *Sequences) steppedBy() map[*cache][]*cache {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	by := make(map[*cache][]*cache)
-	for key, stepped := range s.steps {
-		by[key.of] = append(by[key.of], stepped)
-	}
-	return by
-}
-
-// infoWith is info of the sequence, whose steps have caches of their own.
-func (c *cache) infoWith(r *store.Row, steps []*cache) Info {
-	i := c.info(r)
-	for _, stepped := range steps {
-		i.fold(stepped.info(r))
+// describe is info of all caches of the sequence together. r is its row, nil if that was not read.
+func (q *sequence) describe(r *store.Row) Info {
+	i := q.info(r)
+	for _, stepped := range q.stepped() {
+		i.fold(infoOfState(q.name, stepped.Look(r)))
 	}
 	return i
 }

@@ -14,24 +14,28 @@ import (
 	"seqproxy/sequence/member"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/stats"
+	"seqproxy/sequence/store"
 	"seqproxy/sequence/ticket"
 )
 
-// reserve implements [reserver] on a ticket table. Under LOCK TABLES ... WRITE it takes one number
+// ticketReserver reserves numbers of a ticket table.
+type ticketReserver struct{ *TicketTable }
+
+// Reserve implements [Reserver]. Under LOCK TABLES ... WRITE it takes one number
 // as every application does, and then writes a row with the last number of the segment, above which
 // every engine goes on. So the counter is never read, which a server may do from stale statistics,
 // nor set by ALTER TABLE, which would give up the lock; and it survives what that row survives.
-func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (grant, error) {
+func (t ticketReserver) Reserve(ctx context.Context, _ string, want, _ uint64) (store.Grant, error) {
 	v := t.s.servers.tickets
 	if err := t.s.state.Ready(); err != nil {
 		t.s.counters.Errors.Add(1)
-		return grant{}, err
+		return store.Grant{}, err
 	}
-	name, begin := t.cache.name, time.Now()
+	name, begin := t.cache.Name, time.Now()
 	g, lost, err := t.reserveOnce(ctx, want)
 	took, result := time.Since(begin), member.ResultOf(v.OutcomeOf(err), err)
 	if err == nil {
-		if err = t.s.state.KeepTicket(t.table.Quoted, g.seg.Last()); err != nil {
+		if err = t.s.state.KeepTicket(t.table.Quoted, g.Segment.Last()); err != nil {
 			result = stats.ReservedError
 		}
 	}
@@ -39,8 +43,8 @@ func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (gr
 	case err == nil:
 		t.s.counters.Tried(name, &v.Trials, stats.ReservedOK, took)
 		return g, nil
-	case g.seg.Remaining() > 0: // it cannot be remembered, or the table was not unlocked in order
-		t.s.counters.Lose(name, stats.UnusedRefused, g.seg.Remaining())
+	case g.Segment.Remaining() > 0: // it cannot be remembered, or the table was not unlocked in order
+		t.s.counters.Lose(name, stats.UnusedRefused, g.Segment.Remaining())
 	case lost > 0:
 		if (link.IsUnknownOutcome(err) || errors.Is(err, driver.ErrBadConn)) && !errors.Is(err, ErrUnfit) {
 			result = stats.ReservedUnknown
@@ -54,29 +58,24 @@ func (t *TicketTable) reserve(ctx context.Context, _ string, want, _ uint64) (gr
 	if !errors.Is(err, ErrExhausted) {
 		t.s.counters.Errors.Add(1)
 	}
-	return grant{}, fmt.Errorf("reserve numbers of %s: %w", t.table.Quoted, err)
-}
-
-// giveBack implements [reserver]. A counter does not go back.
-func (t *TicketTable) giveBack(context.Context, string, uint64, segment.Segment) (bool, error) {
-	return false, nil
+	return store.Grant{}, fmt.Errorf("reserve numbers of %s: %w", t.table.Quoted, err)
 }
 
 // reserveOnce is one attempt. lost is how many numbers one that fails has taken at most; they are
 // nobody's then.
-func (t *TicketTable) reserveOnce(ctx context.Context, want uint64) (g grant, lost uint64, err error) {
+func (t *TicketTable) reserveOnce(ctx context.Context, want uint64) (g store.Grant, lost uint64, err error) {
 	conn, err := t.s.servers.tickets.Conn(ctx)
 	if err != nil {
-		return grant{}, 0, err
+		return store.Grant{}, 0, err
 	}
 	defer func() { _ = conn.Close() }()
 	layout, err := t.inspectOn(ctx, conn)
 	if err != nil {
-		return grant{}, 0, err
+		return store.Grant{}, 0, err
 	}
 	l, err := t.table.Lock(ctx, conn, layout)
 	if err != nil {
-		return grant{}, 0, err
+		return store.Grant{}, 0, err
 	}
 	defer func() { err = errors.Join(err, l.Unlock(ctx)) }()
 	t.mu.Lock()
@@ -85,18 +84,18 @@ func (t *TicketTable) reserveOnce(ctx context.Context, want uint64) (g grant, lo
 	t.mu.Unlock()
 	r, err := l.Reserve(ctx, want, mark)
 	if r.WentBack {
-		t.s.counters.WentBack(t.cache.name, &t.s.servers.tickets.Trials)
+		t.s.counters.WentBack(t.cache.Name, &t.s.servers.tickets.Trials)
 		t.s.log.Error("ticket counter went back", zap.String("table", t.table.Quoted),
 			zap.Uint64("gave", r.Gave), zap.Uint64("given_before", mark))
 	}
 	if err != nil {
-		return grant{}, r.Lost, err
+		return store.Grant{}, r.Lost, err
 	}
 	t.mu.Lock()
 	t.mark = r.Segment.Last()
 	t.mu.Unlock()
-	t.s.servers.tickets.LogReserved(t.cache.name, r.Segment, mark)
-	return grant{seg: r.Segment, max: r.Max, rule: segment.Rule{Step: l.Step}}, 0, nil
+	t.s.servers.tickets.LogReserved(t.cache.Name, r.Segment, mark)
+	return store.Grant{Segment: r.Segment, Max: r.Max, Rule: segment.Rule{Step: l.Step}}, 0, nil
 }
 
 // inspect looks at the table. What keeps it from being served is an *UnfitError.

@@ -15,6 +15,7 @@ import (
 
 	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
+	"seqproxy/sequence/cache"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/stats"
@@ -36,7 +37,7 @@ const maxStubs = 4096
 type TicketTable struct {
 	table  ticket.Table
 	s      *Sequences
-	cache  *cache
+	cache  *cache.Cache
 	looks  singleflight.Group
 	layout atomic.Pointer[ticket.Layout] // nil before the first look
 
@@ -69,10 +70,9 @@ func (s *Sequences) TicketTable(database, name string) *TicketTable {
 	v := s.servers.tickets
 	t := &TicketTable{s: s, table: ticket.NewTable(database, name, v.At, v.Config.Link.IOTimeout)}
 	t.mark = s.state.TicketMark(t.table.Quoted)
-	t.cache = newCache(s, store.Row{Name: t.table.FullName()})
-	t.cache.reserver = t
+	t.cache = cache.New(&s.common, ticketReserver{t}, store.Row{Name: t.table.FullName()})
 	if s.closed {
-		t.cache.shut(ErrClosed)
+		t.cache.Shut(ErrClosed)
 	}
 	s.ticketTables = append(s.ticketTables, t)
 	return t
@@ -94,7 +94,7 @@ func (s *Sequences) ticketTableNamed(name string) *TicketTable {
 // flush gives up the numbers in memory, a gap since a counter does not go back, and what is known
 // of stubs: their rows may be gone.
 func (t *TicketTable) flush() {
-	t.cache.flush()
+	t.cache.Flush()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stubs = nil
@@ -126,7 +126,7 @@ func (t *TicketTable) Replace(ctx context.Context, id, column, stub []byte) (Tic
 
 // take gives a number. What is wrong with the table itself, its end too, is for the server to say.
 func (t *TicketTable) take(ctx context.Context) (uint64, error) {
-	number, err := t.cache.take(ctx, 1)
+	number, _, err := t.cache.Take(ctx, 1, time.Time{})
 	var unfit *UnfitError
 	if errors.As(err, &unfit) && unfit.Table == t.table.Quoted || errors.Is(err, ErrExhausted) {
 		err = ErrNoTicket
@@ -223,7 +223,7 @@ func (t *TicketTable) leave(r request, err error) error {
 	if said := new(mysql.MySQLError); errors.As(err, &said) {
 		return ErrNoTicket // the server will tell the client itself
 	}
-	return r.failed(t.cache.name, err)
+	return r.failed(t.cache.Name, err)
 }
 
 func (t *TicketTable) hasStub(stub []byte) bool {
@@ -241,7 +241,7 @@ func (t *TicketTable) touch(ctx context.Context, layout *ticket.Layout, stub []b
 			result, err := conn.ExecContext(r.ctx, "REPLACE INTO "+t.table.Quoted+" ("+define.Quote(layout.Stub)+") VALUES (?)", string(stub))
 			if err != nil && (link.IsUnknownOutcome(err) || link.IsConflict(err)) {
 				// a counter does not go back where the statement is undone
-				t.s.counters.Lose(t.cache.name, stats.UnusedUnknownCommit, 1)
+				t.s.counters.Lose(t.cache.Name, stats.UnusedUnknownCommit, 1)
 			}
 			if link.IsConflict(err) && attempt < link.MaxAttempts && await.Pause(r.ctx, await.Jitter(t.s.timing.Conflict<<attempt)) {
 				t.s.counters.Retries.Add(1)
@@ -272,7 +272,7 @@ func (t *TicketTable) onServer(ctx context.Context, f func(r request, conn *sql.
 	defer stop()
 	conn, err := t.s.servers.tickets.Conn(r.ctx)
 	if err != nil {
-		return r.failed(t.cache.name, err)
+		return r.failed(t.cache.Name, err)
 	}
 	defer func() { _ = conn.Close() }()
 	return f(r, conn)

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"seqproxy/sequence/cache"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/stats"
@@ -26,48 +27,38 @@ func (s *Sequences) SetValue(ctx context.Context, name []byte, n uint64, used bo
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
-	c, err := s.find(r.ctx, name, s.patience(r.ctx))
+	q, err := s.find(r.ctx, name, s.patience(r.ctx))
 	if err != nil {
 		return 0, false, err
 	}
 	switch {
-	case c.clocked != nil:
-		return 0, false, c.refused("SETVAL", ofTime)
-	case !c.kind.Counts():
-		return 0, false, c.refused("SETVAL", ofNoCounter)
-	case !c.kind.IsPlain():
-		return 0, false, c.refused("SETVAL", "ALTER SEQUENCE ... RESTART WITH n raises its counter")
+	case q.clocked != nil:
+		return 0, false, q.refused("SETVAL", ofTime)
+	case !q.kind.Counts():
+		return 0, false, q.refused("SETVAL", ofNoCounter)
+	case !q.kind.IsPlain():
+		return 0, false, q.refused("SETVAL", "ALTER SEQUENCE ... RESTART WITH n raises its counter")
 	}
-	changed, ok, err := s.setValue(r.ctx, c, n, used)
+	changed, ok, err := s.setValue(r.ctx, q, n, used)
 	if err == nil && ok {
 		err = s.passedForGood(r.ctx, &changed)
 	}
 	if err != nil {
-		return 0, false, r.failed(c.name, err)
+		return 0, false, r.failed(q.name, err)
 	}
 	return n, ok, nil
 }
 
-func (s *Sequences) setValue(ctx context.Context, c *cache, n uint64, used bool) (changed store.Row, ok bool, err error) {
+func (s *Sequences) setValue(ctx context.Context, q *sequence, n uint64, used bool) (changed store.Row, ok bool, err error) {
 	// A reservation that is under way meanwhile would be of no use, and leave a gap behind n.
-	if err := c.reserving.Acquire(ctx); err != nil {
+	if err := q.numbers.Reserving.Acquire(ctx); err != nil {
 		return store.Row{}, false, err
 	}
-	defer c.reserving.Release()
-	if changed, ok, err = s.servers.setValue(ctx, c.name, n, used, c.next()); ok && err == nil {
+	defer q.numbers.Reserving.Release()
+	if changed, ok, err = s.servers.setValue(ctx, q.name, n, used, q.numbers.Next()); ok && err == nil {
 		s.obeyHere(ctx, &changed)
 	}
 	return changed, ok, err
-}
-
-// next is the number that the next take gives from memory, or 0.
-func (c *cache) next() uint64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if next := c.cur.Next(); next != 0 || len(c.queue) == 0 {
-		return next
-	}
-	return c.queue[0].Next()
 }
 
 // lastBefore is the last number that a sequence does not give after SetValue.
@@ -90,26 +81,26 @@ func (s *Sequences) Raise(ctx context.Context, name []byte, floor uint64) (raise
 	defer s.tasks.Done()
 	r, stop := s.request(ctx)
 	defer stop()
-	c, err := s.find(r.ctx, name, s.patience(r.ctx))
+	q, err := s.find(r.ctx, name, s.patience(r.ctx))
 	if err != nil {
 		return false, err
 	}
-	changed, raised, err := s.raise(r.ctx, c, floor)
+	changed, raised, err := s.raise(r.ctx, q, floor)
 	if err == nil && changed.Name != "" {
 		err = s.passedForGood(r.ctx, &changed)
 	}
 	if err != nil {
-		return false, r.failed(c.name, err)
+		return false, r.failed(q.name, err)
 	}
 	return raised, nil
 }
 
-func (s *Sequences) raise(ctx context.Context, c *cache, floor uint64) (changed store.Row, raised bool, err error) {
-	if err := c.reserving.Acquire(ctx); err != nil {
+func (s *Sequences) raise(ctx context.Context, q *sequence, floor uint64) (changed store.Row, raised bool, err error) {
+	if err := q.numbers.Reserving.Acquire(ctx); err != nil {
 		return store.Row{}, false, err
 	}
-	defer c.reserving.Release()
-	if changed, raised, err = s.servers.raiseAbove(ctx, c.name, floor); err == nil {
+	defer q.numbers.Reserving.Release()
+	if changed, raised, err = s.servers.raiseAbove(ctx, q.name, floor); err == nil {
 		s.obeyHere(ctx, &changed)
 	}
 	return changed, raised, err
@@ -127,7 +118,7 @@ func (s *Sequences) Flush(ctx context.Context, name []byte) error {
 	defer stop()
 	only := ""
 	if name != nil {
-		c, err := s.find(r.ctx, name, s.patience(r.ctx))
+		q, err := s.find(r.ctx, name, s.patience(r.ctx))
 		if table := s.ticketTableNamed(string(name)); table != nil && errors.Is(err, ErrUnknown) {
 			table.flush()
 			return nil
@@ -135,14 +126,14 @@ func (s *Sequences) Flush(ctx context.Context, name []byte) error {
 		if err != nil {
 			return err
 		}
-		only = c.name
+		only = q.name
 	}
 	s.mu.Lock()
 	tables := slices.Clone(s.ticketTables)
-	var caches []*cache
-	for known := range s.caches {
+	var caches []*cache.Cache
+	for known, q := range s.sequences {
 		if only == "" || known == only || define.IsPeriod(known) && define.BaseRow(known) == only {
-			caches = append(caches, s.cachesLocked(known)...)
+			caches = append(caches, q.cachesLocked()...)
 		}
 	}
 	s.mu.Unlock()
@@ -164,34 +155,34 @@ func (s *Sequences) Flush(ctx context.Context, name []byte) error {
 
 // flush gives up what c holds. While the upper end is given back nothing is reserved, so that what
 // is reserved next may begin at it again.
-func (s *Sequences) flush(ctx context.Context, c *cache) error {
-	if err := c.reserving.Acquire(ctx); err != nil {
+func (s *Sequences) flush(ctx context.Context, c *cache.Cache) error {
+	if err := c.Reserving.Acquire(ctx); err != nil {
 		return err
 	}
-	defer c.reserving.Release()
-	epoch := s.epoch(c.name)
-	seg := c.flushUnused()
+	defer c.Reserving.Release()
+	epoch := s.epoch(c.Name)
+	seg := c.FlushUnused()
 	if seg.Remaining() == 0 {
 		return nil
 	}
-	mark := s.servers.marks.Lower(c.name, seg)
-	done, err := c.reserver.giveBack(ctx, c.name, epoch, seg)
+	mark := s.servers.marks.Lower(c.Name, seg)
+	done, err := s.reserver.giveBack(ctx, c.Name, epoch, seg)
 	if done {
-		c.settle(stats.UnusedReturned, seg.Remaining())
-		s.servers.marks.KeepLowered(c.name)
-		c.wentBack(seg.Next() - 1)
+		c.Settle(stats.UnusedReturned, seg.Remaining())
+		s.servers.marks.KeepLowered(c.Name)
+		c.WentBack(seg.Next() - 1)
 		return nil
 	}
 	if errors.Is(err, link.ErrOutcome) {
 		// the row may stand there, which is no row gone back; and nobody has the numbers
-		s.servers.marks.KeepLowered(c.name)
-		c.wentBack(seg.Next() - 1)
+		s.servers.marks.KeepLowered(c.Name)
+		c.WentBack(seg.Next() - 1)
 	} else {
-		s.servers.marks.Restore(c.name, mark)
+		s.servers.marks.Restore(c.Name, mark)
 	}
-	c.settle(stats.UnusedFlush, seg.Remaining())
+	c.Settle(stats.UnusedFlush, seg.Remaining())
 	if err != nil {
-		return fmt.Errorf("give back numbers of sequence %q, which are a gap now: %w", c.name, err)
+		return fmt.Errorf("give back numbers of sequence %q, which are a gap now: %w", c.Name, err)
 	}
 	return nil
 }

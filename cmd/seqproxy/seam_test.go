@@ -13,7 +13,6 @@ import (
 // seesInside are the test files of sequence that are inside the package: the seam, through which all
 // others reach what users of the package do not see, and tables of what only decides.
 var seesInside = []string{
-	"exhaustion_rate_test.go",
 	"names_unknown_test.go",
 	"seam_cache_test.go",
 	"seam_members_test.go",

@@ -1,4 +1,4 @@
-package sequence
+package cache
 
 import (
 	"math"
@@ -32,21 +32,21 @@ func TestEndIsEstimatedByTheRateOfTheDay(t *testing.T) {
 	}
 
 	for _, c := range []struct {
-		limits
+		Limits
 		position uint64
 		want     float64
 	}{
-		{limits{1, 100}, 0, 0},
-		{limits{1, 100}, 75, 75},
-		{limits{1, 100}, 100, 100},
-		{limits{1, 100}, 101, 100},
-		{limits{51, 100}, 75, 50},
-		{limits{1, math.MaxUint64}, 1 << 63, 50},
-		{limits{1, math.MaxUint64}, math.MaxUint64, 100},
-		{limits{5, 3}, 4, 0},
+		{Limits{1, 100}, 0, 0},
+		{Limits{1, 100}, 75, 75},
+		{Limits{1, 100}, 100, 100},
+		{Limits{1, 100}, 101, 100},
+		{Limits{51, 100}, 75, 50},
+		{Limits{1, math.MaxUint64}, 1 << 63, 50},
+		{Limits{1, math.MaxUint64}, math.MaxUint64, 100},
+		{Limits{5, 3}, 4, 0},
 	} {
-		if got := c.used(c.position); math.Abs(got-c.want) > 1e-9 {
-			t.Errorf("%+v at %d: %v %% are used, want %v", c.limits, c.position, got, c.want)
+		if got := c.Used(c.position); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%+v at %d: %v %% are used, want %v", c.Limits, c.position, got, c.want)
 		}
 	}
 }

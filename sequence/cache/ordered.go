@@ -1,4 +1,4 @@
-package sequence
+package cache
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
 	"seqproxy/sequence/stats"
+	"seqproxy/sequence/store"
 )
 
 // This file is how numbers of ORDER sequences are given: strictly rising in real time over all
@@ -33,7 +34,7 @@ var errCrowded = errors.New("too many wait for its numbers already")
 
 // demandOrderedLocked is the demand of an ORDER sequence: nothing is fetched ahead. boardLocked
 // says how much.
-func (c *cache) demandOrderedLocked() (want, need uint64) {
+func (c *Cache) demandOrderedLocked() (want, need uint64) {
 	if c.first == nil {
 		return 0, 0
 	}
@@ -42,7 +43,7 @@ func (c *cache) demandOrderedLocked() (want, need uint64) {
 
 // boardLocked makes those who wait now the batch of the reservation that is about to be made, and
 // returns its demand: what they want together, and what the first of them needs.
-func (c *cache) boardLocked() (want, need uint64) {
+func (c *Cache) boardLocked() (want, need uint64) {
 	c.boarded++
 	c.served = 0
 	for w := c.first; w != nil; w = w.next {
@@ -61,7 +62,7 @@ func (c *cache) boardLocked() (want, need uint64) {
 // landLocked gives the numbers of a reservation to its batch. Those that are left are of callers
 // that have gone: a gap. Where there are too few, as at the end of the sequence, the last ones of
 // the batch are in the next one, too.
-func (c *cache) landLocked(s segment.Segment) {
+func (c *Cache) landLocked(s segment.Segment) {
 	for w := c.first; w != nil && w.batch == c.boarded && c.end == nil; w = c.first {
 		gap, ok := s.Skip(w.n) // where a block ends
 		if !ok {
@@ -78,14 +79,14 @@ func (c *cache) landLocked(s segment.Segment) {
 }
 
 // strandLocked tells a batch that nobody knows what became of its reservation.
-func (c *cache) strandLocked(err error) {
+func (c *Cache) strandLocked(err error) {
 	for w := c.first; w != nil && w.batch == c.boarded; w = c.first {
 		c.finishLocked(w, 0, c.unavailableLocked(0, err))
 	}
 }
 
 // orderLocked makes the sequence an ORDER sequence, or one whose numbers may be held.
-func (c *cache) orderLocked(on bool) {
+func (c *Cache) orderLocked(on bool) {
 	if on == c.order {
 		return
 	}
@@ -97,20 +98,14 @@ func (c *cache) orderLocked(on bool) {
 }
 
 // obeyOrderLocked is orderLocked by what a reservation found, unless something newer is known.
-func (c *cache) obeyOrderLocked(g *grant) {
-	if g.version >= c.version {
-		c.orderLocked(g.order)
+func (c *Cache) obeyOrderLocked(g *store.Grant) {
+	if g.Version >= c.version {
+		c.orderLocked(g.Order)
 	}
 }
 
 // unavailableLocked is the error of a caller that gets no number.
-func (c *cache) unavailableLocked(waited time.Duration, cause error) error {
-	return &UnavailableError{Sequence: define.ShownName(c.name), Server: c.owner.servers.nameFor(c.name), Waited: waited, Ordered: c.order, Err: cause}
-}
-
-// ordered reports whether it is an ORDER sequence.
-func (c *cache) ordered() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.order
+func (c *Cache) unavailableLocked(waited time.Duration, cause error) error {
+	server, _ := c.all.Owner.WhyNot(c.Name)
+	return &UnavailableError{Sequence: define.ShownName(c.Name), Server: server, Waited: waited, Ordered: c.order, Err: cause}
 }

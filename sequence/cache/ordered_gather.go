@@ -1,6 +1,7 @@
-package sequence
+package cache
 
 import (
+	"context"
 	"runtime"
 	"time"
 )
@@ -35,7 +36,7 @@ type gathering struct {
 
 // gatherLocked says, when a reservation that began at begun has landed, for how long at most the
 // next one waits for the callers who were served.
-func (c *cache) gatherLocked(begun time.Time) (most time.Duration) {
+func (c *Cache) gatherLocked(begun time.Time) (most time.Duration) {
 	all := c.served + c.queued
 	if !c.order || begun.IsZero() || c.served == 0 || all < 2 {
 		return 0
@@ -53,7 +54,7 @@ func (c *cache) gatherLocked(begun time.Time) (most time.Duration) {
 
 // gather waits as gatherLocked said. In any case those who were served have their turn before the
 // next UPDATE is made, unless a processor is free: their answers are ready.
-func (c *cache) gather(most time.Duration) {
+func (c *Cache) gather(ctx context.Context, most time.Duration) {
 	if most == 0 {
 		runtime.Gosched()
 		return
@@ -63,7 +64,7 @@ func (c *cache) gather(most time.Duration) {
 	select {
 	case <-c.gathering.full: // set once, before anybody may wait
 	case <-timer.C:
-	case <-c.owner.ctx.Done():
+	case <-ctx.Done():
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +76,7 @@ func (c *cache) gather(most time.Duration) {
 }
 
 // arrivedLocked ends the wait for callers once there are enough.
-func (c *cache) arrivedLocked() {
+func (c *Cache) arrivedLocked() {
 	if g := &c.gathering; g.target > 0 && c.queued >= g.target {
 		g.target = 0
 		g.full <- struct{}{}

@@ -1,4 +1,4 @@
-package sequence
+package cache
 
 import (
 	"fmt"
@@ -19,29 +19,29 @@ var warnAt = [...]float64{75, 90, 99}
 // rateSpan is how long the rate that the end is estimated from looks back: at least half as long.
 const rateSpan = 24 * time.Hour
 
-// limits say where the numbers of a sequence end.
-type limits struct {
+// Limits say where the numbers of a sequence end.
+type Limits struct {
 	first uint64 // where they begin
-	end   uint64 // the lowest of MAXVALUE, the id column, the owning column and 2^53-1 if json_safe
+	End   uint64 // the lowest of MAXVALUE, the id column, the owning column and 2^53-1 if json_safe
 }
 
-func limitsOf(r *store.Row) limits {
-	l := limits{first: max(r.Def.Min, 1), end: r.Max}
+func LimitsOf(r *store.Row) Limits {
+	l := Limits{first: max(r.Def.Min, 1), End: r.Max}
 	if r.Def.OwnerMax != 0 {
-		l.end = min(l.end, r.Def.OwnerMax)
+		l.End = min(l.End, r.Def.OwnerMax)
 	}
 	return l
 }
 
-// used is how much of the numbers up to position is gone, in percent.
-func (l limits) used(position uint64) float64 {
+// Used is how much of the numbers up to position is gone, in percent.
+func (l Limits) Used(position uint64) float64 {
 	switch {
 	case position < l.first:
 		return 0
-	case position >= l.end:
+	case position >= l.End:
 		return 100
 	}
-	return float64(position-l.first+1) / (float64(l.end-l.first) + 1) * 100
+	return float64(position-l.first+1) / (float64(l.End-l.first) + 1) * 100
 }
 
 // advance measures how fast the row of a sequence rises, by whomever. It is pure: the clock is an
@@ -77,14 +77,14 @@ func (a *advance) rate(now time.Time, position uint64) (float64, bool) {
 }
 
 // secondsToEndLocked estimates when the sequence runs out; +Inf if it is not used. c.mu is held.
-func (c *cache) secondsToEndLocked(now time.Time) float64 {
+func (c *Cache) secondsToEndLocked(now time.Time) float64 {
 	return c.secondsToEndAt(now, c.pace.Rate())
 }
 
 // secondsToEndAt is secondsToEndLocked where numbers are taken here at a rate.
-func (c *cache) secondsToEndAt(now time.Time, taken float64) float64 {
+func (c *Cache) secondsToEndAt(now time.Time, taken float64) float64 {
 	at := c.top
-	if c.limits.end <= at {
+	if c.limits.End <= at {
 		return 0
 	}
 	rate, ok := c.advance.rate(now, at)
@@ -94,16 +94,35 @@ func (c *cache) secondsToEndAt(now time.Time, taken float64) float64 {
 	if rate <= 0 {
 		return math.Inf(1)
 	}
-	return float64(c.limits.end-at) / rate
+	return float64(c.limits.End-at) / rate
+}
+
+// Limits says where the numbers end.
+func (c *Cache) Limits() Limits {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.limits
+}
+
+// StandsAt takes note of how far a sequence has come whose keys are not given here, and how many
+// they are.
+func (c *Cache) StandsAt(now time.Time, at, given uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.given, c.reserved = given, given
+	if at > c.top {
+		c.top = at
+		c.watchEndLocked(now)
+	}
 }
 
 // watchEndLocked warns when the numbers that were reserved cross one of the marks, once each.
-func (c *cache) watchEndLocked(now time.Time) {
+func (c *Cache) watchEndLocked(now time.Time) {
 	c.advance.observe(now, c.top)
-	if c.limits.end == 0 || c.cycle || define.IsWorker(c.name) {
+	if c.limits.End == 0 || c.cycle || define.IsWorker(c.Name) {
 		return
 	}
-	used := c.limits.used(c.top)
+	used := c.limits.Used(c.top)
 	crossed := 0
 	for _, mark := range warnAt {
 		if used >= mark {
@@ -111,15 +130,15 @@ func (c *cache) watchEndLocked(now time.Time) {
 		}
 	}
 	if crossed > c.warned {
-		c.owner.log.Warn("sequence nears its end", logfield.Sequence(c.name), zap.Float64("used_percent", math.Floor(used*100)/100),
-			zap.Uint64("reserved_up_to", c.top), zap.Uint64("end", c.limits.end), zap.String("at_this_rate", c.estimateLocked(now)))
-		c.owner.notices.put(define.BaseRow(c.name), c.noticeLocked(now, used))
+		c.all.Log.Warn("sequence nears its end", logfield.Sequence(c.Name), zap.Float64("used_percent", math.Floor(used*100)/100),
+			zap.Uint64("reserved_up_to", c.top), zap.Uint64("end", c.limits.End), zap.String("at_this_rate", c.estimateLocked(now)))
+		c.all.Notices.put(define.BaseRow(c.Name), c.noticeLocked(now, used))
 	}
 	c.warned = crossed
 }
 
 // estimateLocked is when the end comes, for people.
-func (c *cache) estimateLocked(now time.Time) string {
+func (c *Cache) estimateLocked(now time.Time) string {
 	seconds := c.secondsToEndLocked(now)
 	switch {
 	case seconds == 0:

@@ -1,4 +1,4 @@
-package sequence
+package cache
 
 import (
 	"fmt"
@@ -10,15 +10,15 @@ import (
 	"seqproxy/sequence/define"
 )
 
-// notices are the warnings that a sequence nears its end, until somebody who takes numbers of it
+// Notices are the warnings that a sequence nears its end, until somebody who takes numbers of it
 // has been told. There is one for a sequence at most.
-type notices struct {
+type Notices struct {
 	waiting atomic.Int32 // how many there are
 	mu      sync.Mutex   // taken last of all
 	by      map[string]string
 }
 
-func (n *notices) put(name, text string) {
+func (n *Notices) put(name, text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.by == nil {
@@ -28,9 +28,9 @@ func (n *notices) put(name, text string) {
 	n.waiting.Store(int32(len(n.by)))
 }
 
-// take returns the warning of a sequence, and drops it; "" if there is none. It costs next to
+// Take returns the warning of a sequence, and drops it; "" if there is none. It costs next to
 // nothing where nothing warns.
-func (n *notices) take(name string) string {
+func (n *Notices) Take(name string) string {
 	if n.waiting.Load() == 0 {
 		return ""
 	}
@@ -43,8 +43,8 @@ func (n *notices) take(name string) string {
 }
 
 // noticeLocked words the warning. c.mu is held.
-func (c *cache) noticeLocked(now time.Time, used float64) string {
-	text := fmt.Sprintf("%.5g%% of the numbers of sequence '%s' are used; the last is %d", math.Floor(used*100)/100, define.ShownName(c.name), c.limits.end)
+func (c *Cache) noticeLocked(now time.Time, used float64) string {
+	text := fmt.Sprintf("%.5g%% of the numbers of sequence '%s' are used; the last is %d", math.Floor(used*100)/100, define.ShownName(c.Name), c.limits.End)
 	if !math.IsInf(c.secondsToEndLocked(now), 1) {
 		text += "; " + c.estimateLocked(now)
 	}

@@ -1,4 +1,4 @@
-package sequence
+package cache
 
 import (
 	"math"
@@ -10,7 +10,7 @@ import (
 
 // demandLocked says how many numbers to reserve now: want ideally, need at least; want 0 means
 // none.
-func (c *cache) demandLocked(now time.Time) (want, need uint64) {
+func (c *Cache) demandLocked(now time.Time) (want, need uint64) {
 	c.replan(now)
 	if c.order {
 		return c.demandOrderedLocked()
@@ -31,11 +31,11 @@ func (c *cache) demandLocked(now time.Time) (want, need uint64) {
 // wholeLocked is how many numbers an idle sequence holds at least: the configured cache, where so
 // many are reserved at a time. One in use may have half of that left before more is fetched, so
 // that it is not reserved for twice.
-func (c *cache) wholeLocked() uint64 { return min(c.pace.Base, c.size) }
+func (c *Cache) wholeLocked() uint64 { return min(c.pace.Base, c.size) }
 
 // demandExactLocked is the demand under a typed CACHE n: never are more than n unused numbers in
 // memory, apart from a run that somebody waits for and that is longer than n by itself.
-func (c *cache) demandExactLocked() (want, need uint64) {
+func (c *Cache) demandExactLocked() (want, need uint64) {
 	w := c.first
 	switch {
 	case w == nil:
@@ -55,12 +55,9 @@ func (c *cache) demandExactLocked() (want, need uint64) {
 
 // replan brings the measured rate, the size and the low-water mark up to date. mu is held, or c is
 // not shared yet.
-func (c *cache) replan(now time.Time) {
-	if c.clocked != nil {
-		c.noteTickLocked(now)
-	}
-	t := c.owner.tuning.Load()
-	c.pace.Base, c.pace.Cover = t.CacheSize, t.OutageCover
+func (c *Cache) replan(now time.Time) {
+	z := c.all.Owner.Sizing()
+	c.pace.Base, c.pace.Cover = z.Least, z.Cover
 	if c.cover > 0 {
 		c.pace.Cover = c.cover
 	}
@@ -78,27 +75,19 @@ func (c *cache) replan(now time.Time) {
 		return
 	}
 	c.size, c.low = c.pace.Plan(c.leftLocked())
-	c.size = c.owner.servers.sized(c.rule, c.size)
+	c.size = z.Share.By(c.rule).Sized(c.size)
 }
 
-// keepUp fetches more where the rate has risen since the last reservation, and where a sequence was
+// KeepUp fetches more where the rate has risen since the last reservation, and where a sequence was
 // used and is idle now.
-func (c *cache) keepUp(now time.Time) {
-	if c.clocked != nil {
-		c.clocked.KeepUp()
-		return
-	}
-	if c.periods != nil {
-		c.periods.keepUp()
-		return
-	}
+func (c *Cache) KeepUp(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.end != nil || c.exact > 0 || c.order || c.cached == 0 {
 		return
 	}
 	if c.given == c.measured {
-		if now.Sub(c.usedAt) >= c.owner.timing.idle && c.cached < c.wholeLocked() && !c.flying && !c.dry && !c.resting {
+		if now.Sub(c.usedAt) >= c.all.Timing.Idle && c.cached < c.wholeLocked() && !c.flying && !c.dry && !c.resting {
 			c.idle = true
 			c.flyLocked()
 		}
@@ -110,7 +99,7 @@ func (c *cache) keepUp(now time.Time) {
 }
 
 // leftLocked is how many numbers remain to the sequence's maximum.
-func (c *cache) leftLocked() uint64 {
+func (c *Cache) leftLocked() uint64 {
 	if c.max == 0 {
 		return math.MaxUint64
 	}
@@ -119,9 +108,53 @@ func (c *cache) leftLocked() uint64 {
 
 // wantedLocked is how many numbers those want together who wait: a crowd that comes at one moment
 // waits for one reservation.
-func (c *cache) wantedLocked() (n uint64) {
+func (c *Cache) wantedLocked() (n uint64) {
 	for w := c.first; w != nil && n < maxBatch; w = w.next {
 		n += min(w.n, maxBatch)
 	}
 	return n
+}
+
+// Cover is for how long what is held is to last.
+func (c *Cache) Cover() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cover > 0 {
+		return c.cover
+	}
+	return c.all.Owner.Sizing().Cover
+}
+
+// TopUp fetches what is missing to the low-water mark, of a sequence in use, and reports whether
+// that goes on.
+func (c *Cache) TopUp(now time.Time) (filling bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.end != nil || c.given == 0 || c.dry || c.resting || c.trouble.Err != nil {
+		return false
+	}
+	if c.replan(now); c.cached < c.low && !c.flying {
+		c.flyLocked()
+	}
+	return c.cached < c.low
+}
+
+// Pace is how fast numbers are taken.
+func (c *Cache) Pace() segment.Pace {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pace
+}
+
+// Expect fetches numbers as for those who take them at a pace.
+func (c *Cache) Expect(pace segment.Pace) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.end != nil {
+		return
+	}
+	c.pace = pace
+	if c.replan(time.Now()); c.low > 0 && !c.flying {
+		c.flyLocked()
+	}
 }

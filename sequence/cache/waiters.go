@@ -1,4 +1,4 @@
-package sequence
+package cache
 
 import (
 	"context"
@@ -22,7 +22,7 @@ type waiter struct {
 }
 
 // newWaiter is a waiter that is on no list.
-func (c *cache) newWaiter(n uint64, patience time.Duration) *waiter {
+func (c *Cache) newWaiter(n uint64, patience time.Duration) *waiter {
 	w, ok := c.waiters.Get().(*waiter)
 	if !ok {
 		w = &waiter{ready: make(chan struct{}, 1)}
@@ -33,13 +33,13 @@ func (c *cache) newWaiter(n uint64, patience time.Duration) *waiter {
 }
 
 // freeWaiter has w be used again. It is off the list, and nothing is in its channel.
-func (c *cache) freeWaiter(w *waiter) {
+func (c *Cache) freeWaiter(w *waiter) {
 	*w = waiter{ready: w.ready}
 	c.waiters.Put(w)
 }
 
 // wait blocks until w is served, its patience is over or ctx is done. w is nobody's any more then.
-func (c *cache) wait(ctx context.Context, w *waiter) (first, step uint64, err error) {
+func (c *Cache) wait(ctx context.Context, w *waiter) (first, step uint64, err error) {
 	defer c.freeWaiter(w)
 	select {
 	case <-w.ready:
@@ -67,7 +67,7 @@ type alarm struct {
 }
 
 // alarmLocked has impatient called at a time, unless that happens before.
-func (c *cache) alarmLocked(at time.Time) {
+func (c *Cache) alarmLocked(at time.Time) {
 	if a := &c.alarm; a.at.IsZero() || at.Before(a.at) {
 		a.at = at
 		if a.timer == nil {
@@ -79,7 +79,7 @@ func (c *cache) alarmLocked(at time.Time) {
 }
 
 // impatient tells those whose patience is over why they get no number.
-func (c *cache) impatient() {
+func (c *Cache) impatient() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.alarm.at = time.Time{}
@@ -106,22 +106,23 @@ func (c *cache) impatient() {
 	if c.first == nil {
 		return
 	}
-	if soonest := now.Add(c.owner.timing.alarmRest); next.Before(soonest) {
+	if soonest := now.Add(c.all.Timing.AlarmRest); next.Before(soonest) {
 		next = soonest
 	}
 	c.alarmLocked(next)
 }
 
 // causeLocked is why there are no numbers.
-func (c *cache) causeLocked() error {
-	if c.lastErr != nil {
-		return c.lastErr
+func (c *Cache) causeLocked() error {
+	if c.trouble.Err != nil {
+		return c.trouble.Err
 	}
-	return c.owner.whyNot()
+	_, err := c.all.Owner.WhyNot(c.Name)
+	return err
 }
 
 // serveLocked gives numbers to those who wait, first come first served, as far as they go.
-func (c *cache) serveLocked() {
+func (c *Cache) serveLocked() {
 	for c.first != nil {
 		number, ok := c.takeLocked(c.first.n)
 		if !ok {
@@ -133,13 +134,13 @@ func (c *cache) serveLocked() {
 }
 
 // finishLocked takes w off the list and wakes it.
-func (c *cache) finishLocked(w *waiter, number uint64, err error) {
+func (c *Cache) finishLocked(w *waiter, number uint64, err error) {
 	c.removeLocked(w)
 	w.done, w.number, w.err = true, number, err
 	w.ready <- struct{}{}
 }
 
-func (c *cache) pushLocked(w *waiter) {
+func (c *Cache) pushLocked(w *waiter) {
 	c.queued++
 	w.prev = c.final
 	if c.final != nil {
@@ -152,7 +153,7 @@ func (c *cache) pushLocked(w *waiter) {
 	c.arrivedLocked()
 }
 
-func (c *cache) removeLocked(w *waiter) {
+func (c *Cache) removeLocked(w *waiter) {
 	c.queued--
 	if w.prev != nil {
 		w.prev.next = w.next

@@ -1,10 +1,9 @@
-package sequence
+package cache
 
 import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -12,10 +11,8 @@ import (
 	"seqproxy/internal/await"
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/define"
-	"seqproxy/sequence/kind"
-	"seqproxy/sequence/member"
+	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
-	"seqproxy/sequence/snowflake"
 	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 )
@@ -23,56 +20,75 @@ import (
 // maxQueued bounds the segments that wait behind the current one without adjoining it.
 const maxQueued = 64
 
-// grant is a reserved segment and what the table said about its sequence.
-type grant struct {
-	seg   segment.Segment
-	max   uint64       // the highest number that the id column holds
-	exact uint64       // the typed CACHE n, or 0 for adaptive
-	rule  segment.Rule // which numbers may follow
-	cycle bool         // the sequence begins again at its end
-
-	order   bool   // the sequence is an ORDER sequence
-	shared  bool   // other sequence servers give numbers of it, too
-	version uint64 // of the options that say all this
-
-	due member.Due // beside its caller
-}
-
-// reserver takes numbers out of durable storage, and puts back those that were not used.
-type reserver interface {
-	// reserve returns a segment of at most want and at least need numbers, which are the caller's
+// Reserver takes numbers out of durable storage.
+type Reserver interface {
+	// Reserve returns a segment of at most want and at least need numbers, which are the caller's
 	// alone. If the outcome of the commit is unknown it returns an error and the range is never
-	// used. Besides what the context brings, errors are ErrUnknown, ErrExhausted (fewer than need
-	// are left), ErrUnfit, or temporary.
-	reserve(ctx context.Context, name string, want, need uint64) (grant, error)
-	// giveBack returns seg, the unused upper end of a reservation, if nobody has reserved since. It
-	// reports whether it did. epoch is the one in which seg was in memory; if it is over, nothing
-	// is given back.
-	giveBack(ctx context.Context, name string, epoch uint64, seg segment.Segment) (bool, error)
+	// used. Besides what the context brings, errors are [define.ErrUnknown], [define.ErrExhausted]
+	// (fewer than need are left), [link.ErrUnfit], or temporary.
+	Reserve(ctx context.Context, name string, want, need uint64) (store.Grant, error)
 }
 
-// cache holds the numbers of one sequence and hands them out. Taking a number that is in memory is
+// Owner is who has made a cache, for whose callers it works.
+type Owner interface {
+	// Go runs f on a goroutine that it waits for. Before that it has shut all caches, and once it
+	// waits no longer ctx ends. The caller has the lock of a cache that was not shut.
+	Go(f func(ctx context.Context))
+	// Sleep waits for d, or until the caches are about to be shut.
+	Sleep(d time.Duration)
+	// Patience is for how long a caller waits with ctx.
+	Patience(ctx context.Context) time.Duration
+	// WhyNot says which server gives the numbers of a sequence, and what is known to keep it from
+	// that.
+	WhyNot(sequence string) (server string, err error)
+	// Sizing says how many numbers to reserve.
+	Sizing() Sizing
+}
+
+// Sizing says how many numbers to reserve, of sequences that do not say it themselves.
+type Sizing struct {
+	Least uint64        // of a sequence that is used little
+	Cover time.Duration // for how long they last at the present rate
+	Share segment.Share // of several servers; how they divide the numbers
+}
+
+// Timing are the clocks of caches.
+type Timing struct {
+	// A reservation that failed is tried again after FirstBackoff, doubling up to LastBackoff, or
+	// up to FrozenBackoff while the members are changed.
+	FirstBackoff, LastBackoff, FrozenBackoff time.Duration
+	// AlarmRest is the least time from one look at those who wait to the next.
+	AlarmRest time.Duration
+	// Idle is for how long no number must have been taken of a sequence that is filled up.
+	Idle time.Duration
+}
+
+// Common is what the caches of a process have in common.
+type Common struct {
+	Owner    Owner
+	Log      *zap.Logger
+	Timing   Timing
+	Counters *stats.Counters
+	Notices  Notices
+}
+
+// Cache holds the numbers of one sequence and hands them out. Taking a number that is in memory is
 // one short critical section, without I/O or allocation. At most one reservation is in flight;
 // callers that find nothing wait for it in the order they came.
 //
 // The numbers that leave rise strictly: once a number has left, no smaller one does. A rest that is
 // too short for a run is therefore skipped if the next segment does not adjoin it.
-type cache struct {
-	name     string               // as the table spells it
-	kind     kind.Kind            // of the keys that owner makes of the numbers
-	clocked  *snowflake.Generator // of the keys that have a time; nil: the numbers are counters
-	periods  *periods             // whose counters give the keys; nil: the numbers here do
-	hidden   bool                 // it counts for another sequence, and no client reaches it
-	owner    *Sequences
-	reserver reserver
-	// reserving is held during a reservation: those of one counter must come back in order,
+type Cache struct {
+	Name     string // as the table spells it
+	all      *Common
+	reserver Reserver
+	// Reserving is held during a reservation: those of one counter must come back in order,
 	// whichever cache they are for, or the later one would be taken for a row gone back. The next
 	// cache of the name has the same one.
-	reserving await.Lock
-	exact     uint64        // guarded by mu; the typed CACHE n, or 0 for adaptive
-	replaced  atomic.Uint64 // how often CREATE OR REPLACE here made another sequence of it
-	waiters   sync.Pool     // those that nobody uses
-	score     *stats.Score  // of all caches of the sequence
+	Reserving await.Lock
+	exact     uint64       // guarded by mu; the typed CACHE n, or 0 for adaptive
+	waiters   sync.Pool    // those that nobody uses
+	Score     *stats.Score // of all caches of the sequence
 
 	mu     sync.Mutex
 	cur    segment.Segment   // numbers are taken from here
@@ -80,7 +96,6 @@ type cache struct {
 	cached uint64            // numbers in cur and queue
 	low    uint64            // below this many held, the next segment is fetched
 	given  uint64            // numbers handed out since the cache was made
-	passed uint64            // keys that took no number, since then; they count as reserved and given
 	end    error             // not nil: gives nothing any more
 	flying bool              // a reservation is in flight; its goroutine clears this
 	first  *waiter           // callers without a number, in the order they came
@@ -96,7 +111,7 @@ type cache struct {
 	usedAt  time.Time
 	size    uint64       // of the next segment
 	rule    segment.Rule // which numbers follow top
-	limits  limits       // where the numbers end
+	limits  Limits       // where the numbers end
 	cycle   bool         // they begin again there
 	advance advance      // of top
 	warned  int          // how many of warnAt were crossed
@@ -117,11 +132,9 @@ type cache struct {
 	max   uint64 // the highest number that the sequence may give
 	// nothing is left beyond what is held: no prefetch until somebody asks again
 	dry        bool
-	resting    bool          // the server is unfit: no prefetch until the next take
-	idle       bool          // it is filled up as nothing was taken for a while
-	backoff    time.Duration // before the next attempt after a refusal; grows until a success
-	lastErr    error         // why the reservation in flight was last refused; nil after a success
-	failedAt   time.Time
+	resting    bool      // the server is unfit: no prefetch until the next take
+	idle       bool      // it is filled up as nothing was taken for a while
+	trouble    Trouble   // of the reservation in flight
 	reservedAt time.Time // zero: nothing was reserved yet
 	// numbers that came since the cache was made: those that are held, leaving, given and, in gaps,
 	// unused
@@ -133,33 +146,23 @@ type cache struct {
 	fetches  uint64 // reservations begun while nobody waited
 }
 
-// newCache makes the cache of a sequence whose row was read as found. It starts nothing.
-func newCache(owner *Sequences, found store.Row) *cache {
-	c := &cache{
-		name: found.Name, owner: owner, score: owner.scores.Of(found.Name), reserver: owner.reserver, reserving: await.NewLock(),
+// New makes the cache of a sequence whose row was read as found. It starts nothing.
+func New(all *Common, from Reserver, found store.Row) *Cache {
+	c := &Cache{
+		Name: found.Name, all: all, Score: all.Counters.Scores.Of(found.Name), reserver: from, Reserving: await.NewLock(),
 		exact: found.Exact, top: found.Position(), max: found.Max,
-		rule: found.Common(), limits: limitsOf(&found), past: found.Past, version: found.Version, order: found.Def.Order, cycle: found.Def.Cycle,
-		cover: define.CoverOf(&found.Def), kind: found.Def.Kind, hidden: define.IsHidden(found.Name),
+		rule: found.Common(), limits: LimitsOf(&found), past: found.Past, version: found.Version, order: found.Def.Order, cycle: found.Def.Cycle,
+		cover: define.CoverOf(&found.Def),
 	}
-	c.clocked, c.periods = c.newClocked(), c.newPeriods()
 	c.replan(time.Now())
 	c.low = 0 // nothing is fetched for a sequence that was only asked about
 	return c
 }
 
-// take is takeRun for callers that know the step or need no other number.
-func (c *cache) take(ctx context.Context, n uint64) (uint64, error) {
-	first, _, err := c.takeRun(ctx, n, time.Time{})
-	return first, err
-}
-
-// takeRun returns the first of n consecutive numbers and the distance between them. It waits at
+// Take returns the first of n consecutive numbers and the distance between them. It waits at
 // most until deadline, if that is not zero, and else for the caller's patience, or until ctx is
 // done; numbers in memory are handed out without looking at ctx.
-func (c *cache) takeRun(ctx context.Context, n uint64, deadline time.Time) (first, step uint64, err error) {
-	if !c.kind.Counts() {
-		return c.uncounted()
-	}
+func (c *Cache) Take(ctx context.Context, n uint64, deadline time.Time) (first, step uint64, err error) {
 	c.mu.Lock()
 	if c.end == nil && c.first == nil {
 		// Callers that came earlier go first: otherwise single takes would starve a long run.
@@ -176,17 +179,19 @@ func (c *cache) takeRun(ctx context.Context, n uint64, deadline time.Time) (firs
 		defer c.mu.Unlock()
 		return 0, 0, c.end
 	}
-	if c.flying && errors.Is(c.lastErr, ErrUnfit) {
+	if c.flying && errors.Is(c.trouble.Err, link.ErrUnfit) {
 		defer c.mu.Unlock()
 		// the reservation in flight pauses; the first take after that tries again
-		return 0, 0, &aboutError{define.ShownName(c.name), c.lastErr}
+		return 0, 0, &AboutError{define.ShownName(c.Name), c.trouble.Err}
 	}
 	if c.order && c.queued >= maxOrderedQueue {
 		defer c.mu.Unlock()
 		return 0, 0, c.unavailableLocked(0, errCrowded)
 	}
-	patience := c.owner.patience(ctx)
-	if !deadline.IsZero() {
+	var patience time.Duration
+	if deadline.IsZero() {
+		patience = c.all.Owner.Patience(ctx)
+	} else {
 		patience = max(time.Until(deadline), 0)
 	}
 	w := c.newWaiter(n, patience)
@@ -200,12 +205,12 @@ func (c *cache) takeRun(ctx context.Context, n uint64, deadline time.Time) (firs
 	}
 	c.mu.Unlock()
 	first, step, err = c.wait(ctx, w)
-	c.score.Ended(time.Since(begin), endOf(err))
+	c.Score.Ended(time.Since(begin), endOfWait(err))
 	return first, step, err
 }
 
 // takeLocked takes n numbers from what is held, skipping rests that are too short.
-func (c *cache) takeLocked(n uint64) (uint64, bool) {
+func (c *Cache) takeLocked(n uint64) (uint64, bool) {
 	number, ok := c.cur.Take(n)
 	if !ok {
 		if c.cur.Run == 0 && len(c.queue) == 0 || !c.advanceLocked(n) {
@@ -221,7 +226,7 @@ func (c *cache) takeLocked(n uint64) (uint64, bool) {
 
 // advanceLocked makes the first segment that can give n numbers, behind a border or in the queue,
 // the current one. It changes nothing if there is none.
-func (c *cache) advanceLocked(n uint64) bool {
+func (c *Cache) advanceLocked(n uint64) bool {
 	if skip, ok := c.cur.Skip(n); ok {
 		c.gaps[stats.UnusedRun] += skip
 		c.cached -= skip
@@ -246,49 +251,49 @@ func (c *cache) advanceLocked(n uint64) bool {
 }
 
 // discardLocked gives up all that is held.
-func (c *cache) discardLocked(why stats.Unused) {
+func (c *Cache) discardLocked(why stats.Unused) {
 	c.gaps[why] += c.cached
 	c.cached, c.cur, c.queue = 0, segment.Segment{}, c.queue[:0]
 }
 
 // missLocked counts numbers that came, and that are not held.
-func (c *cache) missLocked(why stats.Unused, n uint64) {
+func (c *Cache) missLocked(why stats.Unused, n uint64) {
 	if c.buried {
-		c.owner.counters.Lose(c.name, why, n)
+		c.all.Counters.Lose(c.Name, why, n)
 		return
 	}
 	c.reserved += n
 	c.gaps[why] += n
 }
 
-// settle counts n numbers that were to be given back, unless the cache was dropped meanwhile, and
+// Settle counts n numbers that were to be given back, unless the cache was dropped meanwhile, and
 // they are counted.
-func (c *cache) settle(why stats.Unused, n uint64) {
+func (c *Cache) Settle(why stats.Unused, n uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.settleLocked(why, min(n, c.leaving))
 }
 
-func (c *cache) settleLocked(why stats.Unused, n uint64) {
+func (c *Cache) settleLocked(why stats.Unused, n uint64) {
 	c.leaving -= n
 	c.gaps[why] += n
 }
 
-// empty gives up all that is in memory, of a cache that has ended.
-func (c *cache) empty(why stats.Unused) {
+// Empty gives up all that is in memory, of a cache that has ended.
+func (c *Cache) Empty(why stats.Unused) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.emptyLocked(why)
 }
 
-func (c *cache) emptyLocked(why stats.Unused) {
+func (c *Cache) emptyLocked(why stats.Unused) {
 	c.settleLocked(why, c.leaving)
 	c.discardLocked(why)
 }
 
-// bury is empty for a cache that was dropped, and returns its counts. A reservation in flight is
+// Bury is empty for a cache that was dropped, and returns its counts. A reservation in flight is
 // counted as [stats.Counters.Lose] does.
-func (c *cache) bury() stats.Tally {
+func (c *Cache) Bury() stats.Tally {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.emptyLocked(stats.UnusedDrop)
@@ -299,16 +304,16 @@ func (c *cache) bury() stats.Tally {
 
 // flyLocked starts the goroutine that reserves until nothing is wanted. The caller has checked that
 // none is in flight.
-func (c *cache) flyLocked() {
+func (c *Cache) flyLocked() {
 	c.flying = true
-	c.owner.spawn(c.fly)
+	c.all.Owner.Go(c.fly)
 }
 
 // fly reserves segments, one at a time, until nothing is wanted or the cache has ended. A failure
 // is retried with a growing backoff for as long as numbers are wanted, whether or not somebody
 // still waits: so an outage heals by itself. An unfit server is asked again only if somebody has
 // taken or waits for a number since: each attempt there may cost a gap.
-func (c *cache) fly() {
+func (c *Cache) fly(ctx context.Context) {
 	for {
 		c.mu.Lock()
 		want, need := c.demandLocked(time.Now())
@@ -322,7 +327,7 @@ func (c *cache) fly() {
 		}
 		c.mu.Unlock()
 
-		c.reserving.MustAcquire()
+		c.Reserving.MustAcquire()
 		c.mu.Lock()
 		generation := c.generation
 		var boarded time.Time
@@ -335,70 +340,67 @@ func (c *cache) fly() {
 		}
 		c.mu.Unlock()
 		if want == 0 { // everybody has gone
-			c.reserving.Release()
+			c.Reserving.Release()
 			continue
 		}
-		g, err := c.reserver.reserve(c.owner.ctx, c.name, want, need)
-		c.owner.takeNote()
+		g, err := c.reserver.Reserve(ctx, c.Name, want, need)
 		c.mu.Lock()
 		if err == nil {
-			c.healedLocked()
+			c.resting = false
+			c.trouble.Over(c.all.Log, c.Name)
 			if c.generation == generation {
 				c.installLocked(g)
 			} else {
-				c.missLocked(c.overtaken, g.seg.Remaining())
+				c.missLocked(c.overtaken, g.Segment.Remaining())
 			}
 		}
-		c.reserving.Release() // only now: who holds it knows of every number that was reserved
+		c.Reserving.Release() // only now: who holds it knows of every number that was reserved
 		if err == nil {
-			if g.due.Server != nil {
-				c.owner.spawnBounded(func(ctx context.Context) { c.owner.servers.goAhead(ctx, c.name, g.due) })
-			}
 			most := c.gatherLocked(boarded)
 			hurry := !c.order || c.first == nil && most == 0
 			c.mu.Unlock()
 			if !hurry {
-				c.gather(most)
+				c.gather(ctx, most)
 			}
 			continue
 		}
 		pause := c.failLocked(err, need)
 		c.mu.Unlock()
 		if pause > 0 {
-			c.owner.sleep(await.Jitter(pause)) // cut short by closing, which the next round sees
+			c.all.Owner.Sleep(await.Jitter(pause)) // cut short by closing, which the next round sees
 		}
 	}
 }
 
 // installLocked adds a reserved segment behind what is held and serves those who wait.
-func (c *cache) installLocked(g grant) {
-	c.reserved += g.seg.Remaining()
-	c.exact, c.max, c.top = g.exact, g.max, g.seg.Last()
-	if !g.shared {
+func (c *Cache) installLocked(g store.Grant) {
+	c.reserved += g.Segment.Remaining()
+	c.exact, c.max, c.top = g.Exact, g.Max, g.Segment.Last()
+	if !g.Shared {
 		c.spent = c.top
 	}
-	if g.rule.Step != 0 {
-		c.rule, c.cycle = g.rule, g.cycle
+	if g.Rule.Step != 0 {
+		c.rule, c.cycle = g.Rule, g.Cycle
 	}
 	c.obeyOrderLocked(&g)
 	c.reservedAt = time.Now()
 	c.watchEndLocked(c.reservedAt)
 	c.dry = false
 	if c.order {
-		c.landLocked(g.seg)
+		c.landLocked(g.Segment)
 		return
 	}
 	if c.first != nil {
 		c.first.joinTried = true
 	}
-	c.cached += g.seg.Remaining()
+	c.cached += g.Segment.Remaining()
 	switch {
 	case c.cur.Remaining() == 0 && len(c.queue) == 0:
-		c.cur = g.seg
-	case len(c.queue) == 0 && c.cur.Join(g.seg):
-	case len(c.queue) > 0 && c.queue[len(c.queue)-1].Join(g.seg):
+		c.cur = g.Segment
+	case len(c.queue) == 0 && c.cur.Join(g.Segment):
+	case len(c.queue) > 0 && c.queue[len(c.queue)-1].Join(g.Segment):
 	default:
-		c.queue = append(c.queue, g.seg)
+		c.queue = append(c.queue, g.Segment)
 	}
 	if c.cur.Remaining() == 0 {
 		c.advanceLocked(1)
@@ -415,7 +417,7 @@ func (c *cache) installLocked(g grant) {
 }
 
 // trimLocked gives up the highest numbers until at most n are held.
-func (c *cache) trimLocked(n uint64) {
+func (c *Cache) trimLocked(n uint64) {
 	for c.cached > n {
 		tail := &c.cur
 		if len(c.queue) > 0 {
@@ -433,15 +435,15 @@ func (c *cache) trimLocked(n uint64) {
 
 // failLocked deals with a refused reservation of at least need numbers and says how long to pause
 // before the next attempt.
-func (c *cache) failLocked(err error, need uint64) (pause time.Duration) {
+func (c *Cache) failLocked(err error, need uint64) (pause time.Duration) {
 	if c.end != nil {
 		return 0
 	}
 	switch {
-	case errors.Is(err, ErrUnknown):
+	case errors.Is(err, define.ErrUnknown):
 		c.goneLocked(err)
 		return 0
-	case errors.Is(err, ErrExhausted), errors.Is(err, ErrSeveral):
+	case errors.Is(err, define.ErrExhausted), errors.Is(err, define.ErrSeveral):
 		// Only the first in line is told: the others may want fewer. So may he, if the one that it
 		// is about has gone.
 		switch w := c.first; {
@@ -452,61 +454,41 @@ func (c *cache) failLocked(err error, need uint64) (pause time.Duration) {
 			c.serveLocked()
 		}
 		return 0
-	case errors.Is(err, ErrUnfit):
+	case errors.Is(err, link.ErrUnfit):
 		// Waiting does not mend it, so nobody is made to; the operator reads why.
 		for c.first != nil {
-			c.finishLocked(c.first, 0, &aboutError{define.ShownName(c.name), err})
+			c.finishLocked(c.first, 0, &AboutError{define.ShownName(c.Name), err})
 		}
 		c.resting = true
 	case c.order && errors.Is(err, store.OutcomeUnknown):
 		c.strandLocked(err)
 	}
-	if c.lastErr == nil {
-		c.failedAt = time.Now()
-		c.owner.log.Warn("reserving numbers fails", logfield.Sequence(c.name),
-			zap.Uint64("left", c.cached), logfield.Err(err))
-	}
-	c.lastErr = err
-	pause = max(c.backoff, c.owner.timing.firstBackoff)
-	c.backoff = min(2*pause, c.owner.timing.lastBackoff)
+	pause = c.trouble.GoesOn(c.all.Log, c.Name, c.cached, err, &c.all.Timing)
 	if errors.Is(err, store.OutcomeFrozen) {
 		// it is short, and the end of it is wanted
-		c.backoff = min(c.backoff, c.owner.timing.frozenBackoff)
+		c.trouble.pause = min(c.trouble.pause, c.all.Timing.FrozenBackoff)
 	}
 	return pause
 }
 
 // goneLocked ends the cache as its row was deleted. What is left in memory stays unique, but the
 // sequence is no more. Of a DROP the follower mostly tells first.
-func (c *cache) goneLocked(err error) {
+func (c *Cache) goneLocked(err error) {
 	if c.end != nil {
 		return
 	}
-	remedy := "CREATE SEQUENCE " + define.Quote(define.ShownName(c.name)) + " OWNED BY the column of its keys, or START WITH a number above those of all proxies"
-	if define.IsPeriod(c.name) {
-		remedy = "FLUSH SEQUENCES on every proxy, and then ALTER SEQUENCE " + define.Quote(define.ShownName(c.name)) + " RESTART WITH a number above the counters of all keys of the present period"
+	remedy := "CREATE SEQUENCE " + define.Quote(define.ShownName(c.Name)) + " OWNED BY the column of its keys, or START WITH a number above those of all proxies"
+	if define.IsPeriod(c.Name) {
+		remedy = "FLUSH SEQUENCES on every proxy, and then ALTER SEQUENCE " + define.Quote(define.ShownName(c.Name)) + " RESTART WITH a number above the counters of all keys of the present period"
 	}
-	c.owner.log.Warn("sequence row gone", logfield.Sequence(c.name), zap.Uint64("reserved_up_to", c.top), zap.String("remedy", remedy))
+	c.all.Log.Warn("sequence row gone", logfield.Sequence(c.Name), zap.Uint64("reserved_up_to", c.top), zap.String("remedy", remedy))
 	c.endLocked(err)
 }
 
-// healedLocked notes that a reservation succeeded.
-func (c *cache) healedLocked() {
-	c.resting, c.backoff = false, 0
-	if c.lastErr != nil {
-		c.owner.log.Info("reserving numbers works again", logfield.Sequence(c.name),
-			logfield.Duration(time.Since(c.failedAt)))
-		c.lastErr = nil
-	}
-}
-
 // endLocked makes the cache give nothing any more and tells those who wait why.
-func (c *cache) endLocked(err error) {
+func (c *Cache) endLocked(err error) {
 	if c.end == nil {
 		c.end = err
-	}
-	if c.clocked != nil {
-		c.clocked.End(c.end)
 	}
 	for c.first != nil {
 		c.finishLocked(c.first, 0, err)
@@ -516,32 +498,32 @@ func (c *cache) endLocked(err error) {
 	}
 }
 
-// shut ends the cache with err.
-func (c *cache) shut(err error) {
+// Shut ends the cache with err.
+func (c *Cache) Shut(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.endLocked(err)
 }
 
-// ended is the reason why the cache gives nothing any more, or nil.
-func (c *cache) ended() error {
+// Ended is the reason why the cache gives nothing any more, or nil.
+func (c *Cache) Ended() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.end
 }
 
-// unused removes and returns the segment at the upper end of what is held: the only one that nobody
+// Unused removes and returns the segment at the upper end of what is held: the only one that nobody
 // has reserved after. It is about to be put back, so its numbers are not spent any more.
-func (c *cache) unused() segment.Segment {
+func (c *Cache) Unused() segment.Segment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.spent = 0
 	return c.unusedLocked()
 }
 
-// regain has numbers that were given, and not used, be held again, in front of those that a last
+// Regain has numbers that were given, and not used, be held again, in front of those that a last
 // reservation may have brought. They are in one segment.
-func (c *cache) regain(s segment.Segment) {
+func (c *Cache) Regain(s segment.Segment) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	held := &c.cur
@@ -561,7 +543,7 @@ func (c *cache) regain(s segment.Segment) {
 	c.given -= min(s.Remaining(), c.given)
 }
 
-func (c *cache) unusedLocked() segment.Segment {
+func (c *Cache) unusedLocked() segment.Segment {
 	tail := &c.cur
 	if n := len(c.queue); n > 0 {
 		tail = &c.queue[n-1]
@@ -571,4 +553,61 @@ func (c *cache) unusedLocked() segment.Segment {
 	c.leaving += s.Remaining()
 	*tail = segment.Segment{}
 	return s
+}
+
+// endOfWait is what is counted of a wait for numbers.
+func endOfWait(err error) stats.End {
+	if Unserved(err) {
+		return stats.Unserved
+	}
+	return stats.Served
+}
+
+// Unserved says whether a wait ended without a number, and not by its caller or because there is no
+// such sequence.
+func Unserved(err error) bool {
+	return errors.As(err, new(*UnavailableError)) || errors.Is(err, define.ErrExhausted) || errors.Is(err, link.ErrUnfit)
+}
+
+// Next is the number that the next take gives from memory, or 0.
+func (c *Cache) Next() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.nextLocked()
+}
+
+func (c *Cache) nextLocked() uint64 {
+	if next := c.cur.Next(); next != 0 || len(c.queue) == 0 {
+		return next
+	}
+	return c.queue[0].Next()
+}
+
+// Start is the first number of each period.
+func (c *Cache) Start() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next, _ := c.rule.Next(c.top, c.max)
+	return next
+}
+
+// Used reports whether numbers were given.
+func (c *Cache) Used() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.given > 0
+}
+
+// Increment is the distance between the sequence's numbers.
+func (c *Cache) Increment() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(c.rule.Step, 1)
+}
+
+// Ordered reports whether it is an ORDER sequence.
+func (c *Cache) Ordered() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.order
 }

@@ -1,4 +1,4 @@
-package sequence
+package cache
 
 import (
 	"time"
@@ -13,37 +13,37 @@ import (
 // flight may have been made before the change, so what it brings is not used: generation tells it.
 
 // overtakeLocked makes what a reservation in flight brings void.
-func (c *cache) overtakeLocked(why stats.Unused) {
+func (c *Cache) overtakeLocked(why stats.Unused) {
 	c.generation++
 	c.overtaken = why
 }
 
-// void gives up all that is held, as a new epoch has begun.
-func (c *cache) void(why stats.Unused) {
+// Void gives up all that is held, as a new epoch has begun.
+func (c *Cache) Void(why stats.Unused) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.voidLocked(why)
 	c.top = 0 // the next reservation tells
 }
 
-func (c *cache) voidLocked(why stats.Unused) {
+func (c *Cache) voidLocked(why stats.Unused) {
 	c.discardLocked(why)
 	c.overtakeLocked(why)
 	c.spent = 0 // the row may be lower now
 }
 
-// flush gives up all that is held, as somebody asked for it. The row stays where it is, unless
+// Flush gives up all that is held, as somebody asked for it. The row stays where it is, unless
 // [cache.wentBack] says something else, so that it is still known how near the sequence is to its
 // end.
-func (c *cache) flush() {
+func (c *Cache) Flush() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.voidLocked(stats.UnusedFlush)
 }
 
-// flushUnused is flush, but for the segment at the upper end, which it returns as unused does. It
+// FlushUnused is flush, but for the segment at the upper end, which it returns as unused does. It
 // is one step: in between a number of that segment would be held by nobody, and spent.
-func (c *cache) flushUnused() segment.Segment {
+func (c *Cache) FlushUnused() segment.Segment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	seg := c.unusedLocked()
@@ -51,28 +51,28 @@ func (c *cache) flushUnused() segment.Segment {
 	return seg
 }
 
-// wentBack takes note that numbers above at were given back in a flush.
-func (c *cache) wentBack(at uint64) {
+// WentBack takes note that numbers above at were given back in a flush.
+func (c *Cache) WentBack(at uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.top = min(c.top, at)
 }
 
-// unlearn has what is read of the options next count as news, since what is known may be of changes
+// Unlearn has what is read of the options next count as news, since what is known may be of changes
 // that are lost.
-func (c *cache) unlearn() {
+func (c *Cache) Unlearn() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.version = 0
 }
 
-// revise brings the cache in line with the options as they are now, and gives up the numbers that
-// do not conform.
-func (c *cache) revise(r *store.Row) {
+// Revise brings the cache in line with the options as they are now, and gives up the numbers that
+// do not conform. It reports whether numbers are passed over that were not before.
+func (c *Cache) Revise(r *store.Row) (passed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.end != nil || r.Version <= c.version {
-		return
+		return false
 	}
 	c.version = r.Version
 	c.dry, c.cycle = false, r.Def.Cycle
@@ -84,9 +84,9 @@ func (c *cache) revise(r *store.Row) {
 		c.rule = r.Common()
 	}
 	c.orderLocked(r.Def.Order)
-	c.limits = limitsOf(r)
+	c.limits = LimitsOf(r)
 	c.cover = define.CoverOf(&r.Def)
-	c.passLocked(r.Past)
+	passed = c.passLocked(r.Past)
 	c.past, c.max, c.exact = r.Past, r.Max, r.Exact
 	if c.max < c.highestLocked() {
 		c.dropAboveLocked(c.max)
@@ -98,28 +98,29 @@ func (c *cache) revise(r *store.Row) {
 	if c.given == 0 && c.cached == 0 {
 		c.low = 0 // as in newCache
 	}
+	return passed
 }
 
-// pass gives up the numbers up to n, and those that a reservation in flight brings.
-func (c *cache) pass(n uint64) {
+// Pass gives up the numbers up to n, and those that a reservation in flight brings. It reports
+// whether that is news.
+func (c *Cache) Pass(n uint64) (passed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.passLocked(n)
+	return c.passLocked(n)
 }
 
-func (c *cache) passLocked(n uint64) {
-	if n > c.past {
-		c.past = n
-		if c.clocked != nil {
-			c.clocked.PassOver(n)
-		}
-		c.overtakeLocked(stats.UnusedRestart)
-		c.dropUpToLocked(n)
+func (c *Cache) passLocked(n uint64) (passed bool) {
+	if n <= c.past {
+		return false
 	}
+	c.past = n
+	c.overtakeLocked(stats.UnusedRestart)
+	c.dropUpToLocked(n)
+	return true
 }
 
 // dropUpToLocked gives up the numbers up to n.
-func (c *cache) dropUpToLocked(n uint64) {
+func (c *Cache) dropUpToLocked(n uint64) {
 	c.sweepLocked(stats.UnusedRestart, func(s *segment.Segment) uint64 {
 		cut := s.UpTo(n)
 		s.Drop(cut)
@@ -128,13 +129,13 @@ func (c *cache) dropUpToLocked(n uint64) {
 }
 
 // dropAboveLocked gives up the numbers above n.
-func (c *cache) dropAboveLocked(n uint64) {
+func (c *Cache) dropAboveLocked(n uint64) {
 	c.sweepLocked(stats.UnusedAlter, func(s *segment.Segment) uint64 { return s.Trim(s.UpTo(n)) })
 }
 
 // sweepLocked applies cut, which takes numbers out of a segment and says how many, to all that is
 // held.
-func (c *cache) sweepLocked(why stats.Unused, cut func(*segment.Segment) uint64) {
+func (c *Cache) sweepLocked(why stats.Unused, cut func(*segment.Segment) uint64) {
 	gone := cut(&c.cur)
 	kept := c.queue[:0]
 	for _, s := range c.queue {
@@ -152,7 +153,7 @@ func (c *cache) sweepLocked(why stats.Unused, cut func(*segment.Segment) uint64)
 }
 
 // highestLocked is the highest number that is held, or 0.
-func (c *cache) highestLocked() uint64 {
+func (c *Cache) highestLocked() uint64 {
 	if n := len(c.queue); n > 0 {
 		return max(c.cur.Last(), c.queue[n-1].Last())
 	}

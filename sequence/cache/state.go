@@ -1,0 +1,126 @@
+package cache
+
+import (
+	"math"
+	"time"
+
+	"seqproxy/sequence/define"
+	"seqproxy/sequence/stats"
+	"seqproxy/sequence/store"
+)
+
+// Never is a time that is too far off to tell.
+const Never = time.Duration(math.MaxInt64)
+
+// InSeconds is n/rate.
+func InSeconds(n, rate float64) time.Duration {
+	if rate > 0 && n/rate < Never.Seconds() {
+		return time.Duration(n / rate * float64(time.Second))
+	}
+	return Never
+}
+
+// State is how the numbers of a sequence stand.
+type State struct {
+	Next   uint64 // what the next take gives from memory; 0 if that is not known
+	Cached uint64 // numbers in memory
+	Size   uint64 // how many are reserved at once now; 0 if it is an ORDER sequence
+	Order  bool
+	Exact  bool // Size was typed as CACHE n
+	Cycle  bool // they begin again at the end
+
+	Last      uint64 // the highest number in memory, or 0
+	Waiting   int    // callers without a number
+	Reserving bool   // a reservation is in flight
+
+	End       uint64  // where a warning is due before
+	Used      float64 // how much of the numbers up to End was reserved, in percent
+	Rate      float64 // numbers per second that are taken here now
+	ToEnd     time.Duration
+	CachedFor time.Duration // how long Cached lasts at Rate
+	Skew      time.Duration // how far from the order of time they may be
+	Reserved  time.Time     // when some were last reserved here; zero if none were
+}
+
+// State tells how the numbers stand, as far as is known here. It changes nothing.
+func (c *Cache) State(now time.Time) State {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pace := c.pace // a copy
+	pace.Observe(now, c.given-min(c.measured, c.given))
+	return c.stateLocked(now, pace.Rate(), c.top)
+}
+
+// Look is state with what its row says, nil if that was not read. Next is what a take gives if
+// nobody else reserves first.
+func (c *Cache) Look(r *store.Row) State {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	low, now := c.low, time.Now()
+	c.replan(now)
+	if c.given == 0 {
+		c.low = low // looking must not make an unused sequence fetch
+	}
+	if r == nil {
+		return c.stateLocked(now, c.pace.Rate(), c.top)
+	}
+	highest := r.Position()
+	if !c.cycle {
+		highest = max(highest, c.top)
+	}
+	c.advance.observe(now, highest)
+	st := c.stateLocked(now, c.pace.Rate(), highest)
+	if st.Next == 0 {
+		if next, ok := c.rule.Next(highest, c.max); ok {
+			st.Next = next
+		}
+	}
+	return st
+}
+
+func (c *Cache) stateLocked(now time.Time, rate float64, highest uint64) State {
+	st := State{
+		Next: c.nextLocked(), Last: c.highestLocked(), Waiting: c.queued, Reserving: c.flying, Cached: c.cached, Size: c.size, Order: c.order, Exact: c.exact > 0, Cycle: c.cycle,
+		End: c.limits.End, Used: c.limits.Used(highest), Rate: rate, ToEnd: Never, Reserved: c.reservedAt,
+	}
+	if c.order {
+		st.Size = 0
+	}
+	if seconds := c.secondsToEndAt(now, rate); seconds < Never.Seconds() {
+		st.ToEnd = time.Duration(seconds * float64(time.Second))
+	}
+	st.CachedFor = InSeconds(float64(st.Cached), rate)
+	st.Skew = InSeconds(float64(st.Size), rate)
+	return st
+}
+
+// Tally returns the counts.
+func (c *Cache) Tally() stats.Tally {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tallyLocked()
+}
+
+func (c *Cache) tallyLocked() stats.Tally {
+	return stats.Tally{Reserved: c.reserved, Cached: c.cached + c.leaving, Given: c.given, Waits: c.waits, Fetches: c.fetches, Unused: c.gaps}
+}
+
+// GivesNow reports whether numbers are in memory, and if not, why none can be reserved, as far as
+// it is known.
+func (c *Cache) GivesNow() (held bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.end != nil:
+		return false, c.end
+	case c.cached > 0:
+		return true, nil
+	case c.flying && c.trouble.Err != nil:
+		// being tried again; what failed and is not tried again says nothing of now
+		return false, c.unavailableLocked(0, c.trouble.Err)
+	}
+	if _, ok := c.rule.Next(c.top, c.max); !ok && !c.cycle {
+		return false, &define.NameError{Name: define.ShownName(c.Name), Err: define.ErrExhausted}
+	}
+	return false, nil
+}

@@ -1,0 +1,38 @@
+package cache
+
+import (
+	"context"
+	"time"
+
+	"seqproxy/sequence/store"
+)
+
+// InSteps makes a cache that takes n numbers at once out of the same counter.
+func (c *Cache) InSteps(n uint64) *Cache {
+	made := New(c.all, wholeSteps{c.reserver, n}, store.Row{Name: c.Name})
+	made.Reserving = c.Reserving
+	c.mu.Lock()
+	made.top, made.max, made.exact = c.top, c.max, c.exact
+	made.rule, made.limits, made.cycle, made.past, made.version = c.rule, c.limits, c.cycle, c.past, c.version
+	made.cover = c.cover
+	made.order = c.order
+	made.warned = len(warnAt) // the other warns
+	c.mu.Unlock()
+	made.replan(time.Now())
+	made.low = 0
+	return made
+}
+
+// wholeSteps reserves multiples of n.
+type wholeSteps struct {
+	Reserver
+	n uint64
+}
+
+// Reserve implements [Reserver].
+func (r wholeSteps) Reserve(ctx context.Context, name string, want, need uint64) (store.Grant, error) {
+	return r.Reserver.Reserve(ctx, name, r.whole(want), r.whole(need))
+}
+
+// whole rounds up; what is asked for is far from the end of 64 bits.
+func (r wholeSteps) whole(numbers uint64) uint64 { return (numbers + r.n - 1) / r.n * r.n }

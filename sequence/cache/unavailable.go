@@ -1,0 +1,54 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"seqproxy/sequence/floor"
+)
+
+// UnavailableError: the sequence server could not be asked (in time) and no number was left in
+// memory, or an answer was needed that only the server has. Asking again later helps; nothing has
+// to be restarted.
+type UnavailableError struct {
+	Sequence string        // empty where all sequences are meant
+	Server   string        // "10.0.0.5:3306"
+	Waited   time.Duration // how long the caller waited; 0 if it did not
+	// Sequence is an ORDER sequence, and Server its home: no other may give its numbers
+	Ordered bool
+	Err     error // the cause
+}
+
+func (e *UnavailableError) Error() string {
+	what := "sequence table"
+	if e.Sequence != "" {
+		what = fmt.Sprintf("sequence %q", e.Sequence)
+	}
+	server := fmt.Sprintf("sequence server %s is unavailable", e.Server)
+	switch {
+	case errors.Is(e.Err, floor.ErrNotKept):
+		server = "no number is left in memory"
+	case e.Ordered:
+		server = fmt.Sprintf("the home of this ORDER sequence, server %s is unavailable", e.Server)
+	}
+	waited := ""
+	if e.Waited > 0 {
+		waited = fmt.Sprintf(" (waited %v)", e.Waited.Round(time.Millisecond))
+	}
+	return fmt.Sprintf("%s: %s%s: %v", what, server, waited, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// AboutError is an error of one sequence.
+type AboutError struct {
+	Sequence string
+	Err      error
+}
+
+func (e *AboutError) Error() string { return fmt.Sprintf("sequence %q: %v", e.Sequence, e.Err) }
+
+// Unwrap returns the cause.
+func (e *AboutError) Unwrap() error { return e.Err }

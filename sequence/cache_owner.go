@@ -1,0 +1,46 @@
+package sequence
+
+import (
+	"context"
+	"time"
+
+	"seqproxy/sequence/cache"
+	"seqproxy/sequence/store"
+)
+
+// cacheOwner is Sequences as its caches see them.
+type cacheOwner struct{ s *Sequences }
+
+// Go implements [Owner].
+func (o cacheOwner) Go(f func(ctx context.Context)) { o.s.spawn(func() { f(o.s.ctx) }) }
+
+// Sleep implements [Owner].
+func (o cacheOwner) Sleep(d time.Duration) { o.s.sleep(d) }
+
+// Patience implements [Owner].
+func (o cacheOwner) Patience(ctx context.Context) time.Duration { return o.s.patience(ctx) }
+
+// WhyNot implements [Owner].
+func (o cacheOwner) WhyNot(sequence string) (server string, err error) {
+	return o.s.servers.nameFor(sequence), o.s.whyNot()
+}
+
+// Sizing implements [Owner].
+func (o cacheOwner) Sizing() cache.Sizing {
+	t := o.s.tuning.Load()
+	z := cache.Sizing{Least: t.CacheSize, Cover: t.OutageCover}
+	if w := o.s.servers.view.Load(); w.several() {
+		z.Share = w.members[0].Share()
+	}
+	return z
+}
+
+// reservations are those of sequences, after which everybody goes by what was found out.
+type reservations struct{ s *Sequences }
+
+// Reserve implements [Reserver].
+func (r reservations) Reserve(ctx context.Context, name string, want, need uint64) (store.Grant, error) {
+	g, err := r.s.reserver.reserve(ctx, name, want, need)
+	r.s.takeNote()
+	return g, err
+}
