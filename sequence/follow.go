@@ -29,21 +29,16 @@ type follower struct {
 	started bool   // guarded by Sequences.mu; its goroutine runs
 	changes uint64 // guarded by Sequences.mu; rises when a change is heard, and when it is obeyed
 
-	obeying sync.Mutex       // held while what one server tells is obeyed
-	byName  map[string]Owner // guarded by obeying; the owners that the options name
+	obeying sync.Mutex // held while what one server tells is obeyed
 	// guarded by obeying; the version of what is obeyed of each sequence, where several servers
 	// tell
 	newest map[string]uint64
 	// recorded is whose members have each other's ceilings, as far as can be seen. Guarded by work.
-	recorded   *view
-	owners     atomic.Pointer[Owners]
-	loaded     chan struct{} // closed by tell, once there are owners
-	markLoaded func()
+	recorded *view
 }
 
 func newFollower() follower {
-	known := make(chan struct{})
-	return follower{work: await.NewLock(), by: make(map[*server]*following), loaded: known, markLoaded: sync.OnceFunc(func() { close(known) })}
+	return follower{work: await.NewLock(), by: make(map[*server]*following)}
 }
 
 // of is what is known of one server.
@@ -384,7 +379,7 @@ func (s *Sequences) obey(v *server, heard store.Changes, several bool) {
 	}
 	s.mu.Unlock()
 	s.unknown.clear()
-	s.publishOwners(back, changed)
+	s.owners.publish(back, changed)
 	own := f.of(v)
 	own.loaded, own.seen = true, heard.Moment
 }

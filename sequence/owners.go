@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"go.uber.org/zap"
 
 	"seqproxy/internal/logfield"
 	"seqproxy/sequence/define"
+	"seqproxy/sequence/floor"
 	"seqproxy/sequence/store"
 )
 
@@ -34,7 +37,7 @@ func (s *Sequences) Owners() *Owners {
 	if !s.follow.begun.Load() {
 		s.startFollowing()
 	}
-	return s.follow.owners.Load()
+	return s.owners.now.Load()
 }
 
 // LoadOwners is Owners for callers that wait until the server has been asked. If it does not
@@ -54,54 +57,70 @@ func (s *Sequences) LoadOwners(ctx context.Context) (*Owners, error) {
 	s.spawnBounded(func(ctx context.Context) { answer <- s.refresh(ctx) })
 	var err error
 	select {
-	case <-s.follow.loaded:
+	case <-s.owners.loaded:
 	case err = <-answer:
 	case <-r.ctx.Done():
 		err = context.Cause(r.ctx)
 	}
-	if known := s.follow.owners.Load(); known != nil {
+	if known := s.owners.now.Load(); known != nil {
 		return known, nil
 	}
 	if err == nil {
 		err = s.whyNot() // of several servers none was asked just now, as they failed a moment ago
 	}
-	s.useKeptOwners()
-	if known := s.follow.owners.Load(); known != nil {
+	s.owners.useKept()
+	if known := s.owners.now.Load(); known != nil {
 		return known, nil
 	}
 	return nil, r.failed("", err)
 }
 
-// publishOwners takes over what changed of the owners; afresh if the table was made again.
-func (s *Sequences) publishOwners(afresh bool, changed []store.Changed) {
-	f := &s.follow
-	old := f.owners.Load()
-	differs := old == nil || f.byName == nil || afresh
-	if f.byName == nil || afresh {
-		f.byName = make(map[string]Owner)
+// ownedColumns has the columns that own sequences, as the options name them, and keeps them for the
+// next process.
+type ownedColumns struct {
+	state *floor.State
+	log   *zap.Logger
+
+	now        atomic.Pointer[Owners]
+	loaded     chan struct{} // closed once there are owners
+	markLoaded func()
+	byName     map[string]Owner // guarded by follower.obeying; nil before a server was asked
+}
+
+func newOwnedColumns(state *floor.State, log *zap.Logger) *ownedColumns {
+	known := make(chan struct{})
+	return &ownedColumns{state: state, log: log, loaded: known, markLoaded: sync.OnceFunc(func() { close(known) })}
+}
+
+// publish takes over what changed of the owners; afresh if the table was made again.
+func (c *ownedColumns) publish(afresh bool, changed []store.Changed) {
+	old := c.now.Load()
+	differs := old == nil || c.byName == nil || afresh
+	if c.byName == nil || afresh {
+		c.byName = make(map[string]Owner)
 	}
 	for i := range changed {
-		c := &changed[i]
-		name, owner := c.Name, Owner{define.ShownName(c.Name), c.Def.OwnedBy, formOf(c.Def.Kind)}
-		if c.Gone || owner.IsZero() {
+		is := &changed[i]
+		name, owner := is.Name, Owner{define.ShownName(is.Name), is.Def.OwnedBy, formOf(is.Def.Kind)}
+		if is.Gone || owner.IsZero() {
 			owner = Owner{}
 		}
-		if c.Gone {
-			name = c.Option
+		if is.Gone {
+			name = is.Option
 		}
-		if f.byName[name] == owner {
+		if c.byName[name] == owner {
 			continue
 		}
 		differs = true
-		if f.byName[name] = owner; owner.IsZero() {
-			delete(f.byName, name)
+		if c.byName[name] = owner; owner.IsZero() {
+			delete(c.byName, name)
 		}
 	}
 	if !differs {
 		return
 	}
 	next := &Owners{Generation: 1}
-	for _, owner := range f.byName {
+	for _, owner := range c.byName {
 		next.List = append(next.List, owner)
 	}
 	slices.SortFunc(next.List, func(a, b Owner) int { return strings.Compare(a.Sequence, b.Sequence) })
@@ -111,24 +130,24 @@ func (s *Sequences) publishOwners(afresh bool, changed []store.Changed) {
 		}
 		next.Generation = old.Generation + 1
 	}
-	f.owners.Store(next)
-	f.markLoaded()
-	s.keepOwners(next)
+	c.now.Store(next)
+	c.markLoaded()
+	c.keep(next)
 }
 
-// keepOwners keeps the columns that own sequences for the next process.
-func (s *Sequences) keepOwners(o *Owners) {
+// keep keeps the columns that own sequences for the next process.
+func (c *ownedColumns) keep(o *Owners) {
 	text, err := json.Marshal(o.List)
 	if err != nil {
-		s.log.Warn("owned columns not kept", logfield.Err(err)) // never: they are texts
+		c.log.Warn("owned columns not kept", logfield.Err(err)) // never: they are texts
 		return
 	}
-	s.state.KeepOwners(string(text))
+	c.state.KeepOwners(string(text))
 }
 
-// keptOwners are those that an earlier process, or this one, has kept; nil if none did.
-func (s *Sequences) keptOwners() *Owners {
-	text, ok := s.state.Owners()
+// kept are those that an earlier process, or this one, has kept; nil if none did.
+func (c *ownedColumns) kept() *Owners {
+	text, ok := c.state.Owners()
 	kept := new(Owners)
 	if !ok || json.Unmarshal([]byte(text), &kept.List) != nil {
 		return nil
@@ -136,13 +155,13 @@ func (s *Sequences) keptOwners() *Owners {
 	return kept
 }
 
-// useKeptOwners publishes what was kept of the owners, as long as the server has not told them.
-func (s *Sequences) useKeptOwners() {
-	if s.follow.owners.Load() != nil {
+// useKept publishes what was kept of the owners, as long as the server has not told them.
+func (c *ownedColumns) useKept() {
+	if c.now.Load() != nil {
 		return
 	}
-	if kept := s.keptOwners(); kept != nil && s.follow.owners.CompareAndSwap(nil, kept) {
-		s.follow.markLoaded()
-		s.log.Warn("owned columns as known before", zap.Int("owners", len(kept.List)))
+	if kept := c.kept(); kept != nil && c.now.CompareAndSwap(nil, kept) {
+		c.markLoaded()
+		c.log.Warn("owned columns as known before", zap.Int("owners", len(kept.List)))
 	}
 }

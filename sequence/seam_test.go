@@ -126,7 +126,7 @@ func (in Inner) SeeChanges(ctx context.Context) { in.s.seeChanges(ctx) }
 func (in Inner) ForgetScore(name string) { in.s.scores.Drop(name) }
 
 // KeptOwners are those in the state file.
-func (in Inner) KeptOwners() *Owners { return in.s.keptOwners() }
+func (in Inner) KeptOwners() *Owners { return in.s.owners.kept() }
 
 // GroupWayOut is what who wants a group to be a member is told.
 const GroupWayOut = groupWayOut

@@ -58,6 +58,7 @@ type Sequences struct {
 	clock     machineClock
 	common    cache.Common // to all caches
 	follow    follower
+	owners    *ownedColumns
 
 	ctx      context.Context // of reservations and look-ups; cancelled when Close gives up waiting
 	cancel   context.CancelCauseFunc
@@ -102,6 +103,7 @@ func New(opts Options) (*Sequences, error) {
 		return nil, err
 	}
 	s.servers.marks.Load(s.state)
+	s.owners = newOwnedColumns(s.state, s.log)
 	s.reserver, s.periodRows = s.servers, periodServers{s}
 	t := s.timing
 	s.common = cache.Common{Owner: cacheOwner{s}, Log: s.log, Counters: &s.counters, Timing: cache.Timing{
