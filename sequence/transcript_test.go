@@ -365,6 +365,6 @@ func recordGroup(t *testing.T, r *recorder) {
 		}
 		r.lost("S1")
 		e.Promote(t, 1)
-		mustTake(t, s, "photos", 3000)
+		mustTake(t, s, "photos", 300)
 	})
 }

@@ -246,9 +246,9 @@ func (b *Beginning) Of(c Counter, wanted uint64) (l Limit, position uint64, froz
 		begin, stood, l.Wanted = l.Floor, l.Floor, max(l.Floor, wanted)
 	}
 	if b.Open {
-		// The old window shows how much is used in a while: it was as long as its rest, and up to
-		// twice that.
-		width := (max(wanted, stood)-stood)*windowsInHand/windowWidths + 1
+		// The old window tells how much is used in a while. At least half of it is left. One that is
+		// as long as what is left does not grow where fail-overs come one after the other.
+		width := (max(wanted, stood)-stood)/windowWidths + 1
 		l.Wanted = WindowEnd(begin, width, c.End)
 		l.Granted = l.Wanted
 	}

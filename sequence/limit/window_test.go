@@ -66,3 +66,22 @@ func TestOnlyNodesThatAnswerAreTakenForLagging(t *testing.T) {
 		}
 	}
 }
+
+// A window that nobody has used is no longer after a fail-over. It was twice as long after each one
+// of a pair, and after 14 of them a sequence of 9 digits had run out.
+func TestFailOversOfAPairSkipNoMoreEachTime(t *testing.T) {
+	for _, first := range []uint64{leastWindow, 1 << 30} {
+		c, wanted := Counter{Name: "photos", End: math.MaxUint64}, first
+		for term := uint64(2); term < 60; term++ {
+			b := &Beginning{Holder: "a", Term: term, Open: true}
+			l, position, _ := b.Of(c, wanted)
+			if skipped := position - c.Position; skipped > first+windowWidths*term {
+				t.Fatalf("fail-over %d skips %d numbers, of a window of %d", term-1, skipped, first)
+			}
+			if l.Granted-position < first {
+				t.Fatalf("fail-over %d leaves a window of %d, of %d", term-1, l.Granted-position, first)
+			}
+			c.Position, wanted = position, l.Wanted
+		}
+	}
+}
