@@ -9,7 +9,6 @@ import (
 	"seqproxy/internal/await"
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/member"
-	"seqproxy/sequence/segment"
 	"seqproxy/sequence/store"
 )
 
@@ -87,14 +86,6 @@ func (a *servers) hearPlan(ctx context.Context) (w *view, err error) {
 		return nil
 	})
 	return w, err
-}
-
-// sized rounds the size of a segment that is measured by use, so that little of a block is skipped.
-func (a *servers) sized(r segment.Rule, n uint64) uint64 {
-	if w := a.view.Load(); w.several() {
-		return w.members[0].Share().By(r).Sized(n)
-	}
-	return n
 }
 
 // nameFor is how errors call what gives the numbers of a sequence.
