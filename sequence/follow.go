@@ -157,7 +157,7 @@ func (s *Sequences) watchRows(ctx context.Context) {
 	w := s.servers.view.Load()
 	among := s.servers.among(w)
 	_ = member.Each(ctx, w.live(), func(ctx context.Context, _ int, v *server) error {
-		v.Watch(ctx, among, names)
+		v.WatchRows(ctx, among, names)
 		return nil
 	})
 }

@@ -152,8 +152,8 @@ func TestOrderedNumbersOfTheNodeBeforeAreNotGiven(t *testing.T) {
 	if ceiling <= last {
 		t.Fatalf("after %d its ceiling is %d", last, ceiling)
 	}
-	taking := store.Taking{Name: "photos", N: 1, Used: v.Rules.Of("photos"), Share: v.Share(), UpTo: limit.UpTo{Grouped: true, Ceiling: ceiling}}
-	if err := v.Prepare(&taking); err != nil {
+	taking := store.Taking{Name: "photos", N: 1, Used: v.Rules.Of("photos"), Share: v.Share(), Bound: limit.Bound{Grouped: true, Ceiling: ceiling}}
+	if err := v.PrepareTaking(&taking); err != nil {
 		t.Fatal(err)
 	}
 	reserve := func(conn *sql.Conn) (uint64, error) {

@@ -212,7 +212,7 @@ func (s *Sequences) infoOf(r *store.Row, proxies int) Info {
 	}
 	if !i.exact {
 		p := segment.Pace{Base: s.tuning.Load().CacheSize}
-		i.Cache, _ = p.Plan(r.Max - min(r.Position(), r.Max))
+		i.Cache, _ = p.Sizes(r.Max - min(r.Position(), r.Max))
 	}
 	return i
 }

@@ -178,7 +178,7 @@ func (s *Sequences) flush(ctx context.Context, c *cache.Cache) error {
 		s.servers.marks.KeepLowered(c.Name)
 		c.WentBack(seg.Next() - 1)
 	} else {
-		s.servers.marks.Restore(c.Name, mark)
+		s.servers.marks.UndoLower(c.Name, mark)
 	}
 	c.Settle(stats.UnusedFlush, seg.Remaining())
 	if err != nil {

@@ -347,3 +347,59 @@ func (t *Taker) fillLast(asks []plan.Slot, values, before []Number) error {
 	}
 	return nil
 }
+
+// All takes the numbers that a statement needs before it is sent. It returns the values of the
+// slots, and puts those of keys into n.Fill, and the first row's into n.Rows. Or it begins a block,
+// which is the value of each slot then.
+func (t *Taker) All(n *Numbers) (values []Number, err error) {
+	if n.Block != nil {
+		return t.counted(n)
+	}
+	if values, err = t.Take(n.Slots); err != nil {
+		return nil, err
+	}
+	if n.Rows != nil && n.Rows.Lead >= 0 {
+		if values[n.Rows.Lead].Value, err = t.ahead(n.Rows); err != nil {
+			return nil, err
+		}
+	}
+	if n.Fill == nil {
+		return values, nil
+	}
+	for i := range n.Fill.Keys {
+		if err = t.key(&n.Fill.Keys[i]); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+// counted is All where the server counts off.
+func (t *Taker) counted(n *Numbers) ([]Number, error) {
+	if err := t.block(n.Block); err != nil {
+		return nil, err
+	}
+	values := make([]Number, len(n.Slots))
+	for i := range values {
+		if n.Slots[i].When == plan.Counted {
+			values[i] = n.Block.number()
+		}
+	}
+	return values, nil
+}
+
+// MayTakeAll is what a plan asks of the user's rights, for a statement that was planned before:
+// they may be others since, and parameters may name the sequences. Rights to what rows get are
+// asked for with the first that gets some.
+func (t *Taker) MayTakeAll(n *Numbers) error {
+	if err := t.MayTake(n.Slots); err != nil {
+		return err
+	}
+	switch {
+	case n.Block != nil:
+		return t.MayUse(n.Block.Sequence)
+	case n.Rows != nil && n.Rows.Lead >= 0:
+		return t.MayTake(n.Rows.Slots)
+	}
+	return nil
+}

@@ -195,7 +195,7 @@ func (d *delivery) rewrite(sql []byte, a *plan.Action) error {
 	}
 }
 
-// write writes the command with the text in s.stmt and its numbers to s.scratch.
+// write writes the command with the text in the statement and its numbers to the scratch buffer.
 func (d *delivery) write(sql []byte, a *plan.Action, subs []statement.Substitution, values []keys.Number, previous uint64) error {
 	if a.Fill != nil {
 		a.Fill.Spell()
@@ -212,8 +212,8 @@ func (d *delivery) write(sql []byte, a *plan.Action, subs []statement.Substituti
 	return nil
 }
 
-// splice writes the command with the text in s.stmt rewritten, and splices in it, to s.scratch, but
-// for its header, and returns its size without that.
+// splice writes the command with the text in the statement rewritten, and splices in it, to the
+// scratch buffer, but for its header, and returns its size without that.
 func (d *delivery) splice(sql []byte, subs []statement.Substitution, splices []statement.Splice) int {
 	// or a long text is copied many times
 	d.relay.scratch = slices.Grow(d.relay.scratch[:0], len(d.attributes)+len(sql)+64*(1+len(subs)))

@@ -22,7 +22,7 @@ const (
 	largerBlock        // the server has counted off more than the block has
 )
 
-// sendNumbered sends the command in s.scratch, into which its numbers are written, in the place of
+// sendNumbered sends the command in the scratch buffer, into which its numbers are written, in the place of
 // the client's. It relays the answer, unless that is an error for which there is a remedy: the
 // server has done nothing then, the client has got nothing, and the command waits to be sent again.
 // binary says that it is an execution.
@@ -158,7 +158,7 @@ func (r *relay) exchangeCounted(c *backend.Conn, n *keys.Block) (remedy, error) 
 }
 
 // onlyPacket waits for an answer of one packet, and leaves it where it is. Progress reports
-// before it are passed on; in s.packetNum is its number then.
+// before it are passed on; in packetNum is its number then.
 func (r *relay) onlyPacket(c *backend.Conn) (payload []byte, err error) {
 	partly := false
 	for {

@@ -107,7 +107,7 @@ func (x *executor) ready(c *backend.Conn, p *prepared, e *params.Execution, n *k
 	return previous, err
 }
 
-// write takes the numbers of an execution, and writes it with them to s.scratch.
+// write takes the numbers of an execution, and writes it with them to the scratch buffer.
 func (x *executor) write(p *prepared, e *params.Execution, n *keys.Numbers, previous uint64) error {
 	values, err := x.numbers.All(n)
 	if err != nil {
@@ -120,7 +120,7 @@ func (x *executor) write(p *prepared, e *params.Execution, n *keys.Numbers, prev
 	return x.encode(p, e, values)
 }
 
-// encode writes an execution with the values of the hidden parameters to s.scratch.
+// encode writes an execution with the values of the hidden parameters to the scratch buffer.
 func (x *executor) encode(p *prepared, e *params.Execution, values []keys.Number) (err error) {
 	attributes := x.at.login.Capabilities.Has(protocol.QueryAttributes)
 	x.relay.scratch, err = p.Append(append(x.relay.scratch[:0], 0, 0, 0, 0), p.backendID, e, attributes, values)

@@ -74,7 +74,7 @@ func (c *Cache) replan(now time.Time) {
 		}
 		return
 	}
-	c.size, c.low = c.pace.Plan(c.leftLocked())
+	c.size, c.low = c.pace.Sizes(c.leftLocked())
 	c.size = z.Share.By(c.rule).Sized(c.size)
 }
 

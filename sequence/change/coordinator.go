@@ -3,201 +3,216 @@ package change
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
-	"time"
 
 	"go.uber.org/zap"
+
+	"seqproxy/internal/logfield"
 )
 
-// Config is what a coordinator knows of the proxy that it works for.
-type Config struct {
-	Log        *zap.Logger
-	Host       string   // who makes the change, for people
-	Known      []string // addresses of the servers in use, at least one
-	Interleave string   // of a plan by which one server becomes several
-	Block      uint64
-	// how far above its last number a member may go at most before another records more
-	Ahead       uint64
-	NoWriters   bool // no application counts in the tables
-	Tables      Tables
-	FillTimeout time.Duration // how long caches may take to be filled
-	Random      func() uint32 // tells the ballots of two coordinators apart
-}
-
-// Tables are the quoted names of tables, for error texts.
-type Tables struct{ First, Member, Plan, Start string }
-
-// Coordinator makes one change, or looks which plan is in force. It is for one goroutine, and
-// one use.
-type Coordinator struct {
-	servers Servers
-	config  Config
-	ctx     context.Context // of the command, or what goes on behind it
-
-	asked  Change
-	plan   Plan   // that the change leads to; the one in force where there is no change
-	base   uint64 // number of the plan in force that it was drafted from
-	ballot uint64 // under which this coordinator writes
-	// members were asked to accept the plan: it may be decided
-	accepting bool
-
-	// id of a member that is taken out and cannot be reached: the others have recorded its ceilings
-	missing string
-
-	met map[string]*Met // by address, as they were last asked
-}
-
-// New returns a coordinator for a command that ends with ctx. Close it.
-func New(ctx context.Context, servers Servers, config Config) *Coordinator {
-	return &Coordinator{servers: servers, config: config, ctx: ctx, met: make(map[string]*Met)}
-}
-
-// Close closes its connections.
-func (c *Coordinator) Close() error {
-	var all []error
-	for _, m := range c.met {
-		if m.Store != nil {
-			all = append(all, m.Close())
-		}
-	}
-	clear(c.met)
-	return errors.Join(all...)
-}
-
-// Plan is the plan that was made, or that is in force.
-func (c *Coordinator) Plan() Plan { return c.plan }
-
-// Store returns a server, or why it cannot be reached. Once away, it stays so for this change: a
-// member that comes back in the middle is brought to the plan later.
-func (c *Coordinator) Store(address string) (Store, error) {
-	c.reach(address)
-	return c.met[address].Store, c.met[address].Err
-}
-
-// reach connects to servers, all at the same time.
-func (c *Coordinator) reach(addresses ...string) {
-	news := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(addresses))), func(address string) bool { return c.met[address] != nil })
-	if len(news) == 0 {
-		return
-	}
-	stores, errs := c.servers.Reach(c.ctx, news)
-	for i, address := range news {
-		if c.met[address] = (&Met{Store: stores[i], Err: errs[i]}); errs[i] != nil {
-			c.met[address].Store = nil
-		}
-	}
-}
-
-// each calls f for those of some members that can be reached, until it fails.
-func (c *Coordinator) each(members []Member, f func(m Member, s Store) error) error {
-	for _, m := range members {
-		s, err := c.Store(m.Address)
-		if err != nil {
-			continue
-		}
-		if err := f(m, s); err != nil {
+// Change makes a new plan and puts it in force. The same change that was begun before, by a
+// coordinator that may have died, is ended first: then it is made already, or undone and made
+// anew. Whatever fails before the change is decided is undone as far as members can be reached.
+//
+// Errors: *Error, *InvalidError, those of a Store, ctx's cause.
+func (c *Coordinator) Change(asked Change) error {
+	c.asked = asked
+	now, open, err := c.Current()
+	if err == nil && open != nil && open.makes(asked) {
+		if made, err := c.End(open); made || err != nil {
 			return err
 		}
+		now, open, err = c.Again()
 	}
+	switch {
+	case err != nil:
+		return err
+	case open != nil:
+		return inProgress(open)
+	}
+	brought, err := c.reconcile(&now, asked.Add)
+	if err != nil {
+		return err
+	}
+	if brought && now.makes(asked) { // by a coordinator that died when it was decided
+		c.plan = now
+		return nil
+	}
+	if err := c.draft(&now); err != nil {
+		return err
+	}
+	c.config.Log.Info("change of sequence servers begun", zap.String("change", c.plan.UUID), zap.Uint64("plan", c.plan.Number),
+		zap.String("from", Addresses(c.plan.Previous)), zap.String("to", Addresses(c.plan.Members)), zap.String("interleave", c.plan.Interleave))
+	if err := c.decide(); err != nil {
+		if isOver(err) {
+			return err
+		}
+		return c.undo(err)
+	}
+	return c.begin()
+}
+
+// RefuseSecond is the error for a second change in this process: as on any other proxy, once the
+// first is written down.
+func (c *Coordinator) RefuseSecond() error {
+	if _, open, err := c.Current(); err == nil && open != nil {
+		return inProgress(open)
+	}
+	return &Error{Finding: "this proxy is changing the set of sequence servers already", Remedy: "wait for it: SHOW SEQPROXY SEQUENCE SERVERS tells how far it is"}
+}
+
+// Again is Current after something was ended. A server that was away may be reached by now.
+func (c *Coordinator) Again() (now Plan, open *Plan, err error) {
+	_ = c.Close()
+	c.plan, c.base, c.ballot, c.missing = Plan{}, 0, 0, ""
+	return c.Current()
+}
+
+// End ends a change that another began: it finishes one that is decided, which made tells, and
+// undoes any other. All who do that come to the same.
+func (c *Coordinator) End(open *Plan) (made bool, err error) {
+	c.plan = *open
+	c.plan.Coordinator = c.config.Host
+	decided, err := c.takeOver()
+	if err != nil {
+		return false, err
+	}
+	c.config.Log.Warn("change of sequence servers taken over", zap.String("change", open.UUID), zap.String("from", open.Coordinator), zap.Uint64("plan", open.Number),
+		zap.Bool("decided", decided))
+	if err := c.goOn(StepTakenOver, ""); err != nil {
+		return false, err
+	}
+	if decided {
+		return true, c.begin()
+	}
+	return false, c.abort()
+}
+
+// decide does what comes before the decision, and it.
+func (c *Coordinator) decide() error {
+	if err := c.propose(); err != nil {
+		return err
+	}
+	c.letProxiesFill()
+	if err := c.did(StepFilled, c.plan.Previous[0]); err != nil {
+		return err
+	}
+	all, holders, err := c.freeze()
+	if err != nil {
+		return err
+	}
+	return c.accept(floorsOf(all, c.asked.Above, c.config.Ahead), holders)
+}
+
+// letProxiesFill waits a little for all proxies to fill their caches.
+func (c *Coordinator) letProxiesFill() {
+	ctx, stop := context.WithTimeout(c.ctx, c.config.FillTimeout)
+	defer stop()
+	var members []Store
+	_ = c.each(c.plan.Previous, func(_ Member, s Store) error {
+		members = append(members, s)
+		return nil
+	})
+	c.servers.Fill(ctx, members)
+}
+
+// freeze freezes all members, and returns what they gave, and to whom. From then on no sequence is
+// made or altered: those that were since the change was begun are looked at again.
+func (c *Coordinator) freeze() (all []Given, holders Holders, err error) {
+	var ordered []Sequence
+	err = c.each(c.plan.everyone(), func(m Member, s Store) error {
+		given, err := s.Freeze(c.ctx, &c.plan, c.ballot, c.missing)
+		if err != nil {
+			return fmt.Errorf("freeze %s: %w", m.Address, err)
+		}
+		all, holders.Proxies = append(all, given), append(holders.Proxies, given.Proxies)
+		if HasMember(c.plan.Previous, m.ID) {
+			ordered = append(ordered, given.Sequences...)
+		}
+		return errors.Join(c.did(Frozen, m), c.plan.refuseSingles(given.Sequences))
+	})
+	if names, _ := c.awayOf(c.plan.everyone()); len(names) > 0 {
+		holders.Unasked = names[0] // all others are there
+	}
+	if err == nil {
+		err = c.ordersAway(ordered)
+	}
+	return all, holders, err
+}
+
+// begin starts the plan, which is decided, on all members that can be reached. One that is away
+// obeys it when it is met again, as long as another one knows it.
+func (c *Coordinator) begin() error {
+	defer c.outlive()()
+	done, err := c.settle(&c.plan, nil)
+	away, why := c.awayOf(c.plan.everyone())
+	switch {
+	case err != nil:
+		return err
+	case len(done) == 0:
+		return &Error{
+			Finding: fmt.Sprintf("change %s is decided, but was not finished", c.plan.UUID), Remedy: "say " + c.plan.statement() + " again", Err: why,
+		}
+	}
+	c.plan.State = InForce
+	c.config.Log.Info("change of sequence servers done", zap.String("change", c.plan.UUID), zap.Uint64("plan", c.plan.Number),
+		zap.String("servers", Addresses(c.plan.Members)), zap.Strings("away", away), logfield.Err(why))
 	return nil
 }
 
-// awayOf names the members among some that cannot be reached.
-func (c *Coordinator) awayOf(members []Member) (names []string, err error) {
-	for _, m := range members {
-		if _, why := c.Store(m.Address); why != nil {
-			names = append(names, m.Address)
-			err = errors.Join(err, why)
+// settle brings the members that can be reached to what became of the change, and returns those
+// with which that went well.
+func (c *Coordinator) settle(now, void *Plan) (done []Met, err error) {
+	met := c.reports(c.plan.everyone())
+	_, failed := Reconcile(c.ctx, met, now, void, func(step string, m *Met) error { return c.did(step, m.Member) })
+	for i, why := range failed {
+		switch {
+		case why == nil:
+			done = append(done, met[i])
+		case isOver(why):
+			return nil, why
+		default:
+			c.met[met[i].Member.Address].Err = why
 		}
 	}
-	return names, err
+	return done, nil
 }
 
-// did tells of a step.
-func (c *Coordinator) did(step string, m Member) error {
-	c.config.Log.Info("step of a change of sequence servers", zap.String("change", c.plan.UUID), zap.String("state", step), zap.String("server", m.Address))
-	return c.goOn(step, m.Address)
-}
-
-// goOn returns an error where a test ends the coordinator behind a step.
-func (c *Coordinator) goOn(step, address string) error {
-	if err := c.servers.Did(step, address); err != nil {
-		return &killedError{err}
+// undo aborts a change that failed before it was known to be decided, and returns why it failed.
+// Should it find that the change is decided, it finishes it.
+func (c *Coordinator) undo(why error) error {
+	defer c.outlive()()
+	decided, err := false, error(nil)
+	if c.accepting {
+		decided, err = c.takeOver()
 	}
-	return nil
+	if err == nil && decided {
+		c.config.Log.Info("change of sequence servers decided all the same", zap.String("change", c.plan.UUID), logfield.Err(why))
+		return c.begin()
+	}
+	if err == nil {
+		err = c.abort()
+	}
+	if err == nil {
+		return why
+	}
+	return errors.Join(why, &Error{
+		Finding: fmt.Sprintf("change %s is neither done nor undone", c.plan.UUID), Remedy: "say " + c.plan.statement() + " again", Err: err,
+	})
 }
 
-// killedError ends a coordinator in the middle, and nothing is undone.
-type killedError struct{ error }
-
-func (e *killedError) Unwrap() error { return e.error }
-
-// isOver reports whether an error means that this coordinator does no more, whatever is open.
-func isOver(err error) bool {
-	var killed *killedError
-	return errors.As(err, &killed) || errors.Is(err, ErrTakenOver)
-}
-
-// outlive has what follows go on although the command may end.
-func (c *Coordinator) outlive() (end func()) {
-	was := c.ctx
-	ctx, stop := c.servers.Outlive(was)
-	c.ctx = ctx
-	return func() { stop(); c.ctx = was }
-}
-
-// Current reads the plan in force, and the change that is open if there is one, from all servers
-// that are known here, and those that these know.
-func (c *Coordinator) Current() (now Plan, open *Plan, err error) {
-	var all []Met
-	var asked, ask []Member
-	for _, address := range c.config.Known {
-		ask = append(ask, Member{Address: address})
+// reconcile brings the members that can be reached to the plan in force, and lets those go on
+// that a change left which came to nothing. add is the address of a server that may have seen one
+// of these, or "". brought tells that one of them was behind.
+func (c *Coordinator) reconcile(now *Plan, add string) (brought bool, err error) {
+	ask := slices.Concat(now.Members, now.Previous)
+	if now.Number == 0 {
+		ask = append(ask, Member{Address: c.config.Known[0]})
 	}
-	for len(ask) > 0 {
-		all, asked = append(all, c.reports(ask)...), append(asked, ask...)
-		now, open = Latest(all)
-		ask = nil
-		known := slices.Concat(now.Members, now.Previous)
-		if open != nil {
-			known = slices.Concat(known, open.Members, open.Previous)
-		}
-		for _, m := range known {
-			if !HasAddress(slices.Concat(asked, ask), m.Address) {
-				ask = append(ask, m)
-			}
-		}
+	if add != "" {
+		ask = append(ask, Member{Address: add})
 	}
-	if len(all) == 0 {
-		_, why := c.awayOf(asked)
-		return now, nil, &Error{Finding: "no sequence server can be reached", Err: why, Unreached: true}
-	}
-	c.plan = now
-	return now, open, nil
-}
-
-// Said is what a server said when it was last asked, or why it is away.
-func (c *Coordinator) Said(address string) (Report, error) {
-	c.reach(address)
-	return c.met[address].Report, c.met[address].Err
-}
-
-// reports asks members which plans they know, each once. One that does not answer is away.
-func (c *Coordinator) reports(members []Member) (all []Met) {
-	var addresses []string
-	for _, m := range members {
-		addresses = append(addresses, m.Address)
-	}
-	c.reach(addresses...)
-	for i, m := range members {
-		at := c.met[m.Address]
-		if at.Err != nil || slices.Contains(addresses[:i], m.Address) {
-			continue
-		}
-		if at.Report, at.Err = at.Store.Report(c.ctx); at.Err == nil {
-			at.Member = m
-			all = append(all, *at)
-		}
-	}
-	return all
+	brought, failed := Reconcile(c.ctx, c.reports(ask), now, nil, nil)
+	return brought, errors.Join(failed...)
 }

@@ -2,9 +2,7 @@ package change
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 )
 
 // Servers is the way to the sequence servers, and what is around a change.
@@ -141,101 +139,4 @@ type Holders struct {
 	// Unasked is the address of a member that is taken out and could not be asked, or "": nobody
 	// knows who was registered with it alone.
 	Unasked string
-}
-
-// Met is a server, and its report, in which there is nothing if it did not answer.
-type Met struct {
-	Store
-	Report
-	Member Member // as the plan has it, for who goes by that
-	Err    error  // why it did not answer
-}
-
-// Reconcile brings those of some servers to the plan in force, or decided, that are behind it, and
-// has those go on that a change left which came to nothing, by their own reports, or as its
-// coordinator says of void, which may be nil. It does what it can. brought tells that one of them
-// was behind, failed what could not be done, by position. did is called after each step, and ends
-// all with an error; it may be nil.
-func Reconcile(ctx context.Context, met []Met, now, void *Plan, did func(step string, m *Met) error) (brought bool, failed []error) {
-	if did == nil {
-		did = func(string, *Met) error { return nil }
-	}
-	failed = make([]error, len(met))
-	var known []Knowledge
-	var unknown error
-	// First those that stay: what is made there by hand until they obey the others hear of.
-	for _, stays := range []bool{true, false} {
-		for i := range met {
-			m := &met[i]
-			if !m.behind(now) || now.stays(m.ID) != stays {
-				continue
-			}
-			if known == nil {
-				known, unknown = knowledge(ctx, met, now)
-			}
-			caught, why := obey(ctx, m, now, known, unknown)
-			if brought, failed[i] = brought || caught, why; why != nil {
-				continue
-			}
-			if failed[i] = did(InForce, m); failed[i] != nil {
-				return brought, failed
-			}
-		}
-		if brought {
-			known = nil
-		}
-	}
-	for i := range met {
-		m := &met[i]
-		for j := range m.Plans {
-			p := &m.Plans[j]
-			isVoid := void != nil && p.UUID == void.UUID
-			isLeft := p.State == Proposed && !p.follows(now) // another plan was made since
-			if !p.Open() || p.UUID == now.UUID || !isVoid && !isLeft && !p.Vetoed(met) {
-				continue
-			}
-			if why := m.LetGo(ctx, p); why != nil {
-				failed[i] = errors.Join(failed[i], why)
-			} else if failed[i] = did(Aborted, m); failed[i] != nil {
-				return brought, failed
-			}
-		}
-	}
-	return brought, failed
-}
-
-// behind reports whether a server has yet to obey the plan in force, or to leave by it. Servers
-// join the first plan by themselves.
-func (m *Met) behind(now *Plan) bool {
-	return m.Plan < now.Number && (m.Plan > 0 || len(now.Previous) > 0) && (HasMember(now.Members, m.ID) || HasMember(now.Previous, m.ID))
-}
-
-// knowledge reads what servers know that one takes over which is brought to a plan. Those that do
-// not answer are passed over: what one knows others know, too.
-func knowledge(ctx context.Context, met []Met, p *Plan) (all []Knowledge, failed error) {
-	for _, m := range met {
-		var known Knowledge
-		err := m.Err
-		if err == nil {
-			known, err = m.Knowledge(ctx, p)
-		}
-		if err == nil {
-			all = append(all, known)
-		}
-		failed = errors.Join(failed, err)
-	}
-	return all, failed
-}
-
-// obey brings a server that is behind to a plan, by what others know. unknown is why some did not
-// tell.
-func obey(ctx context.Context, m *Met, p *Plan, known []Knowledge, unknown error) (brought bool, err error) {
-	has := slices.IndexFunc(known, func(k Knowledge) bool { return k.Complete })
-	switch {
-	case has >= 0:
-		return m.Obey(ctx, p, known[has].Floors, known)
-	case len(p.Previous) == 0: // the first plan has none
-		return m.Obey(ctx, p, Floors{}, known)
-	}
-	return false, errors.Join(fmt.Errorf("no member that has the floors of plan %d can be reached", p.Number), unknown)
 }

@@ -139,8 +139,8 @@ func (m *Marks) Lower(name string, s segment.Segment) Mark {
 	return was
 }
 
-// Restore undoes Lower.
-func (m *Marks) Restore(name string, was Mark) {
+// UndoLower undoes Lower.
+func (m *Marks) UndoLower(name string, was Mark) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.epochs[name] == was.Epoch {

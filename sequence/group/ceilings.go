@@ -110,33 +110,33 @@ func (g *Ceilings) replicates() bool {
 	return g.InForce() && (now == nil || now.Cluster == "")
 }
 
-// UpTo is how far the numbers of a sequence may go at present.
-func (g *Ceilings) UpTo(ctx context.Context, conn *sql.Conn, name string) (limit.UpTo, error) {
+// Bound is how far the numbers of a sequence may go at present.
+func (g *Ceilings) Bound(ctx context.Context, conn *sql.Conn, name string) (limit.Bound, error) {
 	if !g.InForce() {
-		return limit.UpTo{}, nil
+		return limit.Bound{}, nil
 	}
 	if ceiling, ok := g.Ceiling(name); ok {
-		return limit.UpTo{Grouped: true, Ceiling: ceiling}, nil
+		return limit.Bound{Grouped: true, Ceiling: ceiling}, nil
 	}
 	now := g.Current()
 	if now == nil {
-		return limit.UpTo{}, link.ErrUnchosen
+		return limit.Bound{}, link.ErrUnchosen
 	}
 	stored, err := g.ReadRow(ctx, conn, name)
 	if err != nil {
-		return limit.UpTo{}, err
+		return limit.Bound{}, err
 	}
 	known, err := g.Limits.Read(ctx, conn, limit.Scope{Name: name})
 	if err != nil {
-		return limit.UpTo{}, err
+		return limit.Bound{}, err
 	}
 	l, err := g.Limits.Admitted(known, now, stored.Position())
 	if err != nil {
-		return limit.UpTo{}, err
+		return limit.Bound{}, err
 	}
 	if l.Granted == 0 {
-		return limit.UpTo{}, store.OutcomeAtCeiling
+		return limit.Bound{}, store.OutcomeAtCeiling
 	}
 	g.Learn(name, l.Granted)
-	return limit.UpTo{Grouped: true, Ceiling: l.Granted}, nil
+	return limit.Bound{Grouped: true, Ceiling: l.Granted}, nil
 }

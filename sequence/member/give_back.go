@@ -17,7 +17,7 @@ func (v *Server) TakeBack(ctx context.Context, name string, epoch uint64, seg se
 	done, err := v.GiveBack(ctx, name, epoch, seg)
 	if !done && !errors.Is(err, link.ErrOutcome) {
 		// else the row may stand there, which is no row gone back
-		v.Marks.Restore(name, was)
+		v.Marks.UndoLower(name, was)
 	}
 	v.counters.Lose(name, stats.ReturnedOr(stats.UnusedRefused, done), seg.Remaining())
 }
@@ -47,7 +47,7 @@ func (v *Server) GiveBack(ctx context.Context, name string, epoch uint64, seg se
 	}
 	v.lowest.lower(name)
 	defer v.lowest.lower(name)
-	done, hit, err := v.PutBack(ctx, h, name, epoch, seg, lowered)
+	done, hit, err := v.Store.GiveBack(ctx, h, name, epoch, seg, lowered)
 	if (done || hit && errors.Is(err, link.ErrOutcome)) && v.lowest.of(name, epoch, h.Plan) == seg.Last() {
 		// the row may stand there
 		v.lowest.set(name, epoch, h.Plan, lowered)

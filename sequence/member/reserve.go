@@ -97,7 +97,7 @@ type demand struct{ n, want, need uint64 }
 var errEndMoves = errors.New("the end of the sequence moves")
 
 // remedy does what an attempt needs before the next one, and says how many numbers that asks for.
-// t.err is told if there is none.
+// t.Err says why if there is none.
 func (v *Server) remedy(ctx context.Context, among *Among, name string, epoch uint64, d demand, do remedy, t *Attempt) (n uint64, err error) {
 	switch do {
 	case remedyPutBack:
@@ -167,8 +167,8 @@ func (v *Server) due(among *Among, name string, n uint64, t *Attempt) Due {
 	d := Due{
 		Server:  v,
 		N:       n,
-		Window:  t.UpTo.Grouped && v.Ceilings.WindowDue(name, last, n),
-		Witness: t.UpTo.Witnessed && v.witnessDue(name, h, last, t.Grant.Max, among.aheadOf(name, n)),
+		Window:  t.Bound.Grouped && v.Ceilings.WindowDue(name, last, n),
+		Witness: t.Bound.Witnessed && v.witnessDue(name, h, last, t.Grant.Max, among.aheadOf(name, n)),
 	}
 	if !d.Window && !d.Witness {
 		return Due{}
@@ -183,7 +183,7 @@ type Attempt struct {
 	// Grant has the numbers with OutcomeDone. With OutcomeNewRule it may have numbers that went by
 	// the old one.
 	Grant store.Grant
-	UpTo  limit.UpTo // what kept them from going on
+	Bound limit.Bound // what kept them from going on
 
 	lost uint64       // numbers that were taken, and that nobody gives
 	why  stats.Unused // nobody does
@@ -204,12 +204,12 @@ func (v *Server) Attempt(ctx context.Context, members []*Server, name string, n 
 
 	used := v.Rules.Of(name)
 	t := store.Taking{Name: name, N: n, Used: used, Share: v.ShareOf(name, used)}
-	if t.UpTo, err = v.Ceilings.UpTo(ctx, conn, name); err != nil {
+	if t.Bound, err = v.Ceilings.Bound(ctx, conn, name); err != nil {
 		return failed(err)
 	}
 	if t.Share.Shared() && !planted.Fault(planted.CeilingMember) {
-		t.UpTo.Witnessed = true
-		if t.UpTo.Recorded, err = v.RecordedCeiling(ctx, conn, name, t.Share.Plan); err != nil {
+		t.Bound.Witnessed = true
+		if t.Bound.Recorded, err = v.RecordedCeiling(ctx, conn, name, t.Share.Plan); err != nil {
 			return failed(err)
 		}
 	}
@@ -217,7 +217,7 @@ func (v *Server) Attempt(ctx context.Context, members []*Server, name string, n 
 		t.Floor = v.Marks.Of(name)
 	}
 	t.Epoch, t.Low = v.Marks.Epoch(name), v.lowestOf(name, t.Share)
-	if err := v.Prepare(&t); err != nil {
+	if err := v.PrepareTaking(&t); err != nil {
 		return failed(err)
 	}
 	did := Attempt{Attempt: v.Take(ctx, conn, &t)}
@@ -265,7 +265,7 @@ func (v *Server) granted(t *store.Taking, did *Attempt) {
 		did.lost, did.why = h.Whole(t.N), stats.UnusedRefused
 		return
 	}
-	did.Grant, did.UpTo = g, t.UpTo
+	did.Grant, did.Bound = g, t.Bound
 }
 
 // MayGive makes sure, after numbers were taken, that the server is still the one to give them.
@@ -283,7 +283,7 @@ func (v *Server) MayGive(ctx context.Context, conn *sql.Conn, members []*Server,
 			return o
 		}
 	}
-	if t.UpTo.Grouped && !v.options.OrderWithoutReplica() {
+	if t.Bound.Grouped && !v.options.OrderWithoutReplica() {
 		if err := v.Ceilings.StillHolds(ctx, conn); err != nil {
 			return err
 		}

@@ -52,9 +52,9 @@ func (p *Pace) Rate() float64 { return p.Recent / PaceWindow.Seconds() }
 // lag of the measurement behind a rising rate.
 func (p *Pace) wanted() float64 { return p.Rate() * p.Cover.Seconds() * Headroom }
 
-// Plan returns the size of the next segment and the low-water mark: with fewer cached numbers than
+// Sizes returns the size of the next segment and the low-water mark: with fewer cached numbers than
 // that, the next segment is reserved. rest is how many numbers remain to the sequence's maximum.
-func (p *Pace) Plan(rest uint64) (size, low uint64) {
+func (p *Pace) Sizes(rest uint64) (size, low uint64) {
 	limit := max(rest/CeilingShare, 1)
 	size = max(p.Base, clampUint(p.Peak))
 	low = max(p.Base/2, clampUint(p.wanted()))

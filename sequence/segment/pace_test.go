@@ -33,7 +33,7 @@ func TestPlanFollowsRateWithinItsBounds(t *testing.T) {
 		if c.rate > 0 && c.rate < 1 {
 			p.Observe(now, 6)
 		}
-		size, low := p.Plan(c.left)
+		size, low := p.Sizes(c.left)
 		if size < c.minSize || size > c.size {
 			t.Errorf("%s: size is %d, want %d to %d", c.name, size, c.minSize, c.size)
 		}
@@ -63,7 +63,7 @@ func TestClockThatGoesBackIsHarmless(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	p.Observe(now, 600)
 	p.Observe(now.Add(-time.Hour), 600)
-	if size, low := p.Plan(math.MaxUint64); size < 1000 || size > 30000 || low > size {
+	if size, low := p.Sizes(math.MaxUint64); size < 1000 || size > 30000 || low > size {
 		t.Errorf("got size %d and water mark %d, want a size between 1000 and 30000", size, low)
 	}
 }

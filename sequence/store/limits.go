@@ -186,14 +186,3 @@ func (t LimitTable) Begin(ctx context.Context, tx *sql.Tx, p *change.Plan, id st
 	}
 	return nil
 }
-
-// WriteError adds the table's name to an error of writing it.
-func WriteError(table string, err error) error {
-	if err != nil {
-		return fmt.Errorf("write table %s: %w", table, err)
-	}
-	return nil
-}
-
-// FloorBatch bounds the rows in one statement.
-const FloorBatch = 500

@@ -157,6 +157,14 @@ func ListProxies(text *strings.Builder, proxies []Proxy, table string, several b
 	}
 }
 
+// RegisteredError says that a sequence is not restarted, because other proxies are registered and
+// may hold numbers of it.
+type RegisteredError struct {
+	Sequence string
+	Table    string  // "`app`.`sequence_proxy`"
+	Proxies  []Proxy // the others
+}
+
 func (e *RegisteredError) Error() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "sequence %q is not restarted and continues where it was, because other proxies are registered and may hold numbers of it: ", e.Sequence)
@@ -206,4 +214,23 @@ func MergeProxies(lists [][]Proxy) (all []Proxy) {
 	}
 	slices.SortStableFunc(all, func(x, y Proxy) int { return x.Since.Compare(y.Since) })
 	return all
+}
+
+// OtherProxies returns the other registered proxies. The query ends with locking.
+func (st *Store) OtherProxies(ctx context.Context, on link.Querier, locking string) ([]Proxy, error) {
+	all, err := st.Proxies.ListOn(ctx, on, locking)
+	return slices.DeleteFunc(all, func(p Proxy) bool { return p.ID == st.Registry.ID }), err
+}
+
+// RefuseOthers keeps other proxies from registering until the transaction ends. It fails if one is
+// registered.
+func (st *Store) RefuseOthers(ctx context.Context, tx *sql.Tx, name string) error {
+	others, err := st.OtherProxies(ctx, tx, " FOR UPDATE")
+	if err != nil {
+		return err
+	}
+	if len(others) > 0 {
+		return &RegisteredError{Sequence: name, Table: st.Table.Proxies, Proxies: others}
+	}
+	return nil
 }

@@ -273,3 +273,14 @@ func (s *Schema) lacking(columns [][]string) (findings []error) {
 	}
 	return findings
 }
+
+// WriteError adds the table's name to an error of writing it.
+func WriteError(table string, err error) error {
+	if err != nil {
+		return fmt.Errorf("write table %s: %w", table, err)
+	}
+	return nil
+}
+
+// FloorBatch bounds the rows in one statement.
+const FloorBatch = 500

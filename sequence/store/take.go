@@ -28,15 +28,15 @@ type Taking struct {
 	below   uint64 // the id must be below it; 0: any
 	Floor   uint64 // no number is at or below it
 	width   uint64 // from before the first number to the last
-	UpTo    limit.UpTo
+	Bound   limit.Bound
 	Node    *link.Choice                      // the node whose ceiling bounds the numbers; nil: none
 	full    Outcome                           // why there is no room below
 	Numbers func(last uint64) segment.Segment // the numbers that end at last
 }
 
-// Prepare makes the statement.
-func (st *Store) Prepare(t *Taking) error {
-	name, n, rule, h, upTo := t.Name, t.N, t.Used, t.Share, t.UpTo
+// PrepareTaking makes the statement.
+func (st *Store) PrepareTaking(t *Taking) error {
+	name, n, rule, h, upTo := t.Name, t.N, t.Used, t.Share, t.Bound
 	highest, full := st.Seen.Load().Max, OutcomeNoRoom
 	if rule.Max != 0 {
 		highest = min(highest, rule.Max)

@@ -181,10 +181,10 @@ func (v *Server) lowestOf(name string, h segment.Share) uint64 {
 	return v.lowest.of(name, v.Marks.Epoch(name), h.Plan)
 }
 
-// Watch records how far rows stand here, and raises those that have gone back. It is called after
+// WatchRows records how far rows stand here, and raises those that have gone back. It is called after
 // changes were obeyed, so that new epochs and rules are known. It returns no error: the next round
 // looks again.
-func (v *Server) Watch(ctx context.Context, among *Among, names []string) {
+func (v *Server) WatchRows(ctx context.Context, among *Among, names []string) {
 	registered := v.Registry.ListedID() != ""
 	begun, before := v.lowest.look(), make(map[string]floor.Mark, len(names))
 	for _, name := range names {

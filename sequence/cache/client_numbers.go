@@ -26,8 +26,8 @@ func (c *Cache) Highest() uint64 {
 	return c.max
 }
 
-// TakeOut takes numbers out of what is held, and returns what spentUpTo does. In steps the numbers
-// are good together only, so all are given up.
+// TakeOut takes numbers out of what is held, and returns the highest that is spent.
+// In steps the numbers are good together only, so all are given up.
 func (c *Cache) TakeOut(numbers []uint64, inSteps bool) (spent uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

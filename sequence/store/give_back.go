@@ -5,16 +5,15 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/link"
 	"seqproxy/sequence/segment"
 )
 
-// PutBack sets the row to lowered, in one transaction with the checks that allow it. hit: the row
+// GiveBack sets the row to lowered, in one transaction with the checks that allow it. hit: the row
 // stood at the end of seg, under the plan of seg.
-func (st *Store) PutBack(ctx context.Context, h segment.Share, name string, epoch uint64, seg segment.Segment, lowered uint64) (done, hit bool, err error) {
+func (st *Store) GiveBack(ctx context.Context, h segment.Share, name string, epoch uint64, seg segment.Segment, lowered uint64) (done, hit bool, err error) {
 	args := []any{lowered, name, seg.Last()}
 	if h.Plan != 0 {
 		args = append([]any{h.Plan, h.ID}, args...)
@@ -59,30 +58,3 @@ func (st *Store) PutBack(ctx context.Context, h segment.Share, name string, epoc
 
 // errTombstone rolls back: the sequence was dropped since, or counts above the numbers.
 var errTombstone = errors.New("a tombstone reaches the numbers")
-
-// OtherProxies returns the other registered proxies. The query ends with locking.
-func (st *Store) OtherProxies(ctx context.Context, on link.Querier, locking string) ([]Proxy, error) {
-	all, err := st.Proxies.ListOn(ctx, on, locking)
-	return slices.DeleteFunc(all, func(p Proxy) bool { return p.ID == st.Registry.ID }), err
-}
-
-// RefuseOthers keeps other proxies from registering until the transaction ends. It fails if one is
-// registered.
-func (st *Store) RefuseOthers(ctx context.Context, tx *sql.Tx, name string) error {
-	others, err := st.OtherProxies(ctx, tx, " FOR UPDATE")
-	if err != nil {
-		return err
-	}
-	if len(others) > 0 {
-		return &RegisteredError{Sequence: name, Table: st.Table.Proxies, Proxies: others}
-	}
-	return nil
-}
-
-// RegisteredError says that a sequence is not restarted, because other proxies are registered and
-// may hold numbers of it.
-type RegisteredError struct {
-	Sequence string
-	Table    string  // "`app`.`sequence_proxy`"
-	Proxies  []Proxy // the others
-}

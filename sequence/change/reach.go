@@ -1,0 +1,203 @@
+package change
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Config is what a coordinator knows of the proxy that it works for.
+type Config struct {
+	Log        *zap.Logger
+	Host       string   // who makes the change, for people
+	Known      []string // addresses of the servers in use, at least one
+	Interleave string   // of a plan by which one server becomes several
+	Block      uint64
+	// how far above its last number a member may go at most before another records more
+	Ahead       uint64
+	NoWriters   bool // no application counts in the tables
+	Tables      Tables
+	FillTimeout time.Duration // how long caches may take to be filled
+	Random      func() uint32 // tells the ballots of two coordinators apart
+}
+
+// Tables are the quoted names of tables, for error texts.
+type Tables struct{ First, Member, Plan, Start string }
+
+// Coordinator makes one change, or looks which plan is in force. It is for one goroutine, and
+// one use.
+type Coordinator struct {
+	servers Servers
+	config  Config
+	ctx     context.Context // of the command, or what goes on behind it
+
+	asked  Change
+	plan   Plan   // that the change leads to; the one in force where there is no change
+	base   uint64 // number of the plan in force that it was drafted from
+	ballot uint64 // under which this coordinator writes
+	// members were asked to accept the plan: it may be decided
+	accepting bool
+
+	// id of a member that is taken out and cannot be reached: the others have recorded its ceilings
+	missing string
+
+	met map[string]*Met // by address, as they were last asked
+}
+
+// New returns a coordinator for a command that ends with ctx. Close it.
+func New(ctx context.Context, servers Servers, config Config) *Coordinator {
+	return &Coordinator{servers: servers, config: config, ctx: ctx, met: make(map[string]*Met)}
+}
+
+// Close closes its connections.
+func (c *Coordinator) Close() error {
+	var all []error
+	for _, m := range c.met {
+		if m.Store != nil {
+			all = append(all, m.Close())
+		}
+	}
+	clear(c.met)
+	return errors.Join(all...)
+}
+
+// Plan is the plan that was made, or that is in force.
+func (c *Coordinator) Plan() Plan { return c.plan }
+
+// Store returns a server, or why it cannot be reached. Once away, it stays so for this change: a
+// member that comes back in the middle is brought to the plan later.
+func (c *Coordinator) Store(address string) (Store, error) {
+	c.reach(address)
+	return c.met[address].Store, c.met[address].Err
+}
+
+// reach connects to servers, all at the same time.
+func (c *Coordinator) reach(addresses ...string) {
+	news := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(addresses))), func(address string) bool { return c.met[address] != nil })
+	if len(news) == 0 {
+		return
+	}
+	stores, errs := c.servers.Reach(c.ctx, news)
+	for i, address := range news {
+		if c.met[address] = (&Met{Store: stores[i], Err: errs[i]}); errs[i] != nil {
+			c.met[address].Store = nil
+		}
+	}
+}
+
+// each calls f for those of some members that can be reached, until it fails.
+func (c *Coordinator) each(members []Member, f func(m Member, s Store) error) error {
+	for _, m := range members {
+		s, err := c.Store(m.Address)
+		if err != nil {
+			continue
+		}
+		if err := f(m, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awayOf names the members among some that cannot be reached.
+func (c *Coordinator) awayOf(members []Member) (names []string, err error) {
+	for _, m := range members {
+		if _, why := c.Store(m.Address); why != nil {
+			names = append(names, m.Address)
+			err = errors.Join(err, why)
+		}
+	}
+	return names, err
+}
+
+// did tells of a step.
+func (c *Coordinator) did(step string, m Member) error {
+	c.config.Log.Info("step of a change of sequence servers", zap.String("change", c.plan.UUID), zap.String("state", step), zap.String("server", m.Address))
+	return c.goOn(step, m.Address)
+}
+
+// goOn returns an error where a test ends the coordinator behind a step.
+func (c *Coordinator) goOn(step, address string) error {
+	if err := c.servers.Did(step, address); err != nil {
+		return &killedError{err}
+	}
+	return nil
+}
+
+// killedError ends a coordinator in the middle, and nothing is undone.
+type killedError struct{ error }
+
+func (e *killedError) Unwrap() error { return e.error }
+
+// isOver reports whether an error means that this coordinator does no more, whatever is open.
+func isOver(err error) bool {
+	var killed *killedError
+	return errors.As(err, &killed) || errors.Is(err, ErrTakenOver)
+}
+
+// outlive has what follows go on although the command may end.
+func (c *Coordinator) outlive() (end func()) {
+	was := c.ctx
+	ctx, stop := c.servers.Outlive(was)
+	c.ctx = ctx
+	return func() { stop(); c.ctx = was }
+}
+
+// Current reads the plan in force, and the change that is open if there is one, from all servers
+// that are known here, and those that these know.
+func (c *Coordinator) Current() (now Plan, open *Plan, err error) {
+	var all []Met
+	var asked, ask []Member
+	for _, address := range c.config.Known {
+		ask = append(ask, Member{Address: address})
+	}
+	for len(ask) > 0 {
+		all, asked = append(all, c.reports(ask)...), append(asked, ask...)
+		now, open = Latest(all)
+		ask = nil
+		known := slices.Concat(now.Members, now.Previous)
+		if open != nil {
+			known = slices.Concat(known, open.Members, open.Previous)
+		}
+		for _, m := range known {
+			if !HasAddress(slices.Concat(asked, ask), m.Address) {
+				ask = append(ask, m)
+			}
+		}
+	}
+	if len(all) == 0 {
+		_, why := c.awayOf(asked)
+		return now, nil, &Error{Finding: "no sequence server can be reached", Err: why, Unreached: true}
+	}
+	c.plan = now
+	return now, open, nil
+}
+
+// Said is what a server said when it was last asked, or why it is away.
+func (c *Coordinator) Said(address string) (Report, error) {
+	c.reach(address)
+	return c.met[address].Report, c.met[address].Err
+}
+
+// reports asks members which plans they know, each once. One that does not answer is away.
+func (c *Coordinator) reports(members []Member) (all []Met) {
+	var addresses []string
+	for _, m := range members {
+		addresses = append(addresses, m.Address)
+	}
+	c.reach(addresses...)
+	for i, m := range members {
+		at := c.met[m.Address]
+		if at.Err != nil || slices.Contains(addresses[:i], m.Address) {
+			continue
+		}
+		if at.Report, at.Err = at.Store.Report(c.ctx); at.Err == nil {
+			at.Member = m
+			all = append(all, *at)
+		}
+	}
+	return all
+}
