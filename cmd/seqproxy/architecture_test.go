@@ -38,9 +38,10 @@ func TestThePageOfTheArchitectureNamesWhatIsThere(t *testing.T) {
 
 // rooms are the folders on the map, from the bottom up.
 var rooms = []string{
-	"protocol", "backend", "statement", "sequence/segment", "sequence/limit", "sequence/change",
-	"sequence/link", "sequence/store", "sequence/group", "sequence/member", "sequence", "proxy/state",
-	"proxy/plan", "proxy/keys", "proxy/session", "proxy", "admin",
+	"protocol", "backend", "statement", "sequence/segment", "sequence/limit", "sequence/floor",
+	"sequence/change", "sequence/link", "sequence/store", "sequence/group", "sequence/member",
+	"sequence/cache", "sequence", "proxy/state", "proxy/plan", "proxy/keys", "proxy/login",
+	"proxy/kill", "proxy/session", "proxy", "admin",
 }
 
 // TestThePageOfTheArchitectureHasTheRooms makes the map of what the doc.go of each room says: what
