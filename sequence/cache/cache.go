@@ -17,9 +17,6 @@ import (
 	"seqproxy/sequence/store"
 )
 
-// maxQueued bounds the segments that wait behind the current one without adjoining it.
-const maxQueued = 64
-
 // Reserver takes numbers out of durable storage.
 type Reserver interface {
 	// Reserve returns a segment of at most want and at least need numbers, which are the caller's
@@ -75,9 +72,6 @@ type Common struct {
 // Cache holds the numbers of one sequence and hands them out. Taking a number that is in memory is
 // one short critical section, without I/O or allocation. At most one reservation is in flight;
 // callers that find nothing wait for it in the order they came.
-//
-// The numbers that leave rise strictly: once a number has left, no smaller one does. A rest that is
-// too short for a run is therefore skipped if the next segment does not adjoin it.
 type Cache struct {
 	Name     string // as the table spells it
 	all      *Common
@@ -90,20 +84,17 @@ type Cache struct {
 	waiters   sync.Pool    // those that nobody uses
 	Score     *stats.Score // of all caches of the sequence
 
-	mu     sync.Mutex
-	cur    segment.Segment   // numbers are taken from here
-	queue  []segment.Segment // segments behind cur, rising, adjoining neither cur nor each other
-	cached uint64            // numbers in cur and queue
-	low    uint64            // below this many held, the next segment is fetched
-	given  uint64            // numbers handed out since the cache was made
-	end    error             // not nil: gives nothing any more
-	flying bool              // a reservation is in flight; its goroutine clears this
-	first  *waiter           // callers without a number, in the order they came
+	mu     sync.Mutex // guards all that follows
+	stock  stock
+	low    uint64  // below this many held, the next segment is fetched
+	end    error   // not nil: gives nothing any more
+	flying bool    // a reservation is in flight; its goroutine clears this
+	first  *waiter // callers without a number, in the order they came
 	final  *waiter
 	queued int // how many they are
 	alarm  alarm
 
-	// What the reservations know; guarded by mu.
+	// What the reservations know.
 	pace     segment.Pace
 	cover    time.Duration // of the sequence's own definition; 0: Tuning.OutageCover
 	measured uint64        // given, when pace was last told
@@ -136,14 +127,9 @@ type Cache struct {
 	idle       bool      // it is filled up as nothing was taken for a while
 	trouble    Trouble   // of the reservation in flight
 	reservedAt time.Time // zero: nothing was reserved yet
-	// numbers that came since the cache was made: those that are held, leaving, given and, in gaps,
-	// unused
-	reserved uint64
-	leaving  uint64 // numbers that are held no more, and are being given back
-	gaps     stats.UnusedCounts
-	buried   bool // its counts are kept elsewhere
-	waits    uint64
-	fetches  uint64 // reservations begun while nobody waited
+	buried     bool      // its counts are kept elsewhere
+	waits      uint64
+	fetches    uint64 // reservations begun while nobody waited
 }
 
 // New makes the cache of a sequence whose row was read as found. It starts nothing.
@@ -166,9 +152,10 @@ func (c *Cache) Take(ctx context.Context, n uint64, deadline time.Time) (first, 
 	c.mu.Lock()
 	if c.end == nil && c.first == nil {
 		// Callers that came earlier go first: otherwise single takes would starve a long run.
-		if number, ok := c.takeLocked(n); ok {
-			step := c.cur.Step
-			if c.cached < c.low && !c.flying && !c.dry {
+		if number, ok := c.stock.take(n); ok {
+			c.resting = false
+			step := c.stock.cur.Step
+			if c.stock.cached < c.low && !c.flying && !c.dry {
 				c.flyLocked()
 			}
 			c.mu.Unlock()
@@ -209,61 +196,13 @@ func (c *Cache) Take(ctx context.Context, n uint64, deadline time.Time) (first, 
 	return first, step, err
 }
 
-// takeLocked takes n numbers from what is held, skipping rests that are too short.
-func (c *Cache) takeLocked(n uint64) (uint64, bool) {
-	number, ok := c.cur.Take(n)
-	if !ok {
-		if c.cur.Run == 0 && len(c.queue) == 0 || !c.advanceLocked(n) {
-			return 0, false
-		}
-		number, _ = c.cur.Take(n)
-	}
-	c.cached -= n
-	c.given += n
-	c.resting = false
-	return number, true
-}
-
-// advanceLocked makes the first segment that can give n numbers, behind a border or in the queue,
-// the current one. It changes nothing if there is none.
-func (c *Cache) advanceLocked(n uint64) bool {
-	if skip, ok := c.cur.Skip(n); ok {
-		c.gaps[stats.UnusedRun] += skip
-		c.cached -= skip
-		return true
-	}
-	for i := range c.queue {
-		skip, ok := c.queue[i].Skip(n)
-		if !ok {
-			continue
-		}
-		skip += c.cur.Remaining()
-		for j := range i {
-			skip += c.queue[j].Remaining()
-		}
-		c.gaps[stats.UnusedRun] += skip
-		c.cached -= skip
-		c.cur = c.queue[i]
-		c.queue = append(c.queue[:0], c.queue[i+1:]...)
-		return true
-	}
-	return false
-}
-
-// discardLocked gives up all that is held.
-func (c *Cache) discardLocked(why stats.Unused) {
-	c.gaps[why] += c.cached
-	c.cached, c.cur, c.queue = 0, segment.Segment{}, c.queue[:0]
-}
-
 // missLocked counts numbers that came, and that are not held.
 func (c *Cache) missLocked(why stats.Unused, n uint64) {
 	if c.buried {
 		c.all.Counters.Lose(c.Name, why, n)
 		return
 	}
-	c.reserved += n
-	c.gaps[why] += n
+	c.stock.miss(why, n)
 }
 
 // Settle counts n numbers that were to be given back, unless the cache was dropped meanwhile, and
@@ -271,24 +210,14 @@ func (c *Cache) missLocked(why stats.Unused, n uint64) {
 func (c *Cache) Settle(why stats.Unused, n uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.settleLocked(why, min(n, c.leaving))
-}
-
-func (c *Cache) settleLocked(why stats.Unused, n uint64) {
-	c.leaving -= n
-	c.gaps[why] += n
+	c.stock.settle(why, n)
 }
 
 // Empty gives up all that is in memory, of a cache that has ended.
 func (c *Cache) Empty(why stats.Unused) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.emptyLocked(why)
-}
-
-func (c *Cache) emptyLocked(why stats.Unused) {
-	c.settleLocked(why, c.leaving)
-	c.discardLocked(why)
+	c.stock.empty(why)
 }
 
 // Bury is empty for a cache that was dropped, and returns its counts. A reservation in flight is
@@ -296,7 +225,7 @@ func (c *Cache) emptyLocked(why stats.Unused) {
 func (c *Cache) Bury() stats.Tally {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.emptyLocked(stats.UnusedDrop)
+	c.stock.empty(stats.UnusedDrop)
 	c.overtakeLocked(stats.UnusedDrop)
 	c.buried = true
 	return c.tallyLocked()
@@ -374,7 +303,6 @@ func (c *Cache) fly(ctx context.Context) {
 
 // installLocked adds a reserved segment behind what is held and serves those who wait.
 func (c *Cache) installLocked(g store.Grant) {
-	c.reserved += g.Segment.Remaining()
 	c.exact, c.max, c.top = g.Exact, g.Max, g.Segment.Last()
 	if !g.Shared {
 		c.spent = c.top
@@ -393,18 +321,7 @@ func (c *Cache) installLocked(g store.Grant) {
 	if c.first != nil {
 		c.first.joinTried = true
 	}
-	c.cached += g.Segment.Remaining()
-	switch {
-	case c.cur.Remaining() == 0 && len(c.queue) == 0:
-		c.cur = g.Segment
-	case len(c.queue) == 0 && c.cur.Join(g.Segment):
-	case len(c.queue) > 0 && c.queue[len(c.queue)-1].Join(g.Segment):
-	default:
-		c.queue = append(c.queue, g.Segment)
-	}
-	if c.cur.Remaining() == 0 {
-		c.advanceLocked(1)
-	}
+	c.stock.add(g.Segment)
 	if c.end != nil {
 		return // closed meanwhile: kept, so that it can be given back
 	}
@@ -412,24 +329,7 @@ func (c *Cache) installLocked(g store.Grant) {
 	if c.exact > 0 {
 		// CACHE n may have been typed after this reservation was sized: what exceeds it is given up
 		// at once.
-		c.trimLocked(c.exact)
-	}
-}
-
-// trimLocked gives up the highest numbers until at most n are held.
-func (c *Cache) trimLocked(n uint64) {
-	for c.cached > n {
-		tail := &c.cur
-		if len(c.queue) > 0 {
-			tail = &c.queue[len(c.queue)-1]
-		}
-		have := tail.Remaining()
-		cut := tail.Trim(have - min(have, c.cached-n))
-		c.cached -= cut
-		c.gaps[stats.UnusedCache] += cut
-		if len(c.queue) > 0 && tail.Remaining() == 0 {
-			c.queue = c.queue[:len(c.queue)-1]
-		}
+		c.stock.trim(c.exact)
 	}
 }
 
@@ -463,7 +363,7 @@ func (c *Cache) failLocked(err error, need uint64) (pause time.Duration) {
 	case c.order && errors.Is(err, store.OutcomeUnknown):
 		c.strandLocked(err)
 	}
-	pause = c.trouble.GoesOn(c.all.Log, c.Name, c.cached, err, &c.all.Timing)
+	pause = c.trouble.GoesOn(c.all.Log, c.Name, c.stock.cached, err, &c.all.Timing)
 	if errors.Is(err, store.OutcomeFrozen) {
 		// it is short, and the end of it is wanted
 		c.trouble.pause = min(c.trouble.pause, c.all.Timing.FrozenBackoff)
@@ -518,7 +418,7 @@ func (c *Cache) Unused() segment.Segment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.spent = 0
-	return c.unusedLocked()
+	return c.stock.release()
 }
 
 // Regain has numbers that were given, and not used, be held again, in front of those that a last
@@ -526,33 +426,7 @@ func (c *Cache) Unused() segment.Segment {
 func (c *Cache) Regain(s segment.Segment) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	held := &c.cur
-	if len(c.queue) > 0 {
-		held = &c.queue[len(c.queue)-1]
-	}
-	switch {
-	case held.Remaining() == 0:
-		*held = s
-	case held.Next() == s.Last()+1:
-		*held = segment.New(s.Next(), held.Last())
-		held.Plan = s.Plan
-	default:
-		return
-	}
-	c.cached += s.Remaining()
-	c.given -= min(s.Remaining(), c.given)
-}
-
-func (c *Cache) unusedLocked() segment.Segment {
-	tail := &c.cur
-	if n := len(c.queue); n > 0 {
-		tail = &c.queue[n-1]
-	}
-	s := *tail
-	c.cached -= s.Remaining()
-	c.leaving += s.Remaining()
-	*tail = segment.Segment{}
-	return s
+	c.stock.regain(s)
 }
 
 // endOfWait is what is counted of a wait for numbers.
@@ -573,14 +447,7 @@ func Unserved(err error) bool {
 func (c *Cache) Next() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.nextLocked()
-}
-
-func (c *Cache) nextLocked() uint64 {
-	if next := c.cur.Next(); next != 0 || len(c.queue) == 0 {
-		return next
-	}
-	return c.queue[0].Next()
+	return c.stock.next()
 }
 
 // Start is the first number of each period.
@@ -595,7 +462,7 @@ func (c *Cache) Start() uint64 {
 func (c *Cache) Used() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.given > 0
+	return c.stock.given > 0
 }
 
 // Increment is the distance between the sequence's numbers.

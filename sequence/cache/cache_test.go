@@ -73,19 +73,7 @@ func checkSums(t *testing.T, c *Cache) {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	sum := c.cur.Remaining()
-	for i := range c.queue {
-		sum += c.queue[i].Remaining()
-	}
-	if c.cached != sum {
-		t.Errorf("%d numbers are counted as cached, the segments have %d", c.cached, sum)
-	}
-	if of := c.gaps.Sum() + c.given + c.cached + c.leaving; c.reserved != of {
-		t.Errorf("%d are counted as reserved, and %d as given, cached, leaving or unused", c.reserved, of)
-	}
-	if len(c.queue) > maxQueued+1 {
-		t.Errorf("they are in %d pieces", len(c.queue)+1)
-	}
+	c.stock.check(t)
 }
 
 // Numbers are taken, chosen by others, passed over, trimmed and given up, in any order, while

@@ -2,7 +2,6 @@ package cache
 
 import (
 	"errors"
-	"slices"
 
 	"seqproxy/sequence/define"
 	"seqproxy/sequence/segment"
@@ -33,11 +32,11 @@ func (c *Cache) TakeOut(numbers []uint64, inSteps bool) (spent uint64) {
 	defer c.mu.Unlock()
 	for _, n := range numbers {
 		switch {
-		case !c.holdsLocked(n):
+		case !c.stock.has(n):
 		case inSteps:
-			c.discardLocked(stats.UnusedChosen)
+			c.stock.discard(stats.UnusedChosen)
 		default:
-			c.cutLocked(n)
+			c.stock.cut(n)
 		}
 	}
 	return c.spent
@@ -77,35 +76,4 @@ func (c *Cache) Moved(m Move, at uint64, err error) error {
 	}
 	c.top, c.spent = max(c.top, at), max(c.spent, at)
 	return nil
-}
-
-func (c *Cache) holdsLocked(n uint64) bool {
-	return c.cur.Has(n) || slices.ContainsFunc(c.queue, func(s segment.Segment) bool { return s.Has(n) })
-}
-
-// cutLocked takes n, which is held, out of what is held. Where that would leave too many pieces,
-// the numbers of its segment that lie before it are given up.
-func (c *Cache) cutLocked(n uint64) {
-	at := slices.IndexFunc(c.queue, func(s segment.Segment) bool { return s.Has(n) })
-	whole := &c.cur
-	if at >= 0 {
-		whole = &c.queue[at]
-	}
-	before, behind := whole.Around(n)
-	lost := uint64(1)
-	if before.Remaining() > 0 && behind.Remaining() > 0 && len(c.queue) >= maxQueued {
-		lost += before.Remaining()
-		before = segment.Segment{}
-	}
-	c.cached -= lost
-	c.gaps[stats.UnusedChosen] += lost
-	if *whole = before; before.Remaining() == 0 {
-		*whole = behind
-	} else if behind.Remaining() > 0 {
-		c.queue = slices.Insert(c.queue, at+1, behind)
-	}
-	c.queue = slices.DeleteFunc(c.queue, func(s segment.Segment) bool { return s.Remaining() == 0 })
-	if c.cur.Remaining() == 0 {
-		c.advanceLocked(1)
-	}
 }

@@ -21,7 +21,7 @@ func (c *Cache) demandLocked(now time.Time) (want, need uint64) {
 	switch {
 	case c.first != nil:
 		return max(c.size, c.first.n, min(c.wantedLocked(), c.leftLocked()/segment.CeilingShare)), c.first.n
-	case (c.cached < c.low || c.idle && c.cached < c.wholeLocked()) && !c.dry && !c.resting && len(c.queue) < maxQueued:
+	case (c.stock.cached < c.low || c.idle && c.stock.cached < c.wholeLocked()) && !c.dry && !c.resting && !c.stock.full():
 		return c.size, 1
 	}
 	c.idle = false
@@ -39,17 +39,17 @@ func (c *Cache) demandExactLocked() (want, need uint64) {
 	w := c.first
 	switch {
 	case w == nil:
-		if c.cached < c.low && !c.dry && !c.resting {
-			return c.exact - c.cached, 1
+		if c.stock.cached < c.low && !c.dry && !c.resting {
+			return c.exact - c.stock.cached, 1
 		}
 		return 0, 0
 	case w.n > c.exact:
 		return w.n, w.n
-	case c.cached > 0 && c.cached < c.exact && !w.joinTried:
+	case c.stock.cached > 0 && c.stock.cached < c.exact && !w.joinTried:
 		// What is missing to n may adjoin the rest and complete the run.
-		return c.exact - c.cached, 1
+		return c.exact - c.stock.cached, 1
 	}
-	c.discardLocked(stats.UnusedRun)
+	c.stock.discard(stats.UnusedRun)
 	return c.exact, w.n
 }
 
@@ -61,11 +61,11 @@ func (c *Cache) replan(now time.Time) {
 	if c.cover > 0 {
 		c.pace.Cover = c.cover
 	}
-	c.pace.Observe(now, c.given-c.measured)
-	if c.given != c.measured || c.usedAt.IsZero() {
+	c.pace.Observe(now, c.stock.given-c.measured)
+	if c.stock.given != c.measured || c.usedAt.IsZero() {
 		c.usedAt = now
 	}
-	c.measured = c.given
+	c.measured = c.stock.given
 	if c.exact > 0 {
 		c.size, c.low = c.exact, c.exact/2+1
 		if c.exact == 1 {
@@ -83,17 +83,17 @@ func (c *Cache) replan(now time.Time) {
 func (c *Cache) KeepUp(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.end != nil || c.exact > 0 || c.order || c.cached == 0 {
+	if c.end != nil || c.exact > 0 || c.order || c.stock.cached == 0 {
 		return
 	}
-	if c.given == c.measured {
-		if now.Sub(c.usedAt) >= c.all.Timing.Idle && c.cached < c.wholeLocked() && !c.flying && !c.dry && !c.resting {
+	if c.stock.given == c.measured {
+		if now.Sub(c.usedAt) >= c.all.Timing.Idle && c.stock.cached < c.wholeLocked() && !c.flying && !c.dry && !c.resting {
 			c.idle = true
 			c.flyLocked()
 		}
 		return
 	}
-	if c.replan(now); c.cached < c.low && !c.flying && !c.dry && !c.resting {
+	if c.replan(now); c.stock.cached < c.low && !c.flying && !c.dry && !c.resting {
 		c.flyLocked()
 	}
 }
@@ -130,13 +130,13 @@ func (c *Cache) Cover() time.Duration {
 func (c *Cache) TopUp(now time.Time) (filling bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.end != nil || c.given == 0 || c.dry || c.resting || c.trouble.Err != nil {
+	if c.end != nil || c.stock.given == 0 || c.dry || c.resting || c.trouble.Err != nil {
 		return false
 	}
-	if c.replan(now); c.cached < c.low && !c.flying {
+	if c.replan(now); c.stock.cached < c.low && !c.flying {
 		c.flyLocked()
 	}
-	return c.cached < c.low
+	return c.stock.cached < c.low
 }
 
 // Pace is how fast numbers are taken.

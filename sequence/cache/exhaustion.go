@@ -109,7 +109,7 @@ func (c *Cache) Limits() Limits {
 func (c *Cache) StandsAt(now time.Time, at, given uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.given, c.reserved = given, given
+	c.stock.given, c.stock.reserved = given, given
 	if at > c.top {
 		c.top = at
 		c.watchEndLocked(now)

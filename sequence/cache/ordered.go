@@ -63,19 +63,17 @@ func (c *Cache) boardLocked() (want, need uint64) {
 // that have gone: a gap. Where there are too few, as at the end of the sequence, the last ones of
 // the batch are in the next one, too.
 func (c *Cache) landLocked(s segment.Segment) {
-	for w := c.first; w != nil && w.batch == c.boarded && c.end == nil; w = c.first {
-		gap, ok := s.Skip(w.n) // where a block ends
+	c.stock.add(s) // of an ORDER sequence nothing was in it
+	for w := c.first; w != nil && w.batch == c.boarded; w = c.first {
+		number, ok := c.stock.take(w.n)
 		if !ok {
 			break
 		}
-		c.gaps[stats.UnusedRun] += gap
-		number, _ := s.Take(w.n)
-		c.given += w.n
 		w.step = s.Step
 		c.finishLocked(w, number, nil)
 		c.served++
 	}
-	c.gaps[stats.UnusedCallerGone] += s.Remaining()
+	c.stock.discard(stats.UnusedCallerGone)
 }
 
 // strandLocked tells a batch that nobody knows what became of its reservation.
@@ -94,7 +92,7 @@ func (c *Cache) orderLocked(on bool) {
 	c.boarded++ // nobody is in a batch any more
 	// what a reservation in flight brings was asked for by other rules
 	c.overtakeLocked(stats.UnusedAlter)
-	c.discardLocked(stats.UnusedAlter)
+	c.stock.discard(stats.UnusedAlter)
 }
 
 // obeyOrderLocked is orderLocked by what a reservation found, unless something newer is known.

@@ -27,7 +27,7 @@ func (c *Cache) Void(why stats.Unused) {
 }
 
 func (c *Cache) voidLocked(why stats.Unused) {
-	c.discardLocked(why)
+	c.stock.discard(why)
 	c.overtakeLocked(why)
 	c.spent = 0 // the row may be lower now
 }
@@ -46,7 +46,7 @@ func (c *Cache) Flush() {
 func (c *Cache) FlushUnused() segment.Segment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	seg := c.unusedLocked()
+	seg := c.stock.release()
 	c.voidLocked(stats.UnusedFlush)
 	return seg
 }
@@ -79,7 +79,7 @@ func (c *Cache) Revise(r *store.Row) (passed bool) {
 	if now := r.Common(); !now.Same(c.rule) {
 		c.overtakeLocked(stats.UnusedAlter)
 		if now.Max = c.rule.Max; !now.Same(c.rule) {
-			c.discardLocked(stats.UnusedAlter)
+			c.stock.discard(stats.UnusedAlter)
 		}
 		c.rule = r.Common()
 	}
@@ -88,14 +88,14 @@ func (c *Cache) Revise(r *store.Row) (passed bool) {
 	c.cover = define.CoverOf(&r.Def)
 	passed = c.passLocked(r.Past)
 	c.past, c.max, c.exact = r.Past, r.Max, r.Exact
-	if c.max < c.highestLocked() {
-		c.dropAboveLocked(c.max)
+	if c.max < c.stock.highest() {
+		c.stock.dropAbove(c.max)
 	}
 	if c.exact > 0 {
-		c.trimLocked(c.exact)
+		c.stock.trim(c.exact)
 	}
 	c.replan(time.Now())
-	if c.given == 0 && c.cached == 0 {
+	if c.stock.given == 0 && c.stock.cached == 0 {
 		c.low = 0 // as in newCache
 	}
 	return passed
@@ -115,47 +115,6 @@ func (c *Cache) passLocked(n uint64) (passed bool) {
 	}
 	c.past = n
 	c.overtakeLocked(stats.UnusedRestart)
-	c.dropUpToLocked(n)
+	c.stock.dropUpTo(n)
 	return true
-}
-
-// dropUpToLocked gives up the numbers up to n.
-func (c *Cache) dropUpToLocked(n uint64) {
-	c.sweepLocked(stats.UnusedRestart, func(s *segment.Segment) uint64 {
-		cut := s.UpTo(n)
-		s.Drop(cut)
-		return cut
-	})
-}
-
-// dropAboveLocked gives up the numbers above n.
-func (c *Cache) dropAboveLocked(n uint64) {
-	c.sweepLocked(stats.UnusedAlter, func(s *segment.Segment) uint64 { return s.Trim(s.UpTo(n)) })
-}
-
-// sweepLocked applies cut, which takes numbers out of a segment and says how many, to all that is
-// held.
-func (c *Cache) sweepLocked(why stats.Unused, cut func(*segment.Segment) uint64) {
-	gone := cut(&c.cur)
-	kept := c.queue[:0]
-	for _, s := range c.queue {
-		gone += cut(&s)
-		if s.Remaining() > 0 {
-			kept = append(kept, s)
-		}
-	}
-	c.queue = kept
-	c.cached -= gone
-	c.gaps[why] += gone
-	if c.cur.Remaining() == 0 {
-		c.advanceLocked(1)
-	}
-}
-
-// highestLocked is the highest number that is held, or 0.
-func (c *Cache) highestLocked() uint64 {
-	if n := len(c.queue); n > 0 {
-		return max(c.cur.Last(), c.queue[n-1].Last())
-	}
-	return c.cur.Last()
 }

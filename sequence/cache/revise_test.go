@@ -10,9 +10,9 @@ import (
 func TestRevisedCacheKeepsWhatConforms(t *testing.T) {
 	held := func(cur segment.Segment, queue ...segment.Segment) *Cache {
 		c := cacheOf(&process{size: 10})
-		c.cur, c.queue, c.cached = cur, queue, cur.Remaining()
+		c.stock.cur, c.stock.queue, c.stock.cached = cur, queue, cur.Remaining()
 		for _, q := range queue {
-			c.cached += q.Remaining()
+			c.stock.cached += q.Remaining()
 		}
 		return c
 	}
@@ -39,11 +39,11 @@ func TestRevisedCacheKeepsWhatConforms(t *testing.T) {
 			t.Errorf("%s: holds %d and has given up %d, want %d and %d", name, got.Cached, got.Unused.Sum(), len(c.want), 6-len(c.want))
 		}
 		for _, want := range c.want {
-			if got, ok := cache.takeLocked(1); !ok || got != want {
+			if got, ok := cache.stock.take(1); !ok || got != want {
 				t.Errorf("%s: got %d, %v; want %d of %v", name, got, ok, want, c.want)
 			}
 		}
-		if got, ok := cache.takeLocked(1); ok {
+		if got, ok := cache.stock.take(1); ok {
 			t.Errorf("%s: got %d after %v", name, got, c.want)
 		}
 	}

@@ -47,7 +47,7 @@ func (c *Cache) State(now time.Time) State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	pace := c.pace // a copy
-	pace.Observe(now, c.given-min(c.measured, c.given))
+	pace.Observe(now, c.stock.given-min(c.measured, c.stock.given))
 	return c.stateLocked(now, pace.Rate(), c.top)
 }
 
@@ -58,7 +58,7 @@ func (c *Cache) Look(r *store.Row) State {
 	defer c.mu.Unlock()
 	low, now := c.low, time.Now()
 	c.replan(now)
-	if c.given == 0 {
+	if c.stock.given == 0 {
 		c.low = low // looking must not make an unused sequence fetch
 	}
 	if r == nil {
@@ -80,7 +80,7 @@ func (c *Cache) Look(r *store.Row) State {
 
 func (c *Cache) stateLocked(now time.Time, rate float64, highest uint64) State {
 	st := State{
-		Next: c.nextLocked(), Last: c.highestLocked(), Waiting: c.queued, Reserving: c.flying, Cached: c.cached, Size: c.size, Order: c.order, Exact: c.exact > 0, Cycle: c.cycle,
+		Next: c.stock.next(), Last: c.stock.highest(), Waiting: c.queued, Reserving: c.flying, Cached: c.stock.cached, Size: c.size, Order: c.order, Exact: c.exact > 0, Cycle: c.cycle,
 		End: c.limits.End, Used: c.limits.Used(highest), Rate: rate, ToEnd: Never, Reserved: c.reservedAt,
 	}
 	if c.order {
@@ -102,7 +102,7 @@ func (c *Cache) Tally() stats.Tally {
 }
 
 func (c *Cache) tallyLocked() stats.Tally {
-	return stats.Tally{Reserved: c.reserved, Cached: c.cached + c.leaving, Given: c.given, Waits: c.waits, Fetches: c.fetches, Unused: c.gaps}
+	return stats.Tally{Reserved: c.stock.reserved, Cached: c.stock.cached + c.stock.leaving, Given: c.stock.given, Waits: c.waits, Fetches: c.fetches, Unused: c.stock.gaps}
 }
 
 // GivesNow reports whether numbers are in memory, and if not, why none can be reserved, as far as
@@ -113,7 +113,7 @@ func (c *Cache) GivesNow() (held bool, err error) {
 	switch {
 	case c.end != nil:
 		return false, c.end
-	case c.cached > 0:
+	case c.stock.cached > 0:
 		return true, nil
 	case c.flying && c.trouble.Err != nil:
 		// being tried again; what failed and is not tried again says nothing of now

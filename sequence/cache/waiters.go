@@ -124,11 +124,12 @@ func (c *Cache) causeLocked() error {
 // serveLocked gives numbers to those who wait, first come first served, as far as they go.
 func (c *Cache) serveLocked() {
 	for c.first != nil {
-		number, ok := c.takeLocked(c.first.n)
+		number, ok := c.stock.take(c.first.n)
 		if !ok {
 			return
 		}
-		c.first.step = c.cur.Step
+		c.resting = false
+		c.first.step = c.stock.cur.Step
 		c.finishLocked(c.first, number, nil)
 	}
 }
