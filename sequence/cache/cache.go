@@ -80,18 +80,16 @@ type Cache struct {
 	// whichever cache they are for, or the later one would be taken for a row gone back. The next
 	// cache of the name has the same one.
 	Reserving await.Lock
-	exact     uint64       // guarded by mu; the typed CACHE n, or 0 for adaptive
-	waiters   sync.Pool    // those that nobody uses
+	exact     uint64 // guarded by mu; the typed CACHE n, or 0 for adaptive
+	waiters   waiterPool
 	Score     *stats.Score // of all caches of the sequence
 
 	mu     sync.Mutex // guards all that follows
 	stock  stock
-	low    uint64  // below this many held, the next segment is fetched
-	end    error   // not nil: gives nothing any more
-	flying bool    // a reservation is in flight; its goroutine clears this
-	first  *waiter // callers without a number, in the order they came
-	final  *waiter
-	queued int // how many they are
+	low    uint64 // below this many held, the next segment is fetched
+	end    error  // not nil: gives nothing any more
+	flying bool   // a reservation is in flight; its goroutine clears this
+	line   line
 	alarm  alarm
 
 	// What the reservations know.
@@ -140,6 +138,7 @@ func New(all *Common, from Reserver, found store.Row) *Cache {
 		rule: found.Common(), limits: LimitsOf(&found), past: found.Past, version: found.Version, order: found.Def.Order, cycle: found.Def.Cycle,
 		cover: define.CoverOf(&found.Def),
 	}
+	c.alarm.ring = c.impatient
 	c.replan(time.Now())
 	c.low = 0 // nothing is fetched for a sequence that was only asked about
 	return c
@@ -150,7 +149,7 @@ func New(all *Common, from Reserver, found store.Row) *Cache {
 // done; numbers in memory are handed out without looking at ctx.
 func (c *Cache) Take(ctx context.Context, n uint64, deadline time.Time) (first, step uint64, err error) {
 	c.mu.Lock()
-	if c.end == nil && c.first == nil {
+	if c.end == nil && c.line.first == nil {
 		// Callers that came earlier go first: otherwise single takes would starve a long run.
 		if number, ok := c.stock.take(n); ok {
 			c.resting = false
@@ -171,7 +170,7 @@ func (c *Cache) Take(ctx context.Context, n uint64, deadline time.Time) (first, 
 		// the reservation in flight pauses; the first take after that tries again
 		return 0, 0, &AboutError{define.ShownName(c.Name), c.trouble.Err}
 	}
-	if c.order && c.queued >= maxOrderedQueue {
+	if c.order && c.line.length >= maxOrderedQueue {
 		defer c.mu.Unlock()
 		return 0, 0, c.unavailableLocked(0, errCrowded)
 	}
@@ -181,9 +180,11 @@ func (c *Cache) Take(ctx context.Context, n uint64, deadline time.Time) (first, 
 	} else {
 		patience = max(time.Until(deadline), 0)
 	}
-	w := c.newWaiter(n, patience)
+	w := c.waiters.get(n, patience)
 	begin := w.since
-	c.pushLocked(w)
+	c.line.push(w)
+	c.alarm.set(w.deadline)
+	c.arrivedLocked()
 	if !c.order {
 		c.waits++
 	}
@@ -251,7 +252,7 @@ func (c *Cache) fly(ctx context.Context) {
 			c.mu.Unlock()
 			return
 		}
-		if c.first == nil {
+		if c.line.first == nil {
 			c.fetches++
 		}
 		c.mu.Unlock()
@@ -286,7 +287,7 @@ func (c *Cache) fly(ctx context.Context) {
 		c.Reserving.Release() // only now: who holds it knows of every number that was reserved
 		if err == nil {
 			most := c.gatherLocked(boarded)
-			hurry := !c.order || c.first == nil && most == 0
+			hurry := !c.order || c.line.first == nil && most == 0
 			c.mu.Unlock()
 			if !hurry {
 				c.gather(ctx, most)
@@ -318,8 +319,8 @@ func (c *Cache) installLocked(g store.Grant) {
 		c.landLocked(g.Segment)
 		return
 	}
-	if c.first != nil {
-		c.first.joinTried = true
+	if c.line.first != nil {
+		c.line.first.joinTried = true
 	}
 	c.stock.add(g.Segment)
 	if c.end != nil {
@@ -346,19 +347,17 @@ func (c *Cache) failLocked(err error, need uint64) (pause time.Duration) {
 	case errors.Is(err, define.ErrExhausted), errors.Is(err, define.ErrSeveral):
 		// Only the first in line is told: the others may want fewer. So may he, if the one that it
 		// is about has gone.
-		switch w := c.first; {
+		switch w := c.line.first; {
 		case w == nil:
 			c.dry = true
 		case w.n >= need && (!c.order || w.batch == c.boarded):
-			c.finishLocked(w, 0, err)
+			c.line.refuse(w, err)
 			c.serveLocked()
 		}
 		return 0
 	case errors.Is(err, link.ErrUnfit):
 		// Waiting does not mend it, so nobody is made to; the operator reads why.
-		for c.first != nil {
-			c.finishLocked(c.first, 0, &AboutError{define.ShownName(c.Name), err})
-		}
+		c.line.refuseAll(&AboutError{define.ShownName(c.Name), err})
 		c.resting = true
 	case c.order && errors.Is(err, store.OutcomeUnknown):
 		c.strandLocked(err)
@@ -390,12 +389,8 @@ func (c *Cache) endLocked(err error) {
 	if c.end == nil {
 		c.end = err
 	}
-	for c.first != nil {
-		c.finishLocked(c.first, 0, err)
-	}
-	if c.alarm.timer != nil {
-		c.alarm.timer.Stop() // nobody waits here any more
-	}
+	c.line.refuseAll(err)
+	c.alarm.stop()
 }
 
 // Shut ends the cache with err.

@@ -140,10 +140,10 @@ func TestNumbersServedInTheMomentOfACancellationAreNotLost(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for number := range uint64(200) {
-		w := c.newWaiter(1, time.Minute)
+		w := c.waiters.get(1, time.Minute)
 		c.mu.Lock()
-		c.pushLocked(w)
-		c.finishLocked(w, number, nil)
+		c.line.push(w)
+		c.line.serve(w, number, 1)
 		c.mu.Unlock()
 		if got, _, err := c.wait(ctx, w); err != nil || got != number {
 			t.Fatalf("got %d, %v; want %d, which had been given already", got, err, number)
@@ -165,7 +165,7 @@ func TestTheLineOfAnOrderSequenceIsBounded(t *testing.T) {
 		}()
 		synctest.Wait()
 		c.mu.Lock()
-		c.queued += maxOrderedQueue - 1 // so many others
+		c.line.length += maxOrderedQueue - 1 // so many others
 		c.mu.Unlock()
 		_, _, err := c.Take(context.Background(), 1, time.Time{})
 		if err == nil || !strings.Contains(err.Error(), "too many wait") || !strings.Contains(err.Error(), "seq.example:3306") || !strings.Contains(err.Error(), `"photos"`) {

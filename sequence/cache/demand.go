@@ -19,8 +19,8 @@ func (c *Cache) demandLocked(now time.Time) (want, need uint64) {
 		return c.demandExactLocked()
 	}
 	switch {
-	case c.first != nil:
-		return max(c.size, c.first.n, min(c.wantedLocked(), c.leftLocked()/segment.CeilingShare)), c.first.n
+	case c.line.first != nil:
+		return max(c.size, c.line.first.n, min(c.line.wanted(), c.leftLocked()/segment.CeilingShare)), c.line.first.n
 	case (c.stock.cached < c.low || c.idle && c.stock.cached < c.wholeLocked()) && !c.dry && !c.resting && !c.stock.full():
 		return c.size, 1
 	}
@@ -36,7 +36,7 @@ func (c *Cache) wholeLocked() uint64 { return min(c.pace.Base, c.size) }
 // demandExactLocked is the demand under a typed CACHE n: never are more than n unused numbers in
 // memory, apart from a run that somebody waits for and that is longer than n by itself.
 func (c *Cache) demandExactLocked() (want, need uint64) {
-	w := c.first
+	w := c.line.first
 	switch {
 	case w == nil:
 		if c.stock.cached < c.low && !c.dry && !c.resting {
@@ -104,15 +104,6 @@ func (c *Cache) leftLocked() uint64 {
 		return math.MaxUint64
 	}
 	return (c.max - min(c.top, c.max)) / max(c.rule.Step, 1)
-}
-
-// wantedLocked is how many numbers those want together who wait: a crowd that comes at one moment
-// waits for one reservation.
-func (c *Cache) wantedLocked() (n uint64) {
-	for w := c.first; w != nil && n < maxBatch; w = w.next {
-		n += min(w.n, maxBatch)
-	}
-	return n
 }
 
 // Cover is for how long what is held is to last.

@@ -1,8 +1,8 @@
 // Package cache holds the numbers of a sequence in memory and hands them out.
 //
 // Start at [Cache]: [Cache.Take] gives numbers, and has the next segment reserved before it is
-// needed. What is in memory is its stock (stock.go). Who finds none there waits in a line
-// (waiters.go). How many are reserved at a time is in demand.go, what happens to numbers in memory
+// needed. What is in memory is its stock (stock.go). Who finds none there waits in its line (line.go,
+// waiters.go). How many are reserved at a time is in demand.go, what happens to numbers in memory
 // when the sequence is changed in revise.go, and how numbers rise in the order of time in ordered.go.
 //
 // A cache sees who has made it as an [Owner], and where numbers come from as a [Reserver]. It knows

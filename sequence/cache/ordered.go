@@ -35,10 +35,10 @@ var errCrowded = errors.New("too many wait for its numbers already")
 // demandOrderedLocked is the demand of an ORDER sequence: nothing is fetched ahead. boardLocked
 // says how much.
 func (c *Cache) demandOrderedLocked() (want, need uint64) {
-	if c.first == nil {
+	if c.line.first == nil {
 		return 0, 0
 	}
-	return c.first.n, c.first.n
+	return c.line.first.n, c.line.first.n
 }
 
 // boardLocked makes those who wait now the batch of the reservation that is about to be made, and
@@ -46,7 +46,7 @@ func (c *Cache) demandOrderedLocked() (want, need uint64) {
 func (c *Cache) boardLocked() (want, need uint64) {
 	c.boarded++
 	c.served = 0
-	for w := c.first; w != nil; w = w.next {
+	for w := c.line.first; w != nil; w = w.next {
 		if want > 0 && w.n > maxBatch-min(want, maxBatch) {
 			break
 		}
@@ -54,7 +54,7 @@ func (c *Cache) boardLocked() (want, need uint64) {
 		want += w.n
 	}
 	if want > 0 {
-		need = c.first.n
+		need = c.line.first.n
 	}
 	return want, need
 }
@@ -64,13 +64,12 @@ func (c *Cache) boardLocked() (want, need uint64) {
 // the batch are in the next one, too.
 func (c *Cache) landLocked(s segment.Segment) {
 	c.stock.add(s) // of an ORDER sequence nothing was in it
-	for w := c.first; w != nil && w.batch == c.boarded; w = c.first {
+	for w := c.line.first; w != nil && w.batch == c.boarded; w = c.line.first {
 		number, ok := c.stock.take(w.n)
 		if !ok {
 			break
 		}
-		w.step = s.Step
-		c.finishLocked(w, number, nil)
+		c.line.serve(w, number, s.Step)
 		c.served++
 	}
 	c.stock.discard(stats.UnusedCallerGone)
@@ -78,8 +77,8 @@ func (c *Cache) landLocked(s segment.Segment) {
 
 // strandLocked tells a batch that nobody knows what became of its reservation.
 func (c *Cache) strandLocked(err error) {
-	for w := c.first; w != nil && w.batch == c.boarded; w = c.first {
-		c.finishLocked(w, 0, c.unavailableLocked(0, err))
+	for w := c.line.first; w != nil && w.batch == c.boarded; w = c.line.first {
+		c.line.refuse(w, c.unavailableLocked(0, err))
 	}
 }
 

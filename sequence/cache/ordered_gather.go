@@ -37,12 +37,12 @@ type gathering struct {
 // gatherLocked says, when a reservation that began at begun has landed, for how long at most the
 // next one waits for the callers who were served.
 func (c *Cache) gatherLocked(begun time.Time) (most time.Duration) {
-	all := c.served + c.queued
+	all := c.served + c.line.length
 	if !c.order || begun.IsZero() || c.served == 0 || all < 2 {
 		return 0
 	}
 	target := all - all/16 // a few may have stopped asking
-	if most = gatherTime(c.reservedAt.Sub(begun)); most == 0 || c.queued >= target {
+	if most = gatherTime(c.reservedAt.Sub(begun)); most == 0 || c.line.length >= target {
 		return 0
 	}
 	if c.gathering.full == nil {
@@ -77,7 +77,7 @@ func (c *Cache) gather(ctx context.Context, most time.Duration) {
 
 // arrivedLocked ends the wait for callers once there are enough.
 func (c *Cache) arrivedLocked() {
-	if g := &c.gathering; g.target > 0 && c.queued >= g.target {
+	if g := &c.gathering; g.target > 0 && c.line.length >= g.target {
 		g.target = 0
 		g.full <- struct{}{}
 	}

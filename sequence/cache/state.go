@@ -80,7 +80,7 @@ func (c *Cache) Look(r *store.Row) State {
 
 func (c *Cache) stateLocked(now time.Time, rate float64, highest uint64) State {
 	st := State{
-		Next: c.stock.next(), Last: c.stock.highest(), Waiting: c.queued, Reserving: c.flying, Cached: c.stock.cached, Size: c.size, Order: c.order, Exact: c.exact > 0, Cycle: c.cycle,
+		Next: c.stock.next(), Last: c.stock.highest(), Waiting: c.line.length, Reserving: c.flying, Cached: c.stock.cached, Size: c.size, Order: c.order, Exact: c.exact > 0, Cycle: c.cycle,
 		End: c.limits.End, Used: c.limits.Used(highest), Rate: rate, ToEnd: Never, Reserved: c.reservedAt,
 	}
 	if c.order {
