@@ -1,12 +1,15 @@
 package sequence_test
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
 
 	"seqproxy/sequence"
+	"seqproxy/sequence/store"
 )
 
 // Numbers of the sequence before, which a proxy holds, do not come after those of the ORDER
@@ -102,5 +105,37 @@ func TestAnOrderedNumberIsOfItsHomeWhateverTheProxyHasHeard(t *testing.T) {
 		if err := f[i].db.QueryRow("SELECT home FROM sequence_options WHERE name = 'photos'").Scan(&stored); err != nil || stored != other.Share().ID {
 			t.Errorf("member %d says the home is %q, %v, want %q", i, stored, err, other.Share().ID)
 		}
+	}
+}
+
+// A reservation that was held up goes on with the members that it began with, among which the home
+// is not. So it takes nothing under another plan.
+func TestAReservationThatBeganBeforeItsHomeWasAddedGivesNothing(t *testing.T) {
+	e := newPlanEstate(t, 3, map[string]uint64{"photos": 100})
+	s := e.open(t, steadySize(1))
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
+	name := ""
+	for i := 0; ; i++ {
+		name = fmt.Sprint("ordered", i)
+		mustCreate(t, s, sequence.CreateOptions{Name: name, Order: true})
+		mustTake(t, s, name, 1)
+		if h := sequence.Inside(s).Home(name); h != nil && h.Address() == e.addr(2) {
+			break
+		}
+		if i == 40 {
+			t.Fatal("the third server became no home")
+		}
+	}
+	e.change(t, s, sequence.PlanChange{Remove: e.addr(2)})
+	mustTake(t, s, name, 1)
+	was := sequence.Inside(s).View()
+	e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
+	for range 30 {
+		mustTake(t, s, name, 1)
+	}
+	g, err := sequence.Inside(s).Members()[0].ReserveFrom(t.Context(), was, name)
+	if !errors.Is(err, store.OutcomeOldPlan) {
+		t.Fatalf("another server than the home gave %v, %v, want %v", g.Seg, err, store.OutcomeOldPlan)
 	}
 }

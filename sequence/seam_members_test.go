@@ -244,6 +244,13 @@ func (v Server) Reserve(ctx context.Context, name string, want, need uint64) (Gr
 	return granted(g), err
 }
 
+// ReserveFrom is a reservation of one number that began when the members were as in a view, and goes
+// on now.
+func (v Server) ReserveFrom(ctx context.Context, was View, name string) (Grant, error) {
+	g, _, err := v.v.Reserve(ctx, v.s.servers.among(was.w), name, 1, 1)
+	return granted(g), err
+}
+
 // ReserveAsMember is Reserve under the plan in use, and takes as long as a member may take.
 func (v Server) ReserveAsMember(ctx context.Context, name string, want, need uint64) (Grant, error) {
 	w := v.s.servers.view.Load()
@@ -256,7 +263,7 @@ func (v Server) ReserveAsMember(ctx context.Context, name string, want, need uin
 
 // ReserveOnce takes numbers there in one attempt.
 func (v Server) ReserveOnce(ctx context.Context, name string, n uint64) (Grant, error) {
-	did := v.v.Attempt(ctx, []*server{v.v}, name, n)
+	did := v.v.Attempt(ctx, v.s.servers.now(), name, n)
 	return granted(did.Grant), did.Err
 }
 

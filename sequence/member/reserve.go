@@ -31,7 +31,7 @@ func (v *Server) Reserve(ctx context.Context, among *Among, name string, want, n
 	for number := 1; ; number++ {
 		epoch := v.Marks.Epoch(name)
 		low := v.lowest.seenAt(name, epoch, v.Share().Plan)
-		t := v.Attempt(ctx, among.Members, name, n)
+		t := v.Attempt(ctx, among, name, n)
 		took := time.Since(begin)
 		if t.Outcome == store.OutcomeForeign {
 			t.Err = v.WrongResidue(ctx, among.Members, name, t.Row, v.Share())
@@ -190,8 +190,9 @@ type Attempt struct {
 }
 
 // Attempt takes n numbers on a server that this process is registered with, and that may go so far.
-// members are all, by position.
-func (v *Server) Attempt(ctx context.Context, members []*Server, name string, n uint64) Attempt {
+// It takes none if the plan is no longer that of among: which member is the home is decided among
+// those of one plan.
+func (v *Server) Attempt(ctx context.Context, among *Among, name string, n uint64) Attempt {
 	failed := func(err error) Attempt { return Attempt{Attempt: v.FailedWith(err)} }
 	if err := v.Enlist(ctx); err != nil {
 		return failed(err)
@@ -204,6 +205,9 @@ func (v *Server) Attempt(ctx context.Context, members []*Server, name string, n 
 
 	used := v.Rules.Of(name)
 	t := store.Taking{Name: name, N: n, Used: used, Share: v.ShareOf(name, used)}
+	if t.Share.Plan != among.Plan.Number {
+		return Attempt{Attempt: store.Ended(store.OutcomeOldPlan)}
+	}
 	if t.Bound, err = v.Ceilings.Bound(ctx, conn, name); err != nil {
 		return failed(err)
 	}
@@ -228,7 +232,7 @@ func (v *Server) Attempt(ctx context.Context, members []*Server, name string, n 
 			v.Ceilings.Learn(name, did.Ceiling)
 		}
 	case did.Taken && did.Outcome == store.OutcomeDone:
-		if err := v.MayGive(ctx, conn, members, &t, &did.Stored); err != nil {
+		if err := v.MayGive(ctx, conn, among, &t, &did.Stored); err != nil {
 			did.Outcome, did.Err = v.OutcomeOf(err), err
 		}
 	}
@@ -269,7 +273,7 @@ func (v *Server) granted(t *store.Taking, did *Attempt) {
 }
 
 // MayGive makes sure, after numbers were taken, that the server is still the one to give them.
-func (v *Server) MayGive(ctx context.Context, conn *sql.Conn, members []*Server, t *store.Taking, stored *store.Row) error {
+func (v *Server) MayGive(ctx context.Context, conn *sql.Conn, among *Among, t *store.Taking, stored *store.Row) error {
 	if t.Node != nil && t.Node.Cluster != "" {
 		if err := v.LeadsTo(ctx, conn, t.Node); err != nil {
 			return err
@@ -279,7 +283,7 @@ func (v *Server) MayGive(ctx context.Context, conn *sql.Conn, members []*Server,
 		return nil
 	}
 	if t.Share.Shared() {
-		if o := isHome(members, t.Share, stored.Home); o != store.OutcomeDone {
+		if o := isHome(among.Members, t.Share, stored.Home); o != store.OutcomeDone {
 			return o
 		}
 	}
@@ -289,7 +293,7 @@ func (v *Server) MayGive(ctx context.Context, conn *sql.Conn, members []*Server,
 		}
 	}
 	if t.Share.Shared() {
-		return v.stillHome(ctx, conn, members, t.Share)
+		return v.stillHome(ctx, conn, among.Members, t.Share)
 	}
 	return nil
 }
