@@ -97,20 +97,18 @@ type Cache struct {
 	cover    time.Duration // of the sequence's own definition; 0: Tuning.OutageCover
 	measured uint64        // given, when pace was last told
 	// when pace was last told of numbers given; not when somebody only looked
-	usedAt  time.Time
-	size    uint64       // of the next segment
-	rule    segment.Rule // which numbers follow top
-	limits  Limits       // where the numbers end
-	cycle   bool         // they begin again there
-	advance advance      // of top
-	warned  int          // how many of warnAt were crossed
-	past    uint64       // numbers up to this one were given up
-	version uint64       // of the options that are obeyed
-	order   bool         // see ordered.go; then nothing is held
-	boarded uint64       // the last batch of an ORDER sequence
-	served  int          // callers, of that batch
-
-	gathering gathering // of an ORDER sequence; see ordered_gather.go
+	usedAt    time.Time
+	size      uint64       // of the next segment
+	rule      segment.Rule // which numbers follow top
+	limits    Limits       // where the numbers end
+	cycle     bool         // they begin again there
+	advance   advance      // of top
+	warned    int          // how many of warnAt were crossed
+	past      uint64       // numbers up to this one were given up
+	version   uint64       // of the options that are obeyed
+	order     bool         // see ordered.go; then nothing is held
+	batches   batches      // of an ORDER sequence
+	gathering gathering    // of one, too
 
 	generation uint64       // moves when a reservation that is in flight is void
 	overtaken  stats.Unused // why it moved last
@@ -184,7 +182,7 @@ func (c *Cache) Take(ctx context.Context, n uint64, deadline time.Time) (first, 
 	begin := w.since
 	c.line.push(w)
 	c.alarm.set(w.deadline)
-	c.arrivedLocked()
+	c.gathering.arrived(c.line.length)
 	if !c.order {
 		c.waits++
 	}
@@ -265,7 +263,7 @@ func (c *Cache) fly(ctx context.Context) {
 		case c.end != nil: // the next cache of its name may be reserving
 			want = 0
 		case c.order:
-			want, need = c.boardLocked()
+			want, need = c.batches.board(&c.line)
 			boarded = time.Now()
 		}
 		c.mu.Unlock()
@@ -286,7 +284,10 @@ func (c *Cache) fly(ctx context.Context) {
 		}
 		c.Reserving.Release() // only now: who holds it knows of every number that was reserved
 		if err == nil {
-			most := c.gatherLocked(boarded)
+			var most time.Duration
+			if c.order && !boarded.IsZero() {
+				most = c.gathering.begin(c.reservedAt.Sub(boarded), c.batches.served, c.line.length)
+			}
 			hurry := !c.order || c.line.first == nil && most == 0
 			c.mu.Unlock()
 			if !hurry {
@@ -311,18 +312,20 @@ func (c *Cache) installLocked(g store.Grant) {
 	if g.Rule.Step != 0 {
 		c.rule, c.cycle = g.Rule, g.Cycle
 	}
-	c.obeyOrderLocked(&g)
+	if g.Version >= c.version { // else something newer is known
+		c.orderLocked(g.Order)
+	}
 	c.reservedAt = time.Now()
 	c.watchEndLocked(c.reservedAt)
 	c.dry = false
+	c.stock.add(g.Segment)
 	if c.order {
-		c.landLocked(g.Segment)
+		c.batches.land(&c.line, &c.stock)
 		return
 	}
 	if c.line.first != nil {
 		c.line.first.joinTried = true
 	}
-	c.stock.add(g.Segment)
 	if c.end != nil {
 		return // closed meanwhile: kept, so that it can be given back
 	}
@@ -350,7 +353,7 @@ func (c *Cache) failLocked(err error, need uint64) (pause time.Duration) {
 		switch w := c.line.first; {
 		case w == nil:
 			c.dry = true
-		case w.n >= need && (!c.order || w.batch == c.boarded):
+		case w.n >= need && (!c.order || c.batches.has(w)):
 			c.line.refuse(w, err)
 			c.serveLocked()
 		}
@@ -360,7 +363,7 @@ func (c *Cache) failLocked(err error, need uint64) (pause time.Duration) {
 		c.line.refuseAll(&AboutError{define.ShownName(c.Name), err})
 		c.resting = true
 	case c.order && errors.Is(err, store.OutcomeUnknown):
-		c.strandLocked(err)
+		c.batches.strand(&c.line, c.unavailableLocked(0, err))
 	}
 	pause = c.trouble.GoesOn(c.all.Log, c.Name, c.stock.cached, err, &c.all.Timing)
 	if errors.Is(err, store.OutcomeFrozen) {

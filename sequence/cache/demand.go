@@ -13,7 +13,8 @@ import (
 func (c *Cache) demandLocked(now time.Time) (want, need uint64) {
 	c.replan(now)
 	if c.order {
-		return c.demandOrderedLocked()
+		// nothing is fetched ahead; board says how much
+		return c.line.needs(), c.line.needs()
 	}
 	if c.exact > 0 {
 		return c.demandExactLocked()

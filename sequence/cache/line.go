@@ -112,6 +112,14 @@ func (l *line) refuseLate(now time.Time, err func(waited time.Duration) error) (
 	return next
 }
 
+// needs is how many numbers the first one wants, or 0.
+func (l *line) needs() uint64 {
+	if l.first == nil {
+		return 0
+	}
+	return l.first.n
+}
+
 // wanted is how many numbers those want together who wait: a crowd that comes at one moment waits
 // for one reservation.
 func (l *line) wanted() (n uint64) {

@@ -2,12 +2,8 @@ package cache
 
 import (
 	"errors"
-	"time"
 
-	"seqproxy/sequence/define"
-	"seqproxy/sequence/segment"
 	"seqproxy/sequence/stats"
-	"seqproxy/sequence/store"
 )
 
 // This file is how numbers of ORDER sequences are given: strictly rising in real time over all
@@ -32,53 +28,55 @@ const (
 // errCrowded: more callers wait than are let in.
 var errCrowded = errors.New("too many wait for its numbers already")
 
-// demandOrderedLocked is the demand of an ORDER sequence: nothing is fetched ahead. boardLocked
-// says how much.
-func (c *Cache) demandOrderedLocked() (want, need uint64) {
-	if c.line.first == nil {
-		return 0, 0
-	}
-	return c.line.first.n, c.line.first.n
+// batches are those of an ORDER sequence, one after the other. Its owner synchronises.
+type batches struct {
+	last   uint64 // the number of the last one
+	served int    // callers, of that one
 }
 
-// boardLocked makes those who wait now the batch of the reservation that is about to be made, and
-// returns its demand: what they want together, and what the first of them needs.
-func (c *Cache) boardLocked() (want, need uint64) {
-	c.boarded++
-	c.served = 0
-	for w := c.line.first; w != nil; w = w.next {
+// board makes those who wait now the batch of the reservation that is about to be made, and returns
+// its demand: what they want together, and what the first of them needs.
+func (b *batches) board(l *line) (want, need uint64) {
+	b.dissolve()
+	b.served = 0
+	for w := l.first; w != nil; w = w.next {
 		if want > 0 && w.n > maxBatch-min(want, maxBatch) {
 			break
 		}
-		w.batch = c.boarded
+		w.batch = b.last
 		want += w.n
 	}
 	if want > 0 {
-		need = c.line.first.n
+		need = l.first.n
 	}
 	return want, need
 }
 
-// landLocked gives the numbers of a reservation to its batch. Those that are left are of callers
-// that have gone: a gap. Where there are too few, as at the end of the sequence, the last ones of
-// the batch are in the next one, too.
-func (c *Cache) landLocked(s segment.Segment) {
-	c.stock.add(s) // of an ORDER sequence nothing was in it
-	for w := c.line.first; w != nil && w.batch == c.boarded; w = c.line.first {
-		number, ok := c.stock.take(w.n)
+// dissolve has nobody be in a batch any more.
+func (b *batches) dissolve() { b.last++ }
+
+// has says whether a caller is in the last batch.
+func (b *batches) has(w *waiter) bool { return w != nil && w.batch == b.last }
+
+// land gives the numbers of a reservation, which s has, to its batch. Those that are left are of
+// callers that have gone: a gap. Where there are too few, as at the end of the sequence, the last
+// ones of the batch are in the next one, too.
+func (b *batches) land(l *line, s *stock) {
+	for b.has(l.first) {
+		number, ok := s.take(l.first.n)
 		if !ok {
 			break
 		}
-		c.line.serve(w, number, s.Step)
-		c.served++
+		l.serve(l.first, number, s.cur.Step)
+		b.served++
 	}
-	c.stock.discard(stats.UnusedCallerGone)
+	s.discard(stats.UnusedCallerGone)
 }
 
-// strandLocked tells a batch that nobody knows what became of its reservation.
-func (c *Cache) strandLocked(err error) {
-	for w := c.line.first; w != nil && w.batch == c.boarded; w = c.line.first {
-		c.line.refuse(w, c.unavailableLocked(0, err))
+// strand tells a batch that nobody knows what became of its reservation.
+func (b *batches) strand(l *line, err error) {
+	for b.has(l.first) {
+		l.refuse(l.first, err)
 	}
 }
 
@@ -88,21 +86,8 @@ func (c *Cache) orderLocked(on bool) {
 		return
 	}
 	c.order = on
-	c.boarded++ // nobody is in a batch any more
+	c.batches.dissolve()
 	// what a reservation in flight brings was asked for by other rules
 	c.overtakeLocked(stats.UnusedAlter)
 	c.stock.discard(stats.UnusedAlter)
-}
-
-// obeyOrderLocked is orderLocked by what a reservation found, unless something newer is known.
-func (c *Cache) obeyOrderLocked(g *store.Grant) {
-	if g.Version >= c.version {
-		c.orderLocked(g.Order)
-	}
-}
-
-// unavailableLocked is the error of a caller that gets no number.
-func (c *Cache) unavailableLocked(waited time.Duration, cause error) error {
-	server, _ := c.all.Owner.WhyNot(c.Name)
-	return &UnavailableError{Sequence: define.ShownName(c.Name), Server: server, Waited: waited, Ordered: c.order, Err: cause}
 }

@@ -28,32 +28,49 @@ func gatherTime(took time.Duration) time.Duration {
 	return min(max(took/gatherShare, leastGather), mostGather)
 }
 
-// gathering is the wait of a batch for those who were just served. The cache's mu guards it.
+// gathering is the wait of a batch for those who were just served. Its owner synchronises.
 type gathering struct {
 	target int           // so many who wait are enough; 0: nobody waits for them
 	full   chan struct{} // has room for one: that they are there
 }
 
-// gatherLocked says, when a reservation that began at begun has landed, for how long at most the
-// next one waits for the callers who were served.
-func (c *Cache) gatherLocked(begun time.Time) (most time.Duration) {
-	all := c.served + c.line.length
-	if !c.order || begun.IsZero() || c.served == 0 || all < 2 {
+// begin says, after an UPDATE that took so long and served some, for how long at most the next one
+// waits for them, where so many wait already.
+func (g *gathering) begin(took time.Duration, served, waiting int) (most time.Duration) {
+	all := served + waiting
+	if served == 0 || all < 2 {
 		return 0
 	}
 	target := all - all/16 // a few may have stopped asking
-	if most = gatherTime(c.reservedAt.Sub(begun)); most == 0 || c.line.length >= target {
+	if most = gatherTime(took); most == 0 || waiting >= target {
 		return 0
 	}
-	if c.gathering.full == nil {
-		c.gathering.full = make(chan struct{}, 1)
+	if g.full == nil {
+		g.full = make(chan struct{}, 1)
 	}
-	c.gathering.target = target
+	g.target = target
 	return most
 }
 
-// gather waits as gatherLocked said. In any case those who were served have their turn before the
-// next UPDATE is made, unless a processor is free: their answers are ready.
+// arrived ends the wait once enough wait.
+func (g *gathering) arrived(waiting int) {
+	if g.target > 0 && waiting >= g.target {
+		g.target = 0
+		g.full <- struct{}{}
+	}
+}
+
+// over is after the wait.
+func (g *gathering) over() {
+	g.target = 0
+	select {
+	case <-g.full: // it came at the same moment as the end of the time
+	default:
+	}
+}
+
+// gather waits as [gathering.begin] said. In any case those who were served have their turn before
+// the next UPDATE is made, unless a processor is free: their answers are ready.
 func (c *Cache) gather(ctx context.Context, most time.Duration) {
 	if most == 0 {
 		runtime.Gosched()
@@ -68,17 +85,5 @@ func (c *Cache) gather(ctx context.Context, most time.Duration) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.gathering.target = 0
-	select {
-	case <-c.gathering.full: // it came at the same moment as the end of the time
-	default:
-	}
-}
-
-// arrivedLocked ends the wait for callers once there are enough.
-func (c *Cache) arrivedLocked() {
-	if g := &c.gathering; g.target > 0 && c.line.length >= g.target {
-		g.target = 0
-		g.full <- struct{}{}
-	}
+	c.gathering.over()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"seqproxy/sequence/define"
 	"seqproxy/sequence/floor"
 )
 
@@ -41,6 +42,12 @@ func (e *UnavailableError) Error() string {
 
 // Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// unavailableLocked is the error of a caller that gets no number.
+func (c *Cache) unavailableLocked(waited time.Duration, cause error) error {
+	server, _ := c.all.Owner.WhyNot(c.Name)
+	return &UnavailableError{Sequence: define.ShownName(c.Name), Server: server, Waited: waited, Ordered: c.order, Err: cause}
+}
 
 // AboutError is an error of one sequence.
 type AboutError struct {
