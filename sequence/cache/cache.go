@@ -97,18 +97,16 @@ type Cache struct {
 	cover    time.Duration // of the sequence's own definition; 0: Tuning.OutageCover
 	measured uint64        // given, when pace was last told
 	// when pace was last told of numbers given; not when somebody only looked
-	usedAt    time.Time
-	size      uint64       // of the next segment
-	rule      segment.Rule // which numbers follow top
-	limits    Limits       // where the numbers end
-	cycle     bool         // they begin again there
-	advance   advance      // of top
-	warned    int          // how many of warnAt were crossed
-	past      uint64       // numbers up to this one were given up
-	version   uint64       // of the options that are obeyed
-	order     bool         // see ordered.go; then nothing is held
-	batches   batches      // of an ORDER sequence
-	gathering gathering    // of one, too
+	usedAt     time.Time
+	size       uint64       // of the next segment
+	rule       segment.Rule // which numbers follow top
+	cycle      bool         // they begin again there
+	exhaustion exhaustion
+	past       uint64    // numbers up to this one were given up
+	version    uint64    // of the options that are obeyed
+	order      bool      // see ordered.go; then nothing is held
+	batches    batches   // of an ORDER sequence
+	gathering  gathering // of one, too
 
 	generation uint64       // moves when a reservation that is in flight is void
 	overtaken  stats.Unused // why it moved last
@@ -133,7 +131,7 @@ func New(all *Common, from Reserver, found store.Row) *Cache {
 	c := &Cache{
 		Name: found.Name, all: all, Score: all.Counters.Scores.Of(found.Name), reserver: from, Reserving: await.NewLock(),
 		exact: found.Exact, top: found.Position(), max: found.Max,
-		rule: found.Common(), limits: LimitsOf(&found), past: found.Past, version: found.Version, order: found.Def.Order, cycle: found.Def.Cycle,
+		rule: found.Common(), exhaustion: exhaustion{limits: LimitsOf(&found)}, past: found.Past, version: found.Version, order: found.Def.Order, cycle: found.Def.Cycle,
 		cover: define.CoverOf(&found.Def),
 	}
 	c.alarm.ring = c.impatient

@@ -194,14 +194,14 @@ func TestALookWithoutARowTeachesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		was := c.advance
+		was := c.exhaustion.advance
 		time.Sleep(rateSpan)
 		c.Look(nil)
-		if c.advance != was {
-			t.Errorf("%+v became %+v", was, c.advance)
+		if c.exhaustion.advance != was {
+			t.Errorf("%+v became %+v", was, c.exhaustion.advance)
 		}
 		c.Look(&store.Row{Name: "photos", ID: 50, Max: math.MaxUint64, Entry: store.NoEntry()})
-		if c.advance == was {
+		if c.exhaustion.advance == was {
 			t.Errorf("a row that was read left %+v", was)
 		}
 		p.end(c)

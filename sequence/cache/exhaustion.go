@@ -76,32 +76,66 @@ func (a *advance) rate(now time.Time, position uint64) (float64, bool) {
 	return float64(position-a.from.position) / span.Seconds(), true
 }
 
-// secondsToEndLocked estimates when the sequence runs out; +Inf if it is not used. c.mu is held.
-func (c *Cache) secondsToEndLocked(now time.Time) float64 {
-	return c.secondsToEndAt(now, c.pace.Rate())
+// exhaustion is how near a sequence is to its end. Its owner synchronises.
+type exhaustion struct {
+	limits  Limits  // where the numbers end
+	advance advance // of the highest number reserved
+	warned  int     // how many of warnAt were crossed
 }
 
-// secondsToEndAt is secondsToEndLocked where numbers are taken here at a rate.
-func (c *Cache) secondsToEndAt(now time.Time, taken float64) float64 {
-	at := c.top
-	if c.limits.End <= at {
+// seconds estimates when the numbers run out, of a sequence that has come to a position; +Inf if it
+// is not used. Until its advance was seen for long enough, it goes on at rate.
+func (e *exhaustion) seconds(now time.Time, position uint64, rate float64) float64 {
+	if e.limits.End <= position {
 		return 0
 	}
-	rate, ok := c.advance.rate(now, at)
-	if !ok {
-		rate = taken * float64(max(c.rule.Step, 1))
+	if seen, ok := e.advance.rate(now, position); ok {
+		rate = seen
 	}
 	if rate <= 0 {
 		return math.Inf(1)
 	}
-	return float64(c.limits.End-at) / rate
+	return float64(e.limits.End-position) / rate
 }
+
+// crossed says how much of the numbers up to position is gone, in percent, and whether that is one
+// of the marks more than before.
+func (e *exhaustion) crossed(position uint64) (used float64, more bool) {
+	used = e.limits.Used(position)
+	marks := 0
+	for _, mark := range warnAt {
+		if used >= mark {
+			marks++
+		}
+	}
+	more = marks > e.warned
+	e.warned = marks
+	return used, more
+}
+
+// estimate words when the end comes.
+func estimate(seconds float64) string {
+	switch {
+	case seconds == 0:
+		return "exhausted now"
+	case math.IsInf(seconds, 1):
+		return "unknown"
+	case seconds >= 2*86400:
+		return fmt.Sprintf("exhausted in %.0f days", seconds/86400)
+	case seconds >= 2*3600:
+		return fmt.Sprintf("exhausted in %.0f hours", seconds/3600)
+	}
+	return fmt.Sprintf("exhausted in %.0f minutes", math.Ceil(seconds/60))
+}
+
+// percent is used as people are told it: it is not rounded up to the end.
+func percent(used float64) float64 { return math.Floor(used*100) / 100 }
 
 // Limits says where the numbers end.
 func (c *Cache) Limits() Limits {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.limits
+	return c.exhaustion.limits
 }
 
 // StandsAt takes note of how far a sequence has come whose keys are not given here, and how many
@@ -118,37 +152,20 @@ func (c *Cache) StandsAt(now time.Time, at, given uint64) {
 
 // watchEndLocked warns when the numbers that were reserved cross one of the marks, once each.
 func (c *Cache) watchEndLocked(now time.Time) {
-	c.advance.observe(now, c.top)
-	if c.limits.End == 0 || c.cycle || define.IsWorker(c.Name) {
+	e := &c.exhaustion
+	e.advance.observe(now, c.top)
+	if e.limits.End == 0 || c.cycle || define.IsWorker(c.Name) {
 		return
 	}
-	used := c.limits.Used(c.top)
-	crossed := 0
-	for _, mark := range warnAt {
-		if used >= mark {
-			crossed++
-		}
+	used, more := e.crossed(c.top)
+	if !more {
+		return
 	}
-	if crossed > c.warned {
-		c.all.Log.Warn("sequence nears its end", logfield.Sequence(c.Name), zap.Float64("used_percent", math.Floor(used*100)/100),
-			zap.Uint64("reserved_up_to", c.top), zap.Uint64("end", c.limits.End), zap.String("at_this_rate", c.estimateLocked(now)))
-		c.all.Notices.put(define.BaseRow(c.Name), c.noticeLocked(now, used))
-	}
-	c.warned = crossed
+	seconds := e.seconds(now, c.top, c.riseLocked(c.pace.Rate()))
+	c.all.Log.Warn("sequence nears its end", logfield.Sequence(c.Name), zap.Float64("used_percent", percent(used)),
+		zap.Uint64("reserved_up_to", c.top), zap.Uint64("end", e.limits.End), zap.String("at_this_rate", estimate(seconds)))
+	c.all.Notices.put(define.BaseRow(c.Name), notice(define.ShownName(c.Name), used, e.limits.End, seconds))
 }
 
-// estimateLocked is when the end comes, for people.
-func (c *Cache) estimateLocked(now time.Time) string {
-	seconds := c.secondsToEndLocked(now)
-	switch {
-	case seconds == 0:
-		return "exhausted now"
-	case math.IsInf(seconds, 1):
-		return "unknown"
-	case seconds >= 2*86400:
-		return fmt.Sprintf("exhausted in %.0f days", seconds/86400)
-	case seconds >= 2*3600:
-		return fmt.Sprintf("exhausted in %.0f hours", seconds/3600)
-	}
-	return fmt.Sprintf("exhausted in %.0f minutes", math.Ceil(seconds/60))
-}
+// riseLocked is how fast numbers rise of which so many are taken in a second.
+func (c *Cache) riseLocked(taken float64) float64 { return taken * float64(max(c.rule.Step, 1)) }

@@ -50,3 +50,64 @@ func TestEndIsEstimatedByTheRateOfTheDay(t *testing.T) {
 		}
 	}
 }
+
+func TestAWarningIsDueOncePerMark(t *testing.T) {
+	e := exhaustion{limits: Limits{1, 1000}}
+	for _, c := range []struct {
+		at   uint64
+		used float64
+		more bool
+	}{
+		{100, 10, false},
+		{749, 74.9, false},
+		{750, 75, true},
+		{751, 75.1, false},
+		{995, 99.5, true}, // two at once
+		{1000, 100, false},
+		{10, 1, false}, // restarted
+		{800, 80, true},
+	} {
+		if used, more := e.crossed(c.at); math.Abs(used-c.used) > 1e-9 || more != c.more {
+			t.Errorf("at %d: %v %% are used, a warning is due: %v; want %v, %v", c.at, used, more, c.used, c.more)
+		}
+	}
+}
+
+func TestTheEndIsToldAsFarAsItIsKnown(t *testing.T) {
+	begin := time.Unix(1e9, 0)
+	seen := advance{from: sample{begin, 0}, middle: sample{begin, 0}}
+	for _, c := range []struct {
+		name    string
+		advance advance
+		at      uint64
+		rate    float64
+		want    string
+	}{
+		{"at the end", seen, 1_000_000, 1, "exhausted now"},
+		{"behind it", seen, 1_000_001, 1, "exhausted now"},
+		{"nobody takes", advance{}, 500_000, 0, "unknown"},
+		{"as they are taken here", advance{}, 500_000, 500, "exhausted in 17 minutes"},
+		{"as the row rises", seen, 360_000, 500, "exhausted in 3 hours"},
+		{"in days", advance{}, 0, 1, "exhausted in 12 days"},
+		{"below two hours", advance{}, 1_000_000 - 7199, 1, "exhausted in 120 minutes"},
+	} {
+		e := exhaustion{limits: Limits{1, 1_000_000}, advance: c.advance}
+		if got := estimate(e.seconds(begin.Add(90*time.Minute), c.at, c.rate)); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestANoticeIsNotRoundedUp(t *testing.T) {
+	for _, c := range []struct {
+		used, seconds float64
+		want          string
+	}{
+		{99.999, math.Inf(1), "99.99% of the numbers of sequence 'photos' are used; the last is 1000"},
+		{75, 0, "75% of the numbers of sequence 'photos' are used; the last is 1000; exhausted now"},
+	} {
+		if got := notice("photos", c.used, 1000, c.seconds); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}

@@ -5,9 +5,6 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
-	"time"
-
-	"seqproxy/sequence/define"
 )
 
 // Notices are the warnings that a sequence nears its end, until somebody who takes numbers of it
@@ -42,11 +39,11 @@ func (n *Notices) Take(name string) string {
 	return text
 }
 
-// noticeLocked words the warning. c.mu is held.
-func (c *Cache) noticeLocked(now time.Time, used float64) string {
-	text := fmt.Sprintf("%.5g%% of the numbers of sequence '%s' are used; the last is %d", math.Floor(used*100)/100, define.ShownName(c.Name), c.limits.End)
-	if !math.IsInf(c.secondsToEndLocked(now), 1) {
-		text += "; " + c.estimateLocked(now)
+// notice words the warning of a sequence.
+func notice(name string, used float64, end uint64, seconds float64) string {
+	text := fmt.Sprintf("%.5g%% of the numbers of sequence '%s' are used; the last is %d", percent(used), name, end)
+	if !math.IsInf(seconds, 1) {
+		text += "; " + estimate(seconds)
 	}
 	return text
 }

@@ -84,7 +84,7 @@ func (c *Cache) Revise(r *store.Row) (passed bool) {
 		c.rule = r.Common()
 	}
 	c.orderLocked(r.Def.Order)
-	c.limits = LimitsOf(r)
+	c.exhaustion.limits = LimitsOf(r)
 	c.cover = define.CoverOf(&r.Def)
 	passed = c.passLocked(r.Past)
 	c.past, c.max, c.exact = r.Past, r.Max, r.Exact

@@ -68,7 +68,7 @@ func (c *Cache) Look(r *store.Row) State {
 	if !c.cycle {
 		highest = max(highest, c.top)
 	}
-	c.advance.observe(now, highest)
+	c.exhaustion.advance.observe(now, highest)
 	st := c.stateLocked(now, c.pace.Rate(), highest)
 	if st.Next == 0 {
 		if next, ok := c.rule.Next(highest, c.max); ok {
@@ -81,12 +81,12 @@ func (c *Cache) Look(r *store.Row) State {
 func (c *Cache) stateLocked(now time.Time, rate float64, highest uint64) State {
 	st := State{
 		Next: c.stock.next(), Last: c.stock.highest(), Waiting: c.line.length, Reserving: c.flying, Cached: c.stock.cached, Size: c.size, Order: c.order, Exact: c.exact > 0, Cycle: c.cycle,
-		End: c.limits.End, Used: c.limits.Used(highest), Rate: rate, ToEnd: Never, Reserved: c.reservedAt,
+		End: c.exhaustion.limits.End, Used: c.exhaustion.limits.Used(highest), Rate: rate, ToEnd: Never, Reserved: c.reservedAt,
 	}
 	if c.order {
 		st.Size = 0
 	}
-	if seconds := c.secondsToEndAt(now, rate); seconds < Never.Seconds() {
+	if seconds := c.exhaustion.seconds(now, c.top, c.riseLocked(rate)); seconds < Never.Seconds() {
 		st.ToEnd = time.Duration(seconds * float64(time.Second))
 	}
 	st.CachedFor = InSeconds(float64(st.Cached), rate)

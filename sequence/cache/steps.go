@@ -13,10 +13,11 @@ func (c *Cache) InSteps(n uint64) *Cache {
 	made.Reserving = c.Reserving
 	c.mu.Lock()
 	made.top, made.max, made.exact = c.top, c.max, c.exact
-	made.rule, made.limits, made.cycle, made.past, made.version = c.rule, c.limits, c.cycle, c.past, c.version
+	made.rule, made.cycle, made.past, made.version = c.rule, c.cycle, c.past, c.version
+	made.exhaustion.limits = c.exhaustion.limits
 	made.cover = c.cover
 	made.order = c.order
-	made.warned = len(warnAt) // the other warns
+	made.exhaustion.warned = len(warnAt) // the other warns
 	c.mu.Unlock()
 	made.replan(time.Now())
 	made.low = 0
