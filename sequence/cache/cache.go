@@ -80,29 +80,19 @@ type Cache struct {
 	// whichever cache they are for, or the later one would be taken for a row gone back. The next
 	// cache of the name has the same one.
 	Reserving await.Lock
-	exact     uint64 // guarded by mu; the typed CACHE n, or 0 for adaptive
 	waiters   waiterPool
 	Score     *stats.Score // of all caches of the sequence
 
-	mu     sync.Mutex // guards all that follows
-	stock  stock
-	low    uint64 // below this many held, the next segment is fetched
-	end    error  // not nil: gives nothing any more
-	flying bool   // a reservation is in flight; its goroutine clears this
-	line   line
-	alarm  alarm
+	mu      sync.Mutex // guards all that follows
+	stock   stock
+	sizes   sizes
+	counter counter
+	end     error // not nil: gives nothing any more
+	flying  bool  // a reservation is in flight; its goroutine clears this
+	line    line
+	alarm   alarm
 
-	// What the reservations know.
-	pace     segment.Pace
-	cover    time.Duration // of the sequence's own definition; 0: Tuning.OutageCover
-	measured uint64        // given, when pace was last told
-	// when pace was last told of numbers given; not when somebody only looked
-	usedAt     time.Time
-	size       uint64       // of the next segment
-	rule       segment.Rule // which numbers follow top
-	cycle      bool         // they begin again there
 	exhaustion exhaustion
-	past       uint64    // numbers up to this one were given up
 	version    uint64    // of the options that are obeyed
 	order      bool      // see ordered.go; then nothing is held
 	batches    batches   // of an ORDER sequence
@@ -110,11 +100,6 @@ type Cache struct {
 
 	generation uint64       // moves when a reservation that is in flight is void
 	overtaken  stats.Unused // why it moved last
-	top        uint64       // the highest number reserved, or where the row was found
-	// no server gives a number up to this one any more, but to who has it in memory: this proxy has
-	// reserved up to it, or moved the counter there
-	spent uint64
-	max   uint64 // the highest number that the sequence may give
 	// nothing is left beyond what is held: no prefetch until somebody asks again
 	dry        bool
 	resting    bool      // the server is unfit: no prefetch until the next take
@@ -130,13 +115,13 @@ type Cache struct {
 func New(all *Common, from Reserver, found store.Row) *Cache {
 	c := &Cache{
 		Name: found.Name, all: all, Score: all.Counters.Scores.Of(found.Name), reserver: from, Reserving: await.NewLock(),
-		exact: found.Exact, top: found.Position(), max: found.Max,
-		rule: found.Common(), exhaustion: exhaustion{limits: LimitsOf(&found)}, past: found.Past, version: found.Version, order: found.Def.Order, cycle: found.Def.Cycle,
-		cover: define.CoverOf(&found.Def),
+		counter:    counter{rule: found.Common(), top: found.Position(), max: found.Max, cycle: found.Def.Cycle, past: found.Past},
+		sizes:      sizes{exact: found.Exact, cover: define.CoverOf(&found.Def)},
+		exhaustion: exhaustion{limits: LimitsOf(&found)}, version: found.Version, order: found.Def.Order,
 	}
 	c.alarm.ring = c.impatient
 	c.replan(time.Now())
-	c.low = 0 // nothing is fetched for a sequence that was only asked about
+	c.sizes.low = 0 // nothing is fetched for a sequence that was only asked about
 	return c
 }
 
@@ -150,7 +135,7 @@ func (c *Cache) Take(ctx context.Context, n uint64, deadline time.Time) (first, 
 		if number, ok := c.stock.take(n); ok {
 			c.resting = false
 			step := c.stock.cur.Step
-			if c.stock.cached < c.low && !c.flying && !c.dry {
+			if c.stock.cached < c.sizes.low && !c.flying && !c.dry {
 				c.flyLocked()
 			}
 			c.mu.Unlock()
@@ -303,12 +288,13 @@ func (c *Cache) fly(ctx context.Context) {
 
 // installLocked adds a reserved segment behind what is held and serves those who wait.
 func (c *Cache) installLocked(g store.Grant) {
-	c.exact, c.max, c.top = g.Exact, g.Max, g.Segment.Last()
+	c.sizes.exact = g.Exact
+	c.counter.max, c.counter.top = g.Max, g.Segment.Last()
 	if !g.Shared {
-		c.spent = c.top
+		c.counter.spent = c.counter.top
 	}
 	if g.Rule.Step != 0 {
-		c.rule, c.cycle = g.Rule, g.Cycle
+		c.counter.rule, c.counter.cycle = g.Rule, g.Cycle
 	}
 	if g.Version >= c.version { // else something newer is known
 		c.orderLocked(g.Order)
@@ -328,10 +314,10 @@ func (c *Cache) installLocked(g store.Grant) {
 		return // closed meanwhile: kept, so that it can be given back
 	}
 	c.serveLocked()
-	if c.exact > 0 {
+	if c.sizes.exact > 0 {
 		// CACHE n may have been typed after this reservation was sized: what exceeds it is given up
 		// at once.
-		c.stock.trim(c.exact)
+		c.stock.trim(c.sizes.exact)
 	}
 }
 
@@ -381,7 +367,7 @@ func (c *Cache) goneLocked(err error) {
 	if define.IsPeriod(c.Name) {
 		remedy = "FLUSH SEQUENCES on every proxy, and then ALTER SEQUENCE " + define.Quote(define.ShownName(c.Name)) + " RESTART WITH a number above the counters of all keys of the present period"
 	}
-	c.all.Log.Warn("sequence row gone", logfield.Sequence(c.Name), zap.Uint64("reserved_up_to", c.top), zap.String("remedy", remedy))
+	c.all.Log.Warn("sequence row gone", logfield.Sequence(c.Name), zap.Uint64("reserved_up_to", c.counter.top), zap.String("remedy", remedy))
 	c.endLocked(err)
 }
 
@@ -413,7 +399,7 @@ func (c *Cache) Ended() error {
 func (c *Cache) Unused() segment.Segment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.spent = 0
+	c.counter.spent = 0
 	return c.stock.release()
 }
 
@@ -450,7 +436,7 @@ func (c *Cache) Next() uint64 {
 func (c *Cache) Start() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	next, _ := c.rule.Next(c.top, c.max)
+	next, _ := c.counter.next()
 	return next
 }
 
@@ -465,7 +451,7 @@ func (c *Cache) Used() bool {
 func (c *Cache) Increment() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return max(c.rule.Step, 1)
+	return c.counter.increment()
 }
 
 // Ordered reports whether it is an ORDER sequence.

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"seqproxy/sequence/define"
-	"seqproxy/sequence/segment"
 	"seqproxy/sequence/stats"
 	"seqproxy/sequence/store"
 )
@@ -15,14 +14,14 @@ import (
 func (c *Cache) Spent() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.spent
+	return c.counter.spent
 }
 
 // Highest is the highest number that the sequence may give.
 func (c *Cache) Highest() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.max
+	return c.counter.max
 }
 
 // TakeOut takes numbers out of what is held, and returns the highest that is spent.
@@ -39,7 +38,7 @@ func (c *Cache) TakeOut(numbers []uint64, inSteps bool) (spent uint64) {
 			c.stock.cut(n)
 		}
 	}
-	return c.spent
+	return c.counter.spent
 }
 
 // Move is a move of the counter that is about to be made.
@@ -52,10 +51,9 @@ type Move struct {
 func (c *Cache) ToMoveAbove(n uint64) (m Move, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m = Move{Floor: n, End: c.max, generation: c.generation}
-	if step := max(c.rule.Step, 1); c.exact == 0 {
-		// near the end of the sequence less than a segment
-		m.Floor += min(c.size, (m.End-min(n, m.End))/segment.CeilingShare/step) * step
+	m = Move{Floor: n, End: c.counter.max, generation: c.generation}
+	if c.sizes.exact == 0 {
+		m.Floor += c.counter.room(n, c.sizes.size)
 	}
 	return m, c.end
 }
@@ -74,6 +72,6 @@ func (c *Cache) Moved(m Move, at uint64, err error) error {
 	case c.generation != m.generation:
 		return store.OutcomeRestarted
 	}
-	c.top, c.spent = max(c.top, at), max(c.spent, at)
+	c.counter.moved(at)
 	return nil
 }

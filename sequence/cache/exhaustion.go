@@ -144,8 +144,8 @@ func (c *Cache) StandsAt(now time.Time, at, given uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stock.given, c.stock.reserved = given, given
-	if at > c.top {
-		c.top = at
+	if at > c.counter.top {
+		c.counter.top = at
 		c.watchEndLocked(now)
 	}
 }
@@ -153,19 +153,16 @@ func (c *Cache) StandsAt(now time.Time, at, given uint64) {
 // watchEndLocked warns when the numbers that were reserved cross one of the marks, once each.
 func (c *Cache) watchEndLocked(now time.Time) {
 	e := &c.exhaustion
-	e.advance.observe(now, c.top)
-	if e.limits.End == 0 || c.cycle || define.IsWorker(c.Name) {
+	e.advance.observe(now, c.counter.top)
+	if e.limits.End == 0 || c.counter.cycle || define.IsWorker(c.Name) {
 		return
 	}
-	used, more := e.crossed(c.top)
+	used, more := e.crossed(c.counter.top)
 	if !more {
 		return
 	}
-	seconds := e.seconds(now, c.top, c.riseLocked(c.pace.Rate()))
+	seconds := e.seconds(now, c.counter.top, c.counter.rise(c.sizes.pace.Rate()))
 	c.all.Log.Warn("sequence nears its end", logfield.Sequence(c.Name), zap.Float64("used_percent", percent(used)),
-		zap.Uint64("reserved_up_to", c.top), zap.Uint64("end", e.limits.End), zap.String("at_this_rate", estimate(seconds)))
+		zap.Uint64("reserved_up_to", c.counter.top), zap.Uint64("end", e.limits.End), zap.String("at_this_rate", estimate(seconds)))
 	c.all.Notices.put(define.BaseRow(c.Name), notice(define.ShownName(c.Name), used, e.limits.End, seconds))
 }
-
-// riseLocked is how fast numbers rise of which so many are taken in a second.
-func (c *Cache) riseLocked(taken float64) float64 { return taken * float64(max(c.rule.Step, 1)) }

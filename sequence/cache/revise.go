@@ -23,13 +23,13 @@ func (c *Cache) Void(why stats.Unused) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.voidLocked(why)
-	c.top = 0 // the next reservation tells
+	c.counter.top = 0 // the next reservation tells
 }
 
 func (c *Cache) voidLocked(why stats.Unused) {
 	c.stock.discard(why)
 	c.overtakeLocked(why)
-	c.spent = 0 // the row may be lower now
+	c.counter.spent = 0 // the row may be lower now
 }
 
 // Flush gives up all that is held, as somebody asked for it. The row stays where it is, unless
@@ -55,7 +55,7 @@ func (c *Cache) FlushUnused() segment.Segment {
 func (c *Cache) WentBack(at uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.top = min(c.top, at)
+	c.counter.top = min(c.counter.top, at)
 }
 
 // Unlearn has what is read of the options next count as news, since what is known may be of changes
@@ -75,28 +75,28 @@ func (c *Cache) Revise(r *store.Row) (passed bool) {
 		return false
 	}
 	c.version = r.Version
-	c.dry, c.cycle = false, r.Def.Cycle
-	if now := r.Common(); !now.Same(c.rule) {
+	c.dry, c.counter.cycle = false, r.Def.Cycle
+	if now := r.Common(); !now.Same(c.counter.rule) {
 		c.overtakeLocked(stats.UnusedAlter)
-		if now.Max = c.rule.Max; !now.Same(c.rule) {
+		if now.Max = c.counter.rule.Max; !now.Same(c.counter.rule) {
 			c.stock.discard(stats.UnusedAlter)
 		}
-		c.rule = r.Common()
+		c.counter.rule = r.Common()
 	}
 	c.orderLocked(r.Def.Order)
 	c.exhaustion.limits = LimitsOf(r)
-	c.cover = define.CoverOf(&r.Def)
+	c.sizes.cover = define.CoverOf(&r.Def)
 	passed = c.passLocked(r.Past)
-	c.past, c.max, c.exact = r.Past, r.Max, r.Exact
-	if c.max < c.stock.highest() {
-		c.stock.dropAbove(c.max)
+	c.counter.past, c.counter.max, c.sizes.exact = r.Past, r.Max, r.Exact
+	if c.counter.max < c.stock.highest() {
+		c.stock.dropAbove(c.counter.max)
 	}
-	if c.exact > 0 {
-		c.stock.trim(c.exact)
+	if c.sizes.exact > 0 {
+		c.stock.trim(c.sizes.exact)
 	}
 	c.replan(time.Now())
 	if c.stock.given == 0 && c.stock.cached == 0 {
-		c.low = 0 // as in newCache
+		c.sizes.low = 0 // as in newCache
 	}
 	return passed
 }
@@ -110,10 +110,9 @@ func (c *Cache) Pass(n uint64) (passed bool) {
 }
 
 func (c *Cache) passLocked(n uint64) (passed bool) {
-	if n <= c.past {
+	if !c.counter.pass(n) {
 		return false
 	}
-	c.past = n
 	c.overtakeLocked(stats.UnusedRestart)
 	c.stock.dropUpTo(n)
 	return true

@@ -46,9 +46,7 @@ type State struct {
 func (c *Cache) State(now time.Time) State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	pace := c.pace // a copy
-	pace.Observe(now, c.stock.given-min(c.measured, c.stock.given))
-	return c.stateLocked(now, pace.Rate(), c.top)
+	return c.stateLocked(now, c.sizes.rate(now, c.stock.given), c.counter.top)
 }
 
 // Look is state with what its row says, nil if that was not read. Next is what a take gives if
@@ -56,22 +54,22 @@ func (c *Cache) State(now time.Time) State {
 func (c *Cache) Look(r *store.Row) State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	low, now := c.low, time.Now()
+	low, now := c.sizes.low, time.Now()
 	c.replan(now)
 	if c.stock.given == 0 {
-		c.low = low // looking must not make an unused sequence fetch
+		c.sizes.low = low // looking must not make an unused sequence fetch
 	}
 	if r == nil {
-		return c.stateLocked(now, c.pace.Rate(), c.top)
+		return c.stateLocked(now, c.sizes.pace.Rate(), c.counter.top)
 	}
 	highest := r.Position()
-	if !c.cycle {
-		highest = max(highest, c.top)
+	if !c.counter.cycle {
+		highest = max(highest, c.counter.top)
 	}
 	c.exhaustion.advance.observe(now, highest)
-	st := c.stateLocked(now, c.pace.Rate(), highest)
+	st := c.stateLocked(now, c.sizes.pace.Rate(), highest)
 	if st.Next == 0 {
-		if next, ok := c.rule.Next(highest, c.max); ok {
+		if next, ok := c.counter.rule.Next(highest, c.counter.max); ok {
 			st.Next = next
 		}
 	}
@@ -80,13 +78,13 @@ func (c *Cache) Look(r *store.Row) State {
 
 func (c *Cache) stateLocked(now time.Time, rate float64, highest uint64) State {
 	st := State{
-		Next: c.stock.next(), Last: c.stock.highest(), Waiting: c.line.length, Reserving: c.flying, Cached: c.stock.cached, Size: c.size, Order: c.order, Exact: c.exact > 0, Cycle: c.cycle,
+		Next: c.stock.next(), Last: c.stock.highest(), Waiting: c.line.length, Reserving: c.flying, Cached: c.stock.cached, Size: c.sizes.size, Order: c.order, Exact: c.sizes.exact > 0, Cycle: c.counter.cycle,
 		End: c.exhaustion.limits.End, Used: c.exhaustion.limits.Used(highest), Rate: rate, ToEnd: Never, Reserved: c.reservedAt,
 	}
 	if c.order {
 		st.Size = 0
 	}
-	if seconds := c.exhaustion.seconds(now, c.top, c.riseLocked(rate)); seconds < Never.Seconds() {
+	if seconds := c.exhaustion.seconds(now, c.counter.top, c.counter.rise(rate)); seconds < Never.Seconds() {
 		st.ToEnd = time.Duration(seconds * float64(time.Second))
 	}
 	st.CachedFor = InSeconds(float64(st.Cached), rate)
@@ -119,7 +117,7 @@ func (c *Cache) GivesNow() (held bool, err error) {
 		// being tried again; what failed and is not tried again says nothing of now
 		return false, c.unavailableLocked(0, c.trouble.Err)
 	}
-	if _, ok := c.rule.Next(c.top, c.max); !ok && !c.cycle {
+	if _, ok := c.counter.next(); !ok && !c.counter.cycle {
 		return false, &define.NameError{Name: define.ShownName(c.Name), Err: define.ErrExhausted}
 	}
 	return false, nil

@@ -12,15 +12,16 @@ func (c *Cache) InSteps(n uint64) *Cache {
 	made := New(c.all, wholeSteps{c.reserver, n}, store.Row{Name: c.Name})
 	made.Reserving = c.Reserving
 	c.mu.Lock()
-	made.top, made.max, made.exact = c.top, c.max, c.exact
-	made.rule, made.cycle, made.past, made.version = c.rule, c.cycle, c.past, c.version
+	made.counter = c.counter
+	made.counter.spent = 0
+	made.sizes.exact, made.sizes.cover = c.sizes.exact, c.sizes.cover
+	made.version = c.version
 	made.exhaustion.limits = c.exhaustion.limits
-	made.cover = c.cover
 	made.order = c.order
 	made.exhaustion.warned = len(warnAt) // the other warns
 	c.mu.Unlock()
 	made.replan(time.Now())
-	made.low = 0
+	made.sizes.low = 0
 	return made
 }
 

@@ -1,0 +1,62 @@
+package cache
+
+import (
+	"time"
+
+	"seqproxy/sequence/segment"
+)
+
+// sizes are how many numbers are reserved at a time, and how few are left when that is done. They
+// follow the rate at which numbers are taken, or the CACHE that was typed. Its owner synchronises.
+type sizes struct {
+	exact uint64        // the typed CACHE n, or 0 for adaptive
+	cover time.Duration // of the sequence's own definition; 0: Tuning.OutageCover
+	size  uint64        // of the next segment
+	low   uint64        // below this many held, the next segment is fetched
+
+	pace     segment.Pace
+	measured uint64 // given, when pace was last told
+	// when pace was last told of numbers given; not when somebody only looked
+	usedAt time.Time
+}
+
+// plan brings the measured rate, the size and the low-water mark up to date: so many numbers were
+// given since the cache was made, of a counter.
+func (s *sizes) plan(now time.Time, z Sizing, given uint64, of *counter) {
+	s.pace.Base, s.pace.Cover = z.Least, s.covers(z)
+	s.pace.Observe(now, given-s.measured)
+	if given != s.measured || s.usedAt.IsZero() {
+		s.usedAt = now
+	}
+	s.measured = given
+	if s.exact > 0 {
+		s.size, s.low = s.exact, s.exact/2+1
+		if s.exact == 1 {
+			// whoever types CACHE 1 wants numbers in the order of time: none is fetched ahead
+			s.low = 0
+		}
+		return
+	}
+	s.size, s.low = s.pace.Sizes(of.left())
+	s.size = z.Share.By(of.rule).Sized(s.size)
+}
+
+// covers is for how long what is held is to last.
+func (s *sizes) covers(z Sizing) time.Duration {
+	if s.cover > 0 {
+		return s.cover
+	}
+	return z.Cover
+}
+
+// whole is how many numbers an idle sequence holds at least: the configured cache, where so many
+// are reserved at a time. One in use may have half of that left before more is fetched, so that it
+// is not reserved for twice.
+func (s *sizes) whole() uint64 { return min(s.pace.Base, s.size) }
+
+// rate is how many numbers are taken in a second, after so many were given. It changes nothing.
+func (s *sizes) rate(now time.Time, given uint64) float64 {
+	pace := s.pace // a copy
+	pace.Observe(now, given-min(s.measured, given))
+	return pace.Rate()
+}
