@@ -119,7 +119,7 @@ func New(all *Common, from Reserver, found store.Row) *Cache {
 		sizes:      sizes{exact: found.Exact, cover: define.CoverOf(&found.Def)},
 		exhaustion: exhaustion{limits: LimitsOf(&found)}, version: found.Version, order: found.Def.Order,
 	}
-	c.alarm.ring = c.impatient
+	c.alarm = alarm{ring: c.impatient}
 	c.replan(time.Now())
 	c.sizes.low = 0 // nothing is fetched for a sequence that was only asked about
 	return c
