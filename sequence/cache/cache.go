@@ -103,7 +103,6 @@ type Cache struct {
 	// nothing is left beyond what is held: no prefetch until somebody asks again
 	dry        bool
 	resting    bool      // the server is unfit: no prefetch until the next take
-	idle       bool      // it is filled up as nothing was taken for a while
 	trouble    Trouble   // of the reservation in flight
 	reservedAt time.Time // zero: nothing was reserved yet
 	buried     bool      // its counts are kept elsewhere

@@ -11,41 +11,23 @@ import (
 // none.
 func (c *Cache) demandLocked(now time.Time) (want, need uint64) {
 	c.replan(now)
-	if c.order {
+	ahead := !c.dry && !c.resting
+	switch {
+	case c.order:
 		// nothing is fetched ahead; board says how much
 		return c.line.needs(), c.line.needs()
-	}
-	if c.sizes.exact > 0 {
-		return c.demandExactLocked()
-	}
-	switch {
-	case c.line.first != nil:
-		return max(c.sizes.size, c.line.first.n, min(c.line.wanted(), c.counter.left()/segment.CeilingShare)), c.line.first.n
-	case (c.stock.cached < c.sizes.low || c.idle && c.stock.cached < c.sizes.whole()) && !c.dry && !c.resting && !c.stock.full():
-		return c.sizes.size, 1
-	}
-	c.idle = false
-	return 0, 0
-}
-
-// demandExactLocked is the demand under a typed CACHE n: never are more than n unused numbers in
-// memory, apart from a run that somebody waits for and that is longer than n by itself.
-func (c *Cache) demandExactLocked() (want, need uint64) {
-	w := c.line.first
-	switch {
-	case w == nil:
-		if c.stock.cached < c.sizes.low && !c.dry && !c.resting {
-			return c.sizes.exact - c.stock.cached, 1
+	case c.sizes.exact > 0:
+		want, need, giveUp := c.sizes.demandExact(c.stock.cached, c.line.first, ahead)
+		if giveUp {
+			c.stock.discard(stats.UnusedRun)
 		}
-		return 0, 0
-	case w.n > c.sizes.exact:
-		return w.n, w.n
-	case c.stock.cached > 0 && c.stock.cached < c.sizes.exact && !w.joinTried:
-		// What is missing to n may adjoin the rest and complete the run.
-		return c.sizes.exact - c.stock.cached, 1
+		return want, need
 	}
-	c.stock.discard(stats.UnusedRun)
-	return c.sizes.exact, w.n
+	want, need = c.sizes.demand(c.stock.cached, &c.line, c.counter.left(), ahead && !c.stock.full())
+	if want == 0 {
+		c.sizes.idle = false
+	}
+	return want, need
 }
 
 // replan brings the sizes up to date. mu is held, or c is not shared yet.
@@ -63,7 +45,7 @@ func (c *Cache) KeepUp(now time.Time) {
 	}
 	if c.stock.given == c.sizes.measured {
 		if now.Sub(c.sizes.usedAt) >= c.all.Timing.Idle && c.stock.cached < c.sizes.whole() && !c.flying && !c.dry && !c.resting {
-			c.idle = true
+			c.sizes.idle = true
 			c.flyLocked()
 		}
 		return

@@ -18,6 +18,7 @@ type sizes struct {
 	measured uint64 // given, when pace was last told
 	// when pace was last told of numbers given; not when somebody only looked
 	usedAt time.Time
+	idle   bool // it is filled up as nothing was taken for a while
 }
 
 // plan brings the measured rate, the size and the low-water mark up to date: so many numbers were
@@ -59,4 +60,34 @@ func (s *sizes) rate(now time.Time, given uint64) float64 {
 	pace := s.pace // a copy
 	pace.Observe(now, given-min(s.measured, given))
 	return pace.Rate()
+}
+
+// demand is how many numbers to reserve where so many are cached and left: want ideally, need at
+// least. Without ahead none are fetched that nobody waits for.
+func (s *sizes) demand(cached uint64, l *line, left uint64, ahead bool) (want, need uint64) {
+	switch {
+	case l.first != nil:
+		return max(s.size, l.needs(), min(l.wanted(), left/segment.CeilingShare)), l.needs()
+	case ahead && (cached < s.low || s.idle && cached < s.whole()):
+		return s.size, 1
+	}
+	return 0, 0
+}
+
+// demandExact is the demand under a typed CACHE n, where first waits, or nobody: never are more
+// than n unused numbers in memory, apart from a run that somebody waits for and that is longer than
+// n by itself. So it may say that what is cached is given up.
+func (s *sizes) demandExact(cached uint64, first *waiter, ahead bool) (want, need uint64, giveUp bool) {
+	switch {
+	case first == nil && ahead && cached < s.low:
+		return s.exact - cached, 1, false
+	case first == nil:
+		return 0, 0, false
+	case first.n > s.exact:
+		return first.n, first.n, false
+	case cached > 0 && cached < s.exact && !first.joinTried:
+		// What is missing to n may adjoin the rest and complete the run.
+		return s.exact - cached, 1, false
+	}
+	return s.exact, first.n, true
 }

@@ -59,3 +59,60 @@ func TestOnlyNumbersThatAreGivenCountAsUse(t *testing.T) {
 		}
 	}
 }
+
+func TestTheDemandIsOfThoseWhoWaitOrAhead(t *testing.T) {
+	for name, c := range map[string]struct {
+		cached uint64
+		wants  []uint64
+		left   uint64
+		idle   bool
+		not    bool // nothing is fetched ahead
+		want   uint64
+		need   uint64
+	}{
+		"enough is cached":         {cached: 50, left: 1e9},
+		"too little is":            {cached: 49, left: 1e9, want: 100, need: 1},
+		"and none is to be":        {cached: 49, left: 1e9, not: true},
+		"idle":                     {cached: 79, left: 1e9, idle: true, want: 100, need: 1},
+		"idle and whole":           {cached: 80, left: 1e9, idle: true},
+		"idle, none is to be":      {cached: 0, left: 1e9, idle: true, not: true},
+		"one waits":                {cached: 0, wants: []uint64{3}, left: 1e9, want: 100, need: 3},
+		"one waits all the same":   {cached: 0, wants: []uint64{3}, left: 1e9, not: true, want: 100, need: 3},
+		"one waits for a long run": {cached: 99, wants: []uint64{300}, left: 1e9, want: 300, need: 300},
+		"a crowd waits":            {wants: []uint64{90, 90, 90}, left: 1e9, want: 270, need: 90},
+		"a crowd near the end":     {wants: []uint64{90, 90, 90}, left: 1000, want: 100, need: 90},
+	} {
+		s := sizes{size: 100, low: 50, idle: c.idle}
+		s.pace.Base = 80
+		l, _ := lineOf(c.wants...)
+		if want, need := s.demand(c.cached, l, c.left, !c.not); want != c.want || need != c.need {
+			t.Errorf("%s: got %d and at least %d, want %d and %d", name, want, need, c.want, c.need)
+		}
+	}
+}
+
+func TestTheDemandUnderCACHEIsNeverMoreThanThat(t *testing.T) {
+	for name, c := range map[string]struct {
+		cached uint64
+		first  *waiter
+		not    bool // nothing is fetched ahead
+		want   uint64
+		need   uint64
+		giveUp bool
+	}{
+		"enough is cached":          {cached: 16},
+		"too little is":             {cached: 15, want: 15, need: 1},
+		"and none is to be":         {cached: 15, not: true},
+		"one waits":                 {first: &waiter{n: 3}, want: 30, need: 3, giveUp: true},
+		"the rest may be completed": {cached: 2, first: &waiter{n: 3}, want: 28, need: 1},
+		"it was not":                {cached: 2, first: &waiter{n: 3, joinTried: true}, want: 30, need: 3, giveUp: true},
+		"a rest of borders":         {cached: 30, first: &waiter{n: 3}, want: 30, need: 3, giveUp: true},
+		"a longer run":              {cached: 2, first: &waiter{n: 31}, want: 31, need: 31},
+	} {
+		s := sizes{exact: 30, size: 30, low: 16}
+		want, need, giveUp := s.demandExact(c.cached, c.first, !c.not)
+		if want != c.want || need != c.need || giveUp != c.giveUp {
+			t.Errorf("%s: got %d and at least %d, gives up: %v; want %d, %d, %v", name, want, need, giveUp, c.want, c.need, c.giveUp)
+		}
+	}
+}

@@ -31,10 +31,10 @@ func (c *Cache) impatient() {
 	defer c.mu.Unlock()
 	c.alarm.rang()
 	now := time.Now()
-	var cause error
+	cause := c.trouble.Err
 	next := c.line.refuseLate(now, func(waited time.Duration) error {
 		if cause == nil {
-			cause = c.causeLocked()
+			_, cause = c.all.Owner.WhyNot(c.Name)
 		}
 		return c.unavailableLocked(waited, cause)
 	})
@@ -47,15 +47,6 @@ func (c *Cache) impatient() {
 		next = soonest
 	}
 	c.alarm.set(next)
-}
-
-// causeLocked is why there are no numbers.
-func (c *Cache) causeLocked() error {
-	if c.trouble.Err != nil {
-		return c.trouble.Err
-	}
-	_, err := c.all.Owner.WhyNot(c.Name)
-	return err
 }
 
 // serveLocked gives numbers to those who wait, first come first served, as far as they go.
