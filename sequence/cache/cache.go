@@ -83,31 +83,31 @@ type Cache struct {
 	waiters   waiterPool
 	Score     *stats.Score // of all caches of the sequence
 
-	mu      sync.Mutex // guards all that follows
-	stock   stock
-	sizes   sizes
-	counter counter
-	end     error // not nil: gives nothing any more
-	flying  bool  // a reservation is in flight; its goroutine clears this
-	line    line
-	alarm   alarm
-
+	mu         sync.Mutex // guards all that follows
+	stock      stock
+	sizes      sizes
+	counter    counter
 	exhaustion exhaustion
-	version    uint64    // of the options that are obeyed
-	order      bool      // see ordered.go; then nothing is held
-	batches    batches   // of an ORDER sequence
-	gathering  gathering // of one, too
+	line       line
+	alarm      alarm
 
+	version   uint64    // of the options that are obeyed
+	order     bool      // see ordered.go; then nothing is held
+	batches   batches   // of an ORDER sequence
+	gathering gathering // of one, too
+
+	flying     bool         // a reservation is in flight; its goroutine clears this
 	generation uint64       // moves when a reservation that is in flight is void
 	overtaken  stats.Unused // why it moved last
-	// nothing is left beyond what is held: no prefetch until somebody asks again
-	dry        bool
-	resting    bool      // the server is unfit: no prefetch until the next take
-	trouble    Trouble   // of the reservation in flight
-	reservedAt time.Time // zero: nothing was reserved yet
-	buried     bool      // its counts are kept elsewhere
-	waits      uint64
-	fetches    uint64 // reservations begun while nobody waited
+	trouble    Trouble      // of the reservation in flight
+	reservedAt time.Time    // zero: nothing was reserved yet
+	dry        bool         // nothing is left beyond what is held: no prefetch until somebody asks again
+	resting    bool         // the server is unfit: no prefetch until the next take
+
+	end     error // not nil: gives nothing any more
+	buried  bool  // its counts are kept elsewhere
+	waits   uint64
+	fetches uint64 // reservations begun while nobody waited
 }
 
 // New makes the cache of a sequence whose row was read as found. It starts nothing.
