@@ -11,21 +11,21 @@ import (
 // cacheOwner is Sequences as its caches see them.
 type cacheOwner struct{ s *Sequences }
 
-// Go implements [Owner].
+// Go implements [cache.Owner].
 func (o cacheOwner) Go(f func(ctx context.Context)) { o.s.spawn(func() { f(o.s.ctx) }) }
 
-// Sleep implements [Owner].
+// Sleep implements [cache.Owner].
 func (o cacheOwner) Sleep(d time.Duration) { o.s.sleep(d) }
 
-// Patience implements [Owner].
+// Patience implements [cache.Owner].
 func (o cacheOwner) Patience(ctx context.Context) time.Duration { return o.s.patience(ctx) }
 
-// WhyNot implements [Owner].
+// WhyNot implements [cache.Owner].
 func (o cacheOwner) WhyNot(sequence string) (server string, err error) {
 	return o.s.servers.nameFor(sequence), o.s.whyNot()
 }
 
-// Sizing implements [Owner].
+// Sizing implements [cache.Owner].
 func (o cacheOwner) Sizing() cache.Sizing {
 	t := o.s.tuning.Load()
 	z := cache.Sizing{Least: t.CacheSize, Cover: t.OutageCover}
@@ -38,7 +38,7 @@ func (o cacheOwner) Sizing() cache.Sizing {
 // reservations are those of sequences, after which everybody goes by what was found out.
 type reservations struct{ s *Sequences }
 
-// Reserve implements [Reserver].
+// Reserve implements [cache.Reserver].
 func (r reservations) Reserve(ctx context.Context, name string, want, need uint64) (store.Grant, error) {
 	g, err := r.s.reserver.reserve(ctx, name, want, need)
 	r.s.takeNote()

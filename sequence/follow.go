@@ -412,11 +412,13 @@ func (f *follower) news(changed []store.Changed) []store.Changed {
 
 // takeNote has the follower and the caches go by what was found out while servers were asked.
 func (s *Sequences) takeNote() {
-	for _, what := range s.servers.takeDue() {
-		s.spawnBounded(func(ctx context.Context) { s.servers.goAhead(ctx, what) })
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.closed { // else nobody waits for what is begun
+		for _, what := range s.servers.takeDue() {
+			s.spawnBounded(func(ctx context.Context) { s.servers.goAhead(ctx, what) })
+		}
+	}
 	s.voidBegunLocked()
 	if s.servers.inUse() {
 		s.followLocked()

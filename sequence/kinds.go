@@ -73,7 +73,7 @@ func (q *sequence) noKey(err error) error {
 	return fmt.Errorf("sequence %q: %w", define.ShownName(q.name), err)
 }
 
-// makeOne is takeRun where keys are made of no counters.
+// makeOne is take where keys are made of no counters.
 func (q *sequence) makeOne() (first, step uint64, err error) {
 	if err := q.numbers.Ended(); err != nil {
 		return 0, 0, err

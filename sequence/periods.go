@@ -396,9 +396,7 @@ func (p *periods) prepare(next kind.Period) (done bool) {
 		p.seq.owner.log.Warn("next period not prepared", logfield.Sequence(p.seq.name), zap.String("period", p.seq.kind.PeriodName(next)), logfield.Err(err))
 		return errors.Is(err, ErrUnknown) || errors.Is(err, ErrClosed)
 	}
-	if !of.seq.numbers.Used() {
-		of.seq.numbers.Expect(p.seq.now().numbers.Pace())
-	}
+	of.seq.numbers.Expect(p.seq.now().numbers.Pace())
 	return true
 }
 

@@ -83,11 +83,11 @@ func (c *Cache) Pace() segment.Pace {
 	return c.sizes.pace
 }
 
-// Expect fetches numbers as for those who take them at a pace.
+// Expect fetches numbers, of which there were none yet, as for those who take them at a pace.
 func (c *Cache) Expect(pace segment.Pace) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.end != nil {
+	if c.end != nil || c.stock.given > 0 || c.stock.reserved > 0 {
 		return
 	}
 	c.sizes.pace = pace

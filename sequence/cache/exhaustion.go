@@ -143,6 +143,7 @@ func (c *Cache) Limits() Limits {
 func (c *Cache) StandsAt(now time.Time, at, given uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	given = max(given, c.stock.given) // who read it later may come first
 	c.stock.given, c.stock.reserved = given, given
 	if at > c.counter.top {
 		c.counter.top = at

@@ -33,7 +33,7 @@ func (c *Cache) voidLocked(why stats.Unused) {
 }
 
 // Flush gives up all that is held, as somebody asked for it. The row stays where it is, unless
-// [cache.wentBack] says something else, so that it is still known how near the sequence is to its
+// [Cache.WentBack] says something else, so that it is still known how near the sequence is to its
 // end.
 func (c *Cache) Flush() {
 	c.mu.Lock()
@@ -96,7 +96,7 @@ func (c *Cache) Revise(r *store.Row) (passed bool) {
 	}
 	c.replan(time.Now())
 	if c.stock.given == 0 && c.stock.cached == 0 {
-		c.sizes.low = 0 // as in newCache
+		c.sizes.low = 0 // as in New
 	}
 	return passed
 }
