@@ -158,6 +158,66 @@ func TestAServerInThePlaceOfAMemberCannotTellWhatThatAccepted(t *testing.T) {
 	e.everyoneGives(t, h, e.change(t, s, sequence.PlanChange{Add: e.addr(3)}), "photos")
 }
 
+// Somebody found a change proposed, and takes it for one that was left. Meanwhile it was accepted:
+// the server stays frozen until it obeys.
+func TestAServerThatHasAcceptedIsNotLetGoOnByWhoTakesTheChangeForLeft(t *testing.T) {
+	e, h := newPlanEstate(t, 3, map[string]uint64{"photos": 100}), newGivenEver()
+	s, late := e.open(t), e.open(t)
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	e.met(t, late)
+	var found sequence.Plan
+	let := 0
+	sequence.Inside(s).OnPlanStep(func(step, address string) error {
+		store := e.server(t, late, 1).PlanStore()
+		said, err := store.Report(t.Context())
+		if err != nil {
+			return err
+		}
+		last := said.Plans[len(said.Plans)-1]
+		switch {
+		case step == change.Proposed && address == e.addr(2):
+			found = last
+		case step == change.Frozen && address == e.addr(2), step == change.InForce && address == e.addr(0):
+			let++
+			if err := store.LetGo(t.Context(), &found, true); err != nil {
+				return err
+			}
+			e.wantFrozen(t, 1, "photos")
+			if got, err := e.reserve(t, 1, "photos", 40); err == nil {
+				t.Errorf("it gives %d while it is %s", got, last.State)
+			}
+		}
+		return nil
+	})
+	now := e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
+	if let != 2 || found.State != change.Proposed {
+		t.Errorf("it was let go %d times, and found %+v", let, found)
+	}
+	for range 3 {
+		e.everyoneGives(t, h, now, "photos")
+	}
+}
+
+// A proxy has heard of no change since. When a server answers again it goes by the plan in force that
+// the servers tell, and brings nobody to its own.
+func TestAProxyThatMeetsAServerAgainGoesByTheNewestPlan(t *testing.T) {
+	e := newPlanEstate(t, 3, map[string]uint64{"photos": 100})
+	s, late := e.open(t), e.open(t)
+	e.change(t, s, sequence.PlanChange{Add: e.addr(1)})
+	e.met(t, late)
+	if err := sequence.Inside(late).Following().Acquire(t.Context()); err != nil { // it hears nothing
+		t.Fatal(err)
+	}
+	now := e.change(t, s, sequence.PlanChange{Add: e.addr(2)})
+	if err := sequence.Inside(late).SettlePlan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := sequence.Inside(late).Plan(); got.UUID != now.UUID {
+		t.Errorf("it goes by plan %d, want %d", got.Number, now.Number)
+	}
+	sequence.Inside(late).FollowAgain()
+}
+
 // A change that was drafted from another plan than the one in force would leave members out that it
 // knows nothing of.
 func TestAChangeFromAnotherPlanThanTheOneInForceIsNotResumed(t *testing.T) {

@@ -157,7 +157,8 @@ func (m *modelled) anyDeed(ctx context.Context, rng *rand.Rand) deed {
 	case 6, 7:
 		return step("accept", func(s change.Stepper) error { return s.Accept(ctx, p, ballot, floors, holders) })
 	case 8:
-		return deed{"let go" + what, func(s modelStore) string { return outcomeOf(s.LetGo(ctx, p)) }}
+		left := rng.IntN(2) == 0
+		return deed{fmt.Sprintf("let go, left %v%s", left, what), func(s modelStore) string { return outcomeOf(s.LetGo(ctx, p, left)) }}
 	case 9:
 		name, ceiling, plan := []string{"photos", "none"}[rng.IntN(2)], uint64(1+rng.IntN(2000)), m.model.Member.Plan
 		giver, granted := "other", uint64(0)

@@ -356,11 +356,11 @@ func (s planStore) Obey(ctx context.Context, p *Plan, floors change.Floors, know
 const openStates = "'" + change.Proposed + "', '" + change.Frozen + "', '" + change.Accepted + "'"
 
 // LetGo implements [change.Settler].
-func (s planStore) LetGo(ctx context.Context, p *Plan) error {
+func (s planStore) LetGo(ctx context.Context, p *Plan, left bool) error {
 	open := false
 	err := s.Transact(ctx, func(tx *sql.Tx) error {
 		now, _, err := s.lockPlan(ctx, tx, p)
-		if open = err == nil && now.Open(); !open {
+		if open = err == nil && now.Open() && (!left || now.State == change.Proposed); !open {
 			return err
 		}
 		return s.thaw(ctx, tx, p)

@@ -119,13 +119,17 @@ func (a *servers) reconcile(ctx context.Context, met []change.Met, plan *Plan) {
 	}
 }
 
-// settle is reconcile after servers have answered again.
+// settle is reconcile after servers have answered again. They may know a newer plan.
 func (a *servers) settle(ctx context.Context) error {
 	if err := a.changing.Acquire(ctx); err != nil {
 		return err
 	}
 	defer a.changing.Release()
-	a.reconcile(ctx, a.meet(ctx), &a.view.Load().plan)
+	met, plan := a.meet(ctx), &a.view.Load().plan
+	if now, _ := change.Latest(met); now.Number > plan.Number {
+		return a.readLocked(ctx, true)
+	}
+	a.reconcile(ctx, met, plan)
 	return nil
 }
 

@@ -103,6 +103,9 @@ func (in Inner) ReadPlan(ctx context.Context) error {
 	return in.s.servers.reread(ctx, in.s.servers.view.Load())
 }
 
+// SettlePlan is what follows when a server answers again.
+func (in Inner) SettlePlan(ctx context.Context) error { return in.s.servers.settle(ctx) }
+
 // MeetPlan waits until it is known which plan there is.
 func (in Inner) MeetPlan(ctx context.Context) error {
 	_, err := in.s.servers.ready(ctx)

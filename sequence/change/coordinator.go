@@ -45,7 +45,8 @@ func (c *Coordinator) Change(asked Change) error {
 	c.config.Log.Info("change of sequence servers begun", zap.String("change", c.plan.UUID), zap.Uint64("plan", c.plan.Number),
 		zap.String("from", Addresses(c.plan.Previous)), zap.String("to", Addresses(c.plan.Members)), zap.String("interleave", c.plan.Interleave))
 	if err := c.decide(); err != nil {
-		if isOver(err) {
+		// What nobody was asked to accept nobody finishes, whoever has taken it over.
+		if isOver(err) && (c.accepting || !errors.Is(err, ErrTakenOver)) {
 			return err
 		}
 		return c.undo(err)

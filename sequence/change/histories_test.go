@@ -21,6 +21,12 @@ func reach(t *testing.T, a *simulation.Actor, step string, member int) {
 	}
 }
 
+// until resumes an actor until it stands before a step on a member, or ends.
+func until(a *simulation.Actor, step string, member int) {
+	for (a.Next != step || a.At != member) && a.Resume() {
+	}
+}
+
 // wantText wants an error that has some words.
 func wantText(t *testing.T, err error, words ...string) {
 	t.Helper()
@@ -42,6 +48,22 @@ func TestHistories(t *testing.T) {
 		e.proxies = append(e.proxies, p)
 		p.TakeAll(name, 9)
 		return p
+	}
+	// One has read which plan is in force, and stands still while R is removed.
+	stoodStill := func(t *testing.T) (e *estate, still *simulation.Actor) {
+		t.Helper()
+		e = blocks(4, 3)
+		e.asked = change.Change{Add: address(3)}
+		proxy(e)
+		still = e.Change("stood still", e.asked)
+		for still.Steps() < 3 {
+			still.Resume()
+		}
+		c := e.Change("removes", change.Change{Remove: address(2)})
+		if c.Run(); c.Err != nil {
+			t.Fatal(c.Err)
+		}
+		return e, still
 	}
 	for _, h := range []struct {
 		what string
@@ -318,6 +340,70 @@ func TestHistories(t *testing.T) {
 				_ = far.Take(0, "late", 30)
 			}
 			if err := errors.Join(c.Err, near.Read(), near.Take(1, "late", 40), near.Take(0, "late", 40)); err != nil {
+				t.Fatal(err)
+			}
+			return e
+		}},
+		// X has read which plan is in force, and stands still. Others remove R, and propose to add D,
+		// which X has not heard of and takes for a proposal that was left. It lets nobody go if a newer
+		// plan is in force than it goes by, and nobody goes who is past that proposal.
+		{"who stood still lets nobody go on who has accepted meanwhile", func(t *testing.T) *estate {
+			e, still := stoodStill(t)
+			far := e.NewProxy("far")
+			if err := far.Read(); err != nil {
+				t.Fatal(err)
+			}
+			far.Actor.Cut[0], far.Actor.Cut[2], far.Actor.Cut[3] = true, true, true
+			c := e.Change("adds", e.asked)
+			reach(t, c, "freeze", 0)
+			until(still, "let go", 0)
+			reach(t, c, "obey", 1)
+			until(still, "let go", 1)
+			still.Resume()
+			for range 20 {
+				_ = far.Take(1, name, 4)
+			}
+			if c.Run(); c.Err != nil {
+				t.Fatal(c.Err)
+			}
+			still.Run()
+			for range 20 {
+				e.proxies[0].TakeAll(name, 9)
+			}
+			return e
+		}},
+		{"who stood still ends no change of others", func(t *testing.T) *estate {
+			e, still := stoodStill(t)
+			c := e.Change("adds", e.asked)
+			reach(t, c, "freeze", 0)
+			still.Run()
+			c.Run()
+			if still.Err == nil || c.Err != nil {
+				t.Fatal(still.Err, c.Err)
+			}
+			return e
+		}},
+		// A proxy that reaches R and D alone, and has not heard that R was removed, takes the change
+		// that adds D for one that was left. Then D cannot be frozen. Nobody was asked to accept the
+		// change, so its coordinator undoes it.
+		{"a change that one member was let go from is undone on the others", func(t *testing.T) *estate {
+			e := blocks(4, 3)
+			e.asked = change.Change{Add: address(3)}
+			p, far := proxy(e), e.NewProxy("far", 0, 1)
+			c := e.Change("removes", change.Change{Remove: address(2)})
+			reach(t, c, "obey", 0)
+			c.Cut[2] = true
+			if c.Run(); c.Err != nil {
+				t.Fatal(c.Err)
+			}
+			c = e.Change("adds", e.asked, 2)
+			reach(t, c, "freeze", 3)
+			if err := far.Read(); err != nil {
+				t.Fatal(err)
+			}
+			c.Run()
+			wantText(t, c.Err, "taken over")
+			if err := errors.Join(p.Take(0, name, 9), p.Take(1, name, 9)); err != nil {
 				t.Fatal(err)
 			}
 			return e

@@ -49,16 +49,19 @@ func Reconcile(ctx context.Context, met []Met, now, void *Plan, did func(step st
 			known = nil
 		}
 	}
+	newest, _ := Latest(met)
 	for i := range met {
 		m := &met[i]
 		for j := range m.Plans {
 			p := &m.Plans[j]
 			isVoid := void != nil && p.UUID == void.UUID
-			isLeft := p.State == Proposed && !p.follows(now) // another plan was made since
-			if !p.Open() || p.UUID == now.UUID || !isVoid && !isLeft && !p.Vetoed(met) {
+			// Another plan was made since, unless who asks has missed one.
+			isLeft := p.State == Proposed && !p.follows(now) && newest.Number <= now.Number
+			isNever := isVoid || p.Vetoed(met)
+			if !p.Open() || p.UUID == now.UUID || !isNever && !isLeft {
 				continue
 			}
-			if why := m.LetGo(ctx, p); why != nil {
+			if why := m.LetGo(ctx, p, !isNever); why != nil {
 				failed[i] = errors.Join(failed[i], why)
 			} else if failed[i] = did(Aborted, m); failed[i] != nil {
 				return brought, failed

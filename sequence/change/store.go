@@ -65,8 +65,9 @@ type Settler interface {
 	// it obeyed already.
 	Obey(ctx context.Context, p *Plan, floors Floors, known []Knowledge) (brought bool, err error)
 	// LetGo has the server go on as before a change that is never decided, and never accept it. A
-	// server that does not know the change, or has ended it, stays as it is.
-	LetGo(ctx context.Context, p *Plan) error
+	// server that does not know the change, or has ended it, stays as it is. So does one that is past
+	// proposed where the change was found so and seems left: its coordinator may be at work.
+	LetGo(ctx context.Context, p *Plan, left bool) error
 }
 
 // Knowledge is what a store tells another that is brought to a plan.

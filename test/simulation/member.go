@@ -230,8 +230,8 @@ func (m *Member) accept(p *change.Plan, ballot uint64, all change.Floors, holder
 	return nil
 }
 
-func (m *Member) letGo(p *change.Plan) {
-	if now := m.Plans[p.Number]; now == nil || now.UUID != p.UUID || !now.Open() {
+func (m *Member) letGo(p *change.Plan, left bool) {
+	if now := m.Plans[p.Number]; now == nil || now.UUID != p.UUID || !now.Open() || left && now.State != change.Proposed {
 		return
 	}
 	if m.Plan < p.Number && !m.RemovedBefore(p) {

@@ -87,9 +87,9 @@ func (s Store) Obey(_ context.Context, p *change.Plan, floors change.Floors, kno
 }
 
 // LetGo implements [change.Settler].
-func (s Store) LetGo(_ context.Context, p *change.Plan) error {
+func (s Store) LetGo(_ context.Context, p *change.Plan, left bool) error {
 	return s.Actor.write(s.Member, "let go", func() error {
-		s.Member.letGo(p)
+		s.Member.letGo(p, left)
 		return nil
 	})
 }
